@@ -9,14 +9,16 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/packed"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/selector"
 )
 
 // Document is one policy object, one input that policies read beside themselves (a
 // binding, a parameter, an exception), or one object of a manifest, and where it was read.
 type Document struct {
-	Object *unstructured.Unstructured
+	*Manifest
 	// Origin names the place for messages: "policies/team.yaml:12", "stdin:1" or "cluster".
 	Origin string
 	// Line returns the line of a field, such as "spec.rules[0].match", or of the part of its path that is
@@ -24,21 +26,62 @@ type Document struct {
 	Line func(field string) int
 }
 
+// Manifest is the object of a document. It may be packed: many policies are read before the first is compiled.
+type Manifest struct {
+	Key ObjectKey // of the object
+
+	object *unstructured.Unstructured // nil if it is packed
+	packed packed.Value
+	texts  *packed.Dictionary
+}
+
+// NewDocument returns the document of an object, with its Origin.
+func NewDocument(u *unstructured.Unstructured, origin string) Document {
+	return Document{Manifest: &Manifest{Key: KeyOf(u), object: u}, Origin: origin}
+}
+
 // Documents returns documents of objects that were read at no place worth a name.
 func Documents(objects ...*unstructured.Unstructured) []Document {
 	out := make([]Document, len(objects))
 	for i, u := range objects {
-		out[i].Object = u
+		out[i] = NewDocument(u, "")
 	}
 	return out
+}
+
+// Object returns the object: of a packed document another one each time.
+func (m *Manifest) Object() *unstructured.Unstructured {
+	if m.object != nil {
+		return m.object
+	}
+	content, _ := m.texts.Unpack(m.packed).(map[string]any)
+	return &unstructured.Unstructured{Object: content}
+}
+
+// IsSecret reports whether the object is a core Secret.
+func (m *Manifest) IsSecret() bool { return m.Key.GroupKind == schema.GroupKind{Kind: "Secret"} }
+
+// Pack returns the document packed. The texts are shared by documents that are kept together.
+func (d Document) Pack(texts *packed.Dictionary) Document {
+	text, ok := texts.Pack(d.Object().Object)
+	if !ok {
+		return d
+	}
+	key := KeyOf(&unstructured.Unstructured{Object: texts.Fields(text, "apiVersion", "kind", "metadata")}) // holds nothing of the file's text
+	d.Manifest = &Manifest{Key: key, packed: text, texts: texts}
+	return d
+}
+
+// Unpack returns the document with an object that is asked for more than once.
+func (d Document) Unpack() Document {
+	d.Manifest = &Manifest{Key: d.Key, object: d.Object()}
+	return d
 }
 
 // Names returns the names that a RuleRef may have for the policy: its own, that with its
 // namespace, and that with its kind where several kinds share it.
 func (d Document) Names() []string {
-	u := d.Object
-	namespace := cmp.Or(u.GetNamespace(), "default")
-	return []string{u.GetName(), namespace + "/" + u.GetName(), u.GetKind() + "/" + u.GetName()}
+	return []string{d.Key.Name, cmp.Or(d.Key.Namespace, "default") + "/" + d.Key.Name, d.Key.Kind + "/" + d.Key.Name}
 }
 
 // CompileError is what is wrong with a policy, in terms of the text that its author

@@ -41,11 +41,11 @@ func (c *replayCase) objects(path string, stdin io.Reader) (map[string]any, erro
 		if err != nil {
 			return nil, err
 		}
-		if c.isUndecided(d.Object) {
+		if c.isUndecided(d.Object()) {
 			continue
 		}
-		object := comparableForm(d.Object)
-		key := fmt.Sprintf("%s %s/%s", d.Object.GroupVersionKind().GroupKind(), object.GetNamespace(), object.GetName())
+		object := comparableForm(d.Object())
+		key := fmt.Sprintf("%s %s/%s", d.Key.GroupKind, object.GetNamespace(), object.GetName())
 		if _, twice := objects[key]; twice {
 			return nil, fmt.Errorf("%s stands there twice", key)
 		}

@@ -190,7 +190,7 @@ func (o *ConvertOptions) run(ctx context.Context) (int, error) {
 
 // print writes the new policies, and says what became of the old one.
 func (o *ConvertOptions) print(r *conversion.Result, more bool) error {
-	object := r.Document.Object
+	object := r.Document.Object()
 	name := object.GetKind() + " " + strings.TrimPrefix(object.GetNamespace()+"/"+object.GetName(), "/")
 	for _, warning := range r.Warnings {
 		o.say("%s\n", warning)

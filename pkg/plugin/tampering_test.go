@@ -338,9 +338,9 @@ func sealed(text []byte, at ...string) []byte {
 		d, _ := d.(map[string]any)
 		content, _ := d["content"].(map[string]any)
 		origin, _ := d["origin"].(string)
-		all = append(all, engine.Document{Object: &unstructured.Unstructured{Object: content}, Origin: origin})
+		all = append(all, engine.NewDocument(&unstructured.Unstructured{Object: content}, origin))
 	}
-	if run == nil || slices.ContainsFunc(all, func(d engine.Document) bool { return d.Object.Object == nil }) {
+	if run == nil || slices.ContainsFunc(all, func(d engine.Document) bool { return d.Object().Object == nil }) {
 		return text
 	}
 	again, digest, err := plan.DocumentsOf(all, func(engine.Document) bool { return false })

@@ -25,7 +25,7 @@ func readBenchmark(b *testing.B) ([]engine.Document, *unstructured.Unstructured)
 	if err != nil {
 		b.Fatal(err)
 	}
-	return documents(b, archive.Files[0].Data), documents(b, archive.Files[1].Data)[0].Object
+	return documents(b, archive.Files[0].Data), documents(b, archive.Files[1].Data)[0].Object()
 }
 
 // BenchmarkEvaluate is one policy with a condition, a variable, an apply

@@ -29,7 +29,7 @@ type paramRef struct {
 
 // decodeBinding reads a binding. What is wrong with it goes to the report.
 func decodeBinding(r *policydecode.Report, d engine.Document) *binding {
-	b := &binding{name: d.Object.GetName(), root: policydecode.Node{Report: r, Value: d.Object.Object}}
+	b := &binding{name: d.Key.Name, root: policydecode.Node{Report: r, Value: d.Object().Object}}
 	root := b.root.Fields()
 	checkVersion(root.At("apiVersion"), d)
 	spec := root.At("spec").Fields()

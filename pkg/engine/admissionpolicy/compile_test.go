@@ -38,7 +38,7 @@ func documents(t testing.TB, text []byte) []engine.Document {
 		if o, ok := u.GetAnnotations()["origin"]; ok {
 			origin = o
 		}
-		out = append(out, engine.Document{Object: u, Origin: origin})
+		out = append(out, engine.NewDocument(u, origin))
 	}
 }
 
@@ -167,7 +167,7 @@ func TestEvaluateNamespaceUnreadable(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	object := documents(t, archive.Files[1].Data)[0].Object
+	object := documents(t, archive.Files[1].Data)[0].Object()
 	var got steps
 	_, err = program.Evaluate(t.Context(), engine.Target{Key: engine.KeyOf(object), Object: object}, &engine.World{Reader: unreadable{}}, &got)
 	if err != nil || len(got) != 1 || got[0].Outcome != engine.Unsupported || got[0].Err.Error() != "namespaceSelector: Namespace shop cannot be read: forbidden" {

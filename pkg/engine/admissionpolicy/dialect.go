@@ -56,16 +56,17 @@ func (*Dialect) Compile(c engine.Compilation) (engine.Program, error) {
 	known := map[string]bool{}          // policies, whether the user wants them or not
 	var errs []error
 	for d := range c.Each() {
-		gvk := d.Object.GroupVersionKind()
+		d = d.Unpack()
+		gvk := d.Key.GroupVersionKind()
 		if gvk.Group != apiGroup {
 			continue
 		}
-		r := &policydecode.Report{Origin: d.Origin, Line: d.Line, Policy: gvk.Kind + " " + d.Object.GetName(), Warn: c.Warn, CheckKind: c.CheckKind}
+		r := &policydecode.Report{Origin: d.Origin, Line: d.Line, Policy: gvk.Kind + " " + d.Key.Name, Warn: c.Warn, CheckKind: c.CheckKind}
 		err := engine.Guard(func() error {
 			switch gvk.Kind {
 			case kindPolicy:
 				p := decodePolicy(r, d)
-				known[d.Object.GetName()] = true
+				known[d.Key.Name] = true
 				if !c.Rules.Keeps(p.ref) {
 					r.Errs = nil
 					return nil

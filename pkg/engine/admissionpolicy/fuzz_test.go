@@ -28,7 +28,7 @@ func FuzzEvaluate(f *testing.F) {
 			f.Fatal(err)
 		}
 		for _, d := range documents(f, archive.Files[0].Data) {
-			text, err := yaml.Marshal(d.Object.Object)
+			text, err := yaml.Marshal(d.Object().Object)
 			if err != nil {
 				f.Fatal(err)
 			}
@@ -41,7 +41,7 @@ func FuzzEvaluate(f *testing.F) {
 	}
 	var live []*unstructured.Unstructured
 	for _, d := range documents(f, archive.Files[1].Data) {
-		live = append(live, d.Object)
+		live = append(live, d.Object())
 	}
 	cluster, err := conformance.NewCluster(live, nil, engine.Request{Operation: engine.OperationAuto})
 	if err != nil {
@@ -53,7 +53,7 @@ func FuzzEvaluate(f *testing.F) {
 			return
 		}
 		before := []*unstructured.Unstructured{policy.DeepCopy(), live[0].DeepCopy()}
-		program, _ := admissionpolicy.New().Compile(engine.Compilation{Documents: []engine.Document{{Object: policy}}, Limits: engine.DefaultLimits()})
+		program, _ := admissionpolicy.New().Compile(engine.Compilation{Documents: []engine.Document{engine.NewDocument(policy, "")}, Limits: engine.DefaultLimits()})
 		e := evaluation.New([]engine.Program{program}, cluster.World, evaluation.Options{Workers: 1})
 		err := e.Run(t.Context(), cluster.Objects, func(c *engine.Change) error {
 			for _, s := range c.Steps {

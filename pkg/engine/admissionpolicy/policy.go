@@ -55,11 +55,11 @@ const maxConditions = 64
 
 // decodePolicy reads a policy. What is wrong with it goes to the report.
 func decodePolicy(r *policydecode.Report, d engine.Document) *policy {
-	p := &policy{ref: engine.RuleRef{Dialect: Name, Policy: d.Object.GetName(), Origin: d.Origin, Severity: engine.SeverityOf(d.Object)}}
-	p.root = policydecode.Node{Report: r, Value: d.Object.Object}
+	p := &policy{ref: engine.RuleRef{Dialect: Name, Policy: d.Key.Name, Origin: d.Origin, Severity: engine.SeverityOf(d.Object())}}
+	p.root = policydecode.Node{Report: r, Value: d.Object().Object}
 	root := p.root.Fields()
 	checkVersion(root.At("apiVersion"), d)
-	if d.Object.GetName() == "" {
+	if d.Key.Name == "" {
 		root.At("metadata").Fields().At("name").Fail("is missing")
 	}
 	spec := root.At("spec").Fields()
@@ -117,8 +117,8 @@ func requestsOf(c *match.Constraints) []engine.Selection {
 }
 
 func checkVersion(n policydecode.Node, d engine.Document) {
-	if !slices.Contains([]string{"v1", "v1beta1", "v1alpha1"}, d.Object.GroupVersionKind().Version) {
-		n.Fail("%s is no version of %s: use v1, v1beta1 or v1alpha1", d.Object.GetAPIVersion(), d.Object.GetKind())
+	if !slices.Contains([]string{"v1", "v1beta1", "v1alpha1"}, d.Key.GroupVersionKind().Version) {
+		n.Fail("%s is no version of %s: use v1, v1beta1 or v1alpha1", d.Object().GetAPIVersion(), d.Key.Kind)
 	}
 }
 

@@ -21,13 +21,13 @@ func policyOf(name string, expressions ...string) engine.Document {
 		mutations = append(mutations, map[string]any{"patchType": "JSONPatch", "jsonPatch": map[string]any{"expression": x}})
 	}
 	rule := map[string]any{"apiGroups": []any{""}, "apiVersions": []any{"v1"}, "operations": []any{"UPDATE"}, "resources": []any{"configmaps"}}
-	return engine.Document{Object: &unstructured.Unstructured{Object: map[string]any{
+	return engine.NewDocument(&unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "admissionregistration.k8s.io/v1", "kind": "MutatingAdmissionPolicy", "metadata": map[string]any{"name": name},
 		"spec": map[string]any{
 			"failurePolicy": "Fail", "reinvocationPolicy": "Never", "mutations": mutations,
 			"matchConstraints": map[string]any{"resourceRules": []any{rule}},
 		},
-	}}}
+	}}, "")
 }
 
 // changes counts the steps that changed the object.
@@ -124,7 +124,7 @@ func TestPoliciesShareTheLanguage(t *testing.T) {
 		policies := make([]engine.Document, n)
 		for i := range policies {
 			policies[i] = policyOf(fmt.Sprintf("p%d", i), fmt.Sprintf(`[JSONPatch{op: "add", path: "/data/%d", value: variables.v}]`, i))
-			spec, _ := policies[i].Object.Object["spec"].(map[string]any)
+			spec, _ := policies[i].Object().Object["spec"].(map[string]any)
 			spec["variables"] = []any{map[string]any{"name": "v", "expression": `"a"`}}
 		}
 		var before, after runtime.MemStats

@@ -124,7 +124,7 @@ func (c *testCase) policies(dialect string) ([]engine.Document, error) {
 	objects, err := c.objects(section)
 	documents := make([]engine.Document, len(objects))
 	for i, u := range objects {
-		documents[i] = engine.Document{Object: u, Origin: section}
+		documents[i] = engine.NewDocument(u, section)
 	}
 	return documents, err
 }

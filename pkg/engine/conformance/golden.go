@@ -67,7 +67,7 @@ func Compiled(t *testing.T, d engine.Dialect, sections map[string]string) string
 		if origin == "" {
 			origin = fmt.Sprintf("policy.yaml:%d", i+1)
 		}
-		c.Documents = append(c.Documents, engine.Document{Object: u, Origin: origin})
+		c.Documents = append(c.Documents, engine.NewDocument(u, origin))
 	}
 	c.Rules.Only, c.Rules.Skip = strings.Fields(sections["only"]), strings.Fields(sections["skip"])
 	program, err := d.Compile(c)
@@ -191,7 +191,7 @@ func FuzzCompile(f *testing.F, d engine.Dialect, gvk schema.GroupVersionKind, pa
 			u.Object = map[string]any{"spec": text}
 		}
 		u.SetGroupVersionKind(gvk)
-		program, _ := d.Compile(engine.Compilation{Documents: []engine.Document{{Object: u}}, Limits: engine.DefaultLimits(), Annotate: true})
+		program, _ := d.Compile(engine.Compilation{Documents: []engine.Document{engine.NewDocument(u, "")}, Limits: engine.DefaultLimits(), Annotate: true})
 		for _, live := range objects {
 			evaluateAll(t, program, TargetOf(live.DeepCopy()))
 		}

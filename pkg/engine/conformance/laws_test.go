@@ -58,7 +58,7 @@ func (language) Rules() []engine.RuleRef              { return []engine.RuleRef{
 func (language) Selections() []engine.Selection       { return []engine.Selection{{Kind: "*"}} }
 
 func (l language) Compile(c engine.Compilation) (engine.Program, error) {
-	if c.Documents[0].Object.GetName() == "broken" {
+	if c.Documents[0].Object().GetName() == "broken" {
 		return nil, errors.New("broken: spec is missing")
 	}
 	return l, nil

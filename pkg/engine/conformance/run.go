@@ -136,7 +136,7 @@ func (r *runner) run(ctx context.Context, live, others []*unstructured.Unstructu
 func copies(documents []engine.Document, lists ...[]*unstructured.Unstructured) []map[string]any {
 	var out []map[string]any
 	for _, d := range documents {
-		out = append(out, d.Object.DeepCopy().Object)
+		out = append(out, d.Object().DeepCopy().Object)
 	}
 	for _, list := range lists {
 		for _, u := range list {

@@ -53,18 +53,18 @@ type Conversion struct {
 
 // Accepts reports whether a document is a policy that can be converted.
 func Accepts(d engine.Document) bool {
-	return new(kyverno.Dialect).Accepts(d.Object.GroupVersionKind().GroupKind()) == engine.Policy
+	return new(kyverno.Dialect).Accepts(d.Key.GroupKind) == engine.Policy
 }
 
 // Convert converts the rules of a policy that mutate.
 func Convert(ctx context.Context, d engine.Document, o Options) *Conversion {
 	c := &converter{Options: o, document: d, ctx: ctx}
 	out := &Conversion{document: d, options: o}
-	if text, _, _ := unstructured.NestedString(d.Object.Object, "spec", "applyRules"); text == "One" {
+	if text, _, _ := unstructured.NestedString(d.Object().Object, "spec", "applyRules"); text == "One" {
 		out.one = true
 	}
 	written := kyverno.WrittenRules(d)
-	if d.Object.GetName() == "" && len(written) > 0 {
+	if d.Key.Name == "" && len(written) > 0 {
 		out.Refusals = []*Refusal{{Field: "metadata.name", Reason: "is missing, so that the new policy would have none", Instead: "give it one"}}
 		return out
 	}
@@ -163,7 +163,7 @@ func (c *Conversion) Only(wanted func(rule string) bool) *Conversion {
 
 // Old is the policy with no other rules than those that are converted.
 func (c *Conversion) Old() *unstructured.Unstructured {
-	out := c.document.Object.DeepCopy()
+	out := c.document.Object().DeepCopy()
 	rules, _, _ := unstructured.NestedSlice(out.Object, "spec", "rules")
 	var kept []any
 	derived := false
@@ -291,7 +291,7 @@ func (c *Conversion) policies(rules []*rule, level int, inside bool) []*policy {
 
 // nameOf is the name of one of several policies.
 func (c *Conversion) nameOf(g []*rule) string {
-	name := c.document.Object.GetName()
+	name := c.document.Key.Name
 	others := slices.ContainsFunc(c.rules, func(r *rule) bool {
 		return !slices.ContainsFunc(g, func(in *rule) bool { return in.index == r.index })
 	})
@@ -349,7 +349,7 @@ func (r *rule) sameSelection(other *rule) bool {
 
 // policy writes rules as one policy; nil where the forms of the level cannot be in one.
 func (c *Conversion) policy(rules []*rule, level int, inside bool) *policy {
-	object := c.document.Object
+	object := c.document.Object()
 	p := &policy{
 		admission: c.options.To == MutatingAdmissionPolicy, name: object.GetName(), labels: object.GetLabels(),
 		annotations: carried(object.GetAnnotations()), rules: rules[0].rules, namespaces: rules[0].namespaces,

@@ -41,7 +41,7 @@ func TestConvert(t *testing.T) {
 			if err := yaml.Unmarshal(archive.Files[0].Data, &policy.Object); err != nil {
 				t.Fatal(err)
 			}
-			c := convert.Convert(t.Context(), engine.Document{Object: policy, Origin: "policy.yaml:1"}, convert.Options{
+			c := convert.Convert(t.Context(), engine.NewDocument(policy, "policy.yaml:1"), convert.Options{
 				To: convert.MutatingPolicy, Mapper: world.Mapper(), Reader: world,
 			})
 			got := written(c)

@@ -13,16 +13,16 @@ import (
 // that the exceptions do not name them.
 func (c *converter) exceptions(r *rule, m *matcher) error {
 	for _, d := range c.Documents {
-		gvk := d.Object.GroupVersionKind()
+		gvk := d.Key.GroupVersionKind()
 		if gvk.Kind != "PolicyException" || gvk.Group != "kyverno.io" {
 			continue
 		}
 		report := &policydecode.Report{Warn: func(engine.CompileError) {}}
-		spec := policydecode.Node{Report: report, Value: d.Object.Object}.Fields().At("spec").Fields()
+		spec := policydecode.Node{Report: report, Value: d.Object().Object}.Fields().At("spec").Fields()
 		if !c.excepts(spec, r.name) {
 			continue
 		}
-		what := "PolicyException " + strings.TrimPrefix(d.Object.GetNamespace()+"/"+d.Object.GetName(), "/")
+		what := "PolicyException " + strings.TrimPrefix(d.Key.Namespace+"/"+d.Key.Name, "/")
 		if spec.Has("conditions") {
 			return refuseField("", "write them as preconditions of the rule", "%s has conditions", what)
 		}
@@ -48,7 +48,7 @@ func (c *converter) exceptions(r *rule, m *matcher) error {
 
 // excepts reports whether an exception names a rule.
 func (c *converter) excepts(spec *policydecode.Fields, rule string) bool {
-	name := strings.TrimPrefix(c.document.Object.GetNamespace()+"/"+c.document.Object.GetName(), "/")
+	name := strings.TrimPrefix(c.document.Key.Namespace+"/"+c.document.Key.Name, "/")
 	for _, n := range spec.At("exceptions").List() {
 		f := n.Fields()
 		if selector.MatchWildcard(f.At("policyName").Text(), name) && selector.AnyOf(f.At("ruleNames").Texts(), rule) {

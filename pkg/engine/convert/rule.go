@@ -64,8 +64,8 @@ func (c *converter) rule(w kyverno.WrittenRule, part int) (*rule, error) {
 		return nil, &Refusal{Reason: err.Error(), Instead: "correct it first"}
 	}
 	m := matcher{mapper: c.Mapper, admission: c.To == MutatingAdmissionPolicy}
-	if c.document.Object.GetKind() == "Policy" {
-		m.namespace = c.document.Object.GetNamespace()
+	if c.document.Key.Kind == "Policy" {
+		m.namespace = c.document.Key.Namespace
 		if m.namespace == "" {
 			m.namespace = "default"
 		}

@@ -213,13 +213,13 @@ func evaluatedBy(t testing.TB, object *unstructured.Unstructured, policies []str
 	t.Helper()
 	documents := make([]engine.Document, len(policies))
 	for i, text := range policies {
-		documents[i].Object = objectOf(t, text)
+		documents[i] = engine.NewDocument(objectOf(t, text), "")
 	}
 	var programs []engine.Program
 	for _, d := range dialects.All() {
 		c := engine.Compilation{Limits: engine.DefaultLimits(), Annotate: len(policies) < 100, Warn: func(engine.CompileError) {}}
 		for _, document := range documents {
-			if d.Accepts(document.Object.GroupVersionKind().GroupKind()) == engine.Policy {
+			if d.Accepts(document.Key.GroupKind) == engine.Policy {
 				c.Documents = append(c.Documents, document)
 			}
 		}

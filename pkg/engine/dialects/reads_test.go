@@ -90,7 +90,7 @@ func compile(t *testing.T, policies []byte) []engine.Program {
 		c := engine.Compilation{Limits: engine.DefaultLimits(), Warn: func(e engine.CompileError) { t.Log(&e) }}
 		for _, u := range objects {
 			if d.Accepts(u.GroupVersionKind().GroupKind()) != engine.Foreign {
-				c.Documents = append(c.Documents, engine.Document{Object: u})
+				c.Documents = append(c.Documents, engine.NewDocument(u, ""))
 			}
 		}
 		p, err := d.Compile(c)

@@ -26,7 +26,7 @@ func BenchmarkEvaluate(b *testing.B) {
 	}
 	var documents []engine.Document
 	for _, text := range bytes.Split(archive.Files[0].Data, []byte("---\n")) {
-		documents = append(documents, engine.Document{Object: object(b, text)})
+		documents = append(documents, engine.NewDocument(object(b, text), ""))
 	}
 	program, err := gatekeeper.New().Compile(engine.Compilation{Documents: documents})
 	if err != nil {

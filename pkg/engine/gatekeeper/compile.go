@@ -17,11 +17,11 @@ import (
 // decodeMutator reads a mutator. What is wrong with it goes to the report, in
 // Gatekeeper's words where it has any; the mutator then has no action.
 func decodeMutator(r *policydecode.Report, d engine.Document) *mutator {
-	root := policydecode.Node{Report: r, Value: d.Object.Object}.Fields()
-	gvk := d.Object.GroupVersionKind()
+	root := policydecode.Node{Report: r, Value: d.Object().Object}.Fields()
+	gvk := d.Key.GroupVersionKind()
 	spec := root.At("spec").Fields()
 	m := &mutator{
-		kind: gvk.Kind, name: d.Object.GetName(), id: gvk.Kind + "." + mutationsGroup + " /" + d.Object.GetName(),
+		kind: gvk.Kind, name: d.Key.Name, id: gvk.Kind + "." + mutationsGroup + " /" + d.Key.Name,
 		location: spec.At("location"),
 	}
 	checkVersion(root.At("apiVersion"), gvk.Kind, gvk.Version)

@@ -59,7 +59,7 @@ func compileSays(t *testing.T, document string) string {
 	t.Helper()
 	var said strings.Builder
 	_, err := gatekeeper.New().Compile(engine.Compilation{
-		Documents: []engine.Document{{Object: object(t, []byte(document))}},
+		Documents: []engine.Document{engine.NewDocument(object(t, []byte(document)), "")},
 		Limits:    engine.DefaultLimits(),
 		Warn:      func(e engine.CompileError) { fmt.Fprintf(&said, "# warning: %s: %v\n", e.Field, e.Err) },
 	})
@@ -90,11 +90,11 @@ func object(t testing.TB, text []byte) *unstructured.Unstructured {
 
 // label is an AssignMetadata that adds a label where another one is.
 func label(t testing.TB, name, add, where string) engine.Document {
-	return engine.Document{Object: object(t, fmt.Appendf(nil, `
+	return engine.NewDocument(object(t, fmt.Appendf(nil, `
 apiVersion: mutations.gatekeeper.sh/v1
 kind: AssignMetadata
 metadata: {name: %s}
-spec: {match: {labelSelector: {matchLabels: {%s: "1"}}}, location: metadata.labels.%s, parameters: {assign: {value: "1"}}}`, name, where, add))}
+spec: {match: {labelSelector: {matchLabels: {%s: "1"}}}, location: metadata.labels.%s, parameters: {assign: {value: "1"}}}`, name, where, add)), "")
 }
 
 func pod(t testing.TB) engine.Target {
@@ -146,11 +146,11 @@ func TestEvaluateNotConverging(t *testing.T) {
 }
 
 func TestEvaluateNamespaceUnreadable(t *testing.T) {
-	selecting := engine.Document{Object: object(t, []byte(`
+	selecting := engine.NewDocument(object(t, []byte(`
 apiVersion: mutations.gatekeeper.sh/v1
 kind: AssignMetadata
 metadata: {name: a1}
-spec: {match: {namespaceSelector: {matchLabels: {team: web}}}, location: metadata.labels.e, parameters: {assign: {value: "1"}}}`))}
+spec: {match: {namespaceSelector: {matchLabels: {team: web}}}, location: metadata.labels.e, parameters: {assign: {value: "1"}}}`)), "")
 	got, said := evaluate(t, append(chain(t), selecting), pod(t), engine.DefaultLimits())
 	if got.GetLabels()["d"] != "1" || got.GetLabels()["e"] != "" {
 		t.Errorf("labels are %v", got.GetLabels())
@@ -219,7 +219,7 @@ func TestSelections(t *testing.T) {
 		t.Run(c.says, func(t *testing.T) {
 			location := map[string]string{"Assign": "spec.a", "AssignMetadata": "metadata.labels.a"}[c.kind]
 			text := fmt.Sprintf(`{apiVersion: mutations.gatekeeper.sh/v1, kind: %s, metadata: {name: a}, spec: {location: %s, parameters: {assign: {value: b}}, %s}}`, c.kind, location, c.spec)
-			program, err := gatekeeper.New().Compile(engine.Compilation{Documents: []engine.Document{{Object: object(t, []byte(text))}}})
+			program, err := gatekeeper.New().Compile(engine.Compilation{Documents: []engine.Document{engine.NewDocument(object(t, []byte(text)), "")}})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -254,7 +254,7 @@ func FuzzCompile(f *testing.F) {
 			}
 			u.SetAPIVersion("mutations.gatekeeper.sh/v1")
 			u.SetKind(kind)
-			program, _ := gatekeeper.New().Compile(engine.Compilation{Documents: []engine.Document{{Object: u}}})
+			program, _ := gatekeeper.New().Compile(engine.Compilation{Documents: []engine.Document{engine.NewDocument(u, "")}})
 			if _, err := program.Evaluate(t.Context(), pod(t), &engine.World{Limits: engine.DefaultLimits()}, &steps{}); err != nil {
 				t.Fatal(err)
 			}

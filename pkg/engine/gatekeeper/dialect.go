@@ -62,8 +62,9 @@ func (d *Dialect) Compile(c engine.Compilation) (engine.Program, error) {
 	byID := map[string]*mutator{}
 	var excluded []string
 	for document := range c.Each() {
-		gk := document.Object.GroupVersionKind().GroupKind()
-		r := &policydecode.Report{Origin: document.Origin, Line: document.Line, Policy: gk.Kind + " " + document.Object.GetName(), Warn: c.Warn, CheckKind: c.CheckKind}
+		document = document.Unpack()
+		gk := document.Key.GroupKind
+		r := &policydecode.Report{Origin: document.Origin, Line: document.Line, Policy: gk.Kind + " " + document.Key.Name, Warn: c.Warn, CheckKind: c.CheckKind}
 		if d.Accepts(gk) == engine.Policy {
 			var m *mutator
 			if err := engine.Guard(func() error { m = decodeMutator(r, document); return nil }); err != nil {
@@ -71,13 +72,13 @@ func (d *Dialect) Compile(c engine.Compilation) (engine.Program, error) {
 				errs = append(errs, r.Errs...)
 				continue
 			}
-			m.ref.Severity = engine.SeverityOf(document.Object)
+			m.ref.Severity = engine.SeverityOf(document.Object())
 			if byID[m.id] != nil {
 				m.location.Lint("it is defined more than once; this one counts")
 			}
 			byID[m.id] = m
 		} else if gk.Group == configGroup {
-			excluded = append(excluded, decodeConfig(r, document.Object)...)
+			excluded = append(excluded, decodeConfig(r, document.Object())...)
 		}
 		errs = append(errs, r.Errs...)
 	}

@@ -19,13 +19,13 @@ func (*recorded) NotMatched(engine.RuleList) {}
 // TestPanicIsTheMutatorsFailure has a mutator that a defect strikes, beside one that is fine.
 func TestPanicIsTheMutatorsFailure(t *testing.T) {
 	document := func(name string) engine.Document {
-		return engine.Document{Object: &unstructured.Unstructured{Object: map[string]any{
+		return engine.NewDocument(&unstructured.Unstructured{Object: map[string]any{
 			"apiVersion": "mutations.gatekeeper.sh/v1", "kind": "AssignMetadata", "metadata": map[string]any{"name": name},
 			"spec": map[string]any{
 				"location":   "metadata.labels." + name,
 				"parameters": map[string]any{"assign": map[string]any{"value": "x"}},
 			},
-		}}}
+		}}, "")
 	}
 	compiled, err := New().Compile(engine.Compilation{Documents: []engine.Document{document("fine"), document("ill")}})
 	if err != nil {

@@ -23,9 +23,9 @@ func mutatorOf(kind, name, place string, parameters map[string]any) engine.Docum
 	if kind == "AssignImage" {
 		version = "v1alpha1"
 	}
-	return engine.Document{Object: &unstructured.Unstructured{Object: map[string]any{
+	return engine.NewDocument(&unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "mutations.gatekeeper.sh/" + version, "kind": kind, "metadata": map[string]any{"name": name}, "spec": spec,
-	}}}
+	}}, "")
 }
 
 func value(v any) map[string]any { return map[string]any{"assign": map[string]any{"value": v}} }
@@ -182,7 +182,7 @@ func TestEveryKindIsBounded(t *testing.T) {
 
 func TestLimitsOfMutators(t *testing.T) {
 	types := mutatorOf("Assign", "a", "spec.x", value("v"))
-	types.Object.Object["spec"].(map[string]any)["applyTo"] = []any{map[string]any{"groups": textsOf(50), "versions": textsOf(50), "kinds": textsOf(50)}}
+	types.Object().Object["spec"].(map[string]any)["applyTo"] = []any{map[string]any{"groups": textsOf(50), "versions": textsOf(50), "kinds": textsOf(50)}}
 	conflicts := make([]engine.Document, 0, 200)
 	for i := range 200 {
 		place := "spec.x"

@@ -61,7 +61,7 @@ func readCase(b testing.TB, name string) (documents []engine.Document, live []*u
 		switch f.Name {
 		case "policy.kyverno.yaml":
 			for _, u := range conformance.ReadObjects(b, string(f.Data)) {
-				documents = append(documents, engine.Document{Object: u})
+				documents = append(documents, engine.NewDocument(u, ""))
 			}
 		case "live.yaml":
 			live = conformance.ReadObjects(b, string(f.Data))
@@ -80,9 +80,9 @@ func BenchmarkSizes(b *testing.B) {
 		}
 	}
 	policy := func(name string, rules ...any) engine.Document {
-		return engine.Document{Object: &unstructured.Unstructured{Object: fields{
+		return engine.NewDocument(&unstructured.Unstructured{Object: fields{
 			"apiVersion": "kyverno.io/v1", "kind": "ClusterPolicy", "metadata": fields{"name": name}, "spec": fields{"rules": rules},
-		}}}
+		}}, "")
 	}
 	label := fields{"metadata": fields{"labels": fields{"l": "v"}}}
 	for name, of := range map[string]func(n int) (documents []engine.Document, elements int){
@@ -104,13 +104,13 @@ func BenchmarkSizes(b *testing.B) {
 			var documents []engine.Document
 			for i := range n {
 				name := fmt.Sprint("p", i)
-				documents = append(documents, policy(name, rule("r", "Thing", label)), engine.Document{Object: &unstructured.Unstructured{Object: fields{
+				documents = append(documents, policy(name, rule("r", "Thing", label)), engine.NewDocument(&unstructured.Unstructured{Object: fields{
 					"apiVersion": "kyverno.io/v2", "kind": "PolicyException", "metadata": fields{"name": name, "namespace": "default"},
 					"spec": fields{
 						"exceptions": []any{fields{"policyName": name, "ruleNames": []any{"r"}}},
 						"match":      fields{"any": []any{fields{"resources": fields{"kinds": []any{"Thing"}}}}},
 					},
-				}}})
+				}}, ""))
 			}
 			return documents, 1
 		},

@@ -23,7 +23,7 @@ func TestDescribe(t *testing.T) {
 	conformance.EachCase(t, "testdata/describe/rules.txtar", func(t *testing.T, c *describing) {
 		compilation := engine.Compilation{Limits: engine.DefaultLimits()}
 		for _, d := range c.Documents {
-			compilation.Documents = append(compilation.Documents, engine.Document{Object: &unstructured.Unstructured{Object: d}})
+			compilation.Documents = append(compilation.Documents, engine.NewDocument(&unstructured.Unstructured{Object: d}, ""))
 		}
 		program, err := New().Compile(compilation)
 		if err != nil {

@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
@@ -59,8 +58,9 @@ func (d *Dialect) Compile(c engine.Compilation) (engine.Program, error) {
 	in, given := &inputs{}, givenNames(c.Documents)
 	all := &policydecode.Report{}
 	for document := range c.Each() {
-		gk := document.Object.GroupVersionKind().GroupKind()
-		r := &policydecode.Report{Origin: document.Origin, Line: document.Line, Policy: strings.TrimSpace(gk.Kind + " " + nameOf(document.Object)), Warn: c.Warn, CheckKind: c.CheckKind}
+		document = document.Unpack()
+		gk := document.Key.GroupKind
+		r := &policydecode.Report{Origin: document.Origin, Line: document.Line, Policy: strings.TrimSpace(gk.Kind + " " + nameOf(document)), Warn: c.Warn, CheckKind: c.CheckKind}
 		err := engine.Guard(func() error {
 			switch d.Accepts(gk) {
 			case engine.Policy:
@@ -104,9 +104,9 @@ func keeps(f engine.RuleFilter, r *rule) bool {
 }
 
 // nameOf is "name", or "namespace/name".
-func nameOf(u *unstructured.Unstructured) string {
-	if ns := u.GetNamespace(); ns != "" {
-		return ns + "/" + u.GetName()
+func nameOf(d engine.Document) string {
+	if ns := d.Key.Namespace; ns != "" {
+		return ns + "/" + d.Key.Name
 	}
-	return u.GetName()
+	return d.Key.Name
 }

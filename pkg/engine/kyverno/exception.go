@@ -28,9 +28,9 @@ type exceptedRules struct {
 }
 
 func decodeException(r *policydecode.Report, d engine.Document) *exception {
-	root := policydecode.Node{Report: r, Value: d.Object.Object}.Fields()
+	root := policydecode.Node{Report: r, Value: d.Object().Object}.Fields()
 	spec := root.At("spec").Fields()
-	e := &exception{name: nameOf(d.Object), match: match.Decode(spec.At("match")), conditions: match.DecodeConditions(spec.At("conditions"))}
+	e := &exception{name: nameOf(d), match: match.Decode(spec.At("match")), conditions: match.DecodeConditions(spec.At("conditions"))}
 	for _, n := range spec.At("exceptions").List() {
 		f := n.Fields()
 		named := exceptedRules{policy: f.At("policyName").Text(), rules: f.At("ruleNames").Texts(), node: f.At("policyName")}

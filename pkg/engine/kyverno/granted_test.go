@@ -50,7 +50,7 @@ func TestGrantedAnswersAreCached(t *testing.T) {
 		live = append(live, u)
 	}
 	policies := conformance.ReadObjects(t, readOncePolicy)
-	documents := []engine.Document{{Object: policies[0], Origin: "policy.yaml:1"}}
+	documents := []engine.Document{engine.NewDocument(policies[0], "policy.yaml:1")}
 	cluster, err := newGrantedCluster(live, nil, engine.Request{})
 	if err != nil {
 		t.Fatal(err)

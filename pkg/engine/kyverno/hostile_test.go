@@ -118,7 +118,7 @@ func testHostileRule(t *testing.T, rule fields, live *unstructured.Unstructured)
 	policy := &unstructured.Unstructured{Object: fields{
 		"apiVersion": "kyverno.io/v1", "kind": "ClusterPolicy", "metadata": fields{"name": "p"}, "spec": fields{"rules": []any{rule}},
 	}}
-	compiled, err := New().Compile(engine.Compilation{Documents: []engine.Document{{Object: policy}}})
+	compiled, err := New().Compile(engine.Compilation{Documents: []engine.Document{engine.NewDocument(policy, "")}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -81,7 +81,7 @@ func TestRulesThatDoNotMatchAllocateNothing(t *testing.T) {
 			for i := range documents {
 				text := fmt.Sprintf("apiVersion: kyverno.io/v1\nkind: ClusterPolicy\nmetadata: {name: p%[1]d}\nspec: {rules: [{name: r, match: {any: [{resources: {"+resources+
 					"}}]}, mutate: {patchStrategicMerge: {metadata: {labels: {l: v}}}}}]} # %[1]d\n", i)
-				documents[i] = engine.Document{Object: conformance.ReadObjects(t, text)[0]}
+				documents[i] = engine.NewDocument(conformance.ReadObjects(t, text)[0], "")
 			}
 			program, err := New().Compile(engine.Compilation{Documents: documents})
 			if err != nil {

@@ -71,15 +71,15 @@ func (f *fieldsOf[T]) of(named T) map[string]any {
 
 // add reads a document of a kind that is an input.
 func (in *inputs) add(r *policydecode.Report, d engine.Document) {
-	root := policydecode.Node{Report: r, Value: d.Object.Object}
-	switch d.Object.GetKind() {
+	root := policydecode.Node{Report: r, Value: d.Object().Object}
+	switch d.Key.Kind {
 	case "PolicyException":
 		in.exceptions = append(in.exceptions, decodeException(r, d))
 	case "GlobalContextEntry":
 		if in.globals == nil {
 			in.globals = contextentry.Globals{}
 		}
-		in.globals.Add(d.Object.GetName(), root)
+		in.globals.Add(d.Key.Name, root)
 	case valuesKind.Kind:
 		if in.values == nil {
 			in.values = variables.NewValues()
@@ -91,10 +91,10 @@ func (in *inputs) add(r *policydecode.Report, d engine.Document) {
 // Supplied are the Namespaces whose labels a Values document gives. Dialect is an
 // engine.Supplier.
 func (*Dialect) Supplied(d engine.Document) []*unstructured.Unstructured {
-	if d.Object.GroupVersionKind().GroupKind() != valuesKind {
+	if d.Key.GroupKind != valuesKind {
 		return nil
 	}
-	return variables.ValuesNamespaces(d.Object)
+	return variables.ValuesNamespaces(d.Object())
 }
 
 // inputs are those of the rule's policy.
@@ -129,8 +129,8 @@ func (e *execution) isGiven(name string) bool {
 func givenNames(documents []engine.Document) []string {
 	var names []string
 	for _, d := range documents {
-		if d.Object.GroupVersionKind().GroupKind() == valuesKind {
-			names = append(names, keysBelow(d.Object.Object)...)
+		if d.Key.GroupKind == valuesKind {
+			names = append(names, keysBelow(d.Object().Object)...)
 		}
 	}
 	return names

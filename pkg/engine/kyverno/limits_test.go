@@ -23,7 +23,7 @@ func TestForEachElementLimit(t *testing.T) {
 	}
 	archive := txtar.Parse(text)
 	policy, live := conformance.ReadObjects(t, string(archive.Files[0].Data))[0], conformance.ReadObjects(t, string(archive.Files[1].Data))[0]
-	program, err := New().Compile(engine.Compilation{Documents: []engine.Document{{Object: policy}}})
+	program, err := New().Compile(engine.Compilation{Documents: []engine.Document{engine.NewDocument(policy, "")}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -57,7 +57,7 @@ func TestProgramsKeepNoDocuments(t *testing.T) {
 	for i := range documents {
 		text := fmt.Sprintf(`{"apiVersion": "kyverno.io/v1", "kind": "ClusterPolicy", "metadata": {"name": "p%d"}, "spec": {"rules": [{"name": "r",
 			"match": {"any": [{"resources": {"kinds": ["Thing"]}}]}, "mutate": {"patchStrategicMerge": {"metadata": {"labels": {"l%d": "v"}}}}}]}}`, i, i)
-		documents[i] = engine.Document{Object: conformance.ReadObjects(t, text)[0]}
+		documents[i] = engine.NewDocument(conformance.ReadObjects(t, text)[0], "")
 	}
 	read := held()
 	program, err := New().Compile(engine.Compilation{Documents: documents, Release: true})
@@ -99,7 +99,7 @@ func TestTextsThatAreNoPatterns(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			policy := conformance.ReadObjects(t, `{"apiVersion": "kyverno.io/v1", "kind": "ClusterPolicy", "metadata": {"name": "p"}, "spec": {"rules": [{"name": "r",
 				"match": {"any": [{"resources": {"kinds": ["ConfigMap"]}}]}, `+c.rule+`}]}}`)[0]
-			program, err := New().Compile(engine.Compilation{Documents: []engine.Document{{Object: policy}}})
+			program, err := New().Compile(engine.Compilation{Documents: []engine.Document{engine.NewDocument(policy, "")}})
 			if err != nil {
 				t.Fatal(err)
 			}

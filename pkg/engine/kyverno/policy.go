@@ -24,14 +24,14 @@ type policy struct {
 // decodePolicy reads a policy and derives the rules for Pod controllers. What is
 // wrong with it goes to the report. The user gives values to the given names.
 func decodePolicy(r *policydecode.Report, d engine.Document, given []string) *policy {
-	root := policydecode.Node{Report: r, Value: d.Object.Object}.Fields()
-	if v := d.Object.GroupVersionKind().Version; v != "v1" && v != "v2beta1" {
-		root.At("apiVersion").Fail("%s is no version of %s: use v1 or v2beta1", d.Object.GetAPIVersion(), d.Object.GetKind())
+	root := policydecode.Node{Report: r, Value: d.Object().Object}.Fields()
+	if v := d.Key.GroupVersionKind().Version; v != "v1" && v != "v2beta1" {
+		root.At("apiVersion").Fail("%s is no version of %s: use v1 or v2beta1", d.Object().GetAPIVersion(), d.Key.Kind)
 	}
 	spec := root.At("spec").Fields()
-	p := &policy{name: d.Object.GetName(), applyOne: decodeApplyRules(spec.At("applyRules"))}
-	if d.Object.GetKind() == "Policy" {
-		p.namespace = d.Object.GetNamespace()
+	p := &policy{name: d.Key.Name, applyOne: decodeApplyRules(spec.At("applyRules"))}
+	if d.Key.Kind == "Policy" {
+		p.namespace = d.Key.Namespace
 		if p.namespace == "" {
 			p.namespace = "default"
 		}
@@ -44,7 +44,7 @@ func decodePolicy(r *policydecode.Report, d engine.Document, given []string) *po
 		spec.At("rules").Fail("has no rules")
 	}
 	background := spec.Values["background"] != false && spec.Values["background"] != "false"
-	c := ruleCompiler{given: given, background: background, policy: p, ref: engine.RuleRef{Dialect: Name, Policy: nameOf(d.Object), Origin: d.Origin, Severity: engine.SeverityOf(d.Object)}, gap: gap}
+	c := ruleCompiler{given: given, background: background, policy: p, ref: engine.RuleRef{Dialect: Name, Policy: nameOf(d), Origin: d.Origin, Severity: engine.SeverityOf(d.Object())}, gap: gap}
 	for _, n := range raw {
 		c.targets = c.targets || len(sequence(mapping(mapping(n.Value)["mutate"])["targets"])) > 0
 	}
@@ -60,7 +60,7 @@ func decodePolicy(r *policydecode.Report, d engine.Document, given []string) *po
 	if len(c.rules) == 0 && len(r.Errs) == 0 {
 		spec.At("rules").Lint("%w", engine.ErrNoMutateRule)
 	}
-	c.derive(raw, d.Object.GetAnnotations())
+	c.derive(raw, d.Object().GetAnnotations())
 	p.rules = c.rules
 	spec.Done()
 	return p

@@ -12,12 +12,12 @@ type WrittenRule struct {
 
 // WrittenRules returns the rules of a policy that mutate, in evaluation order.
 func WrittenRules(d engine.Document) []WrittenRule {
-	spec := mapping(d.Object.Object["spec"])
+	spec := mapping(d.Object().Object["spec"])
 	var all []map[string]any
 	for _, raw := range sequence(spec["rules"]) {
 		all = append(all, mapping(raw))
 	}
-	derived, from := autogenRules(all, d.Object.GetAnnotations())
+	derived, from := autogenRules(all, d.Object().GetAnnotations())
 	var out []WrittenRule
 	for i, rule := range all {
 		if rule["mutate"] != nil && (len(derived) == 0 || !isAutogenRule(ruleName(rule))) {

@@ -67,7 +67,7 @@ func readCase(b *testing.B, name string) (documents []engine.Document, live []*u
 		switch f.Name {
 		case "policy.mutatingpolicy.yaml":
 			for _, u := range conformance.ReadObjects(b, string(f.Data)) {
-				documents = append(documents, engine.Document{Object: u})
+				documents = append(documents, engine.NewDocument(u, ""))
 			}
 		case "live.yaml":
 			live = conformance.ReadObjects(b, string(f.Data))

@@ -92,7 +92,7 @@ type ruleBuilder struct {
 // rule compiles everything, so that all errors are reported at once.
 func (b *ruleBuilder) rule(d engine.Document) *rule {
 	r := &rule{
-		ref:    engine.RuleRef{Dialect: Name, Policy: b.DisplayName(), Rule: b.variant.rule, Origin: d.Origin, Severity: engine.SeverityOf(d.Object)},
+		ref:    engine.RuleRef{Dialect: Name, Policy: b.DisplayName(), Rule: b.variant.rule, Origin: d.Origin, Severity: engine.SeverityOf(d.Object())},
 		policy: b.policySpec, constraints: b.variant.constraints, entries: b.entries,
 	}
 	b.scope = b.environment.NewScope()

@@ -18,7 +18,7 @@ func document(t *testing.T, text string) (*policydecode.Report, engine.Document)
 	if err := yaml.Unmarshal([]byte(text), &u.Object); err != nil {
 		t.Fatal(err)
 	}
-	return &policydecode.Report{Warn: func(engine.CompileError) {}}, engine.Document{Object: u}
+	return &policydecode.Report{Warn: func(engine.CompileError) {}}, engine.NewDocument(u, "")
 }
 
 func policy(t *testing.T, kind, metadata, spec string) *policySpec {

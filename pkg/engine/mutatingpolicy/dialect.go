@@ -56,7 +56,7 @@ func (d *Dialect) Compile(c engine.Compilation) (engine.Program, error) {
 	}
 	var policies []engine.Document
 	for document := range c.Each() {
-		gk := document.Object.GroupVersionKind().GroupKind()
+		gk := document.Key.GroupKind
 		switch {
 		case d.Accepts(gk) == engine.Policy:
 			policies = append(policies, document)
@@ -65,7 +65,7 @@ func (d *Dialect) Compile(c engine.Compilation) (engine.Program, error) {
 		case d.Accepts(gk) == engine.Input:
 			r := newReport(document, &c)
 			err := engine.Guard(func() error {
-				shared.exceptions = append(shared.exceptions, decodeException(r, document))
+				shared.exceptions = append(shared.exceptions, decodeException(r, document.Unpack()))
 				return nil
 			})
 			if err != nil {
@@ -75,7 +75,7 @@ func (d *Dialect) Compile(c engine.Compilation) (engine.Program, error) {
 		}
 	}
 	slices.SortStableFunc(policies, func(a, b engine.Document) int {
-		return cmp.Or(cmp.Compare(a.Object.GetName(), b.Object.GetName()), cmp.Compare(a.Object.GetNamespace(), b.Object.GetNamespace()))
+		return cmp.Or(cmp.Compare(a.Key.Name, b.Key.Name), cmp.Compare(a.Key.Namespace, b.Key.Namespace))
 	})
 	lintExceptions(shared.exceptions, policies)
 	var rules []*rule
@@ -83,7 +83,7 @@ func (d *Dialect) Compile(c engine.Compilation) (engine.Program, error) {
 		policies[i] = engine.Document{} // see Compilation.Release
 		r := newReport(document, &c)
 		err := engine.Guard(func() error {
-			rules = append(rules, shared.compile(r, document)...)
+			rules = append(rules, shared.compile(r, document.Unpack())...)
 			return nil
 		})
 		if err != nil {
@@ -97,9 +97,9 @@ func (d *Dialect) Compile(c engine.Compilation) (engine.Program, error) {
 }
 
 func newReport(d engine.Document, c *engine.Compilation) *policydecode.Report {
-	name := d.Object.GetName()
-	if ns := d.Object.GetNamespace(); ns != "" && d.Object.GetKind() != kindPolicy {
+	name := d.Key.Name
+	if ns := d.Key.Namespace; ns != "" && d.Key.Kind != kindPolicy {
 		name = ns + "/" + name
 	}
-	return &policydecode.Report{Origin: d.Origin, Line: d.Line, Policy: d.Object.GetKind() + " " + name, Warn: c.Warn, CheckKind: c.CheckKind}
+	return &policydecode.Report{Origin: d.Origin, Line: d.Line, Policy: d.Key.Kind + " " + name, Warn: c.Warn, CheckKind: c.CheckKind}
 }

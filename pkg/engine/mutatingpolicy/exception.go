@@ -33,7 +33,7 @@ type policyRef struct{ kind, name string }
 func lintExceptions(all []*exceptionSpec, policies []engine.Document) {
 	names := map[string]map[string]bool{kindPolicy: {}, kindNamespacedPolicy: {}}
 	for _, p := range policies {
-		names[p.Object.GetKind()][p.Object.GetName()] = true
+		names[p.Key.Kind][p.Key.Name] = true
 	}
 	for _, x := range all {
 		for _, ref := range x.policies {
@@ -47,14 +47,14 @@ func lintExceptions(all []*exceptionSpec, policies []engine.Document) {
 // decodeException reads an exception. What is wrong with it goes to the report,
 // which the Exception keeps for its expressions.
 func decodeException(r *policydecode.Report, d engine.Document) *exceptionSpec {
-	root := policydecode.Node{Report: r, Value: d.Object.Object}.Fields()
+	root := policydecode.Node{Report: r, Value: d.Object().Object}.Fields()
 	spec := root.At("spec").Fields()
 	x := &exceptionSpec{
-		Name: d.Object.GetName(), Report: r, Conditions: expressions(spec.At("matchConditions")),
+		Name: d.Key.Name, Report: r, Conditions: expressions(spec.At("matchConditions")),
 		Images: spec.At("images").Texts(), Values: spec.At("allowedValues").Texts(),
 		Passes: spec.At("reportResult").OneOf("skip", "pass") == "pass",
 	}
-	if ns := d.Object.GetNamespace(); ns != "" {
+	if ns := d.Key.Namespace; ns != "" {
 		x.Name = ns + "/" + x.Name
 	}
 	for _, n := range spec.At("policyRefs").List() {

@@ -63,9 +63,9 @@ type policySpec struct {
 // decodePolicy reads a policy. What is wrong with it goes to the report, and so
 // do the warnings of a policy with which nothing is.
 func decodePolicy(r *policydecode.Report, d engine.Document) *policySpec {
-	p := &policySpec{Kind: d.Object.GetKind(), Name: d.Object.GetName(), Node: policydecode.Node{Report: r, Value: d.Object.Object}}
+	p := &policySpec{Kind: d.Key.Kind, Name: d.Key.Name, Node: policydecode.Node{Report: r, Value: d.Object().Object}}
 	if p.Kind == kindNamespacedPolicy {
-		if p.Namespace = d.Object.GetNamespace(); p.Namespace == "" {
+		if p.Namespace = d.Key.Namespace; p.Namespace == "" {
 			p.Namespace = "default"
 		}
 		r.Namespace = p.Namespace

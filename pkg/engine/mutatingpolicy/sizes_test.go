@@ -15,7 +15,7 @@ import (
 func namespacedPolicy(i int) engine.Document {
 	rule := map[string]any{"apiGroups": []any{""}, "apiVersions": []any{"v1"}, "operations": []any{"UPDATE"}, "resources": []any{"configmaps"}}
 	patch := `[JSONPatch{op: "add", path: "/data/x", value: variables.v + resource.Get("v1", "configmaps", "c").metadata.name}]`
-	return engine.Document{Object: &unstructured.Unstructured{Object: map[string]any{
+	return engine.NewDocument(&unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "policies.kyverno.io/v1", "kind": "NamespacedMutatingPolicy",
 		"metadata": map[string]any{"name": "p", "namespace": fmt.Sprintf("n%d", i)},
 		"spec": map[string]any{
@@ -23,7 +23,7 @@ func namespacedPolicy(i int) engine.Document {
 			"variables":        []any{map[string]any{"name": "v", "expression": `"a"`}},
 			"mutations":        []any{map[string]any{"patchType": "JSONPatch", "jsonPatch": map[string]any{"expression": patch}}},
 		},
-	}}}
+	}}, "")
 }
 
 // What a policy keeps is its own: the functions of the language, fifty times as much, are shared by

@@ -170,7 +170,7 @@ func TestOverlayExisting(t *testing.T) {
 	inFile, inBoth := object("v1", "ConfigMap", "shop", "new"), object("v1", "ConfigMap", "shop", "both")
 	inBoth.SetLabels(map[string]string{"from": "file"})
 	live := object("v1", "ConfigMap", "shop", "both")
-	documents := []engine.Document{{Object: inFile, Origin: "new.yaml:1"}, {Object: inBoth, Origin: "both.yaml:1"}}
+	documents := []engine.Document{engine.NewDocument(inFile, "new.yaml:1"), engine.NewDocument(inBoth, "both.yaml:1")}
 	top, err := snapshot.Load(nil, snapshot.Options{World: documents})
 	if err != nil {
 		t.Fatal(err)

@@ -107,10 +107,10 @@ func (s *Snapshot) collection(mapping *meta.RESTMapping, namespace string, o lis
 	gvk := mapping.GroupVersionKind
 	items := []any{}
 	for _, e := range s.entries {
-		if e.key.GroupKind != gvk.GroupKind() || (namespace != "" && e.key.Namespace != namespace) || !o.selects(e.key, s.texts.head(e)) {
+		if e.key.GroupKind != gvk.GroupKind() || (namespace != "" && e.key.Namespace != namespace) || !o.selects(e.key, e.head(&s.texts)) {
 			continue
 		}
-		item := s.texts.object(e).Object
+		item := e.object(&s.texts).Object
 		if scheme.Scheme.Recognizes(gvk) {
 			item = maps.Clone(item)
 			delete(item, "apiVersion")

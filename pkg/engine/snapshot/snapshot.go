@@ -19,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/packed"
 )
 
 // Options tune Load.
@@ -38,7 +39,7 @@ type Options struct {
 
 // Snapshot is an immutable set of objects. It is safe for concurrent use.
 type Snapshot struct {
-	texts   dictionary
+	texts   packed.Dictionary
 	entries []*entry // in order of group, resource, namespace and name
 	byName  map[engine.ObjectKey]*entry
 	mapper  meta.RESTMapper
@@ -56,7 +57,7 @@ var (
 // object in it, or a CustomResourceDefinition.
 type entry struct {
 	key       engine.ObjectKey
-	packed    packed
+	packed    packed.Value
 	unpacked  *unstructured.Unstructured // nil if it is packed
 	defaulted bool                       // the packed object has no namespace
 	origin    string                     // as in engine.Document
@@ -65,26 +66,20 @@ type entry struct {
 }
 
 // object returns the object of an entry. It must not be modified.
-func (d *dictionary) object(e *entry) *unstructured.Unstructured {
+func (e *entry) object(texts *packed.Dictionary) *unstructured.Unstructured {
 	if e.unpacked != nil {
 		return e.unpacked
 	}
-	content, _ := d.unpack(e.packed).(map[string]any)
+	content, _ := texts.Unpack(e.packed).(map[string]any)
 	return e.placed(content)
 }
 
 // head returns an object with its type and metadata alone.
-func (d *dictionary) head(e *entry) *unstructured.Unstructured {
+func (e *entry) head(texts *packed.Dictionary) *unstructured.Unstructured {
 	if e.unpacked != nil {
 		return e.unpacked
 	}
-	content := map[string]any{}
-	for _, name := range []string{"apiVersion", "kind", "metadata"} {
-		if v, ok := d.field(e.packed, name); ok {
-			content[name] = v
-		}
-	}
-	return e.placed(content)
+	return e.placed(texts.Fields(e.packed, "apiVersion", "kind", "metadata"))
 }
 
 // placed returns what was unpacked, with the namespace that the object lacks.
@@ -113,7 +108,7 @@ func Load(objects []engine.Document, o Options) (*Snapshot, error) {
 // zero value is ready for use.
 type Loader struct {
 	objects, world []*entry
-	texts          dictionary
+	texts          packed.Dictionary
 	problems       []error
 }
 
@@ -126,19 +121,20 @@ func (l *Loader) AddWorld(d engine.Document) { l.world = append(l.world, l.entry
 // entry packs a document, and notes what is wrong with it.
 func (l *Loader) entry(d engine.Document, evaluated bool) *entry {
 	place := cmp.Or(d.Origin, fmt.Sprintf("object %d", len(l.objects)+len(l.world)+1))
-	switch u := d.Object; {
+	u := d.Object()
+	switch {
 	case u.GetAPIVersion() == "" || u.GetKind() == "":
 		l.problems = append(l.problems, fmt.Errorf("%s: %q: apiVersion or kind is missing", place, u.GetName()))
 	case u.GetName() == "" && u.GetGenerateName() == "":
 		l.problems = append(l.problems, fmt.Errorf("%s: %s: metadata.name is missing", place, u.GetKind()))
 	}
-	e := &entry{unpacked: d.Object, origin: d.Origin, evaluated: evaluated}
-	if kind := d.Object.GetKind(); kind != "Namespace" && kind != "CustomResourceDefinition" {
-		if text, ok := l.texts.pack(d.Object.Object); ok {
+	e := &entry{unpacked: u, origin: d.Origin, evaluated: evaluated}
+	if kind := d.Key.Kind; kind != "Namespace" && kind != "CustomResourceDefinition" {
+		if text, ok := l.texts.Pack(u.Object); ok {
 			e.packed, e.unpacked = text, nil
 		}
 	}
-	e.key = engine.KeyOf(l.texts.head(e)) // its texts, and not those of the document
+	e.key = engine.KeyOf(e.head(&l.texts)) // its texts, and not those of the document
 	return e
 }
 
@@ -215,14 +211,14 @@ func (s *Snapshot) add(e *entry) *entry {
 // differ from one of the world, and what is read from what is made up.
 func (s *Snapshot) contradict(e, before *entry) bool {
 	return e.evaluated == before.evaluated && e.origin != "" && before.origin != "" &&
-		!reflect.DeepEqual(s.texts.object(e).Object, s.texts.object(before).Object)
+		!reflect.DeepEqual(e.object(&s.texts).Object, before.object(&s.texts).Object)
 }
 
 // Documents returns the objects in order, each in its namespace.
 func (s *Snapshot) Documents() []engine.Document {
 	out := make([]engine.Document, len(s.entries))
 	for i, e := range s.entries {
-		out[i] = engine.Document{Object: s.texts.object(e), Origin: e.origin}
+		out[i] = engine.NewDocument(e.object(&s.texts), e.origin)
 	}
 	return out
 }
@@ -291,8 +287,8 @@ func (s *Snapshot) List(ctx context.Context, sel engine.Selection) iter.Seq2[*un
 				yield(nil, err)
 				return
 			}
-			selected := sel.MatchesResource(e.mapping.Resource.Resource) && byField.Matches(e.fields()) && sel.Matches(s.texts.head(e))
-			if selected && !yield(s.texts.object(e), nil) {
+			selected := sel.MatchesResource(e.mapping.Resource.Resource) && byField.Matches(e.fields()) && sel.Matches(e.head(&s.texts))
+			if selected && !yield(e.object(&s.texts), nil) {
 				return
 			}
 		}

@@ -2,6 +2,7 @@ package snapshot_test
 
 import (
 	"errors"
+	"strconv"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -161,6 +162,21 @@ func TestResourcesAreKnownByTheirShortNames(t *testing.T) {
 		got, ok := mapper.(restmapper.CategoryExpander).Expand(category)
 		if ok != (category != "none") || ok && (got[0] != want || got[len(got)-1] != widgets) {
 			t.Errorf("category %s: got %v, %t", category, got, ok)
+		}
+	}
+}
+
+func BenchmarkLoad(b *testing.B) {
+	documents := make([]engine.Document, 1000)
+	for i := range documents {
+		documents[i] = engine.NewDocument(&unstructured.Unstructured{Object: map[string]any{
+			"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": strconv.Itoa(i), "namespace": "shop"},
+		}}, "")
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := snapshot.Load(documents, snapshot.Options{}); err != nil {
+			b.Fatal(err)
 		}
 	}
 }

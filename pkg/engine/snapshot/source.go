@@ -123,7 +123,7 @@ func (s source) wanted(joined *engine.ObjectFilter) []*entry {
 }
 
 func (s source) factsOf(e *entry) engine.ObjectFacts {
-	head := s.texts.head(e)
+	head := e.head(&s.texts)
 	return engine.ObjectFacts{
 		Namespace: e.key.Namespace, Name: e.key.Name, Labels: head.GetLabels(),
 		Controlled: metav1.GetControllerOfNoCopy(head) != nil,
@@ -150,7 +150,7 @@ func (p page) Len() int { return len(p.entries) }
 // Target implements engine.Page.
 func (p page) Target(i int) (engine.Target, error) {
 	e := p.entries[i]
-	object := p.source.texts.object(e)
+	object := e.object(&p.source.texts)
 	t := engine.Target{
 		Key: e.key, Object: object, Origin: e.origin, OldObject: object,
 		Mapping: e.mapping, Request: p.source.scope.Request,
@@ -165,7 +165,7 @@ func (p page) Target(i int) (engine.Target, error) {
 // namespace returns the Namespace of a name; nil if there is none.
 func (s *Snapshot) namespace(name string) *unstructured.Unstructured {
 	if found := s.byName[engine.ObjectKey{GroupKind: schema.GroupKind{Kind: "Namespace"}, Name: name}]; found != nil && name != "" {
-		return s.texts.object(found)
+		return found.object(&s.texts)
 	}
 	return nil
 }

@@ -21,13 +21,13 @@ type scalePaths struct {
 func (s *Snapshot) subresource(e *entry, name string) (*unstructured.Unstructured, bool) {
 	switch {
 	case name == "" || name == "status":
-		return s.texts.object(e), true
+		return e.object(&s.texts), true
 	case name == "scale":
 		if paths := s.scale(e.mapping.GroupVersionKind); paths != nil {
-			return scaleOf(s.texts.object(e), paths), true
+			return scaleOf(e.object(&s.texts), paths), true
 		}
 	case e.key.GroupKind == schema.GroupKind{Kind: "Pod"}:
-		return s.texts.object(e), name == "resize" || name == "ephemeralcontainers"
+		return e.object(&s.texts), name == "resize" || name == "ephemeralcontainers"
 	}
 	return nil, false
 }

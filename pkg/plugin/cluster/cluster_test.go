@@ -275,11 +275,9 @@ func TestPolicyDocumentsPreferredVersion(t *testing.T) {
 	if len(unread) > 0 || len(documents) != 1 {
 		t.Fatalf("%d documents, errors %v", len(documents), unread)
 	}
-	want := engine.Document{Origin: cluster.Origin, Object: &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": "kyverno.io/v1", "kind": "ClusterPolicy", "metadata": map[string]any{"name": "p"},
-	}}}
-	if diff := cmp.Diff(want, documents[0]); diff != "" {
-		t.Error(diff)
+	want := map[string]any{"apiVersion": "kyverno.io/v1", "kind": "ClusterPolicy", "metadata": map[string]any{"name": "p"}}
+	if diff := cmp.Diff(want, documents[0].Object().Object); diff != "" || documents[0].Origin != cluster.Origin {
+		t.Error(documents[0].Origin, diff)
 	}
 }
 
@@ -304,7 +302,7 @@ func TestPolicyDocumentsOfAnExpiredListing(t *testing.T) {
 	})
 	var names []string
 	for _, d := range documents {
-		names = append(names, d.Object.GetName())
+		names = append(names, d.Key.Name)
 	}
 	if got := strings.Join(names, " "); got != "a b" || len(unread) > 0 || !expired {
 		t.Errorf("got %s, errors %v", got, unread)

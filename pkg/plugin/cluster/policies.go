@@ -6,6 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/packed"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/memory"
 )
 
@@ -24,6 +25,7 @@ func (c *Client) PolicyDocuments(ctx context.Context, budget *memory.Budget, rol
 		return nil, []error{err}
 	}
 	var documents []engine.Document
+	var texts packed.Dictionary
 	var failures []error
 	known := uids{}
 	for _, r := range served.policies(role) {
@@ -43,7 +45,7 @@ func (c *Client) PolicyDocuments(ctx context.Context, budget *memory.Budget, rol
 				if err != nil {
 					return documents, append(failures, err)
 				}
-				documents = append(documents, engine.Document{Object: u, Origin: Origin})
+				documents = append(documents, engine.NewDocument(u, Origin).Pack(&texts))
 			}
 		}
 	}

@@ -117,7 +117,7 @@ func (o *Options) operations(sides [2][]engine.Description) []engine.Operation {
 	}
 	for _, p := range o.Sides {
 		for _, d := range p.Documents {
-			created = created || asks(d.Object.Object["spec"])
+			created = created || asks(d.Object().Object["spec"])
 		}
 	}
 	out := []engine.Operation{engine.OperationUpdate}

@@ -287,9 +287,9 @@ func (r *Run) texts() []*unstructured.Unstructured {
 	var out []*unstructured.Unstructured
 	for _, side := range r.options.Sides {
 		for _, d := range side.Documents {
-			kind := d.Object.GroupVersionKind().GroupKind()
+			kind := d.Key.GroupKind
 			if slices.ContainsFunc(side.Dialects, func(dialect engine.Dialect) bool { return dialect.Accepts(kind) == engine.Policy }) {
-				out = append(out, d.Object)
+				out = append(out, d.Object())
 			}
 		}
 	}

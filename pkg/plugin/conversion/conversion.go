@@ -195,7 +195,7 @@ func (o *Options) Run(ctx context.Context, emit func(*Result) error) error {
 	if o.World.Registry == nil {
 		var policies []*unstructured.Unstructured
 		for _, d := range o.Documents {
-			policies = append(policies, d.Object)
+			policies = append(policies, d.Object())
 		}
 		world := *o.World
 		world.Registry = variant.NewRegistry(policies)
@@ -207,7 +207,7 @@ func (o *Options) Run(ctx context.Context, emit func(*Result) error) error {
 	accepted := slices.DeleteFunc(slices.Clone(o.Documents), func(d engine.Document) bool { return !convert.Accepts(d) })
 	reading.Documents = slices.DeleteFunc(slices.Clone(o.Documents), func(d engine.Document) bool { // what is beside each policy
 		return slices.ContainsFunc(o.Dialects, func(dialect engine.Dialect) bool {
-			return dialect.Accepts(d.Object.GroupVersionKind().GroupKind()) == engine.Policy
+			return dialect.Accepts(d.Key.GroupKind) == engine.Policy
 		})
 	})
 	o.Options = &reading
@@ -388,7 +388,7 @@ func (o *Options) compare(ctx context.Context, d engine.Document, c *convert.Con
 		p.Documents, p.Strict, p.Rules, p.Annotate = append(mine, o.Documents...), false, engine.RuleFilter{}, false
 		return p
 	}
-	old := engine.Document{Object: c.Old(), Origin: d.Origin}
+	old := engine.NewDocument(c.Old(), d.Origin)
 	run := comparison.Options{
 		Options: &options, Sides: [2]preview.Policies{compare.Old: side(old), compare.New: side(documents...)},
 		Variants: variants, Seed: o.Seed, DependingVariants: true,

@@ -4,8 +4,6 @@ import (
 	"context"
 	"slices"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/dialects"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/cluster"
@@ -20,15 +18,15 @@ func (f *Factory) Comparison(ctx context.Context, args []string, request engine.
 	var sides [2]preview.Policies
 	o := f.options(request)
 	o.Annotate = false // the annotation names the policy
-	of := map[*unstructured.Unstructured]int{}
+	of := map[*engine.Manifest]int{}
 	for side := range named {
 		documents, err := f.readPolicies(ctx, o, &named[side])
 		if err != nil {
 			return nil, sides, err
 		}
 		for _, d := range documents {
-			if d.Origin != cluster.Origin || dialects.Accepts(o.Dialects, d.Object.GroupVersionKind().GroupKind()) == engine.Policy {
-				of[d.Object] = side
+			if d.Origin != cluster.Origin || dialects.Accepts(o.Dialects, d.Key.GroupKind) == engine.Policy {
+				of[d.Manifest] = side
 			}
 		}
 		o.Documents = append(o.Documents, documents...)
@@ -42,7 +40,7 @@ func (f *Factory) Comparison(ctx context.Context, args []string, request engine.
 	for side := range sides {
 		sides[side] = o.Policies
 		sides[side].Documents = slices.DeleteFunc(slices.Clone(o.Documents), func(d engine.Document) bool {
-			owner, owned := of[d.Object]
+			owner, owned := of[d.Manifest]
 			return owned && owner != side
 		})
 	}

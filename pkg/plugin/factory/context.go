@@ -44,11 +44,13 @@ func loadValues(ctx context.Context, path string, r *input.Reader) ([]engine.Doc
 	if err != nil {
 		return nil, fmt.Errorf("--values: %w", err)
 	}
-	for _, d := range documents {
-		if d.Object.GetKind() == "Value" { // Kyverno's command reads either
-			d.Object.SetKind(valuesKind)
+	for i, d := range documents {
+		if d.Key.Kind == "Value" { // Kyverno's command reads either
+			d.Object().SetKind(valuesKind)
+			d = engine.NewDocument(d.Object(), d.Origin)
+			documents[i] = d
 		}
-		if gvk := d.Object.GroupVersionKind(); gvk.Kind != valuesKind || gvk.GroupVersion().String() != valuesVersion {
+		if gvk := d.Key.GroupVersionKind(); gvk.Kind != valuesKind || gvk.GroupVersion().String() != valuesVersion {
 			return nil, fmt.Errorf("--values: %s: %s of %s is not %s of %s", d.Origin, gvk.Kind, gvk.GroupVersion(), valuesKind, valuesVersion)
 		}
 	}

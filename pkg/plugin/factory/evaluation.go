@@ -106,11 +106,11 @@ func (f *Factory) addInputs(ctx context.Context, o *preview.Options, installed b
 	}
 	given := map[engine.ObjectKey]bool{}
 	err := f.readObjects(ctx, input.Files{Paths: f.Objects.World, Recursive: f.Objects.Recursive}, func(d engine.Document) {
-		if dialects.Accepts(o.Dialects, d.Object.GroupVersionKind().GroupKind()) == engine.Policy {
+		if dialects.Accepts(o.Dialects, d.Key.GroupKind) == engine.Policy {
 			f.warnAt(d.Origin, "left out: it is a policy, which -p names, and --world has what policies read")
 			return
 		}
-		given[engine.KeyOf(d.Object).Named()] = true
+		given[d.Key.Named()] = true
 		o.Documents = append(o.Documents, d)
 	})
 	if err != nil {
@@ -120,7 +120,7 @@ func (f *Factory) addInputs(ctx context.Context, o *preview.Options, installed b
 		o.Documents = append(f.installedInputs(ctx, o), o.Documents...)
 	}
 	o.Documents = slices.DeleteFunc(o.Documents, func(d engine.Document) bool {
-		return isInstalled(d) && given[engine.KeyOf(d.Object).Named()]
+		return isInstalled(d) && given[d.Key.Named()]
 	})
 	return nil
 }
@@ -151,7 +151,7 @@ func (f *Factory) readPolicies(ctx context.Context, o *preview.Options, named *f
 func (f *Factory) installedInputs(ctx context.Context, o *preview.Options) []engine.Document {
 	fromFiles := map[engine.ObjectKey]bool{}
 	for _, d := range o.Documents {
-		fromFiles[engine.KeyOf(d.Object).Named()] = true
+		fromFiles[d.Key.Named()] = true
 	}
 	installed, unread := f.Client.PolicyDocuments(ctx, &f.reader.Budget, inputs(o))
 	for _, problem := range unread {
@@ -160,7 +160,7 @@ func (f *Factory) installedInputs(ctx context.Context, o *preview.Options) []eng
 			f.leave(part)
 		}
 	}
-	return slices.DeleteFunc(installed, func(d engine.Document) bool { return fromFiles[engine.KeyOf(d.Object).Named()] })
+	return slices.DeleteFunc(installed, func(d engine.Document) bool { return fromFiles[d.Key.Named()] })
 }
 
 // inputs returns the role of a kind that the languages in use read besides policies.
@@ -183,10 +183,10 @@ func (f *Factory) openCluster(ctx context.Context, o *preview.Options) error {
 	role := besidePolicies(o.Dialects)
 	var over, documents []engine.Document
 	for _, d := range o.Documents {
-		gk := d.Object.GroupVersionKind().GroupKind()
+		gk := d.Key.GroupKind
 		switch is := dialects.Accepts(o.Dialects, gk); {
-		case engine.IsSecret(d.Object):
-			f.note(d.Origin, "Secret "+d.Object.GetName()+" is not used: beside a cluster, policies read its Secrets")
+		case d.IsSecret():
+			f.note(d.Origin, "Secret "+d.Key.Name+" is not used: beside a cluster, policies read its Secrets")
 			continue
 		case isInstalled(d), is == engine.Policy, is != role(gk):
 			documents = append(documents, d)
@@ -206,8 +206,8 @@ func (f *Factory) openCluster(ctx context.Context, o *preview.Options) error {
 	}
 	o.Overlay = map[string]int{}
 	for _, d := range s.Documents() {
-		o.Overlay[d.Object.GetKind()]++
-		if dialects.Accepts(o.Dialects, d.Object.GroupVersionKind().GroupKind()) == engine.Foreign {
+		o.Overlay[d.Key.Kind]++
+		if dialects.Accepts(o.Dialects, d.Key.GroupKind) == engine.Foreign {
 			o.Documents = append(o.Documents, d)
 		}
 	}
@@ -246,7 +246,7 @@ func (f *Factory) openWorld(ctx context.Context, o *preview.Options, described [
 	role := inputs(o)
 	var among, amongWorld []engine.Document // what policies read beside themselves
 	keep := func(in *[]engine.Document, d engine.Document) {
-		if gk := d.Object.GroupVersionKind().GroupKind(); gk.Group != "" && role(gk) != engine.Foreign {
+		if gk := d.Key.GroupKind; gk.Group != "" && role(gk) != engine.Foreign {
 			*in = append(*in, d)
 		}
 	}
@@ -261,7 +261,7 @@ func (f *Factory) openWorld(ctx context.Context, o *preview.Options, described [
 		return nil, err
 	}
 	for _, d := range o.Documents {
-		if dialects.Accepts(o.Dialects, d.Object.GroupVersionKind().GroupKind()) != engine.Policy { // which is no object of the cluster yet
+		if dialects.Accepts(o.Dialects, d.Key.GroupKind) != engine.Policy { // which is no object of the cluster yet
 			loader.AddWorld(d)
 		}
 	}
@@ -298,7 +298,7 @@ func (f *Factory) readObjects(ctx context.Context, from input.Files, add func(en
 		switch {
 		case err != nil:
 			errs = append(errs, err)
-		case d.Object.GroupVersionKind().Group == input.KustomizeGroup:
+		case d.Key.GroupVersionKind().Group == input.KustomizeGroup:
 			f.warnAt(d.Origin, "left out: build the directory of a kustomization with -k")
 		default:
 			found = true

@@ -39,7 +39,7 @@ func (f *Factory) Announce(view *flags.Output, o *preview.Options) {
 	policies := 0
 	for _, dialect := range o.Dialects {
 		for _, d := range o.Of(dialect) {
-			if dialect.Accepts(d.Object.GroupVersionKind().GroupKind()) == engine.Policy {
+			if dialect.Accepts(d.Key.GroupKind) == engine.Policy {
 				policies++
 			}
 		}

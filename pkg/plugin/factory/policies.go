@@ -130,7 +130,7 @@ func (d *Described) describe(b *policies.Builder) error {
 	b.CheckKind = d.CheckKind
 	for _, dialect := range d.Dialects {
 		for _, document := range d.Of(dialect) {
-			if dialect.Accepts(document.Object.GroupVersionKind().GroupKind()) == engine.Policy {
+			if dialect.Accepts(document.Key.GroupKind) == engine.Policy {
 				b.Policy(dialect.Name(), document)
 			}
 		}

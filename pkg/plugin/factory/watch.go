@@ -26,7 +26,7 @@ var asks = []string{"oldObject", "objectSelector", "DELETE", `"operations":["*"`
 func AsksForOld(o *preview.Options) func(engine.RuleRef) bool {
 	var asking []string
 	for _, d := range o.Documents {
-		text, err := json.Marshal(d.Object.Object)
+		text, err := json.Marshal(d.Object().Object)
 		if err != nil || slices.ContainsFunc(asks, func(word string) bool { return strings.Contains(string(text), word) }) {
 			asking = append(asking, d.Names()...)
 		}

@@ -39,7 +39,7 @@ func TestBatchesReadAsDocumentsDo(t *testing.T) {
 			if err != nil {
 				out = append(out, err.Error())
 			} else {
-				out = append(out, fmt.Sprint(d.Origin, d.Object.Object))
+				out = append(out, fmt.Sprint(d.Origin, d.Object().Object))
 			}
 		}
 		return out

@@ -18,7 +18,7 @@ func TestReadImpliedType(t *testing.T) {
 		if err != nil || len(documents) != 1 {
 			t.Fatalf("%s: %d documents, %v", c.text, len(documents), err)
 		}
-		if got := documents[0].Object.GetAPIVersion() + " " + documents[0].Object.GetKind(); got != c.want {
+		if got := documents[0].Object().GetAPIVersion() + " " + documents[0].Object().GetKind(); got != c.want {
 			t.Errorf("%s: got %s, want %s", c.text, got, c.want)
 		}
 	}

@@ -29,6 +29,7 @@ func (p part) locator() func(document int) func(field string) int {
 	if len(p.text) > maxLocated {
 		return nil
 	}
+	p.decoded = nil // what was decoded ahead need not be kept
 	return func(document int) func(field string) int {
 		return func(field string) int {
 			c := converter{first: p.line}

@@ -87,11 +87,11 @@ func report(r *Reader, input Files) string {
 			fmt.Fprintf(&b, "error: %v\n", err)
 			continue
 		}
-		name := d.Object.GetName()
-		if ns := d.Object.GetNamespace(); ns != "" {
+		name := d.Key.Name
+		if ns := d.Key.Namespace; ns != "" {
 			name += "." + ns
 		}
-		fmt.Fprintf(&b, "%s: %s %s\n", d.Origin, d.Object.GetKind(), name)
+		fmt.Fprintf(&b, "%s: %s %s\n", d.Origin, d.Key.Kind, name)
 	}
 	return b.String()
 }
@@ -115,7 +115,7 @@ func readString(t *testing.T, text string) (string, map[string]any) {
 	if len(documents) != 1 {
 		t.Fatalf("%d documents, want 1", len(documents))
 	}
-	return documents[0].Origin, documents[0].Object.Object
+	return documents[0].Origin, documents[0].Object().Object
 }
 
 const header = "apiVersion: v1\nkind: ConfigMap\n"
@@ -268,7 +268,7 @@ func FuzzRead(f *testing.F) {
 		r := &Reader{Stdin: strings.NewReader(text), MaxDocument: 1 << 16}
 		for d, err := range r.Read(context.Background(), Files{Paths: []string{"-"}}) {
 			if err == nil {
-				d.Object.DeepCopy() // panics on a value that unstructured objects cannot hold
+				d.Object().DeepCopy() // panics on a value that unstructured objects cannot hold
 			}
 		}
 	})

@@ -114,7 +114,7 @@ func (v value) flatten(path string, yield func(engine.Document, error) bool) boo
 			}
 			return yield(engine.Document{}, &Error{path, v.line, err})
 		}
-		d := engine.Document{Object: &unstructured.Unstructured{Object: object}, Origin: origin(path, v.line)}
+		d := engine.NewDocument(&unstructured.Unstructured{Object: object}, origin(path, v.line))
 		if v.locate != nil {
 			d.Line = v.locate(v.line)
 		}

@@ -1,6 +1,7 @@
 package input
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,10 +10,10 @@ import (
 	"slices"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/packed"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/wording"
 )
 
@@ -98,6 +99,7 @@ func (s Policies) Load(ctx context.Context) (documents []engine.Document, broken
 // values file beside a policy, is only a warning, like an object that is not a policy.
 func (s Policies) readPaths(ctx context.Context) ([]engine.Document, []error) {
 	var documents []engine.Document
+	var texts packed.Dictionary
 	var errs []error
 	empty := slices.Clone(s.Paths)
 	leftOut := map[string][]string{}
@@ -109,7 +111,7 @@ func (s Policies) readPaths(ctx context.Context) ([]engine.Document, []error) {
 		})
 		switch {
 		case err == nil:
-			documents = append(documents, d)
+			documents = append(documents, d.Pack(&texts))
 		case errors.Is(err, ErrNotObject) && errors.As(err, &broken):
 			s.Warn(broken.Origin(), broken.Err.Error()+": ignored")
 		default:
@@ -134,9 +136,9 @@ func (s Policies) related(documents []engine.Document) []engine.Document {
 	params := parameterKinds(documents)
 	var out []engine.Document
 	for _, d := range documents {
-		kind := groupKind(d.Object)
+		kind := d.Key.GroupKind
 		if s.Accepts(kind) == engine.Foreign && !wellKnownInput(kind) && !params[kind] {
-			s.Warn(d.Origin, describe(d.Object)+" is not a policy: ignored"+meant(kind))
+			s.Warn(d.Origin, describe(d)+" is not a policy: ignored"+meant(kind))
 			continue
 		}
 		out = append(out, d)
@@ -150,19 +152,19 @@ func (s Policies) latest(installed, read []engine.Document) []engine.Document {
 	all := append(installed[:len(installed):len(installed)], read...)
 	last := map[engine.ObjectKey]int{}
 	for i, d := range all {
-		if name := d.Object.GetName(); name == "" {
+		if name := d.Key.Name; name == "" {
 			continue // an object without a name replaces no other
 		}
-		key := engine.KeyOf(d.Object).Named()
+		key := d.Key.Named()
 		if before, twice := last[key]; twice {
 			s.warnReplaced(all[before], d, before < len(installed))
-			all[before].Object = nil
+			all[before].Manifest = nil
 		}
 		last[key] = i
 	}
 	out := all[:0:0]
 	for _, d := range all {
-		if d.Object != nil {
+		if d.Manifest != nil {
 			out = append(out, d)
 		}
 	}
@@ -171,15 +173,15 @@ func (s Policies) latest(installed, read []engine.Document) []engine.Document {
 
 func (s Policies) warnReplaced(before, after engine.Document, installed bool) {
 	if installed {
-		s.Note(after.Origin, describe(after.Object)+" is used instead of the one that is installed in the cluster")
+		s.Note(after.Origin, describe(after)+" is used instead of the one that is installed in the cluster")
 		return
 	}
-	s.Warn(after.Origin, fmt.Sprintf("%s was read before, at %s: the later one is used", describe(after.Object), before.Origin))
+	s.Warn(after.Origin, fmt.Sprintf("%s was read before, at %s: the later one is used", describe(after), before.Origin))
 }
 
 func (s Policies) anyPolicy(documents []engine.Document) bool {
 	for _, d := range documents {
-		if s.Accepts(groupKind(d.Object)) == engine.Policy {
+		if s.Accepts(d.Key.GroupKind) == engine.Policy {
 			return true
 		}
 	}
@@ -197,20 +199,13 @@ func (s Policies) noneFound() error {
 	return fmt.Errorf("%w in %s: use --from-cluster for those that are installed", ErrNoPolicy, where)
 }
 
-func groupKind(u *unstructured.Unstructured) schema.GroupKind {
-	return u.GroupVersionKind().GroupKind()
-}
-
 // describe is "Deployment shop/web".
-func describe(u *unstructured.Unstructured) string {
-	name := u.GetName()
-	if name == "" {
-		name = "without a name"
-	}
-	if ns := u.GetNamespace(); ns != "" {
+func describe(d engine.Document) string {
+	name := cmp.Or(d.Key.Name, "without a name")
+	if ns := d.Key.Namespace; ns != "" {
 		name = ns + "/" + name
 	}
-	return u.GetKind() + " " + name
+	return d.Key.Kind + " " + name
 }
 
 // policyKinds are the groups of the kinds of policies, for those that are misspelt.

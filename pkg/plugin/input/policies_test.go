@@ -3,8 +3,10 @@ package input
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -38,7 +40,7 @@ func load(t *testing.T, s Policies) (string, error) {
 	documents, broken, err := s.Load(context.Background())
 	slices.Sort(lines)
 	for _, d := range documents {
-		lines = append(lines, d.Origin+": "+describe(d.Object))
+		lines = append(lines, d.Origin+": "+describe(d))
 	}
 	return strings.Join(lines, "\n"), errors.Join(append(broken, err)...)
 }
@@ -46,9 +48,9 @@ func load(t *testing.T, s Policies) (string, error) {
 func installed(names ...string) func(context.Context) ([]engine.Document, []error) {
 	var documents []engine.Document
 	for _, name := range names {
-		documents = append(documents, engine.Document{Origin: "cluster", Object: &unstructured.Unstructured{Object: map[string]any{
+		documents = append(documents, engine.NewDocument(&unstructured.Unstructured{Object: map[string]any{
 			"apiVersion": "example.io/v1", "kind": "Rule", "metadata": map[string]any{"name": name},
-		}}})
+		}}, "cluster"))
 	}
 	return func(context.Context) ([]engine.Document, []error) { return documents, nil }
 }
@@ -149,4 +151,28 @@ func TestPoliciesLoadClusterError(t *testing.T) {
 			t.Errorf("error %q, want %q", err, c.want)
 		}
 	}
+}
+
+// All policies of a run are read before the first is compiled: each takes its text, and about as much for its fields.
+func TestLoadedPoliciesAreSmall(t *testing.T) {
+	const n = 2000
+	var text strings.Builder
+	for i := range n {
+		fmt.Fprintf(&text, "---\napiVersion: example.io/v1\nkind: Rule\nmetadata: {name: rule-%d, labels: {team: a}}\nspec:\n"+
+			"  rules:\n  - match: {any: [{resources: {kinds: [Pod], namespaces: [team-%d]}}]}\n    mutate: {metadata: {labels: {team: team-%d}}}\n", i, i, i)
+	}
+	var before, after runtime.MemStats
+	policies := Policies{Paths: []string{"-"}, Reader: stdin(text.String()), Accepts: func(schema.GroupKind) engine.Role { return engine.Policy }}
+	runtime.GC()
+	runtime.ReadMemStats(&before)
+	documents, _, err := policies.Load(t.Context())
+	if err != nil || len(documents) != n {
+		t.Fatalf("%d documents, %v", len(documents), err)
+	}
+	runtime.GC()
+	runtime.ReadMemStats(&after)
+	if each := (after.HeapAlloc - before.HeapAlloc) / n; each > 2000 {
+		t.Errorf("a policy of %d bytes takes %d", text.Len()/n, each)
+	}
+	runtime.KeepAlive(documents)
 }

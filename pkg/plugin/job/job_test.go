@@ -67,9 +67,9 @@ func TestValidate(t *testing.T) {
 }
 
 func policy(name, text string) engine.Document {
-	return engine.Document{Origin: name + ".yaml:1", Object: &unstructured.Unstructured{Object: map[string]any{
+	return engine.NewDocument(&unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "kyverno.io/v1", "kind": "ClusterPolicy", "metadata": map[string]any{"name": name}, "spec": map[string]any{"text": text},
-	}}}
+	}}, name+".yaml:1")
 }
 
 // printed returns the manifests as YAML, and what a server reads.
@@ -135,9 +135,9 @@ func TestLargePolicies(t *testing.T) {
 
 func TestSecretAmongPolicies(t *testing.T) {
 	s := spec()
-	s.Policies = []engine.Document{policy("a", ""), {Origin: "policies/b.yaml:7", Object: &unstructured.Unstructured{Object: map[string]any{
+	s.Policies = []engine.Document{policy("a", ""), engine.NewDocument(&unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "v1", "kind": "Secret", "metadata": map[string]any{"name": "token"}, "data": map[string]any{"t": "czNjcjN0"},
-	}}}}
+	}}, "policies/b.yaml:7")}
 	_, _, err := s.Manifests()
 	var secret *job.SecretError
 	if !errors.As(err, &secret) || !strings.HasPrefix(err.Error(), "policies/b.yaml:7: Secret token: ") || strings.Contains(err.Error(), "czNj") {
@@ -155,8 +155,9 @@ func TestHostileTexts(t *testing.T) {
 	}
 	for _, text := range append(texts, "a\n  $(touch /tmp/x)\n", "$(JOB_COMPLETION_INDEX)", "a\n::error::b\n", "a\n  ##vso[x]\n", "a\nb\\\n", "EOF\n`id`\n!x\n") {
 		s := spec()
-		s.Policies = []engine.Document{policy("p", text)}
-		s.Policies[0].Object.SetName(text)
+		named := policy("p", text)
+		named.Object().SetName(text)
+		s.Policies = []engine.Document{engine.NewDocument(named.Object(), named.Origin)}
 		s.Command = append(s.Command, "--only="+text)
 		s.Roles = rbac.Roles("ops:mutate", []rbac.Need{{Verb: "list", Resource: "pods", Why: text}}, nil, nil)
 		out, objects, _ := printed(t, s)
@@ -171,7 +172,7 @@ func TestHostileTexts(t *testing.T) {
 					if err := yaml.Unmarshal([]byte(content.(string)), &got); err != nil {
 						t.Fatal(err)
 					}
-					if diff := cmp.Diff(s.Policies[0].Object.Object, got); diff != "" {
+					if diff := cmp.Diff(s.Policies[0].Object().Object, got); diff != "" {
 						t.Errorf("%q (-policy +ConfigMap):\n%s", text, diff)
 					}
 				}

@@ -47,10 +47,10 @@ func (e *SizeError) Error() string {
 func (s *Spec) configMaps() (out []*corev1.ConfigMap, notes []string, err error) {
 	size := 0
 	for i, d := range s.Policies {
-		if engine.IsSecret(d.Object) {
-			return nil, nil, &SecretError{Origin: d.Origin, Name: d.Object.GetName()}
+		if d.IsSecret() {
+			return nil, nil, &SecretError{Origin: d.Origin, Name: d.Key.Name}
 		}
-		text, err := yaml.Marshal(d.Object.Object)
+		text, err := yaml.Marshal(d.Object().Object)
 		if err != nil {
 			return nil, nil, fmt.Errorf("%s: %w", d.Origin, err)
 		}
@@ -89,6 +89,6 @@ var notInKeys = regexp.MustCompile(`[^a-z0-9.-]+`)
 
 // fileName is the key of a policy, which keeps the order of the policies.
 func fileName(index int, d engine.Document) string {
-	name := notInKeys.ReplaceAllString(strings.ToLower(d.Object.GetKind()+"-"+d.Object.GetName()), "-")
+	name := notInKeys.ReplaceAllString(strings.ToLower(d.Key.Kind+"-"+d.Key.Name), "-")
 	return fmt.Sprintf("%04d-%s.yaml", index+1, name[:min(len(name), 200)])
 }

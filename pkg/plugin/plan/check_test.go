@@ -68,10 +68,10 @@ func TestRunCheck(t *testing.T) {
 }
 
 func document(kind, name string, size int64) engine.Document {
-	return engine.Document{Origin: "cluster", Object: &unstructured.Unstructured{Object: map[string]any{
+	return engine.NewDocument(&unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "kyverno.io/v1", "kind": kind, "metadata": map[string]any{"name": name},
 		"spec": map[string]any{"size": size},
-	}}}
+	}}, "cluster")
 }
 
 func TestRunRestore(t *testing.T) {
@@ -88,8 +88,8 @@ func TestRunRestore(t *testing.T) {
 		t.Fatal(err)
 	}
 	ready := document("ClusterPolicy", "a", 1)
-	ready.Object.Object["status"] = map[string]any{"ready": true}
-	ready.Object.SetResourceVersion("9")
+	ready.Object().Object["status"] = map[string]any{"ready": true}
+	ready.Object().SetResourceVersion("9")
 	shadowed := document("ClusterPolicy", "own", 2)
 	for _, tt := range []struct {
 		name string
@@ -124,7 +124,7 @@ func TestRunRestore(t *testing.T) {
 			}
 			var names []string
 			for _, d := range got {
-				names = append(names, d.Object.GetName()+" "+d.Origin)
+				names = append(names, d.Key.Name+" "+d.Origin)
 			}
 			if d := cmp.Diff([]string{"a cluster", "b cluster", "own own.yaml:1"}, names); d != "" {
 				t.Error(d)
@@ -135,7 +135,7 @@ func TestRunRestore(t *testing.T) {
 
 func TestDocumentsOfRefusesSecrets(t *testing.T) {
 	s := object(t, sections(t, "configmap.txtar")["secret.yaml"])
-	_, _, err := plan.DocumentsOf([]engine.Document{{Object: s, Origin: "s.yaml:1"}}, func(engine.Document) bool { return false })
+	_, _, err := plan.DocumentsOf([]engine.Document{engine.NewDocument(s, "s.yaml:1")}, func(engine.Document) bool { return false })
 	var held *plan.SecretDocumentError
 	if !errors.As(err, &held) {
 		t.Errorf("got %v", err)

@@ -46,15 +46,16 @@ func NewRun(here Cluster, version string, created time.Time) Run {
 func DocumentsOf(all []engine.Document, installed func(engine.Document) bool) ([]Document, string, error) {
 	out := make([]Document, len(all))
 	for i, d := range all {
-		out[i] = Document{Object: engine.KeyOf(d.Object), Origin: d.Origin, Installed: installed(d)}
+		d = d.Unpack()
+		out[i] = Document{Object: d.Key, Origin: d.Origin, Installed: installed(d)}
 		if !out[i].Installed {
-			if engine.IsSecret(d.Object) {
-				return nil, "", &SecretDocumentError{Origin: d.Origin, Name: d.Object.GetName()}
+			if d.IsSecret() {
+				return nil, "", &SecretDocumentError{Origin: d.Origin, Name: d.Key.Name}
 			}
-			out[i].Content = d.Object.Object
+			out[i].Content = d.Object().Object
 		}
 		var err error
-		if out[i].Digest, err = digestOf(d.Object.Object); err != nil {
+		if out[i].Digest, err = digestOf(d.Object().Object); err != nil {
 			return nil, "", fmt.Errorf("%s: %w", d.Origin, err)
 		}
 	}

@@ -73,7 +73,7 @@ func planOf(t testing.TB, file string) *plan.Plan {
 	c := change(before, after)
 	summary := evaluation.NewSummary([]engine.RuleRef{rule})
 	summary.Add(&c)
-	policy := engine.Document{Object: object(t, s["policy.yaml"]), Origin: "team.yaml:1"}
+	policy := engine.NewDocument(object(t, s["policy.yaml"]), "team.yaml:1")
 	documents, digest, err := plan.DocumentsOf([]engine.Document{policy}, func(engine.Document) bool { return false })
 	if err != nil {
 		t.Fatal(err)

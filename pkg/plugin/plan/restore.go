@@ -20,7 +20,7 @@ func (r *Run) Recorded() []engine.Document {
 }
 
 func (d *Document) engine() engine.Document {
-	return engine.Document{Object: &unstructured.Unstructured{Object: d.Content}, Origin: d.Origin}
+	return engine.NewDocument(&unstructured.Unstructured{Object: d.Content}, d.Origin)
 }
 
 // Restore returns the documents of a run in their order, given what is installed in
@@ -29,7 +29,7 @@ func (d *Document) engine() engine.Document {
 func (r *Run) Restore(installed []engine.Document) ([]engine.Document, error) {
 	here := map[engine.ObjectKey]engine.Document{}
 	for _, d := range installed {
-		here[engine.KeyOf(d.Object).Named()] = d
+		here[d.Key.Named()] = d
 	}
 	out := make([]engine.Document, 0, len(r.Documents))
 	var other OtherPoliciesError
@@ -46,7 +46,7 @@ func (r *Run) Restore(installed []engine.Document) ([]engine.Document, error) {
 			other.Gone = append(other.Gone, key)
 			continue
 		}
-		digest, err := digestOf(now.Object.Object)
+		digest, err := digestOf(now.Object().Object)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", key, err)
 		}
@@ -56,7 +56,7 @@ func (r *Run) Restore(installed []engine.Document) ([]engine.Document, error) {
 		out = append(out, now)
 	}
 	for _, d := range installed {
-		if key := engine.KeyOf(d.Object).Named(); !known[key] {
+		if key := d.Key.Named(); !known[key] {
 			other.New = append(other.New, key)
 		}
 	}

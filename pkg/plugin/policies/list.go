@@ -123,7 +123,7 @@ func NewBuilder() *Builder {
 
 // Policy adds a policy of a dialect.
 func (b *Builder) Policy(dialect string, d engine.Document) {
-	u := d.Object
+	u := d.Object()
 	spec, _ := json.Marshal(u.Object["spec"]) // which was read from JSON
 	for _, name := range d.Names() {
 		b.byName[key{d.Origin, dialect + " " + name}] = len(b.list.Policies)

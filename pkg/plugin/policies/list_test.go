@@ -27,9 +27,9 @@ import (
 const published = "../../../docs/policylist.schema.json"
 
 func clusterPolicy(name string) engine.Document {
-	return engine.Document{Origin: "p.yaml:1", Object: &unstructured.Unstructured{Object: map[string]any{
+	return engine.NewDocument(&unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "kyverno.io/v1", "kind": "ClusterPolicy", "metadata": map[string]any{"name": name, "namespace": "shop"},
-	}}}
+	}}, "p.yaml:1")
 }
 
 func ruleOf(policy string) engine.Description {
@@ -73,7 +73,7 @@ func joined(t *testing.T) policies.List {
 	t.Helper()
 	one, two, other := full(t), full(t), policies.NewBuilder()
 	changed := clusterPolicy("a")
-	changed.Object.Object["spec"] = map[string]any{"rules": []any{}}
+	changed.Object().Object["spec"] = map[string]any{"rules": []any{}}
 	other.Policy("kyverno", changed)
 	other.Rule(ruleOf("a"))
 	third := other.List()

@@ -80,7 +80,7 @@ func (p *Policies) checkNamed(flag string, names []string, exists func(name stri
 func (p *Policies) reads(name string) bool {
 	for _, d := range p.Dialects {
 		for _, doc := range p.Of(d) {
-			if d.Accepts(doc.Object.GroupVersionKind().GroupKind()) == engine.Policy && slices.Contains(doc.Names(), name) {
+			if d.Accepts(doc.Key.GroupKind) == engine.Policy && slices.Contains(doc.Names(), name) {
 				return true
 			}
 		}

@@ -80,7 +80,7 @@ func (p *Policies) Of(d engine.Dialect) []engine.Document {
 	var out []engine.Document
 	policies := 0
 	for _, doc := range p.Documents {
-		role := d.Accepts(doc.Object.GroupVersionKind().GroupKind())
+		role := d.Accepts(doc.Key.GroupKind)
 		if role == engine.Policy {
 			policies++
 		}
@@ -101,7 +101,7 @@ func (p *Policies) InUse() []engine.Document {
 	for _, d := range p.Dialects {
 		if len(p.Of(d)) > 0 {
 			in = append(in, func(doc engine.Document) bool {
-				return d.Accepts(doc.Object.GroupVersionKind().GroupKind()) != engine.Foreign
+				return d.Accepts(doc.Key.GroupKind) != engine.Foreign
 			})
 		}
 	}
@@ -110,8 +110,8 @@ func (p *Policies) InUse() []engine.Document {
 	}
 	return slices.DeleteFunc(slices.Clone(p.Documents), func(doc engine.Document) bool {
 		foreign := !slices.ContainsFunc(p.Dialects, func(d engine.Dialect) bool {
-			return d.Accepts(doc.Object.GroupVersionKind().GroupKind()) != engine.Foreign
+			return d.Accepts(doc.Key.GroupKind) != engine.Foreign
 		})
-		return engine.IsSecret(doc.Object) || !foreign && !slices.ContainsFunc(in, func(reads func(engine.Document) bool) bool { return reads(doc) })
+		return doc.IsSecret() || !foreign && !slices.ContainsFunc(in, func(reads func(engine.Document) bool) bool { return reads(doc) })
 	})
 }

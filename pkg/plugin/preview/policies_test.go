@@ -31,9 +31,9 @@ func (words) Compile(c engine.Compilation) (engine.Program, error) {
 	var p program
 	var errs []error
 	for d := range c.Each() {
-		name, rules := d.Object.GetName(), strings.Fields(d.Object.GetAnnotations()["rules"])
+		name, rules := d.Key.Name, strings.Fields(d.Object().GetAnnotations()["rules"])
 		problem := engine.CompileError{Origin: d.Origin, Policy: "Words " + name, Err: errors.New("is broken")}
-		if d.Object.GetKind() != "Words" {
+		if d.Key.Kind != "Words" {
 			continue
 		}
 		if name == "broken" {
@@ -67,7 +67,7 @@ func document(kind, name, rules string) engine.Document {
 	u := &unstructured.Unstructured{Object: map[string]any{"kind": kind}}
 	u.SetName(name)
 	u.SetAnnotations(map[string]string{"rules": rules})
-	return engine.Document{Object: u, Origin: "f.yaml:1"}
+	return engine.NewDocument(u, "f.yaml:1")
 }
 
 // installed is a policy that was found in the cluster.
@@ -222,12 +222,12 @@ func TestInUse(t *testing.T) {
 			p := policies(c.documents, engine.RuleFilter{})
 			var got []string
 			for _, d := range p.InUse() {
-				got = append(got, d.Object.GetName())
+				got = append(got, d.Key.Name)
 			}
 			if diff := cmp.Diff(c.want, got); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)
 			}
-			if p.Documents[0].Object.GetName() != c.documents[0].Object.GetName() || len(p.Documents) != len(c.documents) {
+			if p.Documents[0].Object().GetName() != c.documents[0].Object().GetName() || len(p.Documents) != len(c.documents) {
 				t.Error("the documents that were handed in are changed")
 			}
 		})
@@ -247,7 +247,7 @@ func TestCompileReleasesDocuments(t *testing.T) {
 	} {
 		p := policies([]engine.Document{document("Words", "p", "a")}, c.rules)
 		p.Release, p.Warn = c.release, func(engine.CompileError) {}
-		read := weak.Make(p.Documents[0].Object)
+		read := weak.Make(p.Documents[0].Object())
 		if _, err := p.Compile(func(err error) { t.Error(err) }, func(int) {}); err != nil {
 			t.Error(err)
 		}

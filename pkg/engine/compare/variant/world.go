@@ -58,13 +58,13 @@ type presence struct {
 func (w *World) With(ctx context.Context, v Variant) (context.Context, error) {
 	var all snapshot.Loader
 	for _, u := range v.Beside {
-		all.AddWorld(engine.Document{Object: u})
+		all.AddWorld(engine.NewDocument(u, ""))
 	}
 	if v.Namespace != nil {
-		all.AddWorld(engine.Document{Object: v.Namespace})
+		all.AddWorld(engine.NewDocument(v.Namespace, ""))
 	}
 	if v.Key.Subresource == "" || engine.KeyOf(v.Object).GroupKind == v.Key.GroupKind {
-		all.Add(engine.Document{Object: v.Object})
+		all.Add(engine.NewDocument(v.Object, ""))
 	}
 	objects, err := all.Load(snapshot.Options{Cluster: w.mapper})
 	if err != nil {

@@ -43,12 +43,12 @@ func (e *Entries) Add(d engine.Document) {
 	if e.byName == nil {
 		e.byName = map[string]*entry{}
 	}
-	e.byName[d.Object.GetName()] = decodeEntry(d)
+	e.byName[d.Key.Name] = decodeEntry(d)
 }
 
 func decodeEntry(d engine.Document) *entry {
-	r := &policydecode.Report{Origin: d.Origin, Line: d.Line, Policy: "GlobalContextEntry " + d.Object.GetName(), Warn: func(engine.CompileError) {}}
-	spec := policydecode.Node{Report: r, Value: d.Object.Object}.Fields().At("spec").Fields()
+	r := &policydecode.Report{Origin: d.Origin, Line: d.Line, Policy: "GlobalContextEntry " + d.Key.Name, Warn: func(engine.CompileError) {}}
+	spec := policydecode.Node{Report: r, Value: d.Object().Object}.Fields().At("spec").Fields()
 	out := &entry{projections: map[string]string{}}
 	switch call, list := spec.Has("apiCall"), spec.Has("kubernetesResource"); {
 	case call == list:
@@ -115,7 +115,7 @@ func (g globals) entry(name string) (*entry, error) {
 		if err != nil {
 			return nil, err
 		}
-		return decodeEntry(engine.Document{Object: u, Origin: "cluster"}), nil
+		return decodeEntry(engine.NewDocument(u, "cluster")), nil
 	})
 	if apierrors.IsNotFound(err) {
 		g.warn("globalContext: there is no GlobalContextEntry %s; it counts as null", name)

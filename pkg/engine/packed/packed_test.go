@@ -1,4 +1,4 @@
-package snapshot
+package packed
 
 import (
 	"encoding/json"
@@ -8,13 +8,10 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 )
 
 func TestPack(t *testing.T) {
-	var d dictionary
+	var d Dictionary
 	long := strings.Repeat("long ", 20)
 	for _, value := range []any{
 		nil, true, false, "", "text", long, int64(0), int64(-1), int64(math.MaxInt64), int64(math.MinInt64), 0.5, math.Copysign(0, -1), math.MaxFloat64,
@@ -22,12 +19,12 @@ func TestPack(t *testing.T) {
 		[]any{},
 		map[string]any{"a": []any{map[string]any{"a": "text"}, []any{}, nil}, long: long, "": int64(300), "z": map[string]any{"b": false}},
 	} {
-		text, ok := d.pack(value)
+		text, ok := d.Pack(value)
 		if !ok {
 			t.Errorf("%v is not packed", value)
 			continue
 		}
-		if diff := cmp.Diff(value, d.unpack(text)); diff != "" {
+		if diff := cmp.Diff(value, d.Unpack(text)); diff != "" {
 			t.Errorf("-want +got:\n%s", diff)
 		}
 		if rest := behind(text); rest != "" {
@@ -35,42 +32,42 @@ func TestPack(t *testing.T) {
 		}
 		fields, _ := value.(map[string]any)
 		for name, want := range fields {
-			if got, ok := d.field(text, name); !ok || !cmp.Equal(want, got) {
+			if got, ok := d.Field(text, name); !ok || !cmp.Equal(want, got) {
 				t.Errorf("field %q is %v, want %v", name, got, want)
 			}
 		}
 	}
 	for _, value := range []any{1, json.Number("1"), map[string]any(nil), []any(nil), []string{}, map[string]any{"a": []any{float32(1)}}} {
-		if _, ok := d.pack(value); ok {
+		if _, ok := d.Pack(value); ok {
 			t.Errorf("%#v is packed", value)
 		}
 	}
 }
 
 func TestDictionaryIsBounded(t *testing.T) {
-	var d dictionary
+	var d Dictionary
 	list := make([]any, 2*maxKnown)
 	for i := range list {
 		list[i] = strconv.Itoa(i)
 	}
-	text, _ := d.pack(list)
+	text, _ := d.Pack(list)
 	if len(d.texts) != maxKnown {
 		t.Errorf("there are %d texts, want %d", len(d.texts), maxKnown)
 	}
-	if !cmp.Equal(any(list), d.unpack(text)) {
+	if !cmp.Equal(any(list), d.Unpack(text)) {
 		t.Error("texts that are not in the dictionary are others when they are unpacked")
 	}
 }
 
 // An object allocates its maps and lists, and nothing for texts and keys that occur elsewhere.
 func TestUnpackAllocates(t *testing.T) {
-	var d dictionary
-	text, _ := d.pack(map[string]any{"kind": "Pod", "spec": map[string]any{"containers": []any{map[string]any{"name": "a", "image": "b"}}}})
+	var d Dictionary
+	text, _ := d.Pack(map[string]any{"kind": "Pod", "spec": map[string]any{"containers": []any{map[string]any{"name": "a", "image": "b"}}}})
 	const lists, maps, forEachMap = 1, 3, 3 // the map, its group, and the interface that holds it or less
-	if got := testing.AllocsPerRun(100, func() { d.unpack(text) }); got > lists*2+maps*forEachMap {
+	if got := testing.AllocsPerRun(100, func() { d.Unpack(text) }); got > lists*2+maps*forEachMap {
 		t.Errorf("%v allocations, want no more than %d", got, lists*2+maps*forEachMap)
 	}
-	if got := testing.AllocsPerRun(100, func() { d.field(text, "kind") }); got != 0 {
+	if got := testing.AllocsPerRun(100, func() { d.Field(text, "kind") }); got != 0 {
 		t.Errorf("%v allocations to look up a field", got)
 	}
 }
@@ -82,37 +79,22 @@ func FuzzPack(f *testing.F) {
 		if json.Unmarshal([]byte(text), &value) != nil {
 			return
 		}
-		var d dictionary
-		packed, ok := d.pack(value)
+		var d Dictionary
+		packed, ok := d.Pack(value)
 		if !ok {
 			t.Fatal("it is not packed")
 		}
-		if diff := cmp.Diff(value, d.unpack(packed)); diff != "" {
+		if diff := cmp.Diff(value, d.Unpack(packed)); diff != "" {
 			t.Errorf("-want +got:\n%s", diff)
 		}
 	})
 }
 
 func BenchmarkUnpack(b *testing.B) {
-	var d dictionary
-	text, _ := d.pack(map[string]any{"kind": "Pod", "spec": map[string]any{"containers": []any{map[string]any{"name": "a", "image": "b"}}}})
+	var d Dictionary
+	text, _ := d.Pack(map[string]any{"kind": "Pod", "spec": map[string]any{"containers": []any{map[string]any{"name": "a", "image": "b"}}}})
 	b.ReportAllocs()
 	for b.Loop() {
-		d.unpack(text)
-	}
-}
-
-func BenchmarkLoad(b *testing.B) {
-	documents := make([]engine.Document, 1000)
-	for i := range documents {
-		documents[i].Object = &unstructured.Unstructured{Object: map[string]any{
-			"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": strconv.Itoa(i), "namespace": "shop"},
-		}}
-	}
-	b.ReportAllocs()
-	for b.Loop() {
-		if _, err := Load(documents, Options{}); err != nil {
-			b.Fatal(err)
-		}
+		d.Unpack(text)
 	}
 }

@@ -1,4 +1,5 @@
-package snapshot
+// Package packed keeps values of JSON as texts, which take a tenth of the memory of maps and lists.
+package packed
 
 import (
 	"encoding/binary"
@@ -6,9 +7,9 @@ import (
 	"strings"
 )
 
-// packed is a value of JSON as a text. It takes a tenth of the memory of its maps and lists, and
+// Value is a value of JSON as a text. It takes a tenth of the memory of its maps and lists, and
 // the garbage collector has nothing to look at in it.
-type packed string
+type Value string
 
 // What is packed, in the first byte. In front of the elements of a map or a list is their number,
 // and in four bytes how many they take.
@@ -32,21 +33,21 @@ const (
 	sizeBytes    = 4 // of what a map or list takes
 )
 
-// dictionary has the texts that occur in many objects: keys, and short values. So unpacking makes
-// maps and lists, and hardly anything else. Only pack changes it.
-type dictionary struct {
+// Dictionary has the texts that occur in many objects: keys, and short values. So unpacking makes
+// maps and lists, and hardly anything else. Only Pack changes it. The zero value is ready for use.
+type Dictionary struct {
 	texts   []any // each is a string
 	numbers map[string]uint64
 }
 
-// pack returns a value packed. It reports false for one that is not of the types that decoding
+// Pack returns a value packed. It reports false for one that is not of the types that decoding
 // JSON makes, or takes more than 4 GiB.
-func (d *dictionary) pack(value any) (packed, bool) {
+func (d *Dictionary) Pack(value any) (Value, bool) {
 	text, ok := d.append(nil, value)
-	return packed(text), ok && len(text) <= math.MaxUint32
+	return Value(text), ok && len(text) <= math.MaxUint32
 }
 
-func (d *dictionary) append(to []byte, value any) (_ []byte, ok bool) {
+func (d *Dictionary) append(to []byte, value any) (_ []byte, ok bool) {
 	switch v := value.(type) {
 	case map[string]any:
 		to, start := begin(to, packedMap, len(v))
@@ -90,11 +91,11 @@ func begin(to []byte, kind byte, length int) (_ []byte, start int) {
 }
 
 func end(to []byte, start int) []byte {
-	binary.LittleEndian.PutUint32(to[start-sizeBytes:], uint32(len(to)-start)) //nolint:gosec // pack refuses what is larger
+	binary.LittleEndian.PutUint32(to[start-sizeBytes:], uint32(len(to)-start)) //nolint:gosec // Pack refuses what is larger
 	return to
 }
 
-func (d *dictionary) appendText(to []byte, text string) []byte {
+func (d *Dictionary) appendText(to []byte, text string) []byte {
 	number, known := d.numbers[text]
 	if !known && len(text) <= maxKnownText && len(d.texts) < maxKnown {
 		number, known = d.add(text), true
@@ -106,7 +107,7 @@ func (d *dictionary) appendText(to []byte, text string) []byte {
 }
 
 // add returns the number of a text, which it adds if it is not there.
-func (d *dictionary) add(text string) uint64 {
+func (d *Dictionary) add(text string) uint64 {
 	number, known := d.numbers[text]
 	if !known {
 		if d.numbers == nil {
@@ -119,14 +120,14 @@ func (d *dictionary) add(text string) uint64 {
 	return number
 }
 
-// unpack returns the value that was packed. Nobody else has its maps and lists.
-func (d *dictionary) unpack(p packed) any {
+// Unpack returns the value that was packed. Nobody else has its maps and lists.
+func (d *Dictionary) Unpack(p Value) any {
 	value, _ := d.first(p)
 	return value
 }
 
 // first returns the value that a text begins with, and what is behind it.
-func (d *dictionary) first(p packed) (any, packed) {
+func (d *Dictionary) first(p Value) (any, Value) {
 	kind, p := p[0], p[1:]
 	switch kind {
 	case packedMap:
@@ -164,28 +165,39 @@ func (d *dictionary) first(p packed) (any, packed) {
 	return kind == packedTrue, p
 }
 
-func (d *dictionary) key(p packed) (string, packed) {
+func (d *Dictionary) key(p Value) (string, Value) {
 	number, p := uvarint(p)
 	key, _ := d.texts[number].(string)
 	return key, p
 }
 
-// field returns the value of a field of a packed map, without unpacking the others.
-func (d *dictionary) field(p packed, name string) (value any, ok bool) {
+// Field returns the value of a field of a packed map, without unpacking the others.
+func (d *Dictionary) Field(p Value, name string) (value any, ok bool) {
 	length, p := uvarint(p[1:])
 	p = p[sizeBytes:]
 	for range length {
 		var key string
 		if key, p = d.key(p); key == name {
-			return d.unpack(p), true
+			return d.Unpack(p), true
 		}
 		p = behind(p)
 	}
 	return nil, false
 }
 
+// Fields returns those of some fields that a packed map has.
+func (d *Dictionary) Fields(p Value, names ...string) map[string]any {
+	out := map[string]any{}
+	for _, name := range names {
+		if v, ok := d.Field(p, name); ok {
+			out[name] = v
+		}
+	}
+	return out
+}
+
 // behind returns what is behind the value that a text begins with.
-func behind(p packed) packed {
+func behind(p Value) Value {
 	kind, p := p[0], p[1:]
 	switch kind {
 	case packedMap, packedList:
@@ -203,7 +215,7 @@ func behind(p packed) packed {
 }
 
 // uvarint is binary.Uvarint for a text.
-func uvarint(p packed) (uint64, packed) {
+func uvarint(p Value) (uint64, Value) {
 	var out uint64
 	for i := 0; ; i++ {
 		out |= uint64(p[i]&0x7f) << (7 * i)
