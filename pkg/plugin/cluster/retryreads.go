@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
+	"sync/atomic"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -28,8 +29,11 @@ import (
 // It is a transport because discovery and schemas are read by client-go's own
 // clients. The attempts are over within a second: a run begins with many reads, and
 // an aggregated API whose server is down must not hold it up.
+//
+// A server that has never answered, and does not until the time of a read is over, fails all further reads: discovery
+// alone has many, each with its own time.
 func RetryReads(next http.RoundTripper) http.RoundTripper {
-	return retryingReads{next, readBackoff()}
+	return &retryingReads{next: next, backoff: readBackoff()}
 }
 
 // readBackoff is over within a second.
@@ -40,8 +44,26 @@ func readBackoff() wait.Backoff {
 }
 
 type retryingReads struct {
-	next    http.RoundTripper
-	backoff wait.Backoff
+	next             http.RoundTripper
+	backoff          wait.Backoff
+	answered, silent atomic.Bool
+}
+
+// errSilent is the error of a read from a server that has never answered.
+var errSilent = errors.New("the server does not answer")
+
+// send sends a request, unless the server is silent.
+func (t *retryingReads) send(r *http.Request) (*http.Response, error) {
+	if t.silent.Load() && !t.answered.Load() {
+		return nil, errSilent
+	}
+	answer, err := t.next.RoundTrip(r)
+	if err == nil {
+		t.answered.Store(true)
+	} else if errors.Is(r.Context().Err(), context.DeadlineExceeded) {
+		t.silent.Store(true)
+	}
+	return answer, err
 }
 
 // noRetry marks the context of a read that its caller repeats.
@@ -52,7 +74,7 @@ func withoutRetry(ctx context.Context) context.Context {
 }
 
 // RoundTrip returns the last answer, read to its end.
-func (t retryingReads) RoundTrip(r *http.Request) (*http.Response, error) {
+func (t *retryingReads) RoundTrip(r *http.Request) (*http.Response, error) {
 	switch {
 	case r.Method != http.MethodGet:
 		return t.next.RoundTrip(r)
@@ -62,7 +84,7 @@ func (t retryingReads) RoundTrip(r *http.Request) (*http.Response, error) {
 	var answer *http.Response
 	var last error
 	err := Retry(r.Context(), t.backoff, func() error {
-		answer, last = whole(t.next.RoundTrip(r))
+		answer, last = whole(t.send(r))
 		return failure(r, answer, last)
 	})
 	if answer != nil && err != nil {
@@ -85,8 +107,8 @@ func beginsAgain(err error) bool {
 
 // once sends a read that its caller repeats. An answer with a Retry-After is an error:
 // client-go would wait for it and begin again, for as long as the server likes.
-func (t retryingReads) once(r *http.Request) (*http.Response, error) {
-	answer, err := t.next.RoundTrip(r)
+func (t *retryingReads) once(r *http.Request) (*http.Response, error) {
+	answer, err := t.send(r)
 	if err != nil || answer.Header.Get("Retry-After") == "" {
 		return answer, err
 	}
@@ -98,7 +120,7 @@ func (t retryingReads) once(r *http.Request) (*http.Response, error) {
 }
 
 // WrappedRoundTripper lets client-go find the transport below.
-func (t retryingReads) WrappedRoundTripper() http.RoundTripper { return t.next }
+func (t *retryingReads) WrappedRoundTripper() http.RoundTripper { return t.next }
 
 // whole reads an answer to its end, so that one that is cut short is an error.
 func whole(answer *http.Response, err error) (*http.Response, error) {
@@ -140,7 +162,7 @@ func failure(r *http.Request, answer *http.Response, err error) error {
 	var network *net.OpError
 	var untrusted *tls.CertificateVerificationError
 	switch {
-	case errors.As(err, &network) && network.Op == "dial", errors.As(err, &untrusted), transport.IsLimit(err):
+	case errors.As(err, &network) && network.Op == "dial", errors.As(err, &untrusted), errors.Is(err, errSilent), transport.IsLimit(err):
 		return nil
 	case err != nil:
 		return &url.Error{Op: r.Method, URL: r.URL.String(), Err: err}

@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"context"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -71,12 +72,49 @@ func TestRetryReads(t *testing.T) {
 func TestRetryReadsDoesNotWaitForAServerThatIsNotThere(t *testing.T) {
 	server := httptest.NewServer(http.NotFoundHandler())
 	server.Close()
-	reads := retryingReads{http.DefaultTransport, wait.Backoff{Duration: time.Hour, Steps: 5}}
+	reads := &retryingReads{next: http.DefaultTransport, backoff: wait.Backoff{Duration: time.Hour, Steps: 5}}
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, server.URL, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if answer, err := reads.RoundTrip(r); err == nil {
 		t.Errorf("got %v", answer)
+	}
+}
+
+// A server that takes requests and never answers is given up once, and not anew for each read.
+func TestRetryReadsGivesUpASilentServer(t *testing.T) {
+	for name, c := range map[string]struct {
+		answers int // before it is silent
+		calls   int
+		waited  time.Duration
+	}{
+		"never answered": {0, 1, time.Minute},
+		"answered once":  {1, 4, 3 * time.Minute},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				calls, start := 0, time.Now()
+				reads := RetryReads(roundTripper(func(r *http.Request) (*http.Response, error) {
+					if calls++; calls <= c.answers {
+						return responseOf(200, http.NoBody), nil
+					}
+					<-r.Context().Done()
+					return nil, r.Context().Err()
+				}))
+				for range c.answers + 3 {
+					ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+					r, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://server/api", nil)
+					if err != nil {
+						t.Fatal(err)
+					}
+					_, _ = reads.RoundTrip(r) //nolint:bodyclose // there is none
+					cancel()
+				}
+				if waited := time.Since(start); calls != c.calls || waited != c.waited {
+					t.Errorf("%d requests in %v, want %d in %v", calls, waited, c.calls, c.waited)
+				}
+			})
+		})
 	}
 }
