@@ -83,6 +83,9 @@ func (t *Task) missedTarget() *Task {
 
 // holdBack leaves an object as it is, because of a change that it triggers.
 func (x *Executor) holdBack(t *Task, target engine.ObjectKey) (*Result, error) {
+	if err := x.wake(t); err != nil {
+		return nil, err
+	}
 	r := t.verified.Result
 	r.because(Failed, &HeldBackError{Target: target})
 	if x.Writer.Journal == nil {
@@ -101,6 +104,9 @@ func (x *Executor) writers() int {
 }
 
 func (x *Executor) writeOne(ctx context.Context, t *Task) (*Result, error) {
+	if err := x.wake(t); err != nil {
+		return nil, err
+	}
 	r, err := x.Writer.Write(t.under(ctx), t.verified)
 	x.trim(&r)
 	if err != nil {
@@ -138,6 +144,9 @@ func (x *Executor) reportNotTried(ready []*Task) error {
 	for _, t := range ready {
 		if t.reported {
 			continue
+		}
+		if err := x.wake(t); err != nil {
+			return err
 		}
 		r := t.verified.Result
 		r.Outcome = NotTried

@@ -83,7 +83,15 @@ func (x *Executor) warnOfUnverified(ready []*Task) {
 func (x *Executor) confirmLosses(ctx context.Context, ready []*Task) ([]*Task, error) {
 	var agreed []*Task
 	for _, t := range ready {
-		yes, err := x.Writer.ConfirmLoss(ctx, t.verified)
+		if len(t.verified.losses()) == 0 {
+			agreed = append(agreed, t)
+			continue
+		}
+		err := x.wake(t) // it does not share what it was verified with
+		yes := false
+		if err == nil {
+			yes, err = x.Writer.ConfirmLoss(ctx, t.verified)
+		}
 		if err == nil && !yes {
 			err = x.report(t, &t.verified.Result)
 		}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"slices"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
@@ -28,7 +29,10 @@ type Evaluation interface {
 type evaluatedTask struct {
 	Task
 	run        Evaluation
-	target     engine.Target
+	version    string // in which the object is evaluated
+	namespace  *unstructured.Unstructured
+	mapping    *meta.RESTMapping
+	request    engine.Request
 	scoped     bool
 	incomplete bool // a rule had failed already when the change was shown
 	// old is the object before the request that was made; nil for one that is simulated.
@@ -38,18 +42,19 @@ type evaluatedTask struct {
 // NewTask returns the task for an evaluated change, which has been shown.
 func NewTask(r Evaluation, c *engine.Change) *Task {
 	t := &newEvaluatedTask(r, c).Task
-	t.Entry = plan.NewEntry(c)
+	entry := plan.NewEntry(c)
+	t.Entry = &entry
 	return t
 }
 
 func newEvaluatedTask(r Evaluation, c *engine.Change) *evaluatedTask {
-	t := &evaluatedTask{run: r, target: c.Target, scoped: c.Scoped, incomplete: c.Incomplete()}
-	if t.target.OldObject != t.target.Object {
-		t.old = t.target.OldObject
+	of := &c.Target
+	t := &evaluatedTask{run: r, namespace: of.Namespace, mapping: of.Mapping, request: of.Request, scoped: c.Scoped, incomplete: c.Incomplete()}
+	if of.OldObject != of.Object {
+		t.old = of.OldObject
 	}
-	t.target.Object, t.target.OldObject = nil, nil
-	t.target.Key = t.target.Key.Own()
-	t.Key = t.target.Key
+	t.Key = of.Key.Own()
+	t.version = t.Key.Version
 	t.Task.Change = t.again
 	t.Rules, t.Propagated = changing(c)
 	t.Endpoints, t.Autoscaled = EndpointsOf(c), autoscaled(c)
@@ -82,7 +87,8 @@ func (t *evaluatedTask) again(ctx context.Context, live *unstructured.Unstructur
 	if t.run == nil { // a recorded object that the policies do not meet any more
 		return &engine.Change{Subject: t.Key, Before: live, After: live}, nil
 	}
-	target := t.target.With(live)
+	target := engine.Target{Key: t.Key, Object: live, Namespace: t.namespace, Mapping: t.mapping, Request: t.request}
+	target.Key.Version, target.Key.UID = t.version, cmp.Or(t.Key.UID, live.GetUID())
 	if target.Request.Operation != engine.OperationCreate {
 		target.OldObject = cmp.Or(t.old, live)
 	}

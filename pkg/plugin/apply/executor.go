@@ -79,6 +79,9 @@ type Executor struct {
 
 	listed          listed // the objects of tasks, which need not be read again
 	common          diff.Common
+	rests           packer // what tasks hold that are at rest, and what they share
+	entries         shapes[plan.Entry]
+	verifieds       shapes[Verified]
 	tally           Tally
 	counted         int // objects that the user was asked about by their number
 	earlierFailures int // from before the first write
@@ -156,7 +159,10 @@ func (x *Executor) verify(ctx context.Context, tasks []*Task) ([]*Task, error) {
 	defer x.Meter.Stop()
 	err := ForEach(len(tasks), x.Concurrency,
 		func(i int) (*Verified, error) {
-			return x.Verify(ctx, tasks[i], tasks[i].takeListed())
+			if err := x.wake(tasks[i]); err != nil {
+				return nil, err
+			}
+			return x.Verify(ctx, tasks[i], x.listed.take(tasks[i]))
 		},
 		func(i int, v *Verified) (enough bool) {
 			x.Meter.Did("objects verified", i+1, len(tasks))
@@ -166,6 +172,7 @@ func (x *Executor) verify(ctx context.Context, tasks []*Task) ([]*Task, error) {
 				broken = errors.Join(x.recordUnwritten(tasks[i], v), x.report(tasks[i], &v.Result))
 			default:
 				tasks[i].verified = v
+				x.rest(tasks[i])
 				ready = append(ready, tasks[i])
 			}
 			return broken != nil
@@ -173,17 +180,19 @@ func (x *Executor) verify(ctx context.Context, tasks []*Task) ([]*Task, error) {
 	return ready, errors.Join(err, broken)
 }
 
-// Keep keeps, for a task that was made for a change, the object of that change until it is verified, so that it need not be read again.
+// Keep keeps, for a task that was made for a change, the object of that change until it is verified, so that it need not be read again,
+// and has the task take less room until then.
 // It is not safe for concurrent use.
 func (x *Executor) Keep(t *Task, c *engine.Change) {
 	x.listed.keep(t, c)
 	x.share(t)
+	x.rest(t)
 }
 
 // share has a task keep what others have, too, but once.
 func (x *Executor) share(t *Task) {
-	e := &t.Entry
-	e.Partial, e.Steps, e.Impacts = x.common.Partial(e.Partial), diff.Share(&x.common, e.Steps), diff.Share(&x.common, e.Impacts)
+	e := t.Entry
+	e.Steps, e.Impacts = diff.Share(&x.common, e.Steps), diff.Share(&x.common, e.Impacts)
 	t.Rules, t.Propagated, t.Endpoints = diff.Share(&x.common, t.Rules), diff.Share(&x.common, t.Propagated), diff.Share(&x.common, t.Endpoints)
 }
 
@@ -201,7 +210,6 @@ func (x *Executor) Verify(ctx context.Context, t *Task, listed *unstructured.Uns
 	x.inspect(v)
 	v.Secrets = t.Entry.Secrets()
 	x.share(t)
-	v.Touched = x.common.Partial(v.Touched)
 	v.Changed, v.Removed = diff.Share(&x.common, v.Changed), diff.Share(&x.common, v.Removed)
 	return v, nil
 }
@@ -237,5 +245,7 @@ func (x *Executor) report(t *Task, r *Result) error {
 	if x.OnResult != nil {
 		x.OnResult(t, r)
 	}
-	return x.Report(r)
+	err := x.Report(r)
+	t.done()
+	return err
 }

@@ -69,7 +69,8 @@ func tasks(names ...string) []*apply.Task {
 		if err != nil {
 			panic(err)
 		}
-		task.Entry = plan.NewEntry(shown)
+		entry := plan.NewEntry(shown)
+		task.Entry = &entry
 		out = append(out, task)
 	}
 	return out

@@ -51,10 +51,17 @@ func (j *journalRecord) Result(v *Verified, r *Result) error {
 func (j *journalRecord) doubt(t *Task) *journal.Attempt {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	if a, is := j.attempts[t.verified.JournalIndex]; is {
+	if a, is := j.attempts[t.JournalIndex]; is {
 		return &a
 	}
 	return nil
+}
+
+// setJournalIndex tells what was verified, where the task is not at rest, its place in the journal.
+func (t *Task) setJournalIndex() {
+	if t.packed == nil {
+		t.verified.setJournalIndex(t.JournalIndex)
+	}
 }
 
 // openJournal starts the journal with what is planned; a resumed one has that
@@ -63,8 +70,12 @@ func (x *Executor) openJournal(ready []*Task) error {
 	switch {
 	case x.journal != nil:
 		for _, t := range ready {
-			t.verified.setJournalIndex(t.JournalIndex)
-			x.journal.Evaluated(t.JournalIndex, t.Entry)
+			t.setJournalIndex()
+			entry, err := x.entry(t)
+			if err != nil {
+				return err
+			}
+			x.journal.Evaluated(t.JournalIndex, entry)
 		}
 		return nil
 	case x.Journal == nil:
@@ -76,15 +87,19 @@ func (x *Executor) openJournal(ready []*Task) error {
 	}
 	x.ResumeJournal(j)
 	for i, t := range ready {
-		t.verified.setJournalIndex(i)
-		t.Entry.Method = t.verified.Method
-		if !t.verified.Reason.None() {
-			t.Entry.MethodReason = t.verified.Reason.String()
-		}
-		if err := j.Plan(t.Entry); err != nil {
+		t.JournalIndex = i
+		t.setJournalIndex()
+		entry, err := x.entry(t)
+		if err != nil {
 			return err
 		}
-		t.Entry.Steps, t.Entry.Impacts = nil, nil // the fields are compared until they are written
+		entry.Method = t.verified.Method
+		if !t.verified.Reason.None() {
+			entry.MethodReason = t.verified.Reason.String()
+		}
+		if err := j.Plan(entry); err != nil {
+			return err
+		}
 	}
 	return j.Begin()
 }

@@ -1,12 +1,8 @@
 package apply
 
 import (
-	"bytes"
-	"compress/flate"
 	"encoding/json"
-	"io"
 	"slices"
-	"sync"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
@@ -21,8 +17,9 @@ const maxListed = 24 << 20
 // listed keeps objects as a run has listed them, packed, so that to verify their changes they need not be read again.
 // What does not fit is not kept. The zero value keeps nothing yet.
 type listed struct {
+	packer
+
 	size int
-	pack *flate.Writer
 }
 
 // keep keeps the object of a task that was made for a change.
@@ -35,16 +32,7 @@ func (l *listed) keep(t *Task, c *engine.Change) {
 	if err != nil {
 		return // it is read again
 	}
-	var packed bytes.Buffer
-	if l.pack == nil {
-		l.pack, _ = flate.NewWriter(&packed, flate.BestSpeed) // a level that there is
-	} else {
-		l.pack.Reset(&packed)
-	}
-	if _, err := l.pack.Write(text); err != nil || l.pack.Close() != nil {
-		return
-	}
-	t.listed = bytes.Clone(packed.Bytes())
+	t.listed = l.pack(text)
 	l.size += len(t.listed)
 }
 
@@ -55,24 +43,14 @@ func (t *Task) mayUse(u *unstructured.Unstructured) bool {
 		u.GroupVersionKind() == t.Key.GroupVersionKind() && u.GetUID() != "" && u.GetResourceVersion() != ""
 }
 
-// unpackers are used again: each has a window of 32 KiB.
-//
-//nolint:gochecknoglobals // what one has read before does not matter
-var unpackers = sync.Pool{New: func() any { return flate.NewReader(bytes.NewReader(nil)) }}
-
-// takeListed returns the object that was kept for a task, which keeps it no longer; nil if there is none.
-func (t *Task) takeListed() *unstructured.Unstructured {
+// take returns the object that was kept for a task, which keeps it no longer; nil if there is none.
+func (l *listed) take(t *Task) *unstructured.Unstructured {
 	packed := t.listed
 	t.listed = nil
 	if packed == nil {
 		return nil
 	}
-	unpack := unpackers.Get().(io.ReadCloser) // it is what New makes
-	defer unpackers.Put(unpack)
-	if unpack.(flate.Resetter).Reset(bytes.NewReader(packed), nil) != nil {
-		return nil
-	}
-	text, err := io.ReadAll(unpack)
+	text, err := l.unpack(packed)
 	if err != nil {
 		return nil
 	}

@@ -13,6 +13,9 @@ import (
 func arrange(ready, all []*Task) {
 	o := order{triggeredBy: map[engine.ObjectKey][]*Task{}, waves: map[*Task]int{}}
 	for _, t := range all {
+		if t.Entry == nil { // it has its result, and nothing triggered it
+			continue
+		}
 		for i := range t.Entry.Steps {
 			s := &t.Entry.Steps[i]
 			if s.Outcome == engine.Changed && s.Trigger != (engine.ObjectKey{}) && s.Trigger.Named() != t.Key.Named() {

@@ -7,6 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/plan"
 )
 
 func TestBatches(t *testing.T) {
@@ -28,7 +29,7 @@ func TestBatches(t *testing.T) {
 			var tasks []*Task
 			for text := range strings.FieldsSeq(c.tasks) {
 				name, triggers, _ := strings.Cut(text, "<")
-				task := &Task{Key: engine.ObjectKey{Name: name, UID: "1"}}
+				task := &Task{Key: engine.ObjectKey{Name: name, UID: "1"}, Entry: &plan.Entry{}}
 				for trigger := range strings.SplitSeq(triggers, ",") {
 					task.Entry.Steps = append(task.Entry.Steps, engine.Step{Outcome: engine.Changed, Trigger: engine.ObjectKey{Name: trigger}})
 				}

@@ -131,7 +131,7 @@ func (r *RecordedRun) Tasks(ctx context.Context, run Evaluation, x *Executor) ([
 		if key := c.Subject.Named(); planned[key] != nil {
 			now[key] = newEvaluatedTask(run, c)
 			if planned[key].pending == nil {
-				x.Keep(&now[key].Task, c)
+				x.listed.keep(&now[key].Task, c)
 			}
 			planned[key].evaluatedAs(c, x.Masker)
 		}
@@ -140,7 +140,9 @@ func (r *RecordedRun) Tasks(ctx context.Context, run Evaluation, x *Executor) ([
 	var tasks []*Task
 	for i := range r.entries {
 		if e := &r.entries[i]; e.Writes() {
-			tasks = append(tasks, e.task(now[e.Object.Named()]))
+			t := e.task(now[e.Object.Named()])
+			x.rest(t)
+			tasks = append(tasks, t)
 		}
 	}
 	return tasks, err
@@ -163,7 +165,7 @@ func (e *recordedEntry) task(now *evaluatedTask) *Task {
 	}
 	now.incomplete = e.Incomplete()
 	t := &now.Task
-	t.Key, t.JournalIndex, t.Pending, t.Entry = e.Object, e.journalIndex, e.pending, e.Entry
+	t.Key, t.JournalIndex, t.Pending, t.Entry = e.Object, e.journalIndex, e.pending, &e.Entry
 	planned := e.Change()
 	t.Endpoints = EndpointsOf(&planned)
 	if len(t.Rules) == 0 {

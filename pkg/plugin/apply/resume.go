@@ -36,8 +36,10 @@ func (x *Executor) settle(ctx context.Context, ready []*Task, lost error) error 
 	}
 	var doubtful []*Task
 	for _, t := range ready {
+		if t.reported {
+			continue
+		}
 		if t.Pending = x.record.doubt(t); t.Pending != nil {
-			t.JournalIndex = t.verified.JournalIndex
 			doubtful = append(doubtful, t)
 		}
 	}
@@ -53,6 +55,9 @@ func (x *Executor) settle(ctx context.Context, ready []*Task, lost error) error 
 func (x *Executor) resolveWrite(ctx context.Context, t *Task) (*Result, error) {
 	if t.Pending == nil {
 		return nil, nil // no write was started
+	}
+	if err := x.wake(t); err != nil {
+		return nil, err
 	}
 	key := t.Key
 	key.UID = t.Pending.UID
@@ -86,7 +91,8 @@ func (x *Executor) resolveWrite(ctx context.Context, t *Task) (*Result, error) {
 		err = x.journal.Result(j)
 	}
 	if j.More {
-		t.Entry, t.stored = t.Entry.StatusPart(), r // that of the object itself was stored
+		status := t.Entry.StatusPart()
+		t.Entry, t.stored = &status, r // that of the object itself was stored
 		return nil, err
 	}
 	return r, err

@@ -16,6 +16,10 @@ type statusSplit struct {
 	found     bool // the change reaches below .status, which has an endpoint
 }
 
+func (w *Writer) split(want Want) *statusSplit {
+	return &statusSplit{want: want, hasStatus: w.HasStatus}
+}
+
 // object wants everything but the change of the status.
 func (s *statusSplit) object(ctx context.Context, live *unstructured.Unstructured, _ string) (*unstructured.Unstructured, error) {
 	after, err := s.want(ctx, live, "")

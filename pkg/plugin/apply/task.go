@@ -19,8 +19,9 @@ type Task struct {
 	// Change returns what would be done to the object as it is now. It is written only
 	// if it is what was shown.
 	Change func(ctx context.Context, live *unstructured.Unstructured) (*engine.Change, error)
-	// Entry is what was shown, and what the journal records.
-	Entry plan.Entry
+	// Entry is what was shown, and what the journal records. A task that is at rest shares it with others, and lacks what it has
+	// alone.
+	Entry *plan.Entry
 	// Rules are those that change the object, and Propagated those of them that
 	// another object triggered; each once.
 	Rules, Propagated []engine.RuleRef
@@ -36,6 +37,7 @@ type Task struct {
 
 	wave     int     // in which it is written
 	listed   []byte  // the object, packed; see Executor.Keep
+	packed   []byte  // what Entry and verified lack at rest; see Executor.rest
 	triggers []*Task // whose changes its object triggers
 	missed   bool    // its change was not made, and should have been
 	verified *Verified
@@ -72,7 +74,7 @@ func (x *Executor) want(t *Task) Want {
 		case t.Pending != nil && !now.Changed():
 			return live, nil // the write whose outcome is not recorded was stored
 		}
-		shown, made := t.Entry, now
+		shown, made := *t.Entry, now
 		if endpoint == request.StatusSubresource {
 			shown, made = shown.StatusPart(), plan.StatusPart(now)
 		}
@@ -80,7 +82,8 @@ func (x *Executor) want(t *Task) Want {
 			return nil, drift
 		}
 		if endpoint == "" && now.Changed() {
-			t.Entry = plan.NewEntry(now) // with the values that files withhold
+			entry := plan.NewEntry(now) // with the values that files withhold
+			t.Entry = &entry
 			t.Rules, t.Propagated = changing(now)
 		}
 		return now.After, nil

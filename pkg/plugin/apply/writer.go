@@ -128,7 +128,7 @@ func (w *Writer) Verify(ctx context.Context, key engine.ObjectKey, want Want) (*
 	if key.Subresource != "" {
 		return w.verify(ctx, key, want)
 	}
-	split := &statusSplit{want: want, hasStatus: w.HasStatus}
+	split := w.split(want)
 	v, err := w.verify(ctx, key, split.object)
 	if err != nil || !split.found || !v.Outcome.Reached() {
 		return v, err

@@ -163,7 +163,7 @@ var errChangedMeanwhile = errors.New("it was changed while this run was under wa
 // task puts one object back. It holds on to no object: that is read afresh.
 func (r *Reversal) task(of *Object, c *engine.Change) *apply.Task {
 	entry := plan.NewEntry(c)
-	t := &apply.Task{Key: entry.Object, Rules: r.rules, Entry: entry, Endpoints: apply.EndpointsOf(c)}
+	t := &apply.Task{Key: entry.Object, Rules: r.rules, Entry: &entry, Endpoints: apply.EndpointsOf(c)}
 	shown := keptPaths(c)
 	t.Change = func(ctx context.Context, live *unstructured.Unstructured) (*engine.Change, error) {
 		now := r.restore(ctx, of, live)
