@@ -85,6 +85,7 @@ func (o *ApplyOptions) plan(ctx context.Context, e *preview.Run) ([]*apply.Task,
 func (o *ApplyOptions) recordedTasks(ctx context.Context, e *preview.Run) ([]*apply.Task, evaluation.Summary, error) {
 	tasks, failed := o.Record.Tasks(ctx, e, o.Executor)
 	shown, err := o.Record.Each(e.Rules(), func(c *engine.Change) error { return o.print(output.Evaluated{Change: c}) })
+	o.Record.Forget()
 	if err == nil {
 		err = o.print(output.Summary{Summary: shown})
 	}

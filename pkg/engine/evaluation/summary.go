@@ -1,6 +1,7 @@
 package evaluation
 
 import (
+	"iter"
 	"slices"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
@@ -198,13 +199,13 @@ func (s *Summary) Join(other *Summary) {
 // Recounted returns the summary with all that is reported of objects counted anew. Found
 // has every change that reports something. What is kept is what nothing reports: how
 // many objects there were, and how often a rule had nothing to do.
-func (s *Summary) Recounted(found []*engine.Change) Summary {
+func (s *Summary) Recounted(found iter.Seq[*engine.Change]) Summary {
 	var rules []engine.RuleRef
 	for _, r := range s.Rules {
 		rules = append(rules, r.Rule)
 	}
 	out := NewSummary(rules)
-	for _, c := range found {
+	for c := range found {
 		out.Add(c)
 	}
 	out.Objects, out.Canary = max(s.Objects, out.Changed), s.Canary

@@ -58,7 +58,7 @@ func (x *Executor) checkPermissions(ctx context.Context, tasks []*Task) error {
 // RequiredPermissions are those that the tasks need. The error is that of a request, or of a kind that the
 // server does not have.
 func (x *Executor) RequiredPermissions(ctx context.Context, tasks []*Task) ([]RequiredPermission, error) {
-	var needs []RequiredPermission
+	needs := make([]RequiredPermission, 0, len(tasks))
 	for _, t := range tasks {
 		mapping, err := x.Mapper.RESTMapping(t.Key.GroupKind, t.Key.Version)
 		if err != nil {

@@ -2,6 +2,7 @@ package apply
 
 import (
 	"context"
+	"iter"
 	"slices"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
@@ -98,20 +99,31 @@ func (r *RecordedRun) Each(rules []engine.RuleRef, do func(*engine.Change) error
 		summary.Objects, summary.Canary = r.summary.Objects, r.summary.Canary
 		summary.Rules = slices.DeleteFunc(slices.Clone(r.summary.Rules), func(s evaluation.RuleSummary) bool { return !slices.Contains(rules, s.Rule) })
 	}
-	var shown []*engine.Change
-	for i := range r.entries {
-		e := &r.entries[i]
-		c := e.Change()
-		if e.again != nil {
-			c = e.again.Change()
-		}
-		shown = append(shown, &c)
-		if err := do(&c); err != nil {
-			return summary.Recounted(shown), err
+	for c := range r.changes() {
+		if err := do(c); err != nil {
+			return *summary, err
 		}
 	}
-	return summary.Recounted(shown), nil
+	return summary.Recounted(r.changes()), nil
 }
+
+// changes are those of the entries.
+func (r *RecordedRun) changes() iter.Seq[*engine.Change] {
+	return func(yield func(*engine.Change) bool) {
+		for i := range r.entries {
+			e := &r.entries[i].Entry
+			if again := r.entries[i].again; again != nil {
+				e = again
+			}
+			if c := e.Change(); !yield(&c) {
+				return
+			}
+		}
+	}
+}
+
+// Forget lets go of the changes, which tasks have been made of and which have been shown.
+func (r *RecordedRun) Forget() { r.entries = nil }
 
 // Tasks returns a task for each entry. The policies are evaluated over the same
 // objects again, because an entry is written only if they still make the same change,
@@ -165,7 +177,8 @@ func (e *recordedEntry) task(now *evaluatedTask) *Task {
 	}
 	now.incomplete = e.Incomplete()
 	t := &now.Task
-	t.Key, t.JournalIndex, t.Pending, t.Entry = e.Object, e.journalIndex, e.pending, &e.Entry
+	entry := e.Entry
+	t.Key, t.JournalIndex, t.Pending, t.Entry = e.Object, e.journalIndex, e.pending, &entry
 	planned := e.Change()
 	t.Endpoints = EndpointsOf(&planned)
 	if len(t.Rules) == 0 {

@@ -226,12 +226,13 @@ func Parse(text []byte) (*Plan, error) {
 
 // recount counts anew what the entries tell, so that nothing else is said of them.
 func (p *Plan) recount() {
-	var found []*engine.Change
-	for i := range p.Entries {
-		c := p.Entries[i].Change()
-		found = append(found, &c)
-	}
-	p.Summary = p.Summary.Recounted(found)
+	p.Summary = p.Summary.Recounted(func(yield func(*engine.Change) bool) {
+		for i := range p.Entries {
+			if c := p.Entries[i].Change(); !yield(&c) {
+				return
+			}
+		}
+	})
 	p.Incomplete = p.Incomplete || p.Summary.Incomplete > 0
 }
 
