@@ -453,12 +453,28 @@ func (e unvisited) run(ctx context.Context) error {
 			}
 		}
 	}
+	var read []*namedSubject
 	for _, s := range groups {
-		if err := e.runSubjects(ctx, s); err != nil {
+		for _, k := range e.keys(s) {
+			if read = append(read, &namedSubject{subjects: s, key: k}); len(read) == pageSize {
+				if err := e.runNamed(ctx, read); err != nil {
+					return err
+				}
+				read = nil
+			}
+		}
+		if s.single() || s.Subresource != "" {
+			continue
+		}
+		if err := e.runNamed(ctx, read); err != nil {
+			return err
+		}
+		read = nil
+		if err := e.runListed(s.under(ctx), s); err != nil {
 			return err
 		}
 	}
-	return nil
+	return e.runNamed(ctx, read)
 }
 
 // report hands over what became of a subject, once.
@@ -501,32 +517,52 @@ func (e unvisited) nameSubresources(ctx context.Context, s *subjects) error {
 	return nil
 }
 
-// runSubjects reads what a selection names and evaluates it. What cannot be read
-// is a failed step of every rule that wanted it.
-func (e unvisited) runSubjects(ctx context.Context, s *subjects) error {
-	ctx = s.under(ctx)
-	keys := s.named
+// keys are the objects that a selection names, and that are read one by one.
+func (e unvisited) keys(s *subjects) []engine.ObjectKey {
 	if s.single() && !e.byObject(s) {
-		keys = []engine.ObjectKey{subjectKey(s.Selection)}
+		return []engine.ObjectKey{subjectKey(s.Selection)}
 	}
-	for _, k := range keys {
-		if e.visited[k.Named()] {
-			continue
-		}
-		u, err := e.reader.Get(ctx, k)
-		if err == nil {
-			err = e.runSubject(ctx, s, k, u)
-		} else {
-			err = e.missing(ctx, s, err)
+	return s.named
+}
+
+// namedSubject is a subject that is read by itself.
+type namedSubject struct {
+	*subjects
+	key    engine.ObjectKey
+	object *unstructured.Unstructured
+	err    error
+}
+
+// readers is how many subjects are read at once that are read by themselves.
+const readers = 8
+
+// runNamed reads subjects, several at once, and evaluates them in their order. What cannot be read
+// is a failed step of every rule that wanted it.
+func (e unvisited) runNamed(ctx context.Context, named []*namedSubject) error {
+	named = slices.DeleteFunc(named, func(n *namedSubject) bool { return e.visited[n.key.Named()] })
+	contexts := make([]context.Context, len(named)) // what is read notes there that it is secret
+	err := sideBySide(ctx, readers, len(named), func(_ context.Context, i int) error {
+		n := named[i]
+		contexts[i] = n.under(ctx)
+		n.object, n.err = e.reader.Get(contexts[i], n.key)
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	for i, n := range named {
+		switch {
+		case e.visited[n.key.Named()]: // by a selection before
+		case n.err != nil:
+			err = e.missing(contexts[i], n.subjects, n.err)
+		default:
+			err = e.runSubject(contexts[i], n.subjects, n.key, n.object)
 		}
 		if err != nil {
 			return err
 		}
 	}
-	if s.single() || s.Subresource != "" {
-		return nil
-	}
-	return e.runListed(ctx, s)
+	return nil
 }
 
 // runListed evaluates the subjects that a selection lists, as a run does the objects of its source: several side by
