@@ -18,6 +18,7 @@ import (
 type resourceRule struct {
 	Groups, Versions, Resources, Operations []string
 	kinds                                   []schema.GroupVersionKind // none for a wildcard
+	cluster                                 bool                      // some of them may be in no namespace, others than Namespaces
 }
 
 // selection is what a rule matches: what its kinds, operations and namespaces are, and what else must hold.
@@ -33,6 +34,7 @@ type matcher struct {
 	namespace string // of a Policy
 	admission bool   // conditions are those of a MutatingAdmissionPolicy
 	requests  bool   // some kinds are those of subresources
+	cluster   bool   // some objects may be in no namespace, others than Namespaces
 }
 
 // selection converts the blocks of a rule.
@@ -98,7 +100,7 @@ func (m *matcher) constraints(s *selection, filters []match.Filter, all bool) er
 			if all {
 				continue
 			}
-			s.add(resourceRule{Groups: []string{"*"}, Versions: []string{"*"}, Resources: []string{"*"}})
+			s.add(resourceRule{Groups: []string{"*"}, Versions: []string{"*"}, Resources: []string{"*"}, cluster: true})
 			kinds = true
 			continue
 		}
@@ -117,10 +119,11 @@ func (m *matcher) constraints(s *selection, filters []match.Filter, all bool) er
 		}
 	}
 	if !kinds {
-		s.add(resourceRule{Groups: []string{"*"}, Versions: []string{"*"}, Resources: []string{"*"}})
+		s.add(resourceRule{Groups: []string{"*"}, Versions: []string{"*"}, Resources: []string{"*"}, cluster: true})
 	}
 	for i := range s.rules {
 		s.rules[i].Operations = union
+		m.cluster = m.cluster || s.rules[i].cluster
 	}
 	if len(filters) == 1 && filters[0].NamespaceLabels != nil {
 		s.namespaces = filters[0].NamespaceLabels
@@ -132,6 +135,7 @@ func (m *matcher) constraints(s *selection, filters []match.Filter, all bool) er
 func (s *selection) add(r resourceRule) {
 	for i, old := range s.rules {
 		if slices.Equal(old.Groups, r.Groups) && slices.Equal(old.Versions, r.Versions) {
+			s.rules[i].cluster = old.cluster || r.cluster
 			for _, name := range r.Resources {
 				if !slices.Contains(old.Resources, name) {
 					s.rules[i].Resources = append(s.rules[i].Resources, name)
@@ -151,10 +155,10 @@ func (s *selection) add(r resourceRule) {
 // resources are the rules for a kind as Kyverno names it.
 func (m *matcher) resources(k selector.Kind) ([]resourceRule, error) {
 	if k.Kind == "*" && k.Subresource == "" {
-		return []resourceRule{{Groups: []string{k.Group}, Versions: []string{k.Version}, Resources: []string{"*"}}}, nil
+		return []resourceRule{{Groups: []string{k.Group}, Versions: []string{k.Version}, Resources: []string{"*"}, cluster: true}}, nil
 	}
-	if k.Kind == "*" && k.Subresource != "*" {
-		return []resourceRule{{Groups: []string{k.Group}, Versions: []string{k.Version}, Resources: []string{"*/" + k.Subresource}}}, nil
+	if k.Kind == "*" {
+		return []resourceRule{{Groups: []string{k.Group}, Versions: []string{k.Version}, Resources: []string{"*/" + k.Subresource}, cluster: true}}, nil
 	}
 	if selector.HasWildcard(k.Kind) {
 		return nil, refuseField("match", "name the kinds", "the kind %s has a wildcard, and resources are other names", k.Kind)
@@ -178,6 +182,7 @@ func (m *matcher) resources(k selector.Kind) ([]resourceRule, error) {
 		}
 	}
 	out := resourceRule{Groups: []string{mapping.Resource.Group}, Versions: []string{mapping.Resource.Version}, Resources: []string{mapping.Resource.Resource}}
+	out.cluster = mapping.Scope.Name() == meta.RESTScopeNameRoot && k.Kind != "Namespace"
 	if k.Subresource != "" {
 		out.Resources[0] += "/" + k.Subresource
 	}
@@ -211,7 +216,7 @@ func (m *matcher) find(k selector.Kind) *meta.RESTMapping {
 // matchConditions adds what the resource rules cannot say.
 func (m *matcher) matchConditions(s *selection, filters []match.Filter, all bool) error {
 	if m.namespace != "" && m.admission {
-		s.conditions = append(s.conditions, "request.namespace == "+quote(m.namespace))
+		s.conditions = append(s.conditions, m.requestNamespace()+" == "+quote(m.namespace))
 	}
 	several := len(filters) > 1
 	var any []string
@@ -328,7 +333,15 @@ func (m *matcher) namespaceExpression(f match.Filter) string {
 	case namespace && !other:
 		return "object.metadata.name"
 	case namespace || len(f.Kinds) == 0:
-		return `(request.kind.kind == "Namespace" ? ` + nameExpression + ` : request.namespace)`
+		return `(request.kind.kind == "Namespace" ? ` + nameExpression + ` : ` + m.requestNamespace() + `)`
+	}
+	return m.requestNamespace()
+}
+
+// requestNamespace is the namespace of the request, which it has not for objects in none.
+func (m *matcher) requestNamespace() string {
+	if m.cluster {
+		return `request.?namespace.orValue("")`
 	}
 	return "request.namespace"
 }
@@ -338,14 +351,14 @@ func (m *matcher) namespaceExpression(f match.Filter) string {
 func (m *matcher) namespacedOnly(f match.Filter) []string {
 	for _, k := range f.Kinds {
 		if selector.HasWildcard(k.Kind) {
-			return []string{`request.kind.kind != "Namespace"`, `request.namespace != ""`}
+			return []string{`request.kind.kind != "Namespace"`, m.requestNamespace() + ` != ""`}
 		}
 		if k.Kind == "Namespace" {
 			return []string{`request.kind.kind != "Namespace"`}
 		}
 	}
 	if len(f.Kinds) == 0 {
-		return []string{`request.kind.kind != "Namespace"`, `request.namespace != ""`}
+		return []string{`request.kind.kind != "Namespace"`, m.requestNamespace() + ` != ""`}
 	}
 	return nil
 }
@@ -466,7 +479,7 @@ func labelCondition(of, field string, s *metav1.LabelSelector) (string, error) {
 		here := fmt.Sprintf("%s.?%s[%s]", of, field, quote(e.Key))
 		wild := slices.ContainsFunc(append(slices.Clone(e.Values), e.Key), selector.HasWildcard)
 		if wild {
-			return "", refuseField("match", "", "a wildcard in matchExpressions")
+			return "", refuseField("match", "write the values out, or ask for the label in matchConditions", "a wildcard in matchExpressions")
 		}
 		switch e.Operator {
 		case metav1.LabelSelectorOpIn:

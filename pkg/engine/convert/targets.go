@@ -146,7 +146,7 @@ func computedLabels(s *scope, labels *metav1.LabelSelector) (string, error) {
 	for _, key := range sortedKeys(labels.MatchLabels) {
 		want := labels.MatchLabels[key]
 		if strings.Contains(key, "{{") || !strings.Contains(want, "{{") && selector.HasWildcard(want) {
-			return "", refuseField("", "", "a computed key, or a wildcard beside variables")
+			return "", refuseField("", "write them as preconditions of the target", "a computed key, or a wildcard beside variables")
 		}
 		value, err := s.text(want)
 		if err != nil {
@@ -222,7 +222,7 @@ func nameTargets(x *existing, s, inner *scope, t targetName) error {
 		in = ns.cel
 	}
 	if selector.HasWildcard(namespace) && namespace != "*" {
-		return refuseField("mutate.targets[0].namespace", "", "a wildcard beside a variable")
+		return refuseField("mutate.targets[0].namespace", "write a rule for each namespace, or a namespaceSelector", "a wildcard beside a variable")
 	}
 	x.expression = fmt.Sprintf("resource.List(%s, %s, %s)", quote(version), quote(resource), in)
 	switch {

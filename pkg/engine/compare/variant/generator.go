@@ -145,7 +145,7 @@ var controllers = []schema.GroupVersionKind{ //nolint:gochecknoglobals // an imm
 
 // common are the kinds that stand for all.
 var common = []schema.GroupVersionKind{ //nolint:gochecknoglobals // an immutable table
-	{Version: "v1", Kind: "ConfigMap"}, {Version: "v1", Kind: "Service"}, {Version: "v1", Kind: "Namespace"},
+	{Version: "v1", Kind: "ConfigMap"}, {Version: "v1", Kind: "Service"}, {Version: "v1", Kind: "Namespace"}, {Version: "v1", Kind: "Node"},
 }
 
 // Kinds are the kinds of objects that the rules match. A rule for Pods, or for all kinds, may be applied

@@ -28,6 +28,8 @@ func (s *Scope) Conditions(raw any) ([]Condition, error) {
 	if _, err := match.ParseConditions(raw); err != nil {
 		return nil, err
 	}
+	s.tests = true
+	defer func() { s.tests = false }()
 	var out []Condition
 	add := func(place string, list []any) error {
 		for i, item := range list {

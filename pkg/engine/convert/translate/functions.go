@@ -92,7 +92,7 @@ func textFunctions() map[string]function {
 		"to_boolean":                {params: text, translate: toBoolean},
 		"base64_decode":             {params: text, policiesOnly: true, translate: base64Decode},
 		"base64_encode":             {params: text, policiesOnly: true, translate: base64Encode},
-		"path_canonicalize":         {refused: reasonNoFunction},
+		"path_canonicalize":         {refused: reasonNoFunction, instead: "compare the texts with matches()"},
 		"sha256":                    {params: text, policiesOnly: true, translate: of("hash.sha256")},
 		"sha1":                      {params: text, policiesOnly: true, translate: of("hash.sha1")},
 		"md5":                       {params: text, policiesOnly: true, translate: of("hash.md5")},
@@ -118,7 +118,7 @@ func dataFunctions() map[string]function {
 		"semver_compare":    {params: texts, translate: semverCompare},
 		"x509_decode":       {refused: reasonOther, instead: "MutatingPolicies have x509.decode(), whose fields have other names"},
 		"image_normalize":   {refused: reasonOther, instead: "MutatingPolicies have image(), which knows other default registries"},
-		"is_external_url":   {refused: reasonNoFunction},
+		"is_external_url":   {refused: reasonNoFunction, instead: "name the hosts that are external, or not, with matches()"},
 	}
 }
 
@@ -143,7 +143,7 @@ func timeFunctions() map[string]function {
 	return map[string]function{
 		"time_now":      {refused: reasonEachTime, instead: "MutatingPolicies have time.now()"},
 		"time_now_utc":  {refused: reasonEachTime, instead: "MutatingPolicies have time.now()"},
-		"time_since":    {refused: reasonDurations, instead: "compare timestamp() and duration()"},
+		"time_since":    {refused: reasonDurations, instead: "compare timestamp() with time.now() of a MutatingPolicy and duration()"},
 		"time_add":      {params: texts, translate: timeAdd},
 		"time_parse":    {refused: reasonNoFunction, instead: "timestamp() reads RFC 3339"},
 		"time_to_cron":  {params: text, policiesOnly: true, translate: timeToCron},

@@ -267,7 +267,7 @@ func (s *Scope) ternary(ast gojmespath.ASTNode, on *Value) (Value, error) {
 // oneOf is a choice of two values that CEL can take for one type.
 func (s *Scope) oneOf(test expr.Expr, then, otherwise Value) (Value, error) {
 	if !then.isNever() && !otherwise.isNever() && !then.typ.can(otherwise.typ.all()) {
-		return then, unsupported("a choice of "+expr.Format(then.plain)+" and "+expr.Format(otherwise.plain), "their types differ", "")
+		return then, unsupported("a choice of "+expr.Format(then.plain)+" and "+expr.Format(otherwise.plain), "their types differ", "choose among values of one type")
 	}
 	return choice(test, then, otherwise), nil
 }
@@ -315,7 +315,7 @@ func (s *Scope) withDefault(left, right Value) (Value, error) {
 	}
 	if literal, ok := right.Literal(); ok {
 		mixed := literal != nil && !left.typ.can(right.typ.all()) && !left.isNever()
-		if mixed && s.depth == 1 && !jmespath.Truthy(literal) { // which a condition can compare
+		if mixed && s.depth == 1 && (s.tests || !jmespath.Truthy(literal)) { // which a condition can compare
 			holds, err := s.truthy(left)
 			v := choice(holds, left.certain(), right)
 			v.strict, v.lenient = left.lenient, left.lenient
@@ -331,7 +331,7 @@ func (s *Scope) withDefault(left, right Value) (Value, error) {
 			return v, nil
 		}
 		if mixed {
-			return left, unsupported("a default of another type than "+expr.Format(left.plain), "their types differ", "")
+			return left, unsupported("a default of another type than "+expr.Format(left.plain), "their types differ", "give it a default of the same type")
 		}
 		if isZero(left.typ, literal) || left.typ.is(isNumber) && literal != nil {
 			v := left

@@ -48,6 +48,7 @@ type Scope struct {
 	place   []string         // of {{@}}
 	inserts []Value          // variables in the variable that is translated
 	depth   int              // of the node that is translated
+	tests   bool             // what is translated is compared, and written nowhere
 	notes   *[]string
 	size    *int // of all values that were translated
 }
@@ -116,7 +117,7 @@ func (s *Scope) ofRequest(name string) (v Value, ok bool, err error) {
 		}
 		return Expression(expr.Typed(optional, expr.Text), Text), true, nil
 	case "uid":
-		return v, true, unsupported("request.uid", "the request has none in CEL", "")
+		return v, true, unsupported("request.uid", "the request has none in CEL", "tell requests apart by request.name and request.userInfo")
 	case "roles", "clusterRoles":
 		return v, true, unsupported("request."+name, "CEL knows no roles of the user", "ask for groups in request.userInfo")
 	}
