@@ -83,21 +83,21 @@ func newDeclarations(base *cel.Env) (*declarations, error) {
 }
 
 // checker returns what an expression is checked against that may use these variables.
-func (d *declarations) checker(variables *apiservercel.DeclType) (*cel.Env, error) {
-	if len(variables.Fields) == 0 {
+func (d *declarations) checker(variables map[string]*apiservercel.DeclField) (*cel.Env, error) {
+	if len(variables) == 0 {
 		return d.shared, nil
 	}
 	var id strings.Builder
-	for _, name := range slices.Sorted(maps.Keys(variables.Fields)) {
-		fmt.Fprintf(&id, "%q %s\n", name, variables.Fields[name].Type.CelType())
+	for _, name := range slices.Sorted(maps.Keys(variables)) {
+		fmt.Fprintf(&id, "%q %s\n", name, variables[name].Type.CelType())
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if known := d.checkers[id.String()]; known != nil {
 		return known, nil
 	}
-	own := noVariables() // the scope goes on declaring in its own
-	own.Fields = maps.Clone(variables.Fields)
+	own := noVariables()
+	own.Fields = variables
 	made, err := withVariables(d.base, own)
 	if err != nil {
 		return nil, err

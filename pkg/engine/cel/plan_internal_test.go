@@ -150,3 +150,42 @@ func costOf(t *testing.T, program cel.Program, in map[string]any) uint64 {
 	}
 	return *details.ActualCost()
 }
+
+// An expression is checked against the variables that it names, however many others there are.
+func TestVariablesAreLinear(t *testing.T) {
+	e, err := NewEnvironment(Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	allocations := func(n int) float64 {
+		return testing.AllocsPerRun(1, func() {
+			s := e.NewScope()
+			s.declare("v0", types.IntType)
+			for i := range n {
+				if err := s.Variable(fmt.Sprintf("v%d", i+1), fmt.Sprintf("variables.v%d + 1", i)); err != nil {
+					t.Fatal(err)
+				}
+			}
+		})
+	}
+	if once, twice := allocations(200), allocations(400); twice > 2.2*once {
+		t.Errorf("200 variables that each use the one before take %v allocations, 400 take %v", once, twice)
+	}
+}
+
+// The names that expressions may use have other forms too.
+func TestVariablesOfAnyForm(t *testing.T) {
+	e, err := NewEnvironment(Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := e.NewScope()
+	for _, name := range []string{"a", "__namespace__", "x1_y", "ungewöhnlich"} {
+		s.declare(name, types.StringType)
+	}
+	for _, expression := range []string{"variables.a", "variables.namespace", "variables\n.x1_y", "has(variables.a)", "[1].map(i, variables.a)[0]", "variables . a", "size(variables.a+variables.x1_y)", "variables.`a`"} {
+		if _, err := s.Compile(expression); err != nil {
+			t.Errorf("%s: %v", expression, err)
+		}
+	}
+}

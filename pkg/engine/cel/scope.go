@@ -2,7 +2,10 @@ package cel
 
 import (
 	"fmt"
+	"iter"
+	"strings"
 	"sync"
+	"unicode"
 
 	"github.com/google/cel-go/cel"
 	"github.com/google/cel-go/common/types/traits"
@@ -67,6 +70,42 @@ func (s *Scope) declare(name string, t *cel.Type) {
 	s.declared.Fields[name] = apiservercel.NewDeclField(name, declaredType(t), true, nil, nil)
 }
 
+// namedIn returns the variables that an expression may name: what all of them are declared for takes time by their number.
+func (s *Scope) namedIn(text string) map[string]*apiservercel.DeclField {
+	if len(s.declared.Fields) == 0 {
+		return nil
+	}
+	named := map[string]*apiservercel.DeclField{}
+	for name := range wordsIn(text) {
+		for _, name := range []string{name, "__" + name + "__"} { // which is that of a keyword
+			if field := s.declared.Fields[name]; field != nil {
+				named[name] = field
+			}
+		}
+	}
+	return named
+}
+
+// wordsIn yields all that may be a name in an expression, also in its texts and comments, and what stands in quotes for names.
+func wordsIn(text string) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		isPart := func(r rune) bool { return r == '_' || unicode.IsLetter(r) || unicode.IsDigit(r) }
+		for name := range strings.FieldsFuncSeq(text, func(r rune) bool { return !isPart(r) }) {
+			if !yield(name) {
+				return
+			}
+		}
+		if !strings.Contains(text, "`") {
+			return
+		}
+		for name := range strings.SplitSeq(text, "`") {
+			if !yield(name) {
+				return
+			}
+		}
+	}
+}
+
 // Condition compiles a boolean expression. The error is a
 // *CompileError.
 func (s *Scope) Condition(expression string) (*Expression, error) {
@@ -114,7 +153,7 @@ func (s *Scope) compile(in *declarations, text string, want []*cel.Type) (x *Exp
 			x, err = nil, &CompileError{Expression: text, Problems: []Problem{{Message: message}}}
 		}
 	}()
-	checker, err := in.checker(s.declared)
+	checker, err := in.checker(s.namedIn(text))
 	if err != nil {
 		return nil, &CompileError{Expression: text, Problems: []Problem{{Message: err.Error()}}}
 	}
