@@ -110,17 +110,40 @@ func (e *UnknownPolicyError) Error() string {
 	return text
 }
 
-// CheckPolicyName returns an *UnknownPolicyError if a name, which may be a wildcard pattern, is that of no policy.
-func CheckPolicyName(name string, policies map[string]bool) error {
-	if policies[name] {
+// PolicyNames are the names of the policies of a run.
+type PolicyNames struct {
+	known  map[string]bool
+	missed int
+}
+
+// maxMeant is for how many unknown names the one is looked for that was probably meant: each is compared with all.
+const maxMeant = 100
+
+// Add adds a name.
+func (n *PolicyNames) Add(name string) {
+	if n.known == nil {
+		n.known = map[string]bool{}
+	}
+	n.known[name] = true
+}
+
+// Check returns an *UnknownPolicyError if a name, which may be a wildcard pattern, is that of no policy.
+func (n *PolicyNames) Check(name string) error {
+	if n.known[name] {
 		return nil
 	}
-	for known := range policies {
-		if selector.MatchWildcard(name, known) {
-			return nil
+	if selector.HasWildcard(name) {
+		for known := range n.known {
+			if selector.MatchWildcard(name, known) {
+				return nil
+			}
 		}
 	}
-	return &UnknownPolicyError{Name: name, meant: Nearest(name, maps.Keys(policies))}
+	err := &UnknownPolicyError{Name: name}
+	if n.missed++; n.missed <= maxMeant {
+		err.meant = Nearest(name, maps.Keys(n.known))
+	}
+	return err
 }
 
 // ErrNoMutateRule warns of a policy, which may do other things, that it changes nothing.

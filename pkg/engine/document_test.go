@@ -3,6 +3,7 @@ package engine_test
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -78,5 +79,23 @@ func TestJoinedErrors(t *testing.T) {
 				t.Errorf("-want +got:\n%s", diff)
 			}
 		})
+	}
+}
+
+// Of many unknown names, the first ones are compared with those that there are.
+func TestUnknownPolicies(t *testing.T) {
+	var names engine.PolicyNames
+	names.Add("team-labels")
+	if err := names.Check("team-labels"); err != nil {
+		t.Error(err)
+	}
+	if err := names.Check("team-*"); err != nil {
+		t.Error(err)
+	}
+	for i := range 200 {
+		err := names.Check("team-label")
+		if err == nil || strings.Contains(err.Error(), "did you mean") != (i < 100) {
+			t.Errorf("%d: %v", i, err)
+		}
 	}
 }

@@ -53,7 +53,7 @@ func (*Dialect) Compile(c engine.Compilation) (engine.Program, error) {
 	compiler := &compiler{warn: c.Warn}
 	var policies []*policy
 	bindings := map[string][]*binding{} // by policy
-	known := map[string]bool{}          // policies, whether the user wants them or not
+	known := engine.PolicyNames{}       // policies, whether the user wants them or not
 	var errs []error
 	for d := range c.Each() {
 		d = d.Unpack()
@@ -66,7 +66,7 @@ func (*Dialect) Compile(c engine.Compilation) (engine.Program, error) {
 			switch gvk.Kind {
 			case kindPolicy:
 				p := decodePolicy(r, d)
-				known[d.Key.Name] = true
+				known.Add(d.Key.Name)
 				if !c.Rules.Keeps(p.ref) {
 					r.Errs = nil
 					return nil
@@ -85,7 +85,7 @@ func (*Dialect) Compile(c engine.Compilation) (engine.Program, error) {
 		errs = append(errs, r.Errs...)
 	}
 	for _, name := range slices.Sorted(maps.Keys(bindings)) {
-		if err := engine.CheckPolicyName(name, known); err != nil && name != "" {
+		if err := known.Check(name); err != nil && name != "" {
 			for _, b := range bindings[name] {
 				policydecode.Node{Report: b.root.Report, Path: "spec.policyName"}.Lint("%w", err)
 			}

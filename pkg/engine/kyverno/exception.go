@@ -52,14 +52,15 @@ func lintExceptions(all []*exception, policies []*policy) {
 	if len(all) == 0 {
 		return
 	}
-	names, named := make(map[string]bool, len(policies)), make(map[string][]*policy, len(policies))
+	names, named := engine.PolicyNames{}, make(map[string][]*policy, len(policies))
 	for _, p := range policies {
 		name := strings.TrimPrefix(p.namespace+"/"+p.name, "/")
-		names[name], named[name] = true, append(named[name], p)
+		names.Add(name)
+		named[name] = append(named[name], p)
 	}
 	for _, e := range all {
 		for _, rules := range e.rules {
-			if err := engine.CheckPolicyName(rules.policy, names); err != nil {
+			if err := names.Check(rules.policy); err != nil {
 				rules.node.Lint("%w", err)
 				continue
 			}

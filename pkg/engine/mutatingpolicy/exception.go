@@ -31,14 +31,18 @@ type policyRef struct{ kind, name string }
 
 // lintExceptions warns of the exceptions that name a policy of this language that there is not.
 func lintExceptions(all []*exceptionSpec, policies []engine.Document) {
-	names := map[string]map[string]bool{kindPolicy: {}, kindNamespacedPolicy: {}}
+	names := map[string]*engine.PolicyNames{kindPolicy: {}, kindNamespacedPolicy: {}}
 	for _, p := range policies {
-		names[p.Key.Kind][p.Key.Name] = true
+		names[p.Key.Kind].Add(p.Key.Name)
 	}
 	for _, x := range all {
 		for _, ref := range x.policies {
-			if known := names[ref.kind]; known != nil && !known[ref.name] {
-				policydecode.Node{Report: x.Report, Path: "spec.policyRefs"}.Lint("%w", engine.CheckPolicyName(ref.name, known))
+			known := names[ref.kind]
+			if known == nil {
+				continue
+			}
+			if err := known.Check(ref.name); err != nil {
+				policydecode.Node{Report: x.Report, Path: "spec.policyRefs"}.Lint("%w", err)
 			}
 		}
 	}
