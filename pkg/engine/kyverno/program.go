@@ -69,7 +69,7 @@ func (p *program) Evaluate(ctx context.Context, t engine.Target, w *engine.World
 		if r.policy.applyOne {
 			i = v.skipRest(i, &t, "has changed the object")
 		}
-		v.places = v.kind.on(&t)
+		v.changed(&step, &t)
 	}
 	v.end()
 	return t.Object, ctx.Err()

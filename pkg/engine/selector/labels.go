@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 )
 
@@ -58,6 +59,42 @@ func (l *Labels) Matches(set map[string]string) bool {
 	}
 	expanded, err := metav1.LabelSelectorAsSelector(l.expand(set))
 	return err == nil && expanded.Matches(labels.Set(set))
+}
+
+// MatchesObject reports whether an object is selected by its own labels. It does not copy them.
+func (l *Labels) MatchesObject(u *unstructured.Unstructured) bool {
+	own, _, _ := unstructured.NestedFieldNoCopy(u.Object, "metadata", "labels")
+	set, isMap := own.(map[string]any)
+	if l.wild != nil || !isMap {
+		return l.Matches(u.GetLabels())
+	}
+	for _, value := range set {
+		if _, isText := value.(string); !isText { // the labels of such an object are read in a way of their own
+			return l.Matches(u.GetLabels())
+		}
+	}
+	return l.exact.Matches(labelsOf(set))
+}
+
+// labelsOf are the labels of an object, which are all texts.
+type labelsOf map[string]any
+
+// Has reports whether there is a label.
+func (s labelsOf) Has(key string) bool {
+	_, has := s[key]
+	return has
+}
+
+// Get returns the value of a label.
+func (s labelsOf) Get(key string) string {
+	value, _ := s.Lookup(key)
+	return value
+}
+
+// Lookup returns the value of a label, and whether there is one.
+func (s labelsOf) Lookup(key string) (string, bool) {
+	value, has := s[key].(string)
+	return value, has
 }
 
 // Exact returns the selector, or nil when it holds wildcards, which a server does

@@ -191,7 +191,7 @@ func (f *filter) failsObject(c *Candidate) criterion {
 		return byNames
 	case len(f.namespaces) > 0 && !selector.AnyOf(f.namespaces, NamespaceOf(c.Object)):
 		return byNamespace
-	case f.labels != nil && !f.labels.Matches(c.Object.GetLabels()):
+	case f.labels != nil && !f.labels.MatchesObject(c.Object):
 		return bySelector
 	case len(f.annotations) > 0 && !selector.Pairs(f.annotations, c.Object.GetAnnotations()):
 		return byAnnotations
