@@ -87,6 +87,9 @@ func (f PolicyReader) Read(ctx context.Context, stdin io.Reader) (Described, err
 	out.Documents = documents
 	files := snapshot.Options{World: slices.DeleteFunc(slices.Clone(documents), isInstalled)}
 	if f.Cluster != nil {
+		if _, err := f.Cluster.Served(ctx); err != nil { // or else each policy would ask anew
+			return out, err
+		}
 		files.Cluster = f.Cluster.Mapper()
 	}
 	kinds, err := snapshot.Load(nil, files)
