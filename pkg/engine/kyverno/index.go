@@ -170,7 +170,7 @@ func (v *visit) changed(step *engine.Step, t *engine.Target) {
 	for _, f := range step.Fields {
 		switch {
 		case !startsWith(f.Path, "metadata", "labels"):
-		case len(f.Path) < 3:
+		case len(f.Path) < 3 || f.Path[2].FieldName == nil: // all of them, or an element of what is no map
 			v.places = v.kind.on(t)
 			return
 		default:
