@@ -33,6 +33,18 @@ type Selection struct {
 // OfRequests reports whether the selection is of requests to a subresource, for which no live object stands.
 func (s Selection) OfRequests() bool { return s.Subresource != "" && s.Subresource != AnySubresource }
 
+// SplitRequests tells selections of objects from those of requests to subresources.
+func SplitRequests(all []Selection) (objects, requests []Selection) {
+	for _, s := range all {
+		if s.OfRequests() {
+			requests = append(requests, s)
+		} else {
+			objects = append(objects, s)
+		}
+	}
+	return objects, requests
+}
+
 // Exact reports whether the selection can select a single object at most.
 func (s Selection) Exact() bool {
 	return s.Name != "" && !selector.HasWildcard(s.Namespace) && !selector.HasWildcard(s.Name) && s.ExactKind() && s.Labels == nil && s.Fields == ""

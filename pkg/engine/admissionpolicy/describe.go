@@ -13,9 +13,8 @@ import (
 func (p *program) Describe() []engine.Description {
 	out := make([]engine.Description, 0, len(p.units))
 	for _, u := range p.units {
-		d := engine.Description{
-			Rule: u.ref, Matches: selectionsOf(u.constraints), Requests: requestsOf(u.constraints), Where: u.where(), Existing: engine.OnAdmission, Operations: u.constraints.Operations(),
-		}
+		d := engine.Description{Rule: u.ref, Where: u.where(), Existing: engine.OnAdmission, Operations: u.constraints.Operations()}
+		d.Matches, d.Requests = selectionsOf(u.constraints)
 		for i := range u.mutations {
 			for _, path := range u.mutations[i].compiled.Paths() {
 				if !slices.Contains(d.Changes, path) {

@@ -101,19 +101,13 @@ func decodeConstraints(n policydecode.Node) *match.Constraints {
 	return c
 }
 
-// selectionsOf returns the objects that constraints may select. Requests to a subresource
-// are not evaluated: no live object stands for them.
-func selectionsOf(c *match.Constraints) []engine.Selection {
-	out := slices.DeleteFunc(c.Selections(""), engine.Selection.OfRequests)
-	for i := range out {
-		out[i].Subresource = ""
+// selectionsOf returns the objects that constraints may select, and the requests to subresources.
+func selectionsOf(c *match.Constraints) (objects, requests []engine.Selection) {
+	objects, requests = engine.SplitRequests(c.Selections(""))
+	for i := range objects {
+		objects[i].Subresource = ""
 	}
-	return out
-}
-
-// requestsOf returns the requests to subresources that constraints may select.
-func requestsOf(c *match.Constraints) []engine.Selection {
-	return slices.DeleteFunc(c.Selections(""), func(s engine.Selection) bool { return !s.OfRequests() })
+	return objects, requests
 }
 
 func checkVersion(n policydecode.Node, d engine.Document) {

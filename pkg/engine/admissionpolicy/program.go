@@ -22,7 +22,8 @@ func newProgram(units []*unit) *program {
 	for _, u := range units {
 		p.rules = append(p.rules, u.ref)
 		p.asksUser = p.asksUser || u.asksUser
-		p.selections = append(p.selections, selectionsOf(u.constraints)...)
+		objects, _ := selectionsOf(u.constraints) // no live object stands for a request to a subresource
+		p.selections = append(p.selections, objects...)
 	}
 	return p
 }

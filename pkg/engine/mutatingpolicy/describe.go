@@ -18,12 +18,8 @@ func (p *program) Describe() []engine.Description {
 }
 
 func (r *rule) describe() engine.Description {
-	d := engine.Description{
-		Rule: r.ref, Matches: selectionsOf(r.constraints, r.policy.Namespace), Existing: engine.OnAdmission,
-		Where: r.where(), Operations: r.constraints.Operations(), Asks: r.asks,
-	}
-	d.Requests = slices.DeleteFunc(slices.Clone(d.Matches), func(s engine.Selection) bool { return !s.OfRequests() })
-	d.Matches = slices.DeleteFunc(d.Matches, engine.Selection.OfRequests)
+	d := engine.Description{Rule: r.ref, Existing: engine.OnAdmission, Where: r.where(), Operations: r.constraints.Operations(), Asks: r.asks}
+	d.Matches, d.Requests = engine.SplitRequests(selectionsOf(r.constraints, r.policy.Namespace))
 	if r.ref.Rule != "" {
 		d.From = r.ref
 		d.From.Rule = ""

@@ -76,8 +76,9 @@ type finding struct {
 // difference, one for each that is not alike, nor like one that an object shows.
 func (r *Run) variants(ctx context.Context, from *bases, emit func(*compare.Result) error) (*compare.Tally, *variant.Generator, error) {
 	o := r.options
+	objects, requests := r.matches()
 	generator := variant.New(variant.Options{
-		Policies: r.texts(), Matches: r.matches(), Requests: r.requests(), Reader: o.World.Reader, Mapper: o.World.Mapper, Seed: o.Seed, Limit: o.Variants,
+		Policies: r.texts(), Matches: objects, Requests: requests, Reader: o.World.Reader, Mapper: o.World.Mapper, Seed: o.Seed, Limit: o.Variants,
 		Named: o.Request.Operation != engine.OperationAuto && o.Request.Operation != engine.OperationCreate, Try: r.try,
 	})
 	tally := r.comparison.NewTally()
@@ -296,24 +297,12 @@ func (r *Run) texts() []*unstructured.Unstructured {
 	return out
 }
 
-// matches are the objects that the rules of both sides match.
-func (r *Run) matches() []engine.Selection {
-	var out []engine.Selection
+// matches are the objects that the rules of both sides match, and the requests to subresources.
+func (r *Run) matches() (objects, requests []engine.Selection) {
 	for _, side := range r.descriptions {
 		for i := range side {
-			out = append(out, side[i].Matches...)
+			objects, requests = append(objects, side[i].Matches...), append(requests, side[i].Requests...)
 		}
 	}
-	return out
-}
-
-// requests are the requests to subresources that the rules of both sides match.
-func (r *Run) requests() []engine.Selection {
-	var out []engine.Selection
-	for _, side := range r.descriptions {
-		for i := range side {
-			out = append(out, side[i].Requests...)
-		}
-	}
-	return out
+	return objects, requests
 }

@@ -76,12 +76,14 @@ func (f *filter) narrow(s *engine.Selection) {
 // only where that is given: by kinds, and by namespace, name and labels where a
 // server can tell them apart.
 func (m *Block) Selections(namespace string) []engine.Selection {
-	return slices.DeleteFunc(m.selections(namespace), engine.Selection.OfRequests)
+	objects, _ := engine.SplitRequests(m.selections(namespace))
+	return objects
 }
 
 // Requests names the requests to subresources that the block can match.
 func (m *Block) Requests(namespace string) []engine.Selection {
-	return slices.DeleteFunc(m.selections(namespace), func(s engine.Selection) bool { return !s.OfRequests() })
+	_, requests := engine.SplitRequests(m.selections(namespace))
+	return requests
 }
 
 func (m *Block) selections(namespace string) []engine.Selection {
