@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"regexp"
 	"runtime"
@@ -347,7 +348,8 @@ func TestDraftsChangeNothingButMemory(t *testing.T) {
 // onOnePlace are languages and forms in which each policy writes a field of its own to one map, or
 // an element to one list.
 func onOnePlace() map[string]func(i int) string {
-	return map[string]func(i int) string{
+	out := celOnOnePlace()
+	maps.Copy(out, map[string]func(i int) string{
 		"strategic merge": func(i int) string {
 			return clusterPolicy(fmt.Sprintf("p%04d", i), "", fmt.Sprintf(`{"patchStrategicMerge": {"metadata": {"labels": {"l%d": "v"}}}}`, i))
 		},
@@ -378,17 +380,39 @@ func onOnePlace() map[string]func(i int) string {
 		"maps in a map": func(i int) string {
 			return clusterPolicy(fmt.Sprintf("p%04d", i), "", fmt.Sprintf(`{"patchStrategicMerge": {"deep": {"l%d": {"a": "b"}}}}`, i))
 		},
-		"apply configurations": func(i int) string {
-			return celPolicy("MutatingAdmissionPolicy", fmt.Sprintf("p%04d", i), "", celMutation(fmt.Sprintf("Object{metadata: Object.metadata{labels: {'l%d': 'v'}}}", i)))
-		},
-		"apply configurations of Kyverno": func(i int) string {
-			return celPolicy("MutatingPolicy", fmt.Sprintf("p%04d", i), "", celMutation(fmt.Sprintf("Object{metadata: Object.metadata{labels: {'l%d': 'v'}}}", i)))
-		},
 		"mutators of metadata": func(i int) string {
 			return mutator(fmt.Sprintf("p%04d", i), "AssignMetadata", fmt.Sprintf("metadata.labels.l%d", i), `"v"`)
 		},
 		"mutators": func(i int) string {
 			return mutator(fmt.Sprintf("p%04d", i), "Assign", fmt.Sprintf("data.l%d", i), `"v"`)
+		},
+		"finalizers": func(i int) string {
+			return clusterPolicy(fmt.Sprintf("p%04d", i), "", fmt.Sprintf(`{"patchStrategicMerge": {"metadata": {"finalizers": ["example.com/l%d"]}}}`, i))
+		},
+		"elements of JSON patches": func(i int) string {
+			return clusterPolicy(fmt.Sprintf("p%04d", i), "", fmt.Sprintf(`{"patchesJson6902": "- {op: add, path: /metadata/finalizers/-, value: example.com/l%d}"}`, i))
+		},
+		"elements with keys": func(i int) string {
+			return clusterPolicy(fmt.Sprintf("p%04d", i), "", fmt.Sprintf(`{"patchStrategicMerge": {"metadata": {"ownerReferences": [{"uid": "l%d", "apiVersion": "v1", "kind": "Node", "name": "n"}]}}}`, i))
+		},
+		"mutators of elements": func(i int) string {
+			return mutator(fmt.Sprintf("p%04d", i), "Assign", fmt.Sprintf("list[name: l%d].value", i), `"v"`)
+		},
+		"mutators of lists": func(i int) string {
+			return strings.Replace(mutator(fmt.Sprintf("p%04d", i), "ModifySet", "set", "0"), `"assign": {"value": 0}`, fmt.Sprintf(`"values": {"fromList": ["l%d"]}`, i), 1)
+		},
+	})
+	return out
+}
+
+// celOnOnePlace are those of CEL.
+func celOnOnePlace() map[string]func(i int) string {
+	return map[string]func(i int) string{
+		"apply configurations": func(i int) string {
+			return celPolicy("MutatingAdmissionPolicy", fmt.Sprintf("p%04d", i), "", celMutation(fmt.Sprintf("Object{metadata: Object.metadata{labels: {'l%d': 'v'}}}", i)))
+		},
+		"apply configurations of Kyverno": func(i int) string {
+			return celPolicy("MutatingPolicy", fmt.Sprintf("p%04d", i), "", celMutation(fmt.Sprintf("Object{metadata: Object.metadata{labels: {'l%d': 'v'}}}", i)))
 		},
 		"JSON patches of CEL of Kyverno": func(i int) string {
 			return celPolicy("MutatingPolicy", fmt.Sprintf("p%04d", i), "", celMutation(fmt.Sprintf("[JSONPatch{op: 'add', path: '/metadata/labels/l%d', value: 'v'}]", i)))
@@ -410,26 +434,11 @@ func onOnePlace() map[string]func(i int) string {
 			}
 			return celPolicy("MutatingPolicy", fmt.Sprintf("p%04d", i), "", celMutation(fmt.Sprintf(mutation, i)))
 		},
-		"finalizers": func(i int) string {
-			return clusterPolicy(fmt.Sprintf("p%04d", i), "", fmt.Sprintf(`{"patchStrategicMerge": {"metadata": {"finalizers": ["example.com/l%d"]}}}`, i))
-		},
-		"elements of JSON patches": func(i int) string {
-			return clusterPolicy(fmt.Sprintf("p%04d", i), "", fmt.Sprintf(`{"patchesJson6902": "- {op: add, path: /metadata/finalizers/-, value: example.com/l%d}"}`, i))
-		},
 		"elements of apply configurations": func(i int) string {
 			return celPolicy("MutatingAdmissionPolicy", fmt.Sprintf("p%04d", i), "", celMutation(fmt.Sprintf("Object{metadata: Object.metadata{finalizers: ['example.com/l%d']}}", i)))
 		},
 		"elements of JSON patches of CEL": func(i int) string {
 			return celPolicy("MutatingAdmissionPolicy", fmt.Sprintf("p%04d", i), "", celMutation(fmt.Sprintf("[JSONPatch{op: 'add', path: '/metadata/finalizers/-', value: 'example.com/l%d'}]", i)))
-		},
-		"elements with keys": func(i int) string {
-			return clusterPolicy(fmt.Sprintf("p%04d", i), "", fmt.Sprintf(`{"patchStrategicMerge": {"metadata": {"ownerReferences": [{"uid": "l%d", "apiVersion": "v1", "kind": "Node", "name": "n"}]}}}`, i))
-		},
-		"mutators of elements": func(i int) string {
-			return mutator(fmt.Sprintf("p%04d", i), "Assign", fmt.Sprintf("list[name: l%d].value", i), `"v"`)
-		},
-		"mutators of lists": func(i int) string {
-			return strings.Replace(mutator(fmt.Sprintf("p%04d", i), "ModifySet", "set", "0"), `"assign": {"value": 0}`, fmt.Sprintf(`"values": {"fromList": ["l%d"]}`, i), 1)
 		},
 	}
 }
