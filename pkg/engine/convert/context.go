@@ -204,6 +204,11 @@ func (c *converter) apiCall(r *rule, s *scope, name string, f *policydecode.Fiel
 	return v.NeverNull(), nil
 }
 
+// noObjects refuses a path that names no objects.
+func noObjects(path string) error {
+	return refuseField("urlPath", "read objects with resource.Get or resource.List of a MutatingPolicy", "the path %s is none of objects", path)
+}
+
 // answer is what the API server answers for a path.
 func (c *converter) answer(r *rule, s *scope, name, path string) (v translate.Value, err error) {
 	parts := strings.Split(strings.Trim(path, "/"), "/")
@@ -220,7 +225,7 @@ func (c *converter) answer(r *rule, s *scope, name, path string) (v translate.Va
 	case len(parts) > 3 && parts[0] == "apis":
 		version, parts = parts[1]+"/"+parts[2], parts[3:]
 	default:
-		return v, refuseField("urlPath", "read objects with resource.Get or resource.List of a MutatingPolicy, or the path with http.Get", "the path %s is none of objects", path)
+		return v, noObjects(path)
 	}
 	namespace := expression{cel: `""`, text: true}
 	if parts[0] == "namespaces" && len(parts) == 2 && strings.Join(strings.Fields(parts[1]), "") == "{{request.namespace}}" {
@@ -239,7 +244,7 @@ func (c *converter) answer(r *rule, s *scope, name, path string) (v translate.Va
 		parts = parts[2:]
 	}
 	if len(parts) > 2 {
-		return v, refuseField("urlPath", "read objects with resource.Get or resource.List of a MutatingPolicy, or the path with http.Get", "the path %s is none of objects", path)
+		return v, noObjects(path)
 	}
 	resource := parts[0]
 	list := fmt.Sprintf("resource.List(%s, %s, %s)", quote(version), quote(resource), namespace.cel)
