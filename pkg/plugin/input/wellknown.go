@@ -37,8 +37,9 @@ func parameterKinds(documents []engine.Document) map[schema.GroupKind]bool {
 	kinds := map[schema.GroupKind]bool{}
 	for _, d := range documents {
 		// A malformed paramKind is for the dialect to report.
-		kind, _, _ := unstructured.NestedString(d.Object().Object, "spec", "paramKind", "kind")
-		version, _, _ := unstructured.NestedString(d.Object().Object, "spec", "paramKind", "apiVersion")
+		object := d.Object().Object
+		kind, _, _ := unstructured.NestedString(object, "spec", "paramKind", "kind")
+		version, _, _ := unstructured.NestedString(object, "spec", "paramKind", "apiVersion")
 		if gv, err := schema.ParseGroupVersion(version); err == nil && kind != "" {
 			kinds[schema.GroupKind{Group: gv.Group, Kind: kind}] = true
 		}
