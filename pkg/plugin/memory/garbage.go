@@ -9,7 +9,7 @@ import (
 )
 
 // The room for garbage is one and a half times what is kept, but at least scant and at most roomy. For what is kept beyond
-// roomy, the collector leaves a tenth.
+// roomy, the collector leaves a twelfth.
 const (
 	scant = 24 << 20
 	roomy = 56 << 20
@@ -44,7 +44,7 @@ func percent(kept uint64) int {
 	kept = max(kept, 1<<20)
 	room := min(max(kept*3/2, scant), roomy)
 	if kept > roomy {
-		room = roomy + (kept-roomy)/10
+		room = roomy + (kept-roomy)/12
 	}
 	return int(room * 100 / kept) //nolint:gosec // 2400 at most
 }
