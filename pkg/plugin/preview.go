@@ -338,6 +338,9 @@ func (o *PreviewOptions) show(ctx context.Context, e *preview.Run) (int, error) 
 	case summary.Objects == 0 && len(e.Unreadable()) > 0:
 		return ExitNothing, nil
 	case e.Incomplete(summary):
+		if summary.Incomplete > 0 && !formats.ForPeople(o.format) && !formats.Explains(o.format) {
+			fmt.Fprintf(o.ErrOut, "error: the changes %s; -o %s shows why\n", output.NotKnown(summary), formats.Summary)
+		}
 		return ExitIncomplete, nil
 	case summary.Changed > 0 && o.ExitCode:
 		return ExitChanges, nil

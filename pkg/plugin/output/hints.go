@@ -65,11 +65,16 @@ func (a *HintCollector) Hint(s evaluation.Summary) Hint {
 	case s.Changed > 0:
 		return a.onChanges()
 	case s.Incomplete > 0:
-		return Hint{Note: "The changes are not known for " + wording.Plural(s.Incomplete, "object") + ": rules failed, were denied or are not supported.", Why: a.Explain}
+		return Hint{Note: "The changes " + NotKnown(s) + ".", Why: a.Explain}
 	case s.Objects == 0:
 		return Hint{Note: a.narrowed(), Why: a.ExplainOne}
 	}
 	return Hint{Why: a.Explain}
+}
+
+// NotKnown says of how many objects the changes are not known: "are not known for 1 object: ...".
+func NotKnown(s evaluation.Summary) string {
+	return "are not known for " + wording.Plural(s.Incomplete, "object") + ": rules failed, were denied or are not supported"
 }
 
 // narrowed says of which namespace a run chose objects that found none.
