@@ -11,7 +11,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	plugincel "k8s.io/apiserver/pkg/admission/plugin/cel"
 	"k8s.io/apiserver/pkg/cel/common"
-	"k8s.io/apiserver/pkg/cel/lazy"
 	"k8s.io/apiserver/pkg/cel/library"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
@@ -54,7 +53,7 @@ type activation struct {
 	scope      *Scope
 	input      Input
 	values     [slots]ref.Val
-	variables  *lazy.MapValue
+	variables  *variables
 }
 
 var _ cel.Activation = (*activation)(nil)
@@ -91,7 +90,10 @@ func (a *activation) ResolveName(name string) (any, bool) {
 	case requestResourceName:
 		return a.value(slotRequestResource, a.requestResource), true
 	case variablesName:
-		return a.lazyVariables(), true
+		if a.variables == nil {
+			a.variables = newVariables(a)
+		}
+		return a.variables, true
 	case evaluationName:
 		return a.evaluation, true
 	}
@@ -161,19 +163,6 @@ func (a *activation) noAccess() ref.Val {
 	err := &UnsupportedError{Reason: "authorizer asks an API server what a user may do, and there is none: it needs a cluster"}
 	a.evaluation.missing = err
 	return types.WrapErr(err)
-}
-
-// lazyVariables are the policy's variables, which are evaluated when they are
-// first used.
-func (a *activation) lazyVariables() ref.Val {
-	if a.variables != nil {
-		return a.variables
-	}
-	a.variables = lazy.NewMapValue(a.scope.declared)
-	for _, v := range a.scope.variables {
-		a.variables.Append(v.name, func(*lazy.MapValue) ref.Val { return a.variable(v) })
-	}
-	return a.variables
 }
 
 func (a *activation) variable(v variable) ref.Val {

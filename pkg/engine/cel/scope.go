@@ -20,7 +20,8 @@ type Scope struct {
 	environment *Environment
 	declared    *apiservercel.DeclType // the variables and their types
 	variables   []variable
-	parts       sync.Map // compiled parts of expressions, by their text, to explain conditions that are false
+	places      map[string]int // in variables, by name
+	parts       sync.Map       // compiled parts of expressions, by their text, to explain conditions that are false
 }
 
 type variable struct {
@@ -47,6 +48,10 @@ func (s *Scope) Variable(name, expression string) error {
 		return err
 	}
 	s.declare(name, x.output)
+	if s.places == nil {
+		s.places = map[string]int{}
+	}
+	s.places[name] = len(s.variables)
 	s.variables = append(s.variables, variable{name: name, expression: x})
 	return nil
 }

@@ -527,16 +527,17 @@ func allocated(t *testing.T, object *unstructured.Unstructured, policy func(i in
 }
 
 // manyMutations is a policy with mutations that write a field of their own to one map, or an element
-// to one list.
+// to one list. Each uses a variable of its own.
 func manyMutations(kind string, n int) string {
-	mutations := make([]string, n)
+	mutations, variables := make([]string, n), make([]string, n)
 	for i := range mutations {
+		variables[i] = fmt.Sprintf(`{"name": "l%d", "expression": "'l%d'"}`, i, i)
 		mutations[i] = celMutation(fmt.Sprintf([]string{
-			"Object{metadata: Object.metadata{labels: {'l%d': 'v'}}}", "[JSONPatch{op: 'add', path: '/metadata/labels/l%d', value: 'v'}]",
-			"Object{metadata: Object.metadata{finalizers: ['example.com/l%d']}}",
+			"Object{metadata: Object.metadata{labels: {variables.l%d: 'v'}}}", "[JSONPatch{op: 'add', path: '/metadata/labels/' + variables.l%d, value: 'v'}]",
+			"Object{metadata: Object.metadata{finalizers: ['example.com/' + variables.l%d]}}",
 		}[i%3], i))
 	}
-	return celPolicy(kind, "p", "", mutations...)
+	return celPolicy(kind, "p", fmt.Sprintf(`"variables": [%s],`, strings.Join(variables, ", ")), mutations...)
 }
 
 // Twice the mutations of one policy take at most 2.2 times as much.
