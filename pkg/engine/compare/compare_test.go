@@ -223,3 +223,15 @@ func TestJoin(t *testing.T) {
 		t.Error("a summary that was added is modified")
 	}
 }
+
+// Variants that are not comparable leave open whether the sides do the same.
+func TestUnknownVariantsAreNoProof(t *testing.T) {
+	changed := []compare.Exercise{{Outcomes: map[engine.Outcome]int{engine.Changed: 1}}}
+	for unknown, want := range []compare.Conclusion{compare.AllSame, compare.SameAsTested} {
+		s := compare.Summary{Objects: 1, Rules: [2][]compare.Exercise{changed, changed}}
+		s.Join(&compare.Summary{Variants: compare.VariantSummary{Compared: 2, Unknown: unknown}})
+		if s.Conclusion != want {
+			t.Errorf("%d unknown variants: %s, want %s", unknown, s.Conclusion, want)
+		}
+	}
+}

@@ -168,7 +168,7 @@ type Conclusion string
 // The conclusions.
 const (
 	AllSame      Conclusion = "same"                  // and each rule was exercised
-	SameAsTested Conclusion = "same-as-far-as-tested" // a rule was not exercised
+	SameAsTested Conclusion = "same-as-far-as-tested" // a rule was not exercised, or a variant is not comparable
 	SomeDiffer   Conclusion = "differs"
 	Incomparable Conclusion = "not-comparable" // in part, and nothing differs otherwise
 	Nothing      Conclusion = "nothing-compared"
@@ -310,7 +310,7 @@ func (s *Summary) conclude() {
 		s.Conclusion = SomeDiffer
 	case s.Verdicts[NotComparable] > 0:
 		s.Conclusion = Incomparable
-	case s.Unexercised() > 0:
+	case s.Unexercised() > 0, s.Variants.Unknown > 0:
 		s.Conclusion = SameAsTested
 	default:
 		s.Conclusion = AllSame

@@ -84,9 +84,9 @@ func (v *Verdict) String() string {
 		on += fmt.Sprintf(" (%d not comparable)", v.Variants.Unknown)
 	}
 	switch {
-	case v.Conclusion == compare.AllSame:
+	case v.Same() && v.Unexercised() == 0:
 		return "same on " + on
-	case v.Conclusion == compare.SameAsTested:
+	case v.Same():
 		return "same on " + on + ", as far as tested: " + v.unexercised()
 	case v.Conclusion == compare.SomeDiffer:
 		return "not the same on all of " + on + ": " + v.difference()
@@ -357,7 +357,7 @@ func (o *Options) try(ctx context.Context, d engine.Document, c *convert.Convers
 	said := Verdict{Err: errors.New("its rules have no form in common")}
 	for _, form := range c.Forms() {
 		verdict := o.compare(ctx, d, c, form, o.Variants)
-		if idle := verdict.Untested() || verdict.Err == nil && verdict.Conclusion == compare.SameAsTested; idle && o.MoreVariants > o.Variants {
+		if idle := verdict.Untested() || verdict.Same() && verdict.Unexercised() > 0; idle && o.MoreVariants > o.Variants {
 			verdict = o.compare(ctx, d, c, form, o.MoreVariants)
 		}
 		if err := ctx.Err(); err != nil {

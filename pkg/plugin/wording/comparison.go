@@ -15,27 +15,43 @@ type Count struct {
 
 // Conclusion is the sentence that a reader of a comparison has to see.
 func Conclusion(s *compare.Summary) string {
-	differing := s.Differing()
-	objects := PluralNumber(s.Objects, "object")
-	if s.Variants.Compared > 0 {
-		objects += " and " + PluralNumber(s.Variants.Compared, "variant")
-		differing += s.Variants.Differ
-	}
+	objects := counted(s.Objects, s.Variants.Compared)
 	switch s.Conclusion {
 	case compare.AllSame:
 		return "SAME: both sides make the same of " + objects + ", and each rule was exercised."
 	case compare.SameAsTested:
-		if !s.Exercised() {
-			return "SAME AS FAR AS TESTED: no rule changed any of " + objects + ", which proves nothing."
-		}
-		return "SAME AS FAR AS TESTED: both sides make the same of " + objects + ", but not each rule was exercised."
+		return "SAME AS FAR AS TESTED: " + asFarAsTested(s, objects)
 	case compare.SomeDiffer:
-		return fmt.Sprintf("DIFFERENT: the two sides do not make the same of %s of %s.", Number(differing), objects)
+		return fmt.Sprintf("DIFFERENT: the two sides do not make the same of %s of %s.", Number(s.Differing()+s.Variants.Differ), objects)
 	case compare.Incomparable:
 		return fmt.Sprintf("NOT COMPARABLE: what a side makes of %s of %s is not known.", Number(s.Verdicts[compare.NotComparable]), objects)
 	case compare.Nothing:
 	}
 	return "NOTHING COMPARED: there is no object that the policies match."
+}
+
+// asFarAsTested says what a comparison found the same, and why that is not all.
+func asFarAsTested(s *compare.Summary, objects string) string {
+	known := counted(s.Objects, s.Variants.Compared-s.Variants.Unknown)
+	switch {
+	case !s.Exercised():
+		return "no rule changed any of " + objects + ", which proves nothing."
+	case s.Variants.Unknown == 0:
+		return "both sides make the same of " + known + ", but not each rule was exercised."
+	case s.Unexercised() == 0:
+		return "both sides make the same of " + known + "; of " + PluralNumber(s.Variants.Unknown, "variant") + " it is not known."
+	}
+	return "both sides make the same of " + known + "; of " + PluralNumber(s.Variants.Unknown, "variant") + " it is not known, and not each rule was exercised."
+}
+
+func counted(objects, variants int) string {
+	switch {
+	case variants == 0:
+		return PluralNumber(objects, "object")
+	case objects == 0:
+		return PluralNumber(variants, "variant")
+	}
+	return PluralNumber(objects, "object") + " and " + PluralNumber(variants, "variant")
 }
 
 // Verdict says what the comparison of one object comes to, and in which requests, where that is not so in all.
