@@ -2,6 +2,7 @@ package human
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/wording"
@@ -20,9 +21,10 @@ func (h *base) notes(b *page, c *part) {
 	for _, w := range writers(&c.Change) {
 		h.writer(b, w)
 	}
+	told := h.told(&c.Change)
 	for i := range c.Steps {
-		if s := &c.Steps[i]; s.Outcome != engine.Changed && h.worthALine(s) {
-			h.step(b, s)
+		if s := &c.Steps[i]; told[s] > 0 {
+			h.step(b, s, told[s])
 		}
 	}
 	if others := c.byOthers(); others != "" {
@@ -66,13 +68,23 @@ func writers(c *engine.Change) []*writer {
 func (h *base) writer(b *page, w *writer) {
 	text := "  " + wording.Rule(w.rule)
 	seen := map[string]bool{}
+	triggers := 0
 	for _, s := range w.steps {
 		for _, label := range h.labels(s) {
-			if !seen[label] {
-				seen[label] = true
-				text += " (" + label + ")"
+			if seen[label] {
+				continue
 			}
+			seen[label] = true
+			if strings.HasPrefix(label, triggeredBy) {
+				if triggers++; triggers > triggersListed {
+					continue
+				}
+			}
+			text += " (" + label + ")"
 		}
+	}
+	if more := triggers - triggersListed; more > 0 {
+		text += " (and by " + wording.PluralNumber(more, "other") + ")"
 	}
 	if len(w.fields) == 0 {
 		text += " (" + nothingLeft + ")"
@@ -80,7 +92,12 @@ func (h *base) writer(b *page, w *writer) {
 	b.line(Plain, text)
 	h.fields(b, w.fields, "    ")
 	for _, s := range w.steps {
-		h.warnings(b, s.Warnings)
+		for _, warning := range s.Warnings {
+			if !seen[string(warning)] {
+				seen[string(warning)] = true
+				h.warnings(b, []engine.Warning{warning})
+			}
+		}
 	}
 }
 

@@ -8,6 +8,34 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/wording"
 )
 
+// told returns the steps that get a line of their own because they did not change the object, and of how many triggers each
+// line speaks: what a rule comes to for several of them alike is said once.
+func (h *base) told(c *engine.Change) map[*engine.Step]int {
+	out := map[*engine.Step]int{}
+	first := map[string]*engine.Step{}
+	for i := range c.Steps {
+		s := &c.Steps[i]
+		if s.Outcome == engine.Changed || !h.worthALine(s) {
+			continue
+		}
+		if s.Trigger != (engine.ObjectKey{}) {
+			text := fmt.Sprint(s.Rule, s.Outcome, h.reason(s), s.Warnings)
+			if alike := first[text]; alike != nil {
+				out[alike]++
+				continue
+			}
+			first[text] = s
+		}
+		out[s] = 1
+	}
+	return out
+}
+
+const triggeredBy = "triggered by "
+
+// triggersListed are those that the line of a rule names.
+const triggersListed = 3
+
 // labels are what a reader must know about a step that changed something.
 func (h *base) labels(s *engine.Step) []string {
 	var out []string
@@ -18,7 +46,7 @@ func (h *base) labels(s *engine.Step) []string {
 		out = append(out, "not idempotent: "+h.Masker.Text(s.NotIdempotent))
 	}
 	if s.Trigger != (engine.ObjectKey{}) {
-		out = append(out, "triggered by "+wording.Trigger(s))
+		out = append(out, triggeredBy+wording.Trigger(s))
 	}
 	return out
 }
@@ -48,13 +76,16 @@ func (h *base) several(one *page, c *part, write func(*page, *part)) *page {
 	return b
 }
 
-// step writes the line of a step that did not change the object.
-func (h *base) step(b *page, s *engine.Step) {
+// step writes the line of a step that did not change the object, for a number of triggers.
+func (h *base) step(b *page, s *engine.Step, triggers int) {
 	mark, paint := " ", Plain
 	if s.Outcome.Incomplete() {
 		mark, paint = "!", Red
 	}
 	text := fmt.Sprintf("  %s %s %s", mark, wording.Rule(s.Rule), s.Outcome)
+	if triggers > 1 {
+		text += " for " + wording.PluralNumber(triggers, "trigger")
+	}
 	if reason := h.reason(s); reason != "" {
 		text += ": " + reason
 	}

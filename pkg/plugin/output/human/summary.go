@@ -60,15 +60,16 @@ func (p *Summary) lines(b *page, c *part) {
 		p.trace(b, &c.Change)
 		return
 	}
-	var told []engine.Warning
+	var warned []engine.Warning
+	told := p.told(&c.Change)
 	for i := range c.Steps {
 		s := &c.Steps[i]
 		if s.Outcome == engine.Changed {
-			fresh := slices.DeleteFunc(slices.Clone(s.Warnings), func(w engine.Warning) bool { return slices.Contains(told, w) })
+			fresh := slices.DeleteFunc(slices.Clone(s.Warnings), func(w engine.Warning) bool { return slices.Contains(warned, w) })
 			p.warnings(b, fresh)
-			told = append(told, fresh...)
-		} else if p.worthALine(s) {
-			p.step(b, s)
+			warned = append(warned, fresh...)
+		} else if told[s] > 0 {
+			p.step(b, s, told[s])
 		}
 	}
 }

@@ -182,9 +182,13 @@ func short(v any) string {
 // remarks are the notes and warnings of a change.
 func (p *Table) remarks(c *engine.Change) []string {
 	var out []string
+	told := p.told(c)
 	for i := range c.Steps {
 		s := &c.Steps[i]
-		if s.Outcome != engine.Changed && p.worthALine(s) {
+		if s.Outcome != engine.Changed && told[s] == 0 {
+			continue
+		}
+		if s.Outcome != engine.Changed {
 			out = append(out, wording.Rule(s.Rule)+" "+p.outcome(s))
 		}
 		if s.Outcome == engine.Changed {

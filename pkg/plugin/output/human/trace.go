@@ -16,8 +16,12 @@ func (h *base) trace(b *page, c *engine.Change) {
 	}
 	var last engine.RuleRef
 	var derived []*engine.Step
+	told := h.told(c)
 	for i := range c.Steps {
 		s := &c.Steps[i]
+		if s.Outcome != engine.Changed && told[s] == 0 {
+			continue
+		}
 		policy := s.Rule
 		policy.Rule = ""
 		if i == 0 || policy != last {
@@ -29,7 +33,7 @@ func (h *base) trace(b *page, c *engine.Change) {
 			derived = append(derived, s)
 			continue
 		}
-		h.traceStep(b, s)
+		h.traceStep(b, s, told[s])
 	}
 	h.traceDerived(b, derived)
 }
@@ -61,7 +65,7 @@ func (h *base) tracePolicy(b *page, r engine.RuleRef) {
 	b.line(Plain, text)
 }
 
-func (h *base) traceStep(b *page, s *engine.Step) {
+func (h *base) traceStep(b *page, s *engine.Step, triggers int) {
 	mark, paint := " ", Plain
 	switch {
 	case s.Outcome == engine.Changed:
@@ -79,6 +83,9 @@ func (h *base) traceStep(b *page, s *engine.Step) {
 	if s.Outcome != engine.NotMatched {
 		for _, label := range h.labels(s) {
 			text += " (" + label + ")"
+		}
+		if triggers > 1 {
+			text += " (and by " + wording.PluralNumber(triggers-1, "other") + ")"
 		}
 	}
 	b.line(paint, text)
