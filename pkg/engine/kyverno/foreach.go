@@ -109,6 +109,7 @@ func (m *forEach) mutate(e *execution, s *variables.Scope, on patchSubject) (pat
 	out := patchResult{Object: before}
 	var held error
 	patched := 0
+	on.Draft = &engine.Draft{} // of this foreach alone, which may fail as a whole
 	for _, entry := range m.entries {
 		on.Object = out.Object
 		n, err := entry.each(e, elementsScope{s, m.level}, on, &out)
@@ -155,7 +156,10 @@ func (f *forEachEntry) each(e *execution, s elementsScope, on patchSubject, out 
 	}
 	patched := 0
 	var held *PassedOverError
-	draft := &engine.Draft{} // of this entry alone: each element sees the object as it was before it
+	draft := on.Draft
+	if _, nested := f.mutation.(*forEach); nested || len(elements) > 1 || s.level > 0 || len(e.rule.context) > 0 {
+		draft.Freeze() // each element, and what the context keeps, sees the object as it was before the entry
+	}
 	for i := range elements {
 		index := i
 		if f.descending {
@@ -169,10 +173,12 @@ func (f *forEachEntry) each(e *execution, s elementsScope, on patchSubject, out 
 		}
 		on := patchSubject{Object: out.Object, Draft: draft, Lists: on.Lists, Why: f.whyOf(index, on.Why)}
 		next, err := f.element(e, f.elementScope(e, s, elements[index], index), on)
+		if err != nil {
+			draft.Revert()
+		}
 		switch {
 		case isSkipped(err):
 			held = held.and(index, err)
-			draft.Revert()
 			continue
 		case err != nil:
 			return patched, atElement(err, index)
