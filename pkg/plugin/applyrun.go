@@ -24,7 +24,8 @@ func (o *ApplyOptions) Run(ctx context.Context) (int, error) {
 	return code, o.Masker.Error(err)
 }
 
-func (o *ApplyOptions) run(ctx context.Context) (int, error) {
+func (o *ApplyOptions) run(ctx context.Context) (_ int, err error) {
+	defer func() { err = errors.Join(err, o.Executor.Close()) }()
 	e, err := o.Compile()
 	if err != nil {
 		return ExitNothing, err
@@ -45,14 +46,14 @@ func (o *ApplyOptions) write(ctx context.Context, e *preview.Run) (int, error) {
 	if o.Record != nil {
 		find = o.recordedTasks
 	}
-	tasks, summary, err := find(ctx, e)
+	summary, err := find(ctx, e)
 	if err != nil {
 		return ExitNothing, apply.NothingWritten(err)
 	}
 	if o.Executor.OnWrite = o.recordEvents; o.Executor.OnResult == nil {
 		o.Executor.OnResult = o.count
 	}
-	tally, err := o.Executor.Run(ctx, tasks)
+	tally, err := o.Executor.Run(ctx, nil)
 	if o.Record != nil {
 		tally.Written, tally.Failed = tally.Written+o.Record.Written, tally.Failed+o.Record.Failed
 	}
@@ -63,33 +64,30 @@ func (o *ApplyOptions) write(ctx context.Context, e *preview.Run) (int, error) {
 	return code, errors.Join(o.Shown.Close(), err)
 }
 
-// plan is the preview: it prints the changes and returns a task for each. A change that
+// plan is the preview: it prints the changes and keeps a task for each. A change that
 // admission would deny is printed and not written.
-func (o *ApplyOptions) plan(ctx context.Context, e *preview.Run) ([]*apply.Task, evaluation.Summary, error) {
-	var tasks []*apply.Task
+func (o *ApplyOptions) plan(ctx context.Context, e *preview.Run) (evaluation.Summary, error) {
 	summary, err := e.Each(ctx, func(c *engine.Change) error {
 		if c.Changed() && !c.Denied() {
-			t := apply.NewTask(e, c)
-			o.Executor.Keep(t, c)
-			tasks = append(tasks, t)
+			o.Executor.Keep(apply.NewTask(e, c), c)
 		}
 		return o.print(output.Evaluated{Change: c})
 	})
 	if err != nil {
-		return nil, summary, err
+		return summary, err
 	}
-	return tasks, summary, o.print(output.Summary{Summary: summary})
+	return summary, o.print(output.Summary{Summary: summary})
 }
 
-// recordedTasks returns the tasks of what was planned, and prints it as it is evaluated now.
-func (o *ApplyOptions) recordedTasks(ctx context.Context, e *preview.Run) ([]*apply.Task, evaluation.Summary, error) {
-	tasks, failed := o.Record.Tasks(ctx, e, o.Executor)
+// recordedTasks keeps a task for each change that was planned, and prints it as it is evaluated now.
+func (o *ApplyOptions) recordedTasks(ctx context.Context, e *preview.Run) (evaluation.Summary, error) {
+	failed := o.Record.Tasks(ctx, e, o.Executor)
 	shown, err := o.Record.Each(e.Rules(), func(c *engine.Change) error { return o.print(output.Evaluated{Change: c}) })
 	o.Record.Forget()
 	if err == nil {
 		err = o.print(output.Summary{Summary: shown})
 	}
-	return tasks, shown, errors.Join(failed, err)
+	return shown, errors.Join(failed, err)
 }
 
 // recordEvents records an event for each mutate-existing rule that changed a written object.

@@ -11,7 +11,7 @@ import (
 )
 
 // write writes batch by batch, and reports what was not started.
-func (x *Executor) write(ctx context.Context, ready []*Task) error {
+func (x *Executor) write(ctx context.Context, ready []*queued) error {
 	x.Writer.Slots = NewSlots(x.Concurrency)
 	hard, end := untilSecondInterrupt(ctx, x.ErrOut)
 	defer end()
@@ -50,15 +50,15 @@ func (x *Executor) tooManyFailures() bool {
 }
 
 // writeBatch writes some of the objects, and returns how many were started.
-func (x *Executor) writeBatch(ctx, hard context.Context, batch []*Task) (started int, _ error) {
+func (x *Executor) writeBatch(ctx, hard context.Context, batch []*queued) (started int, _ error) {
 	var broken error
 	err := ForEach(len(batch), x.writers(),
 		func(i int) (*Result, error) {
 			if ctx.Err() != nil {
 				return nil, ErrInterrupted
 			}
-			if missed := batch[i].missedTarget(); missed != nil {
-				return x.holdBack(batch[i], missed.Key)
+			if missed := x.missedTarget(batch[i]); missed != nil {
+				return x.holdBack(batch[i], missed.named())
 			}
 			return x.writeOne(hard, batch[i])
 		},
@@ -74,15 +74,19 @@ func (x *Executor) writeBatch(ctx, hard context.Context, batch []*Task) (started
 }
 
 // missedTarget returns a task whose change the object triggers, and that was not made; nil if there is none.
-func (t *Task) missedTarget() *Task {
-	if i := slices.IndexFunc(t.triggers, func(other *Task) bool { return other.wave < t.wave && other.missed }); i >= 0 {
-		return t.triggers[i]
+func (x *Executor) missedTarget(q *queued) *queued {
+	if q.wave == 0 { // it triggers none
+		return nil
+	}
+	triggers := x.triggeredBy[q.named()]
+	if i := slices.IndexFunc(triggers, func(other *queued) bool { return other.wave < q.wave && other.missed }); i >= 0 {
+		return triggers[i]
 	}
 	return nil
 }
 
 // holdBack leaves an object as it is, because of a change that it triggers.
-func (x *Executor) holdBack(t *Task, target engine.ObjectKey) (*Result, error) {
+func (x *Executor) holdBack(t *queued, target engine.ObjectKey) (*Result, error) {
 	if err := x.wake(t); err != nil {
 		return nil, err
 	}
@@ -103,10 +107,11 @@ func (x *Executor) writers() int {
 	return 2 * x.Concurrency
 }
 
-func (x *Executor) writeOne(ctx context.Context, t *Task) (*Result, error) {
-	if err := x.wake(t); err != nil {
+func (x *Executor) writeOne(ctx context.Context, q *queued) (*Result, error) {
+	if err := x.wake(q); err != nil {
 		return nil, err
 	}
+	t := q.Task
 	r, err := x.Writer.Write(t.under(ctx), t.verified)
 	x.trim(&r)
 	if err != nil {
@@ -140,7 +145,7 @@ func (x *Executor) trim(r *Result) {
 var errStatusLeft = errors.New("the server did not answer any more when the status was to be written: continue with --resume")
 
 // reportNotTried reports what was verified and has no result.
-func (x *Executor) reportNotTried(ready []*Task) error {
+func (x *Executor) reportNotTried(ready []*queued) error {
 	for _, t := range ready {
 		if t.reported {
 			continue
@@ -163,10 +168,10 @@ func (x *Executor) reportNotTried(ready []*Task) error {
 }
 
 // waitForRollouts waits until what was written has rolled out.
-func (x *Executor) waitForRollouts(ctx context.Context, batch []*Task) error {
+func (x *Executor) waitForRollouts(ctx context.Context, batch []*queued) error {
 	var keys []engine.ObjectKey
-	for _, t := range batch {
-		keys = append(keys, t.Key)
+	for _, q := range batch {
+		keys = append(keys, q.key())
 	}
 	w := RolloutWatcher{Server: x.Writer.Server, Progress: func(text string) { fmt.Fprintln(x.ErrOut, redact.EscapeLine(text)) }}
 	return w.Wait(ctx, keys, x.Timeout)

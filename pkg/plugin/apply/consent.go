@@ -22,7 +22,7 @@ func (e *UnwritableError) Error() string {
 }
 
 // confirm asks about what the verification found, and then about all of the run.
-func (x *Executor) confirm(ctx context.Context, ready []*Task) ([]*Task, error) {
+func (x *Executor) confirm(ctx context.Context, ready []*queued) ([]*queued, error) {
 	ready, err := x.confirmLosses(ctx, ready)
 	switch {
 	case err != nil:
@@ -51,7 +51,7 @@ func (x *Executor) confirm(ctx context.Context, ready []*Task) ([]*Task, error) 
 
 // confirmMany asks about a run over more objects than MaxChanges, those that are left out because
 // something else manages them not counted. What was confirmed before is not asked about.
-func (x *Executor) confirmMany(tasks []*Task) error {
+func (x *Executor) confirmMany(tasks []*queued) error {
 	for _, t := range tasks {
 		t.managed = t.isShownManaged()
 		if x.IncludeManaged || !t.managed {
@@ -65,12 +65,12 @@ func (x *Executor) confirmMany(tasks []*Task) error {
 }
 
 // warnOfUnverified warns, once for each reason, of changes that were not tried.
-func (x *Executor) warnOfUnverified(ready []*Task) {
+func (x *Executor) warnOfUnverified(ready []*queued) {
 	var unverified wording.Reasons
-	for _, t := range ready {
+	for _, q := range ready {
 		var why *ObjectError
-		if errors.As(t.verified.Unverified, &why) {
-			unverified.Add(t.Key, why.Err.Error())
+		if errors.As(q.shownVerified().Unverified, &why) {
+			unverified.Add(q.key(), why.Err.Error())
 		}
 	}
 	for _, why := range unverified.All() {
@@ -80,10 +80,10 @@ func (x *Executor) warnOfUnverified(ready []*Task) {
 
 // confirmLosses asks about each change by which the server would drop live data,
 // and reports those that are not agreed to.
-func (x *Executor) confirmLosses(ctx context.Context, ready []*Task) ([]*Task, error) {
-	var agreed []*Task
+func (x *Executor) confirmLosses(ctx context.Context, ready []*queued) ([]*queued, error) {
+	var agreed []*queued
 	for _, t := range ready {
-		if len(t.verified.losses()) == 0 {
+		if len(t.shownVerified().losses()) == 0 {
 			agreed = append(agreed, t)
 			continue
 		}

@@ -24,12 +24,11 @@ type Evaluation interface {
 	Evaluate(ctx context.Context, t engine.Target, scoped bool) (*engine.Change, error)
 }
 
-// evaluatedTask is the task of an object that policies change. It holds no object:
+// evaluated is how an object was evaluated that policies change. It does not hold the object:
 // that is read again.
-type evaluatedTask struct {
-	Task
-	run        Evaluation
-	version    string // in which the object is evaluated
+type evaluated struct {
+	run        Evaluation // nil for a recorded object that the policies do not meet any more
+	version    string     // in which the object is evaluated
 	namespace  *unstructured.Unstructured
 	mapping    *meta.RESTMapping
 	request    engine.Request
@@ -41,21 +40,21 @@ type evaluatedTask struct {
 
 // NewTask returns the task for an evaluated change, which has been shown.
 func NewTask(r Evaluation, c *engine.Change) *Task {
-	t := &newEvaluatedTask(r, c).Task
+	t := newEvaluatedTask(r, c)
 	entry := plan.NewEntry(c)
 	t.Entry = &entry
 	return t
 }
 
-func newEvaluatedTask(r Evaluation, c *engine.Change) *evaluatedTask {
+func newEvaluatedTask(r Evaluation, c *engine.Change) *Task {
 	of := &c.Target
-	t := &evaluatedTask{run: r, namespace: of.Namespace, mapping: of.Mapping, request: of.Request, scoped: c.Scoped, incomplete: c.Incomplete()}
-	if of.OldObject != of.Object {
-		t.old = of.OldObject
+	t := &Task{Key: of.Key.Own()}
+	t.evaluated = &evaluated{
+		run: r, version: t.Key.Version, namespace: of.Namespace, mapping: of.Mapping, request: of.Request, scoped: c.Scoped, incomplete: c.Incomplete(),
 	}
-	t.Key = of.Key.Own()
-	t.version = t.Key.Version
-	t.Task.Change = t.again
+	if of.OldObject != of.Object {
+		t.evaluated.old = of.OldObject
+	}
 	t.Rules, t.Propagated = changing(c)
 	t.Endpoints, t.Autoscaled = EndpointsOf(c), autoscaled(c)
 	return t
@@ -83,23 +82,23 @@ var (
 )
 
 // again evaluates an object as it is now. The change is nil with an error.
-func (t *evaluatedTask) again(ctx context.Context, live *unstructured.Unstructured) (*engine.Change, error) {
-	if t.run == nil { // a recorded object that the policies do not meet any more
-		return &engine.Change{Subject: t.Key, Before: live, After: live}, nil
+func (e *evaluated) again(ctx context.Context, key engine.ObjectKey, live *unstructured.Unstructured) (*engine.Change, error) {
+	if e.run == nil {
+		return &engine.Change{Subject: key, Before: live, After: live}, nil
 	}
-	target := engine.Target{Key: t.Key, Object: live, Namespace: t.namespace, Mapping: t.mapping, Request: t.request}
-	target.Key.Version, target.Key.UID = t.version, cmp.Or(t.Key.UID, live.GetUID())
+	target := engine.Target{Key: key, Object: live, Namespace: e.namespace, Mapping: e.mapping, Request: e.request}
+	target.Key.Version, target.Key.UID = e.version, cmp.Or(key.UID, live.GetUID())
 	if target.Request.Operation != engine.OperationCreate {
-		target.OldObject = cmp.Or(t.old, live)
+		target.OldObject = cmp.Or(e.old, live)
 	}
-	c, err := t.run.Evaluate(ctx, target, t.scoped)
+	c, err := e.run.Evaluate(ctx, target, e.scoped)
 	switch {
 	case err != nil:
 		return nil, err
 	case c.Denied():
-		return nil, &ObjectError{Key: t.Key, Err: errDeniedNow}
-	case c.Incomplete() && !t.incomplete:
-		return nil, &ObjectError{Key: t.Key, Err: errFailedNow}
+		return nil, &ObjectError{Key: key, Err: errDeniedNow}
+	case c.Incomplete() && !e.incomplete:
+		return nil, &ObjectError{Key: key, Err: errFailedNow}
 	}
 	return c, nil
 }

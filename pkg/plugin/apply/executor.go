@@ -12,6 +12,7 @@ import (
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/file"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/impact"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/journal"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/plan"
@@ -77,11 +78,14 @@ type Executor struct {
 	// ShowDrift shows what was planned and what would be done now; it may be nil.
 	ShowDrift func(*plan.Drift) error
 
-	listed          listed // the objects of tasks, which need not be read again
-	common          diff.Common
-	rests           packer // what tasks hold that are at rest, and what they share
-	entries         shapes[plan.Entry]
-	verifieds       shapes[Verified]
+	queue       []*queued
+	triggeredBy map[engine.ObjectKey][]*queued // where there are any: whose changes an object triggers, by Named
+	scratch     file.Scratch                   // what tasks do not need while they wait
+	listed      int                            // bytes of the objects that are held
+	noScratch   bool                           // which was told
+	shapes      shapes
+	common      diff.Common
+
 	tally           Tally
 	counted         int // objects that the user was asked about by their number
 	earlierFailures int // from before the first write
@@ -103,24 +107,30 @@ func NothingWritten(err error) error {
 // IsDryRun reports whether nothing is to be written.
 func (x *Executor) IsDryRun() bool { return x.Writer.DryRun != DryRunNone }
 
-// Run works through the tasks. The error says why nothing, or not everything, was
+// Run works through the tasks that are kept, and then these. The error says why nothing, or not everything, was
 // tried; it is ErrInterrupted if the user stopped the run. Failures of single objects
 // are results, which the tally counts.
 func (x *Executor) Run(ctx context.Context, tasks []*Task) (Tally, error) {
 	x.Writer.IncludeManaged, x.Writer.Confirm = x.IncludeManaged, x.Prompt.confirmLoss
-	err := x.work(ctx, tasks)
+	for _, t := range tasks {
+		x.add(t)
+	}
+	err := x.work(ctx, x.queue)
 	err = errors.Join(err, x.closeJournal(ctx.Err() != nil, err))
 	if err != nil && x.NotTried != nil {
-		for _, t := range tasks {
-			if !t.reported {
-				err = errors.Join(err, x.NotTried(&Result{Key: t.Key, Outcome: NotTried, Rules: t.Rules}))
+		for _, q := range x.queue {
+			if !q.reported {
+				err = errors.Join(err, x.NotTried(&Result{Key: q.key(), Outcome: NotTried, Rules: q.task().Rules}))
 			}
 		}
 	}
 	return x.tally, err
 }
 
-func (x *Executor) work(ctx context.Context, tasks []*Task) error {
+// Close frees what the tasks hold on disk.
+func (x *Executor) Close() error { return x.scratch.Close() }
+
+func (x *Executor) work(ctx context.Context, tasks []*queued) error {
 	if x.Writer.DryRun != DryRunClient {
 		if err := x.checkPermissions(ctx, tasks); err != nil {
 			return NothingWritten(err)
@@ -144,7 +154,7 @@ func (x *Executor) work(ctx context.Context, tasks []*Task) error {
 	if ready, err = x.confirm(ctx, ready); err != nil || len(ready) == 0 {
 		return err
 	}
-	arrange(ready, all)
+	x.arrange(ready, all)
 	if err := x.openJournal(ready); err != nil {
 		return NothingWritten(err)
 	}
@@ -152,8 +162,8 @@ func (x *Executor) work(ctx context.Context, tasks []*Task) error {
 }
 
 // verify verifies every change, and reports those that are not to be written.
-func (x *Executor) verify(ctx context.Context, tasks []*Task) ([]*Task, error) {
-	var ready []*Task
+func (x *Executor) verify(ctx context.Context, tasks []*queued) ([]*queued, error) {
+	var ready []*queued
 	var broken error
 	x.Meter.Start()
 	defer x.Meter.Stop()
@@ -162,14 +172,14 @@ func (x *Executor) verify(ctx context.Context, tasks []*Task) ([]*Task, error) {
 			if err := x.wake(tasks[i]); err != nil {
 				return nil, err
 			}
-			return x.Verify(ctx, tasks[i], x.listed.take(tasks[i]))
+			return x.Verify(ctx, tasks[i].Task, x.take(tasks[i]))
 		},
 		func(i int, v *Verified) (enough bool) {
 			x.Meter.Did("objects verified", i+1, len(tasks))
 			switch {
 			case v == nil:
 			case v.Outcome != Planned, x.IsDryRun():
-				broken = errors.Join(x.recordUnwritten(tasks[i], v), x.report(tasks[i], &v.Result))
+				broken = errors.Join(x.recordUnwritten(tasks[i].Task, v), x.report(tasks[i], &v.Result))
 			default:
 				tasks[i].verified = v
 				x.rest(tasks[i])
@@ -180,20 +190,22 @@ func (x *Executor) verify(ctx context.Context, tasks []*Task) ([]*Task, error) {
 	return ready, errors.Join(err, broken)
 }
 
-// Keep keeps, for a task that was made for a change, the object of that change until it is verified, so that it need not be read again,
-// and has the task take less room until then.
-// It is not safe for concurrent use.
+// Keep keeps a task that was made for a change until Run, and the object of that change until it is verified, so that it need
+// not be read again. It is not safe for concurrent use.
 func (x *Executor) Keep(t *Task, c *engine.Change) {
-	x.listed.keep(t, c)
-	x.share(t)
-	x.rest(t)
+	listed := x.hold(t, c.Target.Object)
+	x.add(t).listed = listed
 }
 
-// share has a task keep what others have, too, but once.
-func (x *Executor) share(t *Task) {
-	e := t.Entry
-	e.Steps, e.Impacts = diff.Share(&x.common, e.Steps), diff.Share(&x.common, e.Impacts)
-	t.Rules, t.Propagated, t.Endpoints = diff.Share(&x.common, t.Rules), diff.Share(&x.common, t.Propagated), diff.Share(&x.common, t.Endpoints)
+// add queues a task.
+func (x *Executor) add(t *Task) *queued {
+	q := &queued{Task: t, namespace: t.Key.Namespace, name: t.Key.Name, index: t.JournalIndex}
+	if last := len(x.queue) - 1; last >= 0 && x.queue[last].namespace == q.namespace {
+		q.namespace = x.queue[last].namespace // but once in memory
+	}
+	x.queue = append(x.queue, q)
+	x.rest(q)
+	return q
 }
 
 // Verify verifies the change of a task, as Run does before it writes. The object is read, unless it is known as it was
@@ -209,8 +221,6 @@ func (x *Executor) Verify(ctx context.Context, t *Task, listed *unstructured.Uns
 	}
 	x.inspect(v)
 	v.Secrets = t.Entry.Secrets()
-	x.share(t)
-	v.Changed, v.Removed = diff.Share(&x.common, v.Changed), diff.Share(&x.common, v.Removed)
 	return v, nil
 }
 
@@ -231,7 +241,7 @@ func (x *Executor) inspect(v *Verified) {
 }
 
 // report counts and shows the result of one object.
-func (x *Executor) report(t *Task, r *Result) error {
+func (x *Executor) report(t *queued, r *Result) error {
 	r.Rules, r.Autoscaled, t.reported = t.Rules, t.Autoscaled, true
 	t.missed = r.misses() || r.Status != nil && r.Status.misses()
 	r.Secrets = t.Entry.Secrets()
@@ -243,9 +253,9 @@ func (x *Executor) report(t *Task, r *Result) error {
 		}
 	}
 	if x.OnResult != nil {
-		x.OnResult(t, r)
+		x.OnResult(t.Task, r)
 	}
 	err := x.Report(r)
-	t.done()
+	x.done(t)
 	return err
 }

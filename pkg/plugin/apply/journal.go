@@ -47,35 +47,37 @@ func (j *journalRecord) Result(v *Verified, r *Result) error {
 	return j.Writer.Result(out)
 }
 
-// doubt returns the write of a task that was started and has no result; nil if there is none.
-func (j *journalRecord) doubt(t *Task) *journal.Attempt {
+// doubt returns the write of an entry that was started and has no result; nil if there is none.
+func (j *journalRecord) doubt(entry int) *journal.Attempt {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	if a, is := j.attempts[t.JournalIndex]; is {
+	if a, is := j.attempts[entry]; is {
 		return &a
 	}
 	return nil
 }
 
-// setJournalIndex tells what was verified, where the task is not at rest, its place in the journal.
-func (t *Task) setJournalIndex() {
-	if t.packed == nil {
-		t.verified.setJournalIndex(t.JournalIndex)
+// setJournalIndex gives a task its place in the journal.
+func (q *queued) setJournalIndex(index int) {
+	q.index = index
+	if q.Task != nil { // else that is done when it wakes
+		q.JournalIndex = index
+		q.verified.setJournalIndex(index)
 	}
 }
 
 // openJournal starts the journal with what is planned; a resumed one has that
 // already.
-func (x *Executor) openJournal(ready []*Task) error {
+func (x *Executor) openJournal(ready []*queued) error {
 	switch {
 	case x.journal != nil:
-		for _, t := range ready {
-			t.setJournalIndex()
-			entry, err := x.entry(t)
+		for _, q := range ready {
+			q.setJournalIndex(q.index)
+			entry, err := x.entry(q)
 			if err != nil {
 				return err
 			}
-			x.journal.Evaluated(t.JournalIndex, entry)
+			x.journal.Evaluated(q.index, entry)
 		}
 		return nil
 	case x.Journal == nil:
@@ -86,16 +88,16 @@ func (x *Executor) openJournal(ready []*Task) error {
 		return err
 	}
 	x.ResumeJournal(j)
-	for i, t := range ready {
-		t.JournalIndex = i
-		t.setJournalIndex()
-		entry, err := x.entry(t)
+	for i, q := range ready {
+		q.setJournalIndex(i)
+		entry, err := x.entry(q)
 		if err != nil {
 			return err
 		}
-		entry.Method = t.verified.Method
-		if !t.verified.Reason.None() {
-			entry.MethodReason = t.verified.Reason.String()
+		v := q.shownVerified()
+		entry.Method = v.Method
+		if !v.Reason.None() {
+			entry.MethodReason = v.Reason.String()
 		}
 		if err := j.Plan(entry); err != nil {
 			return err

@@ -7,33 +7,28 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/apply/request"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/file"
 )
 
-// maxListed is how many bytes the objects of one run take that are kept until they are verified.
-const maxListed = 24 << 20
+// maxListed is how many bytes the objects of one run take that are held until they are verified.
+const maxListed = 256 << 20
 
-// listed keeps objects as a run has listed them, packed, so that to verify their changes they need not be read again.
-// What does not fit is not kept. The zero value keeps nothing yet.
-type listed struct {
-	packer
-
-	size int
-}
-
-// keep keeps the object of a task that was made for a change.
-func (l *listed) keep(t *Task, c *engine.Change) {
-	u := c.Target.Object
-	if !t.mayUse(u) || l.size >= maxListed {
-		return
+// hold keeps an object as a run has listed it, on disk, so that to verify the change of its task it need not be read again.
+// What does not fit is not kept.
+func (x *Executor) hold(t *Task, u *unstructured.Unstructured) file.Place {
+	if !t.mayUse(u) || x.listed >= maxListed {
+		return file.Place{}
 	}
 	text, err := json.Marshal(u.Object)
 	if err != nil {
-		return // it is read again
+		return file.Place{} // it is read again
 	}
-	t.listed = l.pack(text)
-	l.size += len(t.listed)
+	place, ok := x.store(text)
+	if ok {
+		x.listed += len(text)
+	}
+	return place
 }
 
 // mayUse reports whether a request that is made of the object as it was listed is refused where the object has
@@ -43,14 +38,14 @@ func (t *Task) mayUse(u *unstructured.Unstructured) bool {
 		u.GroupVersionKind() == t.Key.GroupVersionKind() && u.GetUID() != "" && u.GetResourceVersion() != ""
 }
 
-// take returns the object that was kept for a task, which keeps it no longer; nil if there is none.
-func (l *listed) take(t *Task) *unstructured.Unstructured {
-	packed := t.listed
-	t.listed = nil
-	if packed == nil {
+// take returns the object that is held for a task, which holds it no longer; nil if there is none.
+func (x *Executor) take(q *queued) *unstructured.Unstructured {
+	place := q.listed
+	q.listed = file.Place{}
+	if place == (file.Place{}) {
 		return nil
 	}
-	text, err := l.unpack(packed)
+	text, err := x.scratch.Read(place)
 	if err != nil {
 		return nil
 	}

@@ -10,28 +10,30 @@ import (
 // arrange brings the tasks that are ready, of all, into the order in which they are written: an object whose state
 // triggers the changes of others comes after these, since a run that is interrupted and resumed would not find what
 // triggered them. In a circle no order is better than another.
-func arrange(ready, all []*Task) {
-	o := order{triggeredBy: map[engine.ObjectKey][]*Task{}, waves: map[*Task]int{}}
-	for _, t := range all {
-		if t.Entry == nil { // it has its result, and nothing triggered it
-			continue
-		}
-		for i := range t.Entry.Steps {
-			s := &t.Entry.Steps[i]
-			if s.Outcome == engine.Changed && s.Trigger != (engine.ObjectKey{}) && s.Trigger.Named() != t.Key.Named() {
-				o.triggeredBy[s.Trigger.Named()] = append(o.triggeredBy[s.Trigger.Named()], t)
+func (x *Executor) arrange(ready, all []*queued) {
+	o := order{triggeredBy: map[engine.ObjectKey][]*queued{}, waves: map[*queued]int{}}
+	for _, q := range all {
+		entry := q.shownEntry()
+		for i := range entry.Steps {
+			s := &entry.Steps[i]
+			if s.Outcome == engine.Changed && s.Trigger != (engine.ObjectKey{}) && s.Trigger.Named() != q.named() {
+				o.triggeredBy[s.Trigger.Named()] = append(o.triggeredBy[s.Trigger.Named()], q)
 			}
 		}
 	}
-	for _, t := range ready {
-		t.wave, t.triggers = o.wave(t), o.triggeredBy[t.Key.Named()]
+	if len(o.triggeredBy) == 0 {
+		return
 	}
-	slices.SortStableFunc(ready, func(a, b *Task) int { return cmp.Compare(a.wave, b.wave) })
+	for _, q := range ready {
+		q.wave = o.wave(q)
+	}
+	x.triggeredBy = o.triggeredBy
+	slices.SortStableFunc(ready, func(a, b *queued) int { return cmp.Compare(a.wave, b.wave) })
 }
 
 // batches divides arranged tasks into those that are written together, at most size of them.
-func batches(tasks []*Task, size int) [][]*Task {
-	var out [][]*Task
+func batches(tasks []*queued, size int) [][]*queued {
+	var out [][]*queued
 	for _, t := range tasks {
 		last := len(out) - 1
 		if last < 0 || len(out[last]) == size || out[last][0].wave != t.wave {
@@ -45,19 +47,19 @@ func batches(tasks []*Task, size int) [][]*Task {
 
 // order finds out when tasks have their turn.
 type order struct {
-	triggeredBy map[engine.ObjectKey][]*Task // the tasks whose changes an object triggers, by Named
-	waves       map[*Task]int
+	triggeredBy map[engine.ObjectKey][]*queued // the tasks whose changes an object triggers, by Named
+	waves       map[*queued]int
 }
 
 // wave is 0 for a task that triggers no other one, and else later than all that it triggers.
-func (o *order) wave(t *Task) int {
+func (o *order) wave(t *queued) int {
 	known, ok := o.waves[t]
 	if ok {
 		return known
 	}
 	o.waves[t] = 0 // in a circle
 	after := 0
-	for _, other := range o.triggeredBy[t.Key.Named()] {
+	for _, other := range o.triggeredBy[t.named()] {
 		after = max(after, o.wave(other)+1)
 	}
 	o.waves[t] = after

@@ -29,10 +29,14 @@ func (e *missingPermissionsError) Error() string {
 // checkPermissions asks the server whether the user may write all of the objects, and
 // shows what is missing in a table. If the server cannot be asked there is a warning,
 // and the dry runs show it object by object.
-func (x *Executor) checkPermissions(ctx context.Context, tasks []*Task) error {
-	needs, err := x.RequiredPermissions(ctx, tasks)
-	if err != nil {
-		return err
+func (x *Executor) checkPermissions(ctx context.Context, tasks []*queued) error {
+	needs := make([]RequiredPermission, 0, len(tasks))
+	for _, q := range tasks {
+		more, err := x.required(ctx, q.key(), q.task().Endpoints)
+		if err != nil {
+			return err
+		}
+		needs = append(needs, more...)
 	}
 	missing, err := MissingPermissions(ctx, x.Access, needs, x.Concurrency)
 	if ctx.Err() != nil {
@@ -55,30 +59,31 @@ func (x *Executor) checkPermissions(ctx context.Context, tasks []*Task) error {
 	return e
 }
 
-// RequiredPermissions are those that the tasks need. The error is that of a request, or of a kind that the
+// RequiredPermissions are those that a task needs. The error is that of a request, or of a kind that the
 // server does not have.
-func (x *Executor) RequiredPermissions(ctx context.Context, tasks []*Task) ([]RequiredPermission, error) {
-	needs := make([]RequiredPermission, 0, len(tasks))
-	for _, t := range tasks {
-		mapping, err := x.Mapper.RESTMapping(t.Key.GroupKind, t.Key.Version)
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", t.Key, err)
+func (x *Executor) RequiredPermissions(ctx context.Context, t *Task) ([]RequiredPermission, error) {
+	return x.required(ctx, t.Key, t.Endpoints)
+}
+
+func (x *Executor) required(ctx context.Context, key engine.ObjectKey, endpoints []string) (needs []RequiredPermission, _ error) {
+	mapping, err := x.Mapper.RESTMapping(key.GroupKind, key.Version)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", key, err)
+	}
+	hasStatus := false
+	if slices.Contains(endpoints, request.StatusSubresource) && key.Subresource == "" {
+		if hasStatus, err = x.Writer.HasStatus(ctx, key.GroupVersionKind()); err != nil {
+			return nil, err
 		}
-		hasStatus := false
-		if slices.Contains(t.Endpoints, request.StatusSubresource) && t.Key.Subresource == "" {
-			if hasStatus, err = x.Writer.HasStatus(ctx, t.Key.GroupVersionKind()); err != nil {
-				return nil, err
-			}
-		}
-		resource := Resource{Group: t.Key.Group, Resource: mapping.Resource.Resource, Subresource: t.Key.Subresource}
-		need := RequiredPermission{Resource: resource, Namespace: t.Key.Namespace, Name: t.Key.Name}
-		if !hasStatus || slices.Contains(t.Endpoints, "") {
-			needs = append(needs, need)
-		}
-		if hasStatus {
-			need.Subresource = request.StatusSubresource
-			needs = append(needs, need)
-		}
+	}
+	resource := Resource{Group: key.Group, Resource: mapping.Resource.Resource, Subresource: key.Subresource}
+	need := RequiredPermission{Resource: resource, Namespace: key.Namespace, Name: key.Name}
+	if !hasStatus || slices.Contains(endpoints, "") {
+		needs = append(needs, need)
+	}
+	if hasStatus {
+		need.Subresource = request.StatusSubresource
+		needs = append(needs, need)
 	}
 	return needs, nil
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/evaluation"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/apply/request"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/file"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/journal"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/plan"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
@@ -125,11 +126,11 @@ func (r *RecordedRun) changes() iter.Seq[*engine.Change] {
 // Forget lets go of the changes, which tasks have been made of and which have been shown.
 func (r *RecordedRun) Forget() { r.entries = nil }
 
-// Tasks returns a task for each entry. The policies are evaluated over the same
+// Tasks has the executor that will run them keep a task for each entry. The policies are evaluated over the same
 // objects again, because an entry is written only if they still make the same change,
-// and because it lacks the values of Secrets, which a drift has to mask. The executor is the one that will run
-// them; its masker is that of the evaluation.
-func (r *RecordedRun) Tasks(ctx context.Context, run Evaluation, x *Executor) ([]*Task, error) {
+// and because it lacks the values of Secrets, which a drift has to mask. The masker of the executor is
+// that of the evaluation.
+func (r *RecordedRun) Tasks(ctx context.Context, run Evaluation, x *Executor) error {
 	planned := map[engine.ObjectKey]*recordedEntry{}
 	for i := range r.entries {
 		planned[r.entries[i].Object.Named()] = &r.entries[i]
@@ -138,26 +139,29 @@ func (r *RecordedRun) Tasks(ctx context.Context, run Evaluation, x *Executor) ([
 		ctx, _ = engine.WatchSecrets(ctx)
 		engine.NoteSecret(ctx)
 	}
-	now := map[engine.ObjectKey]*evaluatedTask{}
+	type known struct {
+		*Task
+		listed file.Place
+	}
+	now := map[engine.ObjectKey]known{}
 	_, err := run.Each(ctx, func(c *engine.Change) error {
 		if key := c.Subject.Named(); planned[key] != nil {
-			now[key] = newEvaluatedTask(run, c)
+			k := known{Task: newEvaluatedTask(run, c)}
 			if planned[key].pending == nil {
-				x.listed.keep(&now[key].Task, c)
+				k.listed = x.hold(k.Task, c.Target.Object)
 			}
+			now[key] = k
 			planned[key].evaluatedAs(c, x.Masker)
 		}
 		return nil
 	})
-	var tasks []*Task
 	for i := range r.entries {
 		if e := &r.entries[i]; e.Writes() {
-			t := e.task(now[e.Object.Named()])
-			x.rest(t)
-			tasks = append(tasks, t)
+			k := now[e.Object.Named()]
+			x.add(e.task(k.Task)).listed = k.listed
 		}
 	}
-	return tasks, err
+	return err
 }
 
 // evaluatedAs keeps what the policies make of the object now, if that is what was planned.
@@ -168,15 +172,13 @@ func (e *recordedEntry) evaluatedAs(c *engine.Change, m *redact.Masker) {
 	}
 }
 
-// task makes the planned change of one object. Now is nil if the evaluation has not met
+// task has a task make the planned change of one object. It is nil if the evaluation has not met
 // the object again.
-func (e *recordedEntry) task(now *evaluatedTask) *Task {
-	if now == nil {
-		now = &evaluatedTask{}
-		now.Task.Change = now.again
+func (e *recordedEntry) task(t *Task) *Task {
+	if t == nil {
+		t = &Task{evaluated: &evaluated{}}
 	}
-	now.incomplete = e.Incomplete()
-	t := &now.Task
+	t.evaluated.incomplete = e.Incomplete()
 	entry := e.Entry
 	t.Key, t.JournalIndex, t.Pending, t.Entry = e.Object, e.journalIndex, e.pending, &entry
 	planned := e.Change()

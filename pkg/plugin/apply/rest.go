@@ -1,6 +1,7 @@
 package apply
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"reflect"
@@ -8,57 +9,101 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/file"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/plan"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
 )
 
-// rested is what a task has alone, and does not need while it waits for its turn: the values that its change is about, and what
-// its request is guarded with. All else of its Entry and of what was verified is the same for many tasks.
+// queued is a task of a run that waits for its turn. There may be very many: what it does not need meanwhile is on disk.
+type queued struct {
+	*Task // nil at rest, and when it has its result
+
+	namespace, name string
+	change          func(context.Context, *unstructured.Unstructured) (*engine.Change, error) // of the Task, at rest
+	shape           *taskShape                                                                // what others share; nil unless at rest, or when it has its result
+	place           file.Place                                                                // of what it has alone, at rest
+	listed          file.Place                                                                // of the object, until it is verified; see Executor.Keep
+	index           int                                                                       // that of the journal
+	wave            int                                                                       // in which it is written
+	managed         bool                                                                      // something else manages the object, as the user was shown
+	missed          bool                                                                      // its change was not made, and should have been
+	reported        bool
+}
+
+// maxInMemory is how many bytes of it stay in memory, so that small runs need no file.
+const maxInMemory = 1 << 20
+
+// taskShape is what many tasks at rest have in common.
+type taskShape struct {
+	task     Task // without its Entry, its Change, and what was verified
+	entry    plan.Entry
+	verified *Verified
+}
+
+// rested is what a task has alone: the values that its change is about, and what its request is guarded with.
 type rested struct {
+	UID       types.UID `json:"uid"`   // of the task
 	Shown     string    `json:"shown"` // the version of the object
 	LastWrite time.Time `json:"lastWrite"`
-	UID       types.UID `json:"uid"` // and Version, of what was verified
+	Verified  types.UID `json:"verified"` // the UID of what was verified, and its version
 	Version   string    `json:"version"`
 	Body      string    `json:"body"`
 	// States are those before and after, of each Partial.
 	States []diff.Part `json:"states"`
 }
 
-// rest packs what a task has alone until wake unpacks it, and has it share all else. A task stays as it is if that would
-// not come out the same, if its change was made of a Secret, and if it has a part for /status. It is not safe for concurrent use.
-func (x *Executor) rest(t *Task) {
-	if t.packed != nil || t.Entry.HoldsSecrets() || t.Entry.Object != t.Key {
+// rest keeps on disk what a task has alone until wake reads it, and has it share all else. A task stays as it is if that would
+// not come out the same, and if its change was made of a Secret. It is not safe for concurrent use.
+func (x *Executor) rest(q *queued) {
+	text, shape, ok := q.Task.rest()
+	if !ok {
+		x.share(q.Task)
 		return
 	}
-	r := rested{Shown: t.Entry.ResourceVersion, LastWrite: t.Entry.LastWrite.UTC()}
-	entry := *t.Entry
-	entry.Object, entry.ResourceVersion, entry.LastWrite = engine.ObjectKey{}, "", metav1.Time{}
-	entry.Partial = r.take(entry.Partial)
-	var v Verified
+	if q.place, ok = x.store(text); !ok {
+		return
+	}
+	q.change, q.Task, q.shape = q.Change, nil, x.shapes.share(shape)
+}
+
+// rest returns what a task has alone, and what it may share with others.
+func (t *Task) rest() (text []byte, shape taskShape, ok bool) {
+	if t.Entry.HoldsSecrets() || t.Entry.Object != t.Key || t.Pending != nil || t.stored != nil || t.evaluated != nil && t.evaluated.old != nil {
+		return nil, shape, false
+	}
+	r := rested{UID: t.Key.UID, Shown: t.Entry.ResourceVersion, LastWrite: t.Entry.LastWrite.UTC()}
+	shape = taskShape{task: *t, entry: *t.Entry}
+	shape.task.Key = alike(t.Key)
+	shape.task.Entry, shape.task.Change, shape.task.verified, shape.task.JournalIndex = nil, nil, nil, 0
+	shape.entry.Object, shape.entry.ResourceVersion, shape.entry.LastWrite = engine.ObjectKey{}, "", metav1.Time{}
+	shape.entry.Partial = r.take(shape.entry.Partial)
 	if t.verified != nil {
-		v = *t.verified
-		r.UID, r.Version, r.Body = v.Key.UID, v.resourceVersion, string(v.patch.Body)
+		v := *t.verified
+		r.Verified, r.Version, r.Body = v.Key.UID, v.resourceVersion, string(v.patch.Body)
 		v.Touched, v.answered, v.effect = r.take(v.Touched), r.take(v.answered), r.take(v.effect)
 		if v.Key.UID = t.Key.UID; v.Key != t.Key || v.status != nil {
-			return
+			return nil, shape, false
 		}
-		v.Key, v.resourceVersion, v.patch.Body, v.want = engine.ObjectKey{}, "", nil, nil
+		v.Key, v.resourceVersion, v.patch.Body, v.want, v.JournalIndex = engine.ObjectKey{}, "", nil, nil, 0
+		shape.verified = &v
 	}
 	text, err := json.Marshal(r)
 	var again rested
-	if err != nil || json.Unmarshal(text, &again) != nil || !reflect.DeepEqual(r, again) || !again.restores(t, entry, v) {
-		return
+	if err != nil || json.Unmarshal(text, &again) != nil || !reflect.DeepEqual(r, again) || !again.restores(t, shape) {
+		return nil, shape, false
 	}
-	if t.packed = x.rests.pack(text); t.packed == nil {
-		return
-	}
-	t.Entry = x.entries.share(entry)
-	if t.verified != nil {
-		t.verified = x.verifieds.share(v)
-	}
+	return text, shape, true
+}
+
+// alike is what the keys of objects of one kind have in common.
+func alike(key engine.ObjectKey) engine.ObjectKey {
+	key.Namespace, key.Name, key.UID = "", "", ""
+	return key
 }
 
 // take takes the values of a change.
@@ -81,99 +126,168 @@ func (r *rested) give(p diff.Partial) diff.Partial {
 }
 
 // restores reports whether the changes of a task come out as they are.
-func (r rested) restores(t *Task, entry plan.Entry, v Verified) bool {
-	same := reflect.DeepEqual(r.give(entry.Partial), t.Entry.Partial)
+func (r rested) restores(t *Task, shape taskShape) bool {
+	same := reflect.DeepEqual(r.give(shape.entry.Partial), t.Entry.Partial)
 	if t.verified == nil {
 		return same
 	}
-	for _, p := range [][2]*diff.Partial{{&v.Touched, &t.verified.Touched}, {&v.answered, &t.verified.answered}, {&v.effect, &t.verified.effect}} {
+	for _, p := range [][2]*diff.Partial{
+		{&shape.verified.Touched, &t.verified.Touched}, {&shape.verified.answered, &t.verified.answered}, {&shape.verified.effect, &t.verified.effect},
+	} {
 		same = same && reflect.DeepEqual(r.give(*p[0]), *p[1])
 	}
 	return same
 }
 
-// rested unpacks what a task at rest has alone.
-func (x *Executor) rested(t *Task) (r rested, err error) {
-	text, err := x.rests.unpack(t.packed)
+// store writes a text to the disk. Where that is not possible, which is told once, the caller keeps what it has.
+func (x *Executor) store(text []byte) (file.Place, bool) {
+	x.scratch.InMemory = maxInMemory
+	place, err := x.scratch.Append(text)
+	if err != nil && !x.noScratch {
+		x.noScratch = true
+		fmt.Fprintf(x.ErrOut, "warning: what waits to be written is kept in memory: %s; free space there, or name another directory with TMPDIR\n", redact.EscapeLine(err.Error()))
+	}
+	return place, err == nil
+}
+
+// read returns what a task at rest has alone.
+func (x *Executor) read(q *queued) (r rested, err error) {
+	text, err := x.scratch.Read(q.place)
 	if err == nil {
 		err = json.Unmarshal(text, &r)
 	}
 	if err != nil {
-		return r, fmt.Errorf("%s: %w", t.Key, err)
+		return r, fmt.Errorf("%s: reading what was verified: %w", q.key(), err)
 	}
 	return r, nil
 }
 
-// entry returns what the Entry of a task is where it is not at rest.
-func (r *rested) entry(t *Task) plan.Entry {
-	e := *t.Entry
-	e.Object, e.ResourceVersion, e.LastWrite = t.Key, r.Shown, metav1.NewTime(r.LastWrite)
+// entry returns the Entry of a task at rest.
+func (r *rested) entry(q *queued) plan.Entry {
+	e := q.shape.entry
+	e.Object, e.ResourceVersion, e.LastWrite = q.key(), r.Shown, metav1.NewTime(r.LastWrite)
+	e.Object.UID = r.UID
 	e.Partial = r.give(e.Partial)
 	return e
 }
 
 // entry returns the Entry of a task, which stays at rest.
-func (x *Executor) entry(t *Task) (plan.Entry, error) {
-	if t.packed == nil {
-		return *t.Entry, nil
+func (x *Executor) entry(q *queued) (plan.Entry, error) {
+	if q.Task != nil {
+		return *q.Entry, nil
 	}
-	r, err := x.rested(t)
+	r, err := x.read(q)
 	if err != nil {
 		return plan.Entry{}, err
 	}
-	return r.entry(t), nil
+	return r.entry(q), nil
 }
 
-// wake unpacks what rest has packed. It is safe for concurrent use, with different tasks.
-func (x *Executor) wake(t *Task) error {
-	if t.packed == nil {
+// wake reads what rest has written. It is safe for concurrent use, with different tasks.
+func (x *Executor) wake(q *queued) error {
+	if q.Task != nil {
 		return nil
 	}
-	r, err := x.rested(t)
+	r, err := x.read(q)
 	if err != nil {
 		return err
 	}
-	e := r.entry(t)
-	t.packed, t.Entry = nil, &e
-	if t.verified == nil {
-		return nil
+	t, e := q.shape.task, r.entry(q)
+	t.Key, t.Change, t.JournalIndex, t.Entry = e.Object, q.change, q.index, &e
+	if q.shape.verified != nil {
+		v := *q.shape.verified
+		v.Key, v.resourceVersion, v.patch.Body, v.JournalIndex = t.Key, r.Version, []byte(r.Body), q.index
+		v.Key.UID = r.Verified
+		v.Touched, v.answered, v.effect = r.give(v.Touched), r.give(v.answered), r.give(v.effect)
+		t.verified = &v
+		if v.want = x.want(&t); v.Key.Subresource == "" {
+			v.want = x.Writer.split(v.want).object
+		}
 	}
-	v := *t.verified
-	v.Key, v.resourceVersion, v.patch.Body, v.JournalIndex = t.Key, r.Version, []byte(r.Body), t.JournalIndex
-	v.Key.UID = r.UID
-	v.Touched, v.answered, v.effect = r.give(v.Touched), r.give(v.answered), r.give(v.effect)
-	if v.want = x.want(t); v.Key.Subresource == "" {
-		v.want = x.Writer.split(v.want).object
-	}
-	t.verified = &v
+	q.Task, q.shape, q.change = &t, nil, nil
 	return nil
 }
 
-// done lets go of what a task does not need once it has its result.
-func (t *Task) done() {
-	t.verified, t.packed = nil, nil
-	if !slices.ContainsFunc(t.Entry.Steps, func(s engine.Step) bool { return s.Trigger != engine.ObjectKey{} }) {
-		t.Entry = nil
+// share has a task that does not rest keep what others have, too, but once.
+func (x *Executor) share(t *Task) {
+	e := t.Entry
+	e.Steps, e.Impacts = diff.Share(&x.common, e.Steps), diff.Share(&x.common, e.Impacts)
+	t.Rules, t.Propagated, t.Endpoints = diff.Share(&x.common, t.Rules), diff.Share(&x.common, t.Propagated), diff.Share(&x.common, t.Endpoints)
+	if v := t.verified; v != nil {
+		v.Changed, v.Removed = diff.Share(&x.common, v.Changed), diff.Share(&x.common, v.Removed)
 	}
+}
+
+// key is that of the object. At rest, its UID is not known.
+func (q *queued) key() engine.ObjectKey {
+	if q.Task != nil {
+		return q.Key
+	}
+	key := q.shape.task.Key
+	key.Namespace, key.Name = q.namespace, q.name
+	return key
+}
+
+func (q *queued) named() engine.ObjectKey { return q.key().Named() }
+
+// task is the Task, or what others share with it.
+func (q *queued) task() *Task {
+	if q.Task != nil {
+		return q.Task
+	}
+	return &q.shape.task
+}
+
+// shownEntry is the Entry of a task, at rest without its values.
+func (q *queued) shownEntry() *plan.Entry {
+	if q.Task != nil {
+		return q.Entry
+	}
+	return &q.shape.entry
+}
+
+// shownVerified is what was verified, at rest without its values.
+func (q *queued) shownVerified() *Verified {
+	if q.Task != nil {
+		return q.verified
+	}
+	return q.shape.verified
+}
+
+// isShownManaged reports whether the change was shown with the impact that something else manages the object.
+func (q *queued) isShownManaged() bool {
+	return slices.ContainsFunc(q.shownEntry().Impacts, func(i plan.Impact) bool { return i.Code == engine.ImpactManaged })
+}
+
+// done lets go of what a task does not need once it has its result.
+func (x *Executor) done(q *queued) {
+	shape := taskShape{task: Task{Key: alike(q.Key)}}
+	if slices.ContainsFunc(q.Entry.Steps, func(s engine.Step) bool { return s.Trigger != engine.ObjectKey{} }) {
+		shape.entry.Steps = q.Entry.Steps
+	}
+	q.Task, q.shape, q.change = nil, x.shapes.share(shape), nil
 }
 
 // maxShapes is how many of them are known at once.
 const maxShapes = 64
 
-// shapes are values that many tasks share.
-type shapes[T any] []*T
+// shapes are those that many tasks share, the latest first.
+type shapes []*taskShape
 
-// share returns a value that equals v, if one is known.
-func (s *shapes[T]) share(v T) *T {
-	for i, known := range *s {
-		if reflect.DeepEqual(*known, v) {
-			copy((*s)[1:i+1], (*s)[:i])
-			(*s)[0] = known // is looked at first
-			return known
-		}
+// share returns a shape that equals one, if it is known.
+func (s *shapes) share(shape taskShape) *taskShape {
+	i := slices.IndexFunc(*s, func(known *taskShape) bool { return reflect.DeepEqual(*known, shape) })
+	var known *taskShape
+	switch {
+	case i >= 0:
+		known = (*s)[i]
+	case len(*s) < maxShapes:
+		*s = append(*s, nil)
+		fallthrough
+	default:
+		i, known = len(*s)-1, &shape
 	}
-	if len(*s) < maxShapes {
-		*s = append(*s, &v)
-	}
-	return &v
+	copy((*s)[1:i+1], (*s)[:i])
+	(*s)[0] = known
+	return known
 }

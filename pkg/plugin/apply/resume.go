@@ -12,8 +12,8 @@ import (
 
 // resolvePending looks up the writes that an interrupted run had started, and reports
 // those whose outcome is known now. The others are returned.
-func (x *Executor) resolvePending(ctx context.Context, tasks []*Task) ([]*Task, error) {
-	var rest []*Task
+func (x *Executor) resolvePending(ctx context.Context, tasks []*queued) ([]*queued, error) {
+	var rest []*queued
 	var broken error
 	err := ForEach(len(tasks), x.Concurrency,
 		func(i int) (*Result, error) { return x.resolveWrite(ctx, tasks[i]) },
@@ -30,34 +30,32 @@ func (x *Executor) resolvePending(ctx context.Context, tasks []*Task) ([]*Task, 
 
 // settle looks up the writes that were started before the server went away, as resolvePending does for a run that was
 // interrupted, for as long as Away lets it. What was not stored stays without a result.
-func (x *Executor) settle(ctx context.Context, ready []*Task, lost error) error {
+func (x *Executor) settle(ctx context.Context, ready []*queued, lost error) error {
 	if x.Away == nil || x.record == nil {
 		return nil
 	}
-	var doubtful []*Task
-	for _, t := range ready {
-		if t.reported {
+	var doubtful []*queued
+	for _, q := range ready {
+		if q.reported || q.Task == nil { // it is awake from its first request on
 			continue
 		}
-		if t.Pending = x.record.doubt(t); t.Pending != nil {
-			doubtful = append(doubtful, t)
+		if q.Pending = x.record.doubt(q.index); q.Pending != nil {
+			doubtful = append(doubtful, q)
 		}
 	}
 	for len(doubtful) > 0 && cluster.Uncertain(ctx, lost) && x.Away(ctx, lost) {
 		_, lost = x.resolvePending(ctx, doubtful)
-		doubtful = slices.DeleteFunc(doubtful, func(t *Task) bool { return t.reported })
+		doubtful = slices.DeleteFunc(doubtful, func(q *queued) bool { return q.reported })
 	}
 	return nil
 }
 
 // resolveWrite is nil where the change is still to be made, or where that is up to
 // another evaluation.
-func (x *Executor) resolveWrite(ctx context.Context, t *Task) (*Result, error) {
-	if t.Pending == nil {
+func (x *Executor) resolveWrite(ctx context.Context, q *queued) (*Result, error) {
+	t := q.Task
+	if t == nil || t.Pending == nil {
 		return nil, nil // no write was started
-	}
-	if err := x.wake(t); err != nil {
-		return nil, err
 	}
 	key := t.Key
 	key.UID = t.Pending.UID

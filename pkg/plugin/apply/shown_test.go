@@ -168,11 +168,12 @@ func (r *appendingRun) tasks(x *Executor) []*Task {
 		e.listed = func() { r.reach(afterListing) }
 	}
 	_, err := e.Each(r.t.Context(), func(c *engine.Change) error {
-		task := NewTask(e, c)
-		if r.keeps {
+		entries = append(entries, plan.NewEntry(c))
+		if task := NewTask(e, c); r.keeps && !recorded {
 			x.Keep(task, c)
+		} else {
+			tasks = append(tasks, task)
 		}
-		tasks, entries = append(tasks, task), append(entries, plan.NewEntry(c))
 		return nil
 	})
 	if err != nil {
@@ -186,10 +187,10 @@ func (r *appendingRun) tasks(x *Executor) []*Task {
 	if r.mode == "--resume" {
 		run = r.interrupted(x, entries)
 	}
-	if tasks, err = run.Tasks(r.t.Context(), e, x); err != nil {
+	if err = run.Tasks(r.t.Context(), e, x); err != nil {
 		r.t.Fatal(err)
 	}
-	return tasks
+	return nil
 }
 
 func (r *appendingRun) planned(entries []plan.Entry) *RecordedRun {

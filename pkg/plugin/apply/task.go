@@ -2,7 +2,6 @@ package apply
 
 import (
 	"context"
-	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -19,8 +18,7 @@ type Task struct {
 	// Change returns what would be done to the object as it is now. It is written only
 	// if it is what was shown.
 	Change func(ctx context.Context, live *unstructured.Unstructured) (*engine.Change, error)
-	// Entry is what was shown, and what the journal records. A task that is at rest shares it with others, and lacks what it has
-	// alone.
+	// Entry is what was shown, and what the journal records.
 	Entry *plan.Entry
 	// Rules are those that change the object, and Propagated those of them that
 	// another object triggered; each once.
@@ -35,15 +33,17 @@ type Task struct {
 	JournalIndex int
 	Pending      *journal.Attempt
 
-	wave     int     // in which it is written
-	listed   []byte  // the object, packed; see Executor.Keep
-	packed   []byte  // what Entry and verified lack at rest; see Executor.rest
-	triggers []*Task // whose changes its object triggers
-	missed   bool    // its change was not made, and should have been
-	verified *Verified
-	stored   *Result // of the object itself, where its /status is left
-	managed  bool    // something else manages the object, as the user was shown
-	reported bool
+	evaluated *evaluated // which stands for Change; nil for a task that has that
+	verified  *Verified
+	stored    *Result // of the object itself, where its /status is left
+}
+
+// again returns what would be done to the object as it is now.
+func (t *Task) again(ctx context.Context, live *unstructured.Unstructured) (*engine.Change, error) {
+	if t.evaluated != nil {
+		return t.evaluated.again(ctx, t.Key, live)
+	}
+	return t.Change(ctx, live)
 }
 
 // under returns a context for the requests about the object. They are logged without what a change
@@ -57,17 +57,12 @@ func (t *Task) under(ctx context.Context) context.Context {
 	return ctx
 }
 
-// isShownManaged reports whether the change was shown with the impact that something else manages the object.
-func (t *Task) isShownManaged() bool {
-	return slices.ContainsFunc(t.Entry.Impacts, func(i plan.Impact) bool { return i.Code == engine.ImpactManaged })
-}
-
 // want is the Want of a task: the change that is made of the object as it is now, if
 // it is the one that was shown: the same fields, the same values before and after.
 // The error is a *plan.Drift if it is not.
 func (x *Executor) want(t *Task) Want {
 	return func(ctx context.Context, live *unstructured.Unstructured, endpoint string) (*unstructured.Unstructured, error) {
-		now, err := t.Change(ctx, live)
+		now, err := t.again(ctx, live)
 		switch {
 		case err != nil:
 			return nil, err

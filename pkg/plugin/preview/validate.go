@@ -112,7 +112,7 @@ func (e *untriedError) Unwrap() error { return e.error }
 // error ends the run, unless it is an *untriedError.
 func (v *validation) try(ctx context.Context, c *engine.Change) error {
 	x, t := v.run.options.Validator, apply.NewTask(v.run, c)
-	needs, err := x.RequiredPermissions(ctx, []*apply.Task{t})
+	needs, err := x.RequiredPermissions(ctx, t)
 	if err != nil {
 		return err
 	}

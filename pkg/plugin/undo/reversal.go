@@ -45,26 +45,26 @@ type Outcome struct {
 // Run shows what would be put back, verifies it, asks, and writes. The error says
 // why nothing, or not everything, was tried; objects that could not be put back
 // are results.
-func (r *Reversal) Run(ctx context.Context) (Outcome, error) {
+func (r *Reversal) Run(ctx context.Context) (_ Outcome, err error) {
+	defer func() { err = errors.Join(err, r.Executor.Close()) }()
 	writer := r.Executor.Writer
 	writer.Server = newFreshServer(writer.Server, r.Objects)
 	writer.PatchOnly = request.Reason{Kind: request.Ownership}
-	tasks, summary, err := r.preview(ctx)
+	summary, err := r.preview(ctx)
 	if err != nil {
 		return Outcome{Incomplete: true}, apply.NothingWritten(err)
 	}
-	tally, err := r.Executor.Run(ctx, tasks)
+	tally, err := r.Executor.Run(ctx, nil)
 	if err == nil && !r.Executor.IsDryRun() {
 		err = r.release(ctx)
 	}
 	return Outcome{Tally: tally, Incomplete: summary.Incomplete > 0 || err != nil}, err
 }
 
-// preview shows what would be put back, and makes tasks of it.
-func (r *Reversal) preview(ctx context.Context) ([]*apply.Task, evaluation.Summary, error) {
+// preview shows what would be put back, and keeps tasks of it.
+func (r *Reversal) preview(ctx context.Context) (evaluation.Summary, error) {
 	r.rules = []engine.RuleRef{r.rule()}
 	summary := evaluation.NewSummary(r.rules)
-	var tasks []*apply.Task
 	var broken error
 	err := apply.ForEach(len(r.Objects), r.Executor.Concurrency,
 		func(i int) (*engine.Change, error) { return r.change(ctx, &r.Objects[i]) },
@@ -74,17 +74,15 @@ func (r *Reversal) preview(ctx context.Context) ([]*apply.Task, evaluation.Summa
 			}
 			summary.Add(c)
 			if c.Changed() {
-				t := r.task(&r.Objects[i], c)
-				r.Executor.Keep(t, c) // it need not be read again, as long as nobody writes it
-				tasks = append(tasks, t)
+				r.Executor.Keep(r.task(&r.Objects[i], c), c) // it need not be read again, as long as nobody writes it
 			}
 			broken = r.Found(c)
 			return broken != nil
 		})
 	if err = errors.Join(err, broken); err != nil {
-		return nil, *summary, err
+		return *summary, err
 	}
-	return tasks, *summary, r.Previewed(*summary)
+	return *summary, r.Previewed(*summary)
 }
 
 // rule is what the previews and results of an undo name as the cause.
@@ -164,11 +162,11 @@ var errChangedMeanwhile = errors.New("it was changed while this run was under wa
 func (r *Reversal) task(of *Object, c *engine.Change) *apply.Task {
 	entry := plan.NewEntry(c)
 	t := &apply.Task{Key: entry.Object, Rules: r.rules, Entry: &entry, Endpoints: apply.EndpointsOf(c)}
-	shown := keptPaths(c)
+	shown, key := keptPaths(c), entry.Object
 	t.Change = func(ctx context.Context, live *unstructured.Unstructured) (*engine.Change, error) {
 		now := r.restore(ctx, of, live)
 		if !keptPaths(now).Difference(shown).Empty() {
-			return nil, &apply.ObjectError{Key: t.Key, Err: errChangedMeanwhile}
+			return nil, &apply.ObjectError{Key: key, Err: errChangedMeanwhile}
 		}
 		return now, nil
 	}
