@@ -33,12 +33,14 @@ type Selection struct {
 // OfRequests reports whether the selection is of requests to a subresource, for which no live object stands.
 func (s Selection) OfRequests() bool { return s.Subresource != "" && s.Subresource != AnySubresource }
 
-// SplitRequests tells selections of objects from those of requests to subresources.
+// SplitRequests tells selections of objects from those of requests to subresources. AnySubresource stands for both.
 func SplitRequests(all []Selection) (objects, requests []Selection) {
 	for _, s := range all {
-		if s.OfRequests() {
+		if s.Subresource != "" {
 			requests = append(requests, s)
-		} else {
+		}
+		if !s.OfRequests() {
+			s.Subresource = ""
 			objects = append(objects, s)
 		}
 	}

@@ -103,11 +103,7 @@ func decodeConstraints(n policydecode.Node) *match.Constraints {
 
 // selectionsOf returns the objects that constraints may select, and the requests to subresources.
 func selectionsOf(c *match.Constraints) (objects, requests []engine.Selection) {
-	objects, requests = engine.SplitRequests(c.Selections(""))
-	for i := range objects {
-		objects[i].Subresource = ""
-	}
-	return objects, requests
+	return engine.SplitRequests(c.Selections(""))
 }
 
 func checkVersion(n policydecode.Node, d engine.Document) {

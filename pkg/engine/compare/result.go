@@ -270,12 +270,21 @@ func (c *Comparison) addFields(ctx context.Context, r *Result) {
 		}
 	}
 	for _, f := range diff.Compare(contents[Old], contents[New], c.typeOf(ctx, sides[Old].Subject.GroupVersionKind())) {
+		if dropped(sides[Old].Subject, f.Path) {
+			continue
+		}
 		if f.Kind == engine.Moved {
 			r.Alike, r.Reordered = append(r.Alike, f), r.Reordered || ordered(f.Path)
 			continue
 		}
 		r.Fields = append(r.Fields, Field{FieldChange: f, Rules: [2]engine.RuleRef{writer(sides[Old], f.Path), writer(sides[New], f.Path)}})
 	}
+}
+
+// dropped reports whether a server leaves a field as it was, whatever a request to the subresource has for it.
+func dropped(subject engine.ObjectKey, p fieldpath.Path) bool {
+	containers := fieldpath.MakePathOrDie("spec", "ephemeralContainers")
+	return subject.Subresource == "ephemeralcontainers" && (len(p) < len(containers) || !p[:len(containers)].Equals(containers))
 }
 
 // ordered reports whether a list whose elements have keys is read in its order all the same: containers that

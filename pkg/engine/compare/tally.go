@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/evaluation"
 )
@@ -40,12 +42,17 @@ type Exercise struct {
 	HeldBack map[string]int
 	// Variants counts the variants that the rule changed.
 	Variants int
+	// Connects reports that the rule is also for requests of which nothing is known here.
+	Connects bool
 	// Missing says which object would exercise the rule; empty where one did.
 	Missing string
 }
 
-// Exercised reports whether the rule changed an object, or a variant: what never does proves nothing.
-func (e *Exercise) Exercised() bool { return e.Outcomes[engine.Changed]+e.Variants > 0 }
+// Exercised reports whether the rule changed an object, or a variant: what never does proves nothing. One for requests
+// that cannot be tried was not exercised on these.
+func (e *Exercise) Exercised() bool { return e.changed() && !e.Connects }
+
+func (e *Exercise) changed() bool { return e.Outcomes[engine.Changed]+e.Variants > 0 }
 
 // Matched counts the objects that the rule matched.
 func (e *Exercise) Matched() int {
@@ -236,7 +243,7 @@ func (s *Summary) Join(other *Summary) {
 func joined(all []Exercise, other *Exercise) []Exercise {
 	at := slices.IndexFunc(all, func(e Exercise) bool { return e.Rule == other.Rule })
 	if at < 0 {
-		at, all = len(all), append(all, Exercise{Rule: other.Rule, Missing: other.Missing})
+		at, all = len(all), append(all, Exercise{Rule: other.Rule, Connects: other.Connects, Missing: other.Missing})
 	}
 	e := &all[at]
 	if e.Matched() == 0 && other.Matched() > 0 {
@@ -260,7 +267,7 @@ func sum[K comparable](a, b map[K]int) map[K]int {
 	return out
 }
 
-// Unexercised counts the rules of both sides that changed no object.
+// Unexercised counts the rules of both sides that were not exercised.
 func (s *Summary) Unexercised() int {
 	n := 0
 	for _, rules := range s.Rules {
@@ -275,7 +282,7 @@ func (s *Summary) Unexercised() int {
 
 // Exercised reports whether any rule changed an object.
 func (s *Summary) Exercised() bool {
-	return s.Unexercised() < len(s.Rules[Old])+len(s.Rules[New])
+	return slices.ContainsFunc(slices.Concat(s.Rules[Old], s.Rules[New]), func(e Exercise) bool { return e.changed() })
 }
 
 // Summary returns what was counted. Descriptions are those of the rules, as far as there are any, and
@@ -289,8 +296,10 @@ func (t *Tally) Summary(c *Comparison, descriptions [2][]engine.Description, var
 			if variants != nil {
 				e.Variants = variants.rules[side].summary.Rules[i].Outcomes[engine.Changed]
 			}
+			d := describing(descriptions[side], e.Rule)
+			e.Connects = d != nil && connects(d)
 			if !e.Exercised() {
-				e.Missing = missing(e, describing(descriptions[side], e.Rule))
+				e.Missing = missing(e, d)
 			}
 		}
 	}
@@ -326,9 +335,19 @@ func describing(all []engine.Description, r engine.RuleRef) *engine.Description 
 	return nil
 }
 
+// connects reports whether a rule is for requests that connect to an object, such as those of `kubectl exec`.
+func connects(d *engine.Description) bool {
+	return slices.Contains(d.Operations, "CONNECT") && slices.ContainsFunc(d.Requests, func(s engine.Selection) bool {
+		_, known := engine.KindOfRequest(schema.GroupVersionKind{}, s.Subresource)
+		return !known
+	})
+}
+
 // missing says which object would exercise a rule.
 func missing(e *Exercise, d *engine.Description) string {
 	switch {
+	case e.Connects:
+		return "a request to connect to an object, such as that of kubectl exec, none of which is tried"
 	case e.Matched() > 0 && e.Outcomes[engine.Unchanged]+e.Outcomes[engine.Skipped] == 0:
 		return "an object on which it can be evaluated"
 	case e.Matched() > 0 && len(e.HeldBack) > 0 && e.Outcomes[engine.Unchanged] == 0:

@@ -35,6 +35,8 @@ type matcher struct {
 	admission bool   // conditions are those of a MutatingAdmissionPolicy
 	requests  bool   // some kinds are those of subresources
 	cluster   bool   // some objects may be in no namespace, others than Namespaces
+	// ephemeral says that the rule names the ephemeral containers of Pods, which requests to a subresource add.
+	ephemeral bool
 }
 
 // selection converts the blocks of a rule.
@@ -121,6 +123,14 @@ func (m *matcher) constraints(s *selection, filters []match.Filter, all bool) er
 	if !kinds {
 		s.add(resourceRule{Groups: []string{"*"}, Versions: []string{"*"}, Resources: []string{"*"}, cluster: true})
 	}
+	if slices.Contains(union, "CONNECT") && slices.ContainsFunc(filters, func(f match.Filter) bool {
+		return slices.ContainsFunc(f.Kinds, func(k selector.Kind) bool { return k.Subresource != "" })
+	}) {
+		return refuseField("match", "write and try a policy for them by hand", "the operation CONNECT of subresources: requests such as those of kubectl exec are not tried here, so that nothing proves what a new policy does to them")
+	}
+	if m.ephemeral && slices.Contains(union, "UPDATE") {
+		s.addEphemeral()
+	}
 	for i := range s.rules {
 		s.rules[i].Operations = union
 		m.cluster = m.cluster || s.rules[i].cluster
@@ -129,6 +139,20 @@ func (m *matcher) constraints(s *selection, filters []match.Filter, all bool) er
 		s.namespaces = filters[0].NamespaceLabels
 	}
 	return nil
+}
+
+// ephemeralContainers is what a request that adds ephemeral containers to a Pod is to. A rule of Kyverno for Pods is one
+// for it too.
+const ephemeralContainers = "pods/ephemeralcontainers"
+
+// addEphemeral adds the requests for ephemeral containers where there are those for Pods.
+func (s *selection) addEphemeral() {
+	for i, r := range s.rules {
+		core := slices.Contains([]string{"", "*"}, r.Groups[0]) && slices.Contains([]string{"v1", "*"}, r.Versions[0])
+		if core && (slices.Contains(r.Resources, "pods") || slices.Contains(r.Resources, "*")) && !slices.Contains(r.Resources, ephemeralContainers) {
+			s.rules[i].Resources = append(r.Resources, ephemeralContainers)
+		}
+	}
 }
 
 // add joins a rule with one of the same groups and versions.

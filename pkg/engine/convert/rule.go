@@ -70,6 +70,7 @@ func (c *converter) rule(w kyverno.WrittenRule, part int) (*rule, error) {
 			m.namespace = "default"
 		}
 	}
+	m.ephemeral = names(w.Fields, "ephemeralContainers")
 	s, err := m.selection(in, out)
 	if err != nil {
 		return nil, err
@@ -99,6 +100,23 @@ func (c *converter) rule(w kyverno.WrittenRule, part int) (*rule, error) {
 	return r, nil
 }
 
+// names reports whether a value has a text, as a key or in one.
+func names(value any, text string) bool {
+	switch value := value.(type) {
+	case map[string]any:
+		for key, v := range value {
+			if strings.Contains(key, text) || names(v, text) {
+				return true
+			}
+		}
+	case []any:
+		return slices.ContainsFunc(value, func(v any) bool { return names(v, text) })
+	case string:
+		return strings.Contains(value, text)
+	}
+	return false
+}
+
 // onlyOperation makes a condition on the operation one of the resource rules, and the other way round where
 // Kyverno does not read the operations of resource rules: where existing objects are mutated.
 func (r *rule) onlyOperation() {
@@ -120,6 +138,9 @@ func (r *rule) onlyOperation() {
 		for i := range r.rules {
 			if len(left) > 0 {
 				r.rules[i].Operations = left
+			}
+			if len(left) > 0 && !slices.Contains(left, "UPDATE") {
+				r.rules[i].Resources = slices.DeleteFunc(slices.Clone(r.rules[i].Resources), func(name string) bool { return name == ephemeralContainers })
 			}
 		}
 		return len(left) > 0

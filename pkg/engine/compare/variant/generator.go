@@ -314,15 +314,13 @@ func (g *Generator) bases(ctx context.Context, others []engine.Target) []Variant
 
 // requests are minimal requests to the subresources that the rules match.
 func (g *Generator) requests(ctx context.Context) []Variant {
+	all := g.eachRequest()
+	if g.vocabulary.words["ephemeralContainers"] && slices.ContainsFunc(g.Kinds(), func(gvk schema.GroupVersionKind) bool { return gvk == controllers[0] }) {
+		all = append(all, engine.Selection{Version: "v1", Kind: "Pod", Subresource: "ephemeralcontainers"})
+	}
 	var out []Variant
-	for _, s := range g.o.Requests {
-		of, ok := g.kindOf(s)
-		if !ok { // those of all kinds
-			of = controllers[0]
-			if s.Subresource == "scale" {
-				of = controllers[1]
-			}
-		}
+	for _, s := range all {
+		of, _ := g.requested(s)
 		body, ok := engine.KindOfRequest(of, s.Subresource)
 		if !ok {
 			continue
@@ -346,6 +344,49 @@ func (g *Generator) requests(ctx context.Context) []Variant {
 			continue
 		}
 		out = append(out, Variant{Target: t})
+	}
+	return out
+}
+
+// requested is the kind of the object that there is a request for. It reports whether the selection names it.
+func (g *Generator) requested(s engine.Selection) (schema.GroupVersionKind, bool) {
+	of, ok := g.kindOf(s)
+	switch {
+	case ok:
+	case s.Subresource == "scale":
+		of = controllers[1]
+	default:
+		of = controllers[0]
+	}
+	return of, ok
+}
+
+// eachRequest are the requests that rules match, with the subresources that there are for a wildcard.
+func (g *Generator) eachRequest() []engine.Selection {
+	var out []engine.Selection
+	for _, s := range g.o.Requests {
+		if s.Subresource != engine.AnySubresource {
+			out = append(out, s)
+			continue
+		}
+		of, named := g.requested(s)
+		known := []string{"status"}
+		switch {
+		case of.Kind == "Pod":
+			known = append(known, "ephemeralcontainers", "resize", "binding", "eviction")
+		case slices.Contains([]string{"Deployment", "StatefulSet", "ReplicaSet", "ReplicationController"}, of.Kind):
+			known = append(known, "scale")
+		case of.Kind == "ServiceAccount":
+			known = []string{"token"}
+		case of.Kind == "Namespace":
+			known = append(known, "finalize")
+		}
+		if !named {
+			known = append(known, "scale")
+		}
+		for _, s.Subresource = range known {
+			out = append(out, s)
+		}
 	}
 	return out
 }

@@ -94,10 +94,7 @@ func (m *Block) selections(namespace string) []engine.Selection {
 			kinds = []selector.Kind{anyKind}
 		}
 		for _, kind := range kinds {
-			s := engine.Selection{Group: kind.Group, Version: kind.Version, Kind: kind.Kind}
-			if s.Subresource = kind.Subresource; s.Subresource == "*" { // the objects are among it
-				s.Subresource = ""
-			}
+			s := engine.Selection{Group: kind.Group, Version: kind.Version, Kind: kind.Kind, Subresource: kind.Subresource}
 			f.narrow(&s)
 			if namespace != "" {
 				s.Namespace = namespace
