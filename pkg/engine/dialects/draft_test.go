@@ -563,6 +563,29 @@ func TestMutationsOfAPolicyAreLinear(t *testing.T) {
 	}
 }
 
+// Twice the rules that select by labels, of which as many change others than they match as not, take at most 2.2 times
+// as much.
+func TestRulesThatSelectLabelsAreLinear(t *testing.T) {
+	allocated := func(n int) uint64 {
+		var policies []string
+		for i := range n {
+			own := clusterPolicy(fmt.Sprintf("o%d", i), "", `{"patchStrategicMerge": {"metadata": {"labels": {"a": "2"}}}}`)
+			for j, policy := range []string{onTarget(strings.Replace(own, `"o`, `"p`, 1), "*"), own} {
+				policies = append(policies, strings.Replace(policy, `{"kinds"`, fmt.Sprintf(`{"selector": {"matchLabels": {"l%d": "%d"}}, "kinds"`, i, j), 1))
+			}
+		}
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		evaluated(t, objectOf(t, plainConfigMap), policies, evaluation.Options{Workers: 1})
+		runtime.ReadMemStats(&after)
+		return after.TotalAlloc - before.TotalAlloc
+	}
+	allocated(10) // what is made once
+	if once, twice := allocated(200), allocated(400); float64(twice) > 2.2*float64(once) {
+		t.Errorf("200 rules of each sort allocate %d bytes, 400 %d: %.1f times as much", once, twice, float64(twice)/float64(once))
+	}
+}
+
 // BenchmarkSizes compiles and evaluates policies, and twice as many.
 func BenchmarkSizes(b *testing.B) {
 	for name, policy := range onOnePlace() {

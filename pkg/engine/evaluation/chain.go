@@ -51,6 +51,7 @@ type chains struct {
 	source   engine.Source
 	programs []propagation
 	rules    []*triggeredRule // in turn
+	wants    *meeting         // what triggers them, without labels
 	own      selectionIndex   // what the rules may change that match it
 	possible bool             // targets may be triggers
 	pages    int              // of the source
@@ -110,9 +111,14 @@ func newChains(e *Evaluation, src engine.Source, programs []propagation) *chains
 			c.rules = append(c.rules, r)
 		}
 	}
-	c.possible = slices.ContainsFunc(c.rules, func(from *triggeredRule) bool {
-		return slices.ContainsFunc(c.rules, from.mayTrigger)
-	})
+	var wants, targets []engine.Selection
+	for _, r := range c.rules {
+		wants = append(wants, r.wants.all...)
+		targets = append(targets, r.targets...)
+		c.possible = c.possible || len(r.targets) == 0
+	}
+	c.wants = newMeeting(withoutLabels(wants))
+	c.possible = c.possible || slices.ContainsFunc(withoutLabels(targets), func(s engine.Selection) bool { return s.Subresource == "" && c.wants.meets(s) })
 	return c
 }
 
@@ -133,13 +139,6 @@ func (c *chains) note(t *triggered) {
 	if c.possible && t.covered {
 		c.places[t.key.Named()] = c.effects.triggers
 	}
-}
-
-// mayTrigger reports whether a target of the rule may trigger another one, or the same.
-func (r *triggeredRule) mayTrigger(next *triggeredRule) bool {
-	return len(r.targets) == 0 || slices.ContainsFunc(r.targets, func(target engine.Selection) bool {
-		return slices.ContainsFunc(next.wants.all, func(s engine.Selection) bool { return target.Subresource == "" && target.MayMeet(s) })
-	})
 }
 
 // triggeredBy lists the rules that an object may trigger, in turn. Labels do not count.

@@ -73,35 +73,23 @@ func (r *round) selections() [][]engine.Selection {
 	if exact && len(each) <= max(r.pages, 1) || len(each) == 0 {
 		return each
 	}
-	var all []engine.Selection
-	for _, rule := range r.rules {
-		for _, s := range rule.wants.all {
-			if slices.ContainsFunc(subjects, func(subject engine.Selection) bool { return r.mayBe(s, subject) }) {
-				s.Labels = nil
-				all = append(all, s)
-			}
-		}
-	}
-	return [][]engine.Selection{all}
+	named := newMeeting(subjects)
+	return [][]engine.Selection{slices.DeleteFunc(slices.Clone(r.wants.all), func(s engine.Selection) bool {
+		return !slices.ContainsFunc(named.with(s), func(subject engine.Selection) bool { return r.mayBe(s, subject) })
+	})}
 }
 
 // narrowed are the triggers among the objects of a selection. Labels are left open, since rules may
 // change them.
 func (r *round) narrowed(subject engine.Selection) []engine.Selection {
 	var out []engine.Selection
-	for _, rule := range r.rules {
-		for _, s := range rule.wants.all {
-			if !r.mayBe(s, subject) {
-				continue
-			}
-			s.Group, s.Kind = subject.Group, subject.Kind
-			s.Namespace, s.Name, s.Labels = subject.Namespace, subject.Name, nil
-			if !slices.Contains(out, s) {
-				out = append(out, s)
-			}
+	for _, s := range r.wants.with(subject) {
+		if r.mayBe(s, subject) {
+			s.Group, s.Kind, s.Namespace, s.Name = subject.Group, subject.Kind, subject.Namespace, subject.Name
+			out = append(out, s)
 		}
 	}
-	return out
+	return withoutLabels(out)
 }
 
 // mayBe reports whether what a rule matches may be the subject of an effect.

@@ -81,18 +81,17 @@ func (p *pass) settle(effects []*orderedEffect, scoped bool) error {
 // relabelling are the objects to which their own rules may give the labels by which rules select triggers: they
 // have to be read as such.
 func (c *chains) relabelling() []engine.Selection {
-	var out []engine.Selection
+	var byLabels, out []engine.Selection
 	for _, rule := range c.rules {
-		for _, s := range rule.wants.all {
-			for _, own := range c.own.all {
-				if s.Labels == nil || !own.MayMeet(s) {
-					continue
-				}
-				one := s
-				one.Labels = own.Labels
-				one.Namespace, one.Name = cmp.Or(s.Namespace, own.Namespace), cmp.Or(s.Name, own.Name)
-				out = append(out, c.narrow(one)...)
-			}
+		byLabels = append(byLabels, labelled(rule.wants.all)...)
+	}
+	own := newMeeting(c.own.all)
+	for _, s := range withoutLabels(byLabels) {
+		for _, own := range own.with(s) {
+			one := s
+			one.Labels = own.Labels
+			one.Namespace, one.Name = cmp.Or(s.Namespace, own.Namespace), cmp.Or(s.Name, own.Name)
+			out = append(out, c.narrow(one)...)
 		}
 	}
 	return out
@@ -106,16 +105,12 @@ func (c *chains) relabelled() []engine.Selection {
 	}
 	var out []engine.Selection
 	known := map[engine.Selection]bool{}
-	for _, s := range c.own.all {
-		if s.Labels == nil {
-			continue
-		}
+	for _, s := range withoutLabels(labelled(c.own.all)) {
 		for _, f := range c.effects.all {
 			if f.subjects.Subresource != "" || !c.mayBe(s, f.subjects) {
 				continue
 			}
 			one := s
-			one.Labels = nil
 			if f.subjects.Exact() {
 				one.Namespace, one.Name = f.subjects.Namespace, f.subjects.Name
 			}
@@ -126,6 +121,11 @@ func (c *chains) relabelled() []engine.Selection {
 		}
 	}
 	return out
+}
+
+// labelled are those of the selections that select by labels.
+func labelled(all []engine.Selection) []engine.Selection {
+	return slices.DeleteFunc(slices.Clone(all), func(s engine.Selection) bool { return s.Labels == nil })
 }
 
 // selectedLate reports whether the object has got labels by which effects select it that have passed it by.
