@@ -28,7 +28,7 @@ type Scratch struct {
 // Place is where a text is in a Scratch. The zero Place is none.
 type Place struct{ at, size int64 }
 
-// Append adds a text, and returns its place. The text need not be kept.
+// Append adds a text, which is not empty, and returns its place. The text need not be kept.
 func (s *Scratch) Append(text []byte) (Place, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -41,11 +41,11 @@ func (s *Scratch) Append(text []byte) (Place, error) {
 		return Place{}, err
 	}
 	sealed := s.seal.Seal(make([]byte, 0, len(text)+s.seal.Overhead()), s.nonce(s.end), text, nil)
-	if _, err := s.file.WriteAt(sealed, s.end); err != nil {
+	p := Place{at: s.end, size: int64(len(sealed))}
+	s.end += p.size // also where writing fails: a part of the text may be there, under its nonce
+	if _, err := s.file.WriteAt(sealed, p.at); err != nil {
 		return Place{}, err
 	}
-	p := Place{at: s.end, size: int64(len(sealed))}
-	s.end += p.size
 	return p, nil
 }
 

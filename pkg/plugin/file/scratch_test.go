@@ -18,7 +18,7 @@ func TestScratch(t *testing.T) {
 	s := file.Scratch{InMemory: 1000}
 	texts := map[file.Place]string{}
 	for i := range 100 {
-		text := strings.Repeat(fmt.Sprint("hunter", i), i)
+		text := strings.Repeat(fmt.Sprint("hunter", i), i+1)
 		p, err := s.Append([]byte(text))
 		if err != nil {
 			t.Fatal(err)
