@@ -28,6 +28,7 @@ type Writer struct {
 	secrets bool // their values are recorded
 	now     func() time.Time
 	entries []recorded
+	kinds   map[engine.ObjectKey]*engine.ObjectKey // of the entries
 
 	mu       sync.Mutex
 	finished *sync.Cond // a flush has ended
@@ -40,11 +41,22 @@ type Writer struct {
 
 // recorded is what the records of an entry are about.
 type recorded struct {
-	object engine.ObjectKey
+	kind   *engine.ObjectKey    // what the key of the object has in common with those of its kind
 	secret []engine.FieldChange // that were made of a Secret
 }
 
-func newRecorded(e *plan.Entry) recorded { return recorded{object: e.Object, secret: e.Secrets()} }
+// newRecorded is called with the lock held.
+func (w *Writer) newRecorded(e *plan.Entry) recorded {
+	kind := e.Object
+	kind.Namespace, kind.Name, kind.UID = "", "", ""
+	known := w.kinds[kind]
+	if known == nil {
+		own := kind
+		known = &own
+		w.kinds[kind] = known
+	}
+	return recorded{kind: known, secret: e.Secrets()}
+}
 
 // disk is what a Writer needs of its file.
 type disk interface {
@@ -147,13 +159,13 @@ func (w *Writer) takeUp(f *os.File) (*Journal, error) {
 		return nil, &Error{Path: w.path, Err: err}
 	}
 	for i := range j.Entries {
-		w.entries = append(w.entries, newRecorded(&j.Entries[i].Entry))
+		w.entries = append(w.entries, w.newRecorded(&j.Entries[i].Entry))
 	}
 	return j, nil
 }
 
 func newWriter(path string, f disk, o Options) *Writer {
-	w := &Writer{path: path, file: f, masker: o.Masker, now: o.Now}
+	w := &Writer{path: path, file: f, masker: o.Masker, now: o.Now, kinds: map[engine.ObjectKey]*engine.ObjectKey{}}
 	if w.masker == nil {
 		w.masker = &redact.Masker{}
 	}
@@ -166,11 +178,11 @@ func newWriter(path string, f disk, o Options) *Writer {
 
 // covered returns a change as it is recorded: with the values of Secrets, or without.
 func (w *Writer) covered(t diff.Partial, of recorded) diff.Partial {
-	t = redact.MarkedBy(of.secret, t, of.object)
+	t = redact.MarkedBy(of.secret, t, *of.kind)
 	if w.secrets {
-		return redact.MarkSecrets(w.masker, t, of.object)
+		return redact.MarkSecrets(w.masker, t, *of.kind)
 	}
-	return redact.Partial(w.masker, t, of.object)
+	return redact.Partial(w.masker, t, *of.kind)
 }
 
 // lock keeps a second run from writing to the same journal. It closes a file that it
@@ -191,8 +203,8 @@ func (w *Writer) Name() string { return nameOf(w.path) }
 
 // Plan records an entry that is to be written. It is durable after Begin.
 func (w *Writer) Plan(e plan.Entry) error {
-	of := newRecorded(&e)
 	w.mu.Lock()
+	of := w.newRecorded(&e)
 	w.entries = append(w.entries, of)
 	w.mu.Unlock()
 	if w.secrets {
@@ -205,7 +217,11 @@ func (w *Writer) Plan(e plan.Entry) error {
 
 // Evaluated tells what an entry of a resumed journal is, as it was evaluated again: the values of Secrets that the journal does not
 // have, and what was made of them.
-func (w *Writer) Evaluated(entry int, e plan.Entry) { w.entries[entry] = newRecorded(&e) }
+func (w *Writer) Evaluated(entry int, e plan.Entry) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.entries[entry] = w.newRecorded(&e)
+}
 
 // Begin ends the planned entries.
 func (w *Writer) Begin() error {
