@@ -53,8 +53,9 @@ type rested struct {
 	Verified  types.UID `json:"verified"` // the UID of what was verified, and its version
 	Version   string    `json:"version"`
 	Body      string    `json:"body"`
-	// States are those before and after, of each Partial.
+	// States are those before and after, of each Partial, which often are the same: Which says of each the place among the States.
 	States []diff.Part `json:"states"`
+	Which  []int       `json:"which"`
 }
 
 // rest keeps on disk what a task has alone until wake reads it, and has it share all else. A task stays as it is if that would
@@ -108,7 +109,13 @@ func alike(key engine.ObjectKey) engine.ObjectKey {
 
 // take takes the values of a change.
 func (r *rested) take(p diff.Partial) diff.Partial {
-	r.States = append(r.States, p.Before, p.After)
+	for _, state := range []diff.Part{p.Before, p.After} {
+		i := slices.IndexFunc(r.States, func(known diff.Part) bool { return reflect.DeepEqual(known, state) })
+		if i < 0 {
+			i, r.States = len(r.States), append(r.States, state)
+		}
+		r.Which = append(r.Which, i)
+	}
 	fields := slices.Clone(p.Fields)
 	for i := range fields {
 		fields[i].From, fields[i].To = nil, nil
@@ -118,7 +125,7 @@ func (r *rested) take(p diff.Partial) diff.Partial {
 
 // give returns the change whose values were taken first, of those that are left.
 func (r *rested) give(p diff.Partial) diff.Partial {
-	p.Before, p.After, r.States = r.States[0], r.States[1], r.States[2:]
+	p.Before, p.After, r.Which = r.States[r.Which[0]], r.States[r.Which[1]], r.Which[2:]
 	if p.Fields == nil {
 		return p
 	}
