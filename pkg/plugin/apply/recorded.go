@@ -3,6 +3,7 @@ package apply
 import (
 	"context"
 	"iter"
+	"reflect"
 	"slices"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
@@ -168,6 +169,9 @@ func (r *RecordedRun) Tasks(ctx context.Context, run Evaluation, x *Executor) er
 func (e *recordedEntry) evaluatedAs(c *engine.Change, m *redact.Masker) {
 	if c.Changed() == e.Writes() && e.Drift(c, m) == nil {
 		again := plan.NewEntry(c)
+		if reflect.DeepEqual(again.Partial, e.Partial) {
+			again.Partial = e.Partial // but once in memory
+		}
 		e.again = &again
 	}
 }
