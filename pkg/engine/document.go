@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -113,6 +114,7 @@ func (e *UnknownPolicyError) Error() string {
 // PolicyNames are the names of the policies of a run.
 type PolicyNames struct {
 	known  map[string]bool
+	sorted []string // once a pattern has been looked for
 	missed int
 }
 
@@ -124,7 +126,7 @@ func (n *PolicyNames) Add(name string) {
 	if n.known == nil {
 		n.known = map[string]bool{}
 	}
-	n.known[name] = true
+	n.known[name], n.sorted = true, nil
 }
 
 // Check returns an *UnknownPolicyError if a name, which may be a wildcard pattern, is that of no policy.
@@ -133,7 +135,15 @@ func (n *PolicyNames) Check(name string) error {
 		return nil
 	}
 	if selector.HasWildcard(name) {
-		for known := range n.known {
+		if n.sorted == nil {
+			n.sorted = slices.Sorted(maps.Keys(n.known))
+		}
+		prefix := selector.Prefix(name)
+		from, _ := slices.BinarySearch(n.sorted, prefix)
+		for _, known := range n.sorted[from:] {
+			if !strings.HasPrefix(known, prefix) {
+				break
+			}
 			if selector.MatchWildcard(name, known) {
 				return nil
 			}

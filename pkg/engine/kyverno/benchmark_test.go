@@ -103,11 +103,11 @@ func BenchmarkSizes(b *testing.B) {
 		"exceptions": func(n int) ([]engine.Document, int) {
 			var documents []engine.Document
 			for i := range n {
-				name := fmt.Sprint("p", i)
+				name := fmt.Sprintf("p%05d", i)
 				documents = append(documents, policy(name, rule("r", "Thing", label)), engine.NewDocument(&unstructured.Unstructured{Object: fields{
 					"apiVersion": "kyverno.io/v2", "kind": "PolicyException", "metadata": fields{"name": name, "namespace": "default"},
 					"spec": fields{
-						"exceptions": []any{fields{"policyName": name, "ruleNames": []any{"r"}}},
+						"exceptions": []any{fields{"policyName": name, "ruleNames": []any{"r"}}, fields{"policyName": name + "*", "ruleNames": []any{"r*"}}},
 						"match":      fields{"any": []any{fields{"resources": fields{"kinds": []any{"Thing"}}}}},
 					},
 				}}, ""))

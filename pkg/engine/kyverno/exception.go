@@ -54,10 +54,11 @@ func lintExceptions(all []*exception, policies []*policy) {
 	}
 	names, named := engine.PolicyNames{}, make(map[string][]*policy, len(policies))
 	for _, p := range policies {
-		name := strings.TrimPrefix(p.namespace+"/"+p.name, "/")
+		name := p.fullName()
 		names.Add(name)
 		named[name] = append(named[name], p)
 	}
+	sorted := sortedByName(policies)
 	for _, e := range all {
 		for _, rules := range e.rules {
 			if err := names.Check(rules.policy); err != nil {
@@ -65,7 +66,7 @@ func lintExceptions(all []*exception, policies []*policy) {
 				continue
 			}
 			if selector.HasWildcard(rules.policy) {
-				rules.lintRules(policies)
+				rules.lintRules(sorted.matching(rules.policy))
 			} else {
 				rules.lintRules(named[rules.policy])
 			}
@@ -73,13 +74,36 @@ func lintExceptions(all []*exception, policies []*policy) {
 	}
 }
 
+// fullName is how an exception names a policy.
+func (p *policy) fullName() string { return strings.TrimPrefix(p.namespace+"/"+p.name, "/") }
+
+// policiesByName are policies in the order of their full names.
+type policiesByName []*policy
+
+func sortedByName(policies []*policy) policiesByName {
+	return slices.SortedStableFunc(slices.Values(policies), func(a, b *policy) int { return strings.Compare(a.fullName(), b.fullName()) })
+}
+
+// matching returns the policies whose names match a pattern.
+func (all policiesByName) matching(pattern string) []*policy {
+	prefix := selector.Prefix(pattern)
+	from, _ := slices.BinarySearchFunc(all, prefix, func(p *policy, name string) int { return strings.Compare(p.fullName(), name) })
+	var out []*policy
+	for _, p := range all[from:] {
+		if name := p.fullName(); !strings.HasPrefix(name, prefix) {
+			break
+		} else if selector.MatchWildcard(pattern, name) {
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
 // lintRules warns of names that no rule of the named policies has.
 func (x *exceptedRules) lintRules(policies []*policy) {
 	var known []string
 	for _, p := range policies {
-		if name := strings.TrimPrefix(p.namespace+"/"+p.name, "/"); selector.MatchWildcard(x.policy, name) {
-			known = append(known, p.ruleNames()...)
-		}
+		known = append(known, p.ruleNames()...)
 	}
 	for i, name := range x.rules {
 		if slices.ContainsFunc(known, func(rule string) bool { return selector.MatchWildcard(name, rule) }) {
@@ -111,15 +135,16 @@ func (p *policy) ruleNames() []string {
 type exceptionIndex struct {
 	all      []*exception
 	named    map[string][]int // the places of exceptions, by a policy that they name
-	patterns []int            // of those that name policies with wildcards
+	patterns map[string][]int // of those that name policies with wildcards, by what stands before these
 }
 
 func newExceptionIndex(all []*exception) *exceptionIndex {
-	x := &exceptionIndex{all: all, named: map[string][]int{}}
+	x := &exceptionIndex{all: all, named: map[string][]int{}, patterns: map[string][]int{}}
 	for i, e := range all {
 		for _, rules := range e.rules {
 			if selector.HasWildcard(rules.policy) {
-				x.patterns = append(x.patterns, i)
+				prefix := selector.Prefix(rules.policy)
+				x.patterns[prefix] = append(x.patterns[prefix], i)
 			} else {
 				x.named[rules.policy] = append(x.named[rules.policy], i)
 			}
@@ -130,7 +155,10 @@ func newExceptionIndex(all []*exception) *exceptionIndex {
 
 // excepting returns the exceptions that name a rule.
 func (x *exceptionIndex) excepting(ref engine.RuleRef) []*exception {
-	places := slices.Concat(x.named[ref.Policy], x.patterns)
+	places := slices.Clone(x.named[ref.Policy])
+	for n := 0; n <= len(ref.Policy) && len(x.patterns) > 0; n++ {
+		places = append(places, x.patterns[ref.Policy[:n]]...)
+	}
 	slices.Sort(places)
 	var out []*exception
 	for _, i := range slices.Compact(places) {

@@ -183,6 +183,14 @@ func index(text, part sequence) int {
 // HasWildcard reports whether text contains `*` or `?`.
 func HasWildcard(text string) bool { return strings.ContainsAny(text, "*?") }
 
+// Prefix is what stands before the wildcards of a pattern: all that it matches begins with it.
+func Prefix(pattern string) string {
+	if i := strings.IndexAny(pattern, "*?"); i >= 0 {
+		return pattern[:i]
+	}
+	return pattern
+}
+
 // character returns the character at i and its length; a byte that is not
 // UTF-8 is a character of its own.
 func character(s string, i int) (string, int) {
