@@ -34,7 +34,7 @@ const maxNames = 32
 
 // names are those that policies name, and such as are almost the same.
 func (g *Generator) names() []string {
-	var exact, almost []string
+	exact, almost := g.vocabulary.long(), []string(nil)
 	for _, of := range []string{"names", "name"} {
 		for _, value := range g.vocabulary.near[of] {
 			exact = append(exact, namesOf(value)...)

@@ -212,8 +212,11 @@ func (v *vocabulary) mutations(s *site) []mutation {
 	return append(out, elsewhere...)
 }
 
-// otherKey is a key of labels that no policy names.
+// otherKey is a key of labels, or of data, that no policy names.
 const otherKey = "other"
+
+// resources are those of containers that quantities are of.
+var resources = []string{"memory", "cpu", "ephemeral-storage"} //nolint:gochecknoglobals // immutable
 
 // entriesOf are the mutations of a map whose keys are no fields, such as data: those of the keys that policies name.
 func (v *vocabulary) entriesOf(s *site, out *[]mutation) {
@@ -232,6 +235,14 @@ func (v *vocabulary) entriesOf(s *site, out *[]mutation) {
 				*out = append(*out, mutation{site: entry, value: value, which: last})
 			}
 		}
+	}
+	if named := v.below[s.name()]; len(named) > 0 && s.quantity {
+		resource := slices.IndexFunc(resources, func(name string) bool { return !slices.Contains(named, name) })
+		if resource >= 0 {
+			*out = append(*out, mutation{site: s.below(resources[resource]), value: "1"})
+		}
+	} else if len(named) > 0 {
+		*out = append(*out, mutation{site: s.below(otherKey), value: "other"})
 	}
 }
 
@@ -267,11 +278,19 @@ func (v *vocabulary) labelValues(key string) []string {
 	for _, value := range v.labels[key] {
 		out = append(out, texts(value)...)
 	}
-	out = append(out, "other", "")
+	out = append(append(out, "other", ""), v.long()...)
 	for _, value := range v.labels[key] {
 		out = append(append(out, alike(value)...), compared(value)...)
 	}
 	return distinct(out)
+}
+
+// long is a text longer than one that policies cut off; none where they cut off none.
+func (v *vocabulary) long() []string {
+	if !v.words["truncate"] && !v.words["substring"] {
+		return nil
+	}
+	return []string{strings.Repeat("long", 15)} // each part of which may be a label
 }
 
 // distinct are the elements of a list, each once.

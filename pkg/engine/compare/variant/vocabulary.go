@@ -230,7 +230,7 @@ func (v *vocabulary) pointer(text string) string {
 }
 
 // token matches what expressions are made of: quoted texts, names, numbers, and single characters.
-var token = regexp.MustCompile(`"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'|` + "`[^`]*`" + `|[A-Za-z_][A-Za-z0-9_]*|\d+(?:\.\d+)?|\S`)
+var token = regexp.MustCompile(`"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'|` + "`[^`]*`" + `|[A-Za-z_][A-Za-z0-9_]*|\d+(?:\.\d+)?|[=!<>]=|\S`)
 
 // text adds a text that stands under a name: a value, a patch in YAML, or an expression.
 func (v *vocabulary) text(name, text string) {
