@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -83,6 +84,7 @@ type Executor struct {
 	scratch     file.Scratch                   // what tasks do not need while they wait
 	listed      int                            // bytes of the objects that are held
 	noScratch   bool                           // which was told
+	texts       sync.Map                       // by task, what there was no room for on disk
 	shapes      shapes
 	common      diff.Common
 

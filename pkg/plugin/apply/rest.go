@@ -67,7 +67,7 @@ func (x *Executor) rest(q *queued) {
 		return
 	}
 	if q.place, ok = x.store(text); !ok {
-		return
+		x.texts.Store(q, text)
 	}
 	q.change, q.Task, q.shape = q.Change, nil, x.shapes.share(shape)
 }
@@ -146,7 +146,7 @@ func (r rested) restores(t *Task, shape taskShape) bool {
 	return same
 }
 
-// store writes a text to the disk. Where that is not possible, which is told once, the caller keeps what it has.
+// store writes a text to the disk. Where that is not possible, which is told once, the caller has to keep it in memory.
 func (x *Executor) store(text []byte) (file.Place, bool) {
 	x.scratch.InMemory = maxInMemory
 	place, err := x.scratch.Append(text)
@@ -159,7 +159,12 @@ func (x *Executor) store(text []byte) (file.Place, bool) {
 
 // read returns what a task at rest has alone.
 func (x *Executor) read(q *queued) (r rested, err error) {
-	text, err := x.scratch.Read(q.place)
+	var text []byte
+	if held, ok := x.texts.Load(q); ok {
+		text = held.([]byte) // it is what rest stores
+	} else {
+		text, err = x.scratch.Read(q.place)
+	}
 	if err == nil {
 		err = json.Unmarshal(text, &r)
 	}
@@ -212,6 +217,7 @@ func (x *Executor) wake(q *queued) error {
 		}
 	}
 	q.Task, q.shape, q.change = &t, nil, nil
+	x.texts.Delete(q)
 	return nil
 }
 
