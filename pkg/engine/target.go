@@ -144,6 +144,8 @@ func (u UserInfo) Empty() bool { return u.Username == "" && len(u.Groups) == 0 }
 type Request struct {
 	Operation Operation
 	User      UserInfo
+	// DryRun says that the request is to store nothing. What is evaluated for people is not such.
+	DryRun bool
 	// Reinvocation marks the second round, in which a program runs only what
 	// its language runs again.
 	Reinvocation bool

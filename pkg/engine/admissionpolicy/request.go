@@ -96,7 +96,7 @@ func typedRequest(q *match.Candidate, t engine.Target) *admissionv1.AdmissionReq
 	return &admissionv1.AdmissionRequest{
 		Kind: kind, Resource: resource, SubResource: q.Subresource,
 		RequestKind: &kind, RequestResource: &resource, RequestSubResource: q.Subresource,
-		Name: q.Name, Namespace: q.Namespace, Operation: admissionv1.Operation(q.Operation),
+		Name: q.Name, Namespace: q.Namespace, Operation: admissionv1.Operation(q.Operation), DryRun: &t.Request.DryRun,
 	}
 }
 
@@ -107,7 +107,7 @@ func requestFields(q *admissionv1.AdmissionRequest) map[string]any {
 	resource := map[string]any{"group": q.Resource.Group, "version": q.Resource.Version, "resource": q.Resource.Resource}
 	fields := map[string]any{
 		"kind": kind, "resource": resource, "requestKind": kind, "requestResource": resource,
-		"operation": string(q.Operation), "userInfo": engine.UserInfoFields(&q.UserInfo), "dryRun": false,
+		"operation": string(q.Operation), "userInfo": engine.UserInfoFields(&q.UserInfo), "dryRun": *q.DryRun,
 		"options": map[string]any{"apiVersion": "meta.k8s.io/v1", "kind": optionsKind(q.Operation)},
 	}
 	for name, text := range map[string]string{

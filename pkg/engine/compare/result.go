@@ -72,6 +72,8 @@ type Variant struct {
 	Count  int      // of the variants on which the sides differ alike
 	Kinds  []string // of these, as in "apps/Deployment"
 	Object *unstructured.Unstructured
+	// Request says what the request for it is, where that is not what any request is: its user, and whether it is a dry run.
+	Request engine.Request
 	// Beside are other objects that are there with it: its Namespace where its labels matter, and what the rules change or
 	// read.
 	Beside []*unstructured.Unstructured

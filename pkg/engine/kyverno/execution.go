@@ -149,6 +149,9 @@ func (e *execution) request(object map[string]any) map[string]any {
 	if u := e.matched.Request.User; !u.Empty() {
 		request["userInfo"] = engine.UserInfoFields(&authenticationv1.UserInfo{Username: u.Username, Groups: u.Groups})
 	}
+	if e.matched.Request.DryRun {
+		request["dryRun"] = true
+	}
 	if key.Subresource != "" {
 		request["subResource"] = key.Subresource
 	}

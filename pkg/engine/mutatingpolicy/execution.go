@@ -177,7 +177,7 @@ func (e *execution) request() map[string]any {
 	user, nobody := e.requester()
 	request := map[string]any{
 		"uid": "", "kind": kind, "requestKind": kind, "resource": gvr, "requestResource": gvr,
-		"operation": string(e.operation), "dryRun": false,
+		"operation": string(e.operation), "dryRun": t.Request.DryRun,
 		"object": t.Object.Object, "oldObject": nil, "userInfo": engine.UserInfoFields(&user),
 	}
 	if nobody != nil { // outcome reports it, where it matters

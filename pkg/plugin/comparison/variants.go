@@ -236,7 +236,7 @@ func (r *Run) reduce(ctx context.Context, g *variant.Generator, f *finding) *com
 			return true
 		})
 	}
-	out.Variant = &compare.Variant{Count: f.count, Kinds: f.kinds, Object: smallest.Object, Beside: smallest.Beside}
+	out.Variant = &compare.Variant{Count: f.count, Kinds: f.kinds, Object: smallest.Object, Request: smallest.Request, Beside: smallest.Beside}
 	if n := smallest.Namespace; n != nil && len(n.GetLabels()) > 1 {
 		out.Variant.Beside = append([]*unstructured.Unstructured{n}, out.Variant.Beside...)
 	}

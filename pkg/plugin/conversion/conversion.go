@@ -127,7 +127,7 @@ func (v *Verdict) difference() string {
 	if u := r.Target.Object; u != nil {
 		object = u.GetKind() + " " + u.GetName()
 		if r.Variant != nil {
-			object = "a variant of " + u.GetKind()
+			object = "a variant of " + u.GetKind() + wording.Requested(r.Variant)
 		}
 	}
 	var fields []string

@@ -1,9 +1,11 @@
 package wording
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/compare"
 )
 
@@ -88,6 +90,21 @@ func Requests(r *compare.Result) string {
 		names = append(names, string(operation))
 	}
 	return ", on " + strings.Join(names, " and ")
+}
+
+// Requested says what the request for a variant is, where that is not what any request is: ", requested by alice".
+func Requested(v *compare.Variant) string {
+	var out string
+	if u := v.Request.User; !u.Empty() {
+		out += ", requested by " + cmp.Or(u.Username, "a user")
+		if len(u.Groups) > 0 {
+			out += " of " + engine.Few(u.Groups)
+		}
+	}
+	if v.Request.DryRun {
+		out += ", in a dry run"
+	}
+	return out
 }
 
 // VerdictCounts are the numbers of objects with each verdict, and of variants. None of them is 0.

@@ -24,3 +24,16 @@ func TestConclusionOfWhatIsTheSame(t *testing.T) {
 		}
 	}
 }
+
+func TestRequested(t *testing.T) {
+	for want, r := range map[string]engine.Request{
+		"":                                      {},
+		", requested by alice":                  {User: engine.UserInfo{Username: "alice"}},
+		", requested by alice of admins, users": {User: engine.UserInfo{Username: "alice", Groups: []string{"admins", "users"}}},
+		", requested by a user of admins, in a dry run": {User: engine.UserInfo{Groups: []string{"admins"}}, DryRun: true},
+	} {
+		if got := wording.Requested(&compare.Variant{Request: r}); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+}

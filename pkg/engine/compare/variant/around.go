@@ -47,13 +47,22 @@ func (g *Generator) names() []string {
 	return out[:min(len(out), maxNames)]
 }
 
-// around are differences of the name, the user, the namespace and its labels.
+// dryRun makes the request one that stores nothing.
+func dryRun(v Variant) (Variant, bool) {
+	v.Request.DryRun = true
+	return v, true
+}
+
+// around are differences of the name, the user, the request, the namespace and its labels.
 func (g *Generator) around(k *kind) [][]step {
 	names := g.names()
 	if !k.namespaced {
 		names = distinct(append(names, g.namespaces...))
 	}
 	out := [][]step{each(names, named), each(g.users(), by), each(g.prefixes(k), unnamed)}
+	if g.vocabulary.words["dryRun"] {
+		out = append(out, []step{dryRun})
+	}
 	if !k.namespaced {
 		return out
 	}

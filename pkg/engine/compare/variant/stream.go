@@ -39,7 +39,7 @@ func (s *stream) emit(v Variant) bool {
 	if v.Namespace != nil {
 		labels = v.Namespace.GetLabels()
 	}
-	text, err := json.Marshal([]any{v.Key.Subresource, v.Object, v.OldObject, v.Request.User, labels, v.Beside})
+	text, err := json.Marshal([]any{v.Key.Subresource, v.Object, v.OldObject, v.Request.User, v.Request.DryRun, labels, v.Beside})
 	if err != nil {
 		return true
 	}

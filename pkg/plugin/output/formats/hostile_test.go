@@ -157,7 +157,8 @@ func hostileComparison(at told) []output.Event {
 		Subject: changes[compare.Old].Subject, Target: changes[compare.Old].Target, Verdict: compare.Differs,
 		Operations: []engine.Operation{engine.OperationUpdate}, Changes: changes,
 		Variant: &compare.Variant{
-			Count: 2, Kinds: []string{at("kind")}, Object: changes[compare.Old].Before, Beside: []*unstructured.Unstructured{changes[compare.New].After},
+			Request: engine.Request{User: engine.UserInfo{Username: at("kind"), Groups: []string{at("kind")}}},
+			Count:   2, Kinds: []string{at("kind")}, Object: changes[compare.Old].Before, Beside: []*unstructured.Unstructured{changes[compare.New].After},
 		},
 	}
 	for _, f := range changes[compare.Old].Fields {

@@ -181,7 +181,7 @@ func (p *Comparison) manifest(b *page, e output.Compared) error {
 	if e.Variant == nil {
 		return nil
 	}
-	b.line(Plain, "  shown by "+wording.PluralNumber(e.Variant.Count, "variant")+" ("+engine.Few(e.Variant.Kinds)+"); the smallest object that shows it:")
+	b.line(Plain, "  shown by "+wording.PluralNumber(e.Variant.Count, "variant")+" ("+engine.Few(e.Variant.Kinds)+"); the smallest object that shows it"+wording.Requested(e.Variant)+":")
 	text, err := objectdiff.Manifests(p.Masker, e.Variant.Objects())
 	if err != nil {
 		return fmt.Errorf("%s: %w", e.Subject, err)

@@ -56,7 +56,7 @@ func DescribeCompared(e output.Compared, m *redact.Masker) (Object, error) {
 		if f.Verdict == Pass {
 			continue
 		}
-		f.Notes = append(f.Notes, "shown by "+d.text(wording.PluralNumber(e.Variant.Count, "variant")+" ("+engine.Few(e.Variant.Kinds)+")")+"; the smallest object that shows it:")
+		f.Notes = append(f.Notes, "shown by "+d.text(wording.PluralNumber(e.Variant.Count, "variant")+" ("+engine.Few(e.Variant.Kinds)+")")+"; the smallest object that shows it"+d.text(wording.Requested(e.Variant))+":")
 		for line := range strings.Lines(manifest) {
 			f.Manifest = append(f.Manifest, redact.EscapeLine(strings.TrimSuffix(line, "\n")))
 		}

@@ -39,6 +39,9 @@ type reportVariant struct {
 	Count  int              `json:"count"`
 	Kinds  []string         `json:"kinds"`
 	Object map[string]any   `json:"manifest"`
+	User   string           `json:"user,omitempty"`
+	Groups []string         `json:"groups,omitempty"`
+	DryRun bool             `json:"dryRun,omitempty"`
 	Beside []map[string]any `json:"beside,omitempty"`
 }
 
@@ -125,7 +128,10 @@ func (p *Comparison) difference(e output.Compared) reportDifference {
 		})
 	}
 	if v := e.Variant; v != nil {
-		out.Variant = &reportVariant{Count: v.Count, Kinds: v.Kinds, Object: p.Masker.Object(v.Object).Object}
+		out.Variant = &reportVariant{
+			Count: v.Count, Kinds: v.Kinds, Object: p.Masker.Object(v.Object).Object,
+			User: v.Request.User.Username, Groups: v.Request.User.Groups, DryRun: v.Request.DryRun,
+		}
 		for _, u := range v.Beside {
 			out.Variant.Beside = append(out.Variant.Beside, p.Masker.Object(u).Object)
 		}

@@ -83,7 +83,7 @@ func (p *Comparison) add(e output.Compared) error {
 		if err != nil {
 			return err
 		}
-		d.variant = line("Shown by "+wording.PluralNumber(e.Variant.Count, "variant")+" ("+engine.Few(e.Variant.Kinds)+"). The smallest object that shows it:", textLength)
+		d.variant = line("Shown by "+wording.PluralNumber(e.Variant.Count, "variant")+" ("+engine.Few(e.Variant.Kinds)+"). The smallest object that shows it"+wording.Requested(e.Variant)+":", textLength)
 		for text := range strings.Lines(cutLines(manifest, staticDiff)) {
 			d.manifest += redact.EscapeLine(strings.TrimSuffix(text, "\n")) + "\n"
 		}
