@@ -97,8 +97,8 @@ func textFunctions() map[string]function {
 		"sha1":                      {params: text, policiesOnly: true, translate: of("hash.sha1")},
 		"md5":                       {params: text, policiesOnly: true, translate: of("hash.md5")},
 		"regex_match":               {params: []kinds{isString, isTextNumber}, translate: regexMatch},
-		"regex_replace_all":         {params: []kinds{isString, isTextNumber, isTextNumber}, policiesOnly: true, translate: regexReplace(false)},
-		"regex_replace_all_literal": {params: []kinds{isString, isTextNumber, isTextNumber}, policiesOnly: true, translate: regexReplace(true)},
+		"regex_replace_all":         {params: []kinds{isString, isTextNumber, isTextNumber}, translate: regexReplace(false)},
+		"regex_replace_all_literal": {params: []kinds{isString, isTextNumber, isTextNumber}, translate: regexReplace(true)},
 		"pattern_match":             {params: []kinds{isString, isTextNumber}, translate: patternMatch},
 		"random":                    {refused: reasonEachTime, instead: "MutatingPolicies have random()"},
 	}

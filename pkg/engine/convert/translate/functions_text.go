@@ -3,7 +3,6 @@ package translate
 import (
 	"regexp"
 	"regexp/syntax"
-	"strconv"
 	"strings"
 
 	"github.com/blang/semver/v4"
@@ -172,46 +171,6 @@ func textOf(v Value) expr.Expr {
 		return v.plain
 	}
 	return stringOf(v)
-}
-
-// regexReplace translates what is put in place of a match: ${1} is \1 for CEL.
-func regexReplace(literal bool) func(*callOf) (Value, error) {
-	return func(c *callOf) (Value, error) {
-		text, err := c.expression(0)
-		if err != nil {
-			return Value{}, err
-		}
-		value, ok := c.args[2].Literal()
-		with, isText := value.(string)
-		if !ok || !isText {
-			return Value{}, unsupported(c.name, reasonDynamic, "give the replacement as a constant")
-		}
-		with = strings.ReplaceAll(with, `\`, `\\`)
-		if !literal {
-			with = groups(regexp.MustCompile(text), with)
-		}
-		return result(expr.Call("regex.replace", textOf(c.args[1]), expr.String(text), expr.String(with)), Text)
-	}
-}
-
-var group = regexp.MustCompile(`\$(\$|\w+|\{\w+\})`)
-
-// groups writes the groups of Go's templates as those of CEL; one that there is not is empty.
-func groups(re *regexp.Regexp, template string) string {
-	return group.ReplaceAllStringFunc(template, func(found string) string {
-		name := strings.Trim(found[1:], "{}")
-		if name == "$" {
-			return "$"
-		}
-		number, err := strconv.Atoi(name)
-		if err != nil {
-			number = re.SubexpIndex(name)
-		}
-		if number < 0 || number > min(re.NumSubexp(), 9) {
-			return ""
-		}
-		return `\` + strconv.Itoa(number)
-	})
 }
 
 func patternMatch(c *callOf) (Value, error) {
