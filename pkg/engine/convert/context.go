@@ -1,10 +1,15 @@
 package convert
 
 import (
+	"cmp"
 	"fmt"
 	"net/url"
+	"regexp"
 	"slices"
 	"strings"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/convert/expr"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/convert/translate"
@@ -140,21 +145,87 @@ func search(s *scope, v translate.Value, query string) (translate.Value, error) 
 // configMap finds the ConfigMap in a list, since reading one that is not there would deny the request.
 func (c *converter) configMap(r *rule, s *scope, name string, f *policydecode.Fields) (v translate.Value, err error) {
 	if c.To == MutatingAdmissionPolicy {
-		return v, refuseField("", "write a MutatingPolicy, or bind the ConfigMap as a param by hand", "a MutatingAdmissionPolicy cannot read a ConfigMap that it names")
+		return r.boundConfigMap(f)
 	}
 	object, err := s.text(f.At("name").Text())
 	if err != nil {
 		return v, err
 	}
-	namespace := expression{cel: `"default"`, text: true}
-	if f.Has("namespace") {
-		if namespace, err = s.text(f.At("namespace").Text()); err != nil {
-			return v, err
-		}
+	namespace, err := s.text(r.configMapNamespace(f))
+	if err != nil {
+		return v, err
 	}
 	variable := r.define(name, fmt.Sprintf(`dyn(resource.List("v1", "configmaps", %s).items).filter(m, m.metadata.name == %s)`, namespace.cel, object.cel))
 	return firstOf(variable).Required(), nil
 }
+
+// configMapNamespace is where a ConfigMap is, as the policy has it.
+func (r *rule) configMapNamespace(f *policydecode.Fields) string {
+	return cmp.Or(f.At("namespace").Text(), r.policyNamespace, "default")
+}
+
+// boundConfigMap is the ConfigMap as the parameter of a policy, which is not applied where there is none.
+func (r *rule) boundConfigMap(f *policydecode.Fields) (v translate.Value, err error) {
+	const instead = "write a MutatingPolicy"
+	param := types.NamespacedName{Namespace: r.configMapNamespace(f), Name: f.At("name").Text()}
+	switch {
+	case len(validation.IsDNS1123Subdomain(param.Name)) > 0 || len(validation.IsDNS1123Label(param.Namespace)) > 0:
+		return v, refuseField("", instead, "the binding of a MutatingAdmissionPolicy names a ConfigMap without variables")
+	case r.policyNamespace != "" && param.Namespace != r.policyNamespace:
+		return v, refuseField("", "", "a Policy in namespace %s cannot read from namespace %s", r.policyNamespace, param.Namespace)
+	case r.param != types.NamespacedName{} && r.param != param:
+		return v, refuseField("", instead, "a MutatingAdmissionPolicy has one parameter, and the rule reads two ConfigMaps")
+	}
+	r.param = param
+	object := expr.Name(paramVariable)
+	data, metadata := expr.OptionalField(object, "data"), expr.Field(object, "metadata")
+	whole := expr.Map(expr.Entry{Key: expr.String("data"), Value: data, Optional: true}, expr.Entry{Key: expr.String("metadata"), Value: metadata})
+	return translate.Expression(whole, translate.StructOf(nil)).WithFields(map[string]translate.Value{
+		"data":     translate.Optional(data, expr.Field(object, "data"), translate.Texts, true),
+		"metadata": translate.Expression(metadata, translate.Any),
+	}), nil
+}
+
+// checkParam refuses a rule that may do something without the ConfigMap that it names: Kyverno reads it only
+// where something needs it.
+func (r *rule) checkParam(fields map[string]any, loops []policydecode.Node) error {
+	const reason = "something may be done without ConfigMap %s, without which a MutatingAdmissionPolicy is not applied"
+	if r.param == (types.NamespacedName{}) {
+		return nil
+	}
+	contexts := r.contexts.List()
+	for _, n := range loops {
+		if f := n.Fields(); len(loops) > 1 || f.Has("foreach") || f.Has("preconditions") {
+			return refuseField("mutate.foreach", "write a MutatingPolicy", reason, r.param)
+		}
+		contexts = append(contexts, n.Fields().At("context").List()...)
+	}
+	for _, n := range contexts {
+		name := n.Fields().At("name").Text()
+		behindOperator := func(text string) bool { // which Kyverno need not get to
+			i := strings.IndexAny(text, "|&")
+			return i >= 0 && (strings.Contains(text[i:], name) || strings.Contains(text[i:], `\`))
+		}
+		if n.Fields().At("variable").Fields().Has("default") || anyText(fields, behindOperator) {
+			return refuseField("context."+name, "write a MutatingPolicy", reason, r.param)
+		}
+	}
+	needed := slices.ContainsFunc(r.guards, func(c string) bool { return usesParam.MatchString(c) && !alternatives.MatchString(c) })
+	for _, form := range r.forms {
+		needed = needed || slices.ContainsFunc(form, func(m mutation) bool { return usesParam.MatchString(m.cel) })
+	}
+	if !needed {
+		return refuseField("context", "leave it out where nothing needs it, or write a MutatingPolicy", reason, r.param)
+	}
+	return nil
+}
+
+const paramVariable = "params"
+
+var (
+	usesParam    = regexp.MustCompile(`\bparams\.\??(data|metadata)\b`)
+	alternatives = regexp.MustCompile(`\|\||\?\s|!\(.*&&`) // of which one may do
+)
 
 func firstOf(variable string) translate.Value {
 	list := expr.Name("variables." + variable)

@@ -340,7 +340,7 @@ func fnv32(text string) uint32 {
 
 // sameConstraints reports whether rules can be mutations of one policy.
 func (r *rule) sameConstraints(other *rule) bool {
-	return r.existing == nil && other.existing == nil && r.sameSelection(other)
+	return r.existing == nil && other.existing == nil && r.param == other.param && r.sameSelection(other)
 }
 
 func (r *rule) sameSelection(other *rule) bool {
@@ -352,7 +352,7 @@ func (c *Conversion) policy(rules []*rule, level int, inside bool) *policy {
 	object := c.document.Object()
 	p := &policy{
 		admission: c.options.To == MutatingAdmissionPolicy, name: object.GetName(), labels: object.GetLabels(),
-		annotations: carried(object.GetAnnotations()), rules: rules[0].rules, namespaces: rules[0].namespaces,
+		annotations: carried(object.GetAnnotations()), rules: rules[0].rules, namespaces: rules[0].namespaces, param: rules[0].param,
 	}
 	if object.GetKind() == "Policy" && !p.admission {
 		p.namespace = object.GetNamespace()

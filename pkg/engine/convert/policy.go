@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // policy is one of the new policies.
@@ -25,6 +26,7 @@ type policy struct {
 	// autogen has Kyverno derive policies for controllers of Pods: for those, or all that it knows where there are none.
 	autogen     bool
 	controllers []string
+	param       types.NamespacedName // the ConfigMap that is the parameter of a MutatingAdmissionPolicy
 }
 
 // key is the name with the namespace.
@@ -71,6 +73,11 @@ func (p *policy) String() string {
 	}
 	if p.admission {
 		w.line(1, "reinvocationPolicy: Never")
+	}
+	if p.param.Name != "" {
+		w.line(1, "paramKind:")
+		w.line(2, "apiVersion: v1")
+		w.line(2, "kind: ConfigMap")
 	}
 	p.evaluation(w)
 	w.line(1, "matchConstraints:")
@@ -155,6 +162,12 @@ func (p *policy) binding(w *writer) {
 	w.line(1, "name: "+scalar(p.name))
 	w.line(0, "spec:")
 	w.line(1, "policyName: "+scalar(p.name))
+	if p.param.Name != "" {
+		w.line(1, "paramRef:")
+		w.line(2, "name: "+scalar(p.param.Name))
+		w.line(2, "namespace: "+scalar(p.param.Namespace))
+		w.line(2, "parameterNotFoundAction: Allow")
+	}
 }
 
 // nameConditions gives each condition a name that says what it asks.

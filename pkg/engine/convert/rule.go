@@ -10,6 +10,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/yaml"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
@@ -33,12 +34,13 @@ type rule struct {
 	target          schema.GroupVersionKind // their kind
 	policyNamespace string                  // of a Policy
 	contexts        policydecode.Node
-	part            int      // of its targets
-	patchGuards     []string // what the patch depends on
-	inside          bool     // its conditions cannot be those of a policy
-	notes           []string // what it does otherwise than the old one
-	changes         string   // the condition that it changes anything where it is applied; empty where there is none
-	never           bool     // it is never applied
+	param           types.NamespacedName // the ConfigMap that is the parameter of the new policy
+	part            int                  // of its targets
+	patchGuards     []string             // what the patch depends on
+	inside          bool                 // its conditions cannot be those of a policy
+	notes           []string             // what it does otherwise than the old one
+	changes         string               // the condition that it changes anything where it is applied; empty where there is none
+	never           bool                 // it is never applied
 	// forms are the ways to write what it does, the simplest first.
 	forms [][]mutation
 }
@@ -95,6 +97,9 @@ func (c *converter) rule(w kyverno.WrittenRule, part int) (*rule, error) {
 		return nil, err
 	}
 	r.guards = append(r.guards, *sc.needs...)
+	if err := r.checkParam(w.Fields, f.At("mutate").Fields().At("foreach").List()); err != nil {
+		return nil, err
+	}
 	r.notes = append(r.notes, sc.Notes()...)
 	r.onlyOperation()
 	return r, nil
@@ -102,17 +107,22 @@ func (c *converter) rule(w kyverno.WrittenRule, part int) (*rule, error) {
 
 // names reports whether a value has a text, as a key or in one.
 func names(value any, text string) bool {
+	return anyText(value, func(in string) bool { return strings.Contains(in, text) })
+}
+
+// anyText reports whether something holds for any text of a value, or any key.
+func anyText(value any, holds func(string) bool) bool {
 	switch value := value.(type) {
 	case map[string]any:
 		for key, v := range value {
-			if strings.Contains(key, text) || names(v, text) {
+			if holds(key) || anyText(v, holds) {
 				return true
 			}
 		}
 	case []any:
-		return slices.ContainsFunc(value, func(v any) bool { return names(v, text) })
+		return slices.ContainsFunc(value, func(v any) bool { return anyText(v, holds) })
 	case string:
-		return strings.Contains(value, text)
+		return holds(value)
 	}
 	return false
 }
