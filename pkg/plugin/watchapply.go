@@ -148,7 +148,7 @@ func (w *watchWrites) write(ctx context.Context, by *ApplyOptions, own *watch.Se
 		}
 	}
 	_, err = o.Executor.Run(ctx, tasks)
-	if err := errors.Join(output.Flush(o.Shown), o.Shown.Close()); err != nil {
+	if err := errors.Join(o.Executor.Close(), output.Flush(o.Shown), o.Shown.Close()); err != nil {
 		return err
 	}
 	var unwritable *apply.UnwritableError
