@@ -4,15 +4,17 @@ import (
 	"cmp"
 	"fmt"
 	"net/url"
-	"regexp"
 	"slices"
 	"strings"
 
+	gojmespath "github.com/kyverno/go-jmespath"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/convert/expr"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/convert/translate"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/jmespath"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/variables"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/policydecode"
 )
 
@@ -188,44 +190,57 @@ func (r *rule) boundConfigMap(f *policydecode.Fields) (v translate.Value, err er
 
 // checkParam refuses a rule that may do something without the ConfigMap that it names: Kyverno reads it only
 // where something needs it.
-func (r *rule) checkParam(fields map[string]any, loops []policydecode.Node) error {
-	const reason = "something may be done without ConfigMap %s, without which a MutatingAdmissionPolicy is not applied"
+func (r *rule) checkParam(f *policydecode.Fields) error {
 	if r.param == (types.NamespacedName{}) {
 		return nil
 	}
-	contexts := r.contexts.List()
-	for _, n := range loops {
-		if f := n.Fields(); len(loops) > 1 || f.Has("foreach") || f.Has("preconditions") {
-			return refuseField("mutate.foreach", "write a MutatingPolicy", reason, r.param)
-		}
-		contexts = append(contexts, n.Fields().At("context").List()...)
+	entries, mutate := f.At("context").List(), f.At("mutate").Fields()
+	loops := mutate.At("foreach").List()
+	always := func(n policydecode.Node) bool {
+		return reads(n.Fields(), slices.Concat(entries, n.Fields().At("context").List()))
 	}
-	for _, n := range contexts {
-		name := n.Fields().At("name").Text()
-		behindOperator := func(text string) bool { // which Kyverno need not get to
-			i := strings.IndexAny(text, "|&")
-			return i >= 0 && (strings.Contains(text[i:], name) || strings.Contains(text[i:], `\`))
-		}
-		if n.Fields().At("variable").Fields().Has("default") || anyText(fields, behindOperator) {
-			return refuseField("context."+name, "write a MutatingPolicy", reason, r.param)
-		}
+	if reads(f, entries) || reads(mutate, entries) || len(loops) > 0 && !slices.ContainsFunc(loops, func(n policydecode.Node) bool { return !always(n) }) {
+		return nil
 	}
-	needed := slices.ContainsFunc(r.guards, func(c string) bool { return usesParam.MatchString(c) && !alternatives.MatchString(c) })
-	for _, form := range r.forms {
-		needed = needed || slices.ContainsFunc(form, func(m mutation) bool { return usesParam.MatchString(m.cel) })
-	}
-	if !needed {
-		return refuseField("context", "leave it out where nothing needs it, or write a MutatingPolicy", reason, r.param)
-	}
-	return nil
+	return refuseField("context", "write a MutatingPolicy",
+		"something may be done without ConfigMap %s, without which a MutatingAdmissionPolicy is not applied", r.param)
 }
 
 const paramVariable = "params"
 
-var (
-	usesParam    = regexp.MustCompile(`\bparams\.\??(data|metadata)\b`)
-	alternatives = regexp.MustCompile(`\|\||\?\s|!\(.*&&`) // of which one may do
-)
+// reads reports whether what a rule or a loop does needs a ConfigMap of a context, whatever the object is.
+func reads(f *policydecode.Fields, context []policydecode.Node) bool {
+	names := map[string]bool{}
+	for _, n := range context {
+		entry := n.Fields()
+		v := entry.At("variable").Fields()
+		derived := !v.Has("default") && (needs("{{"+v.At("jmesPath").Text()+"}}", names) || needs(v.Values["value"], names))
+		names[entry.At("name").Text()] = entry.Has("configMap") || derived
+	}
+	values := []any{"{{" + f.At("list").Text() + "}}", f.Values["patchStrategicMerge"], f.Values["patchesJson6902"]}
+	conditions := f.At("preconditions")
+	if _, isList := conditions.Value.([]any); !isList {
+		conditions = conditions.Fields().At("all")
+	}
+	for _, n := range conditions.List() {
+		values = append(values, n.Fields().Values["key"], n.Fields().Values["value"])
+	}
+	return slices.ContainsFunc(values, func(value any) bool { return needs(value, names) })
+}
+
+// needs reports whether a value has no meaning unless one of the names has: a variable begins with it.
+func needs(value any, names map[string]bool) bool {
+	return anyText(value, func(text string) bool {
+		return slices.ContainsFunc(variables.Inspect(text).Variables, func(v variables.Variable) bool {
+			ast, err := jmespath.Parse(v.Text)
+			for err == nil && (ast.NodeType == gojmespath.ASTSubexpression || ast.NodeType == gojmespath.ASTIndexExpression) {
+				ast = ast.Children[0]
+			}
+			name, _ := ast.Value.(string)
+			return ast.NodeType == gojmespath.ASTField && names[name]
+		})
+	})
+}
 
 func firstOf(variable string) translate.Value {
 	list := expr.Name("variables." + variable)

@@ -97,7 +97,7 @@ func (c *converter) rule(w kyverno.WrittenRule, part int) (*rule, error) {
 		return nil, err
 	}
 	r.guards = append(r.guards, *sc.needs...)
-	if err := r.checkParam(w.Fields, f.At("mutate").Fields().At("foreach").List()); err != nil {
+	if err := r.checkParam(f); err != nil {
 		return nil, err
 	}
 	r.notes = append(r.notes, sc.Notes()...)
