@@ -29,7 +29,8 @@ type RawItem struct {
 	// Controlled reports whether an owner reference names a controller.
 	Controlled bool
 
-	text string
+	text   string
+	shared *fieldSets // with the other items of its list; nil if it is of none
 }
 
 // errNoItems reports an answer that would read as a list without objects, and is none.
@@ -39,6 +40,7 @@ var errNoItems = errors.New("it has no items")
 func SplitRawList(body []byte) (RawList, error) {
 	list, isList := RawList{Remaining: -1}, false
 	s := scanner{text: string(body)}
+	shared := &fieldSets{known: map[string]map[string]any{}}
 	err := s.object(func(key string) (err error) {
 		switch {
 		case key == "metadata" && s.next() == '{':
@@ -47,6 +49,7 @@ func SplitRawList(body []byte) (RawList, error) {
 			isList = true
 			return s.array(func() error {
 				item, err := s.item()
+				item.shared = shared
 				list.Items = append(list.Items, item)
 				return err
 			})
@@ -104,8 +107,8 @@ func ReadRawItem(body []byte) (RawItem, error) {
 // less, whatever is in them.
 const maxObject = 128 << 20
 
-// Decode decodes the object, with int64 and float64 for numbers. Each call
-// makes a new object. It keeps the object's own text alive, not the page's.
+// Decode decodes the object, with int64 and float64 for numbers. Each call makes a new object, which must
+// not be changed: it shares parts of its managedFields with others of the page. It keeps its own text alive, not the page's.
 func (i RawItem) Decode() (map[string]any, error) {
 	object, err := i.decode()
 	if err != nil {
@@ -118,7 +121,7 @@ func (i RawItem) decode() (map[string]any, error) {
 	if len(i.text) > maxObject/transport.MaxRatio && transport.DecodedSize([]byte(i.text)) > maxObject {
 		return nil, fmt.Errorf("the object takes more than %d MiB of memory, the most that one may take", maxObject>>20)
 	}
-	s := scanner{text: strings.Clone(i.text)}
+	s := scanner{text: strings.Clone(i.text), shared: i.shared}
 	return s.mapValue()
 }
 

@@ -53,6 +53,16 @@ func TestSplitReadsWhatASelectionNeeds(t *testing.T) {
 	}
 }
 
+func TestDecodeManagedFields(t *testing.T) {
+	for _, fields := range []string{
+		`{}`, `{"f:metadata":{"f:labels":{".":{},"f:app":{}}}}`, `{ "f:spec" : { "k:{\"name\":\"a}\"}" : {} , ".":{} } }`,
+		`{"f:long":{"f:` + strings.Repeat("x", 2000) + `":{".":{}}},".":{}}`, `{"v:\"\\\\\"":{},"v:\u007b":{}}`, `{"a":{"b":[{"c":{}},{"c":{}}]},"d":1}`,
+		`{"fieldsV1":{"a":{}}}`, `{"a":{}`, `{"a":{"b":}}`, `{"a":{"b" "c"}}`, `{"a":{"b":{}]}`, `{"a":[{}}]`, `null`, `{"\ud800":{}}`, `{"a":{},"a":{"b":{}}}`,
+	} {
+		agree(t, `{"metadata":{"name":"a","managedFields":[{"manager":"x","fieldsV1":`+fields+`},{"fieldsV1":`+fields+`,"time":"now"}]},"spec":{"fieldsV1":`+fields+`}}`)
+	}
+}
+
 func TestSplitRemaining(t *testing.T) {
 	for body, want := range map[string]int64{
 		`{"items":[],"metadata":{"continue":"next","remainingItemCount":9500}}`: 9500,
@@ -133,6 +143,33 @@ func agree(t *testing.T, text string) {
 	}
 	if wantErr == nil && !reflect.DeepEqual(want, got) { // go-cmp takes exponential time on deep nesting
 		t.Fatalf("%.200q: got %.200v, want %.200v", text, got, want)
+	}
+	list, listErr := cluster.SplitRawList([]byte(`{"items":[` + text + `,` + text + `]}`))
+	for _, item := range list.Items { // which share what they can
+		if got, err := item.Decode(); listErr == nil && (err == nil) != (wantErr == nil) || wantErr == nil && !reflect.DeepEqual(want, got) {
+			t.Fatalf("%.200q in a list: got %.200v, %v; want %.200v, %v", text, got, err, want, wantErr)
+		}
+	}
+}
+
+func TestObjectsOfAPageShareManagedFields(t *testing.T) {
+	list, err := cluster.SplitRawList(podList(2))
+	if err != nil {
+		t.Fatal(err)
+	}
+	alone, err := cluster.ReadRawItem([]byte(pod))
+	if err != nil {
+		t.Fatal(err)
+	}
+	allocations := func(i cluster.RawItem) float64 {
+		return testing.AllocsPerRun(10, func() {
+			if _, err := i.Decode(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	if a, b := allocations(alone), allocations(list.Items[1]); b > a*2/3 {
+		t.Errorf("an object of a page makes %v allocations, and one alone %v", b, a)
 	}
 }
 

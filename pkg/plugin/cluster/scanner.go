@@ -20,6 +20,9 @@ type scanner struct {
 	text  string
 	pos   int
 	depth int
+
+	shared   *fieldSets // nil to share nothing
+	inFields bool       // in managedFields, of which it shares
 }
 
 func (s *scanner) fail(expected string) error {
@@ -146,6 +149,9 @@ func (s *scanner) string() (string, error) {
 func (s *scanner) value() (any, error) {
 	switch s.next() {
 	case '{':
+		if s.inFields && s.shared != nil {
+			return s.fieldSet()
+		}
 		return s.mapValue()
 	case '[':
 		return s.listValue()
@@ -164,7 +170,12 @@ func (s *scanner) mapValue() (map[string]any, error) {
 		if err != nil {
 			return nil, err
 		}
-		if m[key], err = s.value(); err != nil {
+		if key == "fieldsV1" && s.depth == managedFieldsDepth {
+			m[key], err = s.managedFields()
+		} else {
+			m[key], err = s.value()
+		}
+		if err != nil {
 			return nil, err
 		}
 	}
