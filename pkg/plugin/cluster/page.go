@@ -37,7 +37,7 @@ func (s *source) page(ctx context.Context, k chosenKind, items []RawItem, known 
 }
 
 // partSize is how many objects are evaluated before the first of them is printed.
-const partSize = 100
+const partSize = 25
 
 // inParts hands out the pages of listings in parts, so that less of them is decoded at a time.
 func inParts(pages iter.Seq2[engine.Page, error]) iter.Seq2[engine.Page, error] {
