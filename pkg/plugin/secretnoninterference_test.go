@@ -115,3 +115,22 @@ func TestSecretsThatDecide(t *testing.T) {
 		})
 	}
 }
+
+// A Secret names a target that is not there, which has no states to compare.
+func TestSecretsThatNameNoTarget(t *testing.T) {
+	dir := t.TempDir()
+	rules := []map[string]any{{"mutate": fields{
+		"targets":             []any{fields{"apiVersion": "v1", "kind": "ConfigMap", "namespace": "default", "name": "{{ s.key }}"}},
+		"patchStrategicMerge": fields{"data": fields{"x": "{{ s.key }}"}},
+	}}}
+	policy := writeSecretsFile(t, dir, "policy.json", kyvernoPolicy("p", rules))
+	world := writeSecretsFile(t, dir, "world.yaml", decidingWorld("alpha", 0))
+	for _, args := range otherCommands(t, dir) {
+		if args[0] != "compare" {
+			continue
+		}
+		if code, out := secretsRun(t, slices.Concat(args[:1], []string{"configmaps", "-p", policy, "-f", world}, args[1:])...); code != plugin.ExitChanges {
+			t.Errorf("%v: exit code %d: %s", args, code, out)
+		}
+	}
+}

@@ -109,7 +109,9 @@ func (r *Result) Difference() *engine.Change {
 		return out
 	}
 	out.Shown = difference(r, [2]*engine.Change{r.Changes[Old].ToShow(), r.Changes[New].ToShow()})
-	evaluation.ShowFields(out, out.Shown)
+	if len(out.Fields) > 0 { // a target that is not there has no states
+		evaluation.ShowFields(out, out.Shown)
+	}
 	return out
 }
 
