@@ -42,7 +42,7 @@ func implementationsOf(env *cel.Env) (implementations, error) {
 // regular expression for as long as its text, and most functions for free. In CEL's units
 // the program costs the same as without.
 func metered(known implementations, a *cel.Ast) cel.ProgramOption {
-	m := meter{known: known, types: a.NativeRep().TypeMap(), then: map[int64]then{}, observed: map[int64]bool{}}
+	m := meter{known: known, types: a.NativeRep().TypeMap(), then: map[int64]then{}, observed: map[int64]bool{}, made: map[interpreter.Attribute]bool{}}
 	ast.PostOrderVisit(ast.NavigateAST(a.NativeRep()), ast.NewExprVisitor(m.visit))
 	return cel.CustomDecoratorV2(m.decorate)
 }
@@ -54,6 +54,7 @@ type meter struct {
 	then  map[int64]then // of fields and items of literals, and of what macros go through
 	// observed are the attributes whose steps the planner has made, and charges, already.
 	observed map[int64]bool
+	made     map[interpreter.Attribute]bool
 }
 
 func (m meter) visit(x ast.Expr) {
@@ -97,12 +98,18 @@ func around(macro ast.NavigableExpr) []int64 {
 	return out
 }
 
-// fixed returns how many rounds the macros within a macro make in each of its rounds, as far as they go through lists that are
+// fixed returns how many rounds the macros within a macro make in each of its rounds, as far as they go through literals that are
 // computed once and for all, which cannot pay.
 func fixed(macro ast.NavigableExpr) (rounds int) {
 	for _, inner := range ast.MatchDescendants(macro, ast.KindMatcher(ast.ComprehensionKind)) {
-		if list := rangeOf(inner); inner.ID() != macro.ID() && list.Kind() == ast.ListKind {
-			rounds += list.AsList().Size()
+		if inner.ID() == macro.ID() {
+			continue
+		}
+		switch literal := rangeOf(inner); literal.Kind() {
+		case ast.ListKind:
+			rounds += literal.AsList().Size()
+		case ast.MapKind:
+			rounds += literal.AsMap().Size()
 		}
 	}
 	return rounds
@@ -112,11 +119,26 @@ func (m meter) decorate(step interpreter.InterpretableV2) (interpreter.Interpret
 	if isConstant(step) {
 		return step, nil
 	}
+	if m.indexes(step) {
+		return step, nil
+	}
 	step, err := m.metered(step)
 	if do := m.then[step.ID()]; err == nil && do != nil {
 		step = after(step, do, m.observed[step.ID()])
 	}
 	return step, err
+}
+
+// indexes reports whether a step is the computed index of an attribute, which the planner makes an attribute too, with the ID of
+// the indexed one. That one has been made before, as what is indexed.
+func (m meter) indexes(step interpreter.InterpretableV2) bool {
+	attribute, ok := step.(interpreter.InterpretableAttribute)
+	if !ok {
+		return false
+	}
+	made := m.made[attribute.Attr()]
+	m.made[attribute.Attr()] = true
+	return !made && m.observed[step.ID()]
 }
 
 func (m meter) metered(step interpreter.InterpretableV2) (interpreter.InterpretableV2, error) {
@@ -368,10 +390,10 @@ func hide(args []interpreter.InterpretableV2) []interpreter.InterpretableV2 {
 // opaque is an argument of which only the value can be seen.
 type opaque struct{ interpreter.InterpretableV2 }
 
-// isConstant reports whether a step is computed once and for all: a literal, but for maps and objects.
+// isConstant reports whether a step is computed once and for all: a literal, but for objects.
 func isConstant(step interpreter.InterpretableV2) bool {
-	if list, ok := step.(interpreter.InterpretableConstructor); ok && list.Type() == types.ListType {
-		return !slices.ContainsFunc(list.InitVals(), func(item interpreter.InterpretableV2) bool { return !isConstant(item) })
+	if literal, ok := step.(interpreter.InterpretableConstructor); ok && (literal.Type() == types.ListType || literal.Type() == types.MapType) {
+		return !slices.ContainsFunc(literal.InitVals(), func(item interpreter.InterpretableV2) bool { return !isConstant(item) })
 	}
 	_, constant := step.(interpreter.InterpretableConst)
 	return constant

@@ -69,7 +69,7 @@ func (p *plan) make() (cel.Program, error) {
 }
 
 // mayFail reports whether a program may refuse an expression that has been checked: one in which it computes a
-// part beforehand (a regular expression, a conversion, a list that is searched or is an index), or with optional members.
+// part beforehand (a regular expression, a conversion, a list that is searched, a list or a map that is an index), or with optional members.
 func mayFail(a *cel.Ast) bool {
 	found := false
 	ast.PreOrderVisit(a.NativeRep().Expr(), ast.NewExprVisitor(func(e ast.Expr) {
@@ -77,7 +77,7 @@ func mayFail(a *cel.Ast) bool {
 		case ast.CallKind:
 			name, args := e.AsCall().FunctionName(), e.AsCall().Args()
 			found = found || prices[name].regex || overloads.IsTypeConversionFunction(name) || name == operators.In
-			found = found || (name == operators.Index || name == operators.OptIndex) && args[1].Kind() == ast.ListKind
+			found = found || (name == operators.Index || name == operators.OptIndex) && (args[1].Kind() == ast.ListKind || args[1].Kind() == ast.MapKind)
 		case ast.ListKind:
 			found = found || len(e.AsList().OptionalIndices()) > 0
 		case ast.MapKind:

@@ -114,6 +114,10 @@ func TestCostIsThatOfTheLibrary(t *testing.T) {
 		"object.text.split(',').map(x, x + object.text).filter(x, x != '').join('')",
 		"[object.list, dyn([1])].exists(x, x.exists(y, y == 4))",
 		"object.list.map(x, dyn(x) + 1).map(x, x * 2)",
+		"[object.list[size(object.list) - 1], object['te' + 'xt']]",
+		"{'a': dyn([object.list][size(object.list) - 4][size('a')]), 'b': dyn({'a': 'b'}[object.text.replace(',b,c', '')])}",
+		"[object[?'te' + 'xt'].hasValue(), [1][?size(object.list)].hasValue()]",
+		"object['li' + 'st'].all(x, object['li' + 'st'].exists(y, y == x))",
 	} {
 		x, err := e.NewScope().Condition("dyn(" + expression + ") != null")
 		if err != nil {
