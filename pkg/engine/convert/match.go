@@ -35,6 +35,7 @@ type matcher struct {
 	admission bool   // conditions are those of a MutatingAdmissionPolicy
 	requests  bool   // some kinds are those of subresources
 	cluster   bool   // some objects may be in no namespace, others than Namespaces
+	object    string // what is matched: object, or oldObject where that is deleted
 	// ephemeral says that the rule names the ephemeral containers of Pods, which requests to a subresource add.
 	ephemeral bool
 }
@@ -130,6 +131,13 @@ func (m *matcher) constraints(s *selection, filters []match.Filter, all bool) er
 	}
 	if m.ephemeral && slices.Contains(union, "UPDATE") {
 		s.addEphemeral()
+	}
+	m.object = "object"
+	if slices.Contains(union, "DELETE") {
+		if len(union) > 1 {
+			return refuseField("match", "write a rule for each", "objects that are deleted beside others: a request that deletes one has it as oldObject alone")
+		}
+		m.object = "oldObject"
 	}
 	for i := range s.rules {
 		s.rules[i].Operations = union
@@ -308,23 +316,23 @@ func (m *matcher) conditions(f match.Filter, place string, whole bool) ([]string
 	}
 	names := f.Names
 	if f.Name != "" {
-		out = append(out, anyWildcard(nameExpression, []string{f.Name}))
+		out = append(out, anyWildcard(m.nameExpression(), []string{f.Name}))
 	}
 	if len(names) > 0 {
-		out = append(out, anyWildcard(nameExpression, names))
+		out = append(out, anyWildcard(m.nameExpression(), names))
 	}
 	if len(f.Namespaces) > 0 {
 		out = append(out, anyWildcard(m.namespaceExpression(f), f.Namespaces))
 	}
 	if f.Labels != nil {
-		c, err := labelCondition("object.metadata", "labels", f.Labels)
+		c, err := labelCondition(m.object+".metadata", "labels", f.Labels)
 		if err != nil {
 			return nil, err
 		}
 		out = append(out, c)
 	}
 	for _, key := range sortedKeys(f.Annotations) {
-		out = append(out, pairCondition("object.metadata", "annotations", key, f.Annotations[key]))
+		out = append(out, pairCondition(m.object+".metadata", "annotations", key, f.Annotations[key]))
 	}
 	if len(f.Roles)+len(f.ClusterRoles) > 0 {
 		field := ".roles"
@@ -344,7 +352,13 @@ func (m *matcher) conditions(f match.Filter, place string, whole bool) ([]string
 	return out, nil
 }
 
-const nameExpression = `object.metadata.?name.orValue(object.metadata.?generateName.orValue(""))`
+// nameExpression is what names are compared with.
+func (m *matcher) nameExpression() string {
+	if m.object == "oldObject" {
+		return "oldObject.metadata.name"
+	}
+	return `object.metadata.?name.orValue(object.metadata.?generateName.orValue(""))`
+}
 
 // namespaceExpression is what namespaces are compared with: a Namespace counts as its own.
 func (m *matcher) namespaceExpression(f match.Filter) string {
@@ -355,9 +369,9 @@ func (m *matcher) namespaceExpression(f match.Filter) string {
 	}
 	switch {
 	case namespace && !other:
-		return "object.metadata.name"
+		return m.object + ".metadata.name"
 	case namespace || len(f.Kinds) == 0:
-		return `(request.kind.kind == "Namespace" ? ` + nameExpression + ` : ` + m.requestNamespace() + `)`
+		return `(request.kind.kind == "Namespace" ? ` + m.nameExpression() + ` : ` + m.requestNamespace() + `)`
 	}
 	return m.requestNamespace()
 }

@@ -191,12 +191,15 @@ var words = regexp.MustCompile(`[A-Za-z0-9]+`)
 // slug is a name for a condition, made of the words in it that say something.
 func slug(c string) string {
 	noise := []string{
-		"object", "metadata", "generatename", "orvalue", "hasvalue", "request", "exists", "has", "string", "matches", "startswith", "endswith",
+		"object", "oldobject", "metadata", "generatename", "orvalue", "hasvalue", "request", "exists", "has", "string", "matches", "startswith", "endswith",
 		"contains", "s", "g", "c", "v", "e", "k", "i", "all", "size", "spec", "true", "dyn", "filter", "map", "in", "value", "optional", "none", "of", "variables",
 	}
 	var out []string
 	if strings.HasPrefix(c, "!") || tokensAtTop(c, " != ") && !tokensAtTop(c, " || ", " && ") {
 		out = append(out, "not")
+	}
+	if strings.HasPrefix(c, "has(") && !tokensAtTop(c, " && ", " || ") {
+		out = append(out, "has")
 	}
 	for _, word := range words.FindAllString(c, -1) {
 		word = strings.ToLower(word)
@@ -208,7 +211,7 @@ func slug(c string) string {
 	if len(name) > 50 {
 		name = strings.TrimRight(name[:50], "-")
 	}
-	if name == "" || name == "not" {
+	if name == "" || name == "not" || name == "has" {
 		return "condition"
 	}
 	return name

@@ -125,6 +125,9 @@ func (e *execution) notMatched(c *match.Constraints, r match.Result, sink engine
 func (e *execution) input() cel.Input {
 	in := cel.Input{Object: e.subject.Object.Object, RequestMap: e.request(), Explain: e.explain, Hides: e.world.Hides, Budget: e.budget, Draft: e.draft(), Checked: e.checked}
 	if !e.onTarget {
+		if e.operation == engine.OperationDelete { // of which the request has the old object alone
+			in.Object = map[string]any{}
+		}
 		in.OldObject = e.oldObject()
 		if e.subject.Namespace != nil {
 			in.Namespace = e.subject.Namespace.Object
