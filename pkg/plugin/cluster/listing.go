@@ -40,7 +40,8 @@ func (e *ListingError) Error() string {
 // listing is how far a listing has come, and how to go on.
 type listing struct {
 	resource schema.GroupResource
-	chunk    int64 // objects of a page; not positive for all that follow
+	chunk    int64 // objects of a page at most; not positive for all that follow
+	fitting  int64 // as many as make a page of about goodPage bytes
 	asked    int64 // objects of the first page; at most the default, beyond which servers may have a limit of their own
 	next     string
 	expired  bool // the last answer said so
@@ -76,6 +77,7 @@ func (l *listing) take(p RawList) error {
 	if int64(len(p.Items)) < l.asked/sparse {
 		l.sparse++
 	}
+	l.fit(p)
 	l.next = p.Continue
 	if l.next == "" {
 		return nil
@@ -98,6 +100,27 @@ func (l *listing) take(p RawList) error {
 		return l.page()
 	}
 	return &ListingError{l.resource, reason}
+}
+
+// goodPage is how many bytes a page may have before the next one is asked for with fewer objects: up to three are in memory at
+// once, beside what is made of them.
+const goodPage = 1 << 20
+
+// fit chooses how many objects the next page has.
+func (l *listing) fit(p RawList) {
+	size := 0
+	for _, item := range p.Items {
+		size += len(item.text)
+	}
+	l.fitting = int64(len(p.Items)) * goodPage / int64(max(size, 1))
+}
+
+// limit is how many objects the next page has at most; not positive for all that follow. However large they are, it is not a sparse one.
+func (l *listing) limit() int64 {
+	if l.pages == 0 {
+		return l.chunk
+	}
+	return min(l.chunk, max(l.fitting, l.asked/sparse, 1))
 }
 
 // page counts a request.

@@ -131,6 +131,36 @@ func TestLargePagesAreAskedForInParts(t *testing.T) {
 	}
 }
 
+// TestLargeObjectsComeInSmallPages lists objects whose pages should have about a mebibyte, and a tenth of the objects at least.
+func TestLargeObjectsComeInSmallPages(t *testing.T) {
+	for size, want := range map[int]string{100: "500 500", 5 << 10: "500 204 204 204", 200 << 10: "500 50 50"} {
+		objects := 1000
+		if size > 100<<10 {
+			objects = 600
+		}
+		var limits []string
+		text := strings.Repeat("x", size-50)
+		server, _ := listServer(t, func(_ int, r *http.Request) answer {
+			limit, _ := strconv.Atoi(r.URL.Query().Get("limit"))
+			from, _ := strconv.Atoi(r.URL.Query().Get("continue"))
+			limits = append(limits, strconv.Itoa(limit))
+			items := []string{}
+			for i := from; i < min(from+limit, objects); i++ {
+				items = append(items, fmt.Sprintf(`{"metadata":{"name":"c%03d","uid":"u%03d"},"x":%q}`, i, i, text))
+			}
+			next := ""
+			if from+limit < objects {
+				next = strconv.Itoa(from + limit)
+			}
+			return answer{body: fmt.Sprintf(`{"metadata":{"continue":%q},"items":[%s]}`, next, strings.Join(items, ","))}
+		})
+		names, err := stream(t, server.client(t, cluster.Options{}).Source(engine.Scope{}, cluster.SourceOptions{}), engine.Selection{Kind: "ConfigMap"})
+		if err != nil || len(names) != objects || strings.Join(limits, " ") != want {
+			t.Errorf("%d objects of %d bytes in pages of %v, error %v; want %s", len(names), size, limits, err, want)
+		}
+	}
+}
+
 // TestListingsInOnePiece asks for no part of a list.
 func TestListingsInOnePiece(t *testing.T) {
 	server, _ := listServer(t, func(_ int, r *http.Request) answer {

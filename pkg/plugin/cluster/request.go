@@ -127,8 +127,8 @@ func (c *Client) listRequest(r *resource, q query, l *listing) *rest.Request {
 			request.Param(p[0], p[1])
 		}
 	}
-	if l.chunk > 0 {
-		request.Param("limit", strconv.FormatInt(l.chunk, 10))
+	if limit := l.limit(); limit > 0 {
+		request.Param("limit", strconv.FormatInt(limit, 10))
 	}
 	return request
 }
