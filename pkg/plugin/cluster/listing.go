@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"hash/maphash"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -156,17 +155,26 @@ func (l *listing) shrink(err error) bool {
 	return l.page() == nil
 }
 
-// uids are those of the objects that came before. Some come again: those that two kinds share, and those of a listing
+// uids are digests of those of the objects that came before. Some come again: those that two kinds share, and those of a listing
 // that began anew.
-type uids map[string]bool
+type uids struct {
+	seeds [2]maphash.Seed
+	seen  map[[2]uint64]struct{}
+}
+
+func newUIDs() *uids {
+	return &uids{[2]maphash.Seed{maphash.MakeSeed(), maphash.MakeSeed()}, map[[2]uint64]struct{}{}}
+}
 
 // again reports whether an object came before, and notes that it has come.
-func (u uids) again(uid string) bool {
-	if uid == "" || u[uid] {
-		return uid != ""
+func (u *uids) again(uid string) bool {
+	if uid == "" {
+		return false
 	}
-	u[strings.Clone(uid)] = true // not the page that it was cut from
-	return false
+	digest := [2]uint64{maphash.String(u.seeds[0], uid), maphash.String(u.seeds[1], uid)}
+	_, seen := u.seen[digest]
+	u.seen[digest] = struct{}{}
+	return seen
 }
 
 // id is what identifies an object within its resource.

@@ -27,7 +27,7 @@ func (c *Client) PolicyDocuments(ctx context.Context, budget *memory.Budget, rol
 	var documents []engine.Document
 	var texts packed.Dictionary
 	var failures []error
-	known := uids{}
+	known := newUIDs()
 	for _, r := range served.policies(role) {
 		for list, err := range c.list(ctx, r, query{}) {
 			if err != nil {

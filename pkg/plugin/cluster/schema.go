@@ -130,7 +130,8 @@ func (c *Client) openAPI(ctx context.Context, gv schema.GroupVersion) (*openapi.
 	if !ok {
 		return nil, nil
 	}
-	body, err := published.SchemaWithContext(ctx, runtime.ContentTypeJSON)
+	// What discovery has read it keeps, and this is read once.
+	body, err := c.discovery.RESTClient().Get().RequestURI(published.ServerRelativeURL()).SetHeader("Accept", runtime.ContentTypeJSON).Do(ctx).Raw()
 	if err != nil {
 		return nil, err
 	}

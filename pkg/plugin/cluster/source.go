@@ -82,7 +82,7 @@ func (s *source) Pages(ctx context.Context, selections []engine.Selection) iter.
 					return
 				}
 			}
-			known := uids{}
+			known := newUIDs()
 			s.refused = nil
 			for _, k := range chosen {
 				if !s.kind(ctx, k, known, yield) {
@@ -193,7 +193,7 @@ func (s *source) warn(err error) {
 }
 
 // kind yields the wanted objects of one kind; false when the stream is over.
-func (s *source) kind(ctx context.Context, k chosenKind, known uids, yield func(engine.Page, error) bool) bool {
+func (s *source) kind(ctx context.Context, k chosenKind, known *uids, yield func(engine.Page, error) bool) bool {
 	queries := s.inShard(ctx, k, s.queries(k))
 	read := 0
 	for len(queries) > 0 {
