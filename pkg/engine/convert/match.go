@@ -31,11 +31,12 @@ type selection struct {
 // matcher converts match and exclude blocks.
 type matcher struct {
 	mapper    meta.RESTMapper
-	namespace string // of a Policy
-	admission bool   // conditions are those of a MutatingAdmissionPolicy
-	requests  bool   // some kinds are those of subresources
-	cluster   bool   // some objects may be in no namespace, others than Namespaces
-	object    string // what is matched: object, or oldObject where that is deleted
+	namespace string          // of a Policy
+	admission bool            // conditions are those of a MutatingAdmissionPolicy
+	requests  bool            // some kinds are those of subresources
+	cluster   bool            // some objects may be in no namespace, others than Namespaces
+	kinds     []selector.Kind // that the rule matches
+	object    string          // what is matched: object, or oldObject where that is deleted
 	// ephemeral says that the rule names the ephemeral containers of Pods, which requests to a subresource add.
 	ephemeral bool
 }
@@ -48,6 +49,7 @@ func (m *matcher) selection(in, out *match.Block) (*selection, error) {
 	if len(filters) == 0 {
 		return nil, refuseField("match", "", "is empty, so that the rule matches nothing")
 	}
+	m.kinds = in.Kinds()
 	if err := m.constraints(s, filters, all); err != nil {
 		return nil, err
 	}
@@ -362,16 +364,21 @@ func (m *matcher) nameExpression() string {
 
 // namespaceExpression is what namespaces are compared with: a Namespace counts as its own.
 func (m *matcher) namespaceExpression(f match.Filter) string {
-	namespace, other := false, len(f.Kinds) == 0
-	for _, k := range f.Kinds {
+	kinds := f.Kinds
+	if len(kinds) == 0 {
+		kinds = m.kinds
+	}
+	namespace, other := false, false
+	for _, k := range kinds {
 		namespace = namespace || selector.MatchWildcard(k.Kind, "Namespace")
 		other = other || k.Kind != "Namespace"
 	}
+	name := m.object + `.metadata.?name.orValue("")`
 	switch {
 	case namespace && !other:
-		return m.object + ".metadata.name"
-	case namespace || len(f.Kinds) == 0:
-		return `(request.kind.kind == "Namespace" ? ` + m.nameExpression() + ` : ` + m.requestNamespace() + `)`
+		return name
+	case namespace:
+		return `(request.kind.kind == "Namespace" ? ` + name + ` : ` + m.requestNamespace() + `)`
 	}
 	return m.requestNamespace()
 }

@@ -57,7 +57,7 @@ func (m *mutation) expression() string {
 	if m.apply {
 		nothing = "Object{}"
 	}
-	return choose(condition(m.when), m.cel, nothing)
+	return choose(condition(withoutRepeated(m.when)), m.cel, nothing)
 }
 
 // String prints the policy as a manifest.
@@ -173,10 +173,7 @@ func (p *policy) binding(w *writer) {
 // nameConditions gives each condition a name that says what it asks.
 func nameConditions(conditions []string) []named {
 	var out []named
-	for _, c := range conditions {
-		if c == "true" {
-			continue
-		}
+	for _, c := range withoutRepeated(conditions) {
 		name := slug(c)
 		for i := 2; slices.ContainsFunc(out, func(n named) bool { return n.name == name }); i++ {
 			name = fmt.Sprintf("%s-%d", slug(c), i)
@@ -184,6 +181,15 @@ func nameConditions(conditions []string) []named {
 		out = append(out, named{name, c})
 	}
 	return out
+}
+
+// withoutRepeated are the conditions that no other one includes.
+func withoutRepeated(conditions []string) []string {
+	return slices.DeleteFunc(slices.Clone(conditions), func(c string) bool {
+		return c == "true" || slices.ContainsFunc(conditions, func(other string) bool {
+			return other != c && !tokensAtTop(other, " || ", " ? ") && slices.Contains(splitTop(other, " && "), c)
+		})
+	})
 }
 
 var words = regexp.MustCompile(`[A-Za-z0-9]+`)

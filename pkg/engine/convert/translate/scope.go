@@ -103,14 +103,16 @@ func (s *Scope) ofRequest(name string) (v Value, ok bool, err error) {
 		return Value{typ: typ, plain: old, has: expr.NotEqual(old, expr.Null())}, true, nil
 	case "namespace":
 		request := expr.Name("request")
-		text := func(field string) expr.Expr { return expr.Typed(expr.Field(request, field), expr.Text) }
+		text := func(field string) expr.Expr { // which the request may not have, such as a name that is to be generated
+			return expr.Typed(expr.OrValue(expr.OptionalField(request, field), expr.String("")), expr.Text)
+		}
 		switch {
 		case s.options.Namespaces:
 			return Expression(text("name"), Text), true, nil
 		case s.options.Namespaced:
-			return Expression(text("namespace"), Text), true, nil
+			return Expression(expr.Typed(expr.Field(request, "namespace"), expr.Text), Text), true, nil
 		}
-		optional := expr.OrValue(expr.OptionalField(request, "namespace"), expr.String(""))
+		optional := text("namespace")
 		if s.options.SomeNamespaces {
 			isNamespace := expr.Equal(expr.Field(expr.Field(request, "kind"), "kind"), expr.String("Namespace"))
 			optional = expr.Cond(isNamespace, text("name"), optional)
