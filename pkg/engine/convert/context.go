@@ -157,8 +157,23 @@ func (c *converter) configMap(r *rule, s *scope, name string, f *policydecode.Fi
 	if err != nil {
 		return v, err
 	}
-	variable := r.define(name, fmt.Sprintf(`dyn(resource.List("v1", "configmaps", %s).items).filter(m, m.metadata.name == %s)`, namespace.cel, object.cel))
+	in, err := r.in(namespace.cel)
+	if err != nil {
+		return v, err
+	}
+	variable := r.define(name, fmt.Sprintf(`dyn(resource.List("v1", "configmaps"%s).items).filter(m, m.metadata.name == %s)`, in, object.cel))
 	return firstOf(variable).Required(), nil
+}
+
+// in is the argument that names the namespace to read from; a NamespacedMutatingPolicy reads in its own alone.
+func (r *rule) in(namespace string) (string, error) {
+	switch {
+	case r.policyNamespace == "":
+		return ", " + namespace, nil
+	case namespace == quote(r.policyNamespace) || namespace == "request.namespace":
+		return "", nil
+	}
+	return "", refuseField("", "write a ClusterPolicy that matches namespace "+r.policyNamespace, "a NamespacedMutatingPolicy reads in its own namespace alone")
 }
 
 // configMapNamespace is where a ConfigMap is, as the policy has it.
@@ -333,7 +348,11 @@ func (c *converter) answer(r *rule, s *scope, name, path string) (v translate.Va
 		return v, noObjects(path)
 	}
 	resource := parts[0]
-	list := fmt.Sprintf("resource.List(%s, %s, %s)", quote(version), quote(resource), namespace.cel)
+	in, err := r.in(namespace.cel)
+	if err != nil {
+		return v, err
+	}
+	list := fmt.Sprintf("resource.List(%s, %s%s)", quote(version), quote(resource), in)
 	if len(parts) == 1 {
 		return translate.Expression(expr.Name("variables."+r.define(name, "dyn("+list+")")), translate.Any), nil
 	}

@@ -62,7 +62,7 @@ func (c *converter) targets(r *rule, s *scope, f *policydecode.Fields) error {
 	if ns := r.policyNamespace; ns != "" {
 		parts["namespace"] = ns
 	}
-	if err := nameTargets(x, s, inner, targetName{gvk.GroupVersion().String(), mapping.Resource.Resource, parts["name"], parts["namespace"], namespaced}); err != nil {
+	if err := r.nameTargets(x, s, inner, targetName{gvk.GroupVersion().String(), mapping.Resource.Resource, parts["name"], parts["namespace"], namespaced}); err != nil {
 		return err
 	}
 	if t.Has("selector") {
@@ -195,7 +195,7 @@ type targetName struct {
 }
 
 // nameTargets says which objects are targets: s is the scope of the trigger, and inner that of a target.
-func nameTargets(x *existing, s, inner *scope, t targetName) error {
+func (r *rule) nameTargets(x *existing, s, inner *scope, t targetName) error {
 	name, namespace, namespaced, version, resource := t.name, t.namespace, t.namespaced, t.version, t.resource
 	computed := strings.Contains(name+namespace, "{{")
 	if !computed {
@@ -224,7 +224,11 @@ func nameTargets(x *existing, s, inner *scope, t targetName) error {
 	if selector.HasWildcard(namespace) && namespace != "*" {
 		return refuseField("mutate.targets[0].namespace", "write a rule for each namespace, or a namespaceSelector", "a wildcard beside a variable")
 	}
-	x.expression = fmt.Sprintf("resource.List(%s, %s, %s)", quote(version), quote(resource), in)
+	in, err := r.in(in)
+	if err != nil {
+		return err
+	}
+	x.expression = fmt.Sprintf("resource.List(%s, %s%s)", quote(version), quote(resource), in)
 	switch {
 	case name == "" || name == "*":
 	case strings.Contains(name, "{{") && namespaced && (namespace == "" || namespace == "*"):
@@ -238,7 +242,7 @@ func nameTargets(x *existing, s, inner *scope, t targetName) error {
 		if err != nil {
 			return inField("mutate.targets[0].name", asRefusal(err))
 		}
-		x.expression = fmt.Sprintf("resource.Get(%s, %s, %s, %s)", quote(version), quote(resource), in, n.cel)
+		x.expression = fmt.Sprintf("resource.Get(%s, %s%s, %s)", quote(version), quote(resource), in, n.cel)
 	default:
 		x.conditions = []string{anyWildcard("object.metadata.name", []string{name})}
 	}

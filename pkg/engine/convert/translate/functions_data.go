@@ -447,8 +447,15 @@ func (c *callOf) number(i int) (Value, error) {
 		return arg, nil
 	case arg.typ.is(isString):
 		return arg, unsupported(c.name+" of texts", "CEL cannot write quantities and durations", "MutatingPolicies can add them by quantity()")
+	case arg.typ.quantity:
+		return arg, c.quantities()
 	}
 	return arg, unsupported(c.name, reasonUnknownType, "give the definition of the kind, or use to_number")
+}
+
+// quantities is the error of a function of them.
+func (c *callOf) quantities() error {
+	return unsupported(c.name+" of quantities", "CEL cannot write what comes of it, such as 1536Mi", "compare it with quantity(a).add(quantity(b)), or write it as a number, with asInteger()")
 }
 
 // whole is a number as an integer.
@@ -527,6 +534,9 @@ func round(c *callOf) (Value, error) {
 
 func (c *callOf) sumOf(kind string) (expr.Expr, error) {
 	list := c.args[0]
+	if list.Elements().quantity {
+		return nil, c.quantities()
+	}
 	if !list.Elements().is(isNumber) {
 		return nil, unsupported(c.name, reasonUnknownType, "its elements have to be numbers")
 	}
