@@ -36,6 +36,8 @@ func layout(cel string, room int) string {
 	}
 	if calls := chain(cel); strings.HasPrefix(cel, "{") && len(calls) == 2 { // each entry of a literal
 		return layout(calls[0], min(room, len(calls[0])-1)) + layoutBrackets(calls[1], room)
+	} else if strings.HasPrefix(cel, "(") && len(calls) > 1 && len(calls[0]) > room { // a sum of lists
+		return layout(calls[0], room) + layout(strings.Join(calls[1:], ""), room)
 	} else if len(calls) > 3 { // as Go code is written
 		for i := range calls {
 			calls[i] = layoutBrackets(calls[i], room-2)
