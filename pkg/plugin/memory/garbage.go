@@ -8,10 +8,10 @@ import (
 	"sync"
 )
 
-// The room for garbage is one and a half times what is kept, but at least scant and at most roomy. For what is kept beyond
-// roomy, the collector leaves a twelfth.
+// The room for garbage is twice what is kept, less scant, but at least scant and at most roomy: a run on a server keeps little,
+// one on files keeps these. For what is kept beyond roomy, the collector leaves a twelfth.
 const (
-	scant = 24 << 20
+	scant = 20 << 20
 	roomy = 56 << 20
 )
 
@@ -42,9 +42,9 @@ func afterCollection(most uint64) {
 // percent is the room for garbage beside what is kept, in percent of that.
 func percent(kept uint64) int {
 	kept = max(kept, 1<<20)
-	room := min(max(kept*3/2, scant), roomy)
+	room := min(max(2*kept, 2*scant)-scant, roomy)
 	if kept > roomy {
 		room = roomy + (kept-roomy)/12
 	}
-	return int(room * 100 / kept) //nolint:gosec // 2400 at most
+	return int(room * 100 / kept) //nolint:gosec // 2000 at most
 }
