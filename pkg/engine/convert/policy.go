@@ -121,12 +121,8 @@ func (p *policy) evaluation(w *writer) {
 	if p.admission {
 		return
 	}
-	if x := p.existing; x != nil {
+	if p.existing != nil { // and admission, which sets it off; an object is not changed there where a policy has targets
 		w.line(1, "evaluation:")
-		if !x.self {
-			w.line(2, "admission:")
-			w.line(3, "enabled: false")
-		}
 		w.line(2, "mutateExisting:")
 		w.line(3, "enabled: true")
 	}
