@@ -162,9 +162,8 @@ var operationAsked = regexp.MustCompile(`^(?:request\.operation (==|!=) ("[A-Z]+
 
 // mutate converts what the rule does.
 func (c *converter) mutate(r *rule, s *scope, f *policydecode.Fields) error {
-	switch {
-	case f.Has("targets"):
-		return c.targets(r, s, f)
+	if targets := f.At("targets").List(); len(targets) > 0 {
+		return c.targets(r, s, f, targets[r.part].Fields())
 	}
 	err := c.patches(r, s, f)
 	r.guards = append(r.guards, r.patchGuards...)

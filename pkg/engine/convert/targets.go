@@ -17,12 +17,11 @@ import (
 )
 
 // targets converts a rule that changes other objects than the one that it matches. In the new policy the
-// object is the target, and request.object what the rule matches.
-func (c *converter) targets(r *rule, s *scope, f *policydecode.Fields) error {
+// object is the target t, and request.object what the rule matches.
+func (c *converter) targets(r *rule, s *scope, f, t *policydecode.Fields) error {
 	if c.To == MutatingAdmissionPolicy {
 		return refuseField("mutate.targets", "write a MutatingPolicy", "a MutatingAdmissionPolicy changes the object of the request only")
 	}
-	t := f.At("targets").List()[r.part].Fields()
 	parts := map[string]string{}
 	for _, key := range []string{"apiVersion", "kind", "name", "namespace"} {
 		parts[key] = t.At(key).Text()
