@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -84,7 +83,6 @@ type Executor struct {
 	scratch     file.Scratch                   // what tasks do not need while they wait
 	listed      int                            // bytes of the objects that are held
 	noScratch   bool                           // which was told
-	texts       sync.Map                       // by task, what there was no room for on disk
 	shapes      shapes
 	common      diff.Common
 

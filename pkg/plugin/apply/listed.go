@@ -24,10 +24,12 @@ func (x *Executor) hold(t *Task, u *unstructured.Unstructured) file.Place {
 	if err != nil {
 		return file.Place{} // it is read again
 	}
-	place, ok := x.store(text)
-	if ok {
-		x.listed += len(text)
+	place, onDisk := x.store(text)
+	if !onDisk {
+		x.scratch.Free(place)
+		return file.Place{}
 	}
+	x.listed += len(text)
 	return place
 }
 

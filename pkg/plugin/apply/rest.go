@@ -66,9 +66,7 @@ func (x *Executor) rest(q *queued) {
 		x.share(q.Task)
 		return
 	}
-	if q.place, ok = x.store(text); !ok {
-		x.texts.Store(q, text)
-	}
+	q.place, _ = x.store(text)
 	q.change, q.Task, q.shape = q.Change, nil, x.shapes.share(shape)
 }
 
@@ -146,8 +144,8 @@ func (r rested) restores(t *Task, shape taskShape) bool {
 	return same
 }
 
-// store writes a text to the disk. Where that is not possible, which is told once, the caller has to keep it in memory.
-func (x *Executor) store(text []byte) (file.Place, bool) {
+// store puts a text aside: on disk, or where that is not possible, which is told once, in memory.
+func (x *Executor) store(text []byte) (place file.Place, onDisk bool) {
 	x.scratch.InMemory = maxInMemory
 	place, err := x.scratch.Append(text)
 	if err != nil && !x.noScratch {
@@ -159,12 +157,7 @@ func (x *Executor) store(text []byte) (file.Place, bool) {
 
 // read returns what a task at rest has alone.
 func (x *Executor) read(q *queued) (r rested, err error) {
-	var text []byte
-	if held, ok := x.texts.Load(q); ok {
-		text = held.([]byte) // it is what rest stores
-	} else {
-		text, err = x.scratch.Read(q.place)
-	}
+	text, err := x.scratch.Read(q.place)
 	if err == nil {
 		err = json.Unmarshal(text, &r)
 	}
@@ -217,7 +210,7 @@ func (x *Executor) wake(q *queued) error {
 		}
 	}
 	q.Task, q.shape, q.change = &t, nil, nil
-	x.texts.Delete(q)
+	x.scratch.Free(q.place)
 	return nil
 }
 

@@ -16,6 +16,7 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/apply/request"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/cluster"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/file"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/plan"
 )
 
@@ -157,15 +158,19 @@ func TestWithoutADiskTasksRestInMemory(t *testing.T) {
 	for i := range 2000 {
 		x.rest(verifiedTask(x, i))
 	}
-	for _, i := range []int{0, 1999} {
-		if _, inMemory := x.texts.Load(x.queue[i]); x.queue[i].Task != nil || inMemory != (i > 0) {
-			t.Errorf("task %d is at rest: %t, because there is no disk: %t", i, x.queue[i].Task == nil, inMemory)
+	for i, q := range x.queue {
+		if inMemory := q.place != (file.Place{}); q.Task != nil || !inMemory {
+			t.Errorf("task %d is at rest: %t, because there is no disk: %t", i, q.Task == nil, inMemory)
 		}
-	}
-	for _, q := range x.queue {
+		if i == 1999 && q.listed != (file.Place{}) {
+			t.Error("an object is held in memory")
+		}
 		if err := x.wake(q); err != nil || q.Entry.After == nil || q.verified.patch.Body == nil {
 			t.Fatalf("%s: %v, %v", q.key(), q.Entry, err)
 		}
+	}
+	if _, err := x.scratch.Read(x.queue[1999].place); err == nil {
+		t.Error("what was read is in memory still")
 	}
 	if want := "warning: what waits to be written is kept in memory: open "; strings.Count(told.String(), want) != 1 || strings.Count(told.String(), "\n") != 1 {
 		t.Errorf("told: %s", told.String())

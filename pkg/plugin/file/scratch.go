@@ -1,6 +1,7 @@
 package file
 
 import (
+	"bytes"
 	"crypto/aes"
 	"crypto/cipher"
 	"crypto/rand"
@@ -22,13 +23,16 @@ type Scratch struct {
 	file    *os.File // nil until there is a text for it
 	seal    cipher.AEAD
 	end     int64
-	unnamed bool // nothing is left of the file once it is closed
+	unnamed bool             // nothing is left of the file once it is closed
+	refused map[int64][]byte // what the disk did not take, by place: the n-th one is at -n
+	last    int64            // the place of the last one
 }
 
 // Place is where a text is in a Scratch. The zero Place is none.
 type Place struct{ at, size int64 }
 
-// Append adds a text, which is not empty, and returns its place. The text need not be kept.
+// Append adds a text, which is not empty, and returns its place. The text need not be kept. An error says why the text stays in
+// memory: it is at its place nevertheless, until Free.
 func (s *Scratch) Append(text []byte) (Place, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -38,15 +42,32 @@ func (s *Scratch) Append(text []byte) (Place, error) {
 		return p, nil
 	}
 	if err := s.open(); err != nil {
-		return Place{}, err
+		return s.refuse(text), err
 	}
 	sealed := s.seal.Seal(make([]byte, 0, len(text)+s.seal.Overhead()), s.nonce(s.end), text, nil)
 	p := Place{at: s.end, size: int64(len(sealed))}
 	s.end += p.size // also where writing fails: a part of the text may be there, under its nonce
 	if _, err := s.file.WriteAt(sealed, p.at); err != nil {
-		return Place{}, err
+		return s.refuse(text), err
 	}
 	return p, nil
+}
+
+// refuse keeps a text in memory.
+func (s *Scratch) refuse(text []byte) Place {
+	if s.refused == nil {
+		s.refused = map[int64][]byte{}
+	}
+	s.last--
+	s.refused[s.last] = bytes.Clone(text)
+	return Place{at: s.last, size: int64(len(text))}
+}
+
+// Free lets go of a text if it is one that the disk did not take. It is not read any more.
+func (s *Scratch) Free(p Place) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.refused, p.at)
 }
 
 func (s *Scratch) open() (err error) {
@@ -81,11 +102,14 @@ func (s *Scratch) nonce(at int64) []byte {
 func (s *Scratch) Read(p Place) ([]byte, error) {
 	s.mu.Lock()
 	head, file := s.head, s.file
+	refused := s.refused[p.at]
 	s.mu.Unlock()
-	if end := p.at + p.size; end <= int64(len(head)) {
+	switch end := p.at + p.size; {
+	case refused != nil:
+		return refused, nil
+	case p.at >= 0 && end <= int64(len(head)):
 		return head[p.at:end:end], nil
-	}
-	if file == nil {
+	case p.at < 0 || file == nil:
 		return nil, os.ErrClosed
 	}
 	sealed := make([]byte, p.size)
@@ -100,7 +124,7 @@ func (s *Scratch) Close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	f := s.file
-	s.head, s.file, s.end = nil, nil, 0
+	s.head, s.file, s.end, s.refused = nil, nil, 0, nil
 	if f == nil {
 		return nil
 	}

@@ -97,13 +97,39 @@ func descriptor(dir string) string {
 	return ""
 }
 
+// Where the disk takes nothing, texts stay in memory until they are freed.
 func TestScratchWithoutADirectory(t *testing.T) {
 	t.Setenv("TMPDIR", filepath.Join(t.TempDir(), "missing"))
-	var s file.Scratch
-	if _, err := s.Append([]byte("text")); err == nil {
-		t.Error("no error")
+	s := file.Scratch{InMemory: 10}
+	texts := []string{"small", "large as it is", "tiny", "large as the other", "after them"}
+	var places []file.Place
+	for i, text := range texts {
+		buffer := []byte(text)
+		p, err := s.Append(buffer)
+		if small := i == 0 || i == 2; small != (err == nil) {
+			t.Errorf("%q: %v", text, err)
+		}
+		clear(buffer)
+		places = append(places, p)
+	}
+	for i, p := range places {
+		if got, err := s.Read(p); err != nil || string(got) != texts[i] {
+			t.Errorf("got %q, %v; want %q", got, err, texts[i])
+		}
+	}
+	s.Free(places[1])
+	s.Free(places[2]) // which is with others
+	for i, p := range places {
+		if got, err := s.Read(p); (err == nil) != (i != 1) || err == nil && string(got) != texts[i] {
+			t.Errorf("after Free: got %q, %v; want %q", got, err, texts[i])
+		}
 	}
 	if err := s.Close(); err != nil {
 		t.Error(err)
+	}
+	for _, p := range places {
+		if got, err := s.Read(p); err == nil {
+			t.Errorf("read %q after Close", got)
+		}
 	}
 }
