@@ -72,6 +72,7 @@ func (c *converter) targets(r *rule, s *scope, f, t *policydecode.Fields) error 
 		x.conditions = append(x.conditions, condition)
 	}
 	r.existing = x
+	r.notes = append(r.notes, "Kyverno 1.19 applies the new policy also when it is created or changed, and does not look at its matchConditions then")
 	for _, entries := range []policydecode.Node{r.contexts, t.At("context")} {
 		if err := c.context(r, inner, entries); err != nil {
 			return err
@@ -197,7 +198,8 @@ type targetName struct {
 func (r *rule) nameTargets(x *existing, s, inner *scope, t targetName) error {
 	name, namespace, namespaced, version, resource := t.name, t.namespace, t.namespaced, t.version, t.resource
 	computed := strings.Contains(name+namespace, "{{")
-	if !computed {
+	one := name != "" && !selector.HasWildcard(name) && (!namespaced || namespace != "" && !selector.HasWildcard(namespace))
+	if !computed && !one {
 		var conditions []string
 		if name != "" && name != "*" {
 			conditions = append(conditions, anyWildcard("object.metadata.name", []string{name}))
