@@ -112,7 +112,7 @@ func (f *UndoFlags) ToOptions(c *cobra.Command, args []string, streams genericio
 	if err := flags.CheckFiles(c.Flags(), path); err != nil {
 		return nil, err
 	}
-	j, err := journal.Read(path)
+	j, err := journal.ReadWritten(path)
 	if err != nil {
 		return nil, err
 	}

@@ -131,6 +131,27 @@ func TestEntryStatus(t *testing.T) {
 	}
 }
 
+// TestReadWritten reads what undo needs, and keeps nothing of what was planned.
+func TestReadWritten(t *testing.T) {
+	path, _ := written(t)
+	whole, err := journal.Read(path)
+	check(t, err)
+	got, err := journal.ReadWritten(path)
+	check(t, err)
+	if d := cmp.Diff(statuses(whole), statuses(got)); d != "" {
+		t.Errorf("(-read +got):\n%s", d)
+	}
+	for i := range whole.Entries {
+		want, e := whole.Entries[i], got.Entries[i]
+		if e.Before != nil || e.After != nil || e.Fields != nil || e.Object != want.Object {
+			t.Errorf("planned: %+v", e.Entry)
+		}
+		if d := cmp.Diff(want.Results, e.Results) + cmp.Diff(want.Attempts, e.Attempts); d != "" {
+			t.Errorf("%s (-read +got):\n%s", e.Object, d)
+		}
+	}
+}
+
 // A run can be killed anywhere: whatever is left of its journal can be read, and
 // does not say that an object is done before that was recorded.
 func TestReadOfATornJournal(t *testing.T) {
@@ -180,6 +201,7 @@ func TestReadErrors(t *testing.T) {
 		{"a record of a later version", with(9, `{"note":{}}`+"\n"), `line 10: json: unknown field "note"`},
 		{"two records in a line", with(9, strings.TrimSuffix(lines[9], "\n")+lines[9]), "line 10: a line must be exactly one record"},
 		{"an empty record", with(9, "{}\n"), "line 10: a line must be exactly one record"},
+		{"a planned field that is nowhere", with(1, strings.Replace(lines[1], `"f:k"`, `"f:l"`, 1)), "line 2: ConfigMap shop/done: data.l: a field is in neither state of its object"},
 		{"a field that is nowhere", with(9, strings.Replace(lines[9], `"f:k"`, `"f:l"`, 1)), "line 10: data.l: a field is in neither state of its object"},
 		{"a policy that is not the one it was", with(0, strings.Replace(lines[0], "sha256:", "sha256:0", 1)), "line 1: the policies do not match their digest"},
 	} {
@@ -189,6 +211,9 @@ func TestReadErrors(t *testing.T) {
 			var damaged *journal.DamagedError
 			if !errors.As(err, &damaged) || !strings.HasPrefix(err.Error(), "journal "+path+", "+tt.want) {
 				t.Errorf("got %v, want %s", err, tt.want)
+			}
+			if _, again := journal.ReadWritten(path); again == nil || again.Error() != err.Error() {
+				t.Errorf("what was written: got %v, want %v", again, err)
 			}
 		})
 	}

@@ -136,7 +136,13 @@ func (e *DamagedError) Unwrap() error { return e.Err }
 // Read reads a journal that other users cannot have written. A last line that is not
 // whole is what a kill leaves behind, and is skipped. The error is an *Error, or a
 // *DamagedError.
-func Read(path string) (*Journal, error) {
+func Read(path string) (*Journal, error) { return read(path, false) }
+
+// ReadWritten is Read without what was planned of the objects, which is checked all the same: what was written is in the results and
+// attempts.
+func ReadWritten(path string) (*Journal, error) { return read(path, true) }
+
+func read(path string, written bool) (*Journal, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, &Error{Path: path, Err: errors.Unwrap(err)}
@@ -145,7 +151,7 @@ func Read(path string) (*Journal, error) {
 	if err := file.CheckOwner(f); err != nil {
 		return nil, &Error{Path: path, Err: err}
 	}
-	return Parse(path, f)
+	return parse(path, f, written)
 }
 
 // Glance is Read without the contents of entries, attempts and results: it returns
@@ -162,8 +168,10 @@ func Glance(path string) (*Journal, error) {
 }
 
 // Parse reads a journal from in; the path is for messages.
-func Parse(path string, in io.Reader) (*Journal, error) {
-	p := parser{Journal: Journal{Path: path}, seen: map[engine.ObjectKey]bool{}}
+func Parse(path string, in io.Reader) (*Journal, error) { return parse(path, in, false) }
+
+func parse(path string, in io.Reader, written bool) (*Journal, error) {
+	p := parser{Journal: Journal{Path: path}, written: written, seen: map[engine.ObjectKey]bool{}}
 	return p.parse(in)
 }
 
@@ -221,8 +229,9 @@ func isTorn(err error) bool {
 type parser struct {
 	Journal
 	memory.Budget
-	brief bool // leave out the contents
-	seen  map[engine.ObjectKey]bool
+	brief   bool // leave out the contents
+	written bool // leave out those of planned entries
+	seen    map[engine.ObjectKey]bool
 	// common has what the changes of many objects have in common.
 	common diff.Common
 }
@@ -352,6 +361,9 @@ func (p *parser) planned(e *plan.Entry) error {
 	}
 	p.seen[key] = true
 	err := e.Validate() // which gives the fields their values
+	if p.written {
+		e = &plan.Entry{Object: e.Object}
+	}
 	e.Partial, e.Steps = p.common.Partial(e.Partial), diff.Share(&p.common, e.Steps)
 	p.Entries = append(p.Entries, Entry{Entry: *e})
 	return err
