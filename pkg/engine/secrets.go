@@ -30,6 +30,13 @@ func NoteSecret(ctx context.Context) {
 	}
 }
 
+// WithSecret returns a context under which a Secret is used.
+func WithSecret(ctx context.Context) context.Context {
+	ctx, _ = WatchSecrets(ctx)
+	NoteSecret(ctx)
+	return ctx
+}
+
 // UsesSecret reports whether a Secret was used under a context, so that a request with it may
 // hold what was computed from one.
 func UsesSecret(ctx context.Context) bool {

@@ -172,6 +172,9 @@ func (x *Executor) waitForRollouts(ctx context.Context, batch []*queued) error {
 	var keys []engine.ObjectKey
 	for _, q := range batch {
 		keys = append(keys, q.key())
+		if q.secret && !engine.UsesSecret(ctx) {
+			ctx = engine.WithSecret(ctx)
+		}
 	}
 	w := RolloutWatcher{Server: x.Writer.Server, Progress: func(text string) { fmt.Fprintln(x.ErrOut, redact.EscapeLine(text)) }}
 	return w.Wait(ctx, keys, x.Timeout)

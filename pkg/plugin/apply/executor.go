@@ -199,7 +199,7 @@ func (x *Executor) Keep(t *Task, c *engine.Change) {
 
 // add queues a task.
 func (x *Executor) add(t *Task) *queued {
-	q := &queued{Task: t, namespace: t.Key.Namespace, name: t.Key.Name, index: t.JournalIndex}
+	q := &queued{Task: t, namespace: t.Key.Namespace, name: t.Key.Name, index: t.JournalIndex, secret: t.Entry.HoldsSecrets()}
 	if last := len(x.queue) - 1; last >= 0 && x.queue[last].namespace == q.namespace {
 		q.namespace = x.queue[last].namespace // but once in memory
 	}

@@ -137,8 +137,7 @@ func (r *RecordedRun) Tasks(ctx context.Context, run Evaluation, x *Executor) er
 		planned[r.entries[i].Object.Named()] = &r.entries[i]
 	}
 	if r.secrets { // the request log must not show what an interrupted run has written
-		ctx, _ = engine.WatchSecrets(ctx)
-		engine.NoteSecret(ctx)
+		ctx = engine.WithSecret(ctx)
 	}
 	type known struct {
 		*Task

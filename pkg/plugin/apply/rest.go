@@ -33,6 +33,7 @@ type queued struct {
 	managed         bool                                                                      // something else manages the object, as the user was shown
 	missed          bool                                                                      // its change was not made, and should have been
 	reported        bool
+	secret          bool // its change was made of a Secret
 }
 
 // maxInMemory is how many bytes of it stay in memory, so that small runs need no file.

@@ -52,9 +52,7 @@ func (t *Task) under(ctx context.Context) context.Context {
 	if !t.Entry.HoldsSecrets() {
 		return ctx
 	}
-	ctx, _ = engine.WatchSecrets(ctx)
-	engine.NoteSecret(ctx)
-	return ctx
+	return engine.WithSecret(ctx)
 }
 
 // want is the Want of a task: the change that is made of the object as it is now, if

@@ -21,10 +21,10 @@ import (
 // reverted: the keys of the list elements that its fields were in. The objects do not
 // change, and a failure leaves nothing behind but that ownership, so it is a warning.
 func (r *Reversal) release(ctx context.Context) error {
-	var applied []engine.ObjectKey
+	var applied []*Object
 	for i := range r.Objects {
 		if r.Objects[i].Applied && r.Objects[i].inLists() {
-			applied = append(applied, r.Objects[i].Object)
+			applied = append(applied, &r.Objects[i])
 		}
 	}
 	return apply.ForEach(len(applied), r.Executor.Concurrency,
@@ -32,12 +32,15 @@ func (r *Reversal) release(ctx context.Context) error {
 			if ctx.Err() != nil {
 				return nil, apply.ErrInterrupted
 			}
-			return r.releaseOne(ctx, applied[i]), nil
+			return r.releaseOne(applied[i].under(ctx), applied[i].Object), nil
 		},
 		func(i int, err error) (enough bool) {
 			if err != nil {
-				fmt.Fprintf(r.Executor.ErrOut, "warning: %s: %s still owns keys of list elements: %s\n",
-					applied[i], r.Header.FieldManager, redact.ServerError(err))
+				why := redact.ServerError(err)
+				if len(applied[i].secret()) > 0 {
+					why = engine.ErrHidden.Error()
+				}
+				fmt.Fprintf(r.Executor.ErrOut, "warning: %s: %s still owns keys of list elements: %s\n", applied[i].Object, r.Header.FieldManager, why)
 			}
 			return false
 		})

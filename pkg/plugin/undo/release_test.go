@@ -28,10 +28,12 @@ import (
 type flaky struct {
 	reads, writes []error
 	read, written int
+	secret        bool // a Secret was used for the last read
 }
 
-func (f *flaky) Get(context.Context, engine.ObjectKey) (*unstructured.Unstructured, error) {
+func (f *flaky) Get(ctx context.Context, _ engine.ObjectKey) (*unstructured.Unstructured, error) {
 	f.read++
+	f.secret = engine.UsesSecret(ctx)
 	u := &unstructured.Unstructured{}
 	err := yaml.Unmarshal([]byte(`{apiVersion: apps/v1, kind: Deployment,
   metadata: {name: web, namespace: shop, uid: u, resourceVersion: "7", managedFields: [{manager: run, operation: Apply, apiVersion: apps/v1,
@@ -125,6 +127,9 @@ func TestReleaseReadsOnlyWhatWasInLists(t *testing.T) {
 			}
 			if err := r.release(t.Context()); err != nil || server.read != c.read {
 				t.Errorf("%d reads, want %d; %v", server.read, c.read, err)
+			}
+			if server.read > 0 && server.secret != c.object.Writes[0].Fields[0].Withheld {
+				t.Errorf("the log is told that a Secret is used: %t", server.secret)
 			}
 		})
 	}

@@ -98,10 +98,7 @@ var (
 // change is what would be put back of one object.
 func (r *Reversal) change(ctx context.Context, of *Object) (*engine.Change, error) {
 	c := &engine.Change{Subject: of.Object, Scoped: true}
-	if len(of.secret()) > 0 {
-		ctx, _ = engine.WatchSecrets(ctx)
-		engine.NoteSecret(ctx) // which the request log must not show
-	}
+	ctx = of.under(ctx)
 	live, err := r.Executor.Writer.Server.Get(ctx, c.Subject)
 	switch {
 	case apierrors.IsNotFound(err):

@@ -1,6 +1,7 @@
 package undo
 
 import (
+	"context"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -91,6 +92,14 @@ func (o *Object) secret() []fieldpath.Path {
 		}
 	}
 	return out
+}
+
+// under returns a context for the requests about the object, which are logged without what was made of a Secret.
+func (o *Object) under(ctx context.Context) context.Context {
+	if len(o.secret()) == 0 {
+		return ctx
+	}
+	return engine.WithSecret(ctx)
 }
 
 // inDoubt returns the last attempts on each endpoint of an object that may have been
