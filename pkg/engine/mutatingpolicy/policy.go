@@ -222,6 +222,8 @@ func (p *policySpec) decodeEvaluation(f *policydecode.Fields) {
 	p.Existing = enabled(f.At("mutateExisting"), false)
 	if !admission && !p.Existing {
 		f.Fail("admission and mutateExisting are both disabled, so nothing would ever be mutated; Kyverno refuses such a policy")
+	} else if !admission {
+		f.At("admission").Lint("is disabled, so no request sets the policy off: Kyverno applies it when it is created or changed, and in its scans")
 	}
 	if mode := f.At("mode").Text(); mode != "" && mode != "Kubernetes" {
 		f.At("mode").Fail("%s is for documents that are not Kubernetes objects; there are none in a cluster", mode)
