@@ -79,12 +79,17 @@ func SplitRecords(fields []FieldChange) (counted, records []FieldChange) {
 }
 
 // ShownPath returns a path that is, or leads to, the field, or to a part of it, as it may be shown: up to what was made of a
-// Secret. Other paths are returned as they are.
+// Secret, which the names in a value may be as well. Other paths are returned as they are.
 func (f FieldChange) ShownPath(p fieldpath.Path) fieldpath.Path {
-	if f.SecretFrom == 0 || f.SecretFrom > len(f.Path) || len(p) < f.SecretFrom || !p[:f.SecretFrom].Equals(f.Path[:f.SecretFrom]) {
+	from := f.SecretFrom
+	if from == 0 && (f.Secret || f.Withheld) {
+		from = len(f.Path) + 1
+	}
+	shared := min(from, len(f.Path))
+	if from == 0 || len(p) < from || !p[:shared].Equals(f.Path[:shared]) {
 		return p
 	}
-	return append(p[:f.SecretFrom-1:f.SecretFrom-1], fieldpath.FieldNameElement(HiddenValue))
+	return append(p[:from-1:from-1], fieldpath.FieldNameElement(HiddenValue))
 }
 
 // String returns the kind and the path in structured-merge-diff's notation.

@@ -199,7 +199,7 @@ func (x *Executor) Keep(t *Task, c *engine.Change) {
 
 // add queues a task.
 func (x *Executor) add(t *Task) *queued {
-	q := &queued{Task: t, namespace: t.Key.Namespace, name: t.Key.Name, index: t.JournalIndex, secret: t.Entry.HoldsSecrets()}
+	q := &queued{Task: t, namespace: t.Key.Namespace, name: t.Key.Name, index: t.JournalIndex, secret: len(t.secrets()) > 0}
 	if last := len(x.queue) - 1; last >= 0 && x.queue[last].namespace == q.namespace {
 		q.namespace = x.queue[last].namespace // but once in memory
 	}
@@ -220,7 +220,7 @@ func (x *Executor) Verify(ctx context.Context, t *Task, listed *unstructured.Uns
 		return nil, err
 	}
 	x.inspect(v)
-	v.Secrets = t.Entry.Secrets()
+	v.Secrets = t.secrets()
 	return v, nil
 }
 
@@ -244,7 +244,7 @@ func (x *Executor) inspect(v *Verified) {
 func (x *Executor) report(t *queued, r *Result) error {
 	r.Rules, r.Autoscaled, t.reported = t.Rules, t.Autoscaled, true
 	t.missed = r.misses() || r.Status != nil && r.Status.misses()
-	r.Secrets = t.Entry.Secrets()
+	r.Secrets = t.secrets()
 	x.tally.add(r, t.managed)
 	var drift *plan.Drift
 	if errors.As(r.Err, &drift) && x.ShowDrift != nil {

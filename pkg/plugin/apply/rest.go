@@ -33,7 +33,7 @@ type queued struct {
 	managed         bool                                                                      // something else manages the object, as the user was shown
 	missed          bool                                                                      // its change was not made, and should have been
 	reported        bool
-	secret          bool // its change was made of a Secret
+	secret          bool // something of the object was made of a Secret
 }
 
 // maxInMemory is how many bytes of it stay in memory, so that small runs need no file.
@@ -73,7 +73,7 @@ func (x *Executor) rest(q *queued) {
 
 // rest returns what a task has alone, and what it may share with others.
 func (t *Task) rest() (text []byte, shape taskShape, ok bool) {
-	if t.Entry.HoldsSecrets() || t.Entry.Object != t.Key || t.Pending != nil || t.stored != nil || t.evaluated != nil && t.evaluated.old != nil {
+	if len(t.secrets()) > 0 || t.Entry.Object != t.Key || t.Pending != nil || t.stored != nil || t.evaluated != nil && t.evaluated.old != nil {
 		return nil, shape, false
 	}
 	r := rested{UID: t.Key.UID, Shown: t.Entry.ResourceVersion, LastWrite: t.Entry.LastWrite.UTC()}

@@ -23,6 +23,8 @@ type Task struct {
 	// Rules are those that change the object, and Propagated those of them that
 	// another object triggered; each once.
 	Rules, Propagated []engine.RuleRef
+	// Secrets are fields that an earlier run made of a Secret, beside those of the Entry. Results and the request log leave them out.
+	Secrets []engine.FieldChange
 	// Autoscaled names the autoscalers that set the changed fields.
 	Autoscaled []engine.Impact
 	// Endpoints are the subresources that its fields are written to, as far as is
@@ -46,10 +48,13 @@ func (t *Task) again(ctx context.Context, live *unstructured.Unstructured) (*eng
 	return t.Change(ctx, live)
 }
 
-// under returns a context for the requests about the object. They are logged without what a change
+// secrets are the fields of the object that were made of a Secret, as far as is known.
+func (t *Task) secrets() []engine.FieldChange { return append(t.Entry.Secrets(), t.Secrets...) }
+
+// under returns a context for the requests about the object. They are logged without what it
 // holds that was made of a Secret.
 func (t *Task) under(ctx context.Context) context.Context {
-	if !t.Entry.HoldsSecrets() {
+	if len(t.secrets()) == 0 {
 		return ctx
 	}
 	return engine.WithSecret(ctx)

@@ -42,7 +42,7 @@ func (e *Entry) Secrets() []engine.FieldChange {
 	var out []engine.FieldChange
 	for _, f := range e.Fields {
 		if f.Secret || f.Withheld {
-			out = append(out, engine.FieldChange{Path: f.Path, SecretFrom: f.SecretFrom})
+			out = append(out, engine.FieldChange{Path: f.Path, SecretFrom: f.SecretFrom, Secret: true})
 		}
 	}
 	return out

@@ -159,6 +159,9 @@ var errChangedMeanwhile = errors.New("it was changed while this run was under wa
 func (r *Reversal) task(of *Object, c *engine.Change) *apply.Task {
 	entry := plan.NewEntry(c)
 	t := &apply.Task{Key: entry.Object, Rules: r.rules, Entry: &entry, Endpoints: apply.EndpointsOf(c)}
+	for _, p := range of.secret() {
+		t.Secrets = append(t.Secrets, engine.FieldChange{Path: p, Secret: true})
+	}
 	shown, key := keptPaths(c), entry.Object
 	t.Change = func(ctx context.Context, live *unstructured.Unstructured) (*engine.Change, error) {
 		now := r.restore(ctx, of, live)
