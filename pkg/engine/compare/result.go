@@ -74,9 +74,11 @@ type Variant struct {
 	Object *unstructured.Unstructured
 	// Request says what the request for it is, where that is not what any request is: its user, and whether it is a dry run.
 	Request engine.Request
-	// Beside are other objects that are there with it: its Namespace where its labels matter, and what the rules change or
-	// read.
+	// Beside are other objects that are there with it: its Namespace where its labels or annotations matter, and what the rules
+	// change or read.
 	Beside []*unstructured.Unstructured
+	// Missing names the objects that the rules ask for, and that are not there.
+	Missing []string
 }
 
 // Objects are all objects of the variant, the one that it is about last.

@@ -78,7 +78,7 @@ func (r *Run) variants(ctx context.Context, from *bases, emit func(*compare.Resu
 	o := r.options
 	objects, requests := r.matches()
 	generator := variant.New(variant.Options{
-		Policies: r.texts(), Matches: objects, Requests: requests, Reader: o.World.Reader, Mapper: o.World.Mapper, Seed: o.Seed, Limit: o.Variants,
+		Policies: r.texts(), Matches: objects, Requests: requests, Reader: r.world.Reader(), Mapper: o.World.Mapper, Seed: o.Seed, Limit: o.Variants,
 		Named: o.Request.Operation != engine.OperationAuto && o.Request.Operation != engine.OperationCreate, Try: r.try,
 	})
 	tally := r.comparison.NewTally()
@@ -172,11 +172,18 @@ func (r *Run) objects(ctx context.Context, variants []variant.Variant) ([]*compa
 
 // object compares the sides on a variant in a world in which it is there.
 func (r *Run) object(ctx context.Context, v variant.Variant) (*compare.Result, error) {
+	result, _, err := r.objectIn(ctx, v)
+	return result, err
+}
+
+// objectIn is object, and names what the rules ask for and the world has not.
+func (r *Run) objectIn(ctx context.Context, v variant.Variant) (*compare.Result, []string, error) {
 	ctx, err := r.world.With(ctx, v)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	return r.derived.Object(ctx, v.Target)
+	result, err := r.derived.Object(ctx, v.Target)
+	return result, variant.Missing(ctx), err
 }
 
 // try evaluates the rules of both sides on a variant. An error of that is reported for the variant itself.
@@ -226,6 +233,7 @@ func (r *Run) did(v variant.Variant, result *compare.Result) string {
 func (r *Run) reduce(ctx context.Context, g *variant.Generator, f *finding) *compare.Result {
 	want, out := likeness(f.result), f.result
 	smallest := f.variant
+	var missing []string
 	if f.result.Difference().Shown == nil {
 		smallest = g.Reduce(ctx, f.variant, func(v variant.Variant) bool {
 			result, err := r.object(ctx, v)
@@ -235,9 +243,10 @@ func (r *Run) reduce(ctx context.Context, g *variant.Generator, f *finding) *com
 			out = result
 			return true
 		})
+		_, missing, _ = r.objectIn(ctx, smallest) // which has been evaluated
 	}
-	out.Variant = &compare.Variant{Count: f.count, Kinds: f.kinds, Object: smallest.Object, Request: smallest.Request, Beside: smallest.Beside}
-	if n := smallest.Namespace; n != nil && len(n.GetLabels()) > 1 {
+	out.Variant = &compare.Variant{Count: f.count, Kinds: f.kinds, Object: smallest.Object, Request: smallest.Request, Beside: smallest.Beside, Missing: missing}
+	if n := smallest.Namespace; n != nil && len(n.GetLabels())+len(n.GetAnnotations()) > 1 {
 		out.Variant.Beside = append([]*unstructured.Unstructured{n}, out.Variant.Beside...)
 	}
 	return out

@@ -92,7 +92,8 @@ func Requests(r *compare.Result) string {
 	return ", on " + strings.Join(names, " and ")
 }
 
-// Requested says what the request for a variant is, where that is not what any request is: ", requested by alice".
+// Requested says what the request for a variant is, where that is not what any request is, and what is missing: ", requested by
+// alice, without ConfigMap shop/settings".
 func Requested(v *compare.Variant) string {
 	var out string
 	if u := v.Request.User; !u.Empty() {
@@ -103,6 +104,9 @@ func Requested(v *compare.Variant) string {
 	}
 	if v.Request.DryRun {
 		out += ", in a dry run"
+	}
+	if len(v.Missing) > 0 {
+		out += ", without " + engine.Few(v.Missing)
 	}
 	return out
 }

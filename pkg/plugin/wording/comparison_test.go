@@ -26,13 +26,14 @@ func TestConclusionOfWhatIsTheSame(t *testing.T) {
 }
 
 func TestRequested(t *testing.T) {
-	for want, r := range map[string]engine.Request{
+	for want, v := range map[string]compare.Variant{
 		"":                                      {},
-		", requested by alice":                  {User: engine.UserInfo{Username: "alice"}},
-		", requested by alice of admins, users": {User: engine.UserInfo{Username: "alice", Groups: []string{"admins", "users"}}},
-		", requested by a user of admins, in a dry run": {User: engine.UserInfo{Groups: []string{"admins"}}, DryRun: true},
+		", requested by alice":                  {Request: engine.Request{User: engine.UserInfo{Username: "alice"}}},
+		", requested by alice of admins, users": {Request: engine.Request{User: engine.UserInfo{Username: "alice", Groups: []string{"admins", "users"}}}},
+		", requested by a user of admins, in a dry run": {Request: engine.Request{User: engine.UserInfo{Groups: []string{"admins"}}, DryRun: true}},
+		", without ConfigMap shop/a, ConfigMap shop/b":  {Missing: []string{"ConfigMap shop/a", "ConfigMap shop/b"}},
 	} {
-		if got := wording.Requested(&compare.Variant{Request: r}); got != want {
+		if got := wording.Requested(&v); got != want {
 			t.Errorf("got %q, want %q", got, want)
 		}
 	}

@@ -11,6 +11,42 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 )
 
+// removed leaves out an object beside a variant.
+func removed(beside int) step {
+	return func(v Variant) (Variant, bool) {
+		if beside >= len(v.Beside) {
+			return v, false
+		}
+		v.Beside = slices.Delete(slices.Clone(v.Beside), beside, beside+1)
+		return v, true
+	}
+}
+
+// maxData bounds the entries of data that are varied beside those that policies name.
+const maxData = 8
+
+// emptied are the steps that leave out an entry of the data of an object beside a variant, or change it, whether policies name it
+// or compute its name. The one that keeps data from being empty is left.
+func emptied(u *unstructured.Unstructured, beside int) []step {
+	data, _ := u.Object["data"].(map[string]any)
+	keys := slices.DeleteFunc(sortedKeys(data), func(key string) bool { return key == minimalName })
+	var out []step
+	for _, key := range keys[:min(len(keys), maxData)] {
+		change := func(do func(map[string]any)) step {
+			return changing(beside, func(u *unstructured.Unstructured) bool {
+				data, _ := u.Object["data"].(map[string]any)
+				_, there := data[key]
+				if there {
+					do(data)
+				}
+				return there
+			})
+		}
+		out = append(out, change(func(data map[string]any) { delete(data, key) }), change(func(data map[string]any) { data[key] = otherKey }))
+	}
+	return out
+}
+
 // renamed are the steps that give an object beside a variant other names.
 func (g *Generator) renamed(beside int) []step {
 	var out []step
@@ -67,14 +103,29 @@ func (g *Generator) around(k *kind) [][]step {
 		return out
 	}
 	out = append(out, each(distinct(append(slices.Clone(g.namespaces), "default", "kube-system")), in))
-	var labels [][]step
-	for _, key := range g.vocabulary.keys {
-		values := slices.DeleteFunc(g.vocabulary.labelValues(key), func(value string) bool { return len(validation.IsValidLabelValue(value)) > 0 })
-		if key != corev1.LabelMetadataName {
-			labels = append(labels, each(values, func(value string) step { return inLabelled(key, value) }))
+	for _, field := range g.ofNamespace() {
+		var lists [][]step
+		for _, key := range g.vocabulary.keys {
+			values := g.vocabulary.labelValues(key)
+			if field == "labels" {
+				values = slices.DeleteFunc(values, func(value string) bool { return len(validation.IsValidLabelValue(value)) > 0 })
+			}
+			if key != corev1.LabelMetadataName {
+				lists = append(lists, each(values, func(value string) step { return inNamespaceWith(field, key, value) }))
+			}
 		}
+		out = append(out, inTurn(lists))
 	}
-	return append(out, inTurn(labels))
+	return out
+}
+
+// ofNamespace are the fields of the metadata of a Namespace that policies may read.
+func (g *Generator) ofNamespace() []string {
+	out, words := []string{"labels"}, g.vocabulary.words
+	if words["annotations"] && (words["namespaceObject"] || words["namespaces"] || words["Namespace"]) {
+		out = append(out, "annotations")
+	}
+	return out
 }
 
 // prefixes are beginnings of names that a server makes, where policies ask for the names of Pods: what makes these leaves
@@ -140,22 +191,15 @@ func in(namespace string) step {
 	}
 }
 
-// inLabelled gives the namespace of the object a label.
-func inLabelled(key, value string) step {
+// inNamespaceWith gives the namespace of the object a label, or an annotation.
+func inNamespaceWith(field, key, value string) step {
 	return func(v Variant) (Variant, bool) {
 		namespace := v.Namespace
 		if namespace == nil {
 			namespace = engine.BareNamespace(v.Key.Namespace)
 		}
-		namespace = namespace.DeepCopy()
-		labels := namespace.GetLabels()
-		if labels == nil {
-			labels = map[string]string{}
-		}
-		labels[key] = value
-		namespace.SetLabels(labels)
-		v.Namespace = namespace
-		return v, true
+		v.Namespace = namespace.DeepCopy()
+		return v, unstructured.SetNestedField(v.Namespace.Object, value, "metadata", field, key) == nil
 	}
 }
 

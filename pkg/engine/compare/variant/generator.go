@@ -55,6 +55,8 @@ type Variant struct {
 	engine.Target
 	// Beside are other objects that are there with it, and not without it.
 	Beside []*unstructured.Unstructured
+	// Alone says that nothing else is there.
+	Alone bool
 }
 
 // with returns the variant with another state of its object.
@@ -300,14 +302,7 @@ func (g *Generator) bases(ctx context.Context, others []engine.Target) []Variant
 		}
 	}
 	for i := range out {
-		if v := g.accompanied(ctx, out[i]); len(v.Beside) > 0 {
-			full := v
-			full.Beside = nil
-			for _, u := range v.Beside {
-				full.Beside = append(full.Beside, g.full(ctx, u))
-			}
-			out = append(out, v, full)
-		}
+		out = append(out, g.accompanied(ctx, out[i])...)
 	}
 	return out
 }
@@ -415,20 +410,99 @@ func (g *Generator) full(ctx context.Context, u *unstructured.Unstructured) *uns
 // maxBeside bounds the objects beside a variant.
 const maxBeside = 4
 
-// accompanied is a variant with the objects beside it that its rules ask for.
-func (g *Generator) accompanied(ctx context.Context, v Variant) Variant {
+// accompanied are variants alone with what their rules ask for: with nothing of it, as far as there is any; with copies of that;
+// with objects that are made up, minimal ones and such with all that policies name.
+func (g *Generator) accompanied(ctx context.Context, v Variant) []Variant {
 	if g.o.Try == nil {
-		return v
+		return nil
+	}
+	var out []Variant
+	alone := v
+	alone.Alone = true
+	if copied := g.carrying(ctx, v); copied.found {
+		out = append(out, alone)
+		if len(copied.Beside) > 0 {
+			out = append(out, copied.Variant)
+		}
 	}
 	const rounds = 2 // what is found leads to more
 	for range rounds {
-		for _, s := range g.o.Try(ctx, v).Asked {
-			if u := g.answer(ctx, s, v); u != nil && len(v.Beside) < maxBeside {
-				v.Beside = append(v.Beside[:len(v.Beside):len(v.Beside)], u)
+		for _, s := range g.o.Try(ctx, alone).Asked {
+			if u := g.answer(ctx, s, alone); u != nil && len(alone.Beside) < maxBeside {
+				alone.Beside = append(alone.Beside[:len(alone.Beside):len(alone.Beside)], u)
 			}
 		}
 	}
-	return v
+	if len(alone.Beside) == 0 {
+		return out
+	}
+	full := alone
+	full.Beside = nil
+	for _, u := range alone.Beside {
+		full.Beside = append(full.Beside, g.full(ctx, u))
+	}
+	return append(out, alone, full)
+}
+
+// carried is a variant alone with what its rules ask for, and whether they find anything else than itself.
+type carried struct {
+	Variant
+	found bool
+}
+
+// carrying is a variant alone with copies of the objects that its rules ask for. There are none of Secrets.
+func (g *Generator) carrying(ctx context.Context, v Variant) carried {
+	out := carried{Variant: v}
+	out.Alone = true
+	for _, s := range g.o.Try(ctx, v).Asked {
+		gvk, ok := g.kindOf(s)
+		if !ok {
+			continue
+		}
+		s.Group, s.Kind, s.Resource, s.Version = gvk.Group, gvk.Kind, "", gvk.Version
+		for u, err := range g.o.Reader.List(ctx, s) {
+			if err != nil || len(out.Beside) == maxBeside {
+				break
+			}
+			if s.Name == "" && u.GroupVersionKind() == v.Object.GroupVersionKind() || g.has(out.Variant, u) {
+				continue // others of its kind are compared for themselves
+			}
+			if out.found = true; !engine.IsSecret(u) {
+				out.Beside = append(out.Beside[:len(out.Beside):len(out.Beside)], copied(u))
+			}
+		}
+	}
+	return out
+}
+
+// copied is a copy of an object, without what a server writes into each.
+func copied(u *unstructured.Unstructured) *unstructured.Unstructured {
+	u = u.DeepCopy()
+	for _, field := range []string{"managedFields", "resourceVersion", "uid", "generation"} {
+		unstructured.RemoveNestedField(u.Object, "metadata", field)
+	}
+	withData(u)
+	return u
+}
+
+// withData gives a ConfigMap data that policies do not name, so that it has some whatever is left out: one that is read has.
+func withData(u *unstructured.Unstructured) {
+	if u.GroupVersionKind() != (schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}) {
+		return
+	}
+	data, _ := u.Object["data"].(map[string]any)
+	if data == nil {
+		data = map[string]any{}
+		u.Object["data"] = data
+	}
+	data[minimalName] = minimalName
+}
+
+// has reports whether a variant has an object of its own.
+func (g *Generator) has(v Variant, u *unstructured.Unstructured) bool {
+	key := engine.KeyOf(u).Named()
+	same := func(u *unstructured.Unstructured) bool { return u != nil && engine.KeyOf(u).Named() == key }
+	return same(v.Object) || same(v.Namespace) || slices.ContainsFunc(v.Beside, same)
 }
 
 // answer is a minimal object that a selection selects; nil where the variant has one, or nothing is known of the
@@ -449,11 +523,8 @@ func (g *Generator) answer(ctx context.Context, s engine.Selection, v Variant) *
 		s.Namespace = v.Key.Namespace
 	}
 	t := fit(base, s)
-	if gvk == (schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}) { // one that nobody would read has no data
-		t.Object.Object["data"] = map[string]any{minimalName: minimalName}
-	}
-	same := func(u *unstructured.Unstructured) bool { return engine.KeyOf(u).Named() == t.Key.Named() }
-	if !g.Valid(ctx, t.Object) || same(v.Object) || slices.ContainsFunc(v.Beside, same) {
+	withData(t.Object)
+	if !g.Valid(ctx, t.Object) || g.has(v, t.Object) {
 		return nil
 	}
 	return t.Object

@@ -6,8 +6,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 )
 
 // maxReductions bounds the objects that are tried to reduce one.
@@ -29,6 +27,11 @@ func (g *Generator) Reduce(ctx context.Context, v Variant, holds func(Variant) b
 		v = smaller
 		return true
 	}
+	if !v.Alone && g.o.Try != nil { // so that it has with it what it needs
+		if alone := g.carrying(ctx, v); alone.found {
+			try(alone.Variant)
+		}
+	}
 	for i := len(v.Beside) - 1; i >= 0; i-- {
 		fewer := v
 		fewer.Beside = slices.Delete(slices.Clone(v.Beside), i, i+1)
@@ -43,14 +46,16 @@ func (g *Generator) Reduce(ctx context.Context, v Variant, holds func(Variant) b
 	if v.Namespace == nil {
 		return v
 	}
-	for key := range v.Namespace.GetLabels() {
-		fewer := v
-		fewer.Namespace = engine.BareNamespace(v.Key.Namespace)
-		labels := v.Namespace.GetLabels()
-		delete(labels, key)
-		labels[corev1.LabelMetadataName] = v.Key.Namespace
-		fewer.Namespace.SetLabels(labels)
-		try(fewer)
+	for _, field := range []string{"labels", "annotations"} {
+		entries, _, _ := unstructured.NestedStringMap(v.Namespace.Object, "metadata", field)
+		for _, key := range sortedKeys(entries) {
+			if key != corev1.LabelMetadataName {
+				fewer := v
+				fewer.Namespace = v.Namespace.DeepCopy()
+				unstructured.RemoveNestedField(fewer.Namespace.Object, "metadata", field, key)
+				try(fewer)
+			}
+		}
 	}
 	return v
 }

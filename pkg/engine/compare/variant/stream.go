@@ -35,11 +35,7 @@ func (s *stream) emit(v Variant) bool {
 		v.OldObject = s.generator.stripped(s.ctx, v.OldObject)
 	}
 	sum := fnv.New64a()
-	var labels map[string]string
-	if v.Namespace != nil {
-		labels = v.Namespace.GetLabels()
-	}
-	text, err := json.Marshal([]any{v.Key.Subresource, v.Object, v.OldObject, v.Request.User, v.Request.DryRun, labels, v.Beside})
+	text, err := json.Marshal([]any{v.Key.Subresource, v.Object, v.OldObject, v.Request.User, v.Request.DryRun, v.Namespace, v.Beside, v.Alone})
 	if err != nil {
 		return true
 	}
@@ -66,7 +62,7 @@ func (s *stream) steps(base Variant) []step {
 	around := inTurn(s.generator.around(s.generator.kind(s.ctx, base.Object.GroupVersionKind())))
 	lists := [][]step{inTurn([][]step{s.mutations(base.Object, -1), around})}
 	for i, u := range base.Beside {
-		lists = append(lists, append(s.generator.renamed(i), s.mutations(u, i)...))
+		lists = append(lists, slices.Concat([]step{removed(i)}, s.generator.renamed(i), s.mutations(u, i), emptied(u, i)))
 	}
 	return inTurn(lists)
 }
@@ -128,6 +124,9 @@ func changing(beside int, do func(*unstructured.Unstructured) bool) step {
 			object := v.Object.DeepCopy()
 			ok := do(object)
 			return v.with(object), ok
+		}
+		if beside >= len(v.Beside) { // one was removed
+			return v, false
 		}
 		object := v.Beside[beside].DeepCopy()
 		v.Beside = slices.Clone(v.Beside)
@@ -193,7 +192,9 @@ func (s *stream) singles(bases []Variant) []*varied {
 				continue
 			}
 			for ; len(g.learned) > 0; g.learned = g.learned[1:] {
-				further = append(further, &varied{Variant: g.learned[0], steps: s.steps(g.learned[0]), every: repeated})
+				for _, v := range append([]Variant{g.learned[0]}, g.accompanied(s.ctx, g.learned[0])...) {
+					further = append(further, &varied{Variant: v, steps: s.steps(v), every: repeated})
+				}
 			}
 			if !s.single(one) {
 				return own

@@ -43,6 +43,9 @@ func NewWorld(w *engine.World, policies []*unstructured.Unstructured) (*World, *
 	return &World{mapper: w.Mapper, kept: k}, &out
 }
 
+// Reader reads what is there beside variants.
+func (w *World) Reader() engine.Reader { return w.kept }
+
 // presentKey is the key of a context under which a presence is.
 type presentKey struct{}
 
@@ -52,6 +55,8 @@ type presence struct {
 
 	mu    sync.Mutex
 	asked []engine.Selection
+	// missing are those of them that name an object which is not there.
+	missing []string
 }
 
 // With returns a context in which the variant is there, its Namespace, and what is beside it.
@@ -70,7 +75,35 @@ func (w *World) With(ctx context.Context, v Variant) (context.Context, error) {
 	if err != nil {
 		return nil, err
 	}
-	return context.WithValue(ctx, presentKey{}, &presence{Overlay: objects.Over(w.kept)}), nil
+	p := &presence{Overlay: objects.Over(w.kept)}
+	if v.Alone {
+		p.Overlay = objects.Over(nothing{w.kept, objects})
+	}
+	return context.WithValue(ctx, presentKey{}, p), nil
+}
+
+// nothing is a cluster without any object, that knows the kinds of another one.
+type nothing struct {
+	*kept
+	objects *snapshot.Snapshot // that lie over it
+}
+
+// Get implements engine.Reader.
+func (n nothing) Get(ctx context.Context, key engine.ObjectKey) (*unstructured.Unstructured, error) {
+	return n.objects.Get(ctx, key)
+}
+
+// List implements engine.Reader.
+func (nothing) List(context.Context, engine.Selection) iter.Seq2[*unstructured.Unstructured, error] {
+	return func(func(*unstructured.Unstructured, error) bool) {}
+}
+
+// Raw implements engine.RawReader.
+func (n nothing) Raw(ctx context.Context, method, path string, body []byte) ([]byte, error) {
+	if at, err := engine.ParseAPIPath(path); err == nil && method == "GET" && at.Resource != "" {
+		return n.objects.Raw(ctx, method, path, body)
+	}
+	return n.kept.Raw(ctx, method, path, body)
 }
 
 // maxAsked bounds what is kept of the questions of one variant.
@@ -87,12 +120,29 @@ func Asked(ctx context.Context) []engine.Selection {
 	return slices.Clone(p.asked)
 }
 
-func (p *presence) ask(s engine.Selection) {
+// Missing names the objects that have been asked for by their names in a context of World.With, and are not there.
+func Missing(ctx context.Context) []string {
+	p, ok := ctx.Value(presentKey{}).(*presence)
+	if !ok {
+		return nil
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	known := slices.ContainsFunc(p.asked, func(k engine.Selection) bool { return k.String() == s.String() })
-	if !known && len(p.asked) < maxAsked {
-		p.asked = append(p.asked, s)
+	return slices.Sorted(slices.Values(p.missing))
+}
+
+// ask notes a question, and what came of it.
+func (p *presence) ask(s engine.Selection, err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	text := s.String()
+	known := slices.ContainsFunc(p.asked, func(k engine.Selection) bool { return k.String() == text })
+	if known || len(p.asked) == maxAsked {
+		return
+	}
+	p.asked = append(p.asked, s)
+	if s.Name != "" && apierrors.IsNotFound(err) {
+		p.missing = append(p.missing, text)
 	}
 }
 
@@ -105,8 +155,9 @@ func (r reader) Get(ctx context.Context, key engine.ObjectKey) (*unstructured.Un
 	if !ok {
 		return r.kept.Get(ctx, key)
 	}
-	p.ask(engine.Selection{Group: key.Group, Version: key.Version, Kind: key.Kind, Namespace: key.Namespace, Name: key.Name})
-	return p.Get(ctx, key)
+	u, err := p.Get(ctx, key)
+	p.ask(engine.Selection{Group: key.Group, Version: key.Version, Kind: key.Kind, Namespace: key.Namespace, Name: key.Name}, err)
+	return u, err
 }
 
 // List implements engine.Reader.
@@ -115,7 +166,7 @@ func (r reader) List(ctx context.Context, s engine.Selection) iter.Seq2[*unstruc
 	if !ok {
 		return r.kept.List(ctx, s)
 	}
-	p.ask(s)
+	p.ask(s, nil)
 	return p.List(ctx, s)
 }
 
@@ -128,10 +179,11 @@ func (r rawReader) Raw(ctx context.Context, method, path string, body []byte) ([
 	if !ok {
 		return r.kept.Raw(ctx, method, path, body)
 	}
-	if at, err := engine.ParseAPIPath(path); err == nil && method == "GET" && at.Resource != "" {
-		p.ask(engine.Selection{Group: at.Group, Version: at.Version, Resource: at.Resource, Namespace: at.Namespace, Name: at.Name})
+	answer, err := p.Raw(ctx, method, path, body)
+	if at, invalid := engine.ParseAPIPath(path); invalid == nil && method == "GET" && at.Resource != "" {
+		p.ask(engine.Selection{Group: at.Group, Version: at.Version, Resource: at.Resource, Namespace: at.Namespace, Name: at.Name}, err)
 	}
-	return p.Raw(ctx, method, path, body)
+	return answer, err
 }
 
 // answer is what was read once.

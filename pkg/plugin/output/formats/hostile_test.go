@@ -158,7 +158,7 @@ func hostileComparison(at told) []output.Event {
 		Operations: []engine.Operation{engine.OperationUpdate}, Changes: changes,
 		Variant: &compare.Variant{
 			Request: engine.Request{User: engine.UserInfo{Username: at("kind"), Groups: []string{at("kind")}}},
-			Count:   2, Kinds: []string{at("kind")}, Object: changes[compare.Old].Before, Beside: []*unstructured.Unstructured{changes[compare.New].After},
+			Count:   2, Kinds: []string{at("kind")}, Missing: []string{at("kind")}, Object: changes[compare.Old].Before, Beside: []*unstructured.Unstructured{changes[compare.New].After},
 		},
 	}
 	for _, f := range changes[compare.Old].Fields {

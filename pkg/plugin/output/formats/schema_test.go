@@ -155,7 +155,7 @@ func fullComparison(t *testing.T) []byte {
 		Subject: key, Target: engine.Target{Origin: "f:1"}, Verdict: compare.Differs, Operations: []engine.Operation{engine.OperationCreate},
 		Changes: [2]*engine.Change{side("a"), side("b")}, Fields: []compare.Field{{FieldChange: field, Rules: [2]engine.RuleRef{rule, rule}}},
 	}
-	result.Variant = &compare.Variant{Count: 1, Kinds: []string{"ConfigMap"}, Object: object(map[string]any{}), Request: engine.Request{User: engine.UserInfo{Username: "alice", Groups: []string{"admins"}}, DryRun: true}, Beside: []*unstructured.Unstructured{object(map[string]any{"data": "x"})}}
+	result.Variant = &compare.Variant{Count: 1, Kinds: []string{"ConfigMap"}, Object: object(map[string]any{}), Request: engine.Request{User: engine.UserInfo{Username: "alice", Groups: []string{"admins"}}, DryRun: true}, Beside: []*unstructured.Unstructured{object(map[string]any{"data": "x"})}, Missing: []string{"m"}}
 	exercise := []compare.Exercise{{
 		Variants: 1, Rule: rule, Outcomes: map[engine.Outcome]int{engine.Skipped: 1}, HeldBack: map[string]int{"h": 1}, Missing: "m",
 	}}

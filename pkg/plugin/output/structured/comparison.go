@@ -36,13 +36,14 @@ type reportDifference struct {
 
 // reportVariant is an object that is not there, and what is around it.
 type reportVariant struct {
-	Count  int              `json:"count"`
-	Kinds  []string         `json:"kinds"`
-	Object map[string]any   `json:"manifest"`
-	User   string           `json:"user,omitempty"`
-	Groups []string         `json:"groups,omitempty"`
-	DryRun bool             `json:"dryRun,omitempty"`
-	Beside []map[string]any `json:"beside,omitempty"`
+	Count   int              `json:"count"`
+	Kinds   []string         `json:"kinds"`
+	Object  map[string]any   `json:"manifest"`
+	User    string           `json:"user,omitempty"`
+	Groups  []string         `json:"groups,omitempty"`
+	DryRun  bool             `json:"dryRun,omitempty"`
+	Beside  []map[string]any `json:"beside,omitempty"`
+	Missing []string         `json:"missing,omitempty"`
 }
 
 // reportTwoSided is a field that differs. A side that leaves the field out has no value.
@@ -130,7 +131,7 @@ func (p *Comparison) difference(e output.Compared) reportDifference {
 	if v := e.Variant; v != nil {
 		out.Variant = &reportVariant{
 			Count: v.Count, Kinds: v.Kinds, Object: p.Masker.Object(v.Object).Object,
-			User: v.Request.User.Username, Groups: v.Request.User.Groups, DryRun: v.Request.DryRun,
+			User: v.Request.User.Username, Groups: v.Request.User.Groups, DryRun: v.Request.DryRun, Missing: v.Missing,
 		}
 		for _, u := range v.Beside {
 			out.Variant.Beside = append(out.Variant.Beside, p.Masker.Object(u).Object)
