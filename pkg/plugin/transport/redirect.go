@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"path"
 	"strings"
 )
 
@@ -33,6 +34,7 @@ const (
 	notARead    = "only reads are redirected"
 	badLocation = "its location is no URL"
 	otherUser   = "its location names a user"
+	otherPath   = "it leads out of the path of the server that you named, to what may be another cluster"
 	tooMany     = "there are more than 5 redirects in a row"
 )
 
@@ -40,7 +42,7 @@ const (
 // or scheme.
 type Redirects struct {
 	// Origin is the only server that may be asked at all; nil allows any to which no redirect
-	// leads.
+	// leads. If it has a path, as one of many clusters behind a host has, no redirect leads out of it.
 	Origin *url.URL
 	// Elsewhere allows a read to be redirected to another server; nil allows none.
 	Elsewhere func(r *http.Request, to *url.URL) bool
@@ -61,6 +63,10 @@ func (t redirects) RoundTrip(r *http.Request) (*http.Response, error) {
 	if t.Origin != nil && server(t.Origin) != server(r.URL) {
 		closeBody(r)
 		return nil, &RedirectError{Method: r.Method, From: server(t.Origin), To: server(r.URL), Reason: otherHost}
+	}
+	if r.Response != nil && t.leaves(r.URL) { // it was redirected
+		closeBody(r)
+		return nil, &RedirectError{Method: r.Method, From: server(t.Origin) + cut(t.Origin.Path, maxServer), To: server(r.URL), Reason: otherPath}
 	}
 	response, err := roundTrip(t.next, markChecked(r))
 	if err != nil {
@@ -105,6 +111,9 @@ func (d Redirects) refusal(r *http.Request, response *http.Response) error {
 		refused.Reason = otherHost
 	case !reads:
 		refused.Reason = notARead
+	case d.leaves(to):
+		refused.From += cut(d.Origin.Path, maxServer)
+		refused.Reason = otherPath
 	case to.User != nil:
 		refused.Reason = otherUser
 	case before(r) >= maxRedirects:
@@ -113,6 +122,15 @@ func (d Redirects) refusal(r *http.Request, response *http.Response) error {
 		return nil
 	}
 	return refused
+}
+
+// leaves reports whether a URL of the origin's host is not below the origin's path, however its dots and slashes are encoded.
+func (d Redirects) leaves(to *url.URL) bool {
+	if d.Origin == nil {
+		return false
+	}
+	root := strings.TrimSuffix(path.Clean("/"+d.Origin.Path), "/")
+	return !strings.HasPrefix(path.Clean("/"+to.Path)+"/", root+"/")
 }
 
 // isRedirect reports whether http.Client follows an answer with this status.

@@ -223,6 +223,65 @@ func TestRedirectsWithinTheHost(t *testing.T) {
 	}
 }
 
+// TestRedirectsStayBelowThePathOfTheServer plays a host with many clusters, each below a path of its own.
+func TestRedirectsStayBelowThePathOfTheServer(t *testing.T) {
+	var left atomic.Int64
+	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if to := r.URL.Query().Get("to"); to != "" {
+			w.Header().Set("Location", to)
+			w.WriteHeader(http.StatusFound)
+			return
+		}
+		if !strings.HasPrefix(r.URL.Path, "/clusters/a/") {
+			left.Add(1)
+		}
+	}))
+	defer server.Close()
+	origin, err := url.Parse(server.URL + "/clusters/a/")
+	if err != nil {
+		t.Fatal(err)
+	}
+	below := clientOf(t, server).Transport.(interface{ WrappedRoundTripper() http.RoundTripper }).WrappedRoundTripper()
+	client := &http.Client{Transport: transport.Redirects{Origin: origin}.Bound(below)}
+	for to, stays := range map[string]bool{
+		"/clusters/a/api":                     true,
+		"/clusters/a/x/%2e%2e/api":            true,
+		server.URL + "/clusters/a/api?x=../b": true,
+		"api":                                 true,
+		"/":                                   false,
+		"/api":                                false,
+		"/clusters/b/api":                     false,
+		"/clusters/ab/api":                    false,
+		"/clusters/a/../b/api":                false,
+		"/clusters/a/%2e%2e/b/api":            false,
+		"/clusters/a/x%2f..%2f../b/api":       false,
+		"../b/api":                            false,
+		server.URL + "/clusters/b/api":        false,
+		server.URL:                            false,
+	} {
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, server.URL+"/clusters/a/version?to="+url.QueryEscape(to), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = send(client, r)
+		want := server.URL + "/clusters/a/ redirects a GET request to " + server.URL + ", which is not followed: it leads out of the path of the server that you named"
+		if (err == nil) != stays || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: error %v", to, err)
+		}
+	}
+	kept, err := http.NewRequestWithContext(t.Context(), http.MethodGet, server.URL+"/clusters/b/api", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	kept.Response = &http.Response{StatusCode: http.StatusFound} // which a cache above had kept
+	if err := send(client, kept); err == nil || !strings.Contains(err.Error(), "it leads out of the path") {
+		t.Errorf("from a cache: error %v", err)
+	}
+	if n := left.Load(); n != 0 {
+		t.Errorf("%d requests to another path", n)
+	}
+}
+
 // TestNothingLeavesForAnotherServer sends requests that come from a redirect that the transport
 // has not seen.
 func TestNothingLeavesForAnotherServer(t *testing.T) {
