@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/selector"
@@ -277,6 +278,23 @@ func (n *KindName) where() string {
 
 // Unwrap returns why the kinds of some groups are not known.
 func (e *UnknownKindError) Unwrap() []error { return e.unknown }
+
+// MappingOf returns the mapping of a resource that a request names, by its plural name, in its group and version. A mapper also
+// finds one by its singular or short name, or in another version; a server does not, and the error is one of no match.
+func MappingOf(mapper meta.RESTMapper, resource schema.GroupVersionResource) (*meta.RESTMapping, error) {
+	kind, err := mapper.KindFor(resource)
+	if err != nil {
+		return nil, err
+	}
+	mapping, err := mapper.RESTMapping(kind.GroupKind(), kind.Version)
+	if err != nil {
+		return nil, err
+	}
+	if mapping.Resource != resource {
+		return nil, &meta.NoResourceMatchError{PartialResource: resource}
+	}
+	return mapping, nil
+}
 
 // KindOfRequest returns the kind of the objects that requests to a subresource have, and whether it is known.
 func KindOfRequest(of schema.GroupVersionKind, subresource string) (schema.GroupVersionKind, bool) {

@@ -68,12 +68,8 @@ func (s *Snapshot) Raw(_ context.Context, method, target string, _ []byte) ([]by
 // mappingOf finds the resource that a path names, in the version of the path.
 func (s *Snapshot) mappingOf(p engine.APIPath) (*meta.RESTMapping, error) {
 	resource := schema.GroupVersionResource{Group: p.Group, Version: p.Version, Resource: p.Resource}
-	kind, err := s.mapper.KindFor(resource)
-	if err != nil || kind.Group != p.Group || kind.Version != p.Version {
-		return nil, noSuchPath(p)
-	}
-	mapping, err := s.mapper.RESTMapping(kind.GroupKind(), kind.Version)
-	if err != nil || mapping.Resource.Resource != p.Resource {
+	mapping, err := engine.MappingOf(s.mapper, resource)
+	if err != nil {
 		return nil, noSuchPath(p)
 	}
 	return mapping, nil

@@ -102,7 +102,7 @@ func (g *global) read(from *Sources, in *jmespath.Interpreter) (any, error) {
 	if from.World.Reader == nil || from.World.Mapper == nil {
 		return nil, &UnavailableError{Field: "globalReference", Reason: "there is no cluster to list " + g.resource.Resource + " in"}
 	}
-	kind, err := from.World.Mapper.KindFor(g.resource)
+	mapping, err := engine.MappingOf(from.World.Mapper, g.resource)
 	if err != nil {
 		return nil, err
 	}
@@ -110,7 +110,7 @@ func (g *global) read(from *Sources, in *jmespath.Interpreter) (any, error) {
 	from.Budget.Wait(func() {
 		var object *unstructured.Unstructured
 		for object, err = range from.World.Reader.List(from.Context, engine.Selection{
-			Group: kind.Group, Version: kind.Version, Kind: kind.Kind, Namespace: g.namespace,
+			Group: g.resource.Group, Version: g.resource.Version, Kind: mapping.GroupVersionKind.Kind, Namespace: g.namespace,
 		}) {
 			if err == nil {
 				err = from.Budget.Write(object.Object) // which is kept for the run

@@ -154,12 +154,12 @@ func (e *entry) list(s *Session) (any, error) {
 	if s.world.Reader == nil || s.world.Mapper == nil {
 		return nil, s.lacks("globalContext: there is no cluster to list %s in", e.resource.Resource)
 	}
-	kind, err := s.world.Mapper.KindFor(e.resource)
+	mapping, err := engine.MappingOf(s.world.Mapper, e.resource)
 	if err != nil {
 		return nil, err
 	}
 	items, err := listed(s.context, s.world, engine.Selection{
-		Group: kind.Group, Version: kind.Version, Kind: kind.Kind, Namespace: e.namespace,
+		Group: e.resource.Group, Version: e.resource.Version, Kind: mapping.GroupVersionKind.Kind, Namespace: e.namespace,
 	})
 	if err != nil {
 		return nil, err

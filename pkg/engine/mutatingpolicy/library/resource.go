@@ -163,15 +163,11 @@ func (r resources) mapping(apiVersion, name string) (mapping *meta.RESTMapping, 
 	name, subresource, _ = strings.Cut(name, "/")
 	gvr := gv.WithResource(name)
 	type question schema.GroupVersionResource
-	found, err := r.world.Memo.Do(r.context, question(gvr), func(context.Context) (any, error) { return r.world.Mapper.KindFor(gvr) })
-	kind, _ := found.(schema.GroupVersionKind)
-	if meta.IsNoMatchError(err) || (err == nil && (kind.Group != gv.Group || kind.Version != gv.Version)) {
+	found, err := r.world.Memo.Do(r.context, question(gvr), func(context.Context) (any, error) { return engine.MappingOf(r.world.Mapper, gvr) })
+	if meta.IsNoMatchError(err) {
 		r.warn("resource: %s of %s is not known; it is taken to have no objects", name, apiVersion)
 		return nil, "", apierrors.NewNotFound(gvr.GroupResource(), "")
 	}
-	if err != nil {
-		return nil, "", err
-	}
-	mapping, err = r.world.Mapper.RESTMapping(kind.GroupKind(), kind.Version)
+	mapping, _ = found.(*meta.RESTMapping)
 	return mapping, subresource, err
 }
