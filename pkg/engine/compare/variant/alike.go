@@ -40,7 +40,7 @@ func alike(pattern string) []string {
 		}
 		plain := wildcards.Replace(one)
 		if plain != one {
-			add(strings.NewReplacer("*", "xx", "?", "xx").Replace(one))
+			add(strings.NewReplacer("*", "10", "?", "10").Replace(one))
 			add(strings.NewReplacer("*", "", "?", "").Replace(one))
 			add(separated.ReplaceAllString(one, "x"))
 		}
