@@ -347,14 +347,29 @@ func (v *vocabulary) listMutations(s *site, name string, required bool, add func
 		return
 	}
 	if named, _ := item.(map[string]any); named["name"] != nil && samples[name] != nil {
-		for _, value := range v.near["name"][:min(len(v.near["name"]), maxNamed)] {
-			for _, text := range namesOf(value) {
-				named, _ := minimalElement(s.path, schema.Atom{}, 0).(map[string]any)
-				named["name"] = text
-				add(named, true)
+		var names []string
+		for _, value := range v.near["name"] {
+			text, _ := value.(string)
+			names = append(names, slices.DeleteFunc(texts(text), func(text string) bool { return !isElementName(name, text) })...)
+		}
+		names = distinct(names)
+		for _, text := range names[:min(len(names), maxNamed)] {
+			named, _ := minimalElement(s.path, schema.Atom{}, 0).(map[string]any)
+			named["name"] = text
+			add(named, true)
+			if len(named) > 1 && name == "env" {
+				add(map[string]any{"name": text}, true) // a rule may give it what no other value stands beside
 			}
 		}
 	}
+}
+
+// isElementName reports whether an element of a list may have a name: that of a variable, or one like those of objects.
+func isElementName(list, name string) bool {
+	if list == "env" {
+		return len(validation.IsEnvVarName(name)) == 0
+	}
+	return len(validation.IsDNS1123Label(name)) == 0
 }
 
 // maxNamed bounds the names that elements of one list get.

@@ -33,6 +33,7 @@ const (
 	maxPointer = 200
 	maxText    = 1 << 20 // bytes of one text
 	window     = 8       // tokens in which a value is near a name
+	farther    = 12      // those in which it is near the key of a label, behind which more is written
 )
 
 func newVocabulary(policies []*unstructured.Unstructured) *vocabulary {
@@ -331,7 +332,7 @@ func (v *vocabulary) nearby(name string, rest []string) {
 }
 
 func (v *vocabulary) labelNearby(key string, rest []string) {
-	for _, t := range rest[:min(len(rest), window)] {
+	for _, t := range rest[:min(len(rest), farther)] {
 		if text, ok := literalOf(t).(string); ok && text != key {
 			v.label(key, text)
 		}
