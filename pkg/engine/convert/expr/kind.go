@@ -137,6 +137,9 @@ func (c call) kind() Kind {
 	case "reverse", "slice":
 		return KindOf(c.of)
 	case "orValue":
+		if _, isField := c.of.(sel); isField {
+			return Dyn // a field is, and the checker joins the two to that
+		}
 		return KindOf(c.args[0])
 	}
 	return results[c.name]
