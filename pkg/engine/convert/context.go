@@ -268,7 +268,7 @@ func (r *rule) define(name, cel string) string {
 		name = strings.Join(words.FindAllString(name, -1), "_")
 	}
 	wanted := name
-	for i := 2; slices.ContainsFunc(r.variables, func(v named) bool { return v.name == name && v.cel != cel }); i++ {
+	for i := 2; slices.ContainsFunc(slices.Concat(r.variables, r.beside), func(v named) bool { return v.name == name && v.cel != cel }); i++ {
 		name = fmt.Sprint(wanted, i)
 	}
 	if !slices.Contains(r.variables, named{name, cel}) {
@@ -354,7 +354,8 @@ func (c *converter) answer(r *rule, s *scope, name, path string) (v translate.Va
 	}
 	list := fmt.Sprintf("resource.List(%s, %s%s)", quote(version), quote(resource), in)
 	if len(parts) == 1 {
-		return translate.Expression(expr.Name("variables."+r.define(name, "dyn("+list+")")), translate.Any), nil
+		found := translate.StructOf(map[string]translate.Type{"items": translate.ListOf(translate.Any)}, "items")
+		return translate.Expression(expr.Name("variables."+r.define(name, "dyn("+list+")")), found), nil
 	}
 	object, err := s.text(parts[1])
 	if err != nil {

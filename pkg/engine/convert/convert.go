@@ -80,10 +80,10 @@ func Convert(ctx context.Context, d engine.Document, o Options) *Conversion {
 				out.Refusals = append(out.Refusals, c.refusal(w, err))
 				break
 			}
-			out.rules = append(out.rules, r)
+			c.rules = append(c.rules, r)
 		}
 	}
-	out.rules = slices.DeleteFunc(out.rules, func(r *rule) bool { return refused[r.index] })
+	out.rules = slices.DeleteFunc(c.rules, func(r *rule) bool { return refused[r.index] })
 	if out.one {
 		out.onlyFirst()
 	}

@@ -30,6 +30,7 @@ type rule struct {
 	selection
 	guards          []string // conditions that the whole rule depends on, beside those of the selection
 	variables       []named
+	beside          []named                 // those of earlier rules that may be in one policy with it
 	existing        *existing               // of a rule with targets
 	target          schema.GroupVersionKind // their kind
 	policyNamespace string                  // of a Policy
@@ -50,6 +51,7 @@ type converter struct {
 	Options
 	document engine.Document
 	ctx      context.Context
+	rules    []*rule // that are converted so far
 }
 
 // rule converts one rule. The error is a *Refusal.
@@ -78,6 +80,11 @@ func (c *converter) rule(w kyverno.WrittenRule, part int) (*rule, error) {
 		return nil, err
 	}
 	r.selection, r.policyNamespace = *s, m.namespace
+	for _, other := range c.rules {
+		if other.index != r.index && other.existing == nil && other.sameSelection(r) {
+			r.beside = append(r.beside, other.variables...)
+		}
+	}
 	sc := c.scope(r)
 	c.images(r, sc, w.Fields)
 	if err := c.context(r, sc, f.At("context")); err != nil {

@@ -168,6 +168,9 @@ func Binary(op string, left, right Expr) Expr {
 			return Bool(l != r)
 		}
 	}
+	if whole, ok := strings.CutSuffix(r.text, ".0"); ok && r.kind == Double && KindOf(left) == Integer {
+		right = literal{text: whole, kind: Integer}
+	}
 	if a, b := KindOf(left), KindOf(right); (op == "==" || op == "!=") && a != b && a != Dyn && b != Dyn {
 		left = Call("dyn", left) // for which the type checker lets them be compared
 	}

@@ -35,7 +35,7 @@ func (s *Scope) call(ast gojmespath.ASTNode, on *Value) (Value, error) {
 			c.args = append(c.args, Value{})
 			continue
 		}
-		arg, err := s.eval(child, on)
+		arg, err := s.argument(child, on, name == "length")
 		if err != nil {
 			return arg, err
 		}

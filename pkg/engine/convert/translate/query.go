@@ -58,7 +58,7 @@ func (s *Scope) node(ast gojmespath.ASTNode, on *Value) (Value, error) {
 	case gojmespath.ASTSubexpression, gojmespath.ASTIndexExpression:
 		return s.sub(ast, on)
 	case gojmespath.ASTPipe:
-		left, err := s.child(ast, 0, on)
+		left, err := s.argument(ast.Children[0], on, isLength(ast.Children[1]))
 		if err != nil {
 			return left, err
 		}
@@ -82,6 +82,27 @@ func (s *Scope) node(ast gojmespath.ASTNode, on *Value) (Value, error) {
 		return s.multiSelect(ast, on)
 	}
 	return s.project(ast, on)
+}
+
+// argument translates a node on a value. Where only its length is asked for, an empty text as its default, which people also
+// write for lists, is as good as an empty list.
+func (s *Scope) argument(ast gojmespath.ASTNode, on *Value, ofLength bool) (Value, error) {
+	v, err := s.eval(ast, on)
+	if err == nil || !ofLength || ast.NodeType != gojmespath.ASTOrExpression || ast.Children[1].Value != "" {
+		return v, err
+	}
+	if list, listErr := s.eval(gojmespath.ASTNode{
+		NodeType: ast.NodeType,
+		Children: []gojmespath.ASTNode{ast.Children[0], {NodeType: gojmespath.ASTLiteral, Value: []any{}}},
+	}, on); listErr == nil {
+		return list, nil
+	}
+	return v, err
+}
+
+// isLength reports whether a node is the length of what it is evaluated on.
+func isLength(ast gojmespath.ASTNode) bool {
+	return ast.NodeType == gojmespath.ASTFunctionExpression && ast.Value == "length" && len(ast.Children) == 1 && ast.Children[0].NodeType == gojmespath.ASTCurrentNode
 }
 
 func (s *Scope) child(ast gojmespath.ASTNode, i int, on *Value) (Value, error) {
