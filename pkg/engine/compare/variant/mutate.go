@@ -460,7 +460,7 @@ func (v *vocabulary) images() []string {
 	}})
 }
 
-// imagesOf are images that begin, or end, with a text of a policy.
+// imagesOf are images that begin or end with a text of a policy, or have it as a name.
 func imagesOf(text string) []string {
 	switch {
 	case strings.HasPrefix(text, ":"):
@@ -472,7 +472,7 @@ func imagesOf(text string) []string {
 	case strings.ContainsAny(text, "./") && !strings.ContainsAny(text, " ()[]"):
 		return []string{text + "/app:1", text + "/app", "other/" + text + "/app:1"}
 	}
-	return nil
+	return []string{text + ":1", "team/" + text + ":1"}
 }
 
 // fits reports whether a value may be one of a type.
