@@ -12,7 +12,7 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/convert/expr"
 )
 
-// regexReplace translates the replacement of matches. MutatingAdmissionPolicies can replace the start of a text.
+// regexReplace translates the replacement of matches. MutatingAdmissionPolicies can replace a text, and the start of one.
 func regexReplace(literal bool) func(*callOf) (Value, error) {
 	return func(c *callOf) (Value, error) {
 		mutatingPolicy := c.Language() == MutatingPolicy
@@ -31,6 +31,9 @@ func regexReplace(literal bool) func(*callOf) (Value, error) {
 		parts := []part{{text: with}}
 		if !literal {
 			parts = templateParts(regexp.MustCompile(text), with)
+		}
+		if replaced, ok := replaceText(textOf(c.args[1]), text, parts); ok {
+			return result(replaced, Text)
 		}
 		if !mutatingPolicy {
 			replaced, ok := replaceStart(textOf(c.args[1]), text, parts)
@@ -51,6 +54,22 @@ func regexReplace(literal bool) func(*callOf) (Value, error) {
 		}
 		return result(expr.Call("regex.replace", textOf(c.args[1]), expr.String(text), expr.String(replacement)), Text)
 	}
+}
+
+// replaceText replaces the matches of an expression that matches one text alone.
+func replaceText(of expr.Expr, pattern string, with []part) (expr.Expr, bool) {
+	tree, err := syntax.Parse(pattern, syntax.Perl)
+	if err != nil || tree.Op != syntax.OpLiteral || tree.Flags&syntax.FoldCase != 0 {
+		return nil, false
+	}
+	constant := ""
+	for _, p := range with {
+		if p.text == "" { // a group
+			return nil, false
+		}
+		constant += p.text
+	}
+	return expr.Method(of, "replace", expr.String(string(tree.Rune)), expr.String(constant)), true
 }
 
 // part is a part of a replacement: a text, or where that is empty a group.
