@@ -102,7 +102,7 @@ func (g *Generator) around(k *kind) [][]step {
 	if !k.namespaced {
 		return out
 	}
-	out = append(out, each(distinct(append(slices.Clone(g.namespaces), "default", "kube-system")), in))
+	out = append(out, each(g.elsewhere(), in))
 	for _, field := range g.ofNamespace() {
 		var lists [][]step
 		for _, key := range g.vocabulary.keys {
@@ -117,6 +117,11 @@ func (g *Generator) around(k *kind) [][]step {
 		out = append(out, inTurn(lists))
 	}
 	return out
+}
+
+// elsewhere are the namespaces of variants.
+func (g *Generator) elsewhere() []string {
+	return distinct(append(slices.Clone(g.namespaces), "default", "kube-system"))
 }
 
 // ofNamespace are the fields of the metadata of a Namespace that policies may read.
@@ -188,6 +193,22 @@ func in(namespace string) step {
 		v.Key.Namespace = namespace
 		v.Namespace = engine.BareNamespace(namespace)
 		return v, true
+	}
+}
+
+// together moves the object to another namespace, and with it what is beside it in its own.
+func together(namespace string) step {
+	return func(v Variant) (Variant, bool) {
+		from, moved := v.Object.GetNamespace(), false
+		v.Beside = slices.Clone(v.Beside)
+		for i, u := range v.Beside {
+			if from != "" && u.GetNamespace() == from {
+				v.Beside[i], moved = u.DeepCopy(), true
+				v.Beside[i].SetNamespace(namespace)
+			}
+		}
+		v, ok := in(namespace)(v)
+		return v, ok && moved
 	}
 }
 

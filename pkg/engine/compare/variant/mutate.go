@@ -446,21 +446,23 @@ var imageText = regexp.MustCompile(`^[a-z0-9][-\w./:@]*$`)
 
 // images are those that policies name, and such as there are, in turn.
 func (v *vocabulary) images() []string {
-	var own []string
+	var own, named []string
 	for _, value := range v.near["image"] {
 		pattern, _ := value.(string)
 		for _, text := range texts(pattern) {
 			own = append(own, imagesOf(text)...)
+			named = append(named, text+":1")
 		}
 	}
-	own = slices.DeleteFunc(own, func(image string) bool { return !imageText.MatchString(image) })
-	return inTurn([][]string{own, {
+	isNone := func(image string) bool { return !imageText.MatchString(image) }
+	own, named = slices.DeleteFunc(own, isNone), slices.DeleteFunc(named, isNone)
+	return append(inTurn([][]string{own, {
 		"nginx:latest", "nginx", "ghcr.io/team/app@sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef", "team/app:1",
 		"registry.example.com:5000/team/app:1", "registry.example.com/team/app:1", "docker.io/nginx:1", "nginx:1.25", "registry.example.com:5000/team/app",
-	}})
+	}}), named...)
 }
 
-// imagesOf are images that begin or end with a text of a policy, or have it as a name.
+// imagesOf are images that begin, or end, with a text of a policy.
 func imagesOf(text string) []string {
 	switch {
 	case strings.HasPrefix(text, ":"):
@@ -472,7 +474,7 @@ func imagesOf(text string) []string {
 	case strings.ContainsAny(text, "./") && !strings.ContainsAny(text, " ()[]"):
 		return []string{text + "/app:1", text + "/app", "other/" + text + "/app:1"}
 	}
-	return []string{text + ":1", "team/" + text + ":1"}
+	return nil
 }
 
 // fits reports whether a value may be one of a type.

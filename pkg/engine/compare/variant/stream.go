@@ -61,6 +61,9 @@ type step func(Variant) (Variant, bool)
 func (s *stream) steps(base Variant) []step {
 	around := inTurn(s.generator.around(s.generator.kind(s.ctx, base.Object.GroupVersionKind())))
 	lists := [][]step{inTurn([][]step{s.mutations(base.Object, -1), around})}
+	if len(base.Beside) > 0 {
+		lists = append(lists, each(s.generator.elsewhere(), together))
+	}
 	for i, u := range base.Beside {
 		lists = append(lists, slices.Concat([]step{removed(i)}, s.generator.renamed(i), s.mutations(u, i), emptied(u, i)))
 	}

@@ -33,7 +33,6 @@ const (
 	maxPointer = 200
 	maxText    = 1 << 20 // bytes of one text
 	window     = 8       // tokens in which a value is near a name
-	farther    = 12      // those in which it is near the key of a label, behind which more is written
 )
 
 func newVocabulary(policies []*unstructured.Unstructured) *vocabulary {
@@ -322,9 +321,25 @@ func keyBehind(rest []string) string {
 	return ""
 }
 
+// near are the first tokens of those that follow a name. The default of what may not be there does not count: it stands between a
+// field and what that is compared with.
+func near(rest []string) []string {
+	count := 0
+	for i := 0; i < len(rest); i++ {
+		if i+4 < len(rest) && slices.Equal(rest[i:i+3], []string{".", "orValue", "("}) && rest[i+4] == ")" {
+			i += 4
+			continue
+		}
+		if count++; count == window {
+			return rest[:i+1]
+		}
+	}
+	return rest
+}
+
 // nearby adds the values that follow a name.
 func (v *vocabulary) nearby(name string, rest []string) {
-	for _, t := range rest[:min(len(rest), window)] {
+	for _, t := range near(rest) {
 		if literal := literalOf(t); literal != nil {
 			v.add(name, literal)
 		}
@@ -332,7 +347,7 @@ func (v *vocabulary) nearby(name string, rest []string) {
 }
 
 func (v *vocabulary) labelNearby(key string, rest []string) {
-	for _, t := range rest[:min(len(rest), farther)] {
+	for _, t := range near(rest) {
 		if text, ok := literalOf(t).(string); ok && text != key {
 			v.label(key, text)
 		}
