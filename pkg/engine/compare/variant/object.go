@@ -76,7 +76,7 @@ func setPodSpec(u *unstructured.Unstructured) {
 	}
 	set := func(value any, fields ...string) { _ = unstructured.SetNestedField(u.Object, value, fields...) }
 	set([]any{map[string]any{"name": "c", "image": "nginx:1"}}, append(path[:len(path):len(path)], "containers")...)
-	labels := map[string]any{"app": minimalName}
+	labels := map[string]any{minimalName: minimalName} // which policies do not ask for, so that those they ask for can be left out
 	switch u.GetKind() {
 	case "Pod":
 		return

@@ -59,11 +59,12 @@ type step func(Variant) (Variant, bool)
 
 // steps are all single differences of a variant, those of its fields, of what is around it, and of the objects beside it in turn.
 func (s *stream) steps(base Variant) []step {
-	around := inTurn(s.generator.around(s.generator.kind(s.ctx, base.Object.GroupVersionKind())))
-	lists := [][]step{inTurn([][]step{s.mutations(base.Object, -1), around})}
+	ways := s.generator.around(s.generator.kind(s.ctx, base.Object.GroupVersionKind()))
 	if len(base.Beside) > 0 {
-		lists = append(lists, each(s.generator.elsewhere(), together))
+		ways = append(ways, each(s.generator.elsewhere(), together))
 	}
+	around := inTurn(ways)
+	lists := [][]step{inTurn([][]step{s.mutations(base.Object, -1), around})}
 	for i, u := range base.Beside {
 		lists = append(lists, slices.Concat([]step{removed(i)}, s.generator.renamed(i), s.mutations(u, i), emptied(u, i)))
 	}
