@@ -169,9 +169,7 @@ func (o *operations) edit(e *edit) {
 		}
 		o.edits(e.fields)
 	case e.elements != nil:
-		for _, g := range e.elements {
-			o.group(e, g)
-		}
+		o.groups(e)
 	default:
 		then := &operations{}
 		then.one(operation("add", e.at.jsonPointer(), data(e.value.content)))
@@ -246,36 +244,62 @@ func wholeOf(fields []*edit, keys []keyValue) map[string]any {
 // computedKey marks a key of a value that is an expression.
 const computedKey = "\x00"
 
-// group adds the operations for elements of a list.
-func (o *operations) group(e *edit, g *group) {
-	where := condition(g.where)
-	each := &operations{}
-	each.edits(g.fields)
-	list := e.at.or("[]")
-	switch {
-	case g.remove:
-		then := &operations{}
-		then.one(operation("replace", e.at.jsonPointer(), fmt.Sprintf("%s.filter(%s, %s)", e.at.plain(), g.variable, negate(where))))
-		o.when(fmt.Sprintf("%s.exists(%s, %s)", list, g.variable, where), then)
-	case len(g.keys) == 0:
-		loop := &operations{}
+// groups adds the operations for elements of a list. Those that have the indexes of what is there come first: what is removed and
+// added changes the indexes.
+func (o *operations) groups(e *edit) {
+	if len(e.elements) == 1 && len(e.elements[0].keys) > 0 && !e.elements[0].remove {
+		o.named(e, e.elements[0])
+		return
+	}
+	list, kept := e.at.or("[]"), e.at.plain()
+	var gone []string
+	for _, g := range e.elements {
+		where := condition(g.where)
+		if g.remove {
+			kept += fmt.Sprintf(".filter(%s, %s)", g.variable, negate(where))
+			gone = append(gone, fmt.Sprintf("%s.exists(%s, %s)", list, g.variable, where))
+			continue
+		}
+		each, loop := &operations{}, &operations{}
+		each.edits(g.fields)
 		loop.each(list, g, where, each)
 		if len(loop.parts) > 0 {
 			o.list(g.known(loop.String()))
 		}
-	default:
-		add := &operations{}
-		add.one(operation("add", e.at.jsonPointer(quote("0")), data(wholeOf(g.fields, g.keys))))
-		exists := fmt.Sprintf("%s.exists(%s, %s)", list, g.variable, where)
-		o.ensure(e.at, "[]")
-		if len(each.parts) == 0 {
-			o.when(negate(exists), add)
-			return
-		}
-		loop := &operations{}
-		loop.each(e.at.plain(), g, where, each)
-		o.list(choose(exists, g.known(loop.String()), add.String()))
 	}
+	if len(gone) > 0 {
+		then := &operations{}
+		then.one(operation("replace", e.at.jsonPointer(), kept))
+		o.when(strings.Join(gone, " || "), then)
+	}
+	for _, g := range e.elements {
+		if len(g.keys) > 0 && !g.remove {
+			o.ensure(e.at, "[]")
+			o.when(negate(fmt.Sprintf("%s.exists(%s, %s)", list, g.variable, condition(g.where))), e.added(g))
+		}
+	}
+}
+
+// named adds the operations for the one element of a list that has a name.
+func (o *operations) named(e *edit, g *group) {
+	where, each, add := condition(g.where), &operations{}, e.added(g)
+	each.edits(g.fields)
+	exists := fmt.Sprintf("%s.exists(%s, %s)", e.at.or("[]"), g.variable, where)
+	o.ensure(e.at, "[]")
+	if len(each.parts) == 0 {
+		o.when(negate(exists), add)
+		return
+	}
+	loop := &operations{}
+	loop.each(e.at.plain(), g, where, each)
+	o.list(choose(exists, g.known(loop.String()), add.String()))
+}
+
+// added is the operation that adds an element with a name to a list that is there.
+func (e *edit) added(g *group) *operations {
+	out := &operations{}
+	out.one(operation("add", e.at.jsonPointer(quote("0")), data(wholeOf(g.fields, g.keys))))
+	return out
 }
 
 // known is an expression in a loop over the elements, in which the one that is named is the variable.
