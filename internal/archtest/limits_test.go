@@ -21,8 +21,8 @@ import (
 // otherValues are the rows of docs/limits.md of which a value is no constant of the package that
 // they name, with the reason.
 var otherValues = map[string]string{
-	"Units of CEL cost":                         "those of an API server, from its library",
-	"Redirects to another host, port or scheme": "none is followed, so that nothing is counted",
+	"Units of CEL cost": "those of an API server, from its library",
+	"Redirects to another host, port or scheme, or out of the path of the API server's URL": "none is followed, so that nothing is counted",
 }
 
 // noLimits are constants that are named as limits are, and bound nothing that a policy, a file or a server
