@@ -22,7 +22,8 @@
 //	go test -run 'TestScripts/^NAME$' .
 //
 // testdata/installed holds those that install policies which the API server itself
-// enforces (TestInstalledPolicies).
+// enforces (TestInstalledPolicies), testdata/engines the one that installs the
+// definitions of Kyverno and Gatekeeper (TestInstalledEngines). Both run after the others.
 //
 // A script starts in a directory of its own, with a namespace of its own:
 //

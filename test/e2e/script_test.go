@@ -13,6 +13,10 @@ import (
 
 func TestScripts(t *testing.T) { runScripts(t, "script") }
 
+// TestInstalledEngines runs the script that installs the engines' definitions. Every
+// role that rbac prints says what they need then: no other script runs meanwhile.
+func TestInstalledEngines(t *testing.T) { runScripts(t, "engines") }
+
 // TestInstalledPolicies runs the scripts that install policies which the API
 // server itself enforces, or which every run with --from-cluster meets: no other
 // script runs meanwhile.
