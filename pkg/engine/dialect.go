@@ -52,7 +52,7 @@ type Compilation struct {
 	// Annotate has a dialect add to the targets of mutate-existing rules the
 	// annotations by which its own engine records a change.
 	Annotate bool
-	// EngineView has a dialect tell, as Warnings, what its own engine would write otherwise than it
+	// EngineView has a dialect report, as Warnings, what its own engine would write otherwise than it
 	// does, where it knows.
 	EngineView bool
 	// AssumeBinding has installed policies that nothing binds evaluated as if they were bound to all

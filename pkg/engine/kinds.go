@@ -243,7 +243,7 @@ func (e *UnknownKindError) Error() string {
 	}
 	text += ", so this has no effect"
 	if len(e.unknown) > 0 {
-		return text + "; it may be among those that the server does not tell now: " + errors.Join(JoinErrors(e.unknown)).Error()
+		return text + "; it may be among those that the server does not list now: " + errors.Join(JoinErrors(e.unknown)).Error()
 	}
 	if e.meant != "" {
 		text += "; did you mean " + e.meant + "?"

@@ -17,7 +17,7 @@ import (
 //
 // A Namespace that w does not have, because manifests leave it out, is known by its
 // name alone: what follows is evaluated as if it had no labels of its own, and w is
-// told that it lacks it. The error is a *NamespaceError.
+// notified that it lacks it. The error is a *NamespaceError.
 func (t Target) ReadNamespace(ctx context.Context, w *World) (*unstructured.Unstructured, error) {
 	name := t.Key.Namespace
 	if t.Namespace != nil && w.Noted != nil {

@@ -44,7 +44,7 @@ type World struct {
 	// Hides reports that HiddenValue stands for the values of Secrets, and that expressions
 	// make nothing else of it.
 	Hides bool
-	// Learn is told what was computed from Secrets alone, as a second guard where text
+	// Learn is called with what was computed from Secrets alone, as a second guard where text
 	// leaves; may be nil.
 	Learn func(value any)
 }

@@ -64,7 +64,7 @@ func (f *ApplyFlags) checkContexts(c *cobra.Command) error {
 	case f.Record.Given():
 		return errors.New("a plan, and a journal, names its cluster: leave out --contexts")
 	case c.Flags().Changed("journal"):
-		return errors.New("--journal names one file, and each cluster of --contexts has a journal: leave it out, and the run tells where they are")
+		return errors.New("--journal names one file, and each cluster of --contexts has a journal: leave it out, and the run prints where they are")
 	}
 	return nil
 }

@@ -67,7 +67,7 @@ func NewConvertCommand(evaluate flags.Evaluate, name string, streams genericioop
 			The verdict stands above the policy, and on standard error. A rule whose new form does not do
 			the same is not printed, unless --unproved is given.
 
-			What cannot be said in the new language is told for each rule, with the field, the reason and
+			What cannot be said in the new language is reported for each rule, with the field, the reason and
 			the nearest way. The other rules are converted.
 
 			Where a rule changes neither an object nor a variant, nothing shows whether its new form does
@@ -248,7 +248,7 @@ func (o *ConvertOptions) chosen(r *conversion.Result) string {
 	return fmt.Sprintf("to %s, since not to %s (%v): ", r.To, convert.MutatingAdmissionPolicy, r.Before[0])
 }
 
-// say tells the user what is no error.
+// say prints a message that is no error.
 func (o *ConvertOptions) say(format string, args ...any) {
 	if !o.Quiet {
 		fmt.Fprintf(o.ErrOut, format, args...)

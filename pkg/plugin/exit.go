@@ -132,6 +132,6 @@ func codeOf(err error) int {
 
 // interrupted reports whether an error says that the user stopped the run.
 func interrupted(err error) bool {
-	var told *InterruptedError
-	return errors.Is(err, apply.ErrInterrupted) || errors.Is(err, context.Canceled) || errors.As(err, &told)
+	var interrupted *InterruptedError
+	return errors.Is(err, apply.ErrInterrupted) || errors.Is(err, context.Canceled) || errors.As(err, &interrupted)
 }

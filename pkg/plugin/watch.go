@@ -81,22 +81,22 @@ func (w *watcher) follow(ctx context.Context, now, before *watched) error {
 		return err
 	}
 	for _, err := range unknown {
-		w.tell(err)
+		w.report(err)
 	}
 	params, unknown, err := now.factory.ParamFollowers(ctx, now.run)
 	if err != nil {
 		return err
 	}
 	for _, err := range unknown {
-		w.tell(err)
+		w.report(err)
 	}
 	w.objects.Track(slices.Concat(all, params))
 	room := &watch.Room{}
 	for _, p := range params {
-		p.Emit, p.Tell, p.Room = w.noteChange, w.tell, room
+		p.Emit, p.Report, p.Room = w.noteChange, w.report, room
 		begun, err := p.Begin(ctx)
 		if apierrors.IsForbidden(err) {
-			w.tell(fmt.Errorf("changes of parameters are not noticed: %w", err))
+			w.report(fmt.Errorf("changes of parameters are not noticed: %w", err))
 			continue
 		}
 		if err != nil {
@@ -105,7 +105,7 @@ func (w *watcher) follow(ctx context.Context, now, before *watched) error {
 		now.params = append(now.params, begun...)
 	}
 	for _, f := range all {
-		f.Emit, f.Tell, f.Room = w.queue.Put, w.tell, room
+		f.Emit, f.Report, f.Room = w.queue.Put, w.report, room
 		if before != nil {
 			if i := slices.IndexFunc(before.followers, f.Same); i >= 0 {
 				f.Adopt(before.followers[i])
@@ -121,8 +121,8 @@ func (w *watcher) follow(ctx context.Context, now, before *watched) error {
 	return nil
 }
 
-// tell tells what went wrong, which leaves the run incomplete.
-func (w *watcher) tell(err error) {
+// report prints an error, which leaves the run incomplete.
+func (w *watcher) report(err error) {
 	w.failed.Store(true)
 	w.metering.Error()
 	fmt.Fprintf(w.errOut, "error: %v\n", err)
@@ -136,13 +136,13 @@ func (w *watcher) policies(ctx context.Context, f *factory.Factory) error {
 	}
 	var begun []*watch.Follower
 	for _, p := range followers {
-		p.Emit, p.Tell = w.noteChange, w.tell
+		p.Emit, p.Report = w.noteChange, w.report
 		if p.Mapping().GroupVersionKind.GroupKind() == rbac.DefinitionKind() {
 			p.Emit = w.noteKind
 		}
 		switch _, err := p.Begin(ctx); {
 		case apierrors.IsForbidden(err):
-			continue // those who read policies tell it
+			continue // those who read policies report it
 		case err != nil:
 			return fmt.Errorf("watch %s: %w", p, err)
 		}
@@ -157,10 +157,10 @@ func (w *watcher) policies(ctx context.Context, f *factory.Factory) error {
 	return nil
 }
 
-// keepFollowing runs a follower, and tells why it ends before the context.
+// keepFollowing runs a follower, and reports why it ends before the context.
 func (w *watcher) keepFollowing(ctx context.Context, f *watch.Follower) {
 	if err := engine.Guard(func() error { return f.Run(ctx) }); err != nil && ctx.Err() == nil {
-		w.tell(fmt.Errorf("%s is not watched any more: %w", f, err))
+		w.report(fmt.Errorf("%s is not watched any more: %w", f, err))
 	}
 }
 
@@ -232,12 +232,12 @@ func (w *watcher) next(ctx context.Context) *watched {
 		case now != nil && now.run != nil && now.run.Broken() > 0:
 			err = errors.New(now.run.BrokenText())
 		case errors.Is(err, preview.ErrNoRules), errors.Is(err, input.ErrNoPolicy):
-			w.tell(fmt.Errorf("%w: nothing is evaluated until there are policies again", err))
+			w.report(fmt.Errorf("%w: nothing is evaluated until there are policies again", err))
 			return &watched{all: func(context.Context) (int, error) { return ExitOK, nil }}
 		case err == nil:
 			return now
 		}
-		w.tell(fmt.Errorf("the policies are used as they were before: %w", err))
+		w.report(fmt.Errorf("the policies are used as they were before: %w", err))
 		if w.pace.evaluated(); cluster.Uncertain(ctx, err) {
 			w.retry()
 		}
@@ -267,7 +267,7 @@ func (w *watcher) generation(ctx context.Context, now, before *watched) (next *w
 		if before == nil || !cluster.Uncertain(ctx, err) {
 			return nil, ExitNothing, err
 		}
-		w.tell(err)
+		w.report(err)
 		watch.Pause(ctx, time.Second)
 	}
 	w.broken.Store(now.run != nil && now.run.Broken() > 0)
@@ -284,10 +284,10 @@ func (w *watcher) generation(ctx context.Context, now, before *watched) (next *w
 	case code == ExitInterrupted || ctx.Err() != nil || err != nil && before == nil && !errors.As(err, &again):
 		return nil, code, err
 	case errors.As(err, &again):
-		w.tell(fmt.Errorf("not everything was evaluated, trying again: %w", err))
+		w.report(fmt.Errorf("not everything was evaluated, trying again: %w", err))
 		w.retry()
 	case err != nil:
-		w.tell(err)
+		w.report(err)
 	}
 	w.failed.Store(w.failed.Load() || code > ExitChanges)
 	w.pace.evaluated()
@@ -299,7 +299,7 @@ func (w *watcher) generation(ctx context.Context, now, before *watched) (next *w
 			changed()
 		}
 	})
-	loop := watch.Loop{Queue: &w.queue, Most: w.most, Settle: w.settle, Tell: w.tell, Evaluate: func(ctx context.Context, events []*watch.Event) error {
+	loop := watch.Loop{Queue: &w.queue, Most: w.most, Settle: w.settle, Report: w.report, Evaluate: func(ctx context.Context, events []*watch.Event) error {
 		return w.evaluate(ctx, now, events)
 	}}
 	loop.Run(ctx, stop)

@@ -163,15 +163,15 @@ func (w *watchWrites) write(ctx context.Context, by *ApplyOptions, own *watch.Se
 	return err
 }
 
-// away waits for a server that went away while writes were in flight, which is told.
+// away waits for a server that went away while writes were in flight, which it reports.
 func (w *watchWrites) away() func(context.Context, error) bool {
-	backoff, told := watch.DefaultBackoff(), false
+	backoff, reported := watch.DefaultBackoff(), false
 	delay := backoff.DelayFunc()
 	return func(ctx context.Context, err error) bool {
-		if !told {
-			w.tell(fmt.Errorf("it is open whether changes were made, trying again to look it up: %w", err))
+		if !reported {
+			w.report(fmt.Errorf("it is open whether changes were made, trying again to look it up: %w", err))
 		}
-		told = true
+		reported = true
 		return watch.Pause(ctx, delay())
 	}
 }
@@ -211,7 +211,7 @@ func unmade(changes []*engine.Change, events []*watch.Event) ([]*engine.Change, 
 	return out, nil
 }
 
-// settled leaves out the changes of objects that never settle, and tells those that begin not to.
+// settled leaves out the changes of objects that never settle, and reports each object once when it is left out.
 func (w *watchWrites) settled(own *watch.Settling, changes []*engine.Change, events []*watch.Event) []*engine.Change {
 	var out []*engine.Change
 	for _, c := range changes {
@@ -224,7 +224,7 @@ func (w *watchWrites) settled(own *watch.Settling, changes []*engine.Change, eve
 		}
 		switch paused, begins := own.Pauses(c.Subject, causes, events); {
 		case begins:
-			w.tell(fmt.Errorf("%s: %s changed it %d times, each after a write of its own or right after somebody set it back: it is not written any more until the policies change",
+			w.report(fmt.Errorf("%s: %s changed it %d times, each after a write of its own or right after somebody set it back: it is not written any more until the policies change",
 				c.Subject, engine.Few(rules), watch.MaxWrites))
 		case !paused:
 			out = append(out, c)

@@ -22,7 +22,7 @@ func newVariables(a *activation) *variables {
 	return &variables{MapValue: lazy.NewMapValue(a.scope.declared), activation: a, asked: map[string]bool{}}
 }
 
-// ask tells the map of a variable that is about to be asked for.
+// ask prepares the map for a variable that is about to be read.
 func (m *variables) ask(key ref.Val) {
 	escaped, _ := key.(types.String)
 	name, _ := apiservercel.Unescape(string(escaped))

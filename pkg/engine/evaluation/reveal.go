@@ -14,7 +14,7 @@ import (
 
 // revealer finds what may be shown of an object after a program that uses Secrets.
 type revealer struct {
-	learn func(any) // is told what is hidden by itself; may be nil
+	learn func(any) // is called with what is hidden by itself; may be nil
 	still []place   // of what is hidden and was the same before
 	// only are the fields that rules change in the world that hides alone.
 	only []fieldpath.Path

@@ -170,7 +170,7 @@ func (p *pass) denied(from int) bool {
 	return slices.ContainsFunc(p.rec.steps[from:], func(s engine.Step) bool { return s.Outcome == engine.Denied })
 }
 
-// keepNews drops the steps since a mark that were told before it.
+// keepNews drops the steps since a mark that were reported before it.
 func (p *pass) keepNews(m mark) {
 	shown := p.rec.shownSteps()
 	told := p.rec.steps[:m.steps:m.steps]

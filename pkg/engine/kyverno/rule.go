@@ -26,7 +26,7 @@ type rule struct {
 	asksOperation bool           // the operation can decide whether the rule runs
 	asksUser      asksUser       // where it reads who makes the request
 	asksTrigger   bool           // what the rule does to its targets depends on the trigger's content
-	engineView    bool           // tells what Kyverno itself would write
+	engineView    bool           // reports what Kyverno itself would write
 	annotates     bool           // its targets carry a line about what it changed
 	notIdempotent string         // as in patchResult, because of the context
 	mutate        map[string]any // the block as it is written, or derived; nil after Compilation.Release
@@ -162,7 +162,7 @@ func (r *rule) lint(f *policydecode.Fields) {
 	}
 }
 
-// lintInstall tells of a rule with targets that the cluster's Kyverno would not run
+// lintInstall warns of a rule with targets that the cluster's Kyverno would not run
 // when the policy is installed, since here every live trigger counts
 // (pkg/policy/mutate.go: such runs know no operation).
 func (r *rule) lintInstall(n policydecode.Node) {

@@ -39,7 +39,7 @@ func (s *Snapshot) Raw(_ context.Context, method, target string, _ []byte) ([]by
 	case p.Resource == "" && isDiscovery(p):
 		return s.discover(p)
 	case p.Resource == "":
-		return nil, unanswered("manifests do not tell this about the server")
+		return nil, unanswered("manifests do not say this about the server")
 	}
 	mapping, err := s.mappingOf(p)
 	if err != nil {

@@ -106,7 +106,7 @@ func TestRawSaysWhatIsNotThere(t *testing.T) {
 func TestRawSaysWhatOnlyAClusterKnows(t *testing.T) {
 	s := rawSnapshot(t)
 	for _, c := range []struct{ method, path, want string }{
-		{"GET", "/version", "manifests do not tell this about the server"},
+		{"GET", "/version", "manifests do not say this about the server"},
 		{"GET", "/api/v1/namespaces/shop/configmaps/a/approval", "no approval"},
 		{"GET", "/api/v1/pods?fieldSelector=status.phase%3DRunning", "status.phase"},
 		{"GET", "/api/v1/pods?unheard=of", "unheard"},

@@ -82,7 +82,7 @@ type Executor struct {
 	triggeredBy map[engine.ObjectKey][]*queued // where there are any: whose changes an object triggers, by Named
 	scratch     file.Scratch                   // what tasks do not need while they wait
 	listed      int                            // bytes of the objects that are held
-	noScratch   bool                           // which was told
+	noScratch   bool                           // which was reported
 	shapes      shapes
 	common      diff.Common
 

@@ -145,7 +145,7 @@ func (r rested) restores(t *Task, shape taskShape) bool {
 	return same
 }
 
-// store puts a text aside: on disk, or where that is not possible, which is told once, in memory.
+// store puts a text aside: on disk, or where that is not possible, which is reported once, in memory.
 func (x *Executor) store(text []byte) (place file.Place, onDisk bool) {
 	x.scratch.InMemory = maxInMemory
 	place, err := x.scratch.Append(text)

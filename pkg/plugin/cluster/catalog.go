@@ -210,7 +210,7 @@ func (c *Client) resource(ctx context.Context, key engine.ObjectKey) (*resource,
 }
 
 // Mapping is the resource of a kind. A kind that the server does not serve is a meta.NoKindMatchError, unless it
-// does not tell what it serves.
+// does not report what it serves.
 func (c *Client) Mapping(ctx context.Context, gvk schema.GroupVersionKind) (*meta.RESTMapping, error) {
 	r, err := c.resource(ctx, engine.ObjectKey{GroupKind: gvk.GroupKind(), Version: gvk.Version})
 	if err != nil {

@@ -88,7 +88,7 @@ func (c *Client) schema(ctx context.Context, gvk schema.GroupVersionKind, refres
 	return cached.document.Schema(gvk), nil
 }
 
-// warnOnce tells the first failure: where there is no schema, what would be merged or compared by it
+// warnOnce reports the first failure: where there is no schema, what would be merged or compared by it
 // is done as for kinds without one, and nothing else would say so.
 func (s *schemaCache) warnOnce(out io.Writer, err error) {
 	if out == nil {

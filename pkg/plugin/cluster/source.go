@@ -160,7 +160,7 @@ func (s *source) open(x engine.Selection) bool {
 	return len(s.scope.Only) == 0 && selector.HasWildcard(x.Kind) && (x.Resource == "" || selector.HasWildcard(x.Resource))
 }
 
-// unknownTo lists the groups whose kinds the server does not tell, as far as a selection
+// unknownTo lists the groups whose kinds the server does not report, as far as a selection
 // leaves open whether it means them.
 func (s *source) unknownTo(served *catalog, selections []engine.Selection) []error {
 	var out []error
@@ -187,7 +187,7 @@ func (cat *catalog) serves(s engine.Selection) bool {
 
 // warn warns once, however many sources of a run find the same.
 func (s *source) warn(err error) {
-	if _, told := s.client.warned.LoadOrStore(err.Error(), true); !told {
+	if _, warned := s.client.warned.LoadOrStore(err.Error(), true); !warned {
 		s.options.Warn(err)
 	}
 }

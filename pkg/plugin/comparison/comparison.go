@@ -27,7 +27,7 @@ type Options struct {
 	// ShowSecrets is that of compare.Options.
 	ShowSecrets bool
 	// DependingVariants compares also the variants of which a side depends on a Secret. Which of them differ shows what
-	// it holds, so that only whether one does may be told.
+	// it holds, so that only whether one does may be shown.
 	DependingVariants bool
 }
 

@@ -199,7 +199,7 @@ func (r *Run) try(ctx context.Context, v variant.Variant) variant.Reaction {
 	return variant.Reaction{Asked: variant.Asked(ctx), Did: r.did(v, result)}
 }
 
-// withholds reports whether a Secret decides what becomes of a variant, so that which variants do what is not told.
+// withholds reports whether a Secret decides what becomes of a variant, so that which variants do what is not shown.
 func (r *Run) withholds(v variant.Variant, result *compare.Result) bool {
 	o := r.options
 	return !o.ShowSecrets && !o.DependingVariants && result.DependsOnSecret() && !engine.IsSecret(v.Object)

@@ -138,11 +138,11 @@ func (v *Verdict) difference() string {
 	if len(fields) > 0 {
 		in = " in " + engine.Few(fields)
 	}
-	return told(r.Verdict, object) + in + why(r)
+	return describe(r.Verdict, object) + in + why(r)
 }
 
-// told says what a verdict is about an object.
-func told(v compare.Verdict, object string) string {
+// describe returns what a verdict says of an object.
+func describe(v compare.Verdict, object string) string {
 	switch v {
 	case compare.Differs:
 		return "both change " + object + ", not alike"

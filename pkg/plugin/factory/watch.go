@@ -36,7 +36,7 @@ func AsksForOld(o *preview.Options) func(engine.RuleRef) bool {
 	}
 }
 
-// Followers returns what follows the objects that the rules of a run match. What is not known of the kinds is told.
+// Followers returns what follows the objects that the rules of a run match. Kinds that are not known are reported.
 func (f *Factory) Followers(ctx context.Context, o *preview.Options, r *preview.Run, asksForOld func(engine.RuleRef) bool) ([]*watch.Follower, []error, error) {
 	everywhere := engine.Scope{ClusterScoped: true}
 	scope := everywhere
@@ -101,7 +101,7 @@ func (f *Factory) PolicyFollowers(ctx context.Context) ([]*watch.Follower, error
 	return out, nil
 }
 
-// ParamFollowers returns what follows the parameters of the policies of a run, which are a part of them. What is not known of the kinds is told.
+// ParamFollowers returns what follows the parameters of the policies of a run, which are a part of them. Kinds that are not known are reported.
 func (f *Factory) ParamFollowers(ctx context.Context, r *preview.Run) ([]*watch.Follower, []error, error) {
 	var params []engine.Selection
 	for _, d := range r.Descriptions() {

@@ -19,7 +19,7 @@ type Evaluate struct {
 	Metrics  Metrics
 	// Annotate leaves Kyverno's annotation on the targets of mutate-existing rules.
 	Annotate bool
-	// EngineView tells what an engine in the cluster would write otherwise.
+	// EngineView reports what an engine in the cluster would write otherwise.
 	EngineView bool
 	// Quiet leaves out progress, notices and warnings on standard error.
 	Quiet  bool
@@ -40,7 +40,7 @@ func (f *Evaluate) AddFlags(flags *pflag.FlagSet) {
 	f.Policies.AddStrictFlag(flags)
 	f.Metrics.AddFlags(flags)
 	flags.BoolVar(&f.Annotate, "annotate", f.Annotate, "With each change to the target of a mutate-existing rule, add a line to its annotation policies.kyverno.io/last-applied-patches.")
-	flags.BoolVar(&f.EngineView, "engine-view", false, "Tell each field that Kyverno 1.19 would write otherwise than its documentation says, and what it would write, where that is known.")
+	flags.BoolVar(&f.EngineView, "engine-view", false, "Report each field that Kyverno 1.19 would write differently from what its documentation says, and what it would write, where that is known.")
 }
 
 // AddInputFlags registers the flags that say what is evaluated.

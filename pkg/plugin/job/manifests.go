@@ -20,7 +20,7 @@ const (
 	anyUser     = 65532 // distroless calls it nonroot
 )
 
-// indexVariable is where an indexed Job tells each Pod its index.
+// indexVariable is where an indexed Job gives each Pod its index.
 const indexVariable = "$(JOB_COMPLETION_INDEX)"
 
 // incomplete is the exit code of a run that leaves objects or policies out: the same again comes to

@@ -215,7 +215,7 @@ func (w *Writer) Plan(e plan.Entry) error {
 	return w.append(record{Planned: &e}, false)
 }
 
-// Evaluated tells what an entry of a resumed journal is, as it was evaluated again: the values of Secrets that the journal does not
+// Evaluated records what an entry of a resumed journal is, as it was evaluated again: the values of Secrets that the journal does not
 // have, and what was made of them.
 func (w *Writer) Evaluated(entry int, e plan.Entry) {
 	w.mu.Lock()

@@ -224,7 +224,7 @@ func Parse(text []byte) (*Plan, error) {
 	return p, nil
 }
 
-// recount counts anew what the entries tell, so that nothing else is said of them.
+// recount counts the entries anew, so that the summary cannot contradict them.
 func (p *Plan) recount() {
 	p.Summary = p.Summary.Recounted(func(yield func(*engine.Change) bool) {
 		for i := range p.Entries {

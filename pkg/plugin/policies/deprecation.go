@@ -40,8 +40,8 @@ type deprecations struct {
 
 // add adds a policy, unless one of its problems says the same.
 func (d *deprecations) add(p *Policy) {
-	told := slices.ContainsFunc(p.Problems, func(x Problem) bool { return x.Field == "apiVersion" })
-	if p.Deprecated == "" || told {
+	reported := slices.ContainsFunc(p.Problems, func(x Problem) bool { return x.Field == "apiVersion" })
+	if p.Deprecated == "" || reported {
 		return
 	}
 	if d.policies == nil {

@@ -97,7 +97,7 @@ func printClusters(w io.Writer, clusters []Cluster) {
 	fmt.Fprintln(w)
 }
 
-// problemShown bounds a problem in a row, in bytes. All of it is told elsewhere.
+// problemShown bounds a problem in a row, in bytes. It is shown in full elsewhere.
 const problemShown = 100
 
 // rulesOf returns the rules of a policy, or one without a name where it has none.

@@ -178,7 +178,7 @@ func TestLoopSplits(t *testing.T) {
 		}
 		var got, told []string
 		away := true
-		l := watch.Loop{Queue: &q, Most: 10, Tell: func(err error) { told = append(told, err.Error()) }}
+		l := watch.Loop{Queue: &q, Most: 10, Report: func(err error) { told = append(told, err.Error()) }}
 		l.Evaluate = func(_ context.Context, events []*watch.Event) error {
 			text := strings.Join(texts(t, events), "+")
 			got = append(got, text)
@@ -239,7 +239,7 @@ func TestLoop(t *testing.T) {
 		}
 		var got, told []string
 		failures := 5
-		l := watch.Loop{Queue: &q, Most: 2, Tell: func(err error) { told = append(told, err.Error()) }}
+		l := watch.Loop{Queue: &q, Most: 2, Report: func(err error) { told = append(told, err.Error()) }}
 		l.Evaluate = func(_ context.Context, events []*watch.Event) error {
 			if failures--; failures >= 0 {
 				return &watch.RetryError{Err: errors.New("the server is away")}

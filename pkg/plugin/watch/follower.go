@@ -48,8 +48,8 @@ type Follower struct {
 	Keeps func(*cluster.RawItem) bool
 	// Emit takes each change that rules may act on. Its error ends the follower.
 	Emit func(context.Context, *Event) error
-	// Tell is told what keeps the follower from its work, once until it works again. It is called by several followers.
-	Tell func(error)
+	// Report is called with what keeps the follower from its work, once until it works again, and by several followers.
+	Report func(error)
 	// Parts are what is followed where the user may not list the whole resource: that in the namespaces of the run.
 	Parts []Resource
 	// Room is shared by followers that may remember only so much together; nil for one of its own.
@@ -132,7 +132,7 @@ type known struct {
 	last    *cluster.RawItem // its state, where rules ask for it
 }
 
-// quietFailures is how many attempts may fail before that is told: a server that restarts needs some.
+// quietFailures is how many attempts may fail before that is reported: a server that restarts needs some.
 const quietFailures = 3
 
 // brief is how long a watch of which nothing came has to last to be none that failed.
@@ -179,7 +179,7 @@ func (f *Follower) Begin(ctx context.Context) ([]*Follower, error) {
 	if !apierrors.IsForbidden(err) || len(f.Parts) == 0 {
 		return []*Follower{f}, err
 	}
-	f.Tell(fmt.Errorf("%w; following those in the namespaces of the run alone", err))
+	f.Report(fmt.Errorf("%w; following those in the namespaces of the run alone", err))
 	f.Room.taken.Add(-f.memory.size) // the parts begin anew
 	var begun []*Follower
 	for _, part := range f.Parts {
@@ -217,7 +217,7 @@ func (f *Follower) Run(ctx context.Context) error {
 		}
 		if failures == quietFailures {
 			err = cmp.Or(err, errBrief)
-			f.Tell(fmt.Errorf("cannot watch %s, trying again: %w", f, err))
+			f.Report(fmt.Errorf("cannot watch %s, trying again: %w", f, err))
 			f.state(err)
 		}
 		if !Pause(ctx, delay()) {

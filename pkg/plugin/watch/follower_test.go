@@ -26,7 +26,7 @@ func follow(t *testing.T, keeps bool, steps ...step) (events, asks, told []strin
 		ctx, end := context.WithCancel(t.Context())
 		s := &script{t: t, steps: steps, done: end}
 		f = &watch.Follower{
-			Resource: s, Tell: func(err error) { told = append(told, err.Error()) },
+			Resource: s, Report: func(err error) { told = append(told, err.Error()) },
 			Emit: func(_ context.Context, e *watch.Event) error {
 				text := fmt.Sprintf("%s %s=%s", e.Operation, e.Key.Name, value(t, &e.Item))
 				if old := value(t, e.Old); old != "" {
@@ -188,7 +188,7 @@ func TestFollowerIsBounded(t *testing.T) {
 			ctx, end := context.WithCancel(t.Context())
 			defer end()
 			f := &watch.Follower{Resource: &script{t: t, steps: c.steps, done: end}, Emit: func(context.Context, *watch.Event) error { return nil }}
-			f.Keeps, f.Tell = func(*cluster.RawItem) bool { return true }, func(error) {}
+			f.Keeps, f.Report = func(*cluster.RawItem) bool { return true }, func(error) {}
 			err := begin(ctx, f)
 			if err == nil {
 				err = f.Run(ctx)
@@ -282,7 +282,7 @@ func TestFollowerState(t *testing.T) {
 		s := &script{t: t, done: end, steps: []step{{list: "@1"}, {events: "ADDED a@2=x"}, {err: cut}, {err: cut}, {err: cut}, {err: cut}, {events: "ADDED b@3=x"}}}
 		var got []string
 		f := &watch.Follower{
-			Resource: s, Tell: func(error) {}, Emit: func(context.Context, *watch.Event) error { return nil },
+			Resource: s, Report: func(error) {}, Emit: func(context.Context, *watch.Event) error { return nil },
 			State: func(_ *watch.Follower, err error) { got = append(got, fmt.Sprint(err)) },
 		}
 		if err := errors.Join(begin(ctx, f), f.Run(ctx)); err != nil {

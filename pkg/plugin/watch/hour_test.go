@@ -53,7 +53,7 @@ func TestHourIsFlat(t *testing.T) {
 	own := watch.Settling{Now: func() time.Time { return now }}
 	run := metrics.NewWatch("apply-existing", "v1", q.Len)
 	h := &hour{script: script{t: t, done: end}}
-	f := &watch.Follower{Resource: h, Emit: q.Put, Tell: func(error) {}, Keeps: func(*cluster.RawItem) bool { return true }}
+	f := &watch.Follower{Resource: h, Emit: q.Put, Report: func(error) {}, Keeps: func(*cluster.RawItem) bool { return true }}
 	h.after = func(n int) {
 		now = now.Add(time.Hour / hourEvents)
 		if n%100 == 0 {

@@ -32,9 +32,9 @@ type Loop struct {
 	Queue *Queue
 	Most  int // events that are evaluated at once
 	// Evaluate evaluates events. After a *RetryError it is called again, with what came meanwhile, for as long
-	// as it takes, and after a *SplitError for each of several events by itself; any other error is told, and these events are over.
+	// as it takes, and after a *SplitError for each of several events by itself; any other error is reported, and these events are over.
 	Evaluate func(context.Context, []*Event) error
-	Tell     func(error)
+	Report   func(error)
 	// Settle is how long the loop waits for more changes of an object after one, which often come in groups.
 	Settle time.Duration
 	// Backoff is between two attempts; its zero value stands for one of up to half a minute.
@@ -64,7 +64,7 @@ func (l *Loop) Run(ctx, stop context.Context) {
 		}
 		l.Queue.Return(again)
 		if failures++; failures == quietFailures {
-			l.Tell(fmt.Errorf("cannot evaluate %s of %s, trying again: %w", again[0].Operation, again[0].Key, err))
+			l.Report(fmt.Errorf("cannot evaluate %s of %s, trying again: %w", again[0].Operation, again[0].Key, err))
 		}
 		if !Pause(ctx, delay()) {
 			return
@@ -89,7 +89,7 @@ func (l *Loop) evaluate(ctx context.Context, events []*Event) ([]*Event, error) 
 			}
 		}
 	case err != nil:
-		l.Tell(fmt.Errorf("%s of %s: %w", events[0].Operation, events[0].Key, err))
+		l.Report(fmt.Errorf("%s of %s: %w", events[0].Operation, events[0].Key, err))
 	}
 	return nil, nil
 }

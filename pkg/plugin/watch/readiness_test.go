@@ -20,7 +20,7 @@ func TestReadiness(t *testing.T) {
 		note := func() { got = append(got, fmt.Sprint(r.Err())) }
 		cut := errors.New("cut")
 		s := &script{t: t, done: end, steps: []step{{list: "@1"}, {events: "ADDED a@2=x"}, {err: cut}, {err: cut}, {err: cut}, {events: "ADDED b@3=x"}}}
-		f := &watch.Follower{Resource: s, Emit: func(context.Context, *watch.Event) error { note(); return nil }, Tell: func(error) {}}
+		f := &watch.Follower{Resource: s, Emit: func(context.Context, *watch.Event) error { note(); return nil }, Report: func(error) {}}
 		note()
 		r.Track([]*watch.Follower{f})
 		note()

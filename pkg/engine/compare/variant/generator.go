@@ -46,7 +46,7 @@ type Options struct {
 type Reaction struct {
 	// Asked are the objects that they ask for: their targets, and what they read.
 	Asked []engine.Selection
-	// Did is equal where they did the same; empty where that is not known, or not to be told.
+	// Did is equal where they did the same; empty where that is not known, or must not be shown.
 	Did string
 }
 
@@ -80,7 +80,7 @@ type Generator struct {
 // Untried counts the differences of one field that the limit had no place for, when the variants have ended.
 func (g *Generator) Untried() int { return g.untried }
 
-// Learn tells what the rules did on a variant. One on which they do what they did on none before is varied further: this is how
+// Learn records what the rules did on a variant. One on which they do what they did on none before is varied further: this is how
 // variants meet several conditions.
 func (g *Generator) Learn(v Variant, did string) {
 	if did != "" && !g.did[did] && g.further < maxLearned {

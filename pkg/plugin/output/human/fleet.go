@@ -27,7 +27,7 @@ func (h *base) fleet(e output.Fleet) error {
 	return err
 }
 
-// problemShown bounds a problem in a row, in bytes. All of it is told elsewhere.
+// problemShown bounds a problem in a row, in bytes. It is shown in full elsewhere.
 const problemShown = 100
 
 // writeClusters writes a row for each cluster.

@@ -21,10 +21,10 @@ func (h *base) notes(b *page, c *part) {
 	for _, w := range writers(&c.Change) {
 		h.writer(b, w)
 	}
-	told := h.told(&c.Change)
+	noted := h.noted(&c.Change)
 	for i := range c.Steps {
-		if s := &c.Steps[i]; told[s] > 0 {
-			h.step(b, s, told[s])
+		if s := &c.Steps[i]; noted[s] > 0 {
+			h.step(b, s, noted[s])
 		}
 	}
 	if others := c.byOthers(); others != "" {

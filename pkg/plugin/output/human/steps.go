@@ -8,9 +8,9 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/wording"
 )
 
-// told returns the steps that get a line of their own because they did not change the object, and of how many triggers each
+// noted returns the steps that get a line of their own because they did not change the object, and of how many triggers each
 // line speaks: what a rule comes to for several of them alike is said once.
-func (h *base) told(c *engine.Change) map[*engine.Step]int {
+func (h *base) noted(c *engine.Change) map[*engine.Step]int {
 	out := map[*engine.Step]int{}
 	first := map[string]*engine.Step{}
 	for i := range c.Steps {

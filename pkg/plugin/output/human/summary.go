@@ -61,15 +61,15 @@ func (p *Summary) lines(b *page, c *part) {
 		return
 	}
 	var warned []engine.Warning
-	told := p.told(&c.Change)
+	noted := p.noted(&c.Change)
 	for i := range c.Steps {
 		s := &c.Steps[i]
 		if s.Outcome == engine.Changed {
 			fresh := slices.DeleteFunc(slices.Clone(s.Warnings), func(w engine.Warning) bool { return slices.Contains(warned, w) })
 			p.warnings(b, fresh)
 			warned = append(warned, fresh...)
-		} else if told[s] > 0 {
-			p.step(b, s, told[s])
+		} else if noted[s] > 0 {
+			p.step(b, s, noted[s])
 		}
 	}
 }

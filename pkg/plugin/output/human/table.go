@@ -182,10 +182,10 @@ func short(v any) string {
 // remarks are the notes and warnings of a change.
 func (p *Table) remarks(c *engine.Change) []string {
 	var out []string
-	told := p.told(c)
+	noted := p.noted(c)
 	for i := range c.Steps {
 		s := &c.Steps[i]
-		if s.Outcome != engine.Changed && told[s] == 0 {
+		if s.Outcome != engine.Changed && noted[s] == 0 {
 			continue
 		}
 		if s.Outcome != engine.Changed {

@@ -16,10 +16,10 @@ func (h *base) trace(b *page, c *engine.Change) {
 	}
 	var last engine.RuleRef
 	var derived []*engine.Step
-	told := h.told(c)
+	noted := h.noted(c)
 	for i := range c.Steps {
 		s := &c.Steps[i]
-		if s.Outcome != engine.Changed && told[s] == 0 {
+		if s.Outcome != engine.Changed && noted[s] == 0 {
 			continue
 		}
 		policy := s.Rule
@@ -33,7 +33,7 @@ func (h *base) trace(b *page, c *engine.Change) {
 			derived = append(derived, s)
 			continue
 		}
-		h.traceStep(b, s, told[s])
+		h.traceStep(b, s, noted[s])
 	}
 	h.traceDerived(b, derived)
 }
