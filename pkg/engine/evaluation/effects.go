@@ -440,7 +440,7 @@ func (e *Evaluation) bySubjects() []*subjects {
 // unvisited evaluates the effects' subjects in the scope that did not stream by.
 type unvisited struct {
 	*Evaluation
-	visited map[engine.ObjectKey]bool
+	visited *engine.Digests[engine.ObjectKey]
 	emit    func(*engine.Change) error
 }
 
@@ -479,10 +479,9 @@ func (e unvisited) run(ctx context.Context) error {
 
 // report hands over what became of a subject, once.
 func (e unvisited) report(c *engine.Change) error {
-	if e.visited[c.Subject.Named()] {
+	if !e.visited.Add(c.Subject.Named()) {
 		return nil
 	}
-	e.visited[c.Subject.Named()] = true
 	e.addTriggerSteps(c, e.effects.on(c.Subject, c.Before))
 	return e.Evaluation.emit(c, e.emit)
 }
@@ -539,7 +538,7 @@ const readers = 8
 // runNamed reads subjects, several at once, and evaluates them in their order. What cannot be read
 // is a failed step of every rule that wanted it.
 func (e unvisited) runNamed(ctx context.Context, named []*namedSubject) error {
-	named = slices.DeleteFunc(named, func(n *namedSubject) bool { return e.visited[n.key.Named()] })
+	named = slices.DeleteFunc(named, func(n *namedSubject) bool { return e.visited.Has(n.key.Named()) })
 	contexts := make([]context.Context, len(named)) // what is read notes there that it is secret
 	err := sideBySide(ctx, readers, len(named), func(_ context.Context, i int) error {
 		n := named[i]
@@ -552,7 +551,7 @@ func (e unvisited) runNamed(ctx context.Context, named []*namedSubject) error {
 	}
 	for i, n := range named {
 		switch {
-		case e.visited[n.key.Named()]: // by a selection before
+		case e.visited.Has(n.key.Named()): // by a selection before
 		case n.err != nil:
 			err = e.missing(contexts[i], n.subjects, n.err)
 		default:
@@ -607,7 +606,7 @@ func (e unvisited) runSubject(ctx context.Context, s *subjects, k engine.ObjectK
 
 // take reports what evaluate returned.
 func (e unvisited) take(c *engine.Change) error {
-	if !e.visited[c.Subject.Named()] && !e.options.Scope.InPercent(c.Subject) {
+	if !e.visited.Has(c.Subject.Named()) && !e.options.Scope.InPercent(c.Subject) {
 		e.leaveOut(e.visited, c.Subject)
 		return nil
 	}
@@ -674,7 +673,7 @@ func (e unvisited) target(k engine.ObjectKey, u *unstructured.Unstructured) engi
 // evaluate returns what becomes of a subject. There is nothing but its key where it was visited, or is beyond
 // the percentage of the scope.
 func (e unvisited) evaluate(ctx context.Context, t engine.Target) (*engine.Change, error) {
-	if e.visited[t.Key.Named()] || !e.options.Scope.InPercent(t.Key) {
+	if e.visited.Has(t.Key.Named()) || !e.options.Scope.InPercent(t.Key) {
 		return &engine.Change{Subject: t.Key}, nil
 	}
 	if ns := t.Object.GetNamespace(); ns != "" {

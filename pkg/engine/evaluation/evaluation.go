@@ -146,7 +146,7 @@ func (e *Evaluation) Run(ctx context.Context, src engine.Source, emit func(*engi
 		selections = append(selections, p.Selections()...)
 	}
 	selections = append(selections, e.chains.relabelled()...)
-	visited := map[engine.ObjectKey]bool{}
+	visited := engine.NewDigests[engine.ObjectKey]()
 	work := job[*engine.Change]{
 		workers: e.options.Workers,
 		do: func(ctx context.Context, t engine.Target) (*engine.Change, error) {
@@ -163,7 +163,7 @@ func (e *Evaluation) Run(ctx context.Context, src engine.Source, emit func(*engi
 			}
 			acting := e.effects.on(c.Subject, c.Before)
 			if len(acting) > 0 {
-				visited[c.Subject.Named()] = true
+				visited.Add(c.Subject.Named())
 			}
 			e.addTriggerSteps(c, acting)
 			return e.emit(c, emit)
@@ -205,8 +205,8 @@ func (e *Evaluation) emit(c *engine.Change, emit func(*engine.Change) error) err
 func (e *Evaluation) Outdated() []string { return e.reads.outdated() }
 
 // leaveOut notes an object that is beyond the percentage of the scope.
-func (e *Evaluation) leaveOut(visited map[engine.ObjectKey]bool, k engine.ObjectKey) {
-	visited[k.Named()] = true
+func (e *Evaluation) leaveOut(visited *engine.Digests[engine.ObjectKey], k engine.ObjectKey) {
+	visited.Add(k.Named())
 	e.leftOut++
 }
 

@@ -7,6 +7,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/transport"
 )
 
@@ -155,27 +156,14 @@ func (l *listing) shrink(err error) bool {
 	return l.page() == nil
 }
 
-// uids are digests of those of the objects that came before. Some come again: those that two kinds share, and those of a listing
+// uids are those of the objects that came before. Some come again: those that two kinds share, and those of a listing
 // that began anew.
-type uids struct {
-	seeds [2]maphash.Seed
-	seen  map[[2]uint64]struct{}
-}
+type uids struct{ *engine.Digests[string] }
 
-func newUIDs() *uids {
-	return &uids{[2]maphash.Seed{maphash.MakeSeed(), maphash.MakeSeed()}, map[[2]uint64]struct{}{}}
-}
+func newUIDs() uids { return uids{engine.NewDigests[string]()} }
 
 // again reports whether an object came before, and notes that it has come.
-func (u *uids) again(uid string) bool {
-	if uid == "" {
-		return false
-	}
-	digest := [2]uint64{maphash.String(u.seeds[0], uid), maphash.String(u.seeds[1], uid)}
-	_, seen := u.seen[digest]
-	u.seen[digest] = struct{}{}
-	return seen
-}
+func (u uids) again(uid string) bool { return uid != "" && !u.Add(uid) }
 
 // id is what identifies an object within its resource.
 func (i RawItem) id() string { return i.Namespace + "/" + i.Name + "/" + i.UID }

@@ -19,7 +19,7 @@ type page struct {
 }
 
 // page picks the wanted items and looks up their Namespaces.
-func (s *source) page(ctx context.Context, k chosenKind, items []RawItem, known *uids) *page {
+func (s *source) page(ctx context.Context, k chosenKind, items []RawItem, known uids) *page {
 	p := &page{resource: k.resource, request: s.scope.Request}
 	for _, item := range items {
 		facts := engine.ObjectFacts{

@@ -124,7 +124,7 @@ func (c *Client) List(ctx context.Context, s engine.Selection) iter.Seq2[*unstru
 }
 
 func yieldItems(
-	items []RawItem, r *resource, s engine.Selection, known *uids, yield func(*unstructured.Unstructured, error) bool,
+	items []RawItem, r *resource, s engine.Selection, known uids, yield func(*unstructured.Unstructured, error) bool,
 ) bool {
 	for _, item := range items {
 		if !open(s.Namespace, item.Namespace) || !open(s.Name, item.Name) || known.again(item.UID) {

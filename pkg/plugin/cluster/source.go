@@ -193,7 +193,7 @@ func (s *source) warn(err error) {
 }
 
 // kind yields the wanted objects of one kind; false when the stream is over.
-func (s *source) kind(ctx context.Context, k chosenKind, known *uids, yield func(engine.Page, error) bool) bool {
+func (s *source) kind(ctx context.Context, k chosenKind, known uids, yield func(engine.Page, error) bool) bool {
 	queries := s.inShard(ctx, k, s.queries(k))
 	read := 0
 	for len(queries) > 0 {
