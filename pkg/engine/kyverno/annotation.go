@@ -142,7 +142,7 @@ type patchLines struct {
 // readLines reads a text that may be of other programs.
 func readLines(text string) (*patchLines, error) {
 	found := map[string]string{}
-	if yaml.UnmarshalStrict([]byte(text), &found) != nil {
+	if text != "" && yaml.UnmarshalStrict([]byte(text), &found) != nil {
 		return nil, errors.New("it is not a map of lines")
 	}
 	l := &patchLines{text: text, keys: slices.Sorted(maps.Keys(found))}
