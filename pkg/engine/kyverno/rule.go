@@ -143,10 +143,25 @@ func (r *rule) decodeMutate(f *policydecode.Fields) {
 		rest[key] = f.Values[key]
 	}
 	r.mutation, r.mutate = decodeMutation(m, rest), m.Values
-	r.asksTrigger = m.Has("foreach") || variables.Used(m.Values) || variables.Used(rest)
+	r.asksTrigger = m.Has("foreach") || variables.Used(onTargets(m.Values)) || variables.Used(rest)
 	m.Elsewhere("beside mutate", "preconditions", "context", "match", "exclude", "name")
 	m.Accept("patchStrategicMerge", "patchesJson6902", "foreach", "overlay", "patches")
 	m.Done()
+}
+
+// onTargets is what of a mutation is evaluated on its targets: all but what names them.
+func onTargets(mutation map[string]any) []any {
+	out := []any{}
+	for key, value := range mutation {
+		if key != "targets" {
+			out = append(out, value)
+		}
+	}
+	targets, _ := mutation["targets"].([]any)
+	for _, t := range targets {
+		out = append(out, mapping(t)["context"], mapping(t)["preconditions"])
+	}
+	return out
 }
 
 // lint warns of what a rule that compiles probably does not mean.

@@ -100,7 +100,7 @@ func (t *target) subjects(s *variables.Scope, mapper meta.RESTMapper) (engine.Se
 			return engine.Selection{}, t.failed("."+key, fmt.Errorf(
 				"%s evaluates to nothing, which would stand for all; check the expression", t.written[key]))
 		}
-		parts[key] = value
+		parts[key] = strings.Clone(value) // which may be a part of the trigger's text
 	}
 	kind, err := parseKind(parts["apiVersion"], parts["kind"])
 	if err != nil {
