@@ -123,6 +123,7 @@ func (e *Evaluation) narrow(s engine.Selection) []engine.Selection {
 
 func (e *Evaluation) trigger(ctx context.Context, t engine.Target, c *chains) (*triggered, error) {
 	ctx = engine.ForObject(ctx)
+	t.Key = t.Key.Own() // effects keep it
 	out := &triggered{key: t.Key, chosen: e.chosen(&t), rec: &recorder{reasons: e.options.Reasons}}
 	if e.options.Reasons {
 		out.resource = resourceName(&t)
@@ -442,6 +443,7 @@ type unvisited struct {
 	*Evaluation
 	visited *engine.Digests[engine.ObjectKey]
 	emit    func(*engine.Change) error
+	areas   *areas
 }
 
 func (e unvisited) run(ctx context.Context) error {
@@ -452,6 +454,9 @@ func (e unvisited) run(ctx context.Context) error {
 				return err
 			}
 		}
+	}
+	for _, s := range groups {
+		e.count(s)
 	}
 	var read []*namedSubject
 	for _, s := range groups {
@@ -522,46 +527,6 @@ func (e unvisited) keys(s *subjects) []engine.ObjectKey {
 		return []engine.ObjectKey{subjectKey(s.Selection)}
 	}
 	return s.named
-}
-
-// namedSubject is a subject that is read by itself.
-type namedSubject struct {
-	*subjects
-	key    engine.ObjectKey
-	object *unstructured.Unstructured
-	err    error
-}
-
-// readers is how many subjects are read at once that are read by themselves.
-const readers = 8
-
-// runNamed reads subjects, several at once, and evaluates them in their order. What cannot be read
-// is a failed step of every rule that wanted it.
-func (e unvisited) runNamed(ctx context.Context, named []*namedSubject) error {
-	named = slices.DeleteFunc(named, func(n *namedSubject) bool { return e.visited.Has(n.key.Named()) })
-	contexts := make([]context.Context, len(named)) // what is read notes there that it is secret
-	err := sideBySide(ctx, readers, len(named), func(_ context.Context, i int) error {
-		n := named[i]
-		contexts[i] = n.under(ctx)
-		n.object, n.err = e.reader.Get(contexts[i], n.key)
-		return nil
-	})
-	if err != nil {
-		return err
-	}
-	for i, n := range named {
-		switch {
-		case e.visited.Has(n.key.Named()): // by a selection before
-		case n.err != nil:
-			err = e.missing(contexts[i], n.subjects, n.err)
-		default:
-			err = e.runSubject(contexts[i], n.subjects, n.key, n.object)
-		}
-		if err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // runListed evaluates the subjects that a selection lists, as a run does the objects of its source: several side by
