@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"iter"
 	"slices"
@@ -25,15 +26,16 @@ func (w *World) Watched() (real, hiding *World) {
 	} else {
 		given = &Memo{}
 	}
+	known := answers{once: w.Memo, given: given}
 	if w.Reader != nil {
-		watched.Reader = watchedReader{Reader: w.Reader, once: w.Memo, given: given, most: w.Limits.Elements}
+		watched.Reader = watchedReader{w.Reader, known, w.Limits.Elements}
 		hidden.Reader = hidingReader{w.Reader, given}
 	}
 	if w.Raw != nil {
-		watched.Raw, hidden.Raw = watchedRaw{w.Raw, given}, hidingRaw{given}
+		watched.Raw, hidden.Raw = watchedRaw{w.Raw, known}, hidingRaw{given}
 	}
 	if w.Remote != nil {
-		watched.Remote, hidden.Remote = watchedFetcher{w.Remote, given}, hidingFetcher{given}
+		watched.Remote, hidden.Remote = watchedFetcher{w.Remote, known}, hidingFetcher{given}
 	}
 	if w.Registry != nil {
 		hidden.Registry = hidingRegistry{w.Registry}
@@ -61,26 +63,36 @@ func fetched(r *RemoteRequest) fetchQuestion {
 	return fetchQuestion{r.Method, r.URL, string(header), string(r.Body), string(r.CABundle)}
 }
 
-type watchedReader struct {
-	Reader
+// answers are those that the first of two views was given.
+type answers struct {
 	once  *Memo // of the run; nil where the same question may have another answer
 	given *Memo
-	most  int // objects of a list that are kept
 }
 
-// Get reads each object once in a run.
+// ask asks each question once in a run, whoever asks it.
+func (a answers) ask(ctx context.Context, question any, ask func(context.Context) (any, error)) (any, error) {
+	value, err := a.once.Do(ctx, question, ask)
+	if a.once == nil {
+		a.given.keep(question, value, err)
+	}
+	return value, err
+}
+
+type watchedReader struct {
+	Reader
+	answers
+	most int // objects of a list that are kept
+}
+
 func (r watchedReader) Get(ctx context.Context, key ObjectKey) (*unstructured.Unstructured, error) {
 	key.UID = "" // by which nothing is read
-	value, err := r.once.Do(ctx, objectQuestion(key), func(ctx context.Context) (any, error) {
+	value, err := r.ask(ctx, objectQuestion(key), func(ctx context.Context) (any, error) {
 		u, err := r.Reader.Get(ctx, key)
 		if IsSecret(u) {
 			NoteSecret(ctx)
 		}
 		return u, err
 	})
-	if r.once == nil {
-		r.given.keep(objectQuestion(key), value, err)
-	}
 	u, _ := value.(*unstructured.Unstructured)
 	return u, err
 }
@@ -88,7 +100,7 @@ func (r watchedReader) Get(ctx context.Context, key ObjectKey) (*unstructured.Un
 func (r watchedReader) List(ctx context.Context, s Selection) iter.Seq2[*unstructured.Unstructured, error] {
 	return func(yield func(*unstructured.Unstructured, error) bool) {
 		var all []*unstructured.Unstructured
-		for u, err := range r.Reader.List(ctx, s) {
+		for u, err := range r.list(ctx, s) {
 			if IsSecret(u) {
 				NoteSecret(ctx)
 			}
@@ -109,6 +121,31 @@ func (r watchedReader) List(ctx context.Context, s Selection) iter.Seq2[*unstruc
 	}
 }
 
+// list lists once in a run what is kept.
+func (r watchedReader) list(ctx context.Context, s Selection) iter.Seq2[*unstructured.Unstructured, error] {
+	if r.once != nil {
+		if value, err := r.once.kept(listed(&s)); !errors.Is(err, ErrHidden) {
+			return replayed(value, err)
+		}
+	}
+	return r.Reader.List(ctx, s)
+}
+
+// replayed is a listing that was kept.
+func replayed(value any, err error) iter.Seq2[*unstructured.Unstructured, error] {
+	return func(yield func(*unstructured.Unstructured, error) bool) {
+		all, _ := value.([]*unstructured.Unstructured)
+		for _, u := range all {
+			if !yield(u, nil) {
+				return
+			}
+		}
+		if err != nil {
+			yield(nil, err)
+		}
+	}
+}
+
 type hidingReader struct {
 	Reader // of the schemas
 	given  *Memo
@@ -123,30 +160,28 @@ func (r hidingReader) Get(_ context.Context, key ObjectKey) (*unstructured.Unstr
 
 func (r hidingReader) List(_ context.Context, s Selection) iter.Seq2[*unstructured.Unstructured, error] {
 	return func(yield func(*unstructured.Unstructured, error) bool) {
-		value, err := r.given.kept(listed(&s))
-		all, _ := value.([]*unstructured.Unstructured)
-		for _, u := range all {
-			if !yield(HideObject(u), nil) {
+		for u, err := range replayed(r.given.kept(listed(&s))) {
+			if !yield(HideObject(u), err) {
 				return
 			}
-		}
-		if err != nil {
-			yield(nil, err)
 		}
 	}
 }
 
 type watchedRaw struct {
 	RawReader
-	given *Memo
+	answers
 }
 
 func (r watchedRaw) Raw(ctx context.Context, method, path string, body []byte) ([]byte, error) {
-	answer, err := r.RawReader.Raw(ctx, method, path, body)
-	if bytes.Contains(answer, []byte(`"Secret`)) {
-		NoteSecret(ctx)
-	}
-	r.given.keep(rawQuestion{method, path, string(body)}, answer, err)
+	value, err := r.ask(ctx, rawQuestion{method, path, string(body)}, func(ctx context.Context) (any, error) {
+		answer, err := r.RawReader.Raw(ctx, method, path, body)
+		if bytes.Contains(answer, []byte(`"Secret`)) {
+			NoteSecret(ctx)
+		}
+		return answer, err
+	})
+	answer, _ := value.([]byte)
 	return answer, err
 }
 
@@ -167,12 +202,12 @@ func (r hidingRaw) Raw(_ context.Context, method, path string, body []byte) ([]b
 
 type watchedFetcher struct {
 	Fetcher
-	given *Memo
+	answers
 }
 
 func (f watchedFetcher) Fetch(ctx context.Context, r RemoteRequest) ([]byte, error) {
-	answer, err := f.Fetcher.Fetch(ctx, r)
-	f.given.keep(fetched(&r), answer, err)
+	value, err := f.ask(ctx, fetched(&r), func(ctx context.Context) (any, error) { return f.Fetcher.Fetch(ctx, r) })
+	answer, _ := value.([]byte)
 	return answer, err
 }
 

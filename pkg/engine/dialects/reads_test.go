@@ -2,6 +2,7 @@ package dialects_test
 
 import (
 	"context"
+	"iter"
 	"maps"
 	"slices"
 	"strings"
@@ -17,15 +18,25 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/snapshot"
 )
 
-// counting is a Reader that counts how often it reads an object.
+// counting counts how often it reads an object, a list or a path.
 type counting struct {
-	engine.Reader
+	*snapshot.Snapshot
 	reads map[string]int
 }
 
 func (c counting) Get(ctx context.Context, k engine.ObjectKey) (*unstructured.Unstructured, error) {
 	c.reads[k.String()]++
-	return c.Reader.Get(ctx, k)
+	return c.Snapshot.Get(ctx, k)
+}
+
+func (c counting) List(ctx context.Context, s engine.Selection) iter.Seq2[*unstructured.Unstructured, error] {
+	c.reads["the list of "+s.String()]++
+	return c.Snapshot.List(ctx, s)
+}
+
+func (c counting) Raw(ctx context.Context, method, path string, body []byte) ([]byte, error) {
+	c.reads[method+" "+path]++
+	return c.Snapshot.Raw(ctx, method, path, body)
 }
 
 type noSteps struct{}
@@ -35,12 +46,13 @@ func (noSteps) Wants(engine.Outcome) bool { return false }
 func (noSteps) NotMatched(engine.RuleList) {}
 func (noSteps) Step(engine.Step)           {}
 
-// An object that policies ask for is read once in a run, whatever their language, and so is a Namespace that did not come with
+// What policies ask for is read once in a run, whatever their language, and so is a Namespace that did not come with
 // the objects in it, as where the user may not list Namespaces.
-func TestObjectsAreReadOnce(t *testing.T) {
+func TestEachReadIsMadeOnce(t *testing.T) {
 	for file, want := range map[string]map[string]int{
 		"namespaces": {"Namespace shop": 1, "Namespace absent": 1},
 		"reads":      {"ConfigMap shop/settings": 1},
+		"requests":   {"GET /api/v1/namespaces/shop/configmaps/settings": 1, "the list of ConfigMap in shop": 1, "the list of ConfigMap in shop with app=shop": 1},
 	} {
 		t.Run(file, func(t *testing.T) { testReads(t, "testdata/"+file+".txtar", want) })
 	}
@@ -57,7 +69,7 @@ func testReads(t *testing.T, file string, want map[string]int) {
 		t.Fatal(err)
 	}
 	reader := counting{s, map[string]int{}}
-	w := &engine.World{Reader: reader, Mapper: s.Mapper(), Limits: engine.DefaultLimits(), Memo: &engine.Memo{}}
+	w := &engine.World{Reader: reader, Raw: reader, Mapper: s.Mapper(), Limits: engine.DefaultLimits(), Memo: &engine.Memo{}}
 	w, _ = w.Watched()
 	programs := compile(t, archive.Files[0].Data)
 	var got strings.Builder

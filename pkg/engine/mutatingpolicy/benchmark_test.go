@@ -22,7 +22,7 @@ func (quiet) Step(engine.Step)           {}
 
 // BenchmarkEvaluate evaluates one policy on one object that it changes.
 func BenchmarkEvaluate(b *testing.B) {
-	for _, name := range []string{"variables-and-conditions", "autogen", "library"} {
+	for _, name := range []string{"variables-and-conditions", "autogen", "library", "resource"} {
 		b.Run(name, func(b *testing.B) {
 			program, live, w := benchmarkCase(b, name)
 			target := conformance.TargetOf(live[0])
