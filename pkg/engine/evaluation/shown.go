@@ -323,34 +323,43 @@ func (p *pass) hideStill(c *engine.Change) (hidden bool) {
 	return hidden
 }
 
-// shownImpacts are the impacts of a change as they may be shown. The text of one that is about a field with a
-// hidden name is withheld.
+// shownImpacts are the impacts of a change as they may be shown. The text of one is withheld that is about a field with a
+// hidden name, or that says of a hidden value what it is.
 func shownImpacts(c *engine.Change) []engine.Impact {
-	paths, hidden := map[string]fieldpath.Path{}, false
+	paths := make(map[string]fieldpath.Path, len(c.Fields))
 	for i, f := range c.Fields {
-		shown := c.Shown.Fields[i].Path
-		paths[f.Path.String()] = shown
-		hidden = hidden || !shown.Equals(f.Path)
-	}
-	if !hidden {
-		return c.Impacts
+		paths[f.Path.String()] = c.Shown.Fields[i].Path
 	}
 	out := slices.Clone(c.Impacts)
 	for i := range out {
 		out[i].Fields = slices.Clone(out[i].Fields)
 		for j, path := range out[i].Fields {
-			shown, isField := paths[path.String()]
-			if isField && shown.Equals(path) {
-				continue
-			}
-			if !isField {
-				shown = hiddenPath()
+			shown, isHidden := shownIn(c, path)
+			if field, isField := paths[path.String()]; isField {
+				shown = field
 			}
 			out[i].Fields[j] = shown
-			out[i].Text, out[i].Brief, out[i].Advice = engine.ErrHidden.Error(), "", ""
+			if !shown.Equals(path) || isHidden && out[i].Code == engine.ImpactInvalid {
+				out[i].Text, out[i].Brief, out[i].Advice = engine.ErrHidden.Error(), "", ""
+			}
 		}
 	}
 	return out
+}
+
+// shownIn is how a path in one of the states of a change may be shown, and whether the value there is hidden. One in
+// neither may be shown if all is there but its last name: no Secret has made a field that is missing.
+func shownIn(c *engine.Change, p fieldpath.Path) (shown fieldpath.Path, isHidden bool) {
+	path, found, there := shownAt(p, c.After.Object, c.Shown.After.Object)
+	if !there && len(path) < len(p) {
+		path, found, _ = shownAt(p, c.Before.Object, c.Shown.Before.Object)
+	}
+	text, isText := found.(string)
+	isHidden = isText && engine.IsHidden(text)
+	if len(path) < len(p) {
+		return hiddenPath(), true
+	}
+	return path, isHidden
 }
 
 // shownPaths are the paths of fields that a step changed, as they may be shown.
