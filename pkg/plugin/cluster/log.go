@@ -92,13 +92,28 @@ func (t *requestLog) url(r *http.Request) string {
 	return t.mask(text)
 }
 
-// headers are what the log shows of those of a response, in which a warning may quote the request.
+// headers are what the log shows of those of a response. A warning may quote a request that depends on a Secret, a
+// location its URL, and a length tells how long a value is.
 func (t *requestLog) headers(r *http.Request, header http.Header) string {
-	if engine.UsesSecret(r.Context()) && header.Get("Warning") != "" {
+	if engine.UsesSecret(r.Context()) || hasSegment(r, "secrets") {
 		header = header.Clone()
-		header.Set("Warning", redact.Mask)
+		for name, values := range header {
+			if !slices.Contains(plainHeaders, name) {
+				for i := range values {
+					values[i] = redact.Mask
+				}
+			}
+		}
 	}
 	return t.mask(headerLines(header))
+}
+
+// plainHeaders tell nothing of what was asked for, and nothing of the answer.
+var plainHeaders = []string{"Audit-Id", "Cache-Control", "Content-Type", "Date", "Retry-After", "X-Kubernetes-Pf-Flowschema-Uid", "X-Kubernetes-Pf-Prioritylevel-Uid"} //nolint:gochecknoglobals // an immutable table
+
+// hasSegment reports whether the path of a request has a segment.
+func hasSegment(r *http.Request, segment string) bool {
+	return slices.Contains(strings.Split(r.URL.Path, "/"), segment)
 }
 
 // err is what the log shows of an error, which may name the URL.
@@ -152,9 +167,7 @@ func (t *requestLog) text(r *http.Request, body []byte) string {
 	if engine.UsesSecret(r.Context()) {
 		return redact.Mask
 	}
-	segments := strings.Split(r.URL.Path, "/")
-	has := func(segment string) bool { return slices.Contains(segments, segment) }
-	if has("authentication.k8s.io") || has("token") {
+	if hasSegment(r, "authentication.k8s.io") || hasSegment(r, "token") {
 		return redact.Mask // a TokenReview or a TokenRequest
 	}
 	var decoded any
@@ -162,7 +175,7 @@ func (t *requestLog) text(r *http.Request, body []byte) string {
 		return fmt.Sprintf("[%d bytes that are not JSON]", len(body))
 	}
 	b := bodyMasker{seen: t.seen}
-	decoded = b.secrets(decoded, has("secrets"))
+	decoded = b.secrets(decoded, hasSegment(r, "secrets"))
 	// One object around it: a JSON patch is a list.
 	whole := &unstructured.Unstructured{Object: map[string]any{"body": decoded}}
 	shown, err := json.Marshal(t.known.Object(t.seen.Object(whole)).Object["body"])

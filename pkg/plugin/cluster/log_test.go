@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -13,6 +14,7 @@ import (
 
 	"k8s.io/klog/v2"
 
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
 )
 
@@ -47,6 +49,37 @@ func TestLogRequestsMasksBodies(t *testing.T) {
 				t.Errorf("got %s\nwant %s in it, and no value of a Secret", got, c.want)
 			}
 		})
+	}
+}
+
+// The headers of an answer quote nothing of a Secret, and do not tell how long it is.
+func TestLogRequestsMasksHeaders(t *testing.T) {
+	used, _ := engine.WatchSecrets(t.Context())
+	engine.NoteSecret(used)
+	header := http.Header{}
+	for _, name := range []string{"Content-Length", "Content-Location", "Etag", "Location", "Warning", "X-Whatever"} {
+		header[name] = []string{"told", "told again"}
+	}
+	header["Content-Type"] = []string{"application/json"}
+	for name, c := range map[string]struct {
+		context context.Context
+		path    string
+		want    bool
+	}{
+		"what a Secret decides": {used, "/api/v1/namespaces/shop/configmaps/c", false},
+		"a Secret":              {t.Context(), "/api/v1/namespaces/shop/secrets/s", false},
+		"anything else":         {t.Context(), "/api/v1/namespaces/shop/configmaps/c", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			log := &requestLog{level: 10, known: &redact.Masker{}, seen: &redact.Masker{}}
+			got := log.headers(httptest.NewRequestWithContext(c.context, http.MethodGet, c.path, nil), header)
+			if strings.Contains(got, "told") != c.want || !strings.Contains(got, "Content-Type: application/json") || !strings.Contains(got, "Etag") {
+				t.Errorf("logged:\n%s", got)
+			}
+		})
+	}
+	if header.Get("Etag") != "told" {
+		t.Error("the answer itself has other headers")
 	}
 }
 
