@@ -1,9 +1,12 @@
 package input
 
 import (
+	"bytes"
 	"errors"
 	"io/fs"
 	"strconv"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 )
 
 // ErrNotObject is wrapped by the Error of a document that is well-formed but no
@@ -44,4 +47,19 @@ func at(path string, err error) *Error {
 		err = file.Err // which has no second path
 	}
 	return &Error{Path: path, Err: err}
+}
+
+// mayBeSecret reports whether a text may be that of a Secret, or of what makes one. It is asked where the text cannot be
+// decoded, so that nobody knows what it is.
+func mayBeSecret(text []byte) bool {
+	text = bytes.ToLower(text)
+	return bytes.Contains(text, []byte("secret")) || bytes.Contains(text, []byte("stringdata"))
+}
+
+// quoted is what an error quotes of a document.
+func quoted(text string, secret bool) string {
+	if secret {
+		return engine.HiddenValue
+	}
+	return text
 }

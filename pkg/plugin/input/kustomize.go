@@ -38,11 +38,11 @@ func (r *Reader) readKustomization(ctx context.Context, input Files, yield func(
 		return files.refused
 	}
 	if err != nil {
-		return &Error{Path: name, Err: kustomizeError(err)}
+		return &Error{Path: name, Err: kustomizeError(err, files.secret)}
 	}
 	text, err := built.AsYaml()
 	if err != nil {
-		return &Error{Path: name, Err: fmt.Errorf("kustomize: %w", err)}
+		return &Error{Path: name, Err: kustomizeError(err, files.secret)}
 	}
 	return r.readStream(ctx, stream{bytes.NewReader(text), name}, input, func(d engine.Document, err error) bool {
 		if err == nil {
@@ -57,6 +57,7 @@ func (r *Reader) readKustomization(ctx context.Context, input Files, yield func(
 type localFiles struct {
 	filesys.FileSystem
 	budget  *memory.Budget
+	secret  bool  // one of them may hold a Secret, or make one
 	refused error // why a file was not read that is there; kustomize takes that for a missing one
 }
 
@@ -67,6 +68,7 @@ func (f *localFiles) ReadFile(path string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
+	f.secret = f.secret || mayBeSecret(text)
 	err = f.budget.Spend(kustomizeCost*memory.Nodes(text), len(text))
 	if err == nil && isKustomization(path) {
 		err = refuseRemote(text)
@@ -121,14 +123,31 @@ func redactedRemote(path string) string {
 // kustomizeCost is how many times the memory of a value kustomize takes for it.
 const kustomizeCost = 4
 
-// kustomizeError returns an error of kustomize without the values of generators: for a
-// literal that is not KEY=VALUE, kustomize quotes all literals of a Secret.
-func kustomizeError(err error) error {
-	if before, _, found := strings.Cut(err.Error(), "literal source"); found {
+// kustomizeError returns an error of kustomize without the values of generators, and, where it has read a Secret, without
+// what it quotes: for a literal that is not KEY=VALUE, kustomize quotes all literals of a Secret, and for a patch that
+// does not fit its whole data.
+func kustomizeError(err error, secret bool) error {
+	text := err.Error()
+	if before, _, found := strings.Cut(text, "literal source"); found {
 		return fmt.Errorf("kustomize: %sa literal of a generator is not KEY=VALUE", before)
 	}
-	return fmt.Errorf("kustomize: %w", err)
+	if !secret {
+		return fmt.Errorf("kustomize: %w", err)
+	}
+	return errors.New("kustomize: " + kustomizeQuotes.ReplaceAllStringFunc(text, func(part string) string {
+		if kept := kustomizeNames.FindString(part); kept != "" {
+			return kept
+		}
+		return engine.HiddenValue
+	}))
 }
+
+var (
+	// kustomizeQuotes are the forms in which kustomize and the libraries below it quote values, and those that look alike.
+	kustomizeQuotes = regexp.MustCompile("(?s)(?:(?:unknown field|mapping key|unable to find field) )?\"(?:[^\"\\\\]|\\\\.)*\"|`[^`]*`|anchor '.*'|node contents:.*|map key: .*|\\{\\{.*\\}|(?:map\\[|\\[\\])\\S*interface \\{\\}\\{.*|number \\S+")
+	// kustomizeNames are names of fields.
+	kustomizeNames = regexp.MustCompile(`(?s)^(?:unknown field|mapping key|unable to find field) .*`)
+)
 
 // isKustomization reports whether a file is one that kustomize reads itself.
 func isKustomization(path string) bool {

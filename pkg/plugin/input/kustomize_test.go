@@ -13,22 +13,46 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/memory"
 )
 
-// kustomize quotes all literals of a Secret when one of them is wrong.
-func TestKustomizeErrorsHoldNoLiterals(t *testing.T) {
+// kustomize quotes what it cannot use: all literals of a Secret when one of them is wrong, and the data of one that a patch
+// does not fit.
+func TestKustomizeErrorsQuoteNoSecrets(t *testing.T) {
+	const generator = "secretGenerator: [{name: s, literals: [password=hunter2hunter2]}]\n"
+	const secret = "resources: [s.yaml]\n"
+	for name, c := range map[string]struct{ kustomization, secret, want string }{
+		"a literal":          {"secretGenerator: [{name: s, literals: [password=hunter2hunter2, hunter3hunter3]}]\n", "", "a literal of a generator is not KEY=VALUE"},
+		"a patch":            {generator + "patches: [{patch: '{apiVersion: v1, kind: Secret, metadata: {name: s}, data: [hunter2hunter2]}'}]\n", "", "expected MappingNode"},
+		"an alias":           {secret, "stringData: {a: *hunter2hunter2}", "s.yaml"},
+		"a tag":              {secret, "stringData: {a: !!int hunter2hunter2}", "as a !!int"},
+		"a key that is none": {secret, "stringData: {? [hunter2hunter2] : x}", "invalid ***"},
+		"a number":           {secret, "stringData: {? {a: hunter2hunter2} : x}", "invalid ***"},
+		"an indentation":     {secret, "stringData:\n  a: hunter2hunter2\n b: x", "line 5: did not find expected key"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			write(t, filepath.Join(dir, "kustomization.yaml"), c.kustomization)
+			write(t, filepath.Join(dir, "s.yaml"), "apiVersion: v1\nkind: Secret\nmetadata: {name: s}\n"+c.secret+"\n")
+			var failed error
+			err := (&Reader{}).readKustomization(t.Context(), Files{Kustomize: dir}, func(_ engine.Document, err error) bool {
+				failed = err
+				return true
+			})
+			if err == nil {
+				err = failed
+			}
+			if err == nil || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "hunter") {
+				t.Errorf("got %v, want an error with %q and nothing of the Secret", err, c.want)
+			}
+		})
+	}
+}
+
+// What holds no Secret is quoted.
+func TestKustomizeErrorsQuoteOthers(t *testing.T) {
 	dir := t.TempDir()
-	text := "secretGenerator: [{name: s, literals: [password=hunter2hunter2, hunter3hunter3]}]\n"
-	if err := os.WriteFile(filepath.Join(dir, "kustomization.yaml"), []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	var failed error
-	err := (&Reader{}).readKustomization(t.Context(), Files{Kustomize: dir}, func(_ engine.Document, err error) bool {
-		failed = err
-		return true
-	})
-	if err == nil {
-		err = failed
-	}
-	if err == nil || !strings.Contains(err.Error(), "a literal of a generator is not KEY=VALUE") || strings.Contains(err.Error(), "hunter") {
+	write(t, filepath.Join(dir, "kustomization.yaml"), "resources: [c.yaml]\n")
+	write(t, filepath.Join(dir, "c.yaml"), "{apiVersion: v1, kind: ConfigMap, metadata: {name: c}, data: {a: !!int seven}}\n")
+	err := (&Reader{}).readKustomization(t.Context(), Files{Kustomize: dir}, func(engine.Document, error) bool { return true })
+	if err == nil || !strings.Contains(err.Error(), "`seven`") {
 		t.Errorf("got %v", err)
 	}
 }

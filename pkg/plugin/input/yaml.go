@@ -88,7 +88,7 @@ func decodeAny(p part, depth int, bounds *bounds) ([]value, error) {
 			continue
 		}
 		root := document.Content[0]
-		c := converter{first: p.line, bounds: bounds}
+		c := converter{first: p.line, secret: mayBeSecret(p.text), bounds: bounds}
 		content, err := c.convert(root, depth)
 		if err != nil {
 			return nil, err
@@ -99,7 +99,8 @@ func decodeAny(p part, depth int, bounds *bounds) ([]value, error) {
 
 // converter turns the nodes of one document into values.
 type converter struct {
-	first   int // line of the file at which the document begins
+	first   int  // line of the file at which the document begins
+	secret  bool // the document may be a Secret, of which errors quote nothing
 	bounds  *bounds
 	inAlias int // how many aliases lead to the current node
 }
@@ -245,7 +246,7 @@ func (c *converter) scalar(n *yamlv3.Node) (any, error) {
 	case "!!bool", "!!int", "!!float":
 		var v any
 		if err := n.Decode(&v); err != nil {
-			return nil, c.errorf(n, "%q is not a %s", n.Value, strings.TrimPrefix(n.ShortTag(), "!!"))
+			return nil, c.errorf(n, "%s is not a %s", quoted(strconv.Quote(n.Value), c.secret), strings.TrimPrefix(n.ShortTag(), "!!"))
 		}
 		return c.number(n, v)
 	case "!!binary":
@@ -278,7 +279,7 @@ func (c *converter) number(n *yamlv3.Node, v any) (any, error) {
 		return float64(v), nil
 	case float64:
 		if math.IsInf(v, 0) || math.IsNaN(v) {
-			return nil, c.errorf(n, "%s is not a number that JSON knows", n.Value)
+			return nil, c.errorf(n, "%s is not a number that JSON knows", quoted(n.Value, c.secret))
 		}
 		if v == math.Trunc(v) && math.Abs(v) < 1<<63 {
 			return int64(v), nil
@@ -288,6 +289,9 @@ func (c *converter) number(n *yamlv3.Node, v any) (any, error) {
 }
 
 var errorLine = regexp.MustCompile(`^yaml: (?:line (\d+): )?(.*)$`)
+
+// quotedName is that of an anchor in a parser's error. What has the form of an alias may be a value that begins with an asterisk.
+var quotedName = regexp.MustCompile(`anchor '.*'`)
 
 // syntaxError finds the line in the file that a parser's error means. Of what
 // it calls "did not find expected ..." it gives the line where the block around it
@@ -304,6 +308,7 @@ func syntaxError(p part, err error) error {
 			line, _ = parserError(older)
 		}
 	}
+	reason = quotedName.ReplaceAllStringFunc(reason, func(name string) string { return quoted(name, mayBeSecret(p.text)) })
 	if strings.HasPrefix(reason, "mapping values are not allowed") {
 		reason += `: text with ": " in it must be quoted, and a key stands as far to the left as those beside it`
 	}
