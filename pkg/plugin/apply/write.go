@@ -73,7 +73,7 @@ func (t *endpointWrite) store(ctx context.Context) error {
 			err = errStale
 		case t.stale(ctx, t.now, err):
 			return errStale
-		case !cluster.Uncertain(ctx, err):
+		case !cluster.Unsettled(ctx, err):
 			return err
 		}
 		t.uncertain = true

@@ -92,19 +92,29 @@ func object(key engine.ObjectKey) func([]byte, error) (*unstructured.Unstructure
 		}
 		item, err := ReadRawItem(body)
 		if err != nil {
-			return nil, err
+			return nil, &AnswerError{err}
 		}
 		content, err := item.Decode()
 		if err != nil {
-			return nil, err
+			return nil, &AnswerError{err}
 		}
 		u := &unstructured.Unstructured{Object: content}
 		if answered := engine.KeyOf(u); !isOf(answered, key) {
-			return nil, fmt.Errorf("the server answers a request for %s with another object: %s", key, answered)
+			return nil, &AnswerError{fmt.Errorf("the server answers a request for %s with another object: %s", key, answered)}
 		}
 		return u, nil
 	}
 }
+
+// AnswerError is that of an answer which is not the object that was asked for, although the server calls it a success: what
+// became of a write is open.
+type AnswerError struct{ Err error }
+
+// Error is what is wrong with the answer.
+func (e *AnswerError) Error() string { return e.Err.Error() }
+
+// Unwrap gives the reason.
+func (e *AnswerError) Unwrap() error { return e.Err }
 
 // isOf reports whether an answer is of the object that a key names, as far as it says. A subresource may have a kind
 // of its own.

@@ -113,6 +113,14 @@ func Uncertain(ctx context.Context, err error) bool {
 		strings.Contains(err.Error(), connectionGone)
 }
 
+// Unsettled reports whether it is open what became of a write: it is Uncertain, or the answer is not the object, although
+// the server calls it a success, or leads to another server.
+func Unsettled(ctx context.Context, err error) bool {
+	var answer *AnswerError
+	var redirect *transport.RedirectError
+	return Uncertain(ctx, err) || ctx.Err() == nil && (errors.As(err, &answer) || errors.As(err, &redirect))
+}
+
 // connectionGone is in the errors of net/http for an HTTP/2 connection that ends under an answer. They have no type
 // (http2errClientConnForceClosed and closeForLostPing in its h2_bundle.go).
 const connectionGone = "http2: client connection "

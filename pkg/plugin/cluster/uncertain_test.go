@@ -34,9 +34,14 @@ func TestUncertain(t *testing.T) {
 			t.Errorf("%s: got %t, want %t", name, got, test.want)
 		}
 	}
+	for name, err := range map[string]error{"no object": &cluster.AnswerError{Err: errors.New("HTML")}, "a redirect": &transport.RedirectError{}} {
+		if cluster.Uncertain(t.Context(), err) || !cluster.Unsettled(t.Context(), fmt.Errorf("ConfigMap c: %w", err)) {
+			t.Errorf("%s: it leaves open what became of a write, and of nothing else", name)
+		}
+	}
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
-	if cluster.Uncertain(ended, io.EOF) {
+	if cluster.Uncertain(ended, io.EOF) || cluster.Unsettled(ended, &cluster.AnswerError{Err: io.EOF}) {
 		t.Error("what is uncertain does not matter when the run is over")
 	}
 }

@@ -77,7 +77,7 @@ func hasList(value any) bool {
 func (r *Reversal) releaseOne(ctx context.Context, key engine.ObjectKey) error {
 	for attempts := cluster.NewAttempts(r.Executor.Writer.Retry); ; {
 		sent, err := r.tryRelease(ctx, key)
-		if !apierrors.IsConflict(err) && (!sent || !cluster.Uncertain(ctx, err)) {
+		if !apierrors.IsConflict(err) && (!sent || !cluster.Unsettled(ctx, err)) {
 			return err
 		}
 		if err := attempts.Wait(ctx, err); err != nil {
