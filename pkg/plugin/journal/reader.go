@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"reflect"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
@@ -400,16 +401,21 @@ func (p *parser) result(r *Result) error {
 	e.Results = append(e.Results, *r)
 	delete(e.doubt, r.Subresource)
 	if r.Written || r.Failed {
-		e.settle(r.Subresource)
+		e.settle(r)
 	}
 	return err
 }
 
-// settle lets go of the objects of the attempts on an endpoint: what came of them is known.
-func (e *Entry) settle(subresource string) {
+// settle lets go of the objects of the attempts on an endpoint: what came of them is known. Most of it is what they were
+// to do.
+func (e *Entry) settle(r *Result) {
 	for i := range e.Attempts {
-		if e.Attempts[i].Subresource == subresource {
-			e.Attempts[i].Before, e.Attempts[i].After = nil, nil
+		a := &e.Attempts[i]
+		if a.Subresource != r.Subresource {
+			continue
+		}
+		if a.Before, a.After = nil, nil; reflect.DeepEqual(a.Fields, r.Fields) {
+			a.Fields = r.Fields
 		}
 	}
 }
