@@ -35,7 +35,7 @@ func annotateAppliedPatches(step *engine.Step, subject *engine.Target, d *engine
 		return true
 	}
 	last := step.Fields[len(step.Fields)-1]
-	if old := subject.OldObject; old != nil && mayBeAsIn(old.Object, after, last) && len(compare(old.Object, withoutLines(after, old.Object))) == 0 {
+	if old := subject.OldObject; old != nil && mayBeAsIn(old.Object, after, last, compare) && len(compare(old.Object, withoutLines(after, old.Object))) == 0 {
 		d.Revert()
 		step.After, step.Fields = old, compare(before, old.Object)
 		return true
@@ -78,10 +78,13 @@ func addLine(step *engine.Step, text string, noted map[string]any) bool {
 }
 
 // mayBeAsIn reports whether a field that has changed may be as it is in another state of the object.
-func mayBeAsIn(other, object map[string]any, f engine.FieldChange) bool {
+func mayBeAsIn(other, object map[string]any, f engine.FieldChange, compare func(before, after map[string]any) []engine.FieldChange) bool {
 	was, there := diff.Lookup(other, f.Path)
 	is, here := diff.Lookup(object, f.Path)
-	if there == here {
+	switch {
+	case there && here:
+		return len(compare(mapping(asBefore(nil, other, f.Path)), mapping(asBefore(nil, object, f.Path)))) == 0
+	case !there && !here:
 		return true
 	}
 	text, isText := cmp.Or(was, is).(string)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/conformance"
@@ -99,5 +100,30 @@ func TestLinesHaveALimit(t *testing.T) {
 	}
 	if text, _ := annotations(target)[appliedPatchesAnnotation].(string); len(text) > maxLines || len(text) < maxLines-100 {
 		t.Errorf("%d bytes of lines", len(text))
+	}
+}
+
+// Where a field has another value than in another state of the object, the rest of the two is not compared.
+func TestOnlyTheFieldIsCompared(t *testing.T) {
+	state := func(value string) map[string]any {
+		labels := map[string]any{"a": value}
+		for i := range 100 {
+			labels[fmt.Sprintf("l%d", i)] = "v"
+		}
+		return map[string]any{"metadata": map[string]any{"labels": labels}}
+	}
+	compared := 0
+	compare := func(before, after map[string]any) []engine.FieldChange {
+		for _, one := range []map[string]any{before, after} {
+			compared += len(one["metadata"].(map[string]any)["labels"].(map[string]any))
+		}
+		return diff.Compare(before, after, diff.Type{})
+	}
+	f := engine.FieldChange{Path: fieldpath.MakePathOrDie("metadata", "labels", "a")}
+	if mayBeAsIn(state("1"), state("2"), f, compare) || !mayBeAsIn(state("1"), state("1"), f, compare) {
+		t.Error("a field that differs may be the same, or one that is the same may not")
+	}
+	if compared != 4 {
+		t.Errorf("%d labels are compared, want 4", compared)
 	}
 }
