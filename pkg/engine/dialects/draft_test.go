@@ -486,6 +486,36 @@ func TestRulesOnOnePlaceAreLinear(t *testing.T) {
 	}
 }
 
+// The same holds for rules that change a Secret or use one, of which is also found out what may be shown.
+func TestRulesWithSecretsAreLinear(t *testing.T) {
+	secret := strings.Replace(plainConfigMap, "ConfigMap", "Secret", 1)
+	labels := func(i int) string {
+		return clusterPolicy(fmt.Sprintf("p%04d", i), "", fmt.Sprintf(`{"patchStrategicMerge": {"metadata": {"labels": {"l%d": "v"}}}}`, i))
+	}
+	for name, c := range map[string]struct {
+		object string
+		policy func(i int) string
+	}{
+		"their own rules": {secret, func(i int) string { return strings.ReplaceAll(labels(i), "ConfigMap", "Secret") }},
+		"rules with targets": {secret, func(i int) string {
+			return strings.Replace(onTarget(labels(i), "t*"), `"kind": "ConfigMap", "namespace"`, `"kind": "Secret", "namespace"`, 1)
+		}},
+		"rules with targets that use them": {plainConfigMap, func(i int) string {
+			return strings.NewReplacer(`["ConfigMap"]`, `["Secret"]`, `"v"`, `"{{request.object.data.x}}"`).Replace(onTarget(labels(i), "t3"))
+		}},
+	} {
+		for _, reasons := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, reasons %t", name, reasons), func(t *testing.T) {
+				size := func(n int) int { return allocated(t, objectOf(t, c.object), c.policy, n, reasons) }
+				size(10) // what is made once
+				if once, twice := size(500), size(1000); float64(twice) > 2.2*float64(once) {
+					t.Errorf("500 rules allocate %d bytes, 1000 %d: %.1f times as much", once, twice, float64(twice)/float64(once))
+				}
+			})
+		}
+	}
+}
+
 // What a rule allocates does not depend on how much there is where it writes. One that copies the place allocates at least a
 // pointer for each entry. Of CEL, what is read of an object takes more than what is written.
 func TestRulesDoNotCopyTheirPlace(t *testing.T) {

@@ -266,7 +266,7 @@ func (p *pass) chain() error {
 	invocations, hiding := make([]engine.Invocation, len(p.programs)), make([]engine.Invocation, len(p.programs))
 	for i := range p.programs {
 		before := p.target.Object
-		p.target.Invocation, p.hiding.Invocation, p.target.Draft = &invocations[i], &hiding[i], p.draft(p.rec)
+		p.target.Invocation, p.hiding.Invocation = &invocations[i], &hiding[i]
 		if err := p.runProgram(i); err != nil {
 			return err
 		}
@@ -280,13 +280,12 @@ func (p *pass) chain() error {
 		if i >= last && !invocations[i].Again {
 			continue
 		}
-		p.target.Draft = p.draft(p.rec)
 		if err := p.runProgram(i); err != nil {
 			return err
 		}
 	}
 	p.target.Request.Reinvocation, p.hiding.Request.Reinvocation = false, false
-	p.target.Invocation, p.hiding.Invocation, p.target.Draft = nil, nil, nil
+	p.target.Invocation, p.hiding.Invocation, p.target.Draft, p.hiding.Draft = nil, nil, nil, nil
 	return nil
 }
 
@@ -302,6 +301,7 @@ func (e *Evaluation) draft(s *recorder) *engine.Draft {
 
 func (p *pass) runProgram(i int) error {
 	program := p.programs[i]
+	p.target.Draft, p.hiding.Draft = p.draft(p.rec), p.draft(p.rec)
 	return p.run(engine.RuleRef{Policy: "policies"}, program.Evaluate, program.Evaluate)
 }
 

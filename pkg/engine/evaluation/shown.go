@@ -26,7 +26,7 @@ type pass struct {
 	still          []place          // of what is hidden and was the same before
 	hidesObject    bool             // fields of the object itself are hidden, which were removed or kept because of a Secret
 	unselected     []*orderedEffect // the object had other labels
-	drafted        bool             // effects change the target in place, so that the states between them are gone
+	together       bool             // effects change the target in place, so that the states between them are gone
 }
 
 // evaluator is a program, or an effect: it returns the object after it.
@@ -100,8 +100,8 @@ func (p *pass) run(rule engine.RuleRef, evaluate, hiding evaluator) error {
 	involved := p.involved() || hiding == nil
 	p.target = p.target.With(after)
 	switch {
-	case involved && p.drafted:
-		return errSecret
+	case involved && p.together && (hiding == nil || p.hiding.Draft == nil):
+		return errAlone
 	case !involved:
 		p.hiding = p.hiding.With(after)
 		p.copyInvocation()
@@ -122,13 +122,59 @@ func (p *pass) run(rule engine.RuleRef, evaluate, hiding evaluator) error {
 		steps = rec.steps
 	}
 	only := onlyHiding(p.rec.steps[from:], steps)
-	p.rec.show(from, steps)
-	if before == after && shown == made {
-		return nil
+	switch {
+	case before == after && shown == made:
+	case p.together && shown != made && p.alike(p.rec.steps[from:], steps, before == after, after, made):
+		p.hiding = p.hiding.With(made)
+	case p.together:
+		return errAlone
+	default:
+		p.hiding = p.hiding.With(p.reveal(states{before: before.Object, after: after.Object, shown: shown.Object, hiding: recorded(before, after, made)}, only))
 	}
-	p.hiding = p.hiding.With(p.reveal(states{before: before.Object, after: after.Object, shown: shown.Object, hiding: recorded(before, after, made)}, only))
+	p.rec.show(from, steps)
 	return nil
 }
+
+// alike reports whether an effect has changed the same fields in both worlds, and to the same but for what is hidden: what is
+// made in the world that hides is then what may be shown. One that changes nothing in the other world may still have replaced what has
+// become the same there, and its lines of AppliedPatches, which are taken back at the end.
+func (p *pass) alike(steps, hiding []engine.Step, nothing bool, after, made *unstructured.Unstructured) bool {
+	return slices.EqualFunc(steps, hiding, func(s, h engine.Step) bool {
+		same := nothing || s.Outcome == h.Outcome && slices.EqualFunc(s.Fields, h.Fields, func(f, g engine.FieldChange) bool {
+			return f.Kind == g.Kind && f.Path.Equals(g.Path)
+		})
+		return s.Rule == h.Rule && same && !slices.ContainsFunc(h.Fields, func(f engine.FieldChange) bool {
+			is, there := diff.Lookup(after.Object, f.Path)
+			seen, visible := diff.Lookup(made.Object, f.Path)
+			if nothing && (f.Kind != engine.Replaced || !there) {
+				return true
+			}
+			return (there != visible || !p.hides(is, seen)) && !(nothing && f.Path.Equals(lineAt))
+		})
+	})
+}
+
+// hides reports whether a value is another one of which texts are hidden.
+func (p *pass) hides(is, seen any) bool {
+	switch seen := seen.(type) {
+	case string:
+		if engine.IsHidden(seen) {
+			r := revealer{learn: p.world.Learn}
+			r.hidden(states{after: is}, seen)
+			return true
+		}
+	case map[string]any:
+		fields, isMap := is.(map[string]any)
+		return isMap && maps.EqualFunc(fields, seen, p.hides)
+	case []any:
+		items, isList := is.([]any)
+		return isList && slices.EqualFunc(items, seen, p.hides)
+	}
+	return is == seen
+}
+
+// lineAt is where a target has the lines of the rules that changed it.
+var lineAt = fieldpath.MakePathOrDie("metadata", "annotations", engine.AppliedPatches)
 
 // recorded returns an object that was made in the world that hides. Where a rule changes nothing there but a value that is hidden, the
 // target gets its line of AppliedPatches in the other world alone: the line is hidden, and not the name of the annotation.
@@ -198,13 +244,14 @@ func (p *pass) reveal(s states, only []fieldpath.Path) *unstructured.Unstructure
 // that hides.
 func (r *recorder) show(from int, hiding []engine.Step) {
 	r.shown = append(r.shown, r.steps[len(r.shown):from]...)
-	for i := from; i < len(r.steps); i++ {
-		s := r.steps[i]
-		at := slices.IndexFunc(hiding, func(h engine.Step) bool { return h.Rule == s.Rule })
+	of := map[engine.RuleRef][]engine.Step{}
+	for _, h := range hiding {
+		of[h.Rule] = append(of[h.Rule], h)
+	}
+	for _, s := range r.steps[from:] {
 		made := engine.Step{}
-		if at >= 0 {
-			made = hiding[at]
-			hiding = slices.Delete(slices.Clone(hiding), at, at+1)
+		if left := of[s.Rule]; len(left) > 0 {
+			made, of[s.Rule] = left[0], left[1:]
 		}
 		r.shown = append(r.shown, shownStep(s, made))
 	}
