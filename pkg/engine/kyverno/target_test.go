@@ -3,8 +3,10 @@ package kyverno
 import (
 	"errors"
 	"fmt"
+	"runtime"
 	"testing"
 	"time"
+	"weak"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -114,4 +116,35 @@ func TestTargetMistakes(t *testing.T) {
 			t.Errorf("-want +got\n%s", diff)
 		}
 	})
+}
+
+// A run keeps all effects until their targets are changed, but of a trigger only what a target needs. To name it needs nothing.
+func TestEffectsKeepNoTriggerThatTheyDoNotUse(t *testing.T) {
+	for name, want := range map[string]bool{"doc-mutate-12-existing-secret": false, "targets-trigger-stays": true} {
+		documents, live := readCase(t, name)
+		program, err := New().Compile(engine.Compilation{Documents: documents})
+		if err != nil {
+			t.Fatal(err)
+		}
+		cluster, err := conformance.NewCluster(live, nil, engine.Request{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		propagator, ok := program.(engine.Propagator)
+		if !ok {
+			t.Fatalf("%s names no targets", name)
+		}
+		trigger := conformance.TargetOf(live[0].DeepCopy())
+		kept := weak.Make(trigger.Object)
+		effects, err := propagator.Effects(t.Context(), trigger, cluster.World, quiet{})
+		if err != nil || len(effects) != 1 {
+			t.Fatalf("%s has effects %v: %v", name, effects, err)
+		}
+		trigger = engine.Target{}
+		runtime.GC()
+		if got := kept.Value() != nil; got != want {
+			t.Errorf("%s keeps its trigger: %v", name, got)
+		}
+		runtime.KeepAlive(effects)
+	}
 }
