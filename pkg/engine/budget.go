@@ -254,6 +254,41 @@ func (b *Budget) Measure(value any) (int, error) {
 	return total + bytes, b.Spend(1 + bytes/bytesPerStep)
 }
 
+// What compiling a value into a patch takes for each value in it: in memory while the patch is used, and in time.
+const (
+	bytesToCompile = 240
+	stepsToCompile = 10
+)
+
+// Compile accounts for making a patch of a value, which takes many times as much as the value, and is let go when it
+// has been applied. A variable can put the same large value into many places of it.
+func (b *Budget) Compile(value any) error {
+	if _, err := b.Measure(value); err != nil { // before it is counted
+		return err
+	}
+	values := countValues(value)
+	if values*bytesToCompile > b.bytes {
+		return b.Build(values * bytesToCompile)
+	}
+	return b.Spend(values * stepsToCompile)
+}
+
+// countValues counts a value and what is in it.
+func countValues(value any) int {
+	n := 1
+	switch v := value.(type) {
+	case []any:
+		for _, item := range v {
+			n += countValues(item)
+		}
+	case map[string]any:
+		for _, item := range v {
+			n += countValues(item)
+		}
+	}
+	return n
+}
+
 // Write accounts for a value that becomes part of an object, with everything in it.
 func (b *Budget) Write(value any) error {
 	size, err := b.Measure(value)

@@ -128,3 +128,22 @@ func TestBudgetBytes(t *testing.T) {
 		}
 	}
 }
+
+// What is compiled takes memory for as long as it is used: what does not fit is refused, and what fits leaves as much
+// for the next.
+func TestBudgetCompile(t *testing.T) {
+	b := NewBudget(t.Context())
+	list := make([]any, 100_000)
+	for range 3 {
+		if err := b.Compile(list); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if steps, bytes := b.Spent(); steps < 3*stepsToCompile*len(list) || bytes > 0 {
+		t.Errorf("spent %d steps and %d bytes", steps, bytes)
+	}
+	var limit *LimitError
+	if err := b.Compile(map[string]any{"a": list, "b": list, "c": list}); !errors.As(err, &limit) || limit.Max != maxBytes {
+		t.Errorf("a value that becomes too large: %v", err)
+	}
+}

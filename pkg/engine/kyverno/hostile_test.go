@@ -32,6 +32,15 @@ func wide(n int, key string) fields {
 	return out
 }
 
+// places are fields of fields with the same text.
+func places(n int, text string) fields {
+	out := fields{}
+	for i := range n {
+		out[fmt.Sprint("f", i)] = fields{"x": fields{"y": text}}
+	}
+	return out
+}
+
 func elements(n int, format string) []any {
 	out := make([]any, n)
 	for i := range out {
@@ -73,6 +82,9 @@ func TestHostileRules(t *testing.T) {
 		"padded lists":                  {"mutate": operations(2_000, "- {op: add, path: /x#"+strings.Repeat("/999", 100)+", value: v}\n")},
 		"a long text for each element":  foreach(fields{"patchesJson6902": "- {op: add, path: \"/data/n{{ elementIndex }}\", value: \"{{ request.object.data.text }}\"}"}),
 		"the object for each element":   foreach(fields{"patchStrategicMerge": fields{"data": fields{"n{{ elementIndex }}": "x{{ request.object }}"}}}),
+		"the object in each field":      {"mutate": patch(fields{"spec": places(400, "{{ request.object.spec.l }}")})},
+		"the object in each item":       {"mutate": patch(fields{"spec": fields{"x": many(400, "{{ request.object.spec.l }}")}})},
+		"lists for each element":        foreach(fields{"patchStrategicMerge": fields{"spec": fields{"n{{ elementIndex }}": "{{ request.object.spec.l }}"}}}),
 		"a series of short expressions": foreach(fields{"patchStrategicMerge": fields{"data": fields{"n": "{{ length(request.object.data.text) }}"}}}),
 		"an overlay of elements":        {"mutate": fields{"overlay": fields{"spec": fields{"l": elements(8_000, "other#")}}}},
 	} {

@@ -163,7 +163,7 @@ func (p *patch) resolve(s *variables.Scope) (compiledPatch, error) {
 		return nil, fmt.Errorf("variable substitution failed: %w", err)
 	}
 	budget := s.Interpreter().Budget()
-	if _, err := budget.Measure(rendered); err != nil { // before it is read
+	if err := budget.Compile(rendered); err != nil { // before it is read
 		return nil, err
 	}
 	if text, isText := rendered.(string); isText {
