@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
@@ -174,7 +173,7 @@ func (p *pass) inPlace(effects []*orderedEffect) (int, error) {
 		return p.inPlace(effects[:n])
 	case err == nil && involved && (p.target.Object != begun.target.Object || p.hiding.Object != begun.hiding.Object):
 		before, shown := begun.target.Object.Object, begun.hiding.Object.Object
-		p.hiding = p.hiding.With(p.reveal(states{before: before, after: p.target.Object.Object, shown: shown, hiding: p.hiding.Object.Object}, []fieldpath.Path{lineAt}))
+		p.hiding = p.hiding.With(p.reveal(states{before: before, after: p.target.Object.Object, shown: shown, hiding: p.hiding.Object.Object}, nil))
 	}
 	return n, err
 }

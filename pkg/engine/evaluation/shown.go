@@ -110,7 +110,7 @@ func (p *pass) run(rule engine.RuleRef, evaluate, hiding evaluator) error {
 		p.copyInvocation()
 		return nil
 	}
-	made, steps := shown, []engine.Step(nil)
+	made, steps, was := shown, []engine.Step(nil), line().get(shown.Object)
 	if hiding != nil {
 		rec := &recorder{reasons: p.rec.reasons, state: shown, before: shown, typ: p.rec.typ}
 		made, err = guarded(rule, p.hiding, rec, func() (*unstructured.Unstructured, error) {
@@ -125,11 +125,14 @@ func (p *pass) run(rule engine.RuleRef, evaluate, hiding evaluator) error {
 	switch {
 	case before == after && shown == made:
 	case p.together && shown != made && p.alike(p.rec.steps[from:], steps, before == after, after, made):
+		if before == after && line().get(made.Object) != was {
+			made = withLine(p.hiding.Draft, made, was)
+		}
 		p.hiding = p.hiding.With(made)
 	case p.together:
 		return errAlone
 	default:
-		p.hiding = p.hiding.With(p.reveal(states{before: before.Object, after: after.Object, shown: shown.Object, hiding: recorded(before, after, made)}, only))
+		p.hiding = p.hiding.With(p.reveal(states{before: before.Object, after: after.Object, shown: shown.Object, hiding: recorded(before, after, made).Object}, only))
 	}
 	p.rec.show(from, steps)
 	return nil
@@ -137,7 +140,7 @@ func (p *pass) run(rule engine.RuleRef, evaluate, hiding evaluator) error {
 
 // alike reports whether an effect has changed the same fields in both worlds, and to the same but for what is hidden: what is
 // made in the world that hides is then what may be shown. One that changes nothing in the other world may still have replaced what has
-// become the same there, and its lines of AppliedPatches, which are taken back at the end.
+// become the same there, and its line of AppliedPatches, which is taken back.
 func (p *pass) alike(steps, hiding []engine.Step, nothing bool, after, made *unstructured.Unstructured) bool {
 	return slices.EqualFunc(steps, hiding, func(s, h engine.Step) bool {
 		same := nothing || s.Outcome == h.Outcome && slices.EqualFunc(s.Fields, h.Fields, func(f, g engine.FieldChange) bool {
@@ -149,7 +152,7 @@ func (p *pass) alike(steps, hiding []engine.Step, nothing bool, after, made *uns
 			if nothing && (f.Kind != engine.Replaced || !there) {
 				return true
 			}
-			return (there != visible || !p.hides(is, seen)) && !(nothing && f.Path.Equals(lineAt))
+			return (there != visible || !p.hides(is, seen)) && !(nothing && f.Path.Equals(fieldpath.MakePathOrDie(line()...)))
 		})
 	})
 }
@@ -173,30 +176,26 @@ func (p *pass) hides(is, seen any) bool {
 	return is == seen
 }
 
-// lineAt is where a target has the lines of the rules that changed it.
-var lineAt = fieldpath.MakePathOrDie("metadata", "annotations", engine.AppliedPatches)
+// line is the place where a target has the lines of the rules that changed it.
+func line() place { return place{"metadata", "annotations", engine.AppliedPatches} }
+
+// withLine returns an object with another text there.
+func withLine(d *engine.Draft, u *unstructured.Unstructured, text any) *unstructured.Unstructured {
+	metadata, _ := u.Object["metadata"].(map[string]any)
+	annotations, _ := metadata["annotations"].(map[string]any)
+	out := d.Set(u.Object, "metadata", d.Set(metadata, "annotations", d.Set(annotations, engine.AppliedPatches, text)))
+	d.Commit()
+	return &unstructured.Unstructured{Object: out}
+}
 
 // recorded returns an object that was made in the world that hides. Where a rule changes nothing there but a value that is hidden, the
 // target gets its line of AppliedPatches in the other world alone: the line is hidden, and not the name of the annotation.
-func recorded(before, after, made *unstructured.Unstructured) map[string]any {
-	line := place{"metadata", "annotations", engine.AppliedPatches}
-	is, added := line.get(after.Object).(string)
-	if was := line.get(before.Object); !added || is == was || line.get(made.Object) != was {
-		return made.Object
+func recorded(before, after, made *unstructured.Unstructured) *unstructured.Unstructured {
+	is, added := line().get(after.Object).(string)
+	if was := line().get(before.Object); !added || is == was || line().get(made.Object) != was {
+		return made
 	}
-	metadata, _ := made.Object["metadata"].(map[string]any)
-	annotations, _ := metadata["annotations"].(map[string]any)
-	return with(made.Object, "metadata", with(metadata, "annotations", with(annotations, engine.AppliedPatches, engine.HiddenValue)))
-}
-
-// with returns a map with another value, which shares the rest with it.
-func with(fields map[string]any, name string, v any) map[string]any {
-	out := maps.Clone(fields)
-	if out == nil {
-		out = map[string]any{}
-	}
-	out[name] = v
-	return out
+	return withLine(nil, made, engine.HiddenValue)
 }
 
 // onlyHiding are the fields that were changed in the world that hides, by rules that change nothing in the other one: such
@@ -335,14 +334,15 @@ func (p *pass) shown(c *engine.Change) {
 	} else {
 		out.Steps = slices.Clone(c.Steps)
 	}
+	before := p.shownBefore()
 	for i := range out.Steps {
-		out.Steps[i].Fields = p.shownPaths(out.Steps[i].Fields)
+		out.Steps[i].Fields = p.shownPaths(before, out.Steps[i].Fields)
 	}
 	c.Shown = &out
 	if !c.Changed() {
 		return
 	}
-	out.Before, out.After = p.shownBefore(), p.hiding.Object
+	out.Before, out.After = before, p.hiding.Object
 	if p.hidesObject {
 		out.After = &unstructured.Unstructured{Object: identity(out.After.Object)}
 	}
@@ -409,10 +409,10 @@ func shownIn(c *engine.Change, p fieldpath.Path) (shown fieldpath.Path, isHidden
 	return path, isHidden
 }
 
-// shownPaths are the paths of fields that a step changed, as they may be shown.
-func (p *pass) shownPaths(fields []engine.FieldChange) []engine.FieldChange {
+// shownPaths are the paths of fields that a step changed, as they may be shown. Before is the object before the first
+// rule, as it may be shown.
+func (p *pass) shownPaths(before *unstructured.Unstructured, fields []engine.FieldChange) []engine.FieldChange {
 	var out []engine.FieldChange
-	before := p.shownBefore()
 	for _, f := range fields {
 		path, _, there := shownAt(f.Path, p.target.Object.Object, p.hiding.Object.Object)
 		if !there {

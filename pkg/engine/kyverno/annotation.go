@@ -140,6 +140,17 @@ const maxLines = 256 << 10
 type patchLines struct {
 	text       string
 	keys, each []string
+	was        string // the text before the last line was set
+	undo       func() // that; nil where there was none
+}
+
+// as reports whether the lines are those of a text, which may be the one before the last line was set.
+func (l *patchLines) as(text string) bool {
+	if l.text != text && l.undo != nil && l.was == text {
+		l.undo()
+		l.text, l.undo = text, nil
+	}
+	return l.text == text
 }
 
 // readLines reads a text that may be of other programs.
@@ -166,11 +177,13 @@ func (l *patchLines) set(key, value string) (bool, error) {
 	case len(l.text)+len(added) > maxLines:
 		return false, fmt.Errorf("it would reach the limit of %d KiB that an API server stores", maxLines>>10)
 	case known:
-		l.each[at] = added
+		old := l.each[at]
+		l.each[at], l.undo = added, func() { l.each[at] = old }
 	default:
 		l.keys, l.each = slices.Insert(l.keys, at, key), slices.Insert(l.each, at, added)
+		l.undo = func() { l.keys, l.each = slices.Delete(l.keys, at, at+1), slices.Delete(l.each, at, at+1) }
 	}
-	l.text = strings.Join(l.each, "")
+	l.was, l.text = l.text, strings.Join(l.each, "")
 	return true, nil
 }
 
@@ -193,7 +206,7 @@ func withLine(d *engine.Draft, object map[string]any, key, value string) (map[st
 		return nil, errors.New("it is not a string")
 	}
 	all, _ := d.Kept.(*patchLines)
-	if all == nil || all.text != text {
+	if all == nil || !all.as(text) {
 		var err error
 		if all, err = readLines(text); err != nil {
 			return nil, err
