@@ -140,15 +140,17 @@ const maxLines = 256 << 10
 type patchLines struct {
 	text       string
 	keys, each []string
+	joined     bool   // the text consists of the lines as they are written here
 	was        string // the text before the last line was set
-	undo       func() // that; nil where there was none
+	wasJoined  bool
+	undo       func() // sets the lines back to that; nil where there was none
 }
 
 // as reports whether the lines are those of a text, which may be the one before the last line was set.
 func (l *patchLines) as(text string) bool {
 	if l.text != text && l.undo != nil && l.was == text {
 		l.undo()
-		l.text, l.undo = text, nil
+		l.text, l.joined, l.undo = text, l.wasJoined, nil
 	}
 	return l.text == text
 }
@@ -171,19 +173,28 @@ func readLines(text string) (*patchLines, error) {
 func (l *patchLines) set(key, value string) (bool, error) {
 	at, known := slices.BinarySearch(l.keys, key)
 	added := line(key, value)
-	switch {
+	from, to := 0, 0 // of the line in the text
+	for _, before := range l.each[:at] {
+		from += len(before)
+	}
+	switch to = from; {
 	case known && l.each[at] == added:
 		return false, nil
 	case len(l.text)+len(added) > maxLines:
 		return false, fmt.Errorf("it would reach the limit of %d KiB that an API server stores", maxLines>>10)
 	case known:
 		old := l.each[at]
+		to += len(old)
 		l.each[at], l.undo = added, func() { l.each[at] = old }
 	default:
 		l.keys, l.each = slices.Insert(l.keys, at, key), slices.Insert(l.each, at, added)
 		l.undo = func() { l.keys, l.each = slices.Delete(l.keys, at, at+1), slices.Delete(l.each, at, at+1) }
 	}
-	l.was, l.text = l.text, strings.Join(l.each, "")
+	if l.was, l.wasJoined = l.text, l.joined; l.joined {
+		l.text = l.text[:from] + added + l.text[to:]
+	} else {
+		l.text, l.joined = strings.Join(l.each, ""), true
+	}
 	return true, nil
 }
 

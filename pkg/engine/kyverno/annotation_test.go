@@ -2,6 +2,7 @@ package kyverno
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"strings"
 	"testing"
 
@@ -125,5 +126,30 @@ func TestOnlyTheFieldIsCompared(t *testing.T) {
 	}
 	if compared != 4 {
 		t.Errorf("%d labels are compared, want 4", compared)
+	}
+}
+
+// Lines that are set one by one, and one taken back, make the text that reading it again and setting them makes.
+func TestLinesAreSetInPlace(t *testing.T) {
+	lines, err := readLines("b.p.kyverno.io:   added /b\nx: y\n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := rand.New(rand.NewPCG(1, 0))
+	for i := range 500 {
+		key, value := fmt.Sprintf("r%d.p.kyverno.io", r.IntN(40)), fmt.Sprintf("replaced /%d", r.IntN(1000))
+		before := lines.text
+		again, err := readLines(before)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, one := lines.set(key, value)
+		_, other := again.set(key, value)
+		if one != nil || other != nil || lines.text != again.text {
+			t.Fatalf("step %d: %q and %q, %v, %v", i, lines.text, again.text, one, other)
+		}
+		if after := lines.text; r.IntN(3) == 0 && (!lines.as(before) || lines.as(after) != (before == after)) {
+			t.Fatalf("step %d: the line %s cannot be taken back", i, key)
+		}
 	}
 }
