@@ -111,8 +111,6 @@ func (o *Options) operations(sides [2][]engine.Description) []engine.Operation {
 	for _, rules := range sides {
 		for _, d := range rules {
 			deleted = deleted || slices.Contains(d.Operations, engine.OperationDelete)
-			created = created || len(d.Operations) > 0 &&
-				slices.Contains(d.Operations, engine.OperationCreate) != slices.Contains(d.Operations, engine.OperationUpdate)
 		}
 	}
 	for _, p := range o.Sides {
@@ -130,8 +128,8 @@ func (o *Options) operations(sides [2][]engine.Description) []engine.Operation {
 	return out
 }
 
-// asks reports whether a part of a policy may be another for UPDATE than for CREATE. A condition that names both
-// operations, or neither of them, is not.
+// asks reports whether a part of a policy may be another for UPDATE than for CREATE. A condition or a match that names
+// both operations, or neither of them, is not.
 func asks(v any) bool {
 	switch v := v.(type) {
 	case string:
@@ -142,6 +140,10 @@ func asks(v any) bool {
 		if key, ok := v["key"].(string); ok && v["operator"] != nil && asksOperation.MatchString(key) {
 			value := fmt.Sprint(v["value"])
 			return strings.Contains(value, string(engine.OperationCreate)) != strings.Contains(value, string(engine.OperationUpdate))
+		}
+		if all, ok := v["operations"].([]any); ok &&
+			slices.Contains(all, any(string(engine.OperationCreate))) != slices.Contains(all, any(string(engine.OperationUpdate))) {
+			return true
 		}
 		for _, below := range v {
 			if asks(below) {
