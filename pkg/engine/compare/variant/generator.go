@@ -83,11 +83,28 @@ func (g *Generator) Untried() int { return g.untried }
 // Learn records what the rules did on a variant. One on which they do what they did on none before is varied further: this is how
 // variants meet several conditions.
 func (g *Generator) Learn(v Variant, did string) {
-	if did != "" && !g.did[did] && g.further < maxLearned {
+	if did = g.reaction(v, did); did != "" && !g.did[did] && g.further < maxLearned {
 		g.did[did] = true
 		g.further++
 		g.learned = append(g.learned, v)
 	}
+}
+
+// reaction is what rules did on a variant, which is another thing for each kind that policies name: they may treat them differently.
+func (g *Generator) reaction(v Variant, did string) string {
+	if kind := v.Object.GetKind(); did != "" && g.vocabulary.kinds[kind] {
+		return kind + "\x00" + did
+	}
+	return did
+}
+
+// isSelected reports whether a rule may be about the object of a variant, because of its kind.
+func (g *Generator) isSelected(v Variant) bool {
+	mapping := v.Mapping
+	if v.Key.Subresource != "" || mapping == nil {
+		return true
+	}
+	return slices.ContainsFunc(g.o.Matches, func(s engine.Selection) bool { return g.selects(s, v.Object.GroupVersionKind(), mapping) })
 }
 
 // maxLearned bounds the variants that are varied further.

@@ -1,6 +1,7 @@
 package variant
 
 import (
+	"encoding/base64"
 	"fmt"
 	"regexp"
 	"slices"
@@ -226,6 +227,9 @@ func (v *vocabulary) entriesOf(s *site, out *[]mutation) {
 	for _, key := range v.below[s.name()] {
 		entry := s.below(key)
 		values := v.values(key, s.entry, s)
+		if v.words["base64_decode"] || v.words["base64"] {
+			values = append(base64Of(values), values...)
+		}
 		if !s.quantity {
 			values = append(values, "")
 		}
@@ -244,6 +248,17 @@ func (v *vocabulary) entriesOf(s *site, out *[]mutation) {
 	} else if len(named) > 0 {
 		*out = append(*out, mutation{site: s.below(otherKey), value: "other"})
 	}
+}
+
+// base64Of are the texts among values, as Secrets have them.
+func base64Of(values []any) []any {
+	var out []any
+	for _, value := range values {
+		if text, ok := value.(string); ok {
+			out = append(out, base64.StdEncoding.EncodeToString([]byte(text)))
+		}
+	}
+	return out
 }
 
 // below is the site of an entry of a map.

@@ -147,8 +147,11 @@ type varied struct {
 	next  int
 }
 
-// repeated is how much rarer the turns are of a base on which rules do what they do on one before.
-const repeated = 6
+// How much rarer the turns are of a base on which rules do what they do on one before, and of one of a kind that no rule selects.
+const (
+	repeated = 6
+	stranger = 40
+)
 
 // varied are the bases, those rarer on which rules do nothing new.
 func (s *stream) varied(bases []Variant) []*varied {
@@ -157,11 +160,14 @@ func (s *stream) varied(bases []Variant) []*varied {
 	for _, base := range bases {
 		one := &varied{Variant: base, steps: s.steps(base), every: 1}
 		if g.o.Try != nil {
-			did := g.o.Try(s.ctx, base).Did
+			did := g.reaction(base, g.o.Try(s.ctx, base).Did)
 			if g.did[did] && len(base.Beside) == 0 { // with what is beside it a rule may do something only if that differs
 				one.every = repeated
 			}
 			g.did[did] = did != ""
+		}
+		if !g.isSelected(base) {
+			one.every = stranger
 		}
 		out = append(out, one)
 	}

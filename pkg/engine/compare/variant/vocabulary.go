@@ -20,6 +20,7 @@ type vocabulary struct {
 	keys   []string            // the keys of labels, in order
 	// perhaps has those that may be the names of fields as well.
 	perhaps map[string]bool
+	kinds   map[string]bool     // kinds that the policies tell apart
 	aliases map[string]bool     // variables that have labels
 	below   map[string][]string // names that stand below a name, in the order of the texts
 	// pointers are paths that stand there whole, with "[]" for an element.
@@ -36,7 +37,7 @@ const (
 )
 
 func newVocabulary(policies []*unstructured.Unstructured) *vocabulary {
-	v := &vocabulary{words: map[string]bool{}, near: map[string][]any{}, labels: map[string][]string{}, perhaps: map[string]bool{}, aliases: map[string]bool{}, below: map[string][]string{}}
+	v := &vocabulary{words: map[string]bool{}, near: map[string][]any{}, labels: map[string][]string{}, perhaps: map[string]bool{}, kinds: map[string]bool{}, aliases: map[string]bool{}, below: map[string][]string{}}
 	for _, p := range policies {
 		v.value("", p.Object["spec"])
 	}
@@ -101,6 +102,9 @@ func (v *vocabulary) entries(name string, fields map[string]any) {
 		}
 	}
 	v.alias(fields)
+	if list, ok := fields["list"].(string); ok {
+		v.elements(list, fields["preconditions"])
+	}
 	if key, ok := fields["key"].(string); ok && validation.IsQualifiedName(key) == nil {
 		v.label(key)
 		values, _ := fields["values"].([]any)
@@ -123,6 +127,57 @@ func (v *vocabulary) entries(name string, fields map[string]any) {
 			v.label(field, fields[key])
 		}
 		v.value(field, fields[key])
+	}
+}
+
+// ofKeys matches a list of the keys of a map.
+var ofKeys = regexp.MustCompile(`\b(keys|items)\(`)
+
+// elements adds the keys of labels that conditions on the elements of a list ask for.
+func (v *vocabulary) elements(list string, conditions any) {
+	if !ofKeys.MatchString(list) || !slices.ContainsFunc(token.FindAllString(list, -1), v.isLabels) {
+		return
+	}
+	eachText(conditions, func(text string) {
+		if !strings.Contains(text, "{{") {
+			v.labelLike(text)
+			return
+		}
+		for _, t := range token.FindAllString(text, -1) {
+			if literal, ok := literalOf(t).(string); ok && t[0] != '"' {
+				v.labelLike(literal)
+			}
+		}
+	})
+}
+
+// eachText calls do for each text in a value, in order.
+func eachText(value any, do func(string)) {
+	switch value := value.(type) {
+	case string:
+		do(value)
+	case []any:
+		for _, below := range value {
+			eachText(below, do)
+		}
+	case map[string]any:
+		for _, key := range sortedKeys(value) {
+			if key != "operator" {
+				eachText(value[key], do)
+			}
+		}
+	}
+}
+
+// labelLike adds a key of labels that is a text of a policy, or that begins or ends with it.
+func (v *vocabulary) labelLike(text string) {
+	for _, one := range texts(text) {
+		for _, key := range []string{one, one + "x", "x" + one} {
+			if validation.IsQualifiedName(key) == nil {
+				v.label(key)
+				break
+			}
+		}
 	}
 }
 
@@ -178,9 +233,13 @@ func (v *vocabulary) child(name, below string) {
 	v.below[name] = append(v.below[name], below)
 }
 
-// label adds a key of labels, and values.
-func (v *vocabulary) label(key string, values ...any) {
-	key = wildcards.Replace(key)
+// label adds a key of labels, and values; of a pattern of keys one that matches, and some that almost do.
+func (v *vocabulary) label(pattern string, values ...any) {
+	key := wildcards.Replace(pattern)
+	if key != pattern {
+		defer v.label(key+"x", values...)
+		defer v.label("x"+key, values...)
+	}
 	if validation.IsQualifiedName(key) != nil {
 		return
 	}
@@ -253,6 +312,9 @@ func (v *vocabulary) text(name, text string) {
 	case !strings.ContainsAny(text, "\n{}()") && len(text) < 200:
 		v.add(name, text)
 	}
+	if kind := text[strings.LastIndex(text, "/")+1:]; name == "kinds" {
+		v.kinds[kind] = true
+	}
 	v.pointer(text)
 	tokens := token.FindAllString(text, -1)
 	for i, t := range tokens {
@@ -260,6 +322,12 @@ func (v *vocabulary) text(name, text string) {
 			v.name(tokens, i)
 		} else if literal, ok := literalOf(t).(string); ok {
 			rest := tokens[i+1:]
+			if kindName.MatchString(literal) {
+				v.kinds[literal] = true
+			}
+			if strings.Contains(text, "{{") { // what is written is probably made of what was there
+				v.add(name, literal)
+			}
 			if at := v.pointer(literal); at != "" {
 				v.nearby(at, rest)
 			}
@@ -353,6 +421,9 @@ func (v *vocabulary) labelNearby(key string, rest []string) {
 		}
 	}
 }
+
+// kindName matches what may be the kind of an object.
+var kindName = regexp.MustCompile(`^[A-Z][A-Za-z0-9]*[a-z][A-Za-z0-9]*$`)
 
 func isName(t string) bool {
 	return t[0] == '_' || 'a' <= t[0] && t[0] <= 'z' || 'A' <= t[0] && t[0] <= 'Z'
