@@ -20,6 +20,8 @@ type Tally struct {
 	// Reordered and Failed count the objects that are the same but for the order of init containers, or
 	// because a rule fails on them.
 	Reordered, Failed int
+	// Refused counts what is not compared: the old policies make of it what a server refuses.
+	Refused int
 
 	showSecrets bool
 	rules       [2]*ruleTally
@@ -201,10 +203,13 @@ type VariantSummary struct {
 	Compared int
 	Differ   int // variants of which the sides do not make the same
 	Unknown  int // variants that are not comparable, also because a rule reads a Secret
-	Kinds    int
-	Limit    int // of variants
-	Untried  int // differences of one field that there was no place for
-	Seed     uint64
+	// Refused counts those that are left out: a server refuses what the old policies make of them, and the new ones make
+	// something else.
+	Refused int
+	Kinds   int
+	Limit   int // of variants
+	Untried int // differences of one field that there was no place for
+	Seed    uint64
 }
 
 // Differing counts the objects on which the sides do not do the same.
@@ -232,6 +237,7 @@ func (s *Summary) Join(other *Summary) {
 	s.Variants.Compared += other.Variants.Compared
 	s.Variants.Differ += other.Variants.Differ
 	s.Variants.Unknown += other.Variants.Unknown
+	s.Variants.Refused += other.Variants.Refused
 	s.Variants.Kinds = max(s.Variants.Kinds, other.Variants.Kinds)
 	s.Variants.Limit = other.Variants.Limit
 	s.Variants.Untried = max(s.Variants.Untried, other.Variants.Untried)
@@ -305,6 +311,7 @@ func (t *Tally) Summary(c *Comparison, descriptions [2][]engine.Description, var
 	}
 	if variants != nil {
 		out.Variants.Compared, out.Variants.Differ, out.Variants.Unknown = variants.Objects, variants.Differing(), variants.Verdicts[NotComparable]
+		out.Variants.Refused = variants.Refused
 	}
 	out.conclude()
 	return out

@@ -90,7 +90,8 @@ func (r *Run) variants(ctx context.Context, from *bases, emit func(*compare.Resu
 			return
 		}
 		if before := result.Changes[compare.Old].After; before != nil && result.Verdict.Differs() && !generator.Valid(ctx, before) {
-			return // with the old policies there is no such object
+			tally.Refused++ // with the old policies there is no such object
+			return
 		}
 		tally.Add(result, wording.Brief)
 		if !result.Verdict.Differs() {

@@ -98,6 +98,14 @@ func (v *Verdict) String() string {
 	return "not comparable on " + on + v.incomparable()
 }
 
+// refused tells of variants that the new policies leave in, although the old one makes of them what a server refuses.
+func (v *Verdict) refused() []string {
+	if v.Variants.Refused == 0 {
+		return nil
+	}
+	return []string{"of " + wording.Plural(v.Variants.Refused, "more variant") + " the old policy makes what a server refuses, and the new form something else"}
+}
+
 func (v *Verdict) unexercised() string {
 	var out []string
 	idle := map[string]bool{}
@@ -316,7 +324,7 @@ func (o *Options) prove(ctx context.Context, c *convert.Conversion, d engine.Doc
 	}
 	out.Warnings = verdict.Warnings
 	if verdict.Same() || verdict.Untested() || o.Unproved {
-		out.Form, out.Verdict, out.Rules, out.Notes = form, verdict, c.Rules(), c.Notes()
+		out.Form, out.Verdict, out.Rules, out.Notes = form, verdict, c.Rules(), append(c.Notes(), verdict.refused()...)
 		return out, nil
 	}
 	var proved []string
@@ -346,7 +354,7 @@ func (o *Options) prove(ctx context.Context, c *convert.Conversion, d engine.Doc
 		}
 		return out, nil
 	}
-	out.Form, out.Verdict, out.Rules, out.Notes = form, verdict, proved, some.Notes()
+	out.Form, out.Verdict, out.Rules, out.Notes = form, verdict, proved, append(some.Notes(), verdict.refused()...)
 	return out, nil
 }
 

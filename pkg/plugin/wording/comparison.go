@@ -124,9 +124,10 @@ func VerdictCounts(s *compare.Summary) []Count {
 	}
 	count(s.Reordered, "of the same have their init containers in another order: these start one after the other")
 	count(s.Failed, "of the same are as they are because a rule fails on them")
-	if v := s.Variants; v.Compared > 0 {
+	if v := s.Variants; v.Compared+v.Refused > 0 {
 		count(v.Compared, fmt.Sprintf("variants compared, of %s: the sides do not make the same of %s", Plural(v.Kinds, "kind"), Number(v.Differ)))
 		count(v.Untried, fmt.Sprintf("differences of one field were not tried: there are at most %s", PluralNumber(v.Limit, "variant")))
+		count(v.Refused, "variants are left out: a server refuses what the old policies make of them, and the new ones make something else")
 		count(v.Unknown, "of the variants are not comparable: what a side makes of them is not known, or depends on a Secret (--show-secrets compares these)")
 	}
 	return out

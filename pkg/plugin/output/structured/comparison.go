@@ -75,6 +75,7 @@ type reportVariants struct {
 	Compared      int    `json:"compared"`
 	Differ        int    `json:"differ"`
 	NotComparable int    `json:"notComparable"`
+	Refused       int    `json:"refused"`
 	Kinds         int    `json:"kinds"`
 	Limit         int    `json:"limit"`
 	Untried       int    `json:"untried"`
@@ -165,7 +166,7 @@ func (p *Comparison) conclusion(s compare.Summary) reportConclusion {
 		Old: p.exercises(s.Rules[compare.Old]), New: p.exercises(s.Rules[compare.New]),
 	}
 	if v := s.Variants; v.Compared > 0 {
-		out.Variants = &reportVariants{v.Compared, v.Differ, v.Unknown, v.Kinds, v.Limit, v.Untried, v.Seed}
+		out.Variants = &reportVariants{v.Compared, v.Differ, v.Unknown, v.Refused, v.Kinds, v.Limit, v.Untried, v.Seed}
 	}
 	return out
 }
