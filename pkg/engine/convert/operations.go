@@ -16,6 +16,7 @@ import (
 type patchOperation struct {
 	op       string
 	path     []segment
+	from     []segment // of move and copy
 	value    any
 	hasValue bool
 }
@@ -106,7 +107,9 @@ func (r *patchReader) operation(n *yaml.Node) (o patchOperation, err error) {
 				return o, err
 			}
 		case "from":
-			return o, refuseField("", "write add and remove", "the operations move and copy")
+			if o.from, err = r.pointer(value.Value); err != nil {
+				return o, err
+			}
 		}
 	}
 	if placeholders.MatchString(o.op) {
@@ -130,7 +133,7 @@ func (r *patchReader) pointer(text string) ([]segment, error) {
 			out = append(out, segment{text: constant})
 			continue
 		}
-		if placeholders.ReplaceAllString(part, "") == "" && !r.isIndex(x.cel) {
+		if placeholders.ReplaceAllString(part, "") == "" && !r.isIndex(x.cel) && !strings.HasSuffix(x.cel, asPointer) { // no key is empty
 			r.needText(x.cel + ` != ""`)
 		}
 		out = append(out, segment{cel: x.cel})
@@ -221,6 +224,9 @@ func (s *scope) patchOne(o patchOperation, root place, out *operations) error {
 	}
 	at := s.parent(o, root, out)
 	last := o.path[len(o.path)-1]
+	if o.op == "move" || o.op == "copy" {
+		return s.moved(o, root, at, out)
+	}
 	switch {
 	case last.text == "-1" && at.isList() && o.op == "replace":
 		return refuseField("path", "name the element by its index", "the last element of a list that may be empty")
@@ -277,6 +283,27 @@ func (s *scope) patchOne(o patchOperation, root place, out *operations) error {
 	default:
 		return refuseField("op", "write add, replace and remove", "the operation %s", o.op)
 	}
+	return nil
+}
+
+// moved adds an operation that takes a value from another place, which has to be there, as the map that it is written to.
+func (s *scope) moved(o patchOperation, root, to place, out *operations) error {
+	last := o.path[len(o.path)-1]
+	if len(o.from) == 0 || to.isList() || last.text == "-" {
+		return refuseField("", "write add and remove", "the operation %s into a list", o.op)
+	}
+	from := root
+	for _, segment := range o.from {
+		from = s.descend(from, segment)
+	}
+	for _, needed := range []place{from, to} {
+		if !slices.Contains(out.made, needed.jsonPointer()) && !s.needed(needed) {
+			s.mustHave(needed)
+		}
+	}
+	at := s.descend(to, last)
+	out.one(fmt.Sprintf(`JSONPatch{op: %q, from: %s, path: %s}`, o.op, from.jsonPointer(), at.jsonPointer()))
+	out.made = append(out.made, at.jsonPointer())
 	return nil
 }
 
@@ -399,12 +426,19 @@ func (s *scope) descend(at place, seg segment) place {
 		number := strings.TrimSuffix(strings.TrimPrefix(seg.cel, "string("), ")")
 		return at.at(number, seg.cel)
 	case seg.cel != "":
-		out := at.computed(seg.cel)
+		key := strings.TrimSuffix(seg.cel, asPointer)
+		if key == seg.cel && strings.Contains(key, "~1") {
+			key = "(" + key + `).replace("~1", "/")`
+		}
+		out := at.computed(key)
 		out.pointer[len(out.pointer)-1] = seg.cel // as Kyverno inserts it
 		return out
 	}
 	return at.field(seg.text, s.sure(at, seg.text))
 }
+
+// asPointer makes a part of a JSON pointer of a key.
+const asPointer = `.replace("/", "~1")`
 
 // at is the element of a list with an index.
 func (p place) at(index, pointer string) place {

@@ -253,11 +253,27 @@ func (s *Scope) or(ast gojmespath.ASTNode, on *Value) (Value, error) {
 	if err != nil {
 		return left, err
 	}
+	if name, ok := s.misquoted(ast.Children[1], on); ok {
+		if left.strict != nil || left.has != nil || !left.typ.filled {
+			s.Note(fmt.Sprintf("%q behind || is no default: double quotes make it the name of a field, which nothing has", name))
+		}
+		return s.withDefault(left, missing())
+	}
 	right, err := s.lenient(ast, 1, on)
 	if err != nil {
 		return right, err
 	}
 	return s.withDefault(left, right)
+}
+
+// misquoted returns the name of a variable that there is not: what people write who mean a text.
+func (s *Scope) misquoted(ast gojmespath.ASTNode, on *Value) (string, bool) {
+	name, _ := ast.Value.(string)
+	if ast.NodeType != gojmespath.ASTField || on != nil || name == "" || name == "null" {
+		return "", false
+	}
+	_, known := s.names[name]
+	return name, !known && s.refused[name] == nil
 }
 
 // ternary translates a && b || c.
