@@ -47,7 +47,10 @@ func TestUnreadInputs(t *testing.T) {
 // a code.
 func serverWithExceptions(t *testing.T, code int) *httptest.Server {
 	t.Helper()
-	const namespace = `{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "default"}}`
+	const (
+		namespace = `{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "default"}}`
+		system    = `{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "kube-system"}}`
+	)
 	return serve(t, map[string]string{
 		"/api": `{"kind": "APIVersions", "versions": ["v1"]}`,
 		"/apis": `{"kind": "APIGroupList", "apiVersion": "v1", "groups": [{"name": "kyverno.io",
@@ -58,7 +61,7 @@ func serverWithExceptions(t *testing.T, code int) *httptest.Server {
 		"/apis/kyverno.io/v2": `{"kind": "APIResourceList", "groupVersion": "kyverno.io/v2", "resources": [
 			{"name": "policyexceptions", "namespaced": true, "kind": "PolicyException", "verbs": ["get", "list"]}]}`,
 		"/api/v1/namespaces/default":            namespace,
-		"/api/v1/namespaces/kube-system":        namespace,
+		"/api/v1/namespaces/kube-system":        system,
 		"/api/v1/namespaces":                    `{"apiVersion": "v1", "kind": "NamespaceList", "items": [` + namespace + `]}`,
 		"/api/v1/namespaces/default/configmaps": `{"apiVersion": "v1", "kind": "ConfigMapList", "items": [{"metadata": {"name": "c", "namespace": "default"}}]}`,
 	}, func(w http.ResponseWriter, r *http.Request) {
