@@ -3,7 +3,7 @@ package engine
 import "hash/maphash"
 
 // Digests is a set of keys, of which it keeps 16 bytes each: it holds as many as a cluster has objects, and none
-// of their texts. That two of them have the same digest does not happen. It is safe for readers side by side.
+// of their texts. With 128 bits and random seeds, no two keys have the same digest in practice. It is safe for concurrent readers.
 type Digests[K comparable] struct {
 	seeds [2]maphash.Seed
 	known map[[2]uint64]struct{}

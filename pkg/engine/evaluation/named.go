@@ -126,7 +126,7 @@ func (e unvisited) listed(ctx context.Context, k engine.ObjectKey) *unstructured
 }
 
 // list reads an area, as long as that takes less than reading by itself each object that is named there. Where it
-// fails, the objects tell why.
+// fails, reading each object by itself reports why.
 func (e unvisited) list(ctx context.Context, at engine.Selection, a *area) {
 	if a.named <= maxByName {
 		return

@@ -93,7 +93,7 @@ func (t *requestLog) url(r *http.Request) string {
 }
 
 // headers are what the log shows of those of a response. A warning may quote a request that depends on a Secret, a
-// location its URL, and a length tells how long a value is.
+// location its URL, and a length gives away how long a value is.
 func (t *requestLog) headers(r *http.Request, header http.Header) string {
 	if engine.UsesSecret(r.Context()) || hasSegment(r, "secrets") {
 		header = header.Clone()
@@ -108,7 +108,7 @@ func (t *requestLog) headers(r *http.Request, header http.Header) string {
 	return t.mask(headerLines(header))
 }
 
-// plainHeaders tell nothing of what was asked for, and nothing of the answer.
+// plainHeaders say nothing about the request or its answer.
 var plainHeaders = []string{"Audit-Id", "Cache-Control", "Content-Type", "Date", "Retry-After", "X-Kubernetes-Pf-Flowschema-Uid", "X-Kubernetes-Pf-Prioritylevel-Uid"} //nolint:gochecknoglobals // an immutable table
 
 // hasSegment reports whether the path of a request has a segment.

@@ -98,7 +98,7 @@ func (v *Verdict) String() string {
 	return "not comparable on " + on + v.incomparable()
 }
 
-// refused tells of variants that the new policies leave in, although the old one makes of them what a server refuses.
+// refused returns a note about variants of which the old policy makes what a server refuses, and the new one something else.
 func (v *Verdict) refused() []string {
 	if v.Variants.Refused == 0 {
 		return nil
