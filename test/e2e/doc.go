@@ -23,7 +23,8 @@
 //
 // testdata/installed holds those that install policies which the API server itself
 // enforces (TestInstalledPolicies), testdata/engines the one that installs the
-// definitions of Kyverno and Gatekeeper (TestInstalledEngines). Both run after the others.
+// definitions of Kyverno and Gatekeeper (TestInstalledEngines). Both run after the others,
+// and one script after the other.
 //
 // A script starts in a directory of its own, with a namespace of its own:
 //

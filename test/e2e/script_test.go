@@ -11,19 +11,30 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-func TestScripts(t *testing.T) { runScripts(t, "script") }
+func TestScripts(t *testing.T) { testscript.Run(t, scriptsIn(t, "script")) }
 
 // TestInstalledEngines runs the script that installs the engines' definitions. Every
 // role that rbac prints says what they need then: no other script runs meanwhile.
-func TestInstalledEngines(t *testing.T) { runScripts(t, "engines") }
+func TestInstalledEngines(t *testing.T) { testscript.Run(t, scriptsIn(t, "engines")) }
 
 // TestInstalledPolicies runs the scripts that install policies which the API
 // server itself enforces, or which every run with --from-cluster meets: no other
-// script runs meanwhile.
-func TestInstalledPolicies(t *testing.T) { runScripts(t, "installed") }
+// script runs meanwhile, none of them either, since a plan is of the policies in the cluster.
+func TestInstalledPolicies(t *testing.T) { testscript.RunT(oneByOne{t}, scriptsIn(t, "installed")) }
 
-// runScripts runs the scripts in a folder of testdata, in parallel.
-func runScripts(t *testing.T, folder string) {
+// oneByOne runs scripts one after the other.
+type oneByOne struct{ *testing.T }
+
+func (oneByOne) Parallel() {}
+
+func (o oneByOne) Run(name string, script func(testscript.T)) {
+	o.T.Run(name, func(t *testing.T) { script(oneByOne{t}) })
+}
+
+func (oneByOne) Verbose() bool { return testing.Verbose() }
+
+// scriptsIn are the scripts in a folder of testdata, and what they need.
+func scriptsIn(t *testing.T, folder string) testscript.Params {
 	t.Helper()
 	plugin := t.TempDir()
 	if err := buildPlugin(plugin); err != nil {
@@ -35,7 +46,7 @@ func runScripts(t *testing.T, folder string) {
 	}
 	path := plugin + string(os.PathListSeparator) + filepath.Dir(server.kubectl) +
 		string(os.PathListSeparator) + os.Getenv("PATH")
-	testscript.Run(t, testscript.Params{
+	return testscript.Params{
 		Dir:                 filepath.Join("testdata", folder),
 		RequireUniqueNames:  true,
 		RequireExplicitExec: true,
@@ -57,7 +68,7 @@ func runScripts(t *testing.T, folder string) {
 			"serves":     cmdServes,
 			"end":        cmdEnd,
 		},
-	})
+	}
 }
 
 // script is what the commands of one script share.
