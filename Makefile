@@ -34,9 +34,9 @@ demo-cluster: build controlplane ## The same on a real API server: preview, appl
 test: test-unit test-e2e ## Run all tests.
 
 .PHONY: test-unit
-test-unit: ## Run the unit tests, those in a browser if there is one, and the conformance cases with their counts.
+test-unit: ## Run the unit tests, those in a browser if there is one, and the conformance cases with their counts, converted ones too.
 	$(WITH_BROWSER) $(GO) test -timeout 30m ./...
-	@$(GO) test -v -run '^TestConformance$$' ./pkg/plugin | grep -E 'conformance |NOT COMPARED'
+	@$(GO) test -v -run '^Test(Convert)?Conformance$$' ./pkg/plugin | grep -E 'conformance |: converted |NOT COMPARED|NO POLICY'
 
 .PHONY: test-browser
 test-browser: export CHROMIUM_REQUIRED := 1
