@@ -399,9 +399,9 @@ func homogeneous(items []Expr) []Expr {
 // kindInList is what CEL's type checker takes an element of a list for. A part of the object with a default may
 // be anything, whatever the default is.
 func kindInList(item Expr) Kind {
-	if c, ok := item.(call); ok && c.name == "orValue" && KindOf(c.args[0]) != NullKind {
-		if _, chosen := c.of.(cond); chosen {
-			return OpenKind // the checker may take it for a text or for anything
+	if c, ok := item.(call); ok && c.name == "orValue" {
+		if _, chosen := c.of.(cond); chosen || KindOf(c.args[0]) == NullKind {
+			return OpenKind // the checker may take it for the default's type or for anything
 		}
 		return Dyn
 	}
