@@ -8,10 +8,10 @@ import (
 	"sync"
 )
 
-// The room for garbage is twice what is kept, less scant, but at least scant and at most roomy: a run on a server keeps little,
+// The room for garbage is as much as what is kept, but at least scant and at most roomy: a run on a server keeps little,
 // one on files keeps these. For what is kept beyond roomy, the collector leaves a twelfth.
 const (
-	scant = 20 << 20
+	scant = 16 << 20
 	roomy = 56 << 20
 )
 
@@ -42,7 +42,7 @@ func afterCollection(most uint64) {
 // percent is the room for garbage beside what is kept, in percent of that.
 func percent(kept uint64) int {
 	kept = max(kept, 1<<20)
-	room := min(max(2*kept, 2*scant)-scant, roomy)
+	room := max(kept, scant)
 	if kept > roomy {
 		room = roomy + (kept-roomy)/12
 	}
