@@ -42,6 +42,7 @@ type UndoFlags struct {
 type UndoOptions struct {
 	undo.Reversal
 	WritePrinters
+	journal *journal.Written // of the run, which is open
 }
 
 // NewUndoCommand is `undo`: it reverts the writes of a run.
@@ -101,7 +102,7 @@ func NewUndoCommand(evaluate flags.Evaluate, name string, streams genericiooptio
 }
 
 // ToOptions reads the journal, and checks that it is of this cluster.
-func (f *UndoFlags) ToOptions(c *cobra.Command, args []string, streams genericiooptions.IOStreams) (*UndoOptions, error) {
+func (f *UndoFlags) ToOptions(c *cobra.Command, args []string, streams genericiooptions.IOStreams) (o *UndoOptions, err error) {
 	if err := f.Write.Validate(); err != nil {
 		return nil, err
 	}
@@ -116,6 +117,11 @@ func (f *UndoFlags) ToOptions(c *cobra.Command, args []string, streams genericio
 	if err != nil {
 		return nil, err
 	}
+	defer func() {
+		if err != nil {
+			_ = j.Close() // the error that is returned comes first
+		}
+	}()
 	f.Policies.Recorded = true // undo needs no policies
 	w, err := factory.Open(&f.Evaluate, streams, f.Output.ShowSecrets, true)
 	if err != nil {
@@ -128,8 +134,8 @@ func (f *UndoFlags) ToOptions(c *cobra.Command, args []string, streams genericio
 	if err != nil {
 		return nil, fmt.Errorf("journal %s: %w", j.Path, err)
 	}
-	o := &UndoOptions{Reversal: undo.Reversal{Header: j.Header, Schemas: w.Client}}
-	if o.Objects, err = undoable(w, j, args[1:]); err != nil {
+	o = &UndoOptions{Reversal: undo.Reversal{Header: j.Header, Objects: j, Schemas: w.Client}, journal: j}
+	if err := choose(w, j, args[1:]); err != nil {
 		return nil, err
 	}
 	return o, f.wireExecutor(o, w, c, args, here)
@@ -167,39 +173,37 @@ func (f *UndoFlags) wireExecutor(o *UndoOptions, w *factory.Factory, c *cobra.Co
 // errNothingWritten reports that there is nothing to undo.
 var errNothingWritten = errors.New("the run wrote nothing: there is nothing to undo")
 
-// undoable returns the objects that a run wrote to and that args select.
-func undoable(w *factory.Factory, j *journal.Journal, args []string) ([]undo.Object, error) {
-	all := undo.Objects(j)
-	if len(all) == 0 {
-		return nil, fmt.Errorf("journal %s: %w", j.Path, errNothingWritten)
+// choose leaves of what a run wrote the objects that args select.
+func choose(w *factory.Factory, j *journal.Written, args []string) error {
+	if j.Len() == 0 {
+		return fmt.Errorf("journal %s: %w", j.Path, errNothingWritten)
 	}
 	namespace := ""
 	if w.Config.Namespace != nil {
 		namespace = *w.Config.Namespace
 	}
 	if len(args) == 0 && namespace == "" {
-		return all, nil
+		return nil
 	}
 	keys, err := factory.Resolve(w.Client.Mapper(), args)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	chosen := func(o undo.Object) bool {
-		key := o.Object
+	j.Keep(func(key engine.ObjectKey) bool {
 		named := func(k engine.ObjectKey) bool {
 			return k.GroupKind == key.GroupKind && (k.Name == "" || k.Name == key.Name)
 		}
 		return (namespace == "" || namespace == key.Namespace) && (len(keys) == 0 || slices.ContainsFunc(keys, named))
+	})
+	if j.Len() == 0 {
+		return fmt.Errorf("journal %s: the run wrote to no such object: %s", j.Path, strings.Join(args, " "))
 	}
-	all = slices.DeleteFunc(all, func(o undo.Object) bool { return !chosen(o) })
-	if len(all) == 0 {
-		return nil, fmt.Errorf("journal %s: the run wrote to no such object: %s", j.Path, strings.Join(args, " "))
-	}
-	return all, nil
+	return nil
 }
 
 // Run undoes the writes, and returns the exit code.
 func (o *UndoOptions) Run(ctx context.Context) (int, error) {
+	defer o.journal.Close() //nolint:errcheck // it was only read
 	outcome, err := o.Reversal.Run(ctx)
 	if err == nil || len(outcome.Outcomes) > 0 {
 		err = errors.Join(o.Shown.Close(), err)

@@ -131,27 +131,6 @@ func TestEntryStatus(t *testing.T) {
 	}
 }
 
-// TestReadWritten reads what undo needs, and keeps nothing of what was planned.
-func TestReadWritten(t *testing.T) {
-	path, _ := written(t)
-	whole, err := journal.Read(path)
-	check(t, err)
-	got, err := journal.ReadWritten(path)
-	check(t, err)
-	if d := cmp.Diff(statuses(whole), statuses(got)); d != "" {
-		t.Errorf("(-read +got):\n%s", d)
-	}
-	for i := range whole.Entries {
-		want, e := whole.Entries[i], got.Entries[i]
-		if e.Before != nil || e.After != nil || e.Fields != nil || e.Object != want.Object {
-			t.Errorf("planned: %+v", e.Entry)
-		}
-		if d := cmp.Diff(want.Results, e.Results) + cmp.Diff(want.Attempts, e.Attempts); d != "" {
-			t.Errorf("%s (-read +got):\n%s", e.Object, d)
-		}
-	}
-}
-
 // A run can be killed anywhere: whatever is left of its journal can be read, and
 // does not say that an object is done before that was recorded.
 func TestReadOfATornJournal(t *testing.T) {

@@ -90,10 +90,10 @@ func (e *Entry) Doubt() *Attempt {
 	return nil
 }
 
-// sends reports whether a part of the entry may be sent to a subresource; "" is the
+// sends reports whether a part of the change of an object may be sent to a subresource; "" is the
 // object itself.
-func (e *Entry) sends(subresource string) bool {
-	return subresource == "" || subresource == e.Object.Subresource || e.Object.Subresource == "" && subresource == request.StatusSubresource
+func sends(object engine.ObjectKey, subresource string) bool {
+	return subresource == "" || subresource == object.Subresource || object.Subresource == "" && subresource == request.StatusSubresource
 }
 
 // Count counts the entries by status.
@@ -137,22 +137,26 @@ func (e *DamagedError) Unwrap() error { return e.Err }
 // Read reads a journal that other users cannot have written. A last line that is not
 // whole is what a kill leaves behind, and is skipped. The error is an *Error, or a
 // *DamagedError.
-func Read(path string) (*Journal, error) { return read(path, false) }
+func Read(path string) (*Journal, error) {
+	f, err := open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close() //nolint:errcheck // it was only read
+	return Parse(path, f)
+}
 
-// ReadWritten is Read without what was planned of the objects, which is checked all the same: what was written is in the results and
-// attempts.
-func ReadWritten(path string) (*Journal, error) { return read(path, true) }
-
-func read(path string, written bool) (*Journal, error) {
+// open opens a journal that other users cannot have written.
+func open(path string) (*os.File, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, &Error{Path: path, Err: errors.Unwrap(err)}
 	}
-	defer f.Close() //nolint:errcheck // it was only read
 	if err := file.CheckOwner(f); err != nil {
+		_ = f.Close() // the error that is returned comes first
 		return nil, &Error{Path: path, Err: err}
 	}
-	return parse(path, f, written)
+	return f, nil
 }
 
 // Glance is Read without the contents of entries, attempts and results: it returns
@@ -169,10 +173,8 @@ func Glance(path string) (*Journal, error) {
 }
 
 // Parse reads a journal from in; the path is for messages.
-func Parse(path string, in io.Reader) (*Journal, error) { return parse(path, in, false) }
-
-func parse(path string, in io.Reader, written bool) (*Journal, error) {
-	p := parser{Journal: Journal{Path: path}, written: written, seen: map[engine.ObjectKey]bool{}}
+func Parse(path string, in io.Reader) (*Journal, error) {
+	p := parser{Journal: Journal{Path: path}, seen: map[engine.ObjectKey]bool{}}
 	return p.parse(in)
 }
 
@@ -188,6 +190,10 @@ func (p *parser) parse(in io.Reader) (*Journal, error) {
 			return nil, &DamagedError{Path: p.Path, Line: number, Err: err}
 		case err != nil:
 			return nil, &Error{Path: p.Path, Err: err}
+		}
+		if p.index != nil {
+			p.Budget = memory.Budget{} // nothing of the lines before is kept
+			p.index.at(p.size, line)
 		}
 		if err := p.Spend(memory.Nodes(line), len(line)); err != nil {
 			return nil, &DamagedError{Path: p.Path, Line: number, Err: err}
@@ -230,9 +236,10 @@ func isTorn(err error) bool {
 type parser struct {
 	Journal
 	memory.Budget
-	brief   bool // leave out the contents
-	written bool // leave out those of planned entries
+	brief   bool   // leave out the contents
+	index   *index // has what was written; nil for all
 	seen    map[engine.ObjectKey]bool
+	planned int
 	// common has what the changes of many objects have in common.
 	common diff.Common
 }
@@ -330,9 +337,10 @@ func (p *parser) take(r *record) error {
 		}
 		return p.Header.Run.Validate()
 	case r.Planned != nil:
-		return p.planned(r.Planned)
+		p.planned++
+		return p.plan(r.Planned)
 	case r.Begin != nil:
-		if p.Begun || r.Begin.Entries != len(p.Entries) {
+		if p.Begun || r.Begin.Entries != p.planned {
 			return errOrder
 		}
 		p.Begun = true
@@ -348,7 +356,7 @@ func (p *parser) take(r *record) error {
 	return nil
 }
 
-func (p *parser) planned(e *plan.Entry) error {
+func (p *parser) plan(e *plan.Entry) error {
 	if p.Begun {
 		return errOrder
 	}
@@ -362,8 +370,9 @@ func (p *parser) planned(e *plan.Entry) error {
 	}
 	p.seen[key] = true
 	err := e.Validate() // which gives the fields their values
-	if p.written {
-		e = &plan.Entry{Object: e.Object}
+	if p.index != nil {
+		p.index.plan(e)
+		return err
 	}
 	e.Partial, e.Steps = p.common.Partial(e.Partial), diff.Share(&p.common, e.Steps)
 	p.Entries = append(p.Entries, Entry{Entry: *e})
@@ -371,14 +380,15 @@ func (p *parser) planned(e *plan.Entry) error {
 }
 
 func (p *parser) attempt(a *Attempt) error {
-	e, err := p.entry(a.Entry)
-	if err != nil {
+	if err := p.check(a.Entry, a.Subresource); err != nil {
 		return err
 	}
-	if !e.sends(a.Subresource) {
-		return errNoSuchPart
+	err := a.Validate()
+	if p.index != nil {
+		p.index.attempt(a)
+		return err
 	}
-	err = a.Validate()
+	e := &p.Entries[a.Entry]
 	a.Partial = p.common.Partial(a.Partial)
 	e.Attempts = append(e.Attempts, *a)
 	if e.doubt == nil {
@@ -389,14 +399,15 @@ func (p *parser) attempt(a *Attempt) error {
 }
 
 func (p *parser) result(r *Result) error {
-	e, err := p.entry(r.Entry)
-	if err != nil {
+	if err := p.check(r.Entry, r.Subresource); err != nil {
 		return err
 	}
-	if !e.sends(r.Subresource) {
-		return errNoSuchPart
+	err := r.Validate()
+	if p.index != nil {
+		p.index.result(r)
+		return err
 	}
-	err = r.Validate()
+	e := &p.Entries[r.Entry]
 	r.Partial = p.common.Partial(r.Partial)
 	e.Results = append(e.Results, *r)
 	delete(e.doubt, r.Subresource)
@@ -420,12 +431,22 @@ func (e *Entry) settle(r *Result) {
 	}
 }
 
-func (p *parser) entry(i int) (*Entry, error) {
+// check returns an error unless an entry has been planned, and may be sent to a subresource.
+func (p *parser) check(entry int, subresource string) error {
 	switch {
 	case !p.Begun:
-		return nil, errOrder
-	case i < 0 || i >= len(p.Entries):
-		return nil, errNoSuchEntry
+		return errOrder
+	case entry < 0 || entry >= p.planned:
+		return errNoSuchEntry
+	case !sends(p.object(entry), subresource):
+		return errNoSuchPart
 	}
-	return &p.Entries[i], nil
+	return nil
+}
+
+func (p *parser) object(entry int) engine.ObjectKey {
+	if p.index != nil {
+		return p.index.objects[entry].key()
+	}
+	return p.Entries[entry].Object
 }

@@ -28,7 +28,7 @@ type Writer struct {
 	secrets bool // their values are recorded
 	now     func() time.Time
 	entries []recorded
-	kinds   map[engine.ObjectKey]*engine.ObjectKey // of the entries
+	kinds   kinds // of the entries
 
 	mu       sync.Mutex
 	finished *sync.Cond // a flush has ended
@@ -47,15 +47,18 @@ type recorded struct {
 
 // newRecorded is called with the lock held.
 func (w *Writer) newRecorded(e *plan.Entry) recorded {
-	kind := e.Object
-	kind.Namespace, kind.Name, kind.UID = "", "", ""
-	known := w.kinds[kind]
-	if known == nil {
-		own := kind
-		known = &own
-		w.kinds[kind] = known
+	return recorded{kind: w.kinds.of(e.Object), secret: e.Secrets()}
+}
+
+// kinds keep once what the keys of all objects of a kind have in common.
+type kinds map[engine.ObjectKey]*engine.ObjectKey
+
+func (k kinds) of(key engine.ObjectKey) *engine.ObjectKey {
+	key.Namespace, key.Name, key.UID = "", "", ""
+	if k[key] == nil {
+		k[key] = &key
 	}
-	return recorded{kind: known, secret: e.Secrets()}
+	return k[key]
 }
 
 // disk is what a Writer needs of its file.
@@ -165,7 +168,7 @@ func (w *Writer) takeUp(f *os.File) (*Journal, error) {
 }
 
 func newWriter(path string, f disk, o Options) *Writer {
-	w := &Writer{path: path, file: f, masker: o.Masker, now: o.Now, kinds: map[engine.ObjectKey]*engine.ObjectKey{}}
+	w := &Writer{path: path, file: f, masker: o.Masker, now: o.Now, kinds: kinds{}}
 	if w.masker == nil {
 		w.masker = &redact.Masker{}
 	}

@@ -27,12 +27,8 @@ type freshServer struct {
 	least map[engine.ObjectKey]string // resourceVersions by name
 }
 
-func newFreshServer(s apply.Server, objects []Object) *freshServer {
-	f := &freshServer{Server: s, least: make(map[engine.ObjectKey]string, len(objects))}
-	for i := range objects {
-		f.know(objects[i].Object, objects[i].ResourceVersion)
-	}
-	return f
+func newFreshServer(s apply.Server) *freshServer {
+	return &freshServer{Server: s, least: map[engine.ObjectKey]string{}}
 }
 
 // know records a state that the server has stored.

@@ -36,8 +36,12 @@ func (s *staleServer) Patch(context.Context, engine.ObjectKey, cluster.Patch) (*
 }
 
 func TestFreshServerReadsNoStaleState(t *testing.T) {
-	written := Object{Object: engine.ObjectKey{GroupKind: schema.GroupKind{Kind: "ConfigMap"}, Version: "v1", Name: "c"}, ResourceVersion: "100"}
 	key := engine.ObjectKey{GroupKind: schema.GroupKind{Kind: "ConfigMap"}, Version: "v1", Name: "c"}
+	knowing := func(s *staleServer) *freshServer {
+		f := newFreshServer(s)
+		f.know(key, "100")
+		return f
+	}
 	for _, tt := range []struct {
 		name     string
 		versions []string
@@ -51,20 +55,20 @@ func TestFreshServerReadsNoStaleState(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			s := &staleServer{versions: tt.versions}
-			live, err := newFreshServer(s, []Object{written}).Get(t.Context(), key)
+			live, err := knowing(s).Get(t.Context(), key)
 			if err != nil || live.GetResourceVersion() != tt.want || s.reads != tt.reads {
 				t.Errorf("got %v, %v after %d reads", live, err, s.reads)
 			}
 		})
 	}
-	monotonic := newFreshServer(&staleServer{versions: []string{"120", "110", "121"}}, []Object{written})
+	monotonic := knowing(&staleServer{versions: []string{"120", "110", "121"}})
 	for _, want := range []string{"120", "121"} {
 		if live, err := monotonic.Get(t.Context(), key); err != nil || live.GetResourceVersion() != want {
 			t.Errorf("got %v, %v, want %s", live, err, want)
 		}
 	}
 	s := &staleServer{versions: []string{"200"}}
-	f := newFreshServer(s, []Object{written})
+	f := knowing(s)
 	if _, err := f.Patch(t.Context(), key, cluster.Patch{}); err != nil {
 		t.Fatal(err)
 	}
@@ -78,14 +82,14 @@ func TestFreshServerReportsAReadThatFails(t *testing.T) {
 	key := engine.ObjectKey{GroupKind: schema.GroupKind{Kind: "ConfigMap"}, Version: "v1", Name: "c"}
 	for _, failed := range []error{context.DeadlineExceeded, context.Canceled, errors.New("connection refused")} {
 		s := &staleServer{versions: []string{"100"}, failed: failed}
-		if _, err := newFreshServer(s, nil).Get(t.Context(), key); !errors.Is(err, failed) || s.reads != 1 {
+		if _, err := newFreshServer(s).Get(t.Context(), key); !errors.Is(err, failed) || s.reads != 1 {
 			t.Errorf("got %v after %d reads", err, s.reads)
 		}
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	s := &staleServer{versions: []string{"100"}, failed: context.Canceled}
-	if _, err := newFreshServer(s, nil).Get(ctx, key); !errors.Is(err, apply.ErrInterrupted) {
+	if _, err := newFreshServer(s).Get(ctx, key); !errors.Is(err, apply.ErrInterrupted) {
 		t.Errorf("an interrupted run: %v", err)
 	}
 }

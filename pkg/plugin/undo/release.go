@@ -21,26 +21,28 @@ import (
 // reverted: the keys of the list elements that its fields were in. The objects do not
 // change, and a failure leaves nothing behind but that ownership, so it is a warning.
 func (r *Reversal) release(ctx context.Context) error {
-	var applied []*Object
-	for i := range r.Objects {
-		if r.Objects[i].Applied && r.Objects[i].inLists() {
-			applied = append(applied, &r.Objects[i])
-		}
+	type kept struct {
+		of  *Object
+		err error
 	}
-	return apply.ForEach(len(applied), r.Executor.Concurrency,
-		func(i int) (error, error) {
+	return apply.ForEach(r.Objects.Len(), r.Executor.Concurrency,
+		func(i int) (kept, error) {
 			if ctx.Err() != nil {
-				return nil, apply.ErrInterrupted
+				return kept{}, apply.ErrInterrupted
 			}
-			return r.releaseOne(applied[i].under(ctx), applied[i].Object), nil
+			of, err := r.object(i)
+			if err != nil || !of.Applied || !of.inLists() {
+				return kept{}, err
+			}
+			return kept{of, r.releaseOne(of.under(ctx), of.Object)}, nil
 		},
-		func(i int, err error) (enough bool) {
-			if err != nil {
-				why := redact.ServerError(err)
-				if len(applied[i].secret()) > 0 {
+		func(_ int, k kept) (enough bool) {
+			if k.err != nil {
+				why := redact.ServerError(k.err)
+				if len(k.of.secret()) > 0 {
 					why = engine.ErrHidden.Error()
 				}
-				fmt.Fprintf(r.Executor.ErrOut, "warning: %s: %s still owns keys of list elements: %s\n", applied[i].Object, r.Header.FieldManager, why)
+				fmt.Fprintf(r.Executor.ErrOut, "warning: %s: %s still owns keys of list elements: %s\n", k.of.Object, r.Header.FieldManager, why)
 			}
 			return false
 		})

@@ -95,6 +95,15 @@ func TestReleaseBeginsAgainOnlyAfterItsOwnWrite(t *testing.T) {
 	}
 }
 
+// objects are read without a journal.
+type objects []Object
+
+func (o objects) Len() int { return len(o) }
+
+func (o objects) Object(i int) (journal.WrittenObject, error) {
+	return journal.WrittenObject(o[i]), nil
+}
+
 // Only elements of lists have keys: what a run did elsewhere need not be looked at again.
 func TestReleaseReadsOnlyWhatWasInLists(t *testing.T) {
 	write := func(path fieldpath.Path, before, after map[string]any) []Write {
@@ -122,7 +131,7 @@ func TestReleaseReadsOnlyWhatWasInLists(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			server := &flaky{}
 			r := Reversal{
-				Header: journal.Header{FieldManager: "run"}, Objects: []Object{c.object},
+				Header: journal.Header{FieldManager: "run"}, Objects: objects{c.object},
 				Executor: &apply.Executor{Options: apply.Options{Concurrency: 1}, Writer: &apply.Writer{Server: server}, ErrOut: io.Discard},
 			}
 			if err := r.release(t.Context()); err != nil || server.read != c.read {

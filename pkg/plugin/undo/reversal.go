@@ -21,7 +21,7 @@ import (
 // Reversal reverts the writes of one run.
 type Reversal struct {
 	Header  journal.Header // of the run's journal
-	Objects []Object       // of the journal, those that are to be put back
+	Objects Objects
 	Schemas engine.Reader
 	// Executor writes. Its Writer is set to read no stale state, and to send what
 	// takes no ownership.
@@ -32,6 +32,7 @@ type Reversal struct {
 	Previewed func(evaluation.Summary) error
 
 	rules []engine.RuleRef // the one rule, which all tasks share
+	fresh *freshServer
 }
 
 // Outcome is the outcome of a reversal.
@@ -48,7 +49,8 @@ type Outcome struct {
 func (r *Reversal) Run(ctx context.Context) (_ Outcome, err error) {
 	defer func() { err = errors.Join(err, r.Executor.Close()) }()
 	writer := r.Executor.Writer
-	writer.Server = newFreshServer(writer.Server, r.Objects)
+	r.fresh = newFreshServer(writer.Server)
+	writer.Server = r.fresh
 	writer.PatchOnly = request.Reason{Kind: request.Ownership}
 	summary, err := r.preview(ctx)
 	if err != nil {
@@ -66,15 +68,28 @@ func (r *Reversal) preview(ctx context.Context) (evaluation.Summary, error) {
 	r.rules = []engine.RuleRef{r.rule()}
 	summary := evaluation.NewSummary(r.rules)
 	var broken error
-	err := apply.ForEach(len(r.Objects), r.Executor.Concurrency,
-		func(i int) (*engine.Change, error) { return r.change(ctx, &r.Objects[i]) },
-		func(i int, c *engine.Change) (enough bool) {
+	type found struct {
+		of     *Object
+		change *engine.Change
+	}
+	err := apply.ForEach(r.Objects.Len(), r.Executor.Concurrency,
+		func(i int) (found, error) {
+			of, err := r.object(i)
+			if err != nil {
+				return found{}, err
+			}
+			r.fresh.know(of.Object, of.ResourceVersion)
+			c, err := r.change(ctx, of)
+			return found{of, c}, err
+		},
+		func(i int, f found) (enough bool) {
+			c := f.change
 			if c == nil {
 				return true
 			}
 			summary.Add(c)
 			if c.Changed() {
-				r.Executor.Keep(r.task(&r.Objects[i], c), c) // it need not be read again, as long as nobody writes it
+				r.Executor.Keep(r.task(i, f.of, c), c) // it need not be read again, as long as nobody writes it
 			}
 			broken = r.Found(c)
 			return broken != nil
@@ -155,8 +170,8 @@ func (r *Reversal) step(c *engine.Change, outcome engine.Outcome, why error) {
 // was shown.
 var errChangedMeanwhile = errors.New("it was changed while this run was under way; run the command again")
 
-// task puts one object back. It holds on to no object: that is read afresh.
-func (r *Reversal) task(of *Object, c *engine.Change) *apply.Task {
+// task puts one object back. It holds on to no object: that is read afresh, and so is what the journal has of it.
+func (r *Reversal) task(i int, of *Object, c *engine.Change) *apply.Task {
 	entry := plan.NewEntry(c)
 	t := &apply.Task{Key: entry.Object, Rules: r.rules, Entry: &entry, Endpoints: apply.EndpointsOf(c)}
 	for _, p := range of.secret() {
@@ -164,6 +179,10 @@ func (r *Reversal) task(of *Object, c *engine.Change) *apply.Task {
 	}
 	shown, key := keptPaths(c), entry.Object
 	t.Change = func(ctx context.Context, live *unstructured.Unstructured) (*engine.Change, error) {
+		of, err := r.object(i)
+		if err != nil {
+			return nil, err
+		}
 		now := r.restore(ctx, of, live)
 		if !keptPaths(now).Difference(shown).Empty() {
 			return nil, &apply.ObjectError{Key: key, Err: errChangedMeanwhile}

@@ -1,0 +1,193 @@
+package journal
+
+import (
+	"errors"
+	"hash/maphash"
+	"os"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/apply/request"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/plan"
+)
+
+// Written is what a run wrote, as its journal says. The changes stay in the file, so that an object takes little
+// memory until it is asked for. It is safe for concurrent use, but for Keep and Close.
+type Written struct {
+	Path   string
+	Header Header
+
+	file    *os.File
+	seed    maphash.Seed
+	objects []writtenObject
+}
+
+// WrittenObject is one object that a run wrote to, or may have written to.
+type WrittenObject struct {
+	Object engine.ObjectKey
+	// ResourceVersion is the last one that is known of the object.
+	ResourceVersion string
+	// Applied reports that one of the writes was a server-side apply.
+	Applied bool
+	// Writes are in the order in which they were made.
+	Writes []Write
+}
+
+// Write is one write of an object.
+type Write struct {
+	// Partial is the object before the write and as the server answered; where the
+	// write is InDoubt, as it answered to the dry run.
+	diff.Partial
+	// ResourceVersion is the object's after the write; empty where it is InDoubt.
+	ResourceVersion string
+	// InDoubt reports that it is not recorded whether the server stored the write.
+	InDoubt bool
+}
+
+// writtenObject is a WrittenObject in the file.
+type writtenObject struct {
+	kind            *engine.ObjectKey // what it has in common with those of its kind
+	namespace, name string
+	uid             types.UID
+	version         string
+	applied         bool
+	writes          []place
+	doubts          []place // the last attempt on each endpoint, without a result that settles it
+}
+
+func (o *writtenObject) key() engine.ObjectKey {
+	key := *o.kind
+	key.Namespace, key.Name, key.UID = o.namespace, o.name, o.uid
+	return key
+}
+
+// place is where a record is in the file.
+type place struct {
+	offset      int64
+	size        int
+	sum         uint64 // of the line, as it was when it was checked
+	subresource string // of a doubt
+}
+
+var errRewritten = errors.New("the file was changed while it was being undone; run the command again")
+
+// ReadWritten reads a journal as Read does, with the same checks and errors. It has to be closed.
+func ReadWritten(path string) (*Written, error) {
+	f, err := open(path)
+	if err != nil {
+		return nil, err
+	}
+	w := &Written{Path: path, file: f, seed: maphash.MakeSeed()}
+	p := parser{Journal: Journal{Path: path}, index: &index{Written: w, kinds: kinds{}}, seen: map[engine.ObjectKey]bool{}}
+	j, err := p.parse(f)
+	if err != nil {
+		_ = f.Close() // the error that is returned comes first
+		return nil, err
+	}
+	w.Header = j.Header
+	w.objects = slices.Clip(slices.DeleteFunc(w.objects, func(o writtenObject) bool { return len(o.writes)+len(o.doubts) == 0 }))
+	return w, nil
+}
+
+// Close closes the file.
+func (w *Written) Close() error { return w.file.Close() }
+
+// Len returns the number of objects.
+func (w *Written) Len() int { return len(w.objects) }
+
+// Keep leaves out the objects for which a function returns false.
+func (w *Written) Keep(wanted func(engine.ObjectKey) bool) {
+	w.objects = slices.DeleteFunc(w.objects, func(o writtenObject) bool { return !wanted(o.key()) })
+}
+
+// Object reads an object, of those that are left in the order of the journal. The error is an *Error.
+func (w *Written) Object(i int) (WrittenObject, error) {
+	o := &w.objects[i]
+	out := WrittenObject{Object: o.key(), ResourceVersion: o.version, Applied: o.applied}
+	for _, at := range o.writes {
+		r, err := w.record(at)
+		if err != nil {
+			return out, err
+		}
+		out.Writes = append(out.Writes, Write{Partial: r.Result.Partial, ResourceVersion: r.Result.ResourceVersion})
+	}
+	for _, at := range o.doubts {
+		r, err := w.record(at)
+		if err != nil {
+			return out, err
+		}
+		out.Writes = append(out.Writes, Write{Partial: r.Attempt.Partial, InDoubt: true})
+	}
+	return out, nil
+}
+
+// record reads a record that was read before.
+func (w *Written) record(at place) (*record, error) {
+	line := make([]byte, at.size)
+	if _, err := w.file.ReadAt(line, at.offset); err != nil || maphash.Bytes(w.seed, line) != at.sum {
+		return nil, &Error{Path: w.Path, Err: errRewritten}
+	}
+	r, err := readRecord(line)
+	switch {
+	case err != nil:
+	case r.Result != nil:
+		err = r.Result.Validate() // which gives the fields their values
+	default:
+		err = r.Attempt.Validate()
+	}
+	if err != nil {
+		return nil, &Error{Path: w.Path, Err: err}
+	}
+	return r, nil
+}
+
+// index makes a Written, record by record.
+type index struct {
+	*Written
+	kinds kinds
+	here  place // of the record that is being read
+}
+
+func (x *index) at(offset int64, line []byte) {
+	x.here = place{offset: offset, size: len(line), sum: maphash.Bytes(x.seed, line)}
+}
+
+func (x *index) plan(e *plan.Entry) {
+	o := writtenObject{kind: x.kinds.of(e.Object), namespace: e.Object.Namespace, name: e.Object.Name, uid: e.Object.UID}
+	if last := len(x.objects) - 1; last >= 0 && x.objects[last].namespace == o.namespace {
+		o.namespace = x.objects[last].namespace // but once in memory
+	}
+	x.objects = append(x.objects, o)
+}
+
+func (x *index) attempt(a *Attempt) {
+	o := &x.objects[a.Entry]
+	o.applied = o.applied || a.Method == request.Apply
+	o.settle(a.Subresource)
+	at := x.here
+	at.subresource = a.Subresource
+	o.doubts = append(o.doubts, at)
+}
+
+// result takes a result. One that neither wrote nor failed found the object to be as wanted already, perhaps because of
+// the attempt.
+func (x *index) result(r *Result) {
+	o := &x.objects[r.Entry]
+	if r.Written {
+		o.writes, o.version = append(o.writes, x.here), r.ResourceVersion
+	}
+	if r.Written || r.Failed {
+		o.settle(r.Subresource)
+	}
+	if o.uid == "" {
+		o.uid = r.UID
+	}
+}
+
+// settle takes away the doubt about the attempt on an endpoint.
+func (o *writtenObject) settle(subresource string) {
+	o.doubts = slices.DeleteFunc(o.doubts, func(at place) bool { return at.subresource == subresource })
+}

@@ -1,0 +1,125 @@
+package journal_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/apply/request"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/journal"
+)
+
+// readWritten reads all of what a run wrote.
+func readWritten(t *testing.T, path string) (*journal.Written, []journal.WrittenObject) {
+	t.Helper()
+	w, err := journal.ReadWritten(path)
+	check(t, err)
+	t.Cleanup(func() { _ = w.Close() })
+	var out []journal.WrittenObject
+	for i := range w.Len() {
+		o, err := w.Object(i)
+		check(t, err)
+		out = append(out, o)
+	}
+	return w, out
+}
+
+func TestReadWritten(t *testing.T) {
+	attempt := func(method request.Method) journal.Attempt { return journal.Attempt{Method: method} }
+	ofStatus := journal.Attempt{Subresource: "status", Method: request.JSONPatch}
+	written := journal.Result{Written: true, ResourceVersion: "5", UID: "u"}
+	for _, tt := range []struct {
+		name    string
+		records []any
+		want    []journal.Write
+		applied bool
+	}{
+		{"nothing", nil, nil, false},
+		{"a write", []any{attempt(request.Apply), written}, []journal.Write{{ResourceVersion: "5"}}, true},
+		{"a write without a result", []any{attempt(request.JSONPatch)}, []journal.Write{{InDoubt: true}}, false},
+		{"a write that was tried twice", []any{attempt(request.Apply), attempt(request.Apply)}, []journal.Write{{InDoubt: true}}, true},
+		{"a write that failed", []any{attempt(request.Apply), journal.Result{Failed: true}}, nil, true},
+		{"a write after which there was nothing to do", []any{attempt(request.Apply), journal.Result{Outcome: "unchanged"}}, []journal.Write{{InDoubt: true}}, true},
+		{"a write, and one of the status in doubt", []any{attempt(request.Apply), written, ofStatus}, []journal.Write{{ResourceVersion: "5"}, {InDoubt: true}}, true},
+		{"a write without a result, and one of the status", []any{attempt(request.Apply), ofStatus, journal.Result{Subresource: "status", Written: true, ResourceVersion: "6"}}, []journal.Write{{ResourceVersion: "6"}, {InDoubt: true}}, true},
+		{"a write that is tried again after its result", []any{attempt(request.Apply), written, attempt(request.Apply)}, []journal.Write{{ResourceVersion: "5"}, {InDoubt: true}}, true},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "j.jsonl")
+			w, err := journal.Create(path, header(t), options())
+			check(t, err)
+			check(t, w.Plan(entry("other")))
+			check(t, w.Plan(entry("c")))
+			check(t, w.Begin())
+			for _, r := range tt.records {
+				switch r := r.(type) {
+				case journal.Attempt:
+					r.Entry, r.Partial = 1, valueSet("a", "b")
+					check(t, w.Attempt(r))
+				case journal.Result:
+					r.Entry, r.Partial = 1, valueSet("a", "b")
+					check(t, w.Result(r))
+				}
+			}
+			check(t, w.Close())
+			_, got := readWritten(t, path)
+			if len(tt.want) == 0 {
+				if len(got) > 0 {
+					t.Errorf("got %+v", got)
+				}
+				return
+			}
+			for i := range tt.want {
+				tt.want[i].Partial = valueSet("a", "b")
+			}
+			if len(got) != 1 || got[0].Applied != tt.applied || got[0].Object.Name != "c" {
+				t.Fatalf("got %+v", got)
+			}
+			if d := cmp.Diff(tt.want, got[0].Writes); d != "" {
+				t.Errorf("(-want +got):\n%s", d)
+			}
+		})
+	}
+}
+
+func TestWrittenObjects(t *testing.T) {
+	path, _ := written(t)
+	w, all := readWritten(t, path)
+	var names []string
+	for _, o := range all {
+		names = append(names, o.Object.Name+" "+o.ResourceVersion)
+	}
+	if got := strings.Join(names, ", "); got != "done 2, doubt , partial 2, retried 3" || w.Header.ID != "0a1b2c3d" {
+		t.Errorf("got %s of %+v", got, w.Header)
+	}
+	w.Keep(func(key engine.ObjectKey) bool { return key == all[2].Object })
+	if w.Len() != 1 {
+		t.Fatalf("%d objects", w.Len())
+	}
+	if o, err := w.Object(0); err != nil || o.Object.Name != "partial" {
+		t.Errorf("got %+v, %v", o, err)
+	}
+}
+
+// What is put back is what was checked when the journal was read, or nothing.
+func TestWrittenOfAFileThatChanges(t *testing.T) {
+	for name, change := range map[string]func(text string) string{
+		"another value": func(text string) string { return strings.ReplaceAll(text, `"k":"a"`, `"k":"z"`) },
+		"cut off":       func(text string) string { return text[:len(text)/2] },
+		"moved":         func(text string) string { return " " + text },
+	} {
+		t.Run(name, func(t *testing.T) {
+			path, text := written(t)
+			w, _ := readWritten(t, path)
+			check(t, os.WriteFile(path, []byte(change(string(text))), 0o600))
+			o, err := w.Object(w.Len() - 1)
+			if err == nil || err.Error() != "journal "+path+": the file was changed while it was being undone; run the command again" || o.Writes != nil {
+				t.Errorf("got %+v, %v", o, err)
+			}
+		})
+	}
+}
