@@ -47,15 +47,13 @@ type Write struct {
 	InDoubt bool
 }
 
-// writtenObject is a WrittenObject in the file.
+// writtenObject is a WrittenObject in the file. There may be very many.
 type writtenObject struct {
 	kind            *engine.ObjectKey // what it has in common with those of its kind
 	namespace, name string
 	uid             types.UID
-	version         string
+	writes          []place // the results, and the last attempt on each endpoint that none settles
 	applied         bool
-	writes          []place
-	doubts          []place // the last attempt on each endpoint, without a result that settles it
 }
 
 func (o *writtenObject) key() engine.ObjectKey {
@@ -66,10 +64,11 @@ func (o *writtenObject) key() engine.ObjectKey {
 
 // place is where a record is in the file.
 type place struct {
-	offset      int64
-	size        int
-	sum         uint64 // of the line, as it was when it was checked
-	subresource string // of a doubt
+	offset   int64
+	sum      uint64 // of the line, as it was when it was checked
+	size     int32
+	doubtful bool
+	part     bool // of the change, to the one subresource that it may be sent to
 }
 
 var errRewritten = errors.New("the file was changed while it was being undone; run the command again")
@@ -88,7 +87,7 @@ func ReadWritten(path string) (*Written, error) {
 		return nil, err
 	}
 	w.Header = j.Header
-	w.objects = slices.Clip(slices.DeleteFunc(w.objects, func(o writtenObject) bool { return len(o.writes)+len(o.doubts) == 0 }))
+	w.objects = slices.Clip(slices.DeleteFunc(w.objects, func(o writtenObject) bool { return len(o.writes) == 0 }))
 	return w, nil
 }
 
@@ -106,21 +105,21 @@ func (w *Written) Keep(wanted func(engine.ObjectKey) bool) {
 // Object reads an object, of those that are left in the order of the journal. The error is an *Error.
 func (w *Written) Object(i int) (WrittenObject, error) {
 	o := &w.objects[i]
-	out := WrittenObject{Object: o.key(), ResourceVersion: o.version, Applied: o.applied}
+	out := WrittenObject{Object: o.key(), Applied: o.applied}
+	var doubts []Write // which may have been made last
 	for _, at := range o.writes {
 		r, err := w.record(at)
-		if err != nil {
-			return out, err
+		switch {
+		case err != nil:
+			return WrittenObject{}, err
+		case at.doubtful:
+			doubts = append(doubts, Write{Partial: r.Attempt.Partial, InDoubt: true})
+		default:
+			out.ResourceVersion = r.Result.ResourceVersion
+			out.Writes = append(out.Writes, Write{Partial: r.Result.Partial, ResourceVersion: r.Result.ResourceVersion})
 		}
-		out.Writes = append(out.Writes, Write{Partial: r.Result.Partial, ResourceVersion: r.Result.ResourceVersion})
 	}
-	for _, at := range o.doubts {
-		r, err := w.record(at)
-		if err != nil {
-			return out, err
-		}
-		out.Writes = append(out.Writes, Write{Partial: r.Attempt.Partial, InDoubt: true})
-	}
+	out.Writes = append(out.Writes, doubts...)
 	return out, nil
 }
 
@@ -152,7 +151,7 @@ type index struct {
 }
 
 func (x *index) at(offset int64, line []byte) {
-	x.here = place{offset: offset, size: len(line), sum: maphash.Bytes(x.seed, line)}
+	x.here = place{offset: offset, size: int32(len(line)), sum: maphash.Bytes(x.seed, line)} //nolint:gosec // maxLine at most
 }
 
 func (x *index) plan(e *plan.Entry) {
@@ -164,23 +163,21 @@ func (x *index) plan(e *plan.Entry) {
 }
 
 func (x *index) attempt(a *Attempt) {
-	o := &x.objects[a.Entry]
-	o.applied = o.applied || a.Method == request.Apply
-	o.settle(a.Subresource)
-	at := x.here
-	at.subresource = a.Subresource
-	o.doubts = append(o.doubts, at)
+	o, at := &x.objects[a.Entry], x.here
+	at.doubtful, at.part = true, a.Subresource != ""
+	o.settle(at.part)
+	o.writes, o.applied = append(o.writes, at), o.applied || a.Method == request.Apply
 }
 
 // result takes a result. One that neither wrote nor failed found the object to be as wanted already, perhaps because of
 // the attempt.
 func (x *index) result(r *Result) {
-	o := &x.objects[r.Entry]
-	if r.Written {
-		o.writes, o.version = append(o.writes, x.here), r.ResourceVersion
-	}
+	o, at := &x.objects[r.Entry], x.here
 	if r.Written || r.Failed {
-		o.settle(r.Subresource)
+		o.settle(r.Subresource != "")
+	}
+	if r.Written {
+		o.writes = append(o.writes, at)
 	}
 	if o.uid == "" {
 		o.uid = r.UID
@@ -188,6 +185,6 @@ func (x *index) result(r *Result) {
 }
 
 // settle takes away the doubt about the attempt on an endpoint.
-func (o *writtenObject) settle(subresource string) {
-	o.doubts = slices.DeleteFunc(o.doubts, func(at place) bool { return at.subresource == subresource })
+func (o *writtenObject) settle(part bool) {
+	o.writes = slices.DeleteFunc(o.writes, func(at place) bool { return at.doubtful && at.part == part })
 }

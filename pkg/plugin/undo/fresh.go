@@ -3,6 +3,7 @@ package undo
 import (
 	"context"
 	"fmt"
+	"hash/maphash"
 	"strings"
 	"sync"
 	"time"
@@ -23,20 +24,25 @@ import (
 // but a cache in front of them may.
 type freshServer struct {
 	apply.Server
+	seed  maphash.Seed
 	mu    sync.Mutex
-	least map[engine.ObjectKey]string // resourceVersions by name
+	least map[uint64]string // resourceVersions, by a hash of the object's name: there may be very many
 }
 
 func newFreshServer(s apply.Server) *freshServer {
-	return &freshServer{Server: s, least: map[engine.ObjectKey]string{}}
+	return &freshServer{Server: s, seed: maphash.MakeSeed(), least: map[uint64]string{}}
+}
+
+func (f *freshServer) hash(key engine.ObjectKey) uint64 {
+	key.Subresource = ""
+	return maphash.Comparable(f.seed, key.Named())
 }
 
 // know records a state that the server has stored.
 func (f *freshServer) know(key engine.ObjectKey, version string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	key.Subresource = ""
-	if name := key.Named(); older(f.least[name], version) {
+	if name := f.hash(key); older(f.least[name], version) {
 		f.least[name] = strings.Clone(version) // not the object that it was read from
 	}
 }
@@ -44,8 +50,7 @@ func (f *freshServer) know(key engine.ObjectKey, version string) {
 func (f *freshServer) isStale(key engine.ObjectKey, live *unstructured.Unstructured) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	key.Subresource = ""
-	return older(live.GetResourceVersion(), f.least[key.Named()])
+	return older(live.GetResourceVersion(), f.least[f.hash(key)])
 }
 
 // older reports whether one resourceVersion is known to come before another.

@@ -177,7 +177,7 @@ func (r *Reversal) task(i int, of *Object, c *engine.Change) *apply.Task {
 	for _, p := range of.secret() {
 		t.Secrets = append(t.Secrets, engine.FieldChange{Path: p, Secret: true})
 	}
-	shown, key := keptPaths(c), entry.Object
+	shown := keptPaths(c)
 	t.Change = func(ctx context.Context, live *unstructured.Unstructured) (*engine.Change, error) {
 		of, err := r.object(i)
 		if err != nil {
@@ -185,7 +185,7 @@ func (r *Reversal) task(i int, of *Object, c *engine.Change) *apply.Task {
 		}
 		now := r.restore(ctx, of, live)
 		if !keptPaths(now).Difference(shown).Empty() {
-			return nil, &apply.ObjectError{Key: key, Err: errChangedMeanwhile}
+			return nil, &apply.ObjectError{Key: of.Object, Err: errChangedMeanwhile}
 		}
 		return now, nil
 	}
