@@ -14,12 +14,14 @@ import (
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/evaluation"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/apply"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/factory"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/flags"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/journal"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/formats"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/plan"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/undo"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/version"
 )
@@ -133,6 +135,9 @@ func (f *UndoFlags) ToOptions(c *cobra.Command, args []string, streams genericio
 	}
 	if err != nil {
 		return nil, fmt.Errorf("journal %s: %w", j.Path, err)
+	}
+	if manager := j.Header.FieldManager; manager != apply.DefaultFieldManager {
+		fmt.Fprintf(w.Streams.ErrOut, "With the field manager of the run: %s. What it owns is taken back\n", redact.EscapeLine(manager))
 	}
 	o = &UndoOptions{Reversal: undo.Reversal{Header: j.Header, Objects: j, Schemas: w.Client}, journal: j}
 	if err := choose(w, j, args[1:]); err != nil {

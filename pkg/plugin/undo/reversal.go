@@ -108,7 +108,12 @@ func (r *Reversal) rule() engine.RuleRef {
 var (
 	errGone        = errors.New("the object no longer exists")
 	errOtherObject = errors.New("the object was deleted, and another one has its name now")
+	// errUnfounded reports a journal that somebody has changed.
+	errUnfounded = errors.New("the journal gives it values that may not be shown, and says that it keeps no values of Secrets (--journal-secrets)")
 )
+
+// unseen warns of values that may not be shown, and which no evaluation makes anew: they are written as the journal has them.
+const unseen engine.Warning = "values that may not be shown are put back as the journal has them; --show-secrets shows them"
 
 // change is what would be put back of one object.
 func (r *Reversal) change(ctx context.Context, of *Object) (*engine.Change, error) {
@@ -154,7 +159,30 @@ func (r *Reversal) restore(ctx context.Context, of *Object, live *unstructured.U
 		r.step(c, engine.Failed, kept)
 	}
 	evaluation.Hide(c, of.secret())
+	if givesUnseen(c) {
+		if !r.Header.Secrets {
+			c = &engine.Change{Subject: of.Object, Scoped: true, Before: live, After: live, Target: c.Target}
+			r.step(c, engine.Failed, errUnfounded)
+			return c
+		}
+		c.Steps[0].Warnings = append(c.Steps[0].Warnings, unseen)
+		c.Shown.Steps[0].Warnings = c.Steps[0].Warnings
+	}
 	return c
+}
+
+// givesUnseen reports whether a change gives a field a value, or a place, that may not be shown. What is removed is the cluster's.
+func givesUnseen(c *engine.Change) bool {
+	if c.Shown == nil {
+		return false
+	}
+	for i, shown := range c.Shown.Fields {
+		removed := shown.Kind == engine.Removed && c.Fields[i].Kind == engine.Removed && shown.Path.Equals(c.Fields[i].Path)
+		if shown.Withheld && !removed {
+			return true
+		}
+	}
+	return false
 }
 
 func (r *Reversal) step(c *engine.Change, outcome engine.Outcome, why error) {
