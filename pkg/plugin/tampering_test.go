@@ -130,7 +130,10 @@ func answer(w io.Writer, object any) { _ = json.NewEncoder(w).Encode(object) }
 // changedLines are those of a diff of two states, with the name of the object before each.
 func changedLines(name string, before, after map[string]any) []string {
 	lines := func(object map[string]any) []string {
-		content := map[string]any{"data": object["data"], "finalizers": object["metadata"].(map[string]any)["finalizers"]}
+		content := map[string]any{"data": object["data"]}
+		if finalizers := object["metadata"].(map[string]any)["finalizers"]; finalizers != nil {
+			content["finalizers"] = finalizers
+		}
 		text, err := yaml.Marshal(content)
 		if err != nil {
 			panic(err)
@@ -361,6 +364,9 @@ var forgeries = map[string][]string{ // pairs of texts
 	"another value of the policy":       {`"patchStrategicMerge":{"data":{"level":"info"}}`, `"patchStrategicMerge":{"data":{"level":"evil"}}`},
 	"the same, withheld":                {`"patchStrategicMerge":{"data":{"level":"info"}}`, `"patchStrategicMerge":{"data":{"level":"evil"}}`, `"kind":"replaced"`, `"kind":"replaced","withheld":true`},
 	"the same, all masked":              {`"patchStrategicMerge":{"data":{"level":"info"}}`, `"patchStrategicMerge":{"data":{"level":"evil"}}`, `"kind":"replaced"`, `"kind":"replaced","withheld":true`, `"level":"info"`, `"level":"***"`, `"level":"debug"`, `"level":"***"`},
+	"the same, made of a Secret":        {`"patchStrategicMerge":{"data":{"level":"info"}}`, `"patchStrategicMerge":{"data":{"level":"evil"}}`, `"level":"info"`, `"level":"evil"`, `"kind":"replaced"`, `"kind":"replaced","secret":true`},
+	"the same, by a name made of one":   {`"patchStrategicMerge":{"data":{"level":"info"}}`, `"patchStrategicMerge":{"data":{"level":"evil"}}`, `"level":"info"`, `"level":"evil"`, `"kind":"replaced"`, `"kind":"replaced","secretFrom":2`},
+	"the same, in what is withheld":     {`"patchStrategicMerge":{"data":{"level":"info"}}`, `"patchStrategicMerge":{"data":{"level":"evil"}}`, `"level":"info"`, `"level":"evil"`, `"fields":[`, `"fields":[{"path":"data","elements":["f:data"],"kind":"replaced","withheld":true},`},
 	"a derived value that looks plain":  {`"of ***"`, `"of nothing"`},
 	"another derivation":                {`of {{ s }}`, `evil {{ s }}`},
 	"an addition that was there":        {`"before":{"data":{"level":"debug"}}`, `"before":{"data":{"level":"debug","copied":"of ***"}}`},

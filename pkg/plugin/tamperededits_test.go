@@ -1,0 +1,228 @@
+package plugin_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/plan"
+)
+
+// editsOf are edits of every value of a JSON text and of its name, of which mutations, which work on decoded values, know nothing.
+func editsOf(text string) []mutation {
+	root := &jsonNode{closes: ']', kids: []*jsonNode{parseJSON(text)}}
+	places := root.nodes()
+	var all []mutation
+	for n, p := range places {
+		name, was := fmt.Sprintf("value %d", n), p.in.kids[p.at]
+		if p.in.closes == '}' {
+			name += ", " + p.in.keys[p.at]
+		}
+		var of []mutation
+		try := func(what string, kids ...*jsonNode) {
+			in := *p.in
+			p.in.kids = slices.Replace(slices.Clone(in.kids), p.at, p.at+1, kids...)
+			if in.closes == '}' {
+				keys := slices.Repeat([]string{in.keys[p.at]}, len(kids))
+				p.in.keys = slices.Replace(slices.Clone(in.keys), p.at, p.at+1, keys...)
+			}
+			of = append(of, mutation{name + " " + what, []byte(root.kids[0].String())})
+			*p.in = in
+		}
+		scalar := func(text string) *jsonNode { return &jsonNode{text: text} }
+		if n > 0 {
+			try("is missing")
+			try("is doubled, the second is evil", was, scalar(`"evil"`))
+			try("is doubled, the first is evil", scalar(`"evil"`), was)
+		}
+		try("is null", scalar("null"))
+		try("is evil", scalar(`"evil"`))
+		try("is a number", scalar("7"))
+		try("is a huge number", scalar("1e999"))
+		try("is a long number", scalar("9223372036854775808"))
+		try("is a text", scalar(`"7"`))
+		try("is an empty text", scalar(`""`))
+		try("is true", scalar("true"))
+		try("is an empty list", &jsonNode{closes: ']'})
+		try("is an empty object", &jsonNode{closes: '}'})
+		try("is in a list", &jsonNode{closes: ']', kids: []*jsonNode{was}})
+		for i := range places {
+			other := places[(n+i+1)%len(places)]
+			value := other.in.kids[other.at]
+			if other.in.closes == p.in.closes && (p.in.closes == ']' || other.in.keys[other.at] == p.in.keys[p.at]) && value.String() != was.String() {
+				try("is that of another", scalar(value.String())) // which may be around this one
+				break
+			}
+		}
+		if reversed := *was; len(was.kids) > 1 {
+			reversed.kids, reversed.keys = slices.Clone(was.kids), slices.Clone(was.keys)
+			slices.Reverse(reversed.kids)
+			slices.Reverse(reversed.keys)
+			try("is reversed", &reversed)
+		}
+		if was.closes == '}' {
+			for _, key := range []string{"evil", "secret", "withheld", "secretFrom", "installed", "subresource"} {
+				more := *was
+				more.keys, more.kids = append(slices.Clone(was.keys), fmt.Sprintf("%q", key)), append(slices.Clone(was.kids), scalar("1"))
+				if key != "secretFrom" {
+					more.kids[len(was.kids)] = scalar("true")
+				}
+				try("has "+key, &more)
+			}
+			for i, key := range was.keys {
+				more := *was
+				more.keys, more.kids = append(slices.Clone(was.keys), strings.ToUpper(key)), append(slices.Clone(was.kids), scalar(`"evil"`))
+				if len(was.kids[i].kids) > 0 {
+					more.kids[len(was.kids)] = &jsonNode{closes: was.kids[i].closes}
+				}
+				try("has "+strings.ToUpper(key), &more)
+			}
+		}
+		if !*everyMutation {
+			of = of[n%len(of):][:1]
+		}
+		all = append(all, of...)
+	}
+	return all
+}
+
+// forgedUndos are changes of the journal of a run that has written what forgeries are about: what undo is to put back is evil, and not to be shown.
+var forgedUndos = map[string][]string{ // pairs of texts
+	"made of a Secret":            {`"level":"debug"`, `"level":"evil"`, `"kind":"replaced"`, `"kind":"replaced","secret":true`},
+	"by a name made of a Secret":  {`"level":"debug"`, `"level":"evil"`, `"kind":"replaced"`, `"kind":"replaced","secretFrom":2`},
+	"withheld, and was there":     {`"level":"debug"`, `"level":"evil"`, `"kind":"replaced"`, `"kind":"added","withheld":true`},
+	"in what is withheld":         {`"level":"debug"`, `"level":"evil"`, `"fields":[`, `"fields":[{"path":"data","elements":["f:data"],"kind":"replaced","withheld":true},`},
+	"in what is made of a Secret": {`"level":"debug"`, `"level":"evil"`, `"fields":[`, `"fields":[{"path":"data","elements":["f:data"],"kind":"replaced","secret":true},`},
+}
+
+// resealed is a text in which the digests of a run are those of what the program reads there.
+func resealed(text []byte) []byte {
+	type run struct {
+		Documents []struct {
+			Content        map[string]any
+			Origin, Digest string
+		}
+		Digest string
+	}
+	var in struct {
+		run
+		Header struct{ Run run }
+	}
+	header, _, _ := strings.Cut(string(text), "\n")
+	if json.Unmarshal(text, &in) != nil && json.Unmarshal([]byte(header), &in) != nil {
+		return text
+	}
+	for _, r := range []run{in.run, in.Header.Run} {
+		var all []engine.Document
+		for _, d := range r.Documents {
+			if d.Content == nil {
+				return text
+			}
+			all = append(all, engine.NewDocument(&unstructured.Unstructured{Object: d.Content}, d.Origin))
+		}
+		again, digest, err := plan.DocumentsOf(all, func(engine.Document) bool { return false })
+		if err != nil || r.Digest == "" {
+			continue
+		}
+		pairs := []string{r.Digest, digest}
+		for i, d := range r.Documents {
+			if d.Digest != "" {
+				pairs = append(pairs, d.Digest, again[i].Digest)
+			}
+		}
+		text = []byte(strings.NewReplacer(pairs...).Replace(string(text)))
+	}
+	return text
+}
+
+// lay gives the server other objects, and forgets what was written.
+func (s *tamperedServer) lay(objects map[string]map[string]any) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.writes, s.objects = nil, maps.Clone(objects)
+}
+
+// Whatever is edited in the text of a plan or a journal, no command writes what it has not shown, shows a Secret, or breaks.
+func TestEditedPlansAndJournals(t *testing.T) {
+	x := newTampered(t)
+	t.Setenv("XDG_STATE_HOME", x.dir)
+	read := func(file string) string {
+		text, err := os.ReadFile(filepath.Join(x.dir, file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(text)
+	}
+	planFile, record, edited := filepath.Join(x.dir, "plan.json"), filepath.Join(x.dir, "run.jsonl"), filepath.Join(x.dir, "edited")
+	policy := write(t, x.dir, "policy.yaml", tamperedPolicy)
+	x.run("preview", "configmaps", "-n", "shop", "-p", policy, "--save", planFile)
+	before := maps.Clone(x.server.objects)
+	if code, _, errOut := x.run("apply-existing", "--plan", planFile, "--concurrency=1", "--journal", record); code != plugin.ExitOK {
+		t.Fatal(errOut)
+	}
+	after := maps.Clone(x.server.objects)
+	lines := strings.SplitAfter(read("run.jsonl"), "\n")
+	if len(lines) != 10 {
+		t.Fatalf("%d lines", len(lines)) // header, two entries, beginning, two attempts and results, end, nothing
+	}
+	x.run("apply-existing", "configmaps", "-n", "shop", "-p", policy, "--journal", filepath.Join(x.dir, "none"))
+
+	counts := 0
+	try := func(state map[string]map[string]any, m mutation, args ...string) {
+		counts++
+		if err := os.WriteFile(edited, resealed(m.text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		_ = os.Remove(filepath.Join(x.dir, "new"))
+		shown := ""
+		if args[0] == "apply-existing" && args[1] == "--plan" {
+			_, shown, _ = x.run("plan", "show", edited, "-o", "diff", "--color=never")
+		}
+		x.server.lay(state)
+		code, out, errOut := x.run(args...)
+		if shown == "" {
+			shown = strings.ReplaceAll(out, "-  copied: '***'", "-  copied: of ***") // as an undo, which evaluates nothing, shows what it removes
+		}
+		x.check(strings.Join(args[:2], " ")+": "+m.what, shown, errOut, code)
+	}
+	apply := []string{"apply-existing", "--plan", edited, "--journal", filepath.Join(x.dir, "new"), "--concurrency=1"}
+	resume := []string{"apply-existing", "--resume", edited, "--yes", "-o", "diff", "--color=never", "--concurrency=1"}
+	undo := []string{"undo", edited, "--yes", "-o", "diff", "--color=never", "--journal", filepath.Join(x.dir, "new"), "--concurrency=1"}
+	for _, m := range append(editsOf(read("plan.json")), mutation{"nothing", []byte(read("plan.json"))}) {
+		try(before, m, apply...)
+	}
+	for n, line := range lines[:9] {
+		for _, m := range editsOf(line) {
+			m.what = fmt.Sprintf("line %d: %s", n+1, m.what)
+			with := func(first, last int) mutation {
+				all := slices.Clone(lines[first:last])
+				all[n-first] = string(m.text) + "\n"
+				return mutation{m.what, []byte(strings.Join(all, ""))}
+			}
+			if n < 5 {
+				try(before, with(0, 5), resume...)
+			}
+			try(after, with(0, 9), undo...)
+			if *everyMutation || n%2 == 0 {
+				try(after, with(0, 9), "history", edited)
+			}
+		}
+	}
+	whole := strings.Join(lines[:9], "")
+	for _, m := range forged(t, []byte(whole), slices.Collect(maps.Keys(forgeries))...) {
+		try(after, m, undo...)
+	}
+	for what, pairs := range forgedUndos {
+		try(after, mutation{what, []byte(strings.NewReplacer(pairs...).Replace(whole))}, undo...)
+	}
+	t.Logf("%d edits: %v", counts, x.counts)
+}
