@@ -70,8 +70,9 @@ func (p *Partial) readValues(f *engine.FieldChange, budget *int) error {
 // people are shown, does not show one of the fields. It is for a change that was read from
 // a file and is valid.
 func (p *Partial) ValidateShown() error {
+	seen := map[string]map[int]engine.ChangeKind{}
 	for i := range p.Fields {
-		if f := &p.Fields[i]; !p.shows(f) {
+		if f := &p.Fields[i]; !p.shows(f) || !p.showsPlaces(f, seen) {
 			return fmt.Errorf("%s: %w", engine.PathString(f.Path), errHidden)
 		}
 	}
@@ -96,6 +97,53 @@ func (p *Partial) shows(f *engine.FieldChange) bool {
 		return f.Kind != engine.Moved && n < 0 // null is as good as absent
 	}
 	return !Same(from, to)
+}
+
+// showsPlaces reports whether the elements by whose places a field is named differ in what is shown, and as they should: what is
+// shown of ["a"] and ["b", "a"] is that "b" comes first, and not that "a" comes second. Seen has the lists that were compared. Where values
+// of a list are withheld, what differs in it is not known.
+func (p *Partial) showsPlaces(f *engine.FieldChange, seen map[string]map[int]engine.ChangeKind) bool {
+	for n, e := range f.Path {
+		if e.Index == nil {
+			continue
+		}
+		list := f.Path[:n]
+		places, ok := seen[list.String()]
+		if !ok {
+			places = p.places(list)
+			seen[list.String()] = places
+		}
+		kind := engine.Replaced
+		if n == len(f.Path)-1 {
+			kind = f.Kind
+		}
+		if places != nil && places[*e.Index] != kind {
+			return false
+		}
+	}
+	return true
+}
+
+// places returns how a list differs in each of its places; nil where values of it are withheld.
+func (p *Partial) places(list fieldpath.Path) map[int]engine.ChangeKind {
+	for _, f := range p.Fields {
+		if n := min(len(f.Path), len(list)); f.Withheld && f.Path[:n].Equals(list[:n]) {
+			return nil
+		}
+	}
+	from, _ := Lookup(map[string]any(p.Before), list)
+	to, _ := Lookup(map[string]any(p.After), list)
+	a, _ := from.([]any)
+	b, _ := to.([]any)
+	var c comparison
+	c.indexed(nil, a, b, Type{})
+	out := map[int]engine.ChangeKind{}
+	for _, f := range c.fields {
+		if out[*f.Path[0].Index] = f.Kind; len(f.Path) > 1 {
+			out[*f.Path[0].Index] = engine.Replaced
+		}
+	}
+	return out
 }
 
 // hasWithin reports whether an object has a path, within a budget.
