@@ -16,6 +16,7 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/apply/request"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/journal"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/plan"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
 )
 
 // Reversal reverts the writes of one run.
@@ -128,7 +129,7 @@ func (r *Reversal) change(ctx context.Context, of *Object) (*engine.Change, erro
 		return nil, fmt.Errorf("%s: %w", c.Subject, err)
 	}
 	r.Executor.Masker.Learn(live)
-	of.teach(r.Executor.Masker, live)
+	of.teach(r.Executor.Masker, live, r.Header.Secrets)
 	if of.Object.UID != "" && of.Object.UID != live.GetUID() {
 		c.Before, c.After = live, live
 		c.Target = engine.Target{Key: c.Subject, Object: live}
@@ -159,26 +160,28 @@ func (r *Reversal) restore(ctx context.Context, of *Object, live *unstructured.U
 		r.step(c, engine.Failed, kept)
 	}
 	evaluation.Hide(c, of.secret())
-	if givesUnseen(c) {
-		if !r.Header.Secrets {
-			c = &engine.Change{Subject: of.Object, Scoped: true, Before: live, After: live, Target: c.Target}
-			r.step(c, engine.Failed, errUnfounded)
-			return c
+	if !c.Changed() {
+		return c
+	}
+	if !r.Header.Secrets && givesUnseen(c.Fields, c.ToShow().Fields) {
+		c = &engine.Change{Subject: of.Object, Scoped: true, Before: live, After: live, Target: c.Target}
+		r.step(c, engine.Failed, errUnfounded)
+		return c
+	}
+	if givesUnseen(c.Fields, redact.Partial(r.Executor.Masker, diff.PartialOf(c.ToShow()), c.Subject).Fields) {
+		for _, steps := range [][]engine.Step{c.Steps, c.ToShow().Steps} {
+			steps[0].Warnings = []engine.Warning{unseen}
 		}
-		c.Steps[0].Warnings = append(c.Steps[0].Warnings, unseen)
-		c.Shown.Steps[0].Warnings = c.Steps[0].Warnings
 	}
 	return c
 }
 
-// givesUnseen reports whether a change gives a field a value, or a place, that may not be shown. What is removed is the cluster's.
-func givesUnseen(c *engine.Change) bool {
-	if c.Shown == nil {
-		return false
-	}
-	for i, shown := range c.Shown.Fields {
-		removed := shown.Kind == engine.Removed && c.Fields[i].Kind == engine.Removed && shown.Path.Equals(c.Fields[i].Path)
-		if shown.Withheld && !removed {
+// givesUnseen reports whether a change gives a field a value, or a place, that is withheld where it is shown. What is removed is the
+// cluster's.
+func givesUnseen(fields, shown []engine.FieldChange) bool {
+	for i, f := range shown {
+		removed := f.Kind == engine.Removed && fields[i].Kind == engine.Removed && f.Path.Equals(fields[i].Path)
+		if f.Withheld && !removed {
 			return true
 		}
 	}

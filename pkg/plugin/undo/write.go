@@ -30,16 +30,16 @@ func (r *Reversal) object(i int) (*Object, error) {
 	return (*Object)(&o), err
 }
 
-// teach has the masker learn the values of an object, and those that will be put back,
-// that belong to a Secret by the journal. No policy is evaluated from which it could
+// teach has the masker learn the values of an object, and where the journal keeps values of Secrets those that will be
+// put back, that belong to a Secret by the journal. No policy is evaluated from which it could
 // learn them.
-func (o *Object) teach(m *redact.Masker, live *unstructured.Unstructured) {
+func (o *Object) teach(m *redact.Masker, live *unstructured.Unstructured, keeps bool) {
 	for _, w := range o.Writes {
 		for _, f := range w.Fields {
 			if value, ok := diff.Lookup(live.Object, f.Path); ok && (f.Withheld || f.Secret) {
 				m.LearnValue(value)
 			}
-			if f.Secret {
+			if f.Secret && keeps {
 				from, to := w.Contents(f)
 				m.LearnValue([]any{from, to})
 			}
