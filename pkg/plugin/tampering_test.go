@@ -117,6 +117,12 @@ func (s *tamperedServer) object(w http.ResponseWriter, r *http.Request, name str
 		fmt.Fprintf(w, `{"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "Invalid", "code": 422, "message": %q}`, err)
 		return
 	}
+	version := func(object map[string]any) any { return object["metadata"].(map[string]any)["resourceVersion"] }
+	if version(after) != version(live) {
+		w.WriteHeader(http.StatusConflict)
+		fmt.Fprint(w, `{"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "Conflict", "code": 409, "message": "the object has been modified"}`)
+		return
+	}
 	if r.URL.Query().Get("dryRun") == "" {
 		after["metadata"].(map[string]any)["resourceVersion"] = live["metadata"].(map[string]any)["resourceVersion"].(string) + "0"
 		s.writes = append(s.writes, changedLines(name, live, after)...)
@@ -377,6 +383,7 @@ var forgeries = map[string][]string{ // pairs of texts
 	"a dangerous subresource":           {`"kind":"ConfigMap","namespace":"shop","name":"a"`, `"kind":"ConfigMap","subresource":"proxy","namespace":"shop","name":"a"`},
 	"a removal of something else":       {`/data/old`, `/data/level`},
 	"an element that was there already": {`"finalizers":["example.com/one"]}`, `"finalizers":["example.com/one","example.com/two"]}`},
+	"another list before":               {`"metadata":{"finalizers":["example.com/one"]}},"after"`, `"metadata":{"finalizers":["example.com/two"]}},"after"`},
 	"no documents":                      {`"documents":[`, `"documents":[],"was":[`},
 	"two of everything":                 {`"entries":[`, `"entries":[],"Entries":[`},
 }
