@@ -1,6 +1,7 @@
 package plugin_test
 
 import (
+	"bytes"
 	"encoding/base64"
 	"encoding/pem"
 	"fmt"
@@ -12,6 +13,8 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+
+	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin"
 )
@@ -161,6 +164,60 @@ func TestProxiesRedirectNothing(t *testing.T) {
 	if n := connections.Load(); n != 0 {
 		t.Errorf("%d connections to the other server", n)
 	}
+}
+
+// TestPasswordsOfURLsAreNotShown has URLs of a kubeconfig hold passwords, in the server's and in the proxy's, which are valid or not.
+func TestPasswordsOfURLsAreNotShown(t *testing.T) {
+	s := &apiServer{}
+	asked := false
+	s.hostile = func(_ http.ResponseWriter, r *http.Request) bool {
+		_, password, _ := r.BasicAuth()
+		asked = asked || password == "hidden"
+		return false
+	}
+	s.Server = httptest.NewServer(s)
+	defer s.Close()
+	dir := t.TempDir()
+	t.Setenv("KUBECACHEDIR", t.TempDir())
+	policy, host := write(t, dir, "policy.yaml", labelPolicy), strings.TrimPrefix(s.URL, "http://")
+	for cluster, valid := range map[string]bool{
+		fmt.Sprintf("{server: %q}", "http://me:hidden@"+host):                       true,
+		fmt.Sprintf("{server: %q}", "me:hidden@"+host):                              true,
+		`{server: "http://me:hidden@%zz"}`:                                          false,
+		`{server: "http://me@corp:hidden@%zz"}`:                                     false,
+		fmt.Sprintf("{server: %q, proxy-url: %q}", s.URL, "socks9://me:hidden@x"):   false,
+		fmt.Sprintf("{server: %q, proxy-url: %q}", s.URL, "http://me:hidden@ x%zz"): false,
+	} {
+		t.Setenv("KUBECONFIG", write(t, dir, "kubeconfig", fmt.Sprintf(
+			"{apiVersion: v1, kind: Config, current-context: c, clusters: [{name: c, cluster: %s}], contexts: [{name: c, context: {cluster: c}}]}", cluster)))
+		saved, record := filepath.Join(dir, "plan"), filepath.Join(dir, "journal")
+		for _, args := range [][]string{
+			{"preview", "-p", policy, "--save", saved, "-v=9"},
+			{"preview", "-p", policy, "-o", "json"},
+			{"preview", "-p", policy, "--contexts=c", "-o", "json"},
+			{"apply-existing", "-p", policy, "--yes", "--annotate=false", "--journal", record},
+		} {
+			code, text := runPlain(t, args...)
+			files, _ := os.ReadFile(saved)
+			more, _ := os.ReadFile(record)
+			if strings.Contains(text+string(files)+string(more), "hidden") || (code == plugin.ExitNothing) == valid {
+				t.Errorf("%s, %s: exit code %d\n%s\n%s%s", cluster, args[0], code, text, files, more)
+			}
+		}
+		_ = os.Remove(saved)
+		_ = os.Remove(record)
+	}
+	if !asked {
+		t.Error("the password was never sent")
+	}
+}
+
+func runPlain(t *testing.T, args ...string) (code int, text string) {
+	t.Helper()
+	var out bytes.Buffer
+	streams := genericiooptions.IOStreams{In: strings.NewReader(""), Out: &out, ErrOut: &out}
+	code = plugin.Run(t.Context(), plugin.NewCommand("kubectl mutate", streams), args, streams)
+	return code, out.String()
 }
 
 // TestLibrariesFetchNothing has kustomize fetch a file, with a client of its own.

@@ -78,11 +78,11 @@ func New(getter genericclioptions.RESTClientGetter, o Options) (*Client, error) 
 	}
 	config, err := getter.ToRESTConfig()
 	if err != nil {
-		return nil, err
+		return nil, unquoted(err)
 	}
 	client, err := newRESTClient(config, o)
 	if err != nil {
-		return nil, fmt.Errorf("connect to %s: %w", config.Host, err)
+		return nil, unquoted(fmt.Errorf("connect to %s: %w", config.Host, err))
 	}
 	c := &Client{
 		rest: client, chunkSize: cmp.Or(o.ChunkSize, defaultChunkSize),

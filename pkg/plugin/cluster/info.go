@@ -1,7 +1,9 @@
 package cluster
 
 import (
+	"errors"
 	"fmt"
+	"regexp"
 
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/client-go/rest"
@@ -28,8 +30,22 @@ func (i Info) String() string {
 // Info describes the connection.
 func (c *Client) Info() Info { return c.info }
 
+// userInfo is what a URL has before its host.
+var userInfo = regexp.MustCompile(`(^|//)\S*@`)
+
+// withoutPassword is a URL, or a text that quotes some, without the user and the password that a URL may have.
+func withoutPassword(text string) string { return userInfo.ReplaceAllString(text, "$1") }
+
+// unquoted is an error without the passwords of URLs in it.
+func unquoted(err error) error {
+	if text := err.Error(); text != withoutPassword(text) {
+		return errors.New(withoutPassword(text))
+	}
+	return err
+}
+
 func infoOf(getter genericclioptions.RESTClientGetter, config *rest.Config) Info {
-	info := Info{Server: config.Host, User: config.Impersonate.UserName}
+	info := Info{Server: withoutPassword(config.Host), User: config.Impersonate.UserName}
 	raw, err := getter.ToRawKubeConfigLoader().RawConfig()
 	if err != nil {
 		return info // in a cluster there is no kubeconfig

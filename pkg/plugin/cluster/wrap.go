@@ -79,5 +79,5 @@ func below(config *rest.Config, path string) string {
 
 // saysAbout names the answers of a kind in errors.
 func saysAbout(config *rest.Config, kind string) string {
-	return "what " + config.Host + " says about its " + kind
+	return "what " + withoutPassword(config.Host) + " says about its " + kind
 }
