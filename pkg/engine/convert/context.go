@@ -268,7 +268,11 @@ func (r *rule) define(name, cel string) string {
 		name = strings.Join(words.FindAllString(name, -1), "_")
 	}
 	wanted := name
-	for i := 2; slices.ContainsFunc(slices.Concat(r.variables, r.beside), func(v named) bool { return v.name == name && v.cel != cel }); i++ {
+	taken := func() bool {
+		beside, known := r.beside[name]
+		return known && beside != cel || slices.ContainsFunc(r.variables, func(v named) bool { return v.name == name && v.cel != cel })
+	}
+	for i := 2; taken(); i++ {
 		name = fmt.Sprint(wanted, i)
 	}
 	if !slices.Contains(r.variables, named{name, cel}) {

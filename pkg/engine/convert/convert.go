@@ -11,6 +11,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -80,7 +81,7 @@ func Convert(ctx context.Context, d engine.Document, o Options) *Conversion {
 				out.Refusals = append(out.Refusals, c.refusal(w, err))
 				break
 			}
-			c.rules = append(c.rules, r)
+			c.add(r)
 		}
 	}
 	out.rules = slices.DeleteFunc(c.rules, func(r *rule) bool { return refused[r.index] })
@@ -127,23 +128,44 @@ func (c *Conversion) Rules() []string {
 // Notes say what the new rules do otherwise than the old ones where no object at hand need show it.
 func (c *Conversion) Notes() []string {
 	var out []string
-	for _, r := range c.rules {
+	written := slices.DeleteFunc(slices.Clone(c.rules), func(r *rule) bool { return r.derived })
+	for _, r := range written {
 		for _, note := range r.notes {
-			if text := "rule " + r.name + ": " + note; !r.derived && !slices.Contains(out, text) {
-				out = append(out, text)
-			}
+			out = append(out, "rule "+r.name+": "+note)
 		}
 	}
-	for i, r := range c.rules {
-		for _, later := range c.rules[i+1:] {
-			apart := r.existing == nil && later.existing == nil && !r.sameConstraints(later) && r.sharesKind(later)
-			if text := "rules " + r.name + " and " + later.name + " become two policies for some of the same kinds, which are evaluated in no defined order; " +
-				"the second rule saw what the first one writes"; apart && !r.derived && !later.derived && !slices.Contains(out, text) {
-				out = append(out, text)
+	return append(distinct(out), apart(slices.DeleteFunc(written, func(r *rule) bool { return r.existing != nil }))...)
+}
+
+// maxApart bounds the notes about two rules each.
+const maxApart = 100
+
+// apart are notes about rules for some of the same kinds that become two policies.
+func apart(rules []*rule) []string {
+	var out []string
+	policies := numbered(rules)
+	for i, r := range rules {
+		for j, later := range rules[i+1:] {
+			if policies[i] == policies[i+1+j] || !r.sharesKind(later) {
+				continue
+			}
+			if out = distinct(append(out, "rules "+r.name+" and "+later.name+" become two policies for some of the same kinds, which are evaluated in no defined order; "+
+				"the second rule saw what the first one writes")); len(out) == maxApart {
+				return append(out, "more rules than these become policies for some of the same kinds")
 			}
 		}
 	}
 	return out
+}
+
+// distinct are the elements of a list, each once.
+func distinct[T comparable](list []T) []T {
+	seen := map[T]bool{}
+	return slices.DeleteFunc(list, func(one T) bool {
+		known := seen[one]
+		seen[one] = true
+		return known
+	})
 }
 
 // Inseparable reports whether no rule means the same without the others.
@@ -163,19 +185,23 @@ func (c *Conversion) Only(wanted func(rule string) bool) *Conversion {
 
 // Old is the policy with no other rules than those that are converted.
 func (c *Conversion) Old() *unstructured.Unstructured {
-	out := c.document.Object().DeepCopy()
-	rules, _, _ := unstructured.NestedSlice(out.Object, "spec", "rules")
-	var kept []any
-	derived := false
-	for i, raw := range rules {
-		if slices.ContainsFunc(c.rules, func(r *rule) bool { return r.index == i }) {
-			kept = append(kept, raw)
-		}
-	}
+	kept, derived := map[int]bool{}, false
 	for _, r := range c.rules {
-		derived = derived || r.derived
+		kept[r.index], derived = true, derived || r.derived
 	}
-	_ = unstructured.SetNestedSlice(out.Object, kept, "spec", "rules")
+	whole := maps.Clone(c.document.Object().Object)
+	if spec, ok := whole["spec"].(map[string]any); ok {
+		spec = maps.Clone(spec)
+		all, _ := spec["rules"].([]any)
+		var rules []any
+		for i, raw := range all {
+			if kept[i] {
+				rules = append(rules, raw)
+			}
+		}
+		spec["rules"], whole["spec"] = rules, spec
+	}
+	out := (&unstructured.Unstructured{Object: whole}).DeepCopy()
 	if !derived { // another rule may have kept the policy from having any
 		annotations := out.GetAnnotations()
 		if annotations == nil {
@@ -247,19 +273,32 @@ func (f *Form) Comment(lines ...string) {
 
 // grouped are the rules that can be applied, together with those that select the same kinds.
 func grouped(rules []*rule) [][]*rule {
+	rules = slices.DeleteFunc(slices.Clone(rules), func(r *rule) bool { return r.never })
 	var groups [][]*rule
-	for _, r := range rules {
-		if r.never {
-			continue
+	for i, n := range numbered(rules) {
+		if n == len(groups) {
+			groups = append(groups, nil)
 		}
-		i := slices.IndexFunc(groups, func(g []*rule) bool { return g[0].sameConstraints(r) })
-		if i < 0 {
-			groups = append(groups, []*rule{r})
-			continue
-		}
-		groups[i] = append(groups[i], r)
+		groups[n] = append(groups[n], rules[i])
 	}
 	return groups
+}
+
+// numbered has a number for each rule, from 0 in the order of the rules, which is the same where rules can be mutations of one policy.
+func numbered(rules []*rule) []int {
+	out, known, next := make([]int, len(rules)), map[string]int{}, 0
+	for i, r := range rules {
+		constraints := r.selected() + fmt.Sprint(r.param)
+		n, ok := known[constraints]
+		if !ok || r.existing != nil {
+			n, next = next, next+1
+		}
+		if r.existing == nil {
+			known[constraints] = n
+		}
+		out[i] = n
+	}
+	return out
 }
 
 // policies makes a policy of the rules that select the same kinds. level chooses among the forms of the rules;
@@ -267,6 +306,7 @@ func grouped(rules []*rule) [][]*rule {
 func (c *Conversion) policies(rules []*rule, level int, inside bool) []*policy {
 	groups := grouped(rules)
 	var out []*policy
+	own := map[string]bool{}
 	for _, g := range groups {
 		p := c.policy(g, level, inside)
 		if p == nil {
@@ -278,12 +318,10 @@ func (c *Conversion) policies(rules []*rule, level int, inside bool) []*policy {
 		if len(out) > 0 { // the first one has it
 			delete(p.annotations, "policies.kyverno.io/description")
 		}
-		taken := func(key string) bool {
-			return c.options.Taken[key] || slices.ContainsFunc(out, func(o *policy) bool { return o.key() == key })
-		}
-		for i, name := 2, p.name; taken(p.key()); i++ {
+		for i, name := 2, p.name; c.options.Taken[p.key()] || own[p.key()]; i++ {
 			p.name = shorten(fmt.Sprintf("%s-%d", name, i))
 		}
+		own[p.key()] = true
 		out = append(out, p)
 	}
 	return out
@@ -292,11 +330,12 @@ func (c *Conversion) policies(rules []*rule, level int, inside bool) []*policy {
 // nameOf is the name of one of several policies.
 func (c *Conversion) nameOf(g []*rule) string {
 	name := c.document.Key.Name
-	others := slices.ContainsFunc(c.rules, func(r *rule) bool {
-		return !slices.ContainsFunc(g, func(in *rule) bool { return in.index == r.index })
-	})
+	in := map[int]bool{}
+	for _, r := range g {
+		in[r.index] = true
+	}
 	first := g[0]
-	if others {
+	if slices.ContainsFunc(c.rules, func(r *rule) bool { return !in[r.index] }) {
 		written := c.rules[slices.IndexFunc(c.rules, func(r *rule) bool { return r.index == first.index })].name
 		name = strings.TrimSuffix(name+"-"+dns(written), "-")
 	}
@@ -338,14 +377,8 @@ func fnv32(text string) uint32 {
 	return h
 }
 
-// sameConstraints reports whether rules can be mutations of one policy.
-func (r *rule) sameConstraints(other *rule) bool {
-	return r.existing == nil && other.existing == nil && r.param == other.param && r.sameSelection(other)
-}
-
-func (r *rule) sameSelection(other *rule) bool {
-	return fmt.Sprint(r.selection.rules, r.namespaces) == fmt.Sprint(other.selection.rules, other.namespaces)
-}
+// selected is the same text for rules that select the same kinds, operations and namespaces.
+func (r *rule) selected() string { return fmt.Sprint(r.selection.rules, r.namespaces) }
 
 // policy writes rules as one policy; nil where the forms of the level cannot be in one.
 func (c *Conversion) policy(rules []*rule, level int, inside bool) *policy {
@@ -376,11 +409,7 @@ func (c *Conversion) policy(rules []*rule, level int, inside bool) *policy {
 		p.mutations = []mutation{m}
 	}
 	for _, r := range rules {
-		for _, v := range r.variables {
-			if !slices.Contains(p.variables, v) {
-				p.variables = append(p.variables, v)
-			}
-		}
+		p.variables = append(p.variables, r.variables...)
 		if c.one && len(rules) > 1 {
 			continue
 		}
@@ -394,6 +423,7 @@ func (c *Conversion) policy(rules []*rule, level int, inside bool) *policy {
 			p.mutations = append(p.mutations, m)
 		}
 	}
+	p.variables = distinct(p.variables)
 	return p
 }
 

@@ -39,11 +39,12 @@ func (c *Conversion) onlyFirst() {
 
 // exclusive returns why it cannot be seen which of the rules is the first one that changes an object.
 func exclusive(rules []*rule) string {
+	policies := numbered(rules)
 	for i, r := range rules {
-		for _, later := range rules[i+1:] {
+		for j, later := range rules[i+1:] {
 			switch {
 			case !r.sharesKind(later):
-			case !r.sameConstraints(later):
+			case policies[i] != policies[i+1+j]:
 				return "only one rule is applied to an object, and rules for one kind select in different ways"
 			case r.changes == "":
 				return "only one rule is applied to an object, and no condition says whether rule " + r.name + " changes it"
@@ -56,11 +57,12 @@ func exclusive(rules []*rule) string {
 // unlessMatched adds to each rule with targets that those before it do not match.
 func unlessMatched(rules []*rule) string {
 	for i, r := range rules {
+		selected := r.selected()
 		for _, later := range rules[i+1:] {
 			switch {
 			case later.index == r.index || !r.sharesKind(later):
 				continue
-			case r.existing.self || later.existing.self || !r.sameSelection(later):
+			case r.existing.self || later.existing.self || later.selected() != selected:
 				return "only one rule is applied to an object, and rules for one kind select in different ways"
 			}
 			before := slices.Concat(r.conditions, r.guards)

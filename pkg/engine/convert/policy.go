@@ -169,11 +169,14 @@ func (p *policy) binding(w *writer) {
 // nameConditions gives each condition a name that says what it asks.
 func nameConditions(conditions []string) []named {
 	var out []named
+	taken := map[string]bool{}
 	for _, c := range withoutRepeated(conditions) {
-		name := slug(c)
-		for i := 2; slices.ContainsFunc(out, func(n named) bool { return n.name == name }); i++ {
-			name = fmt.Sprintf("%s-%d", slug(c), i)
+		wanted := slug(c)
+		name := wanted
+		for i := 2; taken[name]; i++ {
+			name = fmt.Sprintf("%s-%d", wanted, i)
 		}
+		taken[name] = true
 		out = append(out, named{name, c})
 	}
 	return out
@@ -181,11 +184,15 @@ func nameConditions(conditions []string) []named {
 
 // withoutRepeated are the conditions that no other one includes.
 func withoutRepeated(conditions []string) []string {
-	return slices.DeleteFunc(slices.Clone(conditions), func(c string) bool {
-		return c == "true" || slices.ContainsFunc(conditions, func(other string) bool {
-			return other != c && !tokensAtTop(other, " || ", " ? ") && slices.Contains(splitTop(other, " && "), c)
-		})
-	})
+	included := map[string]bool{"true": true}
+	for _, c := range conditions {
+		if parts := splitTop(c, " && "); len(parts) > 1 && !tokensAtTop(c, " || ", " ? ") {
+			for _, part := range parts {
+				included[part] = true
+			}
+		}
+	}
+	return slices.DeleteFunc(slices.Clone(conditions), func(c string) bool { return included[c] })
 }
 
 var words = regexp.MustCompile(`[A-Za-z0-9]+`)

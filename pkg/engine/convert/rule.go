@@ -30,7 +30,7 @@ type rule struct {
 	selection
 	guards          []string // conditions that the whole rule depends on, beside those of the selection
 	variables       []named
-	beside          []named                 // those of earlier rules that may be in one policy with it
+	beside          map[string]string       // the expressions of those of earlier rules that may be in one policy with it, by name
 	existing        *existing               // of a rule with targets
 	target          schema.GroupVersionKind // their kind
 	policyNamespace string                  // of a Policy
@@ -52,6 +52,26 @@ type converter struct {
 	document engine.Document
 	ctx      context.Context
 	rules    []*rule // that are converted so far
+	// variables are theirs, by what they select, and by name.
+	variables map[string]map[string]string
+}
+
+// add adds a rule to those that are converted.
+func (c *converter) add(r *rule) {
+	c.rules = append(c.rules, r)
+	if r.existing != nil || len(r.variables) == 0 {
+		return
+	}
+	selected := r.selected()
+	if c.variables == nil {
+		c.variables = map[string]map[string]string{}
+	}
+	if c.variables[selected] == nil {
+		c.variables[selected] = map[string]string{}
+	}
+	for _, v := range r.variables {
+		c.variables[selected][v.name] = v.cel
+	}
 }
 
 // rule converts one rule. The error is a *Refusal.
@@ -80,11 +100,7 @@ func (c *converter) rule(w kyverno.WrittenRule, part int) (*rule, error) {
 		return nil, err
 	}
 	r.selection, r.policyNamespace = *s, m.namespace
-	for _, other := range c.rules {
-		if other.index != r.index && other.existing == nil && other.sameSelection(r) {
-			r.beside = append(r.beside, other.variables...)
-		}
-	}
+	r.beside = c.variables[r.selected()]
 	sc := c.scope(r)
 	c.images(r, sc, w.Fields)
 	if err := c.context(r, sc, f.At("context")); err != nil {
