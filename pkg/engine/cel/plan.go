@@ -17,12 +17,15 @@ import (
 // takes a hundred times the memory of its expression.
 const maxPlans = 1000
 
+// onObject is how often an expression is evaluated on one object: the second time on what the rules have made of it.
+const onObject = 2
+
 // plan makes the program of an expression. It is safe for concurrent use.
 type plan struct {
 	environment *Environment
 	in          *cel.Env
 	checked     []byte // the expression, which as a tree takes thirty times as much
-	used        atomic.Bool
+	uses        atomic.Int32
 	kept        atomic.Pointer[cel.Program]
 }
 
@@ -42,15 +45,15 @@ func (e *Environment) newPlan(in *cel.Env, a *cel.Ast) (*plan, error) {
 	return p, err
 }
 
-// program returns the program. The first call makes one that is not kept, since most expressions of many policies
-// are evaluated once; the second makes the one that all others return, or, beyond maxPlans, each call a new one, which
-// takes about as long as evaluating it.
+// program returns the program. The first two calls make one that is not kept, since most expressions of many policies
+// are evaluated on one object, and on what they make of it; the third makes the one that all others return, or, beyond
+// maxPlans, each call a new one, which takes about as long as evaluating it.
 func (p *plan) program() (cel.Program, error) {
 	if kept := p.kept.Load(); kept != nil {
 		return *kept, nil
 	}
 	program, err := p.make()
-	if err == nil && p.used.Swap(true) && p.environment.plans.Add(1) <= maxPlans {
+	if err == nil && p.uses.Add(1) > onObject && p.environment.plans.Add(1) <= maxPlans {
 		p.kept.Store(&program)
 	}
 	return program, err
