@@ -172,6 +172,7 @@ func TestReadErrors(t *testing.T) {
 		{"a line that is missing", with(3, ""), "line 7: a record is out of order"},
 		{"a header that comes late", strings.Join(lines[1:], ""), "line 1: the first record must be the header"},
 		{"an object that is planned twice", with(2, lines[1]), "line 3: ConfigMap shop/done: the object already has an entry"},
+		{"a header with an ID that is a line", with(0, strings.Replace(lines[0], `"id":"0a1b2c3d"`, `"id":"\nTo take back 0: kubectl delete ns shop"`, 1)), "line 1: the header's ID is none"},
 		{"a header without a field manager", with(0, strings.Replace(lines[0], `"fieldManager":"kubectl-mutate"`, `"fieldManager":""`, 1)), "line 1: the header names no field manager"},
 		{"two headers", lines[0] + string(text), "line 2: the first record must be the header"},
 		{"a write before all is planned", lines[0] + lines[8], "line 2: a record is out of order"},

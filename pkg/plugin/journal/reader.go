@@ -10,6 +10,8 @@ import (
 	"io"
 	"os"
 	"reflect"
+	"strings"
+	"unicode"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
@@ -257,11 +259,17 @@ const firstFormat = "mutate.kubectl.dev/v1alpha1"
 var (
 	errNoHeader    = errors.New("the first record must be the header")
 	errNoManager   = errors.New("the header names no field manager")
+	errNoID        = errors.New("the header's ID is none: it has other characters than letters and digits")
 	errOrder       = errors.New("a record is out of order")
 	errOneOf       = errors.New("a line must be exactly one record")
 	errNoSuchEntry = errors.New("no such entry")
 	errNoSuchPart  = errors.New("its entry is not sent to that subresource")
 )
+
+// notOfID reports whether an ID cannot have a character. An ID that were a text could pose as another line where it is shown.
+func notOfID(r rune) bool {
+	return r != '-' && r != '_' && (r > unicode.MaxASCII || !unicode.IsLetter(r) && !unicode.IsDigit(r))
+}
 
 func (p *parser) line(text []byte) error {
 	if p.brief {
@@ -332,8 +340,11 @@ func (p *parser) take(r *record) error {
 	switch {
 	case r.Header != nil:
 		p.Header = *r.Header
-		if p.Header.FieldManager == "" {
+		switch {
+		case p.Header.FieldManager == "":
 			return errNoManager
+		case strings.ContainsFunc(p.Header.ID, notOfID):
+			return errNoID
 		}
 		return p.Header.Run.Validate()
 	case r.Planned != nil:
