@@ -155,8 +155,14 @@ func (s *tamperedServer) lay(objects map[string]map[string]any) {
 // the run made of a Secret is masked only where the journal still says so. To built-in kinds null and the empty list are as good as absent.
 func (x *tampered) asUndone(shown, what string) string {
 	x.server.writes = slices.DeleteFunc(x.server.writes, func(line string) bool {
-		name, masked, _ := strings.Cut(line, ":")
-		return strings.HasSuffix(line, ": null") || strings.HasSuffix(line, ": []") || strings.Contains(name, " -") && masked != "" && strings.Contains(shown, "-  "+name[len("a -"):]+": '***")
+		name, removed, _ := strings.Cut(line, " -")
+		field, _, isField := strings.Cut(removed, ":")
+		if !isField {
+			field = "- '***"
+		} else {
+			field += ": '***"
+		}
+		return strings.HasSuffix(line, ": null") || strings.HasSuffix(line, ": []") || name != line && strings.Contains(shown, "-  "+field)
 	})
 	if what != "nothing" {
 		shown = strings.ReplaceAll(shown, tamperedSecret, "***")
