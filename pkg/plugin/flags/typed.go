@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/wording"
 )
 
@@ -14,7 +15,7 @@ import (
 // credentials, the log level, and those that are left out by name.
 func Typed(flags *pflag.FlagSet, leftOut ...string) []string {
 	var out []string
-	visit(flags, leftOut, func(f *pflag.Flag, value string) { out = append(out, typed(f, value)) })
+	visit(flags, leftOut, func(f *pflag.Flag, value string) { out = append(out, typed(f, redact.URL(value))) })
 	return out
 }
 

@@ -22,14 +22,14 @@ func TestTyped(t *testing.T) {
 	policies.AddFlags(set)
 	objects.AddFlags(set)
 	err := set.Parse([]string{
-		"-p", "a policy.yaml", "-p", "b.yaml", "--only", `x,y/z,"a,b"`, "-A", "--annotate=false", "-l", "app=web",
+		"-p", "a policy.yaml", "-p", "b.yaml", "-p", "https://me:p@example.com/p.yaml?token=t&ref=v1", "--only", `x,y/z,"a,b"`, "-A", "--annotate=false", "-l", "app=web",
 		"--token", "t", "--username", "u", "--password", "p", "--output", "json",
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	want := []string{
-		"-A", "--annotate=false", "--only=x", "--only=y/z", `--only='"a,b"'`, "-p 'a policy.yaml'", "-p b.yaml", "-l app=web",
+		"-A", "--annotate=false", "--only=x", "--only=y/z", `--only='"a,b"'`, "-p 'a policy.yaml'", "-p b.yaml", "-p 'https://me:xxxxx@example.com/p.yaml?token=xxxxx&ref=v1'", "-l app=web",
 	}
 	if diff := cmp.Diff(want, flags.Typed(set, "output")); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)

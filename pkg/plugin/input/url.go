@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"time"
 
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/transport"
 )
 
@@ -51,11 +52,10 @@ func (l *limited) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// redacted is the URL as it may be shown: without a password.
+// redacted is the URL as it may be shown: without credentials.
 func redacted(address string) string {
-	u, err := url.Parse(address)
-	if err != nil {
+	if _, err := url.Parse(address); err != nil {
 		return "the URL"
 	}
-	return u.Redacted()
+	return redact.URL(address)
 }
