@@ -12,19 +12,19 @@ import (
 // Subset returns from with the wanted differences made, and nothing else of to:
 // neither the others, nor what is written in another way and means the same to
 // the server, such as 1024Mi and 1Gi, or an empty list and none. Wanted and others
-// together are what Compare found between the two objects. Neither object is
-// modified; the result refers to their values.
+// together are what Compare found between the two objects; what is in both is wanted.
+// Neither object is modified; the result refers to their values.
 //
 // A list whose elements have no keys, and in which both wanted and other
 // differences are, cannot be divided: it comes whole. So does one in which there
 // are so many that it would take too long.
 func Subset(from, to map[string]any, wanted, others []engine.FieldChange) map[string]any {
 	root := &node{}
-	for i := range wanted {
-		root.add(&wanted[i], true)
-	}
 	for i := range others {
 		root.add(&others[i], false)
+	}
+	for i := range wanted {
+		root.add(&wanted[i], true)
 	}
 	object, _ := root.make(content{from, true}, content{to, true}).v.(map[string]any)
 	return object
@@ -95,6 +95,25 @@ type content struct {
 	ok bool
 }
 
+// orEmpty is what stands at a place, or an empty map or list where there is nothing, and the other object has one.
+func (c content) orEmpty(other content) content {
+	if c.v != nil {
+		return c
+	}
+	switch other.v.(type) {
+	case map[string]any:
+		return content{map[string]any{}, true}
+	case []any:
+		return content{[]any{}, true}
+	}
+	return c
+}
+
+// divided reports whether a difference here or below is not wanted.
+func (n *node) divided() bool {
+	return n.field != nil && !n.here || slices.ContainsFunc(n.below, (*node).divided)
+}
+
 // make is what stands at the place of the node in the result.
 func (n *node) make(from, to content) content {
 	switch {
@@ -102,6 +121,8 @@ func (n *node) make(from, to content) content {
 		return from
 	case n.here && len(n.below) == 0:
 		return to
+	case n.element.FieldName != nil && (from.v == nil) != (to.v == nil) && n.divided():
+		from, to = from.orEmpty(to), to.orEmpty(from) // of what is added or removed as a whole, only a part is wanted
 	}
 	switch a := from.v.(type) {
 	case map[string]any:

@@ -124,7 +124,7 @@ func (p *Comparison) object(e output.Compared) error {
 	if err := p.manifest(notes, e); err != nil {
 		return err
 	}
-	return p.show(&part{Change: *e.Difference, others: e.Alike}, content{
+	return p.show(&part{Change: *e.Difference}, content{
 		words: append([]byte(text.Note+"\n"), notes.Bytes()...),
 		text: func() (Text, error) {
 			var err error

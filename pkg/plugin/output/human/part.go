@@ -2,7 +2,6 @@ package human
 
 import (
 	"slices"
-	"strings"
 
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
@@ -16,7 +15,8 @@ import (
 type part struct {
 	engine.Change
 	policy string               // whose part it is; empty where it is the whole
-	others []engine.FieldChange // the differences of other policies
+	all    []engine.FieldChange // the differences of all policies, where it is not the whole
+	by     []string             // the policies that these are of
 }
 
 // event prints the parts of a change, or the summary.
@@ -68,15 +68,15 @@ func (h *base) parted(c *engine.Change) []*part {
 // wrote it last.
 func byPolicy(c *engine.Change) []*part {
 	var parts []*part
+	known := map[string]*part{}
 	of := func(r engine.RuleRef) *part {
 		policy := wording.Policy(r)
-		for _, p := range parts {
-			if p.policy == policy {
-				return p
-			}
+		p := known[policy]
+		if p == nil {
+			p = &part{Change: engine.Change{Subject: c.Subject, Target: c.Target, Before: c.Before, After: c.After}, policy: policy, all: c.Fields}
+			known[policy] = p
+			parts = append(parts, p)
 		}
-		p := &part{Change: engine.Change{Subject: c.Subject, Target: c.Target, Before: c.Before, After: c.After}, policy: policy}
-		parts = append(parts, p)
 		return p
 	}
 	for i := range c.Steps {
@@ -87,12 +87,14 @@ func byPolicy(c *engine.Change) []*part {
 		p := of(c.Fields[i].Rule)
 		p.Fields = append(p.Fields, c.Fields[i])
 	}
+	var by []string
 	for _, p := range parts {
-		for _, other := range parts {
-			if other != p {
-				p.others = append(p.others, other.Fields...)
-			}
+		if len(p.Fields) > 0 {
+			by = append(by, p.policy)
 		}
+	}
+	for _, p := range parts {
+		p.by = by
 	}
 	return parts
 }
@@ -125,17 +127,12 @@ func overlap(a, b fieldpath.Path) bool {
 
 // byOthers says which other policies change the object, and "" where none does.
 func (p *part) byOthers() string {
-	var names []string
-	for i := range p.others {
-		if name := wording.Policy(p.others[i].Rule); !slices.Contains(names, name) {
-			names = append(names, name)
-		}
-	}
+	names := slices.DeleteFunc(slices.Clone(p.by), func(policy string) bool { return policy == p.policy })
 	switch {
 	case len(names) == 0:
 		return ""
 	case p.Changed():
-		return "also changed by " + strings.Join(names, ", ")
+		return "also changed by " + engine.Few(names)
 	}
-	return "changed by " + strings.Join(names, ", ")
+	return "changed by " + engine.Few(names)
 }

@@ -31,7 +31,7 @@ type Differ struct {
 }
 
 // Unified returns the unified diff of the two states' YAML, which is empty if they are
-// the same text. Others are differences between them that are not part of the change.
+// the same text. Others are differences between them that are not part of the change, unless it has them too.
 // Characters are escaped before they are compared, so that a line break in a name cannot
 // forge a line.
 func (d *Differ) Unified(c *engine.Change, others []engine.FieldChange) (string, error) {
@@ -58,7 +58,10 @@ func (d *Differ) Texts(c *engine.Change, others []engine.FieldChange) (before, a
 	to := c.After
 	wanted, records := engine.SplitRecords(c.Fields)
 	if c.Before != nil && to != nil {
-		to = &unstructured.Unstructured{Object: diff.Subset(c.Before.Object, to.Object, wanted, slices.Concat(others, records))}
+		if len(records) > 0 {
+			others = slices.Concat(others, records)
+		}
+		to = &unstructured.Unstructured{Object: diff.Subset(c.Before.Object, to.Object, wanted, others)}
 	}
 	from, to := d.Masker.Pair(redact.Trim(c.Before, c.Fields, redact.Readable), redact.Trim(to, c.Fields, redact.Readable))
 	if err = d.text(from, &d.before); err == nil {
