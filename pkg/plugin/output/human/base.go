@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -145,8 +146,7 @@ func (h *base) likeness(c *engine.Change, words []byte) [32]byte {
 	for i := range c.Fields {
 		f := &c.Fields[i]
 		from, to := redact.Values(h.Masker, c, f)
-		b = strconv.AppendQuote(b, string(f.Kind))
-		b = strconv.AppendQuote(b, engine.PathString(f.Path))
+		b = appendQuoted(appendQuoted(b, string(f.Kind)), engine.PathString(f.Path))
 		b = appendValue(appendValue(b, from), to)
 	}
 	h.shown = b
@@ -157,12 +157,17 @@ func (h *base) likeness(c *engine.Change, words []byte) [32]byte {
 func appendValue(b []byte, value any) []byte {
 	switch text, isText := value.(string); {
 	case isText:
-		return strconv.AppendQuote(b, text)
+		return appendQuoted(b, text)
 	case value == nil:
 		return append(b, " null"...)
 	}
 	text, _ := json.Marshal(value) // an error would be one of the diff as well
 	return append(append(b, ' '), text...)
+}
+
+// appendQuoted grows as append does: strconv.AppendQuote alone copies all that is there for each text that has no room.
+func appendQuoted(b []byte, text string) []byte {
+	return strconv.AppendQuote(slices.Grow(b, len(text)+len(`""`)), text)
 }
 
 // Flush prints what is kept so far.
