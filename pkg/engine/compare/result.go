@@ -275,7 +275,12 @@ func (c *Comparison) addFields(ctx context.Context, r *Result) {
 			contents[i] = state.Object
 		}
 	}
-	for _, f := range diff.Compare(contents[Old], contents[New], c.typeOf(ctx, sides[Old].Subject.GroupVersionKind())) {
+	fields := diff.Compare(contents[Old], contents[New], c.typeOf(ctx, sides[Old].Subject.GroupVersionKind()))
+	if len(fields) == 0 {
+		return
+	}
+	writers := [2]func(fieldpath.Path) engine.RuleRef{writersOf(sides[Old]), writersOf(sides[New])}
+	for _, f := range fields {
 		if dropped(sides[Old].Subject, f.Path) {
 			continue
 		}
@@ -283,7 +288,7 @@ func (c *Comparison) addFields(ctx context.Context, r *Result) {
 			r.Alike, r.Reordered = append(r.Alike, f), r.Reordered || ordered(f.Path)
 			continue
 		}
-		r.Fields = append(r.Fields, Field{FieldChange: f, Rules: [2]engine.RuleRef{writer(sides[Old], f.Path), writer(sides[New], f.Path)}})
+		r.Fields = append(r.Fields, Field{FieldChange: f, Rules: [2]engine.RuleRef{writers[Old](f.Path), writers[New](f.Path)}})
 	}
 }
 
@@ -299,16 +304,31 @@ func ordered(p fieldpath.Path) bool {
 	return len(p) > 1 && p[len(p)-2].FieldName != nil && *p[len(p)-2].FieldName == "initContainers"
 }
 
-// writer returns the rule of a change that wrote a field, or a part of it, last.
-func writer(c *engine.Change, p fieldpath.Path) engine.RuleRef {
-	var out engine.RuleRef
+// writersOf returns what finds the rule of a change that wrote a field, what holds it, or a part of it, last.
+func writersOf(c *engine.Change) func(fieldpath.Path) engine.RuleRef {
+	at, below := map[string]int{}, map[string]int{} // the last field at a path, and below it
 	for i := range c.Fields {
 		own := c.Fields[i].Path
-		if n := min(len(own), len(p)); own[:n].Equals(p[:n]) {
-			out = c.Fields[i].Rule
+		at[own.String()] = i
+		for n := range own {
+			below[own[:n].String()] = i
 		}
 	}
-	return out
+	return func(p fieldpath.Path) engine.RuleRef {
+		last := -1
+		if i, ok := below[p.String()]; ok {
+			last = i
+		}
+		for n := range len(p) + 1 {
+			if i, ok := at[p[:n].String()]; ok {
+				last = max(last, i)
+			}
+		}
+		if last < 0 {
+			return engine.RuleRef{}
+		}
+		return c.Fields[last].Rule
+	}
 }
 
 // typeOf asks the reader once for each kind.
