@@ -77,9 +77,10 @@ func (b *Builder) kinds(s engine.Selection) []schema.GroupKind {
 	if b.Mapper == nil || !plain || s.Resource == "" && s.Group != "*" {
 		return nil
 	}
-	found, err := b.Mapper.KindsFor(wanted)
-	if err != nil {
-		return nil // not served, or not known without a cluster
+	found, known := b.found[wanted]
+	if !known {
+		found, _ = b.Mapper.KindsFor(wanted) // an error says that they are not served, or not known without a cluster
+		b.found[wanted] = found
 	}
 	var out []schema.GroupKind
 	for _, gvk := range found {

@@ -13,7 +13,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/santhosh-tekuri/jsonschema/v6"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/yaml"
 
 	"github.com/kubectl-mutate/kubectl-mutate/internal/hostile"
@@ -199,6 +201,40 @@ func TestBuilderNamesKinds(t *testing.T) {
 				t.Error("-want +got:\n" + diff)
 			}
 		})
+	}
+}
+
+// counting counts the questions for the kinds of a resource.
+type counting struct {
+	meta.RESTMapper
+	questions int
+}
+
+// KindsFor implements meta.RESTMapper.
+func (c *counting) KindsFor(r schema.GroupVersionResource) ([]schema.GroupVersionKind, error) {
+	c.questions++
+	return c.RESTMapper.KindsFor(r)
+}
+
+// Many rules for one kind ask for it once: the mapper of a cluster reads all that this serves for each question.
+func TestKindsAreAskedForOnce(t *testing.T) {
+	kinds, err := snapshot.Load(nil, snapshot.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	mapper := &counting{RESTMapper: kinds.Mapper()}
+	b := policies.NewBuilder()
+	b.Mapper = mapper
+	b.Policy("kyverno", clusterPolicy("a"))
+	for range 10 {
+		for _, kind := range []string{"Deployment", "NoSuchKind"} {
+			d := ruleOf("a")
+			d.Matches = []engine.Selection{{Group: "*", Version: "*", Kind: kind}}
+			b.Rule(d)
+		}
+	}
+	if mapper.questions != 2 {
+		t.Errorf("%d questions for two kinds", mapper.questions)
 	}
 }
 

@@ -71,10 +71,17 @@ type Generator struct {
 	vocabulary *vocabulary
 	namespaces []string
 	kinds      map[schema.GroupVersionKind]*kind
-	did        map[string]bool // what rules have done so far
-	learned    []Variant       // those on which they did something else, to be varied further
-	further    int             // how many of these there were
+	found      map[[3]string]foundKind // by group, kind and resource
+	did        map[string]bool         // what rules have done so far
+	learned    []Variant               // those on which they did something else, to be varied further
+	further    int                     // how many of these there were
 	untried    int
+}
+
+// foundKind is the kind that a selection names, if it does.
+type foundKind struct {
+	gvk schema.GroupVersionKind
+	ok  bool
 }
 
 // Untried counts the differences of one field that the limit had no place for, when the variants have ended.
@@ -128,7 +135,7 @@ func New(o Options) *Generator {
 	if o.Limit <= 0 {
 		o.Limit = DefaultLimit
 	}
-	g := &Generator{o: o, vocabulary: newVocabulary(o.Policies), kinds: map[schema.GroupVersionKind]*kind{}, did: map[string]bool{}}
+	g := &Generator{o: o, vocabulary: newVocabulary(o.Policies), kinds: map[schema.GroupVersionKind]*kind{}, found: map[[3]string]foundKind{}, did: map[string]bool{}}
 	var exact, almost []string
 	for _, name := range []string{"namespaces", "namespace", "excludedNamespaces", "namespaceObject", "name"} {
 		for _, value := range g.vocabulary.near[name] {
@@ -200,7 +207,20 @@ func (g *Generator) selects(s engine.Selection, gvk schema.GroupVersionKind, map
 
 // kindOf is the one kind that a selection names.
 func (g *Generator) kindOf(s engine.Selection) (schema.GroupVersionKind, bool) {
-	plain := regexp.MustCompile(`^[A-Za-z0-9.-]*$`)
+	key := [...]string{s.Group, s.Kind, s.Resource}
+	found, known := g.found[key]
+	if !known {
+		found.gvk, found.ok = g.findKind(s)
+		g.found[key] = found
+	}
+	return found.gvk, found.ok
+}
+
+// plain matches names without wildcards.
+var plain = regexp.MustCompile(`^[A-Za-z0-9.-]*$`)
+
+// findKind is kindOf, which asks for each kind once: the mapper of a cluster reads all that this serves for a question.
+func (g *Generator) findKind(s engine.Selection) (schema.GroupVersionKind, bool) {
 	if !plain.MatchString(s.Group) {
 		s.Group = ""
 	}
