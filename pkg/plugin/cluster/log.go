@@ -82,7 +82,7 @@ func (t *requestLog) url(r *http.Request) string {
 	if engine.UsesSecret(r.Context()) && r.Method != http.MethodPatch {
 		return engine.ErrHidden.Error()
 	}
-	text := r.URL.Redacted()
+	text := redact.URL(r.URL.String())
 	for _, unescape := range []func(string) (string, error){url.PathUnescape, url.QueryUnescape} {
 		plain, err := unescape(text)
 		if masked := t.mask(plain); err == nil && masked != plain {

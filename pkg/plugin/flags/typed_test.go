@@ -29,7 +29,7 @@ func TestTyped(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := []string{
-		"-A", "--annotate=false", "--only=x", "--only=y/z", `--only='"a,b"'`, "-p 'a policy.yaml'", "-p b.yaml", "-p 'https://me:xxxxx@example.com/p.yaml?token=xxxxx&ref=v1'", "-l app=web",
+		"-A", "--annotate=false", "--only=x", "--only=y/z", `--only='"a,b"'`, "-p 'a policy.yaml'", "-p b.yaml", "-p 'https://xxxxx@example.com/p.yaml?token=xxxxx&ref=v1'", "-l app=web",
 	}
 	if diff := cmp.Diff(want, flags.Typed(set, "output")); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)

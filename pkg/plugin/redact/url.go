@@ -9,8 +9,8 @@ import (
 // credentialName is like the names of the parameters in which URLs have credentials: token, private_token, X-Amz-Signature, sig.
 var credentialName = regexp.MustCompile(`(?i)token|secret|passw|signature|credential|^sig$|api[-_]?key|access[-_]?key|^auth`)
 
-// URL returns a URL as it may be shown: without the password that it may have, and without the values of parameters that have the names of
-// credentials; xxxxx stands for them. Any other text is returned as it is.
+// URL returns a URL as it may be shown: without a user, who may be a token, and a password, and without the values of parameters that have
+// the names of credentials; xxxxx stands for them. Any other text is returned as it is.
 func URL(address string) string {
 	u, err := url.Parse(address)
 	if err != nil || u.Host == "" {
@@ -23,8 +23,8 @@ func URL(address string) string {
 		}
 	}
 	u.RawQuery = strings.Join(parameters, "&")
-	if _, has := u.User.Password(); !has && u.String() == address {
-		return address
+	if u.User != nil {
+		u.User = url.User("xxxxx")
 	}
-	return u.Redacted()
+	return u.String()
 }

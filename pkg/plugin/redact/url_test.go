@@ -9,8 +9,8 @@ import (
 func TestURL(t *testing.T) {
 	for address, want := range map[string]string{
 		"https://example.com/a%2Fb?ref=v1&x":                                                  "https://example.com/a%2Fb?ref=v1&x",
-		"https://me:hidden@example.com/p.yaml":                                                "https://me:xxxxx@example.com/p.yaml",
-		"https://me@example.com/p.yaml":                                                       "https://me@example.com/p.yaml",
+		"https://me:hidden@example.com/p.yaml":                                                "https://xxxxx@example.com/p.yaml",
+		"https://ghp_hidden@example.com/p.yaml":                                               "https://xxxxx@example.com/p.yaml",
 		"https://example.com/p.yaml?ref=v1&token=hidden":                                      "https://example.com/p.yaml?ref=v1&token=xxxxx",
 		"https://example.com/?private_token=hidden&ref=a":                                     "https://example.com/?private_token=xxxxx&ref=a",
 		"https://s3.example.com/?X-Amz-Signature=hidden&X-Amz-Credential=hidden&X-Amz-Date=1": "https://s3.example.com/?X-Amz-Signature=xxxxx&X-Amz-Credential=xxxxx&X-Amz-Date=1",
