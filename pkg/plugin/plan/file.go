@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"bufio"
 	"bytes"
 	"encoding/json"
 	"errors"
@@ -180,6 +181,8 @@ func load(path string, check func(*os.File) error) (*Plan, error) {
 	return p, nil
 }
 
+// readBounded reads a file as far as it may be a plan. Of one that cannot be, such as a device without an end, only the
+// beginning is read.
 func readBounded(path string, check func(*os.File) error) ([]byte, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -189,11 +192,21 @@ func readBounded(path string, check func(*os.File) error) ([]byte, error) {
 	if err := check(f); err != nil {
 		return nil, err
 	}
-	text, err := io.ReadAll(io.LimitReader(f, maxFileSize+1))
-	if err == nil && len(text) > maxFileSize {
+	in := bufio.NewReader(io.LimitReader(f, maxFileSize+1))
+	beginning, _ := in.Peek(512) // an error comes again
+	if beginning = bytes.TrimLeft(beginning, " \t\r\n"); len(beginning) > 0 && beginning[0] != '{' {
+		_, err := Parse(beginning)
+		return nil, err
+	}
+	var text bytes.Buffer
+	if info, err := f.Stat(); err == nil && info.Size() <= maxFileSize {
+		text.Grow(int(info.Size()) + bytes.MinRead)
+	}
+	_, err = text.ReadFrom(in)
+	if err == nil && text.Len() > maxFileSize {
 		err = ErrTooLarge
 	}
-	return text, err
+	return text.Bytes(), err
 }
 
 // Parse reads the text of a plan and checks that it holds together. The error

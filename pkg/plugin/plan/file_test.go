@@ -181,6 +181,27 @@ func TestParseErrors(t *testing.T) {
 	}
 }
 
+// Of a large file that is no plan, only the beginning is read.
+func TestLoadReadsNoMoreThanAPlan(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "zeros")
+	if err := os.WriteFile(path, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Truncate(path, 64<<20); err != nil {
+		t.Fatal(err)
+	}
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	_, err := plan.Load(path)
+	runtime.ReadMemStats(&after)
+	if !errors.Is(err, plan.ErrDamaged) {
+		t.Errorf("got %v", err)
+	}
+	if n := after.TotalAlloc - before.TotalAlloc; n > 1<<20 {
+		t.Errorf("%d bytes are allocated", n)
+	}
+}
+
 // A list that is searched for every field would keep a machine busy for hours.
 func TestValidateBoundsSearches(t *testing.T) {
 	p := planOf(t, "configmap.txtar")
