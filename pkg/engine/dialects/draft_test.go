@@ -445,7 +445,7 @@ func celOnOnePlace() map[string]func(i int) string {
 }
 
 // written is what each of these policies writes to the object.
-var written = regexp.MustCompile(`(?m)^ {2,}"([a-z.]+": "|[a-z.]+/)?l[0-9]+"`)
+var written = regexp.MustCompile(`(?m)^ {2,}"([a-z.]+": "|[a-z.0-9]+/)?l[0-9]+"`)
 
 // crowded is a ConfigMap with many entries where a policy may write.
 func crowded(t testing.TB, policy string, entries int) *unstructured.Unstructured {
@@ -486,24 +486,54 @@ func TestRulesOnOnePlaceAreLinear(t *testing.T) {
 	}
 }
 
-// The same holds for rules that change a Secret or use one, of which is also found out what may be shown.
-func TestRulesWithSecretsAreLinear(t *testing.T) {
+// withSecrets are rules that change a Secret or use one, and the object that they change. Of it is also found out what may be
+// shown.
+func withSecrets() map[string]struct {
+	object string
+	policy func(i int) string
+} {
 	secret := strings.Replace(plainConfigMap, "ConfigMap", "Secret", 1)
-	labels := func(i int) string {
-		return clusterPolicy(fmt.Sprintf("p%04d", i), "", fmt.Sprintf(`{"patchStrategicMerge": {"metadata": {"labels": {"l%d": "v"}}}}`, i))
+	label := func(name string, i int, value string) string {
+		return fmt.Sprintf(`{"patchStrategicMerge": {"metadata": {"labels": {"%s%d": %q}}}}`, name, i, value)
 	}
-	for name, c := range map[string]struct {
+	rule := func(i int, preconditions, mutate string) string {
+		return clusterPolicy(fmt.Sprintf("p%04d", i), preconditions, mutate)
+	}
+	bySecret := func(policy string) string {
+		return strings.ReplaceAll(onTarget(policy, "t3"), `["ConfigMap"]`, `["Secret"]`)
+	}
+	isSecret := func(operator string) string {
+		return fmt.Sprintf(`"preconditions": {"all": [{"key": "{{request.object.data.x}}", "operator": %q, "value": "aHVudGVyMg=="}]},`, operator)
+	}
+	return map[string]struct {
 		object string
 		policy func(i int) string
 	}{
-		"their own rules": {secret, func(i int) string { return strings.ReplaceAll(labels(i), "ConfigMap", "Secret") }},
+		"their own rules": {secret, func(i int) string { return strings.ReplaceAll(rule(i, "", label("l", i, "v")), "ConfigMap", "Secret") }},
 		"rules with targets": {secret, func(i int) string {
-			return strings.Replace(onTarget(labels(i), "t*"), `"kind": "ConfigMap", "namespace"`, `"kind": "Secret", "namespace"`, 1)
+			return strings.Replace(onTarget(rule(i, "", label("l", i, "v")), "t*"), `"kind": "ConfigMap", "namespace"`, `"kind": "Secret", "namespace"`, 1)
 		}},
 		"rules with targets that use them": {plainConfigMap, func(i int) string {
-			return strings.NewReplacer(`["ConfigMap"]`, `["Secret"]`, `"v"`, `"{{request.object.data.x}}"`).Replace(onTarget(labels(i), "t3"))
+			return bySecret(rule(i, "", label("l", i, "{{request.object.data.x}}")))
 		}},
-	} {
+		"rules with targets that they let through": {plainConfigMap, func(i int) string {
+			return bySecret(rule(i, isSecret("Equals"), label("l", i, "v")))
+		}},
+		"rules with targets that they hold back in turn": {plainConfigMap, func(i int) string {
+			return bySecret(withRule(rule(i, "", label("l", i, "v")), isSecret("NotEquals"), label("h", i, "v")))
+		}},
+		"rules with targets that they name": {plainConfigMap, func(i int) string {
+			return strings.Replace(bySecret(rule(i, "", label("l", i, "v"))), `"name": "c"`, `"name": "{{request.object.data.x == 'aHVudGVyMg==' && 'c' || 'd'}}"`, 1)
+		}},
+		"rules with targets and labels that they name": {plainConfigMap, func(i int) string {
+			return bySecret(rule(i, "", label("{{request.object.data.x | base64_decode(@)}}/l", i, "v")))
+		}},
+	}
+}
+
+// The same holds for rules that change a Secret or use one.
+func TestRulesWithSecretsAreLinear(t *testing.T) {
+	for name, c := range withSecrets() {
 		for _, reasons := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s, reasons %t", name, reasons), func(t *testing.T) {
 				size := func(n int) int { return allocated(t, objectOf(t, c.object), c.policy, n, reasons) }
@@ -618,7 +648,7 @@ func TestRulesThatSelectLabelsAreLinear(t *testing.T) {
 
 // BenchmarkSizes compiles and evaluates policies, and twice as many.
 func BenchmarkSizes(b *testing.B) {
-	for name, policy := range onOnePlace() {
+	sizes := func(name, object string, policy func(i int) string) {
 		for _, n := range []int{1000, 2000} {
 			b.Run(fmt.Sprintf("%s/%d", name, n), func(b *testing.B) {
 				policies := make([]string, n)
@@ -627,9 +657,15 @@ func BenchmarkSizes(b *testing.B) {
 				}
 				b.ReportAllocs()
 				for b.Loop() {
-					evaluated(b, objectOf(b, plainConfigMap), policies, evaluation.Options{Workers: 1})
+					evaluated(b, objectOf(b, object), policies, evaluation.Options{Workers: 1})
 				}
 			})
 		}
+	}
+	for name, policy := range onOnePlace() {
+		sizes(name, plainConfigMap, policy)
+	}
+	for name, c := range withSecrets() {
+		sizes("Secrets and "+name, c.object, c.policy)
 	}
 }

@@ -1,8 +1,6 @@
 package diff
 
 import (
-	"maps"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -27,29 +25,6 @@ func Lookup(object any, p fieldpath.Path) (any, bool) {
 		object = next
 	}
 	return object, true
-}
-
-// With returns an object with another value at a path that it has; without it, the object itself. What is not on
-// the way is shared with the object, which is not modified.
-func With(object any, p fieldpath.Path, v any) any {
-	if len(p) == 0 {
-		return v
-	}
-	_, below, ok := step(object, p[0])
-	if !ok {
-		return object
-	}
-	switch in := object.(type) {
-	case map[string]any:
-		out := maps.Clone(in)
-		out[*p[0].FieldName] = With(below, p[1:], v)
-		return out
-	case []any:
-		out := slices.Clone(in)
-		out[Index(in, p[0])] = With(below, p[1:], v)
-		return out
-	}
-	return object
 }
 
 var pointerEscaper = strings.NewReplacer("~", "~0", "/", "~1") //nolint:gochecknoglobals // an immutable table

@@ -9,7 +9,7 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/value"
 )
 
-// Pointers finds the JSON pointers of many paths in one object. It searches each list
+// Pointers finds the JSON pointers of many paths in one object, and what they lead to. It searches each list
 // once, where Pointer searches it once for each path. The object must not be
 // modified meanwhile. It is not safe for concurrent use.
 type Pointers struct {
@@ -39,6 +39,16 @@ func (p *Pointers) Of(path fieldpath.Path) (string, bool) {
 		at = next
 	}
 	return b.String(), true
+}
+
+// Step returns the value that an element of a path names in the value at a pointer, the pointer to it, and its index
+// where it is in a list.
+func (p *Pointers) Step(pointer string, v any, e fieldpath.PathElement) (next string, index int, below any, ok bool) {
+	token, below, ok := p.step(pointer, v, e)
+	if e.FieldName == nil && ok {
+		index, _ = strconv.Atoi(token) // a token of step
+	}
+	return pointer + "/" + pointerEscaper.Replace(token), index, below, ok
 }
 
 // step is like the function step, for the value at a pointer.

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 	"sigs.k8s.io/structured-merge-diff/v6/value"
 
@@ -17,25 +18,66 @@ type revealer struct {
 	learn func(any) // is called with what is hidden by itself; may be nil
 	still []place   // of what is hidden and was the same before
 	// only are the fields that rules change in the world that hides alone.
-	only []fieldpath.Path
+	only *pathTree
 	// object reports that fields of the object itself are hidden, before and after.
 	object bool
 }
 
-// isOnly reports whether a field is, or is a part of, one that is changed in the world that hides alone.
-func (r *revealer) isOnly(at place, name string) bool {
-	at = append(at[:len(at):len(at)], name)
-	return slices.ContainsFunc(r.only, func(p fieldpath.Path) bool {
-		for i, step := range at {
-			if i == len(p) || p[i].FieldName == nil {
-				return true
+// pathTree is a set of paths. The texts of their elements lead from one to the next.
+type pathTree struct {
+	below  map[string]*pathTree
+	hidden []*pathTree // those below that are hidden, and may be anything
+	itself bool        // a path ends here
+	items  bool        // what is below are items of a list
+}
+
+func newPathTree(fields []engine.FieldChange) *pathTree {
+	t := &pathTree{}
+	for _, f := range fields {
+		at := t
+		for _, e := range f.Path {
+			text := e.String()
+			next := at.below[text]
+			if next == nil {
+				next = &pathTree{}
+				if at.below == nil {
+					at.below = map[string]*pathTree{}
+				}
+				if at.below[text] = next; engine.IsHidden(text) {
+					at.hidden = append(at.hidden, next)
+				}
 			}
-			if *p[i].FieldName != step {
-				return false
-			}
+			at.items = at.items || e.FieldName == nil
+			at = next
 		}
-		return len(p) == len(at)
-	})
+		at.itself = true
+	}
+	return t
+}
+
+// has reports whether a field is one of the paths, or a part of one. Of a list in which there are any, all is.
+func (t *pathTree) has(at place, name string) bool {
+	for _, step := range append(at[:len(at):len(at)], name) {
+		if t.items {
+			return true
+		}
+		name, _ := step.(string) // an item has none
+		if t = t.below[fieldpath.FieldNameElement(name).String()]; t == nil || t.itself {
+			return t != nil
+		}
+	}
+	return false
+}
+
+// alongside reports whether a path may be one of these, or lead to one, or be a part of one; what is hidden of them may be anything.
+func (t *pathTree) alongside(p fieldpath.Path) bool {
+	if t.itself || len(p) == 0 {
+		return true
+	}
+	if next := t.below[p[0].String()]; next != nil && next.alongside(p[1:]) {
+		return true
+	}
+	return slices.ContainsFunc(t.hidden, func(next *pathTree) bool { return next.alongside(p[1:]) })
 }
 
 // place leads to a value: the names of fields, and the indexes of items.
@@ -133,7 +175,7 @@ func (r *revealer) fields(s states, after, hiding map[string]any) any {
 			alike = false
 		default:
 			v, same := r.reveal(below)
-			if !same && had && diff.Same(was, after[name]) && r.isOnly(s.place, name) {
+			if !same && had && diff.Same(was, after[name]) && r.only.has(s.place, name) {
 				v, same = seen, true
 			}
 			if !same && (!had || len(s.place) == 0) {
@@ -191,7 +233,7 @@ func (r *revealer) addedAlike(at place, after, shown, hiding map[string]any) (al
 		_, visible := shown[name]
 		_, is := after[name]
 		switch {
-		case visible || is || r.isOnly(at, name):
+		case visible || is || r.only.has(at, name):
 		case engine.IsHidden(name):
 			computed++
 		default:
@@ -233,27 +275,18 @@ func hiddenName(i int) string {
 	return fmt.Sprintf("%s (%d)", engine.HiddenValue, i+1)
 }
 
-// put returns a value in which another one is at a place; the value itself where it has no such place.
-func (p place) put(in, v any) any {
-	if len(p) == 0 {
-		return v
-	}
-	switch in := in.(type) {
-	case map[string]any:
-		name, _ := p[0].(string)
-		if below, ok := in[name]; ok {
-			out := maps.Clone(in)
-			out[name] = p[1:].put(below, v)
-			return out
-		}
-	case []any:
-		if i, ok := p[0].(int); ok && i < len(in) {
-			out := slices.Clone(in)
-			out[i] = p[1:].put(in[i], v)
-			return out
+// path is the place as a path.
+func (p place) path() fieldpath.Path {
+	out := make(fieldpath.Path, len(p))
+	for i, step := range p {
+		switch step := step.(type) {
+		case string:
+			out[i] = fieldpath.FieldNameElement(step)
+		case int:
+			out[i] = fieldpath.IndexElement(step)
 		}
 	}
-	return in
+	return out
 }
 
 // get returns the value at a place; nil where there is none.
@@ -276,61 +309,78 @@ func (p place) get(in any) any {
 	return in
 }
 
-// shownAt finds the value at a path of an object, as it may be shown, and how the path itself may be
+// view is an object, and the same as it may be shown. It reads each map that has hidden fields once, and searches each
+// list once, however many paths lead there.
+type view struct {
+	real, shown any
+	places      *diff.Pointers
+	names       map[string]map[string]string // of the hidden fields of a map, by its pointer
+}
+
+func viewOf(real, shown *unstructured.Unstructured) *view {
+	return &view{real: real.Object, shown: shown.Object, places: diff.PointersIn(real.Object), names: map[string]map[string]string{}}
+}
+
+// at finds the value at a path of the object, as it may be shown, and how the path itself may be
 // shown: it ends at the first name that is hidden.
-func shownAt(p fieldpath.Path, real, shown any) (path fieldpath.Path, found any, there bool) {
+func (v *view) at(p fieldpath.Path) (path fieldpath.Path, found any, there bool) {
+	real, shown, pointer := v.real, v.shown, ""
 	for _, e := range p {
-		var ok bool
-		if e, real, shown, ok = shownBelow(e, real, shown); e == (fieldpath.PathElement{}) {
-			return path, shown, ok
+		if text, ok := shown.(string); ok && engine.IsHidden(text) { // as a whole
+			return path, shown, true
+		}
+		next, i, below, is := v.places.Step(pointer, real, e)
+		seen, visible := shownBelow(shown, e, i)
+		switch {
+		case e.FieldName == nil && !is:
+			e, seen = hiddenElement(e, nil), nil
+		case e.FieldName == nil:
+			e, is = hiddenElement(e, seen), visible
+		case is && !visible:
+			e, seen = fieldpath.FieldNameElement(v.hiddenName(pointer, real, shown, *e.FieldName)), engine.HiddenValue
 		}
 		path = append(path, e)
-		if !ok {
-			return path, shown, false
+		if !is {
+			return path, seen, false
 		}
+		real, shown, pointer = below, seen, next
 	}
 	return path, shown, true
 }
 
-// shownBelow goes one step down. The element is empty where what is above is hidden as a whole.
-func shownBelow(e fieldpath.PathElement, real, shown any) (out fieldpath.PathElement, realBelow, shownBelow any, ok bool) {
-	if text, ok := shown.(string); ok && engine.IsHidden(text) {
-		return out, nil, shown, true
-	}
+// shownBelow is what may be shown of the value that an element of a path, which may have an index, names.
+func shownBelow(shown any, e fieldpath.PathElement, index int) (seen any, visible bool) {
 	if e.FieldName != nil {
-		return fieldBelow(*e.FieldName, real, shown)
+		fields, _ := shown.(map[string]any)
+		seen, visible = fields[*e.FieldName]
+		return seen, visible
 	}
-	list, _ := real.([]any)
-	shownList, _ := shown.([]any)
-	i := diff.Index(list, e)
-	if i < 0 || i >= len(shownList) {
-		return hiddenElement(e, nil), nil, nil, false
+	if list, _ := shown.([]any); index < len(list) {
+		return list[index], true
 	}
-	return hiddenElement(e, shownList[i]), list[i], shownList[i], true
+	return nil, false
 }
 
-func fieldBelow(name string, real, shown any) (out fieldpath.PathElement, realBelow, shownBelow any, ok bool) {
-	fields, _ := real.(map[string]any)
-	shownFields, _ := shown.(map[string]any)
-	below, is := fields[name]
-	seen, visible := shownFields[name]
-	if !is || visible {
-		return fieldpath.FieldNameElement(name), below, seen, is
-	}
-	i := 0
-	for _, other := range slices.Sorted(maps.Keys(fields)) {
-		if other == name {
-			break
+// hiddenName is the name that stands for a field of the map at a pointer, of which the shown one lacks it.
+func (v *view) hiddenName(pointer string, real, shown any, name string) string {
+	names := v.names[pointer]
+	if names == nil {
+		fields, _ := real.(map[string]any)
+		shownFields, _ := shown.(map[string]any)
+		names = map[string]string{}
+		for _, other := range slices.Sorted(maps.Keys(fields)) {
+			if _, visible := shownFields[other]; visible {
+				continue
+			}
+			hidden := hiddenName(len(names))
+			if _, visible := shownFields[hidden]; !visible {
+				hidden = engine.HiddenValue // stands for all of them
+			}
+			names[other] = hidden
 		}
-		if _, visible := shownFields[other]; !visible {
-			i++
-		}
+		v.names[pointer] = names
 	}
-	hidden := hiddenName(i)
-	if _, visible := shownFields[hidden]; !visible {
-		hidden = engine.HiddenValue // stands for all of them
-	}
-	return fieldpath.FieldNameElement(hidden), nil, engine.HiddenValue, true
+	return names[name]
 }
 
 // hiddenElement names an item of a list by what may be shown of it.

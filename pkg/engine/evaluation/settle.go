@@ -173,7 +173,7 @@ func (p *pass) inPlace(effects []*orderedEffect) (int, error) {
 		return p.inPlace(effects[:n])
 	case err == nil && involved && (p.target.Object != begun.target.Object || p.hiding.Object != begun.hiding.Object):
 		before, shown := begun.target.Object.Object, begun.hiding.Object.Object
-		p.hiding = p.hiding.With(p.reveal(states{before: before, after: p.target.Object.Object, shown: shown, hiding: p.hiding.Object.Object}, nil))
+		p.hiding = p.hiding.With(p.reveal(states{before: before, after: p.target.Object.Object, shown: shown, hiding: p.hiding.Object.Object}, &pathTree{}))
 	}
 	return n, err
 }

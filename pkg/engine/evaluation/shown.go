@@ -3,6 +3,7 @@ package evaluation
 import (
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 
@@ -27,6 +28,7 @@ type pass struct {
 	hidesObject    bool             // fields of the object itself are hidden, which were removed or kept because of a Secret
 	unselected     []*orderedEffect // the object had other labels
 	together       bool             // effects change the target in place, so that the states between them are gone
+	names          int              // hidden ones that effects of these have added
 }
 
 // evaluator is a program, or an effect: it returns the object after it.
@@ -91,6 +93,7 @@ func (p *pass) run(rule engine.RuleRef, evaluate, hiding evaluator) error {
 	}
 	from := len(p.rec.steps)
 	before, shown := p.target.Object, p.hiding.Object
+	was, shownLine := line().get(before.Object), line().get(shown.Object)
 	after, err := guarded(rule, p.target, p.rec, func() (*unstructured.Unstructured, error) {
 		return evaluate(p.ctx, p.target, p.world, p.rec)
 	})
@@ -100,7 +103,7 @@ func (p *pass) run(rule engine.RuleRef, evaluate, hiding evaluator) error {
 	involved := p.involved() || hiding == nil
 	p.target = p.target.With(after)
 	switch {
-	case involved && p.together && (hiding == nil || p.hiding.Draft == nil):
+	case involved && p.together && p.hiding.Draft == nil:
 		return errAlone
 	case !involved:
 		p.hiding = p.hiding.With(after)
@@ -110,7 +113,7 @@ func (p *pass) run(rule engine.RuleRef, evaluate, hiding evaluator) error {
 		p.copyInvocation()
 		return nil
 	}
-	made, steps, was := shown, []engine.Step(nil), line().get(shown.Object)
+	made, steps := shown, []engine.Step(nil)
 	if hiding != nil {
 		rec := &recorder{reasons: p.rec.reasons, state: shown, before: shown, typ: p.rec.typ}
 		made, err = guarded(rule, p.hiding, rec, func() (*unstructured.Unstructured, error) {
@@ -121,40 +124,89 @@ func (p *pass) run(rule engine.RuleRef, evaluate, hiding evaluator) error {
 		}
 		steps = rec.steps
 	}
-	only := onlyHiding(p.rec.steps[from:], steps)
 	switch {
 	case before == after && shown == made:
-	case p.together && shown != made && p.alike(p.rec.steps[from:], steps, before == after, after, made):
-		if before == after && line().get(made.Object) != was {
-			made = withLine(p.hiding.Draft, made, was)
-		}
-		p.hiding = p.hiding.With(made)
 	case p.together:
-		return errAlone
+		if before == after && line().get(made.Object) != shownLine { // the line of a rule that does nothing
+			made = withLine(p.hiding.Draft, made, shownLine)
+		}
+		made = recorded(p.hiding.Draft, was, after, made)
+		if !p.mayFollow(p.rec.steps[from:], steps, after, made) {
+			return errAlone
+		}
+		p.hiding = p.hiding.With(p.kept(steps, before == after, after, made))
 	default:
-		p.hiding = p.hiding.With(p.reveal(states{before: before.Object, after: after.Object, shown: shown.Object, hiding: recorded(before, after, made).Object}, only))
+		hiding := recorded(nil, was, after, made).Object
+		p.hiding = p.hiding.With(p.reveal(states{before: before.Object, after: after.Object, shown: shown.Object, hiding: hiding}, newPathTree(onlyHiding(p.rec.steps[from:], steps))))
 	}
 	p.rec.show(from, steps)
 	return nil
 }
 
-// alike reports whether an effect has changed the same fields in both worlds, and to the same but for what is hidden: what is
-// made in the world that hides is then what may be shown. One that changes nothing in the other world may still have replaced what has
-// become the same there, and its line of AppliedPatches, which is taken back.
-func (p *pass) alike(steps, hiding []engine.Step, nothing bool, after, made *unstructured.Unstructured) bool {
-	return slices.EqualFunc(steps, hiding, func(s, h engine.Step) bool {
-		same := nothing || s.Outcome == h.Outcome && slices.EqualFunc(s.Fields, h.Fields, func(f, g engine.FieldChange) bool {
-			return f.Kind == g.Kind && f.Path.Equals(g.Path)
+// mayFollow reports whether other effects may follow an effect in place, so that what may be shown is found out at the end of all
+// of them. That is so where it does the same in both worlds but for what is hidden, and where one of them alone adds fields to maps,
+// or changes what is hidden already. What else a Secret decides hides more than these fields, and not what others do later.
+func (p *pass) mayFollow(steps, hiding []engine.Step, after, made *unstructured.Unstructured) bool {
+	is, seen := changedFields(steps, made), changedFields(hiding, made)
+	switch {
+	case len(is) == 0:
+		return !slices.ContainsFunc(seen, func(f engine.FieldChange) bool {
+			return !f.Records() && !isAddedField(&f) && (f.Kind != engine.Replaced || !p.hidesAt(f.Path, after, made))
 		})
-		return s.Rule == h.Rule && same && !slices.ContainsFunc(h.Fields, func(f engine.FieldChange) bool {
-			is, there := diff.Lookup(after.Object, f.Path)
-			seen, visible := diff.Lookup(made.Object, f.Path)
-			if nothing && (f.Kind != engine.Replaced || !there) {
-				return true
-			}
-			return (there != visible || !p.hides(is, seen)) && !(nothing && f.Path.Equals(fieldpath.MakePathOrDie(line()...)))
-		})
+	case len(seen) == 0:
+		return !slices.ContainsFunc(is, func(f engine.FieldChange) bool { return !isAddedField(&f) && isVisible(made, f.Path) })
+	}
+	return slices.EqualFunc(is, seen, func(f, g engine.FieldChange) bool {
+		return f.Kind == g.Kind && (f.Path.Equals(g.Path) && p.hidesAt(g.Path, after, made) || isAddedField(&f) && isHiddenName(f.Path, g.Path))
 	})
+}
+
+// changedFields are the fields that steps change, without the lines of AppliedPatches where these are hidden.
+func changedFields(steps []engine.Step, made *unstructured.Unstructured) (out []engine.FieldChange) {
+	text, _ := line().get(made.Object).(string)
+	for _, s := range steps {
+		for _, f := range s.Fields {
+			if !engine.IsHidden(text) || !f.Records() {
+				out = append(out, f)
+			}
+		}
+	}
+	return out
+}
+
+// isAddedField reports whether a field was added to a map that is in no list.
+func isAddedField(f *engine.FieldChange) bool {
+	return f.Kind == engine.Added && ofMaps(f.Path) == len(f.Path)
+}
+
+// ofMaps counts the first elements of a path that name fields.
+func ofMaps(p fieldpath.Path) int {
+	if n := slices.IndexFunc(p, func(e fieldpath.PathElement) bool { return e.FieldName == nil }); n >= 0 {
+		return n
+	}
+	return len(p)
+}
+
+// isVisible reports whether an object that was made in the world that hides has a field; where it is in a list, whether it has
+// that.
+func isVisible(made *unstructured.Unstructured, p fieldpath.Path) bool {
+	n := ofMaps(p)
+	found, there := diff.Lookup(made.Object, p[:n])
+	_, isList := found.([]any)
+	return there && (isList || n == len(p))
+}
+
+// isHiddenName reports whether a path ends with a hidden name where another one has a name.
+func isHiddenName(p, hiding fieldpath.Path) bool {
+	n := len(p) - 1
+	return len(hiding) == len(p) && hiding[:n].Equals(p[:n]) && hiding[n].FieldName != nil && engine.IsHidden(*hiding[n].FieldName)
+}
+
+// hidesAt reports whether an object that was made in the world that hides has the same at a path but for what is hidden.
+func (p *pass) hidesAt(at fieldpath.Path, after, made *unstructured.Unstructured) bool {
+	is, there := diff.Lookup(after.Object, at)
+	seen, visible := diff.Lookup(made.Object, at)
+	return there == visible && p.hides(is, seen)
 }
 
 // hides reports whether a value is another one of which texts are hidden.
@@ -179,39 +231,74 @@ func (p *pass) hides(is, seen any) bool {
 // line is the place where a target has the lines of the rules that changed it.
 func line() place { return place{"metadata", "annotations", engine.AppliedPatches} }
 
-// withLine returns an object with another text there.
+// withLine returns an object with another text there, or none for nil.
 func withLine(d *engine.Draft, u *unstructured.Unstructured, text any) *unstructured.Unstructured {
-	metadata, _ := u.Object["metadata"].(map[string]any)
-	annotations, _ := metadata["annotations"].(map[string]any)
-	out := d.Set(u.Object, "metadata", d.Set(metadata, "annotations", d.Set(annotations, engine.AppliedPatches, text)))
+	names := line().path()
+	out := edited(d, u.Object, names[:len(names)-1], func(annotations map[string]any) map[string]any {
+		if text == nil {
+			return d.Delete(annotations, engine.AppliedPatches)
+		}
+		return d.Set(annotations, engine.AppliedPatches, text)
+	})
 	d.Commit()
 	return &unstructured.Unstructured{Object: out}
 }
 
+// edited returns a map in which the map at a path of names is another one.
+func edited(d *engine.Draft, in map[string]any, p fieldpath.Path, edit func(map[string]any) map[string]any) map[string]any {
+	if len(p) == 0 {
+		return edit(in)
+	}
+	below, _ := in[*p[0].FieldName].(map[string]any)
+	return d.Set(in, *p[0].FieldName, edited(d, below, p[1:], edit))
+}
+
+// kept returns an object that was made in the world that hides, without the fields that an effect has added to maps there if it does
+// nothing in the other world. Where it has added a hidden name, the field gets another one: the next effect may add the same,
+// which stands for another name.
+func (p *pass) kept(steps []engine.Step, nothing bool, after, made *unstructured.Unstructured) *unstructured.Unstructured {
+	d := p.hiding.Draft
+	for _, s := range steps {
+		for _, f := range s.Fields {
+			n := len(f.Path) - 1
+			if _, is := diff.Lookup(after.Object, f.Path); !isAddedField(&f) || !nothing && (is || !engine.IsHidden(*f.Path[n].FieldName)) {
+				continue
+			}
+			name := *f.Path[n].FieldName
+			made = &unstructured.Unstructured{Object: edited(d, made.Object, f.Path[:n], func(in map[string]any) map[string]any {
+				value := in[name]
+				if in = d.Delete(in, name); !nothing {
+					p.names++
+					in = d.Set(in, fmt.Sprintf("%s (%d)", name, p.names), value)
+				}
+				return in
+			})}
+			d.Commit()
+		}
+	}
+	return made
+}
+
 // recorded returns an object that was made in the world that hides. Where a rule changes nothing there but a value that is hidden, the
 // target gets its line of AppliedPatches in the other world alone: the line is hidden, and not the name of the annotation.
-func recorded(before, after, made *unstructured.Unstructured) *unstructured.Unstructured {
+func recorded(d *engine.Draft, was any, after, made *unstructured.Unstructured) *unstructured.Unstructured {
 	is, added := line().get(after.Object).(string)
-	if was := line().get(before.Object); !added || is == was || line().get(made.Object) != was {
+	if !added || is == was || line().get(made.Object) != was {
 		return made
 	}
-	return withLine(nil, made, engine.HiddenValue)
+	return withLine(d, made, engine.HiddenValue)
 }
 
 // onlyHiding are the fields that were changed in the world that hides, by rules that change nothing in the other one: such
 // a rule fails there on a value that is hidden here.
-func onlyHiding(steps, hiding []engine.Step) []fieldpath.Path {
+func onlyHiding(steps, hiding []engine.Step) (out []engine.FieldChange) {
 	changed := map[engine.RuleRef]bool{}
 	for _, s := range steps {
 		changed[s.Rule] = changed[s.Rule] || s.Outcome == engine.Changed || s.Outcome == engine.Unchanged
 	}
-	var out []fieldpath.Path
 	for _, s := range hiding {
-		if changed[s.Rule] {
-			continue
-		}
-		for _, f := range s.Fields {
-			out = append(out, f.Path)
+		if !changed[s.Rule] {
+			out = append(out, s.Fields...)
 		}
 	}
 	return out
@@ -231,7 +318,7 @@ func silent(steps []engine.Step) bool {
 	})
 }
 
-func (p *pass) reveal(s states, only []fieldpath.Path) *unstructured.Unstructured {
+func (p *pass) reveal(s states, only *pathTree) *unstructured.Unstructured {
 	r := revealer{learn: p.world.Learn, still: p.still, only: only}
 	out, _ := r.reveal(s)
 	p.still, p.hidesObject = r.still, p.hidesObject || r.object
@@ -296,23 +383,13 @@ func shownStep(s, made engine.Step) engine.Step {
 // alsoIn are the fields of a step, without the names of those that the same step does not change where values of Secrets are
 // hidden: a Secret decides which they are.
 func alsoIn(hiding, fields []engine.FieldChange) []engine.FieldChange {
-	out := slices.Clone(fields)
+	out, paths := slices.Clone(fields), newPathTree(hiding)
 	for i, f := range fields {
-		if !slices.ContainsFunc(hiding, func(h engine.FieldChange) bool { return alongside(h.Path, f.Path) }) {
+		if !paths.alongside(f.Path) {
 			out[i].Path = hiddenPath()
 		}
 	}
 	return out
-}
-
-// alongside reports whether a path may be, or lead to, or be a part of, another one; what is hidden of it may be anything.
-func alongside(hiding, p fieldpath.Path) bool {
-	for i := range min(len(hiding), len(p)) {
-		if !hiding[i].Equals(p[i]) && !engine.IsHidden(hiding[i].String()) {
-			return false
-		}
-	}
-	return true
 }
 
 func hiddenPath() fieldpath.Path {
@@ -335,8 +412,9 @@ func (p *pass) shown(c *engine.Change) {
 		out.Steps = slices.Clone(c.Steps)
 	}
 	before := p.shownBefore()
+	was, is := viewOf(p.rec.before, before), viewOf(p.target.Object, p.hiding.Object)
 	for i := range out.Steps {
-		out.Steps[i].Fields = p.shownPaths(before, out.Steps[i].Fields)
+		out.Steps[i].Fields = shownPaths(was, is, out.Steps[i].Fields)
 	}
 	c.Shown = &out
 	if !c.Changed() {
@@ -360,14 +438,24 @@ func (p *pass) shown(c *engine.Change) {
 
 // hideStill hides what is hidden and was the same before, and reports whether there is anything.
 func (p *pass) hideStill(c *engine.Change) (hidden bool) {
+	before := diff.CopyOf(c.Before.Object)
 	for _, at := range p.still {
 		was, is := at.get(p.rec.before.Object), at.get(p.target.Object.Object)
 		if text, ok := at.get(c.After.Object).(string); ok && engine.IsHidden(text) && was != nil && diff.Same(was, is) {
-			before, _ := at.put(c.Before.Object, text).(map[string]any)
-			c.Before, hidden = &unstructured.Unstructured{Object: before}, true
+			before.Replace(at.path(), text)
+			hidden = true
 		}
 	}
+	if hidden {
+		c.Before = copied(before)
+	}
 	return hidden
+}
+
+// copied is what became of an object.
+func copied(c *diff.Copy) *unstructured.Unstructured {
+	object, _ := c.Object().(map[string]any)
+	return &unstructured.Unstructured{Object: object}
 }
 
 // shownImpacts are the impacts of a change as they may be shown. The text of one is withheld that is about a field with a
@@ -377,11 +465,12 @@ func shownImpacts(c *engine.Change) []engine.Impact {
 	for i, f := range c.Fields {
 		paths[f.Path.String()] = c.Shown.Fields[i].Path
 	}
+	was, is := viewOf(c.Before, c.Shown.Before), viewOf(c.After, c.Shown.After)
 	out := slices.Clone(c.Impacts)
 	for i := range out {
 		out[i].Fields = slices.Clone(out[i].Fields)
 		for j, path := range out[i].Fields {
-			shown, isHidden := shownIn(c, path)
+			shown, isHidden := shownIn(was, is, path)
 			if field, isField := paths[path.String()]; isField {
 				shown = field
 			}
@@ -396,10 +485,10 @@ func shownImpacts(c *engine.Change) []engine.Impact {
 
 // shownIn is how a path in one of the states of a change may be shown, and whether the value there is hidden. One in
 // neither may be shown if all is there but its last name: no Secret has made a field that is missing.
-func shownIn(c *engine.Change, p fieldpath.Path) (shown fieldpath.Path, isHidden bool) {
-	path, found, there := shownAt(p, c.After.Object, c.Shown.After.Object)
+func shownIn(was, is *view, p fieldpath.Path) (shown fieldpath.Path, isHidden bool) {
+	path, found, there := is.at(p)
 	if !there && len(path) < len(p) {
-		path, found, _ = shownAt(p, c.Before.Object, c.Shown.Before.Object)
+		path, found, _ = was.at(p)
 	}
 	text, isText := found.(string)
 	isHidden = isText && engine.IsHidden(text)
@@ -409,14 +498,15 @@ func shownIn(c *engine.Change, p fieldpath.Path) (shown fieldpath.Path, isHidden
 	return path, isHidden
 }
 
-// shownPaths are the paths of fields that a step changed, as they may be shown. Before is the object before the first
-// rule, as it may be shown.
-func (p *pass) shownPaths(before *unstructured.Unstructured, fields []engine.FieldChange) []engine.FieldChange {
+// shownPaths are the paths of fields that a step changed, as they may be shown, in the object before the first rule and after
+// the last one.
+func shownPaths(was, is *view, fields []engine.FieldChange) []engine.FieldChange {
 	var out []engine.FieldChange
+	hidden := map[string]bool{} // by kind and path
 	for _, f := range fields {
-		path, _, there := shownAt(f.Path, p.target.Object.Object, p.hiding.Object.Object)
+		path, _, there := is.at(f.Path)
 		if !there {
-			path, _, there = shownAt(f.Path, p.rec.before.Object, before.Object)
+			path, _, there = was.at(f.Path)
 		}
 		if !there {
 			path = hiddenPath()
@@ -427,10 +517,14 @@ func (p *pass) shownPaths(before *unstructured.Unstructured, fields []engine.Fie
 		if len(path) < len(f.Path) {
 			f.Kind = engine.Replaced
 		}
-		f.Path = path
-		if !slices.ContainsFunc(out, func(other engine.FieldChange) bool { return other.Kind == f.Kind && other.Path.Equals(path) }) {
-			out = append(out, f)
+		if text := path.String(); engine.IsHidden(text) || !path.Equals(f.Path) { // several may have become one
+			if hidden[string(f.Kind)+text] {
+				continue
+			}
+			hidden[string(f.Kind)+text] = true
 		}
+		f.Path = path
+		out = append(out, f)
 	}
 	return out
 }
@@ -452,10 +546,11 @@ func Hide(c *engine.Change, paths []fieldpath.Path) {
 	}
 	out := *c
 	hide := func(u *unstructured.Unstructured) *unstructured.Unstructured {
-		u = engine.HideObject(u)
+		c := diff.CopyOf(engine.HideObject(u).Object)
 		for _, p := range paths {
-			u = replaced(u, p, engine.HiddenValue)
+			c.Replace(p, engine.HiddenValue)
 		}
+		u = copied(c)
 		if slices.ContainsFunc(paths, func(p fieldpath.Path) bool { return p[0].FieldName != nil && engine.IsHidden(*p[0].FieldName) }) {
 			u = &unstructured.Unstructured{Object: identity(u.Object)}
 		}
@@ -497,14 +592,20 @@ func ShowFields(c, shown *engine.Change) (hidden bool) {
 		shown.Before, shown.After = &unstructured.Unstructured{Object: identity(shown.Before.Object)}, &unstructured.Unstructured{Object: identity(shown.After.Object)}
 	}
 	shown.Fields = make([]engine.FieldChange, len(c.Fields))
+	was, is := viewOf(c.Before, shown.Before), viewOf(c.After, shown.After)
 	for i := range c.Fields {
-		shown.Fields[i] = shownField(c, shown, &c.Fields[i])
+		shown.Fields[i] = shownField(was, is, &c.Fields[i])
 		hidden = hidden || shown.Fields[i].Withheld
 	}
-	for i := range shown.Fields {
-		hideBefore(shown, &shown.Fields[i])
+	if !hidden {
+		return false
 	}
-	return hidden
+	before, after := diff.CopyOf(shown.Before.Object), diff.CopyOf(shown.After.Object)
+	for i := range shown.Fields {
+		hideBefore(before, after, &shown.Fields[i])
+	}
+	shown.Before, shown.After = copied(before), copied(after)
+	return true
 }
 
 // hiddenWhole reports whether a field is found in something that is hidden as a whole, or is a field of the object itself whose
@@ -516,10 +617,10 @@ func hiddenWhole(f *engine.FieldChange, at fieldpath.Path, found any) bool {
 
 // shownField returns a field as it may be shown. The state before may be made of a Secret as well: it is that of the
 // other side where two results are compared.
-func shownField(real, c *engine.Change, f *engine.FieldChange) engine.FieldChange {
+func shownField(before, after *view, f *engine.FieldChange) engine.FieldChange {
 	out := *f
-	path, to, _ := shownAt(f.Path, real.After.Object, c.After.Object)
-	was, from, _ := shownAt(f.Path, real.Before.Object, c.Before.Object)
+	path, to, _ := after.at(f.Path)
+	was, from, _ := before.at(f.Path)
 	switch isBefore, isAfter := hiddenWhole(f, was, from), hiddenWhole(f, path, to); {
 	case isBefore || isAfter:
 		if out.Path = path; !isAfter || isBefore && len(was) < len(path) {
@@ -527,10 +628,10 @@ func shownField(real, c *engine.Change, f *engine.FieldChange) engine.FieldChang
 		}
 		out.Kind = engine.Replaced
 		var had, has bool
-		if out.From, had = diff.Lookup(c.Before.Object, out.Path); !had {
+		if out.From, had = diff.Lookup(before.shown, out.Path); !had {
 			out.Kind = engine.Added
 		}
-		if out.To, has = diff.Lookup(c.After.Object, out.Path); !has {
+		if out.To, has = diff.Lookup(after.shown, out.Path); !has {
 			out.Kind = engine.Removed
 		}
 	case f.Kind == engine.Removed:
@@ -558,20 +659,17 @@ func shownField(real, c *engine.Change, f *engine.FieldChange) engine.FieldChang
 
 // hideBefore hides the value before of a field of which something is hidden: an earlier run may have made it of a Secret
 // as well.
-func hideBefore(c *engine.Change, f *engine.FieldChange) {
+func hideBefore(before, after *diff.Copy, f *engine.FieldChange) {
 	if !f.Withheld || f.Kind != engine.Replaced {
 		return
 	}
-	f.From = engine.HiddenValue
-	if f.To == f.From {
-		f.From, f.To = engine.HiddenValue+" (before)", engine.HiddenValue+" (after)"
-		c.After = replaced(c.After, f.Path, f.To)
+	from := engine.HiddenValue
+	if f.To == from {
+		to := from + " (after)"
+		from += " (before)"
+		f.To = to
+		after.Replace(f.Path, to)
 	}
-	c.Before = replaced(c.Before, f.Path, f.From)
-}
-
-// replaced returns an object with another value at a path.
-func replaced(u *unstructured.Unstructured, p fieldpath.Path, v any) *unstructured.Unstructured {
-	out, _ := diff.With(u.Object, p, v).(map[string]any)
-	return &unstructured.Unstructured{Object: out}
+	f.From = from
+	before.Replace(f.Path, from)
 }

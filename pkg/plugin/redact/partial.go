@@ -148,7 +148,7 @@ func whole(p diff.Partial, f engine.FieldChange, at fieldpath.Path) engine.Field
 
 // withoutSecrets returns a change without the values of the fields that were made of a Secret.
 func withoutSecrets(p diff.Partial) diff.Partial {
-	before, after := any(map[string]any(p.Before)), any(map[string]any(p.After))
+	before, after := diff.CopyOf(map[string]any(p.Before)), diff.CopyOf(map[string]any(p.After))
 	fields := slices.Clone(p.Fields)
 	for i := range fields {
 		f := &fields[i]
@@ -160,10 +160,11 @@ func withoutSecrets(p diff.Partial) diff.Partial {
 		if f.Kind == engine.Replaced {
 			from, to = from+beforeSuffix, to+afterSuffix
 		}
-		before, after = diff.With(before, f.Path, from), diff.With(after, f.Path, to)
+		before.Replace(f.Path, from)
+		after.Replace(f.Path, to)
 	}
 	p.Fields = fields
-	return p.WithStates(partOf(before), partOf(after))
+	return p.WithStates(partOf(before.Object()), partOf(after.Object()))
 }
 
 func partOf(v any) diff.Part { part, _ := v.(map[string]any); return part }
