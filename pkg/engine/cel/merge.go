@@ -48,6 +48,11 @@ func (e *Evaluation) merge(configuration ref.Val, types managedfields.TypeConver
 	if types == nil {
 		return Result{}, &noSchemaError{Kind: kind}
 	}
+	known, all := in.Checked.of(in.Object), 0
+	if len(fields) == 0 && known.fitsAs(types) { // as of a mutation whose condition does not hold
+		in.Checked.merged(known, in.Object, all, size{})
+		return Result{Object: in.Object}, nil
+	}
 	patch := asObject(fields)
 	patch.SetGroupVersionKind(kind)
 	patchTyped, err := types.ObjectToTyped(patch)
@@ -57,7 +62,6 @@ func (e *Evaluation) merge(configuration ref.Val, types managedfields.TypeConver
 	if atomics := atomicPaths(patchTyped); a == RefuseAtomic && len(atomics) > 0 {
 		return Result{}, &AtomicError{Paths: atomics}
 	}
-	known, all := in.Checked.of(in.Object), 0
 	if !known.fitsAs(types) {
 		read, err := measure(e.budget, in.Object)
 		if err != nil {
