@@ -2,6 +2,7 @@ package undo
 
 import (
 	"encoding/json"
+	"errors"
 	"slices"
 	"strings"
 	"testing"
@@ -57,7 +58,7 @@ func TestUnseenValuesArePutBackWithAWarning(t *testing.T) {
 			of.teach(r.Executor.Masker, &live, keeps)
 			change := r.restore(t.Context(), &of, &live)
 			warned := slices.Contains(change.ToShow().Steps[0].Warnings, unseen)
-			refused := change.Steps[0].Err == errUnfounded
+			refused := errors.Is(change.Steps[0].Err, errUnfounded)
 			if warned != (c.unseen && keeps) || refused != (c.unseen && !keeps) || refused && change.Changed() {
 				t.Errorf("%s, %t: warned %t, refused %t, changed %t", name, keeps, warned, refused, change.Changed())
 			}
