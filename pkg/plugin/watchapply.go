@@ -147,6 +147,9 @@ func (w *watchWrites) write(ctx context.Context, by *ApplyOptions, own *watch.Se
 			causes[c.Target.Key] = causesOf(c, events)
 		}
 	}
+	if err := output.Flush(o.Shown); err != nil { // there is no summary that would end what is shown
+		return err
+	}
 	_, err = o.Executor.Run(ctx, tasks)
 	if err := errors.Join(o.Executor.Close(), output.Flush(o.Shown), o.Shown.Close()); err != nil {
 		return err

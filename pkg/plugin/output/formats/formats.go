@@ -221,7 +221,7 @@ func (p *phases) Print(e output.Event) error {
 }
 
 // Flush implements output.Flusher.
-func (p *phases) Flush() error { return output.Flush(p.writes) }
+func (p *phases) Flush() error { return errors.Join(output.Flush(p.preview), output.Flush(p.writes)) }
 
 // Close implements output.Printer.
 func (p *phases) Close() error { return p.writes.Close() }
