@@ -510,6 +510,9 @@ func withSecrets() map[string]struct {
 		policy func(i int) string
 	}{
 		"their own rules": {secret, func(i int) string { return strings.ReplaceAll(rule(i, "", label("l", i, "v")), "ConfigMap", "Secret") }},
+		"their own rules and labels that they name": {secret, func(i int) string {
+			return strings.ReplaceAll(rule(i, "", label("{{request.object.data.a}}/l", i, "v")), "ConfigMap", "Secret")
+		}},
 		"rules with targets": {secret, func(i int) string {
 			return strings.Replace(onTarget(rule(i, "", label("l", i, "v")), "t*"), `"kind": "ConfigMap", "namespace"`, `"kind": "Secret", "namespace"`, 1)
 		}},
@@ -543,6 +546,32 @@ func TestRulesWithSecretsAreLinear(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// Twice the values of a Secret that one rule replaces take at most 2.2 times as much.
+func TestHiddenValuesAreLinear(t *testing.T) {
+	allocated := func(n int) uint64 {
+		object := objectOf(t, strings.Replace(plainConfigMap, "ConfigMap", "Secret", 1))
+		data, values := map[string]any{}, make([]string, n)
+		for i := range n {
+			name := fmt.Sprintf("k%04d", i)
+			data[name], values[i] = "b2xk", fmt.Sprintf(`%q: "bmV3"`, name)
+		}
+		object.Object["data"] = data
+		policy := strings.Replace(clusterPolicy("p", "", fmt.Sprintf(`{"patchStrategicMerge": {"data": {%s}}}`, strings.Join(values, ", "))), "ConfigMap", "Secret", 1)
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		c := evaluated(t, object, []string{policy}, evaluation.Options{Workers: 1})
+		runtime.ReadMemStats(&after)
+		if len(c.Fields) != n || c.Shown == nil {
+			t.Fatalf("%d of %d values change: %s", len(c.Fields), n, shown(t, c))
+		}
+		return after.TotalAlloc - before.TotalAlloc
+	}
+	allocated(10) // what is made once
+	if once, twice := allocated(1000), allocated(2000); float64(twice) > 2.2*float64(once) {
+		t.Errorf("1000 values allocate %d bytes, 2000 %d: %.1f times as much", once, twice, float64(twice)/float64(once))
 	}
 }
 
