@@ -104,7 +104,7 @@ func (x *Executor) writers() int {
 	if x.Concurrency == 1 {
 		return 1
 	}
-	return 2 * x.Concurrency
+	return 4 * x.Concurrency
 }
 
 func (x *Executor) writeOne(ctx context.Context, q *queued) (*Result, error) {
