@@ -63,6 +63,22 @@ func fetched(r *RemoteRequest) fetchQuestion {
 	return fetchQuestion{r.Method, r.URL, string(header), string(r.Body), string(r.CABundle)}
 }
 
+type ownAnswersKey struct{}
+
+// WithOwnAnswers returns a context under which a question that is asked of a world may have another answer than under others. So what is
+// evaluated under it repeats, in the view that hides, what was answered under it alone.
+func WithOwnAnswers(ctx context.Context) context.Context {
+	return context.WithValue(ctx, ownAnswersKey{}, &Memo{})
+}
+
+// answersOf are the answers of a context, if it has its own, or else all others.
+func answersOf(ctx context.Context, others *Memo) *Memo {
+	if own, ok := ctx.Value(ownAnswersKey{}).(*Memo); ok {
+		return own
+	}
+	return others
+}
+
 // answers are those that the first of two views was given.
 type answers struct {
 	once  *Memo // of the run; nil where the same question may have another answer
@@ -73,7 +89,7 @@ type answers struct {
 func (a answers) ask(ctx context.Context, question any, ask func(context.Context) (any, error)) (any, error) {
 	value, err := a.once.Do(ctx, question, ask)
 	if a.once == nil {
-		a.given.keep(question, value, err)
+		answersOf(ctx, a.given).keep(question, value, err)
 	}
 	return value, err
 }
@@ -108,7 +124,7 @@ func (r watchedReader) List(ctx context.Context, s Selection) iter.Seq2[*unstruc
 				return
 			}
 			if err != nil {
-				r.given.keep(listed(&s), all, err)
+				answersOf(ctx, r.given).keep(listed(&s), all, err)
 				return
 			}
 			if len(all) <= r.most {
@@ -116,7 +132,7 @@ func (r watchedReader) List(ctx context.Context, s Selection) iter.Seq2[*unstruc
 			}
 		}
 		if len(all) <= r.most {
-			r.given.keep(listed(&s), all, nil)
+			answersOf(ctx, r.given).keep(listed(&s), all, nil)
 		}
 	}
 }
@@ -151,16 +167,16 @@ type hidingReader struct {
 	given  *Memo
 }
 
-func (r hidingReader) Get(_ context.Context, key ObjectKey) (*unstructured.Unstructured, error) {
+func (r hidingReader) Get(ctx context.Context, key ObjectKey) (*unstructured.Unstructured, error) {
 	key.UID = ""
-	value, err := r.given.kept(objectQuestion(key))
+	value, err := answersOf(ctx, r.given).kept(objectQuestion(key))
 	u, _ := value.(*unstructured.Unstructured)
 	return HideObject(u), err
 }
 
-func (r hidingReader) List(_ context.Context, s Selection) iter.Seq2[*unstructured.Unstructured, error] {
+func (r hidingReader) List(ctx context.Context, s Selection) iter.Seq2[*unstructured.Unstructured, error] {
 	return func(yield func(*unstructured.Unstructured, error) bool) {
-		for u, err := range replayed(r.given.kept(listed(&s))) {
+		for u, err := range replayed(answersOf(ctx, r.given).kept(listed(&s))) {
 			if !yield(HideObject(u), err) {
 				return
 			}
@@ -187,8 +203,8 @@ func (r watchedRaw) Raw(ctx context.Context, method, path string, body []byte) (
 
 type hidingRaw struct{ given *Memo }
 
-func (r hidingRaw) Raw(_ context.Context, method, path string, body []byte) ([]byte, error) {
-	value, err := r.given.kept(rawQuestion{method, path, string(body)})
+func (r hidingRaw) Raw(ctx context.Context, method, path string, body []byte) ([]byte, error) {
+	value, err := answersOf(ctx, r.given).kept(rawQuestion{method, path, string(body)})
 	answer, _ := value.([]byte)
 	if err != nil || !bytes.Contains(answer, []byte(`"Secret`)) {
 		return answer, err
@@ -213,8 +229,8 @@ func (f watchedFetcher) Fetch(ctx context.Context, r RemoteRequest) ([]byte, err
 
 type hidingFetcher struct{ given *Memo }
 
-func (f hidingFetcher) Fetch(_ context.Context, r RemoteRequest) ([]byte, error) {
-	value, err := f.given.kept(fetched(&r))
+func (f hidingFetcher) Fetch(ctx context.Context, r RemoteRequest) ([]byte, error) {
+	value, err := answersOf(ctx, f.given).kept(fetched(&r))
 	answer, _ := value.([]byte)
 	return answer, err
 }
