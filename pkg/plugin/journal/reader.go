@@ -193,11 +193,7 @@ func (p *parser) parse(in io.Reader) (*Journal, error) {
 		case err != nil:
 			return nil, &Error{Path: p.Path, Err: err}
 		}
-		if p.index != nil {
-			p.Budget = memory.Budget{} // nothing of the lines before is kept
-			p.index.at(p.size, line)
-		}
-		if err := p.Spend(memory.Nodes(line), len(line)); err != nil {
+		if err := p.spend(line); err != nil {
 			return nil, &DamagedError{Path: p.Path, Line: number, Err: err}
 		}
 		if err := p.line(line); err != nil {
@@ -211,6 +207,21 @@ func (p *parser) parse(in io.Reader) (*Journal, error) {
 			return nil, &DamagedError{Path: p.Path, Line: number, Err: errTooLarge}
 		}
 	}
+}
+
+// nodesIndexed is what an index keeps of a line at most, as values by the estimate of a memory.Budget.
+const nodesIndexed = 4
+
+// spend takes what a line becomes, as far as it is kept, from the budget of the journal.
+func (p *parser) spend(line []byte) error {
+	if p.index == nil {
+		return p.Spend(memory.Nodes(line), len(line))
+	}
+	p.index.at(p.size, line)
+	if err := new(memory.Budget).Spend(memory.Nodes(line), len(line)); err != nil {
+		return err
+	}
+	return p.Spend(nodesIndexed, 0)
 }
 
 // readLine reads a line with its end. With io.EOF it is not whole.
@@ -238,10 +249,9 @@ func isTorn(err error) bool {
 type parser struct {
 	Journal
 	memory.Budget
-	brief   bool   // leave out the contents
-	index   *index // has what was written; nil for all
-	seen    map[engine.ObjectKey]bool
-	planned int
+	brief bool   // leave out the contents
+	index *index // has what was written; nil for all
+	seen  map[engine.ObjectKey]bool
 	// common has what the changes of many objects have in common.
 	common diff.Common
 }
@@ -348,10 +358,9 @@ func (p *parser) take(r *record) error {
 		}
 		return p.Header.Run.Validate()
 	case r.Planned != nil:
-		p.planned++
 		return p.plan(r.Planned)
 	case r.Begin != nil:
-		if p.Begun || r.Begin.Entries != p.planned {
+		if p.Begun || r.Begin.Entries != p.planned() {
 			return errOrder
 		}
 		p.Begun = true
@@ -383,7 +392,7 @@ func (p *parser) plan(e *plan.Entry) error {
 	err := e.Validate() // which gives the fields their values
 	if p.index != nil {
 		p.index.plan(e)
-		return err
+		return errors.Join(err, p.Spend(0, len(e.Object.Namespace)+len(e.Object.Name)+len(e.Object.UID)))
 	}
 	e.Partial, e.Steps = p.common.Partial(e.Partial), diff.Share(&p.common, e.Steps)
 	p.Entries = append(p.Entries, Entry{Entry: *e})
@@ -447,12 +456,20 @@ func (p *parser) check(entry int, subresource string) error {
 	switch {
 	case !p.Begun:
 		return errOrder
-	case entry < 0 || entry >= p.planned:
+	case entry < 0 || entry >= p.planned():
 		return errNoSuchEntry
 	case !sends(p.object(entry), subresource):
 		return errNoSuchPart
 	}
 	return nil
+}
+
+// planned is the number of entries.
+func (p *parser) planned() int {
+	if p.index != nil {
+		return len(p.index.objects)
+	}
+	return len(p.Entries)
 }
 
 func (p *parser) object(entry int) engine.ObjectKey {

@@ -1,8 +1,11 @@
 package journal_test
 
 import (
+	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 	"strings"
 	"testing"
 
@@ -11,6 +14,7 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/apply/request"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/journal"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/memory"
 )
 
 // readWritten reads all of what a run wrote.
@@ -121,5 +125,21 @@ func TestWrittenOfAFileThatChanges(t *testing.T) {
 				t.Errorf("got %+v, %v", o, err)
 			}
 		})
+	}
+}
+
+// Of a journal only an index is in memory, but that is bounded, too.
+func TestReadWrittenIsBounded(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "j.jsonl")
+	w, err := journal.Create(path, header(t), options())
+	check(t, err)
+	for i := range 1100 {
+		check(t, w.Plan(entry(fmt.Sprint("c", i))))
+	}
+	check(t, w.Begin())
+	check(t, w.Close())
+	defer debug.SetMemoryLimit(debug.SetMemoryLimit(1 << 20)) // of which a half is for what is read
+	if _, err := journal.ReadWritten(path); !errors.Is(err, memory.ErrTooLarge) {
+		t.Errorf("got %v", err)
 	}
 }
