@@ -34,7 +34,7 @@ func TestWriterSharesTheWaitForTheDisk(t *testing.T) {
 		for range workers {
 			group.Go(func() {
 				for range each {
-					if err := w.append(record{Resumed: &Resumed{}}, true); err != nil {
+					if err := w.append(record{Resumed: &Resumed{}}, durable); err != nil {
 						t.Error(err)
 					}
 				}
@@ -54,11 +54,23 @@ func TestWriterSharesTheWaitForTheDisk(t *testing.T) {
 func TestWriterReturnsOnceOnTheDisk(t *testing.T) {
 	f := &slowFile{}
 	w := newWriter("j", f, Options{})
-	if err := w.append(record{Resumed: &Resumed{}}, false); err != nil || f.writes.Load() != 0 {
+	if err := w.append(record{Resumed: &Resumed{}}, buffered); err != nil || f.writes.Load() != 0 {
 		t.Errorf("%d writes, %v", f.writes.Load(), err)
 	}
-	if err := w.append(record{Resumed: &Resumed{}}, true); err != nil || f.writes.Load() != 1 || f.syncs.Load() != 1 {
+	if err := w.append(record{Resumed: &Resumed{}}, durable); err != nil || f.writes.Load() != 1 || f.syncs.Load() != 1 {
 		t.Errorf("%d writes, %d syncs, %v", f.writes.Load(), f.syncs.Load(), err)
+	}
+}
+
+// What is written is in the file at once, and on the disk with the next record that has to be there.
+func TestWriterBringsResultsToTheDiskWithTheNextRecord(t *testing.T) {
+	f := &slowFile{}
+	w := newWriter("j", f, Options{})
+	if err := w.append(record{Resumed: &Resumed{}}, written); err != nil || f.writes.Load() != 1 || f.syncs.Load() != 0 {
+		t.Errorf("%d writes, %d syncs, %v", f.writes.Load(), f.syncs.Load(), err)
+	}
+	if err := w.append(record{Resumed: &Resumed{}}, durable); err != nil || f.syncs.Load() != 1 || w.durable != 2 {
+		t.Errorf("%d syncs, %d durable, %v", f.syncs.Load(), w.durable, err)
 	}
 }
 
@@ -68,7 +80,7 @@ func TestWriterRecordsNothingAfterAnError(t *testing.T) {
 	w := newWriter("j", f, Options{})
 	for range 2 {
 		var broken *Error
-		if err := w.append(record{Resumed: &Resumed{}}, true); !errors.As(err, &broken) || !errors.Is(err, full) {
+		if err := w.append(record{Resumed: &Resumed{}}, durable); !errors.As(err, &broken) || !errors.Is(err, full) {
 			t.Errorf("got %v", err)
 		}
 		f.fail = nil

@@ -18,7 +18,7 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
 )
 
-// Writer appends to a journal. Every method but Plan returns once its record is on the
+// Writer appends to a journal. Every method but Plan and Result returns once its record is on the
 // disk; concurrent calls share the wait. After an error all further calls fail: a run
 // that cannot keep its journal must not go on writing. It is safe for concurrent use.
 type Writer struct {
@@ -31,11 +31,11 @@ type Writer struct {
 	kinds   kinds // of the entries
 
 	mu       sync.Mutex
-	finished *sync.Cond // a flush has ended
+	finished *sync.Cond // a sync has ended
 	pending  []byte     // lines that are not handed to the file yet
 	appended int        // records so far ...
 	durable  int        // ... of which so many are on the disk
-	flushing bool
+	syncing  bool
 	err      error
 }
 
@@ -78,8 +78,17 @@ type Options struct {
 	Now func() time.Time
 }
 
-// flushSize is how much may wait in memory while entries are planned.
-const flushSize = 1 << 20
+// reach is how far a record has to come before its caller goes on.
+type reach int
+
+const (
+	buffered reach = iota // in memory, up to bufferSize
+	written               // in the file: it is there even if the process is killed
+	durable               // on the disk: it is there even if the machine stops
+)
+
+// bufferSize is how much may wait in memory while entries are planned.
+const bufferSize = 64 << 10
 
 // Error is the error for a journal that cannot be read or written.
 type Error struct {
@@ -112,7 +121,7 @@ func Create(path string, h Header, o Options) (*Writer, error) {
 	w := newWriter(path, f, o)
 	w.secrets = o.Secrets
 	h.APIVersion, h.Secrets = plan.APIVersion, o.Secrets
-	if err := w.append(record{Header: &h}, true); err != nil {
+	if err := w.append(record{Header: &h}, durable); err != nil {
 		return nil, err
 	}
 	if err := syncDirectory(filepath.Dir(path)); err != nil {
@@ -149,7 +158,7 @@ func Resume(path string, o Options) (*Journal, *Writer, error) {
 // Resumed records that a later run resumes the journal.
 func (w *Writer) Resumed(r Resumed) error {
 	r.Time = w.now()
-	return w.append(record{Resumed: &r}, true)
+	return w.append(record{Resumed: &r}, durable)
 }
 
 // takeUp reads the journal and truncates the file to its last whole line.
@@ -215,7 +224,7 @@ func (w *Writer) Plan(e plan.Entry) error {
 	} else {
 		e = e.Masked(w.masker)
 	}
-	return w.append(record{Planned: &e}, false)
+	return w.append(record{Planned: &e}, buffered)
 }
 
 // Evaluated records what an entry of a resumed journal is, as it was evaluated again: the values of Secrets that the journal does not
@@ -228,17 +237,18 @@ func (w *Writer) Evaluated(entry int, e plan.Entry) {
 
 // Begin ends the planned entries.
 func (w *Writer) Begin() error {
-	return w.append(record{Begin: &begin{Entries: len(w.entries), Time: w.now()}}, true)
+	return w.append(record{Begin: &begin{Entries: len(w.entries), Time: w.now()}}, durable)
 }
 
 // Attempt records that a request is about to be sent.
 func (w *Writer) Attempt(a Attempt) error {
 	a.Time = w.now()
 	a.Partial = w.covered(a.Partial, w.entries[a.Entry])
-	return w.append(record{Attempt: &a}, true)
+	return w.append(record{Attempt: &a}, durable)
 }
 
-// Result records the outcome of an entry.
+// Result records the outcome of an entry. It is in the file when Result returns, and on the disk with the next record that is to be
+// there. If the machine stops in between, the attempt is in doubt.
 func (w *Writer) Result(r Result) error {
 	r.Time = w.now()
 	of := w.entries[r.Entry]
@@ -250,13 +260,13 @@ func (w *Writer) Result(r Result) error {
 	default:
 		r.Error = w.masker.Text(r.Error)
 	}
-	return w.append(record{Result: &r}, true)
+	return w.append(record{Result: &r}, written)
 }
 
 // End records that the run is over.
 func (w *Writer) End(e End) error {
 	e.Time = w.now()
-	return w.append(record{End: &e}, true)
+	return w.append(record{End: &e}, durable)
 }
 
 // Close closes the file.
@@ -267,8 +277,8 @@ func (w *Writer) Close() error {
 	return nil
 }
 
-// append adds a line and, if it is to be durable, waits until it is.
-func (w *Writer) append(r record, durable bool) error {
+// append adds a line, and returns once it has come as far as it has to.
+func (w *Writer) append(r record, to reach) error {
 	line, err := json.Marshal(r)
 	if err != nil {
 		return &Error{Path: w.path, Err: err}
@@ -280,41 +290,54 @@ func (w *Writer) append(r record, durable bool) error {
 	defer w.mu.Unlock()
 	w.pending = append(append(w.pending, line...), '\n')
 	w.appended++
-	if !durable && len(w.pending) < flushSize {
-		return w.err
-	}
-	for mine := w.appended; w.durable < mine && w.err == nil; {
-		if w.flushing {
-			w.finished.Wait()
-			continue
-		}
-		w.flush()
+	switch {
+	case to == durable:
+		w.sync()
+	case to == written, len(w.pending) >= bufferSize:
+		w.write()
 	}
 	return w.err
 }
 
-// flush writes all that is pending to the disk. It is called with the lock held, and
-// releases it meanwhile, so that others can add to the next batch.
-func (w *Writer) flush() {
-	batch, upTo := w.pending, w.appended
-	w.pending, w.flushing = nil, true
-	w.mu.Unlock()
-	err := writeAndSync(w.file, batch)
-	w.mu.Lock()
-	w.flushing = false
-	if err != nil {
-		w.err = &Error{Path: w.path, Err: err}
-	} else {
-		w.durable = upTo
+// write hands what is pending to the file. It is called with the lock held.
+func (w *Writer) write() {
+	if len(w.pending) > 0 && w.err == nil {
+		_, err := w.file.Write(w.pending)
+		w.failed(err)
 	}
-	w.finished.Broadcast()
+	w.pending = w.pending[:0]
 }
 
-func writeAndSync(f disk, batch []byte) error {
-	if _, err := f.Write(batch); err != nil {
-		return err
+// sync brings all records so far to the disk. It is called with the lock held, and releases it meanwhile, so that others can add
+// to what the next sync has.
+func (w *Writer) sync() {
+	for upTo := w.appended; w.durable < upTo && w.err == nil; {
+		if w.syncing {
+			w.finished.Wait()
+			continue
+		}
+		w.write()
+		if w.err != nil {
+			return
+		}
+		all := w.appended
+		w.syncing = true
+		w.mu.Unlock()
+		err := w.file.Sync()
+		w.mu.Lock()
+		w.syncing = false
+		if w.failed(err); w.err == nil {
+			w.durable = all
+		}
+		w.finished.Broadcast()
 	}
-	return f.Sync()
+}
+
+// failed keeps the first error.
+func (w *Writer) failed(err error) {
+	if err != nil && w.err == nil {
+		w.err = &Error{Path: w.path, Err: err}
+	}
 }
 
 // syncDirectory makes the name of a new file durable, where a directory can be
