@@ -81,7 +81,7 @@ func (x *Executor) warnOfUnverified(ready []*queued) {
 // confirmLosses asks about each change by which the server would drop live data,
 // and reports those that are not agreed to.
 func (x *Executor) confirmLosses(ctx context.Context, ready []*queued) ([]*queued, error) {
-	var agreed []*queued
+	agreed := make([]*queued, 0, len(ready))
 	for _, t := range ready {
 		if len(t.shownVerified().losses()) == 0 {
 			agreed = append(agreed, t)

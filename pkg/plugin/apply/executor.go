@@ -163,7 +163,7 @@ func (x *Executor) work(ctx context.Context, tasks []*queued) error {
 
 // verify verifies every change, and reports those that are not to be written.
 func (x *Executor) verify(ctx context.Context, tasks []*queued) ([]*queued, error) {
-	var ready []*queued
+	ready := make([]*queued, 0, len(tasks))
 	var broken error
 	x.Meter.Start()
 	defer x.Meter.Stop()

@@ -34,13 +34,13 @@ func (x *Executor) arrange(ready, all []*queued) {
 // batches divides arranged tasks into those that are written together, at most size of them.
 func batches(tasks []*queued, size int) [][]*queued {
 	var out [][]*queued
-	for _, t := range tasks {
-		last := len(out) - 1
-		if last < 0 || len(out[last]) == size || out[last][0].wave != t.wave {
-			out = append(out, nil)
-			last++
+	for len(tasks) > 0 {
+		n := slices.IndexFunc(tasks, func(t *queued) bool { return t.wave != tasks[0].wave })
+		if n < 0 {
+			n = len(tasks)
 		}
-		out[last] = append(out[last], t)
+		n = min(n, size)
+		out, tasks = append(out, tasks[:n:n]), tasks[n:]
 	}
 	return out
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"iter"
 	"maps"
 	"slices"
 
@@ -54,17 +55,17 @@ func (m *MissingPermission) Forbidden() *rbac.ForbiddenError {
 
 // MissingPermissions asks for every resource in all namespaces, then in each, and then
 // for each object, since a role may name its objects; each step only where the answer
-// before was no. The result is in order of resource and namespace. The error is that
-// of a request.
-func MissingPermissions(ctx context.Context, a engine.Authorizer, needs []RequiredPermission, workers int) ([]MissingPermission, error) {
-	c := permissionChecker{access: a, workers: workers}
-	byResource := map[Resource][]RequiredPermission{}
-	for _, n := range needs {
-		byResource[n.Resource] = append(byResource[n.Resource], n)
+// before was no. The needs are gone through once for each step, and not kept, since there may be very many. The result is in
+// order of resource and namespace. The error is that of a request.
+func MissingPermissions(ctx context.Context, a engine.Authorizer, needs iter.Seq[RequiredPermission], workers int) ([]MissingPermission, error) {
+	c := permissionChecker{access: a, needs: needs, workers: workers}
+	resources := map[Resource]bool{}
+	for n := range needs {
+		resources[n.Resource] = true
 	}
 	var out []MissingPermission
-	for _, r := range slices.SortedFunc(maps.Keys(byResource), func(x, y Resource) int { return cmp.Compare(x.String(), y.String()) }) {
-		missing, err := c.resource(ctx, r, byResource[r])
+	for _, r := range slices.SortedFunc(maps.Keys(resources), func(x, y Resource) int { return cmp.Compare(x.String(), y.String()) }) {
+		missing, err := c.resource(ctx, r)
 		if err != nil {
 			return nil, fmt.Errorf("asking whether you may %s %s: %w", writeVerb, r, err)
 		}
@@ -76,28 +77,38 @@ func MissingPermissions(ctx context.Context, a engine.Authorizer, needs []Requir
 // permissionChecker asks with a number of workers.
 type permissionChecker struct {
 	access  engine.Authorizer
+	needs   iter.Seq[RequiredPermission]
 	workers int
 }
 
-func (c *permissionChecker) resource(ctx context.Context, r Resource, needs []RequiredPermission) ([]MissingPermission, error) {
+func (c *permissionChecker) resource(ctx context.Context, r Resource) ([]MissingPermission, error) {
 	if ok, err := c.allowed(ctx, RequiredPermission{Resource: r}); ok || err != nil {
 		return nil, err
 	}
-	byNamespace := map[string][]string{}
-	for _, n := range needs {
-		byNamespace[n.Namespace] = append(byNamespace[n.Namespace], n.Name)
+	names := map[string][]string{} // by namespace
+	for n := range c.needs {
+		if n.Resource == r {
+			names[n.Namespace] = nil
+		}
 	}
-	namespaces := slices.Sorted(maps.Keys(byNamespace))
+	namespaces := slices.Sorted(maps.Keys(names))
 	denied, err := c.denied(ctx, len(namespaces), func(i int) RequiredPermission { return RequiredPermission{Resource: r, Namespace: namespaces[i]} })
 	if err != nil {
 		return nil, err
 	}
-	var out []MissingPermission
 	for i, namespace := range namespaces {
 		if !denied[i] {
-			continue
+			delete(names, namespace)
 		}
-		names := byNamespace[namespace]
+	}
+	for n := range c.needs {
+		if _, is := names[n.Namespace]; is && n.Resource == r {
+			names[n.Namespace] = append(names[n.Namespace], n.Name)
+		}
+	}
+	var out []MissingPermission
+	for _, namespace := range slices.Sorted(maps.Keys(names)) {
+		names := names[namespace]
 		byName, err := c.denied(ctx, len(names), func(i int) RequiredPermission { return RequiredPermission{r, namespace, names[i]} })
 		if err != nil {
 			return nil, err

@@ -30,23 +30,29 @@ func (e *missingPermissionsError) Error() string {
 // shows what is missing in a table. If the server cannot be asked there is a warning,
 // and the dry runs show it object by object.
 func (x *Executor) checkPermissions(ctx context.Context, tasks []*queued) error {
-	needs := make([]RequiredPermission, 0, len(tasks))
-	for _, q := range tasks {
-		more, err := x.required(ctx, q.key(), q.task().Endpoints)
-		if err != nil {
-			return err
+	var unknown error // which permissions a task needs
+	missing, err := MissingPermissions(ctx, x.Access, func(yield func(RequiredPermission) bool) {
+		for _, q := range tasks {
+			var needs []RequiredPermission
+			if needs, unknown = x.required(ctx, q.key(), q.task().Endpoints); unknown != nil {
+				return
+			}
+			for _, n := range needs {
+				if !yield(n) {
+					return
+				}
+			}
 		}
-		needs = append(needs, more...)
-	}
-	missing, err := MissingPermissions(ctx, x.Access, needs, x.Concurrency)
-	if ctx.Err() != nil {
+	}, x.Concurrency)
+	switch {
+	case unknown != nil:
+		return unknown
+	case ctx.Err() != nil:
 		return ctx.Err()
-	}
-	if err != nil {
+	case err != nil:
 		fmt.Fprintf(x.ErrOut, "warning: %v; the dry runs will show what is forbidden\n", err)
 		return nil
-	}
-	if len(missing) == 0 {
+	case len(missing) == 0:
 		return nil
 	}
 	e := &missingPermissionsError{missing: missing}

@@ -13,7 +13,7 @@ import (
 // resolvePending looks up the writes that an interrupted run had started, and reports
 // those whose outcome is known now. The others are returned.
 func (x *Executor) resolvePending(ctx context.Context, tasks []*queued) ([]*queued, error) {
-	var rest []*queued
+	rest := make([]*queued, 0, len(tasks))
 	var broken error
 	err := ForEach(len(tasks), x.Concurrency,
 		func(i int) (*Result, error) { return x.resolveWrite(ctx, tasks[i]) },

@@ -27,8 +27,9 @@ type Writer struct {
 	masker  *redact.Masker
 	secrets bool // their values are recorded
 	now     func() time.Time
-	entries []recorded
-	kinds   kinds // of the entries
+	entries []*engine.ObjectKey          // of each what its key has in common with those of its kind
+	kinds   kinds                        // of the entries
+	made    map[int][]engine.FieldChange // fields of entries that were made of a Secret
 
 	mu       sync.Mutex
 	finished *sync.Cond // a sync has ended
@@ -39,15 +40,16 @@ type Writer struct {
 	err      error
 }
 
-// recorded is what the records of an entry are about.
-type recorded struct {
-	kind   *engine.ObjectKey    // what the key of the object has in common with those of its kind
-	secret []engine.FieldChange // that were made of a Secret
-}
-
-// newRecorded is called with the lock held.
-func (w *Writer) newRecorded(e *plan.Entry) recorded {
-	return recorded{kind: w.kinds.of(e.Object), secret: e.Secrets()}
+// add knows an entry by its place. It is called with the lock held.
+func (w *Writer) add(place int, e *plan.Entry) {
+	if place == len(w.entries) {
+		w.entries = append(w.entries, nil)
+	}
+	w.entries[place] = w.kinds.of(e.Object)
+	delete(w.made, place)
+	if made := e.Secrets(); len(made) > 0 {
+		w.made[place] = made
+	}
 }
 
 // kinds keep once what the keys of all objects of a kind have in common.
@@ -171,13 +173,13 @@ func (w *Writer) takeUp(f *os.File) (*Journal, error) {
 		return nil, &Error{Path: w.path, Err: err}
 	}
 	for i := range j.Entries {
-		w.entries = append(w.entries, w.newRecorded(&j.Entries[i].Entry))
+		w.add(i, &j.Entries[i].Entry)
 	}
 	return j, nil
 }
 
 func newWriter(path string, f disk, o Options) *Writer {
-	w := &Writer{path: path, file: f, masker: o.Masker, now: o.Now, kinds: kinds{}}
+	w := &Writer{path: path, file: f, masker: o.Masker, now: o.Now, kinds: kinds{}, made: map[int][]engine.FieldChange{}}
 	if w.masker == nil {
 		w.masker = &redact.Masker{}
 	}
@@ -188,13 +190,14 @@ func newWriter(path string, f disk, o Options) *Writer {
 	return w
 }
 
-// covered returns a change as it is recorded: with the values of Secrets, or without.
-func (w *Writer) covered(t diff.Partial, of recorded) diff.Partial {
-	t = redact.MarkedBy(of.secret, t, *of.kind)
+// covered returns a change of an entry as it is recorded: with the values of Secrets, or without.
+func (w *Writer) covered(t diff.Partial, entry int) diff.Partial {
+	kind := *w.entries[entry]
+	t = redact.MarkedBy(w.made[entry], t, kind)
 	if w.secrets {
-		return redact.MarkSecrets(w.masker, t, *of.kind)
+		return redact.MarkSecrets(w.masker, t, kind)
 	}
-	return redact.Partial(w.masker, t, *of.kind)
+	return redact.Partial(w.masker, t, kind)
 }
 
 // lock keeps a second run from writing to the same journal. It closes a file that it
@@ -216,11 +219,11 @@ func (w *Writer) Name() string { return nameOf(w.path) }
 // Plan records an entry that is to be written. It is durable after Begin.
 func (w *Writer) Plan(e plan.Entry) error {
 	w.mu.Lock()
-	of := w.newRecorded(&e)
-	w.entries = append(w.entries, of)
+	place := len(w.entries)
+	w.add(place, &e)
 	w.mu.Unlock()
 	if w.secrets {
-		e.Partial = w.covered(e.Partial, of)
+		e.Partial = w.covered(e.Partial, place)
 	} else {
 		e = e.Masked(w.masker)
 	}
@@ -232,7 +235,7 @@ func (w *Writer) Plan(e plan.Entry) error {
 func (w *Writer) Evaluated(entry int, e plan.Entry) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.entries[entry] = w.newRecorded(&e)
+	w.add(entry, &e)
 }
 
 // Begin ends the planned entries.
@@ -243,7 +246,7 @@ func (w *Writer) Begin() error {
 // Attempt records that a request is about to be sent.
 func (w *Writer) Attempt(a Attempt) error {
 	a.Time = w.now()
-	a.Partial = w.covered(a.Partial, w.entries[a.Entry])
+	a.Partial = w.covered(a.Partial, a.Entry)
 	return w.append(record{Attempt: &a}, durable)
 }
 
@@ -251,11 +254,10 @@ func (w *Writer) Attempt(a Attempt) error {
 // there. If the machine stops in between, the attempt is in doubt.
 func (w *Writer) Result(r Result) error {
 	r.Time = w.now()
-	of := w.entries[r.Entry]
-	r.Partial = w.covered(r.Partial, of)
+	r.Partial = w.covered(r.Partial, r.Entry)
 	switch {
 	case w.secrets:
-	case r.Error != "" && len(of.secret) > 0:
+	case r.Error != "" && len(w.made[r.Entry]) > 0:
 		r.Error = engine.ErrHidden.Error()
 	default:
 		r.Error = w.masker.Text(r.Error)
