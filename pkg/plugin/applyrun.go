@@ -83,8 +83,7 @@ func (o *ApplyOptions) plan(ctx context.Context, e *preview.Run) (evaluation.Sum
 func (o *ApplyOptions) recordedTasks(ctx context.Context, e *preview.Run) (evaluation.Summary, error) {
 	failed := o.Record.Tasks(ctx, e, o.Executor)
 	shown, err := o.Record.Each(e.Rules(), func(c *engine.Change) error { return o.print(output.Evaluated{Change: c}) })
-	o.Record.Forget()
-	if err == nil {
+	if err = errors.Join(err, o.Record.Forget()); err == nil {
 		err = o.print(output.Summary{Summary: shown})
 	}
 	return shown, errors.Join(failed, err)

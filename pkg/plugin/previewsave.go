@@ -104,7 +104,7 @@ func (s *planSaver) save(summary evaluation.Summary, r *preview.Run, errOut io.W
 	if err != nil {
 		return fmt.Errorf("no plan was saved: %w", err)
 	}
-	if err := plan.Save(s.path, p, s.masker); err != nil {
+	if err := errors.Join(plan.Save(s.path, p, s.masker), p.Close()); err != nil {
 		return err
 	}
 	if !s.quiet {

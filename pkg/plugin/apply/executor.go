@@ -79,6 +79,7 @@ type Executor struct {
 	ShowDrift func(*plan.Drift) error
 
 	queue       []*queued
+	namespace   string                         // of the last task, but once in memory for those with the same
 	triggeredBy map[engine.ObjectKey][]*queued // where there are any: whose changes an object triggers, by Named
 	scratch     file.Scratch                   // what tasks do not need while they wait
 	listed      int                            // bytes of the objects that are held
@@ -199,11 +200,17 @@ func (x *Executor) Keep(t *Task, c *engine.Change) {
 
 // add queues a task.
 func (x *Executor) add(t *Task) *queued {
-	q := &queued{Task: t, namespace: t.Key.Namespace, name: t.Key.Name, index: t.JournalIndex, secret: len(t.secrets()) > 0}
-	if last := len(x.queue) - 1; last >= 0 && x.queue[last].namespace == q.namespace {
-		q.namespace = x.queue[last].namespace // but once in memory
-	}
+	q := x.queued(t)
 	x.queue = append(x.queue, q)
+	return q
+}
+
+// queued returns a task that is at rest until it has its turn.
+func (x *Executor) queued(t *Task) *queued {
+	if t.Key.Namespace != x.namespace {
+		x.namespace = t.Key.Namespace
+	}
+	q := &queued{Task: t, namespace: x.namespace, name: t.Key.Name, index: t.JournalIndex, secret: len(t.secrets()) > 0}
 	x.rest(q)
 	return q
 }

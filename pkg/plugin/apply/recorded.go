@@ -2,36 +2,39 @@ package apply
 
 import (
 	"context"
-	"iter"
+	"errors"
 	"reflect"
 	"slices"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/evaluation"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/apply/request"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/file"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/journal"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/plan"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
 )
 
 // RecordedRun is a run whose changes are known before it is evaluated.
 type RecordedRun struct {
 	plan.Run
 	Name    string // for messages: "plan FILE"
-	entries []recordedEntry
-	secrets bool // something of it was made of a Secret
+	entries *plan.Entries
+	records []record // of each entry
+	secrets bool     // something was made of a Secret, perhaps of what has its result already
 	// summary is that of the evaluation when a plan was made; nil counts the entries.
 	summary *evaluation.Summary
 	// Written and Failed count the entries that have a result already.
 	Written, Failed int
 }
 
-// recordedEntry is an object that is still to be written.
-type recordedEntry struct {
-	plan.Entry
+// record is what is known of an object that is still to be written beside its entry. There may be very many.
+type record struct {
 	// again is the same change as the policies make it now: what is shown beside its fields, such as
-	// its impacts, is taken from there. It is nil where they make another one.
+	// its impacts, is taken from there. It is nil where they make another one. What equals the entry may be left out: its
+	// object and its fields.
 	again        *plan.Entry
 	journalIndex int
 	// pending is a write that was started and whose outcome is unknown; nil if there is
@@ -41,23 +44,23 @@ type recordedEntry struct {
 
 // FromPlan returns all of a plan that was read from a file.
 func FromPlan(p *plan.Plan, file string) *RecordedRun {
-	r := &RecordedRun{Run: p.Run, Name: "plan " + file, summary: &p.Summary}
-	for _, e := range p.Entries {
-		r.entries = append(r.entries, recordedEntry{Entry: e})
-		r.secrets = r.secrets || e.HoldsSecrets()
+	return &RecordedRun{
+		Run: p.Run, Name: "plan " + file, summary: &p.Summary, entries: p.Entries, records: make([]record, p.Entries.Len()), secrets: p.Entries.HoldSecrets(),
 	}
-	return r
 }
 
 // FromJournal returns what is left of an interrupted run: entries with a result are
 // skipped, planned ones are written as from a plan, and started ones are looked up
 // first.
 func FromJournal(j *journal.Journal) *RecordedRun {
-	r := &RecordedRun{Run: j.Header.Run, Name: "journal " + j.Path, Written: written(j), Failed: j.Count()[journal.Failed]}
+	r := &RecordedRun{
+		Run: j.Header.Run, Name: "journal " + j.Path, entries: &plan.Entries{}, Written: written(j), Failed: j.Count()[journal.Failed],
+	}
 	for i := range j.Entries {
 		r.secrets = r.secrets || j.Entries[i].HoldsSecrets()
-		if e, ok := remaining(&j.Entries[i], i); ok {
-			r.entries = append(r.entries, e)
+		if e, pending, ok := remaining(&j.Entries[i]); ok {
+			r.entries.Add(&e)
+			r.records = append(r.records, record{journalIndex: i, pending: pending})
 		}
 	}
 	return r
@@ -74,21 +77,20 @@ func written(j *journal.Journal) int {
 	return n
 }
 
-// remaining returns what is still to be done of an entry, if anything.
-func remaining(e *journal.Entry, index int) (recordedEntry, bool) {
-	out := recordedEntry{Entry: e.Entry, journalIndex: index}
-	switch e.Status() {
+// remaining returns what is still to be done of an entry, if anything, and a write of it whose outcome is unknown; nil if there is none.
+func remaining(e *journal.Entry) (left plan.Entry, pending *journal.Attempt, ok bool) {
+	switch left = e.Entry; e.Status() {
 	case journal.Done, journal.Failed:
-		return out, false
+		return left, nil, false
 	case journal.Partial:
-		out.Entry = out.StatusPart()
+		left = left.StatusPart()
 	case journal.InDoubt:
-		out.pending = e.Doubt()
-		if out.pending.Subresource == request.StatusSubresource && e.Object.Subresource == "" {
-			out.Entry = out.StatusPart() // the other part is done
+		pending = e.Doubt()
+		if pending.Subresource == request.StatusSubresource && e.Object.Subresource == "" {
+			left = left.StatusPart() // the other part is done
 		}
 	}
-	return out, true
+	return left, pending, true
 }
 
 // Each calls a function with the planned change of each object, and returns their
@@ -96,94 +98,125 @@ func remaining(e *journal.Entry, index int) (recordedEntry, bool) {
 // nothing of it in the file is what is checked before a write.
 func (r *RecordedRun) Each(rules []engine.RuleRef, do func(*engine.Change) error) (evaluation.Summary, error) {
 	summary := evaluation.NewSummary(rules)
-	summary.Objects = len(r.entries)
+	summary.Objects = r.entries.Len()
 	if r.summary != nil {
 		summary.Objects, summary.Canary = r.summary.Objects, r.summary.Canary
 		summary.Rules = slices.DeleteFunc(slices.Clone(r.summary.Rules), func(s evaluation.RuleSummary) bool { return !slices.Contains(rules, s.Rule) })
 	}
-	for c := range r.changes() {
-		if err := do(c); err != nil {
-			return *summary, err
-		}
-	}
-	return summary.Recounted(r.changes()), nil
-}
-
-// changes are those of the entries.
-func (r *RecordedRun) changes() iter.Seq[*engine.Change] {
-	return func(yield func(*engine.Change) bool) {
-		for i := range r.entries {
-			e := &r.entries[i].Entry
-			if again := r.entries[i].again; again != nil {
-				e = again
-			}
-			if c := e.Change(); !yield(&c) {
+	var failed error
+	counted := summary.Recounted(func(yield func(*engine.Change) bool) {
+		i := 0
+		for e, err := range r.entries.All() {
+			if failed = err; failed != nil {
 				return
 			}
+			c := r.records[i].shown(e).Change()
+			if failed = do(&c); failed != nil || !yield(&c) {
+				return
+			}
+			i++
 		}
+	})
+	if failed != nil {
+		return *summary, failed
 	}
+	return counted, nil
+}
+
+// shown returns an entry as it is shown.
+func (r *record) shown(e *plan.Entry) *plan.Entry {
+	if r.again == nil {
+		return e
+	}
+	again := *r.again
+	if again.Object == (engine.ObjectKey{}) {
+		again.Object, again.Partial = e.Object, e.Partial
+	}
+	return &again
 }
 
 // Forget lets go of the changes, which tasks have been made of and which have been shown.
-func (r *RecordedRun) Forget() { r.entries = nil }
+func (r *RecordedRun) Forget() error {
+	r.records = nil
+	return r.entries.Close()
+}
 
 // Tasks has the executor that will run them keep a task for each entry. The policies are evaluated over the same
 // objects again, because an entry is written only if they still make the same change,
 // and because it lacks the values of Secrets, which a drift has to mask. The masker of the executor is
 // that of the evaluation.
 func (r *RecordedRun) Tasks(ctx context.Context, run Evaluation, x *Executor) error {
-	planned := map[engine.ObjectKey]*recordedEntry{}
-	for i := range r.entries {
-		planned[r.entries[i].Object.Named()] = &r.entries[i]
+	planned := engine.NewPlaces[engine.ObjectKey]()
+	for e, err := range r.entries.All() {
+		if err != nil {
+			return err
+		}
+		planned.Add(e.Object.Named())
 	}
 	if r.secrets { // the request log must not show what an interrupted run has written
 		ctx = engine.WithSecret(ctx)
 	}
-	type known struct {
-		*Task
-		listed file.Place
-	}
-	now := map[engine.ObjectKey]known{}
+	now := make([]*queued, len(r.records))
 	_, err := run.Each(ctx, func(c *engine.Change) error {
-		if key := c.Subject.Named(); planned[key] != nil {
-			k := known{Task: newEvaluatedTask(run, c)}
-			if planned[key].pending == nil {
-				k.listed = x.hold(k.Task, c.Target.Object)
-			}
-			now[key] = k
-			planned[key].evaluatedAs(c, x.Masker)
+		i, is := planned.Of(c.Subject.Named())
+		if !is {
+			return nil
 		}
+		e, err := r.entries.At(i)
+		if err != nil {
+			return err
+		}
+		if e.Writes() {
+			now[i] = r.records[i].queued(x, &e, c, newEvaluatedTask(run, c))
+		}
+		r.records[i].evaluatedAs(x, &e, c)
 		return nil
 	})
-	for i := range r.entries {
-		if e := &r.entries[i]; e.Writes() {
-			k := now[e.Object.Named()]
-			x.add(e.task(k.Task)).listed = k.listed
+	for i, q := range now {
+		if q == nil {
+			e, failed := r.entries.At(i)
+			if failed != nil {
+				return errors.Join(err, failed)
+			}
+			if !e.Writes() {
+				continue
+			}
+			q = x.queued(r.records[i].task(&e, &Task{evaluated: &evaluated{}})) // the evaluation has not met it again
 		}
+		x.queue = append(x.queue, q)
 	}
 	return err
 }
 
+// queued has a task make the planned change of an object that was evaluated again.
+func (r *record) queued(x *Executor, e *plan.Entry, c *engine.Change, t *Task) *queued {
+	var listed file.Place
+	if r.pending == nil {
+		listed = x.hold(t, c.Target.Object)
+	}
+	q := x.queued(r.task(e, t))
+	q.listed = listed
+	return q
+}
+
 // evaluatedAs keeps what the policies make of the object now, if that is what was planned.
-func (e *recordedEntry) evaluatedAs(c *engine.Change, m *redact.Masker) {
-	if c.Changed() == e.Writes() && e.Drift(c, m) == nil {
-		again := plan.NewEntry(c)
-		if reflect.DeepEqual(again.Partial, e.Partial) {
-			again.Partial = e.Partial // but once in memory
-		}
-		e.again = &again
+func (r *record) evaluatedAs(x *Executor, e *plan.Entry, c *engine.Change) {
+	if c.Changed() != e.Writes() || e.Drift(c, x.Masker) != nil {
+		return
+	}
+	again := plan.NewEntry(c)
+	r.again = &again
+	if c.Shown == nil && again.Object == e.Object && reflect.DeepEqual(again.Partial, e.Partial) {
+		again.Object, again.Partial, again.ResourceVersion, again.LastWrite = engine.ObjectKey{}, diff.Partial{}, "", metav1.Time{}
+		r.again = &x.shapes.share(taskShape{entry: again}).entry
 	}
 }
 
-// task has a task make the planned change of one object. It is nil if the evaluation has not met
-// the object again.
-func (e *recordedEntry) task(t *Task) *Task {
-	if t == nil {
-		t = &Task{evaluated: &evaluated{}}
-	}
+// task has a task make the planned change of one object.
+func (r *record) task(e *plan.Entry, t *Task) *Task {
 	t.evaluated.incomplete = e.Incomplete()
-	entry := e.Entry
-	t.Key, t.JournalIndex, t.Pending, t.Entry = e.Object, e.journalIndex, e.pending, &entry
+	entry := *e
+	t.Key, t.JournalIndex, t.Pending, t.Entry = e.Object, r.journalIndex, r.pending, &entry
 	planned := e.Change()
 	t.Endpoints = EndpointsOf(&planned)
 	if len(t.Rules) == 0 {

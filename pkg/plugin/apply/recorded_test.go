@@ -76,12 +76,15 @@ func TestFromJournal(t *testing.T) {
 	want := []rest{
 		{"not-begun", 2, 2, false}, {"in-doubt", 3, 2, true}, {"status-left", 4, 1, false}, {"status-in-doubt", 5, 1, true},
 	}
-	if len(r.entries) != len(want) {
-		t.Fatalf("%d entries are left, want %d", len(r.entries), len(want))
+	if r.entries.Len() != len(want) {
+		t.Fatalf("%d entries are left, want %d", r.entries.Len(), len(want))
 	}
 	for i, w := range want {
-		e := &r.entries[i]
-		got := rest{e.Object.Name, e.journalIndex, len(e.Fields), e.pending != nil}
+		e, err := r.entries.At(i)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := rest{e.Object.Name, r.records[i].journalIndex, len(e.Fields), r.records[i].pending != nil}
 		if got != w {
 			t.Errorf("left %+v, want %+v", got, w)
 		}

@@ -200,13 +200,15 @@ func (r *appendingRun) planned(entries []plan.Entry) *RecordedRun {
 		entries = nil
 		err = json.Unmarshal(text, &entries)
 	}
+	p := &plan.Plan{Entries: &plan.Entries{}}
 	for i := range entries {
 		err = errors.Join(err, entries[i].Validate())
+		p.Entries.Add(&entries[i])
 	}
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	return FromPlan(&plan.Plan{Entries: entries}, "plan.json")
+	return FromPlan(p, "plan.json")
 }
 
 func (r *appendingRun) interrupted(x *Executor, entries []plan.Entry) *RecordedRun {

@@ -6,18 +6,16 @@ import (
 	"os"
 )
 
-// Check returns an error, a *fs.PathError, if Replace would fail as things are. It leaves
+// Check returns an error, a *fs.PathError, if NewRegular would fail as things are. It leaves
 // nothing behind.
 func Check(path string, mode fs.FileMode) error {
-	_, err := regular(path, mode)
+	_, err := NewRegular(path, mode)
 	return err
 }
 
-// Replace writes a whole file, or leaves what was there. It fails for a device or a pipe:
-// what is written is for others to read later. It follows no link, since it is to replace
-// nothing that its path does not name. The error is a *fs.PathError.
+// Replace writes a whole file, or leaves what was there. It fails where NewRegular does. The error is a *fs.PathError.
 func Replace(path string, mode fs.FileMode, text []byte) error {
-	f, err := regular(path, mode)
+	f, err := NewRegular(path, mode)
 	if err != nil {
 		return err
 	}
@@ -27,7 +25,9 @@ func Replace(path string, mode fs.FileMode, text []byte) error {
 	return f.Commit()
 }
 
-func regular(path string, mode fs.FileMode) (*File, error) {
+// NewRegular is New for a file that is read later: it fails for a device or a pipe, and for a link, since it is to replace
+// nothing that its path does not name.
+func NewRegular(path string, mode fs.FileMode) (*File, error) {
 	f, err := New(path, mode)
 	if err != nil {
 		return nil, err

@@ -25,7 +25,8 @@ type Server interface {
 // Builder makes a plan of what a preview finds. It is not safe for concurrent use.
 type Builder struct {
 	run     Run
-	entries []*Entry
+	entries Entries
+	waiting []*building // for what is still worked out of them, or of one before them
 	server  Server
 	manager string
 
@@ -37,6 +38,12 @@ type Builder struct {
 	err   error // the first one
 }
 
+// building is an entry of which is worked out how it would be sent, until that is done.
+type building struct {
+	Entry
+	done chan struct{}
+}
+
 // NewBuilder begins the plan of a run that is about to be evaluated. Manager is the
 // field manager that would write the changes.
 func NewBuilder(run Run, server Server, manager string) *Builder {
@@ -46,19 +53,35 @@ func NewBuilder(run Run, server Server, manager string) *Builder {
 // Add records an object that would change, or about which there is something else to
 // report.
 func (b *Builder) Add(ctx context.Context, c *engine.Change) error {
-	e := NewEntry(c)
+	e := &building{NewEntry(c), make(chan struct{})}
 	if len(e.Fields) == 0 && len(e.Steps) == 0 {
 		return nil
 	}
-	b.entries = append(b.entries, &e)
-	if e.Writes() {
+	if b.waiting = append(b.waiting, e); e.Writes() {
 		b.slots <- struct{}{}
 		b.group.Go(func() {
-			_ = b.failed(b.method(ctx, c, &e)) // returned by the next call
+			_ = b.failed(b.method(ctx, c, &e.Entry)) // returned by the next call
+			close(e.done)
 			<-b.slots
 		})
+	} else {
+		close(e.done)
 	}
+	b.take()
 	return b.failed(nil)
+}
+
+// take takes the entries that are done, in their order.
+func (b *Builder) take() {
+	for len(b.waiting) > 0 {
+		select {
+		case <-b.waiting[0].done:
+			b.entries.Add(&b.waiting[0].Entry)
+			b.waiting = b.waiting[1:]
+		default:
+			return
+		}
+	}
 }
 
 // failed notes an error, and returns the first one that was noted.
@@ -111,16 +134,13 @@ func (b *Builder) request(ctx context.Context, c *engine.Change) (r request.Requ
 	return r, cannot, nil
 }
 
-// Plan returns the plan of a preview that has ended. The error is that of a request to
+// Plan returns the plan of a preview that has ended, which has to be closed. The error is that of a request to
 // the server.
 func (b *Builder) Plan(summary evaluation.Summary, incomplete bool) (*Plan, error) {
 	b.group.Wait()
 	if err := b.failed(nil); err != nil {
 		return nil, err
 	}
-	p := &Plan{Run: b.run, Summary: summary, Incomplete: incomplete}
-	for _, entry := range b.entries {
-		p.Entries = append(p.Entries, *entry)
-	}
-	return p, nil
+	b.take()
+	return &Plan{Run: b.run, Summary: summary, Incomplete: incomplete, Entries: &b.entries}, nil
 }

@@ -1,7 +1,16 @@
 package plan
 
+import "bytes"
+
 // ValidateWithin validates with a budget that a test can wait for.
-func (p *Plan) ValidateWithin(budget int) error { return p.validateEntries(budget) }
+func (e *Entry) ValidateWithin(budget int) error { return e.validate(&budget) }
 
 // Text is what Save would write.
-func (p *Plan) Text() ([]byte, error) { return p.text(nil) }
+func (p *Plan) Text() ([]byte, error) {
+	var b bytes.Buffer
+	err := p.write(&b, nil)
+	return b.Bytes(), err
+}
+
+// Whole returns how many entries are not in the temporary file.
+func (s *Entries) Whole() int { return len(s.whole) }

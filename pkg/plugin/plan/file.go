@@ -1,7 +1,6 @@
 package plan
 
 import (
-	"bufio"
 	"bytes"
 	"encoding/json"
 	"errors"
@@ -9,26 +8,23 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"strings"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/evaluation"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/file"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/memory"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
 )
 
 // maxFileSize bounds what is read: a plan is untrusted input.
 const maxFileSize = 512 << 20
 
-// planFile is a Plan in files.
+// planFile is a Plan in files, but for its entries, which are the list "entries" behind it.
 type planFile struct {
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"`
 	Run
 	Summary    summaryFile `json:"summary"`
 	Incomplete bool        `json:"incomplete,omitempty"`
-	Entries    []Entry     `json:"entries"`
 }
 
 type summaryFile struct {
@@ -94,14 +90,14 @@ func CheckFormat(version string) error {
 // masker knows to be secret is left out; a nil masker knows the values of the
 // Secrets in the plan alone.
 func Save(path string, p *Plan, m *redact.Masker) error {
-	text, err := p.text(m)
+	f, err := file.NewRegular(path, file.Private)
 	if err != nil {
-		return &FileError{Path: path, Err: err}
+		return fileError(path, err)
 	}
-	if len(text) > maxFileSize {
-		return &FileError{Path: path, Err: fmt.Errorf("%w: choose fewer objects", ErrTooLarge)}
+	if err := p.write(f, m); err != nil {
+		return errors.Join(fileError(path, err), f.Discard())
 	}
-	return fileError(path, file.Replace(path, file.Private, text))
+	return fileError(path, f.Commit())
 }
 
 // CheckFile returns an error if Save cannot be expected to work. It leaves
@@ -128,125 +124,95 @@ func fileError(path string, err error) error {
 	return &FileError{Path: path, Err: err}
 }
 
-// text is the document, with a line for each entry.
-func (p *Plan) text(m *redact.Masker) ([]byte, error) {
+// write writes the document, with a line for each entry.
+func (p *Plan) write(to io.Writer, m *redact.Masker) error {
 	if m == nil {
 		m = &redact.Masker{}
 	}
-	var b bytes.Buffer
-	text, err := json.Marshal(planFile{
-		APIVersion: APIVersion, Kind: Kind, Run: p.Run,
-		Summary: summaryOf(p.Summary), Incomplete: p.Incomplete, Entries: []Entry{},
-	})
+	out := &bounded{to: to, left: maxFileSize}
+	text, err := json.Marshal(planFile{APIVersion: APIVersion, Kind: Kind, Run: p.Run, Summary: summaryOf(p.Summary), Incomplete: p.Incomplete})
 	if err != nil {
-		return nil, err
+		return err
 	}
-	b.Write(bytes.TrimSuffix(text, []byte("]}")))
-	for i := range p.Entries {
-		if i > 0 {
-			b.WriteByte(',')
-		}
-		text, err := json.Marshal(p.Entries[i].Masked(m))
+	out.write(bytes.TrimSuffix(text, []byte("}")), []byte(`,"entries":[`))
+	end := []byte("\n")
+	for e, err := range p.Entries.All() {
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w", p.Entries[i].Object, err)
+			return err
 		}
-		b.WriteByte('\n')
-		b.Write(text)
+		text, err := json.Marshal(e.Masked(m))
+		if err != nil {
+			return fmt.Errorf("%s: %w", e.Object, err)
+		}
+		out.write(end, text)
+		end = []byte(",\n")
 	}
-	b.WriteString("\n]}\n")
-	return b.Bytes(), nil
+	out.write([]byte("\n]}\n"))
+	return out.err
 }
 
-// Load reads a plan, to show it. The error is a *FileError.
+// bounded writes as much as a plan may have.
+type bounded struct {
+	to   io.Writer
+	left int
+	err  error
+}
+
+func (b *bounded) write(texts ...[]byte) {
+	for _, text := range texts {
+		if b.left -= len(text); b.err == nil && b.left < 0 {
+			b.err = fmt.Errorf("%w: choose fewer objects", ErrTooLarge)
+		}
+		if b.err == nil {
+			_, b.err = b.to.Write(text)
+		}
+	}
+}
+
+// Load reads a plan, to show it. It has to be closed. The error is a *FileError.
 func Load(path string) (*Plan, error) {
 	return load(path, func(*os.File) error { return nil })
 }
 
 // LoadOwn reads a plan that is going to be applied: it is an error if other users may
-// have written it. The error is a *FileError.
+// have written it. It has to be closed. The error is a *FileError.
 func LoadOwn(path string) (*Plan, error) { return load(path, file.CheckOwner) }
 
 func load(path string, check func(*os.File) error) (*Plan, error) {
-	text, err := readBounded(path, check)
-	if err == nil {
-		err = new(memory.Budget).Spend(memory.Nodes(text), len(text))
-	}
-	if err != nil {
-		return nil, &FileError{Path: path, Err: err}
-	}
-	p, err := Parse(text)
-	if err != nil {
-		return nil, &FileError{Path: path, Err: err}
-	}
-	return p, nil
-}
-
-// readBounded reads a file as far as it may be a plan. Of one that cannot be, such as a device without an end, only the
-// beginning is read.
-func readBounded(path string, check func(*os.File) error) ([]byte, error) {
 	f, err := os.Open(path)
 	if err != nil {
-		return nil, errors.Unwrap(err) // the error names the path already
+		return nil, fileError(path, err)
 	}
 	defer f.Close() //nolint:errcheck // it was only read
 	if err := check(f); err != nil {
-		return nil, err
+		return nil, &FileError{Path: path, Err: err}
 	}
-	in := bufio.NewReader(io.LimitReader(f, maxFileSize+1))
-	beginning, _ := in.Peek(512) // an error comes again
-	if beginning = bytes.TrimLeft(beginning, " \t\r\n"); len(beginning) > 0 && beginning[0] != '{' {
-		_, err := Parse(beginning)
-		return nil, err
-	}
-	var text bytes.Buffer
-	if info, err := f.Stat(); err == nil && info.Size() <= maxFileSize {
-		text.Grow(int(info.Size()) + bytes.MinRead)
-	}
-	_, err = text.ReadFrom(in)
-	if err == nil && text.Len() > maxFileSize {
+	in := &io.LimitedReader{R: f, N: maxFileSize + 1}
+	p, err := Parse(in)
+	if in.N == 0 {
 		err = ErrTooLarge
 	}
-	return text.Bytes(), err
-}
-
-// Parse reads the text of a plan and checks that it holds together. The error
-// wraps ErrNoPlan or ErrDamaged, or an *OtherFormatError.
-func Parse(text []byte) (*Plan, error) {
-	var head struct{ APIVersion, Kind string }
-	if err := json.Unmarshal(text, &head); err != nil {
-		if len(text) == 0 {
-			return nil, ErrNoPlan
-		}
-		return nil, fmt.Errorf("%w or cut off: %w", ErrDamaged, err)
+	if err != nil {
+		return nil, &FileError{Path: path, Err: err}
 	}
-	if !strings.HasPrefix(head.APIVersion, group+"/") || head.Kind != Kind {
-		return nil, ErrNoPlan
-	}
-	if err := CheckFormat(head.APIVersion); err != nil {
-		return nil, fmt.Errorf("%w; make it again with preview --save", err)
-	}
-	var in planFile
-	if err := json.Unmarshal(text, &in); err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrDamaged, err)
-	}
-	p := &Plan{Run: in.Run, Summary: in.Summary.engine(), Incomplete: in.Incomplete, Entries: in.Entries}
-	if err := p.validate(); err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrDamaged, err)
-	}
-	p.recount()
 	return p, nil
 }
 
-// recount counts the entries anew, so that the summary cannot contradict them.
-func (p *Plan) recount() {
+// recount counts the entries anew, so that the summary cannot contradict them. The error is that of reading them.
+func (p *Plan) recount() error {
+	var failed error
 	p.Summary = p.Summary.Recounted(func(yield func(*engine.Change) bool) {
-		for i := range p.Entries {
-			if c := p.Entries[i].Change(); !yield(&c) {
+		for e, err := range p.Entries.All() {
+			if failed = err; failed != nil {
+				return
+			}
+			if c := e.Change(); !yield(&c) {
 				return
 			}
 		}
 	})
 	p.Incomplete = p.Incomplete || p.Summary.Incomplete > 0
+	return failed
 }
 
 func summaryOf(s evaluation.Summary) summaryFile {

@@ -27,8 +27,11 @@ type Plan struct {
 	Incomplete bool
 	// Entries are the objects that would change, and those of which there is
 	// something else to report, in the order of the preview.
-	Entries []Entry
+	Entries *Entries
 }
+
+// Close frees what the entries take.
+func (p *Plan) Close() error { return p.Entries.Close() }
 
 // Run is how changes came about, so that they can be evaluated again with the same
 // result.

@@ -15,30 +15,12 @@ var ErrTwice = errors.New("the object already has an entry")
 
 var errNoObject = errors.New("an entry names no object")
 
-// validate checks that a plan is consistent, so that its users need not.
+// validate checks that a plan is consistent beside its entries, so that its users need not.
 func (p *Plan) validate() error {
 	if p.Version == "" || p.Created.IsZero() {
 		return errors.New("its version or creation time is missing")
 	}
-	if err := p.Run.Validate(); err != nil {
-		return err
-	}
-	return p.validateEntries(diff.Budget)
-}
-
-func (p *Plan) validateEntries(budget int) error {
-	seen := make(map[engine.ObjectKey]bool, len(p.Entries))
-	for i := range p.Entries {
-		if err := p.Entries[i].validate(&budget); err != nil {
-			return fmt.Errorf("entry %d: %w", i, err)
-		}
-		key := p.Entries[i].Object.Named()
-		if seen[key] {
-			return fmt.Errorf("entry %d: %s: %w", i, key, ErrTwice)
-		}
-		seen[key] = true
-	}
-	return nil
+	return p.Run.Validate()
 }
 
 // Validate checks that the choice is possible, and that the documents match their
