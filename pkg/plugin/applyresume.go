@@ -49,7 +49,8 @@ func (f *ApplyFlags) resume(c *cobra.Command, w *factory.Factory) (*apply.Record
 			fmt.Fprintf(w.Streams.ErrOut, "Failed earlier: %s\n", redact.EscapeLine(e.Results[len(e.Results)-1].Error))
 		}
 	}
-	return apply.FromJournal(j), writer, nil
+	run, err := apply.FromJournal(j)
+	return run, writer, errors.Join(err, j.Close())
 }
 
 // originalOptions are the flags that a resumed run takes over, as they are typed.

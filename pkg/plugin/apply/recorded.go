@@ -52,18 +52,27 @@ func FromPlan(p *plan.Plan, file string) *RecordedRun {
 // FromJournal returns what is left of an interrupted run: entries with a result are
 // skipped, planned ones are written as from a plan, and started ones are looked up
 // first.
-func FromJournal(j *journal.Journal) *RecordedRun {
+// The error is that of a temporary file.
+func FromJournal(j *journal.Journal) (*RecordedRun, error) {
 	r := &RecordedRun{
-		Run: j.Header.Run, Name: "journal " + j.Path, entries: &plan.Entries{}, Written: written(j), Failed: j.Count()[journal.Failed],
+		Run: j.Header.Run, Name: "journal " + j.Path, entries: &plan.Entries{}, secrets: j.HoldsSecrets(),
+		Written: written(j), Failed: j.Count()[journal.Failed],
 	}
 	for i := range j.Entries {
-		r.secrets = r.secrets || j.Entries[i].HoldsSecrets()
-		if e, pending, ok := remaining(&j.Entries[i]); ok {
-			r.entries.Add(&e)
-			r.records = append(r.records, record{journalIndex: i, pending: pending})
+		switch j.Entries[i].Status() {
+		case journal.Done, journal.Failed:
+			continue
 		}
+		e, err := j.Planned(i)
+		if err != nil {
+			return nil, err
+		}
+		pending := j.Entries[i].Doubt()
+		e = remaining(e, j.Entries[i].Status(), pending)
+		r.entries.Add(&e)
+		r.records = append(r.records, record{journalIndex: i, pending: pending})
 	}
-	return r
+	return r, nil
 }
 
 // written counts the entries of which something was stored.
@@ -77,20 +86,14 @@ func written(j *journal.Journal) int {
 	return n
 }
 
-// remaining returns what is still to be done of an entry, if anything, and a write of it whose outcome is unknown; nil if there is none.
-func remaining(e *journal.Entry) (left plan.Entry, pending *journal.Attempt, ok bool) {
-	switch left = e.Entry; e.Status() {
-	case journal.Done, journal.Failed:
-		return left, nil, false
-	case journal.Partial:
-		left = left.StatusPart()
-	case journal.InDoubt:
-		pending = e.Doubt()
-		if pending.Subresource == request.StatusSubresource && e.Object.Subresource == "" {
-			left = left.StatusPart() // the other part is done
-		}
+// remaining is what is still to be done of an entry that is not done. Pending is a write of it whose outcome is unknown; nil if
+// there is none.
+func remaining(e plan.Entry, status journal.Status, pending *journal.Attempt) plan.Entry {
+	objectDone := status == journal.Partial || pending != nil && pending.Subresource == request.StatusSubresource && e.Object.Subresource == ""
+	if objectDone {
+		return e.StatusPart()
 	}
-	return left, pending, true
+	return e
 }
 
 // Each calls a function with the planned change of each object, and returns their

@@ -63,7 +63,10 @@ func interrupted(t *testing.T) *journal.Journal {
 // What has a result is left alone, and of the others only what is not known to be
 // stored is made.
 func TestFromJournal(t *testing.T) {
-	r := FromJournal(interrupted(t))
+	r, err := FromJournal(interrupted(t))
+	if err != nil {
+		t.Fatal(err)
+	}
 	if r.Written != 3 || r.Failed != 1 {
 		t.Errorf("%s: %d written, %d failed", r.Name, r.Written, r.Failed)
 	}

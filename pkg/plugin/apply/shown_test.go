@@ -226,7 +226,11 @@ func (r *appendingRun) interrupted(x *Executor, entries []plan.Entry) *RecordedR
 		r.t.Fatal(err)
 	}
 	x.ResumeJournal(again)
-	return FromJournal(j)
+	run, err := FromJournal(j)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return run
 }
 
 // managed has Argo CD manage the object.

@@ -10,6 +10,7 @@ import (
 	"io"
 	"os"
 	"reflect"
+	"slices"
 	"strings"
 	"unicode"
 
@@ -35,14 +36,35 @@ type Journal struct {
 	// Torn reports that the last line is incomplete, as after a kill.
 	Torn bool
 
-	size int64 // of what is whole
+	size    int64         // of what is whole
+	kept    *plan.Entries // where the Entries do not have them
+	secrets bool          // an entry was made of a Secret
+}
+
+// Planned returns an entry as it was planned. The error is that of a temporary file.
+func (j *Journal) Planned(i int) (plan.Entry, error) {
+	if j.kept != nil {
+		return j.kept.At(i)
+	}
+	return j.Entries[i].Entry, nil
+}
+
+// HoldsSecrets reports whether an entry has values that were made of a Secret, or withholds them.
+func (j *Journal) HoldsSecrets() bool { return j.secrets }
+
+// Close frees what the entries take. There are none of them after it.
+func (j *Journal) Close() error {
+	j.Entries = nil
+	return j.kept.Close()
 }
 
 // Entry is one object of a run with its attempts and results.
 type Entry struct {
+	// Entry is as it was planned; of a journal that is resumed its object alone, as Planned has the rest.
 	plan.Entry
 	// Attempts has the requests, and Results what came of the entry, in their order. An attempt whose result
-	// is known has its fields alone: the rest is in the result.
+	// is known has its fields alone: the rest is in the result. A journal that is resumed has the attempts whose result is not known,
+	// and of the results all but the fields.
 	Attempts []Attempt
 	Results  []Result
 
@@ -176,7 +198,7 @@ func Glance(path string) (*Journal, error) {
 
 // Parse reads a journal from in; the path is for messages.
 func Parse(path string, in io.Reader) (*Journal, error) {
-	p := parser{Journal: Journal{Path: path}, seen: map[engine.ObjectKey]bool{}}
+	p := parser{Journal: Journal{Path: path}, seen: engine.NewDigests[engine.ObjectKey]()}
 	return p.parse(in)
 }
 
@@ -209,20 +231,26 @@ func (p *parser) parse(in io.Reader) (*Journal, error) {
 	}
 }
 
-// nodesIndexed is what an index keeps of a line at most, as values by the estimate of a memory.Budget.
+// nodesIndexed is what an index keeps of a line at most, as values by the estimate of a memory.Budget. What is resumed keeps as much.
 const nodesIndexed = 4
 
 // spend takes what a line becomes, as far as it is kept, from the budget of the journal.
 func (p *parser) spend(line []byte) error {
-	if p.index == nil {
+	switch {
+	case p.index != nil:
+		p.index.at(p.size, line)
+	case p.kept == nil:
 		return p.Spend(memory.Nodes(line), len(line))
 	}
-	p.index.at(p.size, line)
+	p.here = line
 	if err := new(memory.Budget).Spend(memory.Nodes(line), len(line)); err != nil {
 		return err
 	}
 	return p.Spend(nodesIndexed, 0)
 }
+
+// keep takes all that the line becomes from the budget.
+func (p *parser) keep() error { return p.Spend(memory.Nodes(p.here), len(p.here)) }
 
 // readLine reads a line with its end. With io.EOF it is not whole.
 func readLine(in *bufio.Reader) ([]byte, error) {
@@ -251,7 +279,8 @@ type parser struct {
 	memory.Budget
 	brief bool   // leave out the contents
 	index *index // has what was written; nil for all
-	seen  map[engine.ObjectKey]bool
+	here  []byte // the line that is being read
+	seen  *engine.Digests[engine.ObjectKey]
 	// common has what the changes of many objects have in common.
 	common diff.Common
 }
@@ -260,7 +289,8 @@ func (p *parser) finish(lines int) (*Journal, error) {
 	if p.size == 0 {
 		return nil, &DamagedError{Path: p.Path, Line: lines, Err: errNoJournal}
 	}
-	return &p.Journal, nil
+	j := p.Journal // without what it was read with
+	return &j, nil
 }
 
 // firstFormat is that of journals whose header does not name one.
@@ -384,14 +414,20 @@ func (p *parser) plan(e *plan.Entry) error {
 		p.Entries = append(p.Entries, Entry{Entry: *e})
 		return nil
 	}
-	key := e.Object.Named()
-	if p.seen[key] {
+	if key := e.Object.Named(); !p.seen.Add(key) {
 		return fmt.Errorf("%s: %w", key, plan.ErrTwice)
 	}
-	p.seen[key] = true
 	err := e.Validate() // which gives the fields their values
+	p.secrets = p.secrets || e.HoldsSecrets()
 	if p.index != nil {
 		p.index.plan(e)
+		return errors.Join(err, p.Spend(0, len(e.Object.Namespace)+len(e.Object.Name)+len(e.Object.UID)))
+	}
+	if p.kept != nil {
+		p.Entries = append(p.Entries, Entry{Entry: plan.Entry{Object: e.Object}})
+		if inMemory := p.kept.Add(e); inMemory {
+			return errors.Join(err, p.keep())
+		}
 		return errors.Join(err, p.Spend(0, len(e.Object.Namespace)+len(e.Object.Name)+len(e.Object.UID)))
 	}
 	e.Partial, e.Steps = p.common.Partial(e.Partial), diff.Share(&p.common, e.Steps)
@@ -409,6 +445,10 @@ func (p *parser) attempt(a *Attempt) error {
 		return err
 	}
 	e := &p.Entries[a.Entry]
+	if p.kept != nil {
+		err = errors.Join(err, p.keep())
+		e.forget(a.Subresource)
+	}
 	a.Partial = p.common.Partial(a.Partial)
 	e.Attempts = append(e.Attempts, *a)
 	if e.doubt == nil {
@@ -428,13 +468,24 @@ func (p *parser) result(r *Result) error {
 		return err
 	}
 	e := &p.Entries[r.Entry]
+	delete(e.doubt, r.Subresource)
+	if p.kept != nil {
+		r.Partial = diff.Partial{}
+		e.Results = append(e.Results, *r)
+		e.forget(r.Subresource)
+		return errors.Join(err, p.Spend(0, len(r.Outcome)+len(r.Error)+len(r.ResourceVersion)+len(r.UID)))
+	}
 	r.Partial = p.common.Partial(r.Partial)
 	e.Results = append(e.Results, *r)
-	delete(e.doubt, r.Subresource)
 	if r.Written || r.Failed {
 		e.settle(r)
 	}
 	return err
+}
+
+// forget forgets the attempts on an endpoint.
+func (e *Entry) forget(subresource string) {
+	e.Attempts = slices.DeleteFunc(e.Attempts, func(a Attempt) bool { return a.Subresource == subresource })
 }
 
 // settle lets go of the objects of the attempts on an endpoint: what came of them is known. Most of it is what they were

@@ -132,7 +132,7 @@ func Create(path string, h Header, o Options) (*Writer, error) {
 	return w, nil
 }
 
-// Resume reads a journal and opens it to append to it, beginning with Resumed. A torn
+// Resume reads a journal, which has to be closed, and opens it to append to it, beginning with Resumed. A torn
 // last line was never reported as recorded, and is cut off. The error is an *Error, or
 // what Read returns.
 func Resume(path string, o Options) (*Journal, *Writer, error) {
@@ -165,15 +165,19 @@ func (w *Writer) Resumed(r Resumed) error {
 
 // takeUp reads the journal and truncates the file to its last whole line.
 func (w *Writer) takeUp(f *os.File) (*Journal, error) {
-	j, err := Parse(w.path, f)
+	p := parser{Journal: Journal{Path: w.path, kept: &plan.Entries{}}, seen: engine.NewDigests[engine.ObjectKey]()}
+	j, err := p.parse(f)
 	if err != nil {
-		return nil, err
+		return nil, errors.Join(err, p.kept.Close())
 	}
 	if err := f.Truncate(j.size); err != nil {
 		return nil, &Error{Path: w.path, Err: err}
 	}
-	for i := range j.Entries {
-		w.add(i, &j.Entries[i].Entry)
+	for e, err := range j.kept.All() {
+		if err != nil {
+			return nil, &Error{Path: w.path, Err: err}
+		}
+		w.add(len(w.entries), e)
 	}
 	return j, nil
 }

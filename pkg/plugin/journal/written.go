@@ -80,7 +80,7 @@ func ReadWritten(path string) (*Written, error) {
 		return nil, err
 	}
 	w := &Written{Path: path, file: f, seed: maphash.MakeSeed()}
-	p := parser{Journal: Journal{Path: path}, index: &index{Written: w, kinds: kinds{}}, seen: map[engine.ObjectKey]bool{}}
+	p := parser{Journal: Journal{Path: path}, index: &index{Written: w, kinds: kinds{}}, seen: engine.NewDigests[engine.ObjectKey]()}
 	j, err := p.parse(f)
 	if err != nil {
 		_ = f.Close() // the error that is returned comes first

@@ -21,14 +21,14 @@ type Entries struct {
 	secrets bool
 }
 
-// Add adds an entry.
-func (s *Entries) Add(e *Entry) {
+// Add adds an entry, and reports whether it stays in memory.
+func (s *Entries) Add(e *Entry) (inMemory bool) {
 	text, err := json.Marshal(e)
 	if err == nil {
 		var again Entry
 		if again, err = readEntry(text); err == nil && reflect.DeepEqual(*e, again) {
 			s.add(text, e)
-			return
+			return false
 		}
 	}
 	if s.whole == nil {
@@ -36,6 +36,7 @@ func (s *Entries) Add(e *Entry) {
 	}
 	s.whole[len(s.places)] = e
 	s.places, s.secrets = append(s.places, file.Place{}), s.secrets || e.HoldsSecrets()
+	return true
 }
 
 // add adds an entry with its text. Where there can be no file, the text stays in memory.
