@@ -134,6 +134,9 @@ func (p *Plan) write(to io.Writer, m *redact.Masker) error {
 	if err != nil {
 		return err
 	}
+	if len(text) > maxValue {
+		return fmt.Errorf("%w: evaluate fewer policies", errLongValue)
+	}
 	out.write(bytes.TrimSuffix(text, []byte("}")), []byte(`,"entries":[`))
 	end := []byte("\n")
 	for e, err := range p.Entries.All() {

@@ -16,7 +16,9 @@ import (
 // Parse reads the text of a plan, entry by entry, and checks that it holds together. The plan has to be closed. The error
 // wraps ErrNoPlan or ErrDamaged, is an *OtherFormatError, or that of reading.
 func Parse(in io.Reader) (*Plan, error) {
-	p := parser{text: json.NewDecoder(in), entries: &Entries{}, seen: engine.NewDigests[engine.ObjectKey](), searches: diff.Budget}
+	v := &values{in: in}
+	v.next()
+	p := parser{values: v, text: json.NewDecoder(v), entries: &Entries{}, seen: engine.NewDigests[engine.ObjectKey](), searches: diff.Budget}
 	out, err := p.plan()
 	if err != nil {
 		return nil, errors.Join(err, p.entries.Close())
@@ -24,10 +26,38 @@ func Parse(in io.Reader) (*Plan, error) {
 	return out, nil
 }
 
+// maxValue is how many bytes one entry has, or another field of the document, so that one without an end is not read.
+const maxValue = 128 << 20
+
+var errLongValue = fmt.Errorf("an entry, or another field, is larger than %d MiB", maxValue>>20)
+
+// values reads a text as long as each of its values may become what memory there is for it.
+type values struct {
+	in     io.Reader
+	left   int
+	memory memory.Budget
+}
+
+// next is called before a value.
+func (v *values) next() { v.left, v.memory = maxValue, memory.Budget{} }
+
+// Read implements io.Reader.
+func (v *values) Read(p []byte) (int, error) {
+	n, err := v.in.Read(p)
+	if v.left -= n; v.left < 0 {
+		return 0, errLongValue
+	}
+	if err := v.memory.Spend(memory.Nodes(p[:n]), n); err != nil {
+		return 0, err
+	}
+	return n, err
+}
+
 // parser reads a plan.
 type parser struct {
-	text     *json.Decoder
-	head     bytes.Buffer // the fields of the document but its entries, each with a comma
+	values   *values
+	text     *json.Decoder // of the values
+	head     bytes.Buffer  // the fields of the document but its entries, each with a comma
 	entries  *Entries
 	listed   bool // the entries were read
 	seen     *engine.Digests[engine.ObjectKey]
@@ -77,8 +107,13 @@ func (p *parser) document() error {
 	return nil
 }
 
-// cut is an error of the text itself.
-func cut(err error) error { return fmt.Errorf("%w or cut off: %w", ErrDamaged, err) }
+// cut is an error of the text itself, unless it is one of reading it.
+func cut(err error) error {
+	if errors.Is(err, memory.ErrTooLarge) || errors.Is(err, errLongValue) {
+		return err
+	}
+	return fmt.Errorf("%w or cut off: %w", ErrDamaged, err)
+}
 
 // field reads a name and its value.
 func (p *parser) field() error {
@@ -107,6 +142,7 @@ func (p *parser) field() error {
 
 // read reads a value.
 func (p *parser) read(value *json.RawMessage) error {
+	p.values.next()
 	if err := p.text.Decode(value); err != nil {
 		return cut(err)
 	}
@@ -172,9 +208,6 @@ func (p *parser) list() error {
 
 // entry reads an entry.
 func (p *parser) entry(text []byte) error {
-	if err := new(memory.Budget).Spend(memory.Nodes(text), len(text)); err != nil { // it is not kept
-		return err
-	}
 	var e Entry
 	if err := json.Unmarshal(text, &e); err != nil {
 		return fmt.Errorf("%w: %w", ErrDamaged, err)
