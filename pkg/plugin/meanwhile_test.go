@@ -26,6 +26,7 @@ const meanwhilePolicy = `{"apiVersion": "kyverno.io/v1", "kind": "ClusterPolicy"
 		"mutate": {"patchStrategicMerge": {"data": {"tier": "gold"}}}},
 	{"name": "append", "match": {"any": [{"resources": {"kinds": ["ConfigMap"], "names": ["b"]}}]},
 		"mutate": {"patchesJson6902": "[{\"op\": \"add\", \"path\": \"/metadata/finalizers/-\", \"value\": \"example.com/two\"}]"}},
+	{"name": "last", "match": {"any": [{"resources": {"kinds": ["ConfigMap"], "names": ["z"]}}]}, "mutate": {"patchStrategicMerge": {"data": {"done": "yes"}}}},
 	{"name": "existing", "match": {"any": [{"resources": {"kinds": ["ConfigMap"], "names": ["c"]}}]},
 		"mutate": {"targets": [{"apiVersion": "v1", "kind": "ConfigMap", "namespace": "shop", "name": "b"}], "patchStrategicMerge": {"data": {"from": "{{ request.object.data.other }}"}}}}]}}`
 
@@ -35,19 +36,27 @@ type meanwhileServer struct {
 	*tamperedServer
 	policy, secret, labels string
 
-	requests []string // that were sent since it was reset
+	requests []string // that were sent since it was reset, but for watches
 	at       int
 	act      func()
 	acted    int // how much was written before
+	watched  *meanwhileWatch
 }
 
 func (s *meanwhileServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	s.mu.Lock()
-	if len(s.requests) == s.at && s.act != nil {
-		s.acted = len(s.writes)
-		s.act()
+	if r.URL.Query().Get("watch") != "" {
+		s.watched.serve(w, r)
+		return
 	}
-	s.requests = append(s.requests, r.Method+" "+r.URL.RequestURI())
+	s.mu.Lock()
+	if s.watched == nil || s.watched.begun {
+		if len(s.requests) == s.at && s.act != nil {
+			s.acted = len(s.writes)
+			s.act()
+		}
+		s.requests = append(s.requests, r.Method+" "+r.URL.RequestURI())
+		s.tellLast()
+	}
 	answer := ""
 	switch path.Base(r.URL.Path) {
 	case "clusterpolicies":
@@ -64,6 +73,10 @@ func (s *meanwhileServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.mu.Unlock()
 	if answer != "" {
 		fmt.Fprint(w, answer)
+		return
+	}
+	if s.watched != nil {
+		s.serveWatched(w, r)
 		return
 	}
 	s.tamperedServer.ServeHTTP(w, r)
@@ -115,12 +128,11 @@ func (s *meanwhileServer) meanwhiles() map[string]func() {
 	}
 }
 
-// Whatever happens in a cluster before whichever request of a run, in each of its modes, nothing is written that was not shown, nor
-// to an object that took the place of another one.
-func TestWhatChangesBeforeEachRequest(t *testing.T) {
-	x := newTampered(t)
-	t.Setenv("XDG_STATE_HOME", x.dir)
-	s := &meanwhileServer{tamperedServer: x.server}
+// newMeanwhile starts a server and makes it the cluster of the commands that follow with --kubeconfig.
+func newMeanwhile(t *testing.T, dir string) (s *meanwhileServer, kubeconfig string) {
+	t.Helper()
+	s = &meanwhileServer{tamperedServer: &tamperedServer{uid: "u"}}
+	s.reset()
 	server := serve(t, map[string]string{
 		"/api": `{"kind": "APIVersions", "versions": ["v1"]}`,
 		"/apis": `{"kind": "APIGroupList", "apiVersion": "v1", "groups": [
@@ -128,51 +140,64 @@ func TestWhatChangesBeforeEachRequest(t *testing.T) {
 			{"name": "kyverno.io", "versions": [{"groupVersion": "kyverno.io/v1", "version": "v1"}], "preferredVersion": {"groupVersion": "kyverno.io/v1", "version": "v1"}}]}`,
 		"/apis/authorization.k8s.io/v1": `{"kind": "APIResourceList", "groupVersion": "authorization.k8s.io/v1", "resources": [
 			{"name": "selfsubjectaccessreviews", "kind": "SelfSubjectAccessReview", "verbs": ["create"]}]}`,
-		"/apis/kyverno.io/v1": `{"kind": "APIResourceList", "groupVersion": "kyverno.io/v1", "resources": [{"name": "clusterpolicies", "kind": "ClusterPolicy", "verbs": ["get", "list"]}]}`,
+		"/apis/kyverno.io/v1": `{"kind": "APIResourceList", "groupVersion": "kyverno.io/v1", "resources": [{"name": "clusterpolicies", "kind": "ClusterPolicy", "verbs": ["get", "list", "watch"]}]}`,
 		"/api/v1": `{"kind": "APIResourceList", "groupVersion": "v1", "resources": [
-			{"name": "configmaps", "namespaced": true, "kind": "ConfigMap", "verbs": ["get", "list", "patch"]},
+			{"name": "configmaps", "namespaced": true, "kind": "ConfigMap", "verbs": ["get", "list", "patch", "watch"]},
 			{"name": "secrets", "namespaced": true, "kind": "Secret", "verbs": ["get", "list"]},
 			{"name": "namespaces", "kind": "Namespace", "verbs": ["get", "list"]}]}`,
 	}, s.ServeHTTP)
-	useServer(t, server)
-	kubeconfig := fmt.Sprintf(`{apiVersion: v1, kind: Config, current-context: a, clusters: [{name: c, cluster: {server: %[1]q}}],
-		contexts: [{name: a, context: {cluster: c}}]}`, server.URL)
-	t.Setenv("KUBECONFIG", write(t, x.dir, "kubeconfig", kubeconfig))
+	return s, write(t, dir, "kubeconfig", fmt.Sprintf(`{apiVersion: v1, kind: Config, current-context: a, clusters: [{name: c, cluster: {server: %q}}],
+		contexts: [{name: a, context: {cluster: c}}]}`, server.URL))
+}
 
-	before := maps.Clone(x.server.objects)
+// meanwhileMode is a way to write.
+type meanwhileMode struct {
+	objects map[string]map[string]any // as they are before
+	args    []string
+	journal string // the file "edited"
+	noted   bool   // the UIDs of the objects are known before the run
+}
+
+// meanwhileModes are those that write once, with the files that they need.
+func meanwhileModes(x *tampered, s *meanwhileServer) map[string]meanwhileMode {
+	x.t.Helper()
+	before := maps.Clone(s.objects)
 	planFile, record, edited := filepath.Join(x.dir, "plan.json"), filepath.Join(x.dir, "run.jsonl"), filepath.Join(x.dir, "edited")
 	s.begin(before, -1, nil)
 	if code, out, errOut := x.run("preview", "configmaps", "-n", "shop", "--from-cluster", "--save", planFile); code != plugin.ExitChanges {
-		t.Fatalf("exit code %d:\n%s%s", code, out, errOut)
+		x.t.Fatalf("exit code %d:\n%s%s", code, out, errOut)
 	}
 	s.begin(before, -1, nil)
 	if code, _, errOut := x.run("apply-existing", "--plan", planFile, "--concurrency=1", "--journal", record); code != plugin.ExitOK {
-		t.Fatalf("exit code %d:\n%s", code, errOut)
+		x.t.Fatalf("exit code %d:\n%s", code, errOut)
 	}
-	after := maps.Clone(x.server.objects)
+	after := maps.Clone(s.objects)
 	text, err := os.ReadFile(record)
 	if err != nil {
-		t.Fatal(err)
+		x.t.Fatal(err)
 	}
 	begun := strings.Join(strings.SplitAfter(string(text), "\n")[:5], "") // header, two entries, beginning, attempt
-
 	all := []string{"-o", "diff", "--color=never", "--concurrency=1", "--on-error=continue", "--journal", filepath.Join(x.dir, "new")}
-	for mode, c := range map[string]struct {
-		objects map[string]map[string]any
-		args    []string
-	}{
-		"--yes":      {before, append([]string{"apply-existing", "configmaps", "-n", "shop", "--from-cluster", "--yes"}, all...)},
-		"--plan":     {before, append([]string{"apply-existing", "--plan", planFile}, all...)},
-		"--resume":   {before, append([]string{"apply-existing", "--resume", edited, "--yes"}, all[:5]...)},
-		"undo":       {after, append([]string{"undo", edited, "--yes"}, all...)},
-		"--contexts": {before, append([]string{"apply-existing", "configmaps", "-n", "shop", "--from-cluster", "--yes", "--contexts=a"}, all[:5]...)},
-	} {
+	return map[string]meanwhileMode{
+		"--yes":      {before, append([]string{"apply-existing", "configmaps", "-n", "shop", "--from-cluster", "--yes"}, all...), "", false},
+		"--plan":     {before, append([]string{"apply-existing", "--plan", planFile}, all...), "", true},
+		"--resume":   {before, append([]string{"apply-existing", "--resume", edited, "--yes"}, all[:5]...), begun, true},
+		"undo":       {after, append([]string{"undo", edited, "--yes"}, all...), string(text), false},
+		"--contexts": {before, append([]string{"apply-existing", "configmaps", "-n", "shop", "--from-cluster", "--yes", "--contexts=a"}, all[:5]...), "", false},
+	}
+}
+
+// Whatever happens in a cluster before whichever request of a run, in each of its modes, nothing is written that was not shown, nor
+// to an object that took the place of another one.
+func TestWhatChangesBeforeEachRequest(t *testing.T) {
+	x := &tampered{t: t, dir: t.TempDir(), counts: map[string]int{}}
+	t.Setenv("XDG_STATE_HOME", x.dir)
+	t.Setenv("KUBECACHEDIR", t.TempDir())
+	s, kubeconfig := newMeanwhile(t, x.dir)
+	t.Setenv("KUBECONFIG", kubeconfig)
+	for mode, c := range meanwhileModes(x, s) {
 		run := func(at int, act func()) (code int, shown, out, errOut string) {
-			journal := begun
-			if mode == "undo" {
-				journal = string(text)
-			}
-			write(t, x.dir, "edited", journal)
+			write(t, x.dir, "edited", c.journal)
 			_ = os.RemoveAll(filepath.Join(x.dir, "new"))
 			s.begin(c.objects, at, act)
 			code, out, errOut = x.run(c.args...)
@@ -185,35 +210,55 @@ func TestWhatChangesBeforeEachRequest(t *testing.T) {
 		}
 		requests := slices.Clone(s.requests)
 		listed := slices.IndexFunc(requests, func(r string) bool { return strings.Contains(r, "/shop/configmaps") })
-		if mode == "--plan" || mode == "--resume" {
-			listed = -1 // the UID was recorded
+		if c.noted {
+			listed = -1
 		}
-		for at, request := range requests {
-			acts := s.meanwhiles()
-			for n, what := range slices.Sorted(maps.Keys(acts)) {
-				if !*everyMutation && (at+n)%6 > 0 {
-					continue
-				}
-				act := acts[what]
-				code, shown, out, errOut := run(at, act)
-				name := fmt.Sprintf("%s, %s before request %d (%s)", mode, what, at, request)
-				if mode == "undo" {
-					shown = strings.ReplaceAll(shown, "-  copied: '***'", "-  copied: of ***")
-				}
-				lines := shownLines(shown)
-				for i, line := range s.writes {
-					line = strings.ReplaceAll(line, s.secret, "***")
-					again := strings.HasPrefix(line, "a ") && strings.HasSuffix(what, "the object is made again") || strings.HasPrefix(line, "b ") && strings.HasPrefix(what, "the other one")
-					if !slices.Contains(lines, line) || again && i >= s.acted && at > listed {
-						t.Errorf("%s: %q was written:\n%s\n%s", name, line, out, errOut)
-					}
-				}
-				if text := out + errOut; strings.Contains(text, "panic") || strings.Contains(text, tamperedSecret) || strings.Contains(text, s.secret) {
-					t.Errorf("%s:\n%s", name, text)
-				}
-				x.counts[fmt.Sprintf("%s %d", mode, code)]++
+		s.eachMeanwhile(requests, func(at int, what string) {
+			code, shown, out, errOut := run(at, s.meanwhiles()[what])
+			if mode == "undo" {
+				shown = strings.ReplaceAll(shown, "-  copied: '***'", "-  copied: of ***")
+			}
+			s.check(t, fmt.Sprintf("%s, %s before request %d (%s)", mode, what, at, requests[at]), shownLines(shown), out+errOut)
+			if at > listed {
+				s.checkNotAgain(t, fmt.Sprintf("%s, %s before request %d (%s)", mode, what, at, requests[at]), what)
+			}
+			x.counts[fmt.Sprintf("%s %d", mode, code)]++
+		})
+	}
+	t.Log(x.counts)
+}
+
+// eachMeanwhile calls try with what is to happen before a request, for a part of all such pairs, or all with -every-mutation.
+func (s *meanwhileServer) eachMeanwhile(requests []string, try func(at int, what string)) {
+	for at := range requests {
+		for n, what := range slices.Sorted(maps.Keys(s.meanwhiles())) {
+			if *everyMutation || (at+n)%6 == 0 {
+				try(at, what)
 			}
 		}
 	}
-	t.Log(x.counts)
+}
+
+// check demands that what was written was shown, and no Secret.
+func (s *meanwhileServer) check(t *testing.T, name string, lines []string, text string) {
+	t.Helper()
+	for _, line := range s.writes {
+		if !slices.Contains(lines, strings.ReplaceAll(line, s.secret, "***")) {
+			t.Errorf("%s: %q was written and not shown:\n%s", name, line, text)
+		}
+	}
+	if strings.Contains(text, "panic") || strings.Contains(text, tamperedSecret) || strings.Contains(text, s.secret) {
+		t.Errorf("%s:\n%s", name, text)
+	}
+}
+
+// checkNotAgain demands that nothing was written to an object that was made again.
+func (s *meanwhileServer) checkNotAgain(t *testing.T, name, what string) {
+	t.Helper()
+	object := map[string]string{"the object is made again": "a ", "the other one is made again": "b "}[what]
+	for _, line := range s.writes[s.acted:] {
+		if object != "" && strings.HasPrefix(line, object) {
+			t.Errorf("%s: %q was written", name, line)
+		}
+	}
 }
