@@ -21,10 +21,12 @@ type tamperedFleet struct {
 	saved   map[string]string // the files of the directory, by name
 }
 
-func newTamperedFleet(t *testing.T) *tamperedFleet {
+// newTamperedFleet makes the directory, with flags of its run.
+func newTamperedFleet(t *testing.T, owner string, flags ...string) *tamperedFleet {
 	t.Helper()
-	x := &tamperedFleet{tampered: newTampered(t), servers: map[string]*tamperedServer{"a": {uid: "u-a"}, "b": {uid: "u-b"}}, saved: map[string]string{}}
+	x := &tamperedFleet{tampered: newTampered(t), servers: map[string]*tamperedServer{"a": {uid: "u-a", owner: owner}, "b": {uid: "u-b", owner: owner}}, saved: map[string]string{}}
 	x.plans = filepath.Join(x.dir, "plans")
+	t.Setenv("XDG_STATE_HOME", x.dir)
 	var clusters, contexts []string
 	for name, s := range x.servers {
 		clusters = append(clusters, fmt.Sprintf("{name: %s, cluster: {server: %q}}", name, s.start(t).URL))
@@ -32,7 +34,7 @@ func newTamperedFleet(t *testing.T) *tamperedFleet {
 	}
 	t.Setenv("KUBECONFIG", write(t, x.dir, "kubeconfig", fmt.Sprintf("{apiVersion: v1, kind: Config, current-context: a, clusters: [%s], contexts: [%s]}", strings.Join(clusters, ", "), strings.Join(contexts, ", "))))
 	x.must("preview", "configmaps", "-n", "shop", "-p", write(t, x.dir, "policy.yaml", tamperedPolicy), "--contexts=a,b", "--save", x.plans)
-	x.must("apply-existing", "--plan", x.plans, "--concurrency=1")
+	x.must(append([]string{"apply-existing", "--plan", x.plans, "--concurrency=1"}, flags...)...)
 	for _, name := range []string{"001-a.plan", "001-a.jsonl", "002-b.plan", "002-b.jsonl"} {
 		text, err := os.ReadFile(filepath.Join(x.plans, name))
 		if err != nil {
@@ -96,7 +98,7 @@ func TestTamperedDirectories(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("modes say nothing there")
 	}
-	x := newTamperedFleet(t)
+	x := newTamperedFleet(t, "")
 	both := func(more ...string) map[string]string {
 		files := map[string]string{"001-a.plan": "001-a.plan", "002-b.plan": "002-b.plan"}
 		for i := 0; i < len(more); i += 2 {

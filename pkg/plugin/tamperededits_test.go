@@ -51,6 +51,7 @@ func editsOf(text string) []mutation {
 		try("is a long number", scalar("9223372036854775808"))
 		try("is a text", scalar(`"7"`))
 		try("is an empty text", scalar(`""`))
+		try("has escapes", scalar(`"\u001b[31m\u202e\r\n::error::x"`))
 		try("is true", scalar("true"))
 		try("is an empty list", &jsonNode{closes: ']'})
 		try("is an empty object", &jsonNode{closes: '}'})

@@ -46,6 +46,7 @@ const (
 type tamperedServer struct {
 	mu      sync.Mutex
 	uid     string                    // of the cluster
+	owner   string                    // who has applied data.level of ConfigMap a; "" where no fields have owners
 	objects map[string]map[string]any // of ConfigMaps, by name
 	writes  []string                  // lines that a diff of what was written has, with the names of the objects
 }
@@ -64,6 +65,17 @@ func (s *tamperedServer) reset() {
 			panic(err)
 		}
 		s.objects[name] = object
+	}
+	s.own()
+}
+
+// own has the owner apply data.level of ConfigMap a as it is.
+func (s *tamperedServer) own() {
+	if s.owner != "" {
+		s.objects["a"]["metadata"].(map[string]any)["managedFields"] = []any{map[string]any{
+			"manager": s.owner, "operation": "Apply", "apiVersion": "v1", "time": "2026-01-01T00:00:00Z", "fieldsType": "FieldsV1",
+			"fieldsV1": map[string]any{"f:data": map[string]any{"f:level": map[string]any{}}},
+		}}
 	}
 }
 
@@ -123,12 +135,20 @@ func (s *tamperedServer) object(w http.ResponseWriter, r *http.Request, name str
 		fmt.Fprint(w, `{"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "Conflict", "code": 409, "message": "the object has been modified"}`)
 		return
 	}
+	if from, to := live["data"].(map[string]any), after["data"]; s.owner != "" && fmt.Sprint(from["level"]) != fmt.Sprint(valueOf(to, "level")) {
+		delete(after["metadata"].(map[string]any), "managedFields") // who owns a field gives it up when another writer changes it
+	}
 	if r.URL.Query().Get("dryRun") == "" {
 		after["metadata"].(map[string]any)["resourceVersion"] = live["metadata"].(map[string]any)["resourceVersion"].(string) + "0"
 		s.writes = append(s.writes, changedLines(name, live, after)...)
 		s.objects[name] = after
 	}
 	answer(w, after)
+}
+
+func valueOf(object any, key string) any {
+	m, _ := object.(map[string]any)
+	return m[key]
 }
 
 func answer(w io.Writer, object any) { _ = json.NewEncoder(w).Encode(object) }
@@ -144,7 +164,7 @@ func changedLines(name string, before, after map[string]any) []string {
 		if err != nil {
 			panic(err)
 		}
-		hidden := strings.ReplaceAll(string(text), tamperedSecret, "***")
+		hidden := strings.NewReplacer(tamperedSecret, "***", "\u202e", `\u202e`).Replace(string(text))
 		return strings.Split(strings.TrimSpace(hidden), "\n")
 	}
 	var out []string
