@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -64,12 +65,19 @@ type localFiles struct {
 // ReadFile reads a file, takes what it becomes from the budget, and refuses a kustomization of which
 // a part is on another server.
 func (f *localFiles) ReadFile(path string) ([]byte, error) {
-	text, err := f.FileSystem.ReadFile(path)
+	in, err := f.Open(path)
 	if err != nil {
 		return nil, err
 	}
-	f.secret = f.secret || mayBeSecret(text)
-	err = f.budget.Spend(kustomizeCost*memory.Nodes(text), len(text))
+	defer in.Close() //nolint:errcheck // it was only read
+	text, err := f.budget.ReadAll(in, sizeOf(in), math.MaxInt)
+	if err != nil && !errors.Is(err, memory.ErrTooLarge) {
+		return nil, err // such as for a directory, which is tried next
+	}
+	if err == nil {
+		f.secret = f.secret || mayBeSecret(text)
+		err = f.budget.Spend((kustomizeCost-1)*memory.Nodes(text), 0)
+	}
 	if err == nil && isKustomization(path) {
 		err = refuseRemote(text)
 	}
@@ -118,6 +126,15 @@ func redactedRemote(path string) string {
 		return redacted(strings.TrimPrefix(path, "git::"))
 	}
 	return path
+}
+
+// sizeOf returns how many bytes a file has, 0 where that is not known.
+func sizeOf(f filesys.File) int {
+	info, err := f.Stat()
+	if err != nil || !info.Mode().IsRegular() {
+		return 0
+	}
+	return int(info.Size())
 }
 
 // kustomizeCost is how many times the memory of a value kustomize takes for it.
