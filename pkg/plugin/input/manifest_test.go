@@ -197,12 +197,14 @@ func TestLimits(t *testing.T) {
 		{"very deep YAML", header + "a: " + strings.Repeat("[", 200_000), "invalid YAML"},
 		{"deep JSON", `{"a":` + strings.Repeat("[", 100_000), "nested more than"},
 		{"a large document", header + "a: " + strings.Repeat("x", 1<<20), "the document is larger than 1048576 bytes"},
+		{"no document", strings.Repeat("---\n# none\n", 1<<17), "there are more than 1048576 bytes without a document"},
+		{"no document after one", header + strings.Repeat("---\n", 1<<19), "there are more than 1048576 bytes without a document"},
 		{"many lines", header + strings.Repeat("#\n", 1<<20), "the document is larger than 1048576 bytes"},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			got := report(&Reader{Stdin: strings.NewReader(c.text), MaxDocument: 1 << 20}, Files{Paths: []string{"-"}})
-			if !strings.HasPrefix(got, "error: stdin:") || !strings.Contains(got, c.want) {
+			if !strings.Contains(got, "error: stdin:") || !strings.Contains(got, c.want) {
 				t.Errorf("read %.200s\nwant an error that says %q", got, c.want)
 			}
 		})
@@ -213,6 +215,19 @@ func TestLimits(t *testing.T) {
 			t.Errorf("read all of it, although its aliases expand to 17 MB")
 		}
 	})
+}
+
+func TestManyErrors(t *testing.T) {
+	r := &Reader{Stdin: strings.NewReader(strings.Repeat("a: b\n---\n", 100_002) + header)}
+	var last string
+	n := 0
+	for _, err := range r.Read(context.Background(), Files{Paths: []string{"-", "elsewhere.yaml"}}) {
+		n++
+		last = fmt.Sprint(err)
+	}
+	if n != 100_001 || last != "more than 100000 documents and files cannot be read: nothing more is read" {
+		t.Errorf("%d results, the last is %s", n, last)
+	}
 }
 
 func TestReadCancelled(t *testing.T) {

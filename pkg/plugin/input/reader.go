@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"iter"
 	"os"
@@ -17,6 +18,11 @@ import (
 // twenty thousand objects.
 const defaultMaxDocument = 64 << 20
 
+// maxErrors is how many documents and files of a run may be errors: more than any directory has that is read by mistake.
+const maxErrors = 100_000
+
+var errTooManyErrors = fmt.Errorf("more than %d documents and files cannot be read: nothing more is read", maxErrors)
+
 // Reader reads manifests. It remembers that standard input was read, so that
 // one Reader serves a whole command; it must not be used concurrently, nor while it streams.
 type Reader struct {
@@ -26,6 +32,7 @@ type Reader struct {
 	Budget memory.Budget
 
 	stdinRead bool
+	failed    int // how many errors were returned
 	buffer    *bufio.Reader
 }
 
@@ -59,9 +66,19 @@ type Files struct {
 //
 // An error concerns one document or one path and is an *Error; reading goes on
 // behind it for as long as the caller does. Only a cancelled context ends it,
-// with the context's error as the last one, and an exceeded Budget.
+// with the context's error as the last one, an exceeded Budget, and too many errors.
 func (r *Reader) Read(ctx context.Context, input Files) iter.Seq2[engine.Document, error] {
-	return func(yield func(engine.Document, error) bool) {
+	return func(each func(engine.Document, error) bool) {
+		yield := func(d engine.Document, err error) bool {
+			if err == nil {
+				return each(d, nil)
+			}
+			if r.failed++; r.failed > maxErrors {
+				each(engine.Document{}, errTooManyErrors)
+				return false
+			}
+			return each(d, err)
+		}
 		if input.Lines {
 			input.nodes = &nodes{}
 		}
