@@ -279,9 +279,18 @@ func checkOverwrite(path string) error {
 	case err != nil:
 		return err
 	}
-	text, err := os.ReadFile(path)
-	if err == nil && !strings.HasPrefix(string(text), "# "+convertedFrom) {
-		err = fmt.Errorf("%s was not written by convert and is not overwritten; name another directory with -o", path)
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer f.Close() //nolint:errcheck // it was only read
+	beginning := make([]byte, len("# "+convertedFrom))
+	n, err := io.ReadFull(f, beginning)
+	switch {
+	case string(beginning[:n]) == "# "+convertedFrom:
+		return nil
+	case err == nil || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF):
+		return fmt.Errorf("%s was not written by convert and is not overwritten; name another directory with -o", path)
 	}
 	return err
 }

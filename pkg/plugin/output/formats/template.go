@@ -6,6 +6,7 @@ import (
 	"os"
 	"strings"
 
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/memory"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/structured"
 )
@@ -97,7 +98,7 @@ func (t *templated) printer(format string, o output.Options) (output.Printer, er
 		return nil, fmt.Errorf("-o %s: template format specified but no template given: type -o %s=%s", t.format, t.format, t.wants())
 	}
 	if t.file {
-		content, err := os.ReadFile(text)
+		content, err := readTemplate(text)
 		if err != nil {
 			return nil, fmt.Errorf("-o %s: reading the template: %w", t.format, err)
 		}
@@ -106,6 +107,22 @@ func (t *templated) printer(format string, o output.Options) (output.Printer, er
 		}
 	}
 	return t.begin(o, text)
+}
+
+// maxTemplate is how many bytes the file of a template may have.
+const maxTemplate = 1 << 20
+
+func readTemplate(path string) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close() //nolint:errcheck // it was only read
+	text, err := new(memory.Budget).ReadAll(f, 0, maxTemplate)
+	if errors.Is(err, memory.ErrTooLong) {
+		err = fmt.Errorf("%s has more than %d bytes", path, maxTemplate)
+	}
+	return text, err
 }
 
 // wants is what stands behind the format.
