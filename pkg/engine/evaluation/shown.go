@@ -465,12 +465,21 @@ func shownImpacts(c *engine.Change) []engine.Impact {
 	for i, f := range c.Fields {
 		paths[f.Path.String()] = c.Shown.Fields[i].Path
 	}
+	written := map[string]bool{}
+	for i := range c.Steps {
+		for _, f := range c.Steps[i].Fields {
+			written[f.Path.String()] = true
+		}
+	}
 	was, is := viewOf(c.Before, c.Shown.Before), viewOf(c.After, c.Shown.After)
 	out := slices.Clone(c.Impacts)
 	for i := range out {
 		out[i].Fields = slices.Clone(out[i].Fields)
 		for j, path := range out[i].Fields {
-			shown, isHidden := shownIn(was, is, path)
+			shown, isHidden, there := shownIn(was, is, path)
+			if !there && written[path.String()] { // and removed again: a Secret may have made its name
+				shown = hiddenPath()
+			}
 			if field, isField := paths[path.String()]; isField {
 				shown = field
 			}
@@ -483,19 +492,21 @@ func shownImpacts(c *engine.Change) []engine.Impact {
 	return out
 }
 
-// shownIn is how a path in one of the states of a change may be shown, and whether the value there is hidden. One in
-// neither may be shown if all is there but its last name: no Secret has made a field that is missing.
-func shownIn(was, is *view, p fieldpath.Path) (shown fieldpath.Path, isHidden bool) {
+// shownIn is how a path in one of the states of a change may be shown, whether the value there is hidden, and whether it is there. One in
+// neither may be shown if all is there but its last name: no Secret has made a field that is missing, and that no rule has written.
+func shownIn(was, is *view, p fieldpath.Path) (shown fieldpath.Path, isHidden, there bool) {
 	path, found, there := is.at(p)
-	if !there && len(path) < len(p) {
-		path, found, _ = was.at(p)
+	if !there {
+		if before, value, was := was.at(p); was || len(path) < len(p) {
+			path, found, there = before, value, was
+		}
 	}
 	text, isText := found.(string)
 	isHidden = isText && engine.IsHidden(text)
 	if len(path) < len(p) {
-		return hiddenPath(), true
+		return hiddenPath(), true, there
 	}
-	return path, isHidden
+	return path, isHidden, there
 }
 
 // shownPaths are the paths of fields that a step changed, as they may be shown, in the object before the first rule and after
