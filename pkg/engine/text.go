@@ -14,13 +14,16 @@ const (
 )
 
 // Few returns the first of many names: "a, b, c and 2 more".
-func Few[T any](all []T) string {
+func Few[T any](all []T) string { return FewOf(all, len(all)) }
+
+// FewOf is Few of n names, of which only the first need be given.
+func FewOf[T any](first []T, n int) string {
 	var names []string
-	for _, one := range all[:min(len(all), mostNamed)] {
+	for _, one := range first[:min(len(first), mostNamed)] {
 		names = append(names, fmt.Sprint(one))
 	}
 	text := strings.Join(names, ", ")
-	if more := len(all) - len(names); more > 0 {
+	if more := n - len(names); more > 0 {
 		text += fmt.Sprintf(" and %d more", more)
 	}
 	return text

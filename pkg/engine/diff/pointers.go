@@ -57,20 +57,24 @@ func (p *Pointers) step(pointer string, v any, e fieldpath.PathElement) (token s
 	if !isList || e.FieldName != nil || e.Index != nil {
 		return step(v, e)
 	}
+	i := p.index(pointer, list, e)
+	if i < 0 {
+		return "", nil, false
+	}
+	return strconv.Itoa(i), list[i], true
+}
+
+// index is like the function Index, for the list at a pointer and an element that is not named by its index.
+func (p *Pointers) index(pointer string, list []any, e fieldpath.PathElement) int {
 	places := p.places(pointer, list, e)
 	few := make([]any, len(places))
 	for i, place := range places {
 		few[i] = list[place]
 	}
-	token, next, ok = step(few, e)
-	if !ok {
-		return "", nil, false
+	if i := Index(few, e); i >= 0 {
+		return places[i]
 	}
-	i, err := strconv.Atoi(token)
-	if err != nil {
-		return "", nil, false
-	}
-	return strconv.Itoa(places[i]), next, true
+	return -1
 }
 
 // places returns the indices of the elements that a path element may name: all that it

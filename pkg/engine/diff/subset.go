@@ -1,6 +1,7 @@
 package diff
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 
@@ -16,51 +17,107 @@ import (
 // Neither object is modified; the result refers to their values.
 //
 // A list whose elements have no keys, and in which both wanted and other
-// differences are, cannot be divided: it comes whole. So does one in which there
-// are so many that it would take too long.
+// differences are, cannot be divided: it comes whole.
 func Subset(from, to map[string]any, wanted, others []engine.FieldChange) map[string]any {
-	root := &node{}
-	for i := range others {
-		root.add(&others[i], false)
+	return NewDifferences(from, to, others).Subset(wanted)
+}
+
+// Differences are those between two objects, of which each Subset makes some. To divide them among many
+// takes what there is once, and each Subset only what its part takes. It is not safe for concurrent use.
+type Differences struct {
+	from, to map[string]any
+	root     *node
+}
+
+// NewDifferences returns the differences that Compare found between two objects, which must not be modified as
+// long as they are used. Those that a Subset wants need not be among them.
+func NewDifferences(from, to map[string]any, fields ...[]engine.FieldChange) *Differences {
+	d := &Differences{from, to, &node{}}
+	for _, some := range fields {
+		for i := range some {
+			d.root.at(some[i].Path).differ()
+		}
 	}
+	return d
+}
+
+// Subset is like the function Subset, for what is wanted of the differences.
+func (d *Differences) Subset(wanted []engine.FieldChange) map[string]any {
 	for i := range wanted {
-		root.add(&wanted[i], true)
+		d.root.at(wanted[i].Path).want(&wanted[i])
 	}
-	object, _ := root.make(content{from, true}, content{to, true}).v.(map[string]any)
+	object, _ := d.root.make(content{d.from, true}, content{d.to, true}).v.(map[string]any)
+	d.root.forget()
 	return object
 }
 
 // node is a place of the objects at or below which they differ.
 type node struct {
+	parent  *node
 	element fieldpath.PathElement
-	field   *engine.FieldChange // the difference here; nil where there are only some below
-	here    bool                // the difference here is wanted
-	wanted  bool                // one here or below is
 	below   []*node
 	index   map[string]*node // of those below, by their elements, once they are many
+	differs bool             // here, and not only below
+	count   int              // of the differences here and below
+	pair    *listPair        // of two lists that are here, once they were compared
+
+	here   *engine.FieldChange // the difference here, if it is wanted
+	wanted int                 // of the differences here and below
+	chosen []*node             // those below where some are wanted
 }
 
-// The bounds of what is looked for one by one.
-const (
-	maxScanned  = 16      // nodes
-	maxCompared = 1 << 20 // elements of lists with differences
-)
+// maxScanned is how many nodes are looked for one by one.
+const maxScanned = 16
 
-func (n *node) add(f *engine.FieldChange, wanted bool) {
-	n.wanted = n.wanted || wanted
-	for _, e := range f.Path {
+// at is the node of a path below n.
+func (n *node) at(path fieldpath.Path) *node {
+	for _, e := range path {
 		n = n.child(e)
-		n.wanted = n.wanted || wanted
 	}
-	n.field, n.here = f, wanted
+	return n
+}
+
+// differ counts a difference here.
+func (n *node) differ() {
+	if n.differs {
+		return
+	}
+	n.differs = true
+	for ; n != nil; n = n.parent {
+		n.count++
+	}
+}
+
+// want chooses the difference here.
+func (n *node) want(f *engine.FieldChange) {
+	n.differ()
+	known := n.here != nil
+	if n.here = f; known {
+		return
+	}
+	for ; n != nil; n = n.parent {
+		if n.wanted == 0 && n.parent != nil {
+			n.parent.chosen = append(n.parent.chosen, n)
+		}
+		n.wanted++
+	}
+}
+
+// forget chooses nothing here and below.
+func (n *node) forget() {
+	for _, c := range n.chosen {
+		c.forget()
+	}
+	n.here, n.wanted, n.chosen = nil, 0, n.chosen[:0]
 }
 
 func (n *node) child(e fieldpath.PathElement) *node {
 	if c := n.find(e); c != nil {
 		return c
 	}
-	c := &node{element: e}
+	c := &node{parent: n, element: e}
 	n.below = append(n.below, c)
+	n.pair = nil
 	if n.index != nil {
 		n.index[e.String()] = c
 	}
@@ -110,16 +167,14 @@ func (c content) orEmpty(other content) content {
 }
 
 // divided reports whether a difference here or below is not wanted.
-func (n *node) divided() bool {
-	return n.field != nil && !n.here || slices.ContainsFunc(n.below, (*node).divided)
-}
+func (n *node) divided() bool { return n.wanted < n.count }
 
 // make is what stands at the place of the node in the result.
 func (n *node) make(from, to content) content {
 	switch {
-	case !n.wanted:
+	case n.wanted == 0:
 		return from
-	case n.here && len(n.below) == 0:
+	case n.here != nil && len(n.below) == 0:
 		return to
 	case n.element.FieldName != nil && (from.v == nil) != (to.v == nil) && n.divided():
 		from, to = from.orEmpty(to), to.orEmpty(from) // of what is added or removed as a whole, only a part is wanted
@@ -142,7 +197,7 @@ func (n *node) make(from, to content) content {
 func (n *node) makeMap(from, to map[string]any) map[string]any {
 	out := make(map[string]any, len(from))
 	maps.Copy(out, from)
-	for _, c := range n.below {
+	for _, c := range n.chosen {
 		if c.element.FieldName == nil {
 			continue // of a list, which a map is not
 		}
@@ -162,85 +217,114 @@ func (n *node) makeMap(from, to map[string]any) map[string]any {
 // -1 where it did not.
 type slot struct {
 	from, to int
-	v        any
+	content
+}
+
+// listPair is two lists, and where the elements that differ stand in them.
+type listPair struct {
+	slots  []slot         // of the elements of the first, in its order; nil where they have no keys
+	places map[*node]slot // of those that differ, without what they are
 }
 
 // makeList makes the differences between two lists whose elements have keys; false
-// where they have none, or where there are too many.
+// where they have none.
 func (n *node) makeList(from, to []any) ([]any, bool) {
-	if len(n.below)*(len(from)+len(to)) > maxCompared {
+	if n.pair == nil {
+		n.pair = n.paired(from, to)
+	}
+	if n.pair.places == nil {
 		return nil, false
 	}
-	slots, moved, ok := n.slots(from, to)
-	if !ok {
-		return nil, false
+	slots, moved := slices.Clone(n.pair.slots), false
+	for _, c := range n.chosen {
+		s := n.pair.places[c]
+		s.content = c.make(contentAt(from, s.from), contentAt(to, s.to))
+		if moved = moved || c.here != nil && c.here.Kind == engine.Moved; s.from >= 0 {
+			slots[s.from] = s
+		} else {
+			slots = append(slots, s)
+		}
 	}
+	slots = slices.DeleteFunc(slots, func(s slot) bool { return !s.ok })
 	base, other := func(s slot) int { return s.from }, func(s slot) int { return s.to }
 	if moved {
 		base, other = other, base
 	}
-	slices.SortStableFunc(slots, func(a, b slot) int { return base(a) - base(b) })
-	alien := slices.IndexFunc(slots, func(s slot) bool { return base(s) >= 0 })
-	if alien < 0 {
-		alien = len(slots)
-	}
-	rest := slices.Clone(slots[:alien]) // not in the list whose order is kept
-	slots = slices.Clone(slots[alien:])
-	slices.SortStableFunc(rest, func(a, b slot) int { return other(a) - other(b) })
-	for _, s := range rest {
-		slots = slices.Insert(slots, behind(slots, other, other(s)), s)
-	}
-	out := make([]any, len(slots))
-	for i, s := range slots {
-		out[i] = s.v
+	out := make([]any, 0, len(slots))
+	for _, s := range arranged(slots, base, other) {
+		out = append(out, s.v)
 	}
 	return out, true
 }
 
-// behind is the place after what stands next before a place of a list.
-func behind(slots []slot, place func(slot) int, at int) int {
-	best, index := -1, 0
-	for i, s := range slots {
-		if p := place(s); p > best && p < at {
-			best, index = p, i+1
-		}
+// arranged returns slots in the order of one list. What is not in it follows what stands next before it in the other one.
+func arranged(slots []slot, base, other func(slot) int) []slot {
+	alien := slices.DeleteFunc(slices.Clone(slots), func(s slot) bool { return base(s) >= 0 })
+	slots = slices.DeleteFunc(slots, func(s slot) bool { return base(s) < 0 })
+	slices.SortFunc(slots, func(a, b slot) int { return cmp.Compare(base(a), base(b)) })
+	if len(alien) == 0 {
+		return slots
 	}
-	return index
+	byOther := func(a, b slot) int { return cmp.Compare(other(a), other(b)) }
+	slices.SortFunc(alien, byOther)
+	inOther := slices.SortedFunc(slices.Values(slots), byOther)
+	followers, last := map[int][]slot{}, -1 // by the place of what they follow in the order of the list
+	for _, s := range alien {
+		for len(inOther) > 0 && other(inOther[0]) < other(s) {
+			if other(inOther[0]) >= 0 {
+				last = base(inOther[0])
+			}
+			inOther = inOther[1:]
+		}
+		followers[last] = append(followers[last], s)
+	}
+	out := followers[-1]
+	for _, s := range slots {
+		out = append(append(out, s), followers[base(s)]...)
+	}
+	return out
 }
 
-// slots are the elements of the resulting list, in no order. Those that do not
+// paired finds the elements of two lists. Those that do not
 // differ have kept their order, and so are found without a look at their keys.
-func (n *node) slots(from, to []any) (out []slot, moved, ok bool) {
-	inFrom, inTo := map[int]bool{}, map[int]bool{}
+func (n *node) paired(from, to []any) *listPair {
+	places, slots := make(map[*node]slot, len(n.below)), make([]slot, len(from))
+	inFrom, inTo := PointersIn(from), PointersIn(to)
+	known, taken := make([]bool, len(from)), make([]bool, len(to))
 	for _, c := range n.below {
-		a, b := Index(from, c.element), Index(to, c.element)
-		if c.element.FieldName != nil || c.element.Index != nil || a < 0 && b < 0 {
-			return nil, false, false
+		if c.element.FieldName != nil || c.element.Index != nil {
+			return &listPair{}
 		}
-		inFrom[a], inTo[b] = true, true
-		moved = moved || c.here && c.field.Kind == engine.Moved
-		if v := c.make(contentAt(from, a), contentAt(to, b)); v.ok {
-			out = append(out, slot{a, b, v.v})
+		s := slot{from: inFrom.index("", from, c.element), to: inTo.index("", to, c.element)}
+		if s.from < 0 && s.to < 0 {
+			return &listPair{}
+		}
+		places[c] = s
+		if s.from >= 0 {
+			slots[s.from], known[s.from] = s, true
+		}
+		if s.to >= 0 {
+			taken[s.to] = true
 		}
 	}
 	j := 0
-	for i, v := range from {
-		if inFrom[i] {
-			continue
-		}
-		for j < len(to) && inTo[j] {
+	for i := range from {
+		if !known[i] {
+			for j < len(to) && taken[j] {
+				j++
+			}
+			if j == len(to) {
+				return &listPair{}
+			}
+			slots[i] = slot{from: i, to: j}
 			j++
 		}
-		if j == len(to) {
-			return nil, false, false
-		}
-		out = append(out, slot{i, j, v})
-		j++
+		slots[i].content = contentAt(from, i)
 	}
-	for j < len(to) && inTo[j] {
-		j++
+	if slices.Contains(taken[j:], false) {
+		return &listPair{}
 	}
-	return out, moved, j == len(to)
+	return &listPair{slots, places}
 }
 
 func contentAt(list []any, i int) content {

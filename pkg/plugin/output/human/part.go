@@ -6,7 +6,9 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/objectdiff"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/wording"
 )
 
@@ -14,9 +16,26 @@ import (
 // does to the object.
 type part struct {
 	engine.Change
-	policy string               // whose part it is; empty where it is the whole
-	all    []engine.FieldChange // the differences of all policies, where it is not the whole
-	by     []string             // the policies that these are of
+	policy string // whose part it is; empty where it is the whole
+	of     *whole // what it is a part of; nil where it is the whole
+}
+
+// whole is a change of which parts are shown.
+type whole struct {
+	*engine.Change
+	by          []string          // the policies that it has fields of
+	differences *diff.Differences // of all policies, once they are divided
+}
+
+// differences are those of all policies; nil where the part is the whole, or there is only one state.
+func (p *part) differences() *diff.Differences {
+	if p.of == nil {
+		return nil
+	}
+	if p.of.differences == nil {
+		p.of.differences = objectdiff.Differences(p.of.Change, nil)
+	}
+	return p.of.differences
 }
 
 // event prints the parts of a change, or the summary.
@@ -68,12 +87,12 @@ func (h *base) parted(c *engine.Change) []*part {
 // wrote it last.
 func byPolicy(c *engine.Change) []*part {
 	var parts []*part
-	known := map[string]*part{}
+	known, all := map[string]*part{}, &whole{Change: c}
 	of := func(r engine.RuleRef) *part {
 		policy := wording.Policy(r)
 		p := known[policy]
 		if p == nil {
-			p = &part{Change: engine.Change{Subject: c.Subject, Target: c.Target, Before: c.Before, After: c.After}, policy: policy, all: c.Fields}
+			p = &part{Change: engine.Change{Subject: c.Subject, Target: c.Target, Before: c.Before, After: c.After}, policy: policy, of: all}
 			known[policy] = p
 			parts = append(parts, p)
 		}
@@ -87,14 +106,10 @@ func byPolicy(c *engine.Change) []*part {
 		p := of(c.Fields[i].Rule)
 		p.Fields = append(p.Fields, c.Fields[i])
 	}
-	var by []string
 	for _, p := range parts {
-		if len(p.Fields) > 0 {
-			by = append(by, p.policy)
+		if p.Changed() {
+			all.by = append(all.by, p.policy)
 		}
-	}
-	for _, p := range parts {
-		p.by = by
 	}
 	return parts
 }
@@ -127,12 +142,17 @@ func overlap(a, b fieldpath.Path) bool {
 
 // byOthers says which other policies change the object, and "" where none does.
 func (p *part) byOthers() string {
-	names := slices.DeleteFunc(slices.Clone(p.by), func(policy string) bool { return policy == p.policy })
-	switch {
-	case len(names) == 0:
+	if p.of == nil {
 		return ""
-	case p.Changed():
-		return "also changed by " + engine.Few(names)
 	}
-	return "changed by " + engine.Few(names)
+	words, n := "changed by ", len(p.of.by)
+	if p.Changed() {
+		words, n = "also changed by ", n-1
+	}
+	if n == 0 {
+		return ""
+	}
+	const first = 10 // more than are named
+	names := slices.DeleteFunc(slices.Clone(p.of.by[:min(len(p.of.by), first)]), func(policy string) bool { return policy == p.policy })
+	return words + engine.FewOf(names, n)
 }
