@@ -27,6 +27,7 @@ type Draft struct {
 	lists map[*any]ownList // by their first element
 	taken []*ownMap        // those that this step has made or edited
 	sets  int              // in this step
+	texts []map[string]any // maps whose values are all texts
 }
 
 // ownMap is a map that a draft has made.
@@ -39,16 +40,53 @@ type ownMap struct {
 
 // Set returns the map with a field set: the map itself where the draft has made it, else a copy.
 func (d *Draft) Set(m map[string]any, name string, value any) map[string]any {
+	before := m
 	m = d.writable(m, name)
 	m[name] = value
+	d.keepTexts(before, m, value)
 	return m
 }
 
 // Delete returns the map without a field, like Set.
 func (d *Draft) Delete(m map[string]any, name string) map[string]any {
+	before := m
 	m = d.writable(m, name)
 	delete(m, name)
+	d.keepTexts(before, m, "")
 	return m
+}
+
+// OfTexts reports whether all values of a map are texts. A draft looks once at a map and all that it makes of it, as
+// long as it is asked about two of them in turn.
+func (d *Draft) OfTexts(m map[string]any) bool {
+	if d != nil && slices.ContainsFunc(d.texts, func(known map[string]any) bool { return identity(known) == identity(m) }) {
+		return true
+	}
+	for _, value := range m {
+		if !isText(value) {
+			return false
+		}
+	}
+	if d != nil && m != nil {
+		d.texts = append(d.texts[max(0, len(d.texts)-1):], m)
+	}
+	return true
+}
+
+// keepTexts notes that a map has become another one, which has a value.
+func (d *Draft) keepTexts(before, after map[string]any, value any) {
+	if d == nil {
+		return
+	}
+	for i, known := range d.texts {
+		if identity(known) != identity(before) {
+			continue
+		}
+		if d.texts[i] = after; !isText(value) {
+			d.texts = slices.Delete(d.texts, i, i+1)
+		}
+		return
+	}
 }
 
 // Owns reports whether Set copies nothing.
@@ -178,6 +216,11 @@ func canBeLookedUp(value any) bool {
 	return false
 }
 
+func isText(value any) bool {
+	_, ok := value.(string)
+	return ok
+}
+
 func (d *Draft) writable(m map[string]any, name string) map[string]any {
 	if d == nil {
 		return copied(m)
@@ -297,6 +340,7 @@ func (d *Draft) Revert() {
 		for name := range o.edited {
 			if value, ok := o.before[name]; ok {
 				o.content[name] = value
+				d.keepTexts(o.content, o.content, value)
 			} else {
 				delete(o.content, name)
 			}

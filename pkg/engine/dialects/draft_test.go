@@ -361,6 +361,15 @@ func onOnePlace() map[string]func(i int) string {
 			return strings.Replace(clusterPolicy(fmt.Sprintf("p%04d", i), "", fmt.Sprintf(`{"patchStrategicMerge": {"metadata": {"labels": {"l%d": "v"}}}}`, i)),
 				`{"kinds"`, `{"selector": {"matchLabels": {"a": "1"}}, "kinds"`, 1)
 		},
+		"rules that select labels with wildcards": func(i int) string {
+			return strings.Replace(clusterPolicy(fmt.Sprintf("p%04d", i), "", fmt.Sprintf(`{"patchStrategicMerge": {"metadata": {"labels": {"l%d": "v"}}}}`, i)),
+				`{"kinds"`, `{"selector": {"matchLabels": {"a": "?"}}, "kinds"`, 1)
+		},
+		"rules that select annotations": func(i int) string {
+			policy := strings.Replace(clusterPolicy(fmt.Sprintf("p%04d", i), "", fmt.Sprintf(`{"patchStrategicMerge": {"metadata": {"annotations": {"l%d": "v"}}}}`, i)),
+				`{"kinds"`, `{"annotations": {"a": "?"}, "kinds"`, 1)
+			return withRule(policy, "", `{"patchStrategicMerge": {"metadata": {"annotations": {"a": "1"}}}}`)
+		},
 		"elements of rules with targets": func(i int) string {
 			return onTarget(clusterPolicy(fmt.Sprintf("p%04d", i), "", fmt.Sprintf(`{"patchesJson6902": "- {op: add, path: /metadata/finalizers/-, value: example.com/l%d}"}`, i)), "t1")
 		},

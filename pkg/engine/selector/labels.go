@@ -46,56 +46,74 @@ func NewWildcardLabels(s *metav1.LabelSelector) (*Labels, error) {
 	l := &Labels{wild: s, wildKeys: keys, source: s}
 	// The expansion without labels has what does not depend on the object: if that is
 	// invalid, the selector always is.
-	if _, err := metav1.LabelSelectorAsSelector(l.expand(nil)); err != nil {
+	if _, err := metav1.LabelSelectorAsSelector(l.expand(labelSet[string]{})); err != nil {
 		return nil, err
 	}
 	return l, nil
 }
 
 // Matches reports whether an object with these labels is selected.
-func (l *Labels) Matches(set map[string]string) bool {
+func (l *Labels) Matches(set map[string]string) bool { return l.matches(labelSet[string](set)) }
+
+func (l *Labels) matches(set expandable) bool {
 	if l.wild == nil {
-		return l.exact.Matches(labels.Set(set))
+		return l.exact.Matches(set)
 	}
 	expanded, err := metav1.LabelSelectorAsSelector(l.expand(set))
-	return err == nil && expanded.Matches(labels.Set(set))
+	return err == nil && expanded.Matches(set)
 }
 
 // MatchesObject reports whether an object is selected by its own labels. It does not copy them.
 func (l *Labels) MatchesObject(u *unstructured.Unstructured) bool {
-	own, _, _ := unstructured.NestedFieldNoCopy(u.Object, "metadata", "labels")
-	set, isMap := own.(map[string]any)
-	if l.wild != nil || !isMap {
-		return l.Matches(u.GetLabels())
-	}
-	for _, value := range set {
-		if _, isText := value.(string); !isText { // the labels of such an object are read in a way of their own
-			return l.Matches(u.GetLabels())
+	return l.MatchesState(u, func(set map[string]any) bool {
+		for _, value := range set {
+			if _, isText := value.(string); !isText {
+				return false
+			}
 		}
-	}
-	return l.exact.Matches(labelsOf(set))
+		return true
+	})
 }
 
-// labelsOf are the labels of an object, which are all texts.
-type labelsOf map[string]any
+// MatchesState is MatchesObject for one of many states of an object. Whether all values of a map are texts is asked of
+// the function, which may have seen another state.
+func (l *Labels) MatchesState(u *unstructured.Unstructured, areTexts func(map[string]any) bool) bool {
+	own, _, _ := unstructured.NestedFieldNoCopy(u.Object, "metadata", "labels")
+	set, isMap := own.(map[string]any)
+	if !isMap || !areTexts(set) { // labels with other values are read in a way of their own
+		return l.Matches(u.GetLabels())
+	}
+	return l.matches(labelSet[any](set))
+}
+
+// expandable are labels that wildcards may expand to.
+type expandable interface {
+	labels.Labels
+	keys() []string // in their order
+}
+
+// labelSet are labels, which are all texts.
+type labelSet[V any] map[string]V
 
 // Has reports whether there is a label.
-func (s labelsOf) Has(key string) bool {
+func (s labelSet[V]) Has(key string) bool {
 	_, has := s[key]
 	return has
 }
 
 // Get returns the value of a label.
-func (s labelsOf) Get(key string) string {
+func (s labelSet[V]) Get(key string) string {
 	value, _ := s.Lookup(key)
 	return value
 }
 
 // Lookup returns the value of a label, and whether there is one.
-func (s labelsOf) Lookup(key string) (string, bool) {
-	value, has := s[key].(string)
-	return value, has
+func (s labelSet[V]) Lookup(key string) (string, bool) {
+	value, has := any(s[key]).(string)
+	return value, has && s.Has(key)
 }
+
+func (s labelSet[V]) keys() []string { return slices.Sorted(maps.Keys(s)) }
 
 // Exact returns the selector, or nil when it holds wildcards, which a server does
 // not understand.
@@ -131,23 +149,26 @@ func (l *Labels) String() string {
 	return strings.Join(parts, ",")
 }
 
-func (l *Labels) expand(set map[string]string) *metav1.LabelSelector {
+func (l *Labels) expand(set expandable) *metav1.LabelSelector {
 	expanded := make(map[string]string, len(l.wildKeys))
-	own := slices.Sorted(maps.Keys(set))
 	for _, key := range l.wildKeys {
 		value := l.wild.MatchLabels[key]
 		if HasWildcard(key) || HasWildcard(value) {
-			key, value = expandPair(key, value, set, own)
+			key, value = expandPair(key, value, set)
 		}
 		expanded[key] = value
 	}
 	return &metav1.LabelSelector{MatchLabels: expanded, MatchExpressions: l.wild.MatchExpressions}
 }
 
-func expandPair(key, value string, set map[string]string, own []string) (string, string) {
-	for _, k := range own {
-		if MatchWildcard(key, k) && MatchWildcard(value, set[k]) {
-			return k, set[k]
+func expandPair(key, value string, set expandable) (string, string) {
+	fit := []string{key}
+	if HasWildcard(key) {
+		fit = set.keys()
+	}
+	for _, k := range fit {
+		if actual, has := set.Lookup(k); has && MatchWildcard(key, k) && MatchWildcard(value, actual) {
+			return k, actual
 		}
 	}
 	plain := strings.NewReplacer("*", "0", "?", "0")
@@ -155,8 +176,8 @@ func expandPair(key, value string, set map[string]string, own []string) (string,
 }
 
 // Pairs reports whether each pair of patterns matches the key and value of at least one
-// pair of the set, as Kyverno matches annotations.
-func Pairs(patterns, set map[string]string) bool {
+// pair of the set, as Kyverno matches annotations. The values of the set are texts.
+func Pairs[V any](patterns map[string]string, set map[string]V) bool {
 	for key, value := range patterns {
 		if !hasPair(key, value, set) {
 			return false
@@ -165,13 +186,17 @@ func Pairs(patterns, set map[string]string) bool {
 	return true
 }
 
-func hasPair(key, value string, set map[string]string) bool {
+func hasPair[V any](key, value string, set map[string]V) bool {
+	matches := func(v V) bool {
+		text, isText := any(v).(string)
+		return isText && MatchWildcard(value, text)
+	}
 	if !HasWildcard(key) {
 		actual, ok := set[key]
-		return ok && MatchWildcard(value, actual)
+		return ok && matches(actual)
 	}
 	for k, v := range set {
-		if MatchWildcard(key, k) && MatchWildcard(value, v) {
+		if MatchWildcard(key, k) && matches(v) {
 			return true
 		}
 	}

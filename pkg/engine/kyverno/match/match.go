@@ -180,6 +180,14 @@ func (c *Candidate) name() string {
 	return cmp.Or(c.Object.GetName(), c.Object.GetGenerateName())
 }
 
+func (f *filter) matchesAnnotations(c *Candidate) bool {
+	own, _, _ := unstructured.NestedFieldNoCopy(c.Object.Object, "metadata", "annotations")
+	if set, isMap := own.(map[string]any); isMap && c.Draft.OfTexts(set) {
+		return selector.Pairs(f.annotations, set)
+	}
+	return selector.Pairs(f.annotations, c.Object.GetAnnotations())
+}
+
 func (f *filter) failsObject(c *Candidate) criterion {
 	name := c.name()
 	switch {
@@ -191,9 +199,9 @@ func (f *filter) failsObject(c *Candidate) criterion {
 		return byNames
 	case len(f.namespaces) > 0 && !selector.AnyOf(f.namespaces, NamespaceOf(c.Object)):
 		return byNamespace
-	case f.labels != nil && !f.labels.MatchesObject(c.Object):
+	case f.labels != nil && !f.labels.MatchesState(c.Object, c.Draft.OfTexts):
 		return bySelector
-	case len(f.annotations) > 0 && !selector.Pairs(f.annotations, c.Object.GetAnnotations()):
+	case len(f.annotations) > 0 && !f.matchesAnnotations(c):
 		return byAnnotations
 	case len(f.operations) > 0 && !slices.Contains(f.operations, string(c.Operation)):
 		return byOperation
