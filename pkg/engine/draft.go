@@ -25,6 +25,8 @@ type Draft struct {
 
 	own   map[unsafe.Pointer]*ownMap
 	lists map[*any]ownList // by their first element
+	asked *any             // the first element of the list that it has not made in which something was last looked for
+	given *any             // that of the one among these that is in lists
 	taken []*ownMap        // those that this step has made or edited
 	sets  int              // in this step
 	texts []map[string]any // maps whose values are all texts
@@ -110,14 +112,15 @@ func (d *Draft) OwnsPartOf(value any) bool {
 	return false
 }
 
-// ownList is a list that a draft has made, and nobody has seen more of.
+// ownList is a list that a draft has made, and nobody has seen more of; or one that it was given, and asked about often.
 type ownList struct {
-	room []any // with more before the list, or after it
+	room []any // with more before the list, or after it; nil where the draft has not made it
 	from int   // where the list begins
 	size int
-	// values are those of a field of the elements, or of the elements themselves for no name; nil
-	// where one of them cannot be looked up.
-	values map[string]map[any]bool
+	// values are those of a field of the elements, or of the elements themselves for no name, with the number of the first
+	// element that has them; nil where one of them cannot be looked up.
+	values map[string]map[any]int
+	first  int // the number of the first element: those that come before it later have lower ones
 }
 
 // Append returns a list with more elements after its own. What has the list that it was given
@@ -132,13 +135,9 @@ func (d *Draft) extended(list, before, after []any) []any {
 	if d == nil || size == 0 {
 		return slices.Concat(before, list, after)
 	}
-	var own ownList
-	known := d.Knows(list)
-	if known {
-		own = d.lists[&list[0]]
-	}
+	own, _ := d.known(list)
 	from := own.from - len(before)
-	if !known || from < 0 || from+size > len(own.room) {
+	if own.room == nil || from < 0 || from+size > len(own.room) {
 		own.room, from = make([]any, 2*size), 0 // a half of it is for more where these came from
 		if len(before) > 0 {
 			from = size
@@ -153,46 +152,99 @@ func (d *Draft) extended(list, before, after []any) []any {
 	if d.lists == nil {
 		d.lists = map[*any]ownList{}
 	}
+	last := own.first + len(list)
+	own.first -= len(before)
 	for name, values := range own.values {
-		own.values[name] = withValues(withValues(values, name, before), name, after)
+		own.values[name] = withValues(withValues(values, name, before, own.first), name, after, last)
 	}
 	out := own.room[from : from+size : from+size]
-	d.lists[&out[0]] = ownList{own.room, from, size, own.values}
+	own.from, own.size = from, size
+	d.lists[&out[0]] = own
 	return out
 }
 
-// Knows reports whether the draft has made a list.
+// Knows reports whether the draft has made a list, or has been asked about it often enough to look elements up.
 func (d *Draft) Knows(list []any) bool {
-	return d != nil && len(list) > 0 && d.lists[&list[0]].size == len(list)
+	_, known := d.known(list)
+	return known
+}
+
+func (d *Draft) known(list []any) (own ownList, ok bool) {
+	if d == nil || len(list) == 0 {
+		return ownList{}, false
+	}
+	if own = d.lists[&list[0]]; own.size != len(list) {
+		return ownList{}, false
+	}
+	return own, true
 }
 
 // Lacks reports whether no element of a list has a value in a field, or is the value where the name
-// is empty; false where that is not certain, as for numbers of different types. A field that is
-// missing has the value nil. In a list that the draft has made it is looked up.
+// is empty; false where that is not certain.
 func (d *Draft) Lacks(list []any, name string, value any) bool {
-	if !d.Knows(list) {
-		return !slices.ContainsFunc(list, func(element any) bool { return !certainlyDiffer(fieldOf(element, name), value) })
-	}
-	own := d.lists[&list[0]]
-	values, known := own.values[name]
-	if !known {
-		values = withValues(map[any]bool{}, name, list)
-		if own.values == nil {
-			own.values = map[string]map[any]bool{}
-			d.lists[&list[0]] = own
-		}
-		own.values[name] = values
-	}
-	return values != nil && canBeLookedUp(value) && !values[value]
+	i, certain := d.Find(list, name, value)
+	return certain && i < 0
 }
 
-func withValues(values map[any]bool, name string, elements []any) map[any]bool {
-	for _, element := range elements {
+// Find returns the index of the first element of a list that has a value in a field, or is the value where the name
+// is empty; -1 where none has. It is not certain for numbers of different types, among others. A field that is
+// missing has the value nil. In a list that the draft has made, or is asked about again, it is looked up.
+func (d *Draft) Find(list []any, name string, value any) (i int, certain bool) {
+	if !canBeLookedUp(value) {
+		return -1, len(list) == 0
+	}
+	own, known := d.known(list)
+	if !known && !d.askedAgain(list) {
+		i := slices.IndexFunc(list, func(element any) bool { return !certainlyDiffer(fieldOf(element, name), value) })
+		return i, i < 0 || canBeLookedUp(fieldOf(list[i], name))
+	}
+	values, indexed := own.values[name]
+	if !indexed {
+		values = withValues(map[any]int{}, name, list, own.first)
+		if own.values == nil {
+			own.values = map[string]map[any]int{}
+		}
+		own.values[name], own.size = values, len(list)
+		if d.lists == nil {
+			d.lists = map[*any]ownList{}
+		}
+		d.lists[&list[0]] = own
+	}
+	number, found := values[value]
+	if !found {
+		return -1, values != nil
+	}
+	return number - own.first, true
+}
+
+// askedAgain reports whether something is looked for in a list again, and it is long enough to look it up. Of the lists
+// that the draft has not made it is the one that is looked up from now on.
+func (d *Draft) askedAgain(list []any) bool {
+	const long = 16
+	switch {
+	case d == nil || len(list) < long:
+		return false
+	case d.asked != &list[0]:
+		d.asked = &list[0]
+		return false
+	}
+	if d.given != nil && d.lists[d.given].room == nil {
+		delete(d.lists, d.given)
+	}
+	d.given = d.asked
+	return true
+}
+
+// withValues adds elements, of which the first has a number.
+func withValues(values map[any]int, name string, elements []any, number int) map[any]int {
+	for i, element := range elements {
 		value := fieldOf(element, name)
 		if values == nil || !canBeLookedUp(value) {
 			return nil
 		}
-		values[value] = true
+		if known, twice := values[value]; !twice || number+i < known {
+			values[value] = number + i
+		}
 	}
 	return values
 }

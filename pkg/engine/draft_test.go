@@ -3,6 +3,7 @@ package engine_test
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
@@ -58,5 +59,73 @@ func TestOfTextsLooksOnce(t *testing.T) {
 		if !d.OfTexts(m) {
 			t.Fatalf("step %d looks at the values again", i)
 		}
+	}
+}
+
+// What a draft finds in a list is what a look at each element finds, whatever steps have made of the list.
+func TestFind(t *testing.T) {
+	for seed := range uint64(300) {
+		r := rand.New(rand.NewPCG(seed, 0))
+		element := func() any {
+			value := any(fmt.Sprint(r.IntN(40)))
+			if r.IntN(200) == 0 {
+				value = []any{1.5, int64(1), map[string]any{}}[r.IntN(3)]
+			}
+			if seed%2 == 1 {
+				return map[string]any{"name": value}
+			}
+			return value
+		}
+		name := []string{"", "name"}[seed%2]
+		d := &engine.Draft{}
+		list := make([]any, 0, 30)
+		for range 10 + r.IntN(20) {
+			list = append(list, element())
+		}
+		earlier := [][]any{list}
+		for range 60 {
+			switch r.IntN(8) {
+			case 0:
+				list = d.Append(list, element())
+			case 1:
+				list = d.Prepend(list, element(), element())
+			case 2:
+				list = slices.Clone(list)
+			case 3:
+				list = earlier[r.IntN(len(earlier))] // as where a step is reverted
+			}
+			earlier = append(earlier, list)
+			value := any(fmt.Sprint(r.IntN(40)))
+			want := slices.IndexFunc(list, func(e any) bool {
+				if m, isMap := e.(map[string]any); isMap && name != "" {
+					e = m[name]
+				}
+				_, isMap := e.(map[string]any)
+				return !isMap && e == value
+			})
+			if i, certain := d.Find(list, name, value); certain && i != want {
+				t.Fatalf("seed %d: found %v at %d, want %d of %v", seed, value, i, want, list)
+			}
+		}
+	}
+}
+
+// A list that is asked about again and again is looked through twice, whether the draft has made it or not.
+func TestFindLooksOnce(t *testing.T) {
+	d := &engine.Draft{}
+	list := make([]any, 100)
+	for i := range list {
+		list[i] = fmt.Sprint(i)
+	}
+	for range 2 {
+		d.Find(list, "", "99")
+	}
+	list[99] = "behind its back"
+	if i, certain := d.Find(list, "", "99"); i != 99 || !certain {
+		t.Errorf("looks at the list again: %d, %t", i, certain)
+	}
+	list = d.Prepend(list, "x")
+	if i, certain := d.Find(list, "", "99"); i != 100 || !certain {
+		t.Errorf("looks again at a list that was made of it: %d, %t", i, certain)
 	}
 }

@@ -684,6 +684,40 @@ func TestRulesThatSelectLabelsAreLinear(t *testing.T) {
 	}
 }
 
+// Rules whose elements are in a list already find them without a look at all others.
+func TestElementsThatAreThereAreLinear(t *testing.T) {
+	allocated := func(n int) uint64 {
+		policies := make([]string, n)
+		for i := range policies {
+			policies[i] = clusterPolicy(fmt.Sprintf("p%04d", i), "", fmt.Sprintf(`{"patchStrategicMerge": {"metadata": {"ownerReferences": [{"uid": "e%d", "name": "n"}]}}}`, i))
+		}
+		object := crowded(t, "", n)
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		if c := evaluated(t, object, policies, evaluation.Options{Workers: 1}); c.Changed() {
+			t.Fatalf("changes %d fields", len(c.Fields))
+		}
+		runtime.ReadMemStats(&after)
+		return after.TotalAlloc - before.TotalAlloc
+	}
+	allocated(10) // what is made once
+	if once, twice := allocated(2000), allocated(4000); float64(twice) > 2.2*float64(once) {
+		t.Errorf("2000 rules allocate %d bytes, 4000 %d: %.1f times as much", once, twice, float64(twice)/float64(once))
+	}
+}
+
+// Many mutators that add to one list do not reach the limit of steps: each finds its value without a look at all others.
+func TestMutatorsOfOneListTakeFewSteps(t *testing.T) {
+	policies := make([]string, 8000)
+	for i := range policies {
+		policies[i] = onOnePlace()["mutators of lists"](i)
+	}
+	c := evaluated(t, objectOf(t, plainConfigMap), policies, evaluation.Options{Workers: 1})
+	if set, _ := c.After.Object["set"].([]any); len(set) != len(policies) {
+		t.Errorf("%d values of %d mutators: %v", len(set), len(policies), c.Steps[0].Err)
+	}
+}
+
 // BenchmarkSizes compiles and evaluates policies, and twice as many.
 func BenchmarkSizes(b *testing.B) {
 	sizes := func(name, object string, policy func(i int) string) {

@@ -208,11 +208,21 @@ func (m *modifySet) lacking(known *set) []any {
 }
 
 // Added implements location.Appender.
-func (m *modifySet) Added(lacking func(value any) bool) []any {
-	if m.Prune || len(m.Values) == 0 || slices.ContainsFunc(m.Values, func(v any) bool { return !lacking(v) }) {
-		return nil
+func (m *modifySet) Added(contains func(value any) (there, certain bool)) ([]any, bool) {
+	if m.Prune {
+		return nil, false
 	}
-	return m.lacking(newSet(nil, len(m.Values)))
+	known := newSet(nil, len(m.Values))
+	for _, v := range m.Values {
+		there, certain := contains(v)
+		if !certain {
+			return nil, false
+		}
+		if there {
+			known.add(v)
+		}
+	}
+	return m.lacking(known), true
 }
 
 // set finds values among others: texts at once, and others one by one.

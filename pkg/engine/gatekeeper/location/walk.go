@@ -33,9 +33,9 @@ type Payer interface {
 // Appender is a Setter that may add values to a list without a look at those that are there.
 type Appender interface {
 	Setter
-	// Added returns the values to append; nil where Set has to look. What is lacking is certainly
-	// not in the list.
-	Added(lacking func(value any) bool) []any
+	// Added returns the values to append, if there are any; false where Set has to look. What is certainly in
+	// the list, or not in it, is told without.
+	Added(contains func(value any) (there, certain bool)) ([]any, bool)
 }
 
 // Result is what a Setter does to one field. The zero value leaves it alone.
@@ -227,11 +227,13 @@ func (w *walker) set(object map[string]any, name string, depth int) (any, effect
 		return object, effect{}, nil
 	}
 	if list, isList := current.([]any); isList {
-		added, err := w.added(list)
+		added, known, err := w.added(list)
 		switch {
 		case err != nil:
 			return nil, effect{}, err
-		case added != nil:
+		case known && len(added) == 0:
+			return object, effect{}, nil
+		case known:
 			return w.add(object, name, added)
 		}
 	}
@@ -265,19 +267,21 @@ func (w *walker) set(object map[string]any, name string, depth int) (any, effect
 	return w.with(object, name, result.Value, effect{touched: true, changed: true, wrote: true})
 }
 
-// added returns the values that the setter appends to a list; nil where it has to look at all.
-func (w *walker) added(list []any) (values []any, err error) {
+// added returns the values that the setter appends to a list; false where it has to look at all.
+func (w *walker) added(list []any) (values []any, known bool, err error) {
 	a, ok := w.setter.(Appender)
 	if !ok {
-		return nil, nil
+		return nil, false, nil
 	}
-	values = a.Added(func(value any) bool {
+	values, known = a.Added(func(value any) (there, certain bool) {
 		if !w.draft.Knows(list) {
 			err = cmp.Or(err, w.budget.Spend(len(list)))
 		}
-		return err == nil && w.draft.Lacks(list, "", value)
+		i, certain := w.draft.Find(list, "", value)
+		there = i >= 0
+		return there, certain && err == nil && (!there || w.draft.Knows(list)) // Set looks at each element once
 	})
-	return values, err
+	return values, known, err
 }
 
 // add ends the path at a field with a list, and appends values.

@@ -1,6 +1,7 @@
 package strategicmerge
 
 import (
+	"maps"
 	"slices"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
@@ -187,10 +188,7 @@ func (m *merger) plain(e *node, live []any, sorted *elements, at listAt) error {
 			return &KindError{Path: at.String() + "[]." + k, Patch: kindOf(v).String(), Got: isScalar.String()}
 		}
 	}
-	if lacks(sorted.draft, e.source, live, at.keys) {
-		live = nil
-	}
-	if i := find(e.source, live, at.keys); i >= 0 {
+	if i := findIn(sorted.draft, e.source, live, at.keys); i >= 0 {
 		sorted.hits[i] = append(sorted.hits[i], e)
 		return nil
 	}
@@ -215,9 +213,29 @@ func (m *merger) plain(e *node, live []any, sorted *elements, at listAt) error {
 	return nil
 }
 
-// lacks reports whether no element can have the pattern's merge keys, because of one of them.
-func lacks(d *engine.Draft, e map[string]any, live []any, keys []string) bool {
-	return slices.ContainsFunc(keys, func(k string) bool { return k != "protocol" && e[k] != nil && d.Lacks(live, k, e[k]) })
+// findIn is find, by one of the keys where the draft knows the first element that has it.
+func findIn(d *engine.Draft, e map[string]any, live []any, keys []string) int {
+	for _, k := range keys {
+		if k == "protocol" || e[k] == nil {
+			continue
+		}
+		i, certain := d.Find(live, k, e[k])
+		if certain && i < 0 {
+			return -1
+		}
+		if first, isMap := elementAt(live, i); certain && isMap && sameDefaultedKeys(e, first, keys) {
+			return i
+		}
+	}
+	return find(e, live, keys)
+}
+
+func elementAt(list []any, i int) (map[string]any, bool) {
+	if i < 0 {
+		return nil, false
+	}
+	m, isMap := list[i].(map[string]any)
+	return m, isMap
 }
 
 // find returns the first element with the pattern's merge keys, or -1. A
@@ -266,29 +284,33 @@ func (m *merger) patchElements(live []any, sorted elements, at *place) ([]any, e
 	if len(sorted.hits) == 0 && len(sorted.added) > 0 {
 		return sorted.draft.Prepend(live, sorted.added...), nil
 	}
-	out := append(make([]any, 0, len(sorted.added)+len(live)), sorted.added...)
-	changed := len(sorted.added) > 0
-	for i, element := range live {
-		patches, hit := sorted.hits[i]
-		if !hit {
-			out = append(out, element)
-			continue
-		}
-		old := element.(map[string]any)
-		merged, removed, err := m.mergeMap(old, patches, at.element(i))
+	changed, merged := len(sorted.added) > 0, make(map[int]map[string]any, len(sorted.hits))
+	for _, i := range slices.Sorted(maps.Keys(sorted.hits)) {
+		patches, old := sorted.hits[i], live[i].(map[string]any)
+		now, removed, err := m.mergeMap(old, patches, at.element(i))
 		if err != nil {
 			return nil, err
 		}
-		if removed || !diff.Shared(merged, old) {
+		if removed || !diff.Shared(now, old) {
 			changed = true
 			m.notes.patched(patches, old, at)
 		}
-		if !removed {
-			out = append(out, merged)
+		if merged[i] = now; removed {
+			merged[i] = nil
 		}
 	}
 	if !changed {
 		return live, nil
+	}
+	out := append(make([]any, 0, len(sorted.added)+len(live)), sorted.added...)
+	for i, element := range live {
+		now, hit := merged[i]
+		switch {
+		case !hit:
+			out = append(out, element)
+		case now != nil:
+			out = append(out, now)
+		}
 	}
 	return out, nil
 }
