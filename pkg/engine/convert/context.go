@@ -267,15 +267,8 @@ func (r *rule) define(name, cel string) string {
 	if !identifier.MatchString(name) {
 		name = strings.Join(words.FindAllString(name, -1), "_")
 	}
-	wanted := name
-	taken := func() bool {
-		beside, known := r.beside[name]
-		return known && beside != cel || slices.ContainsFunc(r.variables, func(v named) bool { return v.name == name && v.cel != cel })
-	}
-	for i := 2; taken(); i++ {
-		name = fmt.Sprint(wanted, i)
-	}
-	if !slices.Contains(r.variables, named{name, cel}) {
+	name = freeName(name, cel, r.beside, &r.defined)
+	if r.defined.add(name, cel) {
 		r.variables = append(r.variables, named{name, cel})
 	}
 	return name

@@ -169,12 +169,12 @@ func (p *policy) binding(w *writer) {
 // nameConditions gives each condition a name that says what it asks.
 func nameConditions(conditions []string) []named {
 	var out []named
-	taken := map[string]bool{}
+	taken, next := map[string]bool{}, map[string]int{}
 	for _, c := range withoutRepeated(conditions) {
 		wanted := slug(c)
 		name := wanted
-		for i := 2; taken[name]; i++ {
-			name = fmt.Sprintf("%s-%d", wanted, i)
+		for i := max(next[wanted], 2); taken[name]; i++ {
+			name, next[wanted] = fmt.Sprintf("%s-%d", wanted, i), i+1
 		}
 		taken[name] = true
 		out = append(out, named{name, c})

@@ -30,7 +30,8 @@ type rule struct {
 	selection
 	guards          []string // conditions that the whole rule depends on, beside those of the selection
 	variables       []named
-	beside          map[string]string       // the expressions of those of earlier rules that may be in one policy with it, by name
+	defined         variableNames           // theirs
+	beside          *variableNames          // of earlier rules that may be in one policy with it; nil where there are none
 	existing        *existing               // of a rule with targets
 	target          schema.GroupVersionKind // their kind
 	policyNamespace string                  // of a Policy
@@ -52,8 +53,8 @@ type converter struct {
 	document engine.Document
 	ctx      context.Context
 	rules    []*rule // that are converted so far
-	// variables are theirs, by what they select, and by name.
-	variables map[string]map[string]string
+	// variables are theirs, by what they select.
+	variables map[string]*variableNames
 }
 
 // add adds a rule to those that are converted.
@@ -64,14 +65,12 @@ func (c *converter) add(r *rule) {
 	}
 	selected := r.selected()
 	if c.variables == nil {
-		c.variables = map[string]map[string]string{}
+		c.variables = map[string]*variableNames{}
 	}
 	if c.variables[selected] == nil {
-		c.variables[selected] = map[string]string{}
+		c.variables[selected] = &variableNames{}
 	}
-	for _, v := range r.variables {
-		c.variables[selected][v.name] = v.cel
-	}
+	c.variables[selected].join(&r.defined)
 }
 
 // rule converts one rule. The error is a *Refusal.
