@@ -57,7 +57,7 @@ type Need struct {
 // Needs lists the permissions, and what their giver should know about them. The
 // error is that of a label selector that no server would accept.
 func (r Run) Needs() (needs []Need, notes []string, err error) {
-	c := &collector{Run: r}
+	c := &collector{Run: r, known: map[Need]bool{}, allowed: map[Need]bool{}, noted: map[string]bool{}}
 	each := r.Namespaces
 	if len(each) == 0 {
 		each = []string{""}
@@ -96,31 +96,37 @@ type collector struct {
 	Run
 	namespace string // empty for all
 	needs     []Need
+	known     map[Need]bool // the needs
+	allowed   map[Need]bool // the needs without their Why
 	notes     []string
+	noted     map[string]bool
 	ruling    []string // resources that rule over others, which a wildcard covers
 }
 
 func (c *collector) add(n Need) {
-	if !slices.Contains(c.needs, n) {
-		c.needs = append(c.needs, n)
+	if c.known[n] {
+		return
 	}
+	c.known[n] = true
+	c.needs = append(c.needs, n)
+	n.Why = ""
+	c.allowed[n] = true
 }
 
 // implied reports whether a permission in a namespace is part of one in all namespaces.
 func (c *collector) implied(n Need) bool {
-	return n.Namespace != "" && slices.ContainsFunc(c.needs, func(wider Need) bool {
-		wider.Why = n.Why
-		if wider.Name == "" {
-			wider.Name = n.Name
-		}
-		named := n
-		named.Namespace = ""
-		return wider == named
-	})
+	if n.Namespace == "" {
+		return false
+	}
+	n.Namespace, n.Why = "", ""
+	whole := n
+	whole.Name = ""
+	return c.allowed[n] || c.allowed[whole]
 }
 
 func (c *collector) note(format string, args ...any) {
-	if text := fmt.Sprintf(format, args...); !slices.Contains(c.notes, text) {
+	if text := fmt.Sprintf(format, args...); !c.noted[text] {
+		c.noted[text] = true
 		c.notes = append(c.notes, text)
 	}
 }

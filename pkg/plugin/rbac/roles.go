@@ -2,6 +2,7 @@ package rbac
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -118,12 +119,16 @@ func (s subject) rule() rbacv1.PolicyRule {
 // joined makes one rule of those that differ in the resource alone.
 func joined(list []Rule) []Rule {
 	var out []Rule
+	known := map[string]int{}
 	for _, r := range list {
-		i := slices.IndexFunc(out, func(known Rule) bool {
-			return len(r.NonResourceURLs)+len(known.NonResourceURLs)+len(r.ResourceNames)+len(known.ResourceNames) == 0 &&
-				slices.Equal(known.APIGroups, r.APIGroups) && slices.Equal(known.Verbs, r.Verbs) && slices.Equal(known.Why, r.Why)
-		})
-		if i < 0 {
+		if len(r.NonResourceURLs)+len(r.ResourceNames) > 0 {
+			out = append(out, r)
+			continue
+		}
+		alike := fmt.Sprintf("%q %q %q", r.APIGroups, r.Verbs, r.Why)
+		i, found := known[alike]
+		if !found {
+			known[alike] = len(out)
 			out = append(out, r)
 			continue
 		}
