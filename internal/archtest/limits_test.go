@@ -43,7 +43,6 @@ var noLimits = map[string]string{
 	"pkg/engine/diff maxScanned":                       "what is remembered to be quick; the rest is made again",
 	"pkg/engine maxTypos":                              "how far is looked for what a message or a note says beside",
 	"pkg/engine/evaluation maxCompared":                "how far is looked for what a message or a note says beside",
-	"pkg/engine/diff maxCompared":                      "how far is looked for what a message or a note says beside",
 	"pkg/plugin/impact maxWriters":                     "how far is looked for what a message or a note says beside",
 	"pkg/engine/compare maxReasons":                    "how far is looked for what a message or a note says beside",
 	"pkg/engine/compare/variant maxSelected":           "how variants are derived, of which there are few",
