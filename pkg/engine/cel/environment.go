@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/cel-go/cel"
 	"github.com/google/cel-go/common/decls"
+	"github.com/google/cel-go/interpreter"
 	plugincel "k8s.io/apiserver/pkg/admission/plugin/cel"
 	apiservercel "k8s.io/apiserver/pkg/cel"
 	"k8s.io/apiserver/pkg/cel/environment"
@@ -55,8 +56,7 @@ type Options struct {
 // what the Options add. It is immutable and safe for concurrent use.
 type Environment struct {
 	plain   *declarations
-	patches *declarations // the types of patches too
-	known   implementations
+	patches *declarations          // the types of patches too
 	none    *apiservercel.DeclType // variables of a policy that has none
 	plans   atomic.Int64           // how many programs were made to be kept
 
@@ -65,10 +65,10 @@ type Environment struct {
 }
 
 // declarations are what expressions may name. Policies without variables share one checker,
-// and all policies the functions of its programs: they take far more memory than an expression.
+// and all policies a planner: they take far more memory than an expression.
 type declarations struct {
-	base   *cel.Env // without variables
-	shared *cel.Env // with variables that has no field
+	base    *cel.Env // without variables
+	planner *planner // in an environment with variables that has no field
 
 	mu       sync.Mutex
 	checkers map[string]*cel.Env // those made last, by the names and types of the variables
@@ -77,15 +77,19 @@ type declarations struct {
 // maxCheckers is how many checkers are kept for policies with variables. Each takes as long as a hundred expressions.
 const maxCheckers = 16
 
-func newDeclarations(base *cel.Env) (*declarations, error) {
+func newDeclarations(base *cel.Env, functions interpreter.Dispatcher) (*declarations, error) {
 	shared, err := withVariables(base, noVariables())
-	return &declarations{base: base, shared: shared, checkers: map[string]*cel.Env{}}, err
+	if err != nil {
+		return nil, err
+	}
+	planner, err := newPlanner(shared, functions)
+	return &declarations{base: base, planner: planner, checkers: map[string]*cel.Env{}}, err
 }
 
 // checker returns what an expression is checked against that may use these variables.
 func (d *declarations) checker(variables map[string]*apiservercel.DeclField) (*cel.Env, error) {
 	if len(variables) == 0 {
-		return d.shared, nil
+		return d.planner.in, nil
 	}
 	var id strings.Builder
 	for _, name := range slices.Sorted(maps.Keys(variables)) {
@@ -149,13 +153,13 @@ func NewEnvironment(o Options) (*Environment, error) {
 	if patches, err = extend(patches, o.Extensions); err != nil {
 		return nil, err
 	}
-	known, err := implementationsOf(patches)
+	functions, err := functionsOf(patches)
 	if err != nil {
 		return nil, err
 	}
-	e := &Environment{known: known, none: noVariables()}
+	e := &Environment{none: noVariables()}
 	e.parser = sync.OnceValues(func() (*cel.Env, error) { return patches.Extend(cel.EnableMacroCallTracking()) })
-	if e.patches, err = newDeclarations(patches); err != nil {
+	if e.patches, err = newDeclarations(patches, functions); err != nil {
 		return nil, err
 	}
 	if e.plain = e.patches; o.PatchTypes {
@@ -164,7 +168,7 @@ func NewEnvironment(o Options) (*Environment, error) {
 	if plain, err = extend(plain, o.Extensions); err != nil {
 		return nil, err
 	}
-	e.plain, err = newDeclarations(plain)
+	e.plain, err = newDeclarations(plain, functions)
 	return e, err
 }
 

@@ -19,45 +19,45 @@ import (
 // expression can spell it.
 const evaluationName = "#evaluation"
 
-// implementations has the functions of an environment, by the names under which a program
+// functionsOf returns the functions of an environment, by the names under which a program
 // looks them up: the ID of an overload, or the name of the function for all of them.
-type implementations map[string]*functions.Overload
-
-func implementationsOf(env *cel.Env) (implementations, error) {
-	out := implementations{}
+func functionsOf(env *cel.Env) (interpreter.Dispatcher, error) {
+	out := interpreter.NewDispatcher()
 	for name, f := range env.Functions() {
 		bindings, err := f.Bindings()
+		if err == nil {
+			err = out.Add(bindings...)
+		}
 		if err != nil {
 			return nil, fmt.Errorf("the CEL function %s: %w", name, err)
-		}
-		for _, b := range bindings {
-			out[b.Operator] = b
 		}
 	}
 	return out, nil
 }
 
-// metered makes the functions of a program pay, from the budget of the rule, for what they
-// read and write. CEL's cost does not bound that: it is known after a call, takes a
-// regular expression for as long as its text, and most functions for free. In CEL's units
-// the program costs the same as without.
-func metered(known implementations, a *cel.Ast) cel.ProgramOption {
-	m := meter{known: known, types: a.NativeRep().TypeMap(), then: map[int64]then{}, observed: map[int64]bool{}, made: map[interpreter.Attribute]bool{}}
-	ast.PostOrderVisit(ast.NavigateAST(a.NativeRep()), ast.NewExprVisitor(m.visit))
-	return cel.CustomDecoratorV2(m.decorate)
-}
-
-// meter replaces the steps of a plan, each when it is made. Its maps are by the IDs of expressions.
+// meter makes the functions of a program pay, from the budget of the rule, for what they
+// read and write: it replaces the steps of a plan, each when it is made. CEL's cost does not
+// bound that: it is known after a call, takes a regular expression for as long as its text,
+// and most functions for free. In CEL's units the program costs the same as without. The
+// maps are by the IDs of expressions.
 type meter struct {
-	known implementations
+	known interpreter.Dispatcher
 	types map[int64]*types.Type
 	then  map[int64]then // of fields and items of literals, and of what macros go through
 	// observed are the attributes whose steps the planner has made, and charges, already.
 	observed map[int64]bool
 	made     map[interpreter.Attribute]bool
+	// optionals reports that the expression calls or or orValue, of which the library does not evaluate the argument in vain.
+	optionals bool
 }
 
-func (m meter) visit(x ast.Expr) {
+func newMeter(known interpreter.Dispatcher, a *cel.Ast) *meter {
+	m := &meter{known: known, types: a.NativeRep().TypeMap(), then: map[int64]then{}, observed: map[int64]bool{}, made: map[interpreter.Attribute]bool{}}
+	ast.PostOrderVisit(ast.NavigateAST(a.NativeRep()), ast.NewExprVisitor(m.visit))
+	return m
+}
+
+func (m *meter) visit(x ast.Expr) {
 	switch x.Kind() {
 	case ast.ListKind:
 		for _, item := range x.AsList().Elements() {
@@ -80,6 +80,8 @@ func (m meter) visit(x ast.Expr) {
 		switch x.AsCall().FunctionName() {
 		case operators.Index, operators.OptIndex, operators.OptSelect:
 			m.observed[x.ID()] = true
+		case "or", "orValue":
+			m.optionals = true
 		}
 	}
 }
@@ -115,7 +117,7 @@ func fixed(macro ast.NavigableExpr) (rounds int) {
 	return rounds
 }
 
-func (m meter) decorate(step interpreter.InterpretableV2) (interpreter.InterpretableV2, error) {
+func (m *meter) decorate(step interpreter.InterpretableV2) (interpreter.InterpretableV2, error) {
 	if isConstant(step) {
 		return step, nil
 	}
@@ -131,7 +133,7 @@ func (m meter) decorate(step interpreter.InterpretableV2) (interpreter.Interpret
 
 // indexes reports whether a step is the computed index of an attribute, which the planner makes an attribute too, with the ID of
 // the indexed one. That one has been made before, as what is indexed.
-func (m meter) indexes(step interpreter.InterpretableV2) bool {
+func (m *meter) indexes(step interpreter.InterpretableV2) bool {
 	attribute, ok := step.(interpreter.InterpretableAttribute)
 	if !ok {
 		return false
@@ -141,7 +143,7 @@ func (m meter) indexes(step interpreter.InterpretableV2) bool {
 	return !made && m.observed[step.ID()]
 }
 
-func (m meter) metered(step interpreter.InterpretableV2) (interpreter.InterpretableV2, error) {
+func (m *meter) metered(step interpreter.InterpretableV2) (interpreter.InterpretableV2, error) {
 	switch step := step.(type) {
 	case interpreter.InterpretableConstructor:
 		return after(step, payBuilt, false), nil
@@ -152,7 +154,7 @@ func (m meter) metered(step interpreter.InterpretableV2) (interpreter.Interpreta
 }
 
 // call returns a call that pays, or the step itself where there is nothing to pay for.
-func (m meter) call(step interpreter.InterpretableCall) (interpreter.InterpretableV2, error) {
+func (m *meter) call(step interpreter.InterpretableCall) (interpreter.InterpretableV2, error) {
 	name := step.Function()
 	args := step.Args()
 	p, priced := prices[name]
@@ -175,11 +177,11 @@ func (m meter) call(step interpreter.InterpretableCall) (interpreter.Interpretab
 		c.do = equality(name == operators.Equals)
 		return c, nil
 	}
-	impl := m.known[step.OverloadID()]
-	if impl == nil {
-		impl = m.known[name]
+	impl, known := m.known.FindOverload(step.OverloadID())
+	if !known {
+		impl, known = m.known.FindOverload(name)
 	}
-	if impl == nil || impl.NonStrict {
+	if !known || impl.NonStrict {
 		return step, nil
 	}
 	c.do = c.dispatch(impl)
@@ -191,7 +193,7 @@ func (m meter) call(step interpreter.InterpretableCall) (interpreter.Interpretab
 
 // scalars reports whether the arguments of a call are known to be of types whose values
 // are all of one size.
-func (m meter) scalars(args []interpreter.InterpretableV2) bool {
+func (m *meter) scalars(args []interpreter.InterpretableV2) bool {
 	for _, arg := range args {
 		t := m.types[arg.ID()]
 		if t == nil {

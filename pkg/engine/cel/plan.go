@@ -10,11 +10,9 @@ import (
 	"github.com/google/cel-go/common/overloads"
 	exprpb "google.golang.org/genproto/googleapis/api/expr/v1alpha1"
 	"google.golang.org/protobuf/proto"
-	celconfig "k8s.io/apiserver/pkg/apis/cel"
 )
 
-// maxPlans is how many programs an environment keeps. Each has all functions of its language, and
-// takes a hundred times the memory of its expression.
+// maxPlans is how many programs an environment keeps. Each takes ten times the memory of its expression.
 const maxPlans = 1000
 
 // onObject is how often an expression is evaluated on one object: the second time on what the rules have made of it.
@@ -23,19 +21,19 @@ const onObject = 2
 // plan makes the program of an expression. It is safe for concurrent use.
 type plan struct {
 	environment *Environment
-	in          *cel.Env
+	planner     *planner
 	checked     []byte // the expression, which as a tree takes thirty times as much
 	uses        atomic.Int32
-	kept        atomic.Pointer[cel.Program]
+	kept        atomic.Pointer[program]
 }
 
 // newPlan keeps an expression that has been checked. It fails as far as the program cannot be made.
-func (e *Environment) newPlan(in *cel.Env, a *cel.Ast) (*plan, error) {
+func (e *Environment) newPlan(by *planner, a *cel.Ast) (*plan, error) {
 	checked, err := cel.AstToCheckedExpr(a)
 	if err != nil {
 		return nil, err
 	}
-	p := &plan{environment: e, in: in}
+	p := &plan{environment: e, planner: by}
 	if p.checked, err = proto.Marshal(checked); err != nil {
 		return nil, err
 	}
@@ -47,8 +45,8 @@ func (e *Environment) newPlan(in *cel.Env, a *cel.Ast) (*plan, error) {
 
 // program returns the program. The first two calls make one that is not kept, since most expressions of many policies
 // are evaluated on one object, and on what they make of it; the third makes the one that all others return, or, beyond
-// maxPlans, each call a new one, which takes about as long as evaluating it.
-func (p *plan) program() (cel.Program, error) {
+// maxPlans, each call a new one, which takes longer than evaluating it.
+func (p *plan) program() (program, error) {
 	if kept := p.kept.Load(); kept != nil {
 		return *kept, nil
 	}
@@ -59,7 +57,7 @@ func (p *plan) program() (cel.Program, error) {
 	return program, err
 }
 
-func (p *plan) make() (cel.Program, error) {
+func (p *plan) make() (program, error) {
 	var checked exprpb.CheckedExpr
 	if err := proto.Unmarshal(p.checked, &checked); err != nil {
 		return nil, fmt.Errorf("unpack a CEL expression: %w", err)
@@ -68,7 +66,7 @@ func (p *plan) make() (cel.Program, error) {
 	if err != nil {
 		return nil, fmt.Errorf("unpack a CEL expression: %w", err)
 	}
-	return p.in.Program(a, cel.InterruptCheckFrequency(celconfig.CheckFrequency), metered(p.environment.known, a))
+	return p.planner.program(a)
 }
 
 // mayFail reports whether a program may refuse an expression that has been checked: one in which it computes a

@@ -171,7 +171,7 @@ func (s *Scope) compile(in *declarations, text string, want []*cel.Type) (x *Exp
 	}
 	x = &Expression{text: text, output: ast.OutputType(), uses: usesOf(ast), calls: callsIn(ast), paths: pathsIn(ast)}
 	x.judge(ast)
-	if x.plan, err = s.environment.newPlan(in.shared, ast); err != nil {
+	if x.plan, err = s.environment.newPlan(in.planner, ast); err != nil {
 		return nil, &CompileError{Expression: text, Problems: []Problem{{Message: err.Error()}}}
 	}
 	return x, nil
