@@ -165,7 +165,7 @@ func (a *activation) noAccess() ref.Val {
 	return types.WrapErr(err)
 }
 
-func (a *activation) variable(v variable) ref.Val {
+func (a *activation) variable(v *variable) ref.Val {
 	out, err := a.evaluation.evaluate(v.expression)
 	if err == nil {
 		err = checkSize(v.expression, out)

@@ -20,7 +20,7 @@ func (x *Expression) Uses(name string) bool {
 
 // Uses reports whether a variable names something, as Expression.Uses does.
 func (s *Scope) Uses(name string) bool {
-	return slices.ContainsFunc(s.variables, func(v variable) bool { return v.expression.Uses(name) })
+	return slices.ContainsFunc(s.variables, func(v variable) bool { return v.expression != nil && v.expression.Uses(name) })
 }
 
 // Call is a call that an expression makes on a variable.
@@ -37,7 +37,9 @@ func (x *Expression) Calls() []Call { return x.calls }
 func (s *Scope) Calls() []Call {
 	var out []Call
 	for _, v := range s.variables {
-		out = append(out, v.expression.calls...)
+		if v.expression != nil {
+			out = append(out, v.expression.calls...)
+		}
 	}
 	return out
 }

@@ -57,7 +57,7 @@ type Options struct {
 type Environment struct {
 	plain   *declarations
 	patches *declarations          // the types of patches too
-	none    *apiservercel.DeclType // variables of a policy that has none
+	none    *apiservercel.DeclType // variables without a field
 	plans   atomic.Int64           // how many programs were made to be kept
 
 	// To explain conditions that are false:

@@ -33,6 +33,7 @@ func (e *Environment) newPlan(by *planner, a *cel.Ast) (*plan, error) {
 	if err != nil {
 		return nil, err
 	}
+	checked.SourceInfo = nil // the places in the text, which only its errors need
 	p := &plan{environment: e, planner: by}
 	if p.checked, err = proto.Marshal(checked); err != nil {
 		return nil, err

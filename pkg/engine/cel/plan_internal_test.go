@@ -91,7 +91,7 @@ func TestCheckersAreShared(t *testing.T) {
 	}
 	for i := range 3 * maxCheckers {
 		s := e.NewScope()
-		s.declare(fmt.Sprintf("v%d", i), types.StringType)
+		s.declare(fmt.Sprintf("v%d", i), types.StringType, nil)
 		if _, err := s.Condition(fmt.Sprintf("variables.v%d == ''", i)); err != nil {
 			t.Error(err)
 		}
@@ -235,7 +235,7 @@ func TestVariablesAreLinear(t *testing.T) {
 	allocations := func(n int) float64 {
 		return testing.AllocsPerRun(1, func() {
 			s := e.NewScope()
-			s.declare("v0", types.IntType)
+			s.declare("v0", types.IntType, nil)
 			for i := range n {
 				if err := s.Variable(fmt.Sprintf("v%d", i+1), fmt.Sprintf("variables.v%d + 1", i)); err != nil {
 					t.Fatal(err)
@@ -256,7 +256,7 @@ func TestVariablesOfAnyForm(t *testing.T) {
 	}
 	s := e.NewScope()
 	for _, name := range []string{"a", "__namespace__", "x1_y", "ungewöhnlich"} {
-		s.declare(name, types.StringType)
+		s.declare(name, types.StringType, nil)
 	}
 	for _, expression := range []string{"variables.a", "variables.namespace", "variables\n.x1_y", "has(variables.a)", "[1].map(i, variables.a)[0]", "variables . a", "size(variables.a+variables.x1_y)", "variables.`a`"} {
 		if _, err := s.Compile(expression); err != nil {

@@ -3,6 +3,7 @@ package cel
 import (
 	"fmt"
 	"iter"
+	"slices"
 	"strings"
 	"sync"
 	"unicode"
@@ -18,20 +19,23 @@ import (
 // belongs to one goroutine while it compiles, and serves many afterwards.
 type Scope struct {
 	environment *Environment
-	declared    *apiservercel.DeclType // the variables and their types
 	variables   []variable
-	places      map[string]int // in variables, by name
+	places      map[string]int // in variables, by name, where there are more than few
 	parts       sync.Map       // compiled parts of expressions, by their text, to explain conditions that are false
 }
 
 type variable struct {
 	name       string
-	expression *Expression
+	declared   *apiservercel.DeclType // its type
+	expression *Expression            // nil where it does not compile
 }
+
+// few is how many variables are looked through for a name.
+const few = 8
 
 // NewScope returns a scope without variables.
 func (e *Environment) NewScope() *Scope {
-	return &Scope{environment: e, declared: e.none}
+	return &Scope{environment: e}
 }
 
 func noVariables() *apiservercel.DeclType {
@@ -44,22 +48,17 @@ func noVariables() *apiservercel.DeclType {
 func (s *Scope) Variable(name, expression string) error {
 	x, err := s.Compile(expression)
 	if err != nil {
-		s.declare(name, cel.DynType)
+		s.declare(name, cel.DynType, nil)
 		return err
 	}
-	s.declare(name, x.output)
-	if s.places == nil {
-		s.places = map[string]int{}
-	}
-	s.places[name] = len(s.variables)
-	s.variables = append(s.variables, variable{name: name, expression: x})
+	s.declare(name, x.output, x)
 	return nil
 }
 
 // LintVariable warns as Expression.Lint does of a variable.
 func (s *Scope) LintVariable(name string, n policydecode.Node) {
 	for _, v := range s.variables {
-		if v.name == name {
+		if v.name == name && v.expression != nil {
 			v.expression.Lint(n)
 		}
 	}
@@ -68,23 +67,45 @@ func (s *Scope) LintVariable(name string, n policydecode.Node) {
 // HasVariables reports whether expressions may use a variable.
 func (s *Scope) HasVariables() bool { return len(s.variables) > 0 }
 
-func (s *Scope) declare(name string, t *cel.Type) {
-	if s.declared == s.environment.none {
-		s.declared = noVariables()
+func (s *Scope) declare(name string, t *cel.Type, x *Expression) {
+	s.variables = append(s.variables, variable{name: name, declared: declaredType(t), expression: x})
+	switch n := len(s.variables); {
+	case s.places != nil:
+		s.places[name] = n - 1
+	case n > few:
+		s.places = map[string]int{}
+		for i, v := range s.variables {
+			s.places[v.name] = i
+		}
 	}
-	s.declared.Fields[name] = apiservercel.NewDeclField(name, declaredType(t), true, nil, nil)
+}
+
+// variable returns the last one of a name, or nil.
+func (s *Scope) variable(name string) *variable {
+	if s.places != nil {
+		if i, known := s.places[name]; known {
+			return &s.variables[i]
+		}
+		return nil
+	}
+	for i := range slices.Backward(s.variables) {
+		if s.variables[i].name == name {
+			return &s.variables[i]
+		}
+	}
+	return nil
 }
 
 // namedIn returns the variables that an expression may name: what all of them are declared for takes time by their number.
 func (s *Scope) namedIn(text string) map[string]*apiservercel.DeclField {
-	if len(s.declared.Fields) == 0 {
+	if len(s.variables) == 0 {
 		return nil
 	}
 	named := map[string]*apiservercel.DeclField{}
 	for name := range wordsIn(text) {
 		for _, name := range []string{name, "__" + name + "__"} { // which is that of a keyword
-			if field := s.declared.Fields[name]; field != nil {
-				named[name] = field
+			if v := s.variable(name); v != nil {
+				named[name] = apiservercel.NewDeclField(name, v.declared, true, nil, nil)
 			}
 		}
 	}

@@ -19,19 +19,18 @@ type variables struct {
 var _ traits.Mapper = (*variables)(nil)
 
 func newVariables(a *activation) *variables {
-	return &variables{MapValue: lazy.NewMapValue(a.scope.declared), activation: a, asked: map[string]bool{}}
+	return &variables{MapValue: lazy.NewMapValue(a.scope.environment.none), activation: a, asked: map[string]bool{}}
 }
 
 // ask prepares the map for a variable that is about to be read.
 func (m *variables) ask(key ref.Val) {
 	escaped, _ := key.(types.String)
 	name, _ := apiservercel.Unescape(string(escaped))
-	at, known := m.activation.scope.places[name]
-	if !known || m.asked[name] {
+	v := m.activation.scope.variable(name)
+	if v == nil || v.expression == nil || m.asked[name] {
 		return
 	}
 	m.asked[name] = true
-	v := m.activation.scope.variables[at]
 	m.Append(name, func(*lazy.MapValue) ref.Val { return m.activation.variable(v) })
 }
 
@@ -49,7 +48,7 @@ func (m *variables) Get(key ref.Val) ref.Val {
 
 // Iterator goes through all variables in their order.
 func (m *variables) Iterator() traits.Iterator {
-	all := lazy.NewMapValue(m.activation.scope.declared)
+	all := lazy.NewMapValue(m.activation.scope.environment.none)
 	for _, v := range m.activation.scope.variables {
 		all.Append(v.name, func(*lazy.MapValue) ref.Val { return m.Get(types.String(v.name)) })
 	}

@@ -26,7 +26,6 @@ type compiler struct {
 // anything is wrong.
 func (c *compiler) compile(r *policydecode.Report, d engine.Document) []*rule {
 	p := decodePolicy(r, d)
-	defer func() { p.Value, p.fields = nil, nil }() // rules do not need the document any more
 	if len(r.Errs) > 0 || (p.Targets != nil && !p.Existing) {
 		return nil
 	}
@@ -93,7 +92,7 @@ type ruleBuilder struct {
 func (b *ruleBuilder) rule(d engine.Document) *rule {
 	r := &rule{
 		ref:    engine.RuleRef{Dialect: Name, Policy: b.DisplayName(), Rule: b.variant.rule, Origin: d.Origin, Severity: engine.SeverityOf(d.Object())},
-		policy: b.policySpec, constraints: b.variant.constraints, entries: b.entries,
+		policy: b.settings, constraints: b.variant.constraints, entries: b.entries,
 	}
 	b.scope = b.environment.NewScope()
 	r.scope = b.scope

@@ -227,7 +227,7 @@ func (e *execution) targets(evaluation *cel.Evaluation) ([]*effect, error) {
 // namedTargets returns the effects on the objects that an expression evaluates to: one, or
 // those of a list.
 func (e *execution) namedTargets(evaluation *cel.Evaluation) ([]*effect, error) {
-	field := e.rule.policy.TargetExpression.Path
+	field := e.rule.policy.TargetField
 	v, err := evaluation.Value(e.rule.target)
 	if err != nil {
 		return nil, &cel.ExpressionError{Field: field, Err: err}

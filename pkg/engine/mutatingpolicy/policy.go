@@ -33,8 +33,8 @@ type mutationSpec struct {
 // policySpec is a MutatingPolicy, or a NamespacedMutatingPolicy.
 type policySpec struct {
 	policydecode.Node
+	*settings
 	Kind, Name string
-	Namespace  string // of a NamespacedMutatingPolicy, which stays in it; else empty
 
 	Constraints *match.Constraints
 	Conditions  []expressionSpec
@@ -42,28 +42,36 @@ type policySpec struct {
 	Mutations   []mutationSpec
 	Annotations []expressionSpec // auditAnnotations, by key
 
-	// Targets are the targetMatchConstraints; nil where every object is its own target.
-	Targets          *match.Constraints
 	TargetExpression expressionSpec // Text is empty where there is none
 	TargetConditions []expressionSpec
 
-	Existing        bool // evaluation.mutateExisting
-	ServerSide      bool // evaluation.useServerSideApply
-	FailuresIgnored bool // failurePolicy: Ignore
-	Reinvoked       bool // reinvocationPolicy: IfNeeded
-	// Generated reports that the cluster's Kyverno has made a MutatingAdmissionPolicy
-	// of it, and does nothing itself.
-	Generated bool
+	ServerSide bool // evaluation.useServerSideApply
 
 	controllers []string            // of which policies are derived; nil for all
 	empty       []policydecode.Node // lists of resource rules that are empty or left out
 	fields      *policydecode.Fields
 }
 
+// settings are what rules keep of their policy, beside their own.
+type settings struct {
+	Namespace string // of a NamespacedMutatingPolicy, which stays in it; else empty
+
+	// Targets are the targetMatchConstraints; nil where every object is its own target.
+	Targets     *match.Constraints
+	TargetField string // the place of TargetExpression
+
+	Existing        bool // evaluation.mutateExisting
+	FailuresIgnored bool // failurePolicy: Ignore
+	Reinvoked       bool // reinvocationPolicy: IfNeeded
+	// Generated reports that the cluster's Kyverno has made a MutatingAdmissionPolicy
+	// of it, and does nothing itself.
+	Generated bool
+}
+
 // decodePolicy reads a policy. What is wrong with it goes to the report, and so
 // do the warnings of a policy with which nothing is.
 func decodePolicy(r *policydecode.Report, d engine.Document) *policySpec {
-	p := &policySpec{Kind: d.Key.Kind, Name: d.Key.Name, Node: policydecode.Node{Report: r, Value: d.Object().Object}}
+	p := &policySpec{settings: &settings{}, Kind: d.Key.Kind, Name: d.Key.Name, Node: policydecode.Node{Report: r, Value: d.Object().Object}}
 	if p.Kind == kindNamespacedPolicy {
 		if p.Namespace = d.Key.Namespace; p.Namespace == "" {
 			p.Namespace = "default"
@@ -211,7 +219,7 @@ func (p *policySpec) decodeTargets(n policydecode.Node) {
 		n.Lint("has neither resourceRules nor an expression, so it has no effect: each object that the policy matches is its own target")
 		return
 	}
-	p.TargetExpression = x
+	p.TargetExpression, p.TargetField = x, x.Path
 	p.Targets = p.decodeConstraints(f)
 	f.Done()
 }

@@ -16,7 +16,7 @@ import (
 // rule is a compiled policy, or one that is derived from it.
 type rule struct {
 	ref         engine.RuleRef
-	policy      *policySpec
+	policy      *settings
 	constraints *match.Constraints
 	scope       *cel.Scope
 	entries     *library.Entries

@@ -29,15 +29,15 @@ func namespacedPolicy(i int) engine.Document {
 // What a policy keeps is its own: the functions of the language, fifty times as much, are shared by
 // all namespaces.
 func TestNamespacesShareTheLanguage(t *testing.T) {
-	const most = 5_000 // bytes for a policy
+	const most = 3_500 // bytes for a policy
 	kept := func(n int) uint64 {
+		var before, after runtime.MemStats
+		runtime.GC()
+		runtime.ReadMemStats(&before)
 		policies := make([]engine.Document, n)
 		for i := range policies {
 			policies[i] = namespacedPolicy(i)
 		}
-		var before, after runtime.MemStats
-		runtime.GC()
-		runtime.ReadMemStats(&before)
 		program, err := mutatingpolicy.New(nil).Compile(engine.Compilation{Documents: policies, Release: true})
 		if err != nil {
 			t.Fatal(err)
