@@ -170,6 +170,17 @@ type Sink interface {
 	NotMatched(RuleList)
 }
 
+// HandOver gives all steps of a program to a Sink, and the list itself to one that takes it: nobody else may use it any more.
+func HandOver(sink Sink, steps []Step) {
+	if taker, ok := sink.(interface{ Steps(all []Step) }); ok {
+		taker.Steps(steps)
+		return
+	}
+	for _, s := range steps {
+		sink.Step(s)
+	}
+}
+
 // RuleFilter keeps or leaves out rules by what the user typed for --only and
 // --skip: "POLICY" or "POLICY/RULE". The zero value keeps all.
 type RuleFilter struct{ Only, Skip []string }

@@ -51,6 +51,9 @@ func (p *program) Evaluate(ctx context.Context, t engine.Target, w *engine.World
 			return t.Object, ctx.Err()
 		}
 	}
+	if r.again == nil { // each policy has a step
+		r.steps = make([]engine.Step, 0, len(p.units))
+	}
 	r.excluded = excluded(t)
 	for _, u := range p.units {
 		err := engine.Guard(func() error { return r.unit(u, sink) })

@@ -270,14 +270,15 @@ func (r *run) mutation(u *unit, m mutation, in cel.Input, before map[string]any)
 // finish hands over the steps and returns the object. An object that would be denied is
 // not changed by any policy.
 func (r *run) finish(sink engine.Sink) *unstructured.Unstructured {
-	for _, step := range r.steps {
+	for i := range r.steps {
+		step := &r.steps[i]
 		if r.denied != "" && step.Outcome == engine.Changed {
 			step.Outcome, step.After, step.Fields, step.Err = engine.Skipped, nil, nil, &engine.HeldBackError{By: r.denied}
 		} else if step.Fields != nil {
 			step.After = r.object
 		}
-		sink.Step(step)
 	}
+	engine.HandOver(sink, r.steps)
 	if r.denied != "" {
 		return r.target.Object
 	}

@@ -361,6 +361,7 @@ func guarded(r engine.RuleRef, t engine.Target, s engine.Sink, run func() (*unst
 // recorder is the Sink of one object.
 type recorder struct {
 	reasons    bool
+	room       int64 // for how many steps room is made, as the first one comes alone
 	steps      []engine.Step
 	notMatched engine.RuleSet
 	// state is the object after the last step, and writes is what each step wrote. Steps do not
@@ -380,14 +381,47 @@ func (r *recorder) Wants(o engine.Outcome) bool {
 
 // Step records what a rule did.
 func (r *recorder) Step(s engine.Step) {
-	if s.Outcome == engine.NotMatched && !r.reasons {
-		r.notMatched.Add(s.Rule)
+	if !r.keeps(&s) {
 		return
 	}
-	if s.Outcome == engine.Changed && r.typ != nil {
-		r.note(&s)
+	if r.steps == nil {
+		r.steps = make([]engine.Step, 0, r.room)
 	}
 	r.steps = append(r.steps, s)
+}
+
+// Steps records what rules did. It keeps the list where that is no waste: thousands of rules may change one object.
+func (r *recorder) Steps(all []engine.Step) {
+	changed := 0
+	for i := range all {
+		if all[i].Outcome == engine.Changed {
+			changed++
+		}
+	}
+	r.writes = slices.Grow(r.writes, changed)
+	kept := all[:0]
+	for i := range all {
+		if r.keeps(&all[i]) {
+			kept = append(kept, all[i])
+		}
+	}
+	if r.steps == nil && cap(kept) < 2*len(kept) {
+		r.steps = kept
+		return
+	}
+	r.steps = append(r.steps, kept...)
+}
+
+// keeps completes a step, and reports whether it is kept.
+func (r *recorder) keeps(s *engine.Step) bool {
+	if s.Outcome == engine.NotMatched && !r.reasons {
+		r.notMatched.Add(s.Rule)
+		return false
+	}
+	if s.Outcome == engine.Changed && r.typ != nil {
+		r.note(s)
+	}
+	return true
 }
 
 // NotMatched records rules that did not match.

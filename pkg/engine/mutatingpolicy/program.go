@@ -70,15 +70,16 @@ func (p *program) Evaluate(ctx context.Context, t engine.Target, w *engine.World
 		}
 		steps = append(steps, step)
 	}
-	for _, step := range steps {
+	for i := range steps {
+		step := &steps[i]
 		if denied != "" && step.Outcome == engine.Changed {
 			step.Outcome, step.After, step.Fields = engine.Skipped, nil, nil
 			step.Err = &engine.HeldBackError{By: denied}
 		} else if step.Fields != nil {
 			step.After = now.Object
 		}
-		sink.Step(step)
 	}
+	engine.HandOver(sink, steps)
 	if denied != "" {
 		return t.Object, nil
 	}
