@@ -3,6 +3,7 @@ package admissionpolicy
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -18,7 +19,7 @@ type program struct {
 }
 
 func newProgram(units []*unit) *program {
-	p := &program{units: units}
+	p := &program{units: units, rules: slices.Grow([]engine.RuleRef(nil), len(units))}
 	for _, u := range units {
 		p.rules = append(p.rules, u.ref)
 		p.asksUser = p.asksUser || u.asksUser

@@ -68,7 +68,7 @@ func (r RuleSummary) MetNothing() bool {
 
 // NewSummary is the summary of a run that has not begun.
 func NewSummary(rules []engine.RuleRef) *Summary {
-	s := &Summary{index: make(map[engine.RuleRef]int, len(rules)), had: map[int]results{}}
+	s := &Summary{Rules: slices.Grow([]RuleSummary(nil), len(rules)), index: make(map[engine.RuleRef]int, len(rules)), had: map[int]results{}}
 	for _, r := range rules {
 		s.place(r)
 	}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -19,7 +20,7 @@ type program struct {
 }
 
 func newProgram(rules []*rule) *program {
-	p := &program{rules: rules}
+	p := &program{rules: rules, refs: slices.Grow([]engine.RuleRef(nil), len(rules))}
 	seen := map[string]bool{}
 	for _, r := range rules {
 		p.refs = append(p.refs, r.ref)

@@ -25,6 +25,14 @@ func BoundGarbage() {
 
 var bound sync.Once //nolint:gochecknoglobals // there is one garbage collector
 
+// GiveBack gives memory back that is needed no more, unless GOGC is set: after a phase that leaves much in pieces, between
+// which larger values of the next phase would not fit. It takes as long as looking through all that is kept.
+func GiveBack() {
+	if os.Getenv("GOGC") == "" {
+		debug.FreeOSMemory()
+	}
+}
+
 // afterCollection is called when a collection has found that nothing refers to what it has made.
 // Most is what was kept at most before it, since memory was given back.
 func afterCollection(most uint64) {

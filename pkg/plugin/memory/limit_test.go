@@ -77,3 +77,22 @@ func TestBoundGarbage(t *testing.T) {
 	runtime.KeepAlive(kept)
 	becomes("100 for a small one", func(p int) bool { return p >= 100 })
 }
+
+// What nothing refers to any more is given back at once.
+func TestGiveBack(t *testing.T) {
+	t.Setenv("GOGC", "")
+	const size = 64 << 20
+	left := make([]byte, size)
+	for i := 0; i < size; i += 4096 {
+		left[i] = 1
+	}
+	runtime.KeepAlive(left)
+	left = nil
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	GiveBack()
+	runtime.ReadMemStats(&after)
+	if kept := after.HeapSys - after.HeapReleased; kept+size/2 > before.HeapSys-before.HeapReleased {
+		t.Errorf("%d bytes of the heap are kept, and were before: %d", kept, before.HeapSys-before.HeapReleased)
+	}
+}
