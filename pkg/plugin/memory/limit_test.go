@@ -82,12 +82,12 @@ func TestBoundGarbage(t *testing.T) {
 func TestGiveBack(t *testing.T) {
 	t.Setenv("GOGC", "")
 	const size = 64 << 20
-	left := make([]byte, size)
-	for i := 0; i < size; i += 4096 {
-		left[i] = 1
-	}
-	runtime.KeepAlive(left)
-	left = nil
+	func() {
+		left := make([]byte, size)
+		for i := 0; i < size; i += 4096 {
+			left[i] = 1
+		}
+	}()
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
 	GiveBack()
