@@ -50,6 +50,7 @@ func decidedRules() map[string][]map[string]any {
 		"merged":       {merge(fields{"data": fields{key: "x"}})},
 		"merged field": {merge(fields{field: fields{"y": "eA=="}})},
 		"put back":     {patch(fields{"op": "remove", "path": "/data/" + key}), merge(fields{"data": fields{"alpha": "1", "bravo": "2"}})},
+		"grows":        {merge(fields{"data": fields{key + "-{{ length(keys(request.object.data)) }}": "x"}})},
 		"gone again": {
 			patch(fields{"op": "add", "path": "/data/x-" + key, "value": "x"}), patch(fields{"op": "remove", "path": "/data/x-" + key}), merge(fields{"data": fields{"z": "x"}}),
 		},

@@ -464,20 +464,14 @@ func shownImpacts(c *engine.Change) []engine.Impact {
 	for i, f := range c.Fields {
 		paths[f.Path.String()] = c.Shown.Fields[i].Path
 	}
-	written := map[string]bool{}
-	for i := range c.Steps {
-		for _, f := range c.Steps[i].Fields {
-			written[f.Path.String()] = true
-		}
-	}
 	was, is := viewOf(c.Before, c.Shown.Before), viewOf(c.After, c.Shown.After)
 	out := slices.Clone(c.Impacts)
 	for i := range out {
 		out[i].Fields = slices.Clone(out[i].Fields)
 		for j, path := range out[i].Fields {
 			shown, isHidden, there := shownIn(was, is, path)
-			if !there && written[path.String()] { // and removed again: a Secret may have made its name
-				shown = hiddenPath()
+			if !there && out[i].Code != engine.ImpactInvalid && path[len(path)-1].FieldName != nil {
+				shown = hiddenPath() // a rule removes it again, or writes it the next time: a Secret may make its name
 			}
 			if field, isField := paths[path.String()]; isField {
 				shown = field
@@ -492,7 +486,7 @@ func shownImpacts(c *engine.Change) []engine.Impact {
 }
 
 // shownIn is how a path in one of the states of a change may be shown, whether the value there is hidden, and whether it is there. One in
-// neither may be shown if all is there but its last name: no Secret has made a field that is missing, and that no rule has written.
+// neither may be shown if all is there but its last name, where that is one of the schema: no Secret has made a field that it misses.
 func shownIn(was, is *view, p fieldpath.Path) (shown fieldpath.Path, isHidden, there bool) {
 	path, found, there := is.at(p)
 	if !there {
