@@ -157,11 +157,16 @@ func (l *Loader) Load(o Options) (*Snapshot, error) {
 		schemas: newSchemas(definitions),
 		custom:  definitions,
 	}
+	mappings := map[schema.GroupVersionKind]*meta.RESTMapping{} // which the objects of a kind share
 	for _, e := range all {
-		var err error
-		if e.mapping, err = s.mapper.RESTMapping(e.key.GroupKind, e.key.Version); err != nil {
-			return nil, fmt.Errorf("%s: %w", cmp.Or(e.origin, e.key.String()), err)
+		gvk := e.key.GroupVersionKind()
+		if mappings[gvk] == nil {
+			var err error
+			if mappings[gvk], err = s.mapper.RESTMapping(e.key.GroupKind, e.key.Version); err != nil {
+				return nil, fmt.Errorf("%s: %w", cmp.Or(e.origin, e.key.String()), err)
+			}
 		}
+		e.mapping = mappings[gvk]
 		if e.mapping.Scope.Name() == meta.RESTScopeNameNamespace && e.key.Namespace == "" {
 			e.setNamespace(cmp.Or(o.Namespace, metav1.NamespaceDefault))
 		}
