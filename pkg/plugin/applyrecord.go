@@ -14,7 +14,7 @@ import (
 )
 
 // recordedOptions returns the options of a run that a plan or a journal describes.
-func (f *ApplyFlags) recordedOptions(c *cobra.Command, args []string, streams genericiooptions.IOStreams) (*ApplyOptions, error) {
+func (f *ApplyFlags) recordedOptions(c *cobra.Command, args []string, streams genericiooptions.IOStreams) (_ *ApplyOptions, err error) {
 	if f.cluster == nil || !f.cluster.shown { // else the plan is of these very flags
 		if err := f.Record.Check(c.Flags(), args); err != nil {
 			return nil, err
@@ -38,6 +38,11 @@ func (f *ApplyFlags) recordedOptions(c *cobra.Command, args []string, streams ge
 	if err != nil {
 		return nil, w.Masker.Error(err)
 	}
+	defer func() {
+		if err != nil {
+			_ = run.Forget() // the error that is returned comes first
+		}
+	}()
 	evaluation, err := w.Repeat(c.Context(), &run.Run)
 	if err != nil {
 		return nil, w.Masker.Error(fmt.Errorf("%s: %w", run.Name, err))
@@ -68,6 +73,7 @@ func (f *ApplyFlags) load(c *cobra.Command, w *factory.Factory) (*apply.Recorded
 			err = w.CheckRun(c.Context(), &run.Run, f.PlanMaxAge)
 		}
 		if err != nil {
+			_ = run.Forget() // the error that is returned comes first
 			return nil, nil, fmt.Errorf("nothing was written: %w", err)
 		}
 		return run, nil, nil

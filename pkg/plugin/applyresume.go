@@ -23,17 +23,17 @@ func (f *ApplyFlags) resume(c *cobra.Command, w *factory.Factory) (*apply.Record
 		return nil, nil, errors.New("--journal cannot be used with --resume, which continues the journal that it names")
 	}
 	j, writer, err := f.openForResume(w)
-	if err == nil {
-		err = f.mayResume(c, w, j)
-	}
 	if err != nil {
 		return nil, nil, err
+	}
+	if err := f.mayResume(c, w, j); err != nil {
+		return nil, nil, errors.Join(err, j.Close())
 	}
 	f.FieldManager = j.Header.FieldManager
 	f.Allow(j.Header.Allowed)
 	if writer != nil {
 		if err := writer.Resumed(journal.Resumed{Version: version.Release(), Arguments: typed(c, nil)}); err != nil {
-			return nil, nil, err
+			return nil, nil, errors.Join(err, j.Close())
 		}
 	}
 	counts := j.Count()

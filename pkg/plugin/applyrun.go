@@ -25,7 +25,7 @@ func (o *ApplyOptions) Run(ctx context.Context) (int, error) {
 }
 
 func (o *ApplyOptions) run(ctx context.Context) (_ int, err error) {
-	defer func() { err = errors.Join(err, o.Executor.Close()) }()
+	defer func() { err = errors.Join(err, o.Record.Forget(), o.Executor.Close()) }()
 	e, err := o.Compile()
 	if err != nil {
 		return ExitNothing, err

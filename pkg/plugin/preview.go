@@ -301,7 +301,8 @@ func (o *PreviewOptions) run(ctx context.Context) (int, error) {
 }
 
 // show evaluates compiled policies and prints what comes of it.
-func (o *PreviewOptions) show(ctx context.Context, e *preview.Run) (int, error) {
+func (o *PreviewOptions) show(ctx context.Context, e *preview.Run) (_ int, err error) {
+	defer func() { err = errors.Join(err, o.Save.close()) }()
 	o.Hints.Blocked = o.blocked(e)
 	summary, err := e.Each(ctx, func(c *engine.Change) error {
 		o.Hints.Add(c)

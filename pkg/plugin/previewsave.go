@@ -92,6 +92,14 @@ func (s *planSaver) add(ctx context.Context, c *engine.Change) error {
 	return s.Add(ctx, c)
 }
 
+// close frees what the plan takes.
+func (s *planSaver) close() error {
+	if s == nil {
+		return nil
+	}
+	return s.Close()
+}
+
 // save writes the plan of a finished preview.
 func (s *planSaver) save(summary evaluation.Summary, r *preview.Run, errOut io.Writer) error {
 	if s == nil {
@@ -104,7 +112,7 @@ func (s *planSaver) save(summary evaluation.Summary, r *preview.Run, errOut io.W
 	if err != nil {
 		return fmt.Errorf("no plan was saved: %w", err)
 	}
-	if err := errors.Join(plan.Save(s.path, p, s.masker), p.Close()); err != nil {
+	if err := plan.Save(s.path, p, s.masker); err != nil {
 		return err
 	}
 	if !s.quiet {

@@ -51,8 +51,7 @@ func FromPlan(p *plan.Plan, file string) *RecordedRun {
 
 // FromJournal returns what is left of an interrupted run: entries with a result are
 // skipped, planned ones are written as from a plan, and started ones are looked up
-// first.
-// The error is that of a temporary file.
+// first. The error is that of a temporary file.
 func FromJournal(j *journal.Journal) (*RecordedRun, error) {
 	r := &RecordedRun{
 		Run: j.Header.Run, Name: "journal " + j.Path, entries: &plan.Entries{}, secrets: j.HoldsSecrets(),
@@ -138,8 +137,11 @@ func (r *record) shown(e *plan.Entry) *plan.Entry {
 	return &again
 }
 
-// Forget lets go of the changes, which tasks have been made of and which have been shown.
+// Forget lets go of the changes, which tasks have been made of and which have been shown. Further calls do nothing.
 func (r *RecordedRun) Forget() error {
+	if r == nil {
+		return nil
+	}
 	r.records = nil
 	return r.entries.Close()
 }

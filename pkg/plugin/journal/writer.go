@@ -164,11 +164,16 @@ func (w *Writer) Resumed(r Resumed) error {
 }
 
 // takeUp reads the journal and truncates the file to its last whole line.
-func (w *Writer) takeUp(f *os.File) (*Journal, error) {
+func (w *Writer) takeUp(f *os.File) (_ *Journal, err error) {
 	p := parser{Journal: Journal{Path: w.path, kept: &plan.Entries{}}, seen: engine.NewDigests[engine.ObjectKey]()}
+	defer func() {
+		if err != nil {
+			_ = p.kept.Close() // the error that is returned comes first
+		}
+	}()
 	j, err := p.parse(f)
 	if err != nil {
-		return nil, errors.Join(err, p.kept.Close())
+		return nil, err
 	}
 	if err := f.Truncate(j.size); err != nil {
 		return nil, &Error{Path: w.path, Err: err}

@@ -134,7 +134,13 @@ func (b *Builder) request(ctx context.Context, c *engine.Change) (r request.Requ
 	return r, cannot, nil
 }
 
-// Plan returns the plan of a preview that has ended, which has to be closed. The error is that of a request to
+// Close frees what the entries take, those of the plan too.
+func (b *Builder) Close() error {
+	b.group.Wait()
+	return b.entries.Close()
+}
+
+// Plan returns the plan of a preview that has ended. The error is that of a request to
 // the server.
 func (b *Builder) Plan(summary evaluation.Summary, incomplete bool) (*Plan, error) {
 	b.group.Wait()

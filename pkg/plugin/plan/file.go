@@ -192,7 +192,10 @@ func load(path string, check func(*os.File) error) (*Plan, error) {
 	}
 	in := &io.LimitedReader{R: f, N: maxFileSize + 1}
 	p, err := Parse(in)
-	if in.N == 0 {
+	switch {
+	case err == nil && in.N == 0:
+		err = errors.Join(ErrTooLarge, p.Close())
+	case in.N == 0:
 		err = ErrTooLarge
 	}
 	if err != nil {
