@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/kubectl-mutate/kubectl-mutate/internal/heap"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/apply/request"
@@ -127,27 +128,18 @@ func TestATaskAtRestIsSmall(t *testing.T) {
 		x.rest(verifiedTask(x, i))
 	}
 	kept := make([]*queued, objects)
-	before := heap()
+	before := heap.InUse()
 	for i := range kept {
 		kept[i] = verifiedTask(x, objects+i)
 		x.rest(kept[i])
 	}
-	if each := (heap() - before) / objects; each > most {
+	if each := (heap.InUse() - before) / objects; each > most {
 		t.Errorf("%d bytes for each object, want at most %d", each, most)
 	} else {
 		t.Logf("%d bytes for each object", each)
 	}
 	runtime.KeepAlive(kept)
 	runtime.KeepAlive(x)
-}
-
-// heap is how many bytes are in use.
-func heap() int64 {
-	var m runtime.MemStats
-	runtime.GC()
-	runtime.GC() // pools let go of what they have in the second
-	runtime.ReadMemStats(&m)
-	return int64(m.HeapAlloc) //nolint:gosec // no machine has that much
 }
 
 // Where the disk takes nothing, tasks rest in memory, and their objects are read again. That is told once.

@@ -7,6 +7,8 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+
+	"github.com/kubectl-mutate/kubectl-mutate/internal/heap"
 )
 
 // many writes files of one policy each, with as many fields.
@@ -42,21 +44,14 @@ func TestLinesDoNotKeepNodes(t *testing.T) {
 	if err != nil || len(read) != files {
 		t.Fatalf("read %d documents, error %v", len(read), err)
 	}
-	before := inUse()
+	before := heap.InUse()
 	for _, d := range read {
 		if line := d.Line("spec[7].field"); line != 12 {
 			t.Fatalf("%s: the field is on line %d, want 12", d.Origin, line)
 		}
 	}
-	if each := (inUse() - before) / files; each > 8<<10 {
+	if each := (heap.InUse() - before) / files; each > 8<<10 {
 		t.Errorf("a document keeps %d bytes after it was asked for a line", each)
 	}
 	runtime.KeepAlive(read)
-}
-
-func inUse() int64 {
-	runtime.GC()
-	var m runtime.MemStats
-	runtime.ReadMemStats(&m)
-	return int64(m.HeapAlloc) //nolint:gosec // no heap is that large
 }

@@ -3,12 +3,12 @@ package journal_test
 import (
 	"fmt"
 	"path/filepath"
-	"runtime"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"github.com/kubectl-mutate/kubectl-mutate/internal/heap"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/journal"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/plan"
@@ -55,23 +55,14 @@ func TestResumeKeepsLittle(t *testing.T) {
 		check(t, w.Result(journal.Result{Entry: i, Outcome: "applied", Written: true, ResourceVersion: fmt.Sprint(i), Partial: own(i)}))
 	}
 	check(t, w.Close())
-	before := heap()
+	before := heap.InUse()
 	j, w, err := journal.Resume(path, options())
 	check(t, err)
 	defer w.Close() //nolint:errcheck // nothing was written
-	if each := (heap() - before) / objects; each > most {
+	if each := (heap.InUse() - before) / objects; each > most {
 		t.Errorf("%d bytes for each object, want at most %d", each, most)
 	} else {
 		t.Logf("%d bytes for each object", each)
 	}
 	check(t, j.Close())
-}
-
-// heap is how many bytes are in use.
-func heap() int64 {
-	var m runtime.MemStats
-	runtime.GC()
-	runtime.GC() // pools let go of what they have in the second
-	runtime.ReadMemStats(&m)
-	return int64(m.HeapAlloc) //nolint:gosec // no machine has that much
 }

@@ -3,11 +3,11 @@ package plan_test
 import (
 	"fmt"
 	"reflect"
-	"runtime"
 	"testing"
 
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
+	"github.com/kubectl-mutate/kubectl-mutate/internal/heap"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/plan"
 )
@@ -36,11 +36,11 @@ func TestEntriesAreInAFile(t *testing.T) {
 	for i := range objects { // which fill what stays in memory
 		add(i)
 	}
-	before := heap()
+	before := heap.InUse()
 	for i := range objects {
 		add(objects + i)
 	}
-	if each := (heap() - before) / objects; each > most {
+	if each := (heap.InUse() - before) / objects; each > most {
 		t.Errorf("%d bytes for each entry, want at most %d", each, most)
 	}
 	if n := all.Whole(); n > 0 {
@@ -52,15 +52,6 @@ func TestEntriesAreInAFile(t *testing.T) {
 			t.Fatalf("entry %d is %+v, want %+v, %v", i, got, want, err)
 		}
 	}
-}
-
-// heap is how many bytes are in use.
-func heap() int64 {
-	var m runtime.MemStats
-	runtime.GC()
-	runtime.GC() // pools let go of what they have in the second
-	runtime.ReadMemStats(&m)
-	return int64(m.HeapAlloc) //nolint:gosec // no machine has that much
 }
 
 // What the file would not give back as it is stays in memory.

@@ -1,0 +1,13 @@
+// Package heap tells tests what is kept in memory.
+package heap
+
+import "runtime"
+
+// InUse returns how many bytes of the heap are in use once garbage has been collected.
+func InUse() int64 {
+	var m runtime.MemStats
+	runtime.GC()
+	runtime.GC() // pools let go of what they have in the second
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapAlloc) //nolint:gosec // no machine has that much
+}
