@@ -86,7 +86,7 @@ func noSuchPath(p engine.APIPath) error {
 // object returns nil for a subresource that manifests do not hold.
 func (s *Snapshot) object(mapping *meta.RESTMapping, p engine.APIPath) ([]byte, error) {
 	key := engine.ObjectKey{GroupKind: mapping.GroupVersionKind.GroupKind(), Namespace: p.Namespace, Name: p.Name}
-	e := s.byName[key]
+	e := s.find(key)
 	if e == nil {
 		return nil, apierrors.NewNotFound(mapping.Resource.GroupResource(), p.Name)
 	}

@@ -40,8 +40,8 @@ type Options struct {
 // Snapshot is an immutable set of objects. It is safe for concurrent use.
 type Snapshot struct {
 	texts   packed.Dictionary
-	entries []*entry // in order of group, resource, namespace and name
-	byName  map[engine.ObjectKey]*entry
+	entries []*entry                      // in order of group, resource, namespace and name
+	ofKind  map[schema.GroupKind][]*entry // parts of entries
 	mapper  meta.RESTMapper
 	names   engine.Kinds
 	schemas *schemas
@@ -152,12 +152,13 @@ func (l *Loader) Load(o Options) (*Snapshot, error) {
 	definitions := definitionsIn(all)
 	s := &Snapshot{
 		texts:   l.texts,
-		byName:  map[engine.ObjectKey]*entry{},
+		ofKind:  map[schema.GroupKind][]*entry{},
 		mapper:  newMapper(definitions, all, o.Cluster),
 		schemas: newSchemas(definitions),
 		custom:  definitions,
 	}
 	mappings := map[schema.GroupVersionKind]*meta.RESTMapping{} // which the objects of a kind share
+	byName := map[engine.ObjectKey]*entry{}
 	for _, e := range all {
 		gvk := e.key.GroupVersionKind()
 		if mappings[gvk] == nil {
@@ -170,15 +171,21 @@ func (l *Loader) Load(o Options) (*Snapshot, error) {
 		if e.mapping.Scope.Name() == meta.RESTScopeNameNamespace && e.key.Namespace == "" {
 			e.setNamespace(cmp.Or(o.Namespace, metav1.NamespaceDefault))
 		}
-		if before := s.add(e); before != nil && o.Warn != nil && s.contradict(e, before) {
+		if before := s.add(byName, e); before != nil && o.Warn != nil && s.contradict(e, before) {
 			o.Warn(e.origin, fmt.Sprintf("%s was read before, at %s: the later one is used", e.key, before.origin))
 		}
 	}
 	slices.SortStableFunc(s.entries, func(a, b *entry) int {
 		x, y := a.mapping.Resource, b.mapping.Resource
-		return cmp.Or(cmp.Compare(x.Group, y.Group), cmp.Compare(x.Resource, y.Resource),
-			cmp.Compare(a.key.Namespace, b.key.Namespace), cmp.Compare(a.key.Name, b.key.Name))
+		return cmp.Or(cmp.Compare(x.Group, y.Group), cmp.Compare(x.Resource, y.Resource), cmp.Compare(a.key.Kind, b.key.Kind), a.compareName(b.key))
 	})
+	for rest := s.entries; len(rest) > 0; {
+		kind, n := rest[0].key.GroupKind, 1
+		for n < len(rest) && rest[n].key.GroupKind == kind {
+			n++
+		}
+		s.ofKind[kind], rest = rest[:n], rest[n:]
+	}
 	s.names = engine.Kinds{Known: s.knownKinds(o.Cluster == nil), Whose: "neither Kubernetes nor the manifests have a"}
 	return s, nil
 }
@@ -200,15 +207,29 @@ func (e *entry) setNamespace(namespace string) {
 
 // add stores an entry, and returns the one of the same name that it takes the place of; objects
 // that the server is yet to name are all different.
-func (s *Snapshot) add(e *entry) *entry {
+func (s *Snapshot) add(byName map[engine.ObjectKey]*entry, e *entry) *entry {
 	name := e.key.Named()
-	if old := s.byName[name]; old != nil && name.Name != "" {
+	if old := byName[name]; old != nil && name.Name != "" {
 		before := *old
 		*old = *e
 		return &before
 	}
-	s.byName[name] = e
+	byName[name] = e
 	s.entries = append(s.entries, e)
+	return nil
+}
+
+// compareName orders objects of a kind by namespace and name.
+func (e *entry) compareName(key engine.ObjectKey) int {
+	return cmp.Or(cmp.Compare(e.key.Namespace, key.Namespace), cmp.Compare(e.key.Name, key.Name))
+}
+
+// find returns the object of a group, kind, namespace and name, whatever its version; nil if there is none.
+func (s *Snapshot) find(key engine.ObjectKey) *entry {
+	ofKind := s.ofKind[key.GroupKind]
+	if i, found := slices.BinarySearchFunc(ofKind, key, (*entry).compareName); found {
+		return ofKind[i]
+	}
 	return nil
 }
 
@@ -237,8 +258,7 @@ func (s *Snapshot) CheckKind(n engine.KindName) error { return s.names.Check(n) 
 
 // Origin returns where an object was read, as in engine.Document; empty if that is not known.
 func (s *Snapshot) Origin(key engine.ObjectKey) string {
-	key.Subresource = ""
-	if e := s.byName[key.Named()]; e != nil {
+	if e := s.find(key); e != nil {
 		return e.origin
 	}
 	return ""
@@ -246,18 +266,15 @@ func (s *Snapshot) Origin(key engine.ObjectKey) string {
 
 // holds reports whether there is an object, whatever its version.
 func (s *Snapshot) holds(key engine.ObjectKey) bool {
-	key.Subresource = ""
-	return s.byName[key.Named()] != nil
+	return s.find(key) != nil
 }
 
 // Get finds an object by group, kind, namespace and name, in the version in
 // which it was loaded. Of subresources there are the status, the scale, and of Pods
 // resize and ephemeralcontainers.
 func (s *Snapshot) Get(_ context.Context, key engine.ObjectKey) (*unstructured.Unstructured, error) {
-	subresource := key.Subresource
-	key.Subresource = ""
-	if e := s.byName[key.Named()]; e != nil {
-		if u, served := s.subresource(e, subresource); served {
+	if e := s.find(key); e != nil {
+		if u, served := s.subresource(e, key.Subresource); served {
 			return u, nil
 		}
 	}

@@ -164,7 +164,7 @@ func (p page) Target(i int) (engine.Target, error) {
 
 // namespace returns the Namespace of a name; nil if there is none.
 func (s *Snapshot) namespace(name string) *unstructured.Unstructured {
-	if found := s.byName[engine.ObjectKey{GroupKind: schema.GroupKind{Kind: "Namespace"}, Name: name}]; found != nil && name != "" {
+	if found := s.find(engine.ObjectKey{GroupKind: schema.GroupKind{Kind: "Namespace"}, Name: name}); found != nil && name != "" {
 		return found.object(&s.texts)
 	}
 	return nil
