@@ -69,6 +69,20 @@ type unit struct {
 	ref     engine.RuleRef
 }
 
+// forget lets go of the documents: of these, evaluation needs the paths of expressions alone.
+func (u *unit) forget() {
+	u.root, u.variables = policydecode.Node{}, nil
+	for i := range u.conditions {
+		u.conditions[i].expression = policydecode.Node{Path: u.conditions[i].expression.Path}
+	}
+	for i := range u.mutations {
+		u.mutations[i].expression = policydecode.Node{Path: u.mutations[i].expression.Path}
+	}
+	if u.binding != nil {
+		u.binding.root = policydecode.Node{}
+	}
+}
+
 // assumed stands in engine.RuleRef.Via for the binding that a policy does not have.
 const assumed = "assumed binding"
 

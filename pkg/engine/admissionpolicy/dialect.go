@@ -92,11 +92,8 @@ func (*Dialect) Compile(c engine.Compilation) (engine.Program, error) {
 		}
 	}
 	units := bind(policies, bindings, c.AssumeBinding)
-	for _, u := range units { // the texts need not be kept
-		u.root.Report.Line = nil
-		if u.binding != nil {
-			u.binding.root.Report.Line = nil
-		}
+	for _, u := range units {
+		u.forget()
 	}
 	return newProgram(units), errors.Join(errs...)
 }
