@@ -30,6 +30,35 @@ type Selection struct {
 	ReadAs string
 }
 
+// SelectionSet is a list of selections, each of which is in it once: thousands of policies may select the same. The zero value is empty.
+type SelectionSet struct {
+	All []Selection // in the order in which they were added
+
+	known map[selectionID]bool
+}
+
+// selectionID is equal for equal selections: its Labels are nil, and their text beside it.
+type selectionID struct {
+	Selection
+	labels string
+}
+
+// Add adds those that are new.
+func (s *SelectionSet) Add(all ...Selection) {
+	for _, one := range all {
+		id := selectionID{Selection: one, labels: one.Labels.String()}
+		id.Labels = nil
+		if s.known[id] {
+			continue
+		}
+		if s.known == nil {
+			s.known = map[selectionID]bool{}
+		}
+		s.known[id] = true
+		s.All = append(s.All, one)
+	}
+}
+
 // OfRequests reports whether the selection is of requests to a subresource, for which no live object stands.
 func (s Selection) OfRequests() bool { return s.Subresource != "" && s.Subresource != AnySubresource }
 

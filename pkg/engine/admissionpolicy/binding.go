@@ -28,14 +28,14 @@ type paramRef struct {
 }
 
 // decodeBinding reads a binding. What is wrong with it goes to the report.
-func decodeBinding(r *policydecode.Report, d engine.Document) *binding {
+func decodeBinding(r *policydecode.Report, d engine.Document, known match.Set) *binding {
 	b := &binding{name: d.Key.Name, root: policydecode.Node{Report: r, Value: d.Object().Object}}
 	root := b.root.Fields()
 	checkVersion(root.At("apiVersion"), d)
 	spec := root.At("spec").Fields()
 	b.policy = spec.At("policyName").Required()
 	if spec.Has("matchResources") {
-		b.resources = decodeConstraints(spec.At("matchResources"))
+		b.resources = decodeConstraints(spec.At("matchResources"), known)
 	}
 	if spec.Has("paramRef") {
 		b.params = decodeParamRef(spec.At("paramRef"))

@@ -54,7 +54,7 @@ const (
 const maxConditions = 64
 
 // decodePolicy reads a policy. What is wrong with it goes to the report.
-func decodePolicy(r *policydecode.Report, d engine.Document) *policy {
+func decodePolicy(r *policydecode.Report, d engine.Document, known match.Set) *policy {
 	p := &policy{ref: engine.RuleRef{Dialect: Name, Policy: d.Key.Name, Origin: d.Origin, Severity: engine.SeverityOf(d.Object())}}
 	p.root = policydecode.Node{Report: r, Value: d.Object().Object}
 	root := p.root.Fields()
@@ -64,7 +64,7 @@ func decodePolicy(r *policydecode.Report, d engine.Document) *policy {
 	}
 	spec := root.At("spec").Fields()
 	p.params = decodeParamKind(spec.At("paramKind"))
-	p.constraints = decodeConstraints(spec.At("matchConstraints"))
+	p.constraints = decodeConstraints(spec.At("matchConstraints"), known)
 	if len(p.constraints.Rules) == 0 {
 		spec.At("matchConstraints").Fail("has no resourceRules: nothing says what the policy is for")
 	}
@@ -91,14 +91,14 @@ func decodePolicy(r *policydecode.Report, d engine.Document) *policy {
 
 // decodeConstraints reads matchConstraints or matchResources, with the defaults that an
 // API server fills in.
-func decodeConstraints(n policydecode.Node) *match.Constraints {
+func decodeConstraints(n policydecode.Node, known match.Set) *match.Constraints {
 	f := n.Fields()
 	c := match.Decode(f, func(list policydecode.Node) {
 		list.Lint("an API server refuses a rule without it, and it selects nothing")
 	})
 	c.Equivalent = f.At("matchPolicy").OneOf("Equivalent", "Exact") == "Equivalent"
 	f.Done()
-	return c
+	return known.One(n, c)
 }
 
 // selectionsOf returns the objects that constraints may select, and the requests to subresources.

@@ -20,12 +20,14 @@ type program struct {
 
 func newProgram(units []*unit) *program {
 	p := &program{units: units, rules: slices.Grow([]engine.RuleRef(nil), len(units))}
+	var selections engine.SelectionSet
 	for _, u := range units {
 		p.rules = append(p.rules, u.ref)
 		p.asksUser = p.asksUser || u.asksUser
 		objects, _ := selectionsOf(u.constraints) // no live object stands for a request to a subresource
-		p.selections = append(p.selections, objects...)
+		selections.Add(objects...)
 	}
+	p.selections = selections.All
 	return p
 }
 

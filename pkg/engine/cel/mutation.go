@@ -29,10 +29,18 @@ type Result struct {
 	Read, Written map[string]any
 }
 
+// What the expressions of mutations evaluate to.
+//
+//nolint:gochecknoglobals // which nobody changes
+var (
+	applyConfigurations = []*cel.Type{cel.ObjectType(mutation.ObjectTypeName)}
+	jsonPatches         = []*cel.Type{cel.ListType(cel.ObjectType(mutation.JSONPatchTypeName))}
+)
+
 // ApplyConfiguration compiles an expression that evaluates to Object{...}, which
 // is merged into the object. The error is a *CompileError.
 func (s *Scope) ApplyConfiguration(expression string, a Atomics) (*Mutation, error) {
-	x, err := s.compile(s.environment.patches, expression, []*cel.Type{cel.ObjectType(mutation.ObjectTypeName)})
+	x, err := s.compile(s.environment.patches, expression, applyConfigurations)
 	if err != nil {
 		return nil, err
 	}
@@ -44,7 +52,7 @@ func (s *Scope) ApplyConfiguration(expression string, a Atomics) (*Mutation, err
 // JSONPatch compiles an expression that evaluates to a list of JSONPatch{...}.
 // The error is a *CompileError.
 func (s *Scope) JSONPatch(expression string) (*Mutation, error) {
-	x, err := s.compile(s.environment.patches, expression, []*cel.Type{cel.ListType(cel.ObjectType(mutation.JSONPatchTypeName))})
+	x, err := s.compile(s.environment.patches, expression, jsonPatches)
 	if err != nil {
 		return nil, err
 	}

@@ -187,10 +187,11 @@ func (s *Scope) compile(in *declarations, text string, want []*cel.Type) (x *Exp
 	if issues.Err() != nil {
 		return nil, newCompileError(text, issues)
 	}
-	if !isOneOf(ast.OutputType(), want) {
+	output := oneOf(ast.OutputType(), want)
+	if output == nil {
 		return nil, &CompileError{Expression: text, Problems: []Problem{{Message: wrongType(ast.OutputType(), want)}}}
 	}
-	x = &Expression{text: text, output: ast.OutputType(), uses: usesOf(ast), calls: callsIn(ast), paths: pathsIn(ast)}
+	x = &Expression{text: text, output: output, uses: usesOf(ast), calls: callsIn(ast), paths: pathsIn(ast)}
 	x.judge(ast)
 	if x.plan, err = s.environment.newPlan(in.planner, ast); err != nil {
 		return nil, &CompileError{Expression: text, Problems: []Problem{{Message: err.Error()}}}
@@ -198,13 +199,17 @@ func (s *Scope) compile(in *declarations, text string, want []*cel.Type) (x *Exp
 	return x, nil
 }
 
-func isOneOf(t *cel.Type, want []*cel.Type) bool {
+// oneOf returns the type that is wanted, which all expressions of it share; nil if it is not.
+func oneOf(t *cel.Type, want []*cel.Type) *cel.Type {
 	for _, w := range want {
 		if t.IsExactType(w) {
-			return true
+			return w
 		}
 	}
-	return len(want) == 0
+	if len(want) == 0 {
+		return t
+	}
+	return nil
 }
 
 // declaredType is the type that a variable has for the expressions that use it:

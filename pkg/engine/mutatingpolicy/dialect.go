@@ -8,6 +8,7 @@ import (
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/cel"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/cel/match"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/mutatingpolicy/library"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/policydecode"
 )
@@ -53,6 +54,7 @@ func (d *Dialect) Compile(c engine.Compilation) (engine.Program, error) {
 	all := &policydecode.Report{}
 	shared := &compiler{
 		filter: c.Rules, environments: map[bool]*cel.Environment{}, entries: &library.Entries{Project: d.project},
+		constraints: match.Set{},
 	}
 	var policies []engine.Document
 	for document := range c.Each() {

@@ -3,7 +3,6 @@ package mutatingpolicy
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -21,17 +20,13 @@ type program struct {
 
 func newProgram(rules []*rule) *program {
 	p := &program{rules: rules, refs: slices.Grow([]engine.RuleRef(nil), len(rules))}
-	seen := map[string]bool{}
+	var selections engine.SelectionSet
 	for _, r := range rules {
 		p.refs = append(p.refs, r.ref)
 		p.propagates = p.propagates || r.policy.Targets != nil
-		for _, s := range selectionsOf(r.constraints, r.policy.Namespace) {
-			if id := fmt.Sprintf("%q %s", []string{s.Group, s.ReadAs, s.Resource, s.Subresource, s.Namespace, s.Name}, s.Labels); !seen[id] {
-				seen[id] = true
-				p.selections = append(p.selections, s)
-			}
-		}
+		selections.Add(selectionsOf(r.constraints, r.policy.Namespace)...)
 	}
+	p.selections = selections.All
 	return p
 }
 

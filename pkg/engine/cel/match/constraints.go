@@ -1,6 +1,7 @@
 package match
 
 import (
+	"encoding/json"
 	"slices"
 	"strings"
 
@@ -51,6 +52,21 @@ func Decode(f *policydecode.Fields, missing func(policydecode.Node)) *Constraint
 		Namespaces: decodeLabels(f.At("namespaceSelector")), Objects: decodeLabels(f.At("objectSelector")),
 		Rules: decodeRules(f.At("resourceRules"), missing), Excluded: decodeRules(f.At("excludeResourceRules"), missing),
 	}
+}
+
+// Set has one of all Constraints that are written alike: thousands of policies may match the same.
+type Set map[string]*Constraints
+
+// One returns the first Constraints of the set that were decoded of the same text as n; c if there are none, which are then those.
+func (s Set) One(n policydecode.Node, c *Constraints) *Constraints {
+	text, err := json.Marshal(n.Value)
+	if err != nil {
+		return c
+	}
+	if s[string(text)] == nil {
+		s[string(text)] = c
+	}
+	return s[string(text)]
 }
 
 func decodeLabels(n policydecode.Node) *selector.Labels {
