@@ -59,6 +59,17 @@ func (m *Manifest) Object() *unstructured.Unstructured {
 	return &unstructured.Unstructured{Object: content}
 }
 
+// Field returns what stands at a path of fields; nil if nothing does. It unpacks nothing else.
+func (m *Manifest) Field(path ...string) any {
+	var value any
+	if m.object == nil {
+		value, _ = m.texts.Field(m.packed, path...)
+	} else {
+		value, _, _ = unstructured.NestedFieldNoCopy(m.object.Object, path...)
+	}
+	return value
+}
+
 // IsSecret reports whether the object is a core Secret.
 func (m *Manifest) IsSecret() bool { return m.Key.GroupKind == schema.GroupKind{Kind: "Secret"} }
 

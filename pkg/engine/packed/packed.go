@@ -171,18 +171,31 @@ func (d *Dictionary) key(p Value) (string, Value) {
 	return key, p
 }
 
-// Field returns the value of a field of a packed map, without unpacking the others.
-func (d *Dictionary) Field(p Value, name string) (value any, ok bool) {
+// Field returns what stands at a path of fields in packed maps, without unpacking anything else.
+func (d *Dictionary) Field(p Value, path ...string) (value any, ok bool) {
+	for _, name := range path {
+		if p, ok = d.field(p, name); !ok {
+			return nil, false
+		}
+	}
+	return d.Unpack(p), true
+}
+
+// field returns the text that begins with the value of a field.
+func (d *Dictionary) field(p Value, name string) (_ Value, ok bool) {
+	if p[0] != packedMap {
+		return "", false
+	}
 	length, p := uvarint(p[1:])
 	p = p[sizeBytes:]
 	for range length {
 		var key string
 		if key, p = d.key(p); key == name {
-			return d.Unpack(p), true
+			return p, true
 		}
 		p = behind(p)
 	}
-	return nil, false
+	return "", false
 }
 
 // Fields returns those of some fields that a packed map has.

@@ -200,7 +200,7 @@ func LabelSelector(value any) (*metav1.LabelSelector, error) {
 
 // Fields reads the fields of a mapping; a missing one is empty.
 func (n Node) Fields() *Fields {
-	f := &Fields{Node: n, known: map[string]bool{}}
+	f := &Fields{Node: n}
 	switch v := n.Value.(type) {
 	case nil:
 	case map[string]any:
@@ -215,13 +215,19 @@ func (n Node) Fields() *Fields {
 type Fields struct {
 	Node
 	Values map[string]any
-	known  map[string]bool
-	places map[string]string // of fields that belong elsewhere
+	known  []string
+	others []misplaced
+}
+
+// misplaced are fields that belong elsewhere.
+type misplaced struct {
+	place string
+	keys  []string
 }
 
 // At is the place of one field, present or not.
 func (f *Fields) At(key string) Node {
-	f.known[key] = true
+	f.known = append(f.known, key)
 	path := key
 	if f.Path != "" {
 		path = f.Path + "." + key
@@ -231,37 +237,32 @@ func (f *Fields) At(key string) Node {
 
 // Has reports whether a field is there; a null is not.
 func (f *Fields) Has(key string) bool {
-	f.known[key] = true
+	f.known = append(f.known, key)
 	return f.Values[key] != nil
 }
 
 // Accept marks fields that are part of the language but say nothing about mutation.
-func (f *Fields) Accept(keys ...string) {
-	for _, key := range keys {
-		f.known[key] = true
-	}
-}
+func (f *Fields) Accept(keys ...string) { f.known = append(f.known, keys...) }
 
 // Elsewhere says where fields belong that stand here by mistake, such as "below mutate".
 func (f *Fields) Elsewhere(place string, keys ...string) {
-	if f.places == nil {
-		f.places = map[string]string{}
-	}
-	for _, key := range keys {
-		f.places[key] = place
-	}
+	f.others = append(f.others, misplaced{place, keys})
 }
 
 // Done warns about the fields that were not read: they are unknown.
 func (f *Fields) Done() {
-	known := slices.Collect(maps.Keys(f.known))
-	for _, key := range slices.Sorted(maps.Keys(f.Values)) {
-		if slices.Contains(known, key) {
-			continue
+	var unknown []string
+	for key := range f.Values {
+		if !slices.Contains(f.known, key) {
+			unknown = append(unknown, key)
 		}
+	}
+	slices.Sort(unknown)
+	known := f.known
+	for _, key := range unknown {
 		text := "unknown field, it has no effect"
-		if place := f.places[key]; place != "" {
-			text = "has no effect here: it belongs " + place
+		if i := slices.IndexFunc(f.others, func(m misplaced) bool { return slices.Contains(m.keys, key) }); i >= 0 {
+			text = "has no effect here: it belongs " + f.others[i].place
 		} else if meant := engine.Nearest(key, slices.Values(known)); meant != "" {
 			text += fmt.Sprintf("; did you mean %q?", meant)
 		}

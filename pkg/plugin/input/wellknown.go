@@ -1,7 +1,6 @@
 package input
 
 import (
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
@@ -37,9 +36,8 @@ func parameterKinds(documents []engine.Document) map[schema.GroupKind]bool {
 	kinds := map[schema.GroupKind]bool{}
 	for _, d := range documents {
 		// A malformed paramKind is for the dialect to report.
-		object := d.Object().Object
-		kind, _, _ := unstructured.NestedString(object, "spec", "paramKind", "kind")
-		version, _, _ := unstructured.NestedString(object, "spec", "paramKind", "apiVersion")
+		kind, _ := d.Field("spec", "paramKind", "kind").(string)
+		version, _ := d.Field("spec", "paramKind", "apiVersion").(string)
 		if gv, err := schema.ParseGroupVersion(version); err == nil && kind != "" {
 			kinds[schema.GroupKind{Group: gv.Group, Kind: kind}] = true
 		}
