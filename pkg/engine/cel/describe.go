@@ -6,6 +6,7 @@ import (
 	"strings"
 	"unique"
 
+	"github.com/go-openapi/jsonpointer"
 	"github.com/google/cel-go/cel"
 	"github.com/google/cel-go/common/ast"
 	"k8s.io/apiserver/pkg/cel/mutation"
@@ -174,7 +175,7 @@ func pointed(pointer string) string {
 	}
 	var out strings.Builder
 	for _, segment := range strings.Split(strings.TrimPrefix(pointer, "/"), "/") {
-		segment = strings.NewReplacer("~1", "/", "~0", "~").Replace(segment)
+		segment = jsonpointer.Unescape(segment)
 		switch {
 		case segment == "-" || strings.Trim(segment, "0123456789") == "":
 			fmt.Fprintf(&out, "[%s]", segment)

@@ -1,12 +1,11 @@
 package cel
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"reflect"
-	"slices"
 
 	"github.com/google/cel-go/common/types"
 	"github.com/google/cel-go/common/types/ref"
@@ -151,26 +150,30 @@ func operationsOf(list ref.Val) (operations jsonpatch.Patch, places touched, war
 // operationOf returns an operation as the library holds it, with null as a value: the
 // library's own decoder takes null for no value.
 func operationOf(p *mutation.JSONPatchVal) (jsonpatch.Operation, error) {
-	parts := map[string]any{"op": p.Op, "path": p.Path}
+	operation := jsonpatch.Operation{}
+	set := func(name string, value any) error {
+		raw, err := json.Marshal(value)
+		if err != nil {
+			return fmt.Errorf("the %s of the JSON patch for %s is no JSON: %w", name, p.Path, err)
+		}
+		operation[name] = (*json.RawMessage)(&raw)
+		return nil
+	}
 	if p.From != "" {
-		parts["from"] = p.From
+		if err := set("from", p.From); err != nil {
+			return nil, err
+		}
 	}
 	if p.Val != nil {
 		value, err := patchValue(p.Val)
 		if err != nil {
 			return nil, fmt.Errorf("the value of the JSON patch for %s: %w", p.Path, err)
 		}
-		parts["value"] = value
-	}
-	operation := jsonpatch.Operation{}
-	for _, name := range slices.Sorted(maps.Keys(parts)) {
-		raw, err := json.Marshal(parts[name])
-		if err != nil {
-			return nil, fmt.Errorf("the %s of the JSON patch for %s is no JSON: %w", name, p.Path, err)
+		if err := set("value", value); err != nil {
+			return nil, err
 		}
-		operation[name] = (*json.RawMessage)(&raw)
 	}
-	return operation, nil
+	return operation, cmp.Or(set("op", p.Op), set("path", p.Path))
 }
 
 func patchValue(v ref.Val) (any, error) {

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/go-openapi/jsonpointer"
 	"k8s.io/apimachinery/pkg/util/managedfields"
 	"sigs.k8s.io/structured-merge-diff/v6/schema"
 	"sigs.k8s.io/structured-merge-diff/v6/typed"
@@ -199,7 +200,7 @@ type touched map[string]touched
 
 // touchedBy returns the places that are named by JSON pointers, as the library reads them.
 func touchedBy(pointers []string) touched {
-	root, decoded := touched{}, strings.NewReplacer("~1", "/", "~0", "~")
+	root := touched{}
 	for _, pointer := range pointers {
 		tokens := strings.Split(pointer, "/")
 		if len(tokens) < 2 {
@@ -207,7 +208,7 @@ func touchedBy(pointers []string) touched {
 		}
 		at := root
 		for i, token := range tokens[1:] {
-			token = decoded.Replace(token)
+			token = jsonpointer.Unescape(token)
 			below, known := at[token]
 			switch {
 			case known && below == nil, i == len(tokens)-2:

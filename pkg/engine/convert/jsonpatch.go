@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/go-openapi/jsonpointer"
 )
 
 // operations are what a JSON patch does, in order: expressions that are lists of operations.
@@ -135,7 +137,7 @@ func (o *operations) entries(all []*edit, where string) {
 	values, key := map[string]any{}, "key"
 	for _, e := range all {
 		values[e.name()] = e.whole()
-		if escape(e.name()) != e.name() {
+		if jsonpointer.Escape(e.name()) != e.name() {
 			key = "jsonpatch.escapeKey(key)"
 		}
 	}

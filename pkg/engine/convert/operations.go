@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/go-openapi/jsonpointer"
 	"go.yaml.in/yaml/v3"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/variables"
@@ -122,7 +123,7 @@ func (r *patchReader) pointer(text string) ([]segment, error) {
 	var out []segment
 	for _, part := range strings.Split(strings.Trim(text, "/"), "/") {
 		if !placeholders.MatchString(part) {
-			out = append(out, segment{text: strings.NewReplacer("~1", "/", "~0", "~").Replace(part)})
+			out = append(out, segment{text: jsonpointer.Unescape(part)})
 			continue
 		}
 		x, err := r.text(r.restored(part))

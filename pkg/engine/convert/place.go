@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/go-openapi/jsonpointer"
 	"sigs.k8s.io/structured-merge-diff/v6/schema"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/convert/expr"
@@ -48,7 +49,7 @@ func (p place) field(name string, sure bool) place {
 	out := p
 	out.path = append(slices.Clip(p.path), name)
 	out.steps = append(slices.Clip(p.steps), step{name: name, sure: sure})
-	out.pointer = append(slices.Clip(p.pointer), quote(escape(name)))
+	out.pointer = append(slices.Clip(p.pointer), quote(jsonpointer.Escape(name)))
 	out.typ = fieldType(p.typ, name)
 	return out
 }
@@ -71,8 +72,6 @@ func (p place) element(variable, index string) place {
 		path: append(slices.Clip(p.path), "[]"),
 	}
 }
-
-func escape(name string) string { return strings.NewReplacer("~", "~0", "/", "~1").Replace(name) }
 
 // maybe reports whether something before the place may be absent, and how far all is sure.
 func (p place) maybe() bool {

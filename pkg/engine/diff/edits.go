@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/go-openapi/jsonpointer"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 )
 
@@ -37,7 +38,7 @@ func (e Edit) Pointer() string {
 			b.WriteString(strconv.Itoa(*p.Index))
 			continue
 		}
-		b.WriteString(pointerEscaper.Replace(*p.FieldName))
+		b.WriteString(jsonpointer.Escape(*p.FieldName))
 	}
 	return b.String()
 }

@@ -2,7 +2,6 @@ package diff
 
 import (
 	"strconv"
-	"strings"
 
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 	"sigs.k8s.io/structured-merge-diff/v6/value"
@@ -26,8 +25,6 @@ func Lookup(object any, p fieldpath.Path) (any, bool) {
 	}
 	return object, true
 }
-
-var pointerEscaper = strings.NewReplacer("~", "~0", "/", "~1") //nolint:gochecknoglobals // an immutable table
 
 // step returns the value that an element of a path names in another value.
 func step(v any, e fieldpath.PathElement) (token string, next any, ok bool) {

@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/go-openapi/jsonpointer"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 	"sigs.k8s.io/structured-merge-diff/v6/value"
 )
@@ -35,7 +36,7 @@ func (p *Pointers) Of(path fieldpath.Path) (string, bool) {
 			return "", false
 		}
 		b.WriteByte('/')
-		b.WriteString(pointerEscaper.Replace(token))
+		b.WriteString(jsonpointer.Escape(token))
 		at = next
 	}
 	return b.String(), true
@@ -48,7 +49,7 @@ func (p *Pointers) Step(pointer string, v any, e fieldpath.PathElement) (next st
 	if e.FieldName == nil && ok {
 		index, _ = strconv.Atoi(token) // a token of step
 	}
-	return pointer + "/" + pointerEscaper.Replace(token), index, below, ok
+	return pointer + "/" + jsonpointer.Escape(token), index, below, ok
 }
 
 // step is like the function step, for the value at a pointer.

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/go-openapi/jsonpointer"
 	"sigs.k8s.io/yaml"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/pattern"
@@ -133,7 +134,7 @@ func (f *namedFields) ofOperations(list []any) {
 func fieldPath(pointer string) string {
 	var out strings.Builder
 	for _, segment := range strings.Split(strings.Trim(pointer, "/"), "/") {
-		segment = strings.NewReplacer("~1", "/", "~0", "~").Replace(segment)
+		segment = jsonpointer.Unescape(segment)
 		_, err := strconv.Atoi(segment)
 		switch {
 		case err == nil || segment == "-" || strings.Contains(segment, "{{elementIndex"):

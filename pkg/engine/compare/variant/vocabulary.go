@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/go-openapi/jsonpointer"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"sigs.k8s.io/yaml"
@@ -271,7 +272,7 @@ func (v *vocabulary) pointer(text string) string {
 	last := ""
 	var way []string
 	for _, segment := range strings.Split(text[1:], "/") {
-		segment = strings.NewReplacer("~1", "/", "~0", "~").Replace(segment)
+		segment = jsonpointer.Unescape(segment)
 		if _, err := strconv.Atoi(segment); err == nil || segment == "-" || strings.ContainsAny(segment, "{}") || segment == "" {
 			way = append(way, element)
 			continue

@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"strings"
 
+	"github.com/go-openapi/jsonpointer"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"sigs.k8s.io/yaml"
 )
@@ -185,13 +186,12 @@ func parsePointer(path string) ([]string, error) {
 	if n := strings.Count(path, "/"); n > maxDepth {
 		return nil, fmt.Errorf("the path has %d keys, more than the limit of %d", n, maxDepth)
 	}
-	unescape := strings.NewReplacer("~1", "/", "~0", "~")
 	tokens := strings.Split(path[1:], "/")
 	for i, t := range tokens {
 		if t == "" {
 			return nil, errors.New("the path holds an empty key: a / at its end, or two in a row")
 		}
-		tokens[i] = unescape.Replace(t)
+		tokens[i] = jsonpointer.Unescape(t)
 	}
 	return tokens, nil
 }

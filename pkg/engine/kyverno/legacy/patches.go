@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/go-openapi/jsonpointer"
+
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/jsonpatch"
 )
@@ -157,11 +159,10 @@ func tokensOf(fields map[string]any) []string {
 // parentOf is what holds the last token of a path, of which there is one at least; nil
 // where the path leads nowhere.
 func parentOf(object any, tokens []string) any {
-	unescape := strings.NewReplacer("~1", "/", "~0", "~")
 	for _, token := range tokens[:len(tokens)-1] {
 		switch node := object.(type) {
 		case map[string]any:
-			object = node[unescape.Replace(token)]
+			object = node[jsonpointer.Unescape(token)]
 		case []any:
 			i, err := strconv.Atoi(token)
 			if i < 0 {
