@@ -34,6 +34,9 @@ type comparison struct {
 	steps  *Steps        // nil for a comparison by itself
 }
 
+// many are the fields of a map for which room is made at once: a list of them takes five times its memory as it grows.
+const many = 100
+
 func (c *comparison) add(p fieldpath.Path, k engine.ChangeKind, from, to any) {
 	c.fields = append(c.fields, engine.FieldChange{Path: p, Kind: k, From: from, To: to})
 }
@@ -93,6 +96,9 @@ func (c *comparison) maps(p fieldpath.Path, a, b map[string]any, t Type) {
 		a = old
 	}
 	slices.Sort(names)
+	if len(names) > many {
+		c.fields = slices.Grow(c.fields, len(names))
+	}
 	for _, name := range names {
 		x, inA := a[name]
 		y, inB := b[name]
