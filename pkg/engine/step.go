@@ -75,10 +75,9 @@ type Warning string
 
 // Step is what one rule did to one object.
 type Step struct {
-	Rule    RuleRef
-	Subject ObjectKey
+	Rule RuleRef
 	// Trigger is the object whose existence made a mutate-existing rule act on
-	// Subject; zero for a rule that acts on what it matched.
+	// the one that is changed; zero for a rule that acts on what it matched.
 	Trigger ObjectKey
 	// TriggerChangedBy are the rules that change Trigger in the same run: Rule acts as on a trigger that
 	// they have changed.
@@ -118,7 +117,7 @@ type stepJSON struct {
 }
 
 // MarshalJSON writes what the rule did, the text of Err as the reason, and of the
-// fields their paths. Subject and After are those of the Change that the step is in.
+// fields their paths. After is that of the Change that the step is in.
 func (s Step) MarshalJSON() ([]byte, error) {
 	out := stepJSON{
 		RuleRef: s.Rule, Outcome: s.Outcome, AsCreated: s.AsCreated, NotIdempotent: s.NotIdempotent,

@@ -66,9 +66,9 @@ func asTrigger(s *Step) string {
 		outcome = "does not match"
 	}
 	if s.Err == nil {
-		return fmt.Sprintf("%s: %s", s.Subject, outcome)
+		return fmt.Sprintf("%s: %s", s.Trigger, outcome)
 	}
-	return fmt.Sprintf("%s: %s: %v", s.Subject, outcome, s.Err)
+	return fmt.Sprintf("%s: %s: %v", s.Trigger, outcome, s.Err)
 }
 
 // Unreached reports whether a step is only there because the run keeps reasons.

@@ -36,7 +36,7 @@ func TestApplyEventsAndMetrics(t *testing.T) {
 	web := engine.ObjectKey{GroupKind: schema.GroupKind{Kind: "ConfigMap"}, Version: "v1", Namespace: "shop", Name: "web"}
 	trigger := engine.ObjectKey{GroupKind: schema.GroupKind{Kind: "Secret"}, Version: "v1", Namespace: "shop", Name: "s"}
 	step := func(rule string, by engine.ObjectKey, o engine.Outcome) engine.Step {
-		return engine.Step{Rule: engine.RuleRef{Policy: "p", Rule: rule}, Subject: web, Trigger: by, Outcome: o}
+		return engine.Step{Rule: engine.RuleRef{Policy: "p", Rule: rule}, Trigger: by, Outcome: o}
 	}
 	change := &engine.Change{Subject: web, Steps: []engine.Step{
 		step("own", engine.ObjectKey{}, engine.Changed), step("share", trigger, engine.Changed),

@@ -62,7 +62,7 @@ func (p *program) Evaluate(ctx context.Context, t engine.Target, w *engine.World
 		err := engine.Guard(func() error { return r.unit(u, sink) })
 		var panicked *engine.PanicError
 		if errors.As(err, &panicked) {
-			err = r.fail(u, engine.Step{Rule: u.ref, Subject: t.Key}, err)
+			err = r.fail(u, engine.Step{Rule: u.ref}, err)
 		}
 		if err != nil {
 			return nil, err

@@ -66,7 +66,7 @@ func (p program) Selections() []engine.Selection {
 func (p program) Evaluate(_ context.Context, t engine.Target, _ *engine.World, s engine.Sink) (*unstructured.Unstructured, error) {
 	step, ok := p.does[t.Key.Name]
 	value, sets := p.sets[t.Key.Name]
-	step.Rule, step.Subject = p.ref(), t.Key
+	step.Rule = p.ref()
 	switch {
 	case t.Request.Reinvocation:
 		return t.Object, nil

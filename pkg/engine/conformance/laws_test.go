@@ -72,7 +72,7 @@ func (l language) Evaluate(_ context.Context, t engine.Target, _ *engine.World, 
 	}
 	out["data"] = l.write(data)
 	after := &unstructured.Unstructured{Object: out}
-	step := engine.Step{Rule: l.Rules()[0], Subject: t.Key, Outcome: engine.Changed, After: after}
+	step := engine.Step{Rule: l.Rules()[0], Outcome: engine.Changed, After: after}
 	if l.steps != nil {
 		step = l.steps(step)
 	}
@@ -160,7 +160,7 @@ func TestLawsAreKept(t *testing.T) {
 		{"another result", language{write: func(old map[string]any) map[string]any { return with(old, "c", "3") }}, settings, "want.yaml"},
 		{"another trace", language{write: setB}, settings + "-- trace.test --\nnothing\n", "trace.test"},
 		{"an unexpected failure", language{write: setB, steps: func(s engine.Step) engine.Step {
-			return engine.Step{Rule: s.Rule, Subject: s.Subject, Outcome: engine.Failed, Err: errors.New("no such thing")}
+			return engine.Step{Rule: s.Rule, Outcome: engine.Failed, Err: errors.New("no such thing")}
 		}}, settings, "no such thing"},
 		{"an unexpected refusal", language{write: setB}, strings.Replace(settings, "NAME", "broken", 1), "spec is missing"},
 		{"a section that nothing reads", language{write: setB}, settings + "-- whant.yaml --\n", "whant.yaml: no such section"},

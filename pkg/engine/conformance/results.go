@@ -96,7 +96,7 @@ func (a *answer) errors() string {
 	for _, c := range a.changes {
 		for _, s := range c.Steps {
 			if s.Outcome.Incomplete() {
-				fmt.Fprintf(&b, "%s: %s on %s: %v\n", s.Outcome, s.Rule, s.Subject, s.Err)
+				fmt.Fprintf(&b, "%s: %s on %s: %v\n", s.Outcome, s.Rule, c.Subject, s.Err)
 			}
 		}
 	}

@@ -91,7 +91,7 @@ func (l labeler) Selections() []engine.Selection {
 }
 
 func (l labeler) Evaluate(_ context.Context, t engine.Target, _ *engine.World, s engine.Sink) (*unstructured.Unstructured, error) {
-	step := engine.Step{Rule: l.Rules()[0], Subject: t.Key, Outcome: engine.NotMatched}
+	step := engine.Step{Rule: l.Rules()[0], Outcome: engine.NotMatched}
 	if l.label == "" || t.Request.Reinvocation {
 		s.Step(step)
 		return t.Object, nil

@@ -666,9 +666,9 @@ func (e unvisited) missing(ctx context.Context, s *subjects, cause error) error 
 			}
 			err = fmt.Errorf("the target does not exist: %w", cause)
 		}
-		step := engine.Step{Rule: f.Rule(), Subject: c.Subject, Trigger: f.Trigger(), Outcome: engine.Failed, Err: err}
+		step := engine.Step{Rule: f.Rule(), Trigger: f.Trigger(), Outcome: engine.Failed, Err: err}
 		c.Steps = append(c.Steps, step)
-		if step.Subject = shown.Subject; f.secret {
+		if f.secret {
 			step.Err, c.Shown = engine.ErrHidden, shown
 		}
 		shown.Steps = append(shown.Steps, step)

@@ -333,7 +333,7 @@ func (p *pass) effect(f *orderedEffect) error {
 
 // fail is Apply for an effect of a chain without an end.
 func (f *orderedEffect) fail(_ context.Context, t engine.Target, _ *engine.World, s engine.Sink) (*unstructured.Unstructured, error) {
-	s.Step(engine.Step{Rule: f.Rule(), Subject: t.Key, Trigger: f.Trigger(), Outcome: engine.Failed, Err: f.endless})
+	s.Step(engine.Step{Rule: f.Rule(), Trigger: f.Trigger(), Outcome: engine.Failed, Err: f.endless})
 	return t.Object, nil
 }
 
@@ -352,7 +352,7 @@ func (f *orderedEffect) complete(steps []engine.Step) {
 func guarded(r engine.RuleRef, t engine.Target, s engine.Sink, run func() (*unstructured.Unstructured, error)) (out *unstructured.Unstructured, err error) {
 	err = engine.Guard(func() (err error) { out, err = run(); return err })
 	if p, panicked := err.(*engine.PanicError); panicked { //nolint:errorlint // one that is wrapped was a step already
-		s.Step(engine.Step{Rule: r, Subject: t.Key, Outcome: engine.Failed, Err: p})
+		s.Step(engine.Step{Rule: r, Outcome: engine.Failed, Err: p})
 		return t.Object, nil
 	}
 	return out, err

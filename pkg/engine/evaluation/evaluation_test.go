@@ -92,7 +92,7 @@ func (r rule) Selections() []engine.Selection {
 
 func (r rule) write(t engine.Target, s engine.Sink, trigger engine.ObjectKey) *unstructured.Unstructured {
 	after := with(t.Object, r.key, r.value(t))
-	s.Step(engine.Step{Rule: r.ref(), Subject: t.Key, Trigger: trigger, Outcome: engine.Changed, After: after})
+	s.Step(engine.Step{Rule: r.ref(), Trigger: trigger, Outcome: engine.Changed, After: after})
 	return after
 }
 

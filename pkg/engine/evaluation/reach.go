@@ -156,7 +156,7 @@ func (x *reaches) unreached(c *engine.Change, acting []*orderedEffect) []engine.
 	var out []engine.Step
 	for _, r := range x.all {
 		if !acts[r.rule] {
-			out = append(out, engine.Step{Rule: r.rule, Subject: c.Subject, Outcome: engine.NotMatched, Err: r.why(c)})
+			out = append(out, engine.Step{Rule: r.rule, Outcome: engine.NotMatched, Err: r.why(c)})
 		}
 	}
 	return out

@@ -39,7 +39,7 @@ func (p pointing) Describe() []engine.Description {
 }
 
 func (p pointing) Effects(_ context.Context, t engine.Target, _ *engine.World, s engine.Sink) ([]engine.Effect, error) {
-	step := engine.Step{Rule: p.ref(), Subject: t.Key, Trigger: t.Key}
+	step := engine.Step{Rule: p.ref(), Trigger: t.Key}
 	switch word, _, _ := strings.Cut(t.Key.Name, "-"); word {
 	case "trigger":
 		var out []engine.Effect

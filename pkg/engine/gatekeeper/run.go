@@ -61,7 +61,7 @@ func newRun(p *program, t engine.Target, b *engine.Budget) *run {
 // exclude reports that no mutator sees the object.
 func (r *run) exclude(sink engine.Sink, reason string) {
 	for _, m := range r.program.mutators {
-		step := engine.Step{Rule: m.ref, Subject: r.target.Key, Outcome: engine.NotMatched}
+		step := engine.Step{Rule: m.ref, Outcome: engine.NotMatched}
 		if sink.Wants(engine.NotMatched) {
 			step.Err = &excludedError{Reason: reason}
 		}
@@ -231,7 +231,7 @@ func (r *run) report(sink engine.Sink) {
 
 func (r *run) stepOf(i int, sink engine.Sink) engine.Step {
 	h, m := &r.history[i], r.program.mutators[i]
-	step := engine.Step{Rule: m.ref, Subject: r.target.Key, AsCreated: h.result.AsCreated}
+	step := engine.Step{Rule: m.ref, AsCreated: h.result.AsCreated}
 	var external *externalDataError
 	switch {
 	case h.err != nil:

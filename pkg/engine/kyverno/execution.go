@@ -231,7 +231,7 @@ func (e *execution) guarded(run func() engine.Step) (step engine.Step) {
 
 // step reports what came of mutating the subject.
 func (e *execution) step(out patchResult, err error) engine.Step {
-	step := engine.Step{Rule: e.rule.ref, Subject: e.subject.Key, Warnings: out.Warnings}
+	step := engine.Step{Rule: e.rule.ref, Warnings: out.Warnings}
 	if e.onTarget {
 		step.Trigger = e.matched.Key
 	}

@@ -240,7 +240,7 @@ func (v *visit) skipRest(applied int, t *engine.Target, did string) int {
 	last := applied
 	for last+1 < len(v.rules) && v.rules[last+1].policy == v.rules[applied].policy {
 		last++
-		step := engine.Step{Rule: v.refs[last], Subject: t.Key, Outcome: engine.Skipped}
+		step := engine.Step{Rule: v.refs[last], Outcome: engine.Skipped}
 		if len(v.rules[last].targets) > 0 {
 			step.Trigger = t.Key
 		}

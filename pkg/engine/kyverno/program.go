@@ -77,7 +77,7 @@ func (p *program) Evaluate(ctx context.Context, t engine.Target, w *engine.World
 
 // skipKind reports a rule that the index has ruled out already.
 func (r *rule) skipKind(ctx context.Context, t engine.Target, w *engine.World, sink engine.Sink) {
-	step := engine.Step{Rule: r.ref, Subject: t.Key, Outcome: engine.NotMatched}
+	step := engine.Step{Rule: r.ref, Outcome: engine.NotMatched}
 	if len(r.targets) > 0 {
 		step.Trigger = t.Key
 	}
@@ -144,7 +144,7 @@ func (r *rule) runAs(e *execution, sink engine.Sink) engine.Step {
 // admit takes a rule through match, preconditions and exceptions, in Kyverno's
 // order. It returns the scope to go on with, or else what stopped the rule.
 func (r *rule) admit(e *execution, sink engine.Sink) (*variables.Scope, engine.Step) {
-	step := engine.Step{Rule: r.ref, Subject: e.subject.Key}
+	step := engine.Step{Rule: r.ref}
 	m, err := r.applies(&e.matched)
 	switch {
 	case err != nil:

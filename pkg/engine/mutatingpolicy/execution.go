@@ -311,7 +311,7 @@ func (e *execution) step(object map[string]any, err error) engine.Step {
 	if e.session != nil {
 		e.warnings = append(e.warnings, e.session.Warnings()...)
 	}
-	step := engine.Step{Rule: e.rule.ref, Subject: e.subject.Key, Warnings: slices.Clip(e.warnings)}
+	step := engine.Step{Rule: e.rule.ref, Warnings: slices.Clip(e.warnings)}
 	if e.onTarget {
 		step.Trigger = e.trigger.Key
 	}

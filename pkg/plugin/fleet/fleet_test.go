@@ -138,7 +138,7 @@ func found() []output.Event {
 		for i := range c.Fields {
 			c.Fields[i].Rule = rule
 		}
-		c.Steps = []engine.Step{{Rule: rule, Subject: c.Subject, Outcome: engine.Changed, Fields: c.Fields, Warnings: []engine.Warning{"careful"}, AsCreated: true}}
+		c.Steps = []engine.Step{{Rule: rule, Outcome: engine.Changed, Fields: c.Fields, Warnings: []engine.Warning{"careful"}, AsCreated: true}}
 		return c
 	}
 	changed := between(
@@ -148,7 +148,7 @@ func found() []output.Event {
 	changed.Impacts = []engine.Impact{{Code: engine.ImpactRollout, Text: "shop/one restarts", Brief: "restarts", Advice: "wait", Fields: []fieldpath.Path{fieldpath.MakePathOrDie("list", 0), {}}, Pods: 3}}
 	failed := engine.Change{Subject: engine.KeyOf(object("ConfigMap", "two", nil)), Before: object("ConfigMap", "two", nil), After: object("ConfigMap", "two", nil)}
 	failed.Target.Origin = "file.yaml:7"
-	failed.Steps = []engine.Step{{Rule: rule, Subject: failed.Subject, Outcome: engine.Failed, Err: brief{}, Trigger: changed.Subject}}
+	failed.Steps = []engine.Step{{Rule: rule, Outcome: engine.Failed, Err: brief{}, Trigger: changed.Subject}}
 	failed.NotMatched.Add(engine.RuleRef{Policy: "other", Rule: "x"})
 	secret := between(
 		object("Secret", "three", map[string]any{"data": map[string]any{"k": "aHVudGVyMi1odW50ZXIy"}}),

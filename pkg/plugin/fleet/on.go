@@ -1,8 +1,6 @@
 package fleet
 
 import (
-	"slices"
-
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output"
 )
 
@@ -12,10 +10,6 @@ func On(cluster string, e output.Event) output.Event {
 	case output.Evaluated:
 		c := *e.Change
 		c.Subject.Cluster = cluster
-		c.Steps = slices.Clone(c.Steps)
-		for i := range c.Steps {
-			c.Steps[i].Subject.Cluster = cluster
-		}
 		return output.Evaluated{Change: &c}
 	case output.Written:
 		r := *e.Result

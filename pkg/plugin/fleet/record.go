@@ -53,7 +53,7 @@ func keptChange(c *engine.Change) *engine.Change {
 	out.Target, out.Shown = engine.Target{Origin: c.Target.Origin}, nil
 	out.Steps = slices.Clone(c.Steps)
 	for i := range out.Steps {
-		out.Steps[i].Subject, out.Steps[i].After = engine.ObjectKey{}, nil
+		out.Steps[i].After = nil
 	}
 	return &out
 }
@@ -99,8 +99,5 @@ func (r *record) event(cluster string) (output.Event, error) {
 func shownChange(c *engine.Change, cluster string) *engine.Change {
 	c.Subject.Cluster = cluster
 	c.Target = engine.Target{Key: c.Subject, Object: c.Before, Origin: c.Target.Origin}
-	for i := range c.Steps {
-		c.Steps[i].Subject = c.Subject
-	}
 	return c
 }

@@ -44,7 +44,7 @@ func (p labeller) Evaluate(_ context.Context, t engine.Target, _ *engine.World, 
 	object := t.Object
 	for _, r := range p.rules {
 		old := object.GetLabels()[r.label]
-		step := engine.Step{Rule: engine.RuleRef{Policy: r.name}, Subject: t.Key, Outcome: engine.Unchanged}
+		step := engine.Step{Rule: engine.RuleRef{Policy: r.name}, Outcome: engine.Unchanged}
 		if v := r.value(old); v != old {
 			next := object.DeepCopy()
 			labels := map[string]string{}

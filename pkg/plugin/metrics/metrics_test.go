@@ -33,7 +33,7 @@ func example() *metrics.Run {
 	node := engine.ObjectKey{GroupKind: schema.GroupKind{Kind: "Node"}, Name: "worker-1"}
 	there := &unstructured.Unstructured{}
 	step := func(r engine.RuleRef, k engine.ObjectKey, o engine.Outcome) engine.Step {
-		return engine.Step{Rule: r, Subject: k, Outcome: o}
+		return engine.Step{Rule: r, Outcome: o}
 	}
 	r := metrics.New("apply-existing", "v1.2.3")
 	for _, ns := range []string{"shop", "team", "shop"} {
@@ -86,7 +86,7 @@ func TestCountsOfClusters(t *testing.T) {
 	key := engine.ObjectKey{GroupKind: schema.GroupKind{Kind: "ConfigMap"}, Namespace: "shop", Name: "a"}
 	rule := engine.RuleRef{Dialect: "kyverno", Policy: "p", Rule: "r"}
 	for _, cluster := range []string{"eu", "us", "us"} {
-		r.On(cluster).Evaluated(&engine.Change{Subject: key, Before: &unstructured.Unstructured{}, Steps: []engine.Step{{Rule: rule, Subject: key, Outcome: engine.Changed}}})
+		r.On(cluster).Evaluated(&engine.Change{Subject: key, Before: &unstructured.Unstructured{}, Steps: []engine.Step{{Rule: rule, Outcome: engine.Changed}}})
 		r.On(cluster).Written(&apply.Result{Key: key, Outcome: apply.Applied}, []engine.RuleRef{rule})
 	}
 	var out strings.Builder
@@ -160,7 +160,7 @@ func TestMetricsOfHostileNames(t *testing.T) {
 		key := engine.ObjectKey{GroupKind: schema.GroupKind{Group: text.Text, Kind: text.Text}, Version: text.Text, Namespace: text.Text, Name: text.Text}
 		rule := engine.RuleRef{Dialect: "kyverno", Policy: text.Text, Rule: text.Text}
 		r := metrics.New("apply-existing", text.Text)
-		r.Evaluated(&engine.Change{Subject: key, Before: &unstructured.Unstructured{}, Steps: []engine.Step{{Rule: rule, Subject: key, Outcome: engine.Failed}}})
+		r.Evaluated(&engine.Change{Subject: key, Before: &unstructured.Unstructured{}, Steps: []engine.Step{{Rule: rule, Outcome: engine.Failed}}})
 		r.Written(&apply.Result{Key: key, Outcome: apply.Failed}, []engine.RuleRef{rule})
 		var out strings.Builder
 		_, err := r.WriteTo(&out)

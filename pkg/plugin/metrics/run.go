@@ -119,7 +119,7 @@ func (r *Run) Evaluated(c *engine.Change) {
 			continue
 		}
 		seen[id] = true
-		r.add(ruleObjects, append(r.ruleOf(s.Rule, s.Subject), string(s.Outcome)))
+		r.add(ruleObjects, append(r.ruleOf(s.Rule, c.Subject), string(s.Outcome)))
 	}
 }
 

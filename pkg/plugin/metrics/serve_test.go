@@ -110,7 +110,7 @@ func TestWatchCountsNoNamespaces(t *testing.T) {
 	for i := range 1000 {
 		key := deployment("team-" + strings.Repeat("x", i))
 		rule := engine.RuleRef{Dialect: "kyverno", Policy: "labels", Rule: "team"}
-		r.Evaluated(&engine.Change{Subject: key, Before: &unstructured.Unstructured{}, Steps: []engine.Step{{Rule: rule, Subject: key, Outcome: engine.Failed}}})
+		r.Evaluated(&engine.Change{Subject: key, Before: &unstructured.Unstructured{}, Steps: []engine.Step{{Rule: rule, Outcome: engine.Failed}}})
 		if i == 0 {
 			lines = size()
 		}

@@ -61,7 +61,7 @@ func change(before, after *unstructured.Unstructured) engine.Change {
 		c.After = before
 		return c
 	}
-	c.Steps = []engine.Step{{Rule: rule, Subject: c.Subject, Outcome: engine.Changed, After: after}}
+	c.Steps = []engine.Step{{Rule: rule, Outcome: engine.Changed, After: after}}
 	return c
 }
 

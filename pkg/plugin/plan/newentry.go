@@ -46,7 +46,7 @@ func NewEntry(c *engine.Change) Entry {
 // text that holds on to nothing.
 func stepOf(s *engine.Step) engine.Step {
 	out := *s
-	out.Subject, out.After, out.Fields, out.Trigger = engine.ObjectKey{}, nil, nil, s.Trigger.Own()
+	out.After, out.Fields, out.Trigger = nil, nil, s.Trigger.Own()
 	if s.Err != nil {
 		out.Err = errors.New(s.Err.Error())
 	}

@@ -14,7 +14,6 @@ func (e *Entry) Change() engine.Change {
 	c.Steps = slices.Clone(e.Steps)
 	for i := range c.Steps {
 		s := &c.Steps[i]
-		s.Subject = c.Subject
 		if s.Outcome == engine.Changed {
 			s.After = c.After
 		}

@@ -189,7 +189,7 @@ func givesUnseen(fields, shown []engine.FieldChange) bool {
 }
 
 func (r *Reversal) step(c *engine.Change, outcome engine.Outcome, why error) {
-	s := engine.Step{Rule: r.rule(), Subject: c.Subject, Outcome: outcome, Err: why}
+	s := engine.Step{Rule: r.rule(), Outcome: outcome, Err: why}
 	if outcome == engine.Changed {
 		s.After = c.After
 		s.Fields = c.Fields

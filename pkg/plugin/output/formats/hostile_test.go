@@ -104,7 +104,7 @@ func hostileRun(at told) []output.Event {
 			Target:  engine.Target{Origin: at("object's origin")},
 			Impacts: []engine.Impact{{Code: engine.ImpactOwned, Text: leak("impact"), Brief: leak("impact in brief"), Advice: leak("advice"), Owner: leak("owner"), Fields: []fieldpath.Path{path}}},
 			Steps: []engine.Step{{
-				Rule: rule, Subject: subject, Trigger: trigger, TriggerChangedBy: []engine.RuleRef{rule}, Outcome: o, NotIdempotent: leak("not idempotent"),
+				Rule: rule, Trigger: trigger, TriggerChangedBy: []engine.RuleRef{rule}, Outcome: o, NotIdempotent: leak("not idempotent"),
 				Warnings: []engine.Warning{engine.Warning(leak("warning"))}, Err: failed("reason"),
 			}},
 		}

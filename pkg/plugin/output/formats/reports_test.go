@@ -195,7 +195,7 @@ func TestReportsNameClusters(t *testing.T) {
 	for i := range c.Fields {
 		c.Fields[i].Rule = ruleR
 	}
-	c.Steps = []engine.Step{{Rule: ruleR, Subject: on, Outcome: engine.Changed, Fields: c.Fields}}
+	c.Steps = []engine.Step{{Rule: ruleR, Outcome: engine.Changed, Fields: c.Fields}}
 	summary := evaluation.NewSummary(nil)
 	summary.Add(&c)
 	all := output.Fleet{Clusters: []output.Cluster{{Name: "prod-eu", Objects: 1, Changed: 1}, {Name: "prod-old", Problems: 1, Err: errors.New("connection refused")}}}

@@ -110,7 +110,7 @@ func fullReport(t *testing.T) []byte {
 		NotMatched: engine.RuleSet{Rules: []engine.RuleRef{rule}},
 		Impacts:    []engine.Impact{{Code: engine.ImpactRollout, Text: "t", Advice: "a", Fields: []fieldpath.Path{path}, Owner: "o", Pods: 2}},
 		Steps: []engine.Step{{
-			Rule: rule, Subject: key, Trigger: key, TriggerChangedBy: []engine.RuleRef{rule}, Outcome: engine.Failed, AsCreated: true, NotIdempotent: "n",
+			Rule: rule, Trigger: key, TriggerChangedBy: []engine.RuleRef{rule}, Outcome: engine.Failed, AsCreated: true, NotIdempotent: "n",
 			Warnings: []engine.Warning{"w"}, Err: errors.New("e"), Fields: []engine.FieldChange{{Path: path}},
 		}},
 	}
@@ -147,7 +147,7 @@ func fullComparison(t *testing.T) []byte {
 	field := engine.FieldChange{Path: fieldpath.Path{{FieldName: &name}}, Kind: engine.Replaced, From: "a", To: "b"}
 	side := func(value string) *engine.Change {
 		return &engine.Change{Subject: key, Before: object(map[string]any{}), After: object(map[string]any{"data": value}), Steps: []engine.Step{{
-			Rule: rule, Subject: key, Trigger: key, TriggerChangedBy: []engine.RuleRef{rule}, Outcome: engine.Failed, AsCreated: true, NotIdempotent: "n",
+			Rule: rule, Trigger: key, TriggerChangedBy: []engine.RuleRef{rule}, Outcome: engine.Failed, AsCreated: true, NotIdempotent: "n",
 			Warnings: []engine.Warning{"w"}, Err: errors.New("e"), Fields: []engine.FieldChange{{Path: field.Path}},
 		}}}
 	}

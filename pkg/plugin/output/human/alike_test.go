@@ -23,7 +23,7 @@ func failing(name string) engine.Change {
 	}}
 	c := engine.Change{Subject: engine.KeyOf(u), Before: u, After: u}
 	c.Steps = []engine.Step{{
-		Rule: engine.RuleRef{Policy: "p", Rule: "r"}, Subject: c.Subject, Outcome: engine.Failed,
+		Rule: engine.RuleRef{Policy: "p", Rule: "r"}, Outcome: engine.Failed,
 		Err:      fmt.Errorf("configmaps %q not found", name+"-settings, for shop/"+name),
 		Warnings: []engine.Warning{engine.Warning("of " + `"` + name + `"`)},
 	}}

@@ -59,7 +59,7 @@ func TestStepRecord(t *testing.T) {
 	rule := engine.RuleRef{Dialect: "d", Policy: "p", Rule: "r", Via: "v", Origin: "o", Severity: "s"}
 	key := engine.ObjectKey{GroupKind: schema.GroupKind{Kind: "K"}, Name: "n"}
 	whole := engine.Step{
-		Rule: rule, Subject: key, Trigger: key, TriggerChangedBy: []engine.RuleRef{rule}, Outcome: engine.Changed, AsCreated: true, NotIdempotent: "i",
+		Rule: rule, Trigger: key, TriggerChangedBy: []engine.RuleRef{rule}, Outcome: engine.Changed, AsCreated: true, NotIdempotent: "i",
 		Fields: []engine.FieldChange{{Path: fieldpath.MakePathOrDie("a", "b")}}, Warnings: []engine.Warning{"w"}, Err: errors.New("e\xff"),
 	}
 	for _, v := range []reflect.Value{reflect.ValueOf(whole), reflect.ValueOf(rule)} {

@@ -27,7 +27,7 @@ func compared(v compare.Verdict, namespace, name string, oldData, newData map[st
 func comparedAs(v compare.Verdict, c *engine.Change) output.Compared {
 	old, changed := *c, *c
 	old.After, changed.Before = c.Before, c.Before
-	old.Steps = []engine.Step{{Rule: labels, Subject: c.Subject, Outcome: engine.Changed}}
+	old.Steps = []engine.Step{{Rule: labels, Outcome: engine.Changed}}
 	r := &compare.Result{
 		Subject: c.Subject, Verdict: v, Operations: []engine.Operation{engine.OperationUpdate}, Everywhere: true,
 		Changes: [2]*engine.Change{compare.Old: &old, compare.New: &changed},

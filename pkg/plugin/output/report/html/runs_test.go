@@ -43,12 +43,12 @@ func changeOf(rule engine.RuleRef, kind, namespace, name string, before, after m
 		c.Fields = append(c.Fields, f)
 		outcome = engine.Changed
 	}
-	c.Steps = []engine.Step{{Rule: rule, Subject: c.Subject, Outcome: outcome}}
+	c.Steps = []engine.Step{{Rule: rule, Outcome: outcome}}
 	return c
 }
 
 func failing(c engine.Change, reason string) engine.Change {
-	c.Steps = append(c.Steps, engine.Step{Rule: images, Subject: c.Subject, Outcome: engine.Failed, Err: errors.New(reason)})
+	c.Steps = append(c.Steps, engine.Step{Rule: images, Outcome: engine.Failed, Err: errors.New(reason)})
 	return c
 }
 
