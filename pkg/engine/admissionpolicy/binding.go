@@ -14,11 +14,14 @@ import (
 // binding is a MutatingAdmissionPolicyBinding.
 type binding struct {
 	name, policy string
-	root         policydecode.Node
+	report       *policydecode.Report // nil once it is compiled
 	broken       bool
 	resources    *match.Constraints // nil for all that the policy matches
 	params       *paramRef          // nil for none
 }
+
+// root is the place of the document as a whole, while the binding is compiled.
+func (b *binding) root() policydecode.Node { return policydecode.Node{Report: b.report} }
 
 // paramRef names the parameters of a binding, by name or by selector.
 type paramRef struct {
@@ -29,8 +32,8 @@ type paramRef struct {
 
 // decodeBinding reads a binding. What is wrong with it goes to the report.
 func decodeBinding(r *policydecode.Report, d engine.Document, known match.Set) *binding {
-	b := &binding{name: d.Key.Name, root: policydecode.Node{Report: r, Value: d.Object().Object}}
-	root := b.root.Fields()
+	b := &binding{name: d.Key.Name, report: r}
+	root := policydecode.Node{Report: r, Value: d.Object().Object}.Fields()
 	checkVersion(root.At("apiVersion"), d)
 	spec := root.At("spec").Fields()
 	b.policy = spec.At("policyName").Required()
@@ -42,7 +45,6 @@ func decodeBinding(r *policydecode.Report, d engine.Document, known match.Set) *
 	}
 	spec.Done()
 	b.broken = len(r.Errs) > 0
-	b.root.Value = nil // the document is not needed any more
 	return b
 }
 
@@ -66,12 +68,20 @@ func decodeParamRef(n policydecode.Node) *paramRef {
 type unit struct {
 	*policy
 	binding *binding // nil for a policy without one, evaluated as if it were bound
-	ref     engine.RuleRef
+}
+
+// rule names the policy and its binding.
+func (u *unit) rule() engine.RuleRef {
+	ref := u.ref
+	if ref.Via = assumed; u.binding != nil {
+		ref.Via = u.binding.name
+	}
+	return ref
 }
 
 // forget lets go of the documents: of these, evaluation needs the paths of expressions alone.
 func (u *unit) forget() {
-	u.root, u.variables = policydecode.Node{}, nil
+	u.report, u.variables = nil, nil
 	for i := range u.conditions {
 		u.conditions[i].expression = policydecode.Node{Path: u.conditions[i].expression.Path}
 	}
@@ -79,7 +89,7 @@ func (u *unit) forget() {
 		u.mutations[i].expression = policydecode.Node{Path: u.mutations[i].expression.Path}
 	}
 	if u.binding != nil {
-		u.binding.root = policydecode.Node{}
+		u.binding.report = nil
 	}
 }
 
@@ -88,9 +98,9 @@ const assumed = "assumed binding"
 
 // bind joins policies with their bindings, sorted by name. Bindings of policies that take
 // no part are dropped. Assume is that of engine.Compilation.
-func bind(policies []*policy, bindings map[string][]*binding, assume bool) []*unit {
+func bind(policies []*policy, bindings map[string][]*binding, assume bool) []unit {
 	slices.SortStableFunc(policies, func(a, b *policy) int { return cmp.Compare(a.ref.Policy, b.ref.Policy) })
-	var out []*unit
+	var out []unit
 	for _, p := range policies {
 		own := bindings[p.ref.Policy]
 		slices.SortStableFunc(own, func(a, b *binding) int { return cmp.Compare(a.name, b.name) })
@@ -105,11 +115,7 @@ func bind(policies []*policy, bindings map[string][]*binding, assume bool) []*un
 				continue
 			}
 			p.lintParams(b)
-			u := &unit{policy: p, binding: b, ref: p.ref}
-			if u.ref.Via = assumed; b != nil {
-				u.ref.Via = b.name
-			}
-			out = append(out, u)
+			out = append(out, unit{policy: p, binding: b})
 		}
 	}
 	return out
@@ -122,10 +128,10 @@ func (p *policy) unbound(assume bool) bool {
 		return false
 	case assume:
 	case p.ref.Origin == fromCluster:
-		p.root.Lint("nothing binds it, so that it does nothing in the cluster: a %s puts it to work; --assume-binding evaluates it as if it were bound to everything that it matches", kindBinding)
+		p.root().Lint("nothing binds it, so that it does nothing in the cluster: a %s puts it to work; --assume-binding evaluates it as if it were bound to everything that it matches", kindBinding)
 		return false
 	default:
-		p.root.Lint("no %s comes with it: it is evaluated as if it were bound to everything that it matches; --assume-binding leaves this warning out", kindBinding)
+		p.root().Lint("no %s comes with it: it is evaluated as if it were bound to everything that it matches; --assume-binding leaves this warning out", kindBinding)
 	}
 	return true
 }
@@ -134,10 +140,10 @@ func (p *policy) unbound(assume bool) bool {
 func (p *policy) lintParams(b *binding) {
 	switch {
 	case p.params == nil && b != nil && b.params != nil:
-		b.root.Lint("the policy has no paramKind, so that paramRef has no effect")
+		b.root().Lint("the policy has no paramKind, so that paramRef has no effect")
 	case p.asksParams && b == nil:
-		p.root.Lint("params would be a %s, which the paramRef of a %s names", p.params.Kind, kindBinding)
+		p.root().Lint("params would be a %s, which the paramRef of a %s names", p.params.Kind, kindBinding)
 	case p.params != nil && b != nil && b.params == nil:
-		p.root.Lint("it has the paramKind %s, and its binding %s has no paramRef that names one: params is null", p.params.Kind, b.name)
+		p.root().Lint("it has the paramKind %s, and its binding %s has no paramRef that names one: params is null", p.params.Kind, b.name)
 	}
 }

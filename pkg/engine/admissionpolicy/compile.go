@@ -36,7 +36,7 @@ func (c *compiler) environment(params bool) (*cel.Environment, error) {
 func (c *compiler) compile(r *policydecode.Report, p *policy) {
 	environment, err := c.environment(p.params != nil)
 	if err != nil {
-		p.root.Fail("%w", err)
+		p.root().Fail("%w", err)
 	} else {
 		p.scope = environment.NewScope()
 		p.compile()
@@ -44,7 +44,6 @@ func (c *compiler) compile(r *policydecode.Report, p *policy) {
 	if p.broken = len(r.Errs) > 0; !p.broken {
 		p.lint()
 	}
-	p.root.Value = nil // the document is not needed any more
 }
 
 // identifier matches the names of variables that CEL accepts.
@@ -113,15 +112,15 @@ func (p *policy) lint() {
 	p.asksParams = p.params != nil && p.uses("params")
 	p.asksForNS = p.uses("namespaceObject")
 	if p.asksUser = p.uses("request.userInfo"); p.asksUser {
-		p.root.Lint(engine.RequestUserLint)
+		p.root().Lint(engine.RequestUserLint)
 	}
 	for i := range p.constraints.Rules {
 		if slices.Contains(p.constraints.Rules[i].Operations, "DELETE") {
-			p.root.Lint("an API server refuses DELETE in a resource rule: it mutates what is created or updated")
+			p.root().Lint("an API server refuses DELETE in a resource rule: it mutates what is created or updated")
 		}
 	}
 	if p.constraints.OnlySubresources() {
-		p.root.Lint("its resource rules name only subresources: it is not evaluated on objects themselves")
+		p.root().Lint("its resource rules name only subresources: it is not evaluated on objects themselves")
 	}
 }
 

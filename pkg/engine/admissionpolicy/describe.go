@@ -12,8 +12,9 @@ import (
 // engine.Describer.
 func (p *program) Describe() []engine.Description {
 	out := make([]engine.Description, 0, len(p.units))
-	for _, u := range p.units {
-		d := engine.Description{Rule: u.ref, Where: u.where(), Existing: engine.OnAdmission, Operations: u.constraints.Operations()}
+	for i := range p.units {
+		u := &p.units[i]
+		d := engine.Description{Rule: u.rule(), Where: u.where(), Existing: engine.OnAdmission, Operations: u.constraints.Operations()}
 		d.Matches, d.Requests = selectionsOf(u.constraints)
 		for i := range u.mutations {
 			for _, path := range u.mutations[i].compiled.Paths() {

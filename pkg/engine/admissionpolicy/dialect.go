@@ -88,13 +88,13 @@ func (*Dialect) Compile(c engine.Compilation) (engine.Program, error) {
 	for _, name := range slices.Sorted(maps.Keys(bindings)) {
 		if err := known.Check(name); err != nil && name != "" {
 			for _, b := range bindings[name] {
-				policydecode.Node{Report: b.root.Report, Path: "spec.policyName"}.Lint("%w", err)
+				policydecode.Node{Report: b.report, Path: "spec.policyName"}.Lint("%w", err)
 			}
 		}
 	}
 	units := bind(policies, bindings, c.AssumeBinding)
-	for _, u := range units {
-		u.forget()
+	for i := range units {
+		units[i].forget()
 	}
 	return newProgram(units), errors.Join(errs...)
 }

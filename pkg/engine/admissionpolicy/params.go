@@ -27,9 +27,9 @@ type param struct {
 // refOf returns the reference of a policy with its binding and a parameter.
 func (u *unit) refOf(p *param) engine.RuleRef {
 	if p == nil {
-		return u.ref
+		return u.rule()
 	}
-	return u.ref.WithParameter(u.params.Kind + " " + p.name)
+	return u.rule().WithParameter(u.params.Kind + " " + p.name)
 }
 
 // params returns the parameters that a policy is evaluated with: a single nil where it has

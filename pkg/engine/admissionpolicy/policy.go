@@ -14,8 +14,8 @@ import (
 // policy is a MutatingAdmissionPolicy.
 type policy struct {
 	ref         engine.RuleRef
-	root        policydecode.Node
-	broken      bool // it does not compile
+	report      *policydecode.Report // nil once it is compiled
+	broken      bool                 // it does not compile
 	constraints *match.Constraints
 	params      *schema.GroupVersionKind // paramKind; nil for none
 	// ignores is failurePolicy Ignore, and reinvoked reinvocationPolicy IfNeeded.
@@ -30,6 +30,9 @@ type policy struct {
 	asksUser    bool // an expression asks who makes the request
 	needsSchema bool // a mutation is an apply configuration
 }
+
+// root is the place of the document as a whole, while the policy is compiled.
+func (p *policy) root() policydecode.Node { return policydecode.Node{Report: p.report} }
 
 // named is a variable or a match condition.
 type named struct {
@@ -55,9 +58,8 @@ const maxConditions = 64
 
 // decodePolicy reads a policy. What is wrong with it goes to the report.
 func decodePolicy(r *policydecode.Report, d engine.Document, known match.Set) *policy {
-	p := &policy{ref: engine.RuleRef{Dialect: Name, Policy: d.Key.Name, Origin: d.Origin, Severity: engine.SeverityOf(d.Object())}}
-	p.root = policydecode.Node{Report: r, Value: d.Object().Object}
-	root := p.root.Fields()
+	p := &policy{report: r, ref: engine.RuleRef{Dialect: Name, Policy: d.Key.Name, Origin: d.Origin, Severity: engine.SeverityOf(d.Object())}}
+	root := policydecode.Node{Report: r, Value: d.Object().Object}.Fields()
 	checkVersion(root.At("apiVersion"), d)
 	if d.Key.Name == "" {
 		root.At("metadata").Fields().At("name").Fail("is missing")

@@ -3,7 +3,6 @@ package admissionpolicy
 import (
 	"context"
 	"errors"
-	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -12,17 +11,15 @@ import (
 
 // program is all policies, each with its bindings, in order.
 type program struct {
-	units      []*unit
+	units      []unit
 	asksUser   bool // some policy asks who makes the request
-	rules      []engine.RuleRef
 	selections []engine.Selection
 }
 
-func newProgram(units []*unit) *program {
-	p := &program{units: units, rules: slices.Grow([]engine.RuleRef(nil), len(units))}
+func newProgram(units []unit) *program {
+	p := &program{units: units}
 	var selections engine.SelectionSet
 	for _, u := range units {
-		p.rules = append(p.rules, u.ref)
 		p.asksUser = p.asksUser || u.asksUser
 		objects, _ := selectionsOf(u.constraints) // no live object stands for a request to a subresource
 		selections.Add(objects...)
@@ -32,7 +29,13 @@ func newProgram(units []*unit) *program {
 }
 
 // Rules lists the policies, once for each binding, by their names.
-func (p *program) Rules() []engine.RuleRef { return p.rules }
+func (p *program) Rules() []engine.RuleRef {
+	out := make([]engine.RuleRef, len(p.units))
+	for i := range p.units {
+		out[i] = p.units[i].rule()
+	}
+	return out
+}
 
 // Selections returns what the policies match. Bindings narrow that when the policies are
 // evaluated.
@@ -58,11 +61,12 @@ func (p *program) Evaluate(ctx context.Context, t engine.Target, w *engine.World
 		r.steps = make([]engine.Step, 0, len(p.units))
 	}
 	r.excluded = excluded(t)
-	for _, u := range p.units {
+	for i := range p.units {
+		u := &p.units[i]
 		err := engine.Guard(func() error { return r.unit(u, sink) })
 		var panicked *engine.PanicError
 		if errors.As(err, &panicked) {
-			err = r.fail(u, engine.Step{Rule: u.ref}, err)
+			err = r.fail(u, engine.Step{Rule: u.rule()}, err)
 		}
 		if err != nil {
 			return nil, err

@@ -46,7 +46,7 @@ func (r *run) unit(u *unit, sink engine.Sink) error {
 	if err := r.ctx.Err(); err != nil {
 		return err
 	}
-	step := engine.Step{Rule: u.ref}
+	step := engine.Step{Rule: u.rule()}
 	if r.excluded != nil {
 		return r.passOver(step, sink, func() error { return r.excluded })
 	}
