@@ -509,7 +509,7 @@ func (p *parser) check(entry int, subresource string) error {
 		return errOrder
 	case entry < 0 || entry >= p.planned():
 		return errNoSuchEntry
-	case !sends(p.object(entry), subresource):
+	case !p.brief && !sends(p.object(entry), subresource): // a glance does not read of what kind the object is
 		return errNoSuchPart
 	}
 	return nil

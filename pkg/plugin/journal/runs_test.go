@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/apply/request"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/journal"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/plan"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
@@ -61,6 +62,25 @@ func TestRunsOnSeveralClusters(t *testing.T) {
 	}
 	if diff := cmp.Diff([]string{filepath.Join(fleet, "2.jsonl"), filepath.Join(directory, "1.jsonl")}, names); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
+// A run that scaled objects is listed like any other.
+func TestRunThatScaled(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "1"+journal.Extension)
+	w, err := journal.Create(path, header(t), options())
+	check(t, err)
+	e := entry("web")
+	e.Object.Subresource = "scale"
+	check(t, w.Plan(e))
+	check(t, w.Begin())
+	check(t, w.Attempt(journal.Attempt{Subresource: "scale", ResourceVersion: "1", Method: request.JSONPatch}))
+	check(t, w.Result(journal.Result{Subresource: "scale", Outcome: "applied", Written: true}))
+	check(t, w.Close())
+	j, err := journal.Glance(path)
+	check(t, err)
+	if r := j.Run(); r.Applied != 1 {
+		t.Errorf("got %+v", r)
 	}
 }
 
