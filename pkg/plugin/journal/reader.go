@@ -46,7 +46,7 @@ func (j *Journal) Planned(i int) (plan.Entry, error) {
 	if j.kept != nil {
 		return j.kept.At(i)
 	}
-	return j.Entries[i].Entry, nil
+	return *j.Entries[i].Entry, nil
 }
 
 // HoldsSecrets reports whether an entry has values that were made of a Secret, or withholds them.
@@ -60,15 +60,16 @@ func (j *Journal) Close() error {
 
 // Entry is one object of a run with its attempts and results.
 type Entry struct {
-	// Entry is as it was planned; of a journal that is resumed its object alone, as Planned has the rest.
-	plan.Entry
+	// Entry is as it was planned; nil at a glance, and in a journal that is resumed, of which Planned has it.
+	*plan.Entry
 	// Attempts has the requests, and Results what came of the entry, in their order. An attempt whose result
-	// is known has its fields alone: the rest is in the result. A journal that is resumed has the attempts whose result is not known,
-	// and of the results all but the fields.
+	// is known has its fields alone: the rest is in the result. At a glance, and in a journal that is resumed, there are the attempts
+	// whose result is not known, and of the results how far the entry came by them, and the error.
 	Attempts []Attempt
 	Results  []Result
 
-	doubt map[string]bool // subresources with an attempt and no result after it
+	kind  *engine.ObjectKey // what its key has in common with those of its kind
+	doubt []string          // subresources with an attempt and no result after it
 }
 
 // Status is how far an entry has come.
@@ -107,7 +108,7 @@ func (e *Entry) Status() Status {
 // Doubt returns the last attempt without a recorded result, or nil.
 func (e *Entry) Doubt() *Attempt {
 	for i := len(e.Attempts) - 1; i >= 0; i-- {
-		if e.doubt[e.Attempts[i].Subresource] {
+		if slices.Contains(e.doubt, e.Attempts[i].Subresource) {
 			return &e.Attempts[i]
 		}
 	}
@@ -116,7 +117,7 @@ func (e *Entry) Doubt() *Attempt {
 
 // sends reports whether a part of the change of an object may be sent to a subresource; "" is the
 // object itself.
-func sends(object engine.ObjectKey, subresource string) bool {
+func sends(object *engine.ObjectKey, subresource string) bool {
 	return subresource == "" || subresource == object.Subresource || object.Subresource == "" && subresource == request.StatusSubresource
 }
 
@@ -198,8 +199,7 @@ func Glance(path string) (*Journal, error) {
 
 // Parse reads a journal from in; the path is for messages.
 func Parse(path string, in io.Reader) (*Journal, error) {
-	p := parser{Journal: Journal{Path: path}, seen: engine.NewDigests[engine.ObjectKey]()}
-	return p.parse(in)
+	return newParser(path).parse(in)
 }
 
 func (p *parser) parse(in io.Reader) (*Journal, error) {
@@ -231,7 +231,8 @@ func (p *parser) parse(in io.Reader) (*Journal, error) {
 	}
 }
 
-// nodesIndexed is what an index keeps of a line at most, as values by the estimate of a memory.Budget. What is resumed keeps as much.
+// nodesIndexed is what an index keeps of a line at most, as values by the estimate of a memory.Budget. What is resumed keeps as much,
+// and so does a glance.
 const nodesIndexed = 4
 
 // spend takes what a line becomes, as far as it is kept, from the budget of the journal.
@@ -239,7 +240,7 @@ func (p *parser) spend(line []byte) error {
 	switch {
 	case p.index != nil:
 		p.index.at(p.size, line)
-	case p.kept == nil:
+	case !p.briefly():
 		return p.Spend(memory.Nodes(line), len(line))
 	}
 	p.here = line
@@ -248,6 +249,9 @@ func (p *parser) spend(line []byte) error {
 	}
 	return p.Spend(nodesIndexed, 0)
 }
+
+// briefly reports whether of what came of an entry only that is kept by which it goes on.
+func (p *parser) briefly() bool { return p.brief || p.kept != nil }
 
 // keep takes all that the line becomes from the budget.
 func (p *parser) keep() error { return p.Spend(memory.Nodes(p.here), len(p.here)) }
@@ -281,8 +285,13 @@ type parser struct {
 	index *index // has what was written; nil for all
 	here  []byte // the line that is being read
 	seen  *engine.Digests[engine.ObjectKey]
-	// common has what the changes of many objects have in common.
+	kinds kinds // of the entries
+	// common has what the changes and results of many objects have in common.
 	common diff.Common
+}
+
+func newParser(path string) *parser {
+	return &parser{Journal: Journal{Path: path}, seen: engine.NewDigests[engine.ObjectKey](), kinds: kinds{}}
 }
 
 func (p *parser) finish(lines int) (*Journal, error) {
@@ -411,27 +420,28 @@ func (p *parser) plan(e *plan.Entry) error {
 		return errOrder
 	}
 	if p.brief {
-		p.Entries = append(p.Entries, Entry{Entry: *e})
+		p.Entries = append(p.Entries, Entry{})
 		return nil
 	}
+	kind := p.kinds.of(e.Object)
 	if key := e.Object.Named(); !p.seen.Add(key) {
 		return fmt.Errorf("%s: %w", key, plan.ErrTwice)
 	}
 	err := e.Validate() // which gives the fields their values
 	p.secrets = p.secrets || e.HoldsSecrets()
 	if p.index != nil {
-		p.index.plan(e)
+		p.index.plan(e, kind)
 		return errors.Join(err, p.Spend(0, len(e.Object.Namespace)+len(e.Object.Name)+len(e.Object.UID)))
 	}
 	if p.kept != nil {
-		p.Entries = append(p.Entries, Entry{Entry: plan.Entry{Object: e.Object}})
+		p.Entries = append(p.Entries, Entry{kind: kind})
 		if inMemory := p.kept.Add(e); inMemory {
 			return errors.Join(err, p.keep())
 		}
 		return errors.Join(err, p.Spend(0, len(e.Object.Namespace)+len(e.Object.Name)+len(e.Object.UID)))
 	}
 	e.Partial, e.Steps = p.common.Partial(e.Partial), diff.Share(&p.common, e.Steps)
-	p.Entries = append(p.Entries, Entry{Entry: *e})
+	p.Entries = append(p.Entries, Entry{Entry: e, kind: kind})
 	return err
 }
 
@@ -447,14 +457,16 @@ func (p *parser) attempt(a *Attempt) error {
 	e := &p.Entries[a.Entry]
 	if p.kept != nil {
 		err = errors.Join(err, p.keep())
+	}
+	if p.briefly() {
 		e.forget(a.Subresource)
+	} else {
+		a.Partial = p.common.Partial(a.Partial) // else very few stay
 	}
-	a.Partial = p.common.Partial(a.Partial)
 	e.Attempts = append(e.Attempts, *a)
-	if e.doubt == nil {
-		e.doubt = map[string]bool{}
+	if !slices.Contains(e.doubt, a.Subresource) {
+		e.doubt = append(e.doubt, a.Subresource)
 	}
-	e.doubt[a.Subresource] = true
 	return err
 }
 
@@ -468,12 +480,14 @@ func (p *parser) result(r *Result) error {
 		return err
 	}
 	e := &p.Entries[r.Entry]
-	delete(e.doubt, r.Subresource)
-	if p.kept != nil {
-		r.Partial = diff.Partial{}
-		e.Results = append(e.Results, *r)
+	if e.doubt = slices.DeleteFunc(e.doubt, func(s string) bool { return s == r.Subresource }); len(e.doubt) == 0 {
+		e.doubt = nil
+	}
+	if p.briefly() {
+		came := Result{Outcome: r.Outcome, Written: r.Written, Failed: r.Failed, Error: r.Error, More: r.More}
+		e.Results = diff.Share(&p.common, append(slices.Clip(e.Results), came)) // as most entries have
 		e.forget(r.Subresource)
-		return errors.Join(err, p.Spend(0, len(r.Outcome)+len(r.Error)+len(r.ResourceVersion)+len(r.UID)))
+		return errors.Join(err, p.Spend(0, len(r.Outcome)+len(r.Error)))
 	}
 	r.Partial = p.common.Partial(r.Partial)
 	e.Results = append(e.Results, *r)
@@ -486,6 +500,9 @@ func (p *parser) result(r *Result) error {
 // forget forgets the attempts on an endpoint.
 func (e *Entry) forget(subresource string) {
 	e.Attempts = slices.DeleteFunc(e.Attempts, func(a Attempt) bool { return a.Subresource == subresource })
+	if len(e.Attempts) == 0 {
+		e.Attempts = nil
+	}
 }
 
 // settle lets go of the objects of the attempts on an endpoint: what came of them is known. Most of it is what they were
@@ -509,7 +526,7 @@ func (p *parser) check(entry int, subresource string) error {
 		return errOrder
 	case entry < 0 || entry >= p.planned():
 		return errNoSuchEntry
-	case !p.brief && !sends(p.object(entry), subresource): // a glance does not read of what kind the object is
+	case !p.brief && !sends(p.kind(entry), subresource): // a glance does not read of what kind the object is
 		return errNoSuchPart
 	}
 	return nil
@@ -523,9 +540,10 @@ func (p *parser) planned() int {
 	return len(p.Entries)
 }
 
-func (p *parser) object(entry int) engine.ObjectKey {
+// kind is what the key of an entry has in common with those of its kind.
+func (p *parser) kind(entry int) *engine.ObjectKey {
 	if p.index != nil {
-		return p.index.objects[entry].key()
+		return p.index.objects[entry].kind
 	}
-	return p.Entries[entry].Object
+	return p.Entries[entry].kind
 }

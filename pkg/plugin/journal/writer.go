@@ -165,7 +165,8 @@ func (w *Writer) Resumed(r Resumed) error {
 
 // takeUp reads the journal and truncates the file to its last whole line.
 func (w *Writer) takeUp(f *os.File) (_ *Journal, err error) {
-	p := parser{Journal: Journal{Path: w.path, kept: &plan.Entries{}}, seen: engine.NewDigests[engine.ObjectKey]()}
+	p := newParser(w.path)
+	p.kept = &plan.Entries{}
 	defer func() {
 		if err != nil {
 			_ = p.kept.Close() // the error that is returned comes first

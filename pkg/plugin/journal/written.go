@@ -80,7 +80,8 @@ func ReadWritten(path string) (*Written, error) {
 		return nil, err
 	}
 	w := &Written{Path: path, file: f, seed: maphash.MakeSeed()}
-	p := parser{Journal: Journal{Path: path}, index: &index{Written: w, kinds: kinds{}}, seen: engine.NewDigests[engine.ObjectKey]()}
+	p := newParser(path)
+	p.index = &index{Written: w}
 	j, err := p.parse(f)
 	if err != nil {
 		_ = f.Close() // the error that is returned comes first
@@ -146,16 +147,15 @@ func (w *Written) record(at place) (*record, error) {
 // index makes a Written, record by record.
 type index struct {
 	*Written
-	kinds kinds
-	here  place // of the record that is being read
+	here place // of the record that is being read
 }
 
 func (x *index) at(offset int64, line []byte) {
 	x.here = place{offset: offset, size: int32(len(line)), sum: maphash.Bytes(x.seed, line)} //nolint:gosec // maxLine at most
 }
 
-func (x *index) plan(e *plan.Entry) {
-	o := writtenObject{kind: x.kinds.of(e.Object), namespace: e.Object.Namespace, name: e.Object.Name, uid: e.Object.UID}
+func (x *index) plan(e *plan.Entry, kind *engine.ObjectKey) {
+	o := writtenObject{kind: kind, namespace: e.Object.Namespace, name: e.Object.Name, uid: e.Object.UID}
 	if last := len(x.objects) - 1; last >= 0 && x.objects[last].namespace == o.namespace {
 		o.namespace = x.objects[last].namespace // but once in memory
 	}
