@@ -1,6 +1,7 @@
 package human
 
 import (
+	"bytes"
 	"cmp"
 	"maps"
 	"slices"
@@ -12,7 +13,7 @@ import (
 // The bounds of what is held.
 const (
 	maxHeld       = 8 << 20 // bytes of text
-	overhead      = 512     // what a group takes in addition to its texts
+	overhead      = 1 << 10 // what a group takes in addition to its texts
 	namesListed   = 4       // of a group that is not expanded
 	maxNamespaces = 1000    // counted separately in a group
 )
@@ -49,7 +50,7 @@ type Group struct {
 	Pods       int      // of all of them that restart
 	Names      []string // the first few, or all when the groups are expanded
 	namespaces map[string]int
-	clusters   map[string]int // empty of a run on one
+	clusters   map[string]int // nil of a run on one
 }
 
 // Groups collects groups. The zero value groups by output.ByPatch.
@@ -97,7 +98,10 @@ func (g *Groups) Found(m Member, text Text) {
 		g.sections[title] = section
 		g.order = append(g.order, section)
 	}
-	group := &Group{Text: text, First: m.Subject, namespaces: map[string]int{}, clusters: map[string]int{}}
+	for _, t := range []*[]byte{&text.Body, &text.Several, &text.Warnings, &text.Alike} {
+		*t = bytes.Clone(*t) // without the room in which it was written
+	}
+	group := &Group{Text: text, First: m.Subject, namespaces: map[string]int{}}
 	section.Groups = append(section.Groups, group)
 	g.known[memberKey{title, m.Likeness}] = group
 	g.held += len(text.Body) + len(text.Several) + len(text.Warnings) + len(text.Alike) + overhead
@@ -112,6 +116,9 @@ func (g *Groups) count(group *Group, m Member) {
 		group.namespaces[ns]++
 	}
 	if m.Subject.Cluster != "" {
+		if group.clusters == nil {
+			group.clusters = map[string]int{}
+		}
 		group.clusters[m.Subject.Cluster]++
 	}
 	if g.Expand || len(group.Names) < namesListed {

@@ -2,11 +2,14 @@ package human_test
 
 import (
 	"bytes"
+	"encoding/binary"
 	"fmt"
+	"runtime"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/kubectl-mutate/kubectl-mutate/internal/heap"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/human"
@@ -98,5 +101,24 @@ func TestGroupBySet(t *testing.T) {
 	}
 	if err := by.Set("policy"); by != output.ByPolicy || err != nil {
 		t.Errorf("got %q, %v", by, err)
+	}
+}
+
+// What is held until there is too much of it takes about as much memory as is allowed.
+func TestGroupsTakeWhatTheyHold(t *testing.T) {
+	const most = 10 << 20
+	for _, size := range []int{10, 300, 5000} {
+		before := heap.InUse()
+		var g human.Groups
+		groups := 0
+		for ; !g.Full(); groups++ {
+			m := member("shop", fmt.Sprint("settings-", groups), 0, "p")
+			binary.BigEndian.PutUint64(m.Likeness[:], uint64(groups)) //nolint:gosec // it is not negative
+			g.Found(m, human.Text{Body: make([]byte, size, 2*size)})
+		}
+		if held := heap.InUse() - before; held > most {
+			t.Errorf("%d groups with texts of %d bytes take %d bytes, want at most %d", groups, size, held, most)
+		}
+		runtime.KeepAlive(&g)
 	}
 }
