@@ -68,7 +68,7 @@ type Entry struct {
 	Attempts []Attempt
 	Results  []Result
 
-	kind  *engine.ObjectKey // what its key has in common with those of its kind
+	kind  *engine.ObjectKey // what its key has in common with those of its kind and namespace
 	doubt []string          // subresources with an attempt and no result after it
 }
 
@@ -540,7 +540,7 @@ func (p *parser) planned() int {
 	return len(p.Entries)
 }
 
-// kind is what the key of an entry has in common with those of its kind.
+// kind is what the key of an entry has in common with those of its kind and namespace.
 func (p *parser) kind(entry int) *engine.ObjectKey {
 	if p.index != nil {
 		return p.index.objects[entry].kind

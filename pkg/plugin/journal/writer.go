@@ -27,7 +27,7 @@ type Writer struct {
 	masker  *redact.Masker
 	secrets bool // their values are recorded
 	now     func() time.Time
-	entries []*engine.ObjectKey          // of each what its key has in common with those of its kind
+	entries []*engine.ObjectKey          // of each what its key has in common with those of its kind and namespace
 	kinds   kinds                        // of the entries
 	made    map[int][]engine.FieldChange // fields of entries that were made of a Secret
 
@@ -52,11 +52,11 @@ func (w *Writer) add(place int, e *plan.Entry) {
 	}
 }
 
-// kinds keep once what the keys of all objects of a kind have in common.
+// kinds keep once what the keys of all objects of a kind and namespace have in common.
 type kinds map[engine.ObjectKey]*engine.ObjectKey
 
 func (k kinds) of(key engine.ObjectKey) *engine.ObjectKey {
-	key.Namespace, key.Name, key.UID = "", "", ""
+	key.Name, key.UID = "", ""
 	if k[key] == nil {
 		k[key] = &key
 	}

@@ -49,26 +49,29 @@ type Write struct {
 
 // writtenObject is a WrittenObject in the file. There may be very many.
 type writtenObject struct {
-	kind            *engine.ObjectKey // what it has in common with those of its kind
-	namespace, name string
-	uid             types.UID
-	writes          []place // the results, and the last attempt on each endpoint that none settles
-	applied         bool
+	kind       *engine.ObjectKey // what its key has in common with those of its kind and namespace
+	name       string
+	uid        types.UID // empty where it is identified
+	writes     []place   // the results, and the last attempt on each endpoint that none settles
+	identified bool      // by one of these
+	applied    bool
 }
 
+// key lacks the UID of an object that is identified by a write.
 func (o *writtenObject) key() engine.ObjectKey {
 	key := *o.kind
-	key.Namespace, key.Name, key.UID = o.namespace, o.name, o.uid
+	key.Name, key.UID = o.name, o.uid
 	return key
 }
 
 // place is where a record is in the file.
 type place struct {
-	offset   int64
-	sum      uint64 // of the line, as it was when it was checked
-	size     int32
-	doubtful bool
-	part     bool // of the change, to the one subresource that it may be sent to
+	offset     int64
+	sum        uint64 // of the line, as it was when it was checked
+	size       int32
+	doubtful   bool
+	part       bool // of the change, to the one subresource that it may be sent to
+	identifies bool // the object: it has its UID
 }
 
 var errRewritten = errors.New("the file was changed while it was being undone; run the command again")
@@ -88,7 +91,7 @@ func ReadWritten(path string) (*Written, error) {
 		return nil, err
 	}
 	w.Header = j.Header
-	w.objects = slices.Clip(slices.DeleteFunc(w.objects, func(o writtenObject) bool { return len(o.writes) == 0 }))
+	w.objects = slices.Clone(slices.DeleteFunc(w.objects, func(o writtenObject) bool { return len(o.writes) == 0 }))
 	return w, nil
 }
 
@@ -98,9 +101,13 @@ func (w *Written) Close() error { return w.file.Close() }
 // Len returns the number of objects.
 func (w *Written) Len() int { return len(w.objects) }
 
-// Keep leaves out the objects for which a function returns false.
+// Keep leaves out the objects for which a function returns false, by their keys without UIDs.
 func (w *Written) Keep(wanted func(engine.ObjectKey) bool) {
-	w.objects = slices.DeleteFunc(w.objects, func(o writtenObject) bool { return !wanted(o.key()) })
+	w.objects = slices.DeleteFunc(w.objects, func(o writtenObject) bool {
+		key := o.key()
+		key.UID = ""
+		return !wanted(key)
+	})
 }
 
 // Object reads an object, of those that are left in the order of the journal. The error is an *Error.
@@ -116,6 +123,9 @@ func (w *Written) Object(i int) (WrittenObject, error) {
 		case at.doubtful:
 			doubts = append(doubts, Write{Partial: r.Attempt.Partial, InDoubt: true})
 		default:
+			if at.identifies {
+				out.Object.UID = r.Result.UID
+			}
 			out.ResourceVersion = r.Result.ResourceVersion
 			out.Writes = append(out.Writes, Write{Partial: r.Result.Partial, ResourceVersion: r.Result.ResourceVersion})
 		}
@@ -155,11 +165,7 @@ func (x *index) at(offset int64, line []byte) {
 }
 
 func (x *index) plan(e *plan.Entry, kind *engine.ObjectKey) {
-	o := writtenObject{kind: kind, namespace: e.Object.Namespace, name: e.Object.Name, uid: e.Object.UID}
-	if last := len(x.objects) - 1; last >= 0 && x.objects[last].namespace == o.namespace {
-		o.namespace = x.objects[last].namespace // but once in memory
-	}
-	x.objects = append(x.objects, o)
+	x.objects = append(x.objects, writtenObject{kind: kind, name: e.Object.Name, uid: e.Object.UID})
 }
 
 func (x *index) attempt(a *Attempt) {
@@ -176,11 +182,14 @@ func (x *index) result(r *Result) {
 	if r.Written || r.Failed {
 		o.settle(r.Subresource != "")
 	}
-	if r.Written {
-		o.writes = append(o.writes, at)
-	}
-	if o.uid == "" {
+	if o.uid == "" && !o.identified {
 		o.uid = r.UID
+	}
+	if r.Written {
+		if o.uid != "" && o.uid == r.UID {
+			at.identifies, o.identified, o.uid = true, true, ""
+		}
+		o.writes = append(o.writes, at)
 	}
 }
 

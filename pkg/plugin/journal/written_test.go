@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/apply/request"
@@ -85,6 +86,43 @@ func TestReadWritten(t *testing.T) {
 			}
 			if d := cmp.Diff(tt.want, got[0].Writes); d != "" {
 				t.Errorf("(-want +got):\n%s", d)
+			}
+		})
+	}
+}
+
+// An object is the one that was planned or, where that has no UID, the one of the first result.
+func TestUIDOfAWrittenObject(t *testing.T) {
+	for _, tt := range []struct {
+		name    string
+		planned types.UID
+		results []types.UID
+		want    types.UID
+	}{
+		{"as planned", "u", []types.UID{"u"}, "u"},
+		{"written again", "u", []types.UID{"u", "u"}, "u"},
+		{"then another one", "u", []types.UID{"u", "v"}, "u"},
+		{"first another one", "u", []types.UID{"v", "u"}, "u"},
+		{"another one than planned", "u", []types.UID{"v"}, "u"},
+		{"of which only the plan says it", "u", []types.UID{""}, "u"},
+		{"of which only a result says it", "", []types.UID{"u", "v"}, "u"},
+		{"of which only the second result says it", "", []types.UID{"", "u"}, "u"},
+		{"of which nothing says it", "", []types.UID{""}, ""},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "j.jsonl")
+			w, err := journal.Create(path, header(t), options())
+			check(t, err)
+			e := entry("c")
+			e.Object.UID = tt.planned
+			check(t, w.Plan(e))
+			check(t, w.Begin())
+			for _, uid := range tt.results {
+				check(t, w.Result(journal.Result{Written: true, UID: uid}))
+			}
+			check(t, w.Close())
+			if _, got := readWritten(t, path); len(got) != 1 || got[0].Object.UID != tt.want {
+				t.Errorf("got %+v, want the UID %q", got, tt.want)
 			}
 		})
 	}

@@ -204,6 +204,7 @@ var errChangedMeanwhile = errors.New("it was changed while this run was under wa
 // task puts one object back. It holds on to no object: that is read afresh, and so is what the journal has of it.
 func (r *Reversal) task(i int, of *Object, c *engine.Change) *apply.Task {
 	entry := plan.NewEntry(c)
+	entry.Object.Name = of.Object.Name // which the journal keeps
 	t := &apply.Task{Key: entry.Object, Rules: r.rules, Entry: &entry, Endpoints: apply.EndpointsOf(c)}
 	for _, p := range of.secret() {
 		t.Secrets = append(t.Secrets, engine.FieldChange{Path: p, Secret: true})
@@ -215,7 +216,7 @@ func (r *Reversal) task(i int, of *Object, c *engine.Change) *apply.Task {
 			return nil, err
 		}
 		now := r.restore(ctx, of, live)
-		if !keptPaths(now).Difference(shown).Empty() {
+		if kept := keptPaths(now); kept != nil && (shown == nil || !kept.Difference(shown).Empty()) {
 			return nil, &apply.ObjectError{Key: of.Object, Err: errChangedMeanwhile}
 		}
 		return now, nil
@@ -223,12 +224,15 @@ func (r *Reversal) task(i int, of *Object, c *engine.Change) *apply.Task {
 	return t
 }
 
-// keptPaths are the fields of which it is shown that they are left as they are.
+// keptPaths are the fields of which it is shown that they are left as they are; nil for none, as mostly.
 func keptPaths(c *engine.Change) *fieldpath.Set {
-	out := fieldpath.NewSet()
+	var out *fieldpath.Set
 	for i := range c.Steps {
 		var kept Kept
 		if errors.As(c.Steps[i].Err, &kept) {
+			if out == nil {
+				out = fieldpath.NewSet()
+			}
 			out.Insert(kept.Path)
 		}
 	}
