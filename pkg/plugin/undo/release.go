@@ -17,6 +17,13 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
 )
 
+// note notes an object of which there may be something to release.
+func (r *Reversal) note(i int, of *Object) {
+	if of.Applied && of.inLists() {
+		r.listed = append(r.listed, i)
+	}
+}
+
 // release gives up what the run still owns of objects although its values are
 // reverted: the keys of the list elements that its fields were in. The objects do not
 // change, and a failure leaves nothing behind but that ownership, so it is a warning.
@@ -25,13 +32,13 @@ func (r *Reversal) release(ctx context.Context) error {
 		of  *Object
 		err error
 	}
-	return apply.ForEach(r.Objects.Len(), r.Executor.Concurrency,
+	return apply.ForEach(len(r.listed), r.Executor.Concurrency,
 		func(i int) (kept, error) {
 			if ctx.Err() != nil {
 				return kept{}, apply.ErrInterrupted
 			}
-			of, err := r.object(i)
-			if err != nil || !of.Applied || !of.inLists() {
+			of, err := r.object(r.listed[i])
+			if err != nil {
 				return kept{}, err
 			}
 			return kept{of, r.releaseOne(of.under(ctx), of.Object)}, nil

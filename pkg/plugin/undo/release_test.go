@@ -134,6 +134,7 @@ func TestReleaseReadsOnlyWhatWasInLists(t *testing.T) {
 				Header: journal.Header{FieldManager: "run"}, Objects: objects{c.object},
 				Executor: &apply.Executor{Options: apply.Options{Concurrency: 1}, Writer: &apply.Writer{Server: server}, ErrOut: io.Discard},
 			}
+			r.note(0, &c.object)
 			if err := r.release(t.Context()); err != nil || server.read != c.read {
 				t.Errorf("%d reads, want %d; %v", server.read, c.read, err)
 			}

@@ -32,8 +32,9 @@ type Reversal struct {
 	Found     func(*engine.Change) error
 	Previewed func(evaluation.Summary) error
 
-	rules []engine.RuleRef // the one rule, which all tasks share
-	fresh *freshServer
+	rules  []engine.RuleRef // the one rule, which all tasks share
+	fresh  *freshServer
+	listed []int // the objects of which the run may own keys of list elements
 }
 
 // Outcome is the outcome of a reversal.
@@ -88,6 +89,7 @@ func (r *Reversal) preview(ctx context.Context) (evaluation.Summary, error) {
 			if c == nil {
 				return true
 			}
+			r.note(i, f.of)
 			summary.Add(c)
 			if c.Changed() {
 				r.Executor.Keep(r.task(i, f.of, c), c) // it need not be read again, as long as nobody writes it
