@@ -60,18 +60,25 @@ func (f *FieldChange) Records() bool {
 	return f.Kind == Added && len(added) == 1 && added[AppliedPatches] != nil
 }
 
-// SplitRecords returns the fields that a reader counts, and those that are Records.
-func SplitRecords(fields []FieldChange) (counted, records []FieldChange) {
+// CountRecords returns how many fields a reader counts, and how many are Records.
+func CountRecords(fields []FieldChange) (counted, records int) {
 	for i := range fields {
 		if fields[i].Records() {
-			records = append(records, fields[i])
+			records++
 		}
 	}
-	if len(records) == 0 {
+	return len(fields) - records, records
+}
+
+// SplitRecords returns the fields that a reader counts, and those that are Records.
+func SplitRecords(fields []FieldChange) (counted, records []FieldChange) {
+	if _, n := CountRecords(fields); n == 0 {
 		return fields, nil
 	}
 	for i := range fields {
-		if !fields[i].Records() {
+		if fields[i].Records() {
+			records = append(records, fields[i])
+		} else {
 			counted = append(counted, fields[i])
 		}
 	}

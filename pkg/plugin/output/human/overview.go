@@ -68,9 +68,11 @@ func (v *overview) remark(m *engine.Impact, kind string) string {
 // add counts the fields of an object, each with its rule; those of several elements of a list once.
 func (v *overview) add(h *base, c *engine.Change) {
 	seen := map[string]bool{}
-	counted, _ := engine.SplitRecords(c.Fields)
-	for i := range counted {
-		f := &counted[i]
+	for i := range c.Fields {
+		f := &c.Fields[i]
+		if f.Records() {
+			continue
+		}
 		text := fieldMarker(f.Kind) + " " + engine.PathPattern(h.Masker.Path(f.Path)) + "\t" + f.Rule.String()
 		if !seen[text] {
 			seen[text] = true

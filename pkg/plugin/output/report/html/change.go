@@ -104,10 +104,10 @@ func memberOf(c *engine.Change) member {
 // describe says what happens to an object, but for its diff.
 func (p *Printer) describe(c *engine.Change, findings []report.Finding) *change {
 	key := engine.ObjectKey{GroupKind: c.Subject.GroupKind, Subresource: c.Subject.Subresource}
-	counted, _ := engine.SplitRecords(c.Fields)
+	counted, _ := engine.CountRecords(c.Fields)
 	out := &change{
 		Level: levelOf(c), Kind: line(strings.TrimSuffix(key.String(), " "), nameLength),
-		Verb: verb(c), Fields: len(counted), Rules: []rule{}, namespaces: map[string]bool{},
+		Verb: verb(c), Fields: counted, Rules: []rule{}, namespaces: map[string]bool{},
 	}
 	for i := range findings {
 		if f := &findings[i]; p.options.Explain || worthALine(f) {
