@@ -602,6 +602,9 @@ func (e unvisited) listPages(ctx context.Context, s *subjects) iter.Seq2[subject
 				return
 			}
 			if k := engine.KeyOf(u); e.means(s, k, u) {
+				if page == nil {
+					page = make(subjectPage, 0, pageSize)
+				}
 				page = append(page, e.target(k, u))
 			}
 			if len(page) == pageSize {

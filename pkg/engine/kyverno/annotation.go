@@ -40,9 +40,6 @@ func annotateAppliedPatches(step *engine.Step, subject *engine.Target, d *engine
 		step.After, step.Fields = old, compare(before, old.Object)
 		return true
 	}
-	if d == nil {
-		d = &engine.Draft{} // which copies each map once
-	}
 	text, _ := annotations(after)[appliedPatchesAnnotation].(string)
 	noted, err := withLine(d, after, lineKey(step.Rule), lineValue(d, last, before, after))
 	if err != nil {
@@ -157,7 +154,7 @@ func (l *patchLines) as(text string) bool {
 
 // readLines reads a text that may be of other programs.
 func readLines(text string) (*patchLines, error) {
-	found := map[string]string{}
+	var found map[string]string
 	if text != "" && yaml.UnmarshalStrict([]byte(text), &found) != nil {
 		return nil, errors.New("it is not a map of lines")
 	}
@@ -216,13 +213,18 @@ func withLine(d *engine.Draft, object map[string]any, key, value string) (map[st
 	if !ok && annotations[appliedPatchesAnnotation] != nil {
 		return nil, errors.New("it is not a string")
 	}
-	all, _ := d.Kept.(*patchLines)
+	var all *patchLines
+	if d != nil {
+		all, _ = d.Kept.(*patchLines)
+	}
 	if all == nil || !all.as(text) {
 		var err error
 		if all, err = readLines(text); err != nil {
 			return nil, err
 		}
-		d.Kept = all
+		if d != nil {
+			d.Kept = all
+		}
 	}
 	if added, err := all.set(key, value); err != nil || !added {
 		return object, err

@@ -93,6 +93,28 @@ func TestLinesAreLinear(t *testing.T) {
 	}
 }
 
+// What the line of one rule costs is a copy of the maps on the way to it, the text and the fields.
+func TestOneLineAllocates(t *testing.T) {
+	const most = 56
+	metadata := func(labels map[string]any) *unstructured.Unstructured {
+		return object(map[string]any{"metadata": map[string]any{"name": "a", "labels": labels}})
+	}
+	before, after := metadata(map[string]any{"team": "web"}), metadata(map[string]any{"team": "shop"})
+	subject := engine.Target{Key: engine.KeyOf(before), Object: before, OldObject: before}
+	compare := func(before, after map[string]any) []engine.FieldChange {
+		return diff.Compare(before, after, diff.Type{})
+	}
+	n := testing.AllocsPerRun(100, func() {
+		step := engine.Step{Rule: engine.RuleRef{Policy: "p", Rule: "r"}, Outcome: engine.Changed, After: after}
+		annotateAppliedPatches(&step, &subject, nil, compare)
+	})
+	if n > most {
+		t.Errorf("%v allocations, want at most %d", n, most)
+	} else {
+		t.Logf("%v allocations", n)
+	}
+}
+
 // The annotation does not become longer than an API server stores.
 func TestLinesHaveALimit(t *testing.T) {
 	target, err := withLines(6000)
