@@ -4,11 +4,12 @@ import (
 	"context"
 	"fmt"
 	"hash/maphash"
-	"strconv"
+	"strings"
 	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
@@ -25,11 +26,11 @@ type freshServer struct {
 	apply.Server
 	seed  maphash.Seed
 	mu    sync.Mutex
-	least map[uint64]uint64 // resourceVersions, by a hash of the object's name: there may be very many
+	least map[uint64]string // resourceVersions, by a hash of the object's name: there may be very many
 }
 
 func newFreshServer(s apply.Server) *freshServer {
-	return &freshServer{Server: s, seed: maphash.MakeSeed(), least: map[uint64]uint64{}}
+	return &freshServer{Server: s, seed: maphash.MakeSeed(), least: map[uint64]string{}}
 }
 
 func (f *freshServer) hash(key engine.ObjectKey) uint64 {
@@ -41,23 +42,24 @@ func (f *freshServer) hash(key engine.ObjectKey) uint64 {
 func (f *freshServer) know(key engine.ObjectKey, version string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if n, known := number(version); known {
-		name := f.hash(key)
-		f.least[name] = max(f.least[name], n)
+	if name := f.hash(key); older(f.least[name], version) {
+		f.least[name] = strings.Clone(version) // not the object that it was read from
 	}
 }
 
 func (f *freshServer) isStale(key engine.ObjectKey, live *unstructured.Unstructured) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	n, known := number(live.GetResourceVersion())
-	return known && n < f.least[f.hash(key)]
+	return older(live.GetResourceVersion(), f.least[f.hash(key)])
 }
 
-// number returns a resourceVersion as a number. Those of a server that have other ones do not compare.
-func number(version string) (n uint64, known bool) {
-	n, err := strconv.ParseUint(version, 10, 64)
-	return n, err == nil
+// older reports whether one resourceVersion is known to come before another.
+func older(a, b string) bool {
+	if a == "" || b == "" {
+		return b != ""
+	}
+	order, err := resourceversion.CompareResourceVersion(a, b)
+	return err == nil && order < 0
 }
 
 // Get reads an object.

@@ -38,7 +38,7 @@ func (numberedServer) Get(_ context.Context, key engine.ObjectKey) (*unstructure
 
 // What an undo keeps of an object until all is verified must be small, since it keeps that of all objects.
 func TestUndoKeepsLittle(t *testing.T) {
-	const objects, most = 8000, 470
+	const objects, most = 8000, 500
 	path := filepath.Join(t.TempDir(), "j.jsonl")
 	now := time.Date(2026, 1, 2, 15, 4, 5, 0, time.UTC)
 	j, err := journal.Create(path, journal.Header{ID: "1", FieldManager: "m", Started: now, Run: plan.NewRun(plan.Cluster{}, "dev", now)}, journal.Options{})
