@@ -18,7 +18,7 @@ import (
 // Credentials are added by client-go above this transport, and certificates are shown below it, so
 // that what it does not send takes neither along.
 func Wrap(config *rest.Config, level int, known *redact.Masker, logins *Logins) *rest.Config {
-	config.Wrap(transport.Bounded(transport.Limits{}))
+	config.Wrap(transport.Bounded(transport.Limits{Advice: "; ask for less, for instance with a selector or a smaller --chunk-size"}))
 	for kind, most := range maxDescribed {
 		config.Wrap((&transport.Total{
 			Counts: func(r *http.Request) bool { return described(config, r.URL.Path) == kind },

@@ -1,7 +1,9 @@
 package external
 
 import (
+	"cmp"
 	"context"
+	"fmt"
 	"net"
 	"net/http"
 	"net/url"
@@ -42,12 +44,18 @@ func (c *RegistryClient) Image(ctx context.Context, reference string) (engine.Im
 	if err != nil {
 		return engine.Image{}, err
 	}
-	timeout := c.Timeout
-	if timeout == 0 {
-		timeout = defaultRegistryTimeout
-	}
-	ctx, cancel := context.WithTimeout(ctx, timeout)
+	timeout := cmp.Or(c.Timeout, defaultRegistryTimeout)
+	slow := &transport.SlowError{Answer: "the answer of " + ref.Context().RegistryStr(), Limit: fmt.Sprintf("it takes longer than %s", timeout)}
+	ctx, cancel := context.WithTimeoutCause(ctx, timeout, slow)
 	defer cancel()
+	image, err := c.image(ctx, ref)
+	if err != nil {
+		return engine.Image{}, transport.Reason(ctx, err)
+	}
+	return image, nil
+}
+
+func (c *RegistryClient) image(ctx context.Context, ref name.Reference) (engine.Image, error) {
 	keychain := c.Keychain
 	if keychain == nil {
 		keychain = authn.DefaultKeychain

@@ -145,7 +145,21 @@ func TestImageLookupEnds(t *testing.T) {
 		return http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-stop })
 	})
 	defer close(stop)
-	if _, err := (&external.RegistryClient{Timeout: 50 * time.Millisecond}).Image(t.Context(), host+"/team/app:v1"); err == nil {
-		t.Error("no error")
+	_, err := (&external.RegistryClient{Timeout: 50 * time.Millisecond}).Image(t.Context(), host+"/team/app:v1")
+	if want := "the answer of " + host + " was given up: it takes longer than 50ms"; err == nil || err.Error() != want {
+		t.Errorf("error %v, want %s", err, want)
+	}
+}
+
+func TestErrorsOfRegistriesAreShort(t *testing.T) {
+	host, _, _ := server(t, func(http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", "application/json")
+			w.WriteHeader(http.StatusBadRequest)
+			_, _ = io.WriteString(w, `{"errors": [{"code": "X", "message": "`+strings.Repeat("word ", 10_000)+`"}]}`)
+		})
+	})
+	if _, err := (&external.RegistryClient{}).Image(t.Context(), host+"/team/app:v1"); err == nil || len(err.Error()) > 5_000 || !strings.HasSuffix(err.Error(), "word ...") {
+		t.Errorf("error %.6000v", err)
 	}
 }

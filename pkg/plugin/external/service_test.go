@@ -114,8 +114,8 @@ func TestFetchBoundsTheAnswer(t *testing.T) {
 	if _, err := fetch(t, c, engine.RemoteRequest{URL: server.URL + "/large"}); !errors.As(err, &size) || size.Max != 100 {
 		t.Errorf("large: %v", err)
 	}
-	if _, err := fetch(t, c, engine.RemoteRequest{URL: server.URL + "/slow"}); err == nil {
-		t.Error("slow: no error")
+	if _, err := fetch(t, c, engine.RemoteRequest{URL: server.URL + "/slow"}); err == nil || !strings.HasSuffix(err.Error(), "to GET /slow was given up: it takes longer than 50ms") {
+		t.Errorf("slow: %v", err)
 	}
 	var status *external.StatusError
 	if _, err := fetch(t, c, engine.RemoteRequest{URL: server.URL + "/absent"}); !errors.As(err, &status) || !strings.HasPrefix(err.Error(), "HTTP 404 Not Found: no such thing") {

@@ -21,6 +21,8 @@ type Limits struct {
 	Decoded int
 	// Header is how long the first byte may take, Idle any other one, and Total all of them.
 	Header, Idle, Total time.Duration
+	// Advice says what to do about an answer that is too large; it may be empty.
+	Advice string
 }
 
 // The defaults of Limits. API servers end requests themselves after a minute.
@@ -76,8 +78,6 @@ type SlowError struct {
 
 // Error names the answer and the limit.
 func (e *SlowError) Error() string { return e.Answer + " was given up: " + e.Limit }
-
-const askForLess = "; ask for less, for instance with a selector or a smaller --chunk-size"
 
 // IsLimit reports whether an error says that an answer reached a limit: what became of its
 // request is open, and the next try would be answered alike.
@@ -149,7 +149,7 @@ func (t bounded) RoundTrip(r *http.Request) (*http.Response, error) {
 	response, err := roundTrip(t.next, r.WithContext(ctx))
 	header.Stop()
 	if err != nil {
-		err = b.reason(err)
+		err = Reason(ctx, err)
 		b.end()
 		return nil, err
 	}
@@ -186,7 +186,7 @@ func (b *body) Read(p []byte) (int, error) {
 		return 0, large
 	}
 	if err != nil && !errors.Is(err, io.EOF) {
-		return n, b.reason(err)
+		return n, Reason(b.ctx, err)
 	}
 	return n, err
 }
@@ -211,9 +211,9 @@ func (b *body) add(text []byte) error {
 	b.decoded += DecodedSize(text)
 	switch {
 	case b.read > b.limits.Bytes:
-		return &SizeError{b.answer, "has more than " + bytesText(b.limits.Bytes) + askForLess}
+		return &SizeError{b.answer, "has more than " + bytesText(b.limits.Bytes) + b.limits.Advice}
 	case b.decoded > b.limits.Decoded:
-		return &SizeError{b.answer, "takes more than " + bytesText(int64(b.limits.Decoded)) + " of memory" + askForLess}
+		return &SizeError{b.answer, "takes more than " + bytesText(int64(b.limits.Decoded)) + " of memory" + b.limits.Advice}
 	}
 	return nil
 }
@@ -222,15 +222,6 @@ func (b *body) add(text []byte) error {
 func (b *body) Close() error {
 	err := b.ReadCloser.Close()
 	b.end()
-	return err
-}
-
-// reason is the limit of time that made a request fail, or its own error.
-func (b *body) reason(err error) error {
-	var slow *SlowError
-	if errors.As(context.Cause(b.ctx), &slow) {
-		return slow
-	}
 	return err
 }
 

@@ -8,6 +8,8 @@ import (
 	"net/http"
 	"net/http/httptrace"
 	"sync/atomic"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 )
 
 // maxConnections is how many connections one request may use. A server that ends one with GOAWAY says that it has not
@@ -32,14 +34,12 @@ func (t connections) RoundTrip(r *http.Request) (*http.Response, error) {
 	}}
 	response, err := t.next.RoundTrip(r.WithContext(httptrace.WithClientTrace(ctx, trace)))
 	if err != nil {
-		var slow *SlowError
-		if errors.As(context.Cause(ctx), &slow) {
-			err = slow
-		}
+		err = Reason(ctx, err)
 		cancel(context.Canceled)
 		return nil, err
 	}
-	response.Body = endingBody{response.Body, cancel}
+	response.Status = engine.FirstWords(response.Status, maxStatus)
+	response.Body = endingBody{response.Body, ctx, func() { cancel(context.Canceled) }}
 	return response, nil
 }
 
@@ -49,11 +49,37 @@ func (t connections) WrappedRoundTripper() http.RoundTripper { return t.next }
 // endingBody ends the context of its request when it is closed.
 type endingBody struct {
 	io.ReadCloser
-	cancel context.CancelCauseFunc
+	ctx    context.Context
+	cancel func()
+}
+
+// Read says why it fails.
+func (b endingBody) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return n, Reason(b.ctx, err)
+	}
+	return n, err
 }
 
 // Close ends the request, too.
 func (b endingBody) Close() error {
-	defer b.cancel(context.Canceled)
+	defer b.cancel()
 	return b.ReadCloser.Close()
+}
+
+// maxStatus is how much is kept of the text of a status, which may be as long as the header of an answer.
+const maxStatus = 300
+
+// Reason returns the *SlowError that ended the context of a request, or its own error with a text that can be kept
+// and shown for many objects: clients quote what a server sends.
+func Reason(ctx context.Context, err error) error {
+	var slow *SlowError
+	if errors.As(context.Cause(ctx), &slow) {
+		return slow
+	}
+	if text := err.Error(); len(text) > maxMessage {
+		return errors.New(firstWords(text)) // nothing that is typed is as long
+	}
+	return err
 }

@@ -176,3 +176,71 @@ func TestFramesAreNoAnswer(t *testing.T) {
 		})
 	}
 }
+
+// raw is a server that answers with a text, and ends the connection when the client does.
+func raw(t *testing.T, text string) *httptest.Server {
+	t.Helper()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		c, _, err := http.NewResponseController(w).Hijack()
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		defer c.Close() //nolint:errcheck // the client may have closed it
+		_, _ = io.WriteString(c, text)
+		_, _ = io.Copy(io.Discard, c)
+	}))
+	t.Cleanup(server.Close)
+	return server
+}
+
+// What errors quote of an answer is short, whatever it is: a run keeps and shows it for many objects.
+func TestTextsOfServersAreShort(t *testing.T) {
+	long := strings.Repeat("word ", 1<<18)
+	for name, text := range map[string]string{
+		"a status":            "HTTP/1.1 500 " + long + "\r\nContent-Length: 0\r\n\r\n",
+		"no status":           "HTTP/1.1 " + long + "\r\n\r\n",
+		"no HTTP":             long + "\r\n\r\n",
+		"no header":           "HTTP/1.1 200 OK\r\n" + long + "\r\n\r\n",
+		"a length":            "HTTP/1.1 200 OK\r\nContent-Length: " + long + "\r\n\r\n",
+		"an encoding":         "HTTP/1.1 200 OK\r\nTransfer-Encoding: " + long + "\r\n\r\n",
+		"lengths that differ": "HTTP/1.1 200 OK\r\nContent-Length: 1" + strings.Repeat("\r\nContent-Length: 2", 1<<14) + "\r\n\r\n",
+	} {
+		server := raw(t, text)
+		for by, client := range map[string]*http.Client{
+			"API server":    {Transport: transport.Bounded(transport.Limits{})(&http.Transport{DisableKeepAlives: true})},
+			"other servers": transport.NewClient(nil, time.Minute),
+		} {
+			r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, server.URL, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := ""
+			response, err := client.Do(r)
+			if err != nil {
+				got = err.Error()
+			} else {
+				got = response.Status
+				_ = response.Body.Close() // nothing was read
+			}
+			if len(got) < 4 || len(got) > 5_000 {
+				t.Errorf("%s, %s: a text of %d bytes", by, name, len(got))
+			}
+		}
+	}
+}
+
+// The error says which answer takes too long, and how long that is, wherever it stands still.
+func TestClientsSayWhatTakesTooLong(t *testing.T) {
+	for name, text := range map[string]string{
+		"no answer": "", "a header": "HTTP/1.1 200 OK\r\nX-A: b", "a body": "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\na",
+		"a chunk": "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\na",
+	} {
+		server := raw(t, text)
+		err := transport.Cause(answered(t.Context(), transport.NewClient(nil, 50*time.Millisecond), http.MethodGet, server.URL))
+		want := "the answer of " + server.URL + " to GET /api was given up: it takes longer than 50ms"
+		if err == nil || err.Error() != want {
+			t.Errorf("%s: %v, want %s", name, err, want)
+		}
+	}
+}
