@@ -297,12 +297,16 @@ func (t *Tally) Summary(c *Comparison, descriptions [2][]engine.Description, var
 	out := Summary{Objects: t.Objects, Changed: t.Changed, Verdicts: t.Verdicts, Operations: c.operations, Reordered: t.Reordered, Failed: t.Failed}
 	for _, side := range Sides() {
 		out.Rules[side] = t.Rules(side)
+		described := make(map[engine.RuleRef]*engine.Description, len(descriptions[side]))
+		for i := range slices.Backward(descriptions[side]) { // the first one of a rule counts
+			described[descriptions[side][i].Rule] = &descriptions[side][i]
+		}
 		for i := range out.Rules[side] {
 			e := &out.Rules[side][i]
 			if variants != nil {
 				e.Variants = variants.rules[side].summary.Rules[i].Outcomes[engine.Changed]
 			}
-			d := describing(descriptions[side], e.Rule)
+			d := described[e.Rule]
 			e.Connects = d != nil && connects(d)
 			if !e.Exercised() {
 				e.Missing = missing(e, d)
@@ -331,15 +335,6 @@ func (s *Summary) conclude() {
 	default:
 		s.Conclusion = AllSame
 	}
-}
-
-func describing(all []engine.Description, r engine.RuleRef) *engine.Description {
-	for i := range all {
-		if all[i].Rule == r {
-			return &all[i]
-		}
-	}
-	return nil
 }
 
 // connects reports whether a rule is for requests that connect to an object, such as those of `kubectl exec`.
