@@ -76,6 +76,8 @@ type describer struct {
 	findings []Finding
 	outcomes [][]engine.Outcome // of the steps, by finding
 	paths    [][]fieldpath.Path // of the fields, by finding
+	// at are the findings of a path, and within those of one and of all below it; nil until they are asked for.
+	at, within map[string][]int
 }
 
 func (d *describer) text(s string) string { return masked(d.masker, s) }
@@ -184,8 +186,8 @@ func (d *describer) impact(i *engine.Impact) {
 		text += "; " + d.text(i.Advice)
 	}
 	added := false
-	for at := range d.findings {
-		if d.concerns(i, at) {
+	for _, at := range d.concerned(i) {
+		if d.findings[at].Changed > 0 {
 			add(&d.findings[at].Warnings, text)
 			added = true
 		}
@@ -198,18 +200,40 @@ func (d *describer) impact(i *engine.Impact) {
 	}
 }
 
-// concerns reports whether an impact is about what a rule changes.
-func (d *describer) concerns(i *engine.Impact, at int) bool {
-	if d.findings[at].Changed == 0 {
-		return false
+// concerned are the findings of rules that may have changed what an impact is about.
+func (d *describer) concerned(i *engine.Impact) []int {
+	var out []int
+	if len(i.Fields) == 0 {
+		for at := range d.findings {
+			out = append(out, at)
+		}
+		return out
 	}
-	return len(i.Fields) == 0 || slices.ContainsFunc(i.Fields, func(p fieldpath.Path) bool {
-		return slices.ContainsFunc(d.paths[at], func(own fieldpath.Path) bool { return overlap(p, own) })
-	})
+	if d.at == nil {
+		d.index()
+	}
+	for _, p := range i.Fields {
+		out = append(out, d.within[engine.PathString(p)]...)
+		for n := range p {
+			out = append(out, d.at[engine.PathString(p[:n])]...)
+		}
+	}
+	return out
 }
 
-// overlap reports whether one path is at, above or below the other.
-func overlap(a, b fieldpath.Path) bool {
-	n := min(len(a), len(b))
-	return a[:n].Equals(b[:n])
+// index finds the places of findings by their paths: many rules may change one object, and have many impacts.
+func (d *describer) index() {
+	d.at, d.within = map[string][]int{}, map[string][]int{}
+	for place, paths := range d.paths {
+		for _, p := range paths {
+			text := engine.PathString(p)
+			d.at[text] = append(d.at[text], place)
+			for n := range len(p) + 1 {
+				text := engine.PathString(p[:n])
+				if known := d.within[text]; len(known) == 0 || known[len(known)-1] != place {
+					d.within[text] = append(known, place)
+				}
+			}
+		}
+	}
 }

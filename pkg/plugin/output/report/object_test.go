@@ -76,6 +76,8 @@ func TestDescribeImpacts(t *testing.T) {
 			{Code: "owned", Text: "of a label", Fields: []fieldpath.Path{path("metadata", "labels", "team")}},
 			{Code: "managed", Text: "the whole"},
 			{Code: "overwritten", Text: "nothing is left", Fields: []fieldpath.Path{path("data")}},
+			{Code: "invalid", Text: "all of it", Fields: []fieldpath.Path{path("spec")}},
+			{Code: "invalid", Text: "one", Fields: []fieldpath.Path{path("spec", "image")}},
 		},
 	}
 	got := map[string][]string{}
@@ -84,7 +86,7 @@ func TestDescribeImpacts(t *testing.T) {
 	}
 	want := map[string][]string{
 		"labels": {"owned: of a label", "managed: the whole", "overwritten: nothing is left"},
-		"image":  {"managed: the whole"},
+		"image":  {"managed: the whole", "invalid: all of it", "invalid: one"},
 		"lost":   nil,
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
