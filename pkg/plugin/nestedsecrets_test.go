@@ -1,8 +1,11 @@
 package plugin_test
 
 import (
+	"encoding/json"
+	"fmt"
 	"maps"
 	"math/rand/v2"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -37,8 +40,8 @@ func TestSecretsInNestedCalls(t *testing.T) {
 	}
 	dir := t.TempDir()
 	world := writeSecretsFile(t, dir, "world.yaml", secretWorld())
-	secrets := newDisguises(secretText, secretNumber, secretOlder)
 	random := rand.New(rand.NewPCG(1, 7)) //nolint:gosec // the same each time
+	made := 0
 	for i := range policies {
 		var rules []map[string]any
 		for n, call := range nestedCalls(t, random, calls) {
@@ -48,13 +51,183 @@ func TestSecretsInNestedCalls(t *testing.T) {
 			}
 		}
 		policy := writeSecretsFile(t, dir, "policy.json", kyvernoPolicy("p", rules))
-		format := []string{"json", "summary", "diff"}[i%3]
-		args := []string{"preview", "-p", policy, "-f", world, "-q", "--explain", "-o", format}
-		if _, out := secretsRun(t, append(args, "--show-secrets")...); secrets.in(out) == "" {
-			t.Fatalf("policy %d makes nothing of the Secret:\n%.1000s", i, out)
+		if checkNested(t, i, policy, world) {
+			made++
 		}
-		if _, out := secretsRun(t, args...); secrets.in(out) != "" {
-			t.Errorf("policy %d, -o %s: %s", i, format, secrets.in(out))
+	}
+	if 2*made < policies {
+		t.Errorf("%d of %d policies make something of the Secret", made, policies)
+	}
+}
+
+// nestedRuns are commands that are given policies and a world; the first ones show most.
+func nestedRuns(dir, policy, world string) [][]string {
+	none := filepath.Join(dir, "none.json")
+	var out [][]string
+	for _, args := range [][]string{
+		{"preview", "--explain", "-o", "json"},
+		{"preview", "--explain", "-o", "summary"},
+		{"explain", "configmap/c", "-n", "default"},
+		{"preview", "--explain", "-o", "diff"},
+		{"compare", "--with", none, "--variants=0", "-o", "json"},
+		{"preview", "--report", "markdown=-"},
+		{"explain", "configmap/c", "-n", "default", "-o", "json"},
+		{"preview", "-o", "json-patch"},
+		{"compare", "--with", none, "--variants=20"},
+		{"preview", "--report", "html=-"},
+		{"compare", "--with", policy, "--variants=10", "-o", "yaml"},
+		{"preview", "--report", "sarif=-"},
+		{"preview", "--explain", "-o", "wide", "-v=8"},
+		{"explain", "configmap/c", "-n", "default", "-o", "diff"},
+		{"preview", "--report", "junit=-"},
+		{"preview", "-o", "manifests"},
+		{"preview", "--report", "github=-"},
+		{"preview", "--report", "policyreport=-"},
+		{"compare", "--with", none, "--variants=0", "-o", "markdown"},
+	} {
+		out = append(out, append(args, "-p", policy, "-f", world, "-q"))
+	}
+	return append(out, []string{"convert", "--unproved", "--variants=5", "-p", policy, "-f", world}, []string{"policies", "-p", policy})
+}
+
+// checkNested runs one of the commands, another one for each i, and fails if it shows a Secret. It reports whether
+// the policies make something of the Secret.
+func checkNested(t *testing.T, i int, policy, world string) (makes bool) {
+	t.Helper()
+	dir := filepath.Dir(policy)
+	secrets := newDisguises(secretText, secretNumber, secretOlder)
+	_, shown := secretsRun(t, "preview", "-p", policy, "-f", world, "-q", "-o", "json", "--show-secrets")
+	writeSecretsFile(t, dir, "none.json", kyvernoPolicy("none", []map[string]any{{"mutate": fields{"patchStrategicMerge": fields{"data": fields{"x": "other"}}}}}))
+	runs := nestedRuns(dir, policy, world)
+	args := runs[i%len(runs)]
+	_, out := secretsRun(t, args...)
+	if found := secrets.in(unpacked(t, strings.ReplaceAll(out, dir, ""))); found != "" || out == "" {
+		t.Errorf("set %d, %v: %s", i, args, found)
+	}
+	return secrets.in(shown) != ""
+}
+
+// nestedCELCalls are calls of functions on what calls of other functions make of a Secret, that have a value.
+func nestedCELCalls(t *testing.T, trial *celTrial, random *rand.Rand) func() string {
+	t.Helper()
+	calls, _ := celCalls(t, trial)
+	draw := func() string { return calls[random.IntN(len(calls))] }
+	forms := []string{"%s", "dyn(%s)", "string(%s)", "dyn(%s)[0]", "string(dyn(%s))", "[%s].map(e, e)[0]", "[%s, 'x'].filter(e, true)[0]"}
+	return func() string {
+		for {
+			inner := fmt.Sprintf(forms[random.IntN(len(forms))], "("+draw()+")")
+			outer := strings.ReplaceAll(draw(), "variables.s.text", inner)
+			if random.IntN(3) == 0 {
+				outer = strings.ReplaceAll(outer, "variables.s.number", inner)
+			}
+			if _, works := trial.patches(t.Context(), outer); works && strings.Contains(outer, inner) {
+				return outer
+			}
+		}
+	}
+}
+
+// celPlaces are a policy's parts that put what an expression makes somewhere.
+func celPlaces(n int, call string) []fields {
+	patch := func(expression string) fields {
+		return fields{"mutations": []any{fields{"patchType": "JSONPatch", "jsonPatch": fields{"expression": expression}}}}
+	}
+	apply := func(expression string) fields {
+		return fields{"mutations": []any{fields{"patchType": "ApplyConfiguration", "applyConfiguration": fields{"expression": expression}}}}
+	}
+	text := "string(dyn(variables.v))"
+	escaped := `jsonpatch.escapeKey(` + text + `)`
+	with := func(of fields, variables ...string) fields {
+		of["variables"] = append([]string{call}, variables...)
+		return of
+	}
+	condition := func(expression string) fields {
+		of := patch(celPatch(fmt.Sprint("/data/p", n), "'x'"))
+		of["matchConditions"] = []any{fields{"name": "m", "expression": expression}}
+		return with(of)
+	}
+	return []fields{
+		with(patch(celPatch(fmt.Sprint("/data/p", n), "variables.v"))),
+		with(patch(celPatch(fmt.Sprint("/data/p", n), "variables.w")), "[variables.v, variables.v]"),
+		with(patch(celPatch(fmt.Sprint("/data/p", n), "variables.x.k")), "{'k': variables.v}", "{'k': dyn(variables.w.k), 'n': dyn(size("+text+"))}"),
+		with(patch(`[JSONPatch{op: "add", path: "/data/" + ` + escaped + `, value: "x"}]`)),
+		with(patch(`[JSONPatch{op: "add", path: "/metadata/labels/" + ` + escaped + `, value: "x"}]`)),
+		with(patch(`[JSONPatch{op: "remove", path: "/data/" + ` + escaped + `}]`)),
+		with(patch(`[JSONPatch{op: "test", path: "/data/a", value: variables.v}]`)),
+		with(patch(`[JSONPatch{op: "copy", from: "/data/" + ` + escaped + `, path: "/data/z"}]`)),
+		with(patch(`[JSONPatch{op: ` + text + `, path: "/data/z", value: "x"}]`)),
+		with(patch(`[JSONPatch{op: "add", path: ` + text + `, value: "x"}]`)),
+		with(patch(celPatch("/metadata/resourceVersion", text))),
+		with(patch(celPatch("/metadata/finalizers", "["+text+"]"))),
+		with(apply(fmt.Sprintf(`Object{data: {"p%d": %s}}`, n, text))),
+		with(apply(`Object{data: {` + text + `: "x"}}`)),
+		with(apply(`Object{metadata: Object.metadata{labels: {"l": ` + text + `, ` + text + `: "m"}}}`)),
+		with(apply(`Object{metadata: Object.metadata{generateName: ` + text + `}}`)),
+		condition(text + ` == "x"`), condition(`int(` + text + `) > 0`), condition(`{'x': true}[` + text + `]`), condition(`url(` + text + `).getHost() != ""`),
+	}
+}
+
+// celPolicy is a policy of a kind on the ConfigMap c that has the Secret as variables.s, and its binding if it has one.
+func celPolicy(kyverno bool, name string, of fields) string {
+	variables := []any{fields{"name": "s", "expression": "params.stringData"}}
+	if kyverno {
+		variables[0] = fields{"name": "s", "expression": "resource.Get('v1', 'secrets', 'default', 's').stringData"}
+	}
+	for i, expression := range of["variables"].([]string) {
+		variables = append(variables, fields{"name": string("vwx"[i]), "expression": expression})
+	}
+	spec := fields{
+		"failurePolicy": "Ignore", "variables": variables, "mutations": of["mutations"],
+		"matchConstraints": fields{"resourceRules": []any{fields{
+			"apiGroups": []any{""}, "apiVersions": []any{"v1"}, "operations": []any{"CREATE", "UPDATE"}, "resources": []any{"configmaps"}, "resourceNames": []any{"c"},
+		}}},
+	}
+	if conditions, ok := of["matchConditions"].([]any); ok {
+		spec["matchConditions"] = conditions
+	}
+	policy := fields{"apiVersion": "policies.kyverno.io/v1beta1", "kind": "MutatingPolicy", "metadata": fields{"name": name}, "spec": spec}
+	if kyverno {
+		text, _ := json.Marshal(policy) // plain values
+		return string(text)
+	}
+	policy["apiVersion"], policy["kind"] = "admissionregistration.k8s.io/v1", "MutatingAdmissionPolicy"
+	spec["paramKind"], spec["reinvocationPolicy"] = fields{"apiVersion": "v1", "kind": "Secret"}, "Never"
+	text, _ := json.Marshal(policy) // plain values
+	binding, _ := json.Marshal(fields{
+		"apiVersion": policy["apiVersion"], "kind": "MutatingAdmissionPolicyBinding", "metadata": fields{"name": name},
+		"spec": fields{"policyName": name, "paramRef": fields{"name": "s", "namespace": "default", "parameterNotFoundAction": "Deny"}},
+	})
+	return string(text) + "\n---\n" + string(binding)
+}
+
+// TestSecretsInNestedCELCalls is TestSecretsInNestedCalls for the policies in CEL.
+func TestSecretsInNestedCELCalls(t *testing.T) {
+	const calls, places = 60, 2 // of each set of policies, and of each call
+	sets := 2
+	if *everyMutation {
+		sets = 60
+	}
+	dir := t.TempDir()
+	world := writeSecretsFile(t, dir, "world.yaml", secretWorld())
+	for _, kyverno := range []bool{true, false} {
+		random := rand.New(rand.NewPCG(2, 7)) //nolint:gosec // the same each time
+		draw := nestedCELCalls(t, newCELTrial(t, kyverno), random)
+		made := 0
+		for i := range sets {
+			var policies []string
+			for n := range calls {
+				all := celPlaces(n, draw())
+				for range places {
+					policies = append(policies, celPolicy(kyverno, fmt.Sprint("p", len(policies)), all[random.IntN(len(all))]))
+				}
+			}
+			policy := writeSecretsFile(t, dir, "policy.json", strings.Join(policies, "\n---\n"))
+			if checkNested(t, i, policy, world) {
+				made++
+			}
+		}
+		if 2*made < sets {
+			t.Errorf("Kyverno %t: %d of %d sets make something of the Secret", kyverno, made, sets)
 		}
 	}
 }

@@ -471,7 +471,7 @@ func secretPolicies(t *testing.T) map[string]string {
 	for i, call := range calls[:25] {
 		rules = append(rules, kyvernoValues(i, call)...)
 	}
-	good, _ := celCalls(t)
+	good, _ := celCalls(t, newCELTrial(t, true))
 	random.Shuffle(len(good), func(i, j int) { good[i], good[j] = good[j], good[i] })
 	out := map[string]string{"values": kyvernoPolicy("values", rules) + "\n---\n" + mutatingPolicies(good[:min(len(good), 25)], nil)}
 	for i := range kyvernoPlaces("s.text") {
