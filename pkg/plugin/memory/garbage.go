@@ -6,13 +6,14 @@ import (
 	"runtime/debug"
 	"runtime/metrics"
 	"sync"
+	"sync/atomic"
 )
 
-// The room for garbage is as much as what is kept, but at least scant and at most roomy: a run on a server keeps little,
-// one on files keeps these. For what is kept beyond roomy, the collector leaves a twelfth.
+// The room for garbage is as much as what is kept, twice as much where LeaveRoom was called, but at least scant and at most
+// roomy. For what is kept beyond roomy, the collector leaves a half more, so that its part of the time hardly grows.
 const (
 	scant = 16 << 20
-	roomy = 56 << 20
+	roomy = 48 << 20
 )
 
 // BoundGarbage has the garbage collector leave the less room for garbage the more is kept, and give
@@ -23,7 +24,15 @@ func BoundGarbage() {
 	}
 }
 
-var bound sync.Once //nolint:gochecknoglobals // there is one garbage collector
+// LeaveRoom has the garbage collector leave more room: for a run on files alone, which keeps these, and whose garbage
+// is made faster than a server answers.
+func LeaveRoom() { spacious.Store(true) }
+
+//nolint:gochecknoglobals // there is one garbage collector
+var (
+	bound    sync.Once
+	spacious atomic.Bool
+)
 
 // GiveBack gives memory back that is needed no more, unless GOGC is set: after a phase that leaves much in pieces, between
 // which larger values of the next phase would not fit. It takes as long as looking through all that is kept.
@@ -39,7 +48,7 @@ func afterCollection(most uint64) {
 	sample := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
 	metrics.Read(sample)
 	kept := sample[0].Value.Uint64()
-	debug.SetGCPercent(percent(kept))
+	debug.SetGCPercent(percent(kept, spacious.Load()))
 	if most = max(most, kept); most > roomy && kept < most/3*2 {
 		debug.FreeOSMemory() // which values of other sizes could not use
 		most = kept
@@ -48,11 +57,15 @@ func afterCollection(most uint64) {
 }
 
 // percent is the room for garbage beside what is kept, in percent of that.
-func percent(kept uint64) int {
+func percent(kept uint64, spacious bool) int {
 	kept = max(kept, 1<<20)
-	room := max(kept, scant)
+	room := kept
+	if spacious {
+		room *= 2
+	}
+	room = min(max(room, scant), roomy)
 	if kept > roomy {
-		room = roomy + (kept-roomy)/12
+		room += (kept - roomy) / 2
 	}
 	return int(room * 100 / kept) //nolint:gosec // 2000 at most
 }
