@@ -9,8 +9,8 @@ import (
 	"sync/atomic"
 )
 
-// The room for garbage is as much as what is kept, twice as much where LeaveRoom was called, but at least scant and at most
-// roomy. For what is kept beyond roomy, the collector leaves a half more, so that its part of the time hardly grows.
+// The room for garbage is as much as what is kept, and beyond scant twice as much where LeaveRoom was called, but at least scant and
+// at most roomy. For what is kept beyond roomy, the collector leaves a half more, so that its part of the time hardly grows.
 const (
 	scant = 16 << 20
 	roomy = 48 << 20
@@ -60,8 +60,8 @@ func afterCollection(most uint64) {
 func percent(kept uint64, spacious bool) int {
 	kept = max(kept, 1<<20)
 	room := kept
-	if spacious {
-		room *= 2
+	if spacious && kept > scant { // a small run needs no more
+		room += kept - scant
 	}
 	room = min(max(room, scant), roomy)
 	if kept > roomy {
