@@ -9,7 +9,7 @@ import (
 	"sync/atomic"
 )
 
-// The room for garbage is as much as what is kept, and beyond scant twice as much where LeaveRoom was called, but at least scant and
+// The room for garbage is as much as what is kept, and beyond scant three times as much where LeaveRoom was called, but at least scant and
 // at most roomy. For what is kept beyond roomy, the collector leaves a half more, so that its part of the time hardly grows.
 const (
 	scant = 16 << 20
@@ -61,7 +61,7 @@ func percent(kept uint64, spacious bool) int {
 	kept = max(kept, 1<<20)
 	room := kept
 	if spacious && kept > scant { // a small run needs no more
-		room += kept - scant
+		room += 2 * (kept - scant)
 	}
 	room = min(max(room, scant), roomy)
 	if kept > roomy {
