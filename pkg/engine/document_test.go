@@ -37,6 +37,13 @@ func TestPack(t *testing.T) {
 		if (first == second) != c.same || c.d.Key != read.Key {
 			t.Errorf("%s: asked twice for its object, %v gives the same: %t", name, c.d.Key, first == second)
 		}
+		for path, want := range map[string]any{
+			"metadata namespace": "shop", "spec rules": []any{int64(1), nil, "r"}, "spec other": nil, "spec rules r": nil, "kind r": nil,
+		} {
+			if diff := cmp.Diff(want, c.d.Field(strings.Fields(path)...)); diff != "" {
+				t.Errorf("%s: %s: -want +got:\n%s", name, path, diff)
+			}
+		}
 	}
 	u.Object["spec"] = 1 // which is no value of JSON
 	if broken := engine.NewDocument(u, "").Pack(&texts); broken.Object() != u {

@@ -9,6 +9,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/kubectl-mutate/kubectl-mutate/internal/heap"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/admissionpolicy"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/conformance"
@@ -28,6 +29,33 @@ func policyOf(name string, expressions ...string) engine.Document {
 			"matchConstraints": map[string]any{"resourceRules": []any{rule}},
 		},
 	}}, "")
+}
+
+// What a compiled policy keeps is little: its document is not needed any more, and what it matches is shared by all that match
+// the same.
+func TestCompiledPoliciesKeepLittle(t *testing.T) {
+	const most = 1_200 // bytes for a policy
+	kept := func(policies int) int64 {
+		before := heap.InUse()
+		documents := make([]engine.Document, policies)
+		for i := range documents {
+			documents[i] = policyOf(fmt.Sprint("p", i), `[JSONPatch{op: "add", path: "/data/a", value: "b"}]`)
+		}
+		program, err := admissionpolicy.New().Compile(engine.Compilation{Documents: documents, Release: true, AssumeBinding: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n := len(program.Selections()); n != 1 {
+			t.Errorf("%d selections of policies that match the same, want one", n)
+		}
+		after := heap.InUse()
+		runtime.KeepAlive(program)
+		return after - before
+	}
+	kept(1) // what is made once
+	if few, many := kept(100), kept(400); many > few+300*most {
+		t.Errorf("400 policies keep %d bytes, and 100 %d: want at most %d more for each", many, few, most)
+	}
 }
 
 // changes counts the steps that changed the object.
