@@ -41,7 +41,7 @@ type Options struct {
 type Snapshot struct {
 	texts   packed.Dictionary
 	entries []*entry                      // in order of group, resource, namespace and name
-	ofKind  map[schema.GroupKind][]*entry // parts of entries
+	ofKind  map[schema.GroupKind][]*entry // each in order of namespace and name
 	mapper  meta.RESTMapper
 	names   engine.Kinds
 	schemas *schemas
@@ -177,14 +177,13 @@ func (l *Loader) Load(o Options) (*Snapshot, error) {
 	}
 	slices.SortStableFunc(s.entries, func(a, b *entry) int {
 		x, y := a.mapping.Resource, b.mapping.Resource
-		return cmp.Or(cmp.Compare(x.Group, y.Group), cmp.Compare(x.Resource, y.Resource), cmp.Compare(a.key.Kind, b.key.Kind), a.compareName(b.key))
+		return cmp.Or(cmp.Compare(x.Group, y.Group), cmp.Compare(x.Resource, y.Resource), a.compareName(b.key))
 	})
-	for rest := s.entries; len(rest) > 0; {
-		kind, n := rest[0].key.GroupKind, 1
-		for n < len(rest) && rest[n].key.GroupKind == kind {
-			n++
-		}
-		s.ofKind[kind], rest = rest[:n], rest[n:]
+	for _, e := range s.entries {
+		s.ofKind[e.key.GroupKind] = append(s.ofKind[e.key.GroupKind], e)
+	}
+	for _, entries := range s.ofKind { // of which those of another version may have another resource
+		slices.SortStableFunc(entries, func(a, b *entry) int { return a.compareName(b.key) })
 	}
 	s.names = engine.Kinds{Known: s.knownKinds(o.Cluster == nil), Whose: "neither Kubernetes nor the manifests have a"}
 	return s, nil
