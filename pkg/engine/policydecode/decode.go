@@ -258,7 +258,7 @@ func (f *Fields) Done() {
 		}
 	}
 	slices.Sort(unknown)
-	known := f.known
+	known := f.known // before those that follow are looked at
 	for _, key := range unknown {
 		text := "unknown field, it has no effect"
 		if i := slices.IndexFunc(f.others, func(m misplaced) bool { return slices.Contains(m.keys, key) }); i >= 0 {

@@ -9,8 +9,9 @@ import (
 	"sync/atomic"
 )
 
-// The room for garbage is as much as what is kept, and beyond scant three times as much where LeaveRoom was called, but at least scant and
-// at most roomy. For what is kept beyond roomy, the collector leaves a half more, so that its part of the time hardly grows.
+// The room for garbage is as much as what is kept; where LeaveRoom was called, three times as much of what is kept beyond scant.
+// It is at least scant and at most roomy, and then half of what is kept beyond roomy: less would make the collector's share of the
+// time grow with what is kept.
 const (
 	scant = 16 << 20
 	roomy = 48 << 20
@@ -24,8 +25,8 @@ func BoundGarbage() {
 	}
 }
 
-// LeaveRoom has the garbage collector leave more room: for a run on files alone, which keeps these, and whose garbage
-// is made faster than a server answers.
+// LeaveRoom has the garbage collector leave more room, for a run on files alone: no server slows it down, so that
+// it makes garbage faster.
 func LeaveRoom() { spacious.Store(true) }
 
 //nolint:gochecknoglobals // there is one garbage collector

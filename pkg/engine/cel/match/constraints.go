@@ -54,10 +54,10 @@ func Decode(f *policydecode.Fields, missing func(policydecode.Node)) *Constraint
 	}
 }
 
-// Set has one of all Constraints that are written alike: thousands of policies may match the same.
+// Set holds Constraints by the JSON that they were decoded from, each once: thousands of policies may match the same.
 type Set map[string]*Constraints
 
-// One returns the first Constraints of the set that were decoded of the same text as n; c if there are none, which are then those.
+// One returns the Constraints of the set that were decoded from the same JSON as c was from n. If there are none, it adds c and returns it.
 func (s Set) One(n policydecode.Node, c *Constraints) *Constraints {
 	text, err := json.Marshal(n.Value)
 	if err != nil {
