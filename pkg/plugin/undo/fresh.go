@@ -4,12 +4,11 @@ import (
 	"context"
 	"fmt"
 	"hash/maphash"
-	"strings"
+	"strconv"
 	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
@@ -26,11 +25,11 @@ type freshServer struct {
 	apply.Server
 	seed  maphash.Seed
 	mu    sync.Mutex
-	least map[uint64]string // resourceVersions, by a hash of the object's name: there may be very many
+	least map[uint64]uint64 // resourceVersions, by a hash of the object's name: there may be very many
 }
 
 func newFreshServer(s apply.Server) *freshServer {
-	return &freshServer{Server: s, seed: maphash.MakeSeed(), least: map[uint64]string{}}
+	return &freshServer{Server: s, seed: maphash.MakeSeed(), least: map[uint64]uint64{}}
 }
 
 func (f *freshServer) hash(key engine.ObjectKey) uint64 {
@@ -42,24 +41,27 @@ func (f *freshServer) hash(key engine.ObjectKey) uint64 {
 func (f *freshServer) know(key engine.ObjectKey, version string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if name := f.hash(key); older(f.least[name], version) {
-		f.least[name] = strings.Clone(version) // not the object that it was read from
+	name := f.hash(key)
+	if v := number(version); v > f.least[name] {
+		f.least[name] = v
 	}
 }
 
+// isStale reports whether a state is known to come before one that was recorded. Versions that do not compare are never known to.
 func (f *freshServer) isStale(key engine.ObjectKey, live *unstructured.Unstructured) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return older(live.GetResourceVersion(), f.least[f.hash(key)])
+	v := number(live.GetResourceVersion())
+	return v != 0 && v < f.least[f.hash(key)]
 }
 
-// older reports whether one resourceVersion is known to come before another.
-func older(a, b string) bool {
-	if a == "" || b == "" {
-		return b != ""
+// number is a resourceVersion as Kubernetes compares them; 0 where it is none, and so does not compare.
+func number(version string) uint64 {
+	v, err := strconv.ParseUint(version, 10, 64)
+	if err != nil {
+		return 0
 	}
-	order, err := resourceversion.CompareResourceVersion(a, b)
-	return err == nil && order < 0
+	return v
 }
 
 // Get reads an object.
