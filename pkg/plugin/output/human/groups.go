@@ -12,7 +12,7 @@ import (
 
 // The bounds of what is held.
 const (
-	maxHeld       = 8 << 20 // bytes of text
+	maxHeld       = 4 << 20 // bytes of text
 	overhead      = 1 << 10 // what a group takes in addition to its texts
 	namesListed   = 4       // of a group that is not expanded
 	maxNamespaces = 1000    // counted separately in a group
