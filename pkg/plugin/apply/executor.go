@@ -49,6 +49,10 @@ type Executor struct {
 	// Writer sends the requests. The Executor sets its IncludeManaged, Confirm, Journal and Slots.
 	Writer *Writer
 	Prompt *Prompt
+	// Change returns what would be done to the object of a Task as it is now, unless NewTask made that. It is written only if it is
+	// what was shown. It is called when the object is verified, and again when another writer was faster; for one task never twice
+	// at the same time.
+	Change func(ctx context.Context, t *Task, live *unstructured.Unstructured) (*engine.Change, error)
 	// Report is called with the result of each object, one after the other.
 	Report func(*Result) error
 	// Access is asked whether the user may write, and Mapper for the resources.
@@ -210,7 +214,7 @@ func (x *Executor) queued(t *Task) *queued {
 	if t.Key.Namespace != x.namespace {
 		x.namespace = t.Key.Namespace
 	}
-	q := &queued{Task: t, namespace: x.namespace, name: t.Key.Name, index: t.JournalIndex, secret: len(t.secrets()) > 0}
+	q := &queued{Task: t, namespace: x.namespace, name: t.Key.Name, source: t.Source, index: t.JournalIndex, secret: len(t.secrets()) > 0}
 	x.rest(q)
 	return q
 }

@@ -48,24 +48,27 @@ func newTrial(s *server) *trial {
 	x.Executor = &apply.Executor{
 		Options: apply.Options{Concurrency: 1, MaxFailures: 1},
 		Writer:  &apply.Writer{Server: s, Manager: apply.DefaultFieldManager, DryRun: apply.DryRunNone},
-		Prompt:  prompt, Report: x.results.add, Access: s, Mapper: mapper, Masker: &redact.Masker{}, ErrOut: &x.printed,
+		Change:  changed, Prompt: prompt, Report: x.results.add, Access: s, Mapper: mapper, Masker: &redact.Masker{}, ErrOut: &x.printed,
 	}
 	return x
 }
 
-// tasks change data.a of objects, from "before" to "after".
+// changed is what tasks make of an object: it changes data.a, from "before" to "after".
+func changed(_ context.Context, t *apply.Task, live *unstructured.Unstructured) (*engine.Change, error) {
+	want := live.DeepCopy()
+	err := unstructured.SetNestedField(want.Object, "after", "data", "a")
+	c := &engine.Change{Subject: t.Key, Before: live, After: want}
+	c.Fields = diff.Compare(live.Object, want.Object, diff.Type{})
+	return c, err
+}
+
+// tasks change data.a of objects.
 func tasks(names ...string) []*apply.Task {
 	var out []*apply.Task
 	for _, name := range names {
 		key := engine.ObjectKey{GroupKind: schema.GroupKind{Kind: "ConfigMap"}, Version: "v1", Namespace: "shop", Name: name}
-		task := &apply.Task{Key: key, Change: func(_ context.Context, live *unstructured.Unstructured) (*engine.Change, error) {
-			want := live.DeepCopy()
-			err := unstructured.SetNestedField(want.Object, "after", "data", "a")
-			c := &engine.Change{Subject: key, Before: live, After: want}
-			c.Fields = diff.Compare(live.Object, want.Object, diff.Type{})
-			return c, err
-		}}
-		shown, err := task.Change(context.Background(), newServer(nil, name).objects[name])
+		task := &apply.Task{Key: key}
+		shown, err := changed(context.Background(), task, newServer(nil, name).objects[name])
 		if err != nil {
 			panic(err)
 		}
@@ -281,13 +284,12 @@ func TestExecutorHoldsTriggersBack(t *testing.T) {
 			x.MaxFailures = 0
 			chain := tasks(all()...) // a triggers b, and b triggers c
 			for i, task := range chain[1:] {
-				steps, change := []engine.Step{{Outcome: engine.Changed, Trigger: chain[i].Key}}, task.Change
-				task.Entry.Steps = steps
-				task.Change = func(ctx context.Context, live *unstructured.Unstructured) (*engine.Change, error) {
-					c, err := change(ctx, live)
-					c.Steps = steps
-					return c, err
-				}
+				task.Entry.Steps = []engine.Step{{Outcome: engine.Changed, Trigger: chain[i].Key}}
+			}
+			x.Change = func(ctx context.Context, t *apply.Task, live *unstructured.Unstructured) (*engine.Change, error) {
+				c, err := changed(ctx, t, live)
+				c.Steps = t.Entry.Steps
+				return c, err
 			}
 			file := filepath.Join(t.TempDir(), "journal")
 			x.Journal = func() (*journal.Writer, error) { return newJournal(file, x) }
@@ -370,7 +372,7 @@ func TestExecutorLooksUpPendingWrites(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		change, err := task.Change(t.Context(), live)
+		change, err := changed(t.Context(), task, live)
 		if err != nil {
 			t.Fatal(err)
 		}

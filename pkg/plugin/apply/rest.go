@@ -1,7 +1,6 @@
 package apply
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"reflect"
@@ -9,7 +8,6 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
@@ -24,14 +22,14 @@ type queued struct {
 	*Task // nil at rest, and when it has its result
 
 	namespace, name string
-	change          func(context.Context, *unstructured.Unstructured) (*engine.Change, error) // of the Task, at rest
-	shape           *taskShape                                                                // what others share; nil unless at rest, or when it has its result
-	place           file.Place                                                                // of what it has alone, at rest
-	listed          file.Place                                                                // of the object, until it is verified; see Executor.Keep
-	index           int                                                                       // that of the journal
-	wave            int                                                                       // in which it is written
-	managed         bool                                                                      // something else manages the object, as the user was shown
-	missed          bool                                                                      // its change was not made, and should have been
+	shape           *taskShape // what others share; nil unless at rest, or when it has its result
+	place           file.Place // of what it has alone, at rest
+	listed          file.Place // of the object, until it is verified; see Executor.Keep
+	source          int        // of the Task
+	index           int        // that of the journal
+	wave            int        // in which it is written
+	managed         bool       // something else manages the object, as the user was shown
+	missed          bool       // its change was not made, and should have been
 	reported        bool
 	secret          bool // something of the object was made of a Secret
 }
@@ -68,7 +66,7 @@ func (x *Executor) rest(q *queued) {
 		return
 	}
 	q.place, _ = x.store(text)
-	q.change, q.Task, q.shape = q.Change, nil, x.shapes.share(shape)
+	q.Task, q.shape = nil, x.shapes.share(shape)
 }
 
 // rest returns what a task has alone, and what it may share with others.
@@ -79,7 +77,7 @@ func (t *Task) rest() (text []byte, shape taskShape, ok bool) {
 	r := rested{UID: t.Key.UID, Shown: t.Entry.ResourceVersion, LastWrite: t.Entry.LastWrite.UTC()}
 	shape = taskShape{task: *t, entry: *t.Entry}
 	shape.task.Key = alike(t.Key)
-	shape.task.Entry, shape.task.Change, shape.task.verified, shape.task.JournalIndex = nil, nil, nil, 0
+	shape.task.Entry, shape.task.verified, shape.task.Source, shape.task.JournalIndex = nil, nil, 0, 0
 	shape.entry.Object, shape.entry.ResourceVersion, shape.entry.LastWrite = engine.ObjectKey{}, "", metav1.Time{}
 	shape.entry.Partial = r.take(shape.entry.Partial)
 	if t.verified != nil {
@@ -199,7 +197,7 @@ func (x *Executor) wake(q *queued) error {
 		return err
 	}
 	t, e := q.shape.task, r.entry(q)
-	t.Key, t.Change, t.JournalIndex, t.Entry = e.Object, q.change, q.index, &e
+	t.Key, t.Source, t.JournalIndex, t.Entry = e.Object, q.source, q.index, &e
 	if q.shape.verified != nil {
 		v := *q.shape.verified
 		v.Key, v.resourceVersion, v.patch.Body, v.JournalIndex = t.Key, r.Version, []byte(r.Body), q.index
@@ -210,7 +208,7 @@ func (x *Executor) wake(q *queued) error {
 			v.want = x.Writer.split(v.want).object
 		}
 	}
-	q.Task, q.shape, q.change = &t, nil, nil
+	q.Task, q.shape = &t, nil
 	x.scratch.Free(q.place)
 	return nil
 }
@@ -272,7 +270,7 @@ func (x *Executor) done(q *queued) {
 	if slices.ContainsFunc(q.Entry.Steps, func(s engine.Step) bool { return s.Trigger != engine.ObjectKey{} }) {
 		shape.entry.Steps = q.Entry.Steps
 	}
-	q.Task, q.shape, q.change = nil, x.shapes.share(shape), nil
+	q.Task, q.shape = nil, x.shapes.share(shape)
 }
 
 // maxShapes is how many of them are known at once.

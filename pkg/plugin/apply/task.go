@@ -11,13 +11,11 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/plan"
 )
 
-// Task is one object that is to be written. Its Change is called when the object is
-// verified, and again when another writer was faster; never twice at the same time.
+// Task is one object that is to be written.
 type Task struct {
 	Key engine.ObjectKey
-	// Change returns what would be done to the object as it is now. It is written only
-	// if it is what was shown.
-	Change func(ctx context.Context, live *unstructured.Unstructured) (*engine.Change, error)
+	// Source is for the Change of the Executor: which of its objects this is.
+	Source int
 	// Entry is what was shown, and what the journal records.
 	Entry *plan.Entry
 	// Rules are those that change the object, and Propagated those of them that
@@ -35,17 +33,17 @@ type Task struct {
 	JournalIndex int
 	Pending      *journal.Attempt
 
-	evaluated *evaluated // which stands for Change; nil for a task that has that
+	evaluated *evaluated // nil for a task that the Change of the Executor is for
 	verified  *Verified
 	stored    *Result // of the object itself, where its /status is left
 }
 
-// again returns what would be done to the object as it is now.
-func (t *Task) again(ctx context.Context, live *unstructured.Unstructured) (*engine.Change, error) {
+// again returns what would be done to the object of a task as it is now.
+func (x *Executor) again(ctx context.Context, t *Task, live *unstructured.Unstructured) (*engine.Change, error) {
 	if t.evaluated != nil {
 		return t.evaluated.again(ctx, t.Key, live)
 	}
-	return t.Change(ctx, live)
+	return x.Change(ctx, t, live)
 }
 
 // secrets are the fields of the object that were made of a Secret, as far as is known.
@@ -65,7 +63,7 @@ func (t *Task) under(ctx context.Context) context.Context {
 // The error is a *plan.Drift if it is not.
 func (x *Executor) want(t *Task) Want {
 	return func(ctx context.Context, live *unstructured.Unstructured, endpoint string) (*unstructured.Unstructured, error) {
-		now, err := t.again(ctx, live)
+		now, err := x.again(ctx, t, live)
 		switch {
 		case err != nil:
 			return nil, err

@@ -34,7 +34,8 @@ type Reversal struct {
 
 	rules  []engine.RuleRef // the one rule, which all tasks share
 	fresh  *freshServer
-	listed []int // the objects of which the run may own keys of list elements
+	kept   map[int]*fieldpath.Set // the fields of objects that are left as they are, as was shown; few have any
+	listed []int                  // the objects of which the run may own keys of list elements
 }
 
 // Outcome is the outcome of a reversal.
@@ -67,7 +68,7 @@ func (r *Reversal) Run(ctx context.Context) (_ Outcome, err error) {
 
 // preview shows what would be put back, and keeps tasks of it.
 func (r *Reversal) preview(ctx context.Context) (evaluation.Summary, error) {
-	r.rules = []engine.RuleRef{r.rule()}
+	r.rules, r.kept, r.Executor.Change = []engine.RuleRef{r.rule()}, map[int]*fieldpath.Set{}, r.again
 	summary := evaluation.NewSummary(r.rules)
 	var broken error
 	type found struct {
@@ -207,23 +208,27 @@ var errChangedMeanwhile = errors.New("it was changed while this run was under wa
 func (r *Reversal) task(i int, of *Object, c *engine.Change) *apply.Task {
 	entry := plan.NewEntry(c)
 	entry.Object.Name = of.Object.Name // which the journal keeps
-	t := &apply.Task{Key: entry.Object, Rules: r.rules, Entry: &entry, Endpoints: apply.EndpointsOf(c)}
+	t := &apply.Task{Key: entry.Object, Source: i, Rules: r.rules, Entry: &entry, Endpoints: apply.EndpointsOf(c)}
 	for _, p := range of.secret() {
 		t.Secrets = append(t.Secrets, engine.FieldChange{Path: p, Secret: true})
 	}
-	shown := keptPaths(c)
-	t.Change = func(ctx context.Context, live *unstructured.Unstructured) (*engine.Change, error) {
-		of, err := r.object(i)
-		if err != nil {
-			return nil, err
-		}
-		now := r.restore(ctx, of, live)
-		if kept := keptPaths(now); kept != nil && (shown == nil || !kept.Difference(shown).Empty()) {
-			return nil, &apply.ObjectError{Key: of.Object, Err: errChangedMeanwhile}
-		}
-		return now, nil
+	if kept := keptPaths(c); kept != nil {
+		r.kept[i] = kept
 	}
 	return t
+}
+
+// again is the change that restores what it can of the object of a task, as that is now.
+func (r *Reversal) again(ctx context.Context, t *apply.Task, live *unstructured.Unstructured) (*engine.Change, error) {
+	of, err := r.object(t.Source)
+	if err != nil {
+		return nil, err
+	}
+	now, shown := r.restore(ctx, of, live), r.kept[t.Source]
+	if kept := keptPaths(now); kept != nil && (shown == nil || !kept.Difference(shown).Empty()) {
+		return nil, &apply.ObjectError{Key: of.Object, Err: errChangedMeanwhile}
+	}
+	return now, nil
 }
 
 // keptPaths are the fields of which it is shown that they are left as they are; nil for none, as mostly.
