@@ -9,9 +9,9 @@ import (
 	"sync/atomic"
 )
 
-// The room for garbage is as much as what is kept; where LeaveRoom was called, three times as much of what is kept beyond scant.
-// It is at least scant and at most roomy, and then half of what is kept beyond roomy: less would make the collector's share of the
-// time grow with what is kept.
+// The room for garbage is half of what is kept, and at least scant: less would make the collector's share of the time grow with
+// what is kept. Where LeaveRoom was called, it is three times as much of what is kept beyond scant, at most roomy, and then half of
+// what is kept beyond roomy.
 const (
 	scant = 16 << 20
 	roomy = 48 << 20
@@ -60,13 +60,12 @@ func afterCollection(most uint64) {
 // percent is the room for garbage beside what is kept, in percent of that.
 func percent(kept uint64, spacious bool) int {
 	kept = max(kept, 1<<20)
-	room := kept
+	room := max(kept/2, scant)
 	if spacious && kept > scant { // a small run needs no more
-		room += 2 * (kept - scant)
-	}
-	room = min(max(room, scant), roomy)
-	if kept > roomy {
-		room += (kept - roomy) / 2
+		room = min(kept+2*(kept-scant), roomy)
+		if kept > roomy {
+			room += (kept - roomy) / 2
+		}
 	}
 	return int(room * 100 / kept) //nolint:gosec // 2000 at most
 }

@@ -35,8 +35,8 @@ func TestBudgetIsHalfOfTheLimit(t *testing.T) {
 
 func TestPercent(t *testing.T) {
 	for kept, want := range map[uint64][2]int{
-		0: {1600, 1600}, scant / 2: {200, 200}, scant / 4 * 3: {133, 133}, scant: {100, 100}, scant / 4 * 5: {100, 140}, scant * 2: {100, 150},
-		roomy: {100, 100}, 2 * roomy: {75, 75}, 1 << 40: {50, 50},
+		0: {1600, 1600}, scant / 2: {200, 200}, scant / 4 * 3: {133, 133}, scant: {100, 100}, scant / 4 * 5: {80, 140}, scant * 2: {50, 150},
+		roomy: {50, 100}, 2 * roomy: {50, 75}, 1 << 40: {50, 50},
 	} {
 		for i, spacious := range []bool{false, true} {
 			if got := percent(kept, spacious); got != want[i] {
