@@ -26,12 +26,14 @@ type Evaluate struct {
 	Config *genericclioptions.ConfigFlags
 	// Secrets learns what must be masked; the request log masks it too.
 	Secrets *redact.Masker
+	// Warnings bounds those of a run.
+	Warnings *redact.Warnings
 }
 
 // NewEvaluate returns the defaults. Config holds the flags by which kubectl
 // itself finds a cluster; they are registered elsewhere, for all commands.
 func NewEvaluate(config *genericclioptions.ConfigFlags, secrets *redact.Masker) Evaluate {
-	return Evaluate{Objects: NewObjects(), Annotate: true, Config: config, Secrets: secrets}
+	return Evaluate{Objects: NewObjects(), Annotate: true, Config: config, Secrets: secrets, Warnings: &redact.Warnings{}}
 }
 
 // AddFlags registers the flags.

@@ -42,9 +42,11 @@ func Print(out io.Writer, format string, l List) error {
 // names returns the rules as --only and --skip take them.
 func names(l List) []string {
 	var names []string
+	known := map[string]bool{}
 	for i := range l.Policies {
 		for _, r := range l.Policies[i].Rules {
-			if !slices.Contains(names, r.Ref) {
+			if !known[r.Ref] {
+				known[r.Ref] = true
 				names = append(names, r.Ref)
 			}
 		}
@@ -168,8 +170,10 @@ func trimmed(table string) string {
 // notes writes the problems of policies, and the flags that they need.
 func notes(b *strings.Builder, l List) {
 	var lines []string
+	known := map[string]bool{}
 	add := func(format string, args ...any) {
-		if line := fmt.Sprintf(format, args...); !slices.Contains(lines, line) {
+		if line := fmt.Sprintf(format, args...); !known[line] {
+			known[line] = true
 			lines = append(lines, line)
 		}
 	}

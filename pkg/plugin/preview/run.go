@@ -197,7 +197,9 @@ func (r *Run) Each(ctx context.Context, emit func(*engine.Change) error) (evalua
 	err := r.run(ctx, &lacking, func(c *engine.Change) error {
 		summary.Add(c)
 		lackingIn(c, &lacking)
-		warnedOf(c.ToShow(), &warned)
+		if o.Strict {
+			warnedOf(c.ToShow(), &warned)
+		}
 		o.Counts.Evaluated(c.ToShow())
 		o.Progress.Evaluated()
 		return emit(c)
@@ -274,11 +276,18 @@ func (r *Run) evaluate(ctx context.Context, emit func(*engine.Change) error) err
 	return err
 }
 
+// maxWarned bounds the different warnings of rules that are kept.
+const maxWarned = 1000
+
 // warnedOf adds what the rules warned of.
 func warnedOf(c *engine.Change, warned *wording.Reasons) {
 	for i := range c.Steps {
 		for _, w := range c.Steps[i].Warnings {
-			warned.Add(c.Subject, fmt.Sprintf("%s: %s: %s", c.Steps[i].Rule.Origin, c.Steps[i].Rule, w))
+			text := fmt.Sprintf("%s: %s: %s", c.Steps[i].Rule.Origin, c.Steps[i].Rule, w)
+			if len(warned.All()) >= maxWarned {
+				text = "further warnings of rules"
+			}
+			warned.Add(c.Subject, text)
 		}
 	}
 }
