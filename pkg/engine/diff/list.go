@@ -15,19 +15,18 @@ func (c *comparison) lists(p fieldpath.Path, a, b []any, t Type) {
 	if l, ok := t.list(); ok {
 		element = t.to(l.ElementType)
 	}
-	start, end := c.ends(a, b)
+	start, end := ends(a, b)
 	n := namingOf(t, element)
-	if ka, ok := n.all(a[start : len(a)-end]); ok {
-		if kb, ok := n.all(b[start : len(b)-end]); ok && c.distinct(n, a, b, ka.ids, kb.ids) {
-			c.keyed(listAt{p, n, start}, ka, kb)
-			return
-		}
+	if old, now := a[start:len(a)-end], b[start:len(b)-end]; c.distinct(n, a, b, old, now) {
+		c.keyed(listAt{p, n, start}, n.all(old), n.all(now))
+		return
 	}
 	c.indexed(p, a, b, element)
 }
 
-// ends counts the elements that are one and the same at the beginning and at the end of two lists.
-func (c *comparison) ends(a, b []any) (start, end int) {
+// ends counts the elements that are one and the same at the beginning and at the end of two lists. A draft changes none of them
+// in place.
+func ends(a, b []any) (start, end int) {
 	n := min(len(a), len(b))
 	switch { // where elements were added, the rest may be the same memory
 	case n == 0:
@@ -37,49 +36,26 @@ func (c *comparison) ends(a, b []any) (start, end int) {
 	case &a[len(a)-1] == &b[len(b)-1]:
 		return 0, n
 	}
-	for start < n && c.identical(a[start], b[start]) {
+	for start < n && engine.Identical(a[start], b[start]) {
 		start++
 	}
-	for end < n-start && c.identical(a[len(a)-1-end], b[len(b)-1-end]) {
+	for end < n-start && engine.Identical(a[len(a)-1-end], b[len(b)-1-end]) {
 		end++
 	}
 	return start, end
 }
 
-func (c *comparison) identical(a, b any) bool {
-	switch a.(type) {
-	case map[string]any, []any:
-		return c.unchanged(a, b)
+// distinct reports whether the elements of each of two lists can be told apart by their names. What differs between the
+// lists is given too.
+func (c *comparison) distinct(n naming, a, b, inA, inB []any) bool {
+	counts, known := c.steps.take(n, a)
+	if !known {
+		counts = n.count(nil, a, 1)
 	}
-	switch b.(type) {
-	case map[string]any, []any:
-		return false
-	}
-	return a == b
-}
-
-// distinct reports whether the elements of two lists can be told apart by their names: those that
-// differ between the lists, whose names are given, and those that both have at their ends.
-func (c *comparison) distinct(n naming, a, b []any, inA, inB []elementID) bool {
-	ids := c.steps.take(n, a)
-	if ids == nil {
-		l, ok := n.all(a)
-		if !ok {
-			return false
-		}
-		ids = l.places
-	}
-	for _, id := range inA {
-		delete(ids, id)
-	}
-	for _, id := range inB {
-		if _, twice := ids[id]; twice {
-			return false
-		}
-		ids[id] = 0
-	}
-	c.steps.keep(n, b, ids)
-	return true
+	before := len(counts)
+	counts = n.count(n.count(counts, inA, -1), inB, 1)
+	c.steps.keep(n, b, counts)
+	return before == len(a) && len(counts) == len(b)
 }
 
 // keyedList is a list and what names each of its elements.
@@ -172,7 +148,7 @@ func longestIncreasing(n []int) map[int]bool {
 // indexed compares by place, after setting aside what the lists share at their
 // two ends, so that an insertion is one added element.
 func (c *comparison) indexed(p fieldpath.Path, a, b []any, element Type) {
-	start, end := c.ends(a, b)
+	start, end := ends(a, b)
 	for start < len(a)-end && start < len(b)-end && Equal(a[start], b[start], element) {
 		start++
 	}
@@ -212,18 +188,32 @@ func namingOf(t, element Type) naming {
 	return naming{[]string{"name"}, element}
 }
 
-// all names every element, or none: if an element has no key, or a key is not
-// unique, the elements can only be named by their index.
-func (n naming) all(items []any) (l keyedList, ok bool) {
-	l = keyedList{items, make([]elementID, len(items)), make(map[elementID]int, len(items))}
-	for i, v := range items {
+// count adds to the counts of names those of elements. If an element has no name, or two have the same, there are fewer
+// names than elements, which can then only be named by their index.
+func (n naming) count(counts map[elementID]int, items []any, each int) map[elementID]int {
+	for _, v := range items {
 		id, ok := n.id(v)
-		if _, twice := l.places[id]; !ok || twice {
-			return keyedList{}, false
+		if !ok {
+			continue
 		}
+		if counts == nil {
+			counts = make(map[elementID]int, len(items))
+		}
+		if counts[id] += each; counts[id] == 0 {
+			delete(counts, id)
+		}
+	}
+	return counts
+}
+
+// all names the elements of a list, of which each has another name.
+func (n naming) all(items []any) keyedList {
+	l := keyedList{items, make([]elementID, len(items)), make(map[elementID]int, len(items))}
+	for i, v := range items {
+		id, _ := n.id(v)
 		l.ids[i], l.places[id] = id, i
 	}
-	return l, true
+	return l
 }
 
 // id names an element. Most are named by one text.

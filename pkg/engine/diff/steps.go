@@ -15,11 +15,11 @@ type Steps struct {
 	fields []engine.FieldChange   // of the last step; its memory serves the next one
 }
 
-// namedElements are the names of the elements of a list, of which each has another one.
+// namedElements are the names of the elements of a list, with how many have each.
 type namedElements struct {
 	keys   []string
 	length int
-	ids    map[elementID]int
+	counts map[elementID]int
 }
 
 // NewSteps returns what compares the steps of a draft.
@@ -34,21 +34,21 @@ func (s *Steps) Compare(before, after map[string]any, t Type) []engine.FieldChan
 	return slices.Clone(c.fields)
 }
 
-// take returns the names of the elements of a list, and forgets them; nil where they are not known.
-func (s *Steps) take(n naming, list []any) map[elementID]int {
+// take returns how many elements of a list have each name, if that is known, and forgets it.
+func (s *Steps) take(n naming, list []any) (counts map[elementID]int, known bool) {
 	if s == nil || len(list) == 0 {
-		return nil
+		return nil, false
 	}
 	e := s.named[&list[0]]
 	if e.length != len(list) || !slices.Equal(e.keys, n.keys) {
-		return nil
+		return nil, false
 	}
 	delete(s.named, &list[0])
-	return e.ids
+	return e.counts, true
 }
 
-func (s *Steps) keep(n naming, list []any, ids map[elementID]int) {
+func (s *Steps) keep(n naming, list []any, counts map[elementID]int) {
 	if s != nil && len(list) > 0 {
-		s.named[&list[0]] = namedElements{n.keys, len(list), ids}
+		s.named[&list[0]] = namedElements{n.keys, len(list), counts}
 	}
 }
