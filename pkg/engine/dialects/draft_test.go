@@ -402,6 +402,9 @@ func onOnePlace() map[string]func(i int) string {
 		"elements of JSON patches": func(i int) string {
 			return clusterPolicy(fmt.Sprintf("p%04d", i), "", fmt.Sprintf(`{"patchesJson6902": "- {op: add, path: /metadata/finalizers/-, value: example.com/l%d}"}`, i))
 		},
+		"elements of JSON patches at the front": func(i int) string {
+			return clusterPolicy(fmt.Sprintf("p%04d", i), "", fmt.Sprintf(`{"patchesJson6902": "- {op: add, path: /metadata/finalizers/0, value: example.com/l%d}"}`, i))
+		},
 		"elements of which two have one name": func(i int) string {
 			return clusterPolicy(fmt.Sprintf("p%04d", i), "", fmt.Sprintf(`{"patchesJson6902": "- {op: add, path: /list/-, value: {name: l%d}}"}`, i/2))
 		},

@@ -28,16 +28,17 @@ func (c *comparison) lists(p fieldpath.Path, a, b []any, t Type) {
 // in place.
 func ends(a, b []any) (start, end int) {
 	n := min(len(a), len(b))
-	switch { // where elements were added, the rest may be the same memory
+	switch { // where elements were added after the others, those may be the same memory
 	case n == 0:
 		return 0, 0
 	case &a[0] == &b[0]:
 		return n, 0
-	case &a[len(a)-1] == &b[len(b)-1]:
-		return 0, n
 	}
 	for start < n && engine.Identical(a[start], b[start]) {
 		start++
+	}
+	if &a[len(a)-1] == &b[len(b)-1] {
+		return start, n - start
 	}
 	for end < n-start && engine.Identical(a[len(a)-1-end], b[len(b)-1-end]) {
 		end++

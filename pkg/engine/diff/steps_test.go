@@ -35,8 +35,9 @@ func TestStepsOfLists(t *testing.T) {
 					next = slices.Delete(next, i, i+1)
 				}
 			}
-			before, after := map[string]any{"list": state}, map[string]any{"list": next}
-			if d := cmp.Diff(diff.Compare(before, after, diff.Type{}), steps.Compare(before, after, diff.Type{}), cmpopts.EquateEmpty()); d != "" {
+			copied := diff.Compare(map[string]any{"list": slices.Clone(state)}, map[string]any{"list": slices.Clone(next)}, diff.Type{})
+			step := steps.Compare(map[string]any{"list": state}, map[string]any{"list": next}, diff.Type{})
+			if d := cmp.Diff(copied, step, cmpopts.EquateEmpty()); d != "" {
 				t.Fatalf("seed %d, from %v to %v, by itself (-) and as a step (+): %s", seed, state, next, d)
 			}
 			state = next

@@ -359,8 +359,13 @@ func add(d *engine.Draft, parent any, token string, value any) (any, error) {
 	if i < 0 {
 		i += len(list) + 1
 	}
-	if i < 0 || i > len(list) {
+	switch {
+	case i < 0 || i > len(list):
 		return nil, errOutside(token, list)
+	case i == 0:
+		return d.Prepend(list, value), nil
+	case i == len(list):
+		return d.Append(list, value), nil
 	}
 	return slices.Insert(slices.Clone(list), i, value), nil
 }
