@@ -3,7 +3,6 @@ package evaluation
 import (
 	"cmp"
 	"context"
-	"crypto/sha256"
 	"fmt"
 	"iter"
 	"slices"
@@ -83,9 +82,6 @@ func (f *fed) settled() bool {
 	}
 	return true
 }
-
-// digest identifies a state of an object.
-type digest [sha256.Size]byte
 
 func newChains(e *Evaluation, src engine.Source, programs []propagation) *chains {
 	c := &chains{

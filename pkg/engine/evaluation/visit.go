@@ -2,9 +2,6 @@ package evaluation
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/json"
-	"fmt"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -31,6 +28,7 @@ type visit struct {
 
 	digested *unstructured.Unstructured
 	digest   digest // of that
+	lists    digests
 }
 
 type asking struct {
@@ -60,8 +58,8 @@ func (v *visit) inTurn() error {
 		return err
 	}
 	s := p.state()
-	v.final, err = v.digestOf(&s)
-	return err
+	v.final = v.digestOf(&s)
+	return nil
 }
 
 // atEnd asks the rules that saw another state than the one that the run ends with, until the trigger no longer
@@ -73,9 +71,7 @@ func (v *visit) atEnd() error {
 			return err
 		}
 		s := p.state()
-		if v.final, err = v.digestOf(&s); err != nil {
-			return err
-		}
+		v.final = v.digestOf(&s)
 		changed := false
 		for _, r := range v.matching {
 			if v.asked[r.turn] == v.final || v.kept[r.turn] {
@@ -175,10 +171,7 @@ func (v *visit) walk(before func(*triggeredRule, *state, digest) error) (*pass, 
 	}
 	if len(v.asked) == 0 {
 		s := p.state()
-		d, err := v.digestOf(&s)
-		if err != nil {
-			return nil, err
-		}
+		d := v.digestOf(&s)
 		for _, r := range v.matching {
 			v.asked[r.turn] = d
 		}
@@ -191,10 +184,7 @@ func (v *visit) walk(before func(*triggeredRule, *state, digest) error) (*pass, 
 			}
 		}
 		s := p.state()
-		d, err := v.digestOf(&s)
-		if err != nil {
-			return nil, err
-		}
+		d := v.digestOf(&s)
 		if err := before(r, &s, d); err != nil {
 			return nil, err
 		}
@@ -206,14 +196,9 @@ func (v *visit) walk(before func(*triggeredRule, *state, digest) error) (*pass, 
 }
 
 // digestOf identifies a state of the trigger.
-func (v *visit) digestOf(s *state) (digest, error) {
-	if v.digested == s.target.Object {
-		return v.digest, nil
+func (v *visit) digestOf(s *state) digest {
+	if v.digested != s.target.Object {
+		v.digested, v.digest = s.target.Object, v.lists.of(s.target.Object.Object)
 	}
-	content, err := json.Marshal(s.target.Object.Object)
-	if err != nil {
-		return digest{}, fmt.Errorf("%s: %w", v.key, err)
-	}
-	v.digested, v.digest = s.target.Object, sha256.Sum256(content)
-	return v.digest, nil
+	return v.digest
 }
