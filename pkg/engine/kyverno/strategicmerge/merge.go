@@ -243,6 +243,13 @@ func (m *merger) contentList(items []*node, at *place) (any, error) {
 		if element.isDeletion() {
 			continue
 		}
+		if element.kind == isScalar && !at.isLabels() { // most: a place costs more than this
+			if err := m.budget.Write(element.value); err != nil {
+				return nil, err
+			}
+			out = append(out, element.value)
+			continue
+		}
 		written, err := m.content(element, at.element(i))
 		if err != nil {
 			return nil, err
