@@ -60,8 +60,8 @@ func TestSecretsInNestedCalls(t *testing.T) {
 	}
 }
 
-// nestedRuns are commands that are given policies and a world; the first ones show most.
-func nestedRuns(dir, policy, world string) [][]string {
+// nestedRuns are commands that are given policies and a world, and perhaps flags; the first ones show most.
+func nestedRuns(dir, policy, world string, flags ...string) [][]string {
 	none := filepath.Join(dir, "none.json")
 	var out [][]string
 	for _, args := range [][]string{
@@ -85,20 +85,21 @@ func nestedRuns(dir, policy, world string) [][]string {
 		{"preview", "--report", "policyreport=-"},
 		{"compare", "--with", none, "--variants=0", "-o", "markdown"},
 	} {
-		out = append(out, append(args, "-p", policy, "-f", world, "-q"))
+		out = append(out, slices.Concat(args, []string{"-p", policy, "-f", world, "-q"}, flags))
 	}
-	return append(out, []string{"convert", "--unproved", "--variants=5", "-p", policy, "-f", world}, []string{"policies", "-p", policy})
+	convert := []string{"convert", "--unproved", "--variants=5", "-p", policy, "-f", world}
+	return append(out, append(convert, flags...), []string{"policies", "-p", policy})
 }
 
 // checkNested runs one of the commands, another one for each i, and fails if it shows a Secret. It reports whether
 // the policies make something of the Secret.
-func checkNested(t *testing.T, i int, policy, world string) (makes bool) {
+func checkNested(t *testing.T, i int, policy, world string, flags ...string) (makes bool) {
 	t.Helper()
 	dir := filepath.Dir(policy)
 	secrets := newDisguises(secretText, secretNumber, secretOlder)
-	_, shown := secretsRun(t, "preview", "-p", policy, "-f", world, "-q", "-o", "json", "--show-secrets")
+	_, shown := secretsRun(t, append([]string{"preview", "-p", policy, "-f", world, "-q", "-o", "json", "--show-secrets"}, flags...)...)
 	writeSecretsFile(t, dir, "none.json", kyvernoPolicy("none", []map[string]any{{"mutate": fields{"patchStrategicMerge": fields{"data": fields{"x": "other"}}}}}))
-	runs := nestedRuns(dir, policy, world)
+	runs := nestedRuns(dir, policy, world, flags...)
 	args := runs[i%len(runs)]
 	_, out := secretsRun(t, args...)
 	if found := secrets.in(unpacked(t, strings.ReplaceAll(out, dir, ""))); found != "" || out == "" {
@@ -169,10 +170,16 @@ func celPlaces(n int, call string) []fields {
 
 // celPolicy is a policy of a kind on the ConfigMap c that has the Secret as variables.s, and its binding if it has one.
 func celPolicy(kyverno bool, name string, of fields) string {
-	variables := []any{fields{"name": "s", "expression": "params.stringData"}}
+	from := "params.stringData"
 	if kyverno {
-		variables[0] = fields{"name": "s", "expression": "resource.Get('v1', 'secrets', 'default', 's').stringData"}
+		from = "resource.Get('v1', 'secrets', 'default', 's').stringData"
 	}
+	return celPolicyFrom(kyverno, name, of, from)
+}
+
+// celPolicyFrom is celPolicy, with the expression of variables.s.
+func celPolicyFrom(kyverno bool, name string, of fields, from string) string {
+	variables := []any{fields{"name": "s", "expression": from}}
 	for i, expression := range of["variables"].([]string) {
 		variables = append(variables, fields{"name": string("vwx"[i]), "expression": expression})
 	}

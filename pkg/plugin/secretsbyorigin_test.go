@@ -383,15 +383,19 @@ func writeSecretsFile(t *testing.T, dir, name, text string) string {
 
 // kyvernoPolicy has a rule for each mutate block, all of which see the Secret as sec, and what is in it as s.
 func kyvernoPolicy(name string, rules []map[string]any) string {
+	return kyvernoPolicyFrom(name, rules, fields{"name": "sec", "apiCall": fields{"urlPath": secretPath}}, fields{"name": "s", "variable": fields{"jmesPath": "sec.stringData"}})
+}
+
+// secretPath is where the Secret is.
+const secretPath = "/api/v1/namespaces/default/secrets/s"
+
+// kyvernoPolicyFrom is kyvernoPolicy, with the context by which rules see the Secret.
+func kyvernoPolicyFrom(name string, rules []map[string]any, context ...any) string {
 	for i, r := range rules {
 		r["name"] = fmt.Sprint("r", i)
 		r["match"] = map[string]any{"any": []any{map[string]any{"resources": map[string]any{"kinds": []any{"ConfigMap"}, "names": []any{"c"}}}}}
-		context := []any{
-			map[string]any{"name": "sec", "apiCall": map[string]any{"urlPath": "/api/v1/namespaces/default/secrets/s"}},
-			map[string]any{"name": "s", "variable": map[string]any{"jmesPath": "sec.stringData"}},
-		}
 		more, _ := r["context"].([]any)
-		r["context"] = append(context, more...)
+		r["context"] = slices.Concat(context, more)
 	}
 	text, _ := json.Marshal(map[string]any{
 		"apiVersion": "kyverno.io/v1", "kind": "ClusterPolicy", "metadata": map[string]any{"name": name},

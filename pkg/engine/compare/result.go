@@ -107,10 +107,12 @@ func (r *Result) DependsOnSecret() bool {
 // new one makes of it, for printers. Its steps are the ones that failed, were denied or are unsupported.
 func (r *Result) Difference() *engine.Change {
 	out := difference(r, r.Changes)
-	if r.Changes[Old].Shown == nil && r.Changes[New].Shown == nil {
+	if r.Changes[Old].Shown == nil && r.Changes[New].Shown == nil && !engine.IsSecret(out.Before) {
 		return out
 	}
 	out.Shown = difference(r, [2]*engine.Change{r.Changes[Old].ToShow(), r.Changes[New].ToShow()})
+	out.Shown.Before, out.Shown.After = engine.HideObject(out.Shown.Before), engine.HideObject(out.Shown.After) // of a side that leaves a Secret as it is
+	out.Shown.Target.Object = out.Shown.Before
 	if len(out.Fields) > 0 { // a target that is not there has no states
 		evaluation.ShowFields(out, out.Shown)
 	}

@@ -424,7 +424,7 @@ func (p *pass) shown(c *engine.Change) {
 		out.After = &unstructured.Unstructured{Object: identity(out.After.Object)}
 	}
 	hidden := ShowFields(c, &out)
-	hidden = p.hideStill(&out) || hidden
+	hidden = p.hideStill(&out) || hidden || engine.IsSecret(c.Before) // whose own values are hidden
 	out.Target.Object = out.Before
 	switch {
 	case hidden:
