@@ -457,7 +457,7 @@ func leaves(c *cobra.Command, path ...string) map[string]*cobra.Command {
 
 var secretSeed = flag.Uint64("secret-seed", 1, "Choose another sample of the expressions that the tests of Secrets run with every command.")
 
-// secretPolicies are a policy of sampled expressions, and one for each place.
+// secretPolicies are a policy of sampled expressions, one for each place, and some of each kind of source.
 func secretPolicies(t *testing.T) map[string]string {
 	t.Helper()
 	random := rand.New(rand.NewPCG(*secretSeed, 0)) //nolint:gosec // a sample
@@ -477,6 +477,11 @@ func secretPolicies(t *testing.T) map[string]string {
 	for i := range kyvernoPlaces("s.text") {
 		places := kyvernoPlaces(secretCalls[random.IntN(len(secretCalls))])
 		out[fmt.Sprint("place", i)] = kyvernoPolicy("places", places[i:i+1])
+	}
+	for kind, draw := range secretSources(t, 4) {
+		for i := range 3 {
+			out[fmt.Sprint(kind, i)] = draw(rand.New(rand.NewPCG(*secretSeed, uint64(i)))) //nolint:gosec // a sample
+		}
 	}
 	return out
 }
