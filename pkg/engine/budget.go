@@ -14,6 +14,9 @@ const (
 	maxDuration = 10 * time.Second
 	// maxObjectDuration is for all rules on one object: it is what an API server has for a request.
 	maxObjectDuration = 60 * time.Second
+	// maxObjectFields is for the fields that all rules on one object change, each counted as often as a rule changes it: what is
+	// known of a change takes some 300 bytes.
+	maxObjectFields = 300_000
 )
 
 // lookEvery is after how many steps a Budget looks at the clock: some milliseconds.
@@ -34,20 +37,21 @@ type Budget struct {
 	share Share
 	// deadline is set at the first look, since most rules end before it. It is in the time of the object.
 	deadline time.Duration
-	object   *objectTime
+	object   *objectUse
 }
 
-// objectTime is the time that the rules on an object take, without that of others. One goroutine
+// objectUse is the time that the rules on an object take, without that of others, and the fields that they change. One goroutine
 // evaluates them; any may ask for the time.
-type objectTime struct {
+type objectUse struct {
 	from   time.Time
 	limit  time.Duration // for all of them; 0 for a rule that is evaluated by itself
 	waited atomic.Int64  // nanoseconds
 	since  atomic.Int64  // when the wait began that goes on, in nanoseconds; 0 for none
+	fields atomic.Int64
 }
 
 // now is the time that was taken so far.
-func (t *objectTime) now() time.Duration {
+func (t *objectUse) now() time.Duration {
 	waited, now := t.waited.Load(), int64(time.Since(t.from))
 	if since := t.since.Load(); since > 0 {
 		waited += now - since
@@ -55,9 +59,18 @@ func (t *objectTime) now() time.Duration {
 	return time.Duration(now - waited)
 }
 
-func (t *objectTime) over() bool { return t.limit > 0 && t.now() > t.limit }
+// over returns the limit that the rules on the object exceed together; nil for none.
+func (t *objectUse) over() *LimitError {
+	switch {
+	case t.fields.Load() > maxObjectFields:
+		return &LimitError{What: "fields changed by all rules on one object", Max: maxObjectFields}
+	case t.limit > 0 && t.now() > t.limit:
+		return &LimitError{What: "seconds for all rules on one object", Max: int(t.limit / time.Second)}
+	}
+	return nil
+}
 
-func (t *objectTime) wait(ask func()) {
+func (t *objectUse) wait(ask func()) {
 	began := max(int64(time.Since(t.from)), 1)
 	if !t.since.CompareAndSwap(0, began) { // within a wait
 		ask()
@@ -70,27 +83,30 @@ func (t *objectTime) wait(ask func()) {
 	ask()
 }
 
-type objectTimeKey struct{}
+type objectUseKey struct{}
 
 // ForObject returns the context for all rules on one object: what the Budgets that are made in it
 // may take together is limited, since each rule may have to read what all before it have written.
 func ForObject(ctx context.Context) context.Context {
-	return context.WithValue(ctx, objectTimeKey{}, &objectTime{from: time.Now(), limit: maxObjectDuration})
+	return context.WithValue(ctx, objectUseKey{}, &objectUse{from: time.Now(), limit: maxObjectDuration})
 }
 
 // Wait calls a function that waits for others, such as a server. The time that it takes does not
 // count for the rules on the object that the context is for.
-func Wait(ctx context.Context, ask func()) { timeIn(ctx).wait(ask) }
+func Wait(ctx context.Context, ask func()) { useIn(ctx).wait(ask) }
+
+// NoteFields counts fields that a rule has changed on the object that the context is for.
+func NoteFields(ctx context.Context, n int) { useIn(ctx).fields.Add(int64(n)) }
 
 // Taken returns how long the rules on an object have taken, without the time that they waited; for
 // a context without an object, the time since the first call.
-func Taken(ctx context.Context) (taken func() time.Duration) { return timeIn(ctx).now }
+func Taken(ctx context.Context) (taken func() time.Duration) { return useIn(ctx).now }
 
-func timeIn(ctx context.Context) *objectTime {
-	if t, ok := ctx.Value(objectTimeKey{}).(*objectTime); ok {
+func useIn(ctx context.Context) *objectUse {
+	if t, ok := ctx.Value(objectUseKey{}).(*objectUse); ok {
 		return t
 	}
-	return &objectTime{from: time.Now()}
+	return &objectUse{from: time.Now()}
 }
 
 // Share is a part of a Budget that one part of the evaluation may spend.
@@ -107,8 +123,8 @@ var allSteps = LimitError{What: "steps of one rule on one object", Max: maxSteps
 // NewBudget returns the budget of one rule on one object.
 func NewBudget(ctx context.Context) *Budget {
 	look := maxSteps - lookEvery
-	object := timeIn(ctx)
-	if object.over() {
+	object := useIn(ctx)
+	if object.over() != nil {
 		look = maxSteps // at the first step
 	}
 	return &Budget{ctx: ctx, steps: maxSteps, bytes: maxBytes, look: look, least: look, share: Share{from: maxSteps, limit: allSteps}, object: object}
@@ -167,8 +183,8 @@ func (b *Budget) check() error {
 	if err := b.ctx.Err(); err != nil {
 		return err
 	}
-	if b.object.over() {
-		return &LimitError{What: "seconds for all rules on one object", Max: int(maxObjectDuration / time.Second)}
+	if over := b.object.over(); over != nil {
+		return over
 	}
 	now := b.object.now()
 	if b.deadline == 0 {

@@ -536,6 +536,7 @@ func (e unvisited) runListed(ctx context.Context, s *subjects) error {
 	work := job[*engine.Change]{
 		workers: e.options.Workers,
 		do:      e.evaluate,
+		weight:  weight,
 		note:    e.note,
 		review:  e.review,
 		take:    e.take,

@@ -155,7 +155,7 @@ func (e *Evaluation) Run(ctx context.Context, src engine.Source, emit func(*engi
 			}
 			return e.Evaluate(ctx, t, true)
 		},
-		note: e.note, review: e.review,
+		weight: weight, note: e.note, review: e.review,
 		take: func(c *engine.Change) error {
 			if !e.options.Scope.InPercent(c.Subject) {
 				e.leaveOut(visited, c.Subject)
@@ -290,18 +290,20 @@ func (p *pass) chain() error {
 }
 
 // draft returns a draft for one program on one object.
-func (e *Evaluation) draft(s *recorder) *engine.Draft {
-	d := &engine.Draft{}
+func (p *pass) draft() *engine.Draft {
+	d, s := &engine.Draft{}, p.rec
 	steps := diff.NewSteps(d)
 	d.Compare = func(before, after map[string]any) []engine.FieldChange {
-		return steps.Compare(before, after, s.typ())
+		fields := steps.Compare(before, after, s.typ())
+		engine.NoteFields(p.ctx, len(fields))
+		return fields
 	}
 	return d
 }
 
 func (p *pass) runProgram(i int) error {
 	program := p.programs[i]
-	p.target.Draft, p.hiding.Draft = p.draft(p.rec), p.draft(p.rec)
+	p.target.Draft, p.hiding.Draft = p.draft(), p.draft()
 	return p.run(engine.RuleRef{Policy: "policies"}, program.Evaluate, program.Evaluate)
 }
 

@@ -30,13 +30,13 @@ func (e unvisited) runNamed(ctx context.Context, named []*namedSubject) error {
 		n.object = e.listed(ctx, n.key)
 	}
 	contexts := make([]context.Context, len(named)) // what is read notes there that it is secret
-	err := sideBySide(ctx, readers, len(named), func(_ context.Context, i int) error {
+	_, err := sideBySide(ctx, readers, len(named), func(_ context.Context, i int) (enough bool, err error) {
 		n := named[i]
 		contexts[i] = n.under(ctx)
 		if n.object == nil {
 			n.object, n.err = e.reader.Get(contexts[i], n.key)
 		}
-		return nil
+		return false, nil
 	})
 	if err != nil {
 		return err

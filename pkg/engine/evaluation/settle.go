@@ -158,8 +158,8 @@ func (p *pass) effects(effects []*orderedEffect) error {
 // of the object is found out at the end.
 func (p *pass) inPlace(effects []*orderedEffect) (int, error) {
 	begun, unselected, ctx, use, involved := p.mark(), p.unselected, p.ctx, p.use, p.involved()
-	if p.target.Draft, p.together = p.draft(p.rec), true; involved {
-		p.hiding.Draft = p.draft(p.rec)
+	if p.target.Draft, p.together = p.draft(), true; involved {
+		p.hiding.Draft = p.draft()
 	} else {
 		p.ctx, p.use = engine.WatchSecrets(ctx)
 	}

@@ -1,0 +1,80 @@
+package evaluation
+
+import (
+	"context"
+	"iter"
+	"slices"
+	"sync/atomic"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
+)
+
+// numbered is a page of targets whose generations are their places in it.
+type numbered int
+
+func (p numbered) Len() int { return int(p) }
+
+func (p numbered) Target(i int) (engine.Target, error) {
+	u := &unstructured.Unstructured{Object: map[string]any{}}
+	u.SetGeneration(int64(i))
+	return engine.Target{Object: u}, nil
+}
+
+// Large results of a page do not wait for all others of it, and all are taken in their order.
+func TestLargeResultsAreTakenEarly(t *testing.T) {
+	const workers, objects = 3, 50
+	var made atomic.Int64
+	var noted, taken []int
+	work := job[int]{
+		workers: workers,
+		do: func(_ context.Context, t engine.Target) (int, error) {
+			made.Add(1)
+			return int(t.Object.GetGeneration()), nil
+		},
+		weight: func(int) int { return maxWeight / 2 },
+		note:   func(i int) { noted = append(noted, i) },
+		review: func(context.Context, int) error { return nil },
+		take: func(i int) error {
+			if waiting := int(made.Load()) - len(taken); waiting > 1+workers {
+				t.Errorf("%d results wait before %d is taken", waiting, i)
+			}
+			taken = append(taken, i)
+			return nil
+		},
+	}
+	pages := iter.Seq2[engine.Page, error](func(yield func(engine.Page, error) bool) { yield(numbered(objects), nil) })
+	if err := work.run(t.Context(), pages); err != nil {
+		t.Fatal(err)
+	}
+	if len(taken) != objects || !slices.IsSorted(taken) || !slices.Equal(noted, taken) {
+		t.Errorf("noted %v, taken %v", noted, taken)
+	}
+}
+
+// What the rules on an object change counts for all of them together.
+func TestDraftsCountFields(t *testing.T) {
+	p := &pass{ctx: engine.ForObject(t.Context()), rec: &recorder{typ: func() diff.Type { return diff.Type{} }}}
+	d := p.draft()
+	values := func(from int) map[string]any {
+		list := make([]any, 100_000)
+		for i := range list {
+			list[i] = int64(from + i)
+		}
+		return map[string]any{"list": list}
+	}
+	for range 3 {
+		d.Compare(values(0), values(1))
+		if err := engine.NewBudget(p.ctx).Spend(1); err != nil {
+			t.Fatal(err)
+		}
+	}
+	d.Compare(map[string]any{"a": "b"}, map[string]any{"a": "c"})
+	const want = "reached the limit of 300000 fields changed by all rules on one object"
+	if err := engine.NewBudget(p.ctx).Spend(1); err == nil || err.Error() != want {
+		t.Errorf("got %v, want %s", err, want)
+	}
+}
