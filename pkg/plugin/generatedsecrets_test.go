@@ -124,24 +124,25 @@ func globalSources() (kyverno [][]any, cel []string) {
 		return fields{"name": name, "globalReference": of}
 	}
 	s := fields{"name": "s", "variable": fields{"jmesPath": "sec.stringData"}}
-	return [][]any{
-			{reference("sec", "list", "[?metadata.name=='s'] | [0]"), s},
-			{reference("s", "projected.p0", ""), fields{"name": "sec", "variable": fields{"jmesPath": "{stringData: s}"}}},
-			{reference("sec", "projected.p2", ""), s},
-			{reference("sec", "call", ""), s},
-			{reference("sec", "all", "items[?metadata.name=='s'] | [0]"), s},
-			{reference("s", "called.p0", "merge(@, {x: text})"), fields{"name": "sec", "variable": fields{"jmesPath": "{stringData: s}"}}},
-			{reference("sec", "called.p1", ""), s},
-			{reference("s", "called.p2", ""), fields{"name": "sec", "variable": fields{"jmesPath": "{stringData: s}"}}},
-			{reference("t", "projected.p1", "[0]"), reference("sec", "call", "{stringData: {text: to_string(stringData.text), number: stringData.number}}"), s},
-			{reference("sec", "broken.p0", ""), s},
-			{reference("sec", "broken.p1", ""), s},
-			{reference("sec", "broken.p2", ""), s},
-			{reference("sec", "call", "parse_yaml(stringData.text)"), s},
-		}, []string{
-			`globalContext.Get("list").filter(x, x.metadata.name == "s")[0].stringData`, `globalContext.Get("call").stringData`, `globalContext.Get("called").stringData`,
-			`globalContext.Get("all").items.filter(x, x.metadata.name == "s")[0].stringData`, `globalContext.Get("list").map(x, x.stringData).filter(x, "text" in x)[0]`,
-		}
+	kyverno = [][]any{
+		{reference("sec", "list", "[?metadata.name=='s'] | [0]"), s},
+		{reference("s", "projected.p0", ""), fields{"name": "sec", "variable": fields{"jmesPath": "{stringData: s}"}}},
+		{reference("sec", "projected.p2", ""), s},
+		{reference("sec", "call", ""), s},
+		{reference("sec", "all", "items[?metadata.name=='s'] | [0]"), s},
+		{reference("s", "called.p0", "merge(@, {x: text})"), fields{"name": "sec", "variable": fields{"jmesPath": "{stringData: s}"}}},
+		{reference("sec", "called.p1", ""), s},
+		{reference("s", "called.p2", ""), fields{"name": "sec", "variable": fields{"jmesPath": "{stringData: s}"}}},
+		{reference("t", "projected.p1", "[0]"), reference("sec", "call", "{stringData: {text: to_string(stringData.text), number: stringData.number}}"), s},
+		{reference("sec", "broken.p0", ""), s},
+		{reference("sec", "broken.p1", ""), s},
+		{reference("sec", "broken.p2", ""), s},
+		{reference("sec", "call", "parse_yaml(stringData.text)"), s},
+	}
+	return kyverno, []string{
+		`globalContext.Get("list").filter(x, x.metadata.name == "s")[0].stringData`, `globalContext.Get("call").stringData`, `globalContext.Get("called").stringData`,
+		`globalContext.Get("all").items.filter(x, x.metadata.name == "s")[0].stringData`, `globalContext.Get("list").map(x, x.stringData).filter(x, "text" in x)[0]`,
+	}
 }
 
 // echo is a service that answers with what it is sent, in the way that the last part of the path says.

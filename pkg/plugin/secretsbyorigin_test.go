@@ -18,9 +18,11 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/go-logr/logr"
 	"github.com/google/cel-go/common/operators"
 	"github.com/google/cel-go/common/types"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"k8s.io/klog/v2"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	enginecel "github.com/kubectl-mutate/kubectl-mutate/pkg/engine/cel"
@@ -367,9 +369,13 @@ func (d disguises) in(text string) string {
 // secretsRun runs the program on files of a directory.
 func secretsRun(t *testing.T, args ...string) (code int, out string) {
 	t.Helper()
+	defer klog.CaptureState().Restore()
+	klog.SetLogger(logr.Discard()) // as Main does
 	var b bytes.Buffer
 	streams := genericiooptions.IOStreams{In: strings.NewReader(""), Out: &b, ErrOut: &b}
-	return plugin.Run(t.Context(), plugin.NewCommandWithMasker("kubectl mutate", streams, redact.Blind()), args, streams), b.String()
+	code = plugin.Run(t.Context(), plugin.NewCommandWithMasker("kubectl mutate", streams, redact.Blind()), args, streams)
+	klog.Flush()
+	return code, b.String()
 }
 
 func writeSecretsFile(t *testing.T, dir, name, text string) string {
