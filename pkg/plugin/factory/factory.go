@@ -90,7 +90,7 @@ func (f *Factory) warnAt(origin, text string) {
 	switch {
 	case !f.Policies.Strict:
 		f.Warn(err)
-	case f.Warnings.Take(err.Error()):
+	case f.Warnings.Take(len(err.Error())):
 		f.fail(err)
 	case len(f.unread.Errs) == 0:
 		f.unread.Errs = append(f.unread.Errs, err)

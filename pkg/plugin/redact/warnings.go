@@ -34,24 +34,27 @@ func (w *Warnings) Writer(out io.Writer) io.Writer {
 	return warningWriter{w, out}
 }
 
-// Take reports whether one more warning is shown, and counts it.
-func (w *Warnings) Take(text string) bool {
+// Take reports whether one more warning of so many bytes is shown, and counts it.
+func (w *Warnings) Take(size int) bool {
 	if w == nil {
 		return true
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.shown == maxWarnings || w.size+len(text) > maxWarningBytes {
+	if w.shown == maxWarnings || w.size+size > maxWarningBytes {
 		w.leftOut++
 		return false
 	}
 	w.shown++
-	w.size += len(text)
+	w.size += size
 	return true
 }
 
 // Tell says how many warnings and notes were left out of the run that ends.
 func (w *Warnings) Tell() {
+	if w == nil {
+		return
+	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.leftOut > 0 {
@@ -67,7 +70,7 @@ type warningWriter struct {
 
 // Write implements io.Writer.
 func (w warningWriter) Write(p []byte) (int, error) {
-	if !w.all.Take(string(p)) {
+	if !w.all.Take(len(p)) {
 		return len(p), nil
 	}
 	return w.out.Write(p)
