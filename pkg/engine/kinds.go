@@ -5,8 +5,10 @@ import (
 	"fmt"
 	"iter"
 	"maps"
+	"math/bits"
 	"slices"
 	"strings"
+	"sync"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -76,21 +78,62 @@ func (k *KnownKind) serves(name string) bool {
 }
 
 // Kinds are all kinds that there are: those that a server serves, or those that are known
-// without one.
+// without one. It is safe for concurrent use, and must not be changed or copied after the first Check.
 type Kinds struct {
 	Known []KnownKind
 	// Unknown has the groups that a server has, and of which it cannot say the kinds.
 	Unknown map[schema.GroupVersion]error
 	// Whose begins the message that there is no kind: "the server has no".
 	Whose string
+
+	mu      sync.Mutex
+	byName  map[string][]*KnownKind // Known, by kind and by resource
+	checked map[string]error        // the results of Check, so that thousands of rules with one name are as one
 }
 
 // Check returns an *UnknownKindError for a name that stands for no kind, or for no subresource of one.
 func (k *Kinds) Check(n KindName) error {
-	e := &UnknownKindError{Name: n, whose: k.Whose}
-	subresources := map[string]bool{} // of the kinds that the name stands for
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	id := fmt.Sprintf("%q", n)
+	err, ok := k.checked[id]
+	if !ok {
+		if k.checked == nil {
+			k.index()
+		}
+		err = k.check(n)
+		k.checked[id] = err
+	}
+	return err
+}
+
+func (k *Kinds) index() {
+	k.byName, k.checked = map[string][]*KnownKind{}, map[string]error{}
 	for i := range k.Known {
 		known := &k.Known[i]
+		k.byName[known.Kind] = append(k.byName[known.Kind], known)
+		k.byName[known.Resource] = append(k.byName[known.Resource], known)
+	}
+}
+
+// candidates are the kinds that a name may stand for.
+func (k *Kinds) candidates(name string) iter.Seq[*KnownKind] {
+	if !selector.HasWildcard(name) {
+		return slices.Values(k.byName[name])
+	}
+	return func(yield func(*KnownKind) bool) {
+		for i := range k.Known {
+			if !yield(&k.Known[i]) {
+				return
+			}
+		}
+	}
+}
+
+func (k *Kinds) check(n KindName) error {
+	e := &UnknownKindError{Name: n, whose: k.Whose}
+	subresources := map[string]bool{} // of the kinds that the name stands for
+	for known := range k.candidates(n.Name()) {
 		if !selector.MatchWildcard(n.Name(), n.of(known)) || !n.in(known) {
 			continue
 		}
@@ -160,12 +203,10 @@ func (n *KindName) typos(k *KnownKind) int {
 	if name == n.of(k) {
 		return 0
 	}
-	name = strings.ToLower(name)
-	kind := strings.ToLower(k.Kind)
-	if name == kind || name == k.Resource {
+	if strings.EqualFold(name, k.Kind) || strings.EqualFold(name, k.Resource) {
 		return 1
 	}
-	for _, word := range []string{kind, k.Resource} {
+	for _, word := range []string{k.Kind, k.Resource} {
 		if d, near := near(name, word); near {
 			return d + 1
 		}
@@ -178,7 +219,7 @@ func (n *KindName) typos(k *KnownKind) int {
 func Nearest(name string, names iter.Seq[string]) string {
 	best, least := "", 0
 	for known := range names {
-		d, ok := near(strings.ToLower(name), strings.ToLower(known))
+		d, ok := near(name, known)
 		if ok && (best == "" || d < least || d == least && known < best) {
 			best, least = known, d
 		}
@@ -186,12 +227,24 @@ func Nearest(name string, names iter.Seq[string]) string {
 	return best
 }
 
-// near returns the distance of two names, and whether it is so small that the first may be a misspelling
-// of the second.
+// near returns the distance of two names, whatever their case, and whether it is so small that the first may be a
+// misspelling of the second.
 func near(name, known string) (int, bool) {
 	most := min(maxTypos, len(name)/3)
-	d := distance(name, known, most)
+	if bits.OnesCount64(letters(name)^letters(known)) > 2*most {
+		return most + 1, false // each mistake adds a letter and removes one at most
+	}
+	d := distance(strings.ToLower(name), strings.ToLower(known), most)
 	return d, d <= most
+}
+
+// letters is the set of the letters of a name, whatever their case.
+func letters(name string) uint64 {
+	var set uint64
+	for i := range len(name) {
+		set |= 1 << (name[i] & 31)
+	}
+	return set
 }
 
 // distance is how many letters of a text are wrong, missing, too many or exchanged with the next, or more

@@ -1,6 +1,7 @@
 package engine_test
 
 import (
+	"fmt"
 	"slices"
 	"testing"
 
@@ -60,5 +61,25 @@ func TestSubresourcesAreKnown(t *testing.T) {
 		if got != c.want {
 			t.Errorf("%s: got %q, want %q", c.name.String(), got, c.want)
 		}
+	}
+}
+
+// What is not known is looked for among all kinds once, however many rules name it.
+func TestUnknownKindsAreLookedForOnce(t *testing.T) {
+	kinds := engine.Kinds{Whose: "there is no"}
+	for i := range 1000 {
+		kinds.Known = append(kinds.Known, engine.KnownKind{
+			GroupVersionKind: schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: fmt.Sprintf("Kind%03d", i)}, Resource: fmt.Sprintf("kind%03ds", i),
+		})
+	}
+	name := engine.KindName{Kind: "Kidn012"}
+	want := `there is no kind "Kidn012", so this has no effect; did you mean "Kind012"?`
+	allocs := testing.AllocsPerRun(10, func() {
+		if err := kinds.Check(name); err == nil || err.Error() != want {
+			t.Errorf("got %v, want %s", err, want)
+		}
+	})
+	if allocs > 20 {
+		t.Errorf("%.0f allocations to say that a kind is not known, which has been said before", allocs)
 	}
 }
