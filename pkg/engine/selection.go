@@ -86,6 +86,14 @@ func (s Selection) ExactKind() bool {
 	return s.Resource == "" && !selector.HasWildcard(s.Group) && !selector.HasWildcard(s.Version) && !selector.HasWildcard(s.Kind)
 }
 
+// TypeName is the kind that the selection names without wildcards, or else the resource; false where it names neither.
+func (s Selection) TypeName() (name string, ok bool) {
+	if !selector.HasWildcard(s.Kind) {
+		return s.Kind, true
+	}
+	return s.Resource, s.Resource != "" && !selector.HasWildcard(s.Resource)
+}
+
 // MatchesResource reports whether the resource of a kind, such as "deployments", is
 // selected.
 func (s Selection) MatchesResource(resource string) bool { return openOrMatch(s.Resource, resource) }

@@ -57,7 +57,7 @@ type Need struct {
 // Needs lists the permissions, and what their giver should know about them. The
 // error is that of a label selector that no server would accept.
 func (r Run) Needs() (needs []Need, notes []string, err error) {
-	c := &collector{Run: r, known: map[Need]bool{}, allowed: map[Need]bool{}, noted: map[string]bool{}}
+	c := &collector{Run: r, byName: byName(r.Served), known: map[Need]bool{}, allowed: map[Need]bool{}, noted: map[string]bool{}}
 	each := r.Namespaces
 	if len(each) == 0 {
 		each = []string{""}
@@ -94,7 +94,8 @@ func (c *collector) reports() {
 // collector collects what a run needs, in one of its namespaces after the other.
 type collector struct {
 	Run
-	namespace string // empty for all
+	byName    map[string][]*meta.RESTMapping // Served, by the names of the kind and of the resource
+	namespace string                         // empty for all
 	needs     []Need
 	known     map[Need]bool // the needs
 	allowed   map[Need]bool // the needs without their Why
@@ -194,12 +195,40 @@ func (c *collector) targets(s engine.Selection) []engine.Selection { return c.sc
 
 // RESTMapping implements engine.Mapper.
 func (c *collector) RESTMapping(gk schema.GroupKind, _ ...string) (*meta.RESTMapping, error) {
-	for _, m := range c.Served {
+	for _, m := range c.byName[gk.Kind] {
 		if m.GroupVersionKind.GroupKind() == gk {
 			return m, nil
 		}
 	}
 	return nil, &meta.NoKindMatchError{GroupKind: gk}
+}
+
+func byName(served []*meta.RESTMapping) map[string][]*meta.RESTMapping {
+	out := map[string][]*meta.RESTMapping{}
+	for _, m := range served {
+		for _, name := range []string{m.GroupVersionKind.Kind, m.Resource.Resource} {
+			out[name] = append(out[name], m)
+		}
+	}
+	return out
+}
+
+// candidates are the served kinds that selections may select, so that a rule that names its kinds is not held against
+// all others.
+func (c *collector) candidates(selections ...engine.Selection) []*meta.RESTMapping {
+	var out []*meta.RESTMapping
+	known := map[string]bool{}
+	for _, s := range selections {
+		name, ok := s.TypeName()
+		if !ok {
+			return c.Served
+		}
+		if !known[name] {
+			known[name] = true
+			out = append(out, c.byName[name]...)
+		}
+	}
+	return out
 }
 
 // matched is what the rules match that are wanted.
@@ -368,7 +397,7 @@ func (c *collector) reaches(d *engine.Description) bool {
 		scope = &engine.Scope{ClusterScoped: true}
 	}
 	chosen, err := engine.NewObjectFilter(d.Matches, *scope)
-	return err == nil && slices.ContainsFunc(c.Served, func(m *meta.RESTMapping) bool {
+	return err == nil && slices.ContainsFunc(c.candidates(d.Matches...), func(m *meta.RESTMapping) bool {
 		_, ok := chosen.ForKind(m)
 		return ok
 	})
@@ -376,17 +405,12 @@ func (c *collector) reaches(d *engine.Description) bool {
 
 // autoscalers are looked at where a rule may change what they set.
 func (c *collector) autoscalers(d *engine.Description) {
-	for _, m := range c.Served {
-		var sets string
-		switch m.GroupVersionKind.GroupKind() {
-		case schema.GroupKind{Group: "autoscaling", Kind: "HorizontalPodAutoscaler"}:
-			sets = "spec.replicas"
-		case schema.GroupKind{Group: "autoscaling.k8s.io", Kind: "VerticalPodAutoscaler"}:
-			sets = ".resources"
-		default:
-			continue
-		}
-		if slices.ContainsFunc(d.Changes, func(path string) bool { return strings.Contains(path, sets) }) {
+	for _, scaler := range []struct{ group, kind, sets string }{
+		{"autoscaling", "HorizontalPodAutoscaler", "spec.replicas"},
+		{"autoscaling.k8s.io", "VerticalPodAutoscaler", ".resources"},
+	} {
+		m, err := c.RESTMapping(schema.GroupKind{Group: scaler.group, Kind: scaler.kind})
+		if err == nil && slices.ContainsFunc(d.Changes, func(path string) bool { return strings.Contains(path, scaler.sets) }) {
 			c.add(Need{
 				Verb: "list", Group: m.Resource.Group, Resource: m.Resource.Resource, Namespace: c.namespace,
 				Why: "autoscalers that would revert changed fields: without it, there is no warning",
