@@ -3,7 +3,6 @@ package policies
 import (
 	"encoding/json"
 	"fmt"
-	"slices"
 	"strings"
 )
 
@@ -22,7 +21,7 @@ type Cluster struct {
 // these have, are there once and name the clusters. A nil list is that of a cluster that could not be read.
 func Join(clusters []Cluster, lists []*List) List {
 	out := List{APIVersion: apiVersion, Kind: listKind, Clusters: clusters, Policies: []Policy{}}
-	known := map[string]int{}
+	known, problems := map[string]int{}, map[string]int{}
 	for i, l := range lists {
 		if l == nil {
 			continue
@@ -41,7 +40,13 @@ func Join(clusters []Cluster, lists []*List) List {
 			out.Policies[at].Clusters = append(out.Policies[at].Clusters, c.Name)
 		}
 		for _, x := range l.Problems {
-			out.problem(c.Name, x)
+			id := fmt.Sprintf("%q", append(x.place(nil), string(x.Severity)))
+			at, is := problems[id]
+			if !is {
+				at, problems[id] = len(out.Problems), len(out.Problems)
+				out.Problems = append(out.Problems, x)
+			}
+			out.Problems[at].Clusters = append(out.Problems[at].Clusters, c.Name)
 		}
 		if errs := l.Errors(); len(errs) > 0 && c.Problem == "" {
 			c.Problem = errs[0].Text
@@ -49,18 +54,6 @@ func Join(clusters []Cluster, lists []*List) List {
 		out.Idle += l.Idle
 	}
 	return out
-}
-
-// problem adds a problem of a cluster that belongs to no policy.
-func (l *List) problem(cluster string, x Problem) {
-	at := slices.IndexFunc(l.Problems, func(of Problem) bool {
-		of.Clusters = nil
-		return slices.Equal(of.place(nil), x.place(nil)) && of.Severity == x.Severity
-	})
-	if at < 0 {
-		at, l.Problems = len(l.Problems), append(l.Problems, x)
-	}
-	l.Problems[at].Clusters = append(l.Problems[at].Clusters, cluster)
 }
 
 // where names the clusters of a policy in a table.
