@@ -93,7 +93,11 @@ func (w *unknownFields) in(path string, ref schema.TypeRef, value, whole any) {
 		all, _ := whole.([]any)
 		before := max(len(all)-len(value), 0)
 		for i, item := range value {
-			w.in(fmt.Sprintf("%s[%d]", path, before+i), atom.List.ElementType, item, item)
+			of := item
+			if before+i < len(all) {
+				of = all[before+i]
+			}
+			w.in(fmt.Sprintf("%s[%d]", path, before+i), atom.List.ElementType, item, of)
 		}
 	}
 }

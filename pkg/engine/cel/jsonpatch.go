@@ -66,14 +66,14 @@ func (e *Evaluation) patch(list ref.Val) (Result, error) {
 	if draft == nil {
 		draft = &engine.Draft{} // which copies each map once
 	}
-	out := places.put(draft, in.Object, p.written).(map[string]any)
+	out := putting{maps: draft, lists: draft}.put(places, in.Object, p.written).(map[string]any)
 	if places == nil && reflect.DeepEqual(in.Object, out) {
 		out = in.Object
 	}
 	if in.Checked != nil {
 		part, written := map[string]any(nil), size{}
 		if places != nil && known.fits() {
-			part = p.written
+			part, _ = places.checked(p.written, out).(map[string]any)
 			if written, err = measure(e.budget, part); err != nil {
 				return Result{}, err
 			}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -249,5 +250,38 @@ func TestFailingPatchesReadTheObjectOnce(t *testing.T) {
 		if _, err := s.Evaluate(t.Context(), in, cel.MutationBudget()).Mutate(m, builtin); err != nil {
 			t.Fatalf("patch %d: %v", i, err)
 		}
+	}
+}
+
+// Patches of what is in an element of a list read and write that alone, also where apply configurations come between them.
+func TestPatchesOfElementsAreLinear(t *testing.T) {
+	s, appends := patch(t, `JSONPatch{op: "add", path: "/spec/containers/0/env/-", value: {"name": "E", "value": "v"}}`)
+	labels, err := s.ApplyConfiguration(`Object{metadata: Object.metadata{labels: {'l': 'v'}}}`, cel.RefuseAtomic)
+	if err != nil {
+		t.Fatal(err)
+	}
+	allocated := func(n int) uint64 {
+		in := input(t)
+		in.Budget, in.Checked, in.Draft = engine.NewBudget(t.Context()), &cel.Checked{}, &engine.Draft{}
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		for i := range n {
+			r, err := s.Evaluate(t.Context(), in, cel.MutationBudget()).Mutate([]*cel.Mutation{appends, labels}[i%2], builtin)
+			if err != nil {
+				t.Fatal(err)
+			}
+			in.Object = r.Object
+			in.Draft.Commit()
+		}
+		runtime.ReadMemStats(&after)
+		containers := in.Object["spec"].(map[string]any)["containers"].([]any)
+		if env := containers[0].(map[string]any)["env"].([]any); len(env) != 1+n/2 {
+			t.Fatalf("%d variables after %d patches", len(env), n)
+		}
+		return after.TotalAlloc - before.TotalAlloc
+	}
+	allocated(10) // what is made once
+	if once, twice := allocated(400), allocated(800); float64(twice) > 2.2*float64(once) {
+		t.Errorf("400 patches allocate %d bytes, 800 %d", once, twice)
 	}
 }

@@ -1,8 +1,10 @@
 package cel
 
 import (
+	"maps"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/go-openapi/jsonpointer"
@@ -232,7 +234,25 @@ func (t touched) adds() bool {
 	return ok && below == nil && len(t) == 1
 }
 
-// part returns what of a live value the patch reads or writes.
+// within returns the indices of the elements of a list that the patch reads or writes parts of, in order; none where
+// it may do more to the list than that.
+func (t touched) within(list []any) []int {
+	var out []int
+	for token, below := range t {
+		i, err := strconv.Atoi(token)
+		if err != nil || below == nil || i < 0 || i >= len(list) || strconv.Itoa(i) != token {
+			return nil
+		}
+		out = append(out, i)
+	}
+	slices.Sort(out)
+	return out
+}
+
+// element is what is below an index of a list.
+func (t touched) element(i int) touched { return t[strconv.Itoa(i)] }
+
+// part returns what of a live value the patch reads or writes. In a list of which it is about some elements, the others are nil.
 func (t touched) part(live any) any {
 	if t == nil {
 		return live
@@ -250,47 +270,121 @@ func (t touched) part(live any) any {
 		if t.adds() {
 			return []any{}
 		}
+		if at := t.within(live); len(at) > 0 {
+			out := make([]any, len(live))
+			for _, i := range at {
+				out[i] = t.element(i).part(live[i])
+			}
+			return out
+		}
 	}
 	return live
 }
 
-// put puts what a patch made of a part in its place in the live value, which it was a part of.
-func (t touched) put(d *engine.Draft, live, made any) any {
+// checked returns what a patch has made of a part, and with it what of the whole a schema needs to tell its elements apart:
+// elements without their keys, or nil in place of others, fit none.
+func (t touched) checked(made, whole any) any {
+	if t == nil {
+		return made
+	}
+	switch made := made.(type) {
+	case map[string]any:
+		of, _ := whole.(map[string]any)
+		out := maps.Clone(made)
+		for name, below := range t {
+			if value, there := made[name]; there {
+				out[name] = below.checked(value, of[name])
+			}
+		}
+		return out
+	case []any:
+		of, _ := whole.([]any)
+		at := t.within(of)
+		if len(at) == 0 {
+			return made
+		}
+		out := make([]any, len(at))
+		for j, i := range at {
+			out[j] = withScalars(t.element(i).checked(made[i], of[i]), of[i])
+		}
+		return out
+	}
+	return made
+}
+
+// withScalars adds the fields of a map that are no maps or lists.
+func withScalars(part, whole any) any {
+	to, isMap := part.(map[string]any)
+	of, _ := whole.(map[string]any)
+	if !isMap {
+		return part
+	}
+	for name, value := range of {
+		switch value.(type) {
+		case map[string]any, []any:
+		default:
+			to[name] = value
+		}
+	}
+	return part
+}
+
+// putting puts what a patch made of a part of an object in its place. Maps is nil for what is in a list, of which a draft
+// copies the maps always.
+type putting struct{ maps, lists *engine.Draft }
+
+// put returns the live value, which it was a part of, with what the patch made of it.
+func (p putting) put(t touched, live, made any) any {
 	if t == nil {
 		return made
 	}
 	switch from := live.(type) {
 	case map[string]any:
 		if to, ok := made.(map[string]any); ok {
-			return t.putFields(d, from, to)
+			return p.fields(t, from, to)
 		}
 	case []any:
-		if added, ok := made.([]any); ok && t.adds() {
-			if len(added) == 0 {
-				return live
-			}
-			return d.Append(from, added...)
+		if to, ok := made.([]any); ok {
+			return p.elements(t, from, to)
 		}
 	}
 	return made
 }
 
-func (t touched) putFields(d *engine.Draft, from, to map[string]any) map[string]any {
+func (p putting) fields(t touched, from, to map[string]any) map[string]any {
 	out := from
 	for name, below := range t {
 		was, had := from[name]
 		value, has := to[name]
 		switch {
 		case !has && had:
-			out = d.Delete(out, name)
+			out = p.maps.Delete(out, name)
 		case has && !had:
-			out = d.Set(out, name, value)
+			out = p.maps.Set(out, name, value)
 		case has:
-			sets := d.Sets()
-			if value = below.put(d, was, value); d.Sets() > sets || !reflect.DeepEqual(was, value) {
-				out = d.Set(out, name, value)
+			sets := p.maps.Sets()
+			if value = p.put(below, was, value); p.maps.Sets() > sets || !reflect.DeepEqual(was, value) {
+				out = p.maps.Set(out, name, value)
 			}
 		}
+	}
+	return out
+}
+
+func (p putting) elements(t touched, from, to []any) []any {
+	if t.adds() {
+		if len(to) == 0 {
+			return from
+		}
+		return p.lists.Append(from, to...)
+	}
+	at := t.within(from)
+	if len(at) == 0 || len(to) != len(from) {
+		return to
+	}
+	out := slices.Clone(from)
+	for _, i := range at {
+		out[i] = putting{lists: p.lists}.put(t.element(i), from[i], to[i])
 	}
 	return out
 }
