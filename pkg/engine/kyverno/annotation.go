@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -254,12 +253,28 @@ func withAnnotations(object, annotations map[string]any) map[string]any {
 	return out
 }
 
-// plainYAML is text that YAML reads as this very string without quotes: words and
+// isPlainYAML reports whether YAML reads a text without quotes as this very string: words and
 // paths, which cannot be taken for numbers or booleans.
-var plainYAML = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9._~-]*[./ ]([A-Za-z0-9._~/() -]*[A-Za-z0-9._~/()-])?$`)
+func isPlainYAML(s string) bool {
+	separated := false
+	for i, c := range []byte(s) {
+		switch {
+		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z':
+		case i == 0:
+			return false
+		case '0' <= c && c <= '9', c == '_', c == '~', c == '-':
+		case c == '.', c == '/', c == ' ':
+			separated = true
+		case (c == '(' || c == ')') && separated:
+		default:
+			return false
+		}
+	}
+	return separated && !strings.HasSuffix(s, " ")
+}
 
 func yamlText(s string) string {
-	if plainYAML.MatchString(s) {
+	if isPlainYAML(s) {
 		return s
 	}
 	quoted, err := json.Marshal(s)

@@ -284,7 +284,7 @@ func (e *execution) compare(before, after map[string]any) []engine.FieldChange {
 	if d := e.draft(); d != nil {
 		return d.Compare(before, after)
 	}
-	return diff.Compare(before, after, diff.TypeOf(e.ctx, e.world.Reader, e.subject.Key.GroupVersionKind()))
+	return diff.Compare(before, after, e.lists().Type())
 }
 
 func mapping(v any) map[string]any { m, _ := v.(map[string]any); return m }
