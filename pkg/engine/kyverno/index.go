@@ -35,8 +35,8 @@ type entry struct {
 	label
 }
 
-// criterion is by what an entry tells objects apart: a name or a namespace, which is the value of its label, or
-// the label itself.
+// criterion is by what an entry tells objects apart: a name or a namespace, which is the value of its label and may be a
+// pattern, or the label itself.
 type criterion int
 
 const (
@@ -58,9 +58,16 @@ func newEntry(at int, s *engine.Selection) entry {
 	case s.Labels != nil && len(s.Labels.MatchLabels) > 0:
 		e.by, e.key = byLabel, slices.Min(slices.Collect(maps.Keys(s.Labels.MatchLabels)))
 		e.value = s.Labels.MatchLabels[e.key]
+	case s.Name != "":
+		e.by, e.value = byName, s.Name
+	case s.Namespace != "":
+		e.by, e.value = byNamespace, s.Namespace
 	}
 	return e
 }
+
+// isPattern reports whether several names or namespaces may meet the entry.
+func (e *entry) isPattern() bool { return e.by != byLabel && selector.HasWildcard(e.value) }
 
 // newRuleIndex returns an index of those rules that it is for.
 func newRuleIndex(policies []*policy, isFor func(*rule) bool) *ruleIndex {
@@ -120,17 +127,22 @@ func (x *ruleIndex) kind(kind string) *kindIndex {
 
 // kindIndex has the places of the rules that may match one kind.
 type kindIndex struct {
-	all  []int           // in evaluation order
-	open []int           // of those that may match any object
-	by   map[entry][]int // of the others, by what an object must have, for entries without kind and place
+	all      []int           // in evaluation order
+	open     []int           // of those that may match any object
+	patterns []entry         // of those with a pattern that an object must meet
+	by       map[entry][]int // of the others, by what an object must have, for entries without kind and place
 
 	byLabels bool // some by labels, which rules may change
 }
 
 func (k *kindIndex) add(e entry) {
 	k.all = append(k.all, e.at)
-	if e.by == byNothing {
+	switch {
+	case e.by == byNothing || e.by != byLabel && e.value == "*":
 		k.open = append(k.open, e.at)
+		return
+	case e.isPattern():
+		k.patterns = append(k.patterns, e)
 		return
 	}
 	k.byLabels = k.byLabels || e.by == byLabel
@@ -141,7 +153,7 @@ func (k *kindIndex) add(e entry) {
 // on returns the places of the rules that may match an object of the kind as it is now, in evaluation order. One
 // without a name is matched by the prefix of that to come.
 func (k *kindIndex) on(t *engine.Target) []int {
-	if len(k.by) == 0 || t.Object.GetName() == "" || t.Key.Subresource != "" {
+	if len(k.by)+len(k.patterns) == 0 || t.Object.GetName() == "" || t.Key.Subresource != "" {
 		return k.all
 	}
 	out := slices.Clone(k.open)
@@ -152,6 +164,15 @@ func (k *kindIndex) on(t *engine.Target) []int {
 	for key, value := range mapping(labels) {
 		if text, ok := value.(string); ok {
 			add(byLabel, label{key, text})
+		}
+	}
+	for i := range k.patterns {
+		e, text := &k.patterns[i], t.Object.GetName()
+		if e.by == byNamespace {
+			text = t.Object.GetNamespace()
+		}
+		if selector.MatchWildcard(e.value, text) {
+			out = append(out, e.at)
 		}
 	}
 	slices.Sort(out)

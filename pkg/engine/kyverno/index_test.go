@@ -76,6 +76,7 @@ func TestRulesThatDoNotMatchAllocateNothing(t *testing.T) {
 	for name, resources := range map[string]string{
 		"kind": "kinds: [Secret]", "name": "kinds: [ConfigMap], names: [other-%[1]d]",
 		"namespace": "kinds: [ConfigMap], namespaces: [other-%[1]d]", "label": "kinds: [ConfigMap], selector: {matchLabels: {app: other-%[1]d}}",
+		"pattern of names": "kinds: [ConfigMap], names: ['*other-%[1]d']", "pattern of namespaces": "kinds: [ConfigMap], namespaces: ['other-%[1]d?']",
 	} {
 		allocated := func(policies int) float64 {
 			documents := make([]engine.Document, policies)
