@@ -3,6 +3,7 @@ package engine
 import (
 	"encoding/json"
 	"errors"
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -187,12 +188,7 @@ type RuleFilter struct{ Only, Skip []string }
 // Keeps reports whether the rule takes part in the run.
 func (f RuleFilter) Keeps(r RuleRef) bool {
 	named := func(list []string) bool {
-		for _, want := range list {
-			if want == r.Policy || (r.Rule != "" && want == r.String()) {
-				return true
-			}
-		}
-		return false
+		return len(list) > 0 && (slices.Contains(list, r.Policy) || r.Rule != "" && slices.Contains(list, r.String()))
 	}
 	return (len(f.Only) == 0 || named(f.Only)) && !named(f.Skip)
 }
