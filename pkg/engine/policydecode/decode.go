@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -142,7 +143,7 @@ func (n Node) List() []Node {
 	}
 	out := make([]Node, len(values))
 	for i, v := range values {
-		out[i] = Node{Report: n.Report, Rule: n.Rule, Path: fmt.Sprintf("%s[%d]", n.Path, i), Value: v}
+		out[i] = Node{Report: n.Report, Rule: n.Rule, Path: n.Path + "[" + strconv.Itoa(i) + "]", Value: v}
 	}
 	return out
 }
