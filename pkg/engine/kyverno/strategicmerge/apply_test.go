@@ -4,19 +4,21 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
+	kruntime "k8s.io/apimachinery/pkg/runtime"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/apimachinery/pkg/util/managedfields"
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
 	"k8s.io/kube-openapi/pkg/validation/spec"
 	"sigs.k8s.io/yaml"
 
+	"github.com/kubectl-mutate/kubectl-mutate/internal/heap"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/conformance"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
@@ -45,7 +47,7 @@ func listsOf(live map[string]any, s engine.Schema) *strategicmerge.Lists {
 
 func testApply(t *testing.T, c conformance.PatchCase) {
 	patch := object(t, c.Parts["patch"])
-	before := runtime.DeepCopyJSON(patch)
+	before := kruntime.DeepCopyJSON(patch)
 	var warnings []engine.Warning
 	var s engine.Schema
 	got, err := c.Check(t, func(live map[string]any) (out map[string]any, err error) {
@@ -233,7 +235,7 @@ func FuzzApply(f *testing.F) {
 		if err != nil {
 			return
 		}
-		liveBefore, patchBefore := runtime.DeepCopyJSON(live), runtime.DeepCopyJSON(patch)
+		liveBefore, patchBefore := kruntime.DeepCopyJSON(live), kruntime.DeepCopyJSON(patch)
 		got, _, err := apply(live, patch, schemaOf(t, live), engine.NewReasons())
 		if diff := cmp.Diff(liveBefore, live); diff != "" {
 			t.Fatalf("the live object was modified:\n%s", diff)
@@ -308,5 +310,25 @@ func TestCompileDepthLimit(t *testing.T) {
 		if fails := depth > 64; fails != (err != nil) {
 			t.Fatalf("depth %d: error %v", depth, err)
 		}
+	}
+}
+
+// A list of numbers is kept as it is written, without a node for each.
+func TestListsOfScalarsKeepLittle(t *testing.T) {
+	list := make([]any, 100_000)
+	for i := range list {
+		list[i] = int64(i % 100)
+	}
+	patch := map[string]any{"spec": map[string]any{"list": list}}
+	before := heap.InUse()
+	compiled, err := strategicmerge.Compile(patch)
+	if err != nil {
+		t.Fatal(err)
+	}
+	after := heap.InUse()
+	runtime.KeepAlive(patch)
+	runtime.KeepAlive(compiled)
+	if kept := after - before; kept > 100_000 {
+		t.Errorf("%d bytes are kept for 100,000 numbers beside the patch itself", kept)
 	}
 }

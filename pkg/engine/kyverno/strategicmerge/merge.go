@@ -205,7 +205,7 @@ func (m *merger) content(patch *node, at *place) (any, error) {
 	case isMap:
 		return m.contentMap(patch, at)
 	case isList:
-		return m.contentList(patch.elements, at)
+		return m.contentOf(patch, at)
 	default:
 		return m.scalar(patch.value, at)
 	}
@@ -229,6 +229,19 @@ func (m *merger) contentMap(patch *node, at *place) (map[string]any, error) {
 	return out, nil
 }
 
+// contentOf is content for a list.
+func (m *merger) contentOf(list *node, at *place) (any, error) {
+	if list.scalars == nil || at.isLabels() {
+		return m.contentList(list.all(), at)
+	}
+	for _, v := range list.scalars {
+		if err := m.budget.Write(v); err != nil {
+			return nil, err
+		}
+	}
+	return slices.Clone(list.scalars), nil
+}
+
 // contentList joins what has the same merge keys, as a second merge would.
 func (m *merger) contentList(items []*node, at *place) (any, error) {
 	if len(items) > 0 && items[0].kind == isMap && len(at.listRule().keys) > 0 {
@@ -241,13 +254,6 @@ func (m *merger) contentList(items []*node, at *place) (any, error) {
 	out := make([]any, 0, len(items))
 	for i, element := range items {
 		if element.isDeletion() {
-			continue
-		}
-		if element.kind == isScalar && !at.isLabels() { // most: a place costs more than this
-			if err := m.budget.Write(element.value); err != nil {
-				return nil, err
-			}
-			out = append(out, element.value)
 			continue
 		}
 		written, err := m.content(element, at.element(i))

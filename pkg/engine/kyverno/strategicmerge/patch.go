@@ -41,6 +41,7 @@ type node struct {
 	conditions []*node        // in the order in which they are checked: global ones first
 
 	elements []*node // of a list, without those that are directives
+	scalars  []any   // of a list that has nothing else, in place of its elements
 	index    int     // of an element
 
 	// pattern is what a condition asks for; nil where the field only has to be there,
@@ -159,6 +160,10 @@ func (n *node) compileCondition(c *node) {
 }
 
 func (n *node) compileList(patch []any, depth int) error {
+	if len(patch) > 0 && !slices.ContainsFunc(patch, func(v any) bool { return kindOf(v) != isScalar }) {
+		n.scalars = patch
+		return nil
+	}
 	elements := make([]node, len(patch))
 	n.elements = make([]*node, 0, len(patch))
 	for i, value := range patch {
@@ -223,7 +228,19 @@ func (n *node) isAnchored() bool { return n.anchored }
 
 // isEmpty reports whether the node is {} or [].
 func (n *node) isEmpty() bool {
-	return n.kind == isMap && n.size == 0 || n.kind == isList && len(n.elements) == 0 && n.directive == ""
+	return n.kind == isMap && n.size == 0 || n.kind == isList && len(n.elements)+len(n.scalars) == 0 && n.directive == ""
+}
+
+// all returns the elements of a list, and makes nodes of its scalars.
+func (n *node) all() []*node {
+	if n.scalars == nil {
+		return n.elements
+	}
+	out := make([]*node, len(n.scalars))
+	for i, value := range n.scalars {
+		out[i] = &node{value: value, kind: isScalar, index: i}
+	}
+	return out
 }
 
 // deletesFields reports whether a map sets a field of its own to null.
