@@ -89,6 +89,7 @@ type Kinds struct {
 	mu      sync.Mutex
 	byName  map[string][]*KnownKind // Known, by kind and by resource
 	checked map[string]error        // the results of Check, so that thousands of rules with one name are as one
+	unknown int                     // names that stand for no kind
 }
 
 // Check returns an *UnknownKindError for a name that stands for no kind, or for no subresource of one.
@@ -151,7 +152,9 @@ func (k *Kinds) check(n KindName) error {
 		}
 		return e
 	}
-	e.meant = k.meant(&n)
+	if k.unknown++; k.unknown <= maxNames {
+		e.meant = k.meant(&n)
+	}
 	for _, gv := range k.UnknownGroups() {
 		if n.in(&KnownKind{GroupVersionKind: gv.WithKind("")}) {
 			e.unknown = append(e.unknown, fmt.Errorf("%s: %w", gv, k.Unknown[gv]))
@@ -214,11 +217,18 @@ func (n *KindName) typos(k *KnownKind) int {
 	return -1
 }
 
+// maxNames is among how many names Nearest looks for one, and of how many names of kinds it is said what they were
+// meant to be.
+const maxNames = 1000
+
 // Nearest returns the one of several names that a misspelt one was probably meant to be; empty if none is
-// near.
+// near, or there are more than a thousand.
 func Nearest(name string, names iter.Seq[string]) string {
-	best, least := "", 0
+	best, least, all := "", 0, 0
 	for known := range names {
+		if all++; all > maxNames {
+			return ""
+		}
 		d, ok := near(name, known)
 		if ok && (best == "" || d < least || d == least && known < best) {
 			best, least = known, d
@@ -250,16 +260,28 @@ func letters(name string) uint64 {
 // distance is how many letters of a text are wrong, missing, too many or exchanged with the next, or more
 // than most if it is: the optimal string alignment distance.
 func distance(a, b string, most int) int {
+	for len(a) > 0 && len(b) > 0 && a[0] == b[0] {
+		a, b = a[1:], b[1:]
+	}
+	for len(a) > 0 && len(b) > 0 && a[len(a)-1] == b[len(b)-1] {
+		a, b = a[:len(a)-1], b[:len(b)-1]
+	}
 	if len(a)-len(b) > most || len(b)-len(a) > most {
 		return most + 1
 	}
-	before, last, row := make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)
+	var room [3 * 32]int
+	rows, size := room[:], len(b)+1
+	if 3*size > len(rows) {
+		rows = make([]int, 3*size)
+	}
+	before, last, row := rows[:size], rows[size:2*size], rows[2*size:3*size]
 	for j := range row {
 		row[j] = j
 	}
 	for i := range len(a) {
 		before, last, row = last, row, before
 		row[0] = i + 1
+		least := row[0]
 		for j := range len(b) {
 			row[j+1] = min(last[j+1], row[j]) + 1
 			if a[i] == b[j] {
@@ -270,6 +292,10 @@ func distance(a, b string, most int) int {
 			if i > 0 && j > 0 && a[i] == b[j-1] && a[i-1] == b[j] {
 				row[j+1] = min(row[j+1], before[j-1]+1)
 			}
+			least = min(least, row[j+1])
+		}
+		if least > most { // and so is the rest
+			return most + 1
 		}
 	}
 	return row[len(b)]

@@ -22,6 +22,20 @@ func TestNearest(t *testing.T) {
 	}
 }
 
+// Among very many names, none is looked for: policies and schemas may have as many misspelt ones.
+func TestNearestOfManyNames(t *testing.T) {
+	names := make([]string, 1000)
+	for i := range names {
+		names[i] = fmt.Sprintf("property%d", i)
+	}
+	if got := engine.Nearest("propetry7", slices.Values(names)); got != "property7" {
+		t.Errorf("got %q of 1,000 names", got)
+	}
+	if got := engine.Nearest("propetry7", slices.Values(append(names, "status"))); got != "" {
+		t.Errorf("got %q of 1,001 names", got)
+	}
+}
+
 // A subresource that a kind does not have is as unknown as a kind.
 func TestSubresourcesAreKnown(t *testing.T) {
 	kind := func(group, kind, resource string, subresources ...string) engine.KnownKind {
