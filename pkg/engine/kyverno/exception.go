@@ -58,7 +58,7 @@ func lintExceptions(all []*exception, policies []*policy) {
 		names.Add(name)
 		named[name] = append(named[name], p)
 	}
-	sorted := sortedByName(policies)
+	sorted, known := sortedByName(policies), map[*policy]*ruleNames{}
 	for _, e := range all {
 		for _, rules := range e.rules {
 			if err := names.Check(rules.policy); err != nil {
@@ -66,9 +66,9 @@ func lintExceptions(all []*exception, policies []*policy) {
 				continue
 			}
 			if selector.HasWildcard(rules.policy) {
-				rules.lintRules(sorted.matching(rules.policy))
+				rules.lintRules(sorted.matching(rules.policy), known)
 			} else {
-				rules.lintRules(named[rules.policy])
+				rules.lintRules(named[rules.policy], known)
 			}
 		}
 	}
@@ -99,18 +99,22 @@ func (all policiesByName) matching(pattern string) []*policy {
 	return out
 }
 
-// lintRules warns of names that no rule of the named policies has.
-func (x *exceptedRules) lintRules(policies []*policy) {
-	var known []string
-	for _, p := range policies {
-		known = append(known, p.ruleNames()...)
-	}
+// lintRules warns of names that no rule of the named policies has. What is known of policies is added to.
+func (x *exceptedRules) lintRules(policies []*policy, known map[*policy]*ruleNames) {
 	for i, name := range x.rules {
-		if slices.ContainsFunc(known, func(rule string) bool { return selector.MatchWildcard(name, rule) }) {
+		if slices.ContainsFunc(policies, func(p *policy) bool { return p.ruleNames(known).has(name) }) {
 			continue
 		}
 		text := ""
-		if meant := engine.Nearest(name, slices.Values(known)); meant != "" {
+		if meant := engine.Nearest(name, func(yield func(string) bool) {
+			for _, p := range policies {
+				for _, rule := range p.ruleNames(known).all {
+					if !yield(rule) {
+						return
+					}
+				}
+			}
+		}); meant != "" {
 			text = fmt.Sprintf("; did you mean %q?", meant)
 		}
 		x.nodes[i].Lint("policy %s has no rule %q, so this has no effect%s", x.policy, name, text)
@@ -118,23 +122,42 @@ func (x *exceptedRules) lintRules(policies []*policy) {
 }
 
 // ruleNames are the names that an exception may give to the rules of a policy.
-func (p *policy) ruleNames() []string {
-	out := slices.Clone(p.written)
+type ruleNames struct {
+	all []string
+	set map[string]bool
+}
+
+// has reports whether a name, or one that a pattern matches, is among them.
+func (n *ruleNames) has(name string) bool {
+	return n.set[name] || selector.HasWildcard(name) && slices.ContainsFunc(n.all, func(rule string) bool { return selector.MatchWildcard(name, rule) })
+}
+
+// ruleNames returns what is known already, or makes it known.
+func (p *policy) ruleNames(known map[*policy]*ruleNames) *ruleNames {
+	if known[p] != nil {
+		return known[p]
+	}
+	n := &ruleNames{set: map[string]bool{}}
+	add := func(name string) { n.all, n.set[name] = append(n.all, name), true }
+	compiled := map[string]bool{}
 	for _, r := range p.rules {
-		out = append(out, r.ref.Rule)
+		compiled[r.written] = true
+		add(r.ref.Rule)
 	}
 	for _, name := range p.written {
-		if !slices.ContainsFunc(p.rules, func(r *rule) bool { return r.written == name }) { // Kyverno derives rules of those for other purposes, too
-			out = append(out, autogenPrefix+name, autogenPrefix+"cronjob-"+name)
+		if add(name); !compiled[name] { // Kyverno derives rules of those for other purposes, too
+			add(autogenPrefix + name)
+			add(autogenPrefix + "cronjob-" + name)
 		}
 	}
-	return out
+	known[p] = n
+	return n
 }
 
 // exceptionIndex finds the exceptions that may name a policy without asking each of them.
 type exceptionIndex struct {
 	all      []*exception
-	named    map[string][]int // the places of exceptions, by a policy that they name
+	named    map[string][]int // the places of exceptions, by a policy or rule that they name
 	patterns map[string][]int // of those that name policies with wildcards, by what stands before these
 }
 
@@ -145,8 +168,14 @@ func newExceptionIndex(all []*exception) *exceptionIndex {
 			if selector.HasWildcard(rules.policy) {
 				prefix := selector.Prefix(rules.policy)
 				x.patterns[prefix] = append(x.patterns[prefix], i)
-			} else {
-				x.named[rules.policy] = append(x.named[rules.policy], i)
+				continue
+			}
+			for _, rule := range rules.rules {
+				name := engine.RuleRef{Policy: rules.policy, Rule: rule}.String()
+				if selector.HasWildcard(rule) {
+					name = rules.policy
+				}
+				x.named[name] = append(x.named[name], i)
 			}
 		}
 	}
@@ -155,7 +184,7 @@ func newExceptionIndex(all []*exception) *exceptionIndex {
 
 // excepting returns the exceptions that name a rule.
 func (x *exceptionIndex) excepting(ref engine.RuleRef) []*exception {
-	places := slices.Clone(x.named[ref.Policy])
+	places := slices.Concat(x.named[ref.Policy], x.named[engine.RuleRef{Policy: ref.Policy, Rule: ref.Rule}.String()])
 	for n := 0; n <= len(ref.Policy) && len(x.patterns) > 0; n++ {
 		places = append(places, x.patterns[ref.Policy[:n]]...)
 	}
