@@ -55,3 +55,47 @@ func TestLinesDoNotKeepNodes(t *testing.T) {
 	}
 	runtime.KeepAlive(read)
 }
+
+// A text that holds YAML is read once for all the lines of its fields.
+func TestLinesInATextAreFoundOnce(t *testing.T) {
+	const operations = 500
+	file := filepath.Join(t.TempDir(), "policy.yaml")
+	write(t, file, "apiVersion: example.io/v1\nkind: Rule\nmetadata: {name: rule}\nspec:\n  patch: |-\n"+strings.Repeat("    - {op: add, path: /data/a, value: b}\n", operations))
+	read, err := new(Reader).ReadAll(context.Background(), Files{Paths: []string{file}, Lines: true})
+	if err != nil || len(read) != 1 {
+		t.Fatalf("read %d documents, error %v", len(read), err)
+	}
+	allocations := testing.AllocsPerRun(operations, func() {
+		if line := read[0].Line("spec.patch[7].value"); line != 13 {
+			t.Fatalf("the value is on line %d, want 13", line)
+		}
+	})
+	if allocations > 20 {
+		t.Errorf("%.0f allocations for a line of a text that was read before", allocations)
+	}
+}
+
+// However many lines are asked for in however large a mapping, there is an end to what is looked at.
+func TestLinesEnd(t *testing.T) {
+	const fields = 20_000
+	var text strings.Builder
+	text.WriteString("apiVersion: example.io/v1\nkind: Rule\nmetadata: {name: rule}\nspec:\n")
+	for i := range fields {
+		fmt.Fprintf(&text, "  field%d: v\n", i)
+	}
+	file := filepath.Join(t.TempDir(), "policy.yaml")
+	write(t, file, text.String())
+	read, err := new(Reader).ReadAll(context.Background(), Files{Paths: []string{file}, Lines: true})
+	if err != nil || len(read) != 1 {
+		t.Fatalf("read %d documents, error %v", len(read), err)
+	}
+	if line := read[0].Line("spec.field7"); line != 12 {
+		t.Errorf("at first, the field is on line %d, want 12", line)
+	}
+	for i := range maxLocating / fields {
+		read[0].Line(fmt.Sprintf("spec.field%d", i))
+	}
+	if line := read[0].Line("spec.field7"); line != 1 && line != 4 {
+		t.Errorf("after all these, the field is on line %d, want that of what it is in", line)
+	}
+}
