@@ -35,7 +35,9 @@ func TestExceptionsByName(t *testing.T) {
 		for _, p := range policies {
 			names.Add(p.name)
 			matches := func(e *exception) bool {
-				return slices.ContainsFunc(e.rules, func(x exceptedRules) bool { return selector.MatchWildcard(x.policy, p.name) && selector.AnyOf(x.rules, "r") })
+				return slices.ContainsFunc(e.rules, func(x exceptedRules) bool {
+					return selector.MatchWildcard(x.policy, p.name) && selector.AnyOf(x.rules, "r")
+				})
 			}
 			want := slices.DeleteFunc(slices.Clone(all), func(e *exception) bool { return !matches(e) })
 			if got := index.excepting(engine.RuleRef{Policy: p.name, Rule: "r"}); !slices.Equal(got, want) {

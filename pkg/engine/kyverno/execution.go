@@ -82,11 +82,7 @@ func (e *execution) begin() *variables.Scope {
 	account, namespace := serviceAccount(e.matched.Request.User.Username)
 	s.Set("serviceAccountName", account)
 	s.Set("serviceAccountNamespace", namespace)
-	for name, value := range e.given {
-		if name != "request" && name != "images" {
-			s.Set(name, value)
-		}
-	}
+	s.SetAll(e.given, "request", "images")
 	s.Define("images", func(*variables.Scope) (any, error) { return e.images() })
 	e.define(s, e.rule.context)
 	return s

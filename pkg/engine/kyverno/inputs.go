@@ -130,24 +130,24 @@ func givenNames(documents []engine.Document) []string {
 	var names []string
 	for _, d := range documents {
 		if d.Key.GroupKind == valuesKind {
-			names = append(names, keysBelow(d.Object().Object)...)
+			names = keysBelow(d.Object().Object, names)
 		}
 	}
-	return names
+	slices.Sort(names)
+	return slices.Compact(names)
 }
 
-// keysBelow lists the first parts of all keys below a value: among them are the names of variables.
-func keysBelow(value any) []string {
-	var names []string
+// keysBelow adds the first parts of all keys below a value: among them are the names of variables.
+func keysBelow(value any, names []string) []string {
 	switch v := value.(type) {
 	case []any:
 		for _, item := range v {
-			names = append(names, keysBelow(item)...)
+			names = keysBelow(item, names)
 		}
 	case map[string]any:
 		for key, item := range v {
 			name, _, _ := strings.Cut(key, ".")
-			names = append(append(names, name), keysBelow(item)...)
+			names = keysBelow(item, append(names, name))
 		}
 	}
 	return names

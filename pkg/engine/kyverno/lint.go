@@ -41,7 +41,8 @@ var (
 
 // texts looks for mistakes in the texts of one rule.
 type texts struct {
-	declared   []string // names that the rule, or the user, gives values
+	declared   []string // names that the rule gives values, sorted
+	given      []string // those that the user gives some, sorted
 	targets    bool     // the rule has targets
 	background bool
 	user       bool // variables may ask for the user
@@ -52,7 +53,7 @@ type texts struct {
 func (c *ruleCompiler) lintTexts(f *policydecode.Fields) {
 	mutate := f.At("mutate")
 	t := &texts{
-		declared: declaredIn(f.Values, slices.Clone(c.given)), targets: mapping(mutate.Value)["targets"] != nil,
+		declared: slices.Sorted(slices.Values(declaredIn(f.Values, nil))), given: c.given, targets: mapping(mutate.Value)["targets"] != nil,
 		background: c.background, user: !c.background || c.targets, template: c.template,
 	}
 	for _, key := range []string{"context", "preconditions", "mutate"} {
@@ -266,11 +267,19 @@ func (t *texts) variable(n policydecode.Node, v variables.Variable) {
 
 // meant is the name that was probably meant.
 func (t *texts) meant(name string) string {
-	known := slices.Concat(t.declared, []string{"request", "images", "element", "elementIndex", "serviceAccountName", "serviceAccountNamespace"})
+	others := []string{"request", "images", "element", "elementIndex", "serviceAccountName", "serviceAccountNamespace"}
 	if t.targets {
-		known = append(known, "target")
+		others = append(others, "target")
 	}
-	if meant := engine.Nearest(name, slices.Values(known)); meant != "" {
+	if meant := engine.Nearest(name, func(yield func(string) bool) {
+		for _, names := range [][]string{others, t.declared, t.given} {
+			for _, known := range names {
+				if !yield(known) {
+					return
+				}
+			}
+		}
+	}); meant != "" {
 		return fmt.Sprintf("; did you mean %s?", meant)
 	}
 	return ", so it has no value; an entry of context gives it one"
@@ -286,7 +295,28 @@ func (t *texts) declares(name string) bool {
 	case "target":
 		return t.targets
 	}
-	return elementName.MatchString(name) || slices.Contains(t.declared, name)
+	_, declared := slices.BinarySearch(t.declared, name)
+	_, given := slices.BinarySearch(t.given, name)
+	return declared || given || elementName.MatchString(name)
+}
+
+// beginsWithOne reports whether a text begins with one of several sorted names.
+func beginsWithOne(text string, sorted []string) bool {
+	for {
+		i, found := slices.BinarySearch(sorted, text)
+		if found || i > 0 && strings.HasPrefix(text, sorted[i-1]) {
+			return true
+		}
+		if i == 0 {
+			return false
+		}
+		// What begins both the text and all names between is in what these two have in common.
+		same := 0
+		for same < len(text) && same < len(sorted[i-1]) && text[same] == sorted[i-1][same] {
+			same++
+		}
+		text = text[:same]
+	}
 }
 
 // refused reports whether Kyverno refuses a policy because of a variable.
@@ -295,7 +325,7 @@ func (t *texts) refused(text string) bool {
 	return !alwaysKnown.MatchString(text) &&
 		(t.background || !knownAtRequests.MatchString(text)) &&
 		(!t.targets || !knownOfTargets.MatchString(text)) &&
-		!slices.ContainsFunc(t.declared, func(name string) bool { return strings.HasPrefix(text, name) })
+		!beginsWithOne(text, t.declared) && !beginsWithOne(text, t.given)
 }
 
 // lintExclude warns of a rule that excludes all that it matches.

@@ -3,6 +3,7 @@ package variables
 import (
 	"errors"
 	"math"
+	"slices"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/jmespath"
@@ -39,6 +40,15 @@ type binding struct {
 	load  func(*Scope) (any, error)
 	order int
 	prev  *binding
+
+	all map[string]any // in place of the name and its value: many of them
+	but []string       // names that are not among these
+}
+
+// has returns a value of many.
+func (b *binding) has(name string) (any, bool) {
+	value, ok := b.all[name]
+	return value, ok && !slices.Contains(b.but, name)
 }
 
 // outcome is what came of loading an entry; pending while it runs.
@@ -73,6 +83,13 @@ func (s *Scope) Child() *Scope {
 // Set gives a name a value, which hides an earlier value or entry of that name.
 // The value is shared, never modified.
 func (s *Scope) Set(name string, value any) { s.bind(&binding{name: name, value: value}) }
+
+// SetAll is Set for all values of a map, but those of some names.
+func (s *Scope) SetAll(values map[string]any, but ...string) {
+	if len(values) > 0 {
+		s.bind(&binding{all: values, but: but})
+	}
+}
 
 // SetLate is Set for a value that costs something to make: it is made when the name is first used. The
 // value of that name that the scope was given just before is not kept.
@@ -139,7 +156,10 @@ func (s *Scope) QueryText(expr string) (any, error) {
 // lookup returns the newest value or visible entry of a name.
 func (s *Scope) lookup(name string) (value any, found bool, err error) {
 	for b := s.head; b != nil; b = b.prev {
-		if b.name != name {
+		if value, ok := b.has(name); ok {
+			return value, true, nil
+		}
+		if b.all != nil || b.name != name {
 			continue
 		}
 		if b.late != nil {
@@ -244,6 +264,16 @@ func (v *view) Field(name string) (value any, found bool, err error) { return v.
 func (v *view) Fields() (map[string]any, error) {
 	all := make(map[string]any)
 	for b := v.scope.head; b != nil; b = b.prev {
+		for name := range b.all {
+			if value, ok := b.has(name); ok {
+				if _, hidden := all[name]; !hidden {
+					all[name] = value
+				}
+			}
+		}
+		if b.all != nil {
+			continue
+		}
 		if _, hidden := all[b.name]; hidden || (b.load != nil && !v.expr.Uses(b.name)) {
 			continue
 		}
