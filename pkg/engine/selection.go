@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"encoding/json"
 	"slices"
 	"strings"
 
@@ -46,7 +47,7 @@ type selectionID struct {
 // Add adds those that are new.
 func (s *SelectionSet) Add(all ...Selection) {
 	for _, one := range all {
-		id := selectionID{Selection: one, labels: one.Labels.String()}
+		id := selectionID{Selection: one, labels: LabelsID(one.Labels)}
 		id.Labels = nil
 		if s.known[id] {
 			continue
@@ -57,6 +58,16 @@ func (s *SelectionSet) Add(all ...Selection) {
 		s.known[id] = true
 		s.All = append(s.All, one)
 	}
+}
+
+// LabelsID returns a text that is the same for equal label selectors alone. (Their String takes time by the square of their
+// requirements.)
+func LabelsID(s *metav1.LabelSelector) string {
+	if s == nil {
+		return ""
+	}
+	text, _ := json.Marshal(s) // it has texts alone
+	return string(text)
 }
 
 // OfRequests reports whether the selection is of requests to a subresource, for which no live object stands.

@@ -32,7 +32,7 @@ type execution struct {
 	visited  int             // elements of foreach lists
 	budget   *engine.Budget  // of the rule on this object, whatever the operation
 	why      *engine.Reasons // collects why nothing changes; nil if not wanted
-	given    map[string]any  // values that the user gives, by the first part of their names
+	given    variables.Given // values that the user gives
 	found    map[string]any  // the images of the matched object, once an expression has asked for them
 }
 
@@ -82,7 +82,7 @@ func (e *execution) begin() *variables.Scope {
 	account, namespace := serviceAccount(e.matched.Request.User.Username)
 	s.Set("serviceAccountName", account)
 	s.Set("serviceAccountNamespace", namespace)
-	s.SetAll(e.given, "request", "images")
+	s.SetGiven(e.given, "request", "images")
 	s.Define("images", func(*variables.Scope) (any, error) { return e.images() })
 	e.define(s, e.rule.context)
 	return s
@@ -103,7 +103,7 @@ func (e *execution) images() (any, error) {
 		e.found = e.inputs().images.Of(e.matched.Object.Object, e.matched.Key.GroupKind)
 	}
 	all := e.found
-	given, isGiven := e.given["images"]
+	given, isGiven := e.given.Value("images")
 	switch {
 	case isGiven && all != nil:
 		return variables.Over(all, given), nil
@@ -157,7 +157,7 @@ func (e *execution) request(object map[string]any) map[string]any {
 	if old := cmp.Or(e.matched.OldObject, e.matched.Object); e.matched.Operation != engine.OperationCreate {
 		request["oldObject"] = old.Object
 	}
-	if given, ok := e.given["request"].(map[string]any); ok {
+	if given, ok := e.given.Value("request"); ok && mapping(given) != nil {
 		return mapping(variables.Over(request, given))
 	}
 	return request

@@ -121,7 +121,7 @@ func (e *execution) giveElement(s *variables.Scope, foreach, element int) {
 
 // isGiven reports whether the user gives the value of a context entry.
 func (e *execution) isGiven(name string) bool {
-	_, given := e.given[name]
+	_, given := e.given.Value(name)
 	return given || e.inputs().values.GivesElements(e.rule.policy.name, e.rule.written, name)
 }
 

@@ -26,5 +26,5 @@ func selections(policies []*policy) []engine.Selection {
 }
 
 func selectionID(s engine.Selection) string {
-	return strings.Join([]string{s.Group, s.Version, s.Kind, s.Namespace, s.Name, s.Labels.String()}, "\x00")
+	return strings.Join([]string{s.Group, s.Version, s.Kind, s.Namespace, s.Name, engine.LabelsID(s.Labels)}, "\x00")
 }

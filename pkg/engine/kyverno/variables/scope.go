@@ -84,10 +84,12 @@ func (s *Scope) Child() *Scope {
 // The value is shared, never modified.
 func (s *Scope) Set(name string, value any) { s.bind(&binding{name: name, value: value}) }
 
-// SetAll is Set for all values of a map, but those of some names.
-func (s *Scope) SetAll(values map[string]any, but ...string) {
-	if len(values) > 0 {
-		s.bind(&binding{all: values, but: but})
+// SetGiven is Set for all values that the user gives, but those of some names.
+func (s *Scope) SetGiven(g Given, but ...string) {
+	for _, values := range []map[string]any{g.global, g.own} {
+		if len(values) > 0 {
+			s.bind(&binding{all: values, but: but})
+		}
 	}
 }
 

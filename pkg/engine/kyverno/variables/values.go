@@ -182,15 +182,40 @@ func decodeBlocks(n policydecode.Node) []block {
 	return out
 }
 
+// Given are the values for one rule on one object, by the first parts of their names: nested mappings, which must not be
+// modified.
+type Given struct {
+	global valuesTree // which all rules share
+	own    valuesTree // those of the object and the rule, laid over the global ones of the same name
+}
+
+// Value returns one of them.
+func (g Given) Value(name string) (value any, found bool) {
+	if value, found = g.own[name]; !found {
+		value, found = g.global[name]
+	}
+	return value, found
+}
+
 // Given returns the values for one rule, by the name that the policy gives it, on one
 // object: those of the rule before those of the object, before the global ones.
-// It returns nested mappings by the first parts of the names; nil when there are
-// none. They must not be modified.
-func (v *Values) Given(policy, rule, object string) map[string]any {
+func (v *Values) Given(policy, rule, object string) Given {
 	if v == nil {
-		return nil
+		return Given{}
 	}
-	return merged(merged(v.global, v.objects[objectName{policy, object}]), v.rules[ruleName{policy, rule}])
+	g := Given{global: v.global}
+	for _, above := range []valuesTree{v.objects[objectName{policy, object}], v.rules[ruleName{policy, rule}]} {
+		for name, value := range above {
+			if below, known := g.Value(name); known {
+				value = Over(below, value)
+			}
+			if g.own == nil {
+				g.own = valuesTree{}
+			}
+			g.own[name] = value
+		}
+	}
+	return g
 }
 
 // Element returns the values for one element of a foreach, of which index counts the
@@ -237,10 +262,8 @@ func (v *Values) GivesElements(policy, rule, name string) bool {
 // Operation returns the operation of the request on an object; empty where no value
 // gives one.
 func (v *Values) Operation(policy, object string) string {
-	if v == nil {
-		return ""
-	}
-	request, _ := merged(v.global, v.objects[objectName{policy, object}])["request"].(valuesTree)
+	given, _ := v.Given(policy, "", object).Value("request")
+	request, _ := given.(valuesTree)
 	operation, _ := request["operation"].(string)
 	return operation
 }

@@ -49,6 +49,17 @@ func document(t *testing.T, name string) *unstructured.Unstructured {
 
 type object = map[string]any
 
+// given returns the values of some names.
+func given(g variables.Given, names ...string) object {
+	out := object{}
+	for _, name := range names {
+		if value, found := g.Value(name); found {
+			out[name] = value
+		}
+	}
+	return out
+}
+
 func TestValuesPrecedence(t *testing.T) {
 	v := load(t, "all.yaml")
 	for _, c := range []struct {
@@ -60,7 +71,7 @@ func TestValuesPrecedence(t *testing.T) {
 		{"p", "other", "web", object{"request": object{"mode": "object", "zone": "everywhere"}}},
 		{"p", "r", "web", object{"request": object{"mode": "rule", "zone": "everywhere"}, "a.b": object{"c": []any{"x"}}}},
 	} {
-		if diff := cmp.Diff(c.want, v.Given(c.policy, c.rule, c.object)); diff != "" {
+		if diff := cmp.Diff(c.want, given(v.Given(c.policy, c.rule, c.object), "request", "a.b")); diff != "" {
 			t.Errorf("%s/%s on %s (-want +got):\n%s", c.policy, c.rule, c.object, diff)
 		}
 	}
@@ -69,7 +80,7 @@ func TestValuesPrecedence(t *testing.T) {
 func TestValuesLaterDocumentsComeFirst(t *testing.T) {
 	v := load(t, "all.yaml", "later.yaml")
 	want := object{"request": object{"mode": "later", "zone": "everywhere"}}
-	if diff := cmp.Diff(want, v.Given("other", "r", "web")); diff != "" {
+	if diff := cmp.Diff(want, given(v.Given("other", "r", "web"), "request", "a.b")); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
@@ -137,7 +148,7 @@ func TestValuesEmpty(t *testing.T) {
 	var v *variables.Values
 	_, answered, _ := v.Answer("GET", "/version")
 	_, entry, _ := v.Entry(nil, "a", "")
-	if v.Given("p", "r", "o") != nil || v.Element("p", "r", 0, 0) != nil || v.Operation("p", "o") != "" || v.GivesElements("p", "r", "a") || answered || entry {
+	if len(given(v.Given("p", "r", "o"), "request")) > 0 || v.Element("p", "r", 0, 0) != nil || v.Operation("p", "o") != "" || v.GivesElements("p", "r", "a") || answered || entry {
 		t.Error("nil gives something")
 	}
 }
