@@ -1,7 +1,6 @@
 package journal
 
 import (
-	"cmp"
 	"errors"
 	"sync"
 	"sync/atomic"
@@ -14,14 +13,13 @@ import (
 type slowFile struct {
 	syncs  atomic.Int64
 	writes atomic.Int64
-	takes  time.Duration // to sync; 10 ms for 0
 	fail   error
 }
 
 func (f *slowFile) Write(p []byte) (int, error) { f.writes.Add(1); return len(p), f.fail }
 func (f *slowFile) Close() error                { return nil }
 func (f *slowFile) Sync() error {
-	time.Sleep(cmp.Or(f.takes, 10*time.Millisecond))
+	time.Sleep(10 * time.Millisecond)
 	f.syncs.Add(1)
 	return f.fail
 }
@@ -51,40 +49,6 @@ func TestWriterSharesTheWaitForTheDisk(t *testing.T) {
 			t.Errorf("%d of %d are durable", w.durable, workers*each)
 		}
 	})
-}
-
-// On a quick disk, workers still share syncs, and one alone does not wait for others.
-func TestWriterSyncsForSeveralWorkers(t *testing.T) {
-	const each, request, disk = 50, 11 * time.Millisecond, time.Millisecond
-	for workers, most := range map[int]int64{1: each, 32: 32 * each / 8} {
-		synctest.Test(t, func(t *testing.T) {
-			f := &slowFile{takes: disk}
-			w := newWriter("j", f, Options{})
-			began := time.Now()
-			var group sync.WaitGroup
-			for i := range workers {
-				group.Go(func() {
-					time.Sleep(time.Duration(i) * request / 32) // none begins with another one
-					for range each {
-						if err := w.append(record{Attempt: &Attempt{}}, durable); err != nil {
-							t.Error(err)
-						}
-						time.Sleep(request)
-						if err := w.append(record{Result: &Result{}}, written); err != nil {
-							t.Error(err)
-						}
-					}
-				})
-			}
-			group.Wait()
-			if syncs := f.syncs.Load(); syncs > most {
-				t.Errorf("%d workers: %d syncs for %d attempts, want %d at most", workers, syncs, workers*each, most)
-			}
-			if took := time.Since(began); workers == 1 && took != each*(request+disk) {
-				t.Errorf("one worker took %s", took)
-			}
-		})
-	}
 }
 
 func TestWriterReturnsOnceOnTheDisk(t *testing.T) {

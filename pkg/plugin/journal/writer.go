@@ -37,8 +37,6 @@ type Writer struct {
 	appended int        // records so far ...
 	durable  int        // ... of which so many are on the disk
 	syncing  bool
-	synced   time.Time // when the last sync began
-	open     int       // attempts without a result
 	err      error
 }
 
@@ -90,10 +88,6 @@ const (
 	written               // in the file: it is there even if the process is killed
 	durable               // on the disk: it is there even if the machine stops
 )
-
-// syncInterval is the least time from one sync to the next while several workers write: each sync then has the records of
-// several, and the disk, which may be that of the API server too, has fewer.
-const syncInterval = 4 * time.Millisecond
 
 // bufferSize is how much may wait in memory while entries are planned.
 const bufferSize = 64 << 10
@@ -309,12 +303,6 @@ func (w *Writer) append(r record, to reach) error {
 	w.pending = append(append(w.pending, line...), '\n')
 	w.appended++
 	switch {
-	case r.Attempt != nil:
-		w.open++
-	case r.Result != nil:
-		w.open--
-	}
-	switch {
 	case to == durable:
 		w.sync()
 	case to == written, len(w.pending) >= bufferSize:
@@ -340,15 +328,12 @@ func (w *Writer) sync() {
 			w.finished.Wait()
 			continue
 		}
-		w.syncing = true
-		if w.open > 1 {
-			w.mu.Unlock()
-			time.Sleep(time.Until(w.synced.Add(syncInterval)))
-			w.mu.Lock()
-		}
 		w.write()
+		if w.err != nil {
+			return
+		}
 		all := w.appended
-		w.synced = time.Now()
+		w.syncing = true
 		w.mu.Unlock()
 		err := w.file.Sync()
 		w.mu.Lock()
