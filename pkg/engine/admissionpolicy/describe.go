@@ -3,7 +3,6 @@ package admissionpolicy
 import (
 	"cmp"
 	"fmt"
-	"slices"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 )
@@ -17,12 +16,9 @@ func (p *program) Describe() []engine.Description {
 		d := engine.Description{Rule: u.rule(), Where: u.where(), Existing: engine.OnAdmission, Operations: u.constraints.Operations()}
 		d.Matches, d.Requests = selectionsOf(u.constraints)
 		for i := range u.mutations {
-			for _, path := range u.mutations[i].compiled.Paths() {
-				if !slices.Contains(d.Changes, path) {
-					d.Changes = append(d.Changes, path)
-				}
-			}
+			d.Changes = append(d.Changes, u.mutations[i].compiled.Paths()...)
 		}
+		d.Changes = engine.Distinct(d.Changes)
 		d.Asks = u.asks()
 		for i := range d.Asks {
 			if d.Asks[i].Of == engine.AskObjects {

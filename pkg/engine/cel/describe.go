@@ -10,6 +10,8 @@ import (
 	"github.com/google/cel-go/cel"
 	"github.com/google/cel-go/common/ast"
 	"k8s.io/apiserver/pkg/cel/mutation"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 )
 
 // Uses reports whether the expression names a variable ("params"), a field of a variable
@@ -95,7 +97,7 @@ func plainText(e ast.Expr) string {
 func pathsIn(a *cel.Ast) []string {
 	var out []string
 	add := func(path string) {
-		if path != "" && !slices.Contains(out, path) {
+		if path != "" {
 			out = append(out, path)
 		}
 	}
@@ -114,7 +116,7 @@ func pathsIn(a *cel.Ast) []string {
 			}
 		}
 	}))
-	return out
+	return engine.Distinct(out)
 }
 
 // leaves adds the fields of an apply configuration. What an expression computes

@@ -134,7 +134,7 @@ func (c *Conversion) Notes() []string {
 			out = append(out, "rule "+r.name+": "+note)
 		}
 	}
-	return append(distinct(out), apart(slices.DeleteFunc(written, func(r *rule) bool { return r.existing != nil }))...)
+	return append(engine.Distinct(out), apart(slices.DeleteFunc(written, func(r *rule) bool { return r.existing != nil }))...)
 }
 
 // maxApart bounds the notes about two rules each.
@@ -149,23 +149,13 @@ func apart(rules []*rule) []string {
 			if policies[i] == policies[i+1+j] || !r.sharesKind(later) {
 				continue
 			}
-			if out = distinct(append(out, "rules "+r.name+" and "+later.name+" become two policies for some of the same kinds, which are evaluated in no defined order; "+
+			if out = engine.Distinct(append(out, "rules "+r.name+" and "+later.name+" become two policies for some of the same kinds, which are evaluated in no defined order; "+
 				"the second rule saw what the first one writes")); len(out) == maxApart {
 				return append(out, "more rules than these become policies for some of the same kinds")
 			}
 		}
 	}
 	return out
-}
-
-// distinct are the elements of a list, each once.
-func distinct[T comparable](list []T) []T {
-	seen := map[T]bool{}
-	return slices.DeleteFunc(list, func(one T) bool {
-		known := seen[one]
-		seen[one] = true
-		return known
-	})
 }
 
 // Inseparable reports whether no rule means the same without the others.
@@ -423,7 +413,7 @@ func (c *Conversion) policy(rules []*rule, level int, inside bool) *policy {
 			p.mutations = append(p.mutations, m)
 		}
 	}
-	p.variables = distinct(p.variables)
+	p.variables = engine.Distinct(p.variables)
 	return p
 }
 

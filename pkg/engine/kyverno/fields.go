@@ -9,6 +9,7 @@ import (
 	"github.com/go-openapi/jsonpointer"
 	"sigs.k8s.io/yaml"
 
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/pattern"
 )
 
@@ -19,13 +20,13 @@ import (
 func patchFields(mutate map[string]any) []string {
 	named := &namedFields{}
 	named.ofMutate(mutate)
-	return named.paths
+	return engine.Distinct(named.paths)
 }
 
 type namedFields struct{ paths []string }
 
 func (f *namedFields) add(path string) {
-	if path != "" && !slices.Contains(f.paths, path) {
+	if path != "" {
 		f.paths = append(f.paths, path)
 	}
 }

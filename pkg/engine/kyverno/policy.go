@@ -1,8 +1,6 @@
 package kyverno
 
 import (
-	"slices"
-
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/jmespath"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/policydecode"
@@ -48,12 +46,13 @@ func decodePolicy(r *policydecode.Report, d engine.Document, given []string) *po
 	for _, n := range raw {
 		c.targets = c.targets || len(sequence(mapping(mapping(n.Value)["mutate"])["targets"])) > 0
 	}
+	known := map[string]bool{}
 	for _, n := range raw {
 		if name := ruleName(n.Value); name != "" {
-			if slices.Contains(p.written, name) {
+			if known[name] {
 				n.Lint("another rule of this policy is called %s too", name)
 			}
-			p.written = append(p.written, name)
+			p.written, known[name] = append(p.written, name), true
 		}
 		c.add(n)
 	}

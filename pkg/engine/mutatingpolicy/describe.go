@@ -38,12 +38,9 @@ func (r *rule) describe() engine.Description {
 		d.Asks = append(slices.Clip(d.Asks), engine.AskRequestUser())
 	}
 	for _, m := range r.mutations {
-		for _, path := range m.Paths() {
-			if !slices.Contains(d.Changes, path) {
-				d.Changes = append(d.Changes, path)
-			}
-		}
+		d.Changes = append(d.Changes, m.Paths()...)
 	}
+	d.Changes = engine.Distinct(d.Changes)
 	return d
 }
 

@@ -79,7 +79,7 @@ func (g *Generator) names() []string {
 		}
 	}
 	almost = slices.DeleteFunc(almost, func(name string) bool { return len(validation.IsDNS1123Subdomain(name)) > 0 })
-	out := distinct(append(exact, almost...))
+	out := engine.Distinct(append(exact, almost...))
 	return out[:min(len(out), maxNames)]
 }
 
@@ -93,7 +93,7 @@ func dryRun(v Variant) (Variant, bool) {
 func (g *Generator) around(k *kind) [][]step {
 	names := g.names()
 	if !k.namespaced {
-		names = distinct(append(names, g.namespaces...))
+		names = engine.Distinct(append(names, g.namespaces...))
 	}
 	out := [][]step{each(names, named), each(g.users(), by), each(g.prefixes(k), unnamed)}
 	if g.vocabulary.words["dryRun"] {
@@ -121,7 +121,7 @@ func (g *Generator) around(k *kind) [][]step {
 
 // elsewhere are the namespaces of variants.
 func (g *Generator) elsewhere() []string {
-	return distinct(append(slices.Clone(g.namespaces), "default", "kube-system"))
+	return engine.Distinct(append(slices.Clone(g.namespaces), "default", "kube-system"))
 }
 
 // ofNamespace are the fields of the metadata of a Namespace that policies may read.

@@ -146,7 +146,7 @@ func New(o Options) *Generator {
 			}
 		}
 	}
-	for _, name := range distinct(append(exact, almost...)) {
+	for _, name := range engine.Distinct(append(exact, almost...)) {
 		if len(validation.IsDNS1123Label(name)) == 0 && len(g.namespaces) < maxNamespaces {
 			g.namespaces = append(g.namespaces, name)
 		}

@@ -10,6 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"sigs.k8s.io/structured-merge-diff/v6/schema"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 )
 
 // which says to which elements of a list a mutation is applied.
@@ -297,7 +299,7 @@ func (v *vocabulary) labelValues(key string) []string {
 	for _, value := range v.labels[key] {
 		out = append(append(out, alike(value)...), compared(value)...)
 	}
-	return distinct(out)
+	return engine.Distinct(out)
 }
 
 // long is a text longer than one that policies cut off; none where they cut off none.
@@ -306,16 +308,6 @@ func (v *vocabulary) long() []string {
 		return nil
 	}
 	return []string{strings.Repeat("long", 15)} // each part of which may be a label
-}
-
-// distinct are the elements of a list, each once.
-func distinct[T comparable](list []T) []T {
-	seen := map[T]bool{}
-	return slices.DeleteFunc(list, func(one T) bool {
-		known := seen[one]
-		seen[one] = true
-		return known
-	})
 }
 
 // otherField is a struct with a field that no policy names; nil where there is none that is simple.
@@ -367,7 +359,7 @@ func (v *vocabulary) listMutations(s *site, name string, required bool, add func
 			text, _ := value.(string)
 			names = append(names, slices.DeleteFunc(texts(text), func(text string) bool { return !isElementName(name, text) })...)
 		}
-		names = distinct(names)
+		names = engine.Distinct(names)
 		for _, text := range names[:min(len(names), maxNamed)] {
 			named, _ := minimalElement(s.path, schema.Atom{}, 0).(map[string]any)
 			named["name"] = text
