@@ -129,7 +129,8 @@ type PolicyNames struct {
 	missed int
 }
 
-// maxMeant is for how many unknown names the one is looked for that was probably meant: each is compared with all.
+// maxMeant is for how many unknown names of policies, or of kinds, the one is looked for that was probably meant: each is
+// compared with all.
 const maxMeant = 100
 
 // Add adds a name.
@@ -162,7 +163,7 @@ func (n *PolicyNames) Check(name string) error {
 	}
 	err := &UnknownPolicyError{Name: name}
 	if n.missed++; n.missed <= maxMeant {
-		err.meant = Nearest(name, maps.Keys(n.known))
+		err.meant = nearest(name, maps.Keys(n.known))
 	}
 	return err
 }

@@ -152,7 +152,7 @@ func (k *Kinds) check(n KindName) error {
 		}
 		return e
 	}
-	if k.unknown++; k.unknown <= maxNames {
+	if k.unknown++; k.unknown <= maxMeant {
 		e.meant = k.meant(&n)
 	}
 	for _, gv := range k.UnknownGroups() {
@@ -217,18 +217,25 @@ func (n *KindName) typos(k *KnownKind) int {
 	return -1
 }
 
-// maxNames is among how many names Nearest looks for one, and of how many names of kinds it is said what they were
-// meant to be.
+// maxNames is among how many names Nearest looks for one.
 const maxNames = 1000
 
 // Nearest returns the one of several names that a misspelt one was probably meant to be; empty if none is
 // near, or there are more than a thousand.
 func Nearest(name string, names iter.Seq[string]) string {
-	best, least, all := "", 0, 0
-	for known := range names {
+	all := 0
+	for range names {
 		if all++; all > maxNames {
 			return ""
 		}
+	}
+	return nearest(name, names)
+}
+
+// nearest is Nearest among however many names.
+func nearest(name string, names iter.Seq[string]) string {
+	best, least := "", 0
+	for known := range names {
 		d, ok := near(name, known)
 		if ok && (best == "" || d < least || d == least && known < best) {
 			best, least = known, d

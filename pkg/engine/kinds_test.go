@@ -3,6 +3,7 @@ package engine_test
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -33,6 +34,20 @@ func TestNearestOfManyNames(t *testing.T) {
 	}
 	if got := engine.Nearest("propetry7", slices.Values(append(names, "status"))); got != "" {
 		t.Errorf("got %q of 1,001 names", got)
+	}
+}
+
+// The names of policies are as many as there are, but those that are misspelt are looked for a hundred times.
+func TestPoliciesThatAreMeant(t *testing.T) {
+	var names engine.PolicyNames
+	for i := range 2000 {
+		names.Add(fmt.Sprintf("policy%d", i))
+	}
+	for i := range 101 {
+		err := names.Check(fmt.Sprintf("polciy%d", i))
+		if said := strings.Contains(fmt.Sprint(err), fmt.Sprintf(`did you mean "policy%d"`, i)); said != (i < 100) {
+			t.Fatalf("name %d: %v", i, err)
+		}
 	}
 }
 
