@@ -57,7 +57,7 @@ func (p part) locator() func(document int) func(field string) int {
 	}
 }
 
-// of returns the documents of a part by their lines. It is called with the lock held, as what follows.
+// of returns the documents of a part by their lines. It and what follows are called with the lock held.
 func (n *nodes) of(p part, c *converter) map[int]*yamlv3.Node {
 	if text := &p.text[0]; n.text != text {
 		n.text, n.documents = text, c.documents(p.text)
@@ -110,7 +110,7 @@ func (n *nodes) fieldLine(c *converter, at *yamlv3.Node, field string) int {
 		if at.Kind == yamlv3.AliasNode {
 			at = at.Alias
 		}
-		if !n.look(len(at.Content) / 2) {
+		if at.Kind == yamlv3.MappingNode && !n.look(len(at.Content)/2) {
 			break
 		}
 		if at.Style&yamlv3.LiteralStyle != 0 {
@@ -151,6 +151,7 @@ func (n *nodes) lineInText(c *converter, at *yamlv3.Node, field string) int {
 	return c.line(at)
 }
 
+// readText reads the YAML of a text.
 func readText(c *converter, at *yamlv3.Node) textNode {
 	t := textNode{of: at, converter: converter{first: c.line(at) + 1}}
 	var document yamlv3.Node
