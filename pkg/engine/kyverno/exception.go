@@ -99,22 +99,18 @@ func (all policiesByName) matching(pattern string) []*policy {
 	return out
 }
 
-// lintRules warns of names that no rule of the named policies has. What is known of policies is added to.
+// lintRules warns of names that no rule of the named policies has. It adds to what is known of policies.
 func (x *exceptedRules) lintRules(policies []*policy, known map[*policy]*ruleNames) {
+	all := make([][]string, len(policies))
+	for i, p := range policies {
+		all[i] = p.ruleNames(known).all
+	}
 	for i, name := range x.rules {
 		if slices.ContainsFunc(policies, func(p *policy) bool { return p.ruleNames(known).has(name) }) {
 			continue
 		}
 		text := ""
-		if meant := engine.Nearest(name, func(yield func(string) bool) {
-			for _, p := range policies {
-				for _, rule := range p.ruleNames(known).all {
-					if !yield(rule) {
-						return
-					}
-				}
-			}
-		}); meant != "" {
+		if meant := engine.Nearest(name, oneAfterTheOther(all...)); meant != "" {
 			text = fmt.Sprintf("; did you mean %q?", meant)
 		}
 		x.nodes[i].Lint("policy %s has no rule %q, so this has no effect%s", x.policy, name, text)
@@ -184,7 +180,7 @@ func newExceptionIndex(all []*exception) *exceptionIndex {
 
 // excepting returns the exceptions that name a rule.
 func (x *exceptionIndex) excepting(ref engine.RuleRef) []*exception {
-	places := slices.Concat(x.named[ref.Policy], x.named[engine.RuleRef{Policy: ref.Policy, Rule: ref.Rule}.String()])
+	places := slices.Concat(x.named[ref.Policy], x.named[ref.String()])
 	for n := 0; n <= len(ref.Policy) && len(x.patterns) > 0; n++ {
 		places = append(places, x.patterns[ref.Policy[:n]]...)
 	}

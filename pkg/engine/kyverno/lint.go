@@ -2,6 +2,7 @@ package kyverno
 
 import (
 	"fmt"
+	"iter"
 	"maps"
 	"reflect"
 	"regexp"
@@ -42,7 +43,7 @@ var (
 // texts looks for mistakes in the texts of one rule.
 type texts struct {
 	declared   []string // names that the rule gives values, sorted
-	given      []string // those that the user gives some, sorted
+	given      []string // those that the user gives values, sorted
 	targets    bool     // the rule has targets
 	background bool
 	user       bool // variables may ask for the user
@@ -271,18 +272,23 @@ func (t *texts) meant(name string) string {
 	if t.targets {
 		others = append(others, "target")
 	}
-	if meant := engine.Nearest(name, func(yield func(string) bool) {
-		for _, names := range [][]string{others, t.declared, t.given} {
-			for _, known := range names {
-				if !yield(known) {
+	if meant := engine.Nearest(name, oneAfterTheOther(others, t.declared, t.given)); meant != "" {
+		return fmt.Sprintf("; did you mean %s?", meant)
+	}
+	return ", so it has no value; an entry of context gives it one"
+}
+
+// oneAfterTheOther goes through the names of several lists, without making one of them.
+func oneAfterTheOther(lists ...[]string) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for _, names := range lists {
+			for _, name := range names {
+				if !yield(name) {
 					return
 				}
 			}
 		}
-	}); meant != "" {
-		return fmt.Sprintf("; did you mean %s?", meant)
 	}
-	return ", so it has no value; an entry of context gives it one"
 }
 
 // declares reports whether a name has a value.

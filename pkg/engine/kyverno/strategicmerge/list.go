@@ -12,8 +12,8 @@ import (
 func (m *merger) mergeList(live []any, values []*node, at *place) (value any, drop bool, err error) {
 	last := values[len(values)-1]
 	if len(values) == 1 && last.scalars != nil {
-		if len(at.listRule().keys) > 0 && slices.ContainsFunc(live, isAMap) {
-			return nil, false, &KindError{Path: at.element(slices.IndexFunc(live, isAMap)).String(), Patch: isScalar.String(), Got: isMap.String()}
+		if i := slices.IndexFunc(live, isAMap); i >= 0 && len(at.listRule().keys) > 0 {
+			return nil, false, &KindError{Path: at.element(i).String(), Patch: isScalar.String(), Got: isMap.String()}
 		}
 		value, err = m.mergeScalars(live, last.scalars, last, at)
 		return value, false, err
