@@ -83,19 +83,31 @@ func (e *execution) begin() *variables.Scope {
 	s.Set("serviceAccountName", account)
 	s.Set("serviceAccountNamespace", namespace)
 	s.SetGiven(e.given, "request", "images")
-	s.Define("images", func(*variables.Scope) (any, error) { return e.images() })
+	s.Define(imagesName, (*imagesLoader)(e))
 	e.define(s, e.rule.context)
 	return s
 }
 
 // define makes context entries known to a scope, none of them loaded.
-func (e *execution) define(s *variables.Scope, entries contextentry.Entries) {
-	if len(entries) == 0 {
+func (e *execution) define(s *variables.Scope, entries *contextentry.Entries) {
+	if entries == nil {
 		return
 	}
 	in := e.inputs()
 	entries.Define(s, &contextentry.Sources{Context: e.ctx, World: e.world, Budget: e.budget, Globals: in.globals, Values: in.values}, e.isGiven)
 }
+
+// imagesName is that of the entry that every rule has.
+var imagesName = variables.NewNames([]string{"images"})
+
+// imagesLoader loads the images of an execution.
+type imagesLoader execution
+
+// Load implements variables.Loader.
+func (l *imagesLoader) Load(int, *variables.Scope) (any, error) { return (*execution)(l).images() }
+
+// Omits implements variables.Loader.
+func (l *imagesLoader) Omits(int) bool { return false }
 
 // images are those of the matched object, with what the user gives laid over.
 func (e *execution) images() (any, error) {

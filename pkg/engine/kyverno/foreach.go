@@ -28,7 +28,7 @@ type forEachEntry struct {
 	index         int    // in its foreach
 	list          *jmespath.Expression
 	descending    bool
-	context       contextentry.Entries
+	context       *contextentry.Entries
 	preconditions *match.Conditions
 	mutation      mutation
 	notIdempotent string // as in patchResult, because of the list or the context
@@ -157,7 +157,7 @@ func (f *forEachEntry) each(e *execution, s elementsScope, on patchSubject, out 
 	patched := 0
 	var held *PassedOverError
 	draft := on.Draft
-	if _, nested := f.mutation.(*forEach); nested || len(elements) > 1 || s.level > 0 || len(e.rule.context) > 0 {
+	if _, nested := f.mutation.(*forEach); nested || len(elements) > 1 || s.level > 0 || e.rule.context != nil {
 		draft.Freeze() // each element, and what the context keeps, sees the object as it was before the entry
 	}
 	for i := range elements {
@@ -218,8 +218,8 @@ func (f *forEachEntry) whyOf(index int, why *engine.Reasons) *engine.Reasons {
 }
 
 // contexts are the context entries of each entry, and of those nested in it.
-func (m *forEach) contexts() []contextentry.Entries {
-	var out []contextentry.Entries
+func (m *forEach) contexts() []*contextentry.Entries {
+	var out []*contextentry.Entries
 	for _, entry := range m.entries {
 		out = append(out, entry.context)
 		if nested, ok := entry.mutation.(*forEach); ok {

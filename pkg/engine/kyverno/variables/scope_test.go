@@ -2,6 +2,7 @@ package variables_test
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -23,6 +24,17 @@ func query(expr string) func(*variables.Scope) (any, error) {
 	return func(s *variables.Scope) (any, error) { return s.QueryText(expr) }
 }
 
+// loads is one entry.
+type loads func(*variables.Scope) (any, error)
+
+func (l loads) Load(_ int, s *variables.Scope) (any, error) { return l(s) }
+
+func (l loads) Omits(int) bool { return false }
+
+func define(s *variables.Scope, name string, load loads) {
+	s.Define(variables.NewNames([]string{name}), load)
+}
+
 func expect(t *testing.T, s *variables.Scope, expr string, want any) {
 	t.Helper()
 	got, err := s.QueryText(expr)
@@ -38,7 +50,7 @@ func expect(t *testing.T, s *variables.Scope, expr string, want any) {
 func TestScopeLoadsEntryOnce(t *testing.T) {
 	s := newScope()
 	loads := 0
-	s.Define("cm", func(*variables.Scope) (any, error) {
+	define(s, "cm", func(*variables.Scope) (any, error) {
 		loads++
 		return map[string]any{"data": map[string]any{"k": "v"}}, nil
 	})
@@ -57,8 +69,8 @@ func TestScopeLoadsEntryOnce(t *testing.T) {
 
 func TestScopeBrokenEntry(t *testing.T) {
 	s := newScope()
-	s.Define("broken", func(*variables.Scope) (any, error) { return nil, errors.New("no such ConfigMap") })
-	s.Define("unused", query("missing.key"))
+	define(s, "broken", func(*variables.Scope) (any, error) { return nil, errors.New("no such ConfigMap") })
+	define(s, "unused", query("missing.key"))
 	s.Set("request", "r")
 	expect(t, s, "request", "r")
 	for _, expr := range []string{"broken.data", "broken || 'default'", "broken[]", "to_string(broken)", "broken == `1`"} {
@@ -75,7 +87,7 @@ func TestScopeBrokenEntry(t *testing.T) {
 
 func TestScopeAbsentEntry(t *testing.T) {
 	s := newScope()
-	s.Define("images", func(*variables.Scope) (any, error) { return nil, &jmespath.NotFoundError{Key: "images"} })
+	define(s, "images", func(*variables.Scope) (any, error) { return nil, &jmespath.NotFoundError{Key: "images"} })
 	expect(t, s, "images.containers || 'none'", "none")
 	expect(t, s, "lookup(@, 'images')", nil)
 	var notFound *jmespath.NotFoundError
@@ -86,8 +98,8 @@ func TestScopeAbsentEntry(t *testing.T) {
 
 func TestScopeEntrySeesEarlierOnes(t *testing.T) {
 	s := newScope()
-	s.Define("early", query("late"))
-	s.Define("late", query("request"))
+	define(s, "early", query("late"))
+	define(s, "late", query("request"))
 	s.Set("request", "r")
 	expect(t, s, "late", "r")
 	var notFound *jmespath.NotFoundError
@@ -98,9 +110,9 @@ func TestScopeEntrySeesEarlierOnes(t *testing.T) {
 
 func TestScopeRedefinedEntry(t *testing.T) {
 	s := newScope()
-	s.Define("one", query("'1'"))
-	s.Define("two", query("join('', [one, '2'])"))
-	s.Define("one", query("join('', [one, two, '3'])"))
+	define(s, "one", query("'1'"))
+	define(s, "two", query("join('', [one, '2'])"))
+	define(s, "one", query("join('', [one, two, '3'])"))
 	expect(t, s, "one", "1123")
 	expect(t, s, "two", "12")
 }
@@ -109,7 +121,7 @@ func TestScopeRedefinedEntry(t *testing.T) {
 // that only the iterations have.
 func TestScopeEntrySeesValuesOfChild(t *testing.T) {
 	s := newScope()
-	s.Define("image", query("element.image"))
+	define(s, "image", query("element.image"))
 	for _, want := range []string{"nginx", "redis"} {
 		child := s.Child()
 		child.Set("element", map[string]any{"image": want})
@@ -123,7 +135,7 @@ func TestScopeEntrySeesValuesOfChild(t *testing.T) {
 func TestScopeChild(t *testing.T) {
 	parent := newScope()
 	loads := 0
-	parent.Define("shared", func(*variables.Scope) (any, error) { loads++; return int64(1), nil })
+	define(parent, "shared", func(*variables.Scope) (any, error) { loads++; return int64(1), nil })
 	parent.Set("x", "parent")
 	expect(t, parent, "shared", int64(1))
 	child := parent.Child()
@@ -133,7 +145,7 @@ func TestScopeChild(t *testing.T) {
 	}
 	child.Set("x", "child")
 	child.Set("y", true)
-	child.Define("z", query("x"))
+	define(child, "z", query("x"))
 	expect(t, child, "[x, z]", []any{"child", "child"})
 	expect(t, parent, "x", "parent")
 	for _, name := range []string{"y", "z"} {
@@ -149,11 +161,11 @@ func TestScopeChild(t *testing.T) {
 
 func TestScopeCycle(t *testing.T) {
 	s := newScope()
-	s.Define("own", query("own"))
+	define(s, "own", query("own"))
 	if _, err := s.QueryText("own"); err == nil {
 		t.Error("an entry that needs itself loads")
 	}
-	s.Define("outer", func(*variables.Scope) (any, error) { return s.QueryText("outer") })
+	define(s, "outer", func(*variables.Scope) (any, error) { return s.QueryText("outer") })
 	_, err := s.QueryText("outer")
 	var cycle *variables.CycleError
 	if !errors.As(err, &cycle) {
@@ -165,7 +177,7 @@ func TestScopeSizeLimit(t *testing.T) {
 	s := newScope()
 	megabyte := func(*variables.Scope) (any, error) { return strings.Repeat("x", 1<<20), nil }
 	for _, name := range []string{"a", "b", "c"} {
-		s.Define(name, megabyte)
+		define(s, name, megabyte)
 	}
 	expect(t, s, "length(a)", int64(1<<20))
 	child := s.Child()
@@ -182,12 +194,62 @@ func TestScopeSizeLimit(t *testing.T) {
 func TestScopeWholeContext(t *testing.T) {
 	s := newScope()
 	s.Set("a", int64(1))
-	s.Define("cm", query("'loaded'"))
-	s.Define("broken", query("missing"))
+	define(s, "cm", query("'loaded'"))
+	define(s, "broken", query("missing"))
 	expect(t, s, "@.a", int64(1))
 	expect(t, s, "lookup(@, 'cm')", "loaded")
 	expect(t, s, "keys(@)", []any{"a"})
 	if _, err := s.QueryText("lookup(@, 'broken')"); err == nil {
 		t.Error("a broken entry is used without an error")
+	}
+}
+
+// counted are entries that count for how many of them it was asked whether they are there.
+type counted struct{ asked int }
+
+func (c *counted) Load(index int, _ *variables.Scope) (any, error) { return int64(index), nil }
+
+func (c *counted) Omits(index int) bool {
+	c.asked++
+	return index%10 == 3
+}
+
+// The last entry of a name counts, unless it is left out; the others are not looked at.
+func TestScopeFindsEntriesByName(t *testing.T) {
+	const n = 1000
+	names := make([]string, 2*n)
+	for i := range names {
+		names[i] = fmt.Sprintf("entry%d", i%n)
+	}
+	s, entries := newScope(), &counted{}
+	s.Define(variables.NewNames(names), entries)
+	s.Set("later", true)
+	for i := range n {
+		if i%10 == 3 {
+			if _, err := s.QueryText(names[i]); err == nil {
+				t.Errorf("%s is there", names[i])
+			}
+			continue
+		}
+		expect(t, s, names[i], int64(n+i))
+	}
+	if entries.asked > 2*n {
+		t.Errorf("asked for %d entries to find %d", entries.asked, n)
+	}
+}
+
+// An expression on all values looks at each name.
+func TestScopePaysForAllNames(t *testing.T) {
+	const n = 1000
+	names := make([]string, n)
+	for i := range names {
+		names[i] = fmt.Sprintf("entry%d", i)
+	}
+	s := newScope()
+	s.Define(variables.NewNames(names), &counted{})
+	before, _ := s.Interpreter().Budget().Spent()
+	expect(t, s, "length(@)", int64(0))
+	if after, _ := s.Interpreter().Budget().Spent(); after-before < n {
+		t.Errorf("%d names took %d steps", n, after-before)
 	}
 }
