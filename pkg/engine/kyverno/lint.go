@@ -334,11 +334,14 @@ func (t *texts) refused(text string) bool {
 		!beginsWithOne(text, t.declared) && !beginsWithOne(text, t.given)
 }
 
-// lintExclude warns of a rule that excludes all that it matches.
+// maxFilterPairs is how many pairs of a filter that matches and one that excludes lintExclude compares.
+const maxFilterPairs = 1000
+
+// lintExclude warns of a rule that excludes all that it matches. It says nothing of rules with more than maxFilterPairs.
 func lintExclude(f *policydecode.Fields) {
 	matched, _ := filters(mapping(f.Values["match"]))
 	excluded, all := filters(mapping(f.Values["exclude"]))
-	if len(matched) == 0 || len(excluded) == 0 {
+	if len(matched) == 0 || len(excluded) == 0 || len(matched)*len(excluded) > maxFilterPairs {
 		return
 	}
 	for _, m := range matched {
@@ -385,11 +388,11 @@ func covered(filter, other map[string]any) bool {
 	for key, value := range wanted {
 		list, isList := value.([]any)
 		if key == "kinds" && isList {
-			mine, _ := resources[key].([]any)
-			if slices.Contains(list, any("*")) {
-				continue
+			mine, kinds := sequence(resources[key]), make(map[string]bool, len(list))
+			for _, kind := range list {
+				kinds[text(kind)] = true
 			}
-			if len(mine) == 0 || slices.ContainsFunc(mine, func(kind any) bool { return !containsText(list, kind) }) {
+			if !kinds["*"] && (len(mine) == 0 || slices.ContainsFunc(mine, func(kind any) bool { return !kinds[text(kind)] })) {
 				return false
 			}
 			continue

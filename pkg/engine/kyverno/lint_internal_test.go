@@ -84,3 +84,33 @@ func TestGivenValuesAreShared(t *testing.T) {
 		t.Errorf("compiling 50 policies takes %.0f allocations with 10 values, %.0f with 2,000", fewCompiling, manyCompiling)
 	}
 }
+
+// A rule that never applies is told, unless finding out takes too long.
+func TestExcludesOfManyFilters(t *testing.T) {
+	told := func(n int) bool {
+		filters := func(from, step int) string {
+			all := make([]string, n)
+			for i := range all {
+				all[i] = fmt.Sprintf("{resources: {kinds: [ConfigMap], names: [name%d]}}", from+i*step)
+			}
+			return strings.Join(all, ", ")
+		}
+		text := fmt.Sprintf("{apiVersion: kyverno.io/v1, kind: ClusterPolicy, metadata: {name: p}, spec: {rules: [{name: r, match: {any: [%s]}, exclude: {any: [%s]}, "+
+			"mutate: {patchStrategicMerge: {data: {x: y}}}}]}}", filters(0, 1), filters(n-1, -1))
+		var said []string
+		_, err := New().Compile(engine.Compilation{
+			Documents: []engine.Document{engine.NewDocument(conformance.ReadObjects(t, text)[0], "")},
+			Warn:      func(e engine.CompileError) { said = append(said, e.Error()) },
+		})
+		if err != nil {
+			said = append(said, err.Error())
+		}
+		return strings.Contains(strings.Join(said, "\n"), "excludes all that the rule matches")
+	}
+	if most := 31; !told(most) { // a thousand pairs
+		t.Errorf("it is not told that %d filters exclude all", most)
+	}
+	if more := 32; told(more) {
+		t.Errorf("%d filters were compared with as many", more)
+	}
+}
