@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/sets"
 )
 
 // RuleRef names a rule and where it stands. Its JSON is that of plans, journals and
@@ -185,10 +186,15 @@ func HandOver(sink Sink, steps []Step) {
 // --skip: "POLICY" or "POLICY/RULE". The zero value keeps all.
 type RuleFilter struct{ Only, Skip []string }
 
-// Keeps reports whether the rule takes part in the run.
-func (f RuleFilter) Keeps(r RuleRef) bool {
-	named := func(list []string) bool {
-		return len(list) > 0 && (slices.Contains(list, r.Policy) || r.Rule != "" && slices.Contains(list, r.String()))
+// Keeps returns a function that reports whether a rule takes part in the run, given the names that it has.
+func (f RuleFilter) Keeps() func(names ...RuleRef) bool {
+	only, skip := sets.New(f.Only...), sets.New(f.Skip...)
+	return func(names ...RuleRef) bool {
+		in := func(typed sets.Set[string]) bool {
+			return len(typed) > 0 && slices.ContainsFunc(names, func(r RuleRef) bool {
+				return typed.Has(r.Policy) || r.Rule != "" && typed.Has(r.String())
+			})
+		}
+		return (len(only) == 0 || in(only)) && !in(skip)
 	}
-	return (len(f.Only) == 0 || named(f.Only)) && !named(f.Skip)
 }

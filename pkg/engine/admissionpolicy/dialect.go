@@ -55,6 +55,7 @@ func (*Dialect) Compile(c engine.Compilation) (engine.Program, error) {
 	var policies []*policy
 	bindings := map[string][]*binding{} // by policy
 	known := engine.PolicyNames{}       // policies, whether the user wants them or not
+	keeps := c.Rules.Keeps()
 	var errs []error
 	for d := range c.Each() {
 		d = d.Unpack()
@@ -68,7 +69,7 @@ func (*Dialect) Compile(c engine.Compilation) (engine.Program, error) {
 			case kindPolicy:
 				p := decodePolicy(r, d, compiler.constraints)
 				known.Add(d.Key.Name)
-				if !c.Rules.Keeps(p.ref) {
+				if !keeps(p.ref) {
 					r.Errs = nil
 					return nil
 				}

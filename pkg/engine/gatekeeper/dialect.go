@@ -84,7 +84,8 @@ func (d *Dialect) Compile(c engine.Compilation) (engine.Program, error) {
 	}
 	mutators := usable(byID)
 	name(mutators)
-	mutators = slices.DeleteFunc(mutators, func(m *mutator) bool { return !c.Rules.Keeps(m.ref) })
+	keeps := c.Rules.Keeps()
+	mutators = slices.DeleteFunc(mutators, func(m *mutator) bool { return !keeps(m.ref) })
 	installed := len(mutators)
 	mutators, conflicts := withoutConflicts(mutators)
 	lintSet(mutators)

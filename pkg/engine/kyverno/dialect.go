@@ -83,9 +83,10 @@ func (d *Dialect) Compile(c engine.Compilation) (engine.Program, error) {
 	})
 	lintExceptions(in.exceptions, policies)
 	exceptions := newExceptionIndex(in.exceptions)
+	keeps := c.Rules.Keeps()
 	for _, p := range policies {
 		p.inputs = in
-		p.rules = slices.DeleteFunc(p.rules, func(r *rule) bool { return !keeps(c.Rules, r) })
+		p.rules = slices.DeleteFunc(p.rules, func(r *rule) bool { return !keeps(r.ref, r.source()) })
 		for _, r := range p.rules {
 			r.annotates, r.engineView = c.Annotate, c.EngineView
 			r.exceptions = exceptions.excepting(r.ref)
@@ -94,13 +95,11 @@ func (d *Dialect) Compile(c engine.Compilation) (engine.Program, error) {
 	return newProgram(policies), all.Err()
 }
 
-// keeps applies the user's choice of rules. A derived rule is also chosen by
-// the name of the rule that it comes from.
-func keeps(f engine.RuleFilter, r *rule) bool {
+// source is the rule that a derived rule comes from; of another, itself.
+func (r *rule) source() engine.RuleRef {
 	written := r.ref
 	written.Rule = r.written
-	only, skip := engine.RuleFilter{Only: f.Only}, engine.RuleFilter{Skip: f.Skip}
-	return (only.Keeps(r.ref) || only.Keeps(written)) && skip.Keeps(r.ref) && skip.Keeps(written)
+	return written
 }
 
 // nameOf is "name", or "namespace/name".

@@ -15,7 +15,7 @@ import (
 
 // compiler compiles the policies of a run.
 type compiler struct {
-	filter       engine.RuleFilter
+	keeps        func(...engine.RuleRef) bool
 	exceptions   []*exceptionSpec
 	entries      *library.Entries
 	environments map[bool]*cel.Environment // of namespaced policies, and of others
@@ -54,7 +54,7 @@ func (c *compiler) compile(r *policydecode.Report, d engine.Document) []*rule {
 	if rules[0].asksUser {
 		p.Lint(engine.RequestUserLint)
 	}
-	return slices.DeleteFunc(rules, func(x *rule) bool { return !c.filter.Keeps(x.ref) })
+	return slices.DeleteFunc(rules, func(x *rule) bool { return !c.keeps(x.ref) })
 }
 
 // environment returns what the expressions of policies may name.

@@ -53,7 +53,7 @@ func (d *Dialect) Compile(c engine.Compilation) (engine.Program, error) {
 	}
 	all := &policydecode.Report{}
 	shared := &compiler{
-		filter: c.Rules, environments: map[bool]*cel.Environment{}, entries: &library.Entries{Project: d.project},
+		keeps: c.Rules.Keeps(), environments: map[bool]*cel.Environment{}, entries: &library.Entries{Project: d.project},
 		constraints: match.Set{},
 	}
 	var policies []engine.Document

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"sync"
 
+	"k8s.io/apimachinery/pkg/util/sets"
+
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/cluster"
 )
@@ -19,7 +21,7 @@ func (p *Policies) Wants(err error) bool {
 		return true
 	}
 	r := brokenRef(e)
-	return p.Rules.Keeps(r) || slices.ContainsFunc(p.Rules.Only, func(name string) bool { return mayBeOf(r, name) })
+	return p.Rules.Keeps()(r) || slices.ContainsFunc(p.Rules.Only, func(name string) bool { return mayBeOf(r, name) })
 }
 
 // mayBeOf reports whether a name may be that of a rule of a policy that is too broken to have
@@ -51,57 +53,72 @@ func (p *Policies) installedForOthers(w *engine.CompileError) bool {
 // look like a policy that changes nothing; with one in --skip, a rule that was to be skipped would
 // be applied.
 func (p *Policies) checkChoice(kept []engine.RuleRef) error {
-	all := sync.OnceValue(p.existing)
+	mine, read, all := namesOf(kept), sync.OnceValue(p.read), sync.OnceValue(p.existing)
 	exists := func(name string) bool {
-		return existing{rules: kept}.has(name) || p.reads(name) || all().has(name)
+		return mine.Has(name) || read().Has(name) || all().has(name)
 	}
-	if err := p.checkNamed("--only", p.Rules.Only, exists); err != nil {
-		return err
-	}
-	return p.checkNamed("--skip", p.Rules.Skip, exists)
-}
-
-// checkNamed accepts the names of rules, and those of policies without rules, which have an error
-// or a warning of their own.
-func (p *Policies) checkNamed(flag string, names []string, exists func(name string) bool) error {
-	for _, name := range names {
-		if exists(name) {
+	for _, typed := range []struct {
+		flag  string
+		names []string
+	}{{"--only", p.Rules.Only}, {"--skip", p.Rules.Skip}} {
+		i := slices.IndexFunc(typed.names, func(name string) bool { return !exists(name) })
+		if i < 0 {
 			continue
 		}
-		if i := strings.LastIndex(name, "/"); i > 0 && p.reads(name[:i]) {
-			return fmt.Errorf("%s %s: policy %s has no mutate rule %s", flag, name, name[:i], name[i+1:])
+		name := typed.names[i]
+		if i := strings.LastIndex(name, "/"); i > 0 && read().Has(name[:i]) {
+			return fmt.Errorf("%s %s: policy %s has no mutate rule %s", typed.flag, name, name[:i], name[i+1:])
 		}
-		return fmt.Errorf("%s %s: no such policy or rule", flag, name)
+		return fmt.Errorf("%s %s: no such policy or rule", typed.flag, name)
 	}
 	return nil
 }
 
-// reads reports whether a policy of this name was read.
-func (p *Policies) reads(name string) bool {
+// read returns the names of the policies that were read. Those without rules have an error or a warning of their own.
+func (p *Policies) read() sets.Set[string] {
+	names := sets.New[string]()
 	for _, d := range p.Dialects {
 		for _, doc := range p.Of(d) {
-			if d.Accepts(doc.Key.GroupKind) == engine.Policy && slices.Contains(doc.Names(), name) {
-				return true
+			if d.Accepts(doc.Key.GroupKind) == engine.Policy {
+				names.Insert(doc.Names()...)
 			}
+		}
+	}
+	return names
+}
+
+// namesOf returns what --only and --skip call rules and their policies.
+func namesOf(rules []engine.RuleRef) sets.Set[string] {
+	names := sets.New[string]()
+	for _, r := range rules {
+		names.Insert(r.Policy)
+		if r.Rule != "" {
+			names.Insert(r.String())
+		}
+	}
+	return names
+}
+
+// existing are the names of the rules that exist, and of the policies that are too broken to have rules.
+type existing struct{ names, broken sets.Set[string] }
+
+// has reports whether the name is, or may be, one of these.
+func (e existing) has(name string) bool {
+	if e.names.Has(name) {
+		return true
+	}
+	for i, c := range name {
+		if c == '/' && e.broken.Has(name[:i]) {
+			return true
 		}
 	}
 	return false
 }
 
-// existing are the rules that exist, and what is too broken to have rules.
-type existing struct{ rules, broken []engine.RuleRef }
-
-// has reports whether the name is, or may be, one of these.
-func (e existing) has(name string) bool {
-	named := engine.RuleFilter{Only: []string{name}}.Keeps
-	return slices.ContainsFunc(e.rules, named) || slices.ContainsFunc(e.broken, func(r engine.RuleRef) bool {
-		return named(r) || mayBeOf(r, name)
-	})
-}
-
 // existing compiles the policies without --only and --skip.
 func (p *Policies) existing() existing {
-	var out existing
+	var rules []engine.RuleRef
+	broken := sets.New[string]()
 	for _, d := range p.Dialects {
 		mine := p.Of(d)
 		if len(mine) == 0 {
@@ -113,14 +130,17 @@ func (p *Policies) existing() existing {
 			return err
 		})
 		if program != nil {
-			out.rules = append(out.rules, program.Rules()...)
+			rules = append(rules, program.Rules()...)
 		}
-		for _, broken := range engine.JoinedErrors(err) {
+		for _, problem := range engine.JoinedErrors(err) {
 			var e *engine.CompileError
-			if errors.As(broken, &e) {
-				out.broken = append(out.broken, brokenRef(e))
+			if errors.As(problem, &e) {
+				r := brokenRef(e)
+				if rules = append(rules, r); r.Rule == "" {
+					broken.Insert(r.Policy)
+				}
 			}
 		}
 	}
-	return out
+	return existing{names: namesOf(rules), broken: broken}
 }

@@ -48,7 +48,7 @@ func (words) Compile(c engine.Compilation) (engine.Program, error) {
 			if rule == "broken" {
 				problem.Rule = rule
 				errs = append(errs, &problem)
-			} else if r := (engine.RuleRef{Dialect: "words", Policy: name, Rule: rule}); c.Rules.Keeps(r) {
+			} else if r := (engine.RuleRef{Dialect: "words", Policy: name, Rule: rule}); c.Rules.Keeps()(r) {
 				p.rules = append(p.rules, r)
 			}
 		}
