@@ -14,9 +14,9 @@ const (
 	maxDuration = 10 * time.Second
 	// maxObjectDuration is for all rules on one object: it is what an API server has for a request.
 	maxObjectDuration = 60 * time.Second
-	// maxObjectFields is for the fields that all rules on one object change, each counted as often as a rule changes it: what is
+	// MaxObjectFields is for the fields that all rules on one object change, each counted as often as a rule changes it: what is
 	// known of a change takes some 300 bytes.
-	maxObjectFields = 300_000
+	MaxObjectFields = 300_000
 )
 
 // lookEvery is after how many steps a Budget looks at the clock: some milliseconds.
@@ -60,14 +60,11 @@ func (t *objectUse) now() time.Duration {
 }
 
 // over returns the limit that the rules on the object exceed together; nil for none.
-func (t *objectUse) over() *LimitError {
-	switch {
-	case t.fields.Load() > maxObjectFields:
-		return &LimitError{What: "fields changed by all rules on one object", Max: maxObjectFields}
-	case t.limit > 0 && t.now() > t.limit:
+func (t *objectUse) over() error {
+	if t.limit > 0 && t.now() > t.limit {
 		return &LimitError{What: "seconds for all rules on one object", Max: int(t.limit / time.Second)}
 	}
-	return nil
+	return CheckFields(int(t.fields.Load()))
 }
 
 func (t *objectUse) wait(ask func()) {
@@ -95,8 +92,24 @@ func ForObject(ctx context.Context) context.Context {
 // count for the rules on the object that the context is for.
 func Wait(ctx context.Context, ask func()) { useIn(ctx).wait(ask) }
 
-// NoteFields counts fields that a rule has changed on the object that the context is for.
-func NoteFields(ctx context.Context, n int) { useIn(ctx).fields.Add(int64(n)) }
+// FieldsLeft returns how many fields rules may still change on the object that the context is for.
+func FieldsLeft(ctx context.Context) int {
+	return int(max(MaxObjectFields-useIn(ctx).fields.Load(), 0))
+}
+
+// NoteFields counts fields that a rule has changed on the object that the context is for. It returns a *LimitError if they are
+// more than were left.
+func NoteFields(ctx context.Context, n int) error {
+	return CheckFields(int(useIn(ctx).fields.Add(int64(n))))
+}
+
+// CheckFields returns a *LimitError if so many fields are more than rules may change on one object.
+func CheckFields(n int) error {
+	if n > MaxObjectFields {
+		return &LimitError{What: "fields changed by all rules on one object", Max: MaxObjectFields}
+	}
+	return nil
+}
 
 // Taken returns how long the rules on an object have taken, without the time that they waited; for
 // a context without an object, the time since the first call.

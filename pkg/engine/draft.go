@@ -18,8 +18,8 @@ import (
 // belongs to one goroutine.
 type Draft struct {
 	// Compare lists what differs between two states of the object, of which the second may have
-	// maps of the first, with Edits.
-	Compare func(before, after map[string]any) []FieldChange
+	// maps of the first, with Edits. It returns a *LimitError if that is more than may be listed.
+	Compare func(before, after map[string]any) ([]FieldChange, error)
 	// Kept is of the program's own choice: what it has read of a text of the object, for its next step.
 	Kept any
 
@@ -336,10 +336,14 @@ func (d *Draft) Was(m map[string]any, name string) any {
 	return m[name]
 }
 
-// Take ends a step, and returns what it has changed; never nil. The maps among these values are
-// the draft's no longer.
-func (d *Draft) Take(before, after map[string]any) []FieldChange {
-	return d.Taken(d.Compare(before, after))
+// Take ends a step, and returns what it has changed, never nil; or the error of Compare, and then the step is to be
+// reverted. The maps among these values are the draft's no longer.
+func (d *Draft) Take(before, after map[string]any) ([]FieldChange, error) {
+	fields, err := d.Compare(before, after)
+	if err != nil {
+		return nil, err
+	}
+	return d.Taken(fields), nil
 }
 
 // Taken is Take for a step whose changes are known.

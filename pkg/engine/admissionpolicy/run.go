@@ -238,7 +238,13 @@ func (r *run) mutate(u *unit, step engine.Step, in cel.Input) error {
 	if changed {
 		step.Outcome, step.After = engine.Changed, r.object
 		if d := r.target.Draft; d != nil { // what changed takes less memory than the object, until all policies have run
-			step.After, step.Fields = nil, d.Take(before.Object, r.object.Object)
+			fields, err := d.Take(before.Object, r.object.Object)
+			if err != nil {
+				r.object = before
+				d.Revert()
+				return r.fail(u, step, err)
+			}
+			step.After, step.Fields = nil, fields
 		}
 	}
 	if changed || r.again == nil {

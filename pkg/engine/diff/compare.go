@@ -16,26 +16,36 @@ import (
 // list as absent where the type says so. Neither object is modified; the result refers to
 // their values.
 func Compare(before, after map[string]any, t Type) []engine.FieldChange {
-	c := comparison{}
+	return First(before, after, t, 0)
+}
+
+// First is Compare for the first differences: it ends when it has found so many. Zero stands for all.
+func First(before, after map[string]any, t Type, enough int) []engine.FieldChange {
+	c := comparison{enough: enough}
 	c.maps(nil, before, after, t)
 	return c.fields
 }
 
 // Equal reports whether Compare would find no difference between two values.
 func Equal(a, b any, t Type) bool {
-	c := comparison{}
+	c := comparison{enough: 1}
 	c.values(nil, a, b, t)
 	return len(c.fields) == 0
 }
 
 type comparison struct {
 	fields []engine.FieldChange
+	enough int           // it ends with so many fields; 0 for all
 	draft  *engine.Draft // nil where nothing was changed in place
 	steps  *Steps        // nil for a comparison by itself
 }
 
-// many are the fields of a map for which room is made at once: a list of them takes five times its memory as it grows.
+// many are the fields of a map for which room is made at once, if not for all of a large one: a list of them takes five times its
+// memory as it grows.
 const many = 100
+
+// ended reports whether enough is known.
+func (c *comparison) ended() bool { return c.enough > 0 && len(c.fields) >= c.enough }
 
 func (c *comparison) add(p fieldpath.Path, k engine.ChangeKind, from, to any) {
 	c.fields = append(c.fields, engine.FieldChange{Path: p, Kind: k, From: from, To: to})
@@ -59,7 +69,7 @@ func index(p fieldpath.Path, i int) fieldpath.Path {
 }
 
 func (c *comparison) values(p fieldpath.Path, a, b any, t Type) {
-	if c.unchanged(a, b) {
+	if c.ended() || c.unchanged(a, b) {
 		return
 	}
 	switch x := a.(type) {
@@ -97,9 +107,12 @@ func (c *comparison) maps(p fieldpath.Path, a, b map[string]any, t Type) {
 	}
 	slices.Sort(names)
 	if len(names) > many {
-		c.fields = slices.Grow(c.fields, len(names))
+		c.fields = slices.Grow(c.fields, min(len(names), 1000*many))
 	}
 	for _, name := range names {
+		if c.ended() {
+			return
+		}
 		x, inA := a[name]
 		y, inB := b[name]
 		of := t.field(name)

@@ -77,6 +77,9 @@ func (c *comparison) keyed(at listAt, a, b keyedList) {
 	n := at.named
 	moved := movedBetween(a.ids, b.places)
 	for i, id := range a.ids {
+		if c.ended() {
+			return
+		}
 		j, ok := b.places[id]
 		if ok && !moved[id] && (c.unchanged(a.items[i], b.items[j]) || scalarsEqual(a.items[i], b.items[j], n.element)) {
 			continue // most elements: a path costs more than this
@@ -92,6 +95,9 @@ func (c *comparison) keyed(at listAt, a, b keyedList) {
 		c.values(q, a.items[i], b.items[j], n.element)
 	}
 	for j, id := range b.ids {
+		if c.ended() {
+			return
+		}
 		if _, ok := a.places[id]; !ok {
 			c.add(child(at.path, n.path(b.items[j])), engine.Added, nil, b.items[j])
 		}
@@ -156,7 +162,7 @@ func (c *comparison) indexed(p fieldpath.Path, a, b []any, element Type) {
 	for end < len(a)-start && end < len(b)-start && Equal(a[len(a)-1-end], b[len(b)-1-end], element) {
 		end++
 	}
-	for i := start; i < max(len(a), len(b))-end; i++ {
+	for i := start; i < max(len(a), len(b))-end && !c.ended(); i++ {
 		q := index(p, i)
 		switch {
 		case i >= len(a)-end:

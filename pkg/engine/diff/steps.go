@@ -22,14 +22,21 @@ type namedElements struct {
 	counts map[elementID]int
 }
 
+// reused is how long a list of fields may be of which the memory serves the next step.
+const reused = 10_000
+
 // NewSteps returns what compares the steps of a draft.
 func NewSteps(d *engine.Draft) *Steps { return &Steps{draft: d, named: map[*any]namedElements{}} }
 
 // Compare is Compare for one step, whose second state may have maps of the first that were changed
-// in place.
-func (s *Steps) Compare(before, after map[string]any, t Type) []engine.FieldChange {
-	c := comparison{draft: s.draft, steps: s, fields: s.fields[:0]}
+// in place. It ends when it has found so many fields; zero stands for all.
+func (s *Steps) Compare(before, after map[string]any, t Type, enough int) []engine.FieldChange {
+	c := comparison{draft: s.draft, steps: s, fields: s.fields[:0], enough: enough}
 	c.maps(nil, before, after, t)
+	if len(c.fields) > reused {
+		s.fields = nil
+		return c.fields
+	}
 	s.fields = c.fields
 	return slices.Clone(c.fields)
 }

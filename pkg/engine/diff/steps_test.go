@@ -36,7 +36,7 @@ func TestStepsOfLists(t *testing.T) {
 				}
 			}
 			copied := diff.Compare(map[string]any{"list": slices.Clone(state)}, map[string]any{"list": slices.Clone(next)}, diff.Type{})
-			step := steps.Compare(map[string]any{"list": state}, map[string]any{"list": next}, diff.Type{})
+			step := steps.Compare(map[string]any{"list": state}, map[string]any{"list": next}, diff.Type{}, 0)
 			if d := cmp.Diff(copied, step, cmpopts.EquateEmpty()); d != "" {
 				t.Fatalf("seed %d, from %v to %v, by itself (-) and as a step (+): %s", seed, state, next, d)
 			}

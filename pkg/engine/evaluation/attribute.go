@@ -7,6 +7,7 @@ import (
 	"slices"
 	"sync"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
@@ -27,12 +28,22 @@ func (e *Evaluation) change(ctx context.Context, t engine.Target, scoped bool, r
 	}
 	fields := rec.writes[0].fields
 	if len(rec.writes) > 1 {
-		fields = diff.Compare(t.Object.Object, rec.state.Object, rec.typ())
+		var err error
+		if fields, err = between(t.Object, rec.state, rec.typ()); err != nil {
+			c.Steps = append(c.Steps, engine.Step{Rule: allPolicies, Outcome: engine.Failed, Err: err})
+			return c, ctx.Err()
+		}
 	}
 	if len(fields) > 0 {
 		c.After, c.Fields = rec.state, attribute(fields, rec.writes)
 	}
 	return c, ctx.Err()
+}
+
+// between lists what differs between two states of an object, unless that is more than rules may change.
+func between(before, after *unstructured.Unstructured, t diff.Type) ([]engine.FieldChange, error) {
+	fields := diff.First(before.Object, after.Object, t, engine.MaxObjectFields+1)
+	return fields, engine.CheckFields(len(fields))
 }
 
 // write is what one rule wrote.

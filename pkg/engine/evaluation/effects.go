@@ -187,7 +187,7 @@ func hiddenSelection() engine.Selection {
 
 // named returns the effects of a program because of a trigger. A panic is a step.
 func named(ctx context.Context, t engine.Target, p propagation, w *engine.World, s engine.Sink) (effects []engine.Effect, err error) {
-	_, err = guarded(engine.RuleRef{Policy: "policies"}, t, s, func() (*unstructured.Unstructured, error) {
+	_, err = guarded(allPolicies, t, s, func() (*unstructured.Unstructured, error) {
 		effects, err = p.Effects(ctx, t, w, s)
 		return t.Object, err
 	})

@@ -293,18 +293,22 @@ func (p *pass) chain() error {
 func (p *pass) draft() *engine.Draft {
 	d, s := &engine.Draft{}, p.rec
 	steps := diff.NewSteps(d)
-	d.Compare = func(before, after map[string]any) []engine.FieldChange {
-		fields := steps.Compare(before, after, s.typ())
-		engine.NoteFields(p.ctx, len(fields))
-		return fields
+	d.Compare = func(before, after map[string]any) ([]engine.FieldChange, error) {
+		fields := steps.Compare(before, after, s.typ(), engine.FieldsLeft(p.ctx)+1)
+		return fields, engine.NoteFields(p.ctx, len(fields))
 	}
 	return d
 }
 
+// allPolicies stands for a rule in the step of a failure of none by itself.
+//
+//nolint:gochecknoglobals // immutable
+var allPolicies = engine.RuleRef{Policy: "policies"}
+
 func (p *pass) runProgram(i int) error {
 	program := p.programs[i]
 	p.target.Draft, p.hiding.Draft = p.draft(), p.draft()
-	return p.run(engine.RuleRef{Policy: "policies"}, program.Evaluate, program.Evaluate)
+	return p.run(allPolicies, program.Evaluate, program.Evaluate)
 }
 
 // effect applies an effect to the object, if it has the labels that the effect selects. One that a Secret chose is the
@@ -433,7 +437,11 @@ func (r *recorder) NotMatched(l engine.RuleList) { r.notMatched.AddList(l) }
 // the server reads as the same is reported as having changed nothing.
 func (r *recorder) note(s *engine.Step) {
 	if s.Fields == nil {
-		s.Fields = diff.Compare(r.state.Object, s.After.Object, r.typ())
+		var err error
+		if s.Fields, err = between(r.state, s.After, r.typ()); err != nil {
+			s.Outcome, s.Err, s.After = engine.Failed, err, nil
+			return
+		}
 	}
 	r.state, s.After = s.After, nil
 	if len(s.Fields) == 0 {

@@ -67,14 +67,22 @@ func TestDraftsCountFields(t *testing.T) {
 		return map[string]any{"list": list}
 	}
 	for range 3 {
-		d.Compare(values(0), values(1))
+		if _, err := d.Compare(values(0), values(1)); err != nil {
+			t.Fatal(err)
+		}
 		if err := engine.NewBudget(p.ctx).Spend(1); err != nil {
 			t.Fatal(err)
 		}
 	}
-	d.Compare(map[string]any{"a": "b"}, map[string]any{"a": "c"})
 	const want = "reached the limit of 300000 fields changed by all rules on one object"
-	if err := engine.NewBudget(p.ctx).Spend(1); err == nil || err.Error() != want {
+	fields, err := d.Compare(values(0), values(1))
+	if err == nil || err.Error() != want {
 		t.Errorf("got %v, want %s", err, want)
+	}
+	if len(fields) > 1 {
+		t.Errorf("%d fields were listed beyond the limit", len(fields)-1)
+	}
+	if err := engine.NewBudget(p.ctx).Spend(1); err == nil || err.Error() != want {
+		t.Errorf("of the rules that are left, got %v, want %s", err, want)
 	}
 }

@@ -1,9 +1,13 @@
 package evaluation
 
 import (
+	"strings"
 	"testing"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
 )
 
 // What thousands of rules did to one object is kept once: the list of the program is that of the recorder, unless most of it is
@@ -30,5 +34,33 @@ func TestListsOfStepsAreTakenOver(t *testing.T) {
 	engine.HandOver(r, append(outcomes(3, engine.NotMatched), outcomes(1, engine.Skipped)...))
 	if len(r.steps) != 1 || cap(r.steps) > 1 {
 		t.Errorf("of a list of four, room for %d steps is kept for %d", cap(r.steps), len(r.steps))
+	}
+}
+
+// Of changes that are more than may be listed together, the object has none, and the reason is told.
+func TestChangesAreLimitedTogether(t *testing.T) {
+	list := make([]any, 2*engine.MaxObjectFields)
+	for i := range list {
+		list[i] = int64(i)
+	}
+	object := func(list []any) *unstructured.Unstructured {
+		return &unstructured.Unstructured{Object: map[string]any{"apiVersion": "example.com/v1", "kind": "Thing", "list": list}}
+	}
+	first := []any{int64(-1)}
+	before, middle, after := object(list), object(append(first, list...)), object(append(append(first, list...), int64(-1)))
+	rec := &recorder{state: before, before: before, typ: func() diff.Type { return diff.Type{} }}
+	for _, state := range []*unstructured.Unstructured{middle, after} {
+		rec.Step(engine.Step{Rule: engine.RuleRef{Policy: "p"}, Outcome: engine.Changed, After: state})
+	}
+	c, err := (&Evaluation{}).change(t.Context(), engine.Target{Object: before}, true, rec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	last := c.Steps[len(c.Steps)-1]
+	if len(c.Steps) != 3 || last.Outcome != engine.Failed || last.Err == nil || !strings.Contains(last.Err.Error(), "300000 fields") {
+		t.Errorf("%d steps, the last %+v", len(c.Steps), last)
+	}
+	if len(c.Fields) > 0 || c.After != before {
+		t.Errorf("%d fields change", len(c.Fields))
 	}
 }

@@ -96,7 +96,13 @@ func (r *run) converge(limit int) {
 func (r *run) step(i int) bool {
 	h := &r.history[i]
 	var out location.Outcome
-	err := engine.Guard(func() (err error) { out, err = r.attempt(i, r.object, h); return err })
+	err := engine.Guard(func() (err error) {
+		out, err = r.attempt(i, r.object, h)
+		if d := r.target.Draft; err == nil && out.Changed && d != nil {
+			h.fields, err = d.Take(r.object.Object, out.Object)
+		}
+		return err
+	})
 	if err != nil {
 		h.err = err
 		if errors.Is(err, match.ErrNoNamespace) { // nothing is wrong with the object: the others run
@@ -107,9 +113,6 @@ func (r *run) step(i int) bool {
 	}
 	if out.Changed {
 		r.changes++
-		if d := r.target.Draft; d != nil {
-			h.fields = d.Take(r.object.Object, out.Object)
-		}
 		r.object = &unstructured.Unstructured{Object: out.Object}
 		h.after, h.last = r.object, r.changes
 		h.times++

@@ -25,29 +25,47 @@ const appliedPatchesAnnotation = engine.AppliedPatches
 // rule takes back all that others did: the annotation is never the only change.
 // Where what the target has is no such map, it stays, and the step warns. It reports
 // whether it has compared the states, so that step has the fields.
-func annotateAppliedPatches(step *engine.Step, subject *engine.Target, d *engine.Draft, compare func(before, after map[string]any) []engine.FieldChange) bool {
+func annotateAppliedPatches(step *engine.Step, subject *engine.Target, d *engine.Draft, compare comparer) (compared bool, err error) {
 	if subject.Key.Subresource != "" {
-		return false
+		return false, nil
 	}
 	before, after := subject.Object.Object, step.After.Object
-	if step.Fields = compare(before, after); len(step.Fields) == 0 {
-		return true
+	if step.Fields, err = compare(before, after); err != nil || len(step.Fields) == 0 {
+		return true, err
 	}
 	last := step.Fields[len(step.Fields)-1]
-	if old := subject.OldObject; old != nil && mayBeAsIn(old.Object, after, last, compare) && len(compare(old.Object, withoutLines(after, old.Object))) == 0 {
+	if restores, err := restores(subject.OldObject, after, last, compare); err != nil {
+		return true, err
+	} else if restores {
 		d.Revert()
-		step.After, step.Fields = old, compare(before, old.Object)
-		return true
+		step.After = subject.OldObject
+		step.Fields, err = compare(before, step.After.Object)
+		return true, err
 	}
 	text, _ := annotations(after)[appliedPatchesAnnotation].(string)
 	noted, err := withLine(d, after, lineKey(step.Rule), lineValue(d, last, before, after))
 	if err != nil {
 		warning := engine.Warning(fmt.Sprintf("the annotation %s is left as it is: %v", appliedPatchesAnnotation, err))
 		step.Warnings = append(slices.Clip(step.Warnings), warning)
-		return true
+		return true, nil
 	}
 	step.After = &unstructured.Unstructured{Object: noted}
-	return addLine(step, text, noted)
+	return addLine(step, text, noted), nil
+}
+
+// comparer lists what differs between two states of an object, or returns an error if that is too much.
+type comparer func(before, after map[string]any) ([]engine.FieldChange, error)
+
+// restores reports whether an object is as it was, but for the annotation. Last is the last field that has just changed.
+func restores(old *unstructured.Unstructured, object map[string]any, last engine.FieldChange, compare comparer) (bool, error) {
+	if old == nil {
+		return false, nil
+	}
+	if may, err := mayBeAsIn(old.Object, object, last, compare); !may || err != nil {
+		return false, err
+	}
+	fields, err := compare(old.Object, withoutLines(object, old.Object))
+	return len(fields) == 0, err
 }
 
 // addLine adds to the fields of a step that another line has changed the annotation. It reports whether
@@ -74,17 +92,18 @@ func addLine(step *engine.Step, text string, noted map[string]any) bool {
 }
 
 // mayBeAsIn reports whether a field that has changed may be as it is in another state of the object.
-func mayBeAsIn(other, object map[string]any, f engine.FieldChange, compare func(before, after map[string]any) []engine.FieldChange) bool {
+func mayBeAsIn(other, object map[string]any, f engine.FieldChange, compare comparer) (bool, error) {
 	was, there := diff.Lookup(other, f.Path)
 	is, here := diff.Lookup(object, f.Path)
 	switch {
 	case there && here:
-		return len(compare(mapping(asBefore(nil, other, f.Path)), mapping(asBefore(nil, object, f.Path)))) == 0
+		fields, err := compare(mapping(asBefore(nil, other, f.Path)), mapping(asBefore(nil, object, f.Path)))
+		return len(fields) == 0, err
 	case !there && !here:
-		return true
+		return true, nil
 	}
 	text, isText := cmp.Or(was, is).(string)
-	return !isText || text == ""
+	return !isText || text == "", nil
 }
 
 // withoutLines is an object with the annotation that another state of it has.

@@ -98,6 +98,8 @@ func (e *execution) define(s *variables.Scope, entries *contextentry.Entries) {
 }
 
 // imagesName is that of the entry that every rule has.
+//
+//nolint:gochecknoglobals // immutable
 var imagesName = variables.NewNames([]string{"images"})
 
 // imagesLoader loads the images of an execution.
@@ -271,16 +273,23 @@ func (e *execution) finish(step *engine.Step, out patchResult) {
 		e.subject.Draft.Freeze()
 	}
 	compared := false
+	var err error
 	if e.onTarget && e.rule.annotates {
-		compared = annotateAppliedPatches(step, e.subject, d, e.compare)
+		compared, err = annotateAppliedPatches(step, e.subject, d, e.compare)
 	}
 	switch {
+	case err != nil:
 	case d == nil:
 		step.Fields = nil // what the engine compares
 	case compared:
 		step.Fields = d.Taken(step.Fields)
 	default:
-		step.Fields = d.Take(before, step.After.Object)
+		step.Fields, err = d.Take(before, step.After.Object)
+	}
+	if err != nil {
+		d.Revert()
+		step.Outcome, step.Err, step.After, step.Fields = engine.Failed, e.failed("mutate", err), nil, nil
+		return
 	}
 	if d != nil && len(step.Fields) == 0 { // in the server's eyes
 		step.Err = e.why.Err()
@@ -288,11 +297,11 @@ func (e *execution) finish(step *engine.Step, out patchResult) {
 }
 
 // compare lists what differs between two states of the subject.
-func (e *execution) compare(before, after map[string]any) []engine.FieldChange {
+func (e *execution) compare(before, after map[string]any) ([]engine.FieldChange, error) {
 	if d := e.draft(); d != nil {
 		return d.Compare(before, after)
 	}
-	return diff.Compare(before, after, e.lists().Type())
+	return diff.Compare(before, after, e.lists().Type()), nil
 }
 
 func mapping(v any) map[string]any { m, _ := v.(map[string]any); return m }

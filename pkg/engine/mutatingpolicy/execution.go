@@ -319,18 +319,19 @@ func (e *execution) step(object map[string]any, err error) engine.Step {
 	if err == nil && object != nil {
 		err = draft.SameObject(before, object)
 	}
+	changed := err == nil && object != nil && (draft.Sets() > 0 || !reflect.DeepEqual(object, before))
+	if d := e.subject.Draft; changed && d != nil {
+		step.Fields, err = d.Take(before, object)
+	}
 	switch {
 	case err != nil:
 		draft.Revert()
 		step.Outcome, step.Err = e.outcome(e.subject.Draft.Settle(err))
-	case object == nil || draft.Sets() == 0 && reflect.DeepEqual(object, before):
+	case !changed:
 		step.Outcome = engine.Unchanged
 	default:
 		step.Outcome, step.NotIdempotent = engine.Changed, e.rule.impure
 		step.After = &unstructured.Unstructured{Object: object}
-		if d := e.subject.Draft; d != nil {
-			step.Fields = d.Take(before, object)
-		}
 	}
 	return step
 }
