@@ -44,12 +44,12 @@ type orderedEffect struct {
 	turn
 	trigger  int
 	subjects engine.Selection
-	by       []engine.RuleRef // that made the trigger what it is for the rule
-	secret   bool             // a Secret was used to make it
-	hiding   engine.Effect    // the same effect without values of Secrets; nil where there is none
-	shown    engine.Selection // the subjects as they may be shown
-	repeats  bool             // the rule would go on changing its own trigger
-	endless  error            // why it does nothing; nil where it does
+	by       []engine.RuleRef  // that made the trigger what it is for the rule
+	secret   bool              // a Secret was used to make it
+	hiding   engine.Effect     // the same effect without values of Secrets; nil where there is none
+	shown    *engine.Selection // the subjects as they may be shown; nil where that is as they are
+	repeats  bool              // the rule would go on changing its own trigger
+	endless  error             // why it does nothing; nil where it does
 	replaced bool
 }
 
@@ -57,6 +57,14 @@ type orderedEffect struct {
 type unit struct {
 	turn
 	trigger int
+}
+
+// shownSubjects returns the subjects as they may be shown.
+func (f *orderedEffect) shownSubjects() engine.Selection {
+	if f.shown != nil {
+		return *f.shown
+	}
+	return f.subjects
 }
 
 func (f *orderedEffect) unit() unit { return unit{f.turn, f.trigger} }
@@ -165,13 +173,14 @@ func (e *Evaluation) effectsOf(ctx context.Context, t state, p propagation, out 
 	for i, effect := range effects {
 		f := orderedEffect{
 			Effect: effect, turn: p.order.of(effect.Rule()), by: t.by,
-			subjects: effect.Subjects(), shown: effect.Subjects(), secret: secret,
+			subjects: effect.Subjects(), secret: secret,
 		}
 		switch {
 		case !secret:
 			f.hiding = effect
 		case len(made) == len(effects) && made[i].Rule() == effect.Rule():
-			f.hiding, f.shown = made[i], made[i].Subjects()
+			shown := made[i].Subjects()
+			f.hiding, f.shown = made[i], &shown
 		default:
 			f.shown = hiddenSelection()
 		}
@@ -181,8 +190,8 @@ func (e *Evaluation) effectsOf(ctx context.Context, t state, p propagation, out 
 }
 
 // hiddenSelection stands for a selection of which nothing may be shown.
-func hiddenSelection() engine.Selection {
-	return engine.Selection{Kind: engine.HiddenValue, Namespace: engine.HiddenValue, Name: engine.HiddenValue}
+func hiddenSelection() *engine.Selection {
+	return &engine.Selection{Kind: engine.HiddenValue, Namespace: engine.HiddenValue, Name: engine.HiddenValue}
 }
 
 // named returns the effects of a program because of a trigger. A panic is a step.
@@ -201,9 +210,16 @@ func (e *Evaluation) addInScope(f *orderedEffect) {
 	}
 }
 
+// maxEffects is how many effects are kept, each of which takes about 600 bytes.
+const maxEffects = 1_000_000
+
 // keep stores the effects of one trigger that may act in the scope, and its steps. It is called
 // for one trigger after the other, in source order.
 func (e *Evaluation) keep(t *triggered) error {
+	if len(e.effects.all)+len(t.effects) > maxEffects {
+		return fmt.Errorf("%s triggers too much: %w; evaluate these rules with fewer triggers or targets, or use wildcards in their targets",
+			t.key, &engine.LimitError{What: "targets that rules name for all of their triggers", Max: maxEffects})
+	}
 	for i := range t.effects {
 		f := &t.effects[i]
 		f.trigger = e.effects.triggers
@@ -661,7 +677,7 @@ func (e unvisited) missing(ctx context.Context, s *subjects, cause error) error 
 		return ctx.Err()
 	}
 	c := &engine.Change{Subject: subjectKey(s.Selection)}
-	shown := &engine.Change{Subject: subjectKey(s.effects[0].shown)}
+	shown := &engine.Change{Subject: subjectKey(s.effects[0].shownSubjects())}
 	for _, f := range s.effects {
 		err := fmt.Errorf("reading the target: %w", cause)
 		if apierrors.IsNotFound(cause) {

@@ -169,12 +169,12 @@ func (r *reach) why(c *engine.Change) error {
 	out := &engine.NotTargetError{Triggers: r.triggers, Broken: r.broken}
 	labels := c.Before.GetLabels()
 	for i, f := range r.effects[:min(len(r.effects), maxCompared)] {
-		if i > 0 && !f.shown.MatchesKind(c.Subject) {
+		if i > 0 && !f.shownSubjects().MatchesKind(c.Subject) {
 			continue // it is no nearer than the first
 		}
-		mismatches := f.shown.Mismatches(c.Subject, labels)
+		mismatches := f.shownSubjects().Mismatches(c.Subject, labels)
 		if i == 0 || nearer(mismatches, out.Mismatches) {
-			out.Trigger, out.Target, out.Mismatches = f.Trigger(), f.shown, mismatches
+			out.Trigger, out.Target, out.Mismatches = f.Trigger(), f.shownSubjects(), mismatches
 		}
 	}
 	return out

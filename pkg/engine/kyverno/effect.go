@@ -14,7 +14,7 @@ import (
 type effect struct {
 	rule      *rule
 	target    *target
-	trigger   engine.Target
+	trigger   *engine.Target // shared by all effects of a rule
 	operation engine.Operation
 	open      bool // the operation was left open: CREATE may be tried
 	created   bool // the rule runs only as if the trigger were created
@@ -108,7 +108,7 @@ func (r *rule) name(e *execution, sink engine.Sink) (effects []*effect, steps []
 			steps = append(steps, step)
 			continue
 		}
-		effects = append(effects, &effect{rule: r, target: t, trigger: trigger, operation: e.matched.Operation, subjects: subjects})
+		effects = append(effects, &effect{rule: r, target: t, trigger: &trigger, operation: e.matched.Operation, subjects: subjects})
 	}
 	return effects, steps
 }
@@ -126,7 +126,7 @@ func (f *effect) Subjects() engine.Selection { return f.subjects }
 // subject as target. A precondition of the target that asks for the operation is
 // judged, like the rule's own, for UPDATE and then for CREATE.
 func (f *effect) Apply(ctx context.Context, subject engine.Target, w *engine.World, sink engine.Sink) (*unstructured.Unstructured, error) {
-	first := newExecution(ctx, w, f.rule, f.trigger, f.operation)
+	first := newExecution(ctx, w, f.rule, *f.trigger, f.operation)
 	first.onTarget, first.subject = true, &subject
 	apply := func(e *execution) engine.Step {
 		e.explain(sink)
