@@ -238,13 +238,13 @@ func (r *run) mutate(u *unit, step engine.Step, in cel.Input) error {
 	if changed {
 		step.Outcome, step.After = engine.Changed, r.object
 		if d := r.target.Draft; d != nil { // what changed takes less memory than the object, until all policies have run
-			fields, err := d.Take(before.Object, r.object.Object)
-			if err != nil {
+			var limit error // no server has it, so that the failurePolicy is not asked
+			step.After = nil
+			if step.Fields, limit = d.Take(before.Object, r.object.Object); limit != nil {
 				r.object = before
 				d.Revert()
-				return r.fail(u, step, err)
+				step.Outcome, step.Err = engine.Failed, limit
 			}
-			step.After, step.Fields = nil, fields
 		}
 	}
 	if changed || r.again == nil {
