@@ -34,9 +34,11 @@ func annotateAppliedPatches(step *engine.Step, subject *engine.Target, d *engine
 		return true, err
 	}
 	last := step.Fields[len(step.Fields)-1]
-	if restores, err := restores(subject.OldObject, after, last, compare); err != nil {
+	back, err := restores(subject.OldObject, after, last, compare)
+	if err != nil {
 		return true, err
-	} else if restores {
+	}
+	if back {
 		d.Revert()
 		step.After = subject.OldObject
 		step.Fields, err = compare(before, step.After.Object)

@@ -13,21 +13,34 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/cluster"
 )
 
-// Wants reports whether an error is of a policy or rule that --only and --skip leave: a broken
+// Wants returns a function that reports whether an error is of a policy or rule that --only and --skip leave: a broken
 // one can be skipped like any other.
-func (p *Policies) Wants(err error) bool {
-	var e *engine.CompileError
-	if !errors.As(err, &e) {
-		return true
+func (p *Policies) Wants() func(error) bool {
+	keeps, policies := p.Rules.Keeps(), sets.New[string]()
+	for _, name := range p.Rules.Only {
+		policies.Insert(policiesOf(name)...)
 	}
-	r := brokenRef(e)
-	return p.Rules.Keeps()(r) || slices.ContainsFunc(p.Rules.Only, func(name string) bool { return mayBeOf(r, name) })
+	return func(err error) bool {
+		var e *engine.CompileError
+		if !errors.As(err, &e) {
+			return true
+		}
+		r := brokenRef(e)
+		return keeps(r) || r.Rule == "" && policies.Has(r.Policy)
+	}
 }
 
-// mayBeOf reports whether a name may be that of a rule of a policy that is too broken to have
-// rules.
-func mayBeOf(broken engine.RuleRef, name string) bool {
-	return broken.Rule == "" && strings.HasPrefix(name, broken.Policy+"/")
+// policiesOf returns the policies of which a name may be that of a rule, since one that is too broken has no rules to
+// compare: "POLICY", and "NAMESPACE/POLICY" or "KIND/POLICY".
+func policiesOf(name string) []string {
+	first, rest, ok := strings.Cut(name, "/")
+	if !ok {
+		return nil
+	}
+	if second, _, ok := strings.Cut(rest, "/"); ok {
+		return []string{first, first + "/" + second}
+	}
+	return []string{first}
 }
 
 // brokenRef returns the name for --only and --skip of what did not compile.
@@ -104,15 +117,7 @@ type existing struct{ names, broken sets.Set[string] }
 
 // has reports whether the name is, or may be, one of these.
 func (e existing) has(name string) bool {
-	if e.names.Has(name) {
-		return true
-	}
-	for i, c := range name {
-		if c == '/' && e.broken.Has(name[:i]) {
-			return true
-		}
-	}
-	return false
+	return e.names.Has(name) || e.broken.HasAny(policiesOf(name)...)
 }
 
 // existing compiles the policies without --only and --skip.

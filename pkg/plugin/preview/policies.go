@@ -27,13 +27,13 @@ type Policies struct {
 func (p *Policies) Compile(broken func(error), idle func(policies int)) ([]engine.Program, error) {
 	var programs []engine.Program
 	var seen []engine.RuleRef
-	idlers := 0
+	idlers, wants := 0, p.Wants()
 	warn := func(w engine.CompileError) {
 		var unknown *engine.UnknownKindError
 		var refused *engine.RefusedPolicyError
 		var note *engine.NoteError
 		switch {
-		case !p.Wants(&w):
+		case !wants(&w):
 		case isInstalledForOthers(&w):
 		case p.installedForOthers(&w):
 			idlers++
@@ -61,7 +61,7 @@ func (p *Policies) Compile(broken func(error), idle func(policies int)) ([]engin
 		var program engine.Program
 		err := engine.Guard(func() (err error) { program, err = d.Compile(c); return err })
 		for _, problem := range engine.JoinedErrors(err) {
-			if p.Wants(problem) {
+			if wants(problem) {
 				broken(problem)
 			}
 		}

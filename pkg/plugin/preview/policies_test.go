@@ -199,7 +199,7 @@ func TestWants(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := policies(nil, c.rules)
-			if got := p.Wants(c.err); got != c.want {
+			if got := p.Wants()(c.err); got != c.want {
 				t.Errorf("got %t, want %t", got, c.want)
 			}
 		})
