@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"errors"
 	"fmt"
 	"path/filepath"
 	"runtime"
@@ -17,6 +18,14 @@ type PanicError struct {
 // Error asks for a report, with what is needed to find the defect.
 func (e *PanicError) Error() string {
 	return fmt.Sprintf("internal error, please report it: %v (at %s)", e.Value, e.Place)
+}
+
+// OfThisProgram reports whether an evaluation failed at a limit or a defect of this program, which no server has. What
+// the rule does there is not known, whatever its failurePolicy.
+func OfThisProgram(err error) bool {
+	var limit *LimitError
+	var panicked *PanicError
+	return errors.As(err, &limit) || errors.As(err, &panicked)
 }
 
 // Guard calls a function, and returns a panic in it as a *PanicError.

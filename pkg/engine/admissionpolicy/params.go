@@ -129,7 +129,7 @@ func (r *run) findParams(ctx context.Context, q paramQuery) ([]*unstructured.Uns
 			return nil, err
 		}
 		if out = append(out, u); len(out) > r.world.Limits.Elements {
-			return nil, fmt.Errorf("the selector names more than %d parameters, the limit of this program", r.world.Limits.Elements)
+			return nil, &engine.LimitError{What: "parameters that a selector names", Max: r.world.Limits.Elements}
 		}
 	}
 	slices.SortFunc(out, func(a, b *unstructured.Unstructured) int { return strings.Compare(paramName(a), paramName(b)) })

@@ -109,6 +109,8 @@ func (r *run) fail(u *unit, step engine.Step, err error) error {
 		step.Outcome, step.Err = engine.Skipped, err
 	case isUnsupported(err):
 		step.Outcome, step.Err = engine.Unsupported, err
+	case engine.OfThisProgram(err):
+		step.Outcome, step.Err = engine.Failed, err
 	case u.ignores && !isRefused(err):
 		step.Outcome, step.Err = engine.Skipped, &cel.IgnoredError{Err: err}
 	default:
@@ -212,7 +214,7 @@ func (r *run) mutate(u *unit, step engine.Step, in cel.Input) error {
 		result, err := r.mutation(u, m, in, before.Object)
 		if err != nil {
 			err = r.failed(m.expression, r.asks(u, m.compiled), err)
-			if isUnsupported(err) || isRefused(err) || r.ctx.Err() != nil {
+			if isUnsupported(err) || isRefused(err) || engine.OfThisProgram(err) || r.ctx.Err() != nil {
 				r.object = before
 				in.Draft.Revert()
 				return r.fail(u, step, err)
@@ -238,13 +240,13 @@ func (r *run) mutate(u *unit, step engine.Step, in cel.Input) error {
 	if changed {
 		step.Outcome, step.After = engine.Changed, r.object
 		if d := r.target.Draft; d != nil { // what changed takes less memory than the object, until all policies have run
-			var limit error // no server has it, so that the failurePolicy is not asked
-			step.After = nil
-			if step.Fields, limit = d.Take(before.Object, r.object.Object); limit != nil {
+			fields, err := d.Take(before.Object, r.object.Object)
+			if err != nil {
 				r.object = before
 				d.Revert()
-				step.Outcome, step.Err = engine.Failed, limit
+				return r.fail(u, step, err)
 			}
+			step.After, step.Fields = nil, fields
 		}
 	}
 	if changed || r.again == nil {

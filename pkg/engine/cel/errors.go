@@ -34,12 +34,21 @@ func shorten(expression string) string {
 // LimitError is an evaluation that was stopped because it reached a limit.
 type LimitError struct {
 	Expression string
-	Limit      string // "10000000 units of CEL cost for all expressions of a mutation"
+	Limit      engine.LimitError
+	Server     bool // an API server has this limit too
 }
 
 // Error names the limit.
 func (e *LimitError) Error() string {
-	return fmt.Sprintf("expression %q was stopped: it reached the limit of %s", shorten(e.Expression), e.Limit)
+	return fmt.Sprintf("expression %q was stopped: it %s", shorten(e.Expression), e.Limit.Error())
+}
+
+// Unwrap returns the limit if it is of this program alone, so that what a server would do is not known.
+func (e *LimitError) Unwrap() error {
+	if e.Server {
+		return nil
+	}
+	return &e.Limit
 }
 
 // UnsupportedError is something that a policy needs and this run does not have.

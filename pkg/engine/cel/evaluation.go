@@ -100,7 +100,7 @@ func checkSize(x *Expression, v ref.Val) error {
 	if fits(v) {
 		return nil
 	}
-	return &LimitError{Expression: x.text, Limit: fmt.Sprintf("%d elements in one value", maxElements)}
+	return &LimitError{Expression: x.text, Limit: tooManyElements}
 }
 
 // evaluate runs a program and charges its cost. It may run in the middle of another
@@ -158,7 +158,7 @@ func (e *Evaluation) pay(x *Expression, details *cel.EvalDetails) error {
 		return nil
 	}
 	if *cost > math.MaxInt64 || int64(*cost) > e.left {
-		return &LimitError{Expression: x.text, Limit: fmt.Sprintf("%d units of CEL cost for %s", e.cost.Cost, e.cost.Of)}
+		return costError(x, e.cost)
 	}
 	e.left -= int64(*cost)
 	return nil
@@ -167,7 +167,7 @@ func (e *Evaluation) pay(x *Expression, details *cel.EvalDetails) error {
 // failed returns the error of an expression that has no value.
 func (e *Evaluation) failed(ctx context.Context, x *Expression, err error) error {
 	var limit *LimitError
-	if errors.As(err, &limit) { // of a variable that it uses
+	if errors.As(err, &limit) || errors.As(e.stopped, &limit) { // of a variable that it uses
 		return limit
 	}
 	var exceeded *engine.LimitError
@@ -176,21 +176,26 @@ func (e *Evaluation) failed(ctx context.Context, x *Expression, err error) error
 	}
 	var cancelled interpreter.EvalCancelledError
 	if errors.As(err, &cancelled) && cancelled.Cause == interpreter.CostLimitExceeded {
-		return &LimitError{Expression: x.text, Limit: fmt.Sprintf("%d units of CEL cost for one expression", celconfig.PerCallLimit)}
+		return costError(x, Budget{Cost: celconfig.PerCallLimit, Of: "one expression"})
 	}
 	if err := e.ctx.Err(); err != nil {
 		return err
 	}
 	if ctx.Err() != nil {
-		return &LimitError{Expression: x.text, Limit: maxDuration.String() + " for one expression"}
+		return &LimitError{Expression: x.text, Limit: engine.LimitError{What: "seconds for one expression", Max: int(maxDuration / time.Second)}}
 	}
 	return &EvaluationError{Expression: x.text, Err: err}
 }
 
 // stop ends the evaluation at a limit that an expression reached.
 func (e *Evaluation) stop(x *Expression, at *engine.LimitError) error {
-	e.stopped = &LimitError{Expression: x.text, Limit: fmt.Sprintf("%d %s", at.Max, at.What)}
+	e.stopped = &LimitError{Expression: x.text, Limit: *at}
 	return e.stopped
+}
+
+// costError is an expression that costs more than an API server grants.
+func costError(x *Expression, granted Budget) error {
+	return &LimitError{Expression: x.text, Limit: engine.LimitError{What: "units of CEL cost for " + granted.Of, Max: int(granted.Cost)}, Server: true}
 }
 
 // recoverAs turns a panic in a library into the error of the expression.

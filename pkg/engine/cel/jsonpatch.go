@@ -202,7 +202,7 @@ func applyOperations(b *engine.Budget, document []byte, all jsonpatch.Patch) ([]
 			return nil, err
 		}
 		if len(document) > maxDocument {
-			return nil, fmt.Errorf("the object grows beyond the limit of %d bytes", maxDocument)
+			return nil, &engine.LimitError{What: "bytes of an object that a JSON patch makes", Max: maxDocument}
 		}
 		all = all[n:]
 	}

@@ -312,7 +312,7 @@ func TestJSONPatchCopyIsBounded(t *testing.T) {
 	operations := strings.Repeat("JSONPatch{op: 'copy', from: '/spec', path: '/spec/a'}, JSONPatch{op: 'copy', from: '/spec', path: '/spec/b'}, ", 40)
 	s, m := patch(t, strings.TrimSuffix(operations, ", "))
 	_, err := mutate(t, s, m)
-	if err == nil || !strings.Contains(err.Error(), "the object grows beyond the limit of 3145728 bytes") {
+	if err == nil || !strings.Contains(err.Error(), "the limit of 3145728 bytes of an object that a JSON patch makes") {
 		t.Errorf("got %v", err)
 	}
 }

@@ -256,12 +256,10 @@ func unknown(c *engine.Change) bool {
 
 // ofThisRun reports whether an error is one that the server would not have.
 func ofThisRun(err error) bool {
-	var limit *engine.LimitError
-	var panicked *engine.PanicError
 	var unreadable *engine.UnreadableError
 	var unanswered *engine.UnansweredError
 	var user *engine.UnknownUserError
-	return errors.As(err, &limit) || errors.As(err, &panicked) || errors.As(err, &unreadable) || errors.As(err, &unanswered) || errors.As(err, &user)
+	return engine.OfThisProgram(err) || errors.As(err, &unreadable) || errors.As(err, &unanswered) || errors.As(err, &user)
 }
 
 // addFields adds the fields in which the two results differ to a server.

@@ -319,30 +319,21 @@ func (e *execution) step(object map[string]any, err error) engine.Step {
 	if err == nil && object != nil {
 		err = draft.SameObject(before, object)
 	}
+	changed := err == nil && object != nil && (draft.Sets() > 0 || !reflect.DeepEqual(object, before))
+	if d := e.subject.Draft; changed && d != nil {
+		step.Fields, err = d.Take(before, object)
+	}
 	switch {
 	case err != nil:
 		draft.Revert()
 		step.Outcome, step.Err = e.outcome(e.subject.Draft.Settle(err))
-	case object == nil || draft.Sets() == 0 && reflect.DeepEqual(object, before):
+	case !changed:
 		step.Outcome = engine.Unchanged
 	default:
-		e.finish(&step, before, object)
+		step.Outcome, step.NotIdempotent = engine.Changed, e.rule.impure
+		step.After = &unstructured.Unstructured{Object: object}
 	}
 	return step
-}
-
-// finish accepts a changed object, unless more has changed than may be listed. No server has that limit, so that the
-// failurePolicy is not asked.
-func (e *execution) finish(step *engine.Step, before, object map[string]any) {
-	if d := e.subject.Draft; d != nil {
-		if step.Fields, step.Err = d.Take(before, object); step.Err != nil {
-			d.Revert()
-			step.Outcome = engine.Failed
-			return
-		}
-	}
-	step.Outcome, step.NotIdempotent = engine.Changed, e.rule.impure
-	step.After = &unstructured.Unstructured{Object: object}
 }
 
 // outcome returns the outcome and the error of a step that failed. Admission refuses an
@@ -366,7 +357,7 @@ func (e *execution) outcome(err error) (engine.Outcome, error) {
 		return engine.Unsupported, err
 	case nobody != nil:
 		return engine.Unsupported, &engine.UnknownUserError{Why: nobody, Err: err}
-	case e.rule.policy.Existing:
+	case e.rule.policy.Existing, engine.OfThisProgram(err):
 		return engine.Failed, err
 	case e.rule.policy.FailuresIgnored:
 		return engine.Skipped, &cel.IgnoredError{Err: err}

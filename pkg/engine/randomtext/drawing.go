@@ -6,6 +6,8 @@ import (
 	"regexp/syntax"
 	"slices"
 	"unicode/utf8"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 )
 
 const (
@@ -28,7 +30,7 @@ type drawing struct {
 
 func (d *drawing) draw(re *syntax.Regexp) error {
 	if d.steps++; d.steps > maxSteps {
-		return &LimitError{What: "steps of random()", Max: maxSteps}
+		return &engine.LimitError{What: "steps of random()", Max: maxSteps}
 	}
 	switch re.Op {
 	case syntax.OpLiteral:
@@ -133,7 +135,7 @@ func (d *drawing) write(r rune) error {
 		return &PatternError{Pattern: d.pattern, Err: errNothing}
 	}
 	if d.text = utf8.AppendRune(d.text, r); len(d.text) > maxText {
-		return &LimitError{What: "bytes of random text", Max: maxText}
+		return &engine.LimitError{What: "bytes of random text", Max: maxText}
 	}
 	return nil
 }

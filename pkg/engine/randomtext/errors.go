@@ -14,12 +14,3 @@ func (e *PatternError) Error() string { return fmt.Sprintf("pattern %#.200q: %v"
 
 // Unwrap returns the reason.
 func (e *PatternError) Unwrap() error { return e.Err }
-
-// LimitError says which bound a pattern, its text or a series of texts went beyond.
-type LimitError struct {
-	What string
-	Max  int
-}
-
-// Error names the bound.
-func (e *LimitError) Error() string { return fmt.Sprintf("reached the limit of %d %s", e.Max, e.What) }

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"regexp/syntax"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 )
 
 // The bounds of texts. They are far beyond names and labels, and low enough that a
@@ -32,13 +34,13 @@ func New(seed uint64) *Source {
 
 // Text draws the next text, which matches the pattern from its beginning to its
 // end unless ^ or $ stand in the midst of the pattern. The error is a
-// *PatternError or a *LimitError.
+// *PatternError or a *engine.LimitError.
 func (s *Source) Text(pattern string) (string, error) {
 	if len(pattern) > maxPattern {
-		return "", &LimitError{What: "bytes in a pattern of random()", Max: maxPattern}
+		return "", &engine.LimitError{What: "bytes in a pattern of random()", Max: maxPattern}
 	}
 	if s.spent >= maxSpent {
-		return "", &LimitError{What: "steps and bytes of random texts in one evaluation", Max: maxSpent}
+		return "", &engine.LimitError{What: "steps and bytes of random texts in one evaluation", Max: maxSpent}
 	}
 	s.spent += eachCosts + len(pattern)
 	parsed, err := syntax.Parse(pattern, syntax.POSIX)

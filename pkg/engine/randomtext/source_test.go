@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/randomtext"
 )
 
@@ -145,7 +146,7 @@ func TestTextsAreBounded(t *testing.T) {
 		strings.Repeat("(a{900})", 14): 10_000, // bytes of text
 		hollow:                         50_000, // steps
 	} {
-		var limit *randomtext.LimitError
+		var limit *engine.LimitError
 		if text, err := randomtext.New(1).Text(pattern); !errors.As(err, &limit) || limit.Max != want {
 			t.Errorf("%.40q gives %.20q, %v; want the limit of %d", pattern, text, err, want)
 		}
@@ -155,7 +156,7 @@ func TestTextsAreBounded(t *testing.T) {
 func TestSeriesIsBounded(t *testing.T) {
 	for _, pattern := range []string{"", "a{1000}", strings.Repeat("a", 1000), hollow, "["} {
 		source := randomtext.New(1)
-		var limit *randomtext.LimitError
+		var limit *engine.LimitError
 		for drawn := 0; ; drawn++ {
 			if _, err := source.Text(pattern); errors.As(err, &limit) && limit.Max == 5_000_000 {
 				break
@@ -176,7 +177,7 @@ func FuzzText(f *testing.F) {
 		if again, againErr := randomtext.New(seed).Text(pattern); again != text || (err == nil) != (againErr == nil) {
 			t.Errorf("%q gives %q, %v; then %q, %v", pattern, text, err, again, againErr)
 		}
-		var limit *randomtext.LimitError
+		var limit *engine.LimitError
 		var wrong *randomtext.PatternError
 		switch {
 		case err != nil && !errors.As(err, &limit) && !errors.As(err, &wrong):

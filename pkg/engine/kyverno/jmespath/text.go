@@ -12,8 +12,6 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/randomtext"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/selector"
 )
 
@@ -182,15 +180,7 @@ func random(e *env, args []any) (any, error) {
 	if args[0] == "" {
 		return nil, errors.New("no pattern provided")
 	}
-	text, err := e.world.Random.Text(args[0].(string))
-	var limit *randomtext.LimitError
-	if errors.As(err, &limit) {
-		return nil, &engine.LimitError{What: limit.What, Max: limit.Max}
-	}
-	if err != nil {
-		return nil, err
-	}
-	return text, nil
+	return e.world.Random.Text(args[0].(string))
 }
 
 func patternMatch(_ *env, args []any) (any, error) {
