@@ -95,7 +95,6 @@ type Executor struct {
 	counted         int // objects that the user was asked about by their number
 	earlierFailures int // from before the first write
 	journal         *journal.Writer
-	record          *journalRecord // of the same
 }
 
 // ErrInterrupted ends a run that the user stopped.

@@ -3,36 +3,24 @@ package apply
 import (
 	"errors"
 	"fmt"
-	"sync"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/journal"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/wording"
 )
 
 // journalRecord is the Journal of a Writer.
-type journalRecord struct {
-	*journal.Writer
-	mu       sync.Mutex
-	attempts map[int]journal.Attempt // the last one of each entry without a result
-}
+type journalRecord struct{ *journal.Writer }
 
 // Attempt implements Journal.
-func (j *journalRecord) Attempt(v *Verified) error {
-	a := journal.Attempt{
+func (j journalRecord) Attempt(v *Verified) error {
+	return j.Writer.Attempt(journal.Attempt{
 		Entry: v.JournalIndex, Subresource: v.Key.Subresource, UID: v.Key.UID, ResourceVersion: v.ResourceVersion(),
 		Method: v.Method, Partial: v.Answered(),
-	}
-	j.mu.Lock()
-	j.attempts[v.JournalIndex] = a
-	j.mu.Unlock()
-	return j.Writer.Attempt(a)
+	})
 }
 
 // Result implements Journal.
-func (j *journalRecord) Result(v *Verified, r *Result) error {
-	j.mu.Lock()
-	delete(j.attempts, v.JournalIndex)
-	j.mu.Unlock()
+func (j journalRecord) Result(v *Verified, r *Result) error {
 	out := journal.Result{
 		Entry: v.JournalIndex, Subresource: v.Key.Subresource, UID: v.Key.UID, Outcome: string(r.Outcome),
 		Written: r.Outcome == Applied, Failed: r.Err != nil, Retries: r.Retries,
@@ -45,16 +33,6 @@ func (j *journalRecord) Result(v *Verified, r *Result) error {
 		out.Error = r.Err.Error()
 	}
 	return j.Writer.Result(out)
-}
-
-// doubt returns the write of an entry that was started and has no result; nil if there is none.
-func (j *journalRecord) doubt(entry int) *journal.Attempt {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	if a, is := j.attempts[entry]; is {
-		return &a
-	}
-	return nil
 }
 
 // setJournalIndex gives a task its place in the journal.
@@ -108,8 +86,7 @@ func (x *Executor) openJournal(ready []*queued) error {
 
 // ResumeJournal continues a journal, in which every task has its JournalIndex.
 func (x *Executor) ResumeJournal(j *journal.Writer) {
-	x.journal, x.record = j, &journalRecord{Writer: j, attempts: map[int]journal.Attempt{}}
-	x.Writer.Journal = x.record
+	x.journal, x.Writer.Journal = j, journalRecord{j}
 	fmt.Fprintf(x.ErrOut, "Journal: %s\n", j.Path())
 }
 

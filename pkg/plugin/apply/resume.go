@@ -31,7 +31,7 @@ func (x *Executor) resolvePending(ctx context.Context, tasks []*queued) ([]*queu
 // settle looks up the writes that were started before the server went away, as resolvePending does for a run that was
 // interrupted, for as long as Away lets it. What was not stored stays without a result.
 func (x *Executor) settle(ctx context.Context, ready []*queued, lost error) error {
-	if x.Away == nil || x.record == nil {
+	if x.Away == nil || x.journal == nil {
 		return nil
 	}
 	var doubtful []*queued
@@ -39,7 +39,7 @@ func (x *Executor) settle(ctx context.Context, ready []*queued, lost error) erro
 		if q.reported || q.Task == nil { // it is awake from its first request on
 			continue
 		}
-		if q.Pending = x.record.doubt(q.index); q.Pending != nil {
+		if q.Pending = x.journal.Open(q.index); q.Pending != nil {
 			doubtful = append(doubtful, q)
 		}
 	}

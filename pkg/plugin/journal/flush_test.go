@@ -7,6 +7,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/plan"
 )
 
 // slowFile is a disk that takes its time to sync, and may fail.
@@ -47,6 +49,48 @@ func TestWriterSharesTheWaitForTheDisk(t *testing.T) {
 		}
 		if w.durable != workers*each || len(w.pending) > 0 {
 			t.Errorf("%d of %d are durable", w.durable, workers*each)
+		}
+	})
+}
+
+// While a request is under way, attempts wait for each other; a run that sends one request at a time waits for none.
+func TestWriterGathersAttempts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &slowFile{}
+		w := newWriter("j", f, Options{})
+		for range 5 {
+			if err := w.Plan(plan.Entry{}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		attempt := func(entry int) {
+			if err := w.Attempt(Attempt{Entry: entry}); err != nil {
+				t.Error(err)
+			}
+		}
+		began := time.Now()
+		for entry := range 2 {
+			attempt(entry)
+			if err := w.Result(Result{Entry: entry}); err != nil {
+				t.Error(err)
+			}
+		}
+		if took := time.Since(began); took != 20*time.Millisecond || f.syncs.Load() != 2 {
+			t.Errorf("one after the other: %d syncs, %s", f.syncs.Load(), took)
+		}
+		attempt(2)
+		f.syncs.Store(0)
+		began = time.Now()
+		var group sync.WaitGroup
+		for entry := range 2 {
+			group.Go(func() {
+				time.Sleep(time.Duration(entry) * gather / 2)
+				attempt(3 + entry)
+			})
+		}
+		group.Wait()
+		if took := time.Since(began); took != gather+10*time.Millisecond || f.syncs.Load() != 1 {
+			t.Errorf("beside one under way: %d syncs, %s", f.syncs.Load(), took)
 		}
 	})
 }

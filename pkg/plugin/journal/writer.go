@@ -32,10 +32,11 @@ type Writer struct {
 	made    map[int][]engine.FieldChange // fields of entries that were made of a Secret
 
 	mu       sync.Mutex
-	finished *sync.Cond // a sync has ended
-	pending  []byte     // lines that are not handed to the file yet
-	appended int        // records so far ...
-	durable  int        // ... of which so many are on the disk
+	finished *sync.Cond      // a sync has ended
+	pending  []byte          // lines that are not handed to the file yet
+	appended int             // records so far ...
+	durable  int             // ... of which so many are on the disk
+	open     map[int]Attempt // the last one of each entry that is on the disk and has no result yet
 	syncing  bool
 	err      error
 }
@@ -91,6 +92,10 @@ const (
 
 // bufferSize is how much may wait in memory while entries are planned.
 const bufferSize = 64 << 10
+
+// gather is how long a flush waits for the attempts of others while requests are under way. A run that has as many attempts on the
+// disk as it may send at once loses nothing by that, and flushes are what a journal costs most.
+const gather = 4 * time.Millisecond
 
 // Error is the error for a journal that cannot be read or written.
 type Error struct {
@@ -189,7 +194,7 @@ func (w *Writer) takeUp(f *os.File) (_ *Journal, err error) {
 }
 
 func newWriter(path string, f disk, o Options) *Writer {
-	w := &Writer{path: path, file: f, masker: o.Masker, now: o.Now, kinds: kinds{}, made: map[int][]engine.FieldChange{}}
+	w := &Writer{path: path, file: f, masker: o.Masker, now: o.Now, kinds: kinds{}, made: map[int][]engine.FieldChange{}, open: map[int]Attempt{}}
 	if w.masker == nil {
 		w.masker = &redact.Masker{}
 	}
@@ -256,13 +261,33 @@ func (w *Writer) Begin() error {
 // Attempt records that a request is about to be sent.
 func (w *Writer) Attempt(a Attempt) error {
 	a.Time = w.now()
-	a.Partial = w.covered(a.Partial, a.Entry)
-	return w.append(record{Attempt: &a}, durable)
+	recorded := a
+	recorded.Partial = w.covered(a.Partial, a.Entry)
+	if err := w.append(record{Attempt: &recorded}, durable); err != nil {
+		return err
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.open[a.Entry] = a
+	return nil
+}
+
+// Open returns the write of an entry that was attempted and has no result, values of Secrets included; nil if there is none.
+func (w *Writer) Open(entry int) *Attempt {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if a, is := w.open[entry]; is {
+		return &a
+	}
+	return nil
 }
 
 // Result records the outcome of an entry. It is in the file when Result returns, and on the disk with the next record that is to be
 // there. If the machine stops in between, the attempt is in doubt.
 func (w *Writer) Result(r Result) error {
+	w.mu.Lock()
+	delete(w.open, r.Entry)
+	w.mu.Unlock()
 	r.Time = w.now()
 	r.Partial = w.covered(r.Partial, r.Entry)
 	switch {
@@ -328,19 +353,22 @@ func (w *Writer) sync() {
 			w.finished.Wait()
 			continue
 		}
-		w.write()
-		if w.err != nil {
-			return
-		}
-		all := w.appended
 		w.syncing = true
-		w.mu.Unlock()
-		err := w.file.Sync()
-		w.mu.Lock()
-		w.syncing = false
-		if w.failed(err); w.err == nil {
-			w.durable = all
+		if len(w.open) > 0 {
+			w.mu.Unlock()
+			time.Sleep(gather)
+			w.mu.Lock()
 		}
+		w.write()
+		if all := w.appended; w.err == nil {
+			w.mu.Unlock()
+			err := w.file.Sync()
+			w.mu.Lock()
+			if w.failed(err); w.err == nil {
+				w.durable = all
+			}
+		}
+		w.syncing = false
 		w.finished.Broadcast()
 	}
 }
