@@ -100,7 +100,7 @@ func checkSize(x *Expression, v ref.Val) error {
 	if fits(v) {
 		return nil
 	}
-	return &LimitError{Expression: x.text, Limit: tooManyElements}
+	return &LimitError{Expression: x.text, Limit: *tooManyElements()}
 }
 
 // evaluate runs a program and charges its cost. It may run in the middle of another

@@ -86,7 +86,7 @@ func (t objectType) Val(fields map[string]ref.Val) ref.Val {
 		count(v, &left)
 	}
 	if left < 0 {
-		return types.WrapErr(fmt.Errorf("%s: %w", t.TypeName(), &tooManyElements))
+		return types.WrapErr(fmt.Errorf("%s: %w", t.TypeName(), tooManyElements()))
 	}
 	o.size += maxElements - left
 	return o

@@ -16,7 +16,9 @@ import (
 // each join the one before with itself builds a list that no memory holds.
 const maxElements = 100_000
 
-var tooManyElements = engine.LimitError{What: "elements in one value", Max: maxElements}
+func tooManyElements() *engine.LimitError {
+	return &engine.LimitError{What: "elements in one value", Max: maxElements}
+}
 
 // fits reports whether a value is small enough to be read. It takes no longer
 // than reading maxElements elements does, however big the value is.
