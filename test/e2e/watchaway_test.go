@@ -205,6 +205,7 @@ func TestWatchIsEndedInTheMiddleOfAWrite(t *testing.T) {
 		a.watch()
 		a.trigger("first")
 		<-inFlight
+		a.becomes("=x =x =x") // the other writes are over
 		check(t, a.cmd.Process.Signal(syscall.SIGTERM))
 		a.await("waiting for the requests in flight")
 		close(interrupted)

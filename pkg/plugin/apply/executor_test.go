@@ -393,6 +393,30 @@ func TestExecutorLooksUpPendingWrites(t *testing.T) {
 	}
 }
 
+// A write that was not stored is not taken for one because the policies do not make the change any more.
+func TestExecutorDoesNotTakeAWriteForStored(t *testing.T) {
+	s := newServer(t, "a")
+	task := tasks("a")[0]
+	live, err := s.Get(t.Context(), task.Key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	change, err := changed(t.Context(), task, live)
+	if err != nil {
+		t.Fatal(err)
+	}
+	task.Pending = &journal.Attempt{UID: live.GetUID(), ResourceVersion: live.GetResourceVersion(), Partial: diff.PartialOf(change)}
+	x := newTrial(s)
+	x.Confirmed = true
+	x.Change = func(_ context.Context, t *apply.Task, live *unstructured.Unstructured) (*engine.Change, error) {
+		return &engine.Change{Subject: t.Key, Before: live, After: live}, nil
+	}
+	tally, err := x.Run(t.Context(), []*apply.Task{task})
+	if err != nil || tally.Written != 0 || len(s.writes) > 0 || !slices.Equal(x.results, outcomes{"a drifted"}) {
+		t.Errorf("%+v, %v, writes %v, results %v", tally, err, s.writes, x.results)
+	}
+}
+
 // Of a run that stops early, every object is reported: with its result, or as not tried.
 func TestExecutorReportsWhatWasNotTried(t *testing.T) {
 	s := newServer(t, "a", "b", "c")

@@ -82,6 +82,7 @@ func (x *Executor) resolveWrite(ctx context.Context, q *queued) (*Result, error)
 		r.because(Drifted, &DriftError{Fields: t.Pending.Drift(live.Object)})
 		j.Failed, j.Error = true, r.Err.Error()
 	default:
+		t.unsure = outcome == WriteOverwritten && t.Pending.Withholds()
 		return nil, nil
 	}
 	j.Outcome = string(r.Outcome)
@@ -106,9 +107,8 @@ func (x *Executor) recordUnwritten(t *Task, v *Verified) error {
 	if t.Pending != nil {
 		out.Subresource = t.Pending.Subresource
 	}
-	if t.Pending != nil && v.Outcome == Unchanged {
-		// The lookup missed the write, but nothing is left to change: it was stored
-		// after all, and can be undone.
+	if t.unsure && v.Outcome == Unchanged {
+		// The lookup could not tell, but nothing is left to change: it was stored, and can be undone.
 		v.Outcome, v.Found, v.Method, v.Touched = Applied, true, t.Pending.Method, t.Pending.Partial
 		out.Written, out.ResourceVersion, out.Partial = true, v.ResourceVersion(), t.Pending.Partial
 	}

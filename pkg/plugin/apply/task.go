@@ -2,6 +2,7 @@ package apply
 
 import (
 	"context"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -33,6 +34,7 @@ type Task struct {
 	JournalIndex int
 	Pending      *journal.Attempt
 
+	unsure    bool       // the Pending write may have been stored: the object has changed, and values of it are not known
 	evaluated *evaluated // nil for a task that the Change of the Executor is for
 	verified  *Verified
 	stored    *Result // of the object itself, where its /status is left
@@ -67,7 +69,7 @@ func (x *Executor) want(t *Task) Want {
 		switch {
 		case err != nil:
 			return nil, err
-		case t.Pending != nil && !now.Changed():
+		case t.unsure && t.isMet(now):
 			return live, nil // the write whose outcome is not recorded was stored
 		}
 		shown, made := *t.Entry, now
@@ -84,4 +86,19 @@ func (x *Executor) want(t *Task) Want {
 		}
 		return now.After, nil
 	}
+}
+
+// isMet reports whether the rules of a task leave the object as it is. One that does not match it any more says nothing about that.
+func (t *Task) isMet(now *engine.Change) bool {
+	if now.Changed() {
+		return false
+	}
+	for _, r := range t.Rules {
+		if t.evaluated != nil && !slices.ContainsFunc(now.Steps, func(s engine.Step) bool {
+			return s.Rule == r && (s.Outcome == engine.Unchanged || s.Outcome == engine.Skipped)
+		}) {
+			return false
+		}
+	}
+	return true
 }
