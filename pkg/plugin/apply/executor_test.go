@@ -363,25 +363,29 @@ func TestExecutorResumesAnInterruptedRun(t *testing.T) {
 	}
 }
 
+// pend has a task whose write was begun, and returns the object as that makes it.
+func pend(t *testing.T, s *server, task *apply.Task) *unstructured.Unstructured {
+	t.Helper()
+	live, err := s.Get(t.Context(), task.Key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	change, err := changed(t.Context(), task, live)
+	if err != nil {
+		t.Fatal(err)
+	}
+	task.Pending = &journal.Attempt{UID: live.GetUID(), ResourceVersion: live.GetResourceVersion(), Partial: diff.PartialOf(change)}
+	return change.After
+}
+
 // A write of which a journal has no result is looked up before it is made again.
 func TestExecutorLooksUpPendingWrites(t *testing.T) {
 	s := newServer(t, "a", "b")
 	stored, dropped := tasks("a")[0], tasks("b")[0]
-	for _, task := range []*apply.Task{stored, dropped} {
-		live, err := s.Get(t.Context(), task.Key)
-		if err != nil {
-			t.Fatal(err)
-		}
-		change, err := changed(t.Context(), task, live)
-		if err != nil {
-			t.Fatal(err)
-		}
-		task.Pending = &journal.Attempt{UID: live.GetUID(), ResourceVersion: live.GetResourceVersion(), Partial: diff.PartialOf(change)}
-		if task == stored {
-			change.After.SetResourceVersion("77")
-			s.objects["a"] = change.After
-		}
-	}
+	after := pend(t, s, stored)
+	after.SetResourceVersion("77")
+	s.objects["a"] = after
+	pend(t, s, dropped)
 	x := newTrial(s)
 	x.Confirmed = true
 	tally, err := x.Run(t.Context(), []*apply.Task{stored, dropped})
@@ -397,15 +401,7 @@ func TestExecutorLooksUpPendingWrites(t *testing.T) {
 func TestExecutorDoesNotTakeAWriteForStored(t *testing.T) {
 	s := newServer(t, "a")
 	task := tasks("a")[0]
-	live, err := s.Get(t.Context(), task.Key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	change, err := changed(t.Context(), task, live)
-	if err != nil {
-		t.Fatal(err)
-	}
-	task.Pending = &journal.Attempt{UID: live.GetUID(), ResourceVersion: live.GetResourceVersion(), Partial: diff.PartialOf(change)}
+	pend(t, s, task)
 	x := newTrial(s)
 	x.Confirmed = true
 	x.Change = func(_ context.Context, t *apply.Task, live *unstructured.Unstructured) (*engine.Change, error) {

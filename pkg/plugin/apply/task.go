@@ -90,15 +90,15 @@ func (x *Executor) want(t *Task) Want {
 
 // isMet reports whether the rules of a task leave the object as it is. One that does not match it any more says nothing about that.
 func (t *Task) isMet(now *engine.Change) bool {
-	if now.Changed() {
+	switch {
+	case now.Changed():
 		return false
+	case t.evaluated == nil: // an undo has no rules
+		return true
 	}
-	for _, r := range t.Rules {
-		if t.evaluated != nil && !slices.ContainsFunc(now.Steps, func(s engine.Step) bool {
+	return !slices.ContainsFunc(t.Rules, func(r engine.RuleRef) bool {
+		return !slices.ContainsFunc(now.Steps, func(s engine.Step) bool {
 			return s.Rule == r && (s.Outcome == engine.Unchanged || s.Outcome == engine.Skipped)
-		}) {
-			return false
-		}
-	}
-	return true
+		})
+	})
 }

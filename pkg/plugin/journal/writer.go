@@ -94,7 +94,7 @@ const (
 const bufferSize = 64 << 10
 
 // gather is how long a flush waits for the attempts of others while requests are under way. A run that has as many attempts on the
-// disk as it may send at once loses nothing by that, and flushes are what a journal costs most.
+// disk as it may send at once loses nothing by that, and flushes are the largest cost of a journal.
 const gather = 4 * time.Millisecond
 
 // Error is the error for a journal that cannot be read or written.
