@@ -413,6 +413,50 @@ func TestExecutorDoesNotTakeAWriteForStored(t *testing.T) {
 	}
 }
 
+// Where a journal has no values to compare, a write counts as stored if another version of the object has nothing left to change.
+func TestExecutorTakesAWithheldWriteForStored(t *testing.T) {
+	for name, c := range map[string]struct {
+		version string
+		want    string
+		status  journal.Status
+	}{
+		"another version":  {"77", "a applied", journal.Done},
+		"the same version": {"", "a drifted", journal.Failed},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newServer(t, "a")
+			task := tasks("a")[0]
+			after := pend(t, s, task)
+			task.Pending.Fields[0].Withheld = true
+			if c.version != "" {
+				after.SetResourceVersion(c.version)
+				s.objects["a"] = after
+			}
+			file := filepath.Join(t.TempDir(), "j.jsonl")
+			x := newTrial(s)
+			w, err := newJournal(file, x)
+			if err = errors.Join(err, w.Plan(*task.Entry), w.Begin(), w.Attempt(*task.Pending)); err != nil {
+				t.Fatal(err)
+			}
+			x.Confirmed = true
+			x.ResumeJournal(w)
+			x.Change = func(_ context.Context, t *apply.Task, live *unstructured.Unstructured) (*engine.Change, error) {
+				return &engine.Change{Subject: t.Key, Before: live, After: live}, nil
+			}
+			if _, err := x.Run(t.Context(), []*apply.Task{task}); err != nil || len(s.writes) > 0 || !slices.Equal(x.results, outcomes{c.want}) {
+				t.Errorf("%v, writes %v, results %v", err, s.writes, x.results)
+			}
+			j, err := journal.Read(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := j.Entries[0].Status(); got != c.status {
+				t.Errorf("the journal has %s", got)
+			}
+		})
+	}
+}
+
 // Of a run that stops early, every object is reported: with its result, or as not tried.
 func TestExecutorReportsWhatWasNotTried(t *testing.T) {
 	s := newServer(t, "a", "b", "c")
