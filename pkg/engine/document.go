@@ -10,7 +10,6 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/packed"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/selector"
@@ -71,7 +70,7 @@ func (m *Manifest) Field(path ...string) any {
 }
 
 // IsSecret reports whether the object is a core Secret.
-func (m *Manifest) IsSecret() bool { return m.Key.GroupKind == schema.GroupKind{Kind: "Secret"} }
+func (m *Manifest) IsSecret() bool { return m.Key.IsSecret() }
 
 // Pack returns the document packed. The texts are shared by documents that are kept together.
 func (d Document) Pack(texts *packed.Dictionary) Document {

@@ -23,8 +23,11 @@ const LastApplied = "kubectl.kubernetes.io/last-applied-configuration"
 
 // IsSecret reports whether an object is a core Secret.
 func IsSecret(u *unstructured.Unstructured) bool {
-	return u != nil && u.GroupVersionKind().GroupKind() == schema.GroupKind{Kind: "Secret"}
+	return u != nil && (ObjectKey{GroupKind: u.GroupVersionKind().GroupKind()}).IsSecret()
 }
+
+// IsSecret reports whether the key is that of a core Secret.
+func (k ObjectKey) IsSecret() bool { return k.GroupKind == schema.GroupKind{Kind: "Secret"} }
 
 // IsHidden reports whether a text is hidden, or a part of it.
 func IsHidden(text string) bool { return strings.Contains(text, HiddenValue) }

@@ -94,7 +94,7 @@ func (e unvisited) count(s *subjects) {
 		return
 	}
 	for _, k := range e.keys(s) {
-		if k.Namespace == "" || k.Subresource != "" || k.Group == "" && k.Kind == "Secret" || e.visited.Has(k.Named()) {
+		if k.Namespace == "" || k.Subresource != "" || k.IsSecret() || e.visited.Has(k.Named()) {
 			continue
 		}
 		at := areaOf(k)

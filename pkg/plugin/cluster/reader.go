@@ -12,7 +12,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
@@ -47,7 +46,7 @@ func (c *Client) Patch(ctx context.Context, key engine.ObjectKey, p Patch) (*uns
 	if err != nil {
 		return nil, err
 	}
-	if key.GroupKind == (schema.GroupKind{Kind: "Secret"}) { // whose values a warning of the server may quote
+	if key.IsSecret() { // whose values a warning of the server may quote
 		ctx = engine.WithSecret(ctx)
 	}
 	request := c.rest.Patch(p.Type).AbsPath(segments...).Body(p.Body).

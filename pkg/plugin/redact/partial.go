@@ -15,7 +15,7 @@ import (
 // secret: masks stand in the place of such values, and their fields are Withheld. A
 // nil masker leaves everything in.
 func Partial(m *Masker, p diff.Partial, key engine.ObjectKey) diff.Partial {
-	if m == nil || len(p.Fields) == 0 {
+	if m == nil || len(p.Fields) == 0 || m.hidesNothing(p, key) {
 		return p
 	}
 	p = Hidden(p)
@@ -31,10 +31,16 @@ func Partial(m *Masker, p diff.Partial, key engine.ObjectKey) diff.Partial {
 	return p.WithStates(diff.PartOf(maskedBefore), diff.PartOf(maskedAfter))
 }
 
+// hidesNothing reports whether neither the object nor its change has anything secret, as far as the masker knows: most changes are so.
+func (m *Masker) hidesNothing(p diff.Partial, key engine.ObjectKey) bool {
+	return m.values.empty() && !key.IsSecret() &&
+		!slices.ContainsFunc(p.Fields, func(f engine.FieldChange) bool { return f.Secret || f.SecretFrom > 0 })
+}
+
 // MarkedBy returns a change with its fields marked as Secret that are, lead to, or are parts of some that were made of a
 // Secret, and what a Secret holds.
 func MarkedBy(secrets []engine.FieldChange, p diff.Partial, key engine.ObjectKey) diff.Partial {
-	if key.Group == "" && key.Kind == "Secret" {
+	if key.IsSecret() {
 		for _, path := range []fieldpath.Path{{fieldName("data")}, {fieldName("stringData")}, {fieldName("metadata"), fieldName("annotations"), fieldName(engine.LastApplied)}} {
 			_, was := diff.Lookup(map[string]any(p.Before), path)
 			_, is := diff.Lookup(map[string]any(p.After), path)
