@@ -222,8 +222,11 @@ func (e *CompileError) Error() string {
 		fmt.Fprintf(&b, ": %s", e.Field)
 	}
 	fmt.Fprintf(&b, ": %v", e.Err)
-	return b.String()
+	return Ends(b.String(), maxMessage)
 }
+
+// maxMessage is how many bytes a message about a policy has, which may quote what the policy says.
+const maxMessage = 8 << 10
 
 // Unwrap returns the reason.
 func (e *CompileError) Unwrap() error { return e.Err }

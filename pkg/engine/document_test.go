@@ -106,3 +106,17 @@ func TestUnknownPolicies(t *testing.T) {
 		}
 	}
 }
+
+// A message quotes what a policy says, which may be long.
+func TestLongMessagesAreCut(t *testing.T) {
+	long := strings.Repeat("z", 1<<20)
+	for want, e := range map[string]*engine.CompileError{
+		"p.yaml:1: Assign x: spec.location: invalid location ... is too long": {Origin: "p.yaml:1", Policy: "Assign x", Field: "spec.location", Err: errors.New("invalid location " + long + " is too long")},
+		"p.yaml:1: ClusterPolicy ... no such rule":                            {Origin: "p.yaml:1", Policy: "ClusterPolicy " + long, Err: errors.New("no such rule")},
+		"p.yaml:1: ClusterPolicy x, rule r: ... unknown field":                {Origin: "p.yaml:1", Policy: "ClusterPolicy x", Rule: "r", Field: long, Err: errors.New("unknown field")},
+	} {
+		if got := e.Error(); got != want {
+			t.Errorf("%.200q, want %q", got, want)
+		}
+	}
+}

@@ -45,8 +45,25 @@ func FirstWords(text string, most int) string {
 	if len(text) <= most {
 		return text
 	}
-	return text[:max(0, strings.LastIndexAny(text[:most], " \t\r\n"))] + " " + Cut
+	return text[:max(0, strings.LastIndexAny(text[:most], space))] + " " + Cut
 }
+
+// Ends returns the words that begin and end a text, as many as take so many bytes, with Cut in the place of those between them. It
+// is for messages, which quote what they are about and then say what is wrong with it. No word is split.
+func Ends(text string, most int) string {
+	if len(text) <= most {
+		return text
+	}
+	tail := text[len(text)-most/4:]
+	start := strings.IndexAny(tail, space)
+	if start < 0 {
+		start = len(tail)
+	}
+	return FirstWords(text, most-most/4) + tail[start:]
+}
+
+// space is what separates words.
+const space = " \t\r\n"
 
 // BriefValue returns a short form of a value: texts in quotes and shortened, maps and
 // lists by their size. It hides nothing.

@@ -686,7 +686,7 @@ func (e unvisited) missing(ctx context.Context, s *subjects, cause error) error 
 			}
 			err = fmt.Errorf("the target does not exist: %w", cause)
 		}
-		step := engine.Step{Rule: f.Rule(), Trigger: f.Trigger(), Outcome: engine.Failed, Err: err}
+		step := engine.Step{Rule: f.Rule(), Trigger: f.Trigger(), Outcome: engine.Failed, Err: brief(err)}
 		c.Steps = append(c.Steps, step)
 		if f.secret {
 			step.Err, c.Shown = engine.ErrHidden, shown

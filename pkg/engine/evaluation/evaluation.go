@@ -427,7 +427,23 @@ func (r *recorder) keeps(s *engine.Step) bool {
 	if s.Outcome == engine.Changed && r.typ != nil {
 		r.note(s)
 	}
+	if s.Err != nil && s.Outcome.Incomplete() {
+		s.Err = brief(s.Err)
+	}
 	return true
+}
+
+// maxReason is how many bytes are kept of why a rule failed, was denied or is not supported. A page of objects keeps as many reasons
+// as rules fail on them, and each may quote what a policy or an object has.
+const maxReason = 8 << 10
+
+// brief returns an error as it is, or where its text is long the words that begin and end it.
+func brief(err error) error {
+	text := err.Error()
+	if len(text) <= maxReason {
+		return err
+	}
+	return errors.New(engine.Ends(text, maxReason))
 }
 
 // NotMatched records rules that did not match.

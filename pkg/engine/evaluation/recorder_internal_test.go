@@ -1,6 +1,8 @@
 package evaluation
 
 import (
+	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -75,5 +77,32 @@ func TestEffectsHaveALimit(t *testing.T) {
 		"evaluate these rules with fewer triggers or targets, or use wildcards in their targets"
 	if err := e.keep(one); err == nil || err.Error() != want {
 		t.Errorf("got %v, want %s", err, want)
+	}
+}
+
+// What a policy or an object says may be long; of a reason that quotes it, the ends are kept, and of no other reason anything is lost.
+func TestLongReasonsAreCut(t *testing.T) {
+	for _, o := range []engine.Outcome{engine.Failed, engine.Denied, engine.Unsupported} {
+		cause := errors.New("not found")
+		reasons := []error{
+			fmt.Errorf("configmap shop/%s: %w", strings.Repeat("z", 1<<20), cause),
+			fmt.Errorf("configmap shop/%s: %w", strings.Repeat("z", 100), cause),
+			nil,
+		}
+		r := &recorder{}
+		r.Step(engine.Step{Outcome: o, Err: reasons[0]})
+		engine.HandOver(r, []engine.Step{{Outcome: o, Err: reasons[0]}, {Outcome: o, Err: reasons[1]}, {Outcome: o, Err: reasons[2]}})
+		for i, want := range []string{"configmap " + engine.Cut + " not found", "configmap " + engine.Cut + " not found", reasons[1].Error(), ""} {
+			got := ""
+			if err := r.steps[i].Err; err != nil {
+				got = err.Error()
+			}
+			if got != want {
+				t.Errorf("%s, step %d: %.100q, want %.100q", o, i, got, want)
+			}
+		}
+		if !errors.Is(r.steps[2].Err, cause) {
+			t.Errorf("%s: the cause is lost", o)
+		}
 	}
 }
