@@ -138,7 +138,7 @@ func (m *Memo) remove(element *linked.Element) {
 
 // weigh counts what an entry takes, and makes room for it: the last used is kept, whatever it takes.
 func (m *Memo) weigh(entry *memoEntry) {
-	size := entrySize + textIn(reflect.ValueOf(entry.key)) + sizeOf(entry.value)
+	size := entrySize + textIn(reflect.ValueOf(entry.key)) + SizeOf(entry.value)
 	if entry.err != nil {
 		size += len(entry.err.Error()) // a server's, too
 	}
@@ -169,9 +169,9 @@ const (
 	valueSize = 64
 )
 
-// sizeOf estimates how many bytes a value takes. What is no data, such as a compiled expression, is
+// SizeOf estimates how many bytes a value takes. What is no data, such as a compiled expression, is
 // taken to be small.
-func sizeOf(value any) int {
+func SizeOf(value any) int {
 	size := valueSize
 	switch v := value.(type) {
 	case string:
@@ -180,23 +180,23 @@ func sizeOf(value any) int {
 		size += len(v)
 	case map[string]any:
 		for name, item := range v {
-			size += len(name) + sizeOf(item)
+			size += len(name) + SizeOf(item)
 		}
 	case []any:
 		for _, item := range v {
-			size += sizeOf(item)
+			size += SizeOf(item)
 		}
 	case *unstructured.Unstructured:
 		if v != nil {
-			size += sizeOf(v.Object)
+			size += SizeOf(v.Object)
 		}
 	case []*unstructured.Unstructured:
 		for _, u := range v {
-			size += sizeOf(u)
+			size += SizeOf(u)
 		}
 	case []unstructured.Unstructured:
 		for _, u := range v {
-			size += sizeOf(u.Object)
+			size += SizeOf(u.Object)
 		}
 	}
 	return size

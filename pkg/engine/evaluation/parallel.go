@@ -36,16 +36,28 @@ type job[R any] struct {
 	take    func(R) error
 }
 
-// maxWeight is how many changed fields results keep, each of some 300 bytes, before they are taken and no more objects are evaluated.
-const maxWeight = 100_000
+// maxWeight is how many bytes results keep for changed fields before they are taken and no more objects are evaluated: that of some
+// 100,000 small fields.
+const maxWeight = 32 << 20
 
-// weight is how many changed fields a change keeps.
+// fieldSize is what is assumed of a changed field beside its values.
+const fieldSize = 200
+
+// weight estimates how many bytes a change keeps for its fields.
 func weight(c *engine.Change) int {
-	n := len(c.Fields)
+	size := weightOf(c.Fields)
 	for i := range c.Steps {
-		n += len(c.Steps[i].Fields)
+		size += weightOf(c.Steps[i].Fields)
 	}
-	return n
+	return size
+}
+
+func weightOf(fields []engine.FieldChange) int {
+	size := 0
+	for i := range fields {
+		size += fieldSize + engine.SizeOf(fields[i].From) + engine.SizeOf(fields[i].To)
+	}
+	return size
 }
 
 // run works through the pages, one at a time. The first error ends it.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"iter"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"testing"
 
@@ -84,5 +85,25 @@ func TestDraftsCountFields(t *testing.T) {
 	}
 	if err := engine.NewBudget(p.ctx).Spend(1); err == nil || err.Error() != want {
 		t.Errorf("of the rules that are left, got %v, want %s", err, want)
+	}
+}
+
+// What a change weighs grows with its fields, and with the texts that these hold.
+func TestWeight(t *testing.T) {
+	text := strings.Repeat("z", 1<<20)
+	small := engine.FieldChange{From: int64(1), To: int64(2)}
+	large := engine.FieldChange{To: map[string]any{"a": []any{text}}}
+	for name, c := range map[string]struct {
+		change *engine.Change
+		least  int
+	}{
+		"100,000 fields":   {&engine.Change{Fields: slices.Repeat([]engine.FieldChange{small}, 100_000)}, 30 << 20},
+		"32 long texts":    {&engine.Change{Fields: slices.Repeat([]engine.FieldChange{large}, 32)}, 32 << 20},
+		"those of a step":  {&engine.Change{Steps: []engine.Step{{Fields: slices.Repeat([]engine.FieldChange{large}, 32)}}}, 32 << 20},
+		"what was removed": {&engine.Change{Fields: slices.Repeat([]engine.FieldChange{{From: text}}, 32)}, 32 << 20},
+	} {
+		if got := weight(c.change); got < c.least || got > c.least+c.least/8 {
+			t.Errorf("%s: %d bytes, want some %d", name, got, c.least)
+		}
 	}
 }
