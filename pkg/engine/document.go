@@ -222,11 +222,8 @@ func (e *CompileError) Error() string {
 		fmt.Fprintf(&b, ": %s", e.Field)
 	}
 	fmt.Fprintf(&b, ": %v", e.Err)
-	return Ends(b.String(), maxMessage)
+	return Ends(b.String(), MaxMessage)
 }
-
-// maxMessage is how many bytes a message about a policy has, which may quote what the policy says.
-const maxMessage = 8 << 10
 
 // Unwrap returns the reason.
 func (e *CompileError) Unwrap() error { return e.Err }

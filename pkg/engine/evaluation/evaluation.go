@@ -433,17 +433,14 @@ func (r *recorder) keeps(s *engine.Step) bool {
 	return true
 }
 
-// maxReason is how many bytes are kept of why a rule failed, was denied or is not supported. A page of objects keeps as many reasons
-// as rules fail on them, and each may quote what a policy or an object has.
-const maxReason = 8 << 10
-
-// brief returns an error as it is, or where its text is long the words that begin and end it.
+// brief returns an error as it is, or an error of the words that begin and end its text where that is long: a page of objects keeps
+// the reasons of all rules that fail on them.
 func brief(err error) error {
 	text := err.Error()
-	if len(text) <= maxReason {
+	if len(text) <= engine.MaxMessage {
 		return err
 	}
-	return errors.New(engine.Ends(text, maxReason))
+	return errors.New(engine.Ends(text, engine.MaxMessage))
 }
 
 // NotMatched records rules that did not match.
