@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"os"
 	"regexp"
 	"slices"
 	"strings"
@@ -26,11 +25,7 @@ var bareLetters = regexp.MustCompile(`(?m)(:) ([yYnN])$`)
 // the form in which the corpus compares them, undecided ones left out.
 func (c *replayCase) objects(path string, stdin io.Reader) (map[string]any, error) {
 	if path != "-" {
-		text, err := os.ReadFile(c.file(path))
-		if err != nil {
-			return nil, err
-		}
-		path, stdin = "-", bytes.NewReader(bareLetters.ReplaceAll(text, []byte(`$1 "$2"`)))
+		path, stdin = "-", bytes.NewReader(bareLetters.ReplaceAll(c.Files[path], []byte(`$1 "$2"`)))
 	}
 	objects := map[string]any{}
 	reader := &input.Reader{Stdin: stdin}

@@ -3,12 +3,8 @@ package plugin_test
 import (
 	"bytes"
 	"context"
-	"encoding/json"
-	"errors"
 	"flag"
 	"fmt"
-	"io/fs"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -19,6 +15,7 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin"
+	"github.com/kubectl-mutate/kubectl-mutate/test/corpus"
 )
 
 var (
@@ -26,69 +23,58 @@ var (
 	differences = flag.Bool("differences", false, "log what is different in cases that are known not to agree")
 )
 
-// replayCase is one folder of the shared corpus: policies, objects, and what the
-// real engine made of them.
+// replayCase is a case of the corpus, whose files lie in a directory.
 type replayCase struct {
-	ID        string   `json:"id"`
-	Dialects  []string `json:"dialects"`
-	Operation string   `json:"operation"`
-	Undecided []string `json:"undecided"` // "namespace/kind/name"
-
+	corpus.Case
 	dir string
 }
 
 // TestConformance replays the answers of the real engines through the command
 // itself. Cases that do not agree yet stand in testdata/conformance-open.txt;
 // the test fails when one of them agrees, and when one that is not there does not.
+// ClusterPolicies that need no data from elsewhere are converted too, and the new
+// policies have to do what Kyverno answered to the old ones.
 func TestConformance(t *testing.T) {
-	dir := os.Getenv("CONFORMANCE_DIR")
-	typed := dir != ""
-	if !typed {
-		dir = filepath.Join("..", "..", "..", "shared", "conformance")
-	}
-	cases := findCases(t, dir)
-	if len(cases) == 0 {
-		if typed {
-			t.Fatalf("CONFORMANCE_DIR=%s holds no case", dir)
-		}
-		t.Skipf("THE ANSWERS OF THE REAL ENGINES ARE NOT COMPARED: no cases in %s, and CONFORMANCE_DIR is not set", dir)
-	}
+	cases := findCases(t)
 	t.Setenv("KUBECONFIG", filepath.Join(t.TempDir(), "no-cluster"))
 	results := &results{open: readOpenList(t)}
+	conversions := newConversions(t)
 	t.Run("cases", func(t *testing.T) {
 		for _, c := range cases {
 			t.Run(c.ID, func(t *testing.T) {
 				t.Parallel()
+				c.dir = t.TempDir()
+				if err := c.Write(c.dir); err != nil {
+					t.Fatal(err)
+				}
 				results.judge(t, c, c.run())
+				if c.converts() {
+					conversions.judge(t, c.conversion())
+				}
 			})
 		}
 	})
 	if *updateOpen {
 		results.rewriteOpenList(t)
 	}
-	for _, unused := range results.open.unused(cases) {
-		t.Errorf("%s: %q names no case", openListFile, unused)
+	conversions.end(t)
+	if corpus.NotRun() == "" {
+		for _, unused := range results.open.unused(cases) {
+			t.Errorf("%s: %q names no case", openListFile, unused)
+		}
 	}
-	t.Log("\n" + results.table())
+	t.Log("\n" + results.table() + corpus.NotRun())
 }
 
-func findCases(t *testing.T, dir string) []replayCase {
+func findCases(t *testing.T) []replayCase {
 	t.Helper()
-	paths, err := filepath.Glob(filepath.Join(dir, "*", "*", "case.json"))
+	found, err := corpus.Cases()
 	if err != nil {
 		t.Fatal(err)
 	}
 	var cases []replayCase
-	for _, path := range paths {
-		content, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		c := replayCase{dir: filepath.Dir(path)}
-		if err := json.Unmarshal(content, &c); err != nil {
-			t.Fatalf("%s: %v", path, err)
-		}
-		cases = append(cases, c)
+	for _, c := range found {
+		cases = append(cases, replayCase{Case: c})
 	}
 	return cases
 }
@@ -103,18 +89,14 @@ func (c *replayCase) run() string {
 		"preview", "-p", c.file("policy.yaml"), "-f", c.file("objects.yaml"),
 		"--operation", c.Operation, "--show-secrets", "-o", "manifests",
 	}
-	if c.has("world.yaml") {
+	if c.Has("world.yaml") {
 		args = append(args, "--world", c.file("world.yaml"))
 	}
-	preview, _, err := root.Find(args[:1])
-	if err != nil {
-		return err.Error()
-	}
-	if c.has("values.yaml") && preview.Flags().Lookup("values") != nil {
+	if c.Has("values.yaml") {
 		args = append(args, "--values", c.file("values.yaml"))
 	}
 	code := plugin.Run(context.Background(), root, args, streams)
-	if code == plugin.ExitNothing && !c.has("want.error") {
+	if code == plugin.ExitNothing && !c.Has("want.error") {
 		return "nothing was evaluated: " + errOut.String()
 	}
 	if diff := c.compare(out.String()); diff != "" {
@@ -139,23 +121,9 @@ func (c *replayCase) compare(printed string) string {
 
 func (c *replayCase) file(name string) string { return filepath.Join(c.dir, name) }
 
-func (c *replayCase) has(name string) bool {
-	_, err := os.Stat(c.file(name))
-	return !errors.Is(err, fs.ErrNotExist)
-}
-
 // wantsChange reports whether the engine changed anything: an agreement about
 // nothing says little of a dialect that is not there yet.
-func (c *replayCase) wantsChange() bool {
-	info, err := os.Stat(c.file("want.yaml"))
-	return err == nil && info.Size() > 0
-}
-
-// set is the folder of the corpus that the case stands in.
-func (c *replayCase) set() string {
-	set, _, _ := strings.Cut(c.ID, "/")
-	return set
-}
+func (c *replayCase) wantsChange() bool { return len(c.Files["want.yaml"]) > 0 }
 
 // results collects what came of the cases, which run side by side.
 type results struct {
@@ -192,7 +160,7 @@ func (r *results) count(c replayCase, agrees bool) {
 		r.counts, r.agreed, r.cases = map[string]*setCount{}, map[string]bool{}, map[string]replayCase{}
 	}
 	r.agreed[c.ID], r.cases[c.ID] = agrees, c
-	for _, set := range []string{c.set(), "total"} {
+	for _, set := range []string{c.Set(), "total"} {
 		if r.counts[set] == nil {
 			r.counts[set] = new(setCount)
 		}

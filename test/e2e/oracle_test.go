@@ -23,10 +23,10 @@ import (
 // same object, or the same refusal.
 //
 // The cases are testdata/oracle, each of which records what the server answers
-// (-update writes that), and those of shared/conformance where there are any.
+// (-update writes that), and those of test/corpus.
 func TestOracle(t *testing.T) {
 	o := newOracle(t)
-	cases := append(ownOracleCases(t), sharedOracleCases(t)...)
+	cases := append(ownOracleCases(t), corpusOracleCases(t)...)
 	for i, c := range cases {
 		if err := c.place(fmt.Sprintf("oracle-%s-%d", o.id, i)); err != nil {
 			t.Fatalf("%s: %v", c.name, err)

@@ -29,64 +29,87 @@ type conversionCase struct {
 	replay                         *replayCase // what Kyverno answered; nil where that is not known
 }
 
-// TestConvertPairs converts the originals of all pairs, and compares what is printed with them as a user
-// would. What is not converted, and why, has to be what convertListFile says.
-func TestConvertPairs(t *testing.T) {
-	shared := filepath.Join("..", "..", "..", "shared")
-	var cases []conversionCase
-	for _, p := range findPairs(t, shared) {
-		to := "mutatingpolicy"
-		if strings.HasSuffix(p.id, "/map") {
-			to = "mutatingadmissionpolicy"
-		}
-		cases = append(cases, conversionCase{id: strings.TrimSuffix(p.id, "/map"), to: to, policy: p.old, objects: p.objects})
-	}
-	if len(cases) == 0 {
-		t.Skipf("NO POLICY IS CONVERTED: no pairs in %s", shared)
-	}
-	convertAll(t, cases)
+// conversions collects what came of converting cases, and judges it by convertListFile.
+type conversions struct {
+	listed map[string]string
+
+	mu     sync.Mutex
+	counts map[string]int
+	open   map[string]string
+	ids    []string
 }
 
-// convertAll converts cases, and judges by the list what is not converted.
-func convertAll(t *testing.T, cases []conversionCase) {
-	t.Helper()
+func newConversions(t *testing.T) *conversions {
 	t.Setenv("KUBECONFIG", filepath.Join(t.TempDir(), "no-cluster"))
-	listed := readConvertList(t)
-	var mu sync.Mutex
-	counts, open := map[string]int{}, map[string]string{}
-	t.Run("cases", func(t *testing.T) {
-		for _, c := range cases {
-			t.Run(c.id+"/"+c.to, func(t *testing.T) {
-				t.Parallel()
-				why := c.convert(t)
-				id := c.id + " " + c.to
-				_, known := listed[id]
-				mu.Lock()
-				defer mu.Unlock()
-				set, _, _ := strings.Cut(c.id, "/")
-				counts[fmt.Sprintf("%s to %s: converted %t", set, c.to, why == "")]++
-				if why != "" {
-					open[id] = why
-				}
-				switch {
-				case *updateConvert:
-				case why != "" && !known:
-					t.Errorf("is not converted, and %s does not list it:\n%s", convertListFile, why)
-				case why == "" && known:
-					t.Errorf("is converted by now: take it off %s", convertListFile)
-				}
-			})
-		}
-	})
+	return &conversions{listed: readConvertList(t), counts: map[string]int{}, open: map[string]string{}}
+}
+
+// judge converts a case, and fails where the list says otherwise.
+func (all *conversions) judge(t *testing.T, c *conversionCase) {
+	t.Helper()
+	why := c.convert(t)
+	id := c.id + " " + c.to
+	_, known := all.listed[id]
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	set, _, _ := strings.Cut(c.id, "/")
+	all.counts[fmt.Sprintf("%s to %s: converted %t", set, c.to, why == "")]++
+	all.ids = append(all.ids, id)
+	if why != "" {
+		all.open[id] = why
+	}
+	switch {
+	case *updateConvert:
+	case why != "" && !known:
+		t.Errorf("is not converted, and %s does not list it:\n%s", convertListFile, why)
+	case why == "" && known:
+		t.Errorf("is converted by now: take it off %s", convertListFile)
+	}
+}
+
+// end rewrites the list where that was asked for, and logs the counts.
+func (all *conversions) end(t *testing.T) {
+	t.Helper()
 	if *updateConvert {
-		writeConvertList(t, listed, open, cases)
+		writeConvertList(t, all.listed, all.open, all.ids)
 	}
 	var table []string
-	for name, n := range counts {
+	for name, n := range all.counts {
 		table = append(table, fmt.Sprintf("%-60s %6d", name, n))
 	}
 	slices.Sort(table)
 	t.Log("\n" + strings.Join(table, "\n"))
+}
+
+// converts reports whether the case is a ClusterPolicy that needs no data from elsewhere.
+func (c *replayCase) converts() bool {
+	text := string(c.Files["policy.yaml"])
+	return slices.Contains(c.Dialects, "kyverno") && strings.Contains(text, "mutate:") && strings.Contains(text, "Policy\n") &&
+		strings.Contains(text, "kyverno.io/v1") && !c.Has("values.yaml") && !c.Has("want.error")
+}
+
+func (c *replayCase) conversion() *conversionCase {
+	one := &conversionCase{id: c.ID, to: "mutatingpolicy", policy: c.file("policy.yaml"), objects: c.file("objects.yaml"), replay: c}
+	if c.Has("world.yaml") {
+		one.world = c.file("world.yaml")
+	}
+	return one
+}
+
+// replayConverted previews the new policies on the objects of a case, and returns what is different from what
+// Kyverno answered to the old ones.
+func replayConverted(c *replayCase, policy string) string {
+	var out, errOut bytes.Buffer
+	streams := genericiooptions.IOStreams{In: strings.NewReader(""), Out: &out, ErrOut: &errOut}
+	args := []string{"preview", "-p", policy, "-f", c.file("objects.yaml"), "--operation", c.Operation, "--show-secrets", "-o", "manifests", "--annotate=false"}
+	if c.Has("world.yaml") {
+		args = append(args, "--world", c.file("world.yaml"))
+	}
+	code := plugin.Run(context.Background(), plugin.NewCommand("kubectl mutate", streams), args, streams)
+	if diff := c.compare(out.String()); diff != "" {
+		return fmt.Sprintf("%s\n%s\nexit code %d", errOut.String(), diff, code)
+	}
+	return ""
 }
 
 // convert returns why the case is not converted as a whole; nothing if it is. What is printed has to do the
@@ -109,7 +132,7 @@ func (c *conversionCase) convert(t *testing.T) string {
 	}
 	if c.replay != nil {
 		_, _, differs := readOpenList(t).find(*c.replay) // so does the old policy
-		if diff := replayConverted(*c.replay, printed); diff != "" && !differs {
+		if diff := replayConverted(c.replay, printed); diff != "" && !differs {
 			t.Errorf("is not what Kyverno answered:\n%s\n%s", diff, out.String())
 		}
 		return ""
@@ -153,11 +176,11 @@ func readConvertList(t *testing.T) map[string]string {
 }
 
 // writeConvertList writes the list anew, with the reason of the first rule that is not converted.
-func writeConvertList(t *testing.T, listed, open map[string]string, cases []conversionCase) {
+func writeConvertList(t *testing.T, listed, open map[string]string, tried []string) {
 	t.Helper()
 	lines := []string{"# Policies that are not converted as a whole, with the first reason that convert gives."}
-	for _, c := range cases {
-		delete(listed, c.id+" "+c.to)
+	for _, id := range tried {
+		delete(listed, id)
 	}
 	ids := slices.Concat(slices.Collect(maps.Keys(listed)), slices.Collect(maps.Keys(open)))
 	slices.Sort(ids)

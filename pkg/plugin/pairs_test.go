@@ -15,6 +15,7 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin"
+	"github.com/kubectl-mutate/kubectl-mutate/test/corpus"
 )
 
 // pairsListFile lists the pairs whose policies do not do the same: lines "SET/NAME WHERE  # reason", where
@@ -53,16 +54,13 @@ func (c *compared) where() string {
 	return out
 }
 
-// TestComparePairs compares policies with their rewrites: ../shared/migrations has official ones, with
-// slips, and ../shared/conversions verified ones. What differs, and where, has to be what pairsListFile says.
-func TestComparePairs(t *testing.T) {
-	shared := filepath.Join("..", "..", "..", "shared")
-	pairs := findPairs(t, shared)
-	if len(pairs) == 0 {
-		t.Skipf("NO POLICY IS COMPARED WITH ITS REWRITE: no pairs in %s", shared)
-	}
-	t.Setenv("KUBECONFIG", filepath.Join(t.TempDir(), "no-cluster"))
+// TestPairs compares policies with their verified rewrites, converts the originals, and compares what is
+// printed with them as a user would. What differs, and where, has to be what pairsListFile says, and what is not
+// converted, and why, what convertListFile says.
+func TestPairs(t *testing.T) {
+	pairs := findPairs(t)
 	listed := readPairsList(t)
+	conversions := newConversions(t)
 	var mu sync.Mutex
 	counts := map[string]int{}
 	t.Run("pairs", func(t *testing.T) {
@@ -70,6 +68,7 @@ func TestComparePairs(t *testing.T) {
 			t.Run(p.id, func(t *testing.T) {
 				t.Parallel()
 				got := p.compare(t)
+				conversions.judge(t, p.conversion())
 				want := listed[p.id]
 				mu.Lock()
 				defer mu.Unlock()
@@ -86,37 +85,57 @@ func TestComparePairs(t *testing.T) {
 			})
 		}
 	})
+	conversions.end(t)
 	for id := range listed {
-		t.Errorf("%s: %q names no pair", pairsListFile, id)
+		if corpus.NotRun() == "" {
+			t.Errorf("%s: %q names no pair", pairsListFile, id)
+		}
 	}
 	var table []string
 	for name, n := range counts {
 		table = append(table, fmt.Sprintf("%-40s %6d", name, n))
 	}
 	slices.Sort(table)
-	t.Log("\n" + strings.Join(table, "\n"))
+	t.Log("\n" + strings.Join(table, "\n") + "\n" + corpus.NotRun())
 }
 
-func findPairs(t *testing.T, shared string) []policyPair {
+// findPairs writes the pairs of the corpus into directories, one for each rewrite of a policy.
+func findPairs(t *testing.T) []policyPair {
 	t.Helper()
+	all, err := corpus.Pairs()
+	if err != nil {
+		t.Fatal(err)
+	}
 	var out []policyPair
-	for set, variants := range map[string]string{"migrations": "1500", "conversions": "300"} {
-		for _, name := range []string{"new", "map"} {
-			paths, err := filepath.Glob(filepath.Join(shared, set, "*", name+".yaml"))
-			if err != nil {
-				t.Fatal(err)
-			}
-			for _, path := range paths {
-				dir := filepath.Dir(path)
-				id := set + "/" + filepath.Base(dir)
-				if name != "new" {
-					id += "/" + name
-				}
-				out = append(out, policyPair{id, filepath.Join(dir, "old.yaml"), path, filepath.Join(dir, "objects.yaml"), variants})
-			}
+	for _, pair := range all {
+		dir := t.TempDir()
+		if err := pair.Write(dir); err != nil {
+			t.Fatal(err)
+		}
+		variants := "300"
+		if strings.HasPrefix(pair.ID, "migrations/") {
+			variants = "1500"
+		}
+		one := policyPair{pair.ID, filepath.Join(dir, "old.yaml"), filepath.Join(dir, "new.yaml"), filepath.Join(dir, "objects.yaml"), variants}
+		if pair.Has("new.yaml") {
+			out = append(out, one)
+		}
+		if pair.Has("map.yaml") {
+			one.id, one.rewritten = pair.ID+"/map", filepath.Join(dir, "map.yaml")
+			out = append(out, one)
 		}
 	}
 	return out
+}
+
+// conversion is the original of the pair, to be converted to the language of its rewrite.
+func (p *policyPair) conversion() *conversionCase {
+	id, isMap := strings.CutSuffix(p.id, "/map")
+	to := "mutatingpolicy"
+	if isMap {
+		to = "mutatingadmissionpolicy"
+	}
+	return &conversionCase{id: id, to: to, policy: p.old, objects: p.objects}
 }
 
 // compare runs the command as a user would.
