@@ -30,13 +30,38 @@ demo: build ## Preview the example policies on the example cluster's manifests; 
 demo-cluster: build controlplane ## The same on a real API server: preview, apply, preview again.
 	$(GO) -C test/e2e run ./cmd/controlplane run -- $(CURDIR)/examples/demo-cluster.sh $(BIN)
 
+# The cases of other projects, which are not in the repository; docs/maintaining.md
+# says what the folder holds. Without it the tests say that these are not run.
+export CONFORMANCE_DIR ?= $(wildcard $(CURDIR)/../shared/conformance)
+
+TESTSUM := $(BIN)/gotestsum --format pkgname-and-test-fails --format-hide-empty-pkg
+
 .PHONY: test
-test: test-unit test-e2e ## Run all tests.
+test: test-unit test-e2e ## Run what a push needs, and name the ten slowest tests.
+	@echo "The slowest tests, in seconds of a machine that ran others beside them:"
+	@cat $(BIN)/unit.json $(BIN)/e2e.json | $(BIN)/gotestsum tool slowest --num 10
 
 .PHONY: test-unit
-test-unit: ## Run the unit tests, those in a browser if there is one, and the conformance cases with their counts, converted ones too.
-	$(WITH_BROWSER) $(GO) test -timeout 30m ./...
-	@$(GO) test -v -run '^Test(Convert)?Conformance$$' ./pkg/plugin | grep -E 'conformance |: converted |NOT COMPARED|NO POLICY'
+test-unit: $(BIN)/gotestsum ## Run the unit tests, those in a browser if there is one, and the conformance cases with their counts.
+	$(WITH_BROWSER) $(TESTSUM) --jsonfile $(BIN)/unit.json -- -timeout 20m ./...
+	@sed -n 's/.*"Output":" *\(conformance .*\|.* converted .*\|.*CONFORMANCE_DIR.*\)\\n".*/\1/p' $(BIN)/unit.json | sort -u
+
+.PHONY: test-all
+test-all: export TEST_ALL := 1
+test-all: test test-race ## Run everything: all seeds, all tables, the slow cross products, and the race detector.
+
+.PHONY: test-race
+test-race: $(BIN)/gotestsum ## Run the unit tests with the race detector, which needs a C compiler.
+	CGO_ENABLED=1 $(TESTSUM) -- -race -timeout 60m ./...
+
+# What differs between operating systems: files, locks, owners, signals, paths, terminals.
+PLATFORM := ./cmd/... ./internal/... ./pkg/plugin/file ./pkg/plugin/input ./pkg/plugin/interrupt ./pkg/plugin/journal \
+	./pkg/plugin/memory ./pkg/plugin/output/... ./pkg/plugin/plan ./pkg/plugin/progress ./pkg/plugin/undo
+
+.PHONY: test-platform
+test-platform: build ## Vet everything, and run the unit tests of what differs between operating systems.
+	$(GO) vet ./...
+	$(GO) test $(PLATFORM)
 
 .PHONY: test-browser
 test-browser: export CHROMIUM_REQUIRED := 1
@@ -62,26 +87,38 @@ bench: build controlplane ## Measure the program beside the bare work: on files,
 	$(GO) -C test/e2e test -run '^$$' -bench Throughput -benchtime 5x .
 
 .PHONY: test-e2e
-test-e2e: controlplane ## Run the scripts on a real API server.
-	$(GO) -C test/e2e test -timeout 30m ./...
+test-e2e: controlplane $(BIN)/gotestsum ## Run the tests on a real API server.
+	cd test/e2e && $(TESTSUM) --jsonfile $(BIN)/e2e.json -- -timeout 20m ./...
 
 .PHONY: controlplane
 controlplane: ## Build etcd, kube-apiserver and kubectl for the tests, once.
 	$(GO) -C test/e2e run ./cmd/controlplane build
 
 .PHONY: lint
-lint: $(BIN)/golangci-lint ## Check style and the import rule.
+lint: $(BIN)/golangci-lint $(BIN)/actionlint ## Check style, the import rule and the workflows.
 	$(GO) mod verify
+	$(BIN)/actionlint
 	$(BIN)/golangci-lint run ./...
 	cd test/e2e && $(BIN)/golangci-lint run --config $(CURDIR)/.golangci.yml ./...
+
+.PHONY: vulnerabilities
+vulnerabilities: $(BIN)/govulncheck ## Look for known vulnerabilities that the program can reach; asks vuln.go.dev.
+	$(BIN)/govulncheck ./...
 
 .PHONY: fmt
 fmt: $(BIN)/golangci-lint ## Format the code.
 	$(BIN)/golangci-lint fmt ./...
 	cd test/e2e && $(BIN)/golangci-lint fmt --config $(CURDIR)/.golangci.yml ./...
 
-$(BIN)/golangci-lint: tools/go.mod tools/go.sum
-	$(GO) -C tools build -o $@ github.com/golangci/golangci-lint/v2/cmd/golangci-lint
+$(BIN)/golangci-lint: TOOL := github.com/golangci/golangci-lint/v2/cmd/golangci-lint
+$(BIN)/govulncheck:   TOOL := golang.org/x/vuln/cmd/govulncheck
+$(BIN)/gotestsum:     TOOL := gotest.tools/gotestsum
+$(BIN)/golangci-lint $(BIN)/govulncheck $(BIN)/gotestsum: tools/go.mod tools/go.sum
+	$(GO) -C tools build -o $@ $(TOOL)
+
+# A module of its own: it needs another version of a library than golangci-lint.
+$(BIN)/actionlint: tools/actionlint/go.mod tools/actionlint/go.sum
+	$(GO) -C tools/actionlint build -o $@ github.com/rhysd/actionlint/cmd/actionlint
 
 .PHONY: clean
 clean: ## Remove what was built.

@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"sigs.k8s.io/yaml"
+
+	"github.com/kubectl-mutate/kubectl-mutate/internal/tier"
 )
 
 // rewrite is a wrong rewrite of rules.
@@ -55,7 +57,10 @@ func TestCompareRewrites(t *testing.T) {
 	if err := yaml.UnmarshalStrict(content, &all); err != nil {
 		t.Fatal(err)
 	}
-	for _, r := range all {
+	for i, r := range all {
+		if i%tier.Pick(6, 1) > 0 {
+			continue
+		}
 		t.Run(r.Slip, func(t *testing.T) {
 			t.Parallel()
 			p := r.policies(t, t.TempDir())

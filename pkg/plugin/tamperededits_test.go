@@ -93,7 +93,7 @@ func editsOf(text string) []mutation {
 		}
 		all = append(all, of...)
 	}
-	return all
+	return sampled(all)
 }
 
 // forgedUndos are changes of the journal of a run that has written what forgeries are about: what undo is to put back is evil, and not to be shown.

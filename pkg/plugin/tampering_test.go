@@ -26,6 +26,7 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"sigs.k8s.io/yaml"
 
+	"github.com/kubectl-mutate/kubectl-mutate/internal/tier"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/plan"
@@ -269,6 +270,19 @@ type mutation struct {
 	text []byte
 }
 
+// sampled are a part of some mutations, other ones in each place; at night all of them. On a push the law is kept
+// where it lives: by the tests of diff.Partial.ValidateShown and plan.Entry.Drift.
+func sampled(all []mutation) []mutation {
+	if tier.All() {
+		return all
+	}
+	var out []mutation
+	for i := 0; i < len(all); i += 9 {
+		out = append(out, all[i])
+	}
+	return out
+}
+
 var everyMutation = flag.Bool("every-mutation", false, "Let the tests of tampering change each value in all ways, and not in one of them.")
 
 // mutations are changes of every value of a document, of its keys and elements.
@@ -445,7 +459,7 @@ func TestTamperedPlans(t *testing.T) {
 	if len(x.server.writes) != 7 || x.counts["written as shown"] != 1 {
 		t.Fatalf("the plan itself: %v %q", x.counts, x.server.writes)
 	}
-	all := append(mutations(t, text), forged(t, text)...)
+	all := append(sampled(mutations(t, text)), forged(t, text)...)
 	for _, m := range all {
 		try(m)
 	}
@@ -512,7 +526,7 @@ func TestTamperedJournals(t *testing.T) {
 		if i > 0 {
 			add(fmt.Sprintf("line %d comes earlier", i+1), strings.Join(lines[:i-1], ""), line, lines[i-1], after)
 		}
-		for _, m := range mutations(t, []byte(line)) {
+		for _, m := range sampled(mutations(t, []byte(line))) {
 			add(fmt.Sprintf("line %d:%s", i+1, m.what), before, string(sealed(m.text, "header", "run")), "\n", after)
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -31,7 +32,7 @@ var notRun = map[string]string{
 
 // TestDocs runs the commands of README.md and docs/*.md, document by
 // document and in their order, and compares their output and exit codes with what
-// the document shows. Each document has a cluster of its own that holds examples/cluster and
+// the document shows. Each document has a cluster for itself, as good as new, that holds examples/cluster and
 // testdata/docs/NAME.yaml, and a directory that holds examples and the files that
 // the document shows.
 func TestDocs(t *testing.T) {
@@ -44,7 +45,7 @@ func TestDocs(t *testing.T) {
 	check(t, buildPlugin(plugin))
 	paths, err := filepath.Glob(filepath.Join("..", "..", "docs", "*.md"))
 	check(t, err)
-	met := map[string]bool{}
+	met, planes := map[string]bool{}, &reusedPlanes{assets: assets, all: t}
 	for _, path := range append(paths, filepath.Join("..", "..", "README.md")) {
 		text, err := os.ReadFile(path)
 		check(t, err)
@@ -57,9 +58,9 @@ func TestDocs(t *testing.T) {
 		}
 		t.Run(filepath.Base(path), func(t *testing.T) {
 			t.Parallel()
-			reader := newReader(t, assets, plugin)
+			reader := newReader(t, planes, plugin)
 			if filepath.Base(path) == fleetPage {
-				reader.addClusters(t, assets)
+				reader.addClusters(t, planes)
 			}
 			reader.prepare(t, strings.TrimSuffix(filepath.Base(path), ".md"), doc)
 			reader.follow(t, doc)
@@ -83,16 +84,44 @@ type reader struct {
 	runs      []string // IDs of the runs so far, the oldest first
 }
 
-// newReader has a cluster of its own.
-func newReader(t *testing.T, assets controlplane.Assets, plugin string) *reader {
+// reusedPlanes starts as many planes as are used at a time, and empties those that are used again.
+type reusedPlanes struct {
+	assets controlplane.Assets
+	all    *testing.T // at whose end they are stopped
+
+	mu   sync.Mutex
+	free []*controlplane.Plane
+}
+
+// take is a plane that holds nothing, for as long as a test runs.
+func (r *reusedPlanes) take(t *testing.T) *controlplane.Plane {
 	t.Helper()
-	plane, err := controlplane.Start(t.Context(), assets)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var plane *controlplane.Plane
+	if n := len(r.free); n > 0 {
+		plane, r.free = r.free[n-1], r.free[:n-1]
+	} else {
+		var err error
+		plane, err = controlplane.Start(context.Background(), r.assets)
+		check(t, err)
+		r.all.Cleanup(func() { check(r.all, plane.Stop()) })
+	}
+	empty, err := plane.Stored(t.Context())
 	check(t, err)
 	t.Cleanup(func() {
-		if err := plane.Stop(); err != nil {
-			t.Error(err)
-		}
+		check(t, plane.Reset(context.Background(), empty))
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.free = append(r.free, plane)
 	})
+	return plane
+}
+
+// newReader has a cluster for itself.
+func newReader(t *testing.T, planes *reusedPlanes, plugin string) *reader {
+	t.Helper()
+	plane := planes.take(t)
 	r := &reader{dir: t.TempDir(), home: t.TempDir()}
 	config := plane.Config()
 	named := *config.Contexts[config.CurrentContext]
@@ -104,7 +133,7 @@ func newReader(t *testing.T, assets controlplane.Assets, plugin string) *reader 
 	r.env = append(os.Environ(),
 		"HOME="+r.home, "XDG_STATE_HOME=", "KUBECONFIG="+kubeconfig, "NO_COLOR=1",
 		"GITHUB_STEP_SUMMARY="+filepath.Join(r.home, "summary.md"),
-		"PATH="+strings.Join([]string{plugin, filepath.Dir(assets.Program("kubectl")), os.Getenv("PATH")}, string(os.PathListSeparator)))
+		"PATH="+strings.Join([]string{plugin, filepath.Dir(planes.assets.Program("kubectl")), os.Getenv("PATH")}, string(os.PathListSeparator)))
 	return r
 }
 
@@ -115,18 +144,11 @@ var fleetContexts = []string{"staging", "prod-eu", "prod-us"}
 
 // addClusters starts a cluster for each of fleetContexts, which take the place of the first one. A context
 // prod-old is that of a cluster that is down.
-func (r *reader) addClusters(t *testing.T, assets controlplane.Assets) {
+func (r *reader) addClusters(t *testing.T, planes *reusedPlanes) {
 	t.Helper()
 	config := clientcmdapi.NewConfig()
 	for _, name := range fleetContexts {
-		plane, err := controlplane.Start(t.Context(), assets)
-		check(t, err)
-		t.Cleanup(func() {
-			if err := plane.Stop(); err != nil {
-				t.Error(err)
-			}
-		})
-		one := plane.Config()
+		one := planes.take(t).Config()
 		at := one.Contexts[one.CurrentContext]
 		config.Contexts[name] = &clientcmdapi.Context{Cluster: name, AuthInfo: name, Namespace: "shop"}
 		config.Clusters[name], config.AuthInfos[name] = one.Clusters[at.Cluster], one.AuthInfos[at.AuthInfo]

@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"sync"
 	"syscall"
 	"testing"
 
@@ -31,6 +32,10 @@ func TestMain(m *testing.M) {
 }
 
 func runTests(ctx context.Context, m *testing.M) (code int, err error) {
+	if pluginDir, err = os.MkdirTemp("", "e2e-"); err != nil {
+		return 0, err
+	}
+	defer os.RemoveAll(pluginDir) //nolint:errcheck // nothing depends on it being gone
 	if server, err = connect(ctx); err != nil {
 		return 0, fmt.Errorf("no API server to test with: %w", err)
 	}
@@ -113,12 +118,29 @@ func (s *apiServer) as(user, namespace string) *clientcmdapi.Config {
 	return config
 }
 
-// buildPlugin compiles kubectl-mutate into a directory that is fit for PATH.
+// buildPlugin puts kubectl-mutate into a directory that is fit for PATH.
 func buildPlugin(dir string) error {
-	cmd := exec.Command("go", "build", "-o", filepath.Join(dir, "kubectl-mutate"), "./cmd/kubectl-mutate")
+	built, err := builtPlugin()
+	if err != nil {
+		return err
+	}
+	program, err := os.ReadFile(built)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(dir, "kubectl-mutate"), program, 0o755)
+}
+
+// builtPlugin compiles the program once; TestMain removes it.
+var builtPlugin = sync.OnceValues(func() (string, error) {
+	path := filepath.Join(pluginDir, "kubectl-mutate")
+	cmd := exec.Command("go", "build", "-o", path, "./cmd/kubectl-mutate")
 	cmd.Dir = filepath.Join("..", "..")
 	if out, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("building kubectl-mutate: %w\n%s", err, out)
+		return "", fmt.Errorf("building kubectl-mutate: %w\n%s", err, out)
 	}
-	return nil
-}
+	return path, nil
+})
+
+// pluginDir is where builtPlugin is.
+var pluginDir string

@@ -9,9 +9,17 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/kubectl-mutate/kubectl-mutate/internal/tier"
 )
 
 func TestScripts(t *testing.T) { testscript.Run(t, scriptsIn(t, "script")) }
+
+// TestDocuments runs the examples of Kyverno's documentation that the corpus holds too (seed-docs).
+func TestDocuments(t *testing.T) {
+	tier.Night(t, "TestConformance of pkg/plugin")
+	testscript.Run(t, scriptsIn(t, "documents"))
+}
 
 // TestInstalledEngines runs the script that installs the engines' definitions. Every
 // role that rbac prints says what they need then: no other script runs meanwhile.

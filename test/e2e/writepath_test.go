@@ -20,6 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/yaml"
 
+	"github.com/kubectl-mutate/kubectl-mutate/internal/tier"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/apply"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/apply/request"
@@ -43,6 +44,9 @@ var tableFile = filepath.Join("testdata", "writepath", "table.md")
 //
 // The cases are run in order, because some continue where another ended.
 func TestWritePath(t *testing.T) {
+	if !*update {
+		tier.Night(t, "TestPlanReplaysRecordings of pkg/plugin/apply/request")
+	}
 	w := newWritePath(t)
 	golden := readTable(t)
 	var rows []row
