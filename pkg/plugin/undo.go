@@ -24,6 +24,7 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/undo"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/version"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/wording"
 )
 
 // undoManager is the field manager that owns restored values. It is not that of the run,
@@ -61,6 +62,9 @@ func NewUndoCommand(evaluate flags.Evaluate, name string, streams genericiooptio
 			context that has something to undo. With the directory of apply-existing --plan, the runs
 			on all of its clusters are undone one by one, the last first.
 
+			Objects that are named are those of the current namespace, of that of -n, or of all
+			namespaces with -A; without names all of the run is undone, or what it did in that of -n.
+
 			A value is restored only if the object still has the value that the server returned for
 			the write. What has been changed since is left alone and reported with its current
 			owner. So are values of Secrets, unless the run was made with --journal-secrets.
@@ -95,6 +99,7 @@ func NewUndoCommand(evaluate flags.Evaluate, name string, streams genericiooptio
 			return exit(o.Run(c.Context()))
 		},
 	}
+	c.Flags().BoolVarP(&f.Objects.AllNamespaces, "all-namespaces", "A", false, "Undo what was done to the named objects in all namespaces.")
 	f.Client.AddFlags(c.Flags())
 	f.AddQuietFlag(c.Flags())
 	f.Write.AddFlags(c.Flags())
@@ -178,30 +183,48 @@ func (f *UndoFlags) wireExecutor(o *UndoOptions, w *factory.Factory, c *cobra.Co
 // errNothingWritten reports that there is nothing to undo.
 var errNothingWritten = errors.New("the run wrote nothing: there is nothing to undo")
 
-// choose leaves of what a run wrote the objects that args select.
+// choose leaves of what a run wrote the objects that args select. As everywhere, names are those of the current
+// namespace, unless flags say otherwise; where the run wrote such objects in others too, it says so.
 func choose(w *factory.Factory, j *journal.Written, args []string) error {
 	if j.Len() == 0 {
 		return fmt.Errorf("journal %s: %w", j.Path, errNothingWritten)
 	}
-	namespace := ""
-	if w.Config.Namespace != nil {
-		namespace = *w.Config.Namespace
-	}
-	if len(args) == 0 && namespace == "" {
+	if len(args) == 0 && !w.NamespacesTyped() {
 		return nil
 	}
 	keys, err := factory.Resolve(w.Client.Mapper(), args)
 	if err != nil {
 		return err
 	}
+	namespaces := w.Namespaces()
+	var elsewhere []string // the other namespaces in which the run wrote such objects
 	j.Keep(func(key engine.ObjectKey) bool {
 		named := func(k engine.ObjectKey) bool {
 			return k.GroupKind == key.GroupKind && (k.Name == "" || k.Name == key.Name)
 		}
-		return (namespace == "" || namespace == key.Namespace) && (len(keys) == 0 || slices.ContainsFunc(keys, named))
+		switch {
+		case len(args) > 0 && !slices.ContainsFunc(keys, named):
+			return false
+		case namespaces == nil, slices.Contains(namespaces, key.Namespace), key.Namespace == "" && len(args) > 0:
+			return true
+		}
+		if key.Namespace != "" && !slices.Contains(elsewhere, key.Namespace) {
+			elsewhere = append(elsewhere, key.Namespace)
+		}
+		return false
 	})
-	if j.Len() == 0 {
-		return fmt.Errorf("journal %s: the run wrote to no such object: %s", j.Path, strings.Join(args, " "))
+	others := wording.Namespaces(elsewhere)
+	switch what := strings.Join(args, " "); {
+	case j.Len() > 0 && len(elsewhere) > 0 && !w.NamespacesTyped():
+		w.Warn(fmt.Errorf("the run also wrote to %s in %s, where nothing is undone: choose one namespace with -n, or all with -A", what, others))
+	case j.Len() > 0:
+	case len(args) == 0:
+		return fmt.Errorf("journal %s: the run wrote to nothing in %s", j.Path, wording.Namespaces(namespaces))
+	case len(elsewhere) > 0:
+		return fmt.Errorf("journal %s: the run wrote to no such object: %s in %s, but to some in %s: choose one namespace with -n, or all with -A",
+			j.Path, what, wording.Namespaces(namespaces), others)
+	default:
+		return fmt.Errorf("journal %s: the run wrote to no such object: %s", j.Path, what)
 	}
 	return nil
 }

@@ -50,7 +50,7 @@ func (f *Factory) NoObject() error {
 	if f.Objects.AllNamespaces || f.Objects.Offline() {
 		return &noObjectError{}
 	}
-	return &noObjectError{Namespaces: f.namespaces()}
+	return &noObjectError{Namespaces: f.Namespaces()}
 }
 
 // noObjectError reports that none of the named objects exists.

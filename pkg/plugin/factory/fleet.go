@@ -54,7 +54,7 @@ func OpenFleet(evaluate *flags.Evaluate, chosen *flags.Contexts, streams generic
 		f.note("--contexts", name+" is named twice; it is taken once")
 	}
 	var notes []string
-	f.Contexts, notes = fleet.Distinct(&config, all, evaluate.Objects.AllNamespaces || shared.namespacesTyped())
+	f.Contexts, notes = fleet.Distinct(&config, all, evaluate.Objects.AllNamespaces || shared.NamespacesTyped())
 	for _, text := range notes {
 		f.note("--contexts", text)
 	}
@@ -129,7 +129,7 @@ func OnAll(o output.Options, contexts []string) output.Options {
 // OutputOptions is that of a Factory; the context of the run is all of them.
 func (f *Fleet) OutputOptions(out flags.Output, request engine.Request) output.Options {
 	o := OnAll(f.Factory.OutputOptions(out, request), f.Contexts)
-	if !f.namespacesTyped() {
+	if !f.NamespacesTyped() {
 		o.Context.Namespace = ""
 	}
 	return o

@@ -21,7 +21,7 @@ import (
 func (f *Factory) OutputOptions(out flags.Output, request engine.Request) output.Options {
 	o := out.PrinterOptions(f.stdout)
 	o.Out, o.Masker = f.Streams.Out, f.Masker
-	o.Context = output.Context{Version: version.Release(), Operation: string(request.Operation), Namespace: strings.Join(f.namespaces(), ", ")}
+	o.Context = output.Context{Version: version.Release(), Operation: string(request.Operation), Namespace: strings.Join(f.Namespaces(), ", ")}
 	if f.Client != nil {
 		info := f.Client.Info()
 		o.Context.Context, o.Context.Server, o.Context.User = info.Context, info.Server, info.User
@@ -35,7 +35,7 @@ func (f *Factory) Announce(view *flags.Output, o *preview.Options) {
 	if f.Client == nil || f.Quiet || !formats.ForPeople(view.Format) {
 		return
 	}
-	where := wording.Namespaces(f.namespaces())
+	where := wording.Namespaces(f.Namespaces())
 	policies := 0
 	for _, dialect := range o.Dialects {
 		for _, d := range o.Of(dialect) {

@@ -32,7 +32,7 @@ func (f *Factory) namespace() string {
 // Objects without a namespace are left out only when -n or --namespaces asks for some. Manifests
 // are all evaluated unless -n chooses among them.
 func (f *Factory) scope(mapper meta.RESTMapper, args []string, request engine.Request) (engine.Scope, error) {
-	scope := engine.Scope{ClusterScoped: !f.namespacesTyped() || f.Objects.AllNamespaces, Namespaces: f.namespaces(), Request: request}
+	scope := engine.Scope{ClusterScoped: !f.NamespacesTyped() || f.Objects.AllNamespaces, Namespaces: f.Namespaces(), Request: request}
 	scope.Percent, scope.Seed, scope.Shard = f.Canary.Percent, f.Canary.PercentSeed, f.Canary.Shard
 	var err error
 	if scope.Labels, scope.Fields, err = f.Objects.Selectors(); err != nil {
@@ -103,15 +103,15 @@ func namespacedBy(mapper meta.RESTMapper) func(engine.ObjectKey) bool {
 	}
 }
 
-// namespacesTyped reports whether the user typed the namespaces of the run.
-func (f *Factory) namespacesTyped() bool {
+// NamespacesTyped reports whether the user typed the namespaces of the run.
+func (f *Factory) NamespacesTyped() bool {
 	return len(f.Objects.Namespaces) > 0 || f.Config.Namespace != nil && *f.Config.Namespace != ""
 }
 
-// namespaces returns those that the run reads, sorted, or none for all.
-func (f *Factory) namespaces() []string {
+// Namespaces returns those that the run reads, sorted, or none for all.
+func (f *Factory) Namespaces() []string {
 	switch {
-	case f.Objects.AllNamespaces, f.Objects.Offline() && !f.namespacesTyped():
+	case f.Objects.AllNamespaces, f.Objects.Offline() && !f.NamespacesTyped():
 		return nil
 	case len(f.Objects.Namespaces) > 0:
 		return slices.Compact(slices.Sorted(slices.Values(f.Objects.Namespaces)))

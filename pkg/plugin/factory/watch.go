@@ -72,7 +72,7 @@ func (f *Factory) Followers(ctx context.Context, o *preview.Options, r *preview.
 // parts are those of a resource that are followed where the user may not list all of it.
 func (f *Factory) parts(w *cluster.Watched) []watch.Resource {
 	var out []watch.Resource
-	for _, part := range w.In(f.namespaces()) {
+	for _, part := range w.In(f.Namespaces()) {
 		out = append(out, part)
 	}
 	return out
@@ -108,7 +108,7 @@ func (f *Factory) ParamFollowers(ctx context.Context, r *preview.Run) ([]*watch.
 		for _, s := range d.Params {
 			at := []string{s.Namespace}
 			if s.Namespace == engine.Computed { // that of the object
-				if at = f.namespaces(); len(at) == 0 {
+				if at = f.Namespaces(); len(at) == 0 {
 					at = []string{""}
 				}
 			}
