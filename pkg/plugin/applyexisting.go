@@ -89,7 +89,8 @@ func NewApplyExistingCommand(evaluate flags.Evaluate, name string, streams gener
 			Interrupted then, it ends with 0, or 3 where something was not written.
 
 			Exit codes: 0 everything was applied or there was nothing to do, 2 nothing was
-			written, 3 some objects were written and some were not, 130 interrupted.`),
+			written, 3 some objects were written and some were not, 130 interrupted. What is left
+			to its manager does not count.`),
 		Example: templates.Examples(fmt.Sprintf(`
 			# Show what would change, ask, and write
 			%[1]s apply-existing -A -p policy.yaml

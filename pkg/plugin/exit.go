@@ -57,10 +57,10 @@ func exit(code int, err error) error {
 
 // writtenCode returns the exit code of a run that writes: 0 if all went well, else
 // whether anything was written at all. Objects that were left alone as the user was shown do not
-// count, unless there are no others.
+// count.
 func writtenCode(t apply.Tally, incomplete bool) int {
 	switch {
-	case t.Failed+t.NotTried == 0 && !incomplete && (t.Written > 0 || t.LeftAlone == 0):
+	case t.Failed+t.NotTried == 0 && !incomplete:
 		return ExitOK
 	case t.Written == 0:
 		return ExitNothing
