@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 
 	"github.com/spf13/cobra"
@@ -65,8 +66,8 @@ func NewCompareCommand(evaluate flags.Evaluate, name string, streams genericioop
 			object is missing.
 
 			Exit codes: 0 the same, 1 different, 2 nothing was compared (usage, connection, no
-			policy, no object), 3 some objects, variants or policies could not be compared, or, with
-			--strict, a rule changed no object, 130 interrupted.`),
+			policy, no object), 3 some objects, variants or policies could not be compared, a rule failed
+			on an object or, with --strict, changed none, 130 interrupted.`),
 		Example: templates.Examples(fmt.Sprintf(`
 			# Does the rewritten policy do the same on all objects of the cluster?
 			%[1]s compare -A -p clusterpolicy.yaml --with mutatingpolicy.yaml
@@ -199,7 +200,9 @@ func (o *CompareOptions) run(ctx context.Context) (int, error) {
 	if err != nil {
 		return ExitNothing, err
 	}
+	var failures wording.Reasons
 	summary, err := e.Each(ctx, func(r *compare.Result) error {
+		o.addFailures(&failures, r)
 		return o.Printer.Print(output.Compared{Result: r, Difference: r.Difference()})
 	})
 	switch {
@@ -211,7 +214,7 @@ func (o *CompareOptions) run(ctx context.Context) (int, error) {
 		err = fmt.Errorf("the comparison failed after %s: %w", wording.Plural(summary.Objects, "object"), err)
 		return ExitIncomplete, errors.Join(err, output.Flush(o.Printer))
 	}
-	if err := printProblems(o.Printer, e.Problems()); err != nil {
+	if err := printProblems(o.Printer, slices.Concat(e.Problems(), o.tellFailures(&failures))); err != nil {
 		return ExitIncomplete, err
 	}
 	if err := errors.Join(o.Printer.Print(output.Comparison{Summary: summary}), o.Printer.Close()); err != nil {
@@ -220,12 +223,39 @@ func (o *CompareOptions) run(ctx context.Context) (int, error) {
 	return comparedCode(&summary, o.Strict), nil
 }
 
+// addFailures adds why rules fail on an object. One that is not comparable is shown with its reason, and a variant is no object of
+// the run.
+func (o *CompareOptions) addFailures(to *wording.Reasons, r *compare.Result) {
+	if !r.Failed || r.Verdict == compare.NotComparable || r.Variant != nil {
+		return
+	}
+	seen := map[string]bool{} // in several requests
+	r.Failures(o.ShowSecrets, func(side compare.Side, s *engine.Step) {
+		text := fmt.Sprintf("%s: %s failed: %s", side, wording.Rule(s.Rule), wording.Brief(s.Err))
+		if !seen[text] {
+			seen[text] = true
+			to.Add(r.Subject, text)
+		}
+	})
+}
+
+// tellFailures prints on which objects rules fail, and why, and returns it.
+func (o *CompareOptions) tellFailures(failures *wording.Reasons) []error {
+	var out []error
+	for _, reason := range failures.All() {
+		err := fmt.Errorf("%s: %s", reason.Names(), reason.Text)
+		fmt.Fprintf(o.ErrOut, "error: %v\n", err)
+		out = append(out, err)
+	}
+	return out
+}
+
 // comparedCode returns the exit code of a comparison that was finished.
 func comparedCode(s *compare.Summary, strict bool) int {
 	switch {
 	case s.Conclusion == compare.Nothing:
 		return ExitNothing
-	case s.Problems > 0, s.Verdicts[compare.NotComparable] > 0, strict && s.Unexercised() > 0:
+	case s.Problems > 0, s.RuleFailed(), s.Verdicts[compare.NotComparable] > 0, strict && s.Unexercised() > 0:
 		return ExitIncomplete
 	case s.Conclusion == compare.SomeDiffer:
 		return ExitChanges

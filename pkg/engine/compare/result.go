@@ -60,7 +60,8 @@ type Result struct {
 	Reordered bool
 	// Variant is set for an object that is not there.
 	Variant *Variant
-	// Failed reports that a rule fails on the object, and so changes nothing, as it does on a server.
+	// Failed reports that a rule fails on the object in one of the requests that were compared, and so changes nothing,
+	// as it does on a server.
 	Failed bool
 
 	lanes []*engine.Change // of all operations, for the Tally
@@ -96,6 +97,20 @@ type Field struct {
 // Changed reports whether a side changes the object.
 func (r *Result) Changed() bool {
 	return slices.ContainsFunc(r.lanes, func(c *engine.Change) bool { return c.Changed() })
+}
+
+// Failures calls f with each step of a side that failed, in any of the requests: as it may be shown, or with showSecrets as it is.
+func (r *Result) Failures(showSecrets bool, f func(Side, *engine.Step)) {
+	for i, lane := range r.lanes {
+		if !showSecrets {
+			lane = lane.ToShow()
+		}
+		for j := range lane.Steps {
+			if lane.Steps[j].Outcome == engine.Failed {
+				f(Side(i%len(r.Changes)), &lane.Steps[j])
+			}
+		}
+	}
 }
 
 // DependsOnSecret reports whether what a side does may depend on the value of a Secret, or hold one.
@@ -196,7 +211,7 @@ func (c *Comparison) judge(ctx context.Context, lanes []*engine.Change) *Result 
 			out.Operations = append(out.Operations, operation)
 		}
 	}
-	out.lanes = lanes
+	out.lanes, out.Failed = lanes, slices.ContainsFunc(lanes, failed)
 	out.Everywhere = len(out.Operations) == len(c.operations)
 	return out
 }
@@ -213,7 +228,7 @@ func complete(lanes []*engine.Change) {
 
 func (c *Comparison) judgeOne(ctx context.Context, sides [2]*engine.Change) *Result {
 	oldSide, newSide := sides[Old], sides[New]
-	out := &Result{Subject: oldSide.Subject, Target: oldSide.Target, Verdict: Same, Changes: sides, Failed: failed(oldSide) || failed(newSide)}
+	out := &Result{Subject: oldSide.Subject, Target: oldSide.Target, Verdict: Same, Changes: sides}
 	denied := [2]bool{oldSide.Denied(), newSide.Denied()}
 	switch {
 	case unknown(oldSide) || unknown(newSide):

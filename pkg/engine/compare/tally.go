@@ -286,6 +286,11 @@ func (s *Summary) Unexercised() int {
 	return n
 }
 
+// RuleFailed reports whether any rule failed on an object, whatever the verdict is.
+func (s *Summary) RuleFailed() bool {
+	return slices.ContainsFunc(slices.Concat(s.Rules[Old], s.Rules[New]), func(e Exercise) bool { return e.Outcomes[engine.Failed] > 0 })
+}
+
 // Exercised reports whether any rule changed an object.
 func (s *Summary) Exercised() bool {
 	return slices.ContainsFunc(slices.Concat(s.Rules[Old], s.Rules[New]), func(e Exercise) bool { return e.changed() })
