@@ -34,6 +34,7 @@ const (
 	ImpactOwned         ImpactCode = "owned"          // another manager owns fields that change
 	ImpactCoOwned       ImpactCode = "co-owned"       // a list element whose owner could not remove it any more
 	ImpactAutoscaled    ImpactCode = "autoscaled"     // an autoscaler sets fields that change
+	ImpactApplied       ImpactCode = "applied"        // kubectl's client-side apply sets fields that change
 	ImpactImmutable     ImpactCode = "immutable"      // the server will refuse the change
 	ImpactInvalid       ImpactCode = "invalid"        // the server will refuse a value, by the schema of its kind
 	ImpactRefused       ImpactCode = "refused"        // the server refused the change in a dry run

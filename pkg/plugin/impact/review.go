@@ -59,6 +59,7 @@ func (r *Reviewer) live(ctx context.Context, c *engine.Change) error {
 	c.Impacts = append(c.Impacts, managed(c.Before)...)
 	c.Impacts = append(c.Impacts, owned(c, r.FieldManager)...)
 	c.Impacts = append(c.Impacts, scaled...)
+	c.Impacts = append(c.Impacts, r.applied(ctx, c)...)
 	c.Impacts = append(c.Impacts, coOwned(c, r.FieldManager)...)
 	c.Impacts = append(c.Impacts, wouldCoOwn(c, r.FieldManager)...)
 	if !c.Refused() {
