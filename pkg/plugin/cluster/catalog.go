@@ -75,16 +75,20 @@ func (c *Client) served(ctx context.Context, fresh bool) (*catalog, error) {
 	return c.catalog, nil
 }
 
-// gone reports whether the server does not serve a resource any more of which discovery's cache on disk knows. The cache, which
+// gone reports whether the server does not serve a kind at the resource any more at which discovery's cache on disk has it. The cache, which
 // lasts for hours, is then renewed for further runs; this one goes on with what it began with.
 func (c *Client) gone(r *resource) bool {
 	c.renewal.Do(func() {
 		c.discovery.Invalidate()
 		if groups, lists, err := c.discovery.ServerGroupsAndResources(); err == nil {
-			c.renewed = newCatalog(groups, lists)
+			c.newest = newCatalog(groups, lists)
 		}
 	})
-	return c.renewed != nil && c.renewed.find(r.mapping.GroupVersionKind) == nil
+	if c.newest == nil {
+		return false
+	}
+	now := c.newest.find(r.mapping.GroupVersionKind)
+	return now == nil || now.mapping.Resource != r.mapping.Resource
 }
 
 // CheckKind returns an *engine.UnknownKindError for a kind that the server does not serve.
@@ -118,9 +122,11 @@ func newCatalog(groups []*metav1.APIGroup, lists []*metav1.APIResourceList) *cat
 		if err != nil {
 			continue // it cannot be requested by name
 		}
-		for i := range list.APIResources {
-			served := &list.APIResources[i]
-			if r := newResource(gv, served); r != nil {
+		for _, served := range list.APIResources {
+			if gv.Group == "" && served.Name == "secrets" {
+				served.Kind = "Secret" // whatever another cluster at this address, or a proxy, calls them: its values are hidden
+			}
+			if r := newResource(gv, &served); r != nil {
 				cat.resources = append(cat.resources, r)
 			}
 			parent, subresource, _ := strings.Cut(served.Name, "/")

@@ -61,7 +61,7 @@ type Client struct {
 	catalogMu  sync.Mutex
 	catalog    *catalog
 	renewal    sync.Once
-	renewed    *catalog // after a resource was not found; see gone
+	newest     *catalog // after a resource was not found; see gone
 	namespaces namespaces
 	schemas    schemaCache
 	warnings   io.Writer

@@ -115,7 +115,7 @@ func stream(t *testing.T, src engine.Source, selections ...engine.Selection) (na
 func TestSourceForbiddenListing(t *testing.T) {
 	client := newServer(t, map[string]answer{
 		configMaps + "limit=500":        status(http.StatusForbidden, "Forbidden", ""),
-		"GET /api/v1/secrets?limit=500": page("", "token"),
+		"GET /api/v1/secrets?limit=500": {body: `{"kind":"SecretList","apiVersion":"v1","items":[{"metadata":{"name":"token","namespace":"shop"}}]}`},
 	}).client(t, cluster.Options{})
 	names, err := stream(t, client.Source(engine.Scope{}, cluster.SourceOptions{}), engine.Selection{Kind: "ConfigMap"}, engine.Selection{Kind: "Secret"})
 	var unreadable *engine.UnreadableError
@@ -224,6 +224,7 @@ func TestAnswersWithAnotherObject(t *testing.T) {
 		"another namespace": {object("ConfigMap", `"name":"a","namespace":"kube-system"`), false},
 		"no namespace":      {object("ConfigMap", `"name":"a"`), true},
 		"another kind":      {object("Secret", `"name":"a","namespace":"shop"`), false},
+		"another version":   {`{"apiVersion":"v2","kind":"ConfigMap","metadata":{"name":"a","namespace":"shop"}}`, false},
 		"a status":          {`{"apiVersion":"v1","kind":"Status","metadata":{},"status":"Success"}`, false},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -314,15 +315,18 @@ func TestPolicyDocumentsPreferredVersion(t *testing.T) {
 // A policy that comes twice, since the listing began again, is one policy.
 func TestPolicyDocumentsOfAnExpiredListing(t *testing.T) {
 	expired := false
+	policies := func(token, name string) answer {
+		return answer{body: strings.Replace(page(token, name).body, `"kind":"ConfigMapList","apiVersion":"v1"`, `"kind":"ClusterPolicyList","apiVersion":"kyverno.io/v1"`, 1)}
+	}
 	server, _ := listServer(t, func(_ int, r *http.Request) answer {
 		switch {
 		case r.URL.Query().Get("continue") == "":
-			return page("two", "a")
+			return policies("two", "a")
 		case !expired:
 			expired = true
 			return status(http.StatusGone, "Expired", "")
 		}
-		return page("", "b")
+		return policies("", "b")
 	})
 	documents, unread := server.client(t, cluster.Options{}).PolicyDocuments(t.Context(), &memory.Budget{}, func(gk schema.GroupKind) engine.Role {
 		if gk.Group == "kyverno.io" {
@@ -423,7 +427,7 @@ func TestKindIsGone(t *testing.T) {
 		t.Fatal(err)
 	}
 	served, s.answers = false, nil
-	if err := run(); !apierrors.IsNotFound(err) || !strings.Contains(err.Error(), "does not have them any more") {
+	if err := run(); !apierrors.IsNotFound(err) || !strings.Contains(err.Error(), "does not have them there any more") {
 		t.Errorf("with what is cached: %v", err)
 	}
 	if err := run(); err != nil { // no kind is matched

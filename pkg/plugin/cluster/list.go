@@ -11,7 +11,8 @@ import (
 
 // RawList is one page of a listing.
 type RawList struct {
-	Items []RawItem
+	APIVersion, Kind string // of the list
+	Items            []RawItem
 	// Continue is the token of the next page; empty on the last one.
 	Continue string
 	// ResourceVersion is that of the state of the cluster that the list shows.
@@ -24,6 +25,8 @@ type RawList struct {
 // RawItem is an object that has not been decoded. Its fields are what a selection
 // needs to know.
 type RawItem struct {
+	// APIVersion and Kind are empty in most lists, which have them once for all.
+	APIVersion, Kind                      string
 	Namespace, Name, UID, ResourceVersion string
 	Labels                                map[string]string
 	// Controlled reports whether an owner reference names a controller.
@@ -43,6 +46,10 @@ func SplitRawList(body []byte) (RawList, error) {
 	shared := &fieldSets{known: map[string]map[string]any{}}
 	err := s.object(func(key string) (err error) {
 		switch {
+		case key == "apiVersion":
+			return s.only(key, key, &list.APIVersion)
+		case key == "kind":
+			return s.only(key, key, &list.Kind)
 		case key == "metadata" && s.next() == '{':
 			return s.object(func(key string) error { return s.listMetadata(key, &list) })
 		case key == "items" && s.next() == '[':
@@ -131,7 +138,12 @@ func (s *scanner) item() (RawItem, error) {
 	s.next()
 	start := s.pos
 	err := s.object(func(key string) error {
-		if key == "metadata" && s.next() == '{' {
+		switch {
+		case key == "apiVersion":
+			return s.only(key, key, &item.APIVersion)
+		case key == "kind":
+			return s.only(key, key, &item.Kind)
+		case key == "metadata" && s.next() == '{':
 			return s.metadata(&item)
 		}
 		_, err := s.skip()

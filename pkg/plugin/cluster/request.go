@@ -2,15 +2,18 @@ package cluster
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"iter"
 	"net/http"
 	"strconv"
+	"strings"
 
 	"github.com/go-logr/logr"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/validate/content"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
 
@@ -58,12 +61,13 @@ func objectPath(r *resource, key engine.ObjectKey) ([]string, error) {
 }
 
 // pathOf is the path of the object that a key names, or of its subresource.
-func (c *Client) pathOf(ctx context.Context, key engine.ObjectKey) ([]string, error) {
+func (c *Client) pathOf(ctx context.Context, key engine.ObjectKey) (*resource, []string, error) {
 	r, err := c.resource(ctx, key)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	return objectPath(r, key)
+	segments, err := objectPath(r, key)
+	return r, segments, err
 }
 
 // do sends a request once and returns the body of the answer. An error that the server
@@ -103,9 +107,8 @@ func (c *Client) list(ctx context.Context, r *resource, q query) iter.Seq2[RawLi
 			var page RawList
 			if err == nil {
 				page, err = split(body, r)
-			} else if apierrors.IsNotFound(err) && c.gone(r) {
-				err = fmt.Errorf("%w: the server does not have them any more; its kinds were cached and are read anew: run again", err)
 			}
+			err = c.renewed(r, err)
 			if !yield(page, err) || err != nil {
 				return
 			}
@@ -143,10 +146,70 @@ func continueOf(err error) string {
 
 func split(body []byte, r *resource) (RawList, error) {
 	page, err := SplitRawList(body)
+	if err == nil {
+		err = r.checkList(&page)
+	}
 	if err != nil {
-		return page, fmt.Errorf("%s: %w", r.mapping.Resource.GroupResource(), err)
+		return RawList{}, fmt.Errorf("%s: %w", r.mapping.Resource.GroupResource(), err)
 	}
 	return page, nil
+}
+
+// kindError reports an answer with objects of another kind than that of the request: what is known of the server's kinds is wrong, such as where
+// kubectl's cache is that of another cluster.
+type kindError struct {
+	want                   schema.GroupVersionKind
+	gotAPIVersion, gotKind string
+}
+
+// Error names both.
+func (e *kindError) Error() string {
+	version, kind := e.want.ToAPIVersionAndKind()
+	return fmt.Sprintf("the server answers a request for %s %s with %s", version, kind, strings.TrimSpace(e.gotAPIVersion+" "+e.gotKind))
+}
+
+// checkKind returns a *kindError for a type that is not the one of a kind. A part of it may be left out.
+func checkKind(apiVersion, kind string, want schema.GroupVersionKind) error {
+	if apiVersion != "" && apiVersion != want.GroupVersion().String() || kind != "" && kind != want.Kind {
+		return &kindError{want, apiVersion, kind}
+	}
+	return nil
+}
+
+// check returns a *kindError for an object that is not of the resource's kind.
+func (r *resource) check(i *RawItem) error {
+	return checkKind(i.APIVersion, i.Kind, r.mapping.GroupVersionKind)
+}
+
+// checkList returns a *kindError for a list that is not of the resource's kind. Custom resources may name the kind of their lists (listKind); their
+// groups have a dot, and each of their objects has a type of its own.
+func (r *resource) checkList(list *RawList) error {
+	want := r.mapping.GroupVersionKind
+	named := want
+	named.Kind += "List"
+	err := checkKind(list.APIVersion, list.Kind, named)
+	if err != nil && !strings.Contains(want.Group, ".") {
+		return err
+	}
+	for i := range list.Items {
+		item := &list.Items[i]
+		if err != nil && (item.APIVersion == "" || item.Kind == "") {
+			return err
+		}
+		if err := r.check(item); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// renewed adds to an error that what discovery's cache on disk says about a resource was wrong.
+func (c *Client) renewed(r *resource, err error) error {
+	var other *kindError
+	if (apierrors.IsNotFound(err) || errors.As(err, &other)) && c.gone(r) {
+		return fmt.Errorf("%w: the server does not have them there any more; its kinds were cached and are read again: run again", err)
+	}
+	return err
 }
 
 // decode decodes an item. Items of a list lack their type, which the list has.

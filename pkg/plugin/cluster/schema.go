@@ -4,6 +4,9 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"net/url"
+	"path"
+	"strings"
 	"sync"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -111,6 +114,19 @@ func (s *schemaCache) entry(gv schema.GroupVersion) *cachedDocument {
 	return s.documents[gv]
 }
 
+// schemaURL is the address of a document, from that of the server on: client-go has cut off the path that the kubeconfig has for the server. One that is
+// not below /openapi/v3 is an error, since it may be anything that the user may read.
+func schemaURL(address string) (*url.URL, error) {
+	at, err := url.Parse(address)
+	if err != nil {
+		return nil, err
+	}
+	if at.Path = path.Clean(at.Path); at.Host != "" || !strings.HasPrefix(at.Path, "/openapi/v3/") {
+		return nil, fmt.Errorf("the server publishes it at %q, which is not below /openapi/v3", address)
+	}
+	return at, nil
+}
+
 // openAPI reads a document through discovery, whose HTTP cache on disk saves
 // the next run the transfer. It returns nil if the server has no OpenAPI v3 at all, which
 // discovery remembers.
@@ -122,16 +138,26 @@ func (c *Client) openAPI(ctx context.Context, gv schema.GroupVersion) (*openapi.
 	if err != nil {
 		return nil, err
 	}
-	path := "apis/" + gv.String()
+	name := "apis/" + gv.String()
 	if gv.Group == "" {
-		path = "api/" + gv.Version
+		name = "api/" + gv.Version
 	}
-	published, ok := paths[path]
+	published, ok := paths[name]
 	if !ok {
 		return nil, nil
 	}
+	at, err := schemaURL(published.ServerRelativeURL())
+	if err != nil {
+		return nil, err
+	}
 	// What discovery has read it keeps, and this is read once.
-	body, err := c.discovery.RESTClient().Get().RequestURI(published.ServerRelativeURL()).SetHeader("Accept", runtime.ContentTypeJSON).Do(ctx).Raw()
+	request := c.discovery.RESTClient().Get().AbsPath(at.Path).SetHeader("Accept", runtime.ContentTypeJSON)
+	for name, values := range at.Query() {
+		for _, value := range values {
+			request.Param(name, value)
+		}
+	}
+	body, err := request.Do(ctx).Raw()
 	if err != nil {
 		return nil, err
 	}

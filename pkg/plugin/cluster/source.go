@@ -335,6 +335,9 @@ func (s *source) read(ctx context.Context, k chosenKind, q queryNamed) iter.Seq2
 		if err == nil {
 			item, err = ReadRawItem(body)
 		}
+		if err == nil {
+			err = s.client.renewed(k.resource, k.check(&item))
+		}
 		yield(RawList{Items: []RawItem{item}}, err)
 	}
 }

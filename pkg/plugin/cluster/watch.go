@@ -183,7 +183,12 @@ func (w *Watched) Watch(ctx context.Context, version string, opened func(), each
 	}
 	defer body.Close() //nolint:errcheck // it was read
 	opened()
-	return readEvents(body, each)
+	return readEvents(body, func(e WatchEvent) error {
+		if err := w.kind.check(&e.Item); err != nil {
+			return err
+		}
+		return each(e)
+	})
 }
 
 // readEvents reads events, one a line. The end of the text is no error.
