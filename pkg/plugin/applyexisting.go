@@ -214,6 +214,9 @@ func (f *ApplyFlags) check(c *cobra.Command) error {
 	if f.Watch.On && !f.Yes {
 		err = errors.Join(err, errWatchAsks)
 	}
+	if f.Watch.On && c.Flags().Changed("on-error") && f.OnError == flags.StopOnError {
+		err = errors.Join(err, errWatchStops)
+	}
 	return err
 }
 

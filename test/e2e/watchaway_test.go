@@ -14,6 +14,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 )
 
@@ -65,11 +66,11 @@ func (a *appendingWatch) watch() {
 	a.await("Watching ")
 }
 
-// start starts the watch.
-func (a *appendingWatch) start() {
+// start starts the watch, with more arguments.
+func (a *appendingWatch) start(arguments ...string) {
 	a.t.Helper()
 	command, _, _ := a.command(a.t, a.program)
-	a.cmd = exec.Command(a.program, "apply-existing", "-n", "shop", "-p", "append.yaml", "--context", "proxy", "--watch", "--yes")
+	a.cmd = exec.Command(a.program, append([]string{"apply-existing", "-n", "shop", "-p", "append.yaml", "--context", "proxy", "--watch", "--yes"}, arguments...)...)
 	out, err := os.Create(filepath.Join(a.dir, "out"))
 	check(a.t, err)
 	a.cmd.Dir, a.cmd.Env, a.cmd.Stdout, a.cmd.Stderr = command.Dir, command.Env, out, out
@@ -85,6 +86,22 @@ func (a *appendingWatch) said() string {
 func (a *appendingWatch) await(text string) {
 	a.t.Helper()
 	eventually(a.t, a.said, func() bool { return strings.Contains(a.said(), text) })
+}
+
+// appends makes the policy one that appends a character to each object that does not end in it.
+func (a *appendingWatch) appends(text string) {
+	a.t.Helper()
+	all := strings.Replace(fleetPolicy, "{level: info}", `{log: "{{ request.object.data.log }}`+text+`"}`, 1)
+	check(a.t, os.WriteFile(filepath.Join(a.dir, "append.yaml"), []byte(strings.Replace(all, "mutate:", `preconditions: {all: [{key: "{{ request.object.data.log }}", operator: NotEquals, value: "*`+text+`"}]}, mutate:`, 1)), 0o600))
+}
+
+// edit is what somebody else does to an object.
+func (a *appendingWatch) edit(name, patch string) {
+	a.t.Helper()
+	client, err := dynamic.NewForConfig(a.client(a.t, "one"))
+	check(a.t, err)
+	_, err = client.Resource(schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}).Namespace("shop").Patch(a.t.Context(), name, types.MergePatchType, []byte(patch), metav1.PatchOptions{})
+	check(a.t, err)
 }
 
 // trigger makes a trigger.
@@ -250,17 +267,13 @@ func TestWatchBeginsAnewAfterTheAbsenceOfTheServer(t *testing.T) {
 		}
 		pass.ServeHTTP(w, r)
 	})
-	policy := func(text string) {
-		all := strings.Replace(fleetPolicy, "{level: info}", `{log: "{{ request.object.data.log }}`+text+`"}`, 1)
-		check(t, os.WriteFile(filepath.Join(a.dir, "append.yaml"), []byte(strings.Replace(all, "mutate:", `preconditions: {all: [{key: "{{ request.object.data.log }}", operator: NotEquals, value: "*`+text+`"}]}, mutate:`, 1)), 0o600))
-	}
-	policy("x")
+	a.appends("x")
 	a.start()
 	a.await("not everything was evaluated, trying again")
 	a.away.Store(false)
 	a.becomes("=x =x =x")
 	a.away.Store(true)
-	policy("y")
+	a.appends("y")
 	a.await("the policies are used as they were before")
 	a.away.Store(false)
 	a.becomes("=xy =xy =xy")

@@ -65,6 +65,27 @@ func TestQueueJoins(t *testing.T) {
 	}
 }
 
+// An event is tried again some times, and what joins it as well.
+func TestEventIsTriedAgain(t *testing.T) {
+	var q watch.Queue
+	tries := func() int {
+		for n := 0; ; n++ {
+			events := q.Take(1)
+			if q.Return(events); !events[0].Try() {
+				return n
+			}
+		}
+	}
+	for _, text := range []string{"UPDATE a=2 was 1", "UPDATE a=3 was 2"} {
+		if err := q.Put(t.Context(), event(t, text)); err != nil {
+			t.Fatal(err)
+		}
+		if got := tries(); got != watch.MaxTries {
+			t.Errorf("%s: %d times", text, got)
+		}
+	}
+}
+
 // What is put back comes first, with what came meanwhile.
 func TestQueueReturn(t *testing.T) {
 	var q watch.Queue
