@@ -15,6 +15,7 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"sigs.k8s.io/yaml"
 
+	"github.com/kubectl-mutate/kubectl-mutate/internal/tier"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin"
 )
 
@@ -211,6 +212,7 @@ func (r *graphReport) facts() (chained, contested bool) {
 // or triggers, write one field, the last one wins, and a second run may miss one that the first one stopped: such graphs count
 // only where they do reach their end.
 func TestChainsReachTheirEnd(t *testing.T) {
+	tier.NotShort(t)
 	from, to := uint64(1), uint64(*chainTrials)
 	if *chainSeed != 0 {
 		from, to = *chainSeed, *chainSeed

@@ -48,6 +48,7 @@ func (r *rewrite) policies(t *testing.T, dir string) policyPair {
 
 // TestCompareRewrites compares rules with wrong rewrites of them. Variants of minimal objects have to show each.
 func TestCompareRewrites(t *testing.T) {
+	tier.NotShort(t)
 	t.Setenv("KUBECONFIG", filepath.Join(t.TempDir(), "no-cluster"))
 	content, err := os.ReadFile(filepath.Join("testdata", "compare-rewrites.yaml"))
 	if err != nil {

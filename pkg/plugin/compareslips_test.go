@@ -22,6 +22,7 @@ const notFound = " (not found)"
 
 // TestCompareSlips compares a policy with a rewrite that has a slip. Variants of minimal objects have to show it.
 func TestCompareSlips(t *testing.T) {
+	tier.NotShort(t)
 	pairs := map[string]corpus.Pair{}
 	all, err := corpus.Pairs()
 	if err != nil {

@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
+	"github.com/kubectl-mutate/kubectl-mutate/internal/tier"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin"
 	"github.com/kubectl-mutate/kubectl-mutate/test/corpus"
 )
@@ -35,6 +36,7 @@ type replayCase struct {
 // ClusterPolicies that need no data from elsewhere are converted too, and the new
 // policies have to do what Kyverno answered to the old ones.
 func TestConformance(t *testing.T) {
+	tier.NotShort(t)
 	cases := findCases(t)
 	t.Setenv("KUBECONFIG", filepath.Join(t.TempDir(), "no-cluster"))
 	results := &results{open: readOpenList(t)}

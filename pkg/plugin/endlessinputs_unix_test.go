@@ -18,6 +18,7 @@ import (
 	"github.com/spf13/pflag"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
+	"github.com/kubectl-mutate/kubectl-mutate/internal/tier"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin"
 )
 
@@ -125,6 +126,7 @@ func endlessCommands(dir, pipe string) [][]string {
 
 // TestEndlessInputs gives each command a file without an end, for each flag and name that may be one: what it reads is bounded.
 func TestEndlessInputs(t *testing.T) {
+	tier.NotShort(t)
 	dir := t.TempDir()
 	t.Setenv("XDG_STATE_HOME", dir)
 	t.Setenv("KUBECONFIG", filepath.Join(dir, "none"))

@@ -12,6 +12,8 @@ import (
 	"net/url"
 	"strings"
 	"testing"
+
+	"github.com/kubectl-mutate/kubectl-mutate/internal/tier"
 )
 
 // documents are objects in a file.
@@ -264,6 +266,7 @@ func secretSources(t *testing.T, policies int) map[string]func(*rand.Rand) strin
 // TestSecretsOfSources is TestSecretsInNestedCalls for mutators of Gatekeeper, GlobalContextEntries, and services that answer with what
 // they are sent.
 func TestSecretsOfSources(t *testing.T) {
+	tier.NotShort(t)
 	sets := 21 // each command with one of them
 	if *everyMutation {
 		sets = 600

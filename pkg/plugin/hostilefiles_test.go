@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/kubectl-mutate/kubectl-mutate/internal/hostile"
+	"github.com/kubectl-mutate/kubectl-mutate/internal/tier"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin"
 )
 
@@ -40,6 +41,7 @@ func textsOf(text string) []mutation {
 // TestHostileFilesAreShown puts hostile texts into each place of a plan and of a journal, and has what commands say of them read as a
 // terminal and a CI runner read it.
 func TestHostileFilesAreShown(t *testing.T) {
+	tier.NotShort(t)
 	x := newTampered(t)
 	t.Setenv("XDG_STATE_HOME", x.dir)
 	runs := filepath.Join(x.dir, "kubectl-mutate")

@@ -18,6 +18,7 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/klog/v2"
 
+	"github.com/kubectl-mutate/kubectl-mutate/internal/tier"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin"
 )
 
@@ -140,6 +141,7 @@ func hostileClusters(away string) map[string]func(http.ResponseWriter, *http.Req
 // TestOneHostileClusterOfSeveral has one of two clusters misbehave in each way: what is said and done of the other is as if it were
 // alone, and its token stays with it.
 func TestOneHostileClusterOfSeveral(t *testing.T) {
+	tier.NotShort(t)
 	x := newTwoClusters(t)
 	away, connections := connectionCounter(t)
 	policy := filepath.Join(x.dir, "policy.yaml")

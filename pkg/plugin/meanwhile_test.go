@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/kubectl-mutate/kubectl-mutate/internal/tier"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin"
 )
 
@@ -190,6 +191,7 @@ func meanwhileModes(x *tampered, s *meanwhileServer) map[string]meanwhileMode {
 // Whatever happens in a cluster before whichever request of a run, in each of its modes, nothing is written that was not shown, nor
 // to an object that took the place of another one.
 func TestWhatChangesBeforeEachRequest(t *testing.T) {
+	tier.NotShort(t)
 	x := &tampered{t: t, dir: t.TempDir(), counts: map[string]int{}}
 	t.Setenv("XDG_STATE_HOME", x.dir)
 	t.Setenv("KUBECACHEDIR", t.TempDir())
@@ -232,7 +234,7 @@ func TestWhatChangesBeforeEachRequest(t *testing.T) {
 func (s *meanwhileServer) eachMeanwhile(requests []string, try func(at int, what string)) {
 	for at := range requests {
 		for n, what := range slices.Sorted(maps.Keys(s.meanwhiles())) {
-			if *everyMutation || (at+n)%6 == 0 {
+			if *everyMutation || (at+n)%tier.Pick(18, 6) == 0 {
 				try(at, what)
 			}
 		}

@@ -16,6 +16,7 @@ import (
 
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
+	"github.com/kubectl-mutate/kubectl-mutate/internal/tier"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin"
 )
 
@@ -193,6 +194,7 @@ func (f writerFunc) Write(text []byte) (int, error) { return f(text) }
 // TestWhatChangesWhileEventsAreWritten is TestWhatChangesBeforeEachRequest for what a watch writes because of events, whether what others do
 // is told to the watch or not yet.
 func TestWhatChangesWhileEventsAreWritten(t *testing.T) {
+	tier.NotShort(t)
 	dir := t.TempDir()
 	t.Setenv("XDG_STATE_HOME", dir)
 	t.Setenv("KUBECACHEDIR", t.TempDir())

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/kubectl-mutate/kubectl-mutate/internal/tier"
 )
 
 // nestedCalls are calls of functions on what calls of other functions make of a Secret.
@@ -33,6 +35,7 @@ func nestedCalls(t *testing.T, random *rand.Rand, n int) []string {
 // TestSecretsInNestedCalls is TestSecretsByOrigin for functions of functions, in places that are drawn: rules that write to the same places,
 // and set back what others made, are among them.
 func TestSecretsInNestedCalls(t *testing.T) {
+	tier.Night(t, "TestSecretsByOrigin")
 	const calls, places = 150, 3 // of each policy, and of each call
 	policies := 3
 	if *everyMutation {
@@ -209,6 +212,7 @@ func celPolicyFrom(kyverno bool, name string, of fields, from string) string {
 
 // TestSecretsInNestedCELCalls is TestSecretsInNestedCalls for the policies in CEL.
 func TestSecretsInNestedCELCalls(t *testing.T) {
+	tier.Night(t, "TestSecretsByOrigin")
 	const calls, places = 60, 2 // of each set of policies, and of each call
 	sets := 2
 	if *everyMutation {

@@ -14,6 +14,7 @@ import (
 
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
+	"github.com/kubectl-mutate/kubectl-mutate/internal/tier"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin"
 	"github.com/kubectl-mutate/kubectl-mutate/test/corpus"
 )
@@ -58,6 +59,7 @@ func (c *compared) where() string {
 // printed with them as a user would. What differs, and where, has to be what pairsListFile says, and what is not
 // converted, and why, what convertListFile says.
 func TestPairs(t *testing.T) {
+	tier.NotShort(t)
 	pairs := findPairs(t)
 	listed := readPairsList(t)
 	conversions := newConversions(t)

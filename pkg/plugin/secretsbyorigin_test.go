@@ -24,6 +24,7 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/klog/v2"
 
+	"github.com/kubectl-mutate/kubectl-mutate/internal/tier"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	enginecel "github.com/kubectl-mutate/kubectl-mutate/pkg/engine/cel"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/mutatingpolicy/library"
@@ -525,6 +526,7 @@ func secretFormats() [][]string {
 
 // What a policy makes of a Secret is in no output, whatever function it uses and wherever it puts the result.
 func TestSecretsByOrigin(t *testing.T) {
+	tier.NotShort(t)
 	dir := t.TempDir()
 	world := writeSecretsFile(t, dir, "world.yaml", secretWorld())
 	functions := jmespathFunctions(t)

@@ -29,6 +29,7 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/klog/v2"
 
+	"github.com/kubectl-mutate/kubectl-mutate/internal/tier"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/journal"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/plan"
@@ -487,6 +488,7 @@ func secretPolicies(t *testing.T) map[string]string {
 }
 
 func TestSecretsOfCommands(t *testing.T) {
+	tier.NotShort(t)
 	x := newSecretRuns(t)
 	policies := secretPolicies(t)
 	commands := secretCommands()
@@ -515,7 +517,10 @@ func TestSecretsOfCommands(t *testing.T) {
 		words := strings.Fields(name)
 		x.checkFlags(command, c.args)
 		x.complete(command, words, policy)
-		for _, options := range x.options(command, words) {
+		for i, options := range x.options(command, words) {
+			if i%tier.Pick(9, 1) > 0 {
+				continue // TestSecretsByOrigin has every format on a push
+			}
 			x.prepared(policy, append(words, c.args...), options)
 		}
 		for _, more := range c.more {
@@ -545,10 +550,14 @@ func (x *secretRuns) complete(c *cobra.Command, words []string, policy string) {
 
 // Wherever a rule puts what it makes of a Secret, the server takes or refuses it, and neither is shown, nor kept in a file.
 func TestSecretsOfPlaces(t *testing.T) {
+	tier.NotShort(t)
 	x := newSecretRuns(t)
 	policies := secretPolicies(t)
 	written := 0
-	for _, name := range slices.Sorted(maps.Keys(policies)) {
+	for i, name := range slices.Sorted(maps.Keys(policies)) {
+		if i%tier.Pick(3, 1) > 0 {
+			continue
+		}
 		policy := writeSecretsFile(t, x.dir, "input.json", policies[name])
 		for taken, args := range [][]string{{"-v=9", "--kube-api-qps=15", "--kube-api-burst=1"}, {"-o", "json"}} { // client-go says what it waited for
 			x.server.reset(taken * 1000)
@@ -568,7 +577,7 @@ func TestSecretsOfPlaces(t *testing.T) {
 		}
 	}
 	t.Logf("%d runs, %d of %d policies write", x.count, written, len(policies))
-	if written < 10 {
+	if written < tier.Pick(3, 10) {
 		t.Error("too few policies write")
 	}
 }

@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"github.com/kubectl-mutate/kubectl-mutate/internal/hostile"
+
+	"github.com/kubectl-mutate/kubectl-mutate/internal/tier"
 )
 
 // hostileLine is a text that would be a line of its own, and a command to a runner.
@@ -112,6 +114,7 @@ func failing(quoted string, status int, reason string) string {
 // their answers, and with a kubeconfig of such names, and has what is shown read as a terminal and a CI
 // runner read it.
 func TestHostileServersAreShown(t *testing.T) {
+	tier.NotShort(t)
 	var commands [][]string
 	for _, c := range hostileCommands() {
 		commands = append(commands, c.args)

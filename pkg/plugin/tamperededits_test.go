@@ -12,6 +12,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/kubectl-mutate/kubectl-mutate/internal/tier"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/plan"
@@ -173,6 +174,7 @@ func (x *tampered) asUndone(shown, what string) string {
 
 // Whatever is edited in the text of a plan or a journal, no command writes what it has not shown, shows a Secret, or breaks.
 func TestEditedPlansAndJournals(t *testing.T) {
+	tier.NotShort(t)
 	x := newTampered(t)
 	t.Setenv("XDG_STATE_HOME", x.dir)
 	read := func(file string) string {

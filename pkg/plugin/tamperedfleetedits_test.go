@@ -40,6 +40,7 @@ func (x *tamperedFleet) checkEach(what, shown, ofB, text string, allowed bool) {
 // Whatever is edited in the text of a plan or a journal of a directory, on no cluster is written what was not shown, or what another manager
 // owns without leave.
 func TestEditedFleets(t *testing.T) {
+	tier.NotShort(t)
 	x := newTamperedFleet(t, "boss", "--take-from=boss")
 	after := map[string]map[string]map[string]any{}
 	for name, s := range x.servers {

@@ -438,6 +438,7 @@ func forged(t *testing.T, text []byte, optional ...string) []mutation {
 
 // Whatever is changed in a plan, nothing is written that it does not show.
 func TestTamperedPlans(t *testing.T) {
+	tier.NotShort(t)
 	x := newTampered(t)
 	file, record := filepath.Join(x.dir, "plan.json"), filepath.Join(x.dir, "journal")
 	if code, out, errOut := x.run("preview", "configmaps", "-n", "shop", "-p", write(t, x.dir, "policy.yaml", tamperedPolicy), "--save", file); code != plugin.ExitChanges {
@@ -494,6 +495,7 @@ func TestPlanShowCountsTheEntries(t *testing.T) {
 
 // Whatever is changed in a journal, resuming it writes nothing that it does not show.
 func TestTamperedJournals(t *testing.T) {
+	tier.NotShort(t)
 	x := newTampered(t)
 	file := filepath.Join(x.dir, "run.jsonl")
 	policy := write(t, x.dir, "policy.yaml", tamperedPolicy)
