@@ -168,7 +168,7 @@ func onTargets(mutation map[string]any) []any {
 func (r *rule) lint(f *policydecode.Fields) {
 	switch {
 	case r.match.Empty():
-		f.At("match").Lint("match cannot be empty: without criteria it matches nothing; \"*\" is the kind that stands for all")
+		f.At("match").Refuse(kyvernoName, "match cannot be empty: without criteria it matches nothing; \"*\" is the kind that stands for all")
 	case r.match.OnlySubresources():
 		f.At("match").Lint("only matches requests to a subresource, which are not live objects")
 	}
