@@ -193,6 +193,24 @@ func (e *CompileError) Severity() string {
 	return "warning"
 }
 
+// UnknownFieldError is that a policy has a field that its API does not have. kubectl refuses such a manifest, and a
+// server drops the field: what it was to say, such as which objects are left out, is not said.
+type UnknownFieldError struct {
+	Meant string // the field that was probably meant; empty if there is none
+	Place string // where a field of this name belongs, such as "below mutate"; empty if nowhere
+}
+
+// Error says what was probably meant.
+func (e *UnknownFieldError) Error() string {
+	switch {
+	case e.Place != "":
+		return "has no effect here: it belongs " + e.Place
+	case e.Meant != "":
+		return fmt.Sprintf("unknown field, it has no effect; did you mean %q?", e.Meant)
+	}
+	return "unknown field, it has no effect"
+}
+
 // RefusedPolicyError is why the engine of a policy does not take it: the policy can be evaluated here, but never
 // be installed.
 type RefusedPolicyError struct {

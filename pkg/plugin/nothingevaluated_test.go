@@ -159,8 +159,7 @@ func TestPoliciesTellKinds(t *testing.T) {
 		"policies -p lower.yaml --strict":                      {3, "error: lower.yaml:8"},
 		"policies -p map.yaml":                                 {0, "secret (unknown)"},
 		"policies -p beside.yaml --allow-unknown-kinds=Widget": {0, "Widget"},
-		"policies -p field.yaml":                               {0, "warning: field.yaml:8"},
-		"policies -p field.yaml --strict":                      {3, "error: field.yaml:8"},
+		"policies -p field.yaml":                               {3, "error: field.yaml:8"},
 		"policies -p known.yaml -p settings.yaml --strict":     {0, "known"}, // policies may read ConfigMaps
 		"policies -p known.yaml -p service.yaml --strict":      {3, "Service shop/web is not a policy: ignored"},
 	})
@@ -169,11 +168,11 @@ func TestPoliciesTellKinds(t *testing.T) {
 // What is a warning about a policy is an error of a strict run.
 func TestStrict(t *testing.T) {
 	run(t, map[string]ending{
-		"preview -p field.yaml -f settings.yaml":                           {1, "warning: field.yaml:8: ClusterPolicy field, rule r: spec.rules[0].mutat: unknown field"},
-		"preview -p field.yaml -f settings.yaml --strict":                  {3, "error: field.yaml:8: ClusterPolicy field, rule r: spec.rules[0].mutat: unknown field"},
-		"preview -p field.yaml -f settings.yaml --strict -q":               {3, "error: field.yaml:8: ClusterPolicy field, rule r: spec.rules[0].mutat: unknown field"},
+		"preview -p field.yaml -f settings.yaml":                           {3, "error: field.yaml:8: ClusterPolicy field, rule r: spec.rules[0].mutat: unknown field"},
+		"preview -p field.yaml -f settings.yaml -q":                        {3, "error: field.yaml:8: ClusterPolicy field, rule r: spec.rules[0].mutat: unknown field"},
 		"preview -p old.yaml -f settings.yaml":                             {1, "warning: old.yaml:1: MutatingPolicy old: apiVersion: v1alpha1 is deprecated"},
 		"preview -p old.yaml -f settings.yaml --strict":                    {3, "error: old.yaml:1: MutatingPolicy old: apiVersion: v1alpha1 is deprecated"},
+		"preview -p old.yaml -f settings.yaml --strict -q":                 {3, "error: old.yaml:1: MutatingPolicy old: apiVersion: v1alpha1 is deprecated"},
 		"preview -p added.yaml -f containers.yaml":                         {1, "would judge it on the first one for all"},
 		"preview -p added.yaml -f containers.yaml --strict":                {3, "error: added.yaml:1: added/r: spec.containers: +() is judged on each element; Kyverno 1.19 would judge it on the first one for all (on Pod shop/web)"},
 		"preview -p known.yaml -p comments.yaml -f settings.yaml":          {1, "warning: comments.yaml: there is no object in it"},

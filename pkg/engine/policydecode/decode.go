@@ -1,5 +1,5 @@
 // Package policydecode reads the fields of a policy strictly, with the path of each in
-// every error, and warns about unknown fields.
+// every error, and reports unknown fields.
 package policydecode
 
 import (
@@ -250,7 +250,11 @@ func (f *Fields) Elsewhere(place string, keys ...string) {
 	f.others = append(f.others, misplaced{place, keys})
 }
 
-// Done warns about the fields that were not read: they are unknown.
+// fromCluster is the Origin of documents from the cluster.
+const fromCluster = "cluster"
+
+// Done reports an *engine.UnknownFieldError for each field that was not read. A server keeps only fields of its API, so
+// that one in an installed policy is of a later version of that: a warning says so.
 func (f *Fields) Done() {
 	var unknown []string
 	for key := range f.Values {
@@ -261,13 +265,17 @@ func (f *Fields) Done() {
 	slices.Sort(unknown)
 	known := f.known // before those that follow are looked at
 	for _, key := range unknown {
-		text := "unknown field, it has no effect"
-		if i := slices.IndexFunc(f.others, func(m misplaced) bool { return slices.Contains(m.keys, key) }); i >= 0 {
-			text = "has no effect here: it belongs " + f.others[i].place
-		} else if meant := engine.Nearest(key, slices.Values(known)); meant != "" {
-			text += fmt.Sprintf("; did you mean %q?", meant)
+		if f.Report.Origin == fromCluster {
+			f.At(key).Lint("is a field of a later version of this API, and has no effect here")
+			continue
 		}
-		f.At(key).Lint("%s", text)
+		err := &engine.UnknownFieldError{}
+		if i := slices.IndexFunc(f.others, func(m misplaced) bool { return slices.Contains(m.keys, key) }); i >= 0 {
+			err.Place = f.others[i].place
+		} else {
+			err.Meant = engine.Nearest(key, slices.Values(known))
+		}
+		f.At(key).Lint("%w", err)
 	}
 }
 

@@ -103,6 +103,35 @@ func TestFieldsUnknown(t *testing.T) {
 	}
 }
 
+// What an unknown field was to be is in the error.
+func TestFieldsUnknownError(t *testing.T) {
+	for name, c := range map[string]struct {
+		field, origin string
+		want          *engine.UnknownFieldError
+	}{
+		"a misspelt one":                {"exclud", "team.yaml:1", &engine.UnknownFieldError{Meant: "exclude"}},
+		"a misplaced one":               {"kinds", "team.yaml:1", &engine.UnknownFieldError{Place: "below resources"}},
+		"any other":                     {"else", "team.yaml:1", &engine.UnknownFieldError{}},
+		"a server has a newer one only": {"exclud", "cluster", nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var got *engine.UnknownFieldError
+			warnings := 0
+			report := &policydecode.Report{Origin: c.origin, Warn: func(w engine.CompileError) {
+				errors.As(w.Err, &got)
+				warnings++
+			}}
+			f := policydecode.Node{Report: report, Value: map[string]any{c.field: "a"}}.Fields()
+			f.Accept("exclude")
+			f.Elsewhere("below resources", "kinds")
+			f.Done()
+			if diff := cmp.Diff(c.want, got); diff != "" || warnings != 1 {
+				t.Errorf("%d warnings, -want +got:\n%s", warnings, diff)
+			}
+		})
+	}
+}
+
 func TestReport(t *testing.T) {
 	report := &policydecode.Report{Policy: "ClusterPolicy p"}
 	if err := report.Err(); err != nil {

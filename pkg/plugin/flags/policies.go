@@ -36,7 +36,7 @@ func (f *Policies) AddFlags(flags *pflag.FlagSet) {
 
 // AddStrictFlag registers the flag of the commands that warn about policies.
 func (f *Policies) AddStrictFlag(flags *pflag.FlagSet) {
-	flags.BoolVar(&f.Strict, "strict", false, "Take warnings about policies for errors (exit code 3): unknown fields, deprecated versions, documents that are no policies, rules that match no object or warn about one.")
+	flags.BoolVar(&f.Strict, "strict", false, "Take warnings about policies for errors (exit code 3): deprecated versions, documents that are no policies, rules that match no object or warn about one.")
 }
 
 // AllowsUnknown reports whether a policy may name a kind or resource that there is not.

@@ -20,7 +20,7 @@ type Policies struct {
 }
 
 // Compile compiles the policies, each dialect's in turn. It calls broken for each error of a
-// policy or rule that the user wants, and for each kind that there is not: of its rule the rest
+// policy or rule that the user wants, and for each field or kind that there is not: of its rule the rest
 // is used, and so are the other policies. It calls idle with the number of
 // installed policies that change nothing: they are installed for other purposes, so that there
 // is no warning. The error is that of a choice that names no rule.
@@ -30,6 +30,7 @@ func (p *Policies) Compile(broken func(error), idle func(policies int)) ([]engin
 	idlers, wants := 0, p.Wants()
 	warn := func(w engine.CompileError) {
 		var unknown *engine.UnknownKindError
+		var field *engine.UnknownFieldError
 		var refused *engine.RefusedPolicyError
 		var note *engine.NoteError
 		switch {
@@ -39,7 +40,7 @@ func (p *Policies) Compile(broken func(error), idle func(policies int)) ([]engin
 			idlers++
 		case errors.As(w.Err, &note):
 			p.Warn(w)
-		case p.Strict, errors.As(w.Err, &unknown), errors.As(w.Err, &refused):
+		case p.Strict, errors.As(w.Err, &unknown), errors.As(w.Err, &field), errors.As(w.Err, &refused):
 			broken(&w)
 		default:
 			p.Warn(w)

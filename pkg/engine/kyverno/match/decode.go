@@ -16,7 +16,7 @@ import (
 // of old policies, as Kyverno ranks them.
 func Decode(n policydecode.Node) *Block {
 	f := n.Fields()
-	f.Elsewhere("below resources", criteria...)
+	elsewhere(f)
 	m := &Block{}
 	any, all := f.At("any").List(), f.At("all").List()
 	if len(any) > 0 && len(all) > 0 {
@@ -39,7 +39,7 @@ func decodeFilters(list []policydecode.Node, group string) []*filter {
 	out := make([]*filter, len(list))
 	for i, n := range list {
 		f := n.Fields()
-		f.Elsewhere("below resources", criteria...)
+		elsewhere(f)
 		out[i] = decodeFilter(f)
 		out[i].place = fmt.Sprintf("%s[%d]", group, i)
 		f.Done()
@@ -51,6 +51,12 @@ func decodeFilters(list []policydecode.Node, group string) []*filter {
 //
 //nolint:gochecknoglobals // an immutable table
 var criteria = []string{"kinds", "name", "names", "namespaces", "annotations", "selector", "namespaceSelector", "operations"}
+
+// elsewhere says where fields belong that are often indented wrongly.
+func elsewhere(f *policydecode.Fields) {
+	f.Elsewhere("below resources", criteria...)
+	f.Elsewhere("beside match, so indent it less", "match", "exclude", "context", "preconditions", "mutate", "conditions", "exceptions")
+}
 
 func decodeFilter(f *policydecode.Fields) *filter {
 	out := &filter{roles: f.At("roles").Texts(), clusterRole: f.At("clusterRoles").Texts()}
