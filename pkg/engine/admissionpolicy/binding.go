@@ -44,6 +44,7 @@ func decodeBinding(r *policydecode.Report, d engine.Document, known match.Set) *
 		b.params = decodeParamRef(spec.At("paramRef"))
 	}
 	spec.Done()
+	root.DoneObject()
 	b.broken = len(r.Errs) > 0
 	return b
 }

@@ -88,6 +88,7 @@ func decodePolicy(r *policydecode.Report, d engine.Document, known match.Set) *p
 	}
 	spec.Elsewhere("below matchConstraints", "resourceRules", "excludeResourceRules", "namespaceSelector", "objectSelector")
 	spec.Done()
+	root.DoneObject()
 	return p
 }
 

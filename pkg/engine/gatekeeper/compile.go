@@ -51,6 +51,7 @@ func decodeMutator(r *policydecode.Report, d engine.Document) *mutator {
 	}
 	parameters.Done()
 	spec.Done()
+	root.DoneObject()
 	warnOfStatus(root.At("status").Fields())
 	if len(r.Errs) == 0 {
 		m.action = act

@@ -164,12 +164,18 @@ func decodeConfig(r *policydecode.Report, u *unstructured.Unstructured) []string
 		return nil
 	}
 	var out []string
-	for _, entry := range root.At("spec").Fields().At("match").List() {
+	spec := root.At("spec").Fields()
+	for _, entry := range spec.At("match").List() {
 		fields := entry.Fields()
 		processes := fields.At("processes").Texts()
+		excluded := fields.At("excludedNamespaces").Texts()
 		if slices.Contains(processes, "*") || slices.Contains(processes, "mutation-webhook") {
-			out = append(out, fields.At("excludedNamespaces").Texts()...)
+			out = append(out, excluded...)
 		}
+		fields.Done()
 	}
+	spec.Accept("sync", "validation", "readiness")
+	spec.Done()
+	root.DoneObject()
 	return out
 }

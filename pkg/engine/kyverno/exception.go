@@ -44,6 +44,7 @@ func decodeException(r *policydecode.Report, d engine.Document) *exception {
 	}
 	spec.Accept("background", "podSecurity", "images", "allowedValues", "reportResult")
 	spec.Done()
+	root.DoneObject()
 	return e
 }
 

@@ -62,6 +62,7 @@ func decodePolicy(r *policydecode.Report, d engine.Document, given []string) *po
 	c.derive(raw, d.Object().GetAnnotations())
 	p.rules = c.rules
 	spec.Done()
+	root.DoneObject()
 	return p
 }
 

@@ -52,6 +52,9 @@ func (c *ruleCompiler) add(n policydecode.Node) *rule {
 	n.Rule = ruleName(f.Values)
 	f.Rule = n.Rule
 	if _, written := f.Values["mutate"]; !f.Has("mutate") && (!written || f.Has("validate") || f.Has("generate") || f.Has("verifyImages")) {
+		if !f.Has("validate") && !f.Has("generate") && !f.Has("verifyImages") { // mutate may be misspelt
+			doneRule(f)
+		}
 		return nil
 	}
 	before := len(n.Report.Errs)
@@ -122,10 +125,16 @@ func (c *ruleCompiler) compile(f *policydecode.Fields) *rule {
 	r.decodeMutate(f)
 	r.asksOperation = variables.Mentions(f.Values, "request.operation") || r.match.AsksOperation() || r.exclude.AsksOperation()
 	r.asksUser = asksUser{early: readsUser(f.Values["preconditions"]), late: readsUser(f.Values["mutate"]) || readsUser(f.Values["context"])}
-	f.Elsewhere("below mutate, so indent it", "patchStrategicMerge", "patchesJson6902", "foreach", "targets")
-	f.Accept("validate", "generate", "verifyImages", "imageExtractors", "skipBackgroundRequests", "reportProperties", "description")
-	f.Done()
+	doneRule(f)
 	return r
+}
+
+// doneRule reports the fields that no rule has.
+func doneRule(f *policydecode.Fields) {
+	f.Elsewhere("below mutate, so indent it", "patchStrategicMerge", "patchesJson6902", "foreach", "targets")
+	f.Accept("name", "match", "exclude", "context", "preconditions", "celPreconditions", "mutate", "validate", "generate",
+		"verifyImages", "imageExtractors", "skipBackgroundRequests", "reportProperties", "description")
+	f.Done()
 }
 
 func (r *rule) decodeMutate(f *policydecode.Fields) {

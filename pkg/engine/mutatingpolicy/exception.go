@@ -76,6 +76,7 @@ func decodeException(r *policydecode.Report, d engine.Document) *exceptionSpec {
 	x.decodeExpiry(spec.At("expiresAt"))
 	spec.Accept("properties", "evaluationMode")
 	spec.Done()
+	root.DoneObject()
 	return x
 }
 

@@ -94,6 +94,7 @@ func decodePolicy(r *policydecode.Report, d engine.Document) *policySpec {
 	f.Elsewhere("below matchConstraints", "resourceRules", "excludeResourceRules", "namespaceSelector", "objectSelector")
 	f.Accept("webhookConfiguration")
 	f.Done()
+	root.DoneObject()
 	p.Generated = p.Generated && d.Origin == "cluster" && root.At("status").Fields().At("generated").Value == true
 	if len(r.Errs) == 0 {
 		p.lint()

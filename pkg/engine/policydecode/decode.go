@@ -279,6 +279,15 @@ func (f *Fields) Done() {
 	}
 }
 
+// DoneObject is Done for a whole document, whose metadata and status are not read.
+func (f *Fields) DoneObject() {
+	f.Accept("apiVersion", "kind", "status")
+	metadata := f.At("metadata").Fields()
+	metadata.Accept(metadataFields...)
+	metadata.Done()
+	f.Done()
+}
+
 // TypeName is what an error calls the type of a value.
 func TypeName(v any) string {
 	switch v.(type) {

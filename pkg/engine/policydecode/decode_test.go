@@ -132,6 +132,24 @@ func TestFieldsUnknownError(t *testing.T) {
 	}
 }
 
+// What every object has is known, as a server writes it.
+func TestDoneObject(t *testing.T) {
+	_, warnings := read(map[string]any{
+		"apiVersion": "v1", "kind": "Policy", "status": map[string]any{"ready": true}, "specs": map[string]any{},
+		"metadata": map[string]any{"name": "p", "uid": "u", "managedFields": []any{}, "annotation": map[string]any{}},
+	}, func(f *policydecode.Fields) {
+		f.At("spec")
+		f.DoneObject()
+	})
+	want := []string{
+		`team.yaml:1: ClusterPolicy p: spec.metadata.annotation: unknown field, it has no effect; did you mean "annotations"?`,
+		`team.yaml:1: ClusterPolicy p: spec.specs: unknown field, it has no effect; did you mean "spec"?`,
+	}
+	if diff := cmp.Diff(want, warnings); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
 func TestReport(t *testing.T) {
 	report := &policydecode.Report{Policy: "ClusterPolicy p"}
 	if err := report.Err(); err != nil {
