@@ -14,6 +14,7 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/kubectl/pkg/util/templates"
 
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/compare/variant"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/convert"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/conversion"
@@ -200,7 +201,8 @@ func (o *ConvertOptions) print(r *conversion.Result, more bool) error {
 		if refusal.Rule != "" {
 			rule = "/" + refusal.Rule
 		}
-		fmt.Fprintf(o.ErrOut, "not converted: %s: %s%s: %v\n", r.Document.Origin, name, rule, refusal)
+		at := engine.CompileError{Origin: r.Document.Origin, Line: refusal.Line}
+		fmt.Fprintf(o.ErrOut, "not converted: %s: %s%s: %v\n", at.Place(), name, rule, refusal)
 	}
 	if r.Form == nil {
 		return nil

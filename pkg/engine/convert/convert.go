@@ -8,6 +8,7 @@
 package convert
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -69,9 +70,14 @@ func Convert(ctx context.Context, d engine.Document, o Options) *Conversion {
 		out.Refusals = []*Refusal{{Field: "metadata.name", Reason: "is missing, so that the new policy would have none", Instead: "give it one"}}
 		return out
 	}
-	refused := map[int]bool{}
+	refused, unknown := map[int]bool{}, unknownFields(d, written)
 	for _, w := range written {
 		if refused[w.Index] {
+			continue
+		}
+		if r := cmp.Or(unknown[wholePolicy], unknown[w.Index]); r != nil {
+			refused[w.Index] = true
+			out.Refusals = append(out.Refusals, c.refusal(w, r))
 			continue
 		}
 		for part := range parts(w) {
@@ -111,6 +117,9 @@ func (c *converter) refusal(w kyverno.WrittenRule, err error) *Refusal {
 		out = &copied
 	}
 	out.Rule, _ = w.Fields["name"].(string)
+	if line := c.document.Line; line != nil && out.Line == 0 && out.Field != "" {
+		out.Line = line(fmt.Sprintf("spec.rules[%d].%s", w.Index, out.Field))
+	}
 	return out
 }
 
