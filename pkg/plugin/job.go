@@ -23,6 +23,7 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/rbac"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/version"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/wording"
 )
 
 // JobFlags are what a user types after job.
@@ -42,6 +43,7 @@ type JobFlags struct {
 // JobOptions are what printing a Job needs.
 type JobOptions struct {
 	Spec   job.Spec
+	Apply  bool // the run writes
 	Notes  []string
 	Broken []policies.Problem
 	Output string
@@ -69,8 +71,8 @@ func NewJobCommand(config *genericclioptions.ConfigFlags, name string, streams g
 			several Pods divide the objects by their namespaces. A run that applies keeps its journal and its metrics on a
 			volume, asks no question, and changes no more objects than --max-changes says.
 
-			Exit codes: 0 the manifests are complete, 2 there are none, 3 some policies are broken: the run would leave
-			them out, and one that applies would write nothing.`),
+			Exit codes: 0 the manifests are complete, 2 there are none, 3 some policies have errors: the preview would be
+			incomplete. With --apply that is 2, since the run would write nothing.`),
 		Example: templates.Examples(fmt.Sprintf(`
 			# Preview the policies each hour, and keep the results as PolicyReports
 			%[1]s job -p policies/ --schedule '17 * * * *' --write-reports policyreport -n mutate | kubectl apply -f -
@@ -159,7 +161,7 @@ func (f *JobFlags) ToOptions(ctx context.Context, typed *pflag.FlagSet, args []s
 	if err := f.Validate(typed); err != nil {
 		return nil, err
 	}
-	o := &JobOptions{Spec: f.Spec, Output: f.Output, Out: streams.Out, ErrOut: redact.NewWriter(streams.ErrOut, nil)}
+	o := &JobOptions{Spec: f.Spec, Apply: f.Apply, Output: f.Output, Out: streams.Out, ErrOut: redact.NewWriter(streams.ErrOut, nil)}
 	var err error
 	if o.Spec.Namespace, _, err = f.Config.ToRawKubeConfigLoader().Namespace(); err != nil {
 		return nil, err
@@ -230,7 +232,10 @@ func (o *JobOptions) Run() (int, error) {
 	}
 	notes = append(o.Notes, notes...)
 	for _, p := range o.Broken {
-		fmt.Fprintf(o.ErrOut, "error: %s; the run would not cover it\n", p)
+		fmt.Fprintf(o.ErrOut, "error: %s; the run would be incomplete\n", p)
+	}
+	if o.Apply && len(o.Broken) > 0 {
+		return ExitNothing, fmt.Errorf("no Job was printed: %s in policies, with which it would write nothing; fix them, or leave their rules out with --skip", wording.Plural(len(o.Broken), "error"))
 	}
 	for _, note := range notes {
 		fmt.Fprintf(o.ErrOut, "warning: %s\n", note)
