@@ -26,16 +26,20 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/kubectl-mutate/kubectl-mutate/internal/tier"
 )
 
 const (
-	jobObjects    = 5000
 	jobNamespaces = 40
 	fast          = "5000" // requests in a second: the server that the tests start sets no pace
 )
 
+// jobObjects are divided among namespaces and Pods.
+var jobObjects = tier.Pick(1000, 5000)
+
 // TestJobShardsMakeTheChangesOfOneRun applies printed manifests, and runs what they run as their ServiceAccount:
-// one Pod, and several that divide 5,000 objects. A Pod that is killed is tried again by its index.
+// one Pod, and several that divide the objects. A Pod that is killed is tried again by its index.
 func TestJobShardsMakeTheChangesOfOneRun(t *testing.T) {
 	j := newJobTest(t)
 	j.objects()
@@ -103,7 +107,6 @@ func newJobTest(t *testing.T) *jobTest {
 	if err := clientcmd.WriteToFile(*server.as("", j.namespace), j.admin); err != nil {
 		t.Fatal(err)
 	}
-	t.Setenv("CGO_ENABLED", "0") // as a release is built: an image has no libraries
 	if err := buildPlugin(j.dir); err != nil {
 		t.Fatal(err)
 	}

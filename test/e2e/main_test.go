@@ -135,7 +135,7 @@ func buildPlugin(dir string) error {
 var builtPlugin = sync.OnceValues(func() (string, error) {
 	path := filepath.Join(pluginDir, "kubectl-mutate")
 	cmd := exec.Command("go", "build", "-o", path, "./cmd/kubectl-mutate")
-	cmd.Dir = filepath.Join("..", "..")
+	cmd.Dir, cmd.Env = filepath.Join("..", ".."), append(os.Environ(), "CGO_ENABLED=0") // as a release is built
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("building kubectl-mutate: %w\n%s", err, out)
 	}
