@@ -26,6 +26,7 @@ type selection struct {
 	rules      []resourceRule
 	namespaces *metav1.LabelSelector
 	conditions []string
+	ambiguous  bool // several groups have a kind of one of the names, so that no schema is that of all
 }
 
 // matcher converts match and exclude blocks.
@@ -148,6 +149,14 @@ func (m *matcher) constraints(s *selection, filters []match.Filter, all bool) er
 	if len(filters) == 1 && filters[0].NamespaceLabels != nil {
 		s.namespaces = filters[0].NamespaceLabels
 	}
+	groups := map[string]string{}
+	for _, r := range s.rules {
+		for _, k := range r.kinds {
+			group, known := groups[k.Kind]
+			s.ambiguous = s.ambiguous || known && group != k.Group
+			groups[k.Kind] = k.Group
+		}
+	}
 	return nil
 }
 
@@ -197,54 +206,48 @@ func (m *matcher) resources(k selector.Kind) ([]resourceRule, error) {
 	if selector.HasWildcard(k.Kind) {
 		return nil, refuseField("match", "name the kinds", "the kind %s has a wildcard, and resources are other names", k.Kind)
 	}
-	group := k.Group
-	if selector.HasWildcard(group) {
-		group = ""
+	mappings := m.find(k)
+	if len(mappings) == 0 {
+		return nil, refuseField("match", "give its CustomResourceDefinition with -p or -f, or use a cluster that has it", "the kind %s is not known, so that its resource is not known either", k.Kind)
 	}
+	var rules []resourceRule
+	for _, mapping := range mappings {
+		out := resourceRule{Groups: []string{mapping.Resource.Group}, Versions: []string{mapping.Resource.Version}, Resources: []string{mapping.Resource.Resource}}
+		out.cluster = mapping.Scope.Name() == meta.RESTScopeNameRoot && k.Kind != "Namespace"
+		if k.Subresource != "" {
+			out.Resources[0] += "/" + k.Subresource
+		}
+		if kind, ok := engine.KindOfRequest(mapping.GroupVersionKind, k.Subresource); ok {
+			out.kinds = []schema.GroupVersionKind{kind}
+		}
+		rules = append(rules, out)
+	}
+	return rules, nil
+}
+
+// find looks a kind up: in its group, or in all groups where it does not name one.
+func (m *matcher) find(k selector.Kind) []*meta.RESTMapping {
 	var versions []string
 	if k.Version != "" && !selector.HasWildcard(k.Version) {
 		versions = []string{k.Version}
 	}
-	mapping, err := m.mapper.RESTMapping(schema.GroupKind{Group: group, Kind: k.Kind}, versions...)
-	if err != nil || selector.HasWildcard(k.Group) {
-		found := m.find(k)
-		switch {
-		case found != nil:
-			mapping = found
-		case err != nil:
-			return nil, refuseField("match", "give its CustomResourceDefinition with -p or -f, or use a cluster that has it", "the kind %s is not known, so that its resource is not known either", k.Kind)
-		}
+	kinds := []schema.GroupVersionKind{{Group: k.Group, Kind: k.Kind}}
+	if selector.HasWildcard(k.Group) {
+		kinds, _ = m.mapper.KindsFor(schema.GroupVersionResource{Resource: strings.ToLower(k.Kind)}) // an error says that there are none
+		kinds = append(kinds, schema.GroupVersionKind{Kind: k.Kind})
 	}
-	out := resourceRule{Groups: []string{mapping.Resource.Group}, Versions: []string{mapping.Resource.Version}, Resources: []string{mapping.Resource.Resource}}
-	out.cluster = mapping.Scope.Name() == meta.RESTScopeNameRoot && k.Kind != "Namespace"
-	if k.Subresource != "" {
-		out.Resources[0] += "/" + k.Subresource
-	}
-	if kind, ok := engine.KindOfRequest(mapping.GroupVersionKind, k.Subresource); ok {
-		out.kinds = []schema.GroupVersionKind{kind}
-	}
-	return []resourceRule{out}, nil
-}
-
-// find looks a kind up whose group is not named.
-func (m *matcher) find(k selector.Kind) *meta.RESTMapping {
-	if !selector.HasWildcard(k.Group) {
-		return nil
-	}
-	var versions []string
-	if !selector.HasWildcard(k.Version) {
-		versions = []string{k.Version}
-	}
-	kinds, _ := m.mapper.KindsFor(schema.GroupVersionResource{Resource: strings.ToLower(k.Kind)}) // an error says that there are none
+	var out []*meta.RESTMapping
+	seen := map[string]bool{"extensions": true} // which no server has any more
 	for _, gvk := range kinds {
-		if gvk.Kind != k.Kind || gvk.Group == "extensions" { // which no server has any more
+		if gvk.Kind != k.Kind || seen[gvk.Group] || !selector.MatchWildcard(k.Group, gvk.Group) {
 			continue
 		}
+		seen[gvk.Group] = true
 		if mapping, err := m.mapper.RESTMapping(gvk.GroupKind(), versions...); err == nil {
-			return mapping
+			out = append(out, mapping)
 		}
 	}
-	return nil
+	return out
 }
 
 // matchConditions adds what the resource rules cannot say.
@@ -275,9 +278,7 @@ func (m *matcher) matchConditions(s *selection, filters []match.Filter, all bool
 	}
 	if len(any) > 0 && !slices.Contains(any, "true") {
 		for i := range any {
-			if tokensAtTop(any[i], " && ") {
-				any[i] = "(" + any[i] + ")"
-			}
+			any[i] = inParentheses(any[i])
 		}
 		s.conditions = append(s.conditions, strings.Join(any, " || "))
 	}
@@ -412,7 +413,8 @@ func (m *matcher) kindCondition(f match.Filter) ([]string, error) {
 	if len(f.Kinds) == 0 {
 		return nil, nil
 	}
-	var names, other, requests []string
+	var versions []selector.Kind // of the kinds, in their order
+	names, requests := map[selector.Kind][]string{}, []string(nil)
 	for _, k := range f.Kinds {
 		switch {
 		case k.Kind == "*" && k.Group == "*" && k.Version == "*":
@@ -425,29 +427,27 @@ func (m *matcher) kindCondition(f match.Filter) ([]string, error) {
 			if err != nil {
 				return nil, err
 			}
-			of := fmt.Sprintf(`request.?subResource.orValue("") == %s`, quote(k.Subresource))
-			if resource, _, _ := strings.Cut(rules[0].Resources[0], "/"); resource != "*" { // the kind may be another one
-				of = fmt.Sprintf(`(request.resource.resource == %s && %s)`, quote(resource), of)
+			for _, r := range rules { // the kind may be another one
+				resource, _, _ := strings.Cut(r.Resources[0], "/")
+				of := fmt.Sprintf(`request.?subResource.orValue("") == %s`, quote(k.Subresource))
+				requests = append(requests, inParentheses(condition([]string{partOf("request.resource.group", r.Groups[0]), partOf("request.resource.resource", resource), of})))
 			}
-			requests = append(requests, of)
-		case selector.HasWildcard(k.Kind):
-			other = append(other, wildcard("request.kind.kind", k.Kind))
-		case !selector.HasWildcard(k.Group):
-			all := []string{"request.kind.group == " + quote(k.Group), "request.kind.kind == " + quote(k.Kind)}
-			if !selector.HasWildcard(k.Version) {
-				all = append(all, "request.kind.version == "+quote(k.Version))
-			}
-			if isBuiltInKind(k.Kind) {
-				names = append(names, k.Kind)
-				continue
-			}
-			other = append(other, "("+strings.Join(all, " && ")+")")
 		default:
-			names = append(names, k.Kind)
+			version := selector.Kind{Group: k.Group, Version: k.Version}
+			if names[version] == nil {
+				versions = append(versions, version)
+			}
+			names[version] = append(names[version], k.Kind)
 		}
 	}
-	if len(names) > 0 {
-		other = append([]string{oneOf("request.kind.kind", names)}, other...)
+	var other []string
+	for _, v := range versions {
+		other = append(other, condition([]string{partOf("request.kind.group", v.Group), partOf("request.kind.version", v.Version), partOf("request.kind.kind", names[v]...)}))
+	}
+	if len(other) > 1 {
+		for i := range other {
+			other[i] = inParentheses(other[i])
+		}
 	}
 	if m.requests && len(other) > 0 {
 		of := condition([]string{strings.Join(other, " || "), `request.?subResource.orValue("") in ["", "ephemeralcontainers"]`})
@@ -464,8 +464,20 @@ func ofRequests(b *match.Block) bool {
 	return b != nil && slices.ContainsFunc(b.Kinds(), func(k selector.Kind) bool { return k.Subresource != "" && k.Subresource != "*" })
 }
 
-func isBuiltInKind(kind string) bool {
-	return slices.Contains([]string{"Pod", "Deployment", "StatefulSet", "DaemonSet", "ReplicaSet", "ReplicationController", "Job", "CronJob", "ConfigMap", "Secret", "Namespace"}, kind)
+// partOf is a condition: a part of a kind matches one of some patterns.
+func partOf(text string, patterns ...string) string {
+	if slices.Contains(patterns, "*") || slices.Contains(patterns, "") && !strings.HasSuffix(text, ".group") {
+		return "true"
+	}
+	return anyWildcard(text, patterns)
+}
+
+// inParentheses is a condition that can be an operand of any operator.
+func inParentheses(c string) string {
+	if loose(c) || tokensAtTop(c, " && ") {
+		return "(" + c + ")"
+	}
+	return c
 }
 
 // oneOf is a condition: a text is one of some.

@@ -250,6 +250,9 @@ func (r *rule) kind() schema.GroupVersionKind {
 	if r.target.Kind != "" {
 		return r.target
 	}
+	if r.ambiguous {
+		return schema.GroupVersionKind{}
+	}
 	for _, rule := range r.rules {
 		for _, k := range rule.kinds {
 			return k
@@ -263,9 +266,12 @@ func (c *converter) root(r *rule) place {
 	return place{root: "object", typ: diff.TypeOf(c.ctx, c.Reader, r.kind())}
 }
 
-// podSpec is where objects of a kind have the spec of a Pod; empty if they have none.
-func podSpec(kind string) string {
-	switch kind {
+// podSpec is where objects of a kind of Kubernetes have the spec of a Pod; empty if they have none.
+func podSpec(k schema.GroupVersionKind) string {
+	if !slices.Contains([]string{"", "apps", "batch"}, k.Group) {
+		return ""
+	}
+	switch k.Kind {
 	case "Pod":
 		return "spec"
 	case "Deployment", "StatefulSet", "DaemonSet", "ReplicaSet", "ReplicationController", "Job":
@@ -280,7 +286,7 @@ func podSpec(kind string) string {
 func alwaysThere(kinds []schema.GroupVersionKind) []string {
 	out := ""
 	for i, k := range kinds {
-		spec := podSpec(k.Kind)
+		spec := podSpec(k)
 		switch {
 		case spec == "":
 			return nil
