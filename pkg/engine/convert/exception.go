@@ -35,7 +35,7 @@ func (c *converter) exceptions(r *rule, m *matcher) error {
 			}
 			conditions = append(conditions, condition)
 		}
-		if all {
+		if all && len(conditions) > 0 {
 			conditions = []string{condition(conditions)}
 		}
 		for _, each := range conditions {

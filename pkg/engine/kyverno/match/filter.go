@@ -30,7 +30,8 @@ func (f *Filter) Empty() bool {
 		len(f.Subjects)+len(f.Roles)+len(f.ClusterRoles) == 0 && f.Name == "" && f.Labels == nil && f.NamespaceLabels == nil
 }
 
-// Filters returns the filters of a block, and whether all of them have to hold, where otherwise one does.
+// Filters returns the filters of a block that are not empty, and whether all of them have to hold, where otherwise one does.
+// There are none where no object meets the block: an empty one is met by nothing.
 func (m *Block) Filters() (filters []Filter, all bool) {
 	for _, f := range m.filters {
 		out := Filter{
@@ -41,8 +42,11 @@ func (m *Block) Filters() (filters []Filter, all bool) {
 		for _, s := range f.subjects {
 			out.Subjects = append(out.Subjects, Subject{s.kind, s.namespace, s.name})
 		}
-		if !out.Empty() {
+		switch {
+		case !out.Empty():
 			filters = append(filters, out)
+		case m.all: // which nothing meets
+			return nil, true
 		}
 	}
 	return filters, m.all
