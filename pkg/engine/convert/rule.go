@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/yaml"
@@ -75,6 +76,9 @@ func (c *converter) add(r *rule) {
 
 // rule converts one rule. The error is a *Refusal.
 func (c *converter) rule(w kyverno.WrittenRule, part int) (*rule, error) {
+	if admission, found, _ := unstructured.NestedBool(c.document.Object().Object, "spec", "admission"); found && !admission {
+		return nil, refuseField("spec.admission", "leave it out; for a rule with targets, write a MutatingPolicy with evaluation.admission.enabled: false", "is false, so that the rule is not applied to requests")
+	}
 	report := &policydecode.Report{Warn: func(engine.CompileError) {}}
 	f := policydecode.Node{Report: report, Path: fmt.Sprintf("spec.rules[%d]", w.Index), Value: w.Fields}.Fields()
 	r := &rule{name: f.At("name").Text(), index: w.Index, derived: w.Derived, part: part, contexts: f.At("context")}
