@@ -157,6 +157,9 @@ func (c *converter) configMap(r *rule, s *scope, name string, f *policydecode.Fi
 	if err != nil {
 		return v, err
 	}
+	if isComputed(r.configMapNamespace(f)) {
+		namespace.cel = choose(isEmpty(namespace.cel), quote(cmp.Or(r.policyNamespace, "default")), namespace.cel)
+	}
 	in, err := r.in(namespace.cel)
 	if err != nil {
 		return v, err
@@ -175,6 +178,24 @@ func (r *rule) in(namespace string) (string, error) {
 	}
 	return "", refuseField("", "write a ClusterPolicy that matches namespace "+r.policyNamespace, "a NamespacedMutatingPolicy reads in its own namespace alone")
 }
+
+// isComputed reports whether a text is made of nothing but variables, so that it may be empty.
+func isComputed(template string) bool {
+	segments, err := variables.Split(template)
+	return err == nil && !slices.ContainsFunc(segments, func(s variables.Segment) bool { return s.Variable == nil && s.Text != "" }) && template != ""
+}
+
+// notEmpty is the expression of a name or a namespace, without which the rule changes nothing: none is everything there is.
+func (s *scope) notEmpty(template string) (expression, error) {
+	x, err := s.text(template)
+	if err == nil && isComputed(template) && x.cel != "request.namespace" { // which a request has, unless it is written as one that may be empty
+		s.needText(negate(isEmpty(x.cel)))
+	}
+	return x, err
+}
+
+// isEmpty is a condition: a text is empty.
+func isEmpty(text string) string { return inParentheses(text) + ` == ""` }
 
 // configMapNamespace is where a ConfigMap is, as the policy has it.
 func (r *rule) configMapNamespace(f *policydecode.Fields) string {
@@ -336,7 +357,7 @@ func (c *converter) answer(r *rule, s *scope, name, path string) (v translate.Va
 		return v, refuseField("", "write a MutatingPolicy", "a MutatingAdmissionPolicy cannot call the API server")
 	}
 	if parts[0] == "namespaces" && len(parts) > 2 {
-		if namespace, err = s.text(parts[1]); err != nil {
+		if namespace, err = s.notEmpty(parts[1]); err != nil {
 			return v, err
 		}
 		parts = parts[2:]
@@ -345,6 +366,9 @@ func (c *converter) answer(r *rule, s *scope, name, path string) (v translate.Va
 		return v, noObjects(path)
 	}
 	resource := parts[0]
+	if strings.Contains(version+resource, "{{") {
+		return v, refuseField("urlPath", "name the resource", "a resource that is computed")
+	}
 	in, err := r.in(namespace.cel)
 	if err != nil {
 		return v, err
@@ -354,7 +378,7 @@ func (c *converter) answer(r *rule, s *scope, name, path string) (v translate.Va
 		found := translate.StructOf(map[string]translate.Type{"items": translate.ListOf(translate.Any)}, "items")
 		return translate.Expression(expr.Name("variables."+r.define(name, "dyn("+list+")")), found), nil
 	}
-	object, err := s.text(parts[1])
+	object, err := s.notEmpty(parts[1])
 	if err != nil {
 		return v, err
 	}

@@ -216,11 +216,13 @@ func (r *rule) nameTargets(x *existing, s, inner *scope, t targetName) error {
 	}
 	in := `""`
 	if namespaced && namespace != "" && namespace != "*" {
-		ns, err := s.text(namespace)
+		ns, err := s.notEmpty(namespace)
 		if err != nil {
 			return inField("mutate.targets[0].namespace", asRefusal(err))
 		}
-		in = ns.cel
+		if in = ns.cel; slices.Contains(*s.needs, negate(isEmpty(in))) { // which Kyverno does not ask where the policy has changed
+			in = choose(isEmpty(in), quote("-"), in)
+		}
 	}
 	if selector.HasWildcard(namespace) && namespace != "*" {
 		return refuseField("mutate.targets[0].namespace", "write a rule for each namespace, or a namespaceSelector", "a wildcard beside a variable")
@@ -239,7 +241,7 @@ func (r *rule) nameTargets(x *existing, s, inner *scope, t targetName) error {
 		}
 		x.conditions = []string{"object.metadata.name == " + n.cel}
 	case !selector.HasWildcard(name):
-		n, err := s.text(name)
+		n, err := s.notEmpty(name)
 		if err != nil {
 			return inField("mutate.targets[0].name", asRefusal(err))
 		}
