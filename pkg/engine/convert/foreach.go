@@ -78,7 +78,7 @@ func (c *converter) loop(r *rule, outer *scope, f *policydecode.Fields, level in
 	current := &s.loops[len(s.loops)-1]
 	for _, suffix := range []string{"", fmt.Sprint(level)} {
 		s.Define("element"+suffix, translate.Expression(expr.Name(l.variable), v.Elements()))
-		s.Define("elementIndex"+suffix, translate.Expression(expr.Name(l.index), translate.Number))
+		s.Define("elementIndex"+suffix, translate.Expression(expr.Name(l.index), translate.Whole))
 	}
 	if err := c.context(r, s, f.At("context")); err != nil {
 		return nil, nil, err

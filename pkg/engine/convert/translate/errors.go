@@ -28,6 +28,7 @@ const (
 	reasonOnlyPolicies = "MutatingAdmissionPolicies have no such function"
 	reasonDynamic      = "it is known only when the policy is evaluated"
 	reasonFails        = "it always fails"
+	reasonFraction     = "the number may have a fraction"
 )
 
 func unsupported(construct, reason, instead string) error {

@@ -1,8 +1,6 @@
 package translate
 
 import (
-	"math"
-
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/convert/expr"
 )
 
@@ -478,11 +476,8 @@ func fraction(v Value) expr.Expr {
 	return expr.Call("double", v.plain)
 }
 
-func isFraction(v Value) bool {
-	value, _ := v.Literal()
-	f, ok := value.(float64)
-	return ok && f != math.Trunc(f) || expr.KindOf(v.plain) == expr.Double
-}
+// isWhole reports whether a number never has a fraction.
+func isWhole(v Value) bool { return v.typ.whole || expr.KindOf(v.plain) == expr.Integer }
 
 func arithmetic(op string) func(*callOf) (Value, error) {
 	return func(c *callOf) (Value, error) {
@@ -502,24 +497,25 @@ func arithmetic(op string) func(*callOf) (Value, error) {
 				c.has = all(c.has, expr.NotEqual(b.plain, expr.Int(0)))
 			}
 		}
-		if op == "/" || (op != "%" && (isFraction(a) || isFraction(b))) {
+		wholes := isWhole(a) && isWhole(b)
+		switch {
+		case op == "%" && !wholes:
+			return a, unsupported(c.name, reasonFraction, "use it with whole numbers of built-in kinds")
+		case op == "/" || !wholes:
 			return result(expr.Binary(op, fraction(a), fraction(b)), Number)
 		}
-		if op == "%" && (isFraction(a) || isFraction(b)) {
-			return a, unsupported(c.name, reasonFails, "the operands have to be whole numbers")
-		}
-		return result(expr.Binary(op, whole(a), whole(b)), Number)
+		return result(expr.Binary(op, whole(a), whole(b)), Whole)
 	}
 }
 
 func absolute(c *callOf) (Value, error) {
 	x := c.args[0].plain
-	return result(expr.Cond(expr.Binary("<", x, expr.Int(0)), expr.Minus(x), x), Number)
+	return result(expr.Cond(expr.Binary("<", x, expr.Int(0)), expr.Minus(x), x), Type{kinds: isNumber, whole: isWhole(c.args[0])})
 }
 
 func rounded(name string) func(*callOf) (Value, error) {
 	return func(c *callOf) (Value, error) {
-		return result(expr.Call(name, fraction(c.args[0])), Number)
+		return result(expr.Call(name, fraction(c.args[0])), Whole)
 	}
 }
 
@@ -546,8 +542,12 @@ func (c *callOf) sumOf(kind string) (expr.Expr, error) {
 }
 
 func sum(c *callOf) (Value, error) {
-	total, err := c.sumOf("int")
-	return Expression(total, Number), err
+	kind, of := "double", Number
+	if c.args[0].Elements().whole {
+		kind, of = "int", Whole
+	}
+	total, err := c.sumOf(kind)
+	return Expression(total, of), err
 }
 
 // average of an empty list is null.

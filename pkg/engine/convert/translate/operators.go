@@ -516,8 +516,11 @@ func looksScalar(text string) bool {
 func memberLiteral(v Value, member string) (expr.Expr, bool) {
 	switch {
 	case v.typ.is(isNumber):
-		n, err := strconv.ParseInt(member, 10, 64)
-		return expr.Int(n), err == nil && strconv.FormatInt(n, 10) == member
+		if n, err := strconv.ParseInt(member, 10, 64); err == nil && strconv.FormatInt(n, 10) == member {
+			return expr.Int(n), true
+		}
+		n, err := strconv.ParseFloat(member, 64)
+		return numberOf(n), err == nil && fmt.Sprint(n) == member && !isWhole(v)
 	case v.typ.is(isBool):
 		b, err := strconv.ParseBool(member)
 		return expr.Bool(b), err == nil && strconv.FormatBool(b) == member

@@ -1,6 +1,7 @@
 package translate
 
 import (
+	"math"
 	"slices"
 	"strings"
 
@@ -38,6 +39,7 @@ type Type struct {
 	filled   bool // of a text that is never empty
 	label    bool // of the value of a label
 	quantity bool
+	whole    bool // of a number without a fraction
 }
 
 // Types of values that everybody knows.
@@ -48,6 +50,7 @@ var (
 	Text    = Type{kinds: isString}
 	Label   = Type{kinds: isString, label: true} // the value of a label
 	Number  = Type{kinds: isNumber}
+	Whole   = Type{kinds: isNumber, whole: true}
 	Boolean = Type{kinds: isBool}
 	Texts   = Type{kinds: isMap, elem: &Text} // a map such as labels
 )
@@ -127,6 +130,7 @@ func typeOf(in diff.Type, ref schema.TypeRef) Type {
 			t.kinds = isString | isNumber
 		}
 	}
+	t.whole = t.kinds == isNumber && in.EmptyIsAbsent // as built-in kinds have no others; a custom one may
 	if atom.List != nil {
 		t.kinds |= isList
 	}
@@ -244,8 +248,10 @@ func typeOfLiteral(value any) Type {
 		return Type{kinds: isMap}
 	case nil:
 		return Any
+	case float64:
+		return Type{kinds: isNumber, whole: v == math.Trunc(v) && math.Abs(v) < 1<<53}
 	}
-	return Number
+	return Whole
 }
 
 // either is the type of a value that is of one of two types.
@@ -256,8 +262,9 @@ func either(a, b Type) Type {
 	case a.kinds != b.kinds:
 		return Type{kinds: a.kinds | b.kinds}
 	case a.in.Schema == nil && a.elem == nil && a.known == nil:
-		return b
+		a, b = b, a
 	}
+	a.whole = a.whole && b.whole
 	return a
 }
 

@@ -134,7 +134,9 @@ func (v Value) Or(def expr.Expr) expr.Expr {
 // Default is the value, or another one where there is none, which may be of another type.
 func (v Value) Default(other Value) Value {
 	if v.typ.all() == other.typ.all() {
-		return Expression(v.Or(other.plain), v.typ)
+		typ := v.typ
+		typ.whole = typ.whole && other.typ.whole
+		return Expression(v.Or(other.plain), typ)
 	}
 	return Expression(v.Or(expr.Call("dyn", other.plain)), either(v.typ, other.typ))
 }
