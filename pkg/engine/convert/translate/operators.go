@@ -446,10 +446,30 @@ func (c *condition) member(key, value Value) (expr.Expr, error) {
 	if key.typ.kinds != 0 && !key.typ.is(isScalar) && !key.typ.is(isList) {
 		return nil, unsupported("the operator "+string(c.operator), reasonUnknownType, "")
 	}
-	if key.typ.is(isList) {
+	switch {
+	case key.typ.kinds == 0:
+		return c.memberOfAny(key, m)
+	case key.typ.is(isList):
 		return c.memberOfList(key, m)
 	}
-	return c.memberOfScalar(key, m), nil // one of which nothing is known is taken for a text
+	return c.memberOfScalar(key, m), nil
+}
+
+// memberOfAny translates the operators for a key of which nothing is known: it is asked what it is. A map is no member, and
+// a list that is not one of scalars is taken for none.
+func (c *condition) memberOfAny(key Value, m members) (expr.Expr, error) {
+	var holds expr.Expr
+	err := c.within(key.name, func(name string) error { // so that it is written once
+		v := expr.Name(name)
+		one := c.memberOfScalar(Expression(expr.Call("string", v), Text), m)
+		several, err := c.memberOfList(Expression(v, ListOf(Type{kinds: isScalar})), m)
+		e := c.fresh("elements")
+		scalars := expr.Macro(v, "all", e, isOf(expr.Name(e), isScalar))
+		holds = expr.Or(expr.And(isOf(v, isScalar), one), expr.And(isOf(v, isList), scalars, several))
+		holds = expr.Macro(expr.List(key.plain), "exists", name, holds)
+		return err
+	})
+	return expr.And(key.has, holds), err
 }
 
 // members are what a value of a policy has as members.
@@ -709,6 +729,7 @@ func (c *condition) memberOfValue(key, value Value) (expr.Expr, error) {
 	if !key.typ.is(isScalar) && key.typ.kinds != 0 {
 		return nil, unsupported(construct, reasonUnknownType, "")
 	}
+	key = key.needs(isScalar)
 	holds, err := found(key)
 	if pattern, ok := expr.StringOf(key.plain); ok && selector.HasWildcard(pattern) {
 		holds, err = c.exists(value, func(item Value) (expr.Expr, error) { return matchWildcard(textOf(item), pattern), nil })

@@ -28,6 +28,9 @@ func (s *Scope) Pattern(v Value, want any) (expr.Expr, error) {
 		holds, err := s.every(v, func(item Value) (expr.Expr, error) { return scalarPattern(item, text) })
 		return expr.And(v.has, holds), err
 	}
+	if v.typ.kinds == 0 { // of which CEL makes no text unless it is a scalar
+		v = v.needs(isScalar)
+	}
 	return scalarPattern(v, text)
 }
 

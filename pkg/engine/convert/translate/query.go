@@ -348,7 +348,15 @@ func (s *Scope) withDefault(left, right Value) (Value, error) {
 		return right, nil
 	}
 	if left.typ.all() == isAny && right.typ.all() != isAny {
-		left.typ.kinds = right.typ.kinds // the type is taken to be that of its default
+		if text, ok := expr.StringOf(right.plain); ok && s.tests && s.depth == 1 { // conditions ask what it is
+			none := expr.Binary("in", left.Or(expr.String("")), expr.List(expr.Call("dyn", expr.String("")), expr.Bool(false), expr.List(), expr.Map()))
+			v := Expression(chosen(none, expr.Call("dyn", expr.String(text)), left.Or(expr.String(""))), Any)
+			v.strict, v.lenient = left.lenient, left.lenient
+			return v, nil
+		}
+		// The type is taken to be that of its default; of another one, the rule changes nothing.
+		left.lenient = all(left.lenient, some(expr.Not(expr.And(left.has)), isOf(left.plain, right.typ.kinds)))
+		left.typ.kinds = right.typ.kinds
 	}
 	if literal, ok := right.Literal(); ok {
 		mixed := literal != nil && !left.typ.can(right.typ.all()) && !left.isNever()
