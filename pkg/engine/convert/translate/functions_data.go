@@ -326,8 +326,8 @@ func toNumber(c *callOf) (Value, error) {
 	return Value{}, unsupported(c.name, reasonUnknownType, "")
 }
 
-// decimal is the form of numbers.
-const decimal = `^[-+]?([0-9]+[.]?[0-9]*|[.][0-9]+)([eE][-+]?[0-9]{1,2})?$`
+// decimal is the form of numbers that a double can hold.
+const decimal = `^[-+]?([0-9]{1,200}([.][0-9]*)?|[.][0-9]+)([eE][-+]?[0-9]{1,2})?$`
 
 func toString(c *callOf) (Value, error) {
 	v, err := c.inserting(c.args[0])
@@ -562,10 +562,13 @@ func average(c *callOf) (Value, error) {
 	return v, nil
 }
 
-// The form of times that servers write, and of durations.
+// The form of times that servers write, and of durations. CEL fails for a day that is in no calendar, and for more than 292
+// years: 16 parts with two of hours among them are less.
 const (
-	utcTime      = `^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}Z$`
-	durationText = `^[-+]?(([0-9]+[.]?[0-9]*|[.][0-9]+)(ns|us|µs|ms|[smh]))+$`
+	utcTime = `^([1-9][0-9]{3}-((0[13578]|1[02])-(0[1-9]|[12][0-9]|3[01])|(0[469]|11)-(0[1-9]|[12][0-9]|30)|02-(0[1-9]|1[0-9]|2[0-8]))|` +
+		`([1-9][0-9](0[48]|[2468][048]|[13579][26])|2000)-02-29)T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]Z$`
+	durationText = `^[-+]?(([0-9]{1,6}([.][0-9]*)?|[.][0-9]+)[hm]|([0-9]{1,8}([.][0-9]*)?|[.][0-9]+)m?s|([0-9]{1,12}([.][0-9]*)?|[.][0-9]+)[nuµμ]s){1,16}$`
+	threeHours   = `h.*h.*h`
 )
 
 // time is an argument that is a time.
@@ -581,12 +584,15 @@ func (c *callOf) time(i int) expr.Expr {
 func (c *callOf) duration(i int) expr.Expr {
 	text := c.args[i].plain
 	if _, ok := expr.StringOf(text); !ok {
-		c.has = all(c.has, expr.Method(text, "matches", expr.String(durationText)))
+		c.has = all(c.has, isDuration(text))
 	}
 	return expr.Call("duration", text)
 }
 
 func timeAdd(c *callOf) (Value, error) {
+	if _, ok := expr.StringOf(c.args[0].plain); !ok { // the year 10000 is none
+		c.has = all(c.has, expr.Binary("<", c.args[0].plain, expr.String("97")))
+	}
 	return result(expr.Call("string", expr.Binary("+", c.time(0), c.duration(1))), Text)
 }
 

@@ -155,7 +155,9 @@ func (c *condition) equals(key, value Value) (expr.Expr, error) {
 }
 
 // isDuration asks whether a text is a duration; 0 is none beside other amounts.
-func isDuration(e expr.Expr) expr.Expr { return expr.Method(e, "matches", expr.String(durationText)) }
+func isDuration(e expr.Expr) expr.Expr {
+	return expr.And(expr.Method(e, "matches", expr.String(durationText)), expr.Not(expr.Method(e, "matches", expr.String(threeHours))))
+}
 
 // durationIs compares a text that is a duration with a number of seconds.
 func durationIs(e expr.Expr, op string, seconds float64) expr.Expr {
