@@ -10,6 +10,7 @@ import (
 	"github.com/go-openapi/jsonpointer"
 	"go.yaml.in/yaml/v3"
 
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/convert/translate"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/variables"
 )
 
@@ -134,8 +135,17 @@ func (r *patchReader) pointer(text string) ([]segment, error) {
 			out = append(out, segment{text: constant})
 			continue
 		}
+		form := translate.PathSegment
+		if strings.HasSuffix(x.cel, asPointer) {
+			form = translate.PlainText
+		}
+		if is, err := r.form(part); err != nil {
+			return nil, err
+		} else if is < form {
+			return nil, refuseField("", "use it as a key of a patchStrategicMerge", "a part of a path that may have a slash or a quote in it (%s), after which Kyverno reads another path", r.restored(part))
+		}
 		if placeholders.ReplaceAllString(part, "") == "" && !r.isIndex(x.cel) && !strings.HasSuffix(x.cel, asPointer) { // no key is empty
-			r.needText(x.cel + ` != ""`)
+			r.needText(negate(isEmpty(x.cel)))
 		}
 		out = append(out, segment{cel: x.cel})
 	}
@@ -163,7 +173,7 @@ func (r *patchReader) value(n *yaml.Node) (any, error) {
 				return nil, err
 			}
 			if placeholders.MatchString(key) {
-				x, err := r.text(r.restored(key))
+				x, err := r.quoted(key)
 				if err != nil {
 					return nil, err
 				}
@@ -188,13 +198,39 @@ func (r *patchReader) value(n *yaml.Node) (any, error) {
 	}
 	quoted := n.Style&(yaml.DoubleQuotedStyle|yaml.SingleQuotedStyle|yaml.LiteralStyle|yaml.FoldedStyle) != 0
 	if quoted || placeholders.FindString(n.Value) != n.Value {
-		return r.text(r.restored(n.Value))
+		return r.quoted(n.Value)
 	}
 	x, err := r.template(r.restored(n.Value))
 	if x.text {
 		r.Note("texts such as 5 and true in " + r.restored(n.Value) + " stay texts; Kyverno reads them as YAML, since they are not quoted")
 	}
 	return x, err
+}
+
+// quoted is an expression for a text of which variables are a part when it is read as YAML.
+func (r *patchReader) quoted(text string) (expression, error) {
+	x, err := r.text(r.restored(text))
+	if err != nil {
+		return x, err
+	}
+	form, err := r.form(text)
+	if err == nil && form < translate.PlainText {
+		err = refuseField("", "write a patchStrategicMerge", "a variable in a text (%s), whose value may have quotes, backslashes or line breaks in it: Kyverno reads the text as YAML once it is there", r.restored(text))
+	}
+	return x, err
+}
+
+// form is that of all variables of a text.
+func (r *patchReader) form(text string) (translate.Form, error) {
+	form := translate.PathSegment
+	for _, variable := range placeholders.FindAllString(text, -1) {
+		v, err := r.Text(r.restored(variable))
+		if err != nil {
+			return form, err
+		}
+		form = min(form, v.Type().Form())
+	}
+	return form, nil
 }
 
 func plainScalar(n *yaml.Node) (any, error) {

@@ -57,6 +57,9 @@ func (s *Scope) call(ast gojmespath.ASTNode, on *Value) (Value, error) {
 	if err != nil {
 		return v, err
 	}
+	if v.typ.can(isString|isList) && !f.decodes {
+		v.typ = c.formed(v.typ)
+	}
 	if has := all(c.has, v.has); !c.covered && v.has != nil && !expr.Same(has, v.has) {
 		v.has, v.opt, v.or = has, nil, nil
 	} else if !c.covered {
@@ -65,6 +68,24 @@ func (s *Scope) call(ast gojmespath.ASTNode, on *Value) (Value, error) {
 	v.lenient = all(c.ok, c.has, v.lenient)
 	v.strict = v.lenient
 	return v, nil
+}
+
+// formed is the type of a result that is made of the arguments, and has no form that they have not.
+func (c *callOf) formed(t Type) Type {
+	if len(c.refs) > 0 || t.kinds == 0 {
+		return t
+	}
+	form := PathSegment
+	for _, arg := range c.args {
+		if form = min(form, arg.typ.Form()); !arg.typ.is(isScalar | isList) {
+			form = AnyText
+		}
+	}
+	if t.form = max(t.form, form); t.elem != nil {
+		elem := c.formed(*t.elem)
+		t.elem = &elem
+	}
+	return t
 }
 
 // callOf is a call whose arguments are translated.

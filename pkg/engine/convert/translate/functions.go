@@ -11,6 +11,7 @@ type function struct {
 	params       []kinds // 0 for a parameter that may be anything, null included
 	variadic     bool
 	policiesOnly bool // MutatingAdmissionPolicies do not have it
+	decodes      bool // its result has other characters than its arguments
 	translate    func(*callOf) (Value, error)
 	// refused is why there is no translation, and instead the nearest way.
 	refused, instead string
@@ -68,7 +69,7 @@ func queryFunctions() map[string]function {
 		"starts_with": {params: texts, translate: relation("startsWith")},
 		"to_array":    {params: anything, translate: toArray},
 		"to_number":   {params: anything, translate: toNumber},
-		"to_string":   {params: anything, translate: toString},
+		"to_string":   {params: anything, decodes: true, translate: toString},
 		"type":        {params: anything, translate: typeName},
 		"values":      {params: []kinds{isMap}, translate: func(c *callOf) (Value, error) { return c.values(c.args[0]) }},
 	}
@@ -90,8 +91,8 @@ func textFunctions() map[string]function {
 		"split":                     {params: texts, translate: split},
 		"truncate":                  {params: []kinds{isString, isNumber}, translate: truncate},
 		"to_boolean":                {params: text, translate: toBoolean},
-		"base64_decode":             {params: text, policiesOnly: true, translate: base64Decode},
-		"base64_encode":             {params: text, policiesOnly: true, translate: base64Encode},
+		"base64_decode":             {params: text, policiesOnly: true, decodes: true, translate: base64Decode},
+		"base64_encode":             {params: text, policiesOnly: true, decodes: true, translate: base64Encode},
 		"path_canonicalize":         {refused: reasonNoFunction, instead: "compare the texts with matches()"},
 		"sha256":                    {params: text, policiesOnly: true, translate: of("hash.sha256")},
 		"sha1":                      {params: text, policiesOnly: true, translate: of("hash.sha1")},
@@ -163,7 +164,7 @@ func method(name string) func(*callOf) (Value, error) {
 	}
 }
 
-// of is a function of one text.
+// of is a hash of one text.
 func of(name string) func(*callOf) (Value, error) {
-	return func(c *callOf) (Value, error) { return result(expr.Call(name, c.args[0].plain), Text) }
+	return func(c *callOf) (Value, error) { return result(expr.Call(name, c.args[0].plain), Name) }
 }

@@ -104,8 +104,8 @@ func join(c *callOf) (Value, error) {
 func keys(c *callOf) (Value, error) {
 	of := c.args[0]
 	k := c.fresh("keys")
-	v := Expression(expr.Method(expr.Macro(of.plain, "map", k, expr.Name(k)), "sort"), ListOf(Text))
-	v.keysOf = &of
+	v := Expression(expr.Method(expr.Macro(of.plain, "map", k, expr.Name(k)), "sort"), ListOf(Type{kinds: isString, form: of.typ.form}))
+	v.keysOf, v.typ.form = &of, of.typ.form
 	v.name = "keys"
 	if of.has != nil {
 		v.or = func(def expr.Expr) expr.Expr {

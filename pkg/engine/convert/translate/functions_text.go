@@ -132,7 +132,7 @@ func base64Decode(c *callOf) (Value, error) {
 }
 
 func base64Encode(c *callOf) (Value, error) {
-	return result(expr.Call("base64.encode", expr.Call("bytes", c.args[0].plain)), Text)
+	return result(expr.Call("base64.encode", expr.Call("bytes", c.args[0].plain)), Type{kinds: isString, form: PlainText})
 }
 
 // expression is a constant regular expression.

@@ -186,7 +186,11 @@ func (s *Scope) field(ast gojmespath.ASTNode, on *Value) (Value, error) {
 func (s *Scope) literal(value any) (Value, error) {
 	if text, ok := value.(string); ok {
 		if e, dynamic, err := s.inserted(text); dynamic || err != nil {
-			return Expression(e, Text), err
+			typ := Type{kinds: isString, form: formOf(text)}
+			for _, v := range s.inserts {
+				typ.form = min(typ.form, v.typ.Form())
+			}
+			return Expression(e, typ), err
 		}
 	}
 	return Constant(canonical(value)), nil

@@ -75,13 +75,13 @@ func NewScope(o Options) *Scope {
 
 // request is the admission request. Its object is that of the policy, which has its type.
 func (s *Scope) request() Value {
-	kind := Type{kinds: isMap, known: map[string]*Type{"group": &Text, "version": &Text, "kind": &Text}, required: []string{"group", "version", "kind"}}
-	resource := Type{kinds: isMap, known: map[string]*Type{"group": &Text, "version": &Text, "resource": &Text}, required: []string{"group", "version", "resource"}}
+	kind := Type{kinds: isMap, known: map[string]*Type{"group": &Name, "version": &Name, "kind": &Name}, required: []string{"group", "version", "kind"}}
+	resource := Type{kinds: isMap, known: map[string]*Type{"group": &Name, "version": &Name, "resource": &Name}, required: []string{"group", "version", "resource"}}
 	groups := ListOf(Text)
 	user := Type{kinds: isMap, known: map[string]*Type{"username": &Text, "uid": &Text, "groups": &groups}, required: []string{"username"}}
 	object := ObjectType(s.options.Kind, s.options.Sure...)
 	return Expression(expr.Typed(expr.Name("request"), expr.OtherKind), Type{kinds: isMap, required: []string{"operation", "kind", "resource", "userInfo", "object"}, known: map[string]*Type{
-		"operation": {kinds: isString, filled: true}, "name": &Text, "namespace": &Text, "subResource": &Text, "uid": &Text,
+		"operation": {kinds: isString, filled: true, form: PathSegment}, "name": &Name, "namespace": &Name, "subResource": &Text, "uid": &Name,
 		"kind": &kind, "resource": &resource, "userInfo": &user, "object": &object, "oldObject": &object,
 	}})
 }
@@ -108,16 +108,16 @@ func (s *Scope) ofRequest(name string) (v Value, ok bool, err error) {
 		}
 		switch {
 		case s.options.Namespaces:
-			return Expression(text("name"), Text), true, nil
+			return Expression(text("name"), Name), true, nil
 		case s.options.Namespaced:
-			return Expression(expr.Typed(expr.Field(request, "namespace"), expr.Text), Text), true, nil
+			return Expression(expr.Typed(expr.Field(request, "namespace"), expr.Text), Name), true, nil
 		}
 		optional := text("namespace")
 		if s.options.SomeNamespaces {
 			isNamespace := expr.Equal(expr.Field(expr.Field(request, "kind"), "kind"), expr.String("Namespace"))
 			optional = expr.Cond(isNamespace, text("name"), optional)
 		}
-		return Expression(expr.Typed(optional, expr.Text), Text), true, nil
+		return Expression(expr.Typed(optional, expr.Text), Name), true, nil
 	case "uid":
 		return v, true, unsupported("request.uid", "the request has none in CEL", "tell requests apart by request.name and request.userInfo")
 	case "roles", "clusterRoles":

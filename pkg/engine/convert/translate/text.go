@@ -88,7 +88,7 @@ func (s *Scope) Text(text string) (Value, error) {
 	if len(segments) == 1 && segments[0].Variable != nil {
 		return s.variable(segments[0].Variable)
 	}
-	v := Value{typ: Text}
+	v := Value{typ: Name}
 	sum := expr.String("")
 	constant := true
 	for i, segment := range segments {
@@ -101,6 +101,7 @@ func (s *Scope) Text(text string) (Value, error) {
 				return v, err
 			}
 		}
+		v.typ.form = min(v.typ.form, part.typ.Form())
 		constant = constant && part.lit != nil && part.strict == nil
 		v.strict = all(v.strict, part.strict)
 		if sum = expr.Binary("+", sum, part.plain); i == 0 {
@@ -124,6 +125,9 @@ func (s *Scope) inserting(v Value) (Value, error) {
 		}
 	}
 	out := Value{typ: Text, strict: v.strict, lenient: v.lenient}
+	if v.typ.is(isScalar) { // others are JSON
+		out.typ.form = v.typ.Form()
+	}
 	switch {
 	case v.typ.is(isString):
 		out.plain = v.plain

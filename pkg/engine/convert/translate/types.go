@@ -40,6 +40,7 @@ type Type struct {
 	label    bool // of the value of a label
 	quantity bool
 	whole    bool // of a number without a fraction
+	form     Form // of a text, of those in a list, or of the keys of a map
 }
 
 // Types of values that everybody knows.
@@ -48,11 +49,12 @@ type Type struct {
 var (
 	Any     = Type{}
 	Text    = Type{kinds: isString}
-	Label   = Type{kinds: isString, label: true} // the value of a label
+	Name    = Type{kinds: isString, form: PathSegment} // of an object
+	Label   = Type{kinds: isString, label: true}       // the value of a label
 	Number  = Type{kinds: isNumber}
 	Whole   = Type{kinds: isNumber, whole: true}
 	Boolean = Type{kinds: isBool}
-	Texts   = Type{kinds: isMap, elem: &Text} // a map such as labels
+	Texts   = Type{kinds: isMap, elem: &Text} // a map such as the data of a ConfigMap
 )
 
 // ListOf is the type of lists.
@@ -82,14 +84,20 @@ func (t Type) all() kinds {
 }
 
 //nolint:gochecknoglobals // immutable
+var labels, annotations = Type{kinds: isMap, elem: &Label, form: PlainText}, Type{kinds: isMap, elem: &Text, form: PlainText}
+
+//nolint:gochecknoglobals // immutable
 var metadata = Type{kinds: isMap, known: map[string]*Type{
-	"name": &Text, "generateName": &Text, "namespace": &Text, "uid": &Text, "creationTimestamp": &Text,
-	"labels": &Texts, "annotations": &Texts,
+	"name": &Name, "generateName": &Name, "namespace": &Name, "uid": &Name, "creationTimestamp": &Name,
+	"labels": &labels, "annotations": &annotations,
 }}
+
+//nolint:gochecknoglobals // immutable
+var apiVersion = Type{kinds: isString, form: PlainText}
 
 // ObjectType is the type of objects of a kind that have a value at some places.
 func ObjectType(kind diff.Type, sure ...string) Type {
-	t := Type{kinds: isMap, known: map[string]*Type{"apiVersion": &Text, "kind": &Text, "metadata": &metadata}}
+	t := Type{kinds: isMap, known: map[string]*Type{"apiVersion": &apiVersion, "kind": &Name, "metadata": &metadata}}
 	t.required, t.sure = []string{"apiVersion", "kind", "metadata"}, sure
 	if kind.Schema != nil {
 		t.in = kind
@@ -172,7 +180,11 @@ func (t Type) named(name string) (of Type, required bool) {
 		return Any, required
 	}
 	if f, ok := atom.Map.FindField(name); ok {
-		return typeOf(t.in, f.Type), required
+		of = typeOf(t.in, f.Type)
+		if t.in.EmptyIsAbsent {
+			of.form = formOfField(name)
+		}
+		return of, required
 	}
 	return typeOf(t.in, atom.Map.ElementType), required
 }
@@ -207,6 +219,7 @@ func (t Type) element() Type {
 				elem.required = append(elem.required, key)
 			}
 		}
+		elem.form = t.form
 		return elem
 	case ok && atom.Map != nil && len(atom.Map.Fields) == 0:
 		return typeOf(t.in, atom.Map.ElementType)
@@ -231,21 +244,25 @@ func hasDefault(t Type, name string) bool {
 func typeOfLiteral(value any) Type {
 	switch v := value.(type) {
 	case string:
-		return Text
+		return Type{kinds: isString, form: formOf(v)}
 	case bool:
 		return Boolean
 	case []any:
-		t := Type{kinds: isList}
+		t := Type{kinds: isList, form: PathSegment}
 		if len(v) > 0 {
 			elem := typeOfLiteral(v[0])
 			for _, item := range v[1:] {
 				elem = either(elem, typeOfLiteral(item))
 			}
-			t.elem = &elem
+			t.elem, t.form = &elem, elem.Form()
 		}
 		return t
 	case map[string]any:
-		return Type{kinds: isMap}
+		t := Type{kinds: isMap, form: PathSegment}
+		for key := range v {
+			t.form = min(t.form, formOf(key))
+		}
+		return t
 	case nil:
 		return Any
 	case float64:
@@ -260,11 +277,11 @@ func either(a, b Type) Type {
 	case a.kinds == 0 || b.kinds == 0:
 		return Any
 	case a.kinds != b.kinds:
-		return Type{kinds: a.kinds | b.kinds}
+		return Type{kinds: a.kinds | b.kinds, form: min(a.Form(), b.Form())}
 	case a.in.Schema == nil && a.elem == nil && a.known == nil:
 		a, b = b, a
 	}
-	a.whole = a.whole && b.whole
+	a.whole, a.form, a.label = a.whole && b.whole, min(a.Form(), b.Form()), a.label && b.label
 	return a
 }
 

@@ -135,7 +135,7 @@ func (v Value) Or(def expr.Expr) expr.Expr {
 func (v Value) Default(other Value) Value {
 	if v.typ.all() == other.typ.all() {
 		typ := v.typ
-		typ.whole = typ.whole && other.typ.whole
+		typ.whole, typ.form, typ.label = typ.whole && other.typ.whole, min(typ.Form(), other.typ.Form()), typ.label && other.typ.label
 		return Expression(v.Or(other.plain), typ)
 	}
 	return Expression(v.Or(expr.Call("dyn", other.plain)), either(v.typ, other.typ))
