@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"net/url"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -157,7 +158,7 @@ func (c *converter) configMap(r *rule, s *scope, name string, f *policydecode.Fi
 	if err != nil {
 		return v, err
 	}
-	if isComputed(r.configMapNamespace(f)) {
+	if isComputed(r.configMapNamespace(f)) && !neverEmpty.MatchString(namespace.cel) {
 		namespace.cel = choose(isEmpty(namespace.cel), quote(cmp.Or(r.policyNamespace, "default")), namespace.cel)
 	}
 	in, err := r.in(namespace.cel)
@@ -188,11 +189,15 @@ func isComputed(template string) bool {
 // notEmpty is the expression of a name or a namespace, without which the rule changes nothing: none is everything there is.
 func (s *scope) notEmpty(template string) (expression, error) {
 	x, err := s.text(template)
-	if err == nil && isComputed(template) && x.cel != "request.namespace" { // which a request has, unless it is written as one that may be empty
+	if err == nil && isComputed(template) && !neverEmpty.MatchString(x.cel) {
 		s.needText(negate(isEmpty(x.cel)))
 	}
 	return x, err
 }
+
+// neverEmpty matches the expressions of names that are not empty where they are there. A namespace of a request that may be empty
+// is written in another way.
+var neverEmpty = regexp.MustCompile(`^request\.namespace$|^(string\()?(request\.)?(object|oldObject)\.metadata\.(name|namespace)\)?$`)
 
 // isEmpty is a condition: a text is empty.
 func isEmpty(text string) string { return inParentheses(text) + ` == ""` }
