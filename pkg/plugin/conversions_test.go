@@ -123,7 +123,8 @@ func (c *conversionCase) convert(t *testing.T) string {
 	var out, errOut bytes.Buffer
 	streams := genericiooptions.IOStreams{In: strings.NewReader(""), Out: &out, ErrOut: &errOut}
 	code := plugin.Run(context.Background(), plugin.NewCommand("kubectl mutate", streams), args, streams)
-	if code != plugin.ExitOK {
+	idle := code == plugin.ExitIncomplete && !strings.Contains(errOut.String(), "not converted: ") && !strings.Contains(errOut.String(), ": not tested: ")
+	if code != plugin.ExitOK && !idle { // a few variants do not exercise each rule
 		return errOut.String()
 	}
 	printed := filepath.Join(t.TempDir(), "new.yaml")

@@ -72,10 +72,10 @@ func NewConvertCommand(evaluate flags.Evaluate, name string, streams genericioop
 			the nearest way. The other rules are converted.
 
 			Where a rule changes neither an object nor a variant, nothing shows whether its new form does
-			the same. It is printed with "not tested"; objects that it changes, given with -f, test it.
+			the same. It is printed as "not exercised"; objects that it changes, given with -f, test it.
 
 			Exit codes: 0 all rules are converted, 2 none is (usage, connection, no policy), 3 some are
-			not, or are not tested, 130 interrupted.`),
+			not, or are not exercised, 130 interrupted.`),
 		Example: templates.Examples(fmt.Sprintf(`
 			# To Kyverno's MutatingPolicies, without a cluster
 			%[1]s convert -p old/
@@ -161,7 +161,7 @@ func (o *ConvertOptions) run(ctx context.Context) (int, error) {
 		refused += len(r.Refusals)
 		variants += r.Verdict.Variants.Compared
 		most = max(most, r.Verdict.Variants.Limit)
-		if r.Form != nil && r.Verdict.Untested() {
+		if r.Form != nil && (r.Verdict.Untested() || len(r.Verdict.NotExercised()) > 0) {
 			untested++
 		}
 		return o.print(r, converted > len(r.Rules))

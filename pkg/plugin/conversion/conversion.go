@@ -87,11 +87,11 @@ func (v *Verdict) String() string {
 	case v.Same() && v.Unexercised() == 0:
 		return "same on " + on
 	case v.Same():
-		return "same on " + on + ", as far as tested: " + v.unexercised()
+		return "same on " + on + ", as far as tested; " + v.unexercised()
 	case v.Conclusion == compare.SomeDiffer:
 		return "not the same on all of " + on + ": " + v.difference()
 	case v.Untested():
-		return "not tested: no rule changes any of " + on + ": " + v.unexercised()
+		return "not tested: no rule changes any of " + on + "; " + v.unexercised()
 	case v.Conclusion == compare.Nothing:
 		return "not compared: there is no object, and no variant"
 	}
@@ -106,24 +106,30 @@ func (v *Verdict) refused() []string {
 	return []string{"of " + wording.Plural(v.Variants.Refused, "more variant") + " the old policy makes what a server refuses, and the new form something else"}
 }
 
-func (v *Verdict) unexercised() string {
+// NotExercised says of each rule of the old policy that changed no object and no variant what is missing: nothing shows
+// whether its new form does the same. Of a rule and those that are derived from it, one is enough.
+func (v *Verdict) NotExercised() []string {
 	var out []string
 	idle := map[string]bool{}
 	for i := range v.Rules[compare.Old] {
 		e := &v.Rules[compare.Old][i]
-		if e.Exercised() {
+		if v.Err != nil || e.Exercised() {
 			continue
 		}
 		idle[e.Rule.Rule] = true
 		written := strings.TrimPrefix(strings.TrimPrefix(e.Rule.Rule, "autogen-"), "cronjob-")
-		if written == e.Rule.Rule || !idle[written] { // of a rule and those that are derived from it, one is enough
-			out = append(out, fmt.Sprintf("rule %s changed nothing (%s)", e.Rule.Rule, e.Missing))
+		if written == e.Rule.Rule || !idle[written] {
+			out = append(out, fmt.Sprintf("rule %s (%s)", e.Rule.Rule, e.Missing))
 		}
 	}
-	if len(out) == 0 {
-		return "a new rule changed nothing"
+	return out
+}
+
+func (v *Verdict) unexercised() string {
+	if idle := v.NotExercised(); len(idle) > 0 {
+		return "not exercised: " + strings.Join(idle, ", ")
 	}
-	return strings.Join(out, ", ")
+	return "a new rule changed nothing"
 }
 
 func (v *Verdict) difference() string {
