@@ -89,7 +89,7 @@ func TestPairs(t *testing.T) {
 	})
 	conversions.end(t)
 	for id := range listed {
-		if corpus.NotRun() == "" {
+		if corpus.NotRun() == "" && tier.All() {
 			t.Errorf("%s: %q names no pair", pairsListFile, id)
 		}
 	}
@@ -110,6 +110,9 @@ func findPairs(t *testing.T) []policyPair {
 	}
 	var out []policyPair
 	for _, pair := range all {
+		if strings.HasPrefix(pair.ID, "migrations/") && !tier.All() {
+			continue // at night: they are of other projects
+		}
 		dir := t.TempDir()
 		if err := pair.Write(dir); err != nil {
 			t.Fatal(err)

@@ -58,6 +58,8 @@ type Case struct {
 	Operation string   `json:"operation"`
 	Dialects  []string `json:"dialects"`
 	Undecided []string `json:"undecided"` // NAMESPACE/KIND/NAME of objects that are not compared
+
+	Own bool `json:"-"` // in the repository
 }
 
 // Set is the first part of the ID.
@@ -75,7 +77,7 @@ func Cases() ([]Case, error) {
 	}
 	var out []Case
 	for _, name := range names {
-		c := Case{ID: strings.TrimSuffix(strings.TrimPrefix(name, "cases/"), ".txtar")}
+		c := Case{Own: true, ID: strings.TrimSuffix(strings.TrimPrefix(name, "cases/"), ".txtar")}
 		comment, files, err := archive(name)
 		if err != nil {
 			return nil, err
