@@ -32,6 +32,8 @@ type expression struct {
 	// text reports that it is a string whatever the object is.
 	text bool
 	when string // the condition that there is a value; empty for always
+	// fraction reports that it is a number that may have a fraction, which CEL writes in another way as a string.
+	fraction bool
 }
 
 // group is what a rule writes to some elements of a list.

@@ -5,6 +5,9 @@ import (
 	"slices"
 	"strings"
 
+	"sigs.k8s.io/structured-merge-diff/v6/schema"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/convert/translate"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/pattern"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/strategicmerge"
 )
@@ -174,6 +177,9 @@ func (m *merge) content(patch any, at place) (any, error) {
 			x, err := m.scope.value(v, at)
 			if err != nil {
 				return nil, refuse(at, "%v", err)
+			}
+			if x.fraction && (at.parentIsLabels() || at.scalar() == schema.String) {
+				return nil, refuse(at, "%v", translate.FractionError())
 			}
 			if at.parentIsLabels() && !x.text {
 				x.cel, x.text = "string("+x.cel+")", true

@@ -280,7 +280,11 @@ func (s *scope) patchOne(o patchOperation, root place, out *operations) error {
 	if _, isText := content.(string); at.parentIsLabels() && !isText && content != nil {
 		if x, computed := content.(expression); computed {
 			if !x.text {
-				content = expression{cel: "string(" + x.cel + ")", text: true}
+				text, err := x.asText()
+				if err != nil {
+					return err
+				}
+				content = text
 			}
 		} else if _, isMap := content.(map[string]any); !isMap {
 			content = plainText(content)

@@ -68,7 +68,15 @@ func (s *scope) text(template string) (expression, error) {
 	if x.when != "" {
 		s.needText(x.when)
 	}
-	if !x.text {
+	return x.asText()
+}
+
+// asText is the expression as a string.
+func (x expression) asText() (expression, error) {
+	switch {
+	case x.fraction:
+		return x, translate.FractionError()
+	case !x.text:
 		x.cel = "string(" + x.cel + ")"
 	}
 	return expression{cel: x.cel, text: true}, nil
@@ -107,7 +115,7 @@ func (s *scope) expression(v translate.Value) (expression, error) {
 		}
 	}
 	s.need(v.Guard())
-	out := expression{cel: flat(v.Plain()), text: expr.KindOf(v.Plain()) == expr.Text}
+	out := expression{cel: flat(v.Plain()), text: expr.KindOf(v.Plain()) == expr.Text, fraction: v.MayHaveFraction()}
 	if v.Has() != nil && (v.Guard() == nil || !expr.Same(v.Guard(), v.Has())) {
 		out.when = flat(v.Has())
 	}

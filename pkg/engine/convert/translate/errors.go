@@ -34,3 +34,8 @@ const (
 func unsupported(construct, reason, instead string) error {
 	return &UnsupportedError{Construct: construct, Reason: reason, Instead: instead}
 }
+
+// FractionError is why a number that may have a fraction cannot become a string.
+func FractionError() error {
+	return unsupported("a number in a text", reasonFraction, "write it in a field that is a number: CEL writes 0.0000001 and 1e20 otherwise")
+}

@@ -479,6 +479,9 @@ func fraction(v Value) expr.Expr {
 // isWhole reports whether a number never has a fraction.
 func isWhole(v Value) bool { return v.typ.whole || expr.KindOf(v.plain) == expr.Integer }
 
+// MayHaveFraction reports whether the value is a number that is not known to be whole.
+func (v Value) MayHaveFraction() bool { return v.typ.is(isNumber) && !isWhole(v) }
+
 func arithmetic(op string) func(*callOf) (Value, error) {
 	return func(c *callOf) (Value, error) {
 		a, err := c.number(0)

@@ -131,8 +131,8 @@ func (s *Scope) inserting(v Value) (Value, error) {
 	switch {
 	case v.typ.is(isString):
 		out.plain = v.plain
-	case v.typ.is(isNumber) && !isWhole(v):
-		return v, unsupported("a number in a text", reasonFraction, "write it in a field that is a number: CEL writes 0.0000001 and 1e20 otherwise")
+	case v.MayHaveFraction():
+		return v, FractionError()
 	case v.typ.is(isScalar), v.typ.kinds == 0: // which is taken to be one
 		out.plain = stringOf(v)
 	case v.typ.can(isString):
