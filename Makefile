@@ -43,7 +43,7 @@ test: test-unit test-e2e ## Run what a push needs, and name the ten slowest test
 
 .PHONY: test-unit
 test-unit: $(BIN)/gotestsum ## Run the unit tests, those in a browser if there is one, and the conformance cases with their counts.
-	$(WITH_BROWSER) $(TESTSUM) --jsonfile $(BIN)/unit.json -- -timeout 20m ./...
+	$(WITH_BROWSER) $(TESTSUM) --jsonfile $(BIN)/unit.json -- -timeout 30m ./...
 	@sed -n 's/.*"Output":" *\(conformance .*\|.* converted .*\|.*CONFORMANCE_DIR.*\)\\n".*/\1/p' $(BIN)/unit.json | sort -u
 
 .PHONY: test-all
@@ -88,7 +88,7 @@ bench: build controlplane ## Measure the program beside the bare work: on files,
 
 .PHONY: test-e2e
 test-e2e: controlplane $(BIN)/gotestsum ## Run the tests on a real API server.
-	cd test/e2e && $(TESTSUM) --jsonfile $(BIN)/e2e.json -- -timeout 20m ./...
+	cd test/e2e && $(TESTSUM) --jsonfile $(BIN)/e2e.json -- -timeout 30m ./...
 
 .PHONY: controlplane
 controlplane: ## Build etcd, kube-apiserver and kubectl for the tests, once.
