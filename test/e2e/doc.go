@@ -25,6 +25,7 @@
 // enforces (TestInstalledPolicies), testdata/engines the one that installs the
 // definitions of Kyverno and Gatekeeper (TestInstalledEngines). Both run after the others,
 // and one script after the other.
+// testdata/documents holds examples of Kyverno's documentation (TestDocuments), which run at night.
 //
 // A script starts in a directory of its own, with a namespace of its own:
 //
