@@ -293,9 +293,12 @@ func (r *rule) define(name, cel string) string {
 	if !identifier.MatchString(name) {
 		name = strings.Join(words.FindAllString(name, -1), "_")
 	}
-	name = freeName(name, cel, r.beside, &r.defined)
-	if r.defined.add(name, cel) {
-		r.variables = append(r.variables, named{name, cel})
+	wanted := name
+	for i := 2; slices.ContainsFunc(slices.Concat(r.beside, r.variables), func(v named) bool { return v.name == name && v.cel != cel }); i++ {
+		name = fmt.Sprint(wanted, i)
+	}
+	if v := (named{name, cel}); !slices.Contains(r.variables, v) {
+		r.variables = append(r.variables, v)
 	}
 	return name
 }

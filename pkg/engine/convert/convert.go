@@ -87,7 +87,7 @@ func Convert(ctx context.Context, d engine.Document, o Options) *Conversion {
 				out.Refusals = append(out.Refusals, c.refusal(w, err))
 				break
 			}
-			c.add(r)
+			c.rules = append(c.rules, r)
 		}
 	}
 	out.rules = slices.DeleteFunc(c.rules, func(r *rule) bool { return refused[r.index] })

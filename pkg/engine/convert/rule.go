@@ -31,8 +31,7 @@ type rule struct {
 	selection
 	guards          []string // conditions that the whole rule depends on, beside those of the selection
 	variables       []named
-	defined         variableNames           // theirs
-	beside          *variableNames          // of earlier rules that may be in one policy with it; nil where there are none
+	beside          []named                 // variables of earlier rules that may be in one policy with it
 	existing        *existing               // of a rule with targets
 	target          schema.GroupVersionKind // their kind
 	policyNamespace string                  // of a Policy
@@ -54,24 +53,17 @@ type converter struct {
 	document engine.Document
 	ctx      context.Context
 	rules    []*rule // that are converted so far
-	// variables are theirs, by what they select.
-	variables map[string]*variableNames
 }
 
-// add adds a rule to those that are converted.
-func (c *converter) add(r *rule) {
-	c.rules = append(c.rules, r)
-	if r.existing != nil || len(r.variables) == 0 {
-		return
+// beside are the variables of the rules that are converted so far and may be in one policy with another one.
+func (c *converter) beside(r *rule) []named {
+	var out []named
+	for _, other := range c.rules {
+		if other.existing == nil && other.selected() == r.selected() {
+			out = append(out, other.variables...)
+		}
 	}
-	selected := r.selected()
-	if c.variables == nil {
-		c.variables = map[string]*variableNames{}
-	}
-	if c.variables[selected] == nil {
-		c.variables[selected] = &variableNames{}
-	}
-	c.variables[selected].join(&r.defined)
+	return out
 }
 
 // rule converts one rule. The error is a *Refusal.
@@ -103,7 +95,7 @@ func (c *converter) rule(w kyverno.WrittenRule, part int) (*rule, error) {
 		return nil, err
 	}
 	r.selection, r.policyNamespace = *s, m.namespace
-	r.beside = c.variables[r.selected()]
+	r.beside = c.beside(r)
 	sc := c.scope(r)
 	c.images(r, sc, w.Fields)
 	if err := c.context(r, sc, f.At("context")); err != nil {

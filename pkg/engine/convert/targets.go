@@ -54,7 +54,7 @@ func (c *converter) targets(r *rule, s *scope, f, t *policydecode.Fields) error 
 		r.guards = append(r.guards, r.patchGuards...)
 		return err
 	}
-	r.variables, r.defined = nil, variableNames{}
+	r.variables = nil
 	x := &existing{rules: []resourceRule{resource}}
 	inner := c.targetScope(r, gvk)
 	// What names the target is evaluated on the trigger.
