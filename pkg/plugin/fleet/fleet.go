@@ -1,21 +1,17 @@
 package fleet
 
 import (
-	"bufio"
 	"context"
-	"encoding/binary"
-	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 	"sync"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/compare"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/evaluation"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/packed"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/formats"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/report"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/progress"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/wording"
@@ -37,8 +33,8 @@ type Member struct {
 	// End is the event that ended the run; nil if none did.
 	End output.Event
 
-	fleet   *Fleet
-	objects int
+	fleet *Fleet
+	kept  []record
 }
 
 // Fleet is several clusters.
@@ -51,9 +47,8 @@ type Fleet struct {
 	// Outlines says that no printer shows what is in an object that changes, beside the fields that change.
 	Outlines bool
 
-	mu    sync.Mutex // of what follows
-	kept  report.Spool
-	codec codec // of what is kept
+	dictionary packed.Dictionary // of what the members keep
+	mu         sync.Mutex        // of it, until they have ended
 }
 
 // Gather runs all members, at most AtOnce side by side, and returns when all have ended. What goes wrong
@@ -92,24 +87,14 @@ func (m *Member) Print(e output.Event) error {
 		m.End = e
 		return nil
 	}
-	r := newRecord(formats.Shown(m.fleet.Masker, e), m.fleet.Outlines)
-	if r == nil {
-		return nil
-	}
-	m.fleet.Meter.Evaluated()
 	m.fleet.mu.Lock()
-	defer m.fleet.mu.Unlock()
-	m.objects++
-	return m.fleet.keep(m.Name, r)
-}
-
-// keep keeps a record of a cluster, with its length before it.
-func (f *Fleet) keep(cluster string, r *record) error {
-	text, err := f.codec.encode(nil, r)
-	if err != nil {
-		return fmt.Errorf("keeping what was found: %w", err)
+	r, keeps := m.fleet.newRecord(m.Name, formats.Shown(m.fleet.Masker, e))
+	m.fleet.mu.Unlock()
+	if keeps {
+		m.fleet.Meter.Evaluated()
+		m.kept = append(m.kept, r)
 	}
-	return f.kept.Add(cluster, string(binary.AppendUvarint(nil, uint64(len(text))))+string(text))
+	return nil
 }
 
 // Close implements output.Printer.
@@ -126,8 +111,13 @@ func (f *Fleet) Replay(ctx context.Context, emit func(output.Event) error) error
 		return err
 	}
 	for _, m := range f.Members {
-		if err := m.replay(ctx, emit); err != nil {
-			return err
+		for _, r := range m.kept {
+			if ctx.Err() != nil {
+				return context.Cause(ctx)
+			}
+			if err := emit(f.event(r)); err != nil {
+				return err
+			}
 		}
 	}
 	for _, err := range f.problems() {
@@ -138,47 +128,9 @@ func (f *Fleet) Replay(ctx context.Context, emit func(output.Event) error) error
 	return nil
 }
 
-// Discard forgets what was kept.
-func (f *Fleet) Discard() error { return f.kept.Close() }
-
-// replay hands over the objects of a cluster.
-func (m *Member) replay(ctx context.Context, emit func(output.Event) error) error {
-	out, in := io.Pipe()
-	go func() { in.CloseWithError(m.fleet.kept.Copy(in, m.Name)) }()
-	defer out.Close() //nolint:errcheck // ends the other side
-	records := bufio.NewReaderSize(out, 1<<16)
-	var text []byte
-	for {
-		length, err := binary.ReadUvarint(records)
-		switch {
-		case errors.Is(err, io.EOF):
-			return nil
-		case err != nil:
-			return err
-		case ctx.Err() != nil:
-			return context.Cause(ctx)
-		}
-		text = slices.Grow(text[:0], int(length))[:length]
-		if _, err := io.ReadFull(records, text); err != nil {
-			return err
-		}
-		var r *record
-		if err := m.fleet.codec.decode(text, &r); err != nil {
-			return err
-		}
-		e, err := r.event(m.Name)
-		if err != nil {
-			return err
-		}
-		if err := emit(e); err != nil {
-			return err
-		}
-	}
-}
-
 // cluster returns what came of the cluster.
 func (m *Member) cluster() output.Cluster {
-	out := output.Cluster{Name: m.Name, Server: m.Server, Objects: m.objects}
+	out := output.Cluster{Name: m.Name, Server: m.Server, Objects: len(m.kept)}
 	problems := m.problems()
 	out.Problems = len(problems)
 	if len(problems) > 0 {

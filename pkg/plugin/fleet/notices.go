@@ -14,24 +14,15 @@ import (
 // Notices collects the messages of the runs on several clusters, to print each once, with the names of
 // its clusters. The zero value is empty and ready for use.
 type Notices struct {
-	mu      sync.Mutex
-	all     []*notice // in the order in which they came up
-	known   map[string]*notice
-	size    int // of their texts
-	leftOut int
+	mu    sync.Mutex
+	all   []*notice // in the order in which they came up
+	known map[string]*notice
 }
 
 type notice struct {
 	text     string
 	clusters []string
 }
-
-// maxNotices bounds the different messages that are held, and maxNoticeBytes their texts together: a server may
-// write warnings of any length.
-const (
-	maxNotices     = 1000
-	maxNoticeBytes = 1 << 20
-)
 
 // Of returns the writer of one cluster's messages. Each has to be written with one call.
 func (n *Notices) Of(cluster string) io.Writer { return noticeWriter{n, cluster} }
@@ -51,18 +42,13 @@ func (n *Notices) add(cluster, text string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	one := n.known[text]
-	switch {
-	case one == nil && (len(n.all) == maxNotices || n.size+len(text) > maxNoticeBytes):
-		n.leftOut++
-		return
-	case one == nil:
+	if one == nil {
 		one = &notice{text: text}
 		if n.known == nil {
 			n.known = map[string]*notice{}
 		}
 		n.known[text] = one
 		n.all = append(n.all, one)
-		n.size += len(text)
 	}
 	if !slices.Contains(one.clusters, cluster) {
 		one.clusters = append(one.clusters, cluster)
@@ -85,10 +71,7 @@ func (n *Notices) Flush(out io.Writer, m *redact.Masker, order []string) error {
 			return err
 		}
 	}
-	if n.leftOut > 0 {
-		fmt.Fprintf(out, "and %d more messages\n", n.leftOut)
-	}
-	n.all, n.known, n.size, n.leftOut = nil, nil, 0, 0
+	n.all, n.known = nil, nil
 	return nil
 }
 

@@ -20,7 +20,7 @@ const (
 )
 
 // newGitHub writes annotations, and the summary of the step where a runner collects it.
-func newGitHub(o output.Options) reportPrinter {
+func newGitHub(o output.Options) output.Printer {
 	annotations := report.New(o, github.New(o))
 	inner, room := stepSummary(o)
 	switch {

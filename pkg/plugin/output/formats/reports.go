@@ -17,44 +17,37 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
 )
 
-// reportPrinter is the printer of a report.
-type reportPrinter interface {
-	output.Printer
-	// Discard frees what is held of a run that broke off.
-	Discard() error
-}
-
 // reportFormat is a format of --report.
 type reportFormat struct {
 	name string
 	// writes says that the format is also one of a run that writes. The others describe
 	// the state of objects, and not what was done to them.
 	writes bool
-	open   func(output.Options) reportPrinter
+	open   func(output.Options) output.Printer
 	// compares opens that of a comparison; nil where there is none.
-	compares func(output.Options) reportPrinter
+	compares func(output.Options) output.Printer
 }
 
 // reportFormats are the formats of --report.
 func reportFormats() []reportFormat {
 	return []reportFormat{
 		{name: "junit", writes: true, open: newJUnit, compares: newJUnit},
-		{name: "sarif", open: func(o output.Options) reportPrinter { return report.New(o, sarif.New(o)) }},
-		{name: "markdown", writes: true, open: newMarkdown, compares: func(o output.Options) reportPrinter { return markdown.NewComparison(o) }},
-		{name: "html", open: func(o output.Options) reportPrinter { return html.New(o) }, compares: func(o output.Options) reportPrinter { return html.NewComparison(o) }},
+		{name: "sarif", open: func(o output.Options) output.Printer { return report.New(o, sarif.New(o)) }},
+		{name: "markdown", writes: true, open: newMarkdown, compares: func(o output.Options) output.Printer { return markdown.NewComparison(o) }},
+		{name: "html", open: func(o output.Options) output.Printer { return html.New(o) }, compares: func(o output.Options) output.Printer { return html.NewComparison(o) }},
 		{name: githubReport, writes: true, open: newGitHub},
-		{name: "policyreport", open: func(o output.Options) reportPrinter {
+		{name: "policyreport", open: func(o output.Options) output.Printer {
 			return report.New(o, policyreport.New(policyreport.WGPolicy(), o))
 		}},
-		{name: "openreports", open: func(o output.Options) reportPrinter {
+		{name: "openreports", open: func(o output.Options) output.Printer {
 			return report.New(o, policyreport.New(policyreport.OpenReports(), o))
 		}},
 	}
 }
 
-func newJUnit(o output.Options) reportPrinter { return report.New(o, junit.New(o)) }
+func newJUnit(o output.Options) output.Printer { return report.New(o, junit.New(o)) }
 
-func newMarkdown(o output.Options) reportPrinter {
+func newMarkdown(o output.Options) output.Printer {
 	if o.Writes {
 		return report.New(o, markdown.NewWrites(o, 0))
 	}
@@ -135,7 +128,7 @@ type Reports struct {
 
 // reportFile is a report whose file is there when it is closed.
 type reportFile struct {
-	reportPrinter
+	output.Printer
 	file   Store // nil for a stream
 	failed error // the first error of a run that writes
 }
@@ -163,7 +156,7 @@ func OpenReports(named []string, o ReportOptions) (*Reports, error) {
 	}
 	if o.Stored != nil {
 		o.Out = o.Stored
-		out.reports = append(out.reports, &reportFile{reportPrinter: report.New(o.Options, policyreport.New(o.API, o.Options)), file: o.Stored})
+		out.reports = append(out.reports, &reportFile{Printer: report.New(o.Options, policyreport.New(o.API, o.Options)), file: o.Stored})
 	}
 	return out, nil
 }
@@ -199,7 +192,7 @@ func (r *Reports) open(name, path string, o ReportOptions) error {
 	if begin == nil {
 		return fmt.Errorf("%s cannot show a comparison: use one of %s", name, ComparisonReports())
 	}
-	r.reports = append(r.reports, &reportFile{reportPrinter: begin(o.Options), file: f})
+	r.reports = append(r.reports, &reportFile{Printer: begin(o.Options), file: f})
 	return nil
 }
 
@@ -241,7 +234,7 @@ func (r *Reports) Print(e output.Event) error {
 // HasErrors reports whether an object of the reports is in error so far.
 func (r *Reports) HasErrors() bool {
 	for _, f := range r.reports {
-		if p, ok := f.reportPrinter.(interface{ HasErrors() bool }); ok && p.HasErrors() {
+		if p, ok := f.Printer.(interface{ HasErrors() bool }); ok && p.HasErrors() {
 			return true
 		}
 	}
@@ -261,7 +254,7 @@ func (r *Reports) Close() error {
 func (f *reportFile) close() error {
 	err := f.failed
 	if err == nil {
-		err = f.reportPrinter.Close()
+		err = f.Printer.Close()
 	}
 	switch {
 	case f.file == nil:
@@ -277,7 +270,6 @@ func (f *reportFile) close() error {
 func (r *Reports) Discard() error {
 	var errs []error
 	for _, f := range r.reports {
-		errs = append(errs, f.Discard())
 		if f.file != nil {
 			errs = append(errs, f.file.Discard())
 		}

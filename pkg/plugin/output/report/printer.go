@@ -118,14 +118,6 @@ func (p *Printer) Close() error {
 // HasErrors reports whether a finding is an Error so far.
 func (p *Printer) HasErrors() bool { return p.errors }
 
-// Discard frees what is held of a run that broke off.
-func (p *Printer) Discard() error {
-	if d, ok := p.report.(interface{ Discard() error }); ok {
-		return d.Discard()
-	}
-	return nil
-}
-
 // joined are the findings of an object that was written, and those of the rules that
 // could not be evaluated on it. One rule may be in both.
 func joined(written, failed []Finding) []Finding {

@@ -236,9 +236,6 @@ func (p *Comparison) Close() error {
 	return t.ExecuteTemplate(p.options.Out, "comparison", out)
 }
 
-// Discard implements the printers of reports: the page holds no file.
-func (p *Comparison) Discard() error { return nil }
-
 func comparedRowOf(d *difference) comparedRow {
 	out := comparedRow{row: rowOf(d.change), Variant: d.variant, Manifest: d.manifest}
 	class := d.Level.String()

@@ -1,6 +1,7 @@
 package html
 
 import (
+	"bytes"
 	"compress/gzip"
 	"encoding/base64"
 	"encoding/json"
@@ -25,7 +26,7 @@ const (
 )
 
 // New returns a printer that collects the changes, and writes the page when it is
-// closed. Discard removes what it holds.
+// closed.
 func New(o output.Options) *Printer {
 	return &Printer{
 		options: o, masker: o.Masker, view: human.NewView(o),
@@ -43,18 +44,16 @@ type Printer struct {
 	masker  *redact.Masker
 	view    *human.View
 
-	changes  int              // distinct ones, numbered as they come
-	known    map[[32]byte]int // their numbers, by likeness
-	static   map[int]*change  // those that are there without scripts, too
-	order    [levels][]int    // the numbers of these
-	data     report.Spool     // a section of changes for each level, and the members
+	changes  int                  // distinct ones, numbered as they come
+	known    map[[32]byte]int     // their numbers, by likeness
+	static   map[int]*change      // those that are there without scripts, too
+	order    [levels][]int        // the numbers of these
+	data     [levels]bytes.Buffer // the changes of each level
+	members  bytes.Buffer         // the objects that belong to them
 	overview overview
 	frame    frame
 	summary  evaluation.Summary
 }
-
-// members is the section of the objects that belong to the changes.
-const members = "members"
 
 // Print adds an event to the page.
 func (p *Printer) Print(e output.Event) error {
@@ -119,7 +118,8 @@ func (p *Printer) add(c *engine.Change, findings []report.Finding) error {
 	if err != nil {
 		return err
 	}
-	return p.data.Add(members, string(text)+"\n")
+	p.members.Write(append(text, '\n'))
+	return nil
 }
 
 // found adds a change that is like none before it.
@@ -146,14 +146,12 @@ func (p *Printer) found(c *engine.Change, described *change) error {
 		p.order[at] = append(p.order[at], described.ID)
 		p.static[described.ID] = described
 	}
-	return p.data.Add(described.Level.String(), string(text)+"\n"+string(diff)+"\n")
+	fmt.Fprintf(&p.data[described.Level], "%s\n%s\n", text, diff)
+	return nil
 }
 
 // Close writes the page.
-func (p *Printer) Close() error { return errors.Join(p.write(p.summary), p.Discard()) }
-
-// Discard frees what is held.
-func (p *Printer) Discard() error { return p.data.Close() }
+func (p *Printer) Close() error { return p.write(p.summary) }
 
 // island writes the changes as the script reads them: lines of JSON, compressed
 // because they are alike in most of their words, as base64 because a page is text.
@@ -177,12 +175,13 @@ func (p *Printer) island(w io.Writer) error {
 // line their members.
 func (p *Printer) lines(w io.Writer) error {
 	for at := levels - 1; at >= 0; at-- {
-		if err := p.data.Copy(w, at.String()); err != nil {
+		if _, err := w.Write(p.data[at].Bytes()); err != nil {
 			return err
 		}
 	}
 	if _, err := io.WriteString(w, "\n"); err != nil {
 		return err
 	}
-	return p.data.Copy(w, members)
+	_, err := w.Write(p.members.Bytes())
+	return err
 }

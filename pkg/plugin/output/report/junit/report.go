@@ -1,7 +1,6 @@
 package junit
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -13,7 +12,6 @@ import (
 )
 
 // New returns a report that collects the test cases of each policy until its end.
-// Discard removes what it holds.
 func New(o output.Options) *Report {
 	return &Report{out: o.Out, index: map[string]*suite{}}
 }
@@ -23,13 +21,13 @@ type Report struct {
 	out    io.Writer
 	suites []*suite // in the order in which they were met
 	index  map[string]*suite
-	cases  report.Spool
 }
 
 // suite is the test suite of a policy.
 type suite struct {
 	name, pkg, origin, severity      string
 	tests, failures, errors, skipped int
+	cases                            strings.Builder
 }
 
 // Add adds a test case for each finding.
@@ -43,9 +41,7 @@ func (p *Report) Add(object *report.Object) error {
 		if f.Rule.Via != "" {
 			name += " via " + f.Rule.Via
 		}
-		if err := p.add(p.suiteOf(f.Rule), name, f); err != nil {
-			return fmt.Errorf("%s: %w", object.Name, err)
-		}
+		p.suiteOf(f.Rule).add(name, f)
 	}
 	return nil
 }
@@ -69,17 +65,15 @@ func (p *Report) suite(name, pkg string) *suite {
 	return s
 }
 
-func (p *Report) add(s *suite, name string, f *report.Finding) error {
+func (s *suite) add(name string, f *report.Finding) {
 	s.tests++
-	var b strings.Builder
-	fmt.Fprintf(&b, "    <testcase name=%s classname=%s time=\"0\"", attribute(name), attribute(className(s)))
+	fmt.Fprintf(&s.cases, "    <testcase name=%s classname=%s time=\"0\"", attribute(name), attribute(className(s)))
 	body := s.result(f)
 	if body == "" {
-		b.WriteString("/>\n")
+		s.cases.WriteString("/>\n")
 	} else {
-		b.WriteString(">\n" + body + "    </testcase>\n")
+		s.cases.WriteString(">\n" + body + "    </testcase>\n")
 	}
-	return p.cases.Add(s.name, b.String())
 }
 
 // result is what stands in a test case, and counts it.
@@ -115,8 +109,9 @@ func (p *Report) Problem(problem report.Problem) error {
 	s := p.suite(problems, "kubectl-mutate")
 	s.tests++
 	s.errors++
-	return p.cases.Add(s.name, fmt.Sprintf("    <testcase name=%s classname=%s time=\"0\">\n%s    </testcase>\n",
-		attribute(problem.Where), attribute(className(s)), element("error", "problem", problem.Text, "")))
+	fmt.Fprintf(&s.cases, "    <testcase name=%s classname=%s time=\"0\">\n%s    </testcase>\n",
+		attribute(problem.Where), attribute(className(s)), element("error", "problem", problem.Text, ""))
+	return nil
 }
 
 // Write writes the report. A policy of which no rule matched anything is an empty
@@ -125,24 +120,11 @@ func (p *Report) Write(s evaluation.Summary) error {
 	for i := range s.Rules {
 		p.suiteOf(s.Rules[i].Rule)
 	}
-	return errors.Join(p.write(), p.Discard())
-}
-
-// Discard frees what is held.
-func (p *Report) Discard() error { return p.cases.Close() }
-
-func (p *Report) write() error {
 	if _, err := io.WriteString(p.out, "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites>\n"); err != nil {
 		return err
 	}
 	for i, s := range p.suites {
-		if _, err := io.WriteString(p.out, s.start(i)); err != nil {
-			return err
-		}
-		if err := p.cases.Copy(p.out, s.name); err != nil {
-			return err
-		}
-		if _, err := io.WriteString(p.out, "  </testsuite>\n"); err != nil {
+		if _, err := io.WriteString(p.out, s.start(i)+s.cases.String()+"  </testsuite>\n"); err != nil {
 			return err
 		}
 	}

@@ -88,6 +88,3 @@ func (p *Comparison) Close() error {
 	_, err := p.out.Write(b.Bytes())
 	return err
 }
-
-// Discard has nothing to free.
-func (p *Comparison) Discard() error { return nil }

@@ -86,9 +86,6 @@ func heading(s evaluation.Summary) string {
 	return fmt.Sprintf("# Mutation policies: %d of %d objects would change", s.Changed, s.Objects)
 }
 
-// Discard has nothing to free.
-func (p *Preview) Discard() error { return nil }
-
 // writeChanges writes as many of the changes as there is room for, folded.
 func (p *Preview) writeChanges(b *bytes.Buffer) {
 	if len(p.changes) == 0 {
