@@ -16,19 +16,16 @@ func (e *IdentityError) Error() string {
 
 // SameObject returns an *IdentityError if two states differ in what identifies an object:
 // apiVersion, kind, name, namespace or uid.
-func SameObject(before, after map[string]any) error { return (*Draft)(nil).SameObject(before, after) }
-
-// SameObject is SameObject for the states before and after a step of the draft.
-func (d *Draft) SameObject(before, after map[string]any) error {
+func SameObject(before, after map[string]any) error {
 	for _, key := range []string{"apiVersion", "kind"} {
-		if !reflect.DeepEqual(d.Was(before, key), after[key]) {
+		if !reflect.DeepEqual(before[key], after[key]) {
 			return &IdentityError{Field: key}
 		}
 	}
-	was, _ := d.Was(before, "metadata").(map[string]any)
+	was, _ := before["metadata"].(map[string]any)
 	is, _ := after["metadata"].(map[string]any)
 	for _, key := range []string{"name", "namespace", "uid"} {
-		if !reflect.DeepEqual(d.Was(was, key), is[key]) {
+		if !reflect.DeepEqual(was[key], is[key]) {
 			return &IdentityError{Field: "metadata." + key}
 		}
 	}

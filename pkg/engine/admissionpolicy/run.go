@@ -267,7 +267,7 @@ func (r *run) mutation(u *unit, m mutation, in cel.Input, before map[string]any)
 	}
 	result, err := u.scope.Evaluate(r.ctx, in, cel.MutationBudget()).Mutate(m.compiled, types)
 	if err == nil {
-		err = in.Draft.SameObject(before, result.Object)
+		err = engine.SameObject(before, result.Object)
 	}
 	if err == nil && m.patchType == jsonPatch {
 		err = r.decodable(result)

@@ -35,9 +35,7 @@ func Equal(a, b any, t Type) bool {
 
 type comparison struct {
 	fields []engine.FieldChange
-	enough int           // it ends with so many fields; 0 for all
-	draft  *engine.Draft // nil where nothing was changed in place
-	steps  *Steps        // nil for a comparison by itself
+	enough int // it ends with so many fields; 0 for all
 }
 
 // many are the fields of a map for which room is made at once, if not for all of a large one: a list of them takes five times its
@@ -69,7 +67,7 @@ func index(p fieldpath.Path, i int) fieldpath.Path {
 }
 
 func (c *comparison) values(p fieldpath.Path, a, b any, t Type) {
-	if c.ended() || c.unchanged(a, b) {
+	if c.ended() || Shared(a, b) {
 		return
 	}
 	switch x := a.(type) {
@@ -92,19 +90,12 @@ func (c *comparison) values(p fieldpath.Path, a, b any, t Type) {
 }
 
 func (c *comparison) maps(p fieldpath.Path, a, b map[string]any, t Type) {
+	if Shared(a, b) {
+		return
+	}
 	var few [8]string
 	names := few[:0]
-	switch edited, old := c.draft.Edits(b); {
-	case !Shared(a, b):
-		names = unlike(names, a, b)
-	case len(edited) == 0:
-		return
-	default:
-		for name := range edited {
-			names = append(names, name)
-		}
-		a = old
-	}
+	names = unlike(names, a, b)
 	slices.Sort(names)
 	if len(names) > many {
 		c.fields = slices.Grow(c.fields, min(len(names), 1000*many))
@@ -122,7 +113,7 @@ func (c *comparison) maps(p fieldpath.Path, a, b map[string]any, t Type) {
 		if t.EmptyIsAbsent {
 			inA, inB = inA && x != nil, inB && y != nil
 		}
-		if inA && inB && (c.unchanged(x, y) || scalarsEqual(x, y, of)) {
+		if inA && inB && (Shared(x, y) || scalarsEqual(x, y, of)) {
 			continue // most fields: a path costs more than this
 		}
 		q := field(p, name)
@@ -135,16 +126,6 @@ func (c *comparison) maps(p fieldpath.Path, a, b map[string]any, t Type) {
 			c.values(q, x, y, of)
 		}
 	}
-}
-
-// unchanged reports whether two values are one and the same, and were not changed in place.
-func (c *comparison) unchanged(a, b any) bool {
-	if !Shared(a, b) {
-		return false
-	}
-	m, _ := b.(map[string]any)
-	edited, _ := c.draft.Edits(m)
-	return len(edited) == 0
 }
 
 // unlike appends the union of the keys, but for those whose values are one and the same,

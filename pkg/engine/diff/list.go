@@ -15,48 +15,26 @@ func (c *comparison) lists(p fieldpath.Path, a, b []any, t Type) {
 	if l, ok := t.list(); ok {
 		element = t.to(l.ElementType)
 	}
-	start, end := ends(a, b)
 	n := namingOf(t, element)
-	if old, now := a[start:len(a)-end], b[start:len(b)-end]; c.distinct(n, a, b, old, now) {
+	if n.distinct(a) && n.distinct(b) {
+		start, end := ends(a, b)
+		old, now := a[start:len(a)-end], b[start:len(b)-end]
 		c.keyed(listAt{p, n, start}, n.all(old), n.all(now))
 		return
 	}
 	c.indexed(p, a, b, element)
 }
 
-// ends counts the elements that are one and the same at the beginning and at the end of two lists. A draft changes none of them
-// in place.
+// ends counts the elements that are one and the same at the beginning and at the end of two lists.
 func ends(a, b []any) (start, end int) {
 	n := min(len(a), len(b))
-	switch { // where elements were added after the others, those may be the same memory
-	case n == 0:
-		return 0, 0
-	case &a[0] == &b[0]:
-		return n, 0
-	}
 	for start < n && engine.Identical(a[start], b[start]) {
 		start++
-	}
-	if &a[len(a)-1] == &b[len(b)-1] {
-		return start, n - start
 	}
 	for end < n-start && engine.Identical(a[len(a)-1-end], b[len(b)-1-end]) {
 		end++
 	}
 	return start, end
-}
-
-// distinct reports whether the elements of each of two lists can be told apart by their names. What differs between the
-// lists is given too.
-func (c *comparison) distinct(n naming, a, b, inA, inB []any) bool {
-	counts, known := c.steps.take(n, a)
-	if !known {
-		counts = n.count(nil, a, 1)
-	}
-	before := len(counts)
-	counts = n.count(n.count(counts, inA, -1), inB, 1)
-	c.steps.keep(n, b, counts)
-	return before == len(a) && len(counts) == len(b)
 }
 
 // keyedList is a list and what names each of its elements.
@@ -81,7 +59,7 @@ func (c *comparison) keyed(at listAt, a, b keyedList) {
 			return
 		}
 		j, ok := b.places[id]
-		if ok && !moved[id] && (c.unchanged(a.items[i], b.items[j]) || scalarsEqual(a.items[i], b.items[j], n.element)) {
+		if ok && !moved[id] && (Shared(a.items[i], b.items[j]) || scalarsEqual(a.items[i], b.items[j], n.element)) {
 			continue // most elements: a path costs more than this
 		}
 		q := child(at.path, n.path(a.items[i]))
@@ -195,22 +173,17 @@ func namingOf(t, element Type) naming {
 	return naming{[]string{"name"}, element}
 }
 
-// count adds to the counts of names those of elements. If an element has no name, or two have the same, there are fewer
-// names than elements, which can then only be named by their index.
-func (n naming) count(counts map[elementID]int, items []any, each int) map[elementID]int {
+// distinct reports whether the elements of a list can be told apart by their names. Else they can only be named by their index.
+func (n naming) distinct(items []any) bool {
+	known := make(map[elementID]bool, len(items))
 	for _, v := range items {
 		id, ok := n.id(v)
-		if !ok {
-			continue
+		if !ok || known[id] {
+			return false
 		}
-		if counts == nil {
-			counts = make(map[elementID]int, len(items))
-		}
-		if counts[id] += each; counts[id] == 0 {
-			delete(counts, id)
-		}
+		known[id] = true
 	}
-	return counts
+	return true
 }
 
 // all names the elements of a list, of which each has another name.

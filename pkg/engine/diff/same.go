@@ -1,6 +1,7 @@
 package diff
 
 import (
+	"maps"
 	"slices"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
@@ -42,4 +43,20 @@ func Same(a, b any) bool {
 		return ok && slices.EqualFunc(x, y, Same)
 	}
 	return scalarsEqual(a, b, Type{})
+}
+
+// With returns a copy of a map with a field set.
+func With(m map[string]any, name string, value any) map[string]any {
+	if m = maps.Clone(m); m == nil {
+		m = map[string]any{}
+	}
+	m[name] = value
+	return m
+}
+
+// Without returns a copy of a map without a field.
+func Without(m map[string]any, name string) map[string]any {
+	m = maps.Clone(m)
+	delete(m, name)
+	return m
 }

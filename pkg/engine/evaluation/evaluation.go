@@ -285,19 +285,8 @@ func (p *pass) chain() error {
 		}
 	}
 	p.target.Request.Reinvocation, p.hiding.Request.Reinvocation = false, false
-	p.target.Invocation, p.hiding.Invocation, p.target.Draft, p.hiding.Draft = nil, nil, nil, nil
+	p.target.Invocation, p.hiding.Invocation = nil, nil
 	return nil
-}
-
-// draft returns a draft for one program on one object.
-func (p *pass) draft() *engine.Draft {
-	d, s := &engine.Draft{}, p.rec
-	steps := diff.NewSteps(d)
-	d.Compare = func(before, after map[string]any) ([]engine.FieldChange, error) {
-		fields := steps.Compare(before, after, s.typ(), engine.FieldsLeft(p.ctx)+1)
-		return fields, engine.NoteFields(p.ctx, len(fields))
-	}
-	return d
 }
 
 // allPolicies stands for a rule in the step of a failure of none by itself.
@@ -307,7 +296,6 @@ var allPolicies = engine.RuleRef{Policy: "policies"}
 
 func (p *pass) runProgram(i int) error {
 	program := p.programs[i]
-	p.target.Draft, p.hiding.Draft = p.draft(), p.draft()
 	return p.run(allPolicies, program.Evaluate, program.Evaluate)
 }
 

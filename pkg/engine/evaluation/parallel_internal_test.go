@@ -11,7 +11,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
 )
 
 // numbered is a page of targets whose generations are their places in it.
@@ -53,38 +52,6 @@ func TestLargeResultsAreTakenEarly(t *testing.T) {
 	}
 	if len(taken) != objects || !slices.IsSorted(taken) || !slices.Equal(noted, taken) {
 		t.Errorf("noted %v, taken %v", noted, taken)
-	}
-}
-
-// What the rules on an object change counts for all of them together.
-func TestDraftsCountFields(t *testing.T) {
-	p := &pass{ctx: engine.ForObject(t.Context()), rec: &recorder{typ: func() diff.Type { return diff.Type{} }}}
-	d := p.draft()
-	values := func(from int) map[string]any {
-		list := make([]any, 100_000)
-		for i := range list {
-			list[i] = int64(from + i)
-		}
-		return map[string]any{"list": list}
-	}
-	for range 3 {
-		if _, err := d.Compare(values(0), values(1)); err != nil {
-			t.Fatal(err)
-		}
-		if err := engine.NewBudget(p.ctx).Spend(1); err != nil {
-			t.Fatal(err)
-		}
-	}
-	const want = "reached the limit of 300000 fields changed by all rules on one object"
-	fields, err := d.Compare(values(0), values(1))
-	if err == nil || err.Error() != want {
-		t.Errorf("got %v, want %s", err, want)
-	}
-	if len(fields) > 1 {
-		t.Errorf("%d fields were listed beyond the limit", len(fields)-1)
-	}
-	if err := engine.NewBudget(p.ctx).Spend(1); err == nil || err.Error() != want {
-		t.Errorf("of the rules that are left, got %v, want %s", err, want)
 	}
 }
 

@@ -2,7 +2,6 @@ package evaluation
 
 import (
 	"cmp"
-	"errors"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -133,63 +132,14 @@ func (p *pass) selectedLate() bool {
 	return slices.ContainsFunc(p.unselected, func(f *orderedEffect) bool { return f.selects(p.target.Object) })
 }
 
-// effects applies effects. Many of them may change one object, so that all share a draft that can. The more of them
-// that cannot follow each other, the more of the next are applied alone.
+// effects applies effects one by one.
 func (p *pass) effects(effects []*orderedEffect) error {
-	for alone := 1; len(effects) > 1; {
-		n, err := p.inPlace(effects)
-		if err != nil || n == len(effects) {
-			return err
-		}
-		if n > alone {
-			alone = 1
-		}
-		next := min(n+alone, len(effects))
-		if _, err := p.each(effects[n:next]); err != nil {
-			return err
-		}
-		alone, effects = 2*alone, effects[next:]
-	}
-	_, err := p.each(effects)
-	return err
-}
-
-// inPlace applies effects up to the first that has to be applied alone, and returns how many these are. What may be shown
-// of the object is found out at the end.
-func (p *pass) inPlace(effects []*orderedEffect) (int, error) {
-	begun, unselected, ctx, use, involved := p.mark(), p.unselected, p.ctx, p.use, p.involved()
-	if p.target.Draft, p.together = p.draft(), true; involved {
-		p.hiding.Draft = p.draft()
-	} else {
-		p.ctx, p.use = engine.WatchSecrets(ctx)
-	}
-	n, err := p.each(effects)
-	p.target.Draft, p.hiding.Draft, p.together = nil, nil, false
-	p.ctx, p.use = ctx, use
-	switch {
-	case errors.Is(err, errAlone):
-		p.reset(begun)
-		p.unselected = unselected
-		return p.inPlace(effects[:n])
-	case err == nil && involved && (p.target.Object != begun.target.Object || p.hiding.Object != begun.hiding.Object):
-		before, shown := begun.target.Object.Object, begun.hiding.Object.Object
-		p.hiding = p.hiding.With(p.reveal(states{before: before, after: p.target.Object.Object, shown: shown, hiding: p.hiding.Object.Object}, &pathTree{}))
-	}
-	return n, err
-}
-
-// errAlone ends effects with drafts where what may be shown is made of the states before and after the last of them,
-// which have to stay: it is the first to use a Secret, or does not do the same where values of Secrets are hidden.
-var errAlone = errors.New("an effect is applied alone")
-
-// each applies effects one by one, and returns how many were before an error.
-func (p *pass) each(effects []*orderedEffect) (int, error) {
-	for i, f := range effects {
+	for _, f := range effects {
 		if err := p.effect(f); err != nil {
-			return i, err
+			return err
 		}
 	}
-	return len(effects), nil
+	return nil
 }
 
 // denied reports whether admission would deny the object, by the steps from one on.

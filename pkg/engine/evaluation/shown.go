@@ -3,8 +3,6 @@ package evaluation
 import (
 	"context"
 	"errors"
-	"fmt"
-	"maps"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -27,8 +25,6 @@ type pass struct {
 	still          []place          // of what is hidden and was the same before
 	hidesObject    bool             // fields of the object itself are hidden, which were removed or kept because of a Secret
 	unselected     []*orderedEffect // the object had other labels
-	together       bool             // effects change the target in place, so that the states between them are gone
-	names          int              // hidden ones that effects of these have added
 }
 
 // evaluator is a program, or an effect: it returns the object after it.
@@ -92,7 +88,7 @@ func (p *pass) run(rule engine.RuleRef, evaluate, hiding evaluator) error {
 	}
 	from := len(p.rec.steps)
 	before, shown := p.target.Object, p.hiding.Object
-	was, shownLine := line().get(before.Object), line().get(shown.Object)
+	was := line().get(before.Object)
 	after, err := guarded(rule, p.target, p.rec, func() (*unstructured.Unstructured, error) {
 		return evaluate(p.ctx, p.target, p.world, p.rec)
 	})
@@ -102,8 +98,6 @@ func (p *pass) run(rule engine.RuleRef, evaluate, hiding evaluator) error {
 	involved := p.involved() || hiding == nil
 	p.target = p.target.With(after)
 	switch {
-	case involved && p.together && p.hiding.Draft == nil:
-		return errAlone
 	case !involved:
 		p.hiding = p.hiding.With(after)
 		p.copyInvocation()
@@ -125,167 +119,33 @@ func (p *pass) run(rule engine.RuleRef, evaluate, hiding evaluator) error {
 	}
 	switch {
 	case before == after && shown == made:
-	case p.together:
-		if before == after && line().get(made.Object) != shownLine { // the line of a rule that does nothing
-			made = withLine(p.hiding.Draft, made, shownLine)
-		}
-		made = recorded(p.hiding.Draft, was, after, made)
-		if !p.mayFollow(p.rec.steps[from:], steps, after, made) {
-			return errAlone
-		}
-		p.hiding = p.hiding.With(p.kept(steps, before == after, after, made))
 	default:
-		hiding := recorded(nil, was, after, made).Object
+		hiding := recorded(was, after, made).Object
 		p.hiding = p.hiding.With(p.reveal(states{before: before.Object, after: after.Object, shown: shown.Object, hiding: hiding}, newPathTree(onlyHiding(p.rec.steps[from:], steps))))
 	}
 	p.rec.show(from, steps)
 	return nil
 }
 
-// mayFollow reports whether other effects may follow an effect in place, so that what may be shown is found out at the end of all
-// of them. That is so where it does the same in both worlds but for what is hidden, and where one of them alone adds fields to maps,
-// or changes what is hidden already. What else a Secret decides hides more than these fields, and not what others do later.
-func (p *pass) mayFollow(steps, hiding []engine.Step, after, made *unstructured.Unstructured) bool {
-	is, seen := changedFields(steps, made), changedFields(hiding, made)
-	switch {
-	case len(is) == 0:
-		return !slices.ContainsFunc(seen, func(f engine.FieldChange) bool {
-			return !f.Records() && !isAddedField(&f) && (f.Kind != engine.Replaced || !p.hidesAt(f.Path, after, made))
-		})
-	case len(seen) == 0:
-		return !slices.ContainsFunc(is, func(f engine.FieldChange) bool { return !isAddedField(&f) && isVisible(made, f.Path) })
-	}
-	return slices.EqualFunc(is, seen, func(f, g engine.FieldChange) bool {
-		return f.Kind == g.Kind && (f.Path.Equals(g.Path) && p.hidesAt(g.Path, after, made) || isAddedField(&f) && isHiddenName(f.Path, g.Path))
-	})
-}
-
-// changedFields are the fields that steps change, without the lines of AppliedPatches where these are hidden.
-func changedFields(steps []engine.Step, made *unstructured.Unstructured) (out []engine.FieldChange) {
-	text, _ := line().get(made.Object).(string)
-	for _, s := range steps {
-		for _, f := range s.Fields {
-			if !engine.IsHidden(text) || !f.Records() {
-				out = append(out, f)
-			}
-		}
-	}
-	return out
-}
-
-// isAddedField reports whether a field was added to a map that is in no list.
-func isAddedField(f *engine.FieldChange) bool {
-	return f.Kind == engine.Added && ofMaps(f.Path) == len(f.Path)
-}
-
-// ofMaps counts the first elements of a path that name fields.
-func ofMaps(p fieldpath.Path) int {
-	if n := slices.IndexFunc(p, func(e fieldpath.PathElement) bool { return e.FieldName == nil }); n >= 0 {
-		return n
-	}
-	return len(p)
-}
-
-// isVisible reports whether an object that was made in the world that hides has a field; where it is in a list, whether it has
-// that.
-func isVisible(made *unstructured.Unstructured, p fieldpath.Path) bool {
-	n := ofMaps(p)
-	found, there := diff.Lookup(made.Object, p[:n])
-	_, isList := found.([]any)
-	return there && (isList || n == len(p))
-}
-
-// isHiddenName reports whether a path ends with a hidden name where another one has a name.
-func isHiddenName(p, hiding fieldpath.Path) bool {
-	n := len(p) - 1
-	return len(hiding) == len(p) && hiding[:n].Equals(p[:n]) && hiding[n].FieldName != nil && engine.IsHidden(*hiding[n].FieldName)
-}
-
-// hidesAt reports whether an object that was made in the world that hides has the same at a path but for what is hidden.
-func (p *pass) hidesAt(at fieldpath.Path, after, made *unstructured.Unstructured) bool {
-	is, there := diff.Lookup(after.Object, at)
-	seen, visible := diff.Lookup(made.Object, at)
-	return there == visible && p.hides(is, seen)
-}
-
-// hides reports whether a value is another one of which texts are hidden.
-func (p *pass) hides(is, seen any) bool {
-	switch seen := seen.(type) {
-	case string:
-		if engine.IsHidden(seen) {
-			r := revealer{learn: p.world.Learn}
-			r.hidden(states{after: is}, seen)
-			return true
-		}
-	case map[string]any:
-		fields, isMap := is.(map[string]any)
-		return isMap && maps.EqualFunc(fields, seen, p.hides)
-	case []any:
-		items, isList := is.([]any)
-		return isList && slices.EqualFunc(items, seen, p.hides)
-	}
-	return is == seen
-}
-
 // line is the place where a target has the lines of the rules that changed it.
 func line() place { return place{"metadata", "annotations", engine.AppliedPatches} }
 
-// withLine returns an object with another text there, or none for nil.
-func withLine(d *engine.Draft, u *unstructured.Unstructured, text any) *unstructured.Unstructured {
-	names := line().path()
-	out := edited(d, u.Object, names[:len(names)-1], func(annotations map[string]any) map[string]any {
-		if text == nil {
-			return d.Delete(annotations, engine.AppliedPatches)
-		}
-		return d.Set(annotations, engine.AppliedPatches, text)
-	})
-	d.Commit()
-	return &unstructured.Unstructured{Object: out}
-}
-
-// edited returns a map in which the map at a path of names is another one.
-func edited(d *engine.Draft, in map[string]any, p fieldpath.Path, edit func(map[string]any) map[string]any) map[string]any {
-	if len(p) == 0 {
-		return edit(in)
-	}
-	below, _ := in[*p[0].FieldName].(map[string]any)
-	return d.Set(in, *p[0].FieldName, edited(d, below, p[1:], edit))
-}
-
-// kept returns an object that was made in the world that hides, without the fields that an effect has added to maps there if it does
-// nothing in the other world. Where it has added a hidden name, the field gets another one: the next effect may add the same,
-// which stands for another name.
-func (p *pass) kept(steps []engine.Step, nothing bool, after, made *unstructured.Unstructured) *unstructured.Unstructured {
-	d := p.hiding.Draft
-	for _, s := range steps {
-		for _, f := range s.Fields {
-			n := len(f.Path) - 1
-			if _, is := diff.Lookup(after.Object, f.Path); !isAddedField(&f) || !nothing && (is || !engine.IsHidden(*f.Path[n].FieldName)) {
-				continue
-			}
-			name := *f.Path[n].FieldName
-			made = &unstructured.Unstructured{Object: edited(d, made.Object, f.Path[:n], func(in map[string]any) map[string]any {
-				value := in[name]
-				if in = d.Delete(in, name); !nothing {
-					p.names++
-					in = d.Set(in, fmt.Sprintf("%s (%d)", name, p.names), value)
-				}
-				return in
-			})}
-			d.Commit()
-		}
-	}
-	return made
+// withLine returns an object with another text there.
+func withLine(u *unstructured.Unstructured, text any) *unstructured.Unstructured {
+	metadata, _ := u.Object["metadata"].(map[string]any)
+	annotations, _ := metadata["annotations"].(map[string]any)
+	annotations = diff.With(annotations, engine.AppliedPatches, text)
+	return &unstructured.Unstructured{Object: diff.With(u.Object, "metadata", diff.With(metadata, "annotations", annotations))}
 }
 
 // recorded returns an object that was made in the world that hides. Where a rule changes nothing there but a value that is hidden, the
 // target gets its line of AppliedPatches in the other world alone: the line is hidden, and not the name of the annotation.
-func recorded(d *engine.Draft, was any, after, made *unstructured.Unstructured) *unstructured.Unstructured {
+func recorded(was any, after, made *unstructured.Unstructured) *unstructured.Unstructured {
 	is, added := line().get(after.Object).(string)
 	if !added || is == was || line().get(made.Object) != was {
 		return made
 	}
-	return withLine(d, made, engine.HiddenValue)
+	return withLine(made, engine.HiddenValue)
 }
 
 // onlyHiding are the fields that were changed in the world that hides, by rules that change nothing in the other one: such

@@ -207,24 +207,6 @@ func (m *modifySet) lacking(known *set) []any {
 	return out
 }
 
-// Added implements location.Appender.
-func (m *modifySet) Added(contains func(value any) (there, certain bool)) ([]any, bool) {
-	if m.Prune {
-		return nil, false
-	}
-	known := newSet(nil, len(m.Values))
-	for _, v := range m.Values {
-		there, certain := contains(v)
-		if !certain {
-			return nil, false
-		}
-		if there {
-			known.add(v)
-		}
-	}
-	return m.lacking(known), true
-}
-
 // set finds values among others: texts at once, and others one by one.
 type set struct {
 	texts  map[string]bool

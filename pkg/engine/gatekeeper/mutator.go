@@ -29,8 +29,8 @@ type written struct {
 }
 
 // apply runs the mutator on an object that it matches.
-func (m *mutator) apply(object map[string]any, key engine.ObjectKey, b *engine.Budget, d *engine.Draft) (location.Outcome, error) {
-	return location.Walk(object, location.Way{Path: m.path, Tests: m.tests, Setter: m.action.Setter(key), Budget: b, Draft: d})
+func (m *mutator) apply(object map[string]any, key engine.ObjectKey, b *engine.Budget) (location.Outcome, error) {
+	return location.Walk(object, location.Way{Path: m.path, Tests: m.tests, Setter: m.action.Setter(key), Budget: b})
 }
 
 // claim is what the mutator implies about its kinds.

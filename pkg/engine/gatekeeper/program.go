@@ -53,13 +53,7 @@ func (p *program) Evaluate(ctx context.Context, t engine.Target, w *engine.World
 		r.exclude(sink, reason)
 		return t.Object, nil
 	}
-	if r.converge(w.Limits.Rounds); t.Draft != nil && r.repeated() { // which needs all states, to settle
-		candidate := r.candidate
-		r.target.Draft = nil
-		r = newRun(p, r.target, engine.NewBudget(ctx))
-		r.candidate = candidate
-		r.converge(w.Limits.Rounds)
-	}
+	r.converge(w.Limits.Rounds)
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}

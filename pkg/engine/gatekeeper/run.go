@@ -37,10 +37,8 @@ type history struct {
 	empty   location.Path // a list without elements to change, in the last round
 	err     error
 	// after is the state when it last changed something, as the last-th change
-	// of all; times counts its changes. With a draft, the state may have changed since, and
-	// fields are what the mutator changed.
+	// of all; times counts its changes.
 	after       *unstructured.Unstructured
-	fields      []engine.FieldChange
 	last, times int
 	warning     engine.Warning
 }
@@ -76,7 +74,6 @@ func (r *run) converge(limit int) {
 	rounds := min(r.program.rounds, limit)
 	for round := range rounds {
 		start, before := r.object, r.changes
-		r.target.Draft.Freeze() // start stays as it is
 		for i := range r.program.mutators {
 			if !r.step(i) {
 				r.abandon()
@@ -98,9 +95,6 @@ func (r *run) step(i int) bool {
 	var out location.Outcome
 	err := engine.Guard(func() (err error) {
 		out, err = r.attempt(i, r.object, h)
-		if d := r.target.Draft; err == nil && out.Changed && d != nil {
-			h.fields, err = d.Take(r.object.Object, out.Object)
-		}
 		return err
 	})
 	if err != nil {
@@ -140,10 +134,9 @@ func (r *run) attempt(i int, object *unstructured.Unstructured, h *history) (loc
 		return location.Outcome{}, nil
 	}
 	h.matched = true
-	d := r.target.Draft
-	out, err := m.apply(object.Object, r.target.Key, r.budget, d)
+	out, err := m.apply(object.Object, r.target.Key, r.budget)
 	if err == nil && out.Changed {
-		err = d.SameObject(object.Object, out.Object)
+		err = engine.SameObject(object.Object, out.Object)
 	}
 	var limit *engine.LimitError
 	var another *engine.IdentityError
@@ -153,7 +146,7 @@ func (r *run) attempt(i int, object *unstructured.Unstructured, h *history) (loc
 	case err != nil:
 		return out, &refusedError{Err: err}
 	}
-	h.skip, h.empty = d.Settle(out.Skip), out.Empty
+	h.skip, h.empty = out.Skip, out.Empty
 	switch {
 	case !out.Changed:
 	case out.Warn != "":
@@ -167,18 +160,13 @@ func (r *run) attempt(i int, object *unstructured.Unstructured, h *history) (loc
 // abandon reverts all changes.
 func (r *run) abandon() { r.object = r.target.Object }
 
-// repeated reports whether a mutator changed the object in several rounds.
-func (r *run) repeated() bool {
-	return slices.ContainsFunc(r.history, func(h history) bool { return h.times > 1 })
-}
-
 // settle gives each mutator the state to report as the result of its step. A mutator that
 // changed the object in several rounds has one step, at its last change, and the state
 // there would attribute its earlier changes to others. So the mutators run once more from
 // the start, each once, in the order of their last changes; if that ends with the same
 // object, these are the states.
 func (r *run) settle() {
-	if !r.repeated() {
+	if !slices.ContainsFunc(r.history, func(h history) bool { return h.times > 1 }) {
 		return
 	}
 	object := r.target.Object
@@ -251,7 +239,7 @@ func (r *run) stepOf(i int, sink engine.Sink) engine.Step {
 	case r.endless != nil:
 		step.Outcome, step.Err = engine.Skipped, &refusedError{Err: r.endless}
 	case h.times > 0:
-		step.Outcome, step.After, step.Fields = engine.Changed, h.after, h.fields
+		step.Outcome, step.After = engine.Changed, h.after
 		if h.warning != "" {
 			step.Warnings = append(step.Warnings, h.warning)
 		}

@@ -143,7 +143,6 @@ func (f *effect) Apply(ctx context.Context, subject engine.Target, w *engine.Wor
 		return nil, err
 	}
 	step.AsCreated = step.AsCreated || f.created
-	step.Err = subject.Draft.Settle(step.Err)
 	sink.Step(step)
 	if step.Outcome == engine.Changed {
 		return step.After, nil

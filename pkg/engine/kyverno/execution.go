@@ -62,16 +62,7 @@ func (e *execution) explain(sink engine.Sink) {
 
 // patched returns what the rule patches.
 func (e *execution) patched() patchSubject {
-	return patchSubject{Object: e.subject.Object.Object, Draft: e.draft(), Lists: e.lists, Why: e.why, EngineView: e.rule.engineView}
-}
-
-// draft returns the draft that the rule may use. There is none for one that patches the object a
-// second time.
-func (e *execution) draft() *engine.Draft {
-	if e.rule.engineView {
-		return nil
-	}
-	return e.subject.Draft
+	return patchSubject{Object: e.subject.Object.Object, Lists: e.lists, Why: e.why, EngineView: e.rule.engineView}
 }
 
 // begin builds the scope of the rule's variables on this object.
@@ -245,12 +236,10 @@ func (e *execution) step(out patchResult, err error) engine.Step {
 	if e.onTarget {
 		step.Trigger = e.matched.Key
 	}
-	d := e.draft()
 	switch {
 	case err != nil:
-		d.Revert()
 		step.Outcome, step.Err = outcomeOf(err), err
-	case d.Sets() == 0 && diff.Shared(out.Object, e.subject.Object.Object):
+	case diff.Shared(out.Object, e.subject.Object.Object):
 		step.Outcome, step.Err = engine.Unchanged, e.why.Err()
 	default:
 		e.finish(&step, out)
@@ -260,48 +249,20 @@ func (e *execution) step(out patchResult, err error) engine.Step {
 
 // finish accepts a changed object, unless it has become another one.
 func (e *execution) finish(step *engine.Step, out patchResult) {
-	before, d := e.subject.Object.Object, e.draft()
-	if err := d.SameObject(before, out.Object); err != nil {
-		d.Revert()
+	before := e.subject.Object.Object
+	if err := engine.SameObject(before, out.Object); err != nil {
 		step.Outcome, step.Err = engine.Failed, e.failed("mutate", err)
 		return
 	}
 	step.Outcome = engine.Changed
 	step.NotIdempotent = cmp.Or(out.NotIdempotent, e.rule.notIdempotent)
 	step.After = &unstructured.Unstructured{Object: out.Object}
-	if d.Sets() == 0 { // it was made without the draft, so that a part of it may be in two places
-		e.subject.Draft.Freeze()
-	}
-	compared := false
-	var err error
 	if e.onTarget && e.rule.annotates {
-		compared, err = annotateAppliedPatches(step, e.subject, d, e.compare)
+		annotateAppliedPatches(step, e.subject, e.lists().Type())
 	}
-	switch {
-	case err != nil:
-	case d == nil:
-		step.Fields = nil // what the engine compares
-	case compared:
-		step.Fields = d.Taken(step.Fields)
-	default:
-		step.Fields, err = d.Take(before, step.After.Object)
-	}
-	if err != nil {
-		d.Revert()
-		step.Outcome, step.Err, step.After, step.Fields = engine.Failed, e.failed("mutate", err), nil, nil
-		return
-	}
-	if d != nil && len(step.Fields) == 0 { // in the server's eyes
+	if e.why != nil && diff.Equal(before, step.After.Object, e.lists().Type()) { // in the server's eyes
 		step.Err = e.why.Err()
 	}
-}
-
-// compare lists what differs between two states of the subject.
-func (e *execution) compare(before, after map[string]any) ([]engine.FieldChange, error) {
-	if d := e.draft(); d != nil {
-		return d.Compare(before, after)
-	}
-	return diff.Compare(before, after, e.lists().Type()), nil
 }
 
 func mapping(v any) map[string]any { m, _ := v.(map[string]any); return m }

@@ -109,7 +109,6 @@ func (m *forEach) mutate(e *execution, s *variables.Scope, on patchSubject) (pat
 	out := patchResult{Object: before}
 	var held error
 	patched := 0
-	on.Draft = &engine.Draft{} // of this foreach alone, which may fail as a whole
 	for _, entry := range m.entries {
 		on.Object = out.Object
 		n, err := entry.each(e, elementsScope{s, m.level}, on, &out)
@@ -156,10 +155,6 @@ func (f *forEachEntry) each(e *execution, s elementsScope, on patchSubject, out 
 	}
 	patched := 0
 	var held *PassedOverError
-	draft := on.Draft
-	if _, nested := f.mutation.(*forEach); nested || len(elements) > 1 || s.level > 0 || e.rule.context != nil {
-		draft.Freeze() // each element, and what the context keeps, sees the object as it was before the entry
-	}
 	for i := range elements {
 		index := i
 		if f.descending {
@@ -171,11 +166,8 @@ func (f *forEachEntry) each(e *execution, s elementsScope, on patchSubject, out 
 		if err := e.ctx.Err(); err != nil {
 			return patched, err
 		}
-		on := patchSubject{Object: out.Object, Draft: draft, Lists: on.Lists, Why: f.whyOf(index, on.Why)}
+		on := patchSubject{Object: out.Object, Lists: on.Lists, Why: f.whyOf(index, on.Why)}
 		next, err := f.element(e, f.elementScope(e, s, elements[index], index), on)
-		if err != nil {
-			draft.Revert()
-		}
 		switch {
 		case isSkipped(err):
 			held = held.and(index, err)
@@ -183,7 +175,6 @@ func (f *forEachEntry) each(e *execution, s elementsScope, on patchSubject, out 
 		case err != nil:
 			return patched, atElement(err, index)
 		}
-		draft.Commit()
 		patched++
 		out.Object = next.Object
 		out.Warnings = append(out.Warnings, next.Warnings...)

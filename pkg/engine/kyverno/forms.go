@@ -37,7 +37,7 @@ func compileStrategicMerge(patch any) (compiledPatch, error) {
 }
 
 func (p strategicMergePatch) apply(on patchSubject) (patchResult, error) {
-	object, warnings, err := p.Edit(on.Draft, on.Budget, on.Object, on.Lists(), on.Why)
+	object, warnings, err := p.Apply(on.Budget, on.Object, on.Lists(), on.Why)
 	if on.EngineView && err == nil {
 		var more []engine.Warning
 		more, err = p.inEngine(on, object)
@@ -107,7 +107,7 @@ func compileOverlay(patch any) (compiledPatch, error) {
 
 func (p overlayPatch) apply(on patchSubject) (patchResult, error) {
 	after, err := p.Apply(on.Budget, on.Object, on.Why)
-	return quoted(nil, on.Object, after, ""), err
+	return quoted(on.Object, after, ""), err
 }
 
 func asMapping(patch any) (map[string]any, error) {
@@ -152,18 +152,18 @@ func failIn(n policydecode.Node, err error) {
 
 // operations is a parsed list of operations.
 type operations interface {
-	Edit(d *engine.Draft, b *engine.Budget, object map[string]any, why *engine.Reasons) (map[string]any, error)
+	Apply(b *engine.Budget, object map[string]any, why *engine.Reasons) (map[string]any, error)
 	NotIdempotent() string
 }
 
 type operationsPatch struct{ operations }
 
 func (p operationsPatch) apply(on patchSubject) (patchResult, error) {
-	after, err := p.Edit(on.Draft, on.Budget, on.Object, on.Why)
+	after, err := p.Apply(on.Budget, on.Object, on.Why)
 	if err != nil {
 		return patchResult{Object: on.Object}, err
 	}
-	return quoted(on.Draft, on.Object, after, p.NotIdempotent()), nil
+	return quoted(on.Object, after, p.NotIdempotent()), nil
 }
 
 func decodeJSONPatch(n policydecode.Node) *patch {
@@ -208,15 +208,7 @@ func compilePatches(patch any) (compiledPatch, error) {
 		return nil, err
 	}
 	parsed, err := legacy.ParsePatches(list)
-	return operationsPatch{legacyPatches{parsed}}, err
-}
-
-// legacyPatches copy always, since each operation may fail by itself.
-type legacyPatches struct{ legacy.Patches }
-
-// Edit implements operations.
-func (p legacyPatches) Edit(_ *engine.Draft, b *engine.Budget, object map[string]any, why *engine.Reasons) (map[string]any, error) {
-	return p.Apply(b, object, why)
+	return operationsPatch{parsed}, err
 }
 
 func asList(patch any) ([]any, error) {

@@ -6,7 +6,6 @@ import (
 	"sync"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/selector"
@@ -179,40 +178,11 @@ func (k *kindIndex) on(t *engine.Target) []int {
 	return slices.Compact(out)
 }
 
-// changed adds the places of the rules that may match the object since a step has changed it.
-func (v *visit) changed(step *engine.Step, t *engine.Target) {
-	if v.reasons || !v.kind.byLabels {
-		return
-	}
-	if step.Fields == nil { // it is not known what has changed
+// changed finds the rules that may match the object since a step has changed it.
+func (v *visit) changed(t *engine.Target) {
+	if !v.reasons && v.kind.byLabels {
 		v.places = v.kind.on(t)
-		return
 	}
-	for _, f := range step.Fields {
-		switch {
-		case !startsWith(f.Path, "metadata", "labels"):
-		case len(f.Path) < 3 || f.Path[2].FieldName == nil: // all of them, or an element of what is no map
-			v.places = v.kind.on(t)
-			return
-		default:
-			value, _ := dig(t.Object.Object, []string{"metadata", "labels", *f.Path[2].FieldName}).(string)
-			for _, at := range v.kind.by[entry{by: byLabel, label: label{*f.Path[2].FieldName, value}}] {
-				if i, known := slices.BinarySearch(v.places, at); !known {
-					v.places = slices.Insert(v.places, i, at)
-				}
-			}
-		}
-	}
-}
-
-// startsWith reports whether a path and names agree as far as both go.
-func startsWith(p fieldpath.Path, names ...string) bool {
-	for i := range min(len(p), len(names)) {
-		if p[i].FieldName == nil || *p[i].FieldName != names[i] {
-			return false
-		}
-	}
-	return true
 }
 
 // visit is the rules of an index on their way over one object.

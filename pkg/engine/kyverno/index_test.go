@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/conformance"
@@ -99,38 +98,5 @@ func TestRulesThatDoNotMatchAllocateNothing(t *testing.T) {
 		if one, many := allocated(1), allocated(500); many > one {
 			t.Errorf("%s: %v allocations with one rule, %v with 500", name, one, many)
 		}
-	}
-}
-
-// What rules select by labels is looked up by those that a rule has changed, not by all that the object has.
-func TestChangedLabelsAreLookedUp(t *testing.T) {
-	documents := make([]engine.Document, 100)
-	for i := range documents {
-		documents[i] = engine.NewDocument(conformance.ReadObjects(t, fmt.Sprintf("{apiVersion: kyverno.io/v1, kind: ClusterPolicy, metadata: {name: p%02[1]d}, spec: {rules: [{name: r, "+
-			"match: {any: [{resources: {kinds: [ConfigMap], selector: {matchLabels: {l%[1]d: v}}}}]}, mutate: {patchStrategicMerge: {data: {x: y}}}}]}}", i))[0], "")
-	}
-	compiled, err := New().Compile(engine.Compilation{Documents: documents})
-	if err != nil {
-		t.Fatal(err)
-	}
-	target := conformance.TargetOf(conformance.ReadObjects(t, "{apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: b, labels: {l7: v, l3: v, l9: x}}}")[0])
-	v := compiled.(*program).own.visit(&target, quiet{})
-	if diff := cmp.Diff([]int{3, 7}, v.places); diff != "" {
-		t.Errorf("before: -want +got\n%s", diff)
-	}
-	labels := target.Object.Object["metadata"].(map[string]any)["labels"].(map[string]any)
-	labels["l5"] = "v"
-	step := &engine.Step{Fields: []engine.FieldChange{{Path: fieldpath.MakePathOrDie("metadata", "labels", "l5")}, {Path: fieldpath.MakePathOrDie("data", "x")}}}
-	v.changed(step, &target)
-	if diff := cmp.Diff([]int{3, 5, 7}, v.places); diff != "" {
-		t.Errorf("with a label more: -want +got\n%s", diff)
-	}
-	if n := testing.AllocsPerRun(10, func() { v.changed(step, &target) }); n > 0 {
-		t.Errorf("%v allocations", n)
-	}
-	labels["l9"] = "v"
-	v.changed(&engine.Step{}, &target) // anything may have changed
-	if diff := cmp.Diff([]int{3, 5, 7, 9}, v.places); diff != "" {
-		t.Errorf("with another one: -want +got\n%s", diff)
 	}
 }

@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	"golang.org/x/tools/txtar"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/conformance"
@@ -113,48 +112,4 @@ func TestTextsThatAreNoPatterns(t *testing.T) {
 			}
 		})
 	}
-}
-
-// A foreach that writes to a wide map copies it once, not for each of its elements.
-func TestForEachCopiesAMapOnce(t *testing.T) {
-	for form, patch := range map[string]string{
-		"strategic merge": `"patchStrategicMerge": {"data": {"{{element.key}}": "new"}}`,
-		"JSON patch":      `"patchesJson6902": "[{\"op\": \"replace\", \"path\": \"/data/{{element.key}}\", \"value\": \"new\"}]"`,
-	} {
-		t.Run(form, func(t *testing.T) {
-			policy := conformance.ReadObjects(t, `{"apiVersion": "kyverno.io/v1", "kind": "ClusterPolicy", "metadata": {"name": "p"}, "spec": {"rules": [{"name": "r",
-				"match": {"any": [{"resources": {"kinds": ["ConfigMap"]}}]}, "mutate": {"foreach": [{"list": "items(request.object.data, 'key', 'value')", `+patch+`}]}}]}}`)[0]
-			program, err := New().Compile(engine.Compilation{Documents: engine.Documents(policy)})
-			if err != nil {
-				t.Fatal(err)
-			}
-			few, many := allocatedFor(t, program, 500), allocatedFor(t, program, 4000)
-			if 8*few*3/2 < many {
-				t.Errorf("500 keys take %d bytes and 4,000 take %d, more than 12 times as much", few, many)
-			}
-		})
-	}
-}
-
-// allocatedFor evaluates a ConfigMap of so many keys, all of which change, and returns how many bytes that takes.
-func allocatedFor(t *testing.T, program engine.Program, keys int) uint64 {
-	t.Helper()
-	data := map[string]any{}
-	for i := range keys {
-		data[fmt.Sprintf("key-%06d", i)] = "old"
-	}
-	live := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "c"}, "data": data}}
-	var before, done runtime.MemStats
-	runtime.ReadMemStats(&before)
-	after, err := program.Evaluate(t.Context(), conformance.TargetOf(live), conformance.NewWorld(), quiet{})
-	runtime.ReadMemStats(&done)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for key, value := range after.Object["data"].(map[string]any) {
-		if value != "new" || data[key] != "old" {
-			t.Fatalf("%s is %v after the rule, and %v in the live object", key, value, data[key])
-		}
-	}
-	return done.TotalAlloc - before.TotalAlloc
 }

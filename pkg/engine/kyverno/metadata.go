@@ -2,6 +2,7 @@ package kyverno
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -25,37 +26,39 @@ var metadataPaths = [][]string{
 // quoteMetadata turns labels and annotations that a JSON patch wrote as bare
 // booleans or numbers into strings, the only values that the server takes there.
 // Strategic merge does the same on its own.
-func quoteMetadata(d *engine.Draft, object map[string]any) (map[string]any, []engine.Warning) {
-	if d == nil {
-		d = &engine.Draft{} // which copies a map once
-	}
+func quoteMetadata(object map[string]any) (map[string]any, []engine.Warning) {
 	var warnings []engine.Warning
 	for _, path := range metadataPaths {
 		values, _ := dig(object, path).(map[string]any)
-		fixed, found := quoteValues(d, values, strings.Join(path, "."))
+		fixed, found := quoteValues(values, strings.Join(path, "."))
 		if len(found) == 0 {
 			continue
 		}
-		object = withValue(d, object, path, fixed)
+		object = withValue(object, path, fixed)
 		warnings = append(warnings, found...)
 	}
 	return object, warnings
 }
 
 // quoted is what a patch made of an object, its labels and annotations as strings.
-func quoted(d *engine.Draft, before, after map[string]any, notIdempotent string) patchResult {
-	if d.Sets() == 0 && diff.Shared(after, before) {
+func quoted(before, after map[string]any, notIdempotent string) patchResult {
+	if diff.Shared(after, before) {
 		return patchResult{Object: before}
 	}
-	object, warnings := quoteMetadata(d, after)
+	object, warnings := quoteMetadata(after)
 	return patchResult{Object: object, Warnings: warnings, NotIdempotent: notIdempotent}
 }
 
-func quoteValues(d *engine.Draft, values map[string]any, field string) (map[string]any, []engine.Warning) {
+func quoteValues(values map[string]any, field string) (map[string]any, []engine.Warning) {
+	keys := unquoted(values)
+	if len(keys) == 0 {
+		return values, nil
+	}
 	var warnings []engine.Warning
-	for _, key := range unquoted(values) {
+	values = maps.Clone(values)
+	for _, key := range keys {
 		quoted, _ := bare(values[key])
-		values = d.Set(values, key, quoted)
+		values[key] = quoted
 		warnings = append(warnings, engine.Warning(fmt.Sprintf(
 			"%s %s is written without quotes; it is taken as the string %q", field, key, quoted)))
 	}
@@ -86,13 +89,12 @@ func bare(value any) (string, bool) {
 	return "", false
 }
 
-// withValue returns the object with a value set; only the maps on the way are copied, but
-// for those of the draft. The path exists.
-func withValue(d *engine.Draft, object map[string]any, path []string, value any) map[string]any {
+// withValue returns the object with a value set; only the maps on the way are copied. The path exists.
+func withValue(object map[string]any, path []string, value any) map[string]any {
 	if len(path) > 1 {
-		value = withValue(d, mapping(object[path[0]]), path[1:], value)
+		value = withValue(mapping(object[path[0]]), path[1:], value)
 	}
-	return d.Set(object, path[0], value)
+	return diff.With(object, path[0], value)
 }
 
 func dig(document any, path []string) any {

@@ -67,9 +67,6 @@ type patching []*patch
 func (m patching) mutate(e *execution, s *variables.Scope, on patchSubject) (patchResult, error) {
 	before := on.Object
 	out := patchResult{Object: before}
-	if len(m) > 1 { // each may fail by itself
-		on.Draft = nil
-	}
 	var held error
 	for _, p := range m {
 		on.Object = out.Object

@@ -36,8 +36,6 @@ type compiledPatch interface {
 // patchSubject is what a patch is applied to.
 type patchSubject struct {
 	Object map[string]any
-	// Draft changes the object in place where it may; nil where the object must stay as it is.
-	Draft *engine.Draft
 	// Budget is that of the scope whose variables the patch is given.
 	Budget *engine.Budget
 	// Lists looks up how the lists of the object merge.

@@ -60,7 +60,6 @@ func (p *program) Evaluate(ctx context.Context, t engine.Target, w *engine.World
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		step.Err = t.Draft.Settle(step.Err)
 		v.report(i, step)
 		if step.Outcome != engine.Changed {
 			continue
@@ -69,7 +68,7 @@ func (p *program) Evaluate(ctx context.Context, t engine.Target, w *engine.World
 		if r.policy.applyOne {
 			i = v.skipRest(i, &t, "has changed the object")
 		}
-		v.changed(&step, &t)
+		v.changed(&t)
 	}
 	v.end()
 	return t.Object, ctx.Err()

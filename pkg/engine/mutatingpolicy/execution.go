@@ -317,7 +317,7 @@ func (e *execution) step(object map[string]any, err error) engine.Step {
 	}
 	before, draft := e.subject.Object.Object, e.draft()
 	if err == nil && object != nil {
-		err = draft.SameObject(before, object)
+		err = engine.SameObject(before, object)
 	}
 	changed := err == nil && object != nil && (draft.Sets() > 0 || !reflect.DeepEqual(object, before))
 	if d := e.subject.Draft; changed && d != nil {

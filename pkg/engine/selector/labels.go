@@ -65,23 +65,15 @@ func (l *Labels) matches(set expandable) bool {
 
 // MatchesObject reports whether an object is selected by its own labels. It does not copy them.
 func (l *Labels) MatchesObject(u *unstructured.Unstructured) bool {
-	return l.MatchesState(u, func(set map[string]any) bool {
-		for _, value := range set {
-			if _, isText := value.(string); !isText {
-				return false
-			}
-		}
-		return true
-	})
-}
-
-// MatchesState is MatchesObject for one of many states of an object. Whether all values of a map are texts is asked of
-// the function, which may have seen another state.
-func (l *Labels) MatchesState(u *unstructured.Unstructured, areTexts func(map[string]any) bool) bool {
 	own, _, _ := unstructured.NestedFieldNoCopy(u.Object, "metadata", "labels")
 	set, isMap := own.(map[string]any)
-	if !isMap || !areTexts(set) { // labels with other values are read in a way of their own
+	if !isMap {
 		return l.Matches(u.GetLabels())
+	}
+	for _, value := range set {
+		if _, isString := value.(string); !isString { // labels with other values are read in a way of their own
+			return l.Matches(u.GetLabels())
+		}
 	}
 	return l.matches(labelSet[any](set))
 }

@@ -30,14 +30,6 @@ type Payer interface {
 	Pay(b *engine.Budget, current any) error
 }
 
-// Appender is a Setter that may add values to a list without a look at those that are there.
-type Appender interface {
-	Setter
-	// Added returns the values to append, if there are any; false where Set has to look. What is certainly in
-	// the list, or not in it, is told without.
-	Added(contains func(value any) (there, certain bool)) ([]any, bool)
-}
-
 // Result is what a Setter does to one field. The zero value leaves it alone.
 type Result struct {
 	Write bool
@@ -72,9 +64,6 @@ type Way struct {
 	Setter Setter
 	// Budget pays for what is looked at and for what is copied.
 	Budget *engine.Budget
-	// Draft changes the object in place where it may; nil where the object must stay as it is.
-	// The caller reverts it where there is an error.
-	Draft *engine.Draft
 }
 
 // Walk follows a way from the root of an object and calls the setter where it ends. Its
@@ -83,7 +72,7 @@ func Walk(object map[string]any, way Way) (Outcome, error) {
 	if len(way.Path) == 0 {
 		return Outcome{Object: object}, errors.New("attempting to mutate an empty target location")
 	}
-	w := walker{path: way.Path, tests: way.Tests, setter: way.Setter, budget: way.Budget, draft: way.Draft}
+	w := walker{path: way.Path, tests: way.Tests, setter: way.Setter, budget: way.Budget}
 	next, did, err := w.visit(object, 0)
 	if err != nil {
 		return Outcome{Object: object}, err
@@ -100,7 +89,6 @@ type walker struct {
 	tests  Tests
 	setter Setter
 	budget *engine.Budget
-	draft  *engine.Draft
 	skip   error
 	warn   string
 	bare   Path
@@ -130,17 +118,13 @@ func (w *walker) visit(current any, depth int) (any, effect, error) {
 		if !ok {
 			return nil, effect{}, w.mismatch("List", current, depth)
 		}
-		d := w.draft
-		defer func() { w.draft = d }()
-		w.draft = nil
-		at := listAt{list, node, depth, d}
 		switch {
 		case last:
-			return w.element(at)
+			return w.element(list, node, depth)
 		case node.Glob():
 			return w.every(list, depth)
 		}
-		return w.keyed(at)
+		return w.keyed(list, node, depth)
 	case Field:
 		object, ok := current.(map[string]any)
 		if !ok {
@@ -226,17 +210,6 @@ func (w *walker) set(object map[string]any, name string, depth int) (any, effect
 	if !w.allowed(depth, current, exists) {
 		return object, effect{}, nil
 	}
-	if list, isList := current.([]any); isList {
-		added, known, err := w.added(list)
-		switch {
-		case err != nil:
-			return nil, effect{}, err
-		case known && len(added) == 0:
-			return object, effect{}, nil
-		case known:
-			return w.add(object, name, added)
-		}
-	}
 	if p, ok := w.setter.(Payer); ok {
 		if err := p.Pay(w.budget, current); err != nil {
 			return nil, effect{}, err
@@ -267,32 +240,6 @@ func (w *walker) set(object map[string]any, name string, depth int) (any, effect
 	return w.with(object, name, result.Value, effect{touched: true, changed: true, wrote: true})
 }
 
-// added returns the values that the setter appends to a list; false where it has to look at all.
-func (w *walker) added(list []any) (values []any, known bool, err error) {
-	a, ok := w.setter.(Appender)
-	if !ok {
-		return nil, false, nil
-	}
-	values, known = a.Added(func(value any) (there, certain bool) {
-		if !w.draft.Knows(list) {
-			err = cmp.Or(err, w.budget.Spend(len(list)))
-		}
-		i, certain := w.draft.Find(list, "", value)
-		there = i >= 0
-		return there, certain && err == nil && (!there || w.draft.Knows(list)) // Set looks at each element once
-	})
-	return values, known, err
-}
-
-// add ends the path at a field with a list, and appends values.
-func (w *walker) add(object map[string]any, name string, values []any) (any, effect, error) {
-	if err := w.budget.Write(values); err != nil {
-		return nil, effect{}, err
-	}
-	list, _ := object[name].([]any)
-	return w.with(object, name, w.draft.Append(list, values...), effect{touched: true, changed: true, wrote: true})
-}
-
 // every continues below all elements of a list.
 func (w *walker) every(list []any, depth int) (any, effect, error) {
 	if len(list) == 0 {
@@ -304,44 +251,21 @@ func (w *walker) every(list []any, depth int) (any, effect, error) {
 	return w.elements(list, depth, func(any) bool { return true })
 }
 
-// listAt is a list on the way, the node that names elements of it, and what may add to it.
-type listAt struct {
-	list  []any
-	node  List
-	depth int
-	draft *engine.Draft
-}
-
-// lacks reports whether the node certainly names no element, without a look at each.
-func (l listAt) lacks() bool {
-	return l.draft.Knows(l.list) && l.draft.Lacks(l.list, l.node.Key, l.node.Value) && l.draft.Lacks(l.list, l.node.Key, nil)
-}
-
-func (l listAt) steps() int {
-	if l.lacks() {
-		return 1
-	}
-	return len(l.list)
-}
-
 // keyed continues below the elements that the node names, or below a new one at the end
 // of the list if it names none.
-func (w *walker) keyed(at listAt) (any, effect, error) {
-	list, node, depth := at.list, at.node, at.depth
-	if err := w.budget.Spend(at.steps()); err != nil {
+func (w *walker) keyed(list []any, node List, depth int) (any, effect, error) {
+	if err := w.budget.Spend(len(list)); err != nil {
 		return nil, effect{}, err
 	}
 	names := func(element any) bool {
 		object, ok := element.(map[string]any)
 		return ok && named(object, node)
 	}
-	if !at.lacks() {
-		if i := slices.IndexFunc(list, names); i >= 0 {
-			if !w.finds(depth, list[i]) {
-				return list, effect{}, nil
-			}
-			return w.elements(list, depth, names)
+	if i := slices.IndexFunc(list, names); i >= 0 {
+		if !w.finds(depth, list[i]) {
+			return list, effect{}, nil
 		}
+		return w.elements(list, depth, names)
 	}
 	if !w.misses(depth) {
 		return list, effect{}, nil
@@ -355,7 +279,7 @@ func (w *walker) keyed(at listAt) (any, effect, error) {
 	}
 	w.attached(depth, did)
 	did.changed = true
-	return w.appended(at, next, did)
+	return w.appended(list, next, did)
 }
 
 // elements continues below some elements of a list.
@@ -389,8 +313,7 @@ func (w *walker) elements(list []any, depth int, wanted func(any) bool) (any, ef
 
 // element ends the path in a list: the first element that the node names is replaced as a
 // whole, or the new one is appended.
-func (w *walker) element(at listAt) (any, effect, error) {
-	list, node, depth := at.list, at.node, at.depth
+func (w *walker) element(list []any, node List, depth int) (any, effect, error) {
 	setter, ok := w.setter.(ElementSetter)
 	switch {
 	case !ok:
@@ -400,7 +323,7 @@ func (w *walker) element(at listAt) (any, effect, error) {
 	}
 	value, err := setter.Element()
 	if err == nil {
-		err = w.budget.Spend(at.steps())
+		err = w.budget.Spend(len(list))
 	}
 	if err == nil {
 		err = w.budget.Write(value)
@@ -409,9 +332,6 @@ func (w *walker) element(at listAt) (any, effect, error) {
 		return nil, effect{}, err
 	}
 	wrote := effect{touched: true, changed: true, wrote: true}
-	if at.lacks() {
-		list = nil
-	}
 	for i, existing := range list {
 		object, ok := existing.(map[string]any)
 		if !ok {
@@ -436,9 +356,9 @@ func (w *walker) element(at listAt) (any, effect, error) {
 		return out, wrote, nil
 	}
 	if !w.misses(depth) {
-		return at.list, effect{}, nil
+		return list, effect{}, nil
 	}
-	return w.appended(at, value, wrote)
+	return w.appended(list, value, wrote)
 }
 
 // named reports whether an element is the one that a node names. Texts never equal
@@ -459,24 +379,18 @@ func SameKey(a, b any) bool {
 	return false
 }
 
-// with returns the object with one field set: a copy, but for what the draft may change.
+// with returns a copy of the object with one field set.
 func (w *walker) with(object map[string]any, name string, value any, did effect) (any, effect, error) {
-	if !w.draft.Owns(object) {
-		if err := w.budget.BuildMap(len(object) + 1); err != nil {
-			return nil, effect{}, err
-		}
+	if err := w.budget.BuildMap(len(object) + 1); err != nil {
+		return nil, effect{}, err
 	}
-	return w.draft.Set(object, name, value), did, nil
+	return diff.With(object, name, value), did, nil
 }
 
 // appended returns a copy of the list with one more element.
-func (w *walker) appended(to listAt, element any, did effect) (any, effect, error) {
-	items := len(to.list) + 1
-	if to.draft.Knows(to.list) {
-		items = 4 // it grows by doubling
-	}
-	if err := w.budget.BuildList(items); err != nil {
+func (w *walker) appended(list []any, element any, did effect) (any, effect, error) {
+	if err := w.budget.BuildList(len(list) + 1); err != nil {
 		return nil, effect{}, err
 	}
-	return to.draft.Append(to.list, element), did, nil
+	return append(slices.Clip(list), element), did, nil
 }

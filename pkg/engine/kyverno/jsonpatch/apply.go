@@ -17,24 +17,13 @@ import (
 // they undo each other; it may be nil. The budget pays for what is looked at, and for what is
 // written. The error is an *OperationError.
 func (p Patch) Apply(b *engine.Budget, doc map[string]any, why *engine.Reasons) (map[string]any, error) {
-	return p.Edit(nil, b, doc, why)
-}
-
-// Edit is Apply to an object that a draft may change in place. The caller reverts the draft
-// where there is an error.
-func (p Patch) Edit(d *engine.Draft, b *engine.Budget, doc map[string]any, why *engine.Reasons) (map[string]any, error) {
-	if slices.ContainsFunc(p.operations, operation.places) {
-		d.Freeze() // a map may then be in two places
-		d = nil
-	}
 	current, wrote := doc, false
 	for i, o := range p.operations {
-		sets := d.Sets()
-		next, err := o.apply(d, b, current)
+		next, err := o.apply(b, current)
 		if err != nil {
 			return doc, &OperationError{Index: i, Op: o.op, Path: o.path, Err: err}
 		}
-		if why != nil && d.Sets() == sets && diff.Same(next, current) {
+		if why != nil && diff.Same(next, current) {
 			why.Add("%s %s: %s", o.op, o.path, o.idle())
 		} else {
 			wrote = true
@@ -47,14 +36,11 @@ func (p Patch) Edit(d *engine.Draft, b *engine.Budget, doc map[string]any, why *
 	if wrote && len(p.operations) > 1 { // which nobody reads where they do not
 		why.Add("the operations revert each other")
 	}
-	if d.Sets() > 0 || !diff.Same(current, doc) {
+	if !diff.Same(current, doc) {
 		return current, nil
 	}
 	return doc, nil
 }
-
-// places reports whether the operation puts a part of the object, or all of it, in another place.
-func (o operation) places() bool { return o.op == opCopy || o.op == opMove || len(o.to) == 0 }
 
 // idle returns why the operation changes nothing.
 func (o operation) idle() string {
@@ -69,7 +55,7 @@ func (o operation) idle() string {
 
 // apply applies one operation. What it writes is paid for as if it were new: copying an
 // object into itself doubles it each time.
-func (o operation) apply(d *engine.Draft, b *engine.Budget, doc map[string]any) (map[string]any, error) {
+func (o operation) apply(b *engine.Budget, doc map[string]any) (map[string]any, error) {
 	if o.op != opRemove {
 		if err := b.Write(o.value); err != nil {
 			return nil, err
@@ -77,11 +63,11 @@ func (o operation) apply(d *engine.Draft, b *engine.Budget, doc map[string]any) 
 	}
 	switch o.op {
 	case opAdd:
-		return write(doc, o.to, editor{Budget: b, draft: d, last: add, value: o.value, create: true})
+		return write(doc, o.to, editor{Budget: b, last: add, value: o.value, create: true})
 	case opReplace:
-		return write(doc, o.to, editor{Budget: b, draft: d, last: replace, value: o.value, create: true})
+		return write(doc, o.to, editor{Budget: b, last: replace, value: o.value, create: true})
 	case opRemove:
-		return write(doc, o.to, editor{Budget: b, draft: d, last: remove, lenient: true})
+		return write(doc, o.to, editor{Budget: b, last: remove, lenient: true})
 	case opTest:
 		return doc, test(doc, o.to, o.value)
 	}
@@ -176,10 +162,9 @@ func index(token string) (int, bool) {
 // editor is what an operation does at the end of its path, and on its way.
 type editor struct {
 	*engine.Budget
-	draft *engine.Draft // nil where all maps are copied
 	// last edits the map or list that holds the last token of the path, with the value; it
-	// returns a copy, a map of the draft, or what it was given where there is nothing to do.
-	last  func(d *engine.Draft, parent any, token string, value any) (any, error)
+	// returns a copy, or what it was given where there is nothing to do.
+	last  func(parent any, token string, value any) (any, error)
 	value any
 	// create makes missing parents: a list where the next token is an index
 	// or "-", else a map.
@@ -192,7 +177,7 @@ type editor struct {
 // value for the document itself.
 func write(doc map[string]any, path []string, e editor) (map[string]any, error) {
 	if len(path) == 0 {
-		whole, err := e.last(nil, nil, "", e.value)
+		whole, err := e.last(nil, "", e.value)
 		if err != nil {
 			return nil, err
 		}
@@ -207,18 +192,11 @@ func write(doc map[string]any, path []string, e editor) (map[string]any, error) 
 
 // edit returns the node with the edit made at the path below it.
 func (e editor) edit(node any, path []string) (any, error) {
-	work := 1
-	if m, _ := node.(map[string]any); !e.draft.Owns(m) {
-		work += 2 * width(node) // it may be copied
-	}
-	if err := e.Spend(work); err != nil {
+	if err := e.Spend(1 + 2*width(node)); err != nil {
 		return nil, err
 	}
 	if len(path) == 1 {
-		return e.last(e.draft, node, path[0], e.value)
-	}
-	if _, isMap := node.(map[string]any); !isMap {
-		e.draft = nil
+		return e.last(node, path[0], e.value)
 	}
 	token := path[0]
 	child, ok, err := step(node, token)
@@ -232,15 +210,11 @@ func (e editor) edit(node any, path []string) (any, error) {
 	case !ok:
 		return nil, errMissing
 	}
-	sets := e.draft.Sets()
 	edited, err := e.edit(child, path[1:])
 	if err != nil {
 		return nil, err
 	}
-	if m, isMap := node.(map[string]any); isMap && e.draft.Sets() > sets {
-		return e.draft.Set(m, token, edited), nil
-	}
-	return replaceChild(e.draft, node, token, edited), nil
+	return replaceChild(node, token, edited), nil
 }
 
 // width is how many values a map or a list holds itself.
@@ -266,19 +240,19 @@ func (e editor) grow(node any, path []string) (any, error) {
 	}
 	list, isList := node.([]any)
 	if !isList {
-		return add(e.draft, node, path[0], edited)
+		return add(node, path[0], edited)
 	}
 	i, isIndex := index(path[0])
 	if !isIndex {
 		return nil, errNotIndex(path[0])
 	}
 	if i >= 0 && i < len(list) {
-		return replaceChild(nil, node, path[0], edited), nil // a null gives way
+		return replaceChild(node, path[0], edited), nil // a null gives way
 	}
 	if list, err = e.pad(list, i); err != nil {
 		return nil, err
 	}
-	return add(nil, list, path[0], edited)
+	return add(list, path[0], edited)
 }
 
 // newParent is what a token wants to be put into; a list is as long as the
@@ -320,13 +294,13 @@ func (e editor) pad(list []any, i int) ([]any, error) {
 
 // replaceChild returns a copy of the node with another child at a token that
 // is known to exist, or the node itself where the child is the same.
-func replaceChild(d *engine.Draft, node any, token string, child any) any {
+func replaceChild(node any, token string, child any) any {
 	switch n := node.(type) {
 	case map[string]any:
 		if diff.Shared(n[token], child) || width(n[token])+width(child) == 0 && diff.Same(n[token], child) {
 			return n
 		}
-		return d.Set(n, token, child)
+		return diff.With(n, token, child)
 	case []any:
 		i, _ := index(token)
 		if i < 0 {
@@ -344,13 +318,13 @@ func replaceChild(d *engine.Draft, node any, token string, child any) any {
 }
 
 // add inserts into lists, and sets keys of maps.
-func add(d *engine.Draft, parent any, token string, value any) (any, error) {
+func add(parent any, token string, value any) (any, error) {
 	list, isList := parent.([]any)
 	if !isList {
-		return set(d, parent, token, value)
+		return set(parent, token, value)
 	}
 	if token == "-" {
-		return d.Append(list, value), nil
+		return append(slices.Clip(list), value), nil
 	}
 	i, isIndex := index(token)
 	if !isIndex {
@@ -362,25 +336,21 @@ func add(d *engine.Draft, parent any, token string, value any) (any, error) {
 	switch {
 	case i < 0 || i > len(list):
 		return nil, errOutside(token, list)
-	case i == 0:
-		return d.Prepend(list, value), nil
-	case i == len(list):
-		return d.Append(list, value), nil
 	}
 	return slices.Insert(slices.Clone(list), i, value), nil
 }
 
 // replace sets an element of a list, never moving others; what is not there is
 // added at the end.
-func replace(d *engine.Draft, parent any, token string, value any) (any, error) {
+func replace(parent any, token string, value any) (any, error) {
 	list, isList := parent.([]any)
 	if !isList {
-		return set(d, parent, token, value)
+		return set(parent, token, value)
 	}
 	i, isIndex := index(token)
 	switch {
 	case token == "-", isIndex && i == len(list), i == -1 && len(list) == 0:
-		return d.Append(list, value), nil
+		return append(slices.Clip(list), value), nil
 	case !isIndex:
 		return nil, errNotIndex(token)
 	case i < -len(list) || i > len(list):
@@ -392,17 +362,17 @@ func replace(d *engine.Draft, parent any, token string, value any) (any, error) 
 	if diff.Same(list[i], value) {
 		return list, nil
 	}
-	return replaceChild(nil, list, token, value), nil
+	return replaceChild(list, token, value), nil
 }
 
 // remove takes out what is there; what is not there needs no removing.
-func remove(d *engine.Draft, parent any, token string, _ any) (any, error) {
+func remove(parent any, token string, _ any) (any, error) {
 	switch n := parent.(type) {
 	case map[string]any:
 		if _, ok := n[token]; !ok {
 			return n, nil
 		}
-		return d.Delete(n, token), nil
+		return diff.Without(n, token), nil
 	case []any:
 		i, isIndex := index(token)
 		if !isIndex {
@@ -421,13 +391,13 @@ func remove(d *engine.Draft, parent any, token string, _ any) (any, error) {
 }
 
 // set sets a key of a map. No parent at all means the document itself.
-func set(d *engine.Draft, parent any, token string, value any) (any, error) {
+func set(parent any, token string, value any) (any, error) {
 	switch p := parent.(type) {
 	case map[string]any:
 		if held, ok := p[token]; ok && diff.Same(held, value) {
 			return p, nil
 		}
-		return d.Set(p, token, value), nil
+		return diff.With(p, token, value), nil
 	case nil:
 		if token == "" {
 			return value, nil

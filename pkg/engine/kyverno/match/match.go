@@ -181,10 +181,6 @@ func (c *Candidate) name() string {
 }
 
 func (f *filter) matchesAnnotations(c *Candidate) bool {
-	own, _, _ := unstructured.NestedFieldNoCopy(c.Object.Object, "metadata", "annotations")
-	if set, isMap := own.(map[string]any); isMap && c.Draft.OfTexts(set) {
-		return selector.Pairs(f.annotations, set)
-	}
 	return selector.Pairs(f.annotations, c.Object.GetAnnotations())
 }
 
@@ -199,7 +195,7 @@ func (f *filter) failsObject(c *Candidate) criterion {
 		return byNames
 	case len(f.namespaces) > 0 && !selector.AnyOf(f.namespaces, NamespaceOf(c.Object)):
 		return byNamespace
-	case f.labels != nil && !f.labels.MatchesState(c.Object, c.Draft.OfTexts):
+	case f.labels != nil && !f.labels.MatchesObject(c.Object):
 		return bySelector
 	case len(f.annotations) > 0 && !f.matchesAnnotations(c):
 		return byAnnotations

@@ -19,14 +19,8 @@ import (
 // The error is a *ConditionError when the patch does not apply to this object, and a
 // *KindError when patch and object disagree about what a field holds, or that of the budget.
 func (p *Patch) Apply(b *engine.Budget, live map[string]any, l *Lists, why *engine.Reasons) (map[string]any, []engine.Warning, error) {
-	return p.Edit(nil, b, live, l, why)
-}
-
-// Edit is Apply to an object that a draft may change in place. The caller reverts the draft
-// where there is an error.
-func (p *Patch) Edit(d *engine.Draft, b *engine.Budget, live map[string]any, l *Lists, why *engine.Reasons) (map[string]any, []engine.Warning, error) {
 	root := l.root()
-	m := merger{why: why, budget: b, draft: d}
+	m := merger{why: why, budget: b}
 	failed := m.check(&p.root, live, root)
 	if m.err != nil {
 		return live, nil, m.err
@@ -38,7 +32,7 @@ func (p *Patch) Edit(d *engine.Draft, b *engine.Budget, live map[string]any, l *
 	if err != nil {
 		return live, nil, err
 	}
-	if removed || d.Sets() == 0 && diff.Same(object, live) {
+	if removed || diff.Same(object, live) {
 		object = live
 	}
 	return object, m.notes.warnings, nil

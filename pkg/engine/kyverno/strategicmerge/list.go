@@ -4,7 +4,6 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
 )
 
@@ -77,14 +76,13 @@ func (m *merger) mergeScalars(live, patch []any, last *node, at *place) (any, er
 	if len(added) == 0 || m.err != nil {
 		return live, m.err
 	}
-	return m.draft.Prepend(live, added...), nil
+	return slices.Concat(added, live), nil
 }
 
 // elements sorts the elements of a patch by what they are to do.
 type elements struct {
 	hits  map[int][]*node // by the live element that they patch
 	added []any
-	draft *engine.Draft
 }
 
 // stepsOfElement is what comparing the keys of an element takes.
@@ -105,10 +103,7 @@ func (m *merger) mergeElements(live []any, patch []*node, at *place) (any, bool,
 			return replaced, false, err
 		}
 	}
-	draft := m.draft
-	defer func() { m.draft = draft }()
-	m.draft = nil // what is in a list is copied
-	sorted := elements{hits: map[int][]*node{}, draft: draft}
+	sorted := elements{hits: map[int][]*node{}}
 	for i, e := range patch {
 		if !m.spend(stepsOfElement * (1 + len(live))) {
 			return nil, false, m.err
@@ -199,7 +194,7 @@ func (m *merger) plain(e *node, live []any, sorted *elements, at listAt) error {
 			return &KindError{Path: at.String() + "[]." + k, Patch: kindOf(v).String(), Got: isScalar.String()}
 		}
 	}
-	if i := findIn(sorted.draft, e.source, live, at.keys); i >= 0 {
+	if i := find(e.source, live, at.keys); i >= 0 {
 		sorted.hits[i] = append(sorted.hits[i], e)
 		return nil
 	}
@@ -222,31 +217,6 @@ func (m *merger) plain(e *node, live []any, sorted *elements, at listAt) error {
 	}
 	sorted.added = append(sorted.added, written)
 	return nil
-}
-
-// findIn is find, by one of the keys where the draft knows the first element that has it.
-func findIn(d *engine.Draft, e map[string]any, live []any, keys []string) int {
-	for _, k := range keys {
-		if k == "protocol" || e[k] == nil {
-			continue
-		}
-		i, certain := d.Find(live, k, e[k])
-		if certain && i < 0 {
-			return -1
-		}
-		if first, isMap := elementAt(live, i); certain && isMap && sameDefaultedKeys(e, first, keys) {
-			return i
-		}
-	}
-	return find(e, live, keys)
-}
-
-func elementAt(list []any, i int) (map[string]any, bool) {
-	if i < 0 {
-		return nil, false
-	}
-	m, isMap := list[i].(map[string]any)
-	return m, isMap
 }
 
 // find returns the first element with the pattern's merge keys, or -1. A
@@ -293,7 +263,7 @@ func withDefault(m map[string]any, key string) any {
 // and live ones keep their order.
 func (m *merger) patchElements(live []any, sorted elements, at *place) ([]any, error) {
 	if len(sorted.hits) == 0 && len(sorted.added) > 0 {
-		return sorted.draft.Prepend(live, sorted.added...), nil
+		return slices.Concat(sorted.added, live), nil
 	}
 	changed, merged := len(sorted.added) > 0, make(map[int]map[string]any, len(sorted.hits))
 	for _, i := range slices.Sorted(maps.Keys(sorted.hits)) {

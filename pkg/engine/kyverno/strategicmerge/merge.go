@@ -15,8 +15,7 @@ import (
 // element as it was and the last one to set a field wins.
 type merger struct {
 	budget     *engine.Budget
-	draft      *engine.Draft // nil where all maps are copied
-	err        error         // of the budget; no condition is checked any more
+	err        error // of the budget; no condition is checked any more
 	notes      notes
 	why        *engine.Reasons    // why nothing changes; nil if not wanted
 	difference pattern.Difference // of the condition that was checked last
@@ -34,11 +33,7 @@ func (m *merger) mergeMap(live map[string]any, patches []*node, at *place) (merg
 		return nil, removed, err
 	}
 	fields := m.fieldsToWrite(live, patches, at)
-	work := 1 + len(fields)
-	if !m.draft.Owns(live) {
-		work += len(live) / 8 // to copy it
-	}
-	if !m.spend(work) {
+	if !m.spend(1 + len(fields) + len(live)/8) {
 		return nil, false, m.err
 	}
 	merged = live
@@ -47,24 +42,16 @@ func (m *merger) mergeMap(live map[string]any, patches []*node, at *place) (merg
 		for n < len(fields) && fields[n].name == key {
 			n++
 		}
-		old, sets := live[key], m.draft.Sets()
+		old := live[key]
 		value, drop, err := m.mergeValue(old, fields[:n:n], at.field(key))
 		fields = fields[n:]
 		switch {
 		case err != nil:
 			return nil, false, err
 		case drop && old != nil:
-			if m.draft != nil {
-				merged = m.draft.Delete(merged, key)
-				continue
-			}
 			merged = copyOnce(merged, live)
 			delete(merged, key)
-		case !drop && (m.draft.Sets() > sets || !diff.Same(old, value)):
-			if m.draft != nil {
-				merged = m.draft.Set(merged, key, value)
-				continue
-			}
+		case !drop && !diff.Same(old, value):
 			merged = copyOnce(merged, live)
 			merged[key] = value
 		}

@@ -58,8 +58,5 @@ func (m *merger) contains(list []any, v any) bool {
 		m.err = cmp.Or(m.err, err)
 		return false
 	}
-	if i, certain := m.draft.Find(list, "", v); certain {
-		return i >= 0
-	}
 	return slices.ContainsFunc(list, func(e any) bool { return diff.Same(e, v) })
 }
