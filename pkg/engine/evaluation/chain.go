@@ -5,21 +5,23 @@ import (
 	"context"
 	"fmt"
 	"iter"
+	"maps"
 	"slices"
 	"sync"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
 )
 
-// maxRounds bounds how often triggers are asked again because other rules changed them. A chain
-// of rules that each stand before the one that they depend on takes a round for each of them.
-const maxRounds = 20
+// maxVisits bounds how often a trigger is looked at once more because other rules have changed it, and how often what it triggers
+// itself may change it.
+const maxVisits = 5
 
 // ChainError is why rules change nothing: they go on changing what triggers them, without end.
 type ChainError struct {
-	Rounds   int
 	Rules    []engine.RuleRef
 	Triggers []engine.ObjectKey
 }
@@ -27,7 +29,7 @@ type ChainError struct {
 // Error names the rules and the objects.
 func (e *ChainError) Error() string {
 	return fmt.Sprintf("reached the limit of %d rounds: %s go on changing what triggers them (%s), so they change nothing; give one of them a precondition that its change ends",
-		e.Rounds, engine.Few(e.Rules), engine.Few(e.Triggers))
+		maxVisits, engine.Few(e.Rules), engine.Few(e.Triggers))
 }
 
 // turn is the place of a rule in a run: its program, and its place in that.
@@ -39,23 +41,21 @@ func (a turn) compare(b turn) int {
 
 // chains follow what a run changes on objects that are triggers themselves, so that each rule sees a
 // trigger as the run makes it. First in turn: the rules before it have changed the trigger when a
-// rule is asked for its effects. Then in rounds, for what later rules change, until nothing does: a rule
+// rule is asked for its effects. Then at the end, until nothing changes: a rule
 // that names targets for the new state does so in place of those that it named before, and one that
 // names none any more keeps them, because it may be its own change that ended its condition.
-//
-// Of the objects nothing is kept but the names of those that may be triggers, and digests of those among them
-// that effects act on.
 type chains struct {
 	*Evaluation
 	source   engine.Source
 	programs []propagation
-	rules    []*triggeredRule // in turn
-	wants    *meeting         // what triggers them, without labels
-	own      selectionIndex   // what the rules may change that match it
-	possible bool             // targets may be triggers
-	pages    int              // of the source
+	rules    []*triggeredRule   // in turn
+	wants    []engine.Selection // what triggers them, without labels
+	own      selectionIndex     // what the rules may change that match it
+	possible bool               // targets may be triggers
+	pages    int                // of the source
 	places   map[engine.ObjectKey]int
 	fed      map[engine.ObjectKey]*fed
+	read     map[engine.Selection]bool // subjects among which triggers were looked for
 }
 
 // triggeredRule is a rule that changes others than it matches.
@@ -68,25 +68,32 @@ type triggeredRule struct {
 
 // fed is a trigger on which effects act.
 type fed struct {
-	key   engine.ObjectKey
-	asked map[turn]digest // the state for which each rule was asked for its effects
-	final digest
-	kept  map[turn]bool // rules that are not asked again, since they would go on changing their own trigger
+	key      engine.ObjectKey
+	target   engine.Target
+	place    int                                 // of the trigger in the run
+	matching []*triggeredRule                    // what it may trigger, in turn
+	asked    map[turn]*unstructured.Unstructured // the state for which each rule was asked for its effects
+	final    *unstructured.Unstructured
+	kept     map[turn]bool // rules that are not asked again, since they would go on changing their own trigger
+	visits   int           // beyond maxVisits, it is left alone
 }
 
 func (f *fed) settled() bool {
 	for turn, asked := range f.asked {
-		if asked != f.final && !f.kept[turn] {
+		if !f.kept[turn] && !same(asked, f.final) {
 			return false
 		}
 	}
 	return true
 }
 
+// same reports whether two states of an object are alike.
+func same(a, b *unstructured.Unstructured) bool { return a == b || diff.Same(a.Object, b.Object) }
+
 func newChains(e *Evaluation, src engine.Source, programs []propagation) *chains {
 	c := &chains{
 		Evaluation: e, source: src, programs: programs,
-		places: map[engine.ObjectKey]int{}, fed: map[engine.ObjectKey]*fed{},
+		places: map[engine.ObjectKey]int{}, fed: map[engine.ObjectKey]*fed{}, read: map[engine.Selection]bool{},
 	}
 	for _, p := range e.programs {
 		if q, ok := p.(engine.Propagator); !ok || !q.Propagates() {
@@ -113,8 +120,10 @@ func newChains(e *Evaluation, src engine.Source, programs []propagation) *chains
 		targets = append(targets, r.targets...)
 		c.possible = c.possible || len(r.targets) == 0
 	}
-	c.wants = newMeeting(withoutLabels(wants))
-	c.possible = c.possible || slices.ContainsFunc(withoutLabels(targets), func(s engine.Selection) bool { return s.Subresource == "" && c.wants.meets(s) })
+	c.wants = withoutLabels(wants)
+	c.possible = c.possible || slices.ContainsFunc(withoutLabels(targets), func(s engine.Selection) bool {
+		return s.Subresource == "" && slices.ContainsFunc(c.wants, s.MayMeet)
+	})
 	return c
 }
 
@@ -165,56 +174,216 @@ func (c *chains) follow(ctx context.Context) error {
 		return nil
 	}
 	c.effects.indexTriggers()
-	r := round{chains: c, changed: effectIndex{all: slices.Clone(c.effects.all)}, ask: (*visit).inTurn}
-	for range maxRounds {
-		if err := r.run(ctx); err != nil {
-			return err
-		}
-		if len(r.changed.all) == 0 {
-			break
-		}
+	endless := false
+	next, err := c.fedBy(ctx, c.effects.all)
+	for err == nil && len(next) > 0 { // a rule depends on those before it alone, so that this ends
+		next, err = c.round(ctx, next, (*visit).inTurn)
 	}
-	r.ask, r.again = (*visit).atEnd, map[engine.ObjectKey]bool{}
-	for key, f := range c.fed {
-		if !f.settled() {
-			r.again[key] = true
-		}
+	next = slices.DeleteFunc(c.inOrder(), (*fed).settled)
+	for err == nil && len(next) > 0 {
+		next = slices.DeleteFunc(next, func(f *fed) bool {
+			f.visits++
+			endless = endless || f.visits > maxVisits
+			return f.visits > maxVisits
+		})
+		next, err = c.round(ctx, next, (*visit).atEnd)
 	}
-	var late []*visited // in which the members of a circle have their turn, each after the one before it
-	for i := range maxRounds {
-		if len(r.changed.all)+len(r.again) == 0 {
-			return nil
-		}
-		if err := r.run(ctx); err != nil {
-			return err
-		}
-		if r.again = nil; i >= maxRounds/2 {
-			late = append(late, r.remade...)
-		}
+	if endless {
+		c.fail()
 	}
-	c.endless(late)
-	return nil
+	return err
 }
 
-// endless makes the effects fail that went on being made anew, and all that depends on them.
-func (c *chains) endless(late []*visited) {
-	found := &ChainError{Rounds: maxRounds}
-	failed := map[unit]bool{}
+// inOrder are the triggers on which effects act, in the order of the run.
+func (c *chains) inOrder() []*fed {
+	return slices.SortedFunc(maps.Values(c.fed), func(a, b *fed) int { return cmp.Compare(a.place, b.place) })
+}
+
+// round visits triggers, and returns those on which effects act that are new, or gone.
+func (c *chains) round(ctx context.Context, triggers []*fed, ask func(*visit) error) ([]*fed, error) {
+	visits := make([]*visit, len(triggers))
+	_, err := sideBySide(ctx, c.options.Workers, len(triggers), func(ctx context.Context, i int) (bool, error) {
+		f := triggers[i]
+		visits[i] = &visit{chains: c, fed: f, ctx: ctx, acting: c.effects.on(f.key, f.target.Object)}
+		return false, ask(visits[i])
+	})
+	if err != nil {
+		return nil, err
+	}
+	var changed []*orderedEffect
+	for _, v := range visits {
+		changed = append(changed, c.take(v)...)
+	}
+	c.effects.sort()
+	c.effects.indexTriggers()
+	return c.fedBy(ctx, changed)
+}
+
+// take stores what came of a visit, and returns the effects that are new, or gone, but for those on the trigger itself alone.
+func (c *chains) take(v *visit) (changed []*orderedEffect) {
+	elsewhere := func(f *orderedEffect) {
+		if !f.subjects.Exact() || subjectKey(f.subjects).Named() != v.key {
+			changed = append(changed, f)
+		}
+	}
+	gone := map[*orderedEffect]bool{}
+	for _, m := range v.remade {
+		had := c.effects.of(unit{m.rule.turn, v.place})
+		c.reaches.recount(m.rule.ref, len(had) > 0, len(m.effects) > 0)
+		for _, f := range had {
+			gone[f] = true
+			elsewhere(f)
+		}
+		for _, f := range m.effects {
+			c.addInScope(f)
+			elsewhere(f)
+		}
+		c.noteSteps(v.key, m)
+	}
+	for _, f := range c.effects.byTrigger[v.place] {
+		f.repeats = f.repeats || v.kept[f.turn]
+	}
+	if len(gone) > 0 {
+		c.effects.all = slices.DeleteFunc(c.effects.all, func(f *orderedEffect) bool { return gone[f] })
+	}
+	return changed
+}
+
+// noteSteps keeps the steps of a rule that was asked again in place of those that it had.
+func (c *chains) noteSteps(key engine.ObjectKey, m *remade) {
+	rec := c.triggers[key]
+	if rec == nil {
+		rec = &recorder{reasons: c.options.Reasons}
+	}
+	rec.replace(m.rule.ref, m.rec)
+	if len(rec.steps) > 0 || !rec.notMatched.IsZero() {
+		c.triggers[key] = rec
+	}
+}
+
+// fedBy returns the triggers on which some effects act. Those that are new among them are read.
+func (c *chains) fedBy(ctx context.Context, effects []*orderedEffect) ([]*fed, error) {
+	acting := effectIndex{all: slices.Clone(effects)}
+	acting.sort()
+	work := job[*fed]{
+		workers: c.options.Workers,
+		do: func(_ context.Context, t engine.Target) (*fed, error) {
+			f := &fed{key: t.Key.Own().Named(), target: t, place: -1, asked: map[turn]*unstructured.Unstructured{}, kept: map[turn]bool{}}
+			if c.chosen(&t) && len(acting.on(t.Key, t.Object)) > 0 { // else the run does not change it
+				f.matching = c.triggeredBy(&t)
+			}
+			return f, nil
+		},
+		take: func(f *fed) error {
+			if len(f.matching) > 0 && c.fed[f.key] == nil {
+				c.keepFed(f)
+			}
+			return nil
+		},
+	}
+	for _, selections := range c.unread(effects) {
+		if err := work.run(ctx, c.Evaluation.pages(ctx, c.source, selections)); err != nil {
+			return nil, err
+		}
+	}
+	return slices.DeleteFunc(c.inOrder(), func(f *fed) bool { return len(acting.on(f.key, f.target.Object)) == 0 }), nil
+}
+
+// keepFed keeps a trigger. One that the first pass did not see had other labels then.
+func (c *chains) keepFed(f *fed) {
+	var streamed bool
+	if f.place, streamed = c.places[f.key]; !streamed {
+		f.place = c.effects.triggers
+		c.effects.triggers++
+	}
+	c.fed[f.key] = f
+}
+
+// unread are selections of the triggers on which effects may act, as far as they were not read before: one for each, in several
+// listings, where these take fewer requests than one.
+func (c *chains) unread(effects []*orderedEffect) [][]engine.Selection {
+	var exact, kinds []engine.Selection
+	listed := false
+	for _, f := range effects {
+		s := f.subjects
+		if s.Labels = nil; s.Subresource != "" || c.read[s] {
+			continue
+		}
+		c.read[s] = true
+		for _, s := range c.narrow(s) {
+			listed = listed || !s.Exact()
+			exact = append(exact, s)
+			kinds = append(kinds, engine.Selection{Group: s.Group, Version: s.Version, Kind: s.Kind})
+		}
+	}
+	if !listed && len(exact) <= max(c.pages, 1) {
+		return c.narrowed(exact)
+	}
+	kinds = withoutLabels(kinds)
+	return [][]engine.Selection{slices.DeleteFunc(slices.Clone(c.wants), func(s engine.Selection) bool {
+		return !slices.ContainsFunc(kinds, func(kind engine.Selection) bool { return c.mayBe(s, kind) })
+	})}
+}
+
+// narrowed are the triggers among each of some objects. Labels are left open, since rules may change them.
+func (c *chains) narrowed(objects []engine.Selection) (out [][]engine.Selection) {
+	for _, o := range objects {
+		var one []engine.Selection
+		for _, s := range c.wants {
+			if c.mayBe(s, o) {
+				s.Group, s.Kind, s.Namespace, s.Name = o.Group, o.Kind, o.Namespace, o.Name
+				one = append(one, s)
+			}
+		}
+		if len(one) > 0 {
+			out = append(out, withoutLabels(one))
+		}
+	}
+	return out
+}
+
+// mayBe reports whether what a rule matches may be the subject of an effect.
+func (c *chains) mayBe(match, subject engine.Selection) bool {
+	if !match.MayMeet(subject) {
+		return false
+	}
+	if match.Resource == "" || c.world.Mapper == nil || !subject.ExactKind() {
+		return true
+	}
+	mapping, err := c.world.Mapper.RESTMapping(subjectKey(subject).GroupKind)
+	return err == nil && match.MatchesResource(mapping.Resource.Resource)
+}
+
+// withoutLabels are the selections without their labels, each once.
+func withoutLabels(all []engine.Selection) []engine.Selection {
+	var out []engine.Selection
+	known := map[engine.Selection]bool{}
+	for _, s := range all {
+		if s.Labels = nil; !known[s] {
+			known[s] = true
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+// fail makes the effects fail of the triggers that go on changing, which were visited as often as any, and all that depends on them.
+func (c *chains) fail() {
+	found := &ChainError{}
+	failed := map[*orderedEffect]bool{}
 	var left []*orderedEffect
-	fail := func(effects []*orderedEffect) {
-		for _, f := range effects {
-			if !failed[f.unit()] {
-				failed[f.unit()] = true
+	fail := func(f *fed) {
+		for _, f := range c.effects.byTrigger[f.place] {
+			if !failed[f] {
+				failed[f] = true
 				left = append(left, f)
 			}
 		}
 	}
-	for _, v := range late {
-		if slices.ContainsFunc(v.remade, func(m *remade) bool { return len(m.effects) > 0 }) && !slices.Contains(found.Triggers, v.key) {
-			found.Triggers = append(found.Triggers, v.key)
-		}
-		for _, m := range v.remade {
-			fail(m.effects)
+	for _, f := range c.inOrder() {
+		if f.visits >= maxVisits {
+			found.Triggers = append(found.Triggers, f.key)
+			fail(f)
 		}
 	}
 	for _, f := range left {
@@ -224,15 +393,11 @@ func (c *chains) endless(late []*visited) {
 		}
 	}
 	for i := 0; i < len(left); i++ {
-		for key := range c.fed {
-			if left[i].subjects.MatchesName(key) {
-				fail(c.effects.byTrigger[c.places[key]])
+		left[i].endless = found
+		for _, f := range c.fed {
+			if left[i].mayActOn(f.key, f.target.Object) {
+				fail(f)
 			}
-		}
-	}
-	for _, f := range c.effects.all {
-		if failed[f.unit()] {
-			f.endless = found
 		}
 	}
 	slices.SortFunc(found.Rules, func(a, b engine.RuleRef) int { return cmp.Compare(a.String(), b.String()) })

@@ -50,7 +50,6 @@ type orderedEffect struct {
 	shown    *engine.Selection // the subjects as they may be shown; nil where that is as they are
 	repeats  bool              // the rule would go on changing its own trigger
 	endless  error             // why it does nothing; nil where it does
-	replaced bool
 }
 
 // unit is all that one rule does because of one trigger.
@@ -66,8 +65,6 @@ func (f *orderedEffect) shownSubjects() engine.Selection {
 	}
 	return f.subjects
 }
-
-func (f *orderedEffect) unit() unit { return unit{f.turn, f.trigger} }
 
 // mayActOn reports whether the subjects of an effect include an object, once it has their labels.
 func (f *orderedEffect) mayActOn(key engine.ObjectKey, u *unstructured.Unstructured) bool {

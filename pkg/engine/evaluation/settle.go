@@ -84,9 +84,11 @@ func (c *chains) relabelling() []engine.Selection {
 	for _, rule := range c.rules {
 		byLabels = append(byLabels, labelled(rule.wants.all)...)
 	}
-	own := newMeeting(c.own.all)
 	for _, s := range withoutLabels(byLabels) {
-		for _, own := range own.with(s) {
+		for _, own := range c.own.all {
+			if !own.MayMeet(s) {
+				continue
+			}
 			one := s
 			one.Labels = own.Labels
 			one.Namespace, one.Name = cmp.Or(s.Namespace, own.Namespace), cmp.Or(s.Name, own.Name)

@@ -9,31 +9,20 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 )
 
-// visited is what came of asking rules again because of one trigger.
-type visited struct {
-	fed
-	place  int // of the trigger in the run; negative for one that the first pass did not see
-	remade []*remade
-}
-
-// visit is one trigger on which effects act.
+// visit is a trigger on which effects act, whose rules are asked again.
 type visit struct {
 	*chains
-	visited
-	ctx      context.Context // a visit does not outlive its call
-	target   engine.Target
-	matching []*triggeredRule // what it may trigger, in turn
-	acting   []*orderedEffect // what may act on it, in order
-	answers  map[asking]*triggered
-
-	digested *unstructured.Unstructured
-	digest   digest // of that
-	lists    digests
+	*fed
+	ctx     context.Context  // a visit does not outlive its call
+	acting  []*orderedEffect // what may act on it, in order
+	remade  []*remade        // what came of it
+	answers map[asking]*triggered
 }
 
+// asking is a question to a program: what does this state trigger?
 type asking struct {
 	program int
-	state   digest
+	state   *unstructured.Unstructured
 }
 
 // remade is what a rule does because of a trigger that has changed.
@@ -46,19 +35,18 @@ type remade struct {
 // inTurn asks the rules that see another state than they did when each stands where the rules before it
 // have left the trigger.
 func (v *visit) inTurn() error {
-	p, err := v.walk(func(r *triggeredRule, s *state, d digest) error {
-		if v.asked[r.turn] == d {
+	p, err := v.walk(func(r *triggeredRule, s *state) error {
+		if same(v.asked[r.turn], s.target.Object) {
 			return nil
 		}
-		m, err := v.remake(r, s, d)
+		m, err := v.remake(r, s)
 		v.replace(m)
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	s := p.state()
-	v.final = v.digestOf(&s)
+	v.final = p.state().target.Object
 	return nil
 }
 
@@ -66,18 +54,18 @@ func (v *visit) inTurn() error {
 // changes by what it triggers itself. Rules that go on changing their own trigger are not asked again.
 func (v *visit) atEnd() error {
 	for i := 0; ; i++ {
-		p, err := v.walk(func(*triggeredRule, *state, digest) error { return nil })
+		p, err := v.walk(func(*triggeredRule, *state) error { return nil })
 		if err != nil {
 			return err
 		}
 		s := p.state()
-		v.final = v.digestOf(&s)
+		v.final = s.target.Object
 		changed := false
 		for _, r := range v.matching {
-			if v.asked[r.turn] == v.final || v.kept[r.turn] {
+			if v.kept[r.turn] || same(v.asked[r.turn], v.final) {
 				continue
 			}
-			m, err := v.remake(r, &s, v.final)
+			m, err := v.remake(r, &s)
 			if err != nil {
 				return err
 			}
@@ -89,7 +77,7 @@ func (v *visit) atEnd() error {
 		switch {
 		case !changed:
 			return nil
-		case i >= maxRounds:
+		case i >= maxVisits:
 			v.keepOwn()
 		}
 	}
@@ -135,8 +123,8 @@ func (v *visit) replace(m *remade) {
 }
 
 // remake asks a rule for its effects because of a state of the trigger.
-func (v *visit) remake(r *triggeredRule, s *state, d digest) (*remade, error) {
-	id := asking{r.program, d}
+func (v *visit) remake(r *triggeredRule, s *state) (*remade, error) {
+	id := asking{r.program, s.target.Object}
 	got := v.answers[id]
 	if got == nil {
 		got = &triggered{key: v.target.Key, rec: &recorder{reasons: v.options.Reasons}}
@@ -149,7 +137,7 @@ func (v *visit) remake(r *triggeredRule, s *state, d digest) (*remade, error) {
 		}
 		v.answers[id] = got
 	}
-	v.asked[r.turn] = d
+	v.asked[r.turn] = s.target.Object
 	m := &remade{rule: r, rec: got.rec}
 	for i := range got.effects {
 		if f := got.effects[i]; f.turn == r.turn {
@@ -162,7 +150,7 @@ func (v *visit) remake(r *triggeredRule, s *state, d digest) (*remade, error) {
 
 // walk evaluates the trigger with the effects as they are now. It calls before when each rule that the trigger
 // may trigger has its turn.
-func (v *visit) walk(before func(*triggeredRule, *state, digest) error) (*pass, error) {
+func (v *visit) walk(before func(*triggeredRule, *state) error) (*pass, error) {
 	p := v.begin(v.ctx, v.target, false)
 	if v.own.covers(&v.target) {
 		if err := p.chain(); err != nil {
@@ -170,10 +158,8 @@ func (v *visit) walk(before func(*triggeredRule, *state, digest) error) (*pass, 
 		}
 	}
 	if len(v.asked) == 0 {
-		s := p.state()
-		d := v.digestOf(&s)
 		for _, r := range v.matching {
-			v.asked[r.turn] = d
+			v.asked[r.turn] = p.state().target.Object
 		}
 	}
 	begun, next := p.target.Object, 0
@@ -184,8 +170,7 @@ func (v *visit) walk(before func(*triggeredRule, *state, digest) error) (*pass, 
 			}
 		}
 		s := p.state()
-		d := v.digestOf(&s)
-		if err := before(r, &s, d); err != nil {
+		if err := before(r, &s); err != nil {
 			return nil, err
 		}
 	}
@@ -195,10 +180,38 @@ func (v *visit) walk(before func(*triggeredRule, *state, digest) error) (*pass, 
 	return p, p.settle(v.acting, true)
 }
 
-// digestOf identifies a state of the trigger.
-func (v *visit) digestOf(s *state) digest {
-	if v.digested != s.target.Object {
-		v.digested, v.digest = s.target.Object, v.lists.of(s.target.Object.Object)
+// replace puts the steps of a rule in the place of those that it had.
+func (r *recorder) replace(rule engine.RuleRef, by *recorder) {
+	steps, shown := r.steps, r.shownSteps()
+	if shown == nil && by.shown != nil {
+		shown = slices.Clone(steps)
 	}
-	return v.digest
+	r.steps, r.shown = nil, nil
+	for i := range steps {
+		if steps[i].Rule == rule {
+			continue
+		}
+		r.steps = append(r.steps, steps[i])
+		if shown != nil {
+			r.shown = append(r.shown, shown[i])
+		}
+	}
+	made := by.shownSteps()
+	for i := range by.steps {
+		if by.steps[i].Rule != rule {
+			continue
+		}
+		r.steps = append(r.steps, by.steps[i])
+		switch {
+		case shown == nil:
+		case made != nil:
+			r.shown = append(r.shown, made[i])
+		default:
+			r.shown = append(r.shown, by.steps[i])
+		}
+	}
+	r.notMatched = r.notMatched.Without(func(known engine.RuleRef) bool { return known == rule })
+	if by.notMatched.Has(rule) {
+		r.notMatched.Add(rule)
+	}
 }
