@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"runtime/debug"
 	"slices"
 	"strings"
 	"testing"
@@ -19,7 +18,6 @@ import (
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/cluster"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/memory"
 )
 
 const configMaps = "GET /api/v1/configmaps?"
@@ -297,7 +295,7 @@ func TestPolicyDocumentsPreferredVersion(t *testing.T) {
 	client := newServer(t, map[string]answer{
 		"GET /apis/kyverno.io/v1/clusterpolicies?limit=500": {body: `{"items":[{"metadata":{"name":"p"}}]}`},
 	}).client(t, cluster.Options{})
-	documents, unread := client.PolicyDocuments(t.Context(), &memory.Budget{}, func(gk schema.GroupKind) engine.Role {
+	documents, unread := client.PolicyDocuments(t.Context(), func(gk schema.GroupKind) engine.Role {
 		if gk.Kind == "Namespace" || gk.Group == "kyverno.io" {
 			return engine.Policy
 		}
@@ -328,7 +326,7 @@ func TestPolicyDocumentsOfAnExpiredListing(t *testing.T) {
 		}
 		return policies("", "b")
 	})
-	documents, unread := server.client(t, cluster.Options{}).PolicyDocuments(t.Context(), &memory.Budget{}, func(gk schema.GroupKind) engine.Role {
+	documents, unread := server.client(t, cluster.Options{}).PolicyDocuments(t.Context(), func(gk schema.GroupKind) engine.Role {
 		if gk.Group == "kyverno.io" {
 			return engine.Policy
 		}
@@ -340,29 +338,6 @@ func TestPolicyDocumentsOfAnExpiredListing(t *testing.T) {
 	}
 	if got := strings.Join(names, " "); got != "a b" || len(unread) > 0 || !expired {
 		t.Errorf("got %s, errors %v", got, unread)
-	}
-}
-
-// A server that holds policies without end does not get all the memory.
-func TestPolicyDocumentsEndInMemory(t *testing.T) {
-	const page = `{"items":[{"metadata":{"name":"p"},"spec":{"a":[%s1]}}]}`
-	client := newServer(t, map[string]answer{
-		"GET /apis/kyverno.io/v1/clusterpolicies?limit=500": {body: fmt.Sprintf(page, strings.Repeat("1,", 10_000))},
-	}).client(t, cluster.Options{})
-	role := func(gk schema.GroupKind) engine.Role {
-		if gk.Group == "kyverno.io" {
-			return engine.Policy
-		}
-		return engine.Foreign
-	}
-	if documents, unread := client.PolicyDocuments(t.Context(), &memory.Budget{}, role); len(unread) > 0 || len(documents) != 1 {
-		t.Fatalf("%d documents, errors %v", len(documents), unread)
-	}
-	defer debug.SetMemoryLimit(debug.SetMemoryLimit(1 << 20))
-	documents, unread := client.PolicyDocuments(t.Context(), &memory.Budget{}, role)
-	var part *engine.UnreadableError
-	if len(documents) != 0 || len(unread) != 1 || !errors.As(unread[0], &part) || !errors.Is(part, memory.ErrTooLarge) {
-		t.Errorf("%d documents, errors %v; want that they need more memory than there is", len(documents), unread)
 	}
 }
 

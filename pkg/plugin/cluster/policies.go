@@ -7,7 +7,6 @@ import (
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/packed"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/memory"
 )
 
 // Origin is the Origin of Documents from the cluster.
@@ -18,8 +17,8 @@ const Origin = "cluster"
 // of the core group are left out: a Namespace or a ConfigMap may be an input,
 // but which one is for the policy to ask. Beside
 // what could be read, it returns an error, usually an *engine.UnreadableError, for
-// each kind that could not. It reads no more than the budget of the run allows.
-func (c *Client) PolicyDocuments(ctx context.Context, budget *memory.Budget, role func(schema.GroupKind) engine.Role) ([]engine.Document, []error) {
+// each kind that could not.
+func (c *Client) PolicyDocuments(ctx context.Context, role func(schema.GroupKind) engine.Role) ([]engine.Document, []error) {
 	served, err := c.served(ctx, false)
 	if err != nil {
 		return nil, []error{err}
@@ -37,9 +36,6 @@ func (c *Client) PolicyDocuments(ctx context.Context, budget *memory.Budget, rol
 			for _, item := range list.Items {
 				if known.again(item.UID) {
 					continue
-				}
-				if err := budget.Spend(memory.Nodes([]byte(item.text)), len(item.text)); err != nil {
-					return documents, append(failures, &engine.UnreadableError{What: r.mapping.Resource.GroupResource().String(), Err: err})
 				}
 				u, err := decode(item, r)
 				if err != nil {

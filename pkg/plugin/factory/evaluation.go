@@ -132,7 +132,7 @@ func (f *Factory) readPolicies(ctx context.Context, o *preview.Options, named *f
 	source := input.Policies{Paths: named.Paths, Reader: f.reader, Accepts: accepts, Warn: f.warnAt, Note: f.note}
 	if named.FromCluster {
 		source.FromCluster = func(ctx context.Context) ([]engine.Document, []error) {
-			return f.Client.PolicyDocuments(ctx, &f.reader.Budget, accepts)
+			return f.Client.PolicyDocuments(ctx, accepts)
 		}
 	}
 	documents, broken, err := source.Load(ctx)
@@ -154,7 +154,7 @@ func (f *Factory) installedInputs(ctx context.Context, o *preview.Options) []eng
 	for _, d := range o.Documents {
 		fromFiles[d.Key.Named()] = true
 	}
-	installed, unread := f.Client.PolicyDocuments(ctx, &f.reader.Budget, inputs(o))
+	installed, unread := f.Client.PolicyDocuments(ctx, inputs(o))
 	for _, problem := range unread {
 		var part *engine.UnreadableError
 		if errors.As(problem, &part) { // anything else ends the run when objects are read

@@ -74,7 +74,7 @@ func (f PolicyReader) Read(ctx context.Context, stdin io.Reader) (Described, err
 	}
 	if f.Policies.FromCluster {
 		source.FromCluster = func(ctx context.Context) ([]engine.Document, []error) {
-			return f.Cluster.PolicyDocuments(ctx, &source.Reader.Budget, accepts)
+			return f.Cluster.PolicyDocuments(ctx, accepts)
 		}
 	}
 	documents, broken, err := source.Load(ctx)

@@ -86,7 +86,7 @@ func (f *Factory) checkGrants(c *plan.Choice) error {
 
 func (f *Factory) recordedDocuments(ctx context.Context, run *plan.Run, o *preview.Options) ([]engine.Document, error) {
 	if run.Choice.FromCluster {
-		installed, unread := f.Client.PolicyDocuments(ctx, &f.reader.Budget, besidePolicies(o.Dialects))
+		installed, unread := f.Client.PolicyDocuments(ctx, besidePolicies(o.Dialects))
 		if len(unread) > 0 {
 			return nil, &input.ClusterError{Errs: unread}
 		}

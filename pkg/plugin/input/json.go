@@ -21,13 +21,11 @@ type jsonReader struct {
 	decoder *json.Decoder
 	line    int // of the offset that was counted up to
 	counted int64
-	bounds  *bounds
-	nodes   int // of the document, or of the element of its "items"
 }
 
 // decodeJSON decodes JSON objects that stand one after the other.
-func decodeJSON(p part, bounds *bounds) ([]value, error) {
-	r := &jsonReader{bounds: bounds, text: p.text, decoder: json.NewDecoder(bytes.NewReader(p.text)), line: p.line}
+func decodeJSON(p part) ([]value, error) {
+	r := &jsonReader{text: p.text, decoder: json.NewDecoder(bytes.NewReader(p.text)), line: p.line}
 	r.decoder.UseNumber()
 	var values []value
 	for {
@@ -39,7 +37,6 @@ func decodeJSON(p part, bounds *bounds) ([]value, error) {
 			return nil, r.error(err)
 		}
 		v := value{line: r.here()}
-		r.nodes = 0
 		if v.content, err = r.value(token, 0, &v.items); err != nil {
 			return nil, r.error(err)
 		}
@@ -52,10 +49,6 @@ func decodeJSON(p part, bounds *bounds) ([]value, error) {
 func (r *jsonReader) value(token json.Token, depth int, items *[]int) (any, error) {
 	if depth > maxDepth {
 		return nil, errTooDeep
-	}
-	r.nodes++
-	if err := r.bounds.CheckNodes(r.nodes); err != nil {
-		return nil, err
 	}
 	switch token := token.(type) {
 	case json.Delim:
@@ -81,7 +74,6 @@ func (r *jsonReader) object(depth int, items *[]int) (any, error) {
 		if !isKey {
 			return out, nil // the closing brace
 		}
-		r.nodes++
 		if _, twice := out[key]; twice {
 			return nil, &duplicateError{key}
 		}
@@ -111,7 +103,6 @@ func (r *jsonReader) list(depth int, lines *[]int) (any, error) {
 		}
 		if lines != nil {
 			*lines = append(*lines, r.here())
-			r.nodes = 0
 		}
 		element, err := r.value(token, depth+1, nil)
 		if err != nil {

@@ -6,7 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
+	"io"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -18,7 +18,6 @@ import (
 	"sigs.k8s.io/kustomize/kyaml/filesys"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/memory"
 )
 
 // KustomizeGroup is the API group of the files that kustomize reads itself.
@@ -33,7 +32,7 @@ func (r *Reader) readKustomization(ctx context.Context, input Files, yield func(
 	if isRemote(name) {
 		return &Error{Path: redactedRemote(name), Err: errRemote}
 	}
-	files := &localFiles{FileSystem: filesys.MakeFsOnDisk(), budget: &r.Budget}
+	files := &localFiles{FileSystem: filesys.MakeFsOnDisk(), read: &r.read}
 	built, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(files, name)
 	if files.refused != nil {
 		return files.refused
@@ -57,28 +56,33 @@ func (r *Reader) readKustomization(ctx context.Context, input Files, yield func(
 // documents.
 type localFiles struct {
 	filesys.FileSystem
-	budget  *memory.Budget
+	read    *int
+	values  int   // of the files so far
 	secret  bool  // one of them may hold a Secret, or make one
 	refused error // why a file was not read that is there; kustomize takes that for a missing one
 }
 
-// ReadFile reads a file, takes what it becomes from the budget, and refuses a kustomization of which
-// a part is on another server.
+// ReadFile reads a file, and refuses more values than kustomize can hold, and a kustomization of which a part is on
+// another server.
 func (f *localFiles) ReadFile(path string) ([]byte, error) {
 	in, err := f.Open(path)
 	if err != nil {
 		return nil, err
 	}
 	defer in.Close() //nolint:errcheck // it was only read
-	text, err := f.budget.ReadAll(in, sizeOf(in), math.MaxInt)
-	if err != nil && !errors.Is(err, memory.ErrTooLarge) {
+	text, err := io.ReadAll(io.LimitReader(counted{in, f.read}, defaultMaxDocument+1))
+	if err != nil && *f.read <= maxInput {
 		return nil, err // such as for a directory, which is tried next
 	}
-	if err == nil {
-		f.secret = f.secret || mayBeSecret(text)
-		err = f.budget.Spend((kustomizeCost-1)*memory.Nodes(text), 0)
-	}
-	if err == nil && isKustomization(path) {
+	f.secret = f.secret || mayBeSecret(text)
+	f.values += kustomizeCost * values(text)
+	switch {
+	case err != nil:
+	case len(text) > defaultMaxDocument:
+		err = fmt.Errorf("the file is larger than %d bytes", defaultMaxDocument)
+	case f.values > maxValues:
+		err = errTooManyValues
+	case isKustomization(path):
 		err = refuseRemote(text)
 	}
 	if err != nil {
@@ -126,15 +130,6 @@ func redactedRemote(path string) string {
 		return redacted(strings.TrimPrefix(path, "git::"))
 	}
 	return path
-}
-
-// sizeOf returns how many bytes a file has, 0 where that is not known.
-func sizeOf(f filesys.File) int {
-	info, err := f.Stat()
-	if err != nil || !info.Mode().IsRegular() {
-		return 0
-	}
-	return int(info.Size())
 }
 
 // kustomizeCost is how many times the memory of a value kustomize takes for it.

@@ -4,8 +4,6 @@ import (
 	"bytes"
 	"regexp"
 	"slices"
-
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/memory"
 )
 
 // list is the text of a YAML document whose top-level "items" is a list.
@@ -93,43 +91,34 @@ func closed(elements []part, text []byte) []part {
 }
 
 // decode decodes the elements one by one: the nodes of a text take many times the memory of its
-// values. The error is for a document that has to be decoded as a whole: for example, an
+// values. It reports false for a document that has to be decoded as a whole: for example, an
 // element has an alias for something in another one, or is only a part of a text in quotes. A
 // text that is cut inside of quotes or brackets is never valid before the cut.
-func (l list) decode(bounds *bounds) (value, error) {
-	whole, err := single(l.rest, 0, bounds)
-	if err != nil {
-		return value{}, err
-	}
+func (l list) decode(aliases *int) (value, bool) {
+	whole, ok := single(l.rest, 0, aliases)
 	object, isMap := whole.content.(map[string]any)
-	if !isMap || object["items"] != placeholder {
-		return value{}, &Error{Line: l.rest.line, Err: memory.ErrTooManyNodes}
+	if !ok || !isMap || object["items"] != placeholder {
+		return value{}, false
 	}
 	items := make([]any, len(l.elements))
 	whole.items = make([]int, len(l.elements))
 	for i, text := range l.elements {
-		element, err := single(text, 1, bounds)
-		if err != nil {
-			return value{}, err
-		}
+		element, ok := single(text, 1, aliases)
 		sequence, isList := element.content.([]any)
-		if !isList || len(sequence) != 1 {
-			return value{}, &Error{Line: text.line, Err: memory.ErrTooManyNodes}
+		if !ok || !isList || len(sequence) != 1 {
+			return value{}, false
 		}
 		items[i], whole.items[i] = sequence[0], element.items[0]
 	}
 	object["items"] = items
-	return whole, nil
+	return whole, true
 }
 
 // single decodes the only value of a text.
-func single(p part, depth int, bounds *bounds) (value, error) {
-	values, err := decodeNodes(p, depth, bounds)
-	switch {
-	case err != nil:
-		return value{}, err
-	case len(values) != 1:
-		return value{}, &Error{Line: p.line, Err: memory.ErrTooManyNodes}
+func single(p part, depth int, aliases *int) (value, bool) {
+	values, err := decodeNodes(p, depth, aliases)
+	if err != nil || len(values) != 1 {
+		return value{}, false
 	}
-	return values[0], nil
+	return values[0], true
 }

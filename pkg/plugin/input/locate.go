@@ -15,25 +15,12 @@ import (
 // have its own line.
 const maxLocated = 1 << 20
 
-// maxLocating is how many fields are looked at to find the lines of others, in all that is read together; a byte of a
-// text that has to be read for it counts as ten.
-const maxLocating = 100_000_000
-
 // nodes are the documents of the part, of all that were read together, that was asked last for the lines of its
 // fields: they take many times the memory of its text.
 type nodes struct {
 	sync.Mutex
 	text      *byte // the first one of the part
 	documents map[int]*yamlv3.Node
-	inText    textNode
-	looked    int // as maxLocating counts it
-}
-
-// textNode is the YAML that a text holds, which was asked last.
-type textNode struct {
-	converter
-	of, root *yamlv3.Node
-	mistake  int // its line; 0 where there is none
 }
 
 // locator returns what finds the lines of the fields of a part's documents. The text is read again when it is
@@ -52,7 +39,7 @@ func (p part) locator() func(document int) func(field string) int {
 			if !known {
 				return document
 			}
-			return p.nodes.fieldLine(&c, root, field)
+			return c.fieldLine(root, field)
 		}
 	}
 }
@@ -102,19 +89,15 @@ func member(n *yamlv3.Node, key string) *yamlv3.Node {
 	return nil
 }
 
-// fieldLine returns the line of a field below a node, or of the part of its path that is there, as far as lines may be
-// looked for.
-func (n *nodes) fieldLine(c *converter, at *yamlv3.Node, field string) int {
+// fieldLine returns the line of a field below a node, or of the part of its path that is there.
+func (c *converter) fieldLine(at *yamlv3.Node, field string) int {
 	line := c.line(at)
 	for field != "" {
 		if at.Kind == yamlv3.AliasNode {
 			at = at.Alias
 		}
-		if at.Kind == yamlv3.MappingNode && !n.look(len(at.Content)/2) {
-			break
-		}
 		if at.Style&yamlv3.LiteralStyle != 0 {
-			return n.lineInText(c, at, field)
+			return c.lineInText(at, field)
 		}
 		found, below, rest := step(at, field)
 		if found == nil {
@@ -125,46 +108,19 @@ func (n *nodes) fieldLine(c *converter, at *yamlv3.Node, field string) int {
 	return line
 }
 
-// look reports whether so many more fields may be looked at.
-func (n *nodes) look(fields int) bool {
-	if n.looked+fields > maxLocating {
-		return false
-	}
-	n.looked += fields
-	return true
-}
-
 // lineInText returns the line of a field of the YAML that a text holds, or of the mistake in it.
-func (n *nodes) lineInText(c *converter, at *yamlv3.Node, field string) int {
-	if n.inText.of != at {
-		if !n.look(10 * len(at.Value)) {
-			return c.line(at)
-		}
-		n.inText = readText(c, at)
-	}
-	switch inner := n.inText; {
-	case inner.mistake > 0:
-		return inner.mistake
-	case inner.root != nil:
-		return n.fieldLine(&inner.converter, inner.root, field)
+func (c *converter) lineInText(at *yamlv3.Node, field string) int {
+	inner := converter{first: c.line(at) + 1}
+	var document yamlv3.Node
+	err := yamlv3.Unmarshal([]byte("\n"+at.Value), &document)
+	var placed *Error
+	switch {
+	case err != nil && errors.As(syntaxError(part{text: []byte(at.Value), line: inner.first}, err), &placed):
+		return placed.Line
+	case len(document.Content) > 0:
+		return inner.fieldLine(document.Content[0], field)
 	}
 	return c.line(at)
-}
-
-// readText reads the YAML of a text.
-func readText(c *converter, at *yamlv3.Node) textNode {
-	t := textNode{of: at, converter: converter{first: c.line(at) + 1}}
-	var document yamlv3.Node
-	if err := yamlv3.Unmarshal([]byte("\n"+at.Value), &document); err != nil {
-		var placed *Error
-		if errors.As(syntaxError(part{text: []byte(at.Value), line: t.first}, err), &placed) {
-			t.mistake = placed.Line
-		}
-	}
-	if len(document.Content) > 0 {
-		t.root = document.Content[0]
-	}
-	return t
 }
 
 // step goes one step of a path: it returns where the step leads, the value that is there, and the rest of the path.

@@ -9,8 +9,25 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/memory"
 )
+
+// maxValues is how many values one document may have, by the bytes that separate values: many times those of the largest
+// lists, and few enough for the nodes of a YAML library to fit into memory.
+const maxValues = 6_000_000
+
+var errTooManyValues = fmt.Errorf("it has more than %d values: split it with --- lines, or lists into their elements", maxValues)
+
+// values returns how many values a YAML or JSON text has at most, but for a small factor.
+func values(text []byte) int {
+	n := 0
+	for _, c := range text {
+		switch c {
+		case '\n', '\r', ',', '[', '{', '-', '?', 0x80, 0x85: // the last ones are of line breaks of Unicode
+			n++
+		}
+	}
+	return n
+}
 
 // value is one decoded document.
 type value struct {
@@ -32,9 +49,9 @@ func (i implied) complete(object map[string]any) {
 }
 
 // objects yields the objects of a part.
-func (p part) objects(path string, bounds *bounds) iter.Seq2[engine.Document, error] {
+func (p part) objects(path string, aliases *int) iter.Seq2[engine.Document, error] {
 	return func(yield func(engine.Document, error) bool) {
-		values, err := p.decode(bounds)
+		values, err := p.decode(aliases)
 		if err != nil {
 			yield(engine.Document{}, at(path, err))
 			return
@@ -55,43 +72,24 @@ func (p part) objects(path string, bounds *bounds) iter.Seq2[engine.Document, er
 	}
 }
 
-// bounds are what may still be read.
-type bounds struct {
-	*memory.Budget     // of the run
-	aliases        int // what YAML aliases may still expand to in the file
-}
-
-// take takes what a part becomes from the bounds. The elements of a list are checked later.
-func (b *bounds) take(p part) error {
-	nodes := memory.Nodes(p.text)
-	if !mayBeList(p.text) {
-		if err := b.CheckNodes(nodes); err != nil {
-			return err
-		}
-	}
-	return b.Spend(nodes, len(p.text))
-}
-
-func (p part) decode(bounds *bounds) ([]value, error) {
-	if err := bounds.take(p); err != nil {
-		return nil, &Error{Line: p.line, Err: err}
+// decode decodes a part. Aliases is what YAML aliases may still expand to in the file.
+func (p part) decode(aliases *int) ([]value, error) {
+	if values(p.text) > maxValues {
+		return nil, &Error{Line: p.line, Err: errTooManyValues}
 	}
 	if p.decoded != nil {
 		return []value{*p.decoded}, nil
 	}
 	if !looksLikeJSON(p.text) {
-		return decodeYAML(p, bounds)
+		return decodeYAML(p, aliases)
 	}
-	values, jsonErr := decodeJSON(p, bounds)
-	if jsonErr == nil {
-		return values, nil
-	}
+	values, jsonErr := decodeJSON(p)
 	var twice *duplicateError
-	if errors.As(jsonErr, &twice) || errors.Is(jsonErr, memory.ErrTooManyNodes) {
-		return nil, jsonErr
+	if jsonErr == nil || errors.As(jsonErr, &twice) {
+		return values, jsonErr
 	}
 	// YAML's flow style may look like JSON and allow more, such as comments.
-	values, err := decodeYAML(p, bounds)
+	values, err := decodeYAML(p, aliases)
 	if err != nil {
 		return nil, jsonErr
 	}

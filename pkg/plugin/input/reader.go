@@ -11,12 +11,14 @@ import (
 	"strings"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/memory"
 )
 
-// defaultMaxDocument is the default of Reader.MaxDocument: room for a `List` of some
-// twenty thousand objects.
-const defaultMaxDocument = 64 << 20
+// How much is read: bytes of a document, by default, which is room for a `List` of some twenty thousand objects, and of all
+// that a Reader reads.
+const (
+	defaultMaxDocument = 64 << 20
+	maxInput           = 1 << 30
+)
 
 // maxErrors is how many documents and files of a run may be errors: more than any directory has that is read by mistake.
 const maxErrors = 100_000
@@ -28,9 +30,8 @@ var errTooManyErrors = fmt.Errorf("more than %d documents and files cannot be re
 type Reader struct {
 	Stdin       io.Reader // what "-" stands for; nil where there is none
 	MaxDocument int       // bytes of one document; 0 stands for 64 MiB
-	// Budget is what all that is read may become in memory. Readers of one run may share it.
-	Budget memory.Budget
 
+	read      int // bytes so far
 	stdinRead bool
 	failed    int // how many errors were returned
 	buffer    *bufio.Reader
@@ -66,7 +67,7 @@ type Files struct {
 //
 // An error concerns one document or one path and is an *Error; reading goes on
 // behind it for as long as the caller does. Only a cancelled context ends it,
-// with the context's error as the last one, an exceeded Budget, and too many errors.
+// with the context's error as the last one, and too many errors.
 func (r *Reader) Read(ctx context.Context, input Files) iter.Seq2[engine.Document, error] {
 	return func(each func(engine.Document, error) bool) {
 		yield := func(d engine.Document, err error) bool {
@@ -158,9 +159,9 @@ func (r *Reader) readStream(ctx context.Context, content stream, input Files, yi
 	if r.buffer == nil {
 		r.buffer = bufio.NewReaderSize(nil, 64<<10)
 	}
-	r.buffer.Reset(content)
+	r.buffer.Reset(counted{content, &r.read})
 	documents := newSplitter(r.buffer, r.maxDocument())
-	bounds := &bounds{Budget: &r.Budget, aliases: aliasBudget}
+	aliases := aliasBudget
 	for {
 		parts, end := documents.batch()
 		for _, part := range parts {
@@ -168,8 +169,8 @@ func (r *Reader) readStream(ctx context.Context, content stream, input Files, yi
 				return context.Cause(ctx)
 			}
 			part.implied, part.nodes = implied{input.APIVersion, input.Kind}, input.nodes
-			for d, err := range part.objects(content.name, bounds) {
-				if !yield(d, err) || errors.Is(err, memory.ErrTooLarge) {
+			for d, err := range part.objects(content.name, &aliases) {
+				if !yield(d, err) {
 					return errStopped
 				}
 			}
@@ -183,6 +184,21 @@ func (r *Reader) readStream(ctx context.Context, content stream, input Files, yi
 			return at(content.name, end)
 		}
 	}
+}
+
+// counted refuses to read more than maxInput bytes, of which some are read already.
+type counted struct {
+	io.Reader
+	read *int
+}
+
+// Read implements io.Reader.
+func (c counted) Read(p []byte) (int, error) {
+	n, err := c.Reader.Read(p)
+	if *c.read += n; *c.read > maxInput {
+		return 0, fmt.Errorf("more than %d bytes are read at once: read fewer objects or policies", maxInput)
+	}
+	return n, err
 }
 
 // open gives a path's content and the name that messages call it by.
@@ -199,7 +215,7 @@ func (r *Reader) open(ctx context.Context, path string) (io.ReadCloser, string, 
 		r.stdinRead = true
 		return io.NopCloser(r.Stdin), name, nil
 	case isURL(path):
-		content, err := fetch(ctx, path, r.maxDocument())
+		content, err := fetch(ctx, path)
 		return content, redacted(path), err
 	default:
 		file, err := os.Open(path)

@@ -17,7 +17,7 @@ const fetchTimeout = 30 * time.Second
 
 // fetch reads a URL with a client of its own, which knows no credentials, keeps
 // no cookies and does not leave the host that was typed.
-func fetch(ctx context.Context, address string, limit int) (io.ReadCloser, error) {
+func fetch(ctx context.Context, address string) (io.ReadCloser, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
 	if err != nil {
 		return nil, errors.New("invalid URL")
@@ -34,22 +34,7 @@ func fetch(ctx context.Context, address string, limit int) (io.ReadCloser, error
 		response.Body.Close() //nolint:errcheck // nothing of it was read
 		return nil, fmt.Errorf("the server answered %s", response.Status)
 	}
-	return &limited{ReadCloser: response.Body, limit: limit, left: limit}, nil
-}
-
-// limited fails, rather than ends, where a body is larger than its limit: a
-// manifest must not be cut silently.
-type limited struct {
-	io.ReadCloser
-	limit, left int
-}
-
-func (l *limited) Read(p []byte) (int, error) {
-	n, err := l.ReadCloser.Read(p)
-	if l.left -= n; l.left < 0 {
-		return 0, fmt.Errorf("the answer is larger than %d bytes", l.limit)
-	}
-	return n, err
+	return response.Body, nil
 }
 
 // redacted is the URL as it may be shown: without credentials.

@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/memory"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/input/blockyaml"
 )
 
 // aliasBudget is how much text and structure the aliases of one file may
@@ -40,37 +40,41 @@ func (e *duplicateError) Error() string { return fmt.Sprintf("duplicate key %q",
 // keys as strings), but node by node: this gives every error its line, refuses
 // duplicate keys and counts what aliases expand to before it is built. The elements of a list
 // are decoded one by one if they can be, because nodes take many times the memory of values.
-func decodeYAML(p part, bounds *bounds) ([]value, error) {
-	list, isList := cutList(p)
-	if !isList {
-		return decodeNodes(p, 0, bounds)
+func decodeYAML(p part, aliases *int) ([]value, error) {
+	before := *aliases
+	if list, isList := cutList(p); isList {
+		if v, ok := list.decode(aliases); ok {
+			return []value{v}, nil
+		}
 	}
-	aliases := bounds.aliases
-	v, err := list.decode(bounds)
-	if err == nil {
-		return []value{v}, nil
-	}
-	bounds.aliases = aliases
-	values, wholeErr := decodeNodes(p, 0, bounds)
-	if errors.Is(wholeErr, memory.ErrTooManyNodes) {
-		return nil, err
-	}
-	return values, wholeErr
+	*aliases = before
+	return decodeNodes(p, 0, aliases)
 }
 
 // decodeNodes decodes the text of a part whose values are at a depth of the document.
-func decodeNodes(p part, depth int, bounds *bounds) ([]value, error) {
-	if err := bounds.CheckNodes(memory.Nodes(p.text)); err != nil {
-		return nil, &Error{Line: p.line, Err: err}
-	}
+func decodeNodes(p part, depth int, aliases *int) ([]value, error) {
 	if v, ok := decodeBlock(p, depth); ok {
 		return []value{v}, nil
 	}
-	return decodeAny(p, depth, bounds)
+	return decodeAny(p, depth, aliases)
+}
+
+// decodeBlock decodes what is written as programs write YAML, and reports whether it is.
+func decodeBlock(p part, depth int) (value, bool) {
+	d, ok := blockyaml.Decode(p.text, blockyaml.Options{Depth: maxDepth - depth, Scalar: plainScalar})
+	for i := range d.Items {
+		d.Items[i] += p.line - 1
+	}
+	return value{content: d.Content, line: p.line + d.Line - 1, items: d.Items}, ok
+}
+
+func plainScalar(text string) (any, bool) {
+	v, err := new(converter).scalar(&yamlv3.Node{Kind: yamlv3.ScalarNode, Value: text})
+	return v, err == nil
 }
 
 // decodeAny decodes any YAML with the library.
-func decodeAny(p part, depth int, bounds *bounds) ([]value, error) {
+func decodeAny(p part, depth int, aliases *int) ([]value, error) {
 	// The parser calls its first line 0 and leaves line 0 out of its errors; a
 	// blank line before the text makes its lines count from 1.
 	decoder := yamlv3.NewDecoder(io.MultiReader(strings.NewReader("\n"), bytes.NewReader(p.text)))
@@ -88,7 +92,7 @@ func decodeAny(p part, depth int, bounds *bounds) ([]value, error) {
 			continue
 		}
 		root := document.Content[0]
-		c := converter{first: p.line, secret: mayBeSecret(p.text), bounds: bounds}
+		c := converter{first: p.line, secret: mayBeSecret(p.text), aliases: aliases}
 		content, err := c.convert(root, depth)
 		if err != nil {
 			return nil, err
@@ -101,8 +105,8 @@ func decodeAny(p part, depth int, bounds *bounds) ([]value, error) {
 type converter struct {
 	first   int  // line of the file at which the document begins
 	secret  bool // the document may be a Secret, of which errors quote nothing
-	bounds  *bounds
-	inAlias int // how many aliases lead to the current node
+	aliases *int // bytes that they may still expand to
+	inAlias int  // how many aliases lead to the current node
 }
 
 func (c *converter) line(n *yamlv3.Node) int { return c.first + max(n.Line-1, 1) - 1 }
@@ -136,11 +140,8 @@ func (c *converter) convert(n *yamlv3.Node, depth int) (any, error) {
 		return nil, &Error{Line: c.line(n), Err: errTooDeep}
 	}
 	if c.inAlias > 0 {
-		if c.bounds.aliases -= nodeCost + len(n.Value); c.bounds.aliases < 0 {
+		if *c.aliases -= nodeCost + len(n.Value); *c.aliases < 0 {
 			return nil, c.errorf(n, "aliases expand to more than %d bytes", aliasBudget)
-		}
-		if err := c.bounds.Spend(1, 0); err != nil {
-			return nil, &Error{Line: c.line(n), Err: err}
 		}
 	}
 	switch n.Kind {

@@ -1,23 +1,13 @@
 package memory
 
-import (
-	"cmp"
-	"errors"
-	"fmt"
-)
+import "errors"
 
 const (
-	// MaxNodes is how many values one object, policy or record may have, keys included. The
-	// largest object that a server stores has far fewer.
-	MaxNodes = 1_000_000
 	// nodeSize is what a value costs beside its text.
 	nodeSize = 128
 	// defaultInputs is how much a run may read if there is no limit of memory.
 	defaultInputs = 8 << 30
 )
-
-// ErrTooManyNodes is the error for a document with more than MaxNodes values.
-var ErrTooManyNodes = fmt.Errorf("it has more than %d values: no server stores such an object", MaxNodes)
 
 // ErrTooLarge is the error for inputs that exceed a Budget.
 var ErrTooLarge = errors.New("what is read at once needs more memory than there is: read fewer objects or policies, or raise GOMEMLIMIT")
@@ -48,18 +38,9 @@ var (
 // Budget bounds what the inputs of a run become. The zero value is ready to use. It must not be
 // used concurrently.
 type Budget struct {
-	MaxNodes int   // of one object, policy or record; zero stands for the constant
-	Limit    int64 // bytes of all inputs; zero stands for the half of the limit of SetLimit
+	Limit int64 // bytes of all inputs; zero stands for the half of the limit of SetLimit
 
 	spent int64
-}
-
-// CheckNodes returns ErrTooManyNodes if a number of values is too large for one object.
-func (b *Budget) CheckNodes(nodes int) error {
-	if nodes > cmp.Or(b.MaxNodes, MaxNodes) {
-		return ErrTooManyNodes
-	}
-	return nil
 }
 
 // Spend takes what a number of values with a number of bytes becomes from the budget. The error
