@@ -74,7 +74,7 @@ var libraryClients = map[string]string{
 	"golang.org/x/oauth2/internal":                                   "is given a client",
 	"k8s.io/apimachinery/pkg/util/net":                               "settings of transports",
 	"k8s.io/cli-runtime/pkg/resource":                                "reads URLs of -f, for which package input takes its place",
-	"k8s.io/client-go/plugin/pkg/client/auth/oidc":                   "cluster.Logins takes its place",
+	"k8s.io/client-go/plugin/pkg/client/auth/oidc":                   "asks the identity provider of a kubeconfig: transport.AllowLogins",
 	"k8s.io/client-go/rest":                                          "its configs go through cluster.Wrap",
 	"k8s.io/client-go/third_party/forked/httpcache":                  "its configs go through cluster.Wrap",
 	"k8s.io/client-go/transport":                                     "its configs go through cluster.Wrap",

@@ -94,15 +94,18 @@ func newCommand(name string, streams genericiooptions.IOStreams, secrets *redact
 	c.SetVersionTemplate("{{.Version}}\n")
 	var logging flags.Logging
 	logging.AddFlags(c.PersistentFlags())
-	var logins cluster.Logins
 	config := flags.NewConfig(func(c *rest.Config) *rest.Config {
 		c.UserAgent = version.UserAgent()
-		return cluster.Wrap(c, logging.Level, secrets, &logins)
+		return cluster.Wrap(c)
 	})
 	config.AddFlags(c.PersistentFlags())
-	c.PersistentPreRunE = func(*cobra.Command, []string) error {
+	c.PersistentPreRunE = func(c *cobra.Command, _ []string) error {
 		factory.LogTo(redact.NewWriter(streams.ErrOut, secrets))
-		return startLog(logging.Level)
+		level := logging.Level
+		if f := c.Flag("show-secrets"); f == nil || f.Value.String() != "true" {
+			level = min(level, cluster.MaxLogLevel)
+		}
+		return startLog(level)
 	}
 	evaluate := flags.NewEvaluate(config, secrets)
 	c.AddCommand(
@@ -203,7 +206,7 @@ func startLog(level int) error {
 	fs := flag.NewFlagSet("klog", flag.ContinueOnError)
 	klog.InitFlags(fs)
 	err := errors.Join(
-		fs.Set("v", strconv.Itoa(min(level, cluster.MaxKlogLevel))),
+		fs.Set("v", strconv.Itoa(level)),
 		fs.Set("logtostderr", "false"),     // it would write past the masker
 		fs.Set("stderrthreshold", "FATAL"), // nor an error
 		fs.Set("one_output", "true"),       // a warning once, not in the log of each level

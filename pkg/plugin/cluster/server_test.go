@@ -123,7 +123,7 @@ func (s *fakeServer) cached(t *testing.T, cache string, o cluster.Options) *clus
 		t.Fatal(err)
 	}
 	flags := genericclioptions.NewConfigFlags(true).WithWrapConfigFn(func(c *rest.Config) *rest.Config {
-		return cluster.Wrap(c, 0, nil, &cluster.Logins{})
+		return cluster.Wrap(c)
 	})
 	flags.KubeConfig, flags.CacheDir = &path, &cache
 	client, err := cluster.New(flags, o)

@@ -2,22 +2,23 @@ package cluster
 
 import (
 	"net/http"
+	"net/url"
 	"strings"
 
 	"k8s.io/client-go/rest"
 
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/transport"
 )
 
+// MaxLogLevel is the highest level of -v at which client-go logs no bodies, which have values of Secrets.
+const MaxLogLevel = 7
+
 // Wrap gives a config the transport that every client of an API server is made with: answers
-// are bounded, requests logged at a level of -v from LogRequestLevel on, reads repeated, and no
-// request leaves for another server than that of the config. Known has learned what the log
-// must not show; logins are those of the process.
+// are bounded, reads repeated, and no request leaves for another server than that of the config.
 //
 // Credentials are added by client-go above this transport, and certificates are shown below it, so
 // that what it does not send takes neither along.
-func Wrap(config *rest.Config, level int, known *redact.Masker, logins *Logins) *rest.Config {
+func Wrap(config *rest.Config) *rest.Config {
 	config.Wrap(transport.Bounded(transport.Limits{Advice: "; ask for less, for instance with a selector or a smaller --chunk-size"}))
 	for kind, most := range maxDescribed {
 		config.Wrap((&transport.Total{
@@ -26,17 +27,30 @@ func Wrap(config *rest.Config, level int, known *redact.Masker, logins *Logins) 
 		}).Bound)
 	}
 	config.Wrap(boundGroups(config))
-	if level >= LogRequestLevel {
-		config.Wrap(LogRequests(level, known)) // below RetryReads: each try is a request
-	}
 	config.Wrap(RetryReads)
 	origin, _, err := rest.DefaultServerUrlFor(config)
 	if err != nil {
 		return config // no client can be made of it, which says why
 	}
 	config.Wrap(transport.Redirects{Origin: origin}.Bound)
-	logins.bind(config)
+	if origin.User != nil {
+		loginOf(config, origin)
+	}
+	if p := config.AuthProvider; p != nil && p.Name == "oidc" {
+		transport.AllowLogins(p.Config["idp-issuer-url"])
+	}
 	return config
+}
+
+// loginOf takes the user and the password out of the URL of a server, which client-go logs.
+func loginOf(config *rest.Config, server *url.URL) {
+	bare := *server
+	bare.User = nil
+	config.Host = bare.String()
+	if config.Username == "" && config.BearerToken == "" && config.BearerTokenFile == "" && config.AuthProvider == nil && config.ExecProvider == nil {
+		config.Username = server.User.Username()
+		config.Password, _ = server.User.Password()
+	}
 }
 
 // maxAPIRequests is how many requests may ask for each kind of what describes an API.

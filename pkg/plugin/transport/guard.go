@@ -4,6 +4,9 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
 )
 
 // UnknownClientError reports a request of an HTTP client that is not the program's own.
@@ -20,18 +23,36 @@ func (e *UnknownClientError) Error() string {
 // GuardDefault has http.DefaultTransport refuse, with an *UnknownClientError, what did not come
 // through Redirects: libraries send nothing with clients of their own. It is for the start of a
 // process.
-func GuardDefault() { http.DefaultTransport = &guard{http.DefaultTransport} }
+func GuardDefault() { http.DefaultTransport = &guard{next: http.DefaultTransport} }
+
+// AllowLogins has a guarded http.DefaultTransport pass what client-go's auth provider oidc sends for an
+// issuer that a kubeconfig names: the question where tokens are refreshed, and the refresh.
+func AllowLogins(issuer string) {
+	if g, ok := http.DefaultTransport.(*guard); ok {
+		g.issuers.Store(strings.TrimSuffix(issuer, "/")+"/.well-known/openid-configuration", true)
+		g.refreshes.Store(true)
+	}
+}
 
 // guard is used by its pointer: client-go compares transports, and a redirects cannot be compared.
-type guard struct{ next http.RoundTripper }
+type guard struct {
+	next      http.RoundTripper
+	issuers   sync.Map    // the URLs at which they describe themselves
+	refreshes atomic.Bool // somewhere
+}
 
-// RoundTrip sends the request if it came through Redirects.
+// RoundTrip sends the request if it came through Redirects, or is a login that was not redirected.
 func (g *guard) RoundTrip(r *http.Request) (*http.Response, error) {
-	if r.Context().Value(checked{}) == nil {
+	if r.Context().Value(checked{}) == nil && !g.logsIn(r) {
 		closeBody(r)
 		return nil, &UnknownClientError{Method: r.Method, To: server(r.URL)}
 	}
 	return g.next.RoundTrip(r)
+}
+
+func (g *guard) logsIn(r *http.Request) bool {
+	_, asks := g.issuers.Load(r.URL.String())
+	return r.Response == nil && (asks || r.Method == http.MethodPost && g.refreshes.Load())
 }
 
 // WrappedRoundTripper lets client-go find the transport below.
