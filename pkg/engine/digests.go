@@ -27,26 +27,6 @@ func (d *Digests[K]) Has(key K) bool {
 	return known
 }
 
-// Places are the places of keys in a list, of which it keeps 24 bytes each, as Digests does. It is safe for concurrent readers.
-type Places[K comparable] struct {
-	digester[K]
-	known map[[2]uint64]int
-}
-
-// NewPlaces returns the places of an empty list.
-func NewPlaces[K comparable]() *Places[K] {
-	return &Places[K]{newDigester[K](), map[[2]uint64]int{}}
-}
-
-// Add adds a key to the end of the list, which does not have it yet.
-func (p *Places[K]) Add(key K) { p.known[p.of(key)] = len(p.known) }
-
-// Of returns the place of a key, and reports whether it has one.
-func (p *Places[K]) Of(key K) (int, bool) {
-	place, is := p.known[p.of(key)]
-	return place, is
-}
-
 // digester makes digests of keys.
 type digester[K comparable] struct{ seeds [2]maphash.Seed }
 

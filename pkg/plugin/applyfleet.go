@@ -72,9 +72,6 @@ func (f *ApplyFlags) planned(c *cobra.Command, path string, streams genericioopt
 	if err != nil {
 		return clusterRun{}, err
 	}
-	if err := p.Close(); err != nil { // it is read again when its turn comes
-		return clusterRun{}, err
-	}
 	record := plan.JournalName(path, journal.Extension)
 	one := *f
 	one.Config = flags.ConfigOf(f.Config, p.Cluster.Context)

@@ -38,11 +38,6 @@ func (f *ApplyFlags) recordedOptions(c *cobra.Command, args []string, streams ge
 	if err != nil {
 		return nil, w.Masker.Error(err)
 	}
-	defer func() {
-		if err != nil {
-			_ = run.Forget() // the error that is returned comes first
-		}
-	}()
 	evaluation, err := w.Repeat(c.Context(), &run.Run)
 	if err != nil {
 		return nil, w.Masker.Error(fmt.Errorf("%s: %w", run.Name, err))
@@ -73,7 +68,6 @@ func (f *ApplyFlags) load(c *cobra.Command, w *factory.Factory) (*apply.Recorded
 			err = w.CheckRun(c.Context(), &run.Run, f.PlanMaxAge)
 		}
 		if err != nil {
-			_ = run.Forget() // the error that is returned comes first
 			return nil, nil, fmt.Errorf("nothing was written: %w", err)
 		}
 		return run, nil, nil

@@ -27,13 +27,13 @@ func (f *ApplyFlags) resume(c *cobra.Command, w *factory.Factory) (*apply.Record
 		return nil, nil, err
 	}
 	if err := f.mayResume(c, w, j); err != nil {
-		return nil, nil, errors.Join(err, j.Close())
+		return nil, nil, err
 	}
 	f.FieldManager = j.Header.FieldManager
 	f.Allow(j.Header.Allowed)
 	if writer != nil {
 		if err := writer.Resumed(journal.Resumed{Version: version.Release(), Arguments: typed(c, nil)}); err != nil {
-			return nil, nil, errors.Join(err, j.Close())
+			return nil, nil, err
 		}
 	}
 	counts := j.Count()
@@ -49,8 +49,7 @@ func (f *ApplyFlags) resume(c *cobra.Command, w *factory.Factory) (*apply.Record
 			fmt.Fprintf(w.Streams.ErrOut, "Failed earlier: %s\n", redact.EscapeLine(e.Results[len(e.Results)-1].Error))
 		}
 	}
-	run, err := apply.FromJournal(j)
-	return run, writer, errors.Join(err, j.Close())
+	return apply.FromJournal(j), writer, nil
 }
 
 // originalOptions are the flags that a resumed run takes over, as they are typed.

@@ -24,8 +24,7 @@ func (o *ApplyOptions) Run(ctx context.Context) (int, error) {
 	return code, o.Masker.Error(err)
 }
 
-func (o *ApplyOptions) run(ctx context.Context) (_ int, err error) {
-	defer func() { err = errors.Join(err, o.Record.Forget(), o.Executor.Close()) }()
+func (o *ApplyOptions) run(ctx context.Context) (int, error) {
 	e, err := o.Compile()
 	if err != nil {
 		return ExitNothing, err
@@ -83,7 +82,7 @@ func (o *ApplyOptions) plan(ctx context.Context, e *preview.Run) (evaluation.Sum
 func (o *ApplyOptions) recordedTasks(ctx context.Context, e *preview.Run) (evaluation.Summary, error) {
 	failed := o.Record.Tasks(ctx, e, o.Executor)
 	shown, err := o.Record.Each(e.Rules(), func(c *engine.Change) error { return o.print(output.Evaluated{Change: c}) })
-	if err = errors.Join(err, o.Record.Forget()); err == nil {
+	if err == nil {
 		err = o.print(output.Summary{Summary: shown})
 	}
 	return shown, errors.Join(failed, err)

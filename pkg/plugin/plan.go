@@ -133,16 +133,13 @@ func (f *PlanShowFlags) ToOptions(c *cobra.Command, file string, streams generic
 // Run prints, and returns the exit code.
 func (o *PlanShowOptions) Run() (int, error) {
 	code, err := o.run()
-	return code, errors.Join(err, o.Reports.Discard(), o.Plan.Close())
+	return code, errors.Join(err, o.Reports.Discard())
 }
 
 func (o *PlanShowOptions) run() (int, error) {
 	p := o.Plan
 	fmt.Fprintf(o.ErrOut, "Made at %s by version %s for %s. Its impacts are of that time.\n", p.Created.UTC().Format(time.RFC3339), redact.EscapeLine(p.Version), p.Cluster)
-	for e, err := range p.Entries.All() {
-		if err != nil {
-			return ExitIncomplete, err
-		}
+	for _, e := range p.Entries {
 		change := e.Change()
 		o.Hints.Add(&change)
 		if err := o.Printer.Print(output.Evaluated{Change: &change}); err != nil {

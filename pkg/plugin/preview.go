@@ -301,14 +301,11 @@ func (o *PreviewOptions) run(ctx context.Context) (int, error) {
 }
 
 // show evaluates compiled policies and prints what comes of it.
-func (o *PreviewOptions) show(ctx context.Context, e *preview.Run) (_ int, err error) {
-	defer func() { err = errors.Join(err, o.Save.close()) }()
+func (o *PreviewOptions) show(ctx context.Context, e *preview.Run) (int, error) {
 	o.Hints.Blocked = o.blocked(e)
 	summary, err := e.Each(ctx, func(c *engine.Change) error {
 		o.Hints.Add(c)
-		if err := o.Save.add(ctx, c); err != nil {
-			return err
-		}
+		o.Save.add(c)
 		return o.Printer.Print(output.Evaluated{Change: c})
 	})
 	if o.Hints.Blocked == "" && e.Untried() > 0 && e.Untried() == summary.Changed {

@@ -69,7 +69,7 @@ func (f *PreviewFlags) validate(w *factory.Factory, o *preview.Options) {
 
 // planSaver saves a plan as a file. A nil one saves nothing.
 type planSaver struct {
-	*plan.Builder
+	plan   plan.Plan
 	path   string
 	masker *redact.Masker
 	quiet  bool
@@ -81,23 +81,17 @@ func newPlanSaver(ctx context.Context, w *factory.Factory, path string, args []s
 	if err != nil {
 		return nil, err
 	}
-	return &planSaver{Builder: plan.NewBuilder(run, w.Client, apply.DefaultFieldManager), path: path, masker: w.Secrets}, nil
+	return &planSaver{plan: plan.Plan{Run: run}, path: path, masker: w.Secrets}, nil
 }
 
-// add adds an object that would change, or that has a problem.
-func (s *planSaver) add(ctx context.Context, c *engine.Change) error {
+// add adds an object that would change, or about which there is something else to report.
+func (s *planSaver) add(c *engine.Change) {
 	if s == nil {
-		return nil
+		return
 	}
-	return s.Add(ctx, c)
-}
-
-// close frees what the plan takes.
-func (s *planSaver) close() error {
-	if s == nil {
-		return nil
+	if e := plan.NewEntry(c); len(e.Fields)+len(e.Steps) > 0 {
+		s.plan.Entries = append(s.plan.Entries, &e)
 	}
-	return s.Close()
 }
 
 // save writes the plan of a finished preview.
@@ -108,11 +102,8 @@ func (s *planSaver) save(summary evaluation.Summary, r *preview.Run, errOut io.W
 	if r.Broken() > 0 {
 		return fmt.Errorf("no plan was saved: %s", r.BrokenText())
 	}
-	p, err := s.Plan(summary, r.Incomplete(summary))
-	if err != nil {
-		return fmt.Errorf("no plan was saved: %w", err)
-	}
-	if err := plan.Save(s.path, p, s.masker); err != nil {
+	s.plan.Summary, s.plan.Incomplete = summary, r.Incomplete(summary)
+	if err := plan.Save(s.path, &s.plan, s.masker); err != nil {
 		return err
 	}
 	if !s.quiet {

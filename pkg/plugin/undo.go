@@ -45,7 +45,6 @@ type UndoFlags struct {
 type UndoOptions struct {
 	undo.Reversal
 	WritePrinters
-	journal *journal.Written // of the run, which is open
 }
 
 // NewUndoCommand is `undo`: it reverts the writes of a run.
@@ -120,15 +119,10 @@ func (f *UndoFlags) ToOptions(c *cobra.Command, args []string, streams genericio
 	if err := flags.CheckFiles(c.Flags(), path); err != nil {
 		return nil, err
 	}
-	j, err := journal.ReadWritten(path)
+	j, err := journal.Read(path)
 	if err != nil {
 		return nil, err
 	}
-	defer func() {
-		if err != nil {
-			_ = j.Close() // the error that is returned comes first
-		}
-	}()
 	f.Policies.Recorded = true // undo needs no policies
 	w, err := factory.Open(&f.Evaluate, streams, f.Output.ShowSecrets, true)
 	if err != nil {
@@ -144,8 +138,8 @@ func (f *UndoFlags) ToOptions(c *cobra.Command, args []string, streams genericio
 	if manager := j.Header.FieldManager; manager != apply.DefaultFieldManager {
 		fmt.Fprintf(w.Streams.ErrOut, "With the field manager of the run: %s. What it owns is taken back\n", redact.EscapeLine(manager))
 	}
-	o = &UndoOptions{Reversal: undo.Reversal{Header: j.Header, Objects: j, Schemas: w.Client}, journal: j}
-	if err := choose(w, j, args[1:]); err != nil {
+	o = &UndoOptions{Reversal: undo.Reversal{Header: j.Header, Schemas: w.Client}}
+	if o.Objects, err = choose(w, j, args[1:]); err != nil {
 		return nil, err
 	}
 	return o, f.wireExecutor(o, w, c, args, here)
@@ -185,53 +179,54 @@ var errNothingWritten = errors.New("the run wrote nothing: there is nothing to u
 
 // choose leaves of what a run wrote the objects that args select. As everywhere, names are those of the current
 // namespace, unless flags say otherwise; where the run wrote such objects in others too, it says so.
-func choose(w *factory.Factory, j *journal.Written, args []string) error {
-	if j.Len() == 0 {
-		return fmt.Errorf("journal %s: %w", j.Path, errNothingWritten)
+func choose(w *factory.Factory, j *journal.Journal, args []string) ([]undo.Object, error) {
+	all := undo.Objects(j)
+	if len(all) == 0 {
+		return nil, fmt.Errorf("journal %s: %w", j.Path, errNothingWritten)
 	}
 	if len(args) == 0 && !w.NamespacesTyped() {
-		return nil
+		return all, nil
 	}
 	keys, err := factory.Resolve(w.Client.Mapper(), args)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	namespaces := w.Namespaces()
 	var elsewhere []string // the other namespaces in which the run wrote such objects
-	j.Keep(func(key engine.ObjectKey) bool {
+	all = slices.DeleteFunc(all, func(o undo.Object) bool {
+		key := o.Object
 		named := func(k engine.ObjectKey) bool {
 			return k.GroupKind == key.GroupKind && (k.Name == "" || k.Name == key.Name)
 		}
 		switch {
 		case len(args) > 0 && !slices.ContainsFunc(keys, named):
-			return false
-		case namespaces == nil, slices.Contains(namespaces, key.Namespace), key.Namespace == "" && len(args) > 0:
 			return true
+		case namespaces == nil, slices.Contains(namespaces, key.Namespace), key.Namespace == "" && len(args) > 0:
+			return false
 		}
 		if key.Namespace != "" && !slices.Contains(elsewhere, key.Namespace) {
 			elsewhere = append(elsewhere, key.Namespace)
 		}
-		return false
+		return true
 	})
 	others := wording.Namespaces(elsewhere)
 	switch what := strings.Join(args, " "); {
-	case j.Len() > 0 && len(elsewhere) > 0 && !w.NamespacesTyped():
+	case len(all) > 0 && len(elsewhere) > 0 && !w.NamespacesTyped():
 		w.Warn(fmt.Errorf("the run also wrote to %s in %s, where nothing is undone: choose one namespace with -n, or all with -A", what, others))
-	case j.Len() > 0:
+	case len(all) > 0:
 	case len(args) == 0:
-		return fmt.Errorf("journal %s: the run wrote to nothing in %s", j.Path, wording.Namespaces(namespaces))
+		return nil, fmt.Errorf("journal %s: the run wrote to nothing in %s", j.Path, wording.Namespaces(namespaces))
 	case len(elsewhere) > 0:
-		return fmt.Errorf("journal %s: the run wrote to no such object: %s in %s, but to some in %s: choose one namespace with -n, or all with -A",
+		return nil, fmt.Errorf("journal %s: the run wrote to no such object: %s in %s, but to some in %s: choose one namespace with -n, or all with -A",
 			j.Path, what, wording.Namespaces(namespaces), others)
 	default:
-		return fmt.Errorf("journal %s: the run wrote to no such object: %s", j.Path, what)
+		return nil, fmt.Errorf("journal %s: the run wrote to no such object: %s", j.Path, what)
 	}
-	return nil
+	return all, nil
 }
 
 // Run undoes the writes, and returns the exit code.
 func (o *UndoOptions) Run(ctx context.Context) (int, error) {
-	defer o.journal.Close() //nolint:errcheck // it was only read
 	outcome, err := o.Reversal.Run(ctx)
 	if err == nil || len(outcome.Outcomes) > 0 {
 		err = errors.Join(o.Shown.Close(), err)

@@ -254,7 +254,7 @@ func (w *watchWrites) make(ctx context.Context, by *ApplyOptions, own *watch.Set
 		return nil, err
 	}
 	_, err = o.Executor.Run(ctx, tasks)
-	if err := errors.Join(o.Executor.Close(), output.Flush(o.Shown), o.Shown.Close()); err != nil {
+	if err := errors.Join(output.Flush(o.Shown), o.Shown.Close()); err != nil {
 		return nil, err
 	}
 	if err != nil && ctx.Err() != nil {

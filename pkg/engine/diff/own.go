@@ -1,6 +1,7 @@
 package diff
 
 import (
+	"reflect"
 	"slices"
 	"strings"
 	"unique"
@@ -17,6 +18,17 @@ func (p Partial) Own() Partial {
 	for i := range p.Fields {
 		f := &p.Fields[i]
 		f.Path, f.From, f.To = OwnPath(f.Path), own(f.From), own(f.To)
+	}
+	return p
+}
+
+// Sharing returns the change with the states of another one in place of equal ones, of which there may be very many.
+func (p Partial) Sharing(other Partial) Partial {
+	if reflect.DeepEqual(p.Before, other.Before) {
+		p.Before = other.Before
+	}
+	if reflect.DeepEqual(p.After, other.After) {
+		p.After = other.After
 	}
 	return p
 }

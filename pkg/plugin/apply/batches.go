@@ -58,9 +58,9 @@ func (x *Executor) writeBatch(ctx, hard context.Context, batch []*queued) (start
 				return nil, ErrInterrupted
 			}
 			if missed := x.missedTarget(batch[i]); missed != nil {
-				return x.holdBack(batch[i], missed.named())
+				return x.holdBack(batch[i], missed.Key.Named())
 			}
-			return x.writeOne(hard, batch[i])
+			return x.writeOne(hard, batch[i].Task)
 		},
 		func(i int, r *Result) (enough bool) {
 			if r == nil {
@@ -78,7 +78,7 @@ func (x *Executor) missedTarget(q *queued) *queued {
 	if q.wave == 0 { // it triggers none
 		return nil
 	}
-	triggers := x.triggeredBy[q.named()]
+	triggers := x.triggeredBy[q.Key.Named()]
 	if i := slices.IndexFunc(triggers, func(other *queued) bool { return other.wave < q.wave && other.missed }); i >= 0 {
 		return triggers[i]
 	}
@@ -87,9 +87,6 @@ func (x *Executor) missedTarget(q *queued) *queued {
 
 // holdBack leaves an object as it is, because of a change that it triggers.
 func (x *Executor) holdBack(t *queued, target engine.ObjectKey) (*Result, error) {
-	if err := x.wake(t); err != nil {
-		return nil, err
-	}
 	r := t.verified.Result
 	r.because(Failed, &HeldBackError{Target: target})
 	if x.Writer.Journal == nil {
@@ -107,11 +104,7 @@ func (x *Executor) writers() int {
 	return 4 * x.Concurrency
 }
 
-func (x *Executor) writeOne(ctx context.Context, q *queued) (*Result, error) {
-	if err := x.wake(q); err != nil {
-		return nil, err
-	}
-	t := q.Task
+func (x *Executor) writeOne(ctx context.Context, t *Task) (*Result, error) {
 	r, err := x.Writer.Write(t.under(ctx), t.verified)
 	x.trim(&r)
 	if err != nil {
@@ -150,9 +143,6 @@ func (x *Executor) reportNotTried(ready []*queued) error {
 		if t.reported {
 			continue
 		}
-		if err := x.wake(t); err != nil {
-			return err
-		}
 		r := t.verified.Result
 		r.Outcome = NotTried
 		if t.stored != nil {
@@ -171,8 +161,8 @@ func (x *Executor) reportNotTried(ready []*queued) error {
 func (x *Executor) waitForRollouts(ctx context.Context, batch []*queued) error {
 	var keys []engine.ObjectKey
 	for _, q := range batch {
-		keys = append(keys, q.key())
-		if q.secret && !engine.UsesSecret(ctx) {
+		keys = append(keys, q.Key)
+		if len(q.secrets()) > 0 && !engine.UsesSecret(ctx) {
 			ctx = engine.WithSecret(ctx)
 		}
 	}

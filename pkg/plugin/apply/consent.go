@@ -69,8 +69,8 @@ func (x *Executor) warnOfUnverified(ready []*queued) {
 	var unverified wording.Reasons
 	for _, q := range ready {
 		var why *ObjectError
-		if errors.As(q.shownVerified().Unverified, &why) {
-			unverified.Add(q.key(), why.Err.Error())
+		if errors.As(q.verified.Unverified, &why) {
+			unverified.Add(q.Key, why.Err.Error())
 		}
 	}
 	for _, why := range unverified.All() {
@@ -83,15 +83,11 @@ func (x *Executor) warnOfUnverified(ready []*queued) {
 func (x *Executor) confirmLosses(ctx context.Context, ready []*queued) ([]*queued, error) {
 	agreed := make([]*queued, 0, len(ready))
 	for _, t := range ready {
-		if len(t.shownVerified().losses()) == 0 {
+		if len(t.verified.losses()) == 0 {
 			agreed = append(agreed, t)
 			continue
 		}
-		err := x.wake(t) // it does not share what it was verified with
-		yes := false
-		if err == nil {
-			yes, err = x.Writer.ConfirmLoss(ctx, t.verified)
-		}
+		yes, err := x.Writer.ConfirmLoss(ctx, t.verified)
 		if err == nil && !yes {
 			err = x.report(t, &t.verified.Result)
 		}

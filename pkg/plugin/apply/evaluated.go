@@ -27,8 +27,8 @@ type Evaluation interface {
 // evaluated is how an object was evaluated that policies change. It does not hold the object:
 // that is read again.
 type evaluated struct {
-	run        Evaluation // nil for a recorded object that the policies do not meet any more
-	version    string     // in which the object is evaluated
+	run        Evaluation
+	version    string // in which the object is evaluated
 	namespace  *unstructured.Unstructured
 	mapping    *meta.RESTMapping
 	request    engine.Request
@@ -40,20 +40,23 @@ type evaluated struct {
 
 // NewTask returns the task for an evaluated change, which has been shown.
 func NewTask(r Evaluation, c *engine.Change) *Task {
-	t := newEvaluatedTask(r, c)
+	t := newEvaluatedTask(r, c, c.Incomplete())
 	entry := plan.NewEntry(c)
 	t.Entry = &entry
 	return t
 }
 
-func newEvaluatedTask(r Evaluation, c *engine.Change) *Task {
+func newEvaluatedTask(r Evaluation, c *engine.Change, incomplete bool) *Task {
 	of := &c.Target
 	t := &Task{Key: of.Key.Own()}
-	t.evaluated = &evaluated{
-		run: r, version: t.Key.Version, namespace: of.Namespace, mapping: of.Mapping, request: of.Request, scoped: c.Scoped, incomplete: c.Incomplete(),
+	e := &evaluated{
+		run: r, version: t.Key.Version, namespace: of.Namespace, mapping: of.Mapping, request: of.Request, scoped: c.Scoped, incomplete: incomplete,
 	}
 	if of.OldObject != of.Object {
-		t.evaluated.old = of.OldObject
+		e.old = of.OldObject
+	}
+	t.Change = func(ctx context.Context, live *unstructured.Unstructured) (*engine.Change, error) {
+		return e.again(ctx, t.Key, live)
 	}
 	t.Rules, t.Propagated = changing(c)
 	t.Endpoints, t.Autoscaled = EndpointsOf(c), autoscaled(c)
@@ -83,9 +86,6 @@ var (
 
 // again evaluates an object as it is now. The change is nil with an error.
 func (e *evaluated) again(ctx context.Context, key engine.ObjectKey, live *unstructured.Unstructured) (*engine.Change, error) {
-	if e.run == nil {
-		return &engine.Change{Subject: key, Before: live, After: live}, nil
-	}
 	target := engine.Target{Key: key, Object: live, Namespace: e.namespace, Mapping: e.mapping, Request: e.request}
 	target.Key.Version, target.Key.UID = e.version, cmp.Or(key.UID, live.GetUID())
 	if target.Request.Operation != engine.OperationCreate {

@@ -11,8 +11,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/file"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/impact"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/journal"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/plan"
@@ -49,10 +47,6 @@ type Executor struct {
 	// Writer sends the requests. The Executor sets its IncludeManaged, Confirm, Journal and Slots.
 	Writer *Writer
 	Prompt *Prompt
-	// Change returns what would be done to the object of a Task as it is now, unless NewTask made that. It is written only if it is
-	// what was shown. It is called when the object is verified, and again when another writer was faster; for one task never twice
-	// at the same time.
-	Change func(ctx context.Context, t *Task, live *unstructured.Unstructured) (*engine.Change, error)
 	// Report is called with the result of each object, one after the other.
 	Report func(*Result) error
 	// Access is asked whether the user may write, and Mapper for the resources.
@@ -82,14 +76,8 @@ type Executor struct {
 	// ShowDrift shows what was planned and what would be done now; it may be nil.
 	ShowDrift func(*plan.Drift) error
 
-	queue       []*queued
-	namespace   string                         // of the last task, but once in memory for those with the same
+	queue       queue
 	triggeredBy map[engine.ObjectKey][]*queued // where there are any: whose changes an object triggers, by Named
-	scratch     file.Scratch                   // what tasks do not need while they wait
-	listed      int                            // bytes of the objects that are held
-	noScratch   bool                           // which was reported
-	shapes      shapes
-	common      diff.Common
 
 	tally           Tally
 	counted         int // objects that the user was asked about by their number
@@ -117,22 +105,19 @@ func (x *Executor) IsDryRun() bool { return x.Writer.DryRun != DryRunNone }
 func (x *Executor) Run(ctx context.Context, tasks []*Task) (Tally, error) {
 	x.Writer.IncludeManaged, x.Writer.Confirm = x.IncludeManaged, x.Prompt.confirmLoss
 	for _, t := range tasks {
-		x.add(t)
+		x.queue.add(t, nil)
 	}
-	err := x.work(ctx, x.queue)
+	err := x.work(ctx, x.queue.tasks)
 	err = errors.Join(err, x.closeJournal(ctx.Err() != nil, err))
 	if err != nil && x.NotTried != nil {
-		for _, q := range x.queue {
+		for _, q := range x.queue.tasks {
 			if !q.reported {
-				err = errors.Join(err, x.NotTried(&Result{Key: q.key(), Outcome: NotTried, Rules: q.task().Rules}))
+				err = errors.Join(err, x.NotTried(&Result{Key: q.Key, Outcome: NotTried, Rules: q.Rules}))
 			}
 		}
 	}
 	return x.tally, err
 }
-
-// Close frees what the tasks hold on disk.
-func (x *Executor) Close() error { return x.scratch.Close() }
 
 func (x *Executor) work(ctx context.Context, tasks []*queued) error {
 	if x.Writer.DryRun != DryRunClient {
@@ -173,10 +158,7 @@ func (x *Executor) verify(ctx context.Context, tasks []*queued) ([]*queued, erro
 	defer x.Meter.Stop()
 	err := ForEach(len(tasks), x.Concurrency,
 		func(i int) (*Verified, error) {
-			if err := x.wake(tasks[i]); err != nil {
-				return nil, err
-			}
-			return x.Verify(ctx, tasks[i].Task, x.take(tasks[i]))
+			return x.Verify(ctx, tasks[i].Task, x.queue.take(tasks[i]))
 		},
 		func(i int, v *Verified) (enough bool) {
 			x.Meter.Did("objects verified", i+1, len(tasks))
@@ -186,7 +168,6 @@ func (x *Executor) verify(ctx context.Context, tasks []*queued) ([]*queued, erro
 				broken = errors.Join(x.recordUnwritten(tasks[i].Task, v), x.report(tasks[i], &v.Result))
 			default:
 				tasks[i].verified = v
-				x.rest(tasks[i])
 				ready = append(ready, tasks[i])
 			}
 			return broken != nil
@@ -196,27 +177,7 @@ func (x *Executor) verify(ctx context.Context, tasks []*queued) ([]*queued, erro
 
 // Keep keeps a task that was made for a change until Run, and the object of that change until it is verified, so that it need
 // not be read again. It is not safe for concurrent use.
-func (x *Executor) Keep(t *Task, c *engine.Change) {
-	listed := x.hold(t, c.Target.Object)
-	x.add(t).listed = listed
-}
-
-// add queues a task.
-func (x *Executor) add(t *Task) *queued {
-	q := x.queued(t)
-	x.queue = append(x.queue, q)
-	return q
-}
-
-// queued returns a task that is at rest until it has its turn.
-func (x *Executor) queued(t *Task) *queued {
-	if t.Key.Namespace != x.namespace {
-		x.namespace = t.Key.Namespace
-	}
-	q := &queued{Task: t, namespace: x.namespace, name: t.Key.Name, source: t.Source, index: t.JournalIndex, secret: len(t.secrets()) > 0}
-	x.rest(q)
-	return q
-}
+func (x *Executor) Keep(t *Task, c *engine.Change) { x.queue.add(t, c.Target.Object) }
 
 // Verify verifies the change of a task, as Run does before it writes. The object is read, unless it is known as it was
 // listed. It is safe for concurrent use, with different tasks. What is wrong with the change is the outcome of the result; the
@@ -230,6 +191,7 @@ func (x *Executor) Verify(ctx context.Context, t *Task, listed *unstructured.Uns
 		return nil, err
 	}
 	x.inspect(v)
+	v.Touched = v.Touched.Sharing(t.Entry.Partial)
 	v.Secrets = t.secrets()
 	return v, nil
 }
@@ -265,7 +227,6 @@ func (x *Executor) report(t *queued, r *Result) error {
 	if x.OnResult != nil {
 		x.OnResult(t.Task, r)
 	}
-	err := x.Report(r)
-	x.done(t)
-	return err
+	t.verified = nil // which nothing needs any more
+	return x.Report(r)
 }

@@ -48,16 +48,16 @@ func newTrial(s *server) *trial {
 	x.Executor = &apply.Executor{
 		Options: apply.Options{Concurrency: 1, MaxFailures: 1},
 		Writer:  &apply.Writer{Server: s, Manager: apply.DefaultFieldManager, DryRun: apply.DryRunNone},
-		Change:  changed, Prompt: prompt, Report: x.results.add, Access: s, Mapper: mapper, Masker: &redact.Masker{}, ErrOut: &x.printed,
+		Prompt:  prompt, Report: x.results.add, Access: s, Mapper: mapper, Masker: &redact.Masker{}, ErrOut: &x.printed,
 	}
 	return x
 }
 
 // changed is what tasks make of an object: it changes data.a, from "before" to "after".
-func changed(_ context.Context, t *apply.Task, live *unstructured.Unstructured) (*engine.Change, error) {
+func changed(key engine.ObjectKey, live *unstructured.Unstructured) (*engine.Change, error) {
 	want := live.DeepCopy()
 	err := unstructured.SetNestedField(want.Object, "after", "data", "a")
-	c := &engine.Change{Subject: t.Key, Before: live, After: want}
+	c := &engine.Change{Subject: key, Before: live, After: want}
 	c.Fields = diff.Compare(live.Object, want.Object, diff.Type{})
 	return c, err
 }
@@ -67,8 +67,10 @@ func tasks(names ...string) []*apply.Task {
 	var out []*apply.Task
 	for _, name := range names {
 		key := engine.ObjectKey{GroupKind: schema.GroupKind{Kind: "ConfigMap"}, Version: "v1", Namespace: "shop", Name: name}
-		task := &apply.Task{Key: key}
-		shown, err := changed(context.Background(), task, newServer(nil, name).objects[name])
+		task := &apply.Task{Key: key, Change: func(_ context.Context, live *unstructured.Unstructured) (*engine.Change, error) {
+			return changed(key, live)
+		}}
+		shown, err := changed(key, newServer(nil, name).objects[name])
 		if err != nil {
 			panic(err)
 		}
@@ -286,10 +288,12 @@ func TestExecutorHoldsTriggersBack(t *testing.T) {
 			for i, task := range chain[1:] {
 				task.Entry.Steps = []engine.Step{{Outcome: engine.Changed, Trigger: chain[i].Key}}
 			}
-			x.Change = func(ctx context.Context, t *apply.Task, live *unstructured.Unstructured) (*engine.Change, error) {
-				c, err := changed(ctx, t, live)
-				c.Steps = t.Entry.Steps
-				return c, err
+			for _, task := range chain {
+				task.Change = func(_ context.Context, live *unstructured.Unstructured) (*engine.Change, error) {
+					c, err := changed(task.Key, live)
+					c.Steps = task.Entry.Steps
+					return c, err
+				}
 			}
 			file := filepath.Join(t.TempDir(), "journal")
 			x.Journal = func() (*journal.Writer, error) { return newJournal(file, x) }
@@ -370,7 +374,7 @@ func pend(t *testing.T, s *server, task *apply.Task) *unstructured.Unstructured 
 	if err != nil {
 		t.Fatal(err)
 	}
-	change, err := changed(t.Context(), task, live)
+	change, err := changed(task.Key, live)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -404,8 +408,8 @@ func TestExecutorDoesNotTakeAWriteForStored(t *testing.T) {
 	pend(t, s, task)
 	x := newTrial(s)
 	x.Confirmed = true
-	x.Change = func(_ context.Context, t *apply.Task, live *unstructured.Unstructured) (*engine.Change, error) {
-		return &engine.Change{Subject: t.Key, Before: live, After: live}, nil
+	task.Change = func(_ context.Context, live *unstructured.Unstructured) (*engine.Change, error) {
+		return &engine.Change{Subject: task.Key, Before: live, After: live}, nil
 	}
 	tally, err := x.Run(t.Context(), []*apply.Task{task})
 	if err != nil || tally.Written != 0 || len(s.writes) > 0 || !slices.Equal(x.results, outcomes{"a drifted"}) {
@@ -440,8 +444,8 @@ func TestExecutorTakesAWithheldWriteForStored(t *testing.T) {
 			}
 			x.Confirmed = true
 			x.ResumeJournal(w)
-			x.Change = func(_ context.Context, t *apply.Task, live *unstructured.Unstructured) (*engine.Change, error) {
-				return &engine.Change{Subject: t.Key, Before: live, After: live}, nil
+			task.Change = func(_ context.Context, live *unstructured.Unstructured) (*engine.Change, error) {
+				return &engine.Change{Subject: task.Key, Before: live, After: live}, nil
 			}
 			if _, err := x.Run(t.Context(), []*apply.Task{task}); err != nil || len(s.writes) > 0 || !slices.Equal(x.results, outcomes{c.want}) {
 				t.Errorf("%v, writes %v, results %v", err, s.writes, x.results)

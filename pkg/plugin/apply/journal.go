@@ -35,27 +35,14 @@ func (j journalRecord) Result(v *Verified, r *Result) error {
 	return j.Writer.Result(out)
 }
 
-// setJournalIndex gives a task its place in the journal.
-func (q *queued) setJournalIndex(index int) {
-	q.index = index
-	if q.Task != nil { // else that is done when it wakes
-		q.JournalIndex = index
-		q.verified.setJournalIndex(index)
-	}
-}
-
 // openJournal starts the journal with what is planned; a resumed one has that
 // already.
 func (x *Executor) openJournal(ready []*queued) error {
 	switch {
 	case x.journal != nil:
 		for _, q := range ready {
-			q.setJournalIndex(q.index)
-			entry, err := x.entry(q)
-			if err != nil {
-				return err
-			}
-			x.journal.Evaluated(q.index, entry)
+			q.verified.setJournalIndex(q.JournalIndex)
+			x.journal.Evaluated(q.JournalIndex, *q.Entry)
 		}
 		return nil
 	case x.Journal == nil:
@@ -67,12 +54,9 @@ func (x *Executor) openJournal(ready []*queued) error {
 	}
 	x.ResumeJournal(j)
 	for i, q := range ready {
-		q.setJournalIndex(i)
-		entry, err := x.entry(q)
-		if err != nil {
-			return err
-		}
-		v := q.shownVerified()
+		q.JournalIndex = i
+		q.verified.setJournalIndex(i)
+		entry, v := *q.Entry, q.verified
 		entry.Method = v.Method
 		if !v.Reason.None() {
 			entry.MethodReason = v.Reason.String()

@@ -13,10 +13,9 @@ import (
 func (x *Executor) arrange(ready, all []*queued) {
 	o := order{triggeredBy: map[engine.ObjectKey][]*queued{}, waves: map[*queued]int{}}
 	for _, q := range all {
-		entry := q.shownEntry()
-		for i := range entry.Steps {
-			s := &entry.Steps[i]
-			if s.Outcome == engine.Changed && s.Trigger != (engine.ObjectKey{}) && s.Trigger.Named() != q.named() {
+		for i := range q.Entry.Steps {
+			s := &q.Entry.Steps[i]
+			if s.Outcome == engine.Changed && s.Trigger != (engine.ObjectKey{}) && s.Trigger.Named() != q.Key.Named() {
 				o.triggeredBy[s.Trigger.Named()] = append(o.triggeredBy[s.Trigger.Named()], q)
 			}
 		}
@@ -59,7 +58,7 @@ func (o *order) wave(t *queued) int {
 	}
 	o.waves[t] = 0 // in a circle
 	after := 0
-	for _, other := range o.triggeredBy[t.named()] {
+	for _, other := range o.triggeredBy[t.Key.Named()] {
 		after = max(after, o.wave(other)+1)
 	}
 	o.waves[t] = after

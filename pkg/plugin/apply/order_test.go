@@ -33,7 +33,7 @@ func TestBatches(t *testing.T) {
 				for trigger := range strings.SplitSeq(triggers, ",") {
 					task.Entry.Steps = append(task.Entry.Steps, engine.Step{Outcome: engine.Changed, Trigger: engine.ObjectKey{Name: trigger}})
 				}
-				tasks = append(tasks, &queued{Task: task, name: name})
+				tasks = append(tasks, &queued{Task: task})
 			}
 			var got []string
 			(&Executor{}).arrange(tasks, tasks)

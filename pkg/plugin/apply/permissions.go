@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"iter"
 	"maps"
 	"slices"
 
@@ -55,12 +54,11 @@ func (m *MissingPermission) Forbidden() *rbac.ForbiddenError {
 
 // MissingPermissions asks for every resource in all namespaces, then in each, and then
 // for each object, since a role may name its objects; each step only where the answer
-// before was no. The needs are gone through once for each step, and not kept, since there may be very many. The result is in
-// order of resource and namespace. The error is that of a request.
-func MissingPermissions(ctx context.Context, a engine.Authorizer, needs iter.Seq[RequiredPermission], workers int) ([]MissingPermission, error) {
+// before was no. The result is in order of resource and namespace. The error is that of a request.
+func MissingPermissions(ctx context.Context, a engine.Authorizer, needs []RequiredPermission, workers int) ([]MissingPermission, error) {
 	c := permissionChecker{access: a, needs: needs, workers: workers}
 	resources := map[Resource]bool{}
-	for n := range needs {
+	for _, n := range needs {
 		resources[n.Resource] = true
 	}
 	var out []MissingPermission
@@ -77,7 +75,7 @@ func MissingPermissions(ctx context.Context, a engine.Authorizer, needs iter.Seq
 // permissionChecker asks with a number of workers.
 type permissionChecker struct {
 	access  engine.Authorizer
-	needs   iter.Seq[RequiredPermission]
+	needs   []RequiredPermission
 	workers int
 }
 
@@ -86,7 +84,7 @@ func (c *permissionChecker) resource(ctx context.Context, r Resource) ([]Missing
 		return nil, err
 	}
 	names := map[string][]string{} // by namespace
-	for n := range c.needs {
+	for _, n := range c.needs {
 		if n.Resource == r {
 			names[n.Namespace] = nil
 		}
@@ -101,7 +99,7 @@ func (c *permissionChecker) resource(ctx context.Context, r Resource) ([]Missing
 			delete(names, namespace)
 		}
 	}
-	for n := range c.needs {
+	for _, n := range c.needs {
 		if _, is := names[n.Namespace]; is && n.Resource == r {
 			names[n.Namespace] = append(names[n.Namespace], n.Name)
 		}

@@ -30,23 +30,16 @@ func (e *missingPermissionsError) Error() string {
 // shows what is missing in a table. If the server cannot be asked there is a warning,
 // and the dry runs show it object by object.
 func (x *Executor) checkPermissions(ctx context.Context, tasks []*queued) error {
-	var unknown error // which permissions a task needs
-	missing, err := MissingPermissions(ctx, x.Access, func(yield func(RequiredPermission) bool) {
-		for _, q := range tasks {
-			var needs []RequiredPermission
-			if needs, unknown = x.required(ctx, q.key(), q.task().Endpoints); unknown != nil {
-				return
-			}
-			for _, n := range needs {
-				if !yield(n) {
-					return
-				}
-			}
+	var needs []RequiredPermission
+	for _, q := range tasks {
+		more, err := x.RequiredPermissions(ctx, q.Task)
+		if err != nil {
+			return err
 		}
-	}, x.Concurrency)
+		needs = append(needs, more...)
+	}
+	missing, err := MissingPermissions(ctx, x.Access, needs, x.Concurrency)
 	switch {
-	case unknown != nil:
-		return unknown
 	case ctx.Err() != nil:
 		return ctx.Err()
 	case err != nil:
@@ -67,24 +60,21 @@ func (x *Executor) checkPermissions(ctx context.Context, tasks []*queued) error 
 
 // RequiredPermissions are those that a task needs. The error is that of a request, or of a kind that the
 // server does not have.
-func (x *Executor) RequiredPermissions(ctx context.Context, t *Task) ([]RequiredPermission, error) {
-	return x.required(ctx, t.Key, t.Endpoints)
-}
-
-func (x *Executor) required(ctx context.Context, key engine.ObjectKey, endpoints []string) (needs []RequiredPermission, _ error) {
+func (x *Executor) RequiredPermissions(ctx context.Context, t *Task) (needs []RequiredPermission, _ error) {
+	key := t.Key
 	mapping, err := x.Mapper.RESTMapping(key.GroupKind, key.Version)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", key, err)
 	}
 	hasStatus := false
-	if slices.Contains(endpoints, request.StatusSubresource) && key.Subresource == "" {
+	if slices.Contains(t.Endpoints, request.StatusSubresource) && key.Subresource == "" {
 		if hasStatus, err = x.Writer.HasStatus(ctx, key.GroupVersionKind()); err != nil {
 			return nil, err
 		}
 	}
 	resource := Resource{Group: key.Group, Resource: mapping.Resource.Resource, Subresource: key.Subresource}
 	need := RequiredPermission{Resource: resource, Namespace: key.Namespace, Name: key.Name}
-	if !hasStatus || slices.Contains(endpoints, "") {
+	if !hasStatus || slices.Contains(t.Endpoints, "") {
 		needs = append(needs, need)
 	}
 	if hasStatus {

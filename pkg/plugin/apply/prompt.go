@@ -98,7 +98,7 @@ func (p *Prompt) question(ready []*queued, leftOut int) string {
 		wording.Plural(len(ready), "object"), wording.Plural(len(in), "namespace"), strings.Join(in, ", "), p.cluster)
 	unverified := 0
 	for _, t := range ready {
-		if t.shownVerified().Unverified != nil {
+		if t.verified.Unverified != nil {
 			unverified++
 		}
 	}
@@ -142,7 +142,7 @@ func (p *Prompt) read(question string) (string, error) {
 func namespaces(tasks []*queued) []string {
 	counts := map[string]int{}
 	for _, t := range tasks {
-		counts[cmp.Or(t.namespace, "(cluster)")]++
+		counts[cmp.Or(t.Key.Namespace, "(cluster)")]++
 	}
 	names := make([]string, 0, len(counts))
 	for ns := range counts {

@@ -63,10 +63,7 @@ func interrupted(t *testing.T) *journal.Journal {
 // What has a result is left alone, and of the others only what is not known to be
 // stored is made.
 func TestFromJournal(t *testing.T) {
-	r, err := FromJournal(interrupted(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := FromJournal(interrupted(t))
 	if r.Written != 3 || r.Failed != 1 {
 		t.Errorf("%s: %d written, %d failed", r.Name, r.Written, r.Failed)
 	}
@@ -79,15 +76,12 @@ func TestFromJournal(t *testing.T) {
 	want := []rest{
 		{"not-begun", 2, 2, false}, {"in-doubt", 3, 2, true}, {"status-left", 4, 1, false}, {"status-in-doubt", 5, 1, true},
 	}
-	if r.entries.Len() != len(want) {
-		t.Fatalf("%d entries are left, want %d", r.entries.Len(), len(want))
+	if len(r.records) != len(want) {
+		t.Fatalf("%d entries are left, want %d", len(r.records), len(want))
 	}
 	for i, w := range want {
-		e, err := r.entries.At(i)
-		if err != nil {
-			t.Fatal(err)
-		}
-		got := rest{e.Object.Name, r.records[i].journalIndex, len(e.Fields), r.records[i].pending != nil}
+		e := r.records[i]
+		got := rest{e.Object.Name, e.journalIndex, len(e.Fields), e.pending != nil}
 		if got != w {
 			t.Errorf("left %+v, want %+v", got, w)
 		}

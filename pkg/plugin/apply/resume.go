@@ -16,7 +16,7 @@ func (x *Executor) resolvePending(ctx context.Context, tasks []*queued) ([]*queu
 	rest := make([]*queued, 0, len(tasks))
 	var broken error
 	err := ForEach(len(tasks), x.Concurrency,
-		func(i int) (*Result, error) { return x.resolveWrite(ctx, tasks[i]) },
+		func(i int) (*Result, error) { return x.resolveWrite(ctx, tasks[i].Task) },
 		func(i int, r *Result) (enough bool) {
 			if r == nil {
 				rest = append(rest, tasks[i])
@@ -36,10 +36,10 @@ func (x *Executor) settle(ctx context.Context, ready []*queued, lost error) erro
 	}
 	var doubtful []*queued
 	for _, q := range ready {
-		if q.reported || q.Task == nil { // it is awake from its first request on
+		if q.reported {
 			continue
 		}
-		if q.Pending = x.journal.Open(q.index); q.Pending != nil {
+		if q.Pending = x.journal.Open(q.JournalIndex); q.Pending != nil {
 			doubtful = append(doubtful, q)
 		}
 	}
@@ -52,9 +52,8 @@ func (x *Executor) settle(ctx context.Context, ready []*queued, lost error) erro
 
 // resolveWrite is nil where the change is still to be made, or where that is up to
 // another evaluation.
-func (x *Executor) resolveWrite(ctx context.Context, q *queued) (*Result, error) {
-	t := q.Task
-	if t == nil || t.Pending == nil {
+func (x *Executor) resolveWrite(ctx context.Context, t *Task) (*Result, error) {
+	if t.Pending == nil {
 		return nil, nil // no write was started
 	}
 	key := t.Key

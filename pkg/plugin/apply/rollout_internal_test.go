@@ -37,7 +37,7 @@ func TestRolloutsOfSecretsAreNotLogged(t *testing.T) {
 		server := &told{}
 		x := &Executor{Writer: &Writer{Server: server}, ErrOut: io.Discard, Options: Options{Timeout: time.Minute}}
 		fields := []engine.FieldChange{{Path: fieldpath.MakePathOrDie("metadata", "labels", "a"), Kind: engine.Added, Withheld: secret}}
-		q := x.add(&Task{Key: key, Entry: &plan.Entry{Object: key, Partial: diff.Partial{Fields: fields}}})
+		q := &queued{Task: &Task{Key: key, Entry: &plan.Entry{Object: key, Partial: diff.Partial{Fields: fields}}}}
 		if err := x.waitForRollouts(t.Context(), []*queued{q}); err != nil || server.secret != secret {
 			t.Errorf("the log is told that a Secret is used: %t; %v", server.secret, err)
 		}

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -200,10 +199,10 @@ func (r *appendingRun) planned(entries []plan.Entry) *RecordedRun {
 		entries = nil
 		err = json.Unmarshal(text, &entries)
 	}
-	p := &plan.Plan{Entries: &plan.Entries{}}
+	p := &plan.Plan{}
 	for i := range entries {
 		err = errors.Join(err, entries[i].Validate())
-		p.Entries.Add(&entries[i])
+		p.Entries = append(p.Entries, &entries[i])
 	}
 	if err != nil {
 		r.t.Fatal(err)
@@ -226,11 +225,7 @@ func (r *appendingRun) interrupted(x *Executor, entries []plan.Entry) *RecordedR
 		r.t.Fatal(err)
 	}
 	x.ResumeJournal(again)
-	run, err := FromJournal(j)
-	if err != nil {
-		r.t.Fatal(err)
-	}
-	return run
+	return FromJournal(j)
 }
 
 // managed has Argo CD manage the object.
@@ -404,36 +399,4 @@ func TestBothPartsOfWhatWasShownAreWritten(t *testing.T) {
 			}
 		})
 	}
-}
-
-// What is kept of what was shown is its part that changes, and no object.
-func TestTasksAreSmall(t *testing.T) {
-	const n, most = 1000, 8 << 10
-	s := newFakeServer(t, configMap)
-	s.set("large", strings.Repeat("x", 100<<10))
-	tasks := make([]*Task, n)
-	var before, after runtime.MemStats
-	runtime.GC()
-	runtime.ReadMemStats(&before)
-	for i := range tasks {
-		text, err := json.Marshal(s.live.Object)
-		if err != nil {
-			t.Fatal(err)
-		}
-		live := &unstructured.Unstructured{}
-		if err := live.UnmarshalJSON(text); err != nil {
-			t.Fatal(err)
-		}
-		c, err := appending{}.Evaluate(t.Context(), engine.Target{Key: engine.KeyOf(live), Object: live}, true)
-		if err != nil {
-			t.Fatal(err)
-		}
-		tasks[i] = NewTask(appending{}, c)
-	}
-	runtime.GC()
-	runtime.ReadMemStats(&after)
-	if each := int64(after.HeapAlloc-before.HeapAlloc) / n; each > most {
-		t.Errorf("%d bytes for each task, want at most %d", each, most)
-	}
-	runtime.KeepAlive(tasks)
 }

@@ -15,8 +15,9 @@ import (
 // Task is one object that is to be written.
 type Task struct {
 	Key engine.ObjectKey
-	// Source is for the Change of the Executor: which of its objects this is.
-	Source int
+	// Change returns what would be done to the object as it is now. It is written only if it is what was shown. It is called when
+	// the object is verified, and again when another writer was faster; never twice at the same time.
+	Change func(ctx context.Context, live *unstructured.Unstructured) (*engine.Change, error)
 	// Entry is what was shown, and what the journal records.
 	Entry *plan.Entry
 	// Rules are those that change the object, and Propagated those of them that
@@ -34,18 +35,9 @@ type Task struct {
 	JournalIndex int
 	Pending      *journal.Attempt
 
-	unsure    bool       // the Pending write may have been stored: the object has changed, and values of it are not known
-	evaluated *evaluated // nil for a task that the Change of the Executor is for
-	verified  *Verified
-	stored    *Result // of the object itself, where its /status is left
-}
-
-// again returns what would be done to the object of a task as it is now.
-func (x *Executor) again(ctx context.Context, t *Task, live *unstructured.Unstructured) (*engine.Change, error) {
-	if t.evaluated != nil {
-		return t.evaluated.again(ctx, t.Key, live)
-	}
-	return x.Change(ctx, t, live)
+	unsure   bool // the Pending write may have been stored: the object has changed, and values of it are not known
+	verified *Verified
+	stored   *Result // of the object itself, where its /status is left
 }
 
 // secrets are the fields of the object that were made of a Secret, as far as is known.
@@ -65,7 +57,7 @@ func (t *Task) under(ctx context.Context) context.Context {
 // The error is a *plan.Drift if it is not.
 func (x *Executor) want(t *Task) Want {
 	return func(ctx context.Context, live *unstructured.Unstructured, endpoint string) (*unstructured.Unstructured, error) {
-		now, err := x.again(ctx, t, live)
+		now, err := t.Change(ctx, live)
 		switch {
 		case err != nil:
 			return nil, err
@@ -81,6 +73,7 @@ func (x *Executor) want(t *Task) Want {
 		}
 		if endpoint == "" && now.Changed() {
 			entry := plan.NewEntry(now) // with the values that files withhold
+			entry.Partial = entry.Sharing(t.Entry.Partial)
 			t.Entry = &entry
 			t.Rules, t.Propagated = changing(now)
 		}
@@ -90,13 +83,7 @@ func (x *Executor) want(t *Task) Want {
 
 // isMet reports whether the rules of a task leave the object as it is. One that does not match it any more says nothing about that.
 func (t *Task) isMet(now *engine.Change) bool {
-	switch {
-	case now.Changed():
-		return false
-	case t.evaluated == nil: // an undo has no rules
-		return true
-	}
-	return !slices.ContainsFunc(t.Rules, func(r engine.RuleRef) bool {
+	return !now.Changed() && !slices.ContainsFunc(t.Rules, func(r engine.RuleRef) bool {
 		return !slices.ContainsFunc(now.Steps, func(s engine.Step) bool {
 			return s.Rule == r && (s.Outcome == engine.Unchanged || s.Outcome == engine.Skipped)
 		})

@@ -14,13 +14,13 @@ func TestTaskIsMet(t *testing.T) {
 		steps []engine.Step
 		want  bool
 	}{
-		"unchanged":              {Task{evaluated: &evaluated{}, Rules: []engine.RuleRef{one}}, []engine.Step{{Rule: one, Outcome: engine.Unchanged}}, true},
-		"skipped":                {Task{evaluated: &evaluated{}, Rules: []engine.RuleRef{one}}, []engine.Step{{Rule: one, Outcome: engine.Skipped}}, true},
-		"not matched":            {Task{evaluated: &evaluated{}, Rules: []engine.RuleRef{one}}, []engine.Step{{Rule: one, Outcome: engine.NotMatched}}, false},
-		"failed":                 {Task{evaluated: &evaluated{}, Rules: []engine.RuleRef{one}}, []engine.Step{{Rule: one, Outcome: engine.Failed}}, false},
-		"not met any more":       {Task{evaluated: &evaluated{}, Rules: []engine.RuleRef{one}}, nil, false},
-		"one of two not matched": {Task{evaluated: &evaluated{}, Rules: []engine.RuleRef{one, other}}, []engine.Step{{Rule: one, Outcome: engine.Unchanged}}, false},
-		"an undo":                {Task{Rules: []engine.RuleRef{one}}, nil, true},
+		"unchanged":              {Task{Rules: []engine.RuleRef{one}}, []engine.Step{{Rule: one, Outcome: engine.Unchanged}}, true},
+		"skipped":                {Task{Rules: []engine.RuleRef{one}}, []engine.Step{{Rule: one, Outcome: engine.Skipped}}, true},
+		"not matched":            {Task{Rules: []engine.RuleRef{one}}, []engine.Step{{Rule: one, Outcome: engine.NotMatched}}, false},
+		"failed":                 {Task{Rules: []engine.RuleRef{one}}, []engine.Step{{Rule: one, Outcome: engine.Failed}}, false},
+		"not met any more":       {Task{Rules: []engine.RuleRef{one}}, nil, false},
+		"one of two not matched": {Task{Rules: []engine.RuleRef{one, other}}, []engine.Step{{Rule: one, Outcome: engine.Unchanged}}, false},
+		"without rules":          {Task{}, nil, true},
 	} {
 		if got := c.task.isMet(&engine.Change{Steps: c.steps}); got != c.want {
 			t.Errorf("%s: got %v", name, got)

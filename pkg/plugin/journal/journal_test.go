@@ -94,9 +94,7 @@ func statuses(t *testing.T, j *journal.Journal) map[string]journal.Status {
 	t.Helper()
 	out := map[string]journal.Status{}
 	for i := range j.Entries {
-		e, err := j.Planned(i)
-		check(t, err)
-		out[e.Object.Name] = j.Entries[i].Status()
+		out[j.Entries[i].Object.Name] = j.Entries[i].Status()
 	}
 	return out
 }
@@ -195,9 +193,6 @@ func TestReadErrors(t *testing.T) {
 			if !errors.As(err, &damaged) || !strings.HasPrefix(err.Error(), "journal "+path+", "+tt.want) {
 				t.Errorf("got %v, want %s", err, tt.want)
 			}
-			if _, again := journal.ReadWritten(path); again == nil || again.Error() != err.Error() {
-				t.Errorf("what was written: got %v, want %v", again, err)
-			}
 		})
 	}
 }
@@ -269,7 +264,7 @@ func TestWriterWithholdsSecrets(t *testing.T) {
 		if j.Header.Secrets != keep || j.Entries[0].Fields[0].Withheld == keep || j.Entries[0].Results[0].Fields[0].Withheld == keep {
 			t.Errorf("kept: %t, header says %t, fields %v", keep, j.Header.Secrets, j.Entries[0].Fields)
 		}
-		if j.Entries[0].Fields[0].Secret != keep || j.Entries[0].Attempts[0].Fields[0].Secret != keep {
+		if j.Entries[0].Fields[0].Secret != keep {
 			t.Errorf("kept: %t, and the fields say of what is a Secret's: %v", keep, j.Entries[0].Fields)
 		}
 	}

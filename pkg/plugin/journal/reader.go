@@ -9,16 +9,13 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"reflect"
 	"slices"
 	"strings"
 	"unicode"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/apply/request"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/file"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/memory"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/plan"
 )
 
@@ -36,40 +33,31 @@ type Journal struct {
 	// Torn reports that the last line is incomplete, as after a kill.
 	Torn bool
 
-	size    int64         // of what is whole
-	kept    *plan.Entries // where the Entries do not have them
-	secrets bool          // an entry was made of a Secret
-}
-
-// Planned returns an entry as it was planned. The error is that of a temporary file.
-func (j *Journal) Planned(i int) (plan.Entry, error) {
-	if j.kept != nil {
-		return j.kept.At(i)
-	}
-	return *j.Entries[i].Entry, nil
+	size int64 // of what is whole
 }
 
 // HoldsSecrets reports whether an entry has values that were made of a Secret, or withholds them.
-func (j *Journal) HoldsSecrets() bool { return j.secrets }
-
-// Close frees what the entries take. There are none of them after it.
-func (j *Journal) Close() error {
-	j.Entries = nil
-	return j.kept.Close()
+func (j *Journal) HoldsSecrets() bool {
+	return slices.ContainsFunc(j.Entries, func(e Entry) bool { return e.HoldsSecrets() })
 }
 
 // Entry is one object of a run with its attempts and results.
 type Entry struct {
-	// Entry is as it was planned; nil at a glance, and in a journal that is resumed, of which Planned has it.
+	// Entry is as it was planned; nil at a glance.
 	*plan.Entry
-	// Attempts has the requests, and Results what came of the entry, in their order. An attempt whose result
-	// is known has its fields alone: the rest is in the result. At a glance, and in a journal that is resumed, there are the attempts
-	// whose result is not known, and of the results how far the entry came by them, and the error.
+	// Attempts has the last request to each endpoint of which it is not known what the server did, and Results what came of the
+	// entry, in their order. At a glance they say no more than how far the entry came.
 	Attempts []Attempt
 	Results  []Result
+	// Applied reports that one of the requests was a server-side apply.
+	Applied bool
 
-	kind  *engine.ObjectKey // what its key has in common with those of its kind and namespace
-	doubt []string          // subresources with an attempt and no result after it
+	doubt []string // subresources with an attempt and no result after it
+}
+
+// Wrote reports whether the server stored something of the entry.
+func (e *Entry) Wrote() bool {
+	return slices.ContainsFunc(e.Results, func(r Result) bool { return r.Written })
 }
 
 // Status is how far an entry has come.
@@ -199,7 +187,8 @@ func Glance(path string) (*Journal, error) {
 
 // Parse reads a journal from in; the path is for messages.
 func Parse(path string, in io.Reader) (*Journal, error) {
-	return newParser(path).parse(in)
+	p := parser{Journal: Journal{Path: path}, seen: map[engine.ObjectKey]bool{}}
+	return p.parse(in)
 }
 
 func (p *parser) parse(in io.Reader) (*Journal, error) {
@@ -215,9 +204,6 @@ func (p *parser) parse(in io.Reader) (*Journal, error) {
 		case err != nil:
 			return nil, &Error{Path: p.Path, Err: err}
 		}
-		if err := p.spend(line); err != nil {
-			return nil, &DamagedError{Path: p.Path, Line: number, Err: err}
-		}
 		if err := p.line(line); err != nil {
 			if _, end := lines.Peek(1); number > 1 && errors.Is(end, io.EOF) && isTorn(err) {
 				p.Torn = true // a crash of the machine may leave rubbish up to the end
@@ -230,31 +216,6 @@ func (p *parser) parse(in io.Reader) (*Journal, error) {
 		}
 	}
 }
-
-// nodesIndexed is what an index keeps of a line at most, as values by the estimate of a memory.Budget. What is resumed keeps as much,
-// and so does a glance.
-const nodesIndexed = 4
-
-// spend takes what a line becomes, as far as it is kept, from the budget of the journal.
-func (p *parser) spend(line []byte) error {
-	switch {
-	case p.index != nil:
-		p.index.at(p.size, line)
-	case !p.briefly():
-		return p.Spend(memory.Nodes(line), len(line))
-	}
-	p.here = line
-	if err := new(memory.Budget).Spend(memory.Nodes(line), len(line)); err != nil {
-		return err
-	}
-	return p.Spend(nodesIndexed, 0)
-}
-
-// briefly reports whether of what came of an entry only that is kept by which it goes on.
-func (p *parser) briefly() bool { return p.brief || p.kept != nil }
-
-// keep takes all that the line becomes from the budget.
-func (p *parser) keep() error { return p.Spend(memory.Nodes(p.here), len(p.here)) }
 
 // readLine reads a line with its end. With io.EOF it is not whole.
 func readLine(in *bufio.Reader) ([]byte, error) {
@@ -280,26 +241,15 @@ func isTorn(err error) bool {
 // parser builds a journal record by record.
 type parser struct {
 	Journal
-	memory.Budget
-	brief bool   // leave out the contents
-	index *index // has what was written; nil for all
-	here  []byte // the line that is being read
-	seen  *engine.Digests[engine.ObjectKey]
-	kinds kinds // of the entries
-	// common has what the changes and results of many objects have in common.
-	common diff.Common
-}
-
-func newParser(path string) *parser {
-	return &parser{Journal: Journal{Path: path}, seen: engine.NewDigests[engine.ObjectKey](), kinds: kinds{}}
+	brief bool // leave out the contents
+	seen  map[engine.ObjectKey]bool
 }
 
 func (p *parser) finish(lines int) (*Journal, error) {
 	if p.size == 0 {
 		return nil, &DamagedError{Path: p.Path, Line: lines, Err: errNoJournal}
 	}
-	j := p.Journal // without what it was read with
-	return &j, nil
+	return &p.Journal, nil
 }
 
 // firstFormat is that of journals whose header does not name one.
@@ -399,7 +349,7 @@ func (p *parser) take(r *record) error {
 	case r.Planned != nil:
 		return p.plan(r.Planned)
 	case r.Begin != nil:
-		if p.Begun || r.Begin.Entries != p.planned() {
+		if p.Begun || r.Begin.Entries != len(p.Entries) {
 			return errOrder
 		}
 		p.Begun = true
@@ -423,100 +373,50 @@ func (p *parser) plan(e *plan.Entry) error {
 		p.Entries = append(p.Entries, Entry{})
 		return nil
 	}
-	kind := p.kinds.of(e.Object)
-	if key := e.Object.Named(); !p.seen.Add(key) {
+	key := e.Object.Named()
+	if p.seen[key] {
 		return fmt.Errorf("%s: %w", key, plan.ErrTwice)
 	}
-	err := e.Validate() // which gives the fields their values
-	p.secrets = p.secrets || e.HoldsSecrets()
-	if p.index != nil {
-		p.index.plan(e, kind)
-		return errors.Join(err, p.Spend(0, len(e.Object.Namespace)+len(e.Object.Name)+len(e.Object.UID)))
-	}
-	if p.kept != nil {
-		p.Entries = append(p.Entries, Entry{kind: kind})
-		if inMemory := p.kept.Add(e); inMemory {
-			return errors.Join(err, p.keep())
-		}
-		return errors.Join(err, p.Spend(0, len(e.Object.Namespace)+len(e.Object.Name)+len(e.Object.UID)))
-	}
-	e.Partial, e.Steps = p.common.Partial(e.Partial), diff.Share(&p.common, e.Steps)
-	p.Entries = append(p.Entries, Entry{Entry: e, kind: kind})
-	return err
+	p.seen[key] = true
+	p.Entries = append(p.Entries, Entry{Entry: e})
+	return e.Validate() // which gives the fields their values
 }
 
 func (p *parser) attempt(a *Attempt) error {
 	if err := p.check(a.Entry, a.Subresource); err != nil {
 		return err
 	}
-	err := a.Validate()
-	if p.index != nil {
-		p.index.attempt(a)
-		return err
-	}
 	e := &p.Entries[a.Entry]
-	if p.kept != nil {
-		err = errors.Join(err, p.keep())
-	}
-	if p.briefly() {
-		e.forget(a.Subresource)
-	} else {
-		a.Partial = p.common.Partial(a.Partial) // else very few stay
-	}
-	e.Attempts = append(e.Attempts, *a)
+	e.settle(a.Subresource)
+	e.Attempts, e.Applied = append(e.Attempts, *a), e.Applied || a.Method == request.Apply
 	if !slices.Contains(e.doubt, a.Subresource) {
 		e.doubt = append(e.doubt, a.Subresource)
 	}
-	return err
+	return e.Attempts[len(e.Attempts)-1].Validate()
 }
 
+// result takes a result. One that neither wrote nor failed found the object to be as wanted already, perhaps because of
+// the attempt.
 func (p *parser) result(r *Result) error {
 	if err := p.check(r.Entry, r.Subresource); err != nil {
 		return err
 	}
-	err := r.Validate()
-	if p.index != nil {
-		p.index.result(r)
-		return err
-	}
 	e := &p.Entries[r.Entry]
-	if e.doubt = slices.DeleteFunc(e.doubt, func(s string) bool { return s == r.Subresource }); len(e.doubt) == 0 {
-		e.doubt = nil
-	}
-	if p.briefly() {
-		came := Result{Outcome: r.Outcome, Written: r.Written, Failed: r.Failed, Error: r.Error, More: r.More}
-		e.Results = diff.Share(&p.common, append(slices.Clip(e.Results), came)) // as most entries have
-		e.forget(r.Subresource)
-		return errors.Join(err, p.Spend(0, len(r.Outcome)+len(r.Error)))
-	}
-	r.Partial = p.common.Partial(r.Partial)
-	e.Results = append(e.Results, *r)
+	e.doubt = slices.DeleteFunc(e.doubt, func(s string) bool { return s == r.Subresource })
 	if r.Written || r.Failed {
-		e.settle(r)
+		e.settle(r.Subresource)
 	}
+	err := r.Validate()
+	if !p.brief {
+		r.Partial = r.Sharing(e.Partial)
+	}
+	e.Results = append(e.Results, *r)
 	return err
 }
 
-// forget forgets the attempts on an endpoint.
-func (e *Entry) forget(subresource string) {
+// settle takes away the doubt about the attempts on an endpoint.
+func (e *Entry) settle(subresource string) {
 	e.Attempts = slices.DeleteFunc(e.Attempts, func(a Attempt) bool { return a.Subresource == subresource })
-	if len(e.Attempts) == 0 {
-		e.Attempts = nil
-	}
-}
-
-// settle lets go of the objects of the attempts on an endpoint: what came of them is known. Most of it is what they were
-// to do.
-func (e *Entry) settle(r *Result) {
-	for i := range e.Attempts {
-		a := &e.Attempts[i]
-		if a.Subresource != r.Subresource {
-			continue
-		}
-		if a.Before, a.After = nil, nil; reflect.DeepEqual(a.Fields, r.Fields) {
-			a.Fields = r.Fields
-		}
-	}
 }
 
 // check returns an error unless an entry has been planned, and may be sent to a subresource.
@@ -524,26 +424,10 @@ func (p *parser) check(entry int, subresource string) error {
 	switch {
 	case !p.Begun:
 		return errOrder
-	case entry < 0 || entry >= p.planned():
+	case entry < 0 || entry >= len(p.Entries):
 		return errNoSuchEntry
-	case !p.brief && !sends(p.kind(entry), subresource): // a glance does not read of what kind the object is
+	case !p.brief && !sends(&p.Entries[entry].Object, subresource): // a glance does not read of what kind the object is
 		return errNoSuchPart
 	}
 	return nil
-}
-
-// planned is the number of entries.
-func (p *parser) planned() int {
-	if p.index != nil {
-		return len(p.index.objects)
-	}
-	return len(p.Entries)
-}
-
-// kind is what the key of an entry has in common with those of its kind and namespace.
-func (p *parser) kind(entry int) *engine.ObjectKey {
-	if p.index != nil {
-		return p.index.objects[entry].kind
-	}
-	return p.Entries[entry].kind
 }

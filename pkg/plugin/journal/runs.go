@@ -95,7 +95,7 @@ func runOf(j *Journal) Run {
 	r.InDoubt, r.Left = n[InDoubt], n[Planned]+n[Partial]
 	for i := range j.Entries {
 		e := &j.Entries[i]
-		written := slices.ContainsFunc(e.Results, func(r Result) bool { return r.Written })
+		written := e.Wrote()
 		switch status := e.Status(); {
 		case written && status == Done:
 			r.Applied++

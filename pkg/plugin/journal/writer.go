@@ -27,8 +27,7 @@ type Writer struct {
 	masker  *redact.Masker
 	secrets bool // their values are recorded
 	now     func() time.Time
-	entries []*engine.ObjectKey          // of each what its key has in common with those of its kind and namespace
-	kinds   kinds                        // of the entries
+	entries []engine.ObjectKey
 	made    map[int][]engine.FieldChange // fields of entries that were made of a Secret
 
 	mu       sync.Mutex
@@ -44,24 +43,13 @@ type Writer struct {
 // add knows an entry by its place. It is called with the lock held.
 func (w *Writer) add(place int, e *plan.Entry) {
 	if place == len(w.entries) {
-		w.entries = append(w.entries, nil)
+		w.entries = append(w.entries, engine.ObjectKey{})
 	}
-	w.entries[place] = w.kinds.of(e.Object)
+	w.entries[place] = e.Object
 	delete(w.made, place)
 	if made := e.Secrets(); len(made) > 0 {
 		w.made[place] = made
 	}
-}
-
-// kinds keep once what the keys of all objects of a kind and namespace have in common.
-type kinds map[engine.ObjectKey]*engine.ObjectKey
-
-func (k kinds) of(key engine.ObjectKey) *engine.ObjectKey {
-	key.Name, key.UID = "", ""
-	if k[key] == nil {
-		k[key] = &key
-	}
-	return k[key]
 }
 
 // disk is what a Writer needs of its file.
@@ -137,7 +125,7 @@ func Create(path string, h Header, o Options) (*Writer, error) {
 	return w, nil
 }
 
-// Resume reads a journal, which has to be closed, and opens it to append to it, beginning with Resumed. A torn
+// Resume reads a journal, and opens it to append to it, beginning with Resumed. A torn
 // last line was never reported as recorded, and is cut off. The error is an *Error, or
 // what Read returns.
 func Resume(path string, o Options) (*Journal, *Writer, error) {
@@ -169,32 +157,22 @@ func (w *Writer) Resumed(r Resumed) error {
 }
 
 // takeUp reads the journal and truncates the file to its last whole line.
-func (w *Writer) takeUp(f *os.File) (_ *Journal, err error) {
-	p := newParser(w.path)
-	p.kept = &plan.Entries{}
-	defer func() {
-		if err != nil {
-			_ = p.kept.Close() // the error that is returned comes first
-		}
-	}()
-	j, err := p.parse(f)
+func (w *Writer) takeUp(f *os.File) (*Journal, error) {
+	j, err := Parse(w.path, f)
 	if err != nil {
 		return nil, err
 	}
 	if err := f.Truncate(j.size); err != nil {
 		return nil, &Error{Path: w.path, Err: err}
 	}
-	for e, err := range j.kept.All() {
-		if err != nil {
-			return nil, &Error{Path: w.path, Err: err}
-		}
-		w.add(len(w.entries), e)
+	for i := range j.Entries {
+		w.add(i, j.Entries[i].Entry)
 	}
 	return j, nil
 }
 
 func newWriter(path string, f disk, o Options) *Writer {
-	w := &Writer{path: path, file: f, masker: o.Masker, now: o.Now, kinds: kinds{}, made: map[int][]engine.FieldChange{}, open: map[int]Attempt{}}
+	w := &Writer{path: path, file: f, masker: o.Masker, now: o.Now, made: map[int][]engine.FieldChange{}, open: map[int]Attempt{}}
 	if w.masker == nil {
 		w.masker = &redact.Masker{}
 	}
@@ -207,12 +185,12 @@ func newWriter(path string, f disk, o Options) *Writer {
 
 // covered returns a change of an entry as it is recorded: with the values of Secrets, or without.
 func (w *Writer) covered(t diff.Partial, entry int) diff.Partial {
-	kind := *w.entries[entry]
-	t = redact.MarkedBy(w.made[entry], t, kind)
+	object := w.entries[entry]
+	t = redact.MarkedBy(w.made[entry], t, object)
 	if w.secrets {
-		return redact.MarkSecrets(w.masker, t, kind)
+		return redact.MarkSecrets(w.masker, t, object)
 	}
-	return redact.Partial(w.masker, t, kind)
+	return redact.Partial(w.masker, t, object)
 }
 
 // lock keeps a second run from writing to the same journal. It closes a file that it

@@ -17,8 +17,8 @@ type Entry struct {
 	ResourceVersion string `json:"resourceVersion,omitempty"`
 	// LastWrite is when it was written last, by the clock of the server.
 	LastWrite metav1.Time `json:"lastWrite,omitzero"`
-	// Method says how the change would be sent, and MethodReason why it is no
-	// server-side apply.
+	// Method says how the change is sent, and MethodReason why it is no
+	// server-side apply; in a journal alone.
 	Method       request.Method `json:"method,omitempty"`
 	MethodReason string         `json:"methodReason,omitempty"`
 	// Scoped reports whether the object's own rules ran; see engine.Change.

@@ -11,6 +11,3 @@ func (p *Plan) Text() ([]byte, error) {
 	err := p.write(&b, nil)
 	return b.Bytes(), err
 }
-
-// Whole returns how many entries are not in the temporary file.
-func (s *Entries) Whole() int { return len(s.whole) }

@@ -16,15 +16,16 @@ import (
 )
 
 // maxFileSize bounds what is read: a plan is untrusted input.
-const maxFileSize = 512 << 20
+const maxFileSize = 256 << 20
 
-// planFile is a Plan in files, but for its entries, which are the list "entries" behind it.
+// planFile is a Plan in files. Its entries are written behind it, one a line.
 type planFile struct {
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"`
 	Run
 	Summary    summaryFile `json:"summary"`
 	Incomplete bool        `json:"incomplete,omitempty"`
+	Entries    []*Entry    `json:"entries,omitempty"`
 }
 
 type summaryFile struct {
@@ -134,15 +135,9 @@ func (p *Plan) write(to io.Writer, m *redact.Masker) error {
 	if err != nil {
 		return err
 	}
-	if len(text) > maxValue {
-		return fmt.Errorf("%w: evaluate fewer policies", errLongValue)
-	}
 	out.write(bytes.TrimSuffix(text, []byte("}")), []byte(`,"entries":[`))
 	end := []byte("\n")
-	for e, err := range p.Entries.All() {
-		if err != nil {
-			return err
-		}
+	for _, e := range p.Entries {
 		text, err := json.Marshal(e.Masked(m))
 		if err != nil {
 			return fmt.Errorf("%s: %w", e.Object, err)
@@ -172,13 +167,13 @@ func (b *bounded) write(texts ...[]byte) {
 	}
 }
 
-// Load reads a plan, to show it. It has to be closed. The error is a *FileError.
+// Load reads a plan, to show it. The error is a *FileError.
 func Load(path string) (*Plan, error) {
 	return load(path, func(*os.File) error { return nil })
 }
 
 // LoadOwn reads a plan that is going to be applied: it is an error if other users may
-// have written it. It has to be closed. The error is a *FileError.
+// have written it. The error is a *FileError.
 func LoadOwn(path string) (*Plan, error) { return load(path, file.CheckOwner) }
 
 func load(path string, check func(*os.File) error) (*Plan, error) {
@@ -190,13 +185,17 @@ func load(path string, check func(*os.File) error) (*Plan, error) {
 	if err := check(f); err != nil {
 		return nil, &FileError{Path: path, Err: err}
 	}
-	in := &io.LimitedReader{R: f, N: maxFileSize + 1}
-	p, err := Parse(in)
-	switch {
-	case err == nil && in.N == 0:
-		err = errors.Join(ErrTooLarge, p.Close())
-	case in.N == 0:
+	var text bytes.Buffer
+	if info, err := f.Stat(); err == nil && info.Mode().IsRegular() {
+		text.Grow(int(min(info.Size(), maxFileSize)) + bytes.MinRead)
+	}
+	_, err = text.ReadFrom(io.LimitReader(f, maxFileSize+1))
+	if err == nil && text.Len() > maxFileSize {
 		err = ErrTooLarge
+	}
+	var p *Plan
+	if err == nil {
+		p, err = Parse(text.Bytes())
 	}
 	if err != nil {
 		return nil, &FileError{Path: path, Err: err}
@@ -204,21 +203,16 @@ func load(path string, check func(*os.File) error) (*Plan, error) {
 	return p, nil
 }
 
-// recount counts the entries anew, so that the summary cannot contradict them. The error is that of reading them.
-func (p *Plan) recount() error {
-	var failed error
+// recount counts the entries again, so that the summary cannot contradict them.
+func (p *Plan) recount() {
 	p.Summary = p.Summary.Recounted(func(yield func(*engine.Change) bool) {
-		for e, err := range p.Entries.All() {
-			if failed = err; failed != nil {
-				return
-			}
+		for _, e := range p.Entries {
 			if c := e.Change(); !yield(&c) {
 				return
 			}
 		}
 	})
 	p.Incomplete = p.Incomplete || p.Summary.Incomplete > 0
-	return failed
 }
 
 func summaryOf(s evaluation.Summary) summaryFile {

@@ -78,26 +78,15 @@ func planOf(t testing.TB, file string) *plan.Plan {
 	if err != nil {
 		t.Fatal(err)
 	}
-	entries, e := &plan.Entries{}, plan.NewEntry(&c)
-	entries.Add(&e)
+	e := plan.NewEntry(&c)
 	return &plan.Plan{
 		Run: plan.Run{
 			Cluster: plan.Cluster{UID: "u", Server: "https://127.0.0.1", Context: "prod"}, Version: "v1.2.3",
 			Created: created, Seed: 1<<64 - 1, Choice: plan.Choice{Namespace: "shop", Operation: engine.OperationUpdate},
 			Documents: documents, Digest: digest,
 		},
-		Summary: *summary, Entries: entries,
+		Summary: *summary, Entries: []*plan.Entry{&e},
 	}
-}
-
-// entry is the first one of a plan.
-func entry(t testing.TB, p *plan.Plan) *plan.Entry {
-	t.Helper()
-	e, err := p.Entries.At(0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return &e
 }
 
 func masker(of ...*unstructured.Unstructured) *redact.Masker {

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -27,11 +28,11 @@ type Plan struct {
 	Incomplete bool
 	// Entries are the objects that would change, and those of which there is
 	// something else to report, in the order of the preview.
-	Entries *Entries
+	Entries []*Entry
 }
 
-// Close frees what the entries take.
-func (p *Plan) Close() error { return p.Entries.Close() }
+// HoldsSecrets reports whether an entry has values that were made of a Secret, or withholds them.
+func (p *Plan) HoldsSecrets() bool { return slices.ContainsFunc(p.Entries, (*Entry).HoldsSecrets) }
 
 // Run is how changes came about, so that they can be evaluated again with the same
 // result.

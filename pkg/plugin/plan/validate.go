@@ -15,12 +15,15 @@ var ErrTwice = errors.New("the object already has an entry")
 
 var errNoObject = errors.New("an entry names no object")
 
-// validate checks that a plan is consistent beside its entries, so that its users need not.
+// validate checks that a plan is consistent, so that its users need not.
 func (p *Plan) validate() error {
 	if p.Version == "" || p.Created.IsZero() {
 		return errors.New("its version or creation time is missing")
 	}
-	return p.Run.Validate()
+	if err := p.Run.Validate(); err != nil {
+		return err
+	}
+	return validateEntries(p.Entries)
 }
 
 // Validate checks that the choice is possible, and that the documents match their

@@ -116,7 +116,7 @@ func (v *validation) try(ctx context.Context, c *engine.Change) error {
 	if err != nil {
 		return err
 	}
-	missing, err := apply.MissingPermissions(ctx, x.Access, slices.Values(needs), 1)
+	missing, err := apply.MissingPermissions(ctx, x.Access, needs, 1)
 	if err == nil && len(missing) > 0 { // without an answer, the dry run shows what is forbidden
 		return &untriedError{missing[0].Forbidden()}
 	}

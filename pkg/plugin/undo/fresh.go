@@ -3,7 +3,6 @@ package undo
 import (
 	"context"
 	"fmt"
-	"hash/maphash"
 	"strconv"
 	"sync"
 	"time"
@@ -23,25 +22,24 @@ import (
 // but a cache in front of them may.
 type freshServer struct {
 	apply.Server
-	seed  maphash.Seed
 	mu    sync.Mutex
-	least map[uint64]uint64 // resourceVersions, by a hash of the object's name: there may be very many
+	least map[engine.ObjectKey]uint64 // resourceVersions, by names
 }
 
 func newFreshServer(s apply.Server) *freshServer {
-	return &freshServer{Server: s, seed: maphash.MakeSeed(), least: map[uint64]uint64{}}
+	return &freshServer{Server: s, least: map[engine.ObjectKey]uint64{}}
 }
 
-func (f *freshServer) hash(key engine.ObjectKey) uint64 {
+func nameOf(key engine.ObjectKey) engine.ObjectKey {
 	key.Subresource = ""
-	return maphash.Comparable(f.seed, key.Named())
+	return key.Named()
 }
 
 // know records a state that the server has stored.
 func (f *freshServer) know(key engine.ObjectKey, version string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	name := f.hash(key)
+	name := nameOf(key)
 	if v := number(version); v > f.least[name] {
 		f.least[name] = v
 	}
@@ -52,7 +50,7 @@ func (f *freshServer) isStale(key engine.ObjectKey, live *unstructured.Unstructu
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	v := number(live.GetResourceVersion())
-	return v != 0 && v < f.least[f.hash(key)]
+	return v != 0 && v < f.least[nameOf(key)]
 }
 
 // number is a resourceVersion as Kubernetes compares them; 0 where it is none, and so does not compare.

@@ -17,39 +17,25 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
 )
 
-// note notes an object of which there may be something to release.
-func (r *Reversal) note(i int, of *Object) {
-	if of.Applied && of.inLists() {
-		r.listed = append(r.listed, i)
-	}
-}
-
 // release gives up what the run still owns of objects although its values are
 // reverted: the keys of the list elements that its fields were in. The objects do not
 // change, and a failure leaves nothing behind but that ownership, so it is a warning.
 func (r *Reversal) release(ctx context.Context) error {
-	type kept struct {
-		of  *Object
-		err error
-	}
-	return apply.ForEach(len(r.listed), r.Executor.Concurrency,
-		func(i int) (kept, error) {
+	listed := slices.DeleteFunc(slices.Clone(r.Objects), func(o Object) bool { return !o.Applied || !o.inLists() })
+	return apply.ForEach(len(listed), r.Executor.Concurrency,
+		func(i int) (failed, broken error) {
 			if ctx.Err() != nil {
-				return kept{}, apply.ErrInterrupted
+				return nil, apply.ErrInterrupted
 			}
-			of, err := r.object(r.listed[i])
-			if err != nil {
-				return kept{}, err
-			}
-			return kept{of, r.releaseOne(of.under(ctx), of.Object)}, nil
+			return r.releaseOne(listed[i].under(ctx), listed[i].Object), nil
 		},
-		func(_ int, k kept) (enough bool) {
-			if k.err != nil {
-				why := redact.ServerError(k.err)
-				if len(k.of.secret()) > 0 {
+		func(i int, failed error) (enough bool) {
+			if failed != nil {
+				why := redact.ServerError(failed)
+				if len(listed[i].secret()) > 0 {
 					why = engine.ErrHidden.Error()
 				}
-				fmt.Fprintf(r.Executor.ErrOut, "warning: %s: %s still owns keys of list elements: %s\n", k.of.Object, r.Header.FieldManager, why)
+				fmt.Fprintf(r.Executor.ErrOut, "warning: %s: %s still owns keys of list elements: %s\n", listed[i].Object, r.Header.FieldManager, why)
 			}
 			return false
 		})

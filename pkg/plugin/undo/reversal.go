@@ -22,7 +22,7 @@ import (
 // Reversal reverts the writes of one run.
 type Reversal struct {
 	Header  journal.Header // of the run's journal
-	Objects Objects
+	Objects []Object
 	Schemas engine.Reader
 	// Executor writes. Its Writer is set to read no stale state, and to send what
 	// takes no ownership.
@@ -32,10 +32,7 @@ type Reversal struct {
 	Found     func(*engine.Change) error
 	Previewed func(evaluation.Summary) error
 
-	rules  []engine.RuleRef // the one rule, which all tasks share
-	fresh  *freshServer
-	kept   map[int]*fieldpath.Set // the fields of objects that are left as they are, as was shown; few have any
-	listed []int                  // the objects of which the run may own keys of list elements
+	fresh *freshServer
 }
 
 // Outcome is the outcome of a reversal.
@@ -49,8 +46,7 @@ type Outcome struct {
 // Run shows what would be put back, verifies it, asks, and writes. The error says
 // why nothing, or not everything, was tried; objects that could not be put back
 // are results.
-func (r *Reversal) Run(ctx context.Context) (_ Outcome, err error) {
-	defer func() { err = errors.Join(err, r.Executor.Close()) }()
+func (r *Reversal) Run(ctx context.Context) (Outcome, error) {
 	writer := r.Executor.Writer
 	r.fresh = newFreshServer(writer.Server)
 	writer.Server = r.fresh
@@ -68,32 +64,21 @@ func (r *Reversal) Run(ctx context.Context) (_ Outcome, err error) {
 
 // preview shows what would be put back, and keeps tasks of it.
 func (r *Reversal) preview(ctx context.Context) (evaluation.Summary, error) {
-	r.rules, r.kept, r.Executor.Change = []engine.RuleRef{r.rule()}, map[int]*fieldpath.Set{}, r.again
-	summary := evaluation.NewSummary(r.rules)
+	summary := evaluation.NewSummary([]engine.RuleRef{r.rule()})
 	var broken error
-	type found struct {
-		of     *Object
-		change *engine.Change
-	}
-	err := apply.ForEach(r.Objects.Len(), r.Executor.Concurrency,
-		func(i int) (found, error) {
-			of, err := r.object(i)
-			if err != nil {
-				return found{}, err
-			}
+	err := apply.ForEach(len(r.Objects), r.Executor.Concurrency,
+		func(i int) (*engine.Change, error) {
+			of := &r.Objects[i]
 			r.fresh.know(of.Object, of.ResourceVersion)
-			c, err := r.change(ctx, of)
-			return found{of, c}, err
+			return r.change(ctx, of)
 		},
-		func(i int, f found) (enough bool) {
-			c := f.change
+		func(i int, c *engine.Change) (enough bool) {
 			if c == nil {
 				return true
 			}
-			r.note(i, f.of)
 			summary.Add(c)
 			if c.Changed() {
-				r.Executor.Keep(r.task(i, f.of, c), c) // it need not be read again, as long as nobody writes it
+				r.Executor.Keep(r.task(&r.Objects[i], c), c) // it need not be read again, as long as nobody writes it
 			}
 			broken = r.Found(c)
 			return broken != nil
@@ -204,42 +189,30 @@ func (r *Reversal) step(c *engine.Change, outcome engine.Outcome, why error) {
 // was shown.
 var errChangedMeanwhile = errors.New("it was changed while this run was under way; run the command again")
 
-// task puts one object back. It holds on to no object: that is read afresh, and so is what the journal has of it.
-func (r *Reversal) task(i int, of *Object, c *engine.Change) *apply.Task {
+// task puts one object back. It holds on to no object: that is read afresh.
+func (r *Reversal) task(of *Object, c *engine.Change) *apply.Task {
 	entry := plan.NewEntry(c)
-	entry.Object.Name = of.Object.Name // which the journal keeps
-	t := &apply.Task{Key: entry.Object, Source: i, Rules: r.rules, Entry: &entry, Endpoints: apply.EndpointsOf(c)}
+	t := &apply.Task{Key: entry.Object, Rules: []engine.RuleRef{r.rule()}, Entry: &entry, Endpoints: apply.EndpointsOf(c)}
 	for _, p := range of.secret() {
 		t.Secrets = append(t.Secrets, engine.FieldChange{Path: p, Secret: true})
 	}
-	if kept := keptPaths(c); kept != nil {
-		r.kept[i] = kept
+	shown := keptPaths(c)
+	t.Change = func(ctx context.Context, live *unstructured.Unstructured) (*engine.Change, error) {
+		now := r.restore(ctx, of, live)
+		if !keptPaths(now).Difference(shown).Empty() {
+			return nil, &apply.ObjectError{Key: of.Object, Err: errChangedMeanwhile}
+		}
+		return now, nil
 	}
 	return t
 }
 
-// again is the change that restores what it can of the object of a task, as that is now.
-func (r *Reversal) again(ctx context.Context, t *apply.Task, live *unstructured.Unstructured) (*engine.Change, error) {
-	of, err := r.object(t.Source)
-	if err != nil {
-		return nil, err
-	}
-	now, shown := r.restore(ctx, of, live), r.kept[t.Source]
-	if kept := keptPaths(now); kept != nil && (shown == nil || !kept.Difference(shown).Empty()) {
-		return nil, &apply.ObjectError{Key: of.Object, Err: errChangedMeanwhile}
-	}
-	return now, nil
-}
-
-// keptPaths are the fields of which it is shown that they are left as they are; nil for none, as mostly.
+// keptPaths are the fields of which it is shown that they are left as they are.
 func keptPaths(c *engine.Change) *fieldpath.Set {
-	var out *fieldpath.Set
+	out := fieldpath.NewSet()
 	for i := range c.Steps {
 		var kept Kept
 		if errors.As(c.Steps[i].Err, &kept) {
-			if out == nil {
-				out = fieldpath.NewSet()
-			}
 			out.Insert(kept.Path)
 		}
 	}

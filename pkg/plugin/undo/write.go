@@ -15,20 +15,17 @@ import (
 // Object is one object that a run wrote to.
 type Object journal.WrittenObject
 
+// Objects returns what a run wrote to, as its journal says.
+func Objects(j *journal.Journal) []Object {
+	var out []Object
+	for _, o := range j.Written() {
+		out = append(out, Object(o))
+	}
+	return out
+}
+
 // Write is one write of an object.
 type Write = journal.Write
-
-// Objects are those that are to be put back: a journal.Written, which reads them one by one.
-type Objects interface {
-	Len() int
-	Object(i int) (journal.WrittenObject, error)
-}
-
-// object reads an object.
-func (r *Reversal) object(i int) (*Object, error) {
-	o, err := r.Objects.Object(i)
-	return (*Object)(&o), err
-}
 
 // teach has the masker learn the values of an object, and where the journal keeps values of Secrets those that will be
 // put back, that belong to a Secret by the journal. No policy is evaluated from which it could
