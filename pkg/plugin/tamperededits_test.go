@@ -18,7 +18,7 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/plan"
 )
 
-// editsOf are edits of every value of a JSON text and of its name, of which mutations, which work on decoded values, know nothing.
+// editsOf are edits of every value of a JSON text and of its name.
 func editsOf(text string) []mutation {
 	root := &jsonNode{closes: ']', kids: []*jsonNode{parseJSON(text)}}
 	places := root.nodes()
@@ -222,10 +222,22 @@ func TestEditedPlansAndJournals(t *testing.T) {
 	apply := []string{"apply-existing", "--plan", edited, "--journal", filepath.Join(x.dir, "new"), "--concurrency=1"}
 	resume := []string{"apply-existing", "--resume", edited, "--yes", "-o", "diff", "--color=never", "--concurrency=1"}
 	undo := []string{"undo", edited, "--yes", "-o", "diff", "--color=never", "--journal", filepath.Join(x.dir, "new"), "--concurrency=1"}
-	for _, m := range append(editsOf(read("plan.json")), mutation{"nothing", []byte(read("plan.json"))}) {
+	plan, begun, whole := read("plan.json"), strings.Join(lines[:5], ""), strings.Join(lines[:9], "")
+	try(before, mutation{"nothing", []byte(plan)}, apply...)
+	try(before, mutation{"nothing", []byte(begun)}, resume...)
+	try(after, mutation{"nothing", []byte(whole)}, undo...)
+	if x.counts["written as shown"] != 3 {
+		t.Fatalf("the files themselves: %v", x.counts)
+	}
+	for _, m := range slices.Concat(editsOf(plan), forged(t, []byte(plan))) {
 		try(before, m, apply...)
 	}
-	try(after, mutation{"nothing", []byte(strings.Join(lines, ""))}, undo...)
+	for n, line := range lines[:5] {
+		for what, text := range map[string]string{"missing": "", "doubled": line + line, "cut": line[:len(line)/2] + "\n"} {
+			m := mutation{fmt.Sprintf("line %d is %s", n+1, what), []byte(strings.Join(lines[:n], "") + text + strings.Join(lines[n+1:5], ""))}
+			try(before, m, resume...)
+		}
+	}
 	for n, line := range lines[:9] {
 		for _, m := range editsOf(line) {
 			m.what = fmt.Sprintf("line %d: %s", n+1, m.what)
@@ -243,7 +255,9 @@ func TestEditedPlansAndJournals(t *testing.T) {
 			}
 		}
 	}
-	whole := strings.Join(lines[:9], "")
+	for _, m := range forged(t, []byte(begun), "two of everything") {
+		try(before, m, resume...)
+	}
 	for _, m := range forged(t, []byte(whole), slices.Collect(maps.Keys(forgeries))...) {
 		try(after, m, undo...)
 	}

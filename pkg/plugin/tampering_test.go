@@ -22,14 +22,11 @@ import (
 	"testing"
 
 	jsonpatch "github.com/evanphx/json-patch/v5"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"sigs.k8s.io/yaml"
 
 	"github.com/kubectl-mutate/kubectl-mutate/internal/tier"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/plan"
 )
 
 const (
@@ -285,118 +282,6 @@ func sampled(all []mutation) []mutation {
 
 var everyMutation = flag.Bool("every-mutation", false, "Let the tests of tampering change each value in all ways, and not in one of them.")
 
-// mutations are changes of every value of a document, of its keys and elements.
-func mutations(t *testing.T, text []byte) []mutation {
-	t.Helper()
-	m := mutator{t: t}
-	if err := json.Unmarshal(text, &m.root); err != nil {
-		t.Fatal(err)
-	}
-	m.walk("", m.root, func(v any) { m.root = v })
-	return m.all
-}
-
-type mutator struct {
-	t    *testing.T
-	root any
-	all  []mutation
-}
-
-// walk changes a value, which set puts in its place, in all ways.
-func (m *mutator) walk(at string, v any, set func(any)) {
-	var all []mutation
-	try := func(what string, other any) {
-		set(other)
-		text, err := json.Marshal(m.root)
-		if err != nil {
-			m.t.Fatal(err)
-		}
-		all = append(all, mutation{at + " " + what, text})
-		set(v)
-	}
-	try("is null", nil)
-	switch v := v.(type) {
-	case string:
-		try("is another text", v+"x")
-		try("is an evil text", "evil")
-		try("is empty", "")
-	case float64:
-		try("is more", v+1)
-		try("is zero", 0)
-		try("is negative", -1)
-	case bool:
-		try("is flipped", !v)
-	case []any:
-		try("has no elements", []any{})
-		for i, e := range v {
-			try(fmt.Sprintf("has element %d twice", i), slices.Insert(slices.Clone(v), i, e))
-			try(fmt.Sprintf("lacks element %d", i), slices.Delete(slices.Clone(v), i, i+1))
-			if i > 0 {
-				swapped := slices.Clone(v)
-				swapped[0], swapped[i] = v[i], v[0]
-				try(fmt.Sprintf("has elements 0 and %d swapped", i), swapped)
-			}
-		}
-	case map[string]any:
-		for _, k := range slices.Sorted(maps.Keys(v)) {
-			without := maps.Clone(v)
-			delete(without, k)
-			try("lacks "+k, without)
-		}
-		for k, more := range map[string]any{"withheld": true, "secret": true, "evil": "evil"} {
-			with := maps.Clone(v)
-			with[k] = more
-			try("has "+k, with)
-		}
-	}
-	if _, isList := v.([]any); !*everyMutation && (!isList || strings.Contains(at, ".content.")) {
-		all = all[len(m.all)%len(all):][:1]
-	}
-	m.all = append(m.all, all...)
-	switch v := v.(type) {
-	case []any:
-		for i, e := range v {
-			m.walk(fmt.Sprintf("%s[%d]", at, i), e, func(other any) { v[i] = other })
-		}
-	case map[string]any:
-		for _, k := range slices.Sorted(maps.Keys(v)) {
-			m.walk(at+"."+k, v[k], func(other any) { v[k] = other })
-		}
-	}
-}
-
-// sealed is a run whose digests are made anew.
-func sealed(text []byte, at ...string) []byte {
-	var root map[string]any
-	if json.Unmarshal(text, &root) != nil {
-		return text
-	}
-	run := root
-	for _, name := range at {
-		run, _ = run[name].(map[string]any)
-	}
-	documents, _ := run["documents"].([]any)
-	var all []engine.Document
-	for _, d := range documents {
-		d, _ := d.(map[string]any)
-		content, _ := d["content"].(map[string]any)
-		origin, _ := d["origin"].(string)
-		all = append(all, engine.NewDocument(&unstructured.Unstructured{Object: content}, origin))
-	}
-	if run == nil || slices.ContainsFunc(all, func(d engine.Document) bool { return d.Object().Object == nil }) {
-		return text
-	}
-	again, digest, err := plan.DocumentsOf(all, func(engine.Document) bool { return false })
-	if err != nil {
-		return text
-	}
-	run["documents"], run["digest"] = again, digest
-	if made, err := json.Marshal(root); err == nil {
-		return made
-	}
-	return text
-}
-
 // forgeries are changes of several values at once of what holds a run with a change of
 // ConfigMap a: data.level from debug to info, and data.copied from a Secret.
 var forgeries = map[string][]string{ // pairs of texts
@@ -436,37 +321,6 @@ func forged(t *testing.T, text []byte, optional ...string) []mutation {
 	return out
 }
 
-// Whatever is changed in a plan, nothing is written that it does not show.
-func TestTamperedPlans(t *testing.T) {
-	tier.NotShort(t)
-	x := newTampered(t)
-	file, record := filepath.Join(x.dir, "plan.json"), filepath.Join(x.dir, "journal")
-	if code, out, errOut := x.run("preview", "configmaps", "-n", "shop", "-p", write(t, x.dir, "policy.yaml", tamperedPolicy), "--save", file); code != plugin.ExitChanges {
-		t.Fatalf("exit code %d:\n%s\n%s", code, out, errOut)
-	}
-	text, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	try := func(m mutation) {
-		write(t, x.dir, "plan.json", string(sealed(m.text)))
-		_, shown, notShown := x.run("plan", "show", file, "-o", "diff", "--color=never")
-		x.server.reset()
-		code, _, errOut := x.run("apply-existing", "--plan", file, "--journal", record)
-		x.check(m.what, shown, notShown+errOut, code)
-		_ = os.Remove(record)
-	}
-	try(mutation{"the plan itself", text})
-	if len(x.server.writes) != 7 || x.counts["written as shown"] != 1 {
-		t.Fatalf("the plan itself: %v %q", x.counts, x.server.writes)
-	}
-	all := append(sampled(mutations(t, text)), forged(t, text)...)
-	for _, m := range all {
-		try(m)
-	}
-	t.Logf("%d mutations: %v", len(all), x.counts)
-}
-
 // A plan says what its entries say, whatever its summary does.
 func TestPlanShowCountsTheEntries(t *testing.T) {
 	x := newTampered(t)
@@ -491,55 +345,6 @@ func TestPlanShowCountsTheEntries(t *testing.T) {
 			t.Errorf("exit code %d:\n%s\nwant:\n%s", code, got, want)
 		}
 	}
-}
-
-// Whatever is changed in a journal, resuming it writes nothing that it does not show.
-func TestTamperedJournals(t *testing.T) {
-	tier.NotShort(t)
-	x := newTampered(t)
-	file := filepath.Join(x.dir, "run.jsonl")
-	policy := write(t, x.dir, "policy.yaml", tamperedPolicy)
-	if code, out, errOut := x.run("apply-existing", "configmaps", "-n", "shop", "-p", policy, "--yes", "--concurrency", "1", "--journal", file); code != plugin.ExitOK {
-		t.Fatalf("exit code %d:\n%s\n%s", code, out, errOut)
-	}
-	text, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	lines := strings.SplitAfter(string(text), "\n")[:5] // header, two entries, beginning, attempt
-	try := func(m mutation) {
-		write(t, x.dir, "run.jsonl", string(m.text))
-		x.server.reset()
-		code, shown, errOut := x.run("apply-existing", "--resume", file, "--yes", "-o", "diff", "--color=never")
-		x.check(m.what, shown, errOut, code)
-	}
-	whole := strings.Join(lines, "")
-	try(mutation{"the journal itself", []byte(whole)})
-	if len(x.server.writes) != 7 || x.counts["written as shown"] != 1 {
-		t.Fatalf("the journal itself: %v %q", x.counts, x.server.writes)
-	}
-	var all []mutation
-	add := func(what string, lines ...string) { all = append(all, mutation{what, []byte(strings.Join(lines, ""))}) }
-	for i, line := range lines {
-		before, after := strings.Join(lines[:i], ""), strings.Join(lines[i+1:], "")
-		add(fmt.Sprintf("line %d is missing", i+1), before, after)
-		add(fmt.Sprintf("line %d is doubled", i+1), before, line, line, after)
-		add(fmt.Sprintf("line %d is cut", i+1), before, line[:len(line)/2], "\n", after)
-		if i > 0 {
-			add(fmt.Sprintf("line %d comes earlier", i+1), strings.Join(lines[:i-1], ""), line, lines[i-1], after)
-		}
-		for _, m := range sampled(mutations(t, []byte(line))) {
-			add(fmt.Sprintf("line %d:%s", i+1, m.what), before, string(sealed(m.text, "header", "run")), "\n", after)
-		}
-	}
-	for _, m := range forged(t, []byte(whole), "two of everything") {
-		header, rest, _ := strings.Cut(string(m.text), "\n")
-		add(m.what, string(sealed([]byte(header), "header", "run")), "\n", rest)
-	}
-	for _, m := range all {
-		try(m)
-	}
-	t.Logf("%d mutations: %v", len(all), x.counts)
 }
 
 // Nothing is written by a file that others may have written, and none is written where
