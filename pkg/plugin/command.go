@@ -129,7 +129,6 @@ func newCommand(name string, streams genericiooptions.IOStreams, secrets *redact
 		if sub.Flags().Lookup("policy") != nil {
 			takePolicies(sub)
 		}
-		tellWarnings(sub, evaluate.Warnings)
 	}
 	completion.Add(c, completion.Options{
 		Config: config,
@@ -184,18 +183,6 @@ func takePolicies(c *cobra.Command) {
 		return check(c, rest)
 	}
 	c.RunE = func(c *cobra.Command, _ []string) error { return run(c, rest) }
-}
-
-// tellWarnings has a command end with how many warnings were left out.
-func tellWarnings(c *cobra.Command, warnings *redact.Warnings) {
-	run := c.RunE
-	if run == nil {
-		return
-	}
-	c.RunE = func(c *cobra.Command, args []string) error {
-		defer warnings.Tell()
-		return run(c, args)
-	}
 }
 
 // startLog has klog write to what factory.LogTo sets, at a level of -v; level 0 logs nothing.

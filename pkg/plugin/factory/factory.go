@@ -28,7 +28,6 @@ type Factory struct {
 
 	stdout   io.Writer       // the original; Streams.Out may wrap it
 	stderr   io.Writer       // for text that is masked and escaped already
-	warnings io.Writer       // for those of which a file or a server could cause any number
 	progress *progress.Meter // nil shows none
 	reader   *input.Reader
 	snapshot *snapshot.Snapshot // the objects of a run without a cluster
@@ -58,7 +57,6 @@ func OpenShared(evaluate *flags.Evaluate, streams genericiooptions.IOStreams, sh
 	f.showProgress()
 	f.stderr = f.Streams.ErrOut
 	f.Streams.ErrOut = redact.NewWriter(f.stderr, f.Masker)
-	f.warnings = f.Warnings.Writer(f.Streams.ErrOut)
 	LogTo(redact.NewWriter(f.stderr, f.Secrets)) // beside the progress
 	return f, nil
 }
@@ -70,7 +68,7 @@ func (f *Factory) connect(writes bool) error {
 		ReadOnly: !writes, ChunkSize: cmp.Or(f.Objects.ChunkSize, -1), Waiting: f.progress.Waiting,
 	}
 	if !f.Quiet {
-		options.Warnings = f.warnings
+		options.Warnings = f.Streams.ErrOut
 	}
 	var err error
 	f.Client, err = cluster.New(f.Config, options)
@@ -80,27 +78,24 @@ func (f *Factory) connect(writes bool) error {
 // Warn prints a warning, unless --quiet is set.
 func (f *Factory) Warn(err error) {
 	if !f.Quiet {
-		fmt.Fprintf(f.warnings, "warning: %v\n", err)
+		fmt.Fprintf(f.Streams.ErrOut, "warning: %v\n", err)
 	}
 }
 
 // warnAt warns of a document; a strict run takes that for an error, which leaves it incomplete, whether it is shown or not.
 func (f *Factory) warnAt(origin, text string) {
 	err := fmt.Errorf("%s: %s", origin, text)
-	switch {
-	case !f.Policies.Strict:
-		f.Warn(err)
-	case f.Warnings.Take(len(err.Error())):
+	if f.Policies.Strict {
 		f.fail(err)
-	case len(f.unread.Errs) == 0:
-		f.unread.Errs = append(f.unread.Errs, err)
+		return
 	}
+	f.Warn(err)
 }
 
 // note prints what a user should know, unless --quiet is set.
 func (f *Factory) note(origin, text string) {
 	if !f.Quiet {
-		fmt.Fprintf(f.warnings, "note: %s: %s\n", origin, text)
+		fmt.Fprintf(f.Streams.ErrOut, "note: %s: %s\n", origin, text)
 	}
 }
 

@@ -96,10 +96,9 @@ func (f *Fleet) Fleet(chosen *flags.Contexts, run func(context.Context, *fleet.M
 func (f *Fleet) At(m *fleet.Member, writes bool) (*Factory, error) {
 	evaluate := *f.Evaluate
 	evaluate.Config = flags.ConfigOf(f.Config, m.Name)
-	evaluate.Warnings = nil // the notices are bounded
 	errOut := f.notices.Of(m.Name)
 	out := &Factory{
-		Evaluate: &evaluate, Masker: f.Masker, stdout: io.Discard, stderr: errOut, warnings: errOut,
+		Evaluate: &evaluate, Masker: f.Masker, stdout: io.Discard, stderr: errOut,
 		Streams: genericiooptions.IOStreams{In: bytes.NewReader(f.stdin), Out: io.Discard, ErrOut: errOut},
 	}
 	out.reader = &input.Reader{Stdin: out.Streams.In}

@@ -26,14 +26,12 @@ type Evaluate struct {
 	Config *genericclioptions.ConfigFlags
 	// Secrets learns what must be masked; the request log masks it too.
 	Secrets *redact.Masker
-	// Warnings bounds those of a run.
-	Warnings *redact.Warnings
 }
 
 // NewEvaluate returns the defaults. Config holds the flags by which kubectl
 // itself finds a cluster; they are registered elsewhere, for all commands.
 func NewEvaluate(config *genericclioptions.ConfigFlags, secrets *redact.Masker) Evaluate {
-	return Evaluate{Objects: NewObjects(), Annotate: true, Config: config, Secrets: secrets, Warnings: &redact.Warnings{}}
+	return Evaluate{Objects: NewObjects(), Annotate: true, Config: config, Secrets: secrets}
 }
 
 // AddFlags registers the flags.

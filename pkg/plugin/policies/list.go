@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -107,9 +106,8 @@ type Builder struct {
 	// CheckKind is that of engine.Compilation.
 	CheckKind func(engine.KindName) error
 
-	list     List
-	byName   map[key]int
-	warnings int // and notes
+	list   List
+	byName map[key]int
 	// found are the kinds of resources, each asked for once: the mapper of a cluster reads all that this serves for each question.
 	found map[schema.GroupVersionResource][]schema.GroupVersionKind
 	// subresources are those that rules match and that there are not, by policy. Selections have none of them: only
@@ -184,24 +182,11 @@ func flagFor(of engine.AskOf) string {
 	return ""
 }
 
-// maxWarnings bounds the warnings and notes of a list.
-const maxWarnings = 1000
-
-// add adds a problem, unless it is one warning or note too many.
-func (b *Builder) add(to *[]Problem, p Problem) {
-	if p.Severity != Error {
-		b.warnings++
-	}
-	if p.Severity == Error || b.warnings <= maxWarnings {
-		*to = append(*to, p)
-	}
-}
-
 // Problem adds an error or warning of a policy, or of an input of policies.
 func (b *Builder) Problem(s Severity, err error) {
 	var e *engine.CompileError
 	if !errors.As(err, &e) {
-		b.add(&b.list.Problems, Problem{Severity: s, Text: err.Error()})
+		b.list.Problems = append(b.list.Problems, Problem{Severity: s, Text: err.Error()})
 		return
 	}
 	p := Problem{Severity: s, Rule: e.Rule, Field: e.Field, Text: e.Err.Error()}
@@ -211,10 +196,10 @@ func (b *Builder) Problem(s Severity, err error) {
 	i, known := b.byName[key{e.Origin, e.Policy}]
 	if !known {
 		p.Origin, p.Text = e.Place(), e.Policy+": "+p.Text
-		b.add(&b.list.Problems, p)
+		b.list.Problems = append(b.list.Problems, p)
 		return
 	}
-	b.add(&b.list.Policies[i].Problems, p)
+	b.list.Policies[i].Problems = append(b.list.Policies[i].Problems, p)
 	var unknown *engine.UnknownKindError
 	if errors.As(e.Err, &unknown) && unknown.Name.Subresource != "" && strings.Contains(e.Field, "match") {
 		b.subresources[i] = append(b.subresources[i], e)
@@ -224,13 +209,8 @@ func (b *Builder) Problem(s Severity, err error) {
 // Idle adds installed policies of which no rule mutates.
 func (b *Builder) Idle(policies int) { b.list.Idle += policies }
 
-// List returns the list, which ends with how many warnings and notes were left out. A policy that changes nothing has
-// no deprecation notice: its successor is not a mutation policy.
+// List returns the list. A policy that changes nothing has no deprecation notice: its successor is not a mutation policy.
 func (b *Builder) List() List {
-	if more := b.warnings - maxWarnings; more > 0 {
-		text := fmt.Sprintf("%d more warnings and notes are not shown: correct those that are, and run again", more)
-		b.list.Problems = append(b.list.Problems, Problem{Severity: Warning, Text: text})
-	}
 	for i := range b.list.Policies {
 		if p := &b.list.Policies[i]; len(p.Rules) == 0 {
 			p.Deprecated = ""

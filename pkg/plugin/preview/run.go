@@ -276,18 +276,11 @@ func (r *Run) evaluate(ctx context.Context, emit func(*engine.Change) error) err
 	return err
 }
 
-// maxWarned bounds the different warnings of rules that are kept.
-const maxWarned = 1000
-
 // warnedOf adds what the rules warned of.
 func warnedOf(c *engine.Change, warned *wording.Reasons) {
 	for i := range c.Steps {
 		for _, w := range c.Steps[i].Warnings {
-			text := fmt.Sprintf("%s: %s: %s", c.Steps[i].Rule.Origin, c.Steps[i].Rule, w)
-			if len(warned.All()) >= maxWarned {
-				text = "further warnings of rules"
-			}
-			warned.Add(c.Subject, text)
+			warned.Add(c.Subject, fmt.Sprintf("%s: %s: %s", c.Steps[i].Rule.Origin, c.Steps[i].Rule, w))
 		}
 	}
 }
