@@ -4,18 +4,24 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
 )
+
+// writing is the part of a run that writes.
+type writing struct {
+	*Executor
+	hard    context.Context // of the requests in flight
+	earlier int             // failures from before the first write
+}
 
 // write writes batch by batch, and reports what was not started.
 func (x *Executor) write(ctx context.Context, ready []*queued) error {
 	x.Writer.Slots = NewSlots(x.Concurrency)
 	hard, end := untilSecondInterrupt(ctx, x.ErrOut)
 	defer end()
-	x.earlierFailures = x.tally.Failed
+	w := writing{x, hard, x.tally.Failed}
 	size := len(ready)
 	if x.BatchSize > 0 {
 		size = x.BatchSize
@@ -30,13 +36,13 @@ func (x *Executor) write(ctx context.Context, ready []*queued) error {
 		}
 		if err == nil {
 			var n int
-			n, err = x.writeBatch(ctx, hard, batch)
+			n, err = w.batch(ctx, batch)
 			started += n
 		}
 		if err == nil && x.Wait {
 			err = x.waitForRollouts(ctx, batch)
 		}
-		if err != nil || x.tooManyFailures() {
+		if err != nil || w.tooManyFailures() {
 			break
 		}
 	}
@@ -45,44 +51,32 @@ func (x *Executor) write(ctx context.Context, ready []*queued) error {
 
 // tooManyFailures reports whether so many writes have failed that no further one is
 // started.
-func (x *Executor) tooManyFailures() bool {
-	return x.MaxFailures > 0 && x.tally.Failed-x.earlierFailures >= x.MaxFailures
+func (w *writing) tooManyFailures() bool {
+	return w.MaxFailures > 0 && w.tally.Failed-w.earlier >= w.MaxFailures
 }
 
-// writeBatch writes some of the objects, and returns how many were started.
-func (x *Executor) writeBatch(ctx, hard context.Context, batch []*queued) (started int, _ error) {
+// batch writes some of the objects, and returns how many were started.
+func (w *writing) batch(ctx context.Context, batch []*queued) (started int, _ error) {
 	var broken error
-	err := ForEach(len(batch), x.writers(),
+	err := ForEach(len(batch), w.writers(),
 		func(i int) (*Result, error) {
 			if ctx.Err() != nil {
 				return nil, ErrInterrupted
 			}
-			if missed := x.missedTarget(batch[i]); missed != nil {
-				return x.holdBack(batch[i], missed.Key.Named())
+			if missed := w.queue.missedTarget(batch[i]); missed != nil {
+				return w.holdBack(batch[i], missed.Key.Named())
 			}
-			return x.writeOne(hard, batch[i].Task)
+			return w.writeOne(w.hard, batch[i].Task)
 		},
 		func(i int, r *Result) (enough bool) {
 			if r == nil {
 				return false
 			}
 			started++
-			broken = errors.Join(broken, x.report(batch[i], r))
-			return broken != nil || x.tooManyFailures()
+			broken = errors.Join(broken, w.report(batch[i], r))
+			return broken != nil || w.tooManyFailures()
 		})
 	return started, errors.Join(err, broken)
-}
-
-// missedTarget returns a task whose change the object triggers, and that was not made; nil if there is none.
-func (x *Executor) missedTarget(q *queued) *queued {
-	if q.wave == 0 { // it triggers none
-		return nil
-	}
-	triggers := x.triggeredBy[q.Key.Named()]
-	if i := slices.IndexFunc(triggers, func(other *queued) bool { return other.wave < q.wave && other.missed }); i >= 0 {
-		return triggers[i]
-	}
-	return nil
 }
 
 // holdBack leaves an object as it is, because of a change that it triggers.

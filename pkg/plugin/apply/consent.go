@@ -21,8 +21,8 @@ func (e *UnwritableError) Error() string {
 		wording.Plural(e.Unwritable, "object"), e.Objects)
 }
 
-// confirm asks about what the verification found, and then about all of the run.
-func (x *Executor) confirm(ctx context.Context, ready []*queued) ([]*queued, error) {
+// confirm asks about what the verification found, and then about all of the run, of which so many objects were counted.
+func (x *Executor) confirm(ctx context.Context, ready []*queued, counted int) ([]*queued, error) {
 	ready, err := x.confirmLosses(ctx, ready)
 	switch {
 	case err != nil:
@@ -41,7 +41,7 @@ func (x *Executor) confirm(ctx context.Context, ready []*queued) ([]*queued, err
 	if x.Confirmed {
 		return ready, nil
 	}
-	if len(ready) > x.counted { // what was managed when it was shown is so no more
+	if len(ready) > counted { // what was managed when it was shown is so no more
 		if err := x.Prompt.ConfirmMany(len(ready), x.MaxChanges); err != nil {
 			return nil, err
 		}
@@ -50,18 +50,18 @@ func (x *Executor) confirm(ctx context.Context, ready []*queued) ([]*queued, err
 }
 
 // confirmMany asks about a run over more objects than MaxChanges, those that are left out because
-// something else manages them not counted. What was confirmed before is not asked about.
-func (x *Executor) confirmMany(tasks []*queued) error {
+// something else manages them not counted; the others are. What was confirmed before is not asked about.
+func (x *Executor) confirmMany(tasks []*queued) (counted int, _ error) {
 	for _, t := range tasks {
 		t.managed = t.isShownManaged()
 		if x.IncludeManaged || !t.managed {
-			x.counted++
+			counted++
 		}
 	}
 	if x.Confirmed || x.IsDryRun() {
-		return nil
+		return counted, nil
 	}
-	return x.Prompt.ConfirmMany(x.counted, x.MaxChanges)
+	return counted, x.Prompt.ConfirmMany(counted, x.MaxChanges)
 }
 
 // warnOfUnverified warns, once for each reason, of changes that were not tried.

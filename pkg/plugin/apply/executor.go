@@ -43,12 +43,11 @@ type Options struct {
 // command that writes, and is used for one run.
 type Executor struct {
 	Options
+	Hooks
 	Command string // to type for resuming the run
 	// Writer sends the requests. The Executor sets its IncludeManaged, Confirm, Journal and Slots.
 	Writer *Writer
 	Prompt *Prompt
-	// Report is called with the result of each object, one after the other.
-	Report func(*Result) error
 	// Access is asked whether the user may write, and Mapper for the resources.
 	Access engine.Authorizer
 	Mapper meta.RESTMapper
@@ -60,29 +59,30 @@ type Executor struct {
 	Masker    *redact.Masker // learns from what is read
 	ErrOut    io.Writer
 	Meter     *progress.Meter // of the verification; may be nil
-
-	// OnWrite is called after each write, by several goroutines, and OnResult with
-	// each result, one after the other. Either may be nil.
-	OnWrite  func(context.Context, *Task, *Result)
-	OnResult func(*Task, *Result)
-	// OnVerified is called when every change is verified, before the user is asked; it may be nil.
-	OnVerified func() error
-	// NotTried is called at the end of a run that stopped early, for each object that
-	// has no result. It may be nil.
-	NotTried func(*Result) error
 	// Away is called when the server does not answer and it is open whether requests were stored. It waits, and reports
 	// whether that is to be looked up now. With nil it stays open, for a resumed run.
 	Away func(ctx context.Context, err error) bool
-	// ShowDrift shows what was planned and what would be done now; it may be nil.
+
+	queue   queue
+	tally   Tally
+	journal *journal.Writer
+}
+
+// Hooks are what a run tells its caller. All but Report may be nil.
+type Hooks struct {
+	// Report is called with the result of each object, one after the other.
+	Report func(*Result) error
+	// OnWrite is called after each write, by several goroutines, and OnResult with
+	// each result, one after the other.
+	OnWrite  func(context.Context, *Task, *Result)
+	OnResult func(*Task, *Result)
+	// OnVerified is called when every change is verified, before the user is asked.
+	OnVerified func() error
+	// NotTried is called at the end of a run that stopped early, for each object that
+	// has no result.
+	NotTried func(*Result) error
+	// ShowDrift shows what was planned and what would be done now.
 	ShowDrift func(*plan.Drift) error
-
-	queue       queue
-	triggeredBy map[engine.ObjectKey][]*queued // where there are any: whose changes an object triggers, by Named
-
-	tally           Tally
-	counted         int // objects that the user was asked about by their number
-	earlierFailures int // from before the first write
-	journal         *journal.Writer
 }
 
 // ErrInterrupted ends a run that the user stopped.
@@ -107,7 +107,7 @@ func (x *Executor) Run(ctx context.Context, tasks []*Task) (Tally, error) {
 	for _, t := range tasks {
 		x.queue.add(t, nil)
 	}
-	err := x.work(ctx, x.queue.tasks)
+	err := x.work(ctx)
 	err = errors.Join(err, x.closeJournal(ctx.Err() != nil, err))
 	if err != nil && x.NotTried != nil {
 		for _, q := range x.queue.tasks {
@@ -119,18 +119,18 @@ func (x *Executor) Run(ctx context.Context, tasks []*Task) (Tally, error) {
 	return x.tally, err
 }
 
-func (x *Executor) work(ctx context.Context, tasks []*queued) error {
+func (x *Executor) work(ctx context.Context) error {
 	if x.Writer.DryRun != DryRunClient {
-		if err := x.checkPermissions(ctx, tasks); err != nil {
+		if err := x.checkPermissions(ctx, x.queue.tasks); err != nil {
 			return NothingWritten(err)
 		}
 	}
-	all := tasks
-	tasks, err := x.resolvePending(ctx, tasks)
+	tasks, err := x.resolvePending(ctx, x.queue.tasks)
 	if err != nil {
 		return NothingWritten(err)
 	}
-	if err := x.confirmMany(tasks); err != nil {
+	counted, err := x.confirmMany(tasks)
+	if err != nil {
 		return err
 	}
 	ready, err := x.verify(ctx, tasks)
@@ -140,10 +140,10 @@ func (x *Executor) work(ctx context.Context, tasks []*queued) error {
 	if x.IsDryRun() {
 		return nil
 	}
-	if ready, err = x.confirm(ctx, ready); err != nil || len(ready) == 0 {
+	if ready, err = x.confirm(ctx, ready, counted); err != nil || len(ready) == 0 {
 		return err
 	}
-	x.arrange(ready, all)
+	x.queue.arrange(ready)
 	if err := x.openJournal(ready); err != nil {
 		return NothingWritten(err)
 	}

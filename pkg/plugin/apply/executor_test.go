@@ -48,7 +48,7 @@ func newTrial(s *server) *trial {
 	x.Executor = &apply.Executor{
 		Options: apply.Options{Concurrency: 1, MaxFailures: 1},
 		Writer:  &apply.Writer{Server: s, Manager: apply.DefaultFieldManager, DryRun: apply.DryRunNone},
-		Prompt:  prompt, Report: x.results.add, Access: s, Mapper: mapper, Masker: &redact.Masker{}, ErrOut: &x.printed,
+		Prompt:  prompt, Hooks: apply.Hooks{Report: x.results.add}, Access: s, Mapper: mapper, Masker: &redact.Masker{}, ErrOut: &x.printed,
 	}
 	return x
 }

@@ -7,12 +7,12 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 )
 
-// arrange brings the tasks that are ready, of all, into the order in which they are written: an object whose state
+// arrange brings the tasks that are ready into the order in which they are written: an object whose state
 // triggers the changes of others comes after these, since a run that is interrupted and resumed would not find what
 // triggered them. In a circle no order is better than another.
-func (x *Executor) arrange(ready, all []*queued) {
+func (q *queue) arrange(ready []*queued) {
 	o := order{triggeredBy: map[engine.ObjectKey][]*queued{}, waves: map[*queued]int{}}
-	for _, q := range all {
+	for _, q := range q.tasks {
 		for i := range q.Entry.Steps {
 			s := &q.Entry.Steps[i]
 			if s.Outcome == engine.Changed && s.Trigger != (engine.ObjectKey{}) && s.Trigger.Named() != q.Key.Named() {
@@ -23,11 +23,23 @@ func (x *Executor) arrange(ready, all []*queued) {
 	if len(o.triggeredBy) == 0 {
 		return
 	}
-	for _, q := range ready {
-		q.wave = o.wave(q)
+	for _, t := range ready {
+		t.wave = o.wave(t)
 	}
-	x.triggeredBy = o.triggeredBy
+	q.triggeredBy = o.triggeredBy
 	slices.SortStableFunc(ready, func(a, b *queued) int { return cmp.Compare(a.wave, b.wave) })
+}
+
+// missedTarget returns a task whose change the object triggers, and that was not made; nil if there is none.
+func (q *queue) missedTarget(t *queued) *queued {
+	if t.wave == 0 { // it triggers none
+		return nil
+	}
+	triggers := q.triggeredBy[t.Key.Named()]
+	if i := slices.IndexFunc(triggers, func(other *queued) bool { return other.wave < t.wave && other.missed }); i >= 0 {
+		return triggers[i]
+	}
+	return nil
 }
 
 // batches divides arranged tasks into those that are written together, at most size of them.

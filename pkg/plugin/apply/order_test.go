@@ -36,7 +36,7 @@ func TestBatches(t *testing.T) {
 				tasks = append(tasks, &queued{Task: task})
 			}
 			var got []string
-			(&Executor{}).arrange(tasks, tasks)
+			(&queue{tasks: tasks}).arrange(tasks)
 			for _, batch := range batches(tasks, c.size) {
 				var names []string
 				for _, task := range batch {

@@ -17,9 +17,10 @@ const maxListed = 64 << 20
 // queue has the tasks of a run, and the objects that they are about as these were listed. It is not safe for concurrent use,
 // but for take.
 type queue struct {
-	tasks []*queued
-	texts packed.Dictionary // of the objects
-	size  int               // of the objects
+	tasks       []*queued
+	triggeredBy map[engine.ObjectKey][]*queued // where there are any: whose changes an object triggers, by Named
+	texts       packed.Dictionary              // of the objects
+	size        int                            // of the objects
 }
 
 // queued is a task of a run that waits for its turn.

@@ -122,7 +122,7 @@ func (r *appendingRun) run() []*Result {
 	x := &Executor{
 		Options: Options{Concurrency: 1, MaxFailures: 1}, Prompt: prompt, Access: r, Mapper: mapper,
 		Writer: &Writer{Server: r.server, Manager: DefaultFieldManager, DryRun: DryRunNone},
-		Report: func(r *Result) error { results = append(results, r); return nil },
+		Hooks:  Hooks{Report: func(r *Result) error { results = append(results, r); return nil }},
 		Masker: &redact.Masker{}, ErrOut: io.Discard, Confirmed: r.mode == "--plan",
 	}
 	if status, _, _ := unstructured.NestedMap(r.server.live.Object, "status"); status != nil {

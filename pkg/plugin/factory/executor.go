@@ -14,7 +14,7 @@ func (f *Factory) Executor(write *flags.Write, report func(*apply.Result) error)
 	prompt := apply.NewPrompt(f.Streams.In, f.Streams.ErrOut, f.Client.Info())
 	prompt.Yes = write.Yes || write.Rehearses()
 	return &apply.Executor{
-		Options: write.ExecutorOptions(), Report: report, Prompt: prompt, Access: cluster.NewAuthorizer(f.Client), Mapper: f.Client.Mapper(),
+		Options: write.ExecutorOptions(), Hooks: apply.Hooks{Report: report}, Prompt: prompt, Access: cluster.NewAuthorizer(f.Client), Mapper: f.Client.Mapper(),
 		Masker: f.Secrets, ErrOut: f.Streams.ErrOut, Meter: f.progress,
 		Writer: &apply.Writer{
 			Server: cluster.RetryingClient{Client: f.Client}, Manager: write.FieldManager,
