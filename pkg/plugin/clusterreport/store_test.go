@@ -240,25 +240,3 @@ func TestStoreTellsWhatItCannotWrite(t *testing.T) {
 		t.Error(diff)
 	}
 }
-
-// Reports that others wrote cannot take all memory with what they name.
-func TestReadIsBounded(t *testing.T) {
-	s := &server{objects: map[string]*unstructured.Unstructured{}}
-	all := options(engine.Scope{ClusterScoped: true})
-	for i := range 70 {
-		name := fmt.Sprint(i, strings.Repeat("x", 1<<20))
-		s.objects[fmt.Sprint("shop/", i)] = &unstructured.Unstructured{Object: map[string]any{
-			"apiVersion": "wgpolicyk8s.io/v1alpha2", "kind": "PolicyReport",
-			"metadata": map[string]any{"name": fmt.Sprint(i), "namespace": "shop", "labels": map[string]any{"app.kubernetes.io/managed-by": "kubectl-mutate", "app.kubernetes.io/instance": "set"}},
-			"results":  []any{map[string]any{"policy": name, "result": "pass"}, map[string]any{"policy": name, "result": "fail"}},
-		}}
-		if i == 60 {
-			if got, err := clusterreport.Read(t.Context(), s, all); err != nil || len(got.Rules) != len(s.objects) {
-				t.Fatalf("%d rules, %v", len(got.Rules), err)
-			}
-		}
-	}
-	if _, err := clusterreport.Read(t.Context(), s, all); err == nil || !strings.Contains(err.Error(), "more than 64 MiB") {
-		t.Errorf("%d reports: %v", len(s.objects), err)
-	}
-}

@@ -42,22 +42,11 @@ func (s Summary) Print(out io.Writer, asYAML bool) error {
 	return err
 }
 
-// maxNames bounds the memory that the policies and rules of reports take: who can write reports, and a server,
-// can name any number of them.
-const (
-	maxNames  = 64 << 20
-	nameBytes = 256 // that a rule takes beside its names
-)
-
-// errTooManyNames reports more policies and rules than there can be.
-var errTooManyNames = fmt.Errorf("the reports name more policies and rules than a cluster can have: their names take more than %d MiB", maxNames>>20)
-
 // Read reads the reports of a set back; of all sets if the name is empty.
 func Read(ctx context.Context, server Server, o Options) (Summary, error) {
 	var out Summary
 	counts := map[[2]string]*Count{}
 	s := Store{Options: o, server: server}
-	size := 0
 	for u, err := range s.reports(ctx) {
 		if err != nil {
 			return out, err
@@ -68,9 +57,7 @@ func Read(ctx context.Context, server Server, o Options) (Summary, error) {
 		results, _, _ := unstructured.NestedSlice(u.Object, "results")
 		for _, r := range results {
 			result, _ := r.(map[string]any)
-			if size += count(counts, result); size > maxNames {
-				return out, errTooManyNames
-			}
+			count(counts, result)
 		}
 	}
 	for _, c := range counts {
@@ -82,15 +69,14 @@ func Read(ctx context.Context, server Server, o Options) (Summary, error) {
 	return out, nil
 }
 
-// count counts a result, and returns how many bytes its rule takes that was not known.
-func count(counts map[[2]string]*Count, result map[string]any) (size int) {
+// count counts a result.
+func count(counts map[[2]string]*Count, result map[string]any) {
 	text := func(name string) string { s, _ := result[name].(string); return s }
 	at := [2]string{text("policy"), text("rule")}
 	c := counts[at]
 	if c == nil {
 		c = &Count{Policy: at[0], Rule: at[1]}
 		counts[at] = c
-		size = len(at[0]) + len(at[1]) + nameBytes
 	}
 	switch text("result") {
 	case "fail":
@@ -102,5 +88,4 @@ func count(counts map[[2]string]*Count, result map[string]any) (size int) {
 	case "pass":
 		c.Pass++
 	}
-	return size
 }

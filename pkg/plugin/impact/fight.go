@@ -20,18 +20,14 @@ func (r *repeat) overwritten(c *engine.Change) []engine.Impact {
 	}
 	var out []engine.Impact
 	reported := map[[2]engine.RuleRef]bool{}
-	wrote := newWriters()
 	for j := range c.Steps {
 		fights := map[int][]fieldpath.Path{} // by the step that wrote before
 		for _, f := range c.Steps[j].Fields {
 			if f.Kind != engine.Replaced && f.Kind != engine.Removed {
 				continue
 			}
-			for _, i := range wrote.before(f.Path) {
-				if (c.Steps[i].Rule != c.Steps[j].Rule || c.Steps[i].Trigger != c.Steps[j].Trigger) && r.writes(c.Steps[i].Rule, placeOf(f.Path)) {
-					fights[i] = append(fights[i], f.Path)
-					break
-				}
+			if i := r.fought(c.Steps[:j], &c.Steps[j], f.Path); i >= 0 {
+				fights[i] = append(fights[i], f.Path)
 			}
 		}
 		for _, i := range slices.Sorted(maps.Keys(fights)) {
@@ -39,14 +35,6 @@ func (r *repeat) overwritten(c *engine.Change) []engine.Impact {
 			if pair := [2]engine.RuleRef{first, second}; !reported[pair] {
 				reported[pair] = true
 				out = append(out, fight(&c.Steps[i], &c.Steps[j], fights[i]))
-			}
-		}
-		if r.wrote[c.Steps[j].Rule] == nil {
-			continue // it would not write again
-		}
-		for _, f := range c.Steps[j].Fields {
-			if f.Kind == engine.Added || f.Kind == engine.Replaced {
-				wrote.add(f.Path, j)
 			}
 		}
 	}
@@ -67,47 +55,22 @@ func fight(first, second *engine.Step, over []fieldpath.Path) engine.Impact {
 	return out
 }
 
-// maxWriters is how many of the writers of a path are known, the last ones.
-const maxWriters = 8
-
-// writers are the steps that set a value, by the text of its path, and by that of each path
-// that leads to it.
-type writers struct{ at, below map[string][]int }
-
-func newWriters() writers { return writers{at: map[string][]int{}, below: map[string][]int{}} }
-
-func (w writers) add(p fieldpath.Path, step int) {
-	for n := range p {
-		note(w.below, p[:n].String(), step)
+// fought returns the last one of the steps that set what a step overwrites at a path, and that would set it again; -1 if
+// there is none.
+func (r *repeat) fought(before []engine.Step, step *engine.Step, p fieldpath.Path) int {
+	for i := len(before) - 1; i >= 0; i-- {
+		s := &before[i]
+		if (s.Rule != step.Rule || s.Trigger != step.Trigger) && meet(r.wrote[s.Rule], placeOf(p)) && sets(s, p) {
+			return i
+		}
 	}
-	note(w.at, p.String(), step)
+	return -1
 }
 
-func note(index map[string][]int, path string, step int) {
-	steps := index[path]
-	if n := len(steps); n > 0 && steps[n-1] == step {
-		return
-	}
-	if steps = append(steps, step); len(steps) > maxWriters {
-		steps = steps[1:]
-	}
-	index[path] = steps
-}
-
-// before returns the steps that set what is at a path, or leads to it, or lies below it, the
-// last one first.
-func (w writers) before(p fieldpath.Path) []int {
-	steps := slices.Clone(w.below[p.String()])
-	for n := range len(p) + 1 {
-		steps = append(steps, w.at[p[:n].String()]...)
-	}
-	slices.Sort(steps)
-	steps = slices.Compact(steps)
-	slices.Reverse(steps)
-	return steps
-}
-
-// writes reports whether a rule writes to a place, or below or above it, once more.
-func (r *repeat) writes(rule engine.RuleRef, p place) bool {
-	return r.wrote[rule].meet(p)
+// sets reports whether a step sets what is at a path, or leads to it, or lies below it.
+func sets(s *engine.Step, p fieldpath.Path) bool {
+	return slices.ContainsFunc(s.Fields, func(f engine.FieldChange) bool {
+		n := min(len(p), len(f.Path))
+		return (f.Kind == engine.Added || f.Kind == engine.Replaced) && f.Path[:n].Equals(p[:n])
+	})
 }

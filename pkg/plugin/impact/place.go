@@ -34,41 +34,8 @@ func (p place) within(q place) bool { return len(p) >= len(q) && slices.Equal(p[
 // meets reports whether one of the places is the other, or holds it.
 func (p place) meets(q place) bool { return p.within(q) || q.within(p) }
 
-// placeSet is a set of places; nil is an empty one.
-type placeSet struct {
-	ends  bool // one of them ends here
-	below map[string]*placeSet
-}
-
-// with returns the set with one more place.
-func (s *placeSet) with(p place) *placeSet {
-	if s == nil {
-		s = &placeSet{}
-	}
-	at := s
-	for _, name := range p {
-		if at.below == nil {
-			at.below = map[string]*placeSet{}
-		}
-		if at.below[name] == nil {
-			at.below[name] = &placeSet{}
-		}
-		at = at.below[name]
-	}
-	at.ends = true
-	return s
-}
-
-// meet reports whether any of the places meets p.
-func (s *placeSet) meet(p place) bool {
-	for _, name := range p {
-		if s == nil || s.ends {
-			break
-		}
-		s = s.below[name]
-	}
-	return s != nil
-}
+// meet reports whether any of several places meets p.
+func meet(all []place, p place) bool { return slices.ContainsFunc(all, p.meets) }
 
 // holding returns an object that has nothing but a value at the place, below which there is a map: an element
 // stands for the only one of its list.

@@ -1,16 +1,11 @@
 package impact
 
 import (
-	"fmt"
-	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 	"sigs.k8s.io/structured-merge-diff/v6/value"
-
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 )
 
 func TestPlaceOf(t *testing.T) {
@@ -40,44 +35,6 @@ func TestPlaceWithinAndMeets(t *testing.T) {
 		if p.within(q) != c.within || p.meets(q) != c.meets || q.meets(p) != c.meets {
 			t.Errorf("%s within %s: %t, meets it: %t", c.p, c.q, p.within(q), p.meets(q))
 		}
-	}
-}
-
-func TestPlacesMeetAsEachOfThemDoes(t *testing.T) {
-	var all []place
-	var set *placeSet
-	candidates := []string{"spec", "spec.a", "spec.a.[]", "spec.a.[].b", "spec.ab", "status", "metadata.labels.x", "metadata.labels"}
-	for _, text := range []string{"spec.a.[].b", "metadata.labels", "metadata.labels.x"} {
-		all, set = append(all, placeAt(text)), set.with(placeAt(text))
-		for _, candidate := range candidates {
-			p := placeAt(candidate)
-			if want := slices.ContainsFunc(all, p.meets); set.meet(p) != want {
-				t.Errorf("%s meets one of %v: %t, want %t", candidate, all, !want, want)
-			}
-		}
-	}
-	if (*placeSet)(nil).meet(nil) || !set.meet(nil) {
-		t.Error("the root is not above all places, or above none")
-	}
-}
-
-// TestManyFieldsAreLookedUp: comparing each field with each other one would take a million allocations.
-func TestManyFieldsAreLookedUp(t *testing.T) {
-	const fields = 1000
-	change := &engine.Change{Before: &unstructured.Unstructured{}, After: &unstructured.Unstructured{}}
-	for i := range fields {
-		change.Fields = append(change.Fields, engine.FieldChange{Path: fieldpath.MakePathOrDie("data", fmt.Sprint("key-", i))})
-	}
-	var again repeat
-	again.note(change)
-	again.places = again.places.with(placeAt("data.other"))
-	allocations := testing.AllocsPerRun(1, func() {
-		if found := again.notIdempotent(change); len(found) != 1 || len(found[0].Fields) != fields {
-			t.Errorf("the impacts are %v", found)
-		}
-	})
-	if allocations > 20*fields {
-		t.Errorf("%d fields take %.0f allocations", fields, allocations)
 	}
 }
 

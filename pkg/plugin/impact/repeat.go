@@ -1,7 +1,6 @@
 package impact
 
 import (
-	"bytes"
 	"context"
 	"slices"
 	"strings"
@@ -31,9 +30,9 @@ type repeat struct {
 	err    error
 	fields []fieldpath.Path // that differ once more
 	rules  string           // that wrote these
-	places *placeSet        // of these fields
+	places []place          // of these fields
 	// wrote are the places that each rule wrote, even if another set them back.
-	wrote map[engine.RuleRef]*placeSet
+	wrote map[engine.RuleRef][]place
 }
 
 // note gives a change the entry of its kind, unless there are too many.
@@ -91,21 +90,19 @@ func (r *Reviewer) repeated(ctx context.Context, e *evaluation.Evaluation, c *en
 
 func (r *repeat) note(second *engine.Change) {
 	var rules []string
-	named := map[string]bool{}
 	for i := range second.Fields {
 		f := &second.Fields[i]
-		r.fields, r.places = append(r.fields, f.Path), r.places.with(placeOf(f.Path))
-		if name := f.Rule.String(); !named[name] {
-			named[name] = true
+		r.fields, r.places = append(r.fields, f.Path), append(r.places, placeOf(f.Path))
+		if name := f.Rule.String(); !slices.Contains(rules, name) {
 			rules = append(rules, name)
 		}
 	}
 	r.rules = strings.Join(rules, " and ")
-	r.wrote = map[engine.RuleRef]*placeSet{}
+	r.wrote = map[engine.RuleRef][]place{}
 	for i := range second.Steps {
 		s := &second.Steps[i]
 		for _, f := range s.Fields {
-			r.wrote[s.Rule] = r.wrote[s.Rule].with(placeOf(f.Path))
+			r.wrote[s.Rule] = append(r.wrote[s.Rule], placeOf(f.Path))
 		}
 	}
 }
@@ -114,47 +111,25 @@ func (r *repeat) note(second *engine.Change) {
 // whatever the elements of lists are called, and whether there are two of them or more: a rule may do again to several
 // what it does not to one.
 func kindOf(c *engine.Change) string {
-	b := []byte(c.Subject.GroupKind.String())
-	var text []byte
+	parts := []string{c.Subject.GroupKind.String()}
 	for i := range c.Steps {
 		s := &c.Steps[i]
 		if s.Outcome != engine.Changed {
 			continue
 		}
-		for _, part := range []string{s.Rule.Dialect, s.Rule.String(), s.Rule.Via} {
-			b = append(append(b, 0), part...)
-		}
-		fields := make([][]byte, len(s.Fields))
-		text = text[:0]
+		parts = append(parts, s.Rule.Dialect, s.Rule.String(), s.Rule.Via)
+		fields := make([]string, len(s.Fields))
 		for i := range s.Fields {
-			from := len(text)
-			text = append(append(text, 0), s.Fields[i].Kind...)
-			text = appendPlace(append(text, 0), s.Fields[i].Path)
-			fields[i] = text[from:]
+			fields[i] = string(s.Fields[i].Kind) + "\x00" + strings.Join(placeOf(s.Fields[i].Path), "\x01")
 		}
-		slices.SortFunc(fields, bytes.Compare)
+		slices.Sort(fields)
 		for i, field := range fields {
-			if i < 2 || !bytes.Equal(field, fields[i-2]) {
-				b = append(b, field...)
+			if i < 2 || field != fields[i-2] {
+				parts = append(parts, field)
 			}
 		}
 	}
-	return string(b)
-}
-
-// appendPlace appends the place of a path.
-func appendPlace(b []byte, p fieldpath.Path) []byte {
-	for i := range p {
-		if i > 0 {
-			b = append(b, 1)
-		}
-		if p[i].FieldName != nil {
-			b = append(b, *p[i].FieldName...)
-		} else {
-			b = append(b, element...)
-		}
-	}
-	return b
+	return strings.Join(parts, "\x00")
 }
 
 // notIdempotent returns the impact of a change whose result would change again, so
@@ -165,7 +140,7 @@ func (r *repeat) notIdempotent(c *engine.Change) []engine.Impact {
 	}
 	var fields []fieldpath.Path
 	for i := range c.Fields {
-		if r.places.meet(placeOf(c.Fields[i].Path)) {
+		if meet(r.places, placeOf(c.Fields[i].Path)) {
 			fields = append(fields, c.Fields[i].Path)
 		}
 	}

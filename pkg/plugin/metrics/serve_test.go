@@ -119,23 +119,3 @@ func TestWatchCountsNoNamespaces(t *testing.T) {
 		t.Errorf("%d lines, and %d after the first", got, lines)
 	}
 }
-
-// A run may be counted and written at the same time.
-func TestRunIsSafe(t *testing.T) {
-	r := metrics.NewWatch("preview", "v1", func() int { return 0 })
-	var group sync.WaitGroup
-	for range 4 {
-		group.Go(func() {
-			for range 500 {
-				r.Error()
-				r.Evaluated(&engine.Change{Subject: deployment("shop"), Before: &unstructured.Unstructured{}})
-				_, _ = r.WriteTo(io.Discard)
-			}
-		})
-	}
-	group.Wait()
-	var b strings.Builder
-	if _, err := r.WriteTo(&b); err != nil || !strings.Contains(b.String(), "kubectl_mutate_watch_errors_total 2000.0\n") {
-		t.Errorf("%v:\n%s", err, b.String())
-	}
-}
