@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -122,49 +121,22 @@ func (e *UnknownPolicyError) Error() string {
 }
 
 // PolicyNames are the names of the policies of a run.
-type PolicyNames struct {
-	known  map[string]bool
-	sorted []string // once a pattern has been looked for
-	missed int
-}
-
-// maxMeant is for how many unknown names of policies, or of kinds, the one is looked for that was probably meant: each is
-// compared with all.
-const maxMeant = 100
+type PolicyNames map[string]bool
 
 // Add adds a name.
-func (n *PolicyNames) Add(name string) {
-	if n.known == nil {
-		n.known = map[string]bool{}
-	}
-	n.known[name], n.sorted = true, nil
-}
+func (n PolicyNames) Add(name string) { n[name] = true }
 
 // Check returns an *UnknownPolicyError if a name, which may be a wildcard pattern, is that of no policy.
-func (n *PolicyNames) Check(name string) error {
-	if n.known[name] {
+func (n PolicyNames) Check(name string) error {
+	if n[name] {
 		return nil
 	}
-	if selector.HasWildcard(name) {
-		if n.sorted == nil {
-			n.sorted = slices.Sorted(maps.Keys(n.known))
-		}
-		prefix := selector.Prefix(name)
-		from, _ := slices.BinarySearch(n.sorted, prefix)
-		for _, known := range n.sorted[from:] {
-			if !strings.HasPrefix(known, prefix) {
-				break
-			}
-			if selector.MatchWildcard(name, known) {
-				return nil
-			}
+	for known := range n {
+		if selector.MatchWildcard(name, known) {
+			return nil
 		}
 	}
-	err := &UnknownPolicyError{Name: name}
-	if n.missed++; n.missed <= maxMeant {
-		err.meant = nearest(name, maps.Keys(n.known))
-	}
-	return err
+	return &UnknownPolicyError{Name: name, meant: Nearest(name, maps.Keys(n))}
 }
 
 // ErrNoMutateRule warns of a policy, which may do other things, that it changes nothing.

@@ -5,10 +5,8 @@ import (
 	"fmt"
 	"iter"
 	"maps"
-	"math/bits"
 	"slices"
 	"strings"
-	"sync"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -78,63 +76,21 @@ func (k *KnownKind) serves(name string) bool {
 }
 
 // Kinds are all kinds that there are: those that a server serves, or those that are known
-// without one. It is safe for concurrent use, and must not be changed or copied after the first Check.
+// without one. It is safe for concurrent use.
 type Kinds struct {
 	Known []KnownKind
 	// Unknown has the groups that a server has, and of which it cannot say the kinds.
 	Unknown map[schema.GroupVersion]error
 	// Whose begins the message that there is no kind: "the server has no".
 	Whose string
-
-	mu      sync.Mutex
-	byName  map[string][]*KnownKind // Known, by kind and by resource
-	checked map[string]error        // the results of Check, so that thousands of rules with one name are as one
-	unknown int                     // names that stand for no kind
 }
 
 // Check returns an *UnknownKindError for a name that stands for no kind, or for no subresource of one.
 func (k *Kinds) Check(n KindName) error {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	id := fmt.Sprintf("%q", n)
-	err, ok := k.checked[id]
-	if !ok {
-		if k.checked == nil {
-			k.index()
-		}
-		err = k.check(n)
-		k.checked[id] = err
-	}
-	return err
-}
-
-func (k *Kinds) index() {
-	k.byName, k.checked = map[string][]*KnownKind{}, map[string]error{}
-	for i := range k.Known {
-		known := &k.Known[i]
-		k.byName[known.Kind] = append(k.byName[known.Kind], known)
-		k.byName[known.Resource] = append(k.byName[known.Resource], known)
-	}
-}
-
-// candidates are the kinds that a name may stand for.
-func (k *Kinds) candidates(name string) iter.Seq[*KnownKind] {
-	if !selector.HasWildcard(name) {
-		return slices.Values(k.byName[name])
-	}
-	return func(yield func(*KnownKind) bool) {
-		for i := range k.Known {
-			if !yield(&k.Known[i]) {
-				return
-			}
-		}
-	}
-}
-
-func (k *Kinds) check(n KindName) error {
 	e := &UnknownKindError{Name: n, whose: k.Whose}
 	subresources := map[string]bool{} // of the kinds that the name stands for
-	for known := range k.candidates(n.Name()) {
+	for i := range k.Known {
+		known := &k.Known[i]
 		if !selector.MatchWildcard(n.Name(), n.of(known)) || !n.in(known) {
 			continue
 		}
@@ -152,9 +108,7 @@ func (k *Kinds) check(n KindName) error {
 		}
 		return e
 	}
-	if k.unknown++; k.unknown <= maxMeant {
-		e.meant = k.meant(&n)
-	}
+	e.meant = k.meant(&n)
 	for _, gv := range k.UnknownGroups() {
 		if n.in(&KnownKind{GroupVersionKind: gv.WithKind("")}) {
 			e.unknown = append(e.unknown, fmt.Errorf("%s: %w", gv, k.Unknown[gv]))
@@ -217,23 +171,8 @@ func (n *KindName) typos(k *KnownKind) int {
 	return -1
 }
 
-// maxNames is among how many names Nearest looks for one.
-const maxNames = 1000
-
-// Nearest returns the one of several names that a misspelt one was probably meant to be; empty if none is
-// near, or there are more than a thousand.
+// Nearest returns the one of several names that a misspelt one was probably meant to be; empty if none is near.
 func Nearest(name string, names iter.Seq[string]) string {
-	all := 0
-	for range names {
-		if all++; all > maxNames {
-			return ""
-		}
-	}
-	return nearest(name, names)
-}
-
-// nearest is Nearest among however many names.
-func nearest(name string, names iter.Seq[string]) string {
 	best, least := "", 0
 	for known := range names {
 		d, ok := near(name, known)
@@ -244,68 +183,44 @@ func nearest(name string, names iter.Seq[string]) string {
 	return best
 }
 
+// longestName is that of the names in Kubernetes.
+const longestName = 253
+
 // near returns the distance of two names, whatever their case, and whether it is so small that the first may be a
 // misspelling of the second.
 func near(name, known string) (int, bool) {
 	most := min(maxTypos, len(name)/3)
-	if bits.OnesCount64(letters(name)^letters(known)) > 2*most {
-		return most + 1, false // each mistake adds a letter and removes one at most
+	if len(name) > longestName || len(name)-len(known) > most || len(known)-len(name) > most {
+		return most + 1, false
 	}
-	d := distance(strings.ToLower(name), strings.ToLower(known), most)
+	d := distance(strings.ToLower(name), strings.ToLower(known))
 	return d, d <= most
 }
 
-// letters is the set of the letters of a name, whatever their case.
-func letters(name string) uint64 {
-	var set uint64
-	for i := range len(name) {
-		set |= 1 << (name[i] & 31)
+// distance is how many letters of a text are wrong, missing, too many or exchanged with the next: the optimal string
+// alignment distance.
+func distance(a, b string) int {
+	rows := make([][]int, len(a)+1)
+	for i := range rows {
+		rows[i] = make([]int, len(b)+1)
+		rows[i][0] = i
 	}
-	return set
-}
-
-// distance is how many letters of a text are wrong, missing, too many or exchanged with the next, or more
-// than most if it is: the optimal string alignment distance.
-func distance(a, b string, most int) int {
-	for len(a) > 0 && len(b) > 0 && a[0] == b[0] {
-		a, b = a[1:], b[1:]
-	}
-	for len(a) > 0 && len(b) > 0 && a[len(a)-1] == b[len(b)-1] {
-		a, b = a[:len(a)-1], b[:len(b)-1]
-	}
-	if len(a)-len(b) > most || len(b)-len(a) > most {
-		return most + 1
-	}
-	var room [3 * 32]int
-	rows, size := room[:], len(b)+1
-	if 3*size > len(rows) {
-		rows = make([]int, 3*size)
-	}
-	before, last, row := rows[:size], rows[size:2*size], rows[2*size:3*size]
-	for j := range row {
-		row[j] = j
+	for j := range len(b) {
+		rows[0][j+1] = j + 1
 	}
 	for i := range len(a) {
-		before, last, row = last, row, before
-		row[0] = i + 1
-		least := row[0]
 		for j := range len(b) {
-			row[j+1] = min(last[j+1], row[j]) + 1
-			if a[i] == b[j] {
-				row[j+1] = min(row[j+1], last[j])
-			} else {
-				row[j+1] = min(row[j+1], last[j]+1)
+			wrong := rows[i][j]
+			if a[i] != b[j] {
+				wrong++
 			}
+			rows[i+1][j+1] = min(rows[i][j+1]+1, rows[i+1][j]+1, wrong)
 			if i > 0 && j > 0 && a[i] == b[j-1] && a[i-1] == b[j] {
-				row[j+1] = min(row[j+1], before[j-1]+1)
+				rows[i+1][j+1] = min(rows[i+1][j+1], rows[i-1][j-1]+1)
 			}
-			least = min(least, row[j+1])
-		}
-		if least > most { // and so is the rest
-			return most + 1
 		}
 	}
-	return row[len(b)]
+	return rows[len(a)][len(b)]
 }
 
 // UnknownKindError is a kind, or a resource, that a policy names and that there is not: what

@@ -1,9 +1,7 @@
 package engine_test
 
 import (
-	"fmt"
 	"slices"
-	"strings"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -19,34 +17,6 @@ func TestNearest(t *testing.T) {
 	} {
 		if got := engine.Nearest(name, slices.Values(names)); got != want {
 			t.Errorf("%q: got %q, want %q", name, got, want)
-		}
-	}
-}
-
-// Among very many names, none is looked for: policies and schemas may have as many misspelt ones.
-func TestNearestOfManyNames(t *testing.T) {
-	names := make([]string, 1000)
-	for i := range names {
-		names[i] = fmt.Sprintf("property%d", i)
-	}
-	if got := engine.Nearest("propetry7", slices.Values(names)); got != "property7" {
-		t.Errorf("got %q of 1,000 names", got)
-	}
-	if got := engine.Nearest("propetry7", slices.Values(append(names, "status"))); got != "" {
-		t.Errorf("got %q of 1,001 names", got)
-	}
-}
-
-// The names of policies are as many as there are, but those that are misspelt are looked for a hundred times.
-func TestPoliciesThatAreMeant(t *testing.T) {
-	var names engine.PolicyNames
-	for i := range 2000 {
-		names.Add(fmt.Sprintf("policy%d", i))
-	}
-	for i := range 101 {
-		err := names.Check(fmt.Sprintf("polciy%d", i))
-		if said := strings.Contains(fmt.Sprint(err), fmt.Sprintf(`did you mean "policy%d"`, i)); said != (i < 100) {
-			t.Fatalf("name %d: %v", i, err)
 		}
 	}
 }
@@ -90,25 +60,5 @@ func TestSubresourcesAreKnown(t *testing.T) {
 		if got != c.want {
 			t.Errorf("%s: got %q, want %q", c.name.String(), got, c.want)
 		}
-	}
-}
-
-// What is not known is looked for among all kinds once, however many rules name it.
-func TestUnknownKindsAreLookedForOnce(t *testing.T) {
-	kinds := engine.Kinds{Whose: "there is no"}
-	for i := range 1000 {
-		kinds.Known = append(kinds.Known, engine.KnownKind{
-			GroupVersionKind: schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: fmt.Sprintf("Kind%03d", i)}, Resource: fmt.Sprintf("kind%03ds", i),
-		})
-	}
-	name := engine.KindName{Kind: "Kidn012"}
-	want := `there is no kind "Kidn012", so this has no effect; did you mean "Kind012"?`
-	allocs := testing.AllocsPerRun(10, func() {
-		if err := kinds.Check(name); err == nil || err.Error() != want {
-			t.Errorf("got %v, want %s", err, want)
-		}
-	})
-	if allocs > 20 {
-		t.Errorf("%.0f allocations to say that a kind is not known, which has been said before", allocs)
 	}
 }
