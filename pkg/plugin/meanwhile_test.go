@@ -27,7 +27,6 @@ const meanwhilePolicy = `{"apiVersion": "kyverno.io/v1", "kind": "ClusterPolicy"
 		"mutate": {"patchStrategicMerge": {"data": {"tier": "gold"}}}},
 	{"name": "append", "match": {"any": [{"resources": {"kinds": ["ConfigMap"], "names": ["b"]}}]},
 		"mutate": {"patchesJson6902": "[{\"op\": \"add\", \"path\": \"/metadata/finalizers/-\", \"value\": \"example.com/two\"}]"}},
-	{"name": "last", "match": {"any": [{"resources": {"kinds": ["ConfigMap"], "names": ["z"]}}]}, "mutate": {"patchStrategicMerge": {"data": {"done": "yes"}}}},
 	{"name": "existing", "match": {"any": [{"resources": {"kinds": ["ConfigMap"], "names": ["c"]}}]},
 		"mutate": {"targets": [{"apiVersion": "v1", "kind": "ConfigMap", "namespace": "shop", "name": "b"}], "patchStrategicMerge": {"data": {"from": "{{ request.object.data.other }}"}}}}]}}`
 
@@ -37,27 +36,19 @@ type meanwhileServer struct {
 	*tamperedServer
 	policy, secret, labels string
 
-	requests []string // that were sent since it was reset, but for watches
+	requests []string // that were sent since it was reset
 	at       int
 	act      func()
 	acted    int // how much was written before
-	watched  *meanwhileWatch
 }
 
 func (s *meanwhileServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if r.URL.Query().Get("watch") != "" {
-		s.watched.serve(w, r)
-		return
-	}
 	s.mu.Lock()
-	if s.watched == nil || s.watched.begun {
-		if len(s.requests) == s.at && s.act != nil {
-			s.acted = len(s.writes)
-			s.act()
-		}
-		s.requests = append(s.requests, r.Method+" "+r.URL.RequestURI())
-		s.tellLast()
+	if len(s.requests) == s.at && s.act != nil {
+		s.acted = len(s.writes)
+		s.act()
 	}
+	s.requests = append(s.requests, r.Method+" "+r.URL.RequestURI())
 	answer := ""
 	switch path.Base(r.URL.Path) {
 	case "clusterpolicies":
@@ -74,10 +65,6 @@ func (s *meanwhileServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.mu.Unlock()
 	if answer != "" {
 		fmt.Fprint(w, answer)
-		return
-	}
-	if s.watched != nil {
-		s.serveWatched(w, r)
 		return
 	}
 	s.tamperedServer.ServeHTTP(w, r)
@@ -141,9 +128,9 @@ func newMeanwhile(t *testing.T, dir string) (s *meanwhileServer, kubeconfig stri
 			{"name": "kyverno.io", "versions": [{"groupVersion": "kyverno.io/v1", "version": "v1"}], "preferredVersion": {"groupVersion": "kyverno.io/v1", "version": "v1"}}]}`,
 		"/apis/authorization.k8s.io/v1": `{"kind": "APIResourceList", "groupVersion": "authorization.k8s.io/v1", "resources": [
 			{"name": "selfsubjectaccessreviews", "kind": "SelfSubjectAccessReview", "verbs": ["create"]}]}`,
-		"/apis/kyverno.io/v1": `{"kind": "APIResourceList", "groupVersion": "kyverno.io/v1", "resources": [{"name": "clusterpolicies", "kind": "ClusterPolicy", "verbs": ["get", "list", "watch"]}]}`,
+		"/apis/kyverno.io/v1": `{"kind": "APIResourceList", "groupVersion": "kyverno.io/v1", "resources": [{"name": "clusterpolicies", "kind": "ClusterPolicy", "verbs": ["get", "list"]}]}`,
 		"/api/v1": `{"kind": "APIResourceList", "groupVersion": "v1", "resources": [
-			{"name": "configmaps", "namespaced": true, "kind": "ConfigMap", "verbs": ["get", "list", "patch", "watch"]},
+			{"name": "configmaps", "namespaced": true, "kind": "ConfigMap", "verbs": ["get", "list", "patch"]},
 			{"name": "secrets", "namespaced": true, "kind": "Secret", "verbs": ["get", "list"]},
 			{"name": "namespaces", "kind": "Namespace", "verbs": ["get", "list"]}]}`,
 	}, s.ServeHTTP)
