@@ -12,7 +12,7 @@ import (
 )
 
 // maxListed is how many bytes the objects of one run take that are held until they are verified.
-const maxListed = 64 << 20
+const maxListed = 32 << 20
 
 // queue has the tasks of a run, and the objects that they are about as these were listed. It is not safe for concurrent use,
 // but for take.
