@@ -79,7 +79,7 @@ func (r *Run) variants(ctx context.Context, from *bases, emit func(*compare.Resu
 	objects, requests := r.matches()
 	generator := variant.New(variant.Options{
 		Policies: r.texts(), Matches: objects, Requests: requests, Reader: r.world.Reader(), Mapper: o.World.Mapper, Seed: o.Seed, Limit: o.Variants,
-		Named: o.Request.Operation != engine.OperationAuto && o.Request.Operation != engine.OperationCreate, Try: r.try,
+		Named: o.Request.Operation != engine.OperationAuto && o.Request.Operation != engine.OperationCreate, Asked: r.asked,
 	})
 	tally := r.comparison.NewTally()
 	var order []string
@@ -115,7 +115,6 @@ func (r *Run) variants(ctx context.Context, from *bases, emit func(*compare.Resu
 		for i, result := range results {
 			if result != nil {
 				take(batch[i], result)
-				generator.Learn(batch[i], r.did(batch[i], result))
 			}
 		}
 		done += len(batch)
@@ -187,46 +186,22 @@ func (r *Run) objectIn(ctx context.Context, v variant.Variant) (*compare.Result,
 	return result, variant.Missing(ctx), err
 }
 
-// try evaluates the rules of both sides on a variant. An error of that is reported for the variant itself.
-func (r *Run) try(ctx context.Context, v variant.Variant) variant.Reaction {
+// asked evaluates the rules of both sides on a variant, and returns what they ask for. An error of that is reported for the variant itself.
+func (r *Run) asked(ctx context.Context, v variant.Variant) []engine.Selection {
 	ctx, err := r.world.With(ctx, v)
 	if err != nil {
-		return variant.Reaction{}
+		return nil
 	}
-	result, err := r.derived.Object(ctx, v.Target)
-	if err != nil || result == nil {
-		return variant.Reaction{}
+	if _, err := r.derived.Object(ctx, v.Target); err != nil {
+		return nil
 	}
-	return variant.Reaction{Asked: variant.Asked(ctx), Did: r.did(v, result)}
+	return variant.Asked(ctx)
 }
 
 // withholds reports whether a Secret decides what becomes of a variant, so that which variants do what is not shown.
 func (r *Run) withholds(v variant.Variant, result *compare.Result) bool {
 	o := r.options
 	return !o.ShowSecrets && !o.DependingVariants && result.DependsOnSecret() && !engine.IsSecret(v.Object)
-}
-
-// did is equal for results of which the rules of both sides did the same, for the same reasons, to the same fields of a Pod or
-// of its template; empty where that is withheld.
-func (r *Run) did(v variant.Variant, result *compare.Result) string {
-	if r.withholds(v, result) {
-		return ""
-	}
-	var b strings.Builder
-	for _, side := range result.Changes {
-		for i := range side.Steps {
-			s := &side.Steps[i]
-			fmt.Fprint(&b, s.Rule, s.Outcome)
-			if s.Err != nil {
-				b.WriteString(wording.Brief(s.Err))
-			}
-		}
-		for i := range side.Fields {
-			fmt.Fprint(&b, names(side.Fields[i].Path), side.Fields[i].Kind)
-		}
-		b.WriteString("\x00")
-	}
-	return b.String()
 }
 
 // reduce returns the result on the smallest variant that shows a difference. Where a Secret decides what differs, it stays as it

@@ -11,92 +11,22 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 )
 
-// removed leaves out an object beside a variant.
-func removed(beside int) step {
-	return func(v Variant) (Variant, bool) {
-		if beside >= len(v.Beside) {
-			return v, false
-		}
-		v.Beside = slices.Delete(slices.Clone(v.Beside), beside, beside+1)
-		return v, true
-	}
-}
-
-// maxData bounds the entries of data that are varied beside those that policies name.
-const maxData = 8
-
-// emptied are the steps that leave out an entry of the data of an object beside a variant, or change it, whether policies name it
-// or compute its name. The one that keeps data from being empty is left.
-func emptied(u *unstructured.Unstructured, beside int) []step {
-	data, _ := u.Object["data"].(map[string]any)
-	keys := slices.DeleteFunc(sortedKeys(data), func(key string) bool { return key == minimalName })
-	var out []step
-	for _, key := range keys[:min(len(keys), maxData)] {
-		change := func(do func(map[string]any)) step {
-			return changing(beside, func(u *unstructured.Unstructured) bool {
-				data, _ := u.Object["data"].(map[string]any)
-				_, there := data[key]
-				if there {
-					do(data)
-				}
-				return there
-			})
-		}
-		out = append(out, change(func(data map[string]any) { delete(data, key) }), change(func(data map[string]any) { data[key] = otherKey }))
-	}
-	return out
-}
-
-// renamed are the steps that give an object beside a variant other names.
-func (g *Generator) renamed(beside int) []step {
-	var out []step
-	for _, name := range g.names() {
-		out = append(out, changing(beside, func(u *unstructured.Unstructured) bool {
-			rename(u, name)
-			return true
-		}))
-	}
-	return append(out, changing(beside, func(u *unstructured.Unstructured) bool {
-		inOne := u.GetNamespace() != ""
-		if inOne {
-			u.SetNamespace("other")
-		}
-		return inOne
-	}))
-}
-
-// maxNames bounds the names of variants.
-const maxNames = 32
-
-// names are those that policies name, and such as are almost the same.
-func (g *Generator) names() []string {
-	exact, almost := g.vocabulary.long(), []string(nil)
-	for _, of := range []string{"names", "name"} {
-		for _, value := range g.vocabulary.near[of] {
-			exact = append(exact, namesOf(value)...)
-			text, _ := value.(string)
-			almost = append(almost, alike(text)...)
-		}
-	}
-	almost = slices.DeleteFunc(almost, func(name string) bool { return len(validation.IsDNS1123Subdomain(name)) > 0 })
-	out := engine.Distinct(append(exact, almost...))
-	return out[:min(len(out), maxNames)]
-}
-
-// dryRun makes the request one that stores nothing.
-func dryRun(v Variant) (Variant, bool) {
-	v.Request.DryRun = true
-	return v, true
-}
+// The bounds of what is around an object.
+const (
+	maxNames      = 32
+	maxNamespaces = 24
+	maxUsers      = 40
+	maxData       = 8 // entries beside those that policies name
+)
 
 // around are differences of the name, the user, the request, the namespace and its labels.
 func (g *Generator) around(k *kind) [][]step {
 	names := g.names()
 	if !k.namespaced {
-		names = engine.Distinct(append(names, g.namespaces...))
+		names = engine.Distinct(append(names, g.namespaces()...))
 	}
 	out := [][]step{each(names, named), each(g.users(), by), each(g.prefixes(k), unnamed)}
-	if g.vocabulary.words["dryRun"] {
+	if g.literals.words["dryRun"] {
 		out = append(out, []step{dryRun})
 	}
 	if !k.namespaced {
@@ -105,9 +35,9 @@ func (g *Generator) around(k *kind) [][]step {
 	out = append(out, each(g.elsewhere(), in))
 	for _, field := range g.ofNamespace() {
 		var lists [][]step
-		for _, key := range g.vocabulary.keys {
-			values := g.vocabulary.labelValues(key)
-			if field == "labels" {
+		for _, key := range g.literals.below[labels] {
+			values := g.literals.labelValues(key)
+			if field == labels {
 				values = slices.DeleteFunc(values, func(value string) bool { return len(validation.IsValidLabelValue(value)) > 0 })
 			}
 			if key != corev1.LabelMetadataName {
@@ -119,32 +49,85 @@ func (g *Generator) around(k *kind) [][]step {
 	return out
 }
 
+// spelled are the strings that follow names in the policies, then those that are almost the same.
+func (g *Generator) spelled(names ...string) []string {
+	var exact, almost []string
+	for _, name := range names {
+		for _, value := range g.literals.near[name] {
+			if text, ok := value.(string); ok {
+				exact, almost = append(exact, texts(text)...), append(almost, alike(text)...)
+			}
+		}
+	}
+	return engine.Distinct(append(exact, almost...))
+}
+
+// names are those of variants.
+func (g *Generator) names() []string {
+	out := slices.DeleteFunc(append(g.literals.long(), g.spelled("names", "name")...), func(name string) bool { return len(validation.IsDNS1123Subdomain(name)) > 0 })
+	return out[:min(len(out), maxNames)]
+}
+
+// namespaces are those that policies name.
+func (g *Generator) namespaces() []string {
+	out := slices.DeleteFunc(g.spelled("namespaces", "namespace", "excludedNamespaces", "namespaceObject", "name"), func(name string) bool { return len(validation.IsDNS1123Label(name)) > 0 })
+	return out[:min(len(out), maxNamespaces)]
+}
+
 // elsewhere are the namespaces of variants.
 func (g *Generator) elsewhere() []string {
-	return engine.Distinct(append(slices.Clone(g.namespaces), "default", "kube-system"))
+	return engine.Distinct(append(g.namespaces(), "default", "kube-system"))
 }
 
 // ofNamespace are the fields of the metadata of a Namespace that policies may read.
 func (g *Generator) ofNamespace() []string {
-	out, words := []string{"labels"}, g.vocabulary.words
+	words := g.literals.words
 	if words["annotations"] && (words["namespaceObject"] || words["namespaces"] || words["Namespace"]) {
-		out = append(out, "annotations")
+		return []string{labels, "annotations"}
 	}
-	return out
+	return []string{labels}
 }
 
 // prefixes are beginnings of names that a server makes, where policies ask for the names of Pods: what makes these leaves
 // their names to the server.
 func (g *Generator) prefixes(k *kind) []string {
-	v := g.vocabulary
-	if g.o.Named || k.gvk.Kind != "Pod" || !v.words["names"] && !v.words["generateName"] && !slices.Contains(v.below["metadata"], "name") {
+	l := g.literals
+	if g.o.Named || k.gvk != controllers[0] || !l.words["names"] && !l.words["generateName"] && !slices.Contains(l.below["metadata"], "name") {
 		return nil
 	}
-	names := g.names()
-	if len(names) == 0 {
-		return []string{minimalName}
-	}
+	names := append(g.names(), minimalName)
 	return names[:min(len(names), maxNamed)]
+}
+
+// users are those that policies name, and one that none names, if they ask for the user.
+func (g *Generator) users() []engine.UserInfo {
+	if !g.literals.words["userInfo"] && !g.literals.words["subjects"] {
+		return nil
+	}
+	const service = "system:serviceaccount:"
+	var exact, accounts, near []engine.UserInfo
+	var names []string
+	for _, field := range []string{"username", "groups", "name"} {
+		for _, value := range g.literals.near[field] {
+			name, _ := value.(string)
+			if name = wildcards.Replace(name); name != "" && !strings.ContainsAny(name, "{}") {
+				names = append(names, name)
+			}
+		}
+	}
+	names = engine.Distinct(names)
+	for _, name := range names {
+		exact = append(exact, engine.UserInfo{Username: name, Groups: []string{"other"}}, engine.UserInfo{Username: "other", Groups: []string{"other", name}})
+		near = append(near, engine.UserInfo{Username: "x" + name}, engine.UserInfo{Username: name + "x"})
+	}
+	for _, namespace := range append([]string{"other"}, g.namespaces()...) {
+		for _, name := range append([]string{"other"}, names...) {
+			accounts = append(accounts, engine.UserInfo{Username: service + namespace + ":" + name})
+		}
+	}
+	out := []engine.UserInfo{{Username: "other", Groups: []string{"system:authenticated"}}, {Username: service + minimalName + ":" + minimalName}}
+	out = append(out, inTurn([][]engine.UserInfo{exact, accounts, near})...)
+	return out[:min(len(out), maxUsers)]
 }
 
 // each returns a step for each value.
@@ -175,6 +158,12 @@ func unnamed(prefix string) step {
 		v.Key.Name, v.Request.Operation = "", engine.OperationCreate
 		return v, true
 	}
+}
+
+// dryRun makes the request one that stores nothing.
+func dryRun(v Variant) (Variant, bool) {
+	v.Request.DryRun = true
+	return v, true
 }
 
 // by makes the request one of another user.
@@ -215,44 +204,49 @@ func together(namespace string) step {
 // inNamespaceWith gives the namespace of the object a label, or an annotation.
 func inNamespaceWith(field, key, value string) step {
 	return func(v Variant) (Variant, bool) {
-		namespace := v.Namespace
-		if namespace == nil {
-			namespace = engine.BareNamespace(v.Key.Namespace)
+		if v.Namespace == nil {
+			v.Namespace = engine.BareNamespace(v.Key.Namespace)
 		}
-		v.Namespace = namespace.DeepCopy()
+		v.Namespace = v.Namespace.DeepCopy()
 		return v, unstructured.SetNestedField(v.Namespace.Object, value, "metadata", field, key) == nil
 	}
 }
 
-// users are those that policies name, and one that none names, if they ask for the user.
-func (g *Generator) users() []engine.UserInfo {
-	words := g.vocabulary.words
-	if !words["userInfo"] && !words["subjects"] {
-		return nil
-	}
-	const service = "system:serviceaccount:"
-	var names []string
-	var users, accounts, near []engine.UserInfo
-	for _, field := range []string{"username", "groups", "name"} {
-		for _, value := range g.vocabulary.near[field] {
-			name, ok := value.(string)
-			if name = wildcards.Replace(name); !ok || name == "" || strings.ContainsAny(name, "{}") || slices.Contains(names, name) {
-				continue
-			}
-			names = append(names, name)
-			users = append(users, engine.UserInfo{Username: name, Groups: []string{"other"}}, engine.UserInfo{Username: "other", Groups: []string{"other", name}})
-			near = append(near, engine.UserInfo{Username: "x" + name}, engine.UserInfo{Username: name + "x"})
+// removed leaves out an object beside a variant.
+func removed(beside int) step {
+	return func(v Variant) (Variant, bool) {
+		if beside >= len(v.Beside) {
+			return v, false
 		}
+		v.Beside = slices.Delete(slices.Clone(v.Beside), beside, beside+1)
+		return v, true
 	}
-	for _, namespace := range append([]string{"other"}, g.namespaces...) {
-		for _, name := range append([]string{"other"}, names...) {
-			accounts = append(accounts, engine.UserInfo{Username: service + namespace + ":" + name})
-		}
-	}
-	out := []engine.UserInfo{{Username: "other", Groups: []string{"system:authenticated"}}, {Username: service + minimalName + ":" + minimalName}}
-	out = append(out, inTurn([][]engine.UserInfo{users, accounts, near})...)
-	return out[:min(len(out), maxUsers)]
 }
 
-// maxUsers bounds the users of one object's variants.
-const maxUsers = 40
+// renamed are the steps that give an object beside a variant other names.
+func (g *Generator) renamed(beside int) []step {
+	out := each(g.names(), func(name string) step {
+		return changing(beside, func(u *unstructured.Unstructured) bool {
+			rename(u, name)
+			return true
+		})
+	})
+	return append(out, changing(beside, func(u *unstructured.Unstructured) bool {
+		return u.GetNamespace() != "" && unstructured.SetNestedField(u.Object, "other", "metadata", "namespace") == nil
+	}))
+}
+
+// emptied are the steps that leave out an entry of the data of an object beside a variant, or change it, whether policies name it
+// or compute its name. The one that keeps data from being empty is left.
+func emptied(u *unstructured.Unstructured, beside int) []step {
+	data, _ := u.Object["data"].(map[string]any)
+	keys := slices.DeleteFunc(sortedKeys(data), func(key string) bool { return key == minimalName })
+	var out []step
+	for _, key := range keys[:min(len(keys), maxData)] {
+		for _, value := range []any{nil, otherKey} {
+			m := &mutation{field: &field{path: []string{"data", key}}, value: value}
+			out = append(out, changing(beside, func(u *unstructured.Unstructured) bool { return m.apply(u.Object) }))
+		}
+	}
+	return out
+}

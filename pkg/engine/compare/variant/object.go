@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 	smd "sigs.k8s.io/structured-merge-diff/v6/schema"
+	"sigs.k8s.io/yaml"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 )
@@ -24,7 +25,11 @@ const minimalName = "minimal"
 // object.
 func (g *Generator) Minimal(ctx context.Context, gvk schema.GroupVersionKind) (engine.Target, bool) {
 	k := g.kind(ctx, gvk)
-	if k.typ.Schema == nil || len(k.mutations) == 0 && !k.described() { // nothing is known of it
+	if k.typ.Schema == nil { // nothing is known of it
+		return engine.Target{}, false
+	}
+	atom, _ := k.typ.Schema.Resolve(k.typ.Ref)
+	if atom.Map == nil || len(k.mutations) == 0 && len(atom.Map.Fields) < 4 { //nolint:mnd // nor more than what all objects have
 		return engine.Target{}, false
 	}
 	u := &unstructured.Unstructured{Object: map[string]any{}}
@@ -38,27 +43,17 @@ func (g *Generator) Minimal(ctx context.Context, gvk schema.GroupVersionKind) (e
 	if gvk.Kind == "Namespace" && gvk.Group == "" {
 		u.SetLabels(map[string]string{corev1.LabelMetadataName: minimalName})
 	}
-	setPodSpec(u)
-	if gvk.Kind == "Ingress" { // which needs a rule or a backend
-		_ = unstructured.SetNestedSlice(u.Object, []any{map[string]any{"host": "minimal.example"}}, "spec", "rules")
+	if needs := samplesOf[gvk.GroupKind().String()]; needs != "" {
+		_ = yaml.Unmarshal([]byte(needs), &u.Object) // which is valid
 	}
-	if gvk == binding {
-		u.Object["target"] = map[string]any{"kind": "Node", "name": minimalName}
+	if f, ok := atom.Map.FindField("spec"); ok && u.Object["spec"] == nil { // which no one leaves out
+		if spec, _ := k.typ.Schema.Resolve(f.Type); spec.Map != nil {
+			u.Object["spec"] = map[string]any{}
+		}
 	}
-	k.complete(u)
+	k.completed(u.Object, k.typ.Ref, nil)
 	t.Key, t.Object = engine.KeyOf(u), u
 	return t, g.Valid(ctx, u)
-}
-
-// binding is what a Pod is bound to a Node with.
-var binding = schema.GroupVersionKind{Version: "v1", Kind: "Binding"} //nolint:gochecknoglobals // an immutable value
-
-// described reports whether the schema has more than the fields that all objects have.
-func (k *kind) described() bool {
-	atom, _ := k.typ.Schema.Resolve(k.typ.Ref)
-	return atom.Map != nil && slices.ContainsFunc(atom.Map.Fields, func(f smd.StructField) bool {
-		return !slices.Contains([]string{"apiVersion", "kind", "metadata"}, f.Name)
-	})
 }
 
 // podSpecs leads to the specs of Pods, by kind.
@@ -68,46 +63,21 @@ var podSpecs = map[string][]string{ //nolint:gochecknoglobals // an immutable ta
 	"ReplicaSet": {"spec", "template", "spec"}, "ReplicationController": {"spec", "template", "spec"}, "Job": {"spec", "template", "spec"},
 }
 
-// setPodSpec sets a Pod's spec, and what selects the Pods.
-func setPodSpec(u *unstructured.Unstructured) {
-	path, ok := podSpecs[u.GetKind()]
-	if !ok || u.GroupVersionKind().Group != "" && u.GroupVersionKind().Group != "apps" && u.GroupVersionKind().Group != "batch" {
-		return
-	}
-	set := func(value any, fields ...string) { _ = unstructured.SetNestedField(u.Object, value, fields...) }
-	set([]any{map[string]any{"name": "c", "image": "nginx:1"}}, append(path[:len(path):len(path)], "containers")...)
-	labels := map[string]any{minimalName: minimalName} // which policies do not ask for, so that those they ask for can be left out
-	switch u.GetKind() {
-	case "Pod":
-		return
-	case "Job", "CronJob":
-		set("Never", append(path[:len(path):len(path)], "restartPolicy")...)
-		if u.GetKind() == "CronJob" {
-			set("0 0 * * *", "spec", "schedule")
-		}
-		return
-	case "ReplicationController":
-		set(labels, "spec", "selector")
-	default:
-		set(labels, "spec", "selector", "matchLabels")
-	}
-	set(labels, "spec", "template", "metadata", "labels")
-}
+// What kinds need that no schema says. The labels are such as policies do not ask for, so that those they ask for can be left out.
+const (
+	neededPod        = `spec: {containers: [{name: c, image: "nginx:1"}]}`
+	neededPods       = `template: {metadata: {labels: {minimal: minimal}}, ` + neededPod + `}`
+	neededController = `spec: {selector: {matchLabels: {minimal: minimal}}, ` + neededPods + `}`
+	neededJob        = `spec: {template: {spec: {restartPolicy: Never, containers: [{name: c, image: "nginx:1"}]}}}`
+)
 
-// complete adds the fields that a schema requires.
-func (k *kind) complete(u *unstructured.Unstructured) {
-	if k.typ.Schema == nil {
-		return
-	}
-	atom, _ := k.typ.Schema.Resolve(k.typ.Ref)
-	if atom.Map != nil && u.Object["spec"] == nil { // which no one leaves out
-		if f, ok := atom.Map.FindField("spec"); ok {
-			if spec, _ := k.typ.Schema.Resolve(f.Type); spec.Map != nil {
-				u.Object["spec"] = map[string]any{}
-			}
-		}
-	}
-	k.completed(u.Object, k.typ.Ref, nil)
+// samplesOf are what objects need besides a name, by kind.
+var samplesOf = map[string]string{ //nolint:gochecknoglobals // an immutable table
+	"Pod": neededPod, "Job.batch": neededJob, "CronJob.batch": `spec: {schedule: "0 0 * * *", jobTemplate: {` + neededJob + `}}`,
+	"Deployment.apps": neededController, "StatefulSet.apps": neededController, "DaemonSet.apps": neededController, "ReplicaSet.apps": neededController,
+	"ReplicationController":     `spec: {selector: {minimal: minimal}, ` + neededPods + `}`,
+	"Ingress.networking.k8s.io": `spec: {rules: [{host: minimal.example}]}`, // which needs a rule or a backend
+	"Binding":                   `target: {kind: Node, name: minimal}`,
 }
 
 // completed adds what a struct requires, and what that requires.
@@ -158,13 +128,25 @@ func appended(path fieldpath.Path, e fieldpath.PathElement) fieldpath.Path {
 	return append(path[:len(path):len(path)], e)
 }
 
-// stripped returns a value without empty lists and maps that a server drops before a policy sees the
-// object. What has none is shared with it.
-func (k *kind) stripped(v any, ref smd.TypeRef) any {
-	atom, ok := k.typ.Schema.Resolve(ref)
-	if !ok {
-		return v
+// noSchema is that of kinds that have none.
+var noSchema smd.Schema //nolint:gochecknoglobals // immutable
+
+// stripped is an object as a server has it, without the empty lists and maps that it drops before a policy sees the object.
+func (g *Generator) stripped(ctx context.Context, u *unstructured.Unstructured) *unstructured.Unstructured {
+	if u == nil {
+		return nil
 	}
+	k := g.kind(ctx, u.GroupVersionKind())
+	if !k.typ.EmptyIsAbsent || k.typ.Schema == nil {
+		return u
+	}
+	content, _ := k.stripped(u.Object, k.typ.Ref).(map[string]any)
+	return &unstructured.Unstructured{Object: content}
+}
+
+// stripped returns a value without what a server drops.
+func (k *kind) stripped(v any, ref smd.TypeRef) any {
+	atom, _ := k.typ.Schema.Resolve(ref)
 	switch v := v.(type) {
 	case map[string]any:
 		if atom.Map == nil {
@@ -172,11 +154,7 @@ func (k *kind) stripped(v any, ref smd.TypeRef) any {
 		}
 		out := make(map[string]any, len(v))
 		for name, below := range v {
-			of := atom.Map.ElementType
-			if f, found := atom.Map.FindField(name); found {
-				of = f.Type
-			}
-			if !k.dropped(below, of) {
+			if of := typeBelow(atom.Map, name); !k.dropped(below, of) {
 				out[name] = k.stripped(below, of)
 			}
 		}
@@ -192,6 +170,14 @@ func (k *kind) stripped(v any, ref smd.TypeRef) any {
 		return out
 	}
 	return v
+}
+
+// typeBelow is the type of a field of a struct, or of an entry of a map.
+func typeBelow(m *smd.Map, name string) smd.TypeRef {
+	if f, found := m.FindField(name); found {
+		return f.Type
+	}
+	return m.ElementType
 }
 
 // dropped reports whether a value is an empty list, or an empty map of any names. An empty struct may say something.
@@ -255,11 +241,7 @@ func (k *kind) holds(v any, ref smd.TypeRef, path fieldpath.Path) bool {
 			}
 		}
 		for name, below := range v {
-			of := atom.Map.ElementType
-			if f, found := atom.Map.FindField(name); found {
-				of = f.Type
-			}
-			if !k.holds(below, of, appended(path, fieldpath.FieldNameElement(name))) {
+			if !k.holds(below, typeBelow(atom.Map, name), appended(path, fieldpath.FieldNameElement(name))) {
 				return false
 			}
 		}
@@ -313,7 +295,7 @@ func (g *Generator) Valid(ctx context.Context, u *unstructured.Unstructured) boo
 	if u.GetKind() == "Namespace" && u.GroupVersionKind().Group == "" && u.GetLabels()[corev1.LabelMetadataName] != u.GetName() {
 		return false
 	}
-	if node, _, _ := unstructured.NestedString(u.Object, "target", "name"); k.gvk == binding && node == "" {
+	if node, _, _ := unstructured.NestedString(u.Object, "target", "name"); k.gvk.Kind == "Binding" && node == "" {
 		return false
 	}
 	if k.validator != nil && len(k.validator.Validate(nil, u.Object)) > 0 {
@@ -426,4 +408,12 @@ func selected(u *unstructured.Unstructured, path []string) bool {
 		}
 	}
 	return len(want) > 0
+}
+
+// valid reports whether a server would take the objects of a variant, as far as that is known.
+func (g *Generator) valid(ctx context.Context, v Variant) bool {
+	if old := v.OldObject; old != nil && (engine.KeyOf(old).Named() != engine.KeyOf(v.Object).Named() || !g.Valid(ctx, old)) {
+		return false
+	}
+	return g.Valid(ctx, v.Object) && !slices.ContainsFunc(v.Beside, func(u *unstructured.Unstructured) bool { return !g.Valid(ctx, u) })
 }

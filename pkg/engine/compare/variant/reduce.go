@@ -2,6 +2,7 @@ package variant
 
 import (
 	"context"
+	"maps"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -17,24 +18,19 @@ const maxReductions = 400
 func (g *Generator) Reduce(ctx context.Context, v Variant, holds func(Variant) bool) Variant {
 	left := maxReductions
 	try := func(smaller Variant) bool {
-		if left == 0 || ctx.Err() != nil {
-			return false
-		}
-		left--
-		if !g.valid(ctx, smaller) || !holds(smaller) {
+		if left--; left < 0 || ctx.Err() != nil || !g.valid(ctx, smaller) || !holds(smaller) {
 			return false
 		}
 		v = smaller
 		return true
 	}
-	if !v.Alone && g.o.Try != nil { // so that it has with it what it needs
-		if alone := g.carrying(ctx, v); alone.found {
-			try(alone.Variant)
+	if !v.Alone && g.o.Asked != nil { // so that it has with it what it needs
+		if alone, found := g.carrying(ctx, v); found {
+			try(alone)
 		}
 	}
 	for i := len(v.Beside) - 1; i >= 0; i-- {
-		fewer := v
-		fewer.Beside = slices.Delete(slices.Clone(v.Beside), i, i+1)
+		fewer, _ := removed(i)(v)
 		try(fewer)
 	}
 	for again := true; again; {
@@ -46,7 +42,7 @@ func (g *Generator) Reduce(ctx context.Context, v Variant, holds func(Variant) b
 	if v.Namespace == nil {
 		return v
 	}
-	for _, field := range []string{"labels", "annotations"} {
+	for _, field := range []string{labels, "annotations"} {
 		entries, _, _ := unstructured.NestedStringMap(v.Namespace.Object, "metadata", field)
 		for _, key := range sortedKeys(entries) {
 			if key != corev1.LabelMetadataName {
@@ -63,26 +59,18 @@ func (g *Generator) Reduce(ctx context.Context, v Variant, holds func(Variant) b
 // reduced tries what is left of a variant without each part of an object, the one with an index beside it or its own for
 // -1, and reports whether it could do without one.
 func reduced(v *Variant, beside int, try func(Variant) bool) bool {
-	object := func() map[string]any {
-		if beside < 0 {
-			return v.Object.Object
-		}
-		return v.Beside[beside].Object
-	}
 	again := false
-	for _, way := range ways(object()) {
-		if identifies(way) {
-			continue
-		}
-		smaller, removed := without(object(), way)
-		if !removed {
-			continue
-		}
-		one, _ := changing(beside, func(u *unstructured.Unstructured) bool {
+	u := v.Object
+	if beside >= 0 {
+		u = v.Beside[beside]
+	}
+	for _, way := range ways(u.Object, nil) {
+		one, changed := changing(beside, func(u *unstructured.Unstructured) bool {
+			smaller, removed := without(u.Object, way)
 			u.Object, _ = smaller.(map[string]any)
-			return true
+			return removed
 		})(*v)
-		again = try(one) || again
+		again = !identifies(way) && changed && try(one) || again
 	}
 	return again
 }
@@ -100,29 +88,24 @@ func identifies(way []any) bool {
 	return false
 }
 
-// ways are the paths to all that an object holds, what is above before what is below. An element of a list is
+// ways are the paths to all that a value holds, what is above before what is below. An element of a list is
 // named by its index.
-func ways(v any) [][]any {
+func ways(v any, way []any) [][]any {
 	var out [][]any
-	var walk func(v any, way []any)
-	walk = func(v any, way []any) {
-		visit := func(step, below any) {
-			next := append(way[:len(way):len(way)], step)
-			out = append(out, next)
-			walk(below, next)
+	visit := func(step, below any) {
+		next := append(slices.Clip(way), step)
+		out = append(append(out, next), ways(below, next)...)
+	}
+	switch v := v.(type) {
+	case map[string]any:
+		for _, name := range sortedKeys(v) {
+			visit(name, v[name])
 		}
-		switch v := v.(type) {
-		case map[string]any:
-			for _, name := range sortedKeys(v) {
-				visit(name, v[name])
-			}
-		case []any:
-			for i := len(v) - 1; i >= 0; i-- {
-				visit(i, v[i])
-			}
+	case []any:
+		for i, item := range slices.Backward(v) {
+			visit(i, item)
 		}
 	}
-	walk(v, nil)
 	return out
 }
 
@@ -133,28 +116,22 @@ func without(v any, way []any) (any, bool) {
 	case map[string]any:
 		name, _ := way[0].(string)
 		below, ok := v[name]
-		if !ok {
-			return v, false
-		}
-		out := make(map[string]any, len(v))
-		for key, value := range v {
-			out[key] = value
-		}
+		out := maps.Clone(v)
 		if len(way) == 1 {
 			delete(out, name)
-			return out, true
+		} else if ok {
+			out[name], ok = without(below, way[1:])
 		}
-		out[name], ok = without(below, way[1:])
 		return out, ok
 	case []any:
 		i, ok := way[0].(int)
 		if !ok || i >= len(v) {
 			return v, false
 		}
+		out := slices.Clone(v)
 		if len(way) == 1 {
-			return append(append([]any{}, v[:i]...), v[i+1:]...), true
+			return slices.Delete(out, i, i+1), true
 		}
-		out := append([]any{}, v...)
 		out[i], ok = without(v[i], way[1:])
 		return out, ok
 	}

@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"encoding/json"
+	"fmt"
 	"math/rand/v2"
 	"strings"
 
@@ -17,11 +18,11 @@ import (
 
 // registry has each image that is asked for. What it says of one follows from its reference alone: some have
 // annotations, labels, a user, an index, and others have not.
-type registry struct{ vocabulary *vocabulary }
+type registry struct{ literals *literals }
 
 // NewRegistry returns a registry that is made up, for policies that look images up. It is never connected to.
 func NewRegistry(policies []*unstructured.Unstructured) engine.ImageRegistry {
-	return registry{newVocabulary(policies)}
+	return registry{newLiterals(policies)}
 }
 
 // Image implements engine.ImageRegistry.
@@ -38,21 +39,13 @@ func (r registry) Image(_ context.Context, reference string) (engine.Image, erro
 	}
 	out.Resolved = ref.Context().Name() + "@" + digest
 	chance := rand.New(rand.NewPCG(binary.BigEndian.Uint64(sum[:]), binary.BigEndian.Uint64(sum[8:]))) //nolint:gosec // repeatable
-	config := map[string]any{}
-	for _, field := range []struct {
-		name  string
-		value any
-	}{
-		{"User", r.near("User", "1000", chance)},
-		{"WorkingDir", r.near("WorkingDir", "/", chance)},
-		{"Labels", r.labels(chance)},
-		{"Entrypoint", []any{"/app"}},
-		{"Cmd", []any{"serve"}},
-		{"Env", []any{"PATH=/bin"}},
-		{"ExposedPorts", map[string]any{"80/tcp": map[string]any{}}},
-	} {
+	config := map[string]any{
+		"User": r.near("User", "1000", chance), "WorkingDir": r.near("WorkingDir", "/", chance), "Labels": r.labels(chance),
+		"Entrypoint": []any{"/app"}, "Cmd": []any{"serve"}, "Env": []any{"PATH=/bin"}, "ExposedPorts": map[string]any{"80/tcp": map[string]any{}},
+	}
+	for _, field := range sortedKeys(config) {
 		if chance.IntN(2) == 0 {
-			config[field.name] = field.value
+			delete(config, field)
 		}
 	}
 	manifest := map[string]any{"schemaVersion": 2, "mediaType": "application/vnd.oci.image.manifest.v1+json", "config": map[string]any{"digest": digest, "size": 1}, "layers": []any{}}
@@ -72,16 +65,16 @@ func (r registry) Image(_ context.Context, reference string) (engine.Image, erro
 
 // near is a value that stands near a name in the policies, or another one.
 func (r registry) near(field string, other any, chance *rand.Rand) any {
-	values := append([]any{other}, r.vocabulary.near[field]...)
+	values := append([]any{other}, r.literals.near[field]...)
 	return values[chance.IntN(len(values))]
 }
 
 // labels are some of those that the policies name.
 func (r registry) labels(chance *rand.Rand) map[string]any {
 	out := map[string]any{"maintainer": "dev"}
-	for _, key := range r.vocabulary.keys {
-		values := append([]string{minimalName, ""}, r.vocabulary.labels[key]...)
-		if value := values[chance.IntN(len(values))]; chance.IntN(2) == 0 {
+	for _, key := range r.literals.below[labels] {
+		values := append([]any{minimalName, ""}, r.literals.near[key]...)
+		if value := fmt.Sprint(values[chance.IntN(len(values))]); chance.IntN(2) == 0 {
 			out[key] = value
 		}
 	}

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"iter"
 	"slices"
-	"strings"
 	"sync"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -26,10 +25,7 @@ type World struct {
 
 // NewWorld returns a world for variants, and the same for programs. Its registry is that of NewRegistry.
 func NewWorld(w *engine.World, policies []*unstructured.Unstructured) (*World, *engine.World) {
-	k := &kept{
-		reader: w.Reader, raw: w.Raw,
-		objects: map[engine.ObjectKey]*answer[*unstructured.Unstructured]{}, lists: map[string]*answer[[]*unstructured.Unstructured]{}, answers: map[string]*answer[[]byte]{},
-	}
+	k := &kept{reader: w.Reader, raw: w.Raw}
 	out := *w
 	out.Existing = nil
 	out.Registry = NewRegistry(policies)
@@ -38,7 +34,7 @@ func NewWorld(w *engine.World, policies []*unstructured.Unstructured) (*World, *
 		out.Reader = reader{k}
 	}
 	if w.Raw != nil {
-		out.Raw = rawReader{k}
+		out.Raw = reader{k}
 	}
 	return &World{mapper: w.Mapper, kept: k}, &out
 }
@@ -53,10 +49,9 @@ type presentKey struct{}
 type presence struct {
 	*snapshot.Overlay
 
-	mu    sync.Mutex
-	asked []engine.Selection
-	// missing are those of them that name an object which is not there.
-	missing []string
+	mu      sync.Mutex
+	asked   []engine.Selection
+	missing []string // those of them that name an object which is not there
 }
 
 // With returns a context in which the variant is there, its Namespace, and what is beside it.
@@ -111,24 +106,29 @@ const maxAsked = 20
 
 // Asked returns which objects have been asked for in a context of World.With, each selection once.
 func Asked(ctx context.Context) []engine.Selection {
-	p, ok := ctx.Value(presentKey{}).(*presence)
-	if !ok {
-		return nil
-	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return slices.Clone(p.asked)
+	asked, _ := of(ctx).questions()
+	return asked
 }
 
 // Missing names the objects that have been asked for by their names in a context of World.With, and are not there.
 func Missing(ctx context.Context) []string {
-	p, ok := ctx.Value(presentKey{}).(*presence)
-	if !ok {
-		return nil
+	_, missing := of(ctx).questions()
+	return slices.Sorted(slices.Values(missing))
+}
+
+// of is the presence of a context; nil where it has none.
+func of(ctx context.Context) *presence {
+	p, _ := ctx.Value(presentKey{}).(*presence)
+	return p
+}
+
+func (p *presence) questions() (asked []engine.Selection, missing []string) {
+	if p == nil {
+		return nil, nil
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return slices.Sorted(slices.Values(p.missing))
+	return slices.Clone(p.asked), slices.Clone(p.missing)
 }
 
 // ask notes a question, and what came of it.
@@ -151,8 +151,8 @@ type reader struct{ *kept }
 
 // Get implements engine.Reader.
 func (r reader) Get(ctx context.Context, key engine.ObjectKey) (*unstructured.Unstructured, error) {
-	p, ok := ctx.Value(presentKey{}).(*presence)
-	if !ok {
+	p := of(ctx)
+	if p == nil {
 		return r.kept.Get(ctx, key)
 	}
 	u, err := p.Get(ctx, key)
@@ -162,21 +162,18 @@ func (r reader) Get(ctx context.Context, key engine.ObjectKey) (*unstructured.Un
 
 // List implements engine.Reader.
 func (r reader) List(ctx context.Context, s engine.Selection) iter.Seq2[*unstructured.Unstructured, error] {
-	p, ok := ctx.Value(presentKey{}).(*presence)
-	if !ok {
+	p := of(ctx)
+	if p == nil {
 		return r.kept.List(ctx, s)
 	}
 	p.ask(s, nil)
 	return p.List(ctx, s)
 }
 
-// rawReader is reader for the paths of an API server.
-type rawReader struct{ *kept }
-
 // Raw implements engine.RawReader.
-func (r rawReader) Raw(ctx context.Context, method, path string, body []byte) ([]byte, error) {
-	p, ok := ctx.Value(presentKey{}).(*presence)
-	if !ok {
+func (r reader) Raw(ctx context.Context, method, path string, body []byte) ([]byte, error) {
+	p := of(ctx)
+	if p == nil {
 		return r.kept.Raw(ctx, method, path, body)
 	}
 	answer, err := p.Raw(ctx, method, path, body)
@@ -186,70 +183,47 @@ func (r rawReader) Raw(ctx context.Context, method, path string, body []byte) ([
 	return answer, err
 }
 
-// answer is what was read once.
-type answer[T any] struct {
-	once  sync.Once
-	value T
-	err   error
-}
-
-// maxAnswers bounds the answers that are kept, and maxListed the objects of one of them.
-const (
-	maxAnswers = 500
-	maxListed  = 2000
-)
-
-// answerOf returns the answer of a key; a new one where there is none, or too many are kept.
-func answerOf[K comparable, T any](mu *sync.Mutex, answers map[K]*answer[T], key K) *answer[T] {
-	mu.Lock()
-	defer mu.Unlock()
-	if a := answers[key]; a != nil {
-		return a
-	}
-	a := &answer[T]{}
-	if len(answers) < maxAnswers {
-		answers[key] = a
-	}
-	return a
-}
-
 // kept reads a world, and keeps what it has answered.
 type kept struct {
-	reader engine.Reader
-	raw    engine.RawReader
+	reader  engine.Reader
+	raw     engine.RawReader
+	answers sync.Map // by question
+}
 
-	mu      sync.Mutex
-	objects map[engine.ObjectKey]*answer[*unstructured.Unstructured]
-	lists   map[string]*answer[[]*unstructured.Unstructured]
-	answers map[string]*answer[[]byte]
+// maxListed bounds the objects of one answer.
+const maxListed = 2000
+
+// once returns the answer to a question that was asked once.
+func once[T any](k *kept, question string, ask func() (T, error)) (T, error) {
+	a, _ := k.answers.LoadOrStore(question, sync.OnceValues(ask))
+	return a.(func() (T, error))() //nolint:forcetypeassert // a question has one sort of answer
 }
 
 // Get implements engine.Reader.
 func (k *kept) Get(ctx context.Context, key engine.ObjectKey) (*unstructured.Unstructured, error) {
-	a := answerOf(&k.mu, k.objects, key)
-	a.once.Do(func() { a.value, a.err = k.reader.Get(ctx, key) })
-	return a.value, a.err
+	return once(k, fmt.Sprintf("get %q", key), func() (*unstructured.Unstructured, error) { return k.reader.Get(ctx, key) })
 }
 
 // List implements engine.Reader.
 func (k *kept) List(ctx context.Context, s engine.Selection) iter.Seq2[*unstructured.Unstructured, error] {
 	return func(yield func(*unstructured.Unstructured, error) bool) {
-		a := answerOf(&k.mu, k.lists, fmt.Sprint(s.String(), "\x00", s.Group, s.Version, s.Resource, s.ReadAs, s.Fields))
-		a.once.Do(func() {
+		question := fmt.Sprintf("list %s %q", s, []any{s.Group, s.Version, s.Resource, s.ReadAs, s.Fields})
+		all, err := once(k, question, func() (all []*unstructured.Unstructured, err error) {
 			for u, err := range k.reader.List(ctx, s) {
-				if a.err = err; err != nil || len(a.value) >= maxListed {
-					return
+				if err != nil || len(all) == maxListed {
+					return all, err
 				}
-				a.value = append(a.value, u)
+				all = append(all, u)
 			}
+			return all, nil
 		})
-		for _, u := range a.value {
+		for _, u := range all {
 			if !yield(u, nil) {
 				return
 			}
 		}
-		if a.err != nil {
-			yield(nil, a.err)
+		if err != nil {
+			yield(nil, err)
 		}
 	}
 }
@@ -264,7 +238,5 @@ func (k *kept) Raw(ctx context.Context, method, path string, body []byte) ([]byt
 	if k.raw == nil {
 		return nil, apierrors.NewNotFound(schema.GroupResource{}, path)
 	}
-	a := answerOf(&k.mu, k.answers, strings.Join([]string{method, path, string(body)}, "\x00"))
-	a.once.Do(func() { a.value, a.err = k.raw.Raw(ctx, method, path, body) })
-	return a.value, a.err
+	return once(k, fmt.Sprintf("raw %s %s\x00%s", method, path, body), func() ([]byte, error) { return k.raw.Raw(ctx, method, path, body) })
 }

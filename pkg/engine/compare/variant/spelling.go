@@ -1,0 +1,156 @@
+package variant
+
+import (
+	"fmt"
+	"math"
+	"regexp"
+	"regexp/syntax"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+)
+
+// wildcards makes a string of a pattern that matches it.
+var wildcards = strings.NewReplacer("*", "x", "?", "x") //nolint:gochecknoglobals // immutable
+
+// alternatives are those of a pattern, without negations; of a regular expression a string that matches it.
+func alternatives(pattern string) []string {
+	if text, ok := matching(pattern); ok {
+		return []string{text}
+	}
+	var out []string
+	for one := range strings.FieldsFuncSeq(pattern, func(r rune) bool { return r == '|' || r == '&' }) {
+		if one = strings.TrimPrefix(strings.TrimSpace(one), "!"); one != "" && !strings.ContainsAny(one, "{}") {
+			out = append(out, one)
+		}
+	}
+	return out
+}
+
+// texts are the strings that a string of a policy stands for, with something for wildcards.
+func texts(pattern string) []string {
+	out := alternatives(pattern)
+	for i := range out {
+		out[i] = wildcards.Replace(out[i])
+	}
+	return out
+}
+
+// maxAlike bounds the strings to which others are alike: longer ones are no names.
+const maxAlike = 80
+
+// separated matches a wildcard with the separator beside it.
+var separated = regexp.MustCompile(`[-./:_][*?]+|[*?]+[-./:_]`)
+
+// alike are strings that are almost what a string of a policy stands for: other letters, more before or behind, nothing or more for
+// a wildcard, and no separator beside it.
+func alike(pattern string) []string {
+	var out []string
+	for _, one := range alternatives(pattern) {
+		if len(one) > maxAlike {
+			continue
+		}
+		plain := wildcards.Replace(one)
+		if plain != one {
+			out = append(out, strings.NewReplacer("*", "10", "?", "10").Replace(one), strings.NewReplacer("*", "", "?", "").Replace(one), separated.ReplaceAllString(one, "x"))
+		}
+		other := strings.ToUpper(plain)
+		if strings.ContainsFunc(plain, unicode.IsUpper) {
+			other = strings.ToLower(plain)
+		}
+		out = append(out, other, "x"+plain, plain+"x")
+	}
+	return engine.Distinct(slices.DeleteFunc(out, func(text string) bool { return text == "" }))
+}
+
+// expression matches what is probably a regular expression, and no wildcard.
+var expression = regexp.MustCompile(`^\^|\$$|\\[dwsS.]|\]?[+*]\)|\][+*{]|\.[+*]`)
+
+// matching returns a short string that a regular expression matches, and whether the string of a policy is one.
+func matching(text string) (string, bool) {
+	if len(text) > maxAlike || !expression.MatchString(text) {
+		return "", false
+	}
+	re, err := syntax.Parse(text, syntax.Perl)
+	if err != nil {
+		return "", false
+	}
+	out := matched(re.Simplify())
+	return out, out != "" && len(out) <= maxAlike
+}
+
+// matched is a string that an expression matches: the first of alternatives, and once what may be repeated.
+func matched(re *syntax.Regexp) string {
+	switch re.Op {
+	case syntax.OpLiteral:
+		return string(re.Rune)
+	case syntax.OpCharClass:
+		for i := 0; i+1 < len(re.Rune); i += 2 { // pairs of the first and the last
+			if first := max(re.Rune[i], '!'); first <= re.Rune[i+1] {
+				return string(first)
+			}
+		}
+	case syntax.OpAnyChar, syntax.OpAnyCharNotNL:
+		return "x"
+	case syntax.OpAlternate:
+		return matched(re.Sub[0])
+	}
+	var b strings.Builder
+	for _, sub := range re.Sub {
+		b.WriteString(matched(sub))
+	}
+	return b.String()
+}
+
+// amount matches quantities, and durations of one unit; version a version of several numbers.
+var (
+	amount  = regexp.MustCompile(`^([0-9]+)([EPTGMk]i?|m|h|s)?$`)
+	version = regexp.MustCompile(`^v?[0-9]+([.][0-9]+)+$`)
+)
+
+// compared are strings near the amounts and versions that a string of a policy compares with.
+func compared(pattern string) []string {
+	var out []string
+	for one := range strings.FieldsFuncSeq(pattern, func(r rune) bool { return strings.ContainsRune("|&<>=!- ", r) }) {
+		out = append(append(out, amounts(one)...), versions(one)...)
+	}
+	return out
+}
+
+// versions are a version and those near it: with one of its numbers greater, which as a string it may not be, and the least.
+func versions(text string) []string {
+	if !version.MatchString(text) {
+		return nil
+	}
+	numbers := strings.Split(text, ".")
+	out := []string{text}
+	for i, number := range numbers {
+		greater := slices.Clone(numbers)
+		greater[i] = "1" + strings.Repeat("0", len(number))
+		out = append(out, strings.Join(greater, "."))
+	}
+	return append(out, strings.Repeat("0.", len(numbers)-1)+"1")
+}
+
+// amounts are a quantity and those near it: a little more and less, another number of digits, and the same in another unit.
+func amounts(text string) []string {
+	m := amount.FindStringSubmatch(text)
+	if m == nil {
+		return nil
+	}
+	n, err := strconv.ParseInt(m[1], 10, 32)
+	if err != nil || n > math.MaxInt16 {
+		return nil
+	}
+	out := []string{text, fmt.Sprint(n+1, m[2]), fmt.Sprint(10*n, m[2])}
+	if n > 1 {
+		out = append(out, fmt.Sprint(n-1, m[2]))
+	}
+	if smaller, ok := map[string]string{"Gi": "Mi", "Mi": "Ki"}[m[2]]; ok {
+		out = append(out, fmt.Sprint(1024*n, smaller)) //nolint:mnd // of the one are one of the other
+	}
+	return out
+}
