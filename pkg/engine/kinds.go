@@ -190,37 +190,40 @@ const longestName = 253
 // misspelling of the second.
 func near(name, known string) (int, bool) {
 	most := min(maxTypos, len(name)/3)
-	if len(name) > longestName || len(name)-len(known) > most || len(known)-len(name) > most {
+	if len(name) > longestName || len(known) > longestName+most {
 		return most + 1, false
 	}
-	d := distance(strings.ToLower(name), strings.ToLower(known))
+	a, b := strings.ToLower(name), strings.ToLower(known) // which may be longer
+	if len(a) > longestName || len(a)-len(b) > most || len(b)-len(a) > most {
+		return most + 1, false
+	}
+	d := distance(a, b)
 	return d, d <= most
 }
 
 // distance is how many letters of a text are wrong, missing, too many or exchanged with the next: the optimal string
-// alignment distance.
+// alignment distance. No text is longer than a name may be.
 func distance(a, b string) int {
-	rows := make([][]int, len(a)+1)
-	for i := range rows {
-		rows[i] = make([]int, len(b)+1)
-		rows[i][0] = i
-	}
-	for j := range len(b) {
-		rows[0][j+1] = j + 1
+	var rows [3][longestName + 3]int // each is used again for the third one after it
+	for j := range len(b) + 1 {
+		rows[0][j] = j
 	}
 	for i := range len(a) {
+		row, last, before := &rows[(i+1)%3], &rows[i%3], &rows[(i+2)%3]
+		row[0] = i + 1
 		for j := range len(b) {
-			wrong := rows[i][j]
+			wrong := last[j]
 			if a[i] != b[j] {
 				wrong++
 			}
-			rows[i+1][j+1] = min(rows[i][j+1]+1, rows[i+1][j]+1, wrong)
+			next := min(last[j+1]+1, row[j]+1, wrong)
 			if i > 0 && j > 0 && a[i] == b[j-1] && a[i-1] == b[j] {
-				rows[i+1][j+1] = min(rows[i+1][j+1], rows[i-1][j-1]+1)
+				next = min(next, before[j-1]+1)
 			}
+			row[j+1] = next
 		}
 	}
-	return rows[len(a)][len(b)]
+	return rows[len(a)%3][len(b)]
 }
 
 // UnknownKindError is a kind, or a resource, that a policy names and that there is not: what
