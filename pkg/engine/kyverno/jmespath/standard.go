@@ -10,8 +10,6 @@ import (
 	"strconv"
 	"strings"
 	"unicode/utf8"
-
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/selector"
 )
 
 // The standard functions of JMESPath, on integers too. Arguments are checked
@@ -46,7 +44,7 @@ func avg(_ *env, args []any) (any, error) {
 func contains(e *env, args []any) (any, error) {
 	if text, ok := args[0].(string); ok {
 		part, ok := args[1].(string)
-		return ok && selector.Index(text, part) >= 0, nil
+		return ok && strings.Contains(text, part), nil
 	}
 	for _, item := range args[0].([]any) {
 		if same, err := Equal(e.Budget, item, args[1]); err != nil || same {

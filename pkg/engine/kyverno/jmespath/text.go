@@ -63,7 +63,7 @@ func replaceN(e *env, args []any, times int) (any, error) {
 func pieces(e *env, text, separator string, separators int) ([]string, error) {
 	var parts []string
 	for ; separators != 0; separators-- {
-		i := selector.Index(text, separator)
+		i := strings.Index(text, separator)
 		if i < 0 {
 			break
 		}
