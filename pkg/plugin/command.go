@@ -187,11 +187,11 @@ func takePolicies(c *cobra.Command) {
 
 // startLog has klog write to what factory.LogTo sets, at a level of -v; level 0 logs nothing.
 func startLog(level int) error {
-	if level <= 0 {
-		return nil
-	}
 	fs := flag.NewFlagSet("klog", flag.ContinueOnError)
 	klog.InitFlags(fs)
+	if level <= 0 {
+		return fs.Set("v", "0")
+	}
 	err := errors.Join(
 		fs.Set("v", strconv.Itoa(level)),
 		fs.Set("logtostderr", "false"),     // it would write past the masker
