@@ -42,7 +42,7 @@ func (g *Generator) bases(ctx context.Context, others []engine.Target) []Variant
 // How much rarer the turns are of an object that is there, and of a controller that no policy names, on which rules probably do what
 // they do on the first one; and of a kind that no rule matches.
 const (
-	repeated = 6
+	repeated = 3
 	stranger = 40
 )
 
