@@ -1,7 +1,6 @@
 package translate
 
 import (
-	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -21,8 +20,9 @@ func (s *Scope) call(ast gojmespath.ASTNode, on *Value) (Value, error) {
 	f, ok := functions[name]
 	switch {
 	case !ok:
-		why := untranslated[name]
-		return Value{}, unsupported(construct, cmp.Or(why[0], reasonNoFunction), why[1])
+		return Value{}, unsupported(construct, reasonNoFunction, "")
+	case f.refused != "":
+		return Value{}, unsupported(construct, f.refused, f.instead)
 	case f.policiesOnly && s.options.Language != MutatingPolicy:
 		return Value{}, unsupported(construct, reasonOnlyPolicies, "write a MutatingPolicy")
 	case len(ast.Children) < len(f.params) || len(ast.Children) > len(f.params) && !f.variadic:

@@ -118,6 +118,26 @@ func keys(c *callOf) (Value, error) {
 	return v, nil
 }
 
+// mapList keeps what becomes null.
+func mapList(c *callOf) (Value, error) {
+	nulls := false
+	if len(c.refs) != 1 {
+		return Value{}, unsupported(c.name, reasonFails, "its first argument is an &expression")
+	}
+	v, err := c.mapped(c.args[1], func(element Value) (Value, error) {
+		item, err := c.lenientOn(c.refs[0], element)
+		if err != nil || item.has == nil {
+			return item, err
+		}
+		kept := Expression(item.Or(expr.Null()), Any)
+		kept.lenient, kept.strict = item.lenient, item.lenient
+		nulls = true
+		return kept, nil
+	})
+	v.nulls = nulls
+	return v, err
+}
+
 // extreme is the largest or the smallest element; null for an empty list.
 func extreme(name string) func(*callOf) (Value, error) {
 	return func(c *callOf) (Value, error) {
@@ -149,6 +169,21 @@ func (c *callOf) ordered(i int) (Value, error) {
 		return c.closed(c.args[i]), nil
 	}
 	return Value{}, unsupported(c.name, reasonUnknownType, "its elements have to be texts, or numbers")
+}
+
+// extremeBy is the first of the elements for which an expression is the largest or the smallest.
+func extremeBy(name string) func(*callOf) (Value, error) {
+	return func(c *callOf) (Value, error) {
+		list := c.args[0]
+		var v Value
+		err := c.keyed(list, func(bound string, key Value) {
+			best := expr.Method(expr.Macro(list.plain, "map", bound, key.plain), name)
+			first := expr.Macro(list.plain, "filter", bound, expr.Equal(key.plain, best))
+			v = Expression(expr.Index(first, expr.Int(0)), list.Elements())
+		})
+		v.has = expr.Binary(">", expr.Method(list.plain, "size"), expr.Int(0))
+		return v, err
+	}
 }
 
 func sortBy(c *callOf) (Value, error) {
@@ -255,6 +290,21 @@ func reverse(c *callOf) (Value, error) {
 	return Value{}, unsupported(c.name, reasonUnknownType, "")
 }
 
+func toArray(c *callOf) (Value, error) {
+	arg := c.args[0]
+	switch {
+	case arg.isNever():
+		return Constant([]any{nil}), nil
+	case arg.typ.is(isList) && arg.has == nil:
+		return arg, nil
+	case arg.typ.is(isList) && expr.Same(arg.strict, arg.has): // else it fails
+		return arg.Required(), nil
+	case !arg.typ.can(isList) && arg.has == nil:
+		return result(expr.List(arg.plain), ListOf(arg.typ))
+	}
+	return Value{}, unsupported(c.name, reasonUnknownType, "")
+}
+
 // toNumber of what is no number is null. What else a text can be as a number than a decimal one is left out.
 func toNumber(c *callOf) (Value, error) {
 	arg := c.args[0]
@@ -283,6 +333,37 @@ func toString(c *callOf) (Value, error) {
 	v, err := c.inserting(c.args[0])
 	v.strict, v.lenient = nil, nil
 	return v, err
+}
+
+func typeName(c *callOf) (Value, error) {
+	arg := c.args[0]
+	var name expr.Expr
+	for _, one := range []struct {
+		kind kinds
+		name string
+	}{{isMap, "object"}, {isList, "array"}, {isNumber, "number"}, {isBool, "boolean"}, {isString, "string"}} {
+		if !arg.typ.can(one.kind) || arg.isNever() {
+			continue
+		}
+		text := expr.String(one.name)
+		if name == nil {
+			name = text
+		} else {
+			name = expr.Cond(isOf(arg.plain, one.kind), text, name)
+		}
+	}
+	if name == nil {
+		return Constant("null"), nil
+	}
+	return result(expr.Cond(arg.has, name, expr.String("null")), Text)
+}
+
+func labelMatch(c *callOf) (Value, error) {
+	a, b := c.args[0], c.args[1]
+	k := c.fresh("keys")
+	key := expr.Name(k)
+	holds := expr.And(expr.Binary("in", key, b.plain), expr.Equal(expr.Index(b.plain, key), expr.Index(a.plain, key)))
+	return result(expr.Macro(a.plain, "all", k, holds), Boolean)
 }
 
 // lookup of what is not there is null.
@@ -441,6 +522,15 @@ func rounded(name string) func(*callOf) (Value, error) {
 	}
 }
 
+func round(c *callOf) (Value, error) {
+	digits, ok := c.args[1].Literal()
+	n, isInt := digits.(int64)
+	if !ok || !isInt || n < 0 {
+		return Value{}, unsupported(c.name, reasonDynamic, "give the number of digits as a constant")
+	}
+	return result(expr.Call("math.round", fraction(c.args[0]), expr.Int(n)), Number)
+}
+
 func (c *callOf) sumOf(kind string) (expr.Expr, error) {
 	list := c.args[0]
 	if list.Elements().quantity {
@@ -463,8 +553,67 @@ func sum(c *callOf) (Value, error) {
 	return Expression(total, of), err
 }
 
-// The form of durations. CEL fails for more than 292 years: 16 parts with two of hours among them are less.
+// average of an empty list is null.
+func average(c *callOf) (Value, error) {
+	before := c.has
+	total, err := c.sumOf("double")
+	if err != nil {
+		return Value{}, err
+	}
+	v := Expression(expr.Binary("/", total, expr.Call("double", expr.Method(c.args[0].plain, "size"))), Number)
+	v.has, c.has = c.has, before
+	return v, nil
+}
+
+// The form of times that servers write, and of durations. CEL fails for a day that is in no calendar, and for more than 292
+// years: 16 parts with two of hours among them are less.
 const (
+	utcTime = `^([1-9][0-9]{3}-((0[13578]|1[02])-(0[1-9]|[12][0-9]|3[01])|(0[469]|11)-(0[1-9]|[12][0-9]|30)|02-(0[1-9]|1[0-9]|2[0-8]))|` +
+		`([1-9][0-9](0[48]|[2468][048]|[13579][26])|2000)-02-29)T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]Z$`
 	durationText = `^[-+]?(([0-9]{1,6}([.][0-9]*)?|[.][0-9]+)[hm]|([0-9]{1,8}([.][0-9]*)?|[.][0-9]+)m?s|([0-9]{1,12}([.][0-9]*)?|[.][0-9]+)[nuµμ]s){1,16}$`
 	threeHours   = `h.*h.*h`
 )
+
+// time is an argument that is a time.
+func (c *callOf) time(i int) expr.Expr {
+	text := c.args[i].plain
+	if _, ok := expr.StringOf(text); !ok {
+		c.Note("times have to be in UTC and without fractions of a second, as servers write them")
+		c.has = all(c.has, expr.Method(text, "matches", expr.String(utcTime)))
+	}
+	return expr.Call("timestamp", text)
+}
+
+func (c *callOf) duration(i int) expr.Expr {
+	text := c.args[i].plain
+	if _, ok := expr.StringOf(text); !ok {
+		c.has = all(c.has, isDuration(text))
+	}
+	return expr.Call("duration", text)
+}
+
+func timeAdd(c *callOf) (Value, error) {
+	if _, ok := expr.StringOf(c.args[0].plain); !ok { // the year 10000 is none
+		c.has = all(c.has, expr.Binary("<", c.args[0].plain, expr.String("97")))
+	}
+	return result(expr.Call("string", expr.Binary("+", c.time(0), c.duration(1))), Text)
+}
+
+func timeTruncate(c *callOf) (Value, error) {
+	return result(expr.Call("string", expr.Call("time.truncate", c.time(0), c.duration(1))), Text)
+}
+
+func timeToCron(c *callOf) (Value, error) { return result(expr.Call("time.toCron", c.time(0)), Text) }
+
+func timeUTC(c *callOf) (Value, error) { return result(expr.Call("string", c.time(0)), Text) }
+
+func timeOrder(op string) func(*callOf) (Value, error) {
+	return func(c *callOf) (Value, error) {
+		return result(expr.Binary(op, c.time(0), c.time(1)), Boolean)
+	}
+}
+
+func timeBetween(c *callOf) (Value, error) {
+	t, from, to := c.time(0), c.time(1), c.time(2)
+	return result(expr.And(expr.Binary(">", t, from), expr.Binary("<", t, to)), Boolean)
+}

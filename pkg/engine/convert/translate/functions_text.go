@@ -5,6 +5,8 @@ import (
 	"regexp/syntax"
 	"strings"
 
+	"github.com/blang/semver/v4"
+
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/convert/expr"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/selector"
 )
@@ -26,6 +28,11 @@ func (c *callOf) ask(name string, text, other Value) (Value, error) {
 		}
 	}
 	return v, nil
+}
+
+func compareTexts(c *callOf) (Value, error) {
+	a, b := c.args[0].plain, c.args[1].plain
+	return result(expr.Cond(expr.Equal(a, b), expr.Int(0), expr.Cond(expr.Binary("<", a, b), expr.Int(-1), expr.Int(1))), Number)
 }
 
 func equalFold(c *callOf) (Value, error) {
@@ -228,4 +235,41 @@ func wildcardExpression(pattern string) string {
 		}
 	}
 	return b.String()
+}
+
+var comparator = regexp.MustCompile(`^(==|=|!=|!|>=|<=|>|<|)([0-9].*)$`)
+
+// semverCompare translates ranges of comparisons, such as ">=1.2.0 <2.0.0 || 3.0.0". What is no version counts
+// as 0.0.0.
+func semverCompare(c *callOf) (Value, error) {
+	text, err := c.text(1)
+	if err != nil {
+		return Value{}, err
+	}
+	if _, err := semver.ParseRange(text); err != nil {
+		return Value{}, unsupported(c.name, reasonFails, err.Error())
+	}
+	version := c.args[0].plain
+	version = expr.Call("semver", expr.Cond(expr.Call("isSemver", version), version, expr.String("0.0.0")))
+	var alternatives []expr.Expr
+	for alternative := range strings.SplitSeq(text, "||") {
+		var parts []expr.Expr
+		for part := range strings.FieldsSeq(alternative) {
+			m := comparator.FindStringSubmatch(part)
+			if m == nil {
+				return Value{}, unsupported(c.name, reasonDynamic, "write no blank behind an operator")
+			}
+			if _, err := semver.Parse(m[2]); err != nil {
+				return Value{}, unsupported(c.name, "CEL knows no wildcards in versions", "write comparisons")
+			}
+			op := map[string]string{"": "==", "=": "==", "!": "!="}[m[1]]
+			if op == "" {
+				op = m[1]
+			}
+			order := expr.Method(version, "compareTo", expr.Call("semver", expr.String(m[2])))
+			parts = append(parts, expr.Binary(op, order, expr.Int(0)))
+		}
+		alternatives = append(alternatives, expr.And(parts...))
+	}
+	return result(expr.Or(alternatives...), Boolean)
 }

@@ -11,7 +11,7 @@ import (
 // project translates [*], .*, [?...] and [], and what is done with each element behind them.
 func (s *Scope) project(ast gojmespath.ASTNode, on *Value) (Value, error) {
 	if ast.NodeType == gojmespath.ASTSlice {
-		return Value{}, unsupported("a slice", reasonNoFunction, "name the elements by their indexes")
+		return s.slice(ast, on)
 	}
 	if on == nil && len(ast.Children) == 0 {
 		return Value{}, unsupported("a projection of the whole context", reasonFails, "")
@@ -272,6 +272,49 @@ func (s *Scope) concat(list Value) (Value, error) {
 		list.holes = list.holes || member.has != nil
 	}
 	return Value{typ: ListOf(elem), plain: sum, has: list.has, strict: list.strict, lenient: list.lenient, holes: list.holes}, nil
+}
+
+// slice translates [a:b], and [::-1].
+func (s *Scope) slice(ast gojmespath.ASTNode, on *Value) (Value, error) {
+	parts, ok := ast.Value.([]*int)
+	if !ok || on == nil {
+		return Value{}, unsupported("a slice", reasonFails, "")
+	}
+	list := asList(*on)
+	if list.isNever() {
+		return list, nil
+	}
+	step := 1
+	if parts[2] != nil {
+		step = *parts[2]
+	}
+	from, to := parts[0], parts[1]
+	of := list.plain
+	size := expr.Method(of, "size")
+	empty := expr.Call("dyn", expr.List())
+	switch {
+	case step == -1 && from == nil && to == nil:
+		list.plain = expr.Method(of, "reverse")
+	case step != 1 || from != nil && *from < 0 || to != nil && *to < 0:
+		return list, unsupported("a slice with a step or a negative index", reasonNoFunction, "")
+	case to == nil && (from == nil || *from == 0):
+	case to == nil:
+		n := expr.Int(int64(*from))
+		list.plain = expr.Cond(expr.Binary(">", size, n), expr.Method(of, "slice", n, size), empty)
+	case from == nil || *from == 0:
+		n := expr.Int(int64(*to))
+		list.plain = expr.Cond(expr.Binary(">", size, n), expr.Method(of, "slice", expr.Int(0), n), of)
+	default:
+		a, b := expr.Int(int64(*from)), expr.Int(int64(*to))
+		if *from >= *to {
+			list.plain = empty
+			break
+		}
+		list.plain = expr.Cond(expr.Binary(">", size, b), expr.Method(of, "slice", a, b),
+			expr.Cond(expr.Binary(">", size, a), expr.Method(of, "slice", a, size), empty))
+	}
+	list.or, list.opt, list.each, list.keysOf = nil, nil, nil, nil
+	return list, nil
 }
 
 // exists is the condition that an element meets a condition; nil is met by all.
