@@ -172,97 +172,117 @@ func (x *tampered) asUndone(shown, what string) string {
 	return shown
 }
 
+// editedFiles are a plan and the journal of a run that was to make its changes, of which edited copies are tried.
+type editedFiles struct {
+	*tampered
+	t             *testing.T
+	plan          string
+	lines         []string                  // of the journal: header, two entries, beginning, two attempts and results, end
+	before, after map[string]map[string]any // the objects on the server
+	edited        string                    // the file with an edit
+	tried         int
+}
+
+func newEditedFiles(t *testing.T) *editedFiles {
+	x := &editedFiles{tampered: newTampered(t), t: t}
+	t.Setenv("XDG_STATE_HOME", x.dir)
+	x.edited = filepath.Join(x.dir, "edited")
+	plan, record := filepath.Join(x.dir, "plan.json"), filepath.Join(x.dir, "run.jsonl")
+	policy := write(t, x.dir, "policy.yaml", tamperedPolicy)
+	x.run("preview", "configmaps", "-n", "shop", "-p", policy, "--save", plan)
+	x.before = maps.Clone(x.server.objects)
+	if code, _, errOut := x.run("apply-existing", "--plan", plan, "--concurrency=1", "--journal", record); code != plugin.ExitOK {
+		t.Fatal(errOut)
+	}
+	x.after = maps.Clone(x.server.objects)
+	x.plan, x.lines = x.read(plan), strings.SplitAfter(x.read(record), "\n")
+	if len(x.lines) != 10 {
+		t.Fatalf("%d lines", len(x.lines)) // the last one is empty
+	}
+	x.run("apply-existing", "configmaps", "-n", "shop", "-p", policy, "--journal", filepath.Join(x.dir, "none"))
+	return x
+}
+
+func (x *editedFiles) read(file string) string {
+	x.t.Helper()
+	text, err := os.ReadFile(file)
+	if err != nil {
+		x.t.Fatal(err)
+	}
+	return string(text)
+}
+
+// try runs a command on an edited file, with a state of the objects on the server.
+func (x *editedFiles) try(state map[string]map[string]any, m mutation, args ...string) {
+	x.t.Helper()
+	x.tried++
+	if err := os.WriteFile(x.edited, resealed(m.text), 0o600); err != nil {
+		x.t.Fatal(err)
+	}
+	_ = os.Remove(filepath.Join(x.dir, "new"))
+	shown := ""
+	if args[0] == "apply-existing" && args[1] == "--plan" {
+		_, shown, _ = x.run("plan", "show", x.edited, "-o", "diff", "--color=never")
+	}
+	x.server.lay(state)
+	code, out, errOut := x.run(args...)
+	if shown == "" {
+		shown = out
+	}
+	if args[0] == "undo" {
+		shown, errOut = x.asUndone(shown, m.what), strings.ReplaceAll(errOut, tamperedSecret, "")
+	}
+	x.check(strings.Join(args[:2], " ")+": "+m.what, shown, errOut, code)
+}
+
 // Whatever is edited in the text of a plan or a journal, no command writes what it has not shown, shows a Secret, or breaks.
 func TestEditedPlansAndJournals(t *testing.T) {
 	tier.NotShort(t)
-	x := newTampered(t)
-	t.Setenv("XDG_STATE_HOME", x.dir)
-	read := func(file string) string {
-		text, err := os.ReadFile(filepath.Join(x.dir, file))
-		if err != nil {
-			t.Fatal(err)
-		}
-		return string(text)
-	}
-	planFile, record, edited := filepath.Join(x.dir, "plan.json"), filepath.Join(x.dir, "run.jsonl"), filepath.Join(x.dir, "edited")
-	policy := write(t, x.dir, "policy.yaml", tamperedPolicy)
-	x.run("preview", "configmaps", "-n", "shop", "-p", policy, "--save", planFile)
-	before := maps.Clone(x.server.objects)
-	if code, _, errOut := x.run("apply-existing", "--plan", planFile, "--concurrency=1", "--journal", record); code != plugin.ExitOK {
-		t.Fatal(errOut)
-	}
-	after := maps.Clone(x.server.objects)
-	lines := strings.SplitAfter(read("run.jsonl"), "\n")
-	if len(lines) != 10 {
-		t.Fatalf("%d lines", len(lines)) // header, two entries, beginning, two attempts and results, end, nothing
-	}
-	x.run("apply-existing", "configmaps", "-n", "shop", "-p", policy, "--journal", filepath.Join(x.dir, "none"))
-
-	counts := 0
-	try := func(state map[string]map[string]any, m mutation, args ...string) {
-		counts++
-		if err := os.WriteFile(edited, resealed(m.text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		_ = os.Remove(filepath.Join(x.dir, "new"))
-		shown := ""
-		if args[0] == "apply-existing" && args[1] == "--plan" {
-			_, shown, _ = x.run("plan", "show", edited, "-o", "diff", "--color=never")
-		}
-		x.server.lay(state)
-		code, out, errOut := x.run(args...)
-		if shown == "" {
-			shown = out
-		}
-		if args[0] == "undo" {
-			shown, errOut = x.asUndone(shown, m.what), strings.ReplaceAll(errOut, tamperedSecret, "")
-		}
-		x.check(strings.Join(args[:2], " ")+": "+m.what, shown, errOut, code)
-	}
-	apply := []string{"apply-existing", "--plan", edited, "--journal", filepath.Join(x.dir, "new"), "--concurrency=1"}
-	resume := []string{"apply-existing", "--resume", edited, "--yes", "-o", "diff", "--color=never", "--concurrency=1"}
-	undo := []string{"undo", edited, "--yes", "-o", "diff", "--color=never", "--journal", filepath.Join(x.dir, "new"), "--concurrency=1"}
-	plan, begun, whole := read("plan.json"), strings.Join(lines[:5], ""), strings.Join(lines[:9], "")
-	try(before, mutation{"nothing", []byte(plan)}, apply...)
-	try(before, mutation{"nothing", []byte(begun)}, resume...)
-	try(after, mutation{"nothing", []byte(whole)}, undo...)
+	x := newEditedFiles(t)
+	apply := []string{"apply-existing", "--plan", x.edited, "--journal", filepath.Join(x.dir, "new"), "--concurrency=1"}
+	resume := []string{"apply-existing", "--resume", x.edited, "--yes", "-o", "diff", "--color=never", "--concurrency=1"}
+	undo := []string{"undo", x.edited, "--yes", "-o", "diff", "--color=never", "--journal", filepath.Join(x.dir, "new"), "--concurrency=1"}
+	begun, whole := strings.Join(x.lines[:5], ""), strings.Join(x.lines[:9], "")
+	x.try(x.before, mutation{"nothing", []byte(x.plan)}, apply...)
+	x.try(x.before, mutation{"nothing", []byte(begun)}, resume...)
+	x.try(x.after, mutation{"nothing", []byte(whole)}, undo...)
 	if x.counts["written as shown"] != 3 {
 		t.Fatalf("the files themselves: %v", x.counts)
 	}
-	for _, m := range slices.Concat(editsOf(plan), forged(t, []byte(plan))) {
-		try(before, m, apply...)
+	for _, m := range slices.Concat(editsOf(x.plan), forged(t, []byte(x.plan))) {
+		x.try(x.before, m, apply...)
 	}
-	for n, line := range lines[:5] {
+	for n, line := range x.lines[:5] {
 		for what, text := range map[string]string{"missing": "", "doubled": line + line, "cut": line[:len(line)/2] + "\n"} {
-			m := mutation{fmt.Sprintf("line %d is %s", n+1, what), []byte(strings.Join(lines[:n], "") + text + strings.Join(lines[n+1:5], ""))}
-			try(before, m, resume...)
+			m := mutation{fmt.Sprintf("line %d is %s", n+1, what), []byte(strings.Join(x.lines[:n], "") + text + strings.Join(x.lines[n+1:5], ""))}
+			x.try(x.before, m, resume...)
 		}
 	}
-	for n, line := range lines[:9] {
+	for n, line := range x.lines[:9] {
 		for _, m := range editsOf(line) {
 			m.what = fmt.Sprintf("line %d: %s", n+1, m.what)
 			with := func(first, last int) mutation {
-				all := slices.Clone(lines[first:last])
+				all := slices.Clone(x.lines[first:last])
 				all[n-first] = string(m.text) + "\n"
 				return mutation{m.what, []byte(strings.Join(all, ""))}
 			}
 			if n < 5 {
-				try(before, with(0, 5), resume...)
+				x.try(x.before, with(0, 5), resume...)
 			}
-			try(after, with(0, 9), undo...)
+			x.try(x.after, with(0, 9), undo...)
 			if *everyMutation || n%2 == 0 {
-				try(after, with(0, 9), "history", edited)
+				x.try(x.after, with(0, 9), "history", x.edited)
 			}
 		}
 	}
 	for _, m := range forged(t, []byte(begun), "two of everything") {
-		try(before, m, resume...)
+		x.try(x.before, m, resume...)
 	}
 	for _, m := range forged(t, []byte(whole), slices.Collect(maps.Keys(forgeries))...) {
-		try(after, m, undo...)
+		x.try(x.after, m, undo...)
 	}
 	for what, pairs := range forgedUndos {
-		try(after, mutation{what, []byte(strings.NewReplacer(pairs...).Replace(whole))}, undo...)
+		x.try(x.after, mutation{what, []byte(strings.NewReplacer(pairs...).Replace(whole))}, undo...)
 	}
-	t.Logf("%d edits: %v", counts, x.counts)
+	t.Logf("%d edits: %v", x.tried, x.counts)
 }
