@@ -14,8 +14,8 @@ const (
 	maxDuration = 10 * time.Second
 	// maxObjectDuration is for all rules on one object: it is what an API server has for a request.
 	maxObjectDuration = 60 * time.Second
-	// MaxObjectFields is for the fields that all rules on one object change, each counted as often as a rule changes it: what is
-	// known of a change takes some 300 bytes.
+	// MaxObjectFields is for the fields that one rule changes on an object, and all rules together: what is known of a change
+	// takes some 300 bytes.
 	MaxObjectFields = 300_000
 )
 
@@ -40,14 +40,13 @@ type Budget struct {
 	object   *objectUse
 }
 
-// objectUse is the time that the rules on an object take, without that of others, and the fields that they change. One goroutine
+// objectUse is the time that the rules on an object take, without that of others. One goroutine
 // evaluates them; any may ask for the time.
 type objectUse struct {
 	from   time.Time
 	limit  time.Duration // for all of them; 0 for a rule that is evaluated by itself
 	waited atomic.Int64  // nanoseconds
 	since  atomic.Int64  // when the wait began that goes on, in nanoseconds; 0 for none
-	fields atomic.Int64
 }
 
 // now is the time that was taken so far.
@@ -64,7 +63,7 @@ func (t *objectUse) over() error {
 	if t.limit > 0 && t.now() > t.limit {
 		return &LimitError{What: "seconds for all rules on one object", Max: int(t.limit / time.Second)}
 	}
-	return CheckFields(int(t.fields.Load()))
+	return nil
 }
 
 func (t *objectUse) wait(ask func()) {
@@ -91,17 +90,6 @@ func ForObject(ctx context.Context) context.Context {
 // Wait calls a function that waits for others, such as a server. The time that it takes does not
 // count for the rules on the object that the context is for.
 func Wait(ctx context.Context, ask func()) { useIn(ctx).wait(ask) }
-
-// FieldsLeft returns how many fields rules may still change on the object that the context is for.
-func FieldsLeft(ctx context.Context) int {
-	return int(max(MaxObjectFields-useIn(ctx).fields.Load(), 0))
-}
-
-// NoteFields counts fields that a rule has changed on the object that the context is for. It returns a *LimitError if they are
-// more than were left.
-func NoteFields(ctx context.Context, n int) error {
-	return CheckFields(int(useIn(ctx).fields.Add(int64(n))))
-}
 
 // CheckFields returns a *LimitError if so many fields are more than rules may change on one object.
 func CheckFields(n int) error {
