@@ -28,14 +28,8 @@ type readOnlyTransport struct {
 	next http.RoundTripper
 }
 
-// ReadOnly wraps a transport so that it refuses every request that may write. Prefix
-// is the path under which a proxy serves the API server.
-func ReadOnly(prefix string) func(http.RoundTripper) http.RoundTripper {
-	return ReadOnlyBut(prefix, nil)
-}
-
-// ReadOnlyBut is ReadOnly for a client that may patch and delete single objects of some resources, and
-// nothing else.
+// ReadOnlyBut wraps a transport so that it refuses every request that may write, but for those that patch or delete a
+// single object of some resources. Prefix is the path under which a proxy serves the API server.
 func ReadOnlyBut(prefix string, but []schema.GroupResource) func(http.RoundTripper) http.RoundTripper {
 	return func(next http.RoundTripper) http.RoundTripper { return readOnlyTransport{prefix, but, next} }
 }

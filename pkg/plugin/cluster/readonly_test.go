@@ -57,7 +57,7 @@ func TestReadOnlyTransport(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, err = ReadOnly("/proxy")(passed{}).RoundTrip(request) // there is no answer
+		_, err = ReadOnlyBut("/proxy", nil)(passed{}).RoundTrip(request) // there is no answer
 		var refused *RefusedError
 		if errors.Is(err, passed{}) != c.passes || errors.As(err, &refused) == c.passes {
 			t.Errorf("%s %s: got %v", c.method, c.target, err)

@@ -59,10 +59,7 @@ type (
 	}
 	cond   struct{ test, then, otherwise Expr }
 	list   struct{ items []Expr }
-	object struct {
-		typ     string // empty for a map
-		entries []Entry
-	}
+	object struct{ entries []Entry }
 )
 
 // Entry is a field of an object, or an entry of a map.
@@ -368,9 +365,6 @@ func Map(entries ...Entry) Expr {
 	}
 	return object{entries: entries}
 }
-
-// Object is an object of a type, such as Object.spec or JSONPatch.
-func Object(typ string, fields ...Entry) Expr { return object{typ: typ, entries: fields} }
 
 func homogeneous(items []Expr) []Expr {
 	first := Dyn

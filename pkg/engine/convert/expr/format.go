@@ -136,7 +136,7 @@ func (p printer) object(o object) string {
 		return flat(o)
 	}
 	var b strings.Builder
-	b.WriteString(o.typ + "{")
+	b.WriteString("{")
 	inner := p.deeper()
 	for _, e := range o.entries {
 		key := e.label() + ": "
@@ -284,7 +284,7 @@ func flat(e Expr) string {
 		for i, entry := range e.entries {
 			parts[i] = entry.label() + ": " + flat(entry.Value)
 		}
-		return e.typ + "{" + strings.Join(parts, ", ") + "}"
+		return "{" + strings.Join(parts, ", ") + "}"
 	}
 	return ""
 }

@@ -76,9 +76,6 @@ func KindOf(e Expr) Kind {
 	case list:
 		return ListKind
 	case object:
-		if e.typ != "" {
-			return OtherKind
-		}
 		return MapKind
 	case sel:
 		if e.optional || IsOptional(e.of) {
