@@ -99,6 +99,12 @@ type Step struct {
 	// uses a Draft has them from Draft.Take; they are then not nil.
 	Fields   []FieldChange
 	Warnings []Warning
+	// Confidential reports that the rule may have read more of a Secret, or of what was made of one, than
+	// its metadata, kind and type. So nothing that the step says may be shown, nor what the rule writes, but
+	// for values that Writes knows to be literal.
+	Confidential bool
+	// Writes says, of a confidential step, where the rule writes what.
+	Writes *Writes
 	// Err says why the step was skipped, unsupported, denied or failed, did not
 	// match, or changed nothing although the object is not simply as the rule wants
 	// it. Its text is made late, so that what is not shown costs nothing.

@@ -166,6 +166,8 @@ type Target struct {
 	// Mapping is nil when the kind is known from a manifest alone.
 	Mapping *meta.RESTMapping
 	Request Request
+	// Tainted reports that fields of the object were made of a Secret by rules before.
+	Tainted bool
 	// Invocation is what a program keeps of the first round for the second; nil
 	// where there is no second one, as for the subject of an Effect.
 	Invocation *Invocation
@@ -173,6 +175,15 @@ type Target struct {
 	// must stay as it is. A step of the draft has Fields, and its After may change later.
 	Draft *Draft
 }
+
+// IsSecret reports whether the object is a core Secret, by its kind or its resource.
+func (t *Target) IsSecret() bool {
+	return t.Key.IsSecret() || IsSecret(t.Object) || IsSecret(t.OldObject) ||
+		t.Mapping != nil && t.Mapping.Resource.GroupResource() == schema.GroupResource{Resource: "secrets"}
+}
+
+// HoldsSecrets reports whether the object is a Secret, or Tainted: what reads it may be confidential.
+func (t *Target) HoldsSecrets() bool { return t.Tainted || t.IsSecret() }
 
 // Invocation is what one program, on one object, keeps between the two rounds of
 // an admission request.
