@@ -4,6 +4,8 @@ import (
 	"context"
 	"sync/atomic"
 	"time"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/limit"
 )
 
 // What one rule may spend on one object. It is far beyond what policies do, and low
@@ -89,7 +91,7 @@ func ForObject(ctx context.Context) context.Context {
 
 // Wait calls a function that waits for others, such as a server. The time that it takes does not
 // count for the rules on the object that the context is for.
-func Wait(ctx context.Context, ask func()) { useIn(ctx).wait(ask) }
+func Wait(ctx context.Context, ask func()) { limit.Wait(ctx, func() { useIn(ctx).wait(ask) }) }
 
 // CheckFields returns a *LimitError if so many fields are more than rules may change on one object.
 func CheckFields(n int) error {
@@ -201,7 +203,7 @@ func (b *Budget) check() error {
 
 // Wait calls a function that waits for others, such as a server, and does not count the
 // time that it takes.
-func (b *Budget) Wait(ask func()) { b.object.wait(ask) }
+func (b *Budget) Wait(ask func()) { limit.Wait(b.ctx, func() { b.object.wait(ask) }) }
 
 // What values take in memory beside their texts.
 const (

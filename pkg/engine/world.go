@@ -3,10 +3,11 @@ package engine
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/limit"
 )
 
 // World is all that an evaluation may ask. A nil capability makes a rule that
@@ -74,10 +75,4 @@ func DefaultLimits() Limits {
 }
 
 // LimitError is a bound that an evaluation would exceed.
-type LimitError struct {
-	What string // "levels of nesting"
-	Max  int
-}
-
-// Error names the limit.
-func (e *LimitError) Error() string { return fmt.Sprintf("reached the limit of %d %s", e.Max, e.What) }
+type LimitError = limit.Error

@@ -21,6 +21,7 @@ import (
 	"k8s.io/kubectl/pkg/util/templates"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/limit"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/cluster"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/completion"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/factory"
@@ -34,12 +35,13 @@ import (
 )
 
 // Main runs the program for the process's arguments, the program's own name
-// first, and returns its exit code. A signal ends the process if the program does not end soon.
+// first, and returns its exit code. A signal, and the limit of memory, end the process if the program does not end soon.
 func Main(argv []string, streams genericiooptions.IOStreams) int {
-	memory.SetLimit()
 	memory.BoundGarbage()
 	transport.GuardDefault()
-	ctx, stop := interrupt.Context(context.Background(), func() { abort(streams.ErrOut) })
+	watched, unwatch := limit.Watch(context.Background(), memory.SetLimit())
+	defer unwatch()
+	ctx, stop := interrupt.Context(watched, func() { abort(watched, streams.ErrOut) })
 	defer stop()
 	klog.SetLogger(logr.Discard()) // until -v asks for it: client-go also logs the errors that it returns
 	name := displayName(argv[0], os.Getenv("_"))

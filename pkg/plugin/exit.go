@@ -12,6 +12,7 @@ import (
 
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/limit"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/apply"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/wording"
 )
@@ -79,27 +80,40 @@ func (e *InterruptedError) Error() string {
 	return "interrupted after " + wording.Plural(e.Objects, "object")
 }
 
-// orInterrupted returns the error of a command, replaced by an InterruptedError if the user
-// stopped it: a request that failed for that reason is no error of its own.
+// orInterrupted returns the error of a command, replaced by the reason why it was stopped, if it was: a request
+// that failed for that reason is no error of its own.
 func orInterrupted(ctx context.Context, err error) error {
-	if ctx.Err() == nil || !errors.Is(err, context.Canceled) || codeOf(err) == ExitInterrupted {
+	stopped := codeOf(err) == ExitInterrupted
+	if ctx.Err() == nil || !stopped && !interrupted(err) {
 		return err
+	}
+	if why := whyStopped(ctx); !stopped || why.Code != ExitInterrupted {
+		return why
+	}
+	return err
+}
+
+// whyStopped is the error of a run that was stopped in the middle: by the limit of memory, or by the user.
+func whyStopped(ctx context.Context) *ExitError {
+	if exceeded := (*limit.MemoryError)(nil); errors.As(context.Cause(ctx), &exceeded) {
+		return &ExitError{Code: ExitIncomplete, Err: exceeded}
 	}
 	return &ExitError{Code: ExitInterrupted, Err: &InterruptedError{}}
 }
 
-// abort ends the process in the middle of what it does, because the user stopped it.
-func abort(errOut io.Writer) {
+// abort ends the process in the middle of what it does, because it was stopped.
+func abort(ctx context.Context, errOut io.Writer) {
+	why := whyStopped(ctx)
 	printed := make(chan struct{})
 	go func() {
 		defer close(printed)
-		fmt.Fprintf(errOut, "error: %v\n", &InterruptedError{})
+		fmt.Fprintf(errOut, "error: %v\n", why)
 	}()
 	select {
 	case <-printed:
 	case <-time.After(100 * time.Millisecond): // standard error is not read
 	}
-	os.Exit(ExitInterrupted) //nolint:revive // what runs on would not return to main
+	os.Exit(why.Code) //nolint:revive // what runs on would not return to main
 }
 
 // textOf returns the text of the error that a command ends with. A refused connection is

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/limit"
 )
 
 // propagation is a Program that is a Propagator, and the place of its rules in the run.
@@ -127,7 +128,8 @@ func (e *Evaluation) narrow(s engine.Selection) []engine.Selection {
 }
 
 func (e *Evaluation) trigger(ctx context.Context, t engine.Target, c *chains) (*triggered, error) {
-	ctx = engine.ForObject(ctx)
+	ctx, done := limit.Object(engine.ForObject(ctx), t.Key)
+	defer done()
 	t.Key = t.Key.Own() // effects keep it
 	out := &triggered{key: t.Key, chosen: e.chosen(&t), rec: &recorder{reasons: e.options.Reasons}}
 	if e.options.Reasons {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/limit"
 )
 
 // Options tune a run. The zero value is ready for use.
@@ -216,6 +217,8 @@ func (e *Evaluation) LeftOut() int { return e.leftOut }
 // Evaluate returns what would become of one object: by its own rules, if it is in
 // the user's scope, and by the Effects that name it.
 func (e *Evaluation) Evaluate(ctx context.Context, t engine.Target, scoped bool) (*engine.Change, error) {
+	ctx, done := limit.Object(ctx, t.Key)
+	defer done()
 	p := e.begin(ctx, t, e.options.Reasons)
 	if scoped {
 		if err := p.chain(); err != nil {

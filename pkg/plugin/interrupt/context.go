@@ -13,7 +13,7 @@ import (
 // context, such as a function of a policy, discovery, or a file that is a pipe.
 const Grace = 1500 * time.Millisecond
 
-// Context returns a context that the first interrupt cancels. If the process still runs after
+// Context returns a context that the first interrupt cancels; that the parent is cancelled counts as one. If the process still runs after
 // Grace, or at a second interrupt, exit is called, unless Hold delays it: a second interrupt
 // begins a new Grace then. Call stop when the run has ended.
 func Context(parent context.Context, exit func()) (ctx context.Context, stop func()) {
@@ -22,7 +22,7 @@ func Context(parent context.Context, exit func()) (ctx context.Context, stop fun
 	w := &watch{signals: signals, grace: Grace}
 	ctx, cancel := context.WithCancel(context.WithValue(parent, watchKey{}, w))
 	stopped := make(chan struct{})
-	go w.run(cancel, stopped, exit)
+	go w.run(parent.Done(), cancel, stopped, exit)
 	return ctx, sync.OnceFunc(func() {
 		signal.Stop(signals)
 		close(stopped)
@@ -61,10 +61,11 @@ type watch struct {
 type hold struct{ released, second chan struct{} }
 
 // run waits for the first interrupt, and ends the process after it.
-func (w *watch) run(cancel func(), stopped <-chan struct{}, exit func()) {
+func (w *watch) run(ended <-chan struct{}, cancel func(), stopped <-chan struct{}, exit func()) {
 	select {
 	case <-stopped:
 		return
+	case <-ended:
 	case <-w.signals:
 		cancel()
 	}

@@ -16,7 +16,7 @@ func start(t *testing.T) (ctx context.Context, interrupt func(), exited func() t
 	ctx, cancel := context.WithCancel(context.WithValue(t.Context(), watchKey{}, w))
 	stopped, begin := make(chan struct{}), time.Now()
 	after := never
-	go w.run(cancel, stopped, func() { after = time.Since(begin) })
+	go w.run(nil, cancel, stopped, func() { after = time.Since(begin) })
 	t.Cleanup(func() { close(stopped) })
 	interrupt = func() {
 		signals <- os.Interrupt

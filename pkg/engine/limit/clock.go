@@ -1,0 +1,127 @@
+package limit
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+	"time"
+)
+
+// Time is how long one rule may take on one object, without the time that it waits for others, such as a server.
+const Time = 5 * time.Second
+
+// lookEvery is after how many steps a Clock looks at the time.
+const lookEvery = 1 << 10
+
+// Error is a bound that an evaluation would exceed.
+type Error struct {
+	What string // "levels of nesting"
+	Max  int
+}
+
+// Error names the limit.
+func (e *Error) Error() string { return fmt.Sprintf("reached the limit of %d %s", e.Max, e.What) }
+
+// Clock measures the time that one rule takes on one object. The zero Clock, and a nil one, measure nothing.
+type Clock struct {
+	ctx    context.Context // a clock does not outlive the evaluation of its rule
+	outer  *Clock          // of the rule within which this one is evaluated
+	rule   fmt.Stringer
+	began  time.Time
+	steps  int          // since the last look, by the one goroutine that evaluates the rule
+	waited atomic.Int64 // nanoseconds
+	since  atomic.Int64 // when the current wait began, in nanoseconds after the rule; 0 for none
+}
+
+// ruleContext is the context of a rule.
+type ruleContext struct {
+	context.Context
+	clock Clock
+}
+
+type clockKey struct{}
+
+// Value knows the clock.
+func (c *ruleContext) Value(key any) any {
+	if key == (clockKey{}) {
+		return &c.clock
+	}
+	return c.Context.Value(key)
+}
+
+// Err returns that of the parent, or an *Error when the rule has taken too long. No timer is needed for it, since
+// what evaluates asks; so Done is not closed then.
+func (c *ruleContext) Err() error { return c.clock.Err() }
+
+// Rule returns the context in which a rule is evaluated on an object, with a Clock of its own. Call done afterwards.
+func Rule(ctx context.Context, rule fmt.Stringer) (_ context.Context, done func()) {
+	c := &ruleContext{Context: ctx}
+	c.clock.ctx, c.clock.outer, c.clock.rule, c.clock.began = ctx, ClockOf(ctx), rule, time.Now()
+	return c, enter(ctx, &c.clock)
+}
+
+// ClockOf returns the clock of the rule that the context is for; nil for none.
+func ClockOf(ctx context.Context) *Clock {
+	c, _ := ctx.Value(clockKey{}).(*Clock)
+	return c
+}
+
+// Step is called for each round of a loop that a policy can make long. It returns the error of Err at times.
+func (c *Clock) Step() error { return c.Steps(1) }
+
+// Steps is Step for so many rounds, or values that are looked at.
+func (c *Clock) Steps(n int) error {
+	if c == nil {
+		return nil
+	}
+	if c.steps += n; c.steps < lookEvery {
+		return nil
+	}
+	c.steps = 0
+	return c.Err()
+}
+
+// Err returns that of the context, or an *Error when the rule has taken too long.
+func (c *Clock) Err() error {
+	if c == nil || c.ctx == nil {
+		return nil
+	}
+	if err := c.ctx.Err(); err != nil {
+		return err
+	}
+	if c.taken() > Time {
+		return &Error{What: "seconds for one rule on one object", Max: int(Time / time.Second)}
+	}
+	return nil
+}
+
+// taken is the time without waits.
+func (c *Clock) taken() time.Duration {
+	now := int64(time.Since(c.began))
+	waited := c.waited.Load()
+	if since := c.since.Load(); since > 0 {
+		waited += now - since
+	}
+	return time.Duration(now - waited)
+}
+
+// Wait calls a function that waits for others, such as a server. The time that it takes does not count for the rule that
+// the context is for.
+func Wait(ctx context.Context, ask func()) {
+	for c := ClockOf(ctx); c != nil; c = c.outer {
+		defer c.wait()()
+	}
+	ask()
+}
+
+// wait begins a wait, and returns what ends it.
+func (c *Clock) wait() (end func()) {
+	began := max(int64(time.Since(c.began)), 1)
+	if !c.since.CompareAndSwap(0, began) { // within a wait
+		return func() {}
+	}
+	return func() {
+		c.since.Store(0)
+		c.waited.Add(int64(time.Since(c.began)) - began)
+	}
+}

@@ -1,0 +1,150 @@
+package limit
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"math"
+	"runtime/debug"
+	"runtime/metrics"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// MaxMemory is the limit of memory where neither GOMEMLIMIT nor a smaller machine sets another one.
+const MaxMemory = 2 << 30
+
+// Memory returns the limit of memory of the process, on a machine with so many bytes; 0 if that is not known. It is what
+// GOMEMLIMIT says, else a quarter of the machine, at most MaxMemory.
+func Memory(machine int64) int64 {
+	if set := debug.SetMemoryLimit(-1); set != math.MaxInt64 {
+		return set
+	}
+	if machine > 0 {
+		return min(machine/4, MaxMemory)
+	}
+	return MaxMemory
+}
+
+// MemoryError is why a run ended that needs more memory than its limit.
+type MemoryError struct {
+	Limit  int64
+	During string // "policy/rule on Pod shop/web", or an object, or what was read; empty if that is not known
+}
+
+// Error says how to raise the limit.
+func (e *MemoryError) Error() string {
+	during := ""
+	if e.During != "" {
+		during = ", at " + e.During
+	}
+	return fmt.Sprintf("the run needs more memory than its limit of %d MiB%s; the environment variable GOMEMLIMIT raises it, such as GOMEMLIMIT=8GiB", e.Limit>>20, during)
+}
+
+// watch is the memory of a run, and what goes on in it.
+type watch struct {
+	limit int64
+	mu    sync.Mutex
+	busy  map[*object]bool
+}
+
+// object is what is evaluated or read.
+type object struct {
+	name  fmt.Stringer
+	began time.Time
+	rule  atomic.Pointer[Clock] // the one that is evaluated on it
+}
+
+func (o *object) String() string {
+	if rule := o.rule.Load(); rule != nil {
+		return fmt.Sprintf("%s on %s", rule.rule, o.name)
+	}
+	return o.name.String()
+}
+
+type (
+	watchKey  struct{}
+	objectKey struct{}
+)
+
+// lookAfter is how long the watch waits between two looks.
+const lookAfter = 20 * time.Millisecond
+
+// Watch returns a context that is cancelled, with a *MemoryError as the cause, when what the process keeps takes more memory than
+// the limit. Call stop when the run has ended.
+func Watch(parent context.Context, limit int64) (ctx context.Context, stop func()) {
+	w := &watch{limit: limit, busy: map[*object]bool{}}
+	ctx, cancel := context.WithCancelCause(context.WithValue(parent, watchKey{}, w))
+	go w.run(ctx, cancel)
+	return ctx, func() { cancel(context.Canceled) }
+}
+
+func (w *watch) run(ctx context.Context, cancel func(error)) {
+	ticks := time.NewTicker(lookAfter)
+	defer ticks.Stop()
+	sample := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticks.C:
+		}
+		if metrics.Read(sample); sample[0].Value.Uint64() > uint64(max(w.limit, 0)) {
+			cancel(&MemoryError{Limit: w.limit, During: w.longest()})
+			return
+		}
+	}
+}
+
+// longest is what goes on for the longest time: a rule, if one is evaluated.
+func (w *watch) longest() string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	busy := slices.SortedFunc(maps.Keys(w.busy), func(a, b *object) int { return cmp.Compare(a.since().UnixNano(), b.since().UnixNano()) })
+	if i := slices.IndexFunc(busy, func(o *object) bool { return o.rule.Load() != nil }); i >= 0 {
+		return busy[i].String()
+	}
+	if len(busy) == 0 {
+		return ""
+	}
+	return busy[0].String()
+}
+
+// since is when the rule began, or else the object.
+func (o *object) since() time.Time {
+	if rule := o.rule.Load(); rule != nil {
+		return rule.began
+	}
+	return o.began
+}
+
+// Object returns a context for the object, or the file, that is evaluated or read in it: an error about memory names it, and the
+// rule that is evaluated on it. Call done afterwards.
+func Object(ctx context.Context, name fmt.Stringer) (_ context.Context, done func()) {
+	w, ok := ctx.Value(watchKey{}).(*watch)
+	if !ok {
+		return ctx, func() {}
+	}
+	o := &object{name: name, began: time.Now()}
+	w.mu.Lock()
+	w.busy[o] = true
+	w.mu.Unlock()
+	return context.WithValue(ctx, objectKey{}, o), func() {
+		w.mu.Lock()
+		delete(w.busy, o)
+		w.mu.Unlock()
+	}
+}
+
+// enter notes which rule is evaluated on the object of the context, until done is called.
+func enter(ctx context.Context, c *Clock) (done func()) {
+	o, ok := ctx.Value(objectKey{}).(*object)
+	if !ok {
+		return func() {}
+	}
+	before := o.rule.Swap(c)
+	return func() { o.rule.Store(before) }
+}
