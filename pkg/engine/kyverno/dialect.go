@@ -65,9 +65,6 @@ func (d *Dialect) Compile(c engine.Compilation) (engine.Program, error) {
 			switch d.Accepts(gk) {
 			case engine.Policy:
 				policies = append(policies, decodePolicy(r, document, given))
-				if c.Release {
-					policies[len(policies)-1].release()
-				}
 			case engine.Input:
 				in.add(r, document)
 			}
@@ -82,14 +79,13 @@ func (d *Dialect) Compile(c engine.Compilation) (engine.Program, error) {
 		return cmp.Or(cmp.Compare(a.name, b.name), cmp.Compare(a.namespace, b.namespace))
 	})
 	lintExceptions(in.exceptions, policies)
-	exceptions := newExceptionIndex(in.exceptions)
 	keeps := c.Rules.Keeps()
 	for _, p := range policies {
 		p.inputs = in
 		p.rules = slices.DeleteFunc(p.rules, func(r *rule) bool { return !keeps(r.ref, r.source()) })
 		for _, r := range p.rules {
 			r.annotates, r.engineView = c.Annotate, c.EngineView
-			r.exceptions = exceptions.excepting(r.ref)
+			r.exceptions = excepting(in.exceptions, r.ref)
 		}
 	}
 	return newProgram(policies), all.Err()

@@ -34,11 +34,7 @@ func decodeException(r *policydecode.Report, d engine.Document) *exception {
 	for _, n := range spec.At("exceptions").List() {
 		f := n.Fields()
 		named := exceptedRules{policy: f.At("policyName").Text(), rules: f.At("ruleNames").Texts(), node: f.At("policyName")}
-		named.node.Value = nil // the document is not needed any more
-		for _, name := range f.At("ruleNames").List() {
-			name.Value = nil
-			named.nodes = append(named.nodes, name)
-		}
+		named.nodes = f.At("ruleNames").List()
 		e.rules = append(e.rules, named)
 		f.Done()
 	}
@@ -50,27 +46,17 @@ func decodeException(r *policydecode.Report, d engine.Document) *exception {
 
 // lintExceptions warns of the exceptions that name no policy, or no rule of it.
 func lintExceptions(all []*exception, policies []*policy) {
-	if len(all) == 0 {
-		return
-	}
-	names, named := engine.PolicyNames{}, make(map[string][]*policy, len(policies))
+	names := engine.PolicyNames{}
 	for _, p := range policies {
-		name := p.fullName()
-		names.Add(name)
-		named[name] = append(named[name], p)
+		names.Add(p.fullName())
 	}
-	sorted, known := sortedByName(policies), map[*policy]*ruleNames{}
 	for _, e := range all {
 		for _, rules := range e.rules {
 			if err := names.Check(rules.policy); err != nil {
 				rules.node.Lint("%w", err)
 				continue
 			}
-			if selector.HasWildcard(rules.policy) {
-				rules.lintRules(sorted.matching(rules.policy), known)
-			} else {
-				rules.lintRules(named[rules.policy], known)
-			}
+			rules.lintRules(policies)
 		}
 	}
 }
@@ -78,40 +64,20 @@ func lintExceptions(all []*exception, policies []*policy) {
 // fullName is how an exception names a policy.
 func (p *policy) fullName() string { return strings.TrimPrefix(p.namespace+"/"+p.name, "/") }
 
-// policiesByName are policies in the order of their full names.
-type policiesByName []*policy
-
-func sortedByName(policies []*policy) policiesByName {
-	return slices.SortedStableFunc(slices.Values(policies), func(a, b *policy) int { return strings.Compare(a.fullName(), b.fullName()) })
-}
-
-// matching returns the policies whose names match a pattern.
-func (all policiesByName) matching(pattern string) []*policy {
-	prefix := selector.Prefix(pattern)
-	from, _ := slices.BinarySearchFunc(all, prefix, func(p *policy, name string) int { return strings.Compare(p.fullName(), name) })
-	var out []*policy
-	for _, p := range all[from:] {
-		if name := p.fullName(); !strings.HasPrefix(name, prefix) {
-			break
-		} else if selector.MatchWildcard(pattern, name) {
-			out = append(out, p)
+// lintRules warns of names that no rule of the named policies has.
+func (x *exceptedRules) lintRules(policies []*policy) {
+	var known []string
+	for _, p := range policies {
+		if selector.MatchWildcard(x.policy, p.fullName()) {
+			known = append(known, p.ruleNames()...)
 		}
 	}
-	return out
-}
-
-// lintRules warns of names that no rule of the named policies has. It adds to what is known of policies.
-func (x *exceptedRules) lintRules(policies []*policy, known map[*policy]*ruleNames) {
-	all := make([][]string, len(policies))
-	for i, p := range policies {
-		all[i] = p.ruleNames(known).all
-	}
 	for i, name := range x.rules {
-		if slices.ContainsFunc(policies, func(p *policy) bool { return p.ruleNames(known).has(name) }) {
+		if slices.ContainsFunc(known, func(rule string) bool { return selector.MatchWildcard(name, rule) }) {
 			continue
 		}
 		text := ""
-		if meant := engine.Nearest(name, oneAfterTheOther(all...)); meant != "" {
+		if meant := engine.Nearest(name, slices.Values(known)); meant != "" {
 			text = fmt.Sprintf("; did you mean %q?", meant)
 		}
 		x.nodes[i].Lint("policy %s has no rule %q, so this has no effect%s", x.policy, name, text)
@@ -119,79 +85,29 @@ func (x *exceptedRules) lintRules(policies []*policy, known map[*policy]*ruleNam
 }
 
 // ruleNames are the names that an exception may give to the rules of a policy.
-type ruleNames struct {
-	all []string
-	set map[string]bool
-}
-
-// has reports whether a name, or one that a pattern matches, is among them.
-func (n *ruleNames) has(name string) bool {
-	return n.set[name] || selector.HasWildcard(name) && slices.ContainsFunc(n.all, func(rule string) bool { return selector.MatchWildcard(name, rule) })
-}
-
-// ruleNames returns what is known already, or makes it known.
-func (p *policy) ruleNames(known map[*policy]*ruleNames) *ruleNames {
-	if known[p] != nil {
-		return known[p]
-	}
-	n := &ruleNames{set: map[string]bool{}}
-	add := func(name string) { n.all, n.set[name] = append(n.all, name), true }
+func (p *policy) ruleNames() []string {
+	var all []string
 	compiled := map[string]bool{}
 	for _, r := range p.rules {
 		compiled[r.written] = true
-		add(r.ref.Rule)
+		all = append(all, r.ref.Rule)
 	}
 	for _, name := range p.written {
-		if add(name); !compiled[name] { // Kyverno derives rules of those for other purposes, too
-			add(autogenPrefix + name)
-			add(autogenPrefix + "cronjob-" + name)
+		if all = append(all, name); !compiled[name] { // Kyverno derives rules of those for other purposes, too
+			all = append(all, autogenPrefix+name, autogenPrefix+"cronjob-"+name)
 		}
 	}
-	known[p] = n
-	return n
-}
-
-// exceptionIndex finds the exceptions that may name a policy without asking each of them.
-type exceptionIndex struct {
-	all      []*exception
-	named    map[string][]int // the places of exceptions, by a policy or rule that they name
-	patterns map[string][]int // of those that name policies with wildcards, by what stands before these
-}
-
-func newExceptionIndex(all []*exception) *exceptionIndex {
-	x := &exceptionIndex{all: all, named: map[string][]int{}, patterns: map[string][]int{}}
-	for i, e := range all {
-		for _, rules := range e.rules {
-			if selector.HasWildcard(rules.policy) {
-				prefix := selector.Prefix(rules.policy)
-				x.patterns[prefix] = append(x.patterns[prefix], i)
-				continue
-			}
-			for _, rule := range rules.rules {
-				name := engine.RuleRef{Policy: rules.policy, Rule: rule}.String()
-				if selector.HasWildcard(rule) {
-					name = rules.policy
-				}
-				x.named[name] = append(x.named[name], i)
-			}
-		}
-	}
-	return x
+	return all
 }
 
 // excepting returns the exceptions that name a rule.
-func (x *exceptionIndex) excepting(ref engine.RuleRef) []*exception {
-	places := slices.Concat(x.named[ref.Policy], x.named[ref.String()])
-	for n := 0; n <= len(ref.Policy) && len(x.patterns) > 0; n++ {
-		places = append(places, x.patterns[ref.Policy[:n]]...)
-	}
-	slices.Sort(places)
+func excepting(all []*exception, ref engine.RuleRef) []*exception {
 	var out []*exception
-	for _, i := range slices.Compact(places) {
-		if slices.ContainsFunc(x.all[i].rules, func(named exceptedRules) bool {
+	for _, e := range all {
+		if slices.ContainsFunc(e.rules, func(named exceptedRules) bool {
 			return selector.MatchWildcard(named.policy, ref.Policy) && selector.AnyOf(named.rules, ref.Rule)
 		}) {
-			out = append(out, x.all[i])
+			out = append(out, e)
 		}
 	}
 	return out

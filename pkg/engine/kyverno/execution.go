@@ -68,7 +68,7 @@ func (e *execution) patched() patchSubject {
 // begin builds the scope of the rule's variables on this object.
 func (e *execution) begin() *variables.Scope {
 	in := jmespath.New(e.world.Now, e.seed()).WithBudget(e.budget).Hiding(e.world.Hides)
-	s := variables.NewScope(in, e.world.Limits).Sharing(&e.rule.policy.compiled)
+	s := variables.NewScope(in, e.world.Limits)
 	s.SetLate("request", func() any { return e.request(e.matched.Object.Object) })
 	account, namespace := serviceAccount(e.matched.Request.User.Username)
 	s.Set("serviceAccountName", account)
@@ -105,7 +105,7 @@ func (l *imagesLoader) Omits(int) bool { return false }
 // images are those of the matched object, with what the user gives laid over.
 func (e *execution) images() (any, error) {
 	if e.found == nil {
-		e.found = e.inputs().images.Of(e.matched.Object.Object, e.matched.Key.GroupKind)
+		e.found = jmespath.Images(e.matched.Object.Object, e.matched.Key.GroupKind)
 	}
 	all := e.found
 	given, isGiven := e.given.Value("images")
@@ -138,14 +138,14 @@ func (e *execution) seed() uint64 {
 // request is the admission request that variables see, holding a state of the
 // object that the rule matched.
 func (e *execution) request(object map[string]any) map[string]any {
-	key := e.matched.Key
+	key, kind := e.matched.Key, e.matched.Object.GroupVersionKind() // of a subresource it may be another one than the resource's
 	request := map[string]any{
 		"operation": string(e.matched.Operation),
 		"object":    object,
 		"oldObject": nil,
 		"name":      key.Name,
 		"namespace": match.NamespaceOf(e.matched.Object),
-		"kind":      e.inputs().kinds.of(e.matched.Object.GroupVersionKind()), // of a subresource it may be another one than the resource's
+		"kind":      map[string]any{"group": kind.Group, "version": kind.Version, "kind": kind.Kind},
 	}
 	if u := e.matched.Request.User; !u.Empty() {
 		request["userInfo"] = engine.UserInfoFields(&authenticationv1.UserInfo{Username: u.Username, Groups: u.Groups})
@@ -157,7 +157,7 @@ func (e *execution) request(object map[string]any) map[string]any {
 		request["subResource"] = key.Subresource
 	}
 	if m := e.matched.Mapping; m != nil {
-		request["resource"] = e.inputs().resources.of(m.Resource)
+		request["resource"] = map[string]any{"group": m.Resource.Group, "version": m.Resource.Version, "resource": m.Resource.Resource}
 	}
 	if old := cmp.Or(e.matched.OldObject, e.matched.Object); e.matched.Operation != engine.OperationCreate {
 		request["oldObject"] = old.Object

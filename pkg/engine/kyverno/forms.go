@@ -171,13 +171,11 @@ func decodeJSONPatch(n policydecode.Node) *patch {
 		n.Fail("must be a string, not %s", policydecode.TypeName(n.Value))
 		return &patch{}
 	}
-	var parsed engine.TextCache[jsonpatch.Patch]
-	return decodeOperations(n, "patchesJson6902", func(patch any) (compiledPatch, error) { return compileJSONPatch(&parsed, patch) })
+	return decodeOperations(n, "patchesJson6902", compileJSONPatch)
 }
 
-// compileJSONPatch reads the text of a patch, which many objects have in common, or the list that a
-// patch which is one variable gave.
-func compileJSONPatch(known *engine.TextCache[jsonpatch.Patch], patch any) (compiledPatch, error) {
+// compileJSONPatch reads the text of a patch, or the list that a patch which is one variable gave.
+func compileJSONPatch(patch any) (compiledPatch, error) {
 	source, ok := patch.(string)
 	if !ok {
 		raw, err := json.Marshal(patch)
@@ -186,10 +184,7 @@ func compileJSONPatch(known *engine.TextCache[jsonpatch.Patch], patch any) (comp
 		}
 		source = string(raw)
 	}
-	parsed, err := known.Do(source, func(text string) (jsonpatch.Patch, int, error) {
-		p, err := jsonpatch.Parse(text)
-		return p, 4 * p.Size(), err // its maps and lists take more than their text
-	})
+	parsed, err := jsonpatch.Parse(source)
 	return operationsPatch{parsed}, err
 }
 

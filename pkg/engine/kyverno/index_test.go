@@ -1,7 +1,6 @@
 package kyverno
 
 import (
-	"fmt"
 	"path/filepath"
 	"testing"
 
@@ -65,38 +64,6 @@ func TestIndexLeavesNothingOut(t *testing.T) {
 			if diff := cmp.Diff(after[0], after[1]); diff != "" {
 				t.Errorf("%s: %s:\n%s", name, u.GetName(), diff)
 			}
-		}
-	}
-}
-
-// What rules that do not match cost an object does not depend on how many there are.
-func TestRulesThatDoNotMatchAllocateNothing(t *testing.T) {
-	_, live := readCase(t, "index")
-	for name, resources := range map[string]string{
-		"kind": "kinds: [Secret]", "name": "kinds: [ConfigMap], names: [other-%[1]d]",
-		"namespace": "kinds: [ConfigMap], namespaces: [other-%[1]d]", "label": "kinds: [ConfigMap], selector: {matchLabels: {app: other-%[1]d}}",
-		"pattern of names": "kinds: [ConfigMap], names: ['*other-%[1]d']", "pattern of namespaces": "kinds: [ConfigMap], namespaces: ['other-%[1]d?']",
-	} {
-		allocated := func(policies int) float64 {
-			documents := make([]engine.Document, policies)
-			for i := range documents {
-				text := fmt.Sprintf("apiVersion: kyverno.io/v1\nkind: ClusterPolicy\nmetadata: {name: p%[1]d}\nspec: {rules: [{name: r, match: {any: [{resources: {"+resources+
-					"}}]}, mutate: {patchStrategicMerge: {metadata: {labels: {l: v}}}}}]} # %[1]d\n", i)
-				documents[i] = engine.NewDocument(conformance.ReadObjects(t, text)[0], "")
-			}
-			program, err := New().Compile(engine.Compilation{Documents: documents})
-			if err != nil {
-				t.Fatal(err)
-			}
-			target, world := conformance.TargetOf(live[0]), conformance.NewWorld()
-			return testing.AllocsPerRun(100, func() {
-				if _, err := program.Evaluate(t.Context(), target, world, quiet{}); err != nil {
-					t.Error(err)
-				}
-			})
-		}
-		if one, many := allocated(1), allocated(500); many > one {
-			t.Errorf("%s: %v allocations with one rule, %v with 500", name, one, many)
 		}
 	}
 }

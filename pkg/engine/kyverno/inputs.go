@@ -11,7 +11,6 @@ import (
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/contextentry"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/jmespath"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/strategicmerge"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/variables"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/policydecode"
@@ -22,11 +21,7 @@ type inputs struct {
 	exceptions []*exception
 	globals    contextentry.Globals
 	values     *variables.Values // nil when the user gives none
-	// What is the same for all objects of a kind is made once.
-	lists     kindLists
-	kinds     fieldsOf[schema.GroupVersionKind]
-	resources fieldsOf[schema.GroupVersionResource]
-	images    jmespath.Images
+	lists      kindLists
 }
 
 // kindLists keeps how the lists of each kind merge, for all rules and objects.
@@ -48,25 +43,6 @@ func (k *kindLists) of(s engine.Schema, gvk schema.GroupVersionKind) *strategicm
 	l := strategicmerge.NewLists(s, gvk)
 	k.known[gvk] = l
 	return l
-}
-
-// fieldsOf are the fields by which expressions see a kind or a resource.
-type fieldsOf[T schema.GroupVersionKind | schema.GroupVersionResource] struct{ known sync.Map }
-
-// of returns the fields, which are shared.
-func (f *fieldsOf[T]) of(named T) map[string]any {
-	if known, ok := f.known.Load(named); ok {
-		return known.(map[string]any)
-	}
-	var fields map[string]any
-	switch n := any(named).(type) {
-	case schema.GroupVersionKind:
-		fields = map[string]any{"group": n.Group, "version": n.Version, "kind": n.Kind}
-	case schema.GroupVersionResource:
-		fields = map[string]any{"group": n.Group, "version": n.Version, "resource": n.Resource}
-	}
-	f.known.Store(named, fields)
-	return fields
 }
 
 // add reads a document of a kind that is an input.

@@ -3,7 +3,6 @@ package kyverno
 import (
 	"fmt"
 	"os"
-	"runtime"
 	"strings"
 	"testing"
 
@@ -38,35 +37,6 @@ func TestForEachElementLimit(t *testing.T) {
 	}
 	if want := "more than 5 elements (limit Elements)"; !strings.Contains(steps.String(), want) {
 		t.Errorf("no step says %q:\n%s", want, &steps)
-	}
-}
-
-// A policy that was compiled takes less memory than its document, of which it keeps nothing.
-func TestProgramsKeepNoDocuments(t *testing.T) {
-	const policies = 2000
-	held := func() int64 {
-		var m runtime.MemStats
-		runtime.GC() // what pools of other tests hold goes with the second collection
-		runtime.GC()
-		runtime.ReadMemStats(&m)
-		return int64(m.HeapAlloc) //nolint:gosec // it is far below
-	}
-	before := held()
-	documents := make([]engine.Document, policies)
-	for i := range documents {
-		text := fmt.Sprintf(`{"apiVersion": "kyverno.io/v1", "kind": "ClusterPolicy", "metadata": {"name": "p%d"}, "spec": {"rules": [{"name": "r",
-			"match": {"any": [{"resources": {"kinds": ["Thing"]}}]}, "mutate": {"patchStrategicMerge": {"metadata": {"labels": {"l%d": "v"}}}}}]}}`, i, i)
-		documents[i] = engine.NewDocument(conformance.ReadObjects(t, text)[0], "")
-	}
-	read := held()
-	program, err := New().Compile(engine.Compilation{Documents: documents, Release: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	compiled := held()
-	runtime.KeepAlive(program)
-	if documents, program := read-before, compiled-before; 2*program > documents {
-		t.Errorf("%d policies take %d bytes, their documents %d: want less than a half", policies, program, documents)
 	}
 }
 

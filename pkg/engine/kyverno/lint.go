@@ -2,7 +2,6 @@ package kyverno
 
 import (
 	"fmt"
-	"iter"
 	"maps"
 	"reflect"
 	"regexp"
@@ -272,23 +271,10 @@ func (t *texts) meant(name string) string {
 	if t.targets {
 		others = append(others, "target")
 	}
-	if meant := engine.Nearest(name, oneAfterTheOther(others, t.declared, t.given)); meant != "" {
+	if meant := engine.Nearest(name, slices.Values(slices.Concat(others, t.declared, t.given))); meant != "" {
 		return fmt.Sprintf("; did you mean %s?", meant)
 	}
 	return ", so it has no value; an entry of context gives it one"
-}
-
-// oneAfterTheOther goes through the names of several lists, without making one of them.
-func oneAfterTheOther(lists ...[]string) iter.Seq[string] {
-	return func(yield func(string) bool) {
-		for _, names := range lists {
-			for _, name := range names {
-				if !yield(name) {
-					return
-				}
-			}
-		}
-	}
 }
 
 // declares reports whether a name has a value.
@@ -306,23 +292,9 @@ func (t *texts) declares(name string) bool {
 	return declared || given || elementName.MatchString(name)
 }
 
-// beginsWithOne reports whether a text begins with one of several sorted names.
-func beginsWithOne(text string, sorted []string) bool {
-	for {
-		i, found := slices.BinarySearch(sorted, text)
-		if found || i > 0 && strings.HasPrefix(text, sorted[i-1]) {
-			return true
-		}
-		if i == 0 {
-			return false
-		}
-		// What begins both the text and all names between is in what these two have in common.
-		same := 0
-		for same < len(text) && same < len(sorted[i-1]) && text[same] == sorted[i-1][same] {
-			same++
-		}
-		text = text[:same]
-	}
+// beginsWithOne reports whether a text begins with one of several names.
+func beginsWithOne(text string, names []string) bool {
+	return slices.ContainsFunc(names, func(name string) bool { return strings.HasPrefix(text, name) })
 }
 
 // refused reports whether Kyverno refuses a policy because of a variable.
@@ -334,14 +306,11 @@ func (t *texts) refused(text string) bool {
 		!beginsWithOne(text, t.declared) && !beginsWithOne(text, t.given)
 }
 
-// maxFilterPairs is how many pairs of a filter that matches and one that excludes lintExclude compares.
-const maxFilterPairs = 1000
-
-// lintExclude warns of a rule that excludes all that it matches. It says nothing of rules with more than maxFilterPairs.
+// lintExclude warns of a rule that excludes all that it matches.
 func lintExclude(f *policydecode.Fields) {
 	matched, _ := filters(mapping(f.Values["match"]))
 	excluded, all := filters(mapping(f.Values["exclude"]))
-	if len(matched) == 0 || len(excluded) == 0 || len(matched)*len(excluded) > maxFilterPairs {
+	if len(matched) == 0 || len(excluded) == 0 {
 		return
 	}
 	for _, m := range matched {

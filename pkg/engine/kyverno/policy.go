@@ -2,7 +2,6 @@ package kyverno
 
 import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/jmespath"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/policydecode"
 )
 
@@ -14,9 +13,8 @@ type policy struct {
 	// mutateOnUpdate is the deprecated mutateExistingOnPolicyUpdate of the whole policy.
 	mutateOnUpdate bool
 	rules          []*rule
-	written        []string       // names of all rules as they are written, those that do not mutate among them
-	inputs         *inputs        // what the rules read beside the policy
-	compiled       jmespath.Cache // expressions with variables in them, which are known only then
+	written        []string // names of all rules as they are written, those that do not mutate among them
+	inputs         *inputs  // what the rules read beside the policy
 }
 
 // decodePolicy reads a policy and derives the rules for Pod controllers. What is
@@ -64,13 +62,6 @@ func decodePolicy(r *policydecode.Report, d engine.Document, given []string) *po
 	spec.Done()
 	root.DoneObject()
 	return p
-}
-
-// release lets go of what only a description of the policy needs.
-func (p *policy) release() {
-	for _, r := range p.rules {
-		r.mutate = nil
-	}
 }
 
 func decodeApplyRules(n policydecode.Node) bool {

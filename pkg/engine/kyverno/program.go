@@ -21,8 +21,14 @@ type program struct {
 }
 
 func newProgram(policies []*policy) *program {
+	var selections engine.SelectionSet
+	for _, policy := range policies {
+		for _, r := range policy.rules {
+			selections.Add(r.match.Selections(policy.namespace)...)
+		}
+	}
 	p := &program{
-		policies: policies, selections: selections(policies),
+		policies: policies, selections: selections.All,
 		own:       newRuleIndex(policies, func(r *rule) bool { return len(r.targets) == 0 }),
 		triggered: newRuleIndex(policies, func(r *rule) bool { return len(r.targets) > 0 }),
 	}
@@ -68,7 +74,6 @@ func (p *program) Evaluate(ctx context.Context, t engine.Target, w *engine.World
 		if r.policy.applyOne {
 			i = v.skipRest(i, &t, "has changed the object")
 		}
-		v.changed(&t)
 	}
 	v.end()
 	return t.Object, ctx.Err()

@@ -29,7 +29,7 @@ type rule struct {
 	engineView    bool           // reports what Kyverno itself would write
 	annotates     bool           // its targets carry a line about what it changed
 	notIdempotent string         // as in patchResult, because of the context
-	mutate        map[string]any // the block as it is written, or derived; nil after Compilation.Release
+	mutate        map[string]any // the block as it is written, or derived
 }
 
 // ruleCompiler compiles the rules of one policy, in order.

@@ -71,7 +71,11 @@ func (c *loading) load(t *testing.T) (any, error) {
 		s.Set(name, value)
 	}
 	entries.Define(s, from, func(name string) bool { return slices.Contains(c.Given, name) })
-	return s.QueryText(c.Query)
+	query, err := s.Compile(c.Query)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s.Query(query)
 }
 
 func (c *loading) world(t *testing.T) *engine.World {

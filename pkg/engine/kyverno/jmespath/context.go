@@ -6,8 +6,6 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
-
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 )
 
 // podPaths is where the Pod specification of a kind is.
@@ -27,17 +25,12 @@ var podPaths = map[schema.GroupKind][]string{
 // PodSpecPath is where objects of a kind have the specification of their Pods; nil for kinds without.
 func PodSpecPath(gk schema.GroupKind) []string { return slices.Clone(podPaths[gk]) }
 
-// Images finds the images of objects, of which many have the same. The zero value is ready for use.
-type Images struct {
-	parsed engine.TextCache[imageReference]
-}
-
-// Of returns the `images` context value of an object: by list of containers and
+// Images returns the `images` context value of an object: by list of containers and
 // name of container, the parts of its image. Parts, containers and lists that
 // are not there, and images that cannot be parsed, are left out, so that a query
 // for them meets an unknown key. The value is nil for kinds without a Pod
 // specification and for objects without images.
-func (m *Images) Of(object map[string]any, gk schema.GroupKind) map[string]any {
+func Images(object map[string]any, gk schema.GroupKind) map[string]any {
 	path, ok := podPaths[gk]
 	if !ok {
 		return nil
@@ -49,7 +42,7 @@ func (m *Images) Of(object map[string]any, gk schema.GroupKind) map[string]any {
 	var all map[string]any
 	for _, list := range []string{"initContainers", "containers", "ephemeralContainers"} {
 		containers, _ := spec[list].([]any)
-		found := m.ofContainers(containers, append(slices.Clone(path), list))
+		found := imagesOf(containers, append(slices.Clone(path), list))
 		if len(found) == 0 {
 			continue
 		}
@@ -61,16 +54,13 @@ func (m *Images) Of(object map[string]any, gk schema.GroupKind) map[string]any {
 	return all
 }
 
-func (m *Images) ofContainers(containers []any, path []string) map[string]any {
+func imagesOf(containers []any, path []string) map[string]any {
 	found := make(map[string]any, len(containers))
 	for i, item := range containers {
 		container, _ := item.(map[string]any)
 		name, _ := container["name"].(string)
 		text, _ := container["image"].(string)
-		image, err := m.parsed.Do(text, func(text string) (imageReference, int, error) {
-			image, err := parseImage(text)
-			return image, len(text), err
-		})
+		image, err := parseImage(text)
 		if name == "" || text == "" || err != nil {
 			continue
 		}

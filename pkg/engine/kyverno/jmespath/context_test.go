@@ -60,24 +60,13 @@ func TestImagesOfEveryKindWithPods(t *testing.T) {
 		{Group: "batch", Kind: "Job"}:        template,
 		{Group: "batch", Kind: "CronJob"}:    {"spec": map[string]any{"jobTemplate": template}},
 	} {
-		got := new(Images).Of(object, gk)
+		got := Images(object, gk)
 		if len(got) != 1 {
 			t.Errorf("%s: got %v", gk, got)
 		}
 	}
-	if got := new(Images).Of(template, schema.GroupKind{Group: "example.com", Kind: "Deployment"}); got != nil {
+	if got := Images(template, schema.GroupKind{Group: "example.com", Kind: "Deployment"}); got != nil {
 		t.Errorf("another Deployment: got %v", got)
-	}
-}
-
-// A reference that many objects have is parsed once.
-func TestImagesAreParsedOnce(t *testing.T) {
-	object := map[string]any{"spec": map[string]any{"containers": []any{map[string]any{"name": "c", "image": "ghcr.io/acme/web:1.0"}}}}
-	var all Images
-	known := testing.AllocsPerRun(100, func() { all.Of(object, schema.GroupKind{Kind: "Pod"}) })
-	first := testing.AllocsPerRun(100, func() { new(Images).Of(object, schema.GroupKind{Kind: "Pod"}) })
-	if known > first-5 {
-		t.Errorf("%v allocations, and %v for one that is known", first, known)
 	}
 }
 
@@ -110,10 +99,10 @@ func TestImagesOf(t *testing.T) {
 			},
 		},
 	}
-	if diff := cmp.Diff(want, new(Images).Of(object, schema.GroupKind{Kind: "Pod"})); diff != "" {
+	if diff := cmp.Diff(want, Images(object, schema.GroupKind{Kind: "Pod"})); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
-	if got := new(Images).Of(map[string]any{"spec": "x"}, schema.GroupKind{Kind: "Pod"}); got != nil {
+	if got := Images(map[string]any{"spec": "x"}, schema.GroupKind{Kind: "Pod"}); got != nil {
 		t.Errorf("a broken object: got %v", got)
 	}
 }

@@ -170,15 +170,3 @@ func mentions(text, name string) bool {
 }
 
 func wordly(r rune) bool { return r == '_' || unicode.IsLetter(r) || unicode.IsDigit(r) }
-
-// Cache keeps compiled expressions by their text. It is bounded, and safe for
-// concurrent use; the zero value is empty and ready.
-type Cache struct{ engine.TextCache[*Expression] }
-
-// Compile returns the expression of a text, compiled at most once while it is kept.
-func (c *Cache) Compile(expr string) (*Expression, error) {
-	return c.Do(expr, func(expr string) (*Expression, int, error) {
-		compiled, err := Compile(expr)
-		return compiled, 0, err
-	})
-}

@@ -206,20 +206,6 @@ func TestExpressionFacts(t *testing.T) {
 	}
 }
 
-func TestCacheCompilesOnce(t *testing.T) {
-	var cache jmespath.Cache
-	first, err := cache.Compile("a.b")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if second, _ := cache.Compile("a.b"); first != second {
-		t.Error("compiled twice")
-	}
-	if _, err := cache.Compile("a."); err == nil {
-		t.Error("a broken expression compiles")
-	}
-}
-
 func FuzzSearch(f *testing.F) {
 	object, _ := cases(f)
 	for _, seed := range []string{

@@ -14,12 +14,7 @@ import (
 // Patch is a list of operations. The zero value changes nothing.
 type Patch struct {
 	operations []operation
-	size       int
 }
-
-// Size is how many bytes of JSON the text of the patch stands for, with its aliases spelled out; zero if
-// it was no text.
-func (p Patch) Size() int { return p.size }
 
 // operation is one operation, ready to be applied. Its value is shared with the
 // objects that it was written to, and never modified.
@@ -98,9 +93,7 @@ func Parse(text string) (Patch, error) {
 	default:
 		return Patch{}, fmt.Errorf("a JSON patch must be a list of operations, this is the value %v", d)
 	}
-	p, err := Decode(list)
-	p.size = len(raw)
-	return p, err
+	return Decode(list)
 }
 
 // Decode reads a list of operations that is no text any more. The error is an

@@ -29,7 +29,6 @@ type Scope struct {
 type tree struct {
 	interpreter *jmespath.Interpreter
 	limits      engine.Limits
-	compiled    *jmespath.Cache // nil until something is compiled
 }
 
 // binding is one name with its value, or many, or entries. Nothing else of a binding
@@ -88,12 +87,6 @@ type outcome struct {
 func NewScope(in *jmespath.Interpreter, l engine.Limits) *Scope {
 	s := &Scope{tree: &tree{interpreter: in, limits: l}, before: math.MaxInt}
 	s.keeper = s
-	return s
-}
-
-// Sharing makes the scope keep what it compiles in a cache that other scopes share. It returns the scope.
-func (s *Scope) Sharing(compiled *jmespath.Cache) *Scope {
-	s.tree.compiled = compiled
 	return s
 }
 
@@ -198,25 +191,12 @@ func (s *Scope) Query(expr *jmespath.Expression) (any, error) {
 	return expr.Search(s.tree.interpreter, &view{scope: s, expr: expr})
 }
 
-// Compile compiles an expression; it is kept for all scopes of the tree, and those it shares with. One that is hidden is an engine.ErrHidden.
+// Compile compiles an expression. One that is hidden is an engine.ErrHidden.
 func (s *Scope) Compile(expr string) (*jmespath.Expression, error) {
 	if s.tree.interpreter.Hides() && engine.IsHidden(expr) {
 		return nil, engine.ErrHidden
 	}
-	if s.tree.compiled == nil {
-		s.tree.compiled = &jmespath.Cache{}
-	}
-	return s.tree.compiled.Compile(expr)
-}
-
-// QueryText compiles and evaluates an expression; the compiled one is kept for
-// all scopes of the tree.
-func (s *Scope) QueryText(expr string) (any, error) {
-	compiled, err := s.Compile(expr)
-	if err != nil {
-		return nil, err
-	}
-	return s.Query(compiled)
+	return jmespath.Compile(expr)
 }
 
 // lookup returns the newest value or visible entry of a name.

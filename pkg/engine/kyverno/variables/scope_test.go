@@ -18,10 +18,19 @@ func newScope() *variables.Scope {
 	return variables.NewScope(jmespath.New(time.Unix(0, 0), 1), engine.DefaultLimits())
 }
 
+// evaluate compiles an expression, and evaluates it on a scope.
+func evaluate(s *variables.Scope, expr string) (any, error) {
+	compiled, err := s.Compile(expr)
+	if err != nil {
+		return nil, err
+	}
+	return s.Query(compiled)
+}
+
 // query is an entry that is the result of an expression, as a `variable` entry
 // of a policy is.
 func query(expr string) func(*variables.Scope) (any, error) {
-	return func(s *variables.Scope) (any, error) { return s.QueryText(expr) }
+	return func(s *variables.Scope) (any, error) { return evaluate(s, expr) }
 }
 
 // loads is one entry.
@@ -37,7 +46,7 @@ func define(s *variables.Scope, name string, load loads) {
 
 func expect(t *testing.T, s *variables.Scope, expr string, want any) {
 	t.Helper()
-	got, err := s.QueryText(expr)
+	got, err := evaluate(s, expr)
 	if err != nil {
 		t.Errorf("%s: %v", expr, err)
 		return
@@ -74,13 +83,13 @@ func TestScopeBrokenEntry(t *testing.T) {
 	s.Set("request", "r")
 	expect(t, s, "request", "r")
 	for _, expr := range []string{"broken.data", "broken || 'default'", "broken[]", "to_string(broken)", "broken == `1`"} {
-		_, err := s.QueryText(expr)
+		_, err := evaluate(s, expr)
 		var entry *variables.EntryError
 		if !errors.As(err, &entry) || entry.Name != "broken" {
 			t.Errorf("%s: got %v, want an EntryError", expr, err)
 		}
 	}
-	if _, err := s.QueryText("unused || 'default'"); err == nil {
+	if _, err := evaluate(s, "unused || 'default'"); err == nil {
 		t.Error("a missing key in an entry passes for one in the query")
 	}
 }
@@ -91,7 +100,7 @@ func TestScopeAbsentEntry(t *testing.T) {
 	expect(t, s, "images.containers || 'none'", "none")
 	expect(t, s, "lookup(@, 'images')", nil)
 	var notFound *jmespath.NotFoundError
-	if _, err := s.QueryText("images.containers"); !errors.As(err, &notFound) {
+	if _, err := evaluate(s, "images.containers"); !errors.As(err, &notFound) {
 		t.Errorf("got %v, want a missing key", err)
 	}
 }
@@ -103,7 +112,7 @@ func TestScopeEntrySeesEarlierOnes(t *testing.T) {
 	s.Set("request", "r")
 	expect(t, s, "late", "r")
 	var notFound *jmespath.NotFoundError
-	if _, err := s.QueryText("early"); !errors.As(err, &notFound) {
+	if _, err := evaluate(s, "early"); !errors.As(err, &notFound) {
 		t.Errorf("got %v, want a missing key", err)
 	}
 }
@@ -127,7 +136,7 @@ func TestScopeEntrySeesValuesOfChild(t *testing.T) {
 		child.Set("element", map[string]any{"image": want})
 		expect(t, child, "image", want)
 	}
-	if _, err := s.QueryText("image"); err == nil {
+	if _, err := evaluate(s, "image"); err == nil {
 		t.Error("the load of a child is visible in its parent")
 	}
 }
@@ -149,12 +158,12 @@ func TestScopeChild(t *testing.T) {
 	expect(t, child, "[x, z]", []any{"child", "child"})
 	expect(t, parent, "x", "parent")
 	for _, name := range []string{"y", "z"} {
-		if _, err := parent.QueryText(name); err == nil {
+		if _, err := evaluate(parent, name); err == nil {
 			t.Errorf("%s leaked", name)
 		}
 	}
 	parent.Set("later", true)
-	if _, err := child.QueryText("later"); err == nil {
+	if _, err := evaluate(child, "later"); err == nil {
 		t.Error("a child sees what its parent got later")
 	}
 }
@@ -162,11 +171,11 @@ func TestScopeChild(t *testing.T) {
 func TestScopeCycle(t *testing.T) {
 	s := newScope()
 	define(s, "own", query("own"))
-	if _, err := s.QueryText("own"); err == nil {
+	if _, err := evaluate(s, "own"); err == nil {
 		t.Error("an entry that needs itself loads")
 	}
-	define(s, "outer", func(*variables.Scope) (any, error) { return s.QueryText("outer") })
-	_, err := s.QueryText("outer")
+	define(s, "outer", func(*variables.Scope) (any, error) { return evaluate(s, "outer") })
+	_, err := evaluate(s, "outer")
 	var cycle *variables.CycleError
 	if !errors.As(err, &cycle) {
 		t.Errorf("got %v, want a CycleError", err)
@@ -181,10 +190,10 @@ func TestScopeSizeLimit(t *testing.T) {
 	}
 	expect(t, s, "length(a)", int64(1<<20))
 	child := s.Child()
-	if _, err := child.QueryText("length(b)"); err == nil {
+	if _, err := evaluate(child, "length(b)"); err == nil {
 		t.Error("a and b together are beyond the limit")
 	}
-	_, err := s.QueryText("c")
+	_, err := evaluate(s, "c")
 	var size *variables.SizeError
 	if !errors.As(err, &size) {
 		t.Errorf("got %v, want a SizeError", err)
@@ -199,7 +208,7 @@ func TestScopeWholeContext(t *testing.T) {
 	expect(t, s, "@.a", int64(1))
 	expect(t, s, "lookup(@, 'cm')", "loaded")
 	expect(t, s, "keys(@)", []any{"a"})
-	if _, err := s.QueryText("lookup(@, 'broken')"); err == nil {
+	if _, err := evaluate(s, "lookup(@, 'broken')"); err == nil {
 		t.Error("a broken entry is used without an error")
 	}
 }
@@ -226,7 +235,7 @@ func TestScopeFindsEntriesByName(t *testing.T) {
 	s.Set("later", true)
 	for i := range n {
 		if i%10 == 3 {
-			if _, err := s.QueryText(names[i]); err == nil {
+			if _, err := evaluate(s, names[i]); err == nil {
 				t.Errorf("%s is there", names[i])
 			}
 			continue

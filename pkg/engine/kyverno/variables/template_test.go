@@ -133,7 +133,7 @@ func TestRenderOnDeletion(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := liveScope(t)
-	request, err := s.QueryText("merge(request, {operation: 'DELETE'})")
+	request, err := evaluate(s, "merge(request, {operation: 'DELETE'})")
 	if err != nil {
 		t.Fatal(err)
 	}
