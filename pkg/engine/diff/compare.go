@@ -38,10 +38,6 @@ type comparison struct {
 	enough int // it ends with so many fields; 0 for all
 }
 
-// many are the fields of a map for which room is made at once, if not for all of a large one: a list of them takes five times its
-// memory as it grows.
-const many = 100
-
 // ended reports whether enough is known.
 func (c *comparison) ended() bool { return c.enough > 0 && len(c.fields) >= c.enough }
 
@@ -97,9 +93,6 @@ func (c *comparison) maps(p fieldpath.Path, a, b map[string]any, t Type) {
 	names := few[:0]
 	names = unlike(names, a, b)
 	slices.Sort(names)
-	if len(names) > many {
-		c.fields = slices.Grow(c.fields, min(len(names), 1000*many))
-	}
 	for _, name := range names {
 		if c.ended() {
 			return

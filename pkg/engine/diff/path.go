@@ -2,7 +2,9 @@ package diff
 
 import (
 	"strconv"
+	"strings"
 
+	"github.com/go-openapi/jsonpointer"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 	"sigs.k8s.io/structured-merge-diff/v6/value"
 )
@@ -11,7 +13,19 @@ import (
 // object holds the path: for an added field this is the object after the change, for
 // a removed one the object before it. The last element of the path may be absent if
 // it is a field name.
-func Pointer(object any, p fieldpath.Path) (string, bool) { return PointersIn(object).Of(p) }
+func Pointer(object any, p fieldpath.Path) (string, bool) {
+	var b strings.Builder
+	for i, e := range p {
+		token, next, ok := step(object, e)
+		if !ok && (e.FieldName == nil || i < len(p)-1) {
+			return "", false
+		}
+		b.WriteByte('/')
+		b.WriteString(jsonpointer.Escape(token))
+		object = next
+	}
+	return b.String(), true
+}
 
 // Lookup returns the value at a path of an object, and whether there is one. It finds
 // no list element whose key is not unique.

@@ -19,131 +19,57 @@ import (
 // A list whose elements have no keys, and in which both wanted and other
 // differences are, cannot be divided: it comes whole.
 func Subset(from, to map[string]any, wanted, others []engine.FieldChange) map[string]any {
-	return NewDifferences(from, to, others).Subset(wanted)
-}
-
-// Differences are those between two objects, of which each Subset makes some. To divide them among many
-// takes what there is once, and each Subset only what its part takes. It is not safe for concurrent use.
-type Differences struct {
-	from, to map[string]any
-	root     *node
-}
-
-// NewDifferences returns the differences that Compare found between two objects, which must not be modified as
-// long as they are used. Those that a Subset wants need not be among them.
-func NewDifferences(from, to map[string]any, fields ...[]engine.FieldChange) *Differences {
-	d := &Differences{from, to, &node{}}
-	for _, some := range fields {
-		for i := range some {
-			d.root.at(some[i].Path).differ()
-		}
+	root := &node{}
+	for i := range others {
+		root.at(others[i].Path).other = true
 	}
-	return d
-}
-
-// Subset is like the function Subset, for what is wanted of the differences.
-func (d *Differences) Subset(wanted []engine.FieldChange) map[string]any {
 	for i := range wanted {
-		d.root.at(wanted[i].Path).want(&wanted[i])
+		root.at(wanted[i].Path).here = &wanted[i]
 	}
-	object, _ := d.root.make(content{d.from, true}, content{d.to, true}).v.(map[string]any)
-	d.root.forget()
+	object, _ := root.make(content{from, true}, content{to, true}).v.(map[string]any)
 	return object
 }
 
 // node is a place of the objects at or below which they differ.
 type node struct {
-	parent  *node
 	element fieldpath.PathElement
-	below   []*node
-	index   map[string]*node // of those below, by their elements, once they are many
-	differs bool             // here, and not only below
-	count   int              // of the differences here and below
-	pair    *listPair        // of two lists that are here, once they were compared
-
-	here   *engine.FieldChange // the difference here, if it is wanted
-	wanted int                 // of the differences here and below
-	chosen []*node             // those below where some are wanted
+	below   map[string]*node    // by their elements
+	here    *engine.FieldChange // the difference here, if it is wanted
+	other   bool                // there is a difference here, wanted or not
 }
-
-// maxScanned is how many nodes are looked for one by one.
-const maxScanned = 16
 
 // at is the node of a path below n.
 func (n *node) at(path fieldpath.Path) *node {
 	for _, e := range path {
-		n = n.child(e)
+		name := e.String()
+		if n.below[name] == nil {
+			if n.below == nil {
+				n.below = map[string]*node{}
+			}
+			n.below[name] = &node{element: e}
+		}
+		n = n.below[name]
 	}
 	return n
 }
 
-// differ counts a difference here.
-func (n *node) differ() {
-	if n.differs {
-		return
-	}
-	n.differs = true
-	for ; n != nil; n = n.parent {
-		n.count++
-	}
+// wanted reports whether a difference here or below is wanted.
+func (n *node) wanted() bool {
+	return n.here != nil || n.anyBelow((*node).wanted)
 }
 
-// want chooses the difference here.
-func (n *node) want(f *engine.FieldChange) {
-	n.differ()
-	known := n.here != nil
-	if n.here = f; known {
-		return
-	}
-	for ; n != nil; n = n.parent {
-		if n.wanted == 0 && n.parent != nil {
-			n.parent.chosen = append(n.parent.chosen, n)
-		}
-		n.wanted++
-	}
+// divided reports whether a difference here or below is not wanted.
+func (n *node) divided() bool {
+	return n.other && n.here == nil || n.anyBelow((*node).divided)
 }
 
-// forget chooses nothing here and below.
-func (n *node) forget() {
-	for _, c := range n.chosen {
-		c.forget()
-	}
-	n.here, n.wanted, n.chosen = nil, 0, n.chosen[:0]
-}
-
-func (n *node) child(e fieldpath.PathElement) *node {
-	if c := n.find(e); c != nil {
-		return c
-	}
-	c := &node{parent: n, element: e}
-	n.below = append(n.below, c)
-	n.pair = nil
-	if n.index != nil {
-		n.index[e.String()] = c
-	}
-	return c
-}
-
-func (n *node) find(e fieldpath.PathElement) *node {
-	if len(n.below) <= maxScanned {
-		for _, c := range n.below {
-			if c.element.Equals(e) {
-				return c
-			}
-		}
-		return nil
-	}
-	// Differences come in path order, so that it is mostly the last one.
-	if last := n.below[len(n.below)-1]; last.element.Equals(e) {
-		return last
-	}
-	if n.index == nil {
-		n.index = map[string]*node{}
-		for _, c := range n.below {
-			n.index[c.element.String()] = c
+func (n *node) anyBelow(is func(*node) bool) bool {
+	for _, c := range n.below {
+		if is(c) {
+			return true
 		}
 	}
-	return n.index[e.String()]
+	return false
 }
 
 // content is what stands at a place, if there is something.
@@ -166,13 +92,10 @@ func (c content) orEmpty(other content) content {
 	return c
 }
 
-// divided reports whether a difference here or below is not wanted.
-func (n *node) divided() bool { return n.wanted < n.count }
-
 // make is what stands at the place of the node in the result.
 func (n *node) make(from, to content) content {
 	switch {
-	case n.wanted == 0:
+	case !n.wanted():
 		return from
 	case n.here != nil && len(n.below) == 0:
 		return to
@@ -197,9 +120,9 @@ func (n *node) make(from, to content) content {
 func (n *node) makeMap(from, to map[string]any) map[string]any {
 	out := make(map[string]any, len(from))
 	maps.Copy(out, from)
-	for _, c := range n.chosen {
-		if c.element.FieldName == nil {
-			continue // of a list, which a map is not
+	for _, c := range n.below {
+		if c.element.FieldName == nil || !c.wanted() {
+			continue // a list's element, which a map does not have
 		}
 		name := *c.element.FieldName
 		a, inFrom := from[name]
@@ -220,24 +143,18 @@ type slot struct {
 	content
 }
 
-// listPair is two lists, and where the elements that differ stand in them.
-type listPair struct {
-	slots  []slot         // of the elements of the first, in its order; nil where they have no keys
-	places map[*node]slot // of those that differ, without what they are
-}
-
 // makeList makes the differences between two lists whose elements have keys; false
 // where they have none.
 func (n *node) makeList(from, to []any) ([]any, bool) {
-	if n.pair == nil {
-		n.pair = n.paired(from, to)
-	}
-	if n.pair.places == nil {
+	slots, places, ok := n.pair(from, to)
+	if !ok {
 		return nil, false
 	}
-	slots, moved := slices.Clone(n.pair.slots), false
-	for _, c := range n.chosen {
-		s := n.pair.places[c]
+	moved := false
+	for c, s := range places {
+		if !c.wanted() {
+			continue
+		}
 		s.content = c.make(contentAt(from, s.from), contentAt(to, s.to))
 		if moved = moved || c.here != nil && c.here.Kind == engine.Moved; s.from >= 0 {
 			slots[s.from] = s
@@ -285,19 +202,19 @@ func arranged(slots []slot, base, other func(slot) int) []slot {
 	return out
 }
 
-// paired finds the elements of two lists. Those that do not
-// differ have kept their order, and so are found without a look at their keys.
-func (n *node) paired(from, to []any) *listPair {
-	places, slots := make(map[*node]slot, len(n.below)), make([]slot, len(from))
-	inFrom, inTo := PointersIn(from), PointersIn(to)
+// pair finds the elements of two lists: all of the first, in its order, and those that differ, without what they
+// are. Those that do not differ have kept their order, and so are found without a look at their keys. It is not ok
+// where elements have no keys.
+func (n *node) pair(from, to []any) (slots []slot, places map[*node]slot, ok bool) {
+	slots, places = make([]slot, len(from)), make(map[*node]slot, len(n.below))
 	known, taken := make([]bool, len(from)), make([]bool, len(to))
 	for _, c := range n.below {
 		if c.element.FieldName != nil || c.element.Index != nil {
-			return &listPair{}
+			return nil, nil, false
 		}
-		s := slot{from: inFrom.index("", from, c.element), to: inTo.index("", to, c.element)}
+		s := slot{from: Index(from, c.element), to: Index(to, c.element)}
 		if s.from < 0 && s.to < 0 {
-			return &listPair{}
+			return nil, nil, false
 		}
 		places[c] = s
 		if s.from >= 0 {
@@ -314,17 +231,14 @@ func (n *node) paired(from, to []any) *listPair {
 				j++
 			}
 			if j == len(to) {
-				return &listPair{}
+				return nil, nil, false
 			}
 			slots[i] = slot{from: i, to: j}
 			j++
 		}
 		slots[i].content = contentAt(from, i)
 	}
-	if slices.Contains(taken[j:], false) {
-		return &listPair{}
-	}
-	return &listPair{slots, places}
+	return slots, places, !slices.Contains(taken[j:], false)
 }
 
 func contentAt(list []any, i int) content {

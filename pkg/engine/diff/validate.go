@@ -10,17 +10,12 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 )
 
-// Bounds of what is read from files. No object that an API server stores comes
-// near to them.
-const (
-	maxDepth = 256
-	// Budget bounds the list elements that are looked at to find fields by key.
-	Budget = 50_000_000
-)
+// maxDepth bounds what is read from files. No object that an API server stores comes
+// near to it.
+const maxDepth = 256
 
 var (
 	errDepth   = fmt.Errorf("nested deeper than %d", maxDepth)
-	errSteps   = errors.New("too many fields in too long lists")
 	errForeign = errors.New("a field is in neither state of its object")
 	errHidden  = errors.New("the two states of the object do not show the change of this field")
 )
@@ -28,17 +23,11 @@ var (
 // Validate makes sure that a change that was read from a file holds together, and
 // gives its fields their values.
 func (p *Partial) Validate() error {
-	budget := Budget
-	return p.ValidateWithin(&budget)
-}
-
-// ValidateWithin is Validate for one of many changes that share a budget.
-func (p *Partial) ValidateWithin(budget *int) error {
 	if err := errors.Join(p.Before.Validate(), p.After.Validate()); err != nil {
 		return err
 	}
 	for i := range p.Fields {
-		if err := p.readValues(&p.Fields[i], budget); err != nil {
+		if err := p.readValues(&p.Fields[i]); err != nil {
 			return fmt.Errorf("%s: %w", engine.PathString(p.Fields[i].Path), err)
 		}
 	}
@@ -47,18 +36,12 @@ func (p *Partial) ValidateWithin(budget *int) error {
 
 // readValues gives a field the values that the states have of it. It is an error if
 // these are not what its kind says.
-func (p *Partial) readValues(f *engine.FieldChange, budget *int) error {
+func (p *Partial) readValues(f *engine.FieldChange) error {
 	if len(f.Path) > maxDepth {
 		return errDepth
 	}
-	was, err := hasWithin(map[string]any(p.Before), f.Path, budget)
-	if err != nil {
-		return err
-	}
-	is, err := hasWithin(map[string]any(p.After), f.Path, budget)
-	if err != nil {
-		return err
-	}
+	_, was := Lookup(map[string]any(p.Before), f.Path)
+	_, is := Lookup(map[string]any(p.After), f.Path)
 	if (f.Kind != engine.Added && !was) || (f.Kind != engine.Removed && !is) {
 		return errForeign
 	}
@@ -144,22 +127,6 @@ func (p *Partial) places(list fieldpath.Path) map[int]engine.ChangeKind {
 		}
 	}
 	return out
-}
-
-// hasWithin reports whether an object has a path, within a budget.
-func hasWithin(object any, p fieldpath.Path, budget *int) (bool, error) {
-	for _, e := range p {
-		if list, isList := object.([]any); isList {
-			if *budget -= len(list); *budget < 0 {
-				return false, errSteps
-			}
-		}
-		var ok bool
-		if object, ok = Lookup(object, fieldpath.Path{e}); !ok {
-			return false, nil
-		}
-	}
-	return true, nil
 }
 
 // Validate makes sure that a part is not nested too deep to be worked with.

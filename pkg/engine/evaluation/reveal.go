@@ -313,12 +313,11 @@ func (p place) get(in any) any {
 // list once, however many paths lead there.
 type view struct {
 	real, shown any
-	places      *diff.Pointers
 	names       map[string]map[string]string // of the hidden fields of a map, by its pointer
 }
 
 func viewOf(real, shown *unstructured.Unstructured) *view {
-	return &view{real: real.Object, shown: shown.Object, places: diff.PointersIn(real.Object), names: map[string]map[string]string{}}
+	return &view{real: real.Object, shown: shown.Object, names: map[string]map[string]string{}}
 }
 
 // at finds the value at a path of the object, as it may be shown, and how the path itself may be
@@ -329,7 +328,12 @@ func (v *view) at(p fieldpath.Path) (path fieldpath.Path, found any, there bool)
 		if text, ok := shown.(string); ok && engine.IsHidden(text) { // as a whole
 			return path, shown, true
 		}
-		next, i, below, is := v.places.Step(pointer, real, e)
+		next := pointer + "/" + e.String()
+		below, is := diff.Lookup(real, fieldpath.Path{e})
+		i := 0
+		if list, isList := real.([]any); isList && is {
+			i = diff.Index(list, e)
+		}
 		seen, visible := shownBelow(shown, e, i)
 		switch {
 		case e.FieldName == nil && !is:

@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
 )
 
 // Parse reads the text of a plan, and checks that it holds together. The error wraps ErrNoPlan or ErrDamaged, or is an
@@ -53,12 +52,11 @@ func decode(text []byte, into any) error {
 
 // validateEntries checks each entry, and that no object has two.
 func validateEntries(all []*Entry) error {
-	searches := diff.Budget
 	seen := make(map[engine.ObjectKey]bool, len(all))
 	for i, e := range all {
 		err := errNoObject
 		if e != nil {
-			err = e.validate(&searches)
+			err = e.Validate()
 		}
 		if err == nil && seen[e.Object.Named()] {
 			err = fmt.Errorf("%s: %w", e.Object.Named(), ErrTwice)

@@ -7,7 +7,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
 )
 
 // ErrTwice is the error for two entries of the same object.
@@ -57,15 +56,10 @@ func (r *Run) Validate() error {
 // Validate checks that an entry that was read from a file is consistent, and gives its
 // fields their values.
 func (e *Entry) Validate() error {
-	budget := diff.Budget
-	return e.validate(&budget)
-}
-
-func (e *Entry) validate(budget *int) error {
 	if e.Object.Kind == "" || e.Object.Name == "" || e.Object.Version == "" {
 		return errNoObject
 	}
-	err := e.Partial.ValidateWithin(budget)
+	err := e.Partial.Validate()
 	if err == nil {
 		err = e.Partial.ValidateShown()
 	}

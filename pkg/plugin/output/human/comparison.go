@@ -130,7 +130,7 @@ func (p *Comparison) object(e output.Compared) error {
 			var err error
 			if p.style != ComparisonSummary && len(e.Fields) > 0 {
 				var unified string
-				unified, err = p.differ.Unified(e.Difference, objectdiff.Differences(e.Difference, e.Alike))
+				unified, err = p.differ.Unified(e.Difference, e.Alike)
 				notes.diff(unified)
 			}
 			text.Body = notes.Bytes()

@@ -41,7 +41,7 @@ func (p *Diff) print(c *part) error {
 			}
 			text.Note = "  (" + wording.Fields(c.Fields) + ")"
 			text.Notes = "  (" + wording.Fields(c.Fields) + " each; the diff is that of " + shortName(c.Subject) + ")"
-			unified, err := p.differ.Unified(&c.Change, c.differences())
+			unified, err := p.differ.Unified(&c.Change, c.others())
 			notes.diff(unified)
 			text.Body = notes.Bytes()
 			if several != notes {

@@ -6,9 +6,7 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/objectdiff"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/wording"
 )
 
@@ -23,19 +21,15 @@ type part struct {
 // whole is a change of which parts are shown.
 type whole struct {
 	*engine.Change
-	by          []string          // the policies that it has fields of
-	differences *diff.Differences // of all policies, once they are divided
+	by []string // the policies that it has fields of
 }
 
-// differences are those of all policies; nil where the part is the whole, or there is only one state.
-func (p *part) differences() *diff.Differences {
+// others are the differences of all policies; none where the part is the whole.
+func (p *part) others() []engine.FieldChange {
 	if p.of == nil {
 		return nil
 	}
-	if p.of.differences == nil {
-		p.of.differences = objectdiff.Differences(p.of.Change, nil)
-	}
-	return p.of.differences
+	return p.of.Fields
 }
 
 // event prints the parts of a change, or the summary.

@@ -3,9 +3,6 @@ package human_test
 import (
 	"bytes"
 	"errors"
-	"fmt"
-	"io"
-	"runtime"
 	"strings"
 	"testing"
 
@@ -68,42 +65,5 @@ func TestSummaryByPolicyWarnings(t *testing.T) {
 		if strings.Join(got, ",") != strings.Join(c.want, ",") {
 			t.Errorf("%s: shown under %q, want %q\n%s", c.why, got, c.want, &out)
 		}
-	}
-}
-
-// Twice the policies of one object take at most 2.2 times as much: each is shown with what it does alone.
-func TestPoliciesOfAnObjectAreLinear(t *testing.T) {
-	allocated := func(n int) uint64 {
-		labels := map[string]any{}
-		for i := range n {
-			labels[fmt.Sprintf("l%05d", i)] = "v"
-		}
-		of := func(labels map[string]any) *unstructured.Unstructured {
-			return &unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{"name": "c", "labels": labels}}}
-		}
-		c := &engine.Change{Before: of(map[string]any{"a": "b"}), After: of(labels)}
-		for i, f := range diff.Compare(c.Before.Object, c.After.Object, diff.Type{}) {
-			f.Rule = engine.RuleRef{Dialect: "kyverno", Policy: fmt.Sprintf("p%d", i), Rule: "r"}
-			c.Fields = append(c.Fields, f)
-			c.Steps = append(c.Steps, engine.Step{Rule: f.Rule, Outcome: engine.Changed})
-		}
-		var before, after runtime.MemStats
-		runtime.ReadMemStats(&before)
-		for _, p := range []interface {
-			Print(output.Event) error
-			Flush() error
-		}{
-			human.NewDiff(output.Options{Out: io.Discard, GroupBy: output.ByPolicy}), human.NewSummary(output.Options{Out: io.Discard, GroupBy: output.ByPolicy}),
-		} {
-			if err := errors.Join(p.Print(output.Evaluated{Change: c}), p.Flush()); err != nil {
-				t.Fatal(err)
-			}
-		}
-		runtime.ReadMemStats(&after)
-		return after.TotalAlloc - before.TotalAlloc
-	}
-	allocated(10) // what is made once
-	if once, twice := allocated(1000), allocated(2000); float64(twice) > 2.2*float64(once) {
-		t.Errorf("1000 policies allocate %d bytes, 2000 %d: %.1f times as much", once, twice, float64(twice)/float64(once))
 	}
 }

@@ -34,5 +34,5 @@ func (v *View) Likeness(c *engine.Change, words []byte) [32]byte {
 // Unified returns the unified diff of an object's two states, escaped and masked. It is
 // empty if they are the same text. Alike are differences that are not to be shown.
 func (v *View) Unified(c *engine.Change, alike []engine.FieldChange) (string, error) {
-	return v.differ.Unified(c, objectdiff.Differences(c, alike))
+	return v.differ.Unified(c, alike)
 }

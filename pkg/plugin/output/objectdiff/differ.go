@@ -3,6 +3,7 @@ package objectdiff
 import (
 	"cmp"
 	"fmt"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -30,24 +31,16 @@ type Differ struct {
 }
 
 // Unified returns the unified diff of the two states' YAML, which is empty if they are
-// the same text. All are Differences between them, where there are others than those of the change. Characters are escaped before they are
+// the same text. Others are differences between them besides those of the change, which are not shown. Characters are escaped before they are
 // compared, so that a line break in a name cannot forge a line.
-func (d *Differ) Unified(c *engine.Change, all *diff.Differences) (string, error) {
-	before, after, err := d.Texts(c, all)
+func (d *Differ) Unified(c *engine.Change, others []engine.FieldChange) (string, error) {
+	before, after, err := d.Texts(c, others)
 	if err != nil {
 		return "", err
 	}
 	name := redact.EscapeLine(c.Subject.String())
 	names := UnifiedNames{Before: name + " (" + cmp.Or(d.Names.Before, "before") + ")", After: name + " (" + cmp.Or(d.Names.After, "after") + ")"}
 	return d.unified.write(names, before, after, d.lines()), nil
-}
-
-// Differences are those of a change, and others between its two states; nil where it has only one.
-func Differences(c *engine.Change, others []engine.FieldChange) *diff.Differences {
-	if c.Before == nil || c.After == nil {
-		return nil
-	}
-	return diff.NewDifferences(c.Before.Object, c.After.Object, c.Fields, others)
 }
 
 func (d *Differ) lines() int {
@@ -60,14 +53,11 @@ func (d *Differ) lines() int {
 // Texts returns the two states as they may be shown, as YAML; that of a state in which
 // there is no object is empty. They differ in the fields of the change alone: what
 // is equal to the server is no difference to a reader. The next call overwrites them.
-func (d *Differ) Texts(c *engine.Change, all *diff.Differences) (before, after *Document, err error) {
+func (d *Differ) Texts(c *engine.Change, others []engine.FieldChange) (before, after *Document, err error) {
 	to := c.After
-	if all == nil {
-		all = Differences(c, nil)
-	}
-	if all != nil {
-		wanted, _ := engine.SplitRecords(c.Fields)
-		to = &unstructured.Unstructured{Object: all.Subset(wanted)}
+	if c.Before != nil && c.After != nil {
+		wanted, records := engine.SplitRecords(c.Fields)
+		to = &unstructured.Unstructured{Object: diff.Subset(c.Before.Object, c.After.Object, wanted, slices.Concat(records, others))}
 	}
 	from, to := d.Masker.Pair(redact.Trim(c.Before, c.Fields, redact.Readable), redact.Trim(to, c.Fields, redact.Readable))
 	if err = d.text(from, &d.before); err == nil {

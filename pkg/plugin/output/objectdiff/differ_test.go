@@ -32,7 +32,7 @@ func TestUnifiedShowsTheChangeAlone(t *testing.T) {
 	c.Fields = c.Fields[:1]
 	others := changed("ConfigMap").Fields[1:]
 	d := objectdiff.Differ{ContextLines: -1}
-	got, err := d.Unified(c, objectdiff.Differences(c, others))
+	got, err := d.Unified(c, others)
 	want := "--- ConfigMap x (before)\n+++ ConfigMap x (after)\n@@ -3 +3 @@ data\n-  a: Zmlyc3Q=\n+  a: Zm91cnRo\n"
 	if err != nil || got != want {
 		t.Errorf("got %v\n%s\nwant\n%s", err, got, want)

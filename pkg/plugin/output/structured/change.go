@@ -3,8 +3,6 @@ package structured
 import (
 	"strings"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/evaluation"
@@ -67,16 +65,12 @@ func (o *encoder) reported(c *engine.Change) []member {
 
 func (o *encoder) fields(c *engine.Change) elements {
 	return func(yield func(any) bool) {
-		places := map[*unstructured.Unstructured]*diff.Pointers{}
 		for i := range c.Fields {
 			f := &c.Fields[i]
 			field := append(make(record, 0, recordSize), member{"path", engine.PathString(o.Masker.Path(f.Path))})
 			if holder := redact.Holder(c, f); holder != nil {
-				if places[holder] == nil {
-					places[holder] = diff.PointersIn(holder.Object)
-				}
 				// In the object that holds the field: before, if it was removed, else after.
-				if pointer, ok := places[holder].Of(f.Path); ok && pointer != "" {
+				if pointer, ok := diff.Pointer(holder.Object, f.Path); ok && pointer != "" {
 					field = append(field, member{"pointer", redact.Pointer(o.Masker, pointer)})
 				}
 			}
