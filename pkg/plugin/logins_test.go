@@ -63,7 +63,7 @@ func TestIDTokensAreRefreshedOnce(t *testing.T) {
 	}{"valid": {webToken("new", never), 0}, "expired": {webToken("old", 1), 1}, "missing": {"", 1}} {
 		provider, made := issuer(t) // client-go keeps a login for each
 		s := &apiServer{}
-		s.hostile = func(_ http.ResponseWriter, r *http.Request) bool {
+		s.instead = func(_ http.ResponseWriter, r *http.Request) bool {
 			if r.Header.Get("Authorization") != "Bearer "+webToken("new", never) {
 				old.Add(1)
 			}
@@ -124,7 +124,7 @@ func TestProxiesRedirectNothing(t *testing.T) {
 func TestPasswordsOfURLsAreNotShown(t *testing.T) {
 	s := &apiServer{}
 	asked := false
-	s.hostile = func(_ http.ResponseWriter, r *http.Request) bool {
+	s.instead = func(_ http.ResponseWriter, r *http.Request) bool {
 		_, password, _ := r.BasicAuth()
 		asked = asked || password == "hidden"
 		return false

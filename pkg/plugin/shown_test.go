@@ -28,47 +28,24 @@ func hostileAnswers(text string) map[string]func(w http.ResponseWriter, r *http.
 	quoted := string(encoded)
 	const configMaps, policies = "/api/v1/namespaces/default/configmaps", "/apis/kyverno.io/v1/clusterpolicies"
 	return map[string]func(http.ResponseWriter, *http.Request) string{
-		"kubeconfig":           func(http.ResponseWriter, *http.Request) string { return "" },
-		"object's name":        replacing(configMaps, `"name": "c"`, `"name": `+quoted),
-		"object's namespace":   replacing(configMaps, `"namespace": "default"`, `"namespace": `+quoted),
-		"object's version":     replacing(configMaps, `"resourceVersion": "1"`, `"resourceVersion": `+quoted),
-		"object's uid":         replacing(configMaps, `"uid": "u1"`, `"uid": `+quoted),
-		"object's kind":        replacing(configMaps, `"kind": "ConfigMap",`, `"kind": `+quoted+`,`),
-		"key":                  replacing(configMaps, `"data": {"k"`, `"data": {`+quoted+`: "v", "k"`),
-		"value":                replacing(configMaps, `"k": "v"`, `"k": `+quoted),
-		"label":                replacing(configMaps, `"uid": "u1"`, `"uid": "u1", "labels": {`+quoted+`: `+quoted+`, "a": `+quoted+`}`),
-		"annotation":           replacing(configMaps, `"uid": "u1"`, `"uid": "u1", "annotations": {`+quoted+`: `+quoted+`}`),
-		"owner":                replacing(configMaps, `"uid": "u1"`, `"uid": "u1", "ownerReferences": [{"apiVersion": "apps/v1", "kind": `+quoted+`, "name": `+quoted+`, "uid": "o", "controller": true}]`),
-		"field manager":        replacing(configMaps, `"uid": "u1"`, `"uid": "u1", "managedFields": [{"manager": `+quoted+`, "operation": "Apply", "apiVersion": "v1", "fieldsType": "FieldsV1", "fieldsV1": {"f:metadata": {"f:labels": {"f:a": {}}}}}]`),
-		"finalizer":            replacing(configMaps, `"uid": "u1"`, `"uid": "u1", "finalizers": [`+quoted+`]`),
-		"continue token":       replacing(configMaps, `"metadata": {}`, `"metadata": {"continue": `+quoted+`}`),
-		"policy's name":        replacing(policies, `"name": "p"`, `"name": `+quoted),
-		"rule's name":          replacing(policies, `"name": "admitted"`, `"name": `+quoted),
-		"policy's patch":       replacing(policies, `{"a": "`, `{`+quoted+`: "x", "a": "`),
-		"policy's kinds":       replacing(policies, `"kinds": ["ConfigMap"]`, `"kinds": ["ConfigMap", `+quoted+`]`),
-		"policy's expression":  replacing(policies, `own.metadata.name`, `own.metadata.`+strings.Trim(quoted, `"`)),
-		"policy's unknown":     replacing(policies, `"spec": {`, `"spec": {`+quoted+`: 1, `),
-		"policy's API call":    replacing(policies, `"urlPath": "/api/v1/namespaces/default/configmaps/c"`, `"urlPath": `+quoted),
-		"target":               replacing(policies, `"namespace": "default", "name": "c"}]`, `"namespace": `+quoted+`, "name": `+quoted+`}]`),
-		"namespace":            replacing("/api/v1/namespaces", `"name": "default"`, `"name": `+quoted),
-		"kind of discovery":    replacing("/api/v1", `"kind": "ConfigMap"`, `"kind": `+quoted),
-		"resource":             replacing("/api/v1", `"name": "configmaps"`, `"name": `+quoted),
-		"verb":                 replacing("/api/v1", `"verbs": ["get"`, `"verbs": [`+quoted+`, "get"`),
-		"group":                replacing("/apis", `"name": "kyverno.io"`, `"name": `+quoted),
-		"version of a group":   replacing("/apis", `"version": "v1"`, `"version": `+quoted, `kyverno.io/v1`, `kyverno.io/`+strings.Trim(quoted, `"`)),
-		"server's version":     replacing("/version", `"gitVersion": "v1.37.0"`, `"gitVersion": `+quoted),
-		"schema":               replacing("/openapi", `"default": ""`, `"default": `+quoted+`, "description": `+quoted),
-		"no JSON":              refusing(http.MethodGet, configMaps, http.StatusInternalServerError, text),
-		"no listing":           refusing(http.MethodGet, configMaps, http.StatusForbidden, failing(quoted, http.StatusForbidden, "Forbidden")),
-		"no listing, reason":   refusing(http.MethodGet, configMaps, http.StatusConflict, strings.Replace(failing(quoted, http.StatusConflict, "x"), `"reason": "x"`, `"reason": `+quoted, 1)),
-		"no policies":          refusing(http.MethodGet, policies, http.StatusForbidden, failing(quoted, http.StatusForbidden, "Forbidden")),
-		"no discovery":         refusing(http.MethodGet, "/api/v1", http.StatusInternalServerError, failing(quoted, http.StatusInternalServerError, "InternalError")),
-		"refused patch":        refusing(http.MethodPatch, configMaps, http.StatusUnprocessableEntity, failing(quoted, http.StatusUnprocessableEntity, "Invalid")),
-		"denied patch":         refusing(http.MethodPatch, configMaps, http.StatusForbidden, failing(quoted, http.StatusForbidden, "Forbidden")),
-		"conflict":             refusing(http.MethodPatch, configMaps, http.StatusConflict, strings.Replace(failing(quoted, http.StatusConflict, "Conflict"), "FieldValueInvalid", "FieldManagerConflict", 1)),
-		"events":               refusing(http.MethodPost, "/events", http.StatusForbidden, failing(quoted, http.StatusForbidden, "Forbidden")),
-		"access review":        refusing(http.MethodPost, "accessreviews", http.StatusCreated, `{"apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview", "status": {"allowed": false, "reason": `+quoted+`, "evaluationError": `+quoted+`}}`),
-		"failed access review": refusing(http.MethodPost, "accessreviews", http.StatusInternalServerError, failing(quoted, http.StatusInternalServerError, "InternalError")),
+		"kubeconfig": func(http.ResponseWriter, *http.Request) string { return "" },
+		"object": replacing(configMaps, `"data": {"k": "v"`, `"data": {`+quoted+`: "v", "k": `+quoted, `"uid": "u1"`,
+			`"uid": "u1", "labels": {`+quoted+`: `+quoted+`, "a": `+quoted+`}, "annotations": {`+quoted+`: `+quoted+`}, "finalizers": [`+quoted+`],
+			"ownerReferences": [{"apiVersion": "apps/v1", "kind": `+quoted+`, "name": `+quoted+`, "uid": "o", "controller": true}],
+			"managedFields": [{"manager": `+quoted+`, "operation": "Apply", "apiVersion": "v1", "fieldsType": "FieldsV1", "fieldsV1": {"f:metadata": {"f:labels": {"f:a": {}}}}}]`),
+		"policy":              replacing(policies, `"name": "admitted"`, `"name": `+quoted, `{"a": "`, `{`+quoted+`: "x", "a": "`, `"spec": {`, `"spec": {`+quoted+`: 1, `),
+		"policy's kinds":      replacing(policies, `"kinds": ["ConfigMap"]`, `"kinds": ["ConfigMap", `+quoted+`]`),
+		"policy's expression": replacing(policies, `own.metadata.name`, `own.metadata.`+strings.Trim(quoted, `"`)),
+		"policy's API call":   replacing(policies, `"urlPath": "/api/v1/namespaces/default/configmaps/c"`, `"urlPath": `+quoted),
+		"target":              replacing(policies, `"namespace": "default", "name": "c"}]`, `"namespace": `+quoted+`, "name": `+quoted+`}]`),
+		"namespace":           replacing("/api/v1/namespaces", `"name": "default"`, `"name": `+quoted),
+		"no listing":          refusing(http.MethodGet, configMaps, http.StatusForbidden, failing(quoted, http.StatusForbidden, "Forbidden")),
+		"no discovery":        refusing(http.MethodGet, "/api/v1", http.StatusForbidden, failing(quoted, http.StatusForbidden, "Forbidden")),
+		"refused patch":       refusing(http.MethodPatch, configMaps, http.StatusUnprocessableEntity, failing(quoted, http.StatusUnprocessableEntity, "Invalid")),
+		"denied patch":        refusing(http.MethodPatch, configMaps, http.StatusForbidden, failing(quoted, http.StatusForbidden, "Forbidden")),
+		"conflict":            refusing(http.MethodPatch, configMaps, http.StatusConflict, strings.Replace(failing(quoted, http.StatusConflict, "Conflict"), "FieldValueInvalid", "FieldManagerConflict", 1)),
+		"events":              refusing(http.MethodPost, "/events", http.StatusForbidden, failing(quoted, http.StatusForbidden, "Forbidden")),
+		"access review":       refusing(http.MethodPost, "accessreviews", http.StatusCreated, `{"apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview", "status": {"allowed": false, "reason": `+quoted+`, "evaluationError": `+quoted+`}}`),
 		"warning": func(w http.ResponseWriter, _ *http.Request) string {
 			w.Header().Add("Warning", `299 - "`+strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", " ", "\r", " ", "\x00", "").Replace(text)+`"`)
 			return ""
@@ -116,7 +93,7 @@ func failing(quoted string, status int, reason string) string {
 func TestHostileServersAreShown(t *testing.T) {
 	tier.NotShort(t)
 	var commands [][]string
-	for _, c := range hostileCommands() {
+	for _, c := range serverCommands() {
 		commands = append(commands, c.args)
 	}
 	for _, args := range []string{
@@ -132,7 +109,7 @@ func TestHostileServersAreShown(t *testing.T) {
 	}
 	text := hostileLine + hostile.All() + hostileLine
 	for place, answer := range hostileAnswers(text) {
-		s := &apiServer{hostile: func(w http.ResponseWriter, r *http.Request) bool {
+		s := &apiServer{instead: func(w http.ResponseWriter, r *http.Request) bool {
 			w.Header().Set("Content-Type", "application/json")
 			body := answer(w, r)
 			if body != "" {

@@ -108,7 +108,7 @@ func newRESTClient(config *rest.Config, o Options) (rest.Interface, error) {
 	pace(config, o)
 	config.WarningHandler, config.WarningHandlerWithContext = nil, rest.NoWarnings{}
 	if o.Warnings != nil {
-		config.WarningHandlerWithContext = &warner{out: o.Warnings, known: map[string]bool{}}
+		config.WarningHandlerWithContext = warner{rest.NewWarningWriter(o.Warnings, rest.WarningWriterOptions{Deduplicate: true})}
 	}
 	if o.ReadOnly {
 		base, _, err := rest.DefaultServerUrlFor(config)
@@ -126,38 +126,14 @@ func newRESTClient(config *rest.Config, o Options) (rest.Interface, error) {
 	return rest.UnversionedRESTClientFor(config)
 }
 
-// warner writes warnings of the server, each text once. One about a request that may hold what was made of a Secret
+// warner writes warnings of the server, each once. One about a request that may hold what was made of a Secret
 // may quote it.
-type warner struct {
-	out io.Writer
-
-	mu    sync.Mutex
-	known map[string]bool
-	size  int // of these texts
-}
-
-// maxWarnings bounds the texts of warnings that are known, to be written once, and maxWarningBytes all of them together.
-const (
-	maxWarnings     = 1000
-	maxWarningBytes = 1 << 20
-)
+type warner struct{ rest.WarningHandler }
 
 // HandleWarningHeaderWithContext implements rest.WarningHandlerWithContext.
-func (w *warner) HandleWarningHeaderWithContext(ctx context.Context, code int, _, text string) {
-	if code != 299 || text == "" {
-		return
-	}
-	if engine.UsesSecret(ctx) {
+func (w warner) HandleWarningHeaderWithContext(ctx context.Context, code int, agent, text string) {
+	if text != "" && engine.UsesSecret(ctx) {
 		text = engine.ErrHidden.Error()
 	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.known[text] {
-		return
-	}
-	if len(w.known) < maxWarnings && w.size+len(text) <= maxWarningBytes {
-		w.known[text] = true
-		w.size += len(text)
-	}
-	fmt.Fprintf(w.out, "Warning: %s\n", text)
+	w.HandleWarningHeader(code, agent, text)
 }

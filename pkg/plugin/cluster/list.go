@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
-
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/transport"
 )
 
 // RawList is one page of a listing.
@@ -110,26 +108,15 @@ func ReadRawItem(body []byte) (RawItem, error) {
 	return item, nil
 }
 
-// maxObject is the decoded size of one object. The 1.5 MiB that etcd stores of an object take
-// less, whatever is in them.
-const maxObject = 128 << 20
-
 // Decode decodes the object, with int64 and float64 for numbers. Each call makes a new object, which must
 // not be changed: it shares parts of its managedFields with others of the page. It keeps its own text alive, not the page's.
 func (i RawItem) Decode() (map[string]any, error) {
-	object, err := i.decode()
+	s := scanner{text: strings.Clone(i.text), shared: i.shared}
+	object, err := s.mapValue()
 	if err != nil {
 		return nil, fmt.Errorf("decode %s: %w", strings.TrimPrefix(i.Namespace+"/"+i.Name, "/"), err)
 	}
 	return object, nil
-}
-
-func (i RawItem) decode() (map[string]any, error) {
-	if len(i.text) > maxObject/transport.MaxRatio && transport.DecodedSize([]byte(i.text)) > maxObject {
-		return nil, fmt.Errorf("the object takes more than %d MiB of memory, the most that one may take", maxObject>>20)
-	}
-	s := scanner{text: strings.Clone(i.text), shared: i.shared}
-	return s.mapValue()
 }
 
 // item reads what is wanted of the next object and steps over it.

@@ -90,18 +90,13 @@ type query struct{ namespace, labels, fields string }
 
 // list streams the pages of a listing. When the snapshot that the pages are cut
 // from has expired on the server (410), the caller gets some objects twice and skips what it
-// has seen. A listing that does not end by itself is a *ListingError.
+// has seen.
 func (c *Client) list(ctx context.Context, r *resource, q query) iter.Seq2[RawList, error] {
 	return func(yield func(RawList, error) bool) {
-		l := newListing(r.mapping.Resource.GroupResource(), c.chunkSize)
+		l := &listing{chunk: c.chunkSize}
 		for {
 			body, err := do(ctx, http.MethodGet, c.listRequest(r, q, l))
-			if apierrors.IsResourceExpired(err) && l.next != "" {
-				if err = l.expire(continueOf(err)); err == nil {
-					continue
-				}
-			}
-			if l.shrink(err) {
+			if l.expire(err) || l.shrink(err) {
 				continue
 			}
 			var page RawList
@@ -112,11 +107,7 @@ func (c *Client) list(ctx context.Context, r *resource, q query) iter.Seq2[RawLi
 			if !yield(page, err) || err != nil {
 				return
 			}
-			if err := l.take(page); err != nil {
-				yield(RawList{}, err)
-				return
-			}
-			if l.next == "" {
+			if l.take(page); l.next == "" {
 				return
 			}
 		}

@@ -33,11 +33,6 @@ type schemaCache struct {
 // from it.
 const maxSchemaFailures = 3
 
-// maxSchemaDecoded is how many bytes an OpenAPI document may take when it is decoded, as
-// transport.DecodedSize counts. Its types take several times as much; those of large groups of custom
-// resources have a tenth of it.
-const maxSchemaDecoded = 128 << 20
-
 type cachedDocument struct {
 	mu       sync.Mutex
 	read     bool
@@ -160,9 +155,6 @@ func (c *Client) openAPI(ctx context.Context, gv schema.GroupVersion) (*openapi.
 	body, err := request.Do(ctx).Raw()
 	if err != nil {
 		return nil, err
-	}
-	if transport.DecodedSize(body) > maxSchemaDecoded {
-		return nil, &transport.SizeError{Answer: "the schema of " + gv.String(), Limit: "takes more than 128 MiB of memory"}
 	}
 	return openapi.Parse(body)
 }

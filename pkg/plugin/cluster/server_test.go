@@ -16,12 +16,14 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/cluster"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/transport"
 )
 
 // fakeServer answers discovery for a few resources and everything else by a table.
 type fakeServer struct {
 	*httptest.Server
 	answers map[string]answer // by "METHOD /path?query"
+	most    int64             // bytes that an answer may have; 0 for no other limit than the usual one
 
 	discoveries atomic.Int64
 
@@ -123,6 +125,9 @@ func (s *fakeServer) cached(t *testing.T, cache string, o cluster.Options) *clus
 		t.Fatal(err)
 	}
 	flags := genericclioptions.NewConfigFlags(true).WithWrapConfigFn(func(c *rest.Config) *rest.Config {
+		if s.most > 0 {
+			c.Wrap(transport.Bounded(s.most, ""))
+		}
 		return cluster.Wrap(c)
 	})
 	flags.KubeConfig, flags.CacheDir = &path, &cache

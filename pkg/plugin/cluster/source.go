@@ -342,15 +342,14 @@ func (s *source) read(ctx context.Context, k chosenKind, q queryNamed) iter.Seq2
 	}
 }
 
-// unreadable turns the server's refusal of one request, or an answer without an end, into a
+// unreadable turns the server's refusal of one request, or an answer that is too large, into a
 // partial result.
 // Credentials that are not accepted will not be for the next request either.
 func unreadable(err error, r *resource, q queryNamed) error {
 	var status apierrors.APIStatus
-	var endless *ListingError
 	var size *transport.SizeError
 	partial := errors.As(err, &status) && !apierrors.IsUnauthorized(err)
-	if !partial && !errors.As(err, &endless) && !errors.As(err, &size) {
+	if !partial && !errors.As(err, &size) {
 		return err
 	}
 	what := r.mapping.Resource.GroupResource().String()

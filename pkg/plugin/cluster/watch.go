@@ -251,7 +251,6 @@ func readEvent(line string) (WatchEvent, error) {
 		if err := json.Unmarshal([]byte(event.Item.text), &status); err != nil {
 			return event, fmt.Errorf("the answer is no event of a watch: %w", err)
 		}
-		transport.ShortenStatus(&status)
 		return event, &apierrors.StatusError{ErrStatus: status}
 	}
 	return event, fmt.Errorf("the answer is no event of a watch: its type is %.40q", string(event.Type))

@@ -1,9 +1,7 @@
 package cluster
 
 import (
-	"net/http"
 	"net/url"
-	"strings"
 
 	"k8s.io/client-go/rest"
 
@@ -19,14 +17,7 @@ const MaxLogLevel = 7
 // Credentials are added by client-go above this transport, and certificates are shown below it, so
 // that what it does not send takes neither along.
 func Wrap(config *rest.Config) *rest.Config {
-	config.Wrap(transport.Bounded(transport.Limits{Advice: "; ask for less, for instance with a selector or a smaller --chunk-size"}))
-	for kind, most := range maxDescribed {
-		config.Wrap((&transport.Total{
-			Counts: func(r *http.Request) bool { return described(config, r.URL.Path) == kind },
-			What:   saysAbout(config, kind), Requests: maxAPIRequests, Decoded: most,
-		}).Bound)
-	}
-	config.Wrap(boundGroups(config))
+	config.Wrap(transport.Bounded(transport.MaxBytes, "; ask for less, for instance with a selector or a smaller --chunk-size"))
 	config.Wrap(RetryReads)
 	origin, _, err := rest.DefaultServerUrlFor(config)
 	if err != nil {
@@ -51,47 +42,4 @@ func loginOf(config *rest.Config, server *url.URL) {
 		config.Username = server.User.Username()
 		config.Password, _ = server.User.Password()
 	}
-}
-
-// maxAPIRequests is how many requests may ask for each kind of what describes an API.
-const maxAPIRequests = 5_000
-
-// maxDescribed is how many bytes all answers of a kind may take when they are decoded. The resources of
-// 10,000 custom kinds take some 30 MiB, the schemas of a large group some 10 MiB.
-var maxDescribed = map[string]int64{resources: maxResources, schemas: maxSchemas} //nolint:gochecknoglobals // an immutable table
-
-const (
-	maxResources = 128 << 20
-	maxSchemas   = 512 << 20
-)
-
-// The kinds of what describes an API.
-const (
-	resources = "resources"
-	schemas   = "schemas"
-)
-
-// described returns what a path of the server of a config describes, if anything.
-func described(config *rest.Config, path string) string {
-	parts := strings.Split(strings.Trim(below(config, path), "/"), "/")
-	switch {
-	case parts[0] == "openapi":
-		return schemas
-	case parts[0] == "api" && len(parts) <= len([]string{"api", "VERSION"}), parts[0] == "apis" && len(parts) <= len([]string{"apis", "GROUP", "VERSION"}):
-		return resources
-	}
-	return ""
-}
-
-// below returns what follows the path of the server of a config.
-func below(config *rest.Config, path string) string {
-	if origin, _, err := rest.DefaultServerUrlFor(config); err == nil {
-		path = strings.TrimPrefix(path, strings.TrimSuffix(origin.Path, "/"))
-	}
-	return path
-}
-
-// saysAbout names the answers of a kind in errors.
-func saysAbout(config *rest.Config, kind string) string {
-	return "what " + withoutPassword(config.Host) + " says about its " + kind
 }

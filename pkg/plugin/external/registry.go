@@ -45,14 +45,13 @@ func (c *RegistryClient) Image(ctx context.Context, reference string) (engine.Im
 		return engine.Image{}, err
 	}
 	timeout := cmp.Or(c.Timeout, defaultRegistryTimeout)
-	slow := &transport.SlowError{Answer: "the answer of " + ref.Context().RegistryStr(), Limit: fmt.Sprintf("it takes longer than %s", timeout)}
-	ctx, cancel := context.WithTimeoutCause(ctx, timeout, slow)
+	within, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	image, err := c.image(ctx, ref)
-	if err != nil {
-		return engine.Image{}, transport.Reason(ctx, err)
+	image, err := c.image(within, ref)
+	if err != nil && within.Err() != nil && ctx.Err() == nil {
+		err = &transport.SlowError{Answer: "the answer of " + ref.Context().RegistryStr(), Limit: fmt.Sprintf("it takes longer than %s", timeout)}
 	}
-	return image, nil
+	return image, err
 }
 
 func (c *RegistryClient) image(ctx context.Context, ref name.Reference) (engine.Image, error) {
@@ -93,8 +92,7 @@ func (c *RegistryClient) lookups() http.RoundTripper {
 	if below == nil {
 		below = remote.DefaultTransport
 	}
-	answers := transport.Bounded(transport.Limits{Bytes: maxRegistryAnswer})
-	return transport.Redirects{Elsewhere: isStorage}.Bound(answers(below))
+	return transport.Redirects{Elsewhere: isStorage}.Bound(transport.Bounded(maxRegistryAnswer, "")(below))
 }
 
 // isStorage reports whether a blob of a registry may be read at a URL: on a host with a name, over

@@ -19,23 +19,16 @@ import (
 // The bounds of a call; the size is that of Kyverno's own (maxAPICallResponseLength).
 const (
 	defaultServiceTimeout = 30 * time.Second
-	defaultMaxSize        = 2 << 20
+	maxAnswer             = 2 << 20
 	maxQuoted             = 512 // bytes of an answer that an error quotes
 )
 
 // ServiceClient makes calls. The zero value is ready; it is safe for concurrent use.
 type ServiceClient struct {
 	Timeout time.Duration // of a whole call; 0 stands for 30 seconds
-	MaxSize int64         // bytes of an answer; 0 stands for 2 MiB
 }
 
 var _ engine.Fetcher = (*ServiceClient)(nil)
-
-// SizeError is an answer that is larger than the Client allows.
-type SizeError struct{ Max int64 }
-
-// Error names the limit.
-func (e *SizeError) Error() string { return fmt.Sprintf("the answer has more than %d bytes", e.Max) }
 
 // StatusError is an answer whose status is not 2xx.
 type StatusError struct{ Status, Body string }
@@ -48,8 +41,8 @@ func (e *StatusError) Error() string {
 	return fmt.Sprintf("HTTP %s: %s", e.Status, e.Body)
 }
 
-// Fetch implements engine.Fetcher for http and https. The error is a *StatusError,
-// a *SizeError, or the reason why there was no answer.
+// Fetch implements engine.Fetcher for http and https. The error is a *StatusError
+// or the reason why there was no answer.
 func (c *ServiceClient) Fetch(ctx context.Context, r engine.RemoteRequest) ([]byte, error) {
 	roots, err := rootsOf(r.CABundle)
 	if err != nil {
@@ -64,7 +57,7 @@ func (c *ServiceClient) Fetch(ctx context.Context, r engine.RemoteRequest) ([]by
 		return nil, transport.Cause(err)
 	}
 	defer response.Body.Close() //nolint:errcheck // nothing was written
-	return c.read(response)
+	return read(response)
 }
 
 func newRequest(ctx context.Context, r engine.RemoteRequest) (*http.Request, error) {
@@ -102,21 +95,14 @@ func rootsOf(bundle []byte) (*x509.CertPool, error) {
 	return pool, nil
 }
 
-func (c *ServiceClient) read(response *http.Response) ([]byte, error) {
-	limit := c.MaxSize
-	if limit == 0 {
-		limit = defaultMaxSize
-	}
-	body, err := io.ReadAll(io.LimitReader(response.Body, limit+1))
+func read(response *http.Response) ([]byte, error) {
+	body, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer+1))
 	if response.StatusCode < 200 || response.StatusCode > 299 {
 		quoted := body[:min(len(body), maxQuoted)]
 		return nil, &StatusError{Status: response.Status, Body: string(bytes.TrimSpace(quoted))}
 	}
-	switch {
-	case err != nil:
-		return nil, err
-	case int64(len(body)) > limit:
-		return nil, &SizeError{Max: limit}
+	if len(body) > maxAnswer {
+		return nil, fmt.Errorf("the answer has more than %d bytes", maxAnswer)
 	}
-	return body, nil
+	return body, err
 }

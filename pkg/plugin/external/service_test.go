@@ -88,7 +88,7 @@ func TestFetchFollowsRedirectsOnTheSameHostOnly(t *testing.T) {
 	if got, err := fetch(t, &external.ServiceClient{}, engine.RemoteRequest{URL: server.URL + "/here"}); err != nil || !strings.HasPrefix(got, "GET /there") {
 		t.Errorf("got %s, %v", got, err)
 	}
-	for path, want := range map[string]string{"/away": "is not followed", "/round": "more than 5 redirects"} {
+	for path, want := range map[string]string{"/away": "is not followed", "/round": "stopped after 10 redirects"} {
 		if _, err := fetch(t, &external.ServiceClient{}, engine.RemoteRequest{URL: server.URL + path}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: error %v, want %q in it", path, err, want)
 		}
@@ -100,7 +100,7 @@ func TestFetchBoundsTheAnswer(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
 		case "/large":
-			fmt.Fprint(w, strings.Repeat("x", 101))
+			fmt.Fprint(w, strings.Repeat("x", 2<<20+1))
 		case "/slow":
 			<-stop
 		default:
@@ -109,12 +109,11 @@ func TestFetchBoundsTheAnswer(t *testing.T) {
 	}))
 	defer server.Close()
 	defer close(stop)
-	c := &external.ServiceClient{MaxSize: 100, Timeout: 50 * time.Millisecond}
-	var size *external.SizeError
-	if _, err := fetch(t, c, engine.RemoteRequest{URL: server.URL + "/large"}); !errors.As(err, &size) || size.Max != 100 {
+	c := &external.ServiceClient{}
+	if _, err := fetch(t, c, engine.RemoteRequest{URL: server.URL + "/large"}); err == nil || err.Error() != "the answer has more than 2097152 bytes" {
 		t.Errorf("large: %v", err)
 	}
-	if _, err := fetch(t, c, engine.RemoteRequest{URL: server.URL + "/slow"}); err == nil || !strings.HasSuffix(err.Error(), "to GET /slow was given up: it takes longer than 50ms") {
+	if _, err := fetch(t, &external.ServiceClient{Timeout: 50 * time.Millisecond}, engine.RemoteRequest{URL: server.URL + "/slow"}); err == nil || !strings.Contains(err.Error(), "Client.Timeout exceeded") {
 		t.Errorf("slow: %v", err)
 	}
 	var status *external.StatusError

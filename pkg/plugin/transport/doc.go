@@ -1,7 +1,6 @@
-// Package transport bounds what a server can make this program do. Redirects
-// refuses those that would carry a request, and the credentials in it, to another host.
-// Bounded ends an answer that is too large, that would take too much memory when it is
-// decoded, or that does not end in time, and a request that takes too many connections.
+// Package transport guards the connections of the program. Redirects refuses those that would
+// carry a request, and the credentials in it, to another host. Bounded ends an answer that is
+// too large, and one of which nothing more comes.
 //
 // Every HTTP client of the program goes through them.
 package transport

@@ -4,12 +4,8 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
-	"path"
 	"strings"
 )
-
-// maxRedirects is how many redirects in a row are followed within a host.
-const maxRedirects = 5
 
 // RedirectError reports a redirect that was not followed.
 type RedirectError struct {
@@ -33,16 +29,12 @@ const (
 	otherHost   = "requests and credentials stay with the host, port and scheme that you named; name the other one if you trust it"
 	notARead    = "only reads are redirected"
 	badLocation = "its location is no URL"
-	otherUser   = "its location names a user"
-	otherPath   = "it leads out of the path of the server that you named, to what may be another cluster"
-	tooMany     = "there are more than 5 redirects in a row"
 )
 
 // Redirects says where redirects may lead: nowhere but for reads, and not to another host, port
 // or scheme.
 type Redirects struct {
-	// Origin is the only server that may be asked at all; nil allows any to which no redirect
-	// leads. If it has a path, as one of many clusters behind a host has, no redirect leads out of it.
+	// Origin is the only server that may be asked at all; nil allows any to which no redirect leads.
 	Origin *url.URL
 	// Elsewhere allows a read to be redirected to another server; nil allows none.
 	Elsewhere func(r *http.Request, to *url.URL) bool
@@ -64,11 +56,7 @@ func (t redirects) RoundTrip(r *http.Request) (*http.Response, error) {
 		closeBody(r)
 		return nil, &RedirectError{Method: r.Method, From: server(t.Origin), To: server(r.URL), Reason: otherHost}
 	}
-	if r.Response != nil && t.leaves(r.URL) { // it was redirected
-		closeBody(r)
-		return nil, &RedirectError{Method: r.Method, From: server(t.Origin) + cut(t.Origin.Path, maxServer), To: server(r.URL), Reason: otherPath}
-	}
-	response, err := roundTrip(t.next, markChecked(r))
+	response, err := t.next.RoundTrip(markChecked(r))
 	if err != nil {
 		return nil, err
 	}
@@ -77,16 +65,6 @@ func (t redirects) RoundTrip(r *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	return response, nil
-}
-
-// roundTrip returns an error for an answer in another protocol: its body is the connection, which no limit of time ends.
-func roundTrip(next http.RoundTripper, r *http.Request) (*http.Response, error) {
-	response, err := next.RoundTrip(r)
-	if err == nil && response.StatusCode == http.StatusSwitchingProtocols {
-		_ = response.Body.Close() // it is not read
-		return nil, fmt.Errorf("%s answers a %s request in another protocol, which was not asked for", server(r.URL), r.Method)
-	}
-	return response, err
 }
 
 // WrappedRoundTripper lets client-go find the transport below.
@@ -111,26 +89,10 @@ func (d Redirects) refusal(r *http.Request, response *http.Response) error {
 		refused.Reason = otherHost
 	case !reads:
 		refused.Reason = notARead
-	case d.leaves(to):
-		refused.From += cut(d.Origin.Path, maxServer)
-		refused.Reason = otherPath
-	case to.User != nil:
-		refused.Reason = otherUser
-	case before(r) >= maxRedirects:
-		refused.Reason = tooMany
 	default:
 		return nil
 	}
 	return refused
-}
-
-// leaves reports whether a URL of the origin's host is not below the origin's path, however its dots and slashes are encoded.
-func (d Redirects) leaves(to *url.URL) bool {
-	if d.Origin == nil {
-		return false
-	}
-	root := strings.TrimSuffix(path.Clean("/"+d.Origin.Path), "/")
-	return !strings.HasPrefix(path.Clean("/"+to.Path)+"/", root+"/")
 }
 
 // isRedirect reports whether http.Client follows an answer with this status.
@@ -142,19 +104,6 @@ func isRedirect(status int) bool {
 	return false
 }
 
-// before counts the redirects that led to a request.
-func before(r *http.Request) int {
-	n := 0
-	for r.Response != nil && r.Response.Request != nil && n < maxRedirects {
-		r = r.Response.Request
-		n++
-	}
-	return n
-}
-
-// maxServer is how much of a host's name an error shows: that of a Location may be long.
-const maxServer = 300
-
 // server is the scheme, host and port of a URL, in one spelling.
 func server(u *url.URL) string {
 	scheme, host := strings.ToLower(u.Scheme), strings.ToLower(u.Host)
@@ -163,7 +112,7 @@ func server(u *url.URL) string {
 			host = strings.TrimSuffix(host, ":"+number)
 		}
 	}
-	return scheme + "://" + cut(host, maxServer)
+	return scheme + "://" + cut(host)
 }
 
 func closeBody(r *http.Request) {

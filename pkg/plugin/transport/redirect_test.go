@@ -4,7 +4,6 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -39,35 +38,34 @@ func elsewhere(t *testing.T, secure bool) (address string, connections *atomic.I
 // server, and HERE the own one, without their schemes.
 func locations() map[string]string {
 	return map[string]string{
-		"another host":          "https://AWAY/api?token=hidden",
-		"in clear":              "http://AWAY/",
-		"with a user":           "https://me:hidden@AWAY/x",
-		"without a scheme":      "//AWAY/x",
-		"many slashes":          "///AWAY/x",
-		"a backslash":           `/\AWAY/x`,
-		"own scheme in clear":   "http://HERE/",
-		"own name, other port":  "https://127.0.0.1:1/",
-		"own host, as a user":   "https://HERE@AWAY/",
-		"upper case":            "HTTPS://AWAY/",
-		"own host, with a user": "https://me:hidden@HERE/",
-		"a trailing dot":        "https://127.0.0.1.:1/",
-		"own address as IPv6":   "https://[::ffff:127.0.0.1]:1/",
-		"own address as hex":    "https://0x7f.1:1/",
-		"another alphabet":      "https://ｅxample.com/",
-		"a zone":                "https://[fe80::1%25lo]/",
-		"blanks around":         "\t https://AWAY/ ",
-		"a blank path":          " //AWAY/x",
-		"a tab in it":           "https://AWAY\t/x",
-		"an encoded host":       "https://%48ERE.example.com/",
-		"a fragment":            "https://AWAY#@HERE/",
-		"a web socket":          "wss://HERE/",
-		"no host":               "https:///x",
-		"opaque":                "https:AWAY",
-		"another scheme":        "file:///etc/passwd",
-		"a script":              "javascript:alert(1)",
-		"no URL":                "https://[::1",
-		"bad escape":            "https://AWAY/%zz?hidden",
-		"white space":           "https://AWAY /hidden",
+		"another host":         "https://AWAY/api?token=hidden",
+		"in clear":             "http://AWAY/",
+		"with a user":          "https://me:hidden@AWAY/x",
+		"without a scheme":     "//AWAY/x",
+		"many slashes":         "///AWAY/x",
+		"a backslash":          `/\AWAY/x`,
+		"own scheme in clear":  "http://HERE/",
+		"own name, other port": "https://127.0.0.1:1/",
+		"own host, as a user":  "https://HERE@AWAY/",
+		"upper case":           "HTTPS://AWAY/",
+		"a trailing dot":       "https://127.0.0.1.:1/",
+		"own address as IPv6":  "https://[::ffff:127.0.0.1]:1/",
+		"own address as hex":   "https://0x7f.1:1/",
+		"another alphabet":     "https://ｅxample.com/",
+		"a zone":               "https://[fe80::1%25lo]/",
+		"blanks around":        "\t https://AWAY/ ",
+		"a blank path":         " //AWAY/x",
+		"a tab in it":          "https://AWAY\t/x",
+		"an encoded host":      "https://%48ERE.example.com/",
+		"a fragment":           "https://AWAY#@HERE/",
+		"a web socket":         "wss://HERE/",
+		"no host":              "https:///x",
+		"opaque":               "https:AWAY",
+		"another scheme":       "file:///etc/passwd",
+		"a script":             "javascript:alert(1)",
+		"no URL":               "https://[::1",
+		"bad escape":           "https://AWAY/%zz?hidden",
+		"white space":          "https://AWAY /hidden",
 	}
 }
 
@@ -126,39 +124,6 @@ func TestRedirectsElsewhereAreNotFollowed(t *testing.T) {
 	t.Logf("%d redirects", tried)
 }
 
-// An answer in another protocol is the connection itself: it would be read for ever, and could be written to.
-func TestOtherProtocolsAreRefused(t *testing.T) {
-	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		connection, _, err := http.NewResponseController(w).Hijack()
-		if err == nil {
-			_, err = fmt.Fprint(connection, "HTTP/1.1 101 Switching Protocols\r\nUpgrade: "+r.Method+"\r\nConnection: Upgrade\r\n\r\n")
-		}
-		if err == nil {
-			_, err = io.Copy(io.Discard, connection) // until the client closes it
-		}
-		if err == nil {
-			err = connection.Close()
-		}
-		if err != nil {
-			t.Error(err)
-		}
-	}))
-	defer server.Close()
-	below := clientOf(t, server).Transport.(interface{ WrappedRoundTripper() http.RoundTripper }).WrappedRoundTripper()
-	for name, above := range map[string]http.RoundTripper{"redirects": transport.Redirects{}.Bound(below), "limits": transport.Bounded(transport.Limits{})(below)} {
-		for _, method := range []string{"GET", "HEAD", "POST", "PATCH"} {
-			r, err := http.NewRequestWithContext(t.Context(), method, server.URL+"/api", nil)
-			if err != nil {
-				t.Fatal(err)
-			}
-			want := server.URL + " answers a " + method + " request in another protocol"
-			if err := send(&http.Client{Transport: above}, r); err == nil || !strings.Contains(err.Error(), want) {
-				t.Errorf("%s: error %v, want %s", name, err, want)
-			}
-		}
-	}
-}
-
 // inside reports whether a location names a path of the own host, oddly.
 func inside(name string) bool { return name == "a backslash" || name == "many slashes" }
 
@@ -205,8 +170,7 @@ func TestRedirectsWithinTheHost(t *testing.T) {
 		{"GET", "/0", 1, ""},
 		{"GET", "/1", 2, ""},
 		{"HEAD", "/5", 6, ""},
-		{"GET", "/6", 6, "more than 5 redirects in a row"},
-		{"GET", "/round", 6, "more than 5 redirects in a row"},
+		{"GET", "/round", 10, "stopped after 10 redirects"},
 		{"POST", "/1", 1, "only reads are redirected"},
 		{"PATCH", "/1", 1, "only reads are redirected"},
 		{"DELETE", "/1", 1, "only reads are redirected"},
@@ -220,65 +184,6 @@ func TestRedirectsWithinTheHost(t *testing.T) {
 		if (err != nil) != (c.want != "") || err != nil && !strings.Contains(err.Error(), c.want) || requests.Load() != c.requests {
 			t.Errorf("%s %s: %d requests, error %v", c.method, c.path, requests.Load(), err)
 		}
-	}
-}
-
-// TestRedirectsStayBelowThePathOfTheServer plays a host with many clusters, each below a path of its own.
-func TestRedirectsStayBelowThePathOfTheServer(t *testing.T) {
-	var left atomic.Int64
-	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if to := r.URL.Query().Get("to"); to != "" {
-			w.Header().Set("Location", to)
-			w.WriteHeader(http.StatusFound)
-			return
-		}
-		if !strings.HasPrefix(r.URL.Path, "/clusters/a/") {
-			left.Add(1)
-		}
-	}))
-	defer server.Close()
-	origin, err := url.Parse(server.URL + "/clusters/a/")
-	if err != nil {
-		t.Fatal(err)
-	}
-	below := clientOf(t, server).Transport.(interface{ WrappedRoundTripper() http.RoundTripper }).WrappedRoundTripper()
-	client := &http.Client{Transport: transport.Redirects{Origin: origin}.Bound(below)}
-	for to, stays := range map[string]bool{
-		"/clusters/a/api":                     true,
-		"/clusters/a/x/%2e%2e/api":            true,
-		server.URL + "/clusters/a/api?x=../b": true,
-		"api":                                 true,
-		"/":                                   false,
-		"/api":                                false,
-		"/clusters/b/api":                     false,
-		"/clusters/ab/api":                    false,
-		"/clusters/a/../b/api":                false,
-		"/clusters/a/%2e%2e/b/api":            false,
-		"/clusters/a/x%2f..%2f../b/api":       false,
-		"../b/api":                            false,
-		server.URL + "/clusters/b/api":        false,
-		server.URL:                            false,
-	} {
-		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, server.URL+"/clusters/a/version?to="+url.QueryEscape(to), nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		err = send(client, r)
-		want := server.URL + "/clusters/a/ redirects a GET request to " + server.URL + ", which is not followed: it leads out of the path of the server that you named"
-		if (err == nil) != stays || err != nil && !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: error %v", to, err)
-		}
-	}
-	kept, err := http.NewRequestWithContext(t.Context(), http.MethodGet, server.URL+"/clusters/b/api", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	kept.Response = &http.Response{StatusCode: http.StatusFound} // which a cache above had kept
-	if err := send(client, kept); err == nil || !strings.Contains(err.Error(), "it leads out of the path") {
-		t.Errorf("from a cache: error %v", err)
-	}
-	if n := left.Load(); n != 0 {
-		t.Errorf("%d requests to another path", n)
 	}
 }
 
