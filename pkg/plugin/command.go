@@ -37,7 +37,6 @@ import (
 // Main runs the program for the process's arguments, the program's own name
 // first, and returns its exit code. A signal, and the limit of memory, end the process if the program does not end soon.
 func Main(argv []string, streams genericiooptions.IOStreams) int {
-	memory.BoundGarbage()
 	transport.GuardDefault()
 	watched, unwatch := limit.Watch(context.Background(), memory.SetLimit())
 	defer unwatch()

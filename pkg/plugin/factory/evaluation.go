@@ -21,7 +21,6 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/cluster"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/flags"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/input"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/memory"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/preview"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/wording"
 )
@@ -240,7 +239,6 @@ func (f *Factory) openWorld(ctx context.Context, o *preview.Options, described [
 		err := f.openCluster(ctx, o)
 		return o.World.Mapper, err
 	}
-	memory.LeaveRoom()
 	var loader snapshot.Loader
 	for _, d := range engine.Documents(described...) {
 		loader.AddWorld(d)

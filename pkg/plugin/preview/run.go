@@ -13,7 +13,6 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/evaluation"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/apply"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/impact"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/memory"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/metrics"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/progress"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/rbac"
@@ -73,9 +72,6 @@ type Run struct {
 // ErrNoRules ends a run in which there is nothing to evaluate.
 var ErrNoRules = errors.New("no mutate rule left to evaluate")
 
-// manyRules is from how many rules on compiling them leaves memory in pieces that is worth giving back.
-const manyRules = 1000
-
 // Compile compiles the policies, and lets go of their documents. It reports each that is broken,
 // and continues with the others. The error is ErrNoRules, beside which there is a run
 // that knows what is broken, or that of a --only or --skip that names no rule.
@@ -100,9 +96,6 @@ func (o *Options) Compile() (*Run, error) {
 		fmt.Fprintf(o.ErrOut, "note: kinds that are rightly not here: --allow-unknown-kinds=%s\n", strings.Join(unknown, ","))
 	}
 	out.programs = programs
-	if len(out.rules) >= manyRules {
-		memory.GiveBack()
-	}
 	out.prepare()
 	return out, nil
 }

@@ -3,10 +3,10 @@ package formats
 import (
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"strings"
 
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/memory"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/structured"
 )
@@ -118,8 +118,8 @@ func readTemplate(path string) ([]byte, error) {
 		return nil, err
 	}
 	defer f.Close() //nolint:errcheck // it was only read
-	text, err := new(memory.Budget).ReadAll(f, 0, maxTemplate)
-	if errors.Is(err, memory.ErrTooLong) {
+	text, err := io.ReadAll(io.LimitReader(f, maxTemplate+1))
+	if err == nil && len(text) > maxTemplate {
 		err = fmt.Errorf("%s has more than %d bytes", path, maxTemplate)
 	}
 	return text, err
