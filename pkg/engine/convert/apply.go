@@ -1,50 +1,57 @@
 package convert
 
 import (
-	"fmt"
 	"slices"
-	"strings"
 
 	"sigs.k8s.io/structured-merge-diff/v6/schema"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/convert/expr"
 )
 
-// applyConfiguration is the expression of an ApplyConfiguration that makes the edits.
-func applyConfiguration(edits []*edit, root place) string {
-	return applyObject(edits, root)
-}
-
-func applyObject(edits []*edit, at place) string {
-	if at.texts() && len(at.path) > 0 {
-		return applyMap(edits)
+// applyObject is the part of an ApplyConfiguration that makes the edits.
+func applyObject(edits []*edit, at place) expr.Expr {
+	entries := make([]expr.Entry, len(edits))
+	for i, e := range edits {
+		entries[i] = applyField(e)
 	}
-	fields := make([]string, 0, len(edits))
-	for _, e := range edits {
-		fields = append(fields, applyField(e, e.name()))
+	if !at.texts() || len(at.path) == 0 {
+		return expr.Object(at.object(), entries...)
 	}
-	return at.object() + "{" + strings.Join(fields, ", ") + "}"
+	for i, e := range edits { // whose keys are no fields
+		entries[i].Key = expr.String(e.name())
+		if e.at.key != nil {
+			entries[i].Key = e.at.key
+		}
+	}
+	return expr.Object("", entries...)
 }
 
 // name is that of the field that is edited.
 func (e *edit) name() string { return e.at.path[len(e.at.path)-1] }
 
-func applyField(e *edit, name string) string {
-	if e.elements != nil && e.at.maybe() && !slices.ContainsFunc(e.elements, func(g *group) bool { return len(g.keys) > 0 }) {
-		return "?" + name + ": " + e.at.access() + ".optMap(l, " + applyFound(e, e.elements, "l") + ")"
-	}
-	written := applyValue(e)
-	if e.unless != "" {
-		return "?" + name + ": " + choose(e.unless, "optional.none()", "optional.of("+e.at.object()+"{})")
-	}
-	if e.ifAbsent {
-		return "?" + name + ": " + choose(condition([]string{negate(e.at.has()), e.when()}), "optional.of("+written+")", "optional.none()")
-	}
-	if when := e.when(); when != "true" {
-		return "?" + name + ": " + choose(when, "optional.of("+written+")", "optional.none()")
-	}
-	return name + ": " + written
+// only is an optional that has a value where a condition holds.
+func only(when, value expr.Expr) expr.Expr {
+	return expr.Choose(when, expr.Call("optional.of", value), expr.Call("optional.none"))
 }
 
-func applyValue(e *edit) string {
+func applyField(e *edit) expr.Entry {
+	optional := func(value expr.Expr) expr.Entry { return expr.Entry{Name: e.name(), Value: value, Optional: true} }
+	if e.elements != nil && e.at.has != nil && !slices.ContainsFunc(e.elements, (*group).keyed) {
+		return optional(expr.Macro(e.at.access(), "optMap", "l", applyFound(e, e.elements, expr.Name("l"))))
+	}
+	written, when := applyValue(e), e.when()
+	switch {
+	case e.unless != nil:
+		return optional(only(expr.Not(e.unless), expr.Object(e.at.object())))
+	case e.ifAbsent:
+		return optional(only(expr.And(expr.Not(e.at.has), when), written))
+	case when != nil:
+		return optional(only(when, written))
+	}
+	return expr.Entry{Name: e.name(), Value: written}
+}
+
+func applyValue(e *edit) expr.Expr {
 	switch {
 	case e.fields != nil:
 		return applyObject(e.fields, e.at)
@@ -54,169 +61,130 @@ func applyValue(e *edit) string {
 	return typed(e.value.content, e.at)
 }
 
-// applyMap is a literal of a map whose keys are no fields.
-func applyMap(edits []*edit) string {
-	entries := make([]string, 0, len(edits))
-	for _, e := range edits {
-		last := e.at.steps[len(e.at.steps)-1]
-		key := quote(last.name)
-		if last.name == "" {
-			key = last.expr
-		}
-		entries = append(entries, applyField(e, key))
-	}
-	return "{" + strings.Join(entries, ", ") + "}"
-}
-
 // applyList is an expression that is the list of the elements that are written.
-func applyList(e *edit) string {
-	var named, found []*group
+func applyList(e *edit) expr.Expr {
+	var named []expr.Expr
+	var found []*group
 	for _, g := range e.elements {
-		if len(g.keys) > 0 {
-			named = append(named, g)
+		if g.keyed() {
+			named = append(named, applyNamed(e, g))
 		} else {
 			found = append(found, g)
 		}
 	}
-	var lists []string
+	var lists []expr.Expr
 	if len(named) > 0 {
-		elements := make([]string, len(named))
-		for i, g := range named {
-			elements[i] = applyNamed(e, g)
-		}
-		lists = append(lists, "["+strings.Join(elements, ", ")+"]")
+		lists = append(lists, expr.Elements(named...))
 	}
 	if len(found) > 0 {
-		lists = append(lists, applyFound(e, found, e.at.or("[]")))
+		lists = append(lists, applyFound(e, found, e.at.elements()))
 	}
-	return strings.Join(lists, " + ")
+	return expr.Sum(lists...)
 }
 
 // applyNamed is one element with its keys.
-func applyNamed(e *edit, g *group) string {
-	fields := make([]string, 0, len(g.keys)+len(g.fields))
+func applyNamed(e *edit, g *group) expr.Expr {
+	var fields []expr.Entry
 	for _, k := range g.keys {
-		if k.cel != "" {
-			fields = append(fields, k.name+": "+k.cel)
+		if k.cel != nil {
+			fields = append(fields, expr.Entry{Name: k.name, Value: k.cel})
 		}
 	}
 	for _, f := range g.fields {
-		fields = append(fields, applyField(f, f.name()))
+		fields = append(fields, applyField(f))
 	}
-	return e.at.element("", "").object() + "{" + strings.Join(fields, ", ") + "}"
+	return expr.Object(e.at.element("", nil).object(), fields...)
 }
 
 // applyFound maps the elements of a list that are there.
-func applyFound(e *edit, groups []*group, list string) string {
+func applyFound(e *edit, groups []*group, list expr.Expr) expr.Expr {
 	variable := groups[0].variable
-	var fields []string
+	var fields []expr.Entry
 	for _, k := range e.at.listKeys() {
+		key := expr.Entry{Name: k, Value: expr.Field(expr.Name(variable), k)}
 		if k == "protocol" {
-			fields = append(fields, "?protocol: "+variable+".?protocol")
-			continue
+			key.Value, key.Optional = expr.Marked(key.Value), true
 		}
-		fields = append(fields, k+": "+variable+"."+k)
+		fields = append(fields, key)
 	}
-	var filter string
+	filter := expr.And(groups[0].where...)
 	if len(groups) == 1 {
-		filter = condition(groups[0].where)
 		for _, f := range groups[0].fields {
-			fields = append(fields, applyField(f, f.name()))
+			fields = append(fields, applyField(f))
 		}
 	} else {
 		filter, fields = applyTogether(groups, fields)
 	}
-	return mapped(list, variable, filter, e.at.element("", "").object()+"{"+strings.Join(fields, ", ")+"}")
+	if always, _ := expr.BoolOf(filter); !always {
+		list = expr.Macro(list, "filter", variable, filter)
+	}
+	return expr.Macro(list, "map", variable, expr.Object(e.at.element("", nil).object(), fields...))
 }
 
 // applyTogether writes several groups of elements as one, since a list may not have two entries for one element.
-func applyTogether(groups []*group, fields []string) (filter string, all []string) {
-	var any []string
+func applyTogether(groups []*group, fields []expr.Entry) (filter expr.Expr, all []expr.Entry) {
+	var any []expr.Expr
 	for _, g := range groups {
-		here := condition(g.where)
+		here := expr.And(g.where...)
 		any = append(any, here)
 		for _, f := range g.fields {
-			written := applyValue(f)
-			name := f.name()
-			fields = slices.DeleteFunc(fields, func(field string) bool {
-				if old, is := strings.CutPrefix(field, "?"+name+": "); is { // the last one wins
-					written = "" + written
-					fields = append(fields, old)
-					return true
-				}
-				return false
-			})
+			fields = slices.DeleteFunc(fields, func(field expr.Entry) bool { return field.Optional && field.Name == f.name() }) // the last one wins
 			when := here
 			if f.ifAbsent {
-				when = condition([]string{here, negate(f.at.has())})
+				when = expr.And(here, expr.Not(f.at.has))
 			}
-			if when == "true" {
-				fields = append(fields, name+": "+written)
-				continue
+			field := expr.Entry{Name: f.name(), Value: applyValue(f)}
+			if always, _ := expr.BoolOf(when); !always {
+				field.Value, field.Optional = only(when, field.Value), true
 			}
-			fields = append(fields, "?"+name+": "+choose(when, "optional.of("+written+")", "optional.none()"))
+			fields = append(fields, field)
 		}
 	}
-	if slices.Contains(any, "true") {
-		return "true", fields
-	}
-	slices.Sort(any)
-	for i := range any {
-		if tokensAtTop(any[i], " ? ") {
-			any[i] = "(" + any[i] + ")"
-		}
-	}
-	return strings.Join(slices.Compact(any), " || "), fields
-}
-
-// mapped is a list whose elements are filtered and mapped.
-func mapped(list, variable, filter, each string) string {
-	if filter != "true" {
-		list = fmt.Sprintf("%s.filter(%s, %s)", list, variable, filter)
-	}
-	return fmt.Sprintf("%s.map(%s, %s)", list, variable, each)
+	slices.SortFunc(any, expr.Compare)
+	return expr.Or(any...), fields
 }
 
 // typed is a whole value as an ApplyConfiguration has it.
-func typed(content any, at place) string {
+func typed(content any, at place) expr.Expr {
 	switch v := content.(type) {
 	case map[string]any:
-		entries := make([]string, 0, len(v))
-		for _, key := range sortedKeys(v) {
-			name := key
+		var entries []expr.Entry
+		for _, name := range sortedKeys(v) {
+			key, value := entryOf(name, v[name])
+			entry := expr.Entry{Name: name, Value: typed(value, at.field(name, true))}
 			if at.texts() {
-				name = quote(key)
+				entry.Key = key
 			}
-			entries = append(entries, name+": "+typed(v[key], at.field(key, true)))
+			entries = append(entries, entry)
 		}
 		if at.texts() {
-			return "{" + strings.Join(entries, ", ") + "}"
+			return expr.Object("", entries...)
 		}
-		return at.object() + "{" + strings.Join(entries, ", ") + "}"
+		return expr.Object(at.object(), entries...)
 	case []any:
-		elements := make([]string, len(v))
+		elements := make([]expr.Expr, len(v))
 		for i, element := range v {
-			elements[i] = typed(element, at.element("", ""))
+			elements[i] = typed(element, at.element("", nil))
 		}
-		return "[" + strings.Join(elements, ", ") + "]"
+		return expr.Elements(elements...)
 	case expression:
 		return convertTo(at.scalar(), v)
 	}
 	if at.scalar() == schema.String || at.texts() {
-		return quote(plainText(content))
+		return expr.String(plainText(content))
 	}
-	return literal(content)
+	return data(content)
 }
 
 // convertTo is an expression of the type that the schema wants.
-func convertTo(want schema.Scalar, x expression) string {
+func convertTo(want schema.Scalar, x expression) expr.Expr {
 	switch {
-	case want == schema.String && !x.text:
-		return "string(" + x.cel + ")"
-	case want == schema.Numeric && x.text:
-		return "int(" + x.cel + ")"
-	case want == schema.Boolean && x.text:
-		return x.cel + ` == "true"`
+	case want == schema.String && !x.isText():
+		return expr.Call("string", x.cel)
+	case want == schema.Numeric && x.isText():
+		return expr.Call("int", x.cel)
+	case want == schema.Boolean && x.isText():
+		return expr.Equal(x.cel, expr.String("true"))
 	}
 	return x.cel
 }

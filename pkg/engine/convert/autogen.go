@@ -3,6 +3,7 @@ package convert
 import (
 	"slices"
 
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/convert/expr"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/mutatingpolicy"
 )
 
@@ -35,7 +36,7 @@ func (c *Conversion) withAutogen(level int, inside bool) []*policy {
 		switch controllers, ok := c.controllers(g, level); {
 		case g[0].derived:
 			out[i].comment = []string{"For ReplicationControllers, which autogen leaves out. Where there are none, this policy is not needed."}
-		case !ok || len(controllers) > 0 && slices.ContainsFunc(out[i].mutations, func(m mutation) bool { return condition(m.when) != "true" }):
+		case !ok || len(controllers) > 0 && slices.ContainsFunc(out[i].mutations, func(m mutation) bool { return len(m.when) > 0 }):
 			return nil
 		case len(controllers) > 0:
 			derived, out[i].autogen = true, true
@@ -102,13 +103,13 @@ func (c *Conversion) controllers(g []*rule, level int) ([]string, bool) {
 
 // derives reports whether autogen makes of a rule for Pods what another one says for a controller.
 func (r *rule) derives(d *rule, resource string, level int) bool {
-	same := func(pod, controller string) bool {
-		derived, _ := mutatingpolicy.Autogen(resource, pod)
-		return derived == controller
+	same := func(pod, controller expr.Expr) bool {
+		derived, _ := mutatingpolicy.Autogen(resource, pod.String())
+		return derived == controller.String()
 	}
 	form := func(r *rule) []mutation { return r.forms[min(level, len(r.forms)-1)] }
 	return len(r.rules) == 1 && slices.Equal(r.rules[0].Resources, []string{"pods"}) && slices.Equal(r.rules[0].Operations, d.rules[0].Operations) &&
-		r.existing == nil && slices.Equal(r.variables, d.variables) &&
+		r.existing == nil && slices.EqualFunc(r.variables, d.variables, named.same) &&
 		slices.EqualFunc(r.conditions, d.conditions, same) && slices.EqualFunc(r.guards, d.guards, same) &&
 		slices.EqualFunc(form(r), form(d), func(a, b mutation) bool { return a.apply && b.apply && same(a.cel, b.cel) })
 }

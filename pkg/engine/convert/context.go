@@ -63,15 +63,16 @@ func (c *converter) imageData(r *rule, s *scope, name string, f *policydecode.Fi
 	if !slices.Contains(r.notes, note) {
 		r.notes = append(r.notes, note)
 	}
-	found := expr.Name(fmt.Sprintf("image.GetMetadata(%s)", reference.cel))
+	found := expr.Call("image.GetMetadata", reference.cel)
 	if len(s.loops) == 0 {
-		found = expr.Variable(r.define(name, expr.Format(found)))
+		found = expr.Variable(r.define(name, found))
 	}
 	text := func(field string) expr.Expr { return expr.Typed(expr.Field(found, field), expr.Text) }
 	part := func(field string) translate.Value {
 		return translate.Optional(expr.OptionalField(found, field), expr.Field(found, field), translate.Any, false)
 	}
-	resolved := expr.Name(fmt.Sprintf(`cel.bind(found, %s, found.registry + "/" + found.repository + "@" + found.digest)`, expr.Format(found)))
+	digested := expr.Sum(expr.Path("found.registry"), expr.String("/"), expr.Path("found.repository"), expr.String("@"), expr.Path("found.digest"))
+	resolved := expr.Call("cel.bind", expr.Name("found"), found, digested)
 	fields := map[string]translate.Value{
 		"resolvedImage": translate.Expression(expr.Typed(resolved, expr.Text), translate.Text),
 		"manifest":      part("manifest"), "manifestList": part("imageIndex"), "configData": part("config"),
@@ -158,26 +159,36 @@ func (c *converter) configMap(r *rule, s *scope, name string, f *policydecode.Fi
 	if err != nil {
 		return v, err
 	}
-	if isComputed(r.configMapNamespace(f)) && !neverEmpty.MatchString(namespace.cel) {
-		namespace.cel = choose(isEmpty(namespace.cel), quote(cmp.Or(r.policyNamespace, "default")), namespace.cel)
+	if isComputed(r.configMapNamespace(f)) && !neverEmpty.MatchString(namespace.cel.String()) {
+		namespace.cel = expr.Choose(isEmpty(namespace.cel), expr.String(cmp.Or(r.policyNamespace, "default")), namespace.cel)
 	}
-	in, err := r.in(namespace.cel)
+	all, err := r.listed("v1", "configmaps", namespace.cel)
 	if err != nil {
 		return v, err
 	}
-	variable := r.define(name, fmt.Sprintf(`dyn(resource.List("v1", "configmaps"%s).items).filter(m, m.metadata.name == %s)`, in, object.cel))
-	return firstOf(variable).Required(), nil
+	return firstOf(r.define(name, itemsNamed(all, "m", object.cel))).Required(), nil
 }
 
-// in is the argument that names the namespace to read from; a NamespacedMutatingPolicy reads in its own alone.
-func (r *rule) in(namespace string) (string, error) {
+// itemsNamed are the items of a list that have a name, of which a variable holds each.
+func itemsNamed(list expr.Expr, variable string, name expr.Expr) expr.Expr {
+	return expr.Macro(expr.Call("dyn", expr.Field(list, "items")), "filter", variable, expr.Equal(expr.Path(variable+".metadata.name"), name))
+}
+
+// listed is the list of a resource in a namespace.
+func (r *rule) listed(version, resource string, namespace expr.Expr) (expr.Expr, error) {
+	return r.read("resource.List", version, resource, namespace)
+}
+
+// read calls a function that reads from a namespace; a NamespacedMutatingPolicy reads in its own alone.
+func (r *rule) read(function, version, resource string, namespace expr.Expr, name ...expr.Expr) (expr.Expr, error) {
+	args := []expr.Expr{expr.String(version), expr.String(resource)}
 	switch {
 	case r.policyNamespace == "":
-		return ", " + namespace, nil
-	case namespace == quote(r.policyNamespace) || namespace == "request.namespace":
-		return "", nil
+		return expr.Call(function, slices.Concat(args, []expr.Expr{namespace}, name)...), nil
+	case expr.Same(namespace, expr.String(r.policyNamespace)) || expr.Same(namespace, expr.Path("request.namespace")):
+		return expr.Call(function, append(args, name...)...), nil
 	}
-	return "", refuseField("", "write a ClusterPolicy that matches namespace "+r.policyNamespace, "a NamespacedMutatingPolicy reads in its own namespace alone")
+	return nil, refuseField("", "write a ClusterPolicy that matches namespace "+r.policyNamespace, "a NamespacedMutatingPolicy reads in its own namespace alone")
 }
 
 // isComputed reports whether a text is made of nothing but variables, so that it may be empty.
@@ -189,8 +200,8 @@ func isComputed(template string) bool {
 // notEmpty is the expression of a name or a namespace, without which the rule changes nothing: none is everything there is.
 func (s *scope) notEmpty(template string) (expression, error) {
 	x, err := s.text(template)
-	if err == nil && isComputed(template) && !neverEmpty.MatchString(x.cel) {
-		s.needText(negate(isEmpty(x.cel)))
+	if err == nil && isComputed(template) && !neverEmpty.MatchString(x.cel.String()) {
+		s.need(expr.Not(isEmpty(x.cel)))
 	}
 	return x, err
 }
@@ -199,8 +210,8 @@ func (s *scope) notEmpty(template string) (expression, error) {
 // is written in another way.
 var neverEmpty = regexp.MustCompile(`^request\.namespace$|^(string\()?(request\.)?(object|oldObject)\.metadata\.(name|namespace)\)?$`)
 
-// isEmpty is a condition: a text is empty.
-func isEmpty(text string) string { return inParentheses(text) + ` == ""` }
+// isEmpty is a condition: a string is empty.
+func isEmpty(text expr.Expr) expr.Expr { return expr.Equal(text, expr.String("")) }
 
 // configMapNamespace is where a ConfigMap is, as the policy has it.
 func (r *rule) configMapNamespace(f *policydecode.Fields) string {
@@ -284,22 +295,20 @@ func needs(value any, names map[string]bool) bool {
 }
 
 func firstOf(variable string) translate.Value {
-	list := expr.Name("variables." + variable)
+	list := expr.Variable(variable)
 	return translate.Optional(expr.OptionalIndex(list, expr.Int(0)), expr.Index(list, expr.Int(0)), translate.Any, true)
 }
 
 // define adds a variable to the policy, and returns its name.
-func (r *rule) define(name, cel string) string {
+func (r *rule) define(name string, value expr.Expr) string {
 	if !identifier.MatchString(name) {
 		name = strings.Join(words.FindAllString(name, -1), "_")
 	}
 	wanted := name
-	for i := 2; slices.ContainsFunc(slices.Concat(r.beside, r.variables), func(v named) bool { return v.name == name && v.cel != cel }); i++ {
+	for i := 2; slices.ContainsFunc(slices.Concat(r.beside, r.variables), func(v named) bool { return v.name == name && !expr.Same(v.cel, value) }); i++ {
 		name = fmt.Sprint(wanted, i)
 	}
-	if v := (named{name, cel}); !slices.Contains(r.variables, v) {
-		r.variables = append(r.variables, v)
-	}
+	r.variables = addNamed(r.variables, named{name, value})
 	return name
 }
 
@@ -354,7 +363,7 @@ func (c *converter) answer(r *rule, s *scope, name, path string) (v translate.Va
 	default:
 		return v, noObjects(path)
 	}
-	namespace := expression{cel: `""`, text: true}
+	namespace := expression{cel: expr.String("")}
 	if parts[0] == "namespaces" && len(parts) == 2 && strings.Join(strings.Fields(parts[1]), "") == "{{request.namespace}}" {
 		if c.To == MutatingAdmissionPolicy {
 			r.inside = true
@@ -377,18 +386,17 @@ func (c *converter) answer(r *rule, s *scope, name, path string) (v translate.Va
 	if strings.Contains(version+resource, "{{") {
 		return v, refuseField("urlPath", "name the resource", "a resource that is computed")
 	}
-	in, err := r.in(namespace.cel)
+	list, err := r.listed(version, resource, namespace.cel)
 	if err != nil {
 		return v, err
 	}
-	list := fmt.Sprintf("resource.List(%s, %s%s)", quote(version), quote(resource), in)
 	if len(parts) == 1 {
 		found := translate.StructOf(map[string]translate.Type{"items": translate.ListOf(translate.Any)}, "items")
-		return translate.Expression(expr.Name("variables."+r.define(name, "dyn("+list+")")), found), nil
+		return translate.Expression(expr.Variable(r.define(name, expr.Call("dyn", list))), found), nil
 	}
 	object, err := s.notEmpty(parts[1])
 	if err != nil {
 		return v, err
 	}
-	return firstOf(r.define(name, fmt.Sprintf("dyn(%s.items).filter(o, o.metadata.name == %s)", list, object.cel))).Required(), nil
+	return firstOf(r.define(name, itemsNamed(list, "o", object.cel))).Required(), nil
 }

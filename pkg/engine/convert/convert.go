@@ -20,6 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/convert/expr"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno"
 )
 
@@ -393,7 +394,7 @@ func (c *Conversion) policy(rules []*rule, level int, inside bool) *policy {
 		}
 	}
 	p.failurePolicy = failurePolicy(object)
-	var common []string
+	var common []expr.Expr
 	self := rules[0].existing != nil && rules[0].existing.self // for which Kyverno 1.19 does not look at matchConditions
 	if !inside && !self && !slices.ContainsFunc(rules, func(r *rule) bool { return r.inside }) {
 		common = shared(rules)
@@ -408,11 +409,11 @@ func (c *Conversion) policy(rules []*rule, level int, inside bool) *policy {
 		p.mutations = []mutation{m}
 	}
 	for _, r := range rules {
-		p.variables = append(p.variables, r.variables...)
+		p.variables = addNamed(p.variables, r.variables...)
 		if c.one && len(rules) > 1 {
 			continue
 		}
-		when := slices.DeleteFunc(slices.Concat(r.conditions, r.guards), func(c string) bool { return slices.Contains(common, c) })
+		when := without(slices.Concat(r.conditions, r.guards), common)
 		form := r.forms[min(level, len(r.forms)-1)]
 		for i, m := range form {
 			if i == 0 {
@@ -422,18 +423,17 @@ func (c *Conversion) policy(rules []*rule, level int, inside bool) *policy {
 			p.mutations = append(p.mutations, m)
 		}
 	}
-	p.variables = engine.Distinct(p.variables)
 	return p
 }
 
 // shared are the conditions that all rules have.
-func shared(rules []*rule) []string {
-	var out []string
+func shared(rules []*rule) []expr.Expr {
+	var out []expr.Expr
 	for _, c := range slices.Concat(rules[0].conditions, rules[0].guards) {
 		everywhere := !slices.ContainsFunc(rules, func(r *rule) bool {
-			return !slices.Contains(r.conditions, c) && !slices.Contains(r.guards, c)
+			return !expr.Contains(r.conditions, c) && !expr.Contains(r.guards, c)
 		})
-		if everywhere && !slices.Contains(out, c) {
+		if everywhere && !expr.Contains(out, c) {
 			out = append(out, c)
 		}
 	}

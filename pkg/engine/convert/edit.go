@@ -1,9 +1,9 @@
 package convert
 
 import (
-	"fmt"
 	"slices"
-	"strings"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/convert/expr"
 )
 
 // edit is what a rule writes at a place. One of what is below the place says what.
@@ -11,12 +11,12 @@ type edit struct {
 	at       place
 	ifAbsent bool // only where nothing is there yet
 	// unless is set for what only a new element of a list gets: the condition that the element is there.
-	unless   string
+	unless   expr.Expr
 	remove   bool
-	only     string   // the condition of a removal; empty for always
-	value    value    // a leaf
-	fields   []*edit  // of a map; nil of any other
-	elements []*group // of a list
+	only     expr.Expr // the condition of a removal; nil for always
+	value    value     // a leaf
+	fields   []*edit   // of a map; nil of any other
+	elements []*group  // of a list
 }
 
 // value is what is written as a whole.
@@ -28,13 +28,14 @@ type value struct {
 
 // expression is a part of a value that is computed.
 type expression struct {
-	cel string
-	// text reports that it is a string whatever the object is.
-	text bool
-	when string // the condition that there is a value; empty for always
+	cel  expr.Expr
+	when expr.Expr // the condition that there is a value; nil for always
 	// fraction reports that it is a number that may have a fraction, which CEL writes in another way as a string.
 	fraction bool
 }
+
+// isText reports whether it is a string whatever the object is.
+func (x expression) isText() bool { return expr.KindOf(x.cel) == expr.Text }
 
 // group is what a rule writes to some elements of a list.
 type group struct {
@@ -42,20 +43,22 @@ type group struct {
 	index    string // variable of the index
 	// descending has the last element come first.
 	descending bool
-	where      []string // conditions on the element; none for all of them
+	where      []expr.Expr // conditions on the element; none for all of them
 	// keys name one element, which is added where it is missing; empty for elements that are there.
 	keys   []keyValue
 	fields []*edit
 	remove bool
-	named  string // what the places of fields begin with, where the element may be missing
+	named  expr.Expr // what the places of fields begin with, where the element may be missing
 }
 
 // keyValue is a key of a list with its value, an expression.
 type keyValue struct {
 	name    string
-	cel     string
+	cel     expr.Expr
 	content any
 }
+
+func (g *group) keyed() bool { return len(g.keys) > 0 }
 
 // list returns whether the edits below a place have to be made with a JSON patch.
 func (e *edit) patchOnly() bool {
@@ -65,9 +68,9 @@ func (e *edit) patchOnly() bool {
 	case e.fields != nil:
 		return e.at.atomic() || len(e.fields) == 0
 	case e.elements != nil:
-		return len(e.at.listKeys()) == 0 || e.at.element("", "").atomic()
+		return len(e.at.listKeys()) == 0 || e.at.element("", nil).atomic()
 	}
-	if e.unless != "" {
+	if e.unless != nil {
 		return e.at.atomic()
 	}
 	if !e.at.known() {
@@ -81,7 +84,7 @@ func (e *edit) patchOnly() bool {
 	case nil:
 		return true
 	}
-	if x, ok := e.value.content.(expression); ok && !x.text && e.at.scalar() == "" {
+	if x, ok := e.value.content.(expression); ok && !x.isText() && e.at.scalar() == "" {
 		return !e.at.texts() || e.at.atomic()
 	}
 	return false
@@ -107,7 +110,7 @@ func applicable(content any, at place) bool {
 		}
 		for _, element := range v {
 			m, ok := element.(map[string]any)
-			if !ok || slices.ContainsFunc(keys, func(k string) bool { return m[k] == nil }) || !applicable(m, at.element("", "")) {
+			if !ok || slices.ContainsFunc(keys, func(k string) bool { return m[k] == nil }) || !applicable(m, at.element("", nil)) {
 				return false
 			}
 		}
@@ -129,13 +132,13 @@ func (e *edit) split() (apply, patch *edit) {
 	case e.elements != nil:
 		return e.splitList()
 	case e.nullable():
-		return e, &edit{at: e.at, remove: true, only: negate(e.when())}
+		return e, &edit{at: e.at, remove: true, only: expr.Not(e.when())}
 	}
 	return e, nil
 }
 
 // nullable reports whether the value may be null, which removes what is there.
-func (e *edit) nullable() bool { return e.when() != "true" && !e.ifAbsent && e.at.maybe() }
+func (e *edit) nullable() bool { return e.when() != nil && !e.ifAbsent && e.at.has != nil }
 
 func (e *edit) with(fields []*edit) *edit {
 	if len(fields) == 0 {
@@ -165,11 +168,11 @@ func (e *edit) splitList() (apply, patch *edit) {
 	var a, p []*group
 	for _, g := range e.elements {
 		fields, rest := splitAll(g.fields)
-		keyed := len(g.keys) > 0
+		keyed := g.keyed()
 		switch {
 		case keyed && e.name() == "initContainers": // which start in their order, and an ApplyConfiguration adds the last one
 			p = append(p, g)
-		case g.remove, slices.ContainsFunc(g.keys, func(k keyValue) bool { return k.cel == "" }):
+		case g.remove, slices.ContainsFunc(g.keys, func(k keyValue) bool { return k.cel == nil }):
 			p = append(p, g)
 		case len(rest) == 0:
 			a = append(a, g)
@@ -184,8 +187,7 @@ func (e *edit) splitList() (apply, patch *edit) {
 			}
 		}
 	}
-	keyed := func(g *group) bool { return len(g.keys) > 0 }
-	if slices.ContainsFunc(a, keyed) && slices.ContainsFunc(a, func(g *group) bool { return !keyed(g) }) {
+	if slices.ContainsFunc(a, (*group).keyed) && slices.ContainsFunc(a, func(g *group) bool { return !g.keyed() }) {
 		return nil, e // an element may be of both, and a list may not have it twice
 	}
 	list := func(groups []*group) *edit {
@@ -201,7 +203,7 @@ func (e *edit) splitList() (apply, patch *edit) {
 
 // onlyNew reports whether some of an edit is for an element that is not there yet.
 func (e *edit) onlyNew() bool {
-	return e.unless != "" || slices.ContainsFunc(e.fields, (*edit).onlyNew)
+	return e.unless != nil || slices.ContainsFunc(e.fields, (*edit).onlyNew)
 }
 
 // found is a group without keys: of the elements that have them, which are there.
@@ -215,74 +217,4 @@ func (g *group) with(fields []*edit) *group {
 	out := *g
 	out.fields = fields
 	return &out
-}
-
-// condition is the conjunction of conditions, without those that always hold.
-func condition(all []string) string {
-	var out []string
-	for _, c := range all {
-		if c == "true" || slices.Contains(out, c) {
-			continue
-		}
-		out = append(out, c)
-	}
-	if len(out) == 0 {
-		return "true"
-	}
-	if len(out) == 1 {
-		return out[0]
-	}
-	for i := range out {
-		if loose(out[i]) {
-			out[i] = "(" + out[i] + ")"
-		}
-	}
-	return strings.Join(out, " && ")
-}
-
-// negate is the negation of a condition.
-func negate(c string) string {
-	switch {
-	case c == "true":
-		return "false"
-	case c == "false":
-		return "true"
-	}
-	if rest, ok := strings.CutPrefix(c, "!"); ok && !tokensAtTop(rest, " || ", " && ", " ? ", " == ", " != ", " in ") {
-		return rest
-	}
-	if sides := splitTop(c, " == "); len(sides) == 2 && !tokensAtTop(c, " || ", " && ", " ? ", " != ", " in ", " > ", " < ", " >= ", " <= ") {
-		return sides[0] + " != " + sides[1]
-	}
-	if tokensAtTop(c, " || ", " && ", " ? ", " == ", " != ", " in ", " > ", " < ", " >= ", " <= ", " + ") {
-		return "!(" + c + ")"
-	}
-	return "!" + c
-}
-
-// loose reports whether a condition needs parentheses beside &&.
-func loose(c string) bool { return tokensAtTop(c, " || ", " ? ") }
-
-// tokensAtTop reports whether an operator stands outside of all brackets and texts.
-func tokensAtTop(cel string, operators ...string) bool {
-	return slices.ContainsFunc(topLevel(cel), func(i int) bool {
-		return slices.ContainsFunc(operators, func(o string) bool { return strings.HasPrefix(cel[i:], o) })
-	})
-}
-
-// choose is an expression that has one of two values.
-func choose(condition, yes, no string) string {
-	switch condition {
-	case "true":
-		return yes
-	case "false":
-		return no
-	}
-	if strings.HasPrefix(condition, "!") && !strings.HasPrefix(negate(condition), "!") {
-		condition, yes, no = negate(condition), no, yes
-	}
-	if loose(condition) {
-		condition = "(" + condition + ")"
-	}
-	return fmt.Sprintf("%s ? %s : %s", condition, yes, no)
 }

@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/convert/expr"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/match"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/policydecode"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/selector"
@@ -27,7 +28,7 @@ func (c *converter) exceptions(r *rule, m *matcher) error {
 			return refuseField("", "write them as preconditions of the rule", "%s has conditions", what)
 		}
 		filters, all := match.Decode(spec.At("match")).Filters()
-		var conditions []string
+		var conditions []expr.Expr
 		for _, f := range filters {
 			condition, err := m.filter(f, "match."+f.Place, true)
 			if err != nil {
@@ -36,10 +37,10 @@ func (c *converter) exceptions(r *rule, m *matcher) error {
 			conditions = append(conditions, condition)
 		}
 		if all && len(conditions) > 0 {
-			conditions = []string{condition(conditions)}
+			conditions = []expr.Expr{expr.And(conditions...)}
 		}
 		for _, each := range conditions {
-			r.guards = append(r.guards, negate(each))
+			r.guards = append(r.guards, expr.Not(each))
 		}
 		r.notes = append(r.notes, what+" has become a condition: later changes of it have no effect on the new policy")
 	}

@@ -26,7 +26,7 @@ func (c *converter) foreach(r *rule, s *scope, list policydecode.Node) error {
 		together.list(entry[len(entry)-1][0].cel)
 	}
 	// As one patch, each loop sees the object, and what is in the context, as it was before the others.
-	r.forms = append(forms, []mutation{{cel: together.String()}})
+	r.forms = append(forms, []mutation{{cel: together.expr()}})
 	return nil
 }
 
@@ -43,7 +43,7 @@ func (c *converter) entry(r *rule, outer *scope, f *policydecode.Fields, level i
 	if err := c.patchEach(r, s, f, out, level); err != nil {
 		return nil, err
 	}
-	return [][]mutation{{{cel: out.String()}}}, nil
+	return [][]mutation{{{cel: out.expr()}}}, nil
 }
 
 // loop is the scope in a loop.
@@ -53,19 +53,14 @@ func (c *converter) loop(r *rule, outer *scope, f *policydecode.Fields, level in
 		return nil, nil, inField("list", asRefusal(err))
 	}
 	outer.need(v.Guard())
-	l := loop{list: listPlace(outer, c.root(r), f.At("list").Text()), each: flat(v.Or(expr.List()))}
+	l := loop{list: listPlace(outer, c.root(r), f.At("list").Text()), each: expr.Simplified(v.Or(expr.List()))}
 	if l.descending = f.Has("patchStrategicMerge"); f.Has("order") {
 		l.descending = f.At("order").Text() == "Descending"
 	}
 	if l.list.root != "" {
-		l.each = l.list.or("[]")
-	} else {
-		if last := strings.LastIndex(f.At("list").Text(), "."); last >= 0 {
-			l.list.path = []string{strings.TrimSuffix(f.At("list").Text()[last+1:], "[]")}
-		}
-	}
-	if tokensAtTop(l.each, " ") {
-		l.each = "(" + l.each + ")"
+		l.each = l.list.elements()
+	} else if last := strings.LastIndex(f.At("list").Text(), "."); last >= 0 {
+		l.list.path = []string{strings.TrimSuffix(f.At("list").Text()[last+1:], "[]")}
 	}
 	l.variable, l.index = outer.variables(l.list, map[string]bool{})
 	s := &scope{Scope: outer.Child(), always: outer.always, needs: outer.needs, loops: slices.Clone(outer.loops)}
@@ -108,7 +103,7 @@ func listPlace(s *scope, root place, query string) place {
 		if outer.list.root == "" {
 			return place{}
 		}
-		at = outer.list.element(outer.variable, "string("+outer.index+")")
+		at = outer.list.element(outer.variable, indexText(outer.index))
 	}
 	for _, name := range strings.Split(m[2], ".") {
 		at = at.field(name, s.sure(at, name))
@@ -148,14 +143,12 @@ func (c *converter) patchEach(r *rule, s *scope, f *policydecode.Fields, out *op
 		if len(all) > 1 || f.At("order").Text() != "Descending" {
 			return refuseField("patchesJson6902", "remove elements in a loop of its own, with order: Descending", "elements are removed while others are counted")
 		}
-		where := condition(l.where)
-		then := &operations{}
-		then.one(operation("replace", l.list.jsonPointer(), fmt.Sprintf("%s.filter(%s, %s)", l.list.plain(), l.variable, negate(where))))
-		if where == "true" {
-			then = &operations{}
-			then.one(operation("replace", l.list.jsonPointer(), "[]"))
+		where, kept := expr.And(l.where...), expr.List()
+		if always, _ := expr.BoolOf(where); !always {
+			kept = expr.Macro(l.list.plain, "filter", l.variable, expr.Not(where))
 		}
-		out.when(fmt.Sprintf("%s.exists(%s, %s)", l.list.or("[]"), l.variable, where), then)
+		some := expr.Macro(l.list.elements(), "exists", l.variable, where)
+		out.when(some, oneOperation(operation("replace", l.list.jsonPointer(), kept)))
 		return nil
 	}
 	if err := s.patch(all, root, each); err != nil {
@@ -174,12 +167,12 @@ func (s *scope) isElement(path []segment, root place, l *loop) bool {
 	for _, seg := range path {
 		at = s.descend(at, seg)
 	}
-	return at.root == l.variable && len(at.steps) == 0
+	return at.root == l.variable && at.of == nil
 }
 
 // loop adds the operations of a loop.
 func (o *operations) loop(l *loop, each *operations) {
-	o.each(l.each, &group{variable: l.variable, index: l.index, descending: l.descending}, condition(l.where), each)
+	o.each(l.each, &group{variable: l.variable, index: l.index, descending: l.descending, where: l.where}, each)
 }
 
 // mergeEach converts a loop with a strategic merge.
@@ -190,7 +183,7 @@ func (c *converter) mergeEach(r *rule, s *scope, l *loop, f *policydecode.Fields
 	}
 	m := merge{scope: s, lists: c.lists(r), used: map[string]bool{}, loop: l}
 	root := c.root(r)
-	var guards []string
+	var guards []expr.Expr
 	edits, err := m.fields(patch, root, &guards)
 	if err != nil {
 		return nil, inField("patchStrategicMerge", asRefusal(err))
@@ -205,5 +198,5 @@ func (c *converter) mergeEach(r *rule, s *scope, l *loop, f *policydecode.Fields
 	each := &operations{outer: out}
 	each.edits(edits)
 	out.loop(l, each)
-	return [][]mutation{{{cel: out.String()}}}, nil
+	return [][]mutation{{{cel: out.expr()}}}, nil
 }

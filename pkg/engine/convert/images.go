@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
-	"strings"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/convert/expr"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/convert/translate"
@@ -23,15 +22,30 @@ const (
 		`(:[0-9A-Za-z_][0-9A-Za-z_.-]{0,127})?(@sha(256:[0-9a-f]{64}|384:[0-9a-f]{96}|512:[0-9a-f]{128}))?$`
 )
 
-// imageParts are the expressions of the parts of an image, of which the first three are always there.
+// imageParts are the parts of an image, of which the first three are always there.
 //
 //nolint:gochecknoglobals // an immutable table
-var imageParts = []struct{ name, cel string }{
-	{"registry", `"registry": i.registry`},
-	{"path", `"path": i.rest.split("@")[0].split(":")[0]`},
-	{"name", `"name": i.rest.split("@")[0].split(":")[0].find("[^/]+$")`},
-	{"tag", `?"tag": i.rest.split("@")[0].split(":")[?1].or(i.rest.contains("@") ? optional.none() : optional.of("latest"))`},
-	{"digest", `?"digest": i.rest.split("@")[?1]`},
+var imageParts = []string{"registry", "path", "name", "tag", "digest"}
+
+// imagePart is the expression of a part of an image, of which registry and rest are known.
+func imagePart(name string) expr.Expr {
+	image := expr.Name("i")
+	split := func(of expr.Expr, at string) expr.Expr { return expr.Method(of, "split", expr.String(at)) }
+	byDigest := split(expr.Field(image, "rest"), "@")
+	byTag := split(expr.Index(byDigest, expr.Int(0)), ":")
+	path := expr.Index(byTag, expr.Int(0))
+	switch name {
+	case "registry":
+		return expr.Field(image, "registry")
+	case "path":
+		return path
+	case "name":
+		return expr.Method(path, "find", expr.String("[^/]+$"))
+	case "digest":
+		return expr.OptionalIndex(byDigest, expr.Int(1))
+	}
+	latest := only(expr.Not(expr.Method(expr.Field(image, "rest"), "contains", expr.String("@"))), expr.String("latest"))
+	return expr.Method(expr.OptionalIndex(byTag, expr.Int(1)), "or", latest)
 }
 
 // imageQuery is a part of an image, by the list and the name of its container.
@@ -54,34 +68,36 @@ func (c *converter) images(r *rule, s *scope, fields map[string]any) {
 		return
 	}
 	image := map[string]translate.Type{}
-	var written, always []string
-	for i, p := range imageParts {
-		if parts[p.name] {
+	var written []expr.Entry
+	var always []string
+	for i, name := range imageParts {
+		if parts[name] {
 			if i < 3 {
-				always = append(always, p.name)
+				always = append(always, name)
 			}
-			written = append(written, p.cel)
-			image[p.name] = translate.Text
+			written = append(written, expr.Entry{Key: expr.String(name), Value: imagePart(name), Optional: i >= 3})
+			image[name] = translate.Text
 		}
-		delete(parts, p.name)
+		delete(parts, name)
 	}
 	for _, part := range sortedKeys(parts) { // such as reference, which is made of the others
 		s.Refuse(imagesName, "its part "+part+" has no equal", "make it of registry, path, name, tag and digest")
 		return
 	}
 	all := map[string]translate.Type{}
-	var entries []string
+	var entries []expr.Entry
 	for _, list := range sortedKeys(lists) {
 		at := c.root(r)
 		for _, field := range append(spec, list) {
 			at = at.field(field, s.sure(at, field))
 		}
-		entries = append(entries, "?"+quote(list)+": optional.ofNonZeroValue("+imagesOf(at.or("[]"), written)+")")
+		found := expr.Call("optional.ofNonZeroValue", imagesOf(at.elements(), written))
+		entries = append(entries, expr.Entry{Key: expr.String(list), Value: found, Optional: true})
 		all[list] = translate.MapOf(translate.StructOf(image, always...))
 	}
 	r.inside = r.inside || c.To == MutatingAdmissionPolicy // whose conditions see no variables
-	variable := r.define(imagesName, "{"+strings.Join(entries, ", ")+"}")
-	s.Define(imagesName, translate.Expression(expr.Name("variables."+variable), translate.StructOf(all)))
+	variable := r.define(imagesName, expr.Object("", entries...))
+	s.Define(imagesName, translate.Expression(expr.Variable(variable), translate.StructOf(all)))
 }
 
 // podSpec is where all objects of a rule have the specification of their Pods; nil if it is not one place.
@@ -100,10 +116,15 @@ func (r *rule) podSpec() []string {
 }
 
 // imagesOf is a map of the parts of the images of containers, by their names.
-func imagesOf(containers string, parts []string) string {
-	return containers +
-		fmt.Sprintf(`.map(c, {"name": string(c.name), "image": (c.?image.orValue("").matches(%s) ? "" : "docker.io/") + c.?image.orValue("")})`, quote(hasRegistry)) +
-		fmt.Sprintf(`.filter(i, i.image.matches(%s))`, quote(isImage)) +
-		`.map(i, {"name": i.name, "registry": i.image.split("/")[0], "rest": i.image.substring(i.image.indexOf("/") + 1)})` +
-		fmt.Sprintf(`.transformMapEntry(n, i, {i.name: {%s}})`, strings.Join(parts, ", "))
+func imagesOf(containers expr.Expr, parts []expr.Entry) expr.Expr {
+	entry := func(name string, value expr.Expr) expr.Entry { return expr.Entry{Key: expr.String(name), Value: value} }
+	written := orEmpty(expr.Path("c.?image"))
+	registry := expr.Cond(expr.Method(written, "matches", expr.String(hasRegistry)), expr.String(""), expr.String("docker.io/"))
+	of := expr.Macro(containers, "map", "c", expr.Object("", entry("name", expr.Call("string", expr.Path("c.name"))), entry("image", expr.Sum(registry, written))))
+	image := expr.Path("i.image")
+	of = expr.Macro(of, "filter", "i", expr.Method(image, "matches", expr.String(isImage)))
+	rest := expr.Method(image, "substring", expr.Binary("+", expr.Method(image, "indexOf", expr.String("/")), expr.Int(1)))
+	of = expr.Macro(of, "map", "i", expr.Object("",
+		entry("name", expr.Path("i.name")), entry("registry", expr.Index(expr.Method(image, "split", expr.String("/")), expr.Int(0))), entry("rest", rest)))
+	return expr.Method(of, "transformMapEntry", expr.Name("n"), expr.Name("i"), expr.Object("", expr.Entry{Key: expr.Path("i.name"), Value: expr.Object("", parts...)}))
 }

@@ -1,14 +1,11 @@
 package convert
 
 import (
-	"cmp"
-	"fmt"
-	"regexp"
 	"slices"
-	"strconv"
-	"strings"
 
 	"github.com/go-openapi/jsonpointer"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/convert/expr"
 )
 
 // operations are what a JSON patch does, in order: expressions that are lists of operations.
@@ -20,78 +17,85 @@ type operations struct {
 
 // part is one operation, perhaps under a condition, or an expression that is a list of them.
 type part struct {
-	cel  string
-	when string // empty for always
+	cel  expr.Expr
+	when expr.Expr // nil for always
 	many bool
 }
 
-func (o *operations) one(cel string) { o.parts = append(o.parts, part{cel: cel}) }
+// oneOperation is the patch of one operation.
+func oneOperation(cel expr.Expr) *operations { return &operations{parts: []part{{cel: cel}}} }
 
-func (o *operations) list(cel string) { o.parts = append(o.parts, part{cel: cel, many: true}) }
+func (o *operations) one(cel expr.Expr) { o.parts = append(o.parts, part{cel: cel}) }
+
+func (o *operations) list(cel expr.Expr) { o.parts = append(o.parts, part{cel: cel, many: true}) }
 
 // when adds operations that depend on a condition.
-func (o *operations) when(condition string, then *operations) {
+func (o *operations) when(condition expr.Expr, then *operations) {
+	always, constant := expr.BoolOf(condition)
 	switch {
-	case len(then.parts) == 0, condition == "false":
-	case condition == "true":
+	case len(then.parts) == 0, constant && !always:
+	case always:
 		o.parts = append(o.parts, then.parts...)
-	case len(then.parts) == 1 && !then.parts[0].many && then.parts[0].when == "":
+	case len(then.parts) == 1 && !then.parts[0].many && then.parts[0].when == nil:
 		o.parts = append(o.parts, part{cel: then.parts[0].cel, when: condition})
 	default:
-		o.list(choose(condition, then.String(), "[]"))
+		o.list(expr.Choose(condition, then.expr(), expr.List()))
 	}
 }
 
-// String is the expression of the whole list.
-func (o *operations) String() string {
-	if len(o.parts) == 0 {
-		return "[]"
+// expr is the expression of the whole list.
+func (o *operations) expr() expr.Expr {
+	var lists, ones []expr.Expr
+	flush := func() {
+		if len(ones) > 0 {
+			lists, ones = append(lists, expr.Elements(ones...)), nil
+		}
 	}
-	var lists []string
-	for i := 0; i < len(o.parts); i++ {
-		if o.parts[i].many || o.parts[i].when != "" {
-			cel := o.parts[i].cel
-			if !o.parts[i].many {
-				cel = choose(o.parts[i].when, "["+cel+"]", "[]")
-			}
-			if tokensAtTop(cel, " ? ") && len(o.parts) > 1 {
-				cel = "(" + cel + ")"
-			}
-			lists = append(lists, cel)
+	for _, p := range o.parts {
+		if !p.many && p.when == nil {
+			ones = append(ones, p.cel)
 			continue
 		}
-		var ones []string
-		for ; i < len(o.parts) && !o.parts[i].many && o.parts[i].when == ""; i++ {
-			ones = append(ones, o.parts[i].cel)
+		flush()
+		if !p.many {
+			p.cel = expr.Choose(p.when, expr.Elements(p.cel), expr.List())
 		}
-		i--
-		lists = append(lists, "["+strings.Join(ones, ", ")+"]")
+		lists = append(lists, expr.Terms(p.cel)...)
 	}
-	return strings.Join(lists, " + ")
+	if flush(); len(lists) == 0 {
+		return expr.List()
+	}
+	return expr.Sum(lists...)
 }
 
-func operation(op, path, value string) string {
-	if value == "" {
-		return fmt.Sprintf(`JSONPatch{op: %q, path: %s}`, op, path)
-	}
-	return fmt.Sprintf(`JSONPatch{op: %q, path: %s, value: %s}`, op, path, value)
+// operation is an operation of a JSON patch; value is nil for one without.
+func operation(op string, path, value expr.Expr) expr.Expr {
+	return operationOf(expr.String(op), expr.Entry{Name: "path", Value: path}, expr.Entry{Name: "value", Value: value})
+}
+
+func operationOf(op expr.Expr, fields ...expr.Entry) expr.Expr {
+	fields = slices.DeleteFunc(fields, func(f expr.Entry) bool { return f.Value == nil })
+	return expr.Object("JSONPatch", append([]expr.Entry{{Name: "op", Value: op}}, fields...)...)
 }
 
 // ensure adds an empty map or list where there is none.
-func (o *operations) ensure(at place, empty string) {
-	if _, err := strconv.Unquote(at.jsonPointer()); o.outer != nil && err == nil { // else it would be emptied for each element
+func (o *operations) ensure(at place, empty expr.Expr) {
+	pointer := at.jsonPointer()
+	if _, constant := expr.StringOf(pointer); o.outer != nil && constant { // else it would be emptied for each element
 		o.outer.ensure(at, empty)
 		return
 	}
-	pointer := at.jsonPointer()
-	if !at.maybe() || slices.Contains(o.made, pointer) {
+	if at.has == nil || o.has(at) {
 		return
 	}
-	o.made = append(o.made, pointer)
-	then := &operations{}
-	then.one(operation("add", pointer, empty))
-	o.when(negate(at.has()), then)
+	o.make(at)
+	o.when(expr.Not(at.has), oneOperation(operation("add", pointer, empty)))
 }
+
+// make notes that a place is there from now on, and has reports whether it is.
+func (o *operations) make(at place) { o.made = append(o.made, at.jsonPointer().String()) }
+
+func (o *operations) has(at place) bool { return slices.Contains(o.made, at.jsonPointer().String()) }
 
 // edits adds the operations that make the edits below a place.
 func (o *operations) edits(all []*edit) {
@@ -105,9 +109,9 @@ func (o *operations) edits(all []*edit) {
 		rest = slices.DeleteFunc(slices.Clone(all), func(e *edit) bool { return slices.Contains(written, e) })
 		defaults = nil
 	}
-	o.entries(written, "")
+	o.entries(written)
 	if len(defaults) > 0 {
-		o.entries(defaults, "!(key in "+defaults[0].parent().or("{}")+")")
+		o.entries(defaults, expr.Not(expr.Binary("in", expr.Name("key"), defaults[0].at.of.or(expr.Map()))))
 	}
 	for _, e := range rest {
 		o.edit(e)
@@ -118,9 +122,8 @@ func (o *operations) edits(all []*edit) {
 // none, or always.
 func siblings(all []*edit, ifAbsent bool) (found, rest []*edit) {
 	for _, e := range all {
-		last := e.at.steps[max(0, len(e.at.steps)-1):]
-		leaf := e.ifAbsent || e.fields == nil && e.elements == nil && !e.remove && e.unless == ""
-		if leaf && e.ifAbsent == ifAbsent && e.when() == "true" && len(last) == 1 && last[0].name != "" {
+		leaf := e.ifAbsent || e.fields == nil && e.elements == nil && !e.remove && e.unless == nil
+		if leaf && e.ifAbsent == ifAbsent && e.when() == nil && e.at.of != nil && e.at.key == nil {
 			found = append(found, e)
 			continue
 		}
@@ -129,65 +132,49 @@ func siblings(all []*edit, ifAbsent bool) (found, rest []*edit) {
 	return found, rest
 }
 
-// entries adds an operation for each entry of a map with what siblings write.
-func (o *operations) entries(all []*edit, where string) {
+// entries adds an operation for each entry of a map with what siblings write, where a condition holds.
+func (o *operations) entries(all []*edit, where ...expr.Expr) {
 	if len(all) == 0 {
 		return
 	}
-	values, key := map[string]any{}, "key"
+	values, key := map[string]any{}, expr.Name("key")
 	for _, e := range all {
 		values[e.name()] = e.whole()
 		if jsonpointer.Escape(e.name()) != e.name() {
-			key = "jsonpatch.escapeKey(key)"
+			key = expr.Call("jsonpatch.escapeKey", expr.Name("key"))
 		}
 	}
-	if where != "" {
-		where += ", "
-	}
-	o.list(fmt.Sprintf("%s.transformList(key, value, %s%s)", data(values), where, operation("add", all[0].parent().jsonPointer(key), "value")))
-}
-
-// parent is the place of the map that has the field.
-func (e *edit) parent() place {
-	out, n := e.at, len(e.at.steps)-1
-	out.steps, out.pointer, out.path = out.steps[:n], out.pointer[:len(out.pointer)-1], out.path[:len(out.path)-1]
-	return out
+	each := operation("add", all[0].at.of.jsonPointer(key), expr.Name("value"))
+	o.list(expr.Method(data(values), "transformList", slices.Concat([]expr.Expr{expr.Name("key"), expr.Name("value")}, where, []expr.Expr{each})...))
 }
 
 func (o *operations) edit(e *edit) {
+	at := e.at.jsonPointer()
 	switch {
-	case e.unless != "":
+	case e.unless != nil:
 	case e.remove:
-		then := &operations{}
-		then.one(operation("remove", e.at.jsonPointer(), ""))
-		o.when(condition([]string{e.at.has(), cmp.Or(e.only, "true")}), then)
+		o.when(expr.And(e.at.has, e.only), oneOperation(operation("remove", at, nil)))
 	case e.ifAbsent:
-		then := &operations{}
-		then.one(operation("add", e.at.jsonPointer(), data(e.whole())))
-		o.when(condition([]string{negate(e.at.has()), e.when()}), then)
+		o.when(expr.And(expr.Not(e.at.has), e.when()), oneOperation(operation("add", at, data(e.whole()))))
 	case e.fields != nil:
 		if e.writes() {
-			o.ensure(e.at, "{}")
+			o.ensure(e.at, expr.Map())
 		}
 		o.edits(e.fields)
 	case e.elements != nil:
 		o.groups(e)
 	default:
-		then := &operations{}
-		then.one(operation("add", e.at.jsonPointer(), data(e.value.content)))
-		o.when(e.when(), then)
+		o.when(e.when(), oneOperation(operation("add", at, data(e.value.content))))
 		if e.nullable() {
-			o.edit(&edit{at: e.at, remove: true, only: negate(e.when())})
+			o.edit(&edit{at: e.at, remove: true, only: expr.Not(e.when())})
 		}
 	}
 }
 
-// when is the condition that there is something to write.
-func (e *edit) when() string {
-	if x, ok := e.value.content.(expression); ok && x.when != "" {
-		return x.when
-	}
-	return "true"
+// when is the condition that there is something to write; nil for always.
+func (e *edit) when() expr.Expr {
+	x, _ := e.value.content.(expression)
+	return x.when
 }
 
 // writes reports whether something is added below a map.
@@ -200,7 +187,7 @@ func (e *edit) writes() bool {
 			return true
 		}
 	}
-	return slices.ContainsFunc(e.elements, func(g *group) bool { return len(g.keys) > 0 && !g.remove })
+	return slices.ContainsFunc(e.elements, func(g *group) bool { return g.keyed() && !g.remove })
 }
 
 // whole is what an edit writes where nothing is yet.
@@ -211,7 +198,7 @@ func (e *edit) whole() any {
 	case e.elements != nil:
 		var out []any
 		for _, g := range e.elements {
-			if len(g.keys) > 0 && !g.remove {
+			if g.keyed() && !g.remove {
 				out = append(out, wholeOf(g.fields, g.keys))
 			}
 		}
@@ -223,7 +210,7 @@ func (e *edit) whole() any {
 func wholeOf(fields []*edit, keys []keyValue) map[string]any {
 	out := map[string]any{}
 	for _, k := range keys {
-		if k.cel != "" {
+		if k.cel != nil {
 			out[k.name] = k.content
 		}
 	}
@@ -231,113 +218,104 @@ func wholeOf(fields []*edit, keys []keyValue) map[string]any {
 		if f.remove {
 			continue
 		}
-		last := f.at.steps[len(f.at.steps)-1]
-		name := last.name
-		if name == "" {
-			name = computedKey + last.expr
-		}
-		if content := f.whole(); content != nil {
-			out[name] = content
+		content := f.whole()
+		switch {
+		case content == nil:
+		case f.at.key != nil:
+			out[computedKey+f.at.key.String()] = keyed{f.at.key, content}
+		default:
+			out[f.name()] = content
 		}
 	}
 	return out
 }
 
-// computedKey marks a key of a value that is an expression.
-const computedKey = "\x00"
+// exists is the condition that a list has an element of a group.
+func (g *group) exists(list expr.Expr) expr.Expr {
+	return expr.Macro(list, "exists", g.variable, expr.And(g.where...))
+}
 
 // groups adds the operations for elements of a list. Those that have the indexes of what is there come first: what is removed and
 // added changes the indexes.
 func (o *operations) groups(e *edit) {
-	if len(e.elements) == 1 && len(e.elements[0].keys) > 0 && !e.elements[0].remove {
+	if len(e.elements) == 1 && e.elements[0].keyed() && !e.elements[0].remove {
 		o.named(e, e.elements[0])
 		return
 	}
-	list, kept := e.at.or("[]"), e.at.plain()
-	var gone []string
+	list, kept := e.at.elements(), e.at.plain
+	var gone []expr.Expr
 	for _, g := range e.elements {
-		where := condition(g.where)
 		if g.remove {
-			kept += fmt.Sprintf(".filter(%s, %s)", g.variable, negate(where))
-			gone = append(gone, fmt.Sprintf("%s.exists(%s, %s)", list, g.variable, where))
+			kept = expr.Macro(kept, "filter", g.variable, expr.Not(expr.And(g.where...)))
+			gone = append(gone, g.exists(list))
 			continue
 		}
-		each, loop := &operations{}, &operations{}
-		each.edits(g.fields)
-		loop.each(list, g, where, each)
-		if len(loop.parts) > 0 {
-			o.list(g.known(loop.String()))
+		if loop := g.loop(list); len(loop.parts) > 0 {
+			o.list(g.known(loop.expr()))
 		}
 	}
 	if len(gone) > 0 {
-		then := &operations{}
-		then.one(operation("replace", e.at.jsonPointer(), kept))
-		o.when(strings.Join(gone, " || "), then)
+		o.when(expr.Or(gone...), oneOperation(operation("replace", e.at.jsonPointer(), kept)))
 	}
 	for _, g := range e.elements {
-		if len(g.keys) > 0 && !g.remove {
-			o.ensure(e.at, "[]")
-			o.when(negate(fmt.Sprintf("%s.exists(%s, %s)", list, g.variable, condition(g.where))), e.added(g))
+		if g.keyed() && !g.remove {
+			o.ensure(e.at, expr.List())
+			o.when(expr.Not(g.exists(list)), e.added(g))
 		}
 	}
+}
+
+// loop are the operations on the elements of a group that are in a list.
+func (g *group) loop(list expr.Expr) *operations {
+	each, loop := &operations{}, &operations{}
+	each.edits(g.fields)
+	loop.each(list, g, each)
+	return loop
 }
 
 // named adds the operations for the one element of a list that has a name.
 func (o *operations) named(e *edit, g *group) {
-	where, each, add := condition(g.where), &operations{}, e.added(g)
-	each.edits(g.fields)
-	exists := fmt.Sprintf("%s.exists(%s, %s)", e.at.or("[]"), g.variable, where)
-	o.ensure(e.at, "[]")
-	if len(each.parts) == 0 {
-		o.when(negate(exists), add)
+	exists, loop := g.exists(e.at.elements()), g.loop(e.at.plain)
+	o.ensure(e.at, expr.List())
+	if len(loop.parts) == 0 {
+		o.when(expr.Not(exists), e.added(g))
 		return
 	}
-	loop := &operations{}
-	loop.each(e.at.plain(), g, where, each)
-	o.list(choose(exists, g.known(loop.String()), add.String()))
+	o.list(expr.Choose(exists, g.known(loop.expr()), e.added(g).expr()))
 }
 
 // added is the operation that adds an element with a name to a list that is there.
 func (e *edit) added(g *group) *operations {
-	out := &operations{}
-	out.one(operation("add", e.at.jsonPointer(quote("0")), data(wholeOf(g.fields, g.keys))))
-	return out
+	return oneOperation(operation("add", e.at.jsonPointer(expr.String("0")), data(wholeOf(g.fields, g.keys))))
 }
 
 // known is an expression in a loop over the elements, in which the one that is named is the variable.
-func (g *group) known(cel string) string {
-	if g.named == "" {
-		return cel
+func (g *group) known(e expr.Expr) expr.Expr {
+	if g.named == nil {
+		return e
 	}
-	cel = strings.ReplaceAll(cel, g.named+".?", g.variable+".?")
-	field := regexp.MustCompile(`(^|[^.\w])` + g.variable + `\.\?(\w+)\.(hasValue|value)\(\)`)
-	return field.ReplaceAllStringFunc(cel, func(text string) string {
-		m := field.FindStringSubmatch(text)
-		if m[3] == "value" {
-			return m[1] + g.variable + "." + m[2]
-		}
-		return m[1] + "has(" + g.variable + "." + m[2] + ")"
-	})
+	return expr.There(e, g.named, expr.Name(g.variable))
 }
 
-// each adds the operations on every element for which a condition holds.
-func (o *operations) each(list string, g *group, where string, each *operations) {
+// each adds the operations on every element of a group.
+func (o *operations) each(list expr.Expr, g *group, each *operations) {
 	if len(each.parts) == 0 {
 		return
 	}
-	loop, tail := each.String(), ".flatten()"
+	where, loop, flat := expr.And(g.where...), each.expr(), true
 	if only := each.parts[0]; len(each.parts) == 1 && !only.many {
-		loop, tail = only.cel, ""
-		if only.when != "" {
-			where = condition([]string{where, only.when})
-		}
+		where, loop, flat = expr.And(where, only.when), only.cel, false
 	}
+	args := []expr.Expr{expr.Name(g.index), expr.Name(g.variable)}
+	if always, _ := expr.BoolOf(where); !always {
+		args = append(args, where)
+	}
+	list = expr.Method(list, "transformList", append(args, loop)...)
 	if g.descending {
-		tail = ".reverse()" + tail
+		list = expr.Method(list, "reverse")
 	}
-	filter := ""
-	if where != "true" {
-		filter = where + ", "
+	if flat {
+		list = expr.Method(list, "flatten")
 	}
-	o.list(fmt.Sprintf("%s.transformList(%s, %s, %s%s)%s", list, g.index, g.variable, filter, loop, tail))
+	o.list(list)
 }

@@ -4,9 +4,8 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strconv"
-	"strings"
 
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/convert/expr"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/pattern"
 )
 
@@ -20,49 +19,46 @@ func plainText(v any) string {
 	return fmt.Sprint(v)
 }
 
-// literal is a scalar in CEL.
-func literal(v any) string {
-	switch v := v.(type) {
-	case string:
-		return quote(v)
-	case nil:
-		return "null"
-	case float64:
-		text := strconv.FormatFloat(v, 'f', -1, 64)
-		if !strings.Contains(text, ".") {
-			text += ".0"
-		}
-		return text
-	case expression:
-		return v.cel
-	}
-	return fmt.Sprint(v)
+// keyed is a value whose key in a map is computed.
+type keyed struct {
+	key   expr.Expr
+	value any
 }
+
+// computedKey marks the key of a value that is keyed.
+const computedKey = "\x00"
 
 // data is a JSON value in CEL. A literal of a map or list has values of one type, so that those of several
 // types are marked as dynamic.
-func data(content any) string {
+func data(content any) expr.Expr {
 	switch v := content.(type) {
 	case map[string]any:
-		entries := make([]string, 0, len(v))
+		entries := make([]expr.Entry, 0, len(v))
 		mixed := isMixed(slices.Collect(maps.Values(v)))
-		for _, key := range nameFirst(v) {
-			name := quote(key)
-			if expr, computed := strings.CutPrefix(key, computedKey); computed {
-				name = expr
-			}
-			entries = append(entries, name+": "+dynamic(v[key], mixed))
+		for _, name := range nameFirst(v) {
+			key, value := entryOf(name, v[name])
+			entries = append(entries, expr.Entry{Key: key, Value: dynamic(value, mixed)})
 		}
-		return "{" + strings.Join(entries, ", ") + "}"
+		return expr.Object("", entries...)
 	case []any:
-		elements := make([]string, len(v))
+		elements := make([]expr.Expr, len(v))
 		mixed := isMixed(v)
 		for i := range v {
 			elements[i] = dynamic(v[i], mixed)
 		}
-		return "[" + strings.Join(elements, ", ") + "]"
+		return expr.Elements(elements...)
+	case expression:
+		return v.cel
 	}
-	return literal(content)
+	return expr.Value(content)
+}
+
+// entryOf is an entry of a map, whose key may be computed.
+func entryOf(name string, value any) (expr.Expr, any) {
+	if of, computed := value.(keyed); computed {
+		return of.key, of.value
+	}
+	return expr.String(name), value
 }
 
 // nameFirst are the keys of a map in the order in which people write them.
@@ -82,9 +78,9 @@ func nameFirst(m map[string]any) []string {
 	return keys
 }
 
-func dynamic(v any, mixed bool) string {
+func dynamic(v any, mixed bool) expr.Expr {
 	if mixed {
-		return "dyn(" + data(v) + ")"
+		return expr.Call("dyn", data(v))
 	}
 	return data(v)
 }
@@ -108,8 +104,10 @@ func typeName(v any) string {
 		return "int"
 	case float64:
 		return "double"
+	case keyed:
+		return typeName(v.value)
 	case expression:
-		if v.text {
+		if v.isText() {
 			return "string"
 		}
 		return "dyn"

@@ -1,7 +1,6 @@
 package convert
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 
@@ -10,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/convert/expr"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/match"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/selector"
 )
@@ -25,7 +25,7 @@ type resourceRule struct {
 type selection struct {
 	rules      []resourceRule
 	namespaces *metav1.LabelSelector
-	conditions []string
+	conditions []expr.Expr
 	ambiguous  bool // several groups have a kind of one of the names, so that no schema is that of all
 }
 
@@ -61,7 +61,7 @@ func (m *matcher) selection(in, out *match.Block) (*selection, error) {
 		return s, nil
 	}
 	excluded, allOf := out.Filters()
-	var together []string
+	var together []expr.Expr
 	for _, f := range excluded {
 		if f.Empty() {
 			continue
@@ -74,10 +74,10 @@ func (m *matcher) selection(in, out *match.Block) (*selection, error) {
 			together = append(together, c)
 			continue
 		}
-		s.conditions = append(s.conditions, negate(c))
+		s.conditions = append(s.conditions, expr.Not(c))
 	}
 	if len(together) > 0 {
-		s.conditions = append(s.conditions, negate(condition(together)))
+		s.conditions = append(s.conditions, expr.Not(expr.And(together...)))
 	}
 	return s, nil
 }
@@ -253,10 +253,10 @@ func (m *matcher) find(k selector.Kind) []*meta.RESTMapping {
 // matchConditions adds what the resource rules cannot say.
 func (m *matcher) matchConditions(s *selection, filters []match.Filter, all bool) error {
 	if m.namespace != "" && m.admission {
-		s.conditions = append(s.conditions, m.requestNamespace()+" == "+quote(m.namespace))
+		s.conditions = append(s.conditions, expr.Equal(m.requestNamespace(), expr.String(m.namespace)))
 	}
 	several := len(filters) > 1
-	var any []string
+	var any []expr.Expr
 	for _, f := range filters {
 		if several && all {
 			c, err := m.filter(f, "match."+f.Place, true)
@@ -274,27 +274,24 @@ func (m *matcher) matchConditions(s *selection, filters []match.Filter, all bool
 			s.conditions = append(s.conditions, conditions...)
 			return nil
 		}
-		any = append(any, condition(conditions))
+		any = append(any, expr.And(conditions...))
 	}
-	if len(any) > 0 && !slices.Contains(any, "true") {
-		for i := range any {
-			any[i] = inParentheses(any[i])
-		}
-		s.conditions = append(s.conditions, strings.Join(any, " || "))
+	if len(any) > 0 {
+		s.conditions = appendCondition(s.conditions, anyOf(any))
 	}
 	return nil
 }
 
 // filter is a condition for all that a filter asks.
-func (m *matcher) filter(f match.Filter, place string, whole bool) (string, error) {
+func (m *matcher) filter(f match.Filter, place string, whole bool) (expr.Expr, error) {
 	conditions, err := m.conditions(f, place, whole)
-	return condition(conditions), err
+	return expr.And(conditions...), err
 }
 
 // conditions are those of a filter; those on the kind, the operation and the namespace's labels too, if the
 // resource rules are not its own.
-func (m *matcher) conditions(f match.Filter, place string, whole bool) ([]string, error) {
-	var out []string
+func (m *matcher) conditions(f match.Filter, place string, whole bool) ([]expr.Expr, error) {
+	var out []expr.Expr
 	if whole {
 		kinds, err := m.kindCondition(f)
 		if err != nil {
@@ -302,40 +299,40 @@ func (m *matcher) conditions(f match.Filter, place string, whole bool) ([]string
 		}
 		out = append(out, kinds...)
 		if len(f.Operations) > 0 {
-			out = append(out, oneOf("request.operation", f.Operations))
+			out = append(out, oneOf(expr.Path("request.operation"), f.Operations))
 		}
 		if f.NamespaceLabels != nil {
 			if m.admission {
 				return nil, refuseField(place+".resources.namespaceSelector", "use one rule for each namespaceSelector", "conditions of a MutatingAdmissionPolicy cannot read the Namespace")
 			}
-			c, err := labelCondition("namespaceObject.metadata", "labels", f.NamespaceLabels)
+			c, err := labelCondition(expr.Path("namespaceObject.metadata"), f.NamespaceLabels)
 			if err != nil {
 				return nil, err
 			}
-			out = append(out, "namespaceObject != null", c, `request.kind.kind != "Namespace"`)
+			out = append(out, expr.NotEqual(expr.Name("namespaceObject"), expr.Null()), c, notNamespace())
 		}
 	} else if f.NamespaceLabels != nil {
 		out = append(out, m.namespacedOnly(f)...)
 	}
-	names := f.Names
 	if f.Name != "" {
 		out = append(out, anyWildcard(m.nameExpression(), []string{f.Name}))
 	}
-	if len(names) > 0 {
-		out = append(out, anyWildcard(m.nameExpression(), names))
+	if len(f.Names) > 0 {
+		out = append(out, anyWildcard(m.nameExpression(), f.Names))
 	}
 	if len(f.Namespaces) > 0 {
 		out = append(out, anyWildcard(m.namespaceExpression(f), f.Namespaces))
 	}
+	metadata := expr.Path(m.object + ".metadata")
 	if f.Labels != nil {
-		c, err := labelCondition(m.object+".metadata", "labels", f.Labels)
+		c, err := labelCondition(metadata, f.Labels)
 		if err != nil {
 			return nil, err
 		}
 		out = append(out, c)
 	}
 	for _, key := range sortedKeys(f.Annotations) {
-		out = append(out, pairCondition(m.object+".metadata", "annotations", key, f.Annotations[key]))
+		out = append(out, pairCondition(metadata, "annotations", key, f.Annotations[key]))
 	}
 	if len(f.Roles)+len(f.ClusterRoles) > 0 {
 		field := ".roles"
@@ -346,25 +343,32 @@ func (m *matcher) conditions(f match.Filter, place string, whole bool) ([]string
 			"a request names the user and the groups, not their roles")
 	}
 	if len(f.Subjects) > 0 {
-		var any []string
+		var any []expr.Expr
 		for _, s := range f.Subjects {
 			any = append(any, subjectCondition(s))
 		}
-		out = append(out, strings.Join(any, " || "))
+		out = append(out, expr.Or(any...))
 	}
 	return out, nil
 }
 
+// orEmpty is the value of an optional string, or an empty one.
+func orEmpty(optional expr.Expr) expr.Expr { return expr.OrValue(optional, expr.String("")) }
+
+func notNamespace() expr.Expr {
+	return expr.NotEqual(expr.Path("request.kind.kind"), expr.String("Namespace"))
+}
+
 // nameExpression is what names are compared with.
-func (m *matcher) nameExpression() string {
+func (m *matcher) nameExpression() expr.Expr {
 	if m.object == "oldObject" {
-		return "oldObject.metadata.name"
+		return expr.Path("oldObject.metadata.name")
 	}
-	return `object.metadata.?name.orValue(object.metadata.?generateName.orValue(""))`
+	return expr.OrValue(expr.Path("object.metadata.?name"), orEmpty(expr.Path("object.metadata.?generateName")))
 }
 
 // namespaceExpression is what namespaces are compared with: a Namespace counts as its own.
-func (m *matcher) namespaceExpression(f match.Filter) string {
+func (m *matcher) namespaceExpression(f match.Filter) expr.Expr {
 	kinds := f.Kinds
 	if len(kinds) == 0 {
 		kinds = m.kinds
@@ -374,63 +378,59 @@ func (m *matcher) namespaceExpression(f match.Filter) string {
 		namespace = namespace || selector.MatchWildcard(k.Kind, "Namespace")
 		other = other || k.Kind != "Namespace"
 	}
-	name := m.object + `.metadata.?name.orValue("")`
+	name := orEmpty(expr.Path(m.object + ".metadata.?name"))
 	switch {
 	case namespace && !other:
 		return name
 	case namespace:
-		return `(request.kind.kind == "Namespace" ? ` + name + ` : ` + m.requestNamespace() + `)`
+		return expr.Cond(expr.Equal(expr.Path("request.kind.kind"), expr.String("Namespace")), name, m.requestNamespace())
 	}
 	return m.requestNamespace()
 }
 
 // requestNamespace is the namespace of the request, which it has not for objects in none.
-func (m *matcher) requestNamespace() string {
+func (m *matcher) requestNamespace() expr.Expr {
 	if m.cluster {
-		return `request.?namespace.orValue("")`
+		return orEmpty(expr.Path("request.?namespace"))
 	}
-	return "request.namespace"
+	return expr.Path("request.namespace")
 }
 
 // namespacedOnly keeps a namespaceSelector from Namespaces, which it never selects in a ClusterPolicy, and from
 // objects without a namespace, whose Namespace has no labels there.
-func (m *matcher) namespacedOnly(f match.Filter) []string {
+func (m *matcher) namespacedOnly(f match.Filter) []expr.Expr {
 	for _, k := range f.Kinds {
 		if selector.HasWildcard(k.Kind) {
-			return []string{`request.kind.kind != "Namespace"`, m.requestNamespace() + ` != ""`}
+			return []expr.Expr{notNamespace(), expr.NotEqual(m.requestNamespace(), expr.String(""))}
 		}
 		if k.Kind == "Namespace" {
-			return []string{`request.kind.kind != "Namespace"`}
+			return []expr.Expr{notNamespace()}
 		}
 	}
 	if len(f.Kinds) == 0 {
-		return []string{`request.kind.kind != "Namespace"`, m.requestNamespace() + ` != ""`}
+		return []expr.Expr{notNamespace(), expr.NotEqual(m.requestNamespace(), expr.String(""))}
 	}
 	return nil
 }
 
-func (m *matcher) kindCondition(f match.Filter) ([]string, error) {
-	if len(f.Kinds) == 0 {
-		return nil, nil
-	}
+func (m *matcher) kindCondition(f match.Filter) ([]expr.Expr, error) {
+	subresource := orEmpty(expr.Path("request.?subResource"))
 	var versions []selector.Kind // of the kinds, in their order
-	names, requests := map[selector.Kind][]string{}, []string(nil)
+	names, requests := map[selector.Kind][]string{}, []expr.Expr(nil)
 	for _, k := range f.Kinds {
 		switch {
 		case k.Kind == "*" && k.Group == "*" && k.Version == "*":
 			return nil, nil
+		case k.Subresource == "*":
+			return nil, refuseField("match", "name the subresources", "a subresource *")
 		case k.Subresource != "":
-			if k.Subresource == "*" {
-				return nil, refuseField("match", "name the subresources", "a subresource *")
-			}
 			rules, err := m.resources(k)
 			if err != nil {
 				return nil, err
 			}
 			for _, r := range rules { // the kind may be another one
 				resource, _, _ := strings.Cut(r.Resources[0], "/")
-				of := fmt.Sprintf(`request.?subResource.orValue("") == %s`, quote(k.Subresource))
-				requests = append(requests, inParentheses(condition([]string{partOf("request.resource.group", r.Groups[0]), partOf("request.resource.resource", resource), of})))
+				requests = append(requests, expr.And(partOf("request.resource.group", r.Groups[0]), partOf("request.resource.resource", resource), expr.Equal(subresource, expr.String(k.Subresource))))
 			}
 		default:
 			version := selector.Kind{Group: k.Group, Version: k.Version}
@@ -440,23 +440,27 @@ func (m *matcher) kindCondition(f match.Filter) ([]string, error) {
 			names[version] = append(names[version], k.Kind)
 		}
 	}
-	var other []string
+	var other []expr.Expr
 	for _, v := range versions {
-		other = append(other, condition([]string{partOf("request.kind.group", v.Group), partOf("request.kind.version", v.Version), partOf("request.kind.kind", names[v]...)}))
-	}
-	if len(other) > 1 {
-		for i := range other {
-			other[i] = inParentheses(other[i])
-		}
+		other = append(other, expr.And(partOf("request.kind.group", v.Group), partOf("request.kind.version", v.Version), partOf("request.kind.kind", names[v]...)))
 	}
 	if m.requests && len(other) > 0 {
-		of := condition([]string{strings.Join(other, " || "), `request.?subResource.orValue("") in ["", "ephemeralcontainers"]`})
-		if len(requests) == 0 {
-			return []string{of}, nil
-		}
-		other = []string{"(" + of + ")"}
+		other = []expr.Expr{expr.And(anyOf(other), oneOf(subresource, []string{"", "ephemeralcontainers"}))}
 	}
-	return []string{strings.Join(append(other, requests...), " || ")}, nil
+	if len(other)+len(requests) == 0 {
+		return nil, nil
+	}
+	return []expr.Expr{anyOf(append(other, requests...))}, nil
+}
+
+// anyOf holds where one of the conditions does, which are written in parentheses where they are made of others.
+func anyOf(all []expr.Expr) expr.Expr {
+	for i := range all {
+		if len(all) > 1 {
+			all[i] = expr.Parentheses(all[i])
+		}
+	}
+	return expr.Or(all...)
 }
 
 // ofRequests reports whether a block names kinds of subresources.
@@ -465,39 +469,23 @@ func ofRequests(b *match.Block) bool {
 }
 
 // partOf is a condition: a part of a kind matches one of some patterns.
-func partOf(text string, patterns ...string) string {
-	if slices.Contains(patterns, "*") || slices.Contains(patterns, "") && !strings.HasSuffix(text, ".group") {
-		return "true"
+func partOf(path string, patterns ...string) expr.Expr {
+	if slices.Contains(patterns, "*") || slices.Contains(patterns, "") && !strings.HasSuffix(path, ".group") {
+		return nil
 	}
-	return anyWildcard(text, patterns)
+	return anyWildcard(expr.Path(path), patterns)
 }
 
-// inParentheses is a condition that can be an operand of any operator.
-func inParentheses(c string) string {
-	if loose(c) || tokensAtTop(c, " && ") {
-		return "(" + c + ")"
-	}
-	return c
-}
-
-// oneOf is a condition: a text is one of some.
-func oneOf(text string, values []string) string {
+// oneOf is a condition: a string is one of some.
+func oneOf(text expr.Expr, values []string) expr.Expr {
 	if len(values) == 1 {
-		return text + " == " + quote(values[0])
+		return expr.Equal(text, expr.String(values[0]))
 	}
-	return text + " in [" + quoted(values) + "]"
+	return expr.Binary("in", text, expr.Strings(values...))
 }
 
-func quoted(values []string) string {
-	out := make([]string, len(values))
-	for i, v := range values {
-		out[i] = quote(v)
-	}
-	return strings.Join(out, ", ")
-}
-
-// anyWildcard is a condition: a text matches one of some patterns.
-func anyWildcard(text string, patterns []string) string {
+// anyWildcard is a condition: a string matches one of some patterns.
+func anyWildcard(text expr.Expr, patterns []string) expr.Expr {
 	if !slices.ContainsFunc(patterns, selector.HasWildcard) {
 		return oneOf(text, patterns)
 	}
@@ -508,65 +496,63 @@ func anyWildcard(text string, patterns []string) string {
 	for i, p := range patterns {
 		parts[i] = expressionOf(p)
 	}
-	return text + ".matches(" + quote("(?s)^("+strings.Join(parts, "|")+")$") + ")"
+	return expr.Method(text, "matches", expr.String("(?s)^("+strings.Join(parts, "|")+")$"))
 }
 
-// pairCondition is a condition: a map of texts has a pair; both parts may have wildcards.
-func pairCondition(of, field, key, want string) string {
-	all := fmt.Sprintf("%s.?%s", of, field)
-	if !selector.HasWildcard(key) {
-		value := fmt.Sprintf("%s[%s].orValue(\"\")", all, quote(key))
-		if want == "*" || want == "" || wildcardMatchesEmpty(want) {
-			return condition([]string{fmt.Sprintf("%s[%s].hasValue()", all, quote(key)), wildcard(value, want)})
-		}
-		return wildcard(value, want)
+// pairCondition is a condition: a map of strings has a pair; both parts may have wildcards.
+func pairCondition(of expr.Expr, field, key, want string) expr.Expr {
+	all := expr.OptionalField(of, field)
+	if selector.HasWildcard(key) {
+		pair := expr.And(wildcard(expr.Name("k"), key), wildcard(expr.Index(expr.Field(of, field), expr.Name("k")), want))
+		return expr.Macro(expr.OrValue(all, expr.Map()), "exists", "k", pair)
 	}
-	return fmt.Sprintf("%s.orValue({}).exists(k, %s)", all, condition([]string{
-		wildcard("k", key), wildcard(fmt.Sprintf("%s.%s[k]", of, field), want),
-	}))
+	value := expr.OptionalIndex(all, expr.String(key))
+	if strings.Trim(want, "*") == "" { // which an empty one matches too
+		return expr.And(expr.HasValue(value), wildcard(orEmpty(value), want))
+	}
+	return wildcard(orEmpty(value), want)
 }
 
 // labelCondition is a condition: labels are selected.
-func labelCondition(of, field string, s *metav1.LabelSelector) (string, error) {
-	var all []string
+func labelCondition(metadata expr.Expr, s *metav1.LabelSelector) (expr.Expr, error) {
+	var all []expr.Expr
 	for _, key := range sortedKeys(s.MatchLabels) {
-		all = append(all, pairCondition(of, field, key, s.MatchLabels[key]))
+		all = append(all, pairCondition(metadata, "labels", key, s.MatchLabels[key]))
 	}
 	for _, e := range s.MatchExpressions {
-		here := fmt.Sprintf("%s.?%s[%s]", of, field, quote(e.Key))
-		wild := slices.ContainsFunc(append(slices.Clone(e.Values), e.Key), selector.HasWildcard)
-		if wild {
-			return "", refuseField("match", "write the values out, or ask for the label in matchConditions", "a wildcard in matchExpressions")
+		if slices.ContainsFunc(append(slices.Clone(e.Values), e.Key), selector.HasWildcard) {
+			return nil, refuseField("match", "write the values out, or ask for the label in matchConditions", "a wildcard in matchExpressions")
 		}
+		label := expr.OptionalIndex(expr.OptionalField(metadata, "labels"), expr.String(e.Key))
+		there, empty := expr.HasValue(label), slices.Contains(e.Values, "")
 		switch e.Operator {
 		case metav1.LabelSelectorOpIn:
-			c := oneOf(here+`.orValue("")`, e.Values)
-			if slices.Contains(e.Values, "") {
-				c = condition([]string{here + ".hasValue()", c})
+			if !empty {
+				there = nil
 			}
-			all = append(all, c)
+			all = append(all, expr.And(there, oneOf(orEmpty(label), e.Values)))
 		case metav1.LabelSelectorOpNotIn:
-			c := "!(" + here + `.orValue("") in [` + quoted(e.Values) + "])"
-			if slices.Contains(e.Values, "") {
-				c = "!" + here + ".hasValue() || " + c
+			c := expr.Not(expr.Binary("in", orEmpty(label), expr.Strings(e.Values...)))
+			if empty {
+				c = expr.Or(expr.Not(there), c)
 			}
 			all = append(all, c)
 		case metav1.LabelSelectorOpExists:
-			all = append(all, here+".hasValue()")
+			all = append(all, there)
 		case metav1.LabelSelectorOpDoesNotExist:
-			all = append(all, "!"+here+".hasValue()")
+			all = append(all, expr.Not(there))
 		default:
-			return "", refuseField("match", "", "the operator %s of a selector", e.Operator)
+			return nil, refuseField("match", "", "the operator %s of a selector", e.Operator)
 		}
 	}
-	return condition(all), nil
+	return expr.And(all...), nil
 }
 
-func subjectCondition(s match.Subject) string {
-	user := `request.userInfo.?username.orValue("")`
+func subjectCondition(s match.Subject) expr.Expr {
+	user := orEmpty(expr.Path("request.userInfo.?username"))
 	switch s.Kind {
 	case "Group":
-		return "request.userInfo.?groups.orValue([]).exists(g, " + wildcard("g", s.Name) + ")"
+		return expr.Macro(expr.OrValue(expr.Path("request.userInfo.?groups"), expr.List()), "exists", "g", wildcard(expr.Name("g"), s.Name))
 	case "ServiceAccount":
 		return wildcard(user, "system:serviceaccount:"+s.Namespace+":"+s.Name)
 	}

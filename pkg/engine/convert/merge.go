@@ -1,12 +1,12 @@
 package convert
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 
 	"sigs.k8s.io/structured-merge-diff/v6/schema"
 
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/convert/expr"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/convert/translate"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/pattern"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/strategicmerge"
@@ -17,7 +17,7 @@ type merge struct {
 	scope *scope
 	lists *strategicmerge.Lists
 	// guards are what the whole patch depends on.
-	guards []string
+	guards []expr.Expr
 	used   map[string]bool // variables of elements that are in scope
 	// loop is the foreach around the patch; nil for none. looped is set where the patch names the loop's own elements.
 	loop   *loop
@@ -25,7 +25,7 @@ type merge struct {
 }
 
 // fields lowers a map of a patch. Conditions on the map itself go to the guards.
-func (m *merge) fields(patch map[string]any, at place, guards *[]string) ([]*edit, error) {
+func (m *merge) fields(patch map[string]any, at place, guards *[]expr.Expr) ([]*edit, error) {
 	edits := []*edit{}
 	for _, key := range nameFirst(patch) {
 		anchor, name := pattern.ParseKey(key)
@@ -44,7 +44,7 @@ func (m *merge) fields(patch map[string]any, at place, guards *[]string) ([]*edi
 				*into = append(*into, c)
 				continue
 			}
-			*into = append(*into, below.has())
+			*into = append(*into, below.has)
 		case pattern.Equality, pattern.Negation, pattern.Existence:
 			return nil, refuse(below, "the anchor %s has no meaning in a mutation", anchor)
 		case pattern.None:
@@ -76,7 +76,7 @@ func (m *merge) below(at place, name string) (place, error) {
 }
 
 // edit lowers the value of a field; nil for one that writes nothing.
-func (m *merge) edit(patch any, at place, ifAbsent bool, guards *[]string) (*edit, error) {
+func (m *merge) edit(patch any, at place, ifAbsent bool, guards *[]expr.Expr) (*edit, error) {
 	e := &edit{at: at, ifAbsent: ifAbsent}
 	if ifAbsent {
 		content, err := m.content(patch, at)
@@ -154,18 +154,20 @@ func (m *merge) content(patch any, at place) (any, error) {
 			if err != nil {
 				return nil, err
 			}
-			if last := below.steps[len(below.steps)-1]; last.name == "" {
-				name = computedKey + last.expr
-			}
-			if out[name], err = m.content(v[key], below); err != nil {
+			value, err := m.content(v[key], below)
+			if err != nil {
 				return nil, err
 			}
+			if below.key != nil {
+				name, value = computedKey+below.key.String(), keyed{below.key, value}
+			}
+			out[name] = value
 		}
 		return out, nil
 	case []any:
 		out := make([]any, 0, len(v))
 		for _, item := range v {
-			below, err := m.content(item, at.element("", ""))
+			below, err := m.content(item, at.element("", nil))
 			if err != nil {
 				return nil, err
 			}
@@ -181,8 +183,8 @@ func (m *merge) content(patch any, at place) (any, error) {
 			if x.fraction && (at.parentIsLabels() || at.scalar() == schema.String) {
 				return nil, refuse(at, "%v", translate.FractionError())
 			}
-			if at.parentIsLabels() && !x.text {
-				x.cel, x.text = "string("+x.cel+")", true
+			if at.parentIsLabels() && !x.isText() {
+				x.cel = expr.Call("string", x.cel)
 			}
 			return x, nil
 		}
@@ -204,7 +206,7 @@ func (p place) parentIsLabels() bool {
 }
 
 // list lowers a list.
-func (m *merge) list(list []any, e *edit, guards *[]string) (*edit, error) {
+func (m *merge) list(list []any, e *edit, guards *[]expr.Expr) (*edit, error) {
 	keys, merges := m.lists.Keys(e.at.path...)
 	var elements []map[string]any
 	directive := ""
@@ -222,7 +224,7 @@ func (m *merge) list(list []any, e *edit, guards *[]string) (*edit, error) {
 	case directive == "delete":
 		e.remove = true
 		return e, nil
-	case directive == "replace", len(elements) == 0 && !merges, !merges && !slices.ContainsFunc(elements, hasAnchor):
+	case directive == "replace", len(elements) == 0 && !merges, !merges && !slices.ContainsFunc(elements, func(e map[string]any) bool { return hasAnchor(e) }):
 		var plain []any
 		for _, item := range list {
 			if element, isMap := item.(map[string]any); !isMap || element["$patch"] == nil {
@@ -258,17 +260,17 @@ func (m *merge) set(list []any, e *edit) (*edit, error) {
 	if err != nil {
 		return nil, err
 	}
-	live := e.at.or("[]")
+	live := e.at.elements()
 	items, _ := content.([]any)
-	added := data(items)
-	e.value = value{set: true, content: expression{cel: fmt.Sprintf("%s.filter(x, !(x in %s)) + %s", added, live, live)}}
+	isNew := expr.Not(expr.Binary("in", expr.Name("x"), live))
+	e.value = value{set: true, content: expression{cel: expr.Sum(expr.Macro(data(items), "filter", "x", isNew), live)}}
 	return e, nil
 }
 
 // element lowers an element of a list: to what is done to the elements that it means.
-func (m *merge) element(patch map[string]any, list place, keys []string, guards *[]string) (*group, error) {
+func (m *merge) element(patch map[string]any, list place, keys []string, guards *[]expr.Expr) (*group, error) {
 	if g, rest := m.ofLoop(patch, list); g != nil {
-		fields, err := m.fields(rest, list.element(g.variable, "string("+g.index+")"), &g.where)
+		fields, err := m.fields(rest, list.element(g.variable, indexText(g.index)), &g.where)
 		if err != nil || len(fields) == 0 {
 			return nil, err
 		}
@@ -277,7 +279,7 @@ func (m *merge) element(patch map[string]any, list place, keys []string, guards 
 	}
 	variable, index := m.variables(list)
 	defer func() { delete(m.used, variable) }()
-	at := list.element(variable, "string("+index+")")
+	at := list.element(variable, indexText(index))
 	g := &group{variable: variable, index: index}
 	if hasAnchor(patch) {
 		return m.anchored(patch, g, list, keys, guards)
@@ -308,9 +310,9 @@ func (m *merge) element(patch map[string]any, list place, keys []string, guards 
 	}
 	// What is asked about the element has to be asked about one that may be missing.
 	named := at
-	named.root, named.absent = fmt.Sprintf("%s.filter(%s, %s)[?0]", list.or("[]"), variable, condition(g.where)), true
-	g.named = named.root
-	var own []string
+	g.named = expr.OptionalIndex(expr.Macro(list.elements(), "filter", variable, expr.And(g.where...)), expr.Int(0))
+	named = named.optional(g.named)
+	var own []expr.Expr
 	fields, err := m.fields(rest, named, &own)
 	if err != nil {
 		return nil, err
@@ -319,7 +321,7 @@ func (m *merge) element(patch map[string]any, list place, keys []string, guards 
 		return nil, refuse(at, "a condition in an element without one of its own")
 	}
 	g.fields = fields
-	there := fmt.Sprintf("%s.exists(%s, %s)", list.or("[]"), variable, condition(g.where))
+	there := g.exists(list.elements())
 	for _, name := range sortedKeys(rest) {
 		if empty, is := rest[name].(map[string]any); is && len(empty) == 0 {
 			g.fields = append(g.fields, &edit{at: named.field(name, false), unless: there, value: value{content: map[string]any{}, set: true}})
@@ -344,10 +346,10 @@ func (m *merge) keys(patch map[string]any, g *group, at place, keys []string) er
 		}
 		g.keys = append(g.keys, keyValue{k, typed(content, at.field(k, true)), content})
 		if k == "protocol" {
-			g.where = append(g.where, at.field(k, false).or(`"TCP"`)+" == "+literal(content))
+			g.where = append(g.where, expr.Equal(at.field(k, false).or(expr.String("TCP")), data(content)))
 			continue
 		}
-		g.where = append(g.where, at.field(k, m.scope.sure(at, k)).or(`""`)+" == "+typed(content, at.field(k, true)))
+		g.where = append(g.where, expr.Equal(at.field(k, m.scope.sure(at, k)).or(expr.String("")), typed(content, at.field(k, true))))
 	}
 	return nil
 }
@@ -357,19 +359,21 @@ func (m *merge) anyProtocol(patch map[string]any, g *group, list place, keys []s
 	variable, _ := m.variables(list)
 	defer func() { delete(m.used, variable) }()
 	other := &group{}
-	if err := m.keys(patch, other, list.element(variable, ""), keys); err != nil {
+	if err := m.keys(patch, other, list.element(variable, expr.String("")), keys); err != nil {
 		return err
 	}
-	same := condition(other.where)
-	tcp := condition(append(other.where, list.element(variable, "").field("protocol", false).or(`"TCP"`)+` == "TCP"`))
-	all := list.or("[]")
-	g.where = append(g.where, fmt.Sprintf("%s == (%s.filter(%s, %s) + %s.filter(%s, %s))[0]", g.variable, all, variable, tcp, all, variable, same))
+	tcp := expr.Equal(list.element(variable, nil).field("protocol", false).or(expr.String("TCP")), expr.String("TCP"))
+	found := func(where ...expr.Expr) expr.Expr {
+		return expr.Macro(list.elements(), "filter", variable, expr.And(where...))
+	}
+	first := expr.Index(expr.Sum(found(append(other.where, tcp)...), found(other.where...)), expr.Int(0))
+	g.where = append(g.where, expr.Equal(expr.Name(g.variable), first))
 	return nil
 }
 
 // ofLoop is the group of the elements of the loop, if the patch names one by name, and what else is in the patch.
 func (m *merge) ofLoop(patch map[string]any, list place) (*group, map[string]any) {
-	if m.loop == nil || m.loop.list.root == "" || m.loop.list.jsonPointer() != list.jsonPointer() {
+	if m.loop == nil || m.loop.list.root == "" || !expr.Same(m.loop.list.jsonPointer(), list.jsonPointer()) {
 		return nil, nil
 	}
 	for _, key := range []string{"name", "(name)"} {
@@ -383,13 +387,13 @@ func (m *merge) ofLoop(patch map[string]any, list place) (*group, map[string]any
 }
 
 // anchored lowers an element with anchors: it means elements that are there.
-func (m *merge) anchored(patch map[string]any, g *group, list place, keys []string, guards *[]string) (*group, error) {
-	at := list.element(g.variable, "string("+g.index+")")
+func (m *merge) anchored(patch map[string]any, g *group, list place, keys []string, guards *[]expr.Expr) (*group, error) {
+	at := list.element(g.variable, indexText(g.index))
 	rest := map[string]any{}
 	if len(keys) == 0 {
 		keys = []string{"name"}
 	}
-	var global []string
+	var global []expr.Expr
 	conditions := false
 	for _, key := range sortedKeys(patch) {
 		anchor, _ := pattern.ParseKey(key)
@@ -410,7 +414,7 @@ func (m *merge) anchored(patch map[string]any, g *group, list place, keys []stri
 			if err != nil {
 				return nil, err
 			}
-			g.where = append(g.where, field.or(`""`)+" == "+typed(content, at.field(name, true)))
+			g.where = append(g.where, expr.Equal(field.or(expr.String("")), typed(content, at.field(name, true))))
 		case name == "name" && anchor == pattern.None && patch["(name)"] != nil:
 		default:
 			rest[key] = patch[key]
@@ -419,7 +423,7 @@ func (m *merge) anchored(patch map[string]any, g *group, list place, keys []stri
 	g.where = append(g.where, global...)
 	fields, err := m.fields(rest, at, &g.where)
 	if pattern.HasGlobal(patch) {
-		*guards = append(*guards, fmt.Sprintf("%s.exists(%s, %s)", list.or("[]"), g.variable, condition(g.where)))
+		*guards = append(*guards, g.exists(list.elements()))
 	}
 	if err != nil || len(fields) == 0 {
 		return nil, err
@@ -434,8 +438,6 @@ func (m *merge) variables(list place) (element, index string) {
 	return element, index
 }
 
-func hasAnchor(patch map[string]any) bool { return anchors(patch, false) }
-
 func hasAdd(v any) bool {
 	m, ok := v.(map[string]any)
 	if !ok {
@@ -449,17 +451,17 @@ func hasAdd(v any) bool {
 	return false
 }
 
-func anchors(v any, found bool) bool {
+// hasAnchor reports whether a pattern has an anchor anywhere.
+func hasAnchor(v any) bool {
 	switch v := v.(type) {
 	case map[string]any:
 		for key, below := range v {
-			anchor, _ := pattern.ParseKey(key)
-			if anchor != pattern.None || anchors(below, found) {
+			if anchor, _ := pattern.ParseKey(key); anchor != pattern.None || hasAnchor(below) {
 				return true
 			}
 		}
 	case []any:
-		return slices.ContainsFunc(v, func(item any) bool { return anchors(item, found) })
+		return slices.ContainsFunc(v, hasAnchor)
 	}
-	return found
+	return false
 }

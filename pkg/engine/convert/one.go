@@ -3,6 +3,8 @@ package convert
 import (
 	"slices"
 	"strings"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/convert/expr"
 )
 
 // onlyFirst makes each rule depend on those before it, of which the first that changes an object is the last one that is
@@ -46,7 +48,7 @@ func exclusive(rules []*rule) string {
 			case !r.sharesKind(later):
 			case policies[i] != policies[i+1+j]:
 				return "only one rule is applied to an object, and rules for one kind select in different ways"
-			case r.changes == "":
+			case r.changes == nil:
 				return "only one rule is applied to an object, and no condition says whether rule " + r.name + " changes it"
 			}
 		}
@@ -66,14 +68,15 @@ func unlessMatched(rules []*rule) string {
 				return "only one rule is applied to an object, and rules for one kind select in different ways"
 			}
 			before := slices.Concat(r.conditions, r.guards)
-			before = slices.DeleteFunc(before, func(c string) bool {
-				return slices.Contains(later.conditions, c) || slices.Contains(later.guards, c)
-			})
-			if later.never = later.never || condition(before) == "true"; later.never {
+			matched := expr.And(slices.DeleteFunc(before, func(c expr.Expr) bool {
+				return expr.Contains(later.conditions, c) || expr.Contains(later.guards, c)
+			})...)
+			if always, _ := expr.BoolOf(matched); always || later.never {
+				later.never = true
 				later.notes = append(later.notes, "it is never applied, because applyRules is One and rule "+r.name+" matches the same objects")
 				continue
 			}
-			later.guards = append(later.guards, negate(condition(before)))
+			later.guards = append(later.guards, expr.Not(matched))
 		}
 	}
 	return ""
@@ -91,47 +94,41 @@ func (r *rule) sharesKind(other *rule) bool {
 	return false
 }
 
-// changed is the condition that edits change anything; empty where none says so. Kyverno puts the elements of a list
+// changed is the condition that edits change anything; nil where none says so. Kyverno puts the elements of a list
 // that it merges in another place, which is a change as well.
-func changed(edits []*edit) string {
-	var any []string
+func changed(edits []*edit) expr.Expr {
+	var any []expr.Expr
 	for _, e := range edits {
 		c := e.changes()
-		if c == "" {
-			return ""
-		}
-		if strings.Contains(c, " && ") {
-			c = "(" + c + ")"
+		if c == nil {
+			return nil
 		}
 		any = append(any, c)
 	}
-	return strings.Join(any, " || ")
+	return anyOf(any)
 }
 
-func (e *edit) changes() string {
-	parent := e.at
-	parent.steps = parent.steps[:max(0, len(parent.steps)-1)]
+func (e *edit) changes() expr.Expr {
 	x, computed := e.value.content.(expression)
 	text, isText := e.value.content.(string)
 	switch {
-	case e.unless != "", e.elements != nil, e.remove && parent.maybe():
-		return ""
+	case e.unless != nil, e.elements != nil, e.remove && e.at.of.has != nil:
+		return nil
 	case e.remove:
-		return e.at.has()
+		return expr.And(e.at.has)
 	case e.fields != nil:
 		return changed(e.fields)
 	case e.ifAbsent:
-		return condition([]string{negate(e.at.has()), e.when()})
-	case isText && text != "", computed && x.text && x.when == "":
-		return e.at.or(`""`) + " != " + data(e.value.content) // nothing is written that is an empty text
+		return expr.And(expr.Not(e.at.has), e.when())
+	case isText && text != "", computed && x.isText() && x.when == nil:
+		return expr.NotEqual(e.at.or(expr.String("")), data(e.value.content)) // nothing is written that is an empty string
 	}
-	return condition([]string{e.when(), negate(e.at.has()) + " || " + e.at.plain() + " != " + data(e.value.content)})
+	return expr.And(e.when(), expr.Or(expr.Not(e.at.has), expr.NotEqual(e.at.plain, data(e.value.content))))
 }
 
 // firstChange is one mutation that makes the changes of the first rule that changes anything. ok is false where the rules
 // have no form in common.
-func firstChange(rules []*rule, level int, common []string) (m mutation, ok bool) {
-	cel := ""
+func firstChange(rules []*rule, level int, common []expr.Expr) (m mutation, ok bool) {
 	var names []string
 	for i, r := range slices.Backward(rules) {
 		form := r.forms[min(level, len(r.forms)-1)]
@@ -139,20 +136,17 @@ func firstChange(rules []*rule, level int, common []string) (m mutation, ok bool
 			return m, false
 		}
 		m.apply = form[0].apply
-		if cel == "" {
-			cel = "[]"
-			if m.apply {
-				cel = "Object{}"
-			}
+		if m.cel == nil {
+			m.cel = m.nothing()
 		}
-		when := slices.DeleteFunc(slices.Concat(r.conditions, r.guards), func(c string) bool { return slices.Contains(common, c) })
+		when := without(slices.Concat(r.conditions, r.guards), common)
 		if i < len(rules)-1 {
 			when = append(when, r.changes)
 		}
-		cel = choose(condition(when), form[0].cel, cel)
+		m.cel = expr.Choose(expr.And(when...), form[0].cel, m.cel)
 		names = append(names, r.name)
 	}
 	slices.Reverse(names)
-	m.cel, m.comment = cel, "the first rule of "+strings.Join(names, ", ")+" that changes anything"
+	m.comment = "the first rule of " + strings.Join(names, ", ") + " that changes anything"
 	return m, true
 }

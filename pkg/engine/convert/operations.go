@@ -10,6 +10,7 @@ import (
 	"github.com/go-openapi/jsonpointer"
 	"go.yaml.in/yaml/v3"
 
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/convert/expr"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/convert/translate"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/variables"
 )
@@ -26,7 +27,7 @@ type patchOperation struct {
 // segment is a part of a JSON pointer: a constant, or an expression that is a text.
 type segment struct {
 	text string
-	cel  string // empty for a constant
+	cel  expr.Expr // nil for a constant
 }
 
 const placeholder = "KMVARIABLE"
@@ -131,12 +132,13 @@ func (r *patchReader) pointer(text string) ([]segment, error) {
 		if err != nil {
 			return nil, err
 		}
-		if constant, err := strconv.Unquote(x.cel); err == nil {
+		if constant, ok := expr.StringOf(x.cel); ok {
 			out = append(out, segment{text: constant})
 			continue
 		}
 		form := translate.PathSegment
-		if strings.HasSuffix(x.cel, asPointer) {
+		_, escaped := asPointer(x.cel)
+		if escaped {
 			form = translate.PlainText
 		}
 		if is, err := r.form(part); err != nil {
@@ -144,8 +146,8 @@ func (r *patchReader) pointer(text string) ([]segment, error) {
 		} else if is < form {
 			return nil, refuseField("", "use it as a key of a patchStrategicMerge", "a part of a path that may have a slash or a quote in it (%s), after which Kyverno reads another path", r.restored(part))
 		}
-		if placeholders.ReplaceAllString(part, "") == "" && !r.isIndex(x.cel) && !strings.HasSuffix(x.cel, asPointer) { // no key is empty
-			r.needText(negate(isEmpty(x.cel)))
+		if placeholders.ReplaceAllString(part, "") == "" && !r.isIndex(x.cel) && !escaped { // no key is empty
+			r.need(expr.Not(isEmpty(x.cel)))
 		}
 		out = append(out, segment{cel: x.cel})
 	}
@@ -177,7 +179,7 @@ func (r *patchReader) value(n *yaml.Node) (any, error) {
 				if err != nil {
 					return nil, err
 				}
-				key = computedKey + x.cel
+				key, below = computedKey+x.cel.String(), keyed{x.cel, below}
 			}
 			out[key] = below
 		}
@@ -201,7 +203,7 @@ func (r *patchReader) value(n *yaml.Node) (any, error) {
 		return r.quoted(n.Value)
 	}
 	x, err := r.template(r.restored(n.Value))
-	if x.text {
+	if err == nil && x.isText() {
 		r.Note("texts such as 5 and true in " + r.restored(n.Value) + " stay texts; Kyverno reads them as YAML, since they are not quoted")
 	}
 	return x, err
@@ -256,7 +258,7 @@ func (s *scope) patch(all []patchOperation, root place, out *operations) error {
 }
 
 func (s *scope) patchOne(o patchOperation, root place, out *operations) error {
-	if len(o.path) == 0 || o.path[0].text == "" && o.path[0].cel == "" {
+	if len(o.path) == 0 || o.path[0].text == "" && o.path[0].cel == nil {
 		return refuseField("path", "", "the whole object")
 	}
 	at := s.parent(o, root, out)
@@ -271,7 +273,7 @@ func (s *scope) patchOne(o patchOperation, root place, out *operations) error {
 		if o.op != "add" {
 			return refuseField("path", "", "the end of a list, which nothing can be done to but add")
 		}
-		out.one(operation("add", at.jsonPointer(quote("-")), data(o.value)))
+		out.one(operation("add", at.jsonPointer(expr.String("-")), data(o.value)))
 		return nil
 	}
 	list := at
@@ -279,7 +281,7 @@ func (s *scope) patchOne(o patchOperation, root place, out *operations) error {
 	content := o.value
 	if _, isText := content.(string); at.parentIsLabels() && !isText && content != nil {
 		if x, computed := content.(expression); computed {
-			if !x.text {
+			if !x.isText() {
 				text, err := x.asText()
 				if err != nil {
 					return err
@@ -298,29 +300,28 @@ func (s *scope) patchOne(o patchOperation, root place, out *operations) error {
 			s.longEnough(list, n)
 		}
 		out.one(operation("add", at.jsonPointer(), written))
-		out.made = append(out.made, at.jsonPointer())
+		out.make(at)
 	case "replace":
 		op := "replace"
 		n, err := strconv.Atoi(last.text)
 		switch {
-		case slices.Contains(out.made, at.jsonPointer()):
+		case out.has(at):
 		case err == nil && n >= 0 && list.isList(): // the one behind the last is added
 			s.longEnough(list, n)
-			out.one(fmt.Sprintf("JSONPatch{op: %s, path: %s, value: %s}", choose(at.has(), quote("replace"), quote("add")), at.jsonPointer(), written))
+			op := expr.Choose(at.has, expr.String("replace"), expr.String("add"))
+			out.one(operationOf(op, expr.Entry{Name: "path", Value: at.jsonPointer()}, expr.Entry{Name: "value", Value: written}))
 			return nil
 		case at.path[len(at.path)-1] == "[]":
-			s.mustHave(at)
+			s.need(at.has)
 		default: // what is missing is added
 			op = "add"
 		}
 		out.one(operation(op, at.jsonPointer(), written))
 	case "remove":
-		then := &operations{}
-		then.one(operation("remove", at.jsonPointer(), ""))
-		out.when(at.has(), then)
+		out.when(at.has, oneOperation(operation("remove", at.jsonPointer(), nil)))
 	case "test":
-		s.mustHave(at)
-		s.needText(at.plain() + " == " + written)
+		s.need(at.has)
+		s.need(expr.Equal(at.plain, written))
 	default:
 		return refuseField("op", "write add, replace and remove", "the operation %s", o.op)
 	}
@@ -338,13 +339,13 @@ func (s *scope) moved(o patchOperation, root, to place, out *operations) error {
 		from = s.descend(from, segment)
 	}
 	for _, needed := range []place{from, to} {
-		if !slices.Contains(out.made, needed.jsonPointer()) && !s.needed(needed) {
-			s.mustHave(needed)
+		if !out.has(needed) && !s.needed(needed) {
+			s.need(needed.has)
 		}
 	}
 	at := s.descend(to, last)
-	out.one(fmt.Sprintf(`JSONPatch{op: %q, from: %s, path: %s}`, o.op, from.jsonPointer(), at.jsonPointer()))
-	out.made = append(out.made, at.jsonPointer())
+	out.one(operationOf(expr.String(o.op), expr.Entry{Name: "from", Value: from.jsonPointer()}, expr.Entry{Name: "path", Value: at.jsonPointer()}))
+	out.make(at)
 	return nil
 }
 
@@ -354,10 +355,10 @@ func (s *scope) parent(o patchOperation, root place, out *operations) place {
 	for i, seg := range o.path[:len(o.path)-1] {
 		list := at
 		at = s.descend(at, seg)
-		if (o.op == "add" || o.op == "replace") && !s.loopsOver(at) && !s.needed(at) && (at.root == root.root || len(at.steps) > 0) {
-			empty := "{}"
+		if (o.op == "add" || o.op == "replace") && !s.loopsOver(at) && !s.needed(at) && (at.root == root.root || at.of != nil) {
+			empty := expr.Map()
 			if next := o.path[i+1]; next.text == "-" || wholeNumber.MatchString(next.text) || s.isIndex(next.cel) {
-				empty = "[]"
+				empty = expr.List()
 			}
 			if n, err := strconv.Atoi(seg.text); err == nil && at.path[len(at.path)-1] == "[]" {
 				s.longEnough(list, n)
@@ -365,7 +366,7 @@ func (s *scope) parent(o patchOperation, root place, out *operations) place {
 			} else if at.path[len(at.path)-1] != "[]" {
 				out.ensure(at, empty)
 			} else if at.root == root.root {
-				s.mustHave(at)
+				s.need(at.has)
 			}
 		}
 	}
@@ -382,8 +383,8 @@ func quotedLabels(content any, at place) any {
 	for key, v := range m {
 		switch v := v.(type) {
 		case expression:
-			if !v.text {
-				v = expression{cel: "string(" + v.cel + ")", text: true}
+			if !v.isText() {
+				v = expression{cel: expr.Call("string", v.cel)}
 			}
 			out[key] = v
 		case map[string]any, []any, nil:
@@ -398,31 +399,23 @@ func quotedLabels(content any, at place) any {
 // longEnough makes the rule depend on that a list has as many elements.
 func (s *scope) longEnough(list place, n int) {
 	if n > 0 {
-		s.needText(fmt.Sprintf("%s.size() >= %d", list.or("[]"), n))
-	}
-}
-
-// mustHave makes the rule depend on a place.
-func (s *scope) mustHave(at place) {
-	if at.maybe() {
-		s.needText(at.has())
+		s.need(expr.Binary(">=", expr.Method(list.elements(), "size"), expr.Int(int64(n))))
 	}
 }
 
 // needed reports whether the rule depends on that a place is there, or one below it.
 func (s *scope) needed(at place) bool {
 	plain := strings.NewReplacer("?", "", "has(", "", ".hasValue()", "", ")", "")
-	path := plain.Replace(at.access())
-	var all []string
+	path := plain.Replace(at.access().String())
 	for _, need := range *s.needs {
-		if !loose(need) {
-			all = append(all, splitTop(need, " && ")...)
+		for _, c := range expr.Operands(need, "&&") {
+			there := plain.Replace(c.String())
+			if presence.MatchString(c.String()) && (there == path || strings.HasPrefix(there, path+".") || strings.HasPrefix(there, path+"[")) {
+				return true
+			}
 		}
 	}
-	return slices.ContainsFunc(all, func(c string) bool {
-		there := plain.Replace(c)
-		return presence.MatchString(c) && (there == path || strings.HasPrefix(there, path+".") || strings.HasPrefix(there, path+"["))
-	})
+	return false
 }
 
 // presence matches a condition that asks only whether something is there.
@@ -430,16 +423,16 @@ var presence = regexp.MustCompile(`^(has\([^() ]*\)|[^() ]*\.hasValue\(\))$`)
 
 // loopsOver reports whether a place is there because a loop goes over what is in it.
 func (s *scope) loopsOver(at place) bool {
-	pointer, err := strconv.Unquote(at.jsonPointer())
-	return err == nil && slices.ContainsFunc(s.loops, func(l loop) bool {
-		list, err := strconv.Unquote(l.list.jsonPointer())
-		return err == nil && strings.HasPrefix(list+"/", pointer+"/")
+	pointer, constant := expr.StringOf(at.jsonPointer())
+	return constant && slices.ContainsFunc(s.loops, func(l loop) bool {
+		list, constant := expr.StringOf(l.list.jsonPointer())
+		return constant && strings.HasPrefix(list+"/", pointer+"/")
 	})
 }
 
 // isIndex reports whether an expression is the index of a loop.
-func (s *scope) isIndex(cel string) bool {
-	return slices.ContainsFunc(s.loops, func(l loop) bool { return cel == "string("+l.index+")" })
+func (s *scope) isIndex(e expr.Expr) bool {
+	return slices.ContainsFunc(s.loops, func(l loop) bool { return expr.Same(e, indexText(l.index)) })
 }
 
 // isList reports whether the schema has a list at the place.
@@ -451,25 +444,24 @@ func (p place) isList() bool {
 // descend is the place that a part of a JSON pointer leads to.
 func (s *scope) descend(at place, seg segment) place {
 	for _, l := range s.loops {
-		if seg.cel == "string("+l.index+")" && l.list.root != "" && at.jsonPointer() == l.list.jsonPointer() {
+		if expr.Same(seg.cel, indexText(l.index)) && l.list.root != "" && expr.Same(at.jsonPointer(), l.list.jsonPointer()) {
 			return at.element(l.variable, seg.cel)
 		}
 	}
 	list := at.isList() || !at.known() && (wholeNumber.MatchString(seg.text) || s.isIndex(seg.cel))
 	switch {
 	case list && seg.text == "-1": // the last one, or the first of none
-		length := at.or("[]") + ".size()"
-		last := fmt.Sprintf("%s > 0 ? %s - 1 : 0", length, length)
-		return at.at(last, "string("+last+")")
-	case list && seg.cel == "":
-		return at.at(seg.text, quote(seg.text))
+		length := expr.Method(at.elements(), "size")
+		last := expr.Choose(expr.Binary(">", length, expr.Int(0)), expr.Binary("-", length, expr.Int(1)), expr.Int(0))
+		return at.at(last, expr.Call("string", last))
+	case list && seg.cel == nil:
+		return at.at(expr.Name(seg.text), expr.String(seg.text))
 	case list:
-		number := strings.TrimSuffix(strings.TrimPrefix(seg.cel, "string("), ")")
-		return at.at(number, seg.cel)
-	case seg.cel != "":
-		key := strings.TrimSuffix(seg.cel, asPointer)
-		if key == seg.cel && strings.Contains(key, "~1") {
-			key = "(" + key + `).replace("~1", "/")`
+		return at.at(expr.Unwrapped(seg.cel, "string"), seg.cel)
+	case seg.cel != nil:
+		key, escaped := asPointer(seg.cel)
+		if text := key.String(); !escaped && strings.Contains(text, "~1") {
+			key = expr.Method(key, "replace", expr.String("~1"), expr.String("/"))
 		}
 		out := at.computed(key)
 		out.pointer[len(out.pointer)-1] = seg.cel // as Kyverno inserts it
@@ -478,15 +470,7 @@ func (s *scope) descend(at place, seg segment) place {
 	return at.field(seg.text, s.sure(at, seg.text))
 }
 
-// asPointer makes a part of a JSON pointer of a key.
-const asPointer = `.replace("/", "~1")`
-
-// at is the element of a list with an index.
-func (p place) at(index, pointer string) place {
-	out := p
-	out.path = append(slices.Clip(p.path), "[]")
-	out.steps = append(slices.Clip(p.steps), step{expr: index})
-	out.pointer = append(slices.Clip(p.pointer), pointer)
-	out.typ = elementType(p.typ)
-	return out
+// asPointer is the key of which an expression makes a part of a JSON pointer, if it does.
+func asPointer(e expr.Expr) (key expr.Expr, escaped bool) {
+	return expr.CutMethod(e, "replace", expr.String("/"), expr.String("~1"))
 }

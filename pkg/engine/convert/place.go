@@ -1,10 +1,9 @@
 package convert
 
 import (
+	"cmp"
 	"regexp"
 	"slices"
-	"strconv"
-	"strings"
 
 	"github.com/go-openapi/jsonpointer"
 	"sigs.k8s.io/structured-merge-diff/v6/schema"
@@ -17,10 +16,14 @@ import (
 // place is a field of the object, or of an element of one of its lists: how an expression reads it, and
 // which JSON pointer names it.
 type place struct {
-	root  string // "object", or the variable of a list's element
-	steps []step
-	// pointer has the parts of the JSON pointer, each an expression that is a string.
-	pointer []string
+	root string    // "object", or the variable of a list's element; empty for what is no place of the object
+	of   *place    // what it is a field of, or the list that it is an element of by an index; nil for a root
+	key  expr.Expr // a computed key, or an index; nil for a field
+	// plain is the value where it is there, found an optional of it, and has the condition that it is there. The latter are nil
+	// where it always is.
+	plain, found, has expr.Expr
+	// pointer has the parts of the JSON pointer.
+	pointer []expr.Expr
 	typ     diff.Type
 	// path has the names of fields from the object on, "[]" for the elements of a list.
 	path []string
@@ -28,114 +31,75 @@ type place struct {
 	absent bool
 }
 
-// step leads from a map to one of its values.
-type step struct {
-	name string // of a field; empty for a computed key
-	expr string // an expression that is the key
-	sure bool   // the field is always there
-}
-
 var identifier = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
-// word reports whether a name can stand behind a dot.
-func word(name string) bool {
-	return identifier.MatchString(name) && !slices.Contains([]string{"in", "true", "false", "null", "as", "break", "const", "continue", "else", "for", "function", "if", "import", "let", "loop", "package", "namespace", "return", "var", "void", "while"}, name) || name == "namespace"
-}
-
-func quote(text string) string { return strconv.Quote(text) }
-
-// field is the place of a field.
-func (p place) field(name string, sure bool) place {
+// below is a place in another one: its value, the end of its path and of its pointer, and its type.
+func (p place) below(plain func(of expr.Expr) expr.Expr, sure bool, name string, pointer expr.Expr, typ diff.Type) place {
 	out := p
-	out.path = append(slices.Clip(p.path), name)
-	out.steps = append(slices.Clip(p.steps), step{name: name, sure: sure})
-	out.pointer = append(slices.Clip(p.pointer), quote(jsonpointer.Escape(name)))
-	out.typ = fieldType(p.typ, name)
+	out.of, out.key = &p, nil
+	out.path, out.pointer = append(slices.Clip(p.path), name), append(slices.Clip(p.pointer), pointer)
+	out.plain, out.typ = plain(p.plain), typ
+	if sure && p.found == nil {
+		return out
+	}
+	out.found = expr.Marked(plain(cmp.Or(p.found, p.plain)))
+	out.has = expr.HasValue(out.found)
+	if p.absent {
+		out.plain = expr.Method(out.found, "value")
+	} else if p.found == nil && expr.IsIdentifier(name) {
+		out.has = expr.Call("has", out.plain)
+	}
 	return out
 }
 
+// field is the place of a field.
+func (p place) field(name string, sure bool) place {
+	return p.below(func(of expr.Expr) expr.Expr { return expr.Field(of, name) }, sure, name, expr.String(jsonpointer.Escape(name)), fieldType(p.typ, name))
+}
+
 // computed is the place of the value of a key that an expression computes.
-func (p place) computed(expr string) place {
-	out := p
-	out.path = append(slices.Clip(p.path), "{}")
-	out.steps = append(slices.Clip(p.steps), step{expr: expr})
-	out.pointer = append(slices.Clip(p.pointer), "jsonpatch.escapeKey("+expr+")")
-	out.typ = fieldType(p.typ, "")
+func (p place) computed(key expr.Expr) place {
+	out := p.below(func(of expr.Expr) expr.Expr { return expr.Index(of, key) }, false, "{}", expr.Call("jsonpatch.escapeKey", key), fieldType(p.typ, ""))
+	out.key = key
+	return out
+}
+
+// at is the element of a list with an index.
+func (p place) at(index, pointer expr.Expr) place {
+	out := p.below(func(of expr.Expr) expr.Expr { return expr.Index(of, index) }, false, "[]", pointer, elementType(p.typ))
+	out.key = index
 	return out
 }
 
 // element is an element of the list at the place, which a variable holds; index is the expression of its place in
 // the list.
-func (p place) element(variable, index string) place {
+func (p place) element(variable string, index expr.Expr) place {
 	return place{
-		root: variable, pointer: append(slices.Clip(p.pointer), index), typ: elementType(p.typ),
+		root: variable, plain: expr.Name(variable), pointer: append(slices.Clip(p.pointer), index), typ: elementType(p.typ),
 		path: append(slices.Clip(p.path), "[]"),
 	}
 }
 
-// maybe reports whether something before the place may be absent, and how far all is sure.
-func (p place) maybe() bool {
-	return p.absent || slices.ContainsFunc(p.steps, func(s step) bool { return !s.sure })
+// optional is the place where its root is an optional.
+func (p place) optional(root expr.Expr) place {
+	p.root, p.absent = root.String(), true
+	p.found, p.plain, p.has = root, expr.Method(root, "value"), expr.HasValue(root)
+	return p
 }
 
-// access is an expression for the place: an optional if maybe, else the value.
-func (p place) access() string {
-	var b strings.Builder
-	b.WriteString(p.root)
-	optional := p.absent
-	for _, s := range p.steps {
-		mark := ""
-		if !s.sure || optional {
-			optional, mark = true, "?"
-		}
-		switch {
-		case s.name != "" && word(s.name):
-			b.WriteString("." + mark + s.name)
-		case s.name != "":
-			b.WriteString("[" + mark + quote(s.name) + "]")
-		default:
-			b.WriteString("[" + mark + s.expr + "]")
-		}
-	}
-	return b.String()
-}
-
-// plain is an expression for the place where it is there.
-func (p place) plain() string {
-	q := p
-	q.steps = slices.Clone(p.steps)
-	for i := range q.steps {
-		q.steps[i].sure = true
-	}
-	if p.absent {
-		return q.access() + ".value()"
-	}
-	return q.access()
-}
-
-// has is a condition: the place is there.
-func (p place) has() string {
-	if !p.maybe() {
-		return "true"
-	}
-	last := len(p.steps) - 1
-	before := p
-	if last >= 0 {
-		before.steps = p.steps[:last]
-		if !before.maybe() && word(p.steps[last].name) {
-			return "has(" + p.plain() + ")"
-		}
-	}
-	return p.access() + ".hasValue()"
-}
+// access is an expression for the place: an optional if it may be absent, else the value.
+func (p place) access() expr.Expr { return cmp.Or(p.found, p.plain) }
 
 // or is the value, or a default where there is none.
-func (p place) or(fallback string) string {
-	if !p.maybe() {
-		return p.access()
+func (p place) or(fallback expr.Expr) expr.Expr {
+	if p.found == nil {
+		return p.plain
 	}
-	return p.access() + ".orValue(" + fallback + ")"
+	return expr.OrValue(p.found, fallback)
 }
+
+// elements is the value of a list, or an empty one.
+func (p place) elements() expr.Expr { return p.or(expr.List()) }
 
 // value is the value at the place, in the terms of expressions.
 func (p place) value() translate.Value {
@@ -146,46 +110,29 @@ func (p place) value() translate.Value {
 			t = translate.Label
 		}
 	}
-	if !p.maybe() {
-		return translate.Expression(expr.Name(p.plain()), t)
+	if p.found == nil {
+		return translate.Expression(p.plain, t)
 	}
-	return translate.Found(expr.Name(p.has()), expr.Typed(expr.Name(p.access()), expr.OptionalKind), expr.Name(p.plain()), t)
+	return translate.Found(p.has, expr.Typed(p.found, expr.OptionalKind), p.plain, t)
 }
 
 // jsonPointer is an expression that is the JSON pointer of the place, or of one below it.
-func (p place) jsonPointer(below ...string) string {
-	return pointerText(append(slices.Clip(p.pointer), below...))
-}
-
-// constantFirst matches a text that begins with a constant.
-var constantFirst = regexp.MustCompile(`^("(?:[^"\\]|\\.)*") \+ (.*)$`)
-
-// pointerText joins the parts of a JSON pointer; constant ones become one text.
-func pointerText(parts []string) string {
-	var out []string
-	text := ""
-	flush := func() {
-		if text != "" {
-			out = append(out, quote(text))
-		}
-		text = ""
-	}
-	for _, part := range parts {
+func (p place) jsonPointer(below ...expr.Expr) expr.Expr {
+	text, out := "", []expr.Expr{}
+	for _, part := range append(slices.Clip(p.pointer), below...) {
+		terms := expr.Terms(part)
 		text += "/"
-		if constant, err := strconv.Unquote(part); err == nil {
-			text += constant
-			continue
+		if constant, ok := expr.StringOf(terms[0]); ok {
+			text, terms = text+constant, terms[1:]
 		}
-		if m := constantFirst.FindStringSubmatch(part); m != nil {
-			if constant, err := strconv.Unquote(m[1]); err == nil {
-				text, part = text+constant, m[2]
-			}
+		if len(terms) > 0 {
+			out, text = append(append(out, expr.String(text)), terms...), ""
 		}
-		flush()
-		out = append(out, part)
 	}
-	flush()
-	return strings.Join(out, " + ")
+	if text != "" || len(out) == 0 {
+		out = append(out, expr.String(text))
+	}
+	return expr.Sum(out...)
 }
 
 // object is the spelling of the type at the place: Object.spec.containers.

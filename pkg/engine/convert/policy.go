@@ -8,6 +8,8 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/convert/expr"
 )
 
 // policy is one of the new policies.
@@ -33,31 +35,50 @@ type policy struct {
 func (p *policy) key() string { return p.namespace + "/" + p.name }
 
 // named is an expression with a name.
-type named struct{ name, cel string }
+type named struct {
+	name string
+	cel  expr.Expr
+}
+
+func (n named) same(other named) bool { return n.name == other.name && expr.Same(n.cel, other.cel) }
+
+// addNamed adds expressions to others, unless they are there already.
+func addNamed(all []named, more ...named) []named {
+	for _, n := range more {
+		if !slices.ContainsFunc(all, n.same) {
+			all = append(all, n)
+		}
+	}
+	return all
+}
 
 // mutation is one step of a policy.
 type mutation struct {
 	comment string
 	apply   bool // an ApplyConfiguration; else a JSONPatch
-	cel     string
-	when    []string
+	cel     expr.Expr
+	when    []expr.Expr
 }
 
 // existing is what makes a policy one that changes other objects than those that it matches.
 type existing struct {
-	self       bool   // each object is its own target
-	expression string // that names the targets; empty for rules
+	self       bool      // each object is its own target
+	expression expr.Expr // that names the targets; nil for rules
 	rules      []resourceRule
-	conditions []string
+	conditions []expr.Expr
 }
 
 // expression is that of the mutation, with its condition.
-func (m *mutation) expression() string {
-	nothing := "[]"
+func (m *mutation) expression() expr.Expr {
+	return expr.Choose(expr.And(withoutRepeated(m.when)...), m.cel, m.nothing())
+}
+
+// nothing is the expression of a mutation that changes nothing.
+func (m *mutation) nothing() expr.Expr {
 	if m.apply {
-		nothing = "Object{}"
+		return expr.Object("Object")
 	}
-	return choose(condition(withoutRepeated(m.when)), m.cel, nothing)
+	return expr.List()
 }
 
 // String prints the policy as a manifest.
@@ -142,7 +163,7 @@ func (p *policy) targets(w *writer) {
 		return
 	}
 	w.line(1, "targetMatchConstraints:")
-	if x.expression != "" {
+	if x.expression != nil {
 		w.expression(2, "expression", x.expression)
 	} else {
 		w.resourceRules(2, x.rules)
@@ -167,7 +188,7 @@ func (p *policy) binding(w *writer) {
 }
 
 // nameConditions gives each condition a name that says what it asks.
-func nameConditions(conditions []string) []named {
+func nameConditions(conditions []expr.Expr) []named {
 	var out []named
 	taken, next := map[string]bool{}, map[string]int{}
 	for _, c := range withoutRepeated(conditions) {
@@ -183,31 +204,36 @@ func nameConditions(conditions []string) []named {
 }
 
 // withoutRepeated are the conditions that no other one includes.
-func withoutRepeated(conditions []string) []string {
-	included := map[string]bool{"true": true}
+func withoutRepeated(conditions []expr.Expr) []expr.Expr {
+	included := []expr.Expr{expr.Bool(true)}
 	for _, c := range conditions {
-		if parts := splitTop(c, " && "); len(parts) > 1 && !tokensAtTop(c, " || ", " ? ") {
-			for _, part := range parts {
-				included[part] = true
-			}
+		if parts := expr.Operands(c, "&&"); len(parts) > 1 {
+			included = append(included, parts...)
 		}
 	}
-	return slices.DeleteFunc(slices.Clone(conditions), func(c string) bool { return included[c] })
+	return without(conditions, included)
+}
+
+// without are the expressions that are not among others.
+func without(all, others []expr.Expr) []expr.Expr {
+	return slices.DeleteFunc(slices.Clone(all), func(e expr.Expr) bool { return expr.Contains(others, e) })
 }
 
 var words = regexp.MustCompile(`[A-Za-z0-9]+`)
 
 // slug is a name for a condition, made of the words in it that say something.
-func slug(c string) string {
+func slug(condition expr.Expr) string {
 	noise := []string{
 		"object", "oldobject", "metadata", "generatename", "orvalue", "hasvalue", "request", "exists", "has", "string", "matches", "startswith", "endswith",
 		"contains", "s", "g", "c", "v", "e", "k", "i", "all", "size", "spec", "true", "dyn", "filter", "map", "in", "value", "optional", "none", "of", "variables",
 	}
 	var out []string
-	if strings.HasPrefix(c, "!") || tokensAtTop(c, " != ") && !tokensAtTop(c, " || ", " && ") {
+	c := condition.String()
+	several := len(expr.Operands(condition, "&&"))+len(expr.Operands(condition, "||")) > 2
+	if strings.HasPrefix(c, "!") || !several && expr.IsNotEqual(condition) {
 		out = append(out, "not")
 	}
-	if strings.HasPrefix(c, "has(") && !tokensAtTop(c, " && ", " || ") {
+	if strings.HasPrefix(c, "has(") && !several {
 		out = append(out, "has")
 	}
 	for _, word := range words.FindAllString(c, -1) {

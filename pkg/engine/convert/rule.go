@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -15,6 +16,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/convert/expr"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/convert/translate"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno"
@@ -29,7 +31,7 @@ type rule struct {
 	index   int    // in spec.rules
 	derived bool
 	selection
-	guards          []string // conditions that the whole rule depends on, beside those of the selection
+	guards          []expr.Expr // conditions that the whole rule depends on, beside those of the selection
 	variables       []named
 	beside          []named                 // variables of earlier rules that may be in one policy with it
 	existing        *existing               // of a rule with targets
@@ -38,10 +40,10 @@ type rule struct {
 	contexts        policydecode.Node
 	param           types.NamespacedName // the ConfigMap that is the parameter of the new policy
 	part            int                  // of its targets
-	patchGuards     []string             // what the patch depends on
+	patchGuards     []expr.Expr          // what the patch depends on
 	inside          bool                 // its conditions cannot be those of a policy
 	notes           []string             // what it does otherwise than the old one
-	changes         string               // the condition that it changes anything where it is applied; empty where there is none
+	changes         expr.Expr            // the condition that it changes anything where it is applied; nil where there is none
 	never           bool                 // it is never applied
 	// forms are the ways to write what it does, the simplest first.
 	forms [][]mutation
@@ -150,17 +152,17 @@ func anyText(value any, holds func(string) bool) bool {
 func (r *rule) onlyOperation() {
 	if r.existing != nil {
 		if o := r.rules[0].Operations; !slices.Equal(o, []string{"CREATE", "UPDATE"}) {
-			r.guards = append(r.guards, oneOf("request.operation", o))
+			r.guards = append(r.guards, oneOf(expr.Path("request.operation"), o))
 		}
 		return
 	}
-	r.guards = slices.DeleteFunc(r.guards, func(c string) bool {
-		asked := operationAsked.FindStringSubmatch(c)
+	r.guards = slices.DeleteFunc(r.guards, func(c expr.Expr) bool {
+		asked := operationAsked.FindStringSubmatch(c.String())
 		if asked == nil {
 			return false
 		}
 		left := slices.DeleteFunc(slices.Clone(r.rules[0].Operations), func(operation string) bool {
-			among := strings.Contains(asked[2]+asked[4], quote(operation))
+			among := strings.Contains(asked[2]+asked[4], strconv.Quote(operation))
 			return among == (asked[1] == "!=" || asked[3] == "!")
 		})
 		for i := range r.rules {
@@ -223,7 +225,7 @@ func (c *converter) jsonPatch(r *rule, s *scope, text string) error {
 	if err := s.patch(all, c.root(r), out); err != nil {
 		return err
 	}
-	r.forms = [][]mutation{{{cel: out.String()}}}
+	r.forms = [][]mutation{{{cel: out.expr()}}}
 	return nil
 }
 
@@ -259,7 +261,7 @@ func (r *rule) kind() schema.GroupVersionKind {
 
 // root is the whole object, as an expression sees it.
 func (c *converter) root(r *rule) place {
-	return place{root: "object", typ: diff.TypeOf(c.ctx, c.Reader, r.kind())}
+	return place{root: "object", plain: expr.Name("object"), typ: diff.TypeOf(c.ctx, c.Reader, r.kind())}
 }
 
 // podSpec is where objects of a kind of Kubernetes have the spec of a Pod; empty if they have none.
@@ -330,7 +332,7 @@ func (c *converter) scope(r *rule) *scope {
 		}
 	}
 	o.Namespaces = o.Namespaces && kinds > 0
-	return &scope{Scope: translate.NewScope(o), always: sure, needs: &[]string{}}
+	return &scope{Scope: translate.NewScope(o), always: sure, needs: &[]expr.Expr{}}
 }
 
 // onlyDeleted reports whether the rule matches objects that are deleted, and no others.
@@ -373,7 +375,7 @@ func formsOf(edits []*edit, root place) [][]mutation {
 	var forms [][]mutation
 	apply, patch := splitAll(edits)
 	if len(apply) > 0 {
-		form := []mutation{{apply: true, cel: applyConfiguration(apply, root)}}
+		form := []mutation{{apply: true, cel: applyObject(apply, root)}}
 		if len(patch) > 0 {
 			form = append(form, mutation{cel: jsonPatch(patch)})
 		}
@@ -382,8 +384,8 @@ func formsOf(edits []*edit, root place) [][]mutation {
 	return append(forms, []mutation{{cel: jsonPatch(edits)}})
 }
 
-func jsonPatch(edits []*edit) string {
+func jsonPatch(edits []*edit) expr.Expr {
 	o := &operations{}
 	o.edits(edits)
-	return o.String()
+	return o.expr()
 }

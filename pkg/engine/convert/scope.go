@@ -3,7 +3,6 @@ package convert
 import (
 	"errors"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -16,7 +15,7 @@ type scope struct {
 	*translate.Scope
 	always []string // places that the objects always have
 	// needs collects the conditions without which the rule fails, as its variables are missing.
-	needs *[]string
+	needs *[]expr.Expr
 	loops []loop
 }
 
@@ -25,36 +24,28 @@ type loop struct {
 	list            place // whose pointer is empty where it is no list of the object
 	variable, index string
 	descending      bool // the last element comes first
-	where           []string
-	each            string // the expression of the list
+	where           []expr.Expr
+	each            expr.Expr // the expression of the list
 }
 
 // need is a condition without which the rule fails.
-func (s *scope) need(e expr.Expr) {
-	if e != nil {
-		s.needText(flat(e))
+func (s *scope) need(c expr.Expr) {
+	if c == nil {
+		return
 	}
-}
-
-// needText is need for a condition that is written already.
-func (s *scope) needText(c string) {
+	c = expr.Simplified(c)
 	for _, l := range slices.Backward(s.loops) {
-		if where := condition(l.where); where != "true" {
-			if !tokensAtTop(where, " || ", " ? ") && slices.Contains(splitTop(where, " && "), c) {
-				return // it is what the loop asks for already
-			}
-			if loose(where) || tokensAtTop(where, " && ") {
-				where = "(" + where + ")"
-			}
-			c = negate(where) + " || " + c
+		where := expr.And(l.where...)
+		if expr.Contains(expr.Operands(where, "&&"), c) {
+			return // it is what the loop asks for already
 		}
-		variables := l.variable
-		if regexp.MustCompile(`\b` + l.index + `\b`).MatchString(c) {
-			variables = l.index + ", " + l.variable
+		variables := []expr.Expr{expr.Name(l.variable)}
+		if c = expr.Or(expr.Not(where), c); expr.Mentions(c, expr.Name(l.index)) {
+			variables = []expr.Expr{expr.Name(l.index), expr.Name(l.variable)}
 		}
-		c = fmt.Sprintf("%s.all(%s, %s)", l.each, variables, c)
+		c = expr.Method(l.each, "all", append(variables, c)...)
 	}
-	if !slices.Contains(*s.needs, c) {
+	if !expr.Contains(*s.needs, c) {
 		*s.needs = append(*s.needs, c)
 	}
 }
@@ -65,9 +56,7 @@ func (s *scope) text(template string) (expression, error) {
 	if err != nil {
 		return x, err
 	}
-	if x.when != "" {
-		s.needText(x.when)
-	}
+	s.need(x.when)
 	return x.asText()
 }
 
@@ -76,10 +65,10 @@ func (x expression) asText() (expression, error) {
 	switch {
 	case x.fraction:
 		return x, translate.FractionError()
-	case !x.text:
-		x.cel = "string(" + x.cel + ")"
+	case !x.isText():
+		x.cel = expr.Call("string", x.cel)
 	}
-	return expression{cel: x.cel, text: true}, nil
+	return expression{cel: x.cel}, nil
 }
 
 // template is an expression for a text with variables, which may be of any type.
@@ -109,30 +98,28 @@ func (s *scope) expression(v translate.Value) (expression, error) {
 	if lit, ok := v.Literal(); ok {
 		switch lit := lit.(type) {
 		case string:
-			return expression{cel: quote(lit), text: true}, nil
+			return expression{cel: expr.String(lit)}, nil
 		case nil:
 			return expression{}, errors.New("the value is always null")
 		}
 	}
 	s.need(v.Guard())
-	out := expression{cel: flat(v.Plain()), text: expr.KindOf(v.Plain()) == expr.Text, fraction: v.MayHaveFraction()}
+	out := expression{cel: expr.Simplified(v.Plain()), fraction: v.MayHaveFraction()}
 	if v.Has() != nil && (v.Guard() == nil || !expr.Same(v.Guard(), v.Has())) {
-		out.when = flat(v.Has())
+		out.when = expr.Simplified(v.Has())
 	}
 	return out, nil
 }
 
 // conditions translates preconditions.
-func (s *scope) conditions(raw any) ([]string, error) {
+func (s *scope) conditions(raw any) ([]expr.Expr, error) {
 	all, err := s.Conditions(raw)
 	if err != nil {
 		return nil, err
 	}
-	out := make([]string, 0, len(all))
+	var out []expr.Expr
 	for _, c := range all {
-		if text := flat(c.Expr); text != "true" {
-			out = append(out, text)
-		}
+		out = appendCondition(out, c.Expr)
 	}
 	return out, nil
 }
@@ -146,34 +133,22 @@ func (s *scope) conditionsOfLoop(raw any) error {
 	l := &s.loops[len(s.loops)-1]
 	for _, c := range all {
 		s.need(c.Guard)
-		if text := flat(c.Expr); text != "true" {
-			l.where = append(l.where, text)
-		}
+		l.where = appendCondition(l.where, c.Expr)
 	}
 	return nil
 }
 
-// flat is an expression on one line.
-func flat(e expr.Expr) string {
-	var b strings.Builder
-	for line := range strings.SplitSeq(expr.Format(e), "\n") {
-		line = strings.TrimSpace(line)
-		before := b.String()
-		switch {
-		case before == "":
-		case strings.HasPrefix(line, "."), strings.HasSuffix(before, "("), strings.HasSuffix(before, "["), strings.HasSuffix(before, "{"):
-		case strings.HasPrefix(line, ")"), strings.HasPrefix(line, "]"), strings.HasPrefix(line, "}"):
-			if trimmed := strings.TrimSuffix(before, ","); trimmed != before {
-				b.Reset()
-				b.WriteString(trimmed)
-			}
-		default:
-			b.WriteByte(' ')
-		}
-		b.WriteString(line)
+// appendCondition appends a condition unless it always holds.
+func appendCondition(all []expr.Expr, c expr.Expr) []expr.Expr {
+	c = expr.Simplified(c)
+	if always, _ := expr.BoolOf(c); always {
+		return all
 	}
-	return b.String()
+	return append(all, c)
 }
+
+// indexText is the index of an element, which a variable holds, as a part of a JSON pointer.
+func indexText(index string) expr.Expr { return expr.Call("string", expr.Name(index)) }
 
 // sure reports whether a field is there in every object that a server takes.
 func (s *scope) sure(at place, name string) bool {

@@ -1,8 +1,6 @@
 package convert
 
 import (
-	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -10,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/convert/expr"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/convert/translate"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/policydecode"
@@ -37,7 +36,7 @@ func (c *converter) targets(r *rule, s *scope, f, t *policydecode.Fields) error 
 	for i := range r.guards { // in whose variables the object is the trigger, and in others the target
 		r.guards[i] = r.inlined(r.guards[i])
 	}
-	if slices.ContainsFunc(r.guards, variable.MatchString) {
+	if slices.ContainsFunc(r.guards, mentionsVariables) {
 		return refuseField("mutate.targets", "write the variable out in the preconditions", "a condition on a variable that cannot be written out")
 	}
 	resource := resourceRule{
@@ -78,7 +77,7 @@ func (c *converter) targets(r *rule, s *scope, f, t *policydecode.Fields) error 
 			return err
 		}
 	}
-	var conditions []string
+	var conditions []expr.Expr
 	if t.Has("preconditions") {
 		if conditions, err = inner.conditions(t.Values["preconditions"]); err != nil {
 			return inField("mutate.targets[0].preconditions", asRefusal(err))
@@ -95,66 +94,59 @@ func (c *converter) targets(r *rule, s *scope, f, t *policydecode.Fields) error 
 	return nil
 }
 
-// variable matches what an expression uses of the policy's variables.
-var variable = regexp.MustCompile(`\bvariables\.([A-Za-z_0-9]+)`)
+// mentionsVariables reports whether an expression uses variables of the policy.
+func mentionsVariables(e expr.Expr) bool { return expr.Mentions(e, expr.Name("variables")) }
 
 // maxInlined is how many bytes an expression may have in which variables are written out.
 const maxInlined = 64 << 10
 
 // inlined is an expression in which variables are written out, unless it becomes too long.
-func (r *rule) inlined(cel string) string {
+func (r *rule) inlined(e expr.Expr) expr.Expr {
 	for _, v := range slices.Backward(r.variables) {
-		if len(cel)+len(v.cel)*strings.Count(cel, "variables."+v.name) > maxInlined {
-			return cel
+		text, value := e.String(), v.cel.String()
+		if len(text)+len(value)*strings.Count(text, "variables."+v.name) > maxInlined {
+			return e
 		}
-		value := v.cel
-		if len(topLevel(value)) > 0 && tokensAtTop(value, " ") {
-			value = "(" + value + ")"
-		}
-		cel = variable.ReplaceAllStringFunc(cel, func(name string) string {
-			if name == "variables."+v.name {
-				return value
-			}
-			return name
-		})
+		e = expr.Replace(e, expr.Variable(v.name), v.cel)
 	}
-	return cel
+	return e
 }
 
 // targetLabels is the condition of a selector of targets.
-func targetLabels(s *scope, selector policydecode.Node) (string, error) {
+func targetLabels(s *scope, selector policydecode.Node) (expr.Expr, error) {
 	labels := selector.LabelSelector()
 	if labels == nil {
-		return "", refuseField("mutate.targets[0].selector", "", "is no selector")
+		return nil, refuseField("mutate.targets[0].selector", "", "is no selector")
 	}
-	condition, err := labelCondition("object.metadata", "labels", labels)
-	if err == nil && strings.Contains(condition, "{{") {
+	condition, err := labelCondition(expr.Path("object.metadata"), labels)
+	if err == nil && strings.Contains(condition.String(), "{{") {
 		condition, err = computedLabels(s, labels)
 	}
 	if err != nil {
-		return "", inField("mutate.targets[0].selector", asRefusal(err))
+		return nil, inField("mutate.targets[0].selector", asRefusal(err))
 	}
 	return condition, nil
 }
 
 // computedLabels is the condition of a selector with variables in its values.
-func computedLabels(s *scope, labels *metav1.LabelSelector) (string, error) {
+func computedLabels(s *scope, labels *metav1.LabelSelector) (expr.Expr, error) {
 	if len(labels.MatchExpressions) > 0 {
-		return "", refuseField("", "write matchLabels", "matchExpressions beside variables")
+		return nil, refuseField("", "write matchLabels", "matchExpressions beside variables")
 	}
-	var all []string
+	var all []expr.Expr
 	for _, key := range sortedKeys(labels.MatchLabels) {
 		want := labels.MatchLabels[key]
 		if strings.Contains(key, "{{") || !strings.Contains(want, "{{") && selector.HasWildcard(want) {
-			return "", refuseField("", "write them as preconditions of the target", "a computed key, or a wildcard beside variables")
+			return nil, refuseField("", "write them as preconditions of the target", "a computed key, or a wildcard beside variables")
 		}
 		value, err := s.text(want)
 		if err != nil {
-			return "", err
+			return nil, err
 		}
-		all = append(all, fmt.Sprintf("object.metadata.?labels[?%s] == optional.of(%s)", quote(key), value.cel))
+		label := expr.Marked(expr.Index(expr.Path("object.metadata.?labels"), expr.String(key)))
+		all = append(all, expr.Equal(label, expr.Call("optional.of", value.cel)))
 	}
-	return condition(all), nil
+	return expr.And(all...), nil
 }
 
 // isTrigger reports whether the target is the object that the rule matches. Without a namespace, it is each object
@@ -185,8 +177,11 @@ func (c *converter) targetScope(r *rule, gvk schema.GroupVersionKind) *scope {
 		Deleted: r.onlyDeleted(),
 	}
 	r.target = gvk
-	return &scope{Scope: translate.NewScope(o), always: sure, needs: &[]string{}}
+	return &scope{Scope: translate.NewScope(o), always: sure, needs: &[]expr.Expr{}}
 }
+
+// targetsName is the name of a target.
+var targetsName = expr.Path("object.metadata.name") //nolint:gochecknoglobals // an immutable expression
 
 // targetName is what names targets, as the policy has it.
 type targetName struct {
@@ -200,38 +195,32 @@ func (r *rule) nameTargets(x *existing, s, inner *scope, t targetName) error {
 	computed := strings.Contains(name+namespace, "{{")
 	one := name != "" && !selector.HasWildcard(name) && (!namespaced || namespace != "" && !selector.HasWildcard(namespace))
 	if !computed && !one {
-		var conditions []string
 		if name != "" && name != "*" {
-			conditions = append(conditions, anyWildcard("object.metadata.name", []string{name}))
+			x.conditions = append(x.conditions, wildcard(targetsName, name))
 		}
-		switch {
-		case namespace == "" || namespace == "*":
-		case selector.HasWildcard(namespace):
-			conditions = append(conditions, wildcard("object.metadata.namespace", namespace))
-		default:
-			conditions = append(conditions, "object.metadata.namespace == "+quote(namespace))
+		if namespace != "" && namespace != "*" {
+			x.conditions = append(x.conditions, wildcard(expr.Path("object.metadata.namespace"), namespace))
 		}
-		x.conditions = conditions
 		return nil
 	}
-	in := `""`
+	in := expr.String("")
 	if namespaced && namespace != "" && namespace != "*" {
 		ns, err := s.notEmpty(namespace)
 		if err != nil {
 			return inField("mutate.targets[0].namespace", asRefusal(err))
 		}
-		if in = ns.cel; slices.Contains(*s.needs, negate(isEmpty(in))) { // which Kyverno does not ask where the policy has changed
-			in = choose(isEmpty(in), quote("-"), in)
+		if in = ns.cel; expr.Contains(*s.needs, expr.Not(isEmpty(in))) { // which Kyverno does not ask where the policy has changed
+			in = expr.Choose(isEmpty(in), expr.String("-"), in)
 		}
 	}
 	if selector.HasWildcard(namespace) && namespace != "*" {
 		return refuseField("mutate.targets[0].namespace", "write a rule for each namespace, or a namespaceSelector", "a wildcard beside a variable")
 	}
-	in, err := r.in(in)
+	list, err := r.listed(version, resource, in)
 	if err != nil {
 		return err
 	}
-	x.expression = fmt.Sprintf("resource.List(%s, %s%s)", quote(version), quote(resource), in)
+	x.expression = list
 	switch {
 	case name == "" || name == "*":
 	case strings.Contains(name, "{{") && namespaced && (namespace == "" || namespace == "*"):
@@ -239,15 +228,16 @@ func (r *rule) nameTargets(x *existing, s, inner *scope, t targetName) error {
 		if err != nil {
 			return inField("mutate.targets[0].name", asRefusal(err))
 		}
-		x.conditions = []string{"object.metadata.name == " + n.cel}
+		x.conditions = []expr.Expr{expr.Equal(targetsName, n.cel)}
 	case !selector.HasWildcard(name):
 		n, err := s.notEmpty(name)
 		if err != nil {
 			return inField("mutate.targets[0].name", asRefusal(err))
 		}
-		x.expression = fmt.Sprintf("resource.Get(%s, %s%s, %s)", quote(version), quote(resource), in, n.cel)
+		x.expression, err = r.read("resource.Get", version, resource, in, n.cel)
+		return err
 	default:
-		x.conditions = []string{anyWildcard("object.metadata.name", []string{name})}
+		x.conditions = []expr.Expr{wildcard(targetsName, name)}
 	}
 	return nil
 }

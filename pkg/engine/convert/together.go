@@ -3,6 +3,8 @@ package convert
 import (
 	"slices"
 	"strings"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/convert/expr"
 )
 
 // Of a policy for Pods and their controllers, these variables are the Pod, or its template, and the JSON pointer of that.
@@ -76,7 +78,7 @@ func (r *rule) withControllers(all []*rule, admission bool) *rule {
 		return nil
 	}
 	out.rules = s.rules
-	conditionsOnPod := slices.ContainsFunc(slices.Concat(joined.conditions, joined.guards), func(c string) bool { return strings.Contains(c, "variables.") })
+	conditionsOnPod := slices.ContainsFunc(slices.Concat(joined.conditions, joined.guards), mentionsVariables)
 	out.inside = out.inside || admission && conditionsOnPod // as conditions of a MutatingAdmissionPolicy see no variables
 	out.conditions, out.guards, out.forms = joined.conditions, joined.guards, joined.forms
 	out.variables = slices.Concat(podVariables(s.rules), joined.variables)
@@ -93,27 +95,50 @@ func (r *rule) inPod() *rule {
 	if r.kindsOf()[0].Kind == "CronJob" {
 		at = jobTemplate
 	}
-	pointer := `: "/` + strings.ReplaceAll(at, ".", "/") + "/"
-	rewrite := strings.NewReplacer("object."+at+".", "variables."+podVariable+".", "path"+pointer, "path: variables."+podPathVariable+` + "/`, "from"+pointer, "from: variables."+podPathVariable+` + "/`)
-	rewritten := func(all []string) []string {
-		out := make([]string, len(all))
+	rewrite := func(e expr.Expr) expr.Expr {
+		return expr.Rewrite(e, func(e expr.Expr) expr.Expr { return ofPod(e, at) })
+	}
+	rewritten := func(all []expr.Expr) []expr.Expr {
+		out := make([]expr.Expr, len(all))
 		for i := range all {
-			out[i] = rewrite.Replace(all[i])
+			out[i] = rewrite(all[i])
 		}
 		return out
 	}
 	out := &rule{selection: selection{namespaces: r.namespaces, conditions: rewritten(r.conditions)}, guards: rewritten(r.guards)}
 	for _, v := range r.variables {
-		out.variables = append(out.variables, named{v.name, rewrite.Replace(v.cel)})
+		out.variables = append(out.variables, named{v.name, rewrite(v.cel)})
 	}
-	out.forms = [][]mutation{{{cel: rewrite.Replace(form[0].cel)}}}
+	out.forms = [][]mutation{{{cel: rewrite(form[0].cel)}}}
 	return out
 }
 
+// ofPod is a part of an expression with the Pod at a place as the variable.
+func ofPod(e expr.Expr, at string) expr.Expr {
+	if expr.Same(e, expr.Path("object."+at)) {
+		return expr.Variable(podVariable)
+	}
+	fields := expr.Fields(e, "JSONPatch")
+	for i, f := range fields {
+		terms := expr.Terms(f.Value)
+		pointer, _ := expr.StringOf(terms[0])
+		if rest, below := strings.CutPrefix(pointer, pointerOf(at)); below && rest != "" && (f.Name == "path" || f.Name == "from") {
+			fields[i].Value = expr.Sum(append([]expr.Expr{expr.Variable(podPathVariable), expr.String(rest)}, terms[1:]...)...)
+		}
+	}
+	if fields != nil {
+		return expr.Object("JSONPatch", fields...)
+	}
+	return e
+}
+
+// pointerOf is the JSON pointer of fields.
+func pointerOf(path string) string { return "/" + strings.ReplaceAll(path, ".", "/") }
+
 // says reports whether two rules ask and do the same.
 func (r *rule) says(other *rule) bool {
-	return slices.Equal(r.conditions, other.conditions) && slices.Equal(r.guards, other.guards) && slices.Equal(r.variables, other.variables) &&
-		r.forms[0][0].cel == other.forms[0][0].cel
+	return slices.EqualFunc(r.conditions, other.conditions, expr.Same) && slices.EqualFunc(r.guards, other.guards, expr.Same) &&
+		slices.EqualFunc(r.variables, other.variables, named.same) && expr.Same(r.forms[0][0].cel, other.forms[0][0].cel)
 }
 
 // podVariables are the variables of a policy for kinds that have a Pod.
@@ -123,14 +148,14 @@ func podVariables(rules []resourceRule) []named {
 			return slices.ContainsFunc(r.Resources, func(name string) bool { return name != "pods" && (name == "cronjobs") == cronJobs })
 		})
 	}
-	pointer := func(at string) string { return quote("/" + strings.ReplaceAll(at, ".", "/")) }
-	pod, path := "object."+template, pointer(template)
+	is := func(kind string) expr.Expr { return expr.Equal(expr.Path("object.kind"), expr.String(kind)) }
+	pod, path := expr.Path("object."+template), expr.String(pointerOf(template))
+	podOfJob, pathOfJob := expr.Path("object."+jobTemplate), expr.String(pointerOf(jobTemplate))
 	switch {
 	case !has(false):
-		pod, path = "object."+jobTemplate, pointer(jobTemplate)
+		pod, path = podOfJob, pathOfJob
 	case has(true):
-		pod = choose(`object.kind == "CronJob"`, "object."+jobTemplate, pod)
-		path = choose(`object.kind == "CronJob"`, pointer(jobTemplate), path)
+		pod, path = expr.Cond(is("CronJob"), podOfJob, pod), expr.Cond(is("CronJob"), pathOfJob, path)
 	}
-	return []named{{podVariable, choose(`object.kind == "Pod"`, "object", pod)}, {podPathVariable, choose(`object.kind == "Pod"`, `""`, path)}}
+	return []named{{podVariable, expr.Cond(is("Pod"), expr.Name("object"), pod)}, {podPathVariable, expr.Cond(is("Pod"), expr.String(""), path)}}
 }

@@ -3,10 +3,13 @@ package convert
 import (
 	"encoding/json"
 	"fmt"
+	"strconv"
 	"strings"
 	"unicode"
 
 	"sigs.k8s.io/yaml"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/convert/expr"
 )
 
 // writer prints manifests for people: expressions stand in blocks.
@@ -52,7 +55,7 @@ func escaped(v any) (string, error) {
 func scalar(text string) string {
 	out, err := yaml.Marshal(text)
 	if err != nil || misleading(string(out)) || strings.Contains(strings.TrimSuffix(string(out), "\n"), "\n") {
-		return quote(text)
+		return strconv.Quote(text)
 	}
 	return strings.TrimSuffix(string(out), "\n")
 }
@@ -110,9 +113,9 @@ func (w *writer) expressions(level int, field string, all []named) {
 	}
 }
 
-func (w *writer) expression(level int, field, cel string) {
+func (w *writer) expression(level int, field string, cel expr.Expr) {
 	w.line(level, field+": |-")
-	for line := range strings.SplitSeq(layout(cel, width-2*(level+1)), "\n") {
+	for line := range strings.SplitSeq(expr.Format(cel, expr.Width-2*(level+1)), "\n") {
 		w.line(level+1, line)
 	}
 }

@@ -6,60 +6,36 @@ import (
 )
 
 // Expr is a CEL expression. It is immutable; nil stands for true where a condition is meant.
-type Expr interface {
-	// precedence says when the expression needs parentheses: see the constants.
-	precedence() int
+type Expr = *Node
+
+// Node is an expression, or a part of one.
+type Node struct {
+	op   operation
+	name string // of a constant, a variable, a field, a function, an operator, the type of an object
+	// args are the operands. What a field, an element or a method is of is the first one.
+	args     []Expr
+	entries  []Entry // of an object or a map
+	kind     Kind    // of a constant, and where it is known although it does not show
+	optional bool    // of a field or an element: a.?b
 }
 
-// How strongly the operators bind.
-const (
-	bindsCond = iota + 1
-	bindsOr
-	bindsAnd
-	bindsRelation
-	bindsAdd
-	bindsMultiply
-	bindsUnary
-	bindsMember
-)
+// operation is what a Node does with its operands.
+type operation int
 
-type (
-	// literal is the text of a constant, or a name.
-	literal struct {
-		text string
-		kind Kind
-	}
-	sel struct {
-		of       Expr
-		name     string
-		optional bool
-	}
-	index struct {
-		of, key  Expr
-		optional bool
-	}
-	call struct {
-		of   Expr // nil for a function that is no method
-		name string
-		args []Expr
-	}
-	binary struct {
-		op          string
-		left, right Expr
-	}
-	chain struct { // && and ||
-		op       string
-		operands []Expr
-	}
-	not   struct{ of Expr }
-	minus struct{ of Expr }
-	typed struct { // whose kind is known although it does not show
-		Expr
-		kind Kind
-	}
-	cond   struct{ test, then, otherwise Expr }
-	list   struct{ items []Expr }
-	object struct{ entries []Entry }
+const (
+	constant    operation = iota
+	variable              // object, or what a macro binds
+	selection             // a.b
+	indexing              // a[b]
+	calling               // f(a)
+	method                // a.f(b)
+	prefix                // !a, -a
+	relation              // a == b, a + b
+	chain                 // of && or ||
+	choice                // a ? b : c
+	listing               // [a, b]
+	object                // {a: b}, or T{a: b}
+	parentheses           // (a)
 )
 
 // Entry is a field of an object, or an entry of a map.
@@ -71,45 +47,172 @@ type Entry struct {
 	Optional bool
 }
 
-func (literal) precedence() int { return bindsMember }
-func (sel) precedence() int     { return bindsMember }
-func (index) precedence() int   { return bindsMember }
-func (call) precedence() int    { return bindsMember }
-func (not) precedence() int     { return bindsUnary }
-func (minus) precedence() int   { return bindsUnary }
-func (cond) precedence() int    { return bindsCond }
-func (list) precedence() int    { return bindsMember }
-func (object) precedence() int  { return bindsMember }
+// How strongly the operators bind.
+const (
+	bindsChoice = iota + 1
+	bindsOr
+	bindsAnd
+	bindsRelation
+	bindsAdd
+	bindsMultiply
+	bindsPrefix
+	bindsMember
+)
 
-func (b binary) precedence() int {
-	switch b.op {
-	case "+", "-":
-		return bindsAdd
-	case "*", "/", "%":
-		return bindsMultiply
+// precedence says when the expression needs parentheses.
+func (e *Node) precedence() int {
+	switch e.op {
+	case choice:
+		return bindsChoice
+	case prefix:
+		return bindsPrefix
+	case chain, relation:
+		switch e.name {
+		case "||":
+			return bindsOr
+		case "&&":
+			return bindsAnd
+		case "+", "-":
+			return bindsAdd
+		case "*", "/", "%":
+			return bindsMultiply
+		}
+		return bindsRelation
 	}
-	return bindsRelation
+	return bindsMember
 }
 
-func (c chain) precedence() int {
-	if c.op == "||" {
-		return bindsOr
+// is reports whether an expression is a function or a method of a name, or one with an operator.
+func (e *Node) is(op operation, name string) bool {
+	return e != nil && e.op == op && e.name == name && e.kind == Dyn
+}
+
+// Map is the expression with each of its operands replaced.
+func (e *Node) Map(f func(Expr) Expr) Expr {
+	out := *e
+	out.args, out.entries = slices.Clone(e.args), slices.Clone(e.entries)
+	for i := range out.args {
+		out.args[i] = f(out.args[i])
 	}
-	return bindsAnd
+	for i := range out.entries {
+		if out.entries[i].Key != nil {
+			out.entries[i].Key = f(out.entries[i].Key)
+		}
+		out.entries[i].Value = f(out.entries[i].Value)
+	}
+	return &out
+}
+
+// Rewrite replaces the parts of an expression, the innermost first.
+func Rewrite(e Expr, f func(part Expr) Expr) Expr {
+	return f(e.Map(func(part Expr) Expr { return Rewrite(part, f) }))
+}
+
+// Replace is an expression in which each part that is the same as another one is replaced.
+func Replace(e, part, by Expr) Expr {
+	return Rewrite(e, func(e Expr) Expr {
+		if Same(e, part) {
+			return by
+		}
+		return e
+	})
+}
+
+// Fields are those of an object of a type; none of any other expression.
+func Fields(e Expr, typ string) []Entry {
+	if e.op != object || e.name != typ {
+		return nil
+	}
+	return slices.Clone(e.entries)
+}
+
+// Mentions reports whether an expression has a part that is the same as another one.
+func Mentions(e, part Expr) bool {
+	found := Same(e, part)
+	e.Map(func(e Expr) Expr { found = found || Mentions(e, part); return e })
+	return found
+}
+
+// There is an expression in which an optional, which has a value by now, is replaced by that: a.?b of the optional becomes value.?b,
+// and what asks for its value or reads it is written as of a field that may be absent.
+func There(e, optional, value Expr) Expr {
+	if e.op == method && (e.name == "value" || e.name == "hasValue") {
+		if field := e.args[0]; field.op == selection && Same(field.args[0], optional) {
+			plain := Field(value, field.name)
+			if e.name == "value" {
+				return plain
+			}
+			return Call("has", plain)
+		}
+	}
+	if Same(e, optional) {
+		return value
+	}
+	return e.Map(func(e Expr) Expr { return There(e, optional, value) })
+}
+
+// Unwrapped is the argument of a function, or the expression itself where it is none of it.
+func Unwrapped(e Expr, function string) Expr {
+	if e.is(calling, function) && len(e.args) == 1 {
+		return e.args[0]
+	}
+	return e
+}
+
+// CutMethod is what a method is called on, if the expression is a call of it with some arguments.
+func CutMethod(e Expr, name string, args ...Expr) (of Expr, found bool) {
+	if e.is(method, name) && Same(e, Method(e.args[0], name, args...)) {
+		return e.args[0], true
+	}
+	return e, false
+}
+
+// Size is how many parts an expression is written with; not more than limit are counted.
+func Size(e Expr, limit int) int {
+	n := 1
+	if e == nil {
+		return n
+	}
+	parts := e.args
+	for _, entry := range e.entries {
+		parts = append(parts[:len(parts):len(parts)], entry.Value)
+	}
+	for _, part := range parts {
+		if n >= limit {
+			return limit
+		}
+		n += Size(part, limit-n)
+	}
+	return n
 }
 
 // Name is a variable, such as object, or what a macro binds.
-func Name(name string) Expr { return literal{text: name} }
+func Name(name string) Expr { return &Node{op: variable, name: name} }
+
+// Path is a variable and fields of it, such as request.?namespace.
+func Path(path string) Expr {
+	name, fields, more := strings.Cut(path, ".")
+	out := Name(name)
+	for more {
+		name, fields, more = strings.Cut(fields, ".")
+		if optional, ok := strings.CutPrefix(name, "?"); ok {
+			out = OptionalField(out, optional)
+		} else {
+			out = Field(out, name)
+		}
+	}
+	return out
+}
 
 // Variable is an entry of a policy's variables.
 func Variable(name string) Expr { return Field(Name("variables"), name) }
 
-// Field selects a field, whose name may be any text: a.b, or a["b/c"].
+// Field selects a field, whose name may be any string: a.b, or a["b/c"].
 func Field(of Expr, name string) Expr {
 	if !IsIdentifier(name) {
-		return index{of: of, key: String(name)}
+		return Index(of, String(name))
 	}
-	return sel{of: of, name: name}
+	return &Node{op: selection, name: name, args: []Expr{of}}
 }
 
 // OptionalField is a field, as an optional: a.?b. Behind another one it is plain, since what follows an
@@ -118,28 +221,39 @@ func OptionalField(of Expr, name string) Expr {
 	if !IsIdentifier(name) {
 		return OptionalIndex(of, String(name))
 	}
-	return sel{of: of, name: name, optional: !IsOptional(of)}
+	return &Node{op: selection, name: name, args: []Expr{of}, optional: !IsOptional(of)}
 }
 
 // Index is an element of a list, or an entry of a map: a[b].
-func Index(of, key Expr) Expr { return index{of: of, key: key} }
+func Index(of, key Expr) Expr { return &Node{op: indexing, args: []Expr{of, key}} }
 
 // OptionalIndex is an element or an entry, as an optional: a[?b], or a[b] of an optional.
-func OptionalIndex(of, key Expr) Expr { return index{of: of, key: key, optional: !IsOptional(of)} }
+func OptionalIndex(of, key Expr) Expr {
+	return &Node{op: indexing, args: []Expr{of, key}, optional: !IsOptional(of)}
+}
+
+// Marked is a field or an element, as an optional that is written as one even behind another one.
+func Marked(e Expr) Expr {
+	out := *e
+	out.optional = true
+	return &out
+}
 
 // Call calls a function.
 func Call(name string, args ...Expr) Expr {
 	switch name {
 	case "string", "int", "double", "duration", "timestamp", "bytes":
 		if isOpen(args[0]) {
-			args = []Expr{call{name: "dyn", args: args}}
+			args = []Expr{{op: calling, name: "dyn", args: args}}
 		}
 	}
-	return call{name: name, args: args}
+	return &Node{op: calling, name: name, args: args}
 }
 
 // Method calls a method or a macro: of.name(args).
-func Method(of Expr, name string, args ...Expr) Expr { return call{of: of, name: name, args: args} }
+func Method(of Expr, name string, args ...Expr) Expr {
+	return &Node{op: method, name: name, args: append([]Expr{of}, args...)}
+}
 
 // Macro is of.name(variable, body), such as exists or map.
 func Macro(of Expr, name, variable string, body Expr) Expr {
@@ -155,23 +269,24 @@ func HasValue(optional Expr) Expr { return Method(optional, "hasValue") }
 // Binary is an arithmetic operator or a relation: + - * / % == != < <= > >= in. Constants are compared at
 // once.
 func Binary(op string, left, right Expr) Expr {
-	l, lok := left.(literal)
-	r, rok := right.(literal)
-	if lok && rok && l.kind != Dyn && r.kind != Dyn {
+	if left.op == constant && right.op == constant && left.kind != Dyn && right.kind != Dyn {
+		same := left.name == right.name && left.kind == right.kind
 		switch op {
 		case "==":
-			return Bool(l == r)
+			return Bool(same)
 		case "!=":
-			return Bool(l != r)
+			return Bool(!same)
 		}
 	}
-	if whole, ok := strings.CutSuffix(r.text, ".0"); ok && r.kind == Double && KindOf(left) == Integer {
-		right = literal{text: whole, kind: Integer}
+	if whole, ok := strings.CutSuffix(right.name, ".0"); ok && right.op == constant && right.kind == Double && KindOf(left) == Integer {
+		right = &Node{name: whole, kind: Integer}
 	}
-	if a, b := KindOf(left), KindOf(right); (op == "==" || op == "!=") && a != b && a != Dyn && b != Dyn {
+	equality := op == "==" || op == "!="
+	if a, b := KindOf(left), KindOf(right); equality && a != b && a != Dyn && b != Dyn {
 		left = Call("dyn", left) // for which the type checker lets them be compared
 	}
-	if _, isCall := left.(call); isCall && (op == "==" || op == "!=") && isAggregate(right) && !IsOptional(left) && left.(call).name != "orValue" {
+	isCall := left.kind == Dyn && (left.op == calling || left.op == method)
+	if isCall && equality && (right.op == listing || right.op == object) && !IsOptional(left) && left.name != "orValue" {
 		left = Call("dyn", left) // for a list of another type than that of the constant
 	}
 	if op == "+" {
@@ -181,15 +296,7 @@ func Binary(op string, left, right Expr) Expr {
 			}
 		}
 	}
-	return binary{op: op, left: left, right: right}
-}
-
-func isAggregate(e Expr) bool {
-	switch e.(type) {
-	case list, object:
-		return true
-	}
-	return false
+	return &Node{op: relation, name: op, args: []Expr{left, right}}
 }
 
 // Equal is left == right.
@@ -197,6 +304,23 @@ func Equal(left, right Expr) Expr { return Binary("==", left, right) }
 
 // NotEqual is left != right.
 func NotEqual(left, right Expr) Expr { return Binary("!=", left, right) }
+
+// Sum is the sum of some expressions, of which there is one at least.
+func Sum(all ...Expr) Expr {
+	out := all[0]
+	for _, e := range all[1:] {
+		out = Binary("+", out, e)
+	}
+	return out
+}
+
+// Terms are the summands of a sum; any other expression is the only one.
+func Terms(sum Expr) []Expr {
+	if !sum.is(relation, "+") {
+		return []Expr{sum}
+	}
+	return append(Terms(sum.args[0]), sum.args[1])
+}
 
 // And holds where all conditions hold; nil and true are left out, and so are those that are there
 // already.
@@ -211,27 +335,20 @@ func joined(op string, conditions []Expr) Expr {
 	var operands []Expr
 	seen := map[string]bool{}
 	for _, c := range conditions {
-		if c == nil {
-			c = Bool(true)
-		}
-		parts := []Expr{c}
-		if same, ok := c.(chain); ok && same.op == op {
-			parts = same.operands
-		}
-		for _, part := range parts {
+		for _, part := range Operands(c, op) {
 			if value, constant := BoolOf(part); constant {
 				if value != neutral {
 					return Bool(!neutral)
 				}
 				continue
 			}
-			if text := flat(part); !seen[text] {
+			if text := part.String(); !seen[text] {
 				seen[text] = true
 				operands = append(operands, part)
 			}
 		}
 	}
-	if op == "&&" {
+	if neutral {
 		operands = slices.DeleteFunc(slices.Clone(operands), func(c Expr) bool {
 			return slices.ContainsFunc(operands, func(by Expr) bool { return givenBy(c, by) })
 		})
@@ -242,20 +359,31 @@ func joined(op string, conditions []Expr) Expr {
 	case 1:
 		return operands[0]
 	}
-	return chain{op: op, operands: operands}
+	return &Node{op: chain, name: op, args: operands}
+}
+
+// Operands are those of a chain of && or ||; any other condition is the only one.
+func Operands(condition Expr, op string) []Expr {
+	switch {
+	case condition == nil:
+		return []Expr{Bool(true)}
+	case condition.op == chain && condition.name == op:
+		return condition.args
+	}
+	return []Expr{condition}
 }
 
 // Range is what a macro over a list may go over as well: the map whose keys it has, whatever their order.
 func Range(list Expr) Expr {
-	switch e := list.(type) {
-	case cond:
-		if then := Range(e.then); flat(e.otherwise) == "[]" && !Same(then, e.then) {
-			return Cond(e.test, then, Map())
+	switch {
+	case list.kind != Dyn:
+	case list.op == choice:
+		if then := Range(list.args[1]); list.args[2].String() == "[]" && !Same(then, list.args[1]) {
+			return Cond(list.args[0], then, Map())
 		}
-	case call:
-		keys, ok := e.of.(call)
-		if ok && e.name == "sort" && keys.name == "map" && Same(keys.args[0], keys.args[1]) {
-			return keys.of
+	case list.is(method, "sort"):
+		if keys := list.args[0]; keys.is(method, "map") && Same(keys.args[1], keys.args[2]) {
+			return keys.args[0]
 		}
 	}
 	return list
@@ -263,58 +391,43 @@ func Range(list Expr) Expr {
 
 // givenBy reports whether a.hasValue() is asked by a.b.hasValue() already.
 func givenBy(condition, by Expr) bool {
-	outer, ok := condition.(call)
-	inner, isCall := by.(call)
-	if !ok || !isCall || outer.name != "hasValue" || inner.name != "hasValue" {
+	if !condition.is(method, "hasValue") || !by.is(method, "hasValue") {
 		return false
 	}
-	for of := inner.of; ; {
-		switch below := of.(type) {
-		case sel:
-			of = below.of
-		case index:
-			of = below.of
-		default:
-			return false
-		}
-		if Same(of, outer.of) {
+	for of := by.args[0]; of.kind == Dyn && (of.op == selection || of.op == indexing); {
+		if of = of.args[0]; Same(of, condition.args[0]) {
 			return true
 		}
 	}
+	return false
 }
 
 // Not negates a condition.
 func Not(condition Expr) Expr {
-	if condition == nil {
-		return Bool(false)
+	if value, ok := BoolOf(condition); ok {
+		return Bool(!value)
 	}
-	opposites := map[string]string{"==": "!=", "!=": "=="}
-	switch c := condition.(type) {
-	case not:
-		return c.of
-	case binary:
-		if opposite, ok := opposites[c.op]; ok {
-			return binary{op: opposite, left: c.left, right: c.right}
-		}
-		if size, ok := c.left.(call); ok && size.name == "size" && c.op == ">" && Same(c.right, Int(0)) {
-			return binary{op: "==", left: c.left, right: c.right}
-		}
-	case literal:
-		if value, ok := BoolOf(c); ok {
-			return Bool(!value)
-		}
+	opposite := *condition
+	switch {
+	case condition.is(prefix, "!"):
+		return condition.args[0]
+	case condition.is(relation, "=="):
+		opposite.name = "!="
+		return &opposite
+	case condition.is(relation, "!="), condition.is(relation, ">") && isSize(condition.args[0]) && Same(condition.args[1], Int(0)):
+		opposite.name = "=="
+		return &opposite
 	}
-	return not{condition}
+	return &Node{op: prefix, name: "!", args: []Expr{condition}}
 }
 
+func isSize(e Expr) bool { return e.is(method, "size") || e.is(calling, "size") }
+
 // Minus is -number.
-func Minus(number Expr) Expr { return minus{number} }
+func Minus(number Expr) Expr { return &Node{op: prefix, name: "-", args: []Expr{number}} }
 
 // Cond is test ? then : otherwise.
 func Cond(test, then, otherwise Expr) Expr {
-	if test == nil {
-		return then
-	}
 	if value, ok := BoolOf(test); ok {
 		if value {
 			return then
@@ -330,21 +443,43 @@ func Cond(test, then, otherwise Expr) Expr {
 		return Not(test)
 	case isB && !b && KindOf(then) == Boolean:
 		return And(test, then)
-	case flat(then) == flat(otherwise):
+	case Same(then, otherwise):
 		return then
 	}
-	if has, isCall := test.(call); isCall && has.name == "has" && len(has.args) == 1 && Same(has.args[0], then) {
-		if field, ok := then.(sel); ok && !field.optional {
-			field.optional = true
-			return OrValue(field, otherwise)
-		}
+	if test.is(calling, "has") && Same(test.args[0], then) && then.op == selection && then.kind == Dyn && !then.optional {
+		return OrValue(Marked(then), otherwise)
 	}
-	return cond{test, then, otherwise}
+	return &Node{op: choice, args: []Expr{test, then, otherwise}}
+}
+
+// Choose is Cond with the branches the other way round where the condition is a negation.
+func Choose(test, then, otherwise Expr) Expr {
+	if test.is(prefix, "!") {
+		test, then, otherwise = Parentheses(test.args[0]), otherwise, then
+	}
+	if value, ok := BoolOf(test); ok {
+		if value {
+			return then
+		}
+		return otherwise
+	}
+	if test.is(chain, "||") {
+		test = Parentheses(test)
+	}
+	return &Node{op: choice, args: []Expr{test, then, otherwise}}
+}
+
+// Parentheses are written around a condition that is made of others.
+func Parentheses(condition Expr) Expr {
+	if condition.op == chain || condition.op == choice {
+		return &Node{op: parentheses, args: []Expr{condition}}
+	}
+	return condition
 }
 
 // List is a list. Where its items are not of one type they are written as dyn(item), since CEL's lists
 // are of one type.
-func List(items ...Expr) Expr { return list{homogeneous(items)} }
+func List(items ...Expr) Expr { return &Node{op: listing, args: homogeneous(items)} }
 
 // Map is a map, whose values are written as those of a List.
 func Map(entries ...Entry) Expr {
@@ -363,19 +498,31 @@ func Map(entries ...Entry) Expr {
 			entries[i].Value = values[i]
 		}
 	}
-	return object{entries: entries}
+	return Object("", entries...)
 }
 
+// Object is an object of a type, such as Object.spec or JSONPatch; without a type it is a map.
+func Object(typ string, fields ...Entry) Expr {
+	return &Node{op: object, name: typ, entries: fields}
+}
+
+// Strings is a list of constants.
+func Strings(values ...string) Expr {
+	items := make([]Expr, len(values))
+	for i, v := range values {
+		items[i] = String(v)
+	}
+	return Elements(items...)
+}
+
+// Elements is a list whose items are of one type.
+func Elements(items ...Expr) Expr { return &Node{op: listing, args: items} }
+
 func homogeneous(items []Expr) []Expr {
-	first := Dyn
 	mixed := false
-	for i, item := range items {
+	for _, item := range items {
 		kind := kindInList(item)
-		if i == 0 {
-			first = kind
-		}
-		mixed = mixed || kind != first
-		mixed = mixed || (kind == ListKind || kind == MapKind) && len(items) > 1
+		mixed = mixed || kind != kindInList(items[0]) || (kind == ListKind || kind == MapKind) && len(items) > 1
 	}
 	if !mixed {
 		return items
@@ -393,8 +540,8 @@ func homogeneous(items []Expr) []Expr {
 // kindInList is what CEL's type checker takes an element of a list for. A part of the object with a default may
 // be anything, whatever the default is.
 func kindInList(item Expr) Kind {
-	if c, ok := item.(call); ok && c.name == "orValue" {
-		if _, chosen := c.of.(cond); chosen || KindOf(c.args[0]) == NullKind {
+	if item.is(method, "orValue") {
+		if of := item.args[0]; of.op == choice && of.kind == Dyn || KindOf(item.args[1]) == NullKind {
 			return OpenKind // the checker may take it for the default's type or for anything
 		}
 		return Dyn
@@ -403,51 +550,53 @@ func kindInList(item Expr) Kind {
 }
 
 // Typed is an expression whose kind is known, such as that of a field that CEL declares.
-func Typed(e Expr, kind Kind) Expr { return typed{e, kind} }
+func Typed(e Expr, kind Kind) Expr {
+	out := *e
+	out.kind = kind
+	return &out
+}
 
 // IsPath reports whether an expression is a part of the object, so that its type is not known before it is
 // evaluated.
 func IsPath(e Expr) bool {
-	switch e := e.(type) {
-	case sel:
-		return IsPath(e.of)
-	case index:
-		return IsPath(e.of)
-	case literal:
-		return e.text == "object" || e.text == "oldObject"
+	for e.kind == Dyn && (e.op == selection || e.op == indexing) {
+		e = e.args[0]
 	}
-	return false
+	return e.is(variable, "object") || e.is(variable, "oldObject")
 }
 
-// Same reports whether two expressions have one text; nil is not the same as true.
+// Same reports whether two expressions are written alike; nil is not the same as true.
 func Same(a, b Expr) bool {
-	if a == nil || b == nil {
-		return a == nil && b == nil
+	if a == nil || b == nil || a == b {
+		return a == b
 	}
-	return flat(a) == flat(b)
+	return a.String() == b.String()
 }
 
-// EqualTo returns what a condition compares an expression of a text with: b of a == b.
-func EqualTo(condition Expr, text string) (Expr, bool) {
-	b, ok := condition.(binary)
-	if !ok || b.op != "==" || flat(b.left) != text {
+// EqualTo returns what a condition compares an expression with: b of a == b.
+func EqualTo(condition, a Expr) (b Expr, ok bool) {
+	if !condition.is(relation, "==") || !Same(condition.args[0], a) {
 		return nil, false
 	}
-	return b.right, true
+	return condition.args[1], true
+}
+
+// IsNotEqual reports whether a condition is a != b, or a choice by one.
+func IsNotEqual(condition Expr) bool {
+	if condition.op == choice {
+		condition = condition.args[0]
+	}
+	return condition.is(relation, "!=")
 }
 
 // EqualToAny returns what conditions compare one expression with, where each is a comparison of it with a
 // constant: b and c of a == b, a == c.
 func EqualToAny(conditions []Expr) (of Expr, values []Expr, ok bool) {
 	for _, c := range conditions {
-		b, isBinary := c.(binary)
-		if !isBinary || b.op != "==" || of != nil && flat(of) != flat(b.left) {
+		if !c.is(relation, "==") || of != nil && !Same(of, c.args[0]) || c.args[1].op != constant && !(c.args[1].op == variable && c.args[1].kind == Dyn) {
 			return nil, nil, false
 		}
-		if _, isLiteral := b.right.(literal); !isLiteral {
-			return nil, nil, false
-		}
-		of, values = b.left, append(values, b.right)
+		of, values = c.args[0], append(values, c.args[1])
 	}
 	return of, values, of != nil
 }
@@ -458,4 +607,12 @@ func IsIdentifier(name string) bool {
 		return false
 	}
 	return !slices.Contains([]string{"in", "true", "false", "null"}, name)
+}
+
+// Compare compares two expressions as they are written.
+func Compare(a, b Expr) int { return strings.Compare(a.String(), b.String()) }
+
+// Contains reports whether an expression is among others.
+func Contains(all []Expr, e Expr) bool {
+	return slices.ContainsFunc(all, func(other Expr) bool { return Same(other, e) })
 }

@@ -1,7 +1,11 @@
+// Package expr builds CEL expressions and writes them for people: short, simplified, with double
+// quotes, and over several lines where one does not do.
 package expr
 
 import (
+	"maps"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -28,83 +32,82 @@ const (
 
 // isOpen reports whether the type of an expression is left open.
 func isOpen(e Expr) bool {
-	switch e := e.(type) {
-	case typed:
+	switch {
+	case e.kind != Dyn:
 		return e.kind == OpenKind
-	case index:
-		return isOpen(e.of) || HasOpenElements(e.of)
-	case call:
-		switch e.name {
-		case "value", "orValue":
-			return isOpen(e.of)
-		case "first", "last":
-			return HasOpenElements(e.of)
-		}
+	case e.op == indexing:
+		return isOpen(e.args[0]) || HasOpenElements(e.args[0])
+	case e.op == method && (e.name == "value" || e.name == "orValue"):
+		return isOpen(e.args[0])
+	case e.op == method && (e.name == "first" || e.name == "last"):
+		return HasOpenElements(e.args[0])
 	}
 	return false
 }
 
 // HasOpenElements reports whether the elements of a list are of an OpenKind.
 func HasOpenElements(list Expr) bool {
-	c, ok := list.(call)
-	if !ok {
+	if list.op != method || list.kind != Dyn {
 		return false
 	}
-	switch c.name {
+	switch list.name {
 	case "flatten":
 		return true
 	case "filter", "reverse", "slice", "sort", "sortBy", "distinct", "orValue":
-		return HasOpenElements(c.of)
+		return HasOpenElements(list.args[0])
 	}
 	return false
 }
 
 // KindOf returns what is known of an expression's type.
 func KindOf(e Expr) Kind {
-	switch e := e.(type) {
-	case literal:
+	switch {
+	case e.kind == OpenKind:
+		return Dyn
+	case e.kind != Dyn:
 		return e.kind
-	case chain, not:
+	}
+	switch e.op {
+	case chain:
 		return Boolean
-	case typed:
-		if e.kind == OpenKind {
-			return Dyn
-		}
-		return e.kind
-	case minus:
-		return KindOf(e.of)
-	case list:
+	case listing:
 		return ListKind
+	case parentheses:
+		return KindOf(e.args[0])
 	case object:
+		if e.name != "" {
+			return OtherKind
+		}
 		return MapKind
-	case sel:
-		if e.optional || IsOptional(e.of) {
+	case selection, indexing:
+		if e.optional || IsOptional(e.args[0]) {
 			return OptionalKind
 		}
-	case index:
-		if e.optional || IsOptional(e.of) {
-			return OptionalKind
+	case prefix:
+		if e.name == "!" {
+			return Boolean
 		}
-	case binary:
-		return e.kind()
-	case cond:
-		if then := KindOf(e.then); then == KindOf(e.otherwise) {
+		return KindOf(e.args[0])
+	case relation:
+		return kindOfRelation(e)
+	case choice:
+		if then := KindOf(e.args[1]); then == KindOf(e.args[2]) {
 			return then
 		}
-	case call:
-		return e.kind()
+	case calling, method:
+		return kindOfCall(e)
+	case constant, variable:
 	}
 	return Dyn
 }
 
-func (b binary) kind() Kind {
-	left, right := KindOf(b.left), KindOf(b.right)
-	switch b.op {
+func kindOfRelation(e Expr) Kind {
+	switch e.name {
 	case "+", "-", "*", "/", "%":
-		if left == Dyn {
-			return right
+		if left := KindOf(e.args[0]); left != Dyn {
+			return left
 		}
-		return left
+		return KindOf(e.args[1])
 	}
 	return Boolean
 }
@@ -129,39 +132,38 @@ var results = map[string]Kind{
 	"quantity": OtherKind, "duration": OtherKind, "timestamp": OtherKind, "semver": OtherKind,
 }
 
-func (c call) kind() Kind {
-	switch c.name {
+func kindOfCall(e Expr) Kind {
+	switch e.name {
 	case "reverse", "slice":
-		return KindOf(c.of)
+		return KindOf(e.args[0])
 	case "orValue":
-		if _, isField := c.of.(sel); isField {
+		if of := e.args[0]; of.op == selection && of.kind == Dyn {
 			return Dyn // a field is, and the checker joins the two to that
 		}
-		return KindOf(c.args[0])
+		return KindOf(e.args[1])
 	}
-	return results[c.name]
+	return results[e.name]
 }
 
 // IsOptional reports whether an expression is an optional.
 func IsOptional(e Expr) bool { return KindOf(e) == OptionalKind }
 
 // Null is null.
-func Null() Expr { return literal{text: "null", kind: NullKind} }
+func Null() Expr { return &Node{name: "null", kind: NullKind} }
 
 // Bool is a constant.
-func Bool(value bool) Expr { return literal{text: strconv.FormatBool(value), kind: Boolean} }
+func Bool(value bool) Expr { return &Node{name: strconv.FormatBool(value), kind: Boolean} }
 
 // BoolOf returns the value of a constant condition; that of nil is true.
 func BoolOf(e Expr) (value, ok bool) {
 	if e == nil {
 		return true, true
 	}
-	l, ok := e.(literal)
-	return l.text == "true", ok && l.kind == Boolean
+	return e.name == "true", e.op == constant && e.kind == Boolean
 }
 
 // Int is a whole number.
-func Int(value int64) Expr { return literal{text: strconv.FormatInt(value, 10), kind: Integer} }
+func Int(value int64) Expr { return &Node{name: strconv.FormatInt(value, 10), kind: Integer} }
 
 // Float is a number with a fraction.
 func Float(value float64) Expr {
@@ -169,23 +171,22 @@ func Float(value float64) Expr {
 	if !strings.ContainsAny(text, ".e") && !math.IsInf(value, 0) {
 		text += ".0"
 	}
-	return literal{text: text, kind: Double}
+	return &Node{name: text, kind: Double}
 }
 
-// String is a text.
-func String(text string) Expr { return literal{text: quote(text), kind: Text} }
+// String is a string.
+func String(text string) Expr {
+	return &Node{name: strconv.Quote(strings.ToValidUTF8(text, "\uFFFD")), kind: Text}
+}
 
-// StringOf returns the text of a constant.
+// StringOf returns the value of a constant string.
 func StringOf(e Expr) (string, bool) {
-	l, ok := e.(literal)
-	if !ok || l.kind != Text {
+	if e.op != constant || e.kind != Text {
 		return "", false
 	}
-	text, err := strconv.Unquote(l.text)
+	text, err := strconv.Unquote(e.name)
 	return text, err == nil
 }
-
-func quote(text string) string { return strconv.Quote(strings.ToValidUTF8(text, "\uFFFD")) }
 
 // Value is a JSON value, as a literal. It panics where value is none.
 func Value(value any) Expr {
@@ -210,7 +211,7 @@ func Value(value any) Expr {
 		return List(items...)
 	case map[string]any:
 		entries := make([]Entry, 0, len(v))
-		for _, key := range sortedKeys(v) {
+		for _, key := range slices.Sorted(maps.Keys(v)) {
 			entries = append(entries, Entry{Key: String(key), Value: Value(v[key])})
 		}
 		return Map(entries...)

@@ -384,7 +384,7 @@ func quantifier(of expr.Expr, macro, name string, holds expr.Expr) expr.Expr {
 		return expr.Binary(op, expr.Method(of, "size"), expr.Int(0))
 	}
 	if macro == "exists" {
-		if wanted, ok := expr.EqualTo(holds, name); ok {
+		if wanted, ok := expr.EqualTo(holds, expr.Name(name)); ok {
 			return expr.Binary("in", wanted, of)
 		}
 	}
@@ -409,7 +409,7 @@ func (s *Scope) inProjection(p *projection, macro string, test func(item Value) 
 	}
 	if macro == "exists" {
 		if !p.flat && p.where == nil && p.item.has != nil {
-			if wanted, ok := expr.EqualTo(holds, expr.Format(p.item.plain)); ok && expr.KindOf(wanted) == expr.Text && !expr.Same(wanted, expr.String("")) {
+			if wanted, ok := expr.EqualTo(holds, p.item.plain); ok && expr.KindOf(wanted) == expr.Text && !expr.Same(wanted, expr.String("")) {
 				return quantifier(p.list.Or(expr.List()), macro, p.bound, expr.Equal(p.item.Or(expr.String("")), wanted)), nil
 			}
 		}

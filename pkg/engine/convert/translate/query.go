@@ -308,7 +308,7 @@ func (s *Scope) ternary(ast gojmespath.ASTNode, on *Value) (Value, error) {
 // oneOf is a choice of two values that CEL can take for one type.
 func (s *Scope) oneOf(test expr.Expr, then, otherwise Value) (Value, error) {
 	if !then.isNever() && !otherwise.isNever() && !then.typ.can(otherwise.typ.all()) {
-		return then, unsupported("a choice of "+expr.Format(then.plain)+" and "+expr.Format(otherwise.plain), "their types differ", "choose among values of one type")
+		return then, unsupported("a choice of "+then.plain.String()+" and "+otherwise.plain.String(), "their types differ", "choose among values of one type")
 	}
 	return choice(test, then, otherwise), nil
 }
@@ -380,7 +380,7 @@ func (s *Scope) withDefault(left, right Value) (Value, error) {
 			return v, nil
 		}
 		if mixed {
-			return left, unsupported("a default of another type than "+expr.Format(left.plain), "their types differ", "give it a default of the same type")
+			return left, unsupported("a default of another type than "+left.plain.String(), "their types differ", "give it a default of the same type")
 		}
 		if isZero(left.typ, literal) || left.typ.is(isNumber) && literal != nil {
 			v := left
@@ -499,7 +499,7 @@ func (s *Scope) truthy(v Value) (expr.Expr, error) {
 	case t.is(isMap):
 		return expr.Binary(">", expr.Method(v.Or(expr.Map()), "size"), expr.Int(0)), nil
 	}
-	return nil, unsupported("whether "+expr.Format(v.plain)+" is empty", reasonUnknownType, "give the definition of its kind")
+	return nil, unsupported("whether "+v.plain.String()+" is empty", reasonUnknownType, "give the definition of its kind")
 }
 
 func (s *Scope) comparison(ast gojmespath.ASTNode, on *Value) (Value, error) {
