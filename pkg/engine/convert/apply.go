@@ -58,7 +58,7 @@ func applyValue(e *edit) expr.Expr {
 	case e.elements != nil:
 		return applyList(e)
 	}
-	return typed(e.value.content, e.at)
+	return typed(e.value, e.at)
 }
 
 // applyList is an expression that is the list of the elements that are written.

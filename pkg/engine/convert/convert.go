@@ -12,6 +12,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"hash/fnv"
+	"io"
 	"maps"
 	"slices"
 	"strings"
@@ -144,11 +146,8 @@ func (c *Conversion) Notes() []string {
 			out = append(out, "rule "+r.name+": "+note)
 		}
 	}
-	return append(engine.Distinct(out), apart(slices.DeleteFunc(written, func(r *rule) bool { return r.existing != nil }))...)
+	return engine.Distinct(append(out, apart(slices.DeleteFunc(written, func(r *rule) bool { return r.existing != nil }))...))
 }
-
-// maxApart bounds the notes about two rules each.
-const maxApart = 100
 
 // apart are notes about rules for some of the same kinds that become two policies.
 func apart(rules []*rule) []string {
@@ -156,12 +155,9 @@ func apart(rules []*rule) []string {
 	policies := numbered(rules)
 	for i, r := range rules {
 		for j, later := range rules[i+1:] {
-			if policies[i] == policies[i+1+j] || !r.sharesKind(later) {
-				continue
-			}
-			if out = engine.Distinct(append(out, "rules "+r.name+" and "+later.name+" become two policies for some of the same kinds, which are evaluated in no defined order; "+
-				"the second rule saw what the first one writes")); len(out) == maxApart {
-				return append(out, "more rules than these become policies for some of the same kinds")
+			if policies[i] != policies[i+1+j] && r.sharesKind(later) {
+				out = append(out, "rules "+r.name+" and "+later.name+" become two policies for some of the same kinds, which are evaluated in no defined order; "+
+					"the second rule saw what the first one writes")
 			}
 		}
 	}
@@ -366,15 +362,9 @@ func shorten(name string) string {
 	if len(name) <= most {
 		return name
 	}
-	return strings.TrimRight(name[:most-9], "-.") + fmt.Sprintf("-%08x", fnv32(name))
-}
-
-func fnv32(text string) uint32 {
-	h := uint32(2166136261)
-	for i := range len(text) {
-		h = (h ^ uint32(text[i])) * 16777619
-	}
-	return h
+	sum := fnv.New32a()
+	_, _ = io.WriteString(sum, name)
+	return strings.TrimRight(name[:most-9], "-.") + fmt.Sprintf("-%08x", sum.Sum32())
 }
 
 // selected is the same text for rules that select the same kinds, operations and namespaces.

@@ -14,16 +14,9 @@ type edit struct {
 	unless   expr.Expr
 	remove   bool
 	only     expr.Expr // the condition of a removal; nil for always
-	value    value     // a leaf
+	value    any       // of a leaf, a JSON value in which strings and keys may be of type expression; nil for none
 	fields   []*edit   // of a map; nil of any other
 	elements []*group  // of a list
-}
-
-// value is what is written as a whole.
-type value struct {
-	// content is a JSON value whose texts and keys may be of type expression; nil for none.
-	content any
-	set     bool
 }
 
 // expression is a part of a value that is computed.
@@ -76,15 +69,15 @@ func (e *edit) patchOnly() bool {
 	if !e.at.known() {
 		return true
 	}
-	switch e.value.content.(type) {
+	switch e.value.(type) {
 	case map[string]any:
-		return !applicable(e.value.content, e.at)
+		return !applicable(e.value, e.at)
 	case []any:
 		return true
 	case nil:
 		return true
 	}
-	if x, ok := e.value.content.(expression); ok && !x.isText() && e.at.scalar() == "" {
+	if x, ok := e.value.(expression); ok && !x.isText() && e.at.scalar() == "" {
 		return !e.at.texts() || e.at.atomic()
 	}
 	return false

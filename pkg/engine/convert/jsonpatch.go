@@ -164,7 +164,7 @@ func (o *operations) edit(e *edit) {
 	case e.elements != nil:
 		o.groups(e)
 	default:
-		o.when(e.when(), oneOperation(operation("add", at, data(e.value.content))))
+		o.when(e.when(), oneOperation(operation("add", at, data(e.value))))
 		if e.nullable() {
 			o.edit(&edit{at: e.at, remove: true, only: expr.Not(e.when())})
 		}
@@ -173,7 +173,7 @@ func (o *operations) edit(e *edit) {
 
 // when is the condition that there is something to write; nil for always.
 func (e *edit) when() expr.Expr {
-	x, _ := e.value.content.(expression)
+	x, _ := e.value.(expression)
 	return x.when
 }
 
@@ -204,7 +204,7 @@ func (e *edit) whole() any {
 		}
 		return out
 	}
-	return e.value.content
+	return e.value
 }
 
 func wholeOf(fields []*edit, keys []keyValue) map[string]any {

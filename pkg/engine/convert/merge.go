@@ -83,7 +83,7 @@ func (m *merge) edit(patch any, at place, ifAbsent bool, guards *[]expr.Expr) (*
 		if err != nil || content == nil {
 			return nil, err
 		}
-		e.value = value{content: content, set: true}
+		e.value = content
 		return e, nil
 	}
 	switch v := patch.(type) {
@@ -101,7 +101,7 @@ func (m *merge) edit(patch any, at place, ifAbsent bool, guards *[]expr.Expr) (*
 		if v["$patch"] == "replace" {
 			v = withoutKey(v, "$patch")
 			content, err := m.content(v, at)
-			e.value = value{content: content, set: true}
+			e.value = content
 			return e, err
 		}
 		if v["$patch"] == "merge" {
@@ -120,7 +120,7 @@ func (m *merge) edit(patch any, at place, ifAbsent bool, guards *[]expr.Expr) (*
 		return m.list(v, e, guards)
 	}
 	content, err := m.content(patch, at)
-	e.value = value{content: content, set: true}
+	e.value = content
 	return e, err
 }
 
@@ -232,7 +232,7 @@ func (m *merge) list(list []any, e *edit, guards *[]expr.Expr) (*edit, error) {
 			}
 		}
 		content, err := m.content(plain, e.at)
-		e.value = value{content: content, set: true}
+		e.value = content
 		return e, err
 	case len(elements) == 0:
 		return m.set(list, e)
@@ -263,7 +263,7 @@ func (m *merge) set(list []any, e *edit) (*edit, error) {
 	live := e.at.elements()
 	items, _ := content.([]any)
 	isNew := expr.Not(expr.Binary("in", expr.Name("x"), live))
-	e.value = value{set: true, content: expression{cel: expr.Sum(expr.Macro(data(items), "filter", "x", isNew), live)}}
+	e.value = expression{cel: expr.Sum(expr.Macro(data(items), "filter", "x", isNew), live)}
 	return e, nil
 }
 
@@ -324,7 +324,7 @@ func (m *merge) element(patch map[string]any, list place, keys []string, guards 
 	there := g.exists(list.elements())
 	for _, name := range sortedKeys(rest) {
 		if empty, is := rest[name].(map[string]any); is && len(empty) == 0 {
-			g.fields = append(g.fields, &edit{at: named.field(name, false), unless: there, value: value{content: map[string]any{}, set: true}})
+			g.fields = append(g.fields, &edit{at: named.field(name, false), unless: there, value: map[string]any{}})
 		}
 	}
 	return g, nil
@@ -433,10 +433,7 @@ func (m *merge) anchored(patch map[string]any, g *group, list place, keys []stri
 }
 
 // variables are names for an element of a list and its index, which no other one has.
-func (m *merge) variables(list place) (element, index string) {
-	element, index = m.scope.variables(list, m.used)
-	return element, index
-}
+func (m *merge) variables(list place) (element, index string) { return m.scope.variables(list, m.used) }
 
 func hasAdd(v any) bool {
 	m, ok := v.(map[string]any)

@@ -109,8 +109,8 @@ func changed(edits []*edit) expr.Expr {
 }
 
 func (e *edit) changes() expr.Expr {
-	x, computed := e.value.content.(expression)
-	text, isText := e.value.content.(string)
+	x, computed := e.value.(expression)
+	text, isText := e.value.(string)
 	switch {
 	case e.unless != nil, e.elements != nil, e.remove && e.at.of.has != nil:
 		return nil
@@ -121,9 +121,9 @@ func (e *edit) changes() expr.Expr {
 	case e.ifAbsent:
 		return expr.And(expr.Not(e.at.has), e.when())
 	case isText && text != "", computed && x.isText() && x.when == nil:
-		return expr.NotEqual(e.at.or(expr.String("")), data(e.value.content)) // nothing is written that is an empty string
+		return expr.NotEqual(e.at.or(expr.String("")), data(e.value)) // nothing is written that is an empty string
 	}
-	return expr.And(e.when(), expr.Or(expr.Not(e.at.has), expr.NotEqual(e.at.plain, data(e.value.content))))
+	return expr.And(e.when(), expr.Or(expr.Not(e.at.has), expr.NotEqual(e.at.plain, data(e.value))))
 }
 
 // firstChange is one mutation that makes the changes of the first rule that changes anything. ok is false where the rules

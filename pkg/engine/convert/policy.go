@@ -190,12 +190,11 @@ func (p *policy) binding(w *writer) {
 // nameConditions gives each condition a name that says what it asks.
 func nameConditions(conditions []expr.Expr) []named {
 	var out []named
-	taken, next := map[string]bool{}, map[string]int{}
+	taken := map[string]bool{}
 	for _, c := range withoutRepeated(conditions) {
-		wanted := slug(c)
-		name := wanted
-		for i := max(next[wanted], 2); taken[name]; i++ {
-			name, next[wanted] = fmt.Sprintf("%s-%d", wanted, i), i+1
+		name := slug(c)
+		for i, wanted := 2, name; taken[name]; i++ {
+			name = fmt.Sprintf("%s-%d", wanted, i)
 		}
 		taken[name] = true
 		out = append(out, named{name, c})

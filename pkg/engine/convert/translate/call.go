@@ -61,7 +61,7 @@ func (s *Scope) call(ast gojmespath.ASTNode, on *Value) (Value, error) {
 		v.typ = c.formed(v.typ)
 	}
 	if has := all(c.has, v.has); !c.covered && v.has != nil && !expr.Same(has, v.has) {
-		v.has, v.opt, v.or = has, nil, nil
+		v.has, v.opt, v.short = has, nil, nil
 	} else if !c.covered {
 		v.has = has
 	}
@@ -141,12 +141,7 @@ func (c *callOf) emptyToEmpty(f func(text expr.Expr) expr.Expr) (Value, error) {
 	v := Expression(f(arg.plain), Text)
 	others := c.args[1:]
 	if arg.has != nil && !slices.ContainsFunc(others, func(other Value) bool { return other.has != nil }) {
-		v.or = func(def expr.Expr) expr.Expr {
-			if text, ok := expr.StringOf(def); ok && text == "" {
-				return f(arg.Or(def))
-			}
-			return chosen(all(c.has), v.plain, def)
-		}
+		v.short = &shorter{expr.String(""), f(arg.Or(expr.String("")))}
 	}
 	return v, nil
 }

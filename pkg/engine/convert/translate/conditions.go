@@ -11,13 +11,9 @@ import (
 
 // Condition is a condition that has to hold for a rule to change anything.
 type Condition struct {
-	// Place is that in the preconditions, such as all[0]; any for all of any.
-	Place string
-	Expr  expr.Expr
+	Expr expr.Expr
 	// Guard is the condition without which Kyverno's rule fails; nil for one that never does.
 	Guard expr.Expr
-	// Message is that of the policy; it may be empty.
-	Message string
 }
 
 // Conditions translates preconditions: a map of any and all, or a list, which is all. Each member of
@@ -34,13 +30,11 @@ func (s *Scope) Conditions(raw any) ([]Condition, error) {
 	add := func(place string, list []any) error {
 		for i, item := range list {
 			c := &condition{Scope: s}
-			at := fmt.Sprintf("%s[%d]", place, i)
 			holds, guard, err := c.translate(item)
 			if err != nil {
-				return &ConditionError{Place: at, Err: err}
+				return &ConditionError{Place: fmt.Sprintf("%s[%d]", place, i), Err: err}
 			}
-			message, _ := item.(map[string]any)["message"].(string)
-			out = append(out, Condition{Place: at, Expr: holds, Guard: guard, Message: message})
+			out = append(out, Condition{Expr: holds, Guard: guard})
 		}
 		return nil
 	}
@@ -75,7 +69,7 @@ func (e *ConditionError) Unwrap() error { return e.Err }
 
 // anyOf joins the members of any. A later one that fails makes the rule fail unless one before it holds.
 func (s *Scope) anyOf(list []any) (Condition, error) {
-	out := Condition{Place: "any"}
+	out := Condition{}
 	holds, guards := make([]expr.Expr, len(list)), make([]expr.Expr, len(list))
 	for i, item := range list {
 		c := &condition{Scope: s}

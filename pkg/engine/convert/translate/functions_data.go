@@ -25,7 +25,6 @@ func contains(c *callOf) (Value, error) {
 		return Constant(false), nil
 	}
 	var inList, inText Value
-	var err error
 	if of.typ.can(isList) {
 		list := asList(of)
 		list.has = nil
@@ -39,12 +38,7 @@ func contains(c *callOf) (Value, error) {
 			if err != nil {
 				return Value{}, err
 			}
-			inList.or = func(def expr.Expr) expr.Expr {
-				if value, ok := expr.BoolOf(def); ok && !value {
-					return absent
-				}
-				return chosen(c.has, inList.plain, def)
-			}
+			inList.short = &shorter{expr.Bool(false), absent}
 		}
 		if of.typ.is(isList) {
 			return inList, nil
@@ -52,8 +46,8 @@ func contains(c *callOf) (Value, error) {
 	}
 	if !what.typ.can(isString) {
 		inText = Constant(false)
-	} else if inText, err = c.ask("contains", of, what); err != nil {
-		return inText, err
+	} else {
+		inText = ask("contains", of, what)
 	}
 	if what.has != nil || !what.typ.is(isString) {
 		inText = Expression(expr.And(what.needs(isString).has, inText.plain), Boolean)
@@ -104,16 +98,12 @@ func join(c *callOf) (Value, error) {
 func keys(c *callOf) (Value, error) {
 	of := c.args[0]
 	k := c.fresh("keys")
-	v := Expression(expr.Method(expr.Macro(of.plain, "map", k, expr.Name(k)), "sort"), ListOf(Type{kinds: isString, form: of.typ.form}))
+	sorted := func(of expr.Expr) expr.Expr { return expr.Method(expr.Macro(of, "map", k, expr.Name(k)), "sort") }
+	v := Expression(sorted(of.plain), ListOf(Type{kinds: isString, form: of.typ.form}))
 	v.keysOf, v.typ.form = &of, of.typ.form
 	v.name = "keys"
 	if of.has != nil {
-		v.or = func(def expr.Expr) expr.Expr {
-			if expr.Same(def, expr.List()) {
-				return expr.Method(expr.Macro(of.Or(expr.Map()), "map", k, expr.Name(k)), "sort")
-			}
-			return chosen(c.has, v.plain, def)
-		}
+		v.short = &shorter{expr.List(), sorted(of.Or(expr.Map()))}
 	}
 	return v, nil
 }
@@ -242,7 +232,7 @@ func merge(c *callOf) (Value, error) {
 		entry := expr.Map(expr.Entry{Key: key, Value: value})
 		v = Expression(expr.Method(both, "transformMapEntry", expr.Name(i), key, entry), either(v.typ, next.typ))
 	}
-	v.has, v.opt, v.or = nil, nil, nil
+	v.has, v.opt, v.short = nil, nil, nil
 	return v, nil
 }
 

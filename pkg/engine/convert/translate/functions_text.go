@@ -13,21 +13,22 @@ import (
 
 // relation is a method of a text with a text, which is false.
 func relation(name string) func(*callOf) (Value, error) {
-	return func(c *callOf) (Value, error) { return c.ask(name, c.args[0], c.args[1]) }
+	return func(c *callOf) (Value, error) { return ask(name, c.args[0], c.args[1]), nil }
 }
 
 // ask is whether two texts are in a relation; an empty text is in none with one that is not.
-func (c *callOf) ask(name string, text, other Value) (Value, error) {
-	v := Expression(expr.Method(text.plain, name, other.plain), Boolean)
-	if constant, ok := expr.StringOf(other.plain); ok && constant != "" && text.has != nil {
-		v.or = func(def expr.Expr) expr.Expr {
-			if value, ok := expr.BoolOf(def); ok && !value {
-				return expr.Method(text.Or(expr.String("")), name, other.plain)
-			}
-			return chosen(all(c.has), v.plain, def)
-		}
+func ask(name string, text, other Value) Value {
+	constant, _ := expr.StringOf(other.plain)
+	return asked(text, constant != "", func(e expr.Expr) expr.Expr { return expr.Method(e, name, other.plain) })
+}
+
+// asked is a condition on a text. Where an empty one does not meet it, one that is not there is asked as if it were empty.
+func asked(text Value, unlessEmpty bool, holds func(text expr.Expr) expr.Expr) Value {
+	v := Expression(holds(text.plain), Boolean)
+	if unlessEmpty && text.has != nil && text.typ.is(isString) {
+		v.short = &shorter{expr.Bool(false), holds(text.Or(expr.String("")))}
 	}
-	return v, nil
+	return v
 }
 
 func compareTexts(c *callOf) (Value, error) {
@@ -46,16 +47,8 @@ func equalFold(c *callOf) (Value, error) {
 		}
 		return expr.Method(e, "lowerAscii")
 	}
-	v := Expression(expr.Equal(lower(a.plain), lower(b.plain)), Boolean)
-	if text, ok := expr.StringOf(b.plain); ok && text != "" && a.has != nil {
-		v.or = func(def expr.Expr) expr.Expr {
-			if value, ok := expr.BoolOf(def); ok && !value {
-				return expr.Equal(lower(a.Or(expr.String(""))), lower(b.plain))
-			}
-			return chosen(all(c.has), v.plain, def)
-		}
-	}
-	return v, nil
+	constant, _ := expr.StringOf(b.plain)
+	return asked(a, constant != "", func(e expr.Expr) expr.Expr { return expr.Equal(lower(e), lower(b.plain)) }), nil
 }
 
 func replace(c *callOf) (Value, error) {
@@ -153,16 +146,9 @@ func regexMatch(c *callOf) (Value, error) {
 		return Value{}, err
 	}
 	arg := c.args[1]
-	v := Expression(expr.Method(textOf(arg), "matches", expr.String(text)), Boolean)
-	if matched, err := regexp.MatchString(text, ""); err == nil && !matched && arg.has != nil && arg.typ.is(isString) {
-		v.or = func(def expr.Expr) expr.Expr {
-			if value, ok := expr.BoolOf(def); ok && !value {
-				return expr.Method(arg.Or(expr.String("")), "matches", expr.String(text))
-			}
-			return chosen(all(c.has), v.plain, def)
-		}
-	}
-	return v, nil
+	arg.plain = textOf(arg)
+	matched, err := regexp.MatchString(text, "")
+	return asked(arg, err == nil && !matched, func(e expr.Expr) expr.Expr { return expr.Method(e, "matches", expr.String(text)) }), nil
 }
 
 // textOf is a scalar as a text.
@@ -179,16 +165,8 @@ func patternMatch(c *callOf) (Value, error) {
 		return Value{}, err
 	}
 	arg := c.args[1]
-	v := Expression(matchWildcard(textOf(arg), pattern), Boolean)
-	if arg.has != nil && arg.typ.is(isString) && !selector.MatchWildcard(pattern, "") {
-		v.or = func(def expr.Expr) expr.Expr {
-			if value, ok := expr.BoolOf(def); ok && !value {
-				return matchWildcard(arg.Or(expr.String("")), pattern)
-			}
-			return chosen(all(c.has), v.plain, def)
-		}
-	}
-	return v, nil
+	arg.plain = textOf(arg)
+	return asked(arg, !selector.MatchWildcard(pattern, ""), func(e expr.Expr) expr.Expr { return matchWildcard(e, pattern) }), nil
 }
 
 // matchWildcard is whether a text matches a pattern with * and ?.

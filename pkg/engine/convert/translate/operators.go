@@ -103,7 +103,7 @@ func dispatch(key Value, def expr.Expr, forms ...form) expr.Expr {
 	if len(possible) == 0 {
 		return expr.Bool(false)
 	}
-	if len(possible) == 1 && (key.typ.is(possible[0].of) || possible[0].total) && (key.opt != nil || key.or != nil) && def != nil {
+	if len(possible) == 1 && (key.typ.is(possible[0].of) || possible[0].total) && (key.opt != nil || key.short != nil) && def != nil {
 		holds := possible[0].holds(def)
 		if value, ok := expr.BoolOf(holds); ok && !value || falseFor(holds) {
 			return possible[0].holds(key.Or(def))
@@ -227,15 +227,15 @@ func (c *condition) pattern(e expr.Expr, pattern string) expr.Expr {
 func (c *condition) notEquals(key, value Value) (expr.Expr, error) {
 	if literal, ok := value.Literal(); ok {
 		same, isText := literal.(string)
-		if simple := read(same); isText && (key.typ.is(isString) || key.typ.kinds == 0) && !selector.HasWildcard(same) && !simple.duration && !simple.quantity && (key.opt != nil || key.or != nil) {
+		if simple := read(same); isText && (key.typ.is(isString) || key.typ.kinds == 0) && !selector.HasWildcard(same) && !simple.duration && !simple.quantity && (key.opt != nil || key.short != nil) {
 			return expr.NotEqual(key.Or(value.plain), value.plain), nil
 		}
-		if _, ok := literal.(bool); ok && key.typ.is(isBool) && (key.opt != nil || key.or != nil) {
+		if _, ok := literal.(bool); ok && key.typ.is(isBool) && (key.opt != nil || key.short != nil) {
 			return expr.NotEqual(key.Or(value.plain), value.plain), nil
 		}
 	}
 	there := key
-	there.has, there.or, there.opt = nil, nil, nil
+	there.has, there.short, there.opt = nil, nil, nil
 	holds, err := c.equals(there, value)
 	return expr.And(key.has, expr.Not(holds)), err
 }
@@ -579,7 +579,7 @@ func (c *condition) memberOfScalar(key Value, m members) expr.Expr {
 		}
 		return out, valid
 	}
-	simple := key.typ.is(isString) && (key.opt != nil || key.or != nil)
+	simple := key.typ.is(isString) && (key.opt != nil || key.short != nil)
 	if !negative(c.operator) {
 		found, _ := holds(key.plain)
 		if value, ok := expr.BoolOf(found); ok {

@@ -68,7 +68,7 @@ func scalarPattern(v Value, text string) (expr.Expr, error) {
 	if v.has == nil {
 		return holds, nil
 	}
-	if v.typ.is(isString) && (v.opt != nil || v.or != nil) {
+	if v.typ.is(isString) && (v.opt != nil || v.short != nil) {
 		if holds, ok, err := withEmpty(v, text); ok || err != nil {
 			return holds, err
 		}

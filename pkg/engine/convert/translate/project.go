@@ -90,12 +90,7 @@ func (s *Scope) made(p projection) (Value, error) {
 	}
 	v.plain = build(p.list.plain)
 	if p.list.has != nil {
-		v.or = func(def expr.Expr) expr.Expr {
-			if expr.Same(def, expr.List()) {
-				return build(p.list.Or(def))
-			}
-			return chosen(v.has, v.plain, def)
-		}
+		v.short = &shorter{expr.List(), build(p.list.Or(expr.List()))}
 	}
 	ok := p.item.lenient
 	if ok != nil && p.where != nil {
@@ -107,7 +102,7 @@ func (s *Scope) made(p projection) (Value, error) {
 	v.lenient = all(p.list.lenient, v.lenient)
 	v.strict = all(p.list.strict, v.lenient)
 	if p.item.isNever() {
-		v.plain, v.or, v.each, v.typ = expr.Call("dyn", expr.List()), nil, nil, ListOf(Any)
+		v.plain, v.short, v.each, v.typ = expr.Call("dyn", expr.List()), nil, nil, ListOf(Any)
 	}
 	return v, nil
 }
@@ -183,12 +178,7 @@ func (s *Scope) valuesOf(m Value) (Value, error) {
 		}
 		list := Value{typ: ListOf(Text), plain: keys(m.plain), has: m.has, lenient: m.lenient, strict: m.strict}
 		if m.has != nil {
-			list.or = func(def expr.Expr) expr.Expr {
-				if expr.Same(def, expr.List()) {
-					return keys(m.Or(expr.Map()))
-				}
-				return chosen(m.has, list.plain, def)
-			}
+			list.short = &shorter{expr.List(), keys(m.Or(expr.Map()))}
 		}
 		item := Expression(expr.Index(m.plain, key), m.Elements())
 		var err error
@@ -232,12 +222,7 @@ func (s *Scope) flatten(list Value) (Value, error) {
 		flat := func(e expr.Expr) expr.Expr { return expr.Method(e, "flatten") }
 		v := list
 		v.plain, v.typ, v.each, v.opt = flat(list.plain), ListOf(elem.element()), nil, nil
-		v.or = func(def expr.Expr) expr.Expr {
-			if expr.Same(def, expr.List()) {
-				return flat(list.Or(def))
-			}
-			return chosen(list.has, v.plain, def)
-		}
+		v.short = &shorter{expr.List(), flat(list.Or(expr.List()))}
 		return v, nil
 	}
 	return list, nil
@@ -313,7 +298,7 @@ func (s *Scope) slice(ast gojmespath.ASTNode, on *Value) (Value, error) {
 		list.plain = expr.Cond(expr.Binary(">", size, b), expr.Method(of, "slice", a, b),
 			expr.Cond(expr.Binary(">", size, a), expr.Method(of, "slice", a, size), empty))
 	}
-	list.or, list.opt, list.each, list.keysOf = nil, nil, nil, nil
+	list.short, list.opt, list.each, list.keysOf = nil, nil, nil, nil
 	return list, nil
 }
 

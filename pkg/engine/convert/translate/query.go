@@ -130,7 +130,7 @@ func (s *Scope) sure(ast gojmespath.ASTNode, on *Value) (Value, error) {
 	}
 	there := *on
 	if always := expr.Same(on.strict, on.has); always {
-		there.has, there.opt, there.or = nil, nil, nil
+		there.has, there.opt, there.short = nil, nil, nil
 	}
 	there.strict, there.lenient = nil, nil
 	v, err := s.eval(ast, &there)
@@ -138,7 +138,7 @@ func (s *Scope) sure(ast gojmespath.ASTNode, on *Value) (Value, error) {
 		return v, err
 	}
 	if has := all(on.strict, v.has); !expr.Same(has, v.has) {
-		v.has, v.opt, v.or = has, nil, nil
+		v.has, v.opt, v.short = has, nil, nil
 	}
 	v.strict = all(on.strict, v.strict)
 	v.lenient = all(on.lenient, implied(on.strict, v.lenient))
@@ -388,7 +388,7 @@ func (s *Scope) withDefault(left, right Value) (Value, error) {
 			if left.typ.all() != right.typ.all() {
 				def = expr.Call("dyn", def)
 			}
-			v.plain, v.has, v.opt, v.or, v.each = left.Or(def), nil, nil, nil, nil
+			v.plain, v.has, v.opt, v.short, v.each = left.Or(def), nil, nil, nil, nil
 			if left.has == nil {
 				v.each, v.keysOf = left.each, left.keysOf
 			} else {
@@ -405,12 +405,7 @@ func (s *Scope) withDefault(left, right Value) (Value, error) {
 	}
 	v, err := s.oneOf(holds, left.certain(), right)
 	if right.isNever() && left.typ.is(isString) { // an empty text is no more than none
-		v.or = func(def expr.Expr) expr.Expr {
-			if expr.Same(def, expr.String("")) {
-				return left.Or(def)
-			}
-			return chosen(v.has, v.plain, def)
-		}
+		v.short = &shorter{expr.String(""), left.Or(expr.String(""))}
 	}
 	v.strict = all(left.lenient, implied(expr.Not(holds), right.lenient))
 	v.lenient = v.strict
@@ -527,12 +522,7 @@ func (s *Scope) comparison(ast gojmespath.ASTNode, on *Value) (Value, error) {
 	left, right = left.needs(isNumber), right.needs(isNumber)
 	v := boolean(expr.Binary(op, left.plain, right.plain), left, right)
 	if v.has = all(left.has, right.has); v.has != nil {
-		v.or = func(def expr.Expr) expr.Expr {
-			if value, ok := expr.BoolOf(def); ok && !value {
-				return expr.And(v.has, v.plain)
-			}
-			return chosen(v.has, v.plain, def)
-		}
+		v.short = &shorter{expr.Bool(false), expr.And(v.has, v.plain)}
 	}
 	return v, nil
 }

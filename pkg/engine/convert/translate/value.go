@@ -8,22 +8,25 @@ import (
 // holds, so does strict, and where strict holds, so does lenient.
 type Value struct {
 	typ     Type
-	plain   expr.Expr                     // where has holds
-	has     expr.Expr                     // nil for always; else the value is null, or it fails
-	opt     expr.Expr                     // an optional of the value; nil for none that is shorter
-	or      func(def expr.Expr) expr.Expr // with a default; nil for none that is shorter
-	strict  expr.Expr                     // nil for always; else the condition without which the rule fails
-	lenient expr.Expr                     // the same where a missing key is as good as null
-	lit     *any                          // of a constant
-	name    string                        // of the field that it is, to name what is bound to its elements
-	each    *projection                   // of a list that is made of another
-	keysOf  *Value                        // of the keys of a map
-	members []Value                       // of a list that the expression lists
-	holes   bool                          // of a list without the nulls that it has in JMESPath
-	nulls   bool                          // of a list in which there may be nulls
-	fields  map[string]Value              // of a map whose fields are elsewhere in CEL
-	missing *fallback                     // what it is where a value is not there
+	plain   expr.Expr        // where has holds
+	has     expr.Expr        // nil for always; else the value is null, or it fails
+	opt     expr.Expr        // an optional of the value; nil for none that is shorter
+	short   *shorter         // with one default; nil for none that is shorter
+	strict  expr.Expr        // nil for always; else the condition without which the rule fails
+	lenient expr.Expr        // the same where a missing key is as good as null
+	lit     *any             // of a constant
+	name    string           // of the field that it is, to name what is bound to its elements
+	each    *projection      // of a list that is made of another
+	keysOf  *Value           // of the keys of a map
+	members []Value          // of a list that the expression lists
+	holes   bool             // of a list without the nulls that it has in JMESPath
+	nulls   bool             // of a list in which there may be nulls
+	fields  map[string]Value // of a map whose fields are elsewhere in CEL
+	missing *fallback        // what it is where a value is not there
 }
+
+// shorter is how a value is written with a default.
+type shorter struct{ def, value expr.Expr }
 
 // fallback is a constant that a value is unless a condition holds. Else it is another value: one of another type, or
 // a quantity.
@@ -123,9 +126,9 @@ func (v Value) Or(def expr.Expr) expr.Expr {
 		return v.plain
 	case !expr.IsPath(v.plain) && !v.typ.can(kindsOf(def)):
 		return expr.Cond(v.has, expr.Call("dyn", v.plain), expr.Call("dyn", def))
-	case v.or != nil:
-		return v.or(def)
-	case v.opt != nil:
+	case v.short != nil && expr.Same(def, v.short.def):
+		return v.short.value
+	case v.opt != nil && v.short == nil:
 		return expr.OrValue(v.opt, def)
 	}
 	return chosen(v.has, v.plain, def)
@@ -182,7 +185,7 @@ func (v Value) element(name string) Value {
 
 // certain is the value where it is known to be there.
 func (v Value) certain() Value {
-	v.has, v.opt, v.or, v.strict, v.lenient = nil, nil, nil, nil, nil
+	v.has, v.opt, v.short, v.strict, v.lenient = nil, nil, nil, nil, nil
 	return v
 }
 
@@ -192,7 +195,7 @@ func (v Value) settled() Value {
 		return v
 	}
 	if has := all(v.has, v.lenient); !expr.Same(has, v.has) {
-		v.has, v.or, v.opt = has, nil, nil
+		v.has, v.short, v.opt = has, nil, nil
 	}
 	return v
 }
@@ -434,6 +437,6 @@ func (v Value) needs(k kinds) Value {
 	narrow := v
 	narrow.has = all(v.has, isOf(v.plain, v.typ.all()&k))
 	narrow.typ.kinds = v.typ.all() & k
-	narrow.or, narrow.opt = nil, nil
+	narrow.short, narrow.opt = nil, nil
 	return narrow
 }
