@@ -133,7 +133,6 @@ func (r *run) input(created bool, p *param) cel.Input {
 	in := cel.Input{
 		Object: r.object.Object, Request: q.typed, RequestMap: q.fields,
 		Access: r.world.Access, User: r.target.Request.User, Hides: r.world.Hides, Explain: r.explains,
-		Budget: engine.NewBudget(r.ctx),
 	}
 	if q.candidate.OldObject != nil {
 		in.OldObject = q.candidate.OldObject.Object

@@ -33,7 +33,6 @@ type run struct {
 	requests  [2]*request // by whether the object is evaluated as if it were created
 	namespace *namespaceAnswer
 	types     *typesAnswer
-	checked   cel.Checked
 }
 
 func newRun(ctx context.Context, t engine.Target, w *engine.World) *run {
@@ -102,8 +101,6 @@ func (r *run) fail(u *unit, step engine.Step, err error) error {
 	if ended := r.ctx.Err(); ended != nil {
 		return ended
 	}
-	step.After = nil
-	err = r.target.Draft.Settle(err)
 	switch {
 	case errors.Is(err, engine.ErrHidden):
 		step.Outcome, step.Err = engine.Skipped, err
@@ -204,10 +201,6 @@ func (r *run) asks(u *unit, x interface{ Uses(name string) bool }) bool {
 // does not stop the others.
 func (r *run) mutate(u *unit, step engine.Step, in cel.Input) error {
 	before := r.object
-	several := len(u.mutations) > 1 // of which one that fails takes back nothing
-	if in.Checked, in.Draft = &r.checked, r.target.Draft; several && in.Draft != nil {
-		in.Draft = &engine.Draft{} // which leaves the state before them as it is
-	}
 	var failures []error
 	for _, m := range u.mutations {
 		in.Object = r.object.Object
@@ -216,17 +209,16 @@ func (r *run) mutate(u *unit, step engine.Step, in cel.Input) error {
 			err = r.failed(m.expression, r.asks(u, m.compiled), err)
 			if isUnsupported(err) || isRefused(err) || engine.OfThisProgram(err) || r.ctx.Err() != nil {
 				r.object = before
-				in.Draft.Revert()
 				return r.fail(u, step, err)
 			}
-			failures = append(failures, in.Draft.Settle(err))
+			failures = append(failures, err)
 			continue
 		}
 		r.applied = true
 		r.object = &unstructured.Unstructured{Object: result.Object}
 		step.Warnings = append(step.Warnings, result.Warnings...)
 	}
-	changed := !several && in.Draft.Sets() > 0 || !diff.Equal(before.Object, r.object.Object, diff.Type{})
+	changed := !diff.Equal(before.Object, r.object.Object, diff.Type{})
 	if !changed {
 		r.object = before
 	}
@@ -239,15 +231,6 @@ func (r *run) mutate(u *unit, step engine.Step, in cel.Input) error {
 	step.Outcome = engine.Unchanged
 	if changed {
 		step.Outcome, step.After = engine.Changed, r.object
-		if d := r.target.Draft; d != nil { // what changed takes less memory than the object, until all policies have run
-			fields, err := d.Take(before.Object, r.object.Object)
-			if err != nil {
-				r.object = before
-				d.Revert()
-				return r.fail(u, step, err)
-			}
-			step.After, step.Fields = nil, fields
-		}
 	}
 	if changed || r.again == nil {
 		r.steps = append(r.steps, step)
@@ -270,7 +253,7 @@ func (r *run) mutation(u *unit, m mutation, in cel.Input, before map[string]any)
 		err = engine.SameObject(before, result.Object)
 	}
 	if err == nil && m.patchType == jsonPatch {
-		err = r.decodable(result)
+		err = r.decodable(in.Object, result.Object)
 	}
 	return result, err
 }
@@ -281,9 +264,7 @@ func (r *run) finish(sink engine.Sink) *unstructured.Unstructured {
 	for i := range r.steps {
 		step := &r.steps[i]
 		if r.denied != "" && step.Outcome == engine.Changed {
-			step.Outcome, step.After, step.Fields, step.Err = engine.Skipped, nil, nil, &engine.HeldBackError{By: r.denied}
-		} else if step.Fields != nil {
-			step.After = r.object
+			step.Outcome, step.After, step.Err = engine.Skipped, nil, &engine.HeldBackError{By: r.denied}
 		}
 	}
 	engine.HandOver(sink, r.steps)

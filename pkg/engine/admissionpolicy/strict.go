@@ -9,7 +9,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/structured-merge-diff/v6/schema"
 
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/cel"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
 )
 
@@ -30,8 +29,8 @@ func (e *decodeError) Error() string {
 // decodable checks the result of a JSON patch as an API server does, which decodes built-in
 // kinds strictly: a field that the kind does not have is an error. Fields that were there
 // before the patch do not count. A kind without a schema is not checked.
-func (r *run) decodable(result cel.Result) error {
-	u := &unstructured.Unstructured{Object: result.Read}
+func (r *run) decodable(before, after map[string]any) error {
+	u := &unstructured.Unstructured{Object: before}
 	if !diff.BuiltIn(u.GroupVersionKind().Group) {
 		return nil
 	}
@@ -44,14 +43,16 @@ func (r *run) decodable(result cel.Result) error {
 	if err != nil {
 		return nil
 	}
-	w := unknownFields{schema: typed.Schema()}
-	w.in("", typed.TypeRef(), result.Written, result.Object)
-	if len(w.paths) == 0 {
-		return nil
+	unknown := func(object map[string]any) []string {
+		w := unknownFields{schema: typed.Schema()}
+		w.in("", typed.TypeRef(), object)
+		return w.paths
 	}
-	known := unknownFields{schema: typed.Schema()}
-	known.in("", typed.TypeRef(), result.Read, result.Read)
-	added := slices.DeleteFunc(w.paths, func(path string) bool { return slices.Contains(known.paths, path) })
+	added := unknown(after)
+	if len(added) > 0 {
+		known := unknown(before)
+		added = slices.DeleteFunc(added, func(path string) bool { return slices.Contains(known, path) })
+	}
 	if len(added) == 0 {
 		return nil
 	}
@@ -64,8 +65,7 @@ type unknownFields struct {
 	paths  []string
 }
 
-// in looks into a value, which is a part of the whole: of a list it may have the last elements alone.
-func (w *unknownFields) in(path string, ref schema.TypeRef, value, whole any) {
+func (w *unknownFields) in(path string, ref schema.TypeRef, value any) {
 	atom, ok := w.schema.Resolve(ref)
 	if !ok {
 		return
@@ -75,13 +75,12 @@ func (w *unknownFields) in(path string, ref schema.TypeRef, value, whole any) {
 		if atom.Map == nil {
 			return // of another type than the schema's: reported elsewhere
 		}
-		all, _ := whole.(map[string]any)
 		for _, name := range slices.Sorted(maps.Keys(value)) {
 			at := strings.TrimPrefix(path+"."+name, ".")
 			if field, ok := atom.Map.FindField(name); ok {
-				w.in(at, field.Type, value[name], all[name])
+				w.in(at, field.Type, value[name])
 			} else if atom.Map.ElementType != (schema.TypeRef{}) {
-				w.in(at, atom.Map.ElementType, value[name], all[name])
+				w.in(at, atom.Map.ElementType, value[name])
 			} else {
 				w.paths = append(w.paths, at)
 			}
@@ -90,14 +89,8 @@ func (w *unknownFields) in(path string, ref schema.TypeRef, value, whole any) {
 		if atom.List == nil {
 			return
 		}
-		all, _ := whole.([]any)
-		before := max(len(all)-len(value), 0)
 		for i, item := range value {
-			of := item
-			if before+i < len(all) {
-				of = all[before+i]
-			}
-			w.in(fmt.Sprintf("%s[%d]", path, before+i), atom.List.ElementType, item, of)
+			w.in(fmt.Sprintf("%s[%d]", path, i), atom.List.ElementType, item)
 		}
 	}
 }

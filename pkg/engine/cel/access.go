@@ -29,8 +29,7 @@ func (a access) Authorize(_ context.Context, attributes authorizer.Attributes) (
 	if err != nil {
 		return authorizer.DecisionNoOpinion, "", err
 	}
-	var d engine.AccessDecision
-	engine.Wait(a.evaluation.ctx, func() { d, err = a.evaluation.activation.input.Access.Authorize(a.evaluation.ctx, r) })
+	d, err := a.evaluation.activation.input.Access.Authorize(a.evaluation.ctx, r)
 	if err != nil {
 		a.evaluation.missing = &UnsupportedError{Reason: err.Error()}
 		return authorizer.DecisionNoOpinion, "", err

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	plugincel "k8s.io/apiserver/pkg/admission/plugin/cel"
 	"k8s.io/apiserver/pkg/cel/common"
+	"k8s.io/apiserver/pkg/cel/lazy"
 	"k8s.io/apiserver/pkg/cel/library"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
@@ -31,16 +32,9 @@ type Input struct {
 	Access engine.Authorizer
 	// User is whom authorizer and authorizer.requestResource ask for.
 	User engine.UserInfo
-	// Hides reports that engine.HiddenValue stands for values that are not known. A text that is
-	// made of one is hidden as well; whatever else depends on one is an engine.ErrHidden.
+	// Hides reports that engine.HiddenValue stands for values that are not known. What depends
+	// on one is an engine.ErrHidden.
 	Hides bool
-	// Budget is that of the rule on the object; nil for one that no other Evaluation
-	// shares.
-	Budget *engine.Budget
-	// Draft may change Object in place, and Checked knows what is left to be read of it; nil where
-	// a state that is not the last one has to stay, or where nothing else changes the object.
-	Draft   *engine.Draft
-	Checked *Checked
 	// Explain adds the values of the operands to conditions that are false.
 	Explain bool
 	// Extra are the values of a language's own variables.
@@ -53,7 +47,7 @@ type activation struct {
 	scope      *Scope
 	input      Input
 	values     [slots]ref.Val
-	variables  *variables
+	variables  *lazy.MapValue
 }
 
 var _ cel.Activation = (*activation)(nil)
@@ -91,11 +85,9 @@ func (a *activation) ResolveName(name string) (any, bool) {
 		return a.value(slotRequestResource, a.requestResource), true
 	case variablesName:
 		if a.variables == nil {
-			a.variables = newVariables(a)
+			a.variables = a.lazily()
 		}
 		return a.variables, true
-	case evaluationName:
-		return a.evaluation, true
 	}
 	v, ok := a.input.Extra[name]
 	return v, ok
@@ -112,22 +104,52 @@ func (a *activation) replace(object map[string]any) {
 	a.input.Object, a.values[slotObject] = object, nil
 }
 
-func (a *activation) object() ref.Val    { return valueOf(a.input.Object) }
-func (a *activation) oldObject() ref.Val { return valueOf(a.input.OldObject) }
-func (a *activation) params() ref.Val    { return valueOf(a.input.Params) }
+func (a *activation) object() ref.Val    { return a.valueOf(a.input.Object) }
+func (a *activation) oldObject() ref.Val { return a.valueOf(a.input.OldObject) }
+func (a *activation) params() ref.Val    { return a.valueOf(a.input.Params) }
 
-func valueOf(m map[string]any) ref.Val {
-	if m == nil {
+func (a *activation) valueOf(m map[string]any) ref.Val {
+	switch {
+	case m == nil:
 		return types.NullValue
+	case a.input.Hides:
+		return hiding{types.DefaultTypeAdapter}.NativeToValue(m)
 	}
 	return types.DefaultTypeAdapter.NativeToValue(m)
 }
 
+// hiding makes the values that CEL sees where some are hidden: a hidden string is unknown.
+type hiding struct{ types.Adapter }
+
+// NativeToValue implements types.Adapter.
+func (h hiding) NativeToValue(v any) ref.Val {
+	switch v := v.(type) {
+	case string:
+		if engine.IsHidden(v) {
+			return types.NewUnknown(0, nil)
+		}
+	case map[string]any:
+		return types.NewStringInterfaceMap(h, v)
+	case []any:
+		return types.NewDynamicList(h, v)
+	}
+	return h.Adapter.NativeToValue(v)
+}
+
 func (a *activation) request() ref.Val {
 	if a.input.RequestMap != nil {
-		return valueOf(a.input.RequestMap)
+		return a.valueOf(a.input.RequestMap)
 	}
 	return common.SchemalessTypedToVal(a.input.Request)
+}
+
+// lazily returns the variables of the policy, each evaluated when it is first used.
+func (a *activation) lazily() *lazy.MapValue {
+	m := lazy.NewMapValue(types.NewObjectType(variablesTypeName))
+	for _, v := range a.scope.variables {
+		m.Append(v.name, func(*lazy.MapValue) ref.Val { return a.variable(&v) })
+	}
+	return m
 }
 
 // namespace is the Namespace without what a server keeps from expressions.
@@ -167,9 +189,6 @@ func (a *activation) noAccess() ref.Val {
 
 func (a *activation) variable(v *variable) ref.Val {
 	out, err := a.evaluation.evaluate(v.expression)
-	if err == nil {
-		err = checkSize(v.expression, out)
-	}
 	if err != nil {
 		return types.WrapErr(fmt.Errorf("variable %q: %w", v.name, err))
 	}

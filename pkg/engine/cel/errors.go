@@ -67,13 +67,10 @@ func (e *AtomicError) Error() string {
 		" (a JSONPatch mutation can)"
 }
 
-// noSchemaError is a kind without a schema, which says how its lists and maps merge.
-type noSchemaError struct{ Kind schema.GroupVersionKind }
-
-// Error names the kind, with a hint.
-func (e *noSchemaError) Error() string {
-	return fmt.Sprintf("an apply configuration cannot be merged without the schema of %s, and a guess could lose data: "+
-		"none is published or built in; for files, give its CustomResourceDefinition with -f or --world", kindText(e.Kind))
+// noSchema is the error of a kind without a schema, which says how its lists and maps merge.
+func noSchema(kind schema.GroupVersionKind) error {
+	return &UnsupportedError{Reason: fmt.Sprintf("an apply configuration cannot be merged without the schema of %s, and a guess could lose data: "+
+		"none is published or built in; for files, give its CustomResourceDefinition with -f or --world", kindText(kind))}
 }
 
 // kindText is a kind as messages name it: "apps/v1 Deployment".

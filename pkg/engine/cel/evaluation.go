@@ -34,31 +34,19 @@ func MutationBudget() Budget {
 	return Budget{Cost: celconfig.RuntimeCELCostBudget, Of: "a mutation and its variables"}
 }
 
-// maxDuration bounds one expression in time, in case its cost does not: it is
-// the time that an API server grants a webhook.
-const maxDuration = 10 * time.Second
-
 // Evaluation evaluates expressions of one policy on one object. It belongs to one
 // goroutine, and never modifies its input.
 type Evaluation struct {
 	ctx        context.Context
 	activation *activation
-	cost       Budget
-	left       int64            // of the cost
-	budget     *engine.Budget   // what else the rule may spend on the object
-	stopped    error            // why the evaluation cannot go on
-	missing    error            // a capability that an expression needs and the run lacks
-	rounds     map[int64]rounds // of the macros of the expression that is evaluated, by the IDs of what they go through
-	// metHidden reports that an expression came upon a value that is hidden.
-	metHidden bool
+	budget     Budget
+	left       int64 // of the cost
+	missing    error // a capability that an expression needs and the run lacks
 }
 
 // Evaluate binds an input. Nothing is computed yet.
 func (s *Scope) Evaluate(ctx context.Context, in Input, b Budget) *Evaluation {
-	e := &Evaluation{ctx: ctx, cost: b, left: b.Cost, budget: in.Budget}
-	if e.budget == nil {
-		e.budget = engine.NewBudget(ctx)
-	}
+	e := &Evaluation{ctx: ctx, budget: b, left: b.Cost}
 	e.activation = &activation{evaluation: e, scope: s, input: in}
 	return e
 }
@@ -76,78 +64,74 @@ func (e *Evaluation) Condition(x *Expression) (bool, error) {
 	return v == types.True, nil
 }
 
-// Value evaluates an expression. The value may share data with the input.
-func (e *Evaluation) Value(x *Expression) (v ref.Val, err error) {
+// maxDuration is how long an expression with its variables may take, besides waiting for others.
+const maxDuration = 5 * time.Second
+
+// Value evaluates an expression. The value may share data with the input. Functions of cel-go do
+// not look at the context: one that takes too long is left behind, and the Evaluation must not
+// be used again.
+func (e *Evaluation) Value(x *Expression) (ref.Val, error) {
+	type result struct {
+		v   ref.Val
+		err error
+	}
+	done := make(chan result, 1)
+	taken := engine.Taken(e.ctx)
+	end := taken() + maxDuration
+	go func() {
+		v, err := e.value(x)
+		done <- result{v, err}
+	}()
+	timer := time.NewTimer(maxDuration)
+	defer timer.Stop()
+	for {
+		select {
+		case r := <-done:
+			return r.v, r.err
+		case <-e.ctx.Done():
+			return nil, e.ctx.Err()
+		case <-timer.C:
+			left := end - taken()
+			if left <= 0 {
+				return nil, &LimitError{Expression: x.text, Limit: engine.LimitError{What: "seconds for one expression", Max: int(maxDuration / time.Second)}}
+			}
+			timer.Reset(left)
+		}
+	}
+}
+
+// value evaluates an expression in the time that it takes.
+func (e *Evaluation) value(x *Expression) (v ref.Val, err error) {
 	defer recoverAs(x, &err)
 	v, err = e.evaluate(x)
 	switch {
+	case e.activation.input.Hides && (e.missing != nil || err != nil || types.IsUnknown(v)):
+		return e.masked(x)
 	case e.missing != nil:
 		return nil, e.missing
-	case e.stopped != nil: // whatever the expression made of that
-		return nil, e.failed(e.ctx, x, e.stopped)
 	}
-	if e.metHidden && (err != nil || types.IsUnknown(v)) {
-		return nil, engine.ErrHidden
-	}
-	if err != nil {
-		return nil, err
-	}
-	return v, checkSize(x, v)
-}
-
-// checkSize refuses a value that is too big to be looked at.
-func checkSize(x *Expression, v ref.Val) error {
-	if fits(v) {
-		return nil
-	}
-	return &LimitError{Expression: x.text, Limit: *tooManyElements()}
+	return v, err
 }
 
 // evaluate runs a program and charges its cost. It may run in the middle of another
 // expression, which uses a variable.
 func (e *Evaluation) evaluate(x *Expression) (ref.Val, error) {
-	if err := cmp.Or(e.ctx.Err(), e.stopped); err != nil {
+	if err := e.ctx.Err(); err != nil {
 		return nil, err
 	}
-	ctx, end := e.timed()
-	defer end()
-	program, err := x.plan.program()
-	if err != nil {
-		return nil, &EvaluationError{Expression: x.text, Err: err}
-	}
-	outer := e.rounds
-	e.rounds = map[int64]rounds{}
-	v, details, err := program.ContextEval(ctx, e.activation)
-	e.rounds = outer
+	v, details, err := x.program.ContextEval(e.ctx, e.activation)
 	if details != nil {
 		if err := e.pay(x, details); err != nil {
 			return nil, err
 		}
 	}
-	if err == nil {
-		return v, nil
+	if err != nil {
+		return nil, e.failed(x, err)
 	}
-	return nil, e.failed(ctx, x, err)
-}
-
-// timed returns a context that ends when one expression, and what it uses, has taken too long. The
-// time that it waits for a server does not count.
-func (e *Evaluation) timed() (ctx context.Context, end func()) {
-	ctx, cancel := context.WithCancel(e.ctx)
-	taken := engine.Taken(e.ctx)
-	until := taken() + maxDuration
-	var timer *time.Timer
-	started := make(chan struct{})
-	timer = time.AfterFunc(maxDuration, func() {
-		<-started
-		if left := until - taken(); left > 0 {
-			timer.Reset(left)
-			return
-		}
-		cancel()
-	})
-	close(started)
-	return ctx, func() { timer.Stop(); cancel() }
+	if !fits(v) {
+		return nil, &LimitError{Expression: x.text, Limit: engine.LimitError{What: "elements in one value", Max: maxElements}}
+	}
+	return v, nil
 }
 
 // pay charges the cost of an expression to the budget. The cost of the variables that it
@@ -158,39 +142,23 @@ func (e *Evaluation) pay(x *Expression, details *cel.EvalDetails) error {
 		return nil
 	}
 	if *cost > math.MaxInt64 || int64(*cost) > e.left {
-		return costError(x, e.cost)
+		return costError(x, e.budget)
 	}
 	e.left -= int64(*cost)
 	return nil
 }
 
 // failed returns the error of an expression that has no value.
-func (e *Evaluation) failed(ctx context.Context, x *Expression, err error) error {
+func (e *Evaluation) failed(x *Expression, err error) error {
 	var limit *LimitError
-	if errors.As(err, &limit) || errors.As(e.stopped, &limit) { // of a variable that it uses
+	if errors.As(err, &limit) { // of a variable that it uses
 		return limit
-	}
-	var exceeded *engine.LimitError
-	if errors.As(e.stopped, &exceeded) {
-		return e.stop(x, exceeded)
 	}
 	var cancelled interpreter.EvalCancelledError
 	if errors.As(err, &cancelled) && cancelled.Cause == interpreter.CostLimitExceeded {
 		return costError(x, Budget{Cost: celconfig.PerCallLimit, Of: "one expression"})
 	}
-	if err := e.ctx.Err(); err != nil {
-		return err
-	}
-	if ctx.Err() != nil {
-		return &LimitError{Expression: x.text, Limit: engine.LimitError{What: "seconds for one expression", Max: int(maxDuration / time.Second)}}
-	}
-	return &EvaluationError{Expression: x.text, Err: err}
-}
-
-// stop ends the evaluation at a limit that an expression reached.
-func (e *Evaluation) stop(x *Expression, at *engine.LimitError) error {
-	e.stopped = &LimitError{Expression: x.text, Limit: *at}
-	return e.stopped
+	return cmp.Or(e.ctx.Err(), error(&EvaluationError{Expression: x.text, Err: err}))
 }
 
 // costError is an expression that costs more than an API server grants.

@@ -7,7 +7,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/runtime"
 
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/cel"
 )
 
@@ -117,7 +116,7 @@ func TestApplyConfigurations(t *testing.T) {
 		},
 		"a value that no object holds": {
 			expression: "Object{spec: Object.spec{nodeName: timestamp('2020-01-01T00:00:00Z')}}",
-			outcome:    outcome{err: "a google.protobuf.Timestamp is nothing that an object can hold: convert it to a string"},
+			outcome:    outcome{err: "a time.Time is nothing that an object can hold: convert it to a string"},
 		},
 		"null": {
 			expression: "Object{metadata: Object.metadata{labels: {'a': null}}}",
@@ -125,35 +124,13 @@ func TestApplyConfigurations(t *testing.T) {
 		},
 		"a map whose keys are no texts": {
 			expression: "Object{metadata: Object.metadata{labels: {1: 'a'}}}",
-			outcome:    outcome{err: "a map key must be a string, not int"},
+			outcome:    outcome{err: "is of type types.Int, not string"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, m := configuration(t, c.expression, c.atomics)
 			c.check(t, s, m)
 		})
-	}
-}
-
-// What a mutation does not name stays the value that it is: it is neither copied nor compared.
-func TestMutationsShareWhatTheyDoNotName(t *testing.T) {
-	for _, compile := range []func() (*cel.Scope, *cel.Mutation){
-		func() (*cel.Scope, *cel.Mutation) {
-			return patch(t, `JSONPatch{op: "add", path: "/metadata/labels", value: {"a": "b"}}`)
-		},
-		func() (*cel.Scope, *cel.Mutation) {
-			return configuration(t, `Object{metadata: Object.metadata{labels: {"a": "b"}}}`, cel.RefuseAtomic)
-		},
-	} {
-		s, m := compile()
-		in := input(t)
-		r, err := s.Evaluate(t.Context(), in, cel.MutationBudget()).Mutate(m, builtin)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if !engine.Identical(in.Object["spec"].(map[string]any), r.Object["spec"].(map[string]any)) || engine.Identical(in.Object, r.Object) {
-			t.Error("want another object with the same spec")
-		}
 	}
 }
 
@@ -165,22 +142,26 @@ func TestPlainMapsInApplyConfigurations(t *testing.T) {
 	}{
 		"a map that is spelled out within another": {
 			expression: "Object{spec: {'securityContext': {'runAsNonRoot': true}}}",
-			outcome:    outcome{err: `field "spec": key "securityContext": a {...} or [...] within another one is not converted`},
+			outcome:    outcome{err: `field "spec": field "securityContext": a {...} or [...] within another one is not converted`},
 		},
 		"a list within a map": {
 			expression: "Object{spec: {'tolerations': []}}",
-			outcome:    outcome{err: `field "spec": key "tolerations": a {...} or [...] within another one is not converted`},
+			outcome:    outcome{err: `field "spec": field "tolerations": a {...} or [...] within another one is not converted`},
 		},
 		"maps in a list that + joins": {
 			expression: "Object{spec: Object.spec{containers: object.spec.containers + [{'name': 'side'}]}}",
-			outcome:    outcome{err: `field "spec": field "containers": element 1: a {...} or [...] within another one is not converted`},
+			outcome:    outcome{err: `field "spec": field "containers": a {...} or [...] within another one is not converted`},
 		},
 		"maps of a macro below an Object in a list": {
 			expression: "Object{spec: Object.spec{containers: [Object.spec.containers{name: 'app', env: ['C'].map(n, {'name': n})}]}}",
 			outcome:    outcome{err: `field "containers": element 0: field "env": element 0: a {...} or [...] within another one is not converted`},
 		},
-		"data of the object, scalars and Objects may be in maps and lists": {
-			expression: "Object{spec: {'containers': object.spec.containers.map(c, c) + object.spec.containers.filter(c, false)}}",
+		"a list that + joins, within a map": {
+			expression: "Object{spec: {'containers': object.spec.containers + [{'name': 'side'}]}}",
+			outcome:    outcome{err: `field "spec": field "containers": element 1: a {...} or [...] within another one is not converted`},
+		},
+		"data of the object may be in maps and lists": {
+			expression: "Object{spec: {'containers': object.spec.containers}}",
 			outcome:    outcome{spec: "{containers: [{name: app, image: 'app:1', env: [{name: A, value: a}]}]}"},
 		},
 	} {
@@ -275,36 +256,18 @@ func TestJSONPatchWarnings(t *testing.T) {
 
 // A wrong order comes up by chance alone, so that every expression is asked often.
 func TestPatchErrorsAreStable(t *testing.T) {
-	for name, c := range map[string]struct{ expression, want string }{
-		"fields of an Object": {
-			expression: "Object{spec: Object.spec{d: null, b: null, a: null, c: null}}",
-			want:       `field "spec": field "a": null is nothing`,
-		},
-		"keys of a map": {
-			expression: "Object{spec: Object.spec{a: {'d': null, 'b': null, 'a': null, 'c': null}}}",
-			want:       `field "a": key "a": null is nothing`,
-		},
-		"keys that are no texts": {
-			expression: "Object{spec: Object.spec{a: {dyn(true): 'a', dyn(2u): 'b', dyn(1): 'c'}}}",
-			want:       "a map key must be a string, not int",
-		},
-		"Objects in the wrong place": {
-			expression: "Object{spec: Object.spec{a: {'b': dyn(Object.second{}), 'a': dyn(Object.first{})}}}",
-			want:       `type mismatch: unexpected type name "Object.first", expected "Object.spec.a", which matches field name path from root Object type, type mismatch: unexpected type name "Object.second"`,
-		},
+	for expression, want := range map[string]string{
+		"Object{spec: Object.spec{d: null, b: null, a: null, c: null}}":                                                                       `field "spec": field "a": null is nothing`,
+		"Object{spec: Object.spec{a: {'d': null, 'b': null, 'a': null, 'c': null}}}":                                                          `field "a": field "a": null is nothing`,
+		"Object{spec: Object.spec{a: {'b': dyn(Object.second{}), 'a': dyn(Object.first{})}}}":                                                 `type mismatch: unexpected type name "Object.first", expected "Object.spec.a"`,
+		"Object{spec: Object.spec{nodeSelector: {'a': 'b'}, containers: [Object.spec.containers{name: 'app', args: ['x'], command: ['y']}]}}": "structs: .spec.containers[0].args, .spec.containers[0].command, .spec.nodeSelector",
 	} {
-		t.Run(name, func(t *testing.T) {
-			s, m := configuration(t, c.expression, cel.RefuseAtomic)
-			inPatch, p := patch(t, "JSONPatch{op: 'add', path: '/spec', value: "+c.expression+"}")
-			for range 50 {
-				if _, err := mutate(t, s, m); err == nil || !strings.Contains(err.Error(), c.want) {
-					t.Fatalf("got %v", err)
-				}
-				if _, err := mutate(t, inPatch, p); err == nil || !strings.Contains(err.Error(), c.want) {
-					t.Fatalf("as a JSON patch: got %v", err)
-				}
+		s, m := configuration(t, expression, cel.RefuseAtomic)
+		for range 50 {
+			if _, err := mutate(t, s, m); err == nil || !strings.Contains(err.Error(), want) {
+				t.Fatalf("got %v", err)
 			}
-		})
+		}
 	}
 }
 
@@ -312,7 +275,7 @@ func TestJSONPatchCopyIsBounded(t *testing.T) {
 	operations := strings.Repeat("JSONPatch{op: 'copy', from: '/spec', path: '/spec/a'}, JSONPatch{op: 'copy', from: '/spec', path: '/spec/b'}, ", 40)
 	s, m := patch(t, strings.TrimSuffix(operations, ", "))
 	_, err := mutate(t, s, m)
-	if err == nil || !strings.Contains(err.Error(), "the limit of 3145728 bytes of an object that a JSON patch makes") {
+	if err == nil || !strings.Contains(err.Error(), "exceeding the limit 3145728") {
 		t.Errorf("got %v", err)
 	}
 }

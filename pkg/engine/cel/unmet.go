@@ -147,12 +147,12 @@ func (f *finder) value(x ast.Expr) ref.Val {
 	if err != nil {
 		return nil
 	}
-	part, err := f.evaluation.activation.scope.part(text)
+	part, err := f.evaluation.activation.scope.part(f.evaluation.activation.scope.environment.plain, text)
 	if err != nil || f.evaluation.asksMore(part) {
 		return nil
 	}
 	v, err := f.evaluation.evaluate(part)
-	if err != nil || !types.IsPrimitiveType(v) && checkSize(part, v) != nil {
+	if err != nil {
 		return nil
 	}
 	return v

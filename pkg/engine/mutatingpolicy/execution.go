@@ -33,20 +33,18 @@ type execution struct {
 	onTarget  bool           // the rule changes another object than the one it matched
 	resource  schema.GroupVersionResource
 	candidate match.Candidate  // what was last compared with constraints
-	budget    *engine.Budget   // of the rule on the subject
 	session   *library.Session // nil until it is needed
 	warnings  []engine.Warning
 	explain   bool // all reasons are wanted
-	checked   *cel.Checked
 }
 
 func newExecution(ctx context.Context, w *engine.World) *execution {
-	return &execution{ctx: ctx, world: w, checked: &cel.Checked{}}
+	return &execution{ctx: ctx, world: w}
 }
 
 // start begins the evaluation of a rule on what it matches; the one before is over.
 func (e *execution) start(r *rule, t engine.Target, operation engine.Operation) {
-	*e = execution{ctx: e.ctx, world: e.world, rule: r, operation: operation, subject: t, resource: resourceOf(t), checked: e.checked}
+	*e = execution{ctx: e.ctx, world: e.world, rule: r, operation: operation, subject: t, resource: resourceOf(t)}
 	e.trigger = &e.subject
 }
 
@@ -123,7 +121,7 @@ func (e *execution) notMatched(c *match.Constraints, r match.Result, sink engine
 
 // input returns what expressions see.
 func (e *execution) input() cel.Input {
-	in := cel.Input{Object: e.subject.Object.Object, RequestMap: e.request(), Explain: e.explain, Hides: e.world.Hides, Budget: e.budget, Draft: e.draft(), Checked: e.checked}
+	in := cel.Input{Object: e.subject.Object.Object, RequestMap: e.request(), Explain: e.explain, Hides: e.world.Hides}
 	if !e.onTarget {
 		if e.operation == engine.OperationDelete { // of which the request has the old object alone
 			in.Object = map[string]any{}
@@ -139,19 +137,8 @@ func (e *execution) input() cel.Input {
 	return in
 }
 
-// draft returns what changes the subject in place: for a rule of one mutation, since the state
-// before another one may have to stay.
-func (e *execution) draft() *engine.Draft {
-	if len(e.rule.mutations) != 1 {
-		return nil
-	}
-	return e.subject.Draft
-}
-
-// begin grants the rule its budget, and opens the session that answers the functions of the library, for a rule that
-// calls any. The error is that of the Namespace, for a rule that asks for it.
+// begin opens the session that answers the functions of the library, for a rule that calls any. The error is that of the Namespace, for a rule that asks for it.
 func (e *execution) begin() error {
-	e.budget = engine.NewBudget(e.ctx)
 	if e.rule.library {
 		e.session = library.NewSession(e.ctx, e.world, library.Settings{Seed: e.seed(), Entries: e.rule.entries, Namespace: e.rule.policy.Namespace})
 	}
@@ -237,11 +224,7 @@ func (e *execution) mutate(conditions []condition) (map[string]any, error) {
 	if e.session != nil {
 		e.session.Allow(images, values)
 	}
-	in := e.input()
-	if len(e.rule.mutations) > 1 && e.subject.Draft != nil && !e.rule.scope.HasVariables() { // which keep what they have read
-		in.Draft = &engine.Draft{}
-	}
-	evaluation := e.rule.scope.Evaluate(e.ctx, in, cel.MutationBudget())
+	evaluation := e.rule.scope.Evaluate(e.ctx, e.input(), cel.MutationBudget())
 	unmet, err := e.holds(evaluation, conditions)
 	switch {
 	case err != nil:
@@ -315,18 +298,14 @@ func (e *execution) step(object map[string]any, err error) engine.Step {
 	if e.onTarget {
 		step.Trigger = e.trigger.Key
 	}
-	before, draft := e.subject.Object.Object, e.draft()
+	before := e.subject.Object.Object
 	if err == nil && object != nil {
 		err = engine.SameObject(before, object)
 	}
-	changed := err == nil && object != nil && (draft.Sets() > 0 || !reflect.DeepEqual(object, before))
-	if d := e.subject.Draft; changed && d != nil {
-		step.Fields, err = d.Take(before, object)
-	}
+	changed := err == nil && object != nil && !reflect.DeepEqual(object, before)
 	switch {
 	case err != nil:
-		draft.Revert()
-		step.Outcome, step.Err = e.outcome(e.subject.Draft.Settle(err))
+		step.Outcome, step.Err = e.outcome(err)
 	case !changed:
 		step.Outcome = engine.Unchanged
 	default:

@@ -58,9 +58,6 @@ func (p *program) Evaluate(ctx context.Context, t engine.Target, w *engine.World
 		switch step.Outcome {
 		case engine.Changed:
 			now = now.With(step.After)
-			if step.Fields != nil { // which take less memory than the object, until all rules have run
-				step.After = nil
-			}
 		case engine.Denied:
 			denied = cmp.Or(denied, r.ref.String())
 		}
@@ -69,10 +66,7 @@ func (p *program) Evaluate(ctx context.Context, t engine.Target, w *engine.World
 	for i := range steps {
 		step := &steps[i]
 		if denied != "" && step.Outcome == engine.Changed {
-			step.Outcome, step.After, step.Fields = engine.Skipped, nil, nil
-			step.Err = &engine.HeldBackError{By: denied}
-		} else if step.Fields != nil {
-			step.After = now.Object
+			step.Outcome, step.After, step.Err = engine.Skipped, nil, &engine.HeldBackError{By: denied}
 		}
 	}
 	engine.HandOver(sink, steps)

@@ -1,0 +1,380 @@
+package cel
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"math"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/google/cel-go/cel"
+	"github.com/google/cel-go/common/types"
+	"github.com/google/cel-go/common/types/ref"
+	"github.com/google/cel-go/common/types/traits"
+	"google.golang.org/protobuf/types/known/structpb"
+	jsonpatch "gopkg.in/evanphx/json-patch.v4"
+	admissionv1 "k8s.io/api/admission/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/managedfields"
+	"k8s.io/apiserver/pkg/admission"
+	plugincel "k8s.io/apiserver/pkg/admission/plugin/cel"
+	"k8s.io/apiserver/pkg/admission/plugin/policy/mutating/patch"
+	celconfig "k8s.io/apiserver/pkg/apis/cel"
+	"k8s.io/apiserver/pkg/cel/common"
+	"k8s.io/apiserver/pkg/cel/mutation"
+	"k8s.io/apiserver/pkg/cel/mutation/dynamic"
+	"sigs.k8s.io/structured-merge-diff/v6/typed"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+)
+
+// Atomics is the treatment of an apply configuration with an atomic list, map or struct:
+// one that can only be replaced as a whole.
+type Atomics int
+
+const (
+	// RefuseAtomic fails with an *AtomicError, as a MutatingAdmissionPolicy does:
+	// fields that such a value leaves out would be lost.
+	RefuseAtomic Atomics = iota
+	// ReplaceAtomic replaces atomic values, as server-side apply does.
+	ReplaceAtomic
+)
+
+// Mutation is a compiled expression whose result is a patch.
+type Mutation struct {
+	*Expression
+	apply func(e *Evaluation, v ref.Val, types managedfields.TypeConverter) (Result, error)
+}
+
+// Result is a mutated object.
+type Result struct {
+	// Object is the object after the mutation. It may share data with the object that
+	// the mutation was given, and is that very object where a test operation of a JSON
+	// patch does not hold.
+	Object map[string]any
+	// Warnings say what other versions of an API server do differently.
+	Warnings []engine.Warning
+}
+
+// What the expressions of mutations evaluate to.
+//
+//nolint:gochecknoglobals // which nobody changes
+var (
+	applyConfigurations = cel.ObjectType(mutation.ObjectTypeName)
+	jsonPatches         = cel.ListType(cel.ObjectType(mutation.JSONPatchTypeName))
+)
+
+// ApplyConfiguration compiles an expression that evaluates to Object{...}, which
+// is merged into the object. The error is a *CompileError.
+func (s *Scope) ApplyConfiguration(expression string, a Atomics) (*Mutation, error) {
+	x, err := s.compile(s.environment.patches, expression, []*cel.Type{applyConfigurations})
+	if err != nil {
+		return nil, err
+	}
+	return &Mutation{Expression: x, apply: func(e *Evaluation, v ref.Val, types managedfields.TypeConverter) (Result, error) {
+		return e.merge(v, types, a)
+	}}, nil
+}
+
+// JSONPatch compiles an expression that evaluates to a list of JSONPatch{...}.
+// The error is a *CompileError.
+func (s *Scope) JSONPatch(expression string) (*Mutation, error) {
+	x, err := s.compile(s.environment.patches, expression, []*cel.Type{jsonPatches})
+	if err != nil {
+		return nil, err
+	}
+	return &Mutation{Expression: x, apply: func(e *Evaluation, v ref.Val, _ managedfields.TypeConverter) (Result, error) {
+		return e.patch(v)
+	}}, nil
+}
+
+// Mutate evaluates a mutation and applies its patch to the object of the
+// evaluation, which stays as it is: Replace continues with the result. Types are those
+// of the object's kind; a mutation that needs them and gets nil is unsupported.
+func (e *Evaluation) Mutate(m *Mutation, types managedfields.TypeConverter) (r Result, err error) {
+	v, err := e.Value(m.Expression)
+	if err != nil {
+		return Result{}, err
+	}
+	defer recoverAs(m.Expression, &err)
+	r, err = m.apply(e, v, types)
+	var unsupported *UnsupportedError
+	if err != nil && !errors.As(err, &unsupported) {
+		err = &EvaluationError{Expression: m.text, Err: err}
+	}
+	return r, err
+}
+
+// evaluated gives the patcher of an API server the value of an expression.
+type evaluated struct{ value ref.Val }
+
+var _ plugincel.MutatingEvaluator = evaluated{}
+
+// ForInput returns the value, whatever the input.
+func (v evaluated) ForInput(context.Context, *admission.VersionedAttributes, *admissionv1.AdmissionRequest,
+	plugincel.OptionalVariableBindings, *corev1.Namespace, int64,
+) (plugincel.EvaluationResult, int64, error) {
+	return plugincel.EvaluationResult{EvalResult: v.value}, 0, nil
+}
+
+// CompilationErrors returns none: the expression has been compiled.
+func (evaluated) CompilationErrors() []error { return nil }
+
+// interfaces are what the patcher reads and writes objects with.
+//
+//nolint:gochecknoglobals // immutable
+var interfaces = admission.NewObjectInterfacesFromScheme(runtime.NewScheme())
+
+// asObject wraps an object for access to its metadata.
+func asObject(m map[string]any) *unstructured.Unstructured {
+	return &unstructured.Unstructured{Object: m}
+}
+
+// maxCopied bounds by how much the copy operations of a JSON patch make an object grow, as an API
+// server does: each may double it.
+const maxCopied = 3 << 20
+
+var _ = func() int { jsonpatch.AccumulatedCopySizeLimit = maxCopied; return 0 }()
+
+// patch applies a JSON patch, which is a list of JSONPatch values, to the object of the
+// evaluation. Warnings say what other versions of an API server do differently.
+func (e *Evaluation) patch(list ref.Val) (Result, error) {
+	r := Result{}
+	for it := list.(traits.Lister).Iterator(); it.HasNext() == types.True; {
+		p, ok := it.Next().(*mutation.JSONPatchVal)
+		if ok && len(r.Warnings) == 0 && p.Val != nil && holdsObjectInList(p.Val) {
+			r.Warnings = []engine.Warning{objectInList}
+		}
+	}
+	live := asObject(e.activation.input.Object)
+	kind := live.GroupVersionKind()
+	out, err := patch.NewJSONPatcher(evaluated{list}).Patch(e.ctx, patch.Request{
+		ObjectInterfaces: interfaces,
+		VersionedAttributes: &admission.VersionedAttributes{
+			Attributes:    admission.NewAttributesRecord(live, nil, kind, "", "", schema.GroupVersionResource{}, "", admission.Update, nil, false, nil),
+			VersionedKind: kind, VersionedObject: admission.NewLazyObject(live),
+		},
+	}, celconfig.RuntimeCELCostBudget)
+	if err != nil {
+		return Result{}, patchError(err)
+	}
+	r.Object = out.(*unstructured.Unstructured).Object
+	return r, nil
+}
+
+// patchError words what an API server reports as an internal error of its own.
+func patchError(err error) error {
+	if text, internal := strings.CutPrefix(err.Error(), "Internal error occurred: "); internal {
+		return fmt.Errorf("JSON Patch: the result is no object: %s", text)
+	}
+	return sortedLines(err)
+}
+
+// objectInList is the warning about what API servers before 1.37 cannot convert
+// (kubernetes#142181).
+const objectInList = engine.Warning("a list that holds Object{...} as the value of a JSONPatch makes API servers before 1.37 panic: " +
+	"write the elements as maps, or use an apply configuration")
+
+// holdsObjectInList reports whether an Object is an element of a list or a map.
+func holdsObjectInList(v ref.Val) bool {
+	if isNative(v) {
+		return false
+	}
+	switch v := v.(type) {
+	case traits.Lister:
+		for it := v.Iterator(); it.HasNext() == types.True; {
+			if isObject(it.Next()) {
+				return true
+			}
+		}
+	case traits.Mapper:
+		for it := v.Iterator(); it.HasNext() == types.True; {
+			if isObject(v.Get(it.Next())) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func isObject(v ref.Val) bool {
+	_, ok := v.(*dynamic.ObjectVal)
+	return ok || holdsObjectInList(v)
+}
+
+// merge merges an apply configuration, which is what Object{...} evaluates to, into the object
+// of the evaluation by the schema of its kind, no matter who owns its fields. It fails with an
+// *UnsupportedError where the types are nil, with an *AtomicError, and where a value does not fit
+// the schema.
+func (e *Evaluation) merge(v ref.Val, types managedfields.TypeConverter, a Atomics) (Result, error) {
+	live := asObject(e.activation.input.Object)
+	if types == nil {
+		return Result{}, noSchema(live.GroupVersionKind())
+	}
+	configuration := v.(*dynamic.ObjectVal)
+	if err := configuration.CheckTypeNamesMatchFieldPathNames(); err != nil {
+		return Result{}, fmt.Errorf("type mismatch: %w", sortedLines(err))
+	}
+	fields, err := fieldsOf(configuration)
+	if err != nil || len(fields) == 0 { // as of a mutation whose condition does not hold
+		return Result{Object: live.Object}, err
+	}
+	part := asObject(fields)
+	part.SetGroupVersionKind(live.GroupVersionKind())
+	partTyped, err := types.ObjectToTyped(part)
+	if err != nil {
+		return Result{}, fmt.Errorf("invalid apply configuration: %w", err)
+	}
+	merge := func() (runtime.Object, error) { return patch.ApplyStructuredMergeDiff(types, live, part) }
+	if a == ReplaceAtomic {
+		merge = func() (runtime.Object, error) { return replace(types, live, partTyped) }
+	}
+	merged, err := merge()
+	if err != nil {
+		return Result{}, mergeError(err, live)
+	}
+	return Result{Object: merged.(*unstructured.Unstructured).Object, Warnings: replacedLists(live.Object, partTyped)}, nil
+}
+
+// replace merges an apply configuration as Kyverno does with useServerSideApply: atomic values of it
+// replace those of the object.
+func replace(types managedfields.TypeConverter, live *unstructured.Unstructured, part *typed.TypedValue) (runtime.Object, error) {
+	liveTyped, err := types.ObjectToTyped(live, typed.AllowDuplicates)
+	if err != nil {
+		return nil, fmt.Errorf(unfitLive+"%w", err)
+	}
+	merged, err := liveTyped.Merge(part)
+	if err != nil {
+		return nil, err
+	}
+	return types.TypedToObject(merged)
+}
+
+// How an API server begins its errors (pkg/admission/plugin/policy/mutating/patch).
+const (
+	atomic    = "invalid ApplyConfiguration: may not mutate atomic arrays, maps or structs: "
+	unfitLive = "failed to convert original object to typed object: "
+)
+
+// mergeError returns the error of an apply configuration, with a hint.
+func mergeError(err error, live *unstructured.Unstructured) error {
+	if paths, ok := strings.CutPrefix(err.Error(), atomic); ok {
+		return &AtomicError{Paths: slices.Sorted(strings.SplitSeq(paths, ", "))}
+	}
+	if text, ok := strings.CutPrefix(err.Error(), unfitLive); ok {
+		return fmt.Errorf("the object does not fit the schema of %s: %s", kindText(live.GroupVersionKind()), text)
+	}
+	return fmt.Errorf("merge the apply configuration: %w", err)
+}
+
+// sortedLines returns an error whose lines the library has in any order.
+func sortedLines(err error) error {
+	if !strings.Contains(err.Error(), "\n") {
+		return err
+	}
+	return errors.New(strings.Join(slices.Sorted(strings.SplitSeq(err.Error(), "\n")), ", "))
+}
+
+// fieldsOf returns the fields of an apply configuration. It fails where no object can hold one of
+// them, which the schemas of some kinds would let pass.
+func fieldsOf(configuration *dynamic.ObjectVal) (map[string]any, error) {
+	fields, err := configuration.ConvertToNative(reflect.TypeFor[map[string]any]())
+	if err == nil {
+		fields, err = native(fields)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("invalid apply configuration: %w", err)
+	}
+	return fields.(map[string]any), nil
+}
+
+// native copies a value as an object of Kubernetes can hold it. An API server does not convert a
+// map or list that an expression spells out within another one (convertField in
+// pkg/cel/mutation/dynamic of k8s.io/apiserver).
+func native(v any) (any, error) {
+	switch v := v.(type) {
+	case bool, int64, string, nil:
+		return v, nil
+	case float64:
+		if math.IsNaN(v) || math.IsInf(v, 0) {
+			return nil, fmt.Errorf("%v is no number of JSON", v)
+		}
+		return v, nil
+	case uint64:
+		return int64(v), nil //nolint:gosec // a server's fields are no larger
+	case map[string]any:
+		out := make(map[string]any, len(v))
+		for _, name := range slices.Sorted(maps.Keys(v)) {
+			var err error
+			if out[name], err = native(v[name]); err != nil {
+				return nil, fmt.Errorf("field %q: %w", name, err)
+			}
+		}
+		return out, nil
+	case []any:
+		out := make([]any, len(v))
+		for i, item := range v {
+			var err error
+			if out[i], err = native(item); err != nil {
+				return nil, fmt.Errorf("element %d: %w", i, err)
+			}
+		}
+		return out, nil
+	case map[ref.Val]ref.Val, []ref.Val:
+		return nil, errNested
+	case structpb.NullValue:
+		return nil, errors.New("null is nothing that an Object can hold: leave the field out, as ?field: optional.none() does")
+	case error:
+		return nil, v
+	case []byte:
+		return nil, errors.New("a bytes is nothing that an object can hold: convert it to a string")
+	}
+	return nil, fmt.Errorf("a %T is nothing that an object can hold: convert it to a string", v)
+}
+
+var errNested = errors.New("a {...} or [...] within another one is not converted, by API servers or by Kyverno 1.19: " +
+	"write Object.x{...} with the path of the field, such as Object.spec{...}, for each map but the innermost")
+
+// patchTypes are the types Object, Object.x and JSONPatch.
+type patchTypes struct{ mutation.DynamicTypeResolver }
+
+// Resolve implements common.TypeResolver.
+func (r *patchTypes) Resolve(name string) (common.ResolvedType, bool) {
+	t, ok := r.DynamicTypeResolver.Resolve(name)
+	if object, isObject := t.(*dynamic.ObjectType); isObject {
+		t = objectType{object}
+	}
+	return t, ok
+}
+
+// objectType is a type of Objects. A field that is a list made with + holds no {...} or [...]:
+// API servers convert these from 1.37 on, and a patch must be right for 1.36 too.
+type objectType struct{ *dynamic.ObjectType }
+
+// Val implements common.ResolvedType.
+func (t objectType) Val(fields map[string]ref.Val) ref.Val {
+	for name, v := range fields {
+		if _, isList := v.(traits.Lister); !isList || isNative(v) {
+			continue
+		}
+		if joined, ok := v.Value().([]any); ok && slices.ContainsFunc(joined, isLiteral) {
+			fields[name] = types.WrapErr(errNested)
+		}
+	}
+	return t.ObjectType.Val(fields)
+}
+
+// isLiteral reports whether an element of a list is a {...} or [...] of an expression.
+func isLiteral(v any) bool {
+	switch v.(type) {
+	case map[ref.Val]ref.Val, []ref.Val:
+		return true
+	}
+	return false
+}
