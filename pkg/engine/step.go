@@ -95,8 +95,7 @@ type Step struct {
 	// After is the object after the rule, where a dialect reports that Outcome is Changed. The
 	// engine keeps Fields in its place.
 	After *unstructured.Unstructured
-	// Fields is what the rule changed, computed by the engine like Change.Fields. A program that
-	// uses a Draft has them from Draft.Take; they are then not nil.
+	// Fields is what the rule changed, computed by the engine like Change.Fields.
 	Fields   []FieldChange
 	Warnings []Warning
 	// Confidential reports that the rule may have read more of a Secret, or of what was made of one, than

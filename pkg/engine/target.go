@@ -171,9 +171,6 @@ type Target struct {
 	// Invocation is what a program keeps of the first round for the second; nil
 	// where there is no second one, as for the subject of an Effect.
 	Invocation *Invocation
-	// Draft is for a program that changes Object in place where it may; nil where each state
-	// must stay as it is. A step of the draft has Fields, and its After may change later.
-	Draft *Draft
 }
 
 // IsSecret reports whether the object is a core Secret, by its kind or its resource.

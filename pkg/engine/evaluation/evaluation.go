@@ -440,12 +440,10 @@ func (r *recorder) NotMatched(l engine.RuleList) { r.notMatched.AddList(l) }
 // note compares the object after a step with the one before it, so that a rule that wrote what
 // the server reads as the same is reported as having changed nothing.
 func (r *recorder) note(s *engine.Step) {
-	if s.Fields == nil {
-		var err error
-		if s.Fields, err = between(r.state, s.After, r.typ()); err != nil {
-			s.Outcome, s.Err, s.After = engine.Failed, err, nil
-			return
-		}
+	var err error
+	if s.Fields, err = between(r.state, s.After, r.typ()); err != nil {
+		s.Outcome, s.Err, s.After = engine.Failed, err, nil
+		return
 	}
 	r.state, s.After = s.After, nil
 	if len(s.Fields) == 0 {
