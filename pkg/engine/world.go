@@ -45,9 +45,6 @@ type World struct {
 	// Hides reports that HiddenValue stands for the values of Secrets, and that expressions
 	// make nothing else of it.
 	Hides bool
-	// Learn is called with what was computed from Secrets alone, as a second guard where text
-	// leaves; may be nil.
-	Learn func(value any)
 }
 
 // ReadsExisting returns the Reader of the objects that a run may change.

@@ -189,7 +189,7 @@ func (f *ApplyFlags) ToOptions(c *cobra.Command, args []string, streams generici
 	}
 	evaluation, err := w.Evaluation(c.Context(), args, request)
 	if err != nil {
-		return nil, w.Masker.Error(err)
+		return nil, err
 	}
 	w.Announce(&f.Output, evaluation)
 	o.evaluating(c, f, evaluation)
@@ -198,7 +198,7 @@ func (f *ApplyFlags) ToOptions(c *cobra.Command, args []string, streams generici
 	}
 	run, err := w.Recorded(c.Context(), args, evaluation)
 	if err != nil {
-		return nil, w.Masker.Error(err)
+		return nil, err
 	}
 	o.factory, o.recorded = w, run
 	o.Executor.Journal, err = newJournal(w, c, args, run, &f.Write)

@@ -36,11 +36,11 @@ func (f *ApplyFlags) recordedOptions(c *cobra.Command, args []string, streams ge
 	}
 	run, resumed, err := f.load(c, w)
 	if err != nil {
-		return nil, w.Masker.Error(err)
+		return nil, err
 	}
 	evaluation, err := w.Repeat(c.Context(), &run.Run)
 	if err != nil {
-		return nil, w.Masker.Error(fmt.Errorf("%s: %w", run.Name, err))
+		return nil, fmt.Errorf("%s: %w", run.Name, err)
 	}
 	o, err := f.newOptions(c, w, evaluation.Request)
 	if err != nil {

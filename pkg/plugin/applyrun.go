@@ -21,7 +21,7 @@ func (o *ApplyOptions) Run(ctx context.Context) (int, error) {
 	if interrupted(err) {
 		code = ExitInterrupted
 	}
-	return code, o.Masker.Error(err)
+	return code, err
 }
 
 func (o *ApplyOptions) run(ctx context.Context) (int, error) {

@@ -54,7 +54,7 @@ func Run(ctx context.Context, c *cobra.Command, args []string, streams genericio
 	err := orInterrupted(ctx, c.ExecuteContext(ctx))
 	var quiet *ExitError
 	if err != nil && (!errors.As(err, &quiet) || quiet.Err != nil) {
-		printError(redact.NewWriter(streams.ErrOut, nil), "", err)
+		printError(redact.NewWriter(streams.ErrOut), "", err)
 	}
 	return codeOf(err)
 }
@@ -101,7 +101,7 @@ func newCommand(name string, streams genericiooptions.IOStreams, secrets *redact
 	})
 	config.AddFlags(c.PersistentFlags())
 	c.PersistentPreRunE = func(c *cobra.Command, _ []string) error {
-		factory.LogTo(redact.NewWriter(streams.ErrOut, secrets))
+		factory.LogTo(redact.NewWriter(streams.ErrOut))
 		level := logging.Level
 		if f := c.Flag("show-secrets"); f == nil || f.Value.String() != "true" {
 			level = min(level, cluster.MaxLogLevel)

@@ -162,7 +162,7 @@ func (f *CompareFlags) ToOptions(c *cobra.Command, args []string, streams generi
 		return nil, err
 	}
 	if o.Options, err = f.compared(c, w, args, request, sides); err != nil {
-		return nil, w.Masker.Error(err)
+		return nil, err
 	}
 	w.Announce(&f.Output, o.Options.Options)
 	return o, nil
@@ -192,7 +192,7 @@ func (f *CompareFlags) compared(c *cobra.Command, w *factory.Factory, args []str
 // or that the run could not be finished.
 func (o *CompareOptions) Run(ctx context.Context) (int, error) {
 	code, err := o.run(ctx)
-	return code, o.Masker.Error(errors.Join(err, o.Reports.Discard()))
+	return code, errors.Join(err, o.Reports.Discard())
 }
 
 func (o *CompareOptions) run(ctx context.Context) (int, error) {

@@ -58,7 +58,7 @@ func (f *CompareFlags) toFleet(c *cobra.Command, args []string, streams generici
 // Run compares on all clusters, prints, and returns the exit code: that of a comparison on all their objects.
 func (o *CompareFleet) Run(ctx context.Context) (int, error) {
 	code, err := o.run(ctx)
-	return code, o.Masker.Error(errors.Join(err, o.Reports.Discard()))
+	return code, errors.Join(err, o.Reports.Discard())
 }
 
 func (o *CompareFleet) run(ctx context.Context) (int, error) {

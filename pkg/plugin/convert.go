@@ -125,7 +125,7 @@ func (f *ConvertFlags) ToOptions(c *cobra.Command, args []string, streams generi
 	}
 	o, err := w.Evaluation(c.Context(), args, request)
 	if err != nil {
-		return nil, w.Masker.Error(err)
+		return nil, err
 	}
 	more := f.Variants.Variants
 	if !c.Flags().Changed("variants") {
@@ -150,7 +150,7 @@ func (f *ConvertFlags) languages() ([]convert.Target, error) {
 // Run converts, prints, and returns the exit code.
 func (o *ConvertOptions) Run(ctx context.Context) (int, error) {
 	code, err := o.run(ctx)
-	return code, o.Masker.Error(err)
+	return code, err
 }
 
 func (o *ConvertOptions) run(ctx context.Context) (int, error) {
@@ -236,7 +236,7 @@ func (o *ConvertOptions) print(r *conversion.Result, more bool) error {
 
 // comment says something above the new policies.
 func (o *ConvertOptions) comment(r *conversion.Result, text string) {
-	r.Form.Comment(redact.EscapeLines(o.Masker.Text(text)))
+	r.Form.Comment(redact.EscapeLines(text))
 }
 
 // chosen says which language --to auto chose for a policy, and what the other one cannot say; nothing where the user did.

@@ -81,7 +81,7 @@ func (f *HistoryFlags) ToOptions(c *cobra.Command, args []string, streams generi
 	}
 	root := c.Root().CommandPath()
 	o := &HistoryOptions{
-		Directory: dir, ErrOut: redact.NewWriter(streams.ErrOut, nil),
+		Directory: dir, ErrOut: redact.NewWriter(streams.ErrOut),
 		Printer: HistoryPrinter{
 			Out: streams.Out, Format: f.Output, Where: filepath.Clean(dir),
 			Resume: root + " " + applyExisting, Undo: root + " undo",

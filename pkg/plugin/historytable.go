@@ -46,7 +46,7 @@ func (p *HistoryPrinter) Print(runs []journal.Run) error {
 	if err := p.table(&b, runs); err != nil {
 		return err
 	}
-	_, err := io.WriteString(redact.NewWriter(p.Out, nil), b.String())
+	_, err := io.WriteString(redact.NewWriter(p.Out), b.String())
 	return err
 }
 

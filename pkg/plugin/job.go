@@ -161,7 +161,7 @@ func (f *JobFlags) ToOptions(ctx context.Context, typed *pflag.FlagSet, args []s
 	if err := f.Validate(typed); err != nil {
 		return nil, err
 	}
-	o := &JobOptions{Spec: f.Spec, Apply: f.Apply, Output: f.Output, Out: streams.Out, ErrOut: redact.NewWriter(streams.ErrOut, nil)}
+	o := &JobOptions{Spec: f.Spec, Apply: f.Apply, Output: f.Output, Out: streams.Out, ErrOut: redact.NewWriter(streams.ErrOut)}
 	var err error
 	if o.Spec.Namespace, _, err = f.Config.ToRawKubeConfigLoader().Namespace(); err != nil {
 		return nil, err

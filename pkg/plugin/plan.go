@@ -127,7 +127,7 @@ func (f *PlanShowFlags) ToOptions(c *cobra.Command, file string, streams generic
 	if err != nil {
 		return nil, err
 	}
-	return &PlanShowOptions{Plan: p, Hints: next, Printer: reports.Beside(printer), Reports: reports, ExitCode: f.ExitCode, ErrOut: redact.NewWriter(streams.ErrOut, nil)}, nil
+	return &PlanShowOptions{Plan: p, Hints: next, Printer: reports.Beside(printer), Reports: reports, ExitCode: f.ExitCode, ErrOut: redact.NewWriter(streams.ErrOut)}, nil
 }
 
 // Run prints, and returns the exit code.

@@ -191,7 +191,7 @@ func (f *PreviewFlags) ToOptions(c *cobra.Command, args []string, streams generi
 		return nil, err
 	}
 	if err := f.evaluated(c, w, args, request, o); err != nil {
-		return nil, w.Masker.Error(err)
+		return nil, err
 	}
 	w.Announce(&f.Output, &o.Options)
 	return o, nil
@@ -278,7 +278,7 @@ func (f *PreviewFlags) evaluated(c *cobra.Command, w *factory.Factory, args []st
 // useful was evaluated, or that the run could not be finished.
 func (o *PreviewOptions) Run(ctx context.Context) (int, error) {
 	code, err := o.Metrics.finish(o.run(ctx))
-	return code, o.Masker.Error(errors.Join(err, o.Reports.Discard(), o.End()))
+	return code, errors.Join(err, o.Reports.Discard(), o.End())
 }
 
 // blocked returns why apply-existing would write nothing; empty if it would not.

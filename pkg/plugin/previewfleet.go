@@ -82,7 +82,7 @@ func (f *PreviewFlags) at(w *factory.Fleet, m *fleet.Member) *PreviewFlags {
 // Run evaluates all clusters, prints, and returns the exit code: that of a preview of all their objects.
 func (o *PreviewFleet) Run(ctx context.Context) (int, error) {
 	code, err := o.Metrics.finish(o.run(ctx))
-	return code, o.Masker.Error(errors.Join(err, o.Reports.Discard(), o.End()))
+	return code, errors.Join(err, o.Reports.Discard(), o.End())
 }
 
 func (o *PreviewFleet) run(ctx context.Context) (int, error) {

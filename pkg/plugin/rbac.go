@@ -193,7 +193,7 @@ func (f *RBACFlags) ToOptions(ctx context.Context, args []string, streams generi
 	}
 	o := &RBACOptions{
 		Roles: rbac.Roles(f.Name, needs, namespaces, subjects), Notes: notes, Broken: found.List.Errors(), Output: f.Output,
-		Out: streams.Out, ErrOut: redact.NewWriter(streams.ErrOut, nil),
+		Out: streams.Out, ErrOut: redact.NewWriter(streams.ErrOut),
 	}
 	return o, nil
 }

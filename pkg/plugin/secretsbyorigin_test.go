@@ -29,7 +29,6 @@ import (
 	enginecel "github.com/kubectl-mutate/kubectl-mutate/pkg/engine/cel"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/mutatingpolicy/library"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
 )
 
 // The values of the Secret. No five letters of the first, in any case and either direction, and no
@@ -374,7 +373,7 @@ func secretsRun(t *testing.T, args ...string) (code int, out string) {
 	klog.SetLogger(logr.Discard()) // as Main does
 	var b bytes.Buffer
 	streams := genericiooptions.IOStreams{In: strings.NewReader(""), Out: &b, ErrOut: &b}
-	code = plugin.Run(t.Context(), plugin.NewCommandWithMasker("kubectl mutate", streams, redact.Blind()), args, streams)
+	code = plugin.Run(t.Context(), plugin.NewCommand("kubectl mutate", streams), args, streams)
 	klog.Flush()
 	return code, b.String()
 }

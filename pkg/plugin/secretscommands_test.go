@@ -33,7 +33,6 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/journal"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/plan"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
 )
 
 // secretServer is an API server with the objects of secretWorld. It takes each patch.
@@ -193,14 +192,13 @@ type secretRuns struct {
 	server  *secretServer
 	dir     string
 	secrets disguises
-	masker  func() *redact.Masker
 	count   int
 }
 
 func newSecretRuns(t *testing.T) *secretRuns {
 	t.Helper()
 	s := &secretServer{}
-	x := &secretRuns{t: t, server: s, dir: t.TempDir(), secrets: newDisguises(secretText, secretNumber, secretOlder), masker: redact.Blind}
+	x := &secretRuns{t: t, server: s, dir: t.TempDir(), secrets: newDisguises(secretText, secretNumber, secretOlder)}
 	s.reset(1000)
 	useServer(t, serve(t, map[string]string{
 		"/api": `{"kind": "APIVersions", "versions": ["v1"]}`,
@@ -234,7 +232,7 @@ func (x *secretRuns) shows(args ...string) (code int, out string) {
 	klog.SetLogger(logr.Discard()) // as Main does
 	var b bytes.Buffer
 	streams := genericiooptions.IOStreams{In: strings.NewReader(""), Out: &b, ErrOut: &b}
-	code = plugin.Run(x.t.Context(), plugin.NewCommandWithMasker("kubectl mutate", streams, x.masker()), args, streams)
+	code = plugin.Run(x.t.Context(), plugin.NewCommand("kubectl mutate", streams), args, streams)
 	klog.Flush()
 	return code, b.String()
 }

@@ -112,7 +112,7 @@ func (f *SummaryFlags) Run(ctx context.Context, streams genericiooptions.IOStrea
 	if f.Output != formats.Table {
 		return code, s.Print(streams.Out, f.Output == formats.YAML)
 	}
-	return code, printSummary(redact.NewWriter(streams.Out, nil), s)
+	return code, printSummary(redact.NewWriter(streams.Out), s)
 }
 
 // scope returns the namespaces whose reports are read.

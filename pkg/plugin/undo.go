@@ -235,5 +235,5 @@ func (o *UndoOptions) Run(ctx context.Context) (int, error) {
 	if interrupted(err) {
 		code = ExitInterrupted
 	}
-	return code, o.Executor.Masker.Error(err)
+	return code, err
 }

@@ -418,11 +418,11 @@ func (f *PreviewFlags) watch(c *cobra.Command, args []string, streams genericioo
 		}
 		last = o
 		now, failed := o.watched()
-		return now, o.Masker.Error(errors.Join(failed, err))
+		return now, errors.Join(failed, err)
 	}
 	code, err = w.metering.finish(w.watch(c, &f.Evaluate, &f.Watch, streams))
 	if last != nil {
-		err = last.Masker.Error(errors.Join(err, last.End()))
+		err = errors.Join(err, last.End())
 	}
 	return code, err
 }
@@ -436,7 +436,7 @@ func (w *watcher) watch(c *cobra.Command, evaluate *flags.Evaluate, f *flags.Wat
 	w.errOut, w.changed = with.Streams.ErrOut, make(chan struct{}, 1)
 	if f.Listen != "" {
 		server, err := metrics.Listen(c.Context(), f.Listen, w.metering.Run, func() error {
-			return with.Secrets.Error(cmp.Or(w.policySources.Err(), w.objects.Err()))
+			return cmp.Or(w.policySources.Err(), w.objects.Err())
 		})
 		if err != nil {
 			return ExitNothing, fmt.Errorf("--metrics-listen: %w", err)

@@ -55,13 +55,13 @@ func (f *ApplyFlags) watch(c *cobra.Command, args []string, streams genericioopt
 		}
 		o.Metrics, o.Counts = w.metering, w.metering.Run
 		now, err := w.watched(o)
-		return now, o.Masker.Error(err)
+		return now, err
 	}
 	code, err := w.metering.finish(w.watcher.watch(c, &f.Evaluate, &f.Watch, streams))
 	if interrupted(err) {
 		code = ExitInterrupted
 	}
-	return code, f.Secrets.Error(err)
+	return code, err
 }
 
 // goOn makes the changes of a run independent of each other: nobody is there to run it again for those that another one has kept from being made.

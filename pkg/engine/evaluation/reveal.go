@@ -15,8 +15,7 @@ import (
 
 // revealer finds what may be shown of an object after a program that uses Secrets.
 type revealer struct {
-	learn func(any) // is called with what is hidden by itself; may be nil
-	still []place   // of what is hidden and was the same before
+	still []place // of what is hidden and was the same before
 	// only are the fields that rules change in the world that hides alone.
 	only *pathTree
 	// object reports that fields of the object itself are hidden, before and after.
@@ -123,19 +122,10 @@ func (r *revealer) hidden(s states, text string) string {
 	if text == s.after {
 		return text
 	}
-	if text == engine.HiddenValue {
-		r.learned(s.after)
-	}
 	if s.before != nil && diff.Same(s.before, s.after) {
 		r.still = append(r.still, s.place)
 	}
 	return text
-}
-
-func (r *revealer) learned(v any) {
-	if r.learn != nil {
-		r.learn(v)
-	}
 }
 
 // whole hides a map or a list, unless nothing was done to it. Metadata goes on naming the object.
@@ -193,11 +183,8 @@ func (r *revealer) fields(s states, after, hiding map[string]any) any {
 		r.object = true
 		return identity(out)
 	}
-	for i, name := range hidden {
+	for i := range hidden {
 		out[hiddenName(i)] = engine.HiddenValue
-		if computed > 0 {
-			r.learned(name)
-		}
 	}
 	return out
 }

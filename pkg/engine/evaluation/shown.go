@@ -178,7 +178,7 @@ func silent(steps []engine.Step) bool {
 }
 
 func (p *pass) reveal(s states, only *pathTree) *unstructured.Unstructured {
-	r := revealer{learn: p.world.Learn, still: p.still, only: only}
+	r := revealer{still: p.still, only: only}
 	out, _ := r.reveal(s)
 	p.still, p.hidesObject = r.still, p.hidesObject || r.object
 	object, _ := out.(map[string]any)

@@ -120,8 +120,6 @@ func (x *Executor) trim(r *Result) {
 	if r == nil {
 		return
 	}
-	x.Masker.Learn(r.Before)
-	x.Masker.Learn(r.After)
 	if r.Outcome == Applied {
 		r.Version = r.After.GetResourceVersion()
 	}

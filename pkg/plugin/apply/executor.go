@@ -56,7 +56,7 @@ type Executor struct {
 	// Confirmed reports that the user has confirmed the changes before, so that
 	// nothing is asked.
 	Confirmed bool
-	Masker    *redact.Masker // learns from what is read
+	Masker    *redact.Masker
 	ErrOut    io.Writer
 	Meter     *progress.Meter // of the verification; may be nil
 	// Away is called when the server does not answer and it is open whether requests were stored. It waits, and reports
@@ -199,8 +199,6 @@ func (x *Executor) Verify(ctx context.Context, t *Task, listed *unstructured.Uns
 // inspect looks at the objects of a verification and releases them: a run over ten
 // thousand objects cannot keep them.
 func (x *Executor) inspect(v *Verified) {
-	x.Masker.Learn(v.Before)
-	x.Masker.Learn(v.After)
 	if s := v.status; s != nil && v.Outcome == Planned && s.Err != nil {
 		v.Outcome, v.Err = s.Outcome, s.Err // an object is written in both parts, or not at all
 	}

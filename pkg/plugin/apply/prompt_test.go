@@ -25,7 +25,7 @@ func TestQuestionsWithHostileNames(t *testing.T) {
 			"loss": func(p *Prompt) error { _, err := p.confirmLoss(t.Context(), Result{Key: key}); return err },
 		} {
 			var out strings.Builder
-			p := NewPrompt(strings.NewReader("\n"), redact.NewWriter(&out, nil), cluster.Info{Context: text.Text, Server: text.Text, User: text.Text})
+			p := NewPrompt(strings.NewReader("\n"), redact.NewWriter(&out), cluster.Info{Context: text.Text, Server: text.Text, User: text.Text})
 			p.terminal = true
 			if err := ask(p); err != nil && !errors.Is(err, errDeclined) {
 				t.Fatal(err)

@@ -65,7 +65,6 @@ func (x *Executor) resolveWrite(ctx context.Context, t *Task) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	x.Masker.Learn(live)
 	r := &Result{Key: t.Key, Method: t.Pending.Method, Touched: t.Pending.Partial, Found: true}
 	j := journal.Result{Entry: t.JournalIndex, Subresource: t.Pending.Subresource, UID: t.Pending.UID}
 	switch outcome {

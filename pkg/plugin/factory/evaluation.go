@@ -76,17 +76,7 @@ func (f *Factory) complete(ctx context.Context, o *preview.Options, args []strin
 	f.choose(o, scope)
 	o.MaxObjects = f.Canary.MaxObjects
 	o.Unread = f.unread
-	f.learn(o)
 	return nil
-}
-
-// learn makes the masker learn the Secrets that a run reads, and what policies compute from
-// them.
-func (f *Factory) learn(o *preview.Options) {
-	o.World.Learn = f.Secrets.LearnValue
-	o.World.Reader, o.World.Existing = f.Secrets.Reader(o.World.Reader), f.Secrets.Reader(o.World.Existing)
-	o.World.Raw = f.Secrets.RawReader(o.World.Raw)
-	o.Objects, o.Triggers = f.Secrets.Source(o.Objects), f.Secrets.Source(o.Triggers)
 }
 
 func (f *Factory) loadPolicies(ctx context.Context, o *preview.Options) error {

@@ -56,8 +56,8 @@ func OpenShared(evaluate *flags.Evaluate, streams genericiooptions.IOStreams, sh
 	}
 	f.showProgress()
 	f.stderr = f.Streams.ErrOut
-	f.Streams.ErrOut = redact.NewWriter(f.stderr, f.Masker)
-	LogTo(redact.NewWriter(f.stderr, f.Secrets)) // beside the progress
+	f.Streams.ErrOut = redact.NewWriter(f.stderr)
+	LogTo(redact.NewWriter(f.stderr)) // beside the progress
 	return f, nil
 }
 

@@ -65,7 +65,6 @@ func (f *Factory) Repeat(ctx context.Context, run *plan.Run) (*preview.Options, 
 	f.filtered(ctx, o, scope)
 	f.choose(o, scope)
 	o.Unread = f.unread
-	f.learn(o)
 	return o, nil
 }
 

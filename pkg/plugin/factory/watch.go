@@ -152,5 +152,5 @@ func (f *Factory) Events(o *preview.Options, events []*watch.Event) (objects, tr
 	}
 	objects = &watch.Source{Events: events, Scope: *o.Scope, World: w}
 	triggers = &watch.Source{Events: events, Scope: everywhere, World: w, Live: live}
-	return f.Secrets.Source(objects), f.Secrets.Source(triggers), w
+	return objects, triggers, w
 }

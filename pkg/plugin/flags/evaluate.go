@@ -24,7 +24,7 @@ type Evaluate struct {
 	// Quiet leaves out progress, notices and warnings on standard error.
 	Quiet  bool
 	Config *genericclioptions.ConfigFlags
-	// Secrets learns what must be masked; the request log masks it too.
+	// Secrets masks the values of Secrets.
 	Secrets *redact.Masker
 }
 

@@ -41,7 +41,7 @@ type Member struct {
 type Fleet struct {
 	Members []*Member
 	AtOnce  int             // clusters that are read side by side
-	Masker  *redact.Masker  // learns what is kept; nil where Secrets are shown
+	Masker  *redact.Masker  // nil where Secrets are shown
 	Meter   *progress.Meter // counts what is evaluated
 	Ended   func(*Member)   // is called for each cluster, one at a time; may be nil
 	// Outlines says that no printer shows what is in an object that changes, beside the fields that change.

@@ -325,21 +325,3 @@ func TestNotices(t *testing.T) {
 		t.Error(diff)
 	}
 }
-
-// A value of several lines is found in the message that has it, and neither a line of a message nor a name can look like
-// another line.
-func TestNoticesMaskWholeMessages(t *testing.T) {
-	var n fleet.Notices
-	fmt.Fprintf(n.Of("a\nerror: x"), "error: %s is refused\nb: error: no\n", "-----BEGIN-----\nMIIEvQIBADAN\n-----END-----")
-	var m redact.Masker // learns later than the message is written
-	m.Learn(&unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": "v1", "kind": "Secret", "stringData": map[string]any{"key": "-----BEGIN-----\nMIIEvQIBADAN\n-----END-----\n"},
-	}})
-	var out strings.Builder
-	if err := n.Flush(redact.NewWriter(&out, &m), &m, []string{"a\nerror: x"}); err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(`a\nerror: x: error: *** is refused`+"\n"+`a\nerror: x:   b: error: no`+"\n", out.String()); diff != "" {
-		t.Error(diff)
-	}
-}

@@ -67,7 +67,7 @@ func (n *Notices) Flush(out io.Writer, m *redact.Masker, order []string) error {
 	slices.SortStableFunc(n.all, func(a, b *notice) int { return place(a) - place(b) })
 	for _, one := range n.all {
 		lines := prefixed{out, redact.EscapeLine(strings.Join(one.clusters, ", ")) + ": "}
-		if _, err := io.WriteString(redact.NewWriter(lines, m), one.text); err != nil {
+		if _, err := io.WriteString(redact.NewWriter(lines), one.text); err != nil {
 			return err
 		}
 	}

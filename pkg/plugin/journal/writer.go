@@ -60,7 +60,7 @@ type disk interface {
 
 // Options tune a Writer.
 type Options struct {
-	// Masker knows the values of Secrets, which are left out.
+	// Masker masks the values of Secrets.
 	Masker *redact.Masker
 	// Secrets records them all the same, which only the user may decide. A journal that
 	// is resumed goes on as it was begun.
@@ -268,12 +268,8 @@ func (w *Writer) Result(r Result) error {
 	w.mu.Unlock()
 	r.Time = w.now()
 	r.Partial = w.covered(r.Partial, r.Entry)
-	switch {
-	case w.secrets:
-	case r.Error != "" && len(w.made[r.Entry]) > 0:
+	if !w.secrets && r.Error != "" && len(w.made[r.Entry]) > 0 {
 		r.Error = engine.ErrHidden.Error()
-	default:
-		r.Error = w.masker.Text(r.Error)
 	}
 	return w.append(record{Result: &r}, written)
 }

@@ -72,8 +72,8 @@ func Ends(e Event) bool {
 }
 
 // Printer shows a run. It decides nothing: it shows what is in an event, and ignores the
-// events that it has no place for. It masks the values of Secrets that its masker
-// has learned, escapes control characters, and writes the same bytes for the same events.
+// events that it has no place for. It masks the values of Secrets,
+// escapes control characters, and writes the same bytes for the same events.
 type Printer interface {
 	// Print shows an event. It keeps no object of it, and modifies none.
 	Print(Event) error

@@ -15,10 +15,8 @@ import (
 type Options struct {
 	Out   io.Writer
 	Color bool // of the formats for people
-	// ShowSecrets prints the values of Secrets. Otherwise Masker masks them: it should
-	// have learned what the policies read, and nil is one that learns from the printed
-	// objects alone. Package formats settles the two, and has the Masker learn each object
-	// before it is printed: to the printers, a nil Masker means that values are shown.
+	// ShowSecrets prints the values of Secrets. Otherwise Masker masks them. Package
+	// formats settles the two: to the printers, a nil Masker means that values are shown.
 	ShowSecrets bool
 	Masker      *redact.Masker
 	// Explain shows the outcome of every rule on every object, with the reason.

@@ -95,7 +95,7 @@ func (e *Entry) Drift(now *engine.Change, m *redact.Masker) *Drift {
 	slices.SortFunc(drifted, func(a, b fieldpath.Path) int { return a.Compare(b) })
 	for i, p := range drifted {
 		if i == 0 || !p.Equals(drifted[i-1]) {
-			d.Fields = append(d.Fields, DriftedField{Path: m.Path(e.shownPath(now, p)), By: writtenSince(e.LastWrite.Time, OwnersOf(now.Before, p))})
+			d.Fields = append(d.Fields, DriftedField{Path: e.shownPath(now, p), By: writtenSince(e.LastWrite.Time, OwnersOf(now.Before, p))})
 		}
 	}
 	return d

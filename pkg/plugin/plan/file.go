@@ -87,9 +87,8 @@ func CheckFormat(version string) error {
 	return nil
 }
 
-// Save writes a plan, whole or not at all, for its owner's eyes only. What the
-// masker knows to be secret is left out; a nil masker knows the values of the
-// Secrets in the plan alone.
+// Save writes a plan, whole or not at all, for its owner's eyes only. Values
+// of Secrets, and what was made of them, are left out.
 func Save(path string, p *Plan, m *redact.Masker) error {
 	f, err := file.NewRegular(path, file.Private)
 	if err != nil {

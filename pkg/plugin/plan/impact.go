@@ -4,8 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 
-	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
-
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 )
 
@@ -50,15 +48,4 @@ func (i *Impact) UnmarshalJSON(text []byte) error {
 		i.Fields = append(i.Fields, p)
 	}
 	return nil
-}
-
-// masked is the impact without what a mask hides: names of fields may be secret.
-func (i Impact) masked(text func(string) string, path func(fieldpath.Path) fieldpath.Path) Impact {
-	i.Text, i.Brief, i.Advice, i.Owner = text(i.Text), text(i.Brief), text(i.Advice), text(i.Owner)
-	fields := make([]fieldpath.Path, len(i.Fields))
-	for n, p := range i.Fields {
-		fields[n] = path(p)
-	}
-	i.Fields = fields
-	return i
 }

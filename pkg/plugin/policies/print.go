@@ -86,7 +86,7 @@ func printTable(out io.Writer, l List, wide bool) error {
 	table := trimmed(b.String())
 	b.Reset()
 	notes(&b, l)
-	_, err := io.WriteString(redact.NewWriter(out, nil), table+b.String())
+	_, err := io.WriteString(redact.NewWriter(out), table+b.String())
 	return err
 }
 

@@ -3,7 +3,6 @@ package redact
 import (
 	"errors"
 	"slices"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -34,30 +33,16 @@ func Holder(c *engine.Change, f *engine.FieldChange) *unstructured.Unstructured 
 	return c.After
 }
 
-// Step returns a step as it may be shown: without values of Secrets in its texts and
-// in the paths of its fields. It has no object.
-func Step(m *Masker, s *engine.Step) engine.Step {
+// Step returns a step as files and reports have it: without objects, and with its reason as a string.
+func Step(s *engine.Step) engine.Step {
 	out := *s
-	out.After, out.NotIdempotent = nil, m.Text(s.NotIdempotent)
-	out.Warnings = slices.Clone(s.Warnings)
-	for i, w := range out.Warnings {
-		out.Warnings[i] = engine.Warning(m.Text(string(w)))
-	}
+	out.After = nil
 	out.Fields = slices.Clone(s.Fields)
 	for i := range out.Fields {
-		out.Fields[i].Path, out.Fields[i].From, out.Fields[i].To = m.Path(s.Fields[i].Path), nil, nil
+		out.Fields[i].From, out.Fields[i].To = nil, nil
 	}
 	if s.Err != nil {
-		out.Err = errors.New(m.Text(s.Err.Error()))
+		out.Err = errors.New(s.Err.Error())
 	}
 	return out
-}
-
-// Pointer masks values of Secrets in the names of a JSON pointer.
-func Pointer(m *Masker, pointer string) string {
-	tokens := strings.Split(pointer, "/")
-	for i, t := range tokens {
-		tokens[i] = m.Name(t)
-	}
-	return strings.Join(tokens, "/")
 }

@@ -11,30 +11,25 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
 )
 
-// Partial returns the change of an object without what the masker knows to be
+// Partial returns the change of an object without what is
 // secret: masks stand in the place of such values, and their fields are Withheld. A
 // nil masker leaves everything in.
 func Partial(m *Masker, p diff.Partial, key engine.ObjectKey) diff.Partial {
-	if m == nil || len(p.Fields) == 0 || m.hidesNothing(p, key) {
+	if m == nil || len(p.Fields) == 0 {
 		return p
 	}
-	p = Hidden(p)
+	if p = Hidden(p); !key.IsSecret() {
+		return p
+	}
 	before, after := p.Before.Object(key), p.After.Object(key)
 	maskedBefore, maskedAfter := m.Pair(before, after)
 	fields := slices.Clone(p.Fields)
 	for i := range fields {
 		f := &fields[i]
 		f.Withheld = f.Withheld || isSecret(m, p, before, *f)
-		f.Path = m.Path(f.Path)
 	}
 	p.Fields = fields
 	return p.WithStates(diff.PartOf(maskedBefore), diff.PartOf(maskedAfter))
-}
-
-// hidesNothing reports whether neither the object nor its change has anything secret, as far as the masker knows: most changes are so.
-func (m *Masker) hidesNothing(p diff.Partial, key engine.ObjectKey) bool {
-	return m.values.empty() && !key.IsSecret() &&
-		!slices.ContainsFunc(p.Fields, func(f engine.FieldChange) bool { return f.Secret || f.SecretFrom > 0 })
 }
 
 // MarkedBy returns a change with its fields marked as Secret that are, lead to, or are parts of some that were made of a
@@ -176,7 +171,7 @@ func withoutSecrets(p diff.Partial) diff.Partial {
 func partOf(v any) diff.Part { part, _ := v.(map[string]any); return part }
 
 // MarkSecrets returns the change of an object with everything in it; the fields
-// that the masker knows to be secret are marked as Secret.
+// that hold what is secret are marked as Secret.
 func MarkSecrets(m *Masker, p diff.Partial, key engine.ObjectKey) diff.Partial {
 	before := p.Before.Object(key)
 	p.Fields = slices.Clone(p.Fields)
@@ -191,5 +186,5 @@ func isSecret(m *Masker, p diff.Partial, object *unstructured.Unstructured, f en
 	from, to := p.Contents(f)
 	hiddenFrom, _ := m.Value(object, engine.FieldNames(f.Path), from, nil)
 	hiddenTo, _ := m.Value(object, engine.FieldNames(f.Path), to, nil)
-	return !m.Path(f.Path).Equals(f.Path) || !diff.Same(from, hiddenFrom) || !diff.Same(to, hiddenTo)
+	return !diff.Same(from, hiddenFrom) || !diff.Same(to, hiddenTo)
 }

@@ -5,20 +5,16 @@ import (
 	"regexp"
 )
 
-// NewWriter returns a writer of text for people. It masks the values that a masker knows,
-// and escapes as EscapeLines does; a nil masker masks nothing. A message, or a block of lines,
-// has to be written with one call, so that no value is split. The further lines of an error,
+// NewWriter returns a writer of text for people, which escapes as EscapeLines does. A message, or a block of lines,
+// has to be written with one call. The further lines of an error,
 // a warning, a note or what convert says of a policy are indented, so that none of them reads as a message of its own.
-func NewWriter(out io.Writer, m *Masker) io.Writer { return writer{out, m} }
+func NewWriter(out io.Writer) io.Writer { return writer{out} }
 
-type writer struct {
-	out    io.Writer
-	masker *Masker
-}
+type writer struct{ out io.Writer }
 
 // Write writes the text as it may be shown.
 func (w writer) Write(p []byte) (int, error) {
-	text := EscapeLines(w.masker.Text(string(p)))
+	text := EscapeLines(string(p))
 	if message.MatchString(text) {
 		text = furtherLine.ReplaceAllString(text, "\n  $1")
 	}

@@ -116,8 +116,6 @@ func (r *Reversal) change(ctx context.Context, of *Object) (*engine.Change, erro
 	case err != nil:
 		return nil, fmt.Errorf("%s: %w", c.Subject, err)
 	}
-	r.Executor.Masker.Learn(live)
-	of.teach(r.Executor.Masker, live, r.Header.Secrets)
 	if of.Object.UID != "" && of.Object.UID != live.GetUID() {
 		c.Before, c.After = live, live
 		c.Target = engine.Target{Key: c.Subject, Object: live}

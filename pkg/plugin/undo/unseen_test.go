@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
@@ -55,7 +54,6 @@ func TestUnseenValuesArePutBackWithAWarning(t *testing.T) {
 			}
 			of := Object{Object: engine.KeyOf(&live), Writes: []Write{{Partial: write, ResourceVersion: "7"}}}
 			r := Reversal{Header: journal.Header{ID: "1", Secrets: keeps}, Executor: &apply.Executor{Masker: &redact.Masker{}}}
-			of.teach(r.Executor.Masker, &live, keeps)
 			change := r.restore(t.Context(), &of, &live)
 			warned := slices.Contains(change.ToShow().Steps[0].Warnings, unseen)
 			refused := errors.Is(change.Steps[0].Err, errUnfounded)
@@ -70,25 +68,5 @@ func TestUnseenValuesArePutBackWithAWarning(t *testing.T) {
 				t.Errorf("%s, %t: written and not shown: %s", name, keeps, text)
 			}
 		}
-	}
-}
-
-// So does one that another field has that is withheld: it is masked wherever it stands.
-func TestValuesThatAreMaskedElsewhereArePutBackWithAWarning(t *testing.T) {
-	live := &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "c"}, "data": map[string]any{"level": "info", "mode": "evil"},
-	}}
-	field := func(name string, withheld bool) engine.FieldChange {
-		return engine.FieldChange{Path: fieldpath.MakePathOrDie("data", name), Kind: engine.Replaced, Withheld: withheld}
-	}
-	of := Object{Object: engine.KeyOf(live), Writes: []Write{{Partial: diff.Partial{
-		Before: diff.Part{"data": map[string]any{"level": "evil", "mode": "***"}}, After: diff.Part{"data": map[string]any{"level": "info", "mode": "***"}},
-		Fields: []engine.FieldChange{field("level", false), field("mode", true)},
-	}}}}
-	r := Reversal{Executor: &apply.Executor{Masker: &redact.Masker{}}}
-	of.teach(r.Executor.Masker, live, false)
-	change := r.restore(t.Context(), &of, live)
-	if !change.Changed() || !slices.Contains(change.ToShow().Steps[0].Warnings, unseen) {
-		t.Errorf("changed %t, steps %+v", change.Changed(), change.ToShow().Steps)
 	}
 }

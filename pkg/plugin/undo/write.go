@@ -3,13 +3,10 @@ package undo
 import (
 	"context"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/journal"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
 )
 
 // Object is one object that a run wrote to.
@@ -26,23 +23,6 @@ func Objects(j *journal.Journal) []Object {
 
 // Write is one write of an object.
 type Write = journal.Write
-
-// teach has the masker learn the values of an object, and where the journal keeps values of Secrets those that will be
-// put back, that belong to a Secret by the journal. No policy is evaluated from which it could
-// learn them.
-func (o *Object) teach(m *redact.Masker, live *unstructured.Unstructured, keeps bool) {
-	for _, w := range o.Writes {
-		for _, f := range w.Fields {
-			if value, ok := diff.Lookup(live.Object, f.Path); ok && (f.Withheld || f.Secret) {
-				m.LearnValue(value)
-			}
-			if f.Secret && keeps {
-				from, to := w.Contents(f)
-				m.LearnValue([]any{from, to})
-			}
-		}
-	}
-}
 
 // secret are the places in the object whose values, or the names in which, were made of a Secret by the journal.
 func (o *Object) secret() []fieldpath.Path {

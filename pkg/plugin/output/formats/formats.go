@@ -82,7 +82,7 @@ func NewPreview(format string, o output.Options) (output.Printer, error) {
 	if err != nil {
 		return nil, err
 	}
-	return learning{p, o.Masker}, nil
+	return redacting{p, o.Masker}, nil
 }
 
 func newPreview(format string, o output.Options) (output.Printer, error) {
@@ -133,7 +133,7 @@ func NewComparison(format string, o output.Options) (output.Printer, error) {
 	if err != nil {
 		return nil, err
 	}
-	return learning{p, o.Masker}, nil
+	return redacting{p, o.Masker}, nil
 }
 
 func newComparison(format string, o output.Options) (output.Printer, error) {
@@ -190,7 +190,7 @@ func NewResults(format string, o output.Options, r *Reports) (output.Printer, er
 	if r.Instead() {
 		writes = output.Tee() // shows nothing
 	}
-	return learning{writes, o.Masker}, nil
+	return redacting{writes, o.Masker}, nil
 }
 
 // newWritten returns the printer of what was written.
@@ -245,41 +245,32 @@ func settle(o *output.Options) {
 	}
 }
 
-// learning is a printer whose masker learns the values of a Secret before it is shown.
-type learning struct {
+// redacting is a printer of events as they may be shown.
+type redacting struct {
 	output.Printer
 	masker *redact.Masker
 }
 
 // Print implements output.Printer.
-func (l learning) Print(e output.Event) error {
+func (l redacting) Print(e output.Event) error {
 	return l.Printer.Print(Shown(l.masker, e))
 }
 
 // Flush implements output.Flusher.
-func (l learning) Flush() error { return output.Flush(l.Printer) }
+func (l redacting) Flush() error { return output.Flush(l.Printer) }
 
-// Shown returns an event as it may be shown: what was made of Secrets is left out, and the masker learns
-// the Secrets in it. A nil masker leaves it as it is.
+// Shown returns an event as it may be shown: what was made of Secrets is left out. A nil masker leaves it as it is.
 func Shown(m *redact.Masker, e output.Event) output.Event {
 	if m == nil {
 		return e
 	}
 	switch e := e.(type) {
 	case output.Evaluated:
-		m.Learn(e.Before)
-		m.Learn(e.After)
 		return output.Evaluated{Change: e.ToShow()}
 	case output.Compared:
-		for _, side := range e.Changes {
-			m.Learn(side.Before)
-			m.Learn(side.After)
-		}
 		result, difference := e.ToShow()
 		return output.Compared{Result: result, Difference: difference}
 	case output.Written:
-		m.Learn(e.Before)
-		m.Learn(e.After)
 		return e.ToShow()
 	}
 	return e

@@ -21,8 +21,7 @@ import (
 var update = flag.Bool("update", false, "rewrite the expected output")
 
 // given is what a case is made of: changes whose fields belong to the rule that
-// says so, or else to the last one that changed the object, and Secrets that
-// policies read.
+// says so, or else to the last one that changed the object.
 type given struct {
 	ShowSecrets, Explain bool
 	Query, Next          string
@@ -30,7 +29,6 @@ type given struct {
 	Expand               bool
 	ContextLines         int
 	BuiltIn              bool // to the server, null and empty lists are nothing
-	Secrets              []map[string]any
 	Changes              []struct {
 		Before, After map[string]any
 		Steps         []struct {
@@ -110,9 +108,6 @@ func print(t *testing.T, format string, g *given) string {
 	t.Helper()
 	var out bytes.Buffer
 	o := output.Options{Out: &out, ShowSecrets: g.ShowSecrets, Explain: g.Explain, Query: g.Query, Hint: next(g.Next), Masker: &redact.Masker{}, GroupBy: g.GroupBy, Expand: g.Expand, ContextLines: g.ContextLines}
-	for _, s := range g.Secrets {
-		o.Masker.Learn(object(s))
-	}
 	p, err := formats.NewPreview(format, o)
 	if err != nil {
 		t.Fatal(err)

@@ -182,7 +182,6 @@ func hostileComparison(at told) []output.Event {
 
 func hostileOptions(at told, out io.Writer) output.Options {
 	masker := &redact.Masker{}
-	masker.Learn(&unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Secret", "stringData": map[string]any{"k": secret}}})
 	return output.Options{
 		Out: out, Masker: masker, Expand: true,
 		Context: output.Context{

@@ -89,7 +89,7 @@ func (p *Comparison) problem(err error) {
 	case len(p.problems) == maxProblems:
 		p.unlisted++
 	default:
-		p.problems = append(p.problems, "- error: "+codeSpan(engine.Shorten(p.Masker.Text(err.Error()), spanBytes))+"\n")
+		p.problems = append(p.problems, "- error: "+codeSpan(engine.Shorten(err.Error(), spanBytes))+"\n")
 	}
 }
 
@@ -349,9 +349,9 @@ func (p *Comparison) remarks(s compare.Summary) []string {
 			if e.Exercised() {
 				continue
 			}
-			out = append(out, "not exercised: "+side.String()+": "+wording.Rule(e.Rule)+": missing is "+p.Masker.Text(e.Missing))
+			out = append(out, "not exercised: "+side.String()+": "+wording.Rule(e.Rule)+": missing is "+e.Missing)
 			for _, reason := range e.Reasons() {
-				out = append(out, fmt.Sprintf("    held back on %s: %s", wording.Plural(e.HeldBack[reason], "object"), p.Masker.Text(reason)))
+				out = append(out, fmt.Sprintf("    held back on %s: %s", wording.Plural(e.HeldBack[reason], "object"), reason))
 			}
 		}
 	}

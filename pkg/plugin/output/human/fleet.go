@@ -47,7 +47,7 @@ func (h *base) writeClusters(out io.Writer, clusters []output.Cluster) error {
 		c := &clusters[i]
 		problem := "<none>"
 		if c.Err != nil {
-			problem = engine.Shorten(h.Masker.Text(c.Err.Error()), problemShown)
+			problem = engine.Shorten(c.Err.Error(), problemShown)
 			if c.Problems > 1 {
 				problem += fmt.Sprintf(" (and %d more)", c.Problems-1)
 			}

@@ -31,7 +31,7 @@ func (h *base) impacts(text *Text, c *engine.Change) {
 
 func (h *base) warning(b *page, code engine.ImpactCode, text string) {
 	b.WriteString("  ")
-	b.line(Yellow, "! "+string(code)+": "+h.Masker.Text(text))
+	b.line(Yellow, "! "+string(code)+": "+text)
 }
 
 // impactsOf writes what the changes of a group mean.

@@ -122,7 +122,7 @@ func markdownList(b *page, title string, t *Counter, h *base) {
 	}
 	b.WriteString("\n" + title + "\n\n")
 	for _, c := range top {
-		fmt.Fprintf(b, "- %d: %s\n", c.N, codeSpan(h.Masker.Text(c.Text)))
+		fmt.Fprintf(b, "- %d: %s\n", c.N, codeSpan(c.Text))
 	}
 	if rest > 0 {
 		fmt.Fprintf(b, "- %d for other reasons\n", rest)

@@ -134,7 +134,7 @@ func fieldMarker(k engine.ChangeKind) string {
 // path names a field, and what its values do not say by themselves: where it
 // moved, that "8080" and 8080 are not the same, and how much goes with it.
 func (h *base) path(f engine.FieldChange) string {
-	text := engine.PathString(h.Masker.Path(f.Path))
+	text := engine.PathString(f.Path)
 	if text == "" {
 		text = "(the whole object)"
 	}

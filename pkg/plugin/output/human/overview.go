@@ -73,7 +73,7 @@ func (v *overview) add(h *base, c *engine.Change) {
 		if f.Records() {
 			continue
 		}
-		text := fieldMarker(f.Kind) + " " + engine.PathPattern(h.Masker.Path(f.Path)) + "\t" + f.Rule.String()
+		text := fieldMarker(f.Kind) + " " + engine.PathPattern(f.Path) + "\t" + f.Rule.String()
 		if !seen[text] {
 			seen[text] = true
 			v.counts.Add(text)

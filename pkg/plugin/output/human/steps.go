@@ -43,7 +43,7 @@ func (h *base) labels(s *engine.Step) []string {
 		out = append(out, "as if created")
 	}
 	if s.NotIdempotent != "" {
-		out = append(out, "not idempotent: "+h.Masker.Text(s.NotIdempotent))
+		out = append(out, "not idempotent: "+s.NotIdempotent)
 	}
 	if s.Trigger != (engine.ObjectKey{}) {
 		out = append(out, triggeredBy+wording.Trigger(s))
@@ -60,7 +60,7 @@ func (h *base) reason(s *engine.Step) string {
 }
 
 // text is a text about an object as it is shown.
-func (h *base) text(s string) string { return h.Masker.Text(wording.WithoutName(s, h.nameless)) }
+func (h *base) text(s string) string { return wording.WithoutName(s, h.nameless) }
 
 // several returns what is written of an object where it is shown with others that are like it: the same
 // without its name. One is what is written where it is shown alone.

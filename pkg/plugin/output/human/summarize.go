@@ -190,7 +190,7 @@ func (h *base) list(b *page, title string, t *Counter) {
 	}
 	b.WriteString(title + "\n")
 	for _, c := range top {
-		text := h.Masker.Text(c.Text)
+		text := c.Text
 		if h.overview.takesOver() {
 			text = engine.Shorten(text, lineListed)
 		}

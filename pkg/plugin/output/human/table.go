@@ -197,11 +197,11 @@ func (p *Table) remarks(c *engine.Change) []string {
 			}
 		}
 		for _, w := range s.Warnings {
-			out = append(out, p.Masker.Text(string(w)))
+			out = append(out, string(w))
 		}
 	}
 	for i := range c.Impacts {
-		out = append(out, string(c.Impacts[i].Code)+": "+p.Masker.Text(c.Impacts[i].Text))
+		out = append(out, string(c.Impacts[i].Code)+": "+c.Impacts[i].Text)
 	}
 	return out
 }

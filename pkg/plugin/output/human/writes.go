@@ -61,14 +61,14 @@ func (p *Writes) Print(e output.Event) error {
 	b := p.page()
 	b.line(Plain, text+p.suffix())
 	for _, n := range w.Notes() {
-		b.line(Yellow, "    "+p.Masker.Text(n))
+		b.line(Yellow, "    "+n)
 	}
 	return p.write(b)
 }
 
 // hold keeps the line of an object that is not written, for Flush.
 func (p *Writes) hold(w output.Written, text string) {
-	why := p.Masker.Text(w.Explanation())
+	why := w.Explanation()
 	reason := p.unwritten.Add(w.Key, w.Verb()+": "+why)
 	if p.Expand || !reason.Many() {
 		p.lines[reason] = append(p.lines[reason], text+": "+why+p.suffix())
@@ -211,7 +211,7 @@ func (p *Writes) table(b *page) error {
 				texts[i] = "-"
 			}
 		}
-		fmt.Fprintln(w, strings.TrimRight(cells(append(texts, p.Masker.Text(message))...), "\t"))
+		fmt.Fprintln(w, strings.TrimRight(cells(append(texts, message)...), "\t"))
 	}
 	if err := w.Flush(); err != nil {
 		return err

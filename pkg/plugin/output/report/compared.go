@@ -81,7 +81,7 @@ func DescribeExercise(s compare.Side, e *compare.Exercise, m *redact.Masker) Obj
 	rule := escapedRule(e.Rule)
 	f := Finding{Rule: rule, Name: wording.Rule(rule), Place: PlaceOf(e.Rule.Origin), Verdict: Pass, Outcome: "exercised", Message: "the rule was exercised"}
 	if !e.Exercised() {
-		f.Verdict, f.Outcome, f.Message = Skip, "not-exercised", "not exercised: missing is "+masked(m, e.Missing)
+		f.Verdict, f.Outcome, f.Message = Skip, "not-exercised", "not exercised: missing is "+escaped(e.Missing)
 	}
 	counts := fmt.Sprintf("matched %d, held back on %d, changed %d", e.Matched(), e.Outcomes[engine.Skipped], e.Outcomes[engine.Changed])
 	if e.Variants > 0 {
@@ -89,7 +89,7 @@ func DescribeExercise(s compare.Side, e *compare.Exercise, m *redact.Masker) Obj
 	}
 	f.Notes = []string{counts}
 	for _, reason := range e.Reasons() {
-		f.Notes = append(f.Notes, fmt.Sprintf("held back on %d: %s", e.HeldBack[reason], masked(m, reason)))
+		f.Notes = append(f.Notes, fmt.Sprintf("held back on %d: %s", e.HeldBack[reason], escaped(reason)))
 	}
 	return Object{ID: s.String(), Name: "exercised (" + s.String() + ")", Findings: []Finding{f}}
 }

@@ -37,7 +37,7 @@ func (f *Field) String() string {
 
 // FieldOf returns a field of a change, masked and escaped. A nil Masker shows everything.
 func FieldOf(c *engine.Change, f *engine.FieldChange, m *redact.Masker) Field {
-	out := Field{Path: engine.PathString(m.Path(f.Path)), Kind: f.Kind}
+	out := Field{Path: engine.PathString(f.Path), Kind: f.Kind}
 	escape(&out.Path)
 	if out.Path == "" {
 		out.Path = "(the whole object)"

@@ -80,7 +80,7 @@ type describer struct {
 	at, within map[string][]int
 }
 
-func (d *describer) text(s string) string { return masked(d.masker, s) }
+func (d *describer) text(s string) string { return escaped(s) }
 
 // of is the place of a rule's finding.
 func (d *describer) of(r engine.RuleRef) int {

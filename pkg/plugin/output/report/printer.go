@@ -74,7 +74,7 @@ func (p *Printer) Print(e output.Event) error {
 		}
 		return p.add(&object)
 	case output.Problem:
-		return p.report.Problem(ProblemOf(e.Err, p.masker))
+		return p.report.Problem(ProblemOf(e.Err))
 	case output.Summary:
 		if !p.writes {
 			p.summary = escapedSummary(e.Summary)

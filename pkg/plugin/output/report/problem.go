@@ -6,10 +6,9 @@ import (
 	"strings"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
 )
 
-// Problem is an error beside the objects. Its texts are masked and escaped.
+// Problem is an error beside the objects. Its texts are escaped.
 type Problem struct {
 	// Where is what the problem is about: "ClusterPolicy team-labels, rule add".
 	Where string
@@ -20,9 +19,9 @@ type Problem struct {
 	Place  Place
 }
 
-// ProblemOf describes an error. A nil Masker shows everything.
-func ProblemOf(err error, m *redact.Masker) Problem {
-	p := Problem{Where: "kubectl mutate", Text: m.Text(err.Error())}
+// ProblemOf describes an error.
+func ProblemOf(err error) Problem {
+	p := Problem{Where: "kubectl mutate", Text: err.Error()}
 	var broken *engine.CompileError
 	if errors.As(err, &broken) {
 		p.Origin, p.Place = broken.Place(), PlaceOf(broken.Place())

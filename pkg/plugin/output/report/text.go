@@ -10,9 +10,5 @@ func escape(texts ...*string) {
 	}
 }
 
-// masked returns a text without values of Secrets, escaped.
-func masked(m *redact.Masker, text string) string {
-	text = m.Text(text)
-	escape(&text)
-	return text
-}
+// escaped is a text that escape has made one line.
+func escaped(text string) string { return redact.EscapeLine(text) }

@@ -11,7 +11,7 @@ import (
 // DescribeWritten returns the outcome of an object that was to be written as a finding
 // of each of the rules that make the change. A nil Masker shows everything.
 func DescribeWritten(w output.Written, m *redact.Masker) Object {
-	came := Finding{Verdict: verdictOf(w), Outcome: string(w.Outcome), Message: masked(m, w.Sentence())}
+	came := Finding{Verdict: verdictOf(w), Outcome: string(w.Outcome), Message: escaped(w.Sentence())}
 	if w.Err == nil && w.Status != nil && w.Status.Err != nil {
 		came.Outcome = string(w.Status.Outcome)
 	}
@@ -20,7 +20,7 @@ func DescribeWritten(w output.Written, m *redact.Masker) Object {
 	}
 	if w.Err == nil { // which says it all
 		for _, n := range w.Notes() {
-			add(&came.Warnings, masked(m, n))
+			add(&came.Warnings, escaped(n))
 		}
 	}
 	came.written(w.Result, m)

@@ -22,7 +22,7 @@ type encoder struct{ output.Options }
 func (o *encoder) reported(c *engine.Change) []member {
 	out := []member{{"object", c.Subject}}
 	if c.Target.Origin != "" {
-		out = append(out, member{"origin", o.Masker.Text(c.Target.Origin)}) // of an object of a manifest
+		out = append(out, member{"origin", c.Target.Origin}) // of an object of a manifest
 	}
 	if c.Changed() { // else the states do not differ
 		before, after := redact.States(o.Masker, c, redact.Configured)
@@ -48,7 +48,7 @@ func (o *encoder) reported(c *engine.Change) []member {
 	if len(steps) > 0 {
 		out = append(out, member{"steps", elements(func(yield func(any) bool) {
 			for _, s := range steps {
-				if !yield(stepRecord(redact.Step(o.Masker, s))) {
+				if !yield(stepRecord(redact.Step(s))) {
 					return
 				}
 			}
@@ -67,11 +67,11 @@ func (o *encoder) fields(c *engine.Change) elements {
 	return func(yield func(any) bool) {
 		for i := range c.Fields {
 			f := &c.Fields[i]
-			field := append(make(record, 0, recordSize), member{"path", engine.PathString(o.Masker.Path(f.Path))})
+			field := append(make(record, 0, recordSize), member{"path", engine.PathString(f.Path)})
 			if holder := redact.Holder(c, f); holder != nil {
 				// In the object that holds the field: before, if it was removed, else after.
 				if pointer, ok := diff.Pointer(holder.Object, f.Path); ok && pointer != "" {
-					field = append(field, member{"pointer", redact.Pointer(o.Masker, pointer)})
+					field = append(field, member{"pointer", pointer})
 				}
 			}
 			field = append(field, member{"kind", string(f.Kind)})
@@ -185,11 +185,11 @@ func (o *encoder) reportedImpacts(c *engine.Change) []reportImpact {
 	for i := range c.Impacts {
 		impact := &c.Impacts[i]
 		r := reportImpact{
-			Code: string(impact.Code), Text: o.Masker.Text(impact.Text), Advice: o.Masker.Text(impact.Advice),
-			Owner: o.Masker.Text(impact.Owner), Pods: impact.Pods,
+			Code: string(impact.Code), Text: impact.Text, Advice: impact.Advice,
+			Owner: impact.Owner, Pods: impact.Pods,
 		}
 		for _, p := range impact.Fields {
-			r.Fields = append(r.Fields, engine.PathString(o.Masker.Path(p)))
+			r.Fields = append(r.Fields, engine.PathString(p))
 		}
 		out = append(out, r)
 	}

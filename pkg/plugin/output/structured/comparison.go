@@ -112,7 +112,7 @@ func (p *Comparison) Print(e output.Event) error {
 			return fmt.Errorf("%s: writing the report: %w", e.Subject, err)
 		}
 	case output.Problem:
-		p.report.Problem(p.Masker.Text(e.Err.Error()))
+		p.report.Problem(e.Err.Error())
 	case output.Comparison:
 		return p.end(p.conclusion(e.Summary))
 	}
@@ -120,12 +120,12 @@ func (p *Comparison) Print(e output.Event) error {
 }
 
 func (p *Comparison) difference(e output.Compared) reportDifference {
-	out := reportDifference{Object: e.Subject, Origin: p.Masker.Text(e.Target.Origin), Verdict: e.Verdict, Operations: e.Operations}
+	out := reportDifference{Object: e.Subject, Origin: e.Target.Origin, Verdict: e.Verdict, Operations: e.Operations}
 	for i := range e.Fields {
 		f := &e.Fields[i]
 		from, to := redact.Values(p.Masker, e.Difference, &f.FieldChange)
 		out.Fields = append(out.Fields, reportTwoSided{
-			Path: engine.PathString(p.Masker.Path(f.Path)), Kind: string(f.Kind), Old: from, New: to,
+			Path: engine.PathString(f.Path), Kind: string(f.Kind), Old: from, New: to,
 			OldRule: ruleOf(f.Rules[compare.Old]), NewRule: ruleOf(f.Rules[compare.New]),
 		})
 	}
@@ -153,7 +153,7 @@ func (p *Comparison) troubles(c *engine.Change) []engine.Step {
 	var out []engine.Step
 	for i := range c.Steps {
 		if c.Steps[i].Outcome.Incomplete() {
-			out = append(out, redact.Step(p.Masker, &c.Steps[i]))
+			out = append(out, redact.Step(&c.Steps[i]))
 		}
 	}
 	return out
@@ -177,10 +177,10 @@ func (p *Comparison) exercises(rules []compare.Exercise) []reportExercise {
 		e := &rules[i]
 		one := reportExercise{
 			RuleRef: e.Rule, Matched: e.Matched(), Changed: e.Outcomes[engine.Changed], HeldBack: e.Outcomes[engine.Skipped],
-			Variants: e.Variants, Exercised: e.Exercised(), Missing: p.Masker.Text(e.Missing),
+			Variants: e.Variants, Exercised: e.Exercised(), Missing: e.Missing,
 		}
 		for _, reason := range e.Reasons() {
-			one.Reasons = append(one.Reasons, reportReason{p.Masker.Text(reason), e.HeldBack[reason]})
+			one.Reasons = append(one.Reasons, reportReason{reason, e.HeldBack[reason]})
 		}
 		out = append(out, one)
 	}

@@ -151,7 +151,6 @@ func (p *Patches) patch(c *engine.Change) []diff.Edit {
 	for i := range edits {
 		e := &edits[i]
 		_, e.Value = masker.Value(after, engine.FieldNames(e.Path), nil, e.Value)
-		e.Path = masker.Path(e.Path)
 	}
 	return edits
 }

@@ -80,7 +80,7 @@ func (p *Report) Print(e output.Event) error {
 	case output.Evaluated:
 		return p.add(e.Change)
 	case output.Problem:
-		p.report.Problem(p.Masker.Text(e.Err.Error()))
+		p.report.Problem(e.Err.Error())
 	case output.Summary:
 		return p.end(summaryOf(e.Summary))
 	}

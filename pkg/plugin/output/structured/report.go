@@ -41,7 +41,7 @@ func (o *encoder) clusters(e output.Fleet) []Cluster {
 	for i, c := range e.Clusters {
 		out[i].Cluster = c
 		if c.Err != nil {
-			out[i].Problem = o.Masker.Text(c.Err.Error())
+			out[i].Problem = c.Err.Error()
 		}
 	}
 	return out

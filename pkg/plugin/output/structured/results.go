@@ -70,16 +70,16 @@ func (o *encoder) result(w output.Written) reportResult {
 		Instead: w.Instead, Status: w.RuleStatus(), Rules: w.Rules,
 	}
 	for _, t := range w.Takeovers {
-		out.Takeovers = append(out.Takeovers, reportTakeover{t.Manager, t.Verdict, o.Masker.Text(t.String())})
+		out.Takeovers = append(out.Takeovers, reportTakeover{t.Manager, t.Verdict, t.String()})
 	}
 	for _, n := range w.Notes() {
-		out.Notes = append(out.Notes, o.Masker.Text(n))
+		out.Notes = append(out.Notes, n)
 	}
 	if !w.Reason.None() {
-		out.Reason = o.Masker.Text(w.Reason.String())
+		out.Reason = w.Reason.String()
 	}
 	if w.Err != nil {
-		out.Error = o.Masker.Text(w.Cause().Error())
+		out.Error = w.Cause().Error()
 	}
 	return out
 }

@@ -129,7 +129,7 @@ func (p *Printer) warning(code engine.ImpactCode, text, advice string) warning {
 	if advice != "" {
 		text += "; " + advice
 	}
-	return warning{Code: line(string(code), nameLength), Text: line(p.masker.Text(text), textLength)}
+	return warning{Code: line(string(code), nameLength), Text: line(text, textLength)}
 }
 
 // worthALine reports whether a rule is shown when not everything is explained.

@@ -186,7 +186,7 @@ func (p *Comparison) troubles(e output.Compared) []rule {
 	return out
 }
 
-func (p *Comparison) text(s string) string { return line(p.options.Masker.Text(s), textLength) }
+func (p *Comparison) text(s string) string { return line(s, textLength) }
 
 // comparisonPage is what the template shows.
 type comparisonPage struct {

@@ -36,7 +36,7 @@ func (f *frame) fleet(e output.Fleet) {
 		row := clusterRow{Cluster: c}
 		row.Name = line(c.Name, nameLength)
 		if c.Err != nil {
-			row.Problem = line(f.masker.Text(c.Err.Error()), textLength)
+			row.Problem = line(c.Err.Error(), textLength)
 		}
 		f.Clusters = append(f.Clusters, row)
 	}
@@ -48,7 +48,7 @@ func (f *frame) problem(err error) {
 		f.Unlisted++
 		return
 	}
-	f.Problems = append(f.Problems, cut(report.ProblemOf(err, f.masker).Text, textLength))
+	f.Problems = append(f.Problems, cut(report.ProblemOf(err).Text, textLength))
 }
 
 // parsed is the template of a page, with the parts that all have in common.

@@ -123,7 +123,7 @@ func (p *Printer) page(s *evaluation.Summary) *page {
 	}
 	out.Skipped, out.SkippedRest = p.overview.skipped.Top(skippedListed)
 	for i := range out.Skipped {
-		out.Skipped[i].Text = line(p.masker.Text(out.Skipped[i].Text), textLength)
+		out.Skipped[i].Text = line(out.Skipped[i].Text, textLength)
 	}
 	out.CommandTitle, out.Command = p.command(s)
 	for at := levels - 1; at >= 0; at-- {

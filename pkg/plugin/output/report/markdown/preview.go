@@ -55,7 +55,7 @@ type Preview struct {
 func (p *Preview) Print(e output.Event) error {
 	switch e := e.(type) {
 	case output.Problem:
-		p.problems.add(report.ProblemOf(e.Err, p.masker))
+		p.problems.add(report.ProblemOf(e.Err))
 		return nil
 	case output.Summary:
 		if err := p.inner.Flush(); err != nil {
