@@ -3,6 +3,8 @@
 package dialects
 
 import (
+	"context"
+
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
@@ -10,6 +12,7 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/gatekeeper"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/jmespath"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/limit"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/mutatingpolicy"
 )
 
@@ -44,7 +47,9 @@ func project(w *engine.World, expression string, data any) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return compiled.Search(jmespath.New(w.Now, w.Seed), data)
+	ctx, done := limit.Rule(context.Background(), compiled)
+	defer done()
+	return compiled.Search(jmespath.New(w.Now, w.Seed).WithClock(limit.ClockOf(ctx)), data)
 }
 
 // OfKyverno reports whether Kyverno evaluates the policies of a language.

@@ -78,6 +78,7 @@ func (r *rule) propagate(ctx context.Context, trigger engine.Target, w *engine.W
 // propagateAs returns the effects, and the steps of what kept others from being.
 // There is at least one of either. An entry that fails does not stop the others.
 func (r *rule) propagateAs(e *execution, sink engine.Sink) (effects []*effect, steps []engine.Step) {
+	defer func() { e.end() }()
 	err := engine.Guard(func() error { effects, steps = r.name(e, sink); return nil })
 	if err != nil {
 		step := e.step(patchResult{}, err)
@@ -129,6 +130,7 @@ func (f *effect) Apply(ctx context.Context, subject engine.Target, w *engine.Wor
 	first := newExecution(ctx, w, f.rule, *f.trigger, f.operation)
 	first.onTarget, first.subject = true, &subject
 	apply := func(e *execution) engine.Step {
+		defer func() { e.end() }()
 		e.explain(sink)
 		return e.guarded(func() engine.Step { return f.apply(e) })
 	}

@@ -19,18 +19,19 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/match"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/strategicmerge"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/variables"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/limit"
 )
 
 // execution is one rule on its way over one object, for one operation.
 type execution struct {
 	ctx      context.Context // an execution does not outlive its call
+	end      func()          // is called at the end
 	world    *engine.World
 	rule     *rule
 	matched  match.Candidate // what the rule's match block sees: the trigger
 	onTarget bool            // the rule changes another object than the one it matched
 	subject  *engine.Target
 	visited  int             // elements of foreach lists
-	budget   *engine.Budget  // of the rule on this object, whatever the operation
 	why      *engine.Reasons // collects why nothing changes; nil if not wanted
 	given    variables.Given // values that the user gives
 	found    map[string]any  // the images of the matched object, once an expression has asked for them
@@ -38,7 +39,7 @@ type execution struct {
 
 func newExecution(ctx context.Context, w *engine.World, r *rule, t engine.Target, operation engine.Operation) *execution {
 	e := &execution{
-		ctx: ctx, world: w, rule: r, budget: engine.NewBudget(ctx),
+		ctx: ctx, end: func() {}, world: w, rule: r,
 		matched: match.Candidate{Target: t, Operation: operation, Context: ctx, World: w},
 		given:   r.policy.inputs.values.Given(r.policy.name, r.written, t.Key.Name),
 	}
@@ -49,7 +50,7 @@ func newExecution(ctx context.Context, w *engine.World, r *rule, t engine.Target
 // asCreated is the same execution for another operation.
 func (e *execution) asCreated() *execution {
 	out := newExecution(e.ctx, e.world, e.rule, e.matched.Target, engine.OperationCreate)
-	out.onTarget, out.subject, out.budget = e.onTarget, e.subject, e.budget
+	out.onTarget, out.subject = e.onTarget, e.subject
 	return out
 }
 
@@ -65,9 +66,10 @@ func (e *execution) patched() patchSubject {
 	return patchSubject{Object: e.subject.Object.Object, Lists: e.lists, Why: e.why, EngineView: e.rule.engineView}
 }
 
-// begin builds the scope of the rule's variables on this object.
+// begin builds the scope of the rule's variables on this object. From now on the time of the rule counts.
 func (e *execution) begin() *variables.Scope {
-	in := jmespath.New(e.world.Now, e.seed()).WithBudget(e.budget).Hiding(e.world.Hides)
+	e.ctx, e.end = limit.Rule(e.ctx, e.rule.ref)
+	in := jmespath.New(e.world.Now, e.seed()).WithClock(limit.ClockOf(e.ctx)).Hiding(e.world.Hides)
 	s := variables.NewScope(in, e.world.Limits)
 	s.SetLate("request", func() any { return e.request(e.matched.Object.Object) })
 	account, namespace := serviceAccount(e.matched.Request.User.Username)
@@ -85,7 +87,7 @@ func (e *execution) define(s *variables.Scope, entries *contextentry.Entries) {
 		return
 	}
 	in := e.inputs()
-	entries.Define(s, &contextentry.Sources{Context: e.ctx, World: e.world, Budget: e.budget, Globals: in.globals, Values: in.values}, e.isGiven)
+	entries.Define(s, &contextentry.Sources{Context: e.ctx, World: e.world, Globals: in.globals, Values: in.values}, e.isGiven)
 }
 
 // imagesName is that of the entry that every rule has.

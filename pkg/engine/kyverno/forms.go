@@ -11,6 +11,7 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/jsonpatch"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/legacy"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/strategicmerge"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/limit"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/policydecode"
 )
 
@@ -37,7 +38,7 @@ func compileStrategicMerge(patch any) (compiledPatch, error) {
 }
 
 func (p strategicMergePatch) apply(on patchSubject) (patchResult, error) {
-	object, warnings, err := p.Apply(on.Budget, on.Object, on.Lists(), on.Why)
+	object, warnings, err := p.Apply(on.Clock, on.Object, on.Lists(), on.Why)
 	if on.EngineView && err == nil {
 		var more []engine.Warning
 		more, err = p.inEngine(on, object)
@@ -50,7 +51,7 @@ func (p strategicMergePatch) apply(on patchSubject) (patchResult, error) {
 // otherwise, where that is known.
 func (p strategicMergePatch) inEngine(on patchSubject, patched map[string]any) ([]engine.Warning, error) {
 	lists := on.Lists()
-	theirs, known, err := p.InEngine(on.Budget, on.Object, lists)
+	theirs, known, err := p.InEngine(on.Clock, on.Object, lists)
 	if err != nil || !known {
 		return nil, err
 	}
@@ -106,7 +107,7 @@ func compileOverlay(patch any) (compiledPatch, error) {
 }
 
 func (p overlayPatch) apply(on patchSubject) (patchResult, error) {
-	after, err := p.Apply(on.Budget, on.Object, on.Why)
+	after, err := p.Apply(on.Clock, on.Object, on.Why)
 	return quoted(on.Object, after, ""), err
 }
 
@@ -152,14 +153,14 @@ func failIn(n policydecode.Node, err error) {
 
 // operations is a parsed list of operations.
 type operations interface {
-	Apply(b *engine.Budget, object map[string]any, why *engine.Reasons) (map[string]any, error)
+	Apply(c *limit.Clock, object map[string]any, why *engine.Reasons) (map[string]any, error)
 	NotIdempotent() string
 }
 
 type operationsPatch struct{ operations }
 
 func (p operationsPatch) apply(on patchSubject) (patchResult, error) {
-	after, err := p.Apply(on.Budget, on.Object, on.Why)
+	after, err := p.Apply(on.Clock, on.Object, on.Why)
 	if err != nil {
 		return patchResult{Object: on.Object}, err
 	}
@@ -174,6 +175,9 @@ func decodeJSONPatch(n policydecode.Node) *patch {
 	return decodeOperations(n, "patchesJson6902", compileJSONPatch)
 }
 
+// decodedSize is how many times its text a patch may take when it is decoded.
+const decodedSize = 8
+
 // compileJSONPatch reads the text of a patch, or the list that a patch which is one variable gave.
 func compileJSONPatch(patch any) (compiledPatch, error) {
 	source, ok := patch.(string)
@@ -183,6 +187,9 @@ func compileJSONPatch(patch any) (compiledPatch, error) {
 			return nil, err
 		}
 		source = string(raw)
+	}
+	if err := limit.Size(len(source) * decodedSize); err != nil {
+		return nil, err
 	}
 	parsed, err := jsonpatch.Parse(source)
 	return operationsPatch{parsed}, err

@@ -53,7 +53,7 @@ type substituted struct {
 }
 
 func (m *substituted) mutate(e *execution, s *variables.Scope, on patchSubject) (patchResult, error) {
-	if err := m.rest.Check(s); err != nil {
+	if _, err := m.rest.Render(s); err != nil {
 		return patchResult{Object: on.Object}, e.failed("rule", fmt.Errorf("variable substitution failed: %w", err))
 	}
 	return m.mutation.mutate(e, s, on)

@@ -9,6 +9,7 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/strategicmerge"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/variables"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/limit"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/policydecode"
 )
 
@@ -36,8 +37,8 @@ type compiledPatch interface {
 // patchSubject is what a patch is applied to.
 type patchSubject struct {
 	Object map[string]any
-	// Budget is that of the scope whose variables the patch is given.
-	Budget *engine.Budget
+	// Clock is that of the rule.
+	Clock *limit.Clock
 	// Lists looks up how the lists of the object merge.
 	Lists func() *strategicmerge.Lists
 	// Why collects why nothing changes; nil if not wanted.
@@ -140,7 +141,7 @@ func (p *patch) apply(s *variables.Scope, on patchSubject) (patchResult, error) 
 		return unchanged, err
 	}
 	why := on.Why
-	on.Why, on.Budget = why.Draft(), s.Interpreter().Budget()
+	on.Why, on.Clock = why.Draft(), s.Interpreter().Clock()
 	out, err := compiled.apply(on)
 	if err != nil {
 		return unchanged, err
@@ -160,14 +161,8 @@ func (p *patch) resolve(s *variables.Scope) (compiledPatch, error) {
 	if err != nil {
 		return nil, fmt.Errorf("variable substitution failed: %w", err)
 	}
-	budget := s.Interpreter().Budget()
-	if err := budget.Compile(rendered); err != nil { // before it is read
+	if err := limit.Value(rendered); err != nil { // which a variable can put into it many times
 		return nil, err
-	}
-	if text, isText := rendered.(string); isText {
-		if err := budget.Decode(text); err != nil {
-			return nil, err
-		}
 	}
 	return p.compile(rendered)
 }

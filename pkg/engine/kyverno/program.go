@@ -135,6 +135,7 @@ func (r *rule) simulated(t engine.Target) (operation engine.Operation, open bool
 func heldBack(o engine.Outcome) bool { return o == engine.NotMatched || o == engine.Skipped }
 
 func (r *rule) runAs(e *execution, sink engine.Sink) engine.Step {
+	defer func() { e.end() }()
 	return e.guarded(func() engine.Step {
 		scope, step := r.admit(e, sink)
 		if scope == nil {

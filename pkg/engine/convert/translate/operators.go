@@ -1,7 +1,6 @@
 package translate
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -11,7 +10,6 @@ import (
 
 	"github.com/blang/semver/v4"
 
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/convert/expr"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/jmespath"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/match"
@@ -22,18 +20,18 @@ import (
 func (c *condition) compare(key, value Value) (expr.Expr, error) {
 	if literal, ok := key.Literal(); ok {
 		if fixed, ok := value.Literal(); ok {
-			holds, err := c.operator.Holds(engine.NewBudget(context.Background()), literal, fixed)
+			holds, err := c.operator.Holds(nil, literal, fixed)
 			return expr.Bool(holds), err
 		}
 	}
 	if text, constant := expr.StringOf(key.plain); constant {
 		if fixed, ok := value.Literal(); ok {
-			holds, err := c.operator.Holds(engine.NewBudget(context.Background()), text, fixed)
+			holds, err := c.operator.Holds(nil, text, fixed)
 			return expr.And(key.has, expr.Bool(holds)), err
 		}
 	}
 	if fixed, ok := value.Literal(); ok && key.missing != nil && key.missing.of != nil {
-		otherwise, err := c.operator.Holds(engine.NewBudget(context.Background()), key.missing.value, fixed)
+		otherwise, err := c.operator.Holds(nil, key.missing.value, fixed)
 		if err != nil {
 			return nil, err
 		}

@@ -1,7 +1,6 @@
 package translate
 
 import (
-	"context"
 	"regexp"
 	"strconv"
 	"strings"
@@ -9,7 +8,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/validation"
 
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/convert/expr"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/jmespath"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/pattern"
@@ -89,7 +87,7 @@ func equalsPattern(v Value, text string) expr.Expr {
 
 // withEmpty asks a text that may be absent as if it were empty, if an empty one does not match.
 func withEmpty(v Value, text string) (expr.Expr, bool, error) {
-	if ok, err := pattern.Compile(text).Match(engine.NewBudget(context.Background()), "", nil); ok || err != nil {
+	if ok, err := pattern.Compile(text).Match(nil, "", nil); ok || err != nil {
 		return nil, false, err
 	}
 	holds, err := scalarPattern(Expression(v.Or(expr.String("")), v.typ), text)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/variables"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/limit"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/policydecode"
 )
 
@@ -46,7 +47,7 @@ func (c *configMap) load(from *Sources, s *variables.Scope) (any, error) {
 	key := engine.ObjectKey{Version: "v1", Namespace: namespace, Name: name}
 	key.Kind = "ConfigMap"
 	var object *unstructured.Unstructured
-	from.Budget.Wait(func() { object, err = from.World.Reader.Get(from.Context, key) })
+	limit.Wait(from.Context, func() { object, err = from.World.Reader.Get(from.Context, key) })
 	if err != nil {
 		return nil, fmt.Errorf("failed to get configmap %s/%s: %w", namespace, name, err)
 	}

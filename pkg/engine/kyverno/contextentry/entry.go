@@ -34,7 +34,6 @@ type source interface {
 type Sources struct {
 	Context context.Context // of the evaluation, which Sources do not outlive
 	World   *engine.World
-	Budget  *engine.Budget    // of the evaluation
 	Globals Globals           // among the documents of the run; others are in the cluster
 	Values  *variables.Values // what the user answers in place of servers; may be nil
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/jmespath"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/variables"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/limit"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/policydecode"
 )
 
@@ -107,14 +108,11 @@ func (g *global) read(from *Sources, in *jmespath.Interpreter) (any, error) {
 		return nil, err
 	}
 	list := []any{}
-	from.Budget.Wait(func() {
+	limit.Wait(from.Context, func() {
 		var object *unstructured.Unstructured
 		for object, err = range from.World.Reader.List(from.Context, engine.Selection{
 			Group: g.resource.Group, Version: g.resource.Version, Kind: mapping.GroupVersionKind.Kind, Namespace: g.namespace,
 		}) {
-			if err == nil {
-				err = from.Budget.Write(object.Object) // which is kept for the run
-			}
 			if err != nil {
 				return
 			}

@@ -211,21 +211,18 @@ func remainder(a, b float64) (int64, error) {
 	return x % y, nil
 }
 
-// stepsOfSum is what reading, adding and writing an amount takes.
-const stepsOfSum = 20
-
 // sum adds what add adds; the list must not be empty.
 func sum(e *env, args []any) (any, error) {
 	list := args[0].([]any)
 	if len(list) == 0 {
 		return nil, errors.New("at least one element in the array is required")
 	}
-	if err := e.Spend(stepsOfSum * len(list)); err != nil {
-		return nil, err
-	}
 	total := list[0]
 	for _, item := range list[1:] {
-		var err error
+		err := e.Step()
+		if err != nil {
+			return nil, err
+		}
 		if total, err = add(e, []any{total, item}); err != nil {
 			return nil, err
 		}

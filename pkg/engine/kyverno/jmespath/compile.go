@@ -7,7 +7,7 @@ import (
 
 	gojmespath "github.com/kyverno/go-jmespath"
 
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/limit"
 )
 
 // compiler turns the parser's tree into nodes that evaluate themselves.
@@ -22,7 +22,7 @@ func (c *compiler) compile(ast gojmespath.ASTNode, atRoot bool) (node, error) {
 	c.depth++
 	defer func() { c.depth-- }()
 	if c.depth > maxNesting {
-		return nil, &engine.LimitError{What: "levels of nesting", Max: maxNesting}
+		return nil, &limit.Error{What: "levels of nesting", Max: maxNesting}
 	}
 	switch ast.NodeType {
 	case gojmespath.ASTField:

@@ -7,22 +7,19 @@ import (
 	"github.com/blang/semver/v4"
 	"sigs.k8s.io/yaml"
 
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/limit"
 )
 
 // Kyverno's functions on objects, lists and encoded data.
 
 func labelMatch(e *env, args []any) (any, error) {
 	wanted, actual := args[0].(map[string]any), args[1].(map[string]any)
-	if err := readKeys(e, wanted); err != nil {
-		return nil, err
-	}
 	for _, key := range sortedKeys(wanted) {
 		value, found := actual[key]
 		if !found {
 			return false, nil
 		}
-		if same, err := Equal(e.Budget, wanted[key], value); err != nil || !same {
+		if same, err := Equal(e.Clock, wanted[key], value); err != nil || !same {
 			return false, err
 		}
 	}
@@ -52,26 +49,13 @@ func lookup(_ *env, args []any) (any, error) {
 	return list[index], nil
 }
 
-// bytesOfEntry is what an object of two fields takes in memory.
-const bytesOfEntry = 400
-
 // items are objects of two fields, one for each key of an object in their order,
 // or for each index of a list.
-func items(e *env, args []any) (any, error) {
+func items(_ *env, args []any) (any, error) {
 	keyName, valueName := args[1].(string), args[2].(string)
-	entries := length(args[0])
-	if err := e.Build(bytesOfEntry * entries); err != nil {
-		return nil, err
-	}
-	if err := e.Read(entries * (len(keyName) + len(valueName))); err != nil { // to find their places
-		return nil, err
-	}
 	result := []any{}
 	switch v := args[0].(type) {
 	case map[string]any:
-		if err := readKeys(e, v); err != nil {
-			return nil, err
-		}
 		for _, key := range sortedKeys(v) {
 			result = append(result, item(keyName, key, valueName, v[key]))
 		}
@@ -92,14 +76,8 @@ func item(keyName string, key any, valueName string, value any) map[string]any {
 
 // objectFromLists pairs keys with values; keys beyond the values have null, and
 // the last of equal keys wins.
-func objectFromLists(e *env, args []any) (any, error) {
+func objectFromLists(_ *env, args []any) (any, error) {
 	names, elements := args[0].([]any), args[1].([]any)
-	if err := e.Read(textBytes(names)); err != nil {
-		return nil, err
-	}
-	if err := e.BuildMap(len(names)); err != nil {
-		return nil, err
-	}
 	object := make(map[string]any, len(names))
 	for i, name := range names {
 		key, ok := scalarText(name)
@@ -114,35 +92,24 @@ func objectFromLists(e *env, args []any) (any, error) {
 	return object, nil
 }
 
-func parseJSON(e *env, args []any) (any, error) {
-	return e.decode(args[0].(string))
+func parseJSON(_ *env, args []any) (any, error) {
+	return decode(args[0].(string))
 }
 
-func parseYAML(e *env, args []any) (any, error) {
+func parseYAML(_ *env, args []any) (any, error) {
 	text := args[0].(string)
-	if err := fits(len(text)); err != nil {
-		return nil, err
-	}
-	if err := e.Decode(text); err != nil {
+	if err := limit.Size(decodedSize * len(text)); err != nil {
 		return nil, err
 	}
 	data, err := yaml.YAMLToJSON([]byte(text))
 	if err != nil {
 		return nil, err
 	}
-	return e.decode(string(data))
+	return decode(string(data))
 }
-
-// maxVersion bounds what is read as a version, each part of which takes memory.
-const maxVersion = 1000
 
 // semverCompare takes what is no version for 0.0.0, as Kyverno does.
 func semverCompare(_ *env, args []any) (any, error) {
-	for _, arg := range args {
-		if len(arg.(string)) > maxVersion {
-			return nil, &engine.LimitError{What: "bytes of a version, or of a range of versions", Max: maxVersion}
-		}
-	}
 	inRange, err := semver.ParseRange(args[1].(string))
 	if err != nil {
 		return nil, err

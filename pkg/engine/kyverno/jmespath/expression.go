@@ -10,7 +10,7 @@ import (
 
 	gojmespath "github.com/kyverno/go-jmespath"
 
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/limit"
 )
 
 // The bounds of an expression's text.
@@ -80,7 +80,7 @@ func parse(expr string) (ast gojmespath.ASTNode, err error) {
 // checkBounds keeps absurd texts from the parser, which recurses.
 func checkBounds(expr string) error {
 	if len(expr) > maxLength {
-		return &engine.LimitError{What: "bytes of expression", Max: maxLength}
+		return &limit.Error{What: "bytes of expression", Max: maxLength}
 	}
 	nesting := 0
 	var quote byte
@@ -100,7 +100,7 @@ func checkBounds(expr string) error {
 		}
 	}
 	if nesting > maxNesting {
-		return &engine.LimitError{What: "brackets and operators", Max: maxNesting}
+		return &limit.Error{What: "brackets and operators", Max: maxNesting}
 	}
 	return nil
 }
@@ -109,9 +109,7 @@ func checkBounds(expr string) error {
 // may share parts of the data; nothing in the data is modified. A missing key is
 // a *NotFoundError unless the expression provides for it.
 func (e *Expression) Search(in *Interpreter, data any) (any, error) {
-	env := &env{Budget: in.Budget(), world: &in.world}
-	defer env.End(env.Begin(limit)) // a search that loads data for this one has its own share
-	result, err := e.root.eval(env, data)
+	result, err := e.root.eval(&env{Clock: in.clock, world: &in.world}, data)
 	if err != nil {
 		return nil, err
 	}
@@ -124,11 +122,9 @@ func (e *Expression) Search(in *Interpreter, data any) (any, error) {
 		return v.Fields()
 	}
 	if e.facts.builds {
-		if _, err := env.Measure(result); err != nil {
-			return nil, err
-		}
+		err = limit.Value(result)
 	}
-	return result, nil
+	return result, err
 }
 
 // String returns the expression as it was written.

@@ -7,13 +7,13 @@ import (
 	"time"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/limit"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/randomtext"
 )
 
-// env is what a function sees beside its arguments: what its search may still
-// spend, and the world.
+// env is what a function sees besides its arguments: the time of the rule, and the world.
 type env struct {
-	*engine.Budget
+	*limit.Clock
 	world *world
 }
 
@@ -30,15 +30,13 @@ func (e *env) hidden(value any) bool {
 	return ok && e.world.Hides && engine.IsHidden(text)
 }
 
-// holdsHidden reports whether a value holds a text that is hidden. The error is that of the budget.
+// holdsHidden reports whether a value holds a text that is hidden. The error is a *limit.Error.
 func (e *env) holdsHidden(values ...any) (bool, error) {
 	if !e.world.Hides {
 		return false, nil
 	}
-	for _, v := range values {
-		if _, err := e.Measure(v); err != nil { // before it is looked at
-			return false, err
-		}
+	if err := limit.Value(values); err != nil { // before it is looked at
+		return false, err
 	}
 	return slices.ContainsFunc(values, engine.HoldsHidden), nil
 }
@@ -63,15 +61,15 @@ func lookupFunction(name string) (function, bool) {
 func (f function) NotIdempotent() string { return f.notIdempotent }
 
 // Call checks the arguments and calls the function. The error is a *CallError, of
-// this function or of one that an Expression calls, unless a *engine.LimitError
+// this function or of one that an Expression calls, unless a *limit.Error
 // is the reason.
 func (f function) Call(e *env, args []any) (any, error) {
-	if err := f.check(e, args); err != nil {
+	if err := f.check(args); err != nil {
 		return nil, f.named(err)
 	}
 	result, err := f.call(e, args)
-	if err == nil {
-		err = f.pay(e, result)
+	if text, ok := result.(string); ok && err == nil {
+		err = limit.Size(len(text))
 	}
 	if err != nil {
 		return nil, f.named(err)
@@ -80,69 +78,17 @@ func (f function) Call(e *env, args []any) (any, error) {
 }
 
 func (f function) named(err error) error {
-	var limit *engine.LimitError
+	var exceeded *limit.Error
 	var inner *CallError
-	if errors.As(err, &limit) || errors.As(err, &inner) {
+	if errors.As(err, &exceeded) || errors.As(err, &inner) {
 		return err
 	}
 	return &CallError{Function: f.name, Err: err}
 }
 
-// reads accounts for what any function does to its arguments: it reads them, but not what
-// lists and objects hold.
-func reads(e *env, args []any) error {
-	for _, arg := range args {
-		var err error
-		switch v := arg.(type) {
-		case string:
-			err = e.Read(len(v))
-		case []any:
-			err = e.Spend(len(v))
-		case map[string]any:
-			err = e.Spend(len(v))
-		}
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// pay accounts for a result, which is new unless the definition says otherwise. What a
-// list or an object holds has been paid for.
-func (d *definition) pay(e *env, result any) error {
-	if d.picks {
+func (d *definition) check(args []any) error {
+	if d.unchecked {
 		return nil
-	}
-	switch v := result.(type) {
-	case string:
-		if d.passes {
-			return nil
-		}
-		if err := fits(len(v)); err != nil {
-			return err
-		}
-		if err := e.Read(len(v)); err != nil {
-			return err
-		}
-		return e.Build(len(v))
-	case []any:
-		if err := e.Spend(len(v)); err != nil {
-			return err
-		}
-		return e.BuildList(len(v))
-	case map[string]any:
-		if err := e.Spend(len(v)); err != nil {
-			return err
-		}
-		return e.BuildMap(len(v))
-	}
-	return nil
-}
-
-func (d *definition) check(e *env, args []any) error {
-	if err := reads(e, args); err != nil || d.unchecked {
-		return err
 	}
 	if len(args) < len(d.params) || (len(args) > len(d.params) && !d.variadic) {
 		return fmt.Errorf("incorrect number of args: %d, expected %d", len(args), len(d.params))

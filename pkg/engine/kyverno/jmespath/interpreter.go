@@ -1,20 +1,18 @@
 package jmespath
 
 import (
-	"context"
 	"time"
 
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/limit"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/randomtext"
 )
 
 // Interpreter is what expressions can see beside their data: a fixed clock and a
 // seeded source of random values. It serves one evaluation: each use
-// of random() draws the next value and all searches share a bound on what they
-// may cost, so it is not for concurrent use.
+// of random() draws the next value, so it is not for concurrent use.
 type Interpreter struct {
-	world  world
-	budget *engine.Budget
+	world world
+	clock *limit.Clock
 }
 
 // New returns an interpreter for a moment and a seed. Two interpreters that are
@@ -30,20 +28,14 @@ func (in *Interpreter) Hiding(hides bool) *Interpreter {
 	return in
 }
 
-// WithBudget makes all searches share the budget of a rule; without it, they share one of
-// their own. It returns the interpreter.
-func (in *Interpreter) WithBudget(b *engine.Budget) *Interpreter {
-	in.budget = b
+// WithClock makes searches end when the time of a rule has passed. It returns the interpreter.
+func (in *Interpreter) WithClock(c *limit.Clock) *Interpreter {
+	in.clock = c
 	return in
 }
 
-// Budget returns what the searches share.
-func (in *Interpreter) Budget() *engine.Budget {
-	if in.budget == nil {
-		in.budget = engine.NewBudget(context.Background())
-	}
-	return in.budget
-}
+// Clock returns that of the rule; nil if there is none.
+func (in *Interpreter) Clock() *limit.Clock { return in.clock }
 
 // Hides reports whether values are hidden.
 func (in *Interpreter) Hides() bool { return in.world.Hides }

@@ -42,6 +42,9 @@ type (
 
 // lenient evaluates where a missing key is as good as null.
 func lenient(n node, e *env, value any) (any, error) {
+	if err := e.Step(); err != nil {
+		return nil, err
+	}
 	result, err := n.eval(e, value)
 	if err != nil && isNotFound(err) {
 		return nil, nil
@@ -50,9 +53,6 @@ func lenient(n node, e *env, value any) (any, error) {
 }
 
 func (n fieldNode) eval(e *env, value any) (any, error) {
-	if err := e.Spend(1 + len(n.name)/bytesToCompare); err != nil {
-		return nil, err
-	}
 	switch v := value.(type) {
 	case map[string]any:
 		if field, ok := v[n.name]; ok {
@@ -81,7 +81,7 @@ func (currentNode) eval(e *env, value any) (any, error) {
 	if o, ok := value.(Object); ok {
 		return o.Fields()
 	}
-	return value, e.Spend(1)
+	return value, nil
 }
 
 // eval of a reference leaves it to the function on which values it is evaluated.
@@ -152,9 +152,6 @@ func (n listNode) eval(e *env, value any) (any, error) {
 	if value == nil {
 		return nil, nil
 	}
-	if err := e.BuildList(len(n.members)); err != nil {
-		return nil, err
-	}
 	list := make([]any, len(n.members))
 	for i, member := range n.members {
 		item, err := lenient(member, e, value)
@@ -163,15 +160,12 @@ func (n listNode) eval(e *env, value any) (any, error) {
 		}
 		list[i] = item
 	}
-	return list, e.Spend(len(list))
+	return list, nil
 }
 
 func (n hashNode) eval(e *env, value any) (any, error) {
 	if value == nil {
 		return nil, nil
-	}
-	if err := e.BuildMap(len(n.members)); err != nil {
-		return nil, err
 	}
 	hash := make(map[string]any, len(n.members))
 	for i, member := range n.members {
@@ -179,12 +173,9 @@ func (n hashNode) eval(e *env, value any) (any, error) {
 		if err != nil {
 			return nil, err
 		}
-		if err := e.Read(len(n.keys[i])); err != nil {
-			return nil, err
-		}
 		hash[n.keys[i]] = item
 	}
-	return hash, e.Spend(len(hash))
+	return hash, nil
 }
 
 func (n equalNode) eval(e *env, value any) (any, error) {
@@ -195,7 +186,7 @@ func (n equalNode) eval(e *env, value any) (any, error) {
 	if hidden, err := e.holdsHidden(left, right); hidden || err != nil {
 		return engine.HiddenValue, err
 	}
-	equal, err := Equal(e.Budget, left, right)
+	equal, err := Equal(e.Clock, left, right)
 	if err != nil {
 		return nil, err
 	}
@@ -228,9 +219,6 @@ func both(left, right node, e *env, value any) (any, any, error) {
 }
 
 func (n callNode) eval(e *env, value any) (any, error) {
-	if err := e.Spend(1 + len(n.args)); err != nil {
-		return nil, err
-	}
 	args := make([]any, len(n.args))
 	for i, arg := range n.args {
 		result, err := lenient(arg, e, value)

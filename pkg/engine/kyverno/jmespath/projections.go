@@ -4,6 +4,7 @@ import (
 	"errors"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/limit"
 )
 
 type (
@@ -38,12 +39,6 @@ func (n valuesNode) eval(e *env, value any) (any, error) {
 	if !ok {
 		return nil, swallowed(err)
 	}
-	if err := readKeys(e, object); err != nil {
-		return nil, err
-	}
-	if err := e.BuildList(2 * len(object)); err != nil {
-		return nil, err
-	}
 	list := make([]any, 0, len(object))
 	for _, key := range sortedKeys(object) {
 		list = append(list, object[key])
@@ -65,12 +60,6 @@ func swallowed(err error) error {
 }
 
 func project(right node, e *env, list []any) (any, error) {
-	if err := e.Spend(len(list)); err != nil {
-		return nil, err
-	}
-	if err := e.BuildList(len(list)); err != nil {
-		return nil, err
-	}
 	collected := make([]any, 0, len(list))
 	for _, element := range list {
 		item, err := lenient(right, e, element)
@@ -93,12 +82,6 @@ func (n filterNode) eval(e *env, value any) (any, error) {
 	if !ok {
 		return nil, swallowed(err)
 	}
-	if err := e.Spend(len(list)); err != nil {
-		return nil, err
-	}
-	if err := e.BuildList(len(list)); err != nil {
-		return nil, err
-	}
 	kept := make([]any, 0, len(list))
 	for _, element := range list {
 		holds, err := lenient(n.condition, e, element)
@@ -115,6 +98,9 @@ func (n filterNode) eval(e *env, value any) (any, error) {
 	return project(n.right, e, kept)
 }
 
+// bytesOfItem is what an item of a list takes in memory.
+const bytesOfItem = 16
+
 func (n flattenNode) eval(e *env, value any) (any, error) {
 	left, err := n.operand.eval(e, value)
 	if e.hidden(left) {
@@ -124,22 +110,16 @@ func (n flattenNode) eval(e *env, value any) (any, error) {
 	if !ok {
 		return nil, swallowed(err)
 	}
-	if err := e.BuildList(len(list)); err != nil {
-		return nil, err
-	}
 	flat := make([]any, 0, len(list))
 	for _, element := range list {
 		inner, ok := element.([]any)
 		if !ok {
 			inner = []any{element}
 		}
-		if err := e.Spend(1 + len(inner)); err != nil {
-			return nil, err
-		}
-		if err := e.BuildList(len(inner)); err != nil {
-			return nil, err
-		}
 		flat = append(flat, inner...)
+		if err := limit.Size(bytesOfItem * len(flat)); err != nil {
+			return nil, err
+		}
 	}
 	return flat, nil
 }
@@ -151,12 +131,6 @@ func (n sliceNode) eval(e *env, value any) (any, error) {
 	list, ok := value.([]any)
 	if !ok {
 		return nil, nil
-	}
-	if err := e.Spend(1 + len(list)); err != nil {
-		return nil, err
-	}
-	if err := e.BuildList(len(list)); err != nil {
-		return nil, err
 	}
 	step := 1
 	if n.step != nil {

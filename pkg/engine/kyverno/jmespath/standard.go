@@ -5,11 +5,12 @@ import (
 	"errors"
 	"maps"
 	"math"
-	"math/bits"
 	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/limit"
 )
 
 // The standard functions of JMESPath, on integers too. Arguments are checked
@@ -47,7 +48,7 @@ func contains(e *env, args []any) (any, error) {
 		return ok && strings.Contains(text, part), nil
 	}
 	for _, item := range args[0].([]any) {
-		if same, err := Equal(e.Budget, item, args[1]); err != nil || same {
+		if same, err := Equal(e.Clock, item, args[1]); err != nil || same {
 			return same, err
 		}
 	}
@@ -70,55 +71,28 @@ func join(_ *env, args []any) (any, error) {
 		parts[i] = item.(string)
 		size += len(parts[i])
 	}
-	if err := fits(size); err != nil {
+	if err := limit.Size(size); err != nil {
 		return nil, err
 	}
 	return strings.Join(parts, separator), nil
 }
 
-func keys(e *env, args []any) (any, error) {
+func keys(_ *env, args []any) (any, error) {
 	object := args[0].(map[string]any)
 	list := make([]any, 0, len(object))
 	for _, key := range sortedKeys(object) {
 		list = append(list, key)
 	}
-	return list, readKeys(e, object)
+	return list, nil
 }
 
-func values(e *env, args []any) (any, error) {
+func values(_ *env, args []any) (any, error) {
 	object := args[0].(map[string]any)
 	list := make([]any, 0, len(object))
 	for _, key := range sortedKeys(object) {
 		list = append(list, object[key])
 	}
-	return list, readKeys(e, object)
-}
-
-// readKeys accounts for sorting the keys of an object.
-func readKeys(e *env, object map[string]any) error {
-	size := 0
-	for key := range object {
-		size += len(key)
-	}
-	return sorts(e, len(object), size)
-}
-
-// bytesToCompare is how much text is read in the time that a comparison takes beside it.
-const bytesToCompare = 16
-
-// sorts accounts for sorting so many items with so many bytes of text.
-func sorts(e *env, items, bytes int) error {
-	return e.Read((bytesToCompare*items + bytes) * bits.Len(uint(items)))
-}
-
-// textBytes is how many bytes the texts of a list have.
-func textBytes(list []any) int {
-	size := 0
-	for _, item := range list {
-		text, _ := item.(string)
-		size += len(text)
-	}
-	return size
+	return list, nil
 }
 
 func lengthOf(_ *env, args []any) (any, error) { return int64(length(args[0])), nil }
@@ -136,11 +110,8 @@ func length(value any) int {
 	return 0
 }
 
-func mapList(e *env, args []any) (any, error) {
+func mapList(_ *env, args []any) (any, error) {
 	list := args[1].([]any)
-	if err := e.BuildList(len(list)); err != nil {
-		return nil, err
-	}
 	mapped := make([]any, len(list))
 	for i, item := range list {
 		result, err := args[0].(expressionRef)(item)
@@ -152,16 +123,10 @@ func mapList(e *env, args []any) (any, error) {
 	return mapped, nil
 }
 
-func merge(e *env, args []any) (any, error) {
+func merge(_ *env, args []any) (any, error) {
 	merged := map[string]any{}
 	for _, arg := range args {
 		object := arg.(map[string]any)
-		if err := e.BuildMap(len(object)); err != nil {
-			return nil, err
-		}
-		if err := readKeys(e, object); err != nil {
-			return nil, err
-		}
 		maps.Copy(merged, object)
 	}
 	return merged, nil
@@ -194,11 +159,11 @@ func toArray(_ *env, args []any) (any, error) {
 	return []any{args[0]}, nil
 }
 
-func toString(e *env, args []any) (any, error) {
+func toString(_ *env, args []any) (any, error) {
 	if text, ok := args[0].(string); ok {
 		return text, nil
 	}
-	return e.text(args[0])
+	return jsonText(args[0])
 }
 
 // toNumber of what is no number is null.
@@ -248,11 +213,8 @@ func compareScalars(a, b any) (int, bool) {
 	return compareNumbers(a, b)
 }
 
-func sortList(e *env, args []any) (any, error) {
+func sortList(_ *env, args []any) (any, error) {
 	list := args[0].([]any)
-	if err := sorts(e, len(list), textBytes(list)); err != nil {
-		return nil, err
-	}
 	sorted := slices.Clone(list)
 	slices.SortStableFunc(sorted, func(a, b any) int {
 		order, _ := compareScalars(a, b)
@@ -261,12 +223,12 @@ func sortList(e *env, args []any) (any, error) {
 	return sorted, nil
 }
 
-func maximum(e *env, args []any) (any, error) { return extreme(e, args[0].([]any), 1) }
-func minimum(e *env, args []any) (any, error) { return extreme(e, args[0].([]any), -1) }
+func maximum(_ *env, args []any) (any, error) { return extreme(args[0].([]any), 1), nil }
+func minimum(_ *env, args []any) (any, error) { return extreme(args[0].([]any), -1), nil }
 
-func extreme(e *env, list []any, sign int) (any, error) {
-	if err := e.Read(textBytes(list)); err != nil || len(list) == 0 {
-		return nil, err
+func extreme(list []any, sign int) any {
+	if len(list) == 0 {
+		return nil
 	}
 	best := list[0]
 	for _, item := range list[1:] {
@@ -274,7 +236,7 @@ func extreme(e *env, list []any, sign int) (any, error) {
 			best = item
 		}
 	}
-	return best, nil
+	return best
 }
 
 // keyed is an element and what an expression gives for it.
@@ -282,11 +244,8 @@ type keyed struct{ element, key any }
 
 // keyBy evaluates the expression on each element; the keys must be all numbers
 // or all strings.
-func keyBy(e *env, args []any) ([]keyed, error) {
+func keyBy(args []any) ([]keyed, error) {
 	list := args[0].([]any)
-	if err := e.BuildList(2 * len(list)); err != nil {
-		return nil, err
-	}
 	result := make([]keyed, len(list))
 	for i, element := range list {
 		key, err := args[1].(expressionRef)(element)
@@ -296,11 +255,6 @@ func keyBy(e *env, args []any) ([]keyed, error) {
 		if _, ok := compareScalars(key, key); !ok && len(list) > 1 {
 			return nil, errors.New("invalid type, must be number or string")
 		}
-		if text, ok := key.(string); ok {
-			if err := e.Read(len(text)); err != nil {
-				return nil, err
-			}
-		}
 		result[i] = keyed{element, key}
 		if _, ok := compareScalars(result[0].key, key); !ok && len(list) > 1 {
 			return nil, errors.New("invalid type, numbers and strings do not compare")
@@ -309,17 +263,9 @@ func keyBy(e *env, args []any) ([]keyed, error) {
 	return result, nil
 }
 
-func sortBy(e *env, args []any) (any, error) {
-	elements, err := keyBy(e, args)
+func sortBy(_ *env, args []any) (any, error) {
+	elements, err := keyBy(args)
 	if err != nil {
-		return nil, err
-	}
-	size := 0
-	for i := range elements {
-		text, _ := elements[i].key.(string)
-		size += len(text)
-	}
-	if err := sorts(e, len(elements), size); err != nil {
 		return nil, err
 	}
 	slices.SortStableFunc(elements, func(a, b keyed) int {
@@ -333,11 +279,11 @@ func sortBy(e *env, args []any) (any, error) {
 	return sorted, nil
 }
 
-func maximumBy(e *env, args []any) (any, error) { return extremeBy(e, args, 1) }
-func minimumBy(e *env, args []any) (any, error) { return extremeBy(e, args, -1) }
+func maximumBy(_ *env, args []any) (any, error) { return extremeBy(args, 1) }
+func minimumBy(_ *env, args []any) (any, error) { return extremeBy(args, -1) }
 
-func extremeBy(e *env, args []any, sign int) (any, error) {
-	elements, err := keyBy(e, args)
+func extremeBy(args []any, sign int) (any, error) {
+	elements, err := keyBy(args)
 	if err != nil || len(elements) == 0 {
 		return nil, err
 	}

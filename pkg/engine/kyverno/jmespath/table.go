@@ -6,14 +6,8 @@ type definition struct {
 	// variadic lets the last parameter repeat; unchecked leaves the number of
 	// arguments open, as Kyverno does for its clocks.
 	variadic, unchecked bool
-	// passes is set where a result holds no text but whole values of the arguments, and
-	// names that reveal nothing of these.
-	passes bool
-	// picks is set where the result is one of the arguments, or in one of them, so that it
-	// takes no memory of its own.
-	picks         bool
-	call          func(e *env, args []any) (any, error)
-	notIdempotent string
+	call                func(e *env, args []any) (any, error)
+	notIdempotent       string
 }
 
 // definitions are the standard functions, then Kyverno's: texts, data, numbers and
@@ -28,24 +22,24 @@ var definitions = map[string]*definition{
 	"ends_with":   {params: []kind{aString, aString}, call: endsWith},
 	"floor":       {params: []kind{aNumber}, call: floor},
 	"join":        {params: []kind{aString, strs}, call: join},
-	"keys":        {params: []kind{anObject}, passes: true, call: keys},
+	"keys":        {params: []kind{anObject}, call: keys},
 	"length":      {params: []kind{aString | anArray | anObject}, call: lengthOf},
-	"map":         {params: []kind{anExpression, anArray}, passes: true, call: mapList},
-	"max":         {params: []kind{numbers | strs}, passes: true, picks: true, call: maximum},
-	"max_by":      {params: []kind{anArray, anExpression}, passes: true, picks: true, call: maximumBy},
-	"merge":       {params: []kind{anObject}, variadic: true, passes: true, call: merge},
-	"min":         {params: []kind{numbers | strs}, passes: true, picks: true, call: minimum},
-	"min_by":      {params: []kind{anArray, anExpression}, passes: true, picks: true, call: minimumBy},
-	"not_null":    {params: []kind{anything}, variadic: true, passes: true, picks: true, call: notNull},
+	"map":         {params: []kind{anExpression, anArray}, call: mapList},
+	"max":         {params: []kind{numbers | strs}, call: maximum},
+	"max_by":      {params: []kind{anArray, anExpression}, call: maximumBy},
+	"merge":       {params: []kind{anObject}, variadic: true, call: merge},
+	"min":         {params: []kind{numbers | strs}, call: minimum},
+	"min_by":      {params: []kind{anArray, anExpression}, call: minimumBy},
+	"not_null":    {params: []kind{anything}, variadic: true, call: notNull},
 	"reverse":     {params: []kind{anArray | aString}, call: reverse},
-	"sort":        {params: []kind{strs | numbers}, passes: true, call: sortList},
-	"sort_by":     {params: []kind{anArray, anExpression}, passes: true, call: sortBy},
+	"sort":        {params: []kind{strs | numbers}, call: sortList},
+	"sort_by":     {params: []kind{anArray, anExpression}, call: sortBy},
 	"starts_with": {params: []kind{aString, aString}, call: startsWith},
-	"to_array":    {params: []kind{anything}, passes: true, picks: true, call: toArray},
+	"to_array":    {params: []kind{anything}, call: toArray},
 	"to_number":   {params: []kind{anything}, call: toNumber},
 	"to_string":   {params: []kind{anything}, call: toString},
-	"type":        {params: []kind{anything}, passes: true, picks: true, call: typeOf},
-	"values":      {params: []kind{anObject}, passes: true, call: values},
+	"type":        {params: []kind{anything}, call: typeOf},
+	"values":      {params: []kind{anObject}, call: values},
 
 	"compare":                   {params: []kind{aString, aString}, call: compare},
 	"equal_fold":                {params: []kind{aString, aString}, call: equalFold},
@@ -71,9 +65,9 @@ var definitions = map[string]*definition{
 	"random":                    {params: []kind{aString}, call: random, notIdempotent: "random value: random()"},
 
 	"label_match":       {params: []kind{anObject, anObject}, call: labelMatch},
-	"lookup":            {params: []kind{anObject | anArray, aString | aNumber}, passes: true, picks: true, call: lookup},
-	"items":             {params: []kind{anObject | anArray, aString, aString}, passes: true, call: items},
-	"object_from_lists": {params: []kind{anArray, anArray}, passes: true, call: objectFromLists},
+	"lookup":            {params: []kind{anObject | anArray, aString | aNumber}, call: lookup},
+	"items":             {params: []kind{anObject | anArray, aString, aString}, call: items},
+	"object_from_lists": {params: []kind{anArray, anArray}, call: objectFromLists},
 	"parse_json":        {params: []kind{aString}, call: parseJSON},
 	"parse_yaml":        {params: []kind{aString}, call: parseYAML},
 	"semver_compare":    {params: []kind{aString, aString}, call: semverCompare},

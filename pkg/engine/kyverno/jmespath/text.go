@@ -8,10 +8,12 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"math"
 	"path"
 	"strings"
 	"unicode/utf8"
 
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/limit"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/selector"
 )
 
@@ -25,72 +27,34 @@ func equalFold(_ *env, args []any) (any, error) {
 	return strings.EqualFold(args[0].(string), args[1].(string)), nil
 }
 
-func replace(e *env, args []any) (any, error) {
+func replace(_ *env, args []any) (any, error) {
 	n, _ := Number(args[3])
 	times := -1
-	if n >= 0 && n < maxText {
+	if n >= 0 && n < math.MaxInt32 {
 		times = int(n)
 	}
-	return replaceN(e, args, times)
+	return replaceN(args, times)
 }
 
-func replaceAll(e *env, args []any) (any, error) { return replaceN(e, args, -1) }
+func replaceAll(_ *env, args []any) (any, error) { return replaceN(args, -1) }
 
-func replaceN(e *env, args []any, times int) (any, error) {
+func replaceN(args []any, times int) (any, error) {
 	text, old, with := args[0].(string), args[1].(string), args[2].(string)
-	if old == "" { // is before each character, and at the end
-		count := len(text) + 1
-		if times >= 0 {
-			count = min(count, times)
-		}
-		if err := fits(len(text) + count*len(with)); err != nil {
-			return nil, err
-		}
-		return strings.Replace(text, old, with, times), nil
+	count := strings.Count(text, old)
+	if times >= 0 {
+		count = min(count, times)
 	}
-	parts, err := pieces(e, text, old, times)
-	if err != nil {
+	if err := limit.Size(len(text) + count*(len(with)-len(old))); err != nil {
 		return nil, err
 	}
-	if err := fits(len(text) + (len(parts)-1)*(len(with)-len(old))); err != nil {
-		return nil, err
-	}
-	return strings.Join(parts, with), nil
+	return strings.Replace(text, old, with, times), nil
 }
-
-// pieces is strings.Split, or SplitN for so many separators; negative stands for all. The
-// separator is not empty.
-func pieces(e *env, text, separator string, separators int) ([]string, error) {
-	var parts []string
-	for ; separators != 0; separators-- {
-		i := strings.Index(text, separator)
-		if i < 0 {
-			break
-		}
-		if err := e.Spend(1); err != nil {
-			return nil, err
-		}
-		if err := e.Build(bytesOfPiece); err != nil {
-			return nil, err
-		}
-		parts, text = append(parts, text[:i]), text[i+len(separator):]
-	}
-	return append(parts, text), nil
-}
-
-// bytesOfPiece is what a piece of a text takes in memory beside its bytes, as it is cut and
-// as an item of a list.
-const bytesOfPiece = 48
 
 func toUpper(_ *env, args []any) (any, error) { return strings.ToUpper(args[0].(string)), nil }
 func toLower(_ *env, args []any) (any, error) { return strings.ToLower(args[0].(string)), nil }
 
-// trim looks each character up in a long cutset, where the library would search for it.
+// trim looks each character up in the cutset, where the library would search for it.
 func trim(_ *env, args []any) (any, error) {
-	const long = 64
-	if len(args[1].(string)) <= long {
-		return strings.Trim(args[0].(string), args[1].(string)), nil
-	}
 	cutset := make(map[rune]bool)
 	for _, r := range args[1].(string) {
 		cutset[r] = true
@@ -102,17 +66,15 @@ func trimPrefix(_ *env, args []any) (any, error) {
 	return strings.TrimPrefix(args[0].(string), args[1].(string)), nil
 }
 
-func split(e *env, args []any) (any, error) {
+// bytesOfPiece is what a piece of a text takes in memory besides its bytes: as it is cut, and as an item of a list.
+const bytesOfPiece = 32
+
+func split(_ *env, args []any) (any, error) {
 	text, separator := args[0].(string), args[1].(string)
-	parts, err := []string(nil), error(nil)
-	if separator == "" { // each character
-		if err := e.Build(bytesOfPiece * utf8.RuneCountInString(text)); err != nil {
-			return nil, err
-		}
-		parts = strings.Split(text, "")
-	} else if parts, err = pieces(e, text, separator, -1); err != nil {
+	if err := limit.Size(bytesOfPiece * strings.Count(text, separator)); err != nil {
 		return nil, err
 	}
+	parts := strings.Split(text, separator)
 	list := make([]any, len(parts))
 	for i := range parts {
 		list[i] = parts[i]
@@ -149,11 +111,7 @@ func base64Decode(_ *env, args []any) (any, error) {
 }
 
 func base64Encode(_ *env, args []any) (any, error) {
-	text := args[0].(string)
-	if err := fits(base64.StdEncoding.EncodedLen(len(text))); err != nil {
-		return nil, err
-	}
-	return base64.StdEncoding.EncodeToString([]byte(text)), nil
+	return base64.StdEncoding.EncodeToString([]byte(args[0].(string))), nil
 }
 
 func pathCanonicalize(_ *env, args []any) (any, error) {

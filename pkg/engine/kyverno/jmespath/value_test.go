@@ -1,14 +1,11 @@
 package jmespath
 
 import (
-	"errors"
 	"math"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 )
 
 type (
@@ -17,18 +14,11 @@ type (
 )
 
 func same(t *testing.T, a, b any) bool {
-	equal, err := Equal(engine.NewBudget(t.Context()), a, b)
+	equal, err := Equal(nil, a, b)
 	if err != nil {
 		t.Error(err)
 	}
 	return equal
-}
-
-// newEnv is that of a search.
-func newEnv(t *testing.T) *env {
-	e := &env{Budget: engine.NewBudget(t.Context()), world: &world{}}
-	e.Begin(limit)
-	return e
 }
 
 func TestEqual(t *testing.T) {
@@ -63,41 +53,6 @@ func TestEqual(t *testing.T) {
 	}
 }
 
-// shared is a value whose text would have 2^60 parts.
-func shared() any {
-	var value any = "a"
-	for range 60 {
-		value = list{value, value}
-	}
-	return value
-}
-
-func TestBudgetMeasureLimit(t *testing.T) {
-	for name, walk := range map[string]func(e *env) error{
-		"Measure": func(e *env) error { _, err := e.Measure(shared()); return err },
-		"Text":    func(e *env) error { _, err := e.text(shared()); return err },
-		"Equal":   func(e *env) error { _, err := Equal(e.Budget, shared(), shared()); return err },
-	} {
-		var limit *engine.LimitError
-		if err := walk(newEnv(t)); !errors.As(err, &limit) || limit.What != "steps in one expression" {
-			t.Errorf("%s: error %v, want the limit of steps", name, err)
-		}
-	}
-}
-
-func TestBudgetTextLimit(t *testing.T) {
-	if err := fits(maxText); err != nil {
-		t.Error(err)
-	}
-	var limit *engine.LimitError
-	if err := fits(maxText + 1); !errors.As(err, &limit) || limit.Max != maxText {
-		t.Errorf("error %v, want a engine.LimitError", err)
-	}
-	if _, err := newEnv(t).decode(strings.Repeat(" ", maxText+1)); !errors.As(err, &limit) {
-		t.Errorf("error %v, want a engine.LimitError", err)
-	}
-}
-
 func TestCanonicalNumbers(t *testing.T) {
 	for f, want := range map[float64]any{
 		3: int64(3), -2: int64(-2), 0.5: 0.5, 1 << 53: int64(1 << 53), 1 << 54: float64(1 << 54), math.Inf(1): nil, math.NaN(): nil,
@@ -106,7 +61,7 @@ func TestCanonicalNumbers(t *testing.T) {
 			t.Errorf("canonical(%v) -want +got:\n%s", f, diff)
 		}
 	}
-	got, err := newEnv(t).decode(`{"a": [1, 2.5, {"b": 3.0}], "c": null}`)
+	got, err := decode(`{"a": [1, 2.5, {"b": 3.0}], "c": null}`)
 	want := object{"a": list{int64(1), 2.5, object{"b": int64(3)}}, "c": nil}
 	if diff := cmp.Diff(want, got); err != nil || diff != "" {
 		t.Errorf("%v\n%s", err, diff)

@@ -7,7 +7,7 @@ import (
 	"encoding/pem"
 	"errors"
 
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/limit"
 )
 
 // publicKey is how Kyverno shows a key: the modulus in decimal, as a text.
@@ -22,10 +22,10 @@ const maxCertificate = 64 << 10
 
 // x509Decode shows a certificate, or a request for one, as encoding/json shows
 // Go's type of it. Only RSA keys are supported, as in Kyverno.
-func x509Decode(e *env, args []any) (any, error) {
+func x509Decode(_ *env, args []any) (any, error) {
 	block, _ := pem.Decode([]byte(args[0].(string)))
 	if block != nil && len(block.Bytes) > maxCertificate {
-		return nil, &engine.LimitError{What: "bytes of a certificate", Max: maxCertificate}
+		return nil, &limit.Error{What: "bytes of a certificate", Max: maxCertificate}
 	}
 	if block == nil {
 		return nil, errors.New("failed to decode PEM block")
@@ -39,7 +39,7 @@ func x509Decode(e *env, args []any) (any, error) {
 		if certificate.PublicKey, err = showKey(certificate.PublicKey); err != nil {
 			return nil, err
 		}
-		return throughJSON(e, certificate)
+		return throughJSON(certificate)
 	case "CERTIFICATE REQUEST":
 		request, err := x509.ParseCertificateRequest(block.Bytes)
 		if err != nil {
@@ -48,7 +48,7 @@ func x509Decode(e *env, args []any) (any, error) {
 		if request.PublicKey, err = showKey(request.PublicKey); err != nil {
 			return nil, err
 		}
-		return throughJSON(e, request)
+		return throughJSON(request)
 	}
 	return nil, errors.New("PEM block neither contains a CERTIFICATE or CERTIFICATE REQUEST")
 }
@@ -61,10 +61,10 @@ func showKey(key any) (any, error) {
 	return publicKey{N: rsaKey.N.String(), E: rsaKey.E}, nil
 }
 
-func throughJSON(e *env, value any) (any, error) {
+func throughJSON(value any) (any, error) {
 	data, err := json.Marshal(value)
 	if err != nil {
 		return nil, err
 	}
-	return e.decode(string(data))
+	return decode(string(data))
 }

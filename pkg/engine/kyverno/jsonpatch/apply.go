@@ -8,18 +8,19 @@ import (
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/limit"
 )
 
 // Apply applies the operations one after the other, all or none of them. It
 // returns the very map that it was given where nothing changed, and otherwise
 // one that shares with it whatever no operation touched; the document itself is
 // not modified. Where nothing changed, why holds what each operation found, or that
-// they undo each other; it may be nil. The budget pays for what is looked at, and for what is
-// written. The error is an *OperationError.
-func (p Patch) Apply(b *engine.Budget, doc map[string]any, why *engine.Reasons) (map[string]any, error) {
+// they undo each other; it may be nil.
+// The error is an *OperationError.
+func (p Patch) Apply(c *limit.Clock, doc map[string]any, why *engine.Reasons) (map[string]any, error) {
 	current, wrote := doc, false
 	for i, o := range p.operations {
-		next, err := o.apply(b, current)
+		next, err := o.apply(c, current)
 		if err != nil {
 			return doc, &OperationError{Index: i, Op: o.op, Path: o.path, Err: err}
 		}
@@ -53,21 +54,15 @@ func (o operation) idle() string {
 	return "the object holds this value already"
 }
 
-// apply applies one operation. What it writes is paid for as if it were new: copying an
-// object into itself doubles it each time.
-func (o operation) apply(b *engine.Budget, doc map[string]any) (map[string]any, error) {
-	if o.op != opRemove {
-		if err := b.Write(o.value); err != nil {
-			return nil, err
-		}
-	}
+// apply applies one operation.
+func (o operation) apply(c *limit.Clock, doc map[string]any) (map[string]any, error) {
 	switch o.op {
 	case opAdd:
-		return write(doc, o.to, editor{Budget: b, last: add, value: o.value, create: true})
+		return write(doc, o.to, editor{Clock: c, last: add, value: o.value, create: true})
 	case opReplace:
-		return write(doc, o.to, editor{Budget: b, last: replace, value: o.value, create: true})
+		return write(doc, o.to, editor{Clock: c, last: replace, value: o.value, create: true})
 	case opRemove:
-		return write(doc, o.to, editor{Budget: b, last: remove, lenient: true})
+		return write(doc, o.to, editor{Clock: c, last: remove, lenient: true})
 	case opTest:
 		return doc, test(doc, o.to, o.value)
 	}
@@ -76,16 +71,16 @@ func (o operation) apply(b *engine.Budget, doc map[string]any) (map[string]any, 
 		return nil, fmt.Errorf("from: %w", err)
 	}
 	if o.op == opCopy {
-		if err := b.Write(moved); err != nil {
+		if err := limit.Value(moved); err != nil { // an object that is copied into itself doubles each time
 			return nil, err
 		}
 	}
 	if o.op == opMove {
-		if doc, err = write(doc, o.from, editor{Budget: b, last: remove}); err != nil {
+		if doc, err = write(doc, o.from, editor{Clock: c, last: remove}); err != nil {
 			return nil, err
 		}
 	}
-	return write(doc, o.to, editor{Budget: b, last: add, value: moved})
+	return write(doc, o.to, editor{Clock: c, last: add, value: moved})
 }
 
 // Reasons why a path leads nowhere.
@@ -161,7 +156,7 @@ func index(token string) (int, bool) {
 
 // editor is what an operation does at the end of its path, and on its way.
 type editor struct {
-	*engine.Budget
+	*limit.Clock
 	// last edits the map or list that holds the last token of the path, with the value; it
 	// returns a copy, or what it was given where there is nothing to do.
 	last  func(parent any, token string, value any) (any, error)
@@ -192,7 +187,7 @@ func write(doc map[string]any, path []string, e editor) (map[string]any, error) 
 
 // edit returns the node with the edit made at the path below it.
 func (e editor) edit(node any, path []string) (any, error) {
-	if err := e.Spend(1 + 2*width(node)); err != nil {
+	if err := e.Steps(1 + width(node)); err != nil {
 		return nil, err
 	}
 	if len(path) == 1 {
@@ -278,9 +273,6 @@ const maxPadding = 1000
 func (e editor) pad(list []any, i int) ([]any, error) {
 	if i-len(list) > maxPadding {
 		return nil, fmt.Errorf("index %d is far beyond the end of the list, which has %d elements", i, len(list))
-	}
-	if err := e.BuildList(max(i-len(list), 0)); err != nil {
-		return nil, err
 	}
 	padded := slices.Clone(list)
 	if padded == nil {

@@ -11,7 +11,7 @@ import (
 // *strategicmerge.ConditionError for the first that does not hold, in the order of
 // keys, those of a map before those further down.
 func (w *writer) check(patch *node, live any, at string) error {
-	if err := w.budget.Spend(stepsOfValue); err != nil {
+	if err := w.clock.Step(); err != nil {
 		return err
 	}
 	object, _ := live.(map[string]any)
@@ -86,7 +86,7 @@ func (w *writer) checkCondition(condition *node, object map[string]any, at strin
 		return nil
 	}
 	var why pattern.Difference
-	if matches, err := condition.pattern.Match(w.budget, asText(got), &why); err != nil || matches {
+	if matches, err := condition.pattern.Match(w.clock, asText(got), &why); err != nil || matches {
 		return err
 	}
 	if why.Path == "" { // as they are, not as text

@@ -7,6 +7,7 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -18,6 +19,7 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/legacy"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/strategicmerge"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/limit"
 )
 
 func TestApplyOverlay(t *testing.T) {
@@ -50,7 +52,7 @@ func applyOverlay(live, patch map[string]any) (map[string]any, error) {
 	if err != nil {
 		return live, err
 	}
-	return overlay.Apply(engine.NewBudget(context.Background()), live, engine.NewReasons())
+	return overlay.Apply(nil, live, engine.NewReasons())
 }
 
 func TestApplyPatches(t *testing.T) {
@@ -63,7 +65,7 @@ func TestApplyPatches(t *testing.T) {
 				if err != nil {
 					return live, err
 				}
-				return patches.Apply(engine.NewBudget(context.Background()), live, nil)
+				return patches.Apply(nil, live, nil)
 			})
 			if diff := cmp.Diff(before, any(list)); diff != "" {
 				t.Errorf("the patches were modified:\n%s", diff)
@@ -93,7 +95,7 @@ func TestPatchesNotIdempotent(t *testing.T) {
 }
 
 // An overlay each of whose elements multiplies what the one before it has added
-// reaches a limit and neither memory's end nor the day's.
+// ends with the time of its rule, before memory or the day does.
 func TestApplyOverlayLimits(t *testing.T) {
 	items := make([]any, 200)
 	for i := range items {
@@ -106,16 +108,23 @@ func TestApplyOverlayLimits(t *testing.T) {
 		nested = []any{map[string]any{"l": nested}}
 	}
 	live := map[string]any{"l": []any{map[string]any{"n": "x"}}}
-	_, err := applyOverlay(live, map[string]any{"l": elements})
-	var limit *engine.LimitError
-	if !errors.As(err, &limit) {
-		t.Errorf("error %v, want a limit", err)
+	overlay, err := legacy.CompileOverlay(map[string]any{"l": elements})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second) // in place of the time of a rule
+	defer cancel()
+	ctx, done := limit.Rule(ctx, engine.RuleRef{})
+	defer done()
+	if _, err := overlay.Apply(limit.ClockOf(ctx), live, nil); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("error %v, want the end of the time", err)
 	}
 	deep := map[string]any{}
 	for range 200 {
 		deep = map[string]any{"a": deep}
 	}
-	if _, err := applyOverlay(live, deep); !errors.As(err, &limit) {
+	var tooDeep *engine.LimitError
+	if _, err := applyOverlay(live, deep); !errors.As(err, &tooDeep) {
 		t.Errorf("error %v, want a limit", err)
 	}
 }
@@ -164,7 +173,7 @@ func FuzzPatches(f *testing.F) {
 		list := patchesIn(patchesText)
 		before := []any{runtime.DeepCopyJSON(live), runtime.DeepCopyJSONValue(list)}
 		patches, err := legacy.ParsePatches(list)
-		got, failed := patches.Apply(engine.NewBudget(context.Background()), live, engine.NewReasons())
+		got, failed := patches.Apply(nil, live, engine.NewReasons())
 		if !reflect.DeepEqual(before, []any{live, list}) {
 			t.Fatal("what was handed in was modified")
 		}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/pattern"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/limit"
 )
 
 // Overlay is a compiled overlay: immutable and safe for concurrent use.
@@ -162,9 +163,9 @@ func (n *node) onlyConditions() bool {
 // each part of the overlay from being written that the object does not hold already.
 //
 // The error is a *strategicmerge.ConditionError when the overlay does not apply to this
-// object, a *KindError when it cannot be written, and that of the budget.
-func (o *Overlay) Apply(b *engine.Budget, live map[string]any, why *engine.Reasons) (map[string]any, error) {
-	w := &writer{why: why, budget: b}
+// object, a *KindError when it cannot be written, and that of the clock.
+func (o *Overlay) Apply(c *limit.Clock, live map[string]any, why *engine.Reasons) (map[string]any, error) {
+	w := &writer{why: why, clock: c}
 	if err := w.check(o.root, live, ""); err != nil {
 		return live, err
 	}
@@ -175,15 +176,11 @@ func (o *Overlay) Apply(b *engine.Budget, live map[string]any, why *engine.Reaso
 	return out, nil
 }
 
-// stepsOfValue is what looking at a value of an overlay takes, with the path that it is given.
-const stepsOfValue = 5
-
-// writer writes one overlay. Its budget pays for the values that it looks at and writes:
-// elements of an overlay that are merged into what others have added could multiply without
-// end.
+// writer writes one overlay. It looks at the clock, since elements of an overlay that are merged into what others have
+// added multiply.
 type writer struct {
-	budget *engine.Budget
-	why    *engine.Reasons
+	clock *limit.Clock
+	why   *engine.Reasons
 }
 
 // join returns the path of a field.

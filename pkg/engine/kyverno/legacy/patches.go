@@ -11,6 +11,7 @@ import (
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/jsonpatch"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/limit"
 )
 
 // Patches are the operations of mutate.patches. The zero value changes nothing.
@@ -86,11 +87,11 @@ func addsList(fields map[string]any) bool {
 // given where nothing changed, and then why, which may be nil, holds the reasons. An
 // operation that fails does not keep the others from being tried, so that the error
 // joins those of all; the object is then as it was. A remove never fails.
-func (p Patches) Apply(b *engine.Budget, object map[string]any, why *engine.Reasons) (map[string]any, error) {
+func (p Patches) Apply(c *limit.Clock, object map[string]any, why *engine.Reasons) (map[string]any, error) {
 	out := object
 	var errs []error
 	for i, o := range p.operations {
-		next, err := o.apply(b, out, why)
+		next, err := o.apply(c, out, why)
 		switch {
 		case err == nil:
 			out = next
@@ -116,18 +117,18 @@ func (p Patches) NotIdempotent() string {
 	return why
 }
 
-func (o operation) apply(b *engine.Budget, object map[string]any, why *engine.Reasons) (map[string]any, error) {
+func (o operation) apply(c *limit.Clock, object map[string]any, why *engine.Reasons) (map[string]any, error) {
 	if !o.spread {
-		return o.patch.Apply(b, object, why)
+		return o.patch.Apply(c, object, why)
 	}
 	if _, isMap := parentOf(object, tokensOf(o.fields)).(map[string]any); isMap {
-		return o.patch.Apply(b, object, why) // what looks like an index is a key
+		return o.patch.Apply(c, object, why) // what looks like an index is a key
 	}
 	patch, err := jsonpatch.Decode(o.inserts())
 	if err != nil {
 		return nil, err
 	}
-	return patch.Apply(b, object, why)
+	return patch.Apply(c, object, why)
 }
 
 // inserts are operations that add the elements of the list one after the other.

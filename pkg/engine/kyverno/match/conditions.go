@@ -2,7 +2,6 @@ package match
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -12,6 +11,7 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/jmespath"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/variables"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/limit"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/policydecode"
 )
 
@@ -105,7 +105,7 @@ func (c *Conditions) lint(n policydecode.Node) {
 		if err != nil {
 			continue
 		}
-		holds, err := one.fixed.holds(engine.NewBudget(context.Background()), key)
+		holds, err := one.fixed.holds(nil, key)
 		if err != nil {
 			continue
 		}
@@ -259,13 +259,13 @@ func (c *condition) evaluate(s *variables.Scope) (*Failure, error) {
 	if err != nil {
 		return nil, err
 	}
-	comparison, budget := c.fixed, s.Interpreter().Budget()
+	comparison := c.fixed
 	if comparison == nil {
 		value, err := c.value.Render(s)
 		if err != nil {
 			return nil, err
 		}
-		if _, err := budget.Measure(value); err != nil { // before its members become texts
+		if err := limit.Value(value); err != nil { // before its members become texts
 			return nil, err
 		}
 		comparison = compile(c.operator, value)
@@ -275,7 +275,7 @@ func (c *condition) evaluate(s *variables.Scope) (*Failure, error) {
 	} else if hidden {
 		return nil, fmt.Errorf("%s: %s is %w", c.place, cmp.Or(c.written, "the key"), engine.ErrHidden)
 	}
-	if holds, err := comparison.holds(budget, key); err != nil || holds {
+	if holds, err := comparison.holds(s.Interpreter().Clock(), key); err != nil || holds {
 		return nil, err
 	}
 	return &Failure{
@@ -288,10 +288,8 @@ func isHidden(in *jmespath.Interpreter, values ...any) (bool, error) {
 	if !in.Hides() {
 		return false, nil
 	}
-	for _, v := range values {
-		if _, err := in.Budget().Measure(v); err != nil { // before it is looked at
-			return false, err
-		}
+	if err := limit.Value(values); err != nil { // before it is looked at
+		return false, err
 	}
 	return slices.ContainsFunc(values, engine.HoldsHidden), nil
 }

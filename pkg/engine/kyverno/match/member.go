@@ -7,8 +7,8 @@ import (
 	"regexp"
 	"slices"
 
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/pattern"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/limit"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/selector"
 )
 
@@ -18,7 +18,6 @@ var rangePattern = regexp.MustCompile(`^([-+]?\d+(?:\.\d+)?[A-Za-z]*)-([-+]?\d+(
 // membership is a value as what it may have as members.
 type membership struct {
 	members []string
-	bytes   int  // of all members
 	valid   bool // a value of another type has no members
 	listed  bool // it is a list, not a text
 	texts   bool // a list of nothing but texts
@@ -27,14 +26,6 @@ type membership struct {
 }
 
 func membershipOf(o Operator, value any) membership {
-	m := readMembership(o, value)
-	for _, member := range m.members {
-		m.bytes += len(member)
-	}
-	return m
-}
-
-func readMembership(o Operator, value any) membership {
 	switch v := value.(type) {
 	case []any:
 		notText := func(member any) bool { _, ok := member.(string); return !ok }
@@ -54,45 +45,21 @@ func readMembership(o Operator, value any) membership {
 
 // member evaluates the In family. A value of a type that holds no members
 // satisfies neither an operator nor its negation.
-func (c *comparison) member(b *engine.Budget, key any) (bool, error) {
+func (c *comparison) member(clock *limit.Clock, key any) (bool, error) {
 	if _, ok := key.(map[string]any); ok {
 		return false, nil
 	}
-	if _, err := b.Measure(key); err != nil { // before it becomes text
+	if err := limit.Value(key); err != nil { // before it becomes text
 		return false, err
 	}
 	if list, ok := key.([]any); ok {
-		keys := texts(list)
-		if err := c.payMembers(b, keys); err != nil {
-			return false, err
-		}
-		return c.memberOfList(b, keys)
+		return c.memberOfList(clock, texts(list))
 	}
-	text := fmt.Sprint(key)
-	if err := c.payMembers(b, []string{text}); err != nil {
-		return false, err
-	}
-	found, valid, err := c.contains(b, text)
+	found, valid, err := c.contains(clock, fmt.Sprint(key))
 	if err != nil || !valid {
 		return false, err
 	}
 	return found != c.operator.negative(), nil
-}
-
-// payMembers accounts for comparing each key with each member, either being a pattern of the
-// other.
-func (c *comparison) payMembers(b *engine.Budget, keys []string) error {
-	bytes := len(c.text)
-	for _, key := range keys {
-		bytes += len(key)
-	}
-	if err := b.Read(bytes); err != nil {
-		return err
-	}
-	if err := b.Spend(len(keys) * len(c.members)); err != nil {
-		return err
-	}
-	return b.Read(2 * (bytes*len(c.members) + c.bytes*len(keys)))
 }
 
 func (o Operator) negative() bool { return o == NotIn || o == AnyNotIn || o == AllNotIn }
@@ -110,7 +77,7 @@ func texts(list []any) []string {
 }
 
 // contains looks for a single key.
-func (c *comparison) contains(b *engine.Budget, key string) (found, valid bool, err error) {
+func (c *comparison) contains(clock *limit.Clock, key string) (found, valid bool, err error) {
 	switch {
 	case c.listed:
 		if slices.ContainsFunc(c.members, func(member string) bool { return alike(key, member) }) {
@@ -122,14 +89,14 @@ func (c *comparison) contains(b *engine.Budget, key string) (found, valid bool, 
 	case selector.MatchWildcard(c.text, key):
 		return true, true, nil
 	case c.inside != nil:
-		found, err = c.inside.Match(b, key, nil)
+		found, err = c.inside.Match(clock, key, nil)
 		return found, true, err
 	}
 	return slices.Contains(c.members, key), c.valid, checkTexts(c.text)
 }
 
 // memberOfList looks for several keys.
-func (c *comparison) memberOfList(b *engine.Budget, keys []string) (holds bool, err error) {
+func (c *comparison) memberOfList(clock *limit.Clock, keys []string) (holds bool, err error) {
 	o := c.operator
 	defer func() {
 		if err == nil && holds == o.negative() && !o.old() { // because a key was not found
@@ -142,13 +109,19 @@ func (c *comparison) memberOfList(b *engine.Budget, keys []string) (holds bool, 
 				return false
 			}
 			var ok bool
-			ok, err = p.Match(b, key, nil)
+			ok, err = p.Match(clock, key, nil)
 			return ok
 		}
 	}
+	among := func(key string) bool {
+		if err == nil {
+			err = clock.Steps(len(c.members))
+		}
+		return err == nil && o.among(key, c.members)
+	}
 	switch {
 	case c.listed:
-		return !(o.old() && !c.texts) && o.decide(keys, o.among(c.members)), nil
+		return !(o.old() && !c.texts) && o.decide(keys, among), err
 	case c.isText && len(keys) == 1 && keys[0] == c.text:
 		return !o.negative(), nil
 	case c.inside != nil && o == AnyNotIn:
@@ -159,9 +132,9 @@ func (c *comparison) memberOfList(b *engine.Budget, keys []string) (holds bool, 
 		holds = o.decide(keys, within(c.inside))
 		return holds, err
 	case c.isText:
-		return c.valid && o.decide(keys, o.among(c.members)), nil
+		return c.valid && o.decide(keys, among), err
 	}
-	return len(c.members) > 0 && (o == AnyIn || o == AnyNotIn) && o.decide(keys, o.among(c.members)), nil
+	return len(c.members) > 0 && (o == AnyIn || o == AnyNotIn) && o.decide(keys, among), err
 }
 
 // decide reports whether the keys that are found are those that the operator asks for.
@@ -180,12 +153,10 @@ func (o Operator) decide(keys []string, found func(string) bool) bool {
 	return false
 }
 
-func (o Operator) among(members []string) func(string) bool {
-	return func(key string) bool {
-		return slices.ContainsFunc(members, func(member string) bool {
-			return key == member || (!o.old() && alike(key, member))
-		})
-	}
+func (o Operator) among(key string, members []string) bool {
+	return slices.ContainsFunc(members, func(member string) bool {
+		return key == member || (!o.old() && alike(key, member))
+	})
 }
 
 // alike takes either side for a wildcard pattern of the other.

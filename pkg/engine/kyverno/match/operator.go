@@ -7,6 +7,7 @@ import (
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/jmespath"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/limit"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/selector"
 )
 
@@ -71,10 +72,10 @@ func ParseOperator(name string) (Operator, error) {
 // Holds reports whether the operator holds between a key and a value, as
 // pkg/engine/variables/operator of Kyverno does; but numbers compare by value whether
 // or not they are integers. A key that is null satisfies no operator, not even the
-// negative ones. The error is that of the budget, or of a text that is
+// negative ones. The error is that of the clock, or of a text that is
 // no wildcard pattern.
-func (o Operator) Holds(b *engine.Budget, key, value any) (bool, error) {
-	return compile(o, value).holds(b, key)
+func (o Operator) Holds(clock *limit.Clock, key, value any) (bool, error) {
+	return compile(o, value).holds(clock, key)
 }
 
 // comparison is an operator and its value, of which everything is read that the
@@ -107,44 +108,30 @@ func (o Operator) asksMembers() bool {
 	return false
 }
 
-func (c *comparison) holds(b *engine.Budget, key any) (bool, error) {
+func (c *comparison) holds(clock *limit.Clock, key any) (bool, error) {
 	if key == nil {
 		return false, nil
 	}
-	switch o := c.operator; o {
+	switch c.operator {
 	case Equal, Equals:
-		return c.equals(b, key)
+		return c.equals(clock, key)
 	case NotEqual, NotEquals:
-		equal, err := c.equals(b, key)
+		equal, err := c.equals(clock, key)
 		return !equal && err == nil, err
 	case In, AnyIn, AllIn, NotIn, AnyNotIn, AllNotIn:
-		return c.member(b, key)
-	}
-	if err := c.payText(b, key); err != nil {
-		return false, err
-	}
-	switch c.operator {
+		return c.member(clock, key)
 	case DurationGreaterThanOrEquals, DurationGreaterThan, DurationLessThanOrEquals, DurationLessThan:
 		return c.orderDurations(key), nil
 	}
 	return c.order(key), nil
 }
 
-// payText accounts for reading both texts.
-func (c *comparison) payText(b *engine.Budget, key any) error {
-	text, _ := key.(string)
-	return b.Read(len(text) + len(c.text))
-}
-
-func (c *comparison) equals(b *engine.Budget, key any) (bool, error) {
+func (c *comparison) equals(clock *limit.Clock, key any) (bool, error) {
 	switch k := key.(type) {
 	case string:
-		if err := c.payText(b, key); err != nil {
-			return false, err
-		}
 		return c.equalsText(k)
 	case bool, []any, map[string]any:
-		return jmespath.Equal(b, key, c.value)
+		return jmespath.Equal(clock, key, c.value)
 	}
 	k, ok := jmespath.Number(key)
 	if !ok {
@@ -153,7 +140,7 @@ func (c *comparison) equals(b *engine.Budget, key any) (bool, error) {
 	if c.isText {
 		return c.isNumber && k == c.number, nil
 	}
-	return jmespath.Equal(b, key, c.value)
+	return jmespath.Equal(clock, key, c.value)
 }
 
 // equalsText takes texts for durations, then for quantities, then for a wildcard

@@ -70,13 +70,7 @@ func (c *comparison) order(key any) bool {
 	return isText && c.isText && o.compareVersions(text, c.text)
 }
 
-// maxVersion bounds what is read as a version, each part of which takes memory.
-const maxVersion = 1000
-
 func (o Operator) compareVersions(key, value string) bool {
-	if len(key) > maxVersion || len(value) > maxVersion {
-		return false
-	}
 	k, err := semver.Parse(key)
 	if err != nil {
 		return false

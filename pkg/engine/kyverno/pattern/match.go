@@ -2,17 +2,16 @@ package pattern
 
 import (
 	"maps"
-	"math/bits"
 	"slices"
 
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/limit"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/selector"
 )
 
 // matcher is a compiled part of a pattern.
 type matcher interface {
 	// match compares a value; a difference goes to why, unless that is nil.
-	match(b *engine.Budget, value any, at place, why *Difference) verdict
+	match(c *limit.Clock, value any, at place, why *Difference) verdict
 }
 
 // verdict keeps what Kyverno keeps in its error types: a failed condition
@@ -23,7 +22,7 @@ const (
 	matched verdict = iota
 	leftOut
 	mismatched
-	stopped // by the budget
+	stopped // by the clock
 )
 
 func verdictOf(ok bool) verdict {
@@ -57,7 +56,7 @@ func (p place) child(key string) place {
 // nothing matches no value.
 type nothing struct{ want any }
 
-func (m nothing) match(_ *engine.Budget, value any, _ place, why *Difference) verdict {
+func (m nothing) match(_ *limit.Clock, value any, _ place, why *Difference) verdict {
 	return why.whole(m.want, value)
 }
 
@@ -67,13 +66,13 @@ type mapMatcher struct {
 	keys []keyMatcher // in the order in which they are checked
 }
 
-func (m *mapMatcher) match(b *engine.Budget, value any, at place, why *Difference) verdict {
+func (m *mapMatcher) match(c *limit.Clock, value any, at place, why *Difference) verdict {
 	object, ok := value.(map[string]any)
 	if !ok {
 		return why.whole(m.want, value)
 	}
 	for i := range m.keys {
-		if got := m.keys[i].match(b, object, at, why); got != matched {
+		if got := m.keys[i].match(c, object, at, why); got != matched {
 			return got
 		}
 	}
@@ -90,12 +89,12 @@ type keyMatcher struct {
 	rank     int // among the keys of its map
 }
 
-func (k *keyMatcher) match(b *engine.Budget, object map[string]any, at place, why *Difference) verdict {
-	if k.payLookup(b, object, at) != nil {
+func (k *keyMatcher) match(c *limit.Clock, object map[string]any, at place, why *Difference) verdict {
+	if c.Step() != nil {
 		return stopped
 	}
 	got, present := k.lookup(object, at)
-	verdict := k.decide(b, field{got, present, at.child(k.name)}, why)
+	verdict := k.decide(c, field{got, present, at.child(k.name)}, why)
 	if verdict == matched || verdict == stopped || why == nil {
 		return verdict
 	}
@@ -117,13 +116,13 @@ type field struct {
 	at      place
 }
 
-func (k *keyMatcher) decide(b *engine.Budget, got field, why *Difference) verdict {
+func (k *keyMatcher) decide(c *limit.Clock, got field, why *Difference) verdict {
 	switch k.anchor {
 	case Condition, Global:
 		if !got.present {
 			return conditional(k.anchor == Global)
 		}
-		verdict := k.value.match(b, got.value, got.at, why)
+		verdict := k.value.match(c, got.value, got.at, why)
 		if verdict == mismatched {
 			return leftOut
 		}
@@ -138,7 +137,7 @@ func (k *keyMatcher) decide(b *engine.Budget, got field, why *Difference) verdic
 	if k.anything {
 		return verdictOf(got.value != nil)
 	}
-	return k.value.match(b, got.value, got.at, why)
+	return k.value.match(c, got.value, got.at, why)
 }
 
 func conditional(ok bool) verdict {
@@ -146,18 +145,6 @@ func conditional(ok bool) verdict {
 		return matched
 	}
 	return leftOut
-}
-
-// payLookup accounts for lookup, which may look at all keys.
-func (k *keyMatcher) payLookup(b *engine.Budget, object map[string]any, at place) error {
-	if at != inLabels || !selector.HasWildcard(k.name) {
-		return b.Spend(1)
-	}
-	bytes := 0
-	for key := range object {
-		bytes += len(key)
-	}
-	return b.Read((bytes + len(object)*len(k.name)) * bits.Len(uint(len(object))))
 }
 
 // lookup finds the key; in labels and annotations a key with wildcards stands for
@@ -177,22 +164,22 @@ func (k *keyMatcher) lookup(object map[string]any, at place) (any, bool) {
 // someElements asks for one element of a list for each of the patterns.
 type someElements []matcher
 
-func (m someElements) match(b *engine.Budget, value any, _ place, _ *Difference) verdict {
+func (m someElements) match(c *limit.Clock, value any, _ place, _ *Difference) verdict {
 	list, ok := value.([]any)
 	if !ok {
 		return mismatched
 	}
 	for _, pattern := range m {
-		if got := anyElement(b, pattern, list); got != matched {
+		if got := anyElement(c, pattern, list); got != matched {
 			return got
 		}
 	}
 	return matched
 }
 
-func anyElement(b *engine.Budget, pattern matcher, list []any) verdict {
+func anyElement(c *limit.Clock, pattern matcher, list []any) verdict {
 	for _, element := range list {
-		if got := pattern.match(b, element, anywhere, nil); got == matched || got == stopped {
+		if got := pattern.match(c, element, anywhere, nil); got == matched || got == stopped {
 			return got
 		}
 	}
@@ -205,12 +192,12 @@ type everyElement struct {
 	element matcher
 }
 
-func (m *everyElement) match(b *engine.Budget, value any, _ place, why *Difference) verdict {
+func (m *everyElement) match(c *limit.Clock, value any, _ place, why *Difference) verdict {
 	list, ok := value.([]any)
 	if !ok {
 		return why.whole(m.want, value)
 	}
-	return matchElements(b, list, func(int) matcher { return m.element }, why)
+	return matchElements(c, list, func(int) matcher { return m.element }, why)
 }
 
 // pairs matches lists of lists element by element.
@@ -219,20 +206,20 @@ type pairs struct {
 	elements []matcher
 }
 
-func (m *pairs) match(b *engine.Budget, value any, _ place, why *Difference) verdict {
+func (m *pairs) match(c *limit.Clock, value any, _ place, why *Difference) verdict {
 	list, ok := value.([]any)
 	if !ok || len(list) < len(m.elements) {
 		return why.whole(m.want, value)
 	}
-	return matchElements(b, list[:len(m.elements)], func(i int) matcher { return m.elements[i] }, why)
+	return matchElements(c, list[:len(m.elements)], func(i int) matcher { return m.elements[i] }, why)
 }
 
 // matchElements fails on the first element that does not match. If all of them
 // are left out, so is the list, and the first one is the difference.
-func matchElements(b *engine.Budget, list []any, pattern func(int) matcher, why *Difference) verdict {
+func matchElements(c *limit.Clock, list []any, pattern func(int) matcher, why *Difference) verdict {
 	asked, first := 0, Difference{}
 	for i, element := range list {
-		switch pattern(i).match(b, element, anywhere, why) {
+		switch pattern(i).match(c, element, anywhere, why) {
 		case stopped:
 			return stopped
 		case mismatched:
@@ -262,12 +249,12 @@ type everyScalar struct {
 	element scalarMatcher
 }
 
-func (m *everyScalar) match(b *engine.Budget, value any, _ place, why *Difference) verdict {
+func (m *everyScalar) match(c *limit.Clock, value any, _ place, why *Difference) verdict {
 	list, ok := value.([]any)
 	if !ok {
 		return why.whole(m.want, value)
 	}
-	return m.element.matchEach(b, list, why)
+	return m.element.matchEach(c, list, why)
 }
 
 // scalarMatcher matches a scalar, or every element of a list.
@@ -276,12 +263,9 @@ type scalarMatcher struct {
 	scalar scalar
 }
 
-func (m *scalarMatcher) match(b *engine.Budget, value any, _ place, why *Difference) verdict {
+func (m *scalarMatcher) match(c *limit.Clock, value any, _ place, why *Difference) verdict {
 	if list, ok := value.([]any); ok {
-		return m.matchEach(b, list, why)
-	}
-	if m.pay(b, value) != nil {
-		return stopped
+		return m.matchEach(c, list, why)
 	}
 	if m.scalar.holds(value) {
 		return matched
@@ -289,21 +273,9 @@ func (m *scalarMatcher) match(b *engine.Budget, value any, _ place, why *Differe
 	return why.whole(m.want, value)
 }
 
-// pay accounts for comparing a value with each term of a pattern.
-func (m *scalarMatcher) pay(b *engine.Budget, value any) error {
-	terms, bytes := 1, 0
-	if t, ok := m.scalar.(*text); ok {
-		terms, bytes = len(t.terms), len(t.whole)
-	}
-	if v, ok := value.(string); ok {
-		bytes += terms * len(v)
-	}
-	return b.Spend(terms + bytes/16)
-}
-
-func (m *scalarMatcher) matchEach(b *engine.Budget, list []any, why *Difference) verdict {
+func (m *scalarMatcher) matchEach(c *limit.Clock, list []any, why *Difference) verdict {
 	for i, element := range list {
-		if m.pay(b, element) != nil {
+		if c.Step() != nil {
 			return stopped
 		}
 		if !m.scalar.holds(element) {

@@ -6,7 +6,7 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/limit"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/selector"
 )
 
@@ -59,14 +59,14 @@ func checkTexts(pattern any) error {
 
 // Match reports whether the value matches. Where it does not, Match stores in why
 // the first difference, in the order in which it looks; why may be nil. The error is that of
-// the budget, or of a text that is no wildcard pattern.
-func (p *Pattern) Match(b *engine.Budget, value any, why *Difference) (bool, error) {
+// the clock, or of a text that is no wildcard pattern.
+func (p *Pattern) Match(c *limit.Clock, value any, why *Difference) (bool, error) {
 	if p.err != nil {
 		return false, p.err
 	}
-	verdict := p.root.match(b, value, anywhere, why)
+	verdict := p.root.match(c, value, anywhere, why)
 	if verdict == stopped {
-		return false, b.Spend(0) // which says again why
+		return false, c.Err()
 	}
 	return verdict == matched, nil
 }

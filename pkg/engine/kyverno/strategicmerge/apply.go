@@ -3,6 +3,7 @@ package strategicmerge
 import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/limit"
 )
 
 // Apply merges the patch into an object, which stays as it is. The lists are those of
@@ -14,13 +15,13 @@ import (
 //
 // Where nothing changed, why holds what kept each part of the patch from being written
 // that the object does not hold already; where something changed, its reasons mean
-// nothing. It may be nil. The budget pays for what is looked at, and for what is written.
+// nothing. It may be nil.
 //
 // The error is a *ConditionError when the patch does not apply to this object, and a
-// *KindError when patch and object disagree about what a field holds, or that of the budget.
-func (p *Patch) Apply(b *engine.Budget, live map[string]any, l *Lists, why *engine.Reasons) (map[string]any, []engine.Warning, error) {
+// *KindError when patch and object disagree about what a field holds, or that of the clock.
+func (p *Patch) Apply(c *limit.Clock, live map[string]any, l *Lists, why *engine.Reasons) (map[string]any, []engine.Warning, error) {
 	root := l.root()
-	m := merger{why: why, budget: b}
+	m := merger{why: why, clock: c}
 	failed := m.check(&p.root, live, root)
 	if m.err != nil {
 		return live, nil, m.err

@@ -1,7 +1,6 @@
 package strategicmerge_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"runtime"
@@ -37,7 +36,7 @@ func apply(live, patch map[string]any, s engine.Schema, why *engine.Reasons) (ma
 	if err != nil {
 		return live, nil, err
 	}
-	return compiled.Apply(engine.NewBudget(context.Background()), live, listsOf(live, s), why)
+	return compiled.Apply(nil, live, listsOf(live, s), why)
 }
 
 // listsOf are those of the kind of an object.
@@ -85,7 +84,7 @@ func checkInEngine(t *testing.T, want string, live, patch map[string]any) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, known, err := compiled.InEngine(engine.NewBudget(context.Background()), live, listsOf(live, schemaOf(t, live)))
+	got, known, err := compiled.InEngine(nil, live, listsOf(live, schemaOf(t, live)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -283,7 +282,7 @@ func BenchmarkApply(b *testing.B) {
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				if _, _, err := compiled.Apply(engine.NewBudget(b.Context()), live, lists, nil); err != nil && name != "skipped" {
+				if _, _, err := compiled.Apply(nil, live, lists, nil); err != nil && name != "skipped" {
 					b.Fatal(err)
 				}
 			}

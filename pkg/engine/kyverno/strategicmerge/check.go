@@ -28,7 +28,7 @@ func (m *merger) check(patch *node, live any, at *place) *failure {
 	if !patch.asks {
 		return nil
 	}
-	if !m.spend(1 + len(patch.fields)) {
+	if !m.steps(1 + len(patch.fields)) {
 		return &failure{at: at}
 	}
 	object, _ := live.(map[string]any)
@@ -63,7 +63,7 @@ func (m *merger) checkCondition(c *node, object map[string]any, at *place) *fail
 		if c.pattern == nil {
 			return nil
 		}
-		matches, err := c.pattern.Match(m.budget, asText(got), &m.difference)
+		matches, err := c.pattern.Match(m.clock, asText(got), &m.difference)
 		if matches {
 			return nil
 		}
@@ -81,7 +81,7 @@ func (m *merger) checkCondition(c *node, object map[string]any, at *place) *fail
 func (m *merger) checkList(patch *node, live any, at *place) *failure {
 	list, _ := live.([]any)
 	for _, element := range patch.elements {
-		if !m.spend(stepsOfElement * (1 + len(list))) {
+		if !m.steps(1 + len(list)) {
 			return &failure{at: at}
 		}
 		if element.kind != isMap || !element.global {

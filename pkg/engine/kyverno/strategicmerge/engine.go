@@ -4,16 +4,16 @@ import (
 	"cmp"
 	"maps"
 
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/pattern"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/limit"
 )
 
 // InEngine returns what Kyverno 1.19 makes of an object, which stays as it is, where that is known
 // to differ from what Apply makes of it only by its +() in the elements of lists. It reports
 // whether it is known. The error is one of Apply.
-func (p *Patch) InEngine(b *engine.Budget, live map[string]any, l *Lists) (object map[string]any, known bool, err error) {
+func (p *Patch) InEngine(c *limit.Clock, live map[string]any, l *Lists) (object map[string]any, known bool, err error) {
 	root := l.root()
-	m := merger{budget: b, inEngine: true, found: found{}}
+	m := merger{clock: c, inEngine: true, found: found{}}
 	failed := m.check(&p.root, live, root)
 	if m.err != nil {
 		return live, false, m.err
@@ -49,7 +49,7 @@ func (m *merger) findOnce(e *node, live []any, at *place) found {
 	}
 	out := found{}
 	for i, element := range live {
-		if !m.spend(1+len(e.fields)) || m.find(out, e, element, at.element(i)) {
+		if !m.steps(1+len(e.fields)) || m.find(out, e, element, at.element(i)) {
 			break // the first element that meets the conditions is the last one in which anything is looked for
 		}
 	}
@@ -102,7 +102,7 @@ func (m *merger) differs(e *node, once found, live any, met bool, at *place) boo
 	if met {
 		return once.differ(e, live)
 	}
-	trial := merger{notes: notes{unwanted: true}, budget: m.budget, found: once}
+	trial := merger{notes: notes{unwanted: true}, clock: m.clock, found: once}
 	held := trial.check(e, live, at) == nil
 	m.err = cmp.Or(m.err, trial.err)
 	return held && m.err == nil

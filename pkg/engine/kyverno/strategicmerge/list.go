@@ -85,9 +85,6 @@ type elements struct {
 	added []any
 }
 
-// stepsOfElement is what comparing the keys of an element takes.
-const stepsOfElement = 5
-
 // mergeElements merges lists of maps.
 func (m *merger) mergeElements(live []any, patch []*node, at *place) (any, bool, error) {
 	rule := at.listRule()
@@ -105,7 +102,7 @@ func (m *merger) mergeElements(live []any, patch []*node, at *place) (any, bool,
 	}
 	sorted := elements{hits: map[int][]*node{}}
 	for i, e := range patch {
-		if !m.spend(stepsOfElement * (1 + len(live))) {
+		if !m.steps(1 + len(live)) {
 			return nil, false, m.err
 		}
 		if e.kind != isMap {

@@ -8,14 +8,15 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/pattern"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/limit"
 )
 
 // merger writes patches whose conditions hold. Several patches may meet in one
 // list element; they are merged together, so that all of them are judged on the
 // element as it was and the last one to set a field wins.
 type merger struct {
-	budget     *engine.Budget
-	err        error // of the budget; no condition is checked any more
+	clock      *limit.Clock
+	err        error // of the clock; no condition is checked any more
 	notes      notes
 	why        *engine.Reasons    // why nothing changes; nil if not wanted
 	difference pattern.Difference // of the condition that was checked last
@@ -33,7 +34,7 @@ func (m *merger) mergeMap(live map[string]any, patches []*node, at *place) (merg
 		return nil, removed, err
 	}
 	fields := m.fieldsToWrite(live, patches, at)
-	if !m.spend(1 + len(fields) + len(live)/8) {
+	if !m.steps(1 + len(fields)) {
 		return nil, false, m.err
 	}
 	merged = live
@@ -158,30 +159,26 @@ func (m *merger) mergeValue(live any, values []*node, at *place) (value any, dro
 		m.nothingToDelete(live == nil, at)
 		return nil, true, nil
 	default:
-		value, err := m.scalar(values[len(values)-1].value, at)
-		return value, false, err
+		return m.scalar(values[len(values)-1].value, at), false, nil
 	}
 }
 
-// spend accounts for steps, and reports whether there were any left.
-func (m *merger) spend(steps int) bool {
+// steps counts steps, and reports whether there is time left.
+func (m *merger) steps(n int) bool {
 	if m.err == nil {
-		m.err = m.budget.Spend(steps)
+		m.err = m.clock.Steps(n)
 	}
 	return m.err == nil
 }
 
 // scalar is a scalar as it is written: labels and annotations become strings.
-func (m *merger) scalar(value any, at *place) (any, error) {
-	if err := m.budget.Write(value); err != nil {
-		return nil, err
-	}
+func (m *merger) scalar(value any, at *place) any {
 	if _, isText := value.(string); isText || !at.parent.isLabels() {
-		return value, nil
+		return value
 	}
 	s, _ := pattern.Text(value)
 	m.notes.writtenAsString(s, at)
-	return s, nil
+	return s
 }
 
 // content is a part of a patch that becomes part of the object as a whole:
@@ -194,14 +191,11 @@ func (m *merger) content(patch *node, at *place) (any, error) {
 	case isList:
 		return m.contentOf(patch, at)
 	default:
-		return m.scalar(patch.value, at)
+		return m.scalar(patch.value, at), nil
 	}
 }
 
 func (m *merger) contentMap(patch *node, at *place) (map[string]any, error) {
-	if err := m.budget.BuildMap(len(patch.fields)); err != nil {
-		return nil, err
-	}
 	out := make(map[string]any, len(patch.fields))
 	for _, f := range patch.fields {
 		if f.kind == isNull || f.isDeletion() {
@@ -220,11 +214,6 @@ func (m *merger) contentMap(patch *node, at *place) (map[string]any, error) {
 func (m *merger) contentOf(list *node, at *place) (any, error) {
 	if list.scalars == nil || at.isLabels() {
 		return m.contentList(list.all(), at)
-	}
-	for _, v := range list.scalars {
-		if err := m.budget.Write(v); err != nil {
-			return nil, err
-		}
 	}
 	return slices.Clone(list.scalars), nil
 }

@@ -87,7 +87,7 @@ func (m *merger) noteNamed(patch *node, live []any, targets targets, at *place) 
 	if n.unwanted || len(targets.names) == 0 {
 		return
 	}
-	trial := merger{notes: notes{unwanted: true}, budget: m.budget}
+	trial := merger{notes: notes{unwanted: true}, clock: m.clock}
 	for i := range live {
 		object, ok := live[i].(map[string]any)
 		if !ok || contains(targets.indices, i) || trial.check(patch, object, at.element(i)) != nil {

@@ -1,7 +1,6 @@
 package strategicmerge
 
 import (
-	"cmp"
 	"slices"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
@@ -47,16 +46,7 @@ func asText(v any) any {
 	return v
 }
 
-// bytesPerComparison is how much of a value is compared in a step.
-const bytesPerComparison = 16
-
-// contains reports whether a list holds a value; not if the budget does not suffice for
-// comparing it with each item.
+// contains reports whether a list holds a value; not if there is no time left to compare it with each item.
 func (m *merger) contains(list []any, v any) bool {
-	size, err := m.budget.Measure(v)
-	if err != nil || !m.spend(len(list)*(stepsOfElement+size/bytesPerComparison)) {
-		m.err = cmp.Or(m.err, err)
-		return false
-	}
-	return slices.ContainsFunc(list, func(e any) bool { return diff.Same(e, v) })
+	return m.steps(len(list)) && slices.ContainsFunc(list, func(e any) bool { return diff.Same(e, v) })
 }

@@ -10,16 +10,12 @@ import (
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/jmespath"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/limit"
 )
-
-// maxText bounds the text that one rendering builds.
-const maxText = 16 << 20
 
 // part is a piece of a template.
 type part interface {
 	render(*renderer) (any, error)
-	// check returns the error of render, and builds nothing.
-	check(*renderer) error
 }
 
 type (
@@ -52,8 +48,6 @@ type renderer struct {
 
 func (p static) render(*renderer) (any, error) { return p.value, nil }
 
-func (static) check(*renderer) error { return nil }
-
 func (p list) render(r *renderer) (any, error) {
 	items := make([]any, len(p))
 	for i, child := range p {
@@ -64,15 +58,6 @@ func (p list) render(r *renderer) (any, error) {
 		items[i] = item
 	}
 	return items, nil
-}
-
-func (p list) check(r *renderer) error {
-	for _, child := range p {
-		if err := child.check(r); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 func (p object) render(r *renderer) (any, error) {
@@ -87,18 +72,6 @@ func (p object) render(r *renderer) (any, error) {
 		}
 	}
 	return fields, nil
-}
-
-func (p object) check(r *renderer) error {
-	for i := range p {
-		if _, err := p[i].rendered(r); err != nil {
-			return err
-		}
-		if err := p[i].value.check(r); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // rendered is the key of a field. One whose variable is null stays as it is, as in Kyverno.
@@ -121,11 +94,6 @@ func (p leaf) render(r *renderer) (any, error) {
 	return r.text(p.segments, p.path)
 }
 
-func (p leaf) check(r *renderer) error {
-	_, err := p.render(r)
-	return err
-}
-
 // text joins segments; values that are no texts are inserted as JSON.
 func (r *renderer) text(segments []segment, path string) (string, error) {
 	var b strings.Builder
@@ -140,36 +108,25 @@ func (r *renderer) text(segments []segment, path string) (string, error) {
 		}
 		text, ok := value.(string)
 		if !ok {
-			data, err := r.json(value)
-			if err != nil {
+			if text, err = jsonText(value); err != nil {
 				return "", &ResolveError{Expression: s.variable.source(), Path: path, Err: err}
 			}
-			text = string(data)
 		}
-		if r.written += len(text); r.written > maxText {
-			return "", &ResolveError{
-				Expression: s.variable.source(), Path: path,
-				Err: &engine.LimitError{What: "bytes of substituted text", Max: maxText},
-			}
+		r.written += len(text)
+		if err := limit.Size(r.written); err != nil {
+			return "", &ResolveError{Expression: s.variable.source(), Path: path, Err: err}
 		}
 		b.WriteString(text)
-	}
-	if err := r.scope.Interpreter().Budget().Build(b.Len()); err != nil {
-		return "", &ResolveError{Expression: segments[0].source(), Path: path, Err: err}
 	}
 	return b.String(), nil
 }
 
-// json is a value's JSON, unless that is too long.
-func (r *renderer) json(value any) ([]byte, error) {
-	size, err := r.scope.Interpreter().Budget().Measure(value)
-	if err != nil {
-		return nil, err
+func jsonText(value any) (string, error) {
+	if err := limit.Value(value); err != nil {
+		return "", err
 	}
-	if r.written+size > 2*maxText { // it is about the size
-		return nil, &engine.LimitError{What: "bytes of substituted text", Max: maxText}
-	}
-	return json.Marshal(value)
+	text, err := json.Marshal(value)
+	return string(text), err
 }
 
 // value evaluates one variable.

@@ -1,6 +1,7 @@
 package variables
 
 import (
+	"encoding/json"
 	"errors"
 	"iter"
 	"math"
@@ -170,17 +171,6 @@ func (b *binding) next() int {
 	return b.order + 1
 }
 
-// count is how many names a binding has.
-func (b *binding) count() int {
-	switch {
-	case b.all != nil:
-		return len(b.all)
-	case b.entries != nil:
-		return len(b.entries.indexes)
-	}
-	return 1
-}
-
 // Interpreter evaluates expressions on data beside the scope, with the same clock
 // and the same random values.
 func (s *Scope) Interpreter() *jmespath.Interpreter { return s.tree.interpreter }
@@ -271,37 +261,19 @@ func isAbsent(name string, err error) bool {
 
 // account adds a loaded value to what this scope and those above hold.
 func (s *Scope) account(value any) error {
+	text, err := json.Marshal(value)
+	if err != nil {
+		return err
+	}
 	room := s.tree.limits.ContextSize
 	for keeper := range s.keepers() {
 		room -= keeper.size
 	}
-	size := sizeOf(value, room)
-	if size > room {
+	if len(text) > room {
 		return &SizeError{Max: s.tree.limits.ContextSize}
 	}
-	s.size += size
+	s.size += len(text)
 	return nil
-}
-
-// sizeOf is about the number of bytes of a value's JSON; it stops beyond room.
-func sizeOf(value any, room int) int {
-	size := 2
-	switch v := value.(type) {
-	case string:
-		size += len(v)
-	case []any:
-		for i := 0; i < len(v) && size <= room; i++ {
-			size += sizeOf(v[i], room-size)
-		}
-	case map[string]any:
-		for key, item := range v {
-			if size > room {
-				break
-			}
-			size += len(key) + sizeOf(item, room-size)
-		}
-	}
-	return size
 }
 
 // view shows a scope to one expression.
@@ -316,11 +288,7 @@ func (v *view) Field(name string) (value any, found bool, err error) { return v.
 // Fields returns all values, and of the entries those that the expression names.
 func (v *view) Fields() (map[string]any, error) {
 	all := make(map[string]any)
-	budget := v.scope.Interpreter().Budget()
 	for b := v.scope.head; b != nil; b = b.prev {
-		if err := budget.Spend(b.count()); err != nil {
-			return nil, err
-		}
 		for name := range b.names(v.expr) {
 			if _, hidden := all[name]; hidden {
 				continue

@@ -246,19 +246,3 @@ func TestScopeFindsEntriesByName(t *testing.T) {
 		t.Errorf("asked for %d entries to find %d", entries.asked, n)
 	}
 }
-
-// An expression on all values looks at each name.
-func TestScopePaysForAllNames(t *testing.T) {
-	const n = 1000
-	names := make([]string, n)
-	for i := range names {
-		names[i] = fmt.Sprintf("entry%d", i)
-	}
-	s := newScope()
-	s.Define(variables.NewNames(names), &counted{})
-	before, _ := s.Interpreter().Budget().Spent()
-	expect(t, s, "length(@)", int64(0))
-	if after, _ := s.Interpreter().Budget().Spent(); after-before < n {
-		t.Errorf("%d names took %d steps", n, after-before)
-	}
-}

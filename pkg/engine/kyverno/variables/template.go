@@ -75,14 +75,6 @@ func (t *Template) Render(s *Scope) (any, error) {
 	return t.root.render(&renderer{scope: s})
 }
 
-// Check evaluates the variables, and returns the error that Render would return.
-func (t *Template) Check(s *Scope) error {
-	if t.Static() {
-		return nil
-	}
-	return t.root.check(&renderer{scope: s})
-}
-
 // Static reports whether there are no variables.
 func (t *Template) Static() bool {
 	if t == nil {
