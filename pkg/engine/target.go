@@ -3,7 +3,6 @@ package engine
 import (
 	"encoding/json"
 	"strings"
-	"unique"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -76,16 +75,6 @@ func (k ObjectKey) Identity() ObjectKey {
 	if k.UID != "" {
 		return ObjectKey{UID: k.UID, Subresource: k.Subresource, Cluster: k.Cluster}
 	}
-	return k
-}
-
-// Own returns the key in memory of its own. That of an object that was listed consists of parts of the
-// object's text, which each of them keeps alive.
-func (k ObjectKey) Own() ObjectKey {
-	for _, s := range []*string{&k.Group, &k.Kind, &k.Version, &k.Namespace, &k.Subresource, &k.Cluster} {
-		*s = unique.Make(*s).Value() // which many objects have in common
-	}
-	k.Name, k.UID = strings.Clone(k.Name), types.UID(strings.Clone(string(k.UID)))
 	return k
 }
 

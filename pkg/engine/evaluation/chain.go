@@ -268,7 +268,7 @@ func (c *chains) fedBy(ctx context.Context, effects []*orderedEffect) ([]*fed, e
 	work := job[*fed]{
 		workers: c.options.Workers,
 		do: func(_ context.Context, t engine.Target) (*fed, error) {
-			f := &fed{key: t.Key.Own().Named(), target: t, place: -1, asked: map[turn]*unstructured.Unstructured{}, kept: map[turn]bool{}}
+			f := &fed{key: t.Key.Named(), target: t, place: -1, asked: map[turn]*unstructured.Unstructured{}, kept: map[turn]bool{}}
 			if c.chosen(&t) && len(acting.on(t.Key, t.Object)) > 0 { // else the run does not change it
 				f.matching = c.triggeredBy(&t)
 			}

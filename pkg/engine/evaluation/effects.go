@@ -130,7 +130,6 @@ func (e *Evaluation) narrow(s engine.Selection) []engine.Selection {
 func (e *Evaluation) trigger(ctx context.Context, t engine.Target, c *chains) (*triggered, error) {
 	ctx, done := limit.Object(engine.ForObject(ctx), t.Key)
 	defer done()
-	t.Key = t.Key.Own() // effects keep it
 	out := &triggered{key: t.Key, chosen: e.chosen(&t), rec: &recorder{reasons: e.options.Reasons}}
 	if e.options.Reasons {
 		out.resource = resourceName(&t)

@@ -48,7 +48,7 @@ func NewTask(r Evaluation, c *engine.Change) *Task {
 
 func newEvaluatedTask(r Evaluation, c *engine.Change, incomplete bool) *Task {
 	of := &c.Target
-	t := &Task{Key: of.Key.Own()}
+	t := &Task{Key: of.Key}
 	e := &evaluated{
 		run: r, version: t.Key.Version, namespace: of.Namespace, mapping: of.Mapping, request: of.Request, scoped: c.Scoped, incomplete: incomplete,
 	}

@@ -191,7 +191,6 @@ func (x *Executor) Verify(ctx context.Context, t *Task, listed *unstructured.Uns
 		return nil, err
 	}
 	x.inspect(v)
-	v.Touched = v.Touched.Sharing(t.Entry.Partial)
 	v.Secrets = t.secrets()
 	return v, nil
 }
@@ -206,7 +205,10 @@ func (x *Executor) inspect(v *Verified) {
 		v.Instead = impact.Workload(v.Before)
 	}
 	if !x.IsDryRun() {
-		v.Release()
+		v.Before, v.After = nil, nil
+		if v.status != nil {
+			v.status.Before, v.status.After = nil, nil
+		}
 	}
 }
 

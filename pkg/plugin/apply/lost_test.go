@@ -204,7 +204,6 @@ func TestWriterWritesWithOneRequest(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	v.Release()
 	s.sent, s.reads = nil, 0
 	r, err := w.Write(t.Context(), v)
 	if err != nil {

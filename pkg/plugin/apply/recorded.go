@@ -148,7 +148,6 @@ func (r *RecordedRun) Tasks(ctx context.Context, run Evaluation, x *Executor) er
 func (r *record) evaluatedAs(x *Executor, c *engine.Change) {
 	if c.Changed() == r.Writes() && r.Drift(c, x.Masker) == nil {
 		again := plan.NewEntry(c)
-		again.Partial = again.Sharing(r.Partial)
 		r.again = &again
 	}
 }

@@ -73,7 +73,6 @@ func (x *Executor) want(t *Task) Want {
 		}
 		if endpoint == "" && now.Changed() {
 			entry := plan.NewEntry(now) // with the values that files withhold
-			entry.Partial = entry.Sharing(t.Entry.Partial)
 			t.Entry = &entry
 			t.Rules, t.Propagated = changing(now)
 		}

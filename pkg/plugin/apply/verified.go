@@ -2,7 +2,6 @@ package apply
 
 import (
 	"slices"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
@@ -52,17 +51,6 @@ func (v *Verified) Answered() diff.Partial {
 
 // losses are the live fields that should stay and that the server would drop.
 func (v *Verified) losses() request.Difference { return v.Difference.Of(request.Lost) }
-
-// Release drops the objects, since ten thousand of them would not fit into memory.
-// What Write needs is kept, in memory of its own.
-func (v *Verified) Release() {
-	v.Before, v.After = nil, nil
-	v.Key, v.resourceVersion = v.Key.Own(), strings.Clone(v.resourceVersion)
-	v.Touched, v.answered, v.effect = v.Touched.Own(), v.answered.Own(), v.effect.Own()
-	if v.status != nil {
-		v.status.Release()
-	}
-}
 
 // keepAnswer keeps of the dry run's answer what the write is compared with.
 func (v *Verified) keepAnswer(answer *unstructured.Unstructured) {

@@ -406,12 +406,8 @@ func (p *parser) result(r *Result) error {
 	if r.Written || r.Failed {
 		e.settle(r.Subresource)
 	}
-	err := r.Validate()
-	if !p.brief {
-		r.Partial = r.Sharing(e.Partial)
-	}
 	e.Results = append(e.Results, *r)
-	return err
+	return e.Results[len(e.Results)-1].Validate()
 }
 
 // settle takes away the doubt about the attempts on an endpoint.

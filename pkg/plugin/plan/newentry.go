@@ -2,25 +2,21 @@ package plan
 
 import (
 	"errors"
-	"slices"
-	"strings"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
 )
 
-// NewEntry is the entry of an evaluated object. It has a copy of the parts of the
-// object that change, and holds on to nothing of the object.
+// NewEntry is the entry of an evaluated object. It has the parts of the object that change.
 func NewEntry(c *engine.Change) Entry {
 	e := Entry{Object: c.Subject, Scoped: c.Scoped}
 	if c.Before != nil {
-		e.ResourceVersion = strings.Clone(c.Before.GetResourceVersion())
+		e.ResourceVersion = c.Before.GetResourceVersion()
 		e.LastWrite = lastWrite(c.Before)
 		e.Object.UID = c.Before.GetUID()
 	}
-	e.Object = e.Object.Own()
 	if c.Changed() && c.Before != nil && c.After != nil {
-		e.Partial = diff.PartialOf(c).Own()
+		e.Partial = diff.PartialOf(c)
 	}
 	for i := range c.Steps {
 		s := &c.Steps[i]
@@ -29,10 +25,6 @@ func NewEntry(c *engine.Change) Entry {
 		}
 	}
 	for _, i := range c.Impacts {
-		i.Fields = slices.Clone(i.Fields)
-		for j, path := range i.Fields {
-			i.Fields[j] = diff.OwnPath(path)
-		}
 		e.Impacts = append(e.Impacts, Impact(i))
 	}
 	if c.Shown != nil {
@@ -42,11 +34,10 @@ func NewEntry(c *engine.Change) Entry {
 	return e
 }
 
-// stepOf returns a step without the object that it made, and with its reason as a
-// text that holds on to nothing.
+// stepOf returns a step without the object that it made, and with its reason as a string.
 func stepOf(s *engine.Step) engine.Step {
 	out := *s
-	out.After, out.Fields, out.Trigger = nil, nil, s.Trigger.Own()
+	out.After, out.Fields, out.Trigger = nil, nil, s.Trigger
 	if s.Err != nil {
 		out.Err = errors.New(s.Err.Error())
 	}

@@ -190,9 +190,6 @@ var errChangedMeanwhile = errors.New("it was changed while this run was under wa
 // task puts one object back. It holds on to no object: that is read afresh.
 func (r *Reversal) task(of *Object, c *engine.Change) *apply.Task {
 	entry := plan.NewEntry(c)
-	for _, w := range of.Writes { // what is put back mostly is what was there, and the other way round
-		entry.Partial = entry.Sharing(diff.Partial{Before: w.After, After: w.Before})
-	}
 	t := &apply.Task{Key: entry.Object, Rules: []engine.RuleRef{r.rule()}, Entry: &entry, Endpoints: apply.EndpointsOf(c)}
 	for _, p := range of.secret() {
 		t.Secrets = append(t.Secrets, engine.FieldChange{Path: p, Secret: true})
