@@ -91,9 +91,8 @@ func (w *watcher) follow(ctx context.Context, now, before *watched) error {
 		w.report(err)
 	}
 	w.objects.Track(slices.Concat(all, params))
-	room := &watch.Room{}
 	for _, p := range params {
-		p.Emit, p.Report, p.Room = w.noteChange, w.report, room
+		p.Emit, p.Report = w.noteChange, w.report
 		begun, err := p.Begin(ctx)
 		if apierrors.IsForbidden(err) {
 			w.report(fmt.Errorf("changes of parameters are not noticed: %w", err))
@@ -105,7 +104,7 @@ func (w *watcher) follow(ctx context.Context, now, before *watched) error {
 		now.params = append(now.params, begun...)
 	}
 	for _, f := range all {
-		f.Emit, f.Report, f.Room = w.queue.Put, w.report, room
+		f.Emit, f.Report = w.queue.Put, w.report
 		if before != nil {
 			if i := slices.IndexFunc(before.followers, f.Same); i >= 0 {
 				f.Adopt(before.followers[i])

@@ -8,7 +8,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -21,7 +20,6 @@ import (
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/cluster"
-	processmemory "github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/memory"
 )
 
 // Resource is what can be listed and watched; a *cluster.Watched is one.
@@ -52,8 +50,6 @@ type Follower struct {
 	Report func(error)
 	// Parts are what is followed where the user may not list the whole resource: that in the namespaces of the run.
 	Parts []Resource
-	// Room is shared by followers that may remember only so much together; nil for one of its own.
-	Room *Room
 	// Backoff is between two attempts; its zero value stands for one of up to half a minute.
 	Backoff wait.Backoff
 	// State is called when the server has taken a watch, with nil, and when several have failed in a row or the follower ends; nil where it does not matter.
@@ -69,58 +65,6 @@ type Follower struct {
 type memory struct {
 	objects map[string]*known // by UID
 	listing int               // the latest one
-	size    int64             // of the objects, by an estimate
-}
-
-// What is known of all objects may take a quarter of the limit of the process, or this if there is none.
-const defaultKnown = 2 << 30
-
-// Room is what followers may remember together. It is empty at first.
-type Room struct{ taken atomic.Int64 }
-
-// fullError is why a resource cannot be followed.
-type fullError struct{ resource string }
-
-// Error says what would take less.
-func (e *fullError) Error() string {
-	return fmt.Sprintf("cannot watch %s: what has to be remembered of the objects that are watched needs more memory than there is: watch fewer, with -n or another selection, or raise GOMEMLIMIT", e.resource)
-}
-
-// put remembers an object. It fails where that takes too much memory.
-func (f *Follower) put(uid string, k *known) error {
-	most := int64(defaultKnown)
-	if limit := processmemory.Limit(); limit > 0 {
-		most = limit / 4
-	}
-	f.forget(uid)
-	if f.grow(k.size(uid)) > most {
-		f.grow(-k.size(uid))
-		return &emitError{&fullError{f.String()}}
-	}
-	f.memory.objects[strings.Clone(uid)] = k
-	return nil
-}
-
-func (f *Follower) forget(uid string) {
-	if k := f.memory.objects[uid]; k != nil {
-		f.grow(-k.size(uid))
-		delete(f.memory.objects, uid)
-	}
-}
-
-// grow notes that what is remembered takes so much more, and returns what all of it takes.
-func (f *Follower) grow(by int64) int64 {
-	f.memory.size += by
-	return f.Room.taken.Add(by)
-}
-
-// size estimates what an object takes: its labels are kept beside its text.
-func (k *known) size(uid string) int64 {
-	size := 200 + len(uid) + len(k.version)
-	if k.last != nil {
-		size += 200 + 2*k.last.Size()
-	}
-	return int64(size)
 }
 
 // known is what is kept of an object.
@@ -147,18 +91,7 @@ func DefaultBackoff() wait.Backoff {
 }
 
 // Adopt takes over what another follower of the same resource knows, so that Begin finds what has changed since.
-func (f *Follower) Adopt(from *Follower) {
-	f.memory = from.memory
-	f.room().taken.Add(f.memory.size)
-}
-
-// room is the Room of the follower, which makes its own where there is none.
-func (f *Follower) room() *Room {
-	if f.Room == nil {
-		f.Room = &Room{}
-	}
-	return f.Room
-}
+func (f *Follower) Adopt(from *Follower) { f.memory = from.memory }
 
 // Same reports whether another follower follows the same objects.
 func (f *Follower) Same(other *Follower) bool {
@@ -169,7 +102,6 @@ func (f *Follower) Same(other *Follower) bool {
 // begun: itself, or those of its Parts.
 func (f *Follower) Begin(ctx context.Context) ([]*Follower, error) {
 	emit := f.Emit
-	f.room()
 	if f.memory == nil {
 		f.memory = &memory{objects: map[string]*known{}}
 		f.Emit = func(context.Context, *Event) error { return nil }
@@ -180,7 +112,6 @@ func (f *Follower) Begin(ctx context.Context) ([]*Follower, error) {
 		return []*Follower{f}, err
 	}
 	f.Report(fmt.Errorf("%w; following those in the namespaces of the run alone", err))
-	f.Room.taken.Add(-f.memory.size) // the parts begin anew
 	var begun []*Follower
 	for _, part := range f.Parts {
 		one := *f
@@ -193,7 +124,7 @@ func (f *Follower) Begin(ctx context.Context) ([]*Follower, error) {
 	return begun, nil
 }
 
-// Run follows the objects until the context ends, Emit fails, or what is known of them takes too much memory.
+// Run follows the objects until the context ends, or Emit fails.
 func (f *Follower) Run(ctx context.Context) error {
 	backoff := f.Backoff
 	if backoff.Steps == 0 {
@@ -251,7 +182,7 @@ func (f *Follower) state(err error) {
 	}
 }
 
-// emitError is an error that ends the follower: one of Emit, or that there is no room for more objects.
+// emitError is an error of Emit, which ends the follower.
 type emitError struct{ error }
 
 // isEmit reports whether an error is one of Emit.
@@ -313,7 +244,7 @@ func (f *Follower) list(ctx context.Context) error {
 				return err
 			}
 		}
-		f.forget(uid)
+		delete(m.objects, uid)
 	}
 	f.version = strings.Clone(version)
 	return nil
@@ -323,7 +254,8 @@ func (f *Follower) list(ctx context.Context) error {
 func (f *Follower) changed(ctx context.Context, i *cluster.RawItem) error {
 	before := f.memory.objects[i.UID]
 	if before != nil && before.version == i.ResourceVersion {
-		return f.put(i.UID, f.reconsidered(before, i))
+		f.memory.objects[strings.Clone(i.UID)] = f.reconsidered(before, i)
+		return nil
 	}
 	own := i.Own()
 	i = &own
@@ -343,7 +275,8 @@ func (f *Follower) changed(ctx context.Context, i *cluster.RawItem) error {
 			return err
 		}
 	}
-	return f.put(i.UID, now)
+	f.memory.objects[strings.Clone(i.UID)] = now
+	return nil
 }
 
 // reconsidered is what the rules ask for now of an object that is as it was.
@@ -368,7 +301,7 @@ func (f *Follower) deleted(ctx context.Context, i *cluster.RawItem) error {
 			return err
 		}
 	}
-	f.forget(own.UID)
+	delete(f.memory.objects, own.UID)
 	return nil
 }
 

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"runtime/debug"
 	"slices"
 	"strings"
 	"testing"
@@ -144,90 +143,6 @@ func followedCases() map[string]followed {
 		"what no rule matches": {
 			steps: []step{{list: "other@1=x @1"}, {events: "MODIFIED other@2=y, DELETED other@3=y, ADDED other2@4=z"}}, asks: "list, watch 1, watch 4",
 		},
-	}
-}
-
-// What is kept does not grow with the number of changes, and goes with the object.
-func TestFollowerKeepsLittle(t *testing.T) {
-	var b strings.Builder
-	for i := range 10_000 {
-		fmt.Fprintf(&b, "ADDED u%d@%d=x, MODIFIED u%d@%d=y, DELETED u%d@%d=y, MODIFIED a@%d=%d,", i, 4*i+2, i, 4*i+3, i, 4*i+4, 4*i+5, i)
-	}
-	for keeps, want := range map[bool][2]int{false: {2, 0}, true: {2, 2}} {
-		events, _, _, f := follow(t, keeps, step{list: "a@1=x other@1=y b@1=z @1"}, step{events: b.String() + "DELETED b@99999=z"})
-		if len(events) != 40_001 {
-			t.Errorf("%d events", len(events))
-		}
-		objects, states := f.Known()
-		if keeps {
-			want[1] = 1 // no rule matches the other one
-		}
-		if objects != want[0] || states != want[1] {
-			t.Errorf("keeps %v: %d objects and %d states", keeps, objects, states)
-		}
-	}
-}
-
-// A server that invents objects for ever ends the run before they take all memory, and what is deleted counts no more.
-func TestFollowerIsBounded(t *testing.T) {
-	defer debug.SetMemoryLimit(debug.SetMemoryLimit(4 << 20))
-	var grows, changes strings.Builder
-	for i := range 10_000 {
-		fmt.Fprintf(&grows, "ADDED u%d@%d=x,", i, i+2)
-		fmt.Fprintf(&changes, "ADDED u%d@%d=x, MODIFIED u%d@%d=y, DELETED u%d@%d=y,", i, 3*i+2, i, 3*i+3, i, 3*i+4)
-	}
-	for name, c := range map[string]struct {
-		steps []step
-		want  string
-	}{
-		"a listing":             {[]step{{list: "u" + strings.Repeat("x", 2<<20) + "@1=x @1"}}, "cannot watch configmaps: what has to be remembered"},
-		"a watch":               {[]step{{list: "a@1=x @1"}, {events: grows.String()}}, "cannot watch configmaps: what has to be remembered"},
-		"objects that are gone": {[]step{{list: "a@1=x @1"}, {events: changes.String()}}, ""},
-	} {
-		synctest.Test(t, func(t *testing.T) {
-			ctx, end := context.WithCancel(t.Context())
-			defer end()
-			f := &watch.Follower{Resource: &script{t: t, steps: c.steps, done: end}, Emit: func(context.Context, *watch.Event) error { return nil }}
-			f.Keeps, f.Report = func(*cluster.RawItem) bool { return true }, func(error) {}
-			err := begin(ctx, f)
-			if err == nil {
-				err = f.Run(ctx)
-			}
-			if (err == nil) != (c.want == "") || !strings.Contains(fmt.Sprint(err), c.want) {
-				t.Errorf("%s: %v", name, err)
-			}
-		})
-	}
-}
-
-// Followers of several resources share what they may remember, and what nobody follows any more counts no more.
-func TestFollowersShareRoom(t *testing.T) {
-	defer debug.SetMemoryLimit(debug.SetMemoryLimit(4 << 20))
-	half := step{list: "u@1=" + strings.Repeat("x", 300<<10) + " @1"}
-	begin := func(room *watch.Room, before *watch.Follower) (*watch.Follower, error) {
-		f := &watch.Follower{Resource: &script{t: t, steps: []step{half}}, Emit: func(context.Context, *watch.Event) error { return nil }, Room: room}
-		f.Keeps = func(*cluster.RawItem) bool { return true }
-		if before != nil {
-			f.Adopt(before)
-		}
-		return f, begin(t.Context(), f)
-	}
-	var room watch.Room
-	first, err := begin(&room, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for range 2 { // attempts
-		if _, err := begin(&room, nil); !strings.Contains(fmt.Sprint(err), "needs more memory than there is") {
-			t.Errorf("two in one room: %v", err)
-		}
-	}
-	var next watch.Room
-	if _, err := begin(&next, first); err != nil {
-		t.Errorf("in the next room: %v", err)
-	}
-	if _, err := begin(&next, nil); err == nil {
-		t.Error("what was adopted does not count")
 	}
 }
 
