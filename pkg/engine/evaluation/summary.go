@@ -9,22 +9,22 @@ import (
 
 // Summary counts what a run did.
 type Summary struct {
-	Objects    int // evaluated: those that are there, or would be
-	Changed    int // objects that would differ
-	Fields     int // fields that would differ
-	Records    int // annotations among them that say what was changed, as FieldChange.Records has it
-	Incomplete int // objects with a failed, denied or unsupported step
-	Refused    int // objects whose change the server would refuse, as far as is known
-	Warnings   int // of steps, and Impacts
-	Restarts   Restarts
-	Canary     *Canary // of a run that was to change some of the objects; nil for all
+	Objects    int `json:"objects"`           // evaluated: those that are there, or would be
+	Changed    int `json:"changed"`           // objects that would differ
+	Fields     int `json:"fields"`            // fields that would differ
+	Records    int `json:"records,omitempty"` // annotations among them that say what was changed, as FieldChange.Records has it
+	Incomplete int `json:"incomplete"`        // objects with a failed, denied or unsupported step
+	Refused    int `json:"refused,omitempty"` // objects whose change the server would refuse, as far as is known
+	Warnings   int `json:"warnings"`          // of steps, and Impacts
+	Restarts
+	Canary *Canary `json:"canary,omitempty"` // of a run that was to change some of the objects; nil for all
 	// Outdated is what rules read and the run changes, as Evaluation.Outdated has it.
-	Outdated []string
+	Outdated []string `json:"-"`
 	// Overlay counts, by kind, the objects of files that rules read as if they were in the cluster.
-	Overlay map[string]int
+	Overlay map[string]int `json:"-"`
 	// Rules counts outcomes by rule, in evaluation order. A rule that met no
 	// object is there too.
-	Rules []RuleSummary
+	Rules []RuleSummary `json:"rules"`
 
 	index map[engine.RuleRef]int
 	lists map[*engine.RuleRef]*listCount // by the first rule of the list
@@ -52,8 +52,8 @@ type Canary struct {
 // that changed an object and also failed on it, for another trigger, counts it twice:
 // neither may hide the other.
 type RuleSummary struct {
-	Rule     engine.RuleRef
-	Outcomes map[engine.Outcome]int
+	Rule     engine.RuleRef         `json:"rule"`
+	Outcomes map[engine.Outcome]int `json:"outcomes"`
 }
 
 // MetNothing reports whether no object matched the rule.
@@ -300,7 +300,10 @@ func (s *Summary) place(r engine.RuleRef) int {
 }
 
 // Restarts counts what a run would restart.
-type Restarts struct{ Workloads, Pods int }
+type Restarts struct {
+	Workloads int `json:"restartedWorkloads,omitempty"`
+	Pods      int `json:"restartedPods,omitempty"`
+}
 
 func (r *Restarts) add(impacts []engine.Impact) {
 	for i := range impacts {

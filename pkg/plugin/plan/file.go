@@ -10,7 +10,6 @@ import (
 	"os"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/evaluation"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/file"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
 )
@@ -22,31 +21,7 @@ const maxFileSize = 256 << 20
 type planFile struct {
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"`
-	Run
-	Summary    summaryFile `json:"summary"`
-	Incomplete bool        `json:"incomplete,omitempty"`
-	Entries    []*Entry    `json:"entries,omitempty"`
-}
-
-type summaryFile struct {
-	Objects    int `json:"objects"`
-	Changed    int `json:"changed"`
-	Fields     int `json:"fields"`
-	Records    int `json:"records,omitempty"`
-	Incomplete int `json:"incomplete"`
-	Refused    int `json:"refused,omitempty"`
-	Warnings   int `json:"warnings"`
-	// Workloads and Pods that would restart.
-	Workloads int           `json:"restartedWorkloads,omitempty"`
-	Pods      int           `json:"restartedPods,omitempty"`
-	Rules     []ruleSummary `json:"rules"`
-
-	Canary *evaluation.Canary `json:"canary,omitempty"`
-}
-
-type ruleSummary struct {
-	Rule     engine.RuleRef         `json:"rule"`
-	Outcomes map[engine.Outcome]int `json:"outcomes"`
+	Plan
 }
 
 // FileError is the error for a file that is no plan, or cannot be used as one.
@@ -130,7 +105,9 @@ func (p *Plan) write(to io.Writer, m *redact.Masker) error {
 		m = &redact.Masker{}
 	}
 	out := &bounded{to: to, left: maxFileSize}
-	text, err := json.Marshal(planFile{APIVersion: APIVersion, Kind: Kind, Run: p.Run, Summary: summaryOf(p.Summary), Incomplete: p.Incomplete})
+	head := planFile{APIVersion, Kind, *p}
+	head.Entries = nil
+	text, err := json.Marshal(head)
 	if err != nil {
 		return err
 	}
@@ -212,27 +189,4 @@ func (p *Plan) recount() {
 		}
 	})
 	p.Incomplete = p.Incomplete || p.Summary.Incomplete > 0
-}
-
-func summaryOf(s evaluation.Summary) summaryFile {
-	out := summaryFile{
-		Objects: s.Objects, Changed: s.Changed, Fields: s.Fields, Records: s.Records,
-		Incomplete: s.Incomplete, Refused: s.Refused, Warnings: s.Warnings,
-		Workloads: s.Restarts.Workloads, Pods: s.Restarts.Pods, Rules: make([]ruleSummary, len(s.Rules)), Canary: s.Canary,
-	}
-	for i, r := range s.Rules {
-		out.Rules[i] = ruleSummary{Rule: r.Rule, Outcomes: r.Outcomes}
-	}
-	return out
-}
-
-func (s summaryFile) engine() evaluation.Summary {
-	out := evaluation.Summary{
-		Objects: s.Objects, Changed: s.Changed, Fields: s.Fields, Records: s.Records, Incomplete: s.Incomplete, Refused: s.Refused, Warnings: s.Warnings,
-		Restarts: evaluation.Restarts{Workloads: s.Workloads, Pods: s.Pods}, Canary: s.Canary,
-	}
-	for _, r := range s.Rules {
-		out.Rules = append(out.Rules, evaluation.RuleSummary{Rule: r.Rule, Outcomes: r.Outcomes})
-	}
-	return out
 }

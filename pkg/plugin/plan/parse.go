@@ -30,7 +30,7 @@ func Parse(text []byte) (*Plan, error) {
 	if err := decode(text, &in); err != nil {
 		return nil, err
 	}
-	out := &Plan{Run: in.Run, Summary: in.Summary.engine(), Incomplete: in.Incomplete, Entries: in.Entries}
+	out := &in.Plan
 	if err := out.validate(); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrDamaged, err)
 	}

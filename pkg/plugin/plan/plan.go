@@ -22,13 +22,13 @@ const (
 type Plan struct {
 	Run
 	// Summary counts what was evaluated, the objects that would not change too.
-	Summary evaluation.Summary
+	Summary evaluation.Summary `json:"summary"`
 	// Incomplete reports that the preview left something open: a rule failed, or a
 	// part of the cluster could not be read.
-	Incomplete bool
+	Incomplete bool `json:"incomplete,omitempty"`
 	// Entries are the objects that would change, and those of which there is
 	// something else to report, in the order of the preview.
-	Entries []*Entry
+	Entries []*Entry `json:"entries,omitempty"`
 }
 
 // HoldsSecrets reports whether an entry has values that were made of a Secret, or withholds them.
