@@ -6,25 +6,25 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/plan"
 )
 
-// briefRecord is a record without its contents.
+// briefRecord is a record without its contents, which the first format had in another form.
 type briefRecord struct {
-	Header  *Header     `json:"header"`
-	Planned *struct{}   `json:"planned"`
-	Begin   *begin      `json:"begin"`
-	Attempt *briefWrite `json:"attempt"`
-	Result  *briefWrite `json:"result"`
-	Resumed *Resumed    `json:"resumed"`
-	End     *End        `json:"end"`
+	record
+	Planned *struct{} `json:"planned"`
+	Attempt *struct {
+		Attempt
+		noContents
+	} `json:"attempt"`
+	Result *struct {
+		Result
+		noContents
+	} `json:"result"`
 }
 
-// briefWrite is what an Attempt and a Result say of an entry's progress.
-type briefWrite struct {
-	Entry       int    `json:"entry"`
-	Subresource string `json:"subresource"`
-	Outcome     string `json:"outcome"`
-	Written     bool   `json:"written"`
-	Failed      bool   `json:"failed"`
-	More        bool   `json:"more"`
+// noContents hides the diff.Partial of a record.
+type noContents struct {
+	Before json.RawMessage `json:"before"`
+	After  json.RawMessage `json:"after"`
+	Fields json.RawMessage `json:"fields"`
 }
 
 func readBrief(text []byte) (*record, error) {
@@ -32,18 +32,14 @@ func readBrief(text []byte) (*record, error) {
 	if err := json.Unmarshal(text, &b); err != nil {
 		return nil, err
 	}
-	r := &record{Header: b.Header, Begin: b.Begin, Resumed: b.Resumed, End: b.End}
 	if b.Planned != nil {
-		r.Planned = &plan.Entry{}
+		b.record.Planned = &plan.Entry{}
 	}
-	if a := b.Attempt; a != nil {
-		r.Attempt = &Attempt{Entry: a.Entry, Subresource: a.Subresource}
+	if b.Attempt != nil {
+		b.record.Attempt = &b.Attempt.Attempt
 	}
-	if w := b.Result; w != nil {
-		r.Result = &Result{
-			Entry: w.Entry, Subresource: w.Subresource, Outcome: w.Outcome,
-			Written: w.Written, Failed: w.Failed, More: w.More,
-		}
+	if b.Result != nil {
+		b.record.Result = &b.Result.Result
 	}
-	return r, nil
+	return &b.record, nil
 }
