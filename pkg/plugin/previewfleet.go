@@ -14,7 +14,6 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/factory"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/fleet"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/formats"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/plan"
 )
 
@@ -63,7 +62,6 @@ func (f *PreviewFlags) toFleet(c *cobra.Command, args []string, streams generici
 		}
 		return code, worded(err)
 	})}
-	o.clusters.Outlines = formats.Outlines(f.Output.Format) && len(f.Report.Reports) == 0
 	for _, m := range o.clusters.Members {
 		o.hints[m] = &output.HintCollector{}
 	}

@@ -9,7 +9,6 @@ import (
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/compare"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/evaluation"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/packed"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/formats"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/progress"
@@ -34,7 +33,7 @@ type Member struct {
 	End output.Event
 
 	fleet *Fleet
-	kept  []record
+	kept  []output.Event
 }
 
 // Fleet is several clusters.
@@ -44,11 +43,6 @@ type Fleet struct {
 	Masker  *redact.Masker  // nil where Secrets are shown
 	Meter   *progress.Meter // counts what is evaluated
 	Ended   func(*Member)   // is called for each cluster, one at a time; may be nil
-	// Outlines says that no printer shows what is in an object that changes, beside the fields that change.
-	Outlines bool
-
-	dictionary packed.Dictionary // of what the members keep
-	mu         sync.Mutex        // of it, until they have ended
 }
 
 // Gather runs all members, at most AtOnce side by side, and returns when all have ended. What goes wrong
@@ -87,12 +81,9 @@ func (m *Member) Print(e output.Event) error {
 		m.End = e
 		return nil
 	}
-	m.fleet.mu.Lock()
-	r, keeps := m.fleet.newRecord(m.Name, formats.Shown(m.fleet.Masker, e))
-	m.fleet.mu.Unlock()
-	if keeps {
+	if e = kept(m.Name, formats.Shown(m.fleet.Masker, e)); e != nil {
 		m.fleet.Meter.Evaluated()
-		m.kept = append(m.kept, r)
+		m.kept = append(m.kept, e)
 	}
 	return nil
 }
@@ -111,11 +102,11 @@ func (f *Fleet) Replay(ctx context.Context, emit func(output.Event) error) error
 		return err
 	}
 	for _, m := range f.Members {
-		for _, r := range m.kept {
+		for _, e := range m.kept {
 			if ctx.Err() != nil {
 				return context.Cause(ctx)
 			}
-			if err := emit(f.event(r)); err != nil {
+			if err := emit(e); err != nil {
 				return err
 			}
 		}

@@ -165,9 +165,9 @@ func found() []output.Event {
 func finding(*fleet.Member) error { return nil }
 
 // gathered is a fleet in which each member finds the same.
-func gathered(t *testing.T, masker *redact.Masker, format string, run func(*fleet.Member) error) *fleet.Fleet {
+func gathered(t *testing.T, masker *redact.Masker, run func(*fleet.Member) error) *fleet.Fleet {
 	t.Helper()
-	f := &fleet.Fleet{AtOnce: 2, Masker: masker, Outlines: formats.Outlines(format)}
+	f := &fleet.Fleet{AtOnce: 2, Masker: masker}
 	for _, name := range []string{"a", "b", "c"} {
 		f.Members = append(f.Members, &fleet.Member{Name: name, Run: func(_ context.Context, m *fleet.Member) (int, error) {
 			summary := evaluation.NewSummary(nil)
@@ -206,7 +206,7 @@ func TestReplayShowsTheSame(t *testing.T) {
 				return out.String()
 			}
 			masker := &redact.Masker{}
-			f := gathered(t, masker, format, finding)
+			f := gathered(t, masker, finding)
 			var all output.Event
 			got := show(masker, func(p output.Printer) error {
 				return f.Replay(t.Context(), func(e output.Event) error {
@@ -244,7 +244,7 @@ func TestReplayShowsTheSame(t *testing.T) {
 func TestGatherKeepsClustersApart(t *testing.T) {
 	shared, own := errors.New("no such file"), errors.New("connection lost")
 	var running, most atomic.Int32
-	f := gathered(t, nil, formats.Diff, func(m *fleet.Member) error {
+	f := gathered(t, nil, func(m *fleet.Member) error {
 		most.Store(max(most.Load(), running.Add(1)))
 		defer running.Add(-1)
 		if err := m.Print(output.Problem{Err: shared}); err != nil || m.Name == "c" {

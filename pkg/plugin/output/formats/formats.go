@@ -50,11 +50,6 @@ var reasonless = []string{Table, Name, Manifests, JSONPatch} //nolint:gochecknog
 // Explains reports whether a format has a place for why a rule did what it did.
 func Explains(format string) bool { return !slices.Contains(reasonless, format) }
 
-// Outlines reports whether a format shows no more of an object than its name and the fields that change.
-func Outlines(format string) bool {
-	return slices.Contains([]string{Summary, Table, Wide, Name}, format)
-}
-
 // ExplainNames lists the formats that have, for help and errors.
 func ExplainNames() string {
 	return strings.Join(slices.DeleteFunc(slices.Clone(previewFormats), func(f string) bool { return !Explains(f) }), ", ")
