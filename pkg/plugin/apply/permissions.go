@@ -56,90 +56,50 @@ func (m *MissingPermission) Forbidden() *rbac.ForbiddenError {
 // for each object, since a role may name its objects; each step only where the answer
 // before was no. The result is in order of resource and namespace. The error is that of a request.
 func MissingPermissions(ctx context.Context, a engine.Authorizer, needs []RequiredPermission, workers int) ([]MissingPermission, error) {
-	c := permissionChecker{access: a, needs: needs, workers: workers}
-	resources := map[Resource]bool{}
-	for _, n := range needs {
-		resources[n.Resource] = true
-	}
-	var out []MissingPermission
-	for _, r := range slices.SortedFunc(maps.Keys(resources), func(x, y Resource) int { return cmp.Compare(x.String(), y.String()) }) {
-		missing, err := c.resource(ctx, r)
-		if err != nil {
-			return nil, fmt.Errorf("asking whether you may %s %s: %w", writeVerb, r, err)
-		}
-		out = append(out, missing...)
-	}
-	return out, nil
-}
-
-// permissionChecker asks with a number of workers.
-type permissionChecker struct {
-	access  engine.Authorizer
-	needs   []RequiredPermission
-	workers int
-}
-
-func (c *permissionChecker) resource(ctx context.Context, r Resource) ([]MissingPermission, error) {
-	if ok, err := c.allowed(ctx, RequiredPermission{Resource: r}); ok || err != nil {
-		return nil, err
-	}
-	names := map[string][]string{} // by namespace
-	for _, n := range c.needs {
-		if n.Resource == r {
-			names[n.Namespace] = nil
-		}
-	}
-	namespaces := slices.Sorted(maps.Keys(names))
-	denied, err := c.denied(ctx, len(namespaces), func(i int) RequiredPermission { return RequiredPermission{Resource: r, Namespace: namespaces[i]} })
-	if err != nil {
-		return nil, err
-	}
-	for i, namespace := range namespaces {
-		if !denied[i] {
-			delete(names, namespace)
-		}
-	}
-	for _, n := range c.needs {
-		if _, is := names[n.Namespace]; is && n.Resource == r {
-			names[n.Namespace] = append(names[n.Namespace], n.Name)
-		}
-	}
-	var out []MissingPermission
-	for _, namespace := range slices.Sorted(maps.Keys(names)) {
-		names := names[namespace]
-		byName, err := c.denied(ctx, len(names), func(i int) RequiredPermission { return RequiredPermission{r, namespace, names[i]} })
+	for _, step := range []func(RequiredPermission) RequiredPermission{
+		func(n RequiredPermission) RequiredPermission { return RequiredPermission{Resource: n.Resource} },
+		func(n RequiredPermission) RequiredPermission { n.Name = ""; return n },
+		func(n RequiredPermission) RequiredPermission { return n },
+	} {
+		allowed, err := allowedOf(ctx, a, needs, step, workers)
 		if err != nil {
 			return nil, err
 		}
-		m := MissingPermission{Resource: r, Namespace: namespace}
-		for j, name := range names {
-			if byName[j] {
-				m.Names = append(m.Names, name)
-			}
+		needs = slices.DeleteFunc(slices.Clone(needs), func(n RequiredPermission) bool { return allowed[step(n)] })
+	}
+	slices.SortStableFunc(needs, func(x, y RequiredPermission) int {
+		return cmp.Or(cmp.Compare(x.Resource.String(), y.Resource.String()), cmp.Compare(x.Namespace, y.Namespace))
+	})
+	var out []MissingPermission
+	for _, n := range needs {
+		if last := len(out) - 1; last < 0 || out[last].Resource != n.Resource || out[last].Namespace != n.Namespace {
+			out = append(out, MissingPermission{Resource: n.Resource, Namespace: n.Namespace})
 		}
-		if len(m.Names) > 0 {
-			out = append(out, m)
-		}
+		m := &out[len(out)-1]
+		m.Names = append(m.Names, n.Name)
 	}
 	return out, nil
 }
 
-// denied asks for several permissions at once.
-func (c *permissionChecker) denied(ctx context.Context, n int, need func(i int) RequiredPermission) ([]bool, error) {
-	denied := make([]bool, 0, n)
-	err := ForEach(n, c.workers, func(i int) (bool, error) {
-		allowed, err := c.allowed(ctx, need(i))
-		return !allowed, err
-	}, func(_ int, no bool) (enough bool) {
-		denied = append(denied, no)
+// allowedOf asks, once each, for what a step makes of the permissions, and returns those that the user has.
+func allowedOf(ctx context.Context, a engine.Authorizer, needs []RequiredPermission, step func(RequiredPermission) RequiredPermission, workers int) (map[RequiredPermission]bool, error) {
+	out := map[RequiredPermission]bool{}
+	for _, n := range needs {
+		out[step(n)] = false
+	}
+	asked := slices.Collect(maps.Keys(out))
+	err := ForEach(len(asked), workers, func(i int) (bool, error) {
+		n := asked[i]
+		decision, err := a.Authorize(ctx, engine.AccessRequest{
+			Verb: writeVerb, Group: n.Group, Resource: n.Resource.Resource, Subresource: n.Subresource, Namespace: n.Namespace, Name: n.Name,
+		})
+		if err != nil {
+			err = fmt.Errorf("asking whether you may %s %s: %w", writeVerb, n.Resource, err)
+		}
+		return decision.Allowed, err
+	}, func(i int, allowed bool) (enough bool) {
+		out[asked[i]] = allowed
 		return false
 	})
-	return denied, err
-}
-
-func (c *permissionChecker) allowed(ctx context.Context, n RequiredPermission) (bool, error) {
-	decision, err := c.access.Authorize(ctx, engine.AccessRequest{
-		Verb: writeVerb, Group: n.Group, Resource: n.Resource.Resource, Subresource: n.Subresource, Namespace: n.Namespace, Name: n.Name,
-	})
-	return decision.Allowed, err
+	return out, err
 }
