@@ -25,7 +25,6 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"sigs.k8s.io/yaml"
 
-	"github.com/kubectl-mutate/kubectl-mutate/internal/tier"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin"
 )
 
@@ -267,20 +266,7 @@ type mutation struct {
 	text []byte
 }
 
-// sampled are a part of some mutations, other ones in each place; at night all of them. On a push the law is kept
-// where it lives: by the tests of diff.Partial.ValidateShown and plan.Entry.Drift.
-func sampled(all []mutation) []mutation {
-	if tier.All() {
-		return all
-	}
-	var out []mutation
-	for i := 0; i < len(all); i += 9 {
-		out = append(out, all[i])
-	}
-	return out
-}
-
-var everyMutation = flag.Bool("every-mutation", false, "Let the tests of tampering change each value in all ways, and not in one of them.")
+var everyMutation = flag.Bool("every-mutation", false, "Let tests try each of their variants, and not a part of them.")
 
 // forgeries are changes of several values at once of what holds a run with a change of
 // ConfigMap a: data.level from debug to info, and data.copied from a Secret.
