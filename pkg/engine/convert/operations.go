@@ -437,7 +437,7 @@ func (s *scope) isIndex(e expr.Expr) bool {
 
 // isList reports whether the schema has a list at the place.
 func (p place) isList() bool {
-	atom, ok := atomOf(p.typ)
+	atom, ok := p.typ.Atom()
 	return ok && atom.List != nil && atom.Map == nil
 }
 

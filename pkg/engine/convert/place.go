@@ -54,19 +54,19 @@ func (p place) below(plain func(of expr.Expr) expr.Expr, sure bool, name string,
 
 // field is the place of a field.
 func (p place) field(name string, sure bool) place {
-	return p.below(func(of expr.Expr) expr.Expr { return expr.Field(of, name) }, sure, name, expr.String(jsonpointer.Escape(name)), fieldType(p.typ, name))
+	return p.below(func(of expr.Expr) expr.Expr { return expr.Field(of, name) }, sure, name, expr.String(jsonpointer.Escape(name)), p.typ.Field(name))
 }
 
 // computed is the place of the value of a key that an expression computes.
 func (p place) computed(key expr.Expr) place {
-	out := p.below(func(of expr.Expr) expr.Expr { return expr.Index(of, key) }, false, "{}", expr.Call("jsonpatch.escapeKey", key), fieldType(p.typ, ""))
+	out := p.below(func(of expr.Expr) expr.Expr { return expr.Index(of, key) }, false, "{}", expr.Call("jsonpatch.escapeKey", key), p.typ.Field(""))
 	out.key = key
 	return out
 }
 
 // at is the element of a list with an index.
 func (p place) at(index, pointer expr.Expr) place {
-	out := p.below(func(of expr.Expr) expr.Expr { return expr.Index(of, index) }, false, "[]", pointer, elementType(p.typ))
+	out := p.below(func(of expr.Expr) expr.Expr { return expr.Index(of, index) }, false, "[]", pointer, p.typ.Element())
 	out.key = index
 	return out
 }
@@ -75,7 +75,7 @@ func (p place) at(index, pointer expr.Expr) place {
 // the list.
 func (p place) element(variable string, index expr.Expr) place {
 	return place{
-		root: variable, plain: expr.Name(variable), pointer: append(slices.Clip(p.pointer), index), typ: elementType(p.typ),
+		root: variable, plain: expr.Name(variable), pointer: append(slices.Clip(p.pointer), index), typ: p.typ.Element(),
 		path: append(slices.Clip(p.path), "[]"),
 	}
 }
@@ -146,38 +146,9 @@ func (p place) object() string {
 	return out
 }
 
-func atomOf(t diff.Type) (schema.Atom, bool) {
-	if t.Schema == nil {
-		return schema.Atom{}, false
-	}
-	return t.Schema.Resolve(t.Ref)
-}
-
-func fieldType(t diff.Type, name string) diff.Type {
-	out := diff.Type{EmptyIsAbsent: t.EmptyIsAbsent}
-	atom, ok := atomOf(t)
-	if !ok || atom.Map == nil {
-		return out
-	}
-	ref := atom.Map.ElementType
-	if f, found := atom.Map.FindField(name); found {
-		ref = f.Type
-	}
-	out.Schema, out.Ref = t.Schema, ref
-	return out
-}
-
-func elementType(t diff.Type) diff.Type {
-	out := diff.Type{EmptyIsAbsent: t.EmptyIsAbsent}
-	if atom, ok := atomOf(t); ok && atom.List != nil {
-		out.Schema, out.Ref = t.Schema, atom.List.ElementType
-	}
-	return out
-}
-
 // atomic reports whether a map or list at the place cannot be changed in part by an ApplyConfiguration.
 func (p place) atomic() bool {
-	atom, ok := atomOf(p.typ)
+	atom, ok := p.typ.Atom()
 	switch {
 	case !ok:
 		return true
@@ -193,7 +164,7 @@ func (p place) atomic() bool {
 
 // listKeys are the keys by which an ApplyConfiguration merges the list at the place.
 func (p place) listKeys() []string {
-	if atom, ok := atomOf(p.typ); ok && atom.List != nil && atom.List.ElementRelationship == schema.Associative {
+	if atom, ok := p.typ.Atom(); ok && atom.List != nil && atom.List.ElementRelationship == schema.Associative {
 		return atom.List.Keys
 	}
 	return nil
@@ -201,20 +172,20 @@ func (p place) listKeys() []string {
 
 // texts reports whether the place is a map whose keys are no fields, such as labels.
 func (p place) texts() bool {
-	atom, ok := atomOf(p.typ)
+	atom, ok := p.typ.Atom()
 	return ok && atom.Map != nil && atom.Scalar == nil && len(atom.Map.Fields) == 0 // what may be a scalar may be anything
 }
 
 // scalar is the type of a scalar at the place, as the schema has it; empty if it is not known.
 func (p place) scalar() schema.Scalar {
-	if atom, ok := atomOf(p.typ); ok && atom.Scalar != nil && atom.Map == nil && atom.List == nil {
+	if atom, ok := p.typ.Atom(); ok && atom.Scalar != nil && atom.Map == nil && atom.List == nil {
 		return *atom.Scalar
 	}
 	return ""
 }
 
 // known reports whether the schema has the place.
-func (p place) known() bool { _, ok := atomOf(p.typ); return ok }
+func (p place) known() bool { _, ok := p.typ.Atom(); return ok }
 
 // isLabels reports whether the place is a map whose values are always strings.
 func (p place) isLabels() bool {

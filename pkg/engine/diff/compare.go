@@ -99,7 +99,7 @@ func (c *comparison) maps(p fieldpath.Path, a, b map[string]any, t Type) {
 		}
 		x, inA := a[name]
 		y, inB := b[name]
-		of := t.field(name)
+		of := t.Field(name)
 		if (!inA || t.fieldAbsent(name, x)) && (!inB || t.fieldAbsent(name, y)) {
 			continue
 		}
@@ -165,7 +165,7 @@ func scalarsEqual(a, b any, t Type) bool {
 			return true
 		}
 	}
-	return t.isQuantity() && quantitiesEqual(a, b)
+	return t.IsQuantity() && quantitiesEqual(a, b)
 }
 
 func number(v any) (float64, bool) {

@@ -244,7 +244,7 @@ func byKeys(v any, keys []string, element Type) (fieldpath.PathElement, bool) {
 	for _, name := range keys {
 		k, ok := m[name]
 		if !ok {
-			k = element.defaultOf(name)
+			k = element.DefaultOf(name)
 		}
 		if _, scalar := byValue(k); !scalar {
 			return fieldpath.PathElement{}, false

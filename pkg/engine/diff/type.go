@@ -71,8 +71,8 @@ func BuiltIn(group string) bool {
 	return false
 }
 
-// atom resolves the type; ok is false where nothing is known.
-func (t Type) atom() (schema.Atom, bool) {
+// Atom resolves the type; ok is false where nothing is known.
+func (t Type) Atom() (schema.Atom, bool) {
 	if t.Schema == nil {
 		return schema.Atom{}, false
 	}
@@ -85,9 +85,9 @@ func (t Type) to(ref schema.TypeRef) Type {
 	return Type{Schema: t.Schema, Ref: ref, EmptyIsAbsent: t.EmptyIsAbsent}
 }
 
-// field is the type of one entry of a map or struct.
-func (t Type) field(name string) Type {
-	a, ok := t.atom()
+// Field is the type of one entry of a map or struct.
+func (t Type) Field(name string) Type {
+	a, ok := t.Atom()
 	if !ok || a.Map == nil {
 		return t.unknown()
 	}
@@ -97,9 +97,17 @@ func (t Type) field(name string) Type {
 	return t.to(a.Map.ElementType)
 }
 
+// Element is the type of the elements of a list.
+func (t Type) Element() Type {
+	if l, ok := t.list(); ok {
+		return t.to(l.ElementType)
+	}
+	return t.unknown()
+}
+
 // list is the list type, if the type is known to be one.
 func (t Type) list() (*schema.List, bool) {
-	a, ok := t.atom()
+	a, ok := t.Atom()
 	if !ok || a.List == nil {
 		return nil, false
 	}
@@ -114,7 +122,7 @@ func (t Type) absent(v any) bool {
 	if !t.EmptyIsAbsent || v == nil {
 		return t.EmptyIsAbsent
 	}
-	a, known := t.atom()
+	a, known := t.Atom()
 	switch v := v.(type) {
 	case []any:
 		return len(v) == 0 && (!known || a.List != nil && a.Map == nil && a.Scalar == nil)
@@ -139,11 +147,11 @@ func (t Type) fieldAbsent(name string, v any) bool {
 			return false // and most maps
 		}
 	}
-	of := t.field(name)
+	of := t.Field(name)
 	if len(fields) == 0 && of.absent(v) {
 		return true
 	}
-	if byDefault, isStruct := t.defaultOf(name).(map[string]any); !isMap || !isStruct || len(byDefault) > 0 {
+	if byDefault, isStruct := t.DefaultOf(name).(map[string]any); !isMap || !isStruct || len(byDefault) > 0 {
 		return false
 	}
 	for below, x := range fields {
@@ -160,16 +168,16 @@ func isPresent(v any) bool {
 	return v != nil && (!isList || len(list) > 0)
 }
 
-// isQuantity reports whether values are resource quantities, which the server
+// IsQuantity reports whether values are resource quantities, which the server
 // compares by amount and writes in a canonical form.
-func (t Type) isQuantity() bool {
+func (t Type) IsQuantity() bool {
 	return t.Ref.NamedType != nil && strings.HasSuffix(*t.Ref.NamedType, ".api.resource.Quantity")
 }
 
-// defaultOf is the schema's default of a field of the elements of a list; a key
+// DefaultOf is the schema's default of a field of the elements of a list; a key
 // that an element leaves out has this value.
-func (t Type) defaultOf(name string) any {
-	a, ok := t.atom()
+func (t Type) DefaultOf(name string) any {
+	a, ok := t.Atom()
 	if !ok || a.Map == nil {
 		return nil
 	}

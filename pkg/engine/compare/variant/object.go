@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
 )
 
 // minimalName is the name of minimal objects, and of their namespaces.
@@ -28,7 +29,7 @@ func (g *Generator) Minimal(ctx context.Context, gvk schema.GroupVersionKind) (e
 	if k.typ.Schema == nil { // nothing is known of it
 		return engine.Target{}, false
 	}
-	atom, _ := k.typ.Schema.Resolve(k.typ.Ref)
+	atom, _ := k.typ.Atom()
 	if atom.Map == nil || len(k.mutations) == 0 && len(atom.Map.Fields) < 4 { //nolint:mnd // nor more than what all objects have
 		return engine.Target{}, false
 	}
@@ -46,12 +47,12 @@ func (g *Generator) Minimal(ctx context.Context, gvk schema.GroupVersionKind) (e
 	if needs := samplesOf[gvk.GroupKind().String()]; needs != "" {
 		_ = yaml.Unmarshal([]byte(needs), &u.Object) // which is valid
 	}
-	if f, ok := atom.Map.FindField("spec"); ok && u.Object["spec"] == nil { // which no one leaves out
-		if spec, _ := k.typ.Schema.Resolve(f.Type); spec.Map != nil {
+	if _, ok := atom.Map.FindField("spec"); ok && u.Object["spec"] == nil { // which no one leaves out
+		if spec, _ := k.typ.Field("spec").Atom(); spec.Map != nil {
 			u.Object["spec"] = map[string]any{}
 		}
 	}
-	k.completed(u.Object, k.typ.Ref, nil)
+	k.completed(u.Object, k.typ, nil)
 	t.Key, t.Object = engine.KeyOf(u), u
 	return t, g.Valid(ctx, u)
 }
@@ -81,45 +82,39 @@ var samplesOf = map[string]string{ //nolint:gochecknoglobals // an immutable tab
 }
 
 // completed adds what a struct requires, and what that requires.
-func (k *kind) completed(fields map[string]any, ref smd.TypeRef, path fieldpath.Path) {
-	atom, ok := k.typ.Schema.Resolve(ref)
+func (k *kind) completed(fields map[string]any, t diff.Type, path fieldpath.Path) {
+	atom, ok := t.Atom()
 	if !ok || atom.Map == nil || len(path) > maxDepth {
 		return
 	}
-	for _, name := range k.required(ref, path) {
-		f, found := atom.Map.FindField(name)
-		if !found {
+	for _, name := range k.required(t, path) {
+		if _, there := fields[name]; there {
 			continue
 		}
-		below, _ := k.typ.Schema.Resolve(f.Type)
-		if _, there := fields[name]; !there {
-			switch {
-			case below.List != nil:
-				fields[name] = []any{}
-			case below.Map != nil:
-				fields[name] = map[string]any{}
-			default:
-				fields[name] = scalars(below)[0]
-			}
+		switch below, _ := t.Field(name).Atom(); {
+		case below.List != nil:
+			fields[name] = []any{}
+		case below.Map != nil:
+			fields[name] = map[string]any{}
+		default:
+			fields[name] = scalars(below)[0]
 		}
 	}
 	for _, name := range sortedKeys(fields) {
-		if f, found := atom.Map.FindField(name); found {
-			k.completedBelow(fields[name], f.Type, appended(path, fieldpath.FieldNameElement(name)))
+		if _, found := atom.Map.FindField(name); found {
+			k.completedBelow(fields[name], t.Field(name), appended(path, fieldpath.FieldNameElement(name)))
 		}
 	}
 }
 
 // completedBelow completes a map, or the elements of a list.
-func (k *kind) completedBelow(v any, ref smd.TypeRef, path fieldpath.Path) {
+func (k *kind) completedBelow(v any, t diff.Type, path fieldpath.Path) {
 	switch v := v.(type) {
 	case map[string]any:
-		k.completed(v, ref, path)
+		k.completed(v, t, path)
 	case []any:
-		if atom, ok := k.typ.Schema.Resolve(ref); ok && atom.List != nil {
-			for i, item := range v {
-				k.completedBelow(item, atom.List.ElementType, appended(path, fieldpath.PathElement{Index: &i}))
-			}
+		for i, item := range v {
+			k.completedBelow(item, t.Element(), appended(path, fieldpath.PathElement{Index: &i}))
 		}
 	}
 }
@@ -140,55 +135,37 @@ func (g *Generator) stripped(ctx context.Context, u *unstructured.Unstructured) 
 	if !k.typ.EmptyIsAbsent || k.typ.Schema == nil {
 		return u
 	}
-	content, _ := k.stripped(u.Object, k.typ.Ref).(map[string]any)
+	content, _ := stripped(u.Object, k.typ).(map[string]any)
 	return &unstructured.Unstructured{Object: content}
 }
 
 // stripped returns a value without what a server drops.
-func (k *kind) stripped(v any, ref smd.TypeRef) any {
-	atom, _ := k.typ.Schema.Resolve(ref)
+func stripped(v any, t diff.Type) any {
 	switch v := v.(type) {
 	case map[string]any:
-		if atom.Map == nil {
-			return v
-		}
 		out := make(map[string]any, len(v))
 		for name, below := range v {
-			if of := typeBelow(atom.Map, name); !k.dropped(below, of) {
-				out[name] = k.stripped(below, of)
+			if of := t.Field(name); !dropped(below, of) {
+				out[name] = stripped(below, of)
 			}
 		}
 		return out
 	case []any:
-		if atom.List == nil {
-			return v
-		}
 		out := make([]any, len(v))
 		for i, item := range v {
-			out[i] = k.stripped(item, atom.List.ElementType)
+			out[i] = stripped(item, t.Element())
 		}
 		return out
 	}
 	return v
 }
 
-// typeBelow is the type of a field of a struct, or of an entry of a map.
-func typeBelow(m *smd.Map, name string) smd.TypeRef {
-	if f, found := m.FindField(name); found {
-		return f.Type
-	}
-	return m.ElementType
-}
-
 // dropped reports whether a value is an empty list, or an empty map of any names. An empty struct may say something.
-func (k *kind) dropped(v any, ref smd.TypeRef) bool {
-	atom, ok := k.typ.Schema.Resolve(ref)
-	if !ok {
-		return false
-	}
+func dropped(v any, t diff.Type) bool {
+	atom, known := t.Atom()
 	switch v := v.(type) {
 	case nil:
-		return true
+		return known
 	case []any:
 		return len(v) == 0 && atom.List != nil
 	case map[string]any:
@@ -198,10 +175,10 @@ func (k *kind) dropped(v any, ref smd.TypeRef) bool {
 }
 
 // required are the fields that a struct at a path may not go without.
-func (k *kind) required(ref smd.TypeRef, path fieldpath.Path) []string {
+func (k *kind) required(t diff.Type, path fieldpath.Path) []string {
 	name := path.String()
-	if ref.NamedType != nil {
-		name = *ref.NamedType
+	if t.Ref.NamedType != nil {
+		name = *t.Ref.NamedType
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -209,7 +186,7 @@ func (k *kind) required(ref smd.TypeRef, path fieldpath.Path) []string {
 		return known
 	}
 	var out []string
-	atom, ok := k.typ.Schema.Resolve(ref)
+	atom, ok := t.Atom()
 	if ok && atom.Map != nil && k.validator != nil {
 		for _, f := range sortedFields(atom.Map) {
 			for _, found := range k.validator.Validate(appended(path, fieldpath.FieldNameElement(f.Name)), nil) {
@@ -225,23 +202,20 @@ func (k *kind) required(ref smd.TypeRef, path fieldpath.Path) []string {
 }
 
 // holds reports whether a value has all that its type requires, and elements with different keys.
-func (k *kind) holds(v any, ref smd.TypeRef, path fieldpath.Path) bool {
-	atom, ok := k.typ.Schema.Resolve(ref)
-	if !ok {
-		return true
-	}
+func (k *kind) holds(v any, t diff.Type, path fieldpath.Path) bool {
+	atom, _ := t.Atom()
 	switch v := v.(type) {
 	case map[string]any:
 		if atom.Map == nil {
 			return true
 		}
-		for _, name := range k.required(ref, path) {
+		for _, name := range k.required(t, path) {
 			if value, ok := v[name]; !ok || value == nil || value == "" {
 				return false
 			}
 		}
 		for name, below := range v {
-			if !k.holds(below, typeBelow(atom.Map, name), appended(path, fieldpath.FieldNameElement(name))) {
+			if !k.holds(below, t.Field(name), appended(path, fieldpath.FieldNameElement(name))) {
 				return false
 			}
 		}
@@ -251,12 +225,12 @@ func (k *kind) holds(v any, ref smd.TypeRef, path fieldpath.Path) bool {
 		}
 		seen := map[string]bool{}
 		for i, item := range v {
-			key := keyOf(k.typ.Schema, atom.List, item)
+			key := keyOf(atom.List.Keys, t.Element(), item)
 			if key == "" || len(atom.List.Keys) > 0 && seen[key] {
 				return false
 			}
 			seen[key] = true
-			if !k.holds(item, atom.List.ElementType, appended(path, fieldpath.PathElement{Index: &i})) {
+			if !k.holds(item, t.Element(), appended(path, fieldpath.PathElement{Index: &i})) {
 				return false
 			}
 		}
@@ -265,18 +239,16 @@ func (k *kind) holds(v any, ref smd.TypeRef, path fieldpath.Path) bool {
 }
 
 // keyOf is the key of an element; empty where it has none, and has to.
-func keyOf(s *smd.Schema, list *smd.List, item any) string {
+func keyOf(keys []string, of diff.Type, item any) string {
 	fields, ok := item.(map[string]any)
-	if !ok || len(list.Keys) == 0 {
+	if !ok || len(keys) == 0 {
 		return "-"
 	}
-	atom, _ := s.Resolve(list.ElementType)
 	out := ""
-	for _, key := range list.Keys {
+	for _, key := range keys {
 		value, ok := fields[key]
-		if !ok && atom.Map != nil {
-			f, _ := atom.Map.FindField(key)
-			value = f.Default
+		if !ok {
+			value = of.DefaultOf(key)
 		}
 		if value == nil || value == "" {
 			return ""
@@ -301,7 +273,7 @@ func (g *Generator) Valid(ctx context.Context, u *unstructured.Unstructured) boo
 	if k.validator != nil && len(k.validator.Validate(nil, u.Object)) > 0 {
 		return false
 	}
-	if k.typ.Schema != nil && !k.holds(u.Object, k.typ.Ref, nil) {
+	if !k.holds(u.Object, k.typ, nil) {
 		return false
 	}
 	return validMaps(u.Object, "") && validPods(u)

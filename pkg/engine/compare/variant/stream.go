@@ -105,7 +105,7 @@ func (s *stream) mutations(u *unstructured.Unstructured, beside int) []step {
 func (k *kind) apply(m *mutation, u *unstructured.Unstructured) bool {
 	changed := m.apply(u.Object)
 	if changed && m.value != nil && k.typ.Schema != nil {
-		k.completed(u.Object, k.typ.Ref, nil)
+		k.completed(u.Object, k.typ, nil)
 	}
 	return changed
 }

@@ -101,37 +101,20 @@ func ObjectType(kind diff.Type, sure ...string) Type {
 	t.required, t.sure = []string{"apiVersion", "kind", "metadata"}, sure
 	if kind.Schema != nil {
 		t.in = kind
-		m := typeOf(kind, kindMetadata(kind))
+		m := TypeOf(kind.Field("metadata"))
 		m.known = metadata.known
 		t.known["metadata"] = &m
 	}
 	return t
 }
 
-func kindMetadata(kind diff.Type) schema.TypeRef {
-	if atom, ok := kind.Schema.Resolve(kind.Ref); ok && atom.Map != nil {
-		if f, ok := atom.Map.FindField("metadata"); ok {
-			return f.Type
-		}
-	}
-	return schema.TypeRef{}
-}
-
 // TypeOf is what a schema says of a value.
-func TypeOf(t diff.Type) Type {
-	if t.Schema == nil {
-		return Any
-	}
-	return typeOf(t, t.Ref)
-}
-
-func typeOf(in diff.Type, ref schema.TypeRef) Type {
-	in.Ref = ref
-	atom, ok := in.Schema.Resolve(ref)
+func TypeOf(in diff.Type) Type {
+	atom, ok := in.Atom()
 	if !ok {
 		return Any
 	}
-	t := Type{in: in, quantity: ref.NamedType != nil && strings.HasSuffix(*ref.NamedType, ".api.resource.Quantity")}
+	t := Type{in: in, quantity: in.IsQuantity()}
 	if s := atom.Scalar; s != nil {
 		t.kinds |= map[schema.Scalar]kinds{schema.Numeric: isNumber, schema.String: isString, schema.Boolean: isBool, schema.Untyped: isScalar}[*s]
 		if *s == schema.Untyped && atom.List == nil && atom.Map == nil {
@@ -172,21 +155,15 @@ func (t Type) named(name string) (of Type, required bool) {
 	if t.elem != nil && t.is(isMap) {
 		return *t.elem, required
 	}
-	if t.in.Schema == nil {
-		return Any, required
-	}
-	atom, ok := t.in.Schema.Resolve(t.in.Ref)
+	atom, ok := t.in.Atom()
 	if !ok || atom.Map == nil {
 		return Any, required
 	}
-	if f, ok := atom.Map.FindField(name); ok {
-		of = typeOf(t.in, f.Type)
-		if t.in.EmptyIsAbsent {
-			of.form = formOfField(name)
-		}
-		return of, required
+	of = TypeOf(t.in.Field(name))
+	if _, ok := atom.Map.FindField(name); ok && t.in.EmptyIsAbsent {
+		of.form = formOfField(name)
 	}
-	return typeOf(t.in, atom.Map.ElementType), required
+	return of, required
 }
 
 // isStruct reports whether the fields have names of their own; those of any other map are keys.
@@ -194,10 +171,7 @@ func (t Type) isStruct() bool {
 	if t.known != nil || t.kinds == 0 || t.in.Schema == nil && t.elem == nil {
 		return true
 	}
-	if t.in.Schema == nil {
-		return false
-	}
-	atom, ok := t.in.Schema.Resolve(t.in.Ref)
+	atom, ok := t.in.Atom()
 	return ok && atom.Map != nil && len(atom.Map.Fields) > 0
 }
 
@@ -207,37 +181,21 @@ func (t Type) element() Type {
 	if t.elem != nil {
 		return *t.elem
 	}
-	if t.in.Schema == nil {
-		return Any
-	}
-	atom, ok := t.in.Schema.Resolve(t.in.Ref)
+	atom, ok := t.in.Atom()
 	switch {
 	case ok && atom.List != nil:
-		elem := typeOf(t.in, atom.List.ElementType)
+		elem := TypeOf(t.in.Element())
 		for _, key := range atom.List.Keys {
-			if !hasDefault(elem, key) {
+			if text, _ := elem.in.DefaultOf(key).(string); text == "" { // others, and an empty one, say that it has to be there
 				elem.required = append(elem.required, key)
 			}
 		}
 		elem.form = t.form
 		return elem
 	case ok && atom.Map != nil && len(atom.Map.Fields) == 0:
-		return typeOf(t.in, atom.Map.ElementType)
+		return TypeOf(t.in.Field(""))
 	}
 	return Any
-}
-
-func hasDefault(t Type, name string) bool {
-	atom, ok := t.in.Schema.Resolve(t.in.Ref)
-	if !ok || atom.Map == nil {
-		return false
-	}
-	f, ok := atom.Map.FindField(name)
-	if !ok {
-		return false
-	}
-	text, isText := f.Default.(string) // others, and an empty one, say that it has to be there
-	return isText && text != ""
 }
 
 // typeOfLiteral is the type of a constant.
