@@ -10,7 +10,7 @@ import (
 // it could. The library would write a text with a tab, or with a space at the end of a
 // line, as one line of escapes: a file in a ConfigMap could not be read there, nor a
 // change in it be seen.
-func (w *YAMLWriter) block(s string, indent int, self holder) bool {
+func (w *YAMLWriter) block(s string, indent int, self *holder) bool {
 	if !asLines(s) {
 		return false
 	}
@@ -26,13 +26,13 @@ func (w *YAMLWriter) block(s string, indent int, self holder) bool {
 		w.b.WriteByte('+')
 	}
 	// At the outermost level, where it is a key's, a text is moved by two as well.
-	margin, at := max(indent, 2), w.hold(self)
+	margin := max(indent, 2)
 	for line := range strings.SplitSeq(strings.TrimSuffix(s, "\n"), "\n") {
 		w.b.WriteByte('\n')
 		if line == "" {
-			w.line(at, 0)
+			w.line(self, 0)
 		} else {
-			w.line(at, margin)
+			w.line(self, margin)
 			text, returned := strings.CutSuffix(line, "\r")
 			w.b.WriteString(text)
 			if returned {

@@ -25,9 +25,7 @@ type Differ struct {
 	// Names are what the two states are called; empty ones stand for "before" and "after".
 	Names UnifiedNames
 
-	yaml          YAMLWriter
-	before, after Document
-	unified       unified
+	yaml YAMLWriter
 }
 
 // Unified returns the unified diff of the two states' YAML, which is empty if they are
@@ -40,7 +38,7 @@ func (d *Differ) Unified(c *engine.Change, others []engine.FieldChange) (string,
 	}
 	name := redact.EscapeLine(c.Subject.String())
 	names := UnifiedNames{Before: name + " (" + cmp.Or(d.Names.Before, "before") + ")", After: name + " (" + cmp.Or(d.Names.After, "after") + ")"}
-	return d.unified.write(names, before, after, d.lines()), nil
+	return unifiedDiff(names, before, after, d.lines()), nil
 }
 
 func (d *Differ) lines() int {
@@ -52,7 +50,7 @@ func (d *Differ) lines() int {
 
 // Texts returns the two states as they may be shown, as YAML; that of a state in which
 // there is no object is empty. They differ in the fields of the change alone: what
-// is equal to the server is no difference to a reader. The next call overwrites them.
+// is equal to the server is no difference to a reader.
 func (d *Differ) Texts(c *engine.Change, others []engine.FieldChange) (before, after *Document, err error) {
 	to := c.After
 	if c.Before != nil && c.After != nil {
@@ -60,21 +58,20 @@ func (d *Differ) Texts(c *engine.Change, others []engine.FieldChange) (before, a
 		to = &unstructured.Unstructured{Object: diff.Subset(c.Before.Object, c.After.Object, wanted, slices.Concat(records, others))}
 	}
 	from, to := d.Masker.Pair(redact.Trim(c.Before, c.Fields, redact.Readable), redact.Trim(to, c.Fields, redact.Readable))
-	if err = d.text(from, &d.before); err == nil {
-		err = d.text(to, &d.after)
+	if before, err = d.text(from); err == nil {
+		after, err = d.text(to)
 	}
 	if err != nil {
 		return nil, nil, fmt.Errorf("%s: %w", c.Subject, err)
 	}
-	return &d.before, &d.after, nil
+	return before, after, nil
 }
 
-func (d *Differ) text(u *unstructured.Unstructured, out *Document) error {
+func (d *Differ) text(u *unstructured.Unstructured) (*Document, error) {
 	if u == nil {
-		*out = Document{}
-		return nil
+		return &Document{}, nil
 	}
-	err := d.yaml.object(u.Object, out)
+	out, err := d.yaml.Object(u.Object)
 	out.Text = redact.EscapeLines(out.Text) // each line stays one
-	return err
+	return out, err
 }

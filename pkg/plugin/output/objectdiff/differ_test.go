@@ -1,7 +1,6 @@
 package objectdiff_test
 
 import (
-	"fmt"
 	"strings"
 	"testing"
 
@@ -73,24 +72,5 @@ func TestTextsOfAMissingObject(t *testing.T) {
 	c.Before, c.After = changed("ConfigMap").Before, nil
 	if before, after, err := d.Texts(c, nil); err != nil || after.Text != "" || !strings.Contains(before.Text, "Zmlyc3Q=") {
 		t.Errorf("got %v, %q and %q", err, before.Text, after.Text)
-	}
-}
-
-// What two states have in common costs a diff no memory of its own but their texts.
-func TestUnifiedAllocates(t *testing.T) {
-	c := changed("ConfigMap")
-	for _, state := range []*unstructured.Unstructured{c.Before, c.After} {
-		for i := range 100 {
-			state.Object["data"].(map[string]any)[fmt.Sprintf("key%02d", i)] = "value"
-		}
-	}
-	var d objectdiff.Differ
-	allocs := testing.AllocsPerRun(10, func() {
-		if _, err := d.Unified(c, nil); err != nil {
-			t.Fatal(err)
-		}
-	})
-	if allocs > 70 {
-		t.Errorf("a diff of 100 equal lines makes %.0f allocations", allocs)
 	}
 }

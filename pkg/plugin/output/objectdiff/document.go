@@ -10,20 +10,16 @@ import (
 type Document struct {
 	Text string
 
-	holders []holder
-	lines   []int32 // the holder of each line; root for the outermost level
+	lines []*holder // of each line; nil for the outermost level
 }
 
 // holder is a field or a list element that holds lines.
 type holder struct {
-	parent int32
-	key    string // of a field; empty for an element
-	index  int    // of an element
-	item   any    // the element
+	parent *holder // nil for the outermost level
+	key    string  // of a field; empty for an element
+	index  int     // of an element
+	item   any     // the element
 }
-
-// root is the holder of the outermost level, which is none.
-const root int32 = -1
 
 // Place returns the path of what holds a line, which are counted from 0, as
 // "spec.containers[web].env": elements that have a name go by it. It is empty for the
@@ -32,15 +28,14 @@ func (d *Document) Place(line int) string {
 	if line < 0 || line >= len(d.lines) {
 		return ""
 	}
-	return strings.TrimPrefix(d.path(d.lines[line]), ".")
+	return strings.TrimPrefix(d.lines[line].path(), ".")
 }
 
-func (d *Document) path(at int32) string {
-	if at == root {
+func (h *holder) path() string {
+	if h == nil {
 		return ""
 	}
-	h := &d.holders[at]
-	return d.path(h.parent) + h.String()
+	return h.parent.path() + h.String()
 }
 
 var (

@@ -14,16 +14,7 @@ import (
 // UnifiedNames stand above the two texts of a diff.
 type UnifiedNames struct{ Before, After string }
 
-// Unified returns the unified diff of two documents with so many lines of context; it is
-// empty where they are equal. The head of a hunk names what holds the first line
-// that differs, as git names a function:
-// "@@ -40,7 +41,7 @@ spec.containers[web].env". Where lines differ in nothing but white
-// space, that is marked.
-func Unified(names UnifiedNames, before, after *Document, context int) string {
-	return new(unified).write(names, before, after, context)
-}
-
-// unified writes diffs, one after the other.
+// unified writes a diff.
 type unified struct {
 	bytes.Buffer
 	before, after *Document
@@ -31,10 +22,16 @@ type unified struct {
 	context       int
 }
 
-func (u *unified) write(names UnifiedNames, before, after *Document, context int) string {
-	u.Reset()
-	u.before, u.after, u.context = before, after, context
-	u.from, u.to = slices.AppendSeq(u.from[:0], strings.Lines(before.Text)), slices.AppendSeq(u.to[:0], strings.Lines(after.Text))
+// unifiedDiff returns the unified diff of two documents with so many lines of context; it is
+// empty where they are equal. The head of a hunk names what holds the first line
+// that differs, as git names a function:
+// "@@ -40,7 +41,7 @@ spec.containers[web].env". Where lines differ in nothing but white
+// space, that is marked.
+func unifiedDiff(names UnifiedNames, before, after *Document, context int) string {
+	u := unified{
+		before: before, after: after, context: context,
+		from: slices.Collect(strings.Lines(before.Text)), to: slices.Collect(strings.Lines(after.Text)),
+	}
 	diffs := lcs.DiffLines(u.from, u.to)
 	if len(diffs) == 0 {
 		return ""

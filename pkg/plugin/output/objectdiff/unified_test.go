@@ -1,8 +1,6 @@
-package objectdiff_test
+package objectdiff
 
 import (
-	"fmt"
-	"math/rand/v2"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -10,8 +8,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/tools/txtar"
 	"sigs.k8s.io/yaml"
-
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/objectdiff"
 )
 
 // Each case says the place of every line of its text, behind a "#".
@@ -38,7 +34,7 @@ func TestDocumentPlace(t *testing.T) {
 		if err := yaml.Unmarshal([]byte(strings.Join(texts, "\n")), &object); err != nil {
 			t.Fatal(err)
 		}
-		var w objectdiff.YAMLWriter
+		var w YAMLWriter
 		document, err := w.Object(object)
 		if err != nil {
 			t.Fatal(err)
@@ -55,16 +51,16 @@ func TestDocumentPlace(t *testing.T) {
 }
 
 func TestUnifiedPlace(t *testing.T) {
-	pod := func(image string) *objectdiff.Document {
+	pod := func(image string) *Document {
 		container := map[string]any{"a": int64(1), "b": int64(2), "c": []any{int64(3)}, "image": image, "name": "web"}
-		var w objectdiff.YAMLWriter
+		var w YAMLWriter
 		d, err := w.Object(map[string]any{"spec": map[string]any{"containers": []any{container}}})
 		if err != nil {
 			t.Fatal(err)
 		}
 		return d
 	}
-	got := objectdiff.Unified(objectdiff.UnifiedNames{Before: "old", After: "new"}, pod("x"), pod("z"), 1)
+	got := unifiedDiff(UnifiedNames{Before: "old", After: "new"}, pod("x"), pod("z"), 1)
 	want := "--- old\n+++ new\n@@ -6,3 +6,3 @@ spec.containers[web]\n     - 3\n-    image: x\n+    image: z\n     name: web\n"
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
@@ -72,15 +68,9 @@ func TestUnifiedPlace(t *testing.T) {
 }
 
 func TestUnifiedNewObject(t *testing.T) {
-	got := objectdiff.Unified(objectdiff.UnifiedNames{Before: "old", After: "new"}, &objectdiff.Document{}, &objectdiff.Document{Text: "a: b\n"}, 3)
+	got := unifiedDiff(UnifiedNames{Before: "old", After: "new"}, &Document{}, &Document{Text: "a: b\n"}, 3)
 	if want := "--- old\n+++ new\n@@ -0,0 +1 @@\n+a: b\n"; got != want {
 		t.Errorf("got %q; want %q", got, want)
-	}
-}
-
-func TestUnifiedEqual(t *testing.T) {
-	if got := objectdiff.Unified(objectdiff.UnifiedNames{}, &objectdiff.Document{Text: "a: b\n"}, &objectdiff.Document{Text: "a: b\n"}, 3); got != "" {
-		t.Errorf("got %q", got)
 	}
 }
 
@@ -99,73 +89,10 @@ func TestUnifiedWhiteSpace(t *testing.T) {
 		{"words that differ", "a b \n", "ab \n", "-a b \n+ab \n"},
 		{"a line that is new", "a\n", "a\nb \n", "+b \n"},
 	} {
-		text := objectdiff.Unified(objectdiff.UnifiedNames{Before: "old", After: "new"}, &objectdiff.Document{Text: c.before}, &objectdiff.Document{Text: c.after}, 0)
+		text := unifiedDiff(UnifiedNames{Before: "old", After: "new"}, &Document{Text: c.before}, &Document{Text: c.after}, 0)
 		got := strings.SplitN(text, "\n", 4)[3] // below the names and the head
 		if diff := cmp.Diff(c.want, got); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", c.why, diff)
-		}
-	}
-}
-
-// TestUnifiedLines reads the lines that the heads name from the documents.
-func TestUnifiedLines(t *testing.T) {
-	random := rand.New(rand.NewPCG(1, 2))
-	for range 500 {
-		before, after := map[string]any{}, map[string]any{}
-		for i := range 40 {
-			key := fmt.Sprintf("k%02d", i)
-			before[key], after[key] = int64(1), int64(1)
-			switch random.IntN(8) {
-			case 0:
-				delete(before, key)
-			case 1:
-				delete(after, key)
-			case 2:
-				after[key] = int64(2)
-			}
-		}
-		var w objectdiff.YAMLWriter
-		documents := map[byte]*objectdiff.Document{}
-		for side, object := range map[byte]map[string]any{'-': before, '+': after} {
-			d, err := w.Object(object)
-			if err != nil {
-				t.Fatal(err)
-			}
-			documents[side] = d
-		}
-		text := objectdiff.Unified(objectdiff.UnifiedNames{}, documents['-'], documents['+'], random.IntN(4))
-		checkLines(t, text, documents)
-	}
-}
-
-func checkLines(t *testing.T, text string, documents map[byte]*objectdiff.Document) {
-	t.Helper()
-	lines := map[byte][]string{'-': strings.Split(documents['-'].Text, "\n"), '+': strings.Split(documents['+'].Text, "\n")}
-	next := map[byte]int{}
-	for line := range strings.Lines(strings.TrimPrefix(text, "--- \n+++ \n")) {
-		kind, line := line[0], strings.TrimSuffix(line[1:], "\n")
-		if kind == '@' {
-			var first [2]int
-			for i, span := range strings.Fields(line)[1:3] {
-				line, count, counted := strings.Cut(span[1:], ",")
-				if _, err := fmt.Sscan(line, &first[i]); err != nil {
-					t.Fatal(err)
-				}
-				if counted && count == "0" {
-					first[i]++
-				}
-			}
-			next['-'], next['+'] = first[0]-1, first[1]-1
-			continue
-		}
-		for _, side := range []byte("-+") {
-			if kind != ' ' && kind != side {
-				continue
-			}
-			if got := lines[side][next[side]]; got != line {
-				t.Fatalf("line %d of %c is %q, not %q, in\n%s", next[side]+1, side, got, line, text)
-			}
-			next[side]++
 		}
 	}
 }

@@ -1,7 +1,6 @@
 package objectdiff
 
 import (
-	"bytes"
 	"encoding/json"
 	"strings"
 	"testing"
@@ -196,62 +195,6 @@ func TestMarshalYAMLEscapes(t *testing.T) {
 		var again map[string]string
 		if err := yaml.Unmarshal(got, &again); err != nil || again["k"] != text {
 			t.Errorf("%q reads as %q, %v", text, again["k"], err)
-		}
-	}
-}
-
-// What goes around the library is what the library writes: keys in its order, quotes where it has them, and
-// lines that it breaks at their place.
-func FuzzMarshalYAMLIsThatOfTheLibrary(f *testing.F) {
-	for _, text := range []string{
-		"", "a", "a b", "No", "1e5", "1a", "5m", "0x1f", "0b1", "0o7", "1_0", "2026-01-01T00:00:00Z", "1:30", "8080", "12e34567", "0c", "0xg", "x=y", "a@sha256:0", "a:", ":a", "-", "--a", "<<", "=", ".5", ".inf", "~",
-		strings.Repeat("long words ", 20), strings.Repeat("x", 200), "a\nb\n", " a\nb", "é", "\u202e", "\x01", "{}", "'", `"`, "# a", "a #b", "a1", "a10", "a2", "a01", "a001", "a0", "10", "9", "a-", "a.b", "a/b", "aB", "a_", "-1", "a=", "1.txt", "null",
-	} {
-		f.Add(text, "a2")
-		f.Add(text, "a10")
-		f.Add("a1"+text, text)
-	}
-	f.Fuzz(func(t *testing.T, s, other string) {
-		if !utf8.ValidString(s) || !utf8.ValidString(other) {
-			t.Skip("no text of JSON")
-		}
-		inner := map[string]any{s: other, other: []any{s, []any{other, s}, []any{}, []any{map[string]any{s: s}, map[string]any{}}}, "z": nil}
-		object := map[string]any{"data": map[string]any{s: inner, "l": []any{inner, other, []string{s}}, "B": true, "k": map[string]any{"v": s, "w": 0.5}}, other: int64(1), "none": map[string]any(nil)}
-		for _, v := range []any{object, []any{object, s}, s, map[string]any{}, []any{}, nil, []any{[]any{inner}}} {
-			want, err := marshalYAML(v)
-			if err != nil {
-				t.Fatal(err)
-			}
-			got, err := MarshalYAML(v)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if diff := cmp.Diff(string(want), string(got)); diff != "" {
-				t.Errorf("%q, %q (-want +got):\n%s", s, other, diff)
-			}
-		}
-	})
-}
-
-// What is nested deeply takes about as much as the library alone does, and is the same.
-func TestMarshalYAMLOfDeepValues(t *testing.T) {
-	for _, levels := range []int{deepIndent/2 - 1, deepIndent / 2, deepIndent/2 + 1, 200} {
-		var v any = []any{"a b c"}
-		for range levels {
-			v = map[string]any{"k": v, "s": "a b c", "l": []any{map[string]any{"x": "- y"}}}
-		}
-		want, err := marshalYAML(v)
-		if err != nil {
-			t.Fatal(err)
-		}
-		var got []byte
-		own := testing.AllocsPerRun(1, func() { got, err = MarshalYAML(v) })
-		if err != nil || !bytes.Equal(got, want) {
-			t.Errorf("%d levels: %v, not the same", levels, err)
-		}
-		alone := testing.AllocsPerRun(1, func() { _, _ = marshalYAML(v) })
-		if levels > deepIndent && own > 20*alone {
-			t.Errorf("%d levels take %.0f allocations, %.0f by the library alone", levels, own, alone)
 		}
 	}
 }

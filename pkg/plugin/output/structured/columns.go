@@ -1,7 +1,6 @@
 package structured
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -118,14 +117,12 @@ func (p *Columns) change(c *engine.Change) error {
 	if !output.Listed(c, p.Explain) {
 		return nil
 	}
-	var text bytes.Buffer
-	w := newWriter(&text, false)
-	if err := errors.Join(w.members(p.reported(c)), w.Flush()); err != nil {
+	text, err := MarshalLine(mapped(p.reported(c)))
+	if err != nil {
 		return fmt.Errorf("%s: %w", c.Subject, err)
 	}
 	var change map[string]any
-	err := json.Unmarshal(text.Bytes(), &change)
-	if err != nil {
+	if err := json.Unmarshal([]byte(text), &change); err != nil {
 		return fmt.Errorf("%s: %w", c.Subject, err)
 	}
 	cells := make([]string, len(p.columns))

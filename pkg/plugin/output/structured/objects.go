@@ -59,7 +59,6 @@ func (p *Names) Close() error { return nil }
 // uid, so that to apply them fails where the object was replaced meanwhile.
 type Manifests struct {
 	output.Options
-	yaml    objectdiff.YAMLWriter
 	printed bool
 }
 
@@ -80,7 +79,7 @@ func (p *Manifests) Print(e output.Event) error {
 	}
 	object := redact.Trim(c.After, c.Fields, redact.Stored)
 	masked := p.Masker.Object(object)
-	out, err := p.yaml.Marshal(masked.Object)
+	out, err := objectdiff.MarshalYAML(masked.Object)
 	if err != nil {
 		return fmt.Errorf("%s: %w", c.Subject, err)
 	}

@@ -1,9 +1,10 @@
 package structured
 
 import (
-	"errors"
+	"cmp"
 	"fmt"
 	"io"
+	"strings"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output"
 )
@@ -11,11 +12,15 @@ import (
 // version is that of all documents.
 const version = "mutate.kubectl.dev/v1alpha1"
 
-// ReportWriter is a document with the fields that every report has.
+// ReportWriter writes a document with the fields that every report has: one object with a
+// list, whose elements are written as they come.
 type ReportWriter struct {
-	writer
+	jsonWriter
+	out      io.Writer
+	yaml     bool
 	head     Head
-	begun    bool
+	fields   int  // that are written
+	items    int  // of the list
 	listed   bool // the clusters are written
 	problems []string
 }
@@ -49,24 +54,16 @@ func (o *encoder) clusters(e output.Fleet) []Cluster {
 
 // NewReportWriter returns a report of which nothing is written yet.
 func NewReportWriter(out io.Writer, asYAML bool, head Head) *ReportWriter {
-	return &ReportWriter{writer: newWriter(out, asYAML), head: head}
+	return &ReportWriter{out: out, yaml: asYAML, head: head}
 }
 
 func (r *ReportWriter) begin() error {
-	if r.begun {
+	if r.fields > 0 {
 		return nil
 	}
-	r.begun = true
-	fields := []struct {
-		name  string
-		value any
-	}{{"apiVersion", version}, {"kind", r.head.Kind}, {"context", r.head.Context}}
-	for _, f := range fields {
-		if err := r.field(f.name, f.value); err != nil {
-			return fmt.Errorf("writing the report: %w", err)
-		}
-	}
-	return r.listClusters()
+	return cmp.Or(
+		r.field("apiVersion", version), r.field("kind", r.head.Kind), r.field("context", r.head.Context), r.listClusters(),
+	)
 }
 
 // listClusters writes what came of each cluster, once and as soon as it is known: of a run that writes at the end.
@@ -78,15 +75,78 @@ func (r *ReportWriter) listClusters() error {
 	return r.field("clusters", r.head.Clusters)
 }
 
-// Add adds an element to the list.
-func (r *ReportWriter) Add(v any) error {
-	if err := r.begin(); err != nil {
-		return err
+// field adds a field of the object to what is to be written.
+func (r *ReportWriter) field(name string, v any) error {
+	if r.yaml {
+		r.fields++
+		return r.lines(map[string]any{name: v})
 	}
-	if err := r.item(r.head.List, v); err != nil {
-		return err
+	r.name(name)
+	return r.value(v, indent)
+}
+
+// lines adds a value as YAML.
+func (r *ReportWriter) lines(v any) error {
+	text, err := MarshalText(v, true)
+	r.WriteString(text)
+	return err
+}
+
+// element adds a value as an element of a list of YAML, whose lines are as long as they are by themselves.
+func (r *ReportWriter) element(v any) error {
+	text, err := MarshalText(v, true)
+	margin := "- "
+	for line := range strings.Lines(text) {
+		if line != "\n" {
+			r.WriteString(margin)
+		}
+		r.WriteString(line)
+		margin = "  "
 	}
-	return r.Flush()
+	return err
+}
+
+// name adds what stands before the value of a field of JSON.
+func (r *ReportWriter) name(name string) {
+	before := ",\n"
+	if r.fields == 0 {
+		before = "{\n"
+	}
+	r.fields++
+	r.WriteString(before + indent + `"` + name + `": `)
+}
+
+// flush writes what was added, unless that failed.
+func (r *ReportWriter) flush(err error) error {
+	if err == nil {
+		_, err = r.WriteTo(r.out)
+	}
+	if err != nil {
+		return fmt.Errorf("writing the report: %w", err)
+	}
+	return nil
+}
+
+// Add writes an element of the list.
+func (r *ReportWriter) Add(v any) error { return r.flush(cmp.Or(r.begin(), r.item(v))) }
+
+func (r *ReportWriter) item(v any) error {
+	if r.items++; r.yaml {
+		if r.items == 1 {
+			r.fields++
+			r.WriteString(r.head.List + ":\n")
+		}
+		return r.element(v)
+	}
+	if r.items == 1 {
+		r.name(r.head.List)
+		r.WriteString("[\n")
+	} else {
+		r.WriteString(",\n")
+	}
+	const margin = indent + indent
+	r.WriteString(margin)
+	return r.value(v, margin)
 }
 
 // Problem adds the text of what went wrong beside the elements.
@@ -94,23 +154,24 @@ func (r *ReportWriter) Problem(text string) { r.problems = append(r.problems, te
 
 // Close ends the report with its problems, if there are any, and its summary.
 func (r *ReportWriter) Close(summary any) error {
-	if err := r.begin(); err != nil {
-		return err
-	}
-	if err := errors.Join(r.endList(r.head.List), r.listClusters()); err != nil {
-		return err
-	}
+	err := cmp.Or(r.begin(), r.endList(), r.listClusters())
 	if len(r.problems) > 0 {
-		if err := r.field("problems", r.problems); err != nil {
-			return err
-		}
+		err = cmp.Or(err, r.field("problems", r.problems))
 	}
-	if err := r.field("summary", summary); err != nil {
-		return err
-	}
-	r.end()
+	err = cmp.Or(err, r.field("summary", summary))
 	if !r.yaml {
-		r.put("\n")
+		r.WriteString("\n}\n")
 	}
-	return r.Flush()
+	return r.flush(err)
+}
+
+// endList ends the list.
+func (r *ReportWriter) endList() error {
+	switch {
+	case r.items == 0:
+		return r.field(r.head.List, []any{})
+	case !r.yaml:
+		r.WriteString("\n" + indent + "]")
+	}
+	return nil
 }

@@ -13,23 +13,38 @@ const indent = "    "
 // MarshalText returns a value as YAML, or as indented JSON; it ends with a line break.
 func MarshalText(v any, asYAML bool) (string, error) {
 	if asYAML {
-		out, err := objectdiff.MarshalYAML(v)
+		out, err := objectdiff.MarshalYAML(mapped(v))
 		return string(out), err
 	}
-	return encode(v, "", indent)
+	var w jsonWriter
+	err := w.value(v, "")
+	return w.String() + "\n", err
 }
 
 // MarshalLine returns a value as one line of JSON.
-func MarshalLine(v any) (string, error) { return encode(v, "", "") }
+func MarshalLine(v any) (string, error) {
+	out, err := compact(v)
+	return string(out) + "\n", err
+}
 
-// encode returns indented JSON in which nothing acts on a terminal. All lines but the first begin with a margin.
-func encode(v any, margin, indent string) (string, error) {
+// compact returns JSON in which nothing acts on a terminal.
+func compact(v any) ([]byte, error) {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
-	e.SetIndent(margin, indent)
 	if err := e.Encode(v); err != nil {
+		return nil, err
+	}
+	return redact.EscapeJSON(bytes.TrimSuffix(b.Bytes(), []byte("\n"))), nil
+}
+
+// indented is compact with line breaks. All lines but the first begin with a margin.
+func indented(v any, margin string) (string, error) {
+	text, err := compact(v)
+	if err != nil {
 		return "", err
 	}
-	return string(redact.EscapeJSON(b.Bytes())), nil
+	var b bytes.Buffer
+	err = json.Indent(&b, text, margin, indent)
+	return b.String(), err
 }
