@@ -2,16 +2,11 @@ package formats_test
 
 import (
 	"bytes"
-	"encoding/json"
 	"errors"
 	"io"
-	"maps"
-	"os"
-	"slices"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
@@ -50,31 +45,6 @@ func everyOutcome() []apply.Result {
 		{Key: key, Outcome: apply.Managed, Err: refused(errors.New("kept")), Instead: "Application shop"},
 		{Key: key, Outcome: apply.NotTried},
 		{Key: key, Outcome: apply.Failed, Retries: 2, Err: refused(&apply.RejectedError{Text: "immutable", Err: errors.New("422")})},
-	}
-}
-
-func TestApplySchemaOutcomes(t *testing.T) {
-	var reported struct {
-		Summary struct{ Outcomes map[string]int }
-	}
-	if err := json.Unmarshal(applyReport(t, formats.JSON, output.Options{}, everyOutcome()), &reported); err != nil {
-		t.Fatal(err)
-	}
-	var published struct {
-		Defs struct {
-			Outcome struct{ Enum []string }
-		} `json:"$defs"`
-	}
-	text, err := os.ReadFile(applySchema)
-	if err == nil {
-		err = json.Unmarshal(text, &published)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	slices.Sort(published.Defs.Outcome.Enum)
-	if diff := cmp.Diff(slices.Sorted(maps.Keys(reported.Summary.Outcomes)), published.Defs.Outcome.Enum); diff != "" {
-		t.Errorf("-reported +schema:\n%s", diff)
 	}
 }
 
@@ -178,24 +148,4 @@ func fullApplyReport(t *testing.T) []byte {
 		Autoscaled: []engine.Impact{{Owner: "HorizontalPodAutoscaler p", Fields: []fieldpath.Path{replicas}}},
 		Rules:      []engine.RuleRef{{Dialect: "d", Policy: "p", Rule: "r", Via: "v", Origin: "o", Severity: "low"}},
 	}}, fleet())
-}
-
-func TestApplySchemaRefuses(t *testing.T) {
-	s := compiled(t, applySchema)
-	for what, change := range map[string]func(report, result map[string]any){
-		"an unknown field":            func(r, _ map[string]any) { r["more"] = 1 },
-		"an unknown field of results": func(_, o map[string]any) { o["more"] = 1 },
-		"a missing summary":           func(r, _ map[string]any) { delete(r, "summary") },
-		"another kind":                func(r, _ map[string]any) { r["kind"] = "PreviewReport" },
-		"an unknown outcome":          func(_, o map[string]any) { o["outcome"] = "maybe" },
-		"an unknown status":           func(_, o map[string]any) { o["status"] = "completed" },
-		"a nameless object":           func(_, o map[string]any) { delete(o["object"].(map[string]any), "name") },
-		"an unknown outcome counted":  func(r, _ map[string]any) { r["summary"].(map[string]any)["outcomes"] = map[string]any{"maybe": 1} },
-	} {
-		report := readReport(t, fullApplyReport(t)).(map[string]any)
-		change(report, report["results"].([]any)[0].(map[string]any))
-		if s.Validate(report) == nil {
-			t.Errorf("%s is accepted", what)
-		}
-	}
 }

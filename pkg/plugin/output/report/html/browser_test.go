@@ -70,10 +70,8 @@ func TestInABrowser(t *testing.T) {
 		{"a click on a policy in the chart filters", (*chromium).filtersByPolicy},
 		{"a namespace leaves its objects of a change", (*chromium).filtersByNamespace},
 		{"the keyboard is enough", (*chromium).takesTheKeyboard},
-		{"a search without a result says so", (*chromium).searchesInVain},
 		{"on paper everything that is shown is unfolded", (*chromium).printsOnPaper},
 		{"on a phone nothing is wider than the screen", (*chromium).fitsAPhone},
-		{"in the dark", (*chromium).turnsDark},
 	} {
 		t.Run(step.says, func(t *testing.T) {
 			c.t = t
@@ -131,14 +129,6 @@ func (c *chromium) takesTheKeyboard() {
 	c.until(status + ` === "5 changes, 18 objects."`)
 }
 
-func (c *chromium) searchesInVain() {
-	c.press("/", "/")
-	c.write("no such thing")
-	c.until(status + ` === "No change matches."`)
-	c.click("#filters [type=reset]")
-	c.until(status + ` === "5 changes, 18 objects."`)
-}
-
 func (c *chromium) printsOnPaper() {
 	if pdf := c.print("paper"); !bytes.HasPrefix(pdf, []byte("%PDF-")) {
 		c.t.Errorf("no PDF: %.20q", pdf)
@@ -155,63 +145,6 @@ func (c *chromium) fitsAPhone() {
 	c.picture("phone")
 	c.run(`document.querySelector("#list").scrollIntoView()`)
 	c.picture("phone-open")
-}
-
-func (c *chromium) turnsDark() {
-	c.size(1280, 900)
-	c.dark(true)
-	c.expect("the ground", "rgb(21, 23, 27)", `getComputedStyle(document.body).backgroundColor`)
-	c.run(`document.querySelector("#list").scrollIntoView()`)
-	c.picture("dark")
-	c.dark(false)
-}
-
-// What assistive technology uses: landmarks, one first heading and no level
-// left out, a name for each control, and cells that know their headers.
-func TestInABrowserThePageIsAccessible(t *testing.T) {
-	c := startChromium(t)
-	c.show(reviewOptions, review())
-	c.click("#open")
-	var tree struct {
-		Nodes []struct {
-			Ignored    bool
-			Role, Name struct{ Value any }
-		}
-	}
-	c.call("Accessibility.getFullAXTree", nil, &tree)
-	roles := map[string]int{}
-	for _, n := range tree.Nodes {
-		role, _ := n.Role.Value.(string)
-		if n.Ignored {
-			continue
-		}
-		roles[role]++
-		switch role {
-		case "button", "searchbox", "combobox", "DisclosureTriangle", "link", "heading", "row":
-			if n.Name.Value == "" && role != "row" {
-				t.Errorf("a %s has no name", role)
-			}
-		case "table":
-			if n.Name.Value == "" {
-				t.Error("a table has no name")
-			}
-		}
-	}
-	for _, role := range []string{"banner", "main", "contentinfo", "search", "status", "heading", "columnheader", "rowheader"} {
-		if roles[role] == 0 {
-			t.Errorf("the page has no %s", role)
-		}
-	}
-	c.expect("the levels of the headings", true, `(() => { let last = 0;
-		return [...document.querySelectorAll("h1,h2,h3,h4")].every(h => { const n = +h.tagName[1], ok = n <= last + 1; last = n; return ok; })
-			&& document.querySelectorAll("h1").length === 1; })()`)
-	c.show(reviewOptions, review()) // as it is when it is opened
-	c.press("Tab", "")
-	c.expect("the first stop", "Skip to the changes", `document.activeElement.textContent`)
-	c.expect("is visible", true, `document.activeElement.getBoundingClientRect().left >= 0`)
-	c.press("Enter", "\r")
-	c.expect("and leads to the changes", "changes", `document.activeElement.id`)
-	c.quiet()
 }
 
 // elements are the kinds of elements of a page, and their attributes but for values of its own scripts.
@@ -268,24 +201,6 @@ func TestInABrowserHostileTextsDoNothing(t *testing.T) {
 	}
 }
 
-// A value keeps its place and its quotes, whichever way it is written.
-func TestInABrowserTextsFromRightToLeftTurnNothingAround(t *testing.T) {
-	c := startChromium(t)
-	c.size(1280, 900)
-	c.show(reviewOptions, []engine.Change{configMap(labels, "shop", "hebrew", map[string]any{"a": "אבג 1"}, map[string]any{"a": "דהו 2 <->"})})
-	c.click("#list summary")
-	c.until(`document.querySelectorAll("#list .values").length === 1`)
-	c.expect("what was stands left of what would be", true,
-		`document.querySelector(".values del").getBoundingClientRect().right < document.querySelector(".values ins").getBoundingClientRect().left`)
-	c.expect("between its quotes", true, `(() => {
-		const text = document.querySelector(".values ins").firstChild, at = (i) => {
-			const r = document.createRange(); r.setStart(text, i); r.setEnd(text, i + 1); return r.getBoundingClientRect().left; };
-		const all = [...text.data].map((_, i) => at(i));
-		return all[0] === Math.min(...all) && all.at(-1) === Math.max(...all); })()`)
-	c.picture("right-to-left")
-	c.quiet()
-}
-
 // A script that got into the page would not run, and nothing could be loaded.
 func TestInABrowserTheContentPolicyHolds(t *testing.T) {
 	c := startChromium(t)
@@ -310,28 +225,5 @@ func TestInABrowserWithoutScriptsThePageCanBeRead(t *testing.T) {
 	c.expect("the diff is there", true, `document.querySelector("#list li:nth-child(4) .diff").innerText.includes("+    echo two")`)
 	c.expect("the controls are not", true, `document.querySelector("#filters").getClientRects().length === 0`)
 	c.picture("without-scripts")
-	c.quiet()
-}
-
-func TestInABrowserTenThousandChanges(t *testing.T) {
-	c := startChromium(t)
-	c.size(1280, 900)
-	page := pageOf(t, reviewOptions, many(10_000))
-	c.open(c.save(page))
-	c.until(ready)
-	load := c.run(`performance.getEntriesByName("ready")[0].startTime`)
-	c.expect("the count", "10,000 changes, 10,000 objects; the first 100 are shown.", status)
-	c.expect("few rows are built", 100.0, `document.querySelectorAll("#list > li").length`)
-	c.click("#more")
-	c.until(`document.querySelectorAll("#list > li").length === 200`)
-	c.expect("the focus is on the first new one", true, `document.activeElement === document.querySelector("#list > li:nth-child(101) summary")`)
-	c.picture("ten-thousand")
-	c.run(`scrollTo(0, 0)`)
-	c.picture("ten-thousand-top")
-	search := c.run(`new Promise(done => { const from = performance.now(), box = document.querySelector("[name=text]"), count = document.querySelector("#count");
-		new MutationObserver(() => done(performance.now() - from)).observe(count, {childList: true});
-		box.value = "object-9999"; box.form.requestSubmit(); })`)
-	c.expect("the search finds one", "1 change, 1 object (of 10,000 changes).", status)
-	t.Logf("%d KiB, ready after %.0f ms, searched in %.1f ms", len(page)>>10, load, search)
 	c.quiet()
 }

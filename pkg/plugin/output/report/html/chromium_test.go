@@ -283,15 +283,6 @@ func (c *chromium) size(width, height int) {
 }
 
 // dark chooses the colour scheme.
-func (c *chromium) dark(on bool) {
-	c.t.Helper()
-	value := "light"
-	if on {
-		value = "dark"
-	}
-	c.call("Emulation.setEmulatedMedia", map[string]any{"features": []any{map[string]any{"name": "prefers-color-scheme", "value": value}}}, nil)
-}
-
 // picture keeps a picture of the window, for people to look at, where it is asked for.
 func (c *chromium) picture(name string) {
 	c.t.Helper()
