@@ -2,6 +2,7 @@ package engine
 
 import (
 	"cmp"
+	"slices"
 
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 )
@@ -47,6 +48,14 @@ const (
 // Refuses reports whether the server would refuse the change.
 func (c ImpactCode) Refuses() bool {
 	return c == ImpactImmutable || c == ImpactInvalid || c == ImpactRefused
+}
+
+// Concerns reports whether it is about a field, about what holds it or about something in it.
+func (i *Impact) Concerns(field fieldpath.Path) bool {
+	return len(i.Fields) == 0 || slices.ContainsFunc(i.Fields, func(p fieldpath.Path) bool {
+		n := min(len(p), len(field))
+		return p[:n].Equals(field[:n])
+	})
 }
 
 // Alike is the Text for several objects that change alike.

@@ -89,9 +89,6 @@ func newPreview(format string, o output.Options) (output.Printer, error) {
 	}
 	switch format {
 	case Diff:
-		if o.Comparer != nil {
-			return human.NewCompared(o), nil
-		}
 		return human.NewDiff(o), nil
 	case Summary:
 		return human.NewSummary(o), nil

@@ -257,15 +257,15 @@ func members(b *page, g *Group) {
 		return
 	}
 	if len(clusters) > 1 {
-		b.line(Plain, "    on "+counted(clusters)+expand)
+		b.line(Plain, "    on "+listed(clusters)+expand)
 	}
 	if len(namespaces) > 1 {
-		b.line(Plain, "    in "+counted(namespaces)+expand)
+		b.line(Plain, "    in "+listed(namespaces)+expand)
 	}
 }
 
-// counted lists the places that hold the most objects.
-func counted(all []NamespaceCount) string {
+// listed lists the places that hold the most objects.
+func listed(all []NamespaceCount) string {
 	parts := make([]string, 0, namespacesListed+1)
 	for i, ns := range all {
 		if i == namespacesListed {

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/compare"
@@ -248,13 +247,15 @@ func (p *Comparison) end(s compare.Summary) error {
 	}
 	b = p.page()
 	b.WriteString("\n")
-	if err := p.table2(b); err != nil {
-		return err
+	if len(p.rows) > 0 {
+		b.table(append([][]string{{"NAMESPACE", "NAME", "VERDICT", "FIELDS", "OLD RULES", "NEW RULES"}}, p.rows...))
+		if p.more > 0 {
+			fmt.Fprintf(b, "and %s more\n", wording.PluralNumber(p.more, "object"))
+		}
+		b.WriteString("\n")
 	}
 	p.heading2(b, "What was exercised")
-	if err := p.exercised(b, s); err != nil {
-		return err
-	}
+	p.exercised(b, s)
 	b.WriteString("\n")
 	p.counts(b, s)
 	return p.write(b)
@@ -265,23 +266,6 @@ func (p *Comparison) heading2(b *page, text string) {
 	if p.style == ComparisonMarkdown {
 		b.WriteString("## " + text + "\n\n")
 	}
-}
-
-// table2 writes the rows.
-func (p *Comparison) table2(b *page) error {
-	if len(p.rows) == 0 {
-		return nil
-	}
-	w := tabwriter.NewWriter(b, 0, 0, 3, ' ', 0)
-	fmt.Fprintln(w, "NAMESPACE\tNAME\tVERDICT\tFIELDS\tOLD RULES\tNEW RULES")
-	for _, row := range p.rows {
-		fmt.Fprintln(w, cells(row...))
-	}
-	if p.more > 0 {
-		fmt.Fprintf(w, "and %s more\n", wording.PluralNumber(p.more, "object"))
-	}
-	fmt.Fprintln(w)
-	return w.Flush()
 }
 
 // counts writes the conclusion and the number of objects with each verdict.
@@ -309,35 +293,43 @@ func (p *Comparison) counts(b *page, s compare.Summary) {
 }
 
 // exercised is the table of the rules, and what is missing to exercise the others.
-func (p *Comparison) exercised(b *page, s compare.Summary) error {
-	if p.style == ComparisonMarkdown {
-		p.markdownExercised(b, s)
-		return nil
+func (p *Comparison) exercised(b *page, s compare.Summary) {
+	remarks := p.remarks(s)
+	if p.style != ComparisonMarkdown {
+		b.table(exercises(s, wording.Rule))
+		for _, line := range remarks {
+			b.line(Yellow, line)
+		}
+		return
 	}
-	w := tabwriter.NewWriter(b, 0, 0, 3, ' ', 0)
+	markdownTable(b, 2, exercises(s, func(r engine.RuleRef) string { return cell(wording.Rule(r)) })) //nolint:mnd // the side and the rule
+	if len(remarks) > 0 {
+		lines := p.page()
+		for _, line := range remarks {
+			lines.line(Plain, line)
+		}
+		fenced(b, "", lines.String())
+	}
+}
+
+// exercises are the rows of the table.
+func exercises(s compare.Summary, name func(engine.RuleRef) string) [][]string {
+	rows := [][]string{{"SIDE", "POLICY/RULE", "MATCHED", "HELD BACK", "CHANGED"}}
 	variants := s.Variants.Compared > 0
-	fmt.Fprint(w, "SIDE\tPOLICY/RULE\tMATCHED\tHELD BACK\tCHANGED")
 	if variants {
-		fmt.Fprint(w, "\tVARIANTS CHANGED")
+		rows[0] = append(rows[0], "VARIANTS CHANGED")
 	}
-	fmt.Fprintln(w)
 	for _, side := range compare.Sides() {
 		for i := range s.Rules[side] {
 			e := &s.Rules[side][i]
-			fmt.Fprintf(w, "%s\t%s\t%d\t%d\t%d", side, cells(wording.Rule(e.Rule)), e.Matched(), e.Outcomes[engine.Skipped], e.Outcomes[engine.Changed])
+			row := []string{side.String(), name(e.Rule), fmt.Sprint(e.Matched()), fmt.Sprint(e.Outcomes[engine.Skipped]), fmt.Sprint(e.Outcomes[engine.Changed])}
 			if variants {
-				fmt.Fprintf(w, "\t%d", e.Variants)
+				row = append(row, fmt.Sprint(e.Variants))
 			}
-			fmt.Fprintln(w)
+			rows = append(rows, row)
 		}
 	}
-	if err := w.Flush(); err != nil {
-		return err
-	}
-	for _, line := range p.remarks(s) {
-		b.line(Yellow, line)
-	}
-	return nil
+	return rows
 }
 
 // remarks say what held rules back, and what is missing to exercise them.
@@ -356,30 +348,4 @@ func (p *Comparison) remarks(s compare.Summary) []string {
 		}
 	}
 	return out
-}
-
-func (p *Comparison) markdownExercised(b *page, s compare.Summary) {
-	head, line, variants := "| side | policy/rule | matched | held back | changed |", "|---|---|---:|---:|---:|", s.Variants.Compared > 0
-	if variants {
-		head, line = head+" variants changed |", line+"---:|"
-	}
-	b.WriteString(head + "\n" + line + "\n")
-	for _, side := range compare.Sides() {
-		for i := range s.Rules[side] {
-			e := &s.Rules[side][i]
-			name := strings.ReplaceAll(codeSpan(wording.Rule(e.Rule)), "|", `\|`)
-			fmt.Fprintf(b, "| %s | %s | %d | %d | %d |", side, name, e.Matched(), e.Outcomes[engine.Skipped], e.Outcomes[engine.Changed])
-			if variants {
-				fmt.Fprintf(b, " %d |", e.Variants)
-			}
-			b.WriteString("\n")
-		}
-	}
-	if lines := p.remarks(s); len(lines) > 0 {
-		remarks := p.page()
-		for _, line := range lines {
-			remarks.line(Plain, line)
-		}
-		fenced(b, "", remarks.String())
-	}
 }

@@ -1,15 +1,18 @@
 package human
 
 import (
+	"cmp"
+	"errors"
 	"strings"
 
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/objectdiff"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/wording"
 )
 
 // Diff prints a unified diff of each object under a heading that says who
-// changed what.
+// changed what. Where the options have a Comparer, that shows the differences instead.
 type Diff struct {
 	base
 	differ objectdiff.Differ
@@ -18,12 +21,29 @@ type Diff struct {
 // NewDiff returns a printer of unified diffs.
 func NewDiff(o output.Options) *Diff {
 	p := &Diff{base: newBase(o), differ: newDiffer(o)}
-	p.spaced = true
+	p.spaced = o.Comparer == nil || o.Explain
 	return p
 }
 
 // Print shows an object that would change, or that needs a remark, and the summary.
-func (p *Diff) Print(e output.Event) error { return p.event(e, p.print) }
+func (p *Diff) Print(e output.Event) error {
+	c, isChange := e.(output.Evaluated)
+	s, ends := e.(output.Summary)
+	switch {
+	case p.Comparer != nil && isChange && c.Changed():
+		from, to, err := p.differ.Texts(c.Change, nil)
+		if err != nil {
+			return err
+		}
+		return cmp.Or(p.each(c.Change, p.print), p.Comparer.Add(comparedName(c.Subject), from.Text, to.Text))
+	case p.Comparer != nil && ends && s.Changed > 0:
+		if err := p.Flush(); err != nil {
+			return err
+		}
+		return errors.Join(p.Comparer.Compare(), p.summarize(s.Summary))
+	}
+	return p.event(e, p.print)
+}
 
 func (p *Diff) print(c *part) error {
 	notes := p.page()
@@ -40,6 +60,10 @@ func (p *Diff) print(c *part) error {
 				return text, nil
 			}
 			text.Note = "  (" + wording.Fields(c.Fields) + ")"
+			if p.Comparer != nil {
+				text.Notes = "  (" + wording.Fields(c.Fields) + " each)"
+				return text, nil
+			}
 			text.Notes = "  (" + wording.Fields(c.Fields) + " each; the diff is that of " + shortName(c.Subject) + ")"
 			unified, err := p.differ.Unified(&c.Change, c.others())
 			notes.diff(unified)
@@ -69,4 +93,17 @@ func lineColor(l string) Color {
 
 func newDiffer(o output.Options) objectdiff.Differ {
 	return objectdiff.Differ{Masker: o.Masker, ContextLines: o.ContextLines}
+}
+
+// comparedName is an object's name as kubectl diff has it: group, version, kind,
+// namespace and name.
+func comparedName(k engine.ObjectKey) string {
+	name := strings.Join([]string{k.Version, k.Kind, k.Namespace, k.Name}, ".")
+	if k.Group != "" {
+		name = k.Group + "." + name
+	}
+	if k.Cluster != "" {
+		name = k.Cluster + "." + name
+	}
+	return name
 }

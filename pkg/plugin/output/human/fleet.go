@@ -2,9 +2,7 @@ package human
 
 import (
 	"fmt"
-	"io"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output"
@@ -17,9 +15,7 @@ func (h *base) fleet(e output.Fleet) error {
 	if h.Writes { // it ends what is shown
 		b.WriteString("\n")
 	}
-	if err := h.writeClusters(b, e.Clusters); err != nil {
-		return err
-	}
+	h.writeClusters(b, e.Clusters)
 	if !h.Writes {
 		b.WriteString("\n")
 	}
@@ -31,7 +27,7 @@ func (h *base) fleet(e output.Fleet) error {
 const problemShown = 100
 
 // writeClusters writes a row for each cluster.
-func (h *base) writeClusters(out io.Writer, clusters []output.Cluster) error {
+func (h *base) writeClusters(b *page, clusters []output.Cluster) {
 	changed := "would change"
 	switch {
 	case h.Compares:
@@ -41,8 +37,7 @@ func (h *base) writeClusters(out io.Writer, clusters []output.Cluster) error {
 	case h.Writes:
 		changed = "written"
 	}
-	w := tabwriter.NewWriter(out, 0, 0, 3, ' ', 0)
-	fmt.Fprintln(w, "CLUSTER\tOBJECTS\t"+strings.ToUpper(changed)+"\tFAILED\tPODS RESTART\tPROBLEM")
+	rows := [][]string{{"CLUSTER", "OBJECTS", strings.ToUpper(changed), "FAILED", "PODS RESTART", "PROBLEM"}}
 	for i := range clusters {
 		c := &clusters[i]
 		problem := "<none>"
@@ -52,7 +47,7 @@ func (h *base) writeClusters(out io.Writer, clusters []output.Cluster) error {
 				problem += fmt.Sprintf(" (and %d more)", c.Problems-1)
 			}
 		}
-		fmt.Fprintln(w, cells(c.Name, wording.Number(c.Objects), wording.Number(c.Changed), wording.Number(c.Failed), wording.Number(c.Pods), problem))
+		rows = append(rows, []string{c.Name, wording.Number(c.Objects), wording.Number(c.Changed), wording.Number(c.Failed), wording.Number(c.Pods), problem})
 	}
-	return w.Flush()
+	b.table(rows)
 }

@@ -12,10 +12,8 @@ import (
 
 // The bounds of what is held.
 const (
-	maxHeld       = 4 << 20 // bytes of text
-	overhead      = 1 << 10 // what a group takes in addition to its texts
-	namesListed   = 4       // of a group that is not expanded
-	maxNamespaces = 1000    // counted separately in a group
+	maxGroups   = 4096
+	namesListed = 4 // of a group that is not expanded
 )
 
 // Member is an object that is to be shown.
@@ -61,7 +59,6 @@ type Groups struct {
 	known    map[memberKey]*Group
 	sections map[string]*Section
 	order    []*Section
-	held     int
 }
 
 type memberKey struct {
@@ -104,17 +101,13 @@ func (g *Groups) Found(m Member, text Text) {
 	group := &Group{Text: text, First: m.Subject, namespaces: map[string]int{}}
 	section.Groups = append(section.Groups, group)
 	g.known[memberKey{title, m.Likeness}] = group
-	g.held += len(text.Body) + len(text.Several) + len(text.Warnings) + len(text.Alike) + overhead
 	g.count(group, m)
 }
 
 func (g *Groups) count(group *Group, m Member) {
 	group.Count++
 	group.Pods += m.Pods
-	ns := m.Subject.Namespace
-	if _, known := group.namespaces[ns]; known || len(group.namespaces) < maxNamespaces {
-		group.namespaces[ns]++
-	}
+	group.namespaces[m.Subject.Namespace]++
 	if m.Subject.Cluster != "" {
 		if group.clusters == nil {
 			group.clusters = map[string]int{}
@@ -122,9 +115,7 @@ func (g *Groups) count(group *Group, m Member) {
 		group.clusters[m.Subject.Cluster]++
 	}
 	if g.Expand || len(group.Names) < namesListed {
-		name := shortName(m.Subject) + m.Origin
-		group.Names = append(group.Names, name)
-		g.held += len(name)
+		group.Names = append(group.Names, shortName(m.Subject)+m.Origin)
 	}
 }
 
@@ -158,7 +149,7 @@ func (g *Groups) Keep(keep func(*Group) bool) {
 }
 
 // Full reports whether no more should be held: it is time to Take.
-func (g *Groups) Full() bool { return g.held >= maxHeld }
+func (g *Groups) Full() bool { return len(g.known) >= maxGroups }
 
 // Take hands over the sections and forgets them: namespaces by name, all else in
 // the order in which it came.
@@ -167,7 +158,7 @@ func (g *Groups) Take() []*Section {
 	if g.By == output.ByNamespace {
 		slices.SortFunc(out, func(a, b *Section) int { return cmp.Compare(a.Title, b.Title) })
 	}
-	g.known, g.sections, g.order, g.held = nil, nil, nil, 0
+	g.known, g.sections, g.order = nil, nil, nil
 	return out
 }
 

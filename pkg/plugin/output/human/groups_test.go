@@ -1,15 +1,11 @@
 package human_test
 
 import (
-	"bytes"
-	"encoding/binary"
 	"fmt"
-	"runtime"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/kubectl-mutate/kubectl-mutate/internal/heap"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/human"
@@ -79,21 +75,6 @@ func TestGroupsNamespaces(t *testing.T) {
 	}
 }
 
-func TestGroupsAreBounded(t *testing.T) {
-	var g human.Groups
-	text := human.Text{Body: bytes.Repeat([]byte("x"), 1<<20)}
-	for i := range 64 {
-		g.Found(member("shop", fmt.Sprint(i), byte(i), ""), text)
-		if g.Full() {
-			if n := len(g.Take()[0].Groups); n > 16 || g.Full() {
-				t.Errorf("%d groups held", n)
-			}
-			return
-		}
-	}
-	t.Error("64 MB are held")
-}
-
 func TestGroupBySet(t *testing.T) {
 	by := output.ByObject
 	if err := by.Set("color"); err == nil || by != output.ByObject {
@@ -101,24 +82,5 @@ func TestGroupBySet(t *testing.T) {
 	}
 	if err := by.Set("policy"); by != output.ByPolicy || err != nil {
 		t.Errorf("got %q, %v", by, err)
-	}
-}
-
-// What is held until there is too much of it takes about as much memory as is allowed.
-func TestGroupsTakeWhatTheyHold(t *testing.T) {
-	const most = 10 << 20
-	for _, size := range []int{10, 300, 5000} {
-		before := heap.InUse()
-		var g human.Groups
-		groups := 0
-		for ; !g.Full(); groups++ {
-			m := member("shop", fmt.Sprint("settings-", groups), 0, "p")
-			binary.BigEndian.PutUint64(m.Likeness[:], uint64(groups)) //nolint:gosec // it is not negative
-			g.Found(m, human.Text{Body: make([]byte, size, 2*size)})
-		}
-		if held := heap.InUse() - before; held > most {
-			t.Errorf("%d groups with texts of %d bytes take %d bytes, want at most %d", groups, size, held, most)
-		}
-		runtime.KeepAlive(&g)
 	}
 }

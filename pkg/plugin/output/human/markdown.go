@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/evaluation"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
@@ -44,9 +45,7 @@ func (p *Markdown) Print(e output.Event) error {
 	case output.Fleet:
 		b, table := p.page(), p.page()
 		b.WriteString("## Clusters\n")
-		if err := p.writeClusters(table, e.Clusters); err != nil {
-			return err
-		}
+		p.writeClusters(table, e.Clusters)
 		fenced(b, "", table.String())
 		return p.write(b)
 	case output.Summary:
@@ -87,25 +86,29 @@ func (p *Markdown) rules(b *page, s evaluation.Summary) {
 	if p.traced(s) {
 		return
 	}
-	rules, columns := p.listed(s), columns(s)
+	rules := p.listed(s)
 	if len(rules) > 0 {
-		b.WriteString("\n| policy/rule |")
-		for _, o := range columns {
-			b.WriteString(" " + string(o) + " |")
-		}
-		b.WriteString("\n|---|" + strings.Repeat("---:|", len(columns)) + "\n")
-	}
-	for i := range rules {
-		b.WriteString("| " + strings.ReplaceAll(codeSpan(wording.Rule(rules[i].Rule)), "|", `\|`) + severity(rules[i].Rule.Severity) + " |")
-		for _, o := range columns {
-			fmt.Fprintf(b, " %d |", rules[i].Outcomes[o])
-		}
 		b.WriteString("\n")
+		markdownTable(b, 1, counted(rules, columns(s), func(r engine.RuleRef) string { return cell(wording.Rule(r)) + severity(r.Severity) }))
 	}
 	if n := len(s.Rules) - len(rules); n > 0 {
 		fmt.Fprintf(b, "\n%s matched no object.\n", wording.Plural(n, "rule"))
 	}
 }
+
+// markdownTable writes rows below a head. The first few columns have strings, the others numbers.
+func markdownTable(b *page, strs int, rows [][]string) {
+	for i, row := range rows {
+		line := "| " + strings.Join(row, " | ") + " |\n"
+		if i == 0 {
+			line = strings.ToLower(line) + "|" + strings.Repeat("---|", strs) + strings.Repeat("---:|", len(row)-strs) + "\n"
+		}
+		b.WriteString(line)
+	}
+}
+
+// cell is a code span in a table.
+func cell(text string) string { return strings.ReplaceAll(codeSpan(text), "|", `\|`) }
 
 // severity stands behind the name of a rule.
 func severity(s string) string {

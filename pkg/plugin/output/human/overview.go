@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output"
@@ -93,22 +92,19 @@ func (v *overview) leavesOut(t Text) bool {
 }
 
 // write lists the most frequent changes.
-func (v *overview) write(b *page) error {
+func (v *overview) write(b *page) {
 	top, _ := v.counts.Top(changesListed)
 	if len(top) == 0 {
-		return nil
+		return
 	}
 	b.WriteString("Most frequent changes:\n")
-	w := tabwriter.NewWriter(b, 0, 0, 3, ' ', 0)
+	var rows [][]string
 	for _, c := range top {
 		field, rule, _ := strings.Cut(c.Text, "\t")
-		fmt.Fprintf(w, "%8d  %s\n", c.N, cells(middle(field, cellPath), middle(rule, cellRule)))
+		rows = append(rows, []string{fmt.Sprintf("%8d  %s", c.N, middle(field, cellPath)), middle(rule, cellRule)})
 	}
-	if err := w.Flush(); err != nil {
-		return err
-	}
+	b.table(rows)
 	b.WriteString("\n")
-	return nil
 }
 
 // hint says how to see what is not listed.

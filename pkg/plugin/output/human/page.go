@@ -2,7 +2,9 @@ package human
 
 import (
 	"bytes"
+	"fmt"
 	"strings"
+	"text/tabwriter"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
 )
@@ -41,6 +43,15 @@ func middle(text string, most int) string {
 	}
 	half := (most - len("...")) / 2
 	return strings.ToValidUTF8(text[:most-len("...")-half], "") + "..." + strings.ToValidUTF8(text[len(text)-half:], "")
+}
+
+// table writes rows whose columns stand in line.
+func (p *page) table(rows [][]string) {
+	w := tabwriter.NewWriter(p, 0, 0, 3, ' ', 0)
+	for _, row := range rows {
+		fmt.Fprintln(w, strings.TrimRight(cells(row...), "\t"))
+	}
+	_ = w.Flush() // a page takes everything
 }
 
 // cells are the texts of a row whose columns a tabwriter lines up.

@@ -3,8 +3,6 @@ package human
 import (
 	"slices"
 
-	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
-
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/wording"
@@ -112,7 +110,9 @@ func byPolicy(c *engine.Change) []*part {
 // about, or else all that change or write something.
 func meant(parts []*part, impact *engine.Impact) []*part {
 	for _, concerned := range []func(*part) bool{
-		func(p *part) bool { return slices.ContainsFunc(impact.Fields, p.changes) },
+		func(p *part) bool {
+			return len(impact.Fields) > 0 && slices.ContainsFunc(p.Fields, func(f engine.FieldChange) bool { return impact.Concerns(f.Path) })
+		},
 		func(p *part) bool { return p.Changed() },
 		func(p *part) bool { return p.Writes() },
 	} {
@@ -121,17 +121,6 @@ func meant(parts []*part, impact *engine.Impact) []*part {
 		}
 	}
 	return parts[:1]
-}
-
-// changes reports whether something at, above or below a path differs.
-func (p *part) changes(path fieldpath.Path) bool {
-	return slices.ContainsFunc(p.Fields, func(f engine.FieldChange) bool { return overlap(f.Path, path) })
-}
-
-// overlap reports whether one path is the other one, or leads to it.
-func overlap(a, b fieldpath.Path) bool {
-	n := min(len(a), len(b))
-	return a[:n].Equals(b[:n])
 }
 
 // byOthers says which other policies change the object, and "" where none does.

@@ -2,11 +2,11 @@ package human
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/evaluation"
@@ -17,13 +17,10 @@ import (
 // running counts the changes to Pods and Jobs, most of whose fields cannot change once they are there.
 type running struct {
 	changed, refused int
-	workloads        []string // from whose templates they come, each once
-	cronJobs, more   bool     // among the workloads; there are more than are kept
-	rules            []string // that write what is refused, each once
+	workloads        map[string]bool // from whose templates they come
+	cronJobs         bool            // among the workloads
+	rules            map[string]bool // that write what is refused
 }
-
-// maxWorkloads bounds the workloads that are kept, of which the first are named and the others counted.
-const maxWorkloads = 1000
 
 // add counts an object.
 func (r *running) add(c *engine.Change) {
@@ -39,32 +36,20 @@ func (r *running) add(c *engine.Change) {
 	if !c.Refused() {
 		return
 	}
-	r.refused++
+	if r.refused++; r.rules == nil {
+		r.rules, r.workloads = map[string]bool{}, map[string]bool{}
+	}
 	if kind, name, ok := strings.Cut(impact.Workload(c.Before), " "); ok && kind != "Job" {
 		key := engine.ObjectKey{GroupKind: schema.GroupKind{Kind: kind}, Namespace: c.Subject.Namespace, Name: name, Cluster: c.Subject.Cluster}
 		r.cronJobs = r.cronJobs || kind == "CronJob"
-		if r.workloads = appendNew(r.workloads, key.String()); len(r.workloads) > maxWorkloads {
-			r.workloads, r.more = r.workloads[:maxWorkloads], true
-		}
+		r.workloads[key.String()] = true
 	}
 	for i := range c.Fields {
 		f := &c.Fields[i]
-		if slices.ContainsFunc(c.Impacts, func(m engine.Impact) bool { return m.Code.Refuses() && concerns(&m, f.Path) }) {
-			r.rules = appendNew(r.rules, f.Rule.String())
+		if slices.ContainsFunc(c.Impacts, func(m engine.Impact) bool { return m.Code.Refuses() && m.Concerns(f.Path) }) {
+			r.rules[f.Rule.String()] = true
 		}
 	}
-}
-
-// concerns reports whether an impact is about a field.
-func concerns(m *engine.Impact, field fieldpath.Path) bool {
-	return len(m.Fields) == 0 || slices.ContainsFunc(m.Fields, func(path fieldpath.Path) bool { return overlap(path, field) })
-}
-
-func appendNew(list []string, text string) []string {
-	if i, found := slices.BinarySearch(list, text); !found {
-		return slices.Insert(list, i, text)
-	}
-	return list
 }
 
 // sentence says that none of these changes can be made, and where they can; "" if one can. In an overview it says
@@ -79,13 +64,9 @@ func (r *running) sentence(s evaluation.Summary, overview bool) string {
 	case !overview:
 		return ""
 	default:
-		text = fmt.Sprintf("%d of %d changes to Pods and Jobs would be refused: %s would change what is fixed once the object is there.", r.refused, r.changed, engine.Few(r.rules))
+		text = fmt.Sprintf("%d of %d changes to Pods and Jobs would be refused: %s would change what is fixed once the object is there.", r.refused, r.changed, engine.Few(slices.Sorted(maps.Keys(r.rules))))
 	}
-	derived, workloads := engine.Few(r.derived(s)), engine.Few(r.workloads)
-	if r.more {
-		const named = 3
-		workloads = fmt.Sprintf("%s and more than %d others", strings.Join(r.workloads[:named], ", "), maxWorkloads-named)
-	}
+	derived, workloads := engine.Few(r.derived(s)), engine.Few(slices.Sorted(maps.Keys(r.workloads)))
 	switch {
 	case len(r.workloads) > 0 && derived != "":
 		return text + " The templates of " + workloads + " take it: see " + derived + "."
@@ -112,7 +93,7 @@ func (r *running) derived(s evaluation.Summary) []string {
 		}
 		of := ref
 		of.Rule = written
-		if _, found := slices.BinarySearch(r.rules, of.String()); found {
+		if r.rules[of.String()] {
 			out = append(out, ref.String())
 		}
 	}

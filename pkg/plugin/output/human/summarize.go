@@ -3,10 +3,9 @@ package human
 import (
 	"cmp"
 	"fmt"
-	"io"
 	"slices"
+	"strconv"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/evaluation"
@@ -34,14 +33,10 @@ func (h *base) summarize(s evaluation.Summary) error {
 	if h.parts {
 		b.WriteString("There are so many different changes that they are grouped in several parts.\n\n")
 	}
-	if err := h.table(b, s); err != nil {
-		return err
-	}
+	h.table(b, s)
 	crowded := h.overview.takesOver()
 	if crowded {
-		if err := h.overview.write(b); err != nil {
-			return err
-		}
+		h.overview.write(b)
 	}
 	for _, list := range h.lists() {
 		h.list(b, list.title, list.tally)
@@ -81,13 +76,18 @@ func (h *base) last(s evaluation.Summary) []string {
 
 // table counts outcomes by rule. A column of zeros is left out, but for the
 // first: that nothing changed is an answer.
-func (h *base) table(b *page, s evaluation.Summary) error {
+func (h *base) table(b *page, s evaluation.Summary) {
 	if h.traced(s) {
-		return nil
+		return
 	}
 	rules := h.listed(s)
-	if err := h.writeTable(b, rules, columns(s)); err != nil {
-		return err
+	if len(rules) > 0 {
+		b.table(counted(rules, columns(s), func(r engine.RuleRef) string {
+			if h.whole {
+				return wording.Rule(r)
+			}
+			return middle(wording.Rule(r), cellRule)
+		}))
 	}
 	matched := 0
 	for i := range s.Rules {
@@ -104,7 +104,6 @@ func (h *base) table(b *page, s evaluation.Summary) error {
 	if len(s.Rules) > 0 {
 		b.WriteString("\n")
 	}
-	return nil
 }
 
 // traced reports whether the trace above, of the one object of the run, has said what
@@ -208,26 +207,18 @@ func columns(s evaluation.Summary) []engine.Outcome {
 	})
 }
 
-func (h *base) writeTable(b io.Writer, rules []evaluation.RuleSummary, columns []engine.Outcome) error {
-	if len(rules) == 0 {
-		return nil
-	}
-	w := tabwriter.NewWriter(b, 0, 0, 3, ' ', 0)
-	fmt.Fprint(w, "POLICY/RULE")
+// counted are the rows of a table of rules, with the number of objects of each outcome.
+func counted(rules []evaluation.RuleSummary, columns []engine.Outcome, name func(engine.RuleRef) string) [][]string {
+	rows := [][]string{{"POLICY/RULE"}}
 	for _, o := range columns {
-		fmt.Fprint(w, "\t"+strings.ToUpper(string(o)))
+		rows[0] = append(rows[0], strings.ToUpper(string(o)))
 	}
-	fmt.Fprintln(w)
 	for i := range rules {
-		name := wording.Rule(rules[i].Rule)
-		if !h.whole {
-			name = middle(name, cellRule)
-		}
-		fmt.Fprint(w, cells(name))
+		row := []string{name(rules[i].Rule)}
 		for _, o := range columns {
-			fmt.Fprintf(w, "\t%d", rules[i].Outcomes[o])
+			row = append(row, strconv.Itoa(rules[i].Outcomes[o]))
 		}
-		fmt.Fprintln(w)
+		rows = append(rows, row)
 	}
-	return w.Flush()
+	return rows
 }

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/apply"
@@ -138,9 +137,7 @@ func (p *Writes) Close() error {
 	if p.printed {
 		b.WriteString("\n")
 	}
-	if err := p.table(b); err != nil {
-		return err
-	}
+	p.table(b)
 	p.owners(b)
 	b.line(Bold, text)
 	return p.write(b)
@@ -174,9 +171,9 @@ func rowsOf(w output.Written) []outcomeRow {
 }
 
 // table writes the rows.
-func (p *Writes) table(b *page) error {
+func (p *Writes) table(b *page) {
 	if len(p.rows) == 0 {
-		return nil
+		return
 	}
 	alike := map[outcomeRow][]*outcomeRow{}
 	for i := range p.rows {
@@ -184,8 +181,7 @@ func (p *Writes) table(b *page) error {
 			alike[r.alike()] = append(alike[r.alike()], r)
 		}
 	}
-	w := tabwriter.NewWriter(b, 0, 0, 3, ' ', 0)
-	fmt.Fprintln(w, "POLICY\tRULE\tKIND\tNAME\tNAMESPACE\tSTATUS\tMESSAGE")
+	rows := [][]string{{"POLICY", "RULE", "KIND", "NAME", "NAMESPACE", "STATUS", "MESSAGE"}}
 	for i := range p.rows {
 		r := &p.rows[i]
 		names, namespaces, message := []string{r.key.Name}, []string{r.key.Namespace}, r.message
@@ -211,13 +207,10 @@ func (p *Writes) table(b *page) error {
 				texts[i] = "-"
 			}
 		}
-		fmt.Fprintln(w, strings.TrimRight(cells(append(texts, message)...), "\t"))
+		rows = append(rows, append(texts, message))
 	}
-	if err := w.Flush(); err != nil {
-		return err
-	}
+	b.table(rows)
 	b.WriteString("\n")
-	return nil
 }
 
 // owners writes who owns the fields that were not written, and what to type to take

@@ -76,8 +76,6 @@ type describer struct {
 	findings []Finding
 	outcomes [][]engine.Outcome // of the steps, by finding
 	paths    [][]fieldpath.Path // of the fields, by finding
-	// at are the findings of a path, and within those of one and of all below it; nil until they are asked for.
-	at, within map[string][]int
 }
 
 func (d *describer) text(s string) string { return escaped(s) }
@@ -203,37 +201,10 @@ func (d *describer) impact(i *engine.Impact) {
 // concerned are the findings of rules that may have changed what an impact is about.
 func (d *describer) concerned(i *engine.Impact) []int {
 	var out []int
-	if len(i.Fields) == 0 {
-		for at := range d.findings {
+	for at, paths := range d.paths {
+		if len(i.Fields) == 0 || slices.ContainsFunc(paths, i.Concerns) {
 			out = append(out, at)
-		}
-		return out
-	}
-	if d.at == nil {
-		d.index()
-	}
-	for _, p := range i.Fields {
-		out = append(out, d.within[engine.PathString(p)]...)
-		for n := range p {
-			out = append(out, d.at[engine.PathString(p[:n])]...)
 		}
 	}
 	return out
-}
-
-// index finds the places of findings by their paths: many rules may change one object, and have many impacts.
-func (d *describer) index() {
-	d.at, d.within = map[string][]int{}, map[string][]int{}
-	for place, paths := range d.paths {
-		for _, p := range paths {
-			text := engine.PathString(p)
-			d.at[text] = append(d.at[text], place)
-			for n := range len(p) + 1 {
-				text := engine.PathString(p[:n])
-				if known := d.within[text]; len(known) == 0 || known[len(known)-1] != place {
-					d.within[text] = append(known, place)
-				}
-			}
-		}
-	}
 }
