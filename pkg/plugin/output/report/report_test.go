@@ -26,9 +26,8 @@ import (
 var update = flag.Bool("update", false, "rewrite the expected output")
 
 // given is what a case is made of: changes whose fields belong to the last rule
-// that changed the object, Secrets that policies read, and what else went wrong.
+// that changed the object, and what else went wrong.
 type given struct {
-	Secrets  []map[string]any
 	Problems []struct{ Origin, Policy, Rule, Text string }
 	Changes  []struct {
 		Before, After map[string]any

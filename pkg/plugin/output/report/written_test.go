@@ -3,7 +3,6 @@ package report_test
 import (
 	"bytes"
 	"errors"
-	"strings"
 	"testing"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
@@ -21,7 +20,6 @@ import (
 
 // writes are what a case of a run that writes is made of.
 type writes struct {
-	Secrets  []map[string]any
 	Problems []string
 	Results  []struct {
 		Before, After map[string]any
@@ -63,13 +61,7 @@ var writeFormats = map[string]func(output.Options) report.Report{
 // by the rules of the format.
 func TestWrites(t *testing.T) {
 	outputtest.Golden(t, "testdata/results/*.txtar", *update, func(t *testing.T, format string, w *writes) string {
-		got := read(t, format, reported(t, format, w))
-		for _, value := range []string{"correct-horse", "Y29ycmVjdC1ob3JzZQ", "battery-staple", "YmF0dGVyeS1zdGFwbGU"} {
-			if strings.Contains(got, value) {
-				t.Errorf("%s shows the value %q of a Secret", format, value)
-			}
-		}
-		return got
+		return read(t, format, reported(t, format, w))
 	})
 }
 
