@@ -147,7 +147,7 @@ func (m *matcher) constraints(s *selection, filters []match.Filter, all bool) er
 		m.cluster = m.cluster || s.rules[i].cluster
 	}
 	if len(filters) == 1 && filters[0].NamespaceLabels != nil {
-		s.namespaces = filters[0].NamespaceLabels
+		s.namespaces = filters[0].NamespaceLabels.Written()
 	}
 	groups := map[string]string{}
 	for _, r := range s.rules {
@@ -305,7 +305,7 @@ func (m *matcher) conditions(f match.Filter, place string, whole bool) ([]expr.E
 			if m.admission {
 				return nil, refuseField(place+".resources.namespaceSelector", "use one rule for each namespaceSelector", "conditions of a MutatingAdmissionPolicy cannot read the Namespace")
 			}
-			c, err := labelCondition(expr.Path("namespaceObject.metadata"), f.NamespaceLabels)
+			c, err := labelCondition(expr.Path("namespaceObject.metadata"), f.NamespaceLabels.Written())
 			if err != nil {
 				return nil, err
 			}
@@ -325,7 +325,7 @@ func (m *matcher) conditions(f match.Filter, place string, whole bool) ([]expr.E
 	}
 	metadata := expr.Path(m.object + ".metadata")
 	if f.Labels != nil {
-		c, err := labelCondition(metadata, f.Labels)
+		c, err := labelCondition(metadata, f.Labels.Written())
 		if err != nil {
 			return nil, err
 		}

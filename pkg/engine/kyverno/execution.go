@@ -33,7 +33,7 @@ type execution struct {
 	subject  *engine.Target
 	visited  int             // elements of foreach lists
 	why      *engine.Reasons // collects why nothing changes; nil if not wanted
-	given    variables.Given // values that the user gives
+	given    map[string]any  // values that the user gives
 	found    map[string]any  // the images of the matched object, once an expression has asked for them
 }
 
@@ -75,8 +75,12 @@ func (e *execution) begin() *variables.Scope {
 	account, namespace := serviceAccount(e.matched.Request.User.Username)
 	s.Set("serviceAccountName", account)
 	s.Set("serviceAccountNamespace", namespace)
-	s.SetGiven(e.given, "request", "images")
-	s.Define(imagesName, (*imagesLoader)(e))
+	for name, value := range e.given {
+		if name != "request" && name != "images" {
+			s.Set(name, value)
+		}
+	}
+	s.Define("images", func(*variables.Scope) (any, error) { return e.images() })
 	e.define(s, e.rule.context)
 	return s
 }
@@ -90,27 +94,13 @@ func (e *execution) define(s *variables.Scope, entries *contextentry.Entries) {
 	entries.Define(s, &contextentry.Sources{Context: e.ctx, World: e.world, Globals: in.globals, Values: in.values}, e.isGiven)
 }
 
-// imagesName is that of the entry that every rule has.
-//
-//nolint:gochecknoglobals // immutable
-var imagesName = variables.NewNames([]string{"images"})
-
-// imagesLoader loads the images of an execution.
-type imagesLoader execution
-
-// Load implements variables.Loader.
-func (l *imagesLoader) Load(int, *variables.Scope) (any, error) { return (*execution)(l).images() }
-
-// Omits implements variables.Loader.
-func (l *imagesLoader) Omits(int) bool { return false }
-
 // images are those of the matched object, with what the user gives laid over.
 func (e *execution) images() (any, error) {
 	if e.found == nil {
 		e.found = jmespath.Images(e.matched.Object.Object, e.matched.Key.GroupKind)
 	}
 	all := e.found
-	given, isGiven := e.given.Value("images")
+	given, isGiven := e.given["images"]
 	switch {
 	case isGiven && all != nil:
 		return variables.Over(all, given), nil
@@ -164,7 +154,7 @@ func (e *execution) request(object map[string]any) map[string]any {
 	if old := cmp.Or(e.matched.OldObject, e.matched.Object); e.matched.Operation != engine.OperationCreate {
 		request["oldObject"] = old.Object
 	}
-	if given, ok := e.given.Value("request"); ok && mapping(given) != nil {
+	if given := mapping(e.given["request"]); given != nil {
 		return mapping(variables.Over(request, given))
 	}
 	return request

@@ -97,7 +97,7 @@ func (e *execution) giveElement(s *variables.Scope, foreach, element int) {
 
 // isGiven reports whether the user gives the value of a context entry.
 func (e *execution) isGiven(name string) bool {
-	_, given := e.given.Value(name)
+	_, given := e.given[name]
 	return given || e.inputs().values.GivesElements(e.rule.policy.name, e.rule.written, name)
 }
 

@@ -215,8 +215,7 @@ func readsUser(part any) bool { return variables.Mentions(part, "request.userInf
 
 // unknownUser returns an *UnsupportedError where the rule asks who makes the request and nobody said.
 func (e *execution) unknownUser(asks bool) error {
-	request, _ := e.given.Value("request")
-	if !asks || mapping(request)["userInfo"] != nil || !e.matched.Request.User.Empty() {
+	if !asks || mapping(e.given["request"])["userInfo"] != nil || !e.matched.Request.User.Empty() {
 		return nil
 	}
 	return &UnsupportedError{Field: "request.userInfo", Reason: "the rule asks who makes the request, which --request-user and --request-group say"}

@@ -2,8 +2,6 @@ package contextentry
 
 import (
 	"context"
-	"iter"
-	"slices"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
@@ -14,9 +12,12 @@ import (
 // Entries are the context of a rule, of a target or of a loop, in the order of the
 // policy: data that a rule loads under a name, when the name is first used. They are
 // immutable; nil are none.
-type Entries struct {
-	names   *variables.Names
-	sources []source
+type Entries struct{ list []entry }
+
+// entry is one of them.
+type entry struct {
+	name string
+	source
 }
 
 // source is where an entry gets its data.
@@ -59,20 +60,19 @@ func (from *Sources) answered(value any) any {
 // Decode reads a list of entries. What is wrong goes to the node's report; an entry
 // that has no source is skipped.
 func Decode(n policydecode.Node) *Entries {
-	var names []string
-	var sources []source
+	var list []entry
 	for _, item := range n.List() {
 		f := item.Fields()
 		name := f.At("name").Required()
 		if from := decodeSource(f); from != nil {
-			names, sources = append(names, name), append(sources, from)
+			list = append(list, entry{name, from})
 		}
 		f.Done()
 	}
-	if sources == nil {
+	if list == nil {
 		return nil
 	}
-	return &Entries{names: variables.NewNames(names), sources: sources}
+	return &Entries{list}
 }
 
 // decodeSource reads the source of an entry; of several, the first in Kyverno's order.
@@ -107,33 +107,17 @@ func decodeSource(f *policydecode.Fields) source {
 // Define makes the entries known to a scope, none of them loaded. One that would
 // read something outside of the policy is left out where its value is given.
 func (e *Entries) Define(s *variables.Scope, from *Sources, given func(name string) bool) {
-	if e != nil {
-		s.Define(e.names, &loader{Entries: e, from: from, given: given})
+	for _, one := range e.all() {
+		if _, computed := one.source.(*variable); computed || !given(one.name) {
+			s.Define(one.name, func(s *variables.Scope) (any, error) { return one.load(from, s) })
+		}
 	}
-}
-
-// loader loads the entries of a rule in one evaluation.
-type loader struct {
-	*Entries
-	from  *Sources
-	given func(name string) bool
-}
-
-// Load implements variables.Loader.
-func (l *loader) Load(index int, s *variables.Scope) (any, error) {
-	return l.sources[index].load(l.from, s)
-}
-
-// Omits implements variables.Loader.
-func (l *loader) Omits(index int) bool {
-	_, computed := l.sources[index].(*variable)
-	return !computed && l.given(l.names.At(index))
 }
 
 // NotIdempotent returns why the entries may have another value in another run, or
 // once the object has changed; empty if they cannot.
 func (e *Entries) NotIdempotent() string {
-	for source := range e.all() {
+	for _, source := range e.all() {
 		if reason := source.notIdempotent(); reason != "" {
 			return reason
 		}
@@ -144,15 +128,15 @@ func (e *Entries) NotIdempotent() string {
 // Asks returns what the entries read, given the GlobalContextEntries that are known.
 func (e *Entries) Asks(g Globals) []engine.Ask {
 	var out []engine.Ask
-	for source := range e.all() {
+	for _, source := range e.all() {
 		out = append(out, source.asks(g)...)
 	}
 	return out
 }
 
-func (e *Entries) all() iter.Seq[source] {
+func (e *Entries) all() []entry {
 	if e == nil {
-		return slices.Values([]source(nil))
+		return nil
 	}
-	return slices.Values(e.sources)
+	return e.list
 }

@@ -28,20 +28,20 @@ func Decode(n policydecode.Node) *Block {
 	case len(all) > 0:
 		m.filters, m.all = decodeFilters(all, "all"), true
 	default:
-		m.filters = []*filter{decodeFilter(f)}
+		m.filters = []*Filter{decodeFilter(f)}
 	}
 	f.Accept("resources", "subjects", "roles", "clusterRoles")
 	f.Done()
 	return m
 }
 
-func decodeFilters(list []policydecode.Node, group string) []*filter {
-	out := make([]*filter, len(list))
+func decodeFilters(list []policydecode.Node, group string) []*Filter {
+	out := make([]*Filter, len(list))
 	for i, n := range list {
 		f := n.Fields()
 		elsewhere(f)
 		out[i] = decodeFilter(f)
-		out[i].place = fmt.Sprintf("%s[%d]", group, i)
+		out[i].Place = fmt.Sprintf("%s[%d]", group, i)
 		f.Done()
 	}
 	return out
@@ -58,23 +58,23 @@ func elsewhere(f *policydecode.Fields) {
 	f.Elsewhere("beside match, so indent it less", "match", "exclude", "context", "preconditions", "mutate", "conditions", "exceptions")
 }
 
-func decodeFilter(f *policydecode.Fields) *filter {
-	out := &filter{roles: f.At("roles").Texts(), clusterRole: f.At("clusterRoles").Texts()}
+func decodeFilter(f *policydecode.Fields) *Filter {
+	out := &Filter{Roles: f.At("roles").Texts(), ClusterRoles: f.At("clusterRoles").Texts()}
 	for _, n := range f.At("subjects").List() {
-		out.subjects = append(out.subjects, decodeSubject(n))
+		out.Subjects = append(out.Subjects, decodeSubject(n))
 	}
 	resources := f.At("resources").Fields()
-	out.operations = decodeOperations(resources.At("operations"))
-	out.kinds = decodeKinds(resources.At("kinds"))
-	out.name = resources.At("name").Text()
-	out.names = resources.At("names").Texts()
-	out.namespaces = resources.At("namespaces").Texts()
-	checkPatterns(resources.At("name"), out.name)
-	checkPatterns(resources.At("names"), out.names...)
-	checkPatterns(resources.At("namespaces"), out.namespaces...)
-	out.annotations = resources.At("annotations").TextMap()
-	out.labels = decodeLabels(resources.At("selector"))
-	out.nsLabels = decodeLabels(resources.At("namespaceSelector"))
+	out.Operations = decodeOperations(resources.At("operations"))
+	out.Kinds = decodeKinds(resources.At("kinds"))
+	out.Name = resources.At("name").Text()
+	out.Names = resources.At("names").Texts()
+	out.Namespaces = resources.At("namespaces").Texts()
+	checkPatterns(resources.At("name"), out.Name)
+	checkPatterns(resources.At("names"), out.Names...)
+	checkPatterns(resources.At("namespaces"), out.Namespaces...)
+	out.Annotations = resources.At("annotations").TextMap()
+	out.Labels = decodeLabels(resources.At("selector"))
+	out.NamespaceLabels = decodeLabels(resources.At("namespaceSelector"))
 	resources.Elsewhere("beside resources", "subjects", "roles", "clusterRoles")
 	resources.Done()
 	return out
@@ -89,13 +89,13 @@ func checkPatterns(n policydecode.Node, patterns ...string) {
 	}
 }
 
-func decodeSubject(n policydecode.Node) subject {
+func decodeSubject(n policydecode.Node) Subject {
 	f := n.Fields()
-	s := subject{kind: f.At("kind").Text(), namespace: f.At("namespace").Text(), name: f.At("name").Text()}
-	if !slices.Contains([]string{"User", "Group", "ServiceAccount"}, s.kind) {
-		f.At("kind").Fail("must be User, Group or ServiceAccount, not %q", s.kind)
+	s := Subject{Kind: f.At("kind").Text(), Namespace: f.At("namespace").Text(), Name: f.At("name").Text()}
+	if !slices.Contains([]string{"User", "Group", "ServiceAccount"}, s.Kind) {
+		f.At("kind").Fail("must be User, Group or ServiceAccount, not %q", s.Kind)
 	}
-	checkPatterns(f.At("name"), s.name)
+	checkPatterns(f.At("name"), s.Name)
 	f.Accept("apiGroup")
 	f.Done()
 	return s

@@ -13,29 +13,40 @@ import (
 
 // Block is a match or exclude block: filters of which one, or each, must hold.
 type Block struct {
-	filters []*filter
+	filters []*Filter
 	all     bool
 }
 
-// filter is one entry of a match block. All of its criteria must hold, and
+// Filter is one entry of a match or exclude block, as its document has it. All of its criteria must hold, and
 // within a criterion that is a list, one item.
-type filter struct {
-	place       string // in its block, such as "any[0]"; empty for the flat form
-	operations  []string
-	kinds       []selector.Kind
-	name        string
-	names       []string
-	namespaces  []string
-	annotations map[string]string
-	labels      *selector.Labels
-	nsLabels    *selector.Labels
-	subjects    []subject
-	roles       []string
-	clusterRole []string
+type Filter struct {
+	Place                   string // in its block, such as "any[0]"; empty for the flat form
+	Operations              []string
+	Kinds                   []selector.Kind
+	Name                    string
+	Names, Namespaces       []string
+	Annotations             map[string]string
+	Labels, NamespaceLabels *selector.Labels // nil for none
+	Subjects                []Subject
+	Roles, ClusterRoles     []string
 }
 
-// subject is a user, group or service account that a filter names.
-type subject struct{ kind, namespace, name string }
+// Subject is a user, group or service account that a filter names.
+type Subject struct{ Kind, Namespace, Name string }
+
+// Filters returns the filters of a block that are not empty, and whether all of them have to hold, where otherwise one does.
+// There are none where no object meets the block: an empty one is met by nothing.
+func (m *Block) Filters() (filters []Filter, all bool) {
+	for _, f := range m.filters {
+		switch {
+		case !f.Empty():
+			filters = append(filters, *f)
+		case m.all: // which nothing meets
+			return nil, true
+		}
+	}
+	return filters, m.all
+}
 
 // Candidate is an object as a match block sees it, in a simulated request.
 type Candidate struct {
@@ -71,7 +82,7 @@ const (
 // decides. It costs nothing until it is to be explained.
 type Result struct {
 	criterion criterion
-	filter    *filter
+	filter    *Filter
 	block     *Block // that does not hold, or excludes; nil where it is none
 	excluded  bool
 }
@@ -87,7 +98,7 @@ func FilteredOut() Result { return Result{criterion: byFilters} }
 
 // OutsideNamespace is the result for an object in another namespace than its Policy.
 func OutsideNamespace(ns string) Result {
-	return Result{criterion: byPolicyNamespace, filter: &filter{namespaces: []string{ns}}}
+	return Result{criterion: byPolicyNamespace, filter: &Filter{Namespaces: []string{ns}}}
 }
 
 // Match compares a candidate with a match block.
@@ -122,7 +133,7 @@ func (m *Block) Exclude(c *Candidate) (Result, error) {
 	}
 	for _, f := range m.filters {
 		held := false
-		if !f.empty(true) {
+		if !f.Empty() {
 			failed, err := f.fails(c, true)
 			if err != nil {
 				return Result{}, err
@@ -144,9 +155,9 @@ func (m *Block) Exclude(c *Candidate) (Result, error) {
 
 // failsMatch is fails for a match block: where no user is simulated, its
 // criteria on users do not count, and a filter without any other matches nothing.
-func (f *filter) failsMatch(c *Candidate) (criterion, error) {
+func (f *Filter) failsMatch(c *Candidate) (criterion, error) {
 	withUser := !c.Request.User.Empty()
-	if f.empty(withUser) {
+	if f.Empty() || !withUser && f.emptyButUser() {
 		return byNothing, nil
 	}
 	return f.fails(c, withUser)
@@ -156,14 +167,18 @@ func (f *filter) failsMatch(c *Candidate) (criterion, error) {
 // where its author may have meant everything.
 func (m *Block) Empty() bool { return len(m.selecting()) == 0 }
 
-func (f *filter) empty(withUser bool) bool {
-	object := len(f.operations) == 0 && len(f.kinds) == 0 && f.name == "" && len(f.names) == 0 &&
-		len(f.namespaces) == 0 && len(f.annotations) == 0 && f.labels == nil && f.nsLabels == nil
-	return object && (!withUser || len(f.subjects)+len(f.roles)+len(f.clusterRole) == 0)
+// Empty reports whether the filter asks for nothing.
+func (f *Filter) Empty() bool {
+	return f.emptyButUser() && len(f.Subjects)+len(f.Roles)+len(f.ClusterRoles) == 0
+}
+
+func (f *Filter) emptyButUser() bool {
+	return len(f.Operations)+len(f.Kinds)+len(f.Names)+len(f.Namespaces)+len(f.Annotations) == 0 &&
+		f.Name == "" && f.Labels == nil && f.NamespaceLabels == nil
 }
 
 // fails names the first criterion that does not hold.
-func (f *filter) fails(c *Candidate, withUser bool) (criterion, error) {
+func (f *Filter) fails(c *Candidate, withUser bool) (criterion, error) {
 	if failed := f.failsObject(c); failed != holds {
 		return failed, nil
 	}
@@ -180,33 +195,33 @@ func (c *Candidate) name() string {
 	return cmp.Or(c.Object.GetName(), c.Object.GetGenerateName())
 }
 
-func (f *filter) matchesAnnotations(c *Candidate) bool {
-	return selector.Pairs(f.annotations, c.Object.GetAnnotations())
+func (f *Filter) matchesAnnotations(c *Candidate) bool {
+	return selector.Pairs(f.Annotations, c.Object.GetAnnotations())
 }
 
-func (f *filter) failsObject(c *Candidate) criterion {
+func (f *Filter) failsObject(c *Candidate) criterion {
 	name := c.name()
 	switch {
-	case len(f.kinds) > 0 && !f.matchesKind(c.Key):
+	case len(f.Kinds) > 0 && !f.matchesKind(c.Key):
 		return byKind
-	case f.name != "" && !selector.MatchWildcard(f.name, name):
+	case f.Name != "" && !selector.MatchWildcard(f.Name, name):
 		return byName
-	case len(f.names) > 0 && !selector.AnyOf(f.names, name):
+	case len(f.Names) > 0 && !selector.AnyOf(f.Names, name):
 		return byNames
-	case len(f.namespaces) > 0 && !selector.AnyOf(f.namespaces, NamespaceOf(c.Object)):
+	case len(f.Namespaces) > 0 && !selector.AnyOf(f.Namespaces, NamespaceOf(c.Object)):
 		return byNamespace
-	case f.labels != nil && !f.labels.MatchesObject(c.Object):
+	case f.Labels != nil && !f.Labels.MatchesObject(c.Object):
 		return bySelector
-	case len(f.annotations) > 0 && !f.matchesAnnotations(c):
+	case len(f.Annotations) > 0 && !f.matchesAnnotations(c):
 		return byAnnotations
-	case len(f.operations) > 0 && !slices.Contains(f.operations, string(c.Operation)):
+	case len(f.Operations) > 0 && !slices.Contains(f.Operations, string(c.Operation)):
 		return byOperation
 	}
 	return holds
 }
 
-func (f *filter) matchesKind(key engine.ObjectKey) bool {
-	for _, kind := range f.kinds {
+func (f *Filter) matchesKind(key engine.ObjectKey) bool {
+	for _, kind := range f.Kinds {
 		if kind.Matches(key.GroupVersionKind(), key.Subresource) {
 			return true
 		}
@@ -217,18 +232,18 @@ func (f *filter) matchesKind(key engine.ObjectKey) bool {
 // failsNamespaceSelector judges the labels of the object's Namespace. It never
 // holds for a Namespace itself, and for other objects without a namespace there
 // are no labels, as in Kyverno.
-func (f *filter) failsNamespaceSelector(c *Candidate) (criterion, error) {
-	if f.nsLabels == nil {
+func (f *Filter) failsNamespaceSelector(c *Candidate) (criterion, error) {
+	if f.NamespaceLabels == nil {
 		return holds, nil
 	}
 	if c.Object.GetKind() == "Namespace" {
 		return byNamespaceSelector, nil
 	}
-	labels, err := c.NamespaceLabels(c.Context, c.World, f.nsLabels.Keys())
+	labels, err := c.NamespaceLabels(c.Context, c.World, f.NamespaceLabels.Keys())
 	if err != nil {
 		return holds, &UndecidedError{Field: string(byNamespaceSelector), Reason: err.Error()}
 	}
-	if !f.nsLabels.Matches(labels) {
+	if !f.NamespaceLabels.Matches(labels) {
 		return byNamespaceSelector, nil
 	}
 	return holds, nil
@@ -236,40 +251,40 @@ func (f *filter) failsNamespaceSelector(c *Candidate) (criterion, error) {
 
 // failsUser judges the requesting user; roles, clusterRoles and subjects must
 // each hold, whatever Kyverno's own comment says.
-func (f *filter) failsUser(c *Candidate) (criterion, error) {
-	if len(f.subjects) > 0 && !c.isOneOf(f.subjects) {
+func (f *Filter) failsUser(c *Candidate) (criterion, error) {
+	if len(f.Subjects) > 0 && !c.isOneOf(f.Subjects) {
 		return bySubjects, nil
 	}
-	if len(f.roles)+len(f.clusterRole) == 0 {
+	if len(f.Roles)+len(f.ClusterRoles) == 0 {
 		return holds, nil
 	}
 	bound, err := rolesOf(c.Context, c.World, c.Request.User)
 	switch {
 	case err != nil:
 		return holds, err
-	case len(f.roles) > 0 && !overlap(f.roles, bound.roles):
+	case len(f.Roles) > 0 && !overlap(f.Roles, bound.roles):
 		return byRoles, nil
-	case len(f.clusterRole) > 0 && !overlap(f.clusterRole, bound.clusterRoles):
+	case len(f.ClusterRoles) > 0 && !overlap(f.ClusterRoles, bound.clusterRoles):
 		return byClusterRoles, nil
 	}
 	return holds, nil
 }
 
-func (c *Candidate) isOneOf(subjects []subject) bool {
+func (c *Candidate) isOneOf(subjects []Subject) bool {
 	user := c.Request.User
 	for _, s := range subjects {
-		switch s.kind {
+		switch s.Kind {
 		case "User":
-			if selector.MatchWildcard(s.name, user.Username) {
+			if selector.MatchWildcard(s.Name, user.Username) {
 				return true
 			}
 		case "ServiceAccount":
-			if selector.MatchWildcard("system:serviceaccount:"+s.namespace+":"+s.name, user.Username) {
+			if selector.MatchWildcard("system:serviceaccount:"+s.Namespace+":"+s.Name, user.Username) {
 				return true
 			}
 		case "Group":
 			for _, group := range user.Groups {
-				if selector.MatchWildcard(s.name, group) {
+				if selector.MatchWildcard(s.Name, group) {
 					return true
 				}
 			}

@@ -69,7 +69,7 @@ func (m Result) Explain(c *Candidate) error {
 	case m.block.all:
 		least := slices.MinFunc(missed, byRank)
 		failed := least.notMatched(c)
-		failed.Criterion = least.filter.place + ": " + failed.Criterion
+		failed.Criterion = least.filter.Place + ": " + failed.Criterion
 		return failed
 	case len(m.block.filters) == 1:
 		return missed[0].notMatched(c)
@@ -77,7 +77,7 @@ func (m Result) Explain(c *Candidate) error {
 	slices.SortStableFunc(missed, func(a, b Result) int { return byRank(b, a) })
 	out := &NoneMatchedError{Nearest: len(missed) > 1 && missed[0].rank() > missed[1].rank()}
 	for _, f := range missed {
-		out.Each = append(out.Each, EntryError{Place: f.filter.place, Mismatch: f.notMatched(c)})
+		out.Each = append(out.Each, EntryError{Place: f.filter.Place, Mismatch: f.notMatched(c)})
 	}
 	return out
 }
@@ -116,15 +116,15 @@ func rankOf(c criterion) int {
 // exclusion says what the entry that excludes asks for, or all of them where they
 // decide together.
 func (m Result) exclusion() error {
-	filters := []*filter{m.filter}
+	filters := []*Filter{m.filter}
 	if m.block.all {
 		filters = m.block.filters
 	}
 	out := &ExcludedError{}
 	for _, f := range filters {
 		text := f.String()
-		if f.place != "" {
-			text = f.place + ": " + text
+		if f.Place != "" {
+			text = f.Place + ": " + text
 		}
 		out.Entries = append(out.Entries, text)
 	}
@@ -132,7 +132,7 @@ func (m Result) exclusion() error {
 }
 
 // String lists the criteria of a filter with what they want.
-func (f *filter) String() string {
+func (f *Filter) String() string {
 	var parts []string
 	for _, d := range f.demands() {
 		parts = append(parts, d.String())
@@ -150,28 +150,28 @@ type demand struct {
 func (d demand) String() string { return string(d.criterion) + ": " + d.wanted }
 
 // demands are the criteria that a filter has.
-func (f *filter) demands() []demand {
+func (f *Filter) demands() []demand {
 	var out []demand
 	add := func(c criterion, wanted string) {
 		if wanted != "" {
 			out = append(out, demand{c, wanted})
 		}
 	}
-	add(byOperation, strings.Join(f.operations, ", "))
-	add(byKind, kindTexts(f.kinds))
-	add(byName, f.name)
-	add(byNames, strings.Join(f.names, ", "))
-	add(byNamespace, strings.Join(f.namespaces, ", "))
-	add(byAnnotations, joinPairs(f.annotations))
-	if f.labels != nil {
-		add(bySelector, f.labels.String())
+	add(byOperation, strings.Join(f.Operations, ", "))
+	add(byKind, kindTexts(f.Kinds))
+	add(byName, f.Name)
+	add(byNames, strings.Join(f.Names, ", "))
+	add(byNamespace, strings.Join(f.Namespaces, ", "))
+	add(byAnnotations, joinPairs(f.Annotations))
+	if f.Labels != nil {
+		add(bySelector, f.Labels.String())
 	}
-	if f.nsLabels != nil {
-		add(byNamespaceSelector, f.nsLabels.String())
+	if f.NamespaceLabels != nil {
+		add(byNamespaceSelector, f.NamespaceLabels.String())
 	}
-	add(byRoles, strings.Join(f.roles, ", "))
-	add(byClusterRoles, strings.Join(f.clusterRole, ", "))
-	add(bySubjects, subjectTexts(f.subjects))
+	add(byRoles, strings.Join(f.Roles, ", "))
+	add(byClusterRoles, strings.Join(f.ClusterRoles, ", "))
+	add(bySubjects, subjectTexts(f.Subjects))
 	return out
 }
 
@@ -184,33 +184,33 @@ func (m Result) notMatched(c *Candidate) engine.Mismatch {
 	}
 	switch m.criterion {
 	case byKind:
-		return value(kindTexts(f.kinds), kindOf(c).String())
+		return value(kindTexts(f.Kinds), kindOf(c).String())
 	case byName:
-		return value(f.name, c.name())
+		return value(f.Name, c.name())
 	case byNames:
-		return value(strings.Join(f.names, ", "), c.name())
+		return value(strings.Join(f.Names, ", "), c.name())
 	case byNamespace, byPolicyNamespace:
-		return value(strings.Join(f.namespaces, ", "), NamespaceOf(c.Object))
+		return value(strings.Join(f.Namespaces, ", "), NamespaceOf(c.Object))
 	case bySelector:
-		return text(f.labels.String(), engine.FoundLabels(c.Object.GetLabels(), f.labels))
+		return text(f.Labels.String(), engine.FoundLabels(c.Object.GetLabels(), f.Labels))
 	case byAnnotations:
-		return text(joinPairs(f.annotations), engine.FoundAnnotations(c.Object.GetAnnotations(), f.annotations))
+		return text(joinPairs(f.Annotations), engine.FoundAnnotations(c.Object.GetAnnotations(), f.Annotations))
 	case byNamespaceSelector:
-		return text(f.nsLabels.String(), f.seenOfNamespace(c))
+		return text(f.NamespaceLabels.String(), f.seenOfNamespace(c))
 	case byOperation:
-		return value(strings.Join(f.operations, ", "), string(c.Operation))
+		return value(strings.Join(f.Operations, ", "), string(c.Operation))
 	case bySubjects:
-		return value(subjectTexts(f.subjects), c.Request.User.Username)
+		return value(subjectTexts(f.Subjects), c.Request.User.Username)
 	case byRoles:
-		return value(strings.Join(f.roles, ", "), c.Request.User.Username)
+		return value(strings.Join(f.Roles, ", "), c.Request.User.Username)
 	case byClusterRoles:
-		return value(strings.Join(f.clusterRole, ", "), c.Request.User.Username)
+		return value(strings.Join(f.ClusterRoles, ", "), c.Request.User.Username)
 	}
 	return text("", "")
 }
 
-func (f *filter) seenOfNamespace(c *Candidate) string {
-	labels, err := c.NamespaceLabels(c.Context, c.World, f.nsLabels.Keys())
+func (f *Filter) seenOfNamespace(c *Candidate) string {
+	labels, err := c.NamespaceLabels(c.Context, c.World, f.NamespaceLabels.Keys())
 	switch {
 	case c.Object.GetKind() == "Namespace":
 		return "is a Namespace itself, for which this never holds"
@@ -219,7 +219,7 @@ func (f *filter) seenOfNamespace(c *Candidate) string {
 	case c.Object.GetNamespace() == "":
 		return "is in no namespace"
 	}
-	return "the Namespace " + engine.FoundLabels(labels, f.nsLabels)
+	return "the Namespace " + engine.FoundLabels(labels, f.NamespaceLabels)
 }
 
 func kindOf(c *Candidate) selector.Kind {
@@ -238,10 +238,10 @@ func kindTexts(kinds []selector.Kind) string {
 	return strings.Join(out, ", ")
 }
 
-func subjectTexts(subjects []subject) string {
+func subjectTexts(subjects []Subject) string {
 	out := make([]string, len(subjects))
 	for i, s := range subjects {
-		out[i] = s.kind + " " + s.name
+		out[i] = s.Kind + " " + s.Name
 	}
 	return strings.Join(out, ", ")
 }

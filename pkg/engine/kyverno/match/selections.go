@@ -16,13 +16,13 @@ func (m *Block) Kinds() []selector.Kind {
 	var out []selector.Kind
 	for _, f := range m.filters {
 		switch {
-		case m.all && len(f.kinds) > 0:
-			return f.kinds
+		case m.all && len(f.Kinds) > 0:
+			return f.Kinds
 		case m.all:
-		case len(f.kinds) == 0:
+		case len(f.Kinds) == 0:
 			out = append(out, anyKind)
 		default:
-			out = append(out, f.kinds...)
+			out = append(out, f.Kinds...)
 		}
 	}
 	if m.all {
@@ -33,8 +33,8 @@ func (m *Block) Kinds() []selector.Kind {
 
 // selecting lists the filters whose objects, taken together, are all that the
 // block can match. A filter without criteria matches nothing.
-func (m *Block) selecting() []*filter {
-	never := func(f *filter) bool { return f.empty(true) }
+func (m *Block) selecting() []*Filter {
+	never := func(f *Filter) bool { return f.Empty() }
 	switch {
 	case !m.all:
 		return slices.DeleteFunc(slices.Clone(m.filters), never)
@@ -42,8 +42,8 @@ func (m *Block) selecting() []*filter {
 		return nil
 	}
 	for _, f := range m.filters {
-		if len(f.kinds) > 0 {
-			return []*filter{f}
+		if len(f.Kinds) > 0 {
+			return []*Filter{f}
 		}
 	}
 	return m.filters[:min(1, len(m.filters))]
@@ -52,23 +52,23 @@ func (m *Block) selecting() []*filter {
 // narrow adds the filter's criteria beside kinds, as far as one selection can
 // hold it. An object without a name is matched by its generateName, so that a
 // name only narrows what has one: every live object.
-func (f *filter) narrow(s *engine.Selection) {
+func (f *Filter) narrow(s *engine.Selection) {
 	switch {
-	case len(f.names) == 1:
-		s.Name = f.names[0]
-	case len(f.names) == 0:
-		s.Name = f.name
+	case len(f.Names) == 1:
+		s.Name = f.Names[0]
+	case len(f.Names) == 0:
+		s.Name = f.Name
 	}
-	if len(f.namespaces) == 1 {
+	if len(f.Namespaces) == 1 {
 		switch {
 		case s.Kind != "Namespace" && !selector.MatchWildcard(s.Kind, "Namespace"):
-			s.Namespace = f.namespaces[0]
+			s.Namespace = f.Namespaces[0]
 		case s.Kind == "Namespace" && s.Name == "": // a Namespace counts as its own
-			s.Name = f.namespaces[0]
+			s.Name = f.Namespaces[0]
 		}
 	}
-	if f.labels != nil {
-		s.Labels = f.labels.Exact()
+	if f.Labels != nil {
+		s.Labels = f.Labels.Exact()
 	}
 }
 
@@ -89,7 +89,7 @@ func (m *Block) Requests(namespace string) []engine.Selection {
 func (m *Block) selections(namespace string) []engine.Selection {
 	var out []engine.Selection
 	for _, f := range m.selecting() {
-		kinds := f.kinds
+		kinds := f.Kinds
 		if len(kinds) == 0 {
 			kinds = []selector.Kind{anyKind}
 		}
@@ -122,7 +122,7 @@ func (m *Block) AsksOperation() bool {
 		return false
 	}
 	for _, f := range m.filters {
-		if len(f.operations) > 0 {
+		if len(f.Operations) > 0 {
 			return true
 		}
 	}
@@ -132,8 +132,8 @@ func (m *Block) AsksOperation() bool {
 // NamesDeletion reports whether the block asks for DELETE by name, without which
 // the webhook is not called for deletions.
 func (m *Block) NamesDeletion() bool {
-	return slices.ContainsFunc(m.filters, func(f *filter) bool {
-		return slices.Contains(f.operations, string(engine.OperationDelete))
+	return slices.ContainsFunc(m.filters, func(f *Filter) bool {
+		return slices.Contains(f.Operations, string(engine.OperationDelete))
 	})
 }
 
@@ -143,12 +143,12 @@ func (m *Block) Operations() []engine.Operation {
 	var out []engine.Operation
 	for _, f := range m.filters {
 		switch {
-		case len(f.operations) == 0 && (m.all || f.empty(true)):
+		case len(f.Operations) == 0 && (m.all || f.Empty()):
 			continue
-		case len(f.operations) == 0:
+		case len(f.Operations) == 0:
 			return nil
 		}
-		for _, o := range f.operations {
+		for _, o := range f.Operations {
 			if !slices.Contains(out, engine.Operation(o)) {
 				out = append(out, engine.Operation(o))
 			}
@@ -159,5 +159,5 @@ func (m *Block) Operations() []engine.Operation {
 
 // AsksRoles reports whether the role bindings of the requesting user count.
 func (m *Block) AsksRoles() bool {
-	return m != nil && slices.ContainsFunc(m.filters, func(f *filter) bool { return len(f.roles)+len(f.clusterRole) > 0 })
+	return m != nil && slices.ContainsFunc(m.filters, func(f *Filter) bool { return len(f.Roles)+len(f.ClusterRoles) > 0 })
 }

@@ -25,7 +25,7 @@ func (m *Block) Where(namespace string) []string {
 			texts = append(texts, d.String())
 		}
 		if !m.all && len(m.filters) > 1 && len(texts) > 0 {
-			texts = []string{f.place + ": " + strings.Join(texts, ", ")}
+			texts = []string{f.Place + ": " + strings.Join(texts, ", ")}
 		}
 		out = append(out, texts...)
 	}
@@ -56,7 +56,7 @@ func (m *Block) Unless() []string {
 }
 
 // unselected are the demands of a filter that its selections do not hold.
-func (f *filter) unselected(namespace string) []demand {
+func (f *Filter) unselected(namespace string) []demand {
 	return slices.DeleteFunc(f.demands(), func(d demand) bool {
 		switch d.criterion {
 		case byKind:
@@ -68,15 +68,15 @@ func (f *filter) unselected(namespace string) []demand {
 				return s.Namespace == d.wanted || (s.Kind == "Namespace" && s.Name == d.wanted)
 			})
 		case bySelector:
-			return f.labels.Exact() != nil
+			return f.Labels.Exact() != nil
 		}
 		return false
 	})
 }
 
 // selected reports whether something holds of the selections of all kinds.
-func (f *filter) selected(holds func(engine.Selection) bool) bool {
-	kinds := f.kinds
+func (f *Filter) selected(holds func(engine.Selection) bool) bool {
+	kinds := f.Kinds
 	if len(kinds) == 0 {
 		kinds = []selector.Kind{anyKind}
 	}

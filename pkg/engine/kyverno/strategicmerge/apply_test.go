@@ -3,7 +3,6 @@ package strategicmerge_test
 import (
 	"errors"
 	"fmt"
-	"runtime"
 	"strings"
 	"testing"
 
@@ -17,7 +16,6 @@ import (
 	"k8s.io/kube-openapi/pkg/validation/spec"
 	"sigs.k8s.io/yaml"
 
-	"github.com/kubectl-mutate/kubectl-mutate/internal/heap"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/conformance"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
@@ -309,25 +307,5 @@ func TestCompileDepthLimit(t *testing.T) {
 		if fails := depth > 64; fails != (err != nil) {
 			t.Fatalf("depth %d: error %v", depth, err)
 		}
-	}
-}
-
-// A list of numbers is kept as it is written, without a node for each.
-func TestListsOfScalarsKeepLittle(t *testing.T) {
-	list := make([]any, 100_000)
-	for i := range list {
-		list[i] = int64(i % 100)
-	}
-	patch := map[string]any{"spec": map[string]any{"list": list}}
-	before := heap.InUse()
-	compiled, err := strategicmerge.Compile(patch)
-	if err != nil {
-		t.Fatal(err)
-	}
-	after := heap.InUse()
-	runtime.KeepAlive(patch)
-	runtime.KeepAlive(compiled)
-	if kept := after - before; kept > 100_000 {
-		t.Errorf("%d bytes are kept for 100,000 numbers beside the patch itself", kept)
 	}
 }

@@ -10,13 +10,6 @@ import (
 // mergeList merges the lists that patches hold for one field.
 func (m *merger) mergeList(live []any, values []*node, at *place) (value any, drop bool, err error) {
 	last := values[len(values)-1]
-	if len(values) == 1 && last.scalars != nil {
-		if i := slices.IndexFunc(live, isAMap); i >= 0 && len(at.listRule().keys) > 0 {
-			return nil, false, &KindError{Path: at.element(i).String(), Patch: isScalar.String(), Got: isMap.String()}
-		}
-		value, err = m.mergeScalars(live, last.scalars, last, at)
-		return value, false, err
-	}
 	patch, directive := last.elements, last.directive
 	if len(values) > 1 {
 		patch, directive = joinLists(values)
@@ -39,11 +32,7 @@ func (m *merger) mergeList(live []any, values []*node, at *place) (value any, dr
 		if i >= 0 && len(at.listRule().keys) > 0 {
 			return nil, false, &KindError{Path: at.element(i).String(), Patch: patch[0].kind.String(), Got: isMap.String()}
 		}
-		scalars := make([]any, len(patch))
-		for i, e := range patch {
-			scalars[i] = e.value
-		}
-		value, err = m.mergeScalars(live, scalars, last, at)
+		value, err = m.mergeScalars(live, patch, last, at)
 		return value, false, err
 	}
 	return m.mergeElements(live, patch, at)
@@ -52,7 +41,7 @@ func (m *merger) mergeList(live []any, values []*node, at *place) (value any, dr
 // joinLists takes lists for one; the last directive counts.
 func joinLists(values []*node) (items []*node, directive string) {
 	for _, v := range values {
-		items = append(items, v.all()...)
+		items = append(items, v.elements...)
 		if v.directive != "" {
 			directive = v.directive
 		}
@@ -62,16 +51,15 @@ func joinLists(values []*node) (items []*node, directive string) {
 
 // mergeScalars replaces a list of scalars, or adds to one that merges as a set
 // (finalizers) what it lacks.
-func (m *merger) mergeScalars(live, patch []any, last *node, at *place) (any, error) {
+func (m *merger) mergeScalars(live []any, patch []*node, last *node, at *place) (any, error) {
 	if !at.listRule().merge {
-		return m.contentOf(last, at)
+		return m.contentList(last.elements, at)
 	}
 	var added []any
-	for _, v := range patch {
-		if m.contains(live, v) || m.contains(added, v) {
-			continue
+	for _, e := range patch {
+		if !m.contains(live, e.value) && !m.contains(added, e.value) {
+			added = append(added, e.value)
 		}
-		added = append(added, v)
 	}
 	if len(added) == 0 || m.err != nil {
 		return live, m.err

@@ -15,12 +15,8 @@ type Lists struct {
 	engine.Schema
 	types func() diff.Type
 
-	mu    sync.Mutex
-	rules map[string]listRule // by pattern of the path
+	rules sync.Map // of listRule, by pattern of the path
 }
-
-// maxRules bounds the lists of a kind that are remembered: the keys of a patch may come from objects.
-const maxRules = 1000
 
 // NewLists returns what a schema says of the lists of a kind. The zero schema says that each is replaced.
 func NewLists(s engine.Schema, of apischema.GroupVersionKind) *Lists {
@@ -48,17 +44,11 @@ func (l *Lists) Keys(path ...string) (keys []string, merges bool) {
 func (l *Lists) root() *place { return &place{lists: l} }
 
 func (l *Lists) rule(at *place) listRule {
-	pattern := at.appendPattern(make([]byte, 0, 128))
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	rule, known := l.rules[string(pattern)]
-	if known {
-		return rule
+	pattern := string(at.appendPattern(nil))
+	if known, ok := l.rules.Load(pattern); ok {
+		return known.(listRule)
 	}
-	if l.rules == nil || len(l.rules) >= maxRules {
-		l.rules = map[string]listRule{}
-	}
-	rule = at.lookListRule()
-	l.rules[string(pattern)] = rule
+	rule := at.lookListRule()
+	l.rules.Store(pattern, rule)
 	return rule
 }

@@ -189,7 +189,7 @@ func (m *merger) content(patch *node, at *place) (any, error) {
 	case isMap:
 		return m.contentMap(patch, at)
 	case isList:
-		return m.contentOf(patch, at)
+		return m.contentList(patch.elements, at)
 	default:
 		return m.scalar(patch.value, at), nil
 	}
@@ -208,14 +208,6 @@ func (m *merger) contentMap(patch *node, at *place) (map[string]any, error) {
 		out[f.name] = written
 	}
 	return out, nil
-}
-
-// contentOf is content for a list.
-func (m *merger) contentOf(list *node, at *place) (any, error) {
-	if list.scalars == nil || at.isLabels() {
-		return m.contentList(list.all(), at)
-	}
-	return slices.Clone(list.scalars), nil
 }
 
 // contentList joins what has the same merge keys, as a second merge would.

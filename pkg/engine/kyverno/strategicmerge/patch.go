@@ -21,7 +21,7 @@ type Patch struct{ root node }
 
 // node is a value of a patch. The fields below kind depend on it.
 type node struct {
-	value  any    // as it is written; nil of a map or list that nothing compares
+	value  any    // as it is written
 	key    string // of the field that it is the value of, as it is written; empty in a list
 	name   string // the key without its anchor
 	anchor pattern.Anchor
@@ -34,14 +34,12 @@ type node struct {
 	adds     bool // has a +()
 
 	// Of a map. Conditions whose value is no patch are not among its fields.
-	source     map[string]any // as it is written; of a list's element alone
-	size       int            // of source
+	source     map[string]any // as it is written
 	directive  string         // the value of $patch; of a list, that of an element with nothing else
 	fields     []*node        // by key
 	conditions []*node        // in the order in which they are checked: global ones first
 
 	elements []*node // of a list, without those that are directives
-	scalars  []any   // of a list that has nothing else, in place of its elements
 	index    int     // of an element
 
 	// pattern is what a condition asks for; nil where the field only has to be there,
@@ -56,16 +54,7 @@ func Compile(patch map[string]any) (*Patch, error) {
 	if err := p.root.compile(0); err != nil {
 		return nil, err
 	}
-	p.root.release()
 	return p, nil
-}
-
-// release lets go of what the nodes below say as well. Nothing compares a map or list that a
-// patch writes to a field; what an element of a list looks like is asked as a whole.
-func (n *node) release() {
-	if n.kind == isMap || n.kind == isList {
-		n.value, n.source = nil, nil
-	}
 }
 
 // compile reads the value of a node. The paths of its errors begin at the node.
@@ -76,7 +65,7 @@ func (n *node) compile(depth int) error {
 	n.kind = kindOf(n.value)
 	switch value := n.value.(type) {
 	case map[string]any:
-		n.source, n.size = value, len(value)
+		n.source = value
 		return n.compileMap(depth)
 	case []any:
 		return n.compileList(value, depth)
@@ -128,9 +117,6 @@ func (n *node) compileField(field *node, depth int) error {
 	if err := field.compile(depth + 1); err != nil {
 		return below(field.name, err)
 	}
-	if field.anchor == pattern.None {
-		field.release()
-	}
 	n.fields = append(n.fields, field)
 	n.inherit(field)
 	return nil
@@ -160,10 +146,6 @@ func (n *node) compileCondition(c *node) {
 }
 
 func (n *node) compileList(patch []any, depth int) error {
-	if len(patch) > 0 && !slices.ContainsFunc(patch, func(v any) bool { return kindOf(v) != isScalar }) {
-		n.scalars = patch
-		return nil
-	}
 	elements := make([]node, len(patch))
 	n.elements = make([]*node, 0, len(patch))
 	for i, value := range patch {
@@ -220,7 +202,7 @@ func isPatch(condition any) bool {
 
 // isDirective reports whether the node is an element of a list that holds nothing
 // but a $patch, which speaks for the whole list.
-func (n *node) isDirective() bool { return n.kind == isMap && n.directive != "" && n.size == 1 }
+func (n *node) isDirective() bool { return n.kind == isMap && n.directive != "" && len(n.source) == 1 }
 
 func (n *node) isDeletion() bool { return n.kind == isMap && n.directive == directiveDelete }
 
@@ -228,19 +210,7 @@ func (n *node) isAnchored() bool { return n.anchored }
 
 // isEmpty reports whether the node is {} or [].
 func (n *node) isEmpty() bool {
-	return n.kind == isMap && n.size == 0 || n.kind == isList && len(n.elements)+len(n.scalars) == 0 && n.directive == ""
-}
-
-// all returns the elements of a list, and makes nodes of its scalars.
-func (n *node) all() []*node {
-	if n.scalars == nil {
-		return n.elements
-	}
-	out := make([]*node, len(n.scalars))
-	for i, value := range n.scalars {
-		out[i] = &node{value: value, kind: isScalar, index: i}
-	}
-	return out
+	return n.kind == isMap && len(n.source) == 0 || n.kind == isList && len(n.elements) == 0 && n.directive == ""
 }
 
 // deletesFields reports whether a map sets a field of its own to null.

@@ -37,9 +37,6 @@ func kindOf(v any) kind {
 
 // asText returns the text of a scalar, and any other value itself.
 func asText(v any) any {
-	if _, isText := v.(string); isText {
-		return v
-	}
 	if s, ok := pattern.Text(v); ok {
 		return s
 	}

@@ -2,7 +2,6 @@ package variables_test
 
 import (
 	"errors"
-	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -33,16 +32,7 @@ func query(expr string) func(*variables.Scope) (any, error) {
 	return func(s *variables.Scope) (any, error) { return evaluate(s, expr) }
 }
 
-// loads is one entry.
-type loads func(*variables.Scope) (any, error)
-
-func (l loads) Load(_ int, s *variables.Scope) (any, error) { return l(s) }
-
-func (l loads) Omits(int) bool { return false }
-
-func define(s *variables.Scope, name string, load loads) {
-	s.Define(variables.NewNames([]string{name}), load)
-}
+func define(s *variables.Scope, name string, load variables.Load) { s.Define(name, load) }
 
 func expect(t *testing.T, s *variables.Scope, expr string, want any) {
 	t.Helper()
@@ -210,39 +200,5 @@ func TestScopeWholeContext(t *testing.T) {
 	expect(t, s, "keys(@)", []any{"a"})
 	if _, err := evaluate(s, "lookup(@, 'broken')"); err == nil {
 		t.Error("a broken entry is used without an error")
-	}
-}
-
-// counted are entries that count for how many of them it was asked whether they are there.
-type counted struct{ asked int }
-
-func (c *counted) Load(index int, _ *variables.Scope) (any, error) { return int64(index), nil }
-
-func (c *counted) Omits(index int) bool {
-	c.asked++
-	return index%10 == 3
-}
-
-// The last entry of a name counts, unless it is left out; the others are not looked at.
-func TestScopeFindsEntriesByName(t *testing.T) {
-	const n = 1000
-	names := make([]string, 2*n)
-	for i := range names {
-		names[i] = fmt.Sprintf("entry%d", i%n)
-	}
-	s, entries := newScope(), &counted{}
-	s.Define(variables.NewNames(names), entries)
-	s.Set("later", true)
-	for i := range n {
-		if i%10 == 3 {
-			if _, err := evaluate(s, names[i]); err == nil {
-				t.Errorf("%s is there", names[i])
-			}
-			continue
-		}
-		expect(t, s, names[i], int64(n+i))
-	}
-	if entries.asked > 2*n {
-		t.Errorf("asked for %d entries to find %d", entries.asked, n)
 	}
 }

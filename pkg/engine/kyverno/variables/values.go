@@ -93,8 +93,7 @@ func decodeOver(tree valuesTree, n policydecode.Node) {
 	}
 }
 
-// lay lays values over a tree, as Over does, but in place. It copies every mapping, so that
-// those of the tree belong to it alone.
+// lay lays values over a tree, in place. It copies every mapping, so that those of the tree belong to it alone.
 func lay(above, tree valuesTree) {
 	for name, value := range above {
 		mapping, isMap := value.(map[string]any)
@@ -182,40 +181,20 @@ func decodeBlocks(n policydecode.Node) []block {
 	return out
 }
 
-// Given are the values for one rule on one object, by the first parts of their names: nested mappings, which must not be
-// modified.
-type Given struct {
-	global valuesTree // which all rules share
-	own    valuesTree // those of the object and the rule, laid over the global ones of the same name
-}
-
-// Value returns one of them.
-func (g Given) Value(name string) (value any, found bool) {
-	if value, found = g.own[name]; !found {
-		value, found = g.global[name]
-	}
-	return value, found
-}
-
 // Given returns the values for one rule, by the name that the policy gives it, on one
-// object: those of the rule before those of the object, before the global ones.
-func (v *Values) Given(policy, rule, object string) Given {
+// object, by the first parts of their names: those of the rule before those of the object, before the global ones.
+// They must not be modified.
+func (v *Values) Given(policy, rule, object string) map[string]any {
 	if v == nil {
-		return Given{}
+		return nil
 	}
-	g := Given{global: v.global}
+	given := v.global
 	for _, above := range []valuesTree{v.objects[objectName{policy, object}], v.rules[ruleName{policy, rule}]} {
-		for name, value := range above {
-			if below, known := g.Value(name); known {
-				value = Over(below, value)
-			}
-			if g.own == nil {
-				g.own = valuesTree{}
-			}
-			g.own[name] = value
+		if len(above) > 0 {
+			given = over(given, above)
 		}
 	}
-	return g
+	return given
 }
 
 // Element returns the values for one element of a foreach, of which index counts the
@@ -262,8 +241,7 @@ func (v *Values) GivesElements(policy, rule, name string) bool {
 // Operation returns the operation of the request on an object; empty where no value
 // gives one.
 func (v *Values) Operation(policy, object string) string {
-	given, _ := v.Given(policy, "", object).Value("request")
-	request, _ := given.(valuesTree)
+	request, _ := v.Given(policy, "", object)["request"].(valuesTree)
 	operation, _ := request["operation"].(string)
 	return operation
 }
@@ -276,22 +254,12 @@ func Over(base, value any) any {
 	if !isMap || !both {
 		return value
 	}
-	return merged(below, above)
+	return over(below, above)
 }
 
-func merged(below, above valuesTree) valuesTree {
-	switch {
-	case len(above) == 0:
-		return below
-	case len(below) == 0:
-		return above
-	}
-	out := maps.Clone(below)
-	for name, value := range above {
-		if old, present := out[name]; present {
-			value = Over(old, value)
-		}
-		out[name] = value
-	}
+func over(below, above valuesTree) valuesTree {
+	out := valuesTree{}
+	lay(below, out)
+	lay(above, out)
 	return out
 }

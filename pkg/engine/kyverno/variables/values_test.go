@@ -50,10 +50,10 @@ func document(t *testing.T, name string) *unstructured.Unstructured {
 type object = map[string]any
 
 // given returns the values of some names.
-func given(g variables.Given, names ...string) object {
+func given(g object, names ...string) object {
 	out := object{}
 	for _, name := range names {
-		if value, found := g.Value(name); found {
+		if value, found := g[name]; found {
 			out[name] = value
 		}
 	}
