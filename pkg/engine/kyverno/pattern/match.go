@@ -1,18 +1,13 @@
 package pattern
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/limit"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/selector"
 )
-
-// matcher is a compiled part of a pattern.
-type matcher interface {
-	// match compares a value; a difference goes to why, unless that is nil.
-	match(c *limit.Clock, value any, at place, why *Difference) verdict
-}
 
 // verdict keeps what Kyverno keeps in its error types: a failed condition
 // leaves a list element out, any other mismatch fails the whole list.
@@ -53,48 +48,91 @@ func (p place) child(key string) place {
 	}
 }
 
-// nothing matches no value.
-type nothing struct{ want any }
-
-func (m nothing) match(_ *limit.Clock, value any, _ place, why *Difference) verdict {
-	return why.whole(m.want, value)
+// match compares a value with a pattern; a difference goes to why, unless that is nil.
+func match(c *limit.Clock, pattern, value any, at place, why *Difference) verdict {
+	switch p := pattern.(type) {
+	case map[string]any:
+		return matchMap(c, p, value, at, why)
+	case []any:
+		return matchList(c, p, value, why)
+	}
+	if list, ok := value.([]any); ok {
+		return matchEach(c, pattern, list, why)
+	}
+	if holds(pattern, value) {
+		return matched
+	}
+	return why.whole(pattern, value)
 }
 
-// mapMatcher matches maps.
-type mapMatcher struct {
-	want any
-	keys []keyMatcher // in the order in which they are checked
-}
-
-func (m *mapMatcher) match(c *limit.Clock, value any, at place, why *Difference) verdict {
+func matchMap(c *limit.Clock, pattern map[string]any, value any, at place, why *Difference) verdict {
 	object, ok := value.(map[string]any)
 	if !ok {
-		return why.whole(m.want, value)
+		return why.whole(pattern, value)
 	}
-	for i := range m.keys {
-		if got := m.keys[i].match(c, object, at, why); got != matched {
+	for _, k := range keysOf(pattern) {
+		if got := k.match(c, object, at, why); got != matched {
 			return got
 		}
 	}
 	return matched
 }
 
-// keyMatcher matches a key of a map.
-type keyMatcher struct {
-	anchor   Anchor
-	name     string // as objects have it
-	want     any
-	anything bool // any value but null will do
-	value    matcher
-	rank     int // among the keys of its map
+// key is a key of a pattern.
+type key struct {
+	anchor Anchor
+	name   string // as objects have it
+	want   any
+	rank   int // among the keys of its map
 }
 
-func (k *keyMatcher) match(c *limit.Clock, object map[string]any, at place, why *Difference) verdict {
+// keysOf lists the keys in the order in which they are checked: conditions,
+// other anchors, plain keys above anchors, plain keys.
+func keysOf(pattern map[string]any) []key {
+	keys := make([]key, 0, len(pattern))
+	for _, written := range slices.Sorted(maps.Keys(pattern)) {
+		k := key{want: pattern[written]}
+		switch k.anchor, k.name = ParseKey(written); k.anchor {
+		case Condition, Global:
+			k.rank = 0
+		case Equality, Negation, Existence:
+			k.rank = 1
+		default:
+			if k.rank = 3; checksAnchors(k.want) {
+				k.rank = 2
+			}
+			if k.anchor == Add {
+				k.name = written
+			}
+		}
+		keys = append(keys, k)
+	}
+	slices.SortStableFunc(keys, func(a, b key) int { return cmp.Compare(a.rank, b.rank) })
+	return keys
+}
+
+// checksAnchors reports whether an anchor checks something in the pattern; +()
+// does not.
+func checksAnchors(pattern any) bool {
+	switch p := pattern.(type) {
+	case map[string]any:
+		for key, value := range p {
+			if anchor, _ := ParseKey(key); (anchor != None && anchor != Add) || checksAnchors(value) {
+				return true
+			}
+		}
+	case []any:
+		return slices.ContainsFunc(p, checksAnchors)
+	}
+	return false
+}
+
+func (k *key) match(c *limit.Clock, object map[string]any, at place, why *Difference) verdict {
 	if c.Step() != nil {
 		return stopped
 	}
 	got, present := k.lookup(object, at)
-	verdict := k.decide(c, field{got, present, at.child(k.name)}, why)
+	verdict := k.decide(c, got, present, at.child(k.name), why)
 	if verdict == matched || verdict == stopped || why == nil {
 		return verdict
 	}
@@ -109,47 +147,43 @@ func (k *keyMatcher) match(c *limit.Clock, object map[string]any, at place, why 
 	return verdict
 }
 
-// field is what an object has for a key.
-type field struct {
-	value   any
-	present bool
-	at      place
-}
-
-func (k *keyMatcher) decide(c *limit.Clock, got field, why *Difference) verdict {
+// decide compares what an object has for the key.
+func (k *key) decide(c *limit.Clock, got any, present bool, at place, why *Difference) verdict {
 	switch k.anchor {
 	case Condition, Global:
-		if !got.present {
-			return conditional(k.anchor == Global)
+		switch {
+		case !present && k.anchor == Global:
+			return matched
+		case !present:
+			return leftOut
 		}
-		verdict := k.value.match(c, got.value, got.at, why)
+		verdict := match(c, k.want, got, at, why)
 		if verdict == mismatched {
 			return leftOut
 		}
 		return verdict
-	case Equality, Existence:
-		if !got.present {
+	case Equality:
+		if !present {
 			return matched
 		}
+	case Existence:
+		if !present {
+			return matched
+		}
+		return matchExistence(c, k.want, got)
 	case Negation:
-		return verdictOf(!got.present)
+		return verdictOf(!present)
+	default:
+		if k.want == any("*") {
+			return verdictOf(got != nil)
+		}
 	}
-	if k.anything {
-		return verdictOf(got.value != nil)
-	}
-	return k.value.match(c, got.value, got.at, why)
-}
-
-func conditional(ok bool) verdict {
-	if ok {
-		return matched
-	}
-	return leftOut
+	return match(c, k.want, got, at, why)
 }
 
 // lookup finds the key; in labels and annotations a key with wildcards stands for
 // the first one that it matches.
-func (k *keyMatcher) lookup(object map[string]any, at place) (any, bool) {
+func (k *key) lookup(object map[string]any, at place) (any, bool) {
 	if at == inLabels && selector.HasWildcard(k.name) {
 		for _, actual := range slices.Sorted(maps.Keys(object)) {
 			if selector.MatchWildcard(k.name, actual) {
@@ -161,65 +195,56 @@ func (k *keyMatcher) lookup(object map[string]any, at place) (any, bool) {
 	return got, ok
 }
 
-// someElements asks for one element of a list for each of the patterns.
-type someElements []matcher
-
-func (m someElements) match(c *limit.Clock, value any, _ place, _ *Difference) verdict {
-	list, ok := value.([]any)
-	if !ok {
+// matchExistence asks for one element of a list for each of the patterns, which must be maps.
+func matchExistence(c *limit.Clock, pattern, value any) verdict {
+	patterns, ok := pattern.([]any)
+	list, isList := value.([]any)
+	if !ok || !isList || slices.ContainsFunc(patterns, func(p any) bool { _, isMap := p.(map[string]any); return !isMap }) {
 		return mismatched
 	}
-	for _, pattern := range m {
-		if got := anyElement(c, pattern, list); got != matched {
+	for _, p := range patterns {
+		if got := anyElement(c, p, list); got != matched {
 			return got
 		}
 	}
 	return matched
 }
 
-func anyElement(c *limit.Clock, pattern matcher, list []any) verdict {
+func anyElement(c *limit.Clock, pattern any, list []any) verdict {
 	for _, element := range list {
-		if got := pattern.match(c, element, anywhere, nil); got == matched || got == stopped {
+		if got := match(c, pattern, element, anywhere, nil); got == matched || got == stopped {
 			return got
 		}
 	}
 	return mismatched
 }
 
-// everyElement asks every map of a list, except for those whose own conditions fail.
-type everyElement struct {
-	want    any
-	element matcher
-}
-
-func (m *everyElement) match(c *limit.Clock, value any, _ place, why *Difference) verdict {
+// matchList asks, by the first element of the pattern: every map of a list, except for those whose own conditions fail;
+// lists of lists element by element; every element for the same scalar.
+func matchList(c *limit.Clock, pattern []any, value any, why *Difference) verdict {
 	list, ok := value.([]any)
-	if !ok {
-		return why.whole(m.want, value)
+	if !ok || len(pattern) == 0 {
+		return why.whole(pattern, value)
 	}
-	return matchElements(c, list, func(int) matcher { return m.element }, why)
-}
-
-// pairs matches lists of lists element by element.
-type pairs struct {
-	want     any
-	elements []matcher
-}
-
-func (m *pairs) match(c *limit.Clock, value any, _ place, why *Difference) verdict {
-	list, ok := value.([]any)
-	if !ok || len(list) < len(m.elements) {
-		return why.whole(m.want, value)
+	switch first := pattern[0].(type) {
+	case map[string]any:
+		return matchElements(c, list, func(int) any { return first }, why)
+	case []any:
+		if len(list) < len(pattern) {
+			return why.whole(pattern, value)
+		}
+		return matchElements(c, list[:len(pattern)], func(i int) any { return pattern[i] }, why)
+	default:
+		return matchEach(c, first, list, why)
 	}
-	return matchElements(c, list[:len(m.elements)], func(i int) matcher { return m.elements[i] }, why)
 }
 
 // matchElements fails on the first element that does not match. If all of them
 // are left out, so is the list, and the first one is the difference.
-func matchElements(c *limit.Clock, list []any, pattern func(int) matcher, why *Difference) verdict {
+func matchElements(c *limit.Clock, list []any, pattern func(int) any, why *Difference) verdict {
 	asked, first := 0, Difference{}
 	for i, element := range list {
-		switch pattern(i).match(c, element, anywhere, why) {
+		switch match(c, pattern(i), element, anywhere, why) {
 		case stopped:
 			return stopped
 		case mismatched:
@@ -243,43 +268,14 @@ func matchElements(c *limit.Clock, list []any, pattern func(int) matcher, why *D
 	return leftOut
 }
 
-// everyScalar asks every element of a list for the same scalar.
-type everyScalar struct {
-	want    any
-	element scalarMatcher
-}
-
-func (m *everyScalar) match(c *limit.Clock, value any, _ place, why *Difference) verdict {
-	list, ok := value.([]any)
-	if !ok {
-		return why.whole(m.want, value)
-	}
-	return m.element.matchEach(c, list, why)
-}
-
-// scalarMatcher matches a scalar, or every element of a list.
-type scalarMatcher struct {
-	want   any
-	scalar scalar
-}
-
-func (m *scalarMatcher) match(c *limit.Clock, value any, _ place, why *Difference) verdict {
-	if list, ok := value.([]any); ok {
-		return m.matchEach(c, list, why)
-	}
-	if m.scalar.holds(value) {
-		return matched
-	}
-	return why.whole(m.want, value)
-}
-
-func (m *scalarMatcher) matchEach(c *limit.Clock, list []any, why *Difference) verdict {
+// matchEach asks every element of a list for the same scalar.
+func matchEach(c *limit.Clock, pattern any, list []any, why *Difference) verdict {
 	for i, element := range list {
 		if c.Step() != nil {
 			return stopped
 		}
-		if !m.scalar.holds(element) {
-			why.whole(m.want, element)
+		if !holds(pattern, element) {
+			why.whole(pattern, element)
 			why.in(i)
 			return mismatched
 		}

@@ -266,31 +266,6 @@ func FuzzMatch(f *testing.F) {
 	})
 }
 
-func BenchmarkMatch(b *testing.B) {
-	p := []any{map[string]any{"(image)": "*cassandra* | *mongo*", "=(imagePullPolicy)": "!Never"}}
-	v := []any{map[string]any{"image": "docker.io/library/mongo:6", "imagePullPolicy": "Always"}, map[string]any{"image": "nginx"}}
-	b.Run("compiled", func(b *testing.B) {
-		compiled := pattern.Compile(p)
-		b.ReportAllocs()
-		for b.Loop() {
-			_, _ = compiled.Match(nil, v, nil)
-		}
-	})
-	b.Run("compiling", func(b *testing.B) {
-		b.ReportAllocs()
-		for b.Loop() {
-			_, _ = pattern.Compile(p).Match(nil, v, nil)
-		}
-	})
-	b.Run("difference", func(b *testing.B) {
-		compiled, none := pattern.Compile(p), []any{map[string]any{"image": "nginx"}}
-		b.ReportAllocs()
-		for b.Loop() {
-			_, _ = compiled.Match(nil, none, &pattern.Difference{})
-		}
-	})
-}
-
 // matches fails the test where the budget of a rule does not suffice.
 func matches(t *testing.T, p *pattern.Pattern, value any) bool {
 	t.Helper()

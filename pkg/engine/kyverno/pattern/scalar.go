@@ -13,168 +13,100 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/selector"
 )
 
-// scalar is a compiled pattern that is neither a map nor a list.
-type scalar interface {
-	// holds reports whether a value that is no list matches.
-	holds(value any) bool
-}
-
-func compileScalar(pattern any) scalar {
+// holds reports whether a value that is no list matches a pattern that is neither a map nor a list.
+func holds(pattern, value any) bool {
 	switch p := pattern.(type) {
 	case nil:
-		return zero{}
+		return isZero(value)
 	case bool:
-		return boolean(p)
+		return value == any(p)
 	case int64:
-		return integer(p)
+		return holdsInteger(p, value)
 	case int:
-		return integer(p)
+		return holdsInteger(int64(p), value)
 	case float64:
-		return float(p)
+		return holdsFloat(p, value)
 	case string:
-		return compileText(p)
-	default:
-		return never{}
+		return holdsText(p, value)
 	}
+	return false // of a type that JSON does not have
 }
 
-// never is the pattern of a type that JSON does not have.
-type never struct{}
-
-func (never) holds(any) bool { return false }
-
-// zero is what a null pattern asks for.
-type zero struct{}
-
-func (zero) holds(value any) bool {
-	switch v := value.(type) {
-	case nil:
+// isZero is what a null pattern asks for.
+func isZero(value any) bool {
+	switch value {
+	case nil, false, int64(0), 0, 0.0, "":
 		return true
-	case bool:
-		return !v
-	case int64:
-		return v == 0
-	case int:
-		return v == 0
-	case float64:
-		return v == 0
-	case string:
-		return v == ""
-	default:
-		return false
 	}
+	return false
 }
 
-type boolean bool
-
-func (p boolean) holds(value any) bool {
-	v, ok := value.(bool)
-	return ok && v == bool(p)
-}
-
-type integer int64
-
-func (p integer) holds(value any) bool {
+func holdsInteger(p int64, value any) bool {
 	switch v := value.(type) {
 	case int64:
-		return v == int64(p)
+		return v == p
 	case int:
-		return int64(v) == int64(p)
+		return int64(v) == p
 	case float64:
-		return v == math.Trunc(v) && int64(v) == int64(p)
+		return v == math.Trunc(v) && int64(v) == p
 	case string:
 		n, err := strconv.ParseInt(v, 10, 64)
-		return err == nil && n == int64(p)
+		return err == nil && n == p
 	default:
 		return false
 	}
 }
 
-type float float64
-
-func (p float) holds(value any) bool {
-	whole := float64(p) == math.Trunc(float64(p))
+func holdsFloat(p float64, value any) bool {
 	switch v := value.(type) {
 	case int64:
-		return whole && int64(p) == v
+		return p == math.Trunc(p) && int64(p) == v
 	case int:
-		return whole && int(p) == v
+		return p == math.Trunc(p) && int(p) == v
 	case float64:
-		return v == float64(p)
+		return v == p
 	case string:
 		f, err := strconv.ParseFloat(v, 64)
-		return err == nil && f == float64(p)
+		return err == nil && f == p
 	default:
 		return false
 	}
 }
 
-// text is the little language of text patterns: `|` binds weaker than `&`.
-type text struct {
-	whole string
-	terms []term
-	one   [1]term // room for the terms of most patterns
-}
-
-// term is a comparison, or a range, which is two of them.
-type term struct {
-	comparison
-	other  *comparison // nil where there is but one
-	either bool        // one of the two is enough
-	last   bool        // a `|`, or the end, comes next
-}
-
-func compileText(pattern string) *text {
-	t := &text{whole: pattern}
-	t.terms = t.one[:0]
-	for alternative := range strings.SplitSeq(pattern, "|") {
-		for part := range strings.SplitSeq(strings.Trim(alternative, " "), "&") {
-			t.terms = append(t.terms, compileTerm(strings.Trim(part, " ")))
-		}
-		t.terms[len(t.terms)-1].last = true
-	}
-	return t
-}
-
-// compileTerm reads a range, or a text behind an operator.
-func compileTerm(source string) term {
-	op := operatorOf(source)
-	low, high, outside, isRange := parseRange(source)
-	switch {
-	case op != equal || !isRange:
-		return term{comparison: newComparison(op, strings.TrimSpace(source[len(op):]))}
-	case outside:
-		other := newComparison(greater, high)
-		return term{comparison: newComparison(less, low), other: &other, either: true}
-	default:
-		other := newComparison(lessOrEqual, high)
-		return term{comparison: newComparison(greaterOrEqual, low), other: &other}
-	}
-}
-
-func (t *text) holds(value any) bool {
-	if text, ok := value.(string); ok && text == t.whole {
+// holdsText reads the little language of text patterns: `|` binds weaker than `&`.
+func holdsText(pattern string, value any) bool {
+	if value == any(pattern) {
 		return true
 	}
-	holds := true // all terms since the last `|`
-	for i := range t.terms {
-		holds = holds && t.terms[i].holds(value)
-		if t.terms[i].last {
-			if holds {
-				return true
-			}
-			holds = true
+	for alternative := range strings.SplitSeq(pattern, "|") {
+		if holdsAll(strings.Trim(alternative, " "), value) {
+			return true
 		}
 	}
 	return false
 }
 
-func (t *term) holds(value any) bool {
-	holds := t.comparison.holds(value)
-	if t.other == nil || holds == t.either {
-		return holds
+func holdsAll(terms string, value any) bool {
+	for term := range strings.SplitSeq(terms, "&") {
+		if !holdsTerm(strings.Trim(term, " "), value) {
+			return false
+		}
 	}
-	return t.other.holds(value)
+	return true
+}
+
+// holdsTerm reads a range, or a text behind an operator.
+func holdsTerm(term string, value any) bool {
+	op := operatorOf(term)
+	low, high, outside, isRange := parseRange(term)
+	switch {
+	case op != equal || !isRange:
+		return op.compares(value, strings.TrimSpace(term[len(op):]))
+	case outside:
+		return less.compares(value, low) || greater.compares(value, high)
+	default:
+		return greaterOrEqual.compares(value, low) && lessOrEqual.compares(value, high)
+	}
 }
 
 type operator string
@@ -202,66 +134,47 @@ func operatorOf(term string) operator {
 	return equal
 }
 
-// comparison is an operator and what it compares with, read as all that it can be.
-type comparison struct {
-	op         operator
-	text       string
-	duration   time.Duration
-	isDuration bool
-	quantity   resource.Quantity
-	isQuantity bool
-}
-
-func newComparison(op operator, text string) comparison {
-	c := comparison{op: op, text: text}
-	if mayBeDuration(text) {
-		duration, err := time.ParseDuration(text)
-		c.duration, c.isDuration = duration, err == nil
-	}
-	c.quantity, c.isQuantity = parseQuantity(text)
-	return c
-}
-
-// mayBeDuration reports whether a text can be a duration, to avoid the cost of the
-// error of time.ParseDuration.
-func mayBeDuration(text string) bool {
-	return text != "" && strings.IndexByte("+-.0123456789", text[0]) >= 0
-}
-
-// holds tries durations, then quantities, then text; the first that agrees
+// compares tries durations, then quantities, then text; the first that agrees
 // decides, so that `!5` holds for "5.0" as text although the amounts agree.
-func (c *comparison) holds(value any) bool {
-	if c.isDuration || c.isQuantity {
-		if amount, ok := numberText(value); ok && (c.holdsDuration(amount) || c.holdsQuantity(amount)) {
-			return true
-		}
-	}
-	return c.holdsText(value)
+func (op operator) compares(value any, text string) bool {
+	amount, ok := numberText(value)
+	return ok && (op.comparesDurations(amount, text) || op.comparesQuantities(amount, text)) || op.comparesTexts(value, text)
 }
 
-func (c *comparison) holdsDuration(text string) bool {
-	if !c.isDuration || !mayBeDuration(text) {
+func (op operator) comparesDurations(amount, text string) bool {
+	want, ok := parseDuration(text)
+	if !ok {
 		return false
 	}
-	got, err := time.ParseDuration(text)
-	return err == nil && c.op.holds(cmp.Compare(got, c.duration))
+	got, ok := parseDuration(amount)
+	return ok && op.holds(cmp.Compare(got, want))
 }
 
-func (c *comparison) holdsQuantity(text string) bool {
-	if !c.isQuantity {
+// parseDuration avoids the cost of an error where a text cannot be a duration.
+func parseDuration(text string) (time.Duration, bool) {
+	if text == "" || strings.IndexByte("+-.0123456789", text[0]) < 0 {
+		return 0, false
+	}
+	d, err := time.ParseDuration(text)
+	return d, err == nil
+}
+
+func (op operator) comparesQuantities(amount, text string) bool {
+	want, ok := parseQuantity(text)
+	if !ok {
 		return false
 	}
-	got, ok := parseQuantity(text)
-	return ok && c.op.holds(got.Cmp(c.quantity))
+	got, ok := parseQuantity(amount)
+	return ok && op.holds(got.Cmp(want))
 }
 
-// holdsText knows no order: only `=` and `!` can hold.
-func (c *comparison) holdsText(value any) bool {
-	if c.op != equal && c.op != notEqual {
+// comparesTexts knows no order: only `=` and `!` can hold.
+func (op operator) comparesTexts(value any, pattern string) bool {
+	if op != equal && op != notEqual {
 		return false
 	}
 	text, ok := scalarText(value)
-	return ok && selector.MatchWildcard(c.text, text) == (c.op == equal)
+	return ok && selector.MatchWildcard(pattern, text) == (op == equal)
 }
 
 func (op operator) holds(order int) bool {
