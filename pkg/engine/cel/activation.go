@@ -46,67 +46,49 @@ type activation struct {
 	evaluation *Evaluation
 	scope      *Scope
 	input      Input
-	values     [slots]ref.Val
-	variables  *lazy.MapValue
+	values     map[string]ref.Val
 }
 
 var _ cel.Activation = (*activation)(nil)
-
-const (
-	slotObject = iota
-	slotOldObject
-	slotRequest
-	slotNamespace
-	slotParams
-	slotAuthorizer
-	slotRequestResource
-	slots
-)
 
 // Parent returns nil: all names are here.
 func (*activation) Parent() cel.Activation { return nil }
 
 // ResolveName returns the value of a name.
 func (a *activation) ResolveName(name string) (any, bool) {
+	if v, ok := a.values[name]; ok {
+		return v, true
+	}
+	var v ref.Val
 	switch name {
 	case objectName:
-		return a.value(slotObject, a.object), true
+		v = a.valueOf(a.input.Object)
 	case oldObjectName:
-		return a.value(slotOldObject, a.oldObject), true
-	case requestName:
-		return a.value(slotRequest, a.request), true
-	case namespaceName:
-		return a.value(slotNamespace, a.namespace), true
+		v = a.valueOf(a.input.OldObject)
 	case paramsName:
-		return a.value(slotParams, a.params), true
+		v = a.valueOf(a.input.Params)
+	case requestName:
+		v = a.request()
+	case namespaceName:
+		v = a.namespace()
 	case authorizerName:
-		return a.value(slotAuthorizer, a.authorizer), true
+		v = a.authorizer()
 	case requestResourceName:
-		return a.value(slotRequestResource, a.requestResource), true
+		v = a.requestResource()
 	case variablesName:
-		if a.variables == nil {
-			a.variables = a.lazily()
-		}
-		return a.variables, true
+		v = a.lazily()
+	default:
+		v, ok := a.input.Extra[name]
+		return v, ok
 	}
-	v, ok := a.input.Extra[name]
-	return v, ok
-}
-
-func (a *activation) value(slot int, compute func() ref.Val) ref.Val {
-	if a.values[slot] == nil {
-		a.values[slot] = compute()
-	}
-	return a.values[slot]
+	a.values[name] = v
+	return v, true
 }
 
 func (a *activation) replace(object map[string]any) {
-	a.input.Object, a.values[slotObject] = object, nil
+	a.input.Object = object
+	delete(a.values, objectName)
 }
-
-func (a *activation) object() ref.Val    { return a.valueOf(a.input.Object) }
-func (a *activation) oldObject() ref.Val { return a.valueOf(a.input.OldObject) }
-func (a *activation) params() ref.Val    { return a.valueOf(a.input.Params) }
 
 func (a *activation) valueOf(m map[string]any) ref.Val {
 	switch {

@@ -47,7 +47,7 @@ type Evaluation struct {
 // Evaluate binds an input. Nothing is computed yet.
 func (s *Scope) Evaluate(ctx context.Context, in Input, b Budget) *Evaluation {
 	e := &Evaluation{ctx: ctx, budget: b, left: b.Cost}
-	e.activation = &activation{evaluation: e, scope: s, input: in}
+	e.activation = &activation{evaluation: e, scope: s, input: in, values: map[string]ref.Val{}}
 	return e
 }
 
