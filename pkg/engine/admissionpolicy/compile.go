@@ -100,10 +100,12 @@ func (p *policy) lint() {
 	for _, v := range p.variables {
 		p.scope.LintVariable(v.name, v.expression)
 	}
-	for i := range p.mutations {
-		p.mutations[i].compiled.Lint(p.mutations[i].expression)
+	for _, m := range p.mutations {
+		m.compiled.Lint(m.expression)
+		p.traffic.Add(m.compiled.Expression)
 	}
 	for _, c := range p.conditions {
+		p.traffic.Add(c.compiled)
 		if c.compiled.Uses("variables") {
 			c.expression.Lint("an API server refuses variables in match conditions")
 		}

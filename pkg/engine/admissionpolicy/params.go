@@ -22,6 +22,7 @@ import (
 type param struct {
 	name    string // "shop/limits"
 	content map[string]any
+	secret  bool // it is a Secret
 }
 
 // refOf returns the reference of a policy with its binding and a parameter.
@@ -139,7 +140,7 @@ func (r *run) findParams(ctx context.Context, q paramQuery) ([]*unstructured.Uns
 // newParam returns a parameter as expressions see it. A server holds its built-in kinds as
 // Go values without apiVersion and kind.
 func newParam(u *unstructured.Unstructured) *param {
-	p := &param{name: paramName(u), content: u.Object}
+	p := &param{name: paramName(u), content: u.Object, secret: engine.IsSecret(u)}
 	if scheme.Scheme.Recognizes(u.GroupVersionKind()) {
 		p.content = maps.Clone(u.Object)
 		delete(p.content, "apiVersion")

@@ -25,6 +25,7 @@ type policy struct {
 	mutations             []mutation
 
 	scope       *cel.Scope
+	traffic     cel.Traffic
 	asksParams  bool // an expression uses params
 	asksForNS   bool // an expression uses namespaceObject
 	asksUser    bool // an expression asks who makes the request

@@ -135,6 +135,7 @@ func isUnsupported(err error) bool {
 
 // invoke evaluates a policy with one parameter.
 func (r *run) invoke(u *unit, step engine.Step, p *param) error {
+	u.traffic.Mark(&step, cel.Reads{Object: r.target.HoldsSecrets(), Metadata: r.target.Tainted, Params: p != nil && p.secret})
 	in := r.input(step.AsCreated, p)
 	held, err := r.conditions(u, in)
 	if err != nil {
@@ -231,6 +232,7 @@ func (r *run) mutate(u *unit, step engine.Step, in cel.Input) error {
 	step.Outcome = engine.Unchanged
 	if changed {
 		step.Outcome, step.After = engine.Changed, r.object
+		r.target.Tainted = r.target.Tainted || step.Confidential
 	}
 	if changed || r.again == nil {
 		r.steps = append(r.steps, step)

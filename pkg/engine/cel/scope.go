@@ -9,6 +9,7 @@ import (
 	"github.com/google/cel-go/common/types"
 	celconfig "k8s.io/apiserver/pkg/apis/cel"
 
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/policydecode"
 )
 
@@ -97,6 +98,8 @@ type Expression struct {
 	calls   []Call
 	paths   []string
 	masked  string // of a mutation, what stands literally in it
+	reads   Reads
+	writes  *engine.Writes // of a patch
 
 	constant, truth bool   // of a condition, the value for every object
 	clash           string // why it is constant, where it compares one field with several values
@@ -124,7 +127,7 @@ func (s *Scope) compile(in *cel.Env, text string, want []*cel.Type) (x *Expressi
 	if len(want) > 0 && !slices.ContainsFunc(want, output.IsExactType) {
 		return nil, problem(wrongType(output, want))
 	}
-	x = &Expression{text: text, output: output, uses: usesOf(ast), calls: callsIn(ast), paths: pathsIn(ast), masked: maskedText(ast)}
+	x = &Expression{text: text, output: output, uses: usesOf(ast), calls: callsIn(ast), paths: pathsIn(ast), masked: maskedText(ast), reads: s.readsOf(ast), writes: writesOf(ast)}
 	x.judge(ast)
 	if x.program, err = in.Program(ast, cel.InterruptCheckFrequency(celconfig.CheckFrequency)); err != nil {
 		return nil, problem(err.Error())

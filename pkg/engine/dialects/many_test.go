@@ -79,6 +79,9 @@ func evaluated(t *testing.T, object *unstructured.Unstructured, policies []strin
 		}
 	}
 	objects := []*unstructured.Unstructured{object}
+	if strings.Contains(strings.Join(policies, ""), "'secrets'") {
+		objects = append(objects, objectOf(t, `{"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s", "namespace": "n"}, "data": {"k": "dg=="}}`))
+	}
 	if strings.Contains(policies[0], "targets") {
 		objects = append(objects, objectOf(t, strings.Replace(plainConfigMap, `"c"`, `"t"`, 1)))
 	}

@@ -208,6 +208,9 @@ func (b *ruleBuilder) except(r *rule) {
 
 // describe records what the expressions ask for.
 func (b *ruleBuilder) describe(r *rule) {
+	for _, x := range b.compiled {
+		r.traffic.Add(x)
+	}
 	for _, x := range append(b.expressions(), b.scope) {
 		r.library = r.library || library.Needs(x)
 		r.asksUser = r.asksUser || x.Uses("request.userInfo")

@@ -21,6 +21,7 @@ type effect struct {
 	created   bool // the trigger only triggers the rule as if it were created
 	subjects  engine.Selection
 	resource  schema.GroupVersionResource
+	secret    bool // it read more of the trigger, or of answers, than metadata, and these hold values of Secrets
 	listed    bool // resource rules name the subjects, and have to select each of them
 }
 
@@ -52,6 +53,7 @@ func (p *program) Effects(ctx context.Context, trigger engine.Target, w *engine.
 func (r *rule) propagate(ctx context.Context, trigger engine.Target, w *engine.World, sink engine.Sink) ([]*effect, *engine.Step) {
 	operation, open := simulated(trigger)
 	e := newExecution(ctx, w)
+	defer e.end()
 	e.start(r, trigger, operation)
 	effects, step := r.guarded(e, sink)
 	if step == nil || !open || !r.asksOperation || step.Outcome != engine.Skipped {
@@ -128,14 +130,14 @@ func (e *execution) effects() ([]*effect, error) {
 	if err != nil {
 		return nil, err
 	}
-	trigger := *e.trigger
+	trigger, secret := *e.trigger, e.secrets()
 	if !e.rule.asksRequest {
 		// The content of the trigger is not needed again: free it.
 		trigger.Object = &unstructured.Unstructured{Object: map[string]any{}}
 		trigger.OldObject, trigger.Namespace = nil, nil
 	}
 	for _, f := range effects {
-		f.rule, f.trigger, f.operation = e.rule, trigger, e.operation
+		f.rule, f.trigger, f.operation, f.secret = e.rule, trigger, e.operation, secret.Object || secret.Answers
 	}
 	return effects, nil
 }
@@ -153,10 +155,10 @@ func (f *effect) Subjects() engine.Selection { return f.subjects }
 // the trigger, and there is neither an old object nor a namespaceObject, as in
 // Kyverno's background controller.
 func (f *effect) Apply(ctx context.Context, subject engine.Target, w *engine.World, sink engine.Sink) (*unstructured.Unstructured, error) {
-	e := &execution{
-		ctx: ctx, world: w, rule: f.rule, operation: f.operation,
-		subject: subject, trigger: &f.trigger, onTarget: true, resource: f.resource,
-	}
+	e := newExecution(ctx, w)
+	defer e.end()
+	e.rule, e.operation, e.resource, e.secret = f.rule, f.operation, f.resource, f.secret
+	e.subject, e.trigger, e.onTarget = subject, &f.trigger, true
 	step := e.guarded(func() engine.Step { return f.apply(e, sink) })
 	if err := ctx.Err(); err != nil {
 		return nil, err

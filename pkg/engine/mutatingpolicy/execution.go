@@ -24,12 +24,15 @@ import (
 
 // execution is the evaluation of one rule on one object, for one operation.
 type execution struct {
-	ctx       context.Context // an execution does not outlive its call
+	ctx       context.Context   // an execution does not outlive its call
+	outer     context.Context   // that of the caller
+	use       *engine.SecretUse // by functions of the library
 	world     *engine.World
 	rule      *rule
 	operation engine.Operation
 	subject   engine.Target  // what the rule changes
 	trigger   *engine.Target // what the request is about: the subject unless onTarget
+	secret    bool           // the trigger of what is changed on a target gave away more than its metadata
 	onTarget  bool           // the rule changes another object than the one it matched
 	resource  schema.GroupVersionResource
 	candidate match.Candidate  // what was last compared with constraints
@@ -39,12 +42,21 @@ type execution struct {
 }
 
 func newExecution(ctx context.Context, w *engine.World) *execution {
-	return &execution{ctx: ctx, world: w}
+	e := &execution{outer: ctx, world: w}
+	e.ctx, e.use = engine.WatchSecrets(ctx)
+	return e
+}
+
+// end tells the caller whether a Secret was read.
+func (e *execution) end() {
+	if e.use.Any() {
+		engine.NoteSecret(e.outer)
+	}
 }
 
 // start begins the evaluation of a rule on what it matches; the one before is over.
 func (e *execution) start(r *rule, t engine.Target, operation engine.Operation) {
-	*e = execution{ctx: e.ctx, world: e.world, rule: r, operation: operation, subject: t, resource: resourceOf(t)}
+	*e = execution{ctx: e.ctx, outer: e.outer, use: e.use, world: e.world, rule: r, operation: operation, subject: t, resource: resourceOf(t)}
 	e.trigger = &e.subject
 }
 
@@ -298,6 +310,7 @@ func (e *execution) step(object map[string]any, err error) engine.Step {
 	if e.onTarget {
 		step.Trigger = e.trigger.Key
 	}
+	e.rule.traffic.Mark(&step, e.secrets())
 	before := e.subject.Object.Object
 	if err == nil && object != nil {
 		err = engine.SameObject(before, object)
@@ -313,6 +326,14 @@ func (e *execution) step(object map[string]any, err error) engine.Step {
 		step.After = &unstructured.Unstructured{Object: object}
 	}
 	return step
+}
+
+// secrets says what of the things that the rule may read holds values of Secrets.
+func (e *execution) secrets() cel.Reads {
+	return cel.Reads{
+		Object:   e.secret || e.subject.HoldsSecrets() || e.trigger.HoldsSecrets(),
+		Metadata: e.secret || e.subject.Tainted || e.trigger.Tainted, Answers: e.use.Any(),
+	}
 }
 
 // outcome returns the outcome and the error of a step that failed. Admission refuses an

@@ -47,6 +47,7 @@ func (p *program) Evaluate(ctx context.Context, t engine.Target, w *engine.World
 	steps := make([]engine.Step, 0, len(p.rules))
 	now, denied := t, ""
 	e := newExecution(ctx, w)
+	defer e.end()
 	for _, r := range p.rules {
 		if r.policy.Targets != nil || (t.Request.Reinvocation && !r.policy.Reinvoked) {
 			continue
@@ -58,6 +59,7 @@ func (p *program) Evaluate(ctx context.Context, t engine.Target, w *engine.World
 		switch step.Outcome {
 		case engine.Changed:
 			now = now.With(step.After)
+			now.Tainted = now.Tainted || step.Confidential
 		case engine.Denied:
 			denied = cmp.Or(denied, r.ref.String())
 		}

@@ -28,6 +28,7 @@ type rule struct {
 	target           *cel.Expression // nil unless an expression names the targets
 	exceptions       []*exception
 
+	traffic       cel.Traffic
 	merges        bool   // it needs the schema of what it changes
 	library       bool   // an expression calls what a library.Session answers
 	asksOperation bool   // the expressions may depend on the operation
