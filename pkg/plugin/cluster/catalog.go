@@ -32,29 +32,20 @@ type catalog struct {
 	byKind    map[schema.GroupKind][]*resource
 	status    map[schema.GroupVersionResource]bool // those with a status endpoint of their own
 	names     engine.Kinds                         // of the resources, and of those that cannot be read
-	fresh     bool                                 // read from the server in this run
 	failed    error                                // groups whose own server did not answer
 }
 
-// served returns the catalog: from discovery's cache unless it is to be fresh,
-// and fresh no more than once, so that many objects of an unknown kind do not
-// make many discoveries.
-func (c *Client) served(ctx context.Context, fresh bool) (*catalog, error) {
+// served returns the catalog, which is read once.
+func (c *Client) served(ctx context.Context) (*catalog, error) {
 	c.catalogMu.Lock()
 	defer c.catalogMu.Unlock()
-	if c.catalog != nil && (!fresh || c.catalog.fresh) {
+	if c.catalog != nil {
 		return c.catalog, nil
 	}
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	var source discovery.DiscoveryInterface = c.discovery
-	if fresh {
-		// The cache does not keep which groups are stale.
-		c.discovery.Invalidate()
-		source = discovery.NewDiscoveryClient(c.discovery.RESTClient())
-	}
-	groups, lists, err := source.ServerGroupsAndResources()
+	groups, lists, err := c.discovery.ServerGroupsAndResources()
 	var partial *discovery.ErrGroupDiscoveryFailed
 	if errors.As(err, &partial) {
 		for _, failed := range partial.Groups {
@@ -68,37 +59,17 @@ func (c *Client) served(ctx context.Context, fresh bool) (*catalog, error) {
 		return nil, transport.Cause(err)
 	}
 	c.catalog = newCatalog(groups, lists)
-	c.catalog.fresh, c.catalog.failed = fresh, err
-	if partial != nil {
+	if c.catalog.failed = err; partial != nil {
 		c.catalog.names.Unknown = partial.Groups
 	}
 	return c.catalog, nil
 }
 
-// gone reports whether the server does not serve a kind at the resource any more at which discovery's cache on disk has it. The cache, which
-// lasts for hours, is then renewed for further runs; this one goes on with what it began with.
-func (c *Client) gone(r *resource) bool {
-	c.renewal.Do(func() {
-		c.discovery.Invalidate()
-		if groups, lists, err := c.discovery.ServerGroupsAndResources(); err == nil {
-			c.newest = newCatalog(groups, lists)
-		}
-	})
-	if c.newest == nil {
-		return false
-	}
-	now := c.newest.find(r.mapping.GroupVersionKind)
-	return now == nil || now.mapping.Resource != r.mapping.Resource
-}
-
 // CheckKind returns an *engine.UnknownKindError for a kind that the server does not serve.
 // Where the server cannot be asked, each is taken for one that it serves.
 func (c *Client) CheckKind(ctx context.Context, n engine.KindName) error {
-	served, err := c.served(ctx, false)
-	if err != nil || served.names.Check(n) == nil {
-		return nil
-	}
-	if served, err = c.served(ctx, true); err != nil {
+	served, err := c.served(ctx)
+	if err != nil {
 		return nil
 	}
 	return served.names.Check(n)
@@ -124,7 +95,7 @@ func newCatalog(groups []*metav1.APIGroup, lists []*metav1.APIResourceList) *cat
 		}
 		for _, served := range list.APIResources {
 			if gv.Group == "" && served.Name == "secrets" {
-				served.Kind = "Secret" // whatever another cluster at this address, or a proxy, calls them: its values are hidden
+				served.Kind = "Secret" // whatever a proxy calls them: its values are hidden
 			}
 			if r := newResource(gv, &served); r != nil {
 				cat.resources = append(cat.resources, r)
@@ -189,17 +160,10 @@ func (cat *catalog) kinds(pick func(versions []*resource) *resource) []*resource
 }
 
 // resource finds the resource of a key's kind; an empty version stands for the
-// preferred one. A kind that is not known is looked for once more on the server,
-// since discovery is cached for hours and custom resources come and go.
+// preferred one.
 func (c *Client) resource(ctx context.Context, key engine.ObjectKey) (*resource, error) {
-	cat, err := c.served(ctx, false)
+	cat, err := c.served(ctx)
 	if err != nil {
-		return nil, err
-	}
-	if r := cat.find(key.GroupVersionKind()); r != nil {
-		return r, nil
-	}
-	if cat, err = c.served(ctx, true); err != nil {
 		return nil, err
 	}
 	if r := cat.find(key.GroupVersionKind()); r != nil {
@@ -241,14 +205,14 @@ func (c *Client) HasStatus(ctx context.Context, gvk schema.GroupVersionKind) (bo
 	if err != nil {
 		return false, err
 	}
-	served, err := c.served(ctx, false)
+	served, err := c.served(ctx)
 	return err == nil && served.status[r.mapping.Resource], err
 }
 
 // Served lists the kinds that the server lists objects of, each in the version
 // that it prefers, in order of group and resource.
 func (c *Client) Served(ctx context.Context) ([]*meta.RESTMapping, error) {
-	served, err := c.served(ctx, true)
+	served, err := c.served(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/discovery/cached/memory"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/restmapper"
 
@@ -53,15 +54,14 @@ type Options struct {
 // Client talks to one API server. It is safe for concurrent use.
 type Client struct {
 	rest      rest.Interface
-	discovery discovery.CachedDiscoveryInterface
+	api       *discovery.DiscoveryClient
+	discovery discovery.CachedDiscoveryInterface // keeps what was read, as long as the client is there
 	mapper    meta.RESTMapper
 	chunkSize int64
 	info      Info
 
 	catalogMu  sync.Mutex
 	catalog    *catalog
-	renewal    sync.Once
-	newest     *catalog // after a resource was not found; see gone
 	namespaces namespaces
 	schemas    schemaCache
 	warnings   io.Writer
@@ -73,9 +73,6 @@ var _ engine.Reader = (*Client)(nil)
 // New makes a client for the server that the getter's flags and kubeconfig
 // name. It sends no request.
 func New(getter genericclioptions.RESTClientGetter, o Options) (*Client, error) {
-	if flags, ok := getter.(*genericclioptions.ConfigFlags); ok {
-		separateCache(flags)
-	}
 	config, err := getter.ToRESTConfig()
 	if err != nil {
 		return nil, unquoted(err)
@@ -88,13 +85,13 @@ func New(getter genericclioptions.RESTClientGetter, o Options) (*Client, error) 
 		rest: client, chunkSize: cmp.Or(o.ChunkSize, defaultChunkSize),
 		info: infoOf(getter, config), warnings: o.Warnings,
 	}
-	if c.discovery, err = getter.ToDiscoveryClient(); err != nil {
-		return nil, err
-	}
-	mapper, err := getter.ToRESTMapper()
+	cached, err := getter.ToDiscoveryClient() // of which nothing but the cache of HTTP is used, which asks whether an answer still holds
 	if err != nil {
 		return nil, err
 	}
+	c.api = discovery.NewDiscoveryClient(cached.RESTClient())
+	c.discovery = memory.NewMemCacheClient(c.api)
+	mapper := restmapper.NewShortcutExpander(restmapper.NewDeferredDiscoveryRESTMapper(c.discovery), c.discovery, nil)
 	c.mapper = &knownMapper{RESTMapper: mapper, CategoryExpander: restmapper.NewDiscoveryCategoryExpander(c.discovery)}
 	return c, nil
 }

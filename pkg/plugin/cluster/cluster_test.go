@@ -3,7 +3,6 @@ package cluster_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net/http"
 	"slices"
 	"strings"
@@ -238,7 +237,7 @@ func TestAnswersWithAnotherObject(t *testing.T) {
 	}
 }
 
-func TestDiscoveryRefreshesOnce(t *testing.T) {
+func TestDiscoveryReadsOnce(t *testing.T) {
 	server := newServer(t, nil)
 	client := server.client(t, cluster.Options{})
 	unknown := engine.ObjectKey{GroupKind: schema.GroupKind{Kind: "Unheard"}, Name: "a"}
@@ -376,36 +375,5 @@ func TestRawRefusesWrites(t *testing.T) {
 		if c.sent != "" && (err != nil || string(body) != `{"ok":true}`) {
 			t.Errorf("%s %s: sent %q, error %v", c.method, c.target, server.sent(), err)
 		}
-	}
-}
-
-// What a cache on disk knows of a server lasts for hours. A kind that is gone meanwhile is told, and the cache is renewed for the next run.
-func TestKindIsGone(t *testing.T) {
-	s := newServer(t, nil)
-	served := true
-	s.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Path != "/api/v1" || !served {
-			s.serve(w, r)
-			return
-		}
-		w.Header().Set("Content-Type", "application/json")
-		fmt.Fprint(w, strings.Replace(discoveryAnswers()["/api/v1"], `[{`, `[{"name":"widgets","kind":"Widget","namespaced":true,"verbs":["get","list"]},{`, 1))
-	})
-	cache := t.TempDir()
-	widgets := engine.Selection{Kind: "Widget", Version: "v1"}
-	run := func() error {
-		_, err := stream(t, s.cached(t, cache, cluster.Options{QPS: -1}).Source(engine.Scope{}, cluster.SourceOptions{}), widgets)
-		return err
-	}
-	s.answers = map[string]answer{"GET /api/v1/widgets?limit=500": {body: `{"items":[]}`}}
-	if err := run(); err != nil {
-		t.Fatal(err)
-	}
-	served, s.answers = false, nil
-	if err := run(); !apierrors.IsNotFound(err) || !strings.Contains(err.Error(), "does not have them there any more") {
-		t.Errorf("with what is cached: %v", err)
-	}
-	if err := run(); err != nil { // no kind is matched
-		t.Errorf("with what was renewed: %v", err)
 	}
 }

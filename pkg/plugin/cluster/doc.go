@@ -2,8 +2,7 @@
 // objects, schemas and installed policies, and sends the patches of a Writer and
 // new events.
 //
-// Objects are listed page by page, and a page is split without being decoded. A
-// Client made with Options.ReadOnly cannot write: its HTTP transport refuses
+// Objects are listed page by page. A Client made with Options.ReadOnly cannot write: its HTTP transport refuses
 // whatever might.
 //
 // Requests are repeated by Retry alone. RetryReads, a transport, applies it to all

@@ -26,13 +26,9 @@ type listing struct {
 }
 
 // take goes on to the next page.
-func (l *listing) take(p RawList) {
-	size := 0
-	for _, item := range p.Items {
-		size += len(item.text)
-	}
-	l.fitting = int64(len(p.Items)) * goodPage / int64(max(size, 1))
-	l.next, l.begun, l.expired = p.Continue, true, false
+func (l *listing) take(p rawList) {
+	l.fitting = int64(len(p.items)) * goodPage / int64(max(p.bytes, 1))
+	l.next, l.begun, l.expired = p.next, true, false
 }
 
 // goodPage is how many bytes a page may have before the next one is asked for with fewer objects: up to three are in memory at

@@ -19,7 +19,7 @@ const Origin = "cluster"
 // what could be read, it returns an error, usually an *engine.UnreadableError, for
 // each kind that could not.
 func (c *Client) PolicyDocuments(ctx context.Context, role func(schema.GroupKind) engine.Role) ([]engine.Document, []error) {
-	served, err := c.served(ctx, false)
+	served, err := c.served(ctx)
 	if err != nil {
 		return nil, []error{err}
 	}
@@ -33,15 +33,10 @@ func (c *Client) PolicyDocuments(ctx context.Context, role func(schema.GroupKind
 				failures = append(failures, unreadable(err, r, queryNamed{}))
 				break
 			}
-			for _, item := range list.Items {
-				if known.again(item.UID) {
-					continue
+			for _, u := range list.items {
+				if !known.again(string(u.GetUID())) {
+					documents = append(documents, engine.NewDocument(u, Origin).Pack(&texts))
 				}
-				u, err := decode(item, r)
-				if err != nil {
-					return documents, append(failures, err)
-				}
-				documents = append(documents, engine.NewDocument(u, Origin).Pack(&texts))
 			}
 		}
 	}

@@ -93,16 +93,11 @@ func object(r *resource, key engine.ObjectKey) func([]byte, error) (*unstructure
 		if err != nil {
 			return nil, err
 		}
-		item, err := ReadRawItem(body)
+		u, err := readObject(body)
 		if err != nil {
 			return nil, &AnswerError{err}
 		}
-		content, err := item.Decode()
-		if err != nil {
-			return nil, &AnswerError{err}
-		}
-		u := &unstructured.Unstructured{Object: content}
-		if answered := engine.KeyOf(u); !isOf(answered, key) || key.Subresource == "" && r.check(&item) != nil {
+		if answered := engine.KeyOf(u); !isOf(answered, key) || key.Subresource == "" && !r.has(u) {
 			return nil, &AnswerError{fmt.Errorf("the server answers a request for %s with another object: %s", key, answered)}
 		}
 		return u, nil
@@ -118,6 +113,12 @@ func (e *AnswerError) Error() string { return e.Err.Error() }
 
 // Unwrap gives the reason.
 func (e *AnswerError) Unwrap() error { return e.Err }
+
+// has reports whether an object is of the resource's kind, as far as it says.
+func (r *resource) has(u *unstructured.Unstructured) bool {
+	want := r.mapping.GroupVersionKind
+	return (u.GetKind() == "" || u.GetKind() == want.Kind) && (u.GetAPIVersion() == "" || u.GetAPIVersion() == want.GroupVersion().String())
+}
 
 // isOf reports whether an answer is of the object that a key names, as far as it says.
 func isOf(answered, key engine.ObjectKey) bool {
@@ -146,27 +147,17 @@ func (c *Client) List(ctx context.Context, s engine.Selection) iter.Seq2[*unstru
 					yield(nil, fmt.Errorf("list %s: %w", r.mapping.Resource.GroupResource(), err))
 					return
 				}
-				if !yieldItems(page.Items, r, s, known, yield) {
-					return
+				for _, u := range page.items {
+					if !open(s.Namespace, u.GetNamespace()) || !open(s.Name, u.GetName()) || known.again(string(u.GetUID())) {
+						continue
+					}
+					if !yield(u, nil) {
+						return
+					}
 				}
 			}
 		}
 	}
-}
-
-func yieldItems(
-	items []RawItem, r *resource, s engine.Selection, known uids, yield func(*unstructured.Unstructured, error) bool,
-) bool {
-	for _, item := range items {
-		if !open(s.Namespace, item.Namespace) || !open(s.Name, item.Name) || known.again(item.UID) {
-			continue
-		}
-		u, err := decode(item, r)
-		if !yield(u, err) || err != nil {
-			return false
-		}
-	}
-	return true
 }
 
 // listable finds the resources that a selection names.
@@ -186,7 +177,7 @@ func (c *Client) listable(ctx context.Context, s engine.Selection) ([]*resource,
 		}
 		return []*resource{r}, nil
 	}
-	cat, err := c.served(ctx, false)
+	cat, err := c.served(ctx)
 	if err != nil {
 		return nil, err
 	}

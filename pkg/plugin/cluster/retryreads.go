@@ -127,33 +127,15 @@ func whole(answer *http.Response, err error) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	body, err := textOf(answer.Body)
+	body, err := io.ReadAll(answer.Body)
+	if closed := answer.Body.Close(); err == nil {
+		err = closed
+	}
 	if err != nil {
 		return nil, err
 	}
-	answer.Body = &readBody{Reader: *bytes.NewReader(body), text: body}
+	answer.Body = io.NopCloser(bytes.NewReader(body))
 	return answer, nil
-}
-
-// readBody is the body of an answer that has been read.
-type readBody struct {
-	bytes.Reader
-	text []byte
-}
-
-// Close does nothing.
-func (*readBody) Close() error { return nil }
-
-// textOf reads what is left of a body, and closes it. It does not copy one that has been read.
-func textOf(body io.ReadCloser) ([]byte, error) {
-	if whole, ok := body.(*readBody); ok {
-		return whole.text[len(whole.text)-whole.Len():], nil
-	}
-	text, err := io.ReadAll(body)
-	if closed := body.Close(); err == nil {
-		err = closed
-	}
-	return text, err
 }
 
 // failure is the error of an attempt as Retry reads it; nil where no other attempt is

@@ -4,9 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"net/url"
-	"path"
-	"strings"
 	"sync"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -24,6 +21,7 @@ import (
 // version, read when it is first needed and by one goroutine only.
 type schemaCache struct {
 	mu        sync.Mutex
+	published map[string]clientopenapi.GroupVersionWithContext // nil until they are read
 	documents map[schema.GroupVersion]*cachedDocument
 	warned    sync.Once
 }
@@ -57,16 +55,12 @@ func (c *Client) schema(ctx context.Context, gvk schema.GroupVersionKind, refres
 	cached := c.schemas.entry(gvk.GroupVersion())
 	cached.mu.Lock()
 	defer cached.mu.Unlock()
-	if refresh {
-		c.discovery.Invalidate()
-	}
 	if !cached.read || refresh {
 		if cached.failures >= maxSchemaFailures {
 			return engine.Schema{}, cached.failed
 		}
-		document, err := c.openAPI(ctx, gvk.GroupVersion())
+		document, err := c.openAPI(ctx, gvk.GroupVersion(), refresh)
 		if err != nil {
-			c.discovery.Invalidate() // it keeps errors as well, and would repeat this one for ever
 			if cached.failures++; ctx.Value(noRetry{}) != nil {
 				cached.failures = 0
 			} else if transport.IsLimit(err) {
@@ -109,27 +103,10 @@ func (s *schemaCache) entry(gv schema.GroupVersion) *cachedDocument {
 	return s.documents[gv]
 }
 
-// schemaURL is the address of a document, from that of the server on: client-go has cut off the path that the kubeconfig has for the server. One that is
-// not below /openapi/v3 is an error, since it may be anything that the user may read.
-func schemaURL(address string) (*url.URL, error) {
-	at, err := url.Parse(address)
-	if err != nil {
-		return nil, err
-	}
-	if at.Path = path.Clean(at.Path); at.Host != "" || !strings.HasPrefix(at.Path, "/openapi/v3/") {
-		return nil, fmt.Errorf("the server publishes it at %q, which is not below /openapi/v3", address)
-	}
-	return at, nil
-}
-
 // openAPI reads a document through discovery, whose HTTP cache on disk saves
-// the next run the transfer. It returns nil if the server has no OpenAPI v3 at all, which
-// discovery remembers.
-func (c *Client) openAPI(ctx context.Context, gv schema.GroupVersion) (*openapi.Document, error) {
-	paths, err := clientopenapi.ToClientWithContext(c.discovery.OpenAPIV3()).PathsWithContext(ctx)
-	if apierrors.IsNotFound(err) {
-		return nil, nil
-	}
+// the next run the transfer. It returns nil if the server has no OpenAPI v3 at all.
+func (c *Client) openAPI(ctx context.Context, gv schema.GroupVersion, refresh bool) (*openapi.Document, error) {
+	published, err := c.publishedSchemas(ctx, refresh)
 	if err != nil {
 		return nil, err
 	}
@@ -137,24 +114,29 @@ func (c *Client) openAPI(ctx context.Context, gv schema.GroupVersion) (*openapi.
 	if gv.Group == "" {
 		name = "api/" + gv.Version
 	}
-	published, ok := paths[name]
-	if !ok {
+	if published[name] == nil {
 		return nil, nil
 	}
-	at, err := schemaURL(published.ServerRelativeURL())
-	if err != nil {
-		return nil, err
-	}
-	// What discovery has read it keeps, and this is read once.
-	request := c.discovery.RESTClient().Get().AbsPath(at.Path).SetHeader("Accept", runtime.ContentTypeJSON)
-	for name, values := range at.Query() {
-		for _, value := range values {
-			request.Param(name, value)
-		}
-	}
-	body, err := request.Do(ctx).Raw()
+	body, err := published[name].SchemaWithContext(ctx, runtime.ContentTypeJSON)
 	if err != nil {
 		return nil, err
 	}
 	return openapi.Parse(body)
+}
+
+// publishedSchemas are the documents that the server has, by their names.
+func (c *Client) publishedSchemas(ctx context.Context, refresh bool) (map[string]clientopenapi.GroupVersionWithContext, error) {
+	c.schemas.mu.Lock()
+	defer c.schemas.mu.Unlock()
+	if c.schemas.published != nil && !refresh {
+		return c.schemas.published, nil
+	}
+	published, err := c.api.OpenAPIV3WithContext(ctx).PathsWithContext(ctx)
+	if apierrors.IsNotFound(err) {
+		published, err = map[string]clientopenapi.GroupVersionWithContext{}, nil
+	}
+	if err == nil {
+		c.schemas.published = published
+	}
+	return published, err
 }

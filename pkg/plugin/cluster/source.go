@@ -70,7 +70,7 @@ type source struct {
 
 // Pages implements engine.Source.
 func (s *source) Pages(ctx context.Context, selections []engine.Selection) iter.Seq2[engine.Page, error] {
-	return inParts(engine.ReadAhead(ctx, func(ctx context.Context) iter.Seq2[engine.Page, error] {
+	return engine.ReadAhead(ctx, func(ctx context.Context) iter.Seq2[engine.Page, error] {
 		return func(yield func(engine.Page, error) bool) {
 			chosen, unknown, err := s.choose(ctx, selections)
 			if err != nil {
@@ -93,7 +93,7 @@ func (s *source) Pages(ctx context.Context, selections []engine.Selection) iter.
 				yield(nil, &engine.UnreadableError{What: "what triggers rules outside of namespace " + strings.Join(s.options.Fallback, ", "), Err: &refusedError{s.refused}})
 			}
 		}
-	}))
+	})
 }
 
 // chosenKind is one resource to list and the choice among its objects.
@@ -117,7 +117,7 @@ func (s *source) choose(ctx context.Context, selections []engine.Selection) (cho
 			return nil, nil, err
 		}
 	}
-	served, err := s.servedFor(ctx, selections)
+	served, err := s.client.served(ctx)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -145,16 +145,6 @@ func readAs(versions []*resource, preferred *resource, version string) *resource
 	return preferred
 }
 
-// servedFor is the catalog, read from the server if it decides what a wildcard stands for, or if
-// a selection names what is not in discovery's cache.
-func (s *source) servedFor(ctx context.Context, selections []engine.Selection) (*catalog, error) {
-	served, err := s.client.served(ctx, false)
-	if err != nil || !slices.ContainsFunc(selections, func(x engine.Selection) bool { return s.open(x) || !served.serves(x) }) {
-		return served, err
-	}
-	return s.client.served(ctx, true)
-}
-
 // open reports whether a selection leaves open which kinds the run reads.
 func (s *source) open(x engine.Selection) bool {
 	return len(s.scope.Only) == 0 && selector.HasWildcard(x.Kind) && (x.Resource == "" || selector.HasWildcard(x.Resource))
@@ -172,17 +162,6 @@ func (s *source) unknownTo(served *catalog, selections []engine.Selection) []err
 		}
 	}
 	return out
-}
-
-func (cat *catalog) serves(s engine.Selection) bool {
-	for _, r := range cat.resources {
-		gvk := r.mapping.GroupVersionKind
-		named := selector.MatchWildcard(s.Kind, gvk.Kind) && s.MatchesResource(r.mapping.Resource.Resource)
-		if named && selector.MatchWildcard(s.Group, gvk.Group) && open(s.Version, gvk.Version) {
-			return true
-		}
-	}
-	return false
 }
 
 // warn warns once, however many sources of a run find the same.
@@ -215,10 +194,10 @@ func (s *source) kind(ctx context.Context, k chosenKind, known uids, yield func(
 				}
 				break
 			}
-			if read += len(list.Items); s.options.Listed != nil && q.name == "" {
-				s.options.Listed(k.mapping.Resource.GroupResource().String(), read, list.Remaining)
+			if read += len(list.items); s.options.Listed != nil && q.name == "" {
+				s.options.Listed(k.mapping.Resource.GroupResource().String(), read, list.remaining)
 			}
-			p := s.page(ctx, k, list.Items, known)
+			p := s.page(ctx, k, list, known)
 			if p.Len() > 0 && !yield(p, nil) {
 				return false
 			}
@@ -320,25 +299,24 @@ func (q queryNamed) selecting(name string) queryNamed {
 	return q
 }
 
-func (s *source) read(ctx context.Context, k chosenKind, q queryNamed) iter.Seq2[RawList, error] {
+func (s *source) read(ctx context.Context, k chosenKind, q queryNamed) iter.Seq2[rawList, error] {
 	if q.name == "" {
 		return s.client.list(ctx, k.resource, q.query)
 	}
-	return func(yield func(RawList, error) bool) {
+	return func(yield func(rawList, error) bool) {
 		key := engine.ObjectKey{GroupKind: k.mapping.GroupVersionKind.GroupKind(), Namespace: q.namespace, Name: q.name}
 		segments, err := objectPath(k.resource, key)
-		var body []byte
-		if err == nil {
-			body, err = do(ctx, http.MethodGet, s.client.rest.Get().AbsPath(segments...))
+		if err != nil {
+			yield(rawList{}, err)
+			return
 		}
-		var item RawItem
-		if err == nil {
-			item, err = ReadRawItem(body)
+		body, err := do(ctx, http.MethodGet, s.client.rest.Get().AbsPath(segments...))
+		u, err := object(k.resource, key)(body, err)
+		if err != nil {
+			yield(rawList{}, err)
+			return
 		}
-		if err == nil {
-			err = s.client.renewed(k.resource, k.check(&item))
-		}
-		yield(RawList{Items: []RawItem{item}}, err)
+		yield(rawList{items: []*unstructured.Unstructured{k.typed(u)}, bytes: len(body)}, nil)
 	}
 }
 

@@ -3,10 +3,8 @@ package cluster
 import (
 	"bufio"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"hash/maphash"
 	"io"
 	"net/http"
 	"strconv"
@@ -17,7 +15,9 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
@@ -72,7 +72,7 @@ func (c *Client) Watches(ctx context.Context, scope engine.Scope, selections []e
 
 // PolicyWatches returns the resources that PolicyDocuments reads, to be watched.
 func (c *Client) PolicyWatches(ctx context.Context, role func(schema.GroupKind) engine.Role) ([]*Watched, error) {
-	served, err := c.served(ctx, false)
+	served, err := c.served(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -127,11 +127,6 @@ func (w *Watched) Wants(i *RawItem) bool {
 	return w.kind.KindFilter == nil || w.kind.Matches(i.Facts())
 }
 
-// Facts returns what the choice of an object depends on.
-func (i *RawItem) Facts() engine.ObjectFacts {
-	return engine.ObjectFacts{Namespace: i.Namespace, Name: i.Name, Labels: i.Labels, Controlled: i.Controlled}
-}
-
 // Key returns the key of an object.
 func (w *Watched) Key(i *RawItem) engine.ObjectKey {
 	gvk := w.kind.mapping.GroupVersionKind
@@ -143,7 +138,11 @@ func (w *Watched) Mapping() *meta.RESTMapping { return w.kind.mapping }
 
 // Decode decodes an object.
 func (w *Watched) Decode(i RawItem) (*unstructured.Unstructured, error) {
-	return decode(i, w.kind.resource)
+	u, err := i.Decode()
+	if err != nil {
+		return nil, err
+	}
+	return w.kind.typed(u), nil
 }
 
 // List calls each with all objects as they are, until that fails, and returns the version from which they can be watched. One that came on an
@@ -154,10 +153,10 @@ func (w *Watched) List(ctx context.Context, each func(RawItem) error) (version s
 			return "", err
 		}
 		if version == "" {
-			version = page.ResourceVersion // of later pages, where they were listed anew, it may be later
+			version = page.resourceVersion // of later pages, where they were listed anew, it may be later
 		}
-		for _, item := range page.Items {
-			if err := each(item); err != nil {
+		for _, u := range page.items {
+			if err := each(itemOf(u)); err != nil {
 				return "", err
 			}
 		}
@@ -168,8 +167,8 @@ func (w *Watched) List(ctx context.Context, each func(RawItem) error) (version s
 // Watch calls opened when the server has taken the watch, and each with every change since a version, in order, until the
 // server ends the watch, which is no error. An error of each ends it too. A version that the server does not know any more is an error for which Expired holds.
 //
-// The server is asked to end it after some minutes. One from which nothing comes for longer than bookmarks take, or that sends an
-// event that is too large, is given up with the error of package transport.
+// The server is asked to end it after some minutes. One from which nothing comes for longer than bookmarks take is given up with the
+// error of package transport.
 func (w *Watched) Watch(ctx context.Context, version string, opened func(), each func(WatchEvent) error) error {
 	request := w.client.rest.Get().AbsPath(collectionPath(w.kind.resource, w.query.namespace)...).
 		Param("watch", "true").Param("allowWatchBookmarks", "true").Param("resourceVersion", version).
@@ -183,12 +182,7 @@ func (w *Watched) Watch(ctx context.Context, version string, opened func(), each
 	}
 	defer body.Close() //nolint:errcheck // it was read
 	opened()
-	return readEvents(body, func(e WatchEvent) error {
-		if err := w.kind.check(&e.Item); err != nil {
-			return err
-		}
-		return each(e)
-	})
+	return readEvents(body, each)
 }
 
 // readEvents reads events, one a line. The end of the text is no error.
@@ -217,24 +211,14 @@ func readEvents(body io.Reader, each func(WatchEvent) error) error {
 
 // readEvent reads one event. That of an error is the error.
 func readEvent(line string) (WatchEvent, error) {
-	var event WatchEvent
-	s := scanner{text: line}
-	err := s.object(func(key string) (err error) {
-		switch {
-		case key == "type" && s.next() == '"':
-			var text string
-			text, err = s.string()
-			event.Type = watch.EventType(text)
-		case key == "object" && s.next() == '{':
-			event.Item, err = s.item()
-		default:
-			_, err = s.skip()
-		}
-		return err
-	})
-	if err != nil {
-		return event, fmt.Errorf("the answer is no event of a watch: %w", err)
+	var read struct {
+		Type   watch.EventType `json:"type"`
+		Object map[string]any  `json:"object"`
 	}
+	if err := json.Unmarshal([]byte(line), &read); err != nil {
+		return WatchEvent{}, fmt.Errorf("the answer is no event of a watch: %w", err)
+	}
+	event := WatchEvent{Type: read.Type, Item: itemOf(&unstructured.Unstructured{Object: read.Object})}
 	switch event.Type {
 	case watch.Added, watch.Modified, watch.Deleted:
 		if event.Item.UID == "" || event.Item.ResourceVersion == "" {
@@ -248,8 +232,8 @@ func readEvent(line string) (WatchEvent, error) {
 		return event, nil
 	case watch.Error:
 		var status metav1.Status
-		if err := json.Unmarshal([]byte(event.Item.text), &status); err != nil {
-			return event, fmt.Errorf("the answer is no event of a watch: %w", err)
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(read.Object, &status); err != nil || status.Kind != "Status" {
+			return event, errors.New("the answer is no event of a watch: its error is not a Status")
 		}
 		return event, &apierrors.StatusError{ErrStatus: status}
 	}
@@ -259,53 +243,3 @@ func readEvent(line string) (WatchEvent, error) {
 // Expired reports whether an error says that the server does not have the changes since a version any more, so that
 // the objects have to be listed again.
 func Expired(err error) bool { return apierrors.IsResourceExpired(err) || apierrors.IsGone(err) }
-
-// digestSeed is that of Digest.
-//
-//nolint:gochecknoglobals // an immutable value
-var digestSeed = maphash.MakeSeed()
-
-// Digest identifies what an object says: two states of it with the same one differ, if at all, in their status and in what
-// the server notes about writes. It is comparable within the process.
-func (i *RawItem) Digest() uint64 {
-	var h maphash.Hash
-	h.SetSeed(digestSeed)
-	s := scanner{text: i.text}
-	add := func(key string) error {
-		value, err := s.skip()
-		_, _ = h.WriteString(key)
-		_ = h.WriteByte(0)
-		_, _ = h.WriteString(value)
-		_ = h.WriteByte(0)
-		return err
-	}
-	step := func() error { _, err := s.skip(); return err }
-	_ = s.object(func(key string) error { // it was scanned before
-		switch {
-		case key == "status", key == "apiVersion", key == "kind":
-			return step()
-		case key == "metadata" && s.next() == '{':
-			return s.object(func(key string) error {
-				switch key {
-				case "resourceVersion", "managedFields", "generation":
-					return step()
-				}
-				return add(key)
-			})
-		}
-		return add(key)
-	})
-	return h.Sum64()
-}
-
-// Own returns the item with a text of its own, which keeps no page alive.
-func (i RawItem) Own() RawItem {
-	text := strings.Clone(i.text)
-	if own, err := ReadRawItem([]byte(text)); err == nil {
-		return own
-	}
-	return i // it was read before
-}
-
-// Size is how many bytes its text takes.
-func (i *RawItem) Size() int { return len(i.text) }

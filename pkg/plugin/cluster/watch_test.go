@@ -61,7 +61,7 @@ func TestWatch(t *testing.T) {
 		"an expired version":         {answer: refused(http.StatusGone, "Expired"), closed: true, err: "not this time", gone: true},
 		"one that expires meanwhile": {answer: answer{body: watchEvent("ADDED", "a", "8", "x") + gone}, want: "ADDED a 8", err: "too old resource version", gone: true},
 		"no permission":              {answer: refused(http.StatusForbidden, "Forbidden"), closed: true, err: "not this time"},
-		"no JSON":                    {answer: answer{body: "<html>\n"}, err: "the answer is no event of a watch: invalid JSON"},
+		"no JSON":                    {answer: answer{body: "<html>\n"}, err: "the answer is no event of a watch: invalid character '<'"},
 		"an unknown type":            {answer: answer{body: watchEvent("RENAMED", "a", "8", "x")}, err: `the answer is no event of a watch: its type is "RENAMED"`},
 		"no version":                 {answer: answer{body: watchEvent("ADDED", "a", "", "x")}, err: "the answer is no event of a watch: its object has no uid or no resourceVersion"},
 		"no version in a bookmark": {
@@ -70,8 +70,7 @@ func TestWatch(t *testing.T) {
 		},
 		"an error without a status":  {answer: answer{body: `{"type":"ERROR"}` + "\n"}, err: "the answer is no event of a watch: "},
 		"an error of another type":   {answer: answer{body: `{"type":"ERROR","object":{"code":"x","message":[1]}}` + "\n"}, err: "the answer is no event of a watch: "},
-		"an object that is a list":   {answer: answer{body: `{"type":"ADDED","object":[{}]}` + "\n"}, err: "its object has no uid or no resourceVersion"},
-		"an object that is nested":   {answer: answer{body: `{"type":"ADDED","object":{"metadata":{"uid":"u","resourceVersion":"1"},"x":` + strings.Repeat(`[`, 200_000) + strings.Repeat("]", 200_000) + "}}\n"}, want: "ADDED  1"}, // Decode refuses it
+		"an object that is a list":   {answer: answer{body: `{"type":"ADDED","object":[{}]}` + "\n"}, err: "the answer is no event of a watch: "},
 		"a version that is a number": {answer: answer{body: `{"type":"ADDED","object":{"metadata":{"uid":"u","resourceVersion":1}}}` + "\n"}, err: "the answer is no event of a watch: "},
 		"much in all": {
 			answer: answer{body: strings.Repeat(watchEvent("ADDED", "a", "8", strings.Repeat("[", 1<<20)), 40)},

@@ -28,7 +28,7 @@ func object(t *testing.T, text string) cluster.RawItem {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return i
+	return i.Own()
 }
 
 // script is what a server does, one listing or watch after the other. The last one blocks.
@@ -122,8 +122,7 @@ func (s *script) Mapping() *meta.RESTMapping {
 }
 
 func (s *script) Decode(i cluster.RawItem) (*unstructured.Unstructured, error) {
-	content, err := i.Decode()
-	u := &unstructured.Unstructured{Object: content}
+	u, err := i.Decode()
 	if err == nil {
 		u.SetGroupVersionKind(s.Mapping().GroupVersionKind)
 	}
@@ -136,11 +135,11 @@ func value(t *testing.T, i *cluster.RawItem) string {
 	if i == nil {
 		return ""
 	}
-	content, err := i.Decode()
+	u, err := i.Decode()
 	if err != nil {
 		t.Fatal(err)
 	}
-	out, _, _ := unstructured.NestedString(content, "data", "v")
+	out, _, _ := unstructured.NestedString(u.Object, "data", "v")
 	return out
 }
 

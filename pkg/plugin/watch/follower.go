@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -204,7 +203,7 @@ func (f *Follower) take(ctx context.Context, e *cluster.WatchEvent) error {
 		err = f.deleted(ctx, &e.Item)
 	}
 	if err == nil {
-		f.version, f.progress = strings.Clone(e.Item.ResourceVersion), true
+		f.version, f.progress = e.Item.ResourceVersion, true
 	}
 	return err
 }
@@ -246,7 +245,7 @@ func (f *Follower) list(ctx context.Context) error {
 		}
 		delete(m.objects, uid)
 	}
-	f.version = strings.Clone(version)
+	f.version = version
 	return nil
 }
 
@@ -254,16 +253,13 @@ func (f *Follower) list(ctx context.Context) error {
 func (f *Follower) changed(ctx context.Context, i *cluster.RawItem) error {
 	before := f.memory.objects[i.UID]
 	if before != nil && before.version == i.ResourceVersion {
-		f.memory.objects[strings.Clone(i.UID)] = f.reconsidered(before, i)
+		f.memory.objects[i.UID] = f.reconsidered(before, i)
 		return nil
 	}
-	own := i.Own()
-	i = &own
-	now := &known{
-		version: strings.Clone(i.ResourceVersion), // the item's keeps its text
-		digest:  i.Digest(), wanted: f.Wants(i), listing: f.memory.listing,
-	}
+	now := &known{version: i.ResourceVersion, digest: i.Digest(), wanted: f.Wants(i), listing: f.memory.listing}
 	if now.wanted && f.Keeps != nil && f.Keeps(i) {
+		own := i.Own()
+		i = &own
 		now.last = i
 	}
 	e := Event{Operation: engine.OperationCreate}
@@ -275,7 +271,7 @@ func (f *Follower) changed(ctx context.Context, i *cluster.RawItem) error {
 			return err
 		}
 	}
-	f.memory.objects[strings.Clone(i.UID)] = now
+	f.memory.objects[i.UID] = now
 	return nil
 }
 
@@ -295,18 +291,17 @@ func (f *Follower) reconsidered(before *known, i *cluster.RawItem) *known {
 
 // deleted takes an object that is gone.
 func (f *Follower) deleted(ctx context.Context, i *cluster.RawItem) error {
-	own := i.Own()
-	if f.Wants(&own) {
-		if err := f.emit(ctx, &Event{Operation: engine.OperationDelete}, &own); err != nil {
+	if f.Wants(i) {
+		if err := f.emit(ctx, &Event{Operation: engine.OperationDelete}, i); err != nil {
 			return err
 		}
 	}
-	delete(f.memory.objects, own.UID)
+	delete(f.memory.objects, i.UID)
 	return nil
 }
 
 func (f *Follower) emit(ctx context.Context, e *Event, i *cluster.RawItem) error {
-	e.Resource, e.Item, e.Key, e.Time = f.Resource, *i, f.Key(i), time.Now()
+	e.Resource, e.Item, e.Key, e.Time = f.Resource, i.Own(), f.Key(i), time.Now()
 	e.Key.UID = types.UID(i.UID)
 	if err := f.Emit(ctx, e); err != nil {
 		return &emitError{err}
