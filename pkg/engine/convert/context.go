@@ -59,10 +59,7 @@ func (c *converter) imageData(r *rule, s *scope, name string, f *policydecode.Fi
 	if err != nil {
 		return v, err
 	}
-	const note = "the images were looked up in a registry that is made up, unless --allow-registry is given; where a lookup fails, the old rule changes nothing, and the new policy denies the request"
-	if !slices.Contains(r.notes, note) {
-		r.notes = append(r.notes, note)
-	}
+	r.notes = append(r.notes, "the images were looked up in a registry that is made up, unless --allow-registry is given; where a lookup fails, the old rule changes nothing, and the new policy denies the request")
 	found := expr.Call("image.GetMetadata", reference.cel)
 	if len(s.loops) == 0 {
 		found = expr.Variable(r.define(name, found))

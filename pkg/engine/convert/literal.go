@@ -64,17 +64,9 @@ func entryOf(name string, value any) (expr.Expr, any) {
 // nameFirst are the keys of a map in the order in which people write them.
 func nameFirst(m map[string]any) []string {
 	keys := sortedKeys(m)
-	slices.SortStableFunc(keys, func(a, b string) int {
-		switch {
-		case a == b:
-			return 0
-		case a == "name":
-			return -1
-		case b == "name":
-			return 1
-		}
-		return 0
-	})
+	if i := slices.Index(keys, "name"); i > 0 {
+		keys = slices.Insert(slices.Delete(keys, i, i+1), 0, "name")
+	}
 	return keys
 }
 

@@ -84,36 +84,25 @@ func (m *matcher) selection(in, out *match.Block) (*selection, error) {
 
 // constraints sets the kinds, operations and namespaces that a server selects by.
 func (m *matcher) constraints(s *selection, filters []match.Filter, all bool) error {
-	operations := []string{"CREATE", "UPDATE"}
-	if len(filters[0].Operations) > 0 {
-		operations = filters[0].Operations
-	}
-	union := slices.Clone(operations)
+	var union []string
 	for _, f := range filters {
 		of := f.Operations
 		if len(of) == 0 {
 			of = []string{"CREATE", "UPDATE"}
 		}
-		for _, operation := range of {
-			if !slices.Contains(union, operation) {
-				union = append(union, operation)
-			}
-		}
+		union = append(union, of...)
 	}
+	union = engine.Distinct(union)
+	everything := resourceRule{Groups: []string{"*"}, Versions: []string{"*"}, Resources: []string{"*"}, cluster: true}
 	kinds := false
 	for _, f := range filters {
-		if len(f.Kinds) == 0 {
-			if all {
-				continue
-			}
-			s.add(resourceRule{Groups: []string{"*"}, Versions: []string{"*"}, Resources: []string{"*"}, cluster: true})
-			kinds = true
-			continue
-		}
-		if all && kinds {
+		if all && (kinds || len(f.Kinds) == 0) {
 			continue // the conditions narrow it
 		}
 		kinds = true
+		if len(f.Kinds) == 0 {
+			s.add(everything)
+		}
 		for _, k := range f.Kinds {
 			rules, err := m.resources(k)
 			if err != nil {
@@ -125,7 +114,7 @@ func (m *matcher) constraints(s *selection, filters []match.Filter, all bool) er
 		}
 	}
 	if !kinds {
-		s.add(resourceRule{Groups: []string{"*"}, Versions: []string{"*"}, Resources: []string{"*"}, cluster: true})
+		s.add(everything)
 	}
 	if slices.Contains(union, "CONNECT") && slices.ContainsFunc(filters, func(f match.Filter) bool {
 		return slices.ContainsFunc(f.Kinds, func(k selector.Kind) bool { return k.Subresource != "" })

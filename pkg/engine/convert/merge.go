@@ -1,6 +1,7 @@
 package convert
 
 import (
+	"maps"
 	"slices"
 	"strings"
 
@@ -125,12 +126,8 @@ func (m *merge) edit(patch any, at place, ifAbsent bool, guards *[]expr.Expr) (*
 }
 
 func withoutKey(m map[string]any, key string) map[string]any {
-	out := map[string]any{}
-	for k, v := range m {
-		if k != key {
-			out[k] = v
-		}
-	}
+	out := maps.Clone(m)
+	delete(out, key)
 	return out
 }
 
@@ -197,12 +194,8 @@ func (m *merge) content(patch any, at place) (any, error) {
 }
 
 func (p place) parentIsLabels() bool {
-	q := p
-	if len(q.path) == 0 {
-		return false
-	}
-	q.path = q.path[:len(q.path)-1]
-	return q.isLabels()
+	p.path = p.path[:max(0, len(p.path)-1)]
+	return p.isLabels()
 }
 
 // list lowers a list.

@@ -94,30 +94,21 @@ func TestVariants(t *testing.T) {
 	}
 }
 
-// A policy that reads the status, or when an object was created, is shown objects that have these.
-func TestVariantsHaveWhatServersWrite(t *testing.T) {
-	all := strings.Join(texts(t, generatorOf(t, "status", 2000, pods)), "\n")
-	for what, text := range map[string]string{
-		"a time":   `"creationTimestamp":"2024-01-01T00:00:00Z"`,
-		"a status": `"containerStatuses":[{"image":`,
+// A policy that reads the status, or when an object was created, is shown objects that have these; one that compares labels with amounts
+// others near these. A Service has ports of its own sort.
+func TestVariantsHave(t *testing.T) {
+	service := engine.Selection{Version: "v1", Kind: "Service"}
+	for name, all := range map[string]string{
+		"status":  strings.Join(texts(t, generatorOf(t, "status", 2000, pods)), "\n"),
+		"amounts": strings.Join(texts(t, generatorOf(t, "amounts", 300, service)), "\n"),
 	} {
-		if !strings.Contains(all, text) {
-			t.Errorf("no variant has %s: %s", what, text)
-		}
-	}
-}
-
-// A policy that compares labels with amounts is shown others near these, and a Service has ports of its own sort.
-func TestVariantsHaveAmounts(t *testing.T) {
-	all := strings.Join(texts(t, generatorOf(t, "amounts", 300, engine.Selection{Version: "v1", Kind: "Service"})), "\n")
-	for what, text := range map[string]string{
-		"a label above the limit": `"tier":"4"`,
-		"the limit":               `"tier":"3"`,
-		"a shorter time":          `"ttl":"1h"`,
-		"a port":                  `"ports":[{"appProtocol":"http","port":80}`,
-	} {
-		if !strings.Contains(all, text) {
-			t.Errorf("no variant has %s: %s", what, text)
+		for _, text := range map[string][]string{
+			"status":  {`"creationTimestamp":"2024-01-01T00:00:00Z"`, `"containerStatuses":[{"image":`},
+			"amounts": {`"tier":"4"`, `"tier":"3"`, `"ttl":"1h"`, `"ports":[{"appProtocol":"http","port":80}`},
+		}[name] {
+			if !strings.Contains(all, text) {
+				t.Errorf("no variant of %s has %s", name, text)
+			}
 		}
 	}
 }

@@ -66,7 +66,7 @@ func asList(v Value) Value {
 }
 
 // made is a list that is made of another.
-func (s *Scope) made(p projection) (Value, error) {
+func made(p projection) Value {
 	v := Value{typ: ListOf(p.item.typ), each: &p, has: p.list.has}
 	if p.flat {
 		v.typ = ListOf(p.item.Elements())
@@ -104,7 +104,7 @@ func (s *Scope) made(p projection) (Value, error) {
 	if p.item.isNever() {
 		v.plain, v.short, v.each, v.typ = expr.Call("dyn", expr.List()), nil, nil, ListOf(Any)
 	}
-	return v, nil
+	return v
 }
 
 // mapped is the list of what becomes of each element; those that become null are left out.
@@ -122,7 +122,7 @@ func (s *Scope) mapped(list Value, become func(element Value) (Value, error)) (V
 		item.has = all(p.item.has, item.has)
 		item.lenient = all(implied(p.item.has, item.lenient), p.item.lenient)
 		p.item = item
-		return s.made(p)
+		return made(p), nil
 	}
 	var out Value
 	err := s.within(list.name, func(name string) error {
@@ -134,8 +134,8 @@ func (s *Scope) mapped(list Value, become func(element Value) (Value, error)) (V
 		if err != nil {
 			return err
 		}
-		out, err = s.made(projection{list: list, bound: name, item: item})
-		return err
+		out = made(projection{list: list, bound: name, item: item})
+		return nil
 	})
 	return out, err
 }
@@ -152,8 +152,8 @@ func (s *Scope) filter(condition gojmespath.ASTNode, list Value) (Value, error) 
 		if err != nil {
 			return err
 		}
-		out, err = s.made(projection{list: list, bound: name, where: all(where), item: element, ok: ok})
-		return err
+		out = made(projection{list: list, bound: name, where: all(where), item: element, ok: ok})
+		return nil
 	})
 	return out, err
 }
@@ -181,9 +181,8 @@ func (s *Scope) valuesOf(m Value) (Value, error) {
 			list.short = &shorter{expr.List(), keys(m.Or(expr.Map()))}
 		}
 		item := Expression(expr.Index(m.plain, key), m.Elements())
-		var err error
-		out, err = s.made(projection{list: list, bound: name, item: item})
-		return err
+		out = made(projection{list: list, bound: name, item: item})
+		return nil
 	})
 	return out, err
 }
@@ -201,7 +200,7 @@ func (s *Scope) flatten(list Value) (Value, error) {
 			p := *list.each
 			p.flat = true
 			p.where = all(p.where, p.item.has)
-			v, err := s.made(p)
+			v := made(p)
 			for i, member := range p.item.members {
 				if elem = either(elem, member.typ); i == 0 {
 					elem = member.typ
@@ -209,13 +208,12 @@ func (s *Scope) flatten(list Value) (Value, error) {
 				v.typ = ListOf(elem)
 			}
 			v.nulls = slices.ContainsFunc(p.item.members, func(member Value) bool { return member.has != nil })
-			return v, err
+			return v, nil
 		}
 		var out Value
 		err := s.within(list.name, func(name string) error {
-			var err error
-			out, err = s.made(projection{list: list, bound: name, item: Expression(expr.Name(name), elem), flat: true})
-			return err
+			out = made(projection{list: list, bound: name, item: Expression(expr.Name(name), elem), flat: true})
+			return nil
 		})
 		return out, err
 	case elem.can(isList) && list.each != nil: // of which nothing is known

@@ -225,9 +225,7 @@ func (s *Scope) index(ast gojmespath.ASTNode, on *Value) (Value, error) {
 	}
 	i, _ := ast.Value.(int)
 	if on.isNever() {
-		n := null()
-		n.strict, n.lenient = on.strict, on.lenient
-		return n, nil
+		return on.nothing(), nil
 	}
 	if e, dynamic := s.insertedIndex(i); dynamic {
 		return on.at(e), nil

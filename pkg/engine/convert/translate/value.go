@@ -244,15 +244,20 @@ func missing() Value {
 	return v
 }
 
+// nothing is null, which fails where the value does.
+func (v Value) nothing() Value {
+	n := null()
+	n.strict, n.lenient = v.strict, v.lenient
+	return n
+}
+
 // null is a value that is never there.
 func null() Value { return Constant(nil) }
 
 // field selects a field of a value.
 func (v Value) field(name string) Value {
 	if v.isNever() || !v.typ.can(isMap) {
-		n := null()
-		n.strict, n.lenient = v.strict, v.lenient
-		return n
+		return v.nothing()
 	}
 	if fields, ok := v.literalFields(); ok {
 		if value, found := fields[name]; found {
@@ -352,9 +357,7 @@ func (v Value) key(name expr.Expr) Value {
 // at is an element of a list; one that is not there is null.
 func (v Value) at(i expr.Expr) Value {
 	if v.isNever() || !v.typ.can(isList) {
-		n := null()
-		n.strict, n.lenient = v.strict, v.lenient
-		return n
+		return v.nothing()
 	}
 	parent := v.plain
 	switch {
