@@ -82,16 +82,11 @@ const maxLines = 256 << 10
 // readLines reads a text that may be of other programs.
 func readLines(text string) (map[string]string, error) {
 	lines := map[string]string{}
-	for line := range strings.Lines(text) {
-		key, value, _ := strings.Cut(strings.TrimSuffix(line, "\n"), ": ")
-		if _, twice := lines[key]; twice || !isPlainYAML(key) || !isPlainYAML(value) {
-			lines = map[string]string{}
-			if yaml.UnmarshalStrict([]byte(text), &lines) != nil {
-				return nil, errors.New("it is not a map of lines")
-			}
-			return lines, nil
-		}
-		lines[key] = value
+	if yaml.UnmarshalStrict([]byte(text), &lines) != nil {
+		return nil, errors.New("it is not a map of lines")
+	}
+	if lines == nil { // of an empty text
+		lines = map[string]string{}
 	}
 	return lines, nil
 }

@@ -211,7 +211,7 @@ func (e *execution) lists() *strategicmerge.Lists {
 			s = known
 		}
 	}
-	return e.inputs().lists.of(s, gvk)
+	return e.inputs().listsOf(s, gvk)
 }
 
 // guarded makes a panic the failure of this one rule.

@@ -21,27 +21,16 @@ type inputs struct {
 	exceptions []*exception
 	globals    contextentry.Globals
 	values     *variables.Values // nil when the user gives none
-	lists      kindLists
+	lists      sync.Map          // of *strategicmerge.Lists, by kind
 }
 
-// kindLists keeps how the lists of each kind merge, for all rules and objects.
-type kindLists struct {
-	mu    sync.Mutex
-	known map[schema.GroupVersionKind]*strategicmerge.Lists
-}
-
-// of returns the lists of a kind that has a schema.
-func (k *kindLists) of(s engine.Schema, gvk schema.GroupVersionKind) *strategicmerge.Lists {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if l := k.known[gvk]; l != nil && l.Types == s.Types {
-		return l
-	}
-	if k.known == nil {
-		k.known = map[schema.GroupVersionKind]*strategicmerge.Lists{}
+// listsOf returns how the lists of a kind merge that has a schema. It is looked up once for all rules and objects.
+func (in *inputs) listsOf(s engine.Schema, gvk schema.GroupVersionKind) *strategicmerge.Lists {
+	if known, ok := in.lists.Load(gvk); ok && known.(*strategicmerge.Lists).Types == s.Types {
+		return known.(*strategicmerge.Lists)
 	}
 	l := strategicmerge.NewLists(s, gvk)
-	k.known[gvk] = l
+	in.lists.Store(gvk, l)
 	return l
 }
 

@@ -29,18 +29,6 @@ type target struct {
 	labels   *metav1.LabelSelector
 }
 
-// TargetError is why an entry does not name objects.
-type TargetError struct {
-	Field string // in the rule, such as "mutate.targets[0].name"
-	Err   error
-}
-
-// Error gives the place in the rule and the reason.
-func (e *TargetError) Error() string { return fmt.Sprintf("%s: %v", e.Field, e.Err) }
-
-// Unwrap returns the reason.
-func (e *TargetError) Unwrap() error { return e.Err }
-
 // decodeTarget reads an entry. What is wrong goes to the node's report.
 func decodeTarget(n policydecode.Node) *target {
 	f := n.Fields()
@@ -86,7 +74,7 @@ func lintTargetKinds(n policydecode.Node, targets []*target) {
 
 // subjects names the objects to change, with the trigger's variables resolved; the
 // mapper, which may be nil, knows which kinds have no namespace. The error is a
-// *TargetError.
+// *RuleError.
 func (t *target) subjects(s *variables.Scope, mapper meta.RESTMapper) (engine.Selection, error) {
 	rendered, err := t.template.Render(s)
 	if err != nil {
@@ -133,7 +121,7 @@ func (t *target) described() engine.Selection {
 }
 
 func (t *target) failed(at string, err error) error {
-	return &TargetError{Field: t.field + at, Err: err}
+	return &RuleError{Field: t.field + at, Err: err}
 }
 
 func labels(value any) (*metav1.LabelSelector, error) {

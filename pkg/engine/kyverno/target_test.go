@@ -67,9 +67,9 @@ func (c *naming) subjects(t *testing.T, entry *target) string {
 	if err == nil {
 		return selectionName(selection)
 	}
-	var failed *TargetError
+	var failed *RuleError
 	if !errors.As(err, &failed) {
-		t.Errorf("%v is no *TargetError", err)
+		t.Errorf("%v is no *RuleError", err)
 	}
 	return err.Error()
 }

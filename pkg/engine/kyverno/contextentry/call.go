@@ -60,21 +60,12 @@ func (c *call) ask(prefix string) engine.Ask {
 // outline is a path in which "*" stands for each variable.
 func outline(path string) string {
 	var out strings.Builder
-	depth := 0
-	for i := 0; i < len(path); i++ {
-		switch {
-		case strings.HasPrefix(path[i:], "{{"):
-			if depth == 0 {
-				out.WriteByte('*')
-			}
-			depth++
-			i++
-		case depth > 0 && strings.HasPrefix(path[i:], "}}"):
-			depth--
-			i++
-		case depth == 0:
-			out.WriteByte(path[i])
+	segments, _ := variables.Split(path) // a path that cannot be read is an error of the policy
+	for _, s := range segments {
+		if s.Variable != nil {
+			s.Text = "*"
 		}
+		out.WriteString(s.Text)
 	}
 	return out.String()
 }

@@ -39,11 +39,7 @@ func (n valuesNode) eval(e *env, value any) (any, error) {
 	if !ok {
 		return nil, swallowed(err)
 	}
-	list := make([]any, 0, len(object))
-	for _, key := range sortedKeys(object) {
-		list = append(list, object[key])
-	}
-	return project(n.right, e, list)
+	return project(n.right, e, valuesOf(object))
 }
 
 // swallowed hides the errors of the language to the left of [], .* and [?...],

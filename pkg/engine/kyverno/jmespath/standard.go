@@ -86,13 +86,15 @@ func keys(_ *env, args []any) (any, error) {
 	return list, nil
 }
 
-func values(_ *env, args []any) (any, error) {
-	object := args[0].(map[string]any)
+func values(_ *env, args []any) (any, error) { return valuesOf(args[0].(map[string]any)), nil }
+
+// valuesOf lists the values of an object by their keys.
+func valuesOf(object map[string]any) []any {
 	list := make([]any, 0, len(object))
 	for _, key := range sortedKeys(object) {
 		list = append(list, object[key])
 	}
-	return list, nil
+	return list
 }
 
 func lengthOf(_ *env, args []any) (any, error) { return int64(length(args[0])), nil }
@@ -223,22 +225,6 @@ func sortList(_ *env, args []any) (any, error) {
 	return sorted, nil
 }
 
-func maximum(_ *env, args []any) (any, error) { return extreme(args[0].([]any), 1), nil }
-func minimum(_ *env, args []any) (any, error) { return extreme(args[0].([]any), -1), nil }
-
-func extreme(list []any, sign int) any {
-	if len(list) == 0 {
-		return nil
-	}
-	best := list[0]
-	for _, item := range list[1:] {
-		if order, _ := compareScalars(item, best); order*sign > 0 {
-			best = item
-		}
-	}
-	return best
-}
-
 // keyed is an element and what an expression gives for it.
 type keyed struct{ element, key any }
 
@@ -279,19 +265,31 @@ func sortBy(_ *env, args []any) (any, error) {
 	return sorted, nil
 }
 
+func maximum(_ *env, args []any) (any, error)   { return extreme(unkeyed(args), 1), nil }
+func minimum(_ *env, args []any) (any, error)   { return extreme(unkeyed(args), -1), nil }
 func maximumBy(_ *env, args []any) (any, error) { return extremeBy(args, 1) }
 func minimumBy(_ *env, args []any) (any, error) { return extremeBy(args, -1) }
 
+func unkeyed(args []any) []keyed {
+	var elements []keyed
+	for _, element := range args[0].([]any) {
+		elements = append(elements, keyed{element, element})
+	}
+	return elements
+}
+
 func extremeBy(args []any, sign int) (any, error) {
 	elements, err := keyBy(args)
-	if err != nil || len(elements) == 0 {
-		return nil, err
-	}
-	best := elements[0]
-	for _, element := range elements[1:] {
-		if order, _ := compareScalars(element.key, best.key); order*sign > 0 {
+	return extreme(elements, sign), err
+}
+
+// extreme of no elements is null.
+func extreme(elements []keyed, sign int) any {
+	var best keyed
+	for i, element := range elements {
+		if order, _ := compareScalars(element.key, best.key); i == 0 || order*sign > 0 {
 			best = element
 		}
 	}
-	return best.element, nil
+	return best.element
 }

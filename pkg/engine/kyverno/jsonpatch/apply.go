@@ -187,7 +187,7 @@ func write(doc map[string]any, path []string, e editor) (map[string]any, error) 
 
 // edit returns the node with the edit made at the path below it.
 func (e editor) edit(node any, path []string) (any, error) {
-	if err := e.Steps(1 + width(node)); err != nil {
+	if err := e.Step(); err != nil {
 		return nil, err
 	}
 	if len(path) == 1 {
@@ -210,17 +210,6 @@ func (e editor) edit(node any, path []string) (any, error) {
 		return nil, err
 	}
 	return replaceChild(node, token, edited), nil
-}
-
-// width is how many values a map or a list holds itself.
-func width(node any) int {
-	switch n := node.(type) {
-	case map[string]any:
-		return len(n)
-	case []any:
-		return len(n)
-	}
-	return 0
 }
 
 // grow puts a new parent where the path has none.
@@ -284,22 +273,15 @@ func (e editor) pad(list []any, i int) ([]any, error) {
 	return padded, nil
 }
 
-// replaceChild returns a copy of the node with another child at a token that
-// is known to exist, or the node itself where the child is the same.
+// replaceChild returns a copy of the node with another child at a token that is known to exist.
 func replaceChild(node any, token string, child any) any {
 	switch n := node.(type) {
 	case map[string]any:
-		if diff.Shared(n[token], child) || width(n[token])+width(child) == 0 && diff.Same(n[token], child) {
-			return n
-		}
 		return diff.With(n, token, child)
 	case []any:
 		i, _ := index(token)
 		if i < 0 {
 			i += len(n)
-		}
-		if diff.Shared(n[i], child) {
-			return n
 		}
 		out := slices.Clone(n)
 		out[i] = child
@@ -325,8 +307,7 @@ func add(parent any, token string, value any) (any, error) {
 	if i < 0 {
 		i += len(list) + 1
 	}
-	switch {
-	case i < 0 || i > len(list):
+	if i < 0 || i > len(list) {
 		return nil, errOutside(token, list)
 	}
 	return slices.Insert(slices.Clone(list), i, value), nil
@@ -347,12 +328,6 @@ func replace(parent any, token string, value any) (any, error) {
 		return nil, errNotIndex(token)
 	case i < -len(list) || i > len(list):
 		return nil, errOutside(token, list)
-	}
-	if i < 0 {
-		i += len(list)
-	}
-	if diff.Same(list[i], value) {
-		return list, nil
 	}
 	return replaceChild(list, token, value), nil
 }
@@ -386,9 +361,6 @@ func remove(parent any, token string, _ any) (any, error) {
 func set(parent any, token string, value any) (any, error) {
 	switch p := parent.(type) {
 	case map[string]any:
-		if held, ok := p[token]; ok && diff.Same(held, value) {
-			return p, nil
-		}
 		return diff.With(p, token, value), nil
 	case nil:
 		if token == "" {

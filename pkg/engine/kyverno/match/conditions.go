@@ -26,7 +26,6 @@ type Conditions struct {
 type condition struct {
 	key, value *variables.Template
 	operator   Operator
-	fixed      *comparison // nil where the value holds variables
 	message    string
 	place      string // such as "all[0]"
 	written    string // the key as the policy has it, where that holds variables
@@ -98,14 +97,12 @@ func (c *Conditions) lint(n policydecode.Node) {
 		below(n, "any").Lint("is an empty list, which never holds")
 	}
 	for _, one := range slices.Concat(c.any, c.all) {
-		if one.fixed == nil || !one.key.Static() {
+		if !one.value.Static() || !one.key.Static() {
 			continue
 		}
-		key, err := one.key.Render(nil)
-		if err != nil {
-			continue
-		}
-		holds, err := one.fixed.holds(nil, key)
+		key, _ := one.key.Render(nil)
+		value, _ := one.value.Render(nil)
+		holds, err := one.operator.Holds(nil, key, value)
 		if err != nil {
 			continue
 		}
@@ -131,10 +128,11 @@ func (c *Conditions) lint(n policydecode.Node) {
 func clash(list []condition, operators ...Operator) (condition, bool) {
 	seen := map[string]string{}
 	for _, one := range list {
-		if one.fixed == nil || one.written == "" || !slices.Contains(operators, one.operator) {
+		if !one.value.Static() || one.written == "" || !slices.Contains(operators, one.operator) {
 			continue
 		}
-		value, isText := one.fixed.value.(string)
+		rendered, _ := one.value.Render(nil)
+		value, isText := rendered.(string)
 		if !isText || strings.ContainsAny(value, "*?") {
 			continue
 		}
@@ -212,13 +210,6 @@ func parseCondition(fields map[string]any, place string, path []string) (conditi
 	if c.operator == "" {
 		return c, &ParseError{Path: place, Err: fmt.Errorf("no operator")}
 	}
-	if c.value.Static() {
-		value, err := c.value.Render(nil)
-		if err != nil {
-			return c, &ParseError{Path: place + ".value", Err: err}
-		}
-		c.fixed = compile(c.operator, value)
-	}
 	if text, ok := fields["key"].(string); ok && !c.key.Static() {
 		c.written = strings.TrimSpace(text)
 	}
@@ -259,27 +250,20 @@ func (c *condition) evaluate(s *variables.Scope) (*Failure, error) {
 	if err != nil {
 		return nil, err
 	}
-	comparison := c.fixed
-	if comparison == nil {
-		value, err := c.value.Render(s)
-		if err != nil {
-			return nil, err
-		}
-		if err := limit.Value(value); err != nil { // before its members become texts
-			return nil, err
-		}
-		comparison = compile(c.operator, value)
+	value, err := c.value.Render(s)
+	if err != nil {
+		return nil, err
 	}
-	if hidden, err := isHidden(s.Interpreter(), key, comparison.value); err != nil {
+	if hidden, err := isHidden(s.Interpreter(), key, value); err != nil {
 		return nil, err
 	} else if hidden {
 		return nil, fmt.Errorf("%s: %s is %w", c.place, cmp.Or(c.written, "the key"), engine.ErrHidden)
 	}
-	if holds, err := comparison.holds(s.Interpreter().Clock(), key); err != nil || holds {
+	if holds, err := c.operator.Holds(s.Interpreter().Clock(), key, value); err != nil || holds {
 		return nil, err
 	}
 	return &Failure{
-		Key: key, Operator: c.operator, Value: comparison.value, Message: c.message, Place: c.place, Written: c.written,
+		Key: key, Operator: c.operator, Value: value, Message: c.message, Place: c.place, Written: c.written,
 	}, nil
 }
 

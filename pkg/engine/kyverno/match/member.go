@@ -17,49 +17,54 @@ var rangePattern = regexp.MustCompile(`^([-+]?\d+(?:\.\d+)?[A-Za-z]*)-([-+]?\d+(
 
 // membership is a value as what it may have as members.
 type membership struct {
-	members []string
-	valid   bool // a value of another type has no members
-	listed  bool // it is a list, not a text
-	texts   bool // a list of nothing but texts
+	operator Operator
+	text     string
+	isText   bool
+	members  []string
+	valid    bool // a value of another type has no members
+	listed   bool // it is a list, not a text
+	texts    bool // a list of nothing but texts
 	// Of a text that is a range, for operators that know ranges.
 	inside, outside *pattern.Pattern
 }
 
 func membershipOf(o Operator, value any) membership {
+	m := membership{operator: o}
 	switch v := value.(type) {
 	case []any:
-		notText := func(member any) bool { _, ok := member.(string); return !ok }
-		return membership{members: texts(v), valid: true, listed: true, texts: !slices.ContainsFunc(v, notText)}
+		m.members, m.valid, m.listed = texts(v), true, true
+		m.texts = !slices.ContainsFunc(v, func(member any) bool { _, ok := member.(string); return !ok })
 	case string:
-		m := membership{}
+		m.text, m.isText = v, true
 		m.members, m.valid = listOf(v)
 		if ends := rangePattern.FindStringSubmatch(v); ends != nil && !o.old() {
 			m.inside, m.outside = pattern.Compile(v), pattern.Compile(ends[1]+"!-"+ends[2])
 		}
-		return m
 	case nil, map[string]any:
-		return membership{}
+	default:
+		m.members = []string{fmt.Sprint(value)}
 	}
-	return membership{members: []string{fmt.Sprint(value)}}
+	return m
 }
 
 // member evaluates the In family. A value of a type that holds no members
 // satisfies neither an operator nor its negation.
-func (c *comparison) member(clock *limit.Clock, key any) (bool, error) {
+func (o Operator) member(clock *limit.Clock, key, value any) (bool, error) {
 	if _, ok := key.(map[string]any); ok {
 		return false, nil
 	}
-	if err := limit.Value(key); err != nil { // before it becomes text
+	if err := limit.Value([]any{key, value}); err != nil { // before they become texts
 		return false, err
 	}
+	m := membershipOf(o, value)
 	if list, ok := key.([]any); ok {
-		return c.memberOfList(clock, texts(list))
+		return m.holdsList(clock, texts(list))
 	}
-	found, valid, err := c.contains(clock, fmt.Sprint(key))
+	found, valid, err := m.contains(clock, fmt.Sprint(key))
 	if err != nil || !valid {
 		return false, err
 	}
-	return found != c.operator.negative(), nil
+	return found != o.negative(), nil
 }
 
 func (o Operator) negative() bool { return o == NotIn || o == AnyNotIn || o == AllNotIn }
@@ -77,30 +82,30 @@ func texts(list []any) []string {
 }
 
 // contains looks for a single key.
-func (c *comparison) contains(clock *limit.Clock, key string) (found, valid bool, err error) {
+func (m *membership) contains(clock *limit.Clock, key string) (found, valid bool, err error) {
 	switch {
-	case c.listed:
-		if slices.ContainsFunc(c.members, func(member string) bool { return alike(key, member) }) {
+	case m.listed:
+		if slices.ContainsFunc(m.members, func(member string) bool { return alike(key, member) }) {
 			return true, true, nil
 		}
-		return false, true, cmp.Or(checkTexts(key), checkTexts(c.members...))
-	case !c.isText:
+		return false, true, cmp.Or(checkTexts(key), checkTexts(m.members...))
+	case !m.isText:
 		return false, false, nil
-	case selector.MatchWildcard(c.text, key):
+	case selector.MatchWildcard(m.text, key):
 		return true, true, nil
-	case c.inside != nil:
-		found, err = c.inside.Match(clock, key, nil)
+	case m.inside != nil:
+		found, err = m.inside.Match(clock, key, nil)
 		return found, true, err
 	}
-	return slices.Contains(c.members, key), c.valid, checkTexts(c.text)
+	return slices.Contains(m.members, key), m.valid, checkTexts(m.text)
 }
 
-// memberOfList looks for several keys.
-func (c *comparison) memberOfList(clock *limit.Clock, keys []string) (holds bool, err error) {
-	o := c.operator
+// holdsList looks for several keys.
+func (m *membership) holdsList(clock *limit.Clock, keys []string) (holds bool, err error) {
+	o := m.operator
 	defer func() {
 		if err == nil && holds == o.negative() && !o.old() { // because a key was not found
-			err = cmp.Or(checkTexts(keys...), checkTexts(c.members...))
+			err = cmp.Or(checkTexts(keys...), checkTexts(m.members...))
 		}
 	}()
 	within := func(p *pattern.Pattern) func(string) bool {
@@ -115,26 +120,26 @@ func (c *comparison) memberOfList(clock *limit.Clock, keys []string) (holds bool
 	}
 	among := func(key string) bool {
 		if err == nil {
-			err = clock.Steps(len(c.members))
+			err = clock.Steps(len(m.members))
 		}
-		return err == nil && o.among(key, c.members)
+		return err == nil && o.among(key, m.members)
 	}
 	switch {
-	case c.listed:
-		return !(o.old() && !c.texts) && o.decide(keys, among), err
-	case c.isText && len(keys) == 1 && keys[0] == c.text:
+	case m.listed:
+		return !(o.old() && !m.texts) && o.decide(keys, among), err
+	case m.isText && len(keys) == 1 && keys[0] == m.text:
 		return !o.negative(), nil
-	case c.inside != nil && o == AnyNotIn:
+	case m.inside != nil && o == AnyNotIn:
 		// A key that is no number is not outside of the range.
-		holds = slices.ContainsFunc(keys, within(c.outside))
+		holds = slices.ContainsFunc(keys, within(m.outside))
 		return holds, err
-	case c.inside != nil:
-		holds = o.decide(keys, within(c.inside))
+	case m.inside != nil:
+		holds = o.decide(keys, within(m.inside))
 		return holds, err
-	case c.isText:
-		return c.valid && o.decide(keys, among), err
+	case m.isText:
+		return m.valid && o.decide(keys, among), err
 	}
-	return len(c.members) > 0 && (o == AnyIn || o == AnyNotIn) && o.decide(keys, among), err
+	return len(m.members) > 0 && (o == AnyIn || o == AnyNotIn) && o.decide(keys, among), err
 }
 
 // decide reports whether the keys that are found are those that the operator asks for.

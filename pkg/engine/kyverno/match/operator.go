@@ -75,88 +75,57 @@ func ParseOperator(name string) (Operator, error) {
 // negative ones. The error is that of the clock, or of a text that is
 // no wildcard pattern.
 func (o Operator) Holds(clock *limit.Clock, key, value any) (bool, error) {
-	return compile(o, value).holds(clock, key)
-}
-
-// comparison is an operator and its value, of which everything is read that the
-// operator may compare a key with.
-type comparison struct {
-	operator Operator
-	value    any
-	text     string
-	isText   bool
-	amounts
-	membership
-}
-
-func compile(o Operator, value any) *comparison {
-	c := &comparison{operator: o, value: value}
-	c.text, c.isText = value.(string)
-	if o.asksMembers() {
-		c.membership = membershipOf(o, value)
-	} else {
-		c.amounts = amountsOf(value)
-	}
-	return c
-}
-
-func (o Operator) asksMembers() bool {
-	switch o {
-	case In, AnyIn, AllIn, NotIn, AnyNotIn, AllNotIn:
-		return true
-	}
-	return false
-}
-
-func (c *comparison) holds(clock *limit.Clock, key any) (bool, error) {
 	if key == nil {
 		return false, nil
 	}
-	switch c.operator {
+	switch o {
 	case Equal, Equals:
-		return c.equals(clock, key)
+		return equals(clock, key, value)
 	case NotEqual, NotEquals:
-		equal, err := c.equals(clock, key)
+		equal, err := equals(clock, key, value)
 		return !equal && err == nil, err
 	case In, AnyIn, AllIn, NotIn, AnyNotIn, AllNotIn:
-		return c.member(clock, key)
+		return o.member(clock, key, value)
 	case DurationGreaterThanOrEquals, DurationGreaterThan, DurationLessThanOrEquals, DurationLessThan:
-		return c.orderDurations(key), nil
+		return o.orderDurations(key, value), nil
 	}
-	return c.order(key), nil
+	return o.order(key, value), nil
 }
 
-func (c *comparison) equals(clock *limit.Clock, key any) (bool, error) {
+func equals(clock *limit.Clock, key, value any) (bool, error) {
 	switch k := key.(type) {
 	case string:
-		return c.equalsText(k)
+		return equalsText(k, value)
 	case bool, []any, map[string]any:
-		return jmespath.Equal(clock, key, c.value)
+		return jmespath.Equal(clock, key, value)
 	}
 	k, ok := jmespath.Number(key)
 	if !ok {
 		return false, nil
 	}
-	if c.isText {
-		return c.isNumber && k == c.number, nil
+	if text, isText := value.(string); isText {
+		v, ok := parseNumber(text)
+		return ok && k == v, nil
 	}
-	return jmespath.Equal(clock, key, c.value)
+	return jmespath.Equal(clock, key, value)
 }
 
 // equalsText takes texts for durations, then for quantities, then for a wildcard
 // pattern (the value) and a text (the key). A key that is a quantity never
 // matches a pattern.
-func (c *comparison) equalsText(key string) (bool, error) {
-	if k, ok := c.durationBeside(key); ok {
-		return k == c.seconds, nil
+func equalsText(key string, value any) (bool, error) {
+	if k, v, ok := durations(key, value); ok {
+		return k == v, nil
 	}
-	if !c.isText {
+	text, isText := value.(string)
+	if !isText {
 		return false, nil
 	}
-	if k, err := jmespath.ParseQuantity(key); err == nil && c.text != "" {
-		return c.isQuantity && k.Cmp(c.quantity) == 0, nil
+	if k, err := jmespath.ParseQuantity(key); err == nil && text != "" {
+		v, err := jmespath.ParseQuantity(text)
+		return err == nil && k.Cmp(v) == 0, nil
 	}
-	return selector.MatchWildcard(c.text, key), checkTexts(c.text)
+	return selector.MatchWildcard(text, key), checkTexts(text)
 }
 
 // checkTexts returns an error if one of some texts, which an object may have, cannot be taken for

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/blang/semver/v4"
-	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/jmespath"
 )
@@ -27,47 +26,27 @@ func (o Operator) holdsFor(order int) bool {
 	return false
 }
 
-// amounts is a value as the amounts that it can be.
-type amounts struct {
-	seconds    float64
-	isSeconds  bool // a number counts as seconds
-	isDuration bool // a text that is a duration
-	quantity   resource.Quantity
-	isQuantity bool
-	number     float64
-	isNumber   bool
-}
-
-func amountsOf(value any) amounts {
-	var a amounts
-	a.seconds, a.isSeconds = seconds(value)
-	text, isText := value.(string)
-	a.isDuration = isText && a.isSeconds
-	if isText {
-		quantity, err := jmespath.ParseQuantity(text)
-		a.quantity, a.isQuantity = quantity, err == nil
-	}
-	a.number, a.isNumber = anyNumber(value)
-	return a
-}
-
 // order tries durations, then quantities, numbers and versions; what has no
 // order satisfies no operator.
-func (c *comparison) order(key any) bool {
-	o := c.operator
-	if k, ok := c.durationBeside(key); ok {
-		return o.holdsFor(cmp.Compare(k, c.seconds))
+func (o Operator) order(key, value any) bool {
+	if k, v, ok := durations(key, value); ok {
+		return o.holdsFor(cmp.Compare(k, v))
 	}
-	text, isText := key.(string)
-	if isText && c.isQuantity {
-		if k, err := jmespath.ParseQuantity(text); err == nil {
-			return o.holdsFor(k.Cmp(c.quantity))
+	keyText, isText := key.(string)
+	valueText, also := value.(string)
+	texts := isText && also
+	if texts {
+		k, err := jmespath.ParseQuantity(keyText)
+		v, wrong := jmespath.ParseQuantity(valueText)
+		if err == nil && wrong == nil {
+			return o.holdsFor(k.Cmp(v))
 		}
 	}
 	if k, ok := anyNumber(key); ok {
-		return c.isNumber && o.holdsFor(cmp.Compare(k, c.number))
+		v, ok := anyNumber(value)
+		return ok && o.holdsFor(cmp.Compare(k, v))
 	}
-	return isText && c.isText && o.compareVersions(text, c.text)
+	return texts && o.compareVersions(keyText, valueText)
 }
 
 func (o Operator) compareVersions(key, value string) bool {
@@ -80,22 +59,22 @@ func (o Operator) compareVersions(key, value string) bool {
 }
 
 // orderDurations takes numbers for seconds, on both sides.
-func (c *comparison) orderDurations(key any) bool {
+func (o Operator) orderDurations(key, value any) bool {
 	k, ok := seconds(key)
-	return ok && c.isSeconds && c.operator.holdsFor(cmp.Compare(k, c.seconds))
+	v, also := seconds(value)
+	return ok && also && o.holdsFor(cmp.Compare(k, v))
 }
 
-// durationBeside reads a key as seconds, to be compared with those of the value, if
-// at least one of the two is a text that is a duration, "0" not counting as one.
-func (c *comparison) durationBeside(key any) (float64, bool) {
-	if !c.isSeconds || key == "0" || c.text == "0" {
-		return 0, false
+// durations reads both sides as seconds, if at least one of the two is a text that is a duration, "0" not counting as one.
+func durations(key, value any) (k, v float64, ok bool) {
+	_, keyIsText := key.(string)
+	_, valueIsText := value.(string)
+	if key == any("0") || value == any("0") || !keyIsText && !valueIsText {
+		return 0, 0, false
 	}
-	_, isText := key.(string)
-	if !isText && !c.isDuration {
-		return 0, false
-	}
-	return seconds(key)
+	k, ok = seconds(key)
+	v, also := seconds(value)
+	return k, v, ok && also
 }
 
 func seconds(side any) (float64, bool) {
