@@ -41,16 +41,6 @@ func BenchmarkEvaluate(b *testing.B) {
 	}
 }
 
-// BenchmarkCompile compiles one policy.
-func BenchmarkCompile(b *testing.B) {
-	documents, _ := readCase(b, "foreach-nested")
-	for b.Loop() {
-		if _, err := New().Compile(engine.Compilation{Documents: documents}); err != nil {
-			b.Fatal(err)
-		}
-	}
-}
-
 func readCase(b testing.TB, name string) (documents []engine.Document, live []*unstructured.Unstructured) {
 	archive, err := txtar.ParseFile("testdata/" + name + ".txtar")
 	if err != nil {

@@ -111,7 +111,7 @@ func (m *forEach) mutate(e *execution, s *variables.Scope, on patchSubject) (pat
 	patched := 0
 	for _, entry := range m.entries {
 		on.Object = out.Object
-		n, err := entry.each(e, elementsScope{s, m.level}, on, &out)
+		n, err := entry.each(e, s, m.level, on, &out)
 		switch {
 		case isSkipped(err):
 			held = err
@@ -139,17 +139,11 @@ func (m *forEach) mutate(e *execution, s *variables.Scope, on patchSubject) (pat
 	return out, nil
 }
 
-// elementsScope is what the elements of a foreach see beside themselves.
-type elementsScope struct {
-	*variables.Scope
-	level int
-}
-
 // each runs an entry on its elements and accumulates into out. It counts the
 // elements that were patched; when none was and some were skipped, the error is the
 // reason of the last.
-func (f *forEachEntry) each(e *execution, s elementsScope, on patchSubject, out *patchResult) (int, error) {
-	elements, err := f.elements(e, s.Scope)
+func (f *forEachEntry) each(e *execution, s *variables.Scope, level int, on patchSubject, out *patchResult) (int, error) {
+	elements, err := f.elements(e, s)
 	if err != nil {
 		return 0, err
 	}
@@ -167,7 +161,7 @@ func (f *forEachEntry) each(e *execution, s elementsScope, on patchSubject, out 
 			return patched, err
 		}
 		on := patchSubject{Object: out.Object, Lists: on.Lists, Why: f.whyOf(index, on.Why)}
-		next, err := f.element(e, f.elementScope(e, s, elements[index], index), on)
+		next, err := f.element(e, f.elementScope(e, s, level, elements[index], index), on)
 		switch {
 		case isSkipped(err):
 			held = held.and(index, err)
@@ -241,13 +235,13 @@ func (f *forEachEntry) elements(e *execution, s *variables.Scope) ([]any, error)
 	return list, nil
 }
 
-func (f *forEachEntry) elementScope(e *execution, s elementsScope, element any, index int) *variables.Scope {
+func (f *forEachEntry) elementScope(e *execution, s *variables.Scope, level int, element any, index int) *variables.Scope {
 	child := s.Child()
-	for _, suffix := range []string{"", strconv.Itoa(s.level)} {
+	for _, suffix := range []string{"", strconv.Itoa(level)} {
 		child.Set("element"+suffix, element)
 		child.Set("elementIndex"+suffix, int64(index))
 	}
-	if s.level == 0 {
+	if level == 0 {
 		e.giveElement(child, f.index, index)
 	}
 	return child

@@ -26,30 +26,26 @@ func decodeStrategicMerge(n policydecode.Node) *patch {
 	return newPatch(n, "patchStrategicMerge", compileStrategicMerge)
 }
 
-type strategicMergePatch struct{ *strategicmerge.Patch }
-
 func compileStrategicMerge(patch any) (compiledPatch, error) {
 	document, err := asMapping(patch)
 	if err != nil {
 		return nil, err
 	}
 	compiled, err := strategicmerge.Compile(document)
-	return strategicMergePatch{compiled}, err
-}
-
-func (p strategicMergePatch) apply(on patchSubject) (patchResult, error) {
-	object, warnings, err := p.Apply(on.Clock, on.Object, on.Lists(), on.Why)
-	if on.EngineView && err == nil {
-		var more []engine.Warning
-		more, err = p.inEngine(on, object)
-		warnings = append(warnings, more...)
-	}
-	return patchResult{Object: object, Warnings: warnings}, err
+	return func(on patchSubject) (patchResult, error) {
+		object, warnings, err := compiled.Apply(on.Clock, on.Object, on.Lists(), on.Why)
+		if on.EngineView && err == nil {
+			var more []engine.Warning
+			more, err = inEngine(compiled, on, object)
+			warnings = append(warnings, more...)
+		}
+		return patchResult{Object: object, Warnings: warnings}, err
+	}, err
 }
 
 // inEngine returns a warning for each field of the patched object that Kyverno 1.19 would write
 // otherwise, where that is known.
-func (p strategicMergePatch) inEngine(on patchSubject, patched map[string]any) ([]engine.Warning, error) {
+func inEngine(p *strategicmerge.Patch, on patchSubject, patched map[string]any) ([]engine.Warning, error) {
 	lists := on.Lists()
 	theirs, known, err := p.InEngine(on.Clock, on.Object, lists)
 	if err != nil || !known {
@@ -95,20 +91,16 @@ func decodeOverlay(n policydecode.Node) *patch {
 	return newPatch(n, "overlay", compileOverlay)
 }
 
-type overlayPatch struct{ *legacy.Overlay }
-
 func compileOverlay(patch any) (compiledPatch, error) {
 	document, err := asMapping(patch)
 	if err != nil {
 		return nil, err
 	}
 	compiled, err := legacy.CompileOverlay(document)
-	return overlayPatch{compiled}, err
-}
-
-func (p overlayPatch) apply(on patchSubject) (patchResult, error) {
-	after, err := p.Apply(on.Clock, on.Object, on.Why)
-	return quoted(on.Object, after, ""), err
+	return func(on patchSubject) (patchResult, error) {
+		after, err := compiled.Apply(on.Clock, on.Object, on.Why)
+		return quoted(on.Object, after, ""), err
+	}, err
 }
 
 func asMapping(patch any) (map[string]any, error) {
@@ -157,14 +149,14 @@ type operations interface {
 	NotIdempotent() string
 }
 
-type operationsPatch struct{ operations }
-
-func (p operationsPatch) apply(on patchSubject) (patchResult, error) {
-	after, err := p.Apply(on.Clock, on.Object, on.Why)
-	if err != nil {
-		return patchResult{Object: on.Object}, err
+func applying(p operations) compiledPatch {
+	return func(on patchSubject) (patchResult, error) {
+		after, err := p.Apply(on.Clock, on.Object, on.Why)
+		if err != nil {
+			return patchResult{Object: on.Object}, err
+		}
+		return quoted(on.Object, after, p.NotIdempotent()), nil
 	}
-	return quoted(on.Object, after, p.NotIdempotent()), nil
 }
 
 func decodeJSONPatch(n policydecode.Node) *patch {
@@ -192,7 +184,7 @@ func compileJSONPatch(patch any) (compiledPatch, error) {
 		return nil, err
 	}
 	parsed, err := jsonpatch.Parse(source)
-	return operationsPatch{parsed}, err
+	return applying(parsed), err
 }
 
 // decodePatches reads a mutate.patches.
@@ -210,7 +202,7 @@ func compilePatches(patch any) (compiledPatch, error) {
 		return nil, err
 	}
 	parsed, err := legacy.ParsePatches(list)
-	return operationsPatch{parsed}, err
+	return applying(parsed), err
 }
 
 func asList(patch any) ([]any, error) {

@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
 )
@@ -29,13 +31,14 @@ var metadataPaths = [][]string{
 func quoteMetadata(object map[string]any) (map[string]any, []engine.Warning) {
 	var warnings []engine.Warning
 	for _, path := range metadataPaths {
-		values, _ := dig(object, path).(map[string]any)
-		fixed, found := quoteValues(values, strings.Join(path, "."))
-		if len(found) == 0 {
+		found, _, _ := unstructured.NestedFieldNoCopy(object, path...)
+		values := mapping(found)
+		fixed, noted := quoteValues(values, strings.Join(path, "."))
+		if len(noted) == 0 {
 			continue
 		}
 		object = withValue(object, path, fixed)
-		warnings = append(warnings, found...)
+		warnings = append(warnings, noted...)
 	}
 	return object, warnings
 }
@@ -95,11 +98,4 @@ func withValue(object map[string]any, path []string, value any) map[string]any {
 		value = withValue(mapping(object[path[0]]), path[1:], value)
 	}
 	return diff.With(object, path[0], value)
-}
-
-func dig(document any, path []string) any {
-	for _, key := range path {
-		document = mapping(document)[key]
-	}
-	return document
 }

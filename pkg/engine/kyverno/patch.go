@@ -27,12 +27,9 @@ type patch struct {
 // compilePatch reads a patch without variables.
 type compilePatch func(patch any) (compiledPatch, error)
 
-// compiledPatch is a patch without variables, compiled.
-type compiledPatch interface {
-	// apply patches an object, which stays as it is. The error is a
-	// *strategicmerge.ConditionError where the patch does not apply to it.
-	apply(patchSubject) (patchResult, error)
-}
+// compiledPatch is a patch without variables, compiled: it patches an object, which stays as it is. The error is a
+// *strategicmerge.ConditionError where the patch does not apply to it.
+type compiledPatch func(patchSubject) (patchResult, error)
 
 // patchSubject is what a patch is applied to.
 type patchSubject struct {
@@ -142,7 +139,7 @@ func (p *patch) apply(s *variables.Scope, on patchSubject) (patchResult, error) 
 	}
 	why := on.Why
 	on.Why, on.Clock = why.Draft(), s.Interpreter().Clock()
-	out, err := compiled.apply(on)
+	out, err := compiled(on)
 	if err != nil {
 		return unchanged, err
 	}

@@ -5,5 +5,5 @@
 // walk over its syntax tree: the library knows no integers, sorts its input in
 // place, panics on contains with maps, and can be driven into results of
 // exponential size. Its rules for unknown keys are kept. TestSearchAgreesWithTheLibrary
-// compares the two, and BenchmarkSearch measures them.
+// compares the two.
 package jmespath

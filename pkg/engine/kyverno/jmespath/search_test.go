@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	gojmespath "github.com/kyverno/go-jmespath"
 	"golang.org/x/tools/txtar"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 
@@ -230,45 +229,4 @@ func FuzzSearch(f *testing.F) {
 			t.Errorf("%q: the result is no JSON: %v", expr, err)
 		}
 	})
-}
-
-// BenchmarkSearch measures our walk beside the library's.
-func BenchmarkSearch(b *testing.B) {
-	data := decode(b, `{"request": {"operation": "UPDATE", "object": {"metadata": {"name": "web", "labels": {"app": "web"}}, "spec": {"replicas": 3,
-		"containers": [{"name": "c1", "image": "nginx:latest"}, {"name": "c2", "image": "redis:6"}]}}}}`)
-	for name, expr := range map[string]string{
-		"field":    "request.object.metadata.name",
-		"default":  "request.object.metadata.labels.team || 'none'",
-		"filter":   "request.object.spec.containers[?name == 'c2'].image | [0]",
-		"function": "length(request.object.spec.containers) > `1`",
-	} {
-		compiled, err := jmespath.Compile(expr)
-		if err != nil {
-			b.Fatal(err)
-		}
-		b.Run(name, func(b *testing.B) {
-			b.ReportAllocs()
-			in := jmespath.New(now, 1)
-			for i := 0; b.Loop(); i++ {
-				if i%1_000_000 == 999_999 { // before the evaluation has spent all that it may
-					in = jmespath.New(now, 1)
-				}
-				if _, err := compiled.Search(in, data); err != nil {
-					b.Fatal(err)
-				}
-			}
-		})
-		library, err := gojmespath.Compile(expr)
-		if err != nil {
-			b.Fatal(err)
-		}
-		b.Run(name+"/library", func(b *testing.B) {
-			b.ReportAllocs()
-			for b.Loop() {
-				if _, err := library.Search(data); err != nil && name != "default" {
-					b.Fatal(err)
-				}
-			}
-		})
-	}
 }

@@ -107,6 +107,15 @@ func test(doc map[string]any, path []string, want any) error {
 	return nil
 }
 
+// Find returns what is at a JSON pointer.
+func Find(doc any, pointer string) (any, error) {
+	path, err := parsePointer(pointer)
+	if err != nil {
+		return nil, err
+	}
+	return get(doc, path)
+}
+
 // get follows a path to what must be there.
 func get(node any, path []string) (any, error) {
 	for _, token := range path {

@@ -6,7 +6,7 @@
 // of the result would be new. This package copies only the maps and lists on the way
 // to what an operation changes, so that what was not touched is shared and an
 // unchanged object is known as such. It reports which operation found nothing to do,
-// and bounds what copies and indices may write. BenchmarkApply measures the two.
+// and bounds what copies and indices may write.
 //
 // The meaning is that of the library with the options that Kyverno 1.19 sets
 // (negative indices; add creates missing parents; remove of a missing path does

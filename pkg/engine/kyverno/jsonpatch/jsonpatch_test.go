@@ -3,7 +3,6 @@ package jsonpatch_test
 import (
 	"encoding/json"
 	"errors"
-	"fmt"
 	"math/rand/v2"
 	"strings"
 	"testing"
@@ -278,33 +277,6 @@ func FuzzParseAndApply(f *testing.F) {
 			t.Fatalf("the result was modified:\n%s", diff)
 		}
 	})
-}
-
-func BenchmarkApply(b *testing.B) {
-	containers := make([]any, 0, 5)
-	for i := range 5 {
-		containers = append(containers, map[string]any{"name": fmt.Sprint("c", i), "image": "nginx:1.27", "env": []any{map[string]any{"name": "A", "value": "b"}}})
-	}
-	live := map[string]any{"kind": "Pod", "metadata": map[string]any{"labels": map[string]any{"app": "web"}}, "spec": map[string]any{"containers": containers}}
-	for name, patch := range map[string]string{
-		"label":     `[{"op": "add", "path": "/metadata/labels/team", "value": "shop"}]`,
-		"unchanged": `[{"op": "add", "path": "/metadata/labels/app", "value": "web"}]`,
-		"list":      `[{"op": "add", "path": "/spec/containers/1/env/-", "value": {"name": "B"}}, {"op": "replace", "path": "/spec/containers/0/image", "value": "x"}]`,
-	} {
-		p, err := jsonpatch.Parse(patch)
-		if err != nil {
-			b.Fatal(err)
-		}
-		b.Run(name, func(b *testing.B) {
-			b.ReportAllocs()
-			for b.Loop() {
-				if _, err := p.Apply(nil, live, nil); err != nil {
-					b.Fatal(err)
-				}
-			}
-		})
-		b.Run(name+"/evanphx", func(b *testing.B) { benchmarkEvanphx(b, live, patch) })
-	}
 }
 
 // benchmarkEvanphx applies a patch with the library, which takes and returns text.

@@ -90,7 +90,7 @@ func (n *node) compileMap(m map[string]any, at string, depth int) error {
 		switch {
 		case anchor != pattern.None && anchor != pattern.Add && anchor != pattern.Condition:
 			return &AnchorError{Path: join(at, name), Anchor: anchor.String()}
-		case anchor == pattern.Condition && !adds(m[key]):
+		case anchor == pattern.Condition && !pattern.Has(m[key], pattern.Add): // or it asks only that the key be there
 			child.pattern = pattern.Compile(asText(m[key]))
 		default:
 			var err error
@@ -107,22 +107,6 @@ func (n *node) compileMap(m map[string]any, at string, depth int) error {
 		n.content = withoutAdds(m)
 	}
 	return nil
-}
-
-// adds reports whether a value holds an add anchor. Then a condition with this value
-// only asks that its key be there, and the value is written and not compared.
-func adds(value any) bool {
-	switch v := value.(type) {
-	case map[string]any:
-		for key, child := range v {
-			if isAdd(key) || adds(child) {
-				return true
-			}
-		}
-	case []any:
-		return slices.ContainsFunc(v, adds)
-	}
-	return false
 }
 
 // withoutAdds returns a value without its add anchors and without keys that are null.

@@ -7,8 +7,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/go-openapi/jsonpointer"
-
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/jsonpatch"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/limit"
@@ -74,11 +72,10 @@ func numbered(err error, index int) error {
 
 func addsList(fields map[string]any) bool {
 	_, isList := fields["value"].([]any)
-	tokens := tokensOf(fields)
-	if fields["op"] != "add" || !isList || len(tokens) == 0 {
+	_, last := splitPath(fields)
+	if fields["op"] != "add" || !isList || last == "" {
 		return false
 	}
-	last := tokens[len(tokens)-1]
 	_, err := strconv.Atoi(last)
 	return last == "-" || err == nil
 }
@@ -121,7 +118,9 @@ func (o operation) apply(c *limit.Clock, object map[string]any, why *engine.Reas
 	if !o.spread {
 		return o.patch.Apply(c, object, why)
 	}
-	if _, isMap := parentOf(object, tokensOf(o.fields)).(map[string]any); isMap {
+	above, _ := splitPath(o.fields)
+	parent, _ := jsonpatch.Find(object, above) // nil where the path leads nowhere
+	if _, isMap := parent.(map[string]any); isMap {
 		return o.patch.Apply(c, object, why) // what looks like an index is a key
 	}
 	patch, err := jsonpatch.Decode(o.inserts())
@@ -134,8 +133,7 @@ func (o operation) apply(c *limit.Clock, object map[string]any, why *engine.Reas
 // inserts are operations that add the elements of the list one after the other.
 // "-" and negative indices count from the end, which each element moves on.
 func (o operation) inserts() []any {
-	path, _ := o.fields["path"].(string)
-	parent, last := path[:strings.LastIndex(path, "/")], path[strings.LastIndex(path, "/")+1:]
+	parent, last := splitPath(o.fields)
 	first, err := strconv.Atoi(last)
 	items, _ := o.fields["value"].([]any)
 	out := make([]any, len(items))
@@ -149,33 +147,11 @@ func (o operation) inserts() []any {
 	return out
 }
 
-func tokensOf(fields map[string]any) []string {
+// splitPath returns the path of what an operation changes a part of, and the name of the part.
+func splitPath(fields map[string]any) (parent, last string) {
 	path, _ := fields["path"].(string)
-	if path == "" {
-		return nil
+	if i := strings.LastIndexByte(path, '/'); i >= 0 {
+		return path[:i], path[i+1:]
 	}
-	return strings.Split(path, "/")[1:]
-}
-
-// parentOf is what holds the last token of a path, of which there is one at least; nil
-// where the path leads nowhere.
-func parentOf(object any, tokens []string) any {
-	for _, token := range tokens[:len(tokens)-1] {
-		switch node := object.(type) {
-		case map[string]any:
-			object = node[jsonpointer.Unescape(token)]
-		case []any:
-			i, err := strconv.Atoi(token)
-			if i < 0 {
-				i += len(node)
-			}
-			if err != nil || i < 0 || i >= len(node) {
-				return nil
-			}
-			object = node[i]
-		default:
-			return nil
-		}
-	}
-	return object
+	return "", path
 }

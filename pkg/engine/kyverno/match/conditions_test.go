@@ -100,29 +100,3 @@ func TestParseConditionsErrors(t *testing.T) {
 		}
 	}
 }
-
-func BenchmarkMet(b *testing.B) {
-	for name, raw := range map[string]string{
-		"equals": `[{"key": "{{ request.operation }}", "operator": "Equals", "value": "UPDATE"}]`,
-		"list":   `[{"key": "{{ request.operation }}", "operator": "AnyIn", "value": ["CREATE", "UPDATE"]}]`,
-		"range":  `[{"key": "{{ request.object.spec.replicas }}", "operator": "AnyIn", "value": "1-5"}]`,
-		"amount": `[{"key": "{{ request.object.spec.replicas }}", "operator": "GreaterThan", "value": "2"}]`,
-	} {
-		conditions, err := match.ParseConditions(decode(b, raw))
-		if err != nil {
-			b.Fatal(err)
-		}
-		b.Run(name, func(b *testing.B) {
-			b.ReportAllocs()
-			s := scope(b)
-			for i := 0; b.Loop(); i++ {
-				if i%1_000_000 == 999_999 { // before the evaluation has spent all that it may
-					s = scope(b)
-				}
-				if verdict, err := conditions.Met(s); err != nil || !verdict.Met {
-					b.Fatal(verdict.Why(), err)
-				}
-			}
-		})
-	}
-}

@@ -53,16 +53,19 @@ func (a Anchor) String() string {
 }
 
 // HasGlobal reports whether there is a <() in a pattern, however deep.
-func HasGlobal(pattern any) bool {
+func HasGlobal(pattern any) bool { return Has(pattern, Global) }
+
+// Has reports whether there is one of some anchors in a pattern, however deep.
+func Has(pattern any, anchors ...Anchor) bool {
 	switch p := pattern.(type) {
 	case map[string]any:
 		for key, value := range p {
-			if anchor, _ := ParseKey(key); anchor == Global || HasGlobal(value) {
+			if anchor, _ := ParseKey(key); slices.Contains(anchors, anchor) || Has(value, anchors...) {
 				return true
 			}
 		}
 	case []any:
-		return slices.ContainsFunc(p, HasGlobal)
+		return slices.ContainsFunc(p, func(item any) bool { return Has(item, anchors...) })
 	}
 	return false
 }

@@ -98,7 +98,7 @@ func keysOf(pattern map[string]any) []key {
 		case Equality, Negation, Existence:
 			k.rank = 1
 		default:
-			if k.rank = 3; checksAnchors(k.want) {
+			if k.rank = 3; Has(k.want, Condition, Global, Equality, Negation, Existence) {
 				k.rank = 2
 			}
 			if k.anchor == Add {
@@ -109,22 +109,6 @@ func keysOf(pattern map[string]any) []key {
 	}
 	slices.SortStableFunc(keys, func(a, b key) int { return cmp.Compare(a.rank, b.rank) })
 	return keys
-}
-
-// checksAnchors reports whether an anchor checks something in the pattern; +()
-// does not.
-func checksAnchors(pattern any) bool {
-	switch p := pattern.(type) {
-	case map[string]any:
-		for key, value := range p {
-			if anchor, _ := ParseKey(key); (anchor != None && anchor != Add) || checksAnchors(value) {
-				return true
-			}
-		}
-	case []any:
-		return slices.ContainsFunc(p, checksAnchors)
-	}
-	return false
 }
 
 func (k *key) match(c *limit.Clock, object map[string]any, at place, why *Difference) verdict {

@@ -2,7 +2,6 @@ package strategicmerge_test
 
 import (
 	"errors"
-	"fmt"
 	"strings"
 	"testing"
 
@@ -248,52 +247,6 @@ func FuzzApply(f *testing.F) {
 			t.Fatalf("the patch changes its own result: %v\n%s", err, cmp.Diff(got, again))
 		}
 	})
-}
-
-func BenchmarkApply(b *testing.B) {
-	containers := make([]any, 0, 5)
-	for i := range 5 {
-		containers = append(containers, map[string]any{
-			"name": fmt.Sprint("c", i), "image": "nginx:1.27",
-			"env": []any{map[string]any{"name": "A", "value": "b"}},
-		})
-	}
-	live := map[string]any{
-		"apiVersion": "v1", "kind": "Pod",
-		"metadata": map[string]any{"labels": map[string]any{"app": "web"}},
-		"spec":     map[string]any{"containers": containers},
-	}
-	s := schemaOf(b, live)
-	lists := listsOf(live, s)
-	for name, text := range map[string]string{
-		"label":     `metadata: {labels: {team: shop}}`,
-		"unchanged": `metadata: {labels: {+(app): other}}`,
-		"skipped":   `spec: {(hostNetwork): true, dnsPolicy: Default}`,
-		"anchors":   `spec: {containers: [{(image): "nginx*", +(imagePullPolicy): Always, securityContext: {+(privileged): false}}]}`,
-		"list":      `spec: {containers: [{name: c3, env: [{name: B, value: c}]}, {name: side, image: envoy}]}`,
-	} {
-		patch := object(b, text)
-		compiled, err := strategicmerge.Compile(patch)
-		if err != nil {
-			b.Fatal(err)
-		}
-		b.Run(name, func(b *testing.B) {
-			b.ReportAllocs()
-			for b.Loop() {
-				if _, _, err := compiled.Apply(nil, live, lists, nil); err != nil && name != "skipped" {
-					b.Fatal(err)
-				}
-			}
-		})
-		b.Run(name+"/compiling", func(b *testing.B) {
-			b.ReportAllocs()
-			for b.Loop() {
-				if _, _, err := apply(live, patch, s, nil); err != nil && name != "skipped" {
-					b.Fatal(err)
-				}
-			}
-		})
-	}
 }
 
 // TestCompileDepthLimit nests lists with anchors, each of which is judged

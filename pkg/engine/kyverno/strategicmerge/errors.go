@@ -2,7 +2,6 @@ package strategicmerge
 
 import (
 	"fmt"
-	"strings"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/pattern"
@@ -77,21 +76,9 @@ func (e *KindError) Error() string {
 	return fmt.Sprintf("%s: the patch holds a %s where the object holds a %s", e.Path, e.Patch, e.Got)
 }
 
-// below returns the error of a part of a patch with the name of the part in front of
-// its path.
-func below(name string, err error) error {
-	switch e := err.(type) { //nolint:errorlint // as compile made it
-	case *AnchorError:
-		e.Path = joinPath(name, e.Path)
-	case *DirectiveError:
-		e.Path = joinPath(name, e.Path)
+func joinPath(above, name string) string {
+	if above == "" {
+		return name
 	}
-	return err
-}
-
-func joinPath(above, path string) string {
-	if path == "" || strings.HasPrefix(path, "[") {
-		return above + path
-	}
-	return above + "." + path
+	return above + "." + name
 }

@@ -51,14 +51,14 @@ type node struct {
 // patch nests deeper than engine.DefaultLimits.
 func Compile(patch map[string]any) (*Patch, error) {
 	p := &Patch{root: node{value: patch}}
-	if err := p.root.compile(0); err != nil {
+	if err := p.root.compile("", 0); err != nil {
 		return nil, err
 	}
 	return p, nil
 }
 
-// compile reads the value of a node. The paths of its errors begin at the node.
-func (n *node) compile(depth int) error {
+// compile reads the value of a node at a path.
+func (n *node) compile(at string, depth int) error {
 	if limit := engine.DefaultLimits().Depth; depth > limit {
 		return fmt.Errorf("the patch nests deeper than the limit of %d", limit)
 	}
@@ -66,14 +66,14 @@ func (n *node) compile(depth int) error {
 	switch value := n.value.(type) {
 	case map[string]any:
 		n.source = value
-		return n.compileMap(depth)
+		return n.compileMap(at, depth)
 	case []any:
-		return n.compileList(value, depth)
+		return n.compileList(value, at, depth)
 	}
 	return nil
 }
 
-func (n *node) compileMap(depth int) error {
+func (n *node) compileMap(at string, depth int) error {
 	n.directive, _ = n.source[directiveKey].(string)
 	children := make([]node, 0, len(n.source))
 	for key, value := range n.source {
@@ -83,7 +83,7 @@ func (n *node) compileMap(depth int) error {
 	slices.SortFunc(children, func(a, b node) int { return strings.Compare(a.key, b.key) })
 	n.fields = make([]*node, 0, len(children))
 	for i := range children {
-		if err := n.compileField(&children[i], depth); err != nil {
+		if err := n.compileField(&children[i], at, depth); err != nil {
 			return err
 		}
 	}
@@ -95,12 +95,12 @@ func (n *node) compileMap(depth int) error {
 
 // compileField reads a field of a map, and makes it one of its fields, its conditions,
 // or both.
-func (n *node) compileField(field *node, depth int) error {
+func (n *node) compileField(field *node, at string, depth int) error {
 	n.anchored = n.anchored || field.anchor != pattern.None
 	n.adds = n.adds || field.anchor == pattern.Add
 	switch field.anchor {
 	case pattern.Equality, pattern.Negation, pattern.Existence:
-		return &AnchorError{Path: field.name, Anchor: field.anchor.String()}
+		return &AnchorError{Path: joinPath(at, field.name), Anchor: field.anchor.String()}
 	case pattern.Condition, pattern.Global:
 		n.compileCondition(field)
 		if field.pattern != nil {
@@ -108,14 +108,14 @@ func (n *node) compileField(field *node, depth int) error {
 		}
 	case pattern.None:
 		if !validDirective(field.key, field.value) {
-			return &DirectiveError{Key: field.key, Value: field.value}
+			return &DirectiveError{Path: at, Key: field.key, Value: field.value}
 		}
 		if field.key == directiveKey {
 			return nil
 		}
 	}
-	if err := field.compile(depth + 1); err != nil {
-		return below(field.name, err)
+	if err := field.compile(joinPath(at, field.name), depth+1); err != nil {
+		return err
 	}
 	n.fields = append(n.fields, field)
 	n.inherit(field)
@@ -145,14 +145,14 @@ func (n *node) compileCondition(c *node) {
 	c.pattern = pattern.Compile(asText(c.value))
 }
 
-func (n *node) compileList(patch []any, depth int) error {
+func (n *node) compileList(patch []any, at string, depth int) error {
 	elements := make([]node, len(patch))
 	n.elements = make([]*node, 0, len(patch))
 	for i, value := range patch {
 		element := &elements[i]
 		element.value, element.index = value, i
-		if err := element.compile(depth + 1); err != nil {
-			return below(fmt.Sprintf("[%d]", i), err)
+		if err := element.compile(fmt.Sprintf("%s[%d]", at, i), depth+1); err != nil {
+			return err
 		}
 		if element.isDirective() {
 			n.directive = element.directive

@@ -260,25 +260,3 @@ func FuzzTemplate(f *testing.F) {
 		}
 	})
 }
-
-func BenchmarkRender(b *testing.B) {
-	for name, doc := range map[string]string{
-		"static":   `{"metadata": {"labels": {"a": "b"}}}`,
-		"variable": `{"metadata": {"labels": {"a": "b", "name": "{{ request.object.metadata.name }}"}}}`,
-		"nested":   `{"spec": {"image": "r/{{ images.containers.\"{{element.name}}\".tag }}"}}`,
-	} {
-		template, err := variables.Parse(decode(b, doc))
-		if err != nil {
-			b.Fatal(err)
-		}
-		s := liveScope(b)
-		b.Run(name, func(b *testing.B) {
-			b.ReportAllocs()
-			for b.Loop() {
-				if _, err := template.Render(s); err != nil {
-					b.Fatal(err)
-				}
-			}
-		})
-	}
-}
