@@ -31,14 +31,14 @@ type paramRef struct {
 }
 
 // decodeBinding reads a binding. What is wrong with it goes to the report.
-func decodeBinding(r *policydecode.Report, d engine.Document, known match.Set) *binding {
+func decodeBinding(r *policydecode.Report, d engine.Document) *binding {
 	b := &binding{name: d.Key.Name, report: r}
 	root := policydecode.Node{Report: r, Value: d.Object().Object}.Fields()
 	checkVersion(root.At("apiVersion"), d)
 	spec := root.At("spec").Fields()
 	b.policy = spec.At("policyName").Required()
 	if spec.Has("matchResources") {
-		b.resources = decodeConstraints(spec.At("matchResources"), known)
+		b.resources = decodeConstraints(spec.At("matchResources"))
 	}
 	if spec.Has("paramRef") {
 		b.params = decodeParamRef(spec.At("paramRef"))

@@ -6,7 +6,6 @@ import (
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/cel"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/cel/match"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/policydecode"
 )
 
@@ -15,7 +14,6 @@ import (
 type compiler struct {
 	warn              func(engine.CompileError)
 	plain, withParams *cel.Environment
-	constraints       match.Set
 }
 
 // environment returns what a server declares for the expressions of a policy.

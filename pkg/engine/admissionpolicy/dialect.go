@@ -8,7 +8,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/cel/match"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/policydecode"
 )
 
@@ -51,7 +50,7 @@ func (*Dialect) Compile(c engine.Compilation) (engine.Program, error) {
 	if c.Warn == nil {
 		c.Warn = func(engine.CompileError) {}
 	}
-	compiler := &compiler{warn: c.Warn, constraints: match.Set{}}
+	compiler := &compiler{warn: c.Warn}
 	var policies []*policy
 	bindings := map[string][]*binding{} // by policy
 	known := engine.PolicyNames{}       // policies, whether the user wants them or not
@@ -67,7 +66,7 @@ func (*Dialect) Compile(c engine.Compilation) (engine.Program, error) {
 		err := engine.Guard(func() error {
 			switch gvk.Kind {
 			case kindPolicy:
-				p := decodePolicy(r, d, compiler.constraints)
+				p := decodePolicy(r, d)
 				known.Add(d.Key.Name)
 				if !keeps(p.ref) {
 					r.Errs = nil
@@ -76,7 +75,7 @@ func (*Dialect) Compile(c engine.Compilation) (engine.Program, error) {
 				compiler.compile(r, p)
 				policies = append(policies, p)
 			case kindBinding:
-				b := decodeBinding(r, d, compiler.constraints)
+				b := decodeBinding(r, d)
 				bindings[b.policy] = append(bindings[b.policy], b)
 			}
 			return nil

@@ -58,7 +58,7 @@ const (
 const maxConditions = 64
 
 // decodePolicy reads a policy. What is wrong with it goes to the report.
-func decodePolicy(r *policydecode.Report, d engine.Document, known match.Set) *policy {
+func decodePolicy(r *policydecode.Report, d engine.Document) *policy {
 	p := &policy{report: r, ref: engine.RuleRef{Dialect: Name, Policy: d.Key.Name, Origin: d.Origin, Severity: engine.SeverityOf(d.Object())}}
 	root := policydecode.Node{Report: r, Value: d.Object().Object}.Fields()
 	checkVersion(root.At("apiVersion"), d)
@@ -67,7 +67,7 @@ func decodePolicy(r *policydecode.Report, d engine.Document, known match.Set) *p
 	}
 	spec := root.At("spec").Fields()
 	p.params = decodeParamKind(spec.At("paramKind"))
-	p.constraints = decodeConstraints(spec.At("matchConstraints"), known)
+	p.constraints = decodeConstraints(spec.At("matchConstraints"))
 	if len(p.constraints.Rules) == 0 {
 		spec.At("matchConstraints").Fail("has no resourceRules: nothing says what the policy is for")
 	}
@@ -95,14 +95,14 @@ func decodePolicy(r *policydecode.Report, d engine.Document, known match.Set) *p
 
 // decodeConstraints reads matchConstraints or matchResources, with the defaults that an
 // API server fills in.
-func decodeConstraints(n policydecode.Node, known match.Set) *match.Constraints {
+func decodeConstraints(n policydecode.Node) *match.Constraints {
 	f := n.Fields()
 	c := match.Decode(f, func(list policydecode.Node) {
 		list.Lint("an API server refuses a rule without it, and it selects nothing")
 	})
 	c.Equivalent = f.At("matchPolicy").OneOf("Equivalent", "Exact") == "Equivalent"
 	f.Done()
-	return known.One(n, c)
+	return c
 }
 
 // selectionsOf returns the objects that constraints may select, and the requests to subresources.

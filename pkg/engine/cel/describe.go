@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"unique"
 
 	"github.com/go-openapi/jsonpointer"
 	"github.com/google/cel-go/cel"
@@ -54,7 +53,7 @@ func (x *Expression) Paths() []string { return x.paths }
 // usesOf returns what an expression names, sorted: variables, their fields, functions.
 func usesOf(a *cel.Ast) []string {
 	var uses []string
-	add := func(name string) { uses = append(uses, unique.Make(name).Value()) } // once for all policies
+	add := func(name string) { uses = append(uses, name) }
 	ast.PreOrderVisit(a.NativeRep().Expr(), ast.NewExprVisitor(func(e ast.Expr) {
 		switch e.Kind() {
 		case ast.IdentKind:
@@ -68,7 +67,7 @@ func usesOf(a *cel.Ast) []string {
 		}
 	}))
 	slices.Sort(uses)
-	return slices.Clip(slices.Compact(uses))
+	return slices.Compact(uses)
 }
 
 func callsIn(a *cel.Ast) []Call {

@@ -19,15 +19,13 @@ type compiler struct {
 	exceptions   []*exceptionSpec
 	entries      *library.Entries
 	environments map[bool]*cel.Environment // of namespaced policies, and of others
-	constraints  match.Set
-	errs         []error // of exceptions, each reported once
+	errs         []error                   // of exceptions, each reported once
 }
 
 // compile returns the rule of a policy and those that are derived from it; none where
 // anything is wrong.
 func (c *compiler) compile(r *policydecode.Report, d engine.Document) []*rule {
 	p := decodePolicy(r, d)
-	p.Constraints = c.constraints.One(p.At("matchConstraints"), p.Constraints)
 	if len(r.Errs) > 0 || (p.Targets != nil && !p.Existing) {
 		return nil
 	}

@@ -8,7 +8,6 @@ import (
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/cel"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/cel/match"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/mutatingpolicy/library"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/policydecode"
 )
@@ -54,7 +53,6 @@ func (d *Dialect) Compile(c engine.Compilation) (engine.Program, error) {
 	all := &policydecode.Report{}
 	shared := &compiler{
 		keeps: c.Rules.Keeps(), environments: map[bool]*cel.Environment{}, entries: &library.Entries{Project: d.project},
-		constraints: match.Set{},
 	}
 	var policies []engine.Document
 	for document := range c.Each() {

@@ -1,7 +1,6 @@
 package match
 
 import (
-	"encoding/json"
 	"slices"
 	"strings"
 
@@ -52,21 +51,6 @@ func Decode(f *policydecode.Fields, missing func(policydecode.Node)) *Constraint
 		Namespaces: decodeLabels(f.At("namespaceSelector")), Objects: decodeLabels(f.At("objectSelector")),
 		Rules: decodeRules(f.At("resourceRules"), missing), Excluded: decodeRules(f.At("excludeResourceRules"), missing),
 	}
-}
-
-// Set holds Constraints by the JSON that they were decoded from, each once: thousands of policies may match the same.
-type Set map[string]*Constraints
-
-// One returns the Constraints of the set that were decoded from the same JSON as c was from n. If there are none, it adds c and returns it.
-func (s Set) One(n policydecode.Node, c *Constraints) *Constraints {
-	text, err := json.Marshal(n.Value)
-	if err != nil {
-		return c
-	}
-	if s[string(text)] == nil {
-		s[string(text)] = c
-	}
-	return s[string(text)]
 }
 
 func decodeLabels(n policydecode.Node) *selector.Labels {
