@@ -1,7 +1,6 @@
 package memory
 
 import (
-	"math"
 	"runtime/debug"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/limit"
@@ -12,13 +11,4 @@ func SetLimit() int64 {
 	most := limit.Memory(available())
 	debug.SetMemoryLimit(most)
 	return most
-}
-
-// Limit returns the soft memory limit; zero if there is none.
-func Limit() int64 {
-	limit := debug.SetMemoryLimit(-1)
-	if limit == math.MaxInt64 {
-		return 0
-	}
-	return limit
 }
