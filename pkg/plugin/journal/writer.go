@@ -32,7 +32,6 @@ type Writer struct {
 
 	mu       sync.Mutex
 	finished *sync.Cond      // a sync has ended
-	pending  []byte          // lines that are not handed to the file yet
 	appended int             // records so far ...
 	durable  int             // ... of which so many are on the disk
 	open     map[int]Attempt // the last one of each entry that is on the disk and has no result yet
@@ -69,18 +68,6 @@ type Options struct {
 	Now func() time.Time
 }
 
-// reach is how far a record has to come before its caller goes on.
-type reach int
-
-const (
-	buffered reach = iota // in memory, up to bufferSize
-	written               // in the file: it is there even if the process is killed
-	durable               // on the disk: it is there even if the machine stops
-)
-
-// bufferSize is how much may wait in memory while entries are planned.
-const bufferSize = 64 << 10
-
 // gather is how long a flush waits for the attempts of others while requests are under way. A run that has as many attempts on the
 // disk as it may send at once loses nothing by that, and flushes are the largest cost of a journal.
 const gather = 4 * time.Millisecond
@@ -116,7 +103,7 @@ func Create(path string, h Header, o Options) (*Writer, error) {
 	w := newWriter(path, f, o)
 	w.secrets = o.Secrets
 	h.APIVersion, h.Secrets = plan.APIVersion, o.Secrets
-	if err := w.append(record{Header: &h}, durable); err != nil {
+	if err := w.appendDurable(record{Header: &h}); err != nil {
 		return nil, err
 	}
 	if err := syncDirectory(filepath.Dir(path)); err != nil {
@@ -153,7 +140,7 @@ func Resume(path string, o Options) (*Journal, *Writer, error) {
 // Resumed records that a later run resumes the journal.
 func (w *Writer) Resumed(r Resumed) error {
 	r.Time = w.now()
-	return w.append(record{Resumed: &r}, durable)
+	return w.appendDurable(record{Resumed: &r})
 }
 
 // takeUp reads the journal and truncates the file to its last whole line.
@@ -220,7 +207,7 @@ func (w *Writer) Plan(e plan.Entry) error {
 	} else {
 		e = e.Masked(w.masker)
 	}
-	return w.append(record{Planned: &e}, buffered)
+	return w.append(record{Planned: &e})
 }
 
 // Evaluated records what an entry of a resumed journal is, as it was evaluated again: the values of Secrets that the journal does not
@@ -233,7 +220,7 @@ func (w *Writer) Evaluated(entry int, e plan.Entry) {
 
 // Begin ends the planned entries.
 func (w *Writer) Begin() error {
-	return w.append(record{Begin: &begin{Entries: len(w.entries), Time: w.now()}}, durable)
+	return w.appendDurable(record{Begin: &begin{Entries: len(w.entries), Time: w.now()}})
 }
 
 // Attempt records that a request is about to be sent.
@@ -241,7 +228,7 @@ func (w *Writer) Attempt(a Attempt) error {
 	a.Time = w.now()
 	recorded := a
 	recorded.Partial = w.covered(a.Partial, a.Entry)
-	if err := w.append(record{Attempt: &recorded}, durable); err != nil {
+	if err := w.appendDurable(record{Attempt: &recorded}); err != nil {
 		return err
 	}
 	w.mu.Lock()
@@ -271,13 +258,13 @@ func (w *Writer) Result(r Result) error {
 	if !w.secrets && r.Error != "" && len(w.made[r.Entry]) > 0 {
 		r.Error = engine.ErrHidden.Error()
 	}
-	return w.append(record{Result: &r}, written)
+	return w.append(record{Result: &r})
 }
 
 // End records that the run is over.
 func (w *Writer) End(e End) error {
 	e.Time = w.now()
-	return w.append(record{End: &e}, durable)
+	return w.appendDurable(record{End: &e})
 }
 
 // Close closes the file.
@@ -288,8 +275,8 @@ func (w *Writer) Close() error {
 	return nil
 }
 
-// append adds a line, and returns once it has come as far as it has to.
-func (w *Writer) append(r record, to reach) error {
+// append adds a line to the file: it is there even if the process is killed.
+func (w *Writer) append(r record) error {
 	line, err := json.Marshal(r)
 	if err != nil {
 		return &Error{Path: w.path, Err: err}
@@ -299,24 +286,23 @@ func (w *Writer) append(r record, to reach) error {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.pending = append(append(w.pending, line...), '\n')
-	w.appended++
-	switch {
-	case to == durable:
-		w.sync()
-	case to == written, len(w.pending) >= bufferSize:
-		w.write()
+	if w.err == nil {
+		_, err := w.file.Write(append(line, '\n'))
+		w.failed(err)
 	}
+	w.appended++
 	return w.err
 }
 
-// write hands what is pending to the file. It is called with the lock held.
-func (w *Writer) write() {
-	if len(w.pending) > 0 && w.err == nil {
-		_, err := w.file.Write(w.pending)
-		w.failed(err)
+// appendDurable adds a line, and returns once it is on the disk: it is there even if the machine stops.
+func (w *Writer) appendDurable(r record) error {
+	if err := w.append(r); err != nil {
+		return err
 	}
-	w.pending = w.pending[:0]
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.sync()
+	return w.err
 }
 
 // sync brings all records so far to the disk. It is called with the lock held, and releases it meanwhile, so that others can add
@@ -333,14 +319,12 @@ func (w *Writer) sync() {
 			time.Sleep(gather)
 			w.mu.Lock()
 		}
-		w.write()
-		if all := w.appended; w.err == nil {
-			w.mu.Unlock()
-			err := w.file.Sync()
-			w.mu.Lock()
-			if w.failed(err); w.err == nil {
-				w.durable = all
-			}
+		all := w.appended
+		w.mu.Unlock()
+		err := w.file.Sync()
+		w.mu.Lock()
+		if w.failed(err); w.err == nil {
+			w.durable = all
 		}
 		w.syncing = false
 		w.finished.Broadcast()
