@@ -14,18 +14,6 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/wording"
 )
 
-// missingPermissionsError reports that the user may not write all that is to be
-// written.
-type missingPermissionsError struct {
-	missing []MissingPermission
-	objects int
-}
-
-// Error counts the objects; the table has been shown.
-func (e *missingPermissionsError) Error() string {
-	return fmt.Sprintf("you may not write %s; ask for the permissions above, or exclude these objects", wording.Plural(e.objects, "object"))
-}
-
 // checkPermissions asks the server whether the user may write all of the objects, and
 // shows what is missing in a table. If the server cannot be asked there is a warning,
 // and the dry runs show it object by object.
@@ -48,14 +36,14 @@ func (x *Executor) checkPermissions(ctx context.Context, tasks []*queued) error 
 	case len(missing) == 0:
 		return nil
 	}
-	e := &missingPermissionsError{missing: missing}
+	objects := 0
 	for _, m := range missing {
-		e.objects += len(m.Names)
+		objects += len(m.Names)
 	}
 	if err := x.showMissing(missing); err != nil || x.SkipRejected {
 		return err // each of them is rejected by its own dry run
 	}
-	return e
+	return fmt.Errorf("you may not write %s; ask for the permissions above, or exclude these objects", wording.Plural(objects, "object"))
 }
 
 // RequiredPermissions are those that a task needs. The error is that of a request, or of a kind that the

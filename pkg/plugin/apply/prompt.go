@@ -42,14 +42,6 @@ var (
 	errNoTerminal = errors.New("nothing was written: there is no terminal to ask on; use --yes to write without asking")
 )
 
-// tooManyError reports that --yes does not cover so many objects.
-type tooManyError struct{ objects, most int }
-
-// Error names both numbers.
-func (e *tooManyError) Error() string {
-	return fmt.Sprintf("nothing was written: %d objects are more than --max-changes %d; raise it to write them", e.objects, e.most)
-}
-
 // ConfirmMany asks whether so many objects may be written, if they are more than most. It wants the name of the
 // context typed, so that the wrong cluster is not confirmed out of habit.
 func (p *Prompt) ConfirmMany(objects, most int) error {
@@ -57,7 +49,7 @@ func (p *Prompt) ConfirmMany(objects, most int) error {
 	case most == 0 || objects <= most:
 		return nil
 	case p.Yes:
-		return &tooManyError{objects, most}
+		return fmt.Errorf("nothing was written: %d objects are more than --max-changes %d; raise it to write them", objects, most)
 	case !p.terminal:
 		return errNoTerminal
 	}

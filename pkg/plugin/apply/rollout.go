@@ -27,17 +27,6 @@ type RolloutWatcher struct {
 	Progress func(text string)
 }
 
-// RolloutTimeoutError reports workloads that were not ready in time.
-type RolloutTimeoutError struct {
-	After   time.Duration
-	Waiting []string // what each was still waiting for
-}
-
-// Error names the workloads.
-func (e *RolloutTimeoutError) Error() string {
-	return fmt.Sprintf("not rolled out after %s: %s", e.After, strings.Join(e.Waiting, "; "))
-}
-
 // RolloutStalledError reports a workload whose controller has given up.
 type RolloutStalledError struct {
 	Key     engine.ObjectKey
@@ -54,8 +43,8 @@ type rollout struct {
 }
 
 // Wait returns when all workloads among the objects have rolled out. Other kinds,
-// and objects that are gone, are not waited for. The error is a
-// *RolloutTimeoutError, a *RolloutStalledError, or one of reading.
+// and objects that are gone, are not waited for. The error
+// names those that were not ready in time, is a *RolloutStalledError, or one of reading.
 func (w *RolloutWatcher) Wait(ctx context.Context, keys []engine.ObjectKey, timeout time.Duration) error {
 	var left []rollout
 	for _, k := range keys {
@@ -83,11 +72,11 @@ func (w *RolloutWatcher) Wait(ctx context.Context, keys []engine.ObjectKey, time
 }
 
 func rolloutTimeout(after time.Duration, left []rollout) error {
-	e := &RolloutTimeoutError{After: after}
-	for _, l := range left {
-		e.Waiting = append(e.Waiting, fmt.Sprintf("%s: %s", l.key, l.why))
+	waiting := make([]string, len(left))
+	for i, l := range left {
+		waiting[i] = fmt.Sprintf("%s: %s", l.key, l.why)
 	}
-	return e
+	return fmt.Errorf("not rolled out after %s: %s", after, strings.Join(waiting, "; "))
 }
 
 // look reads the workloads once, and returns those that are not ready.

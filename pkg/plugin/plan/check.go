@@ -26,14 +26,6 @@ type Here struct {
 	MaxAge time.Duration
 }
 
-// OtherClusterError reports that a run was recorded on another cluster.
-type OtherClusterError struct{ Made, Here Cluster }
-
-// Error names both.
-func (e *OtherClusterError) Error() string {
-	return fmt.Sprintf("it was made on another cluster (%s) than this one (%s)", e.Made, e.Here)
-}
-
 // String names a cluster for people, on one line.
 func (c Cluster) String() string {
 	var parts []string
@@ -55,48 +47,28 @@ func (c Cluster) same(other Cluster) bool {
 	return c.Server == other.Server
 }
 
-// OtherVersionError reports that a run was made by another version of the program,
-// which may evaluate differently.
-type OtherVersionError struct{ Made, Here string }
-
-// Error names both.
-func (e *OtherVersionError) Error() string {
-	return fmt.Sprintf("it was made by version %s of this program, and this is %s; make it again", e.Made, e.Here)
-}
-
-// AgeError reports that a run is too old, or from the future.
-type AgeError struct {
-	Age, Max time.Duration
-}
-
-// Error says how old it is and how old it may be.
-func (e *AgeError) Error() string {
-	if e.Age < 0 {
-		return fmt.Sprintf("it was made %s in the future; set the clock of this machine", -e.Age.Round(time.Second))
-	}
-	return fmt.Sprintf("it is %s old, which is more than %s (--plan-max-age); make it again", e.Age.Round(time.Second), e.Max)
-}
-
-// CheckCluster reports whether a run was made on a cluster. The error is an
-// *OtherClusterError.
+// CheckCluster returns an error if a run was made on another cluster.
 func (r *Run) CheckCluster(here Cluster) error {
 	if !r.Cluster.same(here) {
-		return &OtherClusterError{Made: r.Cluster, Here: here}
+		return fmt.Errorf("it was made on another cluster (%s) than this one (%s)", r.Cluster, here)
 	}
 	return nil
 }
 
-// Check reports whether a recorded run may be taken up here. The error is an
-// *OtherClusterError, *OtherVersionError or *AgeError.
+// Check returns an error if a recorded run may not be taken up here: on another cluster, by another version of the
+// program, which may evaluate differently, or too late.
 func (r *Run) Check(here Here) error {
+	if err := r.CheckCluster(here.Cluster); err != nil {
+		return err
+	}
 	age := here.Now.Sub(r.Created)
 	switch {
-	case !r.Cluster.same(here.Cluster):
-		return &OtherClusterError{Made: r.Cluster, Here: here.Cluster}
 	case !sameVersion(r.Version, here.Version):
-		return &OtherVersionError{Made: r.Version, Here: here.Version}
-	case here.MaxAge > 0 && (age > here.MaxAge || age < -clockSkew):
-		return &AgeError{Age: age, Max: here.MaxAge}
+		return fmt.Errorf("it was made by version %s of this program, and this is %s; make it again", r.Version, here.Version)
+	case here.MaxAge > 0 && age > here.MaxAge:
+		return fmt.Errorf("it is %s old, which is more than %s (--plan-max-age); make it again", age.Round(time.Second), here.MaxAge)
+	case here.MaxAge > 0 && age < -clockSkew:
+		return fmt.Errorf("it was made %s in the future; set the clock of this machine", -age.Round(time.Second))
 	}
 	return nil
 }

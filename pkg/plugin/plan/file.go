@@ -44,20 +44,11 @@ var (
 	ErrDamaged  = errors.New("damaged")
 )
 
-// OtherFormatError reports a plan or a journal that another version of the program wrote,
-// in a format that this one does not read.
-type OtherFormatError struct{ APIVersion string }
-
-// Error names both formats.
-func (e *OtherFormatError) Error() string {
-	return fmt.Sprintf("it was written by another version of this program, in the format %s; this version reads %s", e.APIVersion, APIVersion)
-}
-
-// CheckFormat returns an *OtherFormatError if this version of the program does not read
+// CheckFormat returns an error if this version of the program does not read
 // plans and journals of an APIVersion.
 func CheckFormat(version string) error {
 	if version != APIVersion {
-		return &OtherFormatError{APIVersion: version}
+		return fmt.Errorf("it was written by another version of this program, in the format %s; this version reads %s", version, APIVersion)
 	}
 	return nil
 }

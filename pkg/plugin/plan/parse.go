@@ -10,8 +10,8 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 )
 
-// Parse reads the text of a plan, and checks that it holds together. The error wraps ErrNoPlan or ErrDamaged, or is an
-// *OtherFormatError.
+// Parse reads the text of a plan, and checks that it holds together. The error wraps ErrNoPlan or ErrDamaged, or says
+// that another version wrote it.
 func Parse(text []byte) (*Plan, error) {
 	if len(bytes.TrimSpace(text)) == 0 {
 		return nil, ErrNoPlan
