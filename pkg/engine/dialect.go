@@ -2,7 +2,6 @@ package engine
 
 import (
 	"context"
-	"iter"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -43,12 +42,8 @@ const (
 // Compilation is what a dialect compiles.
 type Compilation struct {
 	Documents []Document // in the order in which they were read
-	// Release allows Compile to clear each of the Documents when it has read it. Programs copy
-	// what they need, so that many policies are then never kept in both forms; a Description
-	// may then lack Changes, which no evaluation asks for.
-	Release bool
-	Rules   RuleFilter
-	Limits  Limits
+	Rules     RuleFilter
+	Limits    Limits
 	// Annotate has a dialect add to the targets of mutate-existing rules the
 	// annotations by which its own engine records a change.
 	Annotate bool
@@ -63,20 +58,6 @@ type Compilation struct {
 	// CheckKind returns an *UnknownKindError for a kind that there is not, which is then a
 	// lint; nil takes each for one that there is.
 	CheckKind func(KindName) error
-}
-
-// Each yields the Documents, and clears each if Release allows it.
-func (c *Compilation) Each() iter.Seq[Document] {
-	return func(yield func(Document) bool) {
-		for i, d := range c.Documents {
-			if c.Release {
-				c.Documents[i] = Document{}
-			}
-			if !yield(d) {
-				return
-			}
-		}
-	}
 }
 
 // Program is the compiled set of all policies of one dialect: immutable, safe

@@ -56,7 +56,7 @@ func (*Dialect) Compile(c engine.Compilation) (engine.Program, error) {
 	known := engine.PolicyNames{}       // policies, whether the user wants them or not
 	keeps := c.Rules.Keeps()
 	var errs []error
-	for d := range c.Each() {
+	for _, d := range c.Documents {
 		d = d.Unpack()
 		gvk := d.Key.GroupVersionKind()
 		if gvk.Group != apiGroup {

@@ -61,7 +61,7 @@ func (d *Dialect) Compile(c engine.Compilation) (engine.Program, error) {
 	var errs []error
 	byID := map[string]*mutator{}
 	var excluded []string
-	for document := range c.Each() {
+	for _, document := range c.Documents {
 		document = document.Unpack()
 		gk := document.Key.GroupKind
 		r := &policydecode.Report{Origin: document.Origin, Line: document.Line, Policy: gk.Kind + " " + document.Key.Name, Warn: c.Warn, CheckKind: c.CheckKind}

@@ -57,7 +57,7 @@ func (d *Dialect) Compile(c engine.Compilation) (engine.Program, error) {
 	var policies []*policy
 	in, given := &inputs{}, givenNames(c.Documents)
 	all := &policydecode.Report{}
-	for document := range c.Each() {
+	for _, document := range c.Documents {
 		document = document.Unpack()
 		gk := document.Key.GroupKind
 		r := &policydecode.Report{Origin: document.Origin, Line: document.Line, Policy: strings.TrimSpace(gk.Kind + " " + nameOf(document)), Warn: c.Warn, CheckKind: c.CheckKind}

@@ -55,7 +55,7 @@ func (d *Dialect) Compile(c engine.Compilation) (engine.Program, error) {
 		keeps: c.Rules.Keeps(), environments: map[bool]*cel.Environment{}, entries: &library.Entries{Project: d.project},
 	}
 	var policies []engine.Document
-	for document := range c.Each() {
+	for _, document := range c.Documents {
 		gk := document.Key.GroupKind
 		switch {
 		case d.Accepts(gk) == engine.Policy:
@@ -79,8 +79,7 @@ func (d *Dialect) Compile(c engine.Compilation) (engine.Program, error) {
 	})
 	lintExceptions(shared.exceptions, policies)
 	var rules []*rule
-	for i, document := range policies {
-		policies[i] = engine.Document{} // see Compilation.Release
+	for _, document := range policies {
 		r := newReport(document, &c)
 		err := engine.Guard(func() error {
 			rules = append(rules, shared.compile(r, document.Unpack())...)

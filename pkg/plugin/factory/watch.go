@@ -22,7 +22,7 @@ import (
 var asks = []string{"oldObject", "objectSelector", "DELETE", `"operations":["*"`} //nolint:gochecknoglobals // an immutable table
 
 // AsksForOld returns a function that reports whether a rule may ask for the state of an object before it was changed or
-// deleted. It is called before the documents are compiled, which lets go of them.
+// deleted.
 func AsksForOld(o *preview.Options) func(engine.RuleRef) bool {
 	var asking []string
 	for _, d := range o.Documents {

@@ -11,8 +11,7 @@ import (
 // they may be written.
 type Policies struct {
 	// Compilation has the documents of all dialects. Its Warn is called for each probable
-	// mistake in a policy that the user wants. With Release, Compile lets go of the documents,
-	// unless it has to look up a choice of rules in them.
+	// mistake in a policy that the user wants.
 	engine.Compilation
 	Dialects []engine.Dialect
 	// Strict takes each warning for an error.
@@ -46,19 +45,11 @@ func (p *Policies) Compile(broken func(error), idle func(policies int)) ([]engin
 			p.Warn(w)
 		}
 	}
-	mine := make([][]engine.Document, len(p.Dialects))
-	for i, d := range p.Dialects {
-		mine[i] = p.Of(d)
-	}
-	if p.Release = p.Release && len(p.Rules.Only)+len(p.Rules.Skip) == 0; p.Release {
-		p.Documents = nil
-	}
-	for i, d := range p.Dialects {
-		if len(mine[i]) == 0 {
+	for _, d := range p.Dialects {
+		c := p.Compilation
+		if c.Documents, c.Warn = p.Of(d), warn; len(c.Documents) == 0 {
 			continue
 		}
-		c := p.Compilation
-		c.Documents, c.Warn = mine[i], warn
 		var program engine.Program
 		err := engine.Guard(func() (err error) { program, err = d.Compile(c); return err })
 		for _, problem := range engine.JoinedErrors(err) {

@@ -2,10 +2,8 @@ package preview_test
 
 import (
 	"errors"
-	"runtime"
 	"strings"
 	"testing"
-	"weak"
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -30,7 +28,7 @@ func (words) Accepts(kind schema.GroupKind) engine.Role {
 func (words) Compile(c engine.Compilation) (engine.Program, error) {
 	var p program
 	var errs []error
-	for d := range c.Each() {
+	for _, d := range c.Documents {
 		name, rules := d.Key.Name, strings.Fields(d.Object().GetAnnotations()["rules"])
 		problem := engine.CompileError{Origin: d.Origin, Policy: "Words " + name, Err: errors.New("is broken")}
 		if d.Key.Kind != "Words" {
@@ -231,30 +229,5 @@ func TestInUse(t *testing.T) {
 				t.Error("the documents that were handed in are changed")
 			}
 		})
-	}
-}
-
-// The documents of many policies take far more memory than their programs.
-func TestCompileReleasesDocuments(t *testing.T) {
-	for _, c := range []struct {
-		release bool
-		rules   engine.RuleFilter
-		kept    bool
-	}{
-		{release: true},
-		{release: false, kept: true},
-		{release: true, rules: engine.RuleFilter{Only: []string{"p/a"}}, kept: true}, // in which names are looked up
-	} {
-		p := policies([]engine.Document{document("Words", "p", "a")}, c.rules)
-		p.Release, p.Warn = c.release, func(engine.CompileError) {}
-		read := weak.Make(p.Documents[0].Object())
-		if _, err := p.Compile(func(err error) { t.Error(err) }, func(int) {}); err != nil {
-			t.Error(err)
-		}
-		runtime.GC()
-		if kept := read.Value() != nil; kept != c.kept {
-			t.Errorf("Release %t, %v: the document is kept: %t, want %t", c.release, c.rules, kept, c.kept)
-		}
-		runtime.KeepAlive(p)
 	}
 }

@@ -72,12 +72,12 @@ type Run struct {
 // ErrNoRules ends a run in which there is nothing to evaluate.
 var ErrNoRules = errors.New("no mutate rule left to evaluate")
 
-// Compile compiles the policies, and lets go of their documents. It reports each that is broken,
+// Compile compiles the policies. It reports each that is broken,
 // and continues with the others. The error is ErrNoRules, beside which there is a run
 // that knows what is broken, or that of a --only or --skip that names no rule.
 func (o *Options) Compile() (*Run, error) {
 	out := &Run{options: o, troubles: slices.Clone(o.Unreadable)}
-	o.Limits, o.Warn, o.Release = o.World.Limits, o.warn, true
+	o.Limits, o.Warn = o.World.Limits, o.warn
 	broken := func(err error) {
 		fmt.Fprintf(o.ErrOut, "error: %v\n", err)
 		out.troubles = append(out.troubles, err)
