@@ -2,6 +2,7 @@ package diff
 
 import (
 	"maps"
+	"reflect"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
@@ -83,6 +84,18 @@ func (p Partial) Answered(answer *unstructured.Unstructured) Partial {
 		}
 	}
 	return out
+}
+
+// Sharing returns the change with the states of another one in place of equal ones: a run keeps both for each object that
+// it writes.
+func (p Partial) Sharing(other Partial) Partial {
+	if reflect.DeepEqual(p.Before, other.Before) {
+		p.Before = other.Before
+	}
+	if reflect.DeepEqual(p.After, other.After) {
+		p.After = other.After
+	}
+	return p
 }
 
 // kindOf returns how a field differs by what the two states have of it.

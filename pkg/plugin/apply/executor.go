@@ -191,7 +191,7 @@ func (x *Executor) Verify(ctx context.Context, t *Task, listed *unstructured.Uns
 		return nil, err
 	}
 	x.inspect(v)
-	v.Secrets = t.secrets()
+	v.Touched, v.Secrets = v.Touched.Sharing(t.Entry.Partial), t.secrets()
 	return v, nil
 }
 

@@ -242,6 +242,7 @@ func TestWriterWithholdsSecrets(t *testing.T) {
 		check(t, err)
 		e := entry("c")
 		e.Partial = valueSet("a", "hunter22")
+		e.Fields[0].Secret = true
 		check(t, w.Plan(e))
 		check(t, w.Begin())
 		check(t, w.Attempt(journal.Attempt{Partial: valueSet("a", "x hunter22")}))
