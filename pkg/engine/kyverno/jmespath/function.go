@@ -67,6 +67,9 @@ func (f function) Call(e *env, args []any) (any, error) {
 	if err := f.check(args); err != nil {
 		return nil, f.named(err)
 	}
+	if err := e.Steps(stepsOf(args...)); err != nil {
+		return nil, err
+	}
 	result, err := f.call(e, args)
 	if text, ok := result.(string); ok && err == nil {
 		err = limit.Size(len(text))
@@ -74,7 +77,24 @@ func (f function) Call(e *env, args []any) (any, error) {
 	if err != nil {
 		return nil, f.named(err)
 	}
-	return result, nil
+	return result, e.Steps(stepsOf(result))
+}
+
+// stepsOf is how long functions take for large values, in steps of the clock.
+func stepsOf(values ...any) int {
+	const bytesOfStep, itemsOfStep = 1 << 10, 1 << 5
+	steps := 0
+	for _, value := range values {
+		switch v := value.(type) {
+		case string:
+			steps += len(v) / bytesOfStep
+		case []any:
+			steps += len(v) / itemsOfStep
+		case map[string]any:
+			steps += len(v) / itemsOfStep
+		}
+	}
+	return steps
 }
 
 func (f function) named(err error) error {

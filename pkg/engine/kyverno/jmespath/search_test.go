@@ -135,6 +135,7 @@ func TestSearchLimits(t *testing.T) {
 		"decoded texts":             "parse_json(join('', map(&'[[[[[[[[[[', " + strings.Repeat("[@,@,@,@][]|", 10) + "@)))",
 		"counted repeats":           "regex_match('" + strings.Repeat("x{0,1000}", 100) + "', 'x')",
 		"groups of an expression":   "regex_replace_all('" + strings.Repeat("()", 4000) + "', 'x', '')",
+		"long texts in long lists":  "map(&reverse(@), to_string('aaaaaaaaaa')|" + strings.Repeat("join('',[@,@])|", 21) + "[@]|" + strings.Repeat("[@,@][]|", 18) + "@)",
 		"long random values":        "random('((a{1000}){1000}){1000}')",
 		"encoded texts":             "to_string('aaaaaaaaaa')|" + strings.Repeat("base64_encode(@)|", 90) + "@",
 		"nested loops over objects": "map(&to_string(@)," + strings.Repeat("[@,@,@,@][]|", 40) + "@)",
