@@ -31,9 +31,8 @@ type Comparison struct {
 	differ objectdiff.Differ
 	rows   [][]string // of the table
 	more   int        // rows that are not held
-	// problems are what went wrong beside the objects, on a page of Markdown, and unlisted those that are too many.
-	problems []string
-	unlisted int
+	// problems are those of a page of Markdown.
+	problems Problems
 }
 
 // NewComparison returns a printer of a comparison.
@@ -71,29 +70,14 @@ func (p *Comparison) Print(e output.Event) error {
 		}
 		return p.object(e)
 	case output.Problem:
-		p.problem(e.Err)
+		if p.style == ComparisonMarkdown {
+			p.problems.Add(e.Err.Error())
+		}
 	case output.Comparison:
 		return p.end(e.Summary)
 	}
 	return nil
 }
-
-// maxProblems bounds how many problems a page lists.
-const maxProblems = 20
-
-// problem keeps what went wrong beside the objects for a page, which is read where standard error is not.
-func (p *Comparison) problem(err error) {
-	switch {
-	case p.style != ComparisonMarkdown:
-	case len(p.problems) == maxProblems:
-		p.unlisted++
-	default:
-		p.problems = append(p.problems, "- error: "+codeSpan(engine.Shorten(err.Error(), spanBytes))+"\n")
-	}
-}
-
-// spanBytes bounds a problem.
-const spanBytes = 500
 
 // comparedMarker stands at the beginning of the line of an object.
 func comparedMarker(v compare.Verdict) string {
@@ -233,12 +217,7 @@ func (p *Comparison) end(s compare.Summary) error {
 	}
 	p.heading2(b, "Comparison")
 	p.counts(b, s)
-	if len(p.problems) > 0 {
-		b.WriteString("\n" + strings.Join(p.problems, ""))
-	}
-	if p.unlisted > 0 {
-		fmt.Fprintf(b, "- and %d more errors\n", p.unlisted)
-	}
+	b.WriteString(p.problems.String())
 	if err := p.write(b); err != nil {
 		return err
 	}

@@ -26,7 +26,7 @@ func NewComparison(o output.Options) *Comparison {
 		options: o, view: human.NewComparisonView(o), known: map[[32]byte]*difference{}, listed: map[section][]*difference{},
 		frame: frame{
 			Policy: contentPolicy(""), Style: template.CSS(style), // a part of this package
-			What: "Policy comparison", Done: "compared", ClusterChanged: "differ", Context: escapedContext(o.Context), masker: o.Masker,
+			What: "Policy comparison", Done: "compared", ClusterChanged: "differ", Context: escapedContext(o.Context),
 		},
 	}
 }

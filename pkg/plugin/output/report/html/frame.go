@@ -5,7 +5,6 @@ import (
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/report"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/wording"
 )
 
@@ -21,8 +20,6 @@ type frame struct {
 	ClusterChanged string
 	Problems       []string
 	Unlisted       int // problems that are too many
-
-	masker *redact.Masker
 }
 
 // clusterRow is what came of a cluster of several.

@@ -15,7 +15,6 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/human"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/report"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
 )
 
 // The bounds of what is held in memory, however large the run is.
@@ -29,11 +28,11 @@ const (
 // closed.
 func New(o output.Options) *Printer {
 	return &Printer{
-		options: o, masker: o.Masker, view: human.NewView(o),
+		options: o, view: human.NewView(o),
 		known: map[[32]byte]int{}, static: map[int]*change{},
 		frame: frame{
 			Policy: contentPolicy(script), Style: template.CSS(style), // parts of this package
-			What: "Mutation preview", Done: "evaluated", ClusterChanged: "would change", Context: escapedContext(o.Context), masker: o.Masker,
+			What: "Mutation preview", Done: "evaluated", ClusterChanged: "would change", Context: escapedContext(o.Context),
 		},
 	}
 }
@@ -41,7 +40,6 @@ func New(o output.Options) *Printer {
 // Printer writes the report.
 type Printer struct {
 	options output.Options
-	masker  *redact.Masker
 	view    *human.View
 
 	changes  int                  // distinct ones, numbered as they come
@@ -74,7 +72,7 @@ func (p *Printer) Print(e output.Event) error {
 func (p *Printer) object(c *engine.Change) error {
 	plain := *c
 	plain.Impacts = nil // they stand at the object, not at a rule
-	object := report.Describe(&plain, p.masker)
+	object := report.Describe(&plain, p.options.Masker)
 	p.overview.add(c, object.Findings)
 	if !p.listed(c, object.Findings) {
 		return nil

@@ -10,7 +10,6 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/human"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/report"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
 )
 
 // MaxBytes is what GitHub takes as a comment, and others more than that.
@@ -32,7 +31,7 @@ func NewPreview(o output.Options, limit int) *Preview {
 	if limit == 0 {
 		limit = MaxBytes
 	}
-	p := &Preview{out: o.Out, masker: o.Masker, pages: pages{room: limit}, limit: limit}
+	p := &Preview{out: o.Out, pages: pages{room: limit}, limit: limit}
 	o.Out = &p.pages
 	p.inner = human.NewMarkdown(o)
 	return p
@@ -40,13 +39,12 @@ func NewPreview(o output.Options, limit int) *Preview {
 
 // Preview is the page. It is written at the end.
 type Preview struct {
-	out    io.Writer
-	masker *redact.Masker
-	limit  int
-	inner  *human.Markdown // writes a block at a time to pages
-	pages  pages
+	out   io.Writer
+	limit int
+	inner *human.Markdown // writes a block at a time to pages
+	pages pages
 
-	problems problems
+	problems human.Problems
 	changes  []block
 	counts   evaluation.Summary
 }
@@ -55,7 +53,7 @@ type Preview struct {
 func (p *Preview) Print(e output.Event) error {
 	switch e := e.(type) {
 	case output.Problem:
-		p.problems.add(report.ProblemOf(e.Err))
+		p.problems.Add(report.ProblemOf(e.Err).Text)
 		return nil
 	case output.Summary:
 		if err := p.inner.Flush(); err != nil {
@@ -71,7 +69,7 @@ func (p *Preview) Close() error {
 	var b bytes.Buffer
 	b.WriteString(Marker + "\n")
 	b.WriteString(heading(p.counts) + "\n")
-	p.problems.write(&b)
+	b.WriteString(p.problems.String())
 	b.WriteString("\n" + fit(strings.TrimLeft(p.pages.summary.String(), "\n"), (p.limit-b.Len()-reserve)/2))
 	p.writeChanges(&b)
 	_, err := p.out.Write(b.Bytes())

@@ -9,6 +9,7 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/evaluation"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/human"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/report"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/wording"
 )
@@ -35,7 +36,7 @@ type Writes struct {
 	out      io.Writer
 	limit    int
 	suffix   string // of the heading
-	problems problems
+	problems human.Problems
 
 	failed, skipped, passed section
 }
@@ -123,7 +124,7 @@ func (p *Writes) Add(object *report.Object) error {
 	if s != &p.passed {
 		alike = wording.WithoutName(text, object.Key)
 	}
-	s.add(codeSpan(object.Name), text, alike, p.limit)
+	s.add(human.ShortSpan(object.Name), text, alike, p.limit)
 	return nil
 }
 
@@ -137,15 +138,15 @@ func said(object *report.Object) string {
 			messages = append(messages, f.Message)
 			warnings = append(warnings, f.Warnings...)
 		}
-		rules[f.Message] = append(rules[f.Message], codeSpan(f.Name))
+		rules[f.Message] = append(rules[f.Message], human.ShortSpan(f.Name))
 	}
 	var texts []string
 	for _, m := range messages {
-		texts = append(texts, codeSpan(m)+" ("+engine.Few(rules[m])+")")
+		texts = append(texts, human.ShortSpan(m)+" ("+engine.Few(rules[m])+")")
 	}
 	text := ": " + engine.Few(texts) + "\n"
 	for _, w := range warnings {
-		text += "  - warning: " + codeSpan(w) + "\n"
+		text += "  - warning: " + human.ShortSpan(w) + "\n"
 	}
 	return text
 }
@@ -163,7 +164,7 @@ func (p *Writes) section(v report.Verdict) *section {
 
 // Problem adds a line to the summary.
 func (p *Writes) Problem(problem report.Problem) error {
-	p.problems.add(problem)
+	p.problems.Add(problem.Text)
 	return nil
 }
 
@@ -171,7 +172,7 @@ func (p *Writes) Problem(problem report.Problem) error {
 func (p *Writes) Write(evaluation.Summary) error {
 	var b bytes.Buffer
 	b.WriteString(WritesMarker + "\n" + p.heading() + p.suffix + "\n")
-	p.problems.write(&b)
+	b.WriteString(p.problems.String())
 	p.failed.title, p.skipped.title, p.passed.title = "Not as wanted", "Left alone", "As wanted"
 	if p.objects() > 0 {
 		b.WriteString("\n| outcome | objects |\n|---|---:|\n")
