@@ -16,6 +16,20 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/transport"
 )
 
+// patientDiscovery is repeated as all reads are.
+type patientDiscovery struct{ *discovery.DiscoveryClient }
+
+// GroupsAndMaybeResourcesWithContext implements discovery.AggregatedDiscoveryInterfaceWithContext.
+func (d patientDiscovery) GroupsAndMaybeResourcesWithContext(ctx context.Context) (
+	groups *metav1.APIGroupList, resources map[schema.GroupVersion]*metav1.APIResourceList, failed map[schema.GroupVersion]error, err error,
+) {
+	err = retryRead(ctx, func() (err error) {
+		groups, resources, failed, err = d.DiscoveryClient.GroupsAndMaybeResourcesWithContext(ctx)
+		return transport.Cause(err)
+	})
+	return groups, resources, failed, err
+}
+
 // resource is one resource in one version that the server serves.
 type resource struct {
 	mapping   *meta.RESTMapping
@@ -45,7 +59,7 @@ func (c *Client) served(ctx context.Context) (*catalog, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	groups, lists, err := c.discovery.ServerGroupsAndResources()
+	groups, lists, err := discovery.ToCachedDiscoveryInterfaceWithContext(c.discovery).ServerGroupsAndResourcesWithContext(ctx)
 	var partial *discovery.ErrGroupDiscoveryFailed
 	if errors.As(err, &partial) {
 		for _, failed := range partial.Groups {

@@ -90,7 +90,7 @@ func New(getter genericclioptions.RESTClientGetter, o Options) (*Client, error) 
 		return nil, err
 	}
 	c.api = discovery.NewDiscoveryClient(cached.RESTClient())
-	c.discovery = memory.NewMemCacheClient(c.api)
+	c.discovery = memory.NewMemCacheClient(patientDiscovery{c.api})
 	mapper := restmapper.NewShortcutExpander(restmapper.NewDeferredDiscoveryRESTMapper(c.discovery), c.discovery, nil)
 	c.mapper = &knownMapper{RESTMapper: mapper, CategoryExpander: restmapper.NewDiscoveryCategoryExpander(c.discovery)}
 	return c, nil

@@ -5,7 +5,7 @@
 // Objects are listed page by page. A Client made with Options.ReadOnly cannot write: its HTTP transport refuses
 // whatever might.
 //
-// Requests are repeated by Retry alone. RetryReads, a transport, applies it to all
-// reads, for less than a second. A RetryingClient applies it for longer to what a run
+// Requests are repeated by Retry alone. A Client applies it to all reads, for less than
+// a second. A RetryingClient applies it for longer to what a run
 // that writes can repeat, and to no other write.
 package cluster

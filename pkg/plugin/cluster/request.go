@@ -66,18 +66,29 @@ func (c *Client) pathOf(ctx context.Context, key engine.ObjectKey) (*resource, [
 	return r, segments, err
 }
 
-// do sends a request once and returns the body of the answer. An error that the server
+// do sends a request, once unless it is a read, and returns the body of the answer. An error that the server
 // answered is an API status error, wrapped in an *rbac.ForbiddenError if the user
 // lacks a permission; any other error means that there was no answer.
 func do(ctx context.Context, method string, request *rest.Request) ([]byte, error) {
 	if engine.UsesSecret(ctx) { // client-go would log the URL and the errors, such as when it has waited
 		ctx = klog.NewContext(ctx, logr.Discard())
 	}
-	result := request.MaxRetries(0).Do(ctx) // what may be repeated, Retry repeats
-	if err := result.Error(); err != nil {
-		return nil, rbac.Forbidden(transport.Cause(err), method, request.URL().Path)
+	var body []byte
+	send := func() error {
+		result := request.MaxRetries(0).Do(ctx) // what may be repeated, Retry repeats
+		if err := result.Error(); err != nil {
+			return rbac.Forbidden(transport.Cause(err), method, request.URL().Path)
+		}
+		var err error
+		body, err = result.Raw()
+		return err
 	}
-	return result.Raw()
+	if method == http.MethodGet {
+		err := retryRead(ctx, send)
+		return body, err
+	}
+	err := send()
+	return body, err
 }
 
 // query restricts a listing.

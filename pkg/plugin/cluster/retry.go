@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"io"
 	"net"
@@ -56,6 +57,35 @@ func retryIf(ctx context.Context, b wait.Backoff, again func(error) bool, call f
 		err = answer
 	}
 	return err
+}
+
+// noRetry marks the context of a read that its caller repeats.
+type noRetry struct{}
+
+func withoutRetry(ctx context.Context) context.Context {
+	return context.WithValue(ctx, noRetry{}, true)
+}
+
+// retryRead repeats a read if the server is busy, fails, or breaks off in the middle of its answer: a run over many
+// objects must not end at the first of these. A server that cannot be reached at all, or does not answer in time, is
+// not waited for: the address is wrong more often than the server is about to come up.
+func retryRead(ctx context.Context, read func() error) error {
+	if ctx.Value(noRetry{}) != nil {
+		return read()
+	}
+	return retryIf(ctx, readBackoff(), func(err error) bool {
+		var network *net.OpError
+		var untrusted *tls.CertificateVerificationError
+		return !(errors.As(err, &network) && network.Op == "dial") && !errors.As(err, &untrusted) && !errors.Is(err, context.DeadlineExceeded)
+	}, read)
+}
+
+// readBackoff is over within a second: a run begins with many reads, and an aggregated API whose server is down must
+// not hold it up.
+func readBackoff() wait.Backoff {
+	b := DefaultBackoff()
+	b.Steps = 5
+	return b
 }
 
 // Attempts counts the attempts of one call, for a caller that does more between two

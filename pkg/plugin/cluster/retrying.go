@@ -17,7 +17,7 @@ import (
 // repeated: reads, dry runs, and writes that the server has not begun to work on
 // (429). Any other write is sent once: its caller looks up what became of it.
 //
-// It takes the place of RetryReads, which gives up early: a preview can be made
+// It waits longer than a Client, which gives up early: a preview can be made
 // again, but a run that writes should outlast a restart of the server.
 type RetryingClient struct {
 	Client *Client

@@ -134,10 +134,6 @@ func TestRetryingClientWaitsNoHour(t *testing.T) {
 			_, err := c.Get(t.Context(), key("shop", "a"))
 			return err
 		},
-		"a schema": func(c cluster.RetryingClient) error {
-			_, err := c.Types(t.Context(), schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}, false)
-			return err
-		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			client, sent := refusing(t, 1, func(w http.ResponseWriter) {

@@ -59,14 +59,18 @@ func (c *Client) schema(ctx context.Context, gvk schema.GroupVersionKind, refres
 		if cached.failures >= maxSchemaFailures {
 			return engine.Schema{}, cached.failed
 		}
-		document, err := c.openAPI(ctx, gvk.GroupVersion(), refresh)
+		var document *openapi.Document
+		err := retryRead(ctx, func() (err error) {
+			document, err = c.openAPI(ctx, gvk.GroupVersion(), refresh)
+			return transport.Cause(err)
+		})
 		if err != nil {
 			if cached.failures++; ctx.Value(noRetry{}) != nil {
 				cached.failures = 0
 			} else if transport.IsLimit(err) {
 				cached.failures = maxSchemaFailures
 			}
-			cached.failed = fmt.Errorf("schema of %s %s: %w", gvk.GroupVersion(), gvk.Kind, transport.Cause(err))
+			cached.failed = fmt.Errorf("schema of %s %s: %w", gvk.GroupVersion(), gvk.Kind, err)
 			if ctx.Value(noRetry{}) == nil && ctx.Err() == nil {
 				c.schemas.warnOnce(c.warnings, cached.failed)
 			}

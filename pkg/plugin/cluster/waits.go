@@ -29,7 +29,6 @@ func pace(config *rest.Config, o Options) {
 		p.RateLimiter = flowcontrol.NewTokenBucketRateLimiter(config.QPS, config.Burst)
 		config.RateLimiter = p
 	}
-	// Innermost: RetryReads hands on the last of its answers alone.
 	config.WrapTransport = transport.Wrappers(func(next http.RoundTripper) http.RoundTripper {
 		return &paceTransport{next, p, o.QPS == 0 && o.Burst == 0}
 	}, config.WrapTransport)
@@ -53,7 +52,7 @@ func (l *limiter) Wait(ctx context.Context) error {
 	return err
 }
 
-// paceTransport sees the answers after which RetryReads, Retry or client-go waits.
+// paceTransport sees the answers after which Retry or client-go waits.
 type paceTransport struct {
 	next    http.RoundTripper
 	limiter *limiter

@@ -12,13 +12,12 @@ import (
 const MaxLogLevel = 7
 
 // Wrap gives a config the transport that every client of an API server is made with: answers
-// are bounded, reads repeated, and no request leaves for another server than that of the config.
+// are bounded, and no request leaves for another server than that of the config.
 //
 // Credentials are added by client-go above this transport, and certificates are shown below it, so
 // that what it does not send takes neither along.
 func Wrap(config *rest.Config) *rest.Config {
 	config.Wrap(transport.Bounded(transport.MaxBytes, "; ask for less, for instance with a selector or a smaller --chunk-size"))
-	config.Wrap(RetryReads)
 	origin, _, err := rest.DefaultServerUrlFor(config)
 	if err != nil {
 		return config // no client can be made of it, which says why
