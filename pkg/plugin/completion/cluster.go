@@ -2,11 +2,14 @@ package completion
 
 import (
 	"context"
+	"iter"
+	"maps"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/api/meta"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/cluster"
@@ -52,18 +55,24 @@ func (x completer) client() (*cluster.Client, error) {
 	return factory.PolicyReader{Config: x.Config}.Open()
 }
 
-// contexts are those of the kubeconfig, and so are clusters and users.
-func (x completer) contexts(_ *cobra.Command, _ []string, begun string) ([]string, cobra.ShellCompDirective) {
-	raw, err := x.Config.ToRawKubeConfigLoader().RawConfig()
-	if err != nil {
-		return nil, nothing
+// ofConfig completes the names of one sort that the kubeconfig has.
+func (x completer) ofConfig(names func(*clientcmdapi.Config) iter.Seq[string]) cobra.CompletionFunc {
+	return func(_ *cobra.Command, _ []string, begun string) ([]string, cobra.ShellCompDirective) {
+		raw, err := x.Config.ToRawKubeConfigLoader().RawConfig()
+		if err != nil {
+			return nil, nothing
+		}
+		return slices.DeleteFunc(slices.Sorted(names(&raw)), func(name string) bool { return !strings.HasPrefix(name, begun) }), nothing
 	}
-	return keysFrom(raw.Contexts, begun), nothing
 }
+
+func contexts(c *clientcmdapi.Config) iter.Seq[string] { return maps.Keys(c.Contexts) }
+func clusters(c *clientcmdapi.Config) iter.Seq[string] { return maps.Keys(c.Clusters) }
+func users(c *clientcmdapi.Config) iter.Seq[string]    { return maps.Keys(c.AuthInfos) }
 
 // severalContexts are the same for --contexts, whose values may be joined by commas, and all.
 func (x completer) severalContexts(c *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
-	out, directive := several(x.contexts)(c, args, begun)
+	out, directive := several(x.ofConfig(contexts))(c, args, begun)
 	if strings.HasPrefix(fleet.All, begun) {
 		out = append(out, fleet.All)
 	}
@@ -80,33 +89,6 @@ func several(values cobra.CompletionFunc) cobra.CompletionFunc {
 		}
 		return out, directive
 	}
-}
-
-func (x completer) clusters(_ *cobra.Command, _ []string, begun string) ([]string, cobra.ShellCompDirective) {
-	raw, err := x.Config.ToRawKubeConfigLoader().RawConfig()
-	if err != nil {
-		return nil, nothing
-	}
-	return keysFrom(raw.Clusters, begun), nothing
-}
-
-func (x completer) users(_ *cobra.Command, _ []string, begun string) ([]string, cobra.ShellCompDirective) {
-	raw, err := x.Config.ToRawKubeConfigLoader().RawConfig()
-	if err != nil {
-		return nil, nothing
-	}
-	return keysFrom(raw.AuthInfos, begun), nothing
-}
-
-func keysFrom[V any](m map[string]V, begun string) []string {
-	var out []string
-	for key := range m {
-		if strings.HasPrefix(key, begun) {
-			out = append(out, key)
-		}
-	}
-	slices.Sort(out)
-	return out
 }
 
 // rules are those of the policies that are on the command line already, the

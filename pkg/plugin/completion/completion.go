@@ -36,9 +36,9 @@ type Options struct {
 func Add(root *cobra.Command, o Options) {
 	x := completer{o}
 	complete(root, "namespace", x.namespaces)
-	complete(root, "context", x.contexts)
-	complete(root, "cluster", x.clusters)
-	complete(root, "user", x.users)
+	complete(root, "context", x.ofConfig(contexts))
+	complete(root, "cluster", x.ofConfig(clusters))
+	complete(root, "user", x.ofConfig(users))
 	x.below(root)
 }
 

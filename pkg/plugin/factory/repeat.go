@@ -6,13 +6,11 @@ import (
 	"strings"
 	"time"
 
-	"k8s.io/apimachinery/pkg/fields"
-	"k8s.io/apimachinery/pkg/labels"
-
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/dialects"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/evaluation"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/cluster"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/flags"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/input"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/plan"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/preview"
@@ -103,16 +101,10 @@ func recordedScope(o *preview.Options, c *plan.Choice) (engine.Scope, error) {
 	if c.Namespace != "" {
 		scope.Namespaces = strings.Split(c.Namespace, ",")
 	}
+	chosen := flags.Objects{Selector: c.Selector, FieldSelector: c.FieldSelector}
 	var err error
-	if c.Selector != "" {
-		if scope.Labels, err = labels.Parse(c.Selector); err != nil {
-			return scope, fmt.Errorf("selector of the recorded run: %w", err)
-		}
-	}
-	if c.FieldSelector != "" {
-		if scope.Fields, err = fields.ParseSelector(c.FieldSelector); err != nil {
-			return scope, fmt.Errorf("field selector of the recorded run: %w", err)
-		}
+	if scope.Labels, scope.Fields, err = chosen.Selectors(); err != nil {
+		return scope, err
 	}
 	scope.Only, err = Resolve(o.World.Mapper, c.Types)
 	return scope, err
