@@ -77,7 +77,7 @@ func (n fieldNode) eval(e *env, value any) (any, error) {
 
 func (n literalNode) eval(*env, any) (any, error) { return n.value, nil }
 
-func (currentNode) eval(e *env, value any) (any, error) {
+func (currentNode) eval(_ *env, value any) (any, error) {
 	if o, ok := value.(Object); ok {
 		return o.Fields()
 	}

@@ -278,26 +278,3 @@ func FuzzParseAndApply(f *testing.F) {
 		}
 	})
 }
-
-// benchmarkEvanphx applies a patch with the library, which takes and returns text.
-func benchmarkEvanphx(b *testing.B, live map[string]any, patch string) {
-	p, err := evanphx.DecodePatch([]byte(patch))
-	if err != nil {
-		b.Fatal(err)
-	}
-	options := kyvernoOptions()
-	b.ReportAllocs()
-	for b.Loop() {
-		raw, err := json.Marshal(live)
-		if err != nil {
-			b.Fatal(err)
-		}
-		if raw, err = p.ApplyWithOptions(raw, options); err != nil {
-			b.Fatal(err)
-		}
-		var after map[string]any
-		if err := utiljson.Unmarshal(raw, &after); err != nil {
-			b.Fatal(err)
-		}
-	}
-}

@@ -31,14 +31,6 @@ type variable struct {
 	probe    *jmespath.Expression // pieces with "x" for what is nested
 }
 
-// source is the text or the expression, as the policy writes it.
-func (s segment) source() string {
-	if s.variable == nil {
-		return s.text
-	}
-	return s.variable.source()
-}
-
 // source is the expression as the policy writes it.
 func (v *variable) source() string { return trimmed(v.raw) }
 
