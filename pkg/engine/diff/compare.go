@@ -16,30 +16,25 @@ import (
 // list as absent where the type says so. Neither object is modified; the result refers to
 // their values.
 func Compare(before, after map[string]any, t Type) []engine.FieldChange {
-	return First(before, after, t, 0)
-}
-
-// First is Compare for the first differences: it ends when it has found so many. Zero stands for all.
-func First(before, after map[string]any, t Type, enough int) []engine.FieldChange {
-	c := comparison{enough: enough}
+	var c comparison
 	c.maps(nil, before, after, t)
 	return c.fields
 }
 
 // Equal reports whether Compare would find no difference between two values.
 func Equal(a, b any, t Type) bool {
-	c := comparison{enough: 1}
+	c := comparison{first: true}
 	c.values(nil, a, b, t)
 	return len(c.fields) == 0
 }
 
 type comparison struct {
 	fields []engine.FieldChange
-	enough int // it ends with so many fields; 0 for all
+	first  bool // it ends with the first one
 }
 
 // ended reports whether enough is known.
-func (c *comparison) ended() bool { return c.enough > 0 && len(c.fields) >= c.enough }
+func (c *comparison) ended() bool { return c.first && len(c.fields) > 0 }
 
 func (c *comparison) add(p fieldpath.Path, k engine.ChangeKind, from, to any) {
 	c.fields = append(c.fields, engine.FieldChange{Path: p, Kind: k, From: from, To: to})

@@ -13,6 +13,7 @@ import (
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/limit"
 )
 
 // change turns what was recorded into a Change, in which each field has the rule that wrote
@@ -40,10 +41,12 @@ func (e *Evaluation) change(ctx context.Context, t engine.Target, scoped bool, r
 	return c, ctx.Err()
 }
 
-// between lists what differs between two states of an object, unless that is more than rules may change.
+// between lists what differs between two states of an object, unless it has become too large.
 func between(before, after *unstructured.Unstructured, t diff.Type) ([]engine.FieldChange, error) {
-	fields := diff.First(before.Object, after.Object, t, engine.MaxObjectFields+1)
-	return fields, engine.CheckFields(len(fields))
+	if err := limit.Value(after.Object); err != nil {
+		return nil, err
+	}
+	return diff.Compare(before.Object, after.Object, t), nil
 }
 
 // write is what one rule wrote.

@@ -202,10 +202,10 @@ func (c *chains) inOrder() []*fed {
 // round visits triggers, and returns those on which effects act that are new, or gone.
 func (c *chains) round(ctx context.Context, triggers []*fed, ask func(*visit) error) ([]*fed, error) {
 	visits := make([]*visit, len(triggers))
-	_, err := sideBySide(ctx, c.options.Workers, len(triggers), func(ctx context.Context, i int) (bool, error) {
+	err := sideBySide(ctx, c.options.Workers, len(triggers), func(ctx context.Context, i int) error {
 		f := triggers[i]
 		visits[i] = &visit{chains: c, fed: f, ctx: ctx, acting: c.effects.on(f.key, f.target.Object)}
-		return false, ask(visits[i])
+		return ask(visits[i])
 	})
 	if err != nil {
 		return nil, err

@@ -455,7 +455,7 @@ func (e *Evaluation) bySubjects() []*subjects {
 // unvisited evaluates the effects' subjects in the scope that did not stream by.
 type unvisited struct {
 	*Evaluation
-	visited *engine.Digests[engine.ObjectKey]
+	visited keys
 	emit    func(*engine.Change) error
 	areas   *areas
 }
@@ -498,7 +498,7 @@ func (e unvisited) run(ctx context.Context) error {
 
 // report hands over what became of a subject, once.
 func (e unvisited) report(c *engine.Change) error {
-	if !e.visited.Add(c.Subject.Named()) {
+	if !e.visited.add(c.Subject) {
 		return nil
 	}
 	e.addTriggerSteps(c, e.effects.on(c.Subject, c.Before))
@@ -550,7 +550,6 @@ func (e unvisited) runListed(ctx context.Context, s *subjects) error {
 	work := job[*engine.Change]{
 		workers: e.options.Workers,
 		do:      e.evaluate,
-		weight:  weight,
 		note:    e.note,
 		review:  e.review,
 		take:    e.take,
@@ -586,7 +585,7 @@ func (e unvisited) runSubject(ctx context.Context, s *subjects, k engine.ObjectK
 
 // take reports what evaluate returned.
 func (e unvisited) take(c *engine.Change) error {
-	if !e.visited.Has(c.Subject.Named()) && !e.options.Scope.InPercent(c.Subject) {
+	if !e.visited.has(c.Subject) && !e.options.Scope.InPercent(c.Subject) {
 		e.leaveOut(e.visited, c.Subject)
 		return nil
 	}
@@ -656,7 +655,7 @@ func (e unvisited) target(k engine.ObjectKey, u *unstructured.Unstructured) engi
 // evaluate returns what becomes of a subject. There is nothing but its key where it was visited, or is beyond
 // the percentage of the scope.
 func (e unvisited) evaluate(ctx context.Context, t engine.Target) (*engine.Change, error) {
-	if e.visited.Has(t.Key.Named()) || !e.options.Scope.InPercent(t.Key) {
+	if e.visited.has(t.Key) || !e.options.Scope.InPercent(t.Key) {
 		return &engine.Change{Subject: t.Key}, nil
 	}
 	if ns := t.Object.GetNamespace(); ns != "" {

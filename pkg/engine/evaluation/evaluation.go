@@ -147,7 +147,7 @@ func (e *Evaluation) Run(ctx context.Context, src engine.Source, emit func(*engi
 		selections = append(selections, p.Selections()...)
 	}
 	selections = append(selections, e.chains.relabelled()...)
-	visited := engine.NewDigests[engine.ObjectKey]()
+	visited := keys{}
 	work := job[*engine.Change]{
 		workers: e.options.Workers,
 		do: func(ctx context.Context, t engine.Target) (*engine.Change, error) {
@@ -156,7 +156,7 @@ func (e *Evaluation) Run(ctx context.Context, src engine.Source, emit func(*engi
 			}
 			return e.Evaluate(ctx, t, true)
 		},
-		weight: weight, note: e.note, review: e.review,
+		note: e.note, review: e.review,
 		take: func(c *engine.Change) error {
 			if !e.options.Scope.InPercent(c.Subject) {
 				e.leaveOut(visited, c.Subject)
@@ -164,7 +164,7 @@ func (e *Evaluation) Run(ctx context.Context, src engine.Source, emit func(*engi
 			}
 			acting := e.effects.on(c.Subject, c.Before)
 			if len(acting) > 0 {
-				visited.Add(c.Subject.Named())
+				visited.add(c.Subject)
 			}
 			e.addTriggerSteps(c, acting)
 			return e.emit(c, emit)
@@ -206,10 +206,23 @@ func (e *Evaluation) emit(c *engine.Change, emit func(*engine.Change) error) err
 func (e *Evaluation) Outdated() []string { return e.reads.outdated() }
 
 // leaveOut notes an object that is beyond the percentage of the scope.
-func (e *Evaluation) leaveOut(visited *engine.Digests[engine.ObjectKey], k engine.ObjectKey) {
-	visited.Add(k.Named())
+func (e *Evaluation) leaveOut(visited keys, k engine.ObjectKey) {
+	visited.add(k)
 	e.leftOut++
 }
+
+// keys are those of objects, by name.
+type keys map[engine.ObjectKey]bool
+
+// add adds a key, and reports whether it was not there.
+func (k keys) add(key engine.ObjectKey) bool {
+	key = key.Named()
+	known := k[key]
+	k[key] = true
+	return !known
+}
+
+func (k keys) has(key engine.ObjectKey) bool { return k[key.Named()] }
 
 // LeftOut counts the objects that were not evaluated because they are beyond the percentage of the Scope.
 func (e *Evaluation) LeftOut() int { return e.leftOut }

@@ -25,25 +25,25 @@ const readers = 8
 // runNamed reads subjects, several at once, and evaluates them in their order. What cannot be read
 // is a failed step of every rule that wanted it.
 func (e unvisited) runNamed(ctx context.Context, named []*namedSubject) error {
-	named = slices.DeleteFunc(named, func(n *namedSubject) bool { return e.visited.Has(n.key.Named()) })
+	named = slices.DeleteFunc(named, func(n *namedSubject) bool { return e.visited.has(n.key) })
 	for _, n := range named {
 		n.object = e.listed(ctx, n.key)
 	}
 	contexts := make([]context.Context, len(named)) // what is read notes there that it is secret
-	_, err := sideBySide(ctx, readers, len(named), func(_ context.Context, i int) (enough bool, err error) {
+	err := sideBySide(ctx, readers, len(named), func(_ context.Context, i int) error {
 		n := named[i]
 		contexts[i] = n.under(ctx)
 		if n.object == nil {
 			n.object, n.err = e.reader.Get(contexts[i], n.key)
 		}
-		return false, nil
+		return nil
 	})
 	if err != nil {
 		return err
 	}
 	for i, n := range named {
 		switch {
-		case e.visited.Has(n.key.Named()): // by a selection before
+		case e.visited.has(n.key): // by a selection before
 		case n.err != nil:
 			err = e.missing(contexts[i], n.subjects, n.err)
 		default:
@@ -94,7 +94,7 @@ func (e unvisited) count(s *subjects) {
 		return
 	}
 	for _, k := range e.keys(s) {
-		if k.Namespace == "" || k.Subresource != "" || k.IsSecret() || e.visited.Has(k.Named()) {
+		if k.Namespace == "" || k.Subresource != "" || k.IsSecret() || e.visited.has(k) {
 			continue
 		}
 		at := areaOf(k)
@@ -141,7 +141,7 @@ func (e unvisited) list(ctx context.Context, at engine.Selection, a *area) {
 		if read++; err != nil || read > a.named*readsOfOne || len(a.objects) == a.named || e.areas.size > maxNamed {
 			return
 		}
-		if len(e.effects.named[key]) == 0 || e.visited.Has(key) {
+		if len(e.effects.named[key]) == 0 || e.visited.has(key) {
 			continue
 		}
 		if text, ok := e.areas.texts.Pack(u.Object); ok {

@@ -23,7 +23,7 @@ type reads struct {
 	lists   map[listed]bool
 	paths   map[path]bool
 
-	changed *engine.Digests[engine.ObjectKey]
+	changed keys
 	kinds   map[listed]bool // of these
 }
 
@@ -39,7 +39,7 @@ type path struct{ group, resource, namespace, name string }
 // observe returns a world whose reads are noted. What a Secret chose is not: its name might be the Secret.
 func (r *reads) observe(w *engine.World) *engine.World {
 	r.objects, r.lists, r.paths = map[engine.ObjectKey]bool{}, map[listed]bool{}, map[path]bool{}
-	r.changed, r.kinds = engine.NewDigests[engine.ObjectKey](), map[listed]bool{}
+	r.changed, r.kinds = keys{}, map[listed]bool{}
 	out := *w
 	if w.Reader != nil {
 		out.Reader = notingReader{w.Reader, r}
@@ -68,7 +68,7 @@ func note[K comparable](ctx context.Context, mu *sync.Mutex, known map[K]bool, o
 // change notes an object that the run changes. It is called by one goroutine.
 func (r *reads) change(key engine.ObjectKey) {
 	key.Subresource = ""
-	r.changed.Add(key.Named())
+	r.changed.add(key)
 	r.kinds[listed{key.GroupKind, key.Namespace}] = true
 }
 
@@ -91,7 +91,7 @@ func (r *reads) outdated() []string {
 	}
 	var out []string
 	for key := range objects {
-		if r.changed.Has(key) {
+		if r.changed.has(key) {
 			out = append(out, key.String())
 		}
 	}

@@ -1,6 +1,7 @@
 package gatekeeper
 
 import (
+	"encoding/json"
 	"fmt"
 	"slices"
 
@@ -149,26 +150,6 @@ func (*modifySet) Terminal() (t nodeType, ends bool) { return typeSet, false }
 // Setter implements action.
 func (m *modifySet) Setter(engine.ObjectKey) location.Setter { return m }
 
-// Pay implements location.Payer: texts are looked up, other values are compared with each
-// that is there.
-func (m *modifySet) Pay(b *engine.Budget, current any) error {
-	list, _ := current.([]any)
-	size, err := b.Measure(list)
-	if err == nil {
-		err = b.BuildMap(2 * len(m.Values))
-	}
-	if err != nil {
-		return err
-	}
-	others := 0
-	for _, v := range m.Values {
-		if _, isText := v.(string); !isText {
-			others++
-		}
-	}
-	return b.Spend(size / 8 * others)
-}
-
 // Set implements location.Setter.
 func (m *modifySet) Set(current any, exists bool) (location.Result, error) {
 	if !exists {
@@ -196,7 +177,7 @@ func (m *modifySet) Set(current any, exists bool) (location.Result, error) {
 }
 
 // lacking returns the values that are not known, each once.
-func (m *modifySet) lacking(known *set) []any {
+func (m *modifySet) lacking(known set) []any {
 	var out []any
 	for _, v := range m.Values {
 		if !known.has(v) {
@@ -207,34 +188,28 @@ func (m *modifySet) lacking(known *set) []any {
 	return out
 }
 
-// set finds values among others: texts at once, and others one by one.
-type set struct {
-	texts  map[string]bool
-	others []any
-}
+// set is a set of values, by their JSON: of numbers, it does not matter whether they have a fraction.
+type set map[string]bool
 
 // newSet returns a set of values, with room for more.
-func newSet(values []any, more int) *set {
-	s := &set{texts: make(map[string]bool, len(values)+more)}
+func newSet(values []any, more int) set {
+	s := make(set, len(values)+more)
 	for _, v := range values {
 		s.add(v)
 	}
 	return s
 }
 
-func (s *set) add(value any) {
-	if text, ok := value.(string); ok {
-		s.texts[text] = true
-		return
-	}
-	s.others = append(s.others, value)
-}
+func (s set) add(value any) { s[keyOf(value)] = true }
 
-func (s *set) has(value any) bool {
-	if text, ok := value.(string); ok {
-		return s.texts[text]
+func (s set) has(value any) bool { return s[keyOf(value)] }
+
+func keyOf(value any) string {
+	if text, isText := value.(string); isText {
+		return `"` + text
 	}
-	return slices.ContainsFunc(s.others, func(v any) bool { return diff.Equal(v, value, diff.Type{}) })
+	raw, _ := json.Marshal(value) // a value of JSON
+	return string(raw)
 }
 
 // assignImage exchanges the parts of an image reference that are not empty here.

@@ -123,24 +123,15 @@ func name(mutators []*mutator) {
 	}
 }
 
-// maxPlaces bounds what is compared to find contradictions: for each mutator, the nodes of
-// its location, for each type and operation.
-const maxPlaces = 5_000_000
-
 // withoutConflicts takes out the mutators that contradict others, and reports
 // each of them.
 func withoutConflicts(mutators []*mutator) ([]*mutator, []error) {
 	var claims []schemaClaim
-	places := 0
 	for _, m := range mutators {
 		if m.kind == kindAssignMetadata {
 			continue
 		}
-		c := m.claim()
-		if places += len(c.Types) * len(c.Location); places > maxPlaces {
-			return nil, []error{&engine.LimitError{What: "places, each with the types of its mutator, for all mutators together", Max: maxPlaces}}
-		}
-		claims = append(claims, c)
+		claims = append(claims, m.claim())
 	}
 	found := findConflicts(claims)
 	var errs []error

@@ -11,6 +11,7 @@ import (
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/gatekeeper/match"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/limit"
 )
 
 // program is the whole set of mutators, by ID.
@@ -45,7 +46,7 @@ func (p *program) Evaluate(ctx context.Context, t engine.Target, w *engine.World
 	if err := ctx.Err(); err != nil || t.Request.Reinvocation {
 		return t.Object, err
 	}
-	r := newRun(p, t, engine.NewBudget(ctx))
+	r := newRun(p, t)
 	if t.Namespace == nil {
 		t = r.readNamespace(ctx, w)
 	}
@@ -53,7 +54,10 @@ func (p *program) Evaluate(ctx context.Context, t engine.Target, w *engine.World
 		r.exclude(sink, reason)
 		return t.Object, nil
 	}
+	rules, done := limit.Rule(ctx, r)
+	r.clock = limit.ClockOf(rules)
 	r.converge(w.Limits.Rounds)
+	done()
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync/atomic"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
@@ -13,12 +14,14 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/gatekeeper/location"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/gatekeeper/match"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/limit"
 )
 
 // run is the evaluation of one object.
 type run struct {
 	program   *program
-	budget    *engine.Budget // of all mutators on the object
+	clock     *limit.Clock // of all mutators on the object
+	at        atomic.Int64 // the mutator whose turn it is
 	target    engine.Target
 	candidate match.Candidate
 	object    *unstructured.Unstructured // as it is by now
@@ -43,18 +46,21 @@ type history struct {
 	warning     engine.Warning
 }
 
-func newRun(p *program, t engine.Target, b *engine.Budget) *run {
+func newRun(p *program, t engine.Target) *run {
 	operation, open := t.Request.Operation, false
 	if operation == "" || operation == engine.OperationAuto {
 		operation, open = engine.OperationUpdate, true
 	}
 	return &run{
-		program: p, budget: b, target: t, object: t.Object, history: make([]history, len(p.mutators)), failed: -1,
+		program: p, target: t, object: t.Object, history: make([]history, len(p.mutators)), failed: -1,
 		candidate: match.Candidate{
 			Object: t.Object.Object, Key: t.Key, Namespace: t.Namespace, Operation: operation, AsCreated: open,
 		},
 	}
 }
+
+// String names the mutator whose turn it is.
+func (r *run) String() string { return r.program.refs[r.at.Load()].String() }
 
 // exclude reports that no mutator sees the object.
 func (r *run) exclude(sink engine.Sink, reason string) {
@@ -70,8 +76,8 @@ func (r *run) exclude(sink engine.Sink, reason string) {
 // converge runs the set until a round changes nothing, or ends with the object that it
 // began with. The latter is not checked in the first round: where it is true, it is true
 // of the second round too, which mostly changes nothing at all.
-func (r *run) converge(limit int) {
-	rounds := min(r.program.rounds, limit)
+func (r *run) converge(most int) {
+	rounds := min(r.program.rounds, most)
 	for round := range rounds {
 		start, before := r.object, r.changes
 		for i := range r.program.mutators {
@@ -114,13 +120,11 @@ func (r *run) step(i int) bool {
 	return true
 }
 
-// stepsPerMatch is how long comparing a mutator with an object takes.
-const stepsPerMatch = 5
-
 // attempt matches a mutator against an object and applies it.
 func (r *run) attempt(i int, object *unstructured.Unstructured, h *history) (location.Outcome, error) {
 	m := r.program.mutators[i]
-	if err := r.budget.Spend(stepsPerMatch); err != nil {
+	r.at.Store(int64(i))
+	if err := r.clock.Step(); err != nil {
 		return location.Outcome{}, err
 	}
 	c := r.candidate
@@ -134,14 +138,14 @@ func (r *run) attempt(i int, object *unstructured.Unstructured, h *history) (loc
 		return location.Outcome{}, nil
 	}
 	h.matched = true
-	out, err := m.apply(object.Object, r.target.Key, r.budget)
+	out, err := m.apply(object.Object, r.target.Key, r.clock)
 	if err == nil && out.Changed {
 		err = engine.SameObject(object.Object, out.Object)
 	}
-	var limit *engine.LimitError
+	var over *limit.Error
 	var another *engine.IdentityError
 	switch {
-	case errors.As(err, &limit), errors.As(err, &another):
+	case errors.As(err, &over), errors.As(err, &another):
 		return out, err
 	case err != nil:
 		return out, &refusedError{Err: err}

@@ -112,13 +112,15 @@ func TestWatch(t *testing.T) {
 func TestMemory(t *testing.T) {
 	before := debug.SetMemoryLimit(math.MaxInt64)
 	defer debug.SetMemoryLimit(before)
-	for machine, want := range map[int64]int64{0: 2 << 30, 4 << 30: 1 << 30, 64 << 30: 2 << 30} {
-		if got := limit.Memory(machine); got != want {
-			t.Errorf("%d bytes: got %d, want %d", machine, got, want)
+	for _, c := range []struct{ machine, container, want int64 }{
+		{0, 0, 2 << 30}, {4 << 30, 0, 1 << 30}, {64 << 30, 1 << 50, 2 << 30}, {64 << 30, 1 << 30, 3 << 28}, {1 << 30, 1 << 30, 1 << 28},
+	} {
+		if got := limit.Memory(c.machine, c.container); got != c.want {
+			t.Errorf("%+v: got %d", c, got)
 		}
 	}
 	debug.SetMemoryLimit(5 << 30)
-	if got := limit.Memory(4 << 30); got != 5<<30 {
+	if got := limit.Memory(4<<30, 0); got != 5<<30 {
 		t.Errorf("with GOMEMLIMIT: got %d", got)
 	}
 }

@@ -17,16 +17,20 @@ import (
 // MaxMemory is the limit of memory where neither GOMEMLIMIT nor a smaller machine sets another one.
 const MaxMemory = 2 << 30
 
-// Memory returns the limit of memory of the process, on a machine with so many bytes; 0 if that is not known. It is what
-// GOMEMLIMIT says, else a quarter of the machine, at most MaxMemory.
-func Memory(machine int64) int64 {
+// Memory returns the limit of memory of the process: what GOMEMLIMIT says, else a quarter of the machine, at most MaxMemory, and at
+// most three quarters of what its container has. Both are in bytes, and 0 where they are not known.
+func Memory(machine, container int64) int64 {
 	if set := debug.SetMemoryLimit(-1); set != math.MaxInt64 {
 		return set
 	}
+	most := int64(MaxMemory)
 	if machine > 0 {
-		return min(machine/4, MaxMemory)
+		most = min(most, machine/4)
 	}
-	return MaxMemory
+	if container > 0 {
+		most = min(most, container/4*3)
+	}
+	return most
 }
 
 // MemoryError is why a run ended that needs more memory than its limit.

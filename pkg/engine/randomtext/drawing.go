@@ -7,7 +7,7 @@ import (
 	"slices"
 	"unicode/utf8"
 
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/limit"
 )
 
 const (
@@ -30,7 +30,7 @@ type drawing struct {
 
 func (d *drawing) draw(re *syntax.Regexp) error {
 	if d.steps++; d.steps > maxSteps {
-		return &engine.LimitError{What: "steps of random()", Max: maxSteps}
+		return &limit.Error{What: "steps of random()", Max: maxSteps}
 	}
 	switch re.Op {
 	case syntax.OpLiteral:
@@ -135,7 +135,7 @@ func (d *drawing) write(r rune) error {
 		return &PatternError{Pattern: d.pattern, Err: errNothing}
 	}
 	if d.text = utf8.AppendRune(d.text, r); len(d.text) > maxText {
-		return &engine.LimitError{What: "bytes of random text", Max: maxText}
+		return &limit.Error{What: "bytes of random text", Max: maxText}
 	}
 	return nil
 }

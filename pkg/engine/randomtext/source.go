@@ -5,26 +5,22 @@ import (
 	"math/rand/v2"
 	"regexp/syntax"
 
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/limit"
 )
 
 // The bounds of texts. They are far beyond names and labels, and low enough that a
-// hostile pattern ends within milliseconds, and a series of them within a second.
+// hostile pattern ends within milliseconds.
 const (
-	maxPattern = 1_000     // bytes of a pattern
-	maxText    = 10_000    // bytes of a text
-	maxSteps   = 50_000    // parts of a pattern that are walked through for a text
-	maxSpent   = 5_000_000 // steps and bytes of all texts of a Source
-	eachCosts  = 50        // steps for a text beside its own, whatever the pattern
+	maxPattern = 1_000  // bytes of a pattern
+	maxText    = 10_000 // bytes of a text
+	maxSteps   = 50_000 // parts of a pattern that are walked through for a text
 )
 
 // Source draws a series of texts, for one evaluation of policies: equal seeds and
-// equal patterns give equal series, and the cost of a series is bounded. It is not
-// for concurrent use.
+// equal patterns give equal series. It is not for concurrent use.
 type Source struct {
 	seed    uint64
 	numbers *rand.Rand // nil before the first text
-	spent   int
 }
 
 // New returns the source of the series that belongs to a seed.
@@ -34,15 +30,11 @@ func New(seed uint64) *Source {
 
 // Text draws the next text, which matches the pattern from its beginning to its
 // end unless ^ or $ stand in the midst of the pattern. The error is a
-// *PatternError or a *engine.LimitError.
+// *PatternError or a *limit.Error.
 func (s *Source) Text(pattern string) (string, error) {
 	if len(pattern) > maxPattern {
-		return "", &engine.LimitError{What: "bytes in a pattern of random()", Max: maxPattern}
+		return "", &limit.Error{What: "bytes in a pattern of random()", Max: maxPattern}
 	}
-	if s.spent >= maxSpent {
-		return "", &engine.LimitError{What: "steps and bytes of random texts in one evaluation", Max: maxSpent}
-	}
-	s.spent += eachCosts + len(pattern)
 	parsed, err := syntax.Parse(pattern, syntax.POSIX)
 	if err != nil {
 		return "", &PatternError{Pattern: pattern, Err: fmt.Errorf("it is no POSIX regular expression: %w", err)}
@@ -51,9 +43,7 @@ func (s *Source) Text(pattern string) (string, error) {
 		s.numbers = rand.New(rand.NewPCG(s.seed, s.seed)) // reproducible on purpose
 	}
 	d := drawing{pattern: pattern, numbers: s.numbers}
-	err = d.draw(parsed)
-	s.spent += d.steps + len(d.text)
-	if err != nil {
+	if err := d.draw(parsed); err != nil {
 		return "", err
 	}
 	return string(d.text), nil

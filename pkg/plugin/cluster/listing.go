@@ -5,7 +5,6 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/transport"
 )
 
@@ -77,9 +76,15 @@ func (l *listing) shrink(err error) bool {
 
 // uids are those of the objects that came before. Some come again: those that two kinds share, and those of a listing
 // that began anew.
-type uids struct{ *engine.Digests[string] }
+type uids map[string]bool
 
-func newUIDs() uids { return uids{engine.NewDigests[string]()} }
+func newUIDs() uids { return uids{} }
 
 // again reports whether an object came before, and notes that it has come.
-func (u uids) again(uid string) bool { return uid != "" && !u.Add(uid) }
+func (u uids) again(uid string) bool {
+	known := u[uid]
+	if uid != "" {
+		u[uid] = true
+	}
+	return known
+}

@@ -1,6 +1,7 @@
 package memory
 
 import (
+	"math"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -9,15 +10,22 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// available returns how many bytes the machine has, or the control group of the process; zero if that is not known.
-func available() int64 {
-	var machine unix.Sysinfo_t
-	if unix.Sysinfo(&machine) != nil {
+// machine returns how many bytes the machine has; zero if that is not known.
+func machine() int64 {
+	var of unix.Sysinfo_t
+	if unix.Sysinfo(&of) != nil {
 		return 0
 	}
-	most := int64(machine.Totalram) * int64(machine.Unit) //nolint:gosec // no machine has that much
-	groups, _ := os.ReadFile("/proc/self/cgroup")         // absent without control groups
-	return groupLimit("/sys/fs/cgroup", string(groups), most)
+	return int64(of.Totalram) * int64(of.Unit) //nolint:gosec // no machine has that much
+}
+
+// container returns how many bytes the control group of the process has; zero if it has no limit.
+func container() int64 {
+	groups, _ := os.ReadFile("/proc/self/cgroup") // absent without control groups
+	if most := groupLimit("/sys/fs/cgroup", string(groups), math.MaxInt64); most < math.MaxInt64 {
+		return most
+	}
+	return 0
 }
 
 // groupLimit returns the smallest memory limit of the control group that /proc/self/cgroup names, and of those above

@@ -2,5 +2,8 @@
 
 package memory
 
-// available returns zero: the memory of the machine is not known.
-func available() int64 { return 0 }
+// machine returns zero: the memory of the machine is not known.
+func machine() int64 { return 0 }
+
+// container returns zero: there are no control groups.
+func container() int64 { return 0 }

@@ -1,3 +1,2 @@
-// Package memory keeps the program within the memory of its machine: it sets the limit
-// that the garbage collector works towards.
+// Package memory knows how much memory a run may have on this machine.
 package memory

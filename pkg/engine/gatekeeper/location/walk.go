@@ -5,8 +5,8 @@ import (
 	"errors"
 	"slices"
 
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/limit"
 )
 
 // Setter computes the new value of a field.
@@ -21,13 +21,6 @@ type ElementSetter interface {
 	Setter
 	// Element is the element that replaces the one found, or is appended.
 	Element() (map[string]any, error)
-}
-
-// Payer is a Setter whose work is more than that of comparing two values.
-type Payer interface {
-	Setter
-	// Pay pays for a call of Set with the current value.
-	Pay(b *engine.Budget, current any) error
 }
 
 // Result is what a Setter does to one field. The zero value leaves it alone.
@@ -62,8 +55,8 @@ type Way struct {
 	Path   Path
 	Tests  Tests
 	Setter Setter
-	// Budget pays for what is looked at and for what is copied.
-	Budget *engine.Budget
+	// Clock is that of all mutators on the object.
+	Clock *limit.Clock
 }
 
 // Walk follows a way from the root of an object and calls the setter where it ends. Its
@@ -72,7 +65,7 @@ func Walk(object map[string]any, way Way) (Outcome, error) {
 	if len(way.Path) == 0 {
 		return Outcome{Object: object}, errors.New("attempting to mutate an empty target location")
 	}
-	w := walker{path: way.Path, tests: way.Tests, setter: way.Setter, budget: way.Budget}
+	w := walker{path: way.Path, tests: way.Tests, setter: way.Setter, clock: way.Clock}
 	next, did, err := w.visit(object, 0)
 	if err != nil {
 		return Outcome{Object: object}, err
@@ -88,7 +81,7 @@ type walker struct {
 	path   Path
 	tests  Tests
 	setter Setter
-	budget *engine.Budget
+	clock  *limit.Clock
 	skip   error
 	warn   string
 	bare   Path
@@ -108,7 +101,7 @@ func (e effect) and(other effect) effect {
 
 // visit returns the new value for one at a depth of the path.
 func (w *walker) visit(current any, depth int) (any, effect, error) {
-	if err := w.budget.Spend(1); err != nil {
+	if err := w.clock.Step(); err != nil {
 		return nil, effect{}, err
 	}
 	last := depth == len(w.path)-1
@@ -187,7 +180,7 @@ func (w *walker) field(object map[string]any, name string, depth int) (any, effe
 	if !did.changed {
 		return object, did, nil
 	}
-	return w.with(object, name, next, did)
+	return diff.With(object, name, next), did, nil
 }
 
 // missing is an empty value for the node after a depth.
@@ -210,8 +203,8 @@ func (w *walker) set(object map[string]any, name string, depth int) (any, effect
 	if !w.allowed(depth, current, exists) {
 		return object, effect{}, nil
 	}
-	if p, ok := w.setter.(Payer); ok {
-		if err := p.Pay(w.budget, current); err != nil {
+	if list, isList := current.([]any); isList {
+		if err := w.clock.Steps(len(list)); err != nil {
 			return nil, effect{}, err
 		}
 	}
@@ -226,18 +219,10 @@ func (w *walker) set(object map[string]any, name string, depth int) (any, effect
 	if !result.Write {
 		return object, effect{touched: result.Create}, nil
 	}
-	size, err := w.budget.Measure(result.Value)
-	if err != nil {
-		return nil, effect{}, err
-	}
 	if exists && diff.Equal(current, result.Value, diff.Type{}) {
 		return object, effect{touched: true, wrote: true}, nil
 	}
-	// The places share the value, but each holds all of it when the object is written.
-	if err := w.budget.Build(size); err != nil {
-		return nil, effect{}, err
-	}
-	return w.with(object, name, result.Value, effect{touched: true, changed: true, wrote: true})
+	return diff.With(object, name, result.Value), effect{touched: true, changed: true, wrote: true}, nil
 }
 
 // every continues below all elements of a list.
@@ -254,7 +239,7 @@ func (w *walker) every(list []any, depth int) (any, effect, error) {
 // keyed continues below the elements that the node names, or below a new one at the end
 // of the list if it names none.
 func (w *walker) keyed(list []any, node List, depth int) (any, effect, error) {
-	if err := w.budget.Spend(len(list)); err != nil {
+	if err := w.clock.Steps(len(list)); err != nil {
 		return nil, effect{}, err
 	}
 	names := func(element any) bool {
@@ -279,14 +264,14 @@ func (w *walker) keyed(list []any, node List, depth int) (any, effect, error) {
 	}
 	w.attached(depth, did)
 	did.changed = true
-	return w.appended(list, next, did)
+	return append(slices.Clip(list), next), did, nil
 }
 
 // elements continues below some elements of a list.
 func (w *walker) elements(list []any, depth int, wanted func(any) bool) (any, effect, error) {
 	out := list
 	var all effect
-	if err := w.budget.Spend(len(list)); err != nil {
+	if err := w.clock.Steps(len(list)); err != nil {
 		return nil, effect{}, err
 	}
 	for i, element := range list {
@@ -299,9 +284,6 @@ func (w *walker) elements(list []any, depth int, wanted func(any) bool) (any, ef
 		}
 		if did.changed {
 			if !all.changed {
-				if err := w.budget.BuildList(len(list)); err != nil {
-					return nil, effect{}, err
-				}
 				out = slices.Clone(list)
 			}
 			out[i] = next
@@ -323,10 +305,7 @@ func (w *walker) element(list []any, node List, depth int) (any, effect, error) 
 	}
 	value, err := setter.Element()
 	if err == nil {
-		err = w.budget.Spend(len(list))
-	}
-	if err == nil {
-		err = w.budget.Write(value)
+		err = w.clock.Steps(len(list))
 	}
 	if err != nil {
 		return nil, effect{}, err
@@ -348,9 +327,6 @@ func (w *walker) element(list []any, node List, depth int) (any, effect, error) 
 		case diff.Equal(object, value, diff.Type{}):
 			return list, effect{touched: true, wrote: true}, nil
 		}
-		if err := w.budget.BuildList(len(list)); err != nil {
-			return nil, effect{}, err
-		}
 		out := slices.Clone(list)
 		out[i] = value
 		return out, wrote, nil
@@ -358,7 +334,7 @@ func (w *walker) element(list []any, node List, depth int) (any, effect, error) 
 	if !w.misses(depth) {
 		return list, effect{}, nil
 	}
-	return w.appended(list, value, wrote)
+	return append(slices.Clip(list), value), wrote, nil
 }
 
 // named reports whether an element is the one that a node names. Texts never equal
@@ -377,20 +353,4 @@ func SameKey(a, b any) bool {
 		return diff.Equal(a, b, diff.Type{})
 	}
 	return false
-}
-
-// with returns a copy of the object with one field set.
-func (w *walker) with(object map[string]any, name string, value any, did effect) (any, effect, error) {
-	if err := w.budget.BuildMap(len(object) + 1); err != nil {
-		return nil, effect{}, err
-	}
-	return diff.With(object, name, value), did, nil
-}
-
-// appended returns a copy of the list with one more element.
-func (w *walker) appended(list []any, element any, did effect) (any, effect, error) {
-	if err := w.budget.BuildList(len(list) + 1); err != nil {
-		return nil, effect{}, err
-	}
-	return append(slices.Clip(list), element), did, nil
 }

@@ -11,7 +11,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/yaml"
 
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/gatekeeper/location"
 )
 
@@ -52,7 +51,7 @@ func TestWalk(t *testing.T) {
 			if c["value"] == "create" {
 				setter = create{}
 			}
-			out, err := location.Walk(object, location.Way{Path: path, Tests: tests(t, path, c["tests"]), Setter: setter, Budget: engine.NewBudget(t.Context())})
+			out, err := location.Walk(object, location.Way{Path: path, Tests: tests(t, path, c["tests"]), Setter: setter})
 			if diff := cmp.Diff(before, object); diff != "" {
 				t.Errorf("the object that was given is modified: %s", diff)
 			}
@@ -84,11 +83,11 @@ func TestWalk(t *testing.T) {
 
 func TestWalkElementsAreIndependent(t *testing.T) {
 	object := decode(t, []byte("c: [{name: a}, {name: b}]"))
-	out, err := location.Walk(object, location.Way{Path: parseForWalk(t, "c[name: *].s"), Setter: write{map[string]any{}}, Budget: engine.NewBudget(t.Context())})
+	out, err := location.Walk(object, location.Way{Path: parseForWalk(t, "c[name: *].s"), Setter: write{map[string]any{}}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	out, err = location.Walk(out.Object, location.Way{Path: parseForWalk(t, "c[name: a].s.x"), Setter: write{false}, Budget: engine.NewBudget(t.Context())})
+	out, err = location.Walk(out.Object, location.Way{Path: parseForWalk(t, "c[name: a].s.x"), Setter: write{false}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -101,7 +100,7 @@ func TestWalkElementsAreIndependent(t *testing.T) {
 func TestWalkShares(t *testing.T) {
 	other := map[string]any{"a": "b"}
 	object := map[string]any{"other": other, "spec": map[string]any{"x": int64(1)}}
-	out, err := location.Walk(object, location.Way{Path: parseForWalk(t, "spec.x"), Setter: write{int64(2)}, Budget: engine.NewBudget(t.Context())})
+	out, err := location.Walk(object, location.Way{Path: parseForWalk(t, "spec.x"), Setter: write{int64(2)}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -190,14 +189,14 @@ func FuzzWalk(f *testing.F) {
 		if list, isList := path.Last().(location.List); isList {
 			v = map[string]any{list.Key: list.Value, "v": value}
 		}
-		out, err := location.Walk(object, location.Way{Path: path, Setter: write{v}, Budget: engine.NewBudget(t.Context())})
+		out, err := location.Walk(object, location.Way{Path: path, Setter: write{v}})
 		if diff := cmp.Diff(before, object); diff != "" {
 			t.Fatalf("the object that was given is modified: %s", diff)
 		}
 		if err != nil {
 			return
 		}
-		again, err := location.Walk(out.Object, location.Way{Path: path, Setter: write{v}, Budget: engine.NewBudget(t.Context())})
+		again, err := location.Walk(out.Object, location.Way{Path: path, Setter: write{v}})
 		if err == nil && again.Changed && !writesItsOwnWay(path) {
 			t.Fatalf("%s: writing again changes again: %s", path, cmp.Diff(out.Object, again.Object))
 		}

@@ -3,7 +3,6 @@ package formats
 import (
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"strings"
 
@@ -98,7 +97,7 @@ func (t *templated) printer(format string, o output.Options) (output.Printer, er
 		return nil, fmt.Errorf("-o %s: template format specified but no template given: type -o %s=%s", t.format, t.format, t.wants())
 	}
 	if t.file {
-		content, err := readTemplate(text)
+		content, err := os.ReadFile(text)
 		if err != nil {
 			return nil, fmt.Errorf("-o %s: reading the template: %w", t.format, err)
 		}
@@ -107,22 +106,6 @@ func (t *templated) printer(format string, o output.Options) (output.Printer, er
 		}
 	}
 	return t.begin(o, text)
-}
-
-// maxTemplate is how many bytes the file of a template may have.
-const maxTemplate = 1 << 20
-
-func readTemplate(path string) ([]byte, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close() //nolint:errcheck // it was only read
-	text, err := io.ReadAll(io.LimitReader(f, maxTemplate+1))
-	if err == nil && len(text) > maxTemplate {
-		err = fmt.Errorf("%s has more than %d bytes", path, maxTemplate)
-	}
-	return text, err
 }
 
 // wants is what stands behind the format.
