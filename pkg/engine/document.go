@@ -10,7 +10,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/packed"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/selector"
 )
 
@@ -25,13 +24,10 @@ type Document struct {
 	Line func(field string) int
 }
 
-// Manifest is the object of a document. It may be packed: many policies are read before the first is compiled.
+// Manifest is the object of a document.
 type Manifest struct {
-	Key ObjectKey // of the object
-
-	object *unstructured.Unstructured // nil if it is packed
-	packed packed.Value
-	texts  *packed.Dictionary
+	Key    ObjectKey // of the object
+	object *unstructured.Unstructured
 }
 
 // NewDocument returns the document of an object, with its Origin.
@@ -48,45 +44,17 @@ func Documents(objects ...*unstructured.Unstructured) []Document {
 	return out
 }
 
-// Object returns the object: of a packed document another one each time.
-func (m *Manifest) Object() *unstructured.Unstructured {
-	if m.object != nil {
-		return m.object
-	}
-	content, _ := m.texts.Unpack(m.packed).(map[string]any)
-	return &unstructured.Unstructured{Object: content}
-}
+// Object returns the object.
+func (m *Manifest) Object() *unstructured.Unstructured { return m.object }
 
-// Field returns what stands at a path of fields; nil if nothing does. It unpacks nothing else.
+// Field returns what stands at a path of fields; nil if nothing does.
 func (m *Manifest) Field(path ...string) any {
-	var value any
-	if m.object == nil {
-		value, _ = m.texts.Field(m.packed, path...)
-	} else {
-		value, _, _ = unstructured.NestedFieldNoCopy(m.object.Object, path...)
-	}
+	value, _, _ := unstructured.NestedFieldNoCopy(m.object.Object, path...)
 	return value
 }
 
 // IsSecret reports whether the object is a core Secret.
 func (m *Manifest) IsSecret() bool { return m.Key.IsSecret() }
-
-// Pack returns the document packed. The texts are shared by documents that are kept together.
-func (d Document) Pack(texts *packed.Dictionary) Document {
-	text, ok := texts.Pack(d.Object().Object)
-	if !ok {
-		return d
-	}
-	key := KeyOf(&unstructured.Unstructured{Object: texts.Fields(text, "apiVersion", "kind", "metadata")}) // holds nothing of the file's text
-	d.Manifest = &Manifest{Key: key, packed: text, texts: texts}
-	return d
-}
-
-// Unpack returns the document with an object that is asked for more than once.
-func (d Document) Unpack() Document {
-	d.Manifest = &Manifest{Key: d.Key, object: d.Object()}
-	return d
-}
 
 // Names returns the names that a RuleRef may have for the policy: its own, that with its
 // namespace, and that with its kind where several kinds share it.

@@ -7,49 +7,9 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/packed"
 )
-
-func TestPack(t *testing.T) {
-	text := `{"apiVersion":"kyverno.io/v1","kind":"Policy","metadata":{"name":"p","namespace":"shop","uid":"1"},"spec":{"rules":[1,null,"r"]}}`
-	u := &unstructured.Unstructured{}
-	if err := u.UnmarshalJSON([]byte(text)); err != nil {
-		t.Fatal(err)
-	}
-	read := engine.NewDocument(u, "p.yaml:1")
-	var texts packed.Dictionary
-	kept := read.Pack(&texts)
-	if kept.Key != read.Key || kept.Key != engine.KeyOf(u) || kept.Origin != read.Origin {
-		t.Errorf("packed %v of %s, want %v", kept.Key, kept.Origin, engine.KeyOf(u))
-	}
-	if diff := cmp.Diff(u, kept.Object()); diff != "" {
-		t.Errorf("-want +got:\n%s", diff)
-	}
-	once := kept.Unpack()
-	for name, c := range map[string]struct {
-		d    engine.Document
-		same bool
-	}{"packed": {kept, false}, "unpacked": {once, true}} {
-		first, second := c.d.Object(), c.d.Object()
-		if (first == second) != c.same || c.d.Key != read.Key {
-			t.Errorf("%s: asked twice for its object, %v gives the same: %t", name, c.d.Key, first == second)
-		}
-		for path, want := range map[string]any{
-			"metadata namespace": "shop", "spec rules": []any{int64(1), nil, "r"}, "spec other": nil, "spec rules r": nil, "kind r": nil,
-		} {
-			if diff := cmp.Diff(want, c.d.Field(strings.Fields(path)...)); diff != "" {
-				t.Errorf("%s: %s: -want +got:\n%s", name, path, diff)
-			}
-		}
-	}
-	u.Object["spec"] = 1 // which is no value of JSON
-	if broken := engine.NewDocument(u, "").Pack(&texts); broken.Object() != u {
-		t.Error("what cannot be packed is not kept as it is")
-	}
-}
 
 func TestJoinErrors(t *testing.T) {
 	a, b := errors.New("a"), errors.New("b")

@@ -83,14 +83,12 @@ func (e *InterruptedError) Error() string {
 // orInterrupted returns the error of a command, replaced by the reason why it was stopped, if it was: a request
 // that failed for that reason is no error of its own.
 func orInterrupted(ctx context.Context, err error) error {
-	stopped := codeOf(err) == ExitInterrupted
-	if ctx.Err() == nil || !stopped && !interrupted(err) {
+	code, why := codeOf(err), whyStopped(ctx)
+	switch {
+	case ctx.Err() == nil, code != ExitInterrupted && !interrupted(err), code == why.Code: // which may say after how many objects
 		return err
 	}
-	if why := whyStopped(ctx); !stopped || why.Code != ExitInterrupted {
-		return why
-	}
-	return err
+	return why
 }
 
 // whyStopped is the error of a run that was stopped in the middle: by the limit of memory, or by the user.
@@ -144,8 +142,9 @@ func codeOf(err error) int {
 	return ExitNothing
 }
 
-// interrupted reports whether an error says that the user stopped the run.
+// interrupted reports whether an error says that the run was stopped: by the user, or by the limit of memory.
 func interrupted(err error) bool {
 	var interrupted *InterruptedError
-	return errors.Is(err, apply.ErrInterrupted) || errors.Is(err, context.Canceled) || errors.As(err, &interrupted)
+	var exceeded *limit.MemoryError
+	return errors.Is(err, apply.ErrInterrupted) || errors.Is(err, context.Canceled) || errors.As(err, &interrupted) || errors.As(err, &exceeded)
 }

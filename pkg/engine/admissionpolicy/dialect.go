@@ -57,7 +57,6 @@ func (*Dialect) Compile(c engine.Compilation) (engine.Program, error) {
 	keeps := c.Rules.Keeps()
 	var errs []error
 	for _, d := range c.Documents {
-		d = d.Unpack()
 		gvk := d.Key.GroupVersionKind()
 		if gvk.Group != apiGroup {
 			continue

@@ -457,7 +457,7 @@ type unvisited struct {
 	*Evaluation
 	visited keys
 	emit    func(*engine.Change) error
-	areas   *areas
+	areas   areas
 }
 
 func (e unvisited) run(ctx context.Context) error {

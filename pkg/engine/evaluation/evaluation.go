@@ -173,7 +173,7 @@ func (e *Evaluation) Run(ctx context.Context, src engine.Source, emit func(*engi
 	if err := work.run(ctx, e.pages(ctx, src, selections)); err != nil {
 		return err
 	}
-	if err := (unvisited{e, visited, emit, newAreas()}).run(ctx); err != nil {
+	if err := (unvisited{e, visited, emit, areas{}}).run(ctx); err != nil {
 		return err
 	}
 	return e.runLeftTriggers(emit)

@@ -3,12 +3,10 @@ package evaluation
 import (
 	"context"
 	"slices"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/packed"
 )
 
 // namedSubject is a subject that a rule names.
@@ -61,26 +59,18 @@ const (
 	maxByName = 99
 	// readsOfOne is how many objects of a listing take as much as reading one by itself, at least.
 	readsOfOne = 5
-	// maxNamed is how many bytes the objects of listings take, packed, until their turn comes.
-	maxNamed = 16 << 20
 )
 
 // areas are where rules name objects. Where they name many, a listing takes the place of reading each by itself, as
-// far as it may be made and the objects have room until it is their turn. What it does not have is read by itself.
-type areas struct {
-	all   map[engine.Selection]*area
-	texts packed.Dictionary
-	size  int // of all objects
-}
+// far as it may be made. What it does not have is read by itself.
+type areas map[engine.Selection]*area
 
 // area is a kind in a namespace.
 type area struct {
-	named   int                     // how many objects rules name there
-	listed  bool                    // or not worth it
-	objects map[string]packed.Value // of the listing, by name
+	named   int                                   // how many objects rules name there
+	listed  bool                                  // or not worth it
+	objects map[string]*unstructured.Unstructured // of the listing, by name
 }
-
-func newAreas() *areas { return &areas{all: map[engine.Selection]*area{}} }
 
 // areaOf is where an object is, as its area is listed.
 func areaOf(k engine.ObjectKey) engine.Selection {
@@ -98,16 +88,16 @@ func (e unvisited) count(s *subjects) {
 			continue
 		}
 		at := areaOf(k)
-		if e.areas.all[at] == nil {
-			e.areas.all[at] = &area{}
+		if e.areas[at] == nil {
+			e.areas[at] = &area{}
 		}
-		e.areas.all[at].named++
+		e.areas[at].named++
 	}
 }
 
 // listed returns an object of an area that is listed. It is nil for one that is to be read by itself.
 func (e unvisited) listed(ctx context.Context, k engine.ObjectKey) *unstructured.Unstructured {
-	a := e.areas.all[areaOf(k)]
+	a := e.areas[areaOf(k)]
 	if a == nil || k.Subresource != "" {
 		return nil
 	}
@@ -115,14 +105,9 @@ func (e unvisited) listed(ctx context.Context, k engine.ObjectKey) *unstructured
 		a.listed = true
 		e.list(ctx, areaOf(k), a)
 	}
-	text, ok := a.objects[k.Name]
-	if !ok {
-		return nil
-	}
+	object := a.objects[k.Name]
 	delete(a.objects, k.Name)
-	e.areas.size -= len(text)
-	content, _ := e.areas.texts.Unpack(text).(map[string]any)
-	return &unstructured.Unstructured{Object: content}
+	return object
 }
 
 // list reads an area, as long as that takes less than reading by itself each object that is named there. Where it
@@ -131,22 +116,18 @@ func (e unvisited) list(ctx context.Context, at engine.Selection, a *area) {
 	if a.named <= maxByName {
 		return
 	}
-	a.objects = map[string]packed.Value{}
+	a.objects = map[string]*unstructured.Unstructured{}
 	read := 0
 	for u, err := range e.reader.List(ctx, at) {
 		key := engine.ObjectKey{}
 		if err == nil {
 			key = engine.KeyOf(u).Named()
 		}
-		if read++; err != nil || read > a.named*readsOfOne || len(a.objects) == a.named || e.areas.size > maxNamed {
+		if read++; err != nil || read > a.named*readsOfOne || len(a.objects) == a.named {
 			return
 		}
-		if len(e.effects.named[key]) == 0 || e.visited.has(key) {
-			continue
-		}
-		if text, ok := e.areas.texts.Pack(u.Object); ok {
-			a.objects[strings.Clone(key.Name)] = text
-			e.areas.size += len(text)
+		if len(e.effects.named[key]) > 0 && !e.visited.has(key) {
+			a.objects[key.Name] = u
 		}
 	}
 }

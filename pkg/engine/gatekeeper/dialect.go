@@ -62,7 +62,6 @@ func (d *Dialect) Compile(c engine.Compilation) (engine.Program, error) {
 	byID := map[string]*mutator{}
 	var excluded []string
 	for _, document := range c.Documents {
-		document = document.Unpack()
 		gk := document.Key.GroupKind
 		r := &policydecode.Report{Origin: document.Origin, Line: document.Line, Policy: gk.Kind + " " + document.Key.Name, Warn: c.Warn, CheckKind: c.CheckKind}
 		if d.Accepts(gk) == engine.Policy {

@@ -58,7 +58,6 @@ func (d *Dialect) Compile(c engine.Compilation) (engine.Program, error) {
 	in, given := &inputs{}, givenNames(c.Documents)
 	all := &policydecode.Report{}
 	for _, document := range c.Documents {
-		document = document.Unpack()
 		gk := document.Key.GroupKind
 		r := &policydecode.Report{Origin: document.Origin, Line: document.Line, Policy: strings.TrimSpace(gk.Kind + " " + nameOf(document)), Warn: c.Warn, CheckKind: c.CheckKind}
 		err := engine.Guard(func() error {

@@ -65,7 +65,7 @@ func (d *Dialect) Compile(c engine.Compilation) (engine.Program, error) {
 		case d.Accepts(gk) == engine.Input:
 			r := newReport(document, &c)
 			err := engine.Guard(func() error {
-				shared.exceptions = append(shared.exceptions, decodeException(r, document.Unpack()))
+				shared.exceptions = append(shared.exceptions, decodeException(r, document))
 				return nil
 			})
 			if err != nil {
@@ -82,7 +82,7 @@ func (d *Dialect) Compile(c engine.Compilation) (engine.Program, error) {
 	for _, document := range policies {
 		r := newReport(document, &c)
 		err := engine.Guard(func() error {
-			rules = append(rules, shared.compile(r, document.Unpack())...)
+			rules = append(rules, shared.compile(r, document)...)
 			return nil
 		})
 		if err != nil {

@@ -6,7 +6,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/packed"
 )
 
 // Origin is the Origin of Documents from the cluster.
@@ -24,7 +23,6 @@ func (c *Client) PolicyDocuments(ctx context.Context, role func(schema.GroupKind
 		return nil, []error{err}
 	}
 	var documents []engine.Document
-	var texts packed.Dictionary
 	var failures []error
 	known := newUIDs()
 	for _, r := range served.policies(role) {
@@ -35,7 +33,7 @@ func (c *Client) PolicyDocuments(ctx context.Context, role func(schema.GroupKind
 			}
 			for _, u := range list.items {
 				if !known.again(string(u.GetUID())) {
-					documents = append(documents, engine.NewDocument(u, Origin).Pack(&texts))
+					documents = append(documents, engine.NewDocument(u, Origin))
 				}
 			}
 		}

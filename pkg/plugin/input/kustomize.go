@@ -32,7 +32,7 @@ func (r *Reader) readKustomization(ctx context.Context, input Files, yield func(
 	if isRemote(name) {
 		return &Error{Path: redactedRemote(name), Err: errRemote}
 	}
-	files := &localFiles{FileSystem: filesys.MakeFsOnDisk(), read: &r.read}
+	files := &localFiles{FileSystem: filesys.MakeFsOnDisk()}
 	built, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(files, name)
 	if files.refused != nil {
 		return files.refused
@@ -56,7 +56,6 @@ func (r *Reader) readKustomization(ctx context.Context, input Files, yield func(
 // documents.
 type localFiles struct {
 	filesys.FileSystem
-	read    *int
 	values  int   // of the files so far
 	secret  bool  // one of them may hold a Secret, or make one
 	refused error // why a file was not read that is there; kustomize takes that for a missing one
@@ -70,14 +69,13 @@ func (f *localFiles) ReadFile(path string) ([]byte, error) {
 		return nil, err
 	}
 	defer in.Close() //nolint:errcheck // it was only read
-	text, err := io.ReadAll(io.LimitReader(counted{in, f.read}, defaultMaxDocument+1))
-	if err != nil && *f.read <= maxInput {
+	text, err := io.ReadAll(io.LimitReader(in, defaultMaxDocument+1))
+	if err != nil {
 		return nil, err // such as for a directory, which is tried next
 	}
 	f.secret = f.secret || mayBeSecret(text)
 	f.values += kustomizeCost * values(text)
 	switch {
-	case err != nil:
 	case len(text) > defaultMaxDocument:
 		err = fmt.Errorf("the file is larger than %d bytes", defaultMaxDocument)
 	case f.values > maxValues:

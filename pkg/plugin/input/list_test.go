@@ -101,20 +101,3 @@ func TestTooManyValues(t *testing.T) {
 		}
 	}
 }
-
-// endless is a text of documents without an end.
-type endless struct{}
-
-func (endless) Read(p []byte) (int, error) {
-	copy(p, strings.Repeat("a: b\n---\n", len(p)/9+1))
-	return len(p), nil
-}
-
-// All that a Reader reads counts.
-func TestInputIsBounded(t *testing.T) {
-	r := &Reader{read: maxInput - 1<<10, Stdin: endless{}}
-	_, err := r.ReadAll(t.Context(), Files{Paths: []string{"-"}})
-	if err == nil || !strings.Contains(err.Error(), ": more than 1073741824 bytes are read at once") {
-		t.Errorf("got %.300v", err)
-	}
-}

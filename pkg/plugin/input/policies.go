@@ -13,7 +13,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/packed"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/wording"
 )
 
@@ -99,7 +98,6 @@ func (s Policies) Load(ctx context.Context) (documents []engine.Document, broken
 // values file beside a policy, is only a warning, like an object that is not a policy.
 func (s Policies) readPaths(ctx context.Context) ([]engine.Document, []error) {
 	var documents []engine.Document
-	var texts packed.Dictionary
 	var errs []error
 	empty := slices.Clone(s.Paths)
 	leftOut := map[string][]string{}
@@ -111,7 +109,7 @@ func (s Policies) readPaths(ctx context.Context) ([]engine.Document, []error) {
 		})
 		switch {
 		case err == nil:
-			documents = append(documents, d.Pack(&texts))
+			documents = append(documents, d)
 		case errors.Is(err, ErrNotObject) && errors.As(err, &broken):
 			s.Warn(broken.Origin(), broken.Err.Error()+": ignored")
 		default:

@@ -152,27 +152,3 @@ func TestPoliciesLoadClusterError(t *testing.T) {
 		}
 	}
 }
-
-// All policies of a run are read before the first is compiled: each takes its text, and about as much for its fields.
-func TestLoadedPoliciesAreSmall(t *testing.T) {
-	const n = 2000
-	var text strings.Builder
-	for i := range n {
-		fmt.Fprintf(&text, "---\napiVersion: example.io/v1\nkind: Rule\nmetadata: {name: rule-%d, labels: {team: a}}\nspec:\n"+
-			"  rules:\n  - match: {any: [{resources: {kinds: [Pod], namespaces: [team-%d]}}]}\n    mutate: {metadata: {labels: {team: team-%d}}}\n", i, i, i)
-	}
-	var before, after runtime.MemStats
-	policies := Policies{Paths: []string{"-"}, Reader: stdin(text.String()), Accepts: func(schema.GroupKind) engine.Role { return engine.Policy }}
-	runtime.GC()
-	runtime.ReadMemStats(&before)
-	documents, _, err := policies.Load(t.Context())
-	if err != nil || len(documents) != n {
-		t.Fatalf("%d documents, %v", len(documents), err)
-	}
-	runtime.GC()
-	runtime.ReadMemStats(&after)
-	if each := (after.HeapAlloc - before.HeapAlloc) / n; each > 2000 {
-		t.Errorf("a policy of %d bytes takes %d", text.Len()/n, each)
-	}
-	runtime.KeepAlive(documents)
-}

@@ -4,26 +4,17 @@ import (
 	"bufio"
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"iter"
 	"os"
 	"strings"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/limit"
 )
 
-// How much is read: bytes of a document, by default, which is room for a `List` of some twenty thousand objects, and of all
-// that a Reader reads.
-const (
-	defaultMaxDocument = 64 << 20
-	maxInput           = 1 << 30
-)
-
-// maxErrors is how many documents and files of a run may be errors: more than any directory has that is read by mistake.
-const maxErrors = 100_000
-
-var errTooManyErrors = fmt.Errorf("more than %d documents and files cannot be read: nothing more is read", maxErrors)
+// defaultMaxDocument is how many bytes a document has at most: room for a `List` of some twenty thousand objects.
+const defaultMaxDocument = 64 << 20
 
 // Reader reads manifests. It remembers that standard input was read, so that
 // one Reader serves a whole command; it must not be used concurrently, nor while it streams.
@@ -31,9 +22,7 @@ type Reader struct {
 	Stdin       io.Reader // what "-" stands for; nil where there is none
 	MaxDocument int       // bytes of one document; 0 stands for 64 MiB
 
-	read      int // bytes so far
 	stdinRead bool
-	failed    int // how many errors were returned
 	buffer    *bufio.Reader
 }
 
@@ -67,19 +56,9 @@ type Files struct {
 //
 // An error concerns one document or one path and is an *Error; reading goes on
 // behind it for as long as the caller does. Only a cancelled context ends it,
-// with the context's error as the last one, and too many errors.
+// with the context's error as the last one.
 func (r *Reader) Read(ctx context.Context, input Files) iter.Seq2[engine.Document, error] {
-	return func(each func(engine.Document, error) bool) {
-		yield := func(d engine.Document, err error) bool {
-			if err == nil {
-				return each(d, nil)
-			}
-			if r.failed++; r.failed > maxErrors {
-				each(engine.Document{}, errTooManyErrors)
-				return false
-			}
-			return each(d, err)
-		}
+	return func(yield func(engine.Document, error) bool) {
 		if input.Lines {
 			input.nodes = &nodes{}
 		}
@@ -134,6 +113,8 @@ func (r *Reader) readFile(ctx context.Context, path string, input Files, yield f
 	if err != nil {
 		return at(name, err)
 	}
+	ctx, done := limit.Object(ctx, stream{name: name})
+	defer done()
 	defer content.Close() //nolint:errcheck // nothing was written
 	empty := true
 	err = r.readStream(ctx, stream{content, name}, input, func(d engine.Document, err error) bool {
@@ -155,11 +136,14 @@ type stream struct {
 	name string
 }
 
+// String is the name.
+func (s stream) String() string { return s.name }
+
 func (r *Reader) readStream(ctx context.Context, content stream, input Files, yield func(engine.Document, error) bool) error {
 	if r.buffer == nil {
 		r.buffer = bufio.NewReaderSize(nil, 64<<10)
 	}
-	r.buffer.Reset(counted{content, &r.read})
+	r.buffer.Reset(content)
 	documents := newSplitter(r.buffer, r.maxDocument())
 	aliases := aliasBudget
 	for {
@@ -184,21 +168,6 @@ func (r *Reader) readStream(ctx context.Context, content stream, input Files, yi
 			return at(content.name, end)
 		}
 	}
-}
-
-// counted refuses to read more than maxInput bytes, of which some are read already.
-type counted struct {
-	io.Reader
-	read *int
-}
-
-// Read implements io.Reader.
-func (c counted) Read(p []byte) (int, error) {
-	n, err := c.Reader.Read(p)
-	if *c.read += n; *c.read > maxInput {
-		return 0, fmt.Errorf("more than %d bytes are read at once: read fewer objects or policies", maxInput)
-	}
-	return n, err
 }
 
 // open gives a path's content and the name that messages call it by.

@@ -31,7 +31,6 @@ type splitter struct {
 	line    int    // lines read so far
 	pending []byte // a marker that has content behind it: part of the next document
 	last    int    // bytes of the last document: the next one is probably like it
-	read    int    // bytes that were read since the last document with content
 	done    bool
 }
 
@@ -53,13 +52,8 @@ func (s *splitter) next() (part, error) {
 			return part{}, err
 		}
 		p.text = bytes.TrimPrefix(p.text, []byte(byteOrderMark))
-		switch {
-		case hasContent(p.text):
-			s.read = 0
+		if hasContent(p.text) {
 			return p, nil
-		case s.read > s.limit:
-			s.done = true
-			return part{}, &Error{Line: p.line, Err: fmt.Errorf("there are more than %d bytes without a document", s.limit)}
 		}
 	}
 	return part{}, io.EOF
@@ -78,7 +72,6 @@ func (s *splitter) cut() (part, error) {
 			return part{}, &Error{Line: p.line, Err: err}
 		}
 		s.done = err != nil
-		s.read += len(line)
 		if len(line) > 0 {
 			s.line++
 		}

@@ -25,7 +25,7 @@ func TestURLs(t *testing.T) {
 	mux.Handle("/moved", http.RedirectHandler("/a.yaml", http.StatusFound))
 	mux.Handle("/loop", http.RedirectHandler("/loop", http.StatusFound))
 	mux.Handle("/away", http.RedirectHandler(elsewhere.URL+"/token", http.StatusFound))
-	mux.HandleFunc("/large", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, strings.Repeat("---\n", 5000)) })
+	mux.HandleFunc("/large", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, strings.Repeat("a: b\n#\n", 5000)) })
 	server := httptest.NewServer(mux)
 	defer server.Close()
 	withPassword := strings.Replace(server.URL, "http://", "http://me:secret@", 1)
@@ -39,7 +39,7 @@ func TestURLs(t *testing.T) {
 			"error: " + server.URL + "/away: " + server.URL + " redirects a GET request to " + elsewhere.URL + ", which is not followed: requests and credentials stay with the host, port and scheme that you named; name the other one if you trust it\n",
 		},
 		{"nothing there", server.URL + "/none", "error: " + server.URL + "/none: the server answered 404 Not Found\n"},
-		{"more than the limit", server.URL + "/large", "error: " + server.URL + "/large:4097: there are more than 16384 bytes without a document\n"},
+		{"more than the limit", server.URL + "/large", "error: " + server.URL + "/large:1: the document is larger than 16384 bytes: split it with --- lines, or lists into their elements\n"},
 		{"a password", withPassword + "/none", "error: " + strings.Replace(withPassword, "me:secret", "xxxxx", 1) + "/none: the server answered 404 Not Found\n"},
 	}
 	for _, c := range cases {

@@ -46,7 +46,6 @@ func NewRun(here Cluster, version string, created time.Time) Run {
 func DocumentsOf(all []engine.Document, installed func(engine.Document) bool) ([]Document, string, error) {
 	out := make([]Document, len(all))
 	for i, d := range all {
-		d = d.Unpack()
 		out[i] = Document{Object: d.Key, Origin: d.Origin, Installed: installed(d)}
 		if !out[i].Installed {
 			if d.IsSecret() {
