@@ -7,6 +7,8 @@ import (
 	"sync"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/limit"
 )
 
 // maxMemo is how many bytes the values of a Memo take, by the estimate of sizeOf.
@@ -65,7 +67,7 @@ func (m *Memo) Do(ctx context.Context, key any, get func(context.Context) (any, 
 // Ask is Do for what a server, or another one, is asked: the time that it takes does not count for
 // the rules on the object.
 func (m *Memo) Ask(ctx context.Context, key any, ask func(context.Context) (any, error)) (answer any, err error) {
-	Wait(ctx, func() { answer, err = m.Do(ctx, key, ask) })
+	limit.Wait(ctx, func() { answer, err = m.Do(ctx, key, ask) })
 	return answer, err
 }
 

@@ -10,6 +10,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/limit"
 )
 
 // ReadNamespace returns the Namespace of the object: the one that came with the
@@ -89,7 +91,7 @@ var errNoNamespace = errors.New("it is not there, and rules that ask for its lab
 
 // ReadNamespace reads a Namespace. The error is that of the Reader, which must not be nil.
 func (w *World) ReadNamespace(ctx context.Context, name string) (u *unstructured.Unstructured, err error) {
-	Wait(ctx, func() {
+	limit.Wait(ctx, func() {
 		u, err = w.Reader.Get(ctx, ObjectKey{GroupKind: schema.GroupKind{Kind: "Namespace"}, Version: "v1", Name: name})
 	})
 	return u, err

@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/limit"
 )
 
 // PanicError is a defect of this program, or of a library below it, that an object or a
@@ -23,9 +25,9 @@ func (e *PanicError) Error() string {
 // OfThisProgram reports whether an evaluation failed at a limit or a defect of this program, which no server has. What
 // the rule does there is not known, whatever its failurePolicy.
 func OfThisProgram(err error) bool {
-	var limit *LimitError
+	var over *limit.Error
 	var panicked *PanicError
-	return errors.As(err, &limit) || errors.As(err, &panicked)
+	return errors.As(err, &over) || errors.As(err, &panicked)
 }
 
 // Guard calls a function, and returns a panic in it as a *PanicError.

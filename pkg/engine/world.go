@@ -6,8 +6,6 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
-
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/limit"
 )
 
 // World is all that an evaluation may ask. A nil capability makes a rule that
@@ -70,6 +68,3 @@ type Limits struct {
 func DefaultLimits() Limits {
 	return Limits{Depth: 128, Elements: 10_000, ContextSize: 2 << 20, Rounds: 100}
 }
-
-// LimitError is a bound that an evaluation would exceed.
-type LimitError = limit.Error

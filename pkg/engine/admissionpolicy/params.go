@@ -16,6 +16,7 @@ import (
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/cel"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/limit"
 )
 
 // param is a parameter of a binding.
@@ -130,7 +131,7 @@ func (r *run) findParams(ctx context.Context, q paramQuery) ([]*unstructured.Uns
 			return nil, err
 		}
 		if out = append(out, u); len(out) > r.world.Limits.Elements {
-			return nil, &engine.LimitError{What: "parameters that a selector names", Max: r.world.Limits.Elements}
+			return nil, &limit.Error{What: "parameters that a selector names", Max: r.world.Limits.Elements}
 		}
 	}
 	slices.SortFunc(out, func(a, b *unstructured.Unstructured) int { return strings.Compare(paramName(a), paramName(b)) })

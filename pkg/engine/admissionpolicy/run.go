@@ -10,12 +10,14 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/cel"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/limit"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/policydecode"
 )
 
 // run is one round of all policies on one object.
 type run struct {
-	ctx    context.Context
+	ctx    context.Context // of the policy that is evaluated
+	whole  context.Context
 	target engine.Target // as requested: all policies are matched against it
 	world  *engine.World
 	object *unstructured.Unstructured // with the changes of the policies so far
@@ -36,7 +38,7 @@ type run struct {
 }
 
 func newRun(ctx context.Context, t engine.Target, w *engine.World) *run {
-	return &run{ctx: ctx, target: t, world: w, object: t.Object, reinvocable: invoked{}}
+	return &run{ctx: ctx, whole: ctx, target: t, world: w, object: t.Object, reinvocable: invoked{}}
 }
 
 // unit evaluates a policy with one binding, once for each parameter. An error ends the
@@ -98,7 +100,7 @@ func (r *run) passOver(step engine.Step, sink engine.Sink, reason func() error) 
 // fail adds the step of a policy that cannot be evaluated: the object would be denied, or
 // the failure is ignored. Where this run lacks something, neither is known.
 func (r *run) fail(u *unit, step engine.Step, err error) error {
-	if ended := r.ctx.Err(); ended != nil {
+	if ended := r.whole.Err(); ended != nil {
 		return ended
 	}
 	switch {
@@ -136,6 +138,9 @@ func isUnsupported(err error) bool {
 // invoke evaluates a policy with one parameter.
 func (r *run) invoke(u *unit, step engine.Step, p *param) error {
 	u.traffic.Mark(&step, cel.Reads{Object: r.target.HoldsSecrets(), Metadata: r.target.Tainted, Params: p != nil && p.secret})
+	rule, done := limit.Rule(r.whole, step.Rule)
+	r.ctx = rule
+	defer func() { done(); r.ctx = r.whole }()
 	in := r.input(step.AsCreated, p)
 	held, err := r.conditions(u, in)
 	if err != nil {
@@ -169,9 +174,9 @@ func (r *run) conditions(u *unit, in cel.Input) (*cel.ConditionError, error) {
 	var failures []error
 	for _, c := range u.policy.conditions {
 		holds, err := e.Condition(c.compiled)
-		var limit *cel.LimitError
+		var stopped *cel.LimitError
 		switch {
-		case err != nil && (isUnsupported(err) || errors.As(err, &limit) || r.ctx.Err() != nil):
+		case err != nil && (isUnsupported(err) || errors.As(err, &stopped) || r.ctx.Err() != nil):
 			return nil, newExpressionError(c.expression, err)
 		case err != nil:
 			failures = append(failures, r.failed(c.expression, r.asks(u, c.compiled), err))

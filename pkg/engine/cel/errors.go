@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/limit"
 )
 
 // EvaluationError is an expression that fails on an object.
@@ -34,7 +35,7 @@ func shorten(expression string) string {
 // LimitError is an evaluation that was stopped because it reached a limit.
 type LimitError struct {
 	Expression string
-	Limit      engine.LimitError
+	Limit      limit.Error
 	Server     bool // an API server has this limit too
 }
 

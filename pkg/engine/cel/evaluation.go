@@ -14,7 +14,7 @@ import (
 	"github.com/google/cel-go/interpreter"
 	celconfig "k8s.io/apiserver/pkg/apis/cel"
 
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/limit"
 )
 
 // Budget bounds the cost of all expressions of an Evaluation together. Each single
@@ -46,6 +46,9 @@ type Evaluation struct {
 
 // Evaluate binds an input. Nothing is computed yet.
 func (s *Scope) Evaluate(ctx context.Context, in Input, b Budget) *Evaluation {
+	if limit.ClockOf(ctx) == nil {
+		ctx, _ = limit.Rule(ctx, nil)
+	}
 	e := &Evaluation{ctx: ctx, budget: b, left: b.Cost}
 	e.activation = &activation{evaluation: e, scope: s, input: in, values: map[string]ref.Val{}}
 	return e
@@ -64,9 +67,6 @@ func (e *Evaluation) Condition(x *Expression) (bool, error) {
 	return v == types.True, nil
 }
 
-// maxDuration is how long an expression with its variables may take, besides waiting for others.
-const maxDuration = 5 * time.Second
-
 // Value evaluates an expression. The value may share data with the input. Functions of cel-go do
 // not look at the context: one that takes too long is left behind, and the Evaluation must not
 // be used again.
@@ -76,13 +76,11 @@ func (e *Evaluation) Value(x *Expression) (ref.Val, error) {
 		err error
 	}
 	done := make(chan result, 1)
-	taken := engine.Taken(e.ctx)
-	end := taken() + maxDuration
 	go func() {
 		v, err := e.value(x)
 		done <- result{v, err}
 	}()
-	timer := time.NewTimer(maxDuration)
+	timer := time.NewTimer(limit.Left(e.ctx) + time.Millisecond)
 	defer timer.Stop()
 	for {
 		select {
@@ -91,11 +89,11 @@ func (e *Evaluation) Value(x *Expression) (ref.Val, error) {
 		case <-e.ctx.Done():
 			return nil, e.ctx.Err()
 		case <-timer.C:
-			left := end - taken()
-			if left <= 0 {
-				return nil, &LimitError{Expression: x.text, Limit: engine.LimitError{What: "seconds for one expression", Max: int(maxDuration / time.Second)}}
+			var over *limit.Error
+			if err := e.ctx.Err(); errors.As(err, &over) {
+				return nil, &LimitError{Expression: x.text, Limit: *over}
 			}
-			timer.Reset(left)
+			timer.Reset(limit.Left(e.ctx) + time.Millisecond)
 		}
 	}
 }
@@ -129,7 +127,7 @@ func (e *Evaluation) evaluate(x *Expression) (ref.Val, error) {
 		return nil, e.failed(x, err)
 	}
 	if !fits(v) {
-		return nil, &LimitError{Expression: x.text, Limit: engine.LimitError{What: "elements in one value", Max: maxElements}}
+		return nil, &LimitError{Expression: x.text, Limit: limit.Error{What: "elements in one value", Max: maxElements}}
 	}
 	return v, nil
 }
@@ -150,9 +148,9 @@ func (e *Evaluation) pay(x *Expression, details *cel.EvalDetails) error {
 
 // failed returns the error of an expression that has no value.
 func (e *Evaluation) failed(x *Expression, err error) error {
-	var limit *LimitError
-	if errors.As(err, &limit) { // of a variable that it uses
-		return limit
+	var stopped *LimitError
+	if errors.As(err, &stopped) { // of a variable that it uses
+		return stopped
 	}
 	var cancelled interpreter.EvalCancelledError
 	if errors.As(err, &cancelled) && cancelled.Cause == interpreter.CostLimitExceeded {
@@ -163,7 +161,7 @@ func (e *Evaluation) failed(x *Expression, err error) error {
 
 // costError is an expression that costs more than an API server grants.
 func costError(x *Expression, granted Budget) error {
-	return &LimitError{Expression: x.text, Limit: engine.LimitError{What: "units of CEL cost for " + granted.Of, Max: int(granted.Cost)}, Server: true}
+	return &LimitError{Expression: x.text, Limit: limit.Error{What: "units of CEL cost for " + granted.Of, Max: int(granted.Cost)}, Server: true}
 }
 
 // recoverAs turns a panic in a library into the error of the expression.

@@ -128,7 +128,7 @@ func (e *Evaluation) narrow(s engine.Selection) []engine.Selection {
 }
 
 func (e *Evaluation) trigger(ctx context.Context, t engine.Target, c *chains) (*triggered, error) {
-	ctx, done := limit.Object(engine.ForObject(ctx), t.Key)
+	ctx, done := limit.Object(ctx, t.Key)
 	defer done()
 	out := &triggered{key: t.Key, chosen: e.chosen(&t), rec: &recorder{reasons: e.options.Reasons}}
 	if e.options.Reasons {
@@ -216,7 +216,7 @@ const maxEffects = 1_000_000
 func (e *Evaluation) keep(t *triggered) error {
 	if len(e.effects.all)+len(t.effects) > maxEffects {
 		return fmt.Errorf("%s triggers too much: %w; evaluate these rules with fewer triggers or targets, or use wildcards in their targets",
-			t.key, &engine.LimitError{What: "targets that rules name for all of their triggers", Max: maxEffects})
+			t.key, &limit.Error{What: "targets that rules name for all of their triggers", Max: maxEffects})
 	}
 	for i := range t.effects {
 		f := &t.effects[i]

@@ -39,7 +39,7 @@ func (e *Evaluation) begin(ctx context.Context, t engine.Target, reasons bool) *
 
 func (e *Evaluation) newPass(ctx context.Context, t engine.Target, rec *recorder) *pass {
 	p := &pass{Evaluation: e, rec: rec, target: t, hiding: hidingTarget(t)}
-	p.ctx, p.use = engine.WatchSecrets(engine.ForObject(ctx))
+	p.ctx, p.use = engine.WatchSecrets(ctx)
 	return p
 }
 

@@ -95,6 +95,14 @@ func (c *Clock) Err() error {
 	return nil
 }
 
+// Left is how much time the rule has that the context is for; all of it where there is none.
+func Left(ctx context.Context) time.Duration {
+	if c := ClockOf(ctx); c != nil {
+		return max(Time-c.taken(), 0)
+	}
+	return Time
+}
+
 // taken is the time without waits.
 func (c *Clock) taken() time.Duration {
 	now := int64(time.Since(c.began))

@@ -20,8 +20,8 @@ func (e *execution) holds(on *cel.Evaluation, conditions []condition) (unmet *ce
 	for _, c := range conditions {
 		holds, err := on.Condition(c.expression)
 		switch {
-		case e.ctx.Err() != nil:
-			return nil, context.Cause(e.ctx)
+		case e.outer.Err() != nil:
+			return nil, context.Cause(e.outer)
 		case err != nil:
 			errs = append(errs, &cel.ExpressionError{Field: c.field, Err: err})
 		case !holds:

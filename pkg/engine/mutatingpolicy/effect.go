@@ -11,6 +11,7 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/cel"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/cel/match"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/limit"
 )
 
 // effect is a rule with targets, bound to a trigger.
@@ -157,7 +158,8 @@ func (f *effect) Subjects() engine.Selection { return f.subjects }
 func (f *effect) Apply(ctx context.Context, subject engine.Target, w *engine.World, sink engine.Sink) (*unstructured.Unstructured, error) {
 	e := newExecution(ctx, w)
 	defer e.end()
-	e.rule, e.operation, e.resource, e.secret = f.rule, f.operation, f.resource, f.secret
+	e.timed(f.rule)
+	e.operation, e.resource, e.secret = f.operation, f.resource, f.secret
 	e.subject, e.trigger, e.onTarget = subject, &f.trigger, true
 	step := e.guarded(func() engine.Step { return f.apply(e, sink) })
 	if err := ctx.Err(); err != nil {
@@ -239,7 +241,7 @@ func (e *execution) namedTargets(evaluation *cel.Evaluation) ([]*effect, error) 
 		return nil, &cel.ExpressionError{Field: field, Err: err}
 	}
 	if len(objects) > e.world.Limits.Elements {
-		return nil, &cel.ExpressionError{Field: field, Err: &engine.LimitError{What: "targets", Max: e.world.Limits.Elements}}
+		return nil, &cel.ExpressionError{Field: field, Err: &limit.Error{What: "targets", Max: e.world.Limits.Elements}}
 	}
 	var out []*effect
 	for _, u := range objects {

@@ -19,13 +19,16 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/cel"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/cel/match"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/limit"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/mutatingpolicy/library"
 )
 
 // execution is the evaluation of one rule on one object, for one operation.
 type execution struct {
-	ctx       context.Context   // an execution does not outlive its call
+	ctx       context.Context   // of the rule; an execution does not outlive its call
+	done      func()            // with the rule
 	outer     context.Context   // that of the caller
+	watched   context.Context   // the same, which notes the use of Secrets
 	use       *engine.SecretUse // by functions of the library
 	world     *engine.World
 	rule      *rule
@@ -42,13 +45,14 @@ type execution struct {
 }
 
 func newExecution(ctx context.Context, w *engine.World) *execution {
-	e := &execution{outer: ctx, world: w}
-	e.ctx, e.use = engine.WatchSecrets(ctx)
+	e := &execution{outer: ctx, done: func() {}, world: w}
+	e.watched, e.use = engine.WatchSecrets(ctx)
 	return e
 }
 
 // end tells the caller whether a Secret was read.
 func (e *execution) end() {
+	e.done()
 	if e.use.Any() {
 		engine.NoteSecret(e.outer)
 	}
@@ -56,8 +60,16 @@ func (e *execution) end() {
 
 // start begins the evaluation of a rule on what it matches; the one before is over.
 func (e *execution) start(r *rule, t engine.Target, operation engine.Operation) {
-	*e = execution{ctx: e.ctx, outer: e.outer, use: e.use, world: e.world, rule: r, operation: operation, subject: t, resource: resourceOf(t)}
+	*e = execution{done: e.done, outer: e.outer, watched: e.watched, use: e.use, world: e.world, operation: operation, subject: t, resource: resourceOf(t)}
+	e.timed(r)
 	e.trigger = &e.subject
+}
+
+// timed starts the clock of a rule.
+func (e *execution) timed(r *rule) {
+	e.done()
+	e.rule = r
+	e.ctx, e.done = limit.Rule(e.watched, r.ref)
 }
 
 // match compares the subject with what the rule matches. To a rule that mutates

@@ -19,8 +19,8 @@ import (
 	"golang.org/x/tools/txtar"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/jmespath"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/limit"
 )
 
 var functionsNow = time.Date(2024, 2, 29, 13, 14, 15, 0, time.FixedZone("", 2*60*60))
@@ -112,7 +112,7 @@ func TestRandomBySeed(t *testing.T) {
 
 func TestRandomLimit(t *testing.T) {
 	_, err := functionsSearch(t, "random('"+strings.Repeat("a", 1001)+"')", nil)
-	var limit *engine.LimitError
+	var limit *limit.Error
 	if !errors.As(err, &limit) || limit.Max != 1000 {
 		t.Errorf("error %v, want a LimitError", err)
 	}

@@ -123,7 +123,7 @@ func TestApplyOverlayLimits(t *testing.T) {
 	for range 200 {
 		deep = map[string]any{"a": deep}
 	}
-	var tooDeep *engine.LimitError
+	var tooDeep *limit.Error
 	if _, err := applyOverlay(live, deep); !errors.As(err, &tooDeep) {
 		t.Errorf("error %v, want a limit", err)
 	}

@@ -52,7 +52,7 @@ func kindOf(v any) kind {
 	return isScalar
 }
 
-// CompileOverlay reads an overlay. The error is an *AnchorError, or a *engine.LimitError when
+// CompileOverlay reads an overlay. The error is an *AnchorError, or a *limit.Error when
 // it nests too deep.
 func CompileOverlay(overlay map[string]any) (*Overlay, error) {
 	root, err := compile(overlay, "", 0)
@@ -63,8 +63,8 @@ func CompileOverlay(overlay map[string]any) (*Overlay, error) {
 }
 
 func compile(value any, at string, depth int) (*node, error) {
-	if limit := engine.DefaultLimits().Depth; depth > limit {
-		return nil, &engine.LimitError{What: "levels of nesting in an overlay", Max: limit}
+	if most := engine.DefaultLimits().Depth; depth > most {
+		return nil, &limit.Error{What: "levels of nesting in an overlay", Max: most}
 	}
 	n := &node{kind: kindOf(value), value: value}
 	switch v := value.(type) {

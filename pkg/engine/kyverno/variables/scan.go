@@ -4,9 +4,9 @@ import (
 	"encoding/json"
 	"strings"
 
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/jmespath"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/pattern"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/limit"
 )
 
 // maxNesting bounds how deep variables may stand in variables.
@@ -147,7 +147,7 @@ func (v *variable) take(f *frame) error {
 		}
 	}
 	if v.depth >= maxNesting {
-		return &engine.LimitError{What: "nested variables", Max: maxNesting}
+		return &limit.Error{What: "nested variables", Max: maxNesting}
 	}
 	return nil
 }

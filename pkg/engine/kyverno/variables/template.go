@@ -8,6 +8,7 @@ import (
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/jmespath"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/limit"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/policydecode"
 )
 
@@ -109,8 +110,8 @@ type parser struct {
 }
 
 func (p *parser) parse(value any, path []string) (part, error) {
-	if limit := engine.DefaultLimits().Depth; len(path) > limit {
-		return nil, &engine.LimitError{What: "levels of nesting in a document", Max: limit}
+	if most := engine.DefaultLimits().Depth; len(path) > most {
+		return nil, &limit.Error{What: "levels of nesting in a document", Max: most}
 	}
 	switch v := value.(type) {
 	case string:

@@ -9,6 +9,7 @@ import (
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/limit"
 )
 
 // raw makes a request to the API server, once in a run, and decodes the answer.
@@ -23,7 +24,7 @@ func (s *Session) raw(ctx context.Context, method, path string, body []byte) (an
 			return nil, err
 		}
 		if len(content) > s.world.Limits.ContextSize {
-			return nil, &engine.LimitError{What: "bytes in one answer", Max: s.world.Limits.ContextSize}
+			return nil, &limit.Error{What: "bytes in one answer", Max: s.world.Limits.ContextSize}
 		}
 		var out any
 		if err := utiljson.Unmarshal(content, &out); err != nil {

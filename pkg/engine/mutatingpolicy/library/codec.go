@@ -6,7 +6,7 @@ import (
 
 	"sigs.k8s.io/yaml"
 
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/limit"
 )
 
 // codec reads and writes JSON and YAML as Kyverno does, with numbers that are
@@ -42,7 +42,7 @@ func (codec) Parse(content []byte) (any, error) {
 
 func checkContent(content []byte) error {
 	if len(content) > maxUnpacked {
-		return &engine.LimitError{What: "bytes of text to parse", Max: maxUnpacked}
+		return &limit.Error{What: "bytes of text to parse", Max: maxUnpacked}
 	}
 	return nil
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/google/cel-go/common/types"
 	"github.com/google/cel-go/common/types/ref"
 
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/limit"
 )
 
 // maxUnpacked bounds what gzip.decompress() unpacks and what the parsers of JSON
@@ -42,7 +42,7 @@ func decompress(packed ref.Val) ref.Val {
 	case err != nil:
 		return types.WrapErr(fmt.Errorf("gzip.decompress: %w", err))
 	case len(out) > maxUnpacked:
-		return types.WrapErr(fmt.Errorf("gzip.decompress: %w", &engine.LimitError{What: "bytes of unpacked data", Max: maxUnpacked}))
+		return types.WrapErr(fmt.Errorf("gzip.decompress: %w", &limit.Error{What: "bytes of unpacked data", Max: maxUnpacked}))
 	}
 	return types.String(out)
 }

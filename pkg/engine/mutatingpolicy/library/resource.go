@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/limit"
 )
 
 // ownNamespace is what the functions of resource ask for in namespaced policies: no namespace has this name. So
@@ -49,7 +50,7 @@ func (r resources) GetResource(apiVersion, name, namespace, object string) (*uns
 	gvk := mapping.GroupVersionKind
 	key := engine.ObjectKey{GroupKind: gvk.GroupKind(), Version: gvk.Version, Namespace: namespace, Name: object, Subresource: subresource}
 	var u *unstructured.Unstructured
-	engine.Wait(r.context, func() { u, err = r.world.Reader.Get(r.context, key) })
+	limit.Wait(r.context, func() { u, err = r.world.Reader.Get(r.context, key) })
 	if apierrors.IsNotFound(err) && r.absent == "" {
 		r.absent = key.String()
 	}
@@ -90,7 +91,7 @@ func listed(ctx context.Context, w *engine.World, s engine.Selection) ([]unstruc
 				return nil, err
 			}
 			if len(items) == w.Limits.Elements {
-				return nil, &engine.LimitError{What: "objects in one list", Max: w.Limits.Elements}
+				return nil, &limit.Error{What: "objects in one list", Max: w.Limits.Elements}
 			}
 			items = append(items, *u)
 		}
