@@ -14,8 +14,7 @@ import (
 // it must not be shown.
 const HiddenValue = "***"
 
-// ErrHidden stands for a text that must not be shown. In a World that hides, it is also why
-// a rule goes no further: what it would do depends on a value that is hidden.
+// ErrHidden stands for a string that must not be shown.
 var ErrHidden = errors.New("withheld: the rule reads a Secret; --show-secrets shows it")
 
 // LastApplied is the annotation in which kubectl apply keeps the whole manifest.

@@ -79,9 +79,9 @@ func (e *memoEntry) fill(ctx context.Context, get func(context.Context) (any, er
 }
 
 // keep stores a value in place of the one that the key has.
-func (m *Memo) keep(key, value any, err error) {
+func (m *Memo) keep(key, value any) {
 	entry := newMemoEntry(key)
-	entry.value, entry.err = value, err
+	entry.value = value
 	close(entry.done)
 	m.mu.Lock()
 	if old := m.entries[key]; old != nil {
@@ -92,21 +92,21 @@ func (m *Memo) keep(key, value any, err error) {
 	m.weigh(entry)
 }
 
-// kept returns the value of a key, if it is there; else ErrHidden.
-func (m *Memo) kept(key any) (any, error) {
+// kept returns what the key has, if it is there.
+func (m *Memo) kept(key any) (entry *memoEntry, ok bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	element := m.entries[key]
 	if element == nil {
-		return nil, ErrHidden
+		return nil, false
 	}
-	entry := element.Value.(*memoEntry) // it is what was put in
+	entry = element.Value.(*memoEntry) // it is what was put in
 	select {
 	case <-entry.done:
 		m.used.MoveToFront(element)
-		return entry.value, entry.err
+		return entry, true
 	default: // another object asks for it
-		return nil, ErrHidden
+		return nil, false
 	}
 }
 

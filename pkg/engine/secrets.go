@@ -25,7 +25,7 @@ func (u *SecretUse) Any() bool { return u.used.Load() }
 
 // NoteSecret notes that a Secret is used: what follows under the context may depend on it.
 func NoteSecret(ctx context.Context) {
-	if use := secretUseOf(ctx); use != nil {
+	for use := secretUseOf(ctx); use != nil; use = use.outer {
 		use.used.Store(true)
 	}
 }

@@ -40,9 +40,6 @@ type World struct {
 	// Noted is called for each object that a rule depends on and that came without a request, such as the Namespace
 	// of its object; may be nil.
 	Noted func(context.Context, ObjectKey)
-	// Hides reports that HiddenValue stands for the values of Secrets, and that expressions
-	// make nothing else of it.
-	Hides bool
 }
 
 // ReadsExisting returns the Reader of the objects that a run may change.

@@ -132,7 +132,7 @@ func (r *run) input(created bool, p *param) cel.Input {
 	q := r.request(created)
 	in := cel.Input{
 		Object: r.object.Object, Request: q.typed, RequestMap: q.fields,
-		Access: r.world.Access, User: r.target.Request.User, Hides: r.world.Hides, Explain: r.explains,
+		Access: r.world.Access, User: r.target.Request.User, Explain: r.explains,
 	}
 	if q.candidate.OldObject != nil {
 		in.OldObject = q.candidate.OldObject.Object

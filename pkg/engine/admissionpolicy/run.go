@@ -104,8 +104,6 @@ func (r *run) fail(u *unit, step engine.Step, err error) error {
 		return ended
 	}
 	switch {
-	case errors.Is(err, engine.ErrHidden):
-		step.Outcome, step.Err = engine.Skipped, err
 	case isUnsupported(err):
 		step.Outcome, step.Err = engine.Unsupported, err
 	case engine.OfThisProgram(err):

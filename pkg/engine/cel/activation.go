@@ -32,9 +32,6 @@ type Input struct {
 	Access engine.Authorizer
 	// User is whom authorizer and authorizer.requestResource ask for.
 	User engine.UserInfo
-	// Hides reports that engine.HiddenValue stands for values that are not known. What depends
-	// on one is an engine.ErrHidden.
-	Hides bool
 	// Explain adds the values of the operands to conditions that are false.
 	Explain bool
 	// Extra are the values of a language's own variables.
@@ -91,31 +88,10 @@ func (a *activation) replace(object map[string]any) {
 }
 
 func (a *activation) valueOf(m map[string]any) ref.Val {
-	switch {
-	case m == nil:
+	if m == nil {
 		return types.NullValue
-	case a.input.Hides:
-		return hiding{types.DefaultTypeAdapter}.NativeToValue(m)
 	}
 	return types.DefaultTypeAdapter.NativeToValue(m)
-}
-
-// hiding makes the values that CEL sees where some are hidden: a hidden string is unknown.
-type hiding struct{ types.Adapter }
-
-// NativeToValue implements types.Adapter.
-func (h hiding) NativeToValue(v any) ref.Val {
-	switch v := v.(type) {
-	case string:
-		if engine.IsHidden(v) {
-			return types.NewUnknown(0, nil)
-		}
-	case map[string]any:
-		return types.NewStringInterfaceMap(h, v)
-	case []any:
-		return types.NewDynamicList(h, v)
-	}
-	return h.Adapter.NativeToValue(v)
 }
 
 func (a *activation) request() ref.Val {

@@ -102,10 +102,7 @@ func (e *Evaluation) Value(x *Expression) (ref.Val, error) {
 func (e *Evaluation) value(x *Expression) (v ref.Val, err error) {
 	defer recoverAs(x, &err)
 	v, err = e.evaluate(x)
-	switch {
-	case e.activation.input.Hides && (e.missing != nil || err != nil || types.IsUnknown(v)):
-		return e.masked(x)
-	case e.missing != nil:
+	if e.missing != nil {
 		return nil, e.missing
 	}
 	return v, err

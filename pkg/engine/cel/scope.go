@@ -97,7 +97,6 @@ type Expression struct {
 	uses    []string  // sorted
 	calls   []Call
 	paths   []string
-	masked  string // of a mutation, what stands literally in it
 	reads   Reads
 	writes  *engine.Writes // of a patch
 
@@ -127,7 +126,7 @@ func (s *Scope) compile(in *cel.Env, text string, want []*cel.Type) (x *Expressi
 	if len(want) > 0 && !slices.ContainsFunc(want, output.IsExactType) {
 		return nil, problem(wrongType(output, want))
 	}
-	x = &Expression{text: text, output: output, uses: usesOf(ast), calls: callsIn(ast), paths: pathsIn(ast), masked: maskedText(ast), reads: s.readsOf(ast), writes: writesOf(ast)}
+	x = &Expression{text: text, output: output, uses: usesOf(ast), calls: callsIn(ast), paths: pathsIn(ast), reads: s.readsOf(ast), writes: writesOf(ast)}
 	x.judge(ast)
 	if x.program, err = in.Program(ast, cel.InterruptCheckFrequency(celconfig.CheckFrequency)); err != nil {
 		return nil, problem(err.Error())

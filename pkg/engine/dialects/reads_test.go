@@ -70,7 +70,7 @@ func testReads(t *testing.T, file string, want map[string]int) {
 	}
 	reader := counting{s, map[string]int{}}
 	w := &engine.World{Reader: reader, Raw: reader, Mapper: s.Mapper(), Limits: engine.DefaultLimits(), Memo: &engine.Memo{}}
-	w, _ = w.Watched()
+	w = w.Watched()
 	programs := compile(t, archive.Files[0].Data)
 	var got strings.Builder
 	for _, u := range objects[1:] {

@@ -45,26 +45,16 @@ type orderedEffect struct {
 	turn
 	trigger  int
 	subjects engine.Selection
-	by       []engine.RuleRef  // that made the trigger what it is for the rule
-	secret   bool              // a Secret was used to make it
-	hiding   engine.Effect     // the same effect without values of Secrets; nil where there is none
-	shown    *engine.Selection // the subjects as they may be shown; nil where that is as they are
-	repeats  bool              // the rule would go on changing its own trigger
-	endless  error             // why it does nothing; nil where it does
+	by       []engine.RuleRef // that made the trigger what it is for the rule
+	secret   bool             // a Secret may have named its subjects
+	repeats  bool             // the rule would go on changing its own trigger
+	endless  error            // why it does nothing; nil where it does
 }
 
 // unit is all that one rule does because of one trigger.
 type unit struct {
 	turn
 	trigger int
-}
-
-// shownSubjects returns the subjects as they may be shown.
-func (f *orderedEffect) shownSubjects() engine.Selection {
-	if f.shown != nil {
-		return *f.shown
-	}
-	return f.subjects
 }
 
 // mayActOn reports whether the subjects of an effect include an object, once it has their labels.
@@ -147,11 +137,10 @@ func (e *Evaluation) trigger(ctx context.Context, t engine.Target, c *chains) (*
 	return out, nil
 }
 
-// effectsOf adds the effects of one program. Where it uses a Secret, it is asked a second time, in the
-// world that hides.
+// effectsOf adds the effects of one program.
 func (e *Evaluation) effectsOf(ctx context.Context, t state, p propagation, out *triggered) error {
-	ctx, use := engine.WatchSecrets(ctx)
-	if t.secret {
+	ctx, _ = engine.WatchSecrets(ctx)
+	if t.target.HoldsSecrets() {
 		engine.NoteSecret(ctx)
 	}
 	from := len(out.rec.steps)
@@ -159,37 +148,23 @@ func (e *Evaluation) effectsOf(ctx context.Context, t state, p propagation, out 
 	if err != nil {
 		return err
 	}
-	secret := use.Any()
-	var made []engine.Effect
-	if secret && (len(effects) > 0 || !silent(out.rec.steps[from:])) {
-		rec := &recorder{reasons: out.rec.reasons}
-		if made, err = named(ctx, t.hiding, p, e.hidingWorld, rec); err != nil {
-			return err
-		}
-		out.rec.show(from, rec.steps)
+	for i := range out.rec.steps[from:] {
+		s := &out.rec.steps[from+i]
+		s.Confidential = s.Confidential || quotes(&t.target, s)
 	}
-	for i, effect := range effects {
-		f := orderedEffect{
-			Effect: effect, turn: p.order.of(effect.Rule()), by: t.by,
-			subjects: effect.Subjects(), secret: secret,
-		}
-		switch {
-		case !secret:
-			f.hiding = effect
-		case len(made) == len(effects) && made[i].Rule() == effect.Rule():
-			shown := made[i].Subjects()
-			f.hiding, f.shown = made[i], &shown
-		default:
-			f.shown = hiddenSelection()
+	for _, effect := range effects {
+		f := orderedEffect{Effect: effect, turn: p.order.of(effect.Rule()), by: t.by, subjects: effect.Subjects()}
+		if named, ok := effect.(interface{ Confidential() bool }); ok {
+			f.secret = named.Confidential()
 		}
 		out.effects = append(out.effects, f)
 	}
 	return nil
 }
 
-// hiddenSelection stands for a selection of which nothing may be shown.
-func hiddenSelection() *engine.Selection {
-	return &engine.Selection{Kind: engine.HiddenValue, Namespace: engine.HiddenValue, Name: engine.HiddenValue}
+// hiddenSubject stands for one that a Secret may have named.
+func hiddenSubject() engine.ObjectKey {
+	return subjectKey(engine.Selection{Kind: engine.HiddenValue, Namespace: engine.HiddenValue, Name: engine.HiddenValue})
 }
 
 // named returns the effects of a program because of a trigger. A panic is a step.
@@ -276,27 +251,26 @@ func (e *Evaluation) reportTrigger(c *engine.Change) {
 			acted[c.Steps[i].Rule] = true
 		}
 	}
-	shown := rec.shownSteps()
-	if shown != nil && c.Shown == nil {
-		out := *c
-		out.Steps, c.Shown = slices.Clone(c.Steps), &out
-	}
 	for i := range rec.steps {
-		s := rec.steps[i]
-		if s.Outcome == engine.NotMatched && acted[s.Rule] {
-			continue
-		}
-		c.Steps = append(c.Steps, s)
-		if c.Shown != nil {
-			if shown != nil {
-				s = shown[i]
-			}
-			c.Shown.Steps = append(c.Shown.Steps, s)
+		if s := &rec.steps[i]; s.Outcome != engine.NotMatched || !acted[s.Rule] {
+			addStep(c, s)
 		}
 	}
 	c.NotMatched.Join(rec.notMatched.Without(func(r engine.RuleRef) bool { return acted[r] }))
 	if c.Shown != nil {
 		c.Shown.NotMatched = c.NotMatched
+	}
+}
+
+// addStep adds a step that changed nothing of the object.
+func addStep(c *engine.Change, s *engine.Step) {
+	if s.Confidential && c.Shown == nil {
+		out := *c
+		out.Steps, c.Shown = slices.Clone(c.Steps), &out
+	}
+	c.Steps = append(c.Steps, *s)
+	if c.Shown != nil {
+		c.Shown.Steps = append(c.Shown.Steps, shownStep(*s, &view{}, &view{}))
 	}
 }
 
@@ -674,7 +648,6 @@ func (e unvisited) missing(ctx context.Context, s *subjects, cause error) error 
 		return ctx.Err()
 	}
 	c := &engine.Change{Subject: subjectKey(s.Selection)}
-	shown := &engine.Change{Subject: subjectKey(s.effects[0].shownSubjects())}
 	for _, f := range s.effects {
 		err := fmt.Errorf("reading the target: %w", cause)
 		if apierrors.IsNotFound(cause) {
@@ -683,12 +656,10 @@ func (e unvisited) missing(ctx context.Context, s *subjects, cause error) error 
 			}
 			err = fmt.Errorf("the target does not exist: %w", cause)
 		}
-		step := engine.Step{Rule: f.Rule(), Trigger: f.Trigger(), Outcome: engine.Failed, Err: brief(err)}
-		c.Steps = append(c.Steps, step)
-		if f.secret {
-			step.Err, c.Shown = engine.ErrHidden, shown
-		}
-		shown.Steps = append(shown.Steps, step)
+		addStep(c, &engine.Step{Rule: f.Rule(), Trigger: f.Trigger(), Outcome: engine.Failed, Err: brief(err), Confidential: f.secret})
+	}
+	if s.effects[0].secret && c.Shown != nil {
+		c.Shown.Subject = hiddenSubject()
 	}
 	if len(c.Steps) > 0 {
 		return e.report(c)

@@ -52,20 +52,19 @@ type Reviewer interface {
 // So two triggers that change one target compose, no object is reported twice,
 // and apart from the Effects memory does not grow with the number of objects.
 type Evaluation struct {
-	programs    []engine.Program // in admission order
-	reader      engine.Reader    // of what is evaluated
-	world       *engine.World    // which programs ask
-	hidingWorld *engine.World    // the same without values of Secrets
-	options     Options
-	types       typeCache
-	effects     effectIndex
-	triggers    map[engine.ObjectKey]*recorder // what triggers have to report, by identity
-	chains      *chains
-	reaches     *reaches
-	reaching    map[engine.RuleRef]bool // the rules that may change other objects in the scope than they match
-	leftOut     int                     // objects beyond the percentage of the scope
-	steps       atomic.Int64            // of the last object: the next one probably has as many
-	unreadable  []*engine.UnreadableError
+	programs   []engine.Program // in admission order
+	reader     engine.Reader    // of what is evaluated
+	world      *engine.World    // which programs ask
+	options    Options
+	types      typeCache
+	effects    effectIndex
+	triggers   map[engine.ObjectKey]*recorder // what triggers have to report, by identity
+	chains     *chains
+	reaches    *reaches
+	reaching   map[engine.RuleRef]bool // the rules that may change other objects in the scope than they match
+	leftOut    int                     // objects beyond the percentage of the scope
+	steps      atomic.Int64            // of the last object: the next one probably has as many
+	unreadable []*engine.UnreadableError
 
 	reads    reads
 	lackedMu sync.Mutex
@@ -81,8 +80,8 @@ func New(programs []engine.Program, w *engine.World, o Options) *Evaluation {
 		programs: programs, reader: w.ReadsExisting(), options: o,
 		triggers: map[engine.ObjectKey]*recorder{}, reaching: map[engine.RuleRef]bool{}, lacked: map[string]*engine.UnreadableError{},
 	}
-	e.world, e.hidingWorld = e.reads.observe(w).Watched()
-	e.world.Lack, e.hidingWorld.Noted = e.lack, nil
+	e.world = e.reads.observe(w).Watched()
+	e.world.Lack = e.lack
 	return e
 }
 
@@ -249,7 +248,7 @@ func (e *Evaluation) Evaluate(ctx context.Context, t engine.Target, scoped bool)
 	}
 	c, err := e.change(ctx, t, scoped, p.rec)
 	if err == nil {
-		p.shown(c)
+		Conceal(c)
 	}
 	return c, err
 }
@@ -279,10 +278,10 @@ func (e *Evaluation) review(ctx context.Context, c *engine.Change) error {
 // the program.
 func (p *pass) chain() error {
 	last := 0
-	invocations, hiding := make([]engine.Invocation, len(p.programs)), make([]engine.Invocation, len(p.programs))
+	invocations := make([]engine.Invocation, len(p.programs))
 	for i := range p.programs {
 		before := p.target.Object
-		p.target.Invocation, p.hiding.Invocation = &invocations[i], &hiding[i]
+		p.target.Invocation = &invocations[i]
 		if err := p.runProgram(i); err != nil {
 			return err
 		}
@@ -290,9 +289,9 @@ func (p *pass) chain() error {
 			last = i
 		}
 	}
-	p.target.Request.Reinvocation, p.hiding.Request.Reinvocation = true, true
+	p.target.Request.Reinvocation = true
 	for i := range p.programs {
-		p.target.Invocation, p.hiding.Invocation = &invocations[i], &hiding[i]
+		p.target.Invocation = &invocations[i]
 		if i >= last && !invocations[i].Again {
 			continue
 		}
@@ -300,8 +299,7 @@ func (p *pass) chain() error {
 			return err
 		}
 	}
-	p.target.Request.Reinvocation, p.hiding.Request.Reinvocation = false, false
-	p.target.Invocation, p.hiding.Invocation = nil, nil
+	p.target.Request.Reinvocation, p.target.Invocation = false, nil
 	return nil
 }
 
@@ -311,8 +309,7 @@ func (p *pass) chain() error {
 var allPolicies = engine.RuleRef{Policy: "policies"}
 
 func (p *pass) runProgram(i int) error {
-	program := p.programs[i]
-	return p.run(allPolicies, program.Evaluate, program.Evaluate)
+	return p.run(allPolicies, p.programs[i].Evaluate)
 }
 
 // effect applies an effect to the object, if it has the labels that the effect selects. One that a Secret chose is the
@@ -325,19 +322,13 @@ func (p *pass) effect(f *orderedEffect) error {
 	if f.secret {
 		engine.NoteSecret(p.ctx)
 	}
-	apply, hiding := f.Apply, evaluator(nil)
-	if f.hiding != nil {
-		hiding = f.hiding.Apply
-	}
+	apply := f.Apply
 	if f.endless != nil {
-		apply, hiding = f.fail, f.fail
+		apply = f.fail
 	}
 	from := len(p.rec.steps)
-	err := p.run(f.Rule(), apply, hiding)
+	err := p.run(f.Rule(), apply)
 	f.complete(p.rec.steps[from:])
-	if from < len(p.rec.shown) {
-		f.complete(p.rec.shown[from:])
-	}
 	return err
 }
 
@@ -380,7 +371,6 @@ type recorder struct {
 	typ    func() diff.Type // nil for steps that change nothing
 	writes []write
 	before *unstructured.Unstructured // the object before the first step
-	shown  []engine.Step              // the first steps as they may be shown; the others are as they are
 }
 
 // Wants reports whether reasons for an outcome are kept: without Reasons, none of

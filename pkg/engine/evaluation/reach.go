@@ -79,13 +79,10 @@ func (x *reaches) note(t *triggered) {
 			r.triggers++
 		}
 	}
-	steps := t.rec.shownSteps()
-	if steps == nil {
-		steps = t.rec.steps
-	}
-	for i := range steps {
-		if r := x.byRule[steps[i].Rule]; r != nil && !counted[r] {
-			r.missed(t, &steps[i])
+	for _, s := range t.rec.steps {
+		if r := x.byRule[s.Rule]; r != nil && !counted[r] {
+			shown := shownStep(s, &view{}, &view{})
+			r.missed(t, &shown)
 		}
 	}
 }
@@ -169,12 +166,16 @@ func (r *reach) why(c *engine.Change) error {
 	out := &engine.NotTargetError{Triggers: r.triggers, Broken: r.broken}
 	labels := c.Before.GetLabels()
 	for i, f := range r.effects[:min(len(r.effects), maxCompared)] {
-		if i > 0 && !f.shownSubjects().MatchesKind(c.Subject) {
+		if i > 0 && !f.subjects.MatchesKind(c.Subject) {
 			continue // it is no nearer than the first
 		}
-		mismatches := f.shownSubjects().Mismatches(c.Subject, labels)
+		subjects := f.subjects
+		if f.secret {
+			subjects = engine.Selection{Kind: engine.HiddenValue, Namespace: engine.HiddenValue, Name: engine.HiddenValue}
+		}
+		mismatches := subjects.Mismatches(c.Subject, labels)
 		if i == 0 || nearer(mismatches, out.Mismatches) {
-			out.Trigger, out.Target, out.Mismatches = f.Trigger(), f.shownSubjects(), mismatches
+			out.Trigger, out.Target, out.Mismatches = f.Trigger(), subjects, mismatches
 		}
 	}
 	return out

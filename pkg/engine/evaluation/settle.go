@@ -15,29 +15,24 @@ const maxAdmissions = 5
 
 // mark is how far a pass has come.
 type mark struct {
-	target, hiding engine.Target
-	state          *unstructured.Unstructured
-	steps, shown   int
-	notMatched     engine.RuleSet
-	writes, still  int
+	target     engine.Target
+	state      *unstructured.Unstructured
+	steps      int
+	notMatched engine.RuleSet
+	writes     int
 }
 
 func (p *pass) mark() mark {
 	return mark{
-		target: p.target, hiding: p.hiding, state: p.rec.state,
-		steps: len(p.rec.steps), shown: len(p.rec.shown), notMatched: p.rec.notMatched,
-		writes: len(p.rec.writes), still: len(p.still),
+		target: p.target, state: p.rec.state, steps: len(p.rec.steps), notMatched: p.rec.notMatched, writes: len(p.rec.writes),
 	}
 }
 
 // reset takes a pass back to a mark.
 func (p *pass) reset(m mark) {
-	p.target, p.hiding, p.still = m.target, m.hiding, p.still[:m.still]
+	p.target = m.target
 	p.rec.state, p.rec.writes = m.state, p.rec.writes[:m.writes]
 	p.rec.steps, p.rec.notMatched = p.rec.steps[:m.steps], m.notMatched
-	if p.rec.shown != nil {
-		p.rec.shown = p.rec.shown[:m.shown]
-	}
 }
 
 // settle has the own rules of an object that effects have changed see it, as admission of the write does, and
@@ -151,22 +146,15 @@ func (p *pass) denied(from int) bool {
 
 // keepNews drops the steps since a mark that were reported before it.
 func (p *pass) keepNews(m mark) {
-	shown := p.rec.shownSteps()
 	told := p.rec.steps[:m.steps:m.steps]
-	steps, kept := told, []engine.Step(nil)
-	if shown != nil {
-		kept = slices.Clone(shown[:m.steps])
-	}
-	for i, s := range p.rec.steps[m.steps:] {
+	steps := told
+	for _, s := range p.rec.steps[m.steps:] {
 		again := slices.ContainsFunc(told, func(t engine.Step) bool {
 			return t.Rule == s.Rule && t.Trigger == s.Trigger && t.Outcome == s.Outcome
 		})
-		if s.Outcome != engine.Changed && (again || !s.Outcome.Incomplete()) {
-			continue
-		}
-		if steps = append(steps, s); shown != nil {
-			kept = append(kept, shown[m.steps+i])
+		if s.Outcome == engine.Changed || !again && s.Outcome.Incomplete() {
+			steps = append(steps, s)
 		}
 	}
-	p.rec.steps, p.rec.shown, p.rec.notMatched = steps, kept, m.notMatched
+	p.rec.steps, p.rec.notMatched = steps, m.notMatched
 }

@@ -2,29 +2,23 @@ package evaluation
 
 import (
 	"context"
-	"errors"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+	"sigs.k8s.io/structured-merge-diff/v6/value"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
 )
 
-// pass is one object on its way through programs and effects. Where one of these uses a Secret, it
-// runs a second time, in a world that hides the values of all Secrets: what comes of that is made
-// without them, and is what may be shown.
+// pass is one object on its way through programs and effects.
 type pass struct {
 	*Evaluation
-	ctx context.Context // a pass does not outlive its call
-	use *engine.SecretUse
-	rec *recorder
-	// target is the object as it is now, and hiding the same object as it may be shown.
-	target, hiding engine.Target
-	still          []place          // of what is hidden and was the same before
-	hidesObject    bool             // fields of the object itself are hidden, which were removed or kept because of a Secret
-	unselected     []*orderedEffect // the object had other labels
+	ctx        context.Context // a pass does not outlive its call
+	rec        *recorder
+	target     engine.Target    // the object as it is now
+	unselected []*orderedEffect // the object had other labels
 }
 
 // evaluator is a program, or an effect: it returns the object after it.
@@ -38,24 +32,22 @@ func (e *Evaluation) begin(ctx context.Context, t engine.Target, reasons bool) *
 }
 
 func (e *Evaluation) newPass(ctx context.Context, t engine.Target, rec *recorder) *pass {
-	p := &pass{Evaluation: e, rec: rec, target: t, hiding: hidingTarget(t)}
-	p.ctx, p.use = engine.WatchSecrets(ctx)
+	p := &pass{Evaluation: e, rec: rec, target: t}
+	p.ctx, _ = engine.WatchSecrets(ctx)
 	return p
 }
 
 // state is an object as the rules of a run have made it, for the rules that it triggers.
 type state struct {
-	target, hiding engine.Target
-	secret         bool             // a Secret was used to make it
-	by             []engine.RuleRef // the rules that changed it
+	target engine.Target
+	by     []engine.RuleRef // the rules that changed it
 }
 
 // state returns the object as it is now. One that admission would deny stays as it was.
 func (p *pass) state() state {
-	s := state{target: p.target, hiding: p.hiding, secret: p.involved()}
+	s := state{target: p.target}
 	if slices.ContainsFunc(p.rec.steps, func(s engine.Step) bool { return s.Outcome == engine.Denied }) {
 		s.target = s.target.With(p.rec.before)
-		s.hiding = s.hiding.With(engine.HideObject(p.rec.before))
 		return s
 	}
 	for _, w := range p.rec.writes {
@@ -64,257 +56,144 @@ func (p *pass) state() state {
 		}
 	}
 	if simulated := s.target.OldObject == p.rec.before; simulated && len(s.by) > 0 { // a run over the result would find no request that changes it
-		s.target.OldObject, s.hiding.OldObject = s.target.Object, s.hiding.Object
+		s.target.OldObject = s.target.Object
 	}
 	return s
 }
 
-// hidingTarget returns a target without values of Secrets.
-func hidingTarget(t engine.Target) engine.Target {
-	t.Object, t.OldObject = engine.HideObject(t.Object), engine.HideObject(t.OldObject)
-	return t
-}
-
-// involved reports whether a Secret, or what was made of one, is a part of what is evaluated.
-func (p *pass) involved() bool {
-	return p.use.Any() || p.hiding.Object != p.target.Object || p.hiding.OldObject != p.target.OldObject
-}
-
-// run runs an evaluator, whose panics are steps of the rule, on the object as it is now. Hiding is the same
-// evaluator without values of Secrets; nil where there is none.
-func (p *pass) run(rule engine.RuleRef, evaluate, hiding evaluator) error {
-	if p.involved() {
-		engine.NoteSecret(p.ctx) // what it asks for may depend on it
+// run runs an evaluator, whose panics are steps of the rule, on the object as it is now.
+func (p *pass) run(rule engine.RuleRef, evaluate evaluator) error {
+	ctx, use := engine.WatchSecrets(p.ctx)
+	if p.target.HoldsSecrets() {
+		engine.NoteSecret(ctx) // what it asks for may depend on it
 	}
 	from := len(p.rec.steps)
-	before, shown := p.target.Object, p.hiding.Object
-	was := line().get(before.Object)
 	after, err := guarded(rule, p.target, p.rec, func() (*unstructured.Unstructured, error) {
-		return evaluate(p.ctx, p.target, p.world, p.rec)
+		return evaluate(ctx, p.target, p.world, p.rec)
 	})
 	if err != nil {
 		return err
 	}
-	involved := p.involved() || hiding == nil
+	for i := range p.rec.steps[from:] {
+		s := &p.rec.steps[from+i]
+		s.Confidential = s.Confidential || quotes(&p.target, s) || use.Any() && panicked(s.Err)
+		p.target.Tainted = p.target.Tainted || s.Taints()
+	}
 	p.target = p.target.With(after)
-	switch {
-	case !involved:
-		p.hiding = p.hiding.With(after)
-		p.copyInvocation()
-		return nil
-	case after == before && silent(p.rec.steps[from:]):
-		p.copyInvocation()
-		return nil
-	}
-	made, steps := shown, []engine.Step(nil)
-	if hiding != nil {
-		rec := &recorder{reasons: p.rec.reasons, state: shown, before: shown, typ: p.rec.typ}
-		made, err = guarded(rule, p.hiding, rec, func() (*unstructured.Unstructured, error) {
-			return hiding(p.ctx, p.hiding, p.hidingWorld, rec)
-		})
-		if err != nil {
-			return err
-		}
-		steps = rec.steps
-	}
-	switch {
-	case before == after && shown == made:
-	default:
-		hiding := recorded(was, after, made).Object
-		p.hiding = p.hiding.With(p.reveal(states{before: before.Object, after: after.Object, shown: shown.Object, hiding: hiding}, newPathTree(onlyHiding(p.rec.steps[from:], steps))))
-	}
-	p.rec.show(from, steps)
 	return nil
 }
 
-// line is the place where a target has the lines of the rules that changed it.
-func line() place { return place{"metadata", "annotations", engine.AppliedPatches} }
-
-// withLine returns an object with another text there.
-func withLine(u *unstructured.Unstructured, text any) *unstructured.Unstructured {
-	metadata, _ := u.Object["metadata"].(map[string]any)
-	annotations, _ := metadata["annotations"].(map[string]any)
-	annotations = diff.With(annotations, engine.AppliedPatches, text)
-	return &unstructured.Unstructured{Object: diff.With(u.Object, "metadata", diff.With(metadata, "annotations", annotations))}
+// quotes reports whether the error of a step may quote what the object has of Secrets.
+func quotes(t *engine.Target, s *engine.Step) bool {
+	return s.Err != nil && (t.Tainted || t.IsSecret() && s.Outcome.Incomplete())
 }
 
-// recorded returns an object that was made in the world that hides. Where a rule changes nothing there but a value that is hidden, the
-// target gets its line of AppliedPatches in the other world alone: the line is hidden, and not the name of the annotation.
-func recorded(was any, after, made *unstructured.Unstructured) *unstructured.Unstructured {
-	is, added := line().get(after.Object).(string)
-	if !added || is == was || line().get(made.Object) != was {
-		return made
-	}
-	return withLine(made, engine.HiddenValue)
+func panicked(err error) bool {
+	_, is := err.(*engine.PanicError) //nolint:errorlint // one that is wrapped was a step already
+	return is
 }
 
-// onlyHiding are the fields that were changed in the world that hides, by rules that change nothing in the other one: such
-// a rule fails there on a value that is hidden here.
-func onlyHiding(steps, hiding []engine.Step) (out []engine.FieldChange) {
-	changed := map[engine.RuleRef]bool{}
-	for _, s := range steps {
-		changed[s.Rule] = changed[s.Rule] || s.Outcome == engine.Changed || s.Outcome == engine.Unchanged
-	}
-	for _, s := range hiding {
-		if !changed[s.Rule] {
-			out = append(out, s.Fields...)
+// Conceal completes a change with what may be shown of it, where that is not all: without what confidential steps say and write,
+// and without the values of a Secret.
+func Conceal(c *engine.Change) {
+	var writes engine.Writes
+	confidential := false
+	for i := range c.Steps {
+		s := &c.Steps[i]
+		if confidential = confidential || s.Confidential; !s.Confidential {
+			continue
+		}
+		switch s.Outcome {
+		case engine.Changed:
+			if slices.ContainsFunc(s.Fields, func(f engine.FieldChange) bool { return s.Writes == nil || !s.Writes.Cover(f.Path) }) {
+				writes.Add(nil)
+			}
+			writes.Add(s.Writes)
+		case engine.Unchanged: // an earlier run may have made it
+			writes.Add(s.Writes)
 		}
 	}
-	return out
-}
-
-// copyInvocation makes a second round start alike in both worlds.
-func (p *pass) copyInvocation() {
-	if p.target.Invocation != nil {
-		*p.hiding.Invocation = *p.target.Invocation
+	if !confidential && !engine.IsSecret(c.Before) && !engine.IsSecret(c.After) {
+		return
 	}
+	out := *c
+	out.Before, out.After = withheld(c.Before, &writes), withheld(c.After, &writes)
+	out.Target.Object = out.Before
+	hidden := c.Changed() && ShowFields(c, &out)
+	if !hidden && !confidential && out.Before == c.Before && out.After == c.After {
+		return
+	}
+	out.Steps = nil
+	for i := range c.Steps {
+		out.Steps = append(out.Steps, shownStep(c.Steps[i], viewOf(c.Before, out.Before), viewOf(c.After, out.After)))
+	}
+	c.Shown = &out
 }
 
-// silent reports whether no rule did anything, and no step has a text that came from the object.
-func silent(steps []engine.Step) bool {
-	return !slices.ContainsFunc(steps, func(s engine.Step) bool {
-		return s.Outcome == engine.Unchanged || s.Err != nil || len(s.Warnings) > 0 || s.NotIdempotent != ""
-	})
-}
-
-func (p *pass) reveal(s states, only *pathTree) *unstructured.Unstructured {
-	r := revealer{still: p.still, only: only}
-	out, _ := r.reveal(s)
-	p.still, p.hidesObject = r.still, p.hidesObject || r.object
-	object, _ := out.(map[string]any)
+// withheld returns an object without what was computed, and without the values of a Secret. Where it is computed which fields there
+// are, nothing is left but what names it.
+func withheld(u *unstructured.Unstructured, w *engine.Writes) *unstructured.Unstructured {
+	u = engine.HideObject(u)
+	switch {
+	case u == nil:
+		return nil
+	case w.Computed:
+		return &unstructured.Unstructured{Object: identity(u.Object)}
+	}
+	object, _ := conceal(u.Object, w).(map[string]any)
+	if engine.Identical(object, u.Object) {
+		return u
+	}
 	return &unstructured.Unstructured{Object: object}
 }
 
-// show adds, to the steps from one on, how they may be shown: as the same rules did it in the world
-// that hides.
-func (r *recorder) show(from int, hiding []engine.Step) {
-	r.shown = append(r.shown, r.steps[len(r.shown):from]...)
-	of := map[engine.RuleRef][]engine.Step{}
-	for _, h := range hiding {
-		of[h.Rule] = append(of[h.Rule], h)
+// conceal returns a value without what was computed of it, and shares the rest.
+func conceal(v any, w *engine.Writes) any {
+	if w.Computed {
+		return engine.HiddenValue
 	}
-	for _, s := range r.steps[from:] {
-		made := engine.Step{}
-		if left := of[s.Rule]; len(left) > 0 {
-			made, of[s.Rule] = left[0], left[1:]
+	switch v := v.(type) {
+	case map[string]any:
+		for name, below := range w.Fields {
+			if item, ok := v[name]; ok {
+				v = diff.With(v, name, conceal(item, below))
+			}
 		}
-		r.shown = append(r.shown, shownStep(s, made))
+		return v
+	case []any:
+		if w.Items == nil {
+			return v
+		}
+		out := make([]any, len(v))
+		for i := range v {
+			out[i] = conceal(v[i], w.Items)
+		}
+		return out
 	}
+	return v
 }
 
-// shownSteps are all steps as they may be shown; nil where that is as they are.
-func (r *recorder) shownSteps() []engine.Step {
-	if r.shown == nil {
-		return nil
+// shownStep returns a step as it may be shown, of a change from one state to another one.
+func shownStep(s engine.Step, was, is *view) engine.Step {
+	s.Fields = shownPaths(was, is, s.Fields)
+	if !s.Confidential {
+		return s
 	}
-	return append(r.shown, r.steps[len(r.shown):]...)
-}
-
-// shownStep returns a step with the texts that it also has where values of Secrets are hidden.
-func shownStep(s, made engine.Step) engine.Step {
-	alike := made.Outcome == s.Outcome || made.Outcome == engine.Changed && s.Outcome == engine.Unchanged
-	switch {
-	case s.Err == nil:
-	case errors.Is(made.Err, engine.ErrHidden), alike && made.Err != nil && mayShow(s.Err.Error(), made.Err.Error()):
-		s.Err = made.Err
-	default:
+	if s.Err != nil {
 		s.Err = engine.ErrHidden
 	}
-	warnings := slices.Clone(s.Warnings)
-	for i, w := range warnings {
-		warnings[i] = engine.Warning(engine.ErrHidden.Error())
-		if alike && len(made.Warnings) == len(warnings) && mayShow(string(w), string(made.Warnings[i])) {
-			warnings[i] = made.Warnings[i]
-		}
+	s.Warnings = slices.Clone(s.Warnings)
+	for i := range s.Warnings {
+		s.Warnings[i] = engine.Warning(engine.ErrHidden.Error())
 	}
-	s.Warnings = warnings
-	s.Fields = alsoIn(made.Fields, s.Fields)
-	switch {
-	case s.NotIdempotent == "":
-	case made.NotIdempotent != "" && mayShow(s.NotIdempotent, made.NotIdempotent):
-		s.NotIdempotent = made.NotIdempotent
-	default:
+	if s.NotIdempotent != "" {
 		s.NotIdempotent = engine.ErrHidden.Error()
 	}
 	return s
 }
 
-// alsoIn are the fields of a step, without the names of those that the same step does not change where values of Secrets are
-// hidden: a Secret decides which they are.
-func alsoIn(hiding, fields []engine.FieldChange) []engine.FieldChange {
-	out, paths := slices.Clone(fields), newPathTree(hiding)
-	for i, f := range fields {
-		if !paths.alongside(f.Path) {
-			out[i].Path = hiddenPath()
-		}
-	}
-	return out
-}
-
 func hiddenPath() fieldpath.Path {
 	return fieldpath.Path{fieldpath.FieldNameElement(engine.HiddenValue)}
-}
-
-// mayShow reports whether a text that was made without Secrets stands for another one.
-func mayShow(text, made string) bool { return text == made || engine.IsHidden(made) }
-
-// shown completes a Change with what may be shown of it, where that is not all.
-func (p *pass) shown(c *engine.Change) {
-	steps := p.rec.shownSteps()
-	if steps == nil && p.hiding.Object == p.target.Object {
-		return
-	}
-	out := *c
-	if steps != nil {
-		out.Steps = steps
-	} else {
-		out.Steps = slices.Clone(c.Steps)
-	}
-	before := p.shownBefore()
-	was, is := viewOf(p.rec.before, before), viewOf(p.target.Object, p.hiding.Object)
-	for i := range out.Steps {
-		out.Steps[i].Fields = shownPaths(was, is, out.Steps[i].Fields)
-	}
-	c.Shown = &out
-	if !c.Changed() {
-		return
-	}
-	out.Before, out.After = before, p.hiding.Object
-	if p.hidesObject {
-		out.After = &unstructured.Unstructured{Object: identity(out.After.Object)}
-	}
-	hidden := ShowFields(c, &out)
-	hidden = p.hideStill(&out) || hidden || engine.IsSecret(c.Before) // whose own values are hidden
-	out.Target.Object = out.Before
-	switch {
-	case hidden:
-	case steps == nil:
-		c.Shown = nil
-	default:
-		out.Before, out.After, out.Target = c.Before, c.After, c.Target
-	}
-}
-
-// hideStill hides what is hidden and was the same before, and reports whether there is anything.
-func (p *pass) hideStill(c *engine.Change) (hidden bool) {
-	before := diff.CopyOf(c.Before.Object)
-	for _, at := range p.still {
-		was, is := at.get(p.rec.before.Object), at.get(p.target.Object.Object)
-		if text, ok := at.get(c.After.Object).(string); ok && engine.IsHidden(text) && was != nil && diff.Same(was, is) {
-			before.Replace(at.path(), text)
-			hidden = true
-		}
-	}
-	if hidden {
-		c.Before = copied(before)
-	}
-	return hidden
-}
-
-// copied is what became of an object.
-func copied(c *diff.Copy) *unstructured.Unstructured {
-	object, _ := c.Object().(map[string]any)
-	return &unstructured.Unstructured{Object: object}
 }
 
 // shownImpacts are the impacts of a change as they may be shown. The text of one is withheld that is about a field with a
@@ -393,15 +272,6 @@ func shownPaths(was, is *view, fields []engine.FieldChange) []engine.FieldChange
 	return out
 }
 
-// shownBefore is the object before the first rule, as it may be shown.
-func (p *pass) shownBefore() *unstructured.Unstructured {
-	before := engine.HideObject(p.rec.before)
-	if p.hidesObject {
-		before = &unstructured.Unstructured{Object: identity(before.Object)}
-	}
-	return before
-}
-
 // Hide completes a change that no program made with what may be shown of it: without what it has at some paths, and
 // without the values of a Secret.
 func Hide(c *engine.Change, paths []fieldpath.Path) {
@@ -432,14 +302,23 @@ func Hide(c *engine.Change, paths []fieldpath.Path) {
 	c.Shown = &out
 }
 
-// identity is what every object has, without the names of its other fields.
+// copied is what became of an object.
+func copied(c *diff.Copy) *unstructured.Unstructured {
+	object, _ := c.Object().(map[string]any)
+	return &unstructured.Unstructured{Object: object}
+}
+
+// identity is what names an object.
 func identity(object map[string]any) map[string]any {
-	out := map[string]any{engine.HiddenValue: engine.HiddenValue}
-	for _, name := range []string{"apiVersion", "kind", "metadata"} {
-		if v, ok := object[name]; ok {
-			out[name] = v
+	out := map[string]any{engine.HiddenValue: engine.HiddenValue, "apiVersion": object["apiVersion"], "kind": object["kind"]}
+	metadata, _ := object["metadata"].(map[string]any)
+	names := map[string]any{}
+	for _, name := range []string{"name", "namespace", "uid"} {
+		if v, ok := metadata[name]; ok {
+			names[name] = v
 		}
 	}
+	out["metadata"] = names
 	return out
 }
 
@@ -536,4 +415,79 @@ func hideBefore(before, after *diff.Copy, f *engine.FieldChange) {
 	}
 	f.From = from
 	before.Replace(f.Path, from)
+}
+
+// view is an object, and the same as it may be shown; both are empty where there is none.
+type view struct {
+	real, shown any
+}
+
+func viewOf(real, shown *unstructured.Unstructured) *view {
+	if real == nil {
+		return &view{}
+	}
+	return &view{real: real.Object, shown: shown.Object}
+}
+
+// at finds the value at a path of the object, as it may be shown, and how the path itself may be
+// shown: it ends at the first name that is hidden.
+func (v *view) at(p fieldpath.Path) (path fieldpath.Path, found any, there bool) {
+	real, shown := v.real, v.shown
+	for _, e := range p {
+		if text, ok := shown.(string); ok && engine.IsHidden(text) { // as a whole
+			return path, shown, true
+		}
+		below, is := diff.Lookup(real, fieldpath.Path{e})
+		i := 0
+		if list, isList := real.([]any); isList && is {
+			i = diff.Index(list, e)
+		}
+		seen, visible := shownBelow(shown, e, i)
+		switch {
+		case e.FieldName == nil && !is:
+			e, seen = hiddenElement(e, nil), nil
+		case e.FieldName == nil:
+			e, is = hiddenElement(e, seen), visible
+		case is && !visible:
+			e, seen = fieldpath.FieldNameElement(engine.HiddenValue), engine.HiddenValue
+		}
+		path = append(path, e)
+		if !is {
+			return path, seen, false
+		}
+		real, shown = below, seen
+	}
+	return path, shown, true
+}
+
+// shownBelow is what may be shown of the value that an element of a path, which may have an index, names.
+func shownBelow(shown any, e fieldpath.PathElement, index int) (seen any, visible bool) {
+	if e.FieldName != nil {
+		fields, _ := shown.(map[string]any)
+		seen, visible = fields[*e.FieldName]
+		return seen, visible
+	}
+	if list, _ := shown.([]any); index < len(list) {
+		return list[index], true
+	}
+	return nil, false
+}
+
+// hiddenElement names an item of a list by what may be shown of it.
+func hiddenElement(e fieldpath.PathElement, item any) fieldpath.PathElement {
+	switch {
+	case e.Key != nil:
+		fields, _ := item.(map[string]any)
+		key := make(value.FieldList, len(*e.Key))
+		for i, f := range *e.Key {
+			key[i] = f
+			if !diff.Same(fields[f.Name], f.Value.Unstructured()) {
+				key[i].Value = value.NewValueInterface(engine.HiddenValue)
+			}
+		}
+		return fieldpath.PathElement{Key: &key}
+	case e.Value != nil && !diff.Same(item, (*e.Value).Unstructured()):
+		return fieldpath.ValueElement(value.NewValueInterface(engine.HiddenValue))
+	}
+	return e
 }

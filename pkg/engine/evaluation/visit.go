@@ -182,32 +182,10 @@ func (v *visit) walk(before func(*triggeredRule, *state) error) (*pass, error) {
 
 // replace puts the steps of a rule in the place of those that it had.
 func (r *recorder) replace(rule engine.RuleRef, by *recorder) {
-	steps, shown := r.steps, r.shownSteps()
-	if shown == nil && by.shown != nil {
-		shown = slices.Clone(steps)
-	}
-	r.steps, r.shown = nil, nil
-	for i := range steps {
-		if steps[i].Rule == rule {
-			continue
-		}
-		r.steps = append(r.steps, steps[i])
-		if shown != nil {
-			r.shown = append(r.shown, shown[i])
-		}
-	}
-	made := by.shownSteps()
-	for i := range by.steps {
-		if by.steps[i].Rule != rule {
-			continue
-		}
-		r.steps = append(r.steps, by.steps[i])
-		switch {
-		case shown == nil:
-		case made != nil:
-			r.shown = append(r.shown, made[i])
-		default:
-			r.shown = append(r.shown, by.steps[i])
+	r.steps = slices.DeleteFunc(slices.Clone(r.steps), func(s engine.Step) bool { return s.Rule == rule })
+	for _, s := range by.steps {
+		if s.Rule == rule {
+			r.steps = append(r.steps, s)
 		}
 	}
 	r.notMatched = r.notMatched.Without(func(known engine.RuleRef) bool { return known == rule })

@@ -19,6 +19,8 @@ type effect struct {
 	open      bool // the operation was left open: CREATE may be tried
 	created   bool // the rule runs only as if the trigger were created
 	subjects  engine.Selection
+
+	confidential bool // as in engine.Step
 }
 
 // Effects runs the rules with targets up to the point where they name their
@@ -111,6 +113,9 @@ func (r *rule) name(e *execution, sink engine.Sink) (effects []*effect, steps []
 		}
 		effects = append(effects, &effect{rule: r, target: t, trigger: &trigger, operation: e.matched.Operation, subjects: subjects})
 	}
+	for _, f := range effects {
+		f.confidential = e.confidential || e.scope.Confidential()
+	}
 	return effects, steps
 }
 
@@ -123,12 +128,15 @@ func (f *effect) Trigger() engine.ObjectKey { return f.trigger.Key }
 // Subjects names the objects to change.
 func (f *effect) Subjects() engine.Selection { return f.subjects }
 
+// Confidential reports whether a Secret may have decided that there is the effect, or named its subjects.
+func (f *effect) Confidential() bool { return f.confidential }
+
 // Apply changes one subject. Variables see the trigger as request.object and the
 // subject as target. A precondition of the target that asks for the operation is
 // judged, like the rule's own, for UPDATE and then for CREATE.
 func (f *effect) Apply(ctx context.Context, subject engine.Target, w *engine.World, sink engine.Sink) (*unstructured.Unstructured, error) {
 	first := newExecution(ctx, w, f.rule, *f.trigger, f.operation)
-	first.onTarget, first.subject = true, &subject
+	first.onTarget, first.subject, first.confidential = true, &subject, f.confidential
 	apply := func(e *execution) engine.Step {
 		defer func() { e.end() }()
 		e.explain(sink)

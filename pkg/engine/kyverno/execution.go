@@ -35,6 +35,9 @@ type execution struct {
 	why      *engine.Reasons // collects why nothing changes; nil if not wanted
 	given    map[string]any  // values that the user gives
 	found    map[string]any  // the images of the matched object, once an expression has asked for them
+
+	scope        *variables.Scope // of the rule; nil until it has begun
+	confidential bool             // as in engine.Step
 }
 
 func newExecution(ctx context.Context, w *engine.World, r *rule, t engine.Target, operation engine.Operation) *execution {
@@ -50,7 +53,7 @@ func newExecution(ctx context.Context, w *engine.World, r *rule, t engine.Target
 // asCreated is the same execution for another operation.
 func (e *execution) asCreated() *execution {
 	out := newExecution(e.ctx, e.world, e.rule, e.matched.Target, engine.OperationCreate)
-	out.onTarget, out.subject = e.onTarget, e.subject
+	out.onTarget, out.subject, out.confidential = e.onTarget, e.subject, e.confidential || e.scope.Confidential()
 	return out
 }
 
@@ -69,8 +72,16 @@ func (e *execution) patched() patchSubject {
 // begin builds the scope of the rule's variables on this object. From now on the time of the rule counts.
 func (e *execution) begin() *variables.Scope {
 	e.ctx, e.end = limit.Rule(e.ctx, e.rule.ref)
-	in := jmespath.New(e.world.Now, e.seed()).WithClock(limit.ClockOf(e.ctx)).Hiding(e.world.Hides)
+	in := jmespath.New(e.world.Now, e.seed()).WithClock(limit.ClockOf(e.ctx))
 	s := variables.NewScope(in, e.world.Limits)
+	e.scope = s
+	if e.matched.HoldsSecrets() {
+		s.HoldSecret("request", e.matched.Tainted)
+		s.HoldSecret("images", e.matched.Tainted)
+	}
+	if e.onTarget && e.subject.HoldsSecrets() {
+		s.HoldSecret("target", e.subject.Tainted)
+	}
 	s.SetLate("request", func() any { return e.request(e.matched.Object.Object) })
 	account, namespace := serviceAccount(e.matched.Request.User.Username)
 	s.Set("serviceAccountName", account)
@@ -223,11 +234,12 @@ func (e *execution) guarded(run func() engine.Step) (step engine.Step) {
 }
 
 // step reports what came of mutating the subject.
-func (e *execution) step(out patchResult, err error) engine.Step {
-	step := engine.Step{Rule: e.rule.ref, Warnings: out.Warnings}
+func (e *execution) step(out patchResult, err error) (step engine.Step) {
+	step = engine.Step{Rule: e.rule.ref, Warnings: out.Warnings}
 	if e.onTarget {
 		step.Trigger = e.matched.Key
 	}
+	defer func() { step = e.secrets(step) }()
 	switch {
 	case err != nil:
 		step.Outcome, step.Err = outcomeOf(err), err

@@ -104,6 +104,14 @@ func decodeList(n policydecode.Node) *jmespath.Expression {
 	return compiled
 }
 
+func (m *forEach) does(f *footprint) {
+	for _, entry := range m.entries {
+		if entry.mutation != nil {
+			entry.mutation.does(f)
+		}
+	}
+}
+
 func (m *forEach) mutate(e *execution, s *variables.Scope, on patchSubject) (patchResult, error) {
 	before, given := on.Object, s
 	out := patchResult{Object: before}
@@ -223,9 +231,6 @@ func (f *forEachEntry) elements(e *execution, s *variables.Scope) ([]any, error)
 	}
 	list, ok := value.([]any)
 	if !ok {
-		if text, isText := value.(string); isText && e.world.Hides && engine.IsHidden(text) {
-			return nil, e.failed(f.field+".list", engine.ErrHidden)
-		}
 		list = []any{value}
 	}
 	e.visited += len(list)

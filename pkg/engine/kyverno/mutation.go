@@ -16,6 +16,8 @@ type mutation interface {
 	// mutate returns the object after the rule: the very map it was given where
 	// nothing changed. The error is a *SkippedError where the mutation does not apply.
 	mutate(e *execution, s *variables.Scope, on patchSubject) (patchResult, error)
+	// does adds what the mutation does to any object.
+	does(*footprint)
 }
 
 // decodeMutation reads the patches of a mutate block. rest is the rest of the rule:
@@ -63,6 +65,14 @@ func (m *substituted) mutate(e *execution, s *variables.Scope, on patchSubject) 
 // applied to the result of the one before. One that does not apply does not stop
 // the others.
 type patching []*patch
+
+func (m patching) does(f *footprint) {
+	for _, p := range m {
+		if p != nil {
+			f.add(p.footprint)
+		}
+	}
+}
 
 func (m patching) mutate(e *execution, s *variables.Scope, on patchSubject) (patchResult, error) {
 	before := on.Object

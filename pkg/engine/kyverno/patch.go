@@ -22,6 +22,8 @@ type patch struct {
 	compile  compilePatch
 	compiled compiledPatch // nil when the patch holds variables
 	err      error         // of compiling it
+
+	footprint footprint
 }
 
 // compilePatch reads a patch without variables.
@@ -111,7 +113,7 @@ func newerForm(m *policydecode.Fields) string {
 // newPatch reads the template of a patch and, if it holds no variables, compiles it.
 // An error of compiling is returned by apply.
 func newPatch(n policydecode.Node, key string, compile compilePatch) *patch {
-	p := &patch{field: strings.Clone(n.PathInRule()), compile: compile}
+	p := &patch{field: strings.Clone(n.PathInRule()), compile: compile, footprint: newFootprint(key, n.Value)}
 	template, err := variables.ParseAt(n.Value, "mutate", key)
 	if err != nil {
 		n.Fail("%w", err)

@@ -71,6 +71,7 @@ func (p *program) Evaluate(ctx context.Context, t engine.Target, w *engine.World
 			continue
 		}
 		t = t.With(step.After)
+		t.Tainted = t.Tainted || step.Taints()
 		if r.policy.applyOne {
 			i = v.skipRest(i, &t, "has changed the object")
 		}
@@ -118,6 +119,7 @@ func (r *rule) run(ctx context.Context, t engine.Target, w *engine.World, sink e
 func triedTwice(step, created engine.Step) engine.Step {
 	if step.Outcome == engine.NotMatched && step.Err != nil && created.Outcome == engine.Skipped {
 		step.Err = &TriedTwiceError{Err: step.Err, AsCreated: created.Err}
+		step.Confidential, step.Writes = created.Confidential, created.Writes
 	}
 	return step
 }

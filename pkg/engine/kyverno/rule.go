@@ -29,6 +29,7 @@ type rule struct {
 	engineView    bool           // reports what Kyverno itself would write
 	annotates     bool           // its targets carry a line about what it changed
 	notIdempotent string         // as in patchResult, because of the context
+	footprint     footprint      // of the mutation
 	mutate        map[string]any // the block as it is written, or derived
 }
 
@@ -151,7 +152,12 @@ func (r *rule) decodeMutate(f *policydecode.Fields) {
 	for _, key := range []string{"name", "match", "exclude", "context", "preconditions"} {
 		rest[key] = f.Values[key]
 	}
-	r.mutation, r.mutate = decodeMutation(m, rest), m.Values
+	if r.mutation, r.mutate = decodeMutation(m, rest), m.Values; r.mutation != nil {
+		r.mutation.does(&r.footprint)
+	}
+	if len(targets) > 0 {
+		r.footprint.writes.Field("metadata").Field("annotations").Field(engine.AppliedPatches).Add(nil)
+	}
 	r.asksTrigger = m.Has("foreach") || variables.Used(onTargets(m.Values)) || variables.Used(rest)
 	m.Elsewhere("beside mutate", "preconditions", "context", "match", "exclude", "name")
 	m.Accept("patchStrategicMerge", "patchesJson6902", "foreach", "overlay", "patches")

@@ -152,6 +152,9 @@ func (f *effect) Trigger() engine.ObjectKey { return f.trigger.Key }
 // Subjects selects the objects to change.
 func (f *effect) Subjects() engine.Selection { return f.subjects }
 
+// Confidential reports whether a Secret may have decided that there is the effect, or named its subjects.
+func (f *effect) Confidential() bool { return f.secret }
+
 // Apply changes one subject. Expressions see it as object; the request is that of
 // the trigger, and there is neither an old object nor a namespaceObject, as in
 // Kyverno's background controller.

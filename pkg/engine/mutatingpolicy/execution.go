@@ -145,7 +145,7 @@ func (e *execution) notMatched(c *match.Constraints, r match.Result, sink engine
 
 // input returns what expressions see.
 func (e *execution) input() cel.Input {
-	in := cel.Input{Object: e.subject.Object.Object, RequestMap: e.request(), Explain: e.explain, Hides: e.world.Hides}
+	in := cel.Input{Object: e.subject.Object.Object, RequestMap: e.request(), Explain: e.explain}
 	if !e.onTarget {
 		if e.operation == engine.OperationDelete { // of which the request has the old object alone
 			in.Object = map[string]any{}
@@ -359,8 +359,6 @@ func (e *execution) outcome(err error) (engine.Outcome, error) {
 		err = e.session.Explain(err)
 	}
 	switch {
-	case errors.Is(err, engine.ErrHidden):
-		return engine.Skipped, err
 	case isSkipped(err):
 		return engine.Skipped, err
 	case e.session != nil && e.session.Missing() != nil:

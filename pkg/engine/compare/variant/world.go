@@ -74,7 +74,7 @@ func (w *World) With(ctx context.Context, v Variant) (context.Context, error) {
 	if v.Alone {
 		p.Overlay = objects.Over(nothing{w.kept, objects})
 	}
-	return engine.WithOwnAnswers(context.WithValue(ctx, presentKey{}, p)), nil
+	return context.WithValue(ctx, presentKey{}, p), nil
 }
 
 // nothing is a cluster without any object, that knows the kinds of another one.

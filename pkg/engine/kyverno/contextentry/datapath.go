@@ -56,6 +56,7 @@ func (p *dataPath) pick(s *variables.Scope, data any) (any, error) {
 		return nil, fmt.Errorf("failed to substitute variables in jmesPath: %w", err)
 	}
 	result, err := expression.Search(s.Interpreter(), data)
+	s.Picked(expression)
 	if err != nil {
 		return nil, fmt.Errorf("failed to apply JMESPath %s: %w", expression, err)
 	}

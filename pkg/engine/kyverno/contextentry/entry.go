@@ -46,14 +46,9 @@ func (from *Sources) ask(id any, ask func(context.Context) (any, error)) (answer
 
 // answered returns an answer that the user gives in place of a server. It is treated as the server's would be.
 func (from *Sources) answered(value any) any {
-	hidden := engine.HideSecrets(value)
-	switch {
-	case diff.Same(hidden, value):
-		return value
-	case from.World.Hides:
-		return hidden
+	if !diff.Same(engine.HideSecrets(value), value) {
+		engine.NoteSecret(from.Context)
 	}
-	engine.NoteSecret(from.Context)
 	return value
 }
 
@@ -109,9 +104,21 @@ func decodeSource(f *policydecode.Fields) source {
 func (e *Entries) Define(s *variables.Scope, from *Sources, given func(name string) bool) {
 	for _, one := range e.all() {
 		if _, computed := one.source.(*variable); computed || !given(one.name) {
-			s.Define(one.name, func(s *variables.Scope) (any, error) { return one.load(from, s) })
+			s.Define(one.name, func(s *variables.Scope) (any, error) { return one.watched(from, s) })
 		}
 	}
+}
+
+// watched loads an entry, and notes in the scope that a Secret was read for it.
+func (e entry) watched(from *Sources, s *variables.Scope) (any, error) {
+	under := *from
+	ctx, use := engine.WatchSecrets(from.Context)
+	under.Context = ctx
+	value, err := e.load(&under, s)
+	if use.Any() {
+		s.LoadedSecret(e.name, err)
+	}
+	return value, err
 }
 
 // NotIdempotent returns why the entries may have another value in another run, or

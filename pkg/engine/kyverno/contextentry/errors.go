@@ -41,7 +41,7 @@ func Unsupported(err error) bool {
 // decisive reports whether no default may hide an error: the run was cancelled, this program cannot do what the
 // expression asks for, or that depends on a value that is hidden.
 func (from *Sources) decisive(err error) bool {
-	return err != nil && (from.Context.Err() != nil || Unsupported(err) || errors.Is(err, engine.ErrHidden))
+	return err != nil && (from.Context.Err() != nil || Unsupported(err))
 }
 
 // unreadableAnswer is an answer that cannot be used.

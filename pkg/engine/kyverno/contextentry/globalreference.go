@@ -9,7 +9,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/jmespath"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/variables"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/policydecode"
 )
@@ -50,7 +49,7 @@ func (g *globalReference) load(from *Sources, s *variables.Scope) (any, error) {
 		return nil, fmt.Errorf("name: %w", err)
 	}
 	name, part, _ := strings.Cut(reference, ".")
-	data, err := from.globalData(s.Interpreter(), name, part)
+	data, err := from.globalData(s, name, part)
 	if err != nil {
 		return nil, fmt.Errorf("global context entry %s: %w", reference, err)
 	}
@@ -58,7 +57,8 @@ func (g *globalReference) load(from *Sources, s *variables.Scope) (any, error) {
 }
 
 // globalData is the data of an entry, or one projection of it.
-func (from *Sources) globalData(in *jmespath.Interpreter, name, part string) (any, error) {
+func (from *Sources) globalData(s *variables.Scope, name, part string) (any, error) {
+	in := s.Interpreter()
 	if value, given, err := from.Values.Entry(in, name, part); given {
 		return from.answered(value), err
 	}
@@ -80,6 +80,7 @@ func (from *Sources) globalData(in *jmespath.Interpreter, name, part string) (an
 			continue
 		}
 		value, err := p.path.Search(in, data)
+		s.Picked(p.path)
 		if err != nil {
 			return nil, fmt.Errorf("failed to apply JMESPath %s: %w", p.path, err)
 		}

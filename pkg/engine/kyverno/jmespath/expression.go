@@ -25,6 +25,10 @@ type Expression struct {
 	root   node
 	facts  facts
 	impure string
+
+	readings readings // by the names of the data
+	ofObject Reading  // where the data is an object
+	isObject bool
 }
 
 // facts is what compiling finds out about an expression.
@@ -47,7 +51,9 @@ func Compile(expr string) (*Expression, error) {
 	if err != nil {
 		return nil, &SyntaxError{Expression: expr, Reason: err.Error()}
 	}
-	return &Expression{text: expr, root: root, facts: c.facts, impure: strings.Join(c.facts.impure, "; ")}, nil
+	out := &Expression{text: expr, root: root, facts: c.facts, impure: strings.Join(c.facts.impure, "; ")}
+	out.read(ast)
+	return out, nil
 }
 
 // Parse returns the syntax tree of an expression. The error is a *SyntaxError; whether the functions

@@ -1,7 +1,6 @@
 package match
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -9,9 +8,7 @@ import (
 	"strings"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/jmespath"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/variables"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/limit"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/policydecode"
 )
 
@@ -254,28 +251,12 @@ func (c *condition) evaluate(s *variables.Scope) (*Failure, error) {
 	if err != nil {
 		return nil, err
 	}
-	if hidden, err := isHidden(s.Interpreter(), key, value); err != nil {
-		return nil, err
-	} else if hidden {
-		return nil, fmt.Errorf("%s: %s is %w", c.place, cmp.Or(c.written, "the key"), engine.ErrHidden)
-	}
 	if holds, err := c.operator.Holds(s.Interpreter().Clock(), key, value); err != nil || holds {
 		return nil, err
 	}
 	return &Failure{
 		Key: key, Operator: c.operator, Value: value, Message: c.message, Place: c.place, Written: c.written,
 	}, nil
-}
-
-// isHidden reports whether a value of a condition is hidden, so that nobody may know whether it holds.
-func isHidden(in *jmespath.Interpreter, values ...any) (bool, error) {
-	if !in.Hides() {
-		return false, nil
-	}
-	if err := limit.Value(values); err != nil { // before it is looked at
-		return false, err
-	}
-	return slices.ContainsFunc(values, engine.HoldsHidden), nil
 }
 
 // Verdict is the result of evaluating conditions.

@@ -2,13 +2,11 @@ package variables
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
 
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/jmespath"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/limit"
 )
@@ -132,9 +130,6 @@ func jsonText(value any) (string, error) {
 // value evaluates one variable.
 func (r *renderer) value(v *variable, path string) (any, error) {
 	expr, err := r.expression(v, path)
-	if errors.Is(err, engine.ErrHidden) {
-		return engine.HiddenValue, nil
-	}
 	if err != nil {
 		return nil, err
 	}
@@ -145,8 +140,7 @@ func (r *renderer) value(v *variable, path string) (any, error) {
 	return value, nil
 }
 
-// expression picks a variable's compiled expression, or puts its text together; an engine.ErrHidden is why it
-// is not known.
+// expression picks a variable's compiled expression, or puts its text together.
 func (r *renderer) expression(v *variable, path string) (*jmespath.Expression, error) {
 	if v.pieces != nil {
 		text, err := r.text(v.pieces, path)

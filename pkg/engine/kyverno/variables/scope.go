@@ -2,7 +2,6 @@ package variables
 
 import (
 	"encoding/json"
-	"errors"
 	"iter"
 	"math"
 
@@ -22,13 +21,15 @@ type Scope struct {
 	// before hides the entries of this order and beyond: a loader sees only the
 	// entries that were defined before its own.
 	before int
-	keeper *Scope // keeps what is loaded: the scope itself, or the one that a loader works for
+	keeper *Scope                 // keeps what is loaded: the scope itself, or the one that a loader works for
+	picked []*jmespath.Expression // of a scope that a loader was given: what was applied to what was read
 }
 
 // tree is what a scope shares with all its children.
 type tree struct {
 	interpreter *jmespath.Interpreter
 	limits      engine.Limits
+	secrets     Secrets
 }
 
 // binding is one name with its value, or an entry. Nothing else of a binding
@@ -98,14 +99,13 @@ func (s *Scope) Interpreter() *jmespath.Interpreter { return s.tree.interpreter 
 // Query evaluates an expression on the scope. A name that the scope does not
 // have is a *jmespath.NotFoundError.
 func (s *Scope) Query(expr *jmespath.Expression) (any, error) {
-	return expr.Search(s.tree.interpreter, &view{scope: s, expr: expr})
+	value, err := expr.Search(s.tree.interpreter, &view{scope: s, expr: expr})
+	s.tree.secrets.read(expr)
+	return value, err
 }
 
-// Compile compiles an expression. One that is hidden is an engine.ErrHidden.
+// Compile compiles an expression.
 func (s *Scope) Compile(expr string) (*jmespath.Expression, error) {
-	if s.tree.interpreter.Hides() && engine.IsHidden(expr) {
-		return nil, engine.ErrHidden
-	}
 	return jmespath.Compile(expr)
 }
 
@@ -144,9 +144,6 @@ func (s *Scope) resolve(e *binding) (any, error) {
 	}
 	keeper.loaded[e] = result
 	value, err := e.load(&Scope{tree: s.tree, parent: s, head: s.head, before: e.order, keeper: keeper})
-	if errors.Is(err, engine.ErrHidden) {
-		value, err = engine.HiddenValue, nil
-	}
 	if err == nil {
 		err = keeper.account(value)
 	}
