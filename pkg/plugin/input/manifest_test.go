@@ -215,19 +215,6 @@ func TestLimits(t *testing.T) {
 	})
 }
 
-func TestManyErrors(t *testing.T) {
-	r := &Reader{Stdin: strings.NewReader(strings.Repeat("a: b\n---\n", 100_002) + header)}
-	var last string
-	n := 0
-	for _, err := range r.Read(context.Background(), Files{Paths: []string{"-", "elsewhere.yaml"}}) {
-		n++
-		last = fmt.Sprint(err)
-	}
-	if n != 100_001 || last != "more than 100000 documents and files cannot be read: nothing more is read" {
-		t.Errorf("%d results, the last is %s", n, last)
-	}
-}
-
 func TestReadCancelled(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
