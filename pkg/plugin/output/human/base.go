@@ -80,7 +80,7 @@ func (h *base) begin(c *engine.Change) {
 	}
 	h.running.add(c)
 	if h.overview != nil {
-		h.overview.add(h, c)
+		h.overview.add(c)
 	}
 }
 

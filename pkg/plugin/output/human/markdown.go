@@ -69,7 +69,7 @@ func (p *Markdown) summarize(s evaluation.Summary) error {
 	}
 	p.rules(b, s)
 	for _, list := range p.lists() {
-		markdownList(b, list.title, list.tally, &p.base)
+		markdownList(b, list.title, list.tally)
 	}
 	if lines := p.last(s); len(lines) > 0 {
 		last := p.page()
@@ -118,7 +118,7 @@ func severity(s string) string {
 	return " (" + s + ")"
 }
 
-func markdownList(b *page, title string, t *Counter, h *base) {
+func markdownList(b *page, title string, t *Counter) {
 	top, rest := t.Top(reasonsListed)
 	if len(top) == 0 {
 		return

@@ -65,7 +65,7 @@ func (v *overview) remark(m *engine.Impact, kind string) string {
 }
 
 // add counts the fields of an object, each with its rule; those of several elements of a list once.
-func (v *overview) add(h *base, c *engine.Change) {
+func (v *overview) add(c *engine.Change) {
 	seen := map[string]bool{}
 	for i := range c.Fields {
 		f := &c.Fields[i]

@@ -75,9 +75,8 @@ func (d *describer) reasons() string {
 	return strings.Join(all, "; ")
 }
 
-// DescribeExercise returns what a rule of a side was exercised on, as the one finding of the side. A nil Masker shows
-// everything.
-func DescribeExercise(s compare.Side, e *compare.Exercise, m *redact.Masker) Object {
+// DescribeExercise returns what a rule of a side was exercised on, as the one finding of the side.
+func DescribeExercise(s compare.Side, e *compare.Exercise) Object {
 	rule := escapedRule(e.Rule)
 	f := Finding{Rule: rule, Name: wording.Rule(rule), Place: PlaceOf(e.Rule.Origin), Verdict: Pass, Outcome: "exercised", Message: "the rule was exercised"}
 	if !e.Exercised() {

@@ -60,7 +60,7 @@ func (p *Printer) Print(e output.Event) error {
 	case output.Comparison:
 		for _, side := range compare.Sides() {
 			for i := range e.Rules[side] {
-				object := DescribeExercise(side, &e.Rules[side][i], p.masker)
+				object := DescribeExercise(side, &e.Rules[side][i])
 				if err := p.add(&object); err != nil {
 					return err
 				}

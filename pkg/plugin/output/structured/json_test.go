@@ -25,7 +25,12 @@ func TestJSONIsThatOfTheLibrary(t *testing.T) {
 	brief := engine.Step{Rule: engine.RuleRef{Dialect: "d", Policy: "p"}, Outcome: engine.Failed, Err: errors.New("")}
 	values := []any{
 		nil, true, int64(-3), uint64(math.MaxUint64), 0.5, 1e21, "", "a", "<b>&", `"\`, "\n\x00", "\u202e", "\u2028", "\xff",
-		map[string]any(nil), map[string]any{}, []any(nil), []any{}, []string{"a"}, engine.Outcome("o"), step, brief,
+		map[string]any(nil),
+		map[string]any{},
+		[]any(nil),
+		[]any{},
+		[]string{"a"},
+		engine.Outcome("o"), step, brief,
 	}
 	for _, text := range hostile.Texts() {
 		values = append(values, map[string]any{text.Text: text.Text})

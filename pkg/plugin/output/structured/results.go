@@ -72,9 +72,7 @@ func (o *encoder) result(w output.Written) reportResult {
 	for _, t := range w.Takeovers {
 		out.Takeovers = append(out.Takeovers, reportTakeover{t.Manager, t.Verdict, t.String()})
 	}
-	for _, n := range w.Notes() {
-		out.Notes = append(out.Notes, n)
-	}
+	out.Notes = w.Notes()
 	if !w.Reason.None() {
 		out.Reason = w.Reason.String()
 	}
