@@ -37,7 +37,7 @@ func TestClock(t *testing.T) {
 		if err := errors.Join(outer.Err(), ctx.Err(), clock.Steps(1<<20)); err != nil {
 			t.Error(err)
 		}
-		time.Sleep(2)
+		time.Sleep(2 * time.Nanosecond)
 		var over *limit.Error
 		if err := ctx.Err(); !errors.As(err, &over) || err.Error() != "reached the limit of 5 seconds for one rule on one object" {
 			t.Errorf("got %v", err)

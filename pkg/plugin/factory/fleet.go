@@ -116,7 +116,7 @@ func (f *Fleet) TellNotices(run *fleet.Fleet) error {
 			fmt.Fprintf(f.notices.Of(m.Name), "error: %v\n", m.Err)
 		}
 	}
-	return f.notices.Flush(f.stderr, f.Masker, f.Contexts)
+	return f.notices.Flush(f.stderr, f.Contexts)
 }
 
 // OnAll returns the options of printers for a run on several clusters.

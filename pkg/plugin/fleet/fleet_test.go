@@ -318,7 +318,7 @@ func TestNotices(t *testing.T) {
 		}
 	}
 	var out strings.Builder
-	if err := n.Flush(&out, nil, []string{"a", "b"}); err != nil {
+	if err := n.Flush(&out, []string{"a", "b"}); err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff("a, b: warning: p.yaml:3: odd\na: error: only a\nb: error: only b\n", out.String()); diff != "" {

@@ -55,9 +55,8 @@ func (n *Notices) add(cluster, text string) {
 	}
 }
 
-// Flush prints the messages in the order of the clusters, and forgets them. It masks each as a whole: a value of a
-// Secret may have several lines. Each line has the names of the clusters.
-func (n *Notices) Flush(out io.Writer, m *redact.Masker, order []string) error {
+// Flush prints the messages in the order of the clusters, and forgets them. Each line has the names of the clusters.
+func (n *Notices) Flush(out io.Writer, order []string) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	place := func(one *notice) int {
