@@ -125,7 +125,11 @@ func Conceal(c *engine.Change) {
 	}
 	out.Steps = nil
 	for i := range c.Steps {
-		out.Steps = append(out.Steps, shownStep(c.Steps[i], viewOf(c.Before, out.Before), viewOf(c.After, out.After)))
+		s := shownStep(c.Steps[i], viewOf(c.Before, out.Before), viewOf(c.After, out.After))
+		if s.Err != nil && s.Outcome != engine.NotMatched && (engine.IsSecret(c.Before) || engine.IsSecret(c.After)) {
+			s.Err = engine.ErrHidden // it may quote what the Secret holds
+		}
+		out.Steps = append(out.Steps, s)
 	}
 	c.Shown = &out
 }
