@@ -176,15 +176,16 @@ func TestManyRulesOfOneObject(t *testing.T) {
 				policies[i] = policy(i)
 			}
 			var c *engine.Change
+			const bound = 10 * time.Second // of a second on a free machine: what is quadratic takes minutes
 			took := time.Hour
 			for range 3 { // the machine may be busy
 				began := time.Now()
 				c = evaluated(t, objectOf(t, plainConfigMap), policies)
-				if took = min(took, time.Since(began)); took < time.Second {
+				if took = min(took, time.Since(began)); took < bound {
 					break
 				}
 			}
-			if took > time.Second {
+			if took > bound {
 				t.Errorf("took %v", took)
 			}
 			changed := 0

@@ -2,8 +2,10 @@ package evaluation
 
 import (
 	"context"
+	"errors"
 	"slices"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 	"sigs.k8s.io/structured-merge-diff/v6/value"
@@ -127,7 +129,7 @@ func Conceal(c *engine.Change) {
 	for i := range c.Steps {
 		s := shownStep(c.Steps[i], viewOf(c.Before, out.Before), viewOf(c.After, out.After))
 		if s.Err != nil && s.Outcome != engine.NotMatched && (engine.IsSecret(c.Before) || engine.IsSecret(c.After)) {
-			s.Err = engine.ErrHidden // it may quote what the Secret holds
+			s.Err = hiddenErr(s.Err) // it may quote what the Secret holds
 		}
 		out.Steps = append(out.Steps, s)
 	}
@@ -184,7 +186,7 @@ func shownStep(s engine.Step, was, is *view) engine.Step {
 		return s
 	}
 	if s.Err != nil {
-		s.Err = engine.ErrHidden
+		s.Err = hiddenErr(s.Err)
 	}
 	s.Warnings = slices.Clone(s.Warnings)
 	for i := range s.Warnings {
@@ -194,6 +196,16 @@ func shownStep(s engine.Step, was, is *view) engine.Step {
 		s.NotIdempotent = engine.ErrHidden.Error()
 	}
 	return s
+}
+
+// hiddenErr is what may be shown of an error: nothing, but that the user lacks the permission to ask for permissions.
+func hiddenErr(err error) error {
+	if status := apierrors.APIStatus(nil); errors.As(err, &status) && apierrors.IsForbidden(err) {
+		if of := status.Status().Details; of != nil && of.Kind == "subjectaccessreviews" {
+			return &apierrors.StatusError{ErrStatus: status.Status()}
+		}
+	}
+	return engine.ErrHidden
 }
 
 func hiddenPath() fieldpath.Path {
@@ -316,7 +328,7 @@ func copied(c *diff.Copy) *unstructured.Unstructured {
 func identity(object map[string]any) map[string]any {
 	out := map[string]any{engine.HiddenValue: engine.HiddenValue, "apiVersion": object["apiVersion"], "kind": object["kind"]}
 	metadata, _ := object["metadata"].(map[string]any)
-	names := map[string]any{}
+	names := map[string]any{engine.HiddenValue: engine.HiddenValue}
 	for _, name := range []string{"name", "namespace", "uid"} {
 		if v, ok := metadata[name]; ok {
 			names[name] = v
@@ -355,11 +367,10 @@ func ShowFields(c, shown *engine.Change) (hidden bool) {
 	return true
 }
 
-// hiddenWhole reports whether a field is found in something that is hidden as a whole, or is a field of the object itself whose
-// name is hidden.
+// hiddenWhole reports whether a field is found in something that is hidden as a whole, or has a hidden name.
 func hiddenWhole(f *engine.FieldChange, at fieldpath.Path, found any) bool {
 	text, ok := found.(string)
-	return ok && engine.IsHidden(text) && (len(at) < len(f.Path) || len(at) == 1 && !at.Equals(f.Path))
+	return ok && engine.IsHidden(text) && !at.Equals(f.Path)
 }
 
 // shownField returns a field as it may be shown. The state before may be made of a Secret as well: it is that of the
