@@ -15,6 +15,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"regexp"
 	"runtime"
 	"slices"
 	"strings"
@@ -150,6 +151,9 @@ func valueOf(object any, key string) any {
 
 func answer(w io.Writer, object any) { _ = json.NewEncoder(w).Encode(object) }
 
+// derived is a value that was made of the Secret.
+var derived = regexp.MustCompile(`: .*` + tamperedSecret + `.*`)
+
 // changedLines are those of a diff of two states, with the name of the object before each.
 func changedLines(name string, before, after map[string]any) []string {
 	lines := func(object map[string]any) []string {
@@ -161,7 +165,7 @@ func changedLines(name string, before, after map[string]any) []string {
 		if err != nil {
 			panic(err)
 		}
-		hidden := strings.NewReplacer(tamperedSecret, "***", "\u202e", `\u202e`).Replace(string(text))
+		hidden := strings.ReplaceAll(derived.ReplaceAllString(string(text), ": '***'"), "\u202e", `\u202e`)
 		return strings.Split(strings.TrimSpace(hidden), "\n")
 	}
 	var out []string
@@ -278,7 +282,7 @@ var forgeries = map[string][]string{ // pairs of texts
 	"the same, made of a Secret":        {`"patchStrategicMerge":{"data":{"level":"info"}}`, `"patchStrategicMerge":{"data":{"level":"evil"}}`, `"level":"info"`, `"level":"evil"`, `"kind":"replaced"`, `"kind":"replaced","secret":true`},
 	"the same, by a name made of one":   {`"patchStrategicMerge":{"data":{"level":"info"}}`, `"patchStrategicMerge":{"data":{"level":"evil"}}`, `"level":"info"`, `"level":"evil"`, `"kind":"replaced"`, `"kind":"replaced","secretFrom":2`},
 	"the same, in what is withheld":     {`"patchStrategicMerge":{"data":{"level":"info"}}`, `"patchStrategicMerge":{"data":{"level":"evil"}}`, `"level":"info"`, `"level":"evil"`, `"fields":[`, `"fields":[{"path":"data","elements":["f:data"],"kind":"replaced","withheld":true},`},
-	"a derived value that looks plain":  {`"of ***"`, `"of nothing"`},
+	"a derived value that looks plain":  {`"copied":"***"`, `"copied":"nothing"`},
 	"another derivation":                {`of {{ s }}`, `evil {{ s }}`},
 	"an addition that was there":        {`"before":{"data":{"level":"debug"}}`, `"before":{"data":{"level":"debug","copied":"of ***"}}`},
 	"an added value in both states":     {`{"data":{"level":"info"}}`, `{"data":{"level":"info","more":"evil"}}`, `"before":{"data":{"level":"debug"}}`, `"before":{"data":{"level":"debug","more":"evil"}}`},
