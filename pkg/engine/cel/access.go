@@ -31,7 +31,7 @@ func (a access) Authorize(_ context.Context, attributes authorizer.Attributes) (
 	}
 	d, err := a.evaluation.activation.input.Access.Authorize(a.evaluation.ctx, r)
 	if err != nil {
-		a.evaluation.missing = &UnsupportedError{Reason: err.Error()}
+		a.evaluation.missing = &UnsupportedError{Reason: err.Error(), Err: err}
 		return authorizer.DecisionNoOpinion, "", err
 	}
 	if d.Error != "" {

@@ -53,10 +53,16 @@ func (e *LimitError) Unwrap() error {
 }
 
 // UnsupportedError is something that a policy needs and this run does not have.
-type UnsupportedError struct{ Reason string }
+type UnsupportedError struct {
+	Reason string
+	Err    error // the cause; nil where there is none
+}
 
 // Error is the reason.
 func (e *UnsupportedError) Error() string { return e.Reason }
+
+// Unwrap returns the cause.
+func (e *UnsupportedError) Unwrap() error { return e.Err }
 
 // AtomicError is an apply configuration with values that can only be replaced as a
 // whole.

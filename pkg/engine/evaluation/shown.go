@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -201,7 +202,7 @@ func shownStep(s engine.Step, was, is *view) engine.Step {
 // hiddenErr is what may be shown of an error: nothing, but that the user lacks the permission to ask for permissions.
 func hiddenErr(err error) error {
 	if status := apierrors.APIStatus(nil); errors.As(err, &status) && apierrors.IsForbidden(err) {
-		if of := status.Status().Details; of != nil && of.Kind == "subjectaccessreviews" {
+		if of := status.Status().Details; of != nil && strings.HasSuffix(of.Kind, "subjectaccessreviews") {
 			return &apierrors.StatusError{ErrStatus: status.Status()}
 		}
 	}
