@@ -55,7 +55,7 @@ func (f *footprint) merge(patch any, to *engine.Writes, path []string) {
 		for key, value := range p {
 			anchor, name := pattern.ParseKey(key)
 			if variables.Used(name) {
-				f.unnamed()
+				to.Add(nil) // the map as a whole, so that its other names do not tell this one
 				return
 			}
 			below := append(slices.Clone(path), name)
