@@ -144,7 +144,7 @@ func withheld(u *unstructured.Unstructured, w *engine.Writes) *unstructured.Unst
 	switch {
 	case u == nil:
 		return nil
-	case w.Computed:
+	case w.Computed || w.Fields["metadata"] != nil && w.Fields["metadata"].Computed:
 		return &unstructured.Unstructured{Object: identity(u.Object)}
 	}
 	object, _ := conceal(u.Object, w).(map[string]any)
