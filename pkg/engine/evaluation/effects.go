@@ -164,7 +164,9 @@ func (e *Evaluation) effectsOf(ctx context.Context, t state, p propagation, out 
 
 // hiddenSubject stands for one that a Secret may have named.
 func hiddenSubject() engine.ObjectKey {
-	return subjectKey(engine.Selection{Kind: engine.HiddenValue, Namespace: engine.HiddenValue, Name: engine.HiddenValue})
+	return engine.ObjectKey{
+		GroupKind: schema.GroupKind{Kind: engine.HiddenValue}, Version: engine.HiddenValue, Namespace: engine.HiddenValue, Name: engine.HiddenValue,
+	}
 }
 
 // named returns the effects of a program because of a trigger. A panic is a step.
