@@ -51,7 +51,11 @@ func Main(argv []string, streams genericiooptions.IOStreams) int {
 // with, and returns the exit code.
 func Run(ctx context.Context, c *cobra.Command, args []string, streams genericiooptions.IOStreams) int {
 	c.SetArgs(args)
-	err := orInterrupted(ctx, c.ExecuteContext(ctx))
+	called, err := c.ExecuteContextC(ctx)
+	if err == nil && called.Name() == cobra.ShellCompRequestCmd {
+		err = ctx.Err() // a completion has no errors of its own
+	}
+	err = orInterrupted(ctx, err)
 	var quiet *ExitError
 	if err != nil && (!errors.As(err, &quiet) || quiet.Err != nil) {
 		printError(redact.NewWriter(streams.ErrOut), "", err)
