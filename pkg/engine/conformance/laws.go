@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -28,7 +30,7 @@ func (a *answer) broken() []error {
 	}
 	for _, c := range a.changes {
 		for _, f := range c.Fields {
-			if !wrote(c, f.Rule) {
+			if !slices.ContainsFunc(c.Steps, func(s engine.Step) bool { return s.Rule == f.Rule && s.Outcome == engine.Changed }) {
 				problems = append(problems, fmt.Errorf("law: every field has a writer: %s of %s has %q, which changed nothing", f.Path, c.Subject, f.Rule))
 			}
 		}
@@ -37,15 +39,6 @@ func (a *answer) broken() []error {
 		}
 	}
 	return problems
-}
-
-func wrote(c *engine.Change, rule engine.RuleRef) bool {
-	for i := range c.Steps {
-		if c.Steps[i].Rule == rule && c.Steps[i].Outcome == engine.Changed {
-			return true
-		}
-	}
-	return false
 }
 
 // addUp returns what is different between Before with its Fields and After.
@@ -84,8 +77,9 @@ func set(object map[string]any, f engine.FieldChange) bool {
 }
 
 // repeated asks the same question again.
-func (r *runner) repeated(ctx context.Context, first *answer) []error {
-	second, err := r.run(ctx, r.live, r.world)
+func (c *testCase) repeated(t testing.TB, first *answer) []error {
+	t.Helper()
+	second, err := c.run(t, c.live, c.world)
 	if err != nil {
 		return []error{fmt.Errorf("asked again: %w", err)}
 	}
@@ -97,29 +91,30 @@ func (r *runner) repeated(ctx context.Context, first *answer) []error {
 }
 
 // idempotent evaluates the result.
-func (r *runner) idempotent(ctx context.Context, first *answer) []error {
+func (c *testCase) idempotent(t testing.TB, first *answer) []error {
+	t.Helper()
 	after := map[engine.ObjectKey]*unstructured.Unstructured{}
 	for _, u := range first.ended() {
 		after[engine.KeyOf(u).Named()] = u
 	}
 	replaced := func(list []*unstructured.Unstructured) []*unstructured.Unstructured {
-		out := make([]*unstructured.Unstructured, len(list))
+		out := slices.Clone(list)
 		for i, u := range list {
-			if out[i] = after[engine.KeyOf(u).Named()]; out[i] == nil {
-				out[i] = u
+			if is := after[engine.KeyOf(u).Named()]; is != nil {
+				out[i] = is
 			}
 		}
 		return out
 	}
-	again, err := r.run(ctx, replaced(r.live), replaced(r.world))
+	again, err := c.run(t, replaced(c.live), replaced(c.world))
 	if err != nil {
 		return []error{fmt.Errorf("evaluating the result: %w", err)}
 	}
 	switch changed := len(again.ended()) > 0; {
-	case changed && r.notIdempotent == "":
+	case changed && c.notIdempotent == "":
 		return []error{errors.New("law: evaluating the result changes nothing:\n" + again.trace())}
-	case !changed && r.notIdempotent != "":
-		return []error{fmt.Errorf("the case says that it is not idempotent (%s), and it is", r.notIdempotent)}
+	case !changed && c.notIdempotent != "":
+		return []error{fmt.Errorf("the case says that it is not idempotent (%s), and it is", c.notIdempotent)}
 	}
 	return nil
 }

@@ -4,10 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"os"
-	"path/filepath"
 	"strings"
-	"testing"
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -16,16 +13,10 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/snapshot"
 )
 
-// RunDirectory is Run with the cases of a directory, whose results it rewrites if update is set.
-func RunDirectory(t *testing.T, d engine.Dialect, dir string, update bool, o Options) {
-	t.Helper()
-	o.Cases = os.DirFS(dir)
-	if update {
-		o.Update = func(name string, content []byte) error {
-			return os.WriteFile(filepath.Join(dir, name), content, 0o644)
-		}
-	}
-	Run(t, d, o)
+// Cluster is what a case is evaluated in.
+type Cluster struct {
+	Objects engine.Source // streams the live objects
+	World   *engine.World // serves the live and the other objects
 }
 
 // NewWorld returns a World that reads nothing, with a time and a seed that stay the same.

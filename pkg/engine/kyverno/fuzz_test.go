@@ -9,5 +9,5 @@ import (
 )
 
 func FuzzCompile(f *testing.F) {
-	conformance.FuzzCompile(f, New(), schema.GroupVersionKind{Group: "kyverno.io", Version: "v1", Kind: "ClusterPolicy"}, "testdata/*.txtar")
+	conformance.FuzzCompile(f, New(), schema.GroupVersionKind{Group: "kyverno.io", Version: "v1", Kind: "ClusterPolicy"}, "testdata")
 }

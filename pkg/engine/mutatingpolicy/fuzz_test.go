@@ -11,5 +11,5 @@ import (
 
 func FuzzCompile(f *testing.F) {
 	kind := schema.GroupVersionKind{Group: "policies.kyverno.io", Version: "v1", Kind: "MutatingPolicy"}
-	conformance.FuzzCompile(f, mutatingpolicy.New(project), kind, "testdata/*.txtar", "testdata/*/*.txtar")
+	conformance.FuzzCompile(f, mutatingpolicy.New(project), kind, "testdata", "testdata/autogen", "testdata/compile", "testdata/granted")
 }

@@ -1,4 +1,4 @@
-package impact_test
+package impact
 
 import (
 	"bytes"
@@ -9,7 +9,6 @@ import (
 	"golang.org/x/tools/txtar"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/conformance"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/impact"
 )
 
 // TestRefusals predicts what a real server is asked about in test/e2e. Cases that
@@ -26,13 +25,13 @@ func TestRefusals(t *testing.T) {
 				t.Fatal("no patch")
 			}
 			before := conformance.ReadObject(t, object)
-			after, err := conformance.Patched(t, before, patch)
+			after, err := patched(t, before, patch)
 			if err != nil {
 				t.Skip("needs what a server fills in:", err)
 			}
-			c := conformance.ChangeBetween(t, before, after)
+			c := changeBetween(t, before, after)
 			want := strings.HasPrefix(file.Name, "refused/")
-			if got := impact.ImmutableRefusals(c); len(got) > 0 != want {
+			if got := ImmutableRefusals(c); len(got) > 0 != want {
 				t.Errorf("predicted %+v", got)
 			}
 		})

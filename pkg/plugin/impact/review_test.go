@@ -64,11 +64,11 @@ func TestLive(t *testing.T) {
 func told(t *testing.T, reviewer *Reviewer, object, patch []byte) string {
 	t.Helper()
 	before := conformance.ReadObject(t, object)
-	after, err := conformance.Patched(t, before, patch)
+	after, err := patched(t, before, patch)
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := conformance.ChangeBetween(t, before, after)
+	c := changeBetween(t, before, after)
 	if len(c.Fields) == 0 {
 		t.Fatal("the patch changes nothing")
 	}

@@ -1,58 +1,18 @@
 package conformance
 
 import (
-	"bytes"
-	"errors"
 	"fmt"
 	"io"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-	"golang.org/x/tools/txtar"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/yaml"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 )
-
-// Golden checks each archive of a directory: its last file is what comes of the others, by their names. Update
-// rewrites it.
-func Golden(t *testing.T, dir string, update bool, result func(t *testing.T, sections map[string]string) string) {
-	t.Helper()
-	files, err := filepath.Glob(filepath.Join(dir, "*.txtar"))
-	if err != nil || len(files) == 0 {
-		t.Fatalf("no cases: %v", err)
-	}
-	for _, file := range files {
-		t.Run(strings.TrimSuffix(filepath.Base(file), ".txtar"), func(t *testing.T) {
-			archive, err := txtar.ParseFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
-			sections := map[string]string{}
-			for _, f := range archive.Files {
-				sections[f.Name] = string(f.Data)
-			}
-			got, want := result(t, sections), &archive.Files[len(archive.Files)-1].Data
-			if update {
-				*want = []byte(got)
-				if err := os.WriteFile(file, txtar.Format(archive), 0o644); err != nil {
-					t.Fatal(err)
-				}
-				return
-			}
-			if diff := cmp.Diff(string(*want), got); diff != "" {
-				t.Errorf("-want +got:\n%s", diff)
-			}
-		})
-	}
-}
 
 // Compiled says what comes of compiling policy.yaml: what is reported, the rules in order, what is worth
 // listing, and what becomes of the objects of live.yaml, with reasons. The sections only and skip choose rules,
@@ -95,24 +55,6 @@ func Compiled(t *testing.T, d engine.Dialect, sections map[string]string) string
 		}
 	}
 	return out.String()
-}
-
-// ReadObjects reads documents.
-func ReadObjects(t testing.TB, text string) []*unstructured.Unstructured {
-	t.Helper()
-	decoder := utilyaml.NewYAMLOrJSONDecoder(bytes.NewReader([]byte(text)), 4096)
-	var out []*unstructured.Unstructured
-	for {
-		u := &unstructured.Unstructured{}
-		err := decoder.Decode(&u.Object)
-		if errors.Is(err, io.EOF) {
-			return out
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		out = append(out, u)
-	}
 }
 
 // TargetOf returns an object as one that an update leaves as it is.
@@ -161,19 +103,11 @@ func (w Steps) Step(s engine.Step) {
 }
 
 // FuzzCompile holds that no text, read as a policy, makes compiling it or evaluating it panic, on an ordinary
-// object and on one that no server would hold. The first files of the archives are where it begins.
-func FuzzCompile(f *testing.F, d engine.Dialect, gvk schema.GroupVersionKind, patterns ...string) {
+// object and on one that no server would hold. The first files of the archives in some directories are where it begins.
+func FuzzCompile(f *testing.F, d engine.Dialect, gvk schema.GroupVersionKind, dirs ...string) {
 	f.Helper()
-	for _, pattern := range patterns {
-		files, err := filepath.Glob(pattern)
-		if err != nil || len(files) == 0 {
-			f.Fatalf("no cases: %v", err)
-		}
-		for _, file := range files {
-			archive, err := txtar.ParseFile(file)
-			if err != nil {
-				f.Fatal(err)
-			}
+	for _, dir := range dirs {
+		for _, archive := range archives(f, dir) {
 			f.Add(string(archive.Files[0].Data))
 		}
 	}

@@ -1,4 +1,4 @@
-package conformance
+package impact
 
 import (
 	"testing"
@@ -8,27 +8,14 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/conformance"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/snapshot"
 )
 
-// ReadObject reads an object.
-func ReadObject(t testing.TB, text []byte) *unstructured.Unstructured {
-	t.Helper()
-	data, err := yaml.YAMLToJSON(text)
-	if err != nil {
-		t.Fatal(err)
-	}
-	u := &unstructured.Unstructured{}
-	if err := u.UnmarshalJSON(data); err != nil {
-		t.Fatal(err)
-	}
-	return u
-}
-
-// Patched applies a JSON patch. The error is that of a patch which needs what the
+// patched applies a JSON patch. The error is that of a patch which needs what the
 // object does not hold.
-func Patched(t testing.TB, object *unstructured.Unstructured, patch []byte) (*unstructured.Unstructured, error) {
+func patched(t testing.TB, object *unstructured.Unstructured, patch []byte) (*unstructured.Unstructured, error) {
 	t.Helper()
 	data, err := yaml.YAMLToJSON(patch)
 	if err != nil {
@@ -45,11 +32,11 @@ func Patched(t testing.TB, object *unstructured.Unstructured, patch []byte) (*un
 	if text, err = operations.Apply(text); err != nil {
 		return nil, err
 	}
-	return ReadObject(t, text), nil
+	return conformance.ReadObject(t, text), nil
 }
 
-// ChangeBetween is the change from one state to another, as a run would find it.
-func ChangeBetween(t testing.TB, before, after *unstructured.Unstructured) *engine.Change {
+// changeBetween is the change from one state to another, as a run would find it.
+func changeBetween(t testing.TB, before, after *unstructured.Unstructured) *engine.Change {
 	t.Helper()
 	known, err := snapshot.Load(nil, snapshot.Options{})
 	if err != nil {
