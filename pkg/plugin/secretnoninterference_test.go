@@ -112,7 +112,7 @@ func TestSecretsThatDecide(t *testing.T) {
 			formats := append(secretFormats(), []string{"--report", "html=" + filepath.Join(dir, "html")})
 			for i, args := range append(formats, otherCommands(t, dir)...) {
 				if (i+len(name))%tier.Pick(5, 1) > 0 {
-					continue // TestSecretsByOrigin has every format on a push
+					continue // TestSecretsOfPlaces has every format on a push
 				}
 				if diff := cmp.Diff(run(worlds[0], args...), run(worlds[1], args...)); diff != "" {
 					t.Errorf("%v: what is shown depends on the Secret:\n%s", args, diff)

@@ -97,20 +97,22 @@ func (p Partial) Unlike(other Partial) []fieldpath.Path {
 		path string
 	}
 	leafOf := func(f engine.FieldChange) leaf { return leaf{f.Kind, engine.PathString(f.Path)} }
-	left := map[leaf]engine.FieldChange{}
+	others, met := map[leaf]engine.FieldChange{}, map[leaf]bool{} // several withheld ones may have one path
 	for _, f := range other.Leaves() {
-		left[leafOf(f)] = f
+		others[leafOf(f)] = f
 	}
 	var out []fieldpath.Path
 	for _, f := range p.Leaves() {
-		g, ok := left[leafOf(f)]
-		delete(left, leafOf(f))
+		g, ok := others[leafOf(f)]
+		met[leafOf(f)] = true
 		if !ok || !f.Withheld && !(Same(f.From, g.From) && Same(f.To, g.To)) {
 			out = append(out, f.Path)
 		}
 	}
-	for _, f := range left {
-		out = append(out, f.Path)
+	for l, f := range others {
+		if !met[l] {
+			out = append(out, f.Path)
+		}
 	}
 	slices.SortFunc(out, fieldpath.Path.Compare)
 	return slices.CompactFunc(out, fieldpath.Path.Equals)
