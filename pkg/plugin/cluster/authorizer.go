@@ -79,9 +79,7 @@ func (a *Authorizer) ask(ctx context.Context, resource string, body []byte) (eng
 	if err != nil {
 		return engine.AccessDecision{}, err
 	}
-	var reviewed struct {
-		Status authorizationv1.SubjectAccessReviewStatus `json:"status"`
-	}
+	var reviewed authorizationv1.SubjectAccessReview
 	if err := json.Unmarshal(answer, &reviewed); err != nil {
 		return engine.AccessDecision{}, fmt.Errorf("the answer cannot be read: %w", err)
 	}
@@ -90,41 +88,34 @@ func (a *Authorizer) ask(ctx context.Context, resource string, body []byte) (eng
 	}, nil
 }
 
-// review is a request as the server takes it, and the resource to send it to.
+// review is a request as the server takes it, and the resource to send it to. Both kinds have the same fields, but that one about the
+// user of this run has no user.
 func review(r engine.AccessRequest) (resource string, body []byte, err error) {
-	object, path := attributes(r)
-	kind := metav1.TypeMeta{APIVersion: authorizationv1.SchemeGroupVersion.String()}
+	resource, kind := subjectReviews, "SubjectAccessReview"
 	if r.User.Empty() {
-		kind.Kind = "SelfSubjectAccessReview"
-		body, err = json.Marshal(authorizationv1.SelfSubjectAccessReview{
-			TypeMeta: kind,
-			Spec:     authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: object, NonResourceAttributes: path},
-		})
-		return selfReviews, body, err
+		resource, kind = selfReviews, "SelfSubjectAccessReview"
 	}
-	kind.Kind = "SubjectAccessReview"
+	spec := authorizationv1.SubjectAccessReviewSpec{User: r.User.Username, Groups: r.User.Groups}
+	if r.Path != "" {
+		spec.NonResourceAttributes = &authorizationv1.NonResourceAttributes{Path: r.Path, Verb: r.Verb}
+	} else {
+		spec.ResourceAttributes = resourceAttributes(r)
+	}
 	body, err = json.Marshal(authorizationv1.SubjectAccessReview{
-		TypeMeta: kind,
-		Spec: authorizationv1.SubjectAccessReviewSpec{
-			User: r.User.Username, Groups: r.User.Groups, ResourceAttributes: object, NonResourceAttributes: path,
-		},
+		TypeMeta: metav1.TypeMeta{APIVersion: authorizationv1.SchemeGroupVersion.String(), Kind: kind}, Spec: spec,
 	})
-	return subjectReviews, body, err
+	return resource, body, err
 }
 
-// attributes returns the attributes of the request, of which one is nil.
-func attributes(r engine.AccessRequest) (*authorizationv1.ResourceAttributes, *authorizationv1.NonResourceAttributes) {
-	if r.Path != "" {
-		return nil, &authorizationv1.NonResourceAttributes{Path: r.Path, Verb: r.Verb}
-	}
-	object := &authorizationv1.ResourceAttributes{
+func resourceAttributes(r engine.AccessRequest) *authorizationv1.ResourceAttributes {
+	out := &authorizationv1.ResourceAttributes{
 		Verb: r.Verb, Group: r.Group, Resource: r.Resource, Subresource: r.Subresource, Namespace: r.Namespace, Name: r.Name,
 	}
 	if r.FieldSelector != "" {
-		object.FieldSelector = &authorizationv1.FieldSelectorAttributes{RawSelector: r.FieldSelector}
+		out.FieldSelector = &authorizationv1.FieldSelectorAttributes{RawSelector: r.FieldSelector}
 	}
 	if r.LabelSelector != "" {
-		object.LabelSelector = &authorizationv1.LabelSelectorAttributes{RawSelector: r.LabelSelector}
+		out.LabelSelector = &authorizationv1.LabelSelectorAttributes{RawSelector: r.LabelSelector}
 	}
-	return object, nil
+	return out
 }

@@ -42,11 +42,11 @@ func (r *resource) namespaced() bool { return r.mapping.Scope.Name() == meta.RES
 // catalog lists what the server serves. Versions of a kind stand next to each
 // other, the server's preferred one first; kinds are in order of group and resource.
 type catalog struct {
-	resources []*resource
-	byKind    map[schema.GroupKind][]*resource
-	status    map[schema.GroupVersionResource]bool // those with a status endpoint of their own
-	names     engine.Kinds                         // of the resources, and of those that cannot be read
-	failed    error                                // groups whose own server did not answer
+	kinds  [][]*resource // the versions of each kind
+	byKind map[schema.GroupKind][]*resource
+	status map[schema.GroupVersionResource]bool // those with a status endpoint of their own
+	names  engine.Kinds                         // of the resources, and of those that cannot be read
+	failed error                                // groups whose own server did not answer
 }
 
 // served returns the catalog, which is read once.
@@ -61,14 +61,7 @@ func (c *Client) served(ctx context.Context) (*catalog, error) {
 	}
 	groups, lists, err := discovery.ToCachedDiscoveryInterfaceWithContext(c.discovery).ServerGroupsAndResourcesWithContext(ctx)
 	var partial *discovery.ErrGroupDiscoveryFailed
-	if errors.As(err, &partial) {
-		for _, failed := range partial.Groups {
-			var redirect *transport.RedirectError
-			if errors.As(failed, &redirect) || transport.IsLimit(failed) {
-				return nil, transport.Cause(failed)
-			}
-		}
-	}
+	errors.As(err, &partial)
 	if err != nil && (partial == nil || len(lists) == 0) {
 		return nil, transport.Cause(err)
 	}
@@ -101,6 +94,7 @@ func newCatalog(groups []*metav1.APIGroup, lists []*metav1.APIResourceList) *cat
 		byKind: map[schema.GroupKind][]*resource{}, status: map[schema.GroupVersionResource]bool{},
 		names: engine.Kinds{Whose: "the server has no"},
 	}
+	var resources []*resource
 	subresources := map[schema.GroupVersionResource][]string{}
 	for _, list := range lists {
 		gv, err := schema.ParseGroupVersion(list.GroupVersion)
@@ -112,7 +106,7 @@ func newCatalog(groups []*metav1.APIGroup, lists []*metav1.APIResourceList) *cat
 				served.Kind = "Secret" // whatever a proxy calls them: its values are hidden
 			}
 			if r := newResource(gv, &served); r != nil {
-				cat.resources = append(cat.resources, r)
+				resources = append(resources, r)
 			}
 			parent, subresource, _ := strings.Cut(served.Name, "/")
 			if subresource == "status" {
@@ -128,14 +122,21 @@ func newCatalog(groups []*metav1.APIGroup, lists []*metav1.APIResourceList) *cat
 		known := &cat.names.Known[i]
 		known.Subresources = subresources[known.GroupVersion().WithResource(known.Resource)]
 	}
-	slices.SortStableFunc(cat.resources, func(a, b *resource) int {
+	slices.SortStableFunc(resources, func(a, b *resource) int {
 		x, y := a.mapping.Resource, b.mapping.Resource
 		return cmp.Or(cmp.Compare(x.Group, y.Group), cmp.Compare(x.Resource, y.Resource),
 			cmp.Compare(rank[x.GroupVersion().String()], rank[y.GroupVersion().String()]))
 	})
-	for _, r := range cat.resources {
+	var kinds []schema.GroupKind
+	for _, r := range resources {
 		gk := r.mapping.GroupVersionKind.GroupKind()
+		if cat.byKind[gk] == nil {
+			kinds = append(kinds, gk)
+		}
 		cat.byKind[gk] = append(cat.byKind[gk], r)
+	}
+	for _, gk := range kinds {
+		cat.kinds = append(cat.kinds, cat.byKind[gk])
 	}
 	return cat
 }
@@ -153,24 +154,6 @@ func newResource(gv schema.GroupVersion, r *metav1.APIResource) *resource {
 		mapping:  &meta.RESTMapping{Resource: gv.WithResource(r.Name), GroupVersionKind: gv.WithKind(r.Kind), Scope: scope},
 		listable: slices.Contains(r.Verbs, "list"), watchable: slices.Contains(r.Verbs, "watch"),
 	}
-}
-
-// kinds calls pick with the versions of each kind, in the catalog's order, and
-// collects the versions it picks.
-func (cat *catalog) kinds(pick func(versions []*resource) *resource) []*resource {
-	var out []*resource
-	done := map[schema.GroupKind]bool{}
-	for _, r := range cat.resources {
-		gk := r.mapping.GroupVersionKind.GroupKind()
-		if done[gk] {
-			continue
-		}
-		done[gk] = true
-		if picked := pick(cat.byKind[gk]); picked != nil {
-			out = append(out, picked)
-		}
-	}
-	return out
 }
 
 // resource finds the resource of a key's kind; an empty version stands for the
@@ -231,14 +214,10 @@ func (c *Client) Served(ctx context.Context) ([]*meta.RESTMapping, error) {
 		return nil, err
 	}
 	var out []*meta.RESTMapping
-	served.kinds(func(versions []*resource) *resource {
-		for _, r := range versions {
-			if r.listable {
-				out = append(out, r.mapping)
-				break
-			}
+	for _, versions := range served.kinds {
+		if i := slices.IndexFunc(versions, func(r *resource) bool { return r.listable }); i >= 0 {
+			out = append(out, versions[i].mapping)
 		}
-		return nil
-	})
+	}
 	return out, nil
 }

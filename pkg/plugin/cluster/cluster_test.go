@@ -164,20 +164,6 @@ func TestSourceUnservedKind(t *testing.T) {
 	}
 }
 
-func TestDecodeNumbers(t *testing.T) {
-	client := newServer(t, map[string]answer{"GET /api/v1/namespaces/shop/configmaps/n": {
-		body: `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"n"},"n":[1,1.5,9223372036854775807,9223372036854775808,1e3]}`,
-	}}).client(t, cluster.Options{})
-	u, err := client.Get(t.Context(), key("shop", "n"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	want := []any{int64(1), 1.5, int64(9223372036854775807), 9223372036854775808.0, 1000.0}
-	if diff := cmp.Diff(want, u.Object["n"]); diff != "" {
-		t.Error(diff)
-	}
-}
-
 func key(namespace, name string) engine.ObjectKey {
 	return engine.ObjectKey{GroupKind: schema.GroupKind{Kind: "ConfigMap"}, Namespace: namespace, Name: name}
 }
@@ -203,37 +189,6 @@ func TestGetChecksNames(t *testing.T) {
 	}
 	if sent := server.sent(); len(sent) > 0 {
 		t.Errorf("sent %q", sent)
-	}
-}
-
-// An answer with another object than the one that was asked for is an error of the request, and no state of the object.
-func TestAnswersWithAnotherObject(t *testing.T) {
-	const path = "/api/v1/namespaces/shop/configmaps/a"
-	object := func(kind, metadata string) string {
-		return `{"apiVersion":"v1","kind":"` + kind + `","metadata":{` + metadata + `}}`
-	}
-	for name, c := range map[string]struct {
-		body string
-		want bool
-	}{
-		"the object":        {object("ConfigMap", `"name":"a","namespace":"shop"`), true},
-		"another name":      {object("ConfigMap", `"name":"b","namespace":"shop"`), false},
-		"another namespace": {object("ConfigMap", `"name":"a","namespace":"kube-system"`), false},
-		"no namespace":      {object("ConfigMap", `"name":"a"`), true},
-		"another kind":      {object("Secret", `"name":"a","namespace":"shop"`), false},
-		"another version":   {`{"apiVersion":"v2","kind":"ConfigMap","metadata":{"name":"a","namespace":"shop"}}`, false},
-		"a status":          {`{"apiVersion":"v1","kind":"Status","metadata":{},"status":"Success"}`, false},
-	} {
-		t.Run(name, func(t *testing.T) {
-			client := newServer(t, map[string]answer{"GET " + path: {body: c.body}, "PATCH " + path + "?fieldValidation=Strict": {body: c.body}}).client(t, cluster.Options{})
-			_, read := client.Get(t.Context(), key("shop", "a"))
-			_, written := client.Patch(t.Context(), key("shop", "a"), cluster.Patch{Type: types.MergePatchType, Body: []byte(`{}`)})
-			for verb, err := range map[string]error{"GET": read, "PATCH": written} {
-				if (err == nil) != c.want || err != nil && !strings.Contains(err.Error(), "another object") {
-					t.Errorf("%s: error %v", verb, err)
-				}
-			}
-		})
 	}
 }
 

@@ -78,8 +78,6 @@ func (l *listing) shrink(err error) bool {
 // that began anew.
 type uids map[string]bool
 
-func newUIDs() uids { return uids{} }
-
 // again reports whether an object came before, and notes that it has come.
 func (u uids) again(uid string) bool {
 	known := u[uid]

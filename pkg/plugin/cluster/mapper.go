@@ -14,36 +14,27 @@ import (
 type knownMapper struct {
 	meta.RESTMapper
 	restmapper.CategoryExpander
-	kinds    sync.Map // schema.GroupVersionKind by schema.GroupVersionResource
-	mappings sync.Map // *meta.RESTMapping by mappingKey
-}
-
-type mappingKey struct {
-	schema.GroupKind
-	versions string
+	found sync.Map // by the question
 }
 
 // KindFor implements meta.RESTMapper.
 func (m *knownMapper) KindFor(r schema.GroupVersionResource) (schema.GroupVersionKind, error) {
-	if known, ok := m.kinds.Load(r); ok {
-		return known.(schema.GroupVersionKind), nil // it is what was put in
-	}
-	kind, err := m.RESTMapper.KindFor(r)
-	if err == nil {
-		m.kinds.Store(r, kind)
-	}
-	return kind, err
+	return known(m, r, func() (schema.GroupVersionKind, error) { return m.RESTMapper.KindFor(r) })
 }
 
 // RESTMapping implements meta.RESTMapper.
 func (m *knownMapper) RESTMapping(gk schema.GroupKind, versions ...string) (*meta.RESTMapping, error) {
-	key := mappingKey{gk, strings.Join(versions, ",")}
-	if known, ok := m.mappings.Load(key); ok {
-		return known.(*meta.RESTMapping), nil // it is what was put in
+	key := [2]string{gk.String(), strings.Join(versions, ",")}
+	return known(m, key, func() (*meta.RESTMapping, error) { return m.RESTMapper.RESTMapping(gk, versions...) })
+}
+
+func known[T any](m *knownMapper, question any, find func() (T, error)) (T, error) {
+	if answer, ok := m.found.Load(question); ok {
+		return answer.(T), nil // it is what was put in
 	}
-	mapping, err := m.RESTMapper.RESTMapping(gk, versions...)
+	answer, err := find()
 	if err == nil {
-		m.mappings.Store(key, mapping)
+		m.found.Store(question, answer)
 	}
-	return mapping, err
+	return answer, err
 }

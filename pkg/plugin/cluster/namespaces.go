@@ -18,17 +18,12 @@ import (
 //nolint:gochecknoglobals // an immutable value
 var namespaceKind = schema.GroupKind{Kind: "Namespace"}
 
-// maxSingle is how many Namespaces a run reads one by one before it lists them all.
-const maxSingle = 10
-
 // namespaces are those of the server, listed and read once in a run.
 type namespaces struct {
-	mu     sync.Mutex
-	listed bool
-	all    map[string]*unstructured.Unstructured // up to an error
-	err    error
-	named  map[string]*unstructured.Unstructured // that were read one by one
-	single int                                   // reads of one of them
+	mu    sync.Mutex
+	all   map[string]*unstructured.Unstructured // nil until they are listed; up to an error
+	err   error
+	named map[string]*unstructured.Unstructured // that were read one by one
 }
 
 // allNamespaces lists the Namespaces, once. With an error, there are those that were read before it.
@@ -36,7 +31,7 @@ func (c *Client) allNamespaces(ctx context.Context) (map[string]*unstructured.Un
 	n := &c.namespaces
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if n.listed {
+	if n.all != nil {
 		return n.all, n.err
 	}
 	all := map[string]*unstructured.Unstructured{}
@@ -48,7 +43,7 @@ func (c *Client) allNamespaces(ctx context.Context) (map[string]*unstructured.Un
 		all[u.GetName()] = u
 	}
 	if ctx.Err() == nil {
-		n.listed, n.all, n.err = true, all, failed
+		n.all, n.err = all, failed
 	}
 	return all, failed
 }
@@ -58,7 +53,7 @@ func (c *Client) Renew() {
 	n := &c.namespaces
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.listed, n.all, n.err, n.named, n.single = false, nil, nil, nil, 0
+	n.all, n.err, n.named = nil, nil, nil
 }
 
 // Namespace reads a Namespace by its name, once in a run: that takes no right to list them.
@@ -81,24 +76,6 @@ func (c *Client) Namespace(ctx context.Context, name string) (*unstructured.Unst
 	}
 	n.named[name] = u
 	return u, nil
-}
-
-// knownNamespace returns a Namespace that was read, or one of the listing, which it makes where many were read one by
-// one. It is nil where there is none.
-func (c *Client) knownNamespace(ctx context.Context, name string) *unstructured.Unstructured {
-	n := &c.namespaces
-	n.mu.Lock()
-	known := n.named[name]
-	if known == nil {
-		n.single++
-	}
-	ask := n.listed || n.single > maxSingle
-	n.mu.Unlock()
-	if known != nil || !ask {
-		return known
-	}
-	all, _ := c.allNamespaces(ctx) // one that is not among them is read by itself
-	return all[name]
 }
 
 // shardOf lists the namespaces of a shard that a pattern covers, in order; an empty pattern covers all. It is
@@ -157,8 +134,12 @@ func (r ShardReader) List(ctx context.Context, s engine.Selection) iter.Seq2[*un
 // Get reads an object as Client.Get does, or returns a Namespace that is known.
 func (r RunReader) Get(ctx context.Context, key engine.ObjectKey) (*unstructured.Unstructured, error) {
 	if key.GroupKind == namespaceKind && key.Subresource == "" {
-		if known := r.knownNamespace(ctx, key.Name); known != nil {
-			return known, nil
+		n := &r.namespaces
+		n.mu.Lock()
+		listed := n.all[key.Name]
+		n.mu.Unlock()
+		if listed != nil {
+			return listed, nil
 		}
 		return r.Namespace(ctx, key.Name)
 	}

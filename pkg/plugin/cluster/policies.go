@@ -24,7 +24,7 @@ func (c *Client) PolicyDocuments(ctx context.Context, role func(schema.GroupKind
 	}
 	var documents []engine.Document
 	var failures []error
-	known := newUIDs()
+	known := uids{}
 	for _, r := range served.policies(role) {
 		for list, err := range c.list(ctx, r, query{}) {
 			if err != nil {
@@ -43,12 +43,12 @@ func (c *Client) PolicyDocuments(ctx context.Context, role func(schema.GroupKind
 
 // policies are the resources that PolicyDocuments reads.
 func (cat *catalog) policies(role func(schema.GroupKind) engine.Role) []*resource {
-	return cat.kinds(func(versions []*resource) *resource {
-		preferred := versions[0]
-		gk := preferred.mapping.GroupVersionKind.GroupKind()
-		if gk.Group == "" || !preferred.listable || role(gk) == engine.Foreign {
-			return nil
+	var out []*resource
+	for _, versions := range cat.kinds {
+		gk := versions[0].mapping.GroupVersionKind.GroupKind()
+		if gk.Group != "" && versions[0].listable && role(gk) != engine.Foreign {
+			out = append(out, versions[0])
 		}
-		return preferred
-	})
+	}
+	return out
 }

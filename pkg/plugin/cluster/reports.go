@@ -39,7 +39,7 @@ func (c *ReportClient) Apply(ctx context.Context, key engine.ObjectKey, body []b
 
 // Delete deletes the object that has a UID, once.
 func (c *ReportClient) Delete(ctx context.Context, key engine.ObjectKey, uid types.UID) error {
-	_, segments, err := c.pathOf(ctx, key)
+	segments, err := c.pathOf(ctx, key)
 	if err != nil {
 		return err
 	}

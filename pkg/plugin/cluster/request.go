@@ -57,13 +57,12 @@ func objectPath(r *resource, key engine.ObjectKey) ([]string, error) {
 }
 
 // pathOf is the path of the object that a key names, or of its subresource.
-func (c *Client) pathOf(ctx context.Context, key engine.ObjectKey) (*resource, []string, error) {
+func (c *Client) pathOf(ctx context.Context, key engine.ObjectKey) ([]string, error) {
 	r, err := c.resource(ctx, key)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	segments, err := objectPath(r, key)
-	return r, segments, err
+	return objectPath(r, key)
 }
 
 // do sends a request, once unless it is a read, and returns the body of the answer. An error that the server

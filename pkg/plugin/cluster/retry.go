@@ -33,30 +33,20 @@ const maxRetryAfter = time.Minute
 // client-go's own retries are not used for what is written: they repeat every
 // request, writes as well, to which the server answers with a Retry-After.
 func Retry(ctx context.Context, b wait.Backoff, call func() error) error {
+	return retryIf(ctx, b, func(error) bool { return true }, call)
+}
+
+// retryIf is Retry for a call that is made again only after some of these failures.
+func retryIf(ctx context.Context, b wait.Backoff, again func(error) bool, call func() error) error {
 	for attempts := NewAttempts(b); ; {
 		err := call()
-		if err == nil || !retryable(ctx, err) {
+		if err == nil || !again(err) || !retryable(ctx, err) {
 			return err
 		}
 		if err := attempts.Wait(ctx, err); err != nil {
 			return err
 		}
 	}
-}
-
-// retryIf is Retry for a call that is made again only after some of these failures.
-func retryIf(ctx context.Context, b wait.Backoff, again func(error) bool, call func() error) error {
-	var answer error
-	err := Retry(ctx, b, func() error {
-		if answer = call(); answer != nil && again(answer) {
-			return answer
-		}
-		return nil
-	})
-	if err == nil {
-		err = answer
-	}
-	return err
 }
 
 // noRetry marks the context of a read that its caller repeats.

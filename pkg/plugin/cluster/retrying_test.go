@@ -127,26 +127,6 @@ func TestClientRepeatsNoCreation(t *testing.T) {
 	}
 }
 
-// No layer below waits for a server that asks for more time than a run has.
-func TestRetryingClientWaitsNoHour(t *testing.T) {
-	for name, read := range map[string]func(cluster.RetryingClient) error{
-		"an object": func(c cluster.RetryingClient) error {
-			_, err := c.Get(t.Context(), key("shop", "a"))
-			return err
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			client, sent := refusing(t, 1, func(w http.ResponseWriter) {
-				w.Header().Set("Retry-After", "3600")
-				w.WriteHeader(http.StatusTooManyRequests)
-			})
-			if err := read(client); !apierrors.IsTooManyRequests(err) || sent.Load() != 1 {
-				t.Errorf("%d requests, %v", sent.Load(), err)
-			}
-		})
-	}
-}
-
 func TestRetryingClientReadsASchemaAgain(t *testing.T) {
 	client, sent := refusing(t, 2, func(w http.ResponseWriter) {
 		w.Header().Set("Retry-After", "0")

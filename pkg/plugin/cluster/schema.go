@@ -1,9 +1,9 @@
 package cluster
 
 import (
+	"cmp"
 	"context"
 	"fmt"
-	"io"
 	"sync"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -18,26 +18,24 @@ import (
 )
 
 // schemaCache caches the OpenAPI documents that were requested: one per group
-// version, read when it is first needed and by one goroutine only.
+// version, read when it is first needed.
 type schemaCache struct {
 	mu        sync.Mutex
 	published map[string]clientopenapi.GroupVersionWithContext // nil until they are read
-	documents map[schema.GroupVersion]*cachedDocument
-	warned    sync.Once
+	documents map[schema.GroupVersion]cachedDocument
+	warned    bool
+}
+
+type cachedDocument struct {
+	document *openapi.Document // nil where the server publishes none
+	failures int               // since it was read
+	failed   error             // the last one
 }
 
 // maxSchemaFailures is how often a document is asked for in vain before its error is kept: what
 // can do without a schema asks again for each object. A caller that repeats its reads is not kept
 // from it.
 const maxSchemaFailures = 3
-
-type cachedDocument struct {
-	mu       sync.Mutex
-	read     bool
-	failures int
-	failed   error             // the last failure
-	document *openapi.Document // nil where the server publishes none
-}
 
 // Schema returns how the server merges objects of a kind: the zero value if it publishes no
 // schema for the kind.
@@ -52,59 +50,42 @@ func (c *Client) Types(ctx context.Context, gvk schema.GroupVersionKind, refresh
 }
 
 func (c *Client) schema(ctx context.Context, gvk schema.GroupVersionKind, refresh bool) (engine.Schema, error) {
-	cached := c.schemas.entry(gvk.GroupVersion())
-	cached.mu.Lock()
-	defer cached.mu.Unlock()
-	if !cached.read || refresh {
-		if cached.failures >= maxSchemaFailures {
-			return engine.Schema{}, cached.failed
-		}
-		var document *openapi.Document
+	s := &c.schemas
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	cached, known := s.documents[gvk.GroupVersion()]
+	repeated := ctx.Value(noRetry{}) != nil
+	if !known || refresh || cached.failures > 0 && (repeated || cached.failures < maxSchemaFailures) {
 		err := retryRead(ctx, func() (err error) {
-			document, err = c.openAPI(ctx, gvk.GroupVersion(), refresh)
+			cached.document, err = c.openAPI(ctx, gvk.GroupVersion(), refresh)
 			return transport.Cause(err)
 		})
-		if err != nil {
-			if cached.failures++; ctx.Value(noRetry{}) != nil {
-				cached.failures = 0
-			} else if transport.IsLimit(err) {
-				cached.failures = maxSchemaFailures
-			}
-			cached.failed = fmt.Errorf("schema of %s %s: %w", gvk.GroupVersion(), gvk.Kind, err)
-			if ctx.Value(noRetry{}) == nil && ctx.Err() == nil {
-				c.schemas.warnOnce(c.warnings, cached.failed)
-			}
-			return engine.Schema{}, cached.failed
+		if ctx.Err() != nil {
+			return engine.Schema{}, cmp.Or(err, ctx.Err())
 		}
-		cached.document, cached.read, cached.failures = document, true, 0
+		if cached.failures++; err == nil {
+			cached.failures, cached.failed = 0, nil
+		} else if cached.failed = fmt.Errorf("schema of %s %s: %w", gvk.GroupVersion(), gvk.Kind, err); !repeated {
+			c.warnOfSchema(cached.failed)
+		}
+		if s.documents == nil {
+			s.documents = map[schema.GroupVersion]cachedDocument{}
+		}
+		s.documents[gvk.GroupVersion()] = cached
 	}
-	if cached.document == nil {
-		return engine.Schema{}, nil
+	if cached.failures > 0 || cached.document == nil {
+		return engine.Schema{}, cached.failed
 	}
 	return cached.document.Schema(gvk), nil
 }
 
-// warnOnce reports the first failure: where there is no schema, what would be merged or compared by it
+// warnOfSchema reports the first failure: where there is no schema, what would be merged or compared by it
 // is done as for kinds without one, and nothing else would say so.
-func (s *schemaCache) warnOnce(out io.Writer, err error) {
-	if out == nil {
-		return
+func (c *Client) warnOfSchema(err error) {
+	if c.warnings != nil && !c.schemas.warned {
+		c.schemas.warned = true
+		fmt.Fprintf(c.warnings, "warning: %v; without its schema, elements of lists are compared by name or place, and quantities as text\n", err)
 	}
-	s.warned.Do(func() {
-		fmt.Fprintf(out, "warning: %v; without its schema, elements of lists are compared by name or place, and quantities as text\n", err)
-	})
-}
-
-func (s *schemaCache) entry(gv schema.GroupVersion) *cachedDocument {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.documents == nil {
-		s.documents = map[schema.GroupVersion]*cachedDocument{}
-	}
-	if s.documents[gv] == nil {
-		s.documents[gv] = &cachedDocument{}
-	}
-	return s.documents[gv]
 }
 
 // openAPI reads a document through discovery, whose HTTP cache on disk saves
@@ -130,8 +111,6 @@ func (c *Client) openAPI(ctx context.Context, gv schema.GroupVersion, refresh bo
 
 // publishedSchemas are the documents that the server has, by their names.
 func (c *Client) publishedSchemas(ctx context.Context, refresh bool) (map[string]clientopenapi.GroupVersionWithContext, error) {
-	c.schemas.mu.Lock()
-	defer c.schemas.mu.Unlock()
 	if c.schemas.published != nil && !refresh {
 		return c.schemas.published, nil
 	}

@@ -82,7 +82,7 @@ func (s *source) Pages(ctx context.Context, selections []engine.Selection) iter.
 					return
 				}
 			}
-			known := newUIDs()
+			known := uids{}
 			s.refused = nil
 			for _, k := range chosen {
 				if !s.kind(ctx, k, known, yield) {
@@ -121,17 +121,14 @@ func (s *source) choose(ctx context.Context, selections []engine.Selection) (cho
 	if err != nil {
 		return nil, nil, err
 	}
-	served.kinds(func(versions []*resource) *resource {
+	for _, versions := range served.kinds {
 		for _, r := range versions {
-			k, ok := joined.ForKind(r.mapping)
-			if ok && r.listable {
-				r = readAs(versions, r, k.ReadAs())
-				chosen = append(chosen, chosenKind{r, k})
-				return r
+			if k, ok := joined.ForKind(r.mapping); ok && r.listable {
+				chosen = append(chosen, chosenKind{readAs(versions, r, k.ReadAs()), k})
+				break
 			}
 		}
-		return nil
-	})
+	}
 	return chosen, s.unknownTo(served, selections), nil
 }
 
@@ -311,7 +308,7 @@ func (s *source) read(ctx context.Context, k chosenKind, q queryNamed) iter.Seq2
 			return
 		}
 		body, err := do(ctx, http.MethodGet, s.client.rest.Get().AbsPath(segments...))
-		u, err := object(k.resource, key)(body, err)
+		u, err := object(body, err)
 		if err != nil {
 			yield(rawList{}, err)
 			return

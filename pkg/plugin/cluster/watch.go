@@ -220,20 +220,12 @@ func readEvent(line string) (WatchEvent, error) {
 	}
 	event := WatchEvent{Type: read.Type, Item: itemOf(&unstructured.Unstructured{Object: read.Object})}
 	switch event.Type {
-	case watch.Added, watch.Modified, watch.Deleted:
-		if event.Item.UID == "" || event.Item.ResourceVersion == "" {
-			return event, errors.New("the answer is no event of a watch: its object has no uid or no resourceVersion")
-		}
-		return event, nil
-	case watch.Bookmark:
-		if event.Item.ResourceVersion == "" {
-			return event, errors.New("the answer is no event of a watch: its bookmark has no resourceVersion")
-		}
+	case watch.Added, watch.Modified, watch.Deleted, watch.Bookmark:
 		return event, nil
 	case watch.Error:
 		var status metav1.Status
-		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(read.Object, &status); err != nil || status.Kind != "Status" {
-			return event, errors.New("the answer is no event of a watch: its error is not a Status")
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(read.Object, &status); err != nil {
+			return event, fmt.Errorf("the answer is no event of a watch: %w", err)
 		}
 		return event, &apierrors.StatusError{ErrStatus: status}
 	}

@@ -63,15 +63,8 @@ func TestWatch(t *testing.T) {
 		"no permission":              {answer: refused(http.StatusForbidden, "Forbidden"), closed: true, err: "not this time"},
 		"no JSON":                    {answer: answer{body: "<html>\n"}, err: "the answer is no event of a watch: invalid character '<'"},
 		"an unknown type":            {answer: answer{body: watchEvent("RENAMED", "a", "8", "x")}, err: `the answer is no event of a watch: its type is "RENAMED"`},
-		"no version":                 {answer: answer{body: watchEvent("ADDED", "a", "", "x")}, err: "the answer is no event of a watch: its object has no uid or no resourceVersion"},
-		"no version in a bookmark": {
-			answer: answer{body: watchEvent("ADDED", "a", "8", "x") + `{"type":"BOOKMARK","object":{"metadata":{}}}` + "\n"},
-			want:   "ADDED a 8", err: "the answer is no event of a watch: its bookmark has no resourceVersion",
-		},
-		"an error without a status":  {answer: answer{body: `{"type":"ERROR"}` + "\n"}, err: "the answer is no event of a watch: "},
 		"an error of another type":   {answer: answer{body: `{"type":"ERROR","object":{"code":"x","message":[1]}}` + "\n"}, err: "the answer is no event of a watch: "},
 		"an object that is a list":   {answer: answer{body: `{"type":"ADDED","object":[{}]}` + "\n"}, err: "the answer is no event of a watch: "},
-		"a version that is a number": {answer: answer{body: `{"type":"ADDED","object":{"metadata":{"uid":"u","resourceVersion":1}}}` + "\n"}, err: "the answer is no event of a watch: "},
 		"much in all": {
 			answer: answer{body: strings.Repeat(watchEvent("ADDED", "a", "8", strings.Repeat("[", 1<<20)), 40)},
 			want:   strings.Repeat("ADDED a 8, ", 39) + "ADDED a 8",
