@@ -11,44 +11,30 @@ import (
 // files turns one path, as it was typed, into the files to read.
 func files(path string, input Files) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
-		if path == "-" {
-			yield(path, nil)
-			return
-		}
-		if isURL(path) {
-			if !input.URLs {
-				yield("", at(redacted(path), errors.New("a URL cannot be read here: download the file and give its path")))
-				return
-			}
-			yield(path, nil)
-			return
-		}
 		info, err := os.Stat(path)
 		switch {
+		case isURL(path) && !input.URLs:
+			yield("", at(redacted(path), errors.New("a URL cannot be read here: download the file and give its path")))
+		case path == "-", isURL(path), err == nil && !info.IsDir():
+			yield(path, nil)
 		case err != nil:
 			yield("", at(path, err))
-		case info.IsDir():
-			d := directory{recursive: input.Recursive, yield: yield, leftOut: func(name string) {
-				if input.LeftOut != nil {
-					input.LeftOut(path, name)
-				}
-			}}
+		default:
+			d := directory{Files: input, path: path, yield: yield}
 			if d.walk(path) && d.found == 0 {
 				yield("", at(path, d.empty()))
 			}
-		default:
-			yield(path, nil)
 		}
 	}
 }
 
 // directory is a walk through one typed directory.
 type directory struct {
-	recursive bool
-	yield     func(string, error) bool
-	leftOut   func(name string)
-	found     int
-	below     bool // directories were left out
+	Files
+	path  string
+	yield func(string, error) bool
+	found int
+	below bool // directories were left out
 }
 
 // walk yields the manifests of a directory in the order of their names, and
@@ -64,7 +50,7 @@ func (d *directory) walk(path string) bool {
 		name := filepath.Join(path, entry.Name())
 		switch {
 		case strings.HasPrefix(entry.Name(), "."):
-		case entry.IsDir() && !d.recursive:
+		case entry.IsDir() && !d.Recursive:
 			d.below = true
 		case entry.IsDir():
 			if !d.walk(name) {
@@ -74,8 +60,8 @@ func (d *directory) walk(path string) bool {
 			if !d.file(name) {
 				return false
 			}
-		default:
-			d.leftOut(name)
+		case d.LeftOut != nil:
+			d.LeftOut(d.path, name)
 		}
 	}
 	return true

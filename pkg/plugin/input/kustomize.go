@@ -52,16 +52,14 @@ func (r *Reader) readKustomization(ctx context.Context, input Files, yield func(
 	})
 }
 
-// localFiles are files that kustomize reads into memory, where they become many times as much as
-// documents.
+// localFiles are files that kustomize reads into memory.
 type localFiles struct {
 	filesys.FileSystem
-	values  int   // of the files so far
 	secret  bool  // one of them may hold a Secret, or make one
 	refused error // why a file was not read that is there; kustomize takes that for a missing one
 }
 
-// ReadFile reads a file, and refuses more values than kustomize can hold, and a kustomization of which a part is on
+// ReadFile reads a file, and refuses a large one, and a kustomization of which a part is on
 // another server.
 func (f *localFiles) ReadFile(path string) ([]byte, error) {
 	in, err := f.Open(path)
@@ -74,12 +72,9 @@ func (f *localFiles) ReadFile(path string) ([]byte, error) {
 		return nil, err // such as for a directory, which is tried next
 	}
 	f.secret = f.secret || mayBeSecret(text)
-	f.values += kustomizeCost * values(text)
 	switch {
 	case len(text) > defaultMaxDocument:
 		err = fmt.Errorf("the file is larger than %d bytes", defaultMaxDocument)
-	case f.values > maxValues:
-		err = errTooManyValues
 	case isKustomization(path):
 		err = refuseRemote(text)
 	}
@@ -129,9 +124,6 @@ func redactedRemote(path string) string {
 	}
 	return path
 }
-
-// kustomizeCost is how many times the memory of a value kustomize takes for it.
-const kustomizeCost = 4
 
 // kustomizeError returns an error of kustomize without the values of generators, and, where it has read a Secret, without
 // what it quotes: for a literal that is not KEY=VALUE, kustomize quotes all literals of a Secret, and for a patch that

@@ -1,7 +1,6 @@
 package input
 
 import (
-	"errors"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -54,16 +53,6 @@ func TestKustomizeErrorsQuoteOthers(t *testing.T) {
 	err := (&Reader{}).readKustomization(t.Context(), Files{Kustomize: dir}, func(engine.Document, error) bool { return true })
 	if err == nil || !strings.Contains(err.Error(), "`seven`") {
 		t.Errorf("got %v", err)
-	}
-}
-
-func TestKustomizationsAreBounded(t *testing.T) {
-	dir := t.TempDir()
-	write(t, filepath.Join(dir, "kustomization.yaml"), "resources: [a.yaml]\n")
-	write(t, filepath.Join(dir, "a.yaml"), "{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {x: ["+strings.Repeat("1,", maxValues/kustomizeCost)+"]}}\n")
-	err := new(Reader).readKustomization(t.Context(), Files{Kustomize: dir}, func(engine.Document, error) bool { return true })
-	if !errors.Is(err, errTooManyValues) || !strings.HasPrefix(err.Error(), filepath.Join(dir, "a.yaml")) {
-		t.Error(err)
 	}
 }
 

@@ -1,7 +1,6 @@
 package input
 
 import (
-	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -82,22 +81,4 @@ func sameAsWhole(t *testing.T, text string) bool {
 		t.Fatalf("%q\n(-whole +by element)\n%s", text, diff)
 	}
 	return true
-}
-
-// A document is refused by the values that it would have, before these are made.
-func TestTooManyValues(t *testing.T) {
-	const object = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata:"
-	for name, text := range map[string]string{
-		"flow sequence":  object + " [" + strings.Repeat("1,", maxValues) + "]",
-		"dashes":         object + "\n" + strings.Repeat("  "+strings.Repeat("- ", 400)+"\n", maxValues/400),
-		"complex keys":   object + "\n  " + strings.Repeat("? ", maxValues),
-		"unicode breaks": object + "\n" + strings.Repeat("-\u2028", maxValues/2),
-		"JSON":           `{"apiVersion": "v1", "data": [` + strings.Repeat("1,", maxValues) + "1]}",
-		"a list":         "items:\n" + strings.Repeat("- {a: 1}\n", maxValues/3) + "kind: List\n",
-	} {
-		documents, err := (&Reader{Stdin: strings.NewReader("a: b\n---\n" + text)}).ReadAll(t.Context(), Files{Paths: []string{"-"}})
-		if len(documents) > 0 || err == nil || !strings.Contains(err.Error(), "stdin:3: "+errTooManyValues.Error()) {
-			t.Errorf("%s: %d documents, %v", name, len(documents), err)
-		}
-	}
 }

@@ -15,41 +15,22 @@ import (
 // have its own line.
 const maxLocated = 1 << 20
 
-// nodes are the documents of the part, of all that were read together, that was asked last for the lines of its
-// fields: they take many times the memory of its text.
-type nodes struct {
-	sync.Mutex
-	text      *byte // the first one of the part
-	documents map[int]*yamlv3.Node
-}
-
 // locator returns what finds the lines of the fields of a part's documents. The text is read again when it is
-// asked; nil where that would be too much.
+// asked; nil where that is not wanted, or would be too much.
 func (p part) locator() func(document int) func(field string) int {
-	if len(p.text) > maxLocated {
+	if !p.lines || len(p.text) > maxLocated {
 		return nil
 	}
-	p.decoded = nil // what was decoded ahead need not be kept
+	c := converter{first: p.line}
+	documents := sync.OnceValue(func() map[int]*yamlv3.Node { return c.documents(p.text) })
 	return func(document int) func(field string) int {
 		return func(field string) int {
-			p.nodes.Lock()
-			defer p.nodes.Unlock()
-			c := converter{first: p.line}
-			root, known := p.nodes.of(p, &c)[document]
-			if !known {
-				return document
+			if root := documents()[document]; root != nil {
+				return c.fieldLine(root, field)
 			}
-			return c.fieldLine(root, field)
+			return document
 		}
 	}
-}
-
-// of returns the documents of a part by their lines. It and what follows are called with the lock held.
-func (n *nodes) of(p part, c *converter) map[int]*yamlv3.Node {
-	if text := &p.text[0]; n.text != text {
-		n.text, n.documents = text, c.documents(p.text)
-	}
-	return n.documents
 }
 
 // documents returns the mappings that may be documents by their lines: the values of a text, and the elements of

@@ -11,24 +11,6 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 )
 
-// maxValues is how many values one document may have, by the bytes that separate values: many times those of the largest
-// lists, and few enough for the nodes of a YAML library to fit into memory.
-const maxValues = 6_000_000
-
-var errTooManyValues = fmt.Errorf("it has more than %d values: split it with --- lines, or lists into their elements", maxValues)
-
-// values returns how many values a YAML or JSON text has at most, but for a small factor.
-func values(text []byte) int {
-	n := 0
-	for _, c := range text {
-		switch c {
-		case '\n', '\r', ',', '[', '{', '-', '?', 0x80, 0x85: // the last ones are of line breaks of Unicode
-			n++
-		}
-	}
-	return n
-}
-
 // value is one decoded document.
 type value struct {
 	content any // map[string]any, []any, string, int64, float64, bool or nil
@@ -56,10 +38,7 @@ func (p part) objects(path string, aliases *int) iter.Seq2[engine.Document, erro
 			yield(engine.Document{}, at(path, err))
 			return
 		}
-		var locate func(int) func(string) int
-		if p.nodes != nil {
-			locate = p.locator()
-		}
+		locate := p.locator()
 		for _, v := range values {
 			if v.content == nil {
 				continue
@@ -74,9 +53,6 @@ func (p part) objects(path string, aliases *int) iter.Seq2[engine.Document, erro
 
 // decode decodes a part. Aliases is what YAML aliases may still expand to in the file.
 func (p part) decode(aliases *int) ([]value, error) {
-	if values(p.text) > maxValues {
-		return nil, &Error{Line: p.line, Err: errTooManyValues}
-	}
 	if p.decoded != nil {
 		return []value{*p.decoded}, nil
 	}

@@ -226,3 +226,34 @@ func meant(kind schema.GroupKind) string {
 	}
 	return fmt.Sprintf("; did you mean %s of %s?", name, group)
 }
+
+// wellKnownInputs are the kinds whose objects are commonly kept beside
+// policies because policies read them, whatever dialects take part in the run:
+// what describes namespaces and users, what holds data, what defines kinds, and
+// the engines' own inputs.
+//
+//nolint:gochecknoglobals // an immutable table
+var wellKnownInputs = map[string][]string{
+	"": {"Namespace", "ConfigMap", "Secret", "ServiceAccount"}, "apiextensions.k8s.io": {"CustomResourceDefinition"},
+	"admissionregistration.k8s.io": {"MutatingAdmissionPolicyBinding"}, "kyverno.io": {"PolicyException", "GlobalContextEntry"},
+	"policies.kyverno.io": {"PolicyException"}, "config.gatekeeper.sh": {"Config"},
+}
+
+func wellKnownInput(kind schema.GroupKind) bool {
+	return kind.Group == "rbac.authorization.k8s.io" || slices.Contains(wellKnownInputs[kind.Group], kind.Kind)
+}
+
+// parameterKinds collects the kinds that policies name as those of their
+// parameters (spec.paramKind): only the policy says that they are inputs.
+func parameterKinds(documents []engine.Document) map[schema.GroupKind]bool {
+	kinds := map[schema.GroupKind]bool{}
+	for _, d := range documents {
+		// A malformed paramKind is for the dialect to report.
+		kind, _ := d.Field("spec", "paramKind", "kind").(string)
+		version, _ := d.Field("spec", "paramKind", "apiVersion").(string)
+		if gv, err := schema.ParseGroupVersion(version); err == nil && kind != "" {
+			kinds[schema.GroupKind{Group: gv.Group, Kind: kind}] = true
+		}
+	}
+	return kinds
+}

@@ -2,15 +2,22 @@ package input
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"iter"
+	"net/http"
+	"net/url"
 	"os"
 	"strings"
+	"time"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/limit"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/transport"
 )
 
 // defaultMaxDocument is how many bytes a document has at most: room for a `List` of some twenty thousand objects.
@@ -44,8 +51,6 @@ type Files struct {
 	// APIVersion and Kind are those of documents that say neither; empty where
 	// such a document is an error.
 	APIVersion, Kind string
-
-	nodes *nodes // with Lines
 }
 
 // Read streams the objects of all paths, in the order of the paths, inside a
@@ -59,9 +64,6 @@ type Files struct {
 // with the context's error as the last one.
 func (r *Reader) Read(ctx context.Context, input Files) iter.Seq2[engine.Document, error] {
 	return func(yield func(engine.Document, error) bool) {
-		if input.Lines {
-			input.nodes = &nodes{}
-		}
 		// goOn reports whether to read on after err.
 		goOn := func(err error) bool {
 			switch {
@@ -144,7 +146,7 @@ func (r *Reader) readStream(ctx context.Context, content stream, input Files, yi
 		r.buffer = bufio.NewReaderSize(nil, 64<<10)
 	}
 	r.buffer.Reset(content)
-	documents := newSplitter(r.buffer, r.maxDocument())
+	documents := newSplitter(r.buffer, cmp.Or(r.MaxDocument, defaultMaxDocument))
 	aliases := aliasBudget
 	for {
 		parts, end := documents.batch()
@@ -152,7 +154,7 @@ func (r *Reader) readStream(ctx context.Context, content stream, input Files, yi
 			if ctx.Err() != nil {
 				return context.Cause(ctx)
 			}
-			part.implied, part.nodes = implied{input.APIVersion, input.Kind}, input.nodes
+			part.implied, part.lines = implied{input.APIVersion, input.Kind}, input.Lines
 			for d, err := range part.objects(content.name, &aliases) {
 				if !yield(d, err) {
 					return errStopped
@@ -186,19 +188,43 @@ func (r *Reader) open(ctx context.Context, path string) (io.ReadCloser, string, 
 	case isURL(path):
 		content, err := fetch(ctx, path)
 		return content, redacted(path), err
-	default:
-		file, err := os.Open(path)
-		return file, path, err
 	}
-}
-
-func (r *Reader) maxDocument() int {
-	if r.MaxDocument > 0 {
-		return r.MaxDocument
-	}
-	return defaultMaxDocument
+	file, err := os.Open(path)
+	return file, path, err
 }
 
 func isURL(path string) bool {
 	return strings.HasPrefix(path, "http://") || strings.HasPrefix(path, "https://")
+}
+
+const fetchTimeout = 30 * time.Second
+
+// fetch reads a URL with a client of its own, which knows no credentials, keeps
+// no cookies and does not leave the host that was typed.
+func fetch(ctx context.Context, address string) (io.ReadCloser, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
+	if err != nil {
+		return nil, errors.New("invalid URL")
+	}
+	response, err := transport.NewClient(nil, fetchTimeout).Do(request)
+	if err != nil {
+		var failed *url.Error
+		if errors.As(err, &failed) {
+			err = failed.Err // without the URL, which may have a password
+		}
+		return nil, err
+	}
+	if response.StatusCode != http.StatusOK {
+		response.Body.Close() //nolint:errcheck // nothing of it was read
+		return nil, fmt.Errorf("the server answered %s", response.Status)
+	}
+	return response.Body, nil
+}
+
+// redacted is the URL as it may be shown: without credentials.
+func redacted(address string) string {
+	if _, err := url.Parse(address); err != nil {
+		return "the URL"
+	}
+	return redact.URL(address)
 }

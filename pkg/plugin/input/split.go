@@ -6,6 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"runtime"
+	"sync"
+	"sync/atomic"
 )
 
 // maxReserved bounds what is allocated for a document before it is read.
@@ -18,7 +21,7 @@ type part struct {
 	text    []byte
 	line    int // of the first byte, counted from 1 in the file
 	implied implied
-	nodes   *nodes // where the lines of fields are wanted
+	lines   bool   // those of fields are wanted
 	decoded *value // what it is, where that is known already
 }
 
@@ -145,3 +148,48 @@ func hasContent(text []byte) bool {
 	}
 	return false
 }
+
+// A batch ends where it has one of these: what is decoded before it is counted stays small.
+const (
+	batchDocuments = 64
+	batchBytes     = 128 << 10
+)
+
+// batch returns the next documents, of which small ones are decoded: side by side, for that is most of the time that
+// reading takes. Behind them there is an error, or io.EOF.
+func (s *splitter) batch() (parts []part, err error) {
+	for size := 0; len(parts) < batchDocuments && size < batchBytes; {
+		var p part
+		if p, err = s.next(); err != nil {
+			break
+		}
+		parts = append(parts, p)
+		size += len(p.text)
+	}
+	if len(parts) < 2 {
+		return parts, err
+	}
+	var next atomic.Int64
+	var all sync.WaitGroup
+	for range min(runtime.GOMAXPROCS(0), len(parts)) {
+		all.Go(func() {
+			for i := next.Add(1) - 1; i < int64(len(parts)); i = next.Add(1) - 1 {
+				parts[i].decodeAhead()
+			}
+		})
+	}
+	all.Wait()
+	return parts, err
+}
+
+// decodeAhead decodes a document as decode would, unless it is large or that takes more than its text.
+func (p *part) decodeAhead() {
+	if len(p.text) > batchBytes || looksLikeJSON(p.text) || mayBeList(p.text) {
+		return
+	}
+	if v, ok := decodeBlock(*p, 0); ok {
+		p.decoded = &v
+	}
+}
+
+func mayBeList(text []byte) bool { return bytes.Contains(text, []byte("items")) }
