@@ -45,7 +45,7 @@ func (f *ApplyFlags) toFleet(c *cobra.Command, args []string, streams genericioo
 		return nil, err
 	}
 	first := PreviewFlags{Evaluate: f.Evaluate, Output: f.Output, Contexts: f.Contexts, ExitCode: true, Save: o.dir, write: &f.Write}
-	first.Metrics.File = "" // what is written is counted with it
+	first.Metrics = "" // what is written is counted with it
 	if !formats.ForPeople(f.Output.Format) || slices.ContainsFunc(f.Report.Reports, func(text string) bool { return strings.HasSuffix(text, "=-") }) {
 		first.Output.Format, first.Output.Query, streams.Out = formats.Summary, "", streams.ErrOut
 	}

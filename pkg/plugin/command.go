@@ -97,8 +97,8 @@ func newCommand(name string, streams genericiooptions.IOStreams, secrets *redact
 	c.SetErr(streams.ErrOut)
 	c.Version = versionInfo().String()
 	c.SetVersionTemplate("{{.Version}}\n")
-	var logging flags.Logging
-	logging.AddFlags(c.PersistentFlags())
+	var level int // as in kubectl: 0 is nothing, 6 shows requests, 8 shows bodies
+	c.PersistentFlags().IntVarP(&level, "v", "v", 0, "Log level: 6 logs each request to the API server with its status and time, 7 headers, 8 bodies. Credentials and values of Secrets are never logged.")
 	config := flags.NewConfig(func(c *rest.Config) *rest.Config {
 		c.UserAgent = version.UserAgent()
 		return cluster.Wrap(c)
@@ -106,7 +106,7 @@ func newCommand(name string, streams genericiooptions.IOStreams, secrets *redact
 	config.AddFlags(c.PersistentFlags())
 	c.PersistentPreRunE = func(c *cobra.Command, _ []string) error {
 		factory.LogTo(redact.NewWriter(streams.ErrOut))
-		level := logging.Level
+		level := level
 		if f := c.Flag("show-secrets"); f == nil || f.Value.String() != "true" {
 			level = min(level, cluster.MaxLogLevel)
 		}

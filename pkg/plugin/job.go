@@ -98,23 +98,23 @@ func NewJobCommand(config *genericclioptions.ConfigFlags, name string, streams g
 var runFlags = []string{"from-cluster", "only", "skip", "allow-unknown-kinds", "strict", "selector", "field-selector", "max-objects", "percent", "percent-seed", "kube-api-qps", "kube-api-burst", "write-reports"} //nolint:gochecknoglobals // an immutable table
 
 // addFlags registers the flags.
-func (f *JobFlags) addFlags(flags *pflag.FlagSet) {
-	f.Policies.AddFlags(flags)
-	f.Policies.AddStrictFlag(flags)
-	flags.BoolVarP(&f.Objects.AllNamespaces, "all-namespaces", "A", f.Objects.AllNamespaces, "Run on the objects of all namespaces; with =false, on those of the namespace of -n.")
-	f.Objects.AddNamespacesFlag(flags)
-	f.Objects.AddSelectorFlags(flags)
-	f.Canary.AddFlags(flags)
-	f.Write.AddGuardFlags(flags)
-	f.Client.AddFlags(flags)
-	f.Report.AddClusterFlag(flags)
-	flags.BoolVar(&f.Apply, "apply", false, "Apply the policies; without, preview them.")
-	flags.StringVar(&f.Spec.Name, "name", f.Spec.Name, "Name of the Job, and of all that belongs to it. That of a CronJob may have 52 characters.")
-	flags.StringVar(&f.Spec.Image, "image", f.Spec.Image, "Image of the program.")
-	flags.StringVar(&f.Spec.Schedule, "schedule", "", "Schedule of a CronJob, such as '17 * * * *'; without, it is a Job that runs once.")
-	flags.IntVar(&f.Spec.Shards, "shards", f.Spec.Shards, "Number of Pods that divide the objects among them.")
-	flags.StringVar(&f.Spec.Claim, "claim", "", "PersistentVolumeClaim for the journal and the metrics, which is there already; by default, with --apply one is printed.")
-	flags.StringVarP(&f.Output, "output", "o", f.Output, "Output format: one of yaml, json.")
+func (f *JobFlags) addFlags(set *pflag.FlagSet) {
+	f.Policies.AddFlags(set)
+	f.Policies.AddStrictFlag(set)
+	set.BoolVarP(&f.Objects.AllNamespaces, "all-namespaces", "A", f.Objects.AllNamespaces, "Run on the objects of all namespaces; with =false, on those of the namespace of -n.")
+	set.StringSliceVar(&f.Objects.Namespaces, "namespaces", nil, flags.NamespacesUsage)
+	f.Objects.AddSelectorFlags(set)
+	f.Canary.AddFlags(set)
+	f.Write.AddGuardFlags(set)
+	f.Client.AddFlags(set)
+	f.Report.AddClusterFlag(set)
+	set.BoolVar(&f.Apply, "apply", false, "Apply the policies; without, preview them.")
+	set.StringVar(&f.Spec.Name, "name", f.Spec.Name, "Name of the Job, and of all that belongs to it. That of a CronJob may have 52 characters.")
+	set.StringVar(&f.Spec.Image, "image", f.Spec.Image, "Image of the program.")
+	set.StringVar(&f.Spec.Schedule, "schedule", "", "Schedule of a CronJob, such as '17 * * * *'; without, it is a Job that runs once.")
+	set.IntVar(&f.Spec.Shards, "shards", f.Spec.Shards, "Number of Pods that divide the objects among them.")
+	set.StringVar(&f.Spec.Claim, "claim", "", "PersistentVolumeClaim for the journal and the metrics, which is there already; by default, with --apply one is printed.")
+	set.StringVarP(&f.Output, "output", "o", f.Output, "Output format: one of yaml, json.")
 }
 
 // Validate returns an error for flags that contradict each other.

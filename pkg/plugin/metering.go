@@ -5,7 +5,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/flags"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/metrics"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/version"
 )
@@ -17,19 +16,19 @@ type Metering struct {
 }
 
 // metering starts to count a command's run, if --metrics is set.
-func metering(f flags.Metrics, c *cobra.Command) Metering {
-	if f.File == "" {
+func metering(file string, c *cobra.Command) Metering {
+	if file == "" {
 		return Metering{}
 	}
-	return Metering{Run: metrics.New(c.Name(), version.Release()), File: f.File}
+	return Metering{Run: metrics.New(c.Name(), version.Release()), File: file}
 }
 
 // meteringWatch starts to count a watch, if --metrics or --metrics-listen is set.
-func meteringWatch(f flags.Metrics, listen string, c *cobra.Command, waiting func() int) Metering {
-	if f.File == "" && listen == "" {
+func meteringWatch(file, listen string, c *cobra.Command, waiting func() int) Metering {
+	if file == "" && listen == "" {
 		return Metering{}
 	}
-	return Metering{Run: metrics.NewWatch(c.Name(), version.Release(), waiting), File: f.File}
+	return Metering{Run: metrics.NewWatch(c.Name(), version.Release(), waiting), File: file}
 }
 
 // finish writes the metrics, also those of a run that failed, and returns the exit code and

@@ -31,7 +31,7 @@ type PreviewFlags struct {
 	MustFind   bool // finding none of the named objects is an error
 	ExitCode   bool
 	Save       string // the file of a plan
-	Validation flags.Validation
+	Validation string
 	Watch      flags.Watch
 
 	// write has the flags of the apply-existing that makes the changes of the plan, after it has asked; nil for a
@@ -160,7 +160,7 @@ func (f *PreviewFlags) addFlags(set *pflag.FlagSet) {
 	f.Report.AddClusterFlag(set)
 	set.BoolVar(&f.Explain, "explain", false, "Show the result of each rule on each object, with the reason.")
 	set.BoolVar(&f.ExitCode, "exit-code", f.ExitCode, "Exit with 1 when something would change.")
-	f.Validation.AddFlag(set, `Who checks the changes: "server" sends each as a server dry run, which takes the permission to patch; "client" holds values against the schemas of their kinds; "none" does neither. With --save it is server, else client.`)
+	flags.AddValidateFlag(set, &f.Validation, `Who checks the changes: "server" sends each as a server dry run, which takes the permission to patch; "client" holds values against the schemas of their kinds; "none" does neither. With --save it is server, else client.`)
 	set.StringVar(&f.Save, "save", "", "Also save the changes as a plan, a file for apply-existing --plan without values of Secrets; with --contexts a directory with a plan for each cluster. Rules that run only when an object is created are then left out unless --operation is given.")
 }
 
@@ -232,7 +232,7 @@ func (f *PreviewFlags) shown(c *cobra.Command, w *factory.Factory, options outpu
 	if err != nil {
 		return nil, err
 	}
-	reports, stored, err := w.PreviewReports(c.Context(), f.Report, options, factory.Typed{Args: args, Output: c.Flags().Changed("output")})
+	reports, stored, err := w.PreviewReports(c.Context(), f.Report, options, args, c.Flags().Changed("output"))
 	if err != nil {
 		return nil, err
 	}

@@ -31,7 +31,7 @@ type RBACFlags struct {
 	Client   flags.Client
 	For      string
 	// Validation is that of a preview.
-	Validation flags.Validation
+	Validation string
 	Watch      flags.Watch
 	Namespaces []string
 	Name       string
@@ -102,8 +102,8 @@ func NewRBACCommand(config *genericclioptions.ConfigFlags, name string, streams 
 	f.Policies.AddStrictFlag(c.Flags())
 	f.Client.AddFlags(c.Flags())
 	c.Flags().StringVar(&f.For, "for", f.For, "What the permissions are for: preview, explain of the types named, or apply.")
-	f.Validation.AddFlag(c.Flags(), `With "server", a preview may send dry runs, as it does with --validate=server or --save: these take the permission to patch, so that its users may write, too.`)
-	flags.AddNamespacesFlag(c.Flags(), &f.Namespaces, "Keep to these namespaces, such as --namespaces a,b,c, as a run with the same flag does.")
+	flags.AddValidateFlag(c.Flags(), &f.Validation, `With "server", a preview may send dry runs, as it does with --validate=server or --save: these take the permission to patch, so that its users may write, too.`)
+	c.Flags().StringSliceVar(&f.Namespaces, "namespaces", nil, "Keep to these namespaces, such as --namespaces a,b,c, as a run with the same flag does.")
 	f.Watch.AddFlag(c.Flags(), "Include what preview --watch, or with --for apply apply-existing --watch, needs in addition.")
 	f.Report.AddClusterFlag(c.Flags())
 	c.Flags().Lookup("write-reports").Usage = "Include what preview --write-reports needs with this value, FORMAT or FORMAT=NAME."

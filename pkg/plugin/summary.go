@@ -71,7 +71,7 @@ func NewSummaryCommand(config *genericclioptions.ConfigFlags, name string, strea
 	c.Flags().StringVar(&f.Reports, "write-reports", f.Reports, "The reports, as for preview: FORMAT or FORMAT=NAME.")
 	c.Flags().StringVarP(&f.Output, "output", "o", f.Output, "Output format: one of table, json, yaml.")
 	c.Flags().BoolVarP(&f.AllNamespaces, "all-namespaces", "A", f.AllNamespaces, "Read the reports of all namespaces; with =false, those of the namespace of -n.")
-	flags.AddNamespacesFlag(c.Flags(), &f.Namespaces, "Read the reports of these namespaces, such as --namespaces a,b,c. May be given more than once.")
+	c.Flags().StringSliceVar(&f.Namespaces, "namespaces", nil, "Read the reports of these namespaces, such as --namespaces a,b,c. May be given more than once.")
 	f.Client.AddFlags(c.Flags())
 	return c
 }

@@ -18,9 +18,6 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/report/policyreport"
 )
 
-// reportWorkers is how many reports are written at the same time.
-const reportWorkers = 8
-
 // ClusterReports are reports in a cluster, as FORMAT or FORMAT=NAME names them.
 type ClusterReports struct {
 	API  policyreport.API
@@ -53,14 +50,6 @@ func (c ClusterReports) Kinds() [2]schema.GroupVersionKind {
 	return [2]schema.GroupVersionKind{c.API.Kind(), c.API.ClusterKind()}
 }
 
-// noReportsError reports that a cluster does not take reports.
-type noReportsError struct{ Kind schema.GroupVersionKind }
-
-// Error says what has to be installed.
-func (e *noReportsError) Error() string {
-	return fmt.Sprintf("the cluster has no %s of %s: install the CustomResourceDefinitions of that API", e.Kind.Kind, e.Kind.GroupVersion())
-}
-
 // Open returns a client that can write such reports and nothing else.
 func (c ClusterReports) Open(ctx context.Context, config *genericclioptions.ConfigFlags, client flags.Client) (*cluster.ReportClient, error) {
 	read, err := cluster.New(config, cluster.Options{ReadOnly: true})
@@ -71,7 +60,7 @@ func (c ClusterReports) Open(ctx context.Context, config *genericclioptions.Conf
 	for _, kind := range c.Kinds() {
 		mapping, err := read.Mapping(ctx, kind)
 		if meta.IsNoMatchError(err) {
-			return nil, &noReportsError{Kind: kind}
+			return nil, fmt.Errorf("the cluster has no %s of %s: install the CustomResourceDefinitions of that API", kind.Kind, kind.GroupVersion())
 		}
 		if err != nil {
 			return nil, err
@@ -84,11 +73,8 @@ func (c ClusterReports) Open(ctx context.Context, config *genericclioptions.Conf
 // Options are those of the reports of a scope.
 func (c ClusterReports) Options(scope engine.Scope) clusterreport.Options {
 	kinds := c.Kinds()
-	return clusterreport.Options{Name: c.Name, Kind: kinds[0], ClusterKind: kinds[1], Scope: scope, Workers: reportWorkers}
+	return clusterreport.Options{Name: c.Name, Kind: kinds[0], ClusterKind: kinds[1], Scope: scope, Workers: 8}
 }
-
-// errShownSecrets reports values of Secrets where many may read them.
-var errShownSecrets = errors.New("--write-reports cannot be used with --show-secrets: others may read the reports")
 
 // store begins the reports of a run in the cluster; nil where none are wanted.
 func (f *Factory) store(ctx context.Context, args []string, written string) (*clusterreport.Store, policyreport.API, error) {
@@ -102,7 +88,7 @@ func (f *Factory) store(ctx context.Context, args []string, written string) (*cl
 	case f.Client == nil:
 		return nil, c.API, errors.New("--write-reports needs a cluster: -f/--filename and -k/--kustomize name manifests; use --report FORMAT=FILE")
 	case f.Masker == nil:
-		return nil, c.API, errShownSecrets
+		return nil, c.API, errors.New("--write-reports cannot be used with --show-secrets: others may read the reports")
 	}
 	scope, err := f.scope(f.Client.Mapper(), args, engine.Request{})
 	if err != nil {

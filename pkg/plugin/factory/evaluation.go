@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"maps"
 	"math/rand/v2"
 	"slices"
@@ -19,9 +20,11 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/evaluation"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/snapshot"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/cluster"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/external"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/flags"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/input"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/preview"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/version"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/wording"
 )
 
@@ -45,7 +48,12 @@ func (f *Factory) options(request engine.Request) *preview.Options {
 	}
 	o.Rules, o.Strict, o.Annotate, o.EngineView = f.Policies.Rules, f.Policies.Strict, f.Annotate, f.EngineView
 	o.AssumeBinding = f.Policies.AssumeBinding
-	grant(&f.Context, o.World)
+	if f.Context.AllowHTTP {
+		o.World.Remote = &external.ServiceClient{}
+	}
+	if f.Context.AllowRegistry {
+		o.World.Registry = &external.RegistryClient{UserAgent: version.UserAgent()}
+	}
 	return o
 }
 
@@ -201,22 +209,17 @@ func (f *Factory) openCluster(ctx context.Context, o *preview.Options) error {
 			o.Documents = append(o.Documents, d)
 		}
 	}
-	f.tellOverlay(o.Overlay)
+	if !f.Quiet {
+		var counts []string
+		for _, kind := range slices.Sorted(maps.Keys(o.Overlay)) {
+			counts = append(counts, wording.Plural(o.Overlay[kind], kind))
+		}
+		fmt.Fprintf(f.Streams.ErrOut, "note: policies read these objects of files as if they were in the cluster; they are not written: %s\n", strings.Join(counts, ", "))
+	}
 	f.overlay = s.Over(f.Client.Reader())
 	o.World.Reader, o.World.Raw, o.World.Existing, o.World.Mapper = f.overlay, f.overlay, f.overlay.Existing(), s.Mapper()
 	o.CheckKind = checkKind(&f.Policies, beside(ctx, f.Client, s))
 	return nil
-}
-
-// tellOverlay says how many objects of files lie over the cluster, by kind.
-func (f *Factory) tellOverlay(kinds map[string]int) {
-	var counts []string
-	for _, kind := range slices.Sorted(maps.Keys(kinds)) {
-		counts = append(counts, wording.Plural(kinds[kind], kind))
-	}
-	if !f.Quiet {
-		fmt.Fprintf(f.Streams.ErrOut, "note: policies read these objects of files as if they were in the cluster; they are not written: %s\n", strings.Join(counts, ", "))
-	}
 }
 
 // openWorld sets what policies may read: the cluster, or the manifests together with the
@@ -264,23 +267,8 @@ func (f *Factory) openWorld(ctx context.Context, o *preview.Options, described [
 	return f.snapshot.Mapper(), nil
 }
 
-// noObjectsError reports that there is nothing where objects should be: an empty answer to a pipe is rather
-// a command before it that failed than a set of objects.
-type noObjectsError struct{ Paths []string }
-
-// Error names what was read.
-func (e *noObjectsError) Error() string {
-	names := slices.DeleteFunc(slices.Clone(e.Paths), func(path string) bool { return path == "" })
-	for i, name := range names {
-		if name == "-" {
-			names[i] = "standard input"
-		}
-	}
-	return fmt.Sprintf("there is no object in %s", strings.Join(names, ", "))
-}
-
 // readObjects hands over the objects of manifests, but for what kustomize reads: that is no object of a
-// cluster. Without any object the error is a *noObjectsError.
+// cluster. That there is none is an error: an empty answer to a pipe is rather a command before it that failed.
 func (f *Factory) readObjects(ctx context.Context, from input.Files, add func(engine.Document)) error {
 	var errs []error
 	found := false
@@ -295,8 +283,150 @@ func (f *Factory) readObjects(ctx context.Context, from input.Files, add func(en
 			add(d)
 		}
 	}
-	if paths := append(slices.Clone(from.Paths), from.Kustomize); len(errs) == 0 && !found && strings.Join(paths, "") != "" {
-		return &noObjectsError{Paths: paths}
+	named := slices.DeleteFunc(append(slices.Clone(from.Paths), from.Kustomize), func(path string) bool { return path == "" })
+	if len(errs) == 0 && !found && len(named) > 0 {
+		if i := slices.Index(named, "-"); i >= 0 {
+			named[i] = "standard input"
+		}
+		return fmt.Errorf("there is no object in %s", strings.Join(named, ", "))
 	}
 	return errors.Join(errs...)
+}
+
+// What the file of --values holds.
+const (
+	valuesGroup   = "cli.kyverno.io"
+	valuesVersion = valuesGroup + "/v1alpha1"
+	valuesKind    = "Values"
+)
+
+// loadValues reads the file of --values, which may hold nothing else.
+func loadValues(ctx context.Context, path string, r *input.Reader) ([]engine.Document, error) {
+	if path == "" {
+		return nil, nil
+	}
+	documents, err := r.ReadAll(ctx, input.Files{
+		Paths: []string{path}, APIVersion: valuesVersion, Kind: valuesKind,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("--values: %w", err)
+	}
+	for i, d := range documents {
+		if d.Key.Kind == "Value" { // Kyverno's command reads either
+			d.Object().SetKind(valuesKind)
+			d = engine.NewDocument(d.Object(), d.Origin)
+			documents[i] = d
+		}
+		if gvk := d.Key.GroupVersionKind(); gvk.Kind != valuesKind || gvk.GroupVersion().String() != valuesVersion {
+			return nil, fmt.Errorf("--values: %s: %s of %s is not %s of %s", d.Origin, gvk.Kind, gvk.GroupVersion(), valuesKind, valuesVersion)
+		}
+	}
+	if len(documents) == 0 {
+		return nil, errors.New("--values: " + path + " is empty")
+	}
+	return documents, nil
+}
+
+// supplied returns the objects that values describe.
+func supplied(all []engine.Dialect, documents []engine.Document) []*unstructured.Unstructured {
+	var out []*unstructured.Unstructured
+	for _, dialect := range all {
+		supplier, ok := dialect.(engine.Supplier)
+		if !ok {
+			continue
+		}
+		for _, d := range documents {
+			out = append(out, supplier.Supplied(d)...)
+		}
+	}
+	return out
+}
+
+// besidePolicies returns the role of a kind in policy files. Values are only read with --values:
+// a file that is there for tests must not change the result.
+func besidePolicies(all []engine.Dialect) func(schema.GroupKind) engine.Role {
+	return func(gk schema.GroupKind) engine.Role {
+		if gk.Kind == valuesKind && gk.Group == valuesGroup {
+			return engine.Foreign
+		}
+		return dialects.Accepts(all, gk)
+	}
+}
+
+// asked also streams the objects that the user named and no policy selects: explain says why
+// not.
+type asked struct {
+	engine.Source
+	selections []engine.Selection
+}
+
+// Pages implements engine.Source.
+func (s asked) Pages(ctx context.Context, selections []engine.Selection) iter.Seq2[engine.Page, error] {
+	return s.Source.Pages(ctx, slices.Concat(selections, s.selections))
+}
+
+// Explain makes a run explain the objects that it shows, and those that the user named and that
+// no policy selects.
+func (f *Factory) Explain(o *preview.Options, args []string) error {
+	o.Reasons = true
+	keys, err := Resolve(o.World.Mapper, args)
+	if err != nil || len(keys) == 0 {
+		return err
+	}
+	var named []engine.Selection
+	for _, k := range keys {
+		named = append(named, o.Scope.Narrow(engine.Selection{Group: k.Group, Kind: k.Kind, Name: k.Name}, o.World.Mapper)...)
+	}
+	o.Objects, o.Triggers = asked{o.Objects, named}, asked{o.Triggers, named}
+	return nil
+}
+
+// ExplainAll makes a run explain all objects of its source, whatever the policies select.
+func (f *Factory) ExplainAll(o *preview.Options) {
+	o.Reasons = true
+	o.Objects = asked{o.Objects, []engine.Selection{{Group: "*", Kind: "*"}}}
+}
+
+// NoObject returns the error of a run that found no object. It names the namespaces that were searched.
+func (f *Factory) NoObject() error {
+	if f.Objects.AllNamespaces || f.Objects.Offline() {
+		return errors.New("there is no such object")
+	}
+	return fmt.Errorf("there is no such object in %s; use -n for another namespace, or -A for all", wording.Namespaces(f.Namespaces()))
+}
+
+// Comparison is Evaluation for two sides, each the policies that flags name: the options are those of
+// both, and the sides have the policies of each. The inputs of policies, such as exceptions, belong to the
+// side that they were read for; those of a cluster, or among the objects, to both.
+func (f *Factory) Comparison(ctx context.Context, args []string, request engine.Request, named [2]flags.Policies) (*preview.Options, [2]preview.Policies, error) {
+	var sides [2]preview.Policies
+	o := f.options(request)
+	o.Annotate = false // the annotation names the policy
+	of := map[*engine.Manifest]int{}
+	for side := range named {
+		documents, err := f.readPolicies(ctx, o, &named[side])
+		if err != nil {
+			return nil, sides, err
+		}
+		for _, d := range documents {
+			if d.Origin != cluster.Origin || dialects.Accepts(o.Dialects, d.Key.GroupKind) == engine.Policy {
+				of[d.Manifest] = side
+			}
+		}
+		o.Documents = append(o.Documents, documents...)
+	}
+	if err := f.addInputs(ctx, o, named[0].FromCluster || named[1].FromCluster); err != nil {
+		return nil, sides, err
+	}
+	if err := f.complete(ctx, o, args); err != nil {
+		return nil, sides, err
+	}
+	for side := range sides {
+		sides[side] = o.Policies
+		sides[side].Documents = slices.DeleteFunc(slices.Clone(o.Documents), func(d engine.Document) bool {
+			owner, owned := of[d.Manifest]
+			return owned && owner != side
+		})
+	}
+	return o, sides, nil
 }

@@ -4,15 +4,21 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"strings"
 	"time"
+
+	"k8s.io/cli-runtime/pkg/printers"
+	"k8s.io/kubectl/pkg/util/term"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/clusterreport"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/flags"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/formats"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/objectdiff"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/preview"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/progress"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/version"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/wording"
 )
@@ -69,10 +75,10 @@ func (f *Factory) Reports(report flags.Report, o output.Options, stdoutTaken boo
 	return formats.OpenReports(report.Reports, formats.ReportOptions{Options: o, ErrOut: f.stderr, StdoutTaken: stdoutTaken})
 }
 
-// PreviewReports is Reports for a preview, which may also keep some in the cluster: the Store is nil if it keeps none.
-func (f *Factory) PreviewReports(ctx context.Context, report flags.Report, o output.Options, typed Typed) (*formats.Reports, *clusterreport.Store, error) {
-	options := formats.ReportOptions{Options: o, ErrOut: f.stderr, StdoutTaken: typed.Output}
-	store, api, err := f.store(ctx, typed.Args, report.Written)
+// PreviewReports is Reports for a preview of types and names, which may also keep some in the cluster: the Store is nil if it keeps none.
+func (f *Factory) PreviewReports(ctx context.Context, report flags.Report, o output.Options, args []string, stdoutTaken bool) (*formats.Reports, *clusterreport.Store, error) {
+	options := formats.ReportOptions{Options: o, ErrOut: f.stderr, StdoutTaken: stdoutTaken}
+	store, api, err := f.store(ctx, args, report.Written)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -86,8 +92,34 @@ func (f *Factory) PreviewReports(ctx context.Context, report flags.Report, o out
 	return reports, store, err
 }
 
-// Typed is what a user typed that reports depend on: types and names, and whether -o.
-type Typed struct {
-	Args   []string
-	Output bool
+// ExternalDiff returns the program with which the user has set to compare objects, or nil, for the format that uses one.
+// A program that cannot be found is an error.
+func (f *Factory) ExternalDiff(ctx context.Context, format string) (*objectdiff.External, error) {
+	command := os.Getenv(objectdiff.ExternalVariable)
+	if command == "" || format != formats.Diff {
+		return nil, nil // the user has set none
+	}
+	return objectdiff.FindExternal(ctx, command, f.stdout, f.Streams.ErrOut)
+}
+
+// showProgress shows the progress of the run on standard error, unless --quiet is set. What is
+// written to the same terminal clears the line first.
+func (f *Factory) showProgress() {
+	if f.Quiet {
+		return
+	}
+	errOut := f.Streams.ErrOut
+	f.progress = progress.New(progress.Options{
+		Out: errOut, Terminal: printers.IsTerminal(errOut), Offline: f.Objects.Offline(),
+		Width: func() int {
+			if size := (term.TTY{Out: errOut}).GetSize(); size != nil && size.Width > 0 {
+				return int(size.Width)
+			}
+			return 80
+		},
+	})
+	f.Streams.ErrOut = f.progress.Beside(errOut)
+	if printers.IsTerminal(f.stdout) {
+		f.Streams.Out = f.progress.Beside(f.stdout)
+	}
 }

@@ -42,26 +42,21 @@ func (f *Factory) scope(mapper meta.RESTMapper, args []string, request engine.Re
 	return scope, err
 }
 
-// noNamespaceError reports that a namespace of the run does not exist.
-type noNamespaceError struct{ Namespace string }
-
-// Error names the namespace.
-func (e *noNamespaceError) Error() string {
-	return fmt.Sprintf("there is no namespace %q", e.Namespace)
-}
-
 // checkNamespaces returns an error for a namespace that does not exist: "nothing would change"
 // would be misleading. It cannot check for a user who may not read it. Cluster-scoped types need
 // no namespace.
 func (f *Factory) checkNamespaces(ctx context.Context, mapper meta.RESTMapper, scope engine.Scope) error {
-	if f.Client == nil || (len(scope.Only) > 0 && !slices.ContainsFunc(scope.Only, namespacedBy(mapper))) {
+	if f.Client == nil || (len(scope.Only) > 0 && !slices.ContainsFunc(scope.Only, func(key engine.ObjectKey) bool {
+		mapping, err := mapper.RESTMapping(key.GroupKind)
+		return err != nil || mapping.Scope.Name() == meta.RESTScopeNameNamespace
+	})) {
 		return nil
 	}
 	for _, name := range scope.Namespaces {
 		_, err := f.Client.Namespace(ctx, name)
 		switch {
 		case apierrors.IsNotFound(err):
-			return &noNamespaceError{Namespace: name}
+			return fmt.Errorf("there is no namespace %q", name)
 		case err != nil && !apierrors.IsForbidden(err):
 			return err
 		}
@@ -93,14 +88,6 @@ func (f *Factory) Missing(ctx context.Context, o *preview.Options) error {
 		errs = append(errs, err)
 	}
 	return errors.Join(errs...)
-}
-
-// namespacedBy returns a function that reports whether a type is namespaced.
-func namespacedBy(mapper meta.RESTMapper) func(engine.ObjectKey) bool {
-	return func(key engine.ObjectKey) bool {
-		mapping, err := mapper.RESTMapping(key.GroupKind)
-		return err != nil || mapping.Scope.Name() == meta.RESTScopeNameNamespace
-	}
 }
 
 // NamespacesTyped reports whether the user typed the namespaces of the run.
@@ -154,7 +141,10 @@ func (f *Factory) filtered(ctx context.Context, o *preview.Options, scope engine
 		return
 	}
 	filters, err := readFilters(ctx, o.World.Reader)
-	if err != nil && f.Client != nil && slices.ContainsFunc(rbac.KyvernoKinds(), f.serves) {
+	if err != nil && f.Client != nil && slices.ContainsFunc(rbac.KyvernoKinds(), func(kind schema.GroupKind) bool {
+		_, err := f.Client.Mapper().RESTMapping(kind)
+		return err == nil
+	}) {
 		f.leave(fmt.Errorf("cannot read which objects Kyverno ignores: %w", err))
 	}
 	if len(filters) == 0 {
@@ -166,11 +156,6 @@ func (f *Factory) filtered(ctx context.Context, o *preview.Options, scope engine
 		})
 		return !named && filters.Match(k.GroupVersionKind(), k.Subresource, k.Namespace, k.Name)
 	}
-}
-
-func (f *Factory) serves(kind schema.GroupKind) bool {
-	_, err := f.Client.Mapper().RESTMapping(kind)
-	return err == nil
 }
 
 // readFilters returns none where there is no such ConfigMap.

@@ -17,10 +17,7 @@ type Contexts struct {
 }
 
 // NewContexts returns the defaults.
-func NewContexts() Contexts { return Contexts{AtOnce: clustersAtOnce} }
-
-// clustersAtOnce is the default of --max-clusters-at-once.
-const clustersAtOnce = 4
+func NewContexts() Contexts { return Contexts{AtOnce: 4} }
 
 // AddFlags registers the flags.
 func (f *Contexts) AddFlags(flags *pflag.FlagSet) {

@@ -2,10 +2,13 @@ package flags
 
 import (
 	"errors"
+	"fmt"
 
 	"github.com/spf13/pflag"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/file"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
 )
 
@@ -16,7 +19,7 @@ type Evaluate struct {
 	Canary   Canary
 	Context  Context
 	Client   Client
-	Metrics  Metrics
+	Metrics  string // the file for the metrics of a run
 	// Annotate leaves Kyverno's annotation on the targets of mutate-existing rules.
 	Annotate bool
 	// EngineView reports what an engine in the cluster would write otherwise.
@@ -38,7 +41,7 @@ func NewEvaluate(config *genericclioptions.ConfigFlags, secrets *redact.Masker) 
 func (f *Evaluate) AddFlags(flags *pflag.FlagSet) {
 	f.AddInputFlags(flags)
 	f.Policies.AddStrictFlag(flags)
-	f.Metrics.AddFlags(flags)
+	flags.StringVar(&f.Metrics, "metrics", "", "File to write OpenMetrics text to at the end of the run: objects changed, failed and skipped by policy, rule, kind and namespace.")
 	flags.BoolVar(&f.Annotate, "annotate", f.Annotate, "With each change to the target of a mutate-existing rule, add a line to its annotation policies.kyverno.io/last-applied-patches.")
 	flags.BoolVar(&f.EngineView, "engine-view", false, "Report each field that Kyverno 1.19 would write differently from what its documentation says, and what it would write, where that is known.")
 }
@@ -71,8 +74,93 @@ func (f *Evaluate) Validate() error {
 	if err := ValidateNamespaces(f.Objects.Namespaces, f.Config); err != nil {
 		return err
 	}
-	if err := f.Metrics.Validate(); err != nil {
-		return err
+	if f.Metrics == stdio {
+		return errors.New("--metrics needs the name of a file: standard output is not supported")
+	}
+	if f.Metrics != "" { // before anything is done
+		if err := file.Check(f.Metrics, file.Shared); err != nil {
+			return fmt.Errorf("--metrics: %w", err)
+		}
 	}
 	return f.Objects.Validate()
+}
+
+// Context has the flags for what policies may read in addition to objects.
+type Context struct {
+	Values        string
+	AllowHTTP     bool
+	AllowRegistry bool
+}
+
+// AddFlags registers the flags.
+func (f *Context) AddFlags(flags *pflag.FlagSet) {
+	flags.StringVar(&f.Values, "values", "", "File of values for what policies read, in the format of the Kyverno CLI (kind Values): variables, labels of Namespaces, API responses.")
+	flags.BoolVar(&f.AllowHTTP, "allow-http", false, "Let policies call the web services that they name. Your cluster credentials are never sent.")
+	flags.BoolVar(&f.AllowRegistry, "allow-registry", false, "Let policies look up images in their registries, with the credentials of your docker configuration.")
+}
+
+// Client limits the requests to the API server. The zero value leaves it to the server, if it has API Priority and
+// Fairness; cluster.Options has the limits for one that has not.
+type Client struct {
+	QPS   float32
+	Burst int
+}
+
+// AddFlags registers the flags.
+func (f *Client) AddFlags(flags *pflag.FlagSet) {
+	flags.Float32Var(&f.QPS, "kube-api-qps", f.QPS, "Average number of requests per second to the API server. "+
+		"By default there is no limit where the server has API Priority and Fairness, and else one of 50.")
+	flags.IntVar(&f.Burst, "kube-api-burst", f.Burst, "Number of requests to the API server that may exceed the average at once; 300 by default.")
+}
+
+// Canary has the flags that keep a run to some of the objects.
+type Canary struct {
+	MaxObjects, Percent int
+	PercentSeed         string
+	Shard               engine.Shard
+}
+
+// AddFlags registers the flags.
+func (f *Canary) AddFlags(flags *pflag.FlagSet) {
+	flags.IntVar(&f.MaxObjects, "max-objects", 0, "Change this many objects at most: the run ends where one more would change.")
+	flags.IntVar(&f.Percent, "percent", 0, "Evaluate this percentage of the objects, from 1 to 100: the same ones in each run, those of 10 among those of 20.")
+	flags.StringVar(&f.PercentSeed, "percent-seed", "", "Any text; another one chooses other objects for --percent.")
+}
+
+// AddShardFlag registers the flag of a run that is one of several.
+func (f *Canary) AddShardFlag(flags *pflag.FlagSet) {
+	flags.TextVar(&f.Shard, "shard", f.Shard, "Evaluate one of several parts of the objects, as INDEX/COUNT, such as 0/4: those of the namespaces whose 64-bit FNV-1a modulo COUNT is INDEX, and by their own names those without a namespace.")
+}
+
+// Validate returns an error for values that choose nothing.
+func (f *Canary) Validate() error {
+	switch {
+	case f.MaxObjects < 0:
+		return fmt.Errorf("--max-objects %d: must not be negative", f.MaxObjects)
+	case f.Percent < 0 || f.Percent > 100:
+		return fmt.Errorf("--percent %d: must be between 1 and 100", f.Percent)
+	case f.PercentSeed != "" && f.Percent == 0:
+		return fmt.Errorf("--percent-seed %s: is for --percent, which is missing", f.PercentSeed)
+	}
+	return nil
+}
+
+// Variants say on which objects that are not there, but could be, policies are compared.
+type Variants struct {
+	Variants int // at most so many
+	Seed     uint64
+}
+
+// AddFlags registers the flags; usage says what --variants is for.
+func (f *Variants) AddFlags(flags *pflag.FlagSet, usage string) {
+	flags.IntVar(&f.Variants, "variants", f.Variants, usage)
+	flags.Uint64Var(&f.Seed, "seed", 1, "Chooses which differences the variants combine; the same seed gives the same variants.")
+}
+
+// Check returns an error for a number that there cannot be.
+func (f *Variants) Check() error {
+	if f.Variants < 0 {
+		return fmt.Errorf("--variants %d: must not be negative", f.Variants)
+	}
+	return nil
 }

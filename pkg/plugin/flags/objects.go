@@ -43,7 +43,7 @@ func (f *Objects) AddFlags(flags *pflag.FlagSet) {
 	flags.BoolVarP(&f.Recursive, "recursive", "R", false, "Read the directories of -f and --world recursively.")
 	flags.StringSliceVar(&f.World, "world", nil, "File or directory of objects that policies can read besides those of -f, of -k or of the cluster, and in place of those of the same name, but that are not evaluated.")
 	flags.BoolVarP(&f.AllNamespaces, "all-namespaces", "A", false, "Choose the objects of all namespaces.")
-	f.AddNamespacesFlag(flags)
+	flags.StringSliceVar(&f.Namespaces, "namespaces", nil, NamespacesUsage)
 	f.AddSelectorFlags(flags)
 	flags.Int64Var(&f.ChunkSize, "chunk-size", f.ChunkSize, "Read large lists in chunks of this size; 0 turns chunks off.")
 	flags.StringVar(&f.Operation, "operation", f.Operation, "Operation that policies see: CREATE, UPDATE, DELETE (for the triggers of mutate-existing rules), or auto: UPDATE, but CREATE for rules that run on nothing else.")
@@ -51,15 +51,8 @@ func (f *Objects) AddFlags(flags *pflag.FlagSet) {
 	flags.StringSliceVar(&f.RequestGroups, "request-group", nil, "Group of that user. May be given more than once.")
 }
 
-// AddNamespacesFlag registers the flag that names several namespaces.
-func (f *Objects) AddNamespacesFlag(flags *pflag.FlagSet) {
-	AddNamespacesFlag(flags, &f.Namespaces, "Choose the objects of these namespaces, such as --namespaces a,b,c. May be given more than once.")
-}
-
-// AddNamespacesFlag registers the flag that names several namespaces, for a command with a usage of its own.
-func AddNamespacesFlag(flags *pflag.FlagSet, names *[]string, usage string) {
-	flags.StringSliceVar(names, "namespaces", nil, usage)
-}
+// NamespacesUsage is the usage of --namespaces.
+const NamespacesUsage = "Choose the objects of these namespaces, such as --namespaces a,b,c. May be given more than once."
 
 // ValidateNamespaces returns an error for names that no namespace has, or beside -n.
 func ValidateNamespaces(names []string, config *genericclioptions.ConfigFlags) error {

@@ -1,10 +1,14 @@
 package flags
 
 import (
+	"errors"
 	"fmt"
 	"io"
+	"slices"
+	"strings"
 
 	"github.com/spf13/pflag"
+	"k8s.io/cli-runtime/pkg/printers"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/formats"
@@ -14,7 +18,7 @@ import (
 // Output has the flags for what is printed, and how.
 type Output struct {
 	Format string
-	Color  ColorMode
+	Color  string // auto, always or never
 	// The flags set fields of these; see PrinterOptions.
 	output.Options
 }
@@ -22,7 +26,7 @@ type Output struct {
 // NewOutput returns the defaults, with the format of the command.
 func NewOutput(format string) Output {
 	return Output{
-		Format: format, Color: ColorAuto,
+		Format: format, Color: "auto",
 		Options: output.Options{GroupBy: output.ByPatch, ContextLines: objectdiff.DefaultContextLines},
 	}
 }
@@ -32,7 +36,7 @@ func (f *Output) AddFlags(flags *pflag.FlagSet, formats string) {
 	flags.StringVarP(&f.Format, "output", "o", f.Format, "Output format: one of "+formats+".")
 	flags.StringVar(&f.Query, "query", "", "JMESPath expression to apply to the report, with -o json or -o yaml.")
 	flags.BoolVar(&f.ShowSecrets, "show-secrets", false, "Print the values of Secrets, which are masked by default.")
-	flags.Var(&f.Color, "color", "Use colors: always, never, or auto: on a terminal, unless NO_COLOR is set.")
+	flags.Var(choice{&f.Color, []string{"auto", "always", "never"}, "auto|always|never"}, "color", "Use colors: always, never, or auto: on a terminal, unless NO_COLOR is set.")
 	flags.Var(&f.GroupBy, "group-by", "In the formats for people, show objects of a kind with the same change as one (patch), also by namespace, policy or cluster, or each object by itself (object).")
 	flags.BoolVar(&f.Expand, "expand", false, "List all objects of a group.")
 	flags.IntVarP(&f.ContextLines, "context-lines", "C", f.ContextLines, "Lines to show around each line that differs.")
@@ -72,9 +76,60 @@ func (f *Output) CheckReasons() error {
 // PrinterOptions returns the options of a printer, as far as they depend on the flags.
 func (f *Output) PrinterOptions(out io.Writer) output.Options {
 	o := f.Options
-	o.Out, o.Color = out, f.Color.on(out)
+	o.Out, o.Color = out, f.Color == "always" || f.Color == "auto" && printers.AllowsColorOutput(out)
 	if f.ContextLines == 0 {
 		o.ContextLines = -1
 	}
 	return o
+}
+
+// choice is a flag with a few values.
+type choice struct {
+	to    *string
+	names []string
+	use   string // says them in the error of another value
+}
+
+// String implements pflag.Value.
+func (c choice) String() string { return *c.to }
+
+// Type implements pflag.Value.
+func (c choice) Type() string { return strings.Join(c.names, "|") }
+
+// Set implements pflag.Value.
+func (c choice) Set(text string) error {
+	if !slices.Contains(c.names, text) {
+		return errors.New("use " + c.use)
+	}
+	*c.to = text
+	return nil
+}
+
+// The values of --validate; empty is the default of the run.
+const (
+	ValidateServer = "server"
+	ValidateNone   = "none"
+)
+
+// AddValidateFlag registers the flag that says what checks the changes of a preview. Without a value it is ValidateServer.
+func AddValidateFlag(flags *pflag.FlagSet, to *string, usage string) {
+	flags.Var(choice{to, []string{ValidateServer, "client", ValidateNone}, "server, client or none"}, "validate", usage)
+	flags.Lookup("validate").NoOptDefVal = ValidateServer
+}
+
+// Report names the report files that a run writes in addition to what it prints.
+type Report struct {
+	Reports []string // FORMAT=FILE
+	// Written are the reports that a preview keeps in the cluster, FORMAT or FORMAT=NAME; empty for none.
+	Written string
+}
+
+// AddClusterFlag registers the flag of a preview.
+func (f *Report) AddClusterFlag(flags *pflag.FlagSet) {
+	flags.StringVar(&f.Written, "write-reports", "", "Also keep a report on each object in the cluster, as FORMAT or FORMAT=NAME: policyreport or openreports, in a set of this NAME, kubectl-mutate by default. The preview then writes these reports, and still nothing else.")
+}
+
+// AddFlags registers the flag; names lists the formats that the command knows.
+func (f *Report) AddFlags(flags *pflag.FlagSet, names string) {
+	flags.StringArrayVar(&f.Reports, "report", nil, "Also write a report, as FORMAT=FILE: one of "+names+". May be given more than once. FILE - is standard output, instead of what -o prints; github without a FILE goes to standard error.")
 }

@@ -29,7 +29,7 @@ func Args(flags *pflag.FlagSet, leftOut ...string) []string {
 // visit calls visit with each value that was typed.
 func visit(flags *pflag.FlagSet, leftOut []string, visit func(*pflag.Flag, string)) {
 	flags.VisitAll(func(f *pflag.Flag) {
-		if !f.Changed || isCredential(f.Name) || f.Name == verbosity || slices.Contains(leftOut, f.Name) {
+		if !f.Changed || isCredential(f.Name) || f.Name == "v" || slices.Contains(leftOut, f.Name) {
 			return
 		}
 		for _, value := range values(f) {

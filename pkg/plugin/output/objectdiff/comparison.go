@@ -20,17 +20,21 @@ var argument = regexp.MustCompile(`^[a-zA-Z0-9-=]+$`)
 // ExternalVariable is the environment variable that names the program, as for kubectl diff.
 const ExternalVariable = "KUBECTL_EXTERNAL_DIFF"
 
-// ExternalProgram compares two directories.
-type ExternalProgram struct {
-	name      string
-	arguments []string
+// External is the program that compares, with two directories of the states of objects before and after. A nil External has
+// nothing to end.
+type External struct {
+	ctx           context.Context // of the command
+	name          string
+	arguments     []string
+	out, errOut   io.Writer
+	before, after string // empty until there is an object to compare
 }
 
 // FindExternal parses the value of ExternalVariable as kubectl does: the program, and
 // those of its arguments that are plain words. It fails if there is no such program.
-func FindExternal(command string) (*ExternalProgram, error) {
+func FindExternal(ctx context.Context, command string, out, errOut io.Writer) (*External, error) {
 	words := strings.Split(command, " ")
-	p := &ExternalProgram{name: words[0]}
+	p := &External{ctx: ctx, name: words[0], out: out, errOut: errOut}
 	if _, err := exec.LookPath(p.name); err != nil {
 		return nil, fmt.Errorf("%s names a program that cannot be run: %w; fix it, or unset it", ExternalVariable, err)
 	}
@@ -42,29 +46,22 @@ func FindExternal(command string) (*ExternalProgram, error) {
 	return p, nil
 }
 
-// ExternalComparison is two directories with the states of objects before and after, and
-// the program that compares them.
-type ExternalComparison struct {
-	program       *ExternalProgram
-	before, after string
-}
-
-// Begin creates the directories, which only this user can read. End must be called.
-func (p *ExternalProgram) Begin() (*ExternalComparison, error) {
-	c := &ExternalComparison{program: p}
-	var err error
-	if c.before, err = os.MkdirTemp("", "LIVE-"); err != nil {
-		return nil, fmt.Errorf("external diff: %w", err)
+// begin creates the directories, which only this user can read.
+func (c *External) begin() (err error) {
+	if c.before, err = os.MkdirTemp("", "LIVE-"); err == nil {
+		c.after, err = os.MkdirTemp("", "MERGED-")
 	}
-	if c.after, err = os.MkdirTemp("", "MERGED-"); err != nil {
-		return nil, errors.Join(fmt.Errorf("external diff: %w", err), c.End())
-	}
-	return c, nil
+	return err
 }
 
 // Add writes the two states of an object; an empty one is that of an
-// object that does not exist. The files have the same name in both directories.
-func (c *ExternalComparison) Add(name, before, after string) error {
+// object that does not exist. The files have the same name in both directories. It implements output.Comparer.
+func (c *External) Add(name, before, after string) error {
+	if c.after == "" {
+		if err := c.begin(); err != nil {
+			return fmt.Errorf("external diff: %w", err)
+		}
+	}
 	file, err := c.reserve(fileName(name))
 	if err != nil {
 		return fmt.Errorf("external diff: %w", err)
@@ -78,7 +75,7 @@ func (c *ExternalComparison) Add(name, before, after string) error {
 }
 
 // reserve returns a name that no object has yet.
-func (c *ExternalComparison) reserve(name string) (string, error) {
+func (c *External) reserve(name string) (string, error) {
 	for n := 1; ; n++ {
 		unique := name
 		if n > 1 {
@@ -106,30 +103,30 @@ func fileName(name string) string {
 	return name[:min(len(name), longest)]
 }
 
-// Run runs the program on the directories, and shows what it prints. As for kubectl diff,
-// its exit code 1 means that it found differences.
-func (c *ExternalComparison) Run(ctx context.Context, out, errOut io.Writer) error {
+// Compare runs the program on the directories, and shows what it prints. As for kubectl diff,
+// its exit code 1 means that it found differences. It implements output.Comparer.
+func (c *External) Compare() error {
+	if c.after == "" {
+		return nil
+	}
 	// The user names the program, as for kubectl.
-	cmd := exec.CommandContext(ctx, c.program.name, append([]string{c.before, c.after}, c.program.arguments...)...)
-	cmd.Stdout, cmd.Stderr = out, errOut
+	cmd := exec.CommandContext(c.ctx, c.name, append([]string{c.before, c.after}, c.arguments...)...)
+	cmd.Stdout, cmd.Stderr = c.out, c.errOut
 	err := cmd.Run()
 	var exit *exec.ExitError
 	if errors.As(err, &exit) && exit.ExitCode() == 1 {
 		return nil
 	}
 	if err != nil {
-		return fmt.Errorf("%s: failed to run %q: %w", ExternalVariable, c.program.name, err)
+		return fmt.Errorf("%s: failed to run %q: %w", ExternalVariable, c.name, err)
 	}
 	return nil
 }
 
 // End removes the directories.
-func (c *ExternalComparison) End() error {
-	var errs []error
-	for _, dir := range []string{c.before, c.after} {
-		if dir != "" {
-			errs = append(errs, os.RemoveAll(dir))
-		}
+func (c *External) End() error {
+	if c == nil {
+		return nil
 	}
-	return errors.Join(errs...)
+	return errors.Join(os.RemoveAll(c.before), os.RemoveAll(c.after))
 }

@@ -2,7 +2,6 @@ package objectdiff_test
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"os"
 	"os/exec"
@@ -27,20 +26,16 @@ func program(t *testing.T, text string) string {
 	return path
 }
 
-func run(t *testing.T, command string, add func(*objectdiff.ExternalComparison)) (string, error) {
+func run(t *testing.T, command string, add func(*objectdiff.External)) (string, error) {
 	t.Helper()
 	t.Setenv("TMPDIR", t.TempDir())
-	p, err := objectdiff.FindExternal(command)
-	if err != nil {
-		t.Fatal(err)
-	}
-	c, err := p.Begin()
+	var out bytes.Buffer
+	c, err := objectdiff.FindExternal(t.Context(), command, &out, &out)
 	if err != nil {
 		t.Fatal(err)
 	}
 	add(c)
-	var out bytes.Buffer
-	err = c.Run(context.Background(), &out, &out)
+	err = c.Compare()
 	if err := c.End(); err != nil {
 		t.Error(err)
 	}
@@ -50,8 +45,17 @@ func run(t *testing.T, command string, add func(*objectdiff.ExternalComparison))
 	return out.String(), err
 }
 
+// one adds an object.
+func one(t *testing.T) func(*objectdiff.External) {
+	return func(c *objectdiff.External) {
+		if err := c.Add("v1.ConfigMap.shop.a", "old", "new"); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 func TestExternalNames(t *testing.T) {
-	out, err := run(t, program(t, `for f in "$1"/*; do n=$(basename "$f"); echo "$n: $(cat "$f") to $(cat "$2/$n")"; done; exit 1`), func(c *objectdiff.ExternalComparison) {
+	out, err := run(t, program(t, `for f in "$1"/*; do n=$(basename "$f"); echo "$n: $(cat "$f") to $(cat "$2/$n")"; done; exit 1`), func(c *objectdiff.External) {
 		for _, name := range []string{"v1.ConfigMap.shop.a", "v1.ConfigMap.shop.a", "rbac/../x:y"} {
 			if err := c.Add(name, "old", "new"); err != nil {
 				t.Fatal(err)
@@ -65,7 +69,7 @@ func TestExternalNames(t *testing.T) {
 }
 
 func TestExternalArguments(t *testing.T) {
-	out, err := run(t, program(t, "shift 2; echo \"$@\"")+" -u --color=always ;rm /etc/x --label='a'", func(*objectdiff.ExternalComparison) {})
+	out, err := run(t, program(t, "shift 2; echo \"$@\"")+" -u --color=always ;rm /etc/x --label='a'", one(t))
 	if strings.TrimSpace(out) != "-u --color=always" || err != nil {
 		t.Errorf("got %q, %v", out, err)
 	}
@@ -73,14 +77,14 @@ func TestExternalArguments(t *testing.T) {
 
 func TestExternalExitCodes(t *testing.T) {
 	command := program(t, "exit 2")
-	if _, err := run(t, command, func(*objectdiff.ExternalComparison) {}); err == nil || !strings.Contains(err.Error(), "KUBECTL_EXTERNAL_DIFF: failed to run \""+command) {
+	if _, err := run(t, command, one(t)); err == nil || !strings.Contains(err.Error(), "KUBECTL_EXTERNAL_DIFF: failed to run \""+command) {
 		t.Errorf("got %v", err)
 	}
 }
 
 func TestFindExternalMissing(t *testing.T) {
 	for _, command := range []string{"/nonexistent", "kubectl-mutate-nonexistent -u", " diff"} {
-		if _, err := objectdiff.FindExternal(command); !errors.Is(err, exec.ErrNotFound) && !errors.Is(err, os.ErrNotExist) || !strings.Contains(err.Error(), "KUBECTL_EXTERNAL_DIFF") {
+		if _, err := objectdiff.FindExternal(t.Context(), command, nil, nil); !errors.Is(err, exec.ErrNotFound) && !errors.Is(err, os.ErrNotExist) || !strings.Contains(err.Error(), "KUBECTL_EXTERNAL_DIFF") {
 			t.Errorf("%q: got %v", command, err)
 		}
 	}

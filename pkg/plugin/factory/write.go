@@ -1,0 +1,225 @@
+package factory
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/apply"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/cluster"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/flags"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/input"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/journal"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/formats"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/plan"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/preview"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/version"
+)
+
+// Executor returns what verifies and writes changes.
+func (f *Factory) Executor(write *flags.Write, report func(*apply.Result) error) *apply.Executor {
+	prompt := apply.NewPrompt(f.Streams.In, f.Streams.ErrOut, f.Client.Info())
+	prompt.Yes = write.Yes || write.Rehearses()
+	return &apply.Executor{
+		Options: write.ExecutorOptions(), Hooks: apply.Hooks{Report: report}, Prompt: prompt, Access: cluster.NewAuthorizer(f.Client), Mapper: f.Client.Mapper(),
+		Masker: f.Secrets, ErrOut: f.Streams.ErrOut, Meter: f.progress,
+		Writer: &apply.Writer{
+			Server: cluster.RetryingClient{Client: f.Client}, Manager: write.FieldManager,
+			ForceConflicts: write.ForceConflicts, TakeFrom: write.TakeFrom, DryRun: apply.DryRun(write.DryRun),
+			HasStatus: f.Client.HasStatus,
+		},
+	}
+}
+
+// Journal returns the function that begins the journal of a run: the file that the flags name,
+// or one in journal.Directory.
+func (f *Factory) Journal(write *flags.Write, h journal.Header) (func() (*journal.Writer, error), error) {
+	path := write.Journal
+	if path == "" {
+		dir, err := journal.Directory()
+		if err != nil {
+			return nil, err
+		}
+		path = filepath.Join(dir, journal.FileName(h.Started, f.Client.Info().Context, h.ID))
+	}
+	return func() (*journal.Writer, error) { return journal.Create(path, h, f.JournalOptions(write)) }, nil
+}
+
+// JournalOptions returns what a journal keeps.
+func (f *Factory) JournalOptions(write *flags.Write) journal.Options {
+	return journal.Options{Masker: f.Secrets, Secrets: write.JournalSecrets}
+}
+
+// DriftPrinter shows the diff that was planned and the one that would be made now.
+// It goes to errOut: the results have their place on standard output, and
+// one line of them says who changed what.
+func DriftPrinter(options output.Options, errOut io.Writer) func(*plan.Drift) error {
+	options.Out, options.Color, options.Query, options.Hint = errOut, false, "", nil
+	options.GroupBy = output.ByObject
+	show := func(title string, c *engine.Change) error {
+		if _, err := fmt.Fprintf(errOut, "%s\n", title); err != nil || c.Changed() {
+			return errors.Join(err, printChange(options, c))
+		}
+		_, err := fmt.Fprintln(errOut, "    nothing to change")
+		return err
+	}
+	return func(d *plan.Drift) error {
+		err := show(fmt.Sprintf("%s: this was planned:", d.Object), &d.Planned)
+		return errors.Join(err, show(fmt.Sprintf("%s: this would be done now:", d.Object), &d.Now))
+	}
+}
+
+func printChange(options output.Options, c *engine.Change) error {
+	printer, err := formats.NewPreview(formats.Diff, options)
+	if err != nil {
+		return err
+	}
+	return errors.Join(printer.Print(output.Evaluated{Change: c}), output.Flush(printer))
+}
+
+// Recorded describes the run that is about to be evaluated, so that it can be repeated.
+func (f *Factory) Recorded(ctx context.Context, args []string, o *preview.Options) (plan.Run, error) {
+	here, err := f.Here(ctx)
+	if err != nil {
+		return plan.Run{}, err
+	}
+	choice, err := f.choice(args, o)
+	if err != nil {
+		return plan.Run{}, err
+	}
+	run := plan.Run{Cluster: here, Version: version.Release(), Created: o.World.Now, Seed: o.World.Seed, Choice: choice}
+	run.Documents, run.Digest, err = plan.DocumentsOf(o.InUse(), isInstalled)
+	return run, err
+}
+
+// Here identifies the cluster: by the UID of the Namespace kube-system, or by the server's
+// address alone for users who may not read it.
+func (f *Factory) Here(ctx context.Context) (plan.Cluster, error) {
+	info := f.Client.Info()
+	out := plan.Cluster{Server: info.Server, Context: info.Context, User: info.User}
+	key := engine.ObjectKey{GroupKind: schema.GroupKind{Kind: "Namespace"}, Version: "v1", Name: metav1.NamespaceSystem}
+	system, err := cluster.RetryingClient{Client: f.Client}.Get(ctx, key)
+	switch {
+	case apierrors.IsForbidden(err), apierrors.IsNotFound(err):
+	case err != nil:
+		return out, fmt.Errorf("identifying the cluster: %w", err)
+	default:
+		out.UID = system.GetUID()
+	}
+	return out, nil
+}
+
+// choice returns what the user chose, with what follows from the kubeconfig.
+func (f *Factory) choice(args []string, o *preview.Options) (plan.Choice, error) {
+	scope, err := f.scope(o.World.Mapper, args, o.Request)
+	if err != nil {
+		return plan.Choice{}, err
+	}
+	return plan.Choice{
+		Types: args, Namespace: strings.Join(scope.Namespaces, ","), ClusterScoped: scope.ClusterScoped,
+		Selector: f.Objects.Selector, FieldSelector: f.Objects.FieldSelector,
+		Percent: scope.Percent, PercentSeed: scope.Seed, Shard: scope.Shard,
+		Operation: o.Request.Operation, User: o.Request.User.Username, Groups: o.Request.User.Groups,
+		Only: o.Rules.Only, Skip: o.Rules.Skip, Annotate: o.Annotate, AssumeBinding: o.AssumeBinding, FromCluster: f.Policies.FromCluster,
+		AllowHTTP: f.Context.AllowHTTP, AllowRegistry: f.Context.AllowRegistry,
+	}, nil
+}
+
+// CheckRun returns an error if a recorded run cannot be continued: on another cluster, by
+// another version, or when it is older than maxAge. A maxAge of 0 allows any age.
+func (f *Factory) CheckRun(ctx context.Context, run *plan.Run, maxAge time.Duration) error {
+	here, err := f.Here(ctx)
+	if err != nil {
+		return err
+	}
+	return run.Check(plan.Here{Cluster: here, Version: version.Release(), Now: time.Now(), MaxAge: maxAge})
+}
+
+// Repeat returns the options with which an evaluation gives the same results as the recorded
+// run: its policies, its choice of objects, its clock and its seed. Installed policies are read
+// again; the error is a *plan.OtherPoliciesError if they have changed. What policies may access
+// outside of the cluster has to be allowed again: a file cannot grant it.
+func (f *Factory) Repeat(ctx context.Context, run *plan.Run) (*preview.Options, error) {
+	if err := f.checkGrants(&run.Choice); err != nil {
+		return nil, err
+	}
+	o := f.options(engine.Request{
+		Operation: run.Choice.Operation, User: engine.UserInfo{Username: run.Choice.User, Groups: run.Choice.Groups},
+	})
+	o.Quiet, o.Strict, o.Progress = false, false, nil
+	o.World.Now, o.World.Seed = run.Created, run.Seed
+	o.Rules, o.Annotate = engine.RuleFilter{Only: run.Choice.Only, Skip: run.Choice.Skip}, run.Choice.Annotate
+	o.AssumeBinding = run.Choice.AssumeBinding
+	var err error
+	if o.Documents, err = f.recordedDocuments(ctx, run, o); err != nil {
+		return nil, err
+	}
+	if err := f.openCluster(ctx, o); err != nil {
+		return nil, err
+	}
+	scope, err := recordedScope(o, &run.Choice)
+	if err != nil {
+		return nil, err
+	}
+	f.filtered(ctx, o, scope)
+	f.choose(o, scope)
+	o.Unread = f.unread
+	return o, nil
+}
+
+func (f *Factory) checkGrants(c *plan.Choice) error {
+	for _, g := range []struct {
+		flag       string
+		was, typed bool
+	}{
+		{"--allow-http", c.AllowHTTP, f.Context.AllowHTTP},
+		{"--allow-registry", c.AllowRegistry, f.Context.AllowRegistry},
+	} {
+		if g.was != g.typed {
+			return fmt.Errorf("%s must be the same as when the changes were planned: %t", g.flag, g.was)
+		}
+	}
+	return nil
+}
+
+func (f *Factory) recordedDocuments(ctx context.Context, run *plan.Run, o *preview.Options) ([]engine.Document, error) {
+	if run.Choice.FromCluster {
+		installed, unread := f.Client.PolicyDocuments(ctx, besidePolicies(o.Dialects))
+		if len(unread) > 0 {
+			return nil, &input.ClusterError{Errs: unread}
+		}
+		return run.Restore(installed)
+	}
+	// Which inputs the cluster's engines use depends on the dialects in use.
+	o.Documents = run.Recorded()
+	return run.Restore(f.installedInputs(ctx, o))
+}
+
+func recordedScope(o *preview.Options, c *plan.Choice) (engine.Scope, error) {
+	scope := engine.Scope{
+		ClusterScoped: c.ClusterScoped, Percent: c.Percent, Seed: c.PercentSeed, Shard: c.Shard, Request: o.Request,
+	}
+	if c.Namespace != "" {
+		scope.Namespaces = strings.Split(c.Namespace, ",")
+	}
+	chosen := flags.Objects{Selector: c.Selector, FieldSelector: c.FieldSelector}
+	var err error
+	if scope.Labels, scope.Fields, err = chosen.Selectors(); err != nil {
+		return scope, err
+	}
+	scope.Only, err = Resolve(o.World.Mapper, c.Types)
+	return scope, err
+}
+
+// isInstalled reports whether a document comes from the cluster.
+func isInstalled(d engine.Document) bool { return d.Origin == cluster.Origin }
