@@ -6,7 +6,6 @@ import (
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/contextentry"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/match"
 )
 
 // RuleError is why a rule could not be evaluated on an object.
@@ -20,16 +19,6 @@ func (e *RuleError) Error() string { return fmt.Sprintf("%s: %v", e.Field, e.Err
 
 // Unwrap returns the reason.
 func (e *RuleError) Unwrap() error { return e.Err }
-
-// UnsupportedError is a part of a rule that this program cannot, or may not,
-// evaluate.
-type UnsupportedError struct {
-	Field  string
-	Reason string
-}
-
-// Error names the field and the reason.
-func (e *UnsupportedError) Error() string { return fmt.Sprintf("%s: %s", e.Field, e.Reason) }
 
 // SkippedError is why a rule that matched was skipped.
 type SkippedError struct {
@@ -96,18 +85,12 @@ func (e *TriedTwiceError) Error() string {
 // Unwrap returns the reason of the update, which is the outcome.
 func (e *TriedTwiceError) Unwrap() error { return e.Err }
 
-// PreconditionError is preconditions that do not hold.
-type PreconditionError struct{ Verdict match.Verdict }
-
-// Error lists the conditions that do not hold.
-func (e *PreconditionError) Error() string { return e.Verdict.Why() }
-
 // outcomeOf returns the outcome of a rule that ended with an error.
 func outcomeOf(err error) engine.Outcome {
 	switch {
 	case isSkipped(err):
 		return engine.Skipped
-	case isUnsupported(err):
+	case contextentry.Unsupported(err):
 		return engine.Unsupported
 	}
 	return engine.Failed
@@ -119,11 +102,4 @@ func isSkipped(err error) bool {
 	}
 	var skipped *SkippedError
 	return errors.As(err, &skipped)
-}
-
-// isUnsupported reports whether this program is the cause of an error, not the policy.
-func isUnsupported(err error) bool {
-	var own *UnsupportedError
-	var undecided *match.UndecidedError
-	return errors.As(err, &own) || errors.As(err, &undecided) || contextentry.Unsupported(err)
 }

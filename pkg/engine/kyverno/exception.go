@@ -1,6 +1,7 @@
 package kyverno
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -124,12 +125,12 @@ func (e *execution) excepted(s *variables.Scope) error {
 			continue
 		}
 		if x.conditions != nil {
-			verdict, err := x.conditions.Met(s)
+			err := x.conditions.Check(s)
+			if unmet := (*match.UnmetError)(nil); errors.As(err, &unmet) {
+				continue
+			}
 			if err != nil {
 				return e.failed("conditions of PolicyException "+x.name, err)
-			}
-			if !verdict.Met {
-				continue
 			}
 		}
 		return &SkippedError{Reason: "rule is skipped due to policy exception " + x.name}

@@ -166,7 +166,10 @@ func (e *execution) request(object map[string]any) map[string]any {
 		request["oldObject"] = old.Object
 	}
 	if given := mapping(e.given["request"]); given != nil {
-		return mapping(variables.Over(request, given))
+		request = mapping(variables.Over(request, given))
+	}
+	if request["operation"] == string(engine.OperationDelete) { // as in Kyverno, where there is only the old one by then
+		request["object"] = request["oldObject"]
 	}
 	return request
 }
@@ -187,12 +190,12 @@ func (e *execution) meets(c *match.Conditions, s *variables.Scope, field string)
 	if c == nil {
 		return nil
 	}
-	verdict, err := c.Met(s)
-	switch {
-	case err != nil:
+	err := c.Check(s)
+	if unmet := (*match.UnmetError)(nil); errors.As(err, &unmet) {
+		return &SkippedError{Reason: field + " not met", Err: unmet}
+	}
+	if err != nil {
 		return e.failed(field, withDefault(err))
-	case !verdict.Met:
-		return &SkippedError{Reason: field + " not met", Err: &PreconditionError{Verdict: verdict}}
 	}
 	return nil
 }

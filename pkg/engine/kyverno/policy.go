@@ -2,6 +2,7 @@ package kyverno
 
 import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/jmespath"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/policydecode"
 )
 
@@ -91,7 +92,7 @@ func decodeGate(spec *policydecode.Fields) error {
 	if len(conditions.List()) == 0 {
 		return nil
 	}
-	return &UnsupportedError{Field: conditions.Path, Reason: "CEL conditions of the webhook are not evaluated"}
+	return &jmespath.UnsupportedError{Field: conditions.Path, Reason: "CEL conditions of the webhook are not evaluated"}
 }
 
 // lintOutdated warns of fields of old policies with which Kyverno 1.19 refuses a policy (api/kyverno/v1/spec_types.go,

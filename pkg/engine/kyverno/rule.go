@@ -5,6 +5,7 @@ import (
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/contextentry"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/jmespath"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/match"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/variables"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/policydecode"
@@ -22,7 +23,7 @@ type rule struct {
 	mutation      mutation
 	targets       []*target
 	exceptions    []*exception
-	gap           error          // an *UnsupportedError when the rule cannot be evaluated at all
+	gap           error          // an *jmespath.UnsupportedError when the rule cannot be evaluated at all
 	asksOperation bool           // the operation can decide whether the rule runs
 	asksUser      asksUser       // where it reads who makes the request
 	asksTrigger   bool           // what the rule does to its targets depends on the trigger's content
@@ -219,10 +220,10 @@ type asksUser struct{ early, late bool }
 
 func readsUser(part any) bool { return variables.Mentions(part, "request.userInfo") }
 
-// unknownUser returns an *UnsupportedError where the rule asks who makes the request and nobody said.
+// unknownUser returns an *jmespath.UnsupportedError where the rule asks who makes the request and nobody said.
 func (e *execution) unknownUser(asks bool) error {
 	if !asks || mapping(e.given["request"])["userInfo"] != nil || !e.matched.Request.User.Empty() {
 		return nil
 	}
-	return &UnsupportedError{Field: "request.userInfo", Reason: "the rule asks who makes the request, which --request-user and --request-group say"}
+	return &jmespath.UnsupportedError{Field: "request.userInfo", Reason: "the rule asks who makes the request, which --request-user and --request-group say"}
 }

@@ -29,6 +29,7 @@ type Clock struct {
 	rule   fmt.Stringer
 	began  time.Time
 	steps  int          // since the last look, by the one goroutine that evaluates the rule
+	err    error        // of the last look: loops that end for it need not hand it on
 	waited atomic.Int64 // nanoseconds
 	since  atomic.Int64 // when the current wait began, in nanoseconds after the rule; 0 for none
 }
@@ -66,7 +67,8 @@ func ClockOf(ctx context.Context) *Clock {
 	return c
 }
 
-// Step is called for each round of a loop that a policy can make long. It returns the error of Err at times.
+// Step is called for each round of a loop that a policy can make long. It returns the error of Err at times, and always
+// once it has been met.
 func (c *Clock) Step() error { return c.Steps(1) }
 
 // Steps is Step for so many rounds, or values that are looked at.
@@ -74,11 +76,11 @@ func (c *Clock) Steps(n int) error {
 	if c == nil {
 		return nil
 	}
-	if c.steps += n; c.steps < lookEvery {
-		return nil
+	if c.steps += n; c.steps < lookEvery || c.err != nil {
+		return c.err
 	}
-	c.steps = 0
-	return c.Err()
+	c.steps, c.err = 0, c.Err()
+	return c.err
 }
 
 // Err returns that of the context, or an *Error when the rule has taken too long.

@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/jmespath"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/variables"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/limit"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/policydecode"
@@ -42,7 +43,7 @@ func (c *configMap) load(from *Sources, s *variables.Scope) (any, error) {
 		return nil, fmt.Errorf("namespace: %w", err)
 	}
 	if from.World.Reader == nil {
-		return nil, &UnavailableError{Field: "configMap", Reason: "there is no cluster and no --world to read ConfigMap " + namespace + "/" + name + " from"}
+		return nil, &jmespath.UnsupportedError{Field: "configMap", Reason: "there is no cluster and no --world to read ConfigMap " + namespace + "/" + name + " from"}
 	}
 	key := engine.ObjectKey{Version: "v1", Namespace: namespace, Name: name}
 	key.Kind = "ConfigMap"

@@ -8,34 +8,17 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/jmespath"
 )
 
-// UnavailableError is a source that this run does not have, or may not use.
-type UnavailableError struct {
-	Field  string // in the rule, such as "context[0].imageRegistry"
-	Reason string
+// refused is a request of a policy that is never made.
+func (r *request) refused(reason string) error {
+	return &jmespath.UnsupportedError{Reason: fmt.Sprintf("%s %s is refused: %s", r.method, r.target, reason)}
 }
 
-// Error names the field and the reason.
-func (e *UnavailableError) Error() string { return fmt.Sprintf("%s: %s", e.Field, e.Reason) }
-
-// RefusedCallError is a request of a policy that is never made.
-type RefusedCallError struct {
-	Method, Target string
-	Reason         string
-}
-
-// Error names the request and why it is refused.
-func (e *RefusedCallError) Error() string {
-	return fmt.Sprintf("%s %s is refused: %s", e.Method, e.Target, e.Reason)
-}
-
-// Unsupported reports whether loading failed because this program cannot, or may not,
-// do what the entry asks for, where Kyverno could.
+// Unsupported reports whether this program is the cause of an error, not the policy: it cannot, or may not,
+// do what Kyverno could.
 func Unsupported(err error) bool {
-	var unavailable *UnavailableError
-	var refused *RefusedCallError
-	var function *jmespath.UnsupportedError
+	var unsupported *jmespath.UnsupportedError
 	var unanswered *engine.UnansweredError
-	return errors.As(err, &unavailable) || errors.As(err, &refused) || errors.As(err, &function) || errors.As(err, &unanswered)
+	return errors.As(err, &unsupported) || errors.As(err, &unanswered)
 }
 
 // decisive reports whether no default may hide an error: the run was cancelled, this program cannot do what the

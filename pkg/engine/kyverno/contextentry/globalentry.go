@@ -101,7 +101,7 @@ func (g *global) read(from *Sources, in *jmespath.Interpreter) (any, error) {
 		return r.answer(from)
 	}
 	if from.World.Reader == nil || from.World.Mapper == nil {
-		return nil, &UnavailableError{Field: "globalReference", Reason: "there is no cluster to list " + g.resource.Resource + " in"}
+		return nil, &jmespath.UnsupportedError{Field: "globalReference", Reason: "there is no cluster to list " + g.resource.Resource + " in"}
 	}
 	mapping, err := engine.MappingOf(from.World.Mapper, g.resource)
 	if err != nil {

@@ -9,6 +9,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/jmespath"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/variables"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/policydecode"
 )
@@ -95,7 +96,7 @@ func (from *Sources) global(name string) (*global, error) {
 		return entry, entry.broken
 	}
 	if from.World.Reader == nil {
-		return nil, &UnavailableError{Field: "globalReference", Reason: "there is no GlobalContextEntry " + name + " among the policies and no cluster to read it from"}
+		return nil, &jmespath.UnsupportedError{Field: "globalReference", Reason: "there is no GlobalContextEntry " + name + " among the policies and no cluster to read it from"}
 	}
 	type key struct{ name string }
 	found, err := from.ask(key{name}, func(ctx context.Context) (any, error) {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/jmespath"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/variables"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/policydecode"
 )
@@ -40,7 +41,7 @@ func (l *imageLookup) load(from *Sources, s *variables.Scope) (any, error) {
 		return nil, fmt.Errorf("reference: %w", err)
 	}
 	if from.World.Registry == nil {
-		return nil, &UnavailableError{Field: l.field, Reason: "images are looked up in registries only with --allow-registry"}
+		return nil, &jmespath.UnsupportedError{Field: l.field, Reason: "images are looked up in registries only with --allow-registry"}
 	}
 	type key struct{ reference string }
 	data, err := from.ask(key{reference}, func(ctx context.Context) (any, error) {

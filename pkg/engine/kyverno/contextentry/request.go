@@ -9,6 +9,7 @@ import (
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/jmespath"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/variables"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/policydecode"
 )
@@ -114,14 +115,13 @@ func (r *request) answer(from *Sources) (any, error) {
 func (r *request) ask(from *Sources) (any, error) {
 	path, err := engine.ParseAPIPath(r.target)
 	if err != nil {
-		return nil, &RefusedCallError{Method: r.method, Target: r.target, Reason: err.Error()}
+		return nil, r.refused(err.Error())
 	}
 	if reason := path.Refusal(r.method); reason != "" {
-		return nil, &RefusedCallError{Method: r.method, Target: r.target, Reason: reason}
+		return nil, r.refused(reason)
 	}
 	if r.own != "" && path.Namespace != r.own {
-		return nil, &RefusedCallError{Method: r.method, Target: r.target, Reason: fmt.Sprintf(
-			"a Policy in namespace %s can only read below /namespaces/%s/", r.own, r.own)}
+		return nil, r.refused(fmt.Sprintf("a Policy in namespace %s can only read below /namespaces/%s/", r.own, r.own))
 	}
 	answer, err := r.read(from, path.String())
 	var unanswered *engine.UnansweredError
@@ -136,7 +136,7 @@ func (r *request) ask(from *Sources) (any, error) {
 
 func (r *request) read(from *Sources, path string) (any, error) {
 	if from.World.Raw == nil {
-		return nil, &UnavailableError{Field: r.field, Reason: "there is no API server to read from"}
+		return nil, &jmespath.UnsupportedError{Field: r.field, Reason: "there is no API server to read from"}
 	}
 	type key struct{ method, path, body string }
 	return from.ask(key{r.method, path, string(r.body)}, func(ctx context.Context) (any, error) {
@@ -148,7 +148,7 @@ func (r *request) read(from *Sources, path string) (any, error) {
 // own credentials are never sent.
 func (r *request) fetch(from *Sources) (any, error) {
 	if from.World.Remote == nil {
-		return nil, &UnavailableError{Field: r.field + ".service", Reason: "calls to web services are made only with --allow-http"}
+		return nil, &jmespath.UnsupportedError{Field: r.field + ".service", Reason: "calls to web services are made only with --allow-http"}
 	}
 	type key struct{ method, url, header, body, caBundle string }
 	header, err := json.Marshal(r.header) // has the names in order

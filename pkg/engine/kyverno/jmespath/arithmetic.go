@@ -52,18 +52,17 @@ func operands(args []any) (a, b operand, err error) {
 	return a, b, err
 }
 
-func (o operand) isNumber() bool { return o.quantity == nil && o.duration == nil }
-
-// integers gives exact arithmetic to two integers whose result is in range.
-func integers(args []any, compute func(a, b int64) (int64, bool)) (any, bool) {
-	a, ok := args[0].(int64)
-	b, also := args[1].(int64)
-	if !ok || !also {
-		return nil, false
+func (o *operand) negate() {
+	o.number = -o.number
+	if o.quantity != nil {
+		o.quantity.Neg()
 	}
-	result, exact := compute(a, b)
-	return result, exact
+	if o.duration != nil {
+		*o.duration = -*o.duration
+	}
 }
+
+func (o operand) isNumber() bool { return o.quantity == nil && o.duration == nil }
 
 func finite(f float64) (any, error) {
 	if math.IsInf(f, 0) || math.IsNaN(f) {
@@ -72,11 +71,17 @@ func finite(f float64) (any, error) {
 	return canonical(f), nil
 }
 
-func add(_ *env, args []any) (any, error) {
-	if sum, ok := integers(args, func(a, b int64) (int64, bool) { return a + b, (a+b > a) == (b > 0) }); ok {
+func add(_ *Interpreter, args []any) (any, error)      { return addUp(args, false) }
+func subtract(_ *Interpreter, args []any) (any, error) { return addUp(args, true) }
+
+func addUp(args []any, minus bool) (any, error) {
+	if sum, ok := addIntegers(args, minus); ok {
 		return sum, nil
 	}
 	a, b, err := operands(args)
+	if minus {
+		b.negate()
+	}
 	switch {
 	case err != nil:
 		return nil, err
@@ -91,26 +96,17 @@ func add(_ *env, args []any) (any, error) {
 	return nil, errTypes
 }
 
-func subtract(_ *env, args []any) (any, error) {
-	if difference, ok := integers(args, func(a, b int64) (int64, bool) { return a - b, (a-b < a) == (b > 0) }); ok {
-		return difference, nil
+// addIntegers is exact for two integers whose result is in range.
+func addIntegers(args []any, minus bool) (result int64, exact bool) {
+	a, ok := args[0].(int64)
+	b, also := args[1].(int64)
+	if minus {
+		return a - b, ok && also && (a-b < a) == (b > 0)
 	}
-	a, b, err := operands(args)
-	switch {
-	case err != nil:
-		return nil, err
-	case a.quantity != nil && b.quantity != nil:
-		a.quantity.Sub(*b.quantity)
-		return a.quantity.String(), nil
-	case a.duration != nil && b.duration != nil:
-		return (*a.duration - *b.duration).String(), nil
-	case a.isNumber() && b.isNumber():
-		return finite(a.number - b.number)
-	}
-	return nil, errTypes
+	return a + b, ok && also && (a+b > a) == (b > 0)
 }
 
-func multiply(_ *env, args []any) (any, error) {
+func multiply(_ *Interpreter, args []any) (any, error) {
 	a, b, err := operands(args)
 	if err != nil {
 		return nil, err
@@ -129,7 +125,7 @@ func multiply(_ *env, args []any) (any, error) {
 	return finite(a.number * b.number)
 }
 
-func divide(_ *env, args []any) (any, error) {
+func divide(_ *Interpreter, args []any) (any, error) {
 	a, b, err := operands(args)
 	switch {
 	case err != nil:
@@ -177,7 +173,7 @@ func seconds(s float64) (any, error) {
 	return time.Duration(s * float64(time.Second)).String(), nil
 }
 
-func modulo(_ *env, args []any) (any, error) {
+func modulo(_ *Interpreter, args []any) (any, error) {
 	a, b, err := operands(args)
 	switch {
 	case err != nil:
@@ -212,18 +208,18 @@ func remainder(a, b float64) (int64, error) {
 }
 
 // sum adds what add adds; the list must not be empty.
-func sum(e *env, args []any) (any, error) {
+func sum(in *Interpreter, args []any) (any, error) {
 	list := args[0].([]any)
 	if len(list) == 0 {
 		return nil, errors.New("at least one element in the array is required")
 	}
 	total := list[0]
 	for _, item := range list[1:] {
-		err := e.Step()
+		err := in.clock.Step()
 		if err != nil {
 			return nil, err
 		}
-		if total, err = add(e, []any{total, item}); err != nil {
+		if total, err = add(in, []any{total, item}); err != nil {
 			return nil, err
 		}
 	}
@@ -231,7 +227,7 @@ func sum(e *env, args []any) (any, error) {
 }
 
 // round goes away from zero at half.
-func round(_ *env, args []any) (any, error) {
+func round(_ *Interpreter, args []any) (any, error) {
 	f, _ := Number(args[0])
 	digits, ok := integer(args[1])
 	switch {

@@ -1,6 +1,7 @@
 package jmespath
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -14,196 +15,142 @@ import (
 type compiler struct {
 	facts facts
 	depth int
+	err   error // the first one
+}
+
+func (c *compiler) fail(err error) node {
+	c.err = cmp.Or(c.err, err)
+	return nil
 }
 
 // compile translates a node. atRoot is set where it is evaluated on the data
 // itself, so that its identifiers are names of the context.
-func (c *compiler) compile(ast gojmespath.ASTNode, atRoot bool) (node, error) {
+func (c *compiler) compile(ast gojmespath.ASTNode, atRoot bool) node {
 	c.depth++
 	defer func() { c.depth-- }()
 	if c.depth > maxNesting {
-		return nil, &limit.Error{What: "levels of nesting", Max: maxNesting}
+		return c.fail(&limit.Error{What: "levels of nesting", Max: maxNesting})
 	}
+	child := func(i int) node { return c.compile(ast.Children[i], atRoot) }
 	switch ast.NodeType {
 	case gojmespath.ASTField:
-		return c.field(ast, atRoot)
+		return c.field(ast.Value.(string), atRoot)
 	case gojmespath.ASTLiteral:
-		return literalNode{canonicalTree(ast.Value)}, nil
+		return literalNode{canonicalTree(ast.Value)}
 	case gojmespath.ASTCurrentNode, gojmespath.ASTIdentity:
 		c.facts.whole = c.facts.whole || atRoot
-		return currentNode{}, nil
+		return currentNode{}
 	case gojmespath.ASTIndex:
-		index, ok := ast.Value.(int)
-		return indexNode{index}, malformed(!ok)
+		return indexNode{ast.Value.(int)}
 	case gojmespath.ASTSlice:
-		parts, ok := ast.Value.([]*int)
-		if !ok || len(parts) != 3 {
-			return nil, malformed(true)
-		}
-		return sliceNode{from: parts[0], to: parts[1], step: parts[2]}, nil
+		parts := ast.Value.([]*int)
+		return sliceNode{from: parts[0], to: parts[1], step: parts[2]}
 	case gojmespath.ASTFunctionExpression:
 		return c.call(ast, atRoot)
 	case gojmespath.ASTExpRef:
-		return nil, errors.New("an expression reference (&) is only possible as the argument of a function")
-	case gojmespath.ASTMultiSelectList, gojmespath.ASTMultiSelectHash:
-		return c.multiSelect(ast, atRoot)
+		return c.fail(errors.New("an expression reference (&) is only possible as the argument of a function"))
+	case gojmespath.ASTMultiSelectList:
+		c.facts.builds = true
+		return listNode{c.all(ast.Children, atRoot)}
+	case gojmespath.ASTMultiSelectHash:
+		return c.hash(ast, atRoot)
 	case gojmespath.ASTNotExpression:
-		operand, err := c.child(ast, 0, atRoot)
-		return notNode{operand}, err
+		return notNode{child(0)}
+	case gojmespath.ASTOrExpression:
+		return orNode{child(0), child(1)}
+	case gojmespath.ASTAndExpression:
+		return andNode{child(0), child(1)}
 	case gojmespath.ASTComparator:
-		return c.comparison(ast, atRoot)
+		return comparison(fmt.Sprint(ast.Value), child(0), child(1))
 	}
-	return c.binary(ast, atRoot)
+	return c.chain(ast, atRoot)
 }
 
-func (c *compiler) child(ast gojmespath.ASTNode, i int, atRoot bool) (node, error) {
-	if i >= len(ast.Children) {
-		return nil, malformed(true)
+func (c *compiler) all(asts []gojmespath.ASTNode, atRoot bool) []node {
+	nodes := make([]node, len(asts))
+	for i, ast := range asts {
+		nodes[i] = c.compile(ast, atRoot)
 	}
-	return c.compile(ast.Children[i], atRoot)
+	return nodes
 }
 
-func malformed(is bool) error {
-	if is {
-		return errors.New("malformed expression")
-	}
-	return nil
-}
-
-func (c *compiler) field(ast gojmespath.ASTNode, atRoot bool) (node, error) {
-	name, ok := ast.Value.(string)
-	if !ok {
-		return nil, malformed(true)
-	}
+func (c *compiler) field(name string, atRoot bool) node {
 	if atRoot && !slices.Contains(c.facts.roots, name) {
 		c.facts.roots = append(c.facts.roots, name)
 	}
-	return fieldNode{name: name, missing: &NotFoundError{Key: name}}, nil
+	return fieldNode{name: name, missing: &NotFoundError{Key: name}}
 }
 
-// binary translates the nodes that evaluate their second child on the result of
-// the first, and the two that evaluate both on the same value.
-func (c *compiler) binary(ast gojmespath.ASTNode, atRoot bool) (node, error) {
-	same := ast.NodeType == gojmespath.ASTOrExpression || ast.NodeType == gojmespath.ASTAndExpression
-	left, err := c.child(ast, 0, atRoot)
-	if err != nil {
-		return nil, err
+// chain translates the nodes that evaluate their second child on the result of the first.
+func (c *compiler) chain(ast gojmespath.ASTNode, atRoot bool) node {
+	if len(ast.Children) == 0 { // some incomplete expressions pass the parser
+		return c.fail(errors.New("malformed expression"))
 	}
-	if ast.NodeType == gojmespath.ASTFlatten {
-		c.facts.builds = true
-		return flattenNode{left}, nil
-	}
+	left := c.compile(ast.Children[0], atRoot)
 	_, passesOn := left.(currentNode)
-	through := passesOn && atRoot && !projects(ast.NodeType)
-	right, err := c.child(ast, 1, atRoot && same || through)
-	if err != nil {
-		return nil, err
-	}
 	switch ast.NodeType {
 	case gojmespath.ASTSubexpression, gojmespath.ASTIndexExpression:
-		return subNode{left, right}, nil
+		return subNode{left, c.compile(ast.Children[1], passesOn && atRoot)}
 	case gojmespath.ASTPipe:
-		return pipeNode{left, right}, nil
-	case gojmespath.ASTOrExpression:
-		return orNode{left, right}, nil
-	case gojmespath.ASTAndExpression:
-		return andNode{left, right}, nil
-	case gojmespath.ASTProjection:
-		c.facts.builds = true
-		return projectionNode{left, right}, nil
-	case gojmespath.ASTValueProjection:
-		c.facts.builds = true
-		return valuesNode{left, right}, nil
-	case gojmespath.ASTFilterProjection:
-		c.facts.builds = true
-		condition, err := c.child(ast, 2, false)
-		return filterNode{left, right, condition}, err
+		return pipeNode{left, c.compile(ast.Children[1], passesOn && atRoot)}
 	}
-	return nil, fmt.Errorf("unknown construct %v", ast.NodeType)
-}
-
-func projects(t gojmespath.ASTNodeType) bool {
-	return t == gojmespath.ASTProjection || t == gojmespath.ASTValueProjection || t == gojmespath.ASTFilterProjection
-}
-
-func (c *compiler) multiSelect(ast gojmespath.ASTNode, atRoot bool) (node, error) {
 	c.facts.builds = true
-	members := make([]node, len(ast.Children))
-	keys := make([]string, len(ast.Children))
-	for i, child := range ast.Children {
-		if ast.NodeType == gojmespath.ASTMultiSelectHash {
-			key, ok := child.Value.(string)
-			if !ok || len(child.Children) != 1 {
-				return nil, malformed(true)
-			}
-			keys[i], child = key, child.Children[0]
-		}
-		member, err := c.compile(child, atRoot)
-		if err != nil {
-			return nil, err
-		}
-		members[i] = member
+	switch ast.NodeType {
+	case gojmespath.ASTFlatten:
+		return flattenNode{left}
+	case gojmespath.ASTProjection:
+		return projectionNode{left, c.compile(ast.Children[1], false)}
+	case gojmespath.ASTValueProjection:
+		return valuesNode{left, c.compile(ast.Children[1], false)}
+	case gojmespath.ASTFilterProjection:
+		return filterNode{left, c.compile(ast.Children[1], false), c.compile(ast.Children[2], false)}
 	}
-	if ast.NodeType == gojmespath.ASTMultiSelectHash {
-		return hashNode{keys: keys, members: members}, nil
+	return c.fail(fmt.Errorf("unknown construct %v", ast.NodeType))
+}
+
+func (c *compiler) hash(ast gojmespath.ASTNode, atRoot bool) node {
+	c.facts.builds = true
+	var hash hashNode
+	for _, pair := range ast.Children {
+		hash.keys = append(hash.keys, pair.Value.(string))
+		hash.members = append(hash.members, c.compile(pair.Children[0], atRoot))
 	}
-	return listNode{members}, nil
+	return hash
 }
 
 // comparison translates a comparison. Its operator is known by the name of the
 // fork's token type, which is not exported.
-func (c *compiler) comparison(ast gojmespath.ASTNode, atRoot bool) (node, error) {
-	left, err := c.child(ast, 0, atRoot)
-	if err != nil {
-		return nil, err
-	}
-	right, err := c.child(ast, 1, atRoot)
-	if err != nil {
-		return nil, err
-	}
-	switch fmt.Sprint(ast.Value) {
-	case "tEQ":
-		return equalNode{left: left, right: right, want: true}, nil
-	case "tNE":
-		return equalNode{left: left, right: right, want: false}, nil
+func comparison(operator string, left, right node) node {
+	switch operator {
+	case "tEQ", "tNE":
+		return equalNode{left: left, right: right, want: operator == "tEQ"}
 	case "tLT":
-		return orderNode{left, right, func(order int) bool { return order < 0 }}, nil
+		return orderNode{left, right, func(order int) bool { return order < 0 }}
 	case "tLTE":
-		return orderNode{left, right, func(order int) bool { return order <= 0 }}, nil
+		return orderNode{left, right, func(order int) bool { return order <= 0 }}
 	case "tGT":
-		return orderNode{left, right, func(order int) bool { return order > 0 }}, nil
-	case "tGTE":
-		return orderNode{left, right, func(order int) bool { return order >= 0 }}, nil
+		return orderNode{left, right, func(order int) bool { return order > 0 }}
 	}
-	return nil, malformed(true)
+	return orderNode{left, right, func(order int) bool { return order >= 0 }}
 }
 
-func (c *compiler) call(ast gojmespath.ASTNode, atRoot bool) (node, error) {
-	name, ok := ast.Value.(string)
+func (c *compiler) call(ast gojmespath.ASTNode, atRoot bool) node {
+	name := ast.Value.(string)
+	f, ok := functions[name]
 	if !ok {
-		return nil, malformed(true)
-	}
-	f, ok := lookupFunction(name)
-	if !ok {
-		return nil, fmt.Errorf("unknown function: %s", name)
+		return c.fail(fmt.Errorf("unknown function: %s", name))
 	}
 	c.facts.builds = true
-	if reason := f.NotIdempotent(); reason != "" && !slices.Contains(c.facts.impure, reason) {
-		c.facts.impure = append(c.facts.impure, reason)
+	if f.notIdempotent != "" && !slices.Contains(c.facts.impure, f.notIdempotent) {
+		c.facts.impure = append(c.facts.impure, f.notIdempotent)
 	}
-	call := callNode{function: f, args: make([]node, len(ast.Children))}
-	for i, child := range ast.Children {
-		var err error
+	call := callNode{name: name, function: f}
+	for _, child := range ast.Children {
 		if child.NodeType == gojmespath.ASTExpRef {
-			var inner node
-			inner, err = c.child(child, 0, false)
-			call.args[i] = referenceNode{inner}
+			call.args = append(call.args, referenceNode{c.compile(child.Children[0], false)})
 		} else {
-			call.args[i], err = c.compile(child, atRoot)
-		}
-		if err != nil {
-			return nil, err
+			call.args = append(call.args, c.compile(child, atRoot))
 		}
 	}
-	return call, nil
+	return call
 }

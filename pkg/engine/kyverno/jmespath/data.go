@@ -1,6 +1,7 @@
 package jmespath
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 
@@ -12,22 +13,18 @@ import (
 
 // Kyverno's functions on objects, lists and encoded data.
 
-func labelMatch(e *env, args []any) (any, error) {
+func labelMatch(in *Interpreter, args []any) (any, error) {
 	wanted, actual := args[0].(map[string]any), args[1].(map[string]any)
-	for _, key := range sortedKeys(wanted) {
-		value, found := actual[key]
-		if !found {
+	for key := range wanted {
+		if value, found := actual[key]; !found || !Equal(in.clock, wanted[key], value) {
 			return false, nil
-		}
-		if same, err := Equal(e.Clock, wanted[key], value); err != nil || !same {
-			return false, err
 		}
 	}
 	return true, nil
 }
 
 // lookup of what is not there is null.
-func lookup(_ *env, args []any) (any, error) {
+func lookup(_ *Interpreter, args []any) (any, error) {
 	if object, ok := args[0].(map[string]any); ok {
 		key, ok := args[1].(string)
 		if !ok {
@@ -51,32 +48,30 @@ func lookup(_ *env, args []any) (any, error) {
 
 // items are objects of two fields, one for each key of an object in their order,
 // or for each index of a list.
-func items(_ *env, args []any) (any, error) {
+func items(_ *Interpreter, args []any) (any, error) {
 	keyName, valueName := args[1].(string), args[2].(string)
 	result := []any{}
+	add := func(key, value any) {
+		item := map[string]any{keyName: key}
+		item[valueName] = value // last, so that it wins where both fields have one name
+		result = append(result, item)
+	}
 	switch v := args[0].(type) {
 	case map[string]any:
 		for _, key := range sortedKeys(v) {
-			result = append(result, item(keyName, key, valueName, v[key]))
+			add(key, v[key])
 		}
 	case []any:
 		for i, element := range v {
-			result = append(result, item(keyName, int64(i), valueName, element))
+			add(int64(i), element)
 		}
 	}
 	return result, nil
 }
 
-// item writes the value last, so that it wins where both fields have one name.
-func item(keyName string, key any, valueName string, value any) map[string]any {
-	fields := map[string]any{keyName: key}
-	fields[valueName] = value
-	return fields
-}
-
 // objectFromLists pairs keys with values; keys beyond the values have null, and
 // the last of equal keys wins.
-func objectFromLists(_ *env, args []any) (any, error) {
+func objectFromLists(_ *Interpreter, args []any) (any, error) {
 	names, elements := args[0].([]any), args[1].([]any)
 	object := make(map[string]any, len(names))
 	for i, name := range names {
@@ -92,11 +87,11 @@ func objectFromLists(_ *env, args []any) (any, error) {
 	return object, nil
 }
 
-func parseJSON(_ *env, args []any) (any, error) {
+func parseJSON(_ *Interpreter, args []any) (any, error) {
 	return decode(args[0].(string))
 }
 
-func parseYAML(_ *env, args []any) (any, error) {
+func parseYAML(_ *Interpreter, args []any) (any, error) {
 	text := args[0].(string)
 	if err := limit.Size(decodedSize * len(text)); err != nil {
 		return nil, err
@@ -109,7 +104,7 @@ func parseYAML(_ *env, args []any) (any, error) {
 }
 
 // semverCompare takes what is no version for 0.0.0, as Kyverno does.
-func semverCompare(_ *env, args []any) (any, error) {
+func semverCompare(_ *Interpreter, args []any) (any, error) {
 	inRange, err := semver.ParseRange(args[1].(string))
 	if err != nil {
 		return nil, err
@@ -121,16 +116,37 @@ func semverCompare(_ *env, args []any) (any, error) {
 	return inRange(version), nil
 }
 
-func imageNormalize(_ *env, args []any) (any, error) {
+func imageNormalize(_ *Interpreter, args []any) (any, error) {
 	image, err := parseImage(args[0].(string))
-	if err != nil {
-		return nil, err
-	}
-	return image.String(), nil
+	return image.String(), err
 }
 
 // isExternalURL is where this package differs on purpose: Kyverno resolves the
 // host's name, which an evaluation may not.
-func isExternalURL(_ *env, _ []any) (any, error) {
-	return nil, &UnsupportedError{Needs: "to resolve host names over the network"}
+func isExternalURL(_ *Interpreter, _ []any) (any, error) {
+	return nil, &UnsupportedError{Reason: "unsupported: it needs to resolve host names over the network"}
+}
+
+// ToJSON returns a value's JSON, with characters escaped as encoding/json does by default.
+func ToJSON(value any) (string, error) {
+	if err := limit.Value(value); err != nil {
+		return "", err
+	}
+	text, err := json.Marshal(value)
+	return string(text), err
+}
+
+// decodedSize is how many times its text JSON or YAML may take when it is decoded.
+const decodedSize = 8
+
+// decode reads JSON. Its numbers are canonical.
+func decode(text string) (any, error) {
+	if err := limit.Size(decodedSize * len(text)); err != nil {
+		return nil, err
+	}
+	var value any
+	if err := json.Unmarshal([]byte(text), &value); err != nil {
+		return nil, err
+	}
+	return canonicalTree(value), nil
 }

@@ -19,6 +19,20 @@ type NotFoundError struct{ Key string }
 // Error gives the key.
 func (e *NotFoundError) Error() string { return `Unknown key "` + e.Key + `" in path` }
 
+// UnsupportedError is a part of a rule that this program cannot, or may not, evaluate, where Kyverno could.
+type UnsupportedError struct {
+	Field  string // in the rule, such as "context[0].imageRegistry"; empty where the error around it says that
+	Reason string
+}
+
+// Error names the field and the reason.
+func (e *UnsupportedError) Error() string {
+	if e.Field == "" {
+		return e.Reason
+	}
+	return e.Field + ": " + e.Reason
+}
+
 // SyntaxError is a text that is no expression that this package evaluates.
 type SyntaxError struct {
 	Expression string

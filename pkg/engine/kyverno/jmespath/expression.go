@@ -1,12 +1,12 @@
 package jmespath
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
-	"unicode"
-	"unicode/utf8"
 
 	gojmespath "github.com/kyverno/go-jmespath"
 
@@ -47,9 +47,9 @@ func Compile(expr string) (*Expression, error) {
 		return nil, err
 	}
 	c := compiler{}
-	root, err := c.compile(ast, true)
-	if err != nil {
-		return nil, &SyntaxError{Expression: expr, Reason: err.Error()}
+	root := c.compile(ast, true)
+	if c.err != nil {
+		return nil, &SyntaxError{Expression: expr, Reason: c.err.Error()}
 	}
 	out := &Expression{text: expr, root: root, facts: c.facts, impure: strings.Join(c.facts.impure, "; ")}
 	out.read(ast)
@@ -70,7 +70,7 @@ func Parse(expr string) (gojmespath.ASTNode, error) {
 }
 
 // Functions are the names of all functions, sorted.
-func Functions() []string { return slices.Sorted(maps.Keys(definitions)) }
+func Functions() []string { return slices.Sorted(maps.Keys(functions)) }
 
 // parse calls the fork's parser, which indexes beyond its tokens on some
 // incomplete texts.
@@ -115,8 +115,8 @@ func checkBounds(expr string) error {
 // may share parts of the data; nothing in the data is modified. A missing key is
 // a *NotFoundError unless the expression provides for it.
 func (e *Expression) Search(in *Interpreter, data any) (any, error) {
-	result, err := e.root.eval(&env{Clock: in.clock, world: &in.world}, data)
-	if err != nil {
+	result, err := e.root.eval(in, data)
+	if err = cmp.Or(err, in.clock.Steps(0)); err != nil {
 		return nil, err
 	}
 	switch v := result.(type) {
@@ -153,22 +153,9 @@ func (e *Expression) Roots() []string { return e.facts.roots }
 // mentions finds a name as a word of its own that is no field of something,
 // which is how Kyverno finds the context entries that a query needs.
 func mentions(text, name string) bool {
-	if name == "" {
+	if !strings.Contains(text, name) {
 		return false
 	}
-	for from := 0; ; {
-		i := strings.Index(text[from:], name)
-		if i < 0 {
-			return false
-		}
-		start, end := from+i, from+i+len(name)
-		before, _ := utf8.DecodeLastRuneInString(text[:start])
-		after, _ := utf8.DecodeRuneInString(text[end:])
-		if (start == 0 || (before != '.' && !wordly(before))) && (end == len(text) || !wordly(after)) {
-			return true
-		}
-		from = end
-	}
+	found, _ := regexp.MatchString(`(^|[^.\pL\pN_])`+regexp.QuoteMeta(name)+`($|[^\pL\pN_])`, text)
+	return found
 }
-
-func wordly(r rune) bool { return r == '_' || unicode.IsLetter(r) || unicode.IsDigit(r) }

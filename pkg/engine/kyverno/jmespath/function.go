@@ -3,81 +3,50 @@ package jmespath
 import (
 	"errors"
 	"fmt"
-	"slices"
-	"time"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/limit"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/randomtext"
 )
-
-// env is what a function sees besides its arguments: the time of the rule, and the world.
-type env struct {
-	*limit.Clock
-	world *world
-}
-
-// world is a fixed clock, and a seeded source of random texts.
-type world struct {
-	Now    time.Time
-	Random *randomtext.Source
-	Hides  bool // engine.HiddenValue stands for values that are not known
-}
-
-// hidden reports whether a value is a text that is hidden.
-func (e *env) hidden(value any) bool {
-	text, ok := value.(string)
-	return ok && e.world.Hides && engine.IsHidden(text)
-}
-
-// holdsHidden reports whether a value holds a text that is hidden. The error is a *limit.Error.
-func (e *env) holdsHidden(values ...any) (bool, error) {
-	if !e.world.Hides {
-		return false, nil
-	}
-	if err := limit.Value(values); err != nil { // before it is looked at
-		return false, err
-	}
-	return slices.ContainsFunc(values, engine.HoldsHidden), nil
-}
 
 // expressionRef is an argument that is evaluated by the function: &name.
 type expressionRef func(value any) (any, error)
 
-// function is one that expressions may call.
+// function is one entry of the table: what a function takes and what it does.
 type function struct {
-	name string
-	*definition
+	params []kind
+	// variadic lets the last parameter repeat; unchecked leaves the number of
+	// arguments open, as Kyverno does for its clocks.
+	variadic, unchecked bool
+	call                func(in *Interpreter, args []any) (any, error)
+	// notIdempotent is why equal arguments can give another result in another run.
+	notIdempotent string
 }
 
-// lookupFunction finds a function by its name.
-func lookupFunction(name string) (function, bool) {
-	d, ok := definitions[name]
-	return function{name: name, definition: d}, ok
-}
-
-// NotIdempotent returns why equal arguments can give another result in another run,
-// such as "reads the clock: time_now()"; empty where they cannot.
-func (f function) NotIdempotent() string { return f.notIdempotent }
-
-// Call checks the arguments and calls the function. The error is a *CallError, of
-// this function or of one that an Expression calls, unless a *limit.Error
-// is the reason.
-func (f function) Call(e *env, args []any) (any, error) {
-	if err := f.check(args); err != nil {
-		return nil, f.named(err)
+// eval checks the arguments and calls the function. The error is a *CallError, of
+// this function or of one that an argument calls, unless a *limit.Error is the reason.
+func (n callNode) eval(in *Interpreter, value any) (any, error) {
+	args := make([]any, len(n.args))
+	for i, arg := range n.args {
+		result, err := lenient(arg, in, value)
+		if err != nil {
+			return nil, err
+		}
+		args[i] = result
 	}
-	if err := e.Steps(stepsOf(args...)); err != nil {
+	if err := n.function.check(args); err != nil {
+		return nil, n.named(err)
+	}
+	if err := in.clock.Steps(stepsOf(args...)); err != nil {
 		return nil, err
 	}
-	result, err := f.call(e, args)
+	result, err := n.function.call(in, args)
 	if text, ok := result.(string); ok && err == nil {
 		err = limit.Size(len(text))
 	}
 	if err != nil {
-		return nil, f.named(err)
+		return nil, n.named(err)
 	}
-	return result, e.Steps(stepsOf(result))
+	return result, in.clock.Steps(stepsOf(result))
 }
 
 // stepsOf is how long functions take for large values, in steps of the clock.
@@ -97,24 +66,24 @@ func stepsOf(values ...any) int {
 	return steps
 }
 
-func (f function) named(err error) error {
+func (n callNode) named(err error) error {
 	var exceeded *limit.Error
 	var inner *CallError
 	if errors.As(err, &exceeded) || errors.As(err, &inner) {
 		return err
 	}
-	return &CallError{Function: f.name, Err: err}
+	return &CallError{Function: n.name, Err: err}
 }
 
-func (d *definition) check(args []any) error {
-	if d.unchecked {
+func (f *function) check(args []any) error {
+	if f.unchecked {
 		return nil
 	}
-	if len(args) < len(d.params) || (len(args) > len(d.params) && !d.variadic) {
-		return fmt.Errorf("incorrect number of args: %d, expected %d", len(args), len(d.params))
+	if len(args) < len(f.params) || (len(args) > len(f.params) && !f.variadic) {
+		return fmt.Errorf("incorrect number of args: %d, expected %d", len(args), len(f.params))
 	}
 	for i, arg := range args {
-		want := d.params[min(i, len(d.params)-1)]
+		want := f.params[min(i, len(f.params)-1)]
 		if !want.admits(arg) {
 			return fmt.Errorf("argument #%d is not of type %s", i+1, want)
 		}
@@ -136,9 +105,20 @@ func (e *CallError) Error() string {
 // Unwrap returns the reason.
 func (e *CallError) Unwrap() error { return e.Err }
 
-// UnsupportedError is the reason of a CallError where the function needs
-// what no evaluation may do.
-type UnsupportedError struct{ Needs string }
+// onString is a function of one string.
+func onString[R any](call func(string) R) func(*Interpreter, []any) (any, error) {
+	return func(_ *Interpreter, args []any) (any, error) { return call(args[0].(string)), nil }
+}
 
-// Error names what is needed.
-func (e *UnsupportedError) Error() string { return "unsupported: it needs " + e.Needs }
+// onStrings is a function of two strings.
+func onStrings[R any](call func(a, b string) R) func(*Interpreter, []any) (any, error) {
+	return func(_ *Interpreter, args []any) (any, error) { return call(args[0].(string), args[1].(string)), nil }
+}
+
+// onNumber is a function of one number.
+func onNumber(call func(float64) float64) func(*Interpreter, []any) (any, error) {
+	return func(_ *Interpreter, args []any) (any, error) {
+		f, _ := Number(args[0])
+		return canonical(call(f)), nil
+	}
+}

@@ -7,25 +7,19 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/randomtext"
 )
 
-// Interpreter is what expressions can see beside their data: a fixed clock and a
+// Interpreter is what expressions can see besides their data: a fixed clock and a
 // seeded source of random values. It serves one evaluation: each use
 // of random() draws the next value, so it is not for concurrent use.
 type Interpreter struct {
-	world world
-	clock *limit.Clock
+	now    time.Time
+	random *randomtext.Source
+	clock  *limit.Clock
 }
 
 // New returns an interpreter for a moment and a seed. Two interpreters that are
 // made alike answer the same series of queries alike.
 func New(now time.Time, seed uint64) *Interpreter {
-	return &Interpreter{world: world{Now: now, Random: randomtext.New(seed)}}
-}
-
-// Hiding makes expressions treat engine.HiddenValue as a value that is not known: what they make
-// of it, or of a text that holds it, is hidden as well. It returns the interpreter.
-func (in *Interpreter) Hiding(hides bool) *Interpreter {
-	in.world.Hides = hides
-	return in
+	return &Interpreter{now: now, random: randomtext.New(seed)}
 }
 
 // WithClock makes searches end when the time of a rule has passed. It returns the interpreter.
@@ -36,9 +30,6 @@ func (in *Interpreter) WithClock(c *limit.Clock) *Interpreter {
 
 // Clock returns that of the rule; nil if there is none.
 func (in *Interpreter) Clock() *limit.Clock { return in.clock }
-
-// Hides reports whether values are hidden.
-func (in *Interpreter) Hides() bool { return in.world.Hides }
 
 // Object is data that hands out its fields when they are asked for. Data given
 // to Search may be an Object in place of a map.

@@ -1,10 +1,8 @@
 package jmespath
 
-import "github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-
 // node is one construct of an expression, which evaluates itself on a value.
 type node interface {
-	eval(e *env, value any) (any, error)
+	eval(in *Interpreter, value any) (any, error)
 }
 
 type (
@@ -35,24 +33,25 @@ type (
 		holds       func(order int) bool
 	}
 	callNode struct {
-		function function
+		name     string
+		function *function
 		args     []node
 	}
 )
 
 // lenient evaluates where a missing key is as good as null.
-func lenient(n node, e *env, value any) (any, error) {
-	if err := e.Step(); err != nil {
+func lenient(n node, in *Interpreter, value any) (any, error) {
+	if err := in.clock.Step(); err != nil {
 		return nil, err
 	}
-	result, err := n.eval(e, value)
+	result, err := n.eval(in, value)
 	if err != nil && isNotFound(err) {
 		return nil, nil
 	}
 	return result, err
 }
 
-func (n fieldNode) eval(e *env, value any) (any, error) {
+func (n fieldNode) eval(in *Interpreter, value any) (any, error) {
 	switch v := value.(type) {
 	case map[string]any:
 		if field, ok := v[n.name]; ok {
@@ -69,15 +68,12 @@ func (n fieldNode) eval(e *env, value any) (any, error) {
 		}
 		return field, nil
 	}
-	if e.hidden(value) {
-		return engine.HiddenValue, nil
-	}
 	return nil, nil
 }
 
-func (n literalNode) eval(*env, any) (any, error) { return n.value, nil }
+func (n literalNode) eval(*Interpreter, any) (any, error) { return n.value, nil }
 
-func (currentNode) eval(_ *env, value any) (any, error) {
+func (currentNode) eval(_ *Interpreter, value any) (any, error) {
 	if o, ok := value.(Object); ok {
 		return o.Fields()
 	}
@@ -85,14 +81,11 @@ func (currentNode) eval(_ *env, value any) (any, error) {
 }
 
 // eval of a reference leaves it to the function on which values it is evaluated.
-func (n referenceNode) eval(e *env, _ any) (any, error) {
-	return expressionRef(func(value any) (any, error) { return lenient(n.of, e, value) }), nil
+func (n referenceNode) eval(in *Interpreter, _ any) (any, error) {
+	return expressionRef(func(value any) (any, error) { return lenient(n.of, in, value) }), nil
 }
 
-func (n indexNode) eval(e *env, value any) (any, error) {
-	if e.hidden(value) {
-		return engine.HiddenValue, nil
-	}
+func (n indexNode) eval(in *Interpreter, value any) (any, error) {
 	list, ok := value.([]any)
 	index := n.index
 	if index < 0 {
@@ -104,57 +97,54 @@ func (n indexNode) eval(e *env, value any) (any, error) {
 	return list[index], nil
 }
 
-func (n subNode) eval(e *env, value any) (any, error) {
-	left, err := n.left.eval(e, value)
+func (n subNode) eval(in *Interpreter, value any) (any, error) {
+	left, err := n.left.eval(in, value)
 	if err != nil {
 		return nil, err
 	}
-	return n.right.eval(e, left)
+	return n.right.eval(in, left)
 }
 
-func (n pipeNode) eval(e *env, value any) (any, error) {
-	left, err := lenient(n.left, e, value)
+func (n pipeNode) eval(in *Interpreter, value any) (any, error) {
+	left, err := lenient(n.left, in, value)
 	if err != nil {
 		return nil, err
 	}
-	return lenient(n.right, e, left)
+	return lenient(n.right, in, left)
 }
 
-func (n orNode) eval(e *env, value any) (any, error) {
-	left, err := lenient(n.left, e, value)
-	if err != nil || e.hidden(left) || Truthy(left) {
+func (n orNode) eval(in *Interpreter, value any) (any, error) {
+	left, err := lenient(n.left, in, value)
+	if err != nil || Truthy(left) {
 		return left, err
 	}
-	return lenient(n.right, e, value)
+	return lenient(n.right, in, value)
 }
 
 // eval of && swallows a missing key on its left alone, as the fork does.
-func (n andNode) eval(e *env, value any) (any, error) {
-	left, err := lenient(n.left, e, value)
-	if err != nil || e.hidden(left) || !Truthy(left) {
+func (n andNode) eval(in *Interpreter, value any) (any, error) {
+	left, err := lenient(n.left, in, value)
+	if err != nil || !Truthy(left) {
 		return left, err
 	}
-	return n.right.eval(e, value)
+	return n.right.eval(in, value)
 }
 
-func (n notNode) eval(e *env, value any) (any, error) {
-	operand, err := lenient(n.operand, e, value)
+func (n notNode) eval(in *Interpreter, value any) (any, error) {
+	operand, err := lenient(n.operand, in, value)
 	if err != nil {
 		return nil, err
-	}
-	if e.hidden(operand) {
-		return engine.HiddenValue, nil
 	}
 	return !Truthy(operand), nil
 }
 
-func (n listNode) eval(e *env, value any) (any, error) {
+func (n listNode) eval(in *Interpreter, value any) (any, error) {
 	if value == nil {
 		return nil, nil
 	}
 	list := make([]any, len(n.members))
 	for i, member := range n.members {
-		item, err := lenient(member, e, value)
+		item, err := lenient(member, in, value)
 		if err != nil {
 			return nil, err
 		}
@@ -163,13 +153,13 @@ func (n listNode) eval(e *env, value any) (any, error) {
 	return list, nil
 }
 
-func (n hashNode) eval(e *env, value any) (any, error) {
+func (n hashNode) eval(in *Interpreter, value any) (any, error) {
 	if value == nil {
 		return nil, nil
 	}
 	hash := make(map[string]any, len(n.members))
 	for i, member := range n.members {
-		item, err := lenient(member, e, value)
+		item, err := lenient(member, in, value)
 		if err != nil {
 			return nil, err
 		}
@@ -178,29 +168,19 @@ func (n hashNode) eval(e *env, value any) (any, error) {
 	return hash, nil
 }
 
-func (n equalNode) eval(e *env, value any) (any, error) {
-	left, right, err := both(n.left, n.right, e, value)
+func (n equalNode) eval(in *Interpreter, value any) (any, error) {
+	left, right, err := both(n.left, n.right, in, value)
 	if err != nil {
 		return nil, err
 	}
-	if hidden, err := e.holdsHidden(left, right); hidden || err != nil {
-		return engine.HiddenValue, err
-	}
-	equal, err := Equal(e.Clock, left, right)
-	if err != nil {
-		return nil, err
-	}
-	return equal == n.want, nil
+	return Equal(in.clock, left, right) == n.want, nil
 }
 
 // eval of an ordering is null unless both sides are numbers.
-func (n orderNode) eval(e *env, value any) (any, error) {
-	left, right, err := both(n.left, n.right, e, value)
+func (n orderNode) eval(in *Interpreter, value any) (any, error) {
+	left, right, err := both(n.left, n.right, in, value)
 	if err != nil {
 		return nil, err
-	}
-	if hidden, err := e.holdsHidden(left, right); hidden || err != nil {
-		return engine.HiddenValue, err
 	}
 	order, ok := compareNumbers(left, right)
 	if !ok {
@@ -209,26 +189,11 @@ func (n orderNode) eval(e *env, value any) (any, error) {
 	return n.holds(order), nil
 }
 
-func both(left, right node, e *env, value any) (any, any, error) {
-	l, err := lenient(left, e, value)
+func both(left, right node, in *Interpreter, value any) (any, any, error) {
+	l, err := lenient(left, in, value)
 	if err != nil {
 		return nil, nil, err
 	}
-	r, err := lenient(right, e, value)
+	r, err := lenient(right, in, value)
 	return l, r, err
-}
-
-func (n callNode) eval(e *env, value any) (any, error) {
-	args := make([]any, len(n.args))
-	for i, arg := range n.args {
-		result, err := lenient(arg, e, value)
-		if err != nil {
-			return nil, err
-		}
-		args[i] = result
-	}
-	if hidden, err := e.holdsHidden(args...); hidden || err != nil {
-		return engine.HiddenValue, err
-	}
-	return n.function.Call(e, args)
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"math"
 	"strings"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/resource"
 )
@@ -97,4 +98,13 @@ func ParseQuantity(text string) (resource.Quantity, error) {
 		return resource.Quantity{}, resource.ErrFormatWrong
 	}
 	return resource.ParseQuantity(text)
+}
+
+// ParseDuration reads a duration as Go writes it, without the cost of an error where a string cannot be one.
+func ParseDuration(text string) (time.Duration, bool) {
+	if text == "" || strings.IndexByte("+-.0123456789", text[0]) < 0 {
+		return 0, false
+	}
+	d, err := time.ParseDuration(text)
+	return d, err == nil
 }

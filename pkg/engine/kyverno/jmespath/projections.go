@@ -3,7 +3,6 @@ package jmespath
 import (
 	"errors"
 
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/limit"
 )
 
@@ -15,31 +14,25 @@ type (
 	sliceNode      struct{ from, to, step *int }
 )
 
-func (n projectionNode) eval(e *env, value any) (any, error) {
-	left, err := lenient(n.left, e, value)
+func (n projectionNode) eval(in *Interpreter, value any) (any, error) {
+	left, err := lenient(n.left, in, value)
 	if err != nil {
 		return nil, err
-	}
-	if e.hidden(left) {
-		return engine.HiddenValue, nil
 	}
 	list, ok := left.([]any)
 	if !ok {
 		return nil, nil
 	}
-	return project(n.right, e, list)
+	return project(n.right, in, list)
 }
 
-func (n valuesNode) eval(e *env, value any) (any, error) {
-	left, err := n.left.eval(e, value)
-	if e.hidden(left) {
-		return engine.HiddenValue, nil
-	}
+func (n valuesNode) eval(in *Interpreter, value any) (any, error) {
+	left, err := n.left.eval(in, value)
 	object, ok := left.(map[string]any)
 	if !ok {
 		return nil, swallowed(err)
 	}
-	return project(n.right, e, valuesOf(object))
+	return project(n.right, in, valuesOf(object))
 }
 
 // swallowed hides the errors of the language to the left of [], .* and [?...],
@@ -55,10 +48,10 @@ func swallowed(err error) error {
 	return err
 }
 
-func project(right node, e *env, list []any) (any, error) {
+func project(right node, in *Interpreter, list []any) (any, error) {
 	collected := make([]any, 0, len(list))
 	for _, element := range list {
-		item, err := lenient(right, e, element)
+		item, err := lenient(right, in, element)
 		if err != nil {
 			return nil, err
 		}
@@ -69,39 +62,30 @@ func project(right node, e *env, list []any) (any, error) {
 	return collected, nil
 }
 
-func (n filterNode) eval(e *env, value any) (any, error) {
-	left, err := n.left.eval(e, value)
-	if e.hidden(left) {
-		return engine.HiddenValue, nil
-	}
+func (n filterNode) eval(in *Interpreter, value any) (any, error) {
+	left, err := n.left.eval(in, value)
 	list, ok := left.([]any)
 	if !ok {
 		return nil, swallowed(err)
 	}
 	kept := make([]any, 0, len(list))
 	for _, element := range list {
-		holds, err := lenient(n.condition, e, element)
+		holds, err := lenient(n.condition, in, element)
 		if err != nil {
 			return nil, err
-		}
-		if e.hidden(holds) {
-			return engine.HiddenValue, nil
 		}
 		if Truthy(holds) {
 			kept = append(kept, element)
 		}
 	}
-	return project(n.right, e, kept)
+	return project(n.right, in, kept)
 }
 
 // bytesOfItem is what an item of a list takes in memory.
 const bytesOfItem = 16
 
-func (n flattenNode) eval(e *env, value any) (any, error) {
-	left, err := n.operand.eval(e, value)
-	if e.hidden(left) {
-		return engine.HiddenValue, nil
-	}
+func (n flattenNode) eval(in *Interpreter, value any) (any, error) {
+	left, err := n.operand.eval(in, value)
 	list, ok := left.([]any)
 	if !ok {
 		return nil, swallowed(err)
@@ -120,10 +104,7 @@ func (n flattenNode) eval(e *env, value any) (any, error) {
 	return flat, nil
 }
 
-func (n sliceNode) eval(e *env, value any) (any, error) {
-	if e.hidden(value) {
-		return engine.HiddenValue, nil
-	}
+func (n sliceNode) eval(in *Interpreter, value any) (any, error) {
 	list, ok := value.([]any)
 	if !ok {
 		return nil, nil

@@ -53,7 +53,7 @@ func size(re *syntax.Regexp) int {
 	return min(n, maxProgram+1)
 }
 
-func regexMatch(_ *env, args []any) (any, error) {
+func regexMatch(_ *Interpreter, args []any) (any, error) {
 	text, _ := scalarText(args[1])
 	re, err := compileRegex(args[0].(string), text)
 	if err != nil {
@@ -62,22 +62,22 @@ func regexMatch(_ *env, args []any) (any, error) {
 	return re.MatchString(text), nil
 }
 
-func regexReplaceAll(e *env, args []any) (any, error) {
+func regexReplaceAll(in *Interpreter, args []any) (any, error) {
 	with, _ := scalarText(args[2])
-	return regexReplace(e, args, func(re *regexp.Regexp, dst []byte, text string, match []int) []byte {
+	return regexReplace(in, args, func(re *regexp.Regexp, dst []byte, text string, match []int) []byte {
 		return re.ExpandString(dst, with, text, match)
 	})
 }
 
-func regexReplaceAllLiteral(e *env, args []any) (any, error) {
+func regexReplaceAllLiteral(in *Interpreter, args []any) (any, error) {
 	with, _ := scalarText(args[2])
-	return regexReplace(e, args, func(_ *regexp.Regexp, dst []byte, _ string, _ []int) []byte {
+	return regexReplace(in, args, func(_ *regexp.Regexp, dst []byte, _ string, _ []int) []byte {
 		return append(dst, with...)
 	})
 }
 
 // regexReplace is ReplaceAll of the library, with an eye on the time and on the size of the result.
-func regexReplace(e *env, args []any,
+func regexReplace(in *Interpreter, args []any,
 	expand func(re *regexp.Regexp, dst []byte, text string, match []int) []byte,
 ) (any, error) {
 	text, _ := scalarText(args[1])
@@ -85,7 +85,7 @@ func regexReplace(e *env, args []any,
 	if err != nil {
 		return nil, err
 	}
-	matches, err := allMatches(e, re, text)
+	matches, err := allMatches(in, re, text)
 	if err != nil {
 		return nil, err
 	}
@@ -94,7 +94,7 @@ func regexReplace(e *env, args []any,
 	for _, match := range matches {
 		result = expand(re, append(result, text[end:match[0]]...), text, match)
 		end = match[1]
-		if err := cmp.Or(limit.Size(len(result)), e.Step()); err != nil {
+		if err := cmp.Or(limit.Size(len(result)), in.clock.Step()); err != nil {
 			return nil, err
 		}
 	}
@@ -103,10 +103,10 @@ func regexReplace(e *env, args []any,
 
 // allMatches finds ever more matches, since the library may look at the rest of the text for each, and looks at the time
 // in between.
-func allMatches(e *env, re *regexp.Regexp, text string) ([][]int, error) {
+func allMatches(in *Interpreter, re *regexp.Regexp, text string) ([][]int, error) {
 	for most := 8; ; most *= 4 {
 		matches := re.FindAllStringSubmatchIndex(text, most)
-		if err := e.Err(); len(matches) < most || err != nil {
+		if err := in.clock.Err(); len(matches) < most || err != nil {
 			return matches, err
 		}
 	}

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"maps"
-	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -16,23 +15,8 @@ import (
 // The standard functions of JMESPath, on integers too. Arguments are checked
 // before they get here, so that assertions on their kinds hold.
 
-func abs(_ *env, args []any) (any, error) {
-	f, _ := Number(args[0])
-	return canonical(math.Abs(f)), nil
-}
-
-func ceil(_ *env, args []any) (any, error) {
-	f, _ := Number(args[0])
-	return canonical(math.Ceil(f)), nil
-}
-
-func floor(_ *env, args []any) (any, error) {
-	f, _ := Number(args[0])
-	return canonical(math.Floor(f)), nil
-}
-
 // avg of an empty list is null.
-func avg(_ *env, args []any) (any, error) {
+func avg(_ *Interpreter, args []any) (any, error) {
 	list := args[0].([]any)
 	total := 0.0
 	for _, item := range list {
@@ -42,28 +26,15 @@ func avg(_ *env, args []any) (any, error) {
 	return canonical(total / float64(len(list))), nil
 }
 
-func contains(e *env, args []any) (any, error) {
+func contains(in *Interpreter, args []any) (any, error) {
 	if text, ok := args[0].(string); ok {
 		part, ok := args[1].(string)
 		return ok && strings.Contains(text, part), nil
 	}
-	for _, item := range args[0].([]any) {
-		if same, err := Equal(e.Clock, item, args[1]); err != nil || same {
-			return same, err
-		}
-	}
-	return false, nil
+	return slices.ContainsFunc(args[0].([]any), func(item any) bool { return Equal(in.clock, item, args[1]) }), nil
 }
 
-func startsWith(_ *env, args []any) (any, error) {
-	return strings.HasPrefix(args[0].(string), args[1].(string)), nil
-}
-
-func endsWith(_ *env, args []any) (any, error) {
-	return strings.HasSuffix(args[0].(string), args[1].(string)), nil
-}
-
-func join(_ *env, args []any) (any, error) {
+func join(_ *Interpreter, args []any) (any, error) {
 	separator, list := args[0].(string), args[1].([]any)
 	parts := make([]string, len(list))
 	size := len(separator) * len(list)
@@ -77,7 +48,7 @@ func join(_ *env, args []any) (any, error) {
 	return strings.Join(parts, separator), nil
 }
 
-func keys(_ *env, args []any) (any, error) {
+func keys(_ *Interpreter, args []any) (any, error) {
 	object := args[0].(map[string]any)
 	list := make([]any, 0, len(object))
 	for _, key := range sortedKeys(object) {
@@ -86,7 +57,7 @@ func keys(_ *env, args []any) (any, error) {
 	return list, nil
 }
 
-func values(_ *env, args []any) (any, error) { return valuesOf(args[0].(map[string]any)), nil }
+func values(_ *Interpreter, args []any) (any, error) { return valuesOf(args[0].(map[string]any)), nil }
 
 // valuesOf lists the values of an object by their keys.
 func valuesOf(object map[string]any) []any {
@@ -97,7 +68,7 @@ func valuesOf(object map[string]any) []any {
 	return list
 }
 
-func lengthOf(_ *env, args []any) (any, error) { return int64(length(args[0])), nil }
+func lengthOf(_ *Interpreter, args []any) (any, error) { return int64(length(args[0])), nil }
 
 // length of a text counts its characters.
 func length(value any) int {
@@ -112,7 +83,7 @@ func length(value any) int {
 	return 0
 }
 
-func mapList(_ *env, args []any) (any, error) {
+func mapList(_ *Interpreter, args []any) (any, error) {
 	list := args[1].([]any)
 	mapped := make([]any, len(list))
 	for i, item := range list {
@@ -125,16 +96,15 @@ func mapList(_ *env, args []any) (any, error) {
 	return mapped, nil
 }
 
-func merge(_ *env, args []any) (any, error) {
+func merge(_ *Interpreter, args []any) (any, error) {
 	merged := map[string]any{}
 	for _, arg := range args {
-		object := arg.(map[string]any)
-		maps.Copy(merged, object)
+		maps.Copy(merged, arg.(map[string]any))
 	}
 	return merged, nil
 }
 
-func notNull(_ *env, args []any) (any, error) {
+func notNull(_ *Interpreter, args []any) (any, error) {
 	for _, arg := range args {
 		if arg != nil {
 			return arg, nil
@@ -143,7 +113,7 @@ func notNull(_ *env, args []any) (any, error) {
 	return nil, nil
 }
 
-func reverse(_ *env, args []any) (any, error) {
+func reverse(_ *Interpreter, args []any) (any, error) {
 	if text, ok := args[0].(string); ok {
 		runes := []rune(text)
 		slices.Reverse(runes)
@@ -154,22 +124,22 @@ func reverse(_ *env, args []any) (any, error) {
 	return reversed, nil
 }
 
-func toArray(_ *env, args []any) (any, error) {
+func toArray(_ *Interpreter, args []any) (any, error) {
 	if _, ok := args[0].([]any); ok {
 		return args[0], nil
 	}
 	return []any{args[0]}, nil
 }
 
-func toString(_ *env, args []any) (any, error) {
+func toString(_ *Interpreter, args []any) (any, error) {
 	if text, ok := args[0].(string); ok {
 		return text, nil
 	}
-	return jsonText(args[0])
+	return ToJSON(args[0])
 }
 
 // toNumber of what is no number is null.
-func toNumber(_ *env, args []any) (any, error) {
+func toNumber(_ *Interpreter, args []any) (any, error) {
 	text, ok := args[0].(string)
 	if !ok {
 		if isNumber(args[0]) {
@@ -187,7 +157,7 @@ func toNumber(_ *env, args []any) (any, error) {
 	return canonical(f), nil
 }
 
-func typeOf(_ *env, args []any) (any, error) {
+func typeOf(_ *Interpreter, args []any) (any, error) {
 	switch args[0].(type) {
 	case nil:
 		return "null", nil
@@ -215,9 +185,8 @@ func compareScalars(a, b any) (int, bool) {
 	return compareNumbers(a, b)
 }
 
-func sortList(_ *env, args []any) (any, error) {
-	list := args[0].([]any)
-	sorted := slices.Clone(list)
+func sortList(_ *Interpreter, args []any) (any, error) {
+	sorted := slices.Clone(args[0].([]any))
 	slices.SortStableFunc(sorted, func(a, b any) int {
 		order, _ := compareScalars(a, b)
 		return order
@@ -249,7 +218,7 @@ func keyBy(args []any) ([]keyed, error) {
 	return result, nil
 }
 
-func sortBy(_ *env, args []any) (any, error) {
+func sortBy(_ *Interpreter, args []any) (any, error) {
 	elements, err := keyBy(args)
 	if err != nil {
 		return nil, err
@@ -265,10 +234,10 @@ func sortBy(_ *env, args []any) (any, error) {
 	return sorted, nil
 }
 
-func maximum(_ *env, args []any) (any, error)   { return extreme(unkeyed(args), 1), nil }
-func minimum(_ *env, args []any) (any, error)   { return extreme(unkeyed(args), -1), nil }
-func maximumBy(_ *env, args []any) (any, error) { return extremeBy(args, 1) }
-func minimumBy(_ *env, args []any) (any, error) { return extremeBy(args, -1) }
+func maximum(_ *Interpreter, args []any) (any, error)   { return extreme(unkeyed(args), 1), nil }
+func minimum(_ *Interpreter, args []any) (any, error)   { return extreme(unkeyed(args), -1), nil }
+func maximumBy(_ *Interpreter, args []any) (any, error) { return extremeBy(args, 1) }
+func minimumBy(_ *Interpreter, args []any) (any, error) { return extremeBy(args, -1) }
 
 func unkeyed(args []any) []keyed {
 	var elements []keyed

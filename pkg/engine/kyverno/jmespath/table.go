@@ -1,26 +1,23 @@
 package jmespath
 
-// definition is one entry of the table: what a function takes and what it does.
-type definition struct {
-	params []kind
-	// variadic lets the last parameter repeat; unchecked leaves the number of
-	// arguments open, as Kyverno does for its clocks.
-	variadic, unchecked bool
-	call                func(e *env, args []any) (any, error)
-	notIdempotent       string
-}
+import (
+	"math"
+	"path"
+	"strings"
+	"time"
+)
 
-// definitions are the standard functions, then Kyverno's: texts, data, numbers and
+// functions are the standard functions, then Kyverno's: strings, data, numbers and
 // times. The table is never written to.
 //
 //nolint:gochecknoglobals // an immutable table
-var definitions = map[string]*definition{
-	"abs":         {params: []kind{aNumber}, call: abs},
+var functions = map[string]*function{
+	"abs":         {params: []kind{aNumber}, call: onNumber(math.Abs)},
 	"avg":         {params: []kind{numbers}, call: avg},
-	"ceil":        {params: []kind{aNumber}, call: ceil},
+	"ceil":        {params: []kind{aNumber}, call: onNumber(math.Ceil)},
 	"contains":    {params: []kind{anArray | aString, anything}, call: contains},
-	"ends_with":   {params: []kind{aString, aString}, call: endsWith},
-	"floor":       {params: []kind{aNumber}, call: floor},
+	"ends_with":   {params: []kind{aString, aString}, call: onStrings(strings.HasSuffix)},
+	"floor":       {params: []kind{aNumber}, call: onNumber(math.Floor)},
 	"join":        {params: []kind{aString, strs}, call: join},
 	"keys":        {params: []kind{anObject}, call: keys},
 	"length":      {params: []kind{aString | anArray | anObject}, call: lengthOf},
@@ -34,30 +31,30 @@ var definitions = map[string]*definition{
 	"reverse":     {params: []kind{anArray | aString}, call: reverse},
 	"sort":        {params: []kind{strs | numbers}, call: sortList},
 	"sort_by":     {params: []kind{anArray, anExpression}, call: sortBy},
-	"starts_with": {params: []kind{aString, aString}, call: startsWith},
+	"starts_with": {params: []kind{aString, aString}, call: onStrings(strings.HasPrefix)},
 	"to_array":    {params: []kind{anything}, call: toArray},
 	"to_number":   {params: []kind{anything}, call: toNumber},
 	"to_string":   {params: []kind{anything}, call: toString},
 	"type":        {params: []kind{anything}, call: typeOf},
 	"values":      {params: []kind{anObject}, call: values},
 
-	"compare":                   {params: []kind{aString, aString}, call: compare},
-	"equal_fold":                {params: []kind{aString, aString}, call: equalFold},
+	"compare":                   {params: []kind{aString, aString}, call: onStrings(compare)},
+	"equal_fold":                {params: []kind{aString, aString}, call: onStrings(strings.EqualFold)},
 	"replace":                   {params: []kind{aString, aString, aString, aNumber}, call: replace},
 	"replace_all":               {params: []kind{aString, aString, aString}, call: replaceAll},
-	"to_upper":                  {params: []kind{aString}, call: toUpper},
-	"to_lower":                  {params: []kind{aString}, call: toLower},
-	"trim":                      {params: []kind{aString, aString}, call: trim},
-	"trim_prefix":               {params: []kind{aString, aString}, call: trimPrefix},
+	"to_upper":                  {params: []kind{aString}, call: onString(strings.ToUpper)},
+	"to_lower":                  {params: []kind{aString}, call: onString(strings.ToLower)},
+	"trim":                      {params: []kind{aString, aString}, call: onStrings(trim)},
+	"trim_prefix":               {params: []kind{aString, aString}, call: onStrings(strings.TrimPrefix)},
 	"split":                     {params: []kind{aString, aString}, call: split},
 	"truncate":                  {params: []kind{aString, aNumber}, call: truncate},
 	"to_boolean":                {params: []kind{aString}, call: toBoolean},
 	"base64_decode":             {params: []kind{aString}, call: base64Decode},
-	"base64_encode":             {params: []kind{aString}, call: base64Encode},
-	"path_canonicalize":         {params: []kind{aString}, call: pathCanonicalize},
-	"sha256":                    {params: []kind{aString}, call: sha256Sum},
-	"sha1":                      {params: []kind{aString}, call: sha1Sum},
-	"md5":                       {params: []kind{aString}, call: md5Sum},
+	"base64_encode":             {params: []kind{aString}, call: onString(base64Encode)},
+	"path_canonicalize":         {params: []kind{aString}, call: onString(func(text string) string { return path.Join(text) })},
+	"sha256":                    {params: []kind{aString}, call: onString(sha256Sum)},
+	"sha1":                      {params: []kind{aString}, call: onString(sha1Sum)},
+	"md5":                       {params: []kind{aString}, call: onString(md5Sum)},
 	"regex_match":               {params: []kind{aString, aString | aNumber}, call: regexMatch},
 	"regex_replace_all":         {params: []kind{aString, aString | aNumber, aString | aNumber}, call: regexReplaceAll},
 	"regex_replace_all_literal": {params: []kind{aString, aString | aNumber, aString | aNumber}, call: regexReplaceAllLiteral},
@@ -86,13 +83,13 @@ var definitions = map[string]*definition{
 	"time_now":      {unchecked: true, call: timeNow, notIdempotent: "reads the clock: time_now()"},
 	"time_now_utc":  {unchecked: true, call: timeNowUTC, notIdempotent: "reads the clock: time_now_utc()"},
 	"time_since":    {params: []kind{aString, aString, aString}, call: timeSince, notIdempotent: "reads the clock: time_since()"},
-	"time_add":      {params: []kind{aString, aString}, call: timeAdd},
+	"time_add":      {params: []kind{aString, aString}, call: onTimeAndDuration(time.Time.Add)},
 	"time_parse":    {params: []kind{aString, aString}, call: timeParse},
-	"time_to_cron":  {params: []kind{aString}, call: timeToCron},
-	"time_utc":      {params: []kind{aString}, call: timeUTC},
-	"time_diff":     {params: []kind{aString, aString}, call: timeDiff},
-	"time_before":   {params: []kind{aString, aString}, call: timeBefore},
-	"time_after":    {params: []kind{aString, aString}, call: timeAfter},
-	"time_between":  {params: []kind{aString, aString, aString}, call: timeBetween},
-	"time_truncate": {params: []kind{aString, aString}, call: timeTruncate},
+	"time_to_cron":  {params: []kind{aString}, call: onTimes(timeToCron)},
+	"time_utc":      {params: []kind{aString}, call: onTimes(timeUTC)},
+	"time_diff":     {params: []kind{aString, aString}, call: onTimes(timeDiff)},
+	"time_before":   {params: []kind{aString, aString}, call: onTimes(timeBefore)},
+	"time_after":    {params: []kind{aString, aString}, call: onTimes(timeAfter)},
+	"time_between":  {params: []kind{aString, aString, aString}, call: onTimes(timeBetween)},
+	"time_truncate": {params: []kind{aString, aString}, call: onTimeAndDuration(time.Time.Truncate)},
 }

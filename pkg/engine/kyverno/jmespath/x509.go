@@ -22,7 +22,7 @@ const maxCertificate = 64 << 10
 
 // x509Decode shows a certificate, or a request for one, as encoding/json shows
 // Go's type of it. Only RSA keys are supported, as in Kyverno.
-func x509Decode(_ *env, args []any) (any, error) {
+func x509Decode(_ *Interpreter, args []any) (any, error) {
 	block, _ := pem.Decode([]byte(args[0].(string)))
 	if block != nil && len(block.Bytes) > maxCertificate {
 		return nil, &limit.Error{What: "bytes of a certificate", Max: maxCertificate}

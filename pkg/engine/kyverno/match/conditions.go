@@ -1,6 +1,7 @@
 package match
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -99,12 +100,8 @@ func (c *Conditions) lint(n policydecode.Node) {
 		}
 		key, _ := one.key.Render(nil)
 		value, _ := one.value.Render(nil)
-		holds, err := one.operator.Holds(nil, key, value)
-		if err != nil {
-			continue
-		}
 		often := "never"
-		if holds {
+		if one.operator.Holds(nil, key, value) {
 			often = "always"
 		}
 		text := "key and value are constants, so this %s holds"
@@ -213,81 +210,68 @@ func parseCondition(fields map[string]any, place string, path []string) (conditi
 	return c, nil
 }
 
-// Met evaluates the conditions. `any` stops at the first that holds, `all` at the
-// first that does not; both count. A variable that cannot be resolved is an
-// error, not false, as in Kyverno.
-func (c *Conditions) Met(s *variables.Scope) (Verdict, error) {
-	anyHolds, anyFailures := !c.hasAny, []Failure(nil)
+// Check evaluates the conditions; the error is an *UnmetError if they do not hold. `any` stops at the first that
+// holds, `all` at the first that does not; both count. A variable that cannot be resolved is another
+// error, as in Kyverno.
+func (c *Conditions) Check(s *variables.Scope) error {
+	unmet, anyHolds := &UnmetError{}, !c.hasAny
 	for i := range c.any {
-		failure, err := c.any[i].evaluate(s)
+		holds, err := c.any[i].holds(s, unmet)
 		if err != nil {
-			return Verdict{}, err
+			return err
 		}
-		if failure == nil {
-			anyHolds, anyFailures = true, nil
+		if holds {
+			anyHolds, unmet = true, &UnmetError{}
 			break
 		}
-		anyFailures = append(anyFailures, *failure)
 	}
 	for i := range c.all {
-		failure, err := c.all[i].evaluate(s)
-		if err != nil {
-			return Verdict{}, err
-		}
-		if failure != nil {
-			return Verdict{Failures: append(anyFailures, *failure)}, nil
+		if holds, err := c.all[i].holds(s, unmet); err != nil || !holds {
+			return cmp.Or(err, error(unmet))
 		}
 	}
-	return Verdict{Met: anyHolds, Failures: anyFailures}, nil
+	if !anyHolds {
+		return unmet
+	}
+	return nil
 }
 
-// evaluate returns nil for a condition that holds.
-func (c *condition) evaluate(s *variables.Scope) (*Failure, error) {
+// holds evaluates a condition; one that does not hold is added to the others.
+func (c *condition) holds(s *variables.Scope, unmet *UnmetError) (bool, error) {
 	key, err := c.key.Render(s)
 	if err != nil {
-		return nil, err
+		return false, err
 	}
 	value, err := c.value.Render(s)
 	if err != nil {
-		return nil, err
+		return false, err
 	}
-	if holds, err := c.operator.Holds(s.Interpreter().Clock(), key, value); err != nil || holds {
-		return nil, err
+	clock := s.Interpreter().Clock()
+	holds := c.operator.Holds(clock, key, value)
+	if !holds {
+		unmet.failures = append(unmet.failures, failure{c, key, value})
 	}
-	return &Failure{
-		Key: key, Operator: c.operator, Value: value, Message: c.message, Place: c.place, Written: c.written,
-	}, nil
+	return holds, clock.Steps(0)
 }
 
-// Verdict is the result of evaluating conditions.
-type Verdict struct {
-	Met bool
-	// Failures are the conditions that did not hold and so decided the verdict;
-	// an `any` without entries has none.
-	Failures []Failure
+// UnmetError is why conditions do not hold.
+type UnmetError struct {
+	failures []failure // that decided; an `any` without entries has none
 }
 
-// Failure is a condition that did not hold, with the values of its variables.
-type Failure struct {
-	Key      any
-	Operator Operator
-	Value    any
-	Message  string // as the policy has it; may be empty
-	Place    string // in the conditions, such as "all[0]"
-	Written  string // the key as the policy has it; empty where that is no variable
+// failure is a condition that did not hold, with the values of its variables.
+type failure struct {
+	*condition
+	key, value any
 }
 
-// Why describes the conditions that did not hold, with the values of their keys. It is
-// empty for conditions that are met.
-func (v Verdict) Why() string {
-	if v.Met {
-		return ""
-	}
-	if len(v.Failures) == 0 {
+// Error describes the conditions that did not hold, with the values of their keys.
+func (e *UnmetError) Error() string {
+	if len(e.failures) == 0 {
 		return "any: no condition"
 	}
-	reasons := make([]string, len(v.Failures))
-	for i, f := range v.Failures {
+	reasons := make([]string, len(e.failures))
+	for i, f := range e.failures {
 		reasons[i] = f.String()
 	}
 	return strings.Join(reasons, "; ")
@@ -295,18 +279,15 @@ func (v Verdict) Why() string {
 
 // String is like `all[0]: {{ request.object.kind }} is "Pod", wants Equals "Job"`,
 // with the message of the condition in front where it has one.
-func (f Failure) String() string {
-	text := fmt.Sprintf("%s %s %s", show(f.Key), f.Operator, show(f.Value))
-	if f.Written != "" {
-		text = fmt.Sprintf("%s is %s, wants %s %s", f.Written, show(f.Key), f.Operator, show(f.Value))
+func (f failure) String() string {
+	text := fmt.Sprintf("%s %s %s", show(f.key), f.operator, show(f.value))
+	if f.written != "" {
+		text = fmt.Sprintf("%s is %s, wants %s %s", f.written, show(f.key), f.operator, show(f.value))
 	}
-	if f.Message != "" {
-		text = f.Message + " (" + text + ")"
+	if f.message != "" {
+		text = f.message + " (" + text + ")"
 	}
-	if f.Place != "" {
-		text = f.Place + ": " + text
-	}
-	return text
+	return f.place + ": " + text
 }
 
 // show keeps long values out of messages.

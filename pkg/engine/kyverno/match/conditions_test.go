@@ -30,38 +30,34 @@ const (
 func TestConditionsMet(t *testing.T) {
 	for _, c := range []struct {
 		name, raw string
-		met       bool
 		why       string
 	}{
-		{"none", `null`, true, ""},
-		{"an empty map", `{}`, true, ""},
-		{"an empty list", `[]`, true, ""},
-		{"a list is all", `[` + yes + `,` + yes + `]`, true, ""},
-		{"a list with a miss", `[` + yes + `,` + no + `]`, false, `[1]: {{ request.operation }} is "UPDATE", wants Equals "CREATE"`},
-		{"all", `{"all": [` + yes + `,` + typed + `]}`, true, ""},
-		{"all stops at the first miss", `{"all": [` + because + `,` + broken + `]}`, false, `all[0]: a is not b ("a" Equals "b")`},
-		{"all of nothing", `{"all": []}`, true, ""},
-		{"any", `{"any": [` + no + `,` + yes + `]}`, true, ""},
-		{"any stops at the first hit", `{"any": [` + yes + `,` + broken + `]}`, true, ""},
-		{"any without a hit", `{"any": [` + no + `,` + because + `]}`, false, `any[0]: {{ request.operation }} is "UPDATE", wants Equals "CREATE"; any[1]: a is not b ("a" Equals "b")`},
-		{"any of nothing", `{"any": []}`, false, "any: no condition"},
-		{"any that is null", `{"any": null}`, true, ""},
-		{"any and all", `{"any": [` + yes + `], "all": [` + no + `]}`, false, `all[0]: {{ request.operation }} is "UPDATE", wants Equals "CREATE"`},
-		{"any misses, all holds", `{"any": [` + because + `], "all": [` + yes + `]}`, false, `any[0]: a is not b ("a" Equals "b")`},
-		{"a default for what is missing", `[` + guarded + `]`, true, ""},
-		{"no key", `[{"operator": "Equals", "value": "x"}]`, false, `[0]: null Equals "x"`},
+		{"none", `null`, ""},
+		{"an empty map", `{}`, ""},
+		{"an empty list", `[]`, ""},
+		{"a list is all", `[` + yes + `,` + yes + `]`, ""},
+		{"a list with a miss", `[` + yes + `,` + no + `]`, `[1]: {{ request.operation }} is "UPDATE", wants Equals "CREATE"`},
+		{"all", `{"all": [` + yes + `,` + typed + `]}`, ""},
+		{"all stops at the first miss", `{"all": [` + because + `,` + broken + `]}`, `all[0]: a is not b ("a" Equals "b")`},
+		{"all of nothing", `{"all": []}`, ""},
+		{"any", `{"any": [` + no + `,` + yes + `]}`, ""},
+		{"any stops at the first hit", `{"any": [` + yes + `,` + broken + `]}`, ""},
+		{"any without a hit", `{"any": [` + no + `,` + because + `]}`, `any[0]: {{ request.operation }} is "UPDATE", wants Equals "CREATE"; any[1]: a is not b ("a" Equals "b")`},
+		{"any of nothing", `{"any": []}`, "any: no condition"},
+		{"any that is null", `{"any": null}`, ""},
+		{"any and all", `{"any": [` + yes + `], "all": [` + no + `]}`, `all[0]: {{ request.operation }} is "UPDATE", wants Equals "CREATE"`},
+		{"any misses, all holds", `{"any": [` + because + `], "all": [` + yes + `]}`, `any[0]: a is not b ("a" Equals "b")`},
+		{"a default for what is missing", `[` + guarded + `]`, ""},
+		{"no key", `[{"operator": "Equals", "value": "x"}]`, `[0]: null Equals "x"`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			parsed, err := match.ParseConditions(decode(t, c.raw))
 			if err != nil {
 				t.Fatal(err)
 			}
-			verdict, err := parsed.Met(scope(t))
-			if err != nil {
-				t.Fatal(err)
-			}
-			if verdict.Met != c.met || verdict.Why() != c.why {
-				t.Errorf("got %v because %q, want %v because %q", verdict.Met, verdict.Why(), c.met, c.why)
+			var unmet *match.UnmetError
+			if err := parsed.Check(scope(t)); c.why != "" && (!errors.As(err, &unmet) || err.Error() != c.why) || c.why == "" && err != nil {
+				t.Errorf("got %v, want %q", err, c.why)
 			}
 		})
 	}
@@ -73,10 +69,10 @@ func TestConditionsMissingVariable(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		verdict, err := parsed.Met(scope(t))
+		err = parsed.Check(scope(t))
 		var notFound *jmespath.NotFoundError
 		if !errors.As(err, &notFound) {
-			t.Errorf("%s: got %v, %v", raw, verdict, err)
+			t.Errorf("%s: got %v", raw, err)
 		}
 	}
 }

@@ -47,14 +47,14 @@ func decodeFilters(list []policydecode.Node, group string) []*Filter {
 	return out
 }
 
-// criteria are the fields of resources.
+// resourceFields are the fields of resources.
 //
 //nolint:gochecknoglobals // an immutable table
-var criteria = []string{"kinds", "name", "names", "namespaces", "annotations", "selector", "namespaceSelector", "operations"}
+var resourceFields = []string{"kinds", "name", "names", "namespaces", "annotations", "selector", "namespaceSelector", "operations"}
 
 // elsewhere says where fields belong that are often indented wrongly.
 func elsewhere(f *policydecode.Fields) {
-	f.Elsewhere("below resources", criteria...)
+	f.Elsewhere("below resources", resourceFields...)
 	f.Elsewhere("beside match, so indent it less", "match", "exclude", "context", "preconditions", "mutate", "conditions", "exceptions")
 }
 

@@ -3,7 +3,6 @@ package match
 import (
 	"cmp"
 	"context"
-	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -56,68 +55,42 @@ type Candidate struct {
 	World     *engine.World   // has Namespaces and role bindings
 }
 
-// criterion names what a filter fails on; the empty one means that it holds.
-type criterion string
-
-const (
-	holds               criterion = ""
-	byKind              criterion = "kinds"
-	byName              criterion = "name"
-	byNames             criterion = "names"
-	byNamespace         criterion = "namespaces"
-	bySelector          criterion = "selector"
-	byAnnotations       criterion = "annotations"
-	byNamespaceSelector criterion = "namespaceSelector"
-	byOperation         criterion = "operations"
-	bySubjects          criterion = "subjects"
-	byRoles             criterion = "roles"
-	byClusterRoles      criterion = "clusterRoles"
-	byDeletion          criterion = "a deletion only triggers rules with targets that name DELETE in operations"
-	byFilters           criterion = "Kyverno's resourceFilters leave the object out"
-	byPolicyNamespace   criterion = "namespace of the Policy"
-	byNothing           criterion = "match cannot be empty"
-)
-
 // Result is whether a rule applies to a candidate, as far as one of its blocks
 // decides. It costs nothing until it is to be explained.
 type Result struct {
-	criterion criterion
-	filter    *Filter
-	block     *Block // that does not hold, or excludes; nil where it is none
-	excluded  bool
+	failed   *criterion // nil where the rule applies
+	filter   *Filter
+	block    *Block // that does not hold, or excludes; nil where it is none
+	excluded bool
 }
 
 // Applies reports whether the rule applies.
-func (m Result) Applies() bool { return m.criterion == holds }
+func (m Result) Applies() bool { return m.failed == nil }
 
 // DeletionIgnored is the result for a deletion that cannot trigger a rule.
-func DeletionIgnored() Result { return Result{criterion: byDeletion} }
+func DeletionIgnored() Result { return Result{failed: &byDeletion} }
 
 // FilteredOut is the result for an object that Kyverno passes over.
-func FilteredOut() Result { return Result{criterion: byFilters} }
+func FilteredOut() Result { return Result{failed: &byFilters} }
 
 // OutsideNamespace is the result for an object in another namespace than its Policy.
 func OutsideNamespace(ns string) Result {
-	return Result{criterion: byPolicyNamespace, filter: &Filter{Namespaces: []string{ns}}}
+	return Result{failed: &byPolicyNamespace, filter: &Filter{Namespaces: []string{ns}}}
 }
 
 // Match compares a candidate with a match block.
 func (m *Block) Match(c *Candidate) (Result, error) {
-	missed := Result{criterion: byNothing, block: m}
+	missed := Result{failed: &byNothing, block: m}
 	for _, f := range m.filters {
-		failed, err := f.failsMatch(c)
-		if err != nil {
+		failed, err := f.failsMatch(c, false)
+		if err != nil || failed == nil && !m.all {
 			return Result{}, err
 		}
-		switch {
-		case failed == holds && !m.all:
-			return Result{}, nil
-		case failed == holds:
-			continue
-		case m.all:
-			return Result{criterion: failed, filter: f, block: m}, nil
+		if failed != nil {
+			if missed.failed, missed.filter = failed, f; m.all {
+				return missed, nil
+			}
 		}
-		missed.criterion, missed.filter = failed, f
 	}
 	if m.all && len(m.filters) > 0 {
 		return Result{}, nil
@@ -131,36 +104,54 @@ func (m *Block) Exclude(c *Candidate) (Result, error) {
 	if m == nil {
 		return Result{}, nil
 	}
-	for _, f := range m.filters {
-		held := false
+	for i, f := range m.filters {
+		failed := &byNothing
 		if !f.Empty() {
-			failed, err := f.fails(c, true)
-			if err != nil {
+			var err error
+			if failed, err = f.fails(c, true, false); err != nil {
 				return Result{}, err
 			}
-			held = failed == holds
 		}
-		if held && !m.all {
-			return Result{criterion: byNothing, filter: f, block: m, excluded: true}, nil
-		}
-		if !held && m.all {
+		switch last := i == len(m.filters)-1; {
+		case failed == nil && (last || !m.all):
+			return Result{failed: &byNothing, filter: f, block: m, excluded: true}, nil
+		case failed != nil && m.all:
 			return Result{}, nil
 		}
-	}
-	if m.all && len(m.filters) > 0 {
-		return Result{criterion: byNothing, filter: m.filters[0], block: m, excluded: true}, nil
 	}
 	return Result{}, nil
 }
 
 // failsMatch is fails for a match block: where no user is simulated, its
 // criteria on users do not count, and a filter without any other matches nothing.
-func (f *Filter) failsMatch(c *Candidate) (criterion, error) {
+func (f *Filter) failsMatch(c *Candidate, explain bool) (*criterion, error) {
 	withUser := !c.Request.User.Empty()
 	if f.Empty() || !withUser && f.emptyButUser() {
-		return byNothing, nil
+		return &byNothing, nil
 	}
-	return f.fails(c, withUser)
+	return f.fails(c, withUser, explain)
+}
+
+// fails returns the first criterion that does not hold; nil if all do. The labels of the Namespace are compared last, since
+// they may have to be read, but to explain.
+func (f *Filter) fails(c *Candidate, withUser, explain bool) (*criterion, error) {
+	for i := range criteria {
+		k := &criteria[i]
+		if i >= bySubjects && !withUser || i == byNamespaceSelector && !explain {
+			continue
+		}
+		ok, err := k.holds(f, c)
+		if err != nil && i == byNamespaceSelector {
+			continue
+		}
+		if err != nil || !ok {
+			return k, err
+		}
+	}
+	if ok, err := criteria[byNamespaceSelector].holds(f, c); err != nil || !ok {
+		return &criteria[byNamespaceSelector], err
+	}
+	return nil, nil
 }
 
 // Empty reports whether a match block lacks criteria, so that it matches nothing,
@@ -177,120 +168,9 @@ func (f *Filter) emptyButUser() bool {
 		f.Name == "" && f.Labels == nil && f.NamespaceLabels == nil
 }
 
-// fails names the first criterion that does not hold.
-func (f *Filter) fails(c *Candidate, withUser bool) (criterion, error) {
-	if failed := f.failsObject(c); failed != holds {
-		return failed, nil
-	}
-	if withUser {
-		if failed, err := f.failsUser(c); err != nil || failed != holds {
-			return failed, err
-		}
-	}
-	return f.failsNamespaceSelector(c)
-}
-
 // name is that of the object; one that is yet to be generated counts by its prefix.
 func (c *Candidate) name() string {
 	return cmp.Or(c.Object.GetName(), c.Object.GetGenerateName())
-}
-
-func (f *Filter) matchesAnnotations(c *Candidate) bool {
-	return selector.Pairs(f.Annotations, c.Object.GetAnnotations())
-}
-
-func (f *Filter) failsObject(c *Candidate) criterion {
-	name := c.name()
-	switch {
-	case len(f.Kinds) > 0 && !f.matchesKind(c.Key):
-		return byKind
-	case f.Name != "" && !selector.MatchWildcard(f.Name, name):
-		return byName
-	case len(f.Names) > 0 && !selector.AnyOf(f.Names, name):
-		return byNames
-	case len(f.Namespaces) > 0 && !selector.AnyOf(f.Namespaces, NamespaceOf(c.Object)):
-		return byNamespace
-	case f.Labels != nil && !f.Labels.MatchesObject(c.Object):
-		return bySelector
-	case len(f.Annotations) > 0 && !f.matchesAnnotations(c):
-		return byAnnotations
-	case len(f.Operations) > 0 && !slices.Contains(f.Operations, string(c.Operation)):
-		return byOperation
-	}
-	return holds
-}
-
-func (f *Filter) matchesKind(key engine.ObjectKey) bool {
-	for _, kind := range f.Kinds {
-		if kind.Matches(key.GroupVersionKind(), key.Subresource) {
-			return true
-		}
-	}
-	return false
-}
-
-// failsNamespaceSelector judges the labels of the object's Namespace. It never
-// holds for a Namespace itself, and for other objects without a namespace there
-// are no labels, as in Kyverno.
-func (f *Filter) failsNamespaceSelector(c *Candidate) (criterion, error) {
-	if f.NamespaceLabels == nil {
-		return holds, nil
-	}
-	if c.Object.GetKind() == "Namespace" {
-		return byNamespaceSelector, nil
-	}
-	labels, err := c.NamespaceLabels(c.Context, c.World, f.NamespaceLabels.Keys())
-	if err != nil {
-		return holds, &UndecidedError{Field: string(byNamespaceSelector), Reason: err.Error()}
-	}
-	if !f.NamespaceLabels.Matches(labels) {
-		return byNamespaceSelector, nil
-	}
-	return holds, nil
-}
-
-// failsUser judges the requesting user; roles, clusterRoles and subjects must
-// each hold, whatever Kyverno's own comment says.
-func (f *Filter) failsUser(c *Candidate) (criterion, error) {
-	if len(f.Subjects) > 0 && !c.isOneOf(f.Subjects) {
-		return bySubjects, nil
-	}
-	if len(f.Roles)+len(f.ClusterRoles) == 0 {
-		return holds, nil
-	}
-	bound, err := rolesOf(c.Context, c.World, c.Request.User)
-	switch {
-	case err != nil:
-		return holds, err
-	case len(f.Roles) > 0 && !overlap(f.Roles, bound.roles):
-		return byRoles, nil
-	case len(f.ClusterRoles) > 0 && !overlap(f.ClusterRoles, bound.clusterRoles):
-		return byClusterRoles, nil
-	}
-	return holds, nil
-}
-
-func (c *Candidate) isOneOf(subjects []Subject) bool {
-	user := c.Request.User
-	for _, s := range subjects {
-		switch s.Kind {
-		case "User":
-			if selector.MatchWildcard(s.Name, user.Username) {
-				return true
-			}
-		case "ServiceAccount":
-			if selector.MatchWildcard("system:serviceaccount:"+s.Namespace+":"+s.Name, user.Username) {
-				return true
-			}
-		case "Group":
-			for _, group := range user.Groups {
-				if selector.MatchWildcard(s.Name, group) {
-					return true
-				}
-			}
-		}
-	}
-	return false
 }
 
 // NamespaceOf is what `namespaces` is compared with: a Namespace counts as its own.
@@ -299,8 +179,4 @@ func NamespaceOf(u *unstructured.Unstructured) string {
 		return u.GetName()
 	}
 	return u.GetNamespace()
-}
-
-func overlap(a, b []string) bool {
-	return slices.ContainsFunc(a, func(item string) bool { return slices.Contains(b, item) })
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/conformance"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/jmespath"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/match"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/policydecode"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/snapshot"
@@ -47,7 +48,7 @@ func (c *ruling) decide(t *testing.T) string {
 	if err == nil && m.Applies() {
 		m, err = block(t, c.Exclude).Exclude(candidate)
 	}
-	var undecided *match.UndecidedError
+	var undecided *jmespath.UnsupportedError
 	switch {
 	case errors.As(err, &undecided):
 		return "undecided: " + err.Error()

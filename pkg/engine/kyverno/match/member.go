@@ -1,10 +1,8 @@
 package match
 
 import (
-	"cmp"
 	"encoding/json"
 	"fmt"
-	"regexp"
 	"slices"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/pattern"
@@ -12,24 +10,20 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/selector"
 )
 
-// rangePattern is a range of Kyverno's patterns: "1-5", "100Mi-1Gi".
-var rangePattern = regexp.MustCompile(`^([-+]?\d+(?:\.\d+)?[A-Za-z]*)-([-+]?\d+(?:\.\d+)?[A-Za-z]*)$`)
-
 // membership is a value as what it may have as members.
 type membership struct {
-	operator Operator
-	text     string
-	isText   bool
-	members  []string
-	valid    bool // a value of another type has no members
-	listed   bool // it is a list, not a text
-	texts    bool // a list of nothing but texts
-	// Of a text that is a range, for operators that know ranges.
+	text    string
+	isText  bool
+	members []string
+	valid   bool // a value of another type has no members
+	listed  bool // it is a list, not a string
+	texts   bool // a list of nothing but strings
+	// Of a string that is a range, for operators that know ranges.
 	inside, outside *pattern.Pattern
 }
 
 func membershipOf(o Operator, value any) membership {
-	m := membership{operator: o}
+	var m membership
 	switch v := value.(type) {
 	case []any:
 		m.members, m.valid, m.listed = texts(v), true, true
@@ -37,8 +31,8 @@ func membershipOf(o Operator, value any) membership {
 	case string:
 		m.text, m.isText = v, true
 		m.members, m.valid = listOf(v)
-		if ends := rangePattern.FindStringSubmatch(v); ends != nil && !o.old() {
-			m.inside, m.outside = pattern.Compile(v), pattern.Compile(ends[1]+"!-"+ends[2])
+		if low, high, outside, ok := pattern.ParseRange(v); ok && !outside && !o.old() {
+			m.inside, m.outside = pattern.Compile(v), pattern.Compile(low+"!-"+high)
 		}
 	case nil, map[string]any:
 	default:
@@ -49,22 +43,16 @@ func membershipOf(o Operator, value any) membership {
 
 // member evaluates the In family. A value of a type that holds no members
 // satisfies neither an operator nor its negation.
-func (o Operator) member(clock *limit.Clock, key, value any) (bool, error) {
-	if _, ok := key.(map[string]any); ok {
-		return false, nil
-	}
-	if err := limit.Value([]any{key, value}); err != nil { // before they become texts
-		return false, err
+func (o Operator) member(clock *limit.Clock, key, value any) bool {
+	if _, ok := key.(map[string]any); ok || limit.Value([]any{key, value}) != nil { // before they become strings
+		return false
 	}
 	m := membershipOf(o, value)
 	if list, ok := key.([]any); ok {
-		return m.holdsList(clock, texts(list))
+		return m.holdsList(clock, o, texts(list))
 	}
-	found, valid, err := m.contains(clock, fmt.Sprint(key))
-	if err != nil || !valid {
-		return false, err
-	}
-	return found != o.negative(), nil
+	found, valid := m.contains(clock, fmt.Sprint(key))
+	return valid && found != o.negative()
 }
 
 func (o Operator) negative() bool { return o == NotIn || o == AnyNotIn || o == AllNotIn }
@@ -82,64 +70,44 @@ func texts(list []any) []string {
 }
 
 // contains looks for a single key.
-func (m *membership) contains(clock *limit.Clock, key string) (found, valid bool, err error) {
+func (m *membership) contains(clock *limit.Clock, key string) (found, valid bool) {
 	switch {
 	case m.listed:
-		if slices.ContainsFunc(m.members, func(member string) bool { return alike(key, member) }) {
-			return true, true, nil
-		}
-		return false, true, cmp.Or(checkTexts(key), checkTexts(m.members...))
+		return slices.ContainsFunc(m.members, func(member string) bool { return alike(key, member) }), true
 	case !m.isText:
-		return false, false, nil
+		return false, false
 	case selector.MatchWildcard(m.text, key):
-		return true, true, nil
+		return true, true
 	case m.inside != nil:
-		found, err = m.inside.Match(clock, key, nil)
-		return found, true, err
+		return m.inside.Match(clock, key, nil), true
 	}
-	return slices.Contains(m.members, key), m.valid, checkTexts(m.text)
+	return slices.Contains(m.members, key), m.valid
 }
 
 // holdsList looks for several keys.
-func (m *membership) holdsList(clock *limit.Clock, keys []string) (holds bool, err error) {
-	o := m.operator
-	defer func() {
-		if err == nil && holds == o.negative() && !o.old() { // because a key was not found
-			err = cmp.Or(checkTexts(keys...), checkTexts(m.members...))
-		}
-	}()
+func (m *membership) holdsList(clock *limit.Clock, o Operator, keys []string) bool {
 	within := func(p *pattern.Pattern) func(string) bool {
-		return func(key string) bool {
-			if err != nil {
-				return false
-			}
-			var ok bool
-			ok, err = p.Match(clock, key, nil)
-			return ok
-		}
+		return func(key string) bool { return p.Match(clock, key, nil) }
 	}
 	among := func(key string) bool {
-		if err == nil {
-			err = clock.Steps(len(m.members))
-		}
-		return err == nil && o.among(key, m.members)
+		return clock.Steps(len(m.members)) == nil && slices.ContainsFunc(m.members, func(member string) bool {
+			return key == member || (!o.old() && alike(key, member))
+		})
 	}
 	switch {
 	case m.listed:
-		return !(o.old() && !m.texts) && o.decide(keys, among), err
+		return !(o.old() && !m.texts) && o.decide(keys, among)
 	case m.isText && len(keys) == 1 && keys[0] == m.text:
-		return !o.negative(), nil
+		return !o.negative()
 	case m.inside != nil && o == AnyNotIn:
 		// A key that is no number is not outside of the range.
-		holds = slices.ContainsFunc(keys, within(m.outside))
-		return holds, err
+		return slices.ContainsFunc(keys, within(m.outside))
 	case m.inside != nil:
-		holds = o.decide(keys, within(m.inside))
-		return holds, err
+		return o.decide(keys, within(m.inside))
 	case m.isText:
-		return m.valid && o.decide(keys, among), err
+		return m.valid && o.decide(keys, among)
 	}
-	return len(m.members) > 0 && (o == AnyIn || o == AnyNotIn) && o.decide(keys, among), err
+	return len(m.members) > 0 && (o == AnyIn || o == AnyNotIn) && o.decide(keys, among)
 }
 
 // decide reports whether the keys that are found are those that the operator asks for.
@@ -152,23 +120,15 @@ func (o Operator) decide(keys []string, found func(string) bool) bool {
 		return !slices.ContainsFunc(keys, missing)
 	case AnyNotIn, NotIn:
 		return slices.ContainsFunc(keys, missing)
-	case AllNotIn:
-		return !slices.ContainsFunc(keys, found)
 	}
-	return false
-}
-
-func (o Operator) among(key string, members []string) bool {
-	return slices.ContainsFunc(members, func(member string) bool {
-		return key == member || (!o.old() && alike(key, member))
-	})
+	return !slices.ContainsFunc(keys, found) // AllNotIn
 }
 
 // alike takes either side for a wildcard pattern of the other.
 func alike(a, b string) bool { return selector.MatchWildcard(a, b) || selector.MatchWildcard(b, a) }
 
-// listOf reads a text that is a JSON list of texts, as ConfigMaps hold them; a
-// text that is no JSON is the only member of its list. Other JSON, also a plain
+// listOf reads a string that is a JSON list of strings, as ConfigMaps hold them; a
+// string that is no JSON is the only member of its list. Other JSON, also a plain
 // number, is not valid.
 func listOf(text string) (members []string, valid bool) {
 	if !json.Valid([]byte(text)) {

@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/selector"
 )
 
 // ExcludedError is why a rule that matches an object excludes it.
@@ -60,24 +59,24 @@ func (m Result) Explain(c *Candidate) error {
 	case m.excluded:
 		return m.exclusion()
 	case m.block == nil || m.filter == nil:
-		return m.notMatched(c)
+		return m.failed.mismatch(m.filter, c)
 	}
 	missed := m.block.missed(c)
 	switch {
 	case len(missed) == 0: // it holds by now, for what was not to be read before
-		return m.notMatched(c)
+		return m.failed.mismatch(m.filter, c)
 	case m.block.all:
 		least := slices.MinFunc(missed, byRank)
-		failed := least.notMatched(c)
+		failed := least.failed.mismatch(least.filter, c)
 		failed.Criterion = least.filter.Place + ": " + failed.Criterion
 		return failed
 	case len(m.block.filters) == 1:
-		return missed[0].notMatched(c)
+		return missed[0].failed.mismatch(missed[0].filter, c)
 	}
 	slices.SortStableFunc(missed, func(a, b Result) int { return byRank(b, a) })
-	out := &NoneMatchedError{Nearest: len(missed) > 1 && missed[0].rank() > missed[1].rank()}
-	for _, f := range missed {
-		out.Each = append(out.Each, EntryError{Place: f.filter.Place, Mismatch: f.notMatched(c)})
+	out := &NoneMatchedError{Nearest: len(missed) > 1 && byRank(missed[0], missed[1]) > 0}
+	for _, m := range missed {
+		out.Each = append(out.Each, EntryError{Place: m.filter.Place, Mismatch: m.failed.mismatch(m.filter, c)})
 	}
 	return out
 }
@@ -86,32 +85,15 @@ func (m Result) Explain(c *Candidate) error {
 func (m *Block) missed(c *Candidate) []Result {
 	var out []Result
 	for _, f := range m.filters {
-		failed, err := f.failsMatch(c)
-		if err != nil || failed == holds {
-			continue
+		if failed, err := f.failsMatch(c, true); err == nil && failed != nil {
+			out = append(out, Result{failed: failed, filter: f})
 		}
-		// Labels of the Namespace are compared last, since they may have to be read.
-		if by, err := f.failsNamespaceSelector(c); err == nil && by != holds && rankOf(by) < rankOf(failed) {
-			failed = by
-		}
-		out = append(out, Result{criterion: failed, filter: f})
 	}
 	return out
 }
 
-// rank says how much of a filter holds before its criterion fails.
-func (m Result) rank() int { return rankOf(m.criterion) }
-
-func byRank(a, b Result) int { return a.rank() - b.rank() }
-
-// rankOf is the place of a criterion in the order in which reasons are given: what
-// the object is, then what it has, then what is done to it and by whom.
-func rankOf(c criterion) int {
-	return slices.Index([]criterion{
-		byNothing, byKind, byName, byNames, byNamespace, bySelector, byAnnotations, byNamespaceSelector,
-		byOperation, bySubjects, byRoles, byClusterRoles,
-	}, c)
-}
+// byRank compares how much of two filters holds before a criterion fails.
+func byRank(a, b Result) int { return a.failed.rank() - b.failed.rank() }
 
 // exclusion says what the entry that excludes asks for, or all of them where they
 // decide together.
@@ -133,133 +115,16 @@ func (m Result) exclusion() error {
 
 // String lists the criteria of a filter with what they want.
 func (f *Filter) String() string {
-	var parts []string
-	for _, d := range f.demands() {
-		parts = append(parts, d.String())
-	}
-	return strings.Join(parts, ", ")
+	return strings.Join(f.texts(func(int, string) bool { return true }), ", ")
 }
 
-// demand is a criterion with what it wants.
-type demand struct {
-	criterion criterion
-	wanted    string
-}
-
-// String reads like "kinds: Pod, Deployment".
-func (d demand) String() string { return string(d.criterion) + ": " + d.wanted }
-
-// demands are the criteria that a filter has.
-func (f *Filter) demands() []demand {
-	var out []demand
-	add := func(c criterion, wanted string) {
-		if wanted != "" {
-			out = append(out, demand{c, wanted})
+// texts lists the criteria that a filter has and that are wanted, like "kinds: Pod, Deployment".
+func (f *Filter) texts(keep func(by int, wanted string) bool) []string {
+	var out []string
+	for _, by := range described {
+		if wanted := criteria[by].wanted(f); wanted != "" && keep(by, wanted) {
+			out = append(out, criteria[by].name+": "+wanted)
 		}
 	}
-	add(byOperation, strings.Join(f.Operations, ", "))
-	add(byKind, kindTexts(f.Kinds))
-	add(byName, f.Name)
-	add(byNames, strings.Join(f.Names, ", "))
-	add(byNamespace, strings.Join(f.Namespaces, ", "))
-	add(byAnnotations, joinPairs(f.Annotations))
-	if f.Labels != nil {
-		add(bySelector, f.Labels.String())
-	}
-	if f.NamespaceLabels != nil {
-		add(byNamespaceSelector, f.NamespaceLabels.String())
-	}
-	add(byRoles, strings.Join(f.Roles, ", "))
-	add(byClusterRoles, strings.Join(f.ClusterRoles, ", "))
-	add(bySubjects, subjectTexts(f.Subjects))
 	return out
 }
-
-// notMatched names the criterion with what it wants and what the object has.
-func (m Result) notMatched(c *Candidate) engine.Mismatch {
-	f := m.filter
-	value := func(wanted, of string) engine.Mismatch { return engine.NewMismatch(string(m.criterion), wanted, of) }
-	text := func(wanted, found string) engine.Mismatch {
-		return engine.Mismatch{Criterion: string(m.criterion), Wanted: wanted, Found: found}
-	}
-	switch m.criterion {
-	case byKind:
-		return value(kindTexts(f.Kinds), kindOf(c).String())
-	case byName:
-		return value(f.Name, c.name())
-	case byNames:
-		return value(strings.Join(f.Names, ", "), c.name())
-	case byNamespace, byPolicyNamespace:
-		return value(strings.Join(f.Namespaces, ", "), NamespaceOf(c.Object))
-	case bySelector:
-		return text(f.Labels.String(), engine.FoundLabels(c.Object.GetLabels(), f.Labels))
-	case byAnnotations:
-		return text(joinPairs(f.Annotations), engine.FoundAnnotations(c.Object.GetAnnotations(), f.Annotations))
-	case byNamespaceSelector:
-		return text(f.NamespaceLabels.String(), f.seenOfNamespace(c))
-	case byOperation:
-		return value(strings.Join(f.Operations, ", "), string(c.Operation))
-	case bySubjects:
-		return value(subjectTexts(f.Subjects), c.Request.User.Username)
-	case byRoles:
-		return value(strings.Join(f.Roles, ", "), c.Request.User.Username)
-	case byClusterRoles:
-		return value(strings.Join(f.ClusterRoles, ", "), c.Request.User.Username)
-	}
-	return text("", "")
-}
-
-func (f *Filter) seenOfNamespace(c *Candidate) string {
-	labels, err := c.NamespaceLabels(c.Context, c.World, f.NamespaceLabels.Keys())
-	switch {
-	case c.Object.GetKind() == "Namespace":
-		return "is a Namespace itself, for which this never holds"
-	case err != nil:
-		return "is not known"
-	case c.Object.GetNamespace() == "":
-		return "is in no namespace"
-	}
-	return "the Namespace " + engine.FoundLabels(labels, f.NamespaceLabels)
-}
-
-func kindOf(c *Candidate) selector.Kind {
-	k := c.Key
-	if k.Group == "" { // as people write the core group
-		k.Group = "*"
-	}
-	return selector.Kind{Group: k.Group, Version: k.Version, Kind: k.Kind, Subresource: k.Subresource}
-}
-
-func kindTexts(kinds []selector.Kind) string {
-	out := make([]string, len(kinds))
-	for i, kind := range kinds {
-		out[i] = kind.String()
-	}
-	return strings.Join(out, ", ")
-}
-
-func subjectTexts(subjects []Subject) string {
-	out := make([]string, len(subjects))
-	for i, s := range subjects {
-		out[i] = s.Kind + " " + s.Name
-	}
-	return strings.Join(out, ", ")
-}
-
-func joinPairs(set map[string]string) string {
-	out := make([]string, 0, len(set))
-	for _, key := range sortedKeys(set) {
-		out = append(out, key+"="+set[key])
-	}
-	return strings.Join(out, ",")
-}
-
-// UndecidedError is a criterion that cannot be compared, because what it needs
-// cannot be read.
-type UndecidedError struct {
-	Field  string // "namespaceSelector", "roles"
-	Reason string
-}
-
-// Error names the criterion and the reason.
-func (e *UndecidedError) Error() string { return e.Field + ": " + e.Reason }

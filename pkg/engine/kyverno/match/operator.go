@@ -72,69 +72,47 @@ func ParseOperator(name string) (Operator, error) {
 // Holds reports whether the operator holds between a key and a value, as
 // pkg/engine/variables/operator of Kyverno does; but numbers compare by value whether
 // or not they are integers. A key that is null satisfies no operator, not even the
-// negative ones. The error is that of the clock, or of a text that is
-// no wildcard pattern.
-func (o Operator) Holds(clock *limit.Clock, key, value any) (bool, error) {
+// negative ones. Once the time of the clock has passed, which its error says, the answer means nothing.
+func (o Operator) Holds(clock *limit.Clock, key, value any) bool {
 	if key == nil {
-		return false, nil
+		return false
 	}
 	switch o {
 	case Equal, Equals:
 		return equals(clock, key, value)
 	case NotEqual, NotEquals:
-		equal, err := equals(clock, key, value)
-		return !equal && err == nil, err
+		return !equals(clock, key, value)
 	case In, AnyIn, AllIn, NotIn, AnyNotIn, AllNotIn:
 		return o.member(clock, key, value)
 	case DurationGreaterThanOrEquals, DurationGreaterThan, DurationLessThanOrEquals, DurationLessThan:
-		return o.orderDurations(key, value), nil
+		return o.orderDurations(key, value)
 	}
-	return o.order(key, value), nil
+	return o.order(key, value)
 }
 
-func equals(clock *limit.Clock, key, value any) (bool, error) {
-	switch k := key.(type) {
-	case string:
-		return equalsText(k, value)
-	case bool, []any, map[string]any:
-		return jmespath.Equal(clock, key, value)
+func equals(clock *limit.Clock, key, value any) bool {
+	if text, isText := key.(string); isText {
+		return equalsText(text, value)
 	}
-	k, ok := jmespath.Number(key)
-	if !ok {
-		return false, nil
-	}
-	if text, isText := value.(string); isText {
+	k, isNumber := jmespath.Number(key)
+	if text, isText := value.(string); isNumber && isText {
 		v, ok := parseNumber(text)
-		return ok && k == v, nil
+		return ok && k == v
 	}
 	return jmespath.Equal(clock, key, value)
 }
 
-// equalsText takes texts for durations, then for quantities, then for a wildcard
-// pattern (the value) and a text (the key). A key that is a quantity never
+// equalsText takes strings for durations, then for quantities, then for a wildcard
+// pattern (the value) and a string (the key). A key that is a quantity never
 // matches a pattern.
-func equalsText(key string, value any) (bool, error) {
+func equalsText(key string, value any) bool {
 	if k, v, ok := durations(key, value); ok {
-		return k == v, nil
+		return k == v
 	}
 	text, isText := value.(string)
-	if !isText {
-		return false, nil
-	}
-	if k, err := jmespath.ParseQuantity(key); err == nil && text != "" {
+	if k, err := jmespath.ParseQuantity(key); err == nil && isText && text != "" {
 		v, err := jmespath.ParseQuantity(text)
-		return err == nil && k.Cmp(v) == 0, nil
+		return err == nil && k.Cmp(v) == 0
 	}
-	return selector.MatchWildcard(text, key), checkTexts(text)
-}
-
-// checkTexts returns an error if one of some texts, which an object may have, cannot be taken for
-// a wildcard pattern, so that it is not known what it matches.
-func checkTexts(texts ...string) error {
-	for _, text := range texts {
-		if err := selector.CheckWildcard(text); err != nil {
-			return fmt.Errorf("a text %w", err)
-		}
-	}
-	return nil
+	return isText && selector.MatchWildcard(text, key)
 }

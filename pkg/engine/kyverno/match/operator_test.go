@@ -1,8 +1,6 @@
 package match_test
 
 import (
-	"errors"
-	"strings"
 	"testing"
 
 	utiljson "k8s.io/apimachinery/pkg/util/json"
@@ -31,9 +29,8 @@ func testHolds(t *testing.T, cases []operatorCase) {
 	t.Helper()
 	for _, c := range cases {
 		t.Run(c.key+" "+string(c.operator)+" "+c.value, func(t *testing.T) {
-			got, err := c.operator.Holds(nil, decode(t, c.key), decode(t, c.value))
-			if err != nil || got != c.want {
-				t.Errorf("got %v, %v", got, err)
+			if got := c.operator.Holds(nil, decode(t, c.key), decode(t, c.value)); got != c.want {
+				t.Errorf("got %v", got)
 			}
 		})
 	}
@@ -277,11 +274,7 @@ func FuzzHolds(f *testing.F) {
 			value = valueText
 		}
 		for positive, negative := range pairs {
-			holds, err := positive.Holds(nil, key, value)
-			too, wrong := negative.Holds(nil, key, value)
-			if err = errors.Join(err, wrong); err != nil && !strings.Contains(err.Error(), "characters stand between two *") {
-				t.Fatal(err)
-			}
+			holds, too := positive.Holds(nil, key, value), negative.Holds(nil, key, value)
 			if holds && too {
 				t.Errorf("%q: both %s and %s %q", keyText, positive, negative, valueText)
 			}

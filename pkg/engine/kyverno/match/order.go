@@ -3,8 +3,6 @@ package match
 import (
 	"cmp"
 	"strconv"
-	"strings"
-	"time"
 
 	"github.com/blang/semver/v4"
 
@@ -46,16 +44,9 @@ func (o Operator) order(key, value any) bool {
 		v, ok := anyNumber(value)
 		return ok && o.holdsFor(cmp.Compare(k, v))
 	}
-	return texts && o.compareVersions(keyText, valueText)
-}
-
-func (o Operator) compareVersions(key, value string) bool {
-	k, err := semver.Parse(key)
-	if err != nil {
-		return false
-	}
-	v, err := semver.Parse(value)
-	return err == nil && o.holdsFor(k.Compare(v))
+	k, err := semver.Parse(keyText)
+	v, wrong := semver.Parse(valueText)
+	return texts && err == nil && wrong == nil && o.holdsFor(k.Compare(v))
 }
 
 // orderDurations takes numbers for seconds, on both sides.
@@ -82,11 +73,8 @@ func seconds(side any) (float64, bool) {
 	if !ok {
 		return jmespath.Number(side)
 	}
-	if text == "" || strings.IndexByte("+-.0123456789", text[0]) < 0 {
-		return 0, false // without the cost of an error
-	}
-	d, err := time.ParseDuration(text)
-	return d.Seconds(), err == nil
+	d, ok := jmespath.ParseDuration(text)
+	return d.Seconds(), ok
 }
 
 func parseNumber(text string) (float64, bool) {

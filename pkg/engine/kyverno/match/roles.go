@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/jmespath"
 )
 
 const rbacGroup = "rbac.authorization.k8s.io"
@@ -21,7 +22,7 @@ type userRoles struct{ roles, clusterRoles []string }
 // them for each request (pkg/userinfo/roleRef.go); here they are read once in a run.
 func rolesOf(ctx context.Context, w *engine.World, user engine.UserInfo) (userRoles, error) {
 	if w.Reader == nil {
-		return userRoles{}, &UndecidedError{Field: "roles", Reason: "the role bindings of the user are not known without a cluster or --world"}
+		return userRoles{}, &jmespath.UnsupportedError{Field: "roles", Reason: "the role bindings of the user are not known without a cluster or --world"}
 	}
 	names := append(slices.Clone(user.Groups), user.Username)
 	type question struct{ names string }

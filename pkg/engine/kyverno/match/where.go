@@ -15,15 +15,10 @@ func (m *Block) Where(namespace string) []string {
 	var out []string
 	selecting := m.selecting()
 	for _, f := range m.filters {
-		demands := f.demands()
-		if slices.Contains(selecting, f) {
-			demands = f.unselected(namespace)
-		}
-		demands = slices.DeleteFunc(demands, func(d demand) bool { return d.criterion == byOperation })
-		var texts []string
-		for _, d := range demands {
-			texts = append(texts, d.String())
-		}
+		selects := slices.Contains(selecting, f)
+		texts := f.texts(func(by int, wanted string) bool {
+			return by != byOperation && !(selects && f.selects(by, wanted, namespace))
+		})
 		if !m.all && len(m.filters) > 1 && len(texts) > 0 {
 			texts = []string{f.Place + ": " + strings.Join(texts, ", ")}
 		}
@@ -55,23 +50,21 @@ func (m *Block) Unless() []string {
 	return out
 }
 
-// unselected are the demands of a filter that its selections do not hold.
-func (f *Filter) unselected(namespace string) []demand {
-	return slices.DeleteFunc(f.demands(), func(d demand) bool {
-		switch d.criterion {
-		case byKind:
-			return true
-		case byName, byNames:
-			return f.selected(func(s engine.Selection) bool { return s.Name == d.wanted })
-		case byNamespace:
-			return namespace == "" && f.selected(func(s engine.Selection) bool {
-				return s.Namespace == d.wanted || (s.Kind == "Namespace" && s.Name == d.wanted)
-			})
-		case bySelector:
-			return f.Labels.Exact() != nil
-		}
-		return false
-	})
+// selects reports whether the selections of a filter hold what a criterion of it wants.
+func (f *Filter) selects(by int, wanted, namespace string) bool {
+	switch by {
+	case byKind:
+		return true
+	case byName, byNames:
+		return f.selected(func(s engine.Selection) bool { return s.Name == wanted })
+	case byNamespace:
+		return namespace == "" && f.selected(func(s engine.Selection) bool {
+			return s.Namespace == wanted || (s.Kind == "Namespace" && s.Name == wanted)
+		})
+	case bySelector:
+		return f.Labels.Exact() != nil
+	}
+	return false
 }
 
 // selected reports whether something holds of the selections of all kinds.

@@ -10,14 +10,14 @@ import (
 )
 
 // verdict keeps what Kyverno keeps in its error types: a failed condition
-// leaves a list element out, any other mismatch fails the whole list.
+// leaves a list element out, any other mismatch fails the whole list, as does the
+// end of the rule's time.
 type verdict int
 
 const (
 	matched verdict = iota
 	leftOut
 	mismatched
-	stopped // by the clock
 )
 
 func verdictOf(ok bool) verdict {
@@ -113,11 +113,11 @@ func keysOf(pattern map[string]any) []key {
 
 func (k *key) match(c *limit.Clock, object map[string]any, at place, why *Difference) verdict {
 	if c.Step() != nil {
-		return stopped
+		return mismatched
 	}
 	got, present := k.lookup(object, at)
 	verdict := k.decide(c, got, present, at.child(k.name), why)
-	if verdict == matched || verdict == stopped || why == nil {
+	if verdict == matched || why == nil {
 		return verdict
 	}
 	switch {
@@ -183,24 +183,16 @@ func (k *key) lookup(object map[string]any, at place) (any, bool) {
 func matchExistence(c *limit.Clock, pattern, value any) verdict {
 	patterns, ok := pattern.([]any)
 	list, isList := value.([]any)
-	if !ok || !isList || slices.ContainsFunc(patterns, func(p any) bool { _, isMap := p.(map[string]any); return !isMap }) {
+	if !ok || !isList {
 		return mismatched
 	}
 	for _, p := range patterns {
-		if got := anyElement(c, p, list); got != matched {
-			return got
+		_, isMap := p.(map[string]any)
+		if !isMap || !slices.ContainsFunc(list, func(element any) bool { return match(c, p, element, anywhere, nil) == matched }) {
+			return mismatched
 		}
 	}
 	return matched
-}
-
-func anyElement(c *limit.Clock, pattern any, list []any) verdict {
-	for _, element := range list {
-		if got := match(c, pattern, element, anywhere, nil); got == matched || got == stopped {
-			return got
-		}
-	}
-	return mismatched
 }
 
 // matchList asks, by the first element of the pattern: every map of a list, except for those whose own conditions fail;
@@ -229,8 +221,6 @@ func matchElements(c *limit.Clock, list []any, pattern func(int) any, why *Diffe
 	asked, first := 0, Difference{}
 	for i, element := range list {
 		switch match(c, pattern(i), element, anywhere, why) {
-		case stopped:
-			return stopped
 		case mismatched:
 			why.in(i)
 			return mismatched
@@ -255,10 +245,7 @@ func matchElements(c *limit.Clock, list []any, pattern func(int) any, why *Diffe
 // matchEach asks every element of a list for the same scalar.
 func matchEach(c *limit.Clock, pattern any, list []any, why *Difference) verdict {
 	for i, element := range list {
-		if c.Step() != nil {
-			return stopped
-		}
-		if !holds(pattern, element) {
+		if c.Step() != nil || !holds(pattern, element) {
 			why.whole(pattern, element)
 			why.in(i)
 			return mismatched

@@ -3,13 +3,11 @@ package pattern
 import (
 	"cmp"
 	"encoding/json"
-	"math"
+	"regexp"
 	"strconv"
 	"strings"
-	"time"
 
-	"k8s.io/apimachinery/pkg/api/resource"
-
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/jmespath"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/selector"
 )
 
@@ -20,12 +18,11 @@ func holds(pattern, value any) bool {
 		return isZero(value)
 	case bool:
 		return value == any(p)
-	case int64:
-		return holdsInteger(p, value)
-	case int:
-		return holdsInteger(int64(p), value)
-	case float64:
-		return holdsFloat(p, value)
+	case int64, int, float64:
+		if text, isText := value.(string); isText {
+			value = parseNumber(text, p)
+		}
+		return jmespath.Equal(nil, p, value)
 	case string:
 		return holdsText(p, value)
 	}
@@ -41,36 +38,16 @@ func isZero(value any) bool {
 	return false
 }
 
-func holdsInteger(p int64, value any) bool {
-	switch v := value.(type) {
-	case int64:
-		return v == p
-	case int:
-		return int64(v) == p
-	case float64:
-		return v == math.Trunc(v) && int64(v) == p
-	case string:
-		n, err := strconv.ParseInt(v, 10, 64)
-		return err == nil && n == p
-	default:
-		return false
+// parseNumber reads a number like another one, a float or not; a string that is none is null.
+func parseNumber(text string, like any) any {
+	if _, isFloat := like.(float64); isFloat {
+		if f, err := strconv.ParseFloat(text, 64); err == nil {
+			return f
+		}
+	} else if n, err := strconv.ParseInt(text, 10, 64); err == nil {
+		return n
 	}
-}
-
-func holdsFloat(p float64, value any) bool {
-	switch v := value.(type) {
-	case int64:
-		return p == math.Trunc(p) && int64(p) == v
-	case int:
-		return p == math.Trunc(p) && int(p) == v
-	case float64:
-		return v == p
-	case string:
-		f, err := strconv.ParseFloat(v, 64)
-		return err == nil && f == p
-	default:
-		return false
-	}
+	return nil
 }
 
 // holdsText reads the little language of text patterns: `|` binds weaker than `&`.
@@ -98,7 +75,7 @@ func holdsAll(terms string, value any) bool {
 // holdsTerm reads a range, or a text behind an operator.
 func holdsTerm(term string, value any) bool {
 	op := operatorOf(term)
-	low, high, outside, isRange := parseRange(term)
+	low, high, outside, isRange := ParseRange(term)
 	switch {
 	case op != equal || !isRange:
 		return op.compares(value, strings.TrimSpace(term[len(op):]))
@@ -142,30 +119,18 @@ func (op operator) compares(value any, text string) bool {
 }
 
 func (op operator) comparesDurations(amount, text string) bool {
-	want, ok := parseDuration(text)
-	if !ok {
-		return false
-	}
-	got, ok := parseDuration(amount)
-	return ok && op.holds(cmp.Compare(got, want))
-}
-
-// parseDuration avoids the cost of an error where a text cannot be a duration.
-func parseDuration(text string) (time.Duration, bool) {
-	if text == "" || strings.IndexByte("+-.0123456789", text[0]) < 0 {
-		return 0, false
-	}
-	d, err := time.ParseDuration(text)
-	return d, err == nil
+	want, ok := jmespath.ParseDuration(text)
+	got, also := jmespath.ParseDuration(amount)
+	return ok && also && op.holds(cmp.Compare(got, want))
 }
 
 func (op operator) comparesQuantities(amount, text string) bool {
-	want, ok := parseQuantity(text)
-	if !ok {
+	want, err := jmespath.ParseQuantity(text)
+	if err != nil {
 		return false
 	}
-	got, ok := parseQuantity(amount)
-	return ok && op.holds(got.Cmp(want))
+	got, err := jmespath.ParseQuantity(amount)
+	return err == nil && op.holds(got.Cmp(want))
 }
 
 // comparesTexts knows no order: only `=` and `!` can hold.
@@ -199,17 +164,12 @@ func numberText(value any) (string, bool) {
 	switch v := value.(type) {
 	case nil:
 		return "0", true
-	case string:
-		return v, true
-	case int64:
-		return strconv.FormatInt(v, 10), true
-	case int:
-		return strconv.Itoa(v), true
+	case bool:
+		return "", false
 	case float64:
 		return strconv.FormatFloat(v, 'f', 6, 64), true
-	default:
-		return "", false
 	}
+	return Text(value)
 }
 
 // scalarText is the text that wildcards see. Floats look like 1.5E+00 there, as
@@ -245,72 +205,18 @@ func Text(value any) (string, bool) {
 	}
 }
 
-// The longest text and the largest exponent that are read as a quantity:
-// comparing amounts such as 1e999999999 would write out all their digits.
-const (
-	maxQuantityText     = 64
-	maxQuantityExponent = 100
-)
+// rangeOfAmounts is `a-b` or `a!-b`.
+var rangeOfAmounts = regexp.MustCompile(`^([-+]?\d+(?:\.\d+)?[A-Za-z]*)(!?)-([-+]?\d+(?:\.\d+)?[A-Za-z]*)$`)
 
-func parseQuantity(text string) (resource.Quantity, bool) {
-	if len(text) > maxQuantityText {
-		return resource.Quantity{}, false
-	}
-	if i := strings.IndexAny(text, "eE"); i >= 0 && strings.ContainsAny(text[i+1:], "0123456789") {
-		if exponent, err := strconv.Atoi(text[i+1:]); err != nil || max(exponent, -exponent) > maxQuantityExponent {
-			return resource.Quantity{}, false
-		}
-	}
-	q, err := resource.ParseQuantity(text)
-	return q, err == nil
-}
-
-// parseRange reads `a-b` (outside is false) and `a!-b` (outside is true), where
+// ParseRange reads `a-b` (outside is false) and `a!-b` (outside is true), where
 // a and b are numbers that a unit may follow. Blanks are not allowed.
-func parseRange(term string) (low, high string, outside, ok bool) {
-	n := amountLength(term)
-	if n == 0 {
+func ParseRange(term string) (low, high string, outside, ok bool) {
+	if !strings.Contains(term, "-") {
 		return "", "", false, false
 	}
-	low, rest := term[:n], term[n:]
-	if after, found := strings.CutPrefix(rest, "!-"); found {
-		high, outside = after, true
-	} else if after, found := strings.CutPrefix(rest, "-"); found {
-		high = after
-	}
-	if high == "" || amountLength(high) != len(high) {
+	parts := rangeOfAmounts.FindStringSubmatch(term)
+	if parts == nil {
 		return "", "", false, false
 	}
-	return low, high, outside, true
-}
-
-// amountLength is how much of the text's beginning is a number with an
-// optional sign, fraction and unit; 0 where there is none.
-func amountLength(s string) int {
-	i := 0
-	if i < len(s) && (s[i] == '-' || s[i] == '+') {
-		i++
-	}
-	digits := spanDigits(s[i:])
-	if digits == 0 {
-		return 0
-	}
-	i += digits
-	if i < len(s) && s[i] == '.' {
-		if fraction := spanDigits(s[i+1:]); fraction > 0 {
-			i += 1 + fraction
-		}
-	}
-	for i < len(s) && (s[i]|0x20) >= 'a' && (s[i]|0x20) <= 'z' {
-		i++
-	}
-	return i
-}
-
-func spanDigits(s string) int {
-	n := 0
-	for n < len(s) && s[n] >= '0' && s[n] <= '9' {
-		n++
-	}
-	return n
+	return parts[1], parts[3], parts[2] != "", true
 }

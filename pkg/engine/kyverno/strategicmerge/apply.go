@@ -1,6 +1,8 @@
 package strategicmerge
 
 import (
+	"cmp"
+
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/limit"
@@ -20,21 +22,24 @@ import (
 // The error is a *ConditionError when the patch does not apply to this object, and a
 // *KindError when patch and object disagree about what a field holds, or that of the clock.
 func (p *Patch) Apply(c *limit.Clock, live map[string]any, l *Lists, why *engine.Reasons) (map[string]any, []engine.Warning, error) {
-	root := l.root()
 	m := merger{why: why, clock: c}
-	failed := m.check(&p.root, live, root)
-	if m.err != nil {
-		return live, nil, m.err
-	}
-	if failed != nil {
-		return live, nil, failed.err()
-	}
-	object, removed, err := m.mergeMap(live, []*node{&p.root}, root)
-	if err != nil {
-		return live, nil, err
-	}
-	if removed || diff.Same(object, live) {
-		object = live
+	object, removed, err := m.apply(p, live, l)
+	if err != nil || removed || diff.Same(object, live) {
+		return live, m.notes.warnings, err
 	}
 	return object, m.notes.warnings, nil
+}
+
+// apply checks the conditions, and merges.
+func (m *merger) apply(p *Patch, live map[string]any, l *Lists) (object map[string]any, removed bool, err error) {
+	root := l.root()
+	failed := m.check(&p.root, live, root)
+	if err := m.clock.Steps(0); err != nil {
+		return nil, false, err
+	}
+	if failed != nil {
+		return nil, false, failed.err()
+	}
+	object, removed, err = m.mergeMap(live, []*node{&p.root}, root)
+	return object, removed, cmp.Or(m.clock.Steps(0), err)
 }

@@ -1,7 +1,6 @@
 package strategicmerge
 
 import (
-	"cmp"
 	"slices"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/pattern"
@@ -63,11 +62,9 @@ func (m *merger) checkCondition(c *node, object map[string]any, at *place) *fail
 		if c.pattern == nil {
 			return nil
 		}
-		matches, err := c.pattern.Match(m.clock, asText(got), &m.difference)
-		if matches {
+		if c.pattern.Match(m.clock, asText(got), &m.difference) {
 			return nil
 		}
-		m.err = cmp.Or(m.err, err)
 		failed.Why = m.difference
 		if failed.Why.Path == "" { // as they are, not as text
 			failed.Why.Want, failed.Why.Got = c.value, got

@@ -1,7 +1,6 @@
 package strategicmerge
 
 import (
-	"cmp"
 	"maps"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/pattern"
@@ -9,19 +8,10 @@ import (
 )
 
 // InEngine returns what Kyverno 1.19 makes of an object, which stays as it is, where that is known
-// to differ from what Apply makes of it only by its +() in the elements of lists. It reports
-// whether it is known. The error is one of Apply.
-func (p *Patch) InEngine(c *limit.Clock, live map[string]any, l *Lists) (object map[string]any, known bool, err error) {
-	root := l.root()
+// to differ from what Apply makes of it only by its +() in the elements of lists, and whether it is known. The error is one of Apply.
+func (p *Patch) InEngine(c *limit.Clock, live map[string]any, l *Lists) (map[string]any, bool, error) {
 	m := merger{clock: c, inEngine: true, found: found{}}
-	failed := m.check(&p.root, live, root)
-	if m.err != nil {
-		return live, false, m.err
-	}
-	if failed != nil {
-		return live, false, failed.err()
-	}
-	object, removed, err := m.mergeMap(live, []*node{&p.root}, root)
+	object, removed, err := m.apply(p, live, l)
 	return object, err == nil && !removed && !m.notes.unlike, err
 }
 
@@ -103,9 +93,7 @@ func (m *merger) differs(e *node, once found, live any, met bool, at *place) boo
 		return once.differ(e, live)
 	}
 	trial := merger{notes: notes{unwanted: true}, clock: m.clock, found: once}
-	held := trial.check(e, live, at) == nil
-	m.err = cmp.Or(m.err, trial.err)
-	return held && m.err == nil
+	return trial.check(e, live, at) == nil
 }
 
 // differ reports whether a map has other +() fields than were found.

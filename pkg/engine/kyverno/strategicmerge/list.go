@@ -61,8 +61,8 @@ func (m *merger) mergeScalars(live []any, patch []*node, last *node, at *place) 
 			added = append(added, e.value)
 		}
 	}
-	if len(added) == 0 || m.err != nil {
-		return live, m.err
+	if len(added) == 0 {
+		return live, nil
 	}
 	return slices.Concat(added, live), nil
 }
@@ -83,7 +83,6 @@ func (m *merger) mergeElements(live []any, patch []*node, at *place) (any, bool,
 			replaced, err := m.contentList(patch, at)
 			if err == nil {
 				m.noteReplaced(live, replaced, rule, at)
-				err = m.err
 			}
 			return replaced, false, err
 		}
@@ -91,7 +90,7 @@ func (m *merger) mergeElements(live []any, patch []*node, at *place) (any, bool,
 	sorted := elements{hits: map[int][]*node{}}
 	for i, e := range patch {
 		if !m.steps(1 + len(live)) {
-			return nil, false, m.err
+			return nil, false, nil
 		}
 		if e.kind != isMap {
 			return nil, false, &KindError{Path: at.element(i).String(), Patch: e.kind.String(), Got: isMap.String()}
@@ -101,9 +100,6 @@ func (m *merger) mergeElements(live []any, patch []*node, at *place) (any, bool,
 		} else if err := m.plain(e, live, &sorted, listAt{at, rule.keys}); err != nil {
 			return nil, false, err
 		}
-	}
-	if m.err != nil {
-		return nil, false, m.err
 	}
 	m.notes.several(patch, sorted, at)
 	merged, err := m.patchElements(live, sorted, at)

@@ -16,7 +16,6 @@ import (
 // element as it was and the last one to set a field wins.
 type merger struct {
 	clock      *limit.Clock
-	err        error // of the clock; no condition is checked any more
 	notes      notes
 	why        *engine.Reasons    // why nothing changes; nil if not wanted
 	difference pattern.Difference // of the condition that was checked last
@@ -35,7 +34,7 @@ func (m *merger) mergeMap(live map[string]any, patches []*node, at *place) (merg
 	}
 	fields := m.fieldsToWrite(live, patches, at)
 	if !m.steps(1 + len(fields)) {
-		return nil, false, m.err
+		return nil, false, nil
 	}
 	merged = live
 	for len(fields) > 0 {
@@ -163,13 +162,8 @@ func (m *merger) mergeValue(live any, values []*node, at *place) (value any, dro
 	}
 }
 
-// steps counts steps, and reports whether there is time left.
-func (m *merger) steps(n int) bool {
-	if m.err == nil {
-		m.err = m.clock.Steps(n)
-	}
-	return m.err == nil
-}
+// steps counts steps, and reports whether there is time left; if not, what is made means nothing.
+func (m *merger) steps(n int) bool { return m.clock.Steps(n) == nil }
 
 // scalar is a scalar as it is written: labels and annotations become strings.
 func (m *merger) scalar(value any, at *place) any {

@@ -1,7 +1,6 @@
 package strategicmerge
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -59,7 +58,7 @@ func (m *merger) noteReplaced(live []any, written any, rule listRule, at *place)
 			lost++
 		}
 	}
-	if lost > 0 && m.err == nil {
+	if lost > 0 {
 		n.put("%s: this list has no known merge key, so the patch replaces it as a whole, as Kyverno does; %d live elements differ or are gone", at, lost)
 	}
 }
@@ -99,7 +98,6 @@ func (m *merger) noteNamed(patch *node, live []any, targets targets, at *place) 
 			break
 		}
 	}
-	m.err = cmp.Or(m.err, trial.err)
 }
 
 // contains reports whether a number is among others, which ascend.

@@ -16,19 +16,13 @@ type answer struct {
 	body   any
 }
 
-// StatusError is an answer given by the user that reports a failed request.
-type StatusError struct {
-	Status int64
-	Body   any
-}
-
-// Error is the status, and the message of a Kubernetes Status.
-func (e *StatusError) Error() string {
-	body, _ := e.Body.(map[string]any)
+// failure is the error of an answer whose status is no success: the status, and the message of a Kubernetes Status.
+func (a *answer) failure() error {
+	body, _ := a.body.(map[string]any)
 	if message, _ := body["message"].(string); message != "" {
-		return fmt.Sprintf("HTTP %d: %s", e.Status, message)
+		return fmt.Errorf("HTTP %d: %s", a.status, message)
 	}
-	return fmt.Sprintf("HTTP %d", e.Status)
+	return fmt.Errorf("HTTP %d", a.status)
 }
 
 func (v *Values) addAnswers(n policydecode.Node) {
@@ -50,7 +44,8 @@ func (v *Values) addAnswers(n policydecode.Node) {
 			response.At("body").Fail("is missing")
 		}
 		if response.Has("statusCode") {
-			a.status = statusCode(response.Values["statusCode"])
+			code, _ := jmespath.Number(response.Values["statusCode"])
+			a.status = int64(code)
 			if a.status < 100 || a.status > 599 {
 				response.At("statusCode").Fail("must be a number between 100 and 599")
 			}
@@ -59,16 +54,6 @@ func (v *Values) addAnswers(n policydecode.Node) {
 		f.Done()
 		v.answers = append(v.answers, a)
 	}
-}
-
-func statusCode(value any) int64 {
-	switch v := value.(type) {
-	case int64:
-		return v
-	case float64:
-		return int64(v)
-	}
-	return 0
 }
 
 // Answer returns the answer given by the user for a request to a path of the API
@@ -88,7 +73,7 @@ func (v *Values) Answer(method, target string) (body any, given bool, err error)
 	case found == nil:
 		return nil, false, nil
 	case found.status < 200 || found.status >= 300:
-		return nil, true, &StatusError{Status: found.status, Body: found.body}
+		return nil, true, found.failure()
 	}
 	return found.body, true, nil
 }

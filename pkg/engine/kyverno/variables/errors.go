@@ -38,17 +38,3 @@ func (e *EntryError) Error() string {
 
 // Unwrap returns the reason.
 func (e *EntryError) Unwrap() error { return e.Err }
-
-// CycleError is the reason of an EntryError whose loading asks for itself.
-type CycleError struct{ Name string }
-
-// Error names the entry.
-func (e *CycleError) Error() string { return fmt.Sprintf("entry %s needs itself", e.Name) }
-
-// SizeError is the reason of an EntryError that loads more than Limits.ContextSize.
-type SizeError struct{ Max int }
-
-// Error names the limit.
-func (e *SizeError) Error() string {
-	return fmt.Sprintf("context entries hold more than %d bytes (limit ContextSize)", e.Max)
-}

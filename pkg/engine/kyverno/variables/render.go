@@ -1,7 +1,6 @@
 package variables
 
 import (
-	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -17,13 +16,8 @@ type part interface {
 }
 
 type (
-	// static has no variables; changed is set where escapes or references made it
-	// differ from what was parsed.
-	static struct {
-		value   any
-		changed bool
-	}
-	leaf struct {
+	static struct{ value any } // has no variables
+	leaf   struct {
 		segments []segment
 		path     string
 	}
@@ -41,7 +35,6 @@ type (
 type renderer struct {
 	scope   *Scope
 	written int // bytes of text
-	deleted *bool
 }
 
 func (p static) render(*renderer) (any, error) { return p.value, nil }
@@ -106,7 +99,7 @@ func (r *renderer) text(segments []segment, path string) (string, error) {
 		}
 		text, ok := value.(string)
 		if !ok {
-			if text, err = jsonText(value); err != nil {
+			if text, err = jmespath.ToJSON(value); err != nil {
 				return "", &ResolveError{Expression: s.variable.source(), Path: path, Err: err}
 			}
 		}
@@ -117,14 +110,6 @@ func (r *renderer) text(segments []segment, path string) (string, error) {
 		b.WriteString(text)
 	}
 	return b.String(), nil
-}
-
-func jsonText(value any) (string, error) {
-	if err := limit.Value(value); err != nil {
-		return "", err
-	}
-	text, err := json.Marshal(value)
-	return string(text), err
 }
 
 // value evaluates one variable.
@@ -148,9 +133,6 @@ func (r *renderer) expression(v *variable, path string) (*jmespath.Expression, e
 			return nil, err
 		}
 		text = trimmed(text)
-		if r.deleting() {
-			text = onDeletion(text)
-		}
 		expr, err := r.scope.Compile(text)
 		if err != nil {
 			return nil, &ResolveError{Expression: text, Path: path, Err: err}
@@ -162,21 +144,7 @@ func (r *renderer) expression(v *variable, path string) (*jmespath.Expression, e
 			return v.onTarget, nil
 		}
 	}
-	if v.onDelete != nil && r.deleting() {
-		return v.onDelete, nil
-	}
 	return v.expr, nil
-}
-
-// deleting reports whether the simulated request deletes the object.
-func (r *renderer) deleting() bool {
-	if r.deleted == nil {
-		request, _, _ := r.scope.lookup("request")
-		fields, _ := request.(map[string]any)
-		deleted := fields["operation"] == "DELETE"
-		r.deleted = &deleted
-	}
-	return *r.deleted
 }
 
 func sortedKeys(m map[string]any) []string { return slices.Sorted(maps.Keys(m)) }

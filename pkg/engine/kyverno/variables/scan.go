@@ -26,7 +26,6 @@ type variable struct {
 	depth  int
 
 	expr     *jmespath.Expression
-	onDelete *jmespath.Expression // where it differs while an object is deleted
 	onTarget *jmespath.Expression // {{@}} where the scope has a target
 	probe    *jmespath.Expression // pieces with "x" for what is nested
 }
@@ -178,12 +177,7 @@ func (v *variable) compile(path []string) (err error) {
 		}
 		text = "request.object" + place
 	}
-	if v.expr, err = jmespath.Compile(text); err != nil {
-		return err
-	}
-	if other := onDeletion(text); other != text {
-		v.onDelete, err = jmespath.Compile(other)
-	}
+	v.expr, err = jmespath.Compile(text)
 	return err
 }
 
@@ -197,12 +191,6 @@ func (v *variable) withPlaceholders() string {
 		b.WriteString(s.text)
 	}
 	return trimmed(b.String())
-}
-
-// onDeletion is what Kyverno does to expressions while an object is deleted: by
-// then there is only the old one.
-func onDeletion(text string) string {
-	return strings.ReplaceAll(text, "request.object", "request.oldObject")
 }
 
 // identifiers writes a path of a document as the end of an expression; anchors

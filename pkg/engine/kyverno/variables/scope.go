@@ -2,6 +2,7 @@ package variables
 
 import (
 	"encoding/json"
+	"fmt"
 	"iter"
 	"math"
 
@@ -132,7 +133,7 @@ func (s *Scope) resolve(e *binding) (any, error) {
 	for keeper := range s.keepers() {
 		if known := keeper.loaded[e]; known != nil {
 			if known.pending {
-				return nil, &EntryError{Name: e.name, Err: &CycleError{Name: e.name}}
+				return nil, &EntryError{Name: e.name, Err: fmt.Errorf("entry %s needs itself", e.name)}
 			}
 			return known.value, known.err
 		}
@@ -183,7 +184,7 @@ func (s *Scope) account(value any) error {
 		room -= keeper.size
 	}
 	if len(text) > room {
-		return &SizeError{Max: s.tree.limits.ContextSize}
+		return fmt.Errorf("context entries hold more than %d bytes (limit ContextSize)", s.tree.limits.ContextSize)
 	}
 	s.size += len(text)
 	return nil

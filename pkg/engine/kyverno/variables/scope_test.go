@@ -166,8 +166,7 @@ func TestScopeCycle(t *testing.T) {
 	}
 	define(s, "outer", func(*variables.Scope) (any, error) { return evaluate(s, "outer") })
 	_, err := evaluate(s, "outer")
-	var cycle *variables.CycleError
-	if !errors.As(err, &cycle) {
+	if err == nil || !strings.Contains(err.Error(), "needs itself") {
 		t.Errorf("got %v, want a CycleError", err)
 	}
 }
@@ -184,8 +183,7 @@ func TestScopeSizeLimit(t *testing.T) {
 		t.Error("a and b together are beyond the limit")
 	}
 	_, err := evaluate(s, "c")
-	var size *variables.SizeError
-	if !errors.As(err, &size) {
+	if err == nil || !strings.Contains(err.Error(), "(limit ContextSize)") {
 		t.Errorf("got %v, want a SizeError", err)
 	}
 }

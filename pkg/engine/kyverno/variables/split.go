@@ -1,7 +1,5 @@
 package variables
 
-import "strconv"
-
 // Segment is a piece of a text: plain text, or a variable.
 type Segment struct {
 	Text string
@@ -34,35 +32,10 @@ func exported(segments []segment) []Segment {
 
 // Resolve replaces the references $(path) of a document, and leaves its variables as they are.
 func Resolve(doc any, path ...string) (any, error) {
-	p := parser{doc: doc, prefix: path}
-	return p.resolve(doc, nil)
-}
-
-func (p *parser) resolve(value any, path []string) (any, error) {
-	var err error
-	switch v := value.(type) {
-	case string:
-		return p.references(v, path)
-	case []any:
-		out := make([]any, len(v))
-		for i := range v {
-			if out[i], err = p.resolve(v[i], at(path, strconv.Itoa(i))); err != nil {
-				return nil, err
-			}
-		}
-		return out, nil
-	case map[string]any:
-		out := make(map[string]any, len(v))
-		for _, key := range sortedKeys(v) {
-			name, err := p.references(key, at(path, key))
-			if err != nil {
-				return nil, err
-			}
-			if out[name], err = p.resolve(v[key], at(path, key)); err != nil {
-				return nil, err
-			}
-		}
-		return out, nil
+	p := parser{doc: doc, prefix: path, keeps: true}
+	resolved, err := p.parse(doc, nil)
+	if err != nil {
+		return nil, err
 	}
-	return value, nil
+	return resolved.render(nil)
 }

@@ -3,6 +3,7 @@ package variables
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -30,8 +31,7 @@ type Template struct {
 //   - {{@}} is the value of the live object at the place of the text, the live
 //     object being `target` where the scope has it, else `request.object`;
 //   - $(path) is replaced by another text of the same document, path being
-//     relative to the text itself, or absolute; \$( is a plain $(;
-//   - while request.operation is DELETE, request.object stands for request.oldObject.
+//     relative to the text itself, or absolute; \$( is a plain $(.
 //
 // A patch that is itself a text, such as patchesJson6902, is a text like any
 // other: variables are inserted before it is parsed.
@@ -63,9 +63,7 @@ func ParseAt(doc any, path ...string) (*Template, error) {
 	return &Template{root: root, expressions: p.expressions}, nil
 }
 
-// Render substitutes the variables. A template without variables returns the
-// value it was parsed from, shared, and others share with it what holds no
-// variables. Errors are *ResolveError.
+// Render substitutes the variables. Results share what holds no variables. Errors are *ResolveError.
 func (t *Template) Render(s *Scope) (any, error) {
 	if t == nil {
 		return nil, nil
@@ -78,11 +76,7 @@ func (t *Template) Render(s *Scope) (any, error) {
 
 // Static reports whether there are no variables.
 func (t *Template) Static() bool {
-	if t == nil {
-		return true
-	}
-	_, ok := t.root.(static)
-	return ok
+	return t == nil || isStatic(t.root)
 }
 
 // NotIdempotent returns why rendering on the same data can give another result in
@@ -92,10 +86,8 @@ func (t *Template) NotIdempotent() string {
 		return ""
 	}
 	var reasons []string
-	seen := make(map[string]bool)
 	for _, expr := range t.expressions {
-		if reason := expr.NotIdempotent(); reason != "" && !seen[reason] {
-			seen[reason] = true
+		if reason := expr.NotIdempotent(); reason != "" && !slices.Contains(reasons, reason) {
 			reasons = append(reasons, reason)
 		}
 	}
@@ -107,6 +99,7 @@ type parser struct {
 	doc         any
 	prefix      []string
 	expressions []*jmespath.Expression
+	keeps       bool // variables stay as they are
 }
 
 func (p *parser) parse(value any, path []string) (part, error) {
@@ -121,31 +114,24 @@ func (p *parser) parse(value any, path []string) (part, error) {
 	case map[string]any:
 		return p.object(v, path)
 	}
-	return static{value: value}, nil
+	return static{value}, nil
 }
 
 func (p *parser) list(items []any, path []string) (part, error) {
-	parts := make([]part, len(items))
-	same, fixed := true, true
+	parts, fixed := make(list, len(items)), true
 	for i, item := range items {
 		child, err := p.parse(item, at(path, strconv.Itoa(i)))
 		if err != nil {
 			return nil, err
 		}
-		known, ok := child.(static)
-		fixed = fixed && ok
-		same = same && ok && !known.changed
+		fixed = fixed && isStatic(child)
 		parts[i] = child
 	}
-	if same {
-		return static{value: items}, nil
-	}
-	return settle(list(parts), fixed)
+	return settle(parts, fixed)
 }
 
 func (p *parser) object(fields map[string]any, path []string) (part, error) {
-	object := make(object, 0, len(fields))
-	same, fixed := true, true
+	object, fixed := make(object, 0, len(fields)), true
 	for _, key := range sortedKeys(fields) {
 		name, err := p.text(key, at(path, key))
 		if err != nil {
@@ -155,26 +141,21 @@ func (p *parser) object(fields map[string]any, path []string) (part, error) {
 		if err != nil {
 			return nil, err
 		}
-		for _, part := range []part{name, child} {
-			known, ok := part.(static)
-			fixed = fixed && ok
-			same = same && ok && !known.changed
-		}
+		fixed = fixed && isStatic(name) && isStatic(child)
 		object = append(object, field{key: key, name: name, value: child, path: p.pointer(at(path, key))})
-	}
-	if same {
-		return static{value: fields}, nil
 	}
 	return settle(object, fixed)
 }
 
-// settle renders at once what has escapes and references, but no variables.
+func isStatic(p part) bool { _, ok := p.(static); return ok }
+
+// settle renders at once what has no variables.
 func settle(p part, fixed bool) (part, error) {
 	if !fixed {
 		return p, nil
 	}
 	value, err := p.render(&renderer{})
-	return static{value: value, changed: true}, err
+	return static{value}, err
 }
 
 // at extends a path without touching what shares its front.
@@ -187,16 +168,15 @@ func (p *parser) pointer(path []string) string {
 	return "/" + strings.Join(append(p.prefix[:len(p.prefix):len(p.prefix)], path...), "/")
 }
 
-func (p *parser) text(original string, path []string) (part, error) {
-	text := original
+func (p *parser) text(text string, path []string) (part, error) {
 	if strings.Contains(text, "$(") {
 		var err error
 		if text, err = p.references(text, path); err != nil {
 			return nil, err
 		}
 	}
-	if !strings.Contains(text, "{{") {
-		return static{value: text, changed: text != original}, nil
+	if p.keeps || !strings.Contains(text, "{{") {
+		return static{text}, nil
 	}
 	segments, err := scan(text)
 	if err == nil {
@@ -210,7 +190,7 @@ func (p *parser) text(original string, path []string) (part, error) {
 		return nil, fmt.Errorf("at path %s: %w", p.pointer(path), err)
 	}
 	if plain, ok := plainText(segments); ok {
-		return static{value: plain, changed: plain != original}, nil
+		return static{plain}, nil
 	}
 	return leaf{segments: segments, path: p.pointer(path)}, nil
 }

@@ -1,0 +1,237 @@
+package match
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/jmespath"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/selector"
+)
+
+// criterion is a field of filters.
+type criterion struct {
+	name string
+	// wanted is what a filter asks for; empty where it does not.
+	wanted func(f *Filter) string
+	// holds compares a candidate; it holds for a filter that does not ask.
+	holds func(f *Filter, c *Candidate) (bool, error)
+	// value is what the candidate has of the one value that is compared, or found what it has, with a verb.
+	value func(c *Candidate) string
+	found func(f *Filter, c *Candidate) string
+}
+
+// The places of the criteria in the order in which reasons are given: what
+// the object is, then what it has, then what is done to it and by whom.
+const (
+	byKind = iota
+	byName
+	byNames
+	byNamespace
+	bySelector
+	byAnnotations
+	byNamespaceSelector
+	byOperation
+	bySubjects // this and those that follow are about the user
+	byRoles
+	byClusterRoles
+)
+
+//nolint:gochecknoglobals // immutable tables
+var (
+	criteria = [...]criterion{
+		byKind: {
+			name: "kinds", wanted: func(f *Filter) string { return joined(f.Kinds, selector.Kind.String) },
+			holds: func(f *Filter, c *Candidate) (bool, error) { return len(f.Kinds) == 0 || f.matchesKind(c.Key), nil },
+			value: func(c *Candidate) string { return kindOf(c).String() },
+		},
+		byName: {
+			name: "name", wanted: func(f *Filter) string { return f.Name }, value: (*Candidate).name,
+			holds: func(f *Filter, c *Candidate) (bool, error) {
+				return f.Name == "" || selector.MatchWildcard(f.Name, c.name()), nil
+			},
+		},
+		byNames: {
+			name: "names", wanted: func(f *Filter) string { return strings.Join(f.Names, ", ") }, value: (*Candidate).name,
+			holds: func(f *Filter, c *Candidate) (bool, error) { return anyOf(f.Names, c.name()), nil },
+		},
+		byNamespace: {
+			name: "namespaces", wanted: wantedNamespaces, value: (*Candidate).namespace,
+			holds: func(f *Filter, c *Candidate) (bool, error) { return anyOf(f.Namespaces, c.namespace()), nil },
+		},
+		bySelector: {
+			name: "selector", wanted: func(f *Filter) string { return labelsText(f.Labels) },
+			holds: func(f *Filter, c *Candidate) (bool, error) {
+				return f.Labels == nil || f.Labels.MatchesObject(c.Object), nil
+			},
+			found: func(f *Filter, c *Candidate) string { return engine.FoundLabels(c.Object.GetLabels(), f.Labels) },
+		},
+		byAnnotations: {
+			name: "annotations", wanted: func(f *Filter) string { return joinPairs(f.Annotations) },
+			holds: func(f *Filter, c *Candidate) (bool, error) {
+				return len(f.Annotations) == 0 || selector.Pairs(f.Annotations, c.Object.GetAnnotations()), nil
+			},
+			found: func(f *Filter, c *Candidate) string {
+				return engine.FoundAnnotations(c.Object.GetAnnotations(), f.Annotations)
+			},
+		},
+		byNamespaceSelector: {
+			name: "namespaceSelector", wanted: func(f *Filter) string { return labelsText(f.NamespaceLabels) },
+			holds: (*Filter).matchesNamespaceLabels, found: (*Filter).seenOfNamespace,
+		},
+		byOperation: {
+			name: "operations", wanted: func(f *Filter) string { return strings.Join(f.Operations, ", ") },
+			holds: func(f *Filter, c *Candidate) (bool, error) {
+				return len(f.Operations) == 0 || slices.Contains(f.Operations, string(c.Operation)), nil
+			},
+			value: func(c *Candidate) string { return string(c.Operation) },
+		},
+		bySubjects: {
+			name: "subjects", value: username,
+			wanted: func(f *Filter) string {
+				return joined(f.Subjects, func(s Subject) string { return s.Kind + " " + s.Name })
+			},
+			holds: func(f *Filter, c *Candidate) (bool, error) {
+				return len(f.Subjects) == 0 || slices.ContainsFunc(f.Subjects, c.is), nil
+			},
+		},
+		byRoles: {
+			name: "roles", wanted: func(f *Filter) string { return strings.Join(f.Roles, ", ") }, value: username,
+			holds: func(f *Filter, c *Candidate) (bool, error) {
+				return c.isBound(f.Roles, func(r userRoles) []string { return r.roles })
+			},
+		},
+		byClusterRoles: {
+			name: "clusterRoles", wanted: func(f *Filter) string { return strings.Join(f.ClusterRoles, ", ") }, value: username,
+			holds: func(f *Filter, c *Candidate) (bool, error) {
+				return c.isBound(f.ClusterRoles, func(r userRoles) []string { return r.clusterRoles })
+			},
+		},
+	}
+	// described is the order in which a filter is described.
+	described = [...]int{
+		byOperation, byKind, byName, byNames, byNamespace, byAnnotations, bySelector, byNamespaceSelector, byRoles, byClusterRoles, bySubjects,
+	}
+
+	// What else keeps a rule from applying.
+	byDeletion        = criterion{name: "a deletion only triggers rules with targets that name DELETE in operations"}
+	byFilters         = criterion{name: "Kyverno's resourceFilters leave the object out"}
+	byNothing         = criterion{name: "match cannot be empty"}
+	byPolicyNamespace = criterion{name: "namespace of the Policy", wanted: wantedNamespaces, value: (*Candidate).namespace}
+)
+
+// rank is the place of a criterion among the others, what else keeps a rule from applying being first.
+func (k *criterion) rank() int {
+	for i := range criteria {
+		if k == &criteria[i] {
+			return i
+		}
+	}
+	return -1
+}
+
+// mismatch says what a filter wants and what the candidate has.
+func (k *criterion) mismatch(f *Filter, c *Candidate) engine.Mismatch {
+	switch {
+	case k.value != nil:
+		return engine.NewMismatch(k.name, k.wanted(f), k.value(c))
+	case k.found != nil:
+		return engine.Mismatch{Criterion: k.name, Wanted: k.wanted(f), Found: k.found(f, c)}
+	}
+	return engine.Mismatch{Criterion: k.name}
+}
+
+func wantedNamespaces(f *Filter) string { return strings.Join(f.Namespaces, ", ") }
+
+func (c *Candidate) namespace() string { return NamespaceOf(c.Object) }
+
+func username(c *Candidate) string { return c.Request.User.Username }
+
+func anyOf(patterns []string, name string) bool {
+	return len(patterns) == 0 || selector.AnyOf(patterns, name)
+}
+
+func (f *Filter) matchesKind(key engine.ObjectKey) bool {
+	return slices.ContainsFunc(f.Kinds, func(kind selector.Kind) bool { return kind.Matches(key.GroupVersionKind(), key.Subresource) })
+}
+
+// matchesNamespaceLabels judges the labels of the object's Namespace. It never
+// holds for a Namespace itself, and for other objects without a namespace there
+// are no labels, as in Kyverno.
+func (f *Filter) matchesNamespaceLabels(c *Candidate) (bool, error) {
+	if f.NamespaceLabels == nil || c.Object.GetKind() == "Namespace" {
+		return f.NamespaceLabels == nil, nil
+	}
+	labels, err := c.NamespaceLabels(c.Context, c.World, f.NamespaceLabels.Keys())
+	if err != nil {
+		return false, &jmespath.UnsupportedError{Field: "namespaceSelector", Reason: err.Error()}
+	}
+	return f.NamespaceLabels.Matches(labels), nil
+}
+
+func (f *Filter) seenOfNamespace(c *Candidate) string {
+	labels, err := c.NamespaceLabels(c.Context, c.World, f.NamespaceLabels.Keys())
+	switch {
+	case c.Object.GetKind() == "Namespace":
+		return "is a Namespace itself, for which this never holds"
+	case err != nil:
+		return "is not known"
+	case c.Object.GetNamespace() == "":
+		return "is in no namespace"
+	}
+	return "the Namespace " + engine.FoundLabels(labels, f.NamespaceLabels)
+}
+
+// isBound reports whether the requesting user has one of some roles; roles, clusterRoles and subjects must
+// each hold, whatever Kyverno's own comment says.
+func (c *Candidate) isBound(wanted []string, of func(userRoles) []string) (bool, error) {
+	if len(wanted) == 0 {
+		return true, nil
+	}
+	bound, err := rolesOf(c.Context, c.World, c.Request.User)
+	has := of(bound)
+	return slices.ContainsFunc(wanted, func(role string) bool { return slices.Contains(has, role) }), err
+}
+
+// is reports whether a subject is the requesting user, or one of the user's groups.
+func (c *Candidate) is(s Subject) bool {
+	user := c.Request.User
+	switch s.Kind {
+	case "User":
+		return selector.MatchWildcard(s.Name, user.Username)
+	case "ServiceAccount":
+		return selector.MatchWildcard("system:serviceaccount:"+s.Namespace+":"+s.Name, user.Username)
+	}
+	return slices.ContainsFunc(user.Groups, func(group string) bool { return selector.MatchWildcard(s.Name, group) })
+}
+
+func kindOf(c *Candidate) selector.Kind {
+	k := c.Key
+	if k.Group == "" { // as people write the core group
+		k.Group = "*"
+	}
+	return selector.Kind{Group: k.Group, Version: k.Version, Kind: k.Kind, Subresource: k.Subresource}
+}
+
+func labelsText(labels *selector.Labels) string {
+	if labels == nil {
+		return ""
+	}
+	return labels.String()
+}
+
+func joined[T any](list []T, text func(T) string) string {
+	out := make([]string, len(list))
+	for i, item := range list {
+		out[i] = text(item)
+	}
+	return strings.Join(out, ", ")
+}
+
+func joinPairs(set map[string]string) string {
+	out := make([]string, 0, len(set))
+	for _, key := range sortedKeys(set) {
+		out = append(out, key+"="+set[key])
+	}
+	return strings.Join(out, ",")
+}
