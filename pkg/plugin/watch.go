@@ -149,18 +149,11 @@ func (w *watcher) policies(ctx context.Context, f *factory.Factory) error {
 	}
 	w.policySources.Track(begun)
 	for _, p := range begun {
-		go w.keepFollowing(ctx, p)
+		go p.Run(ctx)
 	}
 	files := watch.Files(f.Files())
 	go files(ctx, func() { _ = w.noteChange(ctx, nil) }) // which never fails
 	return nil
-}
-
-// keepFollowing runs a follower, and reports why it ends before the context.
-func (w *watcher) keepFollowing(ctx context.Context, f *watch.Follower) {
-	if err := engine.Guard(func() error { return f.Run(ctx) }); err != nil && ctx.Err() == nil {
-		w.report(fmt.Errorf("%s is not watched any more: %w", f, err))
-	}
 }
 
 // noteKind notes that the kinds of the cluster have changed, where the policies may lack one.
@@ -275,7 +268,7 @@ func (w *watcher) generation(ctx context.Context, now, before *watched) (next *w
 	defer group.Wait()
 	defer end()
 	for _, f := range slices.Concat(now.followers, now.params) {
-		group.Go(func() { w.keepFollowing(following, f) })
+		group.Go(func() { f.Run(following) })
 	}
 	code, err = now.all(ctx)
 	var again *watch.RetryError

@@ -1,7 +1,6 @@
 package plugin
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -93,7 +92,10 @@ func (w *watchWrites) watched(o *ApplyOptions) (*watched, error) {
 		default:
 			return code, retryable(ctx, err)
 		}
-		return code, w.again(ctx, o, own, now.run, left)
+		return code, w.again(ctx, o, own, left, func() *preview.Run {
+			_, _, world := o.factory.Events(&o.Options, nil)
+			return now.run.Over(o.Objects, o.Triggers, world)
+		})
 	}
 	now.some = func(ctx context.Context, e *preview.Run, events []*watch.Event) error {
 		return w.write(ctx, o, own, e, events)
@@ -123,39 +125,24 @@ func (w *watchWrites) write(ctx context.Context, by *ApplyOptions, own *watch.Se
 	if got.incomplete() {
 		w.failed.Store(true)
 	}
-	if got.changes, err = unmade(got.changes, events); err != nil {
-		return err
-	}
-	got.changes = w.settled(own, got.changes, events)
+	changes := w.settled(own, got.changes, events)
 	own.Seen(events)
-	all := caused{run: e, changes: got.changes, events: events, by: map[engine.ObjectKey][]*watch.Event{}}
-	for _, c := range got.changes {
-		all.by[named(c.Subject)] = causesOf(c, events)
-	}
-	left, err := w.make(ctx, by, own, &all)
-	if err != nil {
+	left, err := w.make(ctx, by, own, e, changes, events)
+	maps.DeleteFunc(left, func(k engine.ObjectKey, drifted bool) bool { // the change of which is an event itself
+		return drifted && slices.ContainsFunc(events, func(e *watch.Event) bool { return named(e.Key) == k })
+	})
+	var later *watch.RetryError
+	if err != nil && !errors.As(err, &later) {
 		return err
 	}
-	for k := range left {
-		for _, e := range all.by[k] {
-			if e.Try() {
-				err = &watch.RetryError{Err: fmt.Errorf("%s: %w", k, errOvertaken)}
-			}
-		}
-	}
-	return err
+	return w.again(ctx, by, own, left, func() *preview.Run {
+		objects, triggers, world := by.factory.Events(&by.Options, events)
+		return e.Over(objects, triggers, world)
+	})
 }
 
-// caused are changes to make.
-type caused struct {
-	run     *preview.Run
-	changes []*engine.Change
-	events  []*watch.Event                      // that caused them; none where everything was evaluated
-	by      map[engine.ObjectKey][]*watch.Event // those that caused the change of an object
-}
-
-// overtaken are the objects, by their names, whose changes were not made because of what others did meanwhile, or not tried. They are to be
-// evaluated again.
+// overtaken are the objects, by their names, whose changes were not made because of what others did meanwhile, which is true, or not tried.
+// They are to be evaluated again.
 type overtaken map[engine.ObjectKey]bool
 
 // errOvertaken is why.
@@ -172,31 +159,39 @@ func (o overtaken) add(k engine.ObjectKey, r *apply.Result) {
 	var busy *apply.BusyError
 	var held *apply.HeldBackError
 	switch {
-	case r.Outcome == apply.Drifted, r.Outcome == apply.NotTried, errors.As(r.Err, &busy),
-		errors.As(r.Err, &held) && o[named(held.Target)]:
+	case r.Outcome == apply.Drifted, errors.As(r.Err, &busy):
 		o[named(k)] = true
+	case r.Outcome == apply.NotTried:
+		o[named(k)] = false
+	case errors.As(r.Err, &held):
+		if _, waits := o[named(held.Target)]; waits {
+			o[named(k)] = false
+		}
 	default:
 		delete(o, named(k))
 	}
 }
 
-// again makes the changes of objects that were overtaken when everything was evaluated, and of no others: a rule that appends would
-// append twice.
-func (w *watchWrites) again(ctx context.Context, by *ApplyOptions, own *watch.Settling, r *preview.Run, left overtaken) error {
+// maxTries is how often what was not made because of what others did meanwhile is tried again. A rule that makes something else each
+// time, such as of what a service answers, would never be over.
+const maxTries = 5
+
+// again makes the changes of objects that were overtaken, and of no others: a rule that appends would append twice. Evaluated
+// returns the run that finds them.
+func (w *watchWrites) again(ctx context.Context, by *ApplyOptions, own *watch.Settling, left overtaken, evaluated func() *preview.Run) error {
 	for tries := 0; len(left) > 0; tries++ {
-		if tries == watch.MaxTries {
+		if tries == maxTries {
 			w.report(fmt.Errorf("%s: %w, %d times in a row: it is left until something changes it again", engine.Few(slices.Collect(maps.Keys(left))), errOvertaken, tries))
 			return nil
 		}
 		if !watch.Pause(ctx, time.Second) {
 			return nil
 		}
-		_, _, world := by.factory.Events(&by.Options, nil)
-		e := r.Over(by.Objects, by.Triggers, world)
+		e := evaluated()
 		got, err := act(ctx, by.factory.Client, e)
 		if err == nil {
-			got.changes = slices.DeleteFunc(got.changes, func(c *engine.Change) bool { return !left[named(c.Subject)] })
-			left, err = w.make(ctx, by, own, &caused{run: e, changes: got.changes})
+			got.changes = slices.DeleteFunc(got.changes, func(c *engine.Change) bool { _, is := left[named(c.Subject)]; return !is })
+			left, err = w.make(ctx, by, own, e, got.changes, nil)
 		}
 		var later *watch.RetryError
 		switch {
@@ -209,10 +204,10 @@ func (w *watchWrites) again(ctx context.Context, by *ApplyOptions, own *watch.Se
 	return nil
 }
 
-// make makes changes, as a run with a journal of its own, and notes that at the events. It returns the objects that are to be evaluated again.
-func (w *watchWrites) make(ctx context.Context, by *ApplyOptions, own *watch.Settling, all *caused) (overtaken, error) {
+// make makes the changes of a run, as one with a journal of its own. It returns the objects that are to be evaluated again.
+func (w *watchWrites) make(ctx context.Context, by *ApplyOptions, own *watch.Settling, e *preview.Run, changes []*engine.Change, events []*watch.Event) (overtaken, error) {
 	left := overtaken{}
-	if len(all.changes) == 0 {
+	if len(changes) == 0 {
 		return left, nil
 	}
 	o, err := w.newOptions(w.command, by.factory, by.Request)
@@ -220,34 +215,29 @@ func (w *watchWrites) make(ctx context.Context, by *ApplyOptions, own *watch.Set
 		return nil, err
 	}
 	run := by.recorded
-	run.Created, run.Seed = all.run.World().Now, all.run.World().Seed
+	run.Created, run.Seed = e.World().Now, e.World().Seed
 	if o.Executor.Journal, err = newJournal(by.factory, w.command, w.args, run, &w.Write); err != nil {
 		return nil, err
 	}
 	o.Executor.OnWrite, o.Executor.Command = o.recordEvents, w.command.CommandPath()
 	o.Executor.OnResult = func(t *apply.Task, r *apply.Result) {
 		w.wrote(by, own, t, r)
-		if left.add(t.Key, r); left[named(t.Key)] {
-			return
-		}
-		for _, e := range all.by[named(t.Key)] {
-			e.Make(t.Key)
-		}
+		left.add(t.Key, r)
 	}
 	o.Executor.Away = w.away()
 	if formats.ForPeople(w.Output.Format) {
-		if err := heading(by.factory.Streams.Out, all.events); err != nil {
+		if err := heading(by.factory.Streams.Out, events); err != nil {
 			return nil, err
 		}
 	}
 	var tasks []*apply.Task
-	for _, c := range all.changes {
+	for _, c := range changes {
 		if err := o.print(output.Evaluated{Change: c}); err != nil {
 			return nil, err
 		}
 		if c.Changed() && !c.Denied() {
-			tasks = append(tasks, apply.NewTask(all.run, c))
-			left[named(c.Subject)] = true
+			tasks = append(tasks, apply.NewTask(e, c))
+			left[named(c.Subject)] = false
 		}
 	}
 	if err := output.Flush(o.Shown); err != nil { // there is no summary that would end what is shown
@@ -274,41 +264,6 @@ func (w *watchWrites) away() func(context.Context, error) bool {
 		reported = true
 		return watch.Pause(ctx, delay())
 	}
-}
-
-// causesOf returns the events that caused a change.
-func causesOf(c *engine.Change, events []*watch.Event) []*watch.Event {
-	var triggers []engine.ObjectKey
-	for i := range c.Steps {
-		if s := &c.Steps[i]; s.Outcome == engine.Changed {
-			triggers = append(triggers, cmp.Or(s.Trigger, c.Subject))
-		}
-	}
-	return watch.Causes(events, triggers)
-}
-
-// errMadeInPart is why events that changed an object are evaluated apart from others that change it as well.
-var errMadeInPart = errors.New("some of the events have changed it already")
-
-// unmade leaves out the changes that the same events have made already: rules may make another change of their result. The
-// error is a *watch.SplitError where only some of the events that cause a change have.
-func unmade(changes []*engine.Change, events []*watch.Event) ([]*engine.Change, error) {
-	var out []*engine.Change
-	for _, c := range changes {
-		by, made := causesOf(c, events), 0
-		for _, e := range by {
-			if e.Made(c.Subject) {
-				made++
-			}
-		}
-		switch {
-		case made == 0:
-			out = append(out, c)
-		case made < len(by):
-			return nil, &watch.SplitError{Err: fmt.Errorf("%s: %w", c.Subject, errMadeInPart)}
-		}
-	}
-	return out, nil
 }
 
 // settled leaves out the changes of objects that never settle, and reports each object once when it is left out.

@@ -20,57 +20,11 @@ type Event struct {
 	Item      cluster.RawItem // the object; as it was last, if it is deleted
 	// Old is the object before an update, where rules ask for it; else nil.
 	Old *cluster.RawItem
-
-	made  map[engine.ObjectKey]bool // the objects that it has changed already; see Made
-	tries int
-}
-
-// Causes returns the events that caused a change, of which the triggers are known: all of them where one of these is not among
-// them, such as an object that another event has made a trigger.
-func Causes(events []*Event, triggers []engine.ObjectKey) []*Event {
-	var out []*Event
-	for _, trigger := range triggers {
-		i := slices.IndexFunc(events, func(e *Event) bool { return e.Key.Named() == trigger.Named() })
-		if i < 0 {
-			return events
-		}
-		if !slices.Contains(out, events[i]) {
-			out = append(out, events[i])
-		}
-	}
-	return out
-}
-
-// Make notes that the change of an object that the event causes was made, or will not be. What is evaluated again because others
-// were not made leaves it out.
-func (e *Event) Make(k engine.ObjectKey) {
-	if e.made == nil {
-		e.made = map[engine.ObjectKey]bool{}
-	}
-	k.Subresource = ""
-	e.made[k.Named()] = true
-}
-
-// Made reports whether the change of an object was made. It was not if the event was joined with a later one since.
-func (e *Event) Made(k engine.ObjectKey) bool {
-	k.Subresource = ""
-	return e.made[k.Named()]
-}
-
-// MaxTries is how often what was not made because of what others did meanwhile is tried again. A rule that makes something else each
-// time, such as of what a service answers, would never be over.
-const MaxTries = 5
-
-// Try notes that the event is to be evaluated again because of what others did meanwhile, and reports whether it is not too often. What joins the event counts anew.
-func (e *Event) Try() bool {
-	e.tries++
-	return e.tries <= MaxTries
 }
 
 // size is about what an event takes.
 func (e *Event) size() int {
-	size := 1 << 10
-	size += e.Item.Size()
+	size := 1<<10 + e.Item.Size()
 	if e.Old != nil {
 		size += e.Old.Size()
 	}
@@ -80,7 +34,7 @@ func (e *Event) size() int {
 // join adds a later event of the same object. That it was created and then changed is a creation; an object that is
 // deleted is that, whatever was before.
 func (e *Event) join(later *Event) {
-	e.Item, e.Time, e.Resource, e.made, e.tries = later.Item, later.Time, later.Resource, nil, 0
+	e.Item, e.Time, e.Resource = later.Item, later.Time, later.Resource
 	switch {
 	case later.Operation == engine.OperationDelete:
 		e.Operation, e.Old = later.Operation, nil

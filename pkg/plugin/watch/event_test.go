@@ -65,27 +65,6 @@ func TestQueueJoins(t *testing.T) {
 	}
 }
 
-// An event is tried again some times, and what joins it as well.
-func TestEventIsTriedAgain(t *testing.T) {
-	var q watch.Queue
-	tries := func() int {
-		for n := 0; ; n++ {
-			events := q.Take(1)
-			if q.Return(events); !events[0].Try() {
-				return n
-			}
-		}
-	}
-	for _, text := range []string{"UPDATE a=2 was 1", "UPDATE a=3 was 2"} {
-		if err := q.Put(t.Context(), event(t, text)); err != nil {
-			t.Fatal(err)
-		}
-		if got := tries(); got != watch.MaxTries {
-			t.Errorf("%s: %d times", text, got)
-		}
-	}
-}
-
 // What is put back comes first, with what came meanwhile.
 func TestQueueReturn(t *testing.T) {
 	var q watch.Queue
@@ -136,31 +115,7 @@ func TestQueueIsBounded(t *testing.T) {
 	})
 }
 
-// So do events that take too much memory.
-func TestQueueIsBoundedInBytes(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var q watch.Queue
-		long := strings.Repeat("x", watch.MaxBytes/4)
-		done := 0
-		go func() {
-			for i := range 8 {
-				if q.Put(t.Context(), event(t, fmt.Sprintf("CREATE u%d=%s", i, long))) == nil {
-					done++
-				}
-			}
-		}()
-		for want := 3; want < 8; want++ {
-			synctest.Wait()
-			if done != want {
-				t.Fatalf("%d events were put, want %d", done, want)
-			}
-			q.Take(1)
-		}
-		synctest.Wait()
-	})
-}
-
-// Nor do events grow beyond it that are joined.
+// Events that take too much memory hold up as well, also by what is joined to them.
 func TestQueueIsBoundedWhenItJoins(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var q watch.Queue
@@ -186,42 +141,6 @@ func TestQueueIsBoundedWhenItJoins(t *testing.T) {
 			q.Take(1)
 		}
 		synctest.Wait()
-	})
-}
-
-// Of events that fail together, each is evaluated by itself, and none of those that came through again.
-func TestLoopSplits(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		ctx, end := context.WithCancel(t.Context())
-		var q watch.Queue
-		for _, text := range []string{"CREATE a=1", "CREATE b=1", "CREATE c=1", "CREATE d=1"} {
-			_ = q.Put(ctx, event(t, text))
-		}
-		var got, told []string
-		away := true
-		l := watch.Loop{Queue: &q, Most: 10, Report: func(err error) { told = append(told, err.Error()) }}
-		l.Evaluate = func(_ context.Context, events []*watch.Event) error {
-			text := strings.Join(texts(t, events), "+")
-			got = append(got, text)
-			switch {
-			case len(events) > 1 || text == "CREATE b=1":
-				return &watch.SplitError{Err: errors.New("refused")}
-			case text == "CREATE c=1" && away:
-				away = false
-				return &watch.RetryError{Err: errors.New("the server is away")}
-			case text == "CREATE d=1":
-				end()
-			}
-			return nil
-		}
-		l.Run(ctx, ctx)
-		want := []string{"CREATE a=1+CREATE b=1+CREATE c=1+CREATE d=1", "CREATE a=1", "CREATE b=1", "CREATE c=1", "CREATE c=1+CREATE d=1", "CREATE c=1", "CREATE d=1"}
-		if diff := cmp.Diff(want, got); diff != "" {
-			t.Error(diff)
-		}
-		if diff := cmp.Diff([]string{"CREATE of ConfigMap shop/b: refused"}, told); diff != "" {
-			t.Error(diff)
-		}
 	})
 }
 

