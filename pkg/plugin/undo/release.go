@@ -2,17 +2,19 @@ package undo
 
 import (
 	"context"
-	"errors"
+	"encoding/json"
 	"fmt"
 	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/apply"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/apply/request"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/cluster"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
 )
@@ -68,11 +70,11 @@ func hasList(value any) bool {
 }
 
 // releaseOne begins again if another client was faster, or if the answer to the write was
-// lost: what is left to give up is read each time. The Server repeats all else.
+// lost: what is left to give up is read each time.
 func (r *Reversal) releaseOne(ctx context.Context, key engine.ObjectKey) error {
 	for attempts := cluster.NewAttempts(r.Executor.Writer.Retry); ; {
 		sent, err := r.tryRelease(ctx, key)
-		if !apierrors.IsConflict(err) && (!sent || !cluster.Unsettled(ctx, err)) {
+		if !apierrors.IsConflict(err) && (!sent || !cluster.Unsettled(ctx, err)) { // a read is repeated by the Server
 			return err
 		}
 		if err := attempts.Wait(ctx, err); err != nil {
@@ -81,11 +83,7 @@ func (r *Reversal) releaseOne(ctx context.Context, key engine.ObjectKey) error {
 	}
 }
 
-// errWouldChange keeps an element that no one else owns from being removed.
-var errWouldChange = errors.New("giving them up would change the object")
-
-// tryRelease sends nothing unless the server would leave the object as it is. Sent reports
-// whether the error is that of the write.
+// tryRelease writes the managedFields of an object, and no more of it. Sent reports whether the error is that of the write.
 func (r *Reversal) tryRelease(ctx context.Context, key engine.ObjectKey) (sent bool, _ error) {
 	server := r.Executor.Writer.Server
 	live, err := server.Get(ctx, key)
@@ -95,25 +93,83 @@ func (r *Reversal) tryRelease(ctx context.Context, key engine.ObjectKey) (sent b
 	if err != nil {
 		return false, err
 	}
-	schemas, err := server.Types(ctx, live.GroupVersionKind(), false)
+	owners, err := withoutKeys(live, r.Header.FieldManager)
+	if owners == nil || err != nil {
+		return false, err
+	}
+	body, err := json.Marshal([]diff.Edit{
+		{Op: diff.OpReplace, Path: fieldpath.MakePathOrDie("metadata", "resourceVersion"), Value: live.GetResourceVersion()},
+		{Op: diff.OpReplace, Path: fieldpath.MakePathOrDie("metadata", "managedFields"), Value: owners},
+	})
 	if err != nil {
 		return false, err
 	}
-	body, err := withoutKeys(live, r.Header.FieldManager, schemas)
-	if err != nil || body == nil {
-		return false, err
-	}
-	p := cluster.Patch{
-		Type: types.ApplyPatchType, Body: body, FieldManager: r.Header.FieldManager, Force: true, DryRun: true,
-	}
-	answer, err := server.Patch(ctx, key, p)
-	if err != nil {
-		return false, err
-	}
-	if changed, err := request.Drift(live, answer); err != nil || len(changed) > 0 {
-		return false, errors.Join(err, errWouldChange)
-	}
-	p.DryRun = false
-	_, err = server.Patch(ctx, key, p)
+	_, err = server.Patch(ctx, key, cluster.Patch{Type: types.JSONPatchType, Body: body, FieldManager: r.Executor.Writer.Manager})
 	return true, err
+}
+
+// withoutKeys returns the managedFields of an object without the list elements of which a manager owns only the key;
+// nil if there are none. They are left in its Apply entry when the fields that it applied in them are reverted, and as
+// long as they are, the owner of the elements cannot remove them.
+func withoutKeys(live *unstructured.Unstructured, manager string) ([]metav1.ManagedFieldsEntry, error) {
+	all := live.GetManagedFields()
+	i := slices.IndexFunc(all, func(e metav1.ManagedFieldsEntry) bool {
+		return e.Manager == manager && e.Operation == metav1.ManagedFieldsOperationApply && e.Subresource == "" && e.FieldsV1 != nil
+	})
+	if i < 0 {
+		return nil, nil
+	}
+	own, rest, keys := fieldpath.NewSet(), fieldpath.NewSet(), fieldpath.NewSet()
+	if err := own.FromJSON(all[i].FieldsV1.GetRawReader()); err != nil {
+		return nil, fmt.Errorf("managedFields of %s cannot be read: %w", manager, err)
+	}
+	for p := range own.All() {
+		if elementOf(p) == nil {
+			rest.Insert(p.Copy())
+		} else {
+			keys.Insert(p.Copy())
+		}
+	}
+	kept := rest
+	for p := range keys.All() {
+		if holdsBelow(rest, elementOf(p)) {
+			kept = kept.Union(fieldpath.NewSet(p.Copy()))
+		}
+	}
+	text, err := kept.ToJSON()
+	switch {
+	case err != nil || kept.Size() == own.Size():
+		return nil, err
+	case kept.Empty():
+		return slices.Delete(all, i, i+1), nil
+	}
+	all[i].FieldsV1 = metav1.NewFieldsV1(string(text))
+	return all, nil
+}
+
+// elementOf is the list element that a path names, or whose key it is a part of; nil for any other path.
+func elementOf(p fieldpath.Path) fieldpath.Path {
+	n := len(p)
+	switch {
+	case p[n-1].Key != nil:
+		return p
+	case n < 2 || p[n-2].Key == nil || p[n-1].FieldName == nil:
+		return nil
+	}
+	for _, k := range *p[n-2].Key {
+		if k.Name == *p[n-1].FieldName {
+			return p[:n-1]
+		}
+	}
+	return nil
+}
+
+// holdsBelow reports whether a set has a path below another one.
+func holdsBelow(set *fieldpath.Set, root fieldpath.Path) bool {
+	for p := range set.All() {
+		if len(p) > len(root) && p[:len(root)].Equals(root) {
+			return true
+		}
+	}
+	return false
 }

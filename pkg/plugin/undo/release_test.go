@@ -9,10 +9,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/util/managedfields"
 	"k8s.io/apimachinery/pkg/util/wait"
-	"k8s.io/client-go/applyconfigurations"
-	"k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 	"sigs.k8s.io/yaml"
 
@@ -26,6 +23,7 @@ import (
 // flaky holds a Deployment in which a run owns nothing but the key of a container. It
 // answers with errors before it answers.
 type flaky struct {
+	apply.Server
 	reads, writes []error
 	read, written int
 	secret        bool // a Secret was used for the last read
@@ -42,17 +40,9 @@ func (f *flaky) Get(ctx context.Context, _ engine.ObjectKey) (*unstructured.Unst
 	return u, errors.Join(err, pop(&f.reads))
 }
 
-func (f *flaky) Patch(ctx context.Context, key engine.ObjectKey, p cluster.Patch) (*unstructured.Unstructured, error) {
-	if !p.DryRun {
-		f.written++
-		return nil, pop(&f.writes)
-	}
-	answer, err := (&flaky{}).Get(ctx, key)
-	return answer, err
-}
-
-func (*flaky) Types(context.Context, schema.GroupVersionKind, bool) (managedfields.TypeConverter, error) {
-	return applyconfigurations.NewTypeConverter(scheme.Scheme), nil
+func (f *flaky) Patch(context.Context, engine.ObjectKey, cluster.Patch) (*unstructured.Unstructured, error) {
+	f.written++
+	return nil, pop(&f.writes)
 }
 
 func pop(errs *[]error) error {

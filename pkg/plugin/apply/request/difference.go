@@ -114,24 +114,6 @@ func Classify(plan Request, answer *unstructured.Unstructured) (Answer, error) {
 	return out, nil
 }
 
-// Drift lists the fields in which the answer to a write differs from the one to
-// its dry run, such as a port that the server picks at random.
-func Drift(dryRun, written *unstructured.Unstructured) ([]fieldpath.Path, error) {
-	was, err := canonical(dryRun.Object)
-	if err != nil {
-		return nil, fmt.Errorf("the server's answer to the dry run: %w", err)
-	}
-	is, err := canonical(written.Object)
-	if err != nil {
-		return nil, fmt.Errorf("the server's answer: %w", err)
-	}
-	var drift []fieldpath.Path
-	for _, e := range diff.Edits(was, is) {
-		drift = append(drift, e.Path)
-	}
-	return drift, nil
-}
-
 func (r *Request) builtIn() bool { return diff.BuiltIn(r.Live.GroupVersionKind().Group) }
 
 // classOf classifies one edit from the wanted object to the answer.

@@ -1,4 +1,0 @@
-package undo
-
-// WithoutKeys is tested separately.
-var WithoutKeys = withoutKeys
