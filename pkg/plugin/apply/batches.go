@@ -4,8 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"time"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/interrupt"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
 )
 
@@ -17,8 +20,8 @@ type writing struct {
 }
 
 // write writes batch by batch, and reports what was not started.
-func (x *Executor) write(ctx context.Context, ready []*queued) error {
-	x.Writer.Slots = NewSlots(x.Concurrency)
+func (x *Executor) write(ctx context.Context, ready []*Task) error {
+	x.Writer.Slots = make(chan struct{}, x.Concurrency)
 	hard, end := untilSecondInterrupt(ctx, x.ErrOut)
 	defer end()
 	w := writing{x, hard, x.tally.Failed}
@@ -56,17 +59,17 @@ func (w *writing) tooManyFailures() bool {
 }
 
 // batch writes some of the objects, and returns how many were started.
-func (w *writing) batch(ctx context.Context, batch []*queued) (started int, _ error) {
+func (w *writing) batch(ctx context.Context, batch []*Task) (started int, _ error) {
 	var broken error
 	err := ForEach(len(batch), w.writers(),
 		func(i int) (*Result, error) {
 			if ctx.Err() != nil {
 				return nil, ErrInterrupted
 			}
-			if missed := w.queue.missedTarget(batch[i]); missed != nil {
+			if missed := w.missedTarget(batch[i]); missed != nil {
 				return w.holdBack(batch[i], missed.Key.Named())
 			}
-			return w.writeOne(w.hard, batch[i].Task)
+			return w.writeOne(w.hard, batch[i])
 		},
 		func(i int, r *Result) (enough bool) {
 			if r == nil {
@@ -80,7 +83,7 @@ func (w *writing) batch(ctx context.Context, batch []*queued) (started int, _ er
 }
 
 // holdBack leaves an object as it is, because of a change that it triggers.
-func (x *Executor) holdBack(t *queued, target engine.ObjectKey) (*Result, error) {
+func (x *Executor) holdBack(t *Task, target engine.ObjectKey) (*Result, error) {
 	r := t.verified.Result
 	r.because(Failed, &HeldBackError{Target: target})
 	if x.Writer.Journal == nil {
@@ -130,7 +133,7 @@ func (x *Executor) trim(r *Result) {
 var errStatusLeft = errors.New("the server did not answer any more when the status was to be written: continue with --resume")
 
 // reportNotTried reports what was verified and has no result.
-func (x *Executor) reportNotTried(ready []*queued) error {
+func (x *Executor) reportNotTried(ready []*Task) error {
 	for _, t := range ready {
 		if t.reported {
 			continue
@@ -150,7 +153,7 @@ func (x *Executor) reportNotTried(ready []*queued) error {
 }
 
 // waitForRollouts waits until what was written has rolled out.
-func (x *Executor) waitForRollouts(ctx context.Context, batch []*queued) error {
+func (x *Executor) waitForRollouts(ctx context.Context, batch []*Task) error {
 	var keys []engine.ObjectKey
 	for _, q := range batch {
 		keys = append(keys, q.Key)
@@ -160,4 +163,40 @@ func (x *Executor) waitForRollouts(ctx context.Context, batch []*queued) error {
 	}
 	w := RolloutWatcher{Server: x.Writer.Server, Progress: func(text string) { fmt.Fprintln(x.ErrOut, redact.EscapeLine(text)) }}
 	return w.Wait(ctx, keys, x.Timeout)
+}
+
+// untilSecondInterrupt returns a context for requests in flight. An interrupt cancels
+// ctx, and only a second one the returned context. Call end when nothing is in flight.
+func untilSecondInterrupt(ctx context.Context, errOut io.Writer) (hard context.Context, end func()) {
+	second, release := interrupt.Hold(ctx)
+	hard, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	go func() {
+		select {
+		case <-hard.Done():
+			return
+		case <-ctx.Done():
+		}
+		fmt.Fprintln(errOut, "Interrupted: waiting for the requests in flight. Interrupt again to stop at once.")
+		select {
+		case <-hard.Done():
+		case <-second:
+			cancel()
+		}
+	}()
+	return hard, func() {
+		cancel()
+		release()
+	}
+}
+
+// sleep returns early with the context's error if that ends.
+func sleep(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-timer.C:
+		return nil
+	}
 }

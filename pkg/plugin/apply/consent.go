@@ -22,7 +22,7 @@ func (e *UnwritableError) Error() string {
 }
 
 // confirm asks about what the verification found, and then about all of the run, of which so many objects were counted.
-func (x *Executor) confirm(ctx context.Context, ready []*queued, counted int) ([]*queued, error) {
+func (x *Executor) confirm(ctx context.Context, ready []*Task, counted int) ([]*Task, error) {
 	ready, err := x.confirmLosses(ctx, ready)
 	switch {
 	case err != nil:
@@ -51,7 +51,7 @@ func (x *Executor) confirm(ctx context.Context, ready []*queued, counted int) ([
 
 // confirmMany asks about a run over more objects than MaxChanges, those that are left out because
 // something else manages them not counted; the others are. What was confirmed before is not asked about.
-func (x *Executor) confirmMany(tasks []*queued) (counted int, _ error) {
+func (x *Executor) confirmMany(tasks []*Task) (counted int, _ error) {
 	for _, t := range tasks {
 		t.managed = t.isShownManaged()
 		if x.IncludeManaged || !t.managed {
@@ -65,7 +65,7 @@ func (x *Executor) confirmMany(tasks []*queued) (counted int, _ error) {
 }
 
 // warnOfUnverified warns, once for each reason, of changes that were not tried.
-func (x *Executor) warnOfUnverified(ready []*queued) {
+func (x *Executor) warnOfUnverified(ready []*Task) {
 	var unverified wording.Reasons
 	for _, q := range ready {
 		var why *ObjectError
@@ -80,8 +80,8 @@ func (x *Executor) warnOfUnverified(ready []*queued) {
 
 // confirmLosses asks about each change by which the server would drop live data,
 // and reports those that are not agreed to.
-func (x *Executor) confirmLosses(ctx context.Context, ready []*queued) ([]*queued, error) {
-	agreed := make([]*queued, 0, len(ready))
+func (x *Executor) confirmLosses(ctx context.Context, ready []*Task) ([]*Task, error) {
+	agreed := make([]*Task, 0, len(ready))
 	for _, t := range ready {
 		if len(t.verified.losses()) == 0 {
 			agreed = append(agreed, t)

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/packed"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/impact"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/journal"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/plan"
@@ -63,9 +64,12 @@ type Executor struct {
 	// whether that is to be looked up now. With nil it stays open, for a resumed run.
 	Away func(ctx context.Context, err error) bool
 
-	queue   queue
-	tally   Tally
-	journal *journal.Writer
+	tasks       []*Task
+	triggeredBy map[engine.ObjectKey][]*Task // where there are any: whose changes an object triggers, by Named
+	texts       packed.Dictionary            // of the objects that tasks hold
+	held        int                          // bytes of these
+	tally       Tally
+	journal     *journal.Writer
 }
 
 // Hooks are what a run tells its caller. All but Report may be nil.
@@ -104,13 +108,11 @@ func (x *Executor) IsDryRun() bool { return x.Writer.DryRun != DryRunNone }
 // are results, which the tally counts.
 func (x *Executor) Run(ctx context.Context, tasks []*Task) (Tally, error) {
 	x.Writer.IncludeManaged, x.Writer.Confirm = x.IncludeManaged, x.Prompt.confirmLoss
-	for _, t := range tasks {
-		x.queue.add(t, nil)
-	}
+	x.tasks = append(x.tasks, tasks...)
 	err := x.work(ctx)
 	err = errors.Join(err, x.closeJournal(ctx.Err() != nil, err))
 	if err != nil && x.NotTried != nil {
-		for _, q := range x.queue.tasks {
+		for _, q := range x.tasks {
 			if !q.reported {
 				err = errors.Join(err, x.NotTried(&Result{Key: q.Key, Outcome: NotTried, Rules: q.Rules}))
 			}
@@ -121,11 +123,11 @@ func (x *Executor) Run(ctx context.Context, tasks []*Task) (Tally, error) {
 
 func (x *Executor) work(ctx context.Context) error {
 	if x.Writer.DryRun != DryRunClient {
-		if err := x.checkPermissions(ctx, x.queue.tasks); err != nil {
+		if err := x.checkPermissions(ctx, x.tasks); err != nil {
 			return NothingWritten(err)
 		}
 	}
-	tasks, err := x.resolvePending(ctx, x.queue.tasks)
+	tasks, err := x.resolvePending(ctx, x.tasks)
 	if err != nil {
 		return NothingWritten(err)
 	}
@@ -143,7 +145,7 @@ func (x *Executor) work(ctx context.Context) error {
 	if ready, err = x.confirm(ctx, ready, counted); err != nil || len(ready) == 0 {
 		return err
 	}
-	x.queue.arrange(ready)
+	x.arrange(ready)
 	if err := x.openJournal(ready); err != nil {
 		return NothingWritten(err)
 	}
@@ -151,21 +153,21 @@ func (x *Executor) work(ctx context.Context) error {
 }
 
 // verify verifies every change, and reports those that are not to be written.
-func (x *Executor) verify(ctx context.Context, tasks []*queued) ([]*queued, error) {
-	ready := make([]*queued, 0, len(tasks))
+func (x *Executor) verify(ctx context.Context, tasks []*Task) ([]*Task, error) {
+	ready := make([]*Task, 0, len(tasks))
 	var broken error
 	x.Meter.Start()
 	defer x.Meter.Stop()
 	err := ForEach(len(tasks), x.Concurrency,
 		func(i int) (*Verified, error) {
-			return x.Verify(ctx, tasks[i].Task, x.queue.take(tasks[i]))
+			return x.Verify(ctx, tasks[i], x.take(tasks[i]))
 		},
 		func(i int, v *Verified) (enough bool) {
 			x.Meter.Did("objects verified", i+1, len(tasks))
 			switch {
 			case v == nil:
 			case v.Outcome != Planned, x.IsDryRun():
-				broken = errors.Join(x.recordUnwritten(tasks[i].Task, v), x.report(tasks[i], &v.Result))
+				broken = errors.Join(x.recordUnwritten(tasks[i], v), x.report(tasks[i], &v.Result))
 			default:
 				tasks[i].verified = v
 				ready = append(ready, tasks[i])
@@ -175,9 +177,33 @@ func (x *Executor) verify(ctx context.Context, tasks []*queued) ([]*queued, erro
 	return ready, errors.Join(err, broken)
 }
 
+// maxHeld is how many bytes the objects of one run take that are held until they are verified.
+const maxHeld = 32 << 20
+
 // Keep keeps a task that was made for a change until Run, and the object of that change until it is verified, so that it need
 // not be read again. It is not safe for concurrent use.
-func (x *Executor) Keep(t *Task, c *engine.Change) { x.queue.add(t, c.Target.Object) }
+func (x *Executor) Keep(t *Task, c *engine.Change) {
+	x.hold(t, c.Target.Object)
+	x.tasks = append(x.tasks, t)
+}
+
+// hold holds the object of a task as the run has listed it. What does not fit is not held.
+func (x *Executor) hold(t *Task, listed *unstructured.Unstructured) {
+	if t.mayUse(listed) && x.held < maxHeld {
+		t.listed, _ = x.texts.Pack(listed.Object)
+		x.held += len(t.listed)
+	}
+}
+
+// take returns the object that is held for a task, which holds it no longer; nil if there is none.
+func (x *Executor) take(t *Task) *unstructured.Unstructured {
+	listed := t.listed
+	if t.listed = ""; listed == "" {
+		return nil
+	}
+	object, _ := x.texts.Unpack(listed).(map[string]any)
+	return &unstructured.Unstructured{Object: object}
+}
 
 // Verify verifies the change of a task, as Run does before it writes. The object is read, unless it is known as it was
 // listed. It is safe for concurrent use, with different tasks. What is wrong with the change is the outcome of the result; the
@@ -213,7 +239,7 @@ func (x *Executor) inspect(v *Verified) {
 }
 
 // report counts and shows the result of one object.
-func (x *Executor) report(t *queued, r *Result) error {
+func (x *Executor) report(t *Task, r *Result) error {
 	r.Rules, r.Autoscaled, t.reported = t.Rules, t.Autoscaled, true
 	t.missed = r.misses() || r.Status != nil && r.Status.misses()
 	r.Secrets = t.secrets()
@@ -225,7 +251,7 @@ func (x *Executor) report(t *queued, r *Result) error {
 		}
 	}
 	if x.OnResult != nil {
-		x.OnResult(t.Task, r)
+		x.OnResult(t, r)
 	}
 	t.verified = nil // which nothing needs any more
 	return x.Report(r)

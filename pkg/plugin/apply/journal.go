@@ -37,7 +37,7 @@ func (j journalRecord) Result(v *Verified, r *Result) error {
 
 // openJournal starts the journal with what is planned; a resumed one has that
 // already.
-func (x *Executor) openJournal(ready []*queued) error {
+func (x *Executor) openJournal(ready []*Task) error {
 	switch {
 	case x.journal != nil:
 		for _, q := range ready {

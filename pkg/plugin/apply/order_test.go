@@ -26,17 +26,17 @@ func TestBatches(t *testing.T) {
 		"a size is for what is written side by side": {"a b<a c<a d<a", 2, "b c | d | a"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			var tasks []*queued
+			var tasks []*Task
 			for text := range strings.FieldsSeq(c.tasks) {
 				name, triggers, _ := strings.Cut(text, "<")
 				task := &Task{Key: engine.ObjectKey{Name: name, UID: "1"}, Entry: &plan.Entry{}}
 				for trigger := range strings.SplitSeq(triggers, ",") {
 					task.Entry.Steps = append(task.Entry.Steps, engine.Step{Outcome: engine.Changed, Trigger: engine.ObjectKey{Name: trigger}})
 				}
-				tasks = append(tasks, &queued{Task: task})
+				tasks = append(tasks, task)
 			}
 			var got []string
-			(&queue{tasks: tasks}).arrange(tasks)
+			(&Executor{tasks: tasks}).arrange(tasks)
 			for _, batch := range batches(tasks, c.size) {
 				var names []string
 				for _, task := range batch {

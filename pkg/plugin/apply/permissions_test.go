@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 
@@ -28,7 +29,7 @@ func (a *authorizer) Authorize(_ context.Context, r engine.AccessRequest) (engin
 	if r.Verb != "patch" || !r.User.Empty() {
 		return engine.AccessDecision{}, fmt.Errorf("asked about %+v", r)
 	}
-	question := fmt.Sprintf("%s %s %s", apply.Resource{Group: r.Group, Resource: r.Resource, Subresource: r.Subresource}, r.Namespace, r.Name)
+	question := fmt.Sprintf("%s %s %s", strings.TrimSuffix(strings.TrimSuffix(r.Resource+"."+r.Group, ".")+"/"+r.Subresource, "/"), r.Namespace, r.Name)
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.asked = append(a.asked, question)
@@ -38,17 +39,16 @@ func (a *authorizer) Authorize(_ context.Context, r engine.AccessRequest) (engin
 	return engine.AccessDecision{Allowed: slices.Contains(a.allowed, question)}, nil
 }
 
-var (
-	deployments = apply.Resource{Group: "apps", Resource: "deployments"}
-	scale       = apply.Resource{Group: "apps", Resource: "deployments", Subresource: "scale"}
-)
+func deployment(subresource, namespace, name string) apply.Permission {
+	return apply.Permission{Group: "apps", Resource: "deployments", Subresource: subresource, Namespace: namespace, Name: name}
+}
 
 func TestMissingPermissions(t *testing.T) {
-	needs := []apply.RequiredPermission{
-		{Resource: scale, Namespace: "shop", Name: "web"},
-		{Resource: deployments, Namespace: "shop", Name: "web"},
-		{Resource: deployments, Namespace: "shop", Name: "db"},
-		{Resource: deployments, Namespace: "bank", Name: "db"},
+	needs := []apply.Permission{
+		deployment("scale", "shop", "web"),
+		deployment("", "shop", "web"),
+		deployment("", "shop", "db"),
+		deployment("", "bank", "db"),
 	}
 	for name, c := range map[string]struct {
 		allowed []string
@@ -60,13 +60,13 @@ func TestMissingPermissions(t *testing.T) {
 			[]string{"deployments.apps shop ", "deployments.apps bank ", "deployments.apps/scale shop "}, nil, 5,
 		},
 		"nothing": {nil, []apply.MissingPermission{
-			{Resource: deployments, Namespace: "bank", Names: []string{"db"}},
-			{Resource: deployments, Namespace: "shop", Names: []string{"web", "db"}},
-			{Resource: scale, Namespace: "shop", Names: []string{"web"}},
+			{Permission: deployment("", "bank", ""), Names: []string{"db"}},
+			{Permission: deployment("", "shop", ""), Names: []string{"web", "db"}},
+			{Permission: deployment("scale", "shop", ""), Names: []string{"web"}},
 		}, 9},
 		"one by name": {[]string{"deployments.apps  ", "deployments.apps/scale shop web"}, nil, 4},
 		"not the subresource": {[]string{"deployments.apps  "}, []apply.MissingPermission{
-			{Resource: scale, Namespace: "shop", Names: []string{"web"}},
+			{Permission: deployment("scale", "shop", ""), Names: []string{"web"}},
 		}, 4},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -87,7 +87,7 @@ func TestMissingPermissions(t *testing.T) {
 
 func TestMissingPermissionsReturnsErrors(t *testing.T) {
 	a := &authorizer{fail: errors.New("gone")}
-	if _, err := apply.MissingPermissions(t.Context(), a, []apply.RequiredPermission{{Resource: deployments}}, 0); !errors.Is(err, a.fail) {
+	if _, err := apply.MissingPermissions(t.Context(), a, []apply.Permission{deployment("", "", "")}, 0); !errors.Is(err, a.fail) {
 		t.Errorf("got %v", err)
 	}
 }
@@ -96,9 +96,9 @@ func TestMissingPermissionsReturnsErrors(t *testing.T) {
 // are not asked about one by one.
 func TestMissingPermissionsStopsAtTheFirstError(t *testing.T) {
 	a := &authorizer{fail: errors.New("gone"), answers: 1}
-	var needs []apply.RequiredPermission
+	var needs []apply.Permission
 	for i := range 1000 {
-		needs = append(needs, apply.RequiredPermission{Resource: deployments, Namespace: fmt.Sprintf("ns-%d", i), Name: "web"})
+		needs = append(needs, deployment("", fmt.Sprintf("ns-%d", i), "web"))
 	}
 	if _, err := apply.MissingPermissions(t.Context(), a, needs, 4); !errors.Is(err, a.fail) || len(a.asked) > 1+2*4 {
 		t.Errorf("asked %d times: %v", len(a.asked), err)

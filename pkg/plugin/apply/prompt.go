@@ -64,7 +64,7 @@ func (p *Prompt) ConfirmMany(objects, most int) error {
 
 // confirmRun asks whether to start the run: it names what is about to be written,
 // where, and how many objects are left out.
-func (p *Prompt) confirmRun(ready []*queued, leftOut int) error {
+func (p *Prompt) confirmRun(ready []*Task, leftOut int) error {
 	return p.Confirm(p.question(ready, leftOut))
 }
 
@@ -84,7 +84,7 @@ func (p *Prompt) Confirm(question string) error {
 	return err
 }
 
-func (p *Prompt) question(ready []*queued, leftOut int) string {
+func (p *Prompt) question(ready []*Task, leftOut int) string {
 	in := namespaces(ready)
 	text := fmt.Sprintf("Write %s in %s (%s) of %s?",
 		wording.Plural(len(ready), "object"), wording.Plural(len(in), "namespace"), strings.Join(in, ", "), p.cluster)
@@ -131,7 +131,7 @@ func (p *Prompt) read(question string) (string, error) {
 
 // namespaces returns the namespaces of the objects with their counts, largest first:
 // "shop 12", "(cluster) 3".
-func namespaces(tasks []*queued) []string {
+func namespaces(tasks []*Task) []string {
 	counts := map[string]int{}
 	for _, t := range tasks {
 		counts[cmp.Or(t.Key.Namespace, "(cluster)")]++

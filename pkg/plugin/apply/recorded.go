@@ -16,32 +16,20 @@ import (
 // RecordedRun is a run whose changes are known before it is evaluated.
 type RecordedRun struct {
 	plan.Run
-	Name    string // for messages: "plan FILE"
-	records []record
-	secrets bool // something was made of a Secret, perhaps of what has its result already
+	Name    string  // for messages: "plan FILE"
+	tasks   []*Task // of the objects that are left, those too that are only shown
+	secrets bool    // something was made of a Secret, perhaps of what has its result already
 	// summary is that of the evaluation when a plan was made; nil counts the entries.
 	summary *evaluation.Summary
 	// Written and Failed count the entries that have a result already.
 	Written, Failed int
 }
 
-// record is an object that is still to be written.
-type record struct {
-	*plan.Entry
-	// again is the same change as the policies make it now: what is shown beside its fields, such as
-	// its impacts, is taken from there. It is nil where they make another one.
-	again        *plan.Entry
-	journalIndex int
-	// pending is a write that was started and whose outcome is unknown; nil if there is
-	// none.
-	pending *journal.Attempt
-}
-
 // FromPlan returns all of a plan that was read from a file.
 func FromPlan(p *plan.Plan, file string) *RecordedRun {
 	r := &RecordedRun{Run: p.Run, Name: "plan " + file, summary: &p.Summary, secrets: p.HoldsSecrets()}
 	for _, e := range p.Entries {
-		r.records = append(r.records, record{Entry: e})
+		r.add(e, 0, nil)
 	}
 	return r
 }
@@ -63,39 +51,43 @@ func FromJournal(j *journal.Journal) *RecordedRun {
 		if status == journal.Done || status == journal.Failed {
 			continue
 		}
-		pending := e.Doubt()
-		r.records = append(r.records, record{Entry: remaining(e.Entry, status, pending), journalIndex: i, pending: pending})
+		left, pending := e.Entry, e.Doubt()
+		if status == journal.Partial || pending != nil && pending.Subresource == request.StatusSubresource && e.Object.Subresource == "" {
+			part := e.StatusPart() // the object itself is done
+			left = &part
+		}
+		r.add(left, i, pending)
 	}
 	return r
 }
 
-// remaining is what is still to be done of an entry that is not done. Pending is a write of it whose outcome is unknown; nil if
-// there is none.
-func remaining(e *plan.Entry, status journal.Status, pending *journal.Attempt) *plan.Entry {
-	objectDone := status == journal.Partial || pending != nil && pending.Subresource == request.StatusSubresource && e.Object.Subresource == ""
-	if objectDone {
-		status := e.StatusPart()
-		return &status
+// add adds the task of an entry, as one that the policies do not meet any more.
+func (r *RecordedRun) add(e *plan.Entry, journalIndex int, pending *journal.Attempt) {
+	planned := e.Change()
+	t := &Task{Key: e.Object, Entry: e, JournalIndex: journalIndex, Pending: pending, Endpoints: EndpointsOf(&planned)}
+	t.Rules, _ = changing(&planned)
+	t.Change = func(_ context.Context, live *unstructured.Unstructured) (*engine.Change, error) {
+		return &engine.Change{Subject: e.Object, Before: live, After: live}, nil
 	}
-	return e
+	r.tasks = append(r.tasks, t)
 }
 
 // Each calls a function with the planned change of each object, and returns their
 // summary. After Tasks, all but the fields of a change is of the evaluation that Tasks made, since
-// nothing of it in the file is what is checked before a write. They are forgotten: there are tasks of them.
+// nothing of it in the file is what is checked before a write.
 func (r *RecordedRun) Each(rules []engine.RuleRef, do func(*engine.Change) error) (evaluation.Summary, error) {
 	summary := evaluation.NewSummary(rules)
-	summary.Objects = len(r.records)
+	summary.Objects = len(r.tasks)
 	if r.summary != nil {
 		summary.Objects, summary.Canary = r.summary.Objects, r.summary.Canary
 		summary.Rules = slices.DeleteFunc(slices.Clone(r.summary.Rules), func(s evaluation.RuleSummary) bool { return !slices.Contains(rules, s.Rule) })
 	}
 	var failed error
 	counted := summary.Recounted(func(yield func(*engine.Change) bool) {
-		for i := range r.records {
-			shown := r.records[i].Entry
-			if again := r.records[i].again; again != nil {
-				shown = again
+		for _, t := range r.tasks {
+			shown := t.Entry
+			if t.again != nil {
+				shown, t.again = t.again, nil
 			}
 			c := shown.Change()
 			if failed = do(&c); failed != nil || !yield(&c) {
@@ -103,7 +95,7 @@ func (r *RecordedRun) Each(rules []engine.RuleRef, do func(*engine.Change) error
 			}
 		}
 	})
-	if r.records = nil; failed != nil {
+	if failed != nil {
 		return *summary, failed
 	}
 	return counted, nil
@@ -114,59 +106,33 @@ func (r *RecordedRun) Each(rules []engine.RuleRef, do func(*engine.Change) error
 // and because it lacks the values of Secrets, which a drift has to mask. The masker of the executor is
 // that of the evaluation.
 func (r *RecordedRun) Tasks(ctx context.Context, run Evaluation, x *Executor) error {
-	places := make(map[engine.ObjectKey]int, len(r.records))
-	for i := range r.records {
-		places[r.records[i].Object.Named()] = i
+	places := make(map[engine.ObjectKey]*Task, len(r.tasks))
+	for _, t := range r.tasks {
+		places[t.Key.Named()] = t
+		if t.Entry.Writes() {
+			x.tasks = append(x.tasks, t)
+		}
 	}
 	if r.secrets { // the request log must not show what an interrupted run has written
 		ctx = engine.WithSecret(ctx)
 	}
-	met := make([]*queued, len(r.records))
 	_, err := run.Each(ctx, func(c *engine.Change) error {
-		i, is := places[c.Subject.Named()]
-		if !is {
+		t := places[c.Subject.Named()]
+		if t == nil {
 			return nil
 		}
-		if p := &r.records[i]; p.Writes() {
-			met[i] = x.queue.hold(p.task(newEvaluatedTask(run, c, p.Incomplete())), c.Target.Object)
+		planned := t.Rules
+		if t.evaluate(run, c, t.Entry.Incomplete()); len(t.Rules) == 0 {
+			t.Rules = planned
 		}
-		r.records[i].evaluatedAs(x, c)
+		if t.Entry.Writes() {
+			x.hold(t, c.Target.Object)
+		}
+		if c.Changed() == t.Entry.Writes() && t.Entry.Drift(c, x.Masker) == nil {
+			again := plan.NewEntry(c)
+			t.again = &again
+		}
 		return nil
 	})
-	for i, q := range met {
-		if q == nil && r.records[i].Writes() { // the evaluation has not met it again
-			q = &queued{Task: r.records[i].task(unmet(r.records[i].Object))}
-		}
-		if q != nil {
-			x.queue.tasks = append(x.queue.tasks, q)
-		}
-	}
 	return err
-}
-
-// evaluatedAs keeps what the policies make of the object now, if that is what was planned.
-func (r *record) evaluatedAs(x *Executor, c *engine.Change) {
-	if c.Changed() == r.Writes() && r.Drift(c, x.Masker) == nil {
-		again := plan.NewEntry(c)
-		r.again = &again
-	}
-}
-
-// unmet is the task of an object that the policies do not meet any more.
-func unmet(key engine.ObjectKey) *Task {
-	return &Task{Change: func(_ context.Context, live *unstructured.Unstructured) (*engine.Change, error) {
-		return &engine.Change{Subject: key, Before: live, After: live}, nil
-	}}
-}
-
-// task has a task make the planned change of one object.
-func (r *record) task(t *Task) *Task {
-	entry := *r.Entry
-	t.Key, t.JournalIndex, t.Pending, t.Entry = r.Object, r.journalIndex, r.pending, &entry
-	planned := r.Change()
-	t.Endpoints = EndpointsOf(&planned)
-	if len(t.Rules) == 0 {
-		t.Rules, _ = changing(&planned)
-	}
-	return t
 }

@@ -76,12 +76,12 @@ func TestFromJournal(t *testing.T) {
 	want := []rest{
 		{"not-begun", 2, 2, false}, {"in-doubt", 3, 2, true}, {"status-left", 4, 1, false}, {"status-in-doubt", 5, 1, true},
 	}
-	if len(r.records) != len(want) {
-		t.Fatalf("%d entries are left, want %d", len(r.records), len(want))
+	if len(r.tasks) != len(want) {
+		t.Fatalf("%d entries are left, want %d", len(r.tasks), len(want))
 	}
 	for i, w := range want {
-		e := r.records[i]
-		got := rest{e.Object.Name, e.journalIndex, len(e.Fields), e.pending != nil}
+		e := r.tasks[i]
+		got := rest{e.Key.Name, e.JournalIndex, len(e.Entry.Fields), e.Pending != nil}
 		if got != w {
 			t.Errorf("left %+v, want %+v", got, w)
 		}

@@ -12,11 +12,11 @@ import (
 
 // resolvePending looks up the writes that an interrupted run had started, and reports
 // those whose outcome is known now. The others are returned.
-func (x *Executor) resolvePending(ctx context.Context, tasks []*queued) ([]*queued, error) {
-	rest := make([]*queued, 0, len(tasks))
+func (x *Executor) resolvePending(ctx context.Context, tasks []*Task) ([]*Task, error) {
+	rest := make([]*Task, 0, len(tasks))
 	var broken error
 	err := ForEach(len(tasks), x.Concurrency,
-		func(i int) (*Result, error) { return x.resolveWrite(ctx, tasks[i].Task) },
+		func(i int) (*Result, error) { return x.resolveWrite(ctx, tasks[i]) },
 		func(i int, r *Result) (enough bool) {
 			if r == nil {
 				rest = append(rest, tasks[i])
@@ -30,11 +30,11 @@ func (x *Executor) resolvePending(ctx context.Context, tasks []*queued) ([]*queu
 
 // settle looks up the writes that were started before the server went away, as resolvePending does for a run that was
 // interrupted, for as long as Away lets it. What was not stored stays without a result.
-func (x *Executor) settle(ctx context.Context, ready []*queued, lost error) error {
+func (x *Executor) settle(ctx context.Context, ready []*Task, lost error) error {
 	if x.Away == nil || x.journal == nil {
 		return nil
 	}
-	var doubtful []*queued
+	var doubtful []*Task
 	for _, q := range ready {
 		if q.reported {
 			continue
@@ -45,7 +45,7 @@ func (x *Executor) settle(ctx context.Context, ready []*queued, lost error) erro
 	}
 	for len(doubtful) > 0 && cluster.Uncertain(ctx, lost) && x.Away(ctx, lost) {
 		_, lost = x.resolvePending(ctx, doubtful)
-		doubtful = slices.DeleteFunc(doubtful, func(q *queued) bool { return q.reported })
+		doubtful = slices.DeleteFunc(doubtful, func(q *Task) bool { return q.reported })
 	}
 	return nil
 }
@@ -61,27 +61,23 @@ func (x *Executor) resolveWrite(ctx context.Context, t *Task) (*Result, error) {
 	if t.Pending.Subresource != "" {
 		key.Subresource = t.Pending.Subresource
 	}
-	outcome, live, err := x.Writer.LookUp(t.under(ctx), PendingWrite{Key: key, ResourceVersion: t.Pending.ResourceVersion, Touched: t.Pending.Partial})
-	if err != nil {
+	outcome, live, err := x.Writer.lookUp(t.under(ctx), key, t.Pending.ResourceVersion, t.Pending.Partial)
+	switch {
+	case errors.Is(err, errStale):
+		t.unsure = t.Pending.Withholds()
+		return nil, nil
+	case err != nil, outcome == NotTried:
 		return nil, err
 	}
-	r := &Result{Key: t.Key, Method: t.Pending.Method, Touched: t.Pending.Partial, Found: true}
+	r := &Result{Key: t.Key, Outcome: outcome, Method: t.Pending.Method, Touched: t.Pending.Partial, Found: true}
 	j := journal.Result{Entry: t.JournalIndex, Subresource: t.Pending.Subresource, UID: t.Pending.UID}
 	switch outcome {
-	case WriteStored:
-		r.Outcome = Applied
+	case Applied:
 		j.Written, j.ResourceVersion, j.Partial = true, live.GetResourceVersion(), t.Pending.Answered(live)
 		j.More = t.Pending.Subresource == "" && t.Entry.SplitsStatus()
-	case WriteGone:
-		r.Outcome = Deleted
-	case WriteReplaced:
-		r.Outcome = Replaced
-	case WriteContradicted:
+	case Drifted:
 		r.because(Drifted, &DriftError{Fields: t.Pending.Drift(live.Object)})
 		j.Failed, j.Error = true, r.Err.Error()
-	default:
-		t.unsure = outcome == WriteOverwritten && t.Pending.Withholds()
-		return nil, nil
 	}
 	j.Outcome = string(r.Outcome)
 	if x.journal != nil {

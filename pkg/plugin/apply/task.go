@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/packed"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/apply/request"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/journal"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/plan"
@@ -35,6 +36,14 @@ type Task struct {
 	JournalIndex int
 	Pending      *journal.Attempt
 
+	// again is the same change as the policies make it now: what is shown beside its fields, such as
+	// its impacts, is taken from there. It is nil where they make another one.
+	again    *plan.Entry
+	listed   packed.Value // the object as it was listed, until it is verified
+	wave     int          // in which it is written
+	managed  bool         // something else manages the object, as the user was shown
+	missed   bool         // its change was not made, and should have been
+	reported bool
 	unsure   bool // the Pending write may have been stored: the object has changed, and values of it are not known
 	verified *Verified
 	stored   *Result // of the object itself, where its /status is left
@@ -87,4 +96,16 @@ func (t *Task) isMet(now *engine.Change) bool {
 			return s.Rule == r && (s.Outcome == engine.Unchanged || s.Outcome == engine.Skipped)
 		})
 	})
+}
+
+// mayUse reports whether a request that is made of the object as it was listed is refused where the object has
+// changed since, and is for the same version. A change of the status alone makes no request of the object itself.
+func (t *Task) mayUse(u *unstructured.Unstructured) bool {
+	return u != nil && t.Key.Subresource == "" && t.Pending == nil && !slices.Contains(t.Endpoints, request.StatusSubresource) &&
+		u.GroupVersionKind() == t.Key.GroupVersionKind() && u.GetUID() != "" && u.GetResourceVersion() != ""
+}
+
+// isShownManaged reports whether the change was shown with the impact that something else manages the object.
+func (t *Task) isShownManaged() bool {
+	return slices.ContainsFunc(t.Entry.Impacts, func(i plan.Impact) bool { return i.Code == engine.ImpactManaged })
 }

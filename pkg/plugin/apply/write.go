@@ -3,12 +3,15 @@ package apply
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/cluster"
 )
 
@@ -78,7 +81,7 @@ func (t *endpointWrite) store(ctx context.Context) error {
 		}
 		t.uncertain = true
 		giveUp := attempts.Wait(ctx, err)
-		if done, err := t.lookUp(ctx); done || err != nil {
+		if done, err := t.look(ctx); done || err != nil {
 			return err
 		}
 		if giveUp != nil {
@@ -89,11 +92,14 @@ func (t *endpointWrite) store(ctx context.Context) error {
 
 // send waits for a slot and sends the request once.
 func (t *endpointWrite) send(ctx context.Context) (*unstructured.Unstructured, error) {
-	release, err := t.Slots.take(ctx)
-	if err != nil {
-		return nil, err
+	if t.Slots != nil {
+		select {
+		case t.Slots <- struct{}{}:
+			defer func() { <-t.Slots }()
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
 	}
-	defer release()
 	return t.Server.Patch(ctx, t.now.Key, t.now.patch)
 }
 
@@ -125,28 +131,19 @@ func (t *endpointWrite) applied(answer *unstructured.Unstructured) {
 	t.result.Touched = effect.Answered(answer)
 }
 
-// lookUp looks up the outcome of a request whose answer was lost. Done means that
+// look looks up the outcome of a request whose answer was lost. Done means that
 // there is a result; otherwise the request was not stored and may be sent again: its
 // guard keeps it from being stored twice.
-func (t *endpointWrite) lookUp(ctx context.Context) (done bool, err error) {
-	pending := PendingWrite{Key: t.now.Key, ResourceVersion: t.now.resourceVersion, Touched: t.now.Answered()}
-	outcome, live, err := t.LookUp(ctx, pending)
-	if err != nil {
+func (t *endpointWrite) look(ctx context.Context) (done bool, err error) {
+	outcome, live, err := t.lookUp(ctx, t.now.Key, t.now.resourceVersion, t.now.Answered())
+	if err != nil || outcome == NotTried {
 		return false, err
 	}
-	switch outcome {
-	case WriteNotStored:
-		return false, nil
-	case WriteStored:
+	switch t.result.Outcome = outcome; outcome {
+	case Applied:
 		t.applied(live)
 		t.result.Found = true
-	case WriteOverwritten:
-		return false, errStale
-	case WriteGone:
-		t.result.Outcome = Deleted
-	case WriteReplaced:
-		t.result.Outcome = Replaced
-	case WriteContradicted:
+	case Drifted:
 		t.result.because(Drifted, &DriftError{Fields: t.now.Answered().Drift(live.Object)})
 	}
 	return true, nil
@@ -184,4 +181,31 @@ func (t *endpointWrite) verifyAgain(ctx context.Context) (done bool, err error) 
 	}
 	t.first, t.now = next, next
 	return false, nil
+}
+
+// lookUp looks up the outcome of a request whose answer was lost, and returns the object as it is now: Applied if the fields are as
+// the server would have made them, Deleted or Replaced if the object is gone, Drifted if another client has written the fields, and
+// NotTried if the object is the very version that the request was made for. The error is errStale if another client has written the
+// object, and its fields are as before the request, or cannot be compared because they hold secrets: whether the change is still
+// to be made has to be evaluated.
+func (w *Writer) lookUp(ctx context.Context, key engine.ObjectKey, resourceVersion string, touched diff.Partial) (Outcome, *unstructured.Unstructured, error) {
+	live, err := w.Server.Get(ctx, readable(key))
+	switch {
+	case apierrors.IsNotFound(err):
+		return Deleted, nil, nil
+	case err != nil:
+		return "", nil, fmt.Errorf("looking up the outcome of a write whose answer was lost: %w", err)
+	case key.UID != "" && live.GetUID() != key.UID:
+		return Replaced, live, nil
+	case live.GetResourceVersion() == resourceVersion:
+		return NotTried, live, nil
+	}
+	withheld := touched.Withholds()
+	switch {
+	case !withheld && len(touched.Drift(live.Object)) == 0:
+		return Applied, live, nil
+	case withheld || len(touched.DriftBefore(live.Object)) == 0:
+		return "", live, errStale
+	}
+	return Drifted, live, nil
 }

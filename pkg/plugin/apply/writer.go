@@ -8,10 +8,12 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/managedfields"
 	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/apply/request"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/cluster"
 )
 
 // DryRun says how far a Writer goes; the values are kubectl's.
@@ -63,8 +65,8 @@ type Writer struct {
 	Confirm func(ctx context.Context, planned Result) (bool, error)
 	// Journal records every write, before it is sent and after; it may be nil.
 	Journal Journal
-	// Slots limit the writes that are in flight; nil is no limit.
-	Slots Slots
+	// Slots limit the writes that are in flight, so that more workers than that can wait for the journal meanwhile; nil is no limit.
+	Slots chan struct{}
 }
 
 // Journal records writes. Its error ends the run: what cannot be recorded is not
@@ -128,7 +130,7 @@ func (w *Writer) Verify(ctx context.Context, key engine.ObjectKey, want Want) (*
 	if key.Subresource != "" {
 		return w.verify(ctx, key, want)
 	}
-	split := w.split(want)
+	split := &statusSplit{want: want, hasStatus: w.HasStatus}
 	v, err := w.verify(ctx, key, split.object)
 	if err != nil || !split.found || !v.Outcome.Reached() {
 		return v, err
@@ -215,4 +217,55 @@ func (w *Writer) ConfirmLoss(ctx context.Context, v *Verified) (yes bool, err er
 // mayTake reports whether the fields of a manager may be taken over.
 func (w *Writer) mayTake(manager string) bool {
 	return w.ForceConflicts || slices.Contains(w.TakeFrom, manager)
+}
+
+// Server is what a Writer needs of an API server. Errors that the server itself
+// answers are API status errors, as of k8s.io/apimachinery/pkg/api/errors; any
+// other error ends the run.
+type Server interface {
+	// Get reads an object, or the subresource that the key names, from the server
+	// and from no cache, with its managedFields.
+	Get(ctx context.Context, key engine.ObjectKey) (*unstructured.Unstructured, error)
+	// Patch sends a patch to the object, or to the subresource that the key
+	// names, with strict field validation.
+	Patch(ctx context.Context, key engine.ObjectKey, p cluster.Patch) (*unstructured.Unstructured, error)
+	// Types knows the schema of a kind; nil where the server publishes none.
+	// Refresh reads it again even if it has been read before.
+	Types(ctx context.Context, gvk schema.GroupVersionKind, refresh bool) (managedfields.TypeConverter, error)
+}
+
+// statusSplit makes two Wants of one, for the two endpoints of an object.
+type statusSplit struct {
+	want      Want
+	hasStatus func(context.Context, schema.GroupVersionKind) (bool, error)
+	found     bool // the change reaches below .status, which has an endpoint
+}
+
+// object wants everything but the change of the status.
+func (s *statusSplit) object(ctx context.Context, live *unstructured.Unstructured, _ string) (*unstructured.Unstructured, error) {
+	after, err := s.want(ctx, live, "")
+	if err != nil {
+		return nil, err
+	}
+	s.found = false
+	object, status := request.SplitStatus(live, after)
+	if status == nil || s.hasStatus == nil {
+		return after, nil
+	}
+	if s.found, err = s.hasStatus(ctx, live.GroupVersionKind()); err != nil || !s.found {
+		return after, err
+	}
+	return object, nil
+}
+
+// status wants the change of the status and nothing else.
+func (s *statusSplit) status(ctx context.Context, live *unstructured.Unstructured, _ string) (*unstructured.Unstructured, error) {
+	after, err := s.want(ctx, live, request.StatusSubresource)
+	if err != nil {
+		return nil, err
+	}
+	if _, status := request.SplitStatus(live, after); status != nil {
+		return status, nil
+	}
+	return live, nil
 }
