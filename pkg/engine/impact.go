@@ -2,6 +2,8 @@ package engine
 
 import (
 	"cmp"
+	"encoding/json"
+	"fmt"
 	"slices"
 
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
@@ -10,19 +12,20 @@ import (
 // Impact is one thing that a Change means beyond its fields: Pods that restart, an
 // owner that sets the change back, a server that will refuse it.
 type Impact struct {
-	Code ImpactCode
+	Code ImpactCode `json:"code"`
 	// Text says what, on one line, and Advice what to do about it; either may name
 	// fields and objects, never values. Advice is empty where there is nothing to do.
-	Text, Advice string
+	Text   string `json:"text"`
+	Advice string `json:"advice,omitempty"`
 	// Brief is Text, less what differs among objects that change alike; empty where
 	// nothing does.
-	Brief string
+	Brief string `json:"brief,omitempty"`
 	// Fields are those that it is about, in path order.
-	Fields []fieldpath.Path
+	Fields []fieldpath.Path `json:"fields,omitempty"`
 	// Owner is who owns the fields or the object, where the impact is about that.
-	Owner string
+	Owner string `json:"owner,omitempty"`
 	// Pods counts those that would restart.
-	Pods int
+	Pods int `json:"pods,omitempty"`
 }
 
 // ImpactCode names a kind of Impact, for programs.
@@ -60,3 +63,41 @@ func (i *Impact) Concerns(field fieldpath.Path) bool {
 
 // Alike is the Text for several objects that change alike.
 func (i *Impact) Alike() string { return cmp.Or(i.Brief, i.Text) }
+
+// impactJSON is an Impact in files, with its paths as those of a FieldChange.
+type impactJSON struct {
+	impactAlone
+	Fields [][]string `json:"fields,omitempty"`
+}
+
+type impactAlone Impact // without methods
+
+// MarshalJSON writes the paths in structured-merge-diff's notation.
+func (i Impact) MarshalJSON() ([]byte, error) {
+	out := impactJSON{impactAlone: impactAlone(i)}
+	for _, p := range i.Fields {
+		elements, err := PathElements(p)
+		if err != nil {
+			return nil, err
+		}
+		out.Fields = append(out.Fields, elements)
+	}
+	return json.Marshal(out)
+}
+
+// UnmarshalJSON reads what MarshalJSON wrote.
+func (i *Impact) UnmarshalJSON(text []byte) error {
+	var in impactJSON
+	if err := json.Unmarshal(text, &in); err != nil {
+		return err
+	}
+	*i = Impact(in.impactAlone)
+	for _, elements := range in.Fields {
+		p, err := ParsePathElements(elements)
+		if err != nil {
+			return fmt.Errorf("impact %s: %w", in.Code, err)
+		}
+		i.Fields = append(i.Fields, p)
+	}
+	return nil
+}

@@ -183,7 +183,7 @@ func TestExecutorCountsWhatIsManagedNoMore(t *testing.T) {
 			x := newTrial(s)
 			x.MaxChanges = 2
 			shown := tasks(all()...)
-			shown[0].Entry.Impacts = []plan.Impact{{Code: engine.ImpactManaged}}
+			shown[0].Entry.Impacts = []engine.Impact{{Code: engine.ImpactManaged}}
 			_, err := x.Run(t.Context(), shown)
 			if (err == nil) != (c.err == "") || (err != nil && !strings.Contains(err.Error(), c.err)) {
 				t.Errorf("error %v, want %q", err, c.err)

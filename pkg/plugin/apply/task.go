@@ -107,5 +107,5 @@ func (t *Task) mayUse(u *unstructured.Unstructured) bool {
 
 // isShownManaged reports whether the change was shown with the impact that something else manages the object.
 func (t *Task) isShownManaged() bool {
-	return slices.ContainsFunc(t.Entry.Impacts, func(i plan.Impact) bool { return i.Code == engine.ImpactManaged })
+	return slices.ContainsFunc(t.Entry.Impacts, func(i engine.Impact) bool { return i.Code == engine.ImpactManaged })
 }

@@ -147,7 +147,7 @@ func (f *Factory) CheckRun(ctx context.Context, run *plan.Run, maxAge time.Durat
 
 // Repeat returns the options with which an evaluation gives the same results as the recorded
 // run: its policies, its choice of objects, its clock and its seed. Installed policies are read
-// again; the error is a *plan.OtherPoliciesError if they have changed. What policies may access
+// again; it is an error if they have changed. What policies may access
 // outside of the cluster has to be allowed again: a file cannot grant it.
 func (f *Factory) Repeat(ctx context.Context, run *plan.Run) (*preview.Options, error) {
 	if err := f.checkGrants(&run.Choice); err != nil {

@@ -118,38 +118,13 @@ func (j *Journal) Count() map[Status]int {
 	return out
 }
 
-// Bounds of what is read.
-const (
-	maxLine = 32 << 20
-	maxSize = 1 << 30
-)
-
 var (
-	errLongLine  = fmt.Errorf("a record is larger than %d MiB", maxLine>>20)
-	errTooLarge  = fmt.Errorf("larger than %d MiB", maxSize>>20)
 	errNoJournal = errors.New("not a journal")
 	errLocked    = errors.New("another run is writing to it")
 )
 
-// DamagedError is the error for a journal that cannot be trusted.
-type DamagedError struct {
-	Path string
-	Line int // from 1
-	Err  error
-}
-
-// Error is "journal FILE, line N: reason". What the file holds may be quoted in the
-// reason, which is cut.
-func (e *DamagedError) Error() string {
-	return fmt.Sprintf("journal %s, line %d: %.400v", e.Path, e.Line, e.Err)
-}
-
-// Unwrap returns the reason.
-func (e *DamagedError) Unwrap() error { return e.Err }
-
 // Read reads a journal that other users cannot have written. A last line that is not
-// whole is what a kill leaves behind, and is skipped. The error is an *Error, or a
-// *DamagedError.
+// whole is what a kill leaves behind, and is skipped. The error is an *Error.
 func Read(path string) (*Journal, error) {
 	f, err := open(path)
 	if err != nil {
@@ -192,15 +167,13 @@ func Parse(path string, in io.Reader) (*Journal, error) {
 }
 
 func (p *parser) parse(in io.Reader) (*Journal, error) {
-	lines := bufio.NewReaderSize(in, 1<<16)
+	lines := bufio.NewReader(in)
 	for number := 1; ; number++ {
-		line, err := readLine(lines)
+		line, err := lines.ReadBytes('\n')
 		switch {
 		case errors.Is(err, io.EOF):
 			p.Torn = p.Torn || len(line) > 0
 			return p.finish(number)
-		case err != nil && errors.Is(err, errLongLine):
-			return nil, &DamagedError{Path: p.Path, Line: number, Err: err}
 		case err != nil:
 			return nil, &Error{Path: p.Path, Err: err}
 		}
@@ -209,26 +182,9 @@ func (p *parser) parse(in io.Reader) (*Journal, error) {
 				p.Torn = true // a crash of the machine may leave rubbish up to the end
 				return p.finish(number)
 			}
-			return nil, &DamagedError{Path: p.Path, Line: number, Err: err}
+			return nil, &Error{Path: p.Path, Line: number, Err: err}
 		}
-		if p.size += int64(len(line)); p.size > maxSize {
-			return nil, &DamagedError{Path: p.Path, Line: number, Err: errTooLarge}
-		}
-	}
-}
-
-// readLine reads a line with its end. With io.EOF it is not whole.
-func readLine(in *bufio.Reader) ([]byte, error) {
-	var line []byte
-	for {
-		part, err := in.ReadSlice('\n')
-		line = append(line, part...)
-		if len(line) > maxLine {
-			return nil, errLongLine
-		}
-		if !errors.Is(err, bufio.ErrBufferFull) {
-			return line, err
-		}
+		p.size += int64(len(line))
 	}
 }
 
@@ -247,7 +203,7 @@ type parser struct {
 
 func (p *parser) finish(lines int) (*Journal, error) {
 	if p.size == 0 {
-		return nil, &DamagedError{Path: p.Path, Line: lines, Err: errNoJournal}
+		return nil, &Error{Path: p.Path, Line: lines, Err: errNoJournal}
 	}
 	return &p.Journal, nil
 }
@@ -300,7 +256,13 @@ func (p *parser) record(r *record, err error) error {
 	if err != nil {
 		return err
 	}
-	if r.count() != 1 {
+	n := 0
+	for _, set := range []bool{r.Header != nil, r.Planned != nil, r.Begin != nil, r.Attempt != nil, r.Result != nil, r.Resumed != nil, r.End != nil} {
+		if set {
+			n++
+		}
+	}
+	if n != 1 {
 		return errOneOf
 	}
 	if first := p.size == 0; first != (r.Header != nil) {
@@ -320,19 +282,6 @@ func readRecord(text []byte) (*record, error) {
 		return nil, errOneOf
 	}
 	return &r, nil
-}
-
-func (r *record) count() int {
-	n := 0
-	for _, set := range []bool{
-		r.Header != nil, r.Planned != nil, r.Begin != nil, r.Attempt != nil,
-		r.Result != nil, r.Resumed != nil, r.End != nil,
-	} {
-		if set {
-			n++
-		}
-	}
-	return n
 }
 
 func (p *parser) take(r *record) error {
@@ -426,4 +375,42 @@ func (p *parser) check(entry int, subresource string) error {
 		return errNoSuchPart
 	}
 	return nil
+}
+
+// briefRecord is a record without its contents, which the first format had in another form.
+type briefRecord struct {
+	record
+	Planned *struct{} `json:"planned"`
+	Attempt *struct {
+		Attempt
+		noContents
+	} `json:"attempt"`
+	Result *struct {
+		Result
+		noContents
+	} `json:"result"`
+}
+
+// noContents hides the diff.Partial of a record.
+type noContents struct {
+	Before json.RawMessage `json:"before"`
+	After  json.RawMessage `json:"after"`
+	Fields json.RawMessage `json:"fields"`
+}
+
+func readBrief(text []byte) (*record, error) {
+	var b briefRecord
+	if err := json.Unmarshal(text, &b); err != nil {
+		return nil, err
+	}
+	if b.Planned != nil {
+		b.record.Planned = &plan.Entry{}
+	}
+	if b.Attempt != nil {
+		b.record.Attempt = &b.Attempt.Attempt
+	}
+	if b.Result != nil {
+		b.record.Result = &b.Result.Result
+	}
+	return &b.record, nil
 }

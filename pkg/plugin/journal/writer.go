@@ -72,14 +72,21 @@ type Options struct {
 // disk as it may send at once loses nothing by that, and flushes are the largest cost of a journal.
 const gather = 4 * time.Millisecond
 
-// Error is the error for a journal that cannot be read or written.
+// Error is the error for a journal that cannot be read or written, or not be trusted.
 type Error struct {
 	Path string
+	Line int // from 1, of a journal that is damaged; else 0
 	Err  error
 }
 
-// Error is "journal FILE: reason".
-func (e *Error) Error() string { return fmt.Sprintf("journal %s: %v", e.Path, e.Err) }
+// Error is "journal FILE: reason", or "journal FILE, line N: reason". What a damaged line holds may be quoted in the
+// reason, which is cut.
+func (e *Error) Error() string {
+	if e.Line > 0 {
+		return fmt.Sprintf("journal %s, line %d: %.400v", e.Path, e.Line, e.Err)
+	}
+	return fmt.Sprintf("journal %s: %v", e.Path, e.Err)
+}
 
 // Unwrap returns the reason.
 func (e *Error) Unwrap() error { return e.Err }
@@ -113,8 +120,7 @@ func Create(path string, h Header, o Options) (*Writer, error) {
 }
 
 // Resume reads a journal, and opens it to append to it, beginning with Resumed. A torn
-// last line was never reported as recorded, and is cut off. The error is an *Error, or
-// what Read returns.
+// last line was never reported as recorded, and is cut off. The error is an *Error.
 func Resume(path string, o Options) (*Journal, *Writer, error) {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_APPEND, 0)
 	if err != nil {
@@ -280,9 +286,6 @@ func (w *Writer) append(r record) error {
 	line, err := json.Marshal(r)
 	if err != nil {
 		return &Error{Path: w.path, Err: err}
-	}
-	if len(line) > maxLine {
-		return &Error{Path: w.path, Err: errLongLine}
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -7,7 +7,6 @@ import (
 
 	"github.com/blang/semver/v4"
 
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
 )
 
@@ -81,32 +80,4 @@ func sameVersion(a, b string) bool {
 		return a == b
 	}
 	return x.Major == y.Major && x.Minor == y.Minor
-}
-
-// OtherPoliciesError reports that the policies in the cluster are not those that were
-// evaluated.
-type OtherPoliciesError struct {
-	Changed, Gone, New []engine.ObjectKey
-}
-
-// Error names the policies.
-func (e *OtherPoliciesError) Error() string {
-	var parts []string
-	for _, p := range []struct {
-		what string
-		keys []engine.ObjectKey
-	}{{"changed", e.Changed}, {"gone", e.Gone}, {"new", e.New}} {
-		if len(p.keys) > 0 {
-			parts = append(parts, p.what+": "+join(p.keys))
-		}
-	}
-	return fmt.Sprintf("the policies in the cluster have changed since (%s); make it again", strings.Join(parts, "; "))
-}
-
-func join(keys []engine.ObjectKey) string {
-	names := make([]string, len(keys))
-	for i, k := range keys {
-		names[i] = k.String()
-	}
-	return strings.Join(names, ", ")
 }

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"errors"
 	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -8,6 +9,7 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/apply/request"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
 )
 
 // Entry is one object of a plan.
@@ -27,7 +29,7 @@ type Entry struct {
 	// Steps are those that changed the object, failed, or warned.
 	Steps []engine.Step `json:"steps,omitempty"`
 	// Impacts is what the change means beyond its fields.
-	Impacts []Impact `json:"impacts,omitempty"`
+	Impacts []engine.Impact `json:"impacts,omitempty"`
 
 	shown *Entry // the same as it may be shown; nil where that is all, or only that is known
 }
@@ -95,4 +97,76 @@ func statusFields(all []engine.FieldChange) []engine.FieldChange {
 func (e *Entry) SplitsStatus() bool {
 	status := len(e.StatusPart().Fields)
 	return status > 0 && e.Object.Subresource == "" && status < len(e.Fields)
+}
+
+// NewEntry is the entry of an evaluated object. It has the parts of the object that change.
+func NewEntry(c *engine.Change) Entry {
+	e := Entry{Object: c.Subject, Scoped: c.Scoped}
+	if c.Before != nil {
+		e.ResourceVersion = c.Before.GetResourceVersion()
+		e.LastWrite = lastWrite(c.Before)
+		e.Object.UID = c.Before.GetUID()
+	}
+	if c.Changed() && c.Before != nil && c.After != nil {
+		e.Partial = diff.PartialOf(c)
+	}
+	for i := range c.Steps {
+		s := &c.Steps[i]
+		if s.Outcome == engine.Changed || s.Outcome.Incomplete() || len(s.Warnings) > 0 {
+			e.Steps = append(e.Steps, stepOf(s))
+		}
+	}
+	e.Impacts = slices.Clone(c.Impacts)
+	if c.Shown != nil {
+		shown := NewEntry(c.Shown)
+		e.shown = &shown
+	}
+	return e
+}
+
+// stepOf returns a step without the object that it made, and with its reason as a string.
+func stepOf(s *engine.Step) engine.Step {
+	out := *s
+	out.After, out.Fields, out.Trigger = nil, nil, s.Trigger
+	if s.Err != nil {
+		out.Err = errors.New(s.Err.Error())
+	}
+	return out
+}
+
+// Change is the entry as an evaluation handed it out, for printers: its objects
+// hold what the change touches and their identity, no more.
+func (e *Entry) Change() engine.Change {
+	c := e.Partial.Change(e.Object)
+	c.Scoped = e.Scoped
+	c.Steps = slices.Clone(e.Steps)
+	for i := range c.Steps {
+		s := &c.Steps[i]
+		if s.Outcome == engine.Changed {
+			s.After = c.After
+		}
+	}
+	c.Impacts = slices.Clone(e.Impacts)
+	if e.shown != nil {
+		shown := e.shown.Change()
+		c.Shown = &shown
+	}
+	return c
+}
+
+// Masked is the entry as it may be shown. A nil masker
+// leaves everything in.
+func (e Entry) Masked(m *redact.Masker) Entry {
+	if m == nil {
+		return e
+	}
+	if e.shown != nil {
+		e.Object, e.Partial, e.Steps, e.Impacts, e.shown = e.shown.Object, e.shown.Partial, e.shown.Steps, e.shown.Impacts, nil
+	}
+	e.Partial = redact.Partial(m, e.Partial, e.Object)
+	e.Steps = slices.Clone(e.Steps)
+	for i := range e.Steps {
+		e.Steps[i] = redact.Step(&e.Steps[i])
+	}
+	return e
 }

@@ -2,6 +2,7 @@ package plan
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -95,43 +96,24 @@ func (p *Plan) write(to io.Writer, m *redact.Masker) error {
 	if m == nil {
 		m = &redact.Masker{}
 	}
-	out := &bounded{to: to, left: maxFileSize}
 	head := planFile{APIVersion, Kind, *p}
 	head.Entries = nil
 	text, err := json.Marshal(head)
 	if err != nil {
 		return err
 	}
-	out.write(bytes.TrimSuffix(text, []byte("}")), []byte(`,"entries":[`))
-	end := []byte("\n")
+	_, err = fmt.Fprintf(to, `%s,"entries":[`, bytes.TrimSuffix(text, []byte("}")))
+	end := "\n"
 	for _, e := range p.Entries {
-		text, err := json.Marshal(e.Masked(m))
-		if err != nil {
-			return fmt.Errorf("%s: %w", e.Object, err)
+		text, failed := json.Marshal(e.Masked(m))
+		if failed != nil {
+			return fmt.Errorf("%s: %w", e.Object, failed)
 		}
-		out.write(end, text)
-		end = []byte(",\n")
+		_, failed = fmt.Fprintf(to, "%s%s", end, text)
+		err, end = cmp.Or(err, failed), ",\n"
 	}
-	out.write([]byte("\n]}\n"))
-	return out.err
-}
-
-// bounded writes as much as a plan may have.
-type bounded struct {
-	to   io.Writer
-	left int
-	err  error
-}
-
-func (b *bounded) write(texts ...[]byte) {
-	for _, text := range texts {
-		if b.left -= len(text); b.err == nil && b.left < 0 {
-			b.err = fmt.Errorf("%w: choose fewer objects", ErrTooLarge)
-		}
-		if b.err == nil {
-			_, b.err = b.to.Write(text)
-		}
-	}
+	_, failed := io.WriteString(to, "\n]}\n")
+	return cmp.Or(err, failed)
 }
 
 // Load reads a plan, to show it. The error is a *FileError.

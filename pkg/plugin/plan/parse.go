@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 )
 
@@ -65,6 +67,66 @@ func validateEntries(all []*Entry) error {
 			return fmt.Errorf("entry %d: %w", i, err)
 		}
 		seen[e.Object.Named()] = true
+	}
+	return nil
+}
+
+// ErrTwice is the error for two entries of the same object.
+var ErrTwice = errors.New("the object already has an entry")
+
+var errNoObject = errors.New("an entry names no object")
+
+// validate checks that a plan is consistent, so that its users need not.
+func (p *Plan) validate() error {
+	if p.Version == "" || p.Created.IsZero() {
+		return errors.New("its version or creation time is missing")
+	}
+	if err := p.Run.Validate(); err != nil {
+		return err
+	}
+	return validateEntries(p.Entries)
+}
+
+// Validate checks that the choice is possible, and that the documents match their
+// digests.
+func (r *Run) Validate() error {
+	switch r.Choice.Operation {
+	case "", engine.OperationAuto, engine.OperationCreate, engine.OperationUpdate, engine.OperationDelete:
+	default:
+		return fmt.Errorf("unknown operation %.20q", r.Choice.Operation)
+	}
+	for _, d := range r.Documents {
+		if d.Installed {
+			continue
+		}
+		if d.Content == nil || d.Content.Validate() != nil {
+			return fmt.Errorf("%s has no valid content", d.Object)
+		}
+		if digest, err := digestOf(d.Content); err != nil || digest != d.Digest {
+			return fmt.Errorf("%s does not match its digest", d.Object)
+		}
+		if key := engine.KeyOf(&unstructured.Unstructured{Object: d.Content}); key != d.Object {
+			return fmt.Errorf("%s: the content is another object", d.Object)
+		}
+	}
+	if digestOfAll(r.Documents) != r.Digest {
+		return errors.New("the policies do not match their digest")
+	}
+	return nil
+}
+
+// Validate checks that an entry that was read from a file is consistent, and gives its
+// fields their values.
+func (e *Entry) Validate() error {
+	if e.Object.Kind == "" || e.Object.Name == "" || e.Object.Version == "" {
+		return errNoObject
+	}
+	err := e.Partial.Validate()
+	if err == nil {
+		err = e.Partial.ValidateShown()
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w", e.Object, err)
 	}
 	return nil
 }

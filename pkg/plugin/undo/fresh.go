@@ -1,13 +1,14 @@
 package undo
 
 import (
+	"cmp"
 	"context"
 	"fmt"
-	"strconv"
 	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
@@ -23,11 +24,11 @@ import (
 type freshServer struct {
 	apply.Server
 	mu    sync.Mutex
-	least map[engine.ObjectKey]uint64 // resourceVersions, by names
+	least map[engine.ObjectKey]string // resourceVersions, by names
 }
 
 func newFreshServer(s apply.Server) *freshServer {
-	return &freshServer{Server: s, least: map[engine.ObjectKey]uint64{}}
+	return &freshServer{Server: s, least: map[engine.ObjectKey]string{}}
 }
 
 func nameOf(key engine.ObjectKey) engine.ObjectKey {
@@ -40,8 +41,8 @@ func (f *freshServer) know(key engine.ObjectKey, version string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	name := nameOf(key)
-	if v := number(version); v > f.least[name] {
-		f.least[name] = v
+	if order, err := resourceversion.CompareResourceVersion(version, cmp.Or(f.least[name], version)); err == nil && order >= 0 {
+		f.least[name] = version
 	}
 }
 
@@ -49,17 +50,8 @@ func (f *freshServer) know(key engine.ObjectKey, version string) {
 func (f *freshServer) isStale(key engine.ObjectKey, live *unstructured.Unstructured) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	v := number(live.GetResourceVersion())
-	return v != 0 && v < f.least[nameOf(key)]
-}
-
-// number is a resourceVersion as Kubernetes compares them; 0 where it is none, and so does not compare.
-func number(version string) uint64 {
-	v, err := strconv.ParseUint(version, 10, 64)
-	if err != nil {
-		return 0
-	}
-	return v
+	order, err := resourceversion.CompareResourceVersion(live.GetResourceVersion(), f.least[nameOf(key)])
+	return err == nil && order < 0
 }
 
 // Get reads an object.
