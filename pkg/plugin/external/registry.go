@@ -55,10 +55,7 @@ func (c *RegistryClient) Image(ctx context.Context, reference string) (engine.Im
 }
 
 func (c *RegistryClient) image(ctx context.Context, ref name.Reference) (engine.Image, error) {
-	keychain := c.Keychain
-	if keychain == nil {
-		keychain = authn.DefaultKeychain
-	}
+	keychain := cmp.Or[authn.Keychain](c.Keychain, authn.DefaultKeychain)
 	found, err := remote.Get(ref, remote.WithContext(ctx), remote.WithAuthFromKeychain(keychain), remote.WithUserAgent(c.UserAgent),
 		remote.WithTransport(c.lookups()))
 	if err != nil {
@@ -88,10 +85,7 @@ func (c *RegistryClient) image(ctx context.Context, ref name.Reference) (engine.
 // by a certificate, so that none of a private network can be asked by another name, and what comes
 // is bounded and must have the digest that was asked for.
 func (c *RegistryClient) lookups() http.RoundTripper {
-	below := c.below
-	if below == nil {
-		below = remote.DefaultTransport
-	}
+	below := cmp.Or(c.below, remote.DefaultTransport)
 	return transport.Redirects{Elsewhere: isStorage}.Bound(transport.Bounded(maxRegistryAnswer, "")(below))
 }
 

@@ -79,15 +79,6 @@ func TestImageByTag(t *testing.T) {
 	}
 }
 
-func TestImageByDigest(t *testing.T) {
-	host, image, _ := server(t, nil)
-	digest, _ := image.Digest()
-	got, err := (&external.RegistryClient{}).Image(t.Context(), host+"/team/app@"+digest.String())
-	if err != nil || got.Identifier != digest.String() {
-		t.Errorf("got %+v, %v", got, err)
-	}
-}
-
 func TestImageOfAnIndexResolvesToTheIndex(t *testing.T) {
 	host, image, index := server(t, nil)
 	got, err := (&external.RegistryClient{}).Image(t.Context(), host+"/team/app:multi")
@@ -110,26 +101,6 @@ func TestImageThatIsNotThere(t *testing.T) {
 		if got, err := (&external.RegistryClient{}).Image(t.Context(), text); err == nil {
 			t.Errorf("%s: got %+v", text, got)
 		}
-	}
-}
-
-func TestImageBehindAPassword(t *testing.T) {
-	host, _, _ := server(t, func(next http.Handler) http.Handler {
-		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			if user, password, _ := r.BasicAuth(); user != "me" || password != "secret" {
-				w.Header().Set("WWW-Authenticate", `Basic realm="test"`)
-				w.WriteHeader(http.StatusUnauthorized)
-				return
-			}
-			next.ServeHTTP(w, r)
-		})
-	})
-	t.Setenv("DOCKER_CONFIG", t.TempDir())
-	if _, err := (&external.RegistryClient{}).Image(t.Context(), host+"/team/app:v1"); err == nil {
-		t.Error("found without a password")
-	}
-	if _, err := (&external.RegistryClient{Keychain: keychain{}}).Image(t.Context(), host+"/team/app:v1"); err != nil {
-		t.Errorf("with a password: %v", err)
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"strings"
 	"time"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
@@ -30,23 +31,13 @@ type ServiceClient struct {
 
 var _ engine.Fetcher = (*ServiceClient)(nil)
 
-// StatusError is an answer whose status is not 2xx.
-type StatusError struct{ Status, Body string }
-
-// Error gives the status and the beginning of the body.
-func (e *StatusError) Error() string {
-	if e.Body == "" {
-		return "HTTP " + e.Status
-	}
-	return fmt.Sprintf("HTTP %s: %s", e.Status, e.Body)
-}
-
-// Fetch implements engine.Fetcher for http and https. The error is a *StatusError
-// or the reason why there was no answer.
+// Fetch implements engine.Fetcher for http and https. An answer whose status is not 2xx is an error with its beginning.
 func (c *ServiceClient) Fetch(ctx context.Context, r engine.RemoteRequest) ([]byte, error) {
-	roots, err := rootsOf(r.CABundle)
-	if err != nil {
-		return nil, err
+	var roots *x509.CertPool // the system's own
+	if len(r.CABundle) > 0 {
+		if roots = x509.NewCertPool(); !roots.AppendCertsFromPEM(r.CABundle) {
+			return nil, errors.New("caBundle holds no PEM certificate")
+		}
 	}
 	request, err := newRequest(ctx, r)
 	if err != nil {
@@ -83,23 +74,11 @@ func newRequest(ctx context.Context, r engine.RemoteRequest) (*http.Request, err
 	return request, nil
 }
 
-// rootsOf returns the certificates of a bundle; nil, which is the system's own, for none.
-func rootsOf(bundle []byte) (*x509.CertPool, error) {
-	if len(bundle) == 0 {
-		return nil, nil
-	}
-	pool := x509.NewCertPool()
-	if !pool.AppendCertsFromPEM(bundle) {
-		return nil, errors.New("caBundle holds no PEM certificate")
-	}
-	return pool, nil
-}
-
 func read(response *http.Response) ([]byte, error) {
 	body, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer+1))
 	if response.StatusCode < 200 || response.StatusCode > 299 {
-		quoted := body[:min(len(body), maxQuoted)]
-		return nil, &StatusError{Status: response.Status, Body: string(bytes.TrimSpace(quoted))}
+		quoted := bytes.TrimSpace(body[:min(len(body), maxQuoted)])
+		return nil, errors.New(strings.TrimSuffix(fmt.Sprintf("HTTP %s: %s", response.Status, quoted), ": "))
 	}
 	if len(body) > maxAnswer {
 		return nil, fmt.Errorf("the answer has more than %d bytes", maxAnswer)

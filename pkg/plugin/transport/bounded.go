@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"net/http"
 	"time"
 )
@@ -48,19 +49,19 @@ func IsLimit(err error) bool {
 // Cause returns the error of this package in an error of an HTTP client, which puts the URL
 // around it, with its query; any other error as it is.
 func Cause(err error) error {
-	var redirect *RedirectError
-	var size *SizeError
-	var slow *SlowError
-	switch {
-	case errors.As(err, &redirect):
-		return redirect
-	case errors.As(err, &size):
-		return size
-	case errors.As(err, &slow):
-		return slow
+	var own interface {
+		error
+		own()
+	}
+	if errors.As(err, &own) {
+		return own
 	}
 	return err
 }
+
+func (*SizeError) own()     {}
+func (*SlowError) own()     {}
+func (*RedirectError) own() {}
 
 // watchKey is the key of the mark of a watch.
 type watchKey struct{}
@@ -84,7 +85,7 @@ type bounded struct {
 // RoundTrip sends the request and returns an answer whose body keeps to the limits.
 func (t bounded) RoundTrip(r *http.Request) (*http.Response, error) {
 	ctx, cancel := context.WithCancelCause(r.Context())
-	b := &body{silence: t.silence, ctx: ctx, cancel: cancel}
+	b := &body{silence: t.silence, ctx: ctx, cancel: cancel, left: math.MaxInt64}
 	b.timer = time.AfterFunc(t.silence, func() {
 		cancel(&SlowError{describe(r), fmt.Sprintf("nothing came for %s", t.silence)})
 	})
@@ -96,7 +97,7 @@ func (t bounded) RoundTrip(r *http.Request) (*http.Response, error) {
 	b.timer.Stop() // until somebody reads
 	b.ReadCloser, response.Body = response.Body, b
 	if r.Context().Value(watchKey{}) == nil {
-		response.Body = &sized{b, t.bytes, &SizeError{describe(r), t.bytes, t.advice}}
+		b.left, b.large = t.bytes, &SizeError{describe(r), t.bytes, t.advice}
 	}
 	return response, nil
 }
@@ -104,20 +105,25 @@ func (t bounded) RoundTrip(r *http.Request) (*http.Response, error) {
 // WrappedRoundTripper lets client-go find the transport below.
 func (t bounded) WrappedRoundTripper() http.RoundTripper { return t.next }
 
-// body is the body of an answer that ends when nothing more comes.
+// body is the body of an answer that ends when nothing more comes, and fails, rather than ends, where it is too large.
 type body struct {
 	io.ReadCloser
+	left    int64 // bytes
+	large   error
 	silence time.Duration
 	timer   *time.Timer
 	ctx     context.Context // of the request
 	cancel  context.CancelCauseFunc
 }
 
-// Read reads on.
+// Read reads on as long as the limits allow.
 func (b *body) Read(p []byte) (int, error) {
 	b.timer.Reset(b.silence)
 	n, err := b.ReadCloser.Read(p)
 	b.timer.Stop()
+	if b.left -= int64(n); b.left < 0 {
+		return 0, b.large
+	}
 	return n, b.reason(err)
 }
 
@@ -141,33 +147,7 @@ func (b *body) reason(err error) error {
 	return err
 }
 
-// sized is a body that fails, rather than ends, where it is too large.
-type sized struct {
-	io.ReadCloser
-	left  int64
-	large error
-}
-
-// Read reads on as long as the limit allows.
-func (s *sized) Read(p []byte) (int, error) {
-	n, err := s.ReadCloser.Read(p)
-	if s.left -= int64(n); s.left < 0 {
-		return 0, s.large
-	}
-	return n, err
-}
-
-// maxName is how much of a path or a host an error shows.
-const maxName = 300
-
 // describe names an answer, without the query of its request.
 func describe(r *http.Request) string {
-	return "the answer of " + server(r.URL) + " to " + r.Method + " " + cut(r.URL.EscapedPath())
-}
-
-func cut(text string) string {
-	if len(text) > maxName {
-		return text[:maxName] + "..."
-	}
-	return text
+	return "the answer of " + server(r.URL) + " to " + r.Method + " " + r.URL.EscapedPath()
 }

@@ -1,35 +1,27 @@
 package transport
 
 import (
+	"crypto/tls"
+	"crypto/x509"
 	"fmt"
 	"net/http"
 	"net/url"
 	"strings"
+	"time"
 )
 
 // RedirectError reports a redirect that was not followed.
 type RedirectError struct {
 	Method string
 	From   string // the server that redirects: "https://10.0.0.1:6443"
-	To     string // the server that it names; empty if it names none that can be read
+	To     string // the server that it names
 	Reason string
 }
 
 // Error names both servers, and nothing else of their URLs.
 func (e *RedirectError) Error() string {
-	to := ""
-	if e.To != "" {
-		to = " to " + e.To
-	}
-	return fmt.Sprintf("%s redirects a %s request%s, which is not followed: %s", e.From, e.Method, to, e.Reason)
+	return fmt.Sprintf("%s redirects a %s request to %s, which is not followed: %s", e.From, e.Method, e.To, e.Reason)
 }
-
-// The reasons of a RedirectError.
-const (
-	otherHost   = "requests and credentials stay with the host, port and scheme that you named; name the other one if you trust it"
-	notARead    = "only reads are redirected"
-	badLocation = "its location is no URL"
-)
 
 // Redirects says where redirects may lead: nowhere but for reads, and not to another host, port
 // or scheme.
@@ -48,60 +40,42 @@ type redirects struct {
 	next http.RoundTripper
 }
 
-// RoundTrip sends the request, and returns a *RedirectError for an answer that must not
-// be followed. A request may come from a redirect that was not seen here: client-go
-// keeps answers on disk, in a cache that it shares with kubectl.
+// RoundTrip sends the request, unless it comes from a redirect that must not be followed, which is a *RedirectError.
 func (t redirects) RoundTrip(r *http.Request) (*http.Response, error) {
-	if t.Origin != nil && server(t.Origin) != server(r.URL) {
+	if refused := t.refusal(r); refused != nil {
 		closeBody(r)
-		return nil, &RedirectError{Method: r.Method, From: server(t.Origin), To: server(r.URL), Reason: otherHost}
+		return nil, refused
 	}
-	response, err := t.next.RoundTrip(markChecked(r))
-	if err != nil {
-		return nil, err
-	}
-	if err := t.refusal(r, response); err != nil {
-		_ = response.Body.Close() // it is not read
-		return nil, err
-	}
-	return response, nil
+	return t.next.RoundTrip(markChecked(r))
 }
 
 // WrappedRoundTripper lets client-go find the transport below.
 func (t redirects) WrappedRoundTripper() http.RoundTripper { return t.next }
 
-// refusal says why an answer must not be followed; nil for one that is no redirect.
-func (d Redirects) refusal(r *http.Request, response *http.Response) error {
-	location := response.Header.Get("Location")
-	if !isRedirect(response.StatusCode) || location == "" {
-		return nil
+// refusal says why a request is not sent; nil for one that is. http.Client says from which answer it comes.
+func (d Redirects) refusal(r *http.Request) error {
+	refused := &RedirectError{
+		Method: r.Method, To: server(r.URL),
+		Reason: "requests and credentials stay with the host, port and scheme that you named; name the other one if you trust it",
 	}
-	refused := &RedirectError{Method: r.Method, From: server(r.URL)}
-	to, err := r.URL.Parse(location)
-	if err != nil || to.Host == "" {
-		refused.Reason = badLocation
+	if d.Origin != nil && server(d.Origin) != refused.To {
+		refused.From = server(d.Origin)
 		return refused
 	}
-	refused.To = server(to)
-	reads := r.Method == http.MethodGet || r.Method == http.MethodHead
-	switch {
-	case refused.To != refused.From && !(reads && d.Elsewhere != nil && d.Elsewhere(r, to)):
-		refused.Reason = otherHost
-	case !reads:
-		refused.Reason = notARead
-	default:
+	if r.Response == nil || r.Response.Request == nil {
 		return nil
 	}
-	return refused
-}
-
-// isRedirect reports whether http.Client follows an answer with this status.
-func isRedirect(status int) bool {
-	switch status {
-	case http.StatusMovedPermanently, http.StatusFound, http.StatusSeeOther, http.StatusTemporaryRedirect, http.StatusPermanentRedirect:
-		return true
+	before := r.Response.Request
+	refused.Method, refused.From = before.Method, server(before.URL)
+	reads := before.Method == http.MethodGet || before.Method == http.MethodHead
+	switch {
+	case refused.To != refused.From && !(reads && d.Elsewhere != nil && d.Elsewhere(before, r.URL)):
+		return refused
+	case !reads:
+		refused.Reason = "only reads are redirected"
+		return refused
 	}
-	return false
+	return nil
 }
 
 // server is the scheme, host and port of a URL, in one spelling.
@@ -112,11 +86,22 @@ func server(u *url.URL) string {
 			host = strings.TrimSuffix(host, ":"+number)
 		}
 	}
-	return scheme + "://" + cut(host)
+	return scheme + "://" + host
 }
 
 func closeBody(r *http.Request) {
 	if r.Body != nil {
 		_ = r.Body.Close() // a RoundTripper closes the body even when it fails; nothing was read from it
 	}
+}
+
+// NewClient returns a client without credentials and cookies, which follows no redirect to another
+// server and keeps no connection open. It trusts roots, those of the system if they are nil; a
+// request, with the reading of its answer, may take no longer than the timeout.
+func NewClient(roots *x509.CertPool, timeout time.Duration) *http.Client {
+	below := &http.Transport{
+		Proxy: http.ProxyFromEnvironment, DisableKeepAlives: true, ForceAttemptHTTP2: true,
+		TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: roots},
+	}
+	return &http.Client{Transport: Redirects{}.Bound(below), Timeout: timeout}
 }
