@@ -57,7 +57,7 @@ type Need struct {
 // Needs lists the permissions, and what their giver should know about them. The
 // error is that of a label selector that no server would accept.
 func (r Run) Needs() (needs []Need, notes []string, err error) {
-	c := &collector{Run: r, byName: byName(r.Served), known: map[Need]bool{}, allowed: map[Need]bool{}, noted: map[string]bool{}}
+	c := &collector{Run: r, known: map[Need]bool{}}
 	each := r.Namespaces
 	if len(each) == 0 {
 		each = []string{""}
@@ -94,24 +94,18 @@ func (c *collector) reports() {
 // collector collects what a run needs, in one of its namespaces after the other.
 type collector struct {
 	Run
-	byName    map[string][]*meta.RESTMapping // Served, by the names of the kind and of the resource
-	namespace string                         // empty for all
+	namespace string // empty for all
 	needs     []Need
 	known     map[Need]bool // the needs
-	allowed   map[Need]bool // the needs without their Why
 	notes     []string
-	noted     map[string]bool
 	ruling    []string // resources that rule over others, which a wildcard covers
 }
 
 func (c *collector) add(n Need) {
-	if c.known[n] {
-		return
+	if !c.known[n] {
+		c.known[n] = true
+		c.needs = append(c.needs, n)
 	}
-	c.known[n] = true
-	c.needs = append(c.needs, n)
-	n.Why = ""
-	c.allowed[n] = true
 }
 
 // implied reports whether a permission in a namespace is part of one in all namespaces.
@@ -119,15 +113,21 @@ func (c *collector) implied(n Need) bool {
 	if n.Namespace == "" {
 		return false
 	}
-	n.Namespace, n.Why = "", ""
-	whole := n
-	whole.Name = ""
-	return c.allowed[n] || c.allowed[whole]
+	return slices.ContainsFunc(c.needs, func(all Need) bool {
+		if all.Name == "" {
+			all.Name = n.Name
+		}
+		all.Why = n.Why
+		if all.Namespace != "" {
+			return false
+		}
+		all.Namespace = n.Namespace
+		return all == n
+	})
 }
 
 func (c *collector) note(format string, args ...any) {
-	if text := fmt.Sprintf(format, args...); !c.noted[text] {
-		c.noted[text] = true
+	if text := fmt.Sprintf(format, args...); !slices.Contains(c.notes, text) {
 		c.notes = append(c.notes, text)
 	}
 }
@@ -195,40 +195,12 @@ func (c *collector) targets(s engine.Selection) []engine.Selection { return c.sc
 
 // RESTMapping implements engine.Mapper.
 func (c *collector) RESTMapping(gk schema.GroupKind, _ ...string) (*meta.RESTMapping, error) {
-	for _, m := range c.byName[gk.Kind] {
+	for _, m := range c.Served {
 		if m.GroupVersionKind.GroupKind() == gk {
 			return m, nil
 		}
 	}
 	return nil, &meta.NoKindMatchError{GroupKind: gk}
-}
-
-func byName(served []*meta.RESTMapping) map[string][]*meta.RESTMapping {
-	out := map[string][]*meta.RESTMapping{}
-	for _, m := range served {
-		for _, name := range []string{m.GroupVersionKind.Kind, m.Resource.Resource} {
-			out[name] = append(out[name], m)
-		}
-	}
-	return out
-}
-
-// candidates are the served kinds that selections may select, so that a rule that names its kinds is not held against
-// all others.
-func (c *collector) candidates(selections ...engine.Selection) []*meta.RESTMapping {
-	var out []*meta.RESTMapping
-	known := map[string]bool{}
-	for _, s := range selections {
-		name, ok := s.TypeName()
-		if !ok {
-			return c.Served
-		}
-		if !known[name] {
-			known[name] = true
-			out = append(out, c.byName[name]...)
-		}
-	}
-	return out
 }
 
 // matched is what the rules match that are wanted.
@@ -397,7 +369,7 @@ func (c *collector) reaches(d *engine.Description) bool {
 		scope = &engine.Scope{ClusterScoped: true}
 	}
 	chosen, err := engine.NewObjectFilter(d.Matches, *scope)
-	return err == nil && slices.ContainsFunc(c.candidates(d.Matches...), func(m *meta.RESTMapping) bool {
+	return err == nil && slices.ContainsFunc(c.Served, func(m *meta.RESTMapping) bool {
 		_, ok := chosen.ForKind(m)
 		return ok
 	})

@@ -39,7 +39,7 @@ func (r Role) WriteYAML(b *strings.Builder) {
 	r.head(b, r.kind())
 	b.WriteString("rules:\n")
 	for _, rule := range r.Rules {
-		fmt.Fprintf(b, "  # %s\n", Comment(rule.why()))
+		fmt.Fprintf(b, "  # %s\n", Comment(strings.Join(rule.Why, "; ")))
 		sign := "-"
 		for _, f := range rule.fields() {
 			fmt.Fprintf(b, "  %s %s: [%s]\n", sign, f.name, texts(f.values))
@@ -84,14 +84,13 @@ type field struct {
 
 // fields are those that are not empty, in the order in which they are written.
 func (r Rule) fields() []field {
-	all := []field{
+	return slices.DeleteFunc([]field{
 		{"nonResourceURLs", r.NonResourceURLs},
 		{"apiGroups", r.APIGroups},
 		{"resources", r.Resources},
 		{"resourceNames", r.ResourceNames},
 		{"verbs", r.Verbs},
-	}
-	return slices.DeleteFunc(all, func(f field) bool { return len(f.values) == 0 })
+	}, func(f field) bool { return len(f.values) == 0 })
 }
 
 func texts(values []string) string {

@@ -293,35 +293,6 @@ func TestPrintedRolesActOnNoShell(t *testing.T) {
 	}
 }
 
-// Rules that name their kinds are not held against all that are served.
-func TestNeedsOfManyKindsAreLinear(t *testing.T) {
-	needs := func(n int) float64 {
-		run := rbac.Run{
-			Purpose:   rbac.Apply,
-			HasStatus: func(schema.GroupVersionKind) bool { return true }, Reads: func(schema.GroupKind) bool { return false },
-		}
-		gv := schema.GroupVersion{Group: "example.com", Version: "v1"}
-		for i := range n {
-			kind, resource := fmt.Sprintf("Kind%d", i), fmt.Sprintf("kind%ds", i)
-			run.Served = append(run.Served, &meta.RESTMapping{GroupVersionKind: gv.WithKind(kind), Resource: gv.WithResource(resource), Scope: meta.RESTScopeNamespace})
-			matches := engine.Selection{Group: gv.Group, Kind: kind}
-			if i%2 == 1 { // as admission rules do
-				matches.Kind, matches.Resource = "*", resource
-			}
-			run.Rules = append(run.Rules, engine.Description{Matches: []engine.Selection{matches}, Changes: []string{"spec.size"}})
-		}
-		return testing.AllocsPerRun(1, func() {
-			all, _, err := run.Needs()
-			if err != nil || len(all) < 4*n {
-				t.Errorf("%d needs, error %v", len(all), err)
-			}
-		})
-	}
-	if one, two := needs(400), needs(800); two > 2.2*one {
-		t.Errorf("400 rules and kinds take %.0f allocations, 800 take %.0f", one, two)
-	}
-}
-
 // BenchmarkNeeds finds the needs of ever more rules that each read an object of their own: twice as many take twice as long.
 func BenchmarkNeeds(b *testing.B) {
 	for _, n := range []int{2000, 4000, 8000} {

@@ -33,7 +33,7 @@ func (c *collector) read(s engine.Selection, why string) {
 // kinds are those that a selection names.
 func (c *collector) kinds(s engine.Selection) []*meta.RESTMapping {
 	var out []*meta.RESTMapping
-	for _, m := range c.candidates(s) {
+	for _, m := range c.Served {
 		gvk := m.GroupVersionKind
 		if s.Kind != "" && selector.MatchWildcard(s.Group, gvk.Group) && selector.MatchWildcard(s.Kind, gvk.Kind) && s.MatchesResource(m.Resource.Resource) {
 			out = append(out, m)

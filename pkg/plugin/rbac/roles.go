@@ -3,8 +3,8 @@ package rbac
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
-	"strings"
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -46,13 +46,8 @@ func inNamespaces(needs []Need) []Role {
 	for _, n := range needs {
 		byNamespace[n.Namespace] = append(byNamespace[n.Namespace], n)
 	}
-	namespaces := make([]string, 0, len(byNamespace))
-	for ns := range byNamespace {
-		namespaces = append(namespaces, ns)
-	}
-	slices.Sort(namespaces)
-	out := make([]Role, 0, len(namespaces))
-	for _, ns := range namespaces {
+	var out []Role
+	for _, ns := range slices.Sorted(maps.Keys(byNamespace)) {
 		out = append(out, Role{Namespace: ns, Rules: rules(byNamespace[ns])})
 	}
 	return out
@@ -88,15 +83,10 @@ func rules(needs []Need) []Rule {
 			r.Why = append(r.Why, n.Why)
 		}
 	}
-	subjects := make([]subject, 0, len(found))
-	for at := range found {
-		subjects = append(subjects, at)
-	}
-	slices.SortFunc(subjects, func(a, b subject) int {
+	var out []Rule
+	for _, at := range slices.SortedFunc(maps.Keys(found), func(a, b subject) int {
 		return cmp.Or(cmp.Compare(a.path, b.path), cmp.Compare(a.group, b.group), cmp.Compare(a.resource, b.resource), cmp.Compare(a.name, b.name))
-	})
-	out := make([]Rule, 0, len(subjects))
-	for _, at := range subjects {
+	}) {
 		r := *found[at]
 		slices.Sort(r.Verbs)
 		slices.Sort(r.Why)
@@ -175,6 +165,3 @@ func (r Role) Objects() []any {
 		r.Subjects,
 	})
 }
-
-// why is the comment of a rule.
-func (r Rule) why() string { return strings.Join(r.Why, "; ") }

@@ -28,7 +28,7 @@ func (c *collector) write(d *engine.Description) {
 	if err != nil {
 		return // objects has returned the error
 	}
-	for _, m := range c.candidates(d.Matches...) {
+	for _, m := range c.Served {
 		k, ok := chosen.ForKind(m)
 		if !ok {
 			continue
