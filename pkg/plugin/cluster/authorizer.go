@@ -31,30 +31,8 @@ var _ engine.Authorizer = (*Authorizer)(nil)
 // NewAuthorizer makes an Authorizer that sends its reviews through server.
 func NewAuthorizer(server engine.RawReader) *Authorizer { return &Authorizer{server: server} }
 
-// ForbiddenError reports that the user of this run may not ask. It does not answer the
-// question.
-type ForbiddenError struct {
-	Resource string // what may not be created: "subjectaccessreviews"
-	User     string // who is asked about; empty for the user of this run
-	Err      error  // the server's refusal
-}
-
-// Error says who asks about whom, and what is missing.
-func (e *ForbiddenError) Error() string {
-	whom := "you"
-	if e.User != "" {
-		whom = fmt.Sprintf("user %q", e.User)
-	}
-	return fmt.Sprintf("asking what %s may do needs the permission to create %s.%s: %v",
-		whom, e.Resource, authorizationv1.GroupName, e.Err)
-}
-
-// Unwrap returns the server's refusal.
-func (e *ForbiddenError) Unwrap() error { return e.Err }
-
 // Authorize asks with a SelfSubjectAccessReview about the user of this run, and
-// with a SubjectAccessReview about another one. Its error, a *ForbiddenError among
-// others, means that there is no answer. Errors of the server's own authorizers are a part
+// with a SubjectAccessReview about another one. Its error means that there is no answer. Errors of the server's own authorizers are a part
 // of the answer.
 func (a *Authorizer) Authorize(ctx context.Context, r engine.AccessRequest) (engine.AccessDecision, error) {
 	resource, body, err := review(r)
@@ -66,7 +44,11 @@ func (a *Authorizer) Authorize(ctx context.Context, r engine.AccessRequest) (eng
 		return a.ask(ctx, resource, body)
 	})
 	if apierrors.IsForbidden(err) {
-		return engine.AccessDecision{}, &ForbiddenError{Resource: resource, User: r.User.Username, Err: err}
+		whom := "you"
+		if r.User.Username != "" {
+			whom = fmt.Sprintf("user %q", r.User.Username)
+		}
+		return engine.AccessDecision{}, fmt.Errorf("asking what %s may do needs the permission to create %s.%s: %w", whom, resource, authorizationv1.GroupName, err)
 	}
 	if err != nil {
 		return engine.AccessDecision{}, fmt.Errorf("asking with %s: %w", resource, err)

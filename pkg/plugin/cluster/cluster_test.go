@@ -264,45 +264,6 @@ func TestPolicyDocumentsPreferredVersion(t *testing.T) {
 	}
 }
 
-// A policy that comes twice, since the listing began again, is one policy.
-func TestPolicyDocumentsOfAnExpiredListing(t *testing.T) {
-	expired := false
-	policies := func(token, name string) answer {
-		return answer{body: strings.Replace(page(token, name).body, `"kind":"ConfigMapList","apiVersion":"v1"`, `"kind":"ClusterPolicyList","apiVersion":"kyverno.io/v1"`, 1)}
-	}
-	server, _ := listServer(t, func(_ int, r *http.Request) answer {
-		switch {
-		case r.URL.Query().Get("continue") == "":
-			return policies("two", "a")
-		case !expired:
-			expired = true
-			return status(http.StatusGone, "Expired", "")
-		}
-		return policies("", "b")
-	})
-	documents, unread := server.client(t, cluster.Options{}).PolicyDocuments(t.Context(), func(gk schema.GroupKind) engine.Role {
-		if gk.Group == "kyverno.io" {
-			return engine.Policy
-		}
-		return engine.Foreign
-	})
-	var names []string
-	for _, d := range documents {
-		names = append(names, d.Key.Name)
-	}
-	if got := strings.Join(names, " "); got != "a b" || len(unread) > 0 || !expired {
-		t.Errorf("got %s, errors %v", got, unread)
-	}
-}
-
-func TestInfoNamesContextServerAndUser(t *testing.T) {
-	server := newServer(t, nil)
-	want := cluster.Info{Context: "here", Server: server.URL, User: "me"}
-	if got := server.client(t, cluster.Options{}).Info(); got != want {
-		t.Errorf("got %+v", got)
-	}
-}
-
 func TestRawRefusesWrites(t *testing.T) {
 	const review = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
 	for _, c := range []struct {

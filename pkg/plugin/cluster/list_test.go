@@ -49,18 +49,6 @@ func TestReadList(t *testing.T) {
 	}
 }
 
-func TestReadListRemaining(t *testing.T) {
-	for body, want := range map[string]int64{
-		`{"items":[],"metadata":{"continue":"next","remainingItemCount":9500}}`: 9500,
-		`{"items":[],"metadata":{"continue":"next"}}`:                           -1,
-		`{"items":null,"metadata":{}}`:                                          0,
-	} {
-		if list, err := readList([]byte(body), podResource()); err != nil || list.remaining != want || len(list.items) > 0 {
-			t.Errorf("%s: got %d, %v", body, list.remaining, err)
-		}
-	}
-}
-
 func TestReadListRefusesWhatIsNone(t *testing.T) {
 	for _, body := range []string{``, `null`, `[]`, `{}`, `{"items":{}}`, `{"kind":"Status"}`, `{"items":[{}`, `<html>`} {
 		if _, err := readList([]byte(body), podResource()); err == nil {

@@ -114,17 +114,3 @@ func TestLargeObjectsComeInSmallPages(t *testing.T) {
 		}
 	}
 }
-
-// TestListingsInOnePiece asks for no part of a list.
-func TestListingsInOnePiece(t *testing.T) {
-	server, _ := listServer(t, func(_ int, r *http.Request) answer {
-		if r.URL.Query().Has("limit") {
-			t.Errorf("asked for %s", r.URL)
-		}
-		return page("", "a", "b")
-	})
-	names, err := stream(t, server.client(t, cluster.Options{ChunkSize: -1}).Source(engine.Scope{}, cluster.SourceOptions{}), engine.Selection{Kind: "ConfigMap"})
-	if err != nil || len(names) != 2 {
-		t.Errorf("%d objects, error %v", len(names), err)
-	}
-}

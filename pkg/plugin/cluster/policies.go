@@ -28,7 +28,7 @@ func (c *Client) PolicyDocuments(ctx context.Context, role func(schema.GroupKind
 	for _, r := range served.policies(role) {
 		for list, err := range c.list(ctx, r, query{}) {
 			if err != nil {
-				failures = append(failures, unreadable(err, r, queryNamed{}))
+				failures = append(failures, unreadable(err, r, query{}))
 				break
 			}
 			for _, u := range list.items {

@@ -7,7 +7,6 @@ import (
 	"iter"
 	"net/http"
 	"slices"
-	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -180,9 +179,8 @@ func queryOf(s engine.Selection) query {
 	if !selector.HasWildcard(s.Namespace) {
 		q.namespace = s.Namespace
 	}
-	q.fields = s.Fields
-	if s.Name != "" && !selector.HasWildcard(s.Name) {
-		q.fields = strings.TrimPrefix(q.fields+",metadata.name="+s.Name, ",")
+	if q.fields = s.Fields; !selector.HasWildcard(s.Name) {
+		q = q.selecting(s.Name)
 	}
 	if l := s.Labels; l != nil && len(l.MatchLabels)+len(l.MatchExpressions) > 0 { // one of everything has no text
 		q.labels = metav1.FormatLabelSelector(l)

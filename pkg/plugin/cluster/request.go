@@ -6,6 +6,7 @@ import (
 	"iter"
 	"net/http"
 	"strconv"
+	"strings"
 
 	"github.com/go-logr/logr"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -90,8 +91,16 @@ func do(ctx context.Context, method string, request *rest.Request) ([]byte, erro
 	return body, err
 }
 
-// query restricts a listing.
-type query struct{ namespace, labels, fields string }
+// query restricts a listing, or is for the object that it names.
+type query struct{ namespace, labels, fields, name string }
+
+// selecting returns the query for a listing of the object with a name; an empty name is that of all.
+func (q query) selecting(name string) query {
+	if q.name = ""; name != "" {
+		q.fields = strings.TrimPrefix(q.fields+",metadata.name="+name, ",")
+	}
+	return q
+}
 
 // list streams the pages of a listing. When the snapshot that the pages are cut
 // from has expired on the server (410), the caller gets some objects twice and skips what it

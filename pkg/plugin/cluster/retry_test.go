@@ -1,7 +1,6 @@
 package cluster_test
 
 import (
-	"context"
 	"errors"
 	"io"
 	"net/http"
@@ -97,15 +96,6 @@ func TestRetryHonoursRetryAfter(t *testing.T) {
 			t.Errorf("%v after %d calls and %s", err, calls, waited)
 		}
 	})
-}
-
-func TestRetryEndsWithTheContext(t *testing.T) {
-	ctx, cancel := context.WithCancel(t.Context())
-	calls := 0
-	err := cluster.Retry(ctx, wait.Backoff{}, func() error { calls++; cancel(); return errCut })
-	if calls != 1 || err == nil {
-		t.Errorf("%d calls, %v", calls, err)
-	}
 }
 
 func TestIsMergeFailure(t *testing.T) {

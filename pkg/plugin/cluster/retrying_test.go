@@ -8,9 +8,7 @@ import (
 	"sync/atomic"
 	"testing"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 
@@ -124,16 +122,5 @@ func TestClientRepeatsNoCreation(t *testing.T) {
 				t.Errorf("%d requests, %v", sent.Load(), err)
 			}
 		})
-	}
-}
-
-func TestRetryingClientReadsASchemaAgain(t *testing.T) {
-	client, sent := refusing(t, 2, func(w http.ResponseWriter) {
-		w.Header().Set("Retry-After", "0")
-		w.WriteHeader(http.StatusTooManyRequests)
-	})
-	_, err := client.Types(t.Context(), schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}, false)
-	if apierrors.IsTooManyRequests(err) || sent.Load() != 3 {
-		t.Errorf("%d requests, %v", sent.Load(), err)
 	}
 }

@@ -204,7 +204,7 @@ func (s *source) kind(ctx context.Context, k chosenKind, known uids, yield func(
 }
 
 // fallsBack reports whether a listing of all namespaces was refused, in place of which the fallback is listed.
-func (s *source) fallsBack(k chosenKind, q *queryNamed, err error) bool {
+func (s *source) fallsBack(k chosenKind, q *query, err error) bool {
 	return len(s.options.Fallback) > 0 && k.namespaced() && q.namespace == "" && apierrors.IsForbidden(err)
 }
 
@@ -223,16 +223,10 @@ func (e *refusedError) Error() string {
 // Unwrap returns all of them.
 func (e *refusedError) Unwrap() []error { return e.errs }
 
-// queryNamed is a listing, or the reading of one named object.
-type queryNamed struct {
-	query
-	name string
-}
-
 // queries are the requests that cover a kind: a listing of all namespaces or of each of the scope's, for all objects or for
 // each that the user named. One that can be nowhere else is read by its name.
-func (s *source) queries(k chosenKind) []queryNamed {
-	base := queryNamed{query: query{labels: k.Labels()}}
+func (s *source) queries(k chosenKind) []query {
+	base := query{labels: k.Labels()}
 	if s.scope.Fields != nil {
 		base.fields = s.scope.Fields.String()
 	}
@@ -243,7 +237,7 @@ func (s *source) queries(k chosenKind) []queryNamed {
 	if len(k.Keys()) == 0 {
 		return base.selecting(k.Name()).in(namespaces)
 	}
-	var queries []queryNamed
+	var queries []query
 	for _, key := range k.Keys() {
 		q, at := base, namespaces
 		if key.Namespace != "" && k.namespaced() {
@@ -260,8 +254,8 @@ func (s *source) queries(k chosenKind) []queryNamed {
 }
 
 // in returns the query for each of several namespaces.
-func (q queryNamed) in(namespaces []string) []queryNamed {
-	var out []queryNamed
+func (q query) in(namespaces []string) []query {
+	var out []query
 	for _, q.namespace = range namespaces {
 		out = append(out, q)
 	}
@@ -270,11 +264,11 @@ func (q queryNamed) in(namespaces []string) []queryNamed {
 
 // inShard turns a listing of all namespaces into one for each namespace of the shard. Without the right to list
 // namespaces, it is left, and the filter of the kind drops what is in other shards.
-func (s *source) inShard(ctx context.Context, k chosenKind, queries []queryNamed) []queryNamed {
+func (s *source) inShard(ctx context.Context, k chosenKind, queries []query) []query {
 	if s.scope.Shard.Whole() || !k.namespaced() {
 		return queries
 	}
-	var out []queryNamed
+	var out []query
 	for _, q := range queries {
 		namespaces, ok := s.client.shardOf(ctx, s.scope.Shard, q.namespace)
 		if !ok {
@@ -289,16 +283,9 @@ func (s *source) inShard(ctx context.Context, k chosenKind, queries []queryNamed
 	return out
 }
 
-func (q queryNamed) selecting(name string) queryNamed {
-	if name != "" {
-		q.fields = strings.TrimPrefix(q.fields+",metadata.name="+name, ",")
-	}
-	return q
-}
-
-func (s *source) read(ctx context.Context, k chosenKind, q queryNamed) iter.Seq2[rawList, error] {
+func (s *source) read(ctx context.Context, k chosenKind, q query) iter.Seq2[rawList, error] {
 	if q.name == "" {
-		return s.client.list(ctx, k.resource, q.query)
+		return s.client.list(ctx, k.resource, q)
 	}
 	return func(yield func(rawList, error) bool) {
 		key := engine.ObjectKey{GroupKind: k.mapping.GroupVersionKind.GroupKind(), Namespace: q.namespace, Name: q.name}
@@ -320,7 +307,7 @@ func (s *source) read(ctx context.Context, k chosenKind, q queryNamed) iter.Seq2
 // unreadable turns the server's refusal of one request, or an answer that is too large, into a
 // partial result.
 // Credentials that are not accepted will not be for the next request either.
-func unreadable(err error, r *resource, q queryNamed) error {
+func unreadable(err error, r *resource, q query) error {
 	var status apierrors.APIStatus
 	var size *transport.SizeError
 	partial := errors.As(err, &status) && !apierrors.IsUnauthorized(err)

@@ -62,9 +62,9 @@ func (c *Client) Watches(ctx context.Context, scope engine.Scope, selections []e
 			continue
 		}
 		for _, q := range s.queries(k) {
-			q = q.named()
+			q = q.selecting(q.name)
 			q.labels = ""
-			out = append(out, &Watched{client: c, kind: k, query: q.query})
+			out = append(out, &Watched{client: c, kind: k, query: q})
 		}
 	}
 	return out, unknown, nil
@@ -84,16 +84,6 @@ func (c *Client) PolicyWatches(ctx context.Context, role func(schema.GroupKind) 
 		out = append(out, &Watched{client: c, kind: chosenKind{resource: r}})
 	}
 	return out, nil
-}
-
-// named makes a query for one object a listing of it.
-func (q queryNamed) named() queryNamed {
-	if q.name == "" {
-		return q
-	}
-	name := q.name
-	q.name = ""
-	return q.selecting(name)
 }
 
 // String names the resource, and which part of it is watched: "configmaps in namespace shop (metadata.name=settings)".

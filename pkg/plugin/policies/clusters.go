@@ -21,7 +21,7 @@ type Cluster struct {
 // these have, are there once and name the clusters. A nil list is that of a cluster that could not be read.
 func Join(clusters []Cluster, lists []*List) List {
 	out := List{APIVersion: apiVersion, Kind: listKind, Clusters: clusters, Policies: []Policy{}}
-	known, problems := map[string]int{}, map[string]int{}
+	policies, problems := map[string]int{}, map[string]int{}
 	for i, l := range lists {
 		if l == nil {
 			continue
@@ -30,23 +30,16 @@ func Join(clusters []Cluster, lists []*List) List {
 		c.Policies, c.Errors = len(l.Policies), l.Broken()
 		for _, p := range l.Policies {
 			c.Rules += len(p.Rules)
-			text, _ := json.Marshal(p) // it has texts alone
-			id := string(text) + string(p.digest[:])
-			at, is := known[id]
-			if !is {
-				at, known[id] = len(out.Policies), len(out.Policies)
-				out.Policies = append(out.Policies, p)
-			}
-			out.Policies[at].Clusters = append(out.Policies[at].Clusters, c.Name)
+			text, _ := json.Marshal(p) // it has strings only
+			out.Policies = addOnce(out.Policies, policies, string(text)+string(p.digest[:]), p)
+			at := &out.Policies[policies[string(text)+string(p.digest[:])]]
+			at.Clusters = append(at.Clusters, c.Name)
 		}
 		for _, x := range l.Problems {
 			id := fmt.Sprintf("%q", append(x.place(nil), string(x.Severity)))
-			at, is := problems[id]
-			if !is {
-				at, problems[id] = len(out.Problems), len(out.Problems)
-				out.Problems = append(out.Problems, x)
-			}
-			out.Problems[at].Clusters = append(out.Problems[at].Clusters, c.Name)
+			out.Problems = addOnce(out.Problems, problems, id, x)
+			at := &out.Problems[problems[id]]
+			at.Clusters = append(at.Clusters, c.Name)
 		}
 		if errs := l.Errors(); len(errs) > 0 && c.Problem == "" {
 			c.Problem = errs[0].Text
@@ -54,6 +47,15 @@ func Join(clusters []Cluster, lists []*List) List {
 		out.Idle += l.Idle
 	}
 	return out
+}
+
+// addOnce adds to a list what is not there under its id, and notes where it is.
+func addOnce[T any](to []T, places map[string]int, id string, what T) []T {
+	if _, is := places[id]; is {
+		return to
+	}
+	places[id] = len(to)
+	return append(to, what)
 }
 
 // where names the clusters of a policy in a table.

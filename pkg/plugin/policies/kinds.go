@@ -77,11 +77,7 @@ func (b *Builder) kinds(s engine.Selection) []schema.GroupKind {
 	if b.Mapper == nil || !plain || s.Resource == "" && s.Group != "*" {
 		return nil
 	}
-	found, known := b.found[wanted]
-	if !known {
-		found, _ = b.Mapper.KindsFor(wanted) // an error says that they are not served, or not known without a cluster
-		b.found[wanted] = found
-	}
+	found, _ := b.Mapper.KindsFor(wanted) // an error says that they are not served, or not known without a cluster
 	var out []schema.GroupKind
 	for _, gvk := range found {
 		// No server has kinds of the group extensions any more: Kubernetes 1.22.

@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 )
@@ -108,8 +107,6 @@ type Builder struct {
 
 	list   List
 	byName map[key]int
-	// found are the kinds of resources, each asked for once: the mapper of a cluster reads all that this serves for each question.
-	found map[schema.GroupVersionResource][]schema.GroupVersionKind
 	// subresources are those that rules match and that there are not, by policy. Selections have none of them: only
 	// requests go to subresources.
 	subresources map[int][]*engine.CompileError
@@ -123,7 +120,7 @@ type key struct{ origin, name string }
 func NewBuilder() *Builder {
 	return &Builder{
 		list: List{APIVersion: apiVersion, Kind: listKind, Policies: []Policy{}}, byName: map[key]int{},
-		found: map[schema.GroupVersionResource][]schema.GroupVersionKind{}, subresources: map[int][]*engine.CompileError{},
+		subresources: map[int][]*engine.CompileError{},
 	}
 }
 

@@ -216,28 +216,6 @@ func (c *counting) KindsFor(r schema.GroupVersionResource) ([]schema.GroupVersio
 	return c.RESTMapper.KindsFor(r)
 }
 
-// Many rules for one kind ask for it once: the mapper of a cluster reads all that this serves for each question.
-func TestKindsAreAskedForOnce(t *testing.T) {
-	kinds, err := snapshot.Load(nil, snapshot.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	mapper := &counting{RESTMapper: kinds.Mapper()}
-	b := policies.NewBuilder()
-	b.Mapper = mapper
-	b.Policy("kyverno", clusterPolicy("a"))
-	for range 10 {
-		for _, kind := range []string{"Deployment", "NoSuchKind"} {
-			d := ruleOf("a")
-			d.Matches = []engine.Selection{{Group: "*", Version: "*", Kind: kind}}
-			b.Rule(d)
-		}
-	}
-	if mapper.questions != 2 {
-		t.Errorf("%d questions for two kinds", mapper.questions)
-	}
-}
-
 // Hundreds of installed policies are hundreds of objects and one thing to know.
 func TestPrintDeprecationsOnce(t *testing.T) {
 	b := policies.NewBuilder()

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"regexp"
 	"slices"
 	"strings"
 	"text/tabwriter"
@@ -42,11 +43,9 @@ func Print(out io.Writer, format string, l List) error {
 // names returns the rules as --only and --skip take them.
 func names(l List) []string {
 	var names []string
-	known := map[string]bool{}
 	for i := range l.Policies {
 		for _, r := range l.Policies[i].Rules {
-			if !known[r.Ref] {
-				known[r.Ref] = true
+			if !slices.Contains(names, r.Ref) {
 				names = append(names, r.Ref)
 			}
 		}
@@ -69,8 +68,12 @@ func printTable(out io.Writer, l List, wide bool) error {
 	fmt.Fprintln(w, strings.Join(columns, "\t"))
 	for i := range l.Policies {
 		p := &l.Policies[i]
-		for _, r := range rulesOf(p) {
-			cells := row(p, r, wide)
+		rules := p.Rules
+		if len(rules) == 0 {
+			rules = []Rule{{}}
+		}
+		for i := range rules {
+			cells := row(p, &rules[i], wide)
 			if l.Clusters != nil {
 				cells = slices.Insert(cells, 2, l.where(p.Clusters))
 			}
@@ -83,10 +86,8 @@ func printTable(out io.Writer, l List, wide bool) error {
 	if err := w.Flush(); err != nil {
 		return err
 	}
-	table := trimmed(b.String())
-	b.Reset()
-	notes(&b, l)
-	_, err := io.WriteString(redact.NewWriter(out), table+b.String())
+	table := padding.ReplaceAllString(b.String(), "\n")
+	_, err := io.WriteString(redact.NewWriter(out), table+notes(l))
 	return err
 }
 
@@ -101,18 +102,6 @@ func printClusters(w io.Writer, clusters []Cluster) {
 
 // problemShown bounds a problem in a row, in bytes. It is shown in full elsewhere.
 const problemShown = 100
-
-// rulesOf returns the rules of a policy, or one without a name where it has none.
-func rulesOf(p *Policy) []*Rule {
-	var out []*Rule
-	for i := range p.Rules {
-		out = append(out, &p.Rules[i])
-	}
-	if out == nil {
-		out = []*Rule{{}}
-	}
-	return out
-}
 
 // row returns the cells of a rule.
 func row(p *Policy, r *Rule, wide bool) []string {
@@ -158,26 +147,19 @@ func asks(r *Rule) string {
 	return strings.Join(out, ",")
 }
 
-// trimmed takes the padding off the ends of lines.
-func trimmed(table string) string {
-	lines := strings.Split(table, "\n")
-	for i := range lines {
-		lines[i] = strings.TrimRight(lines[i], " ")
-	}
-	return strings.Join(lines, "\n")
-}
+// padding is what a tabwriter leaves at the ends of lines.
+var padding = regexp.MustCompile(` +\n`)
 
-// notes writes the problems of policies, and the flags that they need.
-func notes(b *strings.Builder, l List) {
-	var lines []string
+// notes returns the problems of policies, and the flags that they need, below an empty line.
+func notes(l List) string {
+	var b strings.Builder
 	known := map[string]bool{}
 	add := func(format string, args ...any) {
-		if line := fmt.Sprintf(format, args...); !known[line] {
+		if line := redact.EscapeLine(fmt.Sprintf(format, args...)); !known[line] {
 			known[line] = true
-			lines = append(lines, line)
+			b.WriteString(line + "\n")
 		}
 	}
-	var deprecated deprecations
 	for i := range l.Policies {
 		p := &l.Policies[i]
 		for _, problem := range p.Problems {
@@ -193,23 +175,20 @@ func notes(b *strings.Builder, l List) {
 				}
 			}
 		}
-		deprecated.add(p)
 	}
 	for _, problem := range l.Problems {
 		add("%s: %s%s", problem.Severity, strings.Join(problem.place(nil), ": "), l.on(problem.Clusters))
 	}
-	for _, line := range deprecated.lines() {
+	for _, line := range l.deprecated() {
 		add("deprecated: %s", line)
 	}
 	if l.Idle > 0 {
 		add("note: left out, without a rule that mutates: %s", wording.Plural(l.Idle, "installed policy"))
 	}
-	if len(lines) > 0 {
-		b.WriteString("\n")
-		for _, line := range lines {
-			b.WriteString(redact.EscapeLine(line) + "\n")
-		}
+	if b.Len() == 0 {
+		return ""
 	}
+	return "\n" + b.String()
 }
 
 // place is where a problem is, and what it is.

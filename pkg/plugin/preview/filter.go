@@ -10,7 +10,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/cluster"
 )
 
 // Wants returns a function that reports whether an error is of a policy or rule that --only and --skip leave: a broken
@@ -49,26 +48,13 @@ func brokenRef(e *engine.CompileError) engine.RuleRef {
 	return engine.RuleRef{Policy: name, Rule: e.Rule}
 }
 
-// isInstalledForOthers reports whether a warning is that an installed exception or binding names a policy that is
-// not in the run.
-func isInstalledForOthers(w *engine.CompileError) bool {
-	var unknown *engine.UnknownPolicyError
-	return w.Origin == cluster.Origin && errors.As(w.Err, &unknown)
-}
-
-// installedForOthers reports whether a warning is that an installed policy changes
-// nothing, unless the user named it.
-func (p *Policies) installedForOthers(w *engine.CompileError) bool {
-	return w.Origin == cluster.Origin && errors.Is(w.Err, engine.ErrNoMutateRule) && len(p.Rules.Only) == 0
-}
-
 // checkChoice returns an error for an --only or --skip that names nothing. A typo in --only would
 // look like a policy that changes nothing; with one in --skip, a rule that was to be skipped would
 // be applied.
 func (p *Policies) checkChoice(kept []engine.RuleRef) error {
 	mine, read, all := namesOf(kept), sync.OnceValue(p.read), sync.OnceValue(p.existing)
 	exists := func(name string) bool {
-		return mine.Has(name) || read().Has(name) || all().has(name)
+		return mine.Has(name) || read().Has(name) || all()(name)
 	}
 	for _, typed := range []struct {
 		flag  string
@@ -112,16 +98,9 @@ func namesOf(rules []engine.RuleRef) sets.Set[string] {
 	return names
 }
 
-// existing are the names of the rules that exist, and of the policies that are too broken to have rules.
-type existing struct{ names, broken sets.Set[string] }
-
-// has reports whether the name is, or may be, one of these.
-func (e existing) has(name string) bool {
-	return e.names.Has(name) || e.broken.HasAny(policiesOf(name)...)
-}
-
-// existing compiles the policies without --only and --skip.
-func (p *Policies) existing() existing {
+// existing compiles the policies without --only and --skip, and reports whether a name is that of a rule that exists, or may be that of
+// one of a policy that is too broken to have rules.
+func (p *Policies) existing() func(name string) bool {
 	var rules []engine.RuleRef
 	broken := sets.New[string]()
 	for _, d := range p.Dialects {
@@ -147,5 +126,6 @@ func (p *Policies) existing() existing {
 			}
 		}
 	}
-	return existing{names: namesOf(rules), broken: broken}
+	names := namesOf(rules)
+	return func(name string) bool { return names.Has(name) || broken.HasAny(policiesOf(name)...) }
 }

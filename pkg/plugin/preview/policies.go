@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/cluster"
 )
 
 // Policies are the policies of a run and their inputs, and the languages in which
@@ -28,14 +29,16 @@ func (p *Policies) Compile(broken func(error), idle func(policies int)) ([]engin
 	var seen []engine.RuleRef
 	idlers, wants := 0, p.Wants()
 	warn := func(w engine.CompileError) {
+		installed := w.Origin == cluster.Origin
+		var others *engine.UnknownPolicyError
 		var unknown *engine.UnknownKindError
 		var field *engine.UnknownFieldError
 		var refused *engine.RefusedPolicyError
 		var note *engine.NoteError
 		switch {
 		case !wants(&w):
-		case isInstalledForOthers(&w):
-		case p.installedForOthers(&w):
+		case installed && errors.As(w.Err, &others): // an exception or binding of a policy that is not in the run
+		case installed && errors.Is(w.Err, engine.ErrNoMutateRule) && len(p.Rules.Only) == 0:
 			idlers++
 		case errors.As(w.Err, &note):
 			p.Warn(w)
@@ -89,21 +92,19 @@ func (p *Policies) Of(d engine.Dialect) []engine.Document {
 // InUse returns the documents of the dialects in use, and those of no dialect: what policies read as if it were
 // in the cluster. Secrets are none of them.
 func (p *Policies) InUse() []engine.Document {
-	var in []func(engine.Document) bool
+	var use []engine.Dialect
 	for _, d := range p.Dialects {
 		if len(p.Of(d)) > 0 {
-			in = append(in, func(doc engine.Document) bool {
-				return d.Accepts(doc.Key.GroupKind) != engine.Foreign
-			})
+			use = append(use, d)
 		}
 	}
-	if len(in) == 0 {
+	if len(use) == 0 {
 		return nil
 	}
+	accepted := func(by []engine.Dialect, doc engine.Document) bool {
+		return slices.ContainsFunc(by, func(d engine.Dialect) bool { return d.Accepts(doc.Key.GroupKind) != engine.Foreign })
+	}
 	return slices.DeleteFunc(slices.Clone(p.Documents), func(doc engine.Document) bool {
-		foreign := !slices.ContainsFunc(p.Dialects, func(d engine.Dialect) bool {
-			return d.Accepts(doc.Key.GroupKind) != engine.Foreign
-		})
-		return doc.IsSecret() || !foreign && !slices.ContainsFunc(in, func(reads func(engine.Document) bool) bool { return reads(doc) })
+		return doc.IsSecret() || accepted(p.Dialects, doc) && !accepted(use, doc)
 	})
 }

@@ -82,7 +82,11 @@ func (o *Options) Compile() (*Run, error) {
 		fmt.Fprintf(o.ErrOut, "error: %v\n", err)
 		out.troubles = append(out.troubles, err)
 	}
-	programs, err := o.Policies.Compile(broken, o.reportIdle)
+	programs, err := o.Policies.Compile(broken, func(policies int) {
+		if !o.Quiet {
+			fmt.Fprintf(o.ErrOut, "note: left out, without a rule that mutates: %s\n", wording.Plural(policies, "installed policy"))
+		}
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -92,8 +96,15 @@ func (o *Options) Compile() (*Run, error) {
 	if len(out.rules) == 0 {
 		return out, ErrNoRules
 	}
-	if unknown := unknownKinds(out.troubles); len(unknown) > 0 && !o.Quiet {
-		fmt.Fprintf(o.ErrOut, "note: kinds that are rightly not here: --allow-unknown-kinds=%s\n", strings.Join(unknown, ","))
+	var kinds []string // that policies name and that there are not
+	for _, err := range out.troubles {
+		var unknown *engine.UnknownKindError
+		if errors.As(err, &unknown) && !slices.Contains(kinds, unknown.Name.String()) {
+			kinds = append(kinds, unknown.Name.String())
+		}
+	}
+	if len(kinds) > 0 && !o.Quiet {
+		fmt.Fprintf(o.ErrOut, "note: kinds that are rightly not here: --allow-unknown-kinds=%s\n", strings.Join(kinds, ","))
 	}
 	out.programs = programs
 	out.prepare()
@@ -116,8 +127,7 @@ func (r *Run) World() *engine.World { return r.options.World }
 // prepare makes the evaluation.
 func (r *Run) prepare() {
 	o := r.options
-	reviewer := &impact.Reviewer{Reader: o.World.ReadsExisting(), FieldManager: cmp.Or(o.FieldManager, apply.DefaultFieldManager), Unchecked: o.Unchecked}
-	o.Review = reviewer
+	o.Review = &impact.Reviewer{Reader: o.World.ReadsExisting(), FieldManager: cmp.Or(o.FieldManager, apply.DefaultFieldManager), Unchecked: o.Unchecked}
 	r.evaluation = evaluation.New(r.programs, o.World, o.Options)
 }
 
@@ -135,27 +145,9 @@ func (r *Run) Descriptions() []engine.Description {
 	return out
 }
 
-// unknownKinds lists the kinds that policies name and that there are not, each once.
-func unknownKinds(troubles []error) []string {
-	var out []string
-	for _, err := range troubles {
-		var unknown *engine.UnknownKindError
-		if errors.As(err, &unknown) && !slices.Contains(out, unknown.Name.String()) {
-			out = append(out, unknown.Name.String())
-		}
-	}
-	return out
-}
-
 func (o *Options) warn(w engine.CompileError) {
 	if !o.Quiet {
 		fmt.Fprintf(o.ErrOut, "%s: %v\n", w.Severity(), &w)
-	}
-}
-
-func (o *Options) reportIdle(policies int) {
-	if !o.Quiet {
-		fmt.Fprintf(o.ErrOut, "note: left out, without a rule that mutates: %s\n", wording.Plural(policies, "installed policy"))
 	}
 }
 
@@ -189,7 +181,11 @@ func (r *Run) Each(ctx context.Context, emit func(*engine.Change) error) (evalua
 	var warned wording.Reasons
 	err := r.run(ctx, &lacking, func(c *engine.Change) error {
 		summary.Add(c)
-		lackingIn(c, &lacking)
+		for i := range c.ToShow().Steps {
+			if s := &c.ToShow().Steps[i]; s.Outcome.Incomplete() {
+				lacking.Of(s.Err)
+			}
+		}
 		if o.Strict {
 			warnedOf(c.ToShow(), &warned)
 		}
