@@ -3,7 +3,6 @@ package plugin
 import (
 	"context"
 	"fmt"
-	"io"
 	"slices"
 
 	"github.com/spf13/cobra"
@@ -26,13 +25,6 @@ type PoliciesFlags struct {
 	Contexts flags.Contexts
 	Output   string
 	Config   *genericclioptions.ConfigFlags
-}
-
-// PoliciesOptions are what a list of policies needs.
-type PoliciesOptions struct {
-	factory.Described
-	Output string
-	Out    io.Writer
 }
 
 // NewPoliciesCommand is `policies`: a description of the policies, without objects.
@@ -77,14 +69,20 @@ func NewPoliciesCommand(config *genericclioptions.ConfigFlags, name string, stre
 			if err := f.Contexts.Check(c.Flags()); err != nil {
 				return err
 			}
+			if !slices.Contains(policies.Formats(), f.Output) {
+				return &formats.UnknownFormatError{Format: f.Output, Allowed: policies.Formats()}
+			}
 			if f.Contexts.Given() {
 				return exit(f.fleet(c.Context(), streams))
 			}
-			o, err := f.ToOptions(c.Context(), streams)
+			found, err := factory.PolicyReader{Policies: f.Policies, Client: f.Client, Config: f.Config}.Read(c.Context(), streams.In)
+			if err == nil {
+				err = policies.Print(streams.Out, f.Output, found.List)
+			}
 			if err != nil {
 				return err
 			}
-			return exit(o.Run())
+			return exit(describedCode(&found), nil)
 		},
 	}
 	f.Policies.AddFlags(c.Flags())
@@ -93,23 +91,6 @@ func NewPoliciesCommand(config *genericclioptions.ConfigFlags, name string, stre
 	f.Contexts.AddFlags(c.Flags())
 	c.Flags().StringVarP(&f.Output, "output", "o", f.Output, "Output format: one of table, wide, json, yaml, name.")
 	return c
-}
-
-// ToOptions returns the options for the flags.
-func (f *PoliciesFlags) ToOptions(ctx context.Context, streams genericiooptions.IOStreams) (*PoliciesOptions, error) {
-	if !slices.Contains(policies.Formats(), f.Output) {
-		return nil, &formats.UnknownFormatError{Format: f.Output, Allowed: policies.Formats()}
-	}
-	found, err := factory.PolicyReader{Policies: f.Policies, Client: f.Client, Config: f.Config}.Read(ctx, streams.In)
-	return &PoliciesOptions{Described: found, Output: f.Output, Out: streams.Out}, err
-}
-
-// Run prints and returns the exit code.
-func (o *PoliciesOptions) Run() (int, error) {
-	if err := policies.Print(o.Out, o.Output, o.List); err != nil {
-		return ExitNothing, err
-	}
-	return describedCode(&o.Described), nil
 }
 
 // describedCode returns the exit code for policies that were read.
@@ -125,9 +106,6 @@ func describedCode(d *factory.Described) int {
 
 // fleet lists the policies of several clusters, and returns the exit code.
 func (f *PoliciesFlags) fleet(ctx context.Context, streams genericiooptions.IOStreams) (int, error) {
-	if !slices.Contains(policies.Formats(), f.Output) {
-		return ExitNothing, &formats.UnknownFormatError{Format: f.Output, Allowed: policies.Formats()}
-	}
 	evaluate := flags.NewEvaluate(f.Config, &redact.Masker{})
 	evaluate.Policies, evaluate.Client, evaluate.Objects.AllNamespaces = f.Policies, f.Client, true
 	w, err := factory.OpenFleet(&evaluate, &f.Contexts, streams, false)

@@ -16,6 +16,7 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/flags"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/formats"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/plan"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/preview"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/wording"
@@ -203,7 +204,11 @@ func (f *PreviewFlags) check(c *cobra.Command) (engine.Request, error) {
 	if err != nil {
 		return request, err
 	}
-	if err := errors.Join(f.Output.CheckView(c.Flags()), flags.CheckFiles(c.Flags()), f.Contexts.Check(c.Flags()), f.checkSave(c, &request), f.checkValidation(),
+	var offline error
+	if f.Validation == flags.ValidateServer && f.Objects.Offline() {
+		offline = errors.New("--validate=server has a cluster try the changes: it cannot be used with -f/--filename or -k/--kustomize; use --validate=client")
+	}
+	if err := errors.Join(f.Output.CheckView(c.Flags()), flags.CheckFiles(c.Flags()), f.Contexts.Check(c.Flags()), f.checkSave(c, &request), offline,
 		f.Watch.Validate(c.Flags(), &f.Evaluate, f.Output.Format, watchFormats()...)); err != nil {
 		return request, err
 	}
@@ -267,11 +272,13 @@ func (f *PreviewFlags) evaluated(c *cobra.Command, w *factory.Factory, args []st
 		o.NotFound = w.NoObject()
 	}
 	if f.Save != "" {
-		if o.Save, err = newPlanSaver(c.Context(), w, f.Save, args, evaluation); err == nil {
-			o.Save.quiet = f.write != nil
+		run, err := w.Recorded(c.Context(), args, evaluation)
+		if err != nil {
+			return err
 		}
+		o.Save = &planSaver{plan: plan.Plan{Run: run}, path: f.Save, masker: w.Secrets, quiet: f.write != nil}
 	}
-	return err
+	return nil
 }
 
 // Run evaluates, prints, and returns the exit code. An error means that nothing

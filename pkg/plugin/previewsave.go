@@ -1,7 +1,6 @@
 package plugin
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -18,9 +17,6 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
 )
 
-// errSaveOffline reports that a plan needs a cluster.
-var errSaveOffline = errors.New("--save makes a plan for a cluster: it cannot be used with -f/--filename or -k/--kustomize")
-
 // checkSave checks --save. As in apply-existing, rules for new objects then run only if
 // --operation is set.
 func (f *PreviewFlags) checkSave(c *cobra.Command, request *engine.Request) error {
@@ -28,7 +24,7 @@ func (f *PreviewFlags) checkSave(c *cobra.Command, request *engine.Request) erro
 	case f.Save == "":
 		return nil
 	case f.Objects.Offline():
-		return errSaveOffline
+		return errors.New("--save makes a plan for a cluster: it cannot be used with -f/--filename or -k/--kustomize")
 	case !c.Flags().Changed("operation"):
 		request.Operation = engine.OperationUpdate
 	}
@@ -37,17 +33,6 @@ func (f *PreviewFlags) checkSave(c *cobra.Command, request *engine.Request) erro
 	}
 	if err := plan.CheckFile(f.Save); err != nil {
 		return fmt.Errorf("--save: %w", err)
-	}
-	return nil
-}
-
-// errValidateOffline reports that a dry run needs a server.
-var errValidateOffline = errors.New("--validate=server has a cluster try the changes: it cannot be used with -f/--filename or -k/--kustomize; use --validate=client")
-
-// checkValidation checks --validate.
-func (f *PreviewFlags) checkValidation() error {
-	if f.Validation == flags.ValidateServer && f.Objects.Offline() {
-		return errValidateOffline
 	}
 	return nil
 }
@@ -73,15 +58,6 @@ type planSaver struct {
 	path   string
 	masker *redact.Masker
 	quiet  bool
-}
-
-// newPlanSaver starts the plan of a run that is about to be evaluated.
-func newPlanSaver(ctx context.Context, w *factory.Factory, path string, args []string, o *preview.Options) (*planSaver, error) {
-	run, err := w.Recorded(ctx, args, o)
-	if err != nil {
-		return nil, err
-	}
-	return &planSaver{plan: plan.Plan{Run: run}, path: path, masker: w.Secrets}, nil
 }
 
 // add adds an object that would change, or about which there is something else to report.

@@ -1,6 +1,7 @@
 package plugin
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -19,7 +20,6 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/factory"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/flags"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/formats"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/policies"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/preview"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/rbac"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
@@ -46,16 +46,6 @@ type RBACFlags struct {
 // purposes are what --for takes.
 func purposes() []string {
 	return []string{string(rbac.Preview), string(rbac.Explain), string(rbac.Apply)}
-}
-
-// RBACOptions are what printing roles needs.
-type RBACOptions struct {
-	Roles  []rbac.Role
-	Notes  []string
-	Broken []policies.Problem
-	Output string
-	Out    io.Writer
-	ErrOut io.Writer
 }
 
 // NewRBACCommand is `rbac`: the permissions that a run of policies takes.
@@ -91,11 +81,7 @@ func NewRBACCommand(config *genericclioptions.ConfigFlags, name string, streams 
 			# The permissions to apply it to one object and nothing else
 			%[1]s rbac deployment/web -n shop -p policy.yaml --for apply`, name)),
 		RunE: func(c *cobra.Command, args []string) error {
-			o, err := f.ToOptions(c.Context(), args, streams)
-			if err != nil {
-				return err
-			}
-			return exit(o.Run())
+			return exit(f.Run(c.Context(), args, streams))
 		},
 	}
 	f.Policies.AddFlags(c.Flags())
@@ -119,7 +105,7 @@ func NewRBACCommand(config *genericclioptions.ConfigFlags, name string, streams 
 // spaces.
 var roleName = regexp.MustCompile(`^[A-Za-z0-9]([-A-Za-z0-9._:]*[A-Za-z0-9])?$`)
 
-// Validate returns an error for flags that contradict each other. Args are as in ToOptions.
+// Validate returns an error for flags that contradict each other. Args are as in Run.
 func (f *RBACFlags) Validate(args []string) error {
 	if f.Output != formats.YAML && f.Output != formats.JSON {
 		return &formats.UnknownFormatError{Format: f.Output, Allowed: []string{formats.YAML, formats.JSON}}
@@ -127,23 +113,18 @@ func (f *RBACFlags) Validate(args []string) error {
 	if !slices.Contains(purposes(), f.For) {
 		return fmt.Errorf("--for %q: use preview, explain or apply", f.For)
 	}
-	if f.For == string(rbac.Explain) && len(args) == 0 {
+	explains := f.For == string(rbac.Explain)
+	switch {
+	case explains && len(args) == 0:
 		return errors.New("--for explain: name the objects to explain, as TYPE or TYPE/NAME")
-	}
-	if f.For == string(rbac.Explain) && f.Validation == flags.ValidateServer {
+	case explains && f.Validation == flags.ValidateServer:
 		return errors.New("--for explain: explain sends no dry runs: --validate=server is for preview")
-	}
-	if f.For == string(rbac.Explain) && f.Watch.On {
+	case explains && f.Watch.On:
 		return errors.New("--for explain: explain watches nothing: --watch is for preview and apply")
-	}
-	if f.For != string(rbac.Preview) && f.Report.Written != "" {
+	case f.For != string(rbac.Preview) && f.Report.Written != "":
 		return fmt.Errorf("--for %s: only a preview writes reports: leave out --write-reports", f.For)
-	}
-	if !roleName.MatchString(f.Name) {
+	case !roleName.MatchString(f.Name):
 		return fmt.Errorf("--name %q: must be a name such as label-shop: letters, digits, '-', '.', '_' and ':', the first and the last of them a letter or digit", f.Name)
-	}
-	if _, err := f.subjects(); err != nil {
-		return err
 	}
 	if err := flags.ValidateNamespaces(f.Namespaces, f.Config); err != nil {
 		return err
@@ -173,11 +154,12 @@ func (f *RBACFlags) subjects() ([]rbacv1.Subject, error) {
 	return out, nil
 }
 
-// ToOptions reads the policies and asks the server for its kinds. Args are the types
-// and names that the user typed.
-func (f *RBACFlags) ToOptions(ctx context.Context, args []string, streams genericiooptions.IOStreams) (*RBACOptions, error) {
-	if err := f.Validate(args); err != nil {
-		return nil, err
+// Run reads the policies, asks the server for its kinds, prints the roles, reports the policies that they do not cover, and returns the
+// exit code. Args are the types and names that the user typed.
+func (f *RBACFlags) Run(ctx context.Context, args []string, streams genericiooptions.IOStreams) (int, error) {
+	subjects, err := f.subjects()
+	if err = cmp.Or(f.Validate(args), err); err != nil {
+		return ExitNothing, err
 	}
 	namespaces := f.Namespaces
 	if f.Config.Namespace != nil && *f.Config.Namespace != "" {
@@ -185,17 +167,28 @@ func (f *RBACFlags) ToOptions(ctx context.Context, args []string, streams generi
 	}
 	found, needs, notes, err := f.needs(ctx, args, namespaces, streams.In)
 	if err != nil {
-		return nil, err
+		return ExitNothing, err
 	}
-	subjects, err := f.subjects()
-	if err != nil {
-		return nil, err
+	errOut, broken := redact.NewWriter(streams.ErrOut), found.List.Errors()
+	for _, p := range broken {
+		fmt.Fprintf(errOut, "error: %s; the roles do not cover it\n", p)
 	}
-	o := &RBACOptions{
-		Roles: rbac.Roles(f.Name, needs, namespaces, subjects), Notes: notes, Broken: found.List.Errors(), Output: f.Output,
-		Out: streams.Out, ErrOut: redact.NewWriter(streams.ErrOut),
+	for _, note := range notes {
+		fmt.Fprintf(errOut, "warning: %s\n", note)
 	}
-	return o, nil
+	roles := rbac.Roles(f.Name, needs, namespaces, subjects)
+	if f.Output == formats.JSON {
+		err = rbac.PrintJSON(streams.Out, roles)
+	} else {
+		err = rbac.PrintYAML(streams.Out, roles, notes)
+	}
+	switch {
+	case err != nil:
+		return ExitNothing, err
+	case len(broken) > 0:
+		return ExitIncomplete, nil
+	}
+	return ExitOK, nil
 }
 
 // needs reads the policies, and returns what a run needs that keeps to namespaces, or with none reads all.
@@ -212,9 +205,14 @@ func (f *RBACFlags) needs(ctx context.Context, args, namespaces []string, stdin 
 	if len(found.Descriptions) == 0 && found.List.Broken() == 0 {
 		return found, nil, nil, preview.ErrNoRules
 	}
-	reports, err := f.reports()
-	if err != nil {
-		return found, nil, nil, err
+	var reports []schema.GroupKind // that the run keeps in the cluster
+	if f.Report.Written != "" {
+		written, err := factory.ParseClusterReports(f.Report.Written)
+		if err != nil {
+			return found, nil, nil, err
+		}
+		kinds := written.Kinds()
+		reports = []schema.GroupKind{kinds[0].GroupKind(), kinds[1].GroupKind()}
 	}
 	served, err := client.Served(ctx)
 	if err != nil {
@@ -234,40 +232,4 @@ func (f *RBACFlags) needs(ctx context.Context, args, namespaces []string, stdin 
 	}
 	needs, notes, err = run.Needs()
 	return found, needs, notes, err
-}
-
-// reports are the kinds of the reports that the run keeps in the cluster.
-func (f *RBACFlags) reports() ([]schema.GroupKind, error) {
-	if f.Report.Written == "" {
-		return nil, nil
-	}
-	reports, err := factory.ParseClusterReports(f.Report.Written)
-	if err != nil {
-		return nil, err
-	}
-	kinds := reports.Kinds()
-	return []schema.GroupKind{kinds[0].GroupKind(), kinds[1].GroupKind()}, nil
-}
-
-// Run prints the roles, reports the policies that they do not cover, and returns the exit code.
-func (o *RBACOptions) Run() (int, error) {
-	for _, p := range o.Broken {
-		fmt.Fprintf(o.ErrOut, "error: %s; the roles do not cover it\n", p)
-	}
-	for _, note := range o.Notes {
-		fmt.Fprintf(o.ErrOut, "warning: %s\n", note)
-	}
-	var err error
-	if o.Output == formats.JSON {
-		err = rbac.PrintJSON(o.Out, o.Roles)
-	} else {
-		err = rbac.PrintYAML(o.Out, o.Roles, o.Notes)
-	}
-	switch {
-	case err != nil:
-		return ExitNothing, err
-	case len(o.Broken) > 0:
-		return ExitIncomplete, nil
-	}
-	return ExitOK, nil
 }

@@ -1,7 +1,6 @@
 package plugin
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"runtime"
@@ -9,10 +8,10 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/kubectl/pkg/util/templates"
-	"sigs.k8s.io/yaml"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/dialects"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/formats"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/structured"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/version"
 )
 
@@ -48,23 +47,18 @@ func (v VersionInfo) String() string {
 
 // print writes it as a line, or in a format.
 func (v VersionInfo) print(out io.Writer, format string) error {
-	var text []byte
-	var err error
+	text := v.String() + "\n"
 	switch format {
 	case "":
-		text = append([]byte(v.String()), '\n')
-	case formats.JSON:
-		text, err = json.MarshalIndent(v, "", "    ")
-		text = append(text, '\n')
-	case formats.YAML:
-		text, err = yaml.Marshal(v)
+	case formats.JSON, formats.YAML:
+		var err error
+		if text, err = structured.MarshalText(v, format == formats.YAML); err != nil {
+			return err
+		}
 	default:
-		err = &formats.UnknownFormatError{Format: format, Allowed: []string{formats.JSON, formats.YAML}}
+		return &formats.UnknownFormatError{Format: format, Allowed: []string{formats.JSON, formats.YAML}}
 	}
-	if err != nil {
-		return err
-	}
-	_, err = out.Write(text)
+	_, err := io.WriteString(out, text)
 	return err
 }
 

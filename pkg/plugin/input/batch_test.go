@@ -1,7 +1,6 @@
 package input
 
 import (
-	"bufio"
 	"context"
 	"fmt"
 	"strings"
@@ -52,24 +51,5 @@ func TestBatchesReadAsDocumentsDo(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, read(strings.Join(texts, "---\n"))); diff != "" {
 		t.Errorf("-alone +together:\n%.3000s", diff)
-	}
-}
-
-// Small documents are decoded side by side before they are asked for, and no others.
-func TestBatchDecodesAhead(t *testing.T) {
-	texts, ahead := mixed()
-	s := newSplitter(bufio.NewReader(strings.NewReader(strings.Join(texts, "---\n"))), defaultMaxDocument)
-	for len(texts) > 0 {
-		parts, _ := s.batch()
-		size := 0
-		for i, p := range parts {
-			if size >= batchBytes {
-				t.Errorf("there are more documents behind %d bytes", size)
-			}
-			if size += len(p.text); string(p.text) != texts[i] || (p.decoded != nil) != (ahead[i] && len(parts) > 1) {
-				t.Errorf("decoded: %v of %.60q, want %.60q", p.decoded != nil, p.text, texts[i])
-			}
-		}
-		texts, ahead = texts[len(parts):], ahead[len(parts):]
 	}
 }
