@@ -32,6 +32,8 @@ type InvalidField struct {
 	// Why completes a sentence about the field, and names no value: "has to be a boolean, and is a
 	// string".
 	Why string
+	// Unknown reports that the type has no such field.
+	Unknown bool
 	// Meant is the field that one which there is not was probably meant to be; empty for none.
 	Meant string
 	// Allowed are the values that the field may have, where it has one that is none of them.

@@ -3,6 +3,7 @@ package engine
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -156,13 +157,10 @@ func (s *Step) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-// HeldBackError is why a policy that matched changes nothing: another one fails on the
+// HeldBack is why a policy that matched changes nothing: another one fails on the
 // same object, which admission then refuses.
-type HeldBackError struct{ By string }
-
-// Error names the policy that fails.
-func (e *HeldBackError) Error() string {
-	return e.By + " fails on this object, so no policy changes it"
+func HeldBack(by string) error {
+	return fmt.Errorf("%s fails on this object, so no policy changes it", by)
 }
 
 // Sink takes steps in the order in which they happen. Reasons of outcomes that
@@ -176,13 +174,13 @@ type Sink interface {
 	NotMatched(RuleList)
 }
 
-// HandOver gives all steps of a program to a Sink, and the list itself to one that takes it: nobody else may use it any more.
-func HandOver(sink Sink, steps []Step) {
-	if taker, ok := sink.(interface{ Steps(all []Step) }); ok {
-		taker.Steps(steps)
-		return
-	}
+// HandOver gives all steps of a program to a Sink. Where a policy fails, for which admission refuses the object, those that
+// changed it are held back.
+func HandOver(sink Sink, steps []Step, denied string) {
 	for _, s := range steps {
+		if denied != "" && s.Outcome == Changed {
+			s.Outcome, s.After, s.Err = Skipped, nil, HeldBack(denied)
+		}
 		sink.Step(s)
 	}
 }

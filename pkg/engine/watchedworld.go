@@ -77,7 +77,7 @@ func (r watchedReader) List(ctx context.Context, s Selection) iter.Seq2[*unstruc
 			}
 		}
 		if r.once != nil && len(all) <= r.most {
-			r.once.keep(listed(&s), all)
+			r.once.cache().Add(listed(&s), memoized{value: all})
 		}
 	}
 }

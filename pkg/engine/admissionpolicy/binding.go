@@ -80,16 +80,9 @@ func (u *unit) rule() engine.RuleRef {
 	return ref
 }
 
-// forget lets go of the documents: of these, evaluation needs the paths of expressions alone.
+// forget lets go of the documents.
 func (u *unit) forget() {
-	u.report, u.variables = nil, nil
-	for i := range u.conditions {
-		u.conditions[i].expression = policydecode.Node{Path: u.conditions[i].expression.Path}
-	}
-	for i := range u.mutations {
-		u.mutations[i].expression = policydecode.Node{Path: u.mutations[i].expression.Path}
-	}
-	if u.binding != nil {
+	if u.report = nil; u.binding != nil {
 		u.binding.report = nil
 	}
 }

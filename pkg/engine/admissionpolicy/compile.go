@@ -31,87 +31,44 @@ func (c *compiler) environment(params bool) (*cel.Environment, error) {
 }
 
 // compile compiles a policy; errors go to the report, and leave it broken.
-func (c *compiler) compile(r *policydecode.Report, p *policy) {
+func (c *compiler) compile(r *policydecode.Report, p *policy, x expressions) {
 	environment, err := c.environment(p.params != nil)
 	if err != nil {
 		p.root().Fail("%w", err)
-	} else {
-		p.scope = environment.NewScope()
-		p.compile()
+		p.broken = true
+		return
 	}
-	if p.broken = len(r.Errs) > 0; !p.broken {
-		p.lint()
+	b := cel.Builder{Scope: environment.NewScope(), Failed: func(n policydecode.Node, err error) { n.Fail("%w", err) }}
+	for _, v := range x.variables {
+		if !identifier.MatchString(v.Name) {
+			v.Fail("the name of the variable, %q, is no CEL identifier", v.Name)
+			continue
+		}
+		b.Variables([]cel.Named{v})
 	}
+	p.scope, p.conditions, p.mutations = b.Scope, b.Conditions(x.conditions), b.Changes(x.mutations)
+	p.needsSchema = slices.ContainsFunc(p.mutations, func(m cel.Change) bool { return !m.JSONPatch })
+	p.traffic = p.scope.Traffic()
+	if p.broken = len(r.Errs) > 0; p.broken {
+		return
+	}
+	for i, c := range p.conditions {
+		if c.Uses("variables") {
+			x.conditions[i].Lint("an API server refuses variables in match conditions")
+		}
+	}
+	b.Lint()
+	p.lint()
 }
 
 // identifier matches the names of variables that CEL accepts.
 var identifier = regexp.MustCompile(`^[_a-zA-Z][_a-zA-Z0-9]*$`)
 
-func (p *policy) compile() {
-	for _, v := range p.variables {
-		if !identifier.MatchString(v.name) {
-			v.expression.Fail("the name of the variable, %q, is no CEL identifier", v.name)
-			continue
-		}
-		if text, ok := expressionOf(v.expression); ok {
-			report(v.expression, p.scope.Variable(v.name, text))
-		}
-	}
-	for i := range p.conditions {
-		if text, ok := expressionOf(p.conditions[i].expression); ok {
-			var err error
-			p.conditions[i].compiled, err = p.scope.Condition(text)
-			report(p.conditions[i].expression, err)
-		}
-	}
-	for i := range p.mutations {
-		m := &p.mutations[i]
-		text, ok := expressionOf(m.expression)
-		if !ok {
-			continue
-		}
-		var err error
-		switch m.patchType {
-		case applyConfiguration:
-			p.needsSchema = true
-			m.compiled, err = p.scope.ApplyConfiguration(text, cel.RefuseAtomic)
-		case jsonPatch:
-			m.compiled, err = p.scope.JSONPatch(text)
-		}
-		report(m.expression, err)
-	}
-}
-
-func expressionOf(n policydecode.Node) (string, bool) {
-	text := n.Required()
-	return text, text != ""
-}
-
-func report(n policydecode.Node, err error) {
-	if err != nil {
-		n.Fail("%w", err)
-	}
-}
-
 // lint warns about what a server would refuse, and about what a preview cannot know.
 func (p *policy) lint() {
-	for _, v := range p.variables {
-		p.scope.LintVariable(v.name, v.expression)
-	}
-	for _, m := range p.mutations {
-		m.compiled.Lint(m.expression)
-		p.traffic.Add(m.compiled.Expression)
-	}
-	for _, c := range p.conditions {
-		p.traffic.Add(c.compiled)
-		if c.compiled.Uses("variables") {
-			c.expression.Lint("an API server refuses variables in match conditions")
-		}
-		c.compiled.LintCondition(c.expression)
-	}
-	p.asksParams = p.params != nil && p.uses("params")
-	p.asksForNS = p.uses("namespaceObject")
-	if p.asksUser = p.uses("request.userInfo"); p.asksUser {
+	p.asksParams = p.params != nil && p.scope.Uses("params")
+	p.asksForNS = p.scope.Uses("namespaceObject")
+	if p.asksUser = p.scope.Uses("request.userInfo"); p.asksUser {
 		p.root().Lint(engine.RequestUserLint)
 	}
 	for i := range p.constraints.Rules {
@@ -122,11 +79,4 @@ func (p *policy) lint() {
 	if p.constraints.OnlySubresources() {
 		p.root().Lint("its resource rules name only subresources: it is not evaluated on objects themselves")
 	}
-}
-
-// uses reports whether any expression of the policy names something.
-func (p *policy) uses(name string) bool {
-	return p.scope.Uses(name) ||
-		slices.ContainsFunc(p.conditions, func(c named) bool { return c.compiled.Uses(name) }) ||
-		slices.ContainsFunc(p.mutations, func(m mutation) bool { return m.compiled.Uses(name) })
 }

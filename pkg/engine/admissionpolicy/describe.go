@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/cel"
 )
 
 // Describe describes each policy, once for each binding. The program is an
@@ -15,10 +16,7 @@ func (p *program) Describe() []engine.Description {
 		u := &p.units[i]
 		d := engine.Description{Rule: u.rule(), Where: u.where(), Existing: engine.OnAdmission, Operations: u.constraints.Operations()}
 		d.Matches, d.Requests = selectionsOf(u.constraints)
-		for i := range u.mutations {
-			d.Changes = append(d.Changes, u.mutations[i].compiled.Paths()...)
-		}
-		d.Changes = engine.Distinct(d.Changes)
+		d.Changes = cel.PathsOf(u.mutations)
 		d.Asks = u.asks()
 		for i := range d.Asks {
 			if d.Asks[i].Of == engine.AskObjects {
@@ -34,8 +32,8 @@ func (p *program) Describe() []engine.Description {
 // its binding.
 func (u *unit) where() []string {
 	out := u.constraints.Where()
-	for i := range u.conditions {
-		out = append(out, fmt.Sprintf("matchCondition %q", u.conditions[i].name))
+	for _, c := range u.conditions {
+		out = append(out, fmt.Sprintf("matchCondition %q", c.Name))
 	}
 	if u.binding != nil && u.binding.resources != nil {
 		for _, text := range u.binding.resources.Describe() {
@@ -61,9 +59,9 @@ func (u *unit) asks() []engine.Ask {
 		out = append(out, engine.AskRequestUser())
 	}
 	switch {
-	case u.uses("serviceAccount()"):
+	case u.scope.Uses("serviceAccount()"):
 		out = append(out, engine.Ask{Of: engine.AskAccess, What: "what a service account may do", Method: "POST", Path: reviews + "subjectaccessreviews"})
-	case u.uses("authorizer"):
+	case u.scope.Uses("authorizer"):
 		out = append(out, engine.Ask{Of: engine.AskAccess, What: "what the user may do", Method: "POST", Path: reviews + "selfsubjectaccessreviews"})
 	}
 	return out

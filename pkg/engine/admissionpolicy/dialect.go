@@ -65,13 +65,13 @@ func (*Dialect) Compile(c engine.Compilation) (engine.Program, error) {
 		err := engine.Guard(func() error {
 			switch gvk.Kind {
 			case kindPolicy:
-				p := decodePolicy(r, d)
+				p, x := decodePolicy(r, d)
 				known.Add(d.Key.Name)
 				if !keeps(p.ref) {
 					r.Errs = nil
 					return nil
 				}
-				compiler.compile(r, p)
+				compiler.compile(r, p, x)
 				policies = append(policies, p)
 			case kindBinding:
 				b := decodeBinding(r, d)

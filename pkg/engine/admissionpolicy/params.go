@@ -1,7 +1,6 @@
 package admissionpolicy
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -49,16 +48,16 @@ func (r *run) params(u *unit) ([]*param, error) {
 	ref := u.binding.params
 	namespace, err := r.paramNamespace(u)
 	if err != nil {
-		return nil, &parameterError{err}
+		return nil, parameterError(err)
 	}
-	found, err := r.readParams(paramQuery{kind: *u.params, namespace: namespace, binding: u.binding})
+	found, err := r.readParams(*u.params, namespace, ref)
 	if err != nil {
-		return nil, &parameterError{err}
+		return nil, parameterError(err)
 	}
 	if len(found) == 0 {
-		return nil, &parameterError{&noParameterError{denies: ref.denies, wants: engine.Selection{
+		return nil, parameterError(&noParameterError{denies: ref.denies, wants: engine.Selection{
 			Group: u.params.Group, Kind: u.params.Kind, Namespace: namespace, Name: ref.name, Labels: ref.selector,
-		}}}
+		}})
 	}
 	return found, nil
 }
@@ -87,55 +86,35 @@ func (r *run) paramNamespace(u *unit) (string, error) {
 	return "", errors.New("an object without a namespace needs a paramRef.namespace")
 }
 
-// paramQuery is what a binding asks for; a key of the Memo.
-type paramQuery struct {
-	kind      schema.GroupVersionKind
-	namespace string
-	binding   *binding
-}
+// parameterError is the error of a binding whose parameters cannot be had.
+func parameterError(err error) error { return fmt.Errorf("parameters of the binding: %w", err) }
 
-// readParams reads the parameters of a binding, once for all objects with the same
-// query.
-func (r *run) readParams(q paramQuery) ([]*param, error) {
-	value, err := r.world.Memo.Ask(r.ctx, q, func(ctx context.Context) (any, error) { return r.findParams(ctx, q) })
-	if err != nil {
-		return nil, err
-	}
-	objects := value.([]*unstructured.Unstructured) // it is what was put in
-	out := make([]*param, len(objects))
-	for i, u := range objects {
-		out[i] = newParam(u)
-	}
-	return out, nil
-}
-
-func (r *run) findParams(ctx context.Context, q paramQuery) ([]*unstructured.Unstructured, error) {
-	ref := q.binding.params
-	if ref.name != "" {
-		key := engine.ObjectKey{GroupKind: q.kind.GroupKind(), Version: q.kind.Version, Namespace: q.namespace, Name: ref.name}
-		u, err := r.world.Reader.Get(ctx, key)
-		if apierrors.IsNotFound(err) {
-			return nil, nil
+// readParams reads the parameters of a binding, in the order of their names.
+func (r *run) readParams(kind schema.GroupVersionKind, namespace string, ref *paramRef) (out []*param, err error) {
+	limit.Wait(r.ctx, func() {
+		if ref.name != "" {
+			key := engine.ObjectKey{GroupKind: kind.GroupKind(), Version: kind.Version, Namespace: namespace, Name: ref.name}
+			var u *unstructured.Unstructured
+			if u, err = r.world.Reader.Get(r.ctx, key); err == nil {
+				out = []*param{newParam(u)}
+			} else if apierrors.IsNotFound(err) {
+				err = nil
+			}
+			return
 		}
-		if err != nil {
-			return nil, err
+		selection := engine.Selection{Group: kind.Group, Version: kind.Version, Kind: kind.Kind, Namespace: namespace, Labels: ref.selector}
+		for u, failed := range r.world.Reader.List(r.ctx, selection) {
+			if err = failed; err != nil {
+				return
+			}
+			if out = append(out, newParam(u)); len(out) > r.world.Limits.Elements {
+				err = &limit.Error{What: "parameters that a selector names", Max: r.world.Limits.Elements}
+				return
+			}
 		}
-		return []*unstructured.Unstructured{u}, nil
-	}
-	var out []*unstructured.Unstructured
-	selection := engine.Selection{
-		Group: q.kind.Group, Version: q.kind.Version, Kind: q.kind.Kind, Namespace: q.namespace, Labels: ref.selector,
-	}
-	for u, err := range r.world.Reader.List(ctx, selection) {
-		if err != nil {
-			return nil, err
-		}
-		if out = append(out, u); len(out) > r.world.Limits.Elements {
-			return nil, &limit.Error{What: "parameters that a selector names", Max: r.world.Limits.Elements}
-		}
-	}
-	slices.SortFunc(out, func(a, b *unstructured.Unstructured) int { return strings.Compare(paramName(a), paramName(b)) })
-	return out, nil
+		slices.SortFunc(out, func(a, b *param) int { return strings.Compare(a.name, b.name) })
+	})
+	return out, err
 }
 
 // newParam returns a parameter as expressions see it. A server holds its built-in kinds as

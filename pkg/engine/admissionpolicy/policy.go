@@ -21,10 +21,9 @@ type policy struct {
 	// ignores is failurePolicy Ignore, and reinvoked reinvocationPolicy IfNeeded.
 	ignores, reinvoked bool
 
-	variables, conditions []named
-	mutations             []mutation
-
 	scope       *cel.Scope
+	conditions  []cel.Condition
+	mutations   []cel.Change
 	traffic     cel.Traffic
 	asksParams  bool // an expression uses params
 	asksForNS   bool // an expression uses namespaceObject
@@ -35,30 +34,17 @@ type policy struct {
 // root is the place of the document as a whole, while the policy is compiled.
 func (p *policy) root() policydecode.Node { return policydecode.Node{Report: p.report} }
 
-// named is a variable or a match condition.
-type named struct {
-	name       string
-	expression policydecode.Node
-	compiled   *cel.Expression // of a condition
-}
-
-// mutation is one of a policy's mutations.
-type mutation struct {
-	patchType  string
-	expression policydecode.Node
-	compiled   *cel.Mutation
-}
-
-const (
-	applyConfiguration = "ApplyConfiguration"
-	jsonPatch          = "JSONPatch"
-)
-
 // maxConditions is how many match conditions an API server takes.
 const maxConditions = 64
 
+// expressions are those that a policy has.
+type expressions struct {
+	variables, conditions []cel.Named
+	mutations             []cel.Patch
+}
+
 // decodePolicy reads a policy. What is wrong with it goes to the report.
-func decodePolicy(r *policydecode.Report, d engine.Document) *policy {
+func decodePolicy(r *policydecode.Report, d engine.Document) (*policy, expressions) {
 	p := &policy{report: r, ref: engine.RuleRef{Dialect: Name, Policy: d.Key.Name, Origin: d.Origin, Severity: engine.SeverityOf(d.Object())}}
 	root := policydecode.Node{Report: r, Value: d.Object().Object}.Fields()
 	checkVersion(root.At("apiVersion"), d)
@@ -76,21 +62,18 @@ func decodePolicy(r *policydecode.Report, d engine.Document) *policy {
 	if !spec.Has("reinvocationPolicy") {
 		spec.At("reinvocationPolicy").Lint("an API server refuses a policy without it; Never is assumed")
 	}
-	p.variables = decodeNamed(spec.At("variables"))
-	p.conditions = decodeNamed(spec.At("matchConditions"))
-	if len(p.conditions) > maxConditions {
+	twice := func(name policydecode.Node, x cel.Named) { name.Fail("there is another one called %s", x.Name) }
+	x := expressions{variables: cel.DecodeNamed(spec.At("variables"), twice), conditions: cel.DecodeNamed(spec.At("matchConditions"), twice)}
+	if len(x.conditions) > maxConditions {
 		spec.At("matchConditions").Lint("an API server takes no more than %d", maxConditions)
 	}
-	for _, item := range spec.At("mutations").List() {
-		p.mutations = append(p.mutations, decodeMutation(item))
-	}
-	if len(p.mutations) == 0 {
-		spec.At("mutations").Fail("has no mutations")
-	}
+	x.mutations = cel.DecodePatches(spec.At("mutations"), func(field policydecode.Node, patchType string) {
+		field.Lint("an API server refuses it where patchType is %s; it has no effect", patchType)
+	})
 	spec.Elsewhere("below matchConstraints", "resourceRules", "excludeResourceRules", "namespaceSelector", "objectSelector")
 	spec.Done()
 	root.DoneObject()
-	return p
+	return p, x
 }
 
 // decodeConstraints reads matchConstraints or matchResources, with the defaults that an
@@ -130,42 +113,4 @@ func decodeParamKind(n policydecode.Node) *schema.GroupVersionKind {
 	f.Done()
 	gvk := gv.WithKind(kind)
 	return &gvk
-}
-
-func decodeNamed(n policydecode.Node) []named {
-	var out []named
-	names := map[string]bool{}
-	for _, item := range n.List() {
-		f := item.Fields()
-		x := named{name: f.At("name").Required(), expression: f.At("expression")}
-		f.Done()
-		if x.name != "" && names[x.name] {
-			f.At("name").Fail("there is another one called %s", x.name)
-		}
-		names[x.name] = true
-		out = append(out, x)
-	}
-	return out
-}
-
-func decodeMutation(n policydecode.Node) mutation {
-	f := n.Fields()
-	m := mutation{patchType: f.At("patchType").Text()}
-	own, other := f.At("applyConfiguration"), f.At("jsonPatch")
-	switch m.patchType {
-	case applyConfiguration:
-	case jsonPatch:
-		own, other = other, own
-	default:
-		f.At("patchType").Fail("must be %s or %s, not %q", applyConfiguration, jsonPatch, m.patchType)
-	}
-	if other.Value != nil {
-		other.Lint("an API server refuses it where patchType is %s; it has no effect", m.patchType)
-	}
-	fields := own.Fields()
-	m.expression = fields.At("expression")
-	fields.Done()
-	f.Elsewhere("below applyConfiguration or jsonPatch", "expression")
-	f.Done()
-	return m
 }

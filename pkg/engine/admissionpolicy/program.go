@@ -86,20 +86,20 @@ func keptOf(t engine.Target) any {
 	return t.Invocation.Kept
 }
 
-// excluded returns why no policy of the API ever sees the object, nil where they do
+// excluded returns what no policy of the API ever sees, if the object is such
 // (pkg/admission/plugin/policy/generic in k8s.io/apiserver).
-func excluded(t engine.Target) error {
+func excluded(t engine.Target) string {
 	switch t.Key.Group {
 	case apiGroup:
 		switch t.Key.Kind {
 		case kindPolicy, kindBinding, "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding":
-			return &excludedError{"admission policies and their bindings"}
+			return "admission policies and their bindings"
 		}
 	case "authentication.k8s.io", "authorization.k8s.io":
-		return &excludedError{"reviews of access"}
+		return "reviews of access"
 	}
 	if t.Request.Operation == engine.OperationDelete {
-		return &excludedError{"what is being deleted"}
+		return "what is being deleted"
 	}
-	return nil
+	return ""
 }

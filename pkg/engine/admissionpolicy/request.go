@@ -3,12 +3,6 @@ package admissionpolicy
 import (
 	"fmt"
 
-	admissionv1 "k8s.io/api/admission/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/util/managedfields"
-
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/cel"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/cel/match"
@@ -18,9 +12,8 @@ import (
 // expressions.
 type request struct {
 	candidate match.Candidate
-	typed     *admissionv1.AdmissionRequest
+	seen      cel.Request
 	fields    map[string]any
-	created   bool
 }
 
 // request returns the simulated request, which all policies share. created simulates a
@@ -45,93 +38,38 @@ func (r *run) newRequest(created bool) *request {
 	case operation == "" || operation == engine.OperationAuto:
 		operation = engine.OperationUpdate
 	}
-	q := &request{created: created, candidate: match.Candidate{
-		Resource: r.resource(), Subresource: t.Key.Subresource, Operation: operation,
-		Namespace: t.Key.Namespace, Name: t.Key.Name, Object: t.Object, OldObject: t.OldObject,
-		Surroundings: r,
-	}}
+	q := &request{candidate: match.CandidateOf(r.whole, &t, r.world, operation)}
 	if isNamespace(t) {
 		q.candidate.Namespace = t.Key.Name
 	}
-	q.typed = typedRequest(&q.candidate, t)
-	if r.asksUser {
-		q.typed.UserInfo, r.nobody = engine.RequestUser(r.ctx, t.Request, r.world)
+	c := &q.candidate
+	q.seen = cel.Request{
+		Kind: t.Object.GroupVersionKind(), Resource: c.Resource, Subresource: c.Subresource, Namespace: c.Namespace, Name: c.Name,
+		Operation: operation, DryRun: t.Request.DryRun,
 	}
-	q.fields = requestFields(q.typed)
-	if r.nobody != nil {
-		q.fields["userInfo"] = cel.UnknownUser{}
+	if r.asksUser {
+		q.seen.User, r.nobody = engine.RequestUser(r.ctx, t.Request, r.world)
+		q.seen.Nobody = r.nobody
+	}
+	q.fields = q.seen.Fields()
+	options := "UpdateOptions"
+	if operation == engine.OperationCreate {
+		options = "CreateOptions"
+	}
+	q.fields["options"] = map[string]any{"apiVersion": "meta.k8s.io/v1", "kind": options}
+	if c.Subresource != "" {
+		q.fields["requestSubResource"] = c.Subresource
 	}
 	return q
 }
 
 func isNamespace(t engine.Target) bool { return t.Key.Group == "" && t.Key.Kind == "Namespace" }
 
-// resource returns the resource of the object: from the target, or else from the mapper,
-// or else the usual plural of the kind.
-func (r *run) resource() schema.GroupVersionResource {
-	if m := r.target.Mapping; m != nil {
-		return m.Resource
-	}
-	gvk := r.target.Object.GroupVersionKind()
-	if r.world.Mapper != nil {
-		if m, err := r.world.Mapper.RESTMapping(gvk.GroupKind(), gvk.Version); err == nil {
-			return m.Resource
-		}
-	}
-	plural, _ := meta.UnsafeGuessKindToResource(gvk)
-	return plural
-}
-
-// Served reports whether the object's kind is served in a version too.
-func (r *run) Served(version string) bool {
-	if r.world.Mapper == nil {
-		return false
-	}
-	m, err := r.world.Mapper.RESTMapping(r.target.Key.GroupKind, version)
-	return err == nil && m.GroupVersionKind.Version == version
-}
-
-func typedRequest(q *match.Candidate, t engine.Target) *admissionv1.AdmissionRequest {
-	kind, resource := metav1.GroupVersionKind(t.Object.GroupVersionKind()), metav1.GroupVersionResource(q.Resource)
-	return &admissionv1.AdmissionRequest{
-		Kind: kind, Resource: resource, SubResource: q.Subresource,
-		RequestKind: &kind, RequestResource: &resource, RequestSubResource: q.Subresource,
-		Name: q.Name, Namespace: q.Namespace, Operation: admissionv1.Operation(q.Operation), DryRun: &t.Request.DryRun,
-	}
-}
-
-// requestFields returns what expressions see as request. As on a server, empty fields are
-// left out.
-func requestFields(q *admissionv1.AdmissionRequest) map[string]any {
-	kind := map[string]any{"group": q.Kind.Group, "version": q.Kind.Version, "kind": q.Kind.Kind}
-	resource := map[string]any{"group": q.Resource.Group, "version": q.Resource.Version, "resource": q.Resource.Resource}
-	fields := map[string]any{
-		"kind": kind, "resource": resource, "requestKind": kind, "requestResource": resource,
-		"operation": string(q.Operation), "userInfo": engine.UserInfoFields(&q.UserInfo), "dryRun": *q.DryRun,
-		"options": map[string]any{"apiVersion": "meta.k8s.io/v1", "kind": optionsKind(q.Operation)},
-	}
-	for name, text := range map[string]string{
-		"name": q.Name, "namespace": q.Namespace, "subResource": q.SubResource, "requestSubResource": q.RequestSubResource,
-	} {
-		if text != "" {
-			fields[name] = text
-		}
-	}
-	return fields
-}
-
-func optionsKind(o admissionv1.Operation) string {
-	if o == admissionv1.Create {
-		return "CreateOptions"
-	}
-	return "UpdateOptions"
-}
-
 // input returns what the expressions of a policy see, except the Namespace.
 func (r *run) input(created bool, p *param) cel.Input {
 	q := r.request(created)
 	in := cel.Input{
-		Object: r.object.Object, Request: q.typed, RequestMap: q.fields,
+		Object: r.object.Object, Request: &q.seen, RequestMap: q.fields,
 		Access: r.world.Access, User: r.target.Request.User, Explain: r.explains,
 	}
 	if q.candidate.OldObject != nil {
@@ -195,52 +133,26 @@ func (r *run) explain(u *unit, m matched) error {
 	return mismatch
 }
 
-// namespaceAnswer is the Namespace of the object, or why it is not known.
-type namespaceAnswer struct {
-	content map[string]any // nil where the object is in none
-	err     error
-}
-
-// NamespaceLabels implements match.Surroundings.
-func (r *run) NamespaceLabels(keys []string) (map[string]string, error) {
-	return r.target.NamespaceLabels(r.ctx, r.world, keys)
-}
-
-// readNamespace finds the Namespace of the object, once for all policies.
-func (r *run) readNamespace() *namespaceAnswer {
-	if r.namespace != nil {
-		return r.namespace
-	}
-	r.namespace = &namespaceAnswer{}
+// namespace returns the Namespace of the object; nil where the object is in none.
+func (r *run) namespace() (map[string]any, error) {
 	if isNamespace(r.target) {
-		return r.namespace
+		return nil, nil
 	}
 	namespace, err := r.target.ReadNamespace(r.ctx, r.world)
-	if r.namespace.err = err; namespace != nil {
-		r.namespace.content = namespace.Object
+	if err != nil || namespace == nil {
+		return nil, err
 	}
-	return r.namespace
+	return namespace.Object, nil
 }
 
-// typesAnswer is the schema by which objects of the kind merge.
-type typesAnswer struct {
-	types managedfields.TypeConverter // nil where there is no schema
-	err   error
-}
-
-func (r *run) readTypes() *typesAnswer {
-	if r.types != nil {
-		return r.types
-	}
-	r.types = &typesAnswer{}
+// schema returns that by which objects of the kind merge.
+func (r *run) schema() (engine.Schema, error) {
 	if r.world.Reader == nil {
-		return r.types
+		return engine.Schema{}, nil
 	}
 	s, err := r.world.Reader.Schema(r.ctx, r.target.Object.GroupVersionKind())
 	if err != nil {
-		r.types.err = &cel.UnsupportedError{Reason: "the schema of the object cannot be read: " + err.Error()}
-		return r.types
+		return s, &cel.UnsupportedError{Reason: "the schema of the object cannot be read: " + err.Error()}
 	}
-	r.types.types = s.Types
-	return r.types
+	return s, nil
 }

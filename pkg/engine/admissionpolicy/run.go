@@ -3,6 +3,7 @@ package admissionpolicy
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/managedfields"
@@ -11,7 +12,6 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/cel"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/limit"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/policydecode"
 )
 
 // run is one round of all policies on one object.
@@ -22,19 +22,17 @@ type run struct {
 	world  *engine.World
 	object *unstructured.Unstructured // with the changes of the policies so far
 
-	explains    bool  // all reasons are wanted
-	asksUser    bool  // some policy asks who makes the request
-	nobody      error // why that is not known; nil where it is
-	excluded    error
+	explains    bool    // all reasons are wanted
+	asksUser    bool    // some policy asks who makes the request
+	nobody      error   // why that is not known; nil where it is
+	excluded    string  // what no policy ever sees; empty where they do
 	again       invoked // in the second round, what runs again
 	reinvocable invoked
 	applied     bool   // some mutation was applied, whether or not it changed anything
 	denied      string // the first policy for which the object would be denied
 	steps       []engine.Step
 
-	requests  [2]*request // by whether the object is evaluated as if it were created
-	namespace *namespaceAnswer
-	types     *typesAnswer
+	requests [2]*request // by whether the object is evaluated as if it were created
 }
 
 func newRun(ctx context.Context, t engine.Target, w *engine.World) *run {
@@ -48,8 +46,8 @@ func (r *run) unit(u *unit, sink engine.Sink) error {
 		return err
 	}
 	step := engine.Step{Rule: u.rule()}
-	if r.excluded != nil {
-		return r.passOver(step, sink, func() error { return r.excluded })
+	if r.excluded != "" {
+		return r.passOver(step, sink, func() error { return fmt.Errorf("an API server never mutates %s by policies", r.excluded) })
 	}
 	m, err := r.match(u)
 	step.AsCreated = m.created
@@ -103,18 +101,9 @@ func (r *run) fail(u *unit, step engine.Step, err error) error {
 	if ended := r.whole.Err(); ended != nil {
 		return ended
 	}
-	switch {
-	case isUnsupported(err):
-		step.Outcome, step.Err = engine.Unsupported, err
-	case engine.OfThisProgram(err):
-		step.Outcome, step.Err = engine.Failed, err
-	case u.ignores && !isRefused(err):
-		step.Outcome, step.Err = engine.Skipped, &cel.IgnoredError{Err: err}
-	default:
-		step.Outcome, step.Err = engine.Denied, &cel.DeniedError{Err: err}
-		if r.denied == "" {
-			r.denied = u.ref.Policy
-		}
+	step.Outcome, step.Err = cel.OutcomeOf(err, u.ignores && !isRefused(err))
+	if step.Outcome == engine.Denied && r.denied == "" {
+		r.denied = u.ref.Policy
 	}
 	r.steps = append(r.steps, step)
 	return nil
@@ -125,12 +114,6 @@ func isRefused(err error) bool {
 	var undecodable *decodeError
 	var another *engine.IdentityError
 	return errors.As(err, &undecodable) || errors.As(err, &another)
-}
-
-func isUnsupported(err error) bool {
-	var unsupported *cel.UnsupportedError
-	var noNamespace *engine.NamespaceError
-	return errors.As(err, &unsupported) || errors.As(err, &noNamespace)
 }
 
 // invoke evaluates a policy with one parameter.
@@ -153,11 +136,9 @@ func (r *run) invoke(u *unit, step engine.Step, p *param) error {
 		r.reinvocable[step.Rule] = true
 	}
 	if u.asksForNS {
-		ns := r.readNamespace()
-		if ns.err != nil {
-			return r.fail(u, step, ns.err)
+		if in.Namespace, err = r.namespace(); err != nil {
+			return r.fail(u, step, err)
 		}
-		in.Namespace = ns.content
 	}
 	return r.mutate(u, step, in)
 }
@@ -165,21 +146,21 @@ func (r *run) invoke(u *unit, step engine.Step, p *param) error {
 // conditions returns the condition that is false, if any. A condition that is false
 // counts more than one that fails. On a server, conditions do not see the Namespace.
 func (r *run) conditions(u *unit, in cel.Input) (*cel.ConditionError, error) {
-	if len(u.policy.conditions) == 0 {
+	if len(u.conditions) == 0 {
 		return nil, nil
 	}
 	e := u.scope.Evaluate(r.ctx, in, cel.MatchBudget())
 	var failures []error
-	for _, c := range u.policy.conditions {
-		holds, err := e.Condition(c.compiled)
+	for _, c := range u.conditions {
+		holds, err := e.Condition(c.Expression)
 		var stopped *cel.LimitError
 		switch {
-		case err != nil && (isUnsupported(err) || errors.As(err, &stopped) || r.ctx.Err() != nil):
-			return nil, newExpressionError(c.expression, err)
+		case err != nil && (cel.Unsupported(err) || errors.As(err, &stopped) || r.ctx.Err() != nil):
+			return nil, failedAt(c.Field, err)
 		case err != nil:
-			failures = append(failures, r.failed(c.expression, r.asks(u, c.compiled), err))
+			failures = append(failures, r.failed(c.Field, r.asks(u, c.Expression), err))
 		case !holds:
-			return e.Unmet(c.name, c.compiled), nil
+			return e.Unmet(c.Name, c.Expression), nil
 		}
 	}
 	return nil, engine.JoinErrors(failures)
@@ -187,9 +168,9 @@ func (r *run) conditions(u *unit, in cel.Input) (*cel.ConditionError, error) {
 
 // failed returns the error of an expression. Where the expression asks who makes the
 // request, and that is not known, it is unsupported.
-func (r *run) failed(expression policydecode.Node, asksUser bool, err error) error {
-	err = newExpressionError(expression, err)
-	if asksUser && r.nobody != nil && !isUnsupported(err) {
+func (r *run) failed(field string, asksUser bool, err error) error {
+	err = failedAt(field, err)
+	if asksUser && r.nobody != nil && !cel.Unsupported(err) {
 		return &cel.UnsupportedError{Reason: (&engine.UnknownUserError{Why: r.nobody, Err: err}).Error()}
 	}
 	return err
@@ -197,8 +178,8 @@ func (r *run) failed(expression policydecode.Node, asksUser bool, err error) err
 
 // asks reports whether an expression of a policy, or a variable that it may use, reads
 // who makes the request.
-func (r *run) asks(u *unit, x interface{ Uses(name string) bool }) bool {
-	return r.asksUser && (x.Uses("request.userInfo") || x.Uses("variables") && u.scope.Uses("request.userInfo"))
+func (r *run) asks(u *unit, x *cel.Expression) bool {
+	return r.asksUser && (x.Uses("request.userInfo") || x.Uses("variables") && u.scope.VariablesUse("request.userInfo"))
 }
 
 // mutate runs the mutations of a policy, each on the result of the one before. A failure
@@ -210,8 +191,8 @@ func (r *run) mutate(u *unit, step engine.Step, in cel.Input) error {
 		in.Object = r.object.Object
 		result, err := r.mutation(u, m, in, before.Object)
 		if err != nil {
-			err = r.failed(m.expression, r.asks(u, m.compiled), err)
-			if isUnsupported(err) || isRefused(err) || engine.OfThisProgram(err) || r.ctx.Err() != nil {
+			err = r.failed(m.Field, r.asks(u, m.Expression), err)
+			if cel.Unsupported(err) || isRefused(err) || engine.OfThisProgram(err) || r.ctx.Err() != nil {
 				r.object = before
 				return r.fail(u, step, err)
 			}
@@ -230,7 +211,7 @@ func (r *run) mutate(u *unit, step engine.Step, in cel.Input) error {
 		return r.fail(u, step, engine.JoinErrors(failures))
 	}
 	for _, err := range failures {
-		step.Warnings = append(step.Warnings, engine.Warning((&cel.IgnoredError{Err: err}).Error()))
+		step.Warnings = append(step.Warnings, engine.Warning(cel.Ignored(err).Error()))
 	}
 	step.Outcome = engine.Unchanged
 	if changed {
@@ -244,20 +225,20 @@ func (r *run) mutate(u *unit, step engine.Step, in cel.Input) error {
 }
 
 // mutation runs a mutation of a policy; before is the object before the first one.
-func (r *run) mutation(u *unit, m mutation, in cel.Input, before map[string]any) (cel.Result, error) {
+func (r *run) mutation(u *unit, m cel.Change, in cel.Input, before map[string]any) (cel.Result, error) {
 	var types managedfields.TypeConverter
 	if u.needsSchema {
-		answer := r.readTypes()
-		if answer.err != nil {
-			return cel.Result{}, answer.err
+		s, err := r.schema()
+		if err != nil {
+			return cel.Result{}, err
 		}
-		types = answer.types
+		types = s.Types
 	}
-	result, err := u.scope.Evaluate(r.ctx, in, cel.MutationBudget()).Mutate(m.compiled, types)
+	result, err := u.scope.Evaluate(r.ctx, in, cel.MutationBudget()).Mutate(m.Mutation, types)
 	if err == nil {
 		err = engine.SameObject(before, result.Object)
 	}
-	if err == nil && m.patchType == jsonPatch {
+	if err == nil && m.JSONPatch {
 		err = r.decodable(in.Object, result.Object)
 	}
 	return result, err
@@ -266,13 +247,7 @@ func (r *run) mutation(u *unit, m mutation, in cel.Input, before map[string]any)
 // finish hands over the steps and returns the object. An object that would be denied is
 // not changed by any policy.
 func (r *run) finish(sink engine.Sink) *unstructured.Unstructured {
-	for i := range r.steps {
-		step := &r.steps[i]
-		if r.denied != "" && step.Outcome == engine.Changed {
-			step.Outcome, step.After, step.Err = engine.Skipped, nil, &engine.HeldBackError{By: r.denied}
-		}
-	}
-	engine.HandOver(sink, r.steps)
+	engine.HandOver(sink, r.steps, r.denied)
 	if r.denied != "" {
 		return r.target.Object
 	}

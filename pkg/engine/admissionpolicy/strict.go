@@ -2,13 +2,12 @@ package admissionpolicy
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"sigs.k8s.io/structured-merge-diff/v6/schema"
 
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
 )
 
@@ -34,23 +33,13 @@ func (r *run) decodable(before, after map[string]any) error {
 	if !diff.BuiltIn(u.GroupVersionKind().Group) {
 		return nil
 	}
-	answer := r.readTypes()
-	if answer.err != nil || answer.types == nil {
+	s, err := r.schema()
+	if err != nil || s.Fields == nil {
 		return nil // a rule that needs no schema goes on without
 	}
-	empty := &unstructured.Unstructured{Object: map[string]any{"apiVersion": u.GetAPIVersion(), "kind": u.GetKind()}}
-	typed, err := answer.types.ObjectToTyped(empty)
-	if err != nil {
-		return nil
-	}
-	unknown := func(object map[string]any) []string {
-		w := unknownFields{schema: typed.Schema()}
-		w.in("", typed.TypeRef(), object)
-		return w.paths
-	}
-	added := unknown(after)
+	added := unknownFields(s.Fields, after)
 	if len(added) > 0 {
-		known := unknown(before)
+		known := unknownFields(s.Fields, before)
 		added = slices.DeleteFunc(added, func(path string) bool { return slices.Contains(known, path) })
 	}
 	if len(added) == 0 {
@@ -59,38 +48,25 @@ func (r *run) decodable(before, after map[string]any) error {
 	return &decodeError{Unknown: added}
 }
 
-// unknownFields collects the paths of fields that a schema does not have.
-type unknownFields struct {
-	schema *schema.Schema
-	paths  []string
-}
-
-func (w *unknownFields) in(path string, ref schema.TypeRef, value any) {
-	atom, ok := w.schema.Resolve(ref)
-	if !ok {
-		return
-	}
-	switch value := value.(type) {
-	case map[string]any:
-		if atom.Map == nil {
-			return // of another type than the schema's: reported elsewhere
+// unknownFields returns the paths of fields that a schema does not have.
+func unknownFields(v engine.FieldValidator, object map[string]any) []string {
+	var out []string
+	for _, f := range v.Validate(nil, object) {
+		if !f.Unknown {
+			continue
 		}
-		for _, name := range slices.Sorted(maps.Keys(value)) {
-			at := strings.TrimPrefix(path+"."+name, ".")
-			if field, ok := atom.Map.FindField(name); ok {
-				w.in(at, field.Type, value[name])
-			} else if atom.Map.ElementType != (schema.TypeRef{}) {
-				w.in(at, atom.Map.ElementType, value[name])
-			} else {
-				w.paths = append(w.paths, at)
+		var path strings.Builder
+		for i, e := range f.Path {
+			switch {
+			case e.Index != nil:
+				fmt.Fprintf(&path, "[%d]", *e.Index)
+			case i > 0:
+				path.WriteString("." + *e.FieldName)
+			default:
+				path.WriteString(*e.FieldName)
 			}
 		}
-	case []any:
-		if atom.List == nil {
-			return
-		}
-		for i, item := range value {
-			w.in(fmt.Sprintf("%s[%d]", path, i), atom.List.ElementType, item)
-		}
+		out = append(out, path.String())
 	}
+	return out
 }

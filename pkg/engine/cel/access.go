@@ -4,13 +4,10 @@ import (
 	"context"
 	"errors"
 
-	admissionv1 "k8s.io/api/admission/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
-	"k8s.io/apiserver/pkg/cel/library"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 )
@@ -81,22 +78,3 @@ func fieldText(requirements fields.Requirements) string {
 func userOf(u engine.UserInfo) user.Info {
 	return &user.DefaultInfo{Name: u.Username, Groups: u.Groups}
 }
-
-// requestedResource is the resource that authorizer.requestResource asks about.
-type requestedResource struct{ request *admissionv1.AdmissionRequest }
-
-var _ library.Resource = requestedResource{}
-
-// GetName returns the name of the object.
-func (r requestedResource) GetName() string { return r.request.Name }
-
-// GetNamespace returns the namespace of the object.
-func (r requestedResource) GetNamespace() string { return r.request.Namespace }
-
-// GetResource returns the requested resource.
-func (r requestedResource) GetResource() schema.GroupVersionResource {
-	return schema.GroupVersionResource(r.request.Resource)
-}
-
-// GetSubresource returns its subresource.
-func (r requestedResource) GetSubresource() string { return r.request.SubResource }

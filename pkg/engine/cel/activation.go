@@ -6,7 +6,6 @@ import (
 	"github.com/google/cel-go/cel"
 	"github.com/google/cel-go/common/types"
 	"github.com/google/cel-go/common/types/ref"
-	admissionv1 "k8s.io/api/admission/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	plugincel "k8s.io/apiserver/pkg/admission/plugin/cel"
@@ -20,10 +19,9 @@ import (
 // Input is what expressions see. A nil object is null for them.
 type Input struct {
 	Object, OldObject map[string]any
-	// Request is the admission request, which authorizer.requestResource is about.
-	Request *admissionv1.AdmissionRequest
-	// RequestMap is what expressions see as request where it is not nil: it can
-	// hold the objects that Options.RequestObjects declares.
+	// Request is what authorizer.requestResource is about.
+	Request *Request
+	// RequestMap is what expressions see as request.
 	RequestMap map[string]any
 	// Namespace is the Namespace of the object, nil for none.
 	Namespace map[string]any
@@ -65,7 +63,7 @@ func (a *activation) ResolveName(name string) (any, bool) {
 	case paramsName:
 		v = a.valueOf(a.input.Params)
 	case requestName:
-		v = a.request()
+		v = a.valueOf(a.input.RequestMap)
 	case namespaceName:
 		v = a.namespace()
 	case authorizerName:
@@ -92,13 +90,6 @@ func (a *activation) valueOf(m map[string]any) ref.Val {
 		return types.NullValue
 	}
 	return types.DefaultTypeAdapter.NativeToValue(m)
-}
-
-func (a *activation) request() ref.Val {
-	if a.input.RequestMap != nil {
-		return a.valueOf(a.input.RequestMap)
-	}
-	return common.SchemalessTypedToVal(a.input.Request)
 }
 
 // lazily returns the variables of the policy, each evaluated when it is first used.
@@ -136,7 +127,7 @@ func (a *activation) requestResource() ref.Val {
 	if a.input.Request == nil {
 		return types.NewErr("there is no request whose resource could be checked")
 	}
-	return library.NewResourceAuthorizerVal(userOf(a.input.User), access{a.evaluation}, requestedResource{a.input.Request})
+	return library.NewResourceAuthorizerVal(userOf(a.input.User), access{a.evaluation}, requested{a.input.Request})
 }
 
 func (a *activation) noAccess() ref.Val {

@@ -20,8 +20,13 @@ func (x *Expression) Uses(name string) bool {
 	return found
 }
 
-// Uses reports whether a variable names something, as Expression.Uses does.
+// Uses reports whether an expression of the policy names something, as Expression.Uses does.
 func (s *Scope) Uses(name string) bool {
+	return s.VariablesUse(name) || slices.ContainsFunc(s.compiled, func(x *Expression) bool { return x.Uses(name) })
+}
+
+// VariablesUse reports whether a variable names something.
+func (s *Scope) VariablesUse(name string) bool {
 	return slices.ContainsFunc(s.variables, func(v variable) bool { return v.expression != nil && v.expression.Uses(name) })
 }
 
@@ -32,12 +37,12 @@ type Call struct {
 	Args []string
 }
 
-// Calls returns the calls on variables, in the order of the text.
-func (x *Expression) Calls() []Call { return x.calls }
-
-// Calls returns the calls that the variables make.
+// Calls returns the calls that the expressions of the policy make.
 func (s *Scope) Calls() []Call {
 	var out []Call
+	for _, x := range s.compiled {
+		out = append(out, x.calls...)
+	}
 	for _, v := range s.variables {
 		if v.expression != nil {
 			out = append(out, v.expression.calls...)

@@ -84,38 +84,3 @@ func noSchema(kind schema.GroupVersionKind) error {
 func kindText(gvk schema.GroupVersionKind) string {
 	return gvk.GroupVersion().String() + " " + gvk.Kind
 }
-
-// ExpressionError is an expression of a policy that fails on an object.
-type ExpressionError struct {
-	Field string // "spec.mutations[0].jsonPatch.expression"
-	Err   error
-}
-
-// Error names the expression; the step beside it names the policy.
-func (e *ExpressionError) Error() string { return e.Field + ": " + e.Err.Error() }
-
-// Unwrap returns the reason.
-func (e *ExpressionError) Unwrap() error { return e.Err }
-
-// DeniedError is why an API server would deny the object: a policy whose failurePolicy is
-// Fail cannot be evaluated on it.
-type DeniedError struct{ Err error }
-
-// Error is the reason, and what follows from it.
-func (e *DeniedError) Error() string {
-	return e.Err.Error() + ", so that the object would be denied"
-}
-
-// Unwrap returns the reason.
-func (e *DeniedError) Unwrap() error { return e.Err }
-
-// IgnoredError is a failure of a policy whose failurePolicy is Ignore.
-type IgnoredError struct{ Err error }
-
-// Error is the reason.
-func (e *IgnoredError) Error() string {
-	return e.Err.Error() + " (ignored, by the failurePolicy)"
-}
-
-// Unwrap returns the reason.
-func (e *IgnoredError) Unwrap() error { return e.Err }

@@ -73,7 +73,7 @@ var (
 // ApplyConfiguration compiles an expression that evaluates to Object{...}, which
 // is merged into the object. The error is a *CompileError.
 func (s *Scope) ApplyConfiguration(expression string, a Atomics) (*Mutation, error) {
-	x, err := s.compile(s.environment.patches, expression, []*cel.Type{applyConfigurations})
+	x, err := s.keep(s.compile(s.environment.patches, expression, []*cel.Type{applyConfigurations}))
 	if err != nil {
 		return nil, err
 	}
@@ -85,7 +85,7 @@ func (s *Scope) ApplyConfiguration(expression string, a Atomics) (*Mutation, err
 // JSONPatch compiles an expression that evaluates to a list of JSONPatch{...}.
 // The error is a *CompileError.
 func (s *Scope) JSONPatch(expression string) (*Mutation, error) {
-	x, err := s.compile(s.environment.patches, expression, []*cel.Type{jsonPatches})
+	x, err := s.keep(s.compile(s.environment.patches, expression, []*cel.Type{jsonPatches}))
 	if err != nil {
 		return nil, err
 	}

@@ -42,6 +42,15 @@ func (t *Traffic) Add(x *Expression) {
 	}
 }
 
+// Traffic returns what the expressions of the policy read and write.
+func (s *Scope) Traffic() Traffic {
+	var t Traffic
+	for _, x := range s.compiled {
+		t.Add(x)
+	}
+	return t
+}
+
 // Mark marks a step of the rule as confidential if it reads something that holds values of Secrets.
 func (t *Traffic) Mark(step *engine.Step, secret Reads) {
 	if r := t.reads; r.Object && secret.Object || r.Metadata && secret.Metadata || r.Params && secret.Params || r.Answers && secret.Answers {

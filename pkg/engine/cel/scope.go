@@ -10,7 +10,6 @@ import (
 	celconfig "k8s.io/apiserver/pkg/apis/cel"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/policydecode"
 )
 
 // Scope compiles the expressions of one policy, which share its variables. It
@@ -18,7 +17,8 @@ import (
 type Scope struct {
 	environment *Environment
 	variables   []variable
-	parts       sync.Map // compiled parts of expressions, by their text, to explain conditions that are false
+	compiled    []*Expression // what the policy evaluates besides its variables
+	parts       sync.Map      // compiled parts of expressions, by their text, to explain conditions that are false
 }
 
 type variable struct {
@@ -36,22 +36,13 @@ func (e *Environment) NewScope() *Scope {
 // variables.NAME. The error is a *CompileError; the name is declared all the same, so
 // that one mistake is reported once.
 func (s *Scope) Variable(name, expression string) error {
-	x, err := s.Compile(expression)
+	x, err := s.compile(s.environment.plain, expression, nil)
 	declared := cel.DynType
 	if err == nil {
 		declared = declaredType(x.output)
 	}
 	s.variables = append(s.variables, variable{name: name, declared: declared, expression: x})
 	return err
-}
-
-// LintVariable warns as Expression.Lint does of a variable.
-func (s *Scope) LintVariable(name string, n policydecode.Node) {
-	for _, v := range s.variables {
-		if v.name == name && v.expression != nil {
-			v.expression.Lint(n)
-		}
-	}
 }
 
 // variable returns the last one of a name, or nil.
@@ -73,8 +64,19 @@ func (s *Scope) Condition(expression string) (*Expression, error) {
 // Compile compiles an expression; its result must be of exactly one of the types,
 // if any are given. The error is a *CompileError.
 func (s *Scope) Compile(expression string, want ...*cel.Type) (*Expression, error) {
-	return s.compile(s.environment.plain, expression, want)
+	return s.keep(s.compile(s.environment.plain, expression, want))
 }
+
+// keep makes an expression a part of the policy.
+func (s *Scope) keep(x *Expression, err error) (*Expression, error) {
+	if err == nil {
+		s.compiled = append(s.compiled, x)
+	}
+	return x, err
+}
+
+// Join makes the expressions of another scope a part of the policy.
+func (s *Scope) Join(other *Scope) { s.compiled = append(s.compiled, other.compiled...) }
 
 // part compiles a part of an expression, once.
 func (s *Scope) part(in *cel.Env, text string) (*Expression, error) {

@@ -10,9 +10,8 @@ import (
 
 	celgo "github.com/google/cel-go/cel"
 	"github.com/google/go-cmp/cmp"
-	admissionv1 "k8s.io/api/admission/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/client-go/applyconfigurations"
 	"k8s.io/client-go/kubernetes/scheme"
@@ -61,12 +60,11 @@ spec:
 func input(t testing.TB) cel.Input {
 	t.Helper()
 	object := parse(t, pod)
+	request := &cel.Request{
+		Operation: engine.OperationUpdate, Name: "web", Namespace: "shop", Resource: schema.GroupVersionResource{Version: "v1", Resource: "pods"},
+	}
 	return cel.Input{
-		Object: object, OldObject: object,
-		Request: &admissionv1.AdmissionRequest{
-			Operation: admissionv1.Update, Name: "web", Namespace: "shop",
-			Resource: metav1.GroupVersionResource{Version: "v1", Resource: "pods"},
-		},
+		Object: object, OldObject: object, Request: request, RequestMap: request.Fields(),
 		Namespace: parse(t, "{metadata: {name: shop, labels: {tier: front}, managedFields: []}}"),
 		Params:    parse(t, "{data: {team: blue}}"),
 	}

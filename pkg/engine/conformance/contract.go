@@ -63,6 +63,8 @@ func (s ReaderSubject) testGet(t *testing.T) {
 }
 
 // web are the labels of some objects.
+//
+//nolint:gochecknoglobals // which nobody changes
 var web = &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}
 
 func (s ReaderSubject) testList(t *testing.T) {

@@ -19,7 +19,6 @@ import (
 // change turns what was recorded into a Change, in which each field has the rule that wrote
 // it last.
 func (e *Evaluation) change(ctx context.Context, t engine.Target, scoped bool, rec *recorder) (*engine.Change, error) {
-	e.steps.Store(int64(len(rec.steps)))
 	c := &engine.Change{
 		Subject: t.Key, Before: t.Object, After: t.Object, Target: t, Scoped: scoped,
 		Steps: rec.steps, NotMatched: rec.notMatched,

@@ -7,7 +7,6 @@ import (
 	"runtime"
 	"slices"
 	"sync"
-	"sync/atomic"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -63,7 +62,6 @@ type Evaluation struct {
 	reaches    *reaches
 	reaching   map[engine.RuleRef]bool // the rules that may change other objects in the scope than they match
 	leftOut    int                     // objects beyond the percentage of the scope
-	steps      atomic.Int64            // of the last object: the next one probably has as many
 	unreadable []*engine.UnreadableError
 
 	reads    reads
@@ -362,7 +360,6 @@ func guarded(r engine.RuleRef, t engine.Target, s engine.Sink, run func() (*unst
 // recorder is the Sink of one object.
 type recorder struct {
 	reasons    bool
-	room       int64 // for how many steps room is made, as the first one comes alone
 	steps      []engine.Step
 	notMatched engine.RuleSet
 	// state is the object after the last step, and writes is what each step wrote. Steps do not
@@ -381,35 +378,9 @@ func (r *recorder) Wants(o engine.Outcome) bool {
 
 // Step records what a rule did.
 func (r *recorder) Step(s engine.Step) {
-	if !r.keeps(&s) {
-		return
+	if r.keeps(&s) {
+		r.steps = append(r.steps, s)
 	}
-	if r.steps == nil {
-		r.steps = make([]engine.Step, 0, r.room)
-	}
-	r.steps = append(r.steps, s)
-}
-
-// Steps records what rules did. It keeps the list where that is no waste: thousands of rules may change one object.
-func (r *recorder) Steps(all []engine.Step) {
-	changed := 0
-	for i := range all {
-		if all[i].Outcome == engine.Changed {
-			changed++
-		}
-	}
-	r.writes = slices.Grow(r.writes, changed)
-	kept := all[:0]
-	for i := range all {
-		if r.keeps(&all[i]) {
-			kept = append(kept, all[i])
-		}
-	}
-	if r.steps == nil && cap(kept) < 2*len(kept) {
-		r.steps = kept
-		return
-	}
-	r.steps = append(r.steps, kept...)
 }
 
 // keeps completes a step, and reports whether it is kept.

@@ -239,7 +239,7 @@ func (r *run) stepOf(i int, sink engine.Sink) engine.Step {
 			step.Err = r.reason(i)
 		}
 	case r.failed >= 0:
-		step.Outcome, step.Err = engine.Skipped, &engine.HeldBackError{By: r.program.mutators[r.failed].ref.Policy}
+		step.Outcome, step.Err = engine.Skipped, engine.HeldBack(r.program.mutators[r.failed].ref.Policy)
 	case r.endless != nil:
 		step.Outcome, step.Err = engine.Skipped, &refusedError{Err: r.endless}
 	case h.times > 0:
@@ -291,7 +291,7 @@ func (r *run) misspelt(list location.Path) error {
 func (r *run) reason(i int) error {
 	h := &r.history[i]
 	if h.result.Applies() { // an earlier mutator failed before this one's turn came
-		return &engine.HeldBackError{By: r.program.mutators[r.failed].ref.Policy}
+		return engine.HeldBack(r.program.mutators[r.failed].ref.Policy)
 	}
 	c := r.candidate
 	c.Object = r.object.Object

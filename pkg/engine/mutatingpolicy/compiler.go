@@ -34,7 +34,7 @@ func (c *compiler) compile(r *policydecode.Report, d engine.Document) []*rule {
 		p.Fail("%w", err)
 		return nil
 	}
-	variants := []variant{{constraints: p.Constraints, rewrite: unchanged}}
+	variants := []variant{{constraints: p.Constraints}}
 	for _, derivation := range p.Derivations() {
 		variants = append(variants, derived(p, derivation))
 	}
@@ -84,46 +84,40 @@ type ruleBuilder struct {
 	*policySpec
 	variant
 	environment *cel.Environment
-	scope       *cel.Scope
-	compiled    []*cel.Expression // all but the variables
 }
 
 // rule compiles everything, so that all errors are reported at once.
 func (b *ruleBuilder) rule(d engine.Document) *rule {
+	about := b.builder(b.rewrite)
+	written := cel.Builder{Scope: about.Scope, Failed: b.failed}
+	about.Variables(b.Variables)
 	r := &rule{
 		ref:    engine.RuleRef{Dialect: Name, Policy: b.DisplayName(), Rule: b.variant.rule, Origin: d.Origin, Severity: engine.SeverityOf(d.Object())},
-		policy: b.settings, constraints: b.variant.constraints, entries: b.entries,
+		policy: b.settings, constraints: b.variant.constraints, entries: b.entries, scope: about.Scope,
+		conditions: about.Conditions(b.Conditions), mutations: about.Changes(b.Mutations), targetConditions: written.Conditions(b.TargetConditions),
 	}
-	b.scope = b.environment.NewScope()
-	r.scope = b.scope
-	for _, v := range b.Variables {
-		if err := b.scope.Variable(v.Name, v.Text); err != nil {
-			b.failed(v.Node, err)
-		} else if b.variant.rule == "" {
-			b.scope.LintVariable(v.Name, v.Node)
-		}
+	r.merges = slices.ContainsFunc(r.mutations, func(m cel.Change) bool { return !m.JSONPatch })
+	if b.variant.rule == "" {
+		about.Lint()
 	}
-	r.conditions = b.conditionsOf(b.scope, b.Conditions, b.rewrite)
-	if b.variant.rule == "" && len(r.conditions) == len(b.Conditions) {
-		for i, x := range b.Conditions {
-			r.conditions[i].expression.LintCondition(x.Node)
-		}
-	}
-	b.mutate(r)
-	r.targetConditions = b.conditionsOf(b.scope, b.TargetConditions, unchanged)
 	if x := b.TargetExpression; x.Text != "" {
-		r.target = b.expression(x, celgo.MapType(celgo.StringType, celgo.AnyType), celgo.MapType(celgo.StringType, celgo.DynType), celgo.DynType)
+		r.target = b.expression(r.scope, x, celgo.MapType(celgo.StringType, celgo.AnyType), celgo.MapType(celgo.StringType, celgo.DynType), celgo.DynType)
 	}
 	for _, x := range b.Annotations {
-		r.annotations = append(r.annotations, annotation{key: x.Name, field: x.Path, expression: b.expression(x, celgo.StringType)})
+		r.annotations = append(r.annotations, annotation{key: x.Name, field: x.Path, expression: b.expression(r.scope, x, celgo.StringType)})
 	}
 	b.except(r)
 	b.describe(r)
-	r.asks = b.asked()
 	return r
 }
 
-func unchanged(text string) string { return text }
+func (b *ruleBuilder) builder(rewrite func(string) string) cel.Builder {
+	out := cel.Builder{Scope: b.environment.NewScope(), Failed: b.failed, Rewrite: rewrite}
+	if b.ServerSide {
+		out.Atomics = cel.ReplaceAtomic
+	}
+	return out
+}
 
 // failed reports an expression that does not compile. The report says so where the
 // expression is derived, since its text is in no file.
@@ -135,54 +129,12 @@ func (b *ruleBuilder) failed(n policydecode.Node, err error) {
 	n.Fail("%w", err)
 }
 
-func (b *ruleBuilder) expression(x expressionSpec, want ...*celgo.Type) *cel.Expression {
-	compiled, err := b.scope.Compile(x.Text, want...)
+func (b *ruleBuilder) expression(scope *cel.Scope, x cel.Named, want ...*celgo.Type) *cel.Expression {
+	compiled, err := scope.Compile(x.Text, want...)
 	if err != nil {
 		b.failed(x.Node, err)
-		return nil
 	}
-	b.compiled = append(b.compiled, compiled)
 	return compiled
-}
-
-func (b *ruleBuilder) conditionsOf(scope *cel.Scope, written []expressionSpec, rewrite func(string) string) []condition {
-	var out []condition
-	for _, x := range written {
-		compiled, err := scope.Condition(rewrite(x.Text))
-		if err != nil {
-			b.failed(x.Node, err)
-			continue
-		}
-		b.compiled = append(b.compiled, compiled)
-		out = append(out, condition{field: x.Path, name: x.Name, expression: compiled})
-	}
-	return out
-}
-
-func (b *ruleBuilder) mutate(r *rule) {
-	atomics := cel.RefuseAtomic
-	if b.ServerSide {
-		atomics = cel.ReplaceAtomic
-	}
-	for _, m := range b.Mutations {
-		var compiled *cel.Mutation
-		var err error
-		if m.JSONPatch {
-			compiled, err = b.scope.JSONPatch(m.Text)
-		} else {
-			compiled, err = b.scope.ApplyConfiguration(b.rewrite(m.Text), atomics)
-			r.merges = true
-		}
-		if err != nil {
-			b.failed(m.Node, err)
-			continue
-		}
-		if b.variant.rule == "" {
-			compiled.Lint(m.Node)
-		}
-		b.compiled = append(b.compiled, compiled.Expression)
-		r.mutations = append(r.mutations, mutation{field: m.Path, Mutation: compiled})
-	}
 }
 
 // except compiles the exceptions that name the policy; they do not see its variables. As
@@ -192,10 +144,10 @@ func (b *ruleBuilder) except(r *rule) {
 		if !x.Names(b.policySpec) {
 			continue
 		}
-		scope := b.environment.NewScope()
 		if len(x.Report.Errs) == 0 {
-			conditions := b.conditionsOf(scope, x.Conditions, unchanged)
-			r.exceptions = append(r.exceptions, &exception{exceptionSpec: x, scope: scope, conditions: conditions})
+			own := b.builder(nil)
+			r.exceptions = append(r.exceptions, &exception{exceptionSpec: x, scope: own.Scope, conditions: own.Conditions(x.Conditions)})
+			r.scope.Join(own.Scope)
 			b.errs = append(b.errs, x.Report.Errs...)
 		}
 		if len(x.Report.Errs) > 0 {
@@ -206,32 +158,13 @@ func (b *ruleBuilder) except(r *rule) {
 
 // describe records what the expressions ask for.
 func (b *ruleBuilder) describe(r *rule) {
-	for _, x := range b.compiled {
-		r.traffic.Add(x)
-	}
-	for _, x := range append(b.expressions(), b.scope) {
-		r.library = r.library || library.Needs(x)
-		r.asksUser = r.asksUser || x.Uses("request.userInfo")
-		r.asksRequest = r.asksRequest || x.Uses("request")
-		if reason := library.Impure(x); reason != "" {
-			r.impure = reason
-		}
-		for _, name := range []string{"request.operation", "oldObject", "request.oldObject"} {
-			r.asksOperation = r.asksOperation || x.Uses(name)
-		}
-		// What is evaluated on the targets of another object sees no Namespace.
-		r.asksNamespace = r.asksNamespace || r.policy.Targets == nil && x.Uses("namespaceObject")
-	}
-	for _, c := range r.conditions {
-		r.asksNamespace = r.asksNamespace || c.expression.Uses("namespaceObject")
-	}
-	r.asksNamespace = r.asksNamespace || r.target != nil && r.target.Uses("namespaceObject") || b.scope.Uses("namespaceObject")
-}
-
-func (b *ruleBuilder) expressions() []library.Expression {
-	out := make([]library.Expression, len(b.compiled))
-	for i, x := range b.compiled {
-		out[i] = x
-	}
-	return out
+	uses := func(names ...string) bool { return slices.ContainsFunc(names, r.scope.Uses) }
+	r.traffic, r.library, r.impure = r.scope.Traffic(), library.Needs(r.scope), library.Impure(r.scope)
+	r.asksUser, r.asksRequest = uses("request.userInfo"), uses("request")
+	r.asksOperation = uses("request.operation", "oldObject", "request.oldObject")
+	// What is evaluated on the targets of another object sees no Namespace.
+	r.asksNamespace = r.policy.Targets == nil && uses("namespaceObject") || r.scope.VariablesUse("namespaceObject") ||
+		r.target != nil && r.target.Uses("namespaceObject") ||
+		slices.ContainsFunc(r.conditions, func(c cel.Condition) bool { return c.Uses("namespaceObject") })
+	r.asks = library.Asks(library.Asking{Scope: r.scope, Namespace: b.Namespace, Entries: b.entries})
 }

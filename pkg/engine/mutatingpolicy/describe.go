@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/mutatingpolicy/library"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/cel"
 )
 
 // Describe describes each rule. The program is an engine.Describer.
@@ -37,10 +37,7 @@ func (r *rule) describe() engine.Description {
 	if r.asksUser {
 		d.Asks = append(slices.Clip(d.Asks), engine.AskRequestUser())
 	}
-	for _, m := range r.mutations {
-		d.Changes = append(d.Changes, m.Paths()...)
-	}
-	d.Changes = engine.Distinct(d.Changes)
+	d.Changes = cel.PathsOf(r.mutations)
 	return d
 }
 
@@ -48,7 +45,7 @@ func (r *rule) describe() engine.Description {
 func (r *rule) where() []string {
 	out := r.constraints.Where()
 	for _, c := range r.conditions {
-		out = append(out, fmt.Sprintf("matchCondition %q", c.name))
+		out = append(out, fmt.Sprintf("matchCondition %q", c.Name))
 	}
 	for _, x := range r.exceptions {
 		if !x.Partial() { // a partial one only allows values
@@ -56,16 +53,4 @@ func (r *rule) where() []string {
 		}
 	}
 	return out
-}
-
-// asked returns what the expressions of a rule ask of the World.
-func (b *ruleBuilder) asked() []engine.Ask {
-	calls := b.scope.Calls()
-	for _, x := range b.compiled {
-		calls = append(calls, x.Calls()...)
-	}
-	uses := func(name string) bool {
-		return slices.ContainsFunc(append(b.expressions(), b.scope), func(x library.Expression) bool { return x.Uses(name) })
-	}
-	return library.Asks(library.Asking{Calls: calls, Uses: uses, Namespace: b.Namespace, Entries: b.entries})
 }

@@ -237,30 +237,25 @@ func (e *execution) namedTargets(evaluation *cel.Evaluation) ([]*effect, error) 
 	field := e.rule.policy.TargetField
 	v, err := evaluation.Value(e.rule.target)
 	if err != nil {
-		return nil, &cel.ExpressionError{Field: field, Err: err}
+		return nil, fmt.Errorf("%s: %w", field, err)
 	}
 	objects, err := objectsIn(v)
 	if err != nil {
-		return nil, &cel.ExpressionError{Field: field, Err: err}
+		return nil, fmt.Errorf("%s: %w", field, err)
 	}
 	if len(objects) > e.world.Limits.Elements {
-		return nil, &cel.ExpressionError{Field: field, Err: &limit.Error{What: "targets", Max: e.world.Limits.Elements}}
+		return nil, fmt.Errorf("%s: %w", field, &limit.Error{What: "targets", Max: e.world.Limits.Elements})
 	}
 	var out []*effect
 	for _, u := range objects {
 		key := engine.KeyOf(u)
 		switch ns := e.rule.policy.Namespace; {
 		case key.Kind == "" || key.Name == "":
-			return nil, &cel.ExpressionError{Field: field, Err: errors.New("a target has no kind or no name")}
+			return nil, fmt.Errorf("%s: %w", field, errors.New("a target has no kind or no name"))
 		case ns != "" && key.Namespace != ns:
-			return nil, &cel.ExpressionError{Field: field, Err: fmt.Errorf("%s is not in namespace %s, which a %s cannot leave", key, ns, kindNamespacedPolicy)}
+			return nil, fmt.Errorf("%s: %w", field, fmt.Errorf("%s is not in namespace %s, which a %s cannot leave", key, ns, kindNamespacedPolicy))
 		}
-		resource := resourceOf(engine.Target{Key: key})
-		if m := e.world.Mapper; m != nil {
-			if mapping, err := m.RESTMapping(key.GroupKind, key.Version); err == nil {
-				resource = mapping.Resource
-			}
-		}
+		resource := match.ResourceOf(&engine.Target{Key: key}, e.world)
 		out = append(out, &effect{resource: resource, subjects: engine.Selection{
 			Group: key.Group, Version: key.Version, Kind: key.Kind, Namespace: key.Namespace, Name: key.Name,
 			Subresource: subresourceOf(e.rule.policy.Targets, resource),

@@ -1,6 +1,7 @@
 package mutatingpolicy
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -17,7 +18,7 @@ import (
 type exceptionSpec struct {
 	Name       string // "namespace/name"
 	Report     *policydecode.Report
-	Conditions []expressionSpec
+	Conditions []cel.Named
 	// Images and Values are offered to the policy's own expressions; an exception with
 	// neither skips the policy altogether.
 	Images, Values []string
@@ -54,7 +55,7 @@ func decodeException(r *policydecode.Report, d engine.Document) *exceptionSpec {
 	root := policydecode.Node{Report: r, Value: d.Object().Object}.Fields()
 	spec := root.At("spec").Fields()
 	x := &exceptionSpec{
-		Name: d.Key.Name, Report: r, Conditions: expressions(spec.At("matchConditions")),
+		Name: d.Key.Name, Report: r, Conditions: conditions(spec.At("matchConditions")),
 		Images: spec.At("images").Texts(), Values: spec.At("allowedValues").Texts(),
 		Passes: spec.At("reportResult").OneOf("skip", "pass") == "pass",
 	}
@@ -108,7 +109,25 @@ func (x *exceptionSpec) Partial() bool { return len(x.Images)+len(x.Values) > 0 
 type exception struct {
 	*exceptionSpec
 	scope      *cel.Scope
-	conditions []condition
+	conditions []cel.Condition
+}
+
+// holds evaluates conditions in order, and returns the first that is false. As in Kyverno,
+// that counts more than a failure of one before it.
+func (e *execution) holds(on *cel.Evaluation, conditions []cel.Condition) (unmet *cel.ConditionError, err error) {
+	var errs []error
+	for _, c := range conditions {
+		holds, err := on.Condition(c.Expression)
+		switch {
+		case e.outer.Err() != nil:
+			return nil, context.Cause(e.outer)
+		case err != nil:
+			errs = append(errs, fmt.Errorf("%s: %w", c.Field, err))
+		case !holds:
+			return on.Unmet(c.Name, c.Expression), nil
+		}
+	}
+	return nil, errors.Join(errs...)
 }
 
 // excepted returns the images and values that exceptions allow. The error is a

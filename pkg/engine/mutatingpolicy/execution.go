@@ -60,7 +60,7 @@ func (e *execution) end() {
 
 // start begins the evaluation of a rule on what it matches; the one before is over.
 func (e *execution) start(r *rule, t engine.Target, operation engine.Operation) {
-	*e = execution{done: e.done, outer: e.outer, watched: e.watched, use: e.use, world: e.world, operation: operation, subject: t, resource: resourceOf(t)}
+	*e = execution{done: e.done, outer: e.outer, watched: e.watched, use: e.use, world: e.world, operation: operation, subject: t, resource: match.ResourceOf(&t, e.world)}
 	e.timed(r)
 	e.trigger = &e.subject
 }
@@ -101,20 +101,11 @@ func filteredOut() match.Result {
 }
 
 func (e *execution) matchConstraints(c *match.Constraints, operation engine.Operation) (match.Result, error) {
-	key := &e.subject.Key
-	e.candidate = match.Candidate{
-		Resource: e.resource, Subresource: key.Subresource, Operation: operation, Namespace: key.Namespace, Name: key.Name,
-		Object: e.subject.Object, OldObject: e.subject.OldObject, Surroundings: e,
-	}
-	if key.Name == "" {
+	e.candidate = match.CandidateOf(e.ctx, &e.subject, e.world, operation)
+	if e.candidate.Resource = e.resource; e.candidate.Name == "" {
 		e.candidate.GenerateName = e.subject.Object.GetGenerateName()
 	}
 	return c.Match(&e.candidate)
-}
-
-// NamespaceLabels implements match.Surroundings.
-func (e *execution) NamespaceLabels(keys []string) (map[string]string, error) {
-	return e.subject.NamespaceLabels(e.ctx, e.world, keys)
 }
 
 // readNamespace reads the subject's Namespace, where it did not come with the subject.
@@ -122,15 +113,6 @@ func (e *execution) readNamespace() error {
 	namespace, err := e.subject.ReadNamespace(e.ctx, e.world)
 	e.subject.Namespace = namespace
 	return err
-}
-
-// Served reports whether the subject's kind is served in a version too.
-func (e *execution) Served(version string) bool {
-	if e.world.Mapper == nil {
-		return false
-	}
-	_, err := e.world.Mapper.RESTMapping(e.subject.Key.GroupKind, version)
-	return err == nil
 }
 
 // notMatched is the step of a rule that constraints keep from the subject.
@@ -184,24 +166,14 @@ func (e *execution) oldObject() map[string]any {
 // change. As in Kyverno, empty fields are left out.
 func (e *execution) request() map[string]any {
 	t := e.trigger
-	gvk := t.Object.GroupVersionKind() // of a request to a subresource it may be another one than the resource's
-	resource := resourceOf(*t)
-	kind := map[string]any{"group": gvk.Group, "version": gvk.Version, "kind": gvk.Kind}
-	gvr := map[string]any{"group": resource.Group, "version": resource.Version, "resource": resource.Resource}
-	user, nobody := e.requester()
-	request := map[string]any{
-		"uid": "", "kind": kind, "requestKind": kind, "resource": gvr, "requestResource": gvr,
-		"operation": string(e.operation), "dryRun": t.Request.DryRun,
-		"object": t.Object.Object, "oldObject": nil, "userInfo": engine.UserInfoFields(&user),
+	user, nobody := e.requester() // outcome reports it, where it matters
+	seen := cel.Request{
+		Kind: t.Object.GroupVersionKind(), Resource: match.ResourceOf(t, e.world), // of a request to a subresource the kind may be another one
+		Subresource: t.Key.Subresource, Namespace: t.Key.Namespace, Name: t.Key.Name,
+		Operation: e.operation, DryRun: t.Request.DryRun, User: user, Nobody: nobody,
 	}
-	if nobody != nil { // outcome reports it, where it matters
-		request["userInfo"] = cel.UnknownUser{}
-	}
-	for key, text := range map[string]string{"name": t.Key.Name, "namespace": t.Key.Namespace, "subResource": t.Key.Subresource} {
-		if text != "" {
-			request[key] = text
-		}
-	}
+	request := seen.Fields()
+	request["uid"], request["object"], request["oldObject"] = "", t.Object.Object, nil
 	if old := e.oldObject(); old != nil {
 		request["oldObject"] = old
 	}
@@ -237,7 +209,7 @@ func (e *execution) seed() uint64 {
 // mutate evaluates exceptions, conditions and mutations, in Kyverno's order, and returns
 // the new object. The first mutation that fails ends the rule, and nothing of it is kept.
 // The error is a *skippedError where an exception skips the rule.
-func (e *execution) mutate(conditions []condition) (map[string]any, error) {
+func (e *execution) mutate(conditions []cel.Condition) (map[string]any, error) {
 	if err := e.begin(); err != nil {
 		return nil, err
 	}
@@ -260,7 +232,7 @@ func (e *execution) mutate(conditions []condition) (map[string]any, error) {
 	for _, m := range e.rule.mutations {
 		result, err := evaluation.Mutate(m.Mutation, e.types())
 		if err != nil {
-			return nil, &cel.ExpressionError{Field: m.field, Err: withHint(err)}
+			return nil, fmt.Errorf("%s: %w", m.Field, withHint(err))
 		}
 		e.warnings = append(e.warnings, result.Warnings...)
 		object = result.Object
@@ -283,7 +255,7 @@ func (e *execution) audit(evaluation *cel.Evaluation) error {
 	for _, a := range e.rule.annotations {
 		v, err := evaluation.Value(a.expression)
 		if err != nil {
-			return &cel.ExpressionError{Field: a.field, Err: err}
+			return fmt.Errorf("%s: %w", a.field, err)
 		}
 		if text, ok := v.Value().(string); ok && text != "" {
 			e.warnings = append(e.warnings, engine.Warning(fmt.Sprintf("auditAnnotation %s: %s", a.key, text)))
@@ -352,8 +324,6 @@ func (e *execution) secrets() cel.Reads {
 // object for which a policy fails, unless its failurePolicy says otherwise; in the
 // background there is nothing to refuse.
 func (e *execution) outcome(err error) (engine.Outcome, error) {
-	var unsupported *cel.UnsupportedError
-	var noNamespace *engine.NamespaceError
 	_, nobody := e.requester()
 	if e.session != nil && !isSkipped(err) {
 		err = e.session.Explain(err)
@@ -363,15 +333,12 @@ func (e *execution) outcome(err error) (engine.Outcome, error) {
 		return engine.Skipped, err
 	case e.session != nil && e.session.Missing() != nil:
 		return engine.Unsupported, e.session.Missing()
-	case errors.As(err, &unsupported), errors.As(err, &noNamespace):
+	case cel.Unsupported(err):
 		return engine.Unsupported, err
 	case nobody != nil:
 		return engine.Unsupported, &engine.UnknownUserError{Why: nobody, Err: err}
-	case e.rule.policy.Existing, engine.OfThisProgram(err):
+	case e.rule.policy.Existing:
 		return engine.Failed, err
-	case e.rule.policy.FailuresIgnored:
-		return engine.Skipped, &cel.IgnoredError{Err: err}
-	default:
-		return engine.Denied, &cel.DeniedError{Err: err}
 	}
+	return cel.OutcomeOf(err, e.rule.policy.FailuresIgnored)
 }

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/cel"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/policydecode"
 )
 
@@ -33,7 +34,7 @@ func (p *policySpec) lint() {
 	} else {
 		p.lintUnused()
 	}
-	isJSONPatch := func(m mutationSpec) bool { return m.JSONPatch }
+	isJSONPatch := func(m cel.Patch) bool { return m.JSONPatch }
 	if len(p.Derivations()) > 0 && slices.ContainsFunc(p.Mutations, isJSONPatch) {
 		p.At("mutations").Lint("Kyverno also applies this policy to Pod controllers, but does not rewrite the paths of JSON patches, so they miss the Pod template; " +
 			"autogen.podControllers.controllers: [] keeps it to Pods")

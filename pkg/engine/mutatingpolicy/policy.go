@@ -2,6 +2,7 @@ package mutatingpolicy
 
 import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/cel"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/cel/match"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/policydecode"
 )
@@ -16,20 +17,6 @@ const (
 	kindException        = "PolicyException"
 )
 
-// expressionSpec is the text of an expression, and the name of the condition,
-// variable or annotation whose it is.
-type expressionSpec struct {
-	policydecode.Node
-	Name, Text string
-}
-
-// mutationSpec is one of the mutations.
-type mutationSpec struct {
-	policydecode.Node // of the expression
-	Text              string
-	JSONPatch         bool // else it is an apply configuration
-}
-
 // policySpec is a MutatingPolicy, or a NamespacedMutatingPolicy.
 type policySpec struct {
 	policydecode.Node
@@ -37,13 +24,13 @@ type policySpec struct {
 	Kind, Name string
 
 	Constraints *match.Constraints
-	Conditions  []expressionSpec
-	Variables   []expressionSpec
-	Mutations   []mutationSpec
-	Annotations []expressionSpec // auditAnnotations, by key
+	Conditions  []cel.Named
+	Variables   []cel.Named
+	Mutations   []cel.Patch
+	Annotations []cel.Named // auditAnnotations, by key
 
-	TargetExpression expressionSpec // Text is empty where there is none
-	TargetConditions []expressionSpec
+	TargetExpression cel.Named // Text is empty where there is none
+	TargetConditions []cel.Named
 
 	ServerSide bool // evaluation.useServerSideApply
 
@@ -83,10 +70,10 @@ func decodePolicy(r *policydecode.Report, d engine.Document) *policySpec {
 	f := root.At("spec").Fields()
 	p.fields = f
 	p.decodeMatch(f)
-	p.decodeMutations(f.At("mutations"))
+	p.Mutations = cel.DecodePatches(f.At("mutations"), nil)
 	p.decodeAnnotations(f.At("auditAnnotations"))
 	p.decodeTargets(f.At("targetMatchConstraints"))
-	p.TargetConditions = expressions(f.At("targetMatchConditions"))
+	p.TargetConditions = conditions(f.At("targetMatchConditions"))
 	p.decodeEvaluation(f.At("evaluation").Fields())
 	p.decodeAutogen(f.At("autogen").Fields())
 	p.FailuresIgnored = f.At("failurePolicy").OneOf("Fail", "Ignore") == "Ignore"
@@ -146,61 +133,26 @@ func (p *policySpec) decodeMatch(f *policydecode.Fields) {
 	constraints := f.At("matchConstraints").Fields()
 	p.Constraints = p.decodeConstraints(constraints)
 	constraints.Done()
-	p.Conditions = expressions(f.At("matchConditions"))
-	p.Variables = expressions(f.At("variables"))
-	seen := map[string]bool{}
+	p.Conditions = conditions(f.At("matchConditions"))
+	p.Variables = cel.DecodeNamed(f.At("variables"), func(_ policydecode.Node, v cel.Named) { v.Fail("another variable is also called %s", v.Name) })
 	for _, v := range p.Variables {
-		if seen[v.Name] {
-			v.Fail("another variable is also called %s", v.Name)
-		}
-		seen[v.Name] = true
+		v.Required()
 	}
 }
 
-// expressions reads a list of names and expressions.
-func expressions(n policydecode.Node) []expressionSpec {
-	var out []expressionSpec
-	for _, item := range n.List() {
-		f := item.Fields()
-		x := expressionSpec{Node: f.At("expression"), Name: f.At("name").Required()}
-		x.Text = x.Required()
-		out = append(out, x)
-		f.Done()
+// conditions reads match conditions.
+func conditions(n policydecode.Node) []cel.Named {
+	out := cel.DecodeNamed(n, nil)
+	for _, x := range out {
+		x.Required()
 	}
 	return out
-}
-
-func (p *policySpec) decodeMutations(n policydecode.Node) {
-	list := n.List()
-	if len(list) == 0 {
-		n.Fail("has no mutations")
-	}
-	for _, item := range list {
-		f := item.Fields()
-		m := mutationSpec{}
-		key := "applyConfiguration"
-		switch patchType := f.At("patchType").Text(); patchType {
-		case "ApplyConfiguration":
-		case "JSONPatch":
-			key, m.JSONPatch = "jsonPatch", true
-		default:
-			f.At("patchType").Fail("must be ApplyConfiguration or JSONPatch, not %q", patchType)
-			continue
-		}
-		inner := f.At(key).Fields()
-		m.Node = inner.At("expression")
-		m.Text = m.Required()
-		inner.Done()
-		f.Elsewhere("below "+key, "expression")
-		f.Done()
-		p.Mutations = append(p.Mutations, m)
-	}
 }
 
 func (p *policySpec) decodeAnnotations(n policydecode.Node) {
 	for _, item := range n.List() {
 		f := item.Fields()
-		x := expressionSpec{Node: f.At("valueExpression"), Name: f.At("key").Text()}
+		x := cel.Named{Node: f.At("valueExpression"), Name: f.At("key").Text()}
 		if x.Text = x.Node.Text(); x.Name == "" || x.Text == "" {
 			f.Fail("needs a key and a valueExpression")
 		}
@@ -214,7 +166,7 @@ func (p *policySpec) decodeTargets(n policydecode.Node) {
 		return
 	}
 	f := n.Fields()
-	x := expressionSpec{Node: f.At("expression")}
+	x := cel.Named{Node: f.At("expression")}
 	x.Text = x.Node.Text()
 	if x.Text == "" && len(f.At("resourceRules").List()) == 0 {
 		n.Lint("has neither resourceRules nor an expression, so it has no effect: each object that the policy matches is its own target")

@@ -65,13 +65,7 @@ func (p *program) Evaluate(ctx context.Context, t engine.Target, w *engine.World
 		}
 		steps = append(steps, step)
 	}
-	for i := range steps {
-		step := &steps[i]
-		if denied != "" && step.Outcome == engine.Changed {
-			step.Outcome, step.After, step.Err = engine.Skipped, nil, &engine.HeldBackError{By: denied}
-		}
-	}
-	engine.HandOver(sink, steps)
+	engine.HandOver(sink, steps, denied)
 	if denied != "" {
 		return t.Object, nil
 	}

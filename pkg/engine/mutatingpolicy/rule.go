@@ -4,9 +4,6 @@ import (
 	"fmt"
 	"slices"
 
-	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/cel"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/cel/match"
@@ -21,9 +18,9 @@ type rule struct {
 	scope       *cel.Scope
 	entries     *library.Entries
 
-	conditions       []condition
-	targetConditions []condition
-	mutations        []mutation
+	conditions       []cel.Condition
+	targetConditions []cel.Condition
+	mutations        []cel.Change
 	annotations      []annotation
 	target           *cel.Expression // nil unless an expression names the targets
 	exceptions       []*exception
@@ -37,11 +34,6 @@ type rule struct {
 	asksNamespace bool   // an expression names the namespaceObject
 	impure        string // why another run may have another result
 	asks          []engine.Ask
-}
-
-type mutation struct {
-	field string
-	*cel.Mutation
 }
 
 // annotation is an auditAnnotation.
@@ -108,14 +100,4 @@ func (e *execution) runStarted(sink engine.Sink) (step engine.Step, byOperation 
 func (e *execution) otherVersion(version string) error {
 	return &cel.UnsupportedError{Reason: fmt.Sprintf("the policy is for version %s, and the object was read in %s, for the sake of other policies or because it is so in its file: "+
 		"only a server can convert it; --only %s evaluates the policy alone", version, e.subject.Key.Version, e.rule.ref.Policy)}
-}
-
-// resourceOf returns the resource of an object: from the server, or the usual plural of a
-// kind that is known from a manifest alone.
-func resourceOf(t engine.Target) schema.GroupVersionResource {
-	if t.Mapping != nil {
-		return t.Mapping.Resource
-	}
-	plural, _ := meta.UnsafeGuessKindToResource(t.Key.GroupVersionKind())
-	return plural
 }

@@ -95,7 +95,8 @@ func (f *invalid) add(at fieldpath.Path, why string) {
 func (f *invalid) unknown(at fieldpath.Path, t typed) {
 	if len(f.fields) < maxInvalid {
 		f.add(at, "is not in the schema of the kind")
-		f.fields[len(f.fields)-1].Meant = engine.Nearest(*at[len(at)-1].FieldName, maps.Keys(t.properties()))
+		last := &f.fields[len(f.fields)-1]
+		last.Unknown, last.Meant = true, engine.Nearest(*at[len(at)-1].FieldName, maps.Keys(t.properties()))
 	}
 }
 

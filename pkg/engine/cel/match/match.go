@@ -2,10 +2,12 @@ package match
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -32,6 +34,51 @@ type Surroundings interface {
 	NamespaceLabels(keys []string) (map[string]string, error)
 	// Served reports whether the resource is served in a version too.
 	Served(version string) bool
+}
+
+// around are the Surroundings of a target.
+type around struct {
+	ctx    context.Context // a candidate does not outlive the evaluation
+	target *engine.Target
+	world  *engine.World
+}
+
+// CandidateOf returns the request of an operation on a target. The context is that of the evaluation.
+func CandidateOf(ctx context.Context, t *engine.Target, w *engine.World, operation engine.Operation) Candidate {
+	return Candidate{
+		Resource: ResourceOf(t, w), Subresource: t.Key.Subresource, Operation: operation, Namespace: t.Key.Namespace, Name: t.Key.Name,
+		Object: t.Object, OldObject: t.OldObject, Surroundings: around{ctx, t, w},
+	}
+}
+
+// ResourceOf returns the resource of an object: from the target, or else from the mapper, or else the usual plural of
+// the kind.
+func ResourceOf(t *engine.Target, w *engine.World) schema.GroupVersionResource {
+	if t.Mapping != nil {
+		return t.Mapping.Resource
+	}
+	gvk := t.Key.GroupVersionKind()
+	if w.Mapper != nil {
+		if m, err := w.Mapper.RESTMapping(gvk.GroupKind(), gvk.Version); err == nil {
+			return m.Resource
+		}
+	}
+	plural, _ := meta.UnsafeGuessKindToResource(gvk)
+	return plural
+}
+
+// NamespaceLabels returns the labels of the object's Namespace.
+func (a around) NamespaceLabels(keys []string) (map[string]string, error) {
+	return a.target.NamespaceLabels(a.ctx, a.world, keys)
+}
+
+// Served reports whether the object's kind is served in a version too.
+func (a around) Served(version string) bool {
+	if a.world.Mapper == nil {
+		return false
+	}
+	m, err := a.world.Mapper.RESTMapping(a.target.Key.GroupKind, version)
+	return err == nil && m.GroupVersionKind.Version == version
 }
 
 // Result is whether constraints select a candidate. It costs nothing until it is to be

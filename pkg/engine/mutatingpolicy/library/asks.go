@@ -13,8 +13,7 @@ import (
 
 // Asking is what the expressions of a policy name.
 type Asking struct {
-	Calls     []cel.Call
-	Uses      func(variable string) bool
+	*cel.Scope
 	Namespace string // of a NamespacedMutatingPolicy, which reads in it alone
 	Entries   *Entries
 }
@@ -32,7 +31,7 @@ func Asks(a Asking) []engine.Ask {
 		}
 	}
 	named := map[string]bool{}
-	for _, c := range a.Calls {
+	for _, c := range a.Calls() {
 		named[c.On] = true
 		switch c.On {
 		case resourceName:

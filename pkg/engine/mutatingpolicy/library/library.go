@@ -1,7 +1,9 @@
 package library
 
 import (
-	"github.com/google/cel-go/cel"
+	"slices"
+
+	celgo "github.com/google/cel-go/cel"
 	"github.com/google/cel-go/ext"
 	"github.com/kyverno/sdk/extensions/cel/libs/globalcontext"
 	"github.com/kyverno/sdk/extensions/cel/libs/hash"
@@ -13,6 +15,8 @@ import (
 	"github.com/kyverno/sdk/extensions/cel/libs/user"
 	"github.com/kyverno/sdk/extensions/cel/libs/x509"
 	"github.com/kyverno/sdk/extensions/cel/libs/yaml"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/cel"
 )
 
 // The variables of the libraries. Two of them stand for functions that depend on
@@ -31,12 +35,12 @@ const (
 // Options declares everything that expressions of a MutatingPolicy may name beyond what
 // Kubernetes has. In namespaced policies the functions of resource take no namespace:
 // they read in Settings.Namespace.
-func Options(namespaced bool) []cel.EnvOption {
+func Options(namespaced bool) []celgo.EnvOption {
 	namespace := ""
 	if namespaced {
 		namespace = ownNamespace
 	}
-	options := []cel.EnvOption{
+	options := []celgo.EnvOption{
 		// What Kyverno takes from CEL's own extensions beside Kubernetes' choice of them.
 		ext.Bindings(), ext.Encoders(), ext.Lists(), ext.Math(), ext.Protos(), ext.Regex(), ext.Sets(), ext.Strings(),
 		resource.Lib(resource.Context{}, namespace, resource.Latest()),
@@ -50,21 +54,15 @@ func Options(namespaced bool) []cel.EnvOption {
 		transform.Lib(transform.Latest()),
 		user.Lib(user.Latest()),
 	}
-	for _, declare := range []func() []cel.EnvOption{clockOptions, diceOptions, gzipOptions, httpOptions, imageDataOptions, exceptionOptions} {
+	for _, declare := range []func() []celgo.EnvOption{clockOptions, diceOptions, gzipOptions, httpOptions, imageDataOptions, exceptionOptions} {
 		options = append(options, declare()...)
 	}
 	return options
 }
 
-// Expression reports what a compiled expression uses.
-type Expression interface {
-	// Uses reports whether it names a variable.
-	Uses(name string) bool
-}
-
-// Impure returns why an expression may have another value in another run; empty for a
-// pure one.
-func Impure(x Expression) string {
+// Impure returns why the expressions of a policy may have other values in another run; empty for
+// pure ones.
+func Impure(x *cel.Scope) string {
 	switch {
 	case x.Uses(diceName):
 		return "it draws random values"
@@ -76,11 +74,6 @@ func Impure(x Expression) string {
 
 // Needs reports whether an expression names anything that Session.Bindings gives a
 // value to.
-func Needs(x Expression) bool {
-	for _, name := range []string{resourceName, globalContextName, httpName, imageName, clockName, diceName, exceptionsName} {
-		if x.Uses(name) {
-			return true
-		}
-	}
-	return false
+func Needs(x *cel.Scope) bool {
+	return slices.ContainsFunc([]string{resourceName, globalContextName, httpName, imageName, clockName, diceName, exceptionsName}, x.Uses)
 }
