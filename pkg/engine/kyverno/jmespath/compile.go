@@ -13,9 +13,10 @@ import (
 
 // compiler turns the parser's tree into nodes that evaluate themselves.
 type compiler struct {
-	facts facts
-	depth int
-	err   error // the first one
+	builds bool     // the result may hold more than the data does
+	impure []string // why the same data can give another result in another run, in the order of the text
+	depth  int
+	err    error // the first one
 }
 
 func (c *compiler) fail(err error) node {
@@ -23,22 +24,20 @@ func (c *compiler) fail(err error) node {
 	return nil
 }
 
-// compile translates a node. atRoot is set where it is evaluated on the data
-// itself, so that its identifiers are names of the context.
-func (c *compiler) compile(ast gojmespath.ASTNode, atRoot bool) node {
+func (c *compiler) compile(ast gojmespath.ASTNode) node {
 	c.depth++
 	defer func() { c.depth-- }()
 	if c.depth > maxNesting {
 		return c.fail(&limit.Error{What: "levels of nesting", Max: maxNesting})
 	}
-	child := func(i int) node { return c.compile(ast.Children[i], atRoot) }
+	child := func(i int) node { return c.compile(ast.Children[i]) }
 	switch ast.NodeType {
 	case gojmespath.ASTField:
-		return c.field(ast.Value.(string), atRoot)
+		name := ast.Value.(string)
+		return fieldNode{name: name, missing: &NotFoundError{Key: name}}
 	case gojmespath.ASTLiteral:
 		return literalNode{canonicalTree(ast.Value)}
 	case gojmespath.ASTCurrentNode, gojmespath.ASTIdentity:
-		c.facts.whole = c.facts.whole || atRoot
 		return currentNode{}
 	case gojmespath.ASTIndex:
 		return indexNode{ast.Value.(int)}
@@ -46,14 +45,14 @@ func (c *compiler) compile(ast gojmespath.ASTNode, atRoot bool) node {
 		parts := ast.Value.([]*int)
 		return sliceNode{from: parts[0], to: parts[1], step: parts[2]}
 	case gojmespath.ASTFunctionExpression:
-		return c.call(ast, atRoot)
+		return c.call(ast)
 	case gojmespath.ASTExpRef:
 		return c.fail(errors.New("an expression reference (&) is only possible as the argument of a function"))
 	case gojmespath.ASTMultiSelectList:
-		c.facts.builds = true
-		return listNode{c.all(ast.Children, atRoot)}
+		c.builds = true
+		return listNode{c.all(ast.Children)}
 	case gojmespath.ASTMultiSelectHash:
-		return c.hash(ast, atRoot)
+		return c.hash(ast)
 	case gojmespath.ASTNotExpression:
 		return notNode{child(0)}
 	case gojmespath.ASTOrExpression:
@@ -63,57 +62,49 @@ func (c *compiler) compile(ast gojmespath.ASTNode, atRoot bool) node {
 	case gojmespath.ASTComparator:
 		return comparison(fmt.Sprint(ast.Value), child(0), child(1))
 	}
-	return c.chain(ast, atRoot)
+	return c.chain(ast)
 }
 
-func (c *compiler) all(asts []gojmespath.ASTNode, atRoot bool) []node {
+func (c *compiler) all(asts []gojmespath.ASTNode) []node {
 	nodes := make([]node, len(asts))
 	for i, ast := range asts {
-		nodes[i] = c.compile(ast, atRoot)
+		nodes[i] = c.compile(ast)
 	}
 	return nodes
 }
 
-func (c *compiler) field(name string, atRoot bool) node {
-	if atRoot && !slices.Contains(c.facts.roots, name) {
-		c.facts.roots = append(c.facts.roots, name)
-	}
-	return fieldNode{name: name, missing: &NotFoundError{Key: name}}
-}
-
 // chain translates the nodes that evaluate their second child on the result of the first.
-func (c *compiler) chain(ast gojmespath.ASTNode, atRoot bool) node {
+func (c *compiler) chain(ast gojmespath.ASTNode) node {
 	if len(ast.Children) == 0 { // some incomplete expressions pass the parser
 		return c.fail(errors.New("malformed expression"))
 	}
-	left := c.compile(ast.Children[0], atRoot)
-	_, passesOn := left.(currentNode)
+	left := c.compile(ast.Children[0])
 	switch ast.NodeType {
 	case gojmespath.ASTSubexpression, gojmespath.ASTIndexExpression:
-		return subNode{left, c.compile(ast.Children[1], passesOn && atRoot)}
+		return subNode{left, c.compile(ast.Children[1])}
 	case gojmespath.ASTPipe:
-		return pipeNode{left, c.compile(ast.Children[1], passesOn && atRoot)}
+		return pipeNode{left, c.compile(ast.Children[1])}
 	}
-	c.facts.builds = true
+	c.builds = true
 	switch ast.NodeType {
 	case gojmespath.ASTFlatten:
 		return flattenNode{left}
 	case gojmespath.ASTProjection:
-		return projectionNode{left, c.compile(ast.Children[1], false)}
+		return projectionNode{left, c.compile(ast.Children[1])}
 	case gojmespath.ASTValueProjection:
-		return valuesNode{left, c.compile(ast.Children[1], false)}
+		return valuesNode{left, c.compile(ast.Children[1])}
 	case gojmespath.ASTFilterProjection:
-		return filterNode{left, c.compile(ast.Children[1], false), c.compile(ast.Children[2], false)}
+		return filterNode{left, c.compile(ast.Children[1]), c.compile(ast.Children[2])}
 	}
 	return c.fail(fmt.Errorf("unknown construct %v", ast.NodeType))
 }
 
-func (c *compiler) hash(ast gojmespath.ASTNode, atRoot bool) node {
-	c.facts.builds = true
+func (c *compiler) hash(ast gojmespath.ASTNode) node {
+	c.builds = true
 	var hash hashNode
 	for _, pair := range ast.Children {
 		hash.keys = append(hash.keys, pair.Value.(string))
-		hash.members = append(hash.members, c.compile(pair.Children[0], atRoot))
+		hash.members = append(hash.members, c.compile(pair.Children[0]))
 	}
 	return hash
 }
@@ -134,22 +125,22 @@ func comparison(operator string, left, right node) node {
 	return orderNode{left, right, func(order int) bool { return order >= 0 }}
 }
 
-func (c *compiler) call(ast gojmespath.ASTNode, atRoot bool) node {
+func (c *compiler) call(ast gojmespath.ASTNode) node {
 	name := ast.Value.(string)
 	f, ok := functions[name]
 	if !ok {
 		return c.fail(fmt.Errorf("unknown function: %s", name))
 	}
-	c.facts.builds = true
-	if f.notIdempotent != "" && !slices.Contains(c.facts.impure, f.notIdempotent) {
-		c.facts.impure = append(c.facts.impure, f.notIdempotent)
+	c.builds = true
+	if f.notIdempotent != "" && !slices.Contains(c.impure, f.notIdempotent) {
+		c.impure = append(c.impure, f.notIdempotent)
 	}
 	call := callNode{name: name, function: f}
 	for _, child := range ast.Children {
 		if child.NodeType == gojmespath.ASTExpRef {
-			call.args = append(call.args, referenceNode{c.compile(child.Children[0], false)})
+			call.args = append(call.args, referenceNode{c.compile(child.Children[0])})
 		} else {
-			call.args = append(call.args, c.compile(child, atRoot))
+			call.args = append(call.args, c.compile(child))
 		}
 	}
 	return call

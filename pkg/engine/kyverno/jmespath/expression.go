@@ -7,10 +7,12 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 
 	gojmespath "github.com/kyverno/go-jmespath"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/limit"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/randomtext"
 )
 
 // The bounds of an expression's text.
@@ -23,20 +25,12 @@ const (
 type Expression struct {
 	text   string
 	root   node
-	facts  facts
-	impure string
+	builds bool   // the result may hold more than the data does
+	impure string // as in NotIdempotent
 
 	readings readings // by the names of the data
 	ofObject Reading  // where the data is an object
 	isObject bool
-}
-
-// facts is what compiling finds out about an expression.
-type facts struct {
-	roots  []string // identifiers that are looked up in the data itself
-	whole  bool     // the data as a whole is used: @, *, [*] ...
-	builds bool     // the result may hold more than the data does
-	impure []string // reasons, in the order of the text
 }
 
 // Compile parses an expression. The error is a *SyntaxError; calling a function
@@ -47,11 +41,11 @@ func Compile(expr string) (*Expression, error) {
 		return nil, err
 	}
 	c := compiler{}
-	root := c.compile(ast, true)
+	root := c.compile(ast)
 	if c.err != nil {
 		return nil, &SyntaxError{Expression: expr, Reason: c.err.Error()}
 	}
-	out := &Expression{text: expr, root: root, facts: c.facts, impure: strings.Join(c.facts.impure, "; ")}
+	out := &Expression{text: expr, root: root, builds: c.builds, impure: strings.Join(c.impure, "; ")}
 	out.read(ast)
 	return out, nil
 }
@@ -127,7 +121,7 @@ func (e *Expression) Search(in *Interpreter, data any) (any, error) {
 	case Object:
 		return v.Fields()
 	}
-	if e.facts.builds {
+	if e.builds {
 		err = limit.Value(result)
 	}
 	return result, err
@@ -144,11 +138,11 @@ func (e *Expression) NotIdempotent() string { return e.impure }
 // target, element, a context entry. An expression that takes the data as a whole
 // uses the names that its text mentions.
 func (e *Expression) Uses(name string) bool {
-	return slices.Contains(e.facts.roots, name) || (e.facts.whole && mentions(e.text, name))
+	return slices.Contains(e.readings.names, name) || e.readings.of[""] != ReadsNothing && mentions(e.text, name)
 }
 
 // Roots lists the names that the expression looks up in the data itself, in the order of the text.
-func (e *Expression) Roots() []string { return e.facts.roots }
+func (e *Expression) Roots() []string { return e.readings.names }
 
 // mentions finds a name as a word of its own that is no field of something,
 // which is how Kyverno finds the context entries that a query needs.
@@ -158,4 +152,37 @@ func mentions(text, name string) bool {
 	}
 	found, _ := regexp.MatchString(`(^|[^.\pL\pN_])`+regexp.QuoteMeta(name)+`($|[^\pL\pN_])`, text)
 	return found
+}
+
+// Interpreter is what expressions can see besides their data: a fixed clock and a
+// seeded source of random values. It serves one evaluation: each use
+// of random() draws the next value, so it is not for concurrent use.
+type Interpreter struct {
+	now    time.Time
+	random *randomtext.Source
+	clock  *limit.Clock
+}
+
+// New returns an interpreter for a moment and a seed. Two interpreters that are
+// made alike answer the same series of queries alike.
+func New(now time.Time, seed uint64) *Interpreter {
+	return &Interpreter{now: now, random: randomtext.New(seed)}
+}
+
+// WithClock makes searches end when the time of a rule has passed. It returns the interpreter.
+func (in *Interpreter) WithClock(c *limit.Clock) *Interpreter {
+	in.clock = c
+	return in
+}
+
+// Clock returns that of the rule; nil if there is none.
+func (in *Interpreter) Clock() *limit.Clock { return in.clock }
+
+// Object is data that hands out its fields when they are asked for. Data given
+// to Search may be an Object in place of a map.
+type Object interface {
+	// Field returns a field, and whether there is one.
+	Field(name string) (value any, found bool, err error)
+	// Fields returns the whole object; an expression needs it that names @.
+	Fields() (map[string]any, error)
 }

@@ -1,6 +1,8 @@
 package jmespath
 
 import (
+	"slices"
+
 	gojmespath "github.com/kyverno/go-jmespath"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
@@ -34,25 +36,29 @@ const (
 )
 
 // readings finds out what an expression may read, by the names that it looks up. What it does not understand counts as a read.
-type readings map[string]Reading
+type readings struct {
+	of    map[string]Reading // "" for all names
+	names []string           // those that are looked up in the data itself, in the order of the text
+}
 
 // readingsOf returns what an expression may read of the names in a place, and what it stands for.
 func readingsOf(ast gojmespath.ASTNode, at place) (readings, place) {
-	r := readings{}
-	return r, r.walk(ast, at)
+	r := readings{of: map[string]Reading{}}
+	stands := r.walk(ast, at)
+	return r, stands
 }
 
-func (r readings) note(root string, reading Reading) { r[root] = max(r[root], reading) }
+func (r *readings) note(root string, reading Reading) { r.of[root] = max(r.of[root], reading) }
 
 // use notes that a value is computed with, and returns a value of its own.
-func (r readings) use(p place) place {
+func (r *readings) use(p place) place {
 	if p.level != atNothing {
 		r.note(p.root, ReadsMore)
 	}
 	return place{}
 }
 
-func (r readings) walk(ast gojmespath.ASTNode, at place) place {
+func (r *readings) walk(ast gojmespath.ASTNode, at place) place {
 	child := func(i int, at place) place {
 		if i >= len(ast.Children) {
 			return place{}
@@ -95,9 +101,12 @@ func (r readings) walk(ast gojmespath.ASTNode, at place) place {
 	return place{}
 }
 
-func (r readings) field(of place, name string) place {
+func (r *readings) field(of place, name string) place {
 	switch of.level {
 	case atNames:
+		if !slices.Contains(r.names, name) {
+			r.names = append(r.names, name)
+		}
 		if name == "request" {
 			return place{name, atRequest}
 		}
@@ -136,7 +145,7 @@ func (r readings) field(of place, name string) place {
 }
 
 // Reads returns what the expression may read of what a name stands for.
-func (e *Expression) Reads(name string) Reading { return max(e.readings[name], e.readings[""]) }
+func (e *Expression) Reads(name string) Reading { return max(e.readings.of[name], e.readings.of[""]) }
 
 // ReadsObject returns what the expression may read of an object, or of a list of some, that is its data, and whether its result is
 // such an object.
@@ -153,5 +162,5 @@ func (e *Expression) read(ast gojmespath.ASTNode) {
 	if e.isObject = result.level == atObject; !e.isObject {
 		r.use(result)
 	}
-	e.ofObject = r["@"]
+	e.ofObject = r.of["@"]
 }

@@ -25,7 +25,11 @@ func compileRegex(expr, text string) (*regexp.Regexp, error) {
 	if err != nil {
 		return nil, err
 	}
-	instructions := size(parsed)
+	program, err := syntax.Compile(parsed.Simplify())
+	if err != nil {
+		return nil, err
+	}
+	instructions := len(program.Inst)
 	if instructions > maxProgram {
 		return nil, &limit.Error{What: "instructions of a regular expression", Max: maxProgram}
 	}
@@ -34,23 +38,6 @@ func compileRegex(expr, text string) (*regexp.Regexp, error) {
 		return nil, &limit.Error{What: "steps in one search of a regular expression", Max: maxSearch}
 	}
 	return regexp.Compile(expr)
-}
-
-// size is about how many instructions an expression compiles to.
-func size(re *syntax.Regexp) int {
-	n := 1
-	for _, sub := range re.Sub {
-		n += size(sub)
-	}
-	switch re.Op {
-	case syntax.OpLiteral:
-		n += len(re.Rune)
-	case syntax.OpCapture, syntax.OpAlternate:
-		n += 1 + len(re.Sub)
-	case syntax.OpRepeat:
-		n *= 1 + max(re.Min, re.Max)
-	}
-	return min(n, maxProgram+1)
 }
 
 func regexMatch(_ *Interpreter, args []any) (any, error) {
