@@ -48,17 +48,35 @@ func (e *ParseError) Unwrap() error { return e.Err }
 
 // ParseConditions compiles preconditions: a map of `any` and `all`, or a list, which is
 // all. Nil compiles to conditions that are always met. The error is a *ParseError.
-func ParseConditions(raw any) (*Conditions, error) {
+func ParseConditions(raw any) (c *Conditions, err error) {
+	c = &Conditions{}
 	switch v := raw.(type) {
 	case nil:
-		return &Conditions{}, nil
 	case []any:
-		list, err := parseList(v, nil)
-		return &Conditions{all: list}, err
+		c.all, err = parseList(v)
 	case map[string]any:
-		return parseGroups(v)
+		for _, name := range slices.Sorted(maps.Keys(v)) {
+			list, isList := v[name].([]any)
+			switch {
+			case name != "any" && name != "all":
+				err = &ParseError{Path: name, Err: errors.New("unknown field; use any or all")}
+			case v[name] == nil:
+			case !isList:
+				err = &ParseError{Path: name, Err: fmt.Errorf("must be a list, not %T", v[name])}
+			case name == "any":
+				c.hasAny = true
+				c.any, err = parseList(list, name)
+			default:
+				c.all, err = parseList(list, name)
+			}
+			if err != nil {
+				return nil, err
+			}
+		}
+	default:
+		err = &ParseError{Err: fmt.Errorf("must be a map of any and all, or a list, not %T", raw)}
 	}
-	return nil, &ParseError{Err: fmt.Errorf("must be a map of any and all, or a list, not %T", raw)}
+	return c, err
 }
 
 // DecodeConditions compiles the preconditions at a place in a policy. Missing conditions are nil, and so are
@@ -138,44 +156,18 @@ func clash(list []condition, operators ...Operator) (condition, bool) {
 	return condition{}, false
 }
 
-func parseGroups(groups map[string]any) (*Conditions, error) {
-	c := &Conditions{}
-	for _, name := range slices.Sorted(maps.Keys(groups)) {
-		list, ok := groups[name].([]any)
-		switch {
-		case name != "any" && name != "all":
-			return nil, &ParseError{Path: name, Err: fmt.Errorf("unknown field; use any or all")}
-		case groups[name] == nil:
-			continue
-		case !ok:
-			return nil, &ParseError{Path: name, Err: fmt.Errorf("must be a list, not %T", groups[name])}
-		}
-		parsed, err := parseList(list, []string{name})
-		if err != nil {
-			return nil, err
-		}
-		if name == "any" {
-			c.any, c.hasAny = parsed, true
-		} else {
-			c.all = parsed
-		}
-	}
-	return c, nil
-}
-
-func parseList(list []any, path []string) ([]condition, error) {
+func parseList(list []any, group ...string) ([]condition, error) {
 	conditions := make([]condition, len(list))
 	for i, item := range list {
-		place := fmt.Sprintf("%s[%d]", strings.Join(path, "."), i)
+		place := fmt.Sprintf("%s[%d]", strings.Join(group, ""), i)
 		fields, ok := item.(map[string]any)
 		if !ok {
 			return nil, &ParseError{Path: place, Err: fmt.Errorf("must be a condition, not %T", item)}
 		}
-		parsed, err := parseCondition(fields, place, append(path[:len(path):len(path)], fmt.Sprint(i)))
-		if err != nil {
+		var err error
+		if conditions[i], err = parseCondition(fields, place, append(group[:len(group):len(group)], fmt.Sprint(i))); err != nil {
 			return nil, err
 		}
-		conditions[i] = parsed
 	}
 	return conditions, nil
 }
@@ -183,29 +175,29 @@ func parseList(list []any, path []string) ([]condition, error) {
 func parseCondition(fields map[string]any, place string, path []string) (condition, error) {
 	c := condition{place: place}
 	for _, name := range slices.Sorted(maps.Keys(fields)) {
+		text, isText := fields[name].(string)
 		var err error
 		switch name {
 		case "key":
 			c.key, err = variables.ParseAt(fields[name], append(path, name)...)
+			if err == nil && isText && !c.key.Static() {
+				c.written = strings.TrimSpace(text)
+			}
 		case "value":
 			c.value, err = variables.ParseAt(fields[name], append(path, name)...)
 		case "operator":
-			text, _ := fields[name].(string)
 			c.operator, err = ParseOperator(text)
 		case "message":
-			c.message, _ = fields[name].(string)
+			c.message = text
 		default:
-			err = fmt.Errorf("unknown field; use key, operator, value or message")
+			err = errors.New("unknown field; use key, operator, value or message")
 		}
 		if err != nil {
 			return c, &ParseError{Path: place + "." + name, Err: err}
 		}
 	}
 	if c.operator == "" {
-		return c, &ParseError{Path: place, Err: fmt.Errorf("no operator")}
-	}
-	if text, ok := fields["key"].(string); ok && !c.key.Static() {
-		c.written = strings.TrimSpace(text)
+		return c, &ParseError{Path: place, Err: errors.New("no operator")}
 	}
 	return c, nil
 }

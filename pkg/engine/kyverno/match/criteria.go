@@ -1,6 +1,8 @@
 package match
 
 import (
+	"errors"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -234,4 +236,91 @@ func joinPairs(set map[string]string) string {
 		out = append(out, key+"="+set[key])
 	}
 	return strings.Join(out, ",")
+}
+
+// mostEntries bounds the entries that an error lists.
+const mostEntries = 3
+
+// Explain says why a result does not apply: by the criterion that says most about
+// what the object is, whichever was compared first. It returns nil for one that applies.
+func (m Result) Explain(c *Candidate) error {
+	switch {
+	case m.excluded:
+		return m.exclusion()
+	case m.block == nil || m.filter == nil:
+		return m.failed.mismatch(m.filter, c)
+	}
+	missed := m.block.missed(c)
+	switch {
+	case len(missed) == 0: // it holds by now, for what was not to be read before
+		return m.failed.mismatch(m.filter, c)
+	case m.block.all:
+		least := slices.MinFunc(missed, byRank)
+		failed := least.failed.mismatch(least.filter, c)
+		failed.Criterion = least.filter.Place + ": " + failed.Criterion
+		return failed
+	case len(m.block.filters) == 1:
+		return missed[0].failed.mismatch(missed[0].filter, c)
+	}
+	slices.SortStableFunc(missed, func(a, b Result) int { return byRank(b, a) })
+	var parts []string
+	for i, each := range missed[:min(len(missed), mostEntries)] {
+		place := each.filter.Place
+		if i == 0 && len(missed) > 1 && byRank(missed[0], missed[1]) > 0 {
+			place += " comes nearest"
+		}
+		parts = append(parts, place+": "+each.failed.mismatch(each.filter, c).Error())
+	}
+	if more := len(missed) - len(parts); more > 0 {
+		parts = append(parts, fmt.Sprintf("and %d more entries", more))
+	}
+	return errors.New(strings.Join(parts, "; "))
+}
+
+// missed compares all filters again, for the mismatch of each.
+func (m *Block) missed(c *Candidate) []Result {
+	var out []Result
+	for _, f := range m.filters {
+		if failed, err := f.failsMatch(c, true); err == nil && failed != nil {
+			out = append(out, Result{failed: failed, filter: f})
+		}
+	}
+	return out
+}
+
+// byRank compares how much of two filters holds before a criterion fails.
+func byRank(a, b Result) int { return a.failed.rank() - b.failed.rank() }
+
+// exclusion says what the entry that excludes asks for, or all of them where they
+// decide together.
+func (m Result) exclusion() error {
+	filters := []*Filter{m.filter}
+	if m.block.all {
+		filters = m.block.filters
+	}
+	var entries []string
+	for _, f := range filters {
+		text := f.String()
+		if f.Place != "" {
+			text = f.Place + ": " + text
+		}
+		entries = append(entries, text)
+	}
+	return errors.New("excluded by the rule's exclude block: " + strings.Join(entries, "; "))
+}
+
+// String lists the criteria of a filter with what they want.
+func (f *Filter) String() string {
+	return strings.Join(f.texts(func(int, string) bool { return true }), ", ")
+}
+
+// texts lists the criteria that a filter has and that are wanted, like "kinds: Pod, Deployment".
+func (f *Filter) texts(keep func(by int, wanted string) bool) []string {
+	var out []string
+	for _, by := range described {
+		if wanted := criteria[by].wanted(f); wanted != "" && keep(by, wanted) {
+			out = append(out, criteria[by].name+": "+wanted)
+		}
+	}
+	return out
 }

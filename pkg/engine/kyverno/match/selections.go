@@ -2,6 +2,7 @@ package match
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/selector"
@@ -15,20 +16,22 @@ var anyKind = selector.Kind{Group: "*", Version: "*", Kind: "*"} //nolint:gochec
 func (m *Block) Kinds() []selector.Kind {
 	var out []selector.Kind
 	for _, f := range m.filters {
-		switch {
-		case m.all && len(f.Kinds) > 0:
+		if m.all && len(f.Kinds) > 0 {
 			return f.Kinds
-		case m.all:
-		case len(f.Kinds) == 0:
-			out = append(out, anyKind)
-		default:
-			out = append(out, f.Kinds...)
 		}
+		out = append(out, f.kinds()...)
 	}
 	if m.all {
 		return []selector.Kind{anyKind}
 	}
 	return out
+}
+
+func (f *Filter) kinds() []selector.Kind {
+	if len(f.Kinds) == 0 {
+		return []selector.Kind{anyKind}
+	}
+	return f.Kinds
 }
 
 // selecting lists the filters whose objects, taken together, are all that the
@@ -89,11 +92,7 @@ func (m *Block) Requests(namespace string) []engine.Selection {
 func (m *Block) selections(namespace string) []engine.Selection {
 	var out []engine.Selection
 	for _, f := range m.selecting() {
-		kinds := f.Kinds
-		if len(kinds) == 0 {
-			kinds = []selector.Kind{anyKind}
-		}
-		for _, kind := range kinds {
+		for _, kind := range f.kinds() {
 			s := engine.Selection{Group: kind.Group, Version: kind.Version, Kind: kind.Kind, Subresource: kind.Subresource}
 			f.narrow(&s)
 			if namespace != "" {
@@ -108,25 +107,12 @@ func (m *Block) selections(namespace string) []engine.Selection {
 // OnlySubresources reports whether nothing but requests to subresources can match.
 func (m *Block) OnlySubresources() bool {
 	kinds := m.Kinds()
-	for _, kind := range kinds {
-		if kind.Subresource == "" || kind.Subresource == "*" {
-			return false
-		}
-	}
-	return len(kinds) > 0
+	return len(kinds) > 0 && !slices.ContainsFunc(kinds, func(k selector.Kind) bool { return k.Subresource == "" || k.Subresource == "*" })
 }
 
 // AsksOperation reports whether the operation can decide whether the block holds.
 func (m *Block) AsksOperation() bool {
-	if m == nil {
-		return false
-	}
-	for _, f := range m.filters {
-		if len(f.Operations) > 0 {
-			return true
-		}
-	}
-	return false
+	return m != nil && slices.ContainsFunc(m.filters, func(f *Filter) bool { return len(f.Operations) > 0 })
 }
 
 // NamesDeletion reports whether the block asks for DELETE by name, without which
@@ -160,4 +146,72 @@ func (m *Block) Operations() []engine.Operation {
 // AsksRoles reports whether the role bindings of the requesting user count.
 func (m *Block) AsksRoles() bool {
 	return m != nil && slices.ContainsFunc(m.filters, func(f *Filter) bool { return len(f.Roles)+len(f.ClusterRoles) > 0 })
+}
+
+// Where lists what the block asks for beside what its Operations, and its
+// Selections for the same namespace, say: a text for each criterion or, where one
+// of several entries is enough, for each entry.
+func (m *Block) Where(namespace string) []string {
+	var out []string
+	selecting := m.selecting()
+	for _, f := range m.filters {
+		selects := slices.Contains(selecting, f)
+		texts := f.texts(func(by int, wanted string) bool {
+			return by != byOperation && !(selects && f.selects(by, wanted, namespace))
+		})
+		if !m.all && len(m.filters) > 1 && len(texts) > 0 {
+			texts = []string{f.Place + ": " + strings.Join(texts, ", ")}
+		}
+		out = append(out, texts...)
+	}
+	return out
+}
+
+// Unless lists what the block excludes: a text for each entry or, where all of them
+// must hold, one.
+func (m *Block) Unless() []string {
+	if m == nil {
+		return nil
+	}
+	var out []string
+	for _, f := range m.filters {
+		if text := f.String(); text != "" {
+			out = append(out, text)
+		}
+	}
+	if m.all && len(out) == len(m.filters) {
+		out = []string{strings.Join(out, " and ")}
+	} else if m.all {
+		return nil // an entry without criteria never holds
+	}
+	for i := range out {
+		out[i] = "unless " + out[i]
+	}
+	return out
+}
+
+// selects reports whether the selections of a filter hold what a criterion of it wants.
+func (f *Filter) selects(by int, wanted, namespace string) bool {
+	switch by {
+	case byKind:
+		return true
+	case byName, byNames:
+		return f.selected(func(s engine.Selection) bool { return s.Name == wanted })
+	case byNamespace:
+		return namespace == "" && f.selected(func(s engine.Selection) bool {
+			return s.Namespace == wanted || (s.Kind == "Namespace" && s.Name == wanted)
+		})
+	case bySelector:
+		return f.Labels.Exact() != nil
+	}
+	return false
+}
+
+// selected reports whether something holds of the selections of all kinds.
+func (f *Filter) selected(holds func(engine.Selection) bool) bool {
+	return !slices.ContainsFunc(f.kinds(), func(kind selector.Kind) bool {
+		s := engine.Selection{Kind: kind.Kind}
+		f.narrow(&s)
+		return !holds(s)
+	})
 }

@@ -2,9 +2,11 @@ package strategicmerge
 
 import (
 	"cmp"
+	"fmt"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/pattern"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/limit"
 )
 
@@ -20,7 +22,7 @@ import (
 // nothing. It may be nil.
 //
 // The error is a *ConditionError when the patch does not apply to this object, and a
-// *KindError when patch and object disagree about what a field holds, or that of the clock.
+// another one when patch and object disagree about what a field holds, or that of the clock.
 func (p *Patch) Apply(c *limit.Clock, live map[string]any, l *Lists, why *engine.Reasons) (map[string]any, []engine.Warning, error) {
 	m := merger{why: why, clock: c}
 	object, removed, err := m.apply(p, live, l)
@@ -42,4 +44,62 @@ func (m *merger) apply(p *Patch, live map[string]any, l *Lists) (object map[stri
 	}
 	object, removed, err = m.mergeMap(live, []*node{&p.root}, root)
 	return object, removed, cmp.Or(m.clock.Steps(0), err)
+}
+
+// ConditionError is a condition of the patch that does not hold, so that the patch
+// does not apply to the object.
+type ConditionError struct {
+	Path string // of the field that the condition asks for
+	Want any    // the pattern
+	Got  any    // nil where the field is missing, or null
+	// Missing is set where there is no such field.
+	Missing bool
+	// Why is where Got does not match a pattern that is a map or a list.
+	Why pattern.Difference
+}
+
+// Error names the field, the pattern, and what was found.
+func (e *ConditionError) Error() string {
+	if e.Missing {
+		return fmt.Sprintf("condition on %s does not hold: there is no such field", e.Path)
+	}
+	if _, scalar := pattern.Text(e.Want); !scalar {
+		return fmt.Sprintf("condition on %s does not hold: %s", e.Path, e.Why.Below(e.Path).Text(engine.BriefValue))
+	}
+	found := ""
+	if got, ok := pattern.Text(e.Got); ok {
+		found = "is " + engine.BriefValue(got) + " and "
+	}
+	want, _ := pattern.Text(e.Want)
+	return fmt.Sprintf("condition on %s does not hold: it %sdoes not match %q", e.Path, found, want)
+}
+
+// Brief names the condition without what was found.
+func (e *ConditionError) Brief() string { return "condition on " + e.Path + " does not hold" }
+
+// anchorError is about an anchor that has no meaning where it stands. Leaving it out
+// could widen the patch to objects that it was to protect.
+func anchorError(path string, anchor pattern.Anchor) error {
+	return fmt.Errorf("%s: the anchor %s has a meaning only inside the value of a condition; a patch knows (), <() and +()", path, anchor)
+}
+
+// directiveError is about a directive of strategic merge patches that cannot be obeyed: only $patch can, with the values
+// delete, replace and merge. The path is that of the map that holds it.
+func directiveError(path, key string, value any) error {
+	if key != directiveKey {
+		return fmt.Errorf("%s: the directive %s has no meaning in a Kyverno patch", path, key)
+	}
+	return fmt.Errorf("%s: %s is %v; it must be delete, replace or merge", path, key, value)
+}
+
+// kindError is about a path at which patch and object hold different kinds of values.
+func kindError(path string, patch, got kind) error {
+	return fmt.Errorf("%s: the patch holds a %s where the object holds a %s", path, patch, got)
+}
+
+func joinPath(above, name string) string {
+	if above == "" {
+		return name
+	}
+	return above + "." + name
 }

@@ -30,7 +30,7 @@ func (m *merger) mergeList(live []any, values []*node, at *place) (value any, dr
 			i = 0
 		}
 		if i >= 0 && len(at.listRule().keys) > 0 {
-			return nil, false, &KindError{Path: at.element(i).String(), Patch: patch[0].kind.String(), Got: isMap.String()}
+			return nil, false, kindError(at.element(i).String(), patch[0].kind, isMap)
 		}
 		value, err = m.mergeScalars(live, patch, last, at)
 		return value, false, err
@@ -93,7 +93,7 @@ func (m *merger) mergeElements(live []any, patch []*node, at *place) (any, bool,
 			return nil, false, nil
 		}
 		if e.kind != isMap {
-			return nil, false, &KindError{Path: at.element(i).String(), Patch: e.kind.String(), Got: isMap.String()}
+			return nil, false, kindError(at.element(i).String(), e.kind, isMap)
 		}
 		if e.anchored {
 			m.anchored(e, live, &sorted, listAt{at, rule.keys})
@@ -172,7 +172,7 @@ func (m *merger) plain(e *node, live []any, sorted *elements, at listAt) error {
 	}
 	for _, k := range at.keys {
 		if v, present := e.source[k]; present && kindOf(v) != isScalar {
-			return &KindError{Path: at.String() + "[]." + k, Patch: kindOf(v).String(), Got: isScalar.String()}
+			return kindError(at.String()+"[]."+k, kindOf(v), isScalar)
 		}
 	}
 	if i := find(e.source, live, at.keys); i >= 0 {

@@ -141,7 +141,7 @@ func (m *merger) mergeValue(live any, values []*node, at *place) (value any, dro
 		}
 	}
 	if k := kindOf(live); last != isNull && k != isNull && k != last {
-		return nil, false, &KindError{Path: at.String(), Patch: last.String(), Got: k.String()}
+		return nil, false, kindError(at.String(), last, k)
 	}
 	switch last {
 	case isMap:
@@ -225,4 +225,9 @@ func (m *merger) contentList(items []*node, at *place) (any, error) {
 		out = append(out, written)
 	}
 	return out, nil
+}
+
+// contains reports whether a list holds a value; not if there is no time left to compare it with each item.
+func (m *merger) contains(list []any, v any) bool {
+	return m.steps(len(list)) && slices.ContainsFunc(list, func(e any) bool { return diff.Same(e, v) })
 }

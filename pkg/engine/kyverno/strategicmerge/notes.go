@@ -27,6 +27,9 @@ func (n *notes) add(format string, args ...any) {
 }
 
 func (n *notes) put(format string, args ...any) {
+	if n.unwanted {
+		return
+	}
 	w := engine.Warning(fmt.Sprintf(format, args...))
 	if n.known[w] {
 		return
@@ -40,9 +43,7 @@ func (n *notes) put(format string, args ...any) {
 
 // writtenAsString notes a value of labels or annotations.
 func (n *notes) writtenAsString(value string, at *place) {
-	if !n.unwanted {
-		n.put("%s: %s is written as a string, since labels and annotations hold nothing else", at, value)
-	}
+	n.put("%s: %s is written as a string, since labels and annotations hold nothing else", at, value)
 }
 
 // noteReplaced notes the loss of live elements of a list without merge keys.
@@ -73,10 +74,8 @@ func (n *notes) mergedByType(live, merged []any, patch []*node, at listAt) {
 
 // withoutKeys notes an element of a patch that is left out.
 func (n *notes) withoutKeys(at listAt) {
-	if !n.unwanted {
-		n.add("%s: an element without %s is skipped: add it to patch one element, or (%s): \"*\" to patch all of them; Kyverno 1.19 would empty the list",
-			at, strings.Join(at.keys, " or "), at.keys[0])
-	}
+	n.add("%s: an element without %s is skipped: add it to patch one element, or (%s): \"*\" to patch all of them; Kyverno 1.19 would empty the list",
+		at, strings.Join(at.keys, " or "), at.keys[0])
 }
 
 // noteNamed notes an element with anchors that spells out its name, if it would change
@@ -89,7 +88,7 @@ func (m *merger) noteNamed(patch *node, live []any, targets targets, at *place) 
 	trial := merger{notes: notes{unwanted: true}, clock: m.clock}
 	for i := range live {
 		object, ok := live[i].(map[string]any)
-		if !ok || contains(targets.indices, i) || trial.check(patch, object, at.element(i)) != nil {
+		if !ok || slices.Contains(targets.indices, i) || trial.check(patch, object, at.element(i)) != nil {
 			continue
 		}
 		if merged, _, err := trial.mergeMap(object, []*node{patch}, at.element(i)); err == nil && !diff.Same(merged, object) {
@@ -100,17 +99,9 @@ func (m *merger) noteNamed(patch *node, live []any, targets targets, at *place) 
 	}
 }
 
-// contains reports whether a number is among others, which ascend.
-func contains(ascending []int, n int) bool {
-	_, found := slices.BinarySearch(ascending, n)
-	return found
-}
-
 // added notes add anchors that do not add what Kyverno 1.19 would.
 func (n *notes) added(at *place) {
-	if !n.unwanted {
-		n.put("%s: +() is judged on each element; Kyverno 1.19 would judge it on the first one for all", at)
-	}
+	n.put("%s: +() is judged on each element; Kyverno 1.19 would judge it on the first one for all", at)
 }
 
 // several notes lists in which more than one element of the patch has anchors.
@@ -118,13 +109,7 @@ func (n *notes) several(patch []*node, sorted elements, at *place) {
 	if n.unwanted || len(sorted.hits) == 0 {
 		return
 	}
-	anchored := 0
-	for _, element := range patch {
-		if element.anchored {
-			anchored++
-		}
-	}
-	if anchored > 1 {
+	if anchored := slices.DeleteFunc(slices.Clone(patch), func(e *node) bool { return !e.anchored }); len(anchored) > 1 {
 		n.add("%s: every element of the patch with anchors patches the elements that meet it; Kyverno 1.19 would lose elements, or fields of them, when there are several", at)
 	}
 }

@@ -47,7 +47,7 @@ type node struct {
 	pattern *pattern.Pattern
 }
 
-// Compile reads a patch. The error is an *AnchorError or a *DirectiveError, or the
+// Compile reads a patch. The error is about an anchor or a directive, or the
 // patch nests deeper than engine.DefaultLimits.
 func Compile(patch map[string]any) (*Patch, error) {
 	p := &Patch{root: node{value: patch}}
@@ -100,7 +100,7 @@ func (n *node) compileField(field *node, at string, depth int) error {
 	n.adds = n.adds || field.anchor == pattern.Add
 	switch field.anchor {
 	case pattern.Equality, pattern.Negation, pattern.Existence:
-		return &AnchorError{Path: joinPath(at, field.name), Anchor: field.anchor.String()}
+		return anchorError(joinPath(at, field.name), field.anchor)
 	case pattern.Condition, pattern.Global:
 		n.compileCondition(field)
 		if field.pattern != nil {
@@ -108,7 +108,7 @@ func (n *node) compileField(field *node, at string, depth int) error {
 		}
 	case pattern.None:
 		if !validDirective(field.key, field.value) {
-			return &DirectiveError{Path: at, Key: field.key, Value: field.value}
+			return directiveError(at, field.key, field.value)
 		}
 		if field.key == directiveKey {
 			return nil
@@ -236,4 +236,40 @@ func (n *node) without(names []string) *node {
 	out := *n
 	out.fields = slices.DeleteFunc(slices.Clone(n.fields), drop)
 	return &out
+}
+
+// kind is what a value is to a merge.
+type kind byte
+
+const (
+	isNull kind = iota
+	isScalar
+	isMap
+	isList
+)
+
+// String is how messages call it.
+func (k kind) String() string {
+	return [...]string{"null", "value", "map", "list"}[k]
+}
+
+func kindOf(v any) kind {
+	switch v.(type) {
+	case nil:
+		return isNull
+	case map[string]any:
+		return isMap
+	case []any:
+		return isList
+	default:
+		return isScalar
+	}
+}
+
+// asText returns the text of a scalar, and any other value itself.
+func asText(v any) any {
+	if s, ok := pattern.Text(v); ok {
+		return s
+	}
+	return v
 }

@@ -3,10 +3,49 @@ package strategicmerge
 import (
 	"fmt"
 	"slices"
+	"sync"
 
+	apischema "k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
 	"sigs.k8s.io/structured-merge-diff/v6/schema"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
 )
+
+// Lists says how the lists of a kind merge. It looks each one up once, is for all objects of the kind, and
+// safe for concurrent use.
+type Lists struct {
+	engine.Schema
+	types func() diff.Type
+
+	rules sync.Map // of listRule, by pattern of the path
+}
+
+// NewLists returns what a schema says of the lists of a kind. The zero schema says that each is replaced.
+func NewLists(s engine.Schema, of apischema.GroupVersionKind) *Lists {
+	return &Lists{Schema: s, types: sync.OnceValue(func() diff.Type { return diff.NewType(s.Types, of) })}
+}
+
+// Type returns how the server types objects of the kind.
+func (l *Lists) Type() diff.Type { return l.types() }
+
+// Keys returns the keys by which the list at a path merges, "[]" standing for the elements of a list on
+// the way, and whether it merges at all: one that does not is replaced.
+func (l *Lists) Keys(path ...string) (keys []string, merges bool) {
+	at := l.root()
+	for _, name := range path {
+		if name == "[]" {
+			at = at.element(0)
+		} else {
+			at = at.field(name)
+		}
+	}
+	rule := at.listRule()
+	return rule.keys, rule.merge
+}
+
+func (l *Lists) root() *place { return &place{lists: l} }
 
 // place is where in the object the merge is.
 type place struct {
@@ -58,7 +97,15 @@ type listRule struct {
 
 // listRule looks at the patch strategy first, as Kyverno does, and then at the
 // schema's list type, which Kyverno does not know.
-func (p *place) listRule() listRule { return p.lists.rule(p) }
+func (p *place) listRule() listRule {
+	pattern := string(p.appendPattern(nil))
+	if known, ok := p.lists.rules.Load(pattern); ok {
+		return known.(listRule)
+	}
+	rule := p.lookListRule()
+	p.lists.rules.Store(pattern, rule)
+	return rule
+}
 
 // appendPattern appends the path, in which all elements of a list are one.
 func (p *place) appendPattern(text []byte) []byte {
@@ -69,8 +116,8 @@ func (p *place) appendPattern(text []byte) []byte {
 }
 
 func (p *place) lookListRule() listRule {
-	keys, isMap := p.mapKeys()
-	rule := listRule{known: isMap}
+	keys := p.mapKeys()
+	rule := listRule{known: len(keys) > 0}
 	if meta := p.parent.patchMeta(); meta != nil {
 		if _, found, err := meta.LookupPatchMetadataForSlice(p.key); err == nil {
 			rule.known = true
@@ -84,7 +131,7 @@ func (p *place) lookListRule() listRule {
 			}
 		}
 	}
-	if isMap {
+	if len(keys) > 0 {
 		rule.merge, rule.keys, rule.byType = true, keys, true
 	}
 	return rule
@@ -111,23 +158,15 @@ func (p *place) patchMeta() strategicpatch.LookupPatchMeta {
 	case p.parent == nil:
 		return usable(p.lists.Patch)
 	}
+	look := strategicpatch.LookupPatchMeta.LookupPatchMetadataForStruct
 	if p.key == "" { // an element: its list knows
-		list := p.parent
-		above := list.parent.patchMeta()
-		if above == nil {
-			return nil
-		}
-		meta, _, err := above.LookupPatchMetadataForSlice(list.key)
-		if err != nil {
-			return nil
-		}
-		return usable(meta)
+		p, look = p.parent, strategicpatch.LookupPatchMeta.LookupPatchMetadataForSlice
 	}
 	above := p.parent.patchMeta()
 	if above == nil {
 		return nil
 	}
-	meta, _, err := above.LookupPatchMetadataForStruct(p.key)
+	meta, _, err := look(above, p.key)
 	if err != nil {
 		return nil
 	}
@@ -142,40 +181,35 @@ func usable(meta strategicpatch.LookupPatchMeta) strategicpatch.LookupPatchMeta 
 	return meta
 }
 
-// mapKeys are the list-map keys of the list at this place.
-func (p *place) mapKeys() ([]string, bool) {
-	atom := p.atom()
-	if atom.List == nil || atom.List.ElementRelationship != schema.Associative || len(atom.List.Keys) == 0 {
-		return nil, false
+// mapKeys are the list-map keys of the list at this place; none where none are known.
+func (p *place) mapKeys() []string {
+	if list := p.atom().List; list != nil && list.ElementRelationship == schema.Associative {
+		return list.Keys
 	}
-	return atom.List.Keys, true
+	return nil
 }
 
 // atom is the structural type at this place, empty where it is not known.
 func (p *place) atom() schema.Atom {
-	ref, ok := p.typeRef()
-	if !ok {
+	types := p.lists.types()
+	if types.Schema == nil {
 		return schema.Atom{}
 	}
-	atom, _ := p.lists.types().Schema.Resolve(ref)
-	return atom
-}
-
-func (p *place) typeRef() (schema.TypeRef, bool) {
-	if p.parent == nil {
-		t := p.lists.types()
-		return t.Ref, t.Schema != nil
-	}
-	above := p.parent.atom()
-	switch {
-	case p.key == "" && above.List != nil:
-		return above.List.ElementType, true
-	case p.key != "" && above.Map != nil:
-		if f, found := above.Map.FindField(p.key); found {
-			return f.Type, true
+	ref := types.Ref
+	if p.parent != nil {
+		above := p.parent.atom()
+		switch {
+		case p.key == "" && above.List != nil:
+			ref = above.List.ElementType
+		case p.key != "" && above.Map != nil:
+			ref = above.Map.ElementType
+			if f, found := above.Map.FindField(p.key); found {
+				ref = f.Type
+			}
+		default:
+			return schema.Atom{}
 		}
-		return above.Map.ElementType, true
-	default:
-		return schema.TypeRef{}, false
 	}
+	atom, _ := types.Schema.Resolve(ref)
+	return atom
 }

@@ -34,7 +34,6 @@ func (m *merger) writesNothing(live any, values []*node, at *place) {
 // nothingToDelete is about something that is to be removed.
 func (m *merger) nothingToDelete(missing bool, at *place) {
 	switch {
-	case m.why == nil:
 	case at.parent == nil:
 		m.why.Add("a patch cannot delete the whole object")
 	case missing:
@@ -45,16 +44,12 @@ func (m *merger) nothingToDelete(missing bool, at *place) {
 // withoutKeys is about an element without merge keys.
 func (m *merger) withoutKeys(at listAt) {
 	m.notes.withoutKeys(at)
-	if m.why != nil {
-		m.why.Add("an element of the patch's %s has no %s, and is skipped", at, strings.Join(at.keys, " or "))
-	}
+	m.why.Add("an element of the patch's %s has no %s, and is skipped", at, strings.Join(at.keys, " or "))
 }
 
 // nothingNamed is about an element that is to be removed.
 func (m *merger) nothingNamed(e *node, at listAt) {
-	if m.why != nil {
-		m.why.Add("no element of %s has %s; nothing to remove", at, m.named(e, at.keys))
-	}
+	m.why.Add("no element of %s has %s; nothing to remove", at, named(e, at.keys))
 }
 
 // missed is about an element with anchors that no live element meets.
@@ -64,17 +59,17 @@ func (m *merger) missed(e *node, live []any, missed []*failure, targets targets,
 	case len(live) == 0:
 		m.why.Add("%s has no elements", at)
 	case len(targets.indices) == 0 && len(targets.names) > 0:
-		m.why.Add("no element of %s has %s", at, m.named(e, targets.names))
+		m.why.Add("no element of %s has %s", at, named(e, targets.names))
 	default:
 		texts := make([]string, len(missed))
 		for i, f := range missed {
-			texts[i] = m.failure(f, live[f.element], at.element(f.element))
+			texts[i] = f.text(live[f.element], at.element(f.element))
 		}
 		m.why.Add("no element of %s meets %s: %s", at, conditionsOf(e), engine.Few(texts))
 	}
 }
 
-func (m *merger) named(e *node, keys []string) string {
+func named(e *node, keys []string) string {
 	var parts []string
 	for _, k := range keys {
 		if e.source[k] != nil {
@@ -97,7 +92,7 @@ func conditionsOf(e *node) string {
 }
 
 // failure describes what an element has instead of what a condition wants.
-func (m *merger) failure(f *failure, element any, at *place) string {
+func (f *failure) text(element any, at *place) string {
 	name := fmt.Sprintf("element %d", at.index)
 	if object, ok := element.(map[string]any); ok {
 		if text, isText := object["name"].(string); isText {

@@ -1,8 +1,12 @@
 package variables
 
 import (
+	"maps"
 	"regexp"
+	"slices"
+	"strings"
 
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/jmespath"
 )
 
@@ -61,4 +65,81 @@ func (i *Inspection) add(segments []segment, outside bool) {
 			i.Variables = append(i.Variables, Variable{Text: text, Expression: x})
 		}
 	}
+}
+
+// Contains reports whether something holds of a value or of one below it.
+func Contains(doc any, holds func(value any) bool) bool {
+	below := func(value any) bool { return Contains(value, holds) }
+	switch v := doc.(type) {
+	case []any:
+		return holds(doc) || slices.ContainsFunc(v, below)
+	case map[string]any:
+		return holds(doc) || slices.ContainsFunc(slices.Collect(maps.Values(v)), below)
+	}
+	return holds(doc)
+}
+
+// Mentions reports whether a string occurs in any string or key of a document.
+func Mentions(doc any, text string) bool {
+	return Contains(doc, func(value any) bool {
+		written, _ := value.(string)
+		fields, _ := value.(map[string]any)
+		for key := range fields {
+			if strings.Contains(key, text) {
+				return true
+			}
+		}
+		return strings.Contains(written, text)
+	})
+}
+
+// Used reports whether a document holds variables or references.
+func Used(doc any) bool { return Mentions(doc, "{{") || Mentions(doc, "$(") }
+
+// Plain returns a text without variables, and engine.Computed for any other.
+func Plain(text string) string {
+	if Used(text) {
+		return engine.Computed
+	}
+	return text
+}
+
+// Segment is a piece of a text: plain text, or a variable.
+type Segment struct {
+	Text string
+	// Variable is what stands between {{ and }}, in pieces where other variables stand in it; nil
+	// for plain text.
+	Variable []Segment
+}
+
+// Split takes a text apart as rendering it does, without its references. The error is that of a
+// text whose variables nest too deep.
+func Split(text string) ([]Segment, error) {
+	segments, err := scan(text)
+	return exported(segments), err
+}
+
+func exported(segments []segment) []Segment {
+	out := make([]Segment, len(segments))
+	for i, s := range segments {
+		switch v := s.variable; {
+		case v == nil:
+			out[i].Text = s.text
+		case v.pieces != nil:
+			out[i].Variable = exported(v.pieces)
+		default:
+			out[i].Variable = []Segment{{Text: v.source()}}
+		}
+	}
+	return out
+}
+
+// Resolve replaces the references $(path) of a document, and leaves its variables as they are.
+func Resolve(doc any, path ...string) (any, error) {
+	p := parser{doc: doc, prefix: path, keeps: true}
+	resolved, err := p.parse(doc, nil)
+	if err != nil {
+		return nil, err
+	}
+	return resolved.render(nil)
 }

@@ -18,17 +18,9 @@ var reference = regexp.MustCompile(`\\?\$\([^ )]+\)`)
 //nolint:gochecknoglobals // an immutable table
 var operators = []string{">=", "<=", ">", "<", "!"}
 
-// ReferenceError is a $(path) that does not lead to a text in the document.
-type ReferenceError struct {
-	Reference string
-	Path      string // of the text that holds it
-	Reason    string
-}
-
-// Error names the reference, its place, and how to escape it.
-func (e *ReferenceError) Error() string {
-	return fmt.Sprintf(`reference %s not resolved at path %s: %s; write \%s for the plain text`,
-		e.Reference, e.Path, e.Reason, e.Reference)
+// referenceError is about a $(path) that does not lead to a string in the document; it says how to escape it.
+func referenceError(reference, path, reason string) error {
+	return fmt.Errorf(`reference %s not resolved at path %s: %s; write \%s for the plain text`, reference, path, reason, reference)
 }
 
 // references replaces the references of one text.
@@ -40,7 +32,7 @@ func (p *parser) references(text string, place []string) (string, error) {
 		}
 		value, reason := p.referenced(match[2:len(match)-1], p.pointer(place))
 		if reason != "" && failed == nil {
-			failed = &ReferenceError{Reference: match, Path: p.pointer(place), Reason: reason}
+			failed = referenceError(match, p.pointer(place), reason)
 		}
 		return value
 	})

@@ -212,3 +212,22 @@ func (p *parser) compile(segments []segment, path []string) error {
 	}
 	return nil
 }
+
+// maxQuoted is how much of an expression, and of a path, an error quotes, in bytes.
+const maxQuoted = 1000
+
+// ResolveError is a variable of a document that has no value. Its words are Kyverno's; errors.As finds a *jmespath.NotFoundError in it where
+// a key is missing.
+type ResolveError struct {
+	Expression string
+	Path       string // such as "/spec/template/metadata/labels/team"
+	Err        error
+}
+
+// Error names the variable and its place, each cut short.
+func (e *ResolveError) Error() string {
+	return fmt.Sprintf("failed to resolve %s at path %s: %v", engine.Shorten(e.Expression, maxQuoted), engine.Shorten(e.Path, maxQuoted), e.Err)
+}
+
+// Unwrap returns the reason.
+func (e *ResolveError) Unwrap() error { return e.Err }

@@ -5,16 +5,17 @@ import (
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/policydecode"
 )
 
 // Values are what a user gives for what policies read. They are immutable once
 // decoded; nil gives nothing.
 type Values struct {
-	global   valuesTree
-	objects  map[objectName]valuesTree
-	rules    map[ruleName]valuesTree
-	elements map[ruleName][]block
+	trees    map[subject]valuesTree
+	elements map[subject][]block
 	answers  []answer
 	entries  map[string]*entry
 }
@@ -22,19 +23,15 @@ type Values struct {
 // valuesTree holds values by name; a name with dots has been taken apart.
 type valuesTree = map[string]any
 
-type objectName struct{ policy, object string }
-
-type ruleName struct{ policy, rule string }
+// subject is what values are for: a rule or an object of a policy, or everything.
+type subject struct{ policy, rule, object string }
 
 // block holds the values for the elements of one foreach, by variable.
 type block map[string][]any
 
 // NewValues returns values that give nothing yet.
 func NewValues() *Values {
-	return &Values{
-		global: valuesTree{}, objects: map[objectName]valuesTree{}, rules: map[ruleName]valuesTree{},
-		elements: map[ruleName][]block{}, entries: map[string]*entry{},
-	}
+	return &Values{trees: map[subject]valuesTree{}, elements: map[subject][]block{}, entries: map[string]*entry{}}
 }
 
 // Add reads a Values document, which overrides those before it.
@@ -42,7 +39,7 @@ func NewValues() *Values {
 func (v *Values) Add(n policydecode.Node) {
 	f := n.Fields()
 	f.Accept("apiVersion", "kind", "metadata")
-	decodeOver(v.global, f.At("globalValues"))
+	v.decode(subject{}, f.At("globalValues"))
 	for _, n := range f.At("policies").List() {
 		v.addPolicy(n)
 	}
@@ -63,28 +60,26 @@ func (v *Values) addPolicy(n policydecode.Node) {
 	policy := f.At("name").Required()
 	for _, n := range f.At("resources").List() {
 		object := n.Fields()
-		name := objectName{policy, object.At("name").Required()}
-		if v.objects[name] == nil {
-			v.objects[name] = valuesTree{}
-		}
-		decodeOver(v.objects[name], object.At("values"))
+		v.decode(subject{policy: policy, object: object.At("name").Required()}, object.At("values"))
 		object.Done()
 	}
 	for _, n := range f.At("rules").List() {
 		rule := n.Fields()
-		name := ruleName{policy, rule.At("name").Required()}
-		if v.rules[name] == nil {
-			v.rules[name] = valuesTree{}
-		}
-		decodeOver(v.rules[name], rule.At("values"))
+		name := subject{policy: policy, rule: rule.At("name").Required()}
+		v.decode(name, rule.At("values"))
 		v.elements[name] = append(v.elements[name], decodeBlocks(rule.At("foreachValues"))...)
 		rule.Done()
 	}
 	f.Done()
 }
 
-// decodeOver reads values by dotted name, in the order of the names, and lays them over a tree.
-func decodeOver(tree valuesTree, n policydecode.Node) {
+// decode reads values by dotted name, in the order of the names, and lays them over those before them.
+func (v *Values) decode(of subject, n policydecode.Node) {
+	tree := v.trees[of]
+	if tree == nil {
+		tree = valuesTree{}
+		v.trees[of] = tree
+	}
 	f := n.Fields()
 	for _, name := range slices.Sorted(maps.Keys(f.Values)) {
 		if isName(f.At(name), name) {
@@ -188,9 +183,9 @@ func (v *Values) Given(policy, rule, object string) map[string]any {
 	if v == nil {
 		return nil
 	}
-	given := v.global
-	for _, above := range []valuesTree{v.objects[objectName{policy, object}], v.rules[ruleName{policy, rule}]} {
-		if len(above) > 0 {
+	given := v.trees[subject{}]
+	for _, of := range []subject{{policy: policy, object: object}, {policy: policy, rule: rule}} {
+		if above := v.trees[of]; len(above) > 0 {
 			given = over(given, above)
 		}
 	}
@@ -203,7 +198,7 @@ func (v *Values) Element(policy, rule string, foreach, element int) map[string]a
 	if v == nil {
 		return nil
 	}
-	blocks := v.elements[ruleName{policy, rule}]
+	blocks := v.elements[subject{policy: policy, rule: rule}]
 	switch {
 	case len(blocks) == 1:
 		foreach = 0
@@ -228,7 +223,7 @@ func (v *Values) GivesElements(policy, rule, name string) bool {
 	if v == nil {
 		return false
 	}
-	for _, b := range v.elements[ruleName{policy, rule}] {
+	for _, b := range v.elements[subject{policy: policy, rule: rule}] {
 		for dotted := range b {
 			if split(dotted)[0] == name {
 				return true
@@ -261,5 +256,42 @@ func over(below, above valuesTree) valuesTree {
 	out := valuesTree{}
 	lay(below, out)
 	lay(above, out)
+	return out
+}
+
+// ValuesNamespaces returns the Namespaces that a Values document describes, by name.
+// Add reports what is wrong with the document.
+func ValuesNamespaces(document *unstructured.Unstructured) []*unstructured.Unstructured {
+	return namespaces(policydecode.Node{Report: &policydecode.Report{Warn: func(engine.CompileError) {}}, Value: document.Object}.Fields())
+}
+
+// namespaces reads the labels under namespaceSelector, and whole objects under
+// namespaces, which come first.
+func namespaces(f *policydecode.Fields) []*unstructured.Unstructured {
+	found := map[string]valuesTree{}
+	for _, n := range f.At("namespaceSelector").List() {
+		one := n.Fields()
+		labels := valuesTree{}
+		for name, value := range one.At("labels").TextMap() {
+			labels[name] = value
+		}
+		if name := one.At("name").Required(); name != "" {
+			found[name] = valuesTree{"name": name, "labels": labels}
+		}
+		one.Done()
+	}
+	for _, n := range f.At("namespaces").List() {
+		one := n.Fields()
+		metadata := one.At("metadata").Fields()
+		if name := metadata.At("name").Required(); name != "" {
+			found[name] = metadata.Values
+		}
+	}
+	var out []*unstructured.Unstructured
+	for _, name := range slices.Sorted(maps.Keys(found)) {
+		out = append(out, &unstructured.Unstructured{Object: valuesTree{
+			"apiVersion": "v1", "kind": "Namespace", "metadata": found[name],
+		}})
+	}
 	return out
 }
