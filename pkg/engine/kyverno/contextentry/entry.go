@@ -17,18 +17,18 @@ type Entries struct{ list []entry }
 // entry is one of them.
 type entry struct {
 	name string
-	source
+	*source
 }
 
 // source is where an entry gets its data.
-type source interface {
+type source struct {
 	// load gets the data. The scope holds the entries before this one.
-	load(from *Sources, s *variables.Scope) (any, error)
-	// asks returns what loading reads from the cluster or from elsewhere; nothing for a
-	// source that computes its data.
-	asks(g Globals) []engine.Ask
+	load func(from *Sources, s *variables.Scope) (any, error)
+	// asks returns what loading reads from the cluster or from elsewhere; nil for data that the policy
+	// computes of what others have loaded.
+	asks func(g Globals) []engine.Ask
 	// notIdempotent is for Entries.NotIdempotent.
-	notIdempotent() string
+	notIdempotent string
 }
 
 // Sources are what the entries of a rule load their data from, in one evaluation.
@@ -70,40 +70,11 @@ func Decode(n policydecode.Node) *Entries {
 	return &Entries{list}
 }
 
-// decodeSource reads the source of an entry; of several, the first in Kyverno's order.
-func decodeSource(f *policydecode.Fields) source {
-	var found []string
-	for _, key := range []string{"configMap", "apiCall", "globalReference", "imageRegistry", "variable"} {
-		if f.Has(key) {
-			found = append(found, key)
-		}
-	}
-	switch {
-	case len(found) == 0:
-		f.Fail("has no source: configMap, apiCall, globalReference, imageRegistry or variable")
-		return nil
-	case len(found) > 1:
-		f.At(found[1]).Lint("has no effect beside %s", found[0])
-	}
-	switch n := f.At(found[0]); found[0] {
-	case "variable":
-		return decodeVariable(n)
-	case "configMap":
-		return decodeConfigMap(n)
-	case "apiCall":
-		return decodeAPICall(n)
-	case "globalReference":
-		return decodeGlobalReference(n)
-	default:
-		return decodeImageLookup(n)
-	}
-}
-
 // Define makes the entries known to a scope, none of them loaded. One that would
 // read something outside of the policy is left out where its value is given.
 func (e *Entries) Define(s *variables.Scope, from *Sources, given func(name string) bool) {
 	for _, one := range e.all() {
-		if _, computed := one.source.(*variable); computed || !given(one.name) {
+		if one.asks == nil || !given(one.name) {
 			s.Define(one.name, func(s *variables.Scope) (any, error) { return one.watched(from, s) })
 		}
 	}
@@ -125,8 +96,8 @@ func (e entry) watched(from *Sources, s *variables.Scope) (any, error) {
 // once the object has changed; empty if they cannot.
 func (e *Entries) NotIdempotent() string {
 	for _, source := range e.all() {
-		if reason := source.notIdempotent(); reason != "" {
-			return reason
+		if source.notIdempotent != "" {
+			return source.notIdempotent
 		}
 	}
 	return ""
@@ -136,7 +107,9 @@ func (e *Entries) NotIdempotent() string {
 func (e *Entries) Asks(g Globals) []engine.Ask {
 	var out []engine.Ask
 	for _, source := range e.all() {
-		out = append(out, source.asks(g)...)
+		if source.asks != nil {
+			out = append(out, source.asks(g)...)
+		}
 	}
 	return out
 }

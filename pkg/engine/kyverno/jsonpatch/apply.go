@@ -67,13 +67,11 @@ func (o operation) apply(c *limit.Clock, doc map[string]any) (map[string]any, er
 		return doc, test(doc, o.to, o.value)
 	}
 	moved, err := get(doc, o.from)
+	if err == nil && o.op == opCopy {
+		err = limit.Value(moved) // an object that is copied into itself doubles each time
+	}
 	if err != nil {
 		return nil, fmt.Errorf("from: %w", err)
-	}
-	if o.op == opCopy {
-		if err := limit.Value(moved); err != nil { // an object that is copied into itself doubles each time
-			return nil, err
-		}
 	}
 	if o.op == opMove {
 		if doc, err = write(doc, o.from, editor{Clock: c, last: remove}); err != nil {
@@ -138,24 +136,25 @@ func step(node any, token string) (child any, ok bool, err error) {
 		child, ok = n[token]
 		return child, ok, nil
 	case []any:
-		i, isIndex := index(token)
-		if !isIndex {
-			return nil, false, errNotIndex(token)
+		i, inside, err := position(n, token)
+		if inside {
+			child = n[i]
 		}
-		if i < 0 {
-			i += len(n)
-		}
-		if i < 0 || i >= len(n) {
-			return nil, false, nil
-		}
-		return n[i], true, nil
-	default:
-		return nil, false, errMissing
+		return child, inside, err
 	}
+	return nil, false, errMissing
 }
 
-func errNotIndex(token string) error {
-	return fmt.Errorf("%q is not a list index", token)
+// position is the place of an element, negative indices counting from the end, and whether there is one.
+func position(list []any, token string) (i int, inside bool, err error) {
+	i, isIndex := index(token)
+	if !isIndex {
+		return 0, false, fmt.Errorf("%q is not a list index", token)
+	}
+	if i < 0 {
+		i += len(list)
+	}
+	return i, i >= 0 && i < len(list), nil
 }
 
 func index(token string) (int, bool) {
@@ -181,11 +180,7 @@ type editor struct {
 // value for the document itself.
 func write(doc map[string]any, path []string, e editor) (map[string]any, error) {
 	if len(path) == 0 {
-		whole, err := e.last(nil, "", e.value)
-		if err != nil {
-			return nil, err
-		}
-		return whole.(map[string]any), nil
+		return e.value.(map[string]any), nil
 	}
 	edited, err := e.edit(doc, path)
 	if err != nil {
@@ -202,55 +197,28 @@ func (e editor) edit(node any, path []string) (any, error) {
 	if len(path) == 1 {
 		return e.last(node, path[0], e.value)
 	}
-	token := path[0]
-	child, ok, err := step(node, token)
+	child, ok, err := step(node, path[0])
 	switch {
-	case e.create && (ok && child == nil || !ok):
-		return e.grow(node, path)
-	case e.lenient && (!ok || err != nil):
+	case e.create && child == nil:
+		child, err = newParent(path[1])
+	case e.lenient && !ok:
 		return node, nil
-	case err != nil:
+	case err == nil && !ok:
+		err = errMissing
+	}
+	if err != nil {
 		return nil, err
-	case !ok:
-		return nil, errMissing
 	}
 	edited, err := e.edit(child, path[1:])
 	if err != nil {
 		return nil, err
 	}
-	return replaceChild(node, token, edited), nil
-}
-
-// grow puts a new parent where the path has none.
-func (e editor) grow(node any, path []string) (any, error) {
-	parent, err := e.newParent(path[1])
-	if err != nil {
-		return nil, err
-	}
-	edited, err := e.edit(parent, path[1:])
-	if err != nil {
-		return nil, err
-	}
-	list, isList := node.([]any)
-	if !isList {
-		return add(node, path[0], edited)
-	}
-	i, isIndex := index(path[0])
-	if !isIndex {
-		return nil, errNotIndex(path[0])
-	}
-	if i >= 0 && i < len(list) {
-		return replaceChild(node, path[0], edited), nil // a null gives way
-	}
-	if list, err = e.pad(list, i); err != nil {
-		return nil, err
-	}
-	return add(list, path[0], edited)
+	return put(node, path[0], edited)
 }
 
 // newParent is what a token wants to be put into; a list is as long as the
 // index asks for.
-func (e editor) newParent(token string) (any, error) {
+func newParent(token string) (any, error) {
 	i, isIndex := index(token)
 	switch {
 	case token == "-":
@@ -259,45 +227,41 @@ func (e editor) newParent(token string) (any, error) {
 		return map[string]any{}, nil
 	case i < -1:
 		return nil, fmt.Errorf("there is no list to count %d back in", -i)
-	default:
-		return e.pad(nil, i)
 	}
+	return pad([]any{}, i)
 }
 
 // maxPadding bounds the nulls that an index may put into a list.
 const maxPadding = 1000
 
 // pad returns a list long enough to add at index i.
-func (e editor) pad(list []any, i int) ([]any, error) {
-	if i-len(list) > maxPadding {
+func pad(list []any, i int) ([]any, error) {
+	missing := max(i-len(list), 0)
+	if missing > maxPadding {
 		return nil, fmt.Errorf("index %d is far beyond the end of the list, which has %d elements", i, len(list))
 	}
-	padded := slices.Clone(list)
-	if padded == nil {
-		padded = []any{}
-	}
-	for len(padded) < i {
-		padded = append(padded, nil)
-	}
-	return padded, nil
+	return append(slices.Clip(list), make([]any, missing)...), nil
 }
 
-// replaceChild returns a copy of the node with another child at a token that is known to exist.
-func replaceChild(node any, token string, child any) any {
-	switch n := node.(type) {
-	case map[string]any:
-		return diff.With(n, token, child)
-	case []any:
-		i, _ := index(token)
-		if i < 0 {
-			i += len(n)
-		}
-		out := slices.Clone(n)
-		out[i] = child
-		return out
-	default:
-		return node
+// put returns a copy of the node with another child at a token; a list becomes as long as it has to be.
+func put(node any, token string, child any) (any, error) {
+	list, isList := node.([]any)
+	if !isList {
+		return set(node, token, child)
 	}
+	i, inside, err := position(list, token)
+	if inside {
+		list = slices.Clone(list)
+		list[i] = child
+		return list, nil
+	}
+	if err == nil {
+		list, err = pad(list, i)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return add(list, token, child)
 }
 
 // add inserts into lists, and sets keys of maps.
@@ -309,15 +273,15 @@ func add(parent any, token string, value any) (any, error) {
 	if token == "-" {
 		return append(slices.Clip(list), value), nil
 	}
-	i, isIndex := index(token)
-	if !isIndex {
-		return nil, errNotIndex(token)
+	i, _, err := position(list, token)
+	if token[0] == '-' { // counts from the place behind the end
+		i++
 	}
-	if i < 0 {
-		i += len(list) + 1
+	if err == nil && (i < 0 || i > len(list)) {
+		err = errOutside(token, list)
 	}
-	if i < 0 || i > len(list) {
-		return nil, errOutside(token, list)
+	if err != nil {
+		return nil, err
 	}
 	return slices.Insert(slices.Clone(list), i, value), nil
 }
@@ -329,54 +293,45 @@ func replace(parent any, token string, value any) (any, error) {
 	if !isList {
 		return set(parent, token, value)
 	}
-	i, isIndex := index(token)
+	i, inside, err := position(list, token)
 	switch {
-	case token == "-", isIndex && i == len(list), i == -1 && len(list) == 0:
+	case token == "-", err == nil && i == len(list), len(list) == 0 && token == "-1":
 		return append(slices.Clip(list), value), nil
-	case !isIndex:
-		return nil, errNotIndex(token)
-	case i < -len(list) || i > len(list):
-		return nil, errOutside(token, list)
+	case err == nil && !inside:
+		err = errOutside(token, list)
 	}
-	return replaceChild(list, token, value), nil
+	if err != nil {
+		return nil, err
+	}
+	return put(list, token, value)
 }
 
 // remove takes out what is there; what is not there needs no removing.
 func remove(parent any, token string, _ any) (any, error) {
 	switch n := parent.(type) {
 	case map[string]any:
-		if _, ok := n[token]; !ok {
-			return n, nil
+		if _, ok := n[token]; ok {
+			return diff.Without(n, token), nil
 		}
-		return diff.Without(n, token), nil
 	case []any:
-		i, isIndex := index(token)
-		if !isIndex {
-			return nil, errNotIndex(token)
+		i, inside, err := position(n, token)
+		if err != nil {
+			return nil, err
 		}
-		if i < 0 {
-			i += len(n)
+		if inside {
+			return slices.Delete(slices.Clone(n), i, i+1), nil
 		}
-		if i < 0 || i >= len(n) {
-			return n, nil
-		}
-		return slices.Delete(slices.Clone(n), i, i+1), nil
-	default:
-		return parent, nil
 	}
+	return parent, nil
 }
 
-// set sets a key of a map. No parent at all means the document itself.
+// set sets a key of a map.
 func set(parent any, token string, value any) (any, error) {
-	switch p := parent.(type) {
-	case map[string]any:
-		return diff.With(p, token, value), nil
-	case nil:
-		if token == "" {
-			return value, nil
-		}
+	fields, isMap := parent.(map[string]any)
+	if !isMap {
+		return nil, fmt.Errorf("the parent of %q is neither a map nor a list", token)
 	}
-	return nil, fmt.Errorf("the parent of %q is neither a map nor a list", token)
+	return diff.With(fields, token, value), nil
 }
 
 func errOutside(token string, list []any) error {

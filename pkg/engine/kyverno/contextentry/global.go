@@ -1,6 +1,12 @@
 package contextentry
 
 import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -123,4 +129,94 @@ func (g *global) read(from *Sources, in *jmespath.Interpreter) (any, error) {
 		return nil, err
 	}
 	return list, nil
+}
+
+// decodeGlobalReference reads data of a GlobalContextEntry, or of a projection of it ("ENTRY.PROJECTION"), which Kyverno keeps for all
+// policies and which is read here once in a run
+// (pkg/engine/context/loaders/globalcontext.go).
+func decodeGlobalReference(f *policydecode.Fields) *source {
+	written, template, path := f.At("name").Required(), variables.Decode(f.At("name")), decodeDataPath(f.At("jmesPath"))
+	load := func(from *Sources, s *variables.Scope) (any, error) {
+		reference, err := renderText(template, s)
+		if err != nil {
+			return nil, fmt.Errorf("name: %w", err)
+		}
+		name, part, _ := strings.Cut(reference, ".")
+		data, err := from.globalData(s, name, part)
+		if err != nil {
+			return nil, fmt.Errorf("global context entry %s: %w", reference, err)
+		}
+		return path.pick(s, data)
+	}
+	// What an entry reads that is not among the documents of the run, but in the cluster, is not known.
+	asks := func(all Globals) []engine.Ask {
+		name, _, _ := strings.Cut(written, ".")
+		what := "GlobalContextEntry " + name
+		if entry := all[name]; entry != nil {
+			return []engine.Ask{entry.ask(what)}
+		}
+		s := engine.Selection{Group: globalKind.Group, Kind: globalKind.Kind, Name: variables.Plain(name)}
+		return []engine.Ask{{Of: engine.AskObjects, What: what, Objects: s}}
+	}
+	return &source{load: load, asks: asks, notIdempotent: path.notIdempotent()}
+}
+
+// globalData is the data of an entry, or one projection of it.
+func (from *Sources) globalData(s *variables.Scope, name, part string) (any, error) {
+	in := s.Interpreter()
+	if value, given, err := from.Values.Entry(in, name, part); given {
+		return from.answered(value), err
+	}
+	entry, err := from.global(name)
+	if err != nil {
+		return nil, err
+	}
+	type key struct{ name string }
+	data, err := from.World.Memo.Do(from.Context, key{name}, func(ctx context.Context) (any, error) {
+		under := *from
+		under.Context = ctx
+		return entry.read(&under, in)
+	})
+	if err != nil || part == "" {
+		return data, err
+	}
+	for _, p := range entry.projections {
+		if p.name != part {
+			continue
+		}
+		value, err := p.path.Search(in, data)
+		s.Picked(p.path)
+		if err != nil {
+			return nil, fmt.Errorf("failed to apply JMESPath %s: %w", p.path, err)
+		}
+		return value, nil
+	}
+	return nil, fmt.Errorf("it has no projection %s", part)
+}
+
+// global finds an entry among the documents of the run, or else in the cluster.
+func (from *Sources) global(name string) (*global, error) {
+	if entry := from.Globals[name]; entry != nil {
+		return entry, entry.broken
+	}
+	if from.World.Reader == nil {
+		return nil, &jmespath.UnsupportedError{Field: "globalReference", Reason: "there is no GlobalContextEntry " + name + " among the policies and no cluster to read it from"}
+	}
+	type key struct{ name string }
+	found, err := from.ask(key{name}, func(ctx context.Context) (any, error) {
+		object, err := from.World.Reader.Get(ctx, engine.ObjectKey{GroupKind: globalKind, Name: name})
+		if err != nil {
+			return nil, err
+		}
+		r := &policydecode.Report{Origin: "cluster", Policy: "GlobalContextEntry " + name, Warn: func(engine.CompileError) {}}
+		return decodeGlobal(policydecode.Node{Report: r, Value: object.Object}), nil
+	})
+	if apierrors.IsNotFound(err) {
+		return nil, errors.New("failed to fetch entry: there is no GlobalContextEntry of this name")
+	}
+	if err != nil {
+		return nil, err
+	}
+	entry := found.(*global)
+	return entry, entry.broken
 }
