@@ -50,14 +50,15 @@ func withoutLines(object, other map[string]any) map[string]any {
 	if now[appliedPatchesAnnotation] == nil {
 		return object
 	}
-	now = maps.Clone(now)
-	if delete(now, appliedPatchesAnnotation); was[appliedPatchesAnnotation] != nil {
-		now[appliedPatchesAnnotation] = was[appliedPatchesAnnotation]
+	now = diff.Without(now, appliedPatchesAnnotation)
+	if lines := was[appliedPatchesAnnotation]; lines != nil {
+		now = diff.With(now, appliedPatchesAnnotation, lines)
 	}
+	metadata := mapping(object["metadata"])
 	if len(now) == 0 && was == nil {
-		now = nil
+		return diff.With(object, "metadata", diff.Without(metadata, "annotations"))
 	}
-	return withAnnotations(object, now)
+	return diff.With(object, "metadata", diff.With(metadata, "annotations", now))
 }
 
 func lineKey(r engine.RuleRef) string { return r.Rule + "." + r.Policy + ".kyverno.io" }
@@ -79,27 +80,6 @@ func lineValue(f engine.FieldChange, before, after map[string]any) string {
 // maxLines bounds the annotation: an API server stores no more annotations.
 const maxLines = 256 << 10
 
-// readLines reads a text that may be of other programs.
-func readLines(text string) (map[string]string, error) {
-	lines := map[string]string{}
-	if yaml.UnmarshalStrict([]byte(text), &lines) != nil {
-		return nil, errors.New("it is not a map of lines")
-	}
-	if lines == nil { // of an empty text
-		lines = map[string]string{}
-	}
-	return lines, nil
-}
-
-// joinLines writes each line as one, whatever its length.
-func joinLines(lines map[string]string) string {
-	var text strings.Builder
-	for _, key := range slices.Sorted(maps.Keys(lines)) {
-		text.WriteString(yamlText(key) + ": " + yamlText(lines[key]) + "\n")
-	}
-	return text.String()
-}
-
 // withLine returns the object with a line merged into its annotation. It is an
 // error when what is there is no such map, or becomes too long.
 func withLine(object map[string]any, key, value string) (map[string]any, error) {
@@ -115,70 +95,37 @@ func withLine(object map[string]any, key, value string) (map[string]any, error) 
 	if !ok && annotations[appliedPatchesAnnotation] != nil {
 		return nil, errors.New("it is not a string")
 	}
-	lines, err := readLines(text)
-	if err != nil {
-		return nil, err
+	lines := map[string]string{}
+	if yaml.UnmarshalStrict([]byte(text), &lines) != nil { // it may be of other programs
+		return nil, errors.New("it is not a map of lines")
+	}
+	if lines == nil { // of an empty string
+		lines = map[string]string{}
 	}
 	if known, there := lines[key]; there && known == value {
 		return object, nil
 	}
 	lines[key] = value
-	written := joinLines(lines)
-	if len(written) > maxLines {
+	var written strings.Builder
+	for _, key := range slices.Sorted(maps.Keys(lines)) {
+		written.WriteString(yamlText(key) + ": " + yamlText(lines[key]) + "\n")
+	}
+	if written.Len() > maxLines {
 		return nil, fmt.Errorf("it would reach the limit of %d KiB that an API server stores", maxLines>>10)
 	}
-	annotations = diff.With(annotations, appliedPatchesAnnotation, written)
+	annotations = diff.With(annotations, appliedPatchesAnnotation, written.String())
 	return diff.With(object, "metadata", diff.With(metadata, "annotations", annotations)), nil
 }
 
 func annotations(object map[string]any) map[string]any {
-	metadata, _ := object["metadata"].(map[string]any)
-	out, _ := metadata["annotations"].(map[string]any)
-	return out
+	return mapping(mapping(object["metadata"])["annotations"])
 }
 
-// withAnnotations is a copy of an object that has metadata, with other
-// annotations; nil removes the field.
-func withAnnotations(object, annotations map[string]any) map[string]any {
-	metadata, _ := object["metadata"].(map[string]any)
-	metadata = maps.Clone(metadata)
-	if annotations == nil {
-		delete(metadata, "annotations")
-	} else {
-		metadata["annotations"] = annotations
-	}
-	out := maps.Clone(object)
-	out["metadata"] = metadata
-	return out
-}
-
-// isPlainYAML reports whether YAML reads a text without quotes as this very string: words and
-// paths, which cannot be taken for numbers or booleans.
-func isPlainYAML(s string) bool {
-	separated := false
-	for i, c := range []byte(s) {
-		switch {
-		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z':
-		case i == 0:
-			return false
-		case '0' <= c && c <= '9', c == '_', c == '~', c == '-':
-		case c == '.', c == '/', c == ' ':
-			separated = true
-		case (c == '(' || c == ')') && separated:
-		default:
-			return false
-		}
-	}
-	return separated && !strings.HasSuffix(s, " ")
-}
-
+// yamlText is a string in YAML, as a JSON string where it is not plain.
 func yamlText(s string) string {
-	if isPlainYAML(s) {
+	if plain, err := yaml.Marshal(s); err == nil && string(plain) == s+"\n" {
 		return s
 	}
-	quoted, err := json.Marshal(s)
-	if err != nil { // a string is always JSON
-		return s
-	}
+	quoted, _ := json.Marshal(s) // a string is always JSON
 	return string(quoted)
 }

@@ -6,7 +6,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"sigs.k8s.io/yaml"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/conformance"
@@ -67,33 +66,5 @@ func TestLinesHaveALimit(t *testing.T) {
 	target := map[string]any{"metadata": map[string]any{"annotations": map[string]any{appliedPatchesAnnotation: full}}}
 	if _, err := withLine(target, "b.p.kyverno.io", "added /b"); err == nil || !strings.Contains(err.Error(), "256 KiB") {
 		t.Errorf("no error of the limit: %v", err)
-	}
-}
-
-// What is written without quotes is read as the string that it is.
-func TestLinesAreYAML(t *testing.T) {
-	var texts []string
-	for _, c := range "a1._~-/ ()+:#e" {
-		for _, text := range texts {
-			texts = append(texts, text+string(c), string(c)+text)
-		}
-		texts = append(texts, string(c))
-		if len(texts) > 20_000 {
-			break
-		}
-	}
-	plain := 0
-	for _, text := range append(texts, "added /metadata/labels/team", "replaced /spec/containers/0 ", "yes", "n.y", "1e3", "e.", "a #b", "a: b") {
-		written := yamlText(text)
-		var read map[string]any
-		if err := yaml.Unmarshal([]byte(written+": "+written+"\n"), &read); err != nil || read[text] != text {
-			t.Fatalf("%q is written as %s, and read as %v, %v", text, written, read, err)
-		}
-		if written == text {
-			plain++
-		}
-	}
-	if plain < 100 {
-		t.Errorf("%d of %d texts are written without quotes", plain, len(texts))
 	}
 }

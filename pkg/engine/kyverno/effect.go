@@ -28,26 +28,16 @@ type effect struct {
 // since only applying it would tell whether it changes something.
 func (p *program) Effects(ctx context.Context, trigger engine.Target, w *engine.World, sink engine.Sink) ([]engine.Effect, error) {
 	var out []engine.Effect
-	v := p.triggered.visit(&trigger, sink)
-	for i, mayMatch := v.next(0); i < len(v.rules); i, mayMatch = v.next(i + 1) {
-		r := v.rules[i]
-		if !mayMatch {
-			r.skipKind(ctx, trigger, w, sink)
-			continue
-		}
+	err := p.triggered.visit(ctx, &trigger, w, sink, "has named its targets", func(r *rule) ([]engine.Step, bool) {
 		effects, steps := r.propagate(ctx, trigger, w, sink)
-		if err := ctx.Err(); err != nil {
-			return nil, err
-		}
-		v.report(i, steps...)
 		for _, f := range effects {
 			out = append(out, f)
 		}
-		if r.policy.applyOne && len(effects) > 0 {
-			i = v.skipRest(i, &trigger, "has named its targets")
-		}
+		return steps, len(effects) > 0
+	})
+	if err != nil {
+		return nil, err
 	}
-	v.end()
 	return out, nil
 }
 

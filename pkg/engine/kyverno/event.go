@@ -1,6 +1,7 @@
 package kyverno
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
@@ -76,21 +77,12 @@ func eventOf(condition map[string]any) string {
 		if strings.HasPrefix(key, "request.operation") && onlyDeletion(condition["value"]) {
 			return deleted
 		}
-		sign := map[any]string{true: "!=", "true": "!=", false: "==", "false": "=="}[scalar(condition["value"])]
+		sign := map[string]string{"true": "!=", "false": "=="}[fmt.Sprint(condition["value"])]
 		if left, right, found := strings.Cut(key, sign); found && sign != "" {
 			return changedBetween(strings.TrimSpace(left), strings.TrimSpace(right))
 		}
 	}
 	return ""
-}
-
-// scalar is a value that can be the key of a map.
-func scalar(value any) any {
-	switch value.(type) {
-	case string, bool:
-		return value
-	}
-	return nil
 }
 
 // expressionIn is the expression of a text that is one variable.

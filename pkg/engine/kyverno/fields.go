@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/go-openapi/jsonpointer"
-	"sigs.k8s.io/yaml"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/pattern"
@@ -40,81 +39,36 @@ func (f *namedFields) ofMutate(block map[string]any) {
 		return
 	}
 	for _, key := range []string{"patchStrategicMerge", "overlay"} {
-		f.ofPattern(block[key], "")
+		f.ofPattern(block[key], "", false)
 	}
-	switch patch := block["patchesJson6902"].(type) {
-	case string:
-		var list []any
-		if yaml.Unmarshal([]byte(patch), &list) == nil {
-			f.ofOperations(list)
-		}
-	case []any:
-		f.ofOperations(patch)
-	}
-	if list, ok := block["patches"].([]any); ok {
-		f.ofOperations(list)
-	}
+	f.ofOperations(sequence(operationsIn(block["patchesJson6902"])))
+	f.ofOperations(sequence(block["patches"]))
 }
 
-// ofPattern adds the leaves of a merge. Anchors that only ask change nothing.
-func (f *namedFields) ofPattern(value any, path string) {
+// ofPattern adds the leaves of a merge. What an anchor asks for changes nothing, but patches nest in it.
+func (f *namedFields) ofPattern(value any, path string, asked bool) {
 	switch v := value.(type) {
 	case map[string]any:
 		for _, key := range slices.Sorted(maps.Keys(v)) {
 			anchor, name := pattern.ParseKey(key)
-			below := strings.TrimPrefix(path+"."+fieldName(name), ".")
-			switch {
-			case name == "name" && strings.HasSuffix(path, "[]") && anchor == pattern.None:
-				// The key by which the element of the list is found.
-			case anchor == pattern.None || anchor == pattern.Add:
-				f.ofPattern(v[key], below)
-			case isBranch(v[key]):
-				// Patches nest in the values of anchors.
-				f.ofNested(v[key], below)
+			if name == "name" && strings.HasSuffix(path, "[]") && anchor == pattern.None && !asked {
+				continue // the key by which the element of the list is found
 			}
+			asks := anchor != pattern.Add && (asked || anchor != pattern.None)
+			f.ofPattern(v[key], strings.TrimPrefix(path+"."+fieldName(name), "."), asks)
 		}
+		return
 	case []any:
 		for _, item := range v {
-			f.ofPattern(item, path+"[]")
+			f.ofPattern(item, path+"[]", asked)
 		}
-		if len(v) == 0 {
-			f.add(path)
+		if len(v) > 0 {
+			return
 		}
-	case nil:
-		if path != "" {
-			f.add(path)
-		}
-	default:
+	}
+	if !asked {
 		f.add(path)
 	}
-}
-
-// ofNested looks for patches below an anchor that asks.
-func (f *namedFields) ofNested(value any, path string) {
-	switch v := value.(type) {
-	case map[string]any:
-		for _, key := range slices.Sorted(maps.Keys(v)) {
-			anchor, name := pattern.ParseKey(key)
-			below := path + "." + fieldName(name)
-			if anchor == pattern.Add {
-				f.ofPattern(v[key], below)
-			} else if isBranch(v[key]) {
-				f.ofNested(v[key], below)
-			}
-		}
-	case []any:
-		for _, item := range v {
-			f.ofNested(item, path+"[]")
-		}
-	}
-}
-
-func isBranch(value any) bool {
-	switch value.(type) {
-	case map[string]any, []any:
-		return true
-	}
-	return false
 }
 
 func (f *namedFields) ofOperations(list []any) {

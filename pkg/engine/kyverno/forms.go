@@ -6,24 +6,68 @@ import (
 	"fmt"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/jsonpatch"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/legacy"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/pattern"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/strategicmerge"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/limit"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/policydecode"
 )
 
-// The forms of a patch. Each reader returns a patch even where it reports an error:
-// there was one.
+// form is a form of a patch.
+type form struct {
+	// check returns what is wrong with a patch that may hold variables.
+	check func(patch any) error
+	// compile reads a patch without variables.
+	compile func(patch any) (compiledPatch, error)
+	// operations is set for a list of operations, of which each that is wrong is an error of the policy.
+	operations bool
+}
 
-func decodeStrategicMerge(n policydecode.Node) *patch {
-	if _, err := asMapping(n.Value); err != nil {
+// forms are the forms of a patch by their keys in a mutate block.
+//
+//nolint:gochecknoglobals // an immutable table
+var forms = map[string]form{
+	"patchStrategicMerge": {check: checkType(asMapping), compile: compileStrategicMerge},
+	"overlay":             {check: func(patch any) error { _, err := compileOverlay(patch); return err }, compile: compileOverlay},
+	"patchesJson6902":     {check: checkType(asString), compile: compileJSONPatch, operations: true},
+	"patches":             {check: checkType(asList), compile: compilePatches, operations: true},
+}
+
+// decodeForm reads the patch under a key. There is a patch even where an error is reported.
+func decodeForm(m *policydecode.Fields, key string) *patch {
+	n, form := m.At(key), forms[key]
+	if err := form.check(n.Value); err != nil {
 		n.Fail("%w", err)
 		return &patch{}
 	}
-	return newPatch(n, "patchStrategicMerge", compileStrategicMerge)
+	p := newPatch(n, key, form.compile)
+	if form.operations {
+		for _, err := range engine.JoinedErrors(p.err) {
+			failIn(n, err)
+		}
+	}
+	return p
+}
+
+func checkType[T any](as func(any) (T, error)) func(any) error {
+	return func(patch any) error { _, err := as(patch); return err }
+}
+
+func asMapping(patch any) (map[string]any, error) { return as[map[string]any](patch, "a mapping") }
+func asString(patch any) (string, error)          { return as[string](patch, "a string") }
+func asList(patch any) ([]any, error)             { return as[[]any](patch, "a list") }
+
+func as[T any](patch any, name string) (T, error) {
+	out, ok := patch.(T)
+	if !ok {
+		return out, fmt.Errorf("must be %s, not %s", name, policydecode.TypeName(patch))
+	}
+	return out, nil
 }
 
 func compileStrategicMerge(patch any) (compiledPatch, error) {
@@ -78,19 +122,6 @@ func jsonText(value any) string {
 // maxShown bounds the bytes of a value in a warning, and of an expression in a hint.
 const maxShown = 500
 
-// decodeOverlay reads a mutate.overlay.
-func decodeOverlay(n policydecode.Node) *patch {
-	document, err := asMapping(n.Value)
-	if err != nil {
-		n.Fail("%w", err)
-		return &patch{}
-	}
-	if _, err := legacy.CompileOverlay(document); err != nil {
-		n.Fail("%w", err)
-	}
-	return newPatch(n, "overlay", compileOverlay)
-}
-
 func compileOverlay(patch any) (compiledPatch, error) {
 	document, err := asMapping(patch)
 	if err != nil {
@@ -101,23 +132,6 @@ func compileOverlay(patch any) (compiledPatch, error) {
 		after, err := compiled.Apply(on.Clock, on.Object, on.Why)
 		return quoted(on.Object, after, ""), err
 	}, err
-}
-
-func asMapping(patch any) (map[string]any, error) {
-	document, ok := patch.(map[string]any)
-	if !ok {
-		return nil, fmt.Errorf("must be a mapping, not %s", policydecode.TypeName(patch))
-	}
-	return document, nil
-}
-
-// decodeOperations reads a patch that is a list of operations.
-func decodeOperations(n policydecode.Node, key string, compile compilePatch) *patch {
-	p := newPatch(n, key, compile)
-	for _, err := range engine.JoinedErrors(p.err) {
-		failIn(n, err)
-	}
-	return p
 }
 
 // failIn reports what is wrong with a list of operations, at the line in its text.
@@ -149,22 +163,14 @@ type operations interface {
 	NotIdempotent() string
 }
 
-func applying(p operations) compiledPatch {
+func applying(p operations, err error) (compiledPatch, error) {
 	return func(on patchSubject) (patchResult, error) {
 		after, err := p.Apply(on.Clock, on.Object, on.Why)
 		if err != nil {
 			return patchResult{Object: on.Object}, err
 		}
 		return quoted(on.Object, after, p.NotIdempotent()), nil
-	}
-}
-
-func decodeJSONPatch(n policydecode.Node) *patch {
-	if _, ok := n.Value.(string); !ok {
-		n.Fail("must be a string, not %s", policydecode.TypeName(n.Value))
-		return &patch{}
-	}
-	return decodeOperations(n, "patchesJson6902", compileJSONPatch)
+	}, err
 }
 
 // decodedSize is how many times its text a patch may take when it is decoded.
@@ -172,28 +178,17 @@ const decodedSize = 8
 
 // compileJSONPatch reads the text of a patch, or the list that a patch which is one variable gave.
 func compileJSONPatch(patch any) (compiledPatch, error) {
-	source, ok := patch.(string)
-	if !ok {
-		raw, err := json.Marshal(patch)
-		if err != nil {
-			return nil, err
-		}
-		source = string(raw)
+	if list, isList := patch.([]any); isList {
+		return applying(jsonpatch.Decode(list))
 	}
-	if err := limit.Size(len(source) * decodedSize); err != nil {
+	source, err := asString(patch)
+	if err == nil {
+		err = limit.Size(len(source) * decodedSize)
+	}
+	if err != nil {
 		return nil, err
 	}
-	parsed, err := jsonpatch.Parse(source)
-	return applying(parsed), err
-}
-
-// decodePatches reads a mutate.patches.
-func decodePatches(n policydecode.Node) *patch {
-	if _, err := asList(n.Value); err != nil {
-		n.Fail("%w", err)
-		return &patch{}
-	}
-	return decodeOperations(n, "patches", compilePatches)
+	return applying(jsonpatch.Parse(source))
 }
 
 func compilePatches(patch any) (compiledPatch, error) {
@@ -201,14 +196,49 @@ func compilePatches(patch any) (compiledPatch, error) {
 	if err != nil {
 		return nil, err
 	}
-	parsed, err := legacy.ParsePatches(list)
-	return applying(parsed), err
+	return applying(legacy.ParsePatches(list))
 }
 
-func asList(patch any) ([]any, error) {
-	list, ok := patch.([]any)
-	if !ok {
-		return nil, fmt.Errorf("must be a list, not %s", policydecode.TypeName(patch))
+// metadataPaths are the labels and annotations of an object and of its Pod template.
+//
+//nolint:gochecknoglobals // an immutable table
+var metadataPaths = [][]string{
+	{"metadata", "labels"},
+	{"metadata", "annotations"},
+	{"spec", "template", "metadata", "labels"},
+	{"spec", "template", "metadata", "annotations"},
+	{"spec", "jobTemplate", "spec", "template", "metadata", "labels"},
+	{"spec", "jobTemplate", "spec", "template", "metadata", "annotations"},
+}
+
+// quoted is what a patch made of an object. Labels and annotations that a JSON patch wrote as bare
+// booleans or numbers are strings, the only values that the server takes there.
+// Strategic merge does the same on its own.
+func quoted(before, after map[string]any, notIdempotent string) patchResult {
+	if diff.Shared(after, before) {
+		return patchResult{Object: before}
 	}
-	return list, nil
+	out := patchResult{Object: after, NotIdempotent: notIdempotent}
+	for _, path := range metadataPaths {
+		found, _, _ := unstructured.NestedFieldNoCopy(out.Object, path...)
+		values := mapping(found)
+		for _, key := range sortedKeys(values) {
+			switch value := values[key].(type) {
+			case bool, int64, float64:
+				text, _ := pattern.Text(value)
+				out.Object = withValue(out.Object, append(path[:len(path):len(path)], key), text)
+				out.Warnings = append(out.Warnings, engine.Warning(fmt.Sprintf(
+					"%s %s is written without quotes; it is taken as the string %q", strings.Join(path, "."), key, text)))
+			}
+		}
+	}
+	return out
+}
+
+// withValue returns the object with a value set; only the maps on the way are copied. The path exists.
+func withValue(object map[string]any, path []string, value any) map[string]any {
+	if len(path) > 1 {
+		value = withValue(mapping(object[path[0]]), path[1:], value)
+	}
+	return diff.With(object, path[0], value)
 }

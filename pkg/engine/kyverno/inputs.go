@@ -90,30 +90,20 @@ func (e *execution) isGiven(name string) bool {
 	return given || e.inputs().values.GivesElements(e.rule.policy.name, e.rule.written, name)
 }
 
-// givenNames lists the names of variables that Values documents give values.
+// givenNames lists the names of variables that Values documents give values: they are among the first parts of all keys.
 func givenNames(documents []engine.Document) []string {
 	var names []string
 	for _, d := range documents {
 		if d.Key.GroupKind == valuesKind {
-			names = keysBelow(d.Object().Object, names)
+			variables.Contains(d.Object().Object, func(value any) bool {
+				for key := range mapping(value) {
+					name, _, _ := strings.Cut(key, ".")
+					names = append(names, name)
+				}
+				return false
+			})
 		}
 	}
 	slices.Sort(names)
 	return slices.Compact(names)
-}
-
-// keysBelow adds the first parts of all keys below a value: among them are the names of variables.
-func keysBelow(value any, names []string) []string {
-	switch v := value.(type) {
-	case []any:
-		for _, item := range v {
-			names = keysBelow(item, names)
-		}
-	case map[string]any:
-		for key, item := range v {
-			name, _, _ := strings.Cut(key, ".")
-			names = keysBelow(item, append(names, name))
-		}
-	}
-	return names
 }

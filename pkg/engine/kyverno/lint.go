@@ -53,7 +53,7 @@ type texts struct {
 func (c *ruleCompiler) lintTexts(f *policydecode.Fields) {
 	mutate := f.At("mutate")
 	t := &texts{
-		declared: slices.Sorted(slices.Values(declaredIn(f.Values, nil))), given: c.given, targets: mapping(mutate.Value)["targets"] != nil,
+		declared: declaredIn(f.Values), given: c.given, targets: mapping(mutate.Value)["targets"] != nil,
 		background: c.background, user: !c.background || c.targets, template: c.template,
 	}
 	for _, key := range []string{"context", "preconditions", "mutate"} {
@@ -83,7 +83,7 @@ func lintBackground(n policydecode.Node) {
 			f.At(key).Lint("asks who makes the request, which background processing does not know, so Kyverno refuses this policy: set spec.background: false")
 		}
 	}
-	if containsText(sequence(mapping(block["resources"])["kinds"]), "*") {
+	if slices.Contains(sequence(mapping(block["resources"])["kinds"]), any("*")) {
 		f.At("resources").Fields().At("kinds").Lint(`"*" is not for background processing, so Kyverno refuses this policy: set spec.background: false`)
 	}
 	for _, key := range []string{"any", "all"} {
@@ -96,24 +96,18 @@ func lintBackground(n policydecode.Node) {
 	}
 }
 
-// declaredIn adds the names of the context entries anywhere in a rule.
-func declaredIn(value any, names []string) []string {
-	switch v := value.(type) {
-	case []any:
-		for _, item := range v {
-			names = declaredIn(item, names)
-		}
-	case map[string]any:
-		entries, _ := v["context"].([]any)
-		for _, entry := range entries {
-			if name, _ := mapping(entry)["name"].(string); name != "" {
+// declaredIn lists the names of the context entries anywhere in a rule, sorted.
+func declaredIn(rule any) []string {
+	var names []string
+	variables.Contains(rule, func(value any) bool {
+		for _, entry := range sequence(mapping(value)["context"]) {
+			if name := text(mapping(entry)["name"]); name != "" {
 				names = append(names, name)
 			}
 		}
-		for _, item := range v {
-			names = declaredIn(item, names)
-		}
-	}
+		return false
+	})
+	slices.Sort(names)
 	return names
 }
 
@@ -226,12 +220,7 @@ func (t *texts) text(n policydecode.Node, text string, merged bool) {
 
 // shortened keeps long texts out of messages.
 func shortened(text string) string {
-	const most = 60
-	text = strings.Join(strings.Fields(text), " ")
-	if len(text) > most {
-		return strings.ToValidUTF8(text[:most], "") + "..."
-	}
-	return text
+	return engine.Shorten(strings.Join(strings.Fields(text), " "), 60)
 }
 
 // variable warns of one that has no value, or reports that Kyverno refuses it.
@@ -287,9 +276,7 @@ func (t *texts) declares(name string) bool {
 	case "target":
 		return t.targets
 	}
-	_, declared := slices.BinarySearch(t.declared, name)
-	_, given := slices.BinarySearch(t.given, name)
-	return declared || given || elementName.MatchString(name)
+	return slices.Contains(t.declared, name) || slices.Contains(t.given, name) || elementName.MatchString(name)
 }
 
 // beginsWithOne reports whether a text begins with one of several names.
@@ -355,25 +342,15 @@ func covered(filter, other map[string]any) bool {
 	}
 	resources, wanted := mapping(filter["resources"]), mapping(other["resources"])
 	for key, value := range wanted {
-		list, isList := value.([]any)
-		if key == "kinds" && isList {
-			mine, kinds := sequence(resources[key]), make(map[string]bool, len(list))
-			for _, kind := range list {
-				kinds[text(kind)] = true
-			}
-			if !kinds["*"] && (len(mine) == 0 || slices.ContainsFunc(mine, func(kind any) bool { return !kinds[text(kind)] })) {
+		if list, isList := value.([]any); key == "kinds" && isList {
+			mine := sequence(resources[key])
+			foreign := func(kind any) bool { return !slices.Contains(list, any(text(kind))) }
+			if !slices.Contains(list, any("*")) && (len(mine) == 0 || slices.ContainsFunc(mine, foreign)) {
 				return false
 			}
-			continue
-		}
-		if !reflect.DeepEqual(resources[key], value) {
+		} else if !reflect.DeepEqual(resources[key], value) {
 			return false
 		}
 	}
 	return len(wanted) > 0
-}
-
-func containsText(list []any, value any) bool {
-	text, isText := value.(string)
-	return isText && slices.Contains(list, any(text))
 }

@@ -19,15 +19,12 @@ import (
 type patch struct {
 	field    string              // in the rule: "mutate.patchStrategicMerge"
 	template *variables.Template // nil when the patch holds no variables
-	compile  compilePatch
+	compile  func(patch any) (compiledPatch, error)
 	compiled compiledPatch // nil when the patch holds variables
 	err      error         // of compiling it
 
 	footprint footprint
 }
-
-// compilePatch reads a patch without variables.
-type compilePatch func(patch any) (compiledPatch, error)
 
 // compiledPatch is a patch without variables, compiled: it patches an object, which stays as it is. The error is a
 // *strategicmerge.ConditionError where the patch does not apply to it.
@@ -65,9 +62,9 @@ func decodePatch(m *policydecode.Fields) *patch {
 	case strategic.Value != nil && json6902.Value != nil:
 		m.Fail("has both patchStrategicMerge and patchesJson6902, of which only one is allowed")
 	case strategic.Value != nil:
-		return decodeStrategicMerge(strategic)
+		return decodeForm(m, "patchStrategicMerge")
 	case json6902.Value != nil:
-		return decodeJSONPatch(json6902)
+		return decodeForm(m, "patchesJson6902")
 	case m.Value == nil:
 		m.Fail("is empty, so the rule changes nothing")
 	case m.Values != nil: // or else it is no mapping, which has been said
@@ -92,11 +89,7 @@ func decodeLegacyPatches(m *policydecode.Fields) []*patch {
 			continue
 		}
 		n.Lint("is a form of Kyverno 1.0 to 1.5 that later versions do not support")
-		if key == "overlay" {
-			out = append(out, decodeOverlay(n))
-		} else {
-			out = append(out, decodePatches(n))
-		}
+		out = append(out, decodeForm(m, key))
 	}
 	return out
 }
@@ -112,7 +105,7 @@ func newerForm(m *policydecode.Fields) string {
 
 // newPatch reads the template of a patch and, if it holds no variables, compiles it.
 // An error of compiling is returned by apply.
-func newPatch(n policydecode.Node, key string, compile compilePatch) *patch {
+func newPatch(n policydecode.Node, key string, compile func(patch any) (compiledPatch, error)) *patch {
 	p := &patch{field: strings.Clone(n.PathInRule()), compile: compile, footprint: newFootprint(key, n.Value)}
 	template, err := variables.ParseAt(n.Value, "mutate", key)
 	if err != nil {

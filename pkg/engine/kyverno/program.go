@@ -3,12 +3,15 @@ package kyverno
 import (
 	"cmp"
 	"context"
+	"slices"
+	"sync"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/match"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/variables"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/selector"
 )
 
 // program is all policies, by name. It is an engine.Propagator.
@@ -29,8 +32,7 @@ func newProgram(policies []*policy) *program {
 	}
 	p := &program{
 		policies: policies, selections: selections.All,
-		own:       newRuleIndex(policies, func(r *rule) bool { return len(r.targets) == 0 }),
-		triggered: newRuleIndex(policies, func(r *rule) bool { return len(r.targets) > 0 }),
+		own: newRuleIndex(policies, false), triggered: newRuleIndex(policies, true),
 	}
 	if p.refs = p.own.refs; p.Propagates() {
 		p.refs = nil
@@ -55,28 +57,18 @@ func (p *program) Propagates() bool { return len(p.triggered.rules) > 0 }
 // Evaluate runs the rules without targets. Each sees the object as the rule
 // before it left it; one that fails leaves it as it was.
 func (p *program) Evaluate(ctx context.Context, t engine.Target, w *engine.World, sink engine.Sink) (*unstructured.Unstructured, error) {
-	v := p.own.visit(&t, sink)
-	for i, mayMatch := v.next(0); i < len(v.rules); i, mayMatch = v.next(i + 1) {
-		r := v.rules[i]
-		if !mayMatch {
-			r.skipKind(ctx, t, w, sink)
-			continue
-		}
+	err := p.own.visit(ctx, &t, w, sink, "has changed the object", func(r *rule) ([]engine.Step, bool) {
 		step := r.run(ctx, t, w, sink)
-		if err := ctx.Err(); err != nil {
-			return nil, err
+		changed := step.Outcome == engine.Changed
+		if changed {
+			t = t.With(step.After)
+			t.Tainted = t.Tainted || step.Taints()
 		}
-		v.report(i, step)
-		if step.Outcome != engine.Changed {
-			continue
-		}
-		t = t.With(step.After)
-		t.Tainted = t.Tainted || step.Taints()
-		if r.policy.applyOne {
-			i = v.skipRest(i, &t, "has changed the object")
-		}
+		return []engine.Step{step}, changed
+	})
+	if err != nil {
+		return nil, err
 	}
-	v.end()
 	return t.Object, ctx.Err()
 }
 
@@ -197,4 +189,92 @@ func (r *rule) applies(c *match.Candidate) (match.Result, error) {
 		return m, err
 	}
 	return r.exclude.Exclude(c)
+}
+
+// ruleIndex finds the rules that may match an object of a kind without asking each of them.
+type ruleIndex struct {
+	rules  []*rule // in evaluation order
+	refs   []engine.RuleRef
+	byKind sync.Map // the places of rules, by the kinds that were asked for
+}
+
+// newRuleIndex returns an index of the rules with targets, or of those without.
+func newRuleIndex(policies []*policy, targets bool) *ruleIndex {
+	x := &ruleIndex{}
+	for _, p := range policies {
+		for _, r := range p.rules {
+			if len(r.targets) > 0 == targets {
+				x.rules, x.refs = append(x.rules, r), append(x.refs, r.ref)
+			}
+		}
+	}
+	return x
+}
+
+// of returns the places of the rules that may match a kind, in evaluation order.
+func (x *ruleIndex) of(kind string) []int {
+	if known, ok := x.byKind.Load(kind); ok {
+		return known.([]int)
+	}
+	var places []int
+	for i, r := range x.rules {
+		if slices.ContainsFunc(r.match.Kinds(), func(k selector.Kind) bool { return selector.MatchWildcard(k.Kind, kind) }) {
+			places = append(places, i)
+		}
+	}
+	x.byKind.Store(kind, places)
+	return places
+}
+
+// visit runs the rules that may match an object, and hands over their steps. That a rule does not match is handed over
+// at the end, unless the reason is wanted. run also reports whether the rule did something, after which applyRules: One
+// keeps the rest of its policy from running.
+func (x *ruleIndex) visit(ctx context.Context, t *engine.Target, w *engine.World, sink engine.Sink, did string, run func(*rule) ([]engine.Step, bool)) error {
+	places, reasons := x.of(t.Key.Kind), sink.Wants(engine.NotMatched)
+	var others []int // the places of the rules with another outcome
+	report := func(at int, steps ...engine.Step) {
+		if !reasons && len(steps) == 1 && steps[0].Outcome == engine.NotMatched {
+			return
+		}
+		others = append(others, at)
+		for _, s := range steps {
+			sink.Step(s)
+		}
+	}
+	for i := 0; i < len(x.rules); i++ {
+		next, mayMatch := slices.BinarySearch(places, i)
+		switch {
+		case !mayMatch && reasons:
+			x.rules[i].skipKind(ctx, *t, w, sink)
+			continue
+		case next == len(places):
+			i = len(x.rules)
+			continue
+		}
+		i = places[next]
+		steps, done := run(x.rules[i])
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		report(i, steps...)
+		applied := x.rules[i]
+		for done && applied.policy.applyOne && i+1 < len(x.rules) && x.rules[i+1].policy == applied.policy {
+			i++
+			report(i, x.rules[i].skipped(t, applied, did))
+		}
+	}
+	if !reasons && len(others) < len(x.rules) {
+		sink.NotMatched(engine.RuleList{List: x.refs, Except: others})
+	}
+	return nil
+}
+
+// skipped is the step of a rule that applyRules: One keeps from running, because another one did something.
+func (r *rule) skipped(t *engine.Target, applied *rule, did string) engine.Step {
+	step := engine.Step{Rule: r.ref, Outcome: engine.Skipped}
+	if len(r.targets) > 0 {
+		step.Trigger = t.Key
+	}
+	step.Err = &SkippedError{Reason: "applyRules is One, and rule " + applied.ref.Rule + " " + did}
+	return step
 }

@@ -1,15 +1,12 @@
 package kyverno
 
 import (
-	"slices"
-	"strconv"
-	"strings"
-
-	"sigs.k8s.io/yaml"
-
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/pattern"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/variables"
+	"slices"
+	"strconv"
+	"strings"
 )
 
 // footprint is what a patch does to any object, as far as it stands in the policy: where it writes what, and whether it reads what
@@ -102,12 +99,7 @@ func computesKeys(element map[string]any) bool {
 
 // operations adds what the operations of a JSON patch do, whose variables are left where they stand.
 func (f *footprint) operations(patch any) {
-	if text, isText := patch.(string); isText {
-		if yaml.Unmarshal([]byte(text), &patch) != nil {
-			patch = text
-		}
-	}
-	list, ok := patch.([]any)
+	list, ok := operationsIn(patch).([]any)
 	if !ok {
 		f.unnamed()
 	}
