@@ -18,7 +18,6 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/formats"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/plan"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/preview"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
 )
 
 // applyExisting is the name of the command.
@@ -43,7 +42,6 @@ type ApplyOptions struct {
 	preview.Options
 	WritePrinters
 	Metrics  Metering
-	Masker   *redact.Masker // of the error that ends the run; nil shows everything
 	Executor *apply.Executor
 	Events   *apply.EventRecorder // nil records none
 	Record   *apply.RecordedRun   // what is to be made; nil makes what is evaluated
@@ -222,7 +220,7 @@ func (f *ApplyFlags) check(c *cobra.Command) error {
 
 // newOptions sets what does not depend on where the changes come from.
 func (f *ApplyFlags) newOptions(c *cobra.Command, w *factory.Factory, request engine.Request) (*ApplyOptions, error) {
-	o := &ApplyOptions{Masker: w.Masker}
+	o := &ApplyOptions{}
 	options := w.WriteOptions(f.Output, request, f.Rehearsal())
 	var err error
 	if f.cluster != nil {

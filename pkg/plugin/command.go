@@ -74,11 +74,6 @@ func printError(errOut io.Writer, where string, err error) {
 
 // NewCommand is the root command. Name is how help and errors call the program.
 func NewCommand(name string, streams genericiooptions.IOStreams) *cobra.Command {
-	return newCommand(name, streams, &redact.Masker{})
-}
-
-// newCommand is NewCommand with the masker of its runs.
-func newCommand(name string, streams genericiooptions.IOStreams, secrets *redact.Masker) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "mutate",
 		Short: "Preview and apply mutation policies on objects that already exist",
@@ -113,7 +108,7 @@ func newCommand(name string, streams genericiooptions.IOStreams, secrets *redact
 		}
 		return startLog(level)
 	}
-	evaluate := flags.NewEvaluate(config, secrets)
+	evaluate := flags.NewEvaluate(config)
 	c.AddCommand(
 		NewPreviewCommand(evaluate, name, streams),
 		NewExplainCommand(evaluate, name, streams),

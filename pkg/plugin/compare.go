@@ -19,7 +19,6 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/flags"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/formats"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/wording"
 )
 
@@ -36,7 +35,6 @@ type CompareFlags struct {
 // CompareOptions are what a comparison needs.
 type CompareOptions struct {
 	comparison.Options
-	Masker  *redact.Masker // of the error that ends the run; nil shows everything
 	Printer output.Printer
 	Reports *formats.Reports // those that Printer writes too
 }
@@ -179,7 +177,7 @@ func (f *CompareFlags) shown(c *cobra.Command, w *factory.Factory, options outpu
 	if err != nil {
 		return nil, err
 	}
-	return &CompareOptions{Masker: w.Masker, Printer: reports.Beside(printer), Reports: reports}, nil
+	return &CompareOptions{Printer: reports.Beside(printer), Reports: reports}, nil
 }
 
 // compared returns what is compared.

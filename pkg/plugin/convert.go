@@ -46,7 +46,6 @@ type ConvertFlags struct {
 // ConvertOptions are what a conversion needs.
 type ConvertOptions struct {
 	conversion.Options
-	Masker    *redact.Masker
 	Directory string // empty for Out
 	Out       io.Writer
 	written   map[string]bool // names of files in Directory
@@ -132,8 +131,8 @@ func (f *ConvertFlags) ToOptions(c *cobra.Command, args []string, streams generi
 		more = variant.DefaultLimit
 	}
 	return &ConvertOptions{
-		Options: conversion.Options{Options: o, To: to, Variants: f.Variants.Variants, MoreVariants: more, Seed: f.Variants.Seed, Unproved: f.Unproved},
-		Masker:  w.Masker, Directory: f.Directory, Out: w.Streams.Out,
+		Options:   conversion.Options{Options: o, To: to, Variants: f.Variants.Variants, MoreVariants: more, Seed: f.Variants.Seed, Unproved: f.Unproved},
+		Directory: f.Directory, Out: w.Streams.Out,
 	}, nil
 }
 

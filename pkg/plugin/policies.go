@@ -15,7 +15,6 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/fleet"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/formats"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/policies"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
 )
 
 // PoliciesFlags are what a user types after policies.
@@ -106,7 +105,7 @@ func describedCode(d *factory.Described) int {
 
 // fleet lists the policies of several clusters, and returns the exit code.
 func (f *PoliciesFlags) fleet(ctx context.Context, streams genericiooptions.IOStreams) (int, error) {
-	evaluate := flags.NewEvaluate(f.Config, &redact.Masker{})
+	evaluate := flags.NewEvaluate(f.Config)
 	evaluate.Policies, evaluate.Client, evaluate.Objects.AllNamespaces = f.Policies, f.Client, true
 	w, err := factory.OpenFleet(&evaluate, &f.Contexts, streams, false)
 	if err != nil {

@@ -18,7 +18,6 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/formats"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/plan"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/preview"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/wording"
 )
 
@@ -44,7 +43,6 @@ type PreviewFlags struct {
 type PreviewOptions struct {
 	preview.Options
 	Metrics  Metering
-	Masker   *redact.Masker // of the error that ends the run; nil shows everything
 	Printer  output.Printer
 	Reports  *formats.Reports     // those that Printer writes too
 	Stored   *clusterreport.Store // those in the cluster; nil writes none
@@ -242,7 +240,7 @@ func (f *PreviewFlags) shown(c *cobra.Command, w *factory.Factory, options outpu
 		return nil, err
 	}
 	return &PreviewOptions{
-		Metrics: metering(f.Metrics, c), Masker: w.Masker, Printer: reports.Beside(printer), Reports: reports, Stored: stored,
+		Metrics: metering(f.Metrics, c), Printer: reports.Beside(printer), Reports: reports, Stored: stored,
 		Hints: hints, ExitCode: f.ExitCode, End: external.End,
 		factory: w, format: f.Output.Format, printing: options,
 	}, nil
@@ -276,7 +274,7 @@ func (f *PreviewFlags) evaluated(c *cobra.Command, w *factory.Factory, args []st
 		if err != nil {
 			return err
 		}
-		o.Save = &planSaver{plan: plan.Plan{Run: run}, path: f.Save, masker: w.Secrets, quiet: f.write != nil}
+		o.Save = &planSaver{plan: plan.Plan{Run: run}, path: f.Save, quiet: f.write != nil}
 	}
 	return nil
 }

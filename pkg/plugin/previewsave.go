@@ -14,7 +14,6 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/flags"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/plan"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/preview"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
 )
 
 // checkSave checks --save. As in apply-existing, rules for new objects then run only if
@@ -54,10 +53,9 @@ func (f *PreviewFlags) validate(w *factory.Factory, o *preview.Options) {
 
 // planSaver saves a plan as a file. A nil one saves nothing.
 type planSaver struct {
-	plan   plan.Plan
-	path   string
-	masker *redact.Masker
-	quiet  bool
+	plan  plan.Plan
+	path  string
+	quiet bool
 }
 
 // add adds an object that would change, or about which there is something else to report.
@@ -79,7 +77,7 @@ func (s *planSaver) save(summary evaluation.Summary, r *preview.Run, errOut io.W
 		return fmt.Errorf("no plan was saved: %s", r.BrokenText())
 	}
 	s.plan.Summary, s.plan.Incomplete = summary, r.Incomplete(summary)
-	if err := plan.Save(s.path, &s.plan, s.masker); err != nil {
+	if err := plan.Save(s.path, &s.plan); err != nil {
 		return err
 	}
 	if !s.quiet {

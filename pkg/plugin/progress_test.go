@@ -19,7 +19,6 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/formats"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/progress"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
 )
 
 // ticking is a clock whose ticks the test makes.
@@ -58,7 +57,7 @@ func TestProgressOfVariants(t *testing.T) {
 		writeSecretsFile(t, dir, f.Name, string(f.Data))
 	}
 	streams := genericiooptions.IOStreams{In: strings.NewReader(""), Out: io.Discard, ErrOut: io.Discard}
-	evaluate := flags.NewEvaluate(genericclioptions.NewConfigFlags(false), &redact.Masker{})
+	evaluate := flags.NewEvaluate(genericclioptions.NewConfigFlags(false))
 	f := plugin.CompareFlags{Evaluate: evaluate, Output: flags.NewOutput(formats.Diff), Contexts: flags.NewContexts(), Variants: flags.Variants{Variants: 200, Seed: 1}}
 	f.Policies.Paths, f.With = []string{filepath.Join(dir, "old.yaml")}, []string{filepath.Join(dir, "new.yaml")}
 	f.Objects.Filenames = []string{filepath.Join(dir, "pods.yaml")}

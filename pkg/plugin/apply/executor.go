@@ -16,7 +16,6 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/journal"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/plan"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/progress"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
 )
 
 // Options say how a run writes.
@@ -57,7 +56,6 @@ type Executor struct {
 	// Confirmed reports that the user has confirmed the changes before, so that
 	// nothing is asked.
 	Confirmed bool
-	Masker    *redact.Masker
 	ErrOut    io.Writer
 	Meter     *progress.Meter // of the verification; may be nil
 	// Away is called when the server does not answer and it is open whether requests were stored. It waits, and reports

@@ -20,7 +20,6 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/cluster"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/journal"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/plan"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
 )
 
 // outcomes keeps the result of each object, in the order of the reports.
@@ -48,7 +47,7 @@ func newTrial(s *server) *trial {
 	x.Executor = &apply.Executor{
 		Options: apply.Options{Concurrency: 1, MaxFailures: 1},
 		Writer:  &apply.Writer{Server: s, Manager: apply.DefaultFieldManager, DryRun: apply.DryRunNone},
-		Prompt:  prompt, Hooks: apply.Hooks{Report: x.results.add}, Access: s, Mapper: mapper, Masker: &redact.Masker{}, ErrOut: &x.printed,
+		Prompt:  prompt, Hooks: apply.Hooks{Report: x.results.add}, Access: s, Mapper: mapper, ErrOut: &x.printed,
 	}
 	return x
 }
@@ -315,7 +314,7 @@ func newJournal(file string, x *trial) (*journal.Writer, error) {
 	return journal.Create(file, journal.Header{
 		ID: "1", Command: "apply-existing", FieldManager: apply.DefaultFieldManager, Started: began,
 		Run: plan.NewRun(plan.Cluster{Server: "https://127.0.0.1"}, "v1", began),
-	}, journal.Options{Masker: x.Masker})
+	}, journal.Options{})
 }
 
 // A journal that cannot be kept ends the run, and is reported once.

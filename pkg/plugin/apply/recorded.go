@@ -103,8 +103,7 @@ func (r *RecordedRun) Each(rules []engine.RuleRef, do func(*engine.Change) error
 
 // Tasks has the executor that will run them keep a task for each entry. The policies are evaluated over the same
 // objects again, because an entry is written only if they still make the same change,
-// and because it lacks the values of Secrets, which a drift has to mask. The masker of the executor is
-// that of the evaluation.
+// and because it lacks the values of Secrets.
 func (r *RecordedRun) Tasks(ctx context.Context, run Evaluation, x *Executor) error {
 	places := make(map[engine.ObjectKey]*Task, len(r.tasks))
 	for _, t := range r.tasks {
@@ -128,7 +127,7 @@ func (r *RecordedRun) Tasks(ctx context.Context, run Evaluation, x *Executor) er
 		if t.Entry.Writes() {
 			x.hold(t, c.Target.Object)
 		}
-		if c.Changed() == t.Entry.Writes() && t.Entry.Drift(c, x.Masker) == nil {
+		if c.Changed() == t.Entry.Writes() && t.Entry.Drift(c) == nil {
 			again := plan.NewEntry(c)
 			t.again = &again
 		}

@@ -12,7 +12,6 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/journal"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/plan"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
 )
 
 // planned changes a field of the object, and one of its status.
@@ -36,7 +35,7 @@ func interrupted(t *testing.T) *journal.Journal {
 	w, err := journal.Create(file, journal.Header{
 		ID: "1", Command: "apply-existing", FieldManager: "kubectl-mutate", Started: began,
 		Run: plan.NewRun(plan.Cluster{Server: "https://127.0.0.1"}, "v1", began),
-	}, journal.Options{Masker: &redact.Masker{}})
+	}, journal.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

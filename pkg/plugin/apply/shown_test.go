@@ -21,7 +21,6 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/cluster"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/journal"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/plan"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
 )
 
 // appending is an evaluation whose one rule appends to data.a, and to status.a if there
@@ -123,7 +122,7 @@ func (r *appendingRun) run() []*Result {
 		Options: Options{Concurrency: 1, MaxFailures: 1}, Prompt: prompt, Access: r, Mapper: mapper,
 		Writer: &Writer{Server: r.server, Manager: DefaultFieldManager, DryRun: DryRunNone},
 		Hooks:  Hooks{Report: func(r *Result) error { results = append(results, r); return nil }},
-		Masker: &redact.Masker{}, ErrOut: io.Discard, Confirmed: r.mode == "--plan",
+		ErrOut: io.Discard, Confirmed: r.mode == "--plan",
 	}
 	if status, _, _ := unstructured.NestedMap(r.server.live.Object, "status"); status != nil {
 		x.Writer.HasStatus = func(context.Context, schema.GroupVersionKind) (bool, error) { return true, nil }

@@ -77,7 +77,7 @@ func (x *Executor) want(t *Task) Want {
 		if endpoint == request.StatusSubresource {
 			shown, made = shown.StatusPart(), plan.StatusPart(now)
 		}
-		if drift := shown.Drift(made, x.Masker); drift != nil {
+		if drift := shown.Drift(made); drift != nil {
 			return nil, drift
 		}
 		if endpoint == "" && now.Changed() {

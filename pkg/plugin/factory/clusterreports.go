@@ -87,7 +87,7 @@ func (f *Factory) store(ctx context.Context, args []string, written string) (*cl
 		return nil, c.API, err
 	case f.Client == nil:
 		return nil, c.API, errors.New("--write-reports needs a cluster: -f/--filename and -k/--kustomize name manifests; use --report FORMAT=FILE")
-	case f.Masker == nil:
+	case f.ShowSecrets:
 		return nil, c.API, errors.New("--write-reports cannot be used with --show-secrets: others may read the reports")
 	}
 	scope, err := f.scope(f.Client.Mapper(), args, engine.Request{})

@@ -21,10 +21,10 @@ import (
 
 // Factory turns flags into the parts of a run.
 type Factory struct {
-	*flags.Evaluate                            // its Secrets are also what must not go into files
-	Streams         genericiooptions.IOStreams // ErrOut is for notices: it masks, and escapes
-	Masker          *redact.Masker             // nil when Secrets may be shown
-	Client          *cluster.Client            // nil offline
+	*flags.Evaluate
+	Streams     genericiooptions.IOStreams // ErrOut is for notices: it masks, and escapes
+	ShowSecrets bool
+	Client      *cluster.Client // nil offline
 
 	stdout   io.Writer       // the original; Streams.Out may wrap it
 	stderr   io.Writer       // for text that is masked and escaped already
@@ -50,10 +50,7 @@ func OpenShared(evaluate *flags.Evaluate, streams genericiooptions.IOStreams, sh
 	if err := evaluate.Validate(); err != nil {
 		return nil, err
 	}
-	f := &Factory{Evaluate: evaluate, Streams: streams, stdout: streams.Out, reader: &input.Reader{Stdin: streams.In}}
-	if !showSecrets {
-		f.Masker = f.Secrets
-	}
+	f := &Factory{Evaluate: evaluate, Streams: streams, stdout: streams.Out, ShowSecrets: showSecrets, reader: &input.Reader{Stdin: streams.In}}
 	f.showProgress()
 	f.stderr = f.Streams.ErrOut
 	f.Streams.ErrOut = redact.NewWriter(f.stderr)

@@ -22,7 +22,7 @@ import (
 )
 
 // Fleet makes the parts of runs on several clusters: a Factory for what they share, which has no client,
-// and one for each cluster. They have one masker.
+// and one for each cluster.
 type Fleet struct {
 	*Factory
 	Contexts []string
@@ -82,7 +82,7 @@ func (f *Fleet) readStdin(more []string) error {
 
 // Fleet returns the run on all clusters.
 func (f *Fleet) Fleet(chosen *flags.Contexts, run func(context.Context, *fleet.Member) (int, error)) *fleet.Fleet {
-	out := &fleet.Fleet{AtOnce: chosen.AtOnce, Masker: f.Masker, Meter: f.progress}
+	out := &fleet.Fleet{AtOnce: chosen.AtOnce, ShowSecrets: f.ShowSecrets, Meter: f.progress}
 	for _, name := range f.Contexts {
 		out.Members = append(out.Members, &fleet.Member{Name: name, Run: run})
 	}
@@ -98,7 +98,7 @@ func (f *Fleet) At(m *fleet.Member, writes bool) (*Factory, error) {
 	evaluate.Config = flags.ConfigOf(f.Config, m.Name)
 	errOut := f.notices.Of(m.Name)
 	out := &Factory{
-		Evaluate: &evaluate, Masker: f.Masker, stdout: io.Discard, stderr: errOut,
+		Evaluate: &evaluate, ShowSecrets: f.ShowSecrets, stdout: io.Discard, stderr: errOut,
 		Streams: genericiooptions.IOStreams{In: bytes.NewReader(f.stdin), Out: io.Discard, ErrOut: errOut},
 	}
 	out.reader = &input.Reader{Stdin: out.Streams.In}

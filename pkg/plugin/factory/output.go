@@ -26,7 +26,7 @@ import (
 // OutputOptions returns the options of printers, with the context of the run.
 func (f *Factory) OutputOptions(out flags.Output, request engine.Request) output.Options {
 	o := out.PrinterOptions(f.stdout)
-	o.Out, o.Masker = f.Streams.Out, f.Masker
+	o.Out = f.Streams.Out
 	o.Context = output.Context{Version: version.Release(), Operation: string(request.Operation), Namespace: strings.Join(f.Namespaces(), ", ")}
 	if f.Client != nil {
 		info := f.Client.Info()

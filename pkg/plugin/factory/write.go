@@ -32,7 +32,7 @@ func (f *Factory) Executor(write *flags.Write, report func(*apply.Result) error)
 	prompt.Yes = write.Yes || write.Rehearses()
 	return &apply.Executor{
 		Options: write.ExecutorOptions(), Hooks: apply.Hooks{Report: report}, Prompt: prompt, Access: cluster.NewAuthorizer(f.Client), Mapper: f.Client.Mapper(),
-		Masker: f.Secrets, ErrOut: f.Streams.ErrOut, Meter: f.progress,
+		ErrOut: f.Streams.ErrOut, Meter: f.progress,
 		Writer: &apply.Writer{
 			Server: cluster.RetryingClient{Client: f.Client}, Manager: write.FieldManager,
 			ForceConflicts: write.ForceConflicts, TakeFrom: write.TakeFrom, DryRun: apply.DryRun(write.DryRun),
@@ -57,7 +57,7 @@ func (f *Factory) Journal(write *flags.Write, h journal.Header) (func() (*journa
 
 // JournalOptions returns what a journal keeps.
 func (f *Factory) JournalOptions(write *flags.Write) journal.Options {
-	return journal.Options{Masker: f.Secrets, Secrets: write.JournalSecrets}
+	return journal.Options{Secrets: write.JournalSecrets}
 }
 
 // DriftPrinter shows the diff that was planned and the one that would be made now.

@@ -9,7 +9,6 @@ import (
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/file"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
 )
 
 // Evaluate has the flags that preview and apply-existing share.
@@ -27,14 +26,12 @@ type Evaluate struct {
 	// Quiet leaves out progress, notices and warnings on standard error.
 	Quiet  bool
 	Config *genericclioptions.ConfigFlags
-	// Secrets masks the values of Secrets.
-	Secrets *redact.Masker
 }
 
 // NewEvaluate returns the defaults. Config holds the flags by which kubectl
 // itself finds a cluster; they are registered elsewhere, for all commands.
-func NewEvaluate(config *genericclioptions.ConfigFlags, secrets *redact.Masker) Evaluate {
-	return Evaluate{Objects: NewObjects(), Annotate: true, Config: config, Secrets: secrets}
+func NewEvaluate(config *genericclioptions.ConfigFlags) Evaluate {
+	return Evaluate{Objects: NewObjects(), Annotate: true, Config: config}
 }
 
 // AddFlags registers the flags.

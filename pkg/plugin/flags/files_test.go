@@ -6,7 +6,6 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/flags"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
 )
 
 func TestCheckFiles(t *testing.T) {
@@ -27,7 +26,7 @@ func TestCheckFiles(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			set := pflag.NewFlagSet("preview", pflag.ContinueOnError)
 			set.String("save", "", "")
-			evaluate, report := flags.NewEvaluate(nil, &redact.Masker{}), flags.Report{}
+			evaluate, report := flags.NewEvaluate(nil), flags.Report{}
 			evaluate.AddFlags(set)
 			report.AddFlags(set, "junit, sarif")
 			if err := set.Parse(c.args); err != nil {

@@ -10,9 +10,7 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/compare"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/evaluation"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/formats"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/progress"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/wording"
 )
 
@@ -38,11 +36,11 @@ type Member struct {
 
 // Fleet is several clusters.
 type Fleet struct {
-	Members []*Member
-	AtOnce  int             // clusters that are read side by side
-	Masker  *redact.Masker  // nil where Secrets are shown
-	Meter   *progress.Meter // counts what is evaluated
-	Ended   func(*Member)   // is called for each cluster, one at a time; may be nil
+	Members     []*Member
+	AtOnce      int // clusters that are read side by side
+	ShowSecrets bool
+	Meter       *progress.Meter // counts what is evaluated
+	Ended       func(*Member)   // is called for each cluster, one at a time; may be nil
 }
 
 // Gather runs all members, at most AtOnce side by side, and returns when all have ended. What goes wrong
@@ -81,7 +79,7 @@ func (m *Member) Print(e output.Event) error {
 		m.End = e
 		return nil
 	}
-	if e = kept(m.Name, formats.Shown(m.fleet.Masker, e)); e != nil {
+	if e = kept(m.Name, output.Show(e, m.fleet.ShowSecrets).Event()); e != nil {
 		m.fleet.Meter.Evaluated()
 		m.kept = append(m.kept, e)
 	}

@@ -21,7 +21,6 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/fleet"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/formats"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
 )
 
 func kubeconfig() *clientcmdapi.Config {
@@ -165,9 +164,9 @@ func found() []output.Event {
 func finding(*fleet.Member) error { return nil }
 
 // gathered is a fleet in which each member finds the same.
-func gathered(t *testing.T, masker *redact.Masker, run func(*fleet.Member) error) *fleet.Fleet {
+func gathered(t *testing.T, run func(*fleet.Member) error) *fleet.Fleet {
 	t.Helper()
-	f := &fleet.Fleet{AtOnce: 2, Masker: masker}
+	f := &fleet.Fleet{AtOnce: 2}
 	for _, name := range []string{"a", "b", "c"} {
 		f.Members = append(f.Members, &fleet.Member{Name: name, Run: func(_ context.Context, m *fleet.Member) (int, error) {
 			summary := evaluation.NewSummary(nil)
@@ -191,9 +190,9 @@ func TestReplayShowsTheSame(t *testing.T) {
 		formats.JSONPath + "={.changes[*].object.cluster}", formats.CustomColumns + "=C:.object.cluster,N:.object.name",
 	} {
 		for _, by := range []output.GroupBy{output.ByPatch, output.ByObject, output.ByCluster} {
-			show := func(masker *redact.Masker, print func(output.Printer) error) string {
+			show := func(print func(output.Printer) error) string {
 				var out bytes.Buffer
-				p, err := formats.NewPreview(format, output.Options{Out: &out, Masker: masker, GroupBy: by, ContextLines: 3})
+				p, err := formats.NewPreview(format, output.Options{Out: &out, GroupBy: by, ContextLines: 3})
 				if err == nil {
 					err = print(p)
 				}
@@ -205,10 +204,9 @@ func TestReplayShowsTheSame(t *testing.T) {
 				}
 				return out.String()
 			}
-			masker := &redact.Masker{}
-			f := gathered(t, masker, finding)
+			f := gathered(t, finding)
 			var all output.Event
-			got := show(masker, func(p output.Printer) error {
+			got := show(func(p output.Printer) error {
 				return f.Replay(t.Context(), func(e output.Event) error {
 					if _, is := e.(output.Fleet); is {
 						all = e
@@ -216,7 +214,7 @@ func TestReplayShowsTheSame(t *testing.T) {
 					return p.Print(e)
 				})
 			})
-			want := show(masker, func(p output.Printer) error {
+			want := show(func(p output.Printer) error {
 				err := p.Print(all)
 				for _, m := range f.Members {
 					for _, e := range found() {
@@ -244,7 +242,7 @@ func TestReplayShowsTheSame(t *testing.T) {
 func TestGatherKeepsClustersApart(t *testing.T) {
 	shared, own := errors.New("no such file"), errors.New("connection lost")
 	var running, most atomic.Int32
-	f := gathered(t, nil, func(m *fleet.Member) error {
+	f := gathered(t, func(m *fleet.Member) error {
 		most.Store(max(most.Load(), running.Add(1)))
 		defer running.Add(-1)
 		if err := m.Print(output.Problem{Err: shared}); err != nil || m.Name == "c" {

@@ -19,7 +19,6 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/apply/request"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/journal"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/plan"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
 )
 
 var started = time.Date(2026, 1, 2, 15, 4, 5, 0, time.UTC)
@@ -50,7 +49,7 @@ func entry(name string) plan.Entry {
 }
 
 func options() journal.Options {
-	return journal.Options{Masker: &redact.Masker{}, Now: func() time.Time { return started }}
+	return journal.Options{Now: func() time.Time { return started }}
 }
 
 // written is the journal of a run over six objects that was cut off.

@@ -14,7 +14,6 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/apply/request"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/journal"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/plan"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
 )
 
 var noon = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
@@ -31,7 +30,7 @@ func ran(t *testing.T, directory string, h journal.Header, results ...journal.Re
 	h.FieldManager = "kubectl-mutate"
 	h.Run.Version, h.Run.Created, h.Run.Documents, h.Run.Digest = "dev", h.Started, documents, digest
 	w, err := journal.Create(filepath.Join(directory, h.ID+journal.Extension), h, journal.Options{
-		Masker: &redact.Masker{}, Now: func() time.Time { return h.Started },
+		Now: func() time.Time { return h.Started },
 	})
 	check(t, err)
 	for _, name := range []string{"first", "second"} {

@@ -24,7 +24,6 @@ import (
 type Writer struct {
 	path    string
 	file    disk
-	masker  *redact.Masker
 	secrets bool // their values are recorded
 	now     func() time.Time
 	entries []engine.ObjectKey
@@ -59,9 +58,7 @@ type disk interface {
 
 // Options tune a Writer.
 type Options struct {
-	// Masker masks the values of Secrets.
-	Masker *redact.Masker
-	// Secrets records them all the same, which only the user may decide. A journal that
+	// Secrets records the values of Secrets, which only the user may decide. A journal that
 	// is resumed goes on as it was begun.
 	Secrets bool
 	// Now is the clock of the records; nil stands for time.Now.
@@ -165,10 +162,7 @@ func (w *Writer) takeUp(f *os.File) (*Journal, error) {
 }
 
 func newWriter(path string, f disk, o Options) *Writer {
-	w := &Writer{path: path, file: f, masker: o.Masker, now: o.Now, made: map[int][]engine.FieldChange{}, open: map[int]Attempt{}}
-	if w.masker == nil {
-		w.masker = &redact.Masker{}
-	}
+	w := &Writer{path: path, file: f, now: o.Now, made: map[int][]engine.FieldChange{}, open: map[int]Attempt{}}
 	if w.now == nil {
 		w.now = time.Now
 	}
@@ -181,9 +175,9 @@ func (w *Writer) covered(t diff.Partial, entry int) diff.Partial {
 	object := w.entries[entry]
 	t = redact.MarkedBy(w.made[entry], t, object)
 	if w.secrets {
-		return redact.MarkSecrets(w.masker, t, object)
+		return redact.MarkSecrets(t, object)
 	}
-	return redact.Partial(w.masker, t, object)
+	return redact.Partial(t, object)
 }
 
 // lock keeps a second run from writing to the same journal. It closes a file that it
@@ -211,7 +205,7 @@ func (w *Writer) Plan(e plan.Entry) error {
 	if w.secrets {
 		e.Partial = w.covered(e.Partial, place)
 	} else {
-		e = e.Masked(w.masker)
+		e = e.Masked()
 	}
 	return w.append(record{Planned: &e})
 }

@@ -2,11 +2,13 @@ package output
 
 import (
 	"errors"
+	"slices"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/compare"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/evaluation"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/apply"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
 )
 
 // Event is something that a run finds or does: a Fleet, an Evaluated, a Compared, a Written, a
@@ -71,9 +73,7 @@ func Ends(e Event) bool {
 	return false
 }
 
-// Printer shows a run. It decides nothing: it shows what is in an event, and ignores the
-// events that it has no place for. It masks the values of Secrets,
-// escapes control characters, and writes the same bytes for the same events.
+// Printer takes the events of a run.
 type Printer interface {
 	// Print shows an event. It keeps no object of it, and modifies none.
 	Print(Event) error
@@ -81,14 +81,61 @@ type Printer interface {
 	Close() error
 }
 
-// Flusher is a Printer that may hold events, to show them together.
+// Format shows a run. It decides nothing: it shows what is in an event, and ignores the
+// events that it has no place for. It escapes control characters, and writes the same bytes for the same events.
+type Format interface {
+	// Print shows an event. It keeps no object of it, and modifies none.
+	Print(Shown) error
+	// Close is that of a Printer.
+	Close() error
+}
+
+// Shown is an event as it may be shown. Show alone makes one: so no Format can forget what is secret.
+type Shown struct{ event Event }
+
+// Event returns the event as it may be shown.
+func (s Shown) Event() Event { return s.event }
+
+// Show returns an event without what Secrets hold, and what was made of them; or with secrets as it is.
+func Show(e Event, secrets bool) Shown {
+	if secrets {
+		return Shown{e}
+	}
+	switch e := e.(type) {
+	case Evaluated:
+		return Shown{Evaluated{redact.Change(e.Change)}}
+	case Compared:
+		return Shown{e.toShow()}
+	case Written:
+		return Shown{e.ToShow()}
+	}
+	return Shown{e}
+}
+
+func (c Compared) toShow() Compared {
+	result, difference := c.ToShow()
+	out := Compared{Result: result, Difference: redact.Change(difference)}
+	if out.Variant == nil {
+		return out
+	}
+	shown, variant := *result, *result.Variant
+	variant.Object, variant.Beside = engine.HideObject(variant.Object), slices.Clone(variant.Beside)
+	for i, u := range variant.Beside {
+		variant.Beside[i] = engine.HideObject(u)
+	}
+	shown.Variant = &variant
+	out.Result = &shown
+	return out
+}
+
+// Flusher is a Printer, or a Format, that may hold events, to show them together.
 type Flusher interface {
 	// Flush prints the events that were held, for a run that breaks off before its Summary.
 	Flush() error
 }
 
 // Flush has a printer print what it may hold back.
-func Flush(p Printer) error {
+func Flush(p any) error {
 	if f, ok := p.(Flusher); ok {
 		return f.Flush()
 	}

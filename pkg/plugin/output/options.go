@@ -7,7 +7,6 @@ import (
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/evaluation"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
 )
 
 // Options say how to print. Only Out is needed. A printer ignores those that it has no
@@ -15,10 +14,8 @@ import (
 type Options struct {
 	Out   io.Writer
 	Color bool // of the formats for people
-	// ShowSecrets prints the values of Secrets. Otherwise Masker masks them. Package
-	// formats settles the two: to the printers, a nil Masker means that values are shown.
+	// ShowSecrets prints the values of Secrets.
 	ShowSecrets bool
-	Masker      *redact.Masker
 	// Explain shows the outcome of every rule on every object, with the reason.
 	Explain bool
 	// GroupBy says which objects the formats for people show as one, and Expand

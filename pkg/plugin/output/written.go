@@ -19,14 +19,20 @@ import (
 // ToShow returns the result as it may be shown: without what is said of a change that was made of a
 // Secret, but for who owns its fields.
 func (w Written) ToShow() Written {
-	if len(w.Secrets) == 0 {
+	out := *w.Result
+	switch {
+	case len(w.Secrets) > 0:
+		out = shownResult(out)
+	case w.Key.IsSecret():
+		out.Touched = redact.Partial(out.Touched, out.Key)
+	default:
 		return w
 	}
-	out := shownResult(*w.Result)
+	out.Before, out.After = nil, nil
 	if out.Status != nil {
 		status := *out.Status
 		status.Secrets = out.Secrets
-		status = shownResult(status)
+		status = *Written{&status}.ToShow().Result
 		out.Status = &status
 	}
 	return Written{&out}

@@ -73,24 +73,21 @@ func (d *Drift) Error() string {
 // Drift compares an entry with the change that the policies make of the object now. It
 // is nil if the same fields would change from the same values to the same values, and
 // if the object already is as planned. Whatever else has changed in the object, such
-// as its status, does not count. The masker is that of the evaluation.
-func (e *Entry) Drift(now *engine.Change, m *redact.Masker) *Drift {
-	if m == nil {
-		m = &redact.Masker{}
-	}
+// as its status, does not count.
+func (e *Entry) Drift(now *engine.Change) *Drift {
 	if !now.Changed() && now.Before != nil && e.reached(now.Before) {
 		return nil
 	}
 	var clear, masked diff.Partial
 	if now.Changed() {
 		clear = diff.PartialOf(now)
-		masked = redact.Partial(m, diff.PartialOf(now.ToShow()), e.Object)
+		masked = redact.Partial(diff.PartialOf(now.ToShow()), e.Object)
 	}
 	drifted := slices.Concat(e.Unlike(e.comparable(clear, masked)), e.unfounded(masked), e.secretlyWritten(now.Before))
 	if len(drifted) == 0 {
 		return nil
 	}
-	shown := e.Masked(m)
+	shown := e.Masked()
 	d := &Drift{Object: e.Object, Planned: shown.Change(), Now: masked.Change(e.Object)}
 	slices.SortFunc(drifted, func(a, b fieldpath.Path) int { return a.Compare(b) })
 	for i, p := range drifted {

@@ -12,7 +12,6 @@ import (
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/file"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
 )
 
 // maxFileSize bounds what is read: a plan is untrusted input.
@@ -56,12 +55,12 @@ func CheckFormat(version string) error {
 
 // Save writes a plan, whole or not at all, for its owner's eyes only. Values
 // of Secrets, and what was made of them, are left out.
-func Save(path string, p *Plan, m *redact.Masker) error {
+func Save(path string, p *Plan) error {
 	f, err := file.NewRegular(path, file.Private)
 	if err != nil {
 		return fileError(path, err)
 	}
-	if err := p.write(f, m); err != nil {
+	if err := p.write(f); err != nil {
 		return errors.Join(fileError(path, err), f.Discard())
 	}
 	return fileError(path, f.Commit())
@@ -92,10 +91,7 @@ func fileError(path string, err error) error {
 }
 
 // write writes the document, with a line for each entry.
-func (p *Plan) write(to io.Writer, m *redact.Masker) error {
-	if m == nil {
-		m = &redact.Masker{}
-	}
+func (p *Plan) write(to io.Writer) error {
 	head := planFile{APIVersion, Kind, *p}
 	head.Entries = nil
 	text, err := json.Marshal(head)
@@ -105,7 +101,7 @@ func (p *Plan) write(to io.Writer, m *redact.Masker) error {
 	_, err = fmt.Fprintf(to, `%s,"entries":[`, bytes.TrimSuffix(text, []byte("}")))
 	end := "\n"
 	for _, e := range p.Entries {
-		text, failed := json.Marshal(e.Masked(m))
+		text, failed := json.Marshal(e.Masked())
 		if failed != nil {
 			return fmt.Errorf("%s: %w", e.Object, failed)
 		}

@@ -15,14 +15,13 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/evaluation"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/plan"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
 )
 
 // saved writes a plan and returns its text.
-func saved(t testing.TB, p *plan.Plan, m *redact.Masker) (path, text string) {
+func saved(t testing.TB, p *plan.Plan) (path, text string) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), "p.plan")
-	if err := plan.Save(path, p, m); err != nil {
+	if err := plan.Save(path, p); err != nil {
 		t.Fatal(err)
 	}
 	read, err := os.ReadFile(path)
@@ -34,7 +33,7 @@ func saved(t testing.TB, p *plan.Plan, m *redact.Masker) (path, text string) {
 
 func TestSaveAndLoad(t *testing.T) {
 	p := planOf(t, "configmap.txtar")
-	path, _ := saved(t, p, nil)
+	path, _ := saved(t, p)
 	got, err := plan.Load(path)
 	if err != nil {
 		t.Fatal(err)
@@ -54,8 +53,8 @@ func TestSaveAndLoad(t *testing.T) {
 
 func TestSaveReplacesTheWholeFile(t *testing.T) {
 	p := planOf(t, "configmap.txtar")
-	path, text := saved(t, p, nil)
-	if err := plan.Save(path, p, nil); err != nil {
+	path, text := saved(t, p)
+	if err := plan.Save(path, p); err != nil {
 		t.Fatal(err)
 	}
 	if again, err := os.ReadFile(path); err != nil || string(again) != text {
@@ -65,7 +64,7 @@ func TestSaveReplacesTheWholeFile(t *testing.T) {
 		t.Errorf("there is %v, want the plan alone: %v", left, err)
 	}
 	var broken *plan.FileError
-	if err := plan.Save(filepath.Join(t.TempDir(), "no", "p.plan"), p, nil); !errors.As(err, &broken) || !errors.Is(err, os.ErrNotExist) {
+	if err := plan.Save(filepath.Join(t.TempDir(), "no", "p.plan"), p); !errors.As(err, &broken) || !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("got %v", err)
 	}
 }
@@ -97,7 +96,6 @@ func TestSaveToAnUnwritablePath(t *testing.T) {
 }
 
 func TestSaveWithholdsSecrets(t *testing.T) {
-	source := object(t, sections(t, "configmap.txtar")["secret.yaml"])
 	for _, tt := range []struct {
 		file     string
 		withheld []string
@@ -111,7 +109,7 @@ func TestSaveWithholdsSecrets(t *testing.T) {
 				f := &p.Entries[0].Fields[i]
 				f.Secret = slices.Contains(tt.withheld, engine.PathString(f.Path))
 			}
-			_, text := saved(t, p, masker(source))
+			_, text := saved(t, p)
 			for _, value := range []string{"hunter22", "hunter23", "aHVudGVyMjI", "aHVudGVyMjM", "bmV2ZXJzZWVu"} {
 				if strings.Contains(text, value) {
 					t.Errorf("%s is in the file:\n%s", value, text)
@@ -136,7 +134,7 @@ func TestSaveWithholdsSecrets(t *testing.T) {
 }
 
 func TestParseErrors(t *testing.T) {
-	_, text := saved(t, planOf(t, "configmap.txtar"), nil)
+	_, text := saved(t, planOf(t, "configmap.txtar"))
 	replaced := func(old, with string) string {
 		t.Helper()
 		if !strings.Contains(text, old) {
@@ -185,7 +183,7 @@ func TestParseErrors(t *testing.T) {
 // and written again.
 func FuzzParse(f *testing.F) {
 	for _, file := range []string{"configmap.txtar", "secret.txtar"} {
-		_, text := saved(f, planOf(f, file), nil)
+		_, text := saved(f, planOf(f, file))
 		f.Add([]byte(text))
 		f.Add([]byte(text[:len(text)/2]))
 	}
@@ -197,7 +195,7 @@ func FuzzParse(f *testing.F) {
 		for _, e := range p.Entries {
 			c := e.Change()
 			c.Before.SetResourceVersion("1")
-			_ = e.Drift(&c, nil)
+			_ = e.Drift(&c)
 			e.Leaves()
 		}
 		if _, err := p.Text(); err != nil {

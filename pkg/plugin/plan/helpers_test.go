@@ -13,7 +13,6 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/evaluation"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/plan"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
 )
 
 var created = time.Date(2026, 1, 2, 15, 4, 5, 6789, time.UTC)
@@ -87,9 +86,4 @@ func planOf(t testing.TB, file string) *plan.Plan {
 		},
 		Summary: *summary, Entries: []*plan.Entry{&e},
 	}
-}
-
-func masker(of ...*unstructured.Unstructured) *redact.Masker {
-	m := &redact.Masker{}
-	return m
 }

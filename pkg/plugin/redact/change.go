@@ -9,21 +9,6 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 )
 
-// States returns both states of an object, trimmed and masked.
-func States(m *Masker, c *engine.Change, d Detail) (before, after *unstructured.Unstructured) {
-	return m.Pair(Trim(c.Before, c.Fields, d), Trim(c.After, c.Fields, d))
-}
-
-// Values returns what a field holds before and after, masked; of a moved element its
-// places.
-func Values(m *Masker, c *engine.Change, f *engine.FieldChange) (from, to any) {
-	holder := Holder(c, f)
-	if f.Kind == engine.Moved || holder == nil {
-		return f.From, f.To
-	}
-	return m.Value(holder, engine.FieldNames(f.Path), f.From, f.To)
-}
-
 // Holder returns the state that holds a field: the one before, if it was removed, else
 // the one after. It is nil where there is neither.
 func Holder(c *engine.Change, f *engine.FieldChange) *unstructured.Unstructured {

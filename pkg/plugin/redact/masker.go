@@ -10,136 +10,92 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
 )
 
-// What replaces a value: the words of kubectl diff.
+// What stands behind the masks of values that differ, in the words of kubectl diff.
 const (
-	Mask         = engine.HiddenValue
 	beforeSuffix = " (before)"
 	afterSuffix  = " (after)"
 )
 
-// Masker masks what a Secret holds: its data, and older data in an annotation. What rules make of Secrets is left out
-// before, as it is in an engine.Change that may be shown. A nil Masker shows everything.
-type Masker struct{ _ byte }
-
-// Object masks one object. The result is the given object if it is no Secret.
-func (m *Masker) Object(u *unstructured.Unstructured) *unstructured.Unstructured {
-	masked, _ := m.Pair(u, nil)
-	return masked
-}
-
-// Pair masks two states of an object, either of which may be nil. If two masked values
-// differ, so do their masks.
-func (m *Masker) Pair(from, to *unstructured.Unstructured) (*unstructured.Unstructured, *unstructured.Unstructured) {
-	if m == nil || !engine.IsSecret(from) && !engine.IsSecret(to) {
-		return from, to
+// Change returns a change as it may be shown: without what rules made of Secrets, and without what a Secret itself holds.
+func Change(c *engine.Change) *engine.Change {
+	c = c.ToShow()
+	if !engine.IsSecret(c.Before) && !engine.IsSecret(c.After) {
+		return c
 	}
-	a, b := maskSecret(content(from), content(to))
-	return masked(from, a), masked(to, b)
-}
-
-// Value masks the values of a field before and after a change; one that was not there is
-// nil. The names are the fields that lead to it, up to the first list element.
-func (m *Masker) Value(object *unstructured.Unstructured, names []string, from, to any) (any, any) {
-	if m == nil || !engine.IsSecret(object) {
-		return from, to
+	out := *c
+	out.Before, out.After = pair(c.Before, c.After)
+	out.Target = engine.Target{Key: c.Target.Key, Object: out.Before, Origin: c.Target.Origin}
+	out.Fields, out.Steps = slices.Clone(c.Fields), slices.Clone(c.Steps)
+	for i := range out.Fields {
+		if f := &out.Fields[i]; f.Kind != engine.Moved {
+			f.From, f.To = values(engine.FieldNames(f.Path), f.From, f.To)
+		}
 	}
-	a, b := maskSecret(wrap(names, from), wrap(names, to))
-	return unwrap(names, a), unwrap(names, b)
-}
-
-// maskSecret masks two states of a Secret, or of a part of one; nil is a state without it.
-func maskSecret(a, b any) (any, any) {
-	for _, path := range [][]string{{"data"}, {"stringData"}, {"metadata", "annotations", engine.LastApplied}} {
-		a, b = maskAt(path, a, b)
+	for i := range out.Steps {
+		out.Steps[i].After = nil
 	}
-	return a, b
+	return &out
 }
 
-// maskAt masks what two states have at a path, or below it.
-func maskAt(path []string, a, b any) (any, any) {
-	if len(path) == 0 {
-		return maskAll(a, b)
+// pair hides what two states of a Secret hold, either of which may be nil. If two values differ, so do their masks.
+func pair(from, to *unstructured.Unstructured) (a, b *unstructured.Unstructured) {
+	a, b = engine.HideObject(from), engine.HideObject(to)
+	if a == nil || b == nil {
+		return a, b
 	}
-	x, _ := a.(map[string]any)
-	y, _ := b.(map[string]any)
-	from, to := maskAt(path[1:], x[path[0]], y[path[0]])
-	return replaced(a, path[0], from), replaced(b, path[0], to)
+	x, y := toldApart(from.Object, to.Object, a.Object, b.Object)
+	return object(x), object(y)
 }
 
-// replaced is a map with another value of a field that it has.
-func replaced(of any, name string, value any) any {
-	fields, _ := of.(map[string]any)
-	if known, has := fields[name]; !has || engine.Identical(known, value) {
-		return of
+func object(v any) *unstructured.Unstructured {
+	fields, _ := v.(map[string]any)
+	return &unstructured.Unstructured{Object: fields}
+}
+
+// toldApart returns two values that were hidden, with other masks in the place of those that hide what differs.
+func toldApart(from, to, a, b any) (any, any) {
+	x, isMap := a.(map[string]any)
+	y, areMaps := b.(map[string]any)
+	switch {
+	case a == engine.HiddenValue && b == engine.HiddenValue && !diff.Same(from, to):
+		return engine.HiddenValue + beforeSuffix, engine.HiddenValue + afterSuffix
+	case !isMap || !areMaps:
+		return a, b
 	}
-	fields = maps.Clone(fields)
-	fields[name] = value
-	return fields
-}
-
-// maskAll masks all values of two states, which keep their names.
-func maskAll(a, b any) (any, any) {
-	x, areMaps := a.(map[string]any)
-	y, are := b.(map[string]any)
-	if areMaps = (areMaps || a == nil) && (are || b == nil); !areMaps {
-		return maskBoth(a, b)
+	was, _ := from.(map[string]any)
+	is, _ := to.(map[string]any)
+	x, y = maps.Clone(x), maps.Clone(y)
+	for name := range x {
+		if _, both := y[name]; both && !engine.Identical(was[name], is[name]) {
+			x[name], y[name] = toldApart(was[name], is[name], x[name], y[name])
+		}
 	}
-	for _, name := range union(x, y) {
-		from, to := maskBoth(x[name], y[name])
-		a, b = replaced(a, name, from), replaced(b, name, to)
-	}
-	return a, b
+	return x, y
 }
 
-func maskBoth(a, b any) (any, any) {
-	if a != nil && b != nil && !diff.Same(a, b) {
-		return Mask + beforeSuffix, Mask + afterSuffix
-	}
-	return mask(a), mask(b)
+// values hides the values of a field of a Secret before and after a change; one that was not there is nil. The names are the
+// fields that lead to it, up to the first list element.
+func values(names []string, from, to any) (any, any) {
+	a, b := pair(around(names, from), around(names, to))
+	return valueAt(a, names), valueAt(b, names)
 }
 
-// union is the names of both.
-func union(x, y map[string]any) []string {
-	return slices.Concat(slices.Collect(maps.Keys(x)), slices.Collect(maps.Keys(y)))
-}
-
-func mask(v any) any {
+// around returns a Secret with nothing but a value below field names; nil without the value.
+func around(names []string, v any) *unstructured.Unstructured {
 	if v == nil {
 		return nil
 	}
-	return Mask
+	for _, name := range slices.Backward(names) {
+		v = map[string]any{name: v}
+	}
+	fields, _ := v.(map[string]any)
+	return object(diff.With(diff.With(fields, "apiVersion", "v1"), "kind", "Secret"))
 }
 
-func content(u *unstructured.Unstructured) any {
+func valueAt(u *unstructured.Unstructured, names []string) any {
 	if u == nil {
 		return nil
 	}
-	return u.Object
-}
-
-func masked(u *unstructured.Unstructured, v any) *unstructured.Unstructured {
-	object, ok := v.(map[string]any)
-	if !ok || engine.Identical(u.Object, object) {
-		return u
-	}
-	return &unstructured.Unstructured{Object: object}
-}
-
-// wrap nests a value under field names; nil stays nil.
-func wrap(names []string, v any) any {
-	if v == nil {
-		return nil
-	}
-	for i := len(names) - 1; i >= 0; i-- {
-		v = map[string]any{names[i]: v}
-	}
-	return v
-}
-
-func unwrap(names []string, v any) any {
-	for _, name := range names {
-		object, _ := v.(map[string]any)
-		v = object[name]
-	}
+	v, _, _ := unstructured.NestedFieldNoCopy(u.Object, names...) // there, since it was put there
 	return v
 }

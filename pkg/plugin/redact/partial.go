@@ -4,32 +4,28 @@ import (
 	"maps"
 	"slices"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
 )
 
-// Partial returns the change of an object without what is
-// secret: masks stand in the place of such values, and their fields are Withheld. A
-// nil masker leaves everything in.
-func Partial(m *Masker, p diff.Partial, key engine.ObjectKey) diff.Partial {
-	if m == nil || len(p.Fields) == 0 {
+// Partial returns the change of an object without what is secret: masks stand in the place of such values, and their fields are
+// Withheld.
+func Partial(p diff.Partial, key engine.ObjectKey) diff.Partial {
+	if len(p.Fields) == 0 {
 		return p
 	}
 	if p = Hidden(p); !key.IsSecret() {
 		return p
 	}
-	before, after := p.Before.Object(key), p.After.Object(key)
-	maskedBefore, maskedAfter := m.Pair(before, after)
+	before, after := pair(p.Before.Object(key), p.After.Object(key))
 	fields := slices.Clone(p.Fields)
 	for i := range fields {
-		f := &fields[i]
-		f.Withheld = f.Withheld || isSecret(m, p, before, *f)
+		fields[i].Withheld = fields[i].Withheld || isSecret(p, fields[i])
 	}
 	p.Fields = fields
-	return p.WithStates(diff.PartOf(maskedBefore), diff.PartOf(maskedAfter))
+	return p.WithStates(diff.PartOf(before), diff.PartOf(after))
 }
 
 // MarkedBy returns a change with its fields marked as Secret that are, lead to, or are parts of some that were made of a
@@ -172,19 +168,21 @@ func partOf(v any) diff.Part { part, _ := v.(map[string]any); return part }
 
 // MarkSecrets returns the change of an object with everything in it; the fields
 // that hold what is secret are marked as Secret.
-func MarkSecrets(m *Masker, p diff.Partial, key engine.ObjectKey) diff.Partial {
-	before := p.Before.Object(key)
+func MarkSecrets(p diff.Partial, key engine.ObjectKey) diff.Partial {
+	if !key.IsSecret() {
+		return p
+	}
 	p.Fields = slices.Clone(p.Fields)
 	for i := range p.Fields {
-		p.Fields[i].Secret = p.Fields[i].Secret || isSecret(m, p, before, p.Fields[i])
+		p.Fields[i].Secret = p.Fields[i].Secret || isSecret(p, p.Fields[i])
 	}
 	return p
 }
 
-// isSecret reports whether a mask would hide something of a field.
-func isSecret(m *Masker, p diff.Partial, object *unstructured.Unstructured, f engine.FieldChange) bool {
+// isSecret reports whether a mask would hide something of a field of a Secret.
+func isSecret(p diff.Partial, f engine.FieldChange) bool {
 	from, to := p.Contents(f)
-	hiddenFrom, _ := m.Value(object, engine.FieldNames(f.Path), from, nil)
-	hiddenTo, _ := m.Value(object, engine.FieldNames(f.Path), to, nil)
+	hiddenFrom, _ := values(engine.FieldNames(f.Path), from, nil)
+	_, hiddenTo := values(engine.FieldNames(f.Path), nil, to)
 	return !diff.Same(from, hiddenFrom) || !diff.Same(to, hiddenTo)
 }

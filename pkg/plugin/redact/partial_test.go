@@ -32,7 +32,7 @@ func TestPartialHidesNames(t *testing.T) {
 		"a map":           {[]engine.FieldChange{field(engine.Replaced, 0, "data", "kept"), field(engine.Removed, 2, "data", "s3cret")}, []string{"replaced data"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := redact.Partial(&redact.Masker{}, diff.Partial{Before: before, After: after, Fields: c.fields}, key)
+			p := redact.Partial(diff.Partial{Before: before, After: after, Fields: c.fields}, key)
 			var got []string
 			for _, f := range p.Fields {
 				got = append(got, string(f.Kind)+" "+engine.PathString(f.Path))
@@ -64,7 +64,7 @@ func TestPartialMasks(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			key := engine.ObjectKey{GroupKind: schema.GroupKind{Kind: c.kind}, Version: "v1", Namespace: "shop", Name: "c"}
 			value := func(v string) diff.Part { return diff.Part{"data": map[string]any{"pw": v}} }
-			p := redact.Partial(&redact.Masker{}, diff.Partial{Before: value("a"), After: value("hunter2hunter2"), Fields: []engine.FieldChange{
+			p := redact.Partial(diff.Partial{Before: value("a"), After: value("hunter2hunter2"), Fields: []engine.FieldChange{
 				{Path: fieldpath.MakePathOrDie("data", "pw"), Kind: engine.Replaced, From: "a", To: "hunter2hunter2", Secret: c.secret},
 			}}, key)
 			got := p.After["data"].(map[string]any)["pw"] != "hunter2hunter2"

@@ -71,7 +71,7 @@ func secretWrite(before, after map[string]any) undo.Write {
 		return &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Secret", "data": data}}
 	}
 	o := engine.ObjectKey{GroupKind: schema.GroupKind{Kind: "Secret"}, Version: "v1", Name: "s"}
-	return undo.Write{Partial: redact.Partial(&redact.Masker{}, diff.Between(state(before), state(after), diff.Type{}), o)}
+	return undo.Write{Partial: redact.Partial(diff.Between(state(before), state(after), diff.Type{}), o)}
 }
 
 func TestRestoreOfWithheldValues(t *testing.T) {

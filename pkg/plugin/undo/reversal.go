@@ -154,7 +154,7 @@ func (r *Reversal) restore(ctx context.Context, of *Object, live *unstructured.U
 		r.step(c, engine.Failed, errUnfounded)
 		return c
 	}
-	if givesUnseen(c.Fields, redact.Partial(r.Executor.Masker, diff.PartialOf(c.ToShow()), c.Subject).Fields) {
+	if givesUnseen(c.Fields, redact.Partial(diff.PartialOf(c.ToShow()), c.Subject).Fields) {
 		for _, steps := range [][]engine.Step{c.Steps, c.ToShow().Steps} {
 			steps[0].Warnings = []engine.Warning{unseen}
 		}

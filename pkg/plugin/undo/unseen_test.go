@@ -13,7 +13,6 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/apply"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/journal"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
 )
 
 // A journal says what was made of a Secret, and is not shown. So somebody who changes it could have values put back that
@@ -53,7 +52,7 @@ func TestUnseenValuesArePutBackWithAWarning(t *testing.T) {
 				t.Fatal(err)
 			}
 			of := Object{Object: engine.KeyOf(&live), Writes: []Write{{Partial: write, ResourceVersion: "7"}}}
-			r := Reversal{Header: journal.Header{ID: "1", Secrets: keeps}, Executor: &apply.Executor{Masker: &redact.Masker{}}}
+			r := Reversal{Header: journal.Header{ID: "1", Secrets: keeps}, Executor: &apply.Executor{}}
 			change := r.restore(t.Context(), &of, &live)
 			warned := slices.Contains(change.ToShow().Steps[0].Warnings, unseen)
 			refused := errors.Is(change.Steps[0].Err, errUnfounded)

@@ -10,7 +10,6 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/human"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/structured"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
 )
 
 // The formats of NewPreview.
@@ -27,11 +26,16 @@ const (
 	Markdown  = "markdown"   // the diff format, for a comment or a ticket
 )
 
-var previewFormats = append([]string{ //nolint:gochecknoglobals // an immutable table
-	Diff, Summary, Table, Wide, Markdown, Name, JSON, YAML, Manifests, JSONPatch,
-}, templatedFormats()...)
-
-var writeFormats = []string{Summary, Name, JSON, YAML} //nolint:gochecknoglobals // an immutable table
+// The runs that formats are for.
+var (
+	previewFormats = append([]string{ //nolint:gochecknoglobals // an immutable table
+		Diff, Summary, Table, Wide, Markdown, Name, JSON, YAML, Manifests, JSONPatch,
+	}, templatedFormats()...)
+	writeFormats   = []string{Diff, Summary, Name, JSON, YAML}                  //nolint:gochecknoglobals // an immutable table
+	compareFormats = []string{Diff, Summary, Table, Markdown, Name, JSON, YAML} //nolint:gochecknoglobals // an immutable table
+	// reasonless are the formats that list objects, and not what the rules did to them.
+	reasonless = []string{Table, Name, Manifests, JSONPatch} //nolint:gochecknoglobals // an immutable table
+)
 
 // ForPeople reports whether a format is for people, not for programs.
 func ForPeople(format string) bool {
@@ -42,10 +46,10 @@ func ForPeople(format string) bool {
 func PreviewNames() string { return strings.Join(previewFormats, ", ") }
 
 // WriteNames lists the formats of NewWrites, for help and errors.
-func WriteNames() string { return Diff + ", " + strings.Join(writeFormats, ", ") }
+func WriteNames() string { return strings.Join(writeFormats, ", ") }
 
-// reasonless are the formats that list objects, and not what the rules did to them.
-var reasonless = []string{Table, Name, Manifests, JSONPatch} //nolint:gochecknoglobals // an immutable table
+// ComparisonNames lists the formats of NewComparison, for help and errors.
+func ComparisonNames() string { return strings.Join(compareFormats, ", ") }
 
 // Explains reports whether a format has a place for why a rule did what it did.
 func Explains(format string) bool { return !slices.Contains(reasonless, format) }
@@ -69,75 +73,14 @@ func (e *UnknownFormatError) Error() string {
 // NewPreview returns the printer of what a run finds. It fails for an unknown format,
 // and for a template or a query that cannot be used.
 func NewPreview(format string, o output.Options) (output.Printer, error) {
-	if err := checkQuery(format, &o); err != nil {
-		return nil, err
-	}
-	settle(&o)
-	p, err := newPreview(format, o)
-	if err != nil {
-		return nil, err
-	}
-	return redacting{p, o.Masker}, nil
+	return open(format, o, previewFormats)
 }
-
-func newPreview(format string, o output.Options) (output.Printer, error) {
-	if t := templateOf(format); t != nil {
-		return t.printer(format, o)
-	}
-	if o.Template != "" {
-		return nil, fmt.Errorf("a template works with -o %s", strings.Join(templatedFormats(), ", "))
-	}
-	switch format {
-	case Diff:
-		return human.NewDiff(o), nil
-	case Summary:
-		return human.NewSummary(o), nil
-	case Table, Wide:
-		return human.NewTable(o, format == Wide), nil
-	case Markdown:
-		return human.NewMarkdown(o), nil
-	case Name:
-		return structured.NewNames(o), nil
-	case Manifests:
-		return structured.NewManifests(o), nil
-	case JSONPatch:
-		return structured.NewPatches(o), nil
-	case JSON, YAML:
-		return structured.NewReport(o, format == YAML)
-	}
-	return nil, &UnknownFormatError{Format: format, Allowed: previewFormats}
-}
-
-// compareFormats are the formats of NewComparison.
-var compareFormats = []string{Diff, Summary, Table, Markdown, Name, JSON, YAML} //nolint:gochecknoglobals // an immutable table
-
-// ComparisonNames lists the formats of NewComparison, for help and errors.
-func ComparisonNames() string { return strings.Join(compareFormats, ", ") }
 
 // NewComparison returns the printer of a comparison. It fails for an unknown format, and for a
 // query that cannot be used.
 func NewComparison(format string, o output.Options) (output.Printer, error) {
-	if err := checkQuery(format, &o); err != nil {
-		return nil, err
-	}
-	settle(&o)
-	p, err := newComparison(format, o)
-	if err != nil {
-		return nil, err
-	}
-	return redacting{p, o.Masker}, nil
-}
-
-func newComparison(format string, o output.Options) (output.Printer, error) {
-	switch format {
-	case Diff, Summary, Table, Markdown:
-		return human.NewComparison(o, human.ComparisonStyle(format)), nil
-	case Name:
-		return structured.NewNames(o), nil
-	case JSON, YAML:
-		return structured.NewComparison(o, format == YAML)
-	}
-	return nil, &UnknownFormatError{Format: format, Allowed: compareFormats}
+	o.Compares = true
+	return open(format, o, compareFormats)
 }
 
 // NewWrites returns the printer of a run that writes: it shows first what would change,
@@ -171,31 +114,65 @@ func NewWritesInto(writes output.Printer, format string, o output.Options, r *Re
 
 // NewResults returns the printer of what was written alone.
 func NewResults(format string, o output.Options, r *Reports) (output.Printer, error) {
+	if !slices.Contains(writeFormats, format) {
+		return nil, &UnknownFormatError{Format: format, Allowed: writeFormats}
+	}
+	var writes output.Printer
+	var err error
+	if format == Diff || format == Summary {
+		err, writes = checkQuery(format, &o), showing{human.NewWrites(o), o.ShowSecrets}
+	} else {
+		o.Writes = true
+		writes, err = open(format, o, writeFormats)
+	}
+	if err == nil && r.Instead() {
+		writes = output.Tee() // shows nothing
+	}
+	return writes, err
+}
+
+// open returns the printer of one of the formats.
+func open(format string, o output.Options, allowed []string) (output.Printer, error) {
 	if err := checkQuery(format, &o); err != nil {
 		return nil, err
 	}
-	settle(&o)
-	writes, err := newWritten(format, o)
+	f, err := newFormat(format, o, allowed)
 	if err != nil {
 		return nil, err
 	}
-	if r.Instead() {
-		writes = output.Tee() // shows nothing
-	}
-	return redacting{writes, o.Masker}, nil
+	return showing{f, o.ShowSecrets}, nil
 }
 
-// newWritten returns the printer of what was written.
-func newWritten(format string, o output.Options) (output.Printer, error) {
+func newFormat(format string, o output.Options, allowed []string) (output.Format, error) {
+	if t := templateOf(format); t != nil && !o.Compares {
+		return t.open(format, o)
+	}
+	if o.Template != "" && !o.Compares {
+		return nil, fmt.Errorf("a template works with -o %s", strings.Join(templatedFormats(), ", "))
+	}
+	switch {
+	case !slices.Contains(allowed, format):
+		return nil, &UnknownFormatError{Format: format, Allowed: allowed}
+	case o.Compares && ForPeople(format):
+		return human.NewComparison(o, human.ComparisonStyle(format)), nil
+	}
 	switch format {
-	case Diff, Summary:
-		return human.NewWrites(o), nil
+	case Diff:
+		return human.NewDiff(o), nil
+	case Summary:
+		return human.NewSummary(o), nil
+	case Table, Wide:
+		return human.NewTable(o, format == Wide), nil
+	case Markdown:
+		return human.NewMarkdown(o), nil
 	case Name:
 		return structured.NewNames(o), nil
-	case JSON, YAML:
-		return structured.NewResults(o, format == YAML)
+	case Manifests:
+		return structured.NewManifests(o), nil
+	case JSONPatch:
+		return structured.NewPatches(o), nil
 	}
-	return nil, &UnknownFormatError{Format: format, Allowed: append([]string{Diff}, writeFormats...)}
+	return structured.NewReport(o, format == YAML)
 }
 
 // phases shows what would change with one printer, and what was written with another.
@@ -226,44 +203,14 @@ func checkQuery(format string, o *output.Options) error {
 	return fmt.Errorf("a query works on the report: use it with -o %s or -o %s", JSON, YAML)
 }
 
-// settle decides which masker the options mean: nil where the values of Secrets are
-// shown.
-func settle(o *output.Options) {
-	switch {
-	case o.ShowSecrets:
-		o.Masker = nil
-	case o.Masker == nil:
-		o.Masker = &redact.Masker{}
-	}
-}
-
-// redacting is a printer of events as they may be shown.
-type redacting struct {
-	output.Printer
-	masker *redact.Masker
+// showing is a printer that shows events with a format, as they may be shown.
+type showing struct {
+	output.Format
+	secrets bool
 }
 
 // Print implements output.Printer.
-func (l redacting) Print(e output.Event) error {
-	return l.Printer.Print(Shown(l.masker, e))
-}
+func (s showing) Print(e output.Event) error { return s.Format.Print(output.Show(e, s.secrets)) }
 
 // Flush implements output.Flusher.
-func (l redacting) Flush() error { return output.Flush(l.Printer) }
-
-// Shown returns an event as it may be shown: what was made of Secrets is left out. A nil masker leaves it as it is.
-func Shown(m *redact.Masker, e output.Event) output.Event {
-	if m == nil {
-		return e
-	}
-	switch e := e.(type) {
-	case output.Evaluated:
-		return output.Evaluated{Change: e.ToShow()}
-	case output.Compared:
-		result, difference := e.ToShow()
-		return output.Compared{Result: result, Difference: difference}
-	case output.Written:
-		return e.ToShow()
-	}
-	return e
-}
+func (s showing) Flush() error { return output.Flush(s.Format) }

@@ -20,7 +20,7 @@ const (
 )
 
 // newGitHub writes annotations, and the summary of the step where a runner collects it.
-func newGitHub(o output.Options) output.Printer {
+func newGitHub(o output.Options) output.Format {
 	annotations := report.New(o, github.New(o))
 	inner, room := stepSummary(o)
 	switch {
@@ -35,14 +35,16 @@ func newGitHub(o output.Options) output.Printer {
 // summarized are annotations and the summary of a step.
 type summarized struct {
 	*report.Printer
-	summary output.Printer
+	summary output.Format
 }
 
-// Print implements output.Printer.
-func (s summarized) Print(e output.Event) error { return output.Tee(s.Printer, s.summary).Print(e) }
+// Print implements output.Format.
+func (s summarized) Print(e output.Shown) error {
+	return errors.Join(s.Printer.Print(e), s.summary.Print(e))
+}
 
-// Close implements output.Printer.
-func (s summarized) Close() error { return output.Tee(s.Printer, s.summary).Close() }
+// Close implements output.Format.
+func (s summarized) Close() error { return errors.Join(s.Printer.Close(), s.summary.Close()) }
 
 // stepSummary returns the options of what is added to the summary of the step, and how
 // many bytes there is room for: 0 if no runner collects it.

@@ -15,7 +15,6 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/formats"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/internal/outputtest"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
 )
 
 var update = flag.Bool("update", false, "rewrite the expected output")
@@ -107,7 +106,7 @@ func next(command string) func(evaluation.Summary) output.Hint {
 func print(t *testing.T, format string, g *given) string {
 	t.Helper()
 	var out bytes.Buffer
-	o := output.Options{Out: &out, ShowSecrets: g.ShowSecrets, Explain: g.Explain, Query: g.Query, Hint: next(g.Next), Masker: &redact.Masker{}, GroupBy: g.GroupBy, Expand: g.Expand, ContextLines: g.ContextLines}
+	o := output.Options{Out: &out, ShowSecrets: g.ShowSecrets, Explain: g.Explain, Query: g.Query, Hint: next(g.Next), GroupBy: g.GroupBy, Expand: g.Expand, ContextLines: g.ContextLines}
 	p, err := formats.NewPreview(format, o)
 	if err != nil {
 		t.Fatal(err)

@@ -31,14 +31,13 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/formats"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/human"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
 )
 
 // places are where a text of others stands in a run.
 var places = []string{
-	"group", "version", "kind", "namespace", "name", "subresource", "uid", "trigger", "object's origin",
+	"group", "version", "kind", "namespace", "name", "subresource", "uid", "cluster", "trigger", "object's origin",
 	"policy", "rule", "binding", "policy's origin",
-	"label", "label's value", "key", "value", "list key", "list value",
+	"label", "label's value", "key", "value", "hidden", "list key", "list value",
 	"reason", "warning", "not idempotent", "impact", "impact in brief", "advice", "owner",
 	"problem", "broken policy", "broken rule", "broken field",
 	"field manager", "takeover's subresource", "instead", "server's error", "why not verified",
@@ -73,31 +72,33 @@ func only(at, text string) told {
 // hostileRun are the events of a run all of whose texts come from others.
 func hostileRun(at told) []output.Event {
 	failed := func(place string) error { return errors.New(at(place)) }
-	rule := engine.RuleRef{Dialect: "kyverno", Policy: at("policy"), Rule: at("rule"), Via: at("binding"), Origin: at("policy's origin") + ":3"}
+	rule := engine.RuleRef{Dialect: "kyverno", Policy: at("policy"), Rule: at("rule"), Via: at("binding"), Origin: at("policy's origin") + ":3", Severity: "high"}
 	key := engine.ObjectKey{
 		GroupKind: schema.GroupKind{Group: at("group"), Kind: at("kind")}, Version: at("version"), Namespace: at("namespace"), Name: at("name"),
-		Subresource: at("subresource"), UID: types.UID(at("uid")),
+		Subresource: at("subresource"), UID: types.UID(at("uid")), Cluster: at("cluster"),
 	}
 	trigger := key
 	trigger.Name = at("trigger")
-	state := func(value any) *unstructured.Unstructured {
+	state := func(value string) *unstructured.Unstructured {
 		return &unstructured.Unstructured{Object: map[string]any{
+			"apiVersion": key.GroupVersionKind().GroupVersion().String(), "kind": at("kind"),
 			"metadata": map[string]any{"name": at("name"), "labels": map[string]any{at("label"): at("label's value")}},
-			"data":     map[string]any{at("key"): value, "text": at("value") + "\n" + at("value")},
-			"list":     []any{map[string]any{"name": at("list key"), "value": value}, at("list value")},
+			"data":     map[string]any{at("key"): at("hidden") + value, "text": at("value") + "\n" + at("value")},
+			"list":     []any{map[string]any{"name": at("list key"), "value": at("value") + value}, at("list value")},
 		}}
 	}
 	path := fieldpath.MakePathOrDie("data", at("key"))
-	var events []output.Event
+	events := []output.Event{output.Fleet{Clusters: []output.Cluster{{Name: at("cluster"), Server: at("server"), Problems: 1, Err: failed("problem")}}}}
 	for i, o := range []engine.Outcome{engine.Changed, engine.Failed, engine.Denied, engine.Skipped, engine.Unsupported} {
 		subject := key
 		subject.Name += fmt.Sprint(i)
 		c := &engine.Change{
-			Subject: subject, Before: state(at("value")), After: state(at("value") + "2"),
-			Target:  engine.Target{Origin: at("object's origin")},
-			Impacts: []engine.Impact{{Code: engine.ImpactOwned, Text: at("impact"), Brief: at("impact in brief"), Advice: at("advice"), Owner: at("owner"), Fields: []fieldpath.Path{path}}},
+			Subject: subject, Before: state("1"), After: state("2"),
+			Target:     engine.Target{Origin: at("object's origin")},
+			Impacts:    []engine.Impact{{Code: engine.ImpactOwned, Text: at("impact"), Brief: at("impact in brief"), Advice: at("advice"), Owner: at("owner"), Fields: []fieldpath.Path{path}, Pods: 1}},
+			NotMatched: engine.RuleSet{Rules: []engine.RuleRef{rule}},
 			Steps: []engine.Step{{
-				Rule: rule, Trigger: trigger, TriggerChangedBy: []engine.RuleRef{rule}, Outcome: o, NotIdempotent: at("not idempotent"),
+				Rule: rule, Trigger: trigger, TriggerChangedBy: []engine.RuleRef{rule}, Outcome: o, NotIdempotent: at("not idempotent"), AsCreated: true, Fields: []engine.FieldChange{{Path: path}},
 				Warnings: []engine.Warning{engine.Warning(at("warning"))}, Err: failed("reason"),
 			}},
 		}
@@ -110,18 +111,32 @@ func hostileRun(at told) []output.Event {
 	events = append(events,
 		output.Problem{Err: failed("problem")},
 		output.Problem{Err: &engine.CompileError{Origin: at("policy's origin") + ":1", Policy: at("broken policy"), Rule: at("broken rule"), Field: at("broken field"), Err: failed("problem")}},
-		output.Summary{Summary: evaluation.Summary{Objects: 5, Changed: 5, Rules: []evaluation.RuleSummary{{Rule: rule, Outcomes: map[engine.Outcome]int{engine.Changed: 1}}}}},
+		output.Summary{Summary: evaluation.Summary{
+			Objects: 5, Changed: 5, Rules: []evaluation.RuleSummary{{Rule: rule, Outcomes: map[engine.Outcome]int{engine.Changed: 1}}},
+			Canary: &evaluation.Canary{Percent: 10, LeftOut: 9, MaxObjects: 1, More: true}, Outdated: []string{at("name")}, Overlay: map[string]int{"ConfigMap": 2},
+		}},
 	)
 	takeover := request.Takeover{Manager: at("field manager"), Subresource: at("takeover's subresource"), Verdict: request.Contested, Fields: fieldpath.NewSet(path)}
 	shown := takeover
 	shown.Verdict = request.Shown
 	refused := &apply.ObjectError{Key: key, Err: failed("server's error")}
-	for _, r := range []apply.Result{
-		{Outcome: apply.Applied, Takeovers: []request.Takeover{takeover, shown}, Unverified: failed("why not verified"), Drift: []fieldpath.Path{path}},
+	results := []apply.Result{
+		{Outcome: apply.Applied, Method: request.JSONPatch, Reason: request.Reason{Kind: request.Removal}, Retries: 1, Takeovers: []request.Takeover{takeover, shown}, Unverified: failed("why not verified"), Drift: []fieldpath.Path{path}},
 		{Outcome: apply.Failed, Err: refused, Instead: at("instead")},
-		{Outcome: apply.Conflicted, Err: &apply.ObjectError{Key: key, Err: &apply.ConflictError{Takeovers: []request.Takeover{takeover}}}},
+		{
+			Outcome: apply.Conflicted, Err: &apply.ObjectError{Key: key, Err: &apply.ConflictError{Takeovers: []request.Takeover{takeover}}},
+			Autoscaled: []engine.Impact{{Owner: at("owner"), Fields: []fieldpath.Path{path}}},
+		},
 		{Outcome: apply.Applied, Status: &apply.Result{Key: key, Outcome: apply.Failed, Err: refused}},
+	}
+	for _, o := range []apply.Outcome{
+		apply.Planned, apply.Unchanged, apply.ServerKeepsValue, apply.Deleted, apply.Replaced, apply.Terminating, apply.Managed, apply.Declined, apply.Drifted, apply.NotTried,
 	} {
+		results = append(results, apply.Result{Outcome: o})
+	}
+	touched := diff.Between(state("1"), state("2"), diff.Type{})
+	for _, r := range results {
+		r.Touched = touched
 		r.Key, r.Rules = key, []engine.RuleRef{rule}
 		events = append(events, output.Written{Result: &r})
 	}
@@ -132,7 +147,7 @@ func hostileRun(at told) []output.Event {
 func hostileComparison(at told) []output.Event {
 	var changes [2]*engine.Change
 	var rules [2][]compare.Exercise
-	var problem output.Event
+	var problem, fleet output.Event
 	sides := 0
 	for _, e := range hostileRun(at) {
 		switch e := e.(type) {
@@ -144,13 +159,15 @@ func hostileComparison(at told) []output.Event {
 			}
 		case output.Problem:
 			problem = e
+		case output.Fleet:
+			fleet = e
 		}
 	}
 	result := &compare.Result{
 		Subject: changes[compare.Old].Subject, Target: changes[compare.Old].Target, Verdict: compare.Differs,
 		Operations: []engine.Operation{engine.OperationUpdate}, Changes: changes,
 		Variant: &compare.Variant{
-			Request: engine.Request{User: engine.UserInfo{Username: at("kind"), Groups: []string{at("kind")}}},
+			Request: engine.Request{User: engine.UserInfo{Username: at("kind"), Groups: []string{at("kind")}}, DryRun: true},
 			Count:   2, Kinds: []string{at("kind")}, Missing: []string{at("kind")}, Object: changes[compare.Old].Before, Beside: []*unstructured.Unstructured{changes[compare.New].After},
 		},
 	}
@@ -160,23 +177,22 @@ func hostileComparison(at told) []output.Event {
 	for side := range rules {
 		reason := changes[side].Steps[0].Err.Error()
 		rules[side] = []compare.Exercise{{
-			Rule: changes[side].Steps[0].Rule, Outcomes: map[engine.Outcome]int{engine.Skipped: 1}, HeldBack: map[string]int{reason: 1}, Missing: reason,
+			Variants: 1, Rule: changes[side].Steps[0].Rule, Outcomes: map[engine.Outcome]int{engine.Skipped: 1}, HeldBack: map[string]int{reason: 1}, Missing: reason,
 		}}
 	}
 	return []output.Event{
-		output.Compared{Result: result, Difference: result.Difference()},
+		fleet, output.Compared{Result: result, Difference: result.Difference()},
 		problem,
 		output.Comparison{Summary: compare.Summary{
 			Conclusion: compare.SomeDiffer, Objects: 1, Changed: 1, Verdicts: map[compare.Verdict]int{compare.Differs: 1},
-			Operations: result.Operations, Rules: rules, Variants: compare.VariantSummary{Compared: 2, Differ: 1}, Problems: 1,
+			Operations: result.Operations, Rules: rules, Variants: compare.VariantSummary{Compared: 2, Differ: 1, Limit: 9}, Problems: 1, Reordered: 1, Failed: 1,
 		}},
 	}
 }
 
 func hostileOptions(at told, out io.Writer) output.Options {
-	masker := &redact.Masker{}
 	return output.Options{
-		Out: out, Masker: masker, Expand: true,
+		Out: out, Expand: true, DryRun: "server",
 		Context: output.Context{
 			Context: at("context"), Server: at("server"), User: at("user"), Namespace: at("own namespace") + "-own", Operation: at("operation"), Version: at("program's version"), Time: at("time"),
 		},
@@ -420,4 +436,29 @@ func island(t *testing.T, report []byte) string {
 		t.Fatal(err)
 	}
 	return string(data)
+}
+
+// The values of a Secret are masked in each format.
+func TestSecretsAreMasked(t *testing.T) {
+	const secret = "Y29ycmVjdC1ob3JzZS1iYXR0ZXJ5"
+	at := func(place string) string {
+		if value, ok := map[string]string{"kind": "Secret", "group": "", "version": "v1", "hidden": secret}[place]; ok {
+			return value
+		}
+		return plain(place)
+	}
+	for _, f := range shownFormats() {
+		if shown, beside := f.print(t, at); shown == "" || strings.Contains(shown+beside, secret) {
+			t.Errorf("%s: nothing, or the value of a Secret, in %q %q", &f, shown, beside)
+		}
+	}
+}
+
+// Each report of a run on several clusters says which cluster an object, or a problem, is on.
+func TestReportsNameClusters(t *testing.T) {
+	for _, f := range shownFormats() {
+		if shown, beside := f.print(t, only("cluster", "prod-eu")); f.report && f.name != "github" && !strings.Contains(shown+beside, "prod-eu") {
+			t.Errorf("%s names no cluster:\n%s", &f, shown)
+		}
+	}
 }

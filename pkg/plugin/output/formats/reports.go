@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/file"
@@ -14,44 +15,46 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/report/markdown"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/report/policyreport"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/report/sarif"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
 )
 
 // reportFormat is a format of --report.
 type reportFormat struct {
 	name string
-	// writes says that the format is also one of a run that writes. The others describe
-	// the state of objects, and not what was done to them.
-	writes bool
-	open   func(output.Options) output.Printer
-	// compares opens that of a comparison; nil where there is none.
-	compares func(output.Options) output.Printer
+	// writes says that the format is also one of a run that writes, and compares that it is one of a comparison. The others
+	// describe the state of objects, and not what was done to them.
+	writes, compares bool
+	open             func(output.Options) output.Format
 }
 
-// reportFormats are the formats of --report.
-func reportFormats() []reportFormat {
-	return []reportFormat{
-		{name: "junit", writes: true, open: newJUnit, compares: newJUnit},
-		{name: "sarif", open: func(o output.Options) output.Printer { return report.New(o, sarif.New(o)) }},
-		{name: "markdown", writes: true, open: newMarkdown, compares: func(o output.Options) output.Printer { return markdown.NewComparison(o) }},
-		{name: "html", open: func(o output.Options) output.Printer { return html.New(o) }, compares: func(o output.Options) output.Printer { return html.NewComparison(o) }},
-		{name: githubReport, writes: true, open: newGitHub},
-		{name: "policyreport", open: func(o output.Options) output.Printer {
-			return report.New(o, policyreport.New(policyreport.WGPolicy(), o))
-		}},
-		{name: "openreports", open: func(o output.Options) output.Printer {
-			return report.New(o, policyreport.New(policyreport.OpenReports(), o))
-		}},
-	}
+var reportFormats = []reportFormat{ //nolint:gochecknoglobals // an immutable table
+	{"junit", true, true, func(o output.Options) output.Format { return report.New(o, junit.New(o)) }},
+	{"sarif", false, false, func(o output.Options) output.Format { return report.New(o, sarif.New(o)) }},
+	{"markdown", true, true, newMarkdown},
+	{"html", false, true, newHTML},
+	{githubReport, true, false, newGitHub},
+	{"policyreport", false, false, func(o output.Options) output.Format {
+		return report.New(o, policyreport.New(policyreport.WGPolicy(), o))
+	}},
+	{"openreports", false, false, func(o output.Options) output.Format {
+		return report.New(o, policyreport.New(policyreport.OpenReports(), o))
+	}},
 }
 
-func newJUnit(o output.Options) output.Printer { return report.New(o, junit.New(o)) }
-
-func newMarkdown(o output.Options) output.Printer {
-	if o.Writes {
+func newMarkdown(o output.Options) output.Format {
+	switch {
+	case o.Compares:
+		return markdown.NewComparison(o)
+	case o.Writes:
 		return report.New(o, markdown.NewWrites(o, 0))
 	}
 	return markdown.NewPreview(o, 0)
+}
+
+func newHTML(o output.Options) output.Format {
+	if o.Compares {
+		return html.NewComparison(o)
+	}
+	return html.New(o)
 }
 
 // githubReport may go without a file: a runner reads commands from standard error
@@ -59,24 +62,18 @@ func newMarkdown(o output.Options) output.Printer {
 const githubReport = "github"
 
 // PreviewReports lists the formats of --report, for help and errors.
-func PreviewReports() string { return reportNames(false) }
+func PreviewReports() string { return reportNames(output.Options{}) }
 
 // WriteReports lists those of a run that writes.
-func WriteReports() string { return reportNames(true) }
+func WriteReports() string { return reportNames(output.Options{Writes: true}) }
 
 // ComparisonReports lists those of a comparison.
-func ComparisonReports() string {
-	return namesOf(func(f *reportFormat) bool { return f.compares != nil })
-}
+func ComparisonReports() string { return reportNames(output.Options{Compares: true}) }
 
-func reportNames(writes bool) string {
-	return namesOf(func(f *reportFormat) bool { return f.writes || !writes })
-}
-
-func namesOf(is func(*reportFormat) bool) string {
+func reportNames(o output.Options) string {
 	var names []string
-	for _, f := range reportFormats() {
-		if is(&f) {
+	for _, f := range reportFormats {
+		if (f.writes || !o.Writes) && (f.compares || !o.Compares) {
 			names = append(names, f.name)
 		}
 	}
@@ -84,17 +81,17 @@ func namesOf(is func(*reportFormat) bool) string {
 }
 
 // findReport returns the format of a name.
-func findReport(name string, writes bool) (*reportFormat, error) {
-	for _, f := range reportFormats() {
-		switch {
-		case f.name != name:
-		case writes && !f.writes:
-			return nil, fmt.Errorf("%s says how objects are, as preview finds them, and not what was written: use one of %s", name, WriteReports())
-		default:
-			return &f, nil
-		}
+func findReport(name string, o output.Options) (*reportFormat, error) {
+	i := slices.IndexFunc(reportFormats, func(f reportFormat) bool { return f.name == name })
+	switch {
+	case i < 0:
+		return nil, fmt.Errorf("unknown format %q: use one of %s", name, reportNames(output.Options{Writes: o.Writes}))
+	case o.Writes && !reportFormats[i].writes:
+		return nil, fmt.Errorf("%s says how objects are, as preview finds them, and not what was written: use one of %s", name, WriteReports())
+	case o.Compares && !reportFormats[i].compares:
+		return nil, fmt.Errorf("%s cannot show a comparison: use one of %s", name, ComparisonReports())
 	}
-	return nil, fmt.Errorf("unknown format %q: use one of %s", name, reportNames(writes))
+	return &reportFormats[i], nil
 }
 
 // stdio is the file name that stands for standard output.
@@ -120,15 +117,14 @@ type Store interface {
 
 // Reports is the printer of the reports of a run. The zero value writes none.
 type Reports struct {
-	reports []*reportFile
-	masker  *redact.Masker
-	writes  bool
-	instead bool
+	reports         []*reportFile
+	secrets, writes bool
+	instead         bool
 }
 
 // reportFile is a report whose file is there when it is closed.
 type reportFile struct {
-	output.Printer
+	output.Format
 	file   Store // nil for a stream
 	failed error // the first error of a run that writes
 }
@@ -137,9 +133,8 @@ type reportFile struct {
 // be written before anything is done, and creates no file yet. Of a run that writes, it
 // refuses formats that describe the state of objects.
 func OpenReports(named []string, o ReportOptions) (*Reports, error) {
-	settle(&o.Options)
 	o.Color, o.Query, o.Comparer = false, "", nil
-	out := &Reports{masker: o.Masker, writes: o.Writes}
+	out := &Reports{secrets: o.ShowSecrets, writes: o.Writes}
 	seen := map[string]bool{}
 	for _, text := range named {
 		name, path, _ := strings.Cut(text, "=")
@@ -156,7 +151,7 @@ func OpenReports(named []string, o ReportOptions) (*Reports, error) {
 	}
 	if o.Stored != nil {
 		o.Out = o.Stored
-		out.reports = append(out.reports, &reportFile{Printer: report.New(o.Options, policyreport.New(o.API, o.Options)), file: o.Stored})
+		out.reports = append(out.reports, &reportFile{Format: report.New(o.Options, policyreport.New(o.API, o.Options)), file: o.Stored})
 	}
 	return out, nil
 }
@@ -172,7 +167,7 @@ func (r *Reports) open(name, path string, o ReportOptions) error {
 		return errors.New("use FORMAT=FILE")
 	default:
 		mode := file.Shared
-		if o.Masker == nil {
+		if o.ShowSecrets {
 			mode = file.Private
 		}
 		created, err := file.New(path, mode)
@@ -181,19 +176,11 @@ func (r *Reports) open(name, path string, o ReportOptions) error {
 		}
 		f, o.Out = created, created
 	}
-	format, err := findReport(name, r.writes)
-	if err != nil {
-		return err
+	format, err := findReport(name, o.Options)
+	if err == nil {
+		r.reports = append(r.reports, &reportFile{Format: format.open(o.Options), file: f})
 	}
-	begin := format.open
-	if o.Compares {
-		begin = format.compares
-	}
-	if begin == nil {
-		return fmt.Errorf("%s cannot show a comparison: use one of %s", name, ComparisonReports())
-	}
-	r.reports = append(r.reports, &reportFile{Printer: begin(o.Options), file: f})
-	return nil
+	return err
 }
 
 // Instead reports whether a report takes the place of what -o prints.
@@ -210,14 +197,14 @@ func (r *Reports) Beside(p output.Printer) output.Printer {
 // Print adds an event to the reports. An error ends a run that writes nothing; in one
 // that writes, Close returns it.
 func (r *Reports) Print(e output.Event) error {
-	e = Shown(r.masker, e)
+	shown := output.Show(e, r.secrets)
 	isSummary := output.Ends(e)
 	var errs []error
 	for _, f := range r.reports {
 		if f.failed != nil {
 			continue
 		}
-		err := f.Print(e)
+		err := f.Print(shown)
 		switch {
 		case err == nil:
 		case r.writes:
@@ -234,7 +221,7 @@ func (r *Reports) Print(e output.Event) error {
 // HasErrors reports whether an object of the reports is in error so far.
 func (r *Reports) HasErrors() bool {
 	for _, f := range r.reports {
-		if p, ok := f.Printer.(interface{ HasErrors() bool }); ok && p.HasErrors() {
+		if p, ok := f.Format.(interface{ HasErrors() bool }); ok && p.HasErrors() {
 			return true
 		}
 	}
@@ -254,7 +241,7 @@ func (r *Reports) Close() error {
 func (f *reportFile) close() error {
 	err := f.failed
 	if err == nil {
-		err = f.Printer.Close()
+		err = f.Format.Close()
 	}
 	switch {
 	case f.file == nil:

@@ -3,12 +3,11 @@ package formats_test
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
-
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
@@ -16,6 +15,7 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/apply"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/formats"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/internal/outputtest"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/report/markdown"
 )
 
@@ -173,72 +173,81 @@ func TestReportsUnwritable(t *testing.T) {
 	}
 }
 
-func TestReportsNone(t *testing.T) {
-	r := open(t, formats.ReportOptions{})
-	if err := errors.Join(r.Print(written("a", apply.Failed)), r.Close(), r.Discard()); err != nil || r.Instead() || r.HasErrors() {
-		t.Errorf("got %v", err)
-	}
-}
-
-// Each report of a run on several clusters says which cluster an object, and a problem, is on.
-func TestReportsNameClusters(t *testing.T) {
-	t.Setenv("GITHUB_STEP_SUMMARY", "")
-	on := key("web")
-	on.Cluster = "prod-eu"
-	object := func(level string) *unstructured.Unstructured {
-		return &unstructured.Unstructured{Object: map[string]any{
-			"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "web", "namespace": "shop"}, "data": map[string]any{"level": level},
-		}}
-	}
-	c := engine.Change{Subject: on, Before: object("debug"), After: object("info")}
-	c.Fields = diff.Compare(c.Before.Object, c.After.Object, diff.Type{})
-	for i := range c.Fields {
-		c.Fields[i].Rule = ruleR
-	}
-	c.Steps = []engine.Step{{Rule: ruleR, Outcome: engine.Changed, Fields: c.Fields}}
-	summary := evaluation.NewSummary(nil)
-	summary.Add(&c)
-	all := output.Fleet{Clusters: []output.Cluster{{Name: "prod-eu", Objects: 1, Changed: 1}, {Name: "prod-old", Problems: 1, Err: errors.New("connection refused")}}}
-	problem := output.Problem{Err: errors.New("prod-old: connection refused")}
-	result := written("web", apply.Failed).(output.Written)
-	result.Key = on
-	result.Err = errors.New("no")
-	const theProblem = "prod-old"
-	for _, test := range []struct {
-		name   string
-		writes bool
-		want   []string
-	}{
-		{"junit", false, []string{"shop/web on prod-eu", theProblem}},
-		{"sarif", false, []string{"prod-eu/", theProblem}},
-		{"markdown", false, []string{"\nprod-eu    1 ", "\nprod-old   0 ", "on prod-eu"}},
-		{"html", false, []string{`<th scope="row">prod-eu</th>`, `<th scope="row">prod-old</th>`, "✕ </span>connection refused", "prod-eu/shop/web"}},
-		{"github", false, []string{theProblem}}, // of objects it has numbers alone
-		{"policyreport", false, []string{"mutate.kubectl.dev/cluster: prod-eu"}},
-		{"openreports", false, []string{"mutate.kubectl.dev/cluster: prod-eu"}},
-		{"junit", true, []string{"shop/web on prod-eu", theProblem}},
-		{"markdown", true, []string{"shop/web on prod-eu", theProblem}},
-		{"github", true, []string{theProblem}},
-	} {
-		file := filepath.Join(t.TempDir(), test.name)
-		r, err := formats.OpenReports([]string{test.name + "=" + file}, formats.ReportOptions{Options: output.Options{Writes: test.writes, ContextLines: 3}})
+// A run that breaks off leaves no report, and no half of one.
+func TestReportsDiscard(t *testing.T) {
+	for format := range strings.SplitSeq(formats.PreviewReports(), ", ") {
+		dir := t.TempDir()
+		reports, err := formats.OpenReports([]string{format + "=" + filepath.Join(dir, "report")}, formats.ReportOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}
-		events := []output.Event{all, output.Evaluated{Change: &c}, problem, output.Summary{Summary: *summary}}
-		if test.writes {
-			events = []output.Event{result, problem}
+		for range 2000 { // more than a buffer holds
+			err = errors.Join(err, reports.Print(output.Evaluated{Change: leveled("info")}))
 		}
-		for _, e := range events {
-			err = errors.Join(err, r.Print(e))
+		if err := errors.Join(err, reports.Discard()); err != nil {
+			t.Errorf("%s: %v", format, err)
 		}
-		if err := errors.Join(err, r.Close()); err != nil {
-			t.Fatalf("%s: %v", test.name, err)
+		if left, _ := os.ReadDir(dir); len(left) > 0 {
+			t.Errorf("%s: left behind: %v", format, left)
 		}
-		for _, part := range test.want {
-			if got := text(t, file); !strings.Contains(got, part) {
-				t.Errorf("%s, writes %v: there is no %q in:\n%s", test.name, test.writes, part, got)
+	}
+}
+
+// leveled is a change of a ConfigMap.
+func leveled(level string) *engine.Change {
+	state := func(level string) map[string]any {
+		return map[string]any{
+			"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "web", "namespace": "shop"}, "data": map[string]any{"level": level},
+		}
+	}
+	c := &engine.Change{Before: object(state("debug")), After: object(state(level)), Steps: []engine.Step{{Rule: ruleR, Outcome: engine.Changed}}}
+	c.Subject = engine.KeyOf(c.After)
+	c.Fields = diff.Compare(c.Before.Object, c.After.Object, diff.Type{})
+	return c
+}
+
+// A run that breaks off, and a watch that writes, have no summary: what they saw is shown by Flush, once.
+func TestFlush(t *testing.T) {
+	for format, want := range map[string]string{
+		formats.Diff:    "+  level: info",
+		formats.Summary: "~ ConfigMap shop/web  1 field",
+		formats.Table:   "NAMESPACE   NAME",
+		"custom-columns=NAME:.object.name,K:.object.kind": "NAME   K\nweb    ConfigMap\n",
+	} {
+		for _, writes := range []bool{false, true} {
+			var out bytes.Buffer
+			o := output.Options{Out: &out, Writes: writes}
+			p, err := formats.NewPreview(format, o)
+			if writes {
+				p, err = formats.NewWrites(format, o, &formats.Reports{}, &out)
+			}
+			if unknown := (*formats.UnknownFormatError)(nil); errors.As(err, &unknown) {
+				continue // a write has no table
+			}
+			err = errors.Join(err, p.Print(output.Evaluated{Change: leveled("info")}))
+			if out.Len() > 0 {
+				t.Errorf("-o %s: shown at once: %q", format, &out)
+			}
+			for range 2 {
+				if err = errors.Join(err, output.Flush(p)); err != nil || strings.Count(out.String(), want) != 1 {
+					t.Errorf("-o %s: got %v and %q", format, err, &out)
+				}
 			}
 		}
+	}
+}
+
+// Many different changes are shown in parts, and the summary says so.
+func TestDiffIsBounded(t *testing.T) {
+	var out bytes.Buffer
+	p, err := formats.NewPreview(formats.Diff, output.Options{Out: &out})
+	for i := range 5000 {
+		err = errors.Join(err, p.Print(output.Evaluated{Change: leveled(fmt.Sprint(i))}))
+	}
+	if out.Len() == 0 {
+		t.Error("all is held back")
+	}
+	if err := errors.Join(err, outputtest.End(p, evaluation.Summary{Objects: 5000})); err != nil || !strings.Contains(out.String(), "grouped in several parts") {
+		t.Errorf("got %v; the summary does not say that there are parts", err)
 	}
 }

@@ -27,37 +27,25 @@ type templated struct {
 	format string
 	also   string // another name that kubectl has for it
 	file   bool
-	begin  func(output.Options, string) (output.Printer, error)
+	begin  func(output.Options, string) (output.Format, error)
 }
 
 var allTemplated = []templated{ //nolint:gochecknoglobals // an immutable table
 	{format: JSONPath, begin: jsonPath},
 	{format: JSONPathAsJSON, begin: jsonPathAsJSON},
 	{format: JSONPathFile, file: true, begin: jsonPath},
-	{format: GoTemplate, also: "template", begin: goTemplate},
-	{format: GoTemplateFile, also: "templatefile", file: true, begin: goTemplate},
-	{format: CustomColumns, begin: customColumns},
-	{format: CustomColumnsFile, file: true, begin: columnsTemplate},
+	{format: GoTemplate, also: "template", begin: structured.NewGoTemplate},
+	{format: GoTemplateFile, also: "templatefile", file: true, begin: structured.NewGoTemplate},
+	{format: CustomColumns, begin: structured.NewCustomColumns},
+	{format: CustomColumnsFile, file: true, begin: structured.NewColumnsTemplate},
 }
 
-func jsonPath(o output.Options, text string) (output.Printer, error) {
+func jsonPath(o output.Options, text string) (output.Format, error) {
 	return structured.NewJSONPath(o, text, false)
 }
 
-func jsonPathAsJSON(o output.Options, text string) (output.Printer, error) {
+func jsonPathAsJSON(o output.Options, text string) (output.Format, error) {
 	return structured.NewJSONPath(o, text, true)
-}
-
-func goTemplate(o output.Options, text string) (output.Printer, error) {
-	return structured.NewGoTemplate(o, text)
-}
-
-func customColumns(o output.Options, text string) (output.Printer, error) {
-	return structured.NewCustomColumns(o, text)
-}
-
-func columnsTemplate(o output.Options, text string) (output.Printer, error) {
-	return structured.NewColumnsTemplate(o, text)
 }
 
 // templatedFormats are their names, as a user begins to type them.
@@ -83,9 +71,9 @@ func templateOf(format string) *templated {
 // errTwoTemplates is the error for one template too many.
 var errTwoTemplates = errors.New("-o and --template both give a template: leave one of them out")
 
-// printer returns the printer of a format with its template. It fails without one, and
+// open returns a format with its template. It fails without one, and
 // for one that cannot be used.
-func (t *templated) printer(format string, o output.Options) (output.Printer, error) {
+func (t *templated) open(format string, o output.Options) (output.Format, error) {
 	_, text, _ := strings.Cut(format, "=")
 	switch {
 	case text != "" && o.Template != "":

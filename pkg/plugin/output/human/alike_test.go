@@ -33,9 +33,9 @@ func failing(name string) engine.Change {
 // A rule that fails on fifty objects for one reason is told once, and counted.
 func TestFailuresAlike(t *testing.T) {
 	for _, format := range []func(output.Options) output.Printer{
-		func(o output.Options) output.Printer { return human.NewDiff(o) },
-		func(o output.Options) output.Printer { return human.NewSummary(o) },
-		func(o output.Options) output.Printer { return human.NewMarkdown(o) },
+		func(o output.Options) output.Printer { return outputtest.Printer(human.NewDiff(o)) },
+		func(o output.Options) output.Printer { return outputtest.Printer(human.NewSummary(o)) },
+		func(o output.Options) output.Printer { return outputtest.Printer(human.NewMarkdown(o)) },
 	} {
 		var out bytes.Buffer
 		p := format(output.Options{Out: &out})
@@ -61,18 +61,5 @@ func TestFailuresAlike(t *testing.T) {
 				t.Errorf("%d times %q in\n%s", got, want, &out)
 			}
 		}
-	}
-}
-
-// An object by itself is told with its name.
-func TestFailureAlone(t *testing.T) {
-	var out bytes.Buffer
-	p := human.NewSummary(output.Options{Out: &out})
-	c := failing("web")
-	if err := errors.Join(p.Print(outputtest.Evaluated(c)), outputtest.End(p, evaluation.Summary{})); err != nil {
-		t.Fatal(err)
-	}
-	if want := `for shop/web`; !strings.Contains(out.String(), want) {
-		t.Errorf("no %q in\n%s", want, &out)
 	}
 }

@@ -10,7 +10,6 @@ import (
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/wording"
 )
 
@@ -145,9 +144,8 @@ func (h *base) likeness(c *engine.Change, words []byte) [32]byte {
 	}
 	for i := range c.Fields {
 		f := &c.Fields[i]
-		from, to := redact.Values(h.Masker, c, f)
 		b = appendQuoted(appendQuoted(b, string(f.Kind)), engine.PathString(f.Path))
-		b = appendValue(appendValue(b, from), to)
+		b = appendValue(appendValue(b, f.From), f.To)
 	}
 	h.shown = b
 	return sha256.Sum256(b)

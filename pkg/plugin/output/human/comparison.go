@@ -56,8 +56,8 @@ func comparisonNames() objectdiff.UnifiedNames {
 }
 
 // Print shows an object that does not come out the same, and the overview.
-func (p *Comparison) Print(e output.Event) error {
-	switch e := e.(type) {
+func (p *Comparison) Print(s output.Shown) error {
+	switch e := s.Event().(type) {
 	case output.Fleet:
 		return p.fleet(e)
 	case output.Compared:
@@ -165,7 +165,7 @@ func (p *Comparison) manifest(b *page, e output.Compared) error {
 		return nil
 	}
 	b.line(Plain, "  shown by "+wording.PluralNumber(e.Variant.Count, "variant")+" ("+engine.Few(e.Variant.Kinds)+"); the smallest object that shows it"+wording.Requested(e.Variant)+":")
-	text, err := objectdiff.Manifests(p.Masker, e.Variant.Objects())
+	text, err := objectdiff.Manifests(e.Variant.Objects())
 	if err != nil {
 		return fmt.Errorf("%s: %w", e.Subject, err)
 	}

@@ -26,9 +26,9 @@ func NewDiff(o output.Options) *Diff {
 }
 
 // Print shows an object that would change, or that needs a remark, and the summary.
-func (p *Diff) Print(e output.Event) error {
-	c, isChange := e.(output.Evaluated)
-	s, ends := e.(output.Summary)
+func (p *Diff) Print(shown output.Shown) error {
+	c, isChange := shown.Event().(output.Evaluated)
+	s, ends := shown.Event().(output.Summary)
 	switch {
 	case p.Comparer != nil && isChange && c.Changed():
 		from, to, err := p.differ.Texts(c.Change, nil)
@@ -42,7 +42,7 @@ func (p *Diff) Print(e output.Event) error {
 		}
 		return errors.Join(p.Comparer.Compare(), p.summarize(s.Summary))
 	}
-	return p.event(e, p.print)
+	return p.event(shown, p.print)
 }
 
 func (p *Diff) print(c *part) error {
@@ -92,7 +92,7 @@ func lineColor(l string) Color {
 }
 
 func newDiffer(o output.Options) objectdiff.Differ {
-	return objectdiff.Differ{Masker: o.Masker, ContextLines: o.ContextLines}
+	return objectdiff.Differ{ContextLines: o.ContextLines}
 }
 
 // comparedName is an object's name as kubectl diff has it: group, version, kind,

@@ -40,8 +40,8 @@ func markdownGroup(h *base, b *page, g *Group) {
 }
 
 // Print shows an object that would change, or that needs a remark, and the summary.
-func (p *Markdown) Print(e output.Event) error {
-	switch e := e.(type) {
+func (p *Markdown) Print(s output.Shown) error {
+	switch e := s.Event().(type) {
 	case output.Fleet:
 		b, table := p.page(), p.page()
 		b.WriteString("## Clusters\n")
@@ -51,7 +51,7 @@ func (p *Markdown) Print(e output.Event) error {
 	case output.Summary:
 		return p.summarize(e.Summary)
 	}
-	return p.Diff.Print(e)
+	return p.Diff.Print(s)
 }
 
 // summarize ends the page.

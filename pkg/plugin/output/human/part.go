@@ -31,8 +31,8 @@ func (p *part) others() []engine.FieldChange {
 }
 
 // event prints the parts of a change, or the summary.
-func (h *base) event(e output.Event, print func(*part) error) error {
-	switch e := e.(type) {
+func (h *base) event(s output.Shown, print func(*part) error) error {
+	switch e := s.Event().(type) {
 	case output.Evaluated:
 		return h.each(e.Change, print)
 	case output.Fleet:

@@ -12,6 +12,7 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/internal/outputtest"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/human"
 )
 
@@ -51,8 +52,8 @@ func TestSummaryByPolicyWarnings(t *testing.T) {
 		{"an object on which nothing ran", untouched, []string{"no policy"}},
 	} {
 		var out bytes.Buffer
-		p := human.NewSummary(output.Options{Out: &out, GroupBy: output.ByPolicy})
-		if err := errors.Join(p.Print(output.Evaluated{Change: &c.change}), p.Flush()); err != nil {
+		p := outputtest.Printer(human.NewSummary(output.Options{Out: &out, GroupBy: output.ByPolicy}))
+		if err := errors.Join(p.Print(output.Evaluated{Change: &c.change}), output.Flush(p)); err != nil {
 			t.Fatal(err)
 		}
 		var got []string

@@ -22,7 +22,7 @@ func NewSummary(o output.Options) *Summary {
 
 // Print shows how many fields of an object would differ, and by which rules, and the
 // summary.
-func (p *Summary) Print(e output.Event) error { return p.event(e, p.print) }
+func (p *Summary) Print(s output.Shown) error { return p.event(s, p.print) }
 
 func (p *Summary) print(c *part) error {
 	if p.overview.takesOver() && marker(&c.Change) != failure {

@@ -10,7 +10,6 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/structured"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/wording"
 )
 
@@ -46,8 +45,8 @@ const (
 
 // Print shows the row of an object that would change, or that needs a remark, and the
 // summary.
-func (p *Table) Print(e output.Event) error {
-	switch e := e.(type) {
+func (p *Table) Print(s output.Shown) error {
+	switch e := s.Event().(type) {
 	case output.Fleet:
 		return p.fleet(e)
 	case output.Evaluated:
@@ -133,7 +132,7 @@ func (p *Table) changedBy(c *engine.Change) string {
 
 // changes lists fields with their values.
 func (p *Table) changes(c *engine.Change) string {
-	return fitting("; ", len(c.Fields), func(i int) string { return p.change(c, &c.Fields[i]) })
+	return fitting("; ", len(c.Fields), func(i int) string { return p.change(&c.Fields[i]) })
 }
 
 // fitting lists as many texts as a row has room for: one that is wider makes all rows so.
@@ -153,21 +152,20 @@ func fitting(separator string, n int, text func(int) string) string {
 }
 
 // change is a field with its values, as short as can be.
-func (p *Table) change(c *engine.Change, f *engine.FieldChange) string {
-	from, to := redact.Values(p.Masker, c, f)
+func (p *Table) change(f *engine.FieldChange) string {
 	path := p.path(*f)
 	if len(path) > cellPath { // its end says more
 		path = "..." + strings.ToValidUTF8(path[len(path)-cellPath:], "")
 	}
 	switch f.Kind {
 	case engine.Added:
-		return "+" + path + "=" + short(to)
+		return "+" + path + "=" + short(f.To)
 	case engine.Removed:
 		return "-" + path
 	case engine.Moved:
 		return ">" + path
 	}
-	return path + ": " + short(from) + " -> " + short(to)
+	return path + ": " + short(f.From) + " -> " + short(f.To)
 }
 
 // short is a value as JSON, cut where it is long.

@@ -36,8 +36,8 @@ func NewWrites(o output.Options) *Writes {
 }
 
 // Print shows the line of an object that was to be written.
-func (p *Writes) Print(e output.Event) error {
-	w, ok := e.(output.Written)
+func (p *Writes) Print(s output.Shown) error {
+	w, ok := s.Event().(output.Written)
 	if !ok {
 		return nil
 	}

@@ -15,13 +15,14 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/apply"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/apply/request"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/internal/outputtest"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/human"
 )
 
 func TestWritesLines(t *testing.T) {
 	key := engine.ObjectKey{GroupKind: schema.GroupKind{Group: "apps", Kind: "Deployment"}, Version: "v1", Namespace: "shop", Name: "web"}
 	var out bytes.Buffer
-	p := human.NewWrites(output.Options{Out: &out, DryRun: "server"})
+	p := outputtest.Printer(human.NewWrites(output.Options{Out: &out, DryRun: "server"}))
 	for _, r := range []apply.Result{
 		{Key: key, Outcome: apply.Planned, Method: request.Apply},
 		{Key: key, Outcome: apply.Planned, Method: request.JSONPatch},
@@ -61,12 +62,12 @@ func TestWritesAlike(t *testing.T) {
 	}
 	write := func(expand bool) string {
 		var out bytes.Buffer
-		p := human.NewWrites(output.Options{Out: &out, Expand: expand})
+		p := outputtest.Printer(human.NewWrites(output.Options{Out: &out, Expand: expand}))
 		var errs []error
 		for _, name := range []string{"a", "b", "c", "d", "e"} {
 			errs = append(errs, p.Print(output.Written{Result: result(name, `pods "`+name+`" is locked`)}))
 		}
-		errs = append(errs, p.Print(output.Written{Result: result("f", "no")}), p.Flush())
+		errs = append(errs, p.Print(output.Written{Result: result("f", "no")}), output.Flush(p))
 		out.WriteString("written?\n")
 		errs = append(errs, p.Print(output.Written{Result: result("g", "late")}), p.Print(output.Written{Result: result("h", "")}), p.Close())
 		if err := errors.Join(errs...); err != nil {
@@ -110,7 +111,7 @@ func TestWritesConflicts(t *testing.T) {
 		Fields: fieldpath.NewSet(fieldpath.MakePathOrDie("spec", "paused")),
 	}
 	var out bytes.Buffer
-	p := human.NewWrites(output.Options{Out: &out})
+	p := outputtest.Printer(human.NewWrites(output.Options{Out: &out}))
 	key := engine.ObjectKey{GroupKind: schema.GroupKind{Group: "apps", Kind: "Deployment"}, Version: "v1", Namespace: "shop", Name: "web"}
 	err := p.Print(output.Written{Result: &apply.Result{
 		Key: key, Outcome: apply.Conflicted,

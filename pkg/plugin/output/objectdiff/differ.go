@@ -17,8 +17,6 @@ const DefaultContextLines = 3
 
 // Differ compares the states of objects. It is used by one goroutine at a time.
 type Differ struct {
-	// Masker hides the values of Secrets; a nil one shows them.
-	Masker *redact.Masker
 	// ContextLines are shown around each line that differs; 0 stands for
 	// DefaultContextLines, a negative number for none.
 	ContextLines int
@@ -57,9 +55,8 @@ func (d *Differ) Texts(c *engine.Change, others []engine.FieldChange) (before, a
 		wanted, records := engine.SplitRecords(c.Fields)
 		to = &unstructured.Unstructured{Object: diff.Subset(c.Before.Object, c.After.Object, wanted, slices.Concat(records, others))}
 	}
-	from, to := d.Masker.Pair(redact.Trim(c.Before, c.Fields, redact.Readable), redact.Trim(to, c.Fields, redact.Readable))
-	if before, err = d.text(from); err == nil {
-		after, err = d.text(to)
+	if before, err = d.text(redact.Trim(c.Before, c.Fields, redact.Readable)); err == nil {
+		after, err = d.text(redact.Trim(to, c.Fields, redact.Readable))
 	}
 	if err != nil {
 		return nil, nil, fmt.Errorf("%s: %w", c.Subject, err)

@@ -9,7 +9,6 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/objectdiff"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
 )
 
 // changed is a change of an object with three fields, of a kind.
@@ -44,20 +43,6 @@ func TestUnifiedContextLines(t *testing.T) {
 		got, err := d.Unified(changed("ConfigMap"), nil)
 		if n := strings.Count(got, "\n "); err != nil || n != want {
 			t.Errorf("%d: got %v and %d lines of context, want %d\n%s", lines, err, n, want, got)
-		}
-	}
-}
-
-func TestTextsMaskSecrets(t *testing.T) {
-	d := objectdiff.Differ{Masker: &redact.Masker{}}
-	c := changed("Secret")
-	before, after, err := d.Texts(c, nil)
-	if err != nil || before.Text == after.Text {
-		t.Errorf("got %v; a change of a Secret is not seen:\n%s", err, after.Text)
-	}
-	for _, value := range []string{"Zmlyc3Q=", "c2Vjb25k", "Zm91cnRo", "ZmlmdGg=", "c2FtZQ=="} {
-		if strings.Contains(before.Text+after.Text, value) {
-			t.Errorf("%s is shown", value)
 		}
 	}
 }

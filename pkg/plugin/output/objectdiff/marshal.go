@@ -15,14 +15,14 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
 )
 
-// Manifests returns objects as documents of MarshalYAML, without values of Secrets. A nil Masker shows everything.
-func Manifests(m *redact.Masker, objects []*unstructured.Unstructured) (string, error) {
+// Manifests returns objects as documents of MarshalYAML.
+func Manifests(objects []*unstructured.Unstructured) (string, error) {
 	var b strings.Builder
 	for i, u := range objects {
 		if i > 0 {
 			b.WriteString("---\n")
 		}
-		text, err := MarshalYAML(m.Object(u).Object)
+		text, err := MarshalYAML(u.Object)
 		if err != nil {
 			return "", err
 		}

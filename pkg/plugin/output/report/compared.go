@@ -15,10 +15,10 @@ import (
 )
 
 // DescribeCompared returns what the comparison of an object found: a finding of each rule of the new
-// side that acts on it, or of the old side where none of the new one does. A nil Masker shows everything. The
+// side that acts on it, or of the old side where none of the new one does. The
 // error is one of a variant that cannot be written.
-func DescribeCompared(e output.Compared, m *redact.Masker) (Object, error) {
-	d := describer{change: e.Difference, masker: m, places: map[engine.RuleRef]int{}}
+func DescribeCompared(e output.Compared) (Object, error) {
+	d := describer{change: e.Difference, places: map[engine.RuleRef]int{}}
 	for _, side := range []compare.Side{compare.New, compare.Old} {
 		for i := range e.Changes[side].Steps {
 			s := &e.Changes[side].Steps[i]
@@ -47,7 +47,7 @@ func DescribeCompared(e output.Compared, m *redact.Masker) (Object, error) {
 		return out, nil
 	}
 	out.Name += " (variant)"
-	manifest, err := objectdiff.Manifests(m, e.Variant.Objects())
+	manifest, err := objectdiff.Manifests(e.Variant.Objects())
 	if err != nil {
 		return out, err
 	}

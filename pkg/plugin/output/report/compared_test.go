@@ -29,7 +29,7 @@ func TestDescribeComparedSaysWhyOnEachRule(t *testing.T) {
 			compare.Old: side(engine.Step{Rule: denies, Outcome: outcome, Err: errors.New("the registry is not ours")}),
 			compare.New: side(engine.Step{Rule: changes, Outcome: engine.Unchanged}),
 		}}
-		described, err := report.DescribeCompared(output.Compared{Result: r, Difference: r.Difference()}, nil)
+		described, err := report.DescribeCompared(output.Compared{Result: r, Difference: r.Difference()})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -7,7 +7,6 @@ import (
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/structured"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
 )
 
 // Field is a field that differs. Its texts are masked and escaped.
@@ -35,19 +34,18 @@ func (f *Field) String() string {
 	return "~ " + f.Path + ": " + f.From + " -> " + f.To
 }
 
-// FieldOf returns a field of a change, masked and escaped. A nil Masker shows everything.
-func FieldOf(c *engine.Change, f *engine.FieldChange, m *redact.Masker) Field {
+// FieldOf returns a field of a change, escaped.
+func FieldOf(f *engine.FieldChange) Field {
 	out := Field{Path: engine.PathString(f.Path), Kind: f.Kind}
 	escape(&out.Path)
 	if out.Path == "" {
 		out.Path = "(the whole object)"
 	}
-	from, to := redact.Values(m, c, f)
 	if f.Kind != engine.Added {
-		out.From = valueText(from)
+		out.From = valueText(f.From)
 	}
 	if f.Kind != engine.Removed {
-		out.To = valueText(to)
+		out.To = valueText(f.To)
 	}
 	return out
 }

@@ -8,7 +8,6 @@ import (
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/evaluation"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/wording"
 )
 
@@ -44,9 +43,9 @@ func escapedSummary(s evaluation.Summary) evaluation.Summary {
 }
 
 // Describe returns an object with a finding of each rule that matched it, in the order
-// in which the rules ran first. A nil Masker shows everything.
-func Describe(c *engine.Change, m *redact.Masker) Object {
-	d := describer{change: c, masker: m, places: map[engine.RuleRef]int{}}
+// in which the rules ran first.
+func Describe(c *engine.Change) Object {
+	d := describer{change: c, places: map[engine.RuleRef]int{}}
 	for i := range c.Steps {
 		d.step(&c.Steps[i])
 	}
@@ -71,7 +70,6 @@ func Describe(c *engine.Change, m *redact.Masker) Object {
 // describer collects the findings of one object.
 type describer struct {
 	change   *engine.Change
-	masker   *redact.Masker
 	places   map[engine.RuleRef]int
 	findings []Finding
 	outcomes [][]engine.Outcome // of the steps, by finding
@@ -134,7 +132,7 @@ func (d *describer) field(f *engine.FieldChange) {
 	finding := &d.findings[at]
 	finding.Changed++
 	if len(finding.Fields) < fieldsHeld {
-		finding.Fields = append(finding.Fields, FieldOf(d.change, f, d.masker))
+		finding.Fields = append(finding.Fields, FieldOf(f))
 	}
 }
 

@@ -3,11 +3,9 @@ package report_test
 import (
 	"errors"
 	"fmt"
-	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
@@ -46,18 +44,11 @@ func TestDescribeVerdicts(t *testing.T) {
 			if tt.changes {
 				c.Fields = []engine.FieldChange{{Rule: rule("r"), Path: fieldpath.MakePathOrDie("a"), Kind: engine.Added, To: "b"}}
 			}
-			got := report.Describe(&c, nil).Findings
+			got := report.Describe(&c).Findings
 			if len(got) != 1 || got[0].Verdict != tt.verdict || got[0].Outcome != string(tt.outcome) {
 				t.Errorf("got %+v, want %s, %s", got, tt.verdict, tt.outcome)
 			}
 		})
-	}
-}
-
-func TestDescribeNotMatched(t *testing.T) {
-	c := engine.Change{Steps: []engine.Step{{Rule: rule("r"), Outcome: engine.NotMatched}}}
-	if got := report.Describe(&c, nil).Findings; len(got) != 0 {
-		t.Errorf("got %+v", got)
 	}
 }
 
@@ -81,7 +72,7 @@ func TestDescribeImpacts(t *testing.T) {
 		},
 	}
 	got := map[string][]string{}
-	for _, f := range report.Describe(&c, nil).Findings {
+	for _, f := range report.Describe(&c).Findings {
 		got[f.Rule.Rule] = f.Warnings
 	}
 	want := map[string][]string{
@@ -91,32 +82,5 @@ func TestDescribeImpacts(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
-	}
-}
-
-// Neither a long value nor very many fields make a report of that size.
-func TestDescribeCuts(t *testing.T) {
-	c := engine.Change{After: &unstructured.Unstructured{Object: map[string]any{}}}
-	long := strings.Repeat("ä", 100_000)
-	for i := range 5000 {
-		c.Fields = append(c.Fields, engine.FieldChange{
-			Rule: rule("r"),
-			Path: fieldpath.MakePathOrDie("data", fmt.Sprintf("k%04d", i)), Kind: engine.Replaced,
-			From: "short", To: long,
-		})
-	}
-	f := report.Describe(&c, nil).Findings[0]
-	if n := len(f.Message) + len(f.Details()); n > 50_000 {
-		t.Errorf("%d bytes", n)
-	}
-	for _, want := range []string{"5000 fields would change: data.k0000", "and 4997 more"} {
-		if !strings.Contains(f.Message, want) {
-			t.Errorf("no %q in %s", want, f.Message)
-		}
-	}
-	for _, want := range []string{`"short" -> "ää`, "... (200002 bytes)", "and 4950 fields more"} {
-		if !strings.Contains(f.Details(), want) {
-			t.Errorf("no %q in %s", want, f.Details()[:1000])
-		}
 	}
 }

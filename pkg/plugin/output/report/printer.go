@@ -8,7 +8,6 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/compare"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/evaluation"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
 )
 
 // Report is a format. Its texts are masked and escaped: what is left to it is the
@@ -26,7 +25,6 @@ type Report interface {
 // that writes what was written.
 type Printer struct {
 	report  Report
-	masker  *redact.Masker
 	writes  bool
 	summary evaluation.Summary
 	errors  bool
@@ -38,21 +36,21 @@ type Printer struct {
 
 // New returns a printer of a report.
 func New(o output.Options, r Report) *Printer {
-	return &Printer{report: r, masker: o.Masker, writes: o.Writes, failed: map[engine.ObjectKey]Object{}}
+	return &Printer{report: r, writes: o.Writes, failed: map[engine.ObjectKey]Object{}}
 }
 
 // Print adds an event to the report.
-func (p *Printer) Print(e output.Event) error {
-	switch e := e.(type) {
+func (p *Printer) Print(s output.Shown) error {
+	switch e := s.Event().(type) {
 	case output.Evaluated:
 		if p.writes {
 			p.keepFailed(e.Change)
 			return nil
 		}
-		object := Describe(e.Change, p.masker)
+		object := Describe(e.Change)
 		return p.add(&object)
 	case output.Compared:
-		object, err := DescribeCompared(e, p.masker)
+		object, err := DescribeCompared(e)
 		if err != nil {
 			return fmt.Errorf("%s: %w", e.Subject, err)
 		}
@@ -67,7 +65,7 @@ func (p *Printer) Print(e output.Event) error {
 			}
 		}
 	case output.Written:
-		object, key := DescribeWritten(e, p.masker), e.Key.Named()
+		object, key := DescribeWritten(e), e.Key.Named()
 		if failed, ok := p.failed[key]; ok {
 			object.Findings = joined(object.Findings, failed.Findings)
 			delete(p.failed, key)
@@ -93,7 +91,7 @@ func (p *Printer) keepFailed(c *engine.Change) {
 	if !c.Incomplete() {
 		return
 	}
-	object := Describe(c, p.masker)
+	object := Describe(c)
 	object.Findings = slices.DeleteFunc(object.Findings, func(f Finding) bool { return f.Verdict != Error })
 	for i := range object.Findings { // what would change is up to the write
 		object.Findings[i].Changed, object.Findings[i].Fields = 0, nil

@@ -20,7 +20,6 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/report/markdown"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/report/policyreport"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/report/sarif"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
 )
 
 var update = flag.Bool("update", false, "rewrite the expected output")
@@ -95,17 +94,17 @@ func (g *given) changes() []engine.Change {
 }
 
 // formats are those of --report, but for what they write into.
-var formats = map[string]func(output.Options) output.Printer{
-	"junit":  func(o output.Options) output.Printer { return report.New(o, junit.New(o)) },
-	"sarif":  func(o output.Options) output.Printer { return report.New(o, sarif.New(o)) },
-	"github": func(o output.Options) output.Printer { return report.New(o, github.New(o)) },
-	"policyreport": func(o output.Options) output.Printer {
+var formats = map[string]func(output.Options) output.Format{
+	"junit":  func(o output.Options) output.Format { return report.New(o, junit.New(o)) },
+	"sarif":  func(o output.Options) output.Format { return report.New(o, sarif.New(o)) },
+	"github": func(o output.Options) output.Format { return report.New(o, github.New(o)) },
+	"policyreport": func(o output.Options) output.Format {
 		return report.New(o, policyreport.New(policyreport.WGPolicy(), o))
 	},
-	"openreports": func(o output.Options) output.Printer {
+	"openreports": func(o output.Options) output.Format {
 		return report.New(o, policyreport.New(policyreport.OpenReports(), o))
 	},
-	"markdown": func(o output.Options) output.Printer { return markdown.NewPreview(o, 0) },
+	"markdown": func(o output.Options) output.Format { return markdown.NewPreview(o, 0) },
 }
 
 // TestGolden writes testdata/<case>.txtar in every format.
@@ -127,8 +126,8 @@ func read(t *testing.T, format, report string) string {
 func written(t *testing.T, format string, g *given) string {
 	t.Helper()
 	var out bytes.Buffer
-	o := output.Options{Out: &out, Masker: &redact.Masker{}, Context: output.Context{Version: "v1.2.3"}}
-	p := formats[format](o)
+	o := output.Options{Out: &out, Context: output.Context{Version: "v1.2.3"}}
+	p := outputtest.Printer(formats[format](o))
 	var summary evaluation.Summary
 	for _, c := range g.changes() {
 		summary.Add(&c)

@@ -4,13 +4,12 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/apply"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/wording"
 )
 
 // DescribeWritten returns the outcome of an object that was to be written as a finding
-// of each of the rules that make the change. A nil Masker shows everything.
-func DescribeWritten(w output.Written, m *redact.Masker) Object {
+// of each of the rules that make the change.
+func DescribeWritten(w output.Written) Object {
 	came := Finding{Verdict: verdictOf(w), Outcome: string(w.Outcome), Message: escaped(w.Sentence())}
 	if w.Err == nil && w.Status != nil && w.Status.Err != nil {
 		came.Outcome = string(w.Status.Outcome)
@@ -23,7 +22,7 @@ func DescribeWritten(w output.Written, m *redact.Masker) Object {
 			add(&came.Warnings, escaped(n))
 		}
 	}
-	came.written(w.Result, m)
+	came.written(w.Result)
 	rules := w.Rules
 	if len(rules) == 0 { // as of an object that a resumed run does not meet any more
 		rules = []engine.RuleRef{{Dialect: "unknown", Policy: "policy"}}
@@ -55,7 +54,7 @@ func verdictOf(w output.Written) Verdict {
 
 // written adds the fields that were written, or would be, to the object and to its
 // /status.
-func (f *Finding) written(r *apply.Result, m *redact.Masker) {
+func (f *Finding) written(r *apply.Result) {
 	for _, part := range []*apply.Result{r, r.Status} {
 		if part == nil || part.Outcome != apply.Applied && part.Outcome != apply.Planned {
 			continue
@@ -63,7 +62,7 @@ func (f *Finding) written(r *apply.Result, m *redact.Masker) {
 		c := part.Touched.Change(part.Key)
 		f.Changed += len(c.Fields)
 		for i := range min(len(c.Fields), fieldsHeld-len(f.Fields)) {
-			f.Fields = append(f.Fields, FieldOf(&c, &c.Fields[i], m))
+			f.Fields = append(f.Fields, FieldOf(&c.Fields[i]))
 		}
 	}
 }

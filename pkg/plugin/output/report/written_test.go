@@ -15,7 +15,6 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/report/github"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/report/junit"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/report/markdown"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
 )
 
 // writes are what a case of a run that writes is made of.
@@ -68,9 +67,8 @@ func TestWrites(t *testing.T) {
 func reported(t *testing.T, format string, w *writes) string {
 	t.Helper()
 	var out bytes.Buffer
-	masker := &redact.Masker{}
-	o := output.Options{Out: &out, Masker: masker, Writes: true}
-	p := report.New(o, writeFormats[format](o))
+	o := output.Options{Out: &out, Writes: true}
+	p := outputtest.Printer(report.New(o, writeFormats[format](o)))
 	var errs []error
 	for _, r := range w.results() {
 		errs = append(errs, p.Print(output.Written{Result: &r}))
@@ -94,7 +92,7 @@ func TestDescribeWrittenVerdicts(t *testing.T) {
 		apply.Deleted: report.Skip, apply.Replaced: report.Skip, apply.Terminating: report.Skip,
 	} {
 		r := apply.Result{Outcome: outcome, Rules: []engine.RuleRef{rule("a"), rule("b")}}
-		got := report.DescribeWritten(output.Written{Result: &r}, nil).Findings
+		got := report.DescribeWritten(output.Written{Result: &r}).Findings
 		if len(got) != 2 || got[0].Verdict != want || got[1].Outcome != string(outcome) || got[1].Rule != rule("b") {
 			t.Errorf("%s: got %+v, want %s", outcome, got, want)
 		}

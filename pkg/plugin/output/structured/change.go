@@ -3,30 +3,22 @@ package structured
 import (
 	"strings"
 
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/evaluation"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/apply"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/apply/request"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
 )
 
-// encoder makes of events what a report holds.
-type encoder struct{ output.Options }
-
-type reportImpact struct {
-	Code   string   `json:"code"`
-	Text   string   `json:"text"`
-	Advice string   `json:"advice,omitempty"`
-	Fields []string `json:"fields,omitempty"`
-	Owner  string   `json:"owner,omitempty"`
-	Pods   int      `json:"pods,omitempty"`
-}
-
 // reported is a change as the report holds it.
-func (o *encoder) reported(c *engine.Change) members {
+func (r *Report) reported(c *engine.Change) members {
 	out := members{{"object", c.Subject}}.with("origin", c.Target.Origin) // of an object of a manifest
 	if c.Changed() {                                                      // else the states do not differ
-		before, after := redact.States(o.Masker, c, redact.Configured)
+		before, after := redact.Trim(c.Before, c.Fields, redact.Configured), redact.Trim(c.After, c.Fields, redact.Configured)
 		if before != nil && len(before.Object) > 0 {
 			out = append(out, member{"before", before.Object})
 		}
@@ -35,21 +27,21 @@ func (o *encoder) reported(c *engine.Change) members {
 		}
 	}
 	if len(c.Fields) > 0 {
-		out = append(out, member{"fields", o.fields(c)})
+		out = append(out, member{"fields", fieldsOf(c)})
 	}
 	notMatched := c.NotMatched.Len()
 	var steps []any
 	for i := range c.Steps {
-		if s := &c.Steps[i]; s.Outcome == engine.NotMatched && !o.Explain {
+		if s := &c.Steps[i]; s.Outcome == engine.NotMatched && !r.Explain {
 			notMatched++
 		} else {
-			steps = append(steps, stepMembers(redact.Step(s)))
+			steps = append(steps, stepMembers(s))
 		}
 	}
 	if len(steps) > 0 {
 		out = append(out, member{"steps", steps})
 	}
-	if impacts := o.impacts(c); len(impacts) > 0 { // what the change means beyond its fields
+	if impacts := impactsOf(c); len(impacts) > 0 { // what the change means beyond its fields
 		out = append(out, member{"warnings", impacts})
 	}
 	if notMatched > 0 { // rules that are no steps
@@ -66,7 +58,7 @@ func (m members) with(name, text string) members {
 	return append(m, member{name, text})
 }
 
-func (o *encoder) fields(c *engine.Change) []any {
+func fieldsOf(c *engine.Change) []any {
 	var out []any
 	for i := range c.Fields {
 		f := &c.Fields[i]
@@ -78,12 +70,11 @@ func (o *encoder) fields(c *engine.Change) []any {
 			}
 		}
 		field = append(field, member{"kind", string(f.Kind)})
-		from, to := redact.Values(o.Masker, c, f)
-		if from != nil {
-			field = append(field, member{"from", from})
+		if f.From != nil {
+			field = append(field, member{"from", f.From})
 		}
-		if to != nil {
-			field = append(field, member{"to", to})
+		if f.To != nil {
+			field = append(field, member{"to", f.To})
 		}
 		out = append(out, field.rule(f.Rule))
 	}
@@ -97,7 +88,7 @@ func (m members) rule(r engine.RuleRef) members {
 }
 
 // stepMembers returns what the JSON of a step has.
-func stepMembers(s engine.Step) members {
+func stepMembers(s *engine.Step) members {
 	out := append(members{}.rule(s.Rule), member{"outcome", string(s.Outcome)})
 	if s.AsCreated {
 		out = append(out, member{"asCreated", true})
@@ -113,11 +104,11 @@ func stepMembers(s engine.Step) members {
 		out = out.with("reason", strings.ToValidUTF8(s.Err.Error(), "\ufffd"))
 	}
 	if len(s.Fields) > 0 {
-		paths := make([]any, len(s.Fields))
+		paths := make([]fieldpath.Path, len(s.Fields))
 		for i := range s.Fields {
-			paths[i] = engine.PathString(s.Fields[i].Path)
+			paths[i] = s.Fields[i].Path
 		}
-		out = append(out, member{"fields", paths})
+		out = append(out, member{"fields", pathsOf(paths)})
 	}
 	if len(s.Warnings) > 0 {
 		out = append(out, member{"warnings", s.Warnings})
@@ -125,53 +116,88 @@ func stepMembers(s engine.Step) members {
 	return out
 }
 
-func (o *encoder) impacts(c *engine.Change) []reportImpact {
-	var out []reportImpact
+func impactsOf(c *engine.Change) []any {
+	var out []any
 	for i := range c.Impacts {
 		impact := &c.Impacts[i]
-		r := reportImpact{
-			Code: string(impact.Code), Text: impact.Text, Advice: impact.Advice,
-			Owner: impact.Owner, Pods: impact.Pods,
+		one := members{{"code", string(impact.Code)}, {"text", impact.Text}}.with("advice", impact.Advice)
+		if len(impact.Fields) > 0 {
+			one = append(one, member{"fields", pathsOf(impact.Fields)})
 		}
-		for _, p := range impact.Fields {
-			r.Fields = append(r.Fields, engine.PathString(p))
+		if one = one.with("owner", impact.Owner); impact.Pods > 0 {
+			one = append(one, member{"pods", impact.Pods})
 		}
-		out = append(out, r)
+		out = append(out, one)
 	}
 	return out
 }
 
-type reportSummary struct {
-	Objects    int                 `json:"objects"`
-	Changed    int                 `json:"changed"`
-	Fields     int                 `json:"fields"`
-	Incomplete int                 `json:"incomplete"`
-	Refused    int                 `json:"refused"`
-	Warnings   int                 `json:"warnings"`
-	Restarts   reportRestarts      `json:"restarts"`
-	Canary     *evaluation.Canary  `json:"canary,omitempty"`
-	Outdated   []string            `json:"outdated,omitempty"`
-	Overlay    map[string]int      `json:"overlay,omitempty"`
-	Rules      []reportRuleSummary `json:"rules"`
-}
-
-type reportRestarts struct {
-	Workloads int `json:"workloads"`
-	Pods      int `json:"pods"`
-}
-
-type reportRuleSummary struct {
-	engine.RuleRef
-	Outcomes map[engine.Outcome]int `json:"outcomes"`
-}
-
-func summaryOf(s evaluation.Summary) reportSummary {
-	out := reportSummary{
-		Objects: s.Objects, Changed: s.Changed, Fields: s.Fields, Incomplete: s.Incomplete, Refused: s.Refused, Warnings: s.Warnings,
-		Restarts: reportRestarts(s.Restarts), Canary: s.Canary, Outdated: s.Outdated, Overlay: s.Overlay, Rules: []reportRuleSummary{},
+func pathsOf(paths []fieldpath.Path) []any {
+	out := make([]any, len(paths))
+	for i, p := range paths {
+		out[i] = engine.PathString(p)
 	}
+	return out
+}
+
+func summaryOf(s evaluation.Summary) members {
+	rules := []any{}
 	for _, r := range s.Rules {
-		out.Rules = append(out.Rules, reportRuleSummary{RuleRef: r.Rule, Outcomes: r.Outcomes})
+		rules = append(rules, append(members{}.rule(r.Rule), member{"outcomes", r.Outcomes}))
+	}
+	out := members{
+		{"objects", s.Objects}, {"changed", s.Changed}, {"fields", s.Fields}, {"incomplete", s.Incomplete}, {"refused", s.Refused},
+		{"warnings", s.Warnings}, {"restarts", members{{"workloads", s.Restarts.Workloads}, {"pods", s.Restarts.Pods}}},
+	}
+	if s.Canary != nil {
+		out = append(out, member{"canary", s.Canary})
+	}
+	if len(s.Outdated) > 0 {
+		out = append(out, member{"outdated", s.Outdated})
+	}
+	if len(s.Overlay) > 0 {
+		out = append(out, member{"overlay", s.Overlay})
+	}
+	return append(out, member{"rules", rules})
+}
+
+type reportResult struct {
+	Object  engine.ObjectKey `json:"object"`
+	Outcome apply.Outcome    `json:"outcome"`
+	Method  string           `json:"method,omitempty"`
+	Reason  string           `json:"methodReason,omitempty"`
+	DryRun  string           `json:"dryRun,omitempty"`
+	Retries int              `json:"retries,omitempty"`
+	// Takeovers are the managers that lost fields by the write.
+	Takeovers []reportTakeover `json:"takeovers,omitempty"`
+	Notes     []string         `json:"notes,omitempty"`
+	Error     string           `json:"error,omitempty"`
+	// Instead is the object to change instead.
+	Instead string `json:"instead,omitempty"`
+	// Status is the outcome of the rules: Completed, Failed or Skipped.
+	Status output.RuleStatus `json:"status"`
+	Rules  []engine.RuleRef  `json:"rules,omitempty"`
+}
+
+type reportTakeover struct {
+	Manager string          `json:"manager"`
+	Verdict request.Verdict `json:"verdict"`
+	Text    string          `json:"text"` // the owner and the fields
+}
+
+func (r *Report) result(w output.Written) reportResult {
+	out := reportResult{
+		Object: w.Key, Outcome: w.Outcome, Method: string(w.Method), DryRun: r.DryRun, Retries: w.Retries,
+		Notes: w.Notes(), Instead: w.Instead, Status: w.RuleStatus(), Rules: w.Rules,
+	}
+	for _, t := range w.Takeovers {
+		out.Takeovers = append(out.Takeovers, reportTakeover{t.Manager, t.Verdict, t.String()})
+	}
+	if !w.Reason.None() {
+		out.Reason = w.Reason.String()
+	}
+	if w.Err != nil {
+		out.Error = w.Cause().Error()
 	}
 	return out
 }

@@ -1,6 +1,7 @@
 package structured
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -19,7 +20,7 @@ import (
 
 // Columns prints a row for each change of the report.
 type Columns struct {
-	encoder
+	Report  // whose changes are the rows
 	rows    rowWriter
 	columns []customColumn
 	begun   bool
@@ -47,7 +48,7 @@ var errNoColumns = errors.New("-o custom-columns: name columns as HEADER:PATH,HE
 
 // NewCustomColumns returns a printer of columns, "HEADER:PATH,HEADER:PATH", over each
 // change of the report. It fails for a text that names none.
-func NewCustomColumns(o output.Options, text string) (*Columns, error) {
+func NewCustomColumns(o output.Options, text string) (output.Format, error) {
 	p := newColumns(o)
 	for column := range strings.SplitSeq(text, ",") {
 		header, path, ok := strings.Cut(column, ":")
@@ -63,7 +64,7 @@ func NewCustomColumns(o output.Options, text string) (*Columns, error) {
 
 // NewColumnsTemplate is NewCustomColumns for what kubectl takes from a file: a line of
 // headers, and below each the path of its column.
-func NewColumnsTemplate(o output.Options, text string) (*Columns, error) {
+func NewColumnsTemplate(o output.Options, text string) (output.Format, error) {
 	headers, paths, _ := strings.Cut(strings.TrimLeft(text, "\r\n"), "\n")
 	paths, _, _ = strings.Cut(paths, "\n")
 	names, below := strings.Fields(headers), strings.Fields(paths)
@@ -80,7 +81,7 @@ func NewColumnsTemplate(o output.Options, text string) (*Columns, error) {
 }
 
 func newColumns(o output.Options) *Columns {
-	return &Columns{encoder: encoder{o}, rows: printers.GetNewTabWriter(o.Out)}
+	return &Columns{Report: Report{Options: o}, rows: printers.GetNewTabWriter(o.Out)}
 }
 
 func (p *Columns) add(header, path string) error {
@@ -97,8 +98,8 @@ func (p *Columns) add(header, path string) error {
 }
 
 // Print shows the row of an object that would change, or that needs a remark.
-func (p *Columns) Print(e output.Event) error {
-	switch e := e.(type) {
+func (p *Columns) Print(s output.Shown) error {
+	switch e := s.Event().(type) {
 	case output.Evaluated:
 		return p.change(e.Change)
 	case output.Summary:
@@ -117,15 +118,13 @@ func (p *Columns) change(c *engine.Change) error {
 	if !output.Listed(c, p.Explain) {
 		return nil
 	}
-	text, err := MarshalLine(mapped(p.reported(c)))
-	if err != nil {
-		return fmt.Errorf("%s: %w", c.Subject, err)
-	}
+	var w jsonWriter
 	var change map[string]any
-	if err := json.Unmarshal([]byte(text), &change); err != nil {
+	if err := cmp.Or(w.value(p.reported(c), ""), json.Unmarshal(w.Bytes(), &change)); err != nil {
 		return fmt.Errorf("%s: %w", c.Subject, err)
 	}
 	cells := make([]string, len(p.columns))
+	var err error
 	for i, column := range p.columns {
 		if cells[i], err = column.cell(change); err != nil {
 			return fmt.Errorf("%s: column %s: %w", c.Subject, column.header, brief(err))

@@ -1,38 +1,10 @@
 package structured
 
 import (
-	"fmt"
-
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/compare"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
 )
-
-// Comparison prints one report object: the objects that do not come out the same, and what was
-// exercised.
-type Comparison struct {
-	encoder
-	*document
-}
-
-// NewComparison returns a printer of the report of a comparison, or of what the query of the
-// options finds in it. It fails for a query that is none.
-func NewComparison(o output.Options, asYAML bool) (*Comparison, error) {
-	d, err := queried(o, asYAML, Head{Kind: "ComparisonReport", List: "differences", Context: o.Context})
-	return &Comparison{encoder{o}, d}, err
-}
-
-type reportDifference struct {
-	Object     engine.ObjectKey   `json:"object"`
-	Origin     string             `json:"origin,omitempty"`
-	Verdict    compare.Verdict    `json:"verdict"`
-	Operations []engine.Operation `json:"operations"`
-	Variant    *reportVariant     `json:"variant,omitempty"`
-	Fields     []reportTwoSided   `json:"fields,omitempty"`
-	Old        []engine.Step      `json:"old,omitempty"` // the rules that failed, denied or are not supported
-	New        []engine.Step      `json:"new,omitempty"`
-}
 
 // reportVariant is an object that is not there, and what is around it.
 type reportVariant struct {
@@ -98,47 +70,42 @@ type reportReason struct {
 	Objects int    `json:"objects"`
 }
 
-// Print adds an object that does not come out the same, or what went wrong beside the objects. The
-// end of the comparison ends the report.
-func (p *Comparison) Print(e output.Event) error {
-	switch e := e.(type) {
-	case output.Fleet:
-		p.report.head.Clusters = p.clusters(e)
-	case output.Compared:
-		if e.Verdict == compare.Same {
-			return nil
-		}
-		if err := p.report.Add(p.difference(e)); err != nil {
-			return fmt.Errorf("%s: writing the report: %w", e.Subject, err)
-		}
-	case output.Problem:
-		p.report.Problem(e.Err.Error())
-	case output.Comparison:
-		return p.end(p.conclusion(e.Summary))
-	}
-	return nil
-}
-
-func (p *Comparison) difference(e output.Compared) reportDifference {
-	out := reportDifference{Object: e.Subject, Origin: e.Target.Origin, Verdict: e.Verdict, Operations: e.Operations}
-	for i := range e.Fields {
-		f := &e.Fields[i]
-		from, to := redact.Values(p.Masker, e.Difference, &f.FieldChange)
-		out.Fields = append(out.Fields, reportTwoSided{
-			Path: engine.PathString(f.Path), Kind: string(f.Kind), Old: from, New: to,
-			OldRule: ruleOf(f.Rules[compare.Old]), NewRule: ruleOf(f.Rules[compare.New]),
-		})
-	}
+// differenceOf is an object that does not come out the same as the report holds it.
+func differenceOf(e output.Compared) members {
+	out := members{{"object", e.Subject}}.with("origin", e.Target.Origin)
+	out = append(out, member{"verdict", e.Verdict}, member{"operations", e.Operations})
 	if v := e.Variant; v != nil {
-		out.Variant = &reportVariant{
-			Count: v.Count, Kinds: v.Kinds, Object: p.Masker.Object(v.Object).Object,
+		variant := &reportVariant{
+			Count: v.Count, Kinds: v.Kinds, Object: v.Object.Object,
 			User: v.Request.User.Username, Groups: v.Request.User.Groups, DryRun: v.Request.DryRun, Missing: v.Missing,
 		}
 		for _, u := range v.Beside {
-			out.Variant.Beside = append(out.Variant.Beside, p.Masker.Object(u).Object)
+			variant.Beside = append(variant.Beside, u.Object)
+		}
+		out = append(out, member{"variant", variant})
+	}
+	var fields []reportTwoSided
+	for i := range e.Fields {
+		f := &e.Fields[i]
+		fields = append(fields, reportTwoSided{
+			Path: engine.PathString(f.Path), Kind: string(f.Kind), Old: f.From, New: f.To,
+			OldRule: ruleOf(f.Rules[compare.Old]), NewRule: ruleOf(f.Rules[compare.New]),
+		})
+	}
+	if len(fields) > 0 {
+		out = append(out, member{"fields", fields})
+	}
+	for _, side := range compare.Sides() {
+		var troubles []engine.Step // the rules that failed, denied or are not supported
+		for i := range e.Changes[side].Steps {
+			if s := &e.Changes[side].Steps[i]; s.Outcome.Incomplete() {
+				troubles = append(troubles, *s)
+			}
+		}
+		if len(troubles) > 0 {
+			out = append(out, member{side.String(), troubles})
 		}
 	}
-	out.Old, out.New = p.troubles(e.Changes[compare.Old]), p.troubles(e.Changes[compare.New])
 	return out
 }
 
@@ -149,21 +116,11 @@ func ruleOf(r engine.RuleRef) *engine.RuleRef {
 	return &r
 }
 
-func (p *Comparison) troubles(c *engine.Change) []engine.Step {
-	var out []engine.Step
-	for i := range c.Steps {
-		if c.Steps[i].Outcome.Incomplete() {
-			out = append(out, redact.Step(&c.Steps[i]))
-		}
-	}
-	return out
-}
-
-func (p *Comparison) conclusion(s compare.Summary) reportConclusion {
+func conclusionOf(s compare.Summary) reportConclusion {
 	out := reportConclusion{
 		Conclusion: s.Conclusion, Objects: s.Objects, Changed: s.Changed, Verdicts: s.Verdicts, Operations: s.Operations,
 		Reordered: s.Reordered, Failed: s.Failed,
-		Old: p.exercises(s.Rules[compare.Old]), New: p.exercises(s.Rules[compare.New]),
+		Old: exercisesOf(s.Rules[compare.Old]), New: exercisesOf(s.Rules[compare.New]),
 	}
 	if v := s.Variants; v.Compared > 0 {
 		out.Variants = &reportVariants{v.Compared, v.Differ, v.Unknown, v.Refused, v.Kinds, v.Limit, v.Untried, v.Seed}
@@ -171,7 +128,7 @@ func (p *Comparison) conclusion(s compare.Summary) reportConclusion {
 	return out
 }
 
-func (p *Comparison) exercises(rules []compare.Exercise) []reportExercise {
+func exercisesOf(rules []compare.Exercise) []reportExercise {
 	out := []reportExercise{}
 	for i := range rules {
 		e := &rules[i]
@@ -186,6 +143,3 @@ func (p *Comparison) exercises(rules []compare.Exercise) []reportExercise {
 	}
 	return out
 }
-
-// Close has nothing to add to the summary.
-func (p *Comparison) Close() error { return nil }

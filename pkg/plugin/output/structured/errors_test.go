@@ -13,23 +13,23 @@ import (
 
 // The error of a template or a query says what failed, and nothing of the objects.
 func TestErrorsRepeatNoObject(t *testing.T) {
-	jsonPath := func(text string) func(output.Options) (output.Printer, error) {
-		return func(o output.Options) (output.Printer, error) { return structured.NewJSONPath(o, text, false) }
+	jsonPath := func(text string) func(output.Options) (output.Format, error) {
+		return func(o output.Options) (output.Format, error) { return structured.NewJSONPath(o, text, false) }
 	}
-	template := func(text string) func(output.Options) (output.Printer, error) {
-		return func(o output.Options) (output.Printer, error) { return structured.NewGoTemplate(o, text) }
+	template := func(text string) func(output.Options) (output.Format, error) {
+		return func(o output.Options) (output.Format, error) { return structured.NewGoTemplate(o, text) }
 	}
-	query := func(text string) func(output.Options) (output.Printer, error) {
-		return func(o output.Options) (output.Printer, error) {
+	query := func(text string) func(output.Options) (output.Format, error) {
+		return func(o output.Options) (output.Format, error) {
 			o.Query = text
 			return structured.NewReport(o, false)
 		}
 	}
-	columns := func(text string) func(output.Options) (output.Printer, error) {
-		return func(o output.Options) (output.Printer, error) { return structured.NewCustomColumns(o, text) }
+	columns := func(text string) func(output.Options) (output.Format, error) {
+		return func(o output.Options) (output.Format, error) { return structured.NewCustomColumns(o, text) }
 	}
 	for what, c := range map[string]struct {
-		begin func(output.Options) (output.Printer, error)
+		begin func(output.Options) (output.Format, error)
 		want  string
 	}{
 		"an index that is too large":  {jsonPath("{.changes[99999].object}"), "-o jsonpath: array index out of bounds: index 99999, length 2"},
@@ -48,42 +48,20 @@ func TestErrorsRepeatNoObject(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: %v", what, err)
 		}
+		shown := outputtest.Printer(p)
 		for range 2 {
 			if err == nil {
-				err = p.Print(outputtest.Evaluated(renamed()))
+				err = shown.Print(outputtest.Evaluated(renamed()))
 			}
 		}
 		if err == nil {
-			err = outputtest.End(p, evaluation.Summary{})
+			err = outputtest.End(shown, evaluation.Summary{})
 		}
 		switch {
 		case err == nil:
 			t.Errorf("%s: no error, printed %q", what, &out)
 		case !strings.Contains(err.Error(), c.want) || len(err.Error()) > 400 || strings.Contains(err.Error(), "[2J"):
 			t.Errorf("%s: got %v, want %q", what, err, c.want)
-		}
-	}
-}
-
-// A file of columns is laid out as kubectl has it.
-func TestColumnsTemplate(t *testing.T) {
-	var out bytes.Buffer
-	p, err := structured.NewColumnsTemplate(output.Options{Out: &out}, "\nKIND           NAMESPACE\n{.object.kind} .object.namespace\n")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := p.Print(outputtest.Evaluated(renamed())); err != nil {
-		t.Fatal(err)
-	}
-	if err := outputtest.End(p, evaluation.Summary{}); err != nil {
-		t.Fatal(err)
-	}
-	if want := "KIND        NAMESPACE\nConfigMap   <none>\n"; out.String() != want {
-		t.Errorf("got %q, want %q", &out, want)
-	}
-	for _, text := range []string{"", "A B\n", "A B\n.a\n", "A\n.a[\n"} {
-		if _, err := structured.NewColumnsTemplate(output.Options{}, text); err == nil {
-			t.Errorf("%q: no error", text)
 		}
 	}
 }

@@ -42,7 +42,7 @@ func TestJSONIsThatOfTheLibrary(t *testing.T) {
 			t.Fatal(err)
 		}
 		if s, isStep := v.(engine.Step); isStep {
-			v = stepMembers(s)
+			v = stepMembers(&s)
 		}
 		var got jsonWriter
 		if err := got.value(v, "  "); err != nil {

@@ -24,9 +24,9 @@ type Names struct{ out io.Writer }
 func NewNames(o output.Options) *Names { return &Names{o.Out} }
 
 // Print prints the name of an object.
-func (p *Names) Print(e output.Event) error {
+func (p *Names) Print(s output.Shown) error {
 	var key engine.ObjectKey
-	switch e := e.(type) {
+	switch e := s.Event().(type) {
 	case output.Evaluated:
 		if !e.Changed() {
 			return nil
@@ -69,8 +69,8 @@ func NewManifests(o output.Options) *Manifests { return &Manifests{Options: o} }
 const maskedNote = "# Secret values are masked, do not apply: --show-secrets prints them\n"
 
 // Print prints an object that would change.
-func (p *Manifests) Print(e output.Event) error {
-	c, ok := e.(output.Evaluated)
+func (p *Manifests) Print(s output.Shown) error {
+	c, ok := s.Event().(output.Evaluated)
 	if !ok {
 		return nil
 	}
@@ -78,8 +78,11 @@ func (p *Manifests) Print(e output.Event) error {
 		return nil
 	}
 	object := redact.Trim(c.After, c.Fields, redact.Stored)
-	masked := p.Masker.Object(object)
-	out, err := objectdiff.MarshalYAML(masked.Object)
+	masked := !p.ShowSecrets && engine.IsSecret(object) && engine.HoldsHidden(object.Object)
+	if masked {
+		object = engine.HideObject(object) // with the same mask whether the value changes or not
+	}
+	out, err := objectdiff.MarshalYAML(object.Object)
 	if err != nil {
 		return fmt.Errorf("%s: %w", c.Subject, err)
 	}
@@ -90,7 +93,7 @@ func (p *Manifests) Print(e output.Event) error {
 	if c.Subject.Cluster != "" {
 		b.WriteString("# cluster: " + redact.EscapeLine(c.Subject.Cluster) + "\n")
 	}
-	if masked != object {
+	if masked {
 		b.WriteString(maskedNote)
 	}
 	b.Write(out)
@@ -116,8 +119,8 @@ type objectPatch struct {
 
 // Print prints the patch of an object that would change. An object that is not
 // there yet is added whole.
-func (p *Patches) Print(e output.Event) error {
-	c, ok := e.(output.Evaluated)
+func (p *Patches) Print(s output.Shown) error {
+	c, ok := s.Event().(output.Evaluated)
 	if !ok {
 		return nil
 	}
@@ -136,20 +139,17 @@ func (p *Patches) Print(e output.Event) error {
 func (p *Patches) Close() error { return nil }
 
 // patch returns the edits of the fields that change; what the engine takes for the same
-// is none. The values are masked after that: two that look alike behind their masks still
-// differ.
+// is none.
 func (p *Patches) patch(c *engine.Change) []diff.Edit {
-	before, after, masker := c.Before, c.After, p.Masker
+	before, after := c.Before, c.After
+	if !p.ShowSecrets {
+		after = engine.HideObject(after) // with the same mask whether the value changes or not
+	}
 	switch {
 	case after == nil:
 		return []diff.Edit{{Op: diff.OpRemove}}
 	case before == nil:
-		return []diff.Edit{{Op: diff.OpAdd, Value: masker.Object(after).Object}}
+		return []diff.Edit{{Op: diff.OpAdd, Value: after.Object}}
 	}
-	edits := diff.Edits(before.Object, diff.Subset(before.Object, after.Object, c.Fields, nil))
-	for i := range edits {
-		e := &edits[i]
-		_, e.Value = masker.Value(after, engine.FieldNames(e.Path), nil, e.Value)
-	}
-	return edits
+	return diff.Edits(before.Object, diff.Subset(before.Object, after.Object, c.Fields, nil))
 }

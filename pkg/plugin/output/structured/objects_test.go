@@ -23,7 +23,7 @@ func TestPatchesHoldTheFieldsOfTheChange(t *testing.T) {
 		Fields: []engine.FieldChange{{Path: fieldpath.MakePathOrDie("label"), Kind: engine.Replaced, From: "old", To: "new"}},
 	}
 	var out bytes.Buffer
-	if err := structured.NewPatches(output.Options{Out: &out}).Print(output.Evaluated{Change: &c}); err != nil {
+	if err := structured.NewPatches(output.Options{Out: &out}).Print(output.Show(output.Evaluated{Change: &c}, false)); err != nil {
 		t.Fatal(err)
 	}
 	const want = `{"object":{"apiVersion":"v1","kind":"","name":"a"},"patch":[{"op":"replace","path":"/label","value":"new"}]}` + "\n"

@@ -3,7 +3,6 @@ package structured_test
 import (
 	"bytes"
 	"errors"
-	"strings"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -35,20 +34,20 @@ func renamed() engine.Change {
 // Programs get values as they are; only what acts on a terminal is escaped.
 func TestValuesAreAsTheyAre(t *testing.T) {
 	for what, c := range map[string]struct {
-		begin func(output.Options) (output.Printer, error)
+		begin func(output.Options) (output.Format, error)
 		want  string
 	}{
-		"jsonpath": {func(o output.Options) (output.Printer, error) {
+		"jsonpath": {func(o output.Options) (output.Format, error) {
 			return structured.NewJSONPath(o, "{.changes[0].after.data.k}", false)
 		}, `\x1b[2J` + "\n" + command},
-		"go-template": {func(o output.Options) (output.Printer, error) {
+		"go-template": {func(o output.Options) (output.Format, error) {
 			return structured.NewGoTemplate(o, "{{(index .changes 0).after.data.k}}")
 		}, `\x1b[2J` + "\n" + command},
-		"custom-columns": {func(o output.Options) (output.Printer, error) {
+		"custom-columns": {func(o output.Options) (output.Format, error) {
 			return structured.NewCustomColumns(o, "NAME:.object.name,K:after.data.k")
 		}, "NAME         K\n" + command + `   \x1b[2J\n` + command + "\n"},
-		"names": {func(o output.Options) (output.Printer, error) { return structured.NewNames(o), nil }, "configmap/" + command + "\n"},
-		"query": {func(o output.Options) (output.Printer, error) {
+		"names": {func(o output.Options) (output.Format, error) { return structured.NewNames(o), nil }, "configmap/" + command + "\n"},
+		"query": {func(o output.Options) (output.Format, error) {
 			o.Query = "changes[].object.name"
 			return structured.NewReport(o, true)
 		}, "- " + command + "\n"},
@@ -58,7 +57,7 @@ func TestValuesAreAsTheyAre(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: %v", what, err)
 		}
-		if err := errors.Join(p.Print(outputtest.Evaluated(renamed())), outputtest.End(p, evaluation.Summary{})); err != nil || out.String() != c.want {
+		if err := errors.Join(outputtest.Printer(p).Print(outputtest.Evaluated(renamed())), outputtest.End(outputtest.Printer(p), evaluation.Summary{})); err != nil || out.String() != c.want {
 			t.Errorf("%s: got %v, %q; want %q", what, err, out.String(), c.want)
 		}
 	}
@@ -74,28 +73,6 @@ func TestTemplatesRefused(t *testing.T) {
 	} {
 		if err := begin(); err == nil {
 			t.Errorf("%s: no error", what)
-		}
-	}
-}
-
-// A column of which an object has nothing says so, and no objects leave the headers.
-func TestColumnsWithoutValues(t *testing.T) {
-	for _, changes := range [][]engine.Change{nil, {renamed()}} {
-		var out bytes.Buffer
-		p, err := structured.NewCustomColumns(output.Options{Out: &out}, "UID:.object.uid")
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, c := range changes {
-			if err := p.Print(output.Evaluated{Change: &c}); err != nil {
-				t.Fatal(err)
-			}
-		}
-		if err := outputtest.End(p, evaluation.Summary{}); err != nil {
-			t.Fatal(err)
-		}
-		if want := "UID\n" + strings.Repeat("<none>\n", len(changes)); out.String() != want {
-			t.Errorf("got %q, want %q", out.String(), want)
 		}
 	}
 }

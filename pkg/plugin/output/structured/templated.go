@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/cli-runtime/pkg/printers"
 	"k8s.io/client-go/util/jsonpath"
 
@@ -17,7 +16,7 @@ import (
 
 // NewJSONPath returns a printer of what a JSONPath template finds in the report: as
 // text, or as a JSON list. It fails for a template that is none.
-func NewJSONPath(o output.Options, template string, asJSON bool) (*Report, error) {
+func NewJSONPath(o output.Options, template string, asJSON bool) (output.Format, error) {
 	path := jsonpath.New("out").AllowMissingKeys(true)
 	if err := path.Parse(template); err != nil {
 		return nil, fmt.Errorf("-o jsonpath: %w", err)
@@ -34,7 +33,7 @@ func NewJSONPath(o output.Options, template string, asJSON bool) (*Report, error
 
 // NewGoTemplate returns a printer of what a Go template makes of the report. It fails
 // for a template that is none.
-func NewGoTemplate(o output.Options, template string) (*Report, error) {
+func NewGoTemplate(o output.Options, template string) (output.Format, error) {
 	p, err := printers.NewGoTemplatePrinter([]byte(template))
 	if err != nil {
 		return nil, fmt.Errorf("-o go-template: %w", err)
@@ -52,16 +51,14 @@ func NewGoTemplate(o output.Options, template string) (*Report, error) {
 // escapeText escapes what a template has made: nothing acts on a terminal.
 func escapeText(text []byte) []byte { return []byte(redact.Escape(string(text), "\n\t")) }
 
-func newTemplated(o output.Options, format string, escape func([]byte) []byte, execute func(*bytes.Buffer, map[string]any) error) *Report {
-	return &Report{encoder{o}, newHeld(o, previewHead(o), func(report []byte) (string, error) {
-		var whole map[string]any
-		if err := json.Unmarshal(report, &whole); err != nil {
-			return "", fmt.Errorf("reading the report: %w", err)
-		}
+func newTemplated(o output.Options, format string, escape func([]byte) []byte, execute func(*bytes.Buffer, map[string]any) error) output.Format {
+	r := &Report{Options: o, kind: previewKind, list: previewList}
+	r.hold(func(report any) (string, error) {
 		var b bytes.Buffer
-		if err := execute(&b, whole); err != nil {
+		if err := execute(&b, report.(map[string]any)); err != nil {
 			return "", fmt.Errorf("-o %s: %w", format, err)
 		}
 		return string(escape(b.Bytes())), nil
-	})}
+	})
+	return r
 }

@@ -66,7 +66,7 @@ func TestAnnotationsOfProblemsComeFirst(t *testing.T) {
 func written(t *testing.T, changes []engine.Change, problems []error) []string {
 	t.Helper()
 	var out strings.Builder
-	p := report.New(output.Options{}, github.New(output.Options{Out: &out}))
+	p := outputtest.Printer(report.New(output.Options{}, github.New(output.Options{Out: &out})))
 	var summary evaluation.Summary
 	var errs []error
 	for _, c := range changes {

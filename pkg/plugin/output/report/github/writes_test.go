@@ -9,6 +9,7 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/apply"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/internal/outputtest"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/report"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/report/github"
 )
@@ -18,7 +19,7 @@ import (
 func TestAnnotationsOfWrites(t *testing.T) {
 	var out strings.Builder
 	o := output.Options{Out: &out, Writes: true}
-	p := report.New(o, github.New(o))
+	p := outputtest.Printer(report.New(o, github.New(o)))
 	var errs []error
 	for i, outcome := range []apply.Outcome{apply.Applied, apply.Failed, apply.Managed, apply.NotTried, apply.Unchanged} {
 		r := apply.Result{Outcome: outcome, Rules: []engine.RuleRef{{Policy: "p", Rule: "r", Origin: "p.yaml:7"}}}
@@ -37,24 +38,5 @@ func TestAnnotationsOfWrites(t *testing.T) {
 `
 	if out.String() != want {
 		t.Errorf("got\n%swant\n%s", out.String(), want)
-	}
-}
-
-func TestTooManyAnnotationsOfWrites(t *testing.T) {
-	var out strings.Builder
-	o := output.Options{Out: &out, Writes: true}
-	p := report.New(o, github.New(o))
-	for i := range 30 {
-		r := apply.Result{Outcome: apply.Failed, Rules: []engine.RuleRef{{Policy: "p", Rule: fmt.Sprint("r", i)}}}
-		if err := p.Print(output.Written{Result: &r}); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := p.Close(); err != nil {
-		t.Fatal(err)
-	}
-	lines := strings.SplitAfter(strings.TrimSuffix(out.String(), "\n"), "\n")
-	if want := "::error title=kubectl mutate::21 more annotations are left out. 30 objects to write."; len(lines) != 10 || lines[9] != want {
-		t.Errorf("%d lines, the last %q", len(lines), lines[len(lines)-1])
 	}
 }

@@ -57,8 +57,8 @@ type difference struct {
 }
 
 // Print adds an event to the page.
-func (p *Comparison) Print(e output.Event) error {
-	switch e := e.(type) {
+func (p *Comparison) Print(s output.Shown) error {
+	switch e := s.Event().(type) {
 	case output.Fleet:
 		p.frame.fleet(e)
 	case output.Compared:
@@ -79,7 +79,7 @@ func (p *Comparison) Print(e output.Event) error {
 func (p *Comparison) add(e output.Compared) error {
 	d := p.describe(e)
 	if e.Variant != nil {
-		manifest, err := objectdiff.Manifests(p.options.Masker, e.Variant.Objects())
+		manifest, err := objectdiff.Manifests(e.Variant.Objects())
 		if err != nil {
 			return err
 		}
@@ -144,7 +144,7 @@ func (p *Comparison) fields(e output.Compared) []rule {
 			out[at].More++
 			continue
 		}
-		field := report.FieldOf(e.Difference, &f.FieldChange, p.options.Masker)
+		field := report.FieldOf(&f.FieldChange)
 		field.Path = cut(field.Path, textLength)
 		out[at].Fields = append(out[at].Fields, field)
 	}

@@ -14,8 +14,8 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/compare"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/internal/outputtest"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/report/html"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
 )
 
 // compared is the event of an object of which the sides make two things.
@@ -66,10 +66,7 @@ func comparisonPage(t testing.TB, o output.Options, events []output.Event) strin
 	t.Helper()
 	var b bytes.Buffer
 	o.Out = &b
-	if o.Masker == nil {
-		o.Masker = &redact.Masker{}
-	}
-	p := html.NewComparison(o)
+	p := outputtest.Printer(html.NewComparison(o))
 	for _, e := range events {
 		if err := p.Print(e); err != nil {
 			t.Fatal(err)
@@ -145,32 +142,4 @@ func tagsOf(tag *regexp.Regexp, page string) map[string]bool {
 		out[strings.FieldsFunc(text, func(r rune) bool { return r == ' ' || r == '>' })[0]] = true
 	}
 	return out
-}
-
-// The differences are bounded, and those that are left out are counted.
-func TestComparisonIsBounded(t *testing.T) {
-	var events []output.Event
-	for i := range 1000 {
-		events = append(events, compared(compare.Differs, "shop", fmt.Sprint("settings-", i), map[string]any{"team": "blue"}, map[string]any{"team": fmt.Sprint("green-", i)}))
-	}
-	page := comparisonPage(t, output.Options{}, events)
-	if got := strings.Count(page, `<details class="change`); got != 200 {
-		t.Errorf("%d differences", got)
-	}
-	if !strings.Contains(page, "800 more are not in this page; -o json lists all.") {
-		t.Error("those that are left out are not counted")
-	}
-}
-
-func TestInABrowserAComparison(t *testing.T) {
-	c := startChromium(t)
-	c.size(1280, 900)
-	c.open(c.save(comparisonPage(t, reviewOptions, comparison())))
-	c.until(`document.querySelectorAll("#list > li").length === 3`)
-	c.expect("the title", "Policy comparison: DIFFERENT: the two sides do not make the same of 38 of 5 objects and 200 variants.", "document.title")
-	c.click("#list li:nth-child(3) summary")
-	c.until(`document.querySelector("#list li:nth-child(3) details").open`)
-	c.expect("the manifest is there", true, `document.querySelector("#list li:nth-child(3) .diff").innerText.includes("kind: ConfigMap")`)
-	c.picture("comparison")
-	c.quiet()
 }

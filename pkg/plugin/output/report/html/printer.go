@@ -54,8 +54,8 @@ type Printer struct {
 }
 
 // Print adds an event to the page.
-func (p *Printer) Print(e output.Event) error {
-	switch e := e.(type) {
+func (p *Printer) Print(s output.Shown) error {
+	switch e := s.Event().(type) {
 	case output.Fleet:
 		p.frame.fleet(e)
 	case output.Evaluated:
@@ -72,7 +72,7 @@ func (p *Printer) Print(e output.Event) error {
 func (p *Printer) object(c *engine.Change) error {
 	plain := *c
 	plain.Impacts = nil // they stand at the object, not at a rule
-	object := report.Describe(&plain, p.options.Masker)
+	object := report.Describe(&plain)
 	p.overview.add(c, object.Findings)
 	if !p.listed(c, object.Findings) {
 		return nil

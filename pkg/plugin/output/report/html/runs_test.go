@@ -16,7 +16,6 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/internal/outputtest"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/report/html"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
 )
 
 var (
@@ -119,10 +118,7 @@ func pageOf(t testing.TB, o output.Options, changes []engine.Change, troubles ..
 	t.Helper()
 	var b bytes.Buffer
 	o.Out = &b
-	if o.Masker == nil && !o.ShowSecrets {
-		o.Masker = &redact.Masker{}
-	}
-	p := html.New(o)
+	p := outputtest.Printer(html.New(o))
 	s := evaluation.NewSummary(nil)
 	for i := range changes {
 		s.Add(&changes[i])

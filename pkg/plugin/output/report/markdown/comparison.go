@@ -52,9 +52,9 @@ func (p *parts) Write(b []byte) (int, error) {
 }
 
 // Print adds an event to the page.
-func (p *Comparison) Print(e output.Event) error {
-	_, p.parts.ending = e.(output.Comparison)
-	return p.inner.Print(e)
+func (p *Comparison) Print(s output.Shown) error {
+	_, p.parts.ending = s.Event().(output.Comparison)
+	return p.inner.Print(s)
 }
 
 // Close writes the page: the overview, as many of the objects as there is room for, and what was exercised.

@@ -9,8 +9,8 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/compare"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/internal/outputtest"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/report/markdown"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
 )
 
 // A page of a comparison is no longer than a comment may be, and begins and ends as one that is not cut.
@@ -28,7 +28,7 @@ func TestComparison(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			var b bytes.Buffer
-			p := markdown.NewComparison(output.Options{Out: &b, Masker: &redact.Masker{}})
+			p := outputtest.Printer(markdown.NewComparison(output.Options{Out: &b}))
 			for i := range tt.objects {
 				c := configMap(fmt.Sprintf("settings-%04d", i), tt.lines)
 				old, changed := c, c

@@ -50,8 +50,8 @@ type Preview struct {
 }
 
 // Print adds an event to the page.
-func (p *Preview) Print(e output.Event) error {
-	switch e := e.(type) {
+func (p *Preview) Print(s output.Shown) error {
+	switch e := s.Event().(type) {
 	case output.Problem:
 		p.problems.Add(report.ProblemOf(e.Err).Text)
 		return nil
@@ -61,7 +61,7 @@ func (p *Preview) Print(e output.Event) error {
 		}
 		p.changes, p.counts = p.pages.end(), e.Summary
 	}
-	return p.inner.Print(e)
+	return p.inner.Print(s)
 }
 
 // Close writes the page.

@@ -9,6 +9,7 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/apply"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/internal/outputtest"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/report"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/report/markdown"
 )
@@ -16,7 +17,7 @@ import (
 func writesPage(t *testing.T, limit int, outcomes ...apply.Outcome) string {
 	t.Helper()
 	var out strings.Builder
-	p := report.New(output.Options{Writes: true}, markdown.NewWrites(output.Options{Out: &out}, limit))
+	p := outputtest.Printer(report.New(output.Options{Writes: true}, markdown.NewWrites(output.Options{Out: &out}, limit)))
 	var errs []error
 	for i, outcome := range outcomes {
 		r := apply.Result{Outcome: outcome, Rules: []engine.RuleRef{{Policy: "p", Rule: "r"}}}
@@ -73,33 +74,5 @@ func TestWritesAreCut(t *testing.T) {
 				t.Errorf("no page:\n%s", got[:100])
 			}
 		})
-	}
-}
-
-// Objects that fail alike but for their names are one item, unless there are few of them.
-func TestWritesAlike(t *testing.T) {
-	var out strings.Builder
-	p := report.New(output.Options{Writes: true}, markdown.NewWrites(output.Options{Out: &out}, 0))
-	var errs []error
-	for i := range 53 {
-		r := apply.Result{Outcome: apply.Failed, Rules: []engine.RuleRef{{Policy: "p", Rule: "r"}}}
-		r.Key.Kind, r.Key.Namespace, r.Key.Name = "ConfigMap", "shop", fmt.Sprintf("c%d", i)
-		why := "quota"
-		if i >= 50 {
-			why = "lock"
-		}
-		r.Err = fmt.Errorf("configmaps %q is forbidden: %s", r.Key.Name, why)
-		errs = append(errs, p.Print(output.Written{Result: &r}))
-	}
-	if err := errors.Join(append(errs, p.Close())...); err != nil {
-		t.Fatal(err)
-	}
-	want := "<details><summary>Not as wanted: 53 objects</summary>\n\n" +
-		"- 50 objects (`ConfigMap shop/c0`, `ConfigMap shop/c1`, `ConfigMap shop/c2` and 47 more): `failed: configmaps \"...\" is forbidden: quota` (`p/r`)\n" +
-		"- `ConfigMap shop/c50`: `failed: configmaps \"c50\" is forbidden: lock` (`p/r`)\n" +
-		"- `ConfigMap shop/c51`: `failed: configmaps \"c51\" is forbidden: lock` (`p/r`)\n" +
-		"- `ConfigMap shop/c52`: `failed: configmaps \"c52\" is forbidden: lock` (`p/r`)\n"
-	if !strings.Contains(out.String(), want) {
-		t.Errorf("got\n%s", out.String())
 	}
 }

@@ -19,7 +19,7 @@ import (
 // A run that is too large for code scanning is cut, and says so.
 func TestBounds(t *testing.T) {
 	var out strings.Builder
-	p := report.New(output.Options{}, New(output.Options{Out: &out}))
+	p := outputtest.Printer(report.New(output.Options{}, New(output.Options{Out: &out})))
 	var summary evaluation.Summary
 	changed, failed := engine.RuleRef{Policy: "p", Rule: "changes"}, engine.RuleRef{Policy: "p", Rule: "fails"}
 	for i := range maxResults + 7 {
