@@ -16,8 +16,26 @@ const (
 	maxNames      = 32
 	maxNamespaces = 24
 	maxUsers      = 40
-	maxData       = 8 // entries beside those that policies name
 )
+
+// step is one difference: of the object, or of what is around it.
+type step func(Variant) (Variant, bool)
+
+// changing is a step that changes a copy of an object: the one with an index beside the variant, or its own for -1.
+func changing(beside int, do func(*unstructured.Unstructured) bool) step {
+	return func(v Variant) (Variant, bool) {
+		if beside < 0 {
+			v.Object = v.Object.DeepCopy()
+			return v, do(v.Object)
+		}
+		if beside >= len(v.Beside) { // one was removed
+			return v, false
+		}
+		v.Beside = slices.Clone(v.Beside)
+		v.Beside[beside] = v.Beside[beside].DeepCopy()
+		return v, do(v.Beside[beside])
+	}
+}
 
 // around are differences of the name, the user, the request, the namespace and its labels.
 func (g *Generator) around(k *kind) [][]step {
@@ -234,19 +252,4 @@ func (g *Generator) renamed(beside int) []step {
 	return append(out, changing(beside, func(u *unstructured.Unstructured) bool {
 		return u.GetNamespace() != "" && unstructured.SetNestedField(u.Object, "other", "metadata", "namespace") == nil
 	}))
-}
-
-// emptied are the steps that leave out an entry of the data of an object beside a variant, or change it, whether policies name it
-// or compute its name. The one that keeps data from being empty is left.
-func emptied(u *unstructured.Unstructured, beside int) []step {
-	data, _ := u.Object["data"].(map[string]any)
-	keys := slices.DeleteFunc(sortedKeys(data), func(key string) bool { return key == minimalName })
-	var out []step
-	for _, key := range keys[:min(len(keys), maxData)] {
-		for _, value := range []any{nil, otherKey} {
-			m := &mutation{field: &field{path: []string{"data", key}}, value: value}
-			out = append(out, changing(beside, func(u *unstructured.Unstructured) bool { return m.apply(u.Object) }))
-		}
-	}
-	return out
 }

@@ -1,21 +1,25 @@
+// Package variant derives objects that are not there, but could be, and on which policies
+// act in another way.
+//
+// What it varies, it finds in the literals of the policies: a field of a kind's schema whose name stands
+// in a policy is one that the policy may read or write, and the values that follow that name are
+// those that matter. So it knows no policy language. Variants have one difference from an object first, and
+// then two. Each is a valid object: what the
+// schema refuses is left out, and so are empty lists and maps where a server drops them.
 package variant
 
 import (
-	"cmp"
 	"context"
 	"iter"
-	"regexp"
 	"slices"
 	"strings"
-	"sync"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/selector"
 )
 
 // DefaultLimit is how many variants are derived where the user does not say.
@@ -83,7 +87,7 @@ func (g *Generator) Untried() int { return g.untried }
 // no two alike, and always the same for the same seed.
 func (g *Generator) Variants(ctx context.Context, others []engine.Target) iter.Seq[Variant] {
 	return func(yield func(Variant) bool) {
-		s := &stream{generator: g, ctx: ctx, seen: map[uint64]bool{}, yield: yield, left: g.o.Limit}
+		s := &stream{Generator: g, ctx: ctx, seen: map[uint64]bool{}, yield: yield, left: g.o.Limit}
 		bases := g.bases(ctx, others)
 		for _, base := range bases {
 			if !s.emit(base) {
@@ -92,81 +96,6 @@ func (g *Generator) Variants(ctx context.Context, others []engine.Target) iter.S
 		}
 		s.pairs(s.singles(bases))
 	}
-}
-
-// kind is what is known of a kind of objects.
-type kind struct {
-	gvk        schema.GroupVersionKind
-	namespaced bool
-	typ        diff.Type
-	validator  engine.FieldValidator
-	mapping    *meta.RESTMapping
-	mutations  []mutation
-
-	mu    sync.Mutex
-	needs map[string][]string // the required fields of structs, by type
-}
-
-// kind returns what is known of a kind.
-func (g *Generator) kind(ctx context.Context, gvk schema.GroupVersionKind) *kind {
-	if k, ok := g.kinds[gvk]; ok {
-		return k
-	}
-	k := &kind{gvk: gvk, namespaced: true, needs: map[string][]string{}, typ: diff.TypeOf(ctx, g.o.Reader, gvk)}
-	if s, err := g.o.Reader.Schema(ctx, gvk); err == nil {
-		k.validator = s.Fields
-	}
-	if mapping, err := g.o.Mapper.RESTMapping(gvk.GroupKind(), gvk.Version); err == nil {
-		k.mapping, k.namespaced = mapping, mapping.Scope.Name() == meta.RESTScopeNameNamespace
-	}
-	k.mutations = g.literals.ranked(k.typ, k.allowed)
-	g.kinds[gvk] = k
-	return k
-}
-
-// depthRank is by how many turns the mutations of a field come later for each step of its path: few policies are about what is
-// deep, and there is much of it.
-const depthRank = 2
-
-// ranked are the mutations of the fields of a type, those first that policies are about most.
-func (l *literals) ranked(t diff.Type, allowed func(path []string) []any) []mutation {
-	var out []mutation
-	fields := l.fieldsOf(t)
-	for i := range fields {
-		f := &fields[i]
-		f.allowed = allowed(f.path)
-		depth := len(f.path)
-		if f.name() == "image" {
-			depth = min(depth, 2) //nolint:mnd // many policies are about images, deep as they are
-		}
-		for n, m := range l.mutations(f) {
-			m.rank = n + depthRank*depth
-			out = append(out, m)
-		}
-	}
-	slices.SortStableFunc(out, func(a, b mutation) int { return cmp.Compare(a.rank, b.rank) })
-	return out
-}
-
-// allowed are the only values that a field may have; nil where that is not so.
-func (k *kind) allowed(path []string) []any {
-	if k.validator == nil {
-		return nil
-	}
-	at, none := make(fieldpath.Path, len(path)), 0
-	for i := range path {
-		if path[i] == element {
-			at[i].Index = &none
-		} else {
-			at[i].FieldName = &path[i]
-		}
-	}
-	for _, found := range k.validator.Validate(at, "\x00") {
-		if found.Allowed != nil {
-			return found.Allowed
-		}
-	}
-	return nil
 }
 
 // controllers are Pods, and what makes them: policies for Pods are applied to them as well.
@@ -196,7 +125,7 @@ func (g *Generator) Kinds() []schema.GroupVersionKind {
 				out = append(out, gvk)
 			}
 		}
-		if gvk, ok := g.kindOf(s); ok {
+		if gvk := g.kindOf(s); !gvk.Empty() {
 			out = append(out, gvk)
 		}
 	}
@@ -210,25 +139,22 @@ func selects(s engine.Selection, gvk schema.GroupVersionKind, mapping *meta.REST
 	return s.MatchesKind(engine.ObjectKey{GroupKind: gvk.GroupKind()}) && s.MatchesResource(mapping.Resource.Resource)
 }
 
-// kindOf is the one kind that a selection names. It asks for each once: the mapper of a cluster reads all that this serves for a question.
-func (g *Generator) kindOf(s engine.Selection) (schema.GroupVersionKind, bool) {
+// kindOf is the one kind that a selection names; empty where there is none. It asks for each once: the mapper of a cluster reads all that this serves for a question.
+func (g *Generator) kindOf(s engine.Selection) schema.GroupVersionKind {
 	key := [...]string{s.Group, s.Kind, s.Resource}
 	if _, known := g.found[key]; !known {
 		g.found[key] = g.findKind(s)
 	}
-	return g.found[key], !g.found[key].Empty()
+	return g.found[key]
 }
 
-// plain matches names without wildcards.
-var plain = regexp.MustCompile(`^[A-Za-z0-9.-]+$`)
-
 func (g *Generator) findKind(s engine.Selection) schema.GroupVersionKind {
-	if !plain.MatchString(s.Group) {
+	if selector.HasWildcard(s.Group) {
 		s.Group = ""
 	}
 	resource := s.Resource
-	if !plain.MatchString(resource) {
-		if !plain.MatchString(s.Kind) {
+	if resource == "" || selector.HasWildcard(resource) {
+		if s.Kind == "" || selector.HasWildcard(s.Kind) {
 			return schema.GroupVersionKind{}
 		}
 		if mapping, err := g.o.Mapper.RESTMapping(schema.GroupKind{Group: s.Group, Kind: s.Kind}); err == nil {

@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/schema"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
 )
 
 // which says to which elements of a list a mutation is applied.
@@ -19,8 +20,8 @@ type which int
 
 const (
 	first which = iota
-	last
 	all
+	last
 )
 
 // mutation is one difference between an object and its variant.
@@ -29,76 +30,81 @@ type mutation struct {
 	which which
 	value any  // nil removes the field
 	more  bool // adds an element to a list
-	rank  int  // the lowest come first
+	rank  int
 }
 
-// apply changes an object, and reports whether it did.
-func (m *mutation) apply(object map[string]any) bool {
-	changed := false
-	m.walk(object, 0, func(parent map[string]any, name string) {
-		now, there := parent[name]
-		switch {
-		case m.more:
-			list, _ := now.([]any)
-			parent[name] = append(slices.Clone(list), another(list, m.value))
-		case m.value != nil:
-			parent[name] = runtime.DeepCopyJSONValue(m.value)
-		case !there:
-			return
-		default:
-			delete(parent, name)
-		}
-		changed = true
-	})
+// apply changes an object, and adds what the structs need that it makes for that. It reports whether it changed anything.
+func (k *kind) apply(m *mutation, object map[string]any) bool {
+	changed := m.apply(object, m.field.path, k.typ)
+	if changed && m.value != nil {
+		k.completed(object, k.typ, nil)
+	}
 	return changed
+}
+
+// apply changes the field at the end of a path below a map. It creates what is on the way, unless the field is to be removed.
+func (m *mutation) apply(object map[string]any, path []string, t diff.Type) bool {
+	name := path[0]
+	now, there := object[name]
+	switch {
+	case len(path) == 1:
+		return m.write(object, name)
+	case path[1] != element:
+		below, ok := now.(map[string]any)
+		if !ok {
+			if m.value == nil || there {
+				return false
+			}
+			below = map[string]any{}
+			object[name] = below
+		}
+		return m.apply(below, path[1:], t.Field(name))
+	case len(path) == 2 || path[2] == element: //nolint:mnd // the list of an element is none of the fields
+		return false
+	}
+	list, _ := now.([]any)
+	if len(list) == 0 && m.value != nil {
+		list = []any{minimalElement(m.field.path[:len(m.field.path)-len(path)+1], atomOf(t.Field(name).Element()))}
+		object[name] = list
+	}
+	changed := false
+	for i, item := range list {
+		if fields, ok := item.(map[string]any); ok && (m.which == all || m.which == first && i == 0 || m.which == last && i == len(list)-1) {
+			changed = m.apply(fields, path[2:], t.Field(name).Element()) || changed
+		}
+	}
+	return changed
+}
+
+// write changes a field of a map.
+func (m *mutation) write(object map[string]any, name string) bool {
+	now, there := object[name]
+	list, _ := now.([]any)
+	switch {
+	case m.more:
+		object[name] = append(slices.Clone(list), another(list, m.value))
+	case m.value != nil:
+		object[name] = runtime.DeepCopyJSONValue(m.value)
+	default:
+		delete(object, name)
+		return there
+	}
+	return true
 }
 
 // another is an element that a list has not: one with another name.
 func another(list []any, item any) any {
 	item = runtime.DeepCopyJSONValue(item)
-	if fields, ok := item.(map[string]any); ok && fields["name"] != nil {
-		for _, known := range list {
-			if known, _ := known.(map[string]any); known["name"] == fields["name"] {
-				fields["name"] = fmt.Sprintf("%s-%d", fields["name"], len(list)+1)
-			}
+	fields, _ := item.(map[string]any)
+	for _, known := range list {
+		if known, _ := known.(map[string]any); fields["name"] != nil && known["name"] == fields["name"] {
+			fields["name"] = fmt.Sprintf("%s-%d", fields["name"], len(list)+1)
 		}
 	}
 	return item
 }
 
-// walk calls do for each map that has, or is to have, the field. It creates what is on the way, unless the field
-// is to be removed.
-func (m *mutation) walk(object map[string]any, at int, do func(map[string]any, string)) {
-	path := m.field.path
-	name := path[at]
-	switch {
-	case at == len(path)-1:
-		do(object, name)
-	case path[at+1] != element:
-		below, ok := object[name].(map[string]any)
-		if !ok {
-			if m.value == nil || object[name] != nil {
-				return
-			}
-			below = map[string]any{}
-			object[name] = below
-		}
-		m.walk(below, at+1, do)
-	case at+2 < len(path) && path[at+2] != element:
-		list, _ := object[name].([]any)
-		if len(list) == 0 && m.value != nil {
-			list = []any{minimalElement(path[:at+1], m.field.types[at+2])}
-			object[name] = list
-		}
-		for i, item := range list {
-			if fields, ok := item.(map[string]any); ok && (m.which == all || m.which == first && i == 0 || m.which == last && i == len(list)-1) {
-				m.walk(fields, at+2, do)
-			}
-		}
-	}
-}
-
-// samples are elements of well-known lists that a server takes.
+// samples are elements of well-known lists that a server takes, by the name or the path of the list.
 var samples = map[string]map[string]any{ //nolint:gochecknoglobals // an immutable table
 	"containers":          {"name": "c", "image": "nginx:1"},
 	"initContainers":      {"name": "i", "image": "busybox:1"},
@@ -107,6 +113,7 @@ var samples = map[string]map[string]any{ //nolint:gochecknoglobals // an immutab
 	"volumeMounts":        {"name": "v", "mountPath": "/v"},
 	"env":                 {"name": "E", "value": "v"},
 	"envFrom":             {"configMapRef": map[string]any{"name": "x"}},
+	"spec.ports":          {"port": int64(80)}, // of a Service
 	"ports":               {"containerPort": int64(80)},
 	"tolerations":         {"key": "k", "operator": "Exists"},
 	"hostAliases":         {"ip": "192.0.2.1"},
@@ -115,32 +122,36 @@ var samples = map[string]map[string]any{ //nolint:gochecknoglobals // an immutab
 
 // minimalElement is an element of a list that has no more than it needs.
 func minimalElement(list []string, typ schema.Atom) any {
-	if slices.Equal(list, []string{"spec", "ports"}) { // of a Service
-		return map[string]any{"port": int64(80)} //nolint:mnd // any will do
+	for _, name := range []string{strings.Join(list, "."), list[len(list)-1]} {
+		if sample, ok := samples[name]; ok {
+			return runtime.DeepCopyJSONValue(sample)
+		}
 	}
-	if sample, ok := samples[list[len(list)-1]]; ok {
-		return runtime.DeepCopyJSONValue(sample)
-	}
-	if typ.Map == nil && typ.Scalar != nil {
+	if typ.Map == nil {
 		return scalars(typ)[0]
 	}
 	for _, key := range []string{"name", "key"} {
-		if typ.Map != nil && slices.ContainsFunc(typ.Map.Fields, func(f schema.StructField) bool { return f.Name == key }) {
+		if _, ok := typ.Map.FindField(key); ok {
 			return map[string]any{key: "x0"}
 		}
 	}
 	return map[string]any{}
 }
 
-// isScalar reports whether a value of a type is a scalar.
-func isScalar(typ schema.Atom) bool { return typ.Scalar != nil && typ.Map == nil && typ.List == nil }
+// scalarOf is the type of a scalar; empty for any other type.
+func scalarOf(typ schema.Atom) schema.Scalar {
+	if typ.Scalar != nil && typ.Map == nil && typ.List == nil {
+		return *typ.Scalar
+	}
+	return ""
+}
 
 // scalars are values of a type that are like no other.
 func scalars(typ schema.Atom) []any {
-	switch {
-	case isScalar(typ) && *typ.Scalar == schema.Boolean:
+	switch scalarOf(typ) {
+	case schema.Boolean:
 		return []any{true, false}
-	case isScalar(typ) && *typ.Scalar == schema.Numeric:
+	case schema.Numeric:
 		return []any{int64(0), int64(1), int64(5)}
 	}
 	return []any{"other"}
@@ -148,95 +159,106 @@ func scalars(typ schema.Atom) []any {
 
 // fits reports whether a value may be one of a type.
 func fits(value any, typ schema.Atom) bool {
-	if !isScalar(typ) || *typ.Scalar == "untyped" {
-		return true
-	}
+	want := scalarOf(typ)
 	switch value.(type) {
 	case string:
-		return *typ.Scalar == schema.String
+		return want != schema.Boolean && want != schema.Numeric
 	case bool:
-		return *typ.Scalar == schema.Boolean
+		return want != schema.String && want != schema.Numeric
 	case int64:
-		return *typ.Scalar == schema.Numeric
+		return want != schema.String && want != schema.Boolean
 	}
-	return false
+	return want == "" || want == "untyped"
 }
 
 // required are fields that no object goes without.
 var required = []string{"containers", "metadata", "spec", "template", "jobTemplate", "selector"} //nolint:gochecknoglobals // an immutable table
 
+// depthRank is by how many turns the mutations of a field come later for each step of its path: few policies are about what is
+// deep, and there is much of it.
+const depthRank = 2
+
 // mutations are the differences at a field: it is not there, or empty, or has another value or element.
 func (l *literals) mutations(f *field) []mutation {
 	var out, elsewhere []mutation // of the first element of a list, and of others
-	add := func(f *field, value any, more bool) {
-		out = append(out, mutation{field: f, value: value, more: more})
-		if slices.Contains(f.path[:len(f.path)-1], element) {
-			elsewhere = append(elsewhere, mutation{field: f, value: value, more: more, which: all}, mutation{field: f, value: value, more: more, which: last})
+	add := func(m mutation) {
+		out = append(out, m)
+		if slices.Contains(f.path, element) {
+			everywhere, end := m, m
+			everywhere.which, end.which = all, last
+			elsewhere = append(elsewhere, everywhere, end)
 		}
 	}
-	name, typ := f.name(), f.typ()
-	optional := len(f.path) > 1 && !slices.Contains(required, name)
+	atom := f.atom()
+	optional := len(f.path) > 1 && !slices.Contains(required, f.name())
 	if optional {
-		add(f, nil, false)
+		add(mutation{field: f})
 	}
 	switch {
-	case typ.List != nil && typ.Map == nil:
+	case atom.List != nil && atom.Map == nil:
 		if optional {
-			add(f, []any{}, false)
+			add(mutation{field: f, value: []any{}})
 		}
 		for _, item := range l.elements(f) {
-			add(f, item, true)
+			add(mutation{field: f, value: item, more: true})
 		}
-	case typ.Map != nil && typ.Scalar == nil:
+	case atom.Map != nil && atom.Scalar == nil:
 		if optional {
-			add(f, map[string]any{}, false)
+			add(mutation{field: f, value: map[string]any{}})
 		}
-		if other := l.otherField(typ.Map); optional && other != nil {
-			add(f, other, false)
+		if other := l.otherField(atom.Map); optional && other != nil {
+			add(mutation{field: f, value: other})
 		}
-		if len(typ.Map.Fields) == 0 && f.entry.Scalar != nil && name != "matchLabels" {
-			for _, entry := range l.entries(f) {
-				add(entry.field, entry.value, false)
+		if len(atom.Map.Fields) == 0 && atomOf(f.typ.Field("")).Scalar != nil && f.name() != "matchLabels" {
+			for _, m := range l.entries(f) {
+				add(m)
 			}
 		}
 	default:
-		for _, value := range l.values(name, f) {
-			add(f, value, false)
+		for _, value := range l.values(f) {
+			add(mutation{field: f, value: value})
 		}
 	}
-	return append(out, elsewhere...)
+	depth := len(f.path)
+	if f.name() == "image" {
+		depth = min(depth, 2) //nolint:mnd // many policies are about images, deep as they are
+	}
+	out = append(out, elsewhere...)
+	for i := range out {
+		out[i].rank = i + depthRank*depth
+	}
+	return out
 }
 
 // The keys of labels, or of data, that no policy names; and the resources of containers.
 const otherKey = "other"
 
-var resources = []string{"memory", "cpu", "ephemeral-storage"} //nolint:gochecknoglobals // immutable
+var resources = []string{"memory", "cpu", "ephemeral-storage", otherKey} //nolint:gochecknoglobals // immutable
 
 // entries are the mutations of a map of any names: those of the keys that policies name, in turn, and of one that none names.
 func (l *literals) entries(f *field) []mutation {
-	name, other := f.name(), mutation{field: f.below(otherKey), value: "other"}
+	name, other := f.name(), mutation{field: f.entry(otherKey), value: otherKey}
 	if isLabels(name) {
 		name = labels
 	}
-	if f.quantity {
-		unnamed := slices.DeleteFunc(slices.Clone(resources), func(resource string) bool { return slices.Contains(l.below[name], resource) })
-		other = mutation{field: f.below(append(unnamed, otherKey)[0]), value: "1"}
+	if f.entry("").typ.IsQuantity() {
+		unnamed := slices.IndexFunc(resources, func(resource string) bool { return !slices.Contains(l.below[name], resource) })
+		other = mutation{field: f.entry(resources[max(unnamed, 0)]), value: "1"}
 	}
 	lists := [][]mutation{{other}}
 	for _, key := range l.below[name] {
-		entry := f.below(key)
-		var values []any
+		entry := f.entry(key)
+		var list []mutation
 		if name == labels {
 			for _, value := range l.labelValues(key) {
-				values = append(values, value)
+				list = append(list, mutation{field: entry, value: value})
 			}
-			values = append(values, nil)
+			list = append(list, mutation{field: entry})
 		} else {
-			values = append([]any{nil}, l.entryValues(key, entry)...)
-		}
-		var list []mutation
-		for _, value := range values {
-			list = append(list, mutation{field: entry, value: value})
+			list = append(list, mutation{field: entry})
+			for _, value := range l.entryValues(entry) {
+				list = append(list, mutation{field: entry, value: value})
+			}
 		}
 		lists = append(lists, list)
 	}
@@ -244,19 +266,20 @@ func (l *literals) entries(f *field) []mutation {
 }
 
 // entryValues are those of a key of data, also as Secrets have them.
-func (l *literals) entryValues(key string, entry *field) []any {
-	values := l.values(key, entry)
+func (l *literals) entryValues(entry *field) []any {
+	var out []any
+	values := l.values(entry)
 	if l.words["base64_decode"] || l.words["base64"] {
-		for _, value := range slices.Clone(values) {
+		for _, value := range slices.Backward(values) {
 			if text, ok := value.(string); ok {
-				values = slices.Insert(values, 0, any(base64.StdEncoding.EncodeToString([]byte(text))))
+				out = append(out, base64.StdEncoding.EncodeToString([]byte(text)))
 			}
 		}
 	}
-	if !entry.quantity {
-		values = append(values, "")
+	if out = append(out, values...); !entry.typ.IsQuantity() {
+		out = append(out, "")
 	}
-	return values
+	return out
 }
 
 // labelValues are the values of a label: those that policies name, others, and those that are almost the same.
@@ -264,8 +287,7 @@ func (l *literals) labelValues(key string) []string {
 	var exact, almost []string
 	for _, value := range l.near[key] {
 		text := fmt.Sprint(value) // a number is compared with a string
-		exact = append(exact, texts(text)...)
-		almost = append(append(almost, alike(text)...), compared(text)...)
+		exact, almost = append(exact, texts(text)...), slices.Concat(almost, alike(text), compared(text))
 	}
 	return engine.Distinct(slices.Concat(exact, []string{"other", ""}, l.long(), almost))
 }
@@ -281,8 +303,8 @@ func (l *literals) long() []string {
 // otherField is a struct with a field that no policy names; nil where there is none that is simple.
 func (l *literals) otherField(m *schema.Map) map[string]any {
 	for _, f := range sortedFields(m) {
-		if typ := f.Type.Inlined; !l.words[f.Name] && isScalar(typ) && *typ.Scalar != schema.String {
-			return map[string]any{f.Name: scalars(typ)[0]}
+		if typ := scalarOf(f.Type.Inlined); !l.words[f.Name] && typ != "" && typ != schema.String {
+			return map[string]any{f.Name: scalars(f.Type.Inlined)[0]}
 		}
 	}
 	return nil
@@ -293,26 +315,26 @@ const maxNamed = 4
 
 // elements are those that a list may have in addition: a minimal one, and one with each name that policies name.
 func (l *literals) elements(f *field) []any {
-	list := f.name()
-	var names []string
-	for _, of := range []string{list, "name"} {
-		for _, value := range l.near[of] {
-			if text, ok := value.(string); ok {
-				names = append(names, texts(text)...)
-			}
-		}
+	list, entry := f.name(), atomOf(f.typ.Element())
+	if entry.Map == nil {
+		return append(slices.Clone(l.near[list]), otherKey)
 	}
-	if f.entry.Map == nil {
-		return append(slices.Clone(l.near[list]), "other")
-	}
-	names = slices.DeleteFunc(engine.Distinct(names), func(name string) bool {
-		return list != "env" && len(validation.IsDNS1123Label(name)) > 0 || len(validation.IsEnvVarName(name)) > 0 && list == "env"
-	})
-	item, _ := minimalElement(f.path, f.entry).(map[string]any)
+	item, _ := minimalElement(f.path, entry).(map[string]any)
 	out := []any{item}
 	if item["name"] == nil {
 		return out
 	}
+	isName := validation.IsDNS1123Label
+	if list == "env" {
+		isName = validation.IsEnvVarName
+	}
+	var names []string
+	for _, value := range slices.Concat(l.near[list], l.near["name"]) {
+		if text, ok := value.(string); ok {
+			names = append(names, texts(text)...)
+		}
+	}
+	names = slices.DeleteFunc(engine.Distinct(names), func(name string) bool { return len(isName(name)) > 0 })
 	for _, name := range names[:min(len(names), maxNamed)] {
 		named, _ := runtime.DeepCopyJSONValue(item).(map[string]any)
 		named["name"] = name
@@ -325,52 +347,39 @@ func (l *literals) elements(f *field) []any {
 }
 
 // values are those of a scalar field: those that policies name, those that are almost the same, and others.
-func (l *literals) values(name string, f *field) []any {
-	var out []any
-	add := func(values ...any) {
+func (l *literals) values(f *field) []any {
+	name, atom := f.name(), f.atom()
+	var out, almost []any
+	add := func(to *[]any, values ...string) {
 		for _, value := range values {
-			if fits(value, f.typ()) && !slices.Contains(out, value) {
-				out = append(out, value)
-			}
+			*to = append(*to, value)
 		}
 	}
-	if f.quantity {
+	switch {
+	case f.typ.IsQuantity():
 		for _, value := range append(slices.Clone(l.near[name]), "1") {
-			for _, text := range amounts(fmt.Sprint(value)) {
-				add(text)
-			}
+			add(&out, amounts(fmt.Sprint(value))...)
 		}
-		return out
-	}
-	switch name {
-	case "creationTimestamp":
+		return engine.Distinct(out)
+	case name == "creationTimestamp":
 		return []any{"2024-01-01T00:00:00Z"}
-	case "image":
-		for _, image := range l.images() {
-			add(image)
-		}
+	case name == "image":
+		add(&out, l.images()...)
 	}
-	var almost []any
 	for _, value := range l.near[name] {
-		add(value)
+		out = append(out, value)
 		switch value := value.(type) {
 		case string:
-			for _, text := range texts(value) {
-				add(text)
-			}
-			for _, text := range alike(value) {
-				almost = append(almost, text)
-			}
+			add(&out, texts(value)...)
+			add(&almost, alike(value)...)
 		case int64:
-			add(value+1, value-1)
+			out = append(out, value+1, value-1)
 		}
 	}
-	add(f.allowed...)
-	add(scalars(f.typ())...)
-	if f.allowed == nil {
-		add(almost...)
+	if out = slices.Concat(out, f.allowed, scalars(atom)); f.allowed == nil {
+		out = append(out, almost...)
 	}
-	return out
+	return engine.Distinct(slices.DeleteFunc(out, func(value any) bool { return !fits(value, atom) }))
 }
 
 // imageText matches what may be the name of an image.

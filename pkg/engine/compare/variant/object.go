@@ -12,7 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
-	smd "sigs.k8s.io/structured-merge-diff/v6/schema"
 	"sigs.k8s.io/yaml"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
@@ -123,9 +122,6 @@ func appended(path fieldpath.Path, e fieldpath.PathElement) fieldpath.Path {
 	return append(path[:len(path):len(path)], e)
 }
 
-// noSchema is that of kinds that have none.
-var noSchema smd.Schema //nolint:gochecknoglobals // immutable
-
 // stripped is an object as a server has it, without the empty lists and maps that it drops before a policy sees the object.
 func (g *Generator) stripped(ctx context.Context, u *unstructured.Unstructured) *unstructured.Unstructured {
 	if u == nil {
@@ -180,10 +176,8 @@ func (k *kind) required(t diff.Type, path fieldpath.Path) []string {
 	if t.Ref.NamedType != nil {
 		name = *t.Ref.NamedType
 	}
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if known, ok := k.needs[name]; ok {
-		return known
+	if known, ok := k.needs.Load(name); ok {
+		return known.([]string) //nolint:forcetypeassert // nothing else is stored
 	}
 	var out []string
 	atom, ok := t.Atom()
@@ -197,7 +191,7 @@ func (k *kind) required(t diff.Type, path fieldpath.Path) []string {
 			}
 		}
 	}
-	k.needs[name] = out
+	k.needs.Store(name, out)
 	return out
 }
 

@@ -24,11 +24,6 @@ func (g *Generator) Reduce(ctx context.Context, v Variant, holds func(Variant) b
 		v = smaller
 		return true
 	}
-	if !v.Alone && g.o.Asked != nil { // so that it has with it what it needs
-		if alone, found := g.carrying(ctx, v); found {
-			try(alone)
-		}
-	}
 	for i := len(v.Beside) - 1; i >= 0; i-- {
 		fewer, _ := removed(i)(v)
 		try(fewer)

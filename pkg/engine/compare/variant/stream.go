@@ -8,18 +8,16 @@ import (
 	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
 )
 
 // stream yields variants.
 type stream struct {
-	generator *Generator
-	ctx       context.Context // of one call
-	seen      map[uint64]bool
-	yield     func(Variant) bool
-	left      int
-	ended     bool
+	*Generator
+	ctx   context.Context // of one call
+	seen  map[uint64]bool
+	yield func(Variant) bool
+	left  int
+	ended bool
 }
 
 // emit yields an object, unless it was there before or is not valid, and reports whether to go on.
@@ -27,10 +25,10 @@ func (s *stream) emit(v Variant) bool {
 	if s.ended || s.ctx.Err() != nil {
 		return false
 	}
-	v.Object, v.OldObject = s.generator.stripped(s.ctx, v.Object), s.generator.stripped(s.ctx, v.OldObject)
+	v.Object, v.OldObject = s.stripped(s.ctx, v.Object), s.stripped(s.ctx, v.OldObject)
 	v.Beside = slices.Clone(v.Beside)
 	for i, u := range v.Beside {
-		v.Beside[i] = s.generator.stripped(s.ctx, u)
+		v.Beside[i] = s.stripped(s.ctx, u)
 	}
 	sum := fnv.New64a()
 	if err := json.NewEncoder(sum).Encode([]any{v.Key.Subresource, v.Object, v.OldObject, v.Request.User, v.Request.DryRun, v.Namespace, v.Beside, v.Alone}); err != nil {
@@ -38,7 +36,7 @@ func (s *stream) emit(v Variant) bool {
 	}
 	known := s.seen[sum.Sum64()]
 	s.seen[sum.Sum64()] = true
-	if known || !s.generator.valid(s.ctx, v) {
+	if known || !s.valid(s.ctx, v) {
 		return true
 	}
 	s.left--
@@ -46,19 +44,15 @@ func (s *stream) emit(v Variant) bool {
 	return !s.ended
 }
 
-// step is one difference: of the object, or of what is around it.
-type step func(Variant) (Variant, bool)
-
 // steps are all single differences of a variant: those of its fields, of what is around it, and of the objects beside it, in turn.
 func (s *stream) steps(base Variant) []step {
-	g := s.generator
-	ways := g.around(g.kind(s.ctx, base.Object.GroupVersionKind()))
+	ways := s.around(s.kind(s.ctx, base.Object.GroupVersionKind()))
 	if len(base.Beside) > 0 {
-		ways = append(ways, each(g.elsewhere(), together))
+		ways = append(ways, each(s.elsewhere(), together))
 	}
 	lists := [][]step{inTurn([][]step{s.mutations(base.Object, -1), inTurn(ways)})}
 	for i, u := range base.Beside {
-		lists = append(lists, slices.Concat([]step{removed(i)}, g.renamed(i), s.mutations(u, i), emptied(u, i)))
+		lists = append(lists, slices.Concat([]step{removed(i)}, s.renamed(i), s.mutations(u, i)))
 	}
 	return inTurn(lists)
 }
@@ -79,17 +73,12 @@ func inTurn[T any](lists [][]T) []T {
 
 // mutations are the differences in the fields of an object: the one with an index beside a variant, or its own for -1.
 func (s *stream) mutations(u *unstructured.Unstructured, beside int) []step {
-	g := s.generator
-	k := g.kind(s.ctx, u.GroupVersionKind())
-	mutations := k.mutations
-	if len(mutations) == 0 { // no schema says what there may be
-		mutations = g.literals.ranked(diff.Type{Schema: &noSchema, Ref: typeOf(u.Object)}, k.allowed)
-	}
-	out := make([]step, 0, len(mutations))
-	for i := range mutations {
-		change := changing(beside, func(u *unstructured.Unstructured) bool { return k.apply(&mutations[i], u) })
+	k := s.kind(s.ctx, u.GroupVersionKind())
+	var out []step
+	for i := range k.mutations {
+		change := changing(beside, func(u *unstructured.Unstructured) bool { return k.apply(&k.mutations[i], u.Object) })
 		out = append(out, change)
-		if beside < 0 && g.literals.words["oldObject"] {
+		if beside < 0 && s.literals.words["oldObject"] {
 			out = append(out, func(v Variant) (Variant, bool) {
 				old := v.Object
 				v, ok := change(v)
@@ -99,31 +88,6 @@ func (s *stream) mutations(u *unstructured.Unstructured, beside int) []step {
 		}
 	}
 	return out
-}
-
-// apply changes an object, and adds what the structs need that it makes for that.
-func (k *kind) apply(m *mutation, u *unstructured.Unstructured) bool {
-	changed := m.apply(u.Object)
-	if changed && m.value != nil && k.typ.Schema != nil {
-		k.completed(u.Object, k.typ, nil)
-	}
-	return changed
-}
-
-// changing is a step that changes a copy of an object: the one with an index beside the variant, or its own for -1.
-func changing(beside int, do func(*unstructured.Unstructured) bool) step {
-	return func(v Variant) (Variant, bool) {
-		if beside < 0 {
-			v.Object = v.Object.DeepCopy()
-			return v, do(v.Object)
-		}
-		if beside >= len(v.Beside) { // one was removed
-			return v, false
-		}
-		v.Beside = slices.Clone(v.Beside)
-		v.Beside[beside] = v.Beside[beside].DeepCopy()
-		return v, do(v.Beside[beside])
-	}
 }
 
 // varied is a variant from which others with differences are derived.
@@ -146,7 +110,7 @@ const (
 func (s *stream) singles(bases []Variant) []*varied {
 	var out []*varied
 	for _, base := range bases {
-		out = append(out, &varied{Variant: base, steps: s.steps(base), every: s.generator.turns(s.ctx, base)})
+		out = append(out, &varied{Variant: base, steps: s.steps(base), every: s.turns(s.ctx, base)})
 	}
 	reserve := s.left / forPairs
 	for turn, more := 0, true; more && s.left > reserve; turn++ {
@@ -163,7 +127,7 @@ func (s *stream) singles(bases []Variant) []*varied {
 		}
 	}
 	for _, one := range out {
-		s.generator.untried += len(one.steps) - one.next
+		s.untried += len(one.steps) - one.next
 	}
 	return out
 }
@@ -171,8 +135,8 @@ func (s *stream) singles(bases []Variant) []*varied {
 // pairs yields variants with two differences, which the seed chooses; where these are not enough, with a third one.
 func (s *stream) pairs(bases []*varied) {
 	bases = slices.DeleteFunc(bases, func(one *varied) bool { return one.every > 1 || len(one.steps) == 0 })
-	random := rand.New(rand.NewPCG(s.generator.o.Seed, 1)) //nolint:gosec // it has to be repeatable
-	few := 5 * s.generator.o.Limit                         //nolint:mnd // tries, after which few pairs are new
+	random := rand.New(rand.NewPCG(s.o.Seed, 1)) //nolint:gosec // it has to be repeatable
+	few := 5 * s.o.Limit                         //nolint:mnd // tries, after which few pairs are new
 	for try := 0; try < 2*few && len(bases) > 0; try++ {
 		base := bases[random.IntN(len(bases))]
 		v, some, differences := base.Variant, base.steps[:min(len(base.steps), paired)], 2

@@ -106,29 +106,26 @@ const maxAsked = 20
 
 // Asked returns which objects have been asked for in a context of World.With, each selection once.
 func Asked(ctx context.Context) []engine.Selection {
-	asked, _ := of(ctx).questions()
-	return asked
+	p := of(ctx)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.Clone(p.asked)
 }
 
 // Missing names the objects that have been asked for by their names in a context of World.With, and are not there.
 func Missing(ctx context.Context) []string {
-	_, missing := of(ctx).questions()
-	return slices.Sorted(slices.Values(missing))
-}
-
-// of is the presence of a context; nil where it has none.
-func of(ctx context.Context) *presence {
-	p, _ := ctx.Value(presentKey{}).(*presence)
-	return p
-}
-
-func (p *presence) questions() (asked []engine.Selection, missing []string) {
-	if p == nil {
-		return nil, nil
-	}
+	p := of(ctx)
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return slices.Clone(p.asked), slices.Clone(p.missing)
+	return slices.Sorted(slices.Values(p.missing))
+}
+
+// of is the presence of a context; one without an Overlay where it has none.
+func of(ctx context.Context) *presence {
+	if p, ok := ctx.Value(presentKey{}).(*presence); ok {
+		return p
+	}
+	return &presence{}
 }
 
 // ask notes a question, and what came of it.
@@ -149,13 +146,21 @@ func (p *presence) ask(s engine.Selection, err error) {
 // reader reads the variant of the context, and what is kept of another world.
 type reader struct{ *kept }
 
+// at is the world of a context.
+func (r reader) at(p *presence) interface {
+	engine.Reader
+	engine.RawReader
+} {
+	if p.Overlay == nil {
+		return r.kept
+	}
+	return p.Overlay
+}
+
 // Get implements engine.Reader.
 func (r reader) Get(ctx context.Context, key engine.ObjectKey) (*unstructured.Unstructured, error) {
 	p := of(ctx)
-	if p == nil {
-		return r.kept.Get(ctx, key)
-	}
-	u, err := p.Get(ctx, key)
+	u, err := r.at(p).Get(ctx, key)
 	p.ask(engine.Selection{Group: key.Group, Version: key.Version, Kind: key.Kind, Namespace: key.Namespace, Name: key.Name}, err)
 	return u, err
 }
@@ -163,20 +168,14 @@ func (r reader) Get(ctx context.Context, key engine.ObjectKey) (*unstructured.Un
 // List implements engine.Reader.
 func (r reader) List(ctx context.Context, s engine.Selection) iter.Seq2[*unstructured.Unstructured, error] {
 	p := of(ctx)
-	if p == nil {
-		return r.kept.List(ctx, s)
-	}
 	p.ask(s, nil)
-	return p.List(ctx, s)
+	return r.at(p).List(ctx, s)
 }
 
 // Raw implements engine.RawReader.
 func (r reader) Raw(ctx context.Context, method, path string, body []byte) ([]byte, error) {
 	p := of(ctx)
-	if p == nil {
-		return r.kept.Raw(ctx, method, path, body)
-	}
-	answer, err := p.Raw(ctx, method, path, body)
+	answer, err := r.at(p).Raw(ctx, method, path, body)
 	if at, invalid := engine.ParseAPIPath(path); invalid == nil && method == "GET" && at.Resource != "" {
 		p.ask(engine.Selection{Group: at.Group, Version: at.Version, Resource: at.Resource, Namespace: at.Namespace, Name: at.Name}, err)
 	}
