@@ -20,45 +20,37 @@ import (
 )
 
 // context defines the entries of a context. What they need as variables of the policy goes to the rule.
-func (c *converter) context(r *rule, s *scope, entries policydecode.Node) error {
+func (c *converter) context(r *rule, s *scope, entries policydecode.Node) {
 	for _, n := range entries.List() {
 		f := n.Fields()
 		name := f.At("name").Text()
-		field := "context." + name
-		var v translate.Value
-		var err error
-		switch {
-		case f.Has("variable"):
-			v, err = c.variable(s, f.At("variable").Fields())
-		case f.Has("configMap"):
-			v, err = c.configMap(r, s, name, f.At("configMap").Fields())
-		case f.Has("apiCall"):
-			v, err = c.apiCall(r, s, name, f.At("apiCall").Fields())
-		case f.Has("globalReference"):
-			err = refuseField("", "use globalContext.Get of a MutatingPolicy, which fails where the entry is not there", "a globalReference")
-		case f.Has("imageRegistry"):
-			v, err = c.imageData(r, s, name, f.At("imageRegistry").Fields())
-		default:
-			err = refuseField("", "", "an entry of an unknown sort")
-		}
-		if err != nil {
-			return inField(field, asRefusal(err))
-		}
-		s.Define(name, v)
+		s.Define(name, read("context."+name, func() translate.Value { return c.contextEntry(r, s, name, f) }))
 	}
-	return nil
+}
+
+func (c *converter) contextEntry(r *rule, s *scope, name string, f *policydecode.Fields) translate.Value {
+	switch {
+	case f.Has("variable"):
+		return c.variable(s, f.At("variable").Fields())
+	case f.Has("configMap"):
+		return c.configMap(r, s, name, f.At("configMap").Fields())
+	case f.Has("apiCall"):
+		return c.apiCall(r, s, name, f.At("apiCall").Fields())
+	case f.Has("globalReference"):
+		panic(refuseField("", "use globalContext.Get of a MutatingPolicy, which fails where the entry is not there", "a globalReference"))
+	case f.Has("imageRegistry"):
+		return c.imageData(r, s, name, f.At("imageRegistry").Fields())
+	}
+	panic(refuseField("", "", "an entry of an unknown sort"))
 }
 
 // imageData looks an image up. Kyverno's function has other names for a part of what it finds, and another text
 // for the image with its digest.
-func (c *converter) imageData(r *rule, s *scope, name string, f *policydecode.Fields) (v translate.Value, err error) {
+func (c *converter) imageData(r *rule, s *scope, name string, f *policydecode.Fields) translate.Value {
 	if c.To == MutatingAdmissionPolicy {
-		return v, refuseField("", "write a MutatingPolicy", "a MutatingAdmissionPolicy cannot look images up")
+		panic(refuseField("", "write a MutatingPolicy", "a MutatingAdmissionPolicy cannot look images up"))
 	}
-	reference, err := s.text(f.At("reference").Text())
-	if err != nil {
-		return v, err
-	}
+	reference := s.text(f.At("reference").Text())
 	r.notes = append(r.notes, "the images were looked up in a registry that is made up, unless --allow-registry is given; where a lookup fails, the old rule changes nothing, and the new policy denies the request")
 	found := expr.Call("image.GetMetadata", reference.cel)
 	if len(s.loops) == 0 {
@@ -77,93 +69,66 @@ func (c *converter) imageData(r *rule, s *scope, name string, f *policydecode.Fi
 	for _, field := range []string{"image", "registry", "repository", "identifier"} {
 		fields[field] = translate.Expression(text(field), translate.Text)
 	}
-	v = translate.Expression(found, translate.StructOf(nil)).WithFields(fields)
+	v := translate.Expression(found, translate.StructOf(nil)).WithFields(fields)
 	if query := f.At("jmesPath").Text(); query != "" {
-		if v, err = search(s, v, query); err != nil {
-			return v, inField("jmesPath", asRefusal(err))
-		}
+		inField("jmesPath", func() { v = search(s, v, query) })
 	}
-	return v.NeverNull(), nil
+	return v.NeverNull()
 }
 
-// asRefusal is an error as a *Refusal.
-func asRefusal(err error) error {
-	if _, is := err.(*Refusal); is || err == nil { //nolint:errorlint // wrapped ones have more to say
-		return err
-	}
-	return &Refusal{Reason: err.Error()}
-}
-
-func (c *converter) variable(s *scope, f *policydecode.Fields) (v translate.Value, err error) {
+func (c *converter) variable(s *scope, f *policydecode.Fields) translate.Value {
 	query := f.At("jmesPath").Text()
 	fallback := f.Values["default"]
+	var v translate.Value
 	switch {
 	case f.Has("value"):
-		if v, err = s.Value(f.Values["value"]); err != nil {
-			return v, err
-		}
+		v = must(s.Value(f.Values["value"]))
 		if query != "" {
-			if v, err = search(s, v, query); err != nil {
-				return v, err
-			}
+			v = search(s, v, query)
 		}
 	case query != "":
-		if strings.Contains(query, "{{") {
-			v, err = s.Text("{{ " + query + " }}")
-		} else {
-			v, err = s.Query(query)
-		}
-		if err != nil {
-			return v, err
-		}
+		v = s.query(query)
 	default:
-		return s.Value(fallback)
+		return must(s.Value(fallback))
 	}
 	if fallback == nil {
-		return v.NeverNull(), nil
+		return v.NeverNull()
 	}
-	other, err := s.Value(fallback)
-	if err != nil {
-		return v, err
-	}
+	other := must(s.Value(fallback))
 	if v.Has() == nil && v.Guard() == nil {
-		return v, nil
+		return v
 	}
-	return v.Default(other), nil
+	return v.Default(other)
 }
 
 // search applies a query to a value.
-func search(s *scope, v translate.Value, query string) (translate.Value, error) {
+func search(s *scope, v translate.Value, query string) translate.Value {
 	const name = "response_"
 	inner := s.Child()
 	inner.Define(name, v)
-	if query = name + " | " + query; strings.Contains(query, "{{") {
-		return inner.Text("{{ " + query + " }}")
+	return (&scope{Scope: inner}).query(name + " | " + query)
+}
+
+// query is the value of an expression, in which there may be variables.
+func (s *scope) query(text string) translate.Value {
+	if strings.Contains(text, "{{") {
+		return must(s.Text("{{ " + text + " }}"))
 	}
-	return inner.Query(query)
+	return must(s.Query(text))
 }
 
 // configMap finds the ConfigMap in a list, since reading one that is not there would deny the request.
-func (c *converter) configMap(r *rule, s *scope, name string, f *policydecode.Fields) (v translate.Value, err error) {
+func (c *converter) configMap(r *rule, s *scope, name string, f *policydecode.Fields) translate.Value {
 	if c.To == MutatingAdmissionPolicy {
 		return r.boundConfigMap(f)
 	}
-	object, err := s.text(f.At("name").Text())
-	if err != nil {
-		return v, err
-	}
-	namespace, err := s.text(r.configMapNamespace(f))
-	if err != nil {
-		return v, err
-	}
+	object := s.text(f.At("name").Text())
+	namespace := s.text(r.configMapNamespace(f))
 	if isComputed(r.configMapNamespace(f)) && !neverEmpty.MatchString(namespace.cel.String()) {
 		namespace.cel = expr.Choose(isEmpty(namespace.cel), expr.String(cmp.Or(r.policyNamespace, "default")), namespace.cel)
 	}
-	all, err := r.listed("v1", "configmaps", namespace.cel)
-	if err != nil {
-		return v, err
-	}
-	return firstOf(r.define(name, itemsNamed(all, "m", object.cel))).Required(), nil
+	all := r.listed("v1", "configmaps", namespace.cel)
+	return firstOf(r.define(name, itemsNamed(all, "m", object.cel))).Required()
 }
 
 // itemsNamed are the items of a list that have a name, of which a variable holds each.
@@ -172,20 +137,20 @@ func itemsNamed(list expr.Expr, variable string, name expr.Expr) expr.Expr {
 }
 
 // listed is the list of a resource in a namespace.
-func (r *rule) listed(version, resource string, namespace expr.Expr) (expr.Expr, error) {
+func (r *rule) listed(version, resource string, namespace expr.Expr) expr.Expr {
 	return r.read("resource.List", version, resource, namespace)
 }
 
 // read calls a function that reads from a namespace; a NamespacedMutatingPolicy reads in its own alone.
-func (r *rule) read(function, version, resource string, namespace expr.Expr, name ...expr.Expr) (expr.Expr, error) {
+func (r *rule) read(function, version, resource string, namespace expr.Expr, name ...expr.Expr) expr.Expr {
 	args := []expr.Expr{expr.String(version), expr.String(resource)}
 	switch {
 	case r.policyNamespace == "":
-		return expr.Call(function, slices.Concat(args, []expr.Expr{namespace}, name)...), nil
+		return expr.Call(function, slices.Concat(args, []expr.Expr{namespace}, name)...)
 	case expr.Same(namespace, expr.String(r.policyNamespace)) || expr.Same(namespace, expr.Path("request.namespace")):
-		return expr.Call(function, append(args, name...)...), nil
+		return expr.Call(function, append(args, name...)...)
 	}
-	return nil, refuseField("", "write a ClusterPolicy that matches namespace "+r.policyNamespace, "a NamespacedMutatingPolicy reads in its own namespace alone")
+	panic(refuseField("", "write a ClusterPolicy that matches namespace "+r.policyNamespace, "a NamespacedMutatingPolicy reads in its own namespace alone"))
 }
 
 // isComputed reports whether a text is made of nothing but variables, so that it may be empty.
@@ -195,12 +160,12 @@ func isComputed(template string) bool {
 }
 
 // notEmpty is the expression of a name or a namespace, without which the rule changes nothing: none is everything there is.
-func (s *scope) notEmpty(template string) (expression, error) {
-	x, err := s.text(template)
-	if err == nil && isComputed(template) && !neverEmpty.MatchString(x.cel.String()) {
+func (s *scope) notEmpty(template string) expression {
+	x := s.text(template)
+	if isComputed(template) && !neverEmpty.MatchString(x.cel.String()) {
 		s.need(expr.Not(isEmpty(x.cel)))
 	}
-	return x, err
+	return x
 }
 
 // neverEmpty matches the expressions of names that are not empty where they are there. A namespace of a request that may be empty
@@ -216,16 +181,16 @@ func (r *rule) configMapNamespace(f *policydecode.Fields) string {
 }
 
 // boundConfigMap is the ConfigMap as the parameter of a policy, which is not applied where there is none.
-func (r *rule) boundConfigMap(f *policydecode.Fields) (v translate.Value, err error) {
+func (r *rule) boundConfigMap(f *policydecode.Fields) translate.Value {
 	const instead = "write a MutatingPolicy"
 	param := types.NamespacedName{Namespace: r.configMapNamespace(f), Name: f.At("name").Text()}
 	switch {
 	case len(validation.IsDNS1123Subdomain(param.Name)) > 0 || len(validation.IsDNS1123Label(param.Namespace)) > 0:
-		return v, refuseField("", instead, "the binding of a MutatingAdmissionPolicy names a ConfigMap without variables")
+		panic(refuseField("", instead, "the binding of a MutatingAdmissionPolicy names a ConfigMap without variables"))
 	case r.policyNamespace != "" && param.Namespace != r.policyNamespace:
-		return v, refuseField("", "", "a Policy in namespace %s cannot read from namespace %s", r.policyNamespace, param.Namespace)
+		panic(refuseField("", "", "a Policy in namespace %s cannot read from namespace %s", r.policyNamespace, param.Namespace))
 	case r.param != types.NamespacedName{} && r.param != param:
-		return v, refuseField("", instead, "a MutatingAdmissionPolicy has one parameter, and the rule reads two ConfigMaps")
+		panic(refuseField("", instead, "a MutatingAdmissionPolicy has one parameter, and the rule reads two ConfigMaps"))
 	}
 	r.param = param
 	object := expr.Name(paramVariable)
@@ -234,14 +199,14 @@ func (r *rule) boundConfigMap(f *policydecode.Fields) (v translate.Value, err er
 	return translate.Expression(whole, translate.StructOf(nil)).WithFields(map[string]translate.Value{
 		"data":     translate.Optional(data, expr.Field(object, "data"), translate.Texts, true),
 		"metadata": translate.Expression(metadata, translate.Any),
-	}), nil
+	})
 }
 
 // checkParam refuses a rule that may do something without the ConfigMap that it names: Kyverno reads it only
 // where something needs it.
-func (r *rule) checkParam(f *policydecode.Fields) error {
+func (r *rule) checkParam(f *policydecode.Fields) {
 	if r.param == (types.NamespacedName{}) {
-		return nil
+		return
 	}
 	entries, mutate := f.At("context").List(), f.At("mutate").Fields()
 	loops := mutate.At("foreach").List()
@@ -249,10 +214,10 @@ func (r *rule) checkParam(f *policydecode.Fields) error {
 		return reads(n.Fields(), slices.Concat(entries, n.Fields().At("context").List()))
 	}
 	if reads(f, entries) || reads(mutate, entries) || len(loops) > 0 && !slices.ContainsFunc(loops, func(n policydecode.Node) bool { return !always(n) }) {
-		return nil
+		return
 	}
-	return refuseField("context", "write a MutatingPolicy",
-		"something may be done without ConfigMap %s, without which a MutatingAdmissionPolicy is not applied", r.param)
+	panic(refuseField("context", "write a MutatingPolicy",
+		"something may be done without ConfigMap %s, without which a MutatingAdmissionPolicy is not applied", r.param))
 }
 
 const paramVariable = "params"
@@ -310,40 +275,32 @@ func (r *rule) define(name string, value expr.Expr) string {
 }
 
 // apiCall converts a GET of an object or a list of the API server.
-func (c *converter) apiCall(r *rule, s *scope, name string, f *policydecode.Fields) (v translate.Value, err error) {
+func (c *converter) apiCall(r *rule, s *scope, name string, f *policydecode.Fields) translate.Value {
 	switch {
 	case f.Has("service"):
-		return v, refuseField("service", "use http.Get or http.Post of a MutatingPolicy, which deny the request where the service fails", "a call of a service")
+		panic(refuseField("service", "use http.Get or http.Post of a MutatingPolicy, which deny the request where the service fails", "a call of a service"))
 	case f.At("method").Text() == "POST":
-		return v, refuseField("method", "use resource.Post of a MutatingPolicy", "a POST")
+		panic(refuseField("method", "use resource.Post of a MutatingPolicy", "a POST"))
 	case strings.Contains(f.At("urlPath").Text(), "?"):
-		return v, refuseField("urlPath", "filter the list in the expression", "a query in the path")
+		panic(refuseField("urlPath", "filter the list in the expression", "a query in the path"))
 	}
-	if v, err = c.answer(r, s, name, f.At("urlPath").Text()); err != nil {
-		return v, err
-	}
+	v := c.answer(r, s, name, f.At("urlPath").Text())
 	if query := f.At("jmesPath").Text(); query != "" {
-		if v, err = search(s, v, query); err != nil {
-			return v, inField("jmesPath", asRefusal(err))
-		}
+		inField("jmesPath", func() { v = search(s, v, query) })
 	}
 	if f.Has("default") {
-		other, err := s.Value(f.Values["default"])
-		if err != nil {
-			return v, err
-		}
-		return v.Default(other), nil
+		return v.Default(must(s.Value(f.Values["default"])))
 	}
-	return v.NeverNull(), nil
+	return v.NeverNull()
 }
 
 // noObjects refuses a path that names no objects.
-func noObjects(path string) error {
+func noObjects(path string) *Refusal {
 	return refuseField("urlPath", "read objects with resource.Get or resource.List of a MutatingPolicy", "the path %s is none of objects", path)
 }
 
 // answer is what the API server answers for a path.
-func (c *converter) answer(r *rule, s *scope, name, path string) (v translate.Value, err error) {
+func (c *converter) answer(r *rule, s *scope, name, path string) translate.Value {
 	parts := strings.Split(strings.Trim(path, "/"), "/")
 	for i := range parts {
 		if decoded, err := url.PathUnescape(parts[i]); err == nil && !strings.Contains(parts[i], "{{") {
@@ -358,42 +315,34 @@ func (c *converter) answer(r *rule, s *scope, name, path string) (v translate.Va
 	case len(parts) > 3 && parts[0] == "apis":
 		version, parts = parts[1]+"/"+parts[2], parts[3:]
 	default:
-		return v, noObjects(path)
+		panic(noObjects(path))
 	}
 	namespace := expression{cel: expr.String("")}
 	if parts[0] == "namespaces" && len(parts) == 2 && strings.Join(strings.Fields(parts[1]), "") == "{{request.namespace}}" {
 		if c.To == MutatingAdmissionPolicy {
 			r.inside = true
 		}
-		return translate.Expression(expr.Name("namespaceObject"), translate.ObjectType(c.typeOf("v1", "Namespace"))), nil
+		return translate.Expression(expr.Name("namespaceObject"), translate.ObjectType(c.typeOf("v1", "Namespace")))
 	}
 	if c.To == MutatingAdmissionPolicy {
-		return v, refuseField("", "write a MutatingPolicy", "a MutatingAdmissionPolicy cannot call the API server")
+		panic(refuseField("", "write a MutatingPolicy", "a MutatingAdmissionPolicy cannot call the API server"))
 	}
 	if parts[0] == "namespaces" && len(parts) > 2 {
-		if namespace, err = s.notEmpty(parts[1]); err != nil {
-			return v, err
-		}
+		namespace = s.notEmpty(parts[1])
 		parts = parts[2:]
 	}
 	if len(parts) > 2 {
-		return v, noObjects(path)
+		panic(noObjects(path))
 	}
 	resource := parts[0]
 	if strings.Contains(version+resource, "{{") {
-		return v, refuseField("urlPath", "name the resource", "a resource that is computed")
+		panic(refuseField("urlPath", "name the resource", "a resource that is computed"))
 	}
-	list, err := r.listed(version, resource, namespace.cel)
-	if err != nil {
-		return v, err
-	}
+	list := r.listed(version, resource, namespace.cel)
 	if len(parts) == 1 {
 		found := translate.StructOf(map[string]translate.Type{"items": translate.ListOf(translate.Any)}, "items")
-		return translate.Expression(expr.Variable(r.define(name, expr.Call("dyn", list))), found), nil
+		return translate.Expression(expr.Variable(r.define(name, expr.Call("dyn", list))), found)
 	}
-	object, err := s.notEmpty(parts[1])
-	if err != nil {
-		return v, err
-	}
-	return firstOf(r.define(name, itemsNamed(list, "o", object.cel))).Required(), nil
+	object := s.notEmpty(parts[1])
+	return firstOf(r.define(name, itemsNamed(list, "o", object.cel))).Required()
 }

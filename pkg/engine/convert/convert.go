@@ -108,7 +108,12 @@ func parts(w kyverno.WrittenRule) int {
 }
 
 func (c *converter) convert(w kyverno.WrittenRule, part int) (r *rule, err error) {
-	err = engine.Guard(func() (err error) { r, err = c.rule(w, part); return err })
+	err = engine.Guard(func() error {
+		if refusal := refusalOf(func() { r = c.rule(w, part) }); refusal != nil {
+			return refusal
+		}
+		return nil
+	})
 	return r, err
 }
 

@@ -12,7 +12,7 @@ import (
 
 // exceptions adds to a rule that it does not apply to what PolicyExceptions name: the new policies have other names, so
 // that the exceptions do not name them.
-func (c *converter) exceptions(r *rule, m *matcher) error {
+func (c *converter) exceptions(r *rule, m *matcher) {
 	for _, d := range c.Documents {
 		gvk := d.Key.GroupVersionKind()
 		if gvk.Kind != "PolicyException" || gvk.Group != "kyverno.io" {
@@ -25,16 +25,12 @@ func (c *converter) exceptions(r *rule, m *matcher) error {
 		}
 		what := "PolicyException " + strings.TrimPrefix(d.Key.Namespace+"/"+d.Key.Name, "/")
 		if spec.Has("conditions") {
-			return refuseField("", "write them as preconditions of the rule", "%s has conditions", what)
+			panic(refuseField("", "write them as preconditions of the rule", "%s has conditions", what))
 		}
 		filters, all := match.Decode(spec.At("match")).Filters()
 		var conditions []expr.Expr
 		for _, f := range filters {
-			condition, err := m.filter(f, "match."+f.Place, true)
-			if err != nil {
-				return inField(what, asRefusal(err))
-			}
-			conditions = append(conditions, condition)
+			conditions = append(conditions, read(what, func() expr.Expr { return m.filter(f, "match."+f.Place, true) }))
 		}
 		if all && len(conditions) > 0 {
 			conditions = []expr.Expr{expr.And(conditions...)}
@@ -44,7 +40,6 @@ func (c *converter) exceptions(r *rule, m *matcher) error {
 		}
 		r.notes = append(r.notes, what+" has become a condition: later changes of it have no effect on the new policy")
 	}
-	return nil
 }
 
 // excepts reports whether an exception names a rule.

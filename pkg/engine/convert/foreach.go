@@ -12,14 +12,11 @@ import (
 )
 
 // foreach converts loops: a mutation, or two, for each entry, since each one sees what the one before did.
-func (c *converter) foreach(r *rule, s *scope, list policydecode.Node) error {
+func (c *converter) foreach(r *rule, s *scope, list policydecode.Node) {
 	forms := [][]mutation{nil, nil}
 	together := &operations{}
 	for i, n := range list.List() {
-		entry, err := c.entry(r, s, n.Fields(), 0)
-		if err != nil {
-			return inField(fmt.Sprintf("[%d]", i), asRefusal(err))
-		}
+		entry := read(fmt.Sprintf("[%d]", i), func() [][]mutation { return c.entry(r, s, n.Fields(), 0) })
 		for level := range forms {
 			forms[level] = append(forms[level], entry[min(level, len(entry)-1)]...)
 		}
@@ -27,31 +24,22 @@ func (c *converter) foreach(r *rule, s *scope, list policydecode.Node) error {
 	}
 	// As one patch, each loop sees the object, and what is in the context, as it was before the others.
 	r.forms = append(forms, []mutation{{cel: together.expr()}})
-	return nil
 }
 
 // entry converts one loop to the forms of its mutations.
-func (c *converter) entry(r *rule, outer *scope, f *policydecode.Fields, level int) ([][]mutation, error) {
-	s, l, err := c.loop(r, outer, f, level)
-	if err != nil {
-		return nil, err
-	}
+func (c *converter) entry(r *rule, outer *scope, f *policydecode.Fields, level int) [][]mutation {
+	s, l := c.loop(r, outer, f, level)
 	if f.Has("patchStrategicMerge") {
 		return c.mergeEach(r, s, l, f)
 	}
 	out := &operations{}
-	if err := c.patchEach(r, s, f, out, level); err != nil {
-		return nil, err
-	}
-	return [][]mutation{{{cel: out.expr()}}}, nil
+	c.patchEach(r, s, f, out, level)
+	return [][]mutation{{{cel: out.expr()}}}
 }
 
 // loop is the scope in a loop.
-func (c *converter) loop(r *rule, outer *scope, f *policydecode.Fields, level int) (*scope, *loop, error) {
-	v, err := outer.Query(f.At("list").Text())
-	if err != nil {
-		return nil, nil, inField("list", asRefusal(err))
-	}
+func (c *converter) loop(r *rule, outer *scope, f *policydecode.Fields, level int) (*scope, *loop) {
+	v := read("list", func() translate.Value { return must(outer.Query(f.At("list").Text())) })
 	outer.need(v.Guard())
 	l := loop{list: listPlace(outer, c.root(r), f.At("list").Text()), each: expr.Simplified(v.Or(expr.List()))}
 	if l.descending = f.Has("patchStrategicMerge"); f.Has("order") {
@@ -75,15 +63,11 @@ func (c *converter) loop(r *rule, outer *scope, f *policydecode.Fields, level in
 		s.Define("element"+suffix, translate.Expression(expr.Name(l.variable), v.Elements()))
 		s.Define("elementIndex"+suffix, translate.Expression(expr.Name(l.index), translate.Whole))
 	}
-	if err := c.context(r, s, f.At("context")); err != nil {
-		return nil, nil, err
-	}
+	c.context(r, s, f.At("context"))
 	if f.Has("preconditions") {
-		if err := s.conditionsOfLoop(f.Values["preconditions"]); err != nil {
-			return nil, nil, inField("preconditions", asRefusal(err))
-		}
+		inField("preconditions", func() { s.conditionsOfLoop(f.Values["preconditions"]) })
 	}
-	return s, current, nil
+	return s, current
 }
 
 var plainList = regexp.MustCompile("^(request\\.object|target|element[0-9]*)\\.([A-Za-z][A-Za-z0-9.]*?)(\\[\\])?( *\\|\\| *`\\[\\]`)?$")
@@ -112,36 +96,30 @@ func listPlace(s *scope, root place, query string) place {
 }
 
 // patchEach adds the operations of a loop with a JSON patch, or with another loop.
-func (c *converter) patchEach(r *rule, s *scope, f *policydecode.Fields, out *operations, level int) error {
+func (c *converter) patchEach(r *rule, s *scope, f *policydecode.Fields, out *operations, level int) {
 	root := c.root(r)
 	l := &s.loops[len(s.loops)-1]
 	each := &operations{outer: out}
 	if f.Has("foreach") {
 		for i, n := range f.At("foreach").List() {
 			inner := n.Fields()
-			below, _, err := c.loop(r, s, inner, level+1)
-			if err == nil {
-				err = c.patchEach(r, below, inner, each, level+1)
-			}
-			if err != nil {
-				return inField(fmt.Sprintf("foreach[%d]", i), asRefusal(err))
-			}
+			inField(fmt.Sprintf("foreach[%d]", i), func() {
+				below, _ := c.loop(r, s, inner, level+1)
+				c.patchEach(r, below, inner, each, level+1)
+			})
 		}
 		out.loop(l, each)
-		return nil
+		return
 	}
 	text := f.At("patchesJson6902").Text()
 	if text == "" {
-		return refuseField("", "", "a loop without a JSON patch")
+		panic(refuseField("", "", "a loop without a JSON patch"))
 	}
-	all, err := s.operations(text)
-	if err != nil {
-		return inField("patchesJson6902", asRefusal(err))
-	}
+	all := read("patchesJson6902", func() []patchOperation { return s.operations(text) })
 	removes := slices.ContainsFunc(all, func(o patchOperation) bool { return o.op == "remove" && s.isElement(o.path, root, l) })
 	if removes {
 		if len(all) > 1 || f.At("order").Text() != "Descending" {
-			return refuseField("patchesJson6902", "remove elements in a loop of its own, with order: Descending", "elements are removed while others are counted")
+			panic(refuseField("patchesJson6902", "remove elements in a loop of its own, with order: Descending", "elements are removed while others are counted"))
 		}
 		where, kept := expr.And(l.where...), expr.List()
 		if always, _ := expr.BoolOf(where); !always {
@@ -149,13 +127,10 @@ func (c *converter) patchEach(r *rule, s *scope, f *policydecode.Fields, out *op
 		}
 		some := expr.Macro(l.list.elements(), "exists", l.variable, where)
 		out.when(some, oneOperation(operation("replace", l.list.jsonPointer(), kept)))
-		return nil
+		return
 	}
-	if err := s.patch(all, root, each); err != nil {
-		return inField("patchesJson6902", asRefusal(err))
-	}
+	inField("patchesJson6902", func() { s.patch(all, root, each) })
 	out.loop(l, each)
-	return nil
 }
 
 // isElement reports whether a path is that of the element of a loop.
@@ -176,27 +151,24 @@ func (o *operations) loop(l *loop, each *operations) {
 }
 
 // mergeEach converts a loop with a strategic merge.
-func (c *converter) mergeEach(r *rule, s *scope, l *loop, f *policydecode.Fields) ([][]mutation, error) {
+func (c *converter) mergeEach(r *rule, s *scope, l *loop, f *policydecode.Fields) [][]mutation {
 	patch, ok := f.Values["patchStrategicMerge"].(map[string]any)
 	if !ok {
-		return nil, refuseField("patchStrategicMerge", "", "is no mapping")
+		panic(refuseField("patchStrategicMerge", "", "is no mapping"))
 	}
 	m := merge{scope: s, lists: c.lists(r), used: map[string]bool{}, loop: l}
 	root := c.root(r)
 	var guards []expr.Expr
-	edits, err := m.fields(patch, root, &guards)
-	if err != nil {
-		return nil, inField("patchStrategicMerge", asRefusal(err))
-	}
+	edits := read("patchStrategicMerge", func() []*edit { return m.fields(patch, root, &guards) })
 	if len(guards) > 0 {
-		return nil, refuseField("patchStrategicMerge", "write them as preconditions of the loop", "conditions in a loop")
+		panic(refuseField("patchStrategicMerge", "write them as preconditions of the loop", "conditions in a loop"))
 	}
 	if m.looped { // each element of the loop is one that is patched
-		return formsOf(edits, root), nil
+		return formsOf(edits, root)
 	}
 	out := &operations{}
 	each := &operations{outer: out}
 	each.edits(edits)
 	out.loop(l, each)
-	return [][]mutation{{{cel: out.expr()}}}, nil
+	return [][]mutation{{{cel: out.expr()}}}
 }

@@ -28,25 +28,22 @@ type keyed struct {
 // computedKey marks the key of a value that is keyed.
 const computedKey = "\x00"
 
-// data is a JSON value in CEL. A literal of a map or list has values of one type, so that those of several
-// types are marked as dynamic.
+// data is a JSON value in CEL.
 func data(content any) expr.Expr {
 	switch v := content.(type) {
 	case map[string]any:
 		entries := make([]expr.Entry, 0, len(v))
-		mixed := isMixed(slices.Collect(maps.Values(v)))
 		for _, name := range nameFirst(v) {
 			key, value := entryOf(name, v[name])
-			entries = append(entries, expr.Entry{Key: key, Value: dynamic(value, mixed)})
+			entries = append(entries, expr.Entry{Key: key, Value: data(value)})
 		}
-		return expr.Object("", entries...)
+		return expr.Map(entries...)
 	case []any:
-		elements := make([]expr.Expr, len(v))
-		mixed := isMixed(v)
+		items := make([]expr.Expr, len(v))
 		for i := range v {
-			elements[i] = dynamic(v[i], mixed)
+			items[i] = data(v[i])
 		}
-		return expr.Elements(elements...)
+		return expr.List(items...)
 	case expression:
 		return v.cel
 	}
@@ -68,58 +65,4 @@ func nameFirst(m map[string]any) []string {
 		keys = slices.Insert(slices.Delete(keys, i, i+1), 0, "name")
 	}
 	return keys
-}
-
-func dynamic(v any, mixed bool) expr.Expr {
-	if mixed {
-		return expr.Call("dyn", data(v))
-	}
-	return data(v)
-}
-
-func isMixed(values []any) bool {
-	types := map[string]bool{}
-	for _, v := range values {
-		types[typeName(v)] = true
-	}
-	return len(types) > 1
-}
-
-// typeName tells types apart that cannot be in one literal.
-func typeName(v any) string {
-	switch v := v.(type) {
-	case string:
-		return "string"
-	case bool:
-		return "bool"
-	case int64, int:
-		return "int"
-	case float64:
-		return "double"
-	case keyed:
-		return typeName(v.value)
-	case expression:
-		if v.isText() {
-			return "string"
-		}
-		return "dyn"
-	case map[string]any:
-		inner := slices.Collect(maps.Values(v))
-		if len(inner) == 0 {
-			return "{}"
-		}
-		if isMixed(inner) {
-			return "{dyn}"
-		}
-		return "{" + typeName(inner[0]) + "}"
-	case []any:
-		if len(v) == 0 {
-			return "[]"
-		}
-		if isMixed(v) {
-			return "[dyn]"
-		}
-		return "[" + typeName(v[0]) + "]"
-	}
-	return "null"
 }

@@ -43,22 +43,18 @@ type matcher struct {
 }
 
 // selection converts the blocks of a rule.
-func (m *matcher) selection(in, out *match.Block) (*selection, error) {
+func (m *matcher) selection(in, out *match.Block) *selection {
 	s := &selection{}
 	filters, all := in.Filters()
 	m.requests = ofRequests(in) || ofRequests(out)
 	if len(filters) == 0 {
-		return nil, refuseField("match", "", "is empty, so that the rule matches nothing")
+		panic(refuseField("match", "", "is empty, so that the rule matches nothing"))
 	}
 	m.kinds = in.Kinds()
-	if err := m.constraints(s, filters, all); err != nil {
-		return nil, err
-	}
-	if err := m.matchConditions(s, filters, all); err != nil {
-		return nil, err
-	}
+	m.constraints(s, filters, all)
+	m.matchConditions(s, filters, all)
 	if out == nil {
-		return s, nil
+		return s
 	}
 	excluded, allOf := out.Filters()
 	var together []expr.Expr
@@ -66,10 +62,7 @@ func (m *matcher) selection(in, out *match.Block) (*selection, error) {
 		if f.Empty() {
 			continue
 		}
-		c, err := m.filter(f, "exclude."+f.Place, true)
-		if err != nil {
-			return nil, err
-		}
+		c := m.filter(f, "exclude."+f.Place, true)
 		if allOf {
 			together = append(together, c)
 			continue
@@ -79,11 +72,11 @@ func (m *matcher) selection(in, out *match.Block) (*selection, error) {
 	if len(together) > 0 {
 		s.conditions = append(s.conditions, expr.Not(expr.And(together...)))
 	}
-	return s, nil
+	return s
 }
 
 // constraints sets the kinds, operations and namespaces that a server selects by.
-func (m *matcher) constraints(s *selection, filters []match.Filter, all bool) error {
+func (m *matcher) constraints(s *selection, filters []match.Filter, all bool) {
 	var union []string
 	for _, f := range filters {
 		of := f.Operations
@@ -104,10 +97,7 @@ func (m *matcher) constraints(s *selection, filters []match.Filter, all bool) er
 			s.add(everything)
 		}
 		for _, k := range f.Kinds {
-			rules, err := m.resources(k)
-			if err != nil {
-				return err
-			}
+			rules := m.resources(k)
 			for _, r := range rules {
 				s.add(r)
 			}
@@ -119,7 +109,7 @@ func (m *matcher) constraints(s *selection, filters []match.Filter, all bool) er
 	if slices.Contains(union, "CONNECT") && slices.ContainsFunc(filters, func(f match.Filter) bool {
 		return slices.ContainsFunc(f.Kinds, func(k selector.Kind) bool { return k.Subresource != "" })
 	}) {
-		return refuseField("match", "write and try a policy for them by hand", "the operation CONNECT of subresources: requests such as those of kubectl exec are not tried here, so that nothing proves what a new policy does to them")
+		panic(refuseField("match", "write and try a policy for them by hand", "the operation CONNECT of subresources: requests such as those of kubectl exec are not tried here, so that nothing proves what a new policy does to them"))
 	}
 	if m.ephemeral && slices.Contains(union, "UPDATE") {
 		s.addEphemeral()
@@ -127,7 +117,7 @@ func (m *matcher) constraints(s *selection, filters []match.Filter, all bool) er
 	m.object = "object"
 	if slices.Contains(union, "DELETE") {
 		if len(union) > 1 {
-			return refuseField("match", "write a rule for each", "objects that are deleted beside others: a request that deletes one has it as oldObject alone")
+			panic(refuseField("match", "write a rule for each", "objects that are deleted beside others: a request that deletes one has it as oldObject alone"))
 		}
 		m.object = "oldObject"
 	}
@@ -146,7 +136,6 @@ func (m *matcher) constraints(s *selection, filters []match.Filter, all bool) er
 			groups[k.Kind] = k.Group
 		}
 	}
-	return nil
 }
 
 // ephemeralContainers is what a request that adds ephemeral containers to a Pod is to. A rule of Kyverno for Pods is one
@@ -185,19 +174,19 @@ func (s *selection) add(r resourceRule) {
 }
 
 // resources are the rules for a kind as Kyverno names it.
-func (m *matcher) resources(k selector.Kind) ([]resourceRule, error) {
+func (m *matcher) resources(k selector.Kind) []resourceRule {
 	if k.Kind == "*" && k.Subresource == "" {
-		return []resourceRule{{Groups: []string{k.Group}, Versions: []string{k.Version}, Resources: []string{"*"}, cluster: true}}, nil
+		return []resourceRule{{Groups: []string{k.Group}, Versions: []string{k.Version}, Resources: []string{"*"}, cluster: true}}
 	}
 	if k.Kind == "*" {
-		return []resourceRule{{Groups: []string{k.Group}, Versions: []string{k.Version}, Resources: []string{"*/" + k.Subresource}, cluster: true}}, nil
+		return []resourceRule{{Groups: []string{k.Group}, Versions: []string{k.Version}, Resources: []string{"*/" + k.Subresource}, cluster: true}}
 	}
 	if selector.HasWildcard(k.Kind) {
-		return nil, refuseField("match", "name the kinds", "the kind %s has a wildcard, and resources are other names", k.Kind)
+		panic(refuseField("match", "name the kinds", "the kind %s has a wildcard, and resources are other names", k.Kind))
 	}
 	mappings := m.find(k)
 	if len(mappings) == 0 {
-		return nil, refuseField("match", "give its CustomResourceDefinition with -p or -f, or use a cluster that has it", "the kind %s is not known, so that its resource is not known either", k.Kind)
+		panic(refuseField("match", "give its CustomResourceDefinition with -p or -f, or use a cluster that has it", "the kind %s is not known, so that its resource is not known either", k.Kind))
 	}
 	var rules []resourceRule
 	for _, mapping := range mappings {
@@ -211,7 +200,7 @@ func (m *matcher) resources(k selector.Kind) ([]resourceRule, error) {
 		}
 		rules = append(rules, out)
 	}
-	return rules, nil
+	return rules
 }
 
 // find looks a kind up: in its group, or in all groups where it does not name one.
@@ -240,7 +229,7 @@ func (m *matcher) find(k selector.Kind) []*meta.RESTMapping {
 }
 
 // matchConditions adds what the resource rules cannot say.
-func (m *matcher) matchConditions(s *selection, filters []match.Filter, all bool) error {
+func (m *matcher) matchConditions(s *selection, filters []match.Filter, all bool) {
 	if m.namespace != "" && m.admission {
 		s.conditions = append(s.conditions, expr.Equal(m.requestNamespace(), expr.String(m.namespace)))
 	}
@@ -248,56 +237,42 @@ func (m *matcher) matchConditions(s *selection, filters []match.Filter, all bool
 	var any []expr.Expr
 	for _, f := range filters {
 		if several && all {
-			c, err := m.filter(f, "match."+f.Place, true)
-			if err != nil {
-				return err
-			}
+			c := m.filter(f, "match."+f.Place, true)
 			s.conditions = append(s.conditions, c)
 			continue
 		}
-		conditions, err := m.conditions(f, "match."+f.Place, several)
-		if err != nil {
-			return err
-		}
+		conditions := m.conditions(f, "match."+f.Place, several)
 		if !several {
 			s.conditions = append(s.conditions, conditions...)
-			return nil
+			return
 		}
 		any = append(any, expr.And(conditions...))
 	}
 	if len(any) > 0 {
 		s.conditions = appendCondition(s.conditions, anyOf(any))
 	}
-	return nil
 }
 
 // filter is a condition for all that a filter asks.
-func (m *matcher) filter(f match.Filter, place string, whole bool) (expr.Expr, error) {
-	conditions, err := m.conditions(f, place, whole)
-	return expr.And(conditions...), err
+func (m *matcher) filter(f match.Filter, place string, whole bool) expr.Expr {
+	return expr.And(m.conditions(f, place, whole)...)
 }
 
 // conditions are those of a filter; those on the kind, the operation and the namespace's labels too, if the
 // resource rules are not its own.
-func (m *matcher) conditions(f match.Filter, place string, whole bool) ([]expr.Expr, error) {
+func (m *matcher) conditions(f match.Filter, place string, whole bool) []expr.Expr {
 	var out []expr.Expr
 	if whole {
-		kinds, err := m.kindCondition(f)
-		if err != nil {
-			return nil, err
-		}
+		kinds := m.kindCondition(f)
 		out = append(out, kinds...)
 		if len(f.Operations) > 0 {
 			out = append(out, oneOf(expr.Path("request.operation"), f.Operations))
 		}
 		if f.NamespaceLabels != nil {
 			if m.admission {
-				return nil, refuseField(place+".resources.namespaceSelector", "use one rule for each namespaceSelector", "conditions of a MutatingAdmissionPolicy cannot read the Namespace")
+				panic(refuseField(place+".resources.namespaceSelector", "use one rule for each namespaceSelector", "conditions of a MutatingAdmissionPolicy cannot read the Namespace"))
 			}
-			c, err := labelCondition(expr.Path("namespaceObject.metadata"), f.NamespaceLabels.Written())
-			if err != nil {
-				return nil, err
-			}
+			c := labelCondition(expr.Path("namespaceObject.metadata"), f.NamespaceLabels.Written())
 			out = append(out, expr.NotEqual(expr.Name("namespaceObject"), expr.Null()), c, notNamespace())
 		}
 	} else if f.NamespaceLabels != nil {
@@ -314,10 +289,7 @@ func (m *matcher) conditions(f match.Filter, place string, whole bool) ([]expr.E
 	}
 	metadata := expr.Path(m.object + ".metadata")
 	if f.Labels != nil {
-		c, err := labelCondition(metadata, f.Labels.Written())
-		if err != nil {
-			return nil, err
-		}
+		c := labelCondition(metadata, f.Labels.Written())
 		out = append(out, c)
 	}
 	for _, key := range sortedKeys(f.Annotations) {
@@ -328,8 +300,8 @@ func (m *matcher) conditions(f match.Filter, place string, whole bool) ([]expr.E
 		if len(f.Roles) == 0 {
 			field = ".clusterRoles"
 		}
-		return nil, refuseField(place+field, "match the users and groups that the roles are bound to, as subjects, or ask authorizer what they may do",
-			"a request names the user and the groups, not their roles")
+		panic(refuseField(place+field, "match the users and groups that the roles are bound to, as subjects, or ask authorizer what they may do",
+			"a request names the user and the groups, not their roles"))
 	}
 	if len(f.Subjects) > 0 {
 		var any []expr.Expr
@@ -338,7 +310,7 @@ func (m *matcher) conditions(f match.Filter, place string, whole bool) ([]expr.E
 		}
 		out = append(out, expr.Or(any...))
 	}
-	return out, nil
+	return out
 }
 
 // orEmpty is the value of an optional string, or an empty one.
@@ -402,21 +374,18 @@ func (m *matcher) namespacedOnly(f match.Filter) []expr.Expr {
 	return nil
 }
 
-func (m *matcher) kindCondition(f match.Filter) ([]expr.Expr, error) {
+func (m *matcher) kindCondition(f match.Filter) []expr.Expr {
 	subresource := orEmpty(expr.Path("request.?subResource"))
 	var versions []selector.Kind // of the kinds, in their order
 	names, requests := map[selector.Kind][]string{}, []expr.Expr(nil)
 	for _, k := range f.Kinds {
 		switch {
 		case k.Kind == "*" && k.Group == "*" && k.Version == "*":
-			return nil, nil
+			return nil
 		case k.Subresource == "*":
-			return nil, refuseField("match", "name the subresources", "a subresource *")
+			panic(refuseField("match", "name the subresources", "a subresource *"))
 		case k.Subresource != "":
-			rules, err := m.resources(k)
-			if err != nil {
-				return nil, err
-			}
+			rules := m.resources(k)
 			for _, r := range rules { // the kind may be another one
 				resource, _, _ := strings.Cut(r.Resources[0], "/")
 				requests = append(requests, expr.And(partOf("request.resource.group", r.Groups[0]), partOf("request.resource.resource", resource), expr.Equal(subresource, expr.String(k.Subresource))))
@@ -437,9 +406,9 @@ func (m *matcher) kindCondition(f match.Filter) ([]expr.Expr, error) {
 		other = []expr.Expr{expr.And(anyOf(other), oneOf(subresource, []string{"", "ephemeralcontainers"}))}
 	}
 	if len(other)+len(requests) == 0 {
-		return nil, nil
+		return nil
 	}
-	return []expr.Expr{anyOf(append(other, requests...))}, nil
+	return []expr.Expr{anyOf(append(other, requests...))}
 }
 
 // anyOf holds where one of the conditions does, which are written in parentheses where they are made of others.
@@ -503,14 +472,14 @@ func pairCondition(of expr.Expr, field, key, want string) expr.Expr {
 }
 
 // labelCondition is a condition: labels are selected.
-func labelCondition(metadata expr.Expr, s *metav1.LabelSelector) (expr.Expr, error) {
+func labelCondition(metadata expr.Expr, s *metav1.LabelSelector) expr.Expr {
 	var all []expr.Expr
 	for _, key := range sortedKeys(s.MatchLabels) {
 		all = append(all, pairCondition(metadata, "labels", key, s.MatchLabels[key]))
 	}
 	for _, e := range s.MatchExpressions {
 		if slices.ContainsFunc(append(slices.Clone(e.Values), e.Key), selector.HasWildcard) {
-			return nil, refuseField("match", "write the values out, or ask for the label in matchConditions", "a wildcard in matchExpressions")
+			panic(refuseField("match", "write the values out, or ask for the label in matchConditions", "a wildcard in matchExpressions"))
 		}
 		label := expr.OptionalIndex(expr.OptionalField(metadata, "labels"), expr.String(e.Key))
 		there, empty := expr.HasValue(label), slices.Contains(e.Values, "")
@@ -531,10 +500,10 @@ func labelCondition(metadata expr.Expr, s *metav1.LabelSelector) (expr.Expr, err
 		case metav1.LabelSelectorOpDoesNotExist:
 			all = append(all, expr.Not(there))
 		default:
-			return nil, refuseField("match", "", "the operator %s of a selector", e.Operator)
+			panic(refuseField("match", "", "the operator %s of a selector", e.Operator))
 		}
 	}
-	return expr.And(all...), nil
+	return expr.And(all...)
 }
 
 func subjectCondition(s match.Subject) expr.Expr {

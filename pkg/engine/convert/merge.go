@@ -26,103 +26,94 @@ type merge struct {
 }
 
 // fields lowers a map of a patch. Conditions on the map itself go to the guards.
-func (m *merge) fields(patch map[string]any, at place, guards *[]expr.Expr) ([]*edit, error) {
+func (m *merge) fields(patch map[string]any, at place, guards *[]expr.Expr) []*edit {
 	edits := []*edit{}
 	for _, key := range nameFirst(patch) {
 		anchor, name := pattern.ParseKey(key)
-		below, err := m.below(at, name)
-		if err != nil {
-			return nil, err
-		}
+		below := m.below(at, name)
 		switch anchor {
 		case pattern.Condition, pattern.Global:
 			into := guards
 			if !hasAdd(patch[key]) {
-				c, err := m.matches(below, patch[key])
-				if err != nil {
-					return nil, err
-				}
+				c := m.matches(below, patch[key])
 				*into = append(*into, c)
 				continue
 			}
 			*into = append(*into, below.has)
 		case pattern.Equality, pattern.Negation, pattern.Existence:
-			return nil, refuse(below, "the anchor %s has no meaning in a mutation", anchor)
+			panic(refuse(below, "the anchor %s has no meaning in a mutation", anchor))
 		case pattern.None:
 			if key == "$patch" {
-				return nil, refuse(at, "$patch on a map")
+				panic(refuse(at, "$patch on a map"))
 			}
 		}
-		e, err := m.edit(patch[key], below, anchor == pattern.Add, guards)
-		if err != nil {
-			return nil, err
-		}
+		e := m.edit(patch[key], below, anchor == pattern.Add, guards)
 		if e != nil {
 			edits = append(edits, e)
 		}
 	}
-	return edits, nil
+	return edits
 }
 
 // below is the place of a field, whose name may be computed.
-func (m *merge) below(at place, name string) (place, error) {
+func (m *merge) below(at place, name string) place {
 	if !strings.Contains(name, "{{") {
-		return at.field(name, m.scope.sure(at, name)), nil
+		return at.field(name, m.scope.sure(at, name))
 	}
-	key, err := m.scope.text(name)
-	if err != nil {
-		return at, refuse(at, "the key %s: %v", name, err)
+	var key expression
+	if r := refusalOf(func() { key = m.scope.text(name) }); r != nil {
+		panic(refuse(at, "the key %s: %v", name, r))
 	}
-	return at.computed(key.cel), nil
+	return at.computed(key.cel)
 }
 
 // edit lowers the value of a field; nil for one that writes nothing.
-func (m *merge) edit(patch any, at place, ifAbsent bool, guards *[]expr.Expr) (*edit, error) {
+func (m *merge) edit(patch any, at place, ifAbsent bool, guards *[]expr.Expr) *edit {
 	e := &edit{at: at, ifAbsent: ifAbsent}
 	if ifAbsent {
-		content, err := m.content(patch, at)
-		if err != nil || content == nil {
-			return nil, err
+		content := m.content(patch, at)
+		if content == nil {
+			return nil
 		}
 		e.value = content
-		return e, nil
+		return e
 	}
 	switch v := patch.(type) {
 	case nil:
 		e.remove = true
-		return e, nil
+		return e
 	case map[string]any:
 		if len(v) == 0 {
-			return nil, nil
+			return nil
 		}
 		if v["$patch"] == "delete" && len(v) == 1 {
 			e.remove = true
-			return e, nil
+			return e
 		}
 		if v["$patch"] == "replace" {
 			v = withoutKey(v, "$patch")
-			content, err := m.content(v, at)
+			content := m.content(v, at)
 			e.value = content
-			return e, err
+			return e
 		}
 		if v["$patch"] == "merge" {
 			v = withoutKey(v, "$patch")
 		}
-		fields, err := m.fields(v, at, guards)
-		if err != nil || len(fields) == 0 {
-			return nil, err
+		fields := m.fields(v, at, guards)
+		if len(fields) == 0 {
+			return nil
 		}
 		e.fields = fields
-		return e, nil
+		return e
 	case []any:
 		if len(v) == 0 {
-			return nil, nil
+			return nil
 		}
 		return m.list(v, e, guards)
 	}
-	content, err := m.content(patch, at)
+	content := m.content(patch, at)
 	e.value = content
-	return e, err
+	return e
 }
 
 func withoutKey(m map[string]any, key string) map[string]any {
@@ -132,65 +123,53 @@ func withoutKey(m map[string]any, key string) map[string]any {
 }
 
 // content lowers what is written as a whole: nulls have nothing to delete there.
-func (m *merge) content(patch any, at place) (any, error) {
+func (m *merge) content(patch any, at place) any {
 	switch v := patch.(type) {
 	case map[string]any:
 		out := map[string]any{}
 		for _, key := range sortedKeys(v) {
 			anchor, name := pattern.ParseKey(key)
 			if anchor != pattern.None && anchor != pattern.Add {
-				return nil, refuse(at.field(name, false), "the anchor %s below what is written as a whole", anchor)
+				panic(refuse(at.field(name, false), "the anchor %s below what is written as a whole", anchor))
 			}
 			if name == "$patch" {
-				return nil, refuse(at, "$patch below what is written as a whole")
+				panic(refuse(at, "$patch below what is written as a whole"))
 			}
 			if v[key] == nil {
 				continue
 			}
-			below, err := m.below(at, name)
-			if err != nil {
-				return nil, err
-			}
-			value, err := m.content(v[key], below)
-			if err != nil {
-				return nil, err
-			}
+			below := m.below(at, name)
+			value := m.content(v[key], below)
 			if below.key != nil {
 				name, value = computedKey+below.key.String(), keyed{below.key, value}
 			}
 			out[name] = value
 		}
-		return out, nil
+		return out
 	case []any:
 		out := make([]any, 0, len(v))
 		for _, item := range v {
-			below, err := m.content(item, at.element("", nil))
-			if err != nil {
-				return nil, err
-			}
+			below := m.content(item, at.element("", nil))
 			out = append(out, below)
 		}
-		return out, nil
+		return out
 	case string:
 		if strings.Contains(v, "{{") || strings.Contains(v, "$(") {
-			x, err := m.scope.value(v, at)
-			if err != nil {
-				return nil, refuse(at, "%v", err)
-			}
+			x := atPlace(at, func() expression { return m.scope.value(v, at) })
 			if x.fraction && (at.parentIsLabels() || at.scalar() == schema.String) {
-				return nil, refuse(at, "%v", translate.FractionError())
+				panic(refuse(at, "%v", translate.FractionError()))
 			}
 			if at.parentIsLabels() && !x.isText() {
 				x.cel = expr.Call("string", x.cel)
 			}
-			return x, nil
+			return x
 		}
-		return v, nil
+		return v
 	}
 	if at.parentIsLabels() {
-		return plainText(patch), nil
+		return plainText(patch)
 	}
-	return patch, nil
+	return patch
 }
 
 func (p place) parentIsLabels() bool {
@@ -199,7 +178,7 @@ func (p place) parentIsLabels() bool {
 }
 
 // list lowers a list.
-func (m *merge) list(list []any, e *edit, guards *[]expr.Expr) (*edit, error) {
+func (m *merge) list(list []any, e *edit, guards *[]expr.Expr) *edit {
 	keys, merges := m.lists.Keys(e.at.path...)
 	var elements []map[string]any
 	directive := ""
@@ -216,7 +195,7 @@ func (m *merge) list(list []any, e *edit, guards *[]expr.Expr) (*edit, error) {
 	switch {
 	case directive == "delete":
 		e.remove = true
-		return e, nil
+		return e
 	case directive == "replace", len(elements) == 0 && !merges, !merges && !slices.ContainsFunc(elements, func(e map[string]any) bool { return hasAnchor(e) }):
 		var plain []any
 		for _, item := range list {
@@ -224,51 +203,45 @@ func (m *merge) list(list []any, e *edit, guards *[]expr.Expr) (*edit, error) {
 				plain = append(plain, item)
 			}
 		}
-		content, err := m.content(plain, e.at)
+		content := m.content(plain, e.at)
 		e.value = content
-		return e, err
+		return e
 	case len(elements) == 0:
 		return m.set(list, e)
 	case len(elements) != len(list) && directive == "":
-		return nil, refuse(e.at, "a list of maps and scalars")
+		panic(refuse(e.at, "a list of maps and scalars"))
 	}
 	for _, element := range elements {
-		g, err := m.element(element, e.at, keys, guards)
-		if err != nil {
-			return nil, err
-		}
+		g := m.element(element, e.at, keys, guards)
 		if g != nil {
 			e.elements = append(e.elements, g)
 		}
 	}
 	if len(e.elements) == 0 {
-		return nil, nil
+		return nil
 	}
-	return e, nil
+	return e
 }
 
 // set lowers a list of scalars that merges, such as finalizers.
-func (m *merge) set(list []any, e *edit) (*edit, error) {
-	content, err := m.content(list, e.at)
-	if err != nil {
-		return nil, err
-	}
+func (m *merge) set(list []any, e *edit) *edit {
+	content := m.content(list, e.at)
 	live := e.at.elements()
 	items, _ := content.([]any)
 	isNew := expr.Not(expr.Binary("in", expr.Name("x"), live))
 	e.value = expression{cel: expr.Sum(expr.Macro(data(items), "filter", "x", isNew), live)}
-	return e, nil
+	return e
 }
 
 // element lowers an element of a list: to what is done to the elements that it means.
-func (m *merge) element(patch map[string]any, list place, keys []string, guards *[]expr.Expr) (*group, error) {
+func (m *merge) element(patch map[string]any, list place, keys []string, guards *[]expr.Expr) *group {
 	if g, rest := m.ofLoop(patch, list); g != nil {
-		fields, err := m.fields(rest, list.element(g.variable, indexText(g.index)), &g.where)
-		if err != nil || len(fields) == 0 {
-			return nil, err
+		fields := m.fields(rest, list.element(g.variable, indexText(g.index)), &g.where)
+		if len(fields) == 0 {
+			return nil
 		}
 		g.fields, m.looped = fields, true
-		return g, nil
+		return g
 	}
 	variable, index := m.variables(list)
 	defer func() { delete(m.used, variable) }()
@@ -278,7 +251,7 @@ func (m *merge) element(patch map[string]any, list place, keys []string, guards 
 		return m.anchored(patch, g, list, keys, guards)
 	}
 	if len(keys) == 0 {
-		return nil, refuse(at, "an element without anchors in a list without keys, beside elements with anchors")
+		panic(refuse(at, "an element without anchors in a list without keys, beside elements with anchors"))
 	}
 	if patch["$patch"] == "delete" {
 		g.remove = true
@@ -289,29 +262,22 @@ func (m *merge) element(patch map[string]any, list place, keys []string, guards 
 			rest[name] = v
 		}
 	}
-	if err := m.keys(patch, g, at, keys); err != nil {
-		return nil, err
-	}
+	m.keys(patch, g, at, keys)
 	if slices.Contains(keys, "protocol") && patch["protocol"] == nil {
-		if err := m.anyProtocol(patch, g, list, keys); err != nil {
-			return nil, err
-		}
+		m.anyProtocol(patch, g, list, keys)
 	}
 	if g.remove {
 		g.keys = nil
-		return g, nil
+		return g
 	}
 	// What is asked about the element has to be asked about one that may be missing.
 	named := at
 	g.named = expr.OptionalIndex(expr.Macro(list.elements(), "filter", variable, expr.And(g.where...)), expr.Int(0))
 	named = named.optional(g.named)
 	var own []expr.Expr
-	fields, err := m.fields(rest, named, &own)
-	if err != nil {
-		return nil, err
-	}
+	fields := m.fields(rest, named, &own)
 	if len(own) > 0 {
-		return nil, refuse(at, "a condition in an element without one of its own")
+		panic(refuse(at, "a condition in an element without one of its own"))
 	}
 	g.fields = fields
 	there := g.exists(list.elements())
@@ -320,23 +286,20 @@ func (m *merge) element(patch map[string]any, list place, keys []string, guards 
 			g.fields = append(g.fields, &edit{at: named.field(name, false), unless: there, value: map[string]any{}})
 		}
 	}
-	return g, nil
+	return g
 }
 
 // keys adds to a group the keys that a pattern spells out.
-func (m *merge) keys(patch map[string]any, g *group, at place, keys []string) error {
+func (m *merge) keys(patch map[string]any, g *group, at place, keys []string) {
 	for _, k := range keys {
 		if patch[k] == nil {
 			if k == "protocol" {
 				g.keys = append(g.keys, keyValue{name: k}) // which the schema has a default for
 				continue
 			}
-			return refuse(at.field(k, true), "an element of the list without its key %s names none", k)
+			panic(refuse(at.field(k, true), "an element of the list without its key %s names none", k))
 		}
-		content, err := m.content(patch[k], at.field(k, true))
-		if err != nil {
-			return err
-		}
+		content := m.content(patch[k], at.field(k, true))
 		g.keys = append(g.keys, keyValue{k, typed(content, at.field(k, true)), content})
 		if k == "protocol" {
 			g.where = append(g.where, expr.Equal(at.field(k, false).or(expr.String("TCP")), data(content)))
@@ -344,24 +307,20 @@ func (m *merge) keys(patch map[string]any, g *group, at place, keys []string) er
 		}
 		g.where = append(g.where, expr.Equal(at.field(k, m.scope.sure(at, k)).or(expr.String("")), typed(content, at.field(k, true))))
 	}
-	return nil
 }
 
 // anyProtocol adds to a group that an element without a protocol is of TCP or, where there is none of TCP, of any.
-func (m *merge) anyProtocol(patch map[string]any, g *group, list place, keys []string) error {
+func (m *merge) anyProtocol(patch map[string]any, g *group, list place, keys []string) {
 	variable, _ := m.variables(list)
 	defer func() { delete(m.used, variable) }()
 	other := &group{}
-	if err := m.keys(patch, other, list.element(variable, expr.String("")), keys); err != nil {
-		return err
-	}
+	m.keys(patch, other, list.element(variable, expr.String("")), keys)
 	tcp := expr.Equal(list.element(variable, nil).field("protocol", false).or(expr.String("TCP")), expr.String("TCP"))
 	found := func(where ...expr.Expr) expr.Expr {
 		return expr.Macro(list.elements(), "filter", variable, expr.And(where...))
 	}
 	first := expr.Index(expr.Sum(found(append(other.where, tcp)...), found(other.where...)), expr.Int(0))
 	g.where = append(g.where, expr.Equal(expr.Name(g.variable), first))
-	return nil
 }
 
 // ofLoop is the group of the elements of the loop, if the patch names one by name, and what else is in the patch.
@@ -380,7 +339,7 @@ func (m *merge) ofLoop(patch map[string]any, list place) (*group, map[string]any
 }
 
 // anchored lowers an element with anchors: it means elements that are there.
-func (m *merge) anchored(patch map[string]any, g *group, list place, keys []string, guards *[]expr.Expr) (*group, error) {
+func (m *merge) anchored(patch map[string]any, g *group, list place, keys []string, guards *[]expr.Expr) *group {
 	at := list.element(g.variable, indexText(g.index))
 	rest := map[string]any{}
 	if len(keys) == 0 {
@@ -397,16 +356,10 @@ func (m *merge) anchored(patch map[string]any, g *group, list place, keys []stri
 		field := at.field(name, m.scope.sure(at, name))
 		switch {
 		case anchor == pattern.Global:
-			c, err := m.matches(field, patch[key])
-			if err != nil {
-				return nil, err
-			}
+			c := m.matches(field, patch[key])
 			global = append(global, c)
 		case anchor == pattern.None && slices.Contains(keys, name) && (name == "name" || !conditions) && patch["("+name+")"] == nil:
-			content, err := m.content(patch[key], field)
-			if err != nil {
-				return nil, err
-			}
+			content := m.content(patch[key], field)
 			g.where = append(g.where, expr.Equal(field.or(expr.String("")), typed(content, at.field(name, true))))
 		case name == "name" && anchor == pattern.None && patch["(name)"] != nil:
 		default:
@@ -414,15 +367,15 @@ func (m *merge) anchored(patch map[string]any, g *group, list place, keys []stri
 		}
 	}
 	g.where = append(g.where, global...)
-	fields, err := m.fields(rest, at, &g.where)
+	fields := m.fields(rest, at, &g.where)
 	if pattern.HasGlobal(patch) {
 		*guards = append(*guards, g.exists(list.elements()))
 	}
-	if err != nil || len(fields) == 0 {
-		return nil, err
+	if len(fields) == 0 {
+		return nil
 	}
 	g.fields = fields
-	return g, nil
+	return g
 }
 
 // variables are names for an element of a list and its index, which no other one has.

@@ -36,11 +36,8 @@ var placeholders = regexp.MustCompile(placeholder + `[0-9]+X`)
 
 // operations reads a JSON patch. Variables are inserted before it is read, so that they stand for
 // placeholders meanwhile.
-func (s *scope) operations(text string) ([]patchOperation, error) {
-	segments, err := variables.Split(text)
-	if err != nil {
-		return nil, err
-	}
+func (s *scope) operations(text string) []patchOperation {
+	segments := must(variables.Split(text))
 	var b strings.Builder
 	var templates []string
 	for _, segment := range segments {
@@ -53,21 +50,18 @@ func (s *scope) operations(text string) ([]patchOperation, error) {
 	}
 	var document yaml.Node
 	if err := yaml.Unmarshal([]byte(b.String()), &document); err != nil {
-		return nil, refuseField("", "write the operations out", "is a list of operations only once its variables are known")
+		panic(refuseField("", "write the operations out", "is a list of operations only once its variables are known"))
 	}
 	if len(document.Content) != 1 || document.Content[0].Kind != yaml.SequenceNode {
-		return nil, refuseField("", "write the operations out", "is a list of operations only once its variables are known")
+		panic(refuseField("", "write the operations out", "is a list of operations only once its variables are known"))
 	}
 	reader := patchReader{scope: s, templates: templates}
 	var out []patchOperation
 	for _, item := range document.Content[0].Content {
-		o, err := reader.operation(item)
-		if err != nil {
-			return nil, err
-		}
+		o := reader.operation(item)
 		out = append(out, o)
 	}
-	return out, nil
+	return out
 }
 
 // source is a variable as it is written.
@@ -91,47 +85,39 @@ type patchReader struct {
 	templates []string
 }
 
-func (r *patchReader) operation(n *yaml.Node) (o patchOperation, err error) {
+func (r *patchReader) operation(n *yaml.Node) patchOperation {
 	if n.Kind != yaml.MappingNode {
-		return o, refuseField("", "write the operations out", "an operation is one only once its variables are known")
+		panic(refuseField("", "write the operations out", "an operation is one only once its variables are known"))
 	}
+	var o patchOperation
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		key, value := n.Content[i].Value, n.Content[i+1]
 		switch key {
 		case "op":
 			o.op = value.Value
 		case "path":
-			if o.path, err = r.pointer(value.Value); err != nil {
-				return o, err
-			}
+			o.path = r.pointer(value.Value)
 		case "value":
 			o.hasValue = true
-			if o.value, err = r.value(value); err != nil {
-				return o, err
-			}
+			o.value = r.value(value)
 		case "from":
-			if o.from, err = r.pointer(value.Value); err != nil {
-				return o, err
-			}
+			o.from = r.pointer(value.Value)
 		}
 	}
 	if placeholders.MatchString(o.op) {
-		return o, refuseField("", "write the operation out", "which operation it is depends on a variable")
+		panic(refuseField("", "write the operation out", "which operation it is depends on a variable"))
 	}
-	return o, nil
+	return o
 }
 
-func (r *patchReader) pointer(text string) ([]segment, error) {
+func (r *patchReader) pointer(text string) []segment {
 	var out []segment
 	for _, part := range strings.Split(strings.Trim(text, "/"), "/") {
 		if !placeholders.MatchString(part) {
 			out = append(out, segment{text: jsonpointer.Unescape(part)})
 			continue
 		}
-		x, err := r.text(r.restored(part))
-		if err != nil {
-			return nil, err
-		}
+		x := r.text(r.restored(part))
 		if constant, ok := expr.StringOf(x.cel); ok {
 			out = append(out, segment{text: constant})
 			continue
@@ -141,17 +127,15 @@ func (r *patchReader) pointer(text string) ([]segment, error) {
 		if escaped {
 			form = translate.PlainText
 		}
-		if is, err := r.form(part); err != nil {
-			return nil, err
-		} else if is < form {
-			return nil, refuseField("", "use it as a key of a patchStrategicMerge", "a part of a path that may have a slash or a quote in it (%s), after which Kyverno reads another path", r.restored(part))
+		if r.form(part) < form {
+			panic(refuseField("", "use it as a key of a patchStrategicMerge", "a part of a path that may have a slash or a quote in it (%s), after which Kyverno reads another path", r.restored(part)))
 		}
 		if placeholders.ReplaceAllString(part, "") == "" && !r.isIndex(x.cel) && !escaped { // no key is empty
 			r.need(expr.Not(isEmpty(x.cel)))
 		}
 		out = append(out, segment{cel: x.cel})
 	}
-	return out, nil
+	return out
 }
 
 // restored is a text with its variables.
@@ -162,7 +146,7 @@ func (r *patchReader) restored(text string) string {
 	})
 }
 
-func (r *patchReader) value(n *yaml.Node) (any, error) {
+func (r *patchReader) value(n *yaml.Node) any {
 	switch n.Kind {
 	case yaml.AliasNode:
 		return r.value(n.Alias)
@@ -170,30 +154,21 @@ func (r *patchReader) value(n *yaml.Node) (any, error) {
 		out := map[string]any{}
 		for i := 0; i+1 < len(n.Content); i += 2 {
 			key := n.Content[i].Value
-			below, err := r.value(n.Content[i+1])
-			if err != nil {
-				return nil, err
-			}
+			below := r.value(n.Content[i+1])
 			if placeholders.MatchString(key) {
-				x, err := r.quoted(key)
-				if err != nil {
-					return nil, err
-				}
+				x := r.quoted(key)
 				key, below = computedKey+x.cel.String(), keyed{x.cel, below}
 			}
 			out[key] = below
 		}
-		return out, nil
+		return out
 	case yaml.SequenceNode:
 		out := make([]any, 0, len(n.Content))
 		for _, item := range n.Content {
-			below, err := r.value(item)
-			if err != nil {
-				return nil, err
-			}
+			below := r.value(item)
 			out = append(out, below)
 		}
-		return out, nil
+		return out
 	}
 	if !placeholders.MatchString(n.Value) {
 		return plainScalar(n)
@@ -202,79 +177,69 @@ func (r *patchReader) value(n *yaml.Node) (any, error) {
 	if quoted || placeholders.FindString(n.Value) != n.Value {
 		return r.quoted(n.Value)
 	}
-	x, err := r.template(r.restored(n.Value))
-	if err == nil && x.isText() {
+	x := r.template(r.restored(n.Value))
+	if x.isText() {
 		r.Note("texts such as 5 and true in " + r.restored(n.Value) + " stay texts; Kyverno reads them as YAML, since they are not quoted")
 	}
-	return x, err
+	return x
 }
 
 // quoted is an expression for a text of which variables are a part when it is read as YAML.
-func (r *patchReader) quoted(text string) (expression, error) {
-	x, err := r.text(r.restored(text))
-	if err != nil {
-		return x, err
+func (r *patchReader) quoted(text string) expression {
+	x := r.text(r.restored(text))
+	if r.form(text) < translate.PlainText {
+		panic(refuseField("", "write a patchStrategicMerge", "a variable in a text (%s), whose value may have quotes, backslashes or line breaks in it: Kyverno reads the text as YAML once it is there", r.restored(text)))
 	}
-	form, err := r.form(text)
-	if err == nil && form < translate.PlainText {
-		err = refuseField("", "write a patchStrategicMerge", "a variable in a text (%s), whose value may have quotes, backslashes or line breaks in it: Kyverno reads the text as YAML once it is there", r.restored(text))
-	}
-	return x, err
+	return x
 }
 
 // form is that of all variables of a text.
-func (r *patchReader) form(text string) (translate.Form, error) {
+func (r *patchReader) form(text string) translate.Form {
 	form := translate.PathSegment
 	for _, variable := range placeholders.FindAllString(text, -1) {
-		v, err := r.Text(r.restored(variable))
-		if err != nil {
-			return form, err
-		}
-		form = min(form, v.Type().Form())
+		form = min(form, must(r.Text(r.restored(variable))).Type().Form())
 	}
-	return form, nil
+	return form
 }
 
-func plainScalar(n *yaml.Node) (any, error) {
+func plainScalar(n *yaml.Node) any {
 	var v any
 	if err := n.Decode(&v); err != nil {
-		return nil, err
+		panic(&Refusal{Reason: err.Error()})
 	}
 	if i, ok := v.(int); ok {
-		return int64(i), nil
+		return int64(i)
 	}
-	return v, nil
+	return v
 }
 
 // patch adds the operations of a JSON patch to those of a rule, so that they do what Kyverno does: it
 // makes what is missing on the way to what it adds, and removes what is there.
-func (s *scope) patch(all []patchOperation, root place, out *operations) error {
+func (s *scope) patch(all []patchOperation, root place, out *operations) {
 	for i, o := range all {
-		if err := s.patchOne(o, root, out); err != nil {
-			return inField(fmt.Sprintf("[%d]", i), asRefusal(err))
-		}
+		inField(fmt.Sprintf("[%d]", i), func() { s.patchOne(o, root, out) })
 	}
-	return nil
 }
 
-func (s *scope) patchOne(o patchOperation, root place, out *operations) error {
+func (s *scope) patchOne(o patchOperation, root place, out *operations) {
 	if len(o.path) == 0 || o.path[0].text == "" && o.path[0].cel == nil {
-		return refuseField("path", "", "the whole object")
+		panic(refuseField("path", "", "the whole object"))
 	}
 	at := s.parent(o, root, out)
 	last := o.path[len(o.path)-1]
 	if o.op == "move" || o.op == "copy" {
-		return s.moved(o, root, at, out)
+		s.moved(o, root, at, out)
+		return
 	}
 	switch {
 	case last.text == "-1" && at.isList() && o.op == "replace":
-		return refuseField("path", "name the element by its index", "the last element of a list that may be empty")
+		panic(refuseField("path", "name the element by its index", "the last element of a list that may be empty"))
 	case last.text == "-", last.text == "-1" && at.isList() && o.op == "add":
 		if o.op != "add" {
-			return refuseField("path", "", "the end of a list, which nothing can be done to but add")
+			panic(refuseField("path", "", "the end of a list, which nothing can be done to but add"))
 		}
 		out.one(operation("add", at.jsonPointer(expr.String("-")), data(o.value)))
-		return nil
+		return
 	}
 	list := at
 	at = s.descend(at, last)
@@ -282,10 +247,7 @@ func (s *scope) patchOne(o patchOperation, root place, out *operations) error {
 	if _, isText := content.(string); at.parentIsLabels() && !isText && content != nil {
 		if x, computed := content.(expression); computed {
 			if !x.isText() {
-				text, err := x.asText()
-				if err != nil {
-					return err
-				}
+				text := x.asText()
 				content = text
 			}
 		} else if _, isMap := content.(map[string]any); !isMap {
@@ -310,7 +272,7 @@ func (s *scope) patchOne(o patchOperation, root place, out *operations) error {
 			s.longEnough(list, n)
 			op := expr.Choose(at.has, expr.String("replace"), expr.String("add"))
 			out.one(operationOf(op, expr.Entry{Name: "path", Value: at.jsonPointer()}, expr.Entry{Name: "value", Value: written}))
-			return nil
+			return
 		case at.path[len(at.path)-1] == "[]":
 			s.need(at.has)
 		default: // what is missing is added
@@ -323,16 +285,15 @@ func (s *scope) patchOne(o patchOperation, root place, out *operations) error {
 		s.need(at.has)
 		s.need(expr.Equal(at.plain, written))
 	default:
-		return refuseField("op", "write add, replace and remove", "the operation %s", o.op)
+		panic(refuseField("op", "write add, replace and remove", "the operation %s", o.op))
 	}
-	return nil
 }
 
 // moved adds an operation that takes a value from another place, which has to be there, as the map that it is written to.
-func (s *scope) moved(o patchOperation, root, to place, out *operations) error {
+func (s *scope) moved(o patchOperation, root, to place, out *operations) {
 	last := o.path[len(o.path)-1]
 	if len(o.from) == 0 || to.isList() || last.text == "-" {
-		return refuseField("", "write add and remove", "the operation %s into a list", o.op)
+		panic(refuseField("", "write add and remove", "the operation %s into a list", o.op))
 	}
 	from := root
 	for _, segment := range o.from {
@@ -346,7 +307,6 @@ func (s *scope) moved(o patchOperation, root, to place, out *operations) error {
 	at := s.descend(to, last)
 	out.one(operationOf(expr.String(o.op), expr.Entry{Name: "from", Value: from.jsonPointer()}, expr.Entry{Name: "path", Value: at.jsonPointer()}))
 	out.make(at)
-	return nil
 }
 
 // parent returns the place of the map or list that an operation writes to, and adds what makes it, and those above it, where there are none.

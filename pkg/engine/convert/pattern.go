@@ -10,33 +10,26 @@ import (
 )
 
 // matches is a condition: the value at a place is there and matches a pattern of an anchor.
-func (m *merge) matches(at place, want any) (expr.Expr, error) {
+func (m *merge) matches(at place, want any) expr.Expr {
 	switch v := want.(type) {
 	case map[string]any:
 		return m.matchesMap(at, v)
 	case []any:
 		return m.matchesList(at, v)
 	case nil:
-		return nil, refuse(at, "a pattern that is null")
+		panic(refuse(at, "a pattern that is null"))
 	case string:
 		if strings.Contains(v, "{{") {
-			x, err := m.scope.text(v)
-			if err != nil {
-				return nil, refuse(at, "%v", err)
-			}
-			return expr.And(at.has, expr.Equal(at.plain, x.cel)), nil // a wildcard in the value is not taken for one
+			x := atPlace(at, func() expression { return m.scope.text(v) })
+			return expr.And(at.has, expr.Equal(at.plain, x.cel)) // a wildcard in the value is not taken for one
 		}
 	}
-	holds, err := m.scope.Pattern(at.value(), want)
-	if err != nil {
-		return nil, refuse(at, "%v", err)
-	}
-	return expr.Simplified(holds), nil
+	return expr.Simplified(atPlace(at, func() expr.Expr { return must(m.scope.Pattern(at.value(), want)) }))
 }
 
-func (m *merge) matchesMap(at place, want map[string]any) (expr.Expr, error) {
+func (m *merge) matchesMap(at place, want map[string]any) expr.Expr {
 	if len(want) == 0 {
-		return expr.And(at.has), nil
+		return expr.And(at.has)
 	}
 	var all []expr.Expr
 	for _, key := range sortedKeys(want) {
@@ -44,29 +37,26 @@ func (m *merge) matchesMap(at place, want map[string]any) (expr.Expr, error) {
 		below := at.field(name, false)
 		switch {
 		case selector.HasWildcard(name):
-			return nil, refuse(at, "a wildcard in the key %s", name)
+			panic(refuse(at, "a wildcard in the key %s", name))
 		case anchor == pattern.Existence || anchor == pattern.Add:
-			return nil, refuse(below, "the anchor %s in a pattern", anchor)
+			panic(refuse(below, "the anchor %s in a pattern", anchor))
 		case anchor == pattern.Negation:
 			all = append(all, expr.Not(below.has))
 			continue
 		}
-		c, err := m.matches(below, want[key])
-		if err != nil {
-			return nil, err
-		}
+		c := m.matches(below, want[key])
 		if anchor == pattern.Equality {
 			c = expr.Or(expr.Not(below.has), c)
 		}
 		all = append(all, c)
 	}
-	return expr.And(all...), nil
+	return expr.And(all...)
 }
 
 // matchesList asks every element, of which there may be none.
-func (m *merge) matchesList(at place, want []any) (expr.Expr, error) {
+func (m *merge) matchesList(at place, want []any) expr.Expr {
 	if len(want) == 0 {
-		return nil, refuse(at, "a pattern that is an empty list matches nothing")
+		panic(refuse(at, "a pattern that is an empty list matches nothing"))
 	}
 	variable, index := m.variables(at)
 	defer func() { delete(m.used, variable) }()
@@ -74,15 +64,12 @@ func (m *merge) matchesList(at place, want []any) (expr.Expr, error) {
 	if first, isMap := want[0].(map[string]any); isMap && hasAnchor(first) {
 		return m.matchesSome(element, at, first)
 	}
-	c, err := m.matches(element, want[0])
-	if err != nil {
-		return nil, err
-	}
-	return expr.And(at.has, expr.Macro(at.plain, "all", variable, c)), nil
+	c := m.matches(element, want[0])
+	return expr.And(at.has, expr.Macro(at.plain, "all", variable, c))
 }
 
 // matchesSome asks the elements that meet the conditions of a pattern, of which there has to be one.
-func (m *merge) matchesSome(element, list place, want map[string]any) (expr.Expr, error) {
+func (m *merge) matchesSome(element, list place, want map[string]any) expr.Expr {
 	conditions, rest := map[string]any{}, map[string]any{}
 	for key, v := range want {
 		if anchor, _ := pattern.ParseKey(key); anchor == pattern.Condition || anchor == pattern.Global {
@@ -92,21 +79,15 @@ func (m *merge) matchesSome(element, list place, want map[string]any) (expr.Expr
 		}
 	}
 	if hasAnchor(rest) || len(conditions) == 0 {
-		return nil, refuse(list, "anchors in a list of a pattern")
+		panic(refuse(list, "anchors in a list of a pattern"))
 	}
-	which, err := m.matchesMap(element, conditions)
-	if err != nil {
-		return nil, err
-	}
+	which := m.matchesMap(element, conditions)
 	some := expr.Macro(list.elements(), "exists", element.root, which)
 	if len(rest) == 0 {
-		return some, nil
+		return some
 	}
-	other, err := m.matchesMap(element, rest)
-	if err != nil {
-		return nil, err
-	}
-	return expr.And(some, expr.Macro(list.elements(), "all", element.root, expr.Or(expr.Not(which), other))), nil
+	other := m.matchesMap(element, rest)
+	return expr.And(some, expr.Macro(list.elements(), "all", element.root, expr.Or(expr.Not(which), other)))
 }
 
 var wholeNumber = regexp.MustCompile(`^-?[0-9]+$`)

@@ -31,13 +31,61 @@ func (r *Refusal) Error() string {
 	return text
 }
 
+// refusalOf returns the refusal that a function panics with, as deep as it may be in a rule.
+func refusalOf(do func()) (out *Refusal) {
+	defer func() {
+		switch p := recover().(type) {
+		case nil:
+		case *Refusal:
+			out = p
+		default:
+			panic(p)
+		}
+	}()
+	do()
+	return nil
+}
+
+// must is a value without which the rule is refused.
+func must[T any](value T, err error) T {
+	if err != nil {
+		panic(&Refusal{Reason: err.Error()})
+	}
+	return value
+}
+
+// inField puts the place of a refusal below a field.
+func inField(field string, do func()) {
+	if r := refusalOf(do); r != nil {
+		refusal := *r
+		if refusal.Field = field; r.Field != "" {
+			refusal.Field += "." + r.Field
+		}
+		panic(&refusal)
+	}
+}
+
+// read is what a field is converted to.
+func read[T any](field string, of func() T) (out T) {
+	inField(field, func() { out = of() })
+	return out
+}
+
+// atPlace is what is converted at a place of the object; a refusal of it is worded in a format.
+func atPlace[T any](at place, of func() T) (out T) {
+	if r := refusalOf(func() { out = of() }); r != nil {
+		panic(refuse(at, "%v", r))
+	}
+	return out
+}
+
 // refuse is why what stands at a place of the object cannot be written in the new language.
-func refuse(at place, format string, args ...any) error {
+func refuse(at place, format string, args ...any) *Refusal {
 	return &Refusal{Field: strings.ReplaceAll(strings.Join(at.path, "."), ".[]", "[]"), Reason: fmt.Sprintf(format, args...)}
 }
 
 // refuseField is why a field of a rule cannot be said in the new language.
-func refuseField(field, instead, format string, args ...any) error {
+func refuseField(field, instead, format string, args ...any) *Refusal {
 	return &Refusal{Field: field, Reason: fmt.Sprintf(format, args...), Instead: instead}
 }
 

@@ -2,7 +2,6 @@ package convert
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"regexp"
 	"slices"
@@ -69,9 +68,9 @@ func (c *converter) beside(r *rule) []named {
 }
 
 // rule converts one rule. The error is a *Refusal.
-func (c *converter) rule(w kyverno.WrittenRule, part int) (*rule, error) {
+func (c *converter) rule(w kyverno.WrittenRule, part int) *rule {
 	if admission, found, _ := unstructured.NestedBool(c.document.Object().Object, "spec", "admission"); found && !admission {
-		return nil, refuseField("spec.admission", "leave it out; for a rule with targets, write a MutatingPolicy with evaluation.admission.enabled: false", "is false, so that the rule is not applied to requests")
+		panic(refuseField("spec.admission", "leave it out; for a rule with targets, write a MutatingPolicy with evaluation.admission.enabled: false", "is false, so that the rule is not applied to requests"))
 	}
 	report := &policydecode.Report{Warn: func(engine.CompileError) {}}
 	f := policydecode.Node{Report: report, Path: fmt.Sprintf("spec.rules[%d]", w.Index), Value: w.Fields}.Fields()
@@ -82,7 +81,7 @@ func (c *converter) rule(w kyverno.WrittenRule, part int) (*rule, error) {
 		out = match.Decode(f.At("exclude"))
 	}
 	if err := report.Err(); err != nil {
-		return nil, &Refusal{Reason: err.Error(), Instead: "correct it first"}
+		panic(&Refusal{Reason: err.Error(), Instead: "correct it first"})
 	}
 	m := matcher{mapper: c.Mapper, admission: c.To == MutatingAdmissionPolicy}
 	if c.document.Key.Kind == "Policy" {
@@ -92,37 +91,23 @@ func (c *converter) rule(w kyverno.WrittenRule, part int) (*rule, error) {
 		}
 	}
 	m.ephemeral = names(w.Fields, "ephemeralContainers")
-	s, err := m.selection(in, out)
-	if err != nil {
-		return nil, err
-	}
+	s := m.selection(in, out)
 	r.selection, r.policyNamespace = *s, m.namespace
 	r.beside = c.beside(r)
 	sc := c.scope(r)
 	c.images(r, sc, w.Fields)
-	if err := c.context(r, sc, f.At("context")); err != nil {
-		return nil, err
-	}
+	c.context(r, sc, f.At("context"))
 	if f.Has("preconditions") {
-		conditions, err := sc.conditions(f.Values["preconditions"])
-		if err != nil {
-			return nil, inField("preconditions", asRefusal(err))
-		}
+		conditions := read("preconditions", func() []expr.Expr { return sc.conditions(f.Values["preconditions"]) })
 		r.guards = append(r.guards, conditions...)
 	}
-	if err := c.exceptions(r, &m); err != nil {
-		return nil, err
-	}
-	if err := c.mutate(r, sc, f.At("mutate").Fields()); err != nil {
-		return nil, err
-	}
+	c.exceptions(r, &m)
+	c.mutate(r, sc, f.At("mutate").Fields())
 	r.guards = append(r.guards, *sc.needs...)
-	if err := r.checkParam(f); err != nil {
-		return nil, err
-	}
+	r.checkParam(f)
 	r.notes = append(r.notes, sc.Notes()...)
 	r.onlyOperation()
-	return r, nil
+	return r
 }
 
 // names reports whether a value has a text, as a key or in one.
@@ -181,66 +166,42 @@ func (r *rule) onlyOperation() {
 var operationAsked = regexp.MustCompile(`^(?:request\.operation (==|!=) ("[A-Z]+")|(!?)\(?request\.operation in \[([^\]]*)\]\)?)$`)
 
 // mutate converts what the rule does.
-func (c *converter) mutate(r *rule, s *scope, f *policydecode.Fields) error {
+func (c *converter) mutate(r *rule, s *scope, f *policydecode.Fields) {
 	if targets := f.At("targets").List(); len(targets) > 0 {
-		return c.targets(r, s, f, targets[r.part].Fields())
+		c.targets(r, s, f, targets[r.part].Fields())
+		return
 	}
-	err := c.patches(r, s, f)
+	c.patches(r, s, f)
 	r.guards = append(r.guards, r.patchGuards...)
-	return err
 }
 
 // patches converts the patches of a rule, of whatever form.
-func (c *converter) patches(r *rule, s *scope, f *policydecode.Fields) error {
+func (c *converter) patches(r *rule, s *scope, f *policydecode.Fields) {
 	switch {
 	case f.Has("foreach"):
-		return inField("mutate.foreach", c.foreach(r, s, f.At("foreach")))
+		inField("mutate.foreach", func() { c.foreach(r, s, f.At("foreach")) })
 	case f.Has("patchStrategicMerge"):
 		patch, ok := f.Values["patchStrategicMerge"].(map[string]any)
 		if !ok {
-			return refuseField("mutate.patchStrategicMerge", "", "is no mapping")
+			panic(refuseField("mutate.patchStrategicMerge", "", "is no mapping"))
 		}
-		return inField("mutate.patchStrategicMerge", c.strategicMerge(r, s, patch))
+		inField("mutate.patchStrategicMerge", func() { c.strategicMerge(r, s, patch) })
 	case f.Has("patchesJson6902"):
-		return inField("mutate.patchesJson6902", c.jsonPatch(r, s, f.At("patchesJson6902").Text()))
+		inField("mutate.patchesJson6902", func() { c.jsonPatch(r, s, f.At("patchesJson6902").Text()) })
 	case f.Has("overlay") && !f.Has("patches"):
 		patch, _ := f.Values["overlay"].(map[string]any)
-		return inField("mutate.overlay", c.strategicMerge(r, s, patch))
+		inField("mutate.overlay", func() { c.strategicMerge(r, s, patch) })
 	case f.Has("patches") && !f.Has("overlay"):
-		text, err := yaml.Marshal(f.Values["patches"])
-		if err != nil {
-			return err
-		}
-		return inField("mutate.patches", c.jsonPatch(r, s, string(text)))
+		inField("mutate.patches", func() { c.jsonPatch(r, s, string(must(yaml.Marshal(f.Values["patches"])))) })
+	default:
+		panic(refuseField("mutate", "write a rule for each of its patches", "a combination of patches that is not known"))
 	}
-	return refuseField("mutate", "write a rule for each of its patches", "a combination of patches that is not known")
 }
 
-func (c *converter) jsonPatch(r *rule, s *scope, text string) error {
-	all, err := s.operations(text)
-	if err != nil {
-		return asRefusal(err)
-	}
+func (c *converter) jsonPatch(r *rule, s *scope, text string) {
 	out := &operations{}
-	if err := s.patch(all, c.root(r), out); err != nil {
-		return err
-	}
+	s.patch(s.operations(text), c.root(r), out)
 	r.forms = [][]mutation{{{cel: out.expr()}}}
-	return nil
-}
-
-// inField puts the place of a refusal below a field.
-func inField(field string, err error) error {
-	var refusal *Refusal
-	if !errors.As(err, &refusal) {
-		return err
-	}
-	out := *refusal
-	if out.Field != "" {
-		field += "." + out.Field
-	}
-	out.Field = field
-	return &out
 }
 
 // kind is the one whose schema says how to write a patch: all kinds of a rule have to agree.
@@ -355,19 +316,15 @@ func (c *converter) lists(r *rule) *strategicmerge.Lists {
 	return strategicmerge.NewLists(s, gvk)
 }
 
-func (c *converter) strategicMerge(r *rule, s *scope, patch map[string]any) error {
+func (c *converter) strategicMerge(r *rule, s *scope, patch map[string]any) {
 	m := merge{scope: s, lists: c.lists(r), used: map[string]bool{}}
 	root := c.root(r)
-	edits, err := m.fields(patch, root, &m.guards)
-	if err != nil {
-		return err
-	}
+	edits := m.fields(patch, root, &m.guards)
 	if len(edits) == 0 {
-		return refuseField("", "leave it out", "changes nothing")
+		panic(refuseField("", "leave it out", "changes nothing"))
 	}
 	r.patchGuards = m.guards
 	r.forms, r.changes = formsOf(edits, root), changed(edits)
-	return nil
 }
 
 // formsOf are the ways to make edits.

@@ -1,7 +1,6 @@
 package convert
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -51,56 +50,47 @@ func (s *scope) need(c expr.Expr) {
 }
 
 // text is an expression for a text with variables.
-func (s *scope) text(template string) (expression, error) {
-	x, err := s.template(template)
-	if err != nil {
-		return x, err
-	}
+func (s *scope) text(template string) expression {
+	x := s.template(template)
 	s.need(x.when)
 	return x.asText()
 }
 
 // asText is the expression as a string.
-func (x expression) asText() (expression, error) {
+func (x expression) asText() expression {
 	switch {
 	case x.fraction:
-		return x, translate.FractionError()
+		panic(&Refusal{Reason: translate.FractionError().Error()})
 	case !x.isText():
 		x.cel = expr.Call("string", x.cel)
 	}
-	return expression{cel: x.cel}, nil
+	return expression{cel: x.cel}
 }
 
 // template is an expression for a text with variables, which may be of any type.
-func (s *scope) template(template string) (expression, error) {
-	v, err := s.Text(template)
-	return s.expressionOf(template, v, err)
-}
+func (s *scope) template(template string) expression { return s.expressionOf(template, s.Scope) }
 
 // value is template for a text at a place of the object.
-func (s *scope) value(template string, at place) (expression, error) {
-	v, err := s.At(at.path...).Text(template)
-	return s.expressionOf(template, v, err)
+func (s *scope) value(template string, at place) expression {
+	return s.expressionOf(template, s.At(at.path...))
 }
 
-func (s *scope) expressionOf(template string, v translate.Value, err error) (expression, error) {
-	if err != nil {
-		return expression{}, err
-	}
+func (s *scope) expressionOf(template string, in *translate.Scope) expression {
+	v := must(in.Text(template))
 	if lit, ok := v.Literal(); ok && lit == nil && strings.Contains(template, "!") {
-		return expression{}, errors.New("the value is always null: JMESPath reads !a.b as (!a).b; write !(a.b)")
+		panic(&Refusal{Reason: "the value is always null: JMESPath reads !a.b as (!a).b; write !(a.b)"})
 	}
 	return s.expression(v)
 }
 
 // expression is the expression of a value that has to be there.
-func (s *scope) expression(v translate.Value) (expression, error) {
+func (s *scope) expression(v translate.Value) expression {
 	if lit, ok := v.Literal(); ok {
 		switch lit := lit.(type) {
 		case string:
-			return expression{cel: expr.String(lit)}, nil
+			return expression{cel: expr.String(lit)}
 		case nil:
-			return expression{}, errors.New("the value is always null")
+			panic(&Refusal{Reason: "the value is always null"})
 		}
 	}
 	s.need(v.Guard())
@@ -108,34 +98,25 @@ func (s *scope) expression(v translate.Value) (expression, error) {
 	if v.Has() != nil && (v.Guard() == nil || !expr.Same(v.Guard(), v.Has())) {
 		out.when = expr.Simplified(v.Has())
 	}
-	return out, nil
+	return out
 }
 
 // conditions translates preconditions.
-func (s *scope) conditions(raw any) ([]expr.Expr, error) {
-	all, err := s.Conditions(raw)
-	if err != nil {
-		return nil, err
-	}
+func (s *scope) conditions(raw any) []expr.Expr {
 	var out []expr.Expr
-	for _, c := range all {
+	for _, c := range must(s.Conditions(raw)) {
 		out = appendCondition(out, c.Expr)
 	}
-	return out, nil
+	return out
 }
 
 // conditionsOfLoop translates the preconditions of the innermost loop. Where one fails for an element, the whole rule does.
-func (s *scope) conditionsOfLoop(raw any) error {
-	all, err := s.Conditions(raw)
-	if err != nil {
-		return err
-	}
+func (s *scope) conditionsOfLoop(raw any) {
 	l := &s.loops[len(s.loops)-1]
-	for _, c := range all {
+	for _, c := range must(s.Conditions(raw)) {
 		s.need(c.Guard)
 		l.where = appendCondition(l.where, c.Expr)
 	}
-	return nil
 }
 
 // appendCondition appends a condition unless it always holds.

@@ -17,27 +17,27 @@ import (
 
 // targets converts a rule that changes other objects than the one that it matches. In the new policy the
 // object is the target t, and request.object what the rule matches.
-func (c *converter) targets(r *rule, s *scope, f, t *policydecode.Fields) error {
+func (c *converter) targets(r *rule, s *scope, f, t *policydecode.Fields) {
 	if c.To == MutatingAdmissionPolicy {
-		return refuseField("mutate.targets", "write a MutatingPolicy", "a MutatingAdmissionPolicy changes the object of the request only")
+		panic(refuseField("mutate.targets", "write a MutatingPolicy", "a MutatingAdmissionPolicy changes the object of the request only"))
 	}
 	parts := map[string]string{}
 	for _, key := range []string{"apiVersion", "kind", "name", "namespace"} {
 		parts[key] = t.At(key).Text()
 	}
 	if strings.Contains(parts["apiVersion"]+parts["kind"], "{{") || selector.HasWildcard(parts["kind"]+parts["apiVersion"]) {
-		return refuseField("mutate.targets[0].kind", "name the kind", "a target whose kind is computed or a wildcard")
+		panic(refuseField("mutate.targets[0].kind", "name the kind", "a target whose kind is computed or a wildcard"))
 	}
 	gvk := schema.FromAPIVersionAndKind(parts["apiVersion"], parts["kind"])
 	mapping, err := c.Mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
 	if err != nil {
-		return refuseField("mutate.targets[0].kind", "give its CustomResourceDefinition with -p or -f, or use a cluster that has it", "the kind %s is not known", gvk.Kind)
+		panic(refuseField("mutate.targets[0].kind", "give its CustomResourceDefinition with -p or -f, or use a cluster that has it", "the kind %s is not known", gvk.Kind))
 	}
 	for i := range r.guards { // in whose variables the object is the trigger, and in others the target
 		r.guards[i] = r.inlined(r.guards[i])
 	}
 	if slices.ContainsFunc(r.guards, mentionsVariables) {
-		return refuseField("mutate.targets", "write the variable out in the preconditions", "a condition on a variable that cannot be written out")
+		panic(refuseField("mutate.targets", "write the variable out in the preconditions", "a condition on a variable that cannot be written out"))
 	}
 	resource := resourceRule{
 		Groups: []string{gvk.Group}, Versions: []string{gvk.Version}, Resources: []string{mapping.Resource.Resource},
@@ -47,11 +47,11 @@ func (c *converter) targets(r *rule, s *scope, f, t *policydecode.Fields) error 
 	if c.isTrigger(r, gvk, namespaced, parts) {
 		r.existing = &existing{self: true}
 		if t.Has("preconditions") || t.Has("selector") || t.Has("context") {
-			return refuseField("mutate.targets[0]", "write them as preconditions of the rule", "conditions on a target that is the trigger")
+			panic(refuseField("mutate.targets[0]", "write them as preconditions of the rule", "conditions on a target that is the trigger"))
 		}
-		err := c.patches(r, s, f)
+		c.patches(r, s, f)
 		r.guards = append(r.guards, r.patchGuards...)
-		return err
+		return
 	}
 	r.variables = nil
 	x := &existing{rules: []resourceRule{resource}}
@@ -60,38 +60,26 @@ func (c *converter) targets(r *rule, s *scope, f, t *policydecode.Fields) error 
 	if ns := r.policyNamespace; ns != "" {
 		parts["namespace"] = ns
 	}
-	if err := r.nameTargets(x, s, inner, targetName{gvk.GroupVersion().String(), mapping.Resource.Resource, parts["name"], parts["namespace"], namespaced}); err != nil {
-		return err
-	}
+	r.nameTargets(x, s, inner, targetName{gvk.GroupVersion().String(), mapping.Resource.Resource, parts["name"], parts["namespace"], namespaced})
 	if t.Has("selector") {
-		condition, err := targetLabels(inner, t.At("selector"))
-		if err != nil {
-			return err
-		}
+		condition := targetLabels(inner, t.At("selector"))
 		x.conditions = append(x.conditions, condition)
 	}
 	r.existing = x
 	r.notes = append(r.notes, "Kyverno 1.19 applies the new policy also when it is created or changed, and does not look at its matchConditions then")
 	for _, entries := range []policydecode.Node{r.contexts, t.At("context")} {
-		if err := c.context(r, inner, entries); err != nil {
-			return err
-		}
+		c.context(r, inner, entries)
 	}
 	var conditions []expr.Expr
 	if t.Has("preconditions") {
-		if conditions, err = inner.conditions(t.Values["preconditions"]); err != nil {
-			return inField("mutate.targets[0].preconditions", asRefusal(err))
-		}
+		inField("mutate.targets[0].preconditions", func() { conditions = inner.conditions(t.Values["preconditions"]) })
 	}
-	if err := c.patches(r, inner, f); err != nil {
-		return err
-	}
+	c.patches(r, inner, f)
 	r.notes = append(r.notes, inner.Notes()...)
 	conditions = append(conditions, *inner.needs...)
 	*inner.needs = nil
 	x.conditions = slices.Concat(x.conditions, conditions, r.patchGuards)
 	r.patchGuards = nil
-	return nil
 }
 
 // mentionsVariables reports whether an expression uses variables of the policy.
@@ -113,40 +101,36 @@ func (r *rule) inlined(e expr.Expr) expr.Expr {
 }
 
 // targetLabels is the condition of a selector of targets.
-func targetLabels(s *scope, selector policydecode.Node) (expr.Expr, error) {
+func targetLabels(s *scope, selector policydecode.Node) expr.Expr {
 	labels := selector.LabelSelector()
 	if labels == nil {
-		return nil, refuseField("mutate.targets[0].selector", "", "is no selector")
+		panic(refuseField("mutate.targets[0].selector", "", "is no selector"))
 	}
-	condition, err := labelCondition(expr.Path("object.metadata"), labels)
-	if err == nil && strings.Contains(condition.String(), "{{") {
-		condition, err = computedLabels(s, labels)
-	}
-	if err != nil {
-		return nil, inField("mutate.targets[0].selector", asRefusal(err))
-	}
-	return condition, nil
+	return read("mutate.targets[0].selector", func() expr.Expr {
+		condition := labelCondition(expr.Path("object.metadata"), labels)
+		if strings.Contains(condition.String(), "{{") {
+			return computedLabels(s, labels)
+		}
+		return condition
+	})
 }
 
 // computedLabels is the condition of a selector with variables in its values.
-func computedLabels(s *scope, labels *metav1.LabelSelector) (expr.Expr, error) {
+func computedLabels(s *scope, labels *metav1.LabelSelector) expr.Expr {
 	if len(labels.MatchExpressions) > 0 {
-		return nil, refuseField("", "write matchLabels", "matchExpressions beside variables")
+		panic(refuseField("", "write matchLabels", "matchExpressions beside variables"))
 	}
 	var all []expr.Expr
 	for _, key := range sortedKeys(labels.MatchLabels) {
 		want := labels.MatchLabels[key]
 		if strings.Contains(key, "{{") || !strings.Contains(want, "{{") && selector.HasWildcard(want) {
-			return nil, refuseField("", "write them as preconditions of the target", "a computed key, or a wildcard beside variables")
+			panic(refuseField("", "write them as preconditions of the target", "a computed key, or a wildcard beside variables"))
 		}
-		value, err := s.text(want)
-		if err != nil {
-			return nil, err
-		}
+		value := s.text(want)
 		label := expr.Marked(expr.Index(expr.Path("object.metadata.?labels"), expr.String(key)))
 		all = append(all, expr.Equal(label, expr.Call("optional.of", value.cel)))
 	}
-	return expr.And(all...), nil
+	return expr.And(all...)
 }
 
 // isTrigger reports whether the target is the object that the rule matches. Without a namespace, it is each object
@@ -190,7 +174,7 @@ type targetName struct {
 }
 
 // nameTargets says which objects are targets: s is the scope of the trigger, and inner that of a target.
-func (r *rule) nameTargets(x *existing, s, inner *scope, t targetName) error {
+func (r *rule) nameTargets(x *existing, s, inner *scope, t targetName) {
 	name, namespace, namespaced, version, resource := t.name, t.namespace, t.namespaced, t.version, t.resource
 	computed := strings.Contains(name+namespace, "{{")
 	one := name != "" && !selector.HasWildcard(name) && (!namespaced || namespace != "" && !selector.HasWildcard(namespace))
@@ -201,43 +185,29 @@ func (r *rule) nameTargets(x *existing, s, inner *scope, t targetName) error {
 		if namespace != "" && namespace != "*" {
 			x.conditions = append(x.conditions, wildcard(expr.Path("object.metadata.namespace"), namespace))
 		}
-		return nil
+		return
 	}
 	in := expr.String("")
 	if namespaced && namespace != "" && namespace != "*" {
-		ns, err := s.notEmpty(namespace)
-		if err != nil {
-			return inField("mutate.targets[0].namespace", asRefusal(err))
-		}
+		ns := read("mutate.targets[0].namespace", func() expression { return s.notEmpty(namespace) })
 		if in = ns.cel; expr.Contains(*s.needs, expr.Not(isEmpty(in))) { // which Kyverno does not ask where the policy has changed
 			in = expr.Choose(isEmpty(in), expr.String("-"), in)
 		}
 	}
 	if selector.HasWildcard(namespace) && namespace != "*" {
-		return refuseField("mutate.targets[0].namespace", "write a rule for each namespace, or a namespaceSelector", "a wildcard beside a variable")
+		panic(refuseField("mutate.targets[0].namespace", "write a rule for each namespace, or a namespaceSelector", "a wildcard beside a variable"))
 	}
-	list, err := r.listed(version, resource, in)
-	if err != nil {
-		return err
-	}
+	list := r.listed(version, resource, in)
 	x.expression = list
 	switch {
 	case name == "" || name == "*":
 	case strings.Contains(name, "{{") && namespaced && (namespace == "" || namespace == "*"):
-		n, err := inner.text(name)
-		if err != nil {
-			return inField("mutate.targets[0].name", asRefusal(err))
-		}
+		n := read("mutate.targets[0].name", func() expression { return inner.text(name) })
 		x.conditions = []expr.Expr{expr.Equal(targetsName, n.cel)}
 	case !selector.HasWildcard(name):
-		n, err := s.notEmpty(name)
-		if err != nil {
-			return inField("mutate.targets[0].name", asRefusal(err))
-		}
-		x.expression, err = r.read("resource.Get", version, resource, in, n.cel)
-		return err
+		n := read("mutate.targets[0].name", func() expression { return s.notEmpty(name) })
+		x.expression = r.read("resource.Get", version, resource, in, n.cel)
 	default:
 		x.conditions = []expr.Expr{wildcard(targetsName, name)}
 	}
-	return nil
 }

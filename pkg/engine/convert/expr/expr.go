@@ -1,6 +1,7 @@
 package expr
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 )
@@ -518,23 +519,46 @@ func Strings(values ...string) Expr {
 // Elements is a list whose items are of one type.
 func Elements(items ...Expr) Expr { return &Node{op: listing, args: items} }
 
+// homogeneous marks items as dynamic unless they are of one type.
 func homogeneous(items []Expr) []Expr {
-	mixed := false
-	for _, item := range items {
-		kind := kindInList(item)
-		mixed = mixed || kind != kindInList(items[0]) || (kind == ListKind || kind == MapKind) && len(items) > 1
+	types := map[string]bool{}
+	for i, item := range items {
+		typ := typeInList(item)
+		if typ == "" { // which nothing else is sure to be
+			typ = fmt.Sprint(i)
+		}
+		types[typ] = true
 	}
-	if !mixed {
+	if len(types) < 2 {
 		return items
 	}
-	out := make([]Expr, len(items))
+	out := slices.Clone(items)
 	for i, item := range items {
-		out[i] = item
 		if kindInList(item) != Dyn {
 			out[i] = Call("dyn", item)
 		}
 	}
 	return out
+}
+
+// typeInList is equal for expressions that may be in one list; empty for lists and maps whose elements are not known.
+func typeInList(e Expr) string {
+	parts, form := e.args, "[%s]"
+	switch kind := kindInList(e); {
+	case e.op == object && e.name == "":
+		form, parts = "{%s}", nil
+		for _, entry := range e.entries {
+			parts = append(parts, entry.Value)
+		}
+	case kind == ListKind && e.op != listing || kind == MapKind:
+		return ""
+	case kind != ListKind:
+		return fmt.Sprint(kind)
+	}
+	if len(parts) == 0 {
+		return fmt.Sprintf(form, "")
+	}
+	return fmt.Sprintf(form, typeInList(parts[0]))
 }
 
 // kindInList is what CEL's type checker takes an element of a list for. A part of the object with a default may

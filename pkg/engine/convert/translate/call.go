@@ -14,19 +14,19 @@ import (
 )
 
 // call translates a call of a function.
-func (s *Scope) call(ast gojmespath.ASTNode, on *Value) (Value, error) {
+func (s *Scope) call(ast gojmespath.ASTNode, on *Value) Value {
 	name, _ := ast.Value.(string)
 	construct := "the function " + name
 	f, ok := functions[name]
 	switch {
 	case !ok:
-		return Value{}, unsupported(construct, reasonNoFunction, "")
+		panic(unsupported(construct, reasonNoFunction, ""))
 	case f.refused != "":
-		return Value{}, unsupported(construct, f.refused, f.instead)
+		panic(unsupported(construct, f.refused, f.instead))
 	case f.policiesOnly && s.options.Language != MutatingPolicy:
-		return Value{}, unsupported(construct, reasonOnlyPolicies, "write a MutatingPolicy")
+		panic(unsupported(construct, reasonOnlyPolicies, "write a MutatingPolicy"))
 	case len(ast.Children) < len(f.params) || len(ast.Children) > len(f.params) && !f.variadic:
-		return Value{}, unsupported(construct, reasonFails, fmt.Sprintf("it takes %d arguments", len(f.params)))
+		panic(unsupported(construct, reasonFails, fmt.Sprintf("it takes %d arguments", len(f.params))))
 	}
 	c := &callOf{Scope: s, name: construct}
 	for i, child := range ast.Children {
@@ -35,15 +35,12 @@ func (s *Scope) call(ast gojmespath.ASTNode, on *Value) (Value, error) {
 			c.args = append(c.args, Value{})
 			continue
 		}
-		arg, err := s.argument(child, on, name == "length")
-		if err != nil {
-			return arg, err
-		}
+		arg := s.argument(child, on, name == "length")
 		arg = arg.forgiving()
 		if want := f.params[min(i, len(f.params)-1)]; want != 0 {
 			arg = arg.needs(want)
 			if arg.isNever() {
-				return arg, unsupported(construct, reasonFails, "an argument is never of the type that it needs")
+				panic(unsupported(construct, reasonFails, "an argument is never of the type that it needs"))
 			}
 			c.has = all(c.has, arg.has)
 		}
@@ -51,12 +48,9 @@ func (s *Scope) call(ast gojmespath.ASTNode, on *Value) (Value, error) {
 		c.args = append(c.args, arg)
 	}
 	if v, ok := c.folded(name); ok {
-		return v, nil
+		return v
 	}
-	v, err := f.translate(c)
-	if err != nil {
-		return v, err
-	}
+	v := f.translate(c)
 	if v.typ.can(isString|isList) && !f.decodes {
 		v.typ = c.formed(v.typ)
 	}
@@ -67,7 +61,7 @@ func (s *Scope) call(ast gojmespath.ASTNode, on *Value) (Value, error) {
 	}
 	v.lenient = all(c.ok, c.has, v.lenient)
 	v.strict = v.lenient
-	return v, nil
+	return v
 }
 
 // formed is the type of a result that is made of the arguments, and has no form that they have not.
@@ -122,26 +116,26 @@ func (c *callOf) folded(name string) (Value, bool) {
 	return Constant(value), err == nil
 }
 
-// text is the text of a constant argument.
-func (c *callOf) text(i int) (string, error) {
+// constant is the text of a constant argument.
+func (c *callOf) constant(i int) string {
 	if value, ok := c.args[i].Literal(); ok {
 		if text, isText := value.(string); isText {
-			return text, nil
+			return text
 		}
 	}
-	return "", unsupported(c.name, reasonDynamic, "its second argument has to be a constant")
+	panic(unsupported(c.name, reasonDynamic, "its second argument has to be a constant"))
 }
 
 // result is the result of a function that needs all its arguments.
-func result(e expr.Expr, t Type) (Value, error) { return Expression(e, t), nil }
+func result(e expr.Expr, t Type) Value { return Expression(e, t) }
 
 // emptyToEmpty is the result of a function of one text that makes an empty one of an empty one.
-func (c *callOf) emptyToEmpty(f func(text expr.Expr) expr.Expr) (Value, error) {
+func (c *callOf) emptyToEmpty(f func(text expr.Expr) expr.Expr) Value {
 	arg := c.args[0]
 	v := Expression(f(arg.plain), Text)
 	others := c.args[1:]
 	if arg.has != nil && !slices.ContainsFunc(others, func(other Value) bool { return other.has != nil }) {
 		v.short = &shorter{expr.String(""), f(arg.Or(expr.String("")))}
 	}
-	return v, nil
+	return v
 }

@@ -31,11 +31,46 @@ const (
 	reasonFraction     = "the number may have a fraction"
 )
 
-func unsupported(construct, reason, instead string) error {
-	return &UnsupportedError{Construct: construct, Reason: reason, Instead: instead}
+// failure is what a translation panics with, as deep as it may be in an expression. The functions that other packages call return
+// its error.
+type failure struct{ error }
+
+func unsupported(construct, reason, instead string) failure {
+	return failure{&UnsupportedError{Construct: construct, Reason: reason, Instead: instead}}
+}
+
+// check fails with an error, if there is one.
+func check(err error) {
+	if err != nil {
+		panic(failure{err})
+	}
+}
+
+// must is a value without which the translation fails.
+func must[T any](value T, err error) T {
+	check(err)
+	return value
+}
+
+// catch returns the error of a failure. It is deferred.
+func catch(err *error) {
+	switch r := recover().(type) {
+	case nil:
+	case failure:
+		*err = r.error
+	default:
+		panic(r)
+	}
+}
+
+// attempt returns the error with which a translation fails.
+func attempt(translate func()) (err error) {
+	defer catch(&err)
+	translate()
+	return nil
 }
 
 // FractionError is why a number that may have a fraction cannot become a string.
 func FractionError() error {
-	return unsupported("a number in a text", reasonFraction, "write it in a field that is a number: CEL writes 0.0000001 and 1e20 otherwise")
+	return unsupported("a number in a text", reasonFraction, "write it in a field that is a number: CEL writes 0.0000001 and 1e20 otherwise").error
 }

@@ -1,8 +1,6 @@
 package translate
 
 import (
-	"maps"
-
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/convert/expr"
 )
 
@@ -12,7 +10,7 @@ type function struct {
 	variadic     bool
 	policiesOnly bool // MutatingAdmissionPolicies do not have it
 	decodes      bool // its result has other characters than its arguments
-	translate    func(*callOf) (Value, error)
+	translate    func(*callOf) Value
 	// refused is why there is no translation, and instead the nearest way.
 	refused, instead string
 }
@@ -34,82 +32,68 @@ const (
 //nolint:gochecknoglobals // an immutable table
 var functions map[string]function
 
-func init() { //nolint:gochecknoinits // the table refers to functions that read it
-	functions = map[string]function{}
-	for _, some := range []map[string]function{queryFunctions(), textFunctions(), dataFunctions(), numberFunctions(), timeFunctions()} {
-		maps.Copy(functions, some)
-	}
-}
-
-// queryFunctions are those that JMESPath has itself.
-func queryFunctions() map[string]function {
-	texts := []kinds{isString, isString}
-	number := []kinds{isNumber}
-	anything := []kinds{0}
-	return map[string]function{
+func init() { //nolint:gochecknoinits,funlen // the table refers to functions that read it
+	anything, number, list, maps := []kinds{0}, []kinds{isNumber}, []kinds{isList}, []kinds{isMap}
+	text, texts, three := []kinds{isString}, []kinds{isString, isString}, []kinds{isString, isString, isString}
+	numbers, by := []kinds{0, 0}, []kinds{isList, 0} // the numbers may be quantities and durations
+	pattern, patterns := []kinds{isString, isTextNumber}, []kinds{isString, isTextNumber, isTextNumber}
+	functions = map[string]function{
+		// Those that JMESPath has itself.
 		"abs":         {params: number, translate: absolute},
-		"avg":         {params: []kinds{isList}, translate: average},
+		"avg":         {params: list, translate: average},
 		"ceil":        {params: number, policiesOnly: true, translate: rounded("math.ceil")},
 		"contains":    {params: []kinds{isList | isString, 0}, translate: contains},
 		"ends_with":   {params: texts, translate: relation("endsWith")},
 		"floor":       {params: number, policiesOnly: true, translate: rounded("math.floor")},
 		"join":        {params: []kinds{isString, isList}, translate: join},
-		"keys":        {params: []kinds{isMap}, translate: keys},
+		"keys":        {params: maps, translate: keys},
 		"length":      {params: []kinds{isSized}, translate: length},
 		"map":         {params: []kinds{0, isList}, translate: mapList},
-		"max":         {params: []kinds{isList}, translate: extreme("max")},
-		"max_by":      {params: []kinds{isList, 0}, translate: extremeBy("max")},
-		"merge":       {params: []kinds{isMap}, variadic: true, translate: merge},
-		"min":         {params: []kinds{isList}, translate: extreme("min")},
-		"min_by":      {params: []kinds{isList, 0}, translate: extremeBy("min")},
+		"max":         {params: list, translate: extreme("max")},
+		"max_by":      {params: by, translate: extremeBy("max")},
+		"merge":       {params: maps, variadic: true, translate: merge},
+		"min":         {params: list, translate: extreme("min")},
+		"min_by":      {params: by, translate: extremeBy("min")},
 		"not_null":    {params: anything, variadic: true, translate: notNull},
 		"reverse":     {params: []kinds{isList | isString}, translate: reverse},
-		"sort":        {params: []kinds{isList}, translate: sortList},
-		"sort_by":     {params: []kinds{isList, 0}, translate: sortBy},
+		"sort":        {params: list, translate: sortList},
+		"sort_by":     {params: by, translate: sortBy},
 		"starts_with": {params: texts, translate: relation("startsWith")},
 		"to_array":    {params: anything, translate: toArray},
 		"to_number":   {params: anything, translate: toNumber},
 		"to_string":   {params: anything, decodes: true, translate: toString},
 		"type":        {params: anything, translate: typeName},
-		"values":      {params: []kinds{isMap}, translate: func(c *callOf) (Value, error) { return c.values(c.args[0]) }},
-	}
-}
+		"values":      {params: maps, translate: func(c *callOf) Value { return c.values(c.args[0]) }},
 
-// textFunctions are those of texts.
-func textFunctions() map[string]function {
-	text := []kinds{isString}
-	texts := []kinds{isString, isString}
-	return map[string]function{
-		"compare":                   {params: texts, translate: compareTexts},
-		"equal_fold":                {params: texts, translate: equalFold},
-		"replace":                   {params: []kinds{isString, isString, isString, isNumber}, translate: replace},
-		"replace_all":               {params: []kinds{isString, isString, isString}, translate: replace},
-		"to_upper":                  {params: text, translate: method("upperAscii")},
-		"to_lower":                  {params: text, translate: method("lowerAscii")},
-		"trim":                      {params: texts, policiesOnly: true, translate: trim},
-		"trim_prefix":               {params: texts, translate: trimPrefix},
-		"split":                     {params: texts, translate: split},
-		"truncate":                  {params: []kinds{isString, isNumber}, translate: truncate},
-		"to_boolean":                {params: text, translate: toBoolean},
-		"base64_decode":             {params: text, policiesOnly: true, decodes: true, translate: base64Decode},
-		"base64_encode":             {params: text, policiesOnly: true, decodes: true, translate: base64Encode},
+		// Those of texts.
+		"compare": {params: texts, translate: plainly(Number, func(_ *callOf, a ...expr.Expr) expr.Expr {
+			return expr.Cond(expr.Equal(a[0], a[1]), expr.Int(0), expr.Cond(expr.Binary("<", a[0], a[1]), expr.Int(-1), expr.Int(1)))
+		})},
+		"equal_fold":    {params: texts, translate: equalFold},
+		"replace":       {params: []kinds{isString, isString, isString, isNumber}, translate: replace},
+		"replace_all":   {params: three, translate: replace},
+		"to_upper":      {params: text, translate: method("upperAscii")},
+		"to_lower":      {params: text, translate: method("lowerAscii")},
+		"trim":          {params: texts, policiesOnly: true, translate: trim},
+		"trim_prefix":   {params: texts, translate: trimPrefix},
+		"split":         {params: texts, translate: plainly(ListOf(Text), func(_ *callOf, a ...expr.Expr) expr.Expr { return expr.Method(a[0], "split", a[1]) })},
+		"truncate":      {params: []kinds{isString, isNumber}, translate: truncate},
+		"to_boolean":    {params: text, translate: toBoolean},
+		"base64_decode": {params: text, policiesOnly: true, decodes: true, translate: base64Decode},
+		"base64_encode": {params: text, policiesOnly: true, decodes: true, translate: plainly(Type{kinds: isString, form: PlainText}, func(_ *callOf, a ...expr.Expr) expr.Expr {
+			return expr.Call("base64.encode", expr.Call("bytes", a[0]))
+		})},
 		"path_canonicalize":         {refused: reasonNoFunction, instead: "compare the texts with matches()"},
-		"sha256":                    {params: text, policiesOnly: true, translate: of("hash.sha256")},
-		"sha1":                      {params: text, policiesOnly: true, translate: of("hash.sha1")},
-		"md5":                       {params: text, policiesOnly: true, translate: of("hash.md5")},
-		"regex_match":               {params: []kinds{isString, isTextNumber}, translate: regexMatch},
-		"regex_replace_all":         {params: []kinds{isString, isTextNumber, isTextNumber}, translate: regexReplace(false)},
-		"regex_replace_all_literal": {params: []kinds{isString, isTextNumber, isTextNumber}, translate: regexReplace(true)},
-		"pattern_match":             {params: []kinds{isString, isTextNumber}, translate: patternMatch},
+		"sha256":                    {params: text, policiesOnly: true, translate: called("hash.sha256", Name)},
+		"sha1":                      {params: text, policiesOnly: true, translate: called("hash.sha1", Name)},
+		"md5":                       {params: text, policiesOnly: true, translate: called("hash.md5", Name)},
+		"regex_match":               {params: pattern, translate: regexMatch},
+		"regex_replace_all":         {params: patterns, translate: regexReplace(false)},
+		"regex_replace_all_literal": {params: patterns, translate: regexReplace(true)},
+		"pattern_match":             {params: pattern, translate: patternMatch},
 		"random":                    {refused: reasonEachTime, instead: "MutatingPolicies have random()"},
-	}
-}
 
-// dataFunctions are those of maps, and of texts that hold data.
-func dataFunctions() map[string]function {
-	text := []kinds{isString}
-	texts := []kinds{isString, isString}
-	return map[string]function{
+		// Those of maps, and of texts that hold data.
 		"label_match":       {params: []kinds{isMap, isMap}, translate: labelMatch},
 		"lookup":            {params: []kinds{isMap | isList, isTextNumber}, translate: lookup},
 		"items":             {params: []kinds{isMap | isList, isString, isString}, translate: items},
@@ -120,51 +104,51 @@ func dataFunctions() map[string]function {
 		"x509_decode":       {refused: reasonOther, instead: "MutatingPolicies have x509.decode(), whose fields have other names"},
 		"image_normalize":   {refused: reasonOther, instead: "MutatingPolicies have image(), which knows other default registries"},
 		"is_external_url":   {refused: reasonNoFunction, instead: "name the hosts that are external, or not, with matches()"},
-	}
-}
 
-// numberFunctions are those of numbers.
-func numberFunctions() map[string]function {
-	numbers := []kinds{0, 0} // which may be quantities and durations
-	return map[string]function{
+		// Those of numbers.
 		"add":      {params: numbers, translate: arithmetic("+")},
 		"subtract": {params: numbers, translate: arithmetic("-")},
 		"multiply": {params: numbers, translate: arithmetic("*")},
 		"divide":   {params: numbers, translate: arithmetic("/")},
 		"modulo":   {params: numbers, translate: arithmetic("%")},
-		"sum":      {params: []kinds{isList}, translate: sum},
+		"sum":      {params: list, translate: sum},
 		"round":    {params: []kinds{isNumber, isNumber}, policiesOnly: true, translate: round},
-	}
-}
 
-// timeFunctions are those of times.
-func timeFunctions() map[string]function {
-	text := []kinds{isString}
-	texts := []kinds{isString, isString}
-	return map[string]function{
+		// Those of times.
 		"time_now":      {refused: reasonEachTime, instead: "MutatingPolicies have time.now()"},
 		"time_now_utc":  {refused: reasonEachTime, instead: "MutatingPolicies have time.now()"},
 		"time_since":    {refused: reasonDurations, instead: "compare timestamp() with time.now() of a MutatingPolicy and duration()"},
 		"time_add":      {params: texts, translate: timeAdd},
 		"time_parse":    {refused: reasonNoFunction, instead: "timestamp() reads RFC 3339"},
-		"time_to_cron":  {params: text, policiesOnly: true, translate: timeToCron},
-		"time_utc":      {params: text, translate: timeUTC},
+		"time_to_cron":  {params: text, policiesOnly: true, translate: plainly(Text, func(c *callOf, _ ...expr.Expr) expr.Expr { return expr.Call("time.toCron", c.time(0)) })},
+		"time_utc":      {params: text, translate: plainly(Text, func(c *callOf, _ ...expr.Expr) expr.Expr { return expr.Call("string", c.time(0)) })},
 		"time_diff":     {refused: reasonDurations, instead: "compare timestamp() and duration()"},
-		"time_before":   {params: texts, translate: timeOrder("<")},
-		"time_after":    {params: texts, translate: timeOrder(">")},
-		"time_between":  {params: []kinds{isString, isString, isString}, translate: timeBetween},
+		"time_before":   {params: texts, translate: plainly(Boolean, func(c *callOf, _ ...expr.Expr) expr.Expr { return expr.Binary("<", c.time(0), c.time(1)) })},
+		"time_after":    {params: texts, translate: plainly(Boolean, func(c *callOf, _ ...expr.Expr) expr.Expr { return expr.Binary(">", c.time(0), c.time(1)) })},
+		"time_between":  {params: three, translate: timeBetween},
 		"time_truncate": {params: texts, policiesOnly: true, translate: timeTruncate},
 	}
 }
 
-// method is a method of a text without arguments.
-func method(name string) func(*callOf) (Value, error) {
-	return func(c *callOf) (Value, error) {
-		return c.emptyToEmpty(func(text expr.Expr) expr.Expr { return expr.Method(text, name) })
+// plainly is a function of arguments that are all there.
+func plainly(t Type, build func(c *callOf, args ...expr.Expr) expr.Expr) func(*callOf) Value {
+	return func(c *callOf) Value {
+		args := make([]expr.Expr, len(c.args))
+		for i := range c.args {
+			args[i] = c.args[i].plain
+		}
+		return result(build(c, args...), t)
 	}
 }
 
-// of is a hash of one text.
-func of(name string) func(*callOf) (Value, error) {
-	return func(c *callOf) (Value, error) { return result(expr.Call(name, c.args[0].plain), Name) }
+// called is a function that CEL has.
+func called(name string, t Type) func(*callOf) Value {
+	return plainly(t, func(_ *callOf, args ...expr.Expr) expr.Expr { return expr.Call(name, args...) })
+}
+
+// method is a method of a text without arguments.
+func method(name string) func(*callOf) Value {
+	return func(c *callOf) Value {
+		return c.emptyToEmpty(func(text expr.Expr) expr.Expr { return expr.Method(text, name) })
+	}
 }

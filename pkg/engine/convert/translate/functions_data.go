@@ -4,13 +4,13 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/convert/expr"
 )
 
-func length(c *callOf) (Value, error) {
+func length(c *callOf) Value {
 	arg := c.args[0]
 	if arg.holes {
-		return Value{}, unsupported(c.name, "the list has nulls that CEL's has not", "leave out what is absent")
+		panic(unsupported(c.name, "the list has nulls that CEL's has not", "leave out what is absent"))
 	}
 	if len(arg.members) > 0 {
-		return Constant(int64(len(arg.members))), nil
+		return Constant(int64(len(arg.members)))
 	}
 	of := arg
 	if arg.keysOf != nil {
@@ -19,29 +19,23 @@ func length(c *callOf) (Value, error) {
 	return result(expr.Method(of.plain, "size"), Number)
 }
 
-func contains(c *callOf) (Value, error) {
+func contains(c *callOf) Value {
 	of, what := c.args[0], c.args[1]
 	if what.isNever() {
-		return Constant(false), nil
+		return Constant(false)
 	}
 	var inList, inText Value
 	if of.typ.can(isList) {
 		list := asList(of)
 		list.has = nil
-		holds, err := c.exists(list, func(item Value) (expr.Expr, error) { return equal(item, what), nil })
-		if err != nil {
-			return Value{}, err
-		}
+		holds := c.exists(list, func(item Value) expr.Expr { return equal(item, what) })
 		inList = boolean(holds)
 		if of.has != nil {
-			absent, err := c.exists(asList(of), func(item Value) (expr.Expr, error) { return equal(item, what), nil })
-			if err != nil {
-				return Value{}, err
-			}
+			absent := c.exists(asList(of), func(item Value) expr.Expr { return equal(item, what) })
 			inList.short = &shorter{expr.Bool(false), absent}
 		}
 		if of.typ.is(isList) {
-			return inList, nil
+			return inList
 		}
 	}
 	if !what.typ.can(isString) {
@@ -53,49 +47,46 @@ func contains(c *callOf) (Value, error) {
 		inText = Expression(expr.And(what.needs(isString).has, inText.plain), Boolean)
 	}
 	if of.typ.is(isString) {
-		return inText, nil
+		return inText
 	}
 	return result(expr.Cond(isOf(of.plain, isString), inText.plain, inList.plain), Boolean)
 }
 
 // elements makes sure that all elements of a list are of a kind.
-func (c *callOf) elements(i int, k kinds) (Value, error) {
+func (c *callOf) elements(i int, k kinds) Value {
 	list := c.args[i]
 	elem := list.Elements()
 	if len(list.members) > 0 && list.lit == nil {
 		items := make([]expr.Expr, len(list.members))
 		for i, member := range list.members {
 			if member = member.needs(k); member.isNever() {
-				return list, unsupported(c.name, reasonFails, "an element is of another type")
+				panic(unsupported(c.name, reasonFails, "an element is of another type"))
 			}
 			items[i], c.has = member.plain, all(c.has, member.has)
 		}
-		return Expression(expr.List(items...), ListOf(Type{kinds: k})), nil
+		return Expression(expr.List(items...), ListOf(Type{kinds: k}))
 	}
 	if elem.is(k) {
-		return list, nil
+		return list
 	}
 	if !elem.can(k) {
-		return list, unsupported(c.name, reasonFails, "the elements are of another type")
+		panic(unsupported(c.name, reasonFails, "the elements are of another type"))
 	}
 	name := c.fresh(list.name)
 	c.has = all(c.has, expr.Macro(list.plain, "all", name, isOf(expr.Name(name), elem.all()&k)))
 	narrow := elem
 	narrow.kinds = elem.all() & k
 	list.typ = ListOf(narrow)
-	return list, nil
+	return list
 }
 
-func join(c *callOf) (Value, error) {
-	list, err := c.elements(1, isString)
-	if err != nil {
-		return list, err
-	}
+func join(c *callOf) Value {
+	list := c.elements(1, isString)
 	return result(expr.Method(list.plain, "join", c.args[0].plain), Text)
 }
 
 // keys are those of a map, sorted.
-func keys(c *callOf) (Value, error) {
+func keys(c *callOf) Value {
 	of := c.args[0]
 	k := c.fresh("keys")
 	sorted := func(of expr.Expr) expr.Expr { return expr.Method(expr.Macro(of, "map", k, expr.Name(k)), "sort") }
@@ -105,41 +96,38 @@ func keys(c *callOf) (Value, error) {
 	if of.has != nil {
 		v.short = &shorter{expr.List(), sorted(of.Or(expr.Map()))}
 	}
-	return v, nil
+	return v
 }
 
 // mapList keeps what becomes null.
-func mapList(c *callOf) (Value, error) {
+func mapList(c *callOf) Value {
 	nulls := false
 	if len(c.refs) != 1 {
-		return Value{}, unsupported(c.name, reasonFails, "its first argument is an &expression")
+		panic(unsupported(c.name, reasonFails, "its first argument is an &expression"))
 	}
-	v, err := c.mapped(c.args[1], func(element Value) (Value, error) {
-		item, err := c.lenientOn(c.refs[0], element)
-		if err != nil || item.has == nil {
-			return item, err
+	v := c.mapped(c.args[1], func(element Value) Value {
+		item := c.lenientOn(c.refs[0], element)
+		if item.has == nil {
+			return item
 		}
 		kept := Expression(item.Or(expr.Null()), Any)
 		kept.lenient, kept.strict = item.lenient, item.lenient
 		nulls = true
-		return kept, nil
+		return kept
 	})
 	v.nulls = nulls
-	return v, err
+	return v
 }
 
 // extreme is the largest or the smallest element; null for an empty list.
-func extreme(name string) func(*callOf) (Value, error) {
-	return func(c *callOf) (Value, error) {
-		list, err := c.ordered(0)
-		if err != nil {
-			return list, err
-		}
+func extreme(name string) func(*callOf) Value {
+	return func(c *callOf) Value {
+		list := c.ordered(0)
 		v := Expression(expr.Method(list.plain, name), list.Elements())
 		if len(list.members) == 0 {
 			v.has = expr.Binary(">", expr.Method(list.plain, "size"), expr.Int(0))
 		}
-		return v, nil
+		return v
 	}
 }
 
@@ -153,68 +141,61 @@ func (c *callOf) closed(list Value) Value {
 }
 
 // ordered is a list of nothing but texts, or nothing but numbers.
-func (c *callOf) ordered(i int) (Value, error) {
+func (c *callOf) ordered(i int) Value {
 	elem := c.args[i].Elements()
 	if elem.is(isNumber) || elem.is(isString) {
-		return c.closed(c.args[i]), nil
+		return c.closed(c.args[i])
 	}
-	return Value{}, unsupported(c.name, reasonUnknownType, "its elements have to be texts, or numbers")
+	panic(unsupported(c.name, reasonUnknownType, "its elements have to be texts, or numbers"))
 }
 
 // extremeBy is the first of the elements for which an expression is the largest or the smallest.
-func extremeBy(name string) func(*callOf) (Value, error) {
-	return func(c *callOf) (Value, error) {
+func extremeBy(name string) func(*callOf) Value {
+	return func(c *callOf) Value {
 		list := c.args[0]
-		var v Value
-		err := c.keyed(list, func(bound string, key Value) {
+		v := c.keyed(list, func(bound string, key Value) Value {
 			best := expr.Method(expr.Macro(list.plain, "map", bound, key.plain), name)
 			first := expr.Macro(list.plain, "filter", bound, expr.Equal(key.plain, best))
-			v = Expression(expr.Index(first, expr.Int(0)), list.Elements())
+			return Expression(expr.Index(first, expr.Int(0)), list.Elements())
 		})
 		v.has = expr.Binary(">", expr.Method(list.plain, "size"), expr.Int(0))
-		return v, err
+		return v
 	}
 }
 
-func sortBy(c *callOf) (Value, error) {
+func sortBy(c *callOf) Value {
 	list := c.args[0]
-	var v Value
-	err := c.keyed(list, func(bound string, key Value) {
-		v = Expression(expr.Macro(list.plain, "sortBy", bound, key.plain), list.typ)
+	return c.keyed(list, func(bound string, key Value) Value {
+		return Expression(expr.Macro(list.plain, "sortBy", bound, key.plain), list.typ)
 	})
-	return v, err
 }
 
 // keyed translates the &expression that elements are ordered by, which has to be a text or a number in each.
-func (c *callOf) keyed(list Value, use func(bound string, key Value)) error {
+func (c *callOf) keyed(list Value, use func(bound string, key Value) Value) Value {
 	if len(c.refs) != 1 {
-		return unsupported(c.name, reasonFails, "its second argument is an &expression")
+		panic(unsupported(c.name, reasonFails, "its second argument is an &expression"))
 	}
-	return c.within(list.name, func(bound string) error {
-		key, err := c.lenientOn(c.refs[0], list.element(bound))
-		if err != nil {
-			return err
-		}
+	return within(c.Scope, list.name, func(bound string) Value {
+		key := c.lenientOn(c.refs[0], list.element(bound))
 		if !key.typ.is(isNumber) && !key.typ.is(isString) {
-			return unsupported(c.name, reasonUnknownType, "the key has to be a text, or a number")
+			panic(unsupported(c.name, reasonUnknownType, "the key has to be a text, or a number"))
 		}
 		if key.has != nil { // it is not asked of a list of one element
-			return unsupported(c.name, "the key may be absent", "give it a default")
+			panic(unsupported(c.name, "the key may be absent", "give it a default"))
 		}
-		use(bound, key)
-		return nil
+		return use(bound, key)
 	})
 }
 
-func sortList(c *callOf) (Value, error) {
-	list, err := c.ordered(0)
-	if err != nil || list.keysOf != nil {
-		return list, err // keys are sorted
+func sortList(c *callOf) Value {
+	list := c.ordered(0)
+	if list.keysOf != nil {
+		return list // keys are sorted
 	}
 	return result(expr.Method(list.plain, "sort"), list.typ)
 }
 
-func merge(c *callOf) (Value, error) {
+func merge(c *callOf) Value {
 	v := c.args[0]
 	for _, next := range c.args[1:] {
 		if literal, ok := v.Literal(); ok && len(literal.(map[string]any)) == 0 {
@@ -233,7 +214,7 @@ func merge(c *callOf) (Value, error) {
 		v = Expression(expr.Method(both, "transformMapEntry", expr.Name(i), key, entry), either(v.typ, next.typ))
 	}
 	v.has, v.opt, v.short = nil, nil, nil
-	return v, nil
+	return v
 }
 
 // entryOf is an entry of a map, the type of which is not known to CEL if it is that of a literal.
@@ -244,7 +225,7 @@ func entryOf(of, key expr.Expr) expr.Expr {
 	return expr.Index(of, key)
 }
 
-func notNull(c *callOf) (Value, error) {
+func notNull(c *callOf) Value {
 	v := null()
 	for i := len(c.args) - 1; i >= 0; i-- {
 		arg := c.args[i]
@@ -256,7 +237,7 @@ func notNull(c *callOf) (Value, error) {
 			continue
 		}
 		if !v.isNever() && !arg.typ.can(v.typ.all()) {
-			return arg, unsupported(c.name, "their types differ", "")
+			panic(unsupported(c.name, "their types differ", ""))
 		}
 		if value, ok := v.Literal(); ok && value != nil {
 			v = Expression(arg.Or(v.plain), either(arg.typ, v.typ))
@@ -265,10 +246,10 @@ func notNull(c *callOf) (Value, error) {
 		v = choice(arg.has, arg.certain(), v)
 	}
 	v.lenient, v.strict = nil, nil
-	return v, nil
+	return v
 }
 
-func reverse(c *callOf) (Value, error) {
+func reverse(c *callOf) Value {
 	arg := c.args[0]
 	switch {
 	case arg.typ.is(isList):
@@ -277,55 +258,55 @@ func reverse(c *callOf) (Value, error) {
 		letters := expr.Method(arg.plain, "split", expr.String(""))
 		return result(expr.Method(expr.Method(letters, "reverse"), "join"), Text)
 	}
-	return Value{}, unsupported(c.name, reasonUnknownType, "")
+	panic(unsupported(c.name, reasonUnknownType, ""))
 }
 
-func toArray(c *callOf) (Value, error) {
+func toArray(c *callOf) Value {
 	arg := c.args[0]
 	switch {
 	case arg.isNever():
-		return Constant([]any{nil}), nil
+		return Constant([]any{nil})
 	case arg.typ.is(isList) && arg.has == nil:
-		return arg, nil
+		return arg
 	case arg.typ.is(isList) && expr.Same(arg.strict, arg.has): // else it fails
-		return arg.Required(), nil
+		return arg.Required()
 	case !arg.typ.can(isList) && arg.has == nil:
 		return result(expr.List(arg.plain), ListOf(arg.typ))
 	}
-	return Value{}, unsupported(c.name, reasonUnknownType, "")
+	panic(unsupported(c.name, reasonUnknownType, ""))
 }
 
 // toNumber of what is no number is null. What else a text can be as a number than a decimal one is left out.
-func toNumber(c *callOf) (Value, error) {
+func toNumber(c *callOf) Value {
 	arg := c.args[0]
 	if value, ok := arg.Literal(); ok {
 		switch value.(type) {
 		case int64, float64:
-			return arg, nil
+			return arg
 		}
 	}
 	switch {
 	case arg.typ.is(isNumber):
-		return arg, nil
+		return arg
 	case arg.typ.is(isString):
 		whole := expr.Method(arg.plain, "matches", expr.String("^[-+]?[0-9]{1,18}$"))
 		v := Expression(expr.Cond(whole, expr.Call("dyn", expr.Call("int", arg.plain)), expr.Call("dyn", expr.Call("double", arg.plain))), Number)
 		v.has = all(arg.has, expr.Method(arg.plain, "matches", expr.String(decimal)))
-		return v, nil
+		return v
 	}
-	return Value{}, unsupported(c.name, reasonUnknownType, "")
+	panic(unsupported(c.name, reasonUnknownType, ""))
 }
 
 // decimal is the form of numbers that a double can hold.
 const decimal = `^[-+]?([0-9]{1,200}([.][0-9]*)?|[.][0-9]+)([eE][-+]?[0-9]{1,2})?$`
 
-func toString(c *callOf) (Value, error) {
-	v, err := c.inserting(c.args[0])
+func toString(c *callOf) Value {
+	v := c.inserting(c.args[0])
 	v.strict, v.lenient = nil, nil
-	return v, err
+	return v
 }
 
-func typeName(c *callOf) (Value, error) {
+func typeName(c *callOf) Value {
 	arg := c.args[0]
 	var name expr.Expr
 	for _, one := range []struct {
@@ -343,12 +324,12 @@ func typeName(c *callOf) (Value, error) {
 		}
 	}
 	if name == nil {
-		return Constant("null"), nil
+		return Constant("null")
 	}
 	return result(expr.Cond(arg.has, name, expr.String("null")), Text)
 }
 
-func labelMatch(c *callOf) (Value, error) {
+func labelMatch(c *callOf) Value {
 	a, b := c.args[0], c.args[1]
 	k := c.fresh("keys")
 	key := expr.Name(k)
@@ -357,37 +338,31 @@ func labelMatch(c *callOf) (Value, error) {
 }
 
 // lookup of what is not there is null.
-func lookup(c *callOf) (Value, error) {
+func lookup(c *callOf) Value {
 	of, key := c.args[0], c.args[1]
 	c.covered = key.has == nil
 	switch {
 	case of.typ.is(isMap) && key.typ.is(isString):
 		if name, ok := expr.StringOf(key.plain); ok {
-			return of.field(name).forgiving(), nil
+			return of.field(name).forgiving()
 		}
-		return of.key(key.plain).forgiving(), nil
+		return of.key(key.plain).forgiving()
 	case of.typ.is(isList) && key.typ.is(isNumber):
-		return of.at(whole(key)).forgiving(), nil
+		return of.at(whole(key)).forgiving()
 	}
-	return Value{}, unsupported(c.name, reasonUnknownType, "")
+	panic(unsupported(c.name, reasonUnknownType, ""))
 }
 
 // items are objects of two fields, for each key of a map or each index of a list.
-func items(c *callOf) (Value, error) {
-	keyName, err := c.text(1)
-	if err != nil {
-		return Value{}, err
-	}
-	valueName, err := c.text(2)
-	if err != nil {
-		return Value{}, err
-	}
+func items(c *callOf) Value {
+	keyName := c.constant(1)
+	valueName := c.constant(2)
 	of := c.args[0]
 	elem := of.Elements()
 	item := Type{kinds: isMap, known: map[string]*Type{keyName: &Text, valueName: &elem}, required: []string{keyName, valueName}}
 	switch {
 	case keyName == valueName:
-		return Value{}, unsupported(c.name, "both fields have one name", "")
+		panic(unsupported(c.name, "both fields have one name", ""))
 	case of.typ.is(isMap):
 		k := c.fresh("keys")
 		sorted := expr.Method(expr.Macro(of.plain, "map", k, expr.Name(k)), "sort")
@@ -396,7 +371,7 @@ func items(c *callOf) (Value, error) {
 			expr.Entry{Key: expr.String(valueName), Value: expr.Index(of.plain, expr.Name(k))})
 		v := Expression(expr.Macro(sorted, "map", k, fields), ListOf(item))
 		v.name = "items"
-		return v, nil
+		return v
 	case of.typ.is(isList):
 		item.known[keyName] = &Number
 		e, i := c.fresh(of.name), c.fresh("indices")
@@ -405,14 +380,14 @@ func items(c *callOf) (Value, error) {
 			expr.Entry{Key: expr.String(valueName), Value: expr.Name(e)})
 		return result(expr.Method(of.plain, "transformList", expr.Name(i), expr.Name(e), fields), ListOf(item))
 	}
-	return Value{}, unsupported(c.name, reasonUnknownType, "")
+	panic(unsupported(c.name, reasonUnknownType, ""))
 }
 
 // objectFromLists pairs keys, of which the last of equal ones wins, with values.
-func objectFromLists(c *callOf) (Value, error) {
+func objectFromLists(c *callOf) Value {
 	names, values := c.args[0], c.args[1]
 	if names.keysOf == nil {
-		return Value{}, unsupported(c.name, "CEL's maps cannot be made of keys that may be there twice", "take the keys of a map")
+		panic(unsupported(c.name, "CEL's maps cannot be made of keys that may be there twice", "take the keys of a map"))
 	}
 	i, k := "i", "k"
 	entry := expr.Map(expr.Entry{Key: expr.Name(k), Value: expr.OrValue(expr.OptionalIndex(values.plain, expr.Name(i)), expr.Null())})
@@ -420,29 +395,29 @@ func objectFromLists(c *callOf) (Value, error) {
 	return result(expr.Method(names.plain, "transformMapEntry", expr.Name(i), expr.Name(k), entry), Type{kinds: isMap, elem: &elem})
 }
 
-func parse(function, format string) func(*callOf) (Value, error) {
-	return func(c *callOf) (Value, error) {
+func parse(function, format string) func(*callOf) Value {
+	return func(c *callOf) Value {
 		c.Note("a text that is no " + format + " denies the request; in Kyverno's rule it changed nothing")
 		return result(expr.Call(function, c.args[0].plain), Any)
 	}
 }
 
 // number is an operand of an arithmetic function, which may be no quantity and no duration.
-func (c *callOf) number(i int) (Value, error) {
+func (c *callOf) number(i int) Value {
 	arg := c.args[i]
 	switch {
 	case arg.typ.is(isNumber) && !arg.isNever():
-		return arg, nil
+		return arg
 	case arg.typ.is(isString):
-		return arg, unsupported(c.name+" of texts", "CEL cannot write quantities and durations", "MutatingPolicies can add them by quantity()")
+		panic(unsupported(c.name+" of texts", "CEL cannot write quantities and durations", "MutatingPolicies can add them by quantity()"))
 	case arg.typ.quantity:
-		return arg, c.quantities()
+		panic(c.quantities())
 	}
-	return arg, unsupported(c.name, reasonUnknownType, "give the definition of the kind, or use to_number")
+	panic(unsupported(c.name, reasonUnknownType, "give the definition of the kind, or use to_number"))
 }
 
 // quantities is the error of a function of them.
-func (c *callOf) quantities() error {
+func (c *callOf) quantities() failure {
 	return unsupported(c.name+" of quantities", "CEL cannot write what comes of it, such as 1536Mi", "compare it with quantity(a).add(quantity(b)), or write it as a number, with asInteger()")
 }
 
@@ -472,20 +447,14 @@ func isWhole(v Value) bool { return v.typ.whole || expr.KindOf(v.plain) == expr.
 // MayHaveFraction reports whether the value is a number that is not known to be whole.
 func (v Value) MayHaveFraction() bool { return v.typ.is(isNumber) && !isWhole(v) }
 
-func arithmetic(op string) func(*callOf) (Value, error) {
-	return func(c *callOf) (Value, error) {
-		a, err := c.number(0)
-		if err != nil {
-			return a, err
-		}
-		b, err := c.number(1)
-		if err != nil {
-			return b, err
-		}
+func arithmetic(op string) func(*callOf) Value {
+	return func(c *callOf) Value {
+		a := c.number(0)
+		b := c.number(1)
 		c.has = all(c.has, a.has, b.has)
 		if op == "/" || op == "%" {
 			if value, ok := b.Literal(); ok && value == int64(0) {
-				return b, unsupported(c.name, reasonFails, "the divisor is zero")
+				panic(unsupported(c.name, reasonFails, "the divisor is zero"))
 			} else if !ok {
 				c.has = all(c.has, expr.NotEqual(b.plain, expr.Int(0)))
 			}
@@ -493,7 +462,7 @@ func arithmetic(op string) func(*callOf) (Value, error) {
 		wholes := isWhole(a) && isWhole(b)
 		switch {
 		case op == "%" && !wholes:
-			return a, unsupported(c.name, reasonFraction, "use it with whole numbers of built-in kinds")
+			panic(unsupported(c.name, reasonFraction, "use it with whole numbers of built-in kinds"))
 		case op == "/" || !wholes:
 			return result(expr.Binary(op, fraction(a), fraction(b)), Number)
 		}
@@ -501,58 +470,55 @@ func arithmetic(op string) func(*callOf) (Value, error) {
 	}
 }
 
-func absolute(c *callOf) (Value, error) {
+func absolute(c *callOf) Value {
 	x := c.args[0].plain
 	return result(expr.Cond(expr.Binary("<", x, expr.Int(0)), expr.Minus(x), x), Type{kinds: isNumber, whole: isWhole(c.args[0])})
 }
 
-func rounded(name string) func(*callOf) (Value, error) {
-	return func(c *callOf) (Value, error) {
+func rounded(name string) func(*callOf) Value {
+	return func(c *callOf) Value {
 		return result(expr.Call(name, fraction(c.args[0])), Whole)
 	}
 }
 
-func round(c *callOf) (Value, error) {
+func round(c *callOf) Value {
 	digits, ok := c.args[1].Literal()
 	n, isInt := digits.(int64)
 	if !ok || !isInt || n < 0 {
-		return Value{}, unsupported(c.name, reasonDynamic, "give the number of digits as a constant")
+		panic(unsupported(c.name, reasonDynamic, "give the number of digits as a constant"))
 	}
 	return result(expr.Call("math.round", fraction(c.args[0]), expr.Int(n)), Number)
 }
 
-func (c *callOf) sumOf(kind string) (expr.Expr, error) {
+func (c *callOf) sumOf(kind string) expr.Expr {
 	list := c.args[0]
 	if list.Elements().quantity {
-		return nil, c.quantities()
+		panic(c.quantities())
 	}
 	if !list.Elements().is(isNumber) {
-		return nil, unsupported(c.name, reasonUnknownType, "its elements have to be numbers")
+		panic(unsupported(c.name, reasonUnknownType, "its elements have to be numbers"))
 	}
 	name := c.fresh(list.name)
 	c.has = all(c.has, expr.Binary(">", expr.Method(list.plain, "size"), expr.Int(0)))
-	return expr.Method(expr.Macro(list.plain, "map", name, expr.Call(kind, list.element(name).plain)), "sum"), nil
+	return expr.Method(expr.Macro(list.plain, "map", name, expr.Call(kind, list.element(name).plain)), "sum")
 }
 
-func sum(c *callOf) (Value, error) {
+func sum(c *callOf) Value {
 	kind, of := "double", Number
 	if c.args[0].Elements().whole {
 		kind, of = "int", Whole
 	}
-	total, err := c.sumOf(kind)
-	return Expression(total, of), err
+	total := c.sumOf(kind)
+	return Expression(total, of)
 }
 
 // average of an empty list is null.
-func average(c *callOf) (Value, error) {
+func average(c *callOf) Value {
 	before := c.has
-	total, err := c.sumOf("double")
-	if err != nil {
-		return Value{}, err
-	}
+	total := c.sumOf("double")
 	v := Expression(expr.Binary("/", total, expr.Call("double", expr.Method(c.args[0].plain, "size"))), Number)
 	v.has, c.has = c.has, before
-	return v, nil
+	return v
 }
 
 // The form of times that servers write, and of durations. CEL fails for a day that is in no calendar, and for more than 292
@@ -582,28 +548,18 @@ func (c *callOf) duration(i int) expr.Expr {
 	return expr.Call("duration", text)
 }
 
-func timeAdd(c *callOf) (Value, error) {
+func timeAdd(c *callOf) Value {
 	if _, ok := expr.StringOf(c.args[0].plain); !ok { // the year 10000 is none
 		c.has = all(c.has, expr.Binary("<", c.args[0].plain, expr.String("97")))
 	}
 	return result(expr.Call("string", expr.Binary("+", c.time(0), c.duration(1))), Text)
 }
 
-func timeTruncate(c *callOf) (Value, error) {
+func timeTruncate(c *callOf) Value {
 	return result(expr.Call("string", expr.Call("time.truncate", c.time(0), c.duration(1))), Text)
 }
 
-func timeToCron(c *callOf) (Value, error) { return result(expr.Call("time.toCron", c.time(0)), Text) }
-
-func timeUTC(c *callOf) (Value, error) { return result(expr.Call("string", c.time(0)), Text) }
-
-func timeOrder(op string) func(*callOf) (Value, error) {
-	return func(c *callOf) (Value, error) {
-		return result(expr.Binary(op, c.time(0), c.time(1)), Boolean)
-	}
-}
-
-func timeBetween(c *callOf) (Value, error) {
+func timeBetween(c *callOf) Value {
 	t, from, to := c.time(0), c.time(1), c.time(2)
 	return result(expr.And(expr.Binary(">", t, from), expr.Binary("<", t, to)), Boolean)
 }

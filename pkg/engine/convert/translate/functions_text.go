@@ -12,8 +12,8 @@ import (
 )
 
 // relation is a method of a text with a text, which is false.
-func relation(name string) func(*callOf) (Value, error) {
-	return func(c *callOf) (Value, error) { return ask(name, c.args[0], c.args[1]), nil }
+func relation(name string) func(*callOf) Value {
+	return func(c *callOf) Value { return ask(name, c.args[0], c.args[1]) }
 }
 
 // ask is whether two texts are in a relation; an empty text is in none with one that is not.
@@ -31,12 +31,7 @@ func asked(text Value, unlessEmpty bool, holds func(text expr.Expr) expr.Expr) V
 	return v
 }
 
-func compareTexts(c *callOf) (Value, error) {
-	a, b := c.args[0].plain, c.args[1].plain
-	return result(expr.Cond(expr.Equal(a, b), expr.Int(0), expr.Cond(expr.Binary("<", a, b), expr.Int(-1), expr.Int(1))), Number)
-}
-
-func equalFold(c *callOf) (Value, error) {
+func equalFold(c *callOf) Value {
 	a, b := c.args[0], c.args[1]
 	if _, ok := a.Literal(); ok {
 		a, b = b, a
@@ -48,16 +43,16 @@ func equalFold(c *callOf) (Value, error) {
 		return expr.Method(e, "lowerAscii")
 	}
 	constant, _ := expr.StringOf(b.plain)
-	return asked(a, constant != "", func(e expr.Expr) expr.Expr { return expr.Equal(lower(e), lower(b.plain)) }), nil
+	return asked(a, constant != "", func(e expr.Expr) expr.Expr { return expr.Equal(lower(e), lower(b.plain)) })
 }
 
-func replace(c *callOf) (Value, error) {
+func replace(c *callOf) Value {
 	more := []expr.Expr{c.args[1].plain, c.args[2].plain}
 	if len(c.args) > 3 {
 		n, ok := c.args[3].Literal()
 		count, isInt := n.(int64)
 		if !ok || !isInt {
-			return Value{}, unsupported(c.name, reasonDynamic, "give the number of replacements as a constant")
+			panic(unsupported(c.name, reasonDynamic, "give the number of replacements as a constant"))
 		}
 		if count >= 0 {
 			more = append(more, expr.Int(count))
@@ -67,13 +62,10 @@ func replace(c *callOf) (Value, error) {
 }
 
 // trim cuts the characters of a constant off both ends.
-func trim(c *callOf) (Value, error) {
-	cutset, err := c.text(1)
-	if err != nil {
-		return Value{}, err
-	}
+func trim(c *callOf) Value {
+	cutset := c.constant(1)
 	if cutset == "" {
-		return c.args[0], nil
+		return c.args[0]
 	}
 	class := "[" + strings.NewReplacer(`\`, `\\`, "]", `\]`, "^", `\^`, "-", `\-`, "[", `\[`).Replace(cutset) + "]+"
 	return c.emptyToEmpty(func(text expr.Expr) expr.Expr {
@@ -81,7 +73,7 @@ func trim(c *callOf) (Value, error) {
 	})
 }
 
-func trimPrefix(c *callOf) (Value, error) {
+func trimPrefix(c *callOf) Value {
 	prefix := c.args[1].plain
 	size := expr.Method(prefix, "size")
 	if text, ok := expr.StringOf(prefix); ok {
@@ -92,63 +84,49 @@ func trimPrefix(c *callOf) (Value, error) {
 	})
 }
 
-func split(c *callOf) (Value, error) {
-	return result(expr.Method(c.args[0].plain, "split", c.args[1].plain), ListOf(Text))
-}
-
-func truncate(c *callOf) (Value, error) {
+func truncate(c *callOf) Value {
 	value, ok := c.args[1].Literal()
 	n, isInt := value.(int64)
 	if !ok || !isInt {
-		return Value{}, unsupported(c.name, reasonDynamic, "give the length as a constant")
+		panic(unsupported(c.name, reasonDynamic, "give the length as a constant"))
 	}
 	if n < 1 {
-		return Constant(""), nil
+		return Constant("")
 	}
 	return c.emptyToEmpty(func(text expr.Expr) expr.Expr {
 		return expr.Cond(expr.Binary(">", expr.Method(text, "size"), expr.Int(n)), expr.Method(text, "substring", expr.Int(0), expr.Int(n)), text)
 	})
 }
 
-func toBoolean(c *callOf) (Value, error) {
+func toBoolean(c *callOf) Value {
 	lower := expr.Method(c.args[0].plain, "lowerAscii")
 	v := Expression(expr.Equal(lower, expr.String("true")), Boolean)
 	c.has = all(c.has, expr.Binary("in", lower, expr.List(expr.String("true"), expr.String("false"))))
-	return v, nil
+	return v
 }
 
 const base64Text = `^([A-Za-z0-9+/]{4})*([A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$`
 
-func base64Decode(c *callOf) (Value, error) {
+func base64Decode(c *callOf) Value {
 	c.has = all(c.has, expr.Method(c.args[0].plain, "matches", expr.String(base64Text)))
 	return result(expr.Call("string", expr.Call("base64.decode", c.args[0].plain)), Text)
 }
 
-func base64Encode(c *callOf) (Value, error) {
-	return result(expr.Call("base64.encode", expr.Call("bytes", c.args[0].plain)), Type{kinds: isString, form: PlainText})
-}
-
 // expression is a constant regular expression.
-func (c *callOf) expression(i int) (string, error) {
-	text, err := c.text(i)
-	if err != nil {
-		return "", err
-	}
+func (c *callOf) expression(i int) string {
+	text := c.constant(i)
 	if _, err := syntax.Parse(text, syntax.Perl); err != nil {
-		return "", unsupported(c.name, reasonFails, err.Error())
+		panic(unsupported(c.name, reasonFails, err.Error()))
 	}
-	return text, nil
+	return text
 }
 
-func regexMatch(c *callOf) (Value, error) {
-	text, err := c.expression(0)
-	if err != nil {
-		return Value{}, err
-	}
+func regexMatch(c *callOf) Value {
+	text := c.expression(0)
 	arg := c.args[1]
 	arg.plain = textOf(arg)
 	matched, err := regexp.MatchString(text, "")
-	return asked(arg, err == nil && !matched, func(e expr.Expr) expr.Expr { return expr.Method(e, "matches", expr.String(text)) }), nil
+	return asked(arg, err == nil && !matched, func(e expr.Expr) expr.Expr { return expr.Method(e, "matches", expr.String(text)) })
 }
 
 // textOf is a scalar as a text.
@@ -159,14 +137,11 @@ func textOf(v Value) expr.Expr {
 	return stringOf(v)
 }
 
-func patternMatch(c *callOf) (Value, error) {
-	pattern, err := c.text(0)
-	if err != nil {
-		return Value{}, err
-	}
+func patternMatch(c *callOf) Value {
+	pattern := c.constant(0)
 	arg := c.args[1]
 	arg.plain = textOf(arg)
-	return asked(arg, !selector.MatchWildcard(pattern, ""), func(e expr.Expr) expr.Expr { return matchWildcard(e, pattern) }), nil
+	return asked(arg, !selector.MatchWildcard(pattern, ""), func(e expr.Expr) expr.Expr { return matchWildcard(e, pattern) })
 }
 
 // matchWildcard is whether a text matches a pattern with * and ?.
@@ -219,13 +194,10 @@ var comparator = regexp.MustCompile(`^(==|=|!=|!|>=|<=|>|<|)([0-9].*)$`)
 
 // semverCompare translates ranges of comparisons, such as ">=1.2.0 <2.0.0 || 3.0.0". What is no version counts
 // as 0.0.0.
-func semverCompare(c *callOf) (Value, error) {
-	text, err := c.text(1)
-	if err != nil {
-		return Value{}, err
-	}
+func semverCompare(c *callOf) Value {
+	text := c.constant(1)
 	if _, err := semver.ParseRange(text); err != nil {
-		return Value{}, unsupported(c.name, reasonFails, err.Error())
+		panic(unsupported(c.name, reasonFails, err.Error()))
 	}
 	version := c.args[0].plain
 	version = expr.Call("semver", expr.Cond(expr.Call("isSemver", version), version, expr.String("0.0.0")))
@@ -235,10 +207,10 @@ func semverCompare(c *callOf) (Value, error) {
 		for part := range strings.FieldsSeq(alternative) {
 			m := comparator.FindStringSubmatch(part)
 			if m == nil {
-				return Value{}, unsupported(c.name, reasonDynamic, "write no blank behind an operator")
+				panic(unsupported(c.name, reasonDynamic, "write no blank behind an operator"))
 			}
 			if _, err := semver.Parse(m[2]); err != nil {
-				return Value{}, unsupported(c.name, "CEL knows no wildcards in versions", "write comparisons")
+				panic(unsupported(c.name, "CEL knows no wildcards in versions", "write comparisons"))
 			}
 			op := map[string]string{"": "==", "=": "==", "!": "!="}[m[1]]
 			if op == "" {

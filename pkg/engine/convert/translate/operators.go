@@ -17,30 +17,26 @@ import (
 )
 
 // compare translates an operator, which is false for a key that is null.
-func (c *condition) compare(key, value Value) (expr.Expr, error) {
-	if literal, ok := key.Literal(); ok {
-		if fixed, ok := value.Literal(); ok {
-			return expr.Bool(c.operator.Holds(nil, literal, fixed)), nil
-		}
+func (c *condition) compare(key, value Value) expr.Expr {
+	fixed, constant := value.Literal()
+	if literal, ok := key.Literal(); ok && constant {
+		return expr.Bool(c.operator.Holds(nil, literal, fixed))
 	}
-	if text, constant := expr.StringOf(key.plain); constant {
-		if fixed, ok := value.Literal(); ok {
-			return expr.And(key.has, expr.Bool(c.operator.Holds(nil, text, fixed))), nil
-		}
+	if text, ok := expr.StringOf(key.plain); ok && constant {
+		return expr.And(key.has, expr.Bool(c.operator.Holds(nil, text, fixed)))
 	}
-	if fixed, ok := value.Literal(); ok && key.missing != nil && key.missing.of != nil {
+	if constant && key.missing != nil && key.missing.of != nil {
 		if c.operator.Holds(nil, key.missing.value, fixed) {
-			holds, err := c.compare(key.missing.of.certain(), value)
-			return expr.Or(expr.Not(key.missing.unless), holds), err
+			return expr.Or(expr.Not(key.missing.unless), c.compare(key.missing.of.certain(), value))
 		}
 		return c.compare(key.missing.of.forgiving(), value)
 	}
-	if fixed, ok := value.Literal(); ok && key.missing != nil && fixed == key.missing.value {
+	if constant && key.missing != nil && fixed == key.missing.value {
 		switch c.operator { // what it is else is of another type
 		case match.Equal, match.Equals:
-			return expr.Not(key.missing.unless), nil
+			return expr.Not(key.missing.unless)
 		case match.NotEqual, match.NotEquals:
-			return key.missing.unless, nil
+			return key.missing.unless
 		}
 	}
 	switch c.operator {
@@ -118,32 +114,29 @@ func falseFor(e expr.Expr) bool {
 	return !constant
 }
 
-func (c *condition) equals(key, value Value) (expr.Expr, error) {
+func (c *condition) equals(key, value Value) expr.Expr {
 	literal, ok := value.Literal()
 	if !ok {
 		return c.equalValues(key, value)
 	}
-	empty := expr.String("")
+	is := func(e expr.Expr) expr.Expr { return expr.Equal(e, value.plain) }
 	switch v := literal.(type) {
 	case nil:
-		return expr.Bool(false), nil
+		return expr.Bool(false)
 	case string:
-		return c.equalsText(key, read(v)), nil
+		return c.equalsText(key, read(v))
 	case int64, float64:
 		n, _ := jmespath.Number(v)
-		number := value.plain
-		return dispatch(key, nil, form{of: isNumber, total: true, holds: func(e expr.Expr) expr.Expr { return expr.Equal(e, number) }},
-			form{of: isString, holds: func(e expr.Expr) expr.Expr { return durationIs(e, "==", n) }}), nil
+		return dispatch(key, nil, form{of: isNumber, total: true, holds: is},
+			form{of: isString, holds: func(e expr.Expr) expr.Expr { return durationIs(e, "==", n) }})
 	case bool:
-		return dispatch(key, expr.Bool(!v), form{of: isBool, total: true, holds: func(e expr.Expr) expr.Expr {
-			return expr.Equal(e, value.plain)
-		}}), nil
+		return dispatch(key, expr.Bool(!v), form{of: isBool, total: true, holds: is})
 	case []any:
-		return dispatch(key, nil, form{of: isList, total: true, holds: func(e expr.Expr) expr.Expr { return expr.Equal(e, value.plain) }}), nil
+		return dispatch(key, nil, form{of: isList, total: true, holds: is})
 	case map[string]any:
-		return dispatch(key, nil, form{of: isMap, total: true, holds: func(e expr.Expr) expr.Expr { return expr.Equal(e, value.plain) }}), nil
+		return dispatch(key, nil, form{of: isMap, total: true, holds: is})
 	}
-	return empty, unsupported("the value", reasonUnknownType, "")
+	panic(unsupported("the value", reasonUnknownType, ""))
 }
 
 // isDuration asks whether a text is a duration; 0 is none beside other amounts.
@@ -216,32 +209,31 @@ func (c *condition) pattern(e expr.Expr, pattern string) expr.Expr {
 	return expr.And(holds, expr.Not(expr.Call("isQuantity", e)))
 }
 
-func (c *condition) notEquals(key, value Value) (expr.Expr, error) {
+func (c *condition) notEquals(key, value Value) expr.Expr {
 	if literal, ok := value.Literal(); ok {
 		same, isText := literal.(string)
 		if simple := read(same); isText && (key.typ.is(isString) || key.typ.kinds == 0) && !selector.HasWildcard(same) && !simple.duration && !simple.quantity && (key.opt != nil || key.short != nil) {
-			return expr.NotEqual(key.Or(value.plain), value.plain), nil
+			return expr.NotEqual(key.Or(value.plain), value.plain)
 		}
 		if _, ok := literal.(bool); ok && key.typ.is(isBool) && (key.opt != nil || key.short != nil) {
-			return expr.NotEqual(key.Or(value.plain), value.plain), nil
+			return expr.NotEqual(key.Or(value.plain), value.plain)
 		}
 	}
 	there := key
 	there.has, there.short, there.opt = nil, nil, nil
-	holds, err := c.equals(there, value)
-	return expr.And(key.has, expr.Not(holds)), err
+	return expr.And(key.has, expr.Not(c.equals(there, value)))
 }
 
 // equalValues compares two values that are both known only when the policy is evaluated.
-func (c *condition) equalValues(key, value Value) (expr.Expr, error) {
+func (c *condition) equalValues(key, value Value) expr.Expr {
 	if key.typ.can(isString) && value.typ.can(isString) {
 		c.Note("two values are compared as they are written; Kyverno also takes the second one for a pattern, or both for amounts")
 	}
-	return expr.And(key.has, expr.Equal(key.plain, value.plain)), nil
+	return expr.And(key.has, expr.Equal(key.plain, value.plain))
 }
 
 // order translates the comparisons of numbers, quantities, durations and versions.
-func (c *condition) order(key, value Value) (expr.Expr, error) {
+func (c *condition) order(key, value Value) expr.Expr {
 	op, onlyDurations := orderOf(c.operator)
 	literal, ok := value.Literal()
 	if !ok {
@@ -260,7 +252,7 @@ func (c *condition) order(key, value Value) (expr.Expr, error) {
 		n, _ := jmespath.Number(v)
 		want.number, seconds = &n, &n
 	default:
-		return expr.Bool(false), nil
+		return expr.Bool(false)
 	}
 	forms := amountForms(op, want, seconds, onlyDurations)
 	def := expr.Expr(nil)
@@ -270,9 +262,9 @@ func (c *condition) order(key, value Value) (expr.Expr, error) {
 		def = expr.String("")
 	}
 	if key.typ.quantity && !onlyDurations {
-		return quantityOrder(key, op, want, forms), nil
+		return quantityOrder(key, op, want, forms)
 	}
-	return dispatch(key, def, forms...), nil
+	return dispatch(key, def, forms...)
 }
 
 // quantityOrder compares a field that is a quantity, so that nobody needs to ask whether it is one.
@@ -400,26 +392,26 @@ func textOrder(e expr.Expr, op string, want asText) expr.Expr {
 	return expr.Bool(false)
 }
 
-func (c *condition) orderValues(op string, onlyDurations bool, key, value Value) (expr.Expr, error) {
+func (c *condition) orderValues(op string, onlyDurations bool, key, value Value) expr.Expr {
 	construct := "the operator " + string(c.operator)
 	switch {
 	case key.typ.is(isNumber) && value.typ.is(isNumber):
-		return expr.And(key.has, expr.Binary(op, key.plain, value.plain)), nil
+		return expr.And(key.has, expr.Binary(op, key.plain, value.plain))
 	case key.typ.quantity && value.typ.quantity && !onlyDurations:
 		text := func(v Value) expr.Expr { return expr.Call("quantity", expr.Call("string", v.plain)) }
-		return expr.And(key.has, expr.Binary(op, expr.Method(text(key), "compareTo", text(value)), expr.Int(0))), nil
+		return expr.And(key.has, expr.Binary(op, expr.Method(text(key), "compareTo", text(value)), expr.Int(0)))
 	}
-	return nil, unsupported(construct+" with two values that are no numbers", reasonDynamic, "compare with a constant")
+	panic(unsupported(construct+" with two values that are no numbers", reasonDynamic, "compare with a constant"))
 }
 
 // member translates the In family.
-func (c *condition) member(key, value Value) (expr.Expr, error) {
+func (c *condition) member(key, value Value) expr.Expr {
 	literal, ok := value.Literal()
 	if !ok {
 		return c.memberOfValue(key, value)
 	}
 	if key.typ.is(isMap) {
-		return expr.Bool(false), nil
+		return expr.Bool(false)
 	}
 	m := members{operator: c.operator}
 	switch v := literal.(type) {
@@ -431,14 +423,12 @@ func (c *condition) member(key, value Value) (expr.Expr, error) {
 			m.all = append(m.all, fmt.Sprint(item))
 		}
 	case string:
-		if err := m.readText(v); err != nil {
-			return nil, err
-		}
+		m.readText(v)
 	case bool, int64, float64:
 		m.all = []string{fmt.Sprint(v)}
 	}
 	if key.typ.kinds != 0 && !key.typ.is(isScalar) && !key.typ.is(isList) {
-		return nil, unsupported("the operator "+string(c.operator), reasonUnknownType, "")
+		panic(unsupported("the operator "+string(c.operator), reasonUnknownType, ""))
 	}
 	switch {
 	case key.typ.kinds == 0:
@@ -446,24 +436,22 @@ func (c *condition) member(key, value Value) (expr.Expr, error) {
 	case key.typ.is(isList):
 		return c.memberOfList(key, m)
 	}
-	return c.memberOfScalar(key, m), nil
+	return c.memberOfScalar(key, m)
 }
 
 // memberOfAny translates the operators for a key of which nothing is known: it is asked what it is. A map is no member, and
 // a list that is not one of scalars is taken for none.
-func (c *condition) memberOfAny(key Value, m members) (expr.Expr, error) {
-	var holds expr.Expr
-	err := c.within(key.name, func(name string) error { // so that it is written once
+func (c *condition) memberOfAny(key Value, m members) expr.Expr {
+	holds := within(c.Scope, key.name, func(name string) expr.Expr { // so that it is written once
 		v := expr.Name(name)
 		one := c.memberOfScalar(Expression(expr.Call("string", v), Text), m)
-		several, err := c.memberOfList(Expression(v, ListOf(Type{kinds: isScalar})), m)
+		several := c.memberOfList(Expression(v, ListOf(Type{kinds: isScalar})), m)
 		e := c.fresh("elements")
 		scalars := expr.Macro(v, "all", e, isOf(expr.Name(e), isScalar))
-		holds = expr.Or(expr.And(isOf(v, isScalar), one), expr.And(isOf(v, isList), scalars, several))
-		holds = expr.Macro(expr.List(key.plain), "exists", name, holds)
-		return err
+		holds := expr.Or(expr.And(isOf(v, isScalar), one), expr.And(isOf(v, isList), scalars, several))
+		return expr.Macro(expr.List(key.plain), "exists", name, holds)
 	})
-	return expr.And(key.has, holds), err
+	return expr.And(key.has, holds)
 }
 
 // members are what a value of a policy has as members.
@@ -472,10 +460,10 @@ type members struct {
 	all                  []string
 	listed, valid, texts bool
 	text                 *string
-	inside, outside      func(Value) (expr.Expr, error) // of a range
+	inside, outside      func(Value) expr.Expr // of a range
 }
 
-func (m *members) readText(text string) error {
+func (m *members) readText(text string) {
 	m.text = &text
 	m.all, m.valid = []string{text}, true
 	if json.Valid([]byte(text)) {
@@ -483,10 +471,9 @@ func (m *members) readText(text string) error {
 		m.valid = json.Unmarshal([]byte(text), &m.all) == nil
 	}
 	if low, high, ok := rangeOf(text); ok && m.operator != match.In && m.operator != match.NotIn {
-		m.inside = func(v Value) (expr.Expr, error) { return scalarPattern(v, low+"-"+high) }
-		m.outside = func(v Value) (expr.Expr, error) { return scalarPattern(v, low+"!-"+high) }
+		m.inside = func(v Value) expr.Expr { return scalarPattern(v, low+"-"+high) }
+		m.outside = func(v Value) expr.Expr { return scalarPattern(v, low+"!-"+high) }
 	}
-	return nil
 }
 
 func negative(o match.Operator) bool {
@@ -544,113 +531,94 @@ func memberLiteral(v Value, member string) (expr.Expr, bool) {
 
 // holdsFor is whether a single value is found. A value of the policy that has no members satisfies neither
 // an operator nor its negation.
-func (m members) holdsFor(v Value) (holds expr.Expr, valid bool, err error) {
+func (m members) holdsFor(v Value) (holds expr.Expr, valid bool) {
 	switch {
 	case m.listed:
-		return m.among(v, false), true, nil
+		return m.among(v, false), true
 	case m.text == nil:
-		return expr.Bool(false), false, nil
+		return expr.Bool(false), false
 	}
 	asPattern := matchWildcard(textOf(v), *m.text)
-	if m.inside != nil {
-		inside, err := m.inside(v)
-		return expr.Or(asPattern, inside), true, err
+	switch {
+	case m.inside != nil:
+		holds := expr.Bool(false)
+		_ = attempt(func() { holds = expr.Or(asPattern, m.inside(v)) })
+		return holds, true
+	case !m.valid:
+		return asPattern, false
 	}
-	if !m.valid {
-		return asPattern, false, nil
-	}
-	return expr.Or(asPattern, m.among(v, true)), true, nil
+	return expr.Or(asPattern, m.among(v, true)), true
 }
 
 func (c *condition) memberOfScalar(key Value, m members) expr.Expr {
-	holds := func(plain expr.Expr) (expr.Expr, bool) {
-		v := Expression(plain, key.typ)
-		out, valid, err := m.holdsFor(v)
-		if err != nil {
-			return expr.Bool(false), true
-		}
-		return out, valid
+	holds := func(plain expr.Expr) expr.Expr {
+		out, _ := m.holdsFor(Expression(plain, key.typ))
+		return out
 	}
 	simple := key.typ.is(isString) && (key.opt != nil || key.short != nil)
-	if !negative(c.operator) {
-		found, _ := holds(key.plain)
-		if value, ok := expr.BoolOf(found); ok {
-			return expr.And(key.has, expr.Bool(value))
-		}
-		if simple && !slices.ContainsFunc(m.all, func(member string) bool { return selector.MatchWildcard(member, "") }) {
-			out, _ := holds(key.Or(expr.String("")))
-			return out
-		}
-		return expr.And(key.has, found)
-	}
-	found, valid := holds(key.plain)
-	if !valid {
+	found, valid := m.holdsFor(Expression(key.plain, key.typ))
+	switch _, constant := expr.BoolOf(found); {
+	case negative(c.operator) && !valid:
 		return expr.Bool(false)
+	case negative(c.operator) && simple && m.listed && len(m.all) > 0 && !selector.HasWildcard(m.all[0]):
+		return expr.Not(holds(key.Or(expr.String(m.all[0]))))
+	case negative(c.operator):
+		found = expr.Not(found)
+	case !constant && simple && !slices.ContainsFunc(m.all, func(member string) bool { return selector.MatchWildcard(member, "") }):
+		return holds(key.Or(expr.String("")))
 	}
-	if simple && m.listed && len(m.all) > 0 && !selector.HasWildcard(m.all[0]) {
-		out, _ := holds(key.Or(expr.String(m.all[0])))
-		return expr.Not(out)
-	}
-	return expr.And(key.has, expr.Not(found))
+	return expr.And(key.has, found)
 }
 
 // memberOfList translates the operators for several keys.
-func (c *condition) memberOfList(key Value, m members) (expr.Expr, error) {
+func (c *condition) memberOfList(key Value, m members) expr.Expr {
 	old := c.operator == match.In || c.operator == match.NotIn
-	found := func(item Value) (expr.Expr, error) { return m.among(item, old), nil }
-	missing := func(item Value) (expr.Expr, error) {
-		holds, err := found(item)
-		return expr.Not(holds), err
-	}
+	found := func(item Value) expr.Expr { return m.among(item, old) }
+	missing := func(item Value) expr.Expr { return expr.Not(found(item)) }
 	if !key.Elements().is(isScalar) && key.Elements().kinds != 0 {
-		return nil, unsupported("the operator "+string(c.operator), "the key is a list of objects", "ask for a field of them")
+		panic(unsupported("the operator "+string(c.operator), "the key is a list of objects", "ask for a field of them"))
 	}
 	if key.holes {
-		return nil, unsupported("the operator "+string(c.operator), "the list has nulls that CEL's has not", "leave out what is absent")
+		panic(unsupported("the operator "+string(c.operator), "the list has nulls that CEL's has not", "leave out what is absent"))
 	}
 	switch {
 	case m.listed:
 		if old && !m.texts {
-			return expr.Bool(false), nil
+			return expr.Bool(false)
 		}
 	case m.text != nil && m.inside != nil:
 		found = m.inside
-		missing = func(item Value) (expr.Expr, error) {
-			if c.operator == match.AnyNotIn {
-				return m.outside(item)
-			}
-			holds, err := m.inside(item)
-			return expr.Not(holds), err
+		if c.operator == match.AnyNotIn {
+			missing = m.outside
 		}
 	case m.text != nil:
 		if !m.valid || *m.text != "" && json.Valid([]byte(*m.text)) {
-			return nil, unsupported("the value "+*m.text, "the key may be a list of this one text", "write a list")
+			panic(unsupported("the value "+*m.text, "the key may be a list of this one text", "write a list"))
 		}
-	default:
-		if len(m.all) == 0 || c.operator != match.AnyIn && c.operator != match.AnyNotIn {
-			return expr.Bool(false), nil
-		}
+	case len(m.all) == 0 || c.operator != match.AnyIn && c.operator != match.AnyNotIn:
+		return expr.Bool(false)
 	}
-	var holds expr.Expr
-	var err error
+	switch {
+	case key.keysOf == nil:
+	case c.operator == match.AnyIn:
+		return c.keyAmong(*key.keysOf, m)
+	case c.operator == match.AllNotIn:
+		return expr.And(key.has, expr.Not(c.keyAmong(*key.keysOf, m)))
+	}
+	return c.membersOf(key, found, missing)
+}
+
+// membersOf asks the elements of a list whether they are found, as the operator wants it.
+func (c *condition) membersOf(key Value, found, missing func(Value) expr.Expr) expr.Expr {
 	switch c.operator {
 	case match.AnyIn:
-		if key.keysOf != nil {
-			return c.keyAmong(*key.keysOf, m), nil
-		}
 		return c.exists(key, found)
 	case match.AnyNotIn, match.NotIn:
 		return c.exists(key, missing)
 	case match.AllIn, match.In:
-		holds, err = c.every(key, found)
-	case match.AllNotIn:
-		if key.keysOf != nil {
-			return expr.And(key.has, expr.Not(c.keyAmong(*key.keysOf, m))), nil
-		}
-		holds, err = c.exists(key, found)
-		holds = expr.Not(holds)
+		return expr.And(key.has, c.every(key, found))
 	}
-	return expr.And(key.has, holds), err
+	return expr.And(key.has, expr.Not(c.exists(key, found)))
 }
 
 // keyAmong is whether a map has one of the members as a key.
@@ -684,55 +652,39 @@ func (c *condition) isField(key, value Value) (holds expr.Expr, ok bool) {
 }
 
 // memberOfValue compares with a list, or the keys of a map, that is known only when the policy is evaluated.
-func (c *condition) memberOfValue(key, value Value) (expr.Expr, error) {
+func (c *condition) memberOfValue(key, value Value) expr.Expr {
 	construct := "the operator " + string(c.operator)
 	if holds, ok := c.isField(key, value); ok {
-		return holds, nil
+		return holds
 	}
 	if !value.typ.is(isList) {
-		return nil, unsupported(construct+" with a value that is no list", reasonDynamic, "a text may be a list in JSON; use split")
+		panic(unsupported(construct+" with a value that is no list", reasonDynamic, "a text may be a list in JSON; use split"))
 	}
 	if !value.Elements().is(isString) {
-		return nil, unsupported(construct, reasonUnknownType, "the elements of the value have to be texts")
+		panic(unsupported(construct, reasonUnknownType, "the elements of the value have to be texts"))
 	}
 	c.Note("two values are compared as they are written; Kyverno also takes either one for a pattern")
 	of := value.plain
 	if value.keysOf != nil {
 		of = value.keysOf.plain
 	}
-	found := func(item Value) (expr.Expr, error) { return expr.Binary("in", textOf(item), of), nil }
-	missing := func(item Value) (expr.Expr, error) { return expr.Not(expr.Binary("in", textOf(item), of)), nil }
+	found := func(item Value) expr.Expr { return expr.Binary("in", textOf(item), of) }
 	if key.typ.is(isList) {
 		if !key.Elements().is(isScalar) && key.Elements().kinds != 0 || key.holes {
-			return nil, unsupported(construct, reasonUnknownType, "the elements of the key have to be texts")
+			panic(unsupported(construct, reasonUnknownType, "the elements of the key have to be texts"))
 		}
-		var holds expr.Expr
-		var err error
-		switch c.operator {
-		case match.AnyIn:
-			return c.exists(key, found)
-		case match.AnyNotIn, match.NotIn:
-			return c.exists(key, missing)
-		case match.AllIn, match.In:
-			holds, err = c.every(key, found)
-		default:
-			holds, err = c.every(key, missing)
-		}
-		return expr.And(key.has, holds), err
+		return c.membersOf(key, found, func(item Value) expr.Expr { return expr.Not(found(item)) })
 	}
 	if !key.typ.is(isScalar) && key.typ.kinds != 0 {
-		return nil, unsupported(construct, reasonUnknownType, "")
+		panic(unsupported(construct, reasonUnknownType, ""))
 	}
 	key = key.needs(isScalar)
-	holds, err := found(key)
+	holds := found(key)
 	if pattern, ok := expr.StringOf(key.plain); ok && selector.HasWildcard(pattern) {
-		holds, err = c.exists(value, func(item Value) (expr.Expr, error) { return matchWildcard(textOf(item), pattern), nil })
-	}
-	if err != nil {
-		return nil, err
+		holds = c.exists(value, func(item Value) expr.Expr { return matchWildcard(textOf(item), pattern) })
 	}
 	if negative(c.operator) {
 		holds = expr.Not(holds)
 	}
-	return expr.And(key.has, holds), nil
+	return expr.And(key.has, holds)
 }

@@ -17,14 +17,18 @@ import (
 // Pattern translates a pattern of a scalar, or of each element of a list, as anchors hold them: wildcards,
 // `|`, `&`, `!`, comparisons and ranges of numbers, quantities and durations. It is false where there is no value.
 // Scalars of other types are taken as text, on both sides, as the anchors of mutate rules do.
-func (s *Scope) Pattern(v Value, want any) (expr.Expr, error) {
+func (s *Scope) Pattern(v Value, want any) (holds expr.Expr, err error) {
+	defer catch(&err)
+	return s.pattern(v, want), nil
+}
+
+func (s *Scope) pattern(v Value, want any) expr.Expr {
 	text, ok := pattern.Text(want)
 	if !ok {
-		return nil, unsupported("a pattern that is a map or a list", reasonNoFunction, "ask for its fields")
+		panic(unsupported("a pattern that is a map or a list", reasonNoFunction, "ask for its fields"))
 	}
 	if v.typ.is(isList) {
-		holds, err := s.every(v, func(item Value) (expr.Expr, error) { return scalarPattern(item, text) })
-		return expr.And(v.has, holds), err
+		return expr.And(v.has, s.every(v, func(item Value) expr.Expr { return scalarPattern(item, text) }))
 	}
 	if v.typ.kinds == 0 { // of which CEL makes no text unless it is a scalar
 		v = v.needs(isScalar)
@@ -46,15 +50,12 @@ func rangeOf(text string) (low, high string, ok bool) {
 	return m[1], m[3], true
 }
 
-func scalarPattern(v Value, text string) (expr.Expr, error) {
+func scalarPattern(v Value, text string) expr.Expr {
 	var alternatives []expr.Expr
 	for alternative := range strings.SplitSeq(text, "|") {
 		var parts []expr.Expr
 		for part := range strings.SplitSeq(strings.Trim(alternative, " "), "&") {
-			holds, err := term(v, strings.Trim(part, " "))
-			if err != nil {
-				return nil, err
-			}
+			holds := term(v, strings.Trim(part, " "))
 			parts = append(parts, holds)
 		}
 		alternatives = append(alternatives, expr.And(parts...))
@@ -64,14 +65,12 @@ func scalarPattern(v Value, text string) (expr.Expr, error) {
 	}
 	holds := inOneList(alternatives)
 	if v.has == nil {
-		return holds, nil
+		return holds
 	}
-	if v.typ.is(isString) && (v.opt != nil || v.short != nil) {
-		if holds, ok, err := withEmpty(v, text); ok || err != nil {
-			return holds, err
-		}
+	if v.typ.is(isString) && (v.opt != nil || v.short != nil) && !pattern.Compile(text).Match(nil, "", nil) {
+		return scalarPattern(Expression(v.Or(expr.String("")), v.typ), text) // one that may be absent is asked as if it were empty
 	}
-	return expr.And(v.has, holds), nil
+	return expr.And(v.has, holds)
 }
 
 // equalsPattern is the condition that a text is the pattern itself, which matches; nil where that goes without saying, or cannot be.
@@ -85,15 +84,6 @@ func equalsPattern(v Value, text string) expr.Expr {
 	return expr.Equal(textOf(v), expr.String(text))
 }
 
-// withEmpty asks a text that may be absent as if it were empty, if an empty one does not match.
-func withEmpty(v Value, text string) (expr.Expr, bool, error) {
-	if pattern.Compile(text).Match(nil, "", nil) {
-		return nil, false, nil
-	}
-	holds, err := scalarPattern(Expression(v.Or(expr.String("")), v.typ), text)
-	return holds, true, err
-}
-
 // inOneList writes a == b || a == c as a in [b, c].
 func inOneList(alternatives []expr.Expr) expr.Expr {
 	of, values, ok := expr.EqualToAny(alternatives)
@@ -104,7 +94,7 @@ func inOneList(alternatives []expr.Expr) expr.Expr {
 }
 
 // term translates a range, or a text behind an operator.
-func term(v Value, text string) (expr.Expr, error) {
+func term(v Value, text string) expr.Expr {
 	op := ""
 	for _, candidate := range []string{">=", "<=", ">", "<", "!"} {
 		if len(text) > 1 && strings.HasPrefix(text, candidate) {
@@ -117,18 +107,13 @@ func term(v Value, text string) (expr.Expr, error) {
 		if m[2] != "" {
 			first, second, join = "<", ">", expr.Or
 		}
-		low, err := compared(v, first, m[1])
-		if err != nil {
-			return nil, err
-		}
-		high, err := compared(v, second, m[3])
-		return join(low, high), err
+		return join(compared(v, first, m[1]), compared(v, second, m[3]))
 	}
 	return compared(v, op, strings.TrimSpace(text[len(op):]))
 }
 
 // compared tries durations, then quantities, then text; the first that agrees decides.
-func compared(v Value, op, text string) (expr.Expr, error) {
+func compared(v Value, op, text string) expr.Expr {
 	relation := map[string]string{"": "==", "!": "!="}[op]
 	if relation == "" {
 		relation = op
@@ -139,7 +124,7 @@ func compared(v Value, op, text string) (expr.Expr, error) {
 	isQuantity := err == nil
 	if v.typ.quantity && isQuantity && op != "" && op != "!" { // which a server writes as text
 		order := expr.Method(expr.Call("quantity", expr.Call("string", v.plain)), "compareTo", expr.Call("quantity", expr.String(text)))
-		return expr.Binary(op, order, expr.Int(0)), nil
+		return expr.Binary(op, order, expr.Int(0))
 	}
 	if v.typ.is(isBool) {
 		return boolPattern(v, op, text)
@@ -156,23 +141,23 @@ func compared(v Value, op, text string) (expr.Expr, error) {
 	}
 	if !isDurationText && !isQuantity {
 		if op != "" && op != "!" {
-			return expr.Bool(false), nil
+			return expr.Bool(false)
 		}
-		return asWildcard(), nil
+		return asWildcard()
 	}
 	e := textOf(v)
 	switch {
 	case v.typ.is(isNumber) && isQuantity:
 		return numberPattern(v, op, relation, text)
 	case v.typ.is(isNumber) && (op == "" || op == "!"):
-		return expr.Bool(op == "!"), nil
+		return expr.Bool(op == "!")
 	case v.typ.is(isNumber): // of which 0 alone is a duration
-		return expr.And(expr.Equal(v.plain, expr.Int(0)), expr.Bool(holdsFor(op, signOf(-d.Seconds())))), nil
+		return expr.And(expr.Equal(v.plain, expr.Int(0)), expr.Bool(holdsFor(op, signOf(-d.Seconds()))))
 	}
 	var out []expr.Expr
 	if isDurationText {
 		if text == "0" {
-			return nil, unsupported("the pattern 0", "it is a number and a duration", "write 0s")
+			panic(unsupported("the pattern 0", "it is a number and a duration", "write 0s"))
 		}
 		out = append(out, durationIs(e, relation, d.Seconds()))
 	}
@@ -187,33 +172,33 @@ func compared(v Value, op, text string) (expr.Expr, error) {
 	if op == "" || op == "!" {
 		out = append(out, asWildcard())
 	}
-	return expr.Or(out...), nil
+	return expr.Or(out...)
 }
 
 // boolPattern compares true and false as text.
-func boolPattern(v Value, op, text string) (expr.Expr, error) {
+func boolPattern(v Value, op, text string) expr.Expr {
 	if op != "" && op != "!" {
-		return expr.Bool(false), nil
+		return expr.Bool(false)
 	}
 	yes, no := selector.MatchWildcard(text, "true"), selector.MatchWildcard(text, "false")
 	if op == "!" {
 		yes, no = !yes, !no
 	}
-	return asCondition(expr.Cond(asCondition(v.plain), expr.Bool(yes), expr.Bool(no))), nil
+	return asCondition(expr.Cond(asCondition(v.plain), expr.Bool(yes), expr.Bool(no)))
 }
 
 // numberPattern compares a number with a quantity that can be written as one.
-func numberPattern(v Value, op, relation, text string) (expr.Expr, error) {
+func numberPattern(v Value, op, relation, text string) expr.Expr {
 	q, err := jmespath.ParseQuantity(text)
 	if err != nil {
-		return nil, unsupported("the pattern "+text, reasonUnknownType, "")
+		panic(unsupported("the pattern "+text, reasonUnknownType, ""))
 	}
 	n := q.AsApproximateFloat64()
 	holds := expr.Binary(relation, v.plain, numberOf(n))
 	if op == "!" { // the text may differ although the amounts agree
 		if canonicalText := strconv.FormatFloat(n, 'f', -1, 64); canonicalText != text {
-			return expr.Bool(true), nil
+			return expr.Bool(true)
 		}
 	}
-	return holds, nil
+	return holds
 }

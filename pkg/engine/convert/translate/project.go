@@ -9,42 +9,34 @@ import (
 )
 
 // project translates [*], .*, [?...] and [], and what is done with each element behind them.
-func (s *Scope) project(ast gojmespath.ASTNode, on *Value) (Value, error) {
+func (s *Scope) project(ast gojmespath.ASTNode, on *Value) Value {
 	if ast.NodeType == gojmespath.ASTSlice {
 		return s.slice(ast, on)
 	}
 	if on == nil && len(ast.Children) == 0 {
-		return Value{}, unsupported("a projection of the whole context", reasonFails, "")
+		panic(unsupported("a projection of the whole context", reasonFails, ""))
 	}
-	list, err := s.child(ast, 0, on)
-	if err != nil {
-		return list, err
-	}
+	list := s.child(ast, 0, on)
 	switch ast.NodeType {
 	case gojmespath.ASTProjection:
 		list.strict = list.lenient
 	case gojmespath.ASTValueProjection:
-		if list, err = s.values(swallowed(list)); err != nil {
-			return list, err
-		}
+		list = s.values(swallowed(list))
 	case gojmespath.ASTFilterProjection:
-		if list, err = s.filter(ast.Children[2], swallowed(list)); err != nil {
-			return list, err
-		}
+		list = s.filter(ast.Children[2], swallowed(list))
 	case gojmespath.ASTFlatten:
 		return s.flatten(swallowed(list))
 	default:
-		return list, unsupported("the expression", "its construct is not known", "")
+		panic(unsupported("the expression", "its construct is not known", ""))
 	}
 	if ast.Children[1].NodeType == gojmespath.ASTIdentity && !list.nulls {
-		return list, nil
+		return list
 	}
-	return s.mapped(list, func(element Value) (Value, error) { return s.lenientOn(ast.Children[1], element) })
+	return s.mapped(list, func(element Value) Value { return s.lenientOn(ast.Children[1], element) })
 }
 
-func (s *Scope) lenientOn(ast gojmespath.ASTNode, on Value) (Value, error) {
-	v, err := s.eval(ast, &on)
-	return v.forgiving(), err
+func (s *Scope) lenientOn(ast gojmespath.ASTNode, on Value) Value {
+	return s.eval(ast, &on).forgiving()
 }
 
 // swallowed is a value that is null where it fails.
@@ -108,70 +100,54 @@ func made(p projection) Value {
 }
 
 // mapped is the list of what becomes of each element; those that become null are left out.
-func (s *Scope) mapped(list Value, become func(element Value) (Value, error)) (Value, error) {
+func (s *Scope) mapped(list Value, become func(element Value) Value) Value {
 	list = asList(list)
 	if list.isNever() {
-		return list, nil
+		return list
 	}
 	if list.each != nil && !list.each.flat {
 		p := *list.each
-		item, err := become(p.item)
-		if err != nil {
-			return item, err
-		}
+		item := become(p.item)
 		item.has = all(p.item.has, item.has)
 		item.lenient = all(implied(p.item.has, item.lenient), p.item.lenient)
 		p.item = item
-		return made(p), nil
+		return made(p)
 	}
-	var out Value
-	err := s.within(list.name, func(name string) error {
+	return within(s, list.name, func(name string) Value {
 		element := list.element(name)
 		if list.nulls {
 			element.has = expr.NotEqual(element.plain, expr.Null())
 		}
-		item, err := become(element)
-		if err != nil {
-			return err
-		}
-		out = made(projection{list: list, bound: name, item: item})
-		return nil
+		item := become(element)
+		return made(projection{list: list, bound: name, item: item})
 	})
-	return out, err
 }
 
-func (s *Scope) filter(condition gojmespath.ASTNode, list Value) (Value, error) {
+func (s *Scope) filter(condition gojmespath.ASTNode, list Value) Value {
 	list = asList(list)
 	if list.isNever() {
-		return list, nil
+		return list
 	}
-	var out Value
-	err := s.within(list.name, func(name string) error {
+	return within(s, list.name, func(name string) Value {
 		element := list.element(name)
-		where, ok, err := s.holds(condition, &element)
-		if err != nil {
-			return err
-		}
-		out = made(projection{list: list, bound: name, where: all(where), item: element, ok: ok})
-		return nil
+		where, ok := s.holds(condition, &element)
+		return made(projection{list: list, bound: name, where: all(where), item: element, ok: ok})
 	})
-	return out, err
 }
 
 // values are those of a map, in the order of its keys.
-func (s *Scope) values(m Value) (Value, error) {
+func (s *Scope) values(m Value) Value {
 	if !m.typ.can(isMap) || m.isNever() {
-		return asList(null()), nil
+		return asList(null())
 	}
 	if m.typ.isStruct() && (m.typ.known != nil || m.typ.in.Schema != nil) {
-		return m, unsupported("the values of a map", "they are of several types", "name its fields")
+		panic(unsupported("the values of a map", "they are of several types", "name its fields"))
 	}
 	return s.valuesOf(m)
 }
 
-func (s *Scope) valuesOf(m Value) (Value, error) {
-	var out Value
-	err := s.within("keys", func(name string) error {
+func (s *Scope) valuesOf(m Value) Value {
+	return within(s, "keys", func(name string) Value {
 		key := expr.Name(name)
 		keys := func(of expr.Expr) expr.Expr {
 			return expr.Method(expr.Macro(of, "map", name, key), "sort")
@@ -181,18 +157,16 @@ func (s *Scope) valuesOf(m Value) (Value, error) {
 			list.short = &shorter{expr.List(), keys(m.Or(expr.Map()))}
 		}
 		item := Expression(expr.Index(m.plain, key), m.Elements())
-		out = made(projection{list: list, bound: name, item: item})
-		return nil
+		return made(projection{list: list, bound: name, item: item})
 	})
-	return out, err
 }
 
 // flatten joins the lists in a list; what is no list stays.
-func (s *Scope) flatten(list Value) (Value, error) {
+func (s *Scope) flatten(list Value) Value {
 	list = asList(list)
 	switch elem := list.Elements(); {
 	case list.isNever():
-		return list, nil
+		return list
 	case len(list.members) > 0:
 		return s.concat(list)
 	case elem.is(isList):
@@ -208,26 +182,23 @@ func (s *Scope) flatten(list Value) (Value, error) {
 				v.typ = ListOf(elem)
 			}
 			v.nulls = slices.ContainsFunc(p.item.members, func(member Value) bool { return member.has != nil })
-			return v, nil
+			return v
 		}
-		var out Value
-		err := s.within(list.name, func(name string) error {
-			out = made(projection{list: list, bound: name, item: Expression(expr.Name(name), elem), flat: true})
-			return nil
+		return within(s, list.name, func(name string) Value {
+			return made(projection{list: list, bound: name, item: Expression(expr.Name(name), elem), flat: true})
 		})
-		return out, err
 	case elem.can(isList) && list.each != nil: // of which nothing is known
 		flat := func(e expr.Expr) expr.Expr { return expr.Method(e, "flatten") }
 		v := list
 		v.plain, v.typ, v.each, v.opt = flat(list.plain), ListOf(elem.element()), nil, nil
 		v.short = &shorter{expr.List(), flat(list.Or(expr.List()))}
-		return v, nil
+		return v
 	}
-	return list, nil
+	return list
 }
 
 // concat joins lists that an expression lists: [a, b][].
-func (s *Scope) concat(list Value) (Value, error) {
+func (s *Scope) concat(list Value) Value {
 	var sum expr.Expr
 	elem := Type{}
 	for i, member := range list.members {
@@ -235,7 +206,7 @@ func (s *Scope) concat(list Value) (Value, error) {
 		of := member.Elements()
 		if !member.typ.is(isList) {
 			if member.typ.can(isList) && member.typ.kinds != 0 {
-				return list, unsupported("[]", reasonUnknownType, "")
+				panic(unsupported("[]", reasonUnknownType, ""))
 			}
 			if member.typ.kinds != 0 {
 				part, of = expr.List(member.plain), member.typ
@@ -254,18 +225,18 @@ func (s *Scope) concat(list Value) (Value, error) {
 		}
 		list.holes = list.holes || member.has != nil
 	}
-	return Value{typ: ListOf(elem), plain: sum, has: list.has, strict: list.strict, lenient: list.lenient, holes: list.holes}, nil
+	return Value{typ: ListOf(elem), plain: sum, has: list.has, strict: list.strict, lenient: list.lenient, holes: list.holes}
 }
 
 // slice translates [a:b], and [::-1].
-func (s *Scope) slice(ast gojmespath.ASTNode, on *Value) (Value, error) {
+func (s *Scope) slice(ast gojmespath.ASTNode, on *Value) Value {
 	parts, ok := ast.Value.([]*int)
 	if !ok || on == nil {
-		return Value{}, unsupported("a slice", reasonFails, "")
+		panic(unsupported("a slice", reasonFails, ""))
 	}
 	list := asList(*on)
 	if list.isNever() {
-		return list, nil
+		return list
 	}
 	step := 1
 	if parts[2] != nil {
@@ -279,7 +250,7 @@ func (s *Scope) slice(ast gojmespath.ASTNode, on *Value) (Value, error) {
 	case step == -1 && from == nil && to == nil:
 		list.plain = expr.Method(of, "reverse")
 	case step != 1 || from != nil && *from < 0 || to != nil && *to < 0:
-		return list, unsupported("a slice with a step or a negative index", reasonNoFunction, "")
+		panic(unsupported("a slice with a step or a negative index", reasonNoFunction, ""))
 	case to == nil && (from == nil || *from == 0):
 	case to == nil:
 		n := expr.Int(int64(*from))
@@ -297,23 +268,23 @@ func (s *Scope) slice(ast gojmespath.ASTNode, on *Value) (Value, error) {
 			expr.Cond(expr.Binary(">", size, a), expr.Method(of, "slice", a, size), empty))
 	}
 	list.short, list.opt, list.each, list.keysOf = nil, nil, nil, nil
-	return list, nil
+	return list
 }
 
 // exists is the condition that an element meets a condition; nil is met by all.
-func (s *Scope) exists(list Value, test func(item Value) (expr.Expr, error)) (expr.Expr, error) {
+func (s *Scope) exists(list Value, test func(item Value) expr.Expr) expr.Expr {
 	return s.quantified(list, "exists", test)
 }
 
 // every is the condition that all elements meet a condition; an absent list counts as empty.
-func (s *Scope) every(list Value, test func(item Value) (expr.Expr, error)) (expr.Expr, error) {
+func (s *Scope) every(list Value, test func(item Value) expr.Expr) expr.Expr {
 	return s.quantified(list, "all", test)
 }
 
-func (s *Scope) quantified(list Value, macro string, test func(item Value) (expr.Expr, error)) (expr.Expr, error) {
+func (s *Scope) quantified(list Value, macro string, test func(item Value) expr.Expr) expr.Expr {
 	always := test == nil
 	if always {
-		test = func(Value) (expr.Expr, error) { return expr.Bool(true), nil }
+		test = func(Value) expr.Expr { return expr.Bool(true) }
 	}
 	join, empty := expr.Or, expr.Bool(false)
 	if macro == "all" {
@@ -323,34 +294,25 @@ func (s *Scope) quantified(list Value, macro string, test func(item Value) (expr
 		items, _ := literal.([]any)
 		out := []expr.Expr{empty}
 		for _, item := range items {
-			holds, err := test(Constant(item))
-			if err != nil {
-				return nil, err
-			}
+			holds := test(Constant(item))
 			out = append(out, holds)
 		}
-		return join(out...), nil
+		return join(out...)
 	}
 	if list.isNever() {
-		return empty, nil
+		return empty
 	}
 	if p := list.each; p != nil {
 		return s.inProjection(p, macro, test)
 	}
 	of := list.Or(expr.List())
 	if always {
-		return expr.Binary(">", expr.Method(of, "size"), expr.Int(0)), nil
+		return expr.Binary(">", expr.Method(of, "size"), expr.Int(0))
 	}
-	var out expr.Expr
-	err := s.within(list.name, func(name string) error {
-		holds, err := test(list.element(name))
-		if err != nil {
-			return err
-		}
-		out = quantifier(of, macro, name, holds)
-		return nil
+	return within(s, list.name, func(name string) expr.Expr {
+		holds := test(list.element(name))
+		return quantifier(of, macro, name, holds)
 	})
-	return out, err
 }
 
 // quantifier is of.macro(name, holds); x in list where that says the same.
@@ -374,32 +336,28 @@ func quantifier(of expr.Expr, macro, name string, holds expr.Expr) expr.Expr {
 	return expr.Macro(of, macro, name, holds)
 }
 
-func (s *Scope) inProjection(p *projection, macro string, test func(item Value) (expr.Expr, error)) (expr.Expr, error) {
+func (s *Scope) inProjection(p *projection, macro string, test func(item Value) expr.Expr) expr.Expr {
 	before := s.bound
 	s.bound = append(s.bound[:len(s.bound):len(s.bound)], p.bound)
 	defer func() { s.bound = before }()
 	var holds expr.Expr
-	var err error
 	where := p.where
 	if p.flat {
-		holds, err = s.quantified(p.item, macro, test)
+		holds = s.quantified(p.item, macro, test)
 	} else {
 		where = all(p.where, p.item.has)
-		holds, err = test(p.item)
-	}
-	if err != nil {
-		return nil, err
+		holds = test(p.item)
 	}
 	if macro == "exists" {
 		if !p.flat && p.where == nil && p.item.has != nil {
 			if wanted, ok := expr.EqualTo(holds, p.item.plain); ok && expr.KindOf(wanted) == expr.Text && !expr.Same(wanted, expr.String("")) {
-				return quantifier(p.list.Or(expr.List()), macro, p.bound, expr.Equal(p.item.Or(expr.String("")), wanted)), nil
+				return quantifier(p.list.Or(expr.List()), macro, p.bound, expr.Equal(p.item.Or(expr.String("")), wanted))
 			}
 		}
-		return quantifier(p.list.Or(expr.List()), macro, p.bound, expr.And(where, holds)), nil
+		return quantifier(p.list.Or(expr.List()), macro, p.bound, expr.And(where, holds))
 	}
 	if where != nil {
 		holds = expr.Or(expr.Not(where), holds)
 	}
-	return quantifier(p.list.Or(expr.List()), macro, p.bound, holds), nil
+	return quantifier(p.list.Or(expr.List()), macro, p.bound, holds)
 }

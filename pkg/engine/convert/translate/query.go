@@ -10,39 +10,34 @@ import (
 )
 
 // Query translates a JMESPath expression. The error is an *UnsupportedError, or that of the parser.
-func (s *Scope) Query(text string) (Value, error) {
-	ast, err := jmespath.Parse(text)
-	if err != nil {
-		return Value{}, err
-	}
-	return s.eval(ast, nil)
+func (s *Scope) Query(text string) (v Value, err error) {
+	defer catch(&err)
+	return s.query(text), nil
 }
 
+func (s *Scope) query(text string) Value { return s.eval(must(jmespath.Parse(text)), nil) }
+
 // eval translates a node that is evaluated on a value; nil stands for the context itself.
-func (s *Scope) eval(ast gojmespath.ASTNode, on *Value) (Value, error) {
+func (s *Scope) eval(ast gojmespath.ASTNode, on *Value) Value {
 	s.depth++
 	defer func() { s.depth-- }()
-	v, err := s.node(ast, on)
-	if err != nil {
-		return v, err
-	}
-	v = v.settled()
-	return v, s.spend(v)
+	v := s.node(ast, on).settled()
+	s.spend(v)
+	return v
 }
 
 // spend counts what a value is written with: a value that is used twice is written twice, so that it can double with
 // each step of a short expression.
-func (s *Scope) spend(v Value) error {
+func (s *Scope) spend(v Value) {
 	for _, e := range []expr.Expr{v.plain, v.has, v.opt, v.strict, v.lenient} {
 		*s.size += expr.Size(e, maxSize)
 	}
 	if *s.size > maxSize {
-		return unsupported("the rule", "its expressions are too long when all of their parts are written out", "divide it, or simplify its context")
+		panic(unsupported("the rule", "its expressions are too long when all of their parts are written out", "divide it, or simplify its context"))
 	}
-	return nil
 }
 
-func (s *Scope) node(ast gojmespath.ASTNode, on *Value) (Value, error) {
+func (s *Scope) node(ast gojmespath.ASTNode, on *Value) Value {
 	switch ast.NodeType {
 	case gojmespath.ASTField:
 		return s.field(ast, on)
@@ -50,30 +45,26 @@ func (s *Scope) node(ast gojmespath.ASTNode, on *Value) (Value, error) {
 		return s.literal(ast.Value)
 	case gojmespath.ASTCurrentNode, gojmespath.ASTIdentity:
 		if on == nil {
-			return Value{}, unsupported("@", "CEL has no object of all that a rule knows", "name what is wanted of it")
+			panic(unsupported("@", "CEL has no object of all that a rule knows", "name what is wanted of it"))
 		}
-		return *on, nil
+		return *on
 	case gojmespath.ASTIndex:
 		return s.index(ast, on)
 	case gojmespath.ASTSubexpression, gojmespath.ASTIndexExpression:
 		return s.sub(ast, on)
 	case gojmespath.ASTPipe:
-		left, err := s.argument(ast.Children[0], on, isLength(ast.Children[1]))
-		if err != nil {
-			return left, err
-		}
+		left := s.argument(ast.Children[0], on, isLength(ast.Children[1]))
 		left = left.forgiving()
-		right, err := s.sure(ast.Children[1], &left)
-		return right.forgiving(), err
+		return s.sure(ast.Children[1], &left).forgiving()
 	case gojmespath.ASTOrExpression:
 		return s.or(ast, on)
 	case gojmespath.ASTAndExpression:
 		return s.and(ast, on)
 	case gojmespath.ASTNotExpression:
-		holds, ok, err := s.holds(ast.Children[0], on)
+		holds, ok := s.holds(ast.Children[0], on)
 		v := boolean(expr.Not(holds))
 		v.strict, v.lenient = ok, ok
-		return v, err
+		return v
 	case gojmespath.ASTComparator:
 		return s.comparison(ast, on)
 	case gojmespath.ASTFunctionExpression:
@@ -86,18 +77,17 @@ func (s *Scope) node(ast gojmespath.ASTNode, on *Value) (Value, error) {
 
 // argument translates a node on a value. Where only its length is asked for, an empty text as its default, which people also
 // write for lists, is as good as an empty list.
-func (s *Scope) argument(ast gojmespath.ASTNode, on *Value, ofLength bool) (Value, error) {
-	v, err := s.eval(ast, on)
-	if err == nil || !ofLength || ast.NodeType != gojmespath.ASTOrExpression || ast.Children[1].Value != "" {
-		return v, err
+func (s *Scope) argument(ast gojmespath.ASTNode, on *Value, ofLength bool) Value {
+	if !ofLength || ast.NodeType != gojmespath.ASTOrExpression || ast.Children[1].Value != "" {
+		return s.eval(ast, on)
 	}
-	if list, listErr := s.eval(gojmespath.ASTNode{
-		NodeType: ast.NodeType,
-		Children: []gojmespath.ASTNode{ast.Children[0], {NodeType: gojmespath.ASTLiteral, Value: []any{}}},
-	}, on); listErr == nil {
-		return list, nil
+	list := ast
+	list.Children = []gojmespath.ASTNode{ast.Children[0], {NodeType: gojmespath.ASTLiteral, Value: []any{}}}
+	var v Value
+	if err := attempt(func() { v = s.eval(ast, on) }); err != nil && attempt(func() { v = s.eval(list, on) }) != nil {
+		check(err)
 	}
-	return v, err
+	return v
 }
 
 // isLength reports whether a node is the length of what it is evaluated on.
@@ -105,18 +95,17 @@ func isLength(ast gojmespath.ASTNode) bool {
 	return ast.NodeType == gojmespath.ASTFunctionExpression && ast.Value == "length" && len(ast.Children) == 1 && ast.Children[0].NodeType == gojmespath.ASTCurrentNode
 }
 
-func (s *Scope) child(ast gojmespath.ASTNode, i int, on *Value) (Value, error) {
+func (s *Scope) child(ast gojmespath.ASTNode, i int, on *Value) Value {
 	return s.eval(ast.Children[i], on)
 }
 
 // lenient translates a child for which a missing key is as good as null.
-func (s *Scope) lenient(ast gojmespath.ASTNode, i int, on *Value) (Value, error) {
-	v, err := s.child(ast, i, on)
-	return v.forgiving(), err
+func (s *Scope) lenient(ast gojmespath.ASTNode, i int, on *Value) Value {
+	return s.child(ast, i, on).forgiving()
 }
 
 // sure translates a node on a value, without which the node is not evaluated.
-func (s *Scope) sure(ast gojmespath.ASTNode, on *Value) (Value, error) {
+func (s *Scope) sure(ast gojmespath.ASTNode, on *Value) Value {
 	switch ast.NodeType {
 	case gojmespath.ASTField, gojmespath.ASTIndex, gojmespath.ASTCurrentNode, gojmespath.ASTIdentity, gojmespath.ASTSubexpression,
 		gojmespath.ASTIndexExpression:
@@ -124,76 +113,73 @@ func (s *Scope) sure(ast gojmespath.ASTNode, on *Value) (Value, error) {
 	}
 	switch ast.NodeType {
 	case gojmespath.ASTProjection, gojmespath.ASTValueProjection, gojmespath.ASTFilterProjection, gojmespath.ASTFlatten:
-		v, err := s.eval(ast, on)
+		v := s.eval(ast, on)
 		v.strict, v.lenient = all(on.strict, v.strict), all(on.lenient, implied(on.strict, v.lenient))
-		return v, err
+		return v
 	}
 	there := *on
 	if always := expr.Same(on.strict, on.has); always {
 		there.has, there.opt, there.short = nil, nil, nil
 	}
 	there.strict, there.lenient = nil, nil
-	v, err := s.eval(ast, &there)
-	if err != nil || on.strict == nil {
-		return v, err
+	v := s.eval(ast, &there)
+	if on.strict == nil {
+		return v
 	}
 	if has := all(on.strict, v.has); !expr.Same(has, v.has) {
 		v.has, v.opt, v.short = has, nil, nil
 	}
 	v.strict = all(on.strict, v.strict)
 	v.lenient = all(on.lenient, implied(on.strict, v.lenient))
-	return v, nil
+	return v
 }
 
-func (s *Scope) sub(ast gojmespath.ASTNode, on *Value) (Value, error) {
+func (s *Scope) sub(ast gojmespath.ASTNode, on *Value) Value {
 	left := ast.Children[0]
 	if left.NodeType == gojmespath.ASTField && left.Value == "request" && on == nil && ast.Children[1].NodeType == gojmespath.ASTField {
-		if v, ok, err := s.ofRequest(ast.Children[1].Value.(string)); ok {
-			return v, err
+		if v, ok := s.ofRequest(ast.Children[1].Value.(string)); ok {
+			return v
 		}
 	}
-	l, err := s.eval(left, on)
-	if err != nil {
-		return l, err
-	}
+	l := s.eval(left, on)
 	return s.sure(ast.Children[1], &l)
 }
 
-func (s *Scope) field(ast gojmespath.ASTNode, on *Value) (Value, error) {
+func (s *Scope) field(ast gojmespath.ASTNode, on *Value) Value {
 	name, _ := ast.Value.(string)
 	if name == "null" || name == "" && on == nil { // a field that nothing has
-		return missing(), nil
+		return missing()
 	}
 	if on != nil {
-		if key, dynamic, err := s.inserted(name); dynamic || err != nil {
-			return on.key(key), err
+		if key, dynamic := s.inserted(name); dynamic {
+			return on.key(key)
 		}
-		return on.field(name), nil
+		return on.field(name)
 	}
 	v, ok := s.names[name]
 	if !ok && name == "target" {
-		return v, unsupported("the variable target", "it is known in the conditions of targets and in the patch only", "")
-	}
-	if !ok && s.refused[name] != nil {
-		return v, s.refused[name]
+		panic(unsupported("the variable target", "it is known in the conditions of targets and in the patch only", ""))
 	}
 	if !ok {
-		return v, unsupported("the variable "+name, "none of this name is known here", "")
+		check(s.refused[name])
 	}
-	return v, nil
+	if !ok {
+		panic(unsupported("the variable "+name, "none of this name is known here", ""))
+	}
+	return v
 }
 
-func (s *Scope) literal(value any) (Value, error) {
+func (s *Scope) literal(value any) Value {
 	if text, ok := value.(string); ok {
-		if e, dynamic, err := s.inserted(text); dynamic || err != nil {
+		if e, dynamic := s.inserted(text); dynamic {
 			typ := Type{kinds: isString, form: formOf(text)}
 			for _, v := range s.inserts {
 				typ.form = min(typ.form, v.typ.Form())
 			}
-			return Expression(e, typ), err
+			return Expression(e, typ)
 		}
 	}
-	return Constant(canonical(value)), nil
+	return Constant(canonical(value))
 }
 
 // canonical is a decoded JSON value with whole numbers as integers.
@@ -219,52 +205,46 @@ func canonical(value any) any {
 	return value
 }
 
-func (s *Scope) index(ast gojmespath.ASTNode, on *Value) (Value, error) {
+func (s *Scope) index(ast gojmespath.ASTNode, on *Value) Value {
 	if on == nil {
-		return Value{}, unsupported("an index of the whole context", reasonFails, "")
+		panic(unsupported("an index of the whole context", reasonFails, ""))
 	}
 	i, _ := ast.Value.(int)
 	if on.isNever() {
-		return on.nothing(), nil
+		return on.nothing()
 	}
 	if e, dynamic := s.insertedIndex(i); dynamic {
-		return on.at(e), nil
+		return on.at(e)
 	}
 	switch {
 	case i >= 0:
-		return on.at(expr.Int(int64(i))), nil
+		return on.at(expr.Int(int64(i)))
 	case i == -1 && on.typ.can(isList):
 		last := expr.Method(on.Or(expr.List()), "last")
 		v := Optional(last, expr.Method(expr.Method(on.plain, "last"), "value"), on.Elements(), false)
 		v.strict, v.lenient = on.strict, on.lenient
-		return v, nil
+		return v
 	}
 	v := on.at(expr.Binary("-", expr.Method(on.plain, "size"), expr.Int(int64(-i))))
 	if on.has != nil {
-		return v, unsupported(fmt.Sprintf("the index %d", i), "the list may be absent", "count from the front")
+		panic(unsupported(fmt.Sprintf("the index %d", i), "the list may be absent", "count from the front"))
 	}
-	return v, nil
+	return v
 }
 
 // or translates a || b.
-func (s *Scope) or(ast gojmespath.ASTNode, on *Value) (Value, error) {
+func (s *Scope) or(ast gojmespath.ASTNode, on *Value) Value {
 	if and := ast.Children[0]; and.NodeType == gojmespath.ASTAndExpression {
 		return s.ternary(ast, on)
 	}
-	left, err := s.lenient(ast, 0, on)
-	if err != nil {
-		return left, err
-	}
+	left := s.lenient(ast, 0, on)
 	if name, ok := s.misquoted(ast.Children[1], on); ok {
 		if left.strict != nil || left.has != nil || !left.typ.filled {
 			s.Note(fmt.Sprintf("%q behind || is no default: double quotes make it the name of a field, which nothing has", name))
 		}
 		return s.withDefault(left, missing())
 	}
-	right, err := s.lenient(ast, 1, on)
-	if err != nil {
-		return right, err
-	}
+	right := s.lenient(ast, 1, on)
 	return s.withDefault(left, right)
 }
 
@@ -279,82 +259,60 @@ func (s *Scope) misquoted(ast gojmespath.ASTNode, on *Value) (string, bool) {
 }
 
 // ternary translates a && b || c.
-func (s *Scope) ternary(ast gojmespath.ASTNode, on *Value) (Value, error) {
-	test, ok, err := s.holds(ast.Children[0].Children[0], on)
-	if err != nil {
-		return Value{}, err
-	}
-	then, err := s.lenient(ast.Children[0], 1, on)
-	if err != nil {
-		return then, err
-	}
-	otherwise, err := s.lenient(ast, 1, on)
-	if err != nil {
-		return otherwise, err
-	}
-	also, err := s.truthy(then)
-	if err != nil {
-		return then, err
-	}
+func (s *Scope) ternary(ast gojmespath.ASTNode, on *Value) Value {
+	test, ok := s.holds(ast.Children[0].Children[0], on)
+	then := s.lenient(ast.Children[0], 1, on)
+	otherwise := s.lenient(ast, 1, on)
+	also := s.truthy(then)
 	both := expr.And(test, also)
-	v, err := s.oneOf(both, then.certain(), otherwise)
+	v := s.oneOf(both, then.certain(), otherwise)
 	v.strict = all(ok, implied(test, then.lenient), implied(expr.Not(both), otherwise.lenient))
 	v.lenient = v.strict
-	return v, err
+	return v
 }
 
 // oneOf is a choice of two values that CEL can take for one type.
-func (s *Scope) oneOf(test expr.Expr, then, otherwise Value) (Value, error) {
+func (s *Scope) oneOf(test expr.Expr, then, otherwise Value) Value {
 	if !then.isNever() && !otherwise.isNever() && !then.typ.can(otherwise.typ.all()) {
-		return then, unsupported("a choice of "+then.plain.String()+" and "+otherwise.plain.String(), "their types differ", "choose among values of one type")
+		panic(unsupported("a choice of "+then.plain.String()+" and "+otherwise.plain.String(), "their types differ", "choose among values of one type"))
 	}
-	return choice(test, then, otherwise), nil
+	return choice(test, then, otherwise)
 }
 
 // holds is the condition that a node is true for JMESPath, a missing key being false, and the one without
 // which it fails; nil for one that never does.
-func (s *Scope) holds(ast gojmespath.ASTNode, on *Value) (holds, ok expr.Expr, err error) {
+func (s *Scope) holds(ast gojmespath.ASTNode, on *Value) (holds, ok expr.Expr) {
 	switch ast.NodeType {
 	case gojmespath.ASTNotExpression:
-		holds, ok, err = s.holds(ast.Children[0], on)
-		return expr.Not(holds), ok, err
+		holds, ok = s.holds(ast.Children[0], on)
+		return expr.Not(holds), ok
 	case gojmespath.ASTOrExpression, gojmespath.ASTAndExpression:
-		left, leftOK, err := s.holds(ast.Children[0], on)
-		if err != nil {
-			return nil, nil, err
-		}
-		right, rightOK, err := s.holds(ast.Children[1], on)
-		if err != nil {
-			return nil, nil, err
-		}
+		left, leftOK := s.holds(ast.Children[0], on)
+		right, rightOK := s.holds(ast.Children[1], on)
 		if ast.NodeType == gojmespath.ASTAndExpression {
-			return expr.And(left, right), all(leftOK, implied(left, rightOK)), nil
+			return expr.And(left, right), all(leftOK, implied(left, rightOK))
 		}
-		return expr.Or(left, right), all(leftOK, implied(expr.Not(left), rightOK)), nil
+		return expr.Or(left, right), all(leftOK, implied(expr.Not(left), rightOK))
 	}
-	v, err := s.eval(ast, on)
-	if err != nil {
-		return nil, nil, err
-	}
+	v := s.eval(ast, on)
 	v = v.forgiving()
-	holds, err = s.truthy(v)
-	return holds, v.lenient, err
+	return s.truthy(v), v.lenient
 }
 
 // withDefault is the value that is left where it is true for JMESPath, and else right.
-func (s *Scope) withDefault(left, right Value) (Value, error) {
+func (s *Scope) withDefault(left, right Value) Value {
 	if value, ok := left.Literal(); ok {
 		if jmespath.Truthy(value) {
-			return left, nil
+			return left
 		}
-		return right, nil
+		return right
 	}
 	if left.typ.all() == isAny && right.typ.all() != isAny {
 		if text, ok := expr.StringOf(right.plain); ok && s.tests && s.depth == 1 { // conditions ask what it is
 			none := expr.Binary("in", left.Or(expr.String("")), expr.List(expr.Call("dyn", expr.String("")), expr.Bool(false), expr.List(), expr.Map()))
 			v := Expression(chosen(none, expr.Call("dyn", expr.String(text)), left.Or(expr.String(""))), Any)
 			v.strict, v.lenient = left.lenient, left.lenient
-			return v, nil
+			return v
 		}
 		// The type is taken to be that of its default; of another one, the rule changes nothing.
 		left.lenient = all(left.lenient, some(expr.Not(expr.And(left.has)), isOf(left.plain, right.typ.kinds)))
@@ -363,22 +321,22 @@ func (s *Scope) withDefault(left, right Value) (Value, error) {
 	if literal, ok := right.Literal(); ok {
 		mixed := literal != nil && !left.typ.can(right.typ.all()) && !left.isNever()
 		if mixed && s.depth == 1 && (s.tests || !jmespath.Truthy(literal)) { // which a condition can compare
-			holds, err := s.truthy(left)
+			holds := s.truthy(left)
 			v := choice(holds, left.certain(), right)
 			v.strict, v.lenient = left.lenient, left.lenient
 			if _, isText := literal.(string); isText {
 				v.missing = &fallback{value: literal, unless: holds}
 			}
-			return v, err
+			return v
 		}
 		if left.typ.quantity && left.has != nil && s.depth == 1 && literal != nil {
 			v := choice(left.has, left.certain(), right)
 			v.missing = &fallback{value: literal, unless: left.has, of: &left}
 			v.strict, v.lenient = left.lenient, left.lenient
-			return v, nil
+			return v
 		}
 		if mixed {
-			return left, unsupported("a default of another type than "+left.plain.String(), "their types differ", "give it a default of the same type")
+			panic(unsupported("a default of another type than "+left.plain.String(), "their types differ", "give it a default of the same type"))
 		}
 		if isZero(left.typ, literal) || left.typ.is(isNumber) && literal != nil {
 			v := left
@@ -394,20 +352,17 @@ func (s *Scope) withDefault(left, right Value) (Value, error) {
 			}
 			v.typ = either(left.typ, right.typ)
 			v.strict = left.lenient
-			return v, nil
+			return v
 		}
 	}
-	holds, err := s.truthy(left)
-	if err != nil {
-		return left, err
-	}
-	v, err := s.oneOf(holds, left.certain(), right)
+	holds := s.truthy(left)
+	v := s.oneOf(holds, left.certain(), right)
 	if right.isNever() && left.typ.is(isString) { // an empty text is no more than none
 		v.short = &shorter{expr.String(""), left.Or(expr.String(""))}
 	}
 	v.strict = all(left.lenient, implied(expr.Not(holds), right.lenient))
 	v.lenient = v.strict
-	return v, err
+	return v
 }
 
 // orNothing is how the list is made, or an empty one where it is not there.
@@ -434,26 +389,17 @@ func isZero(t Type, literal any) bool {
 }
 
 // and translates a && b, which is a where that is false.
-func (s *Scope) and(ast gojmespath.ASTNode, on *Value) (Value, error) {
-	left, err := s.lenient(ast, 0, on)
-	if err != nil {
-		return left, err
-	}
-	right, err := s.child(ast, 1, on)
-	if err != nil {
-		return right, err
-	}
-	holds, err := s.truthy(left)
-	if err != nil {
-		return left, err
-	}
-	v, err := s.oneOf(holds, right, left)
+func (s *Scope) and(ast gojmespath.ASTNode, on *Value) Value {
+	left := s.lenient(ast, 0, on)
+	right := s.child(ast, 1, on)
+	holds := s.truthy(left)
+	v := s.oneOf(holds, right, left)
 	if left.typ.is(isBool) && right.typ.is(isBool) && left.has == nil && right.has == nil {
 		v = boolean(expr.And(asCondition(left.plain), asCondition(right.plain)))
 	}
 	v.strict = all(left.lenient, implied(holds, right.strict))
 	v.lenient = all(left.lenient, implied(holds, right.lenient))
-	return v, err
+	return v
 }
 
 // boolean is a condition as a value, which fails where one of the operands does.
@@ -470,59 +416,53 @@ func boolean(e expr.Expr, operands ...Value) Value {
 }
 
 // truthy is the condition that a value is true for JMESPath.
-func (s *Scope) truthy(v Value) (expr.Expr, error) {
+func (s *Scope) truthy(v Value) expr.Expr {
 	if value, ok := v.Literal(); ok {
-		return expr.Bool(jmespath.Truthy(value)), nil
+		return expr.Bool(jmespath.Truthy(value))
 	}
 	empty := expr.String("")
 	t := v.typ
 	switch {
 	case t.filled && v.has == nil:
-		return expr.Bool(true), nil
+		return expr.Bool(true)
 	case t.is(isBool):
-		return asCondition(v.Or(expr.Bool(false))), nil
+		return asCondition(v.Or(expr.Bool(false)))
 	case t.is(isNumber), t.quantity: // which a server does not take where it is empty
-		return expr.And(v.has), nil
+		return expr.And(v.has)
 	case t.is(isString | isNumber):
-		return expr.NotEqual(v.Or(empty), empty), nil
+		return expr.NotEqual(v.Or(empty), empty)
 	case t.is(isScalar):
-		return expr.Not(expr.Binary("in", v.Or(empty), expr.List(expr.Call("dyn", empty), expr.Bool(false)))), nil
+		return expr.Not(expr.Binary("in", v.Or(empty), expr.List(expr.Call("dyn", empty), expr.Bool(false))))
 	case t.is(isList):
 		return s.exists(v, nil)
 	case t.is(isMap):
-		return expr.Binary(">", expr.Method(v.Or(expr.Map()), "size"), expr.Int(0)), nil
+		return expr.Binary(">", expr.Method(v.Or(expr.Map()), "size"), expr.Int(0))
 	}
-	return nil, unsupported("whether "+v.plain.String()+" is empty", reasonUnknownType, "give the definition of its kind")
+	panic(unsupported("whether "+v.plain.String()+" is empty", reasonUnknownType, "give the definition of its kind"))
 }
 
-func (s *Scope) comparison(ast gojmespath.ASTNode, on *Value) (Value, error) {
-	left, err := s.lenient(ast, 0, on)
-	if err != nil {
-		return left, err
-	}
-	right, err := s.lenient(ast, 1, on)
-	if err != nil {
-		return right, err
-	}
+func (s *Scope) comparison(ast gojmespath.ASTNode, on *Value) Value {
+	left := s.lenient(ast, 0, on)
+	right := s.lenient(ast, 1, on)
 	switch fmt.Sprint(ast.Value) {
 	case "tEQ":
-		return boolean(equal(left, right), left, right), nil
+		return boolean(equal(left, right), left, right)
 	case "tNE":
-		return boolean(expr.Not(equal(left, right)), left, right), nil
+		return boolean(expr.Not(equal(left, right)), left, right)
 	}
 	op := map[string]string{"tLT": "<", "tLTE": "<=", "tGT": ">", "tGTE": ">="}[fmt.Sprint(ast.Value)]
 	if !left.typ.can(isNumber) || !right.typ.can(isNumber) { // only they have an order
 		v := null()
 		v.lenient = all(left.lenient, right.lenient)
 		v.strict = v.lenient
-		return v, nil
+		return v
 	}
 	left, right = left.needs(isNumber), right.needs(isNumber)
 	v := boolean(expr.Binary(op, left.plain, right.plain), left, right)
 	if v.has = all(left.has, right.has); v.has != nil {
 		v.short = &shorter{expr.Bool(false), expr.And(v.has, v.plain)}
 	}
-	return v, nil
+	return v
 }
 
 // equal compares two values, of which null is equal to null alone.
@@ -565,7 +505,7 @@ func otherThan(value any) (expr.Expr, bool) {
 	return nil, false
 }
 
-func (s *Scope) multiSelect(ast gojmespath.ASTNode, on *Value) (Value, error) {
+func (s *Scope) multiSelect(ast gojmespath.ASTNode, on *Value) Value {
 	v := Value{}
 	var items []expr.Expr
 	var entries []expr.Entry
@@ -577,10 +517,7 @@ func (s *Scope) multiSelect(ast gojmespath.ASTNode, on *Value) (Value, error) {
 		if hash {
 			child = child.Children[0]
 		}
-		member, err := s.eval(child, on)
-		if err != nil {
-			return member, err
-		}
+		member := s.eval(child, on)
 		member = member.forgiving()
 		v.lenient = all(v.lenient, member.lenient)
 		if elem = either(elem, member.typ); i == 0 {
@@ -612,5 +549,5 @@ func (s *Scope) multiSelect(ast gojmespath.ASTNode, on *Value) (Value, error) {
 	if on != nil && on.has != nil {
 		v.has = on.has
 	}
-	return v, nil
+	return v
 }

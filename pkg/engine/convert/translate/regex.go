@@ -13,20 +13,17 @@ import (
 )
 
 // regexReplace translates the replacement of matches. MutatingAdmissionPolicies can replace a text, and the start of one.
-func regexReplace(literal bool) func(*callOf) (Value, error) {
-	return func(c *callOf) (Value, error) {
+func regexReplace(literal bool) func(*callOf) Value {
+	return func(c *callOf) Value {
 		mutatingPolicy := c.Language() == MutatingPolicy
-		text, err := c.expression(0)
-		if err != nil {
-			return Value{}, err
-		}
+		text := c.expression(0)
 		value, ok := c.args[2].Literal()
 		with, isText := value.(string)
 		switch {
 		case (!ok || !isText) && mutatingPolicy:
-			return Value{}, unsupported(c.name, reasonDynamic, "give the replacement as a constant")
+			panic(unsupported(c.name, reasonDynamic, "give the replacement as a constant"))
 		case !ok || !isText:
-			return Value{}, unsupported(c.name, reasonOnlyPolicies, "write a MutatingPolicy")
+			panic(unsupported(c.name, reasonOnlyPolicies, "write a MutatingPolicy"))
 		}
 		parts := []part{{text: with}}
 		if !literal {
@@ -38,14 +35,14 @@ func regexReplace(literal bool) func(*callOf) (Value, error) {
 		if !mutatingPolicy {
 			replaced, ok := replaceStart(textOf(c.args[1]), text, parts)
 			if !ok {
-				return Value{}, unsupported(c.name, reasonOnlyPolicies, "write a MutatingPolicy")
+				panic(unsupported(c.name, reasonOnlyPolicies, "write a MutatingPolicy"))
 			}
 			return result(replaced, Text)
 		}
 		replacement := ""
 		for _, p := range parts {
 			if p.group > 9 {
-				return Value{}, unsupported(c.name, "CEL's replacements know nine groups", "do not keep what needs no group: (?:...)")
+				panic(unsupported(c.name, "CEL's replacements know nine groups", "do not keep what needs no group: (?:...)"))
 			}
 			replacement += strings.ReplaceAll(p.text, `\`, `\\`)
 			if p.text == "" {

@@ -87,7 +87,7 @@ func (s *Scope) request() Value {
 }
 
 // ofRequest is a field of the request, where CEL has another name for it than Kyverno.
-func (s *Scope) ofRequest(name string) (v Value, ok bool, err error) {
+func (s *Scope) ofRequest(name string) (v Value, ok bool) {
 	object, old := expr.Name("object"), expr.Name("oldObject")
 	if s.options.Targets {
 		object, old = expr.Field(expr.Name("request"), "object"), expr.Field(expr.Name("request"), "oldObject")
@@ -98,9 +98,9 @@ func (s *Scope) ofRequest(name string) (v Value, ok bool, err error) {
 	typ := ObjectType(s.options.Kind, s.options.Sure...)
 	switch name {
 	case "object":
-		return Expression(object, typ), true, nil
+		return Expression(object, typ), true
 	case "oldObject":
-		return Value{typ: typ, plain: old, has: expr.NotEqual(old, expr.Null())}, true, nil
+		return Value{typ: typ, plain: old, has: expr.NotEqual(old, expr.Null())}, true
 	case "namespace":
 		request := expr.Name("request")
 		text := func(field string) expr.Expr { // which the request may not have, such as a name that is to be generated
@@ -108,22 +108,22 @@ func (s *Scope) ofRequest(name string) (v Value, ok bool, err error) {
 		}
 		switch {
 		case s.options.Namespaces:
-			return Expression(text("name"), Name), true, nil
+			return Expression(text("name"), Name), true
 		case s.options.Namespaced:
-			return Expression(expr.Typed(expr.Field(request, "namespace"), expr.Text), Name), true, nil
+			return Expression(expr.Typed(expr.Field(request, "namespace"), expr.Text), Name), true
 		}
 		optional := text("namespace")
 		if s.options.SomeNamespaces {
 			isNamespace := expr.Equal(expr.Field(expr.Field(request, "kind"), "kind"), expr.String("Namespace"))
 			optional = expr.Cond(isNamespace, text("name"), optional)
 		}
-		return Expression(expr.Typed(optional, expr.Text), Name), true, nil
+		return Expression(expr.Typed(optional, expr.Text), Name), true
 	case "uid":
-		return v, true, unsupported("request.uid", "the request has none in CEL", "tell requests apart by request.name and request.userInfo")
+		panic(unsupported("request.uid", "the request has none in CEL", "tell requests apart by request.name and request.userInfo"))
 	case "roles", "clusterRoles":
-		return v, true, unsupported("request."+name, "CEL knows no roles of the user", "ask for groups in request.userInfo")
+		panic(unsupported("request."+name, "CEL knows no roles of the user", "ask for groups in request.userInfo"))
 	}
-	return v, false, nil
+	return v, false
 }
 
 // Language is what is translated to.
@@ -149,7 +149,7 @@ func (s *Scope) Define(name string, v Value) { s.names[name] = v }
 
 // Refuse says why a variable has no value in CEL, and what to use instead.
 func (s *Scope) Refuse(name, reason, instead string) {
-	s.refused[name] = unsupported("the variable "+name, reason, instead)
+	s.refused[name] = unsupported("the variable "+name, reason, instead).error
 }
 
 // Bind reserves a name for a variable of a macro that the expressions stand in, such as c, and returns it,
@@ -190,10 +190,8 @@ func (s *Scope) Note(text string) {
 }
 
 // within calls a function with the name of a variable, which is taken meanwhile.
-func (s *Scope) within(hint string, build func(name string) error) error {
+func within[T any](s *Scope, hint string, build func(name string) T) T {
 	before := s.bound
-	name := s.Bind(hint)
-	err := build(name)
-	s.bound = before
-	return err
+	defer func() { s.bound = before }()
+	return build(s.Bind(hint))
 }

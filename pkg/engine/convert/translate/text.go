@@ -15,27 +15,29 @@ import (
 // Value translates a value of a policy, in whose texts and keys {{ }} are variables; references $( )
 // have to be resolved before, by variables.Resolve. A text that is one variable and nothing else takes on the
 // variable's value, of whatever type. The value of one without variables is a constant.
-func (s *Scope) Value(doc any) (Value, error) {
+func (s *Scope) Value(doc any) (v Value, err error) {
+	defer catch(&err)
+	return s.value(doc), nil
+}
+
+func (s *Scope) value(doc any) Value {
 	switch v := doc.(type) {
 	case string:
-		return s.Text(v)
+		return s.text(v)
 	case []any:
 		return s.list(v)
 	case map[string]any:
 		return s.object(v)
 	}
-	return Constant(doc), nil
+	return Constant(doc)
 }
 
-func (s *Scope) list(doc []any) (Value, error) {
+func (s *Scope) list(doc []any) Value {
 	v, fixed := Value{}, make([]any, len(doc))
 	items, constant := make([]expr.Expr, len(doc)), true
 	elem := Type{}
 	for i, item := range doc {
-		member, err := s.Value(item)
-		if err != nil {
-			return v, err
-		}
+		member := s.value(item)
 		literal, ok := member.Literal()
 		fixed[i], constant = literal, constant && ok && member.strict == nil
 		if elem = either(elem, member.typ); i == 0 {
@@ -45,24 +47,18 @@ func (s *Scope) list(doc []any) (Value, error) {
 		v.members = append(v.members, member)
 	}
 	if constant {
-		return Constant(fixed), nil
+		return Constant(fixed)
 	}
 	v.plain, v.lenient, v.typ = expr.List(items...), v.strict, ListOf(elem)
-	return v.settled(), nil
+	return v.settled()
 }
 
-func (s *Scope) object(doc map[string]any) (Value, error) {
+func (s *Scope) object(doc map[string]any) Value {
 	v, fixed := Value{typ: Type{kinds: isMap}}, make(map[string]any, len(doc))
 	entries, constant := make([]expr.Entry, 0, len(doc)), true
 	for _, key := range slices.Sorted(maps.Keys(doc)) {
-		name, err := s.Text(key)
-		if err != nil {
-			return v, err
-		}
-		member, err := s.Value(doc[key])
-		if err != nil {
-			return v, err
-		}
+		name := s.text(key)
+		member := s.value(doc[key])
 		literal, ok := member.Literal()
 		text, isText := name.lit, false
 		if text != nil {
@@ -73,18 +69,20 @@ func (s *Scope) object(doc map[string]any) (Value, error) {
 		v.strict = all(v.strict, name.strict, name.has, member.strict)
 	}
 	if constant {
-		return Constant(fixed), nil
+		return Constant(fixed)
 	}
 	v.plain, v.lenient = expr.Map(entries...), v.strict
-	return v.settled(), nil
+	return v.settled()
 }
 
 // Text translates a text with variables.
-func (s *Scope) Text(text string) (Value, error) {
-	segments, err := variables.Split(text)
-	if err != nil {
-		return Value{}, err
-	}
+func (s *Scope) Text(text string) (v Value, err error) {
+	defer catch(&err)
+	return s.text(text), nil
+}
+
+func (s *Scope) text(text string) Value {
+	segments := must(variables.Split(text))
 	if len(segments) == 1 && segments[0].Variable != nil {
 		return s.variable(segments[0].Variable)
 	}
@@ -94,12 +92,7 @@ func (s *Scope) Text(text string) (Value, error) {
 	for i, segment := range segments {
 		part := Constant(segment.Text)
 		if segment.Variable != nil {
-			if part, err = s.variable(segment.Variable); err == nil {
-				part, err = s.inserting(part)
-			}
-			if err != nil {
-				return v, err
-			}
+			part = s.inserting(s.variable(segment.Variable))
 		}
 		v.typ.form = min(v.typ.form, part.typ.Form())
 		constant = constant && part.lit != nil && part.strict == nil
@@ -109,19 +102,19 @@ func (s *Scope) Text(text string) (Value, error) {
 		}
 	}
 	if fixed, ok := expr.StringOf(sum); ok && constant {
-		return Constant(fixed), nil
+		return Constant(fixed)
 	}
 	v.plain, v.lenient = sum, v.strict
-	return v.settled(), nil
+	return v.settled()
 }
 
 // inserting is a value as the text that it is in another text.
-func (s *Scope) inserting(v Value) (Value, error) {
+func (s *Scope) inserting(v Value) Value {
 	if value, ok := v.Literal(); ok {
 		if text, isText := pattern.Text(value); isText {
 			fixed := Constant(text)
 			fixed.strict, fixed.lenient = v.strict, v.lenient
-			return fixed, nil
+			return fixed
 		}
 	}
 	out := Value{typ: Text, strict: v.strict, lenient: v.lenient}
@@ -132,15 +125,15 @@ func (s *Scope) inserting(v Value) (Value, error) {
 	case v.typ.is(isString):
 		out.plain = v.plain
 	case v.MayHaveFraction():
-		return v, FractionError()
+		check(FractionError())
 	case v.typ.is(isScalar), v.typ.kinds == 0: // which is taken to be one
 		out.plain = stringOf(v)
 	case v.typ.can(isString):
-		return v, unsupported("a value in a text", reasonUnknownType, "")
+		panic(unsupported("a value in a text", reasonUnknownType, ""))
 	case s.options.Language == MutatingPolicy:
 		out.plain = expr.Call("json.marshal", v.plain)
 	default:
-		return v, unsupported("a list or an object in a text", reasonOnlyPolicies, "write a MutatingPolicy")
+		panic(unsupported("a list or an object in a text", reasonOnlyPolicies, "write a MutatingPolicy"))
 	}
 	if v.has != nil && !expr.Same(v.has, v.strict) {
 		if v.typ.is(isString) {
@@ -149,7 +142,7 @@ func (s *Scope) inserting(v Value) (Value, error) {
 			out.plain = expr.Cond(v.has, out.plain, expr.String("null"))
 		}
 	}
-	return out, nil
+	return out
 }
 
 // stringOf is the text of a scalar.
@@ -167,12 +160,12 @@ const (
 )
 
 // variable translates what stands between {{ and }}.
-func (s *Scope) variable(pieces []variables.Segment) (Value, error) {
+func (s *Scope) variable(pieces []variables.Segment) Value {
 	if len(pieces) == 1 && pieces[0].Variable == nil {
 		if pieces[0].Text == "@" {
 			return s.here()
 		}
-		return s.Query(pieces[0].Text)
+		return s.query(pieces[0].Text)
 	}
 	var b strings.Builder
 	inner := s.Child()
@@ -184,10 +177,7 @@ func (s *Scope) variable(pieces []variables.Segment) (Value, error) {
 			b.WriteString(piece.Text)
 			continue
 		}
-		v, err := s.variable(piece.Variable)
-		if err != nil {
-			return v, err
-		}
+		v := s.variable(piece.Variable)
 		if text, ok := v.lit, v.lit != nil; ok {
 			fmt.Fprint(&b, *text)
 			continue
@@ -196,9 +186,7 @@ func (s *Scope) variable(pieces []variables.Segment) (Value, error) {
 		if strings.HasSuffix(b.String(), "[") {
 			fmt.Fprint(&b, insertedFirst+number)
 		} else {
-			if v, err = s.inserting(v); err != nil {
-				return v, err
-			}
+			v = s.inserting(v)
 			if strings.HasSuffix(b.String(), ".") { // of another one, such as a-b, Kyverno makes no name but an error
 				guard = all(guard, expr.Method(v.plain, "matches", expr.String("^[A-Za-z_][A-Za-z0-9_]*$")))
 			}
@@ -207,15 +195,15 @@ func (s *Scope) variable(pieces []variables.Segment) (Value, error) {
 		guard = all(guard, v.strict)
 		inner.inserts = append(inner.inserts, v)
 	}
-	v, err := inner.Query(strings.TrimSpace(strings.TrimPrefix(strings.TrimSpace(b.String()), "-")))
+	v := inner.query(strings.TrimSpace(strings.TrimPrefix(strings.TrimSpace(b.String()), "-")))
 	v.strict, v.lenient = all(guard, v.strict), all(guard, v.lenient)
-	return v.settled(), err
+	return v.settled()
 }
 
 // inserted is a name, or a constant, that other variables are part of.
-func (s *Scope) inserted(text string) (e expr.Expr, dynamic bool, err error) {
+func (s *Scope) inserted(text string) (e expr.Expr, dynamic bool) {
 	if len(s.inserts) == 0 {
-		return nil, false, nil
+		return nil, false
 	}
 	parts := strings.Split(text, insertedName)
 	e = expr.String(parts[0])
@@ -223,7 +211,7 @@ func (s *Scope) inserted(text string) (e expr.Expr, dynamic bool, err error) {
 		number, rest, found := strings.Cut(part, "q")
 		i, err := strconv.Atoi(number)
 		if err != nil || !found || i >= len(s.inserts) {
-			return nil, false, unsupported("the text "+text, reasonDynamic, "")
+			panic(unsupported("the text "+text, reasonDynamic, ""))
 		}
 		inserted := s.inserts[i].plain
 		if first, ok := expr.StringOf(e); ok && first == "" {
@@ -235,7 +223,7 @@ func (s *Scope) inserted(text string) (e expr.Expr, dynamic bool, err error) {
 			e = expr.Binary("+", e, expr.String(rest))
 		}
 	}
-	return e, len(parts) > 1, nil
+	return e, len(parts) > 1
 }
 
 func (s *Scope) insertedIndex(i int) (expr.Expr, bool) {
@@ -246,17 +234,17 @@ func (s *Scope) insertedIndex(i int) (expr.Expr, bool) {
 }
 
 // here is the value of the live object where the text stands.
-func (s *Scope) here() (Value, error) {
+func (s *Scope) here() Value {
 	v, ok := s.names["target"]
 	if !ok {
-		v, _, _ = s.ofRequest("object")
+		v, _ = s.ofRequest("object")
 	}
 	if s.place == nil {
-		return v, unsupported("{{@}}", "the place of the text is not that of a field", "name the field")
+		panic(unsupported("{{@}}", "the place of the text is not that of a field", "name the field"))
 	}
 	for _, name := range s.place {
 		if name == "[]" {
-			return v, unsupported("{{@}} in a list", "it is the element of the object that stands where this one stands in the patch, whichever is patched", "write a foreach, and element")
+			panic(unsupported("{{@}} in a list", "it is the element of the object that stands where this one stands in the patch, whichever is patched", "write a foreach, and element"))
 		}
 		if i, err := strconv.Atoi(name); err == nil {
 			v = v.at(expr.Int(int64(i)))
@@ -265,5 +253,5 @@ func (s *Scope) here() (Value, error) {
 		_, plain := pattern.ParseKey(name)
 		v = v.field(plain)
 	}
-	return v, nil
+	return v
 }
