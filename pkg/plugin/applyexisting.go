@@ -199,7 +199,7 @@ func (f *ApplyFlags) ToOptions(c *cobra.Command, args []string, streams generici
 		return nil, err
 	}
 	o.factory, o.recorded = w, run
-	o.Executor.Journal, err = newJournal(w, c, args, run, &f.Write)
+	o.Executor.Journal, err = newJournal(w, c, args, run, &f.Write, "")
 	return o, err
 }
 
@@ -221,19 +221,10 @@ func (f *ApplyFlags) check(c *cobra.Command) error {
 // newOptions sets what does not depend on where the changes come from.
 func (f *ApplyFlags) newOptions(c *cobra.Command, w *factory.Factory, request engine.Request) (*ApplyOptions, error) {
 	o := &ApplyOptions{}
-	options := w.WriteOptions(f.Output, request, f.Rehearsal())
 	var err error
-	if f.cluster != nil {
-		o.WritePrinters, err = f.cluster.printers(w, options)
-	} else {
-		o.WritePrinters, err = newWritePrinters(c, w, f.Output, f.Report, options)
-	}
-	if err != nil {
+	if o.WritePrinters, o.Executor, err = f.cluster.writing(c, w, writeFlags{&f.Evaluate, &f.Write, f.Output, f.Report}, request); err != nil {
 		return nil, err
 	}
-	o.Executor = w.Executor(&f.Write, o.written)
-	o.Executor.OnVerified, o.Executor.NotTried = o.verified, o.notTried
-	o.Executor.ShowDrift = factory.DriftPrinter(options, w.Streams.ErrOut)
 	if f.Events && !f.Rehearses() {
 		o.Events = &apply.EventRecorder{Creator: w.Client, Now: time.Now, Warn: w.Warn}
 	}

@@ -54,7 +54,7 @@ func (f *ApplyFlags) recordedOptions(c *cobra.Command, args []string, streams ge
 	case resumed != nil:
 		o.Executor.ResumeJournal(resumed)
 	default:
-		o.Executor.Journal, err = newJournal(w, c, args, run.Run, &f.Write)
+		o.Executor.Journal, err = newJournal(w, c, args, run.Run, &f.Write, "")
 	}
 	return o, err
 }

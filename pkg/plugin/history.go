@@ -2,7 +2,6 @@ package plugin
 
 import (
 	"fmt"
-	"io"
 	"path/filepath"
 	"slices"
 
@@ -21,15 +20,6 @@ type HistoryFlags struct {
 	Output string
 	All    bool
 	Config *genericclioptions.ConfigFlags
-}
-
-// HistoryOptions are what history needs.
-type HistoryOptions struct {
-	Directory string
-	Context   string   // empty: of all contexts
-	Journals  []string // of these runs only; nil for all
-	Printer   HistoryPrinter
-	ErrOut    io.Writer
 }
 
 // NewHistoryCommand is `history`: the runs that wrote, and what to do with them.
@@ -58,11 +48,7 @@ func NewHistoryCommand(config *genericclioptions.ConfigFlags, name string, strea
 			# Undo the latest run that can be undone
 			%[1]s undo latest`, name)),
 		RunE: func(c *cobra.Command, args []string) error {
-			o, err := f.ToOptions(c, args, streams)
-			if err != nil {
-				return err
-			}
-			return exit(o.Run())
+			return exit(f.run(c, args, streams))
 		},
 	}
 	c.Flags().StringVarP(&f.Output, "output", "o", f.Output, "Output format: one of table, json, yaml, name.")
@@ -70,41 +56,48 @@ func NewHistoryCommand(config *genericclioptions.ConfigFlags, name string, strea
 	return c
 }
 
-// ToOptions returns the options for the flags.
-func (f *HistoryFlags) ToOptions(c *cobra.Command, args []string, streams genericiooptions.IOStreams) (*HistoryOptions, error) {
+// run lists the runs, and returns the exit code. A journal that cannot be read is
+// reported, and leaves the list incomplete.
+func (f *HistoryFlags) run(c *cobra.Command, args []string, streams genericiooptions.IOStreams) (int, error) {
 	if !slices.Contains(historyFormats(), f.Output) {
-		return nil, &formats.UnknownFormatError{Format: f.Output, Allowed: historyFormats()}
+		return ExitNothing, &formats.UnknownFormatError{Format: f.Output, Allowed: historyFormats()}
 	}
 	dir, err := journal.Directory()
 	if err != nil {
-		return nil, err
-	}
-	root := c.Root().CommandPath()
-	o := &HistoryOptions{
-		Directory: dir, ErrOut: redact.NewWriter(streams.ErrOut),
-		Printer: HistoryPrinter{
-			Out: streams.Out, Format: f.Output, Where: filepath.Clean(dir),
-			Resume: root + " " + applyExisting, Undo: root + " undo",
-		},
+		return ExitNothing, err
 	}
 	here := currentContext(f.Config)
+	var journals []string // of the runs that are named
 	for _, name := range args {
 		path, err := journal.Find(name, here, func(*journal.Run) bool { return true })
+		if err == nil && filepath.Dir(path) != filepath.Clean(dir) {
+			err = fmt.Errorf("journal %s is not in %s: what later runs undid of it is not known", path, dir)
+		}
 		if err != nil {
-			return nil, err
+			return ExitNothing, err
 		}
-		if filepath.Dir(path) != filepath.Clean(dir) {
-			return nil, fmt.Errorf("journal %s is not in %s: what later runs undid of it is not known", path, dir)
+		journals = append(journals, path)
+	}
+	root := c.Root().CommandPath()
+	printer := HistoryPrinter{Out: streams.Out, Format: f.Output, Where: filepath.Clean(dir), Resume: root + " " + applyExisting, Undo: root + " undo"}
+	if f.All || len(args) > 0 {
+		here = "" // all contexts
+	}
+	if here != "" {
+		printer.Where = "this context; --all lists those of others"
+	}
+	code := ExitOK
+	lists := func(file string) bool { return journals == nil || slices.Contains(journals, file) }
+	runs, err := journal.Runs(dir, here, func(file string, broken error) {
+		if lists(file) {
+			fmt.Fprintf(redact.NewWriter(streams.ErrOut), "error: %v\n", broken)
+			code = ExitIncomplete
 		}
-		o.Journals = append(o.Journals, path)
+	})
+	if err != nil {
+		return ExitNothing, err
 	}
-	if !f.All && len(args) == 0 {
-		o.Context = here
-	}
-	if o.Context != "" {
-		o.Printer.Where = "this context; --all lists those of others"
-	}
-	return o, nil
+	return code, printer.Print(slices.DeleteFunc(runs, func(r journal.Run) bool { return !lists(r.Journal) }))
 }
 
 // currentContext is the kubeconfig's, or the one that --context names; empty where
@@ -118,26 +111,4 @@ func currentContext(config *genericclioptions.ConfigFlags) string {
 		return "" // history needs no kubeconfig
 	}
 	return raw.CurrentContext
-}
-
-// Run lists the runs, and returns the exit code. A journal that cannot be read is
-// reported, and leaves the list incomplete.
-func (o *HistoryOptions) Run() (int, error) {
-	code := ExitOK
-	runs, err := journal.Runs(o.Directory, o.Context, func(file string, broken error) {
-		if o.lists(file) {
-			fmt.Fprintf(o.ErrOut, "error: %v\n", broken)
-			code = ExitIncomplete
-		}
-	})
-	if err != nil {
-		return ExitNothing, err
-	}
-	runs = slices.DeleteFunc(runs, func(r journal.Run) bool { return !o.lists(r.Journal) })
-	return code, o.Printer.Print(runs)
-}
-
-// lists reports whether the run of a journal is to be listed.
-func (o *HistoryOptions) lists(file string) bool {
-	return o.Journals == nil || slices.Contains(o.Journals, file)
 }

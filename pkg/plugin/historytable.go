@@ -57,27 +57,21 @@ func (p *HistoryPrinter) table(b *strings.Builder, runs []journal.Run) error {
 		return nil
 	}
 	w := tabwriter.NewWriter(b, 0, 0, 3, ' ', 0)
-	counts := slices.DeleteFunc([]historyCount{
-		{"PLANNED", func(r *journal.Run) int { return r.Planned }},
-		{"APPLIED", func(r *journal.Run) int { return r.Applied }},
-		{"UNCHANGED", func(r *journal.Run) int { return r.Unchanged }},
-		{"FAILED", func(r *journal.Run) int { return r.Failed }},
-		{"IN DOUBT", func(r *journal.Run) int { return r.InDoubt }},
-		{"LEFT", func(r *journal.Run) int { return r.Left }},
-		{"UNDONE", func(r *journal.Run) int { return r.Undone }},
-	}, func(c historyCount) bool {
-		return c.header == "UNCHANGED" && !slices.ContainsFunc(runs, func(r journal.Run) bool { return r.Unchanged > 0 })
-	})
-	fmt.Fprint(w, "ID\tSTARTED\tCONTEXT\tCOMMAND")
-	for _, c := range counts {
-		fmt.Fprint(w, "\t", c.header)
+	unchanged := slices.ContainsFunc(runs, func(r journal.Run) bool { return r.Unchanged > 0 })
+	row := func(first string, unchangedCell any, counts ...any) {
+		if unchanged {
+			counts = slices.Insert(counts, 2, unchangedCell)
+		}
+		fmt.Fprint(w, first)
+		for _, c := range counts {
+			fmt.Fprint(w, "\t", c)
+		}
 	}
+	row("ID\tSTARTED\tCONTEXT\tCOMMAND", "UNCHANGED", "PLANNED", "APPLIED", "FAILED", "IN DOUBT", "LEFT", "UNDONE")
 	for i := range runs {
 		r := &runs[i]
-		fmt.Fprintf(w, "\n%s\t%s\t%s\t%s", wording.Cell(r.ID), r.Started.Local().Format(time.DateTime), wording.Cell(r.Context), wording.Cell(historyCommand(r)))
-		for _, c := range counts {
-			fmt.Fprintf(w, "\t%d", c.of(r))
-		}
+		row(fmt.Sprintf("\n%s\t%s\t%s\t%s", wording.Cell(r.ID), r.Started.Local().Format(time.DateTime), wording.Cell(r.Context), wording.Cell(historyCommand(r))),
+			r.Unchanged, r.Planned, r.Applied, r.Failed, r.InDoubt, r.Left, r.Undone)
 	}
 	fmt.Fprintln(w)
 	if err := w.Flush(); err != nil {
@@ -85,12 +79,6 @@ func (p *HistoryPrinter) table(b *strings.Builder, runs []journal.Run) error {
 	}
 	p.next(b, runs)
 	return nil
-}
-
-// historyCount is a column of counts.
-type historyCount struct {
-	header string
-	of     func(*journal.Run) int
 }
 
 // historyCommand returns the command of a run, and what it undid.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 
@@ -19,7 +18,6 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/flags"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/job"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/formats"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/policies"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/rbac"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/version"
@@ -38,17 +36,6 @@ type JobFlags struct {
 	Spec     job.Spec
 	Output   string
 	Config   *genericclioptions.ConfigFlags
-}
-
-// JobOptions are what printing a Job needs.
-type JobOptions struct {
-	Spec   job.Spec
-	Apply  bool // the run writes
-	Notes  []string
-	Broken []policies.Problem
-	Output string
-	Out    io.Writer
-	ErrOut io.Writer
 }
 
 // NewJobCommand is `job`: the manifests of a Job that runs the program in the cluster.
@@ -83,11 +70,7 @@ func NewJobCommand(config *genericclioptions.ConfigFlags, name string, streams g
 			# Keep to a namespace: without a ClusterRole for its objects
 			%[1]s job deployments -p policy.yaml --all-namespaces=false -n shop`, name)),
 		RunE: func(c *cobra.Command, args []string) error {
-			o, err := f.ToOptions(c.Context(), c.Flags(), args, streams)
-			if err != nil {
-				return err
-			}
-			return exit(o.Run())
+			return exit(f.run(c.Context(), c.Flags(), args, streams))
 		},
 	}
 	f.addFlags(c.Flags())
@@ -156,40 +139,67 @@ func (f *JobFlags) Validate(typed *pflag.FlagSet) error {
 	return f.Write.Validate()
 }
 
-// ToOptions reads the policies and asks the server for its kinds. Args are the types and names that the user typed.
-func (f *JobFlags) ToOptions(ctx context.Context, typed *pflag.FlagSet, args []string, streams genericiooptions.IOStreams) (*JobOptions, error) {
+// run reads the policies, asks the server for its kinds, prints the manifests, reports the policies that the run would leave out, and
+// returns the exit code. Args are the types and names that the user typed.
+func (f *JobFlags) run(ctx context.Context, typed *pflag.FlagSet, args []string, streams genericiooptions.IOStreams) (int, error) {
 	if err := f.Validate(typed); err != nil {
-		return nil, err
+		return ExitNothing, err
 	}
-	o := &JobOptions{Spec: f.Spec, Apply: f.Apply, Output: f.Output, Out: streams.Out, ErrOut: redact.NewWriter(streams.ErrOut)}
+	spec, errOut := f.Spec, redact.NewWriter(streams.ErrOut)
 	var err error
-	if o.Spec.Namespace, _, err = f.Config.ToRawKubeConfigLoader().Namespace(); err != nil {
-		return nil, err
+	if spec.Namespace, _, err = f.Config.ToRawKubeConfigLoader().Namespace(); err != nil {
+		return ExitNothing, err
 	}
-	if err := o.Spec.Validate(); err != nil {
-		return nil, err
+	if err := spec.Validate(); err != nil {
+		return ExitNothing, err
 	}
+	var notes []string
 	if !typed.Changed("image") && !version.IsRelease() {
-		o.Notes = append(o.Notes, "this build is no release, for which there would be an image: name one with --image")
+		notes = append(notes, "this build is no release, for which there would be an image: name one with --image")
 	}
 	kept := f.Objects.Namespaces
 	if !f.Objects.AllNamespaces {
-		kept = []string{o.Spec.Namespace}
+		kept = []string{spec.Namespace}
 	}
 	r := RBACFlags{Policies: f.Policies, Client: f.Client, Config: f.Config, For: string(rbac.Preview), Report: f.Report}
 	if f.Apply {
 		r.For = string(rbac.Apply)
 	}
-	found, needs, notes, err := r.needs(ctx, args, kept, streams.In)
+	found, needs, more, err := r.needs(ctx, args, kept, streams.In)
 	if err != nil {
-		return nil, err
+		return ExitNothing, err
 	}
-	o.Notes, o.Broken = append(o.Notes, notes...), found.List.Errors()
-	o.Spec.Roles = rbac.Roles(o.Spec.Namespace+":"+o.Spec.Name, needs, kept, nil)
-	o.Spec.Policies = slices.DeleteFunc(found.Documents, func(d engine.Document) bool { return d.Origin == cluster.Origin })
-	o.Spec.Records = f.Apply || f.Spec.Claim != ""
-	o.Spec.Command = f.command(typed, args, kept)
-	return o, nil
+	spec.Roles = rbac.Roles(spec.Namespace+":"+spec.Name, needs, kept, nil)
+	spec.Policies = slices.DeleteFunc(found.Documents, func(d engine.Document) bool { return d.Origin == cluster.Origin })
+	spec.Records = f.Apply || f.Spec.Claim != ""
+	spec.Command = f.command(typed, args, kept)
+	objects, others, err := spec.Manifests()
+	if err != nil {
+		return ExitNothing, err
+	}
+	notes = slices.Concat(notes, more, others)
+	broken := found.List.Errors()
+	for _, p := range broken {
+		fmt.Fprintf(errOut, "error: %s; the run would be incomplete\n", p)
+	}
+	if f.Apply && len(broken) > 0 {
+		return ExitNothing, fmt.Errorf("no Job was printed: %s in policies, with which it would write nothing; fix them, or leave their rules out with --skip", wording.Plural(len(broken), "error"))
+	}
+	for _, note := range notes {
+		fmt.Fprintf(errOut, "warning: %s\n", note)
+	}
+	if f.Output == formats.JSON {
+		err = job.PrintJSON(streams.Out, objects)
+	} else {
+		err = job.PrintYAML(streams.Out, objects, notes)
+	}
+	switch {
+	case err != nil:
+		return ExitNothing, err
+	case len(broken) > 0:
+		return ExitIncomplete, nil
+	}
+	return ExitOK, nil
 }
 
 // command is what is run, with the flags that it has in common with job.
@@ -222,34 +232,4 @@ func (f *JobFlags) command(typed *pflag.FlagSet, args, namespaces []string) []st
 		out = append(out, "--namespaces="+strings.Join(namespaces, ","))
 	}
 	return append(out, flags.Args(typed, others...)...)
-}
-
-// Run prints the manifests, reports the policies that the run would leave out, and returns the exit code.
-func (o *JobOptions) Run() (int, error) {
-	objects, notes, err := o.Spec.Manifests()
-	if err != nil {
-		return ExitNothing, err
-	}
-	notes = append(o.Notes, notes...)
-	for _, p := range o.Broken {
-		fmt.Fprintf(o.ErrOut, "error: %s; the run would be incomplete\n", p)
-	}
-	if o.Apply && len(o.Broken) > 0 {
-		return ExitNothing, fmt.Errorf("no Job was printed: %s in policies, with which it would write nothing; fix them, or leave their rules out with --skip", wording.Plural(len(o.Broken), "error"))
-	}
-	for _, note := range notes {
-		fmt.Fprintf(o.ErrOut, "warning: %s\n", note)
-	}
-	if o.Output == formats.JSON {
-		err = job.PrintJSON(o.Out, objects)
-	} else {
-		err = job.PrintYAML(o.Out, objects, notes)
-	}
-	switch {
-	case err != nil:
-		return ExitNothing, err
-	case len(o.Broken) > 0:
-		return ExitIncomplete, nil
-	}
-	return ExitOK, nil
 }

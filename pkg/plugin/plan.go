@@ -3,7 +3,6 @@ package plugin
 import (
 	"errors"
 	"fmt"
-	"io"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -36,16 +35,6 @@ type PlanShowFlags struct {
 	ExitCode bool
 }
 
-// PlanShowOptions are what plan show needs.
-type PlanShowOptions struct {
-	Plan     *plan.Plan
-	Hints    *output.HintCollector
-	Printer  output.Printer
-	Reports  *formats.Reports // those that Printer writes too
-	ExitCode bool
-	ErrOut   io.Writer
-}
-
 func newPlanShowCommand(name string, streams genericiooptions.IOStreams) *cobra.Command {
 	f := PlanShowFlags{Output: flags.NewOutput(formats.Diff), ExitCode: true}
 	c := &cobra.Command{
@@ -72,11 +61,7 @@ func newPlanShowCommand(name string, streams genericiooptions.IOStreams) *cobra.
 			%[1]s plan show fix-images.plan -o json --query summary.changed`, name)),
 		Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
-			o, err := f.ToOptions(c, args[0], streams)
-			if err != nil {
-				return err
-			}
-			return exit(o.Run())
+			return exit(f.run(c, args[0], streams))
 		},
 	}
 	f.Output.AddFlags(c.Flags(), formats.PreviewNames())
@@ -94,20 +79,20 @@ var (
 	errPlanIncomplete = errors.New("the preview that saved this plan is incomplete: it could not read everything, or the server refused a change or did not try it")
 )
 
-// ToOptions reads the plan.
-func (f *PlanShowFlags) ToOptions(c *cobra.Command, file string, streams genericiooptions.IOStreams) (*PlanShowOptions, error) {
+// run reads the plan, prints it, and returns the exit code.
+func (f *PlanShowFlags) run(c *cobra.Command, file string, streams genericiooptions.IOStreams) (int, error) {
 	if err := errors.Join(f.Output.CheckView(c.Flags()), flags.CheckFiles(c.Flags(), file)); err != nil {
-		return nil, err
+		return ExitNothing, err
 	}
 	switch {
 	case f.Output.Format == formats.Manifests:
-		return nil, errPlanManifests
+		return ExitNothing, errPlanManifests
 	case f.Output.ShowSecrets:
-		return nil, errPlanSecrets
+		return ExitNothing, errPlanSecrets
 	}
 	p, err := plan.Load(file)
 	if err != nil {
-		return nil, err
+		return ExitNothing, err
 	}
 	options := f.Output.PrinterOptions(streams.Out)
 	options.Context = output.Context{
@@ -119,46 +104,40 @@ func (f *PlanShowFlags) ToOptions(c *cobra.Command, file string, streams generic
 	options.Hint = next.Hint
 	printer, err := formats.NewPreview(f.Output.Format, options)
 	if err != nil {
-		return nil, err
+		return ExitNothing, err
 	}
 	reports, err := formats.OpenReports(f.Report.Reports, formats.ReportOptions{
 		Options: options, ErrOut: streams.ErrOut, StdoutTaken: c.Flags().Changed("output"),
 	})
 	if err != nil {
-		return nil, err
+		return ExitNothing, err
 	}
-	return &PlanShowOptions{Plan: p, Hints: next, Printer: reports.Beside(printer), Reports: reports, ExitCode: f.ExitCode, ErrOut: redact.NewWriter(streams.ErrOut)}, nil
-}
-
-// Run prints, and returns the exit code.
-func (o *PlanShowOptions) Run() (int, error) {
-	code, err := o.run()
-	return code, errors.Join(err, o.Reports.Discard())
-}
-
-func (o *PlanShowOptions) run() (int, error) {
-	p := o.Plan
-	fmt.Fprintf(o.ErrOut, "Made at %s by version %s for %s. Its impacts are of that time.\n", p.Created.UTC().Format(time.RFC3339), redact.EscapeLine(p.Version), p.Cluster)
-	for _, e := range p.Entries {
-		change := e.Change()
-		o.Hints.Add(&change)
-		if err := o.Printer.Print(output.Evaluated{Change: &change}); err != nil {
-			return ExitIncomplete, err
-		}
-	}
-	if p.Incomplete && p.Summary.Incomplete == 0 {
-		if err := o.Printer.Print(output.Problem{Err: errPlanIncomplete}); err != nil {
-			return ExitIncomplete, err
-		}
-	}
-	if err := errors.Join(o.Printer.Print(output.Summary{Summary: p.Summary}), o.Printer.Close()); err != nil {
+	fmt.Fprintf(redact.NewWriter(streams.ErrOut), "Made at %s by version %s for %s. Its impacts are of that time.\n", options.Context.Time, redact.EscapeLine(p.Version), p.Cluster)
+	if err := errors.Join(show(p, reports.Beside(printer), next), reports.Discard()); err != nil {
 		return ExitIncomplete, err
 	}
 	switch {
 	case p.Incomplete:
 		return ExitIncomplete, nil
-	case p.Summary.Changed > 0 && o.ExitCode:
+	case p.Summary.Changed > 0 && f.ExitCode:
 		return ExitChanges, nil
 	}
 	return ExitOK, nil
+}
+
+// show prints a plan.
+func show(p *plan.Plan, printer output.Printer, hints *output.HintCollector) error {
+	for _, e := range p.Entries {
+		change := e.Change()
+		hints.Add(&change)
+		if err := printer.Print(output.Evaluated{Change: &change}); err != nil {
+			return err
+		}
+	}
+	if p.Incomplete && p.Summary.Incomplete == 0 {
+		if err := printer.Print(output.Problem{Err: errPlanIncomplete}); err != nil {
+			return err
+		}
+	}
+	return errors.Join(printer.Print(output.Summary{Summary: p.Summary}), printer.Close())
 }

@@ -8,7 +8,6 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/apply"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/factory"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/flags"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/formats"
 )
@@ -25,28 +24,35 @@ type writeReports interface {
 	HasErrors() bool
 }
 
-// newWritePrinters returns those of a run on one cluster.
-func newWritePrinters(c *cobra.Command, w *factory.Factory, view flags.Output, report flags.Report, o output.Options) (WritePrinters, error) {
-	reports, err := w.Reports(report, o, c.Flags().Changed("output"))
-	if err != nil {
-		return WritePrinters{}, err
+// writing returns the printers of a run that writes, and its executor, which reports to them: of the only cluster, or of one of several.
+func (m *writtenCluster) writing(c *cobra.Command, w *factory.Factory, f writeFlags, request engine.Request) (p WritePrinters, x *apply.Executor, err error) {
+	options := w.WriteOptions(f.output, request, f.Rehearsal())
+	if m != nil {
+		p, err = m.printers(w, options)
+	} else {
+		var reports *formats.Reports
+		if reports, err = w.Reports(f.report, options, c.Flags().Changed("output")); err == nil {
+			p.Reports = reports
+			p.Shown, err = formats.NewWrites(f.output.Format, options, reports, w.Streams.ErrOut)
+		}
 	}
-	shown, err := formats.NewWrites(view.Format, o, reports, w.Streams.ErrOut)
-	return WritePrinters{Shown: shown, Reports: reports}, err
+	x = w.Executor(f.Write, p.written)
+	x.OnVerified, x.NotTried, x.ShowDrift = p.verified, p.notTried, factory.DriftPrinter(options, w.Streams.ErrOut)
+	return p, x, err
 }
 
 // print prints an event. The reports come first: they have what was written even if it
 // cannot be shown.
-func (p *WritePrinters) print(e output.Event) error { return output.Tee(p.Reports, p.Shown).Print(e) }
+func (p WritePrinters) print(e output.Event) error { return output.Tee(p.Reports, p.Shown).Print(e) }
 
 // written prints the outcome of an object that was to be written.
-func (p *WritePrinters) written(r *apply.Result) error { return p.print(output.Written{Result: r}) }
+func (p WritePrinters) written(r *apply.Result) error { return p.print(output.Written{Result: r}) }
 
 // verified prints what is held, before the user is asked.
-func (p *WritePrinters) verified() error { return output.Flush(p.Shown) }
+func (p WritePrinters) verified() error { return output.Flush(p.Shown) }
 
 // notTried adds an object to the reports that the run did not come to.
-func (p *WritePrinters) notTried(r *apply.Result) error {
+func (p WritePrinters) notTried(r *apply.Result) error {
 	return p.Reports.Print(output.Written{Result: r})
 }
 

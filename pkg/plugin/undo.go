@@ -148,29 +148,16 @@ func (f *UndoFlags) ToOptions(c *cobra.Command, args []string, streams genericio
 // wireExecutor sets how the changes are shown and written.
 func (f *UndoFlags) wireExecutor(o *UndoOptions, w *factory.Factory, c *cobra.Command, args []string, here plan.Cluster) error {
 	f.TakeFrom = append(f.TakeFrom, o.Header.FieldManager) // it is the run's own that is taken back
-	options := w.WriteOptions(f.Output, engine.Request{}, f.Rehearsal())
 	var err error
-	if f.cluster != nil {
-		o.WritePrinters, err = f.cluster.printers(w, options)
-	} else {
-		o.WritePrinters, err = newWritePrinters(c, w, f.Output, f.Report, options)
-	}
-	if err != nil {
+	if o.WritePrinters, o.Executor, err = f.cluster.writing(c, w, writeFlags{&f.Evaluate, &f.Write, f.Output, f.Report}, engine.Request{}); err != nil {
 		return err
 	}
+	o.Executor.ShowDrift = nil
 	o.Found = func(c *engine.Change) error { return o.print(output.Evaluated{Change: c}) }
 	o.Previewed = func(s evaluation.Summary) error { return o.print(output.Summary{Summary: s}) }
-	o.Executor = w.Executor(&f.Write, o.written)
-	o.Executor.OnVerified, o.Executor.NotTried = o.verified, o.notTried
-	if f.Rehearses() {
-		return nil
+	if !f.Rehearses() {
+		o.Executor.Journal, err = newJournal(w, c, args, plan.NewRun(here, version.Release(), time.Now()), &f.Write, o.Header.ID)
 	}
-	now := time.Now()
-	o.Executor.Journal, err = w.Journal(&f.Write, journal.Header{
-		ID: journal.NewID(), Command: c.Name(), Arguments: typed(c, args), Started: now,
-		FieldManager: f.FieldManager, Undoes: o.Header.ID,
-		Run: plan.NewRun(here, version.Release(), now),
-	})
 	return err
 }
 

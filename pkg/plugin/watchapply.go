@@ -216,7 +216,7 @@ func (w *watchWrites) make(ctx context.Context, by *ApplyOptions, own *watch.Set
 	}
 	run := by.recorded
 	run.Created, run.Seed = e.World().Now, e.World().Seed
-	if o.Executor.Journal, err = newJournal(by.factory, w.command, w.args, run, &w.Write); err != nil {
+	if o.Executor.Journal, err = newJournal(by.factory, w.command, w.args, run, &w.Write, ""); err != nil {
 		return nil, err
 	}
 	o.Executor.OnWrite, o.Executor.Command = o.recordEvents, w.command.CommandPath()

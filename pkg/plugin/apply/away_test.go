@@ -94,27 +94,3 @@ func TestExecutorOutlastsTheAbsenceOfItsServer(t *testing.T) {
 		})
 	}
 }
-
-// One that is interrupted meanwhile leaves them to be looked up by a resumed run.
-func TestExecutorIsInterruptedInTheAbsenceOfItsServer(t *testing.T) {
-	s := &leaving{server: newServer(t, all()...), with: "a", stores: true}
-	x := newTrial(s.server)
-	x.Writer.Server, x.Writer.Retry = s, wait.Backoff{Steps: 2}
-	path := filepath.Join(t.TempDir(), "journal")
-	x.Journal = func() (*journal.Writer, error) { return newJournal(path, x) }
-	ctx, cancel := context.WithCancel(t.Context())
-	x.Away = func(context.Context, error) bool { cancel(); return false }
-	if _, err := x.Run(ctx, tasks(all()...)); err == nil {
-		t.Error("no error")
-	}
-	j, err := journal.Read(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got := j.Entries[0].Status(); got != journal.InDoubt {
-		t.Errorf("the journal has %s", got)
-	}
-	if diff := cmp.Diff(outcomes{"a not-tried", "b not-tried", "c not-tried"}, x.results); diff != "" {
-		t.Errorf("results -want +got:\n%s", diff)
-	}
-}

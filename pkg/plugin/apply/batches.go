@@ -43,7 +43,7 @@ func (x *Executor) write(ctx context.Context, ready []*Task) error {
 			started += n
 		}
 		if err == nil && x.Wait {
-			err = x.waitForRollouts(ctx, batch)
+			err = x.rollOut(ctx, batch)
 		}
 		if err != nil || w.tooManyFailures() {
 			break
@@ -152,8 +152,8 @@ func (x *Executor) reportNotTried(ready []*Task) error {
 	return nil
 }
 
-// waitForRollouts waits until what was written has rolled out.
-func (x *Executor) waitForRollouts(ctx context.Context, batch []*Task) error {
+// rollOut waits until what was written has rolled out.
+func (x *Executor) rollOut(ctx context.Context, batch []*Task) error {
 	var keys []engine.ObjectKey
 	for _, q := range batch {
 		keys = append(keys, q.Key)
@@ -161,8 +161,7 @@ func (x *Executor) waitForRollouts(ctx context.Context, batch []*Task) error {
 			ctx = engine.WithSecret(ctx)
 		}
 	}
-	w := RolloutWatcher{Server: x.Writer.Server, Progress: func(text string) { fmt.Fprintln(x.ErrOut, redact.EscapeLine(text)) }}
-	return w.Wait(ctx, keys, x.Timeout)
+	return waitForRollouts(ctx, x.Writer.Server, keys, x.Timeout, func(text string) { fmt.Fprintln(x.ErrOut, redact.EscapeLine(text)) })
 }
 
 // untilSecondInterrupt returns a context for requests in flight. An interrupt cancels

@@ -49,23 +49,6 @@ func (e *ConflictError) Error() string {
 		strings.Join(owners, "; "), strings.Join(flags, " "))
 }
 
-// LossError reports live data that the server would drop and the change means to keep.
-type LossError struct{ Lost request.Difference }
-
-// Error names the fields.
-func (e *LossError) Error() string {
-	return fmt.Sprintf("the server would drop %s, which the change means to keep; not written, because that needs a confirmation for this object",
-		strings.Join(e.Lost.Paths(), ", "))
-}
-
-// RefusedError reports fields of a request that the server would ignore.
-type RefusedError struct{ Refused request.Difference }
-
-// Error names the fields.
-func (e *RefusedError) Error() string {
-	return fmt.Sprintf("the server ignores %s; nothing was written", strings.Join(e.Refused.Paths(), ", "))
-}
-
 // DriftError reports that another client has written the object, so that the change is
 // not the one that was shown.
 type DriftError struct{ Fields []fieldpath.Path }

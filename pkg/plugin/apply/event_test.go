@@ -60,20 +60,6 @@ func TestEventRecorderNamesTheObject(t *testing.T) {
 	}
 }
 
-func TestEventRecorderUsesDefaultForClusterScopedObjects(t *testing.T) {
-	var c creator
-	var warnings []string
-	k := engine.ObjectKey{GroupKind: schema.GroupKind{Group: "rbac.authorization.k8s.io", Kind: "ClusterRole"}, Version: "v1", Name: "system:node"}
-	recorder(&c, &warnings).PolicyApplied(t.Context(), k, rule)
-	got := c.created[0]
-	if got.GetNamespace() != "default" || got.GetGenerateName() != "kubectl-mutate." {
-		t.Errorf("%s in %s", got.GetGenerateName(), got.GetNamespace())
-	}
-	if ns, _, _ := unstructured.NestedString(got.Object, "involvedObject", "namespace"); ns != "" {
-		t.Errorf("the object is said to be in namespace %s", ns)
-	}
-}
-
 func TestEventRecorderWarnsOnceForANamespace(t *testing.T) {
 	var warnings []string
 	c := creator{failing: map[string]error{

@@ -1,7 +1,6 @@
 package apply
 
 import (
-	"context"
 	"errors"
 	"io"
 	"net/http"
@@ -156,20 +155,6 @@ func TestWriterJournalsEveryWriteBeforeAndAfter(t *testing.T) {
 	checkSent(t, s, "(patch)")
 }
 
-func TestWriterJournalsNoResultOfAWriteInDoubt(t *testing.T) {
-	s := newFakeServer(t, configMap)
-	ctx, cancel := context.WithCancel(t.Context())
-	s.after = only(2, func() error { cancel(); return errCut })
-	w, j := writerTo(s), &records{}
-	w.Journal = j
-	if _, err := verifyAndWrite(ctx, w, key, setA("2")); err == nil {
-		t.Error("no error")
-	}
-	if d := cmp.Diff([]string{"attempt 2"}, j.calls); d != "" {
-		t.Errorf("(-want +got):\n%s", d)
-	}
-}
-
 // noDryRun is the answer of a server that does not call a webhook with side effects in a dry run.
 var noDryRun = apierrors.NewBadRequest(`admission webhook "w" does not support dry run`)
 
@@ -195,25 +180,6 @@ func TestWriterMarksObjectsWithoutDryRunAsUnverified(t *testing.T) {
 	}
 	checkOutcome(t, r, Applied)
 	checkSent(t, s, "(patch) patch")
-}
-
-func TestWriterWritesWithOneRequest(t *testing.T) {
-	s := newFakeServer(t, configMap)
-	w := writerTo(s)
-	v, err := w.Verify(t.Context(), key, setA("2"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	s.sent, s.reads = nil, 0
-	r, err := w.Write(t.Context(), v)
-	if err != nil {
-		t.Fatal(err)
-	}
-	checkOutcome(t, r, Applied)
-	checkSent(t, s, "patch")
-	if s.reads != 0 {
-		t.Errorf("%d reads", s.reads)
-	}
 }
 
 func serverError(code int, retryAfter int) error {

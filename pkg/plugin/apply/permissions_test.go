@@ -85,13 +85,6 @@ func TestMissingPermissions(t *testing.T) {
 	}
 }
 
-func TestMissingPermissionsReturnsErrors(t *testing.T) {
-	a := &authorizer{fail: errors.New("gone")}
-	if _, err := apply.MissingPermissions(t.Context(), a, []apply.Permission{deployment("", "", "")}, 0); !errors.Is(err, a.fail) {
-		t.Errorf("got %v", err)
-	}
-}
-
 // The answer for the resource is no, and then the connection breaks: the many objects
 // are not asked about one by one.
 func TestMissingPermissionsStopsAtTheFirstError(t *testing.T) {

@@ -30,8 +30,7 @@ const (
 	// Conflicted: a field belongs to a manager that would set it back. Err is a
 	// *ConflictError.
 	Conflicted Outcome = "conflicted"
-	// Declined: the change needs a confirmation of its own and did not get it. Err is a
-	// *LossError, or nil if the user said no.
+	// Declined: the change needs a confirmation of its own and did not get it.
 	Declined Outcome = "declined"
 	// Drifted: another client has written the object, and the change is a different one
 	// now, or contradicted. Err is a *DriftError, or the *plan.Drift of Want.

@@ -18,34 +18,16 @@ import (
 // rolloutInterval is how often a workload is read.
 const rolloutInterval = time.Second
 
-// RolloutWatcher waits for the rollouts of Deployments, StatefulSets and DaemonSets.
-type RolloutWatcher struct {
-	Server interface {
-		Get(ctx context.Context, key engine.ObjectKey) (*unstructured.Unstructured, error)
-	}
-	// Progress is called when a workload has come further. Never nil.
-	Progress func(text string)
-}
-
-// RolloutStalledError reports a workload whose controller has given up.
-type RolloutStalledError struct {
-	Key     engine.ObjectKey
-	Message string
-}
-
-// Error names the workload and what its status says.
-func (e *RolloutStalledError) Error() string { return fmt.Sprintf("%s: %s", e.Key, e.Message) }
-
 // rollout is a workload that is not ready, and why, as it was last reported.
 type rollout struct {
 	key engine.ObjectKey
 	why string
 }
 
-// Wait returns when all workloads among the objects have rolled out. Other kinds,
-// and objects that are gone, are not waited for. The error
-// names those that were not ready in time, is a *RolloutStalledError, or one of reading.
-func (w *RolloutWatcher) Wait(ctx context.Context, keys []engine.ObjectKey, timeout time.Duration) error {
+// waitForRollouts returns when all workloads among the objects have rolled out. Other kinds,
+// and objects that are gone, are not waited for. Told is called when a workload has come further. The error
+// names those that were not ready in time, or whose controller has given up, or is one of reading.
+func waitForRollouts(ctx context.Context, server Server, keys []engine.ObjectKey, timeout time.Duration, told func(text string)) error {
 	var left []rollout
 	for _, k := range keys {
 		if isWorkload(k) && (k.Subresource == "" || k.Subresource == "scale") {
@@ -55,7 +37,7 @@ func (w *RolloutWatcher) Wait(ctx context.Context, keys []engine.ObjectKey, time
 	}
 	var failed error // of reading; it may be a timeout of its own
 	err := wait.PollUntilContextTimeout(ctx, rolloutInterval, timeout, true, func(context.Context) (bool, error) {
-		left, failed = w.look(ctx, left) // not cut off by the timeout
+		left, failed = lookAtRollouts(ctx, server, left, told) // not cut off by the timeout
 		return len(left) == 0, failed
 	})
 	switch {
@@ -79,23 +61,23 @@ func rolloutTimeout(after time.Duration, left []rollout) error {
 	return fmt.Errorf("not rolled out after %s: %s", after, strings.Join(waiting, "; "))
 }
 
-// look reads the workloads once, and returns those that are not ready.
-func (w *RolloutWatcher) look(ctx context.Context, all []rollout) ([]rollout, error) {
+// lookAtRollouts reads the workloads once, and returns those that are not ready.
+func lookAtRollouts(ctx context.Context, server Server, all []rollout, told func(string)) ([]rollout, error) {
 	var left []rollout
 	for _, l := range all {
-		u, err := w.Server.Get(ctx, l.key)
+		u, err := server.Get(ctx, l.key)
 		if apierrors.IsNotFound(err) {
 			continue
 		}
 		if err != nil {
 			return all, fmt.Errorf("waiting for %s: %w", l.key, err)
 		}
-		why, err := RolloutStatus(u)
+		why, err := rolloutStatus(u)
 		if err != nil {
 			return all, err
 		}
 		if why != l.why && why != "" {
-			w.Progress(fmt.Sprintf("%s: %s", l.key, why))
+			told(fmt.Sprintf("%s: %s", l.key, why))
 		}
 		if why != "" {
 			left = append(left, rollout{l.key, why})
@@ -108,10 +90,10 @@ func isWorkload(key engine.ObjectKey) bool {
 	return key.Group == "apps" && (key.Kind == "Deployment" || key.Kind == "StatefulSet" || key.Kind == "DaemonSet")
 }
 
-// RolloutStatus returns what a workload is waiting for, in the words of kstatus. It
-// is empty if the workload has rolled out, and for any other kind. The error is a
-// *RolloutStalledError, or that of an object that cannot be read.
-func RolloutStatus(u *unstructured.Unstructured) (string, error) {
+// rolloutStatus returns what a workload is waiting for, in the words of kstatus. It
+// is empty if the workload has rolled out, and for any other kind. The error is
+// that of a controller that has given up, or of an object that cannot be read.
+func rolloutStatus(u *unstructured.Unstructured) (string, error) {
 	key := engine.KeyOf(u)
 	strategy, _, _ := unstructured.NestedString(u.Object, "spec", "updateStrategy", "type")
 	observed, _, _ := unstructured.NestedInt64(u.Object, "status", "observedGeneration")
@@ -135,7 +117,7 @@ func RolloutStatus(u *unstructured.Unstructured) (string, error) {
 	case result.Status == status.CurrentStatus:
 		return "", nil
 	case result.Status == status.FailedStatus:
-		return "", &RolloutStalledError{Key: key, Message: result.Message}
+		return "", fmt.Errorf("%s: %s", key, result.Message)
 	}
 	return result.Message, nil
 }

@@ -38,7 +38,7 @@ func TestRolloutsOfSecretsAreNotLogged(t *testing.T) {
 		x := &Executor{Writer: &Writer{Server: server}, ErrOut: io.Discard, Options: Options{Timeout: time.Minute}}
 		fields := []engine.FieldChange{{Path: fieldpath.MakePathOrDie("metadata", "labels", "a"), Kind: engine.Added, Withheld: secret}}
 		q := &Task{Key: key, Entry: &plan.Entry{Object: key, Partial: diff.Partial{Fields: fields}}}
-		if err := x.waitForRollouts(t.Context(), []*Task{q}); err != nil || server.secret != secret {
+		if err := x.rollOut(t.Context(), []*Task{q}); err != nil || server.secret != secret {
 			t.Errorf("the log is told that a Secret is used: %t; %v", server.secret, err)
 		}
 	}

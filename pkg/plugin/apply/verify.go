@@ -290,7 +290,7 @@ func (t *verification) decide(context.Context) (Outcome, error) {
 		return ServerKeepsValue, nil
 	}
 	if refused := t.out.Difference.Of(request.Refused); len(refused) > 0 {
-		return "", &ObjectError{Key: t.key, Err: &RefusedError{Refused: refused}}
+		return "", &ObjectError{Key: t.key, Err: fmt.Errorf("the server ignores %s; nothing was written", strings.Join(refused.Paths(), ", "))}
 	}
 	return t.checkOwners()
 }

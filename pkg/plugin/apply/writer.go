@@ -3,7 +3,9 @@ package apply
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -209,7 +211,7 @@ func (w *Writer) ConfirmLoss(ctx context.Context, v *Verified) (yes bool, err er
 		yes, err = w.Confirm(ctx, v.Result)
 	}
 	if !yes {
-		v.because(Declined, &LossError{Lost: lost})
+		v.because(Declined, fmt.Errorf("the server would drop %s, which the change means to keep; not written, because that needs a confirmation for this object", strings.Join(lost.Paths(), ", ")))
 	}
 	return yes, err
 }

@@ -142,7 +142,7 @@ func (f *Factory) CheckRun(ctx context.Context, run *plan.Run, maxAge time.Durat
 	if err != nil {
 		return err
 	}
-	return run.Check(plan.Here{Cluster: here, Version: version.Release(), Now: time.Now(), MaxAge: maxAge})
+	return run.Check(here, version.Release(), time.Now(), maxAge)
 }
 
 // Repeat returns the options with which an evaluation gives the same results as the recorded

@@ -2,7 +2,6 @@ package file_test
 
 import (
 	"errors"
-	"fmt"
 	"io"
 	"io/fs"
 	"os"
@@ -73,20 +72,6 @@ func TestCommitReplaces(t *testing.T) {
 	}
 }
 
-func TestDiscard(t *testing.T) {
-	dir := t.TempDir()
-	f := written(t, filepath.Join(dir, "report"), "half")
-	if got := names(t, dir); len(got) != 1 {
-		t.Fatalf("there is %v, want a file in the making", got)
-	}
-	if err := f.Discard(); err != nil {
-		t.Fatal(err)
-	}
-	if got := names(t, dir); len(got) != 0 {
-		t.Errorf("left behind: %v", got)
-	}
-}
-
 func TestNewCreatesNothing(t *testing.T) {
 	dir := t.TempDir()
 	f, err := file.New(filepath.Join(dir, "report"), file.Private)
@@ -140,62 +125,6 @@ func TestCommitFollowsLinks(t *testing.T) {
 	}
 }
 
-// A private file is private before it has its name, too.
-func TestIncompleteFileIsPrivate(t *testing.T) {
-	dir := t.TempDir()
-	f := written(t, filepath.Join(dir, "report"), "half")
-	defer f.Discard() //nolint:errcheck // the directory is removed anyway
-	for _, name := range names(t, dir) {
-		if info, err := os.Stat(filepath.Join(dir, name)); err != nil || runtime.GOOS != "windows" && info.Mode().Perm() != file.Private {
-			t.Errorf("%s: mode %v, %v", name, info.Mode(), err)
-		}
-	}
-}
-
-// A directory that came while the file was written stays, and the file goes.
-func TestCommitOverADirectory(t *testing.T) {
-	dir := t.TempDir()
-	path := filepath.Join(dir, "report")
-	f := written(t, path, "new")
-	if err := os.Mkdir(path, 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := f.Commit(); !failedFor(err, path) {
-		t.Errorf("got %v", err)
-	}
-	if got := names(t, dir); !slices.Equal(got, []string{"report"}) {
-		t.Errorf("left behind: %v", got)
-	}
-}
-
-func TestReplace(t *testing.T) {
-	for _, old := range []fs.FileMode{0, 0o644, 0o400} {
-		for _, mode := range []fs.FileMode{file.Private, file.Shared} {
-			t.Run(fmt.Sprintf("mode %o by mode %o", old, mode), func(t *testing.T) {
-				if runtime.GOOS == "windows" {
-					t.Skip("there are no such modes")
-				}
-				path := filepath.Join(t.TempDir(), "plan")
-				if old != 0 {
-					if err := os.WriteFile(path, []byte("a longer text"), old); err != nil {
-						t.Fatal(err)
-					}
-				}
-				if err := file.Replace(path, mode, []byte("new")); err != nil {
-					t.Fatal(err)
-				}
-				holds(t, path, "new")
-				if info, _ := os.Stat(path); info.Mode().Perm() != mode {
-					t.Errorf("mode %v", info.Mode())
-				}
-				if got := names(t, filepath.Dir(path)); len(got) != 1 {
-					t.Errorf("left behind: %v", got)
-				}
-			})
-		}
-	}
-}
-
 // refused has names of files in dir that cannot be written, each with the reason.
 func refused(t *testing.T, dir string) map[string]string {
 	t.Helper()
@@ -239,15 +168,6 @@ func TestRefused(t *testing.T) {
 		t.Errorf("left behind: %v, want %v", after, before)
 	}
 	holds(t, filepath.Join(dir, "file"), "old")
-}
-
-// The name that a file has meanwhile leaves it as long a name as any.
-func TestReplaceALongName(t *testing.T) {
-	path := filepath.Join(t.TempDir(), strings.Repeat("x", 255))
-	if err := file.Replace(path, file.Private, []byte("new")); err != nil {
-		t.Fatal(err)
-	}
-	holds(t, path, "new")
 }
 
 // What is written to a device cannot be read later.

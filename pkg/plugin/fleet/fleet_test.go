@@ -288,23 +288,6 @@ func TestGatherKeepsClustersApart(t *testing.T) {
 	}
 }
 
-// A cancelled run ends without what has not begun.
-func TestGatherIsCancelled(t *testing.T) {
-	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
-	f := &fleet.Fleet{AtOnce: 1}
-	for range 3 {
-		f.Members = append(f.Members, &fleet.Member{Run: func(context.Context, *fleet.Member) (int, error) {
-			cancel()
-			return 0, nil
-		}})
-	}
-	f.Gather(ctx)
-	if f.Members[0].Err != nil || !errors.Is(f.Members[2].Err, context.Canceled) {
-		t.Errorf("got %v, %v", f.Members[0].Err, f.Members[2].Err)
-	}
-}
-
 func TestNotices(t *testing.T) {
 	var n fleet.Notices
 	for _, name := range []string{"b", "a"} {

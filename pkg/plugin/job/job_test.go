@@ -127,8 +127,7 @@ func TestLargePolicies(t *testing.T) {
 		t.Errorf("notes: %q", notes)
 	}
 	s.Policies = append(s.Policies, policy("larger", strings.Repeat("x", 1<<20)))
-	var size *job.SizeError
-	if _, _, err := s.Manifests(); !errors.As(err, &size) || size.Origin != "larger.yaml:1" {
+	if _, _, err := s.Manifests(); err == nil || !strings.HasPrefix(err.Error(), "larger.yaml:1: ") {
 		t.Errorf("got %v", err)
 	}
 }
@@ -139,8 +138,7 @@ func TestSecretAmongPolicies(t *testing.T) {
 		"apiVersion": "v1", "kind": "Secret", "metadata": map[string]any{"name": "token"}, "data": map[string]any{"t": "czNjcjN0"},
 	}}, "policies/b.yaml:7")}
 	_, _, err := s.Manifests()
-	var secret *job.SecretError
-	if !errors.As(err, &secret) || !strings.HasPrefix(err.Error(), "policies/b.yaml:7: Secret token: ") || strings.Contains(err.Error(), "czNj") {
+	if err == nil || !strings.HasPrefix(err.Error(), "policies/b.yaml:7: Secret token: ") || strings.Contains(err.Error(), "czNj") {
 		t.Errorf("got %v", err)
 	}
 }

@@ -23,39 +23,20 @@ const (
 	maxConfigMaps = 500
 )
 
-// SecretError reports a Secret among the policies.
-type SecretError struct{ Origin, Name string }
-
-// Error says why it is left out, and what to do.
-func (e *SecretError) Error() string {
-	return fmt.Sprintf("%s: Secret %s: who reads ConfigMaps would read it; leave it out of -p: inside the cluster, policies read the Secrets of the cluster", e.Origin, e.Name)
-}
-
-// SizeError reports a policy that is too large for a ConfigMap.
-type SizeError struct {
-	Origin string
-	Bytes  int
-}
-
-// Error names the policy.
-func (e *SizeError) Error() string {
-	return fmt.Sprintf("%s: %d bytes are more than a ConfigMap takes (%d): divide the policy, or install it in the cluster and use --from-cluster", e.Origin, e.Bytes, maxPolicy)
-}
-
 // configMaps are the policies, as many to each as kubectl apply takes. A note names one that only a server-side
 // apply takes.
 func (s *Spec) configMaps() (out []*corev1.ConfigMap, notes []string, err error) {
 	size := 0
 	for i, d := range s.Policies {
 		if d.IsSecret() {
-			return nil, nil, &SecretError{Origin: d.Origin, Name: d.Key.Name}
+			return nil, nil, fmt.Errorf("%s: Secret %s: who reads ConfigMaps would read it; leave it out of -p: inside the cluster, policies read the Secrets of the cluster", d.Origin, d.Key.Name)
 		}
 		text, err := yaml.Marshal(d.Object().Object)
 		if err != nil {
 			return nil, nil, fmt.Errorf("%s: %w", d.Origin, err)
 		}
 		if len(text) > maxPolicy {
-			return nil, nil, &SizeError{Origin: d.Origin, Bytes: len(text)}
+			return nil, nil, fmt.Errorf("%s: %d bytes are more than a ConfigMap takes (%d): divide the policy, or install it in the cluster and use --from-cluster", d.Origin, len(text), maxPolicy)
 		}
 		quoted, _ := json.Marshal(string(text)) // a string has no way to fail
 		if len(quoted) > maxApplied {

@@ -95,18 +95,6 @@ func TestWriterGathersAttempts(t *testing.T) {
 	})
 }
 
-// What is written is in the file at once, and on the disk with the next record that has to be there.
-func TestWriterBringsResultsToTheDiskWithTheNextRecord(t *testing.T) {
-	f := &slowFile{}
-	w := newWriter("j", f, Options{})
-	if err := w.append(record{Resumed: &Resumed{}}); err != nil || f.writes.Load() != 1 || f.syncs.Load() != 0 {
-		t.Errorf("%d writes, %d syncs, %v", f.writes.Load(), f.syncs.Load(), err)
-	}
-	if err := w.appendDurable(record{Resumed: &Resumed{}}); err != nil || f.syncs.Load() != 1 || w.durable != 2 {
-		t.Errorf("%d syncs, %d durable, %v", f.syncs.Load(), w.durable, err)
-	}
-}
-
 func TestWriterRecordsNothingAfterAnError(t *testing.T) {
 	full := errors.New("no space left on device")
 	f := &slowFile{fail: full}

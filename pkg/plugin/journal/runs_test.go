@@ -11,7 +11,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/apply/request"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/journal"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/plan"
 )
@@ -61,25 +60,6 @@ func TestRunsOnSeveralClusters(t *testing.T) {
 	}
 	if diff := cmp.Diff([]string{filepath.Join(fleet, "2.jsonl"), filepath.Join(directory, "1.jsonl")}, names); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
-	}
-}
-
-// A run that scaled objects is listed like any other.
-func TestRunThatScaled(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "1"+journal.Extension)
-	w, err := journal.Create(path, header(t), options())
-	check(t, err)
-	e := entry("web")
-	e.Object.Subresource = "scale"
-	check(t, w.Plan(e))
-	check(t, w.Begin())
-	check(t, w.Attempt(journal.Attempt{Subresource: "scale", ResourceVersion: "1", Method: request.JSONPatch}))
-	check(t, w.Result(journal.Result{Subresource: "scale", Outcome: "applied", Written: true}))
-	check(t, w.Close())
-	j, err := journal.Glance(path)
-	check(t, err)
-	if r := j.Run(); r.Applied != 1 {
-		t.Errorf("got %+v", r)
 	}
 }
 
@@ -151,21 +131,6 @@ func TestRunsCountWhatIsUnchanged(t *testing.T) {
 	}}
 	want := journal.Run{Planned: 4, Applied: 1, Unchanged: 1, Failed: 1, Left: 1, Written: 1}
 	if diff := cmp.Diff(want, j.Run()); diff != "" {
-		t.Errorf("-want +got:\n%s", diff)
-	}
-}
-
-func TestRunsCountObjects(t *testing.T) {
-	directory := t.TempDir()
-	ran(t, directory, journal.Header{ID: "1", Command: "apply-existing", Started: noon})
-	ran(t, directory, journal.Header{ID: "2", Command: "undo", Undoes: "1", Started: noon.Add(time.Minute)})
-	runs, err := journal.Runs(directory, "", func(_ string, err error) { t.Error(err) })
-	check(t, err)
-	want := []journal.Run{
-		{ID: "2", Command: "undo", Undoes: "1", Started: noon.Add(time.Minute), Planned: 2, Applied: 1, Left: 1, Written: 1, Journal: filepath.Join(directory, "2"+journal.Extension)},
-		{ID: "1", Command: "apply-existing", Started: noon, Planned: 2, Applied: 1, Left: 1, Written: 1, Undone: 1, Journal: filepath.Join(directory, "1"+journal.Extension)},
-	}
-	if diff := cmp.Diff(want, runs); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
 }

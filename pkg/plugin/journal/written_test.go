@@ -2,7 +2,6 @@ package journal_test
 
 import (
 	"path/filepath"
-	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -112,16 +111,5 @@ func TestUIDOfAWrittenObject(t *testing.T) {
 				t.Errorf("got %+v, want the UID %q", got, tt.want)
 			}
 		})
-	}
-}
-
-func TestWrittenObjects(t *testing.T) {
-	path, _ := written(t)
-	var names []string
-	for _, o := range readWritten(t, path) {
-		names = append(names, o.Object.Name+" "+o.ResourceVersion)
-	}
-	if got := strings.Join(names, ", "); got != "done 2, doubt , partial 2, retried 3" {
-		t.Errorf("got %s", got)
 	}
 }

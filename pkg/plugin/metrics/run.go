@@ -1,14 +1,23 @@
 package metrics
 
 import (
+	"bytes"
 	"cmp"
+	"fmt"
+	"io"
+	"maps"
 	"slices"
+	"strings"
 	"sync"
 
+	dto "github.com/prometheus/client_model/go"
+	"github.com/prometheus/common/expfmt"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/apply"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/file"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
 )
 
 // Run holds the counts of one run. It is safe for concurrent use. A nil Run counts nothing.
@@ -31,12 +40,6 @@ const (
 	events
 	watchErrors
 	waitingEvents
-)
-
-// What would become of an object, in the labels of its metric.
-const (
-	changed   = "changed"
-	unchanged = "unchanged"
 )
 
 // New returns a Run without counts. The verb is the command's name.
@@ -102,9 +105,9 @@ func (r *Run) Evaluated(c *engine.Change) {
 		return
 	}
 	if c.Before != nil {
-		result := unchanged
+		result := "unchanged"
 		if c.Changed() {
-			result = changed
+			result = "changed"
 		}
 		r.add(objects, append(r.kindOf(c.Subject), result))
 		if c.Incomplete() {
@@ -156,4 +159,89 @@ func (r *Run) kindOf(k engine.ObjectKey) []string {
 
 func (r *Run) ruleOf(rule engine.RuleRef, k engine.ObjectKey) []string {
 	return append([]string{rule.Dialect, rule.Policy, rule.Rule}, r.kindOf(k)...)
+}
+
+// family is one metric and its samples by the values of their labels.
+type family struct {
+	name, help string
+	labels     []string
+	counter    bool           // it only grows, and is no gauge
+	counts     map[string]int // by the values, each ended by a NUL byte
+}
+
+func newFamily(name, help string, labels []string) *family {
+	return &family{name: name, help: help, labels: slices.Clone(labels), counts: map[string]int{}}
+}
+
+// add counts one more with these values of the labels. Names in a cluster are
+// anybody's: what the format has no escape for is replaced by its code.
+func (f *family) add(values []string) {
+	var id strings.Builder
+	for _, v := range values {
+		id.WriteString(redact.Escape(strings.ToValidUTF8(v, "\uFFFD"), "\n"))
+		id.WriteByte(0)
+	}
+	f.counts[id.String()]++
+}
+
+// metrics is the family as the Prometheus libraries have it. Labels with empty values
+// are left out, which is the same to a reader.
+func (f *family) metrics() *dto.MetricFamily {
+	name, kind := f.name, dto.MetricType_GAUGE
+	if f.counter {
+		name, kind = name+"_total", dto.MetricType_COUNTER
+	}
+	out := &dto.MetricFamily{Name: &name, Help: &f.help, Type: kind.Enum()}
+	for _, id := range slices.Sorted(maps.Keys(f.counts)) {
+		value := float64(f.counts[id])
+		sample := &dto.Metric{}
+		if f.counter {
+			sample.Counter = &dto.Counter{Value: &value}
+		} else {
+			sample.Gauge = &dto.Gauge{Value: &value}
+		}
+		values := strings.Split(id, "\x00")
+		for i := range f.labels {
+			if values[i] != "" {
+				sample.Label = append(sample.Label, &dto.LabelPair{Name: &f.labels[i], Value: &values[i]})
+			}
+		}
+		out.Metric = append(out.Metric, sample)
+	}
+	return out
+}
+
+// WriteTo writes all metrics that have samples. Equal runs are written as equal bytes.
+func (r *Run) WriteTo(w io.Writer) (int64, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.waiting != nil {
+		r.families[waitingEvents].counts[""] = r.waiting()
+	}
+	var b bytes.Buffer
+	for _, f := range r.families {
+		if len(f.counts) == 0 {
+			continue
+		}
+		if _, err := expfmt.MetricFamilyToOpenMetrics(&b, f.metrics()); err != nil {
+			return 0, fmt.Errorf("metrics: %w", err)
+		}
+	}
+	if _, err := expfmt.FinalizeOpenMetrics(&b); err != nil {
+		return 0, fmt.Errorf("metrics: %w", err)
+	}
+	return b.WriteTo(w)
+}
+
+// WriteFile replaces a file by all metrics in one step, so that no reader sees half of
+// it.
+func (r *Run) WriteFile(path string) error {
+	var b bytes.Buffer
+	if _, err := r.WriteTo(&b); err != nil {
+		return err
+	}
+	if err := file.Replace(path, file.Shared, b.Bytes()); err != nil {
+		return fmt.Errorf("metrics: %w", err)
+	}
+	return nil
 }

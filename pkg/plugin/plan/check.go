@@ -16,15 +16,6 @@ const DefaultMaxAge = 24 * time.Hour
 // clockSkew is how far the clock of another machine may be ahead.
 const clockSkew = 5 * time.Minute
 
-// Here is what a run that was recorded is checked against.
-type Here struct {
-	Cluster Cluster
-	Version string
-	Now     time.Time
-	// MaxAge is how old the run may be; 0 stands for any age.
-	MaxAge time.Duration
-}
-
 // String names a cluster for people, on one line.
 func (c Cluster) String() string {
 	var parts []string
@@ -55,18 +46,18 @@ func (r *Run) CheckCluster(here Cluster) error {
 }
 
 // Check returns an error if a recorded run may not be taken up here: on another cluster, by another version of the
-// program, which may evaluate differently, or too late.
-func (r *Run) Check(here Here) error {
-	if err := r.CheckCluster(here.Cluster); err != nil {
+// program, which may evaluate differently, or too late: MaxAge is how old the run may be; 0 stands for any age.
+func (r *Run) Check(here Cluster, version string, now time.Time, maxAge time.Duration) error {
+	if err := r.CheckCluster(here); err != nil {
 		return err
 	}
-	age := here.Now.Sub(r.Created)
+	age := now.Sub(r.Created)
 	switch {
-	case !sameVersion(r.Version, here.Version):
-		return fmt.Errorf("it was made by version %s of this program, and this is %s; make it again", r.Version, here.Version)
-	case here.MaxAge > 0 && age > here.MaxAge:
-		return fmt.Errorf("it is %s old, which is more than %s (--plan-max-age); make it again", age.Round(time.Second), here.MaxAge)
-	case here.MaxAge > 0 && age < -clockSkew:
+	case !sameVersion(r.Version, version):
+		return fmt.Errorf("it was made by version %s of this program, and this is %s; make it again", r.Version, version)
+	case maxAge > 0 && age > maxAge:
+		return fmt.Errorf("it is %s old, which is more than %s (--plan-max-age); make it again", age.Round(time.Second), maxAge)
+	case maxAge > 0 && age < -clockSkew:
 		return fmt.Errorf("it was made %s in the future; set the clock of this machine", -age.Round(time.Second))
 	}
 	return nil

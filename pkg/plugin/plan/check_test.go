@@ -12,52 +12,60 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/plan"
 )
 
+// here is what a run is checked against.
+type here struct {
+	Cluster plan.Cluster
+	Version string
+	Now     time.Time
+	MaxAge  time.Duration
+}
+
 func TestRunCheck(t *testing.T) {
 	run := plan.Run{
 		Cluster: plan.Cluster{UID: "u", Server: "https://a", Context: "prod"}, Version: "v1.2.3", Created: created,
 	}
-	here := plan.Here{Cluster: run.Cluster, Version: "v1.2.3", Now: created.Add(time.Hour), MaxAge: plan.DefaultMaxAge}
+	from := here{Cluster: run.Cluster, Version: "v1.2.3", Now: created.Add(time.Hour), MaxAge: plan.DefaultMaxAge}
 	for _, tt := range []struct {
 		name string
-		at   func(*plan.Here)
+		at   func(*here)
 		want string
 	}{
-		{"here", func(*plan.Here) {}, ""},
-		{"under another address", func(h *plan.Here) { h.Cluster.Server, h.Cluster.Context = "https://b", "test" }, ""},
+		{"here", func(*here) {}, ""},
+		{"under another address", func(h *here) { h.Cluster.Server, h.Cluster.Context = "https://b", "test" }, ""},
 		{
-			"on another cluster at the same address", func(h *plan.Here) { h.Cluster.UID = "v" },
+			"on another cluster at the same address", func(h *here) { h.Cluster.UID = "v" },
 			"it was made on another cluster (context prod, https://a, kube-system u) than this one (context prod, https://a, kube-system v)",
 		},
-		{"by a user who may not read the UID", func(h *plan.Here) { h.Cluster.UID = "" }, ""},
+		{"by a user who may not read the UID", func(h *here) { h.Cluster.UID = "" }, ""},
 		{
-			"by such a user at another address", func(h *plan.Here) { h.Cluster = plan.Cluster{Server: "https://b"} },
+			"by such a user at another address", func(h *here) { h.Cluster = plan.Cluster{Server: "https://b"} },
 			"it was made on another cluster (context prod, https://a, kube-system u) than this one (https://b)",
 		},
-		{"by a fix of the same release", func(h *plan.Here) { h.Version = "1.2.9" }, ""},
+		{"by a fix of the same release", func(h *here) { h.Version = "1.2.9" }, ""},
 		{
-			"by another release", func(h *plan.Here) { h.Version = "v1.3.0" },
+			"by another release", func(h *here) { h.Version = "v1.3.0" },
 			"it was made by version v1.2.3 of this program, and this is v1.3.0; make it again",
 		},
 		{
-			"by a build of no release", func(h *plan.Here) { h.Version = "dev" },
+			"by a build of no release", func(h *here) { h.Version = "dev" },
 			"it was made by version v1.2.3 of this program, and this is dev; make it again",
 		},
 		{
-			"two days later", func(h *plan.Here) { h.Now = created.Add(48 * time.Hour) },
+			"two days later", func(h *here) { h.Now = created.Add(48 * time.Hour) },
 			"it is 48h0m0s old, which is more than 24h0m0s (--plan-max-age); make it again",
 		},
-		{"two days later, at any age", func(h *plan.Here) { h.Now, h.MaxAge = created.Add(48*time.Hour), 0 }, ""},
-		{"by a clock that is a little behind", func(h *plan.Here) { h.Now = created.Add(-time.Minute) }, ""},
+		{"two days later, at any age", func(h *here) { h.Now, h.MaxAge = created.Add(48*time.Hour), 0 }, ""},
+		{"by a clock that is a little behind", func(h *here) { h.Now = created.Add(-time.Minute) }, ""},
 		{
-			"before it was made", func(h *plan.Here) { h.Now = created.Add(-time.Hour) },
+			"before it was made", func(h *here) { h.Now = created.Add(-time.Hour) },
 			"it was made 1h0m0s in the future; set the clock of this machine",
 		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			at := here
+			at := from
 			tt.at(&at)
 			got := ""
-			if err := run.Check(at); err != nil {
+			if err := run.Check(at.Cluster, at.Version, at.Now, at.MaxAge); err != nil {
 				got = err.Error()
 			}
 			if d := cmp.Diff(tt.want, got); d != "" {

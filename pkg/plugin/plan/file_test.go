@@ -51,50 +51,6 @@ func TestSaveAndLoad(t *testing.T) {
 	}
 }
 
-func TestSaveReplacesTheWholeFile(t *testing.T) {
-	p := planOf(t, "configmap.txtar")
-	path, text := saved(t, p)
-	if err := plan.Save(path, p); err != nil {
-		t.Fatal(err)
-	}
-	if again, err := os.ReadFile(path); err != nil || string(again) != text {
-		t.Errorf("the same plan gives another text: %v", err)
-	}
-	if left, err := os.ReadDir(filepath.Dir(path)); err != nil || len(left) != 1 {
-		t.Errorf("there is %v, want the plan alone: %v", left, err)
-	}
-	var broken *plan.FileError
-	if err := plan.Save(filepath.Join(t.TempDir(), "no", "p.plan"), p); !errors.As(err, &broken) || !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("got %v", err)
-	}
-}
-
-func TestSaveToAnUnwritablePath(t *testing.T) {
-	dir := t.TempDir()
-	old := filepath.Join(dir, "old.plan")
-	if err := os.WriteFile(old, []byte("old"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	for path, want := range map[string]string{
-		filepath.Join(dir, "new.plan"): "",
-		old:                            "",
-		dir:                            "plan " + dir + ": is a directory",
-		os.DevNull:                     "plan " + os.DevNull + ": not a regular file",
-		filepath.Join(dir, "no", "x"):  "no such file or directory",
-		filepath.Join(old, "x"):        "not a directory",
-		"-":                            "a plan is a file",
-	} {
-		err := plan.CheckFile(path)
-		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
-			t.Errorf("%s: got error %v, want %q", path, err, want)
-		}
-	}
-	left, err := os.ReadDir(dir)
-	if err != nil || len(left) != 1 {
-		t.Errorf("there is %v, want the old plan alone: %v", left, err)
-	}
-}
-
 func TestSaveWithholdsSecrets(t *testing.T) {
 	for _, tt := range []struct {
 		file     string

@@ -51,7 +51,7 @@ func answerCases(key engine.ObjectKey, level fieldpath.Path) map[string]answerCa
 			},
 		},
 		"ignored": {
-			result: apply.Result{Outcome: apply.Failed, Err: &apply.ObjectError{Key: key, Err: &apply.RefusedError{Refused: request.Difference{{Path: level}}}}},
+			result: apply.Result{Outcome: apply.Failed, Err: &apply.ObjectError{Key: key, Err: errors.New("the server ignores data.level; nothing was written")}},
 			want:   []string{"owned: flux owns it", "not-idempotent: appends", "refused: the server ignores data.level; nothing was written; correct the rule"},
 		},
 		"altered": {

@@ -94,17 +94,6 @@ func TestMeterLine(t *testing.T) {
 	m.Stop()
 }
 
-func TestMeterWithoutTotal(t *testing.T) {
-	m, w, out := begin(t, false)
-	m.Listed("pods", 500, -1)
-	w.FakeClock.Step(progress.Early)
-	m.Listed("pods", 3000, -1)
-	if got, want := w.next(t, out), "progress: pods: 3,000 read, read at 500/s\n"; got != want {
-		t.Errorf("got %q, want %q", got, want)
-	}
-	m.Stop()
-}
-
 func TestMeterDid(t *testing.T) {
 	m, w, out := begin(t, false)
 	m.Listed("pods", 500, 9500)
@@ -114,20 +103,6 @@ func TestMeterDid(t *testing.T) {
 	m.Did("objects verified", 501, 1501)
 	m.Listed("pods", 2, 0) // for one of them
 	if got, want := w.next(t, out), "progress: 501 of 1,501 objects verified, about 10s left, verified at 100/s\n"; got != want {
-		t.Errorf("got %q, want %q", got, want)
-	}
-	m.Stop()
-}
-
-// A listing that is over has no rate of its own, and what was evaluated is not counted as read.
-func TestMeterRates(t *testing.T) {
-	m, w, out := begin(t, false)
-	m.Listed("services", 1, 0)
-	for range 50 {
-		m.Evaluated()
-	}
-	w.FakeClock.Step(progress.Early)
-	if got, want := w.next(t, out), "progress: services: 1 of 1 read, 50 objects evaluated at 10/s\n"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 	m.Stop()
@@ -144,30 +119,6 @@ func TestMeterIntervals(t *testing.T) {
 	m.Stop()
 	if got, want := strings.Count(out.String(), "\n"), 5; got != want { // after 5, 15, 35, 65 and 95 seconds
 		t.Errorf("%d lines in 100 seconds, want %d:\n%s", got, want, out)
-	}
-}
-
-func TestMeterNewListing(t *testing.T) {
-	m, w, out := begin(t, false)
-	m.Listed("pods", 100000, 0)
-	w.FakeClock.Step(100 * time.Second)
-	m.Listed("services", 10, 90)
-	w.FakeClock.Step(time.Second)
-	m.Listed("services", 40, 60)
-	if got, want := w.next(t, out), "progress: services: 40 of 100 read, about 2s left, read at 30/s\n"; got != want {
-		t.Errorf("got %q, want %q", got, want)
-	}
-	m.Stop()
-}
-
-func TestMeterShortRun(t *testing.T) {
-	m, w, out := begin(t, true)
-	m.Listed("pods", 1, 0)
-	w.step(progress.Patience / 2)
-	w.step(0) // taken when the first would have been drawn
-	m.Stop()
-	if got := out.String(); got != "" {
-		t.Errorf("got %q", got)
 	}
 }
 
@@ -231,17 +182,4 @@ func TestMeterOrder(t *testing.T) {
 		t.Errorf("got %q, want %q", got, want)
 	}
 	m.Stop()
-}
-
-func TestMeterNil(t *testing.T) {
-	var m *progress.Meter
-	m.Start()
-	m.Listed("pods", 1, 1)
-	m.Evaluated()
-	m.Waiting(time.Unix(0, 0), time.Unix(1, 0))
-	m.Stop()
-	var out bytes.Buffer
-	if m.Beside(&out) != &out {
-		t.Error("a writer is wrapped")
-	}
 }

@@ -2,7 +2,6 @@ package undo
 
 import (
 	"context"
-	"errors"
 	"strings"
 	"testing"
 
@@ -74,22 +73,5 @@ func TestFreshServerReadsNoStaleState(t *testing.T) {
 	}
 	if _, err := f.Get(t.Context(), key); err == nil || !strings.Contains(err.Error(), "from before the run") {
 		t.Errorf("a state from before its own write: %v after %d reads", err, s.reads)
-	}
-}
-
-// A read that times out is no stale state, and no interrupted run.
-func TestFreshServerReportsAReadThatFails(t *testing.T) {
-	key := engine.ObjectKey{GroupKind: schema.GroupKind{Kind: "ConfigMap"}, Version: "v1", Name: "c"}
-	for _, failed := range []error{context.DeadlineExceeded, context.Canceled, errors.New("connection refused")} {
-		s := &staleServer{versions: []string{"100"}, failed: failed}
-		if _, err := newFreshServer(s).Get(t.Context(), key); !errors.Is(err, failed) || s.reads != 1 {
-			t.Errorf("got %v after %d reads", err, s.reads)
-		}
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	s := &staleServer{versions: []string{"100"}, failed: context.Canceled}
-	if _, err := newFreshServer(s).Get(ctx, key); !errors.Is(err, apply.ErrInterrupted) {
-		t.Errorf("an interrupted run: %v", err)
 	}
 }

@@ -48,18 +48,6 @@ func TestUndoGivesTheOriginal(t *testing.T) {
 	}
 }
 
-// A second undo has nothing to do, and says so.
-func TestUndoTwice(t *testing.T) {
-	for seed := range uint64(1000) {
-		m, object, typ := randomobject.Start(t, seed)
-		before := &unstructured.Unstructured{Object: object}
-		o := journalled(t, before, &unstructured.Unstructured{Object: m.Change(object)}, typ)
-		if r := o.Restore(before); r.Want != before || len(r.Restored) > 0 {
-			t.Fatalf("seed %d: %v put back, kept %v", seed, r.Restored, r.Kept)
-		}
-	}
-}
-
 // What others have changed since is left as it is: of each field the
 // result has either what was there before the run, or what is there now.
 func TestUndoLeavesWhatOthersChanged(t *testing.T) {

@@ -106,18 +106,3 @@ func TestRestoreOfAWriteInDoubt(t *testing.T) {
 		t.Errorf("not stored: %+v", r)
 	}
 }
-
-func TestRestoreOfSeveralWrites(t *testing.T) {
-	states := make([]*unstructured.Unstructured, 3)
-	for i, text := range []string{`{spec: {a: 1}, status: {b: 1}}`, `{spec: {a: 2}, status: {b: 1}}`, `{spec: {a: 3}, status: {b: 2}}`} {
-		states[i] = object(t, []byte(`{apiVersion: v1, kind: Thing, metadata: {name: c}}`))
-		for k, v := range object(t, []byte(`{apiVersion: v1, kind: Thing, x: `+text+`}`)).Object["x"].(map[string]any) {
-			states[i].Object[k] = v
-		}
-	}
-	first, second := journalled(t, states[0], states[1], diff.Type{}), journalled(t, states[1], states[2], diff.Type{})
-	o := undo.Object{Writes: append(first.Writes, second.Writes...)}
-	if d := cmp.Diff(states[0], o.Restore(states[2]).Want); d != "" {
-		t.Errorf("(-want +got):\n%s", d)
-	}
-}

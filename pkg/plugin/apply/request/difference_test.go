@@ -3,8 +3,6 @@ package request
 import (
 	"fmt"
 	"testing"
-
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 func TestClassify(t *testing.T) {
@@ -57,18 +55,5 @@ func TestClassify(t *testing.T) {
 				t.Errorf("got %q, want %q", got, c.is)
 			}
 		})
-	}
-}
-
-func TestClassifyIgnoresBookkeeping(t *testing.T) {
-	live := object(t, configMap)
-	r := planned(t, live, edited(live, "2", "data", "b"))
-	answer := edited(live, "8", "metadata", "resourceVersion")
-	answer.SetManagedFields([]metav1.ManagedFieldsEntry{{Manager: testManager, Operation: "Apply", APIVersion: "v1"}})
-	if a, err := Classify(r, answer); err != nil || !a.Unchanged || a.AsWanted {
-		t.Errorf("got %+v, %v", a, err)
-	}
-	if a, err := Classify(r, r.Want); err != nil || a.Unchanged || !a.AsWanted {
-		t.Errorf("the wanted object: got %+v, %v", a, err)
 	}
 }

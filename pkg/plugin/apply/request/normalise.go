@@ -3,6 +3,7 @@ package request
 import (
 	"encoding/base64"
 	"encoding/json"
+	"fmt"
 	"reflect"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -40,11 +41,11 @@ func checkIdentity(live, after *unstructured.Unstructured) error {
 		{"metadata.namespace", live.GetNamespace(), after.GetNamespace()},
 	} {
 		if f.from != f.to {
-			return &IdentityError{Field: f.field, From: f.from, To: f.to}
+			return fmt.Errorf("%s may not change (from %q to %q)", f.field, f.from, f.to)
 		}
 	}
 	if from, to := live.GetUID(), after.GetUID(); to != "" && from != to {
-		return &IdentityError{Field: "metadata.uid", From: string(from), To: string(to)}
+		return fmt.Errorf("metadata.uid may not change (from %q to %q)", from, to)
 	}
 	return nil
 }

@@ -18,8 +18,8 @@ const maxOperations = 10_000
 // and leaves nothing that other owners would conflict with, otherwise a guarded JSON
 // patch.
 //
-// The error is an *IdentityError, an *UnguardedError, a
-// *TooManyOperationsError, or encoding/json's for an object that is no JSON.
+// It is an error if the change would make the object another one, if the live object lacks the fields that guard a
+// request, or if a JSON patch needs more operations than the server takes.
 func Plan(in Input) (Request, error) {
 	r, err := newRequest(in)
 	if err != nil || r.Method == None {
@@ -80,7 +80,7 @@ func newRequest(in Input) (Request, error) {
 func (r Request) jsonPatch(why Reason) (Request, error) {
 	edits, ok := diff.EditsWithin(r.was, r.Want.Object, maxOperations-1)
 	if !ok {
-		return r, &TooManyOperationsError{Operations: len(edits) + 1}
+		return r, fmt.Errorf("the change needs %d JSON patch operations, the server takes %d", len(edits)+1, maxOperations)
 	}
 	guard := diff.Edit{
 		Op: diff.OpReplace, Path: fieldpath.MakePathOrDie("metadata", "resourceVersion"), Value: r.Live.GetResourceVersion(),
@@ -119,11 +119,10 @@ func setsOf(edits []diff.Edit) (changed, removed *fieldpath.Set) {
 }
 
 func checkGuards(live *unstructured.Unstructured) error {
-	if live.GetResourceVersion() == "" {
-		return &UnguardedError{Field: "metadata.resourceVersion"}
-	}
-	if live.GetUID() == "" {
-		return &UnguardedError{Field: "metadata.uid"}
+	for field, value := range map[string]string{"resourceVersion": live.GetResourceVersion(), "uid": string(live.GetUID())} {
+		if value == "" {
+			return fmt.Errorf("the live object has no metadata.%s, so a write could not be guarded against other writers", field)
+		}
 	}
 	return nil
 }

@@ -1,15 +1,9 @@
 package request
 
 import (
-	"encoding/json"
-	"errors"
-	"fmt"
-	"math"
-	"path/filepath"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
@@ -79,17 +73,6 @@ func TestPlanGuardsAJSONPatch(t *testing.T) {
 	}
 }
 
-func TestPlanWithoutSchema(t *testing.T) {
-	live := object(t, configMap)
-	r, err := Plan(Input{Live: live, After: edited(live, "2", "data", "b"), Manager: testManager})
-	if err != nil || r.Method != JSONPatch || r.Reason.Kind != NoSchema {
-		t.Errorf("got %s, %s, %v", r.Method, r.Reason, err)
-	}
-	if got := brief(r.Changed); got != ".data.b" {
-		t.Errorf("changed %s", got)
-	}
-}
-
 func TestPlanPutsBackServerOwnedMetadata(t *testing.T) {
 	live := object(t, configMap)
 	after := live.DeepCopy()
@@ -141,8 +124,7 @@ func TestPlanRefusesAnotherIdentity(t *testing.T) {
 		"metadata.uid":       edited(live, "v", "metadata", "uid"),
 	} {
 		_, err := Plan(Input{Live: live, After: after, Manager: testManager})
-		var identity *IdentityError
-		if !errors.As(err, &identity) || identity.Field != field {
+		if err == nil || !strings.HasPrefix(err.Error(), field+" may not change") {
 			t.Errorf("%s: got %v", field, err)
 		}
 	}
@@ -151,17 +133,7 @@ func TestPlanRefusesAnotherIdentity(t *testing.T) {
 func TestPlanRefusesUnguardedObjects(t *testing.T) {
 	live := edited(object(t, configMap), nil, "metadata", "resourceVersion")
 	_, err := Plan(Input{Live: live, After: edited(live, "2", "data", "b"), Manager: testManager})
-	var unguarded *UnguardedError
-	if !errors.As(err, &unguarded) {
-		t.Errorf("got %v", err)
-	}
-}
-
-func TestPlanRefusesWhatIsNotJSON(t *testing.T) {
-	live := object(t, configMap)
-	_, err := Plan(Input{Live: live, After: edited(live, math.NaN(), "data", "b"), Manager: testManager})
-	var unsupported *json.UnsupportedValueError
-	if !errors.As(err, &unsupported) {
+	if err == nil || !strings.Contains(err.Error(), "could not be guarded") {
 		t.Errorf("got %v", err)
 	}
 }
@@ -172,54 +144,5 @@ func TestPlanPatchesWithUnreadableManagedFields(t *testing.T) {
 	r := planned(t, live, edited(live, "2", "data", "b"))
 	if r.Method != JSONPatch || r.Reason.Kind != Simulation {
 		t.Errorf("got %s, %s", r.Method, r.Reason)
-	}
-}
-
-// TestPlanOfLargeObjects has the cases that are too large to be recorded.
-func TestPlanOfLargeObjects(t *testing.T) {
-	config := object(t, configMap)
-	for i := range 500 {
-		config = config.DeepCopy()
-		config.Object["data"].(map[string]any)[fmt.Sprintf("k%03d", i)] = strings.Repeat("x", 1000)
-	}
-	if r := planned(t, config, edited(config, "changed", "data", "k250")); r.Method != Apply || len(r.Body) > 200 {
-		t.Errorf("ConfigMap of 500 KB: %s with %d bytes", r.Method, len(r.Body))
-	}
-
-	widget := object(t, `{apiVersion: writepath.example.com/v1, kind: Widget, metadata: {name: w, namespace: t}, spec: {}}`)
-	var list []any
-	for i := range 4000 {
-		list = append(list, map[string]any{"name": fmt.Sprintf("n%05d", i), "v": int64(i)})
-	}
-	widget = edited(widget, list, "spec", "lmap")
-	in := Input{Live: widget, Manager: testManager, Types: typesOf(t, widgetSchema(t))}
-	in.After = widget.DeepCopy()
-	in.After.Object["spec"].(map[string]any)["lmap"].([]any)[2000].(map[string]any)["v"] = int64(-1)
-	if r, err := Plan(in); err != nil || r.Method != Apply || len(r.Body) > 250 {
-		t.Errorf("an element of 4000: %s with %d bytes, %v", r.Method, len(r.Body), err)
-	}
-	in.After = edited(widget, append([]any{map[string]any{"name": "first"}}, list...), "spec", "lmap")
-	if r, err := Plan(in); err != nil || r.Method != JSONPatch || r.Reason.Kind != Simulation {
-		t.Errorf("an element before 4000: %s (%s), %v", r.Method, r.Reason, err)
-	}
-}
-
-func widgetSchema(t *testing.T) string {
-	t.Helper()
-	files, err := filepath.Glob(filepath.Join("testdata", "openapi", "widget-*.json"))
-	if err != nil || len(files) != 1 {
-		t.Fatalf("schemas of Widget: %v, %v", files, err)
-	}
-	return "openapi/" + filepath.Base(files[0])
-}
-
-func TestPlanReasonsHoldNoValues(t *testing.T) {
-	live := object(t, `{apiVersion: v1, kind: Secret, metadata: {name: s, namespace: t}, data: {a: c2VjcmV0}}`)
-	r := planned(t, live, edited(live, nil, "data", "a"))
-	if text := r.Reason.String() + brief(r.Removed); strings.Contains(text, "c2VjcmV0") {
-		t.Errorf("a value in %q", text)
-	}
-	if d := cmp.Diff("removal: .data.a", r.Reason.String()); d != "" {
-		t.Error(d)
 	}
 }

@@ -1,8 +1,6 @@
 package request
 
 import (
-	"fmt"
-
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/managedfields"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
@@ -95,33 +93,3 @@ func (r Reason) String() string {
 
 // None reports whether there is no reason.
 func (r Reason) None() bool { return r.Kind == "" }
-
-// IdentityError reports a change that would make the object another one, which no
-// request can do.
-type IdentityError struct {
-	Field    string // "metadata.name"
-	From, To string
-}
-
-// Error names the field and both of its values, which are never secret.
-func (e *IdentityError) Error() string {
-	return fmt.Sprintf("%s may not change (from %q to %q)", e.Field, e.From, e.To)
-}
-
-// UnguardedError reports a live object without the field that guards a request, since
-// it does not come from a server.
-type UnguardedError struct{ Field string }
-
-// Error names the missing field.
-func (e *UnguardedError) Error() string {
-	return fmt.Sprintf("the live object has no %s, so a write could not be guarded against other writers", e.Field)
-}
-
-// TooManyOperationsError reports a change that exceeds the server's limit for JSON
-// patches.
-type TooManyOperationsError struct{ Operations int }
-
-// Error names the size and the limit.
-func (e *TooManyOperationsError) Error() string {
-	return fmt.Sprintf("the change needs %d JSON patch operations, the server takes %d", e.Operations, maxOperations)
-}

@@ -62,13 +62,3 @@ func TestTakeoversLeaveOutTheRequestItself(t *testing.T) {
 		t.Errorf("got %v, %v", got, err)
 	}
 }
-
-func TestTakeoversOfAMissingEntry(t *testing.T) {
-	live := object(t, configMap)
-	r := planned(t, live, edited(live, "2", "data", "a"))
-	live.SetManagedFields([]metav1.ManagedFieldsEntry{entry("helm", "Update", "", `{"f:data":{".":{},"f:a":{}}}`)})
-	got, err := Takeovers(r, edited(live, nil, "metadata", "managedFields"))
-	if err != nil || len(got) != 1 || got[0].Fields.Size() != 2 {
-		t.Errorf("got %v, %v", got, err)
-	}
-}

@@ -1,2 +1,0 @@
-// Package interrupt ends the process soon after Ctrl-C or SIGTERM, wherever it is.
-package interrupt
