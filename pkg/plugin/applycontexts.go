@@ -13,7 +13,6 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/apply"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/cluster"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/flags"
@@ -31,8 +30,7 @@ type ApplyFleet struct {
 	flags   *ApplyFlags
 	command *cobra.Command
 	streams genericiooptions.IOStreams
-	dir     string         // of the plans and journals
-	counts  map[string]int // objects that would be written, by cluster
+	dir     string // of the plans and journals
 }
 
 // toFleet returns the options of an apply-existing on several clusters.
@@ -40,7 +38,7 @@ func (f *ApplyFlags) toFleet(c *cobra.Command, args []string, streams genericioo
 	if err := errors.Join(f.Write.Validate(), f.checkContexts(c)); err != nil {
 		return nil, err
 	}
-	o := &ApplyFleet{flags: f, command: c, streams: streams, counts: map[string]int{}}
+	o := &ApplyFleet{flags: f, command: c, streams: streams}
 	if o.dir, err = f.fleetDirectory(); err != nil {
 		return nil, err
 	}
@@ -52,7 +50,6 @@ func (f *ApplyFlags) toFleet(c *cobra.Command, args []string, streams genericioo
 	if o.PreviewFleet, err = first.toFleet(c, args, streams); err != nil {
 		return nil, errors.Join(err, o.remove())
 	}
-	o.found = o.count
 	return o, nil
 }
 
@@ -80,14 +77,6 @@ func (f *ApplyFlags) fleetDirectory() (string, error) {
 
 // remove removes the plans of a run that wrote nothing.
 func (o *ApplyFleet) remove() error { return os.RemoveAll(o.dir) }
-
-// count counts an object that would be written, as the Executor counts those of one cluster.
-func (o *ApplyFleet) count(c *engine.Change) {
-	managed := slices.ContainsFunc(c.Impacts, func(i engine.Impact) bool { return i.Code == engine.ImpactManaged })
-	if c.Changed() && !c.Denied() && (o.flags.Options.IncludeManaged || !managed) {
-		o.counts[c.Subject.Cluster]++
-	}
-}
 
 // Run previews, asks and writes, and returns the exit code.
 func (o *ApplyFleet) Run(ctx context.Context) (int, error) {
@@ -127,6 +116,7 @@ func (o *ApplyFleet) confirmed() ([]clusterRun, error) {
 	f := o.flags
 	var runs []clusterRun
 	var broken []string
+	counts := map[string]int{} // objects that would be written, by cluster
 	for i, m := range o.clusters.Members {
 		run := clusterRun{context: m.Name}
 		file := filepath.Join(o.dir, plan.FileName(i+1, m.Name))
@@ -145,14 +135,14 @@ func (o *ApplyFleet) confirmed() ([]clusterRun, error) {
 			if err != nil {
 				return nil, apply.NothingWritten(err)
 			}
-			run = one
+			run, counts[m.Name] = one, one.writes
 		}
 		runs = append(runs, run)
 	}
 	if len(broken) > 0 && f.OnError != flags.ContinueOnError {
 		return nil, fmt.Errorf("nothing was written: %s; leave such clusters out of --contexts, or write to the others with --on-error continue", strings.Join(broken, ", "))
 	}
-	return runs, o.ask()
+	return runs, o.ask(counts)
 }
 
 // unplanned returns why there is no plan for a cluster.
@@ -183,11 +173,11 @@ func (f *ApplyFlags) live(c *cobra.Command, file string, streams genericiooption
 }
 
 // ask asks once for all clusters, and for the name of each of which more is to be written than --max-changes allows.
-func (o *ApplyFleet) ask() error {
+func (o *ApplyFleet) ask(counts map[string]int) error {
 	f := o.flags
 	objects, where := 0, []string{}
 	for _, m := range o.clusters.Members {
-		n := o.counts[m.Name]
+		n := counts[m.Name]
 		if n == 0 {
 			continue
 		}

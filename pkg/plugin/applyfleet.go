@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/apply"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/file"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/flags"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/journal"
@@ -76,7 +77,7 @@ func (f *ApplyFlags) planned(c *cobra.Command, path string, streams genericioopt
 	one := *f
 	one.Config = flags.ConfigOf(f.Config, p.Cluster.Context)
 	one.Plan, one.Resume, one.Write.Journal = path, "", record
-	out := clusterRun{context: p.Cluster.Context, open: func(m *writtenCluster) (runner, error) {
+	out := clusterRun{context: p.Cluster.Context, writes: apply.FromPlan(p, path).Count(f.Options.IncludeManaged), open: func(m *writtenCluster) (runner, error) {
 		one.cluster = m
 		return one.ToOptions(c, nil, streams)
 	}}

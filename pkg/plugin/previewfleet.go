@@ -22,7 +22,6 @@ type PreviewFleet struct {
 	*PreviewOptions // how it is shown; what is evaluated belongs to the clusters
 	clusters        clusterRuns
 	hints           map[*fleet.Member]*output.HintCollector // why apply-existing would write nothing to a cluster
-	found           func(*engine.Change)                    // is called with each object; may be nil
 	saved           bool                                    // there is a plan for each cluster that was read
 }
 
@@ -93,9 +92,6 @@ func (o *PreviewFleet) run(ctx context.Context) (int, error) {
 		if e, is := e.(output.Evaluated); is {
 			o.Hints.Add(e.Change)
 			o.Metrics.Evaluated(e.Change)
-			if o.found != nil {
-				o.found(e.Change)
-			}
 		}
 	}, output.Summary{Summary: o.clusters.Summary()})
 	switch {

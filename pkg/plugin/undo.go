@@ -214,11 +214,11 @@ func choose(w *factory.Factory, j *journal.Journal, args []string) ([]undo.Objec
 
 // Run undoes the writes, and returns the exit code.
 func (o *UndoOptions) Run(ctx context.Context) (int, error) {
-	outcome, err := o.Reversal.Run(ctx)
-	if err == nil || len(outcome.Outcomes) > 0 {
+	tally, incomplete, err := o.Reversal.Run(ctx)
+	if err == nil || len(tally.Outcomes) > 0 {
 		err = errors.Join(o.Shown.Close(), err)
 	}
-	code, err := reported(o.Reports, writtenCode(outcome.Tally, outcome.Incomplete), err)
+	code, err := reported(o.Reports, writtenCode(tally, incomplete), err)
 	if interrupted(err) {
 		code = ExitInterrupted
 	}

@@ -43,12 +43,10 @@ type watched struct {
 	run     *preview.Run
 	// all evaluates everything, and some what events mean for the rules. A *watch.RetryError of all says that nothing was written
 	// and the server could not be asked.
-	all  func(context.Context) (code int, err error)
-	some func(context.Context, *preview.Run, []*watch.Event) error
-	// asksForOld reports whether a rule may ask for the state of an object before a change.
-	asksForOld func(engine.RuleRef) bool
-	followers  []*watch.Follower
-	params     []*watch.Follower // of the policies, of which they are a part
+	all       func(context.Context) (code int, err error)
+	some      func(context.Context, *preview.Run, []*watch.Event) error
+	followers []*watch.Follower
+	params    []*watch.Follower // of the policies, of which they are a part
 }
 
 // watcher goes on with a command until its context ends.
@@ -76,7 +74,7 @@ func (w *watcher) follow(ctx context.Context, now, before *watched) error {
 		w.objects.Track(nil)
 		return nil
 	}
-	all, unknown, err := now.factory.Followers(ctx, now.options, now.run, now.asksForOld)
+	all, unknown, err := now.factory.Followers(ctx, now.options, now.run)
 	if err != nil {
 		return err
 	}
@@ -450,7 +448,7 @@ func (w *watcher) watch(c *cobra.Command, evaluate *flags.Evaluate, f *flags.Wat
 
 // watched compiles the policies of a preview that goes on.
 func (o *PreviewOptions) watched() (*watched, error) {
-	now := &watched{factory: o.factory, options: &o.Options, asksForOld: factory.AsksForOld(&o.Options), some: o.showEvents}
+	now := &watched{factory: o.factory, options: &o.Options, some: o.showEvents}
 	o.NotFound = nil // it may come
 	var err error
 	now.run, err = o.Compile()

@@ -14,7 +14,6 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/apply"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/cluster"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/factory"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/flags"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/formats"
@@ -70,7 +69,7 @@ func (w *watchWrites) goOn() {
 
 // watched compiles the policies of an apply-existing that goes on.
 func (w *watchWrites) watched(o *ApplyOptions) (*watched, error) {
-	now := &watched{factory: o.factory, options: &o.Options, asksForOld: factory.AsksForOld(&o.Options)}
+	now := &watched{factory: o.factory, options: &o.Options}
 	var err error
 	now.run, err = o.Compile()
 	own := &watch.Settling{}

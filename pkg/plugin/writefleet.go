@@ -39,6 +39,7 @@ type WriteFleet struct {
 // clusterRun is the run on one cluster.
 type clusterRun struct {
 	context string
+	writes  int // objects of a plan that would be written
 	// open begins it; nil where nothing is to be done.
 	open func(*writtenCluster) (runner, error)
 	// err is why nothing can be done.
@@ -197,7 +198,7 @@ func (m *writtenCluster) printers(w *factory.Factory, o output.Options) (WritePr
 	m.row.Server = w.Client.Info().Server
 	all, err := m.fleet.results, error(nil)
 	if all != nil {
-		all = onCluster{all, m}
+		all = onCluster{all, m, false}
 	} else if all, err = formats.NewResults(m.fleet.format, o, m.fleet.reports); err != nil {
 		return out, err
 	}
@@ -207,9 +208,7 @@ func (m *writtenCluster) printers(w *factory.Factory, o output.Options) (WritePr
 	return out, err
 }
 
-func (m *writtenCluster) reports() writeReports {
-	return clusterReports{onCluster{m.fleet.reports, m}}
-}
+func (m *writtenCluster) reports() writeReports { return onCluster{m.fleet.reports, m, true} }
 
 // metering counts the run on the cluster for --metrics.
 func (m *writtenCluster) metering() Metering {
@@ -220,22 +219,26 @@ func (m *writtenCluster) metering() Metering {
 type onCluster struct {
 	output.Printer
 	cluster *writtenCluster
+	counts  bool // the results, as the reports do
 }
 
 // Print implements output.Printer.
 func (p onCluster) Print(e output.Event) error {
+	if p.counts {
+		p.cluster.count(e)
+	}
 	return p.Printer.Print(fleet.On(p.cluster.row.Name, e))
 }
 
 // Close leaves the printer open for the other clusters.
 func (onCluster) Close() error { return nil }
 
-// clusterReports are the reports of all clusters as those of the run on one. They count its results.
-type clusterReports struct{ onCluster }
+// HasErrors reports whether an object of the reports is in error so far.
+func (p onCluster) HasErrors() bool { return p.cluster.fleet.reports.HasErrors() }
 
-// Print implements output.Printer.
-func (p clusterReports) Print(e output.Event) error {
-	row := p.cluster.row
+// count counts what an event says of the cluster.
+func (m *writtenCluster) count(e output.Event) {
+	row := m.row
 	switch e := e.(type) {
 	case output.Summary:
 		row.Pods = e.Restarts.Pods
@@ -252,8 +255,4 @@ func (p clusterReports) Print(e output.Event) error {
 			row.Failed++
 		}
 	}
-	return p.onCluster.Print(e)
 }
-
-// HasErrors reports whether an object of the reports is in error so far.
-func (p clusterReports) HasErrors() bool { return p.cluster.fleet.reports.HasErrors() }

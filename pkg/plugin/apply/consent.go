@@ -46,7 +46,7 @@ func (x *Executor) confirm(ctx context.Context, ready []*Task, counted int) ([]*
 			return nil, err
 		}
 	}
-	return ready, x.Prompt.confirmRun(ready, x.tally.Failed+x.tally.LeftAlone)
+	return ready, x.Prompt.Confirm(x.Prompt.question(ready, x.tally.Failed+x.tally.LeftAlone))
 }
 
 // confirmMany asks about a run over more objects than MaxChanges, those that are left out because

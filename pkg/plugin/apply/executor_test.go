@@ -340,32 +340,6 @@ func TestExecutorReportsAFailingJournalOnce(t *testing.T) {
 	}
 }
 
-// A run that is stopped in its writes ends as one that was interrupted, and its
-// journal has what is left.
-func TestExecutorResumesAnInterruptedRun(t *testing.T) {
-	s := newServer(t, "a", "b")
-	x := newTrial(s)
-	file := filepath.Join(t.TempDir(), "run.jsonl")
-	x.Command = "kubectl mutate apply-existing"
-	x.Journal = func() (*journal.Writer, error) { return newJournal(file, x) }
-	ctx, interrupt := context.WithCancel(t.Context())
-	x.OnWrite = func(context.Context, *apply.Task, *apply.Result) { interrupt() }
-	tally, err := x.Run(ctx, tasks("a", "b"))
-	if !errors.Is(err, apply.ErrInterrupted) || tally.Written != 1 || tally.NotTried != 1 {
-		t.Errorf("%+v, %v", tally, err)
-	}
-	if want := "To continue with 1 object: kubectl mutate apply-existing --resume " + file; !strings.Contains(x.printed.String(), want) {
-		t.Errorf("printed %q, want %q", x.printed.String(), want)
-	}
-	j, err := journal.Read(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if n := j.Count(); n[journal.Done] != 1 || n[journal.Planned] != 1 || !j.End.Interrupted {
-		t.Errorf("journal: %v, end %+v", n, j.End)
-	}
-}
-
 // pend has a task whose write was begun, and returns the object as that makes it.
 func pend(t *testing.T, s *server, task *apply.Task) *unstructured.Unstructured {
 	t.Helper()

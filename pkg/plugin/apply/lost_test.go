@@ -130,7 +130,7 @@ type records struct {
 }
 
 func (j *records) Attempt(v *Verified) error {
-	j.calls = append(j.calls, "attempt "+v.ResourceVersion())
+	j.calls = append(j.calls, "attempt "+v.ResourceVersion)
 	return j.fail
 }
 

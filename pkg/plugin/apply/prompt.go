@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -62,12 +63,6 @@ func (p *Prompt) ConfirmMany(objects, most int) error {
 	return err
 }
 
-// confirmRun asks whether to start the run: it names what is about to be written,
-// where, and how many objects are left out.
-func (p *Prompt) confirmRun(ready []*Task, leftOut int) error {
-	return p.Confirm(p.question(ready, leftOut))
-}
-
 // Confirm asks a question about a run. The error says that nothing was written because the answer was no, or there is no
 // terminal to ask on.
 func (p *Prompt) Confirm(question string) error {
@@ -84,6 +79,8 @@ func (p *Prompt) Confirm(question string) error {
 	return err
 }
 
+// question asks whether to start the run: it names what is about to be written,
+// where, and how many objects are left out.
 func (p *Prompt) question(ready []*Task, leftOut int) string {
 	in := namespaces(ready)
 	text := fmt.Sprintf("Write %s in %s (%s) of %s?",
@@ -136,11 +133,7 @@ func namespaces(tasks []*Task) []string {
 	for _, t := range tasks {
 		counts[cmp.Or(t.Key.Namespace, "(cluster)")]++
 	}
-	names := make([]string, 0, len(counts))
-	for ns := range counts {
-		names = append(names, ns)
-	}
-	slices.SortFunc(names, func(a, b string) int { return cmp.Or(cmp.Compare(counts[b], counts[a]), cmp.Compare(a, b)) })
+	names := slices.SortedFunc(maps.Keys(counts), func(a, b string) int { return cmp.Or(cmp.Compare(counts[b], counts[a]), cmp.Compare(a, b)) })
 	for i, ns := range names {
 		names[i] = fmt.Sprintf("%s %d", ns, counts[ns])
 	}

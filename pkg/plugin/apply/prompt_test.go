@@ -19,7 +19,7 @@ func TestQuestionsWithHostileNames(t *testing.T) {
 		key := engine.ObjectKey{GroupKind: schema.GroupKind{Kind: text.Text}, Namespace: text.Text, Name: text.Text}
 		for asked, ask := range map[string]func(*Prompt) error{
 			"run": func(p *Prompt) error {
-				return p.confirmRun([]*Task{{Key: key, verified: &Verified{}}}, 1)
+				return p.Confirm(p.question([]*Task{{Key: key, verified: &Verified{}}}, 1))
 			},
 			"many": func(p *Prompt) error { return p.ConfirmMany(2, 1) },
 			"loss": func(p *Prompt) error { _, err := p.confirmLoss(t.Context(), Result{Key: key}); return err },

@@ -135,3 +135,14 @@ func (r *RecordedRun) Tasks(ctx context.Context, run Evaluation, x *Executor) er
 	})
 	return err
 }
+
+// Count returns how many objects would be written, with those that something else manages or without.
+func (r *RecordedRun) Count(managed bool) int {
+	n := 0
+	for _, t := range r.tasks {
+		if t.Entry.Writes() && (managed || !t.isShownManaged()) {
+			n++
+		}
+	}
+	return n
+}

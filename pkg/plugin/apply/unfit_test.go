@@ -22,26 +22,6 @@ func (s *fakeServer) drop(field string) {
 	delete(s.live.Object["data"].(map[string]any), field)
 }
 
-func TestWriterFindsAPatchThatWasStoredAndDoesNotFitAgain(t *testing.T) {
-	s := newFakeServer(t, configMap)
-	before := s.live.DeepCopy()
-	s.after = only(2, func() error { return errCut })
-	s.read = func(n int) (*unstructured.Unstructured, error) {
-		if n == 2 { // looking for the outcome, by way of a cache that lags behind
-			return before, nil
-		}
-		return nil, nil
-	}
-	w := writerTo(s)
-	w.Retry = withoutWaits()
-	r := mustApply(t, w, withoutA)
-	checkOutcome(t, r, Applied)
-	checkSent(t, s, "(patch) patch patch")
-	if !r.Found || s.writes != 1 {
-		t.Errorf("found %t, %d writes stored", r.Found, s.writes)
-	}
-}
-
 func TestWriterPlansAgainWhereAPatchDoesNotFitAChangedObject(t *testing.T) {
 	for name, c := range map[string]struct {
 		faster int // request before which somebody else removes the field

@@ -112,7 +112,7 @@ func (t *verification) read(ctx context.Context) (Outcome, error) {
 	}
 	t.key.UID = live.GetUID()
 	t.out.Key.UID = t.key.UID
-	t.out.resourceVersion = live.GetResourceVersion()
+	t.out.ResourceVersion = live.GetResourceVersion()
 	if live.GetDeletionTimestamp() != nil {
 		return Terminating, nil
 	}

@@ -111,7 +111,7 @@ func (w *Writer) stale(ctx context.Context, v *Verified, err error) bool {
 		return isStale(err)
 	}
 	live, err := w.Server.Get(ctx, readable(v.Key))
-	return apierrors.IsNotFound(err) || err == nil && live.GetResourceVersion() != v.resourceVersion
+	return apierrors.IsNotFound(err) || err == nil && live.GetResourceVersion() != v.ResourceVersion
 }
 
 // isUnfit reports whether a JSON patch was refused because it does not fit the
@@ -135,7 +135,7 @@ func (t *endpointWrite) applied(answer *unstructured.Unstructured) {
 // there is a result; otherwise the request was not stored and may be sent again: its
 // guard keeps it from being stored twice.
 func (t *endpointWrite) look(ctx context.Context) (done bool, err error) {
-	outcome, live, err := t.lookUp(ctx, t.now.Key, t.now.resourceVersion, t.now.Answered())
+	outcome, live, err := t.lookUp(ctx, t.now.Key, t.now.ResourceVersion, t.now.Answered())
 	if err != nil || outcome == NotTried {
 		return false, err
 	}

@@ -234,37 +234,3 @@ func TestWriterErrorsThatEndTheRun(t *testing.T) {
 		t.Error(d)
 	}
 }
-
-func TestWriterWritesTheStatusSeparatelyAndLast(t *testing.T) {
-	both := func(_ context.Context, live *unstructured.Unstructured, _ string) (*unstructured.Unstructured, error) {
-		after := live.DeepCopy()
-		after.Object["data"].(map[string]any)["a"] = "2"
-		after.Object["status"] = map[string]any{"phase": "x"}
-		return after, nil
-	}
-	s := newFakeServer(t, configMap)
-	w := writerTo(s)
-	w.HasStatus = func(context.Context, schema.GroupVersionKind) (bool, error) { return true, nil }
-	r := mustApply(t, w, both)
-	checkOutcome(t, r, Applied)
-	checkSent(t, s, "(patch) (patch) patch (patch) patch")
-	if r.Status == nil || r.Status.Outcome != Applied || r.Status.Key.Subresource != "status" {
-		t.Fatalf("status %+v", r.Status)
-	}
-	if main, status := string(s.sent[2].Body), string(s.sent[4].Body); strings.Contains(main, "phase") || strings.Contains(status, "/data") {
-		t.Errorf("main %s, status %s", main, status)
-	}
-	checkOutcome(t, mustApply(t, w, both), Unchanged)
-
-	s = newFakeServer(t, configMap)
-	w.Server = s
-	s.before = func(int, cluster.Patch) error {
-		return apierrors.NewGenericServerResponse(http.StatusForbidden, "patch", configMaps, "c", "", 0, false)
-	}
-	r = mustApply(t, w, both)
-	checkOutcome(t, r, Failed)
-	checkSent(t, s, "(patch)")
-	if r.Status != nil {
-		t.Error("the status was tried although the object could not be written")
-	}
-}

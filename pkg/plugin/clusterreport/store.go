@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 
+	"golang.org/x/sync/errgroup"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -53,8 +54,7 @@ type Store struct {
 	Options
 	server Server
 	ctx    context.Context //nolint:containedctx // of the run, which Write does not get
-	work   chan *unstructured.Unstructured
-	group  sync.WaitGroup
+	group  errgroup.Group
 	seen   map[engine.ObjectKey]bool
 	// stored are the reports of the set that the run has not written yet; nil before they are listed, which may fail.
 	stored   map[engine.ObjectKey]stored
@@ -76,14 +76,8 @@ type stored struct {
 
 // New begins the reports of a run.
 func New(ctx context.Context, server Server, o Options) *Store {
-	s := &Store{Options: o, server: server, ctx: ctx, work: make(chan *unstructured.Unstructured), seen: map[engine.ObjectKey]bool{}}
-	for range max(o.Workers, 1) {
-		s.group.Go(func() {
-			for u := range s.work {
-				s.apply(u)
-			}
-		})
-	}
+	s := &Store{Options: o, server: server, ctx: ctx, seen: map[engine.ObjectKey]bool{}}
+	s.group.SetLimit(max(o.Workers, 1))
 	return s
 }
 
@@ -103,12 +97,11 @@ func (s *Store) Write(manifest []byte) (int, error) {
 	if err != nil || same {
 		return len(manifest), err
 	}
-	select {
-	case s.work <- u:
-		return len(manifest), nil
-	case <-s.ctx.Done():
-		return 0, s.ctx.Err()
-	}
+	s.group.Go(func() error {
+		s.apply(u)
+		return nil
+	})
+	return len(manifest), s.ctx.Err()
 }
 
 // isStored reports whether a report says what is in the cluster already: it is not written again then, so that it has the time
@@ -220,7 +213,9 @@ func (s *Store) Finds(all bool) {
 // Commit waits for the reports, and deletes those of the set that the run no longer finds. Its error has the first of
 // the requests that failed.
 func (s *Store) Commit() error {
-	s.end()
+	if err := s.Discard(); err != nil {
+		return err
+	}
 	if len(s.failed) > 0 {
 		return fmt.Errorf("%d of %d reports were not written to the cluster, so that none was deleted: %w", len(s.failed), s.count, s.failed[0])
 	}
@@ -234,18 +229,7 @@ func (s *Store) Commit() error {
 }
 
 // Discard ends the writing of a run that broke off. What was written stays, as it is true.
-func (s *Store) Discard() error {
-	s.end()
-	return nil
-}
-
-func (s *Store) end() {
-	if s.work != nil {
-		close(s.work)
-		s.group.Wait()
-		s.work = nil
-	}
-}
+func (s *Store) Discard() error { return s.group.Wait() }
 
 // kinds are those of the reports that the run may have.
 func (s *Store) kinds() []schema.GroupVersionKind {

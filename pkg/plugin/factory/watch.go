@@ -21,9 +21,9 @@ import (
 // asks are the words of a policy that may ask for the state of an object that is changed or gone.
 var asks = []string{"oldObject", "objectSelector", "DELETE", `"operations":["*"`} //nolint:gochecknoglobals // an immutable table
 
-// AsksForOld returns a function that reports whether a rule may ask for the state of an object before it was changed or
+// asksForOld returns a function that reports whether a rule may ask for the state of an object before it was changed or
 // deleted.
-func AsksForOld(o *preview.Options) func(engine.RuleRef) bool {
+func asksForOld(o *preview.Options) func(engine.RuleRef) bool {
 	var asking []string
 	for _, d := range o.Documents {
 		text, err := json.Marshal(d.Object().Object)
@@ -37,7 +37,7 @@ func AsksForOld(o *preview.Options) func(engine.RuleRef) bool {
 }
 
 // Followers returns what follows the objects that the rules of a run match. Kinds that are not known are reported.
-func (f *Factory) Followers(ctx context.Context, o *preview.Options, r *preview.Run, asksForOld func(engine.RuleRef) bool) ([]*watch.Follower, []error, error) {
+func (f *Factory) Followers(ctx context.Context, o *preview.Options, r *preview.Run) ([]*watch.Follower, []error, error) {
 	everywhere := engine.Scope{ClusterScoped: true}
 	scope := everywhere
 	own, triggers := r.Selections()
@@ -49,6 +49,7 @@ func (f *Factory) Followers(ctx context.Context, o *preview.Options, r *preview.
 		return nil, nil, err
 	}
 	var old []engine.Selection
+	asksForOld := asksForOld(o)
 	for _, d := range r.Descriptions() {
 		if asksForOld(d.Rule) {
 			old = append(old, d.Matches...)

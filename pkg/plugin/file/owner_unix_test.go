@@ -3,7 +3,6 @@
 package file
 
 import (
-	"errors"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -68,25 +67,5 @@ func checkForeign(t *testing.T, path string, user int, mode fs.FileMode, want st
 		t.Errorf("got %v", got)
 	case want != "" && (got == nil || !strings.HasPrefix(got.Error(), want) || !strings.Contains(got.Error(), `it'\''s a plan'`)):
 		t.Errorf("got %v, want %s, and a command for it", got, want)
-	}
-}
-
-func TestCheckOwner(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "plan")
-	for mode, good := range map[fs.FileMode]bool{0o600: true, 0o644: true, 0o664: false, 0o606: false} {
-		if err := errors.Join(os.WriteFile(path, nil, 0o600), os.Chmod(path, mode)); err != nil {
-			t.Fatal(err)
-		}
-		f, err := os.Open(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		err = CheckOwner(f)
-		if foreign := new(ForeignError); (err == nil) != good || err != nil && !errors.As(err, &foreign) {
-			t.Errorf("mode %o: got %v", mode, err)
-		}
-		if err := f.Close(); err != nil {
-			t.Error(err)
-		}
 	}
 }

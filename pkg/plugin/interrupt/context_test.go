@@ -79,26 +79,3 @@ func held(ctx context.Context, interrupt func()) {
 	time.Sleep(time.Hour)
 	release()
 }
-
-func TestInterruptsReachTheRun(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		ctx, interrupt, _ := start(t)
-		second, release := Hold(ctx)
-		defer release()
-		interrupt()
-		if ctx.Err() == nil {
-			t.Error("the first interrupt did not cancel the context")
-		}
-		select {
-		case <-second:
-			t.Error("the first interrupt counts as the second")
-		default:
-		}
-		interrupt()
-		select {
-		case <-second:
-		default:
-			t.Error("the second interrupt was not told")
-		}
-	})
-}

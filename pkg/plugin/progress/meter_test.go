@@ -122,22 +122,6 @@ func TestMeterIntervals(t *testing.T) {
 	}
 }
 
-func TestMeterBeforeTheFirstObject(t *testing.T) {
-	for want, offline := range map[string]bool{
-		"progress: waiting for the server\n":  false,
-		"progress: no object evaluated yet\n": true,
-	} {
-		out, w := &screen{}, newWatch()
-		m := progress.New(progress.Options{Out: out, Offline: offline, Clock: w})
-		m.Start()
-		w.FakeClock.Step(progress.Interval)
-		if got := w.next(t, out); got != want {
-			t.Errorf("got %q, want %q", got, want)
-		}
-		m.Stop()
-	}
-}
-
 func TestMeterBeside(t *testing.T) {
 	m, w, out := begin(t, true)
 	m.Listed("pods", 5, 5)
@@ -163,22 +147,6 @@ func TestMeterWidth(t *testing.T) {
 	m.Listed("pods\x1b[2J\n", 5, 5)
 	w.FakeClock.Step(2 * time.Second)
 	if got, want := w.next(t, out), "\rpods?[2J?: \x1b[K"; got != want {
-		t.Errorf("got %q, want %q", got, want)
-	}
-	m.Stop()
-}
-
-// On a terminal of the usual width there is room for what holds a run up; what does
-// not fit is left out as a whole.
-func TestMeterOrder(t *testing.T) {
-	m, w, out := begin(t, true)
-	m.Listed("pods", 500, 9500)
-	w.FakeClock.Step(5 * time.Second)
-	m.Listed("pods", 5500, 4500)
-	m.Evaluated()
-	m.Waiting(time.Unix(0, 0), time.Unix(2, 0))
-	want := "\rpods: 5,500 of 10,000 read, about 5s left, waited 2s for request limits\x1b[K"
-	if got := w.next(t, out); got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 	m.Stop()

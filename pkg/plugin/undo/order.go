@@ -23,9 +23,11 @@ func (r *restoring) order(list fieldpath.Path, like fieldpath.PathElement) (done
 	}
 	var wanted []string
 	if done = l.untouched(); done {
-		wanted = l.asBefore()
-	} else {
-		wanted = l.withReturned()
+		wanted = l.arranged(common(l.was, l.now), l.now) // what is new stays where it is
+	} else { // what was put back goes to its place
+		wanted = l.arranged(slices.DeleteFunc(slices.Clone(l.now), func(name string) bool {
+			return slices.Contains(l.was, name) && !slices.Contains(l.wrote, name)
+		}), l.was)
 	}
 	if slices.Equal(wanted, l.now) {
 		return done
@@ -87,29 +89,14 @@ func common(list, other []string) []string {
 	return slices.DeleteFunc(slices.Clone(list), func(name string) bool { return !in[name] })
 }
 
-// asBefore is the order from before the run, with what is new behind the element
-// that it now stands behind.
-func (l *ordering) asBefore() []string {
-	out := common(l.was, l.now)
-	for i, name := range l.now {
-		if !slices.Contains(l.was, name) {
-			out = insertBehind(out, name, l.now[:i])
+// arranged is the order of a base, with every other element that there is now behind the one that it stands behind in another order.
+func (l *ordering) arranged(base, order []string) []string {
+	for i, name := range order {
+		if !slices.Contains(base, name) && slices.Contains(l.now, name) {
+			base = insertBehind(base, name, order[:i])
 		}
 	}
-	return out
-}
-
-// withReturned is the order as it is, with what was put back behind the element
-// that it stood behind before the run.
-func (l *ordering) withReturned() []string {
-	returned := func(name string) bool { return slices.Contains(l.was, name) && !slices.Contains(l.wrote, name) }
-	out := slices.DeleteFunc(slices.Clone(l.now), returned)
-	for i, name := range l.was {
-		if slices.Contains(l.now, name) && returned(name) {
-			out = insertBehind(out, name, l.was[:i])
-		}
-	}
-	return out
+	return base
 }
 
 // insertBehind inserts a name behind the last of others that is there, else in

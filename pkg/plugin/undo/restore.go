@@ -18,9 +18,6 @@ type Restoration struct {
 	// Want is the object with everything put back that can be: the live object
 	// itself where there is nothing to put back.
 	Want *unstructured.Unstructured
-	// Restored are the fields that are put back, and Already those that are as
-	// they were before the run.
-	Restored, Already []fieldpath.Path
 	// Kept are the fields that are left as they are, with the reasons.
 	Kept []Kept
 }
@@ -107,7 +104,6 @@ func (r *restoring) value(u engine.FieldChange) {
 	case u.Withheld:
 		r.put(u.Path, was)
 	case is.same(was):
-		r.Already = append(r.Already, u.Path)
 	case is.same(wrote):
 		r.put(u.Path, was)
 	default:
@@ -138,7 +134,6 @@ func (r *restoring) put(p fieldpath.Path, v content) {
 		r.keep(p, ErrGone)
 		return
 	}
-	r.Restored = append(r.Restored, p)
 	if !v.there {
 		r.prune(p)
 	}

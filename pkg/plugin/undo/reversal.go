@@ -35,31 +35,23 @@ type Reversal struct {
 	fresh *freshServer
 }
 
-// Outcome is the outcome of a reversal.
-type Outcome struct {
-	apply.Tally
-	// Incomplete reports that something is left open beside the objects that the tally
-	// counts.
-	Incomplete bool
-}
-
 // Run shows what would be put back, verifies it, asks, and writes. The error says
 // why nothing, or not everything, was tried; objects that could not be put back
-// are results.
-func (r *Reversal) Run(ctx context.Context) (Outcome, error) {
+// are results. Incomplete reports that something is left open beside the objects that the tally counts.
+func (r *Reversal) Run(ctx context.Context) (tally apply.Tally, incomplete bool, _ error) {
 	writer := r.Executor.Writer
 	r.fresh = newFreshServer(writer.Server)
 	writer.Server = r.fresh
 	writer.PatchOnly = request.Reason{Kind: request.Ownership}
 	summary, err := r.preview(ctx)
 	if err != nil {
-		return Outcome{Incomplete: true}, apply.NothingWritten(err)
+		return tally, true, apply.NothingWritten(err)
 	}
-	tally, err := r.Executor.Run(ctx, nil)
+	tally, err = r.Executor.Run(ctx, nil)
 	if err == nil && !r.Executor.IsDryRun() {
 		err = r.release(ctx)
 	}
-	return Outcome{Tally: tally, Incomplete: summary.Incomplete > 0 || err != nil}, err
+	return tally, summary.Incomplete > 0 || err != nil, err
 }
 
 // preview shows what would be put back, and keeps tasks of it.
