@@ -49,108 +49,59 @@ func HoldsHidden(value any) bool {
 	return false
 }
 
-// HideSecrets returns a value of JSON in which each value of each Secret is HiddenValue. What
-// holds none is shared with the value, which is not modified.
-func HideSecrets(value any) any {
+// HoldsSecret reports whether a value of JSON is a Secret, or holds one.
+func HoldsSecret(value any) bool {
 	switch v := value.(type) {
 	case []any:
-		return hideItems(v, HideSecrets)
+		return slices.ContainsFunc(v, HoldsSecret)
 	case map[string]any:
 		kind, _ := v["kind"].(string)
-		version, _ := v["apiVersion"].(string)
-		core := version == "" || version == "v1"
-		if core && kind == "Secret" {
-			return hideSecret(v)
+		if version, _ := v["apiVersion"].(string); (version == "" || version == "v1") && (kind == "Secret" || kind == "SecretList") {
+			return true
 		}
-		return hideFields(v, func(name string, item any) any {
-			items, isList := item.([]any)
-			if core && kind == "SecretList" && name == "items" && isList { // they need not say what they are
-				return hideItems(items, hideSecret)
+		for _, item := range v {
+			if HoldsSecret(item) {
+				return true
 			}
-			return HideSecrets(item)
-		})
+		}
 	}
-	return value
+	return false
 }
 
-// HideObject is HideSecrets for an object; nil stays nil.
+// HideObject returns an object in which the values of a Secret are HiddenValue, and older ones in an annotation. Another
+// object, and nil, is returned as it is.
 func HideObject(u *unstructured.Unstructured) *unstructured.Unstructured {
 	if !IsSecret(u) {
 		return u
 	}
-	hidden, _ := hideSecret(u.Object).(map[string]any)
-	return &unstructured.Unstructured{Object: hidden}
-}
-
-// hideSecret hides what is secret in a Secret: its values, and older ones in an annotation.
-func hideSecret(value any) any {
-	secret, ok := value.(map[string]any)
-	if !ok {
-		return value
-	}
-	return hideFields(secret, func(name string, item any) any {
-		switch name {
-		case "data", "stringData":
-			return hideAll(item)
-		case "metadata":
-			return hideField(item, "annotations", func(annotations any) any {
-				return hideField(annotations, LastApplied, hideAll)
-			})
+	out := maps.Clone(u.Object)
+	for _, name := range []string{"data", "stringData"} {
+		if value, ok := out[name]; ok {
+			out[name] = hideAll(value)
 		}
-		return item
-	})
+	}
+	metadata, _ := out["metadata"].(map[string]any)
+	annotations, _ := metadata["annotations"].(map[string]any)
+	if applied, ok := annotations[LastApplied]; ok {
+		metadata, annotations = maps.Clone(metadata), maps.Clone(annotations)
+		annotations[LastApplied] = hideAll(applied)
+		metadata["annotations"], out["metadata"] = annotations, metadata
+	}
+	return &unstructured.Unstructured{Object: out}
 }
 
 // hideAll hides a value, or the values of a map.
 func hideAll(value any) any {
-	if fields, isMap := value.(map[string]any); isMap {
-		return hideFields(fields, func(string, any) any { return HiddenValue })
-	}
 	if value == nil {
 		return nil
 	}
-	return HiddenValue
-}
-
-func hideField(value any, name string, hide func(any) any) any {
-	fields, ok := value.(map[string]any)
-	if _, has := fields[name]; !ok || !has {
-		return value
+	fields, isMap := value.(map[string]any)
+	if !isMap {
+		return HiddenValue
 	}
-	return hideFields(fields, func(field string, item any) any {
-		if field == name {
-			return hide(item)
-		}
-		return item
-	})
-}
-
-func hideFields(fields map[string]any, hide func(name string, item any) any) map[string]any {
-	out := fields
-	for name, item := range fields {
-		hidden := hide(name, item)
-		if Identical(item, hidden) {
-			continue
-		}
-		if Identical(out, fields) {
-			out = maps.Clone(fields)
-		}
-		out[name] = hidden
-	}
-	return out
-}
-
-func hideItems(items []any, hide func(any) any) []any {
-	out := items
-	for i, item := range items {
-		hidden := hide(item)
-		if Identical(item, hidden) {
-			continue
-		}
-		if Identical(out, items) {
-			out = slices.Clone(items)
-		}
-		out[i] = hidden
+	out := make(map[string]any, len(fields))
+	for name := range fields {
+		out[name] = HiddenValue
 	}
 	return out
 }

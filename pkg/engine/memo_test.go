@@ -65,14 +65,3 @@ func TestMemoOfAPanic(t *testing.T) {
 		}
 	}
 }
-
-func TestNilMemoKeepsNothing(t *testing.T) {
-	var m *engine.Memo
-	calls := 0
-	for range 2 {
-		_, _ = m.Do(t.Context(), "key", func(context.Context) (any, error) { calls++; return nil, nil })
-	}
-	if calls != 2 {
-		t.Errorf("asked %d times, want twice", calls)
-	}
-}

@@ -71,21 +71,6 @@ func TestObjectFilterByResource(t *testing.T) {
 	}
 }
 
-func TestKindFilterReadAs(t *testing.T) {
-	for want, selections := range map[string][]engine.Selection{
-		"v1": {{Kind: "ConfigMap", ReadAs: "v1"}, {Kind: "*", Group: "*", ReadAs: "v1"}, {Kind: "Secret", ReadAs: "v2"}},
-		"":   {{Kind: "ConfigMap", ReadAs: "v1"}, {Kind: "ConfigMap"}},
-	} {
-		joined, err := engine.NewObjectFilter(selections, engine.Scope{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if k, _ := joined.ForKind(configMaps()); k.ReadAs() != want {
-			t.Errorf("read as %q, want %q", k.ReadAs(), want)
-		}
-	}
-}
-
 // Where the user keeps to a namespace, what policies want elsewhere asks for nothing
 // there, and does not stand in the way of what they want in it.
 func TestObjectFilterLeavesOutOtherNamespaces(t *testing.T) {
@@ -103,13 +88,6 @@ func TestObjectFilterLeavesOutOtherNamespaces(t *testing.T) {
 		if ok != c.wanted || (ok && k.Name() != "a") {
 			t.Errorf("%s: wanted = %t, want %t: %+v", name, ok, c.wanted, k)
 		}
-	}
-}
-
-func TestNewObjectFilterErrors(t *testing.T) {
-	broken := &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "a", Operator: "Near"}}}
-	if _, err := engine.NewObjectFilter([]engine.Selection{{Kind: "Pod", Labels: broken}}, engine.Scope{}); err == nil {
-		t.Error("no error")
 	}
 }
 

@@ -1,7 +1,6 @@
 package engine_test
 
 import (
-	"strings"
 	"testing"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
@@ -20,29 +19,5 @@ func TestReasonsCountBeyondTheBound(t *testing.T) {
 	l.Add("e")
 	if got, want := l.Err().Error(), "a is 1; element 2: b is 2; element 2: part: c; and 2 more such"; got != want {
 		t.Errorf("got %q, want %q", got, want)
-	}
-}
-
-func TestNilReasons(t *testing.T) {
-	var l *engine.Reasons
-	l.At("element 1").Add("a")
-	if err := l.Err(); err != nil {
-		t.Error(err)
-	}
-}
-
-func TestBriefValue(t *testing.T) {
-	for want, value := range map[string]any{
-		`"a"`:                                  "a",
-		"3":                                    int64(3),
-		"true":                                 true,
-		"null":                                 nil,
-		"a map of 1":                           map[string]any{"a": "b"},
-		"a list of 2":                          []any{"a", "b"},
-		`"` + strings.Repeat("ü", 40) + `"...`: strings.Repeat("ü", 41),
-	} {
-		if got := engine.BriefValue(value); got != want {
-			t.Errorf("got %s, want %s", got, want)
-		}
 	}
 }

@@ -45,17 +45,6 @@ func TestRequestUserAsksOnce(t *testing.T) {
 	}
 }
 
-func TestRequestUserOfTheRequest(t *testing.T) {
-	s := &server{answer: alice}
-	u, err := engine.RequestUser(t.Context(), engine.Request{User: engine.UserInfo{Username: "bob"}}, &engine.World{Raw: s})
-	if err != nil || len(s.asked) > 0 {
-		t.Fatalf("asked %v (%v)", s.asked, err)
-	}
-	if d := cmp.Diff(map[string]any{"username": "bob"}, engine.UserInfoFields(&u)); d != "" {
-		t.Errorf("-want +got\n%s", d)
-	}
-}
-
 func TestRequestUserUnknown(t *testing.T) {
 	const asks = "the policy asks who makes the request, which --request-user says"
 	for name, c := range map[string]struct {

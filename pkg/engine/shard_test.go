@@ -2,7 +2,6 @@ package engine_test
 
 import (
 	"errors"
-	"fmt"
 	"testing"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
@@ -18,30 +17,6 @@ func TestShardOfANamespaceStaysTheSame(t *testing.T) {
 			if got := (engine.Shard{Index: i, Of: 16}).Has("", name); got != (i == want) {
 				t.Errorf("the cluster-scoped object %q is in shard %d/16: %t", name, i, got)
 			}
-		}
-	}
-}
-
-func TestShardsDivideNamespacesEvenly(t *testing.T) {
-	const namespaces = 4000
-	for _, of := range []int{2, 3, 4, 16} {
-		counts := make([]int, of)
-		for n := range namespaces {
-			for i := range of {
-				if (engine.Shard{Index: i, Of: of}).Has(fmt.Sprintf("team-%d", n), "web") {
-					counts[i]++
-				}
-			}
-		}
-		sum := 0
-		for i, n := range counts {
-			sum += n
-			if n < namespaces/of*8/10 || n > namespaces/of*12/10 {
-				t.Errorf("shard %d/%d has %d of %d namespaces", i, of, n, namespaces)
-			}
-		}
-		if sum != namespaces {
-			t.Errorf("%d shards have %d namespaces", of, sum)
 		}
 	}
 }

@@ -242,18 +242,6 @@ func TestJSONPatches(t *testing.T) {
 	}
 }
 
-func TestJSONPatchWarnings(t *testing.T) {
-	for value, want := range map[string]int{
-		"[Object.spec.containers{name: 'a'}]": 1, "[[Object.spec.containers{name: 'a'}]]": 1, "{'a': Object.b{}}": 1,
-		"Object.spec.containers{name: 'a'}": 0, "Object.a{b: [Object.a.b{}]}": 0, "object.spec.containers": 0,
-	} {
-		s, m := patch(t, "JSONPatch{op: 'add', path: '/spec/x', value: "+value+"}")
-		if r, err := mutate(t, s, m); err != nil || len(r.Warnings) != want {
-			t.Errorf("%s: %v, %v", value, r.Warnings, err)
-		}
-	}
-}
-
 // A wrong order comes up by chance alone, so that every expression is asked often.
 func TestPatchErrorsAreStable(t *testing.T) {
 	for expression, want := range map[string]string{

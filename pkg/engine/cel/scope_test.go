@@ -226,21 +226,6 @@ func TestVariablesAreComputedOnce(t *testing.T) {
 	}
 }
 
-func TestUses(t *testing.T) {
-	s := newScope(t, cel.Options{Authorizer: true})
-	x, err := s.Condition("request.userInfo.username == 'a' && authorizer.requestResource.check('get').allowed() && quantity('1').isInteger()")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for name, want := range map[string]bool{
-		"request": true, "request.userInfo": true, "authorizer.requestResource": true, "quantity()": true, "object": false, "request.name": false,
-	} {
-		if x.Uses(name) != want {
-			t.Errorf("uses %s = %t", name, !want)
-		}
-	}
-}
-
 func TestExpressionsConcurrently(t *testing.T) {
 	s := newScope(t, cel.Options{})
 	if err := s.Variable("labels", "object.metadata.labels"); err != nil {
@@ -314,19 +299,6 @@ func TestAuthorizerAsks(t *testing.T) {
 		if diff := cmp.Diff([]engine.AccessRequest{want}, asked); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", expression, diff)
 		}
-	}
-}
-
-func TestAuthorizerWithoutCluster(t *testing.T) {
-	s := newScope(t, cel.Options{Authorizer: true})
-	x, err := s.Condition("authorizer.path('/').check('get').allowed() || true")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, err = s.Evaluate(t.Context(), input(t), cel.MatchBudget()).Condition(x)
-	var unsupported *cel.UnsupportedError
-	if !errors.As(err, &unsupported) {
-		t.Errorf("got %v", err)
 	}
 }
 

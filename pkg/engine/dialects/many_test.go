@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
@@ -109,94 +108,3 @@ func evaluated(t *testing.T, object *unstructured.Unstructured, policies []strin
 
 const plainConfigMap = `{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c", "namespace": "n", "labels": {"a": "1"},
 	"finalizers": ["example.com/a"]}, "data": {"a": "b"}}`
-
-// onOnePlace are languages and forms in which each policy writes a field of its own to one map, or
-// an element to one list.
-func onOnePlace() map[string]func(i int) string {
-	return map[string]func(i int) string{
-		"strategic merge": func(i int) string {
-			return clusterPolicy(fmt.Sprintf("p%04d", i), "", fmt.Sprintf(`{"patchStrategicMerge": {"metadata": {"labels": {"l%d": "v"}}}}`, i))
-		},
-		"rules with targets": func(i int) string {
-			return onTarget(clusterPolicy(fmt.Sprintf("p%04d", i), "", fmt.Sprintf(`{"patchStrategicMerge": {"metadata": {"labels": {"l%d": "v"}}}}`, i)), "t*")
-		},
-		"rules that select labels": func(i int) string {
-			return strings.Replace(clusterPolicy(fmt.Sprintf("p%04d", i), "", fmt.Sprintf(`{"patchStrategicMerge": {"metadata": {"labels": {"l%d": "v"}}}}`, i)),
-				`{"kinds"`, `{"selector": {"matchLabels": {"a": "1"}}, "kinds"`, 1)
-		},
-		"variables": func(i int) string {
-			return clusterPolicy(fmt.Sprintf("p%04d", i), "", fmt.Sprintf(`{"patchStrategicMerge": {"data": {"l%d": "{{request.object.metadata.name}}"}}}`, i))
-		},
-		"JSON patches": func(i int) string {
-			return clusterPolicy(fmt.Sprintf("p%04d", i), "", fmt.Sprintf(`{"patchesJson6902": "- {op: add, path: /metadata/labels/l%d, value: v}"}`, i))
-		},
-		"mutators of metadata": func(i int) string {
-			return mutator(fmt.Sprintf("p%04d", i), "AssignMetadata", fmt.Sprintf("metadata.labels.l%d", i), `"v"`)
-		},
-		"mutators": func(i int) string {
-			return mutator(fmt.Sprintf("p%04d", i), "Assign", fmt.Sprintf("data.l%d", i), `"v"`)
-		},
-		"elements of JSON patches": func(i int) string {
-			return clusterPolicy(fmt.Sprintf("p%04d", i), "", fmt.Sprintf(`{"patchesJson6902": "- {op: add, path: /metadata/finalizers/-, value: example.com/l%d}"}`, i))
-		},
-		"elements with keys": func(i int) string {
-			return clusterPolicy(fmt.Sprintf("p%04d", i), "", fmt.Sprintf(`{"patchStrategicMerge": {"metadata": {"ownerReferences": [{"uid": "l%d", "apiVersion": "v1", "kind": "Node", "name": "n"}]}}}`, i))
-		},
-		"mutators of elements": func(i int) string {
-			return mutator(fmt.Sprintf("p%04d", i), "Assign", fmt.Sprintf("list[name: l%d].value", i), `"v"`)
-		},
-		"mutators of lists": func(i int) string {
-			return strings.Replace(mutator(fmt.Sprintf("p%04d", i), "ModifySet", "set", "0"), `"assign": {"value": 0}`, fmt.Sprintf(`"values": {"fromList": ["l%d"]}`, i), 1)
-		},
-		"apply configurations": func(i int) string {
-			return celPolicy("MutatingAdmissionPolicy", fmt.Sprintf("p%04d", i), "", celMutation(fmt.Sprintf("Object{metadata: Object.metadata{labels: {'l%d': 'v'}}}", i)))
-		},
-		"apply configurations of Kyverno": func(i int) string {
-			return celPolicy("MutatingPolicy", fmt.Sprintf("p%04d", i), "", celMutation(fmt.Sprintf("Object{metadata: Object.metadata{labels: {'l%d': 'v'}}}", i)))
-		},
-		"JSON patches of CEL of Kyverno": func(i int) string {
-			return celPolicy("MutatingPolicy", fmt.Sprintf("p%04d", i), "", celMutation(fmt.Sprintf("[JSONPatch{op: 'add', path: '/metadata/labels/l%d', value: 'v'}]", i)))
-		},
-		"JSON patches of CEL": func(i int) string {
-			return celPolicy("MutatingAdmissionPolicy", fmt.Sprintf("p%04d", i), "", celMutation(fmt.Sprintf("[JSONPatch{op: 'add', path: '/metadata/labels/l%d', value: 'v'}]", i)))
-		},
-		"elements of apply configurations": func(i int) string {
-			return celPolicy("MutatingAdmissionPolicy", fmt.Sprintf("p%04d", i), "", celMutation(fmt.Sprintf("Object{metadata: Object.metadata{finalizers: ['example.com/l%d']}}", i)))
-		},
-	}
-}
-
-// Two hundred rules that write to one object take less than a second.
-func TestManyRulesOfOneObject(t *testing.T) {
-	const rules = 200
-	for name, policy := range onOnePlace() {
-		t.Run(name, func(t *testing.T) {
-			policies := make([]string, rules)
-			for i := range policies {
-				policies[i] = policy(i)
-			}
-			var c *engine.Change
-			const bound = 10 * time.Second // of a second on a free machine: what is quadratic takes minutes
-			took := time.Hour
-			for range 3 { // the machine may be busy
-				began := time.Now()
-				c = evaluated(t, objectOf(t, plainConfigMap), policies)
-				if took = min(took, time.Since(began)); took < bound {
-					break
-				}
-			}
-			if took > bound {
-				t.Errorf("took %v", took)
-			}
-			changed := 0
-			for _, s := range c.Steps {
-				if s.Outcome == engine.Changed {
-					changed++
-				}
-			}
-			if changed < rules {
-				t.Errorf("%d of %d rules change the object", changed, rules)
-			}
-		})
-	}
-}

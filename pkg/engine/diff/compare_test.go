@@ -1,7 +1,6 @@
 package diff
 
 import (
-	"fmt"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -150,18 +149,5 @@ func TestCompare(t *testing.T) {
 				t.Errorf("-want +got\n%s", d)
 			}
 		})
-	}
-}
-
-func TestCompareSkipsSharedSubtrees(t *testing.T) {
-	big := map[string]any{}
-	for i := range 1000 {
-		big[fmt.Sprint(i)] = int64(i)
-	}
-	before := map[string]any{"big": big, "a": int64(1)}
-	after := map[string]any{"big": big, "a": int64(2)}
-	allocs := testing.AllocsPerRun(10, func() { Compare(before, after, Type{}) })
-	if allocs > 20 {
-		t.Errorf("%v allocations for one changed field beside a shared subtree", allocs)
 	}
 }

@@ -97,13 +97,3 @@ func TestEditsWithinReplacesAParent(t *testing.T) {
 		t.Errorf("metadata is never replaced (-want +got):\n%s", d)
 	}
 }
-
-func TestEditsWithinTooFew(t *testing.T) {
-	before, after := map[string]any{}, map[string]any{}
-	for i := range 100 {
-		after[fmt.Sprint(i)] = "x"
-	}
-	if all, ok := EditsWithin(before, after, 99); ok || len(all) != 100 {
-		t.Errorf("got %d edits, within the limit: %t", len(all), ok)
-	}
-}

@@ -80,16 +80,6 @@ func TestDrift(t *testing.T) {
 	}
 }
 
-// A name with a dot is another field than the one below.
-func TestUnlikeOfNamesWithDots(t *testing.T) {
-	before := object(t, "{kind: Thing, spec: {x: 1}}")
-	after := object(t, `{kind: Thing, spec: {x: 1, a: {b: 1}, "a.b": 2}}`)
-	one, other := diff.Between(before, after, diff.Type{}), diff.Between(before, after, diff.Type{})
-	if got := one.Unlike(other); len(got) > 0 {
-		t.Errorf("the same changes differ in %v", got)
-	}
-}
-
 func TestUnlike(t *testing.T) {
 	of := func(after string) diff.Partial {
 		return diff.Between(object(t, "{kind: Thing, size: 1}"), object(t, "{kind: Thing, "+after[1:]), diff.Type{})

@@ -1,6 +1,7 @@
 package diff
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 
@@ -38,6 +39,28 @@ func Lookup(object any, p fieldpath.Path) (any, bool) {
 		object = next
 	}
 	return object, true
+}
+
+// Replaced returns what has become of an object, with a string in the place of the value that is at a path of the object.
+// Where the object has no such path, it is returned as it is. Nothing is modified.
+func Replaced(object, now any, p fieldpath.Path, s string) any {
+	if len(p) == 0 {
+		return s
+	}
+	token, below, ok := step(object, p[0])
+	if !ok {
+		return now
+	}
+	switch now := now.(type) {
+	case map[string]any:
+		return With(now, token, Replaced(below, now[token], p[1:], s))
+	case []any:
+		i, _ := strconv.Atoi(token) // a token of step
+		out := slices.Clone(now)
+		out[i] = Replaced(below, now[i], p[1:], s)
+		return out
+	}
+	return now // a string that was put there
 }
 
 // step returns the value that an element of a path names in another value.

@@ -66,19 +66,6 @@ func TestSubset(t *testing.T) {
 	}
 }
 
-// All differences lead to the other object, and none to none.
-func TestSubsetOfAllAndNone(t *testing.T) {
-	for name, c := range subsetCases(t) {
-		all := differences(c.From, c.To, c.BuiltIn)
-		if left := differences(diff.Subset(c.From, c.To, all, nil), c.To, c.BuiltIn); len(left) > 0 {
-			t.Errorf("%s: still different: %v", name, left)
-		}
-		if d := cmp.Diff(c.From, diff.Subset(c.From, c.To, nil, all)); d != "" {
-			t.Errorf("%s: differs although nothing is wanted:\n%s", name, d)
-		}
-	}
-}
-
 func clone(t *testing.T, m map[string]any) (out map[string]any) {
 	t.Helper()
 	text, err := yaml.Marshal(m)

@@ -3,7 +3,6 @@ package evaluation
 import (
 	"context"
 	"maps"
-	"math"
 	"slices"
 	"sync"
 
@@ -64,69 +63,31 @@ func attribute(fields []engine.FieldChange, writes []write) []engine.FieldChange
 		}
 		return out
 	}
-	w := newWriters(writes)
+	w := writers(writes)
 	for _, f := range fields {
 		out = w.append(out, f)
 	}
 	return out
 }
 
-// writers finds what wrote a field, however many rules there are.
-type writers struct {
-	writes   []write
-	paths    []written // in the order of paths: what lies below a path follows it
-	shortest int       // of the paths, in elements
-}
-
-// written is a path, with the first and the last write of it.
-type written struct {
-	path fieldpath.Path
-	span
-}
+// writers finds what wrote a field.
+type writers []write
 
 // span is the first and the last of some writes.
 type span struct{ first, last int }
 
-func newWriters(writes []write) writers {
-	w := writers{writes: writes, shortest: math.MaxInt}
-	for i := range writes {
-		for _, f := range writes[i].fields {
-			w.paths = append(w.paths, written{f.Path, span{i, i}})
-			w.shortest = min(w.shortest, len(f.Path))
-		}
-	}
-	slices.SortStableFunc(w.paths, func(a, b written) int { return a.path.Compare(b.path) })
-	merged := w.paths[:0]
-	for _, one := range w.paths {
-		if n := len(merged); n > 0 && merged[n-1].path.Equals(one.path) {
-			merged[n-1].last = one.last
-			continue
-		}
-		merged = append(merged, one)
-	}
-	w.paths = merged
-	return w
-}
-
 // touching returns the first and the last write of the path, a part of it, or a parent of it.
 func (w writers) touching(p fieldpath.Path) (s span, found bool) {
-	join := func(one written) {
-		if !found {
-			s, found = one.span, true
-		}
-		s.first, s.last = min(s.first, one.first), max(s.last, one.last)
+	touches := func(f engine.FieldChange) bool {
+		n := min(len(p), len(f.Path))
+		return p[:n].Equals(f.Path[:n])
 	}
-	for n := min(w.shortest, len(p)); n <= len(p); n++ {
-		above := p[:n]
-		at, exact := slices.BinarySearchFunc(w.paths, above, func(one written, p fieldpath.Path) int { return one.path.Compare(p) })
-		if n < len(p) {
-			if exact {
-				join(w.paths[at])
-			}
+	for i := range w {
+		if !slices.ContainsFunc(w[i].fields, touches) {
 			continue
 		}
-		for ; at < len(w.paths) && len(w.paths[at].path) >= n && w.paths[at].path[:n].Equals(p); at++ {
-			join(w.paths[at])
+		if s.last = i; !found {
+			s.first, found = i, true
 		}
 	}
 	return s, found
@@ -138,11 +99,11 @@ func (w writers) touching(p fieldpath.Path) (s span, found bool) {
 func (w writers) append(out []engine.FieldChange, f engine.FieldChange) []engine.FieldChange {
 	s, found := w.touching(f.Path)
 	if !found {
-		s = span{len(w.writes) - 1, len(w.writes) - 1}
+		s = span{len(w) - 1, len(w) - 1}
 	}
 	added, isMap := f.To.(map[string]any)
 	if f.Kind != engine.Added || !isMap || len(added) == 0 || s.first == s.last {
-		f.Rule = w.writes[s.last].rule
+		f.Rule = w[s.last].rule
 		return append(out, f)
 	}
 	for _, name := range slices.Sorted(maps.Keys(added)) {

@@ -356,15 +356,12 @@ func (c *chains) mayBe(match, subject engine.Selection) bool {
 
 // withoutLabels are the selections without their labels, each once.
 func withoutLabels(all []engine.Selection) []engine.Selection {
-	var out []engine.Selection
-	known := map[engine.Selection]bool{}
+	var out engine.SelectionSet
 	for _, s := range all {
-		if s.Labels = nil; !known[s] {
-			known[s] = true
-			out = append(out, s)
-		}
+		s.Labels = nil
+		out.Add(s)
 	}
-	return out
+	return out.All
 }
 
 // fail makes the effects fail of the triggers that go on changing, which were visited as often as any, and all that depends on them.

@@ -178,20 +178,6 @@ func TestRunAttributesFieldsToTheirLastWriter(t *testing.T) {
 	}
 }
 
-func TestRunOfARuleThatChangesNothing(t *testing.T) {
-	c := run(t, world{configMap("a", "x", "1")}, rule{"same", "x", constant("1")})[0]
-	if c.Changed() || c.Steps[0].Outcome != engine.Unchanged || c.After != c.Before {
-		t.Errorf("changed=%v outcome=%s", c.Changed(), c.Steps[0].Outcome)
-	}
-}
-
-func TestRunOfAChangeThatIsUndone(t *testing.T) {
-	c := run(t, world{configMap("a", "x", "1")}, rule{"there", "x", constant("2")}, rule{"back", "x", constant("1")})[0]
-	if c.Changed() || c.After != c.Before {
-		t.Errorf("fields %v", c.Fields)
-	}
-}
-
 func TestRunKeepsTheOrderOfTheSource(t *testing.T) {
 	var w world
 	var want []string
@@ -201,15 +187,6 @@ func TestRunKeepsTheOrderOfTheSource(t *testing.T) {
 		want = append(want, name+" .data.x="+name+" by r")
 	}
 	got := told(run(t, w, rule{"r", "x", func(t engine.Target) string { return t.Key.Name }}))
-	if d := cmp.Diff(want, got); d != "" {
-		t.Error(d)
-	}
-}
-
-func TestRunComposesTriggersOfOneTarget(t *testing.T) {
-	w := world{configMap("target"), configMap("trigger-1"), configMap("trigger-2")}
-	got := told(run(t, w, appender{rule{name: "log", key: "names"}, engine.Selection{Kind: "ConfigMap", Namespace: "default", Name: "target"}}))
-	want := []string{"target .data.names=trigger-1;trigger-2; by log", "trigger-1", "trigger-2"}
 	if d := cmp.Diff(want, got); d != "" {
 		t.Error(d)
 	}
@@ -361,15 +338,6 @@ func TestRunReinvokesPrograms(t *testing.T) {
 	}
 }
 
-func TestRunModifiesNothing(t *testing.T) {
-	u := configMap("a", "x", "1")
-	before := u.DeepCopy()
-	run(t, world{u}, rule{"r", "x", constant("2")})
-	if d := cmp.Diff(before, u); d != "" {
-		t.Error(d)
-	}
-}
-
 func TestRunGoesOnAfterAnUnreadablePart(t *testing.T) {
 	e := evaluation.New([]engine.Program{rule{"r", "x", constant("1")}}, &engine.World{}, evaluation.Options{})
 	n := 0
@@ -387,5 +355,14 @@ func (partly) Pages(context.Context, []engine.Selection) iter.Seq2[engine.Page, 
 	return func(yield func(engine.Page, error) bool) {
 		_ = yield(nil, &engine.UnreadableError{What: "secrets", Err: errors.New("forbidden")}) &&
 			yield(page{configMap("a")}, nil)
+	}
+}
+
+func TestRunComposesTriggersOfOneTarget(t *testing.T) {
+	w := world{configMap("target"), configMap("trigger-1"), configMap("trigger-2")}
+	got := told(run(t, w, appender{rule{name: "log", key: "names"}, engine.Selection{Kind: "ConfigMap", Namespace: "default", Name: "target"}}))
+	want := []string{"target .data.names=trigger-1;trigger-2; by log", "trigger-1", "trigger-2"}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Error(d)
 	}
 }

@@ -3,8 +3,8 @@ package evaluation
 import (
 	"context"
 	"iter"
-	"sync"
-	"sync/atomic"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 )
@@ -74,24 +74,18 @@ func (j job[R]) onPage(ctx context.Context, page engine.Page) ([]R, error) {
 
 // sideBySide does something for each number below n. The first error ends it.
 func sideBySide(ctx context.Context, workers, n int, do func(context.Context, int) error) error {
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	var next atomic.Int64
-	var group sync.WaitGroup
-	for range min(workers, n) {
-		group.Go(func() {
-			for ctx.Err() == nil {
-				i := int(next.Add(1)) - 1
-				if i >= n {
-					return
-				}
-				if err := do(ctx, i); err != nil {
-					cancel(err)
-					return
-				}
+	group, inner := errgroup.WithContext(ctx)
+	group.SetLimit(workers)
+	for i := range n {
+		group.Go(func() error {
+			if inner.Err() != nil {
+				return context.Cause(inner)
 			}
+			return do(inner, i)
 		})
 	}
-	group.Wait()
+	if err := group.Wait(); err != nil {
+		return err
+	}
 	return context.Cause(ctx)
 }

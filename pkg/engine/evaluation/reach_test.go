@@ -166,25 +166,6 @@ func TestReasonsOfUntriggeredRules(t *testing.T) {
 	}
 }
 
-func TestReasonsDoNotChangeCounts(t *testing.T) {
-	w := world{configMap("asked"), configMap("trigger-1"), configMap("held-1"), configMap("settings")}
-	p := pointing{rule: rule{name: "p", key: "names"}, targets: []engine.Selection{{Version: "v1", Kind: "ConfigMap", Namespace: "default", Name: "settings"}}}
-	count := func(reasons bool) []evaluation.RuleSummary {
-		e := evaluation.New([]engine.Program{p}, &engine.World{Reader: w}, evaluation.Options{Reasons: reasons})
-		s := evaluation.NewSummary(p.Rules())
-		if err := e.Prepare(t.Context(), w); err != nil {
-			t.Fatal(err)
-		}
-		if err := e.Run(t.Context(), w, func(c *engine.Change) error { s.Add(c); return nil }); err != nil {
-			t.Fatal(err)
-		}
-		return s.Rules
-	}
-	if d := cmp.Diff(count(false), count(true)); d != "" {
-		t.Error(d)
-	}
-}
-
 func TestReasonsLeaveOutTriggersOfRulesThatAct(t *testing.T) {
 	w := world{configMap("settings"), configMap("trigger-1"), configMap("other")}
 	p := pointing{rule: rule{name: "p", key: "names"}, targets: []engine.Selection{{Version: "v1", Kind: "ConfigMap", Namespace: "default", Name: "settings"}}}
@@ -215,22 +196,6 @@ func TestReasonsLeaveOutTriggersOfRulesThatAct(t *testing.T) {
 // only is the choice of one ConfigMap.
 func only(name string) *engine.Scope {
 	return &engine.Scope{Only: []engine.ObjectKey{{GroupKind: schema.GroupKind{Kind: "ConfigMap"}, Name: name}}}
-}
-
-func TestReasonsNameTheKindOfTheTrigger(t *testing.T) {
-	w := world{secretObject("asked"), secretObject("other")}
-	got := reasons(t, w, evaluation.Options{Reasons: true}, pointing{rule: rule{name: "p"}})
-	want := []string{"Secret default/asked not-matched: no object triggers the rule: its triggers are ConfigMap trigger-*, ConfigMap default/other, and the run saw none"}
-	if d := cmp.Diff(want, got); d != "" {
-		t.Error(d)
-	}
-}
-
-func TestNoReasonsByDefault(t *testing.T) {
-	p := pointing{rule: rule{name: "p"}, targets: []engine.Selection{{Version: "v1", Kind: "ConfigMap", Namespace: "default", Name: "settings"}}}
-	if got := reasons(t, world{configMap("asked"), configMap("trigger-1"), configMap("settings")}, evaluation.Options{}, p); len(got) > 1 {
-		t.Errorf("told %q", got)
-	}
 }
 
 func TestReasonsOfChosenObjectsOnly(t *testing.T) {

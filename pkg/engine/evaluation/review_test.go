@@ -2,7 +2,6 @@ package evaluation_test
 
 import (
 	"context"
-	"errors"
 	"sync/atomic"
 	"testing"
 
@@ -47,16 +46,5 @@ func TestReviewOfWrittenObjects(t *testing.T) {
 	}
 	if d := cmp.Diff(evaluation.Restarts{Workloads: 2, Pods: 4}, s.Restarts); d != "" || s.Warnings != 4 {
 		t.Errorf("%d warnings; restarts (-want +got):\n%s", s.Warnings, d)
-	}
-}
-
-func TestReviewErrorEndsTheRun(t *testing.T) {
-	w := world{configMap("a")}
-	broken := errors.New("broken")
-	e := evaluation.New([]engine.Program{rule{"p", "k", constant("v")}}, &engine.World{Reader: w}, evaluation.Options{
-		Review: review(func(context.Context, *evaluation.Evaluation, *engine.Change) error { return broken }),
-	})
-	if err := e.Run(t.Context(), w, func(*engine.Change) error { return nil }); !errors.Is(err, broken) {
-		t.Errorf("got %v", err)
 	}
 }

@@ -99,8 +99,7 @@ func (c *chains) relabelled() []engine.Selection {
 	if c == nil {
 		return nil
 	}
-	var out []engine.Selection
-	known := map[engine.Selection]bool{}
+	var out engine.SelectionSet
 	for _, s := range withoutLabels(labelled(c.own.all)) {
 		for _, f := range c.effects.all {
 			if f.subjects.Subresource != "" || !c.mayBe(s, f.subjects) {
@@ -110,13 +109,10 @@ func (c *chains) relabelled() []engine.Selection {
 			if f.subjects.Exact() {
 				one.Namespace, one.Name = f.subjects.Namespace, f.subjects.Name
 			}
-			if !known[one] {
-				known[one] = true
-				out = append(out, one)
-			}
+			out.Add(one)
 		}
 	}
-	return out
+	return out.All
 }
 
 // labelled are those of the selections that select by labels.

@@ -297,11 +297,12 @@ func Hide(c *engine.Change, paths []fieldpath.Path) {
 	}
 	out := *c
 	hide := func(u *unstructured.Unstructured) *unstructured.Unstructured {
-		c := diff.CopyOf(engine.HideObject(u).Object)
+		u = engine.HideObject(u)
+		now := any(u.Object)
 		for _, p := range paths {
-			c.Replace(p, engine.HiddenValue)
+			now = diff.Replaced(u.Object, now, p, engine.HiddenValue)
 		}
-		u = copied(c)
+		u = objectOf(now)
 		if slices.ContainsFunc(paths, func(p fieldpath.Path) bool { return p[0].FieldName != nil && engine.IsHidden(*p[0].FieldName) }) {
 			u = &unstructured.Unstructured{Object: identity(u.Object)}
 		}
@@ -319,9 +320,9 @@ func Hide(c *engine.Change, paths []fieldpath.Path) {
 	c.Shown = &out
 }
 
-// copied is what became of an object.
-func copied(c *diff.Copy) *unstructured.Unstructured {
-	object, _ := c.Object().(map[string]any)
+// objectOf is what became of an object.
+func objectOf(v any) *unstructured.Unstructured {
+	object, _ := v.(map[string]any)
 	return &unstructured.Unstructured{Object: object}
 }
 
@@ -360,11 +361,22 @@ func ShowFields(c, shown *engine.Change) (hidden bool) {
 	if !hidden {
 		return false
 	}
-	before, after := diff.CopyOf(shown.Before.Object), diff.CopyOf(shown.After.Object)
+	before, after := any(shown.Before.Object), any(shown.After.Object)
 	for i := range shown.Fields {
-		hideBefore(before, after, &shown.Fields[i])
+		f := &shown.Fields[i]
+		if !f.Withheld || f.Kind != engine.Replaced {
+			continue
+		}
+		// An earlier run may have made the value before of a Secret as well.
+		from := engine.HiddenValue
+		if f.To == from {
+			f.To, from = engine.HiddenValue+" (after)", engine.HiddenValue+" (before)"
+			after = diff.Replaced(shown.After.Object, after, f.Path, engine.HiddenValue+" (after)")
+		}
+		f.From = from
+		before = diff.Replaced(shown.Before.Object, before, f.Path, from)
 	}
-	shown.Before, shown.After = copied(before), copied(after)
+	shown.Before, shown.After = objectOf(before), objectOf(after)
 	return true
 }
 
@@ -414,23 +426,6 @@ func shownField(before, after *view, f *engine.FieldChange) engine.FieldChange {
 		f.Secret, out.Withheld = true, true
 	}
 	return out
-}
-
-// hideBefore hides the value before of a field of which something is hidden: an earlier run may have made it of a Secret
-// as well.
-func hideBefore(before, after *diff.Copy, f *engine.FieldChange) {
-	if !f.Withheld || f.Kind != engine.Replaced {
-		return
-	}
-	from := engine.HiddenValue
-	if f.To == from {
-		to := from + " (after)"
-		from += " (before)"
-		f.To = to
-		after.Replace(f.Path, to)
-	}
-	f.From = from
-	before.Replace(f.Path, from)
 }
 
 // view is an object, and the same as it may be shown; both are empty where there is none.

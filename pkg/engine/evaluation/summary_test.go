@@ -87,20 +87,6 @@ func TestSummaryOfParameters(t *testing.T) {
 	}
 }
 
-func TestSummaryOfUnknownRules(t *testing.T) {
-	known, late, later := engine.RuleRef{Policy: "known"}, engine.RuleRef{Policy: "late"}, engine.RuleRef{Policy: "later"}
-	s := evaluation.NewSummary([]engine.RuleRef{known})
-	s.Add(&engine.Change{Steps: []engine.Step{{Rule: late, Outcome: engine.Failed}, {Rule: later, Outcome: engine.Denied}}})
-	want := []evaluation.RuleSummary{
-		{Rule: known, Outcomes: map[engine.Outcome]int{}},
-		{Rule: late, Outcomes: map[engine.Outcome]int{engine.Failed: 1}},
-		{Rule: later, Outcomes: map[engine.Outcome]int{engine.Denied: 1}},
-	}
-	if d := cmp.Diff(want, s.Rules); d != "" {
-		t.Error(d)
-	}
-}
-
 // Joined summaries count what one of all their objects would count: no field is forgotten.
 func TestJoinCountsEverything(t *testing.T) {
 	whole := evaluation.NewSummary(nil)

@@ -1,7 +1,6 @@
 package gatekeeper
 
 import (
-	"errors"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -52,31 +51,5 @@ func TestActionWrites(t *testing.T) {
 				t.Errorf("(-want +got):\n%s", d)
 			}
 		})
-	}
-}
-
-func TestActionSkips(t *testing.T) {
-	kept, err := (&assignMetadata{source: source{Value: "a"}}).Setter(key).Set("b", true)
-	var there *keptError
-	if err != nil || kept.Write || !errors.As(kept.Skip, &there) || there.Value != "b" {
-		t.Errorf("a label that is there: %+v, %v", kept, err)
-	}
-	source := source{External: &external{Provider: "p", DataSource: "ValueAtLocation"}}
-	for _, a := range []action{&assign{source: source}, &assignMetadata{source: source}} {
-		asked, err := a.Setter(key).Set(nil, false)
-		var external *externalDataError
-		if err != nil || asked.Write || !errors.As(asked.Skip, &external) || external.Provider != "p" {
-			t.Errorf("external data: %+v, %v", asked, err)
-		}
-	}
-}
-
-func TestActionFails(t *testing.T) {
-	for name, a := range map[string]action{
-		"a set": &modifySet{Values: []any{"a"}}, "an image": &assignImage{Parts: imageReference{Tag: ":1"}},
-	} {
-		if got, err := a.Setter(key).Set(int64(1), true); err == nil {
-			t.Errorf("a number is taken for %s: %+v", name, got)
-		}
 	}
 }

@@ -160,14 +160,6 @@ spec: {match: {namespaceSelector: {matchLabels: {team: web}}}, location: metadat
 	}
 }
 
-func TestEvaluateReinvocation(t *testing.T) {
-	target := pod(t)
-	target.Request.Reinvocation = true
-	if got, said := evaluate(t, chain(t), target, engine.DefaultLimits()); got != target.Object || said != "" {
-		t.Errorf("it did %q", said)
-	}
-}
-
 func TestCancelled(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -177,20 +169,6 @@ func TestCancelled(t *testing.T) {
 	}
 	if _, err := program.Evaluate(ctx, pod(t), &engine.World{Limits: engine.DefaultLimits()}, &steps{}); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v", err)
-	}
-}
-
-func TestCompileChosen(t *testing.T) {
-	program, err := gatekeeper.New().Compile(engine.Compilation{Documents: chain(t), Rules: engine.RuleFilter{Skip: []string{"m2"}}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	var got []string
-	for _, r := range program.Rules() {
-		got = append(got, r.String())
-	}
-	if diff := cmp.Diff([]string{"m1", "m3"}, got); diff != "" {
-		t.Error(diff)
 	}
 }
 

@@ -49,15 +49,6 @@ func TestFindConflicts(t *testing.T) {
 	}
 }
 
-func TestConflictError(t *testing.T) {
-	const want = `the following mutators have conflicting schemas: [a,b]: at spec.ports of v1/Pod: the key of the list is ` +
-		`"containerPort" for mutator b, "name" for mutator a; none of them is enforced until only one side is left`
-	found := findConflicts(claims(t, "a spec.ports[name: x].y", "b spec.ports[containerPort: 1].y"))
-	if got := found["a"].Error(); got != want {
-		t.Errorf("\n got %s\nwant %s", got, want)
-	}
-}
-
 func claims(t *testing.T, list ...string) []schemaClaim {
 	t.Helper()
 	var out []schemaClaim

@@ -62,36 +62,6 @@ func (c *collector) Step(s engine.Step) {
 	}
 }
 
-// Sets of lists take no time by the product of their lengths.
-func TestSetsOfLists(t *testing.T) {
-	lists := make([]any, 20_000)
-	for i := range lists {
-		lists[i] = []any{int64(i), map[string]any{"a": int64(i)}}
-	}
-	set := func(operation string) []engine.Document {
-		return []engine.Document{mutatorOf("ModifySet", "a", "spec.containers[name: *].args", map[string]any{"operation": operation, "values": map[string]any{"fromList": lists}})}
-	}
-	for name, c := range map[string]struct {
-		mutators []engine.Document
-		args     []any
-	}{
-		"a set of lists": {set("merge"), lists[:10_000]},
-		"a pruned set":   {set("prune"), lists},
-	} {
-		program, err := gatekeeper.New().Compile(engine.Compilation{Documents: c.mutators})
-		if err != nil {
-			t.Fatal(err)
-		}
-		u, steps := podOf(3, c.args), &collector{}
-		if _, err := program.Evaluate(t.Context(), engine.Target{Key: engine.KeyOf(u), Object: u, OldObject: u}, &engine.World{Limits: engine.DefaultLimits()}, steps); err != nil {
-			t.Fatal(err)
-		}
-		if len(steps.changed) != 1 || len(steps.failed) > 0 {
-			t.Errorf("%s: changed %v, failed %v", name, steps.changed, steps.failed)
-		}
-	}
-}
-
 func TestLimitsOfMutators(t *testing.T) {
 	types := mutatorOf("Assign", "a", "spec.x", value("v"))
 	types.Object().Object["spec"].(map[string]any)["applyTo"] = []any{map[string]any{"groups": textsOf(50), "versions": textsOf(50), "kinds": textsOf(50)}}

@@ -51,19 +51,6 @@ func TestClock(t *testing.T) {
 	})
 }
 
-func TestClockCancelled(t *testing.T) {
-	parent, cancel := context.WithCancel(t.Context())
-	ctx, done := limit.Rule(parent, name("rule"))
-	defer done()
-	cancel()
-	if err := limit.ClockOf(ctx).Steps(1 << 20); !errors.Is(err, context.Canceled) {
-		t.Errorf("got %v", err)
-	}
-	if err := limit.ClockOf(t.Context()).Steps(1 << 20); err != nil {
-		t.Error(err)
-	}
-}
-
 func TestValue(t *testing.T) {
 	var shared any = strings.Repeat("x", 1<<10)
 	for range 14 {

@@ -3,7 +3,6 @@ package packed
 import (
 	"encoding/json"
 	"math"
-	"strconv"
 	"strings"
 	"testing"
 
@@ -44,34 +43,6 @@ func TestPack(t *testing.T) {
 	}
 }
 
-func TestDictionaryIsBounded(t *testing.T) {
-	var d Dictionary
-	list := make([]any, 2*maxKnown)
-	for i := range list {
-		list[i] = strconv.Itoa(i)
-	}
-	text, _ := d.Pack(list)
-	if len(d.texts) != maxKnown {
-		t.Errorf("there are %d texts, want %d", len(d.texts), maxKnown)
-	}
-	if !cmp.Equal(any(list), d.Unpack(text)) {
-		t.Error("texts that are not in the dictionary are others when they are unpacked")
-	}
-}
-
-// An object allocates its maps and lists, and nothing for texts and keys that occur elsewhere.
-func TestUnpackAllocates(t *testing.T) {
-	var d Dictionary
-	text, _ := d.Pack(map[string]any{"kind": "Pod", "spec": map[string]any{"containers": []any{map[string]any{"name": "a", "image": "b"}}}})
-	const lists, maps, forEachMap = 1, 3, 3 // the map, its group, and the interface that holds it or less
-	if got := testing.AllocsPerRun(100, func() { d.Unpack(text) }); got > lists*2+maps*forEachMap {
-		t.Errorf("%v allocations, want no more than %d", got, lists*2+maps*forEachMap)
-	}
-	if got := testing.AllocsPerRun(100, func() { d.Field(text, "kind") }); got != 0 {
-		t.Errorf("%v allocations to look up a field", got)
-	}
-}
-
 func FuzzPack(f *testing.F) {
 	f.Add(`{"apiVersion":"v1","kind":"Pod","spec":{"a":[1,-2.5,true,null,"x",{}]}}`)
 	f.Fuzz(func(t *testing.T, text string) {
@@ -88,13 +59,4 @@ func FuzzPack(f *testing.F) {
 			t.Errorf("-want +got:\n%s", diff)
 		}
 	})
-}
-
-func BenchmarkUnpack(b *testing.B) {
-	var d Dictionary
-	text, _ := d.Pack(map[string]any{"kind": "Pod", "spec": map[string]any{"containers": []any{map[string]any{"name": "a", "image": "b"}}}})
-	b.ReportAllocs()
-	for b.Loop() {
-		d.Unpack(text)
-	}
 }

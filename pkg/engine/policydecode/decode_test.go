@@ -33,35 +33,6 @@ func read(value any, reader func(*policydecode.Fields)) (errs, warnings []string
 	return errs, warnings
 }
 
-func TestNode(t *testing.T) {
-	errs, _ := read(document(), func(f *policydecode.Fields) {
-		for name, c := range map[string]struct{ got, want any }{
-			"a text":                       {f.At("text").Text(), "a"},
-			"a text that is missing":       {f.At("nothing").Text(), ""},
-			"a text that is null":          {f.At("null").Text(), ""},
-			"one of several":               {f.At("text").OneOf("b", "a"), "a"},
-			"one of several, missing":      {f.At("nothing").OneOf("b", "a"), "b"},
-			"a flag":                       {f.At("flag").Bool(), true},
-			"a flag that is missing":       {f.At("nothing").Bool(), false},
-			"a list that is missing":       {len(f.At("nothing").List()), 0},
-			"the path in a list":           {f.At("list").List()[1].Path, "spec.list[1]"},
-			"a map that is missing":        {f.At("nothing").TextMap(), map[string]string(nil)},
-			"a field that is there":        {f.Has("text"), true},
-			"a field that is null":         {f.Has("null"), false},
-			"a selector":                   {f.At("selector").LabelSelector().MatchLabels, map[string]string{"app": "web"}},
-			"a selector that is missing":   {f.At("nothing").LabelSelector() == nil, true},
-			"a field of a missing mapping": {f.At("nothing").Fields().At("deep").Path, "spec.nothing.deep"},
-		} {
-			if diff := cmp.Diff(c.want, c.got); diff != "" {
-				t.Errorf("%s: -want +got:\n%s", name, diff)
-			}
-		}
-	})
-	if len(errs) > 0 {
-		t.Errorf("errors: %q", errs)
-	}
-}
-
 func TestNodeWrongType(t *testing.T) {
 	for name, c := range map[string]struct {
 		reader func(*policydecode.Fields)
@@ -147,31 +118,5 @@ func TestDoneObject(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, warnings); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
-	}
-}
-
-func TestReport(t *testing.T) {
-	report := &policydecode.Report{Policy: "ClusterPolicy p"}
-	if err := report.Err(); err != nil {
-		t.Errorf("nothing went wrong: %v", err)
-	}
-	reason := errors.New("broken")
-	policydecode.Node{Report: report, Rule: "r", Path: "spec.rules[0]"}.Fail("is %w", reason)
-	var e *engine.CompileError
-	if err := report.Err(); !errors.As(err, &e) || e.Rule != "r" || e.Field != "spec.rules[0]" || !errors.Is(err, reason) {
-		t.Errorf("got %v", err)
-	}
-}
-
-func TestPathInRule(t *testing.T) {
-	for path, want := range map[string]string{
-		"spec.rules[0].mutate.foreach[0].list": "mutate.foreach[0].list",
-		"spec.rules[12].name":                  "name",
-		"spec.rules[0]":                        "spec.rules[0]",
-		"spec.validationFailureAction":         "spec.validationFailureAction",
-	} {
-		if got := (policydecode.Node{Path: path}).PathInRule(); got != want {
-			t.Errorf("of %s: %s, want %s", path, got, want)
-		}
 	}
 }

@@ -32,34 +32,6 @@ func TestTextMatchesItsPattern(t *testing.T) {
 	}
 }
 
-func TestTextReachesEveryAlternative(t *testing.T) {
-	for pattern, want := range map[string][]string{
-		"a|b|c":   {"a", "b", "c"},
-		"[a-ce]":  {"a", "b", "c", "e"},
-		"x?":      {"", "x"},
-		"y{1,3}":  {"y", "yy", "yyy"},
-		"(a|b)c?": {"a", "ac", "b", "bc"},
-	} {
-		drawn := map[string]bool{}
-		source := randomtext.New(1)
-		for range 1000 {
-			text, err := source.Text(pattern)
-			if err != nil {
-				t.Fatal(err)
-			}
-			drawn[text] = true
-		}
-		for _, text := range want {
-			if !drawn[text] {
-				t.Errorf("%q never gives %q", pattern, text)
-			}
-		}
-		if len(drawn) != len(want) {
-			t.Errorf("%q gives %d texts, want %d: %v", pattern, len(drawn), len(want), drawn)
-		}
-	}
-}
-
 // What names no upper bound repeats ten times, counted as goregen counts its 4,096.
 func TestRepetitionsAreBounded(t *testing.T) {
 	for pattern, want := range map[string]struct{ least, most int }{

@@ -137,37 +137,6 @@ func TestLabels(t *testing.T) {
 	}
 }
 
-func TestLabelsString(t *testing.T) {
-	expressions := metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "tier", Operator: metav1.LabelSelectorOpExists}}}
-	wild := expressions
-	wild.MatchLabels = map[string]string{"b": "*", "a-*": "1"}
-	for want, s := range map[string]*metav1.LabelSelector{"tier": &expressions, "a-*=1,b=*,tier": &wild} {
-		compiled, err := selector.NewWildcardLabels(s)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if compiled.String() != want {
-			t.Errorf("%q, want %q", compiled, want)
-		}
-	}
-}
-
-func TestLabelsExact(t *testing.T) {
-	plain, wild := pairs("app", "web"), pairs("app", "w*")
-	for _, tc := range []struct {
-		selector *metav1.LabelSelector
-		exact    bool
-	}{{&plain, true}, {&wild, false}} {
-		compiled, err := selector.NewWildcardLabels(tc.selector)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got := compiled.Exact() != nil; got != tc.exact {
-			t.Errorf("%s is exact: %t, want %t", compiled, got, tc.exact)
-		}
-	}
-}
-
 func TestLabelsRefuse(t *testing.T) {
 	bad := metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "a", Operator: "Lt"}}}
 	if _, err := selector.NewLabels(&bad); err == nil {

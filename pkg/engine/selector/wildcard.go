@@ -97,11 +97,3 @@ func find(segment, text string) int {
 
 // HasWildcard reports whether text contains `*` or `?`.
 func HasWildcard(text string) bool { return strings.ContainsAny(text, "*?") }
-
-// Prefix is what stands before the wildcards of a pattern: all that it matches begins with it.
-func Prefix(pattern string) string {
-	if i := strings.IndexAny(pattern, "*?"); i >= 0 {
-		return pattern[:i]
-	}
-	return pattern
-}

@@ -195,26 +195,6 @@ func TestOverlayExisting(t *testing.T) {
 	}
 }
 
-// Targets of a source come with the Namespace of the files.
-func TestOverlayNamespaces(t *testing.T) {
-	namespace := object("v1", "Namespace", "", "shop")
-	namespace.SetLabels(map[string]string{"team": "a"})
-	live := load(t, []*unstructured.Unstructured{object("v1", "Namespace", "", "shop"), object("v1", "ConfigMap", "shop", "c")}, snapshot.Options{})
-	overlay := load(t, []*unstructured.Unstructured{namespace}, snapshot.Options{}).Over(live)
-	for p, err := range overlay.Source(live.Source(engine.Scope{})).Pages(t.Context(), []engine.Selection{{Kind: "ConfigMap"}}) {
-		if err != nil {
-			t.Fatal(err)
-		}
-		target, err := p.Target(0)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if diff := cmp.Diff(map[string]string{"team": "a"}, target.Namespace.GetLabels()); diff != "" {
-			t.Error(diff)
-		}
-	}
-}
-
 // A file may define kinds that the cluster does not have, and no others are added to those of the cluster.
 func TestOverlayKinds(t *testing.T) {
 	definition := object("apiextensions.k8s.io/v1", "CustomResourceDefinition", "", "tiers.example.com")

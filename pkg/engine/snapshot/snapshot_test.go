@@ -2,7 +2,6 @@ package snapshot_test
 
 import (
 	"errors"
-	"strconv"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -96,28 +95,6 @@ func TestDefinitionsGiveScopeAndSchema(t *testing.T) {
 	}
 }
 
-// Objects of one kind are found whatever the resource of their version: two definitions may name one kind.
-func TestVersionsOfAKindMayHaveOtherResources(t *testing.T) {
-	definition := func(version, plural string) *unstructured.Unstructured {
-		d := object("apiextensions.k8s.io/v1", "CustomResourceDefinition", "", plural+".example.com")
-		d.Object["spec"] = map[string]any{
-			"group": "example.com", "scope": "Namespaced", "names": map[string]any{"kind": "Widget", "plural": plural},
-			"versions": []any{map[string]any{"name": version}},
-		}
-		return d
-	}
-	all := []*unstructured.Unstructured{
-		definition("v1", "zwidgets"), definition("v2", "awidgets"), object("example.com/v1", "Widget", "shop", "a"),
-		object("example.com/v2", "Widget", "shop", "z"), object("example.com/v2", "Widget", "shop", "m"), object("example.com/v1", "Widget", "shop", "n"),
-	}
-	s := load(t, all, snapshot.Options{})
-	for _, u := range all {
-		if got, err := s.Get(t.Context(), engine.KeyOf(u)); err != nil || got.GetName() != u.GetName() {
-			t.Errorf("%s: got %v, error %v", u.GetName(), got, err)
-		}
-	}
-}
-
 func TestObjectsWithoutTypeOrNameAreRefused(t *testing.T) {
 	for _, u := range []*unstructured.Unstructured{object("", "ConfigMap", "", "a"), object("v1", "", "", "a"), object("v1", "ConfigMap", "", ""), {}} {
 		if _, err := snapshot.Load(engine.Documents(u), snapshot.Options{}); err == nil {
@@ -184,21 +161,6 @@ func TestResourcesAreKnownByTheirShortNames(t *testing.T) {
 		got, ok := mapper.(restmapper.CategoryExpander).Expand(category)
 		if ok != (category != "none") || ok && (got[0] != want || got[len(got)-1] != widgets) {
 			t.Errorf("category %s: got %v, %t", category, got, ok)
-		}
-	}
-}
-
-func BenchmarkLoad(b *testing.B) {
-	documents := make([]engine.Document, 1000)
-	for i := range documents {
-		documents[i] = engine.NewDocument(&unstructured.Unstructured{Object: map[string]any{
-			"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": strconv.Itoa(i), "namespace": "shop"},
-		}}, "")
-	}
-	b.ReportAllocs()
-	for b.Loop() {
-		if _, err := snapshot.Load(documents, snapshot.Options{}); err != nil {
-			b.Fatal(err)
 		}
 	}
 }

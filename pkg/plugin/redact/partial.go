@@ -145,7 +145,8 @@ func whole(p diff.Partial, f engine.FieldChange, at fieldpath.Path) engine.Field
 
 // withoutSecrets returns a change without the values of the fields that were made of a Secret.
 func withoutSecrets(p diff.Partial) diff.Partial {
-	before, after := diff.CopyOf(map[string]any(p.Before)), diff.CopyOf(map[string]any(p.After))
+	was, is := map[string]any(p.Before), map[string]any(p.After)
+	before, after := any(was), any(is)
 	fields := slices.Clone(p.Fields)
 	for i := range fields {
 		f := &fields[i]
@@ -157,11 +158,10 @@ func withoutSecrets(p diff.Partial) diff.Partial {
 		if f.Kind == engine.Replaced {
 			from, to = from+beforeSuffix, to+afterSuffix
 		}
-		before.Replace(f.Path, from)
-		after.Replace(f.Path, to)
+		before, after = diff.Replaced(was, before, f.Path, from), diff.Replaced(is, after, f.Path, to)
 	}
 	p.Fields = fields
-	return p.WithStates(partOf(before.Object()), partOf(after.Object()))
+	return p.WithStates(partOf(before), partOf(after))
 }
 
 func partOf(v any) diff.Part { part, _ := v.(map[string]any); return part }

@@ -8,9 +8,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/yaml"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/cel/match"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/policydecode"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/selector"
 )
 
@@ -157,13 +159,6 @@ func TestExplain(t *testing.T) {
 	}
 }
 
-func TestNotApplicable(t *testing.T) {
-	c, r := match.Constraints{}, match.NotApplicable("deletions are ignored")
-	if got := c.Explain(r, request()).Error(); r.Applies() || got != "deletions are ignored" {
-		t.Errorf("got %s, applies: %v", got, r.Applies())
-	}
-}
-
 // A server need not be asked for the Namespace of what the rules do not name anyway.
 func TestMatchReadsNoNamespaceInVain(t *testing.T) {
 	r := request()
@@ -198,3 +193,19 @@ func TestMatchWithoutTheNamespace(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 }
+
+func constraints(t *testing.T, text string) *match.Constraints {
+	t.Helper()
+	var value map[string]any
+	if err := yaml.Unmarshal([]byte(text), &value); err != nil {
+		t.Fatal(err)
+	}
+	r := &policydecode.Report{Warn: func(engine.CompileError) {}}
+	c := match.Decode(policydecode.Node{Report: r, Value: value}.Fields(), func(n policydecode.Node) { n.Fail("is missing") })
+	if err := r.Err(); err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+const pods = `{apiGroups: [""], apiVersions: [v1], resources: [pods], operations: [CREATE]`

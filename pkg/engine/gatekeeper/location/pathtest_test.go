@@ -67,14 +67,6 @@ func TestCompileTests(t *testing.T) {
 	}
 }
 
-func TestRefusedForOrder(t *testing.T) {
-	parentLast := []written{{"spec.a", notExist}, {"spec", exist}}
-	parentFirst := []written{{"spec", exist}, {"spec.a", notExist}}
-	if !location.RefusedForOrder(list(t, parentLast)) || location.RefusedForOrder(list(t, parentFirst)) {
-		t.Error("only tests whose parent comes last are refused")
-	}
-}
-
 func TestHolds(t *testing.T) {
 	tests, err := location.CompileTests(parseForTest(t, "a.b.c.d"), list(t, []written{{"a", exist}, {"a.b", notExist}, {"a.b.c", location.Never}}))
 	if err != nil {

@@ -81,22 +81,6 @@ func TestWalk(t *testing.T) {
 	}
 }
 
-func TestWalkElementsAreIndependent(t *testing.T) {
-	object := decode(t, []byte("c: [{name: a}, {name: b}]"))
-	out, err := location.Walk(object, location.Way{Path: parseForWalk(t, "c[name: *].s"), Setter: write{map[string]any{}}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	out, err = location.Walk(out.Object, location.Way{Path: parseForWalk(t, "c[name: a].s.x"), Setter: write{false}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	want := decode(t, []byte("c: [{name: a, s: {x: false}}, {name: b, s: {}}]"))
-	if diff := cmp.Diff(want, out.Object); diff != "" {
-		t.Error(diff)
-	}
-}
-
 func TestWalkShares(t *testing.T) {
 	other := map[string]any{"a": "b"}
 	object := map[string]any{"other": other, "spec": map[string]any{"x": int64(1)}}

@@ -108,26 +108,6 @@ func TestMatch(t *testing.T) {
 	}
 }
 
-func TestMatchAsCreated(t *testing.T) {
-	created := match.Criteria{ApplyTo: []match.ApplyTo{{
-		Groups: []string{""}, Versions: []string{"v1"}, Kinds: []string{"Pod"}, Operations: []string{"CREATE"},
-	}}}
-	pod := candidate("Pod", "shop", "web")
-	pod.AsCreated = true
-	if v, err := created.Match(&pod); err != nil || !v.Applies() || !v.AsCreated {
-		t.Errorf("a mutator of creation: %+v, %v", v, err)
-	}
-	if v, err := (&match.Criteria{}).Match(&pod); err != nil || !v.Applies() || v.AsCreated {
-		t.Errorf("a mutator of every operation: %+v, %v", v, err)
-	}
-	pod.Operation = engine.OperationDelete
-	for _, c := range []match.Criteria{created, {}} {
-		if v, err := c.Match(&pod); err != nil || v.Applies() {
-			t.Errorf("deletion is matched: %+v, %v", v, err)
-		}
-	}
-}
-
 func TestMatchWithoutTheNamespace(t *testing.T) {
 	pod := candidate("Pod", "shop", "web")
 	c := match.Criteria{NamespaceLabels: labels.SelectorFromSet(labels.Set{"tier": "front"})}

@@ -4,7 +4,6 @@ import (
 	"context"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/variables"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/policydecode"
 )
@@ -46,7 +45,7 @@ func (from *Sources) ask(id any, ask func(context.Context) (any, error)) (answer
 
 // answered returns an answer that the user gives in place of a server. It is treated as the server's would be.
 func (from *Sources) answered(value any) any {
-	if !diff.Same(engine.HideSecrets(value), value) {
+	if engine.HoldsSecret(value) {
 		engine.NoteSecret(from.Context)
 	}
 	return value

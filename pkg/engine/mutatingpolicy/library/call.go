@@ -2,7 +2,6 @@ package library
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 
@@ -39,20 +38,13 @@ func (s *Session) raw(ctx context.Context, method, path string, body []byte) (an
 	return answer, err
 }
 
-// fetch calls a web service, once in a run.
+// fetch calls a web service.
 func (s *Session) fetch(r engine.RemoteRequest) ([]byte, error) {
 	if s.world.Remote == nil {
 		return nil, s.lacks("http: calls to web services are made only with --allow-http")
 	}
-	header, err := json.Marshal(r.Header) // has the names in order
-	if err != nil {
-		return nil, err
-	}
-	type key struct{ method, url, header, body, caBundle string }
-	id := key{r.Method, r.URL, string(header), string(r.Body), string(r.CABundle)}
-	content, err := s.world.Memo.Ask(s.context, id, func(ctx context.Context) (any, error) { return s.world.Remote.Fetch(ctx, r) })
-	if err != nil {
-		return nil, err
-	}
-	return content.([]byte), nil // it is what was put in
+	var content []byte
+	var err error
+	limit.Wait(s.context, func() { content, err = s.world.Remote.Fetch(s.context, r) })
+	return content, err
 }

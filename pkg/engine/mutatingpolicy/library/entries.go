@@ -1,13 +1,14 @@
 package library
 
 import (
-	"context"
 	"fmt"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/limit"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/policydecode"
 )
 
@@ -109,13 +110,10 @@ func (g globals) entry(name string) (*entry, error) {
 	if g.world.Reader == nil {
 		return nil, g.lacks("globalContext: there is no GlobalContextEntry %s among the policies and no cluster to read it from", name)
 	}
-	type key struct{ name string }
-	found, err := g.world.Memo.Ask(g.context, key{name}, func(ctx context.Context) (any, error) {
-		u, err := g.world.Reader.Get(ctx, engine.ObjectKey{GroupKind: GlobalContextEntry, Name: name})
-		if err != nil {
-			return nil, err
-		}
-		return decodeEntry(engine.NewDocument(u, "cluster")), nil
+	var u *unstructured.Unstructured
+	var err error
+	limit.Wait(g.context, func() {
+		u, err = g.world.Reader.Get(g.context, engine.ObjectKey{GroupKind: GlobalContextEntry, Name: name})
 	})
 	if apierrors.IsNotFound(err) {
 		g.warn("globalContext: there is no GlobalContextEntry %s; it counts as null", name)
@@ -124,7 +122,7 @@ func (g globals) entry(name string) (*entry, error) {
 	if err != nil {
 		return nil, err
 	}
-	return found.(*entry), nil // it is what was put in
+	return decodeEntry(engine.NewDocument(u, "cluster")), nil
 }
 
 // read gets the data: the answer to a request, or the list of the objects.

@@ -91,15 +91,6 @@ func TestClockStandsStill(t *testing.T) {
 	}
 }
 
-// The macros for time.now() and random() leave alone what only looks like them.
-func TestMacros(t *testing.T) {
-	object := map[string]any{"now": "n", "random": "r"}
-	v, _, err := evaluate(t, world(), "object.now + object.random", object)
-	if err != nil || v.Value() != "nr" {
-		t.Errorf("%v, %v", v, err)
-	}
-}
-
 func TestDecompressIsBounded(t *testing.T) {
 	var packed bytes.Buffer
 	w := gzip.NewWriter(&packed)
@@ -161,7 +152,7 @@ func TestListsAreBoundedAndReadOnce(t *testing.T) {
 	w := world()
 	w.Reader, w.Mapper, w.Memo, w.Limits.Elements = reader, mapper, &engine.Memo{}, 3
 	expression := `size(dyn(resource.list("v1", "pods", "")).items) + size(dyn(resource.List("v1", "pods", "")).items)`
-	v, _, err := evaluate(t, w, expression, nil)
+	v, _, err := evaluate(t, w.Watched(), expression, nil)
 	if err != nil || v.Value() != int64(6) || reader.lists != 1 {
 		t.Errorf("%v, %v after %d requests; want 6 after one", v, err, reader.lists)
 	}

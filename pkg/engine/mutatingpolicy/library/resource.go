@@ -80,27 +80,22 @@ func (r resources) ListResources(apiVersion, name, namespace string, labels map[
 	return list, nil
 }
 
-// listed returns the objects of a selection, read once in a run.
-func listed(ctx context.Context, w *engine.World, s engine.Selection) ([]unstructured.Unstructured, error) {
-	type key struct{ group, version, kind, namespace, labels string }
-	id := key{s.Group, s.Version, s.Kind, s.Namespace, metav1.FormatLabelSelector(s.Labels)}
-	items, err := w.Memo.Ask(ctx, id, func(ctx context.Context) (any, error) {
-		items := []unstructured.Unstructured{}
-		for u, err := range w.Reader.List(ctx, s) {
-			if err != nil {
-				return nil, err
+// listed returns the objects of a selection.
+func listed(ctx context.Context, w *engine.World, s engine.Selection) (items []unstructured.Unstructured, err error) {
+	items = []unstructured.Unstructured{}
+	limit.Wait(ctx, func() {
+		for u, failed := range w.Reader.List(ctx, s) {
+			if err = failed; err != nil {
+				return
 			}
 			if len(items) == w.Limits.Elements {
-				return nil, &limit.Error{What: "objects in one list", Max: w.Limits.Elements}
+				err = &limit.Error{What: "objects in one list", Max: w.Limits.Elements}
+				return
 			}
 			items = append(items, *u)
 		}
-		return items, nil
 	})
-	if err != nil {
-		return nil, err
-	}
-	return items.([]unstructured.Unstructured), nil // it is what was put in
+	return items, err
 }
 
 // PostResource creates an access review; nothing else may be created.
