@@ -5,6 +5,8 @@ import (
 	"strings"
 
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 )
 
 // element stands in a place for any element of a list.
@@ -49,4 +51,72 @@ func (p place) holding(fields map[string]any) map[string]any {
 		}
 	}
 	return value.(map[string]any)
+}
+
+// touching are the paths of the changed fields that meet a place.
+func touching(c *engine.Change, p place) []fieldpath.Path {
+	var out []fieldpath.Path
+	for i := range c.Fields {
+		if placeOf(c.Fields[i].Path).meets(p) {
+			out = append(out, c.Fields[i].Path)
+		}
+	}
+	return out
+}
+
+// within are the paths of the changed fields that are in a place.
+func within(c *engine.Change, p place) []fieldpath.Path {
+	return slices.DeleteFunc(touching(c, p), func(changed fieldpath.Path) bool { return !placeOf(changed).within(p) })
+}
+
+// patterns lists paths for a text about several objects: "spec.containers[*].env[*]".
+func patterns(paths []fieldpath.Path) string {
+	out := make([]string, len(paths))
+	for i, p := range paths {
+		out[i] = engine.PathPattern(p)
+	}
+	slices.Sort(out)
+	return engine.Few(slices.Compact(out))
+}
+
+// names lists paths for a text: "spec.replicas, spec.paused and 2 more".
+func names(paths []fieldpath.Path) string {
+	out := make([]string, len(paths))
+	for i, p := range paths {
+		out[i] = engine.PathString(p)
+	}
+	return engine.Few(out)
+}
+
+// valueAt walks down maps; nil where there is nothing.
+func valueAt(object map[string]any, names ...string) any {
+	var v any = object
+	for _, name := range names {
+		below, _ := v.(map[string]any)
+		v = below[name]
+	}
+	return v
+}
+
+// textOf is a value that is a text, and empty for any other.
+func textOf(v any) string {
+	s, _ := v.(string)
+	return s
+}
+
+// boolOf is a value that is true or false, and false for any other.
+func boolOf(v any) bool {
+	b, _ := v.(bool)
+	return b
+}
+
+// numberOf is a value that is a count; fallback stands where there is none.
+func numberOf(v any, fallback int64) int64 {
+	switch n := v.(type) {
+	case int64:
+		return n
+	case float64:
+		return int64(n)
+	}
+	return fallback
 }

@@ -3,6 +3,8 @@ package redact
 import (
 	"bytes"
 	"fmt"
+	"io"
+	"net/url"
 	"regexp"
 	"strings"
 	"unicode"
@@ -125,3 +127,50 @@ func EscapeJSON(text []byte) []byte {
 	}
 	return b.Bytes()
 }
+
+// credentialName is like the names of the parameters in which URLs have credentials: token, private_token, X-Amz-Signature, sig.
+var credentialName = regexp.MustCompile(`(?i)token|secret|passw|signature|credential|^sig$|api[-_]?key|access[-_]?key|^auth`)
+
+// URL returns a URL as it may be shown: without a user, who may be a token, and a password, and without the values of parameters that have
+// the names of credentials; xxxxx stands for them. Any other text is returned as it is.
+func URL(address string) string {
+	u, err := url.Parse(address)
+	if err != nil || u.Host == "" {
+		return address
+	}
+	parameters := strings.Split(u.RawQuery, "&")
+	for i, p := range parameters {
+		if name, value, _ := strings.Cut(p, "="); value != "" && credentialName.MatchString(name) {
+			parameters[i] = name + "=xxxxx"
+		}
+	}
+	u.RawQuery = strings.Join(parameters, "&")
+	if u.User != nil {
+		u.User = url.User("xxxxx")
+	}
+	return u.String()
+}
+
+// NewWriter returns a writer of text for people, which escapes as EscapeLines does. A message, or a block of lines,
+// has to be written with one call. The further lines of an error,
+// a warning, a note or what convert says of a policy are indented, so that none of them reads as a message of its own.
+func NewWriter(out io.Writer) io.Writer { return writer{out} }
+
+type writer struct{ out io.Writer }
+
+// Write writes the text as it may be shown.
+func (w writer) Write(p []byte) (int, error) {
+	text := EscapeLines(string(p))
+	if message.MatchString(text) {
+		text = furtherLine.ReplaceAllString(text, "\n  $1")
+	}
+	if _, err := io.WriteString(w.out, text); err != nil {
+		return 0, err
+	}
+	return len(p), nil
+}
+
+var (
+	message     = regexp.MustCompile(`^(error|warning|note|converted|not converted): `)
+	furtherLine = regexp.MustCompile(`\n(\S)`)
+)

@@ -3,6 +3,7 @@ package redact
 import (
 	"encoding/json"
 	"errors"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -60,11 +61,7 @@ func cleanCause(c metav1.StatusCause) string {
 // quotesValue reports whether an error of apimachinery's field package holds the rejected
 // value in its text.
 func quotesValue(kind string) bool {
-	switch kind {
-	case "Invalid value", "Unsupported value", "Duplicate value", "Not found", "Too many", "Too few":
-		return true
-	}
-	return false
+	return slices.Contains([]string{"Invalid value", "Unsupported value", "Duplicate value", "Not found", "Too many", "Too few"}, kind)
 }
 
 // afterValue skips a value: a Go string, JSON, or a Go struct. What could be a part of

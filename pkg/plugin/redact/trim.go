@@ -1,9 +1,12 @@
 package redact
 
 import (
+	"slices"
+
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
 )
 
 // Detail is how much is shown of an object.
@@ -34,22 +37,16 @@ func Trim(u *unstructured.Unstructured, fields []engine.FieldChange, d Detail) *
 		{Readable, []string{"metadata", "creationTimestamp"}},
 		{Readable, []string{"metadata", "annotations", "kubectl.kubernetes.io/last-applied-configuration"}},
 	}
+	if u == nil {
+		return nil
+	}
+	object := u.Object
 	for _, l := range leftOut {
-		if d >= l.by && !touched(fields, l.path) {
-			u = without(u, l.path)
+		if d >= l.by && !slices.ContainsFunc(fields, func(f engine.FieldChange) bool { return overlaps(&f, l.path) }) {
+			object = without(object, l.path)
 		}
 	}
-	return u
-}
-
-// touched reports whether a rule changed something at, above or below a path.
-func touched(fields []engine.FieldChange, path []string) bool {
-	for i := range fields {
-		if overlaps(&fields[i], path) {
-			return true
-		}
-	}
-	return false
+	return &unstructured.Unstructured{Object: object}
 }
 
 // overlaps reports whether a field lies at, above or below a path.
@@ -62,42 +59,21 @@ func overlaps(f *engine.FieldChange, path []string) bool {
 	return len(f.Path) > 0
 }
 
-// without returns an object without a field, and without the maps that are empty then,
-// except at the top level.
-func without(u *unstructured.Unstructured, path []string) *unstructured.Unstructured {
-	if u == nil {
-		return nil
+// without returns a map without a field, and without the maps below it that are empty then.
+func without(m map[string]any, path []string) map[string]any {
+	v, has := m[path[0]]
+	if !has {
+		return m
 	}
-	object, removed := withoutField(u.Object, path)
-	if !removed {
-		return u
-	}
-	return &unstructured.Unstructured{Object: object}
-}
-
-func withoutField(m map[string]any, path []string) (map[string]any, bool) {
-	v, ok := m[path[0]]
-	if !ok {
-		return m, false
-	}
-	var rest map[string]any
 	if len(path) > 1 {
-		below, isMap := v.(map[string]any)
-		if !isMap {
-			return m, false
-		}
-		if rest, ok = withoutField(below, path[1:]); !ok {
-			return m, false
-		}
-	}
-	out := make(map[string]any, len(m))
-	for k, v := range m {
-		if k != path[0] {
-			out[k] = v
+		below, _ := v.(map[string]any)
+		rest := without(below, path[1:])
+		switch {
+		case engine.Identical(rest, below):
+			return m
+		case len(rest) > 0:
+			return diff.With(m, path[0], rest)
 		}
 	}
-	if len(rest) > 0 {
-		out[path[0]] = rest
-	}
-	return out, true
+	return diff.Without(m, path[0])
 }

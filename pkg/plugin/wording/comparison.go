@@ -35,15 +35,17 @@ func Conclusion(s *compare.Summary) string {
 // asFarAsTested says what a comparison found the same, and why that is not all.
 func asFarAsTested(s *compare.Summary, objects string) string {
 	known := counted(s.Objects, s.Variants.Compared-s.Variants.Unknown)
-	switch {
-	case !s.Exercised():
+	if !s.Exercised() {
 		return "no rule changed any of " + objects + ", which proves nothing."
-	case s.Variants.Unknown == 0:
-		return "both sides make the same of " + known + ", but not each rule was exercised."
-	case s.Unexercised() == 0:
-		return "both sides make the same of " + known + "; of " + PluralNumber(s.Variants.Unknown, "variant") + " it is not known."
 	}
-	return "both sides make the same of " + known + "; of " + PluralNumber(s.Variants.Unknown, "variant") + " it is not known, and not each rule was exercised."
+	text, but := "both sides make the same of "+known, ", but"
+	if s.Variants.Unknown > 0 {
+		text, but = text+"; of "+PluralNumber(s.Variants.Unknown, "variant")+" it is not known", ", and"
+	}
+	if s.Unexercised() > 0 || s.Variants.Unknown == 0 {
+		text += but + " not each rule was exercised"
+	}
+	return text + "."
 }
 
 func counted(objects, variants int) string {
@@ -56,28 +58,20 @@ func counted(objects, variants int) string {
 	return PluralNumber(objects, "object") + " and " + PluralNumber(variants, "variant")
 }
 
-// Verdict says what the comparison of one object comes to, and in which requests, where that is not so in all.
-func Verdict(r *compare.Result) string {
-	return verdict(r.Verdict, len(r.Fields)) + Requests(r)
+// verdicts says each verdict of one object, and of a number of them.
+var verdicts = map[compare.Verdict]struct{ one, counted string }{ //nolint:gochecknoglobals // an immutable table
+	compare.Same:           {"the same", "the same"},
+	compare.Differs:        {"both change it, not alike in %s", "changed by both, not alike"},
+	compare.OnlyOldChanges: {"only the old policies change it: %s", "changed by the old policies only"},
+	compare.OnlyNewChanges: {"only the new policies change it: %s", "changed by the new policies only"},
+	compare.OnlyOldDenies:  {"only the old policies deny it", "denied by the old policies only"},
+	compare.OnlyNewDenies:  {"only the new policies deny it", "denied by the new policies only"},
+	compare.NotComparable:  {"not comparable", "not comparable: what a side makes of them is not known"},
 }
 
-func verdict(v compare.Verdict, fields int) string {
-	switch v {
-	case compare.Same:
-		return "the same"
-	case compare.Differs:
-		return "both change it, not alike in " + Plural(fields, "field")
-	case compare.OnlyOldChanges:
-		return "only the old policies change it: " + Plural(fields, "field")
-	case compare.OnlyNewChanges:
-		return "only the new policies change it: " + Plural(fields, "field")
-	case compare.OnlyOldDenies:
-		return "only the old policies deny it"
-	case compare.OnlyNewDenies:
-		return "only the new policies deny it"
-	case compare.NotComparable:
-	}
-	return "not comparable"
+// Verdict says what the comparison of one object comes to, and in which requests, where that is not so in all.
+func Verdict(r *compare.Result) string {
+	return strings.Replace(verdicts[r.Verdict].one, "%s", Plural(len(r.Fields), "field"), 1) + Requests(r)
 }
 
 // Requests says in which of several requests a verdict holds: ", on CREATE".
@@ -120,7 +114,7 @@ func VerdictCounts(s *compare.Summary) []Count {
 		}
 	}
 	for _, v := range compare.Verdicts() {
-		count(s.Verdicts[v], countedVerdict(v))
+		count(s.Verdicts[v], verdicts[v].counted)
 	}
 	count(s.Reordered, "of the same have their init containers in another order: these start one after the other")
 	count(s.Failed, "of the same are as they are because a rule fails on them")
@@ -131,23 +125,4 @@ func VerdictCounts(s *compare.Summary) []Count {
 		count(v.Unknown, "of the variants are not comparable: what a side makes of them is not known, or depends on a Secret (--show-secrets compares these)")
 	}
 	return out
-}
-
-func countedVerdict(v compare.Verdict) string {
-	switch v {
-	case compare.Same:
-		return "the same"
-	case compare.Differs:
-		return "changed by both, not alike"
-	case compare.OnlyOldChanges:
-		return "changed by the old policies only"
-	case compare.OnlyNewChanges:
-		return "changed by the new policies only"
-	case compare.OnlyOldDenies:
-		return "denied by the old policies only"
-	case compare.OnlyNewDenies:
-		return "denied by the new policies only"
-	case compare.NotComparable:
-	}
-	return "not comparable: what a side makes of them is not known"
 }

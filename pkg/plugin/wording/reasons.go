@@ -1,7 +1,6 @@
 package wording
 
 import (
-	"fmt"
 	"strings"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
@@ -22,15 +21,7 @@ func (r *Reason) Many() bool { return r.Count > FewNamed }
 
 // Names returns the names of the first few objects, and how many more there are.
 func (r *Reason) Names() string {
-	names := make([]string, len(r.first))
-	for i, key := range r.first {
-		names[i] = key.String()
-	}
-	text := strings.Join(names, ", ")
-	if more := r.Count - len(names); more > 0 {
-		text += fmt.Sprintf(" and %d more", more)
-	}
-	return text
+	return engine.FewOf(r.first, r.Count)
 }
 
 // Reasons groups objects by why something was not done with them: texts are alike if they differ in

@@ -1,11 +1,15 @@
 package wording
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/evaluation"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
 )
 
 // Rule returns the name of a rule and how it came to apply: "kyverno team-labels/add via b".
@@ -21,24 +25,13 @@ func Rule(r engine.RuleRef) string {
 	return b.String()
 }
 
-// mostRules is how many rules Trigger names.
-const mostRules = 3
-
 // Trigger returns the name of what triggered a step, and the rules that change that in the same run: "ConfigMap shop/b, as
 // changed by labels/add".
 func Trigger(s *engine.Step) string {
-	out := s.Trigger.String()
-	for i, r := range s.TriggerChangedBy {
-		switch {
-		case i == 0:
-			out += ", as changed by " + r.String()
-		case i == mostRules:
-			return out + fmt.Sprintf(" and %d more", len(s.TriggerChangedBy)-i)
-		default:
-			out += ", " + r.String()
-		}
+	if len(s.TriggerChangedBy) == 0 {
+		return s.Trigger.String()
 	}
-	return out
+	return s.Trigger.String() + ", as changed by " + engine.Few(s.TriggerChangedBy)
 }
 
 // Policy returns the name of the policy of a rule: "kyverno team-labels".
@@ -125,4 +118,71 @@ func Restarts(r evaluation.Restarts) string {
 		return ""
 	}
 	return fmt.Sprintf("%s of %s would restart.", Plural(r.Pods, "Pod"), Plural(r.Workloads, "workload"))
+}
+
+// Brief returns the text of an error without what is particular to one object, if the
+// error can tell them apart, so that many objects have the same. It is "no reason
+// given" for nil.
+func Brief(err error) string {
+	var b interface{ Brief() string }
+	switch {
+	case err == nil:
+		return "no reason given"
+	case errors.As(err, &b):
+		return b.Brief()
+	}
+	return err.Error()
+}
+
+// Number returns a number that is not negative with commas between thousands: "10,000".
+func Number(n int) string {
+	if n < 1000 {
+		return strconv.Itoa(n)
+	}
+	return fmt.Sprintf("%s,%03d", Number(n/1000), n%1000)
+}
+
+// Cell returns a text for a cell of a table: on one line, escaped, and "-" where it is empty.
+func Cell(text string) string {
+	return cmp.Or(redact.EscapeLine(strings.Join(strings.Fields(text), " ")), "-")
+}
+
+// manyNamespaces are more than are named one by one.
+const manyNamespaces = 10
+
+// Namespaces names the namespaces of a run: "namespace shop", "namespaces bank, shop", "12 namespaces"; none are "all namespaces".
+func Namespaces(names []string) string {
+	switch n := len(names); {
+	case n == 0:
+		return "all namespaces"
+	case n == 1:
+		return "namespace " + names[0]
+	case n > manyNamespaces:
+		return PluralNumber(n, "namespace")
+	}
+	return "namespaces " + strings.Join(names, ", ")
+}
+
+// Plural returns "1 object" or "2 objects", "1 policy" or "2 policies". The noun is a
+// regular English one.
+func Plural(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %s", n, plural(noun))
+}
+
+// PluralNumber is Plural with commas between thousands: "10,000 objects".
+func PluralNumber(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return Number(n) + " " + plural(noun)
+}
+
+func plural(noun string) string {
+	if stem, ok := strings.CutSuffix(noun, "y"); ok {
+		return stem + "ies"
+	}
+	return noun + "s"
 }

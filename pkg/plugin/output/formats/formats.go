@@ -154,7 +154,7 @@ func newFormat(format string, o output.Options, allowed []string) (output.Format
 	case !slices.Contains(allowed, format):
 		return nil, &UnknownFormatError{Format: format, Allowed: allowed}
 	case o.Compares && ForPeople(format):
-		return human.NewComparison(o, human.ComparisonStyle(format)), nil
+		return human.NewComparison(o, format), nil
 	}
 	switch format {
 	case Diff:

@@ -4,8 +4,6 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
-	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
@@ -31,7 +29,6 @@ type base struct {
 	running                 running
 	remarked                int              // objects with a warning, or on which a rule failed
 	nameless                engine.ObjectKey // the object whose name is left out of texts, if any
-	shown                   []byte           // what the likeness of the last object was made of
 }
 
 func newBase(o output.Options) base {
@@ -91,20 +88,12 @@ type content struct {
 
 // show prints an object, or keeps it to print it with those that are like it.
 func (h *base) show(c *part, s content) error {
-	if h.GroupBy == output.ByObject {
-		text, err := s.text()
-		if err != nil {
-			return err
+	m := Member{Subject: c.Subject, Origin: origin(&c.Change), Policy: c.policy, Pods: pods(&c.Change)}
+	alone := h.GroupBy == output.ByObject
+	if !alone {
+		if m.Likeness = Likeness(&c.Change, s.words); h.groups.Join(m) {
+			return nil
 		}
-		h.impacts(&text, &c.Change)
-		text.Note = origin(&c.Change) + text.Note
-		b := h.page()
-		h.layout(h, b, &Group{Text: text, First: c.Subject, Count: 1})
-		return h.write(b)
-	}
-	m := Member{Subject: c.Subject, Origin: origin(&c.Change), Likeness: h.likeness(&c.Change, s.words), Policy: c.policy, Pods: pods(&c.Change)}
-	if h.groups.Join(m) {
-		return nil
 	}
 	text, err := s.text()
 	if err != nil {
@@ -116,7 +105,10 @@ func (h *base) show(c *part, s content) error {
 		return nil
 	}
 	h.groups.Found(m, text)
-	if !h.groups.Full() {
+	switch {
+	case alone:
+		return h.Flush()
+	case !h.groups.Full():
 		return nil
 	}
 	h.parts = true
@@ -127,45 +119,27 @@ func (h *base) show(c *part, s content) error {
 // before it, the failures stay.
 func (h *base) crowded(text Text) bool {
 	v := h.overview
-	if !v.crowded && h.groups.Len() == crowd {
+	if !v.crowded && len(h.groups.known) == crowd {
 		v.crowded = true
 		h.groups.Keep(func(g *Group) bool { return !v.leavesOut(g.Text) })
 	}
 	return v.leavesOut(text)
 }
 
-// likeness is equal for objects of a kind that are shown in the same words, and
+// Likeness is equal for objects of a kind that are shown in the same words, and
 // whose fields have the same values before and after, as far as they are shown.
-func (h *base) likeness(c *engine.Change, words []byte) [32]byte {
-	b := fmt.Appendf(h.shown[:0], "%q %q %q %v ", c.Subject.GroupKind, c.Subject.Subresource, marker(c), c.Subject.Namespace == "")
-	b = append(b, words...)
+func Likeness(c *engine.Change, words []byte) [32]byte {
+	hash := sha256.New()
+	fmt.Fprintf(hash, "%q %q %q %v %s", c.Subject.GroupKind, c.Subject.Subresource, marker(c), c.Subject.Namespace == "", words)
 	for i := range c.Impacts {
-		b = fmt.Appendf(b, "%q %q ", c.Impacts[i].Code, c.Impacts[i].Alike())
+		fmt.Fprintf(hash, "%q %q ", c.Impacts[i].Code, c.Impacts[i].Alike())
 	}
+	values := json.NewEncoder(hash)
 	for i := range c.Fields {
 		f := &c.Fields[i]
-		b = appendQuoted(appendQuoted(b, string(f.Kind)), engine.PathString(f.Path))
-		b = appendValue(appendValue(b, f.From), f.To)
+		_ = values.Encode([]any{f.Kind, engine.PathString(f.Path), f.From, f.To}) // an error would be one of the diff as well
 	}
-	h.shown = b
-	return sha256.Sum256(b)
-}
-
-// appendValue appends a value of JSON: a text or none quickly, as most are.
-func appendValue(b []byte, value any) []byte {
-	switch text, isText := value.(string); {
-	case isText:
-		return appendQuoted(b, text)
-	case value == nil:
-		return append(b, " null"...)
-	}
-	text, _ := json.Marshal(value) // an error would be one of the diff as well
-	return append(append(b, ' '), text...)
-}
-
-// appendQuoted grows as append does: strconv.AppendQuote alone copies all that is there for each text that has no room.
-func appendQuoted(b []byte, text string) []byte {
-	return strconv.AppendQuote(slices.Grow(b, len(text)+len(`""`)), text)
+	return [32]byte(hash.Sum(nil))
 }
 
 // Flush prints what is kept so far.
@@ -224,15 +198,15 @@ func (h *base) below(b *page, g *Group) {
 
 // where says in how many namespaces, and on how many clusters, the objects of a group are.
 func where(g *Group) string {
-	return placed(g.Namespaces(), " in ", "namespaces") + placed(g.Clusters(), " on ", "clusters")
+	return placed(g.namespaces.All(), " in ", "namespaces") + placed(g.clusters.All(), " on ", "clusters")
 }
 
-func placed(all []NamespaceCount, preposition, what string) string {
+func placed(all []wording.Count, preposition, what string) string {
 	switch len(all) {
 	case 0:
 		return ""
 	case 1:
-		return preposition + all[0].Name
+		return preposition + all[0].Text
 	}
 	return fmt.Sprintf("%s%d %s", preposition, len(all), what)
 }
@@ -249,7 +223,7 @@ func members(b *page, g *Group) {
 		return
 	}
 	const expand = " (--expand lists them)"
-	namespaces, clusters := g.Namespaces(), g.Clusters()
+	namespaces, clusters := g.namespaces.All(), g.clusters.All()
 	if len(namespaces) < 2 && len(clusters) < 2 {
 		b.line(Plain, fmt.Sprintf("    %s, %s and %d more"+expand, g.Names[0], g.Names[1], g.Count-2))
 		return
@@ -263,14 +237,14 @@ func members(b *page, g *Group) {
 }
 
 // listed lists the places that hold the most objects.
-func listed(all []NamespaceCount) string {
+func listed(all []wording.Count) string {
 	parts := make([]string, 0, namespacesListed+1)
-	for i, ns := range all {
+	for i, place := range all {
 		if i == namespacesListed {
 			parts = append(parts, fmt.Sprintf("and %d more", len(all)-i))
 			break
 		}
-		parts = append(parts, fmt.Sprintf("%s (%d)", ns.Name, ns.N))
+		parts = append(parts, fmt.Sprintf("%s (%d)", place.Text, place.N))
 	}
 	return strings.Join(parts, ", ")
 }
@@ -327,4 +301,52 @@ func markerColor(m string) Color {
 // worthALine reports whether a step that changed nothing is shown.
 func (h *base) worthALine(s *engine.Step) bool {
 	return s.Outcome.Incomplete() || len(s.Warnings) > 0 || h.Explain
+}
+
+// impacts adds to what is shown of an object what the change means beyond its
+// fields: in full for one object, in general for several.
+func (h *base) impacts(text *Text, c *engine.Change) {
+	one, several := h.page(), h.page()
+	for i := range c.Impacts {
+		impact := &c.Impacts[i]
+		full := impact.Text
+		if impact.Advice != "" {
+			full += "; " + impact.Advice
+		}
+		h.warning(one, impact.Code, full)
+		switch {
+		case impact.Pods > 0: // added up
+		case impact.Brief == "":
+			h.warning(several, impact.Code, full)
+		default:
+			h.warning(several, impact.Code, impact.Brief)
+		}
+	}
+	text.Warnings, text.Alike = one.Bytes(), several.Bytes()
+}
+
+func (h *base) warning(b *page, code engine.ImpactCode, text string) {
+	b.WriteString("  ")
+	b.line(Yellow, "! "+string(code)+": "+text)
+}
+
+// impactsOf writes what the changes of a group mean.
+func (h *base) impactsOf(b *page, g *Group) {
+	if g.Count == 1 {
+		b.Write(g.Warnings)
+		return
+	}
+	b.Write(g.Alike)
+	if g.Pods > 0 {
+		h.warning(b, engine.ImpactRollout, fmt.Sprintf("%s would restart in total", wording.Plural(g.Pods, "Pod")))
+	}
+}
+
+// pods counts those that a change restarts.
+func pods(c *engine.Change) int {
+	n := 0
+	for i := range c.Impacts {
+		n += c.Impacts[i].Pods
+	}
+	return n
 }

@@ -12,22 +12,18 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/wording"
 )
 
-// ComparisonStyle is how a Comparison shows the objects that do not come out the same.
-type ComparisonStyle string
-
-// The styles, which are formats of -o.
+// The formats of -o in which a Comparison is not like a diff.
 const (
-	ComparisonDiff     ComparisonStyle = "diff"     // with a unified diff of the two results
-	ComparisonSummary  ComparisonStyle = "summary"  // with the fields and the rules
-	ComparisonTable    ComparisonStyle = "table"    // a row for each object
-	ComparisonMarkdown ComparisonStyle = "markdown" // as diff
+	comparisonSummary  = "summary"  // with the fields and the rules
+	comparisonTable    = "table"    // a row for each object
+	comparisonMarkdown = "markdown" // for a comment or a ticket
 )
 
 // Comparison prints what two sets of policies do not do alike: an overview, the objects,
 // and at the end what the rules were exercised on.
 type Comparison struct {
 	base
-	style  ComparisonStyle
+	style  string // a format of -o
 	differ objectdiff.Differ
 	rows   [][]string // of the table
 	more   int        // rows that are not held
@@ -36,41 +32,36 @@ type Comparison struct {
 }
 
 // NewComparison returns a printer of a comparison.
-func NewComparison(o output.Options, style ComparisonStyle) *Comparison {
-	if style == ComparisonMarkdown {
-		o.Color = false
-	}
-	p := &Comparison{base: newBase(o), style: style, differ: newDiffer(o)}
-	p.differ.Names = comparisonNames()
-	p.spaced = style != ComparisonSummary
-	if style == ComparisonMarkdown {
+func NewComparison(o output.Options, style string) *Comparison {
+	o.Compares, o.Color = true, o.Color && style != comparisonMarkdown
+	p := &Comparison{base: newBase(o), style: style, differ: NewDiffer(o)}
+	p.spaced = style != comparisonSummary
+	if style == comparisonMarkdown {
 		p.layout = markdownGroup
 		p.title = func(s string) string { return "## " + codeSpan(s) }
 	}
 	return p
 }
 
-// comparisonNames name the sides of a unified diff.
-func comparisonNames() objectdiff.UnifiedNames {
-	return objectdiff.UnifiedNames{Before: compare.Old.String(), After: compare.New.String()}
-}
-
 // Print shows an object that does not come out the same, and the overview.
 func (p *Comparison) Print(s output.Shown) error {
 	switch e := s.Event().(type) {
 	case output.Fleet:
+		if p.style == comparisonMarkdown {
+			return p.markdownFleet(e)
+		}
 		return p.fleet(e)
 	case output.Compared:
 		if e.Verdict == compare.Same {
 			return nil
 		}
-		if p.style == ComparisonTable {
+		if p.style == comparisonTable {
 			p.row(e)
 			return nil
 		}
 		return p.object(e)
 	case output.Problem:
-		if p.style == ComparisonMarkdown {
+		if p.style == comparisonMarkdown {
 			p.problems.Add(e.Err.Error())
 		}
 	case output.Comparison:
@@ -111,7 +102,7 @@ func (p *Comparison) object(e output.Compared) error {
 		words: append([]byte(text.Note+"\n"), notes.Bytes()...),
 		text: func() (Text, error) {
 			var err error
-			if p.style != ComparisonSummary && len(e.Fields) > 0 {
+			if p.style != comparisonSummary && len(e.Fields) > 0 {
 				var unified string
 				unified, err = p.differ.Unified(e.Difference, e.Alike)
 				notes.diff(unified)
@@ -175,6 +166,9 @@ func (p *Comparison) manifest(b *page, e output.Compared) error {
 	return nil
 }
 
+// rowsHeld bounds the rows that are held until the end.
+const rowsHeld = 1000
+
 // row adds a row of the table.
 func (p *Comparison) row(e output.Compared) {
 	if len(p.rows) == rowsHeld {
@@ -201,12 +195,7 @@ func (p *Comparison) row(e output.Compared) {
 		e.Subject.Namespace, wording.ResourceName(e.Subject), string(e.Verdict) + wording.Requests(e.Result), fmt.Sprint(len(e.Fields)),
 		strings.Join(rules[compare.Old], ", "), strings.Join(rules[compare.New], ", "),
 	}
-	for i := range row {
-		if row[i] == "" {
-			row[i] = "<none>"
-		}
-	}
-	p.rows = append(p.rows, row)
+	p.rows = append(p.rows, filled(row, "<none>"))
 }
 
 // end prints the overview, the objects, and what the rules were exercised on.
@@ -242,7 +231,7 @@ func (p *Comparison) end(s compare.Summary) error {
 
 // heading2 writes a heading, which only a page of Markdown has.
 func (p *Comparison) heading2(b *page, text string) {
-	if p.style == ComparisonMarkdown {
+	if p.style == comparisonMarkdown {
 		b.WriteString("## " + text + "\n\n")
 	}
 }
@@ -253,18 +242,18 @@ func (p *Comparison) counts(b *page, s compare.Summary) {
 	if s.Conclusion == compare.Nothing {
 		return
 	}
-	if p.style == ComparisonMarkdown {
+	if p.style == comparisonMarkdown {
 		b.WriteString("\n")
 	}
 	for _, count := range wording.VerdictCounts(&s) {
 		bullet := fmt.Sprintf("%8s  ", wording.Number(count.N))
-		if p.style == ComparisonMarkdown {
+		if p.style == comparisonMarkdown {
 			bullet = "- " + wording.Number(count.N) + " "
 		}
 		b.line(Plain, bullet+count.Text)
 	}
 	if s.Problems > 0 {
-		if p.style == ComparisonMarkdown {
+		if p.style == comparisonMarkdown {
 			b.WriteString("\n") // or else it belongs to the list
 		}
 		b.line(Red, "Not all could be compared: "+wording.Plural(s.Problems, "error")+" in policies or in what was read.")
@@ -274,7 +263,7 @@ func (p *Comparison) counts(b *page, s compare.Summary) {
 // exercised is the table of the rules, and what is missing to exercise the others.
 func (p *Comparison) exercised(b *page, s compare.Summary) {
 	remarks := p.remarks(s)
-	if p.style != ComparisonMarkdown {
+	if p.style != comparisonMarkdown {
 		b.table(exercises(s, wording.Rule))
 		for _, line := range remarks {
 			b.line(Yellow, line)

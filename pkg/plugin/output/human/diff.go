@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/compare"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/objectdiff"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/wording"
@@ -20,7 +21,7 @@ type Diff struct {
 
 // NewDiff returns a printer of unified diffs.
 func NewDiff(o output.Options) *Diff {
-	p := &Diff{base: newBase(o), differ: newDiffer(o)}
+	p := &Diff{base: newBase(o), differ: NewDiffer(o)}
 	p.spaced = o.Comparer == nil || o.Explain
 	return p
 }
@@ -91,8 +92,13 @@ func lineColor(l string) Color {
 	return Plain
 }
 
-func newDiffer(o output.Options) objectdiff.Differ {
-	return objectdiff.Differ{ContextLines: o.ContextLines}
+// NewDiffer returns what compares states as the diff format does, or the sides of a comparison.
+func NewDiffer(o output.Options) objectdiff.Differ {
+	out := objectdiff.Differ{ContextLines: o.ContextLines}
+	if o.Compares {
+		out.Names = objectdiff.UnifiedNames{Before: compare.Old.String(), After: compare.New.String()}
+	}
+	return out
 }
 
 // comparedName is an object's name as kubectl diff has it: group, version, kind,

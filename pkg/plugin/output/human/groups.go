@@ -8,6 +8,7 @@ import (
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/wording"
 )
 
 // The bounds of what is held.
@@ -47,8 +48,8 @@ type Group struct {
 	Count      int
 	Pods       int      // of all of them that restart
 	Names      []string // the first few, or all when the groups are expanded
-	namespaces map[string]int
-	clusters   map[string]int // nil of a run on one
+	namespaces Counter  // empty for objects without a namespace
+	clusters   Counter  // empty of a run on one
 }
 
 // Groups collects groups. The zero value groups by output.ByPatch.
@@ -98,7 +99,7 @@ func (g *Groups) Found(m Member, text Text) {
 	for _, t := range []*[]byte{&text.Body, &text.Several, &text.Warnings, &text.Alike} {
 		*t = bytes.Clone(*t) // without the room in which it was written
 	}
-	group := &Group{Text: text, First: m.Subject, namespaces: map[string]int{}}
+	group := &Group{Text: text, First: m.Subject}
 	section.Groups = append(section.Groups, group)
 	g.known[memberKey{title, m.Likeness}] = group
 	g.count(group, m)
@@ -107,12 +108,11 @@ func (g *Groups) Found(m Member, text Text) {
 func (g *Groups) count(group *Group, m Member) {
 	group.Count++
 	group.Pods += m.Pods
-	group.namespaces[m.Subject.Namespace]++
+	if m.Subject.Namespace != "" {
+		group.namespaces.Add(m.Subject.Namespace)
+	}
 	if m.Subject.Cluster != "" {
-		if group.clusters == nil {
-			group.clusters = map[string]int{}
-		}
-		group.clusters[m.Subject.Cluster]++
+		group.clusters.Add(m.Subject.Cluster)
 	}
 	if g.Expand || len(group.Names) < namesListed {
 		group.Names = append(group.Names, shortName(m.Subject)+m.Origin)
@@ -132,9 +132,6 @@ func (g *Groups) title(m Member) string {
 	}
 	return ""
 }
-
-// Len is how many groups there are.
-func (g *Groups) Len() int { return len(g.known) }
 
 // Keep forgets the groups that are not to be kept. Objects like theirs begin new ones.
 func (g *Groups) Keep(keep func(*Group) bool) {
@@ -162,28 +159,40 @@ func (g *Groups) Take() []*Section {
 	return out
 }
 
-// NamespaceCount is a namespace or a cluster, and how many objects of a group are in it.
-type NamespaceCount struct {
-	Name string
-	N    int
+// Counter counts texts. The zero value is empty and ready for use.
+type Counter struct {
+	counts map[string]int
+	total  int
 }
 
-// Namespaces lists the namespaces that hold the most objects first. It is empty
-// for objects without a namespace.
-func (g *Group) Namespaces() []NamespaceCount { return sorted(g.namespaces) }
-
-// Clusters lists the clusters that hold the most objects first. It is empty for a run on one.
-func (g *Group) Clusters() []NamespaceCount { return sorted(g.clusters) }
-
-func sorted(counts map[string]int) []NamespaceCount {
-	var out []NamespaceCount
-	for name, n := range counts {
-		if name != "" {
-			out = append(out, NamespaceCount{name, n})
-		}
+// Add counts a text once more.
+func (t *Counter) Add(text string) {
+	t.total++
+	if t.counts == nil {
+		t.counts = map[string]int{}
 	}
-	slices.SortFunc(out, func(a, b NamespaceCount) int {
-		return cmp.Or(cmp.Compare(b.N, a.N), cmp.Compare(a.Name, b.Name))
+	t.counts[text]++
+}
+
+// All lists the texts, the most frequent first. Those that are as frequent come in alphabetical order.
+func (t *Counter) All() []wording.Count {
+	var all []wording.Count
+	for text, n := range t.counts {
+		all = append(all, wording.Count{N: n, Text: text})
+	}
+	slices.SortFunc(all, func(a, b wording.Count) int {
+		return cmp.Or(cmp.Compare(b.N, a.N), cmp.Compare(a.Text, b.Text))
 	})
-	return out
+	return all
+}
+
+// Top lists the most frequent texts, at most so many, and how many additions it leaves out.
+func (t *Counter) Top(most int) (top []wording.Count, rest int) {
+	top = t.All()
+	top = top[:min(most, len(top))]
+	rest = t.total
+	for _, c := range top {
+		rest -= c.N
+	}
+	return top, rest
 }

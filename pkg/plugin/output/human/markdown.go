@@ -43,15 +43,20 @@ func markdownGroup(h *base, b *page, g *Group) {
 func (p *Markdown) Print(s output.Shown) error {
 	switch e := s.Event().(type) {
 	case output.Fleet:
-		b, table := p.page(), p.page()
-		b.WriteString("## Clusters\n")
-		p.writeClusters(table, e.Clusters)
-		fenced(b, "", table.String())
-		return p.write(b)
+		return p.markdownFleet(e)
 	case output.Summary:
 		return p.summarize(e.Summary)
 	}
 	return p.Diff.Print(s)
+}
+
+// markdownFleet prints what came of each cluster.
+func (h *base) markdownFleet(e output.Fleet) error {
+	b, table := h.page(), h.page()
+	b.WriteString("## Clusters\n")
+	h.writeClusters(table, e.Clusters)
+	fenced(b, "", table.String())
+	return h.write(b)
 }
 
 // summarize ends the page.
@@ -89,7 +94,7 @@ func (p *Markdown) rules(b *page, s evaluation.Summary) {
 	rules := p.listed(s)
 	if len(rules) > 0 {
 		b.WriteString("\n")
-		markdownTable(b, 1, counted(rules, columns(s), func(r engine.RuleRef) string { return cell(wording.Rule(r)) + severity(r.Severity) }))
+		markdownTable(b, 1, counted(rules, Outcomes(s), func(r engine.RuleRef) string { return cell(wording.Rule(r)) + severity(r.Severity) }))
 	}
 	if n := len(s.Rules) - len(rules); n > 0 {
 		fmt.Fprintf(b, "\n%s matched no object.\n", wording.Plural(n, "rule"))
@@ -160,3 +165,39 @@ func longestRun(s string) int {
 	}
 	return longest
 }
+
+// maxProblems bounds how many problems a page of Markdown lists.
+const maxProblems = 20
+
+// Problems are what went wrong beside the objects, for a page of Markdown: it is read where
+// standard error is not. The zero value has none.
+type Problems struct {
+	lines []string
+	more  int // that are not listed
+}
+
+// Add adds a problem.
+func (p *Problems) Add(text string) {
+	if len(p.lines) == maxProblems {
+		p.more++
+		return
+	}
+	p.lines = append(p.lines, "- error: "+ShortSpan(text)+"\n")
+}
+
+// String returns a list below an empty line; it is empty if there are none.
+func (p *Problems) String() string {
+	switch {
+	case len(p.lines) == 0:
+		return ""
+	case p.more > 0:
+		return "\n" + strings.Join(p.lines, "") + fmt.Sprintf("- and %d more errors\n", p.more)
+	}
+	return "\n" + strings.Join(p.lines, "")
+}
+
+// spanBytes bounds a code span on a line.
+const spanBytes = 500
+
+// ShortSpan is a code span of a string that is cut where it is long.
+func ShortSpan(text string) string { return codeSpan(engine.Shorten(text, spanBytes)) }

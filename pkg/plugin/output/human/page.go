@@ -2,6 +2,7 @@ package human
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"strings"
 	"text/tabwriter"
@@ -54,10 +55,44 @@ func (p *page) table(rows [][]string) {
 	_ = w.Flush() // a page takes everything
 }
 
+// filled are the texts of a row, with another in the place of empty ones.
+func filled(texts []string, empty string) []string {
+	for i := range texts {
+		texts[i] = cmp.Or(texts[i], empty)
+	}
+	return texts
+}
+
 // cells are the texts of a row whose columns a tabwriter lines up.
 func cells(texts ...string) string {
 	for i, text := range texts {
 		texts[i] = redact.EscapeLine(text)
 	}
 	return strings.Join(texts, "\t")
+}
+
+// Color is what a terminal begins to write in a color with.
+type Color string
+
+// The colors.
+const (
+	Plain  Color = ""
+	Bold   Color = "\x1b[1m"
+	Red    Color = "\x1b[31m"
+	Green  Color = "\x1b[32m"
+	Yellow Color = "\x1b[33m"
+	Cyan   Color = "\x1b[36m"
+
+	reset = "\x1b[0m"
+)
+
+// Painter paints if it is true, and leaves texts as they are otherwise.
+type Painter bool
+
+// Paint writes a text in a color.
+func (p Painter) Paint(c Color, text string) string {
+	if !p || c == Plain || text == "" {
+		return text
+	}
+	return string(c) + text + reset
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/internal/outputtest"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/human"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/internal/outputtest"
 )
 
 // A warning stands under the policies that write the fields it is about; one about

@@ -9,6 +9,7 @@ import (
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/evaluation"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/wording"
 )
 
@@ -74,15 +75,14 @@ func (h *base) last(s evaluation.Summary) []string {
 	return out
 }
 
-// table counts outcomes by rule. A column of zeros is left out, but for the
-// first: that nothing changed is an answer.
+// table counts outcomes by rule.
 func (h *base) table(b *page, s evaluation.Summary) {
 	if h.traced(s) {
 		return
 	}
 	rules := h.listed(s)
 	if len(rules) > 0 {
-		b.table(counted(rules, columns(s), func(r engine.RuleRef) string {
+		b.table(counted(rules, Outcomes(s), func(r engine.RuleRef) string {
 			if h.whole {
 				return wording.Rule(r)
 			}
@@ -201,7 +201,8 @@ func (h *base) list(b *page, title string, t *Counter) {
 	b.WriteString("\n")
 }
 
-func columns(s evaluation.Summary) []engine.Outcome {
+// Outcomes are the columns of a table of rules: those that came, and changed, since that nothing changed is an answer.
+func Outcomes(s evaluation.Summary) []engine.Outcome {
 	return slices.DeleteFunc(slices.Clone(outcomes), func(o engine.Outcome) bool {
 		return o != engine.Changed && s.Outcomes(o) == 0
 	})
@@ -221,4 +222,47 @@ func counted(rules []evaluation.RuleSummary, columns []engine.Outcome, name func
 		rows = append(rows, row)
 	}
 	return rows
+}
+
+// fleet prints what came of each cluster.
+func (h *base) fleet(e output.Fleet) error {
+	b := h.page()
+	if h.Writes { // it ends what is shown
+		b.WriteString("\n")
+	}
+	h.writeClusters(b, e.Clusters)
+	if !h.Writes {
+		b.WriteString("\n")
+	}
+	_, err := h.Out.Write(b.Bytes())
+	return err
+}
+
+// problemShown bounds a problem in a row, in bytes. It is shown in full elsewhere.
+const problemShown = 100
+
+// writeClusters writes a row for each cluster.
+func (h *base) writeClusters(b *page, clusters []output.Cluster) {
+	changed := "would change"
+	switch {
+	case h.Compares:
+		changed = "differ"
+	case h.Writes && h.DryRun != "":
+		changed = "would be written"
+	case h.Writes:
+		changed = "written"
+	}
+	rows := [][]string{{"CLUSTER", "OBJECTS", strings.ToUpper(changed), "FAILED", "PODS RESTART", "PROBLEM"}}
+	for i := range clusters {
+		c := &clusters[i]
+		problem := "<none>"
+		if c.Err != nil {
+			problem = engine.Shorten(c.Err.Error(), problemShown)
+			if c.Problems > 1 {
+				problem += fmt.Sprintf(" (and %d more)", c.Problems-1)
+			}
+		}
+		rows = append(rows, []string{c.Name, wording.Number(c.Objects), wording.Number(c.Changed), wording.Number(c.Failed), wording.Number(c.Pods), problem})
+	}
+	b.table(rows)
 }

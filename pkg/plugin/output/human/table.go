@@ -2,10 +2,7 @@ package human
 
 import (
 	"fmt"
-	"io"
 	"strings"
-
-	"k8s.io/cli-runtime/pkg/printers"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output"
@@ -16,27 +13,19 @@ import (
 // Table prints a row for each object, laid out as kubectl does.
 type Table struct {
 	base
-	rows  rowWriter
-	wide  bool
-	count int
+	rows *structured.Rows
+	wide bool
 }
 
 // NewTable returns a printer of rows; a wide one adds fields, values and reasons.
 func NewTable(o output.Options, wide bool) *Table {
-	p := &Table{base: newBase(o), rows: printers.GetNewTabWriter(o.Out), wide: wide}
+	p := &Table{base: newBase(o), rows: structured.NewRows(o.Out), wide: wide}
 	p.whole = wide
 	return p
 }
 
-// rowWriter lines up the cells of rows.
-type rowWriter interface {
-	io.Writer
-	Flush() error
-}
-
-// The bounds of what a row holds, and of how many are held to line them up.
+// The bounds of what a row holds.
 const (
-	rowsHeld    = 1000
 	cellChanges = 100 // columns; the first change is listed in any case
 	cellPath    = 60
 	cellRule    = 60
@@ -68,8 +57,10 @@ func (p *Table) row(c *engine.Change) error {
 	if !output.Listed(c, p.Explain) {
 		return nil
 	}
-	if p.count == 0 {
-		p.headers(c.Subject.Cluster != "")
+	if !p.printed {
+		if err := p.headers(c.Subject.Cluster != ""); err != nil {
+			return err
+		}
 	}
 	counted, _ := engine.CountRecords(c.Fields)
 	texts := []string{c.Subject.Namespace, wording.ResourceName(c.Subject), result(c), fmt.Sprint(counted), p.changedBy(c)}
@@ -79,22 +70,11 @@ func (p *Table) row(c *engine.Change) error {
 	if c.Subject.Cluster != "" {
 		texts = append([]string{c.Subject.Cluster}, texts...)
 	}
-	for i := range texts {
-		if texts[i] == "" {
-			texts[i] = "<none>"
-		}
-	}
 	p.printed = true
-	if _, err := fmt.Fprintln(p.rows, cells(texts...)); err != nil {
-		return err
-	}
-	if p.count++; p.count%rowsHeld == 0 {
-		return p.Flush()
-	}
-	return nil
+	return p.rows.Add(cells(filled(texts, "<none>")...))
 }
 
-func (p *Table) headers(clusters bool) {
+func (p *Table) headers(clusters bool) error {
 	headers := "NAMESPACE\tNAME\tRESULT\tFIELDS\tCHANGED BY"
 	if p.wide {
 		headers += "\tCHANGES\tREMARKS"
@@ -102,7 +82,7 @@ func (p *Table) headers(clusters bool) {
 	if clusters {
 		headers = "CLUSTER\t" + headers
 	}
-	fmt.Fprintln(p.rows, headers)
+	return p.rows.Add(headers)
 }
 
 // result is what a marker says, as a word.

@@ -21,8 +21,7 @@ var outcomeOrder = []apply.Outcome{ //nolint:gochecknoglobals // an immutable ta
 // words, and ends with a table of the rules whose changes were not made, object by object; with Expand, of all
 // rules. Objects that are not written for one reason have one line, and one row of the table, unless there are few of them.
 type Writes struct {
-	output.Options
-	printed   bool // there is something above
+	base
 	counts    map[apply.Outcome]int
 	rows      []outcomeRow
 	conflicts output.Conflicts
@@ -32,7 +31,7 @@ type Writes struct {
 
 // NewWrites returns a printer of what was written.
 func NewWrites(o output.Options) *Writes {
-	return &Writes{Options: o, counts: map[apply.Outcome]int{}, lines: map[*wording.Reason][]string{}}
+	return &Writes{base: newBase(o), counts: map[apply.Outcome]int{}, lines: map[*wording.Reason][]string{}}
 }
 
 // Print shows the line of an object that was to be written.
@@ -94,15 +93,6 @@ func (p *Writes) Flush() error {
 	p.unwritten = wording.Reasons{}
 	clear(p.lines)
 	return p.write(b)
-}
-
-func (p *Writes) page() *page { return &page{painter: Painter(p.Color)} }
-
-// write sends out what belongs together at once.
-func (p *Writes) write(b *page) error {
-	p.printed = true
-	_, err := p.Out.Write(b.Bytes())
-	return err
 }
 
 // suffix marks a dry run, as kubectl does.
@@ -202,12 +192,7 @@ func (p *Writes) table(b *page) {
 			kind += "/" + r.key.Subresource
 		}
 		texts := []string{r.rule.Policy, r.rule.Rule, kind, engine.Few(names), engine.Few(namespaces), string(r.status)}
-		for i, text := range texts {
-			if text == "" {
-				texts[i] = "-"
-			}
-		}
-		rows = append(rows, append(texts, message))
+		rows = append(rows, append(filled(texts, "-"), message))
 	}
 	b.table(rows)
 	b.WriteString("\n")

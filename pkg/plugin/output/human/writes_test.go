@@ -15,8 +15,8 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/apply"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/apply/request"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/internal/outputtest"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/human"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/internal/outputtest"
 )
 
 func TestWritesLines(t *testing.T) {

@@ -36,12 +36,21 @@ func Manifests(objects []*unstructured.Unstructured) (string, error) {
 func MarshalYAML(v any) ([]byte, error) {
 	// The library has escapes, but not for these characters. So each goes through it as
 	// its code between marks, which are control characters: for these it has.
-	var m marker
-	ready, err := m.value(v)
+	//
+	// Its own way by JSON is not taken: it reads that as YAML, and refuses keys of more than 1,024 bytes and some
+	// control characters, so that one object could end a run.
+	text, err := json.Marshal(v)
 	if err != nil {
 		return nil, fmt.Errorf("writing YAML: %w", err)
 	}
-	out, err := yaml.Marshal(ready)
+	decoder := json.NewDecoder(bytes.NewReader(text))
+	decoder.UseNumber()
+	var decoded any
+	if err := decoder.Decode(&decoded); err != nil {
+		return nil, fmt.Errorf("writing YAML: %w", err)
+	}
+	var m marker
+	out, err := yaml.Marshal(m.value(decoded))
 	if err != nil || !m.marked {
 		return out, err
 	}
@@ -74,54 +83,25 @@ const mergeKey = "<<"
 // marker makes of values what the library writes.
 type marker struct{ marked bool }
 
-// value returns a copy of a value as JSON has it, whose misleading characters are their codes between marks. The
-// library's own way by JSON is not taken: it reads that as YAML, and refuses keys of more than 1,024 bytes and some
-// control characters, so that one object could end a run.
-func (m *marker) value(v any) (any, error) {
+// value returns a value of JSON whose misleading characters are their codes between marks.
+func (m *marker) value(v any) any {
 	switch v := v.(type) {
-	case nil, bool, int64:
-		return v, nil
 	case string:
-		return m.text(v), nil
+		return m.text(v)
 	case json.Number:
-		return number(v), nil
+		return number(v)
 	case []any:
-		if v == nil {
-			return nil, nil
-		}
-		out := make([]any, len(v))
 		for i := range v {
-			var err error
-			if out[i], err = m.value(v[i]); err != nil {
-				return nil, err
-			}
+			v[i] = m.value(v[i])
 		}
-		return out, nil
 	case map[string]any:
-		if v == nil {
-			return nil, nil
-		}
 		out := make(map[string]any, len(v))
 		for key, value := range v {
-			below, err := m.value(value)
-			if err != nil {
-				return nil, err
-			}
-			out[m.text(key)] = below
+			out[m.text(key)] = m.value(value)
 		}
-		return out, nil
+		return out
 	}
-	text, err := json.Marshal(v)
-	if err != nil {
-		return nil, err
-	}
-	decoder := json.NewDecoder(bytes.NewReader(text))
-	decoder.UseNumber()
-	var decoded any
-	if err := decoder.Decode(&decoded); err != nil {
-		return nil, err
-	}
-	return m.value(decoded)
+	return v
 }
 
 // number returns a number of JSON: infinite where it is too large.

@@ -26,7 +26,7 @@ func DescribeCompared(e output.Compared) (Object, error) {
 				d.of(s.Rule)
 			}
 			if s.Outcome.Incomplete() && s.Err != nil {
-				add(&d.findings[d.of(s.Rule)].Reasons, side.String()+": "+d.text(s.Err.Error()))
+				add(&d.findings[d.of(s.Rule)].Reasons, side.String()+": "+escaped(s.Err.Error()))
 			}
 		}
 	}
@@ -35,7 +35,7 @@ func DescribeCompared(e output.Compared) (Object, error) {
 		rules := e.Fields[i].Rules
 		at := d.of(e.Difference.Fields[i].Rule)
 		if other := rules[compare.Old]; other != (engine.RuleRef{}) && other != e.Difference.Fields[i].Rule {
-			add(&d.findings[at].Notes, "the old rule is "+d.text(wording.Rule(other)))
+			add(&d.findings[at].Notes, "the old rule is "+escaped(wording.Rule(other)))
 		}
 	}
 	for i := range d.findings {
@@ -56,7 +56,7 @@ func DescribeCompared(e output.Compared) (Object, error) {
 		if f.Verdict == Pass {
 			continue
 		}
-		f.Notes = append(f.Notes, "shown by "+d.text(wording.PluralNumber(e.Variant.Count, "variant")+" ("+engine.Few(e.Variant.Kinds)+")")+"; the smallest object that shows it"+d.text(wording.Requested(e.Variant))+":")
+		f.Notes = append(f.Notes, "shown by "+escaped(wording.PluralNumber(e.Variant.Count, "variant")+" ("+engine.Few(e.Variant.Kinds)+")")+"; the smallest object that shows it"+escaped(wording.Requested(e.Variant))+":")
 		for line := range strings.Lines(manifest) {
 			f.Manifest = append(f.Manifest, redact.EscapeLine(strings.TrimSuffix(line, "\n")))
 		}
@@ -107,6 +107,6 @@ func (d *describer) compared(f *Finding, v compare.Verdict) {
 		f.Message = f.Outcome + ": " + cmp.Or(f.differs(), d.reasons())
 	}
 	if place := d.change.Target.Origin; place != "" && f.Verdict != Pass && !slices.Contains(f.Notes, place) {
-		add(&f.Notes, "the object was read at "+d.text(place))
+		add(&f.Notes, "the object was read at "+escaped(place))
 	}
 }

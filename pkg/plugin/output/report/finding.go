@@ -1,10 +1,18 @@
 package report
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
+	"path/filepath"
+	"strconv"
 	"strings"
+	"unicode/utf8"
+
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/structured"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/wording"
 )
 
@@ -45,6 +53,9 @@ type Finding struct {
 	// Reasons say why the rule failed or was skipped, Notes what to know about what it
 	// did, Warnings what else to know.
 	Reasons, Notes, Warnings []string
+	outcomes                 []engine.Outcome // of the steps
+	paths                    []fieldpath.Path // of the fields
+
 	// Manifest are the lines of a variant that shows a difference, in a comparison.
 	Manifest []string
 }
@@ -53,7 +64,7 @@ type Finding struct {
 func (f *Finding) message() string {
 	switch f.Verdict {
 	case Fail:
-		return f.changes()
+		return f.fields("would change")
 	case Error, Skip:
 		if len(f.Reasons) > 0 {
 			return f.Outcome + ": " + strings.Join(f.Reasons, "; ")
@@ -66,8 +77,6 @@ func (f *Finding) message() string {
 	}
 	return "the rule finds nothing to change"
 }
-
-func (f *Finding) changes() string { return f.fields("would change") }
 
 // differs is what the two sides of a comparison do not do alike, or why that is not known.
 func (f *Finding) differs() string {
@@ -83,11 +92,7 @@ func (f *Finding) fields(what string) string {
 	for i := range min(len(f.Fields), fieldsNamed) {
 		named = append(named, f.Fields[i].Path)
 	}
-	text := fmt.Sprintf("%s %s: %s", wording.Plural(f.Changed, "field"), what, strings.Join(named, ", "))
-	if rest := f.Changed - len(named); rest > 0 {
-		text += fmt.Sprintf(" and %d more", rest)
-	}
-	return text
+	return fmt.Sprintf("%s %s: %s", wording.Plural(f.Changed, "field"), what, engine.FewOf(named, f.Changed))
 }
 
 // Details returns lines beyond the message, without a line break at their end: each
@@ -109,4 +114,116 @@ func (f *Finding) Details() string {
 		lines = append(lines, "warning: "+w)
 	}
 	return strings.Join(lines, "\n")
+}
+
+// Field is a field that differs. Its texts are masked and escaped.
+type Field struct {
+	Path string            `json:"path"`
+	Kind engine.ChangeKind `json:"kind"`
+	// From and To are the values as JSON, cut where they are long; of a moved
+	// element they are its places. From is empty for an added field and To for a
+	// removed one.
+	From string `json:"from,omitempty"`
+	To   string `json:"to,omitempty"`
+}
+
+// String returns a line: "~ spec.replicas: 1 -> 2".
+func (f *Field) String() string {
+	switch f.Kind {
+	case engine.Added:
+		return "+ " + f.Path + ": " + f.To
+	case engine.Removed:
+		return "- " + f.Path + ": " + f.From
+	case engine.Moved:
+		return "> " + f.Path + ": from place " + f.From + " to " + f.To
+	case engine.Replaced:
+	}
+	return "~ " + f.Path + ": " + f.From + " -> " + f.To
+}
+
+// FieldOf returns a field of a change, escaped.
+func FieldOf(f *engine.FieldChange) Field {
+	out := Field{Path: engine.PathString(f.Path), Kind: f.Kind}
+	escape(&out.Path)
+	if out.Path == "" {
+		out.Path = "(the whole object)"
+	}
+	if f.Kind != engine.Added {
+		out.From = valueText(f.From)
+	}
+	if f.Kind != engine.Removed {
+		out.To = valueText(f.To)
+	}
+	return out
+}
+
+// valueLength bounds a value in a report, in bytes.
+const valueLength = 400
+
+// valueText is a value as JSON on one line.
+func valueText(v any) string {
+	text, err := structured.MarshalLine(v)
+	if err != nil {
+		return fmt.Sprintf("(no JSON value: %T)", v)
+	}
+	text = strings.TrimSuffix(text, "\n")
+	escape(&text)
+	return Cut(text, valueLength)
+}
+
+// Cut shortens a string that is longer than so many bytes, and says so.
+func Cut(s string, length int) string {
+	if len(s) <= length {
+		return s
+	}
+	end := length
+	for end > 0 && !utf8.RuneStart(s[end]) {
+		end--
+	}
+	return fmt.Sprintf("%s... (%d bytes)", s[:end], len(s))
+}
+
+// Place is where a policy stands in a file, for programs that show files.
+type Place struct {
+	// Path is the file's with slashes, not escaped; empty if the policy came from no
+	// file.
+	Path string
+	Line int
+}
+
+// PlaceOf returns the place in an origin: "policies/team.yaml:12". Policies of standard input, of
+// a URL and of the cluster have no place.
+func PlaceOf(origin string) Place {
+	at := strings.LastIndexByte(origin, ':')
+	if at < 0 || strings.Contains(origin, "://") {
+		return Place{}
+	}
+	line, err := strconv.Atoi(origin[at+1:])
+	if err != nil || line < 1 || origin[:at] == "stdin" {
+		return Place{}
+	}
+	return Place{Path: filepath.ToSlash(filepath.Clean(origin[:at])), Line: line}
+}
+
+// Problem is an error beside the objects. Its texts are escaped.
+type Problem struct {
+	// Where is what the problem is about: "ClusterPolicy team-labels, rule add".
+	Where string
+	Text  string // what is wrong, Where and Origin included
+	// Origin is where the policy was read, and Place the same for programs; both are
+	// empty for other problems.
+	Origin string
+	Place  Place
+}
+
+// ProblemOf describes an error.
+func ProblemOf(err error) Problem {
+	p := Problem{Where: "kubectl mutate", Text: err.Error()}
+	var broken *engine.CompileError
+	if errors.As(err, &broken) {
+		p.Origin, p.Place = broken.Place(), PlaceOf(broken.Place())
+		p.Where = cmp.Or(strings.TrimSuffix(broken.Policy+", rule "+broken.Rule, ", rule "), p.Where)
+	}
+	escape(&p.Where, &p.Text, &p.Origin)
+	return p
 }

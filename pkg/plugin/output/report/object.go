@@ -4,10 +4,10 @@ import (
 	"slices"
 
 	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/evaluation"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/wording"
 )
 
@@ -55,7 +55,7 @@ func Describe(c *engine.Change) Object {
 	}
 	for i := range records {
 		at := d.of(records[i].Rule)
-		d.paths[at] = append(d.paths[at], records[i].Path)
+		d.findings[at].paths = append(d.findings[at].paths, records[i].Path)
 		add(&d.findings[at].Notes, "noted in the annotation "+engine.AppliedPatches)
 	}
 	d.judge()
@@ -72,11 +72,7 @@ type describer struct {
 	change   *engine.Change
 	places   map[engine.RuleRef]int
 	findings []Finding
-	outcomes [][]engine.Outcome // of the steps, by finding
-	paths    [][]fieldpath.Path // of the fields, by finding
 }
-
-func (d *describer) text(s string) string { return escaped(s) }
 
 // of is the place of a rule's finding.
 func (d *describer) of(r engine.RuleRef) int {
@@ -86,7 +82,6 @@ func (d *describer) of(r engine.RuleRef) int {
 		d.places[r] = at
 		escaped := escapedRule(r)
 		d.findings = append(d.findings, Finding{Rule: escaped, Name: wording.Rule(escaped), Place: PlaceOf(r.Origin)})
-		d.outcomes, d.paths = append(d.outcomes, nil), append(d.paths, nil)
 	}
 	return at
 }
@@ -97,21 +92,21 @@ func (d *describer) step(s *engine.Step) {
 	}
 	at := d.of(s.Rule)
 	f := &d.findings[at]
-	d.outcomes[at] = append(d.outcomes[at], s.Outcome)
+	f.outcomes = append(f.outcomes, s.Outcome)
 	if s.Err != nil {
-		add(&f.Reasons, d.text(s.Err.Error()))
+		add(&f.Reasons, escaped(s.Err.Error()))
 	}
 	if s.AsCreated {
 		add(&f.Notes, "as if the object were created now")
 	}
 	if s.NotIdempotent != "" {
-		add(&f.Notes, "not idempotent: "+d.text(s.NotIdempotent))
+		add(&f.Notes, "not idempotent: "+escaped(s.NotIdempotent))
 	}
 	if s.Trigger != (engine.ObjectKey{}) {
-		add(&f.Notes, "triggered by "+d.text(wording.Trigger(s)))
+		add(&f.Notes, "triggered by "+escaped(wording.Trigger(s)))
 	}
 	for _, w := range s.Warnings {
-		add(&f.Warnings, d.text(string(w)))
+		add(&f.Warnings, escaped(string(w)))
 	}
 }
 
@@ -127,9 +122,8 @@ func add(texts *[]string, text string) {
 }
 
 func (d *describer) field(f *engine.FieldChange) {
-	at := d.of(f.Rule)
-	d.paths[at] = append(d.paths[at], f.Path)
-	finding := &d.findings[at]
+	finding := &d.findings[d.of(f.Rule)]
+	finding.paths = append(finding.paths, f.Path)
 	finding.Changed++
 	if len(finding.Fields) < fieldsHeld {
 		finding.Fields = append(finding.Fields, FieldOf(f))
@@ -139,12 +133,12 @@ func (d *describer) field(f *engine.FieldChange) {
 // judge sums up the steps of each rule.
 func (d *describer) judge() {
 	for i := range d.findings {
-		f, outcome := &d.findings[i], worst(d.outcomes[i])
+		f, outcome := &d.findings[i], worst(d.findings[i].outcomes)
 		switch {
 		case outcome.Incomplete():
 			f.Verdict = Error
 			if place := d.change.Target.Origin; place != "" {
-				add(&f.Notes, "the object was read at "+d.text(place))
+				add(&f.Notes, "the object was read at "+escaped(place))
 			}
 		case f.Changed > 0:
 			f.Verdict = Fail
@@ -177,14 +171,15 @@ func worst(outcomes []engine.Outcome) engine.Outcome {
 
 // impact adds a warning to the findings that it is about.
 func (d *describer) impact(i *engine.Impact) {
-	text := string(i.Code) + ": " + d.text(i.Text)
+	text := string(i.Code) + ": " + escaped(i.Text)
 	if i.Advice != "" {
-		text += "; " + d.text(i.Advice)
+		text += "; " + escaped(i.Advice)
 	}
 	added := false
-	for _, at := range d.concerned(i) {
-		if d.findings[at].Changed > 0 {
-			add(&d.findings[at].Warnings, text)
+	for at := range d.findings {
+		f := &d.findings[at]
+		if f.Changed > 0 && (len(i.Fields) == 0 || slices.ContainsFunc(f.paths, i.Concerns)) {
+			add(&f.Warnings, text)
 			added = true
 		}
 	}
@@ -196,13 +191,13 @@ func (d *describer) impact(i *engine.Impact) {
 	}
 }
 
-// concerned are the findings of rules that may have changed what an impact is about.
-func (d *describer) concerned(i *engine.Impact) []int {
-	var out []int
-	for at, paths := range d.paths {
-		if len(i.Fields) == 0 || slices.ContainsFunc(paths, i.Concerns) {
-			out = append(out, at)
-		}
+// escape makes one line of each text, in which nothing acts on what reads it. All texts of a
+// report go through it; what is left to a format is its syntax.
+func escape(texts ...*string) {
+	for _, s := range texts {
+		*s = redact.EscapeLine(*s)
 	}
-	return out
 }
+
+// escaped is a text that escape has made one line.
+func escaped(text string) string { return redact.EscapeLine(text) }

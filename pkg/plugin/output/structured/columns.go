@@ -21,20 +21,37 @@ import (
 // Columns prints a row for each change of the report.
 type Columns struct {
 	Report  // whose changes are the rows
-	rows    rowWriter
+	rows    *Rows
 	columns []customColumn
 	begun   bool
-	count   int
 }
 
 // rowsHeld bounds the rows that are held to line them up.
 const rowsHeld = 1000
 
-// rowWriter lines up the cells of rows.
-type rowWriter interface {
-	io.Writer
-	Flush() error
+// Rows lines up the cells of rows, the first of which are headers.
+type Rows struct {
+	lines interface {
+		io.Writer
+		Flush() error
+	}
+	count int
 }
+
+// NewRows returns rows that are laid out as kubectl does.
+func NewRows(out io.Writer) *Rows { return &Rows{lines: printers.GetNewTabWriter(out), count: -1} }
+
+// Add adds a row of cells, in which nothing acts on a terminal.
+func (r *Rows) Add(cells ...string) error {
+	_, err := fmt.Fprintln(r.lines, strings.Join(cells, "\t"))
+	if r.count++; err == nil && r.count > 0 && r.count%rowsHeld == 0 {
+		err = r.Flush()
+	}
+	return err
+}
+
+// Flush writes the rows that are held.
+func (r *Rows) Flush() error { return r.lines.Flush() }
 
 type customColumn struct {
 	header string
@@ -81,7 +98,7 @@ func NewColumnsTemplate(o output.Options, text string) (output.Format, error) {
 }
 
 func newColumns(o output.Options) *Columns {
-	return &Columns{Report: Report{Options: o}, rows: printers.GetNewTabWriter(o.Out)}
+	return &Columns{Report: Report{Options: o}, rows: NewRows(o.Out)}
 }
 
 func (p *Columns) add(header, path string) error {
@@ -130,13 +147,7 @@ func (p *Columns) change(c *engine.Change) error {
 			return fmt.Errorf("%s: column %s: %w", c.Subject, column.header, brief(err))
 		}
 	}
-	if err := p.row(cells); err != nil {
-		return err
-	}
-	if p.count++; p.count%rowsHeld == 0 {
-		return p.Flush()
-	}
-	return nil
+	return p.row(cells)
 }
 
 func (c *customColumn) cell(change map[string]any) (string, error) {
@@ -164,8 +175,7 @@ func (p *Columns) row(cells []string) error {
 	for i, cell := range cells {
 		cells[i] = redact.Escape(cell, "")
 	}
-	_, err := fmt.Fprintln(p.rows, strings.Join(cells, "\t"))
-	return err
+	return p.rows.Add(cells...)
 }
 
 func (p *Columns) headers() error {

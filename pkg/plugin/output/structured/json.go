@@ -2,48 +2,45 @@ package structured
 
 import (
 	"bytes"
-	"iter"
+	"encoding/json"
+	"fmt"
+	"io"
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/objectdiff"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
 )
 
-// members are the fields of an object in the order in which JSON has them.
-type members []member
+// Object are the fields of an object in the order in which JSON has them.
+type Object []Member
 
-type member struct {
-	name  string
-	value any
+// Member is a field of an Object.
+type Member struct {
+	Name  string
+	Value any
 }
 
-// all iterates over the names and values.
-func (m members) all() iter.Seq2[string, any] {
-	return func(yield func(string, any) bool) {
-		for _, f := range m {
-			if !yield(f.name, f.value) {
-				return
-			}
-		}
+// Add appends a field.
+func (m Object) Add(name string, value any) Object { return append(m, Member{name, value}) }
+
+// With appends a field, unless its string is empty.
+func (m Object) With(name, text string) Object { return m.addIf(text != "", name, text) }
+
+func (m Object) addIf(is bool, name string, value any) Object {
+	if !is {
+		return m
 	}
+	return m.Add(name, value)
 }
 
-// mapped returns a value with a map in the place of members.
-func mapped(v any) any {
-	switch v := v.(type) {
-	case members:
-		out := make(map[string]any, len(v))
-		for _, f := range v {
-			out[f.name] = mapped(f.value)
-		}
-		return out
-	case []any:
-		out := make([]any, len(v))
-		for i := range v {
-			out[i] = mapped(v[i])
-		}
-		return out
-	}
-	return v
+// MarshalJSON implements json.Marshaler.
+func (m Object) MarshalJSON() ([]byte, error) {
+	var w jsonWriter
+	err := w.value(m, "")
+	return w.Bytes(), err
 }
 
 // jsonWriter writes indented JSON, the same as the library. It knows objects, lists and plain strings, and leaves the rest
@@ -58,11 +55,19 @@ func (w *jsonWriter) value(v any, margin string) error {
 	case int64:
 		w.WriteString(strconv.FormatInt(v, 10))
 		return nil
-	case members:
-		return w.object(v.all(), margin)
+	case Object:
+		if len(v) == 0 {
+			w.WriteString("{}")
+			return nil
+		}
+		return w.object(v, margin)
 	case map[string]any:
 		if len(v) > 0 {
-			return w.object(sorted(v), margin)
+			fields := make(Object, 0, len(v))
+			for _, name := range slices.Sorted(maps.Keys(v)) {
+				fields = fields.Add(name, v[name])
+			}
+			return w.object(fields, margin)
 		}
 	case []any:
 		if len(v) > 0 {
@@ -70,17 +75,6 @@ func (w *jsonWriter) value(v any, margin string) error {
 		}
 	}
 	return w.encoded(v, margin)
-}
-
-// sorted iterates over a map by its keys.
-func sorted(m map[string]any) iter.Seq2[string, any] {
-	return func(yield func(string, any) bool) {
-		for _, key := range slices.Sorted(maps.Keys(m)) {
-			if !yield(key, m[key]) {
-				return
-			}
-		}
-	}
 }
 
 // encoded writes a value by the library.
@@ -102,16 +96,16 @@ func (w *jsonWriter) text(s string) error {
 	return nil
 }
 
-func (w *jsonWriter) object(fields iter.Seq2[string, any], margin string) error {
+func (w *jsonWriter) object(fields Object, margin string) error {
 	before, below := "{\n", margin+indent
-	for name, v := range fields {
+	for _, f := range fields {
 		w.WriteString(before)
 		w.WriteString(below)
-		if err := w.text(name); err != nil {
+		if err := w.text(f.Name); err != nil {
 			return err
 		}
 		w.WriteString(": ")
-		if err := w.value(v, below); err != nil {
+		if err := w.value(f.Value, below); err != nil {
 			return err
 		}
 		before = ",\n"
@@ -136,4 +130,72 @@ func (w *jsonWriter) list(items []any, margin string) error {
 	w.WriteString(margin)
 	w.WriteString("]")
 	return nil
+}
+
+// WriteList prints items as one object of a kind, as JSON or YAML.
+func WriteList[T any](out io.Writer, asYAML bool, kind string, items []T) error {
+	if items == nil {
+		items = []T{} // an empty list, not null
+	}
+	text, err := MarshalText(struct {
+		APIVersion string `json:"apiVersion"`
+		Kind       string `json:"kind"`
+		Items      []T    `json:"items"`
+	}{version, kind, items}, asYAML)
+	if err != nil {
+		return fmt.Errorf("writing the list: %w", err)
+	}
+	_, err = io.WriteString(out, text)
+	return err
+}
+
+// WriteNames prints names as -o name does, each on a line of its own.
+func WriteNames(out io.Writer, names ...string) error {
+	var b strings.Builder
+	for _, name := range names {
+		b.WriteString(redact.Escape(name, "") + "\n")
+	}
+	_, err := io.WriteString(out, b.String())
+	return err
+}
+
+const indent = "    "
+
+// MarshalText returns a value as YAML, or as indented JSON; it ends with a line break.
+func MarshalText(v any, asYAML bool) (string, error) {
+	if asYAML {
+		out, err := objectdiff.MarshalYAML(v)
+		return string(out), err
+	}
+	var w jsonWriter
+	err := w.value(v, "")
+	return w.String() + "\n", err
+}
+
+// MarshalLine returns a value as one line of JSON.
+func MarshalLine(v any) (string, error) {
+	out, err := compact(v)
+	return string(out) + "\n", err
+}
+
+// compact returns JSON in which nothing acts on a terminal.
+func compact(v any) ([]byte, error) {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(v); err != nil {
+		return nil, err
+	}
+	return redact.EscapeJSON(bytes.TrimSuffix(b.Bytes(), []byte("\n"))), nil
+}
+
+// indented is compact with line breaks. All lines but the first begin with a margin.
+func indented(v any, margin string) (string, error) {
+	text, err := compact(v)
+	if err != nil {
+		return "", err
+	}
+	var b bytes.Buffer
+	err = json.Indent(&b, text, margin, indent)
+	return b.String(), err
 }

@@ -127,11 +127,7 @@ func (r *Report) Close() error {
 	if !r.Writes {
 		return nil
 	}
-	summary := members{{"outcomes", r.outcomes}}
-	if len(r.conflicts) > 0 {
-		summary = append(summary, member{"conflicts", r.conflicts})
-	}
-	return r.end(summary)
+	return r.end(Object{{"outcomes", r.outcomes}}.addIf(len(r.conflicts) > 0, "conflicts", r.conflicts))
 }
 
 // add writes an element of the list.
@@ -163,7 +159,7 @@ func (r *Report) listClusters() error {
 func (r *Report) field(name string, v any) error {
 	r.name(name)
 	if r.yaml {
-		return r.lines("", "", members{{name, v}})
+		return r.lines("", "", Object{{name, v}})
 	}
 	return r.value(v, indent)
 }

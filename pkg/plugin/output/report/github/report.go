@@ -1,35 +1,71 @@
 package github
 
 import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/evaluation"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/report"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/wording"
 )
 
-// Report collects annotations, and writes them at its end: of a run that writes an
+// The bounds of what is annotated.
+const (
+	maxAnnotations = 10
+	namesListed    = 3
+	maxProblems    = maxAnnotations
+)
+
+// Report collects annotations by rule and problem, and writes them at its end: of a run that writes an
 // error for each rule whose changes were not all made, and a warning for each whose
 // objects were in part left alone.
 type Report struct {
-	annotations
-	writes  bool
-	objects int
+	out            io.Writer
+	writes         bool
+	failed, warned string         // before the number of objects in error, and of those that are annotated, too
+	annotated      report.Verdict // of these
+
+	objects  int
+	rules    []*rule // in the order in which they were met
+	index    map[engine.RuleRef]*rule
+	problems []report.Problem
+	leftOut  int
 }
 
 // New returns a report without annotations.
 func New(o output.Options) *Report {
-	w := words{failed: "failed, denied or not supported on", annotated: report.Fail, warned: "would change"}
-	if o.Writes {
-		w = words{failed: "could not change", annotated: report.Skip, warned: "left alone"}
+	r := &Report{
+		out: o.Out, writes: o.Writes, index: map[engine.RuleRef]*rule{},
+		failed: "failed, denied or not supported on", warned: "would change", annotated: report.Fail,
 	}
-	return &Report{writes: o.Writes, annotations: annotations{out: o.Out, words: w, index: map[engine.RuleRef]*rule{}}}
+	if o.Writes {
+		r.failed, r.warned, r.annotated = "could not change", "left alone", report.Skip
+	}
+	return r
 }
 
 // Add counts what the rules would change on an object, or changed.
 func (r *Report) Add(object *report.Object) error {
 	r.objects++
-	r.count(object)
+	for i := range object.Findings {
+		f := &object.Findings[i]
+		switch f.Verdict {
+		case report.Error:
+			found := r.rule(f)
+			if found.failed.n == 0 {
+				found.reason = f.Message
+			}
+			found.failed.add(object.Name)
+		case r.annotated:
+			r.rule(f).warned.add(object.Name)
+		case report.Pass, report.Fail, report.Skip:
+		}
+	}
 	return nil
 }
 
@@ -43,10 +79,109 @@ func (r *Report) Problem(p report.Problem) error {
 	return nil
 }
 
-// Write writes the annotations, errors first.
+// Write writes the annotations, errors first. The last one sums up those that are too many.
 func (r *Report) Write(s evaluation.Summary) error {
-	if r.writes {
-		return r.write(wording.Plural(r.objects, "object") + " to write.")
+	all := r.all()
+	shown := all
+	if len(all)+r.leftOut > maxAnnotations {
+		counts := wording.Counts(s)
+		if r.writes {
+			counts = wording.Plural(r.objects, "object") + " to write."
+		}
+		shown = append(slices.Clone(all[:maxAnnotations-1]), annotation{
+			level: all[maxAnnotations-1].level, title: "kubectl mutate",
+			text: fmt.Sprintf("%d more annotations are left out. %s", len(all)+r.leftOut-maxAnnotations+1, counts),
+		})
 	}
-	return r.write(wording.Counts(s))
+	for _, at := range shown {
+		if _, err := io.WriteString(r.out, at.command()); err != nil {
+			return err
+		}
+	}
+	return nil
 }
+
+// rule is what an annotation says about a rule.
+type rule struct {
+	name           string
+	place          report.Place
+	warned, failed tally
+	reason         string // the first
+}
+
+// tally counts objects and names the first of them.
+type tally struct {
+	n     int
+	names []string
+}
+
+func (t *tally) add(name string) {
+	t.n++
+	if len(t.names) < namesListed {
+		t.names = append(t.names, name)
+	}
+}
+
+// String is "2 objects: ConfigMap shop/a, ConfigMap shop/b".
+func (t *tally) String() string {
+	return wording.Plural(t.n, "object") + ": " + engine.FewOf(t.names, t.n)
+}
+
+func (r *Report) rule(f *report.Finding) *rule {
+	found := r.index[f.Rule]
+	if found == nil {
+		found = &rule{name: f.Name, place: f.Place}
+		r.index[f.Rule] = found
+		r.rules = append(r.rules, found)
+	}
+	return found
+}
+
+// all returns all annotations, the most important first.
+func (r *Report) all() []annotation {
+	var out []annotation
+	for _, problem := range r.problems {
+		out = append(out, annotation{level: "error", title: problem.Where, text: problem.Text, place: problem.Place})
+	}
+	for _, at := range r.rules {
+		if at.failed.n > 0 {
+			out = append(out, annotation{
+				level: "error", title: at.name, place: at.place,
+				text: fmt.Sprintf("%s %s. The first %s", r.failed, at.failed.String(), at.reason),
+			})
+		}
+	}
+	slices.SortStableFunc(r.rules, func(a, b *rule) int { return b.warned.n - a.warned.n })
+	for _, at := range r.rules {
+		if at.warned.n > 0 {
+			out = append(out, annotation{level: "warning", title: at.name, place: at.place, text: r.warned + " " + at.warned.String()})
+		}
+	}
+	return out
+}
+
+// annotation is one that is shown at a line of a file, or at none.
+type annotation struct {
+	level, title, text string
+	place              report.Place
+}
+
+// command is the annotation as the runner reads it from a line of output.
+func (a *annotation) command() string {
+	var b strings.Builder
+	b.WriteString("::" + a.level + " ")
+	if a.place.Path != "" {
+		fmt.Fprintf(&b, "file=%s,line=%d,", property(redact.EscapeLine(a.place.Path)), a.place.Line)
+	}
+	return b.String() + "title=" + property(a.title) + "::" + data(a.text) + "\n"
+}
+
+// What the runner decodes again (ActionCommand.cs of actions/runner).
+var (
+	dataEscaper     = strings.NewReplacer("%", "%25", "\r", "%0D", "\n", "%0A")                         //nolint:gochecknoglobals // an immutable table
+	propertyEscaper = strings.NewReplacer("%", "%25", "\r", "%0D", "\n", "%0A", ":", "%3A", ",", "%2C") //nolint:gochecknoglobals // an immutable table
+)
+
+func data(s string) string { return dataEscaper.Replace(s) }
+
+func property(s string) string { return propertyEscaper.Replace(s) }

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/report"
@@ -140,12 +139,12 @@ func worthALine(f *report.Finding) bool {
 // ruleOf is what a rule does to all objects that change alike, so that it does not name the first of them.
 func ruleOf(f *report.Finding, subject engine.ObjectKey) rule {
 	out := rule{
-		Name: cut(f.Name, nameLength), Policy: policyName(f.Rule), Origin: cut(f.Rule.Origin, nameLength),
+		Name: report.Cut(f.Name, nameLength), Policy: policyName(f.Rule), Origin: report.Cut(f.Rule.Origin, nameLength),
 		Outcome: f.Outcome, Broken: f.Verdict == report.Error, More: f.Changed - len(f.Fields),
 		Reasons: cutAll(f.Reasons, subject), Notes: cutAll(f.Notes, subject), Warnings: cutAll(f.Warnings, subject),
 	}
 	for _, field := range f.Fields {
-		field.Path = cut(field.Path, textLength)
+		field.Path = report.Cut(field.Path, textLength)
 		out.Fields = append(out.Fields, field)
 	}
 	return out
@@ -166,14 +165,14 @@ func whatByWhom(rules []rule) string {
 			parts = append(parts, "...")
 			break
 		}
-		text := cut(r.Name, briefLength)
+		text := report.Cut(r.Name, briefLength)
 		switch {
 		case r.Broken:
 			text += ": " + r.Outcome
 		case len(r.Fields)+r.More > 1:
-			text += fmt.Sprintf(": %s and %d more", cut(r.Fields[0].Path, briefLength), len(r.Fields)+r.More-1)
+			text += fmt.Sprintf(": %s and %d more", report.Cut(r.Fields[0].Path, briefLength), len(r.Fields)+r.More-1)
 		default:
-			text += ": " + cut(r.Fields[0].Path, briefLength)
+			text += ": " + report.Cut(r.Fields[0].Path, briefLength)
 		}
 		parts = append(parts, text)
 	}
@@ -216,25 +215,13 @@ const (
 func cutAll(texts []string, subject engine.ObjectKey) []string {
 	out := slices.Clone(texts)
 	for i := range out {
-		out[i] = cut(wording.WithoutName(out[i], subject), textLength)
+		out[i] = report.Cut(wording.WithoutName(out[i], subject), textLength)
 	}
 	return out
 }
 
 // line is a text that comes from outside, escaped and cut.
-func line(s string, length int) string { return cut(redact.EscapeLine(s), length) }
-
-// cut shortens a text that is longer than so many bytes.
-func cut(s string, length int) string {
-	if len(s) <= length {
-		return s
-	}
-	end := length
-	for end > 0 && !utf8.RuneStart(s[end]) {
-		end--
-	}
-	return fmt.Sprintf("%s... (%d bytes)", s[:end], len(s))
-}
+func line(s string, length int) string { return report.Cut(redact.EscapeLine(s), length) }
 
 // diffText is a diff without the two lines that name its sides.
 func diffText(unified string) string {
@@ -250,8 +237,5 @@ func cutLines(s string, length int) string {
 		return s
 	}
 	end := strings.LastIndexByte(s[:length], '\n') + 1
-	if end == 0 {
-		return cut(s, length) + "\n"
-	}
 	return s[:end] + fmt.Sprintf("... %d more bytes of this diff are left out\n", len(s)-end)
 }

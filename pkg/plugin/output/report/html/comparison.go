@@ -22,8 +22,9 @@ const maxDifferences = 200
 // NewComparison returns a printer that collects the differences of a comparison, and writes the page
 // when it is closed. The page has no script.
 func NewComparison(o output.Options) *Comparison {
+	o.Compares = true
 	return &Comparison{
-		options: o, view: human.NewComparisonView(o), known: map[[32]byte]*difference{}, listed: map[section][]*difference{},
+		options: o, differ: human.NewDiffer(o), known: map[[32]byte]*difference{}, listed: map[section][]*difference{},
 		frame: frame{
 			Policy: contentPolicy(""), Style: template.CSS(style), // a part of this package
 			What: "Policy comparison", Done: "compared", ClusterChanged: "differ", Context: escapedContext(o.Context),
@@ -35,7 +36,7 @@ func NewComparison(o output.Options) *Comparison {
 type Comparison struct {
 	options output.Options
 	frame   frame
-	view    *human.View
+	differ  objectdiff.Differ
 	known   map[[32]byte]*difference // by likeness
 	listed  map[section][]*difference
 	left    int // objects and variants whose differences are too many
@@ -92,7 +93,7 @@ func (p *Comparison) add(e output.Compared) error {
 	if err != nil {
 		return err
 	}
-	likeness := p.view.Likeness(e.Difference, words)
+	likeness := human.Likeness(e.Difference, words)
 	if known := p.known[likeness]; known != nil {
 		known.join(memberOf(e.Difference))
 		return nil
@@ -103,7 +104,7 @@ func (p *Comparison) add(e output.Compared) error {
 		return nil
 	}
 	if len(e.Fields) > 0 {
-		text, err := p.view.Unified(e.Difference, e.Alike)
+		text, err := p.differ.Unified(e.Difference, e.Alike)
 		if err != nil {
 			return err
 		}
@@ -145,7 +146,7 @@ func (p *Comparison) fields(e output.Compared) []rule {
 			continue
 		}
 		field := report.FieldOf(&f.FieldChange)
-		field.Path = cut(field.Path, textLength)
+		field.Path = report.Cut(field.Path, textLength)
 		out[at].Fields = append(out[at].Fields, field)
 	}
 	return out

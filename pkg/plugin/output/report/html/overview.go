@@ -150,23 +150,14 @@ type ruleRow struct {
 }
 
 func (p *Printer) rules(s *evaluation.Summary) ruleTable {
-	out := ruleTable{}
-	for _, o := range []engine.Outcome{
-		engine.Changed, engine.Unchanged, engine.Skipped, engine.NotMatched, engine.Denied, engine.Failed, engine.Unsupported,
-	} {
-		if o == engine.Changed || s.Outcomes(o) > 0 {
-			out.Outcomes = append(out.Outcomes, o)
-		}
-	}
+	out := ruleTable{Outcomes: human.Outcomes(*s)}
 	for i := range s.Rules {
 		r := &s.Rules[i]
 		row := ruleRow{Name: line(wording.Rule(r.Rule), nameLength), Origin: line(r.Rule.Origin, nameLength), Severity: r.Rule.Severity}
-		matched := false
 		for _, o := range out.Outcomes {
 			row.Counts = append(row.Counts, r.Outcomes[o])
-			matched = matched || (o != engine.NotMatched && r.Outcomes[o] > 0)
 		}
-		if matched || p.options.Explain {
+		if !r.MetNothing() || p.options.Explain {
 			out.Rows = append(out.Rows, row)
 		} else {
 			out.Rest++

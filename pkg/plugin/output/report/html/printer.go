@@ -14,6 +14,7 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/evaluation"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/human"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/objectdiff"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/report"
 )
 
@@ -28,7 +29,7 @@ const (
 // closed.
 func New(o output.Options) *Printer {
 	return &Printer{
-		options: o, view: human.NewView(o),
+		options: o, differ: human.NewDiffer(o),
 		known: map[[32]byte]int{}, static: map[int]*change{},
 		frame: frame{
 			Policy: contentPolicy(script), Style: template.CSS(style), // parts of this package
@@ -40,7 +41,7 @@ func New(o output.Options) *Printer {
 // Printer writes the report.
 type Printer struct {
 	options output.Options
-	view    *human.View
+	differ  objectdiff.Differ
 
 	changes  int                  // distinct ones, numbered as they come
 	known    map[[32]byte]int     // their numbers, by likeness
@@ -97,7 +98,7 @@ func (p *Printer) add(c *engine.Change, findings []report.Finding) error {
 	if err != nil {
 		return err
 	}
-	likeness := p.view.Likeness(c, words)
+	likeness := human.Likeness(c, words)
 	number, ok := p.known[likeness]
 	if !ok {
 		number = p.changes
@@ -123,7 +124,7 @@ func (p *Printer) add(c *engine.Change, findings []report.Finding) error {
 // found adds a change that is like none before it.
 func (p *Printer) found(c *engine.Change, described *change) error {
 	if c.Changed() {
-		text, err := p.view.Unified(c, nil)
+		text, err := p.differ.Unified(c, nil)
 		if err != nil {
 			return err
 		}

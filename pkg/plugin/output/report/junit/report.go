@@ -1,6 +1,7 @@
 package junit
 
 import (
+	"encoding/xml"
 	"fmt"
 	"io"
 	"strings"
@@ -151,4 +152,31 @@ func (s *suite) start(id int) string {
 // what stands before the last dot for a package.
 func className(s *suite) string {
 	return s.pkg + "." + strings.ReplaceAll(strings.TrimPrefix(s.name, s.pkg+" "), ".", "_")
+}
+
+// element is one that stands in a test case.
+func element(name, kind, message, body string) string {
+	start := "      <" + name + " type=" + attribute(kind) + " message=" + attribute(message)
+	if body == "" {
+		return start + "/>\n"
+	}
+	return start + ">" + text(body) + "</" + name + ">\n"
+}
+
+// attribute is a quoted value. What no XML document may hold becomes U+FFFD.
+func attribute(s string) string { return `"` + escaped(s) + `"` }
+
+// text is character data, whose line breaks stay what they are.
+func text(s string) string {
+	lines := strings.Split(s, "\n")
+	for i := range lines {
+		lines[i] = escaped(lines[i])
+	}
+	return strings.Join(lines, "\n")
+}
+
+func escaped(s string) string {
+	var b strings.Builder
+	_ = xml.EscapeText(&b, []byte(s)) // a Builder takes everything
+	return b.String()
 }

@@ -2,7 +2,6 @@ package markdown
 
 import (
 	"bytes"
-	"fmt"
 	"io"
 	"strings"
 
@@ -13,9 +12,9 @@ import (
 // NewComparison returns a printer of a page of what two sets of policies do not do alike, no longer than MaxBytes.
 // Of the objects it holds no more than that.
 func NewComparison(o output.Options) *Comparison {
-	p := &Comparison{out: o.Out, objects: pages{room: MaxBytes}}
+	p := &Comparison{out: o.Out, objects: pages{limit: MaxBytes, room: MaxBytes}}
 	o.Out = &p.parts
-	p.inner = human.NewComparison(o, human.ComparisonMarkdown)
+	p.inner = human.NewComparison(o, "markdown")
 	p.parts.objects = &p.objects
 	return p
 }
@@ -63,25 +62,7 @@ func (p *Comparison) Close() error {
 	last := strings.TrimLeft(string(p.parts.last), "\n")
 	b.WriteString(fit(strings.TrimLeft(string(p.parts.overview), "\n"), MaxBytes/4)) //nolint:mnd // errors are in it
 	room := max(MaxBytes-b.Len()-reserve-len(last), MaxBytes/4)                      //nolint:mnd // what was exercised may be cut, too
-	shown, short := 0, 0
-	for _, at := range p.objects.end() {
-		if len(at.text)+1 > room {
-			at = at.heading()
-		}
-		if len(at.text)+1 > room {
-			break
-		}
-		b.WriteString("\n" + at.text)
-		room -= len(at.text) + 1
-		shown++
-		if at.short {
-			short++
-		}
-	}
-	if rest := p.objects.blocks - shown; rest > 0 || short > 0 {
-		fmt.Fprintf(&b, "\n**Cut at %d KiB**: of %d differences, %d are shown without their fields and %d not at all. Objects that differ alike are one difference.\n",
-			MaxBytes>>10, p.objects.blocks, short, rest)
-	}
+	b.WriteString(p.objects.fill(&b, b.Len()+room, "difference", "fields", "differ"))
 	if last != "" {
 		b.WriteString("\n" + fit(last, MaxBytes-b.Len()-1))
 	}

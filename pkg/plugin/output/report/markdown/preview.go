@@ -31,7 +31,7 @@ func NewPreview(o output.Options, limit int) *Preview {
 	if limit == 0 {
 		limit = MaxBytes
 	}
-	p := &Preview{out: o.Out, pages: pages{room: limit}, limit: limit}
+	p := &Preview{out: o.Out, pages: pages{limit: limit, room: limit}}
 	o.Out = &p.pages
 	p.inner = human.NewMarkdown(o)
 	return p
@@ -40,12 +40,10 @@ func NewPreview(o output.Options, limit int) *Preview {
 // Preview is the page. It is written at the end.
 type Preview struct {
 	out   io.Writer
-	limit int
 	inner *human.Markdown // writes a block at a time to pages
 	pages pages
 
 	problems human.Problems
-	changes  []block
 	counts   evaluation.Summary
 }
 
@@ -59,7 +57,7 @@ func (p *Preview) Print(s output.Shown) error {
 		if err := p.inner.Flush(); err != nil {
 			return err
 		}
-		p.changes, p.counts = p.pages.end(), e.Summary
+		p.pages.ended, p.counts = true, e.Summary
 	}
 	return p.inner.Print(s)
 }
@@ -70,8 +68,12 @@ func (p *Preview) Close() error {
 	b.WriteString(Marker + "\n")
 	b.WriteString(heading(p.counts) + "\n")
 	b.WriteString(p.problems.String())
-	b.WriteString("\n" + fit(strings.TrimLeft(p.pages.summary.String(), "\n"), (p.limit-b.Len()-reserve)/2))
-	p.writeChanges(&b)
+	b.WriteString("\n" + fit(strings.TrimLeft(p.pages.summary.String(), "\n"), (p.pages.limit-b.Len()-reserve)/2))
+	if len(p.pages.held) > 0 {
+		b.WriteString("\n<details><summary>Changes</summary>\n")
+		note := p.pages.fill(&b, p.pages.limit-reserve+1, "change", "diff", "change")
+		b.WriteString("\n</details>\n" + note)
+	}
 	_, err := p.out.Write(b.Bytes())
 	return err
 }
@@ -82,33 +84,6 @@ func heading(s evaluation.Summary) string {
 		return fmt.Sprintf("# Mutation policies: %d of %d objects would change, %d incomplete", s.Changed, s.Objects, s.Incomplete)
 	}
 	return fmt.Sprintf("# Mutation policies: %d of %d objects would change", s.Changed, s.Objects)
-}
-
-// writeChanges writes as many of the changes as there is room for, folded.
-func (p *Preview) writeChanges(b *bytes.Buffer) {
-	if len(p.changes) == 0 {
-		return
-	}
-	b.WriteString("\n<details><summary>Changes</summary>\n")
-	shown, short := 0, 0
-	for _, at := range p.changes {
-		if b.Len()+len(at.text)+reserve > p.limit {
-			at = at.heading()
-		}
-		if b.Len()+len(at.text)+reserve > p.limit {
-			break
-		}
-		b.WriteString("\n" + at.text)
-		shown++
-		if at.short {
-			short++
-		}
-	}
-	b.WriteString("\n</details>\n")
-	if rest := p.pages.blocks - shown; rest > 0 || short > 0 {
-		fmt.Fprintf(b, "\n**Cut at %d KiB**: of %d changes, %d are shown without their diff and %d not at all. Objects that change alike are one change.\n",
-			p.limit>>10, p.pages.blocks, short, rest)
-	}
 }
 
 // fit leaves out the last lines of a text that is too long.
@@ -123,4 +98,68 @@ func fit(text string, room int) string {
 		text = text[:strings.LastIndex(text, "\n```")+1]
 	}
 	return text + cut
+}
+
+// block is what is shown of objects that change alike: a heading, and a fenced text
+// below it.
+type block struct {
+	text  string
+	short bool // the heading alone
+}
+
+func (b block) heading() block {
+	text, _, _ := strings.Cut(b.text, "\n\n```")
+	return block{text: strings.TrimSuffix(text, "\n") + "\n", short: true}
+}
+
+// pages takes the blocks of the changes, and then the summary. It keeps as much of
+// the changes as could be shown.
+type pages struct {
+	limit   int // of the page
+	room    int
+	held    []block
+	blocks  int
+	ended   bool
+	summary bytes.Buffer
+}
+
+// Write takes a block: the printer writes each at once.
+func (p *pages) Write(b []byte) (int, error) {
+	if p.ended {
+		return p.summary.Write(b)
+	}
+	p.blocks++
+	at := block{text: strings.TrimLeft(string(b), "\n")}
+	if len(at.text) > p.room {
+		at = at.heading()
+	}
+	if len(at.text) <= p.room {
+		p.room -= len(at.text)
+		p.held = append(p.held, at)
+	}
+	return len(b), nil
+}
+
+// fill writes as many of the blocks as there is room for, up to a length of the page, and returns what to say of the others: in
+// the words for one of them, for what is left out below a heading, and for what makes several one.
+func (p *pages) fill(b *bytes.Buffer, end int, one, below, alike string) (note string) {
+	shown, short := 0, 0
+	for _, at := range p.held {
+		if b.Len()+1+len(at.text) > end {
+			at = at.heading()
+		}
+		if b.Len()+1+len(at.text) > end {
+			break
+		}
+		b.WriteString("\n" + at.text)
+		shown++
+		if at.short {
+			short++
+		}
+	}
+	if shown == p.blocks && short == 0 {
+		return ""
+	}
+	return fmt.Sprintf("\n**Cut at %d KiB**: of %d %ss, %d are shown without their %s and %d not at all. Objects that %s alike are one %s.\n",
+		p.limit>>10, p.blocks, one, short, below, p.blocks-shown, alike, one)
 }

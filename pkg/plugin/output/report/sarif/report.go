@@ -31,32 +31,44 @@ func New(o output.Options) *Report {
 	return &Report{out: o.Out, version: redact.EscapeLine(o.Context.Version), rules: map[string]int{}}
 }
 
+// object is a part of a SARIF log, by section 3 of the standard, of names and values in turn. What is not required is left out
+// where it is empty.
+func object(fields ...any) structured.Object {
+	var out structured.Object
+	for i := 0; i < len(fields); i += 2 {
+		out = out.Add(fields[i].(string), fields[i+1])
+	}
+	return out
+}
+
+func message(text string) structured.Object { return object("text", text) }
+
 // Report is the report.
 type Report struct {
 	out     io.Writer
 	version string
 	begun   bool
 
-	descriptors   []descriptor
+	descriptors   []structured.Object
 	rules         map[string]int // the place of each in descriptors, by its ID
 	results       int
 	leftOut       int
-	notifications []notification
+	notifications []structured.Object
 	unlisted      int  // notifications that are too many
 	failed        bool // something could not be evaluated
 }
 
 // Add writes what the rules would change on an object.
-func (p *Report) Add(object *report.Object) error {
-	for i := range object.Findings {
-		f := &object.Findings[i]
+func (p *Report) Add(about *report.Object) error {
+	for i := range about.Findings {
+		f := &about.Findings[i]
 		switch {
 		case f.Outcome == string(engine.Denied) || f.Verdict == report.Fail:
-			if err := p.result(object, f); err != nil {
-				return fmt.Errorf("%s: %w", object.Name, err)
+			if err := p.result(about, f); err != nil {
+				return fmt.Errorf("%s: %w", about.Name, err)
 			}
 		case f.Verdict == report.Error:
-			p.notEvaluated(object, f)
+			p.notEvaluated(about, f)
 		}
 	}
 	return nil
@@ -72,34 +84,39 @@ func (p *Report) rule(r engine.RuleRef) (string, int) {
 	if !ok {
 		at = len(p.descriptors)
 		p.rules[id] = at
-		p.descriptors = append(p.descriptors, descriptor{
-			ID: id, Short: message{"Mutation policy " + plain(wording.Rule(r))},
-			Help: message{"A live object is not as this rule of a mutation policy would make it. Look at the change with kubectl mutate preview, and make it with kubectl mutate apply-existing."},
-			Properties: &descriptorProperties{
-				Dialect: r.Dialect, Origin: r.Origin, Severity: r.Severity, Tags: []string{"kubernetes", "mutation"},
-			},
-		})
+		properties := object("dialect", r.Dialect).With("origin", r.Origin).With("severity", r.Severity)
+		p.descriptors = append(p.descriptors, object(
+			"id", id,
+			"shortDescription", message("Mutation policy "+plain(wording.Rule(r))),
+			"help", message("A live object is not as this rule of a mutation policy would make it. Look at the change with kubectl mutate preview, and make it with kubectl mutate apply-existing."),
+			"properties", properties.Add("tags", []string{"kubernetes", "mutation"}),
+		))
 	}
 	return id, at
 }
 
-func (p *Report) result(object *report.Object, f *report.Finding) error {
+func (p *Report) result(about *report.Object, f *report.Finding) error {
 	id, at := p.rule(f.Rule)
 	if p.results == maxResults {
 		p.leftOut++
 		return nil
 	}
-	r := result{
-		RuleID: id, RuleIndex: at, Level: "warning",
-		Message:   message{plain(object.Name + ": " + f.Message)},
-		Locations: []location{locationOf(object, f.Place)},
-		// Results of one rule have one line; code scanning distinguishes them by this.
-		PartialFingerprints: map[string]string{"primaryLocationLineHash": fingerprint(id, object.Key)},
-		Properties:          &resultProperties{Outcome: f.Outcome, Fields: f.Fields, Notes: f.Notes, Warnings: f.Warnings},
-	}
+	level := "warning"
 	if f.Verdict == report.Error {
-		r.Level, p.failed = "error", true
+		level, p.failed = "error", true
 	}
+	r := object(
+		"ruleId", id, "ruleIndex", at, "level", level, "message", message(plain(about.Name+": "+f.Message)),
+		"locations", []structured.Object{locationOf(about, f.Place)},
+		// Results of one rule have one line; code scanning distinguishes them by this.
+		"partialFingerprints", object("primaryLocationLineHash", fingerprint(id, about.Key)),
+		"properties", struct {
+			Outcome  string         `json:"outcome"`
+			Fields   []report.Field `json:"fields,omitempty"`
+			Notes    []string       `json:"notes,omitempty"`
+			Warnings []string       `json:"warnings,omitempty"`
+		}{f.Outcome, f.Fields, f.Notes, f.Warnings},
+	)
 	before := ",\n"
 	if p.results == 0 {
 		before = "\n"
@@ -108,16 +125,15 @@ func (p *Report) result(object *report.Object, f *report.Finding) error {
 	return p.write(before, r)
 }
 
-func (p *Report) notEvaluated(object *report.Object, f *report.Finding) {
+func (p *Report) notEvaluated(about *report.Object, f *report.Finding) {
 	id, at := p.rule(f.Rule)
-	p.notify(notification{
-		Level: "error", Message: message{plain(f.Name + " on " + object.Name + " " + f.Message)},
-		Locations: []location{locationOf(object, f.Place)},
-		Rule:      &descriptorIndex{ID: id, Index: at},
-	})
+	p.notify(object(
+		"level", "error", "message", message(plain(f.Name+" on "+about.Name+" "+f.Message)),
+		"locations", []structured.Object{locationOf(about, f.Place)}, "associatedRule", object("id", id, "index", at),
+	))
 }
 
-func (p *Report) notify(n notification) {
+func (p *Report) notify(n structured.Object) {
 	p.failed = true
 	if len(p.notifications) == maxNotifications {
 		p.unlisted++
@@ -128,9 +144,9 @@ func (p *Report) notify(n notification) {
 
 // Problem adds a notification.
 func (p *Report) Problem(problem report.Problem) error {
-	n := notification{Level: "error", Message: message{plain(problem.Text)}}
-	if physical := physicalOf(problem.Place); physical != nil {
-		n.Locations = []location{{Physical: physical}}
+	n := object("level", "error", "message", message(plain(problem.Text)))
+	if problem.Place.Path != "" {
+		n = n.Add("locations", []structured.Object{physical(problem.Place)})
 	}
 	p.notify(n)
 	return nil
@@ -146,22 +162,24 @@ func (p *Report) Write(s evaluation.Summary) error {
 		return err
 	}
 	if p.descriptors == nil {
-		p.descriptors = []descriptor{}
+		p.descriptors = []structured.Object{}
 	}
-	for _, part := range []struct {
-		name  string
-		value any
-	}{
-		{"tool", tool{driver{Name: "kubectl-mutate", Version: p.version, Rules: p.descriptors}}},
-		{"invocations", []invocation{{ExecutionSuccessful: !p.failed, Notifications: p.notifications}}},
-		{"columnKind", "utf16CodeUnits"},
-		{"properties", runProperties{Objects: s.Objects, Changed: s.Changed, Incomplete: s.Incomplete, Results: p.results, LeftOut: p.leftOut}},
-	} {
-		before := ",\n\"" + part.name + "\": "
-		if part.name == "tool" {
+	invocation := object("executionSuccessful", !p.failed)
+	if len(p.notifications) > 0 {
+		invocation = invocation.Add("toolExecutionNotifications", p.notifications)
+	}
+	driver := object("name", "kubectl-mutate").With("version", p.version).Add("rules", p.descriptors)
+	for _, part := range object(
+		"tool", object("driver", driver),
+		"invocations", []structured.Object{invocation},
+		"columnKind", "utf16CodeUnits",
+		"properties", object("objects", s.Objects, "changed", s.Changed, "incomplete", s.Incomplete, "results", p.results, "resultsLeftOut", p.leftOut),
+	) {
+		before := ",\n\"" + part.Name + "\": "
+		if part.Name == "tool" {
 			before = "\n]" + before
 		}
-		if err := p.write(before, part.value); err != nil {
+		if err := p.write(before, part.Value); err != nil {
 			return err
 		}
 	}
@@ -180,7 +198,7 @@ func (p *Report) bounds() {
 }
 
 func (p *Report) warn(text string) {
-	p.notifications = append(p.notifications, notification{Level: "warning", Message: message{text}})
+	p.notifications = append(p.notifications, object("level", "warning", "message", message(text)))
 }
 
 func (p *Report) begin() error {
@@ -208,10 +226,9 @@ func (p *Report) write(before string, v any) error {
 func plain(s string) string { return strings.ReplaceAll(s, "](", "] (") }
 
 // locationOf is the line of the policy, where it is known, and the object.
-func locationOf(object *report.Object, place report.Place) location {
-	return location{Physical: physicalOf(place), Logical: []logicalLocation{{
-		Name: object.Key.Name, FullyQualifiedName: qualified(object.Key), Kind: "resource",
-	}}}
+func locationOf(about *report.Object, place report.Place) structured.Object {
+	logical := object("name", about.Key.Name, "fullyQualifiedName", qualified(about.Key), "kind", "resource")
+	return physical(place).Add("logicalLocations", []structured.Object{logical})
 }
 
 // qualified is an object as "namespace/kind/name", the kind with its group; on one cluster of several, behind its
@@ -230,7 +247,8 @@ func qualified(k engine.ObjectKey) string {
 	return strings.Join(parts, "/")
 }
 
-func physicalOf(place report.Place) *physicalLocation {
+// physical is the location of a place, and empty where there is none.
+func physical(place report.Place) structured.Object {
 	if place.Path == "" {
 		return nil
 	}
@@ -241,7 +259,7 @@ func physicalOf(place report.Place) *physicalLocation {
 	case strings.HasPrefix(place.Path[min(1, len(place.Path)):], ":/"): // a drive
 		u.Scheme, u.Path = "file", "/"+place.Path
 	}
-	return &physicalLocation{Artifact: artifactLocation{u.String()}, Region: region{place.Line}}
+	return object("physicalLocation", object("artifactLocation", object("uri", u.String()), "region", object("startLine", place.Line)))
 }
 
 // fingerprint identifies a rule's result on one object, however often the file of the
