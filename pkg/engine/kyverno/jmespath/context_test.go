@@ -31,45 +31,6 @@ func TestParseImage(t *testing.T) {
 	}
 }
 
-func TestImageString(t *testing.T) {
-	for text, want := range map[string][2]string{
-		"nginx":            {"docker.io/nginx:latest", "docker.io/nginx:latest"},
-		"app:v1@" + digest: {"docker.io/app@" + digest, "docker.io/app:v1"},
-		"app@" + digest:    {"docker.io/app@" + digest, "docker.io/app:"},
-	} {
-		image, err := parseImage(text)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got := [2]string{image.String(), image.referenceWithTag()}; got != want {
-			t.Errorf("%s: got %v, want %v", text, got, want)
-		}
-	}
-}
-
-func TestImagesOfEveryKindWithPods(t *testing.T) {
-	spec := map[string]any{"containers": []any{map[string]any{"name": "c", "image": "nginx"}}}
-	template := map[string]any{"spec": map[string]any{"template": map[string]any{"spec": spec}}}
-	for gk, object := range map[schema.GroupKind]map[string]any{
-		{Kind: "Pod"}:                        {"spec": spec},
-		{Kind: "ReplicationController"}:      template,
-		{Group: "apps", Kind: "DaemonSet"}:   template,
-		{Group: "apps", Kind: "Deployment"}:  template,
-		{Group: "apps", Kind: "ReplicaSet"}:  template,
-		{Group: "apps", Kind: "StatefulSet"}: template,
-		{Group: "batch", Kind: "Job"}:        template,
-		{Group: "batch", Kind: "CronJob"}:    {"spec": map[string]any{"jobTemplate": template}},
-	} {
-		got := Images(object, gk)
-		if len(got) != 1 {
-			t.Errorf("%s: got %v", gk, got)
-		}
-	}
-	if got := Images(template, schema.GroupKind{Group: "example.com", Kind: "Deployment"}); got != nil {
-		t.Errorf("another Deployment: got %v", got)
-	}
-}
-
 func TestImagesOf(t *testing.T) {
 	object := map[string]any{"spec": map[string]any{
 		"containers": []any{

@@ -2,7 +2,7 @@ package jmespath
 
 import (
 	"cmp"
-	"fmt"
+	"errors"
 	"maps"
 	"regexp"
 	"slices"
@@ -18,7 +18,7 @@ import (
 // The bounds of an expression's text.
 const (
 	maxLength  = 64 << 10 // bytes
-	maxNesting = 1_000    // brackets and operators that make the parser or the evaluator recurse
+	maxNesting = 1_000    // levels of nodes, on which evaluating recurses
 )
 
 // Expression is a compiled expression: immutable and safe for concurrent use.
@@ -53,9 +53,6 @@ func Compile(expr string) (*Expression, error) {
 // Parse returns the syntax tree of an expression. The error is a *SyntaxError; whether the functions
 // exist that it calls is left open.
 func Parse(expr string) (gojmespath.ASTNode, error) {
-	if err := checkBounds(expr); err != nil {
-		return gojmespath.ASTNode{}, &SyntaxError{Expression: expr, Reason: err.Error()}
-	}
 	ast, err := parse(expr)
 	if err != nil {
 		return ast, &SyntaxError{Expression: expr, Reason: strings.TrimPrefix(err.Error(), "SyntaxError: ")}
@@ -67,42 +64,17 @@ func Parse(expr string) (gojmespath.ASTNode, error) {
 func Functions() []string { return slices.Sorted(maps.Keys(functions)) }
 
 // parse calls the fork's parser, which indexes beyond its tokens on some
-// incomplete texts.
+// incomplete expressions.
 func parse(expr string) (ast gojmespath.ASTNode, err error) {
+	if len(expr) > maxLength {
+		return ast, &limit.Error{What: "bytes of expression", Max: maxLength}
+	}
 	defer func() {
 		if recover() != nil {
-			err = fmt.Errorf("incomplete expression")
+			err = errors.New("incomplete expression")
 		}
 	}()
 	return gojmespath.NewParser().Parse(expr)
-}
-
-// checkBounds keeps absurd texts from the parser, which recurses.
-func checkBounds(expr string) error {
-	if len(expr) > maxLength {
-		return &limit.Error{What: "bytes of expression", Max: maxLength}
-	}
-	nesting := 0
-	var quote byte
-	for i := 0; i < len(expr); i++ {
-		c := expr[i]
-		switch {
-		case quote != 0 && c == '\\':
-			i++
-		case quote != 0:
-			if c == quote {
-				quote = 0
-			}
-		case c == '\'' || c == '"' || c == '`':
-			quote = c
-		case strings.IndexByte("([{!&*", c) >= 0:
-			nesting++
-		}
-	}
-	if nesting > maxNesting {
-		return &limit.Error{What: "brackets and operators", Max: maxNesting}
-	}
-	return nil
 }
 
 // Search evaluates the expression on data, a JSON value or an Object. The result

@@ -51,7 +51,7 @@ func lenient(n node, in *Interpreter, value any) (any, error) {
 	return result, err
 }
 
-func (n fieldNode) eval(in *Interpreter, value any) (any, error) {
+func (n fieldNode) eval(_ *Interpreter, value any) (any, error) {
 	switch v := value.(type) {
 	case map[string]any:
 		if field, ok := v[n.name]; ok {
@@ -85,7 +85,7 @@ func (n referenceNode) eval(in *Interpreter, _ any) (any, error) {
 	return expressionRef(func(value any) (any, error) { return lenient(n.of, in, value) }), nil
 }
 
-func (n indexNode) eval(in *Interpreter, value any) (any, error) {
+func (n indexNode) eval(_ *Interpreter, value any) (any, error) {
 	list, ok := value.([]any)
 	index := n.index
 	if index < 0 {

@@ -104,7 +104,7 @@ func (n flattenNode) eval(in *Interpreter, value any) (any, error) {
 	return flat, nil
 }
 
-func (n sliceNode) eval(in *Interpreter, value any) (any, error) {
+func (n sliceNode) eval(_ *Interpreter, value any) (any, error) {
 	list, ok := value.([]any)
 	if !ok {
 		return nil, nil

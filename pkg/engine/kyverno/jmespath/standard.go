@@ -185,24 +185,19 @@ func compareScalars(a, b any) (int, bool) {
 	return compareNumbers(a, b)
 }
 
-func sortList(_ *Interpreter, args []any) (any, error) {
-	sorted := slices.Clone(args[0].([]any))
-	slices.SortStableFunc(sorted, func(a, b any) int {
-		order, _ := compareScalars(a, b)
-		return order
-	})
-	return sorted, nil
-}
-
-// keyed is an element and what an expression gives for it.
+// keyed is an element and what it is ordered by.
 type keyed struct{ element, key any }
 
-// keyBy evaluates the expression on each element; the keys must be all numbers
-// or all strings.
-func keyBy(args []any) ([]keyed, error) {
+// keysOf evaluates an expression on each element of a list, where there is one, or else orders the elements by
+// themselves; the keys must be all numbers or all strings.
+func keysOf(args []any) ([]keyed, error) {
 	list := args[0].([]any)
 	result := make([]keyed, len(list))
 	for i, element := range list {
+		result[i] = keyed{element, element}
+		if len(args) == 1 {
+			continue
+		}
 		key, err := args[1].(expressionRef)(element)
 		if err != nil {
 			return nil, err
@@ -210,7 +205,7 @@ func keyBy(args []any) ([]keyed, error) {
 		if _, ok := compareScalars(key, key); !ok && len(list) > 1 {
 			return nil, errors.New("invalid type, must be number or string")
 		}
-		result[i] = keyed{element, key}
+		result[i].key = key
 		if _, ok := compareScalars(result[0].key, key); !ok && len(list) > 1 {
 			return nil, errors.New("invalid type, numbers and strings do not compare")
 		}
@@ -218,11 +213,8 @@ func keyBy(args []any) ([]keyed, error) {
 	return result, nil
 }
 
-func sortBy(_ *Interpreter, args []any) (any, error) {
-	elements, err := keyBy(args)
-	if err != nil {
-		return nil, err
-	}
+func sortList(_ *Interpreter, args []any) (any, error) {
+	elements, err := keysOf(args)
 	slices.SortStableFunc(elements, func(a, b keyed) int {
 		order, _ := compareScalars(a.key, b.key)
 		return order
@@ -231,34 +223,19 @@ func sortBy(_ *Interpreter, args []any) (any, error) {
 	for i := range elements {
 		sorted[i] = elements[i].element
 	}
-	return sorted, nil
+	return sorted, err
 }
 
-func maximum(_ *Interpreter, args []any) (any, error)   { return extreme(unkeyed(args), 1), nil }
-func minimum(_ *Interpreter, args []any) (any, error)   { return extreme(unkeyed(args), -1), nil }
-func maximumBy(_ *Interpreter, args []any) (any, error) { return extremeBy(args, 1) }
-func minimumBy(_ *Interpreter, args []any) (any, error) { return extremeBy(args, -1) }
-
-func unkeyed(args []any) []keyed {
-	var elements []keyed
-	for _, element := range args[0].([]any) {
-		elements = append(elements, keyed{element, element})
-	}
-	return elements
-}
-
-func extremeBy(args []any, sign int) (any, error) {
-	elements, err := keyBy(args)
-	return extreme(elements, sign), err
-}
-
-// extreme of no elements is null.
-func extreme(elements []keyed, sign int) any {
-	var best keyed
-	for i, element := range elements {
-		if order, _ := compareScalars(element.key, best.key); i == 0 || order*sign > 0 {
-			best = element
+// extreme is the element with the largest key or, where the sign is negative, with the smallest; null where there are none.
+func extreme(sign int) func(*Interpreter, []any) (any, error) {
+	return func(_ *Interpreter, args []any) (any, error) {
+		elements, err := keysOf(args)
+		var best keyed
+		for i, element := range elements {
+			if order, _ := compareScalars(element.key, best.key); i == 0 || order*sign > 0 {
+				best = element
+			}
 		}
+		return best.element, err
 	}
-	return best.element
 }

@@ -60,47 +60,6 @@ func TestCanonicalNumbers(t *testing.T) {
 	}
 }
 
-func TestInteger(t *testing.T) {
-	for _, c := range []struct {
-		value any
-		want  int64
-		ok    bool
-	}{
-		{int64(7), 7, true},
-		{7, 7, true},
-		{int32(7), 7, true},
-		{7.0, 7, true},
-		{7.5, 0, false},
-		{1e19, 0, false},
-		{"7", 0, false},
-		{nil, 0, false},
-	} {
-		if got, ok := integer(c.value); got != c.want || ok != c.ok {
-			t.Errorf("integer(%#v) = %d, %t", c.value, got, ok)
-		}
-	}
-}
-
-func TestScalarText(t *testing.T) {
-	for _, c := range []struct {
-		value any
-		want  string
-		ok    bool
-	}{
-		{"a", "a", true},
-		{true, "true", true},
-		{int64(16777217), "16777217", true},
-		{0.25, "0.25", true},
-		{1e21, "1000000000000000000000", true},
-		{nil, "", false},
-		{list{}, "", false},
-	} {
-		if got, ok := scalarText(c.value); got != c.want || ok != c.ok {
-			t.Errorf("scalarText(%#v) = %q, %t", c.value, got, ok)
-		}
-	}
-}
-
 func TestParseQuantityRefusesHugeExponents(t *testing.T) {
 	for text, want := range map[string]bool{
 		"10Mi": true, "1e3": true, "5": true, "1e999999999": false, "1E-99999999": false, strings.Repeat("1", 65): false, "x": false, "": false,
