@@ -27,29 +27,19 @@ func verdictOf(ok bool) verdict {
 	return mismatched
 }
 
-// place is where in an object a map stands, because only the keys of labels
-// and annotations may hold wildcards.
-type place int
-
-const (
-	anywhere place = iota
-	inMetadata
-	inLabels
-)
-
-func (p place) child(key string) place {
+// below returns where a field of a map stands: only the keys of the labels and annotations of metadata may hold wildcards.
+func below(at, field string) string {
 	switch {
-	case key == "metadata":
-		return inMetadata
-	case p == inMetadata && (key == "labels" || key == "annotations"):
-		return inLabels
-	default:
-		return anywhere
+	case field == "metadata":
+		return "metadata"
+	case at == "metadata" && (field == "labels" || field == "annotations"):
+		return "labels"
 	}
+	return ""
 }
 
 // match compares a value with a pattern; a difference goes to why, unless that is nil.
-func match(c *limit.Clock, pattern, value any, at place, why *Difference) verdict {
+func match(c *limit.Clock, pattern, value any, at string, why *Difference) verdict {
 	switch p := pattern.(type) {
 	case map[string]any:
 		return matchMap(c, p, value, at, why)
@@ -65,7 +55,7 @@ func match(c *limit.Clock, pattern, value any, at place, why *Difference) verdic
 	return why.whole(pattern, value)
 }
 
-func matchMap(c *limit.Clock, pattern map[string]any, value any, at place, why *Difference) verdict {
+func matchMap(c *limit.Clock, pattern map[string]any, value any, at string, why *Difference) verdict {
 	object, ok := value.(map[string]any)
 	if !ok {
 		return why.whole(pattern, value)
@@ -111,12 +101,12 @@ func keysOf(pattern map[string]any) []key {
 	return keys
 }
 
-func (k *key) match(c *limit.Clock, object map[string]any, at place, why *Difference) verdict {
+func (k *key) match(c *limit.Clock, object map[string]any, at string, why *Difference) verdict {
 	if c.Step() != nil {
 		return mismatched
 	}
 	got, present := k.lookup(object, at)
-	verdict := k.decide(c, got, present, at.child(k.name), why)
+	verdict := k.decide(c, got, present, below(at, k.name), why)
 	if verdict == matched || why == nil {
 		return verdict
 	}
@@ -132,7 +122,7 @@ func (k *key) match(c *limit.Clock, object map[string]any, at place, why *Differ
 }
 
 // decide compares what an object has for the key.
-func (k *key) decide(c *limit.Clock, got any, present bool, at place, why *Difference) verdict {
+func (k *key) decide(c *limit.Clock, got any, present bool, at string, why *Difference) verdict {
 	switch k.anchor {
 	case Condition, Global:
 		switch {
@@ -167,8 +157,8 @@ func (k *key) decide(c *limit.Clock, got any, present bool, at place, why *Diffe
 
 // lookup finds the key; in labels and annotations a key with wildcards stands for
 // the first one that it matches.
-func (k *key) lookup(object map[string]any, at place) (any, bool) {
-	if at == inLabels && selector.HasWildcard(k.name) {
+func (k *key) lookup(object map[string]any, at string) (any, bool) {
+	if at == "labels" && selector.HasWildcard(k.name) {
 		for _, actual := range slices.Sorted(maps.Keys(object)) {
 			if selector.MatchWildcard(k.name, actual) {
 				return object[actual], true
@@ -188,7 +178,7 @@ func matchExistence(c *limit.Clock, pattern, value any) verdict {
 	}
 	for _, p := range patterns {
 		_, isMap := p.(map[string]any)
-		if !isMap || !slices.ContainsFunc(list, func(element any) bool { return match(c, p, element, anywhere, nil) == matched }) {
+		if !isMap || !slices.ContainsFunc(list, func(element any) bool { return match(c, p, element, "", nil) == matched }) {
 			return mismatched
 		}
 	}
@@ -220,7 +210,7 @@ func matchList(c *limit.Clock, pattern []any, value any, why *Difference) verdic
 func matchElements(c *limit.Clock, list []any, pattern func(int) any, why *Difference) verdict {
 	asked, first := 0, Difference{}
 	for i, element := range list {
-		switch match(c, pattern(i), element, anywhere, why) {
+		switch match(c, pattern(i), element, "", why) {
 		case mismatched:
 			why.in(i)
 			return mismatched

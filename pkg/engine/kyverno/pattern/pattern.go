@@ -30,7 +30,7 @@ func Compile(pattern any) *Pattern { return &Pattern{written: pattern} }
 // the first difference, in the order in which it looks; why may be nil. Nothing matches once
 // the time of the clock has passed, which its error says.
 func (p *Pattern) Match(c *limit.Clock, value any, why *Difference) bool {
-	return match(c, p.written, value, anywhere, why) == matched
+	return match(c, p.written, value, "", why) == matched
 }
 
 // Difference is where a value does not match a pattern.

@@ -59,8 +59,10 @@ func testMatch(t *testing.T, cases []scalarCase) {
 	}
 }
 
-func TestMatchTypes(t *testing.T) {
+// The language of scalar patterns.
+func TestMatchScalars(t *testing.T) {
 	testMatch(t, []scalarCase{
+		// Match types.
 		{"true", "true", true},
 		{"true", `"true"`, false},
 		{"3", "3", true},
@@ -75,11 +77,7 @@ func TestMatchTypes(t *testing.T) {
 		{"3.0", "3", true},
 		{`"true"`, "true", true},
 		{`"3"`, "3", true},
-	})
-}
-
-func TestMatchNull(t *testing.T) {
-	testMatch(t, []scalarCase{
+		// Match null.
 		{"null", "null", true},
 		{"null", "0", true},
 		{"null", "0.0", true},
@@ -94,11 +92,7 @@ func TestMatchNull(t *testing.T) {
 		{`">5"`, "null", false},
 		{`"!5"`, "null", true},
 		{`"0"`, "null", true},
-	})
-}
-
-func TestMatchOperators(t *testing.T) {
-	testMatch(t, []scalarCase{
+		// Match operators.
 		{`">2"`, "3", true},
 		{`">2"`, "2", false},
 		{`">= 2"`, "2", true},
@@ -112,12 +106,7 @@ func TestMatchOperators(t *testing.T) {
 		{`"!"`, `"!"`, true},
 		{`">"`, `">"`, true},
 		{`"!true"`, "false", true},
-	})
-}
-
-// TestMatchAlternatives has patterns that join others by | and &.
-func TestMatchAlternatives(t *testing.T) {
-	testMatch(t, []scalarCase{
+		// Has patterns that join others by | and &.
 		{`"a | b"`, "b", true},
 		{`"a|b"`, "c", false},
 		{`">1 & <5"`, "3", true},
@@ -127,11 +116,7 @@ func TestMatchAlternatives(t *testing.T) {
 		{`"a | b"`, "a | b", true},
 		{`"*cassandra* | *mongo*"`, "mongo:6", true},
 		{`"|"`, `""`, true},
-	})
-}
-
-func TestMatchRanges(t *testing.T) {
-	testMatch(t, []scalarCase{
+		// Match ranges.
 		{`"1-5"`, "5", true},
 		{`"1-5"`, "6", false},
 		{`"1!-5"`, "6", true},
@@ -143,12 +128,7 @@ func TestMatchRanges(t *testing.T) {
 		{`"1 - 5"`, "3", false},
 		{`"a-b"`, "a-b", true},
 		{`"1-5-7"`, "3", false},
-	})
-}
-
-// TestMatchAmounts has durations and quantities.
-func TestMatchAmounts(t *testing.T) {
-	testMatch(t, []scalarCase{
+		// Has durations and quantities.
 		{`"60s"`, "1m", true},
 		{`">1m"`, "61s", true},
 		{`"!60s"`, "1m", true},
@@ -160,21 +140,11 @@ func TestMatchAmounts(t *testing.T) {
 		{`"1Ei"`, "1024Pi", true},
 		{`"1e3"`, "1000", true},
 		{`"1e999999999"`, "2e999999999", false},
-	})
-}
-
-// TestMatchWildcards has wildcards against values that are no texts.
-func TestMatchWildcards(t *testing.T) {
-	testMatch(t, []scalarCase{
+		// Has wildcards against values that are no texts.
 		{`"1*"`, "10", true},
 		{`"tru?"`, "true", true},
 		{`"1.5*"`, "1.5", true},
-	})
-}
-
-// TestMatchListsAndMaps has lists, of which each element is asked, and maps.
-func TestMatchListsAndMaps(t *testing.T) {
-	testMatch(t, []scalarCase{
+		// Has lists, of which each element is asked, and maps.
 		{`"a*"`, "[a, ab]", true},
 		{`"a*"`, "[a, b]", false},
 		{`"a*"`, "[]", true},

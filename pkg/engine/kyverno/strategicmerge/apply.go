@@ -42,8 +42,8 @@ func (m *merger) apply(p *Patch, live map[string]any, l *Lists) (object map[stri
 	if failed != nil {
 		return nil, false, failed.err()
 	}
-	object, removed, err = m.mergeMap(live, []*node{&p.root}, root)
-	return object, removed, cmp.Or(m.clock.Steps(0), err)
+	object, removed = m.mergeMap(live, []*node{&p.root}, root)
+	return object, removed, cmp.Or(m.clock.Steps(0), m.err)
 }
 
 // ConditionError is a condition of the patch that does not hold, so that the patch

@@ -152,18 +152,6 @@ func TestApplySharesUntouched(t *testing.T) {
 	}
 }
 
-func TestConditionError(t *testing.T) {
-	live := object(t, `{kind: Secret, data: {password: aHVudGVyMg==}}`)
-	_, _, err := apply(live, object(t, `{data: {(password): "x*", a: b}}`), engine.Schema{}, nil)
-	var failed *strategicmerge.ConditionError
-	if !errors.As(err, &failed) {
-		t.Fatalf("error %v", err)
-	}
-	if failed.Want != "x*" || failed.Got != "aHVudGVyMg==" || failed.Missing {
-		t.Errorf("got %+v", failed)
-	}
-}
-
 // widgets is the schema of a custom resource whose parts are a map list by id.
 func widgets(t testing.TB) engine.Schema {
 	t.Helper()

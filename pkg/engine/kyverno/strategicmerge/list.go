@@ -1,6 +1,7 @@
 package strategicmerge
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 
@@ -8,7 +9,7 @@ import (
 )
 
 // mergeList merges the lists that patches hold for one field.
-func (m *merger) mergeList(live []any, values []*node, at *place) (value any, drop bool, err error) {
+func (m *merger) mergeList(live []any, values []*node, at *place) (value any, drop bool) {
 	last := values[len(values)-1]
 	patch, directive := last.elements, last.directive
 	if len(values) > 1 {
@@ -17,12 +18,11 @@ func (m *merger) mergeList(live []any, values []*node, at *place) (value any, dr
 	switch {
 	case directive == directiveDelete:
 		m.nothingToDelete(live == nil, at)
-		return nil, true, nil
+		return nil, true
 	case directive == directiveReplace:
-		value, err = m.contentList(slices.DeleteFunc(slices.Clone(patch), (*node).isAnchored), at)
-		return value, false, err
+		return m.contentList(slices.DeleteFunc(slices.Clone(patch), (*node).isAnchored), at), false
 	case len(patch) == 0:
-		return live, live == nil, nil
+		return live, live == nil
 	}
 	if patch[0].kind != isMap {
 		i := slices.IndexFunc(live, isAMap)
@@ -30,10 +30,10 @@ func (m *merger) mergeList(live []any, values []*node, at *place) (value any, dr
 			i = 0
 		}
 		if i >= 0 && len(at.listRule().keys) > 0 {
-			return nil, false, kindError(at.element(i).String(), patch[0].kind, isMap)
+			m.err = cmp.Or(m.err, kindError(at.element(i).String(), patch[0].kind, isMap))
+			return live, false
 		}
-		value, err = m.mergeScalars(live, patch, last, at)
-		return value, false, err
+		return m.mergeScalars(live, patch, last, at), false
 	}
 	return m.mergeElements(live, patch, at)
 }
@@ -51,7 +51,7 @@ func joinLists(values []*node) (items []*node, directive string) {
 
 // mergeScalars replaces a list of scalars, or adds to one that merges as a set
 // (finalizers) what it lacks.
-func (m *merger) mergeScalars(live []any, patch []*node, last *node, at *place) (any, error) {
+func (m *merger) mergeScalars(live []any, patch []*node, last *node, at *place) any {
 	if !at.listRule().merge {
 		return m.contentList(last.elements, at)
 	}
@@ -62,9 +62,9 @@ func (m *merger) mergeScalars(live []any, patch []*node, last *node, at *place) 
 		}
 	}
 	if len(added) == 0 {
-		return live, nil
+		return live
 	}
-	return slices.Concat(added, live), nil
+	return slices.Concat(added, live)
 }
 
 // elements sorts the elements of a patch by what they are to do.
@@ -74,42 +74,37 @@ type elements struct {
 }
 
 // mergeElements merges lists of maps.
-func (m *merger) mergeElements(live []any, patch []*node, at *place) (any, bool, error) {
+func (m *merger) mergeElements(live []any, patch []*node, at *place) (any, bool) {
 	rule := at.listRule()
 	anchored := slices.ContainsFunc(patch, (*node).isAnchored)
 	if !rule.merge || len(rule.keys) == 0 {
 		rule.keys = nil
 		if !anchored {
-			replaced, err := m.contentList(patch, at)
-			if err == nil {
-				m.noteReplaced(live, replaced, rule, at)
-			}
-			return replaced, false, err
+			replaced := m.contentList(patch, at)
+			m.noteReplaced(live, replaced, rule, at)
+			return replaced, false
 		}
 	}
 	sorted := elements{hits: map[int][]*node{}}
 	for i, e := range patch {
-		if !m.steps(1 + len(live)) {
-			return nil, false, nil
-		}
-		if e.kind != isMap {
-			return nil, false, kindError(at.element(i).String(), e.kind, isMap)
-		}
-		if e.anchored {
+		switch {
+		case !m.steps(1 + len(live)):
+			return live, false
+		case e.kind != isMap:
+			m.err = cmp.Or(m.err, kindError(at.element(i).String(), e.kind, isMap))
+			return live, false
+		case e.anchored:
 			m.anchored(e, live, &sorted, listAt{at, rule.keys})
-		} else if err := m.plain(e, live, &sorted, listAt{at, rule.keys}); err != nil {
-			return nil, false, err
+		default:
+			m.plain(e, live, &sorted, listAt{at, rule.keys})
 		}
 	}
 	m.notes.several(patch, sorted, at)
-	merged, err := m.patchElements(live, sorted, at)
-	if err != nil {
-		return nil, false, err
-	}
+	merged := m.patchElements(live, sorted, at)
 	if rule.byType && !anchored {
 		m.notes.mergedByType(live, merged, patch, listAt{at, rule.keys})
 	}
-	return merged, live == nil && len(merged) == 0, nil
+	return merged, live == nil && len(merged) == 0
 }
 
 func isAMap(v any) bool { return kindOf(v) == isMap }
@@ -158,46 +153,37 @@ func (t targets) namesToKeep(e *node) []string {
 
 // plain finds the live element that an element without anchors patches, or makes
 // it a new one.
-func (m *merger) plain(e *node, live []any, sorted *elements, at listAt) error {
+func (m *merger) plain(e *node, live []any, sorted *elements, at listAt) {
 	if len(at.keys) == 0 { // beside anchored elements, in a list without keys
-		written, err := m.contentMap(e, at.element(0))
-		if err == nil && !e.isDeletion() && !m.contains(live, written) {
+		if written := m.contentMap(e, at.element(0)); !e.isDeletion() && !m.contains(live, written) {
 			sorted.added = append(sorted.added, written)
 		}
-		return err
+		return
 	}
 	if !slices.ContainsFunc(at.keys, func(k string) bool { return e.source[k] != nil }) {
 		m.withoutKeys(at)
-		return nil
+		return
 	}
 	for _, k := range at.keys {
 		if v, present := e.source[k]; present && kindOf(v) != isScalar {
-			return kindError(at.String()+"[]."+k, kindOf(v), isScalar)
+			m.err = cmp.Or(m.err, kindError(at.String()+"[]."+k, kindOf(v), isScalar))
+			return
 		}
 	}
 	if i := find(e.source, live, at.keys); i >= 0 {
 		sorted.hits[i] = append(sorted.hits[i], e)
-		return nil
+		return
 	}
-	i := find(e.source, sorted.added, at.keys)
-	switch {
+	switch i := find(e.source, sorted.added, at.keys); {
 	case i >= 0 && e.isDeletion():
 		sorted.added = slices.Delete(sorted.added, i, i+1)
-		return nil
 	case e.isDeletion():
 		m.nothingNamed(e, at)
-		return nil
 	case i >= 0:
-		merged, _, err := m.mergeMap(sorted.added[i].(map[string]any), []*node{e}, at.element(i))
-		sorted.added[i] = merged
-		return err
+		sorted.added[i], _ = m.mergeMap(sorted.added[i].(map[string]any), []*node{e}, at.element(i))
+	default:
+		sorted.added = append(sorted.added, m.contentMap(e, at.element(len(sorted.added))))
 	}
-	written, err := m.contentMap(e, at.element(len(sorted.added)))
-	if err != nil {
-		return err
-	}
-	sorted.added = append(sorted.added, written)
-	return nil
 }
 
 // find returns the first element with the pattern's merge keys, or -1. A
@@ -242,17 +228,14 @@ func withDefault(m map[string]any, key string) any {
 
 // patchElements writes what was sorted: new elements come first, as in Kyverno,
 // and live ones keep their order.
-func (m *merger) patchElements(live []any, sorted elements, at *place) ([]any, error) {
+func (m *merger) patchElements(live []any, sorted elements, at *place) []any {
 	if len(sorted.hits) == 0 && len(sorted.added) > 0 {
-		return slices.Concat(sorted.added, live), nil
+		return slices.Concat(sorted.added, live)
 	}
 	changed, merged := len(sorted.added) > 0, make(map[int]map[string]any, len(sorted.hits))
 	for _, i := range slices.Sorted(maps.Keys(sorted.hits)) {
 		patches, old := sorted.hits[i], live[i].(map[string]any)
-		now, removed, err := m.mergeMap(old, patches, at.element(i))
-		if err != nil {
-			return nil, err
-		}
+		now, removed := m.mergeMap(old, patches, at.element(i))
 		if removed || !diff.Shared(now, old) {
 			changed = true
 			m.notes.patched(patches, old, at)
@@ -262,7 +245,7 @@ func (m *merger) patchElements(live []any, sorted elements, at *place) ([]any, e
 		}
 	}
 	if !changed {
-		return live, nil
+		return live
 	}
 	out := append(make([]any, 0, len(sorted.added)+len(live)), sorted.added...)
 	for i, element := range live {
@@ -274,5 +257,5 @@ func (m *merger) patchElements(live []any, sorted elements, at *place) ([]any, e
 			out = append(out, now)
 		}
 	}
-	return out, nil
+	return out
 }

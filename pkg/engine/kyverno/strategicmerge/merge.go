@@ -1,6 +1,7 @@
 package strategicmerge
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"strings"
@@ -16,6 +17,7 @@ import (
 // element as it was and the last one to set a field wins.
 type merger struct {
 	clock      *limit.Clock
+	err        error // the first part of a patch that holds another kind of value than the object
 	notes      notes
 	why        *engine.Reasons    // why nothing changes; nil if not wanted
 	difference pattern.Difference // of the condition that was checked last
@@ -27,14 +29,14 @@ type merger struct {
 
 // mergeMap merges patches into a map, nil where there is none yet. The map that
 // it was given is returned where nothing changed.
-func (m *merger) mergeMap(live map[string]any, patches []*node, at *place) (merged map[string]any, removed bool, err error) {
-	patches, live, removed, err = m.directives(live, patches, at)
-	if err != nil || removed {
-		return nil, removed, err
+func (m *merger) mergeMap(live map[string]any, patches []*node, at *place) (merged map[string]any, removed bool) {
+	patches, live, removed = m.directives(live, patches, at)
+	if removed {
+		return nil, true
 	}
 	fields := m.fieldsToWrite(live, patches, at)
 	if !m.steps(1 + len(fields)) {
-		return nil, false, nil
+		return nil, false
 	}
 	merged = live
 	for len(fields) > 0 {
@@ -43,11 +45,9 @@ func (m *merger) mergeMap(live map[string]any, patches []*node, at *place) (merg
 			n++
 		}
 		old := live[key]
-		value, drop, err := m.mergeValue(old, fields[:n:n], at.field(key))
+		value, drop := m.mergeValue(old, fields[:n:n], at.field(key))
 		fields = fields[n:]
 		switch {
-		case err != nil:
-			return nil, false, err
 		case drop && old != nil:
 			merged = copyOnce(merged, live)
 			delete(merged, key)
@@ -56,7 +56,7 @@ func (m *merger) mergeMap(live map[string]any, patches []*node, at *place) (merg
 			merged[key] = value
 		}
 	}
-	return merged, false, nil
+	return merged, false
 }
 
 // copyOnce copies the map unless it is a copy already.
@@ -72,9 +72,9 @@ func copyOnce(m, live map[string]any) map[string]any {
 
 // directives obeys $patch: what was there before a delete or a replace, in the
 // object or in earlier patches, no longer counts.
-func (m *merger) directives(live map[string]any, patches []*node, at *place) (rest []*node, base map[string]any, removed bool, err error) {
+func (m *merger) directives(live map[string]any, patches []*node, at *place) (rest []*node, base map[string]any, removed bool) {
 	if !slices.ContainsFunc(patches, func(p *node) bool { return p.directive != "" }) {
-		return patches, live, false, nil
+		return patches, live, false
 	}
 	base = live
 	for _, patch := range patches {
@@ -87,13 +87,9 @@ func (m *merger) directives(live map[string]any, patches []*node, at *place) (re
 			rest = append(rest, patch)
 			continue
 		}
-		written, err := m.contentMap(patch, at)
-		if err != nil {
-			return nil, nil, false, err
-		}
-		rest, base, removed = nil, written, false
+		rest, base, removed = nil, m.contentMap(patch, at), false
 	}
-	return rest, base, removed, nil
+	return rest, base, removed
 }
 
 // fieldsToWrite gathers what patches write to a map: by field, and for each field
@@ -125,13 +121,13 @@ func (m *merger) fieldsToWrite(live map[string]any, patches []*node, at *place) 
 // patch changes nothing. To drop a field that is missing, or null, changes
 // nothing either; but a missing map in which the patch deletes fields becomes an
 // empty one, as in kyaml, which takes over the patch's map and then deletes in it.
-func (m *merger) mergeValue(live any, values []*node, at *place) (value any, drop bool, err error) {
+func (m *merger) mergeValue(live any, values []*node, at *place) (value any, drop bool) {
 	if slices.ContainsFunc(values, (*node).isEmpty) {
 		m.writesNothing(live, values, at)
 		values = slices.DeleteFunc(slices.Clone(values), (*node).isEmpty)
 	}
 	if len(values) == 0 {
-		return live, live == nil, nil
+		return live, live == nil
 	}
 	last := values[len(values)-1].kind
 	for i := len(values) - 1; i >= 0; i-- {
@@ -141,24 +137,25 @@ func (m *merger) mergeValue(live any, values []*node, at *place) (value any, dro
 		}
 	}
 	if k := kindOf(live); last != isNull && k != isNull && k != last {
-		return nil, false, kindError(at.String(), last, k)
+		m.err = cmp.Or(m.err, kindError(at.String(), last, k))
+		return live, false
 	}
 	switch last {
 	case isMap:
 		old, _ := live.(map[string]any)
-		merged, removed, err := m.mergeMap(old, values, at)
+		merged, removed := m.mergeMap(old, values, at)
 		if merged == nil && slices.ContainsFunc(values, (*node).deletesFields) {
 			merged = map[string]any{}
 		}
-		return merged, removed || merged == nil, err
+		return merged, removed || merged == nil
 	case isList:
 		old, _ := live.([]any)
 		return m.mergeList(old, values, at)
 	case isNull:
 		m.nothingToDelete(live == nil, at)
-		return nil, true, nil
+		return nil, true
 	default:
-		return m.scalar(values[len(values)-1].value, at), false, nil
+		return m.scalar(values[len(values)-1].value, at), false
 	}
 }
 
@@ -178,53 +175,43 @@ func (m *merger) scalar(value any, at *place) any {
 // content is a part of a patch that becomes part of the object as a whole:
 // nulls and directives have nothing to act on, and conditions were judged.
 // Unlike elsewhere in a patch, {} and [] say something here (`emptyDir: {}`).
-func (m *merger) content(patch *node, at *place) (any, error) {
+func (m *merger) content(patch *node, at *place) any {
 	switch patch.kind {
 	case isMap:
 		return m.contentMap(patch, at)
 	case isList:
 		return m.contentList(patch.elements, at)
 	default:
-		return m.scalar(patch.value, at), nil
+		return m.scalar(patch.value, at)
 	}
 }
 
-func (m *merger) contentMap(patch *node, at *place) (map[string]any, error) {
+func (m *merger) contentMap(patch *node, at *place) map[string]any {
 	out := make(map[string]any, len(patch.fields))
 	for _, f := range patch.fields {
-		if f.kind == isNull || f.isDeletion() {
-			continue
+		if f.kind != isNull && !f.isDeletion() {
+			out[f.name] = m.content(f, at.field(f.name))
 		}
-		written, err := m.content(f, at.field(f.name))
-		if err != nil {
-			return nil, err
-		}
-		out[f.name] = written
 	}
-	return out, nil
+	return out
 }
 
 // contentList joins what has the same merge keys, as a second merge would.
-func (m *merger) contentList(items []*node, at *place) (any, error) {
+func (m *merger) contentList(items []*node, at *place) any {
 	if len(items) > 0 && items[0].kind == isMap && len(at.listRule().keys) > 0 {
-		merged, _, err := m.mergeElements(nil, items, at)
+		merged, _ := m.mergeElements(nil, items, at)
 		if list, _ := merged.([]any); len(list) == 0 {
 			merged = []any{}
 		}
-		return merged, err
+		return merged
 	}
 	out := make([]any, 0, len(items))
 	for i, element := range items {
-		if element.isDeletion() {
-			continue
+		if !element.isDeletion() {
+			out = append(out, m.content(element, at.element(i)))
 		}
-		written, err := m.content(element, at.element(i))
-		if err != nil {
-			return nil, err
-		}
-		out = append(out, written)
 	}
-	return out, nil
+	return out
 }
 
 // contains reports whether a list holds a value; not if there is no time left to compare it with each item.

@@ -85,13 +85,13 @@ func (m *merger) noteNamed(patch *node, live []any, targets targets, at *place) 
 	if n.unwanted || len(targets.names) == 0 {
 		return
 	}
-	trial := merger{notes: notes{unwanted: true}, clock: m.clock}
 	for i := range live {
+		trial := merger{notes: notes{unwanted: true}, clock: m.clock}
 		object, ok := live[i].(map[string]any)
 		if !ok || slices.Contains(targets.indices, i) || trial.check(patch, object, at.element(i)) != nil {
 			continue
 		}
-		if merged, _, err := trial.mergeMap(object, []*node{patch}, at.element(i)); err == nil && !diff.Same(merged, object) {
+		if merged, _ := trial.mergeMap(object, []*node{patch}, at.element(i)); trial.err == nil && !diff.Same(merged, object) {
 			n.add("%s: an element of the patch that spells out its %s patches only the element with it; Kyverno 1.19 would patch every one whose conditions hold",
 				at, strings.Join(targets.names, " and "))
 			break

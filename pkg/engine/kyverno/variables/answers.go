@@ -99,11 +99,11 @@ func (v *Values) addEntries(n policydecode.Node) {
 			f.At("data").Fail("is missing")
 		}
 		if f.Has("fieldPath") {
-			e.root = compile(f.At("fieldPath"))
+			e.root = DecodeExpression(f.At("fieldPath"))
 		}
 		for _, n := range f.At("projections").List() {
 			p := n.Fields()
-			if one := (projection{p.At("name").Required(), compile(p.At("path"))}); one.path != nil {
+			if one := (projection{p.At("name").Required(), DecodeExpression(p.At("path"))}); one.path != nil {
 				e.projections = append(e.projections, one)
 			}
 			p.Done()
@@ -113,7 +113,8 @@ func (v *Values) addEntries(n policydecode.Node) {
 	}
 }
 
-func compile(n policydecode.Node) *jmespath.Expression {
+// DecodeExpression reads an expression; one with an error, which goes to the node's report, is nil.
+func DecodeExpression(n policydecode.Node) *jmespath.Expression {
 	path, err := jmespath.Compile(n.Text())
 	if err != nil {
 		n.Fail("%w", err)

@@ -137,9 +137,6 @@ func exported(segments []segment) []Segment {
 // Resolve replaces the references $(path) of a document, and leaves its variables as they are.
 func Resolve(doc any, path ...string) (any, error) {
 	p := parser{doc: doc, prefix: path, keeps: true}
-	resolved, err := p.parse(doc, nil)
-	if err != nil {
-		return nil, err
-	}
-	return resolved.render(nil)
+	resolved := p.parse(doc, nil)
+	return resolved.render(nil), p.err
 }

@@ -1,6 +1,7 @@
 package variables
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -12,7 +13,7 @@ import (
 
 // part is a piece of a template.
 type part interface {
-	render(*renderer) (any, error)
+	render(*renderer) any
 }
 
 type (
@@ -34,117 +35,102 @@ type (
 // renderer is one rendering.
 type renderer struct {
 	scope   *Scope
-	written int // bytes of text
+	written int   // bytes of text
+	err     error // the first one; nothing is evaluated after it
 }
 
-func (p static) render(*renderer) (any, error) { return p.value, nil }
+func (r *renderer) fail(expression, path string, err error) {
+	if r.err == nil {
+		r.err = &ResolveError{Expression: expression, Path: path, Err: err}
+	}
+}
 
-func (p list) render(r *renderer) (any, error) {
+func (p static) render(*renderer) any { return p.value }
+
+func (p list) render(r *renderer) any {
 	items := make([]any, len(p))
 	for i, child := range p {
-		item, err := child.render(r)
-		if err != nil {
-			return nil, err
-		}
-		items[i] = item
+		items[i] = child.render(r)
 	}
-	return items, nil
+	return items
 }
 
-func (p object) render(r *renderer) (any, error) {
+func (p object) render(r *renderer) any {
 	fields := make(map[string]any, len(p))
 	for i := range p {
-		key, err := p[i].rendered(r)
-		if err != nil {
-			return nil, err
-		}
-		if fields[key], err = p[i].value.render(r); err != nil {
-			return nil, err
-		}
+		fields[p[i].rendered(r)] = p[i].value.render(r)
 	}
-	return fields, nil
+	return fields
 }
 
 // rendered is the key of a field. One whose variable is null stays as it is, as in Kyverno.
-func (f *field) rendered(r *renderer) (string, error) {
-	name, err := f.name.render(r)
-	if err != nil || name == nil {
-		return f.key, err
+func (f *field) rendered(r *renderer) string {
+	switch name := f.name.render(r).(type) {
+	case string:
+		return name
+	case nil:
+	default:
+		r.fail(f.key, f.path, fmt.Errorf("a key must be a string, not %T", name))
 	}
-	key, ok := name.(string)
-	if !ok {
-		return "", &ResolveError{Expression: f.key, Path: f.path, Err: fmt.Errorf("a key must be a string, not %T", name)}
-	}
-	return key, nil
+	return f.key
 }
 
-func (p leaf) render(r *renderer) (any, error) {
+func (p leaf) render(r *renderer) any {
 	if len(p.segments) == 1 { // a single segment is a variable, or this were static
 		return r.value(p.segments[0].variable, p.path)
 	}
 	return r.text(p.segments, p.path)
 }
 
-// text joins segments; values that are no texts are inserted as JSON.
-func (r *renderer) text(segments []segment, path string) (string, error) {
+// text joins segments; values that are no strings are inserted as JSON.
+func (r *renderer) text(segments []segment, path string) string {
 	var b strings.Builder
 	for _, s := range segments {
-		if s.variable == nil {
-			b.WriteString(s.text)
-			continue
-		}
-		value, err := r.value(s.variable, path)
-		if err != nil {
-			return "", err
-		}
-		text, ok := value.(string)
-		if !ok {
-			if text, err = jmespath.ToJSON(value); err != nil {
-				return "", &ResolveError{Expression: s.variable.source(), Path: path, Err: err}
+		text := s.text
+		if s.variable != nil {
+			value := r.value(s.variable, path)
+			var isText bool
+			var err error
+			if text, isText = value.(string); !isText {
+				text, err = jmespath.ToJSON(value)
 			}
-		}
-		r.written += len(text)
-		if err := limit.Size(r.written); err != nil {
-			return "", &ResolveError{Expression: s.variable.source(), Path: path, Err: err}
+			r.written += len(text)
+			if err = cmp.Or(err, limit.Size(r.written)); err != nil {
+				r.fail(s.variable.source(), path, err)
+				return ""
+			}
 		}
 		b.WriteString(text)
 	}
-	return b.String(), nil
+	return b.String()
 }
 
 // value evaluates one variable.
-func (r *renderer) value(v *variable, path string) (any, error) {
-	expr, err := r.expression(v, path)
-	if err != nil {
-		return nil, err
-	}
-	value, err := r.scope.Query(expr)
-	if err != nil {
-		return nil, &ResolveError{Expression: expr.String(), Path: path, Err: err}
-	}
-	return value, nil
-}
-
-// expression picks a variable's compiled expression, or puts its text together.
-func (r *renderer) expression(v *variable, path string) (*jmespath.Expression, error) {
+func (r *renderer) value(v *variable, path string) any {
+	expr := v.expr
 	if v.pieces != nil {
-		text, err := r.text(v.pieces, path)
-		if err != nil {
-			return nil, err
+		text := trimmed(r.text(v.pieces, path))
+		if r.err != nil {
+			return nil
 		}
-		text = trimmed(text)
-		expr, err := r.scope.Compile(text)
-		if err != nil {
-			return nil, &ResolveError{Expression: text, Path: path, Err: err}
+		var err error
+		if expr, err = jmespath.Compile(text); err != nil {
+			r.fail(text, path, err)
 		}
-		return expr, nil
+	}
+	if r.err != nil {
+		return nil
 	}
 	if v.onTarget != nil {
 		if _, found, err := r.scope.lookup("target"); found && err == nil {
-			return v.onTarget, nil
+			expr = v.onTarget
 		}
 	}
-	return v.expr, nil
+	value, err := r.scope.Query(expr)
+	if err != nil {
+		r.fail(expr.String(), path, err)
+	}
+	return value
 }
 
 func sortedKeys(m map[string]any) []string { return slices.Sorted(maps.Keys(m)) }

@@ -106,15 +106,6 @@ func TestScopeEntrySeesEarlierOnes(t *testing.T) {
 	}
 }
 
-func TestScopeRedefinedEntry(t *testing.T) {
-	s := newScope()
-	define(s, "one", query("'1'"))
-	define(s, "two", query("join('', [one, '2'])"))
-	define(s, "one", query("join('', [one, two, '3'])"))
-	expect(t, s, "one", "1123")
-	expect(t, s, "two", "12")
-}
-
 // deferred/foreach of the conformance tests: an entry of the rule may use values
 // that only the iterations have.
 func TestScopeEntrySeesValuesOfChild(t *testing.T) {

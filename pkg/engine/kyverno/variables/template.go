@@ -1,7 +1,7 @@
 package variables
 
 import (
-	"errors"
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -56,9 +56,9 @@ func Decode(n policydecode.Node) *Template {
 // references; {{@}} always counts from the document itself.
 func ParseAt(doc any, path ...string) (*Template, error) {
 	p := parser{doc: doc, prefix: path}
-	root, err := p.parse(doc, nil)
-	if err != nil {
-		return nil, err
+	root := p.parse(doc, nil)
+	if p.err != nil {
+		return nil, p.err
 	}
 	return &Template{root: root, expressions: p.expressions}, nil
 }
@@ -71,7 +71,12 @@ func (t *Template) Render(s *Scope) (any, error) {
 	if fixed, ok := t.root.(static); ok {
 		return fixed.value, nil
 	}
-	return t.root.render(&renderer{scope: s})
+	r := &renderer{scope: s}
+	value := t.root.render(r)
+	if r.err != nil {
+		return nil, r.err
+	}
+	return value, nil
 }
 
 // Static reports whether there are no variables.
@@ -99,12 +104,13 @@ type parser struct {
 	doc         any
 	prefix      []string
 	expressions []*jmespath.Expression
-	keeps       bool // variables stay as they are
+	keeps       bool  // variables stay as they are
+	err         error // the first one
 }
 
-func (p *parser) parse(value any, path []string) (part, error) {
+func (p *parser) parse(value any, path []string) part {
 	if most := engine.DefaultLimits().Depth; len(path) > most {
-		return nil, &limit.Error{What: "levels of nesting in a document", Max: most}
+		return p.fail(&limit.Error{What: "levels of nesting in a document", Max: most})
 	}
 	switch v := value.(type) {
 	case string:
@@ -114,35 +120,30 @@ func (p *parser) parse(value any, path []string) (part, error) {
 	case map[string]any:
 		return p.object(v, path)
 	}
-	return static{value}, nil
+	return static{value}
 }
 
-func (p *parser) list(items []any, path []string) (part, error) {
+func (p *parser) fail(err error) part {
+	p.err = cmp.Or(p.err, err)
+	return static{}
+}
+
+func (p *parser) list(items []any, path []string) part {
 	parts, fixed := make(list, len(items)), true
 	for i, item := range items {
-		child, err := p.parse(item, at(path, strconv.Itoa(i)))
-		if err != nil {
-			return nil, err
-		}
-		fixed = fixed && isStatic(child)
-		parts[i] = child
+		parts[i] = p.parse(item, at(path, strconv.Itoa(i)))
+		fixed = fixed && isStatic(parts[i])
 	}
 	return settle(parts, fixed)
 }
 
-func (p *parser) object(fields map[string]any, path []string) (part, error) {
+func (p *parser) object(fields map[string]any, path []string) part {
 	object, fixed := make(object, 0, len(fields)), true
 	for _, key := range sortedKeys(fields) {
-		name, err := p.text(key, at(path, key))
-		if err != nil {
-			return nil, err
-		}
-		child, err := p.parse(fields[key], at(path, key))
-		if err != nil {
-			return nil, err
-		}
-		fixed = fixed && isStatic(name) && isStatic(child)
-		object = append(object, field{key: key, name: name, value: child, path: p.pointer(at(path, key))})
+		below := at(path, key)
+		f := field{key: key, name: p.text(key, below), value: p.parse(fields[key], below), path: p.pointer(below)}
+		fixed = fixed && isStatic(f.name) && isStatic(f.value)
+		object = append(object, f)
 	}
 	return settle(object, fixed)
 }
@@ -150,12 +151,11 @@ func (p *parser) object(fields map[string]any, path []string) (part, error) {
 func isStatic(p part) bool { _, ok := p.(static); return ok }
 
 // settle renders at once what has no variables.
-func settle(p part, fixed bool) (part, error) {
+func settle(p part, fixed bool) part {
 	if !fixed {
-		return p, nil
+		return p
 	}
-	value, err := p.render(&renderer{})
-	return static{value}, err
+	return static{p.render(&renderer{})}
 }
 
 // at extends a path without touching what shares its front.
@@ -168,49 +168,40 @@ func (p *parser) pointer(path []string) string {
 	return "/" + strings.Join(append(p.prefix[:len(p.prefix):len(p.prefix)], path...), "/")
 }
 
-func (p *parser) text(text string, path []string) (part, error) {
+func (p *parser) text(text string, path []string) part {
 	if strings.Contains(text, "$(") {
 		var err error
 		if text, err = p.references(text, path); err != nil {
-			return nil, err
+			return p.fail(err)
 		}
 	}
 	if p.keeps || !strings.Contains(text, "{{") {
-		return static{text}, nil
+		return static{text}
 	}
 	segments, err := scan(text)
-	if err == nil {
-		err = p.compile(segments, path)
-	}
 	if err != nil {
-		var located *ResolveError
-		if errors.As(err, &located) {
-			return nil, err
-		}
-		return nil, fmt.Errorf("at path %s: %w", p.pointer(path), err)
+		return p.fail(fmt.Errorf("at path %s: %w", p.pointer(path), err))
 	}
+	p.compile(segments, path)
 	if plain, ok := plainText(segments); ok {
-		return static{plain}, nil
+		return static{plain}
 	}
-	return leaf{segments: segments, path: p.pointer(path)}, nil
+	return leaf{segments: segments, path: p.pointer(path)}
 }
 
 // compile compiles the variables of a text.
-func (p *parser) compile(segments []segment, path []string) error {
-	for i := range segments {
-		v := segments[i].variable
+func (p *parser) compile(segments []segment, path []string) {
+	for _, s := range segments {
+		v := s.variable
 		if v == nil {
 			continue
 		}
-		if err := p.compile(v.pieces, path); err != nil {
-			return err
-		}
+		p.compile(v.pieces, path)
 		if err := v.compile(path); err != nil {
-			return &ResolveError{Expression: v.source(), Path: p.pointer(path), Err: err}
+			p.fail(&ResolveError{Expression: v.source(), Path: p.pointer(path), Err: err})
 		}
 		p.expressions = append(p.expressions, v.known()...)
 	}
-	return nil
 }
 
 // maxQuoted is how much of an expression, and of a path, an error quotes, in bytes.

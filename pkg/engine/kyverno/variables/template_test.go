@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -192,25 +191,6 @@ func TestTemplateFacts(t *testing.T) {
 	if template.Static() {
 		t.Error("static")
 	}
-}
-
-func TestRenderConcurrently(t *testing.T) {
-	template, err := variables.Parse(decode(t, `{"a": "{{ request.object.metadata.name }}-{{ @ || element.{{ 'name' }} }}", "b": "{{ sort_by([element], &name) }}"}`))
-	if err != nil {
-		t.Fatal(err)
-	}
-	var group sync.WaitGroup
-	for range 4 {
-		s := liveScope(t)
-		group.Go(func() {
-			for range 100 {
-				if _, err := template.Render(s); err != nil {
-					t.Error(err)
-				}
-			}
-		})
-	}
-	group.Wait()
 }
 
 func FuzzTemplate(f *testing.F) {

@@ -85,32 +85,6 @@ func TestValuesLaterDocumentsComeFirst(t *testing.T) {
 	}
 }
 
-func TestValuesElements(t *testing.T) {
-	v := load(t, "elements.yaml")
-	for _, c := range []struct {
-		rule             string
-		foreach, element int
-		want             object
-	}{
-		{"one-for-all", 0, 0, object{"a": "first", "b": object{"c": "only"}}},
-		{"one-for-all", 7, 1, object{"a": "second"}},
-		{"one-for-all", 0, 2, nil},
-		{"each-its-own", 0, 0, object{"a": "first"}},
-		{"each-its-own", 1, 0, object{"b": "second"}},
-		{"each-its-own", 2, 0, nil},
-		{"absent", 0, 0, nil},
-	} {
-		if diff := cmp.Diff(c.want, v.Element("p", c.rule, c.foreach, c.element)); diff != "" {
-			t.Errorf("%s, foreach %d, element %d (-want +got):\n%s", c.rule, c.foreach, c.element, diff)
-		}
-	}
-	for name, want := range map[string]bool{"a": true, "b": true, "b.c": false, "d": false} {
-		if got := v.GivesElements("p", "one-for-all", name); got != want {
-			t.Errorf("elements have values of %s: %t, want %t", name, got, want)
-		}
-	}
-}
-
 func TestValuesNamespaces(t *testing.T) {
 	got := variables.ValuesNamespaces(document(t, "namespaces.yaml"))
 	var labels []string
@@ -120,27 +94,6 @@ func TestValuesNamespaces(t *testing.T) {
 	want := []string{"Namespace a first", "Namespace b second", "Namespace c whole and annotated"}
 	if diff := cmp.Diff(want, labels); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
-	}
-}
-
-func TestValuesAnswerForMethodComesFirst(t *testing.T) {
-	v := load(t, "answers.yaml")
-	for _, c := range []struct {
-		method, target string
-		want           any
-		given          bool
-	}{
-		{"GET", "/version", object{"is": "for GET"}, true},
-		{"POST", "/version", object{"is": "for all"}, true},
-		{"GET", "/other", nil, false},
-	} {
-		got, given, err := v.Answer(c.method, c.target)
-		if given != c.given || err != nil || cmp.Diff(c.want, got) != "" {
-			t.Errorf("%s %s: got %v, %t, %v", c.method, c.target, got, given, err)
-		}
-	}
-	if _, given, err := v.Answer("GET", "/broken"); !given || err == nil || err.Error() != "HTTP 503" {
-		t.Errorf("/broken: %t, %v", given, err)
 	}
 }
 
