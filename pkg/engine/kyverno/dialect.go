@@ -14,8 +14,6 @@ import (
 // Name is the name of the dialect in reports.
 const Name = "kyverno"
 
-const kyvernoGroup = "kyverno.io"
-
 // valuesKind is what `kyverno apply --values-file` reads.
 //
 //nolint:gochecknoglobals // an immutable value
@@ -33,16 +31,10 @@ func (*Dialect) Name() string { return Name }
 // Accepts reports ClusterPolicy and Policy as policies, and PolicyException,
 // GlobalContextEntry and Values as their inputs.
 func (*Dialect) Accepts(gk schema.GroupKind) engine.Role {
-	if gk == valuesKind {
-		return engine.Input
-	}
-	if gk.Group != kyvernoGroup {
-		return engine.Foreign
-	}
-	switch gk.Kind {
-	case "ClusterPolicy", "Policy":
+	switch gk {
+	case schema.GroupKind{Group: "kyverno.io", Kind: "ClusterPolicy"}, schema.GroupKind{Group: "kyverno.io", Kind: "Policy"}:
 		return engine.Policy
-	case "PolicyException", "GlobalContextEntry":
+	case valuesKind, schema.GroupKind{Group: "kyverno.io", Kind: "PolicyException"}, schema.GroupKind{Group: "kyverno.io", Kind: "GlobalContextEntry"}:
 		return engine.Input
 	}
 	return engine.Foreign

@@ -28,7 +28,7 @@ type effect struct {
 // since only applying it would tell whether it changes something.
 func (p *program) Effects(ctx context.Context, trigger engine.Target, w *engine.World, sink engine.Sink) ([]engine.Effect, error) {
 	var out []engine.Effect
-	err := p.triggered.visit(ctx, &trigger, w, sink, "has named its targets", func(r *rule) ([]engine.Step, bool) {
+	err := p.triggered.visit(ctx, &trigger, w, sink, func(r *rule) ([]engine.Step, bool) {
 		effects, steps := r.propagate(ctx, trigger, w, sink)
 		for _, f := range effects {
 			out = append(out, f)
@@ -43,27 +43,16 @@ func (p *program) Effects(ctx context.Context, trigger engine.Target, w *engine.
 
 // propagate decides, as run does for other rules, whether the rule runs for
 // the trigger, if need be as if the trigger were created.
-func (r *rule) propagate(ctx context.Context, trigger engine.Target, w *engine.World, sink engine.Sink) ([]*effect, []engine.Step) {
+func (r *rule) propagate(ctx context.Context, trigger engine.Target, w *engine.World, sink engine.Sink) (effects []*effect, steps []engine.Step) {
 	operation, open := r.simulated(trigger)
-	e := newExecution(ctx, w, r, trigger, operation)
-	effects, steps := r.propagateAs(e, sink)
-	if open && r.asksOperation && len(steps) == 1 && heldBack(steps[0].Outcome) {
-		created, others := r.propagateAs(e.asCreated(), sink)
-		if len(created) > 0 || !heldBack(others[0].Outcome) {
-			effects, steps = created, others
-			for _, f := range effects {
-				f.created = true
-			}
-			for i := range steps {
-				steps[i].AsCreated = true
-			}
-		} else {
-			steps[0] = triedTwice(steps[0], others[0])
+	first := newExecution(ctx, w, r, trigger, operation)
+	steps = first.eitherWay(open, func(e *execution) (steps []engine.Step) {
+		effects, steps = r.propagateAs(e, sink)
+		for _, f := range effects {
+			f.open, f.created = open, e != first
 		}
-	}
-	for _, f := range effects {
-		f.open = open
-	}
+		return steps
+	})
 	return effects, steps
 }
 
@@ -127,18 +116,11 @@ func (f *effect) Confidential() bool { return f.confidential }
 func (f *effect) Apply(ctx context.Context, subject engine.Target, w *engine.World, sink engine.Sink) (*unstructured.Unstructured, error) {
 	first := newExecution(ctx, w, f.rule, *f.trigger, f.operation)
 	first.onTarget, first.subject, first.confidential = true, &subject, f.confidential
-	apply := func(e *execution) engine.Step {
+	step := first.eitherWay(f.open && !f.created, func(e *execution) []engine.Step {
 		defer func() { e.end() }()
 		e.explain(sink)
-		return e.guarded(func() engine.Step { return f.apply(e) })
-	}
-	step := apply(first)
-	if f.open && !f.created && f.rule.asksOperation && step.Outcome == engine.Skipped {
-		if created := apply(first.asCreated()); created.Outcome != engine.Skipped {
-			step = created
-			step.AsCreated = true
-		}
-	}
+		return []engine.Step{e.guarded(func() engine.Step { return f.apply(e) })}
+	})[0]
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}

@@ -12,7 +12,7 @@ import (
 // that an object is deleted. It reports whether the rule does.
 func lintEvent(f *policydecode.Fields) bool {
 	const deletion = "the rule acts when an object is deleted; --operation=DELETE previews that for each one that exists"
-	matched, _ := filters(mapping(f.Values["match"]))
+	matched := filters(mapping(f.Values["match"]))
 	deletes := func(filter any) bool { return onlyDeletion(mapping(mapping(filter)["resources"])["operations"]) }
 	n, event := f.At("match"), deleted
 	if len(matched) == 0 || slices.ContainsFunc(matched, func(filter any) bool { return !deletes(filter) }) {

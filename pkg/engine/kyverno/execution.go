@@ -110,15 +110,11 @@ func (e *execution) images() (any, error) {
 	if e.found == nil {
 		e.found = jmespath.Images(e.matched.Object.Object, e.matched.Key.GroupKind)
 	}
-	all := e.found
-	given, isGiven := e.given["images"]
-	switch {
-	case isGiven && all != nil:
-		return variables.Over(all, given), nil
-	case isGiven:
-		return given, nil
-	case all != nil:
-		return all, nil
+	if given, isGiven := e.given["images"]; isGiven {
+		return variables.Over(e.found, given), nil
+	}
+	if e.found != nil {
+		return e.found, nil
 	}
 	return nil, &jmespath.NotFoundError{Key: "images"}
 }

@@ -67,12 +67,8 @@ func decodeForEachEntry(n policydecode.Node, level int) *forEachEntry {
 	// A patch without order runs from the end: elements that a strategic merge
 	// adds come first, so that this keeps the order of the list.
 	out.descending = f.Has("patchStrategicMerge")
-	switch order := f.At("order").Text(); order {
-	case "":
-	case "Ascending", "Descending":
-		out.descending = order == "Descending"
-	default:
-		f.At("order").Fail("must be Ascending or Descending, not %q", order)
+	if f.Has("order") {
+		out.descending = f.At("order").OneOf("Ascending", "Descending") == "Descending"
 	}
 	if f.Has("foreach") {
 		if f.Has("patchStrategicMerge") || f.Has("patchesJson6902") {
@@ -96,12 +92,7 @@ func decodeList(n policydecode.Node) *jmespath.Expression {
 		n.Fail("is already an expression; remove the braces")
 		return nil
 	}
-	compiled, err := jmespath.Compile(query)
-	if err != nil {
-		n.Fail("%w", err)
-		return nil
-	}
-	return compiled
+	return variables.DecodeExpression(n)
 }
 
 func (m *forEach) does(f *footprint) {

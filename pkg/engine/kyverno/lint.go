@@ -3,7 +3,6 @@ package kyverno
 import (
 	"fmt"
 	"maps"
-	"reflect"
 	"regexp"
 	"slices"
 	"strings"
@@ -294,63 +293,25 @@ func (t *texts) refused(text string) bool {
 }
 
 // lintExclude warns of a rule that excludes all that it matches.
-func lintExclude(f *policydecode.Fields) {
-	matched, _ := filters(mapping(f.Values["match"]))
-	excluded, all := filters(mapping(f.Values["exclude"]))
-	if len(matched) == 0 || len(excluded) == 0 {
-		return
-	}
-	for _, m := range matched {
-		covers := func(x any) bool { return covered(mapping(m), mapping(x)) }
-		if all && slices.ContainsFunc(excluded, func(x any) bool { return !covers(x) }) || !all && !slices.ContainsFunc(excluded, covers) {
-			return
-		}
-	}
+func (r *rule) lintExclude(n policydecode.Node) {
 	const text = "excludes all that the rule matches, so the rule never applies"
-	_, listed := mapping(f.Values["match"])["any"]
-	same := func(m any) bool {
-		return slices.ContainsFunc(excluded, func(x any) bool { return reflect.DeepEqual(m, x) })
+	switch all, refused := r.match.Excluded(r.exclude); {
+	case refused:
+		n.Refuse(kyvernoName, text)
+	case all:
+		n.Lint(text)
 	}
-	if listed && !all && slices.ContainsFunc(matched, same) {
-		f.At("exclude").Refuse(kyvernoName, text)
-		return
-	}
-	f.At("exclude").Lint(text)
 }
 
-// filters lists the filters of a match or exclude block, and whether all must match.
-func filters(block map[string]any) (list []any, all bool) {
-	if list, ok := block["any"].([]any); ok && len(list) > 0 {
-		return list, false
-	}
-	if list, ok := block["all"].([]any); ok && len(list) > 0 {
-		return list, true
+// filters lists the filters of a match block.
+func filters(block map[string]any) []any {
+	for _, key := range []string{"any", "all"} {
+		if list := sequence(block[key]); len(list) > 0 {
+			return list
+		}
 	}
 	if len(mapping(block["resources"])) > 0 {
-		return []any{block}, false
+		return []any{block}
 	}
-	return nil, false
-}
-
-// covered reports whether whatever one filter matches, the other one matches too: the other has no criterion that
-// the first has not.
-func covered(filter, other map[string]any) bool {
-	for key, value := range other {
-		if key != "resources" && !reflect.DeepEqual(filter[key], value) {
-			return false
-		}
-	}
-	resources, wanted := mapping(filter["resources"]), mapping(other["resources"])
-	for key, value := range wanted {
-		if list, isList := value.([]any); key == "kinds" && isList {
-			mine := sequence(resources[key])
-			foreign := func(kind any) bool { return !slices.Contains(list, any(text(kind))) }
-			if !slices.Contains(list, any("*")) && (len(mine) == 0 || slices.ContainsFunc(mine, foreign)) {
-				return false
-			}
-		} else if !reflect.DeepEqual(resources[key], value) {
-			return false
-		}
-	}
-	return len(wanted) > 0
+	return nil
 }

@@ -1,6 +1,8 @@
 package kyverno
 
 import (
+	"cmp"
+
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/jmespath"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/policydecode"
@@ -26,12 +28,9 @@ func decodePolicy(r *policydecode.Report, d engine.Document, given []string) *po
 		root.At("apiVersion").Fail("%s is no version of %s: use v1 or v2beta1", d.Object().GetAPIVersion(), d.Key.Kind)
 	}
 	spec := root.At("spec").Fields()
-	p := &policy{name: d.Key.Name, applyOne: decodeApplyRules(spec.At("applyRules"))}
+	p := &policy{name: d.Key.Name, applyOne: spec.At("applyRules").OneOf("All", "One") == "One"}
 	if d.Key.Kind == "Policy" {
-		p.namespace = d.Key.Namespace
-		if p.namespace == "" {
-			p.namespace = "default"
-		}
+		p.namespace = cmp.Or(d.Key.Namespace, "default")
 		r.Namespace = p.namespace
 	}
 	p.mutateOnUpdate = spec.At("mutateExistingOnPolicyUpdate").Bool()
@@ -63,18 +62,6 @@ func decodePolicy(r *policydecode.Report, d engine.Document, given []string) *po
 	spec.Done()
 	root.DoneObject()
 	return p
-}
-
-func decodeApplyRules(n policydecode.Node) bool {
-	switch value := n.Text(); value {
-	case "", "All":
-		return false
-	case "One":
-		return true
-	default:
-		n.Fail("must be All or One, not %q", value)
-		return false
-	}
 }
 
 // decodeGate reads what decides about the policy as a whole. Fields that only

@@ -57,7 +57,7 @@ func (p *program) Propagates() bool { return len(p.triggered.rules) > 0 }
 // Evaluate runs the rules without targets. Each sees the object as the rule
 // before it left it; one that fails leaves it as it was.
 func (p *program) Evaluate(ctx context.Context, t engine.Target, w *engine.World, sink engine.Sink) (*unstructured.Unstructured, error) {
-	err := p.own.visit(ctx, &t, w, sink, "has changed the object", func(r *rule) ([]engine.Step, bool) {
+	err := p.own.visit(ctx, &t, w, sink, func(r *rule) ([]engine.Step, bool) {
 		step := r.run(ctx, t, w, sink)
 		changed := step.Outcome == engine.Changed
 		if changed {
@@ -87,22 +87,29 @@ func (r *rule) skipKind(ctx context.Context, t engine.Target, w *engine.World, s
 	sink.Step(step)
 }
 
-// run evaluates a rule on what it matches, for the operation that the run
-// simulates. Where that is left open, the object is being updated; a rule that
-// only the operation can have excluded is then evaluated as if the object were
-// created, and that counts if it runs.
+// run evaluates a rule on what it matches, for the operation that the run simulates.
 func (r *rule) run(ctx context.Context, t engine.Target, w *engine.World, sink engine.Sink) engine.Step {
 	operation, open := r.simulated(t)
-	e := newExecution(ctx, w, r, t, operation)
-	step := r.runAs(e, sink)
-	if !open || !r.asksOperation || !heldBack(step.Outcome) {
-		return step
+	return newExecution(ctx, w, r, t, operation).eitherWay(open, func(e *execution) []engine.Step {
+		return []engine.Step{r.runAs(e, sink)}
+	})[0]
+}
+
+// eitherWay runs a rule for its operation. Where that is left open, the object is being updated; a rule that
+// only the operation can have excluded is then run as if the object were
+// created, and that counts if it runs.
+func (e *execution) eitherWay(open bool, run func(*execution) []engine.Step) []engine.Step {
+	steps := run(e)
+	if !open || !e.rule.asksOperation || len(steps) != 1 || !heldBack(steps[0].Outcome) {
+		return steps
 	}
-	created := r.runAs(e.asCreated(), sink)
-	if heldBack(created.Outcome) {
-		return triedTwice(step, created)
+	created := run(e.asCreated())
+	if len(created) == 1 && heldBack(created[0].Outcome) {
+		return []engine.Step{triedTwice(steps[0], created[0])}
 	}
-	created.AsCreated = true
+	for i := range created {
+		created[i].AsCreated = true
+	}
 	return created
 }
 
@@ -196,11 +203,15 @@ type ruleIndex struct {
 	rules  []*rule // in evaluation order
 	refs   []engine.RuleRef
 	byKind sync.Map // the places of rules, by the kinds that were asked for
+	did    string   // what keeps the rest of a policy with applyRules: One from running
 }
 
 // newRuleIndex returns an index of the rules with targets, or of those without.
 func newRuleIndex(policies []*policy, targets bool) *ruleIndex {
-	x := &ruleIndex{}
+	x := &ruleIndex{did: "has changed the object"}
+	if targets {
+		x.did = "has named its targets"
+	}
 	for _, p := range policies {
 		for _, r := range p.rules {
 			if len(r.targets) > 0 == targets {
@@ -229,7 +240,7 @@ func (x *ruleIndex) of(kind string) []int {
 // visit runs the rules that may match an object, and hands over their steps. That a rule does not match is handed over
 // at the end, unless the reason is wanted. run also reports whether the rule did something, after which applyRules: One
 // keeps the rest of its policy from running.
-func (x *ruleIndex) visit(ctx context.Context, t *engine.Target, w *engine.World, sink engine.Sink, did string, run func(*rule) ([]engine.Step, bool)) error {
+func (x *ruleIndex) visit(ctx context.Context, t *engine.Target, w *engine.World, sink engine.Sink, run func(*rule) ([]engine.Step, bool)) error {
 	places, reasons := x.of(t.Key.Kind), sink.Wants(engine.NotMatched)
 	var others []int // the places of the rules with another outcome
 	report := func(at int, steps ...engine.Step) {
@@ -260,7 +271,7 @@ func (x *ruleIndex) visit(ctx context.Context, t *engine.Target, w *engine.World
 		applied := x.rules[i]
 		for done && applied.policy.applyOne && i+1 < len(x.rules) && x.rules[i+1].policy == applied.policy {
 			i++
-			report(i, x.rules[i].skipped(t, applied, did))
+			report(i, x.rules[i].skipped(t, applied, x.did))
 		}
 	}
 	if !reasons && len(others) < len(x.rules) {

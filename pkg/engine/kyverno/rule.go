@@ -70,7 +70,7 @@ func (c *ruleCompiler) add(n policydecode.Node) *rule {
 		return nil
 	}
 	r.lint(f)
-	lintExclude(f)
+	r.lintExclude(f.At("exclude"))
 	c.rules = append(c.rules, r)
 	return r
 }

@@ -20,9 +20,9 @@ type call struct {
 	field    string // "context[0].apiCall"
 	own      string // the namespace of a Policy
 	method   string
-	written  string              // the path or the URL, as the policy has it
-	urlPath  *variables.Template // nil for a call to a service
-	url      *variables.Template
+	written  string // the path or the URL, as the policy has it
+	target   *variables.Template
+	service  bool                // or else the API server
 	data     *variables.Template // a list of {key, value}; nil when there is none
 	headers  *variables.Template // the same
 	caBundle *variables.Template
@@ -30,22 +30,18 @@ type call struct {
 
 // decodeCall reads what apiCall of a rule and of a GlobalContextEntry share.
 func decodeCall(f *policydecode.Fields) *call {
-	c := &call{field: f.PathInRule(), own: f.Report.Namespace, method: f.At("method").Text(), data: variables.Decode(f.At("data"))}
-	switch c.method {
-	case "":
-		c.method = "GET"
-	case "GET", "POST":
-	default:
-		f.At("method").Fail("must be GET or POST, not %q", c.method)
-	}
+	c := &call{field: f.PathInRule(), own: f.Report.Namespace, method: f.At("method").OneOf("GET", "POST"), data: variables.Decode(f.At("data"))}
 	switch {
 	case f.At("urlPath").Text() != "":
-		c.written, c.urlPath = f.At("urlPath").Text(), variables.Decode(f.At("urlPath"))
+		c.written, c.target = f.At("urlPath").Text(), variables.Decode(f.At("urlPath"))
 		if f.Has("service") {
 			f.At("service").Lint("has no effect beside urlPath")
 		}
 	case f.Has("service"):
-		c.decodeService(f.At("service").Fields())
+		of := f.At("service").Fields()
+		c.service, c.written, c.target = true, of.At("url").Required(), variables.Decode(of.At("url"))
+		c.headers, c.caBundle = variables.Decode(of.At("headers")), variables.Decode(of.At("caBundle"))
+		of.Done()
 	default:
 		f.Fail("needs a urlPath or a service")
 	}
@@ -58,7 +54,7 @@ func decodeCall(f *policydecode.Fields) *call {
 // ask describes the request; prefix names its owner.
 func (c *call) ask(prefix string) engine.Ask {
 	what := prefix + c.method + " " + c.written
-	if c.urlPath == nil {
+	if c.service {
 		return engine.Ask{Of: engine.AskService, What: what}
 	}
 	return engine.Ask{Of: engine.AskAPI, What: what, Method: c.method, Path: outline(c.written)}
@@ -77,16 +73,10 @@ func outline(path string) string {
 	return out.String()
 }
 
-func (c *call) decodeService(f *policydecode.Fields) {
-	c.written, c.url, c.headers = f.At("url").Required(), variables.Decode(f.At("url")), variables.Decode(f.At("headers"))
-	c.caBundle = variables.Decode(f.At("caBundle"))
-	f.Done()
-}
-
 // request is a call whose variables are resolved.
 type request struct {
 	*call
-	target   string // a path of the API server, or a URL
+	target   string // a path of the API server, or the URL of a service
 	body     []byte
 	header   map[string][]string
 	caBundle string
@@ -95,11 +85,7 @@ type request struct {
 func (c *call) render(s *variables.Scope) (*request, error) {
 	r := &request{call: c}
 	var err error
-	target := c.url
-	if c.urlPath != nil {
-		target = c.urlPath
-	}
-	if r.target, err = renderText(target, s); err != nil {
+	if r.target, err = renderText(c.target, s); err != nil {
 		return nil, err
 	}
 	if r.caBundle, err = renderText(c.caBundle, s); err != nil {
@@ -173,7 +159,7 @@ func (r *request) answer(from *Sources) (any, error) {
 	switch {
 	case given:
 		return from.answered(body), nil
-	case r.urlPath == nil:
+	case r.service:
 		return r.fetch(from)
 	default:
 		return r.ask(from)
@@ -183,16 +169,25 @@ func (r *request) answer(from *Sources) (any, error) {
 // ask makes a request to the API server, if it is one that a policy may make.
 func (r *request) ask(from *Sources) (any, error) {
 	path, err := engine.ParseAPIPath(r.target)
-	if err != nil {
-		return nil, r.refused(err.Error())
+	refusal := ""
+	switch {
+	case err != nil:
+		refusal = err.Error()
+	case path.Refusal(r.method) != "":
+		refusal = path.Refusal(r.method)
+	case r.own != "" && path.Namespace != r.own:
+		refusal = fmt.Sprintf("a Policy in namespace %s can only read below /namespaces/%s/", r.own, r.own)
 	}
-	if reason := path.Refusal(r.method); reason != "" {
-		return nil, r.refused(reason)
+	if refusal != "" {
+		return nil, &jmespath.UnsupportedError{Reason: fmt.Sprintf("%s %s is refused: %s", r.method, r.target, refusal)}
 	}
-	if r.own != "" && path.Namespace != r.own {
-		return nil, r.refused(fmt.Sprintf("a Policy in namespace %s can only read below /namespaces/%s/", r.own, r.own))
+	if from.World.Raw == nil {
+		return nil, &jmespath.UnsupportedError{Field: r.field, Reason: "there is no API server to read from"}
 	}
-	answer, err := r.read(from, path.String())
+	type key struct{ method, path, body string }
+	answer, err := from.ask(key{r.method, path.String(), string(r.body)}, func(ctx context.Context) (any, error) {
+		return decodeAnswer(from.World.Raw.Raw(ctx, r.method, path.String(), r.body))
+	})
 	var unanswered *engine.UnansweredError
 	switch {
 	case errors.As(err, &unanswered):
@@ -201,16 +196,6 @@ func (r *request) ask(from *Sources) (any, error) {
 		return nil, fmt.Errorf("failed to %s resource with raw url: %s: %w", r.method, r.target, err)
 	}
 	return answer, nil
-}
-
-func (r *request) read(from *Sources, path string) (any, error) {
-	if from.World.Raw == nil {
-		return nil, &jmespath.UnsupportedError{Field: r.field, Reason: "there is no API server to read from"}
-	}
-	type key struct{ method, path, body string }
-	return from.ask(key{r.method, path, string(r.body)}, func(ctx context.Context) (any, error) {
-		return decodeAnswer(from.World.Raw.Raw(ctx, r.method, path, r.body))
-	})
 }
 
 // fetch calls a service. Kyverno adds the token of its ServiceAccount; the user's
@@ -248,11 +233,6 @@ func decodeAnswer(content []byte, err error) (any, error) {
 	return out, nil
 }
 
-// refused is a request of a policy that is never made.
-func (r *request) refused(reason string) error {
-	return &jmespath.UnsupportedError{Reason: fmt.Sprintf("%s %s is refused: %s", r.method, r.target, reason)}
-}
-
 // Unsupported reports whether this program is the cause of an error, not the policy: it cannot, or may not,
 // do what Kyverno could.
 func Unsupported(err error) bool {
@@ -287,11 +267,7 @@ func decodeDataPath(n policydecode.Node) *dataPath {
 	}
 	p := &dataPath{template: variables.Decode(n)}
 	if p.template != nil && p.template.Static() {
-		compiled, err := jmespath.Compile(n.Text())
-		if err != nil {
-			n.Fail("%w", err)
-		}
-		p.compiled = compiled
+		p.compiled = variables.DecodeExpression(n)
 	}
 	return p
 }

@@ -63,12 +63,7 @@ func decodeGlobal(n policydecode.Node) *global {
 	}
 	for _, n := range spec.At("projections").List() {
 		f := n.Fields()
-		name, text := f.At("name").Text(), f.At("jmesPath")
-		path, err := jmespath.Compile(text.Text())
-		if err != nil {
-			text.Fail("%w", err)
-		}
-		g.projections = append(g.projections, projection{name, path})
+		g.projections = append(g.projections, projection{f.At("name").Text(), variables.DecodeExpression(f.At("jmesPath"))})
 		f.Done()
 	}
 	spec.Done()

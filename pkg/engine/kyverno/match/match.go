@@ -3,6 +3,8 @@ package match
 import (
 	"cmp"
 	"context"
+	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -179,4 +181,44 @@ func NamespaceOf(u *unstructured.Unstructured) string {
 		return u.GetName()
 	}
 	return u.GetNamespace()
+}
+
+// Excluded reports whether an exclude block, as it is written, holds wherever the match block does, and whether both
+// have the same filter in a list.
+func (m *Block) Excluded(x *Block) (all, same bool) {
+	if x == nil {
+		return false, false
+	}
+	for _, f := range m.filters {
+		held := 0
+		for _, other := range x.filters {
+			if other.covers(f) {
+				held++
+			}
+			same = same || !x.all && strings.HasPrefix(f.Place, "any") && other.String() == f.String()
+		}
+		if held == 0 || x.all && held < len(x.filters) {
+			return false, false
+		}
+	}
+	return len(m.filters) > 0 && len(x.filters) > 0, same
+}
+
+// covers reports whether a filter holds wherever another one does: it has no criterion that the other one has not.
+func (f *Filter) covers(other *Filter) bool {
+	if f.emptyButUser() || other.emptyButUser() {
+		return false
+	}
+	for by := range criteria {
+		wanted := criteria[by].wanted(f)
+		if wanted == "" || wanted == criteria[by].wanted(other) {
+			continue
+		}
+		every := slices.ContainsFunc(f.Kinds, func(kind selector.Kind) bool { return kind.String() == "*" })
+		foreign := slices.ContainsFunc(other.Kinds, func(kind selector.Kind) bool { return !slices.Contains(f.Kinds, kind) })
+		if by != byKind || !every && (foreign || len(other.Kinds) == 0) {
+			return false
+		}
+	}
+	return true
 }
