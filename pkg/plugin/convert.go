@@ -148,11 +148,6 @@ func (f *ConvertFlags) languages() ([]convert.Target, error) {
 
 // Run converts, prints, and returns the exit code.
 func (o *ConvertOptions) Run(ctx context.Context) (int, error) {
-	code, err := o.run(ctx)
-	return code, err
-}
-
-func (o *ConvertOptions) run(ctx context.Context) (int, error) {
 	converted, refused, untested, policies, variants, most := 0, 0, 0, 0, 0, o.Variants
 	err := o.Options.Run(ctx, func(r *conversion.Result) error {
 		policies++

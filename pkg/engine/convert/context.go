@@ -127,8 +127,7 @@ func (c *converter) configMap(r *rule, s *scope, name string, f *policydecode.Fi
 	if isComputed(r.configMapNamespace(f)) && !neverEmpty.MatchString(namespace.cel.String()) {
 		namespace.cel = expr.Choose(isEmpty(namespace.cel), expr.String(cmp.Or(r.policyNamespace, "default")), namespace.cel)
 	}
-	all := r.listed("v1", "configmaps", namespace.cel)
-	return firstOf(r.define(name, itemsNamed(all, "m", object.cel))).Required()
+	return firstOf(r.define(name, itemsNamed(r.listed("v1", "configmaps", namespace.cel), "m", object.cel))).Required()
 }
 
 // itemsNamed are the items of a list that have a name, of which a variable holds each.
@@ -343,6 +342,5 @@ func (c *converter) answer(r *rule, s *scope, name, path string) translate.Value
 		found := translate.StructOf(map[string]translate.Type{"items": translate.ListOf(translate.Any)}, "items")
 		return translate.Expression(expr.Variable(r.define(name, expr.Call("dyn", list))), found)
 	}
-	object := s.notEmpty(parts[1])
-	return firstOf(r.define(name, itemsNamed(list, "o", object.cel))).Required()
+	return firstOf(r.define(name, itemsNamed(list, "o", s.notEmpty(parts[1]).cel))).Required()
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/convert/expr"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/convert/translate"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/match"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/selector"
 )
@@ -57,20 +58,17 @@ func (m *matcher) selection(in, out *match.Block) *selection {
 		return s
 	}
 	excluded, allOf := out.Filters()
-	var together []expr.Expr
+	var each []expr.Expr
 	for _, f := range excluded {
-		if f.Empty() {
-			continue
+		if !f.Empty() {
+			each = append(each, m.filter(f, "exclude."+f.Place, true))
 		}
-		c := m.filter(f, "exclude."+f.Place, true)
-		if allOf {
-			together = append(together, c)
-			continue
-		}
-		s.conditions = append(s.conditions, expr.Not(c))
 	}
-	if len(together) > 0 {
-		s.conditions = append(s.conditions, expr.Not(expr.And(together...)))
+	if allOf && len(each) > 0 {
+		each = []expr.Expr{expr.And(each...)}
+	}
+	for _, c := range each {
+		s.conditions = append(s.conditions, expr.Not(c))
 	}
 	return s
 }
@@ -97,8 +95,7 @@ func (m *matcher) constraints(s *selection, filters []match.Filter, all bool) {
 			s.add(everything)
 		}
 		for _, k := range f.Kinds {
-			rules := m.resources(k)
-			for _, r := range rules {
+			for _, r := range m.resources(k) {
 				s.add(r)
 			}
 		}
@@ -289,8 +286,7 @@ func (m *matcher) conditions(f match.Filter, place string, whole bool) []expr.Ex
 	}
 	metadata := expr.Path(m.object + ".metadata")
 	if f.Labels != nil {
-		c := labelCondition(metadata, f.Labels.Written())
-		out = append(out, c)
+		out = append(out, labelCondition(metadata, f.Labels.Written()))
 	}
 	for _, key := range sortedKeys(f.Annotations) {
 		out = append(out, pairCondition(metadata, "annotations", key, f.Annotations[key]))
@@ -360,16 +356,11 @@ func (m *matcher) requestNamespace() expr.Expr {
 // namespacedOnly keeps a namespaceSelector from Namespaces, which it never selects in a ClusterPolicy, and from
 // objects without a namespace, whose Namespace has no labels there.
 func (m *matcher) namespacedOnly(f match.Filter) []expr.Expr {
-	for _, k := range f.Kinds {
-		if selector.HasWildcard(k.Kind) {
-			return []expr.Expr{notNamespace(), expr.NotEqual(m.requestNamespace(), expr.String(""))}
-		}
-		if k.Kind == "Namespace" {
-			return []expr.Expr{notNamespace()}
-		}
-	}
-	if len(f.Kinds) == 0 {
+	switch {
+	case len(f.Kinds) == 0, slices.ContainsFunc(f.Kinds, func(k selector.Kind) bool { return selector.HasWildcard(k.Kind) }):
 		return []expr.Expr{notNamespace(), expr.NotEqual(m.requestNamespace(), expr.String(""))}
+	case slices.ContainsFunc(f.Kinds, func(k selector.Kind) bool { return k.Kind == "Namespace" }):
+		return []expr.Expr{notNamespace()}
 	}
 	return nil
 }
@@ -448,11 +439,11 @@ func anyWildcard(text expr.Expr, patterns []string) expr.Expr {
 		return oneOf(text, patterns)
 	}
 	if len(patterns) == 1 {
-		return wildcard(text, patterns[0])
+		return translate.Wildcard(text, patterns[0])
 	}
 	parts := make([]string, len(patterns))
 	for i, p := range patterns {
-		parts[i] = expressionOf(p)
+		parts[i] = translate.RegularExpression(p)
 	}
 	return expr.Method(text, "matches", expr.String("(?s)^("+strings.Join(parts, "|")+")$"))
 }
@@ -461,14 +452,14 @@ func anyWildcard(text expr.Expr, patterns []string) expr.Expr {
 func pairCondition(of expr.Expr, field, key, want string) expr.Expr {
 	all := expr.OptionalField(of, field)
 	if selector.HasWildcard(key) {
-		pair := expr.And(wildcard(expr.Name("k"), key), wildcard(expr.Index(expr.Field(of, field), expr.Name("k")), want))
+		pair := expr.And(translate.Wildcard(expr.Name("k"), key), translate.Wildcard(expr.Index(expr.Field(of, field), expr.Name("k")), want))
 		return expr.Macro(expr.OrValue(all, expr.Map()), "exists", "k", pair)
 	}
 	value := expr.OptionalIndex(all, expr.String(key))
 	if strings.Trim(want, "*") == "" { // which an empty one matches too
-		return expr.And(expr.HasValue(value), wildcard(orEmpty(value), want))
+		return expr.And(expr.HasValue(value), translate.Wildcard(orEmpty(value), want))
 	}
-	return wildcard(orEmpty(value), want)
+	return translate.Wildcard(orEmpty(value), want)
 }
 
 // labelCondition is a condition: labels are selected.
@@ -510,9 +501,9 @@ func subjectCondition(s match.Subject) expr.Expr {
 	user := orEmpty(expr.Path("request.userInfo.?username"))
 	switch s.Kind {
 	case "Group":
-		return expr.Macro(expr.OrValue(expr.Path("request.userInfo.?groups"), expr.List()), "exists", "g", wildcard(expr.Name("g"), s.Name))
+		return expr.Macro(expr.OrValue(expr.Path("request.userInfo.?groups"), expr.List()), "exists", "g", translate.Wildcard(expr.Name("g"), s.Name))
 	case "ServiceAccount":
-		return wildcard(user, "system:serviceaccount:"+s.Namespace+":"+s.Name)
+		return translate.Wildcard(user, "system:serviceaccount:"+s.Namespace+":"+s.Name)
 	}
-	return wildcard(user, s.Name)
+	return translate.Wildcard(user, s.Name)
 }

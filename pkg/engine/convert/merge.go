@@ -71,48 +71,36 @@ func (m *merge) below(at place, name string) place {
 func (m *merge) edit(patch any, at place, ifAbsent bool, guards *[]expr.Expr) *edit {
 	e := &edit{at: at, ifAbsent: ifAbsent}
 	if ifAbsent {
-		content := m.content(patch, at)
-		if content == nil {
+		if e.value = m.content(patch, at); e.value == nil {
 			return nil
 		}
-		e.value = content
 		return e
 	}
 	switch v := patch.(type) {
 	case nil:
 		e.remove = true
-		return e
 	case map[string]any:
-		if len(v) == 0 {
-			return nil
-		}
-		if v["$patch"] == "delete" && len(v) == 1 {
+		switch directive := v["$patch"]; {
+		case directive == "delete" && len(v) == 1:
 			e.remove = true
 			return e
-		}
-		if v["$patch"] == "replace" {
-			v = withoutKey(v, "$patch")
-			content := m.content(v, at)
-			e.value = content
+		case directive == "replace":
+			e.value = m.content(withoutKey(v, "$patch"), at)
 			return e
-		}
-		if v["$patch"] == "merge" {
+		case directive == "merge":
 			v = withoutKey(v, "$patch")
 		}
-		fields := m.fields(v, at, guards)
-		if len(fields) == 0 {
+		if e.fields = m.fields(v, at, guards); len(e.fields) == 0 {
 			return nil
 		}
-		e.fields = fields
-		return e
 	case []any:
 		if len(v) == 0 {
 			return nil
 		}
 		return m.list(v, e, guards)
+	default:
+		e.value = m.content(patch, at)
 	}
-	content := m.content(patch, at)
-	e.value = content
 	return e
 }
 
@@ -149,8 +137,7 @@ func (m *merge) content(patch any, at place) any {
 	case []any:
 		out := make([]any, 0, len(v))
 		for _, item := range v {
-			below := m.content(item, at.element("", nil))
-			out = append(out, below)
+			out = append(out, m.content(item, at.element("", nil)))
 		}
 		return out
 	case string:
@@ -197,14 +184,10 @@ func (m *merge) list(list []any, e *edit, guards *[]expr.Expr) *edit {
 		e.remove = true
 		return e
 	case directive == "replace", len(elements) == 0 && !merges, !merges && !slices.ContainsFunc(elements, func(e map[string]any) bool { return hasAnchor(e) }):
-		var plain []any
-		for _, item := range list {
-			if element, isMap := item.(map[string]any); !isMap || element["$patch"] == nil {
-				plain = append(plain, item)
-			}
-		}
-		content := m.content(plain, e.at)
-		e.value = content
+		e.value = m.content(slices.DeleteFunc(slices.Clone(list), func(item any) bool {
+			element, _ := item.(map[string]any)
+			return element["$patch"] != nil
+		}), e.at)
 		return e
 	case len(elements) == 0:
 		return m.set(list, e)
@@ -212,8 +195,7 @@ func (m *merge) list(list []any, e *edit, guards *[]expr.Expr) *edit {
 		panic(refuse(e.at, "a list of maps and scalars"))
 	}
 	for _, element := range elements {
-		g := m.element(element, e.at, keys, guards)
-		if g != nil {
+		if g := m.element(element, e.at, keys, guards); g != nil {
 			e.elements = append(e.elements, g)
 		}
 	}
@@ -236,11 +218,10 @@ func (m *merge) set(list []any, e *edit) *edit {
 // element lowers an element of a list: to what is done to the elements that it means.
 func (m *merge) element(patch map[string]any, list place, keys []string, guards *[]expr.Expr) *group {
 	if g, rest := m.ofLoop(patch, list); g != nil {
-		fields := m.fields(rest, list.element(g.variable, indexText(g.index)), &g.where)
-		if len(fields) == 0 {
+		if g.fields = m.fields(rest, list.element(g.variable, indexText(g.index)), &g.where); len(g.fields) == 0 {
 			return nil
 		}
-		g.fields, m.looped = fields, true
+		m.looped = true
 		return g
 	}
 	variable, index := m.variables(list)
@@ -271,15 +252,12 @@ func (m *merge) element(patch map[string]any, list place, keys []string, guards 
 		return g
 	}
 	// What is asked about the element has to be asked about one that may be missing.
-	named := at
 	g.named = expr.OptionalIndex(expr.Macro(list.elements(), "filter", variable, expr.And(g.where...)), expr.Int(0))
-	named = named.optional(g.named)
+	named := at.optional(g.named)
 	var own []expr.Expr
-	fields := m.fields(rest, named, &own)
-	if len(own) > 0 {
+	if g.fields = m.fields(rest, named, &own); len(own) > 0 {
 		panic(refuse(at, "a condition in an element without one of its own"))
 	}
-	g.fields = fields
 	there := g.exists(list.elements())
 	for _, name := range sortedKeys(rest) {
 		if empty, is := rest[name].(map[string]any); is && len(empty) == 0 {
@@ -367,14 +345,13 @@ func (m *merge) anchored(patch map[string]any, g *group, list place, keys []stri
 		}
 	}
 	g.where = append(g.where, global...)
-	fields := m.fields(rest, at, &g.where)
+	g.fields = m.fields(rest, at, &g.where)
 	if pattern.HasGlobal(patch) {
 		*guards = append(*guards, g.exists(list.elements()))
 	}
-	if len(fields) == 0 {
+	if len(g.fields) == 0 {
 		return nil
 	}
-	g.fields = fields
 	return g
 }
 
@@ -382,10 +359,7 @@ func (m *merge) anchored(patch map[string]any, g *group, list place, keys []stri
 func (m *merge) variables(list place) (element, index string) { return m.scope.variables(list, m.used) }
 
 func hasAdd(v any) bool {
-	m, ok := v.(map[string]any)
-	if !ok {
-		return false
-	}
+	m, _ := v.(map[string]any)
 	for key := range m {
 		if anchor, _ := pattern.ParseKey(key); anchor == pattern.Add {
 			return true

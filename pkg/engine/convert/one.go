@@ -1,6 +1,7 @@
 package convert
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -18,17 +19,11 @@ func (c *Conversion) onlyFirst() {
 			others = append(others, r)
 		}
 	}
-	reason := ""
+	reason := exclusive(own)
 	if len(c.Refusals) > 0 && len(c.rules) > 0 {
 		reason = "only one rule is applied to an object, and not all of them can be converted"
 	}
-	if reason == "" {
-		reason = exclusive(own)
-	}
-	if reason == "" {
-		reason = unlessMatched(others)
-	}
-	if reason == "" {
+	if reason = cmp.Or(reason, unlessMatched(others)); reason == "" {
 		return
 	}
 	for _, name := range c.Rules() {

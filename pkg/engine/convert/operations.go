@@ -58,8 +58,7 @@ func (s *scope) operations(text string) []patchOperation {
 	reader := patchReader{scope: s, templates: templates}
 	var out []patchOperation
 	for _, item := range document.Content[0].Content {
-		o := reader.operation(item)
-		out = append(out, o)
+		out = append(out, reader.operation(item))
 	}
 	return out
 }
@@ -165,8 +164,7 @@ func (r *patchReader) value(n *yaml.Node) any {
 	case yaml.SequenceNode:
 		out := make([]any, 0, len(n.Content))
 		for _, item := range n.Content {
-			below := r.value(item)
-			out = append(out, below)
+			out = append(out, r.value(item))
 		}
 		return out
 	}
@@ -244,17 +242,16 @@ func (s *scope) patchOne(o patchOperation, root place, out *operations) {
 	list := at
 	at = s.descend(at, last)
 	content := o.value
-	if _, isText := content.(string); at.parentIsLabels() && !isText && content != nil {
-		if x, computed := content.(expression); computed {
-			if !x.isText() {
-				text := x.asText()
-				content = text
-			}
-		} else if _, isMap := content.(map[string]any); !isMap {
-			content = plainText(content)
-		}
+	if at.parentIsLabels() {
+		content = textOf(content)
 	}
-	content = quotedLabels(content, at)
+	if labels, isMap := content.(map[string]any); isMap && at.isLabels() {
+		texts := map[string]any{}
+		for key, v := range labels {
+			texts[key] = textOf(v)
+		}
+		content = texts
+	}
 	written := data(content)
 	switch o.op {
 	case "add":
@@ -333,27 +330,15 @@ func (s *scope) parent(o patchOperation, root place, out *operations) place {
 	return at
 }
 
-// quotedLabels makes texts of the scalars in whole labels and annotations.
-func quotedLabels(content any, at place) any {
-	m, isMap := content.(map[string]any)
-	if !isMap || !at.isLabels() {
-		return content
+// textOf is the text of a scalar, as labels and annotations have it.
+func textOf(content any) any {
+	switch v := content.(type) {
+	case expression:
+		return v.asText()
+	case map[string]any, []any, nil:
+		return v
 	}
-	out := map[string]any{}
-	for key, v := range m {
-		switch v := v.(type) {
-		case expression:
-			if !v.isText() {
-				v = expression{cel: expr.Call("string", v.cel)}
-			}
-			out[key] = v
-		case map[string]any, []any, nil:
-			out[key] = v
-		default:
-			out[key] = plainText(v)
-		}
-	}
-	return out
+	return plainText(content)
 }
 
 // longEnough makes the rule depend on that a list has as many elements.

@@ -64,8 +64,7 @@ func (m *merge) matchesList(at place, want []any) expr.Expr {
 	if first, isMap := want[0].(map[string]any); isMap && hasAnchor(first) {
 		return m.matchesSome(element, at, first)
 	}
-	c := m.matches(element, want[0])
-	return expr.And(at.has, expr.Macro(at.plain, "all", variable, c))
+	return expr.And(at.has, expr.Macro(at.plain, "all", variable, m.matches(element, want[0])))
 }
 
 // matchesSome asks the elements that meet the conditions of a pattern, of which there has to be one.
@@ -86,36 +85,7 @@ func (m *merge) matchesSome(element, list place, want map[string]any) expr.Expr 
 	if len(rest) == 0 {
 		return some
 	}
-	other := m.matchesMap(element, rest)
-	return expr.And(some, expr.Macro(list.elements(), "all", element.root, expr.Or(expr.Not(which), other)))
+	return expr.And(some, expr.Macro(list.elements(), "all", element.root, expr.Or(expr.Not(which), m.matchesMap(element, rest))))
 }
 
 var wholeNumber = regexp.MustCompile(`^-?[0-9]+$`)
-
-// wildcard is a condition: a string matches a pattern with * and ?.
-func wildcard(text expr.Expr, p string) expr.Expr {
-	body := strings.Trim(p, "*")
-	left, right := strings.HasPrefix(p, "*"), strings.HasSuffix(p, "*")
-	simple := !strings.ContainsAny(body, "*?")
-	switch {
-	case p == "*":
-		return expr.Bool(true)
-	case p == "?*" || p == "*?":
-		return expr.NotEqual(text, expr.String(""))
-	case !selector.HasWildcard(p):
-		return expr.Equal(text, expr.String(p))
-	case simple && left && right:
-		return expr.Method(text, "contains", expr.String(body))
-	case simple && left:
-		return expr.Method(text, "endsWith", expr.String(body))
-	case simple && right:
-		return expr.Method(text, "startsWith", expr.String(body))
-	}
-	return expr.Method(text, "matches", expr.String("(?s)^"+expressionOf(p)+"$"))
-}
-
-//nolint:gochecknoglobals // an immutable replacer
-var anyCharacter = strings.NewReplacer(`\*`, ".*", `\?`, ".")
-
-// expressionOf is a regular expression for a pattern with wildcards.
-func expressionOf(p string) string { return anyCharacter.Replace(regexp.QuoteMeta(p)) }

@@ -96,9 +96,7 @@ func (p *policy) String() string {
 		w.line(1, "reinvocationPolicy: Never")
 	}
 	if p.param.Name != "" {
-		w.line(1, "paramKind:")
-		w.line(2, "apiVersion: v1")
-		w.line(2, "kind: ConfigMap")
+		w.line(1, "paramKind:", "  apiVersion: v1", "  kind: ConfigMap")
 	}
 	p.evaluation(w)
 	w.line(1, "matchConstraints:")
@@ -120,22 +118,18 @@ func (p *policy) String() string {
 func (p *policy) head(w *writer) {
 	switch {
 	case p.admission:
-		w.line(0, "apiVersion: admissionregistration.k8s.io/v1")
-		w.line(0, "kind: MutatingAdmissionPolicy")
+		w.line(0, "apiVersion: admissionregistration.k8s.io/v1", "kind: MutatingAdmissionPolicy")
 	case p.namespace != "":
-		w.line(0, "apiVersion: policies.kyverno.io/v1")
-		w.line(0, "kind: NamespacedMutatingPolicy")
+		w.line(0, "apiVersion: policies.kyverno.io/v1", "kind: NamespacedMutatingPolicy")
 	default:
-		w.line(0, "apiVersion: policies.kyverno.io/v1")
-		w.line(0, "kind: MutatingPolicy")
+		w.line(0, "apiVersion: policies.kyverno.io/v1", "kind: MutatingPolicy")
 	}
-	w.line(0, "metadata:")
-	w.line(1, "name: "+scalar(p.name))
+	w.line(0, "metadata:", "  name: "+scalar(p.name))
 	if p.namespace != "" && !p.admission {
 		w.line(1, "namespace: "+scalar(p.namespace))
 	}
-	w.texts(1, "labels", p.labels)
-	w.texts(1, "annotations", p.annotations)
+	w.value(1, "labels", p.labels)
+	w.value(1, "annotations", p.annotations)
 }
 
 func (p *policy) evaluation(w *writer) {
@@ -143,17 +137,13 @@ func (p *policy) evaluation(w *writer) {
 		return
 	}
 	if p.existing != nil { // and admission, which sets it off; an object is not changed there where a policy has targets
-		w.line(1, "evaluation:")
-		w.line(2, "mutateExisting:")
-		w.line(3, "enabled: true")
+		w.line(1, "evaluation:", "  mutateExisting:", "    enabled: true")
 	}
 	pods := slices.ContainsFunc(p.rules, func(r resourceRule) bool {
 		return slices.Contains(r.Resources, "pods") || slices.Contains(r.Resources, "*")
 	})
 	if pods && !p.autogen || len(p.controllers) > 0 {
-		w.line(1, "autogen:")
-		w.line(2, "podControllers:")
-		w.line(3, "controllers: "+flow(p.controllers))
+		w.line(1, "autogen:", "  podControllers:", "    controllers: "+flow(p.controllers))
 	}
 }
 
@@ -172,18 +162,10 @@ func (p *policy) targets(w *writer) {
 }
 
 func (p *policy) binding(w *writer) {
-	w.line(0, "---")
-	w.line(0, "apiVersion: admissionregistration.k8s.io/v1")
-	w.line(0, "kind: MutatingAdmissionPolicyBinding")
-	w.line(0, "metadata:")
-	w.line(1, "name: "+scalar(p.name))
-	w.line(0, "spec:")
-	w.line(1, "policyName: "+scalar(p.name))
+	w.line(0, "---", "apiVersion: admissionregistration.k8s.io/v1", "kind: MutatingAdmissionPolicyBinding",
+		"metadata:", "  name: "+scalar(p.name), "spec:", "  policyName: "+scalar(p.name))
 	if p.param.Name != "" {
-		w.line(1, "paramRef:")
-		w.line(2, "name: "+scalar(p.param.Name))
-		w.line(2, "namespace: "+scalar(p.param.Namespace))
-		w.line(2, "parameterNotFoundAction: Allow")
+		w.line(1, "paramRef:", "  name: "+scalar(p.param.Name), "  namespace: "+scalar(p.param.Namespace), "  parameterNotFoundAction: Allow")
 	}
 }
 

@@ -147,8 +147,7 @@ func (r *rule) onlyOperation() {
 			return false
 		}
 		left := slices.DeleteFunc(slices.Clone(r.rules[0].Operations), func(operation string) bool {
-			among := strings.Contains(asked[2]+asked[4], strconv.Quote(operation))
-			return among == (asked[1] == "!=" || asked[3] == "!")
+			return strings.Contains(asked[2]+asked[4], strconv.Quote(operation)) == (asked[1] == "!=" || asked[3] == "!")
 		})
 		for i := range r.rules {
 			if len(left) > 0 {

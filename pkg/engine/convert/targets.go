@@ -62,8 +62,7 @@ func (c *converter) targets(r *rule, s *scope, f, t *policydecode.Fields) {
 	}
 	r.nameTargets(x, s, inner, targetName{gvk.GroupVersion().String(), mapping.Resource.Resource, parts["name"], parts["namespace"], namespaced})
 	if t.Has("selector") {
-		condition := targetLabels(inner, t.At("selector"))
-		x.conditions = append(x.conditions, condition)
+		x.conditions = append(x.conditions, targetLabels(inner, t.At("selector")))
 	}
 	r.existing = x
 	r.notes = append(r.notes, "Kyverno 1.19 applies the new policy also when it is created or changed, and does not look at its matchConditions then")
@@ -127,8 +126,7 @@ func computedLabels(s *scope, labels *metav1.LabelSelector) expr.Expr {
 			panic(refuseField("", "write them as preconditions of the target", "a computed key, or a wildcard beside variables"))
 		}
 		value := s.text(want)
-		label := expr.Marked(expr.Index(expr.Path("object.metadata.?labels"), expr.String(key)))
-		all = append(all, expr.Equal(label, expr.Call("optional.of", value.cel)))
+		all = append(all, expr.Equal(expr.Marked(expr.Index(expr.Path("object.metadata.?labels"), expr.String(key))), expr.Call("optional.of", value.cel)))
 	}
 	return expr.And(all...)
 }
@@ -180,10 +178,10 @@ func (r *rule) nameTargets(x *existing, s, inner *scope, t targetName) {
 	one := name != "" && !selector.HasWildcard(name) && (!namespaced || namespace != "" && !selector.HasWildcard(namespace))
 	if !computed && !one {
 		if name != "" && name != "*" {
-			x.conditions = append(x.conditions, wildcard(targetsName, name))
+			x.conditions = append(x.conditions, translate.Wildcard(targetsName, name))
 		}
 		if namespace != "" && namespace != "*" {
-			x.conditions = append(x.conditions, wildcard(expr.Path("object.metadata.namespace"), namespace))
+			x.conditions = append(x.conditions, translate.Wildcard(expr.Path("object.metadata.namespace"), namespace))
 		}
 		return
 	}
@@ -208,6 +206,6 @@ func (r *rule) nameTargets(x *existing, s, inner *scope, t targetName) {
 		n := read("mutate.targets[0].name", func() expression { return s.notEmpty(name) })
 		x.expression = r.read("resource.Get", version, resource, in, n.cel)
 	default:
-		x.conditions = []expr.Expr{wildcard(targetsName, name)}
+		x.conditions = []expr.Expr{translate.Wildcard(targetsName, name)}
 	}
 }

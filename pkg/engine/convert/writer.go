@@ -15,8 +15,10 @@ import (
 // writer prints manifests for people: expressions stand in blocks.
 type writer struct{ b strings.Builder }
 
-func (w *writer) line(level int, text string) {
-	w.b.WriteString(strings.Repeat("  ", level) + text + "\n")
+func (w *writer) line(level int, lines ...string) {
+	for _, text := range lines {
+		w.b.WriteString(strings.Repeat("  ", level) + text + "\n")
+	}
 }
 
 // comment prints a comment. Names and reasons are of others: nothing in them may end the line.
@@ -60,17 +62,10 @@ func scalar(text string) string {
 	return strings.TrimSuffix(string(out), "\n")
 }
 
-func (w *writer) texts(level int, name string, values map[string]string) {
-	if len(values) == 0 {
-		return
-	}
-	w.value(level, name, values)
-}
-
 // value prints a field of any type; nothing for one that is empty.
 func (w *writer) value(level int, name string, v any) {
 	out, err := yaml.Marshal(map[string]any{name: v})
-	if err != nil || strings.TrimSpace(string(out)) == name+": null" {
+	if empty := strings.TrimSpace(string(out)); err != nil || empty == name+": null" || empty == name+": {}" {
 		return
 	}
 	if misleading(string(out)) {
@@ -95,10 +90,7 @@ func flow(values []string) string {
 func (w *writer) resourceRules(level int, rules []resourceRule) {
 	w.line(level, "resourceRules:")
 	for _, r := range rules {
-		w.line(level+1, "- apiGroups: "+flow(r.Groups))
-		w.line(level+2, "apiVersions: "+flow(r.Versions))
-		w.line(level+2, "operations: "+flow(r.Operations))
-		w.line(level+2, "resources: "+flow(r.Resources))
+		w.line(level+1, "- apiGroups: "+flow(r.Groups), "  apiVersions: "+flow(r.Versions), "  operations: "+flow(r.Operations), "  resources: "+flow(r.Resources))
 	}
 }
 
@@ -115,9 +107,7 @@ func (w *writer) expressions(level int, field string, all []named) {
 
 func (w *writer) expression(level int, field string, cel expr.Expr) {
 	w.line(level, field+": |-")
-	for line := range strings.SplitSeq(expr.Format(cel, expr.Width-2*(level+1)), "\n") {
-		w.line(level+1, line)
-	}
+	w.line(level+1, strings.Split(expr.Format(cel, expr.Width-2*(level+1)), "\n")...)
 }
 
 func (w *writer) mutation(m *mutation) {
@@ -125,11 +115,9 @@ func (w *writer) mutation(m *mutation) {
 		w.comment(2, m.comment)
 	}
 	if m.apply {
-		w.line(2, "- patchType: ApplyConfiguration")
-		w.line(3, "applyConfiguration:")
+		w.line(2, "- patchType: ApplyConfiguration", "  applyConfiguration:")
 	} else {
-		w.line(2, "- patchType: JSONPatch")
-		w.line(3, "jsonPatch:")
+		w.line(2, "- patchType: JSONPatch", "  jsonPatch:")
 	}
 	w.expression(4, "expression", m.expression())
 }

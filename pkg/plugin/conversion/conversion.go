@@ -95,7 +95,7 @@ func (v *Verdict) String() string {
 	case v.Conclusion == compare.Nothing:
 		return "not compared: there is no object, and no variant"
 	}
-	return "not comparable on " + on + v.incomparable()
+	return "not comparable on " + on + why(v.Difference)
 }
 
 // refused returns a note about variants of which the old policy makes what a server refuses, and the new one something else.
@@ -152,36 +152,26 @@ func (v *Verdict) difference() string {
 	if len(fields) > 0 {
 		in = " in " + engine.Few(fields)
 	}
-	return describe(r.Verdict, object) + in + why(r)
+	return fmt.Sprintf(described[r.Verdict], object) + in + why(r)
 }
 
-// describe returns what a verdict says of an object.
-func describe(v compare.Verdict, object string) string {
-	switch v {
-	case compare.Differs:
-		return "both change " + object + ", not alike"
-	case compare.OnlyOldChanges:
-		return "only the old policy changes " + object
-	case compare.OnlyNewChanges:
-		return "only the new policies change " + object
-	case compare.OnlyOldDenies:
-		return "only the old policy denies " + object
-	case compare.OnlyNewDenies:
-		return "only the new policies deny " + object
-	case compare.Same, compare.NotComparable:
-	}
-	return object + " is not comparable"
+// described are what verdicts say of an object.
+//
+//nolint:gochecknoglobals // an immutable table
+var described = map[compare.Verdict]string{
+	compare.Differs:        "both change %s, not alike",
+	compare.OnlyOldChanges: "only the old policy changes %s",
+	compare.OnlyNewChanges: "only the new policies change %s",
+	compare.OnlyOldDenies:  "only the old policy denies %s",
+	compare.OnlyNewDenies:  "only the new policies deny %s",
+	compare.NotComparable:  "%s is not comparable",
 }
 
-func (v *Verdict) incomparable() string {
-	if v.Difference == nil {
+// why names the step that failed; empty for no result.
+func why(r *compare.Result) string {
+	if r == nil {
 		return ""
 	}
-	return why(v.Difference)
-}
-
-// why names the step that failed.
-func why(r *compare.Result) string {
 	for _, change := range r.Changes {
 		if change == nil {
 			continue
@@ -389,7 +379,7 @@ func (o *Options) try(ctx context.Context, d engine.Document, c *convert.Convers
 
 // compare compares the new policies, as they are printed, with the old one.
 func (o *Options) compare(ctx context.Context, d engine.Document, c *convert.Conversion, form *convert.Form, variants int) Verdict {
-	documents, err := read(ctx, form.String())
+	documents, err := (&input.Reader{Stdin: strings.NewReader(form.String())}).ReadAll(ctx, input.Files{Paths: []string{"-"}})
 	if err != nil {
 		return Verdict{Err: err}
 	}
@@ -449,10 +439,4 @@ func withoutWarnings(said string) string {
 		}
 	}
 	return b.String()
-}
-
-// read reads manifests as any other policies are read.
-func read(ctx context.Context, manifest string) ([]engine.Document, error) {
-	reader := input.Reader{Stdin: strings.NewReader(manifest)}
-	return reader.ReadAll(ctx, input.Files{Paths: []string{"-"}})
 }

@@ -99,7 +99,8 @@ const (
 	maxFields = 400
 )
 
-var ( //nolint:gochecknoglobals // immutable tables
+//nolint:gochecknoglobals // immutable tables
+var (
 	// structural are the fields that lead to others, which policies need not name.
 	structural = []string{"metadata", "spec", "template", "jobTemplate"}
 	// ofMetadata are the fields of metadata that are looked at.

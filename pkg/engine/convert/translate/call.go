@@ -126,6 +126,16 @@ func (c *callOf) constant(i int) string {
 	panic(unsupported(c.name, reasonDynamic, "its second argument has to be a constant"))
 }
 
+// integer is a whole number as a constant argument.
+func (c *callOf) integer(i int, what string) int64 {
+	value, _ := c.args[i].Literal()
+	n, ok := value.(int64)
+	if !ok {
+		panic(unsupported(c.name, reasonDynamic, "give "+what+" as a constant"))
+	}
+	return n
+}
+
 // result is the result of a function that needs all its arguments.
 func result(e expr.Expr, t Type) Value { return Expression(e, t) }
 

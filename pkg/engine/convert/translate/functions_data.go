@@ -81,8 +81,7 @@ func (c *callOf) elements(i int, k kinds) Value {
 }
 
 func join(c *callOf) Value {
-	list := c.elements(1, isString)
-	return result(expr.Method(list.plain, "join", c.args[0].plain), Text)
+	return result(expr.Method(c.elements(1, isString).plain, "join", c.args[0].plain), Text)
 }
 
 // keys are those of a map, sorted.
@@ -155,8 +154,7 @@ func extremeBy(name string) func(*callOf) Value {
 		list := c.args[0]
 		v := c.keyed(list, func(bound string, key Value) Value {
 			best := expr.Method(expr.Macro(list.plain, "map", bound, key.plain), name)
-			first := expr.Macro(list.plain, "filter", bound, expr.Equal(key.plain, best))
-			return Expression(expr.Index(first, expr.Int(0)), list.Elements())
+			return Expression(expr.Index(expr.Macro(list.plain, "filter", bound, expr.Equal(key.plain, best)), expr.Int(0)), list.Elements())
 		})
 		v.has = expr.Binary(">", expr.Method(list.plain, "size"), expr.Int(0))
 		return v
@@ -255,8 +253,7 @@ func reverse(c *callOf) Value {
 	case arg.typ.is(isList):
 		return result(expr.Method(arg.plain, "reverse"), arg.typ)
 	case arg.typ.is(isString):
-		letters := expr.Method(arg.plain, "split", expr.String(""))
-		return result(expr.Method(expr.Method(letters, "reverse"), "join"), Text)
+		return result(expr.Method(expr.Method(expr.Method(arg.plain, "split", expr.String("")), "reverse"), "join"), Text)
 	}
 	panic(unsupported(c.name, reasonUnknownType, ""))
 }
@@ -482,10 +479,9 @@ func rounded(name string) func(*callOf) Value {
 }
 
 func round(c *callOf) Value {
-	digits, ok := c.args[1].Literal()
-	n, isInt := digits.(int64)
-	if !ok || !isInt || n < 0 {
-		panic(unsupported(c.name, reasonDynamic, "give the number of digits as a constant"))
+	n := c.integer(1, "a number of digits")
+	if n < 0 {
+		panic(unsupported(c.name, reasonDynamic, "give a number of digits that is not negative"))
 	}
 	return result(expr.Call("math.round", fraction(c.args[0]), expr.Int(n)), Number)
 }
@@ -508,8 +504,7 @@ func sum(c *callOf) Value {
 	if c.args[0].Elements().whole {
 		kind, of = "int", Whole
 	}
-	total := c.sumOf(kind)
-	return Expression(total, of)
+	return Expression(c.sumOf(kind), of)
 }
 
 // average of an empty list is null.

@@ -1,6 +1,7 @@
 package translate
 
 import (
+	"cmp"
 	"regexp"
 	"regexp/syntax"
 	"strings"
@@ -49,12 +50,7 @@ func equalFold(c *callOf) Value {
 func replace(c *callOf) Value {
 	more := []expr.Expr{c.args[1].plain, c.args[2].plain}
 	if len(c.args) > 3 {
-		n, ok := c.args[3].Literal()
-		count, isInt := n.(int64)
-		if !ok || !isInt {
-			panic(unsupported(c.name, reasonDynamic, "give the number of replacements as a constant"))
-		}
-		if count >= 0 {
+		if count := c.integer(3, "the number of replacements"); count >= 0 {
 			more = append(more, expr.Int(count))
 		}
 	}
@@ -85,11 +81,7 @@ func trimPrefix(c *callOf) Value {
 }
 
 func truncate(c *callOf) Value {
-	value, ok := c.args[1].Literal()
-	n, isInt := value.(int64)
-	if !ok || !isInt {
-		panic(unsupported(c.name, reasonDynamic, "give the length as a constant"))
-	}
+	n := c.integer(1, "the length")
 	if n < 1 {
 		return Constant("")
 	}
@@ -141,11 +133,11 @@ func patternMatch(c *callOf) Value {
 	pattern := c.constant(0)
 	arg := c.args[1]
 	arg.plain = textOf(arg)
-	return asked(arg, !selector.MatchWildcard(pattern, ""), func(e expr.Expr) expr.Expr { return matchWildcard(e, pattern) })
+	return asked(arg, !selector.MatchWildcard(pattern, ""), func(e expr.Expr) expr.Expr { return Wildcard(e, pattern) })
 }
 
-// matchWildcard is whether a text matches a pattern with * and ?.
-func matchWildcard(text expr.Expr, pattern string) expr.Expr {
+// Wildcard is whether a text matches a pattern with * and ?.
+func Wildcard(text expr.Expr, pattern string) expr.Expr {
 	inner := strings.Trim(pattern, "*")
 	front, back := strings.HasPrefix(pattern, "*"), strings.HasSuffix(pattern, "*")
 	switch {
@@ -153,13 +145,12 @@ func matchWildcard(text expr.Expr, pattern string) expr.Expr {
 		return expr.Equal(text, expr.String(pattern))
 	case inner == "":
 		return expr.Bool(true)
-	case inner == "?":
-		if len(pattern) > 1 {
-			return expr.NotEqual(text, expr.String(""))
-		}
+	case inner == "?" && len(pattern) > 1:
+		return expr.NotEqual(text, expr.String(""))
+	case pattern == "?":
 		return expr.Equal(expr.Method(text, "size"), expr.Int(1))
 	case selector.HasWildcard(inner):
-		return expr.Method(text, "matches", expr.String("^"+wildcardExpression(pattern)+"$"))
+		return expr.Method(text, "matches", expr.String("^(?s)"+RegularExpression(pattern)+"$"))
 	case front && back:
 		return expr.Method(text, "contains", expr.String(inner))
 	case front:
@@ -168,27 +159,14 @@ func matchWildcard(text expr.Expr, pattern string) expr.Expr {
 	return expr.Method(text, "startsWith", expr.String(inner))
 }
 
-// wildcardExpression is the regular expression of a pattern; what has a meaning in one stands in brackets,
-// which read better than backslashes.
-func wildcardExpression(pattern string) string {
-	var b strings.Builder
-	b.WriteString("(?s)")
-	for _, r := range pattern {
-		switch {
-		case r == '*':
-			b.WriteString(".*")
-		case r == '?':
-			b.WriteString(".")
-		case strings.ContainsRune(`.+()[]{}|$`, r):
-			b.WriteString("[" + string(r) + "]")
-		case r == '^' || r == '\\':
-			b.WriteString(`\` + string(r))
-		default:
-			b.WriteRune(r)
-		}
-	}
-	return b.String()
-}
+// characters are what stands in an expression for those of a pattern that have a meaning in it; in brackets most read better.
+//
+//nolint:gochecknoglobals // immutable
+var characters = strings.NewReplacer("*", ".*", "?", ".", ".", "[.]", "+", "[+]", "(", "[(]", ")", "[)]", "[", "[[]", "]", "[]]",
+	"{", "[{]", "}", "[}]", "|", "[|]", "$", "[$]", "^", `\^`, `\`, `\\`)
+
+// RegularExpression matches what a pattern matches.
+func RegularExpression(pattern string) string { return characters.Replace(pattern) }
 
 var comparator = regexp.MustCompile(`^(==|=|!=|!|>=|<=|>|<|)([0-9].*)$`)
 
@@ -212,12 +190,8 @@ func semverCompare(c *callOf) Value {
 			if _, err := semver.Parse(m[2]); err != nil {
 				panic(unsupported(c.name, "CEL knows no wildcards in versions", "write comparisons"))
 			}
-			op := map[string]string{"": "==", "=": "==", "!": "!="}[m[1]]
-			if op == "" {
-				op = m[1]
-			}
-			order := expr.Method(version, "compareTo", expr.Call("semver", expr.String(m[2])))
-			parts = append(parts, expr.Binary(op, order, expr.Int(0)))
+			op := cmp.Or(map[string]string{"": "==", "=": "==", "!": "!="}[m[1]], m[1])
+			parts = append(parts, ordered(op, version, expr.Call("semver", expr.String(m[2]))))
 		}
 		alternatives = append(alternatives, expr.And(parts...))
 	}

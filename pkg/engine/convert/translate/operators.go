@@ -1,6 +1,7 @@
 package translate
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -93,7 +94,7 @@ func dispatch(key Value, def expr.Expr, forms ...form) expr.Expr {
 	}
 	if len(possible) == 1 && (key.typ.is(possible[0].of) || possible[0].total) && (key.opt != nil || key.short != nil) && def != nil {
 		holds := possible[0].holds(def)
-		if value, ok := expr.BoolOf(holds); ok && !value || falseFor(holds) {
+		if always, constant := expr.BoolOf(holds); !always || !constant { // one of a default was chosen to be false
 			return possible[0].holds(key.Or(def))
 		}
 	}
@@ -106,12 +107,6 @@ func dispatch(key Value, def expr.Expr, forms ...form) expr.Expr {
 		out = append(out, holds)
 	}
 	return expr.And(key.has, expr.Or(out...))
-}
-
-// falseFor reports whether a condition of a constant is a method whose default was chosen to make it false.
-func falseFor(e expr.Expr) bool {
-	_, constant := expr.BoolOf(e)
-	return !constant
 }
 
 func (c *condition) equals(key, value Value) expr.Expr {
@@ -202,7 +197,7 @@ func (c *condition) equalsText(key Value, want asText) expr.Expr {
 
 // pattern compares a text with a wildcard pattern, which no quantity matches.
 func (c *condition) pattern(e expr.Expr, pattern string) expr.Expr {
-	holds := matchWildcard(e, pattern)
+	holds := Wildcard(e, pattern)
 	if !selector.HasWildcard(pattern) || pattern[0] != '*' && pattern[0] != '?' && !strings.ContainsRune("+-.0123456789", rune(pattern[0])) {
 		return holds
 	}
@@ -275,39 +270,30 @@ func quantityOrder(key Value, op string, want asText, forms []form) expr.Expr {
 	q := expr.Call("quantity", expr.String(want.text))
 	text := form{of: isString, holds: func(e expr.Expr) expr.Expr {
 		amount := expr.Call("quantity", e)
-		switch op {
-		case ">":
-			return expr.Method(amount, "isGreaterThan", q)
-		case "<":
-			return expr.Method(amount, "isLessThan", q)
+		if method := map[string]string{">": "isGreaterThan", "<": "isLessThan"}[op]; method != "" {
+			return expr.Method(amount, method, q)
 		}
-		return expr.Binary(op, expr.Method(amount, "compareTo", q), expr.Int(0))
+		return ordered(op, amount, q)
 	}}
 	forms = slices.DeleteFunc(slices.Clone(forms), func(f form) bool { return f.of == isString })
 	return dispatch(key, nil, append([]form{text}, forms...)...)
 }
 
-func holdsFor(op string, order int) bool {
-	return map[string]bool{">": order > 0, ">=": order >= 0, "<": order < 0, "<=": order <= 0}[op]
+// ordered compares two quantities or two versions.
+func ordered(op string, a, b expr.Expr) expr.Expr {
+	return expr.Binary(op, expr.Method(a, "compareTo", b), expr.Int(0))
+}
+
+// holdsFor reports whether a comparison of two numbers holds.
+func holdsFor(op string, a, b float64) bool {
+	return map[string]bool{">": a > b, ">=": a >= b, "<": a < b, "<=": a <= b}[op]
 }
 
 // falseNumber is a number for which a comparison does not hold: 0 if that will do.
 func falseNumber(op string, want asText, seconds *float64) expr.Expr {
-	n := want.number
-	if n == nil {
-		n = seconds
-	}
-	if n == nil {
-		return nil
-	}
-	order := 0
-	if *n > 0 {
-		order = -1
-	} else if *n < 0 {
-		order = 1
-	}
-	switch {
-	case !holdsFor(op, order):
+	switch n := cmp.Or(want.number, seconds); {
+	case n == nil:
+	case !holdsFor(op, 0, *n):
 		return expr.Int(0)
 	case op == ">" || op == "<":
 		return numberOf(*n)
@@ -315,24 +301,10 @@ func falseNumber(op string, want asText, seconds *float64) expr.Expr {
 	return nil
 }
 
+// orderOf is how CEL writes an operator that orders.
 func orderOf(o match.Operator) (op string, onlyDurations bool) {
-	switch o {
-	case match.GreaterThan:
-		return ">", false
-	case match.GreaterThanOrEquals:
-		return ">=", false
-	case match.LessThan:
-		return "<", false
-	case match.LessThanOrEquals:
-		return "<=", false
-	case match.DurationGreaterThan:
-		return ">", true
-	case match.DurationGreaterThanOrEquals:
-		return ">=", true
-	case match.DurationLessThan:
-		return "<", true
-	}
-	return "<=", true
+	name, onlyDurations := strings.CutPrefix(string(o), "Duration")
+	return map[string]string{"GreaterThan": ">", "GreaterThanOrEquals": ">=", "LessThan": "<", "LessThanOrEquals": "<="}[name], onlyDurations
 }
 
 // amountForms are the forms of a key that can be compared with an amount of a policy.
@@ -343,8 +315,7 @@ func amountForms(op string, want asText, seconds *float64, onlyDurations bool) [
 		n = seconds
 	}
 	if n != nil {
-		limit := numberOf(*n)
-		forms = append(forms, form{of: isNumber, holds: func(e expr.Expr) expr.Expr { return expr.Binary(op, e, limit) }})
+		forms = append(forms, form{of: isNumber, holds: func(e expr.Expr) expr.Expr { return expr.Binary(op, e, numberOf(*n)) }})
 	}
 	text := func(e expr.Expr) expr.Expr {
 		var all []expr.Expr
@@ -353,7 +324,7 @@ func amountForms(op string, want asText, seconds *float64, onlyDurations bool) [
 		}
 		if onlyDurations {
 			if seconds != nil { // where 0 is one too
-				return expr.Or(append(all, expr.And(expr.Equal(e, expr.String("0")), expr.Bool(holdsFor(op, signOf(-*seconds)))))...)
+				return expr.Or(append(all, expr.And(expr.Equal(e, expr.String("0")), expr.Bool(holdsFor(op, 0, *seconds))))...)
 			}
 			return expr.Bool(false)
 		}
@@ -366,42 +337,29 @@ func amountForms(op string, want asText, seconds *float64, onlyDurations bool) [
 	return append(forms, form{of: isString, holds: text})
 }
 
-func signOf(f float64) int {
-	switch {
-	case f > 0:
-		return 1
-	case f < 0:
-		return -1
-	}
-	return 0
-}
-
 // textOrder compares a text as a quantity, a number or a version.
 func textOrder(e expr.Expr, op string, want asText) expr.Expr {
 	switch {
 	case want.quantity:
-		order := expr.Method(expr.Call("quantity", e), "compareTo", expr.Call("quantity", expr.String(want.text)))
-		return expr.And(expr.Call("isQuantity", e), expr.Binary(op, order, expr.Int(0)))
+		return expr.And(expr.Call("isQuantity", e), ordered(op, expr.Call("quantity", e), expr.Call("quantity", expr.String(want.text))))
 	case want.number != nil:
 		return expr.And(expr.Method(e, "matches", expr.String(decimal)), expr.Binary(op, expr.Call("double", e), expr.Float(*want.number)))
 	}
 	if _, err := semver.Parse(want.text); err == nil {
-		order := expr.Method(expr.Call("semver", e), "compareTo", expr.Call("semver", expr.String(want.text)))
-		return expr.And(expr.Call("isSemver", e), expr.Binary(op, order, expr.Int(0)))
+		return expr.And(expr.Call("isSemver", e), ordered(op, expr.Call("semver", e), expr.Call("semver", expr.String(want.text))))
 	}
 	return expr.Bool(false)
 }
 
 func (c *condition) orderValues(op string, onlyDurations bool, key, value Value) expr.Expr {
-	construct := "the operator " + string(c.operator)
 	switch {
 	case key.typ.is(isNumber) && value.typ.is(isNumber):
 		return expr.And(key.has, expr.Binary(op, key.plain, value.plain))
 	case key.typ.quantity && value.typ.quantity && !onlyDurations:
 		text := func(v Value) expr.Expr { return expr.Call("quantity", expr.Call("string", v.plain)) }
-		return expr.And(key.has, expr.Binary(op, expr.Method(text(key), "compareTo", text(value)), expr.Int(0)))
+		return expr.And(key.has, ordered(op, text(key), text(value)))
 	}
-	panic(unsupported(construct+" with two values that are no numbers", reasonDynamic, "compare with a constant"))
+	panic(unsupported("the operator "+string(c.operator)+" with two values that are no numbers", reasonDynamic, "compare with a constant"))
 }
 
 // member translates the In family.
@@ -448,8 +406,7 @@ func (c *condition) memberOfAny(key Value, m members) expr.Expr {
 		several := c.memberOfList(Expression(v, ListOf(Type{kinds: isScalar})), m)
 		e := c.fresh("elements")
 		scalars := expr.Macro(v, "all", e, isOf(expr.Name(e), isScalar))
-		holds := expr.Or(expr.And(isOf(v, isScalar), one), expr.And(isOf(v, isList), scalars, several))
-		return expr.Macro(expr.List(key.plain), "exists", name, holds)
+		return expr.Macro(expr.List(key.plain), "exists", name, expr.Or(expr.And(isOf(v, isScalar), one), expr.And(isOf(v, isList), scalars, several)))
 	})
 	return expr.And(key.has, holds)
 }
@@ -486,7 +443,7 @@ func (m members) among(v Value, old bool) expr.Expr {
 	var out []expr.Expr
 	for _, member := range m.all {
 		if !old && selector.HasWildcard(member) {
-			out = append(out, matchWildcard(textOf(v), member))
+			out = append(out, Wildcard(textOf(v), member))
 			continue
 		}
 		if literal, ok := memberLiteral(v, member); ok {
@@ -538,7 +495,7 @@ func (m members) holdsFor(v Value) (holds expr.Expr, valid bool) {
 	case m.text == nil:
 		return expr.Bool(false), false
 	}
-	asPattern := matchWildcard(textOf(v), *m.text)
+	asPattern := Wildcard(textOf(v), *m.text)
 	switch {
 	case m.inside != nil:
 		holds := expr.Bool(false)
@@ -628,7 +585,7 @@ func (c *condition) keyAmong(of Value, m members) expr.Expr {
 	for _, member := range m.all {
 		if selector.HasWildcard(member) {
 			k := c.fresh("keys")
-			out = append(out, expr.Macro(object, "exists", k, matchWildcard(expr.Name(k), member)))
+			out = append(out, expr.Macro(object, "exists", k, Wildcard(expr.Name(k), member)))
 			continue
 		}
 		out = append(out, expr.Binary("in", expr.String(member), object))
@@ -681,7 +638,7 @@ func (c *condition) memberOfValue(key, value Value) expr.Expr {
 	key = key.needs(isScalar)
 	holds := found(key)
 	if pattern, ok := expr.StringOf(key.plain); ok && selector.HasWildcard(pattern) {
-		holds = c.exists(value, func(item Value) expr.Expr { return matchWildcard(textOf(item), pattern) })
+		holds = c.exists(value, func(item Value) expr.Expr { return Wildcard(textOf(item), pattern) })
 	}
 	if negative(c.operator) {
 		holds = expr.Not(holds)

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/convert/expr"
@@ -55,8 +56,7 @@ func scalarPattern(v Value, text string) expr.Expr {
 	for alternative := range strings.SplitSeq(text, "|") {
 		var parts []expr.Expr
 		for part := range strings.SplitSeq(strings.Trim(alternative, " "), "&") {
-			holds := term(v, strings.Trim(part, " "))
-			parts = append(parts, holds)
+			parts = append(parts, term(v, strings.Trim(part, " ")))
 		}
 		alternatives = append(alternatives, expr.And(parts...))
 	}
@@ -120,17 +120,16 @@ func compared(v Value, op, text string) expr.Expr {
 	}
 	d, err := time.ParseDuration(text)
 	isDurationText := err == nil
-	_, err = jmespath.ParseQuantity(text)
+	q, err := jmespath.ParseQuantity(text)
 	isQuantity := err == nil
 	if v.typ.quantity && isQuantity && op != "" && op != "!" { // which a server writes as text
-		order := expr.Method(expr.Call("quantity", expr.Call("string", v.plain)), "compareTo", expr.Call("quantity", expr.String(text)))
-		return expr.Binary(op, order, expr.Int(0))
+		return ordered(op, expr.Call("quantity", expr.Call("string", v.plain)), expr.Call("quantity", expr.String(text)))
 	}
 	if v.typ.is(isBool) {
 		return boolPattern(v, op, text)
 	}
 	asWildcard := func() expr.Expr {
-		holds := matchWildcard(textOf(v), text)
+		holds := Wildcard(textOf(v), text)
 		if !v.typ.is(isString) && !selector.HasWildcard(text) && !v.typ.is(isNumber) {
 			holds = expr.Equal(stringOf(v), expr.String(text))
 		}
@@ -148,11 +147,11 @@ func compared(v Value, op, text string) expr.Expr {
 	e := textOf(v)
 	switch {
 	case v.typ.is(isNumber) && isQuantity:
-		return numberPattern(v, op, relation, text)
+		return numberPattern(v, op, relation, q, text)
 	case v.typ.is(isNumber) && (op == "" || op == "!"):
 		return expr.Bool(op == "!")
 	case v.typ.is(isNumber): // of which 0 alone is a duration
-		return expr.And(expr.Equal(v.plain, expr.Int(0)), expr.Bool(holdsFor(op, signOf(-d.Seconds()))))
+		return expr.And(expr.Equal(v.plain, expr.Int(0)), expr.Bool(holdsFor(op, 0, d.Seconds())))
 	}
 	var out []expr.Expr
 	if isDurationText {
@@ -162,12 +161,11 @@ func compared(v Value, op, text string) expr.Expr {
 		out = append(out, durationIs(e, relation, d.Seconds()))
 	}
 	if isQuantity {
-		q := expr.Call("quantity", expr.String(text))
-		order := expr.Binary(relation, expr.Method(expr.Call("quantity", e), "compareTo", q), expr.Int(0))
+		order := ordered
 		if relation == "==" || relation == "!=" {
-			order = expr.Binary(relation, expr.Call("quantity", e), q)
+			order = expr.Binary
 		}
-		out = append(out, expr.And(expr.Call("isQuantity", e), order))
+		out = append(out, expr.And(expr.Call("isQuantity", e), order(relation, expr.Call("quantity", e), expr.Call("quantity", expr.String(text)))))
 	}
 	if op == "" || op == "!" {
 		out = append(out, asWildcard())
@@ -188,17 +186,10 @@ func boolPattern(v Value, op, text string) expr.Expr {
 }
 
 // numberPattern compares a number with a quantity that can be written as one.
-func numberPattern(v Value, op, relation, text string) expr.Expr {
-	q, err := jmespath.ParseQuantity(text)
-	if err != nil {
-		panic(unsupported("the pattern "+text, reasonUnknownType, ""))
-	}
+func numberPattern(v Value, op, relation string, q resource.Quantity, text string) expr.Expr {
 	n := q.AsApproximateFloat64()
-	holds := expr.Binary(relation, v.plain, numberOf(n))
-	if op == "!" { // the text may differ although the amounts agree
-		if canonicalText := strconv.FormatFloat(n, 'f', -1, 64); canonicalText != text {
-			return expr.Bool(true)
-		}
+	if op == "!" && strconv.FormatFloat(n, 'f', -1, 64) != text { // the text may differ although the amounts agree
+		return expr.Bool(true)
 	}
-	return holds
+	return expr.Binary(relation, v.plain, numberOf(n))
 }

@@ -175,13 +175,9 @@ func (s *Scope) flatten(list Value) Value {
 			p.flat = true
 			p.where = all(p.where, p.item.has)
 			v := made(p)
-			for i, member := range p.item.members {
-				if elem = either(elem, member.typ); i == 0 {
-					elem = member.typ
-				}
-				v.typ = ListOf(elem)
+			if len(p.item.members) > 0 {
+				v.typ, v.nulls = ListOf(typeOfAll(p.item.members)), slices.ContainsFunc(p.item.members, mayBeNull)
 			}
-			v.nulls = slices.ContainsFunc(p.item.members, func(member Value) bool { return member.has != nil })
 			return v
 		}
 		return within(s, list.name, func(name string) Value {
@@ -294,8 +290,7 @@ func (s *Scope) quantified(list Value, macro string, test func(item Value) expr.
 		items, _ := literal.([]any)
 		out := []expr.Expr{empty}
 		for _, item := range items {
-			holds := test(Constant(item))
-			out = append(out, holds)
+			out = append(out, test(Constant(item)))
 		}
 		return join(out...)
 	}
@@ -310,8 +305,7 @@ func (s *Scope) quantified(list Value, macro string, test func(item Value) expr.
 		return expr.Binary(">", expr.Method(of, "size"), expr.Int(0))
 	}
 	return within(s, list.name, func(name string) expr.Expr {
-		holds := test(list.element(name))
-		return quantifier(of, macro, name, holds)
+		return quantifier(of, macro, name, test(list.element(name)))
 	})
 }
 

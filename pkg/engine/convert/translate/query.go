@@ -2,6 +2,7 @@ package translate
 
 import (
 	"fmt"
+	"slices"
 
 	gojmespath "github.com/kyverno/go-jmespath"
 
@@ -244,8 +245,7 @@ func (s *Scope) or(ast gojmespath.ASTNode, on *Value) Value {
 		}
 		return s.withDefault(left, missing())
 	}
-	right := s.lenient(ast, 1, on)
-	return s.withDefault(left, right)
+	return s.withDefault(left, s.lenient(ast, 1, on))
 }
 
 // misquoted returns the name of a variable that there is not: what people write who mean a text.
@@ -507,47 +507,47 @@ func otherThan(value any) (expr.Expr, bool) {
 
 func (s *Scope) multiSelect(ast gojmespath.ASTNode, on *Value) Value {
 	v := Value{}
+	fields := StructOf(nil)
 	var items []expr.Expr
 	var entries []expr.Entry
-	var elem Type
-	nulls := false
-	for i, child := range ast.Children {
+	for _, child := range ast.Children {
 		name, _ := child.Value.(string)
-		hash := ast.NodeType == gojmespath.ASTMultiSelectHash
-		if hash {
+		if ast.NodeType == gojmespath.ASTMultiSelectHash {
 			child = child.Children[0]
 		}
-		member := s.eval(child, on)
-		member = member.forgiving()
-		v.lenient = all(v.lenient, member.lenient)
-		if elem = either(elem, member.typ); i == 0 {
-			elem = member.typ
+		member := s.eval(child, on).forgiving()
+		if fields.known[name] = &member.typ; member.has == nil {
+			fields.required = append(fields.required, name)
 		}
-		nulls = nulls || member.has != nil
+		v.lenient = all(v.lenient, member.lenient)
 		entries = append(entries, expr.Entry{Key: expr.String(name), Value: member.Or(expr.Null())})
 		items = append(items, member.Or(expr.Null()))
 		v.members = append(v.members, member)
 	}
-	if ast.NodeType == gojmespath.ASTMultiSelectHash {
-		v.plain, v.typ = expr.Map(entries...), Type{kinds: isMap}
-		v.typ.known = map[string]*Type{}
-		for i, child := range ast.Children {
-			name := child.Value.(string)
-			v.typ.known[name] = &v.members[i].typ
-			if v.members[i].has == nil {
-				v.typ.required = append(v.typ.required, name)
-			}
-		}
-		v.members = nil
-	} else {
-		if nulls {
-			elem = Any
-		}
-		v.plain, v.typ = expr.List(items...), ListOf(elem)
+	switch {
+	case ast.NodeType == gojmespath.ASTMultiSelectHash:
+		v.plain, v.typ, v.members = expr.Map(entries...), fields, nil
+	case slices.ContainsFunc(v.members, mayBeNull):
+		v.plain, v.typ = expr.List(items...), ListOf(Any)
+	default:
+		v.plain, v.typ = expr.List(items...), ListOf(typeOfAll(v.members))
 	}
 	v.strict = v.lenient
 	if on != nil && on.has != nil {
 		v.has = on.has
 	}
 	return v
+}
+
+func mayBeNull(v Value) bool { return v.has != nil }
+
+// typeOfAll is the type of the elements of a list.
+func typeOfAll(members []Value) Type {
+	elem := Any
+	for i, member := range members {
+		if elem = either(elem, member.typ); i == 0 {
+			elem = member.typ
+		}
+	}
+	return elem
 }

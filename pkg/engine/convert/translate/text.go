@@ -35,21 +35,17 @@ func (s *Scope) value(doc any) Value {
 func (s *Scope) list(doc []any) Value {
 	v, fixed := Value{}, make([]any, len(doc))
 	items, constant := make([]expr.Expr, len(doc)), true
-	elem := Type{}
 	for i, item := range doc {
 		member := s.value(item)
 		literal, ok := member.Literal()
 		fixed[i], constant = literal, constant && ok && member.strict == nil
-		if elem = either(elem, member.typ); i == 0 {
-			elem = member.typ
-		}
 		items[i], v.strict = member.Or(expr.Null()), all(v.strict, member.strict)
 		v.members = append(v.members, member)
 	}
 	if constant {
 		return Constant(fixed)
 	}
-	v.plain, v.lenient, v.typ = expr.List(items...), v.strict, ListOf(elem)
+	v.plain, v.lenient, v.typ = expr.List(items...), v.strict, ListOf(typeOfAll(v.members))
 	return v.settled()
 }
 

@@ -259,7 +259,8 @@ func (v Value) field(name string) Value {
 	if v.isNever() || !v.typ.can(isMap) {
 		return v.nothing()
 	}
-	if fields, ok := v.literalFields(); ok {
+	if v.lit != nil {
+		fields, _ := (*v.lit).(map[string]any)
 		if value, found := fields[name]; found {
 			return Constant(value)
 		}
@@ -270,7 +271,9 @@ func (v Value) field(name string) Value {
 	typ, required := v.typ.field(name)
 	f := Value{typ: typ, name: name, lenient: v.lenient}
 	asKey := !v.typ.isStruct()
-	f.plain = selected(v.plain, name, asKey)
+	if f.plain = expr.Field(v.plain, name); asKey {
+		f.plain = expr.Index(v.plain, expr.String(name))
+	}
 	if expr.KindOf(v.plain) == expr.OtherKind {
 		f.plain = expr.Typed(f.plain, declared(typ))
 	}
@@ -282,14 +285,8 @@ func (v Value) field(name string) Value {
 		f.has, f.strict = v.has, v.strict
 		return f
 	}
-	parent := v.plain
-	if v.has != nil {
-		parent = v.Optional()
-	}
-	if asKey {
-		f.opt = expr.OptionalIndex(parent, expr.String(name))
-	} else {
-		f.opt = expr.OptionalField(parent, name)
+	if f.opt = expr.OptionalField(v.holder(), name); asKey {
+		f.opt = expr.OptionalIndex(v.holder(), expr.String(name))
 	}
 	f.has = expr.HasValue(f.opt)
 	if v.has == nil && !asKey && expr.IsIdentifier(name) {
@@ -297,6 +294,14 @@ func (v Value) field(name string) Value {
 	}
 	f.strict = f.foundIn(v)
 	return f
+}
+
+// holder is what an optional part of the value is of.
+func (v Value) holder() expr.Expr {
+	if v.has == nil {
+		return v.plain
+	}
+	return v.Optional()
 }
 
 // declared is what CEL's type checker knows of a field of an object whose type is declared.
@@ -326,29 +331,10 @@ func (v Value) foundIn(of Value) expr.Expr {
 	return all(of.strict, some(expr.Not(of.has), v.has))
 }
 
-func (v Value) literalFields() (map[string]any, bool) {
-	if v.lit == nil {
-		return nil, false
-	}
-	fields, ok := (*v.lit).(map[string]any)
-	return fields, ok
-}
-
-func selected(of expr.Expr, name string, asKey bool) expr.Expr {
-	if asKey {
-		return expr.Index(of, expr.String(name))
-	}
-	return expr.Field(of, name)
-}
-
 // key is an entry of a map whose name is computed.
 func (v Value) key(name expr.Expr) Value {
 	f := Value{typ: v.typ.element(), plain: expr.Index(v.plain, name), lenient: v.lenient}
-	parent := v.plain
-	if v.has != nil {
-		parent = v.Optional()
-	}
-	f.opt = expr.OptionalIndex(parent, name)
+	f.opt = expr.OptionalIndex(v.holder(), name)
 	f.has = expr.HasValue(f.opt)
 	f.strict = f.foundIn(v)
 	return f
@@ -414,13 +400,12 @@ func chosen(test, then, otherwise expr.Expr) expr.Expr {
 }
 
 func chosenCondition(test, then, otherwise expr.Expr) expr.Expr {
-	if then == nil && otherwise == nil {
+	switch {
+	case then == nil && otherwise == nil:
 		return nil
-	}
-	if then == nil {
+	case then == nil:
 		return some(test, otherwise)
-	}
-	if otherwise == nil {
+	case otherwise == nil:
 		return some(expr.Not(test), then)
 	}
 	return expr.Cond(test, then, otherwise)
