@@ -27,28 +27,22 @@ func (r *rule) concerns(changed place) bool {
 	return changed.meets(r.place) && !slices.ContainsFunc(r.except, changed.within)
 }
 
-// ImmutableRefusal is a part of a change that the server will refuse.
-type ImmutableRefusal struct {
-	Fields []fieldpath.Path
-	// Why completes a sentence about the fields: "may not change".
-	Why string
-}
-
 // ImmutableRefusals predicts, without asking, what of a change the server will refuse.
-func ImmutableRefusals(c *engine.Change) []ImmutableRefusal {
-	if c.Subject.Subresource != "" || c.After == nil {
+func ImmutableRefusals(c *engine.Change) []engine.Impact {
+	rules := updateRules[c.Subject.GroupKind]
+	if c.Subject.Subresource != "" || c.After == nil || len(rules) == 0 {
 		return nil
 	}
-	rules := rulesOf(c.Subject.GroupKind)
-	if len(rules) == 0 {
-		return nil
+	advice := "leave it out, or delete the " + c.Subject.Kind + " and create it anew"
+	if owner := Workload(c.Before); owner != "" {
+		advice = "change " + owner + " instead"
 	}
 	gvk := c.After.GroupVersionKind()
 	changed := make([]place, len(c.Fields))
 	for i := range c.Fields {
 		changed[i] = placeOf(c.Fields[i].Path)
 	}
-	var out []ImmutableRefusal
+	var out []engine.Impact
 	for _, r := range rules {
 		var fields []fieldpath.Path
 		for i := range c.Fields {
@@ -57,7 +51,11 @@ func ImmutableRefusals(c *engine.Change) []ImmutableRefusal {
 			}
 		}
 		if len(fields) > 0 && (r.refused == nil || r.refused(c.Before.Object, c.After.Object)) {
-			out = append(out, ImmutableRefusal{Fields: fields, Why: cmp.Or(r.why, "may not change")})
+			said := names(fields) + " " + cmp.Or(r.why, "may not change")
+			out = append(out, engine.Impact{
+				Code: engine.ImpactImmutable, Fields: fields, Advice: advice,
+				Text: "the server will refuse it: " + said, Brief: "the server will refuse them: " + said,
+			})
 		}
 	}
 	return out
@@ -129,37 +127,4 @@ func defaulted(f *engine.FieldChange) bool {
 	}
 	value, ok := defaults[*f.Path[len(f.Path)-1].FieldName]
 	return ok && (value == nil || value == f.From)
-}
-
-// rulesOf are the rules of a kind, from the update validation of Kubernetes
-// 1.36 (k8s.io/kubernetes/pkg/apis/*/validation).
-func rulesOf(gk schema.GroupKind) []rule {
-	switch gk {
-	case schema.GroupKind{Kind: "Pod"}:
-		return podRules
-	case schema.GroupKind{Kind: "Service"}:
-		return serviceRules
-	case schema.GroupKind{Kind: "PersistentVolumeClaim"}:
-		return claimRules
-	case schema.GroupKind{Group: "batch", Kind: "Job"}:
-		return jobRules
-	}
-	return plainRules[gk]
-}
-
-// refused returns what the server will refuse.
-func refused(c *engine.Change) []engine.Impact {
-	var out []engine.Impact
-	for _, r := range ImmutableRefusals(c) {
-		advice := "leave it out, or delete the " + c.Subject.Kind + " and create it anew"
-		if owner := Workload(c.Before); owner != "" {
-			advice = "change " + owner + " instead"
-		}
-		said := names(r.Fields) + " " + r.Why
-		out = append(out, engine.Impact{
-			Code: engine.ImpactImmutable, Fields: r.Fields, Advice: advice,
-			Text: "the server will refuse it: " + said, Brief: "the server will refuse them: " + said,
-		})
-	}
-	return out
 }

@@ -40,12 +40,6 @@ func (m Manager) String() string {
 	return strings.TrimSpace(string(m.Tool) + " " + m.Name)
 }
 
-// kind is that of a controller: "ReplicaSet".
-func (m Manager) kind() string {
-	kind, _, _ := strings.Cut(m.Name, " ")
-	return kind
-}
-
 // Managed returns who manages an object, by the labels and annotations that they leave
 // on it. An object that a controller made belongs to that controller alone, as it has
 // the labels of what it was made from.
@@ -206,7 +200,8 @@ func managed(u *unstructured.Unstructured) []engine.Impact {
 		will := " manages it, and sets back what differs from its source"
 		switch m.Tool {
 		case Controller:
-			several = "a " + m.kind()
+			kind, _, _ := strings.Cut(m.Name, " ")
+			several = "a " + kind
 			will = " made it, and may set it back; the change is lost when the object is made anew"
 		case Helm:
 			will = " manages it, and its next upgrade may set it back"

@@ -55,7 +55,7 @@ func (r *Reviewer) live(ctx context.Context, c *engine.Change) error {
 	if err != nil {
 		return err
 	}
-	c.Impacts = append(c.Impacts, refused(c)...)
+	c.Impacts = append(c.Impacts, ImmutableRefusals(c)...)
 	c.Impacts = append(c.Impacts, managed(c.Before)...)
 	c.Impacts = append(c.Impacts, owned(c, r.FieldManager)...)
 	c.Impacts = append(c.Impacts, scaled...)

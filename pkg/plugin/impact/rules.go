@@ -23,8 +23,10 @@ func places(texts ...string) []place {
 
 const sealed = "may not change, because the object says immutable: true"
 
-// plainRules are those of the kinds with few of them.
-var plainRules = map[schema.GroupKind][]rule{ //nolint:gochecknoglobals // an immutable table
+// updateRules are the rules of each kind, from the update validation of Kubernetes
+// 1.36 (k8s.io/kubernetes/pkg/apis/*/validation).
+var updateRules = map[schema.GroupKind][]rule{ //nolint:gochecknoglobals // an immutable table
+	{Kind: "Pod"}: podRules, {Kind: "Service"}: serviceRules, {Kind: "PersistentVolumeClaim"}: claimRules, {Group: "batch", Kind: "Job"}: jobRules,
 	{Group: "apps", Kind: "Deployment"}: {{place: placeAt("spec.selector")}, matchingLabels},
 	{Group: "apps", Kind: "DaemonSet"}:  {{place: placeAt("spec.selector")}, matchingLabels},
 	{Group: "apps", Kind: "ReplicaSet"}: {{place: placeAt("spec.selector")}, matchingLabels},

@@ -39,24 +39,16 @@ func (a *HintCollector) Add(c *engine.Change) {
 	case !c.Changed():
 	case c.Denied():
 		a.denied++
-	case !a.Creates && asCreated(c):
+	case !a.Creates && !slices.ContainsFunc(c.Steps, func(s engine.Step) bool { return s.Outcome == engine.Changed && !s.AsCreated }):
+		// only rules for new objects change it
 		a.created++
 	case c.Refused():
 		a.refused++
-	case means(c, engine.ImpactManaged):
+	case slices.ContainsFunc(c.Impacts, func(i engine.Impact) bool { return i.Code == engine.ImpactManaged }):
 		a.managed++
 	default:
 		a.ready++
 	}
-}
-
-// asCreated reports whether only rules for new objects change an object.
-func asCreated(c *engine.Change) bool {
-	return !slices.ContainsFunc(c.Steps, func(s engine.Step) bool { return s.Outcome == engine.Changed && !s.AsCreated })
-}
-
-func means(c *engine.Change, code engine.ImpactCode) bool {
-	return slices.ContainsFunc(c.Impacts, func(i engine.Impact) bool { return i.Code == code })
 }
 
 // Hint returns the hint for a run with this summary.
@@ -66,8 +58,10 @@ func (a *HintCollector) Hint(s evaluation.Summary) Hint {
 		return a.onChanges()
 	case s.Incomplete > 0:
 		return Hint{Note: "The changes " + NotKnown(s) + ".", Why: a.Explain}
+	case s.Objects == 0 && a.Namespace != "":
+		return Hint{Note: "Only objects in namespace " + a.Namespace + " were chosen; -A chooses all.", Why: a.ExplainOne}
 	case s.Objects == 0:
-		return Hint{Note: a.narrowed(), Why: a.ExplainOne}
+		return Hint{Why: a.ExplainOne}
 	}
 	return Hint{Why: a.Explain}
 }
@@ -75,14 +69,6 @@ func (a *HintCollector) Hint(s evaluation.Summary) Hint {
 // NotKnown says of how many objects the changes are not known: "are not known for 1 object: ...".
 func NotKnown(s evaluation.Summary) string {
 	return "are not known for " + wording.Plural(s.Incomplete, "object") + ": rules failed, were denied or are not supported"
-}
-
-// narrowed says of which namespace a run chose objects that found none.
-func (a *HintCollector) narrowed() string {
-	if a.Namespace == "" {
-		return ""
-	}
-	return "Only objects in namespace " + a.Namespace + " were chosen; -A chooses all."
 }
 
 // onChanges suggests the command for changes, with the flag that it needs.

@@ -181,7 +181,8 @@ func hostileComparison(at told) []output.Event {
 		}}
 	}
 	return []output.Event{
-		fleet, output.Compared{Result: result, Difference: result.Difference()},
+		fleet,
+		output.Compared{Result: result, Difference: result.Difference()},
 		problem,
 		output.Comparison{Summary: compare.Summary{
 			Conclusion: compare.SomeDiffer, Objects: 1, Changed: 1, Verdicts: map[compare.Verdict]int{compare.Differs: 1},

@@ -1,6 +1,7 @@
 package human
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -67,13 +68,11 @@ func (r *running) sentence(s evaluation.Summary, overview bool) string {
 		text = fmt.Sprintf("%d of %d changes to Pods and Jobs would be refused: %s would change what is fixed once the object is there.", r.refused, r.changed, engine.Few(slices.Sorted(maps.Keys(r.rules))))
 	}
 	derived, workloads := engine.Few(r.derived(s)), engine.Few(slices.Sorted(maps.Keys(r.workloads)))
-	switch {
-	case len(r.workloads) > 0 && derived != "":
+	if workloads = cmp.Or(workloads, "workloads"); derived != "" {
 		return text + " The templates of " + workloads + " take it: see " + derived + "."
-	case len(r.workloads) > 0:
+	}
+	if len(r.workloads) > 0 {
 		return text + " The templates of " + workloads + " would take it."
-	case derived != "":
-		return text + " The templates of workloads take it: see " + derived + "."
 	}
 	return text
 }

@@ -128,30 +128,23 @@ func mostTelling(rules []evaluation.RuleSummary) []evaluation.RuleSummary {
 	if len(rules) <= rulesListed {
 		return rules
 	}
-	order := make([]int, len(rules))
-	for i := range order {
-		order[i] = i
-	}
-	count := func(i int) (incomplete, changed int) {
-		for outcome, n := range rules[i].Outcomes {
+	failed := func(r *evaluation.RuleSummary) (n int) {
+		for outcome, objects := range r.Outcomes {
 			if outcome.Incomplete() {
-				incomplete += n
+				n += objects
 			}
 		}
-		return incomplete, rules[i].Outcomes[engine.Changed]
+		return n
 	}
-	slices.SortStableFunc(order, func(a, b int) int {
-		failedA, changedA := count(a)
-		failedB, changedB := count(b)
-		return cmp.Or(cmp.Compare(failedB, failedA), cmp.Compare(changedB, changedA))
+	most := slices.Clone(rules)
+	slices.SortStableFunc(most, func(a, b evaluation.RuleSummary) int {
+		return cmp.Or(cmp.Compare(failed(&b), failed(&a)), cmp.Compare(b.Outcomes[engine.Changed], a.Outcomes[engine.Changed]))
 	})
-	order = order[:rulesListed]
-	slices.Sort(order)
-	out := make([]evaluation.RuleSummary, len(order))
-	for i, place := range order {
-		out[i] = rules[place]
+	kept := map[engine.RuleRef]bool{}
+	for i := range most[:rulesListed] {
+		kept[most[i].Rule] = true
 	}
-	return out
+	return slices.DeleteFunc(rules, func(r evaluation.RuleSummary) bool { return !kept[r.Rule] })
 }
 
 // The bounds of what the summary lists.

@@ -98,8 +98,13 @@ func summaryOf(s evaluation.Summary) Object {
 		rules = append(rules, Object{}.rule(r.Rule).Add("outcomes", r.Outcomes))
 	}
 	return Object{
-		{"objects", s.Objects}, {"changed", s.Changed}, {"fields", s.Fields}, {"incomplete", s.Incomplete}, {"refused", s.Refused},
-		{"warnings", s.Warnings}, {"restarts", Object{{"workloads", s.Restarts.Workloads}, {"pods", s.Restarts.Pods}}},
+		{"objects", s.Objects},
+		{"changed", s.Changed},
+		{"fields", s.Fields},
+		{"incomplete", s.Incomplete},
+		{"refused", s.Refused},
+		{"warnings", s.Warnings},
+		{"restarts", Object{{"workloads", s.Restarts.Workloads}, {"pods", s.Restarts.Pods}}},
 	}.addIf(s.Canary != nil, "canary", s.Canary).addIf(len(s.Outdated) > 0, "outdated", s.Outdated).
 		addIf(len(s.Overlay) > 0, "overlay", s.Overlay).Add("rules", rules)
 }

@@ -54,8 +54,14 @@ func (m Object) ruleIf(name string, r engine.RuleRef) Object {
 func conclusionOf(s compare.Summary) Object {
 	v := s.Variants
 	variants := Object{
-		{"compared", v.Compared}, {"differ", v.Differ}, {"notComparable", v.Unknown}, {"refused", v.Refused}, {"kinds", v.Kinds},
-		{"limit", v.Limit}, {"untried", v.Untried}, {"seed", v.Seed},
+		{"compared", v.Compared},
+		{"differ", v.Differ},
+		{"notComparable", v.Unknown},
+		{"refused", v.Refused},
+		{"kinds", v.Kinds},
+		{"limit", v.Limit},
+		{"untried", v.Untried},
+		{"seed", v.Seed},
 	}
 	return Object{{"conclusion", s.Conclusion}, {"objects", s.Objects}, {"changed", s.Changed}, {"verdicts", s.Verdicts}}.
 		addIf(s.Reordered > 0, "reordered", s.Reordered).addIf(s.Failed > 0, "failed", s.Failed).addIf(v.Compared > 0, "variants", variants).

@@ -1,7 +1,6 @@
 package structured
 
 import (
-	"bytes"
 	"fmt"
 	"io"
 
@@ -14,142 +13,114 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/wording"
 )
 
-// Names prints the names of the objects that would change, of a comparison those that do not
+// Objects prints something of each object that would change, and of nothing else.
+type Objects struct {
+	output.Options
+	text    func(*Objects, output.Event) (string, error) // empty for what is not printed
+	printed bool
+}
+
+// NewNames returns a printer of the names of the objects that would change, of a comparison those that do not
 // come out the same, or of a run that writes those that were written, as `kubectl -o name` does: "deployment.apps/web". As there,
 // the namespace is not a part of it; -n belongs beside a name that is piped on. On one cluster of several,
 // the flag for its context follows the name.
-type Names struct{ out io.Writer }
+func NewNames(o output.Options) *Objects { return &Objects{Options: o, text: (*Objects).name} }
 
-// NewNames returns a printer of names.
-func NewNames(o output.Options) *Names { return &Names{o.Out} }
+// NewManifests returns a printer of the changed objects, as a YAML stream. They keep their
+// uid, so that to apply them fails where the object was replaced meanwhile.
+func NewManifests(o output.Options) *Objects { return &Objects{Options: o, text: (*Objects).manifest} }
 
-// Print prints the name of an object.
-func (p *Names) Print(s output.Shown) error {
+// NewPatches returns a printer of an RFC 6902 patch for each changed object: a stream of JSON
+// values, one a line, each naming its object.
+func NewPatches(o output.Options) *Objects { return &Objects{Options: o, text: (*Objects).patch} }
+
+// Print prints what is printed of an object.
+func (p *Objects) Print(s output.Shown) error {
+	text, err := p.text(p, s.Event())
+	if err != nil || text == "" {
+		return err
+	}
+	p.printed = true
+	_, err = io.WriteString(p.Out, text)
+	return err
+}
+
+// Close has nothing to add.
+func (p *Objects) Close() error { return nil }
+
+func (p *Objects) name(e output.Event) (string, error) {
 	var key engine.ObjectKey
-	switch e := s.Event().(type) {
+	var is bool
+	switch e := e.(type) {
 	case output.Evaluated:
-		if !e.Changed() {
-			return nil
-		}
-		key = e.Subject
+		key, is = e.Subject, e.Changed()
 	case output.Compared:
-		if !e.Verdict.Differs() {
-			return nil
-		}
-		key = e.Subject
+		key, is = e.Subject, e.Verdict.Differs()
 	case output.Written:
-		if e.Outcome != apply.Applied && e.Outcome != apply.Planned {
-			return nil
-		}
-		key = e.Key
-	default:
-		return nil
+		key, is = e.Key, e.Outcome == apply.Applied || e.Outcome == apply.Planned
+	}
+	if !is {
+		return "", nil
 	}
 	name := wording.ResourceName(key)
 	if key.Cluster != "" { // a line is arguments of kubectl
 		name += " --context=" + wording.ShellQuote(key.Cluster)
 	}
-	return WriteNames(p.out, name)
+	return redact.Escape(name, "") + "\n", nil
 }
-
-// Close has nothing to add.
-func (p *Names) Close() error { return nil }
-
-// Manifests prints the changed objects, as a YAML stream. They keep their
-// uid, so that to apply them fails where the object was replaced meanwhile.
-type Manifests struct {
-	output.Options
-	printed bool
-}
-
-// NewManifests returns a printer of manifests.
-func NewManifests(o output.Options) *Manifests { return &Manifests{Options: o} }
 
 // maskedNote stands above a manifest that must not be applied.
 const maskedNote = "# Secret values are masked, do not apply: --show-secrets prints them\n"
 
-// Print prints an object that would change.
-func (p *Manifests) Print(s output.Shown) error {
-	c, ok := s.Event().(output.Evaluated)
-	if !ok {
-		return nil
-	}
-	if !c.Changed() || c.After == nil {
-		return nil
+func (p *Objects) manifest(e output.Event) (string, error) {
+	c, ok := e.(output.Evaluated)
+	if !ok || !c.Changed() || c.After == nil {
+		return "", nil
 	}
 	object := redact.Trim(c.After, c.Fields, redact.Stored)
-	masked := !p.ShowSecrets && engine.IsSecret(object) && engine.HoldsHidden(object.Object)
-	if masked {
+	var above string
+	if p.printed {
+		above = "---\n"
+	}
+	if c.Subject.Cluster != "" {
+		above += "# cluster: " + redact.EscapeLine(c.Subject.Cluster) + "\n"
+	}
+	if !p.ShowSecrets && engine.IsSecret(object) && engine.HoldsHidden(object.Object) {
+		above += maskedNote
 		object = engine.HideObject(object) // with the same mask whether the value changes or not
 	}
 	out, err := objectdiff.MarshalYAML(object.Object)
 	if err != nil {
-		return fmt.Errorf("%s: %w", c.Subject, err)
+		return "", fmt.Errorf("%s: %w", c.Subject, err)
 	}
-	var b bytes.Buffer
-	if p.printed {
-		b.WriteString("---\n")
-	}
-	if c.Subject.Cluster != "" {
-		b.WriteString("# cluster: " + redact.EscapeLine(c.Subject.Cluster) + "\n")
-	}
-	if masked {
-		b.WriteString(maskedNote)
-	}
-	b.Write(out)
-	p.printed = true
-	_, err = p.Out.Write(b.Bytes())
-	return err
+	return above + string(out), nil
 }
 
-// Close has nothing to add.
-func (p *Manifests) Close() error { return nil }
-
-// Patches prints an RFC 6902 patch for each changed object: a stream of JSON
-// values, one a line, each naming its object.
-type Patches struct{ output.Options }
-
-// NewPatches returns a printer of patches.
-func NewPatches(o output.Options) *Patches { return &Patches{o} }
-
-type objectPatch struct {
-	Object engine.ObjectKey `json:"object"`
-	Patch  []diff.Edit      `json:"patch"`
-}
-
-// Print prints the patch of an object that would change. An object that is not
-// there yet is added whole.
-func (p *Patches) Print(s output.Shown) error {
-	c, ok := s.Event().(output.Evaluated)
-	if !ok {
-		return nil
+// patch names an object and the edits of the fields that change; what the engine takes for the same is none.
+func (p *Objects) patch(e output.Event) (string, error) {
+	c, ok := e.(output.Evaluated)
+	if !ok || !c.Changed() {
+		return "", nil
 	}
-	if !c.Changed() {
-		return nil
-	}
-	out, err := MarshalLine(objectPatch{Object: c.Subject, Patch: p.patch(c.Change)})
-	if err != nil {
-		return fmt.Errorf("%s: writing JSON: %w", c.Subject, err)
-	}
-	_, err = io.WriteString(p.Out, out)
-	return err
-}
-
-// Close has nothing to add.
-func (p *Patches) Close() error { return nil }
-
-// patch returns the edits of the fields that change; what the engine takes for the same
-// is none.
-func (p *Patches) patch(c *engine.Change) []diff.Edit {
 	before, after := c.Before, c.After
 	if !p.ShowSecrets {
 		after = engine.HideObject(after) // with the same mask whether the value changes or not
 	}
+	var edits []diff.Edit
 	switch {
 	case after == nil:
-		return []diff.Edit{{Op: diff.OpRemove}}
-	case before == nil:
-		return []diff.Edit{{Op: diff.OpAdd, Value: after.Object}}
+		edits = []diff.Edit{{Op: diff.OpRemove}}
+	case before == nil: // it is added whole
+		edits = []diff.Edit{{Op: diff.OpAdd, Value: after.Object}}
+	default:
+		edits = diff.Edits(before.Object, diff.Subset(before.Object, after.Object, c.Fields, nil))
 	}
-	return diff.Edits(before.Object, diff.Subset(before.Object, after.Object, c.Fields, nil))
+	out, err := MarshalLine(struct {
+		Object engine.ObjectKey `json:"object"`
+		Patch  []diff.Edit      `json:"patch"`
+	}{c.Subject, edits})
+	if err != nil {
+		return "", fmt.Errorf("%s: writing JSON: %w", c.Subject, err)
+	}
+	return out, nil
 }
