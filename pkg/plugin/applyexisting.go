@@ -54,7 +54,7 @@ type ApplyOptions struct {
 // NewApplyExistingCommand is `apply-existing`: it makes the changes that preview shows.
 func NewApplyExistingCommand(evaluate flags.Evaluate, name string, streams genericiooptions.IOStreams) *cobra.Command {
 	f := ApplyFlags{
-		Evaluate: evaluate, Write: flags.NewWrite(), Record: flags.NewRecord(), Output: flags.NewOutput(formats.Summary), Contexts: flags.NewContexts(), Events: true,
+		Evaluate: evaluate, Write: flags.NewWrite(), Record: flags.Record{PlanMaxAge: plan.DefaultMaxAge}, Output: flags.NewOutput(formats.Summary), Contexts: flags.NewContexts(), Events: true,
 	}
 	c := &cobra.Command{
 		Use:        applyExisting + " [TYPE [NAME ...] | TYPE/NAME ...]",

@@ -82,44 +82,6 @@ func TestIDTokensAreRefreshedOnce(t *testing.T) {
 	}
 }
 
-// TestProxiesRedirectNothing has a proxy answer for an API server, and for the host of a policy.
-func TestProxiesRedirectNothing(t *testing.T) {
-	away, connections := connectionCounter(t)
-	var asked atomic.Int64
-	proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		asked.Add(1)
-		http.Redirect(w, r, away+r.URL.Path, http.StatusTemporaryRedirect)
-	}))
-	defer proxy.Close()
-	dir := t.TempDir()
-	policy := write(t, dir, "policy.yaml", labelPolicy)
-	kubeconfig := func(settings string) string {
-		return write(t, t.TempDir(), "kubeconfig", fmt.Sprintf(
-			`{apiVersion: v1, kind: Config, current-context: c, clusters: [{name: c, cluster: {server: "http://api.example.test"%s}}], users: [{name: u, user: {token: hidden}}], contexts: [{name: c, context: {cluster: c, user: u}}]}`, settings))
-	}
-	for name, c := range map[string]struct {
-		args []string
-		env  string
-		from string
-	}{
-		"proxy-url of a kubeconfig": {[]string{"preview", "-p", policy, "--kubeconfig", kubeconfig(fmt.Sprintf(", proxy-url: %q", proxy.URL))}, "A=b", "http://api.example.test"},
-		"HTTP_PROXY":                {[]string{"preview", "-p", policy, "--kubeconfig", kubeconfig("")}, "HTTP_PROXY=" + proxy.URL, "http://api.example.test"},
-		"HTTP_PROXY and --as":       {[]string{"preview", "-p", policy, "--kubeconfig", kubeconfig(""), "--as", "admin"}, "HTTP_PROXY=" + proxy.URL, "http://api.example.test"},
-		"a policy's URL":            {[]string{"preview", "-p", "http://policies.example.test/p.yaml", "-f", policy}, "http_proxy=" + proxy.URL, "http://policies.example.test"},
-	} {
-		asked.Store(0)
-		command := exec.CommandContext(t.Context(), "kubectl-mutate", c.args...) // see TestMain
-		command.Env = append(os.Environ(), "KUBECACHEDIR="+t.TempDir(), "NO_PROXY=", "no_proxy=", c.env)
-		out, err := command.CombinedOutput()
-		if err == nil || !strings.Contains(string(out), c.from+" redirects a GET request to "+away+",") || strings.Contains(string(out), "hidden") || asked.Load() == 0 {
-			t.Errorf("%s: the proxy was asked %d times, %v\n%s", name, asked.Load(), err, out)
-		}
-	}
-	if n := connections.Load(); n != 0 {
-		t.Errorf("%d connections to the other server", n)
-	}
-}
-
 // TestPasswordsOfURLsAreNotShown has URLs of a kubeconfig hold passwords, in the server's and in the proxy's, which are valid or not.
 func TestPasswordsOfURLsAreNotShown(t *testing.T) {
 	s := &apiServer{}

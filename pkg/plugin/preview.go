@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -11,6 +12,8 @@ import (
 	"k8s.io/kubectl/pkg/util/templates"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/evaluation"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/apply"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/clusterreport"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/factory"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/flags"
@@ -252,11 +255,8 @@ func (f *PreviewFlags) evaluated(c *cobra.Command, w *factory.Factory, args []st
 	if err != nil {
 		return err
 	}
-	switch {
-	case f.MustFind && len(args) == 0:
-		w.ExplainAll(evaluation)
-	case f.Explain:
-		if err := w.Explain(evaluation, args); err != nil {
+	if f.Explain {
+		if err := w.Explain(evaluation, args, f.MustFind && len(args) == 0); err != nil {
 			return err
 		}
 	}
@@ -349,4 +349,120 @@ func (o *PreviewOptions) show(ctx context.Context, e *preview.Run) (int, error) 
 		return ExitChanges, nil
 	}
 	return ExitOK, nil
+}
+
+// checkSave checks --save. As in apply-existing, rules for new objects then run only if
+// --operation is set.
+func (f *PreviewFlags) checkSave(c *cobra.Command, request *engine.Request) error {
+	switch {
+	case f.Save == "":
+		return nil
+	case f.Objects.Offline():
+		return errors.New("--save makes a plan for a cluster: it cannot be used with -f/--filename or -k/--kustomize")
+	case !c.Flags().Changed("operation"):
+		request.Operation = engine.OperationUpdate
+	}
+	if f.Contexts.Given() {
+		return nil // a directory, which toFleet makes
+	}
+	if err := plan.CheckFile(f.Save); err != nil {
+		return fmt.Errorf("--save: %w", err)
+	}
+	return nil
+}
+
+// validate says who checks the changes. A plan that is reviewed should be one that the server takes.
+func (f *PreviewFlags) validate(w *factory.Factory, o *preview.Options) {
+	switch {
+	case f.Validation == flags.ValidateServer, f.Validation == "" && f.Save != "":
+		write := flags.NewWrite()
+		if f.write != nil {
+			write = *f.write
+		}
+		write.DryRun = string(apply.DryRunServer)
+		o.Validator = w.Executor(&write, nil)
+	case f.Validation == flags.ValidateNone:
+		o.Unchecked = true
+	}
+}
+
+// planSaver saves a plan as a file. A nil one saves nothing.
+type planSaver struct {
+	plan  plan.Plan
+	path  string
+	quiet bool
+}
+
+// add adds an object that would change, or about which there is something else to report.
+func (s *planSaver) add(c *engine.Change) {
+	if s == nil {
+		return
+	}
+	if e := plan.NewEntry(c); len(e.Fields)+len(e.Steps) > 0 {
+		s.plan.Entries = append(s.plan.Entries, &e)
+	}
+}
+
+// save writes the plan of a finished preview.
+func (s *planSaver) save(summary evaluation.Summary, r *preview.Run, errOut io.Writer) error {
+	if s == nil {
+		return nil
+	}
+	if r.Broken() > 0 {
+		return fmt.Errorf("no plan was saved: %s", r.BrokenText())
+	}
+	s.plan.Summary, s.plan.Incomplete = summary, r.Incomplete(summary)
+	if err := plan.Save(s.path, &s.plan); err != nil {
+		return err
+	}
+	if !s.quiet {
+		fmt.Fprintf(errOut, "Plan saved in %s\n", s.path)
+	}
+	return nil
+}
+
+// NewExplainCommand is `explain`: what each rule does with an object, and why. It
+// is a preview of named objects with the reason of every rule.
+func NewExplainCommand(evaluate flags.Evaluate, name string, streams genericiooptions.IOStreams) *cobra.Command {
+	f := PreviewFlags{Evaluate: evaluate, Output: flags.NewOutput(formats.Summary), Explain: true, MustFind: true}
+	c := &cobra.Command{
+		Use:   "explain (TYPE/NAME ... | TYPE NAME ... | -f FILE)",
+		Short: "Explain why policies change an object, or do not",
+		Long: templates.LongDesc(`
+			Explain what each rule of each policy does with an object, and why: which criterion of
+			a match block does not hold, what it wants and what the object has; which precondition,
+			anchor, path test or condition stopped the rule; which exception or exclusion applies;
+			or what the rule changes.
+
+			The object need not be one that the policies match; with -f and no name, all objects of
+			the files are explained. A rule may also change it because
+			of another object that the rule matches: such objects are looked for wherever the
+			policy says. The flags are those of preview, and nothing is written.
+
+			Exit codes: 0 every rule could be explained, 2 there is no such object or nothing was
+			evaluated, 3 a rule failed, would be denied or is not supported, 130 interrupted.`),
+		Example: templates.Examples(fmt.Sprintf(`
+			# Why does this policy leave the Deployment as it is?
+			%[1]s explain deployment/web -n shop -p policy.yaml
+
+			# Which of the installed policies act on this Pod, and what do they change?
+			%[1]s explain pod/web-0 -n shop --from-cluster -o diff`, name)),
+		Args: func(c *cobra.Command, args []string) error {
+			if len(args) == 0 && !f.Objects.Offline() {
+				return fmt.Errorf("name an object, for example: %s deployment/web -n shop -p policy.yaml", c.CommandPath())
+			}
+			return nil
+		},
+		RunE: func(c *cobra.Command, args []string) error {
+			o, err := f.ToOptions(c, args, streams)
+			if err != nil {
+				return err
+			}
+			return exit(o.Run(c.Context()))
+		},
+	}
+	f.AddFlags(c.Flags())
+	f.Output.AddFlags(c.Flags(), formats.ExplainNames())
+	f.Output.AddTemplateFlag(c.Flags())
+	return c
 }

@@ -12,9 +12,11 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/factory"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/flags"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/journal"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/metrics"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/formats"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/plan"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/version"
 )
 
 // WritePrinters print a run that writes.
@@ -108,4 +110,42 @@ func newJournal(w *factory.Factory, c *cobra.Command, args []string, run plan.Ru
 // typed returns the arguments of a command as they were typed, without credentials.
 func typed(c *cobra.Command, args []string) []string {
 	return append(slices.Clone(args), flags.Typed(c.Flags())...)
+}
+
+// Metering counts a run for --metrics.
+type Metering struct {
+	*metrics.Run        // nil counts nothing
+	File         string // "" where the counts are a part of those of several clusters
+}
+
+// metering starts to count a command's run, if --metrics is set.
+func metering(file string, c *cobra.Command) Metering {
+	if file == "" {
+		return Metering{}
+	}
+	return Metering{Run: metrics.New(c.Name(), version.Release()), File: file}
+}
+
+// meteringWatch starts to count a watch, if --metrics or --metrics-listen is set.
+func meteringWatch(file, listen string, c *cobra.Command, waiting func() int) Metering {
+	if file == "" && listen == "" {
+		return Metering{}
+	}
+	return Metering{Run: metrics.NewWatch(c.Name(), version.Release(), waiting), File: file}
+}
+
+// finish writes the metrics, also those of a run that failed, and returns the exit code and
+// error of the run. Metrics that cannot be written leave a run incomplete.
+func (m Metering) finish(code int, err error) (int, error) {
+	if m.File == "" {
+		return code, err
+	}
+	failed := m.WriteFile(m.File)
+	if failed == nil {
+		return code, err
+	}
+	if code != ExitNothing {
+		code = ExitIncomplete
+	}
+	return code, errors.Join(err, failed)
 }

@@ -3,8 +3,11 @@ package cluster
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"net/url"
+	"regexp"
 	"strings"
 	"sync"
 	"time"
@@ -21,6 +24,8 @@ import (
 	"k8s.io/client-go/restmapper"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/transport"
 )
 
 // Defaults of Options. client-go's own 5 requests a second would make a run
@@ -133,4 +138,89 @@ func (w warner) HandleWarningHeaderWithContext(ctx context.Context, code int, ag
 		text = engine.ErrHidden.Error()
 	}
 	w.HandleWarningHeader(code, agent, text)
+}
+
+// Info names the cluster of a Client and its user, for headings and prompts. What the
+// kubeconfig does not have is empty.
+type Info struct {
+	Context string
+	Server  string
+	User    string
+}
+
+// String names the cluster for a prompt, on one line: "context prod (https://10.0.0.1:6443)".
+func (i Info) String() string {
+	if i.Context == "" {
+		return redact.EscapeLine(i.Server)
+	}
+	return redact.EscapeLine(fmt.Sprintf("context %s (%s)", i.Context, i.Server))
+}
+
+// Info describes the connection.
+func (c *Client) Info() Info { return c.info }
+
+// userInfo is what a URL has before its host.
+var userInfo = regexp.MustCompile(`(^|//)\S*@`)
+
+// withoutPassword is a URL, or a text that quotes some, without the user and the password that a URL may have.
+func withoutPassword(text string) string { return userInfo.ReplaceAllString(text, "$1") }
+
+// unquoted is an error without the passwords of URLs in it.
+func unquoted(err error) error {
+	if text := err.Error(); text != withoutPassword(text) {
+		return errors.New(withoutPassword(text))
+	}
+	return err
+}
+
+func infoOf(getter genericclioptions.RESTClientGetter, config *rest.Config) Info {
+	info := Info{Server: withoutPassword(config.Host), User: config.Impersonate.UserName}
+	raw, err := getter.ToRawKubeConfigLoader().RawConfig()
+	if err != nil {
+		return info // in a cluster there is no kubeconfig
+	}
+	info.Context = raw.CurrentContext
+	// The loader does not apply the --context flag to the raw configuration.
+	if flags, ok := getter.(*genericclioptions.ConfigFlags); ok && flags.Context != nil && *flags.Context != "" {
+		info.Context = *flags.Context
+	}
+	if context := raw.Contexts[info.Context]; context != nil && info.User == "" {
+		info.User = context.AuthInfo
+	}
+	return info
+}
+
+// MaxLogLevel is the highest level of -v at which client-go logs no bodies, which have values of Secrets.
+const MaxLogLevel = 7
+
+// Wrap gives a config the transport that every client of an API server is made with: answers
+// are bounded, and no request leaves for another server than that of the config.
+//
+// Credentials are added by client-go above this transport, and certificates are shown below it, so
+// that what it does not send takes neither along.
+func Wrap(config *rest.Config) *rest.Config {
+	config.Wrap(transport.Bounded(transport.MaxBytes, "; ask for less, for instance with a selector or a smaller --chunk-size"))
+	origin, _, err := rest.DefaultServerUrlFor(config)
+	if err != nil {
+		return config // no client can be made of it, which says why
+	}
+	config.Wrap(transport.Redirects{Origin: origin}.Bound)
+	if origin.User != nil {
+		loginOf(config, origin)
+	}
+	if p := config.AuthProvider; p != nil && p.Name == "oidc" {
+		transport.AllowLogins(p.Config["idp-issuer-url"])
+	}
+	return config
+}
+
+// loginOf takes the user and the password out of the URL of a server, which client-go logs.
+func loginOf(config *rest.Config, server *url.URL) {
+	bare := *server
+	bare.User = nil
+	config.Host = bare.String()
+	if config.Username == "" && config.BearerToken == "" && config.BearerTokenFile == "" && config.AuthProvider == nil && config.ExecProvider == nil {
+		config.Username = server.User.Username()
+		config.Password, _ = server.User.Password()
+	}
 }

@@ -1,15 +1,12 @@
 package cluster_test
 
 import (
-	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"strconv"
 	"strings"
 	"testing"
-
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/cluster"
@@ -38,26 +35,6 @@ func listServer(t *testing.T, listed func(n int, r *http.Request) answer) (*fake
 	}))
 	t.Cleanup(s.Close)
 	return s, &n
-}
-
-// A listing whose pages expire begins again a few times, and goes on at once with the token that the server offers.
-func TestListingsWhosePagesExpire(t *testing.T) {
-	for name, c := range map[string]struct {
-		token    string
-		requests int
-	}{"always": {"", 8}, "with a token, too": {"token", 12}} {
-		server, requests := listServer(t, func(n int, r *http.Request) answer {
-			if r.URL.Query().Get("continue") == "" {
-				return page("next", fmt.Sprint("c", n))
-			}
-			return status(http.StatusGone, "Expired", c.token)
-		})
-		_, err := stream(t, server.client(t, cluster.Options{QPS: -1}).Source(engine.Scope{}, cluster.SourceOptions{}), engine.Selection{Kind: "ConfigMap"})
-		var partial *engine.UnreadableError
-		if !apierrors.IsResourceExpired(err) || !errors.As(err, &partial) || *requests != c.requests {
-			t.Errorf("%s: %d requests, error %v", name, *requests, err)
-		}
-	}
 }
 
 // TestLargePagesAreAskedForInParts lists objects of which some twenty fit into an answer.

@@ -172,7 +172,10 @@ func (s *source) readNamespaces(ctx context.Context) map[string]*unstructured.Un
 		found[name] = u
 	}
 	if err != nil {
-		s.warn(fmt.Errorf("namespaces, their labels included, are unknown to the policies: %w", err))
+		err = fmt.Errorf("namespaces, their labels included, are unknown to the policies: %w", err)
+		if _, warned := s.client.warned.LoadOrStore(err.Error(), true); !warned { // however many sources of a run find the same
+			s.options.Warn(err)
+		}
 	}
 	if ctx.Err() == nil {
 		s.namespaces = found

@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"iter"
 	"net/http"
@@ -11,6 +12,8 @@ import (
 	"github.com/go-logr/logr"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/validate/content"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
 
@@ -120,7 +123,8 @@ func (c *Client) list(ctx context.Context, r *resource, q query) iter.Seq2[rawLi
 			if !yield(page, err) || err != nil {
 				return
 			}
-			if l.take(page); l.next == "" {
+			l.fitting = int64(len(page.items)) * goodPage / int64(max(page.bytes, 1))
+			if l.next, l.begun, l.expired = page.next, true, false; l.next == "" {
 				return
 			}
 		}
@@ -140,10 +144,137 @@ func (c *Client) listRequest(r *resource, q query, l *listing) *rest.Request {
 	return request
 }
 
-// continueOf returns the token with which an expired listing continues.
-func continueOf(err error) string {
-	if status, ok := err.(apierrors.APIStatus); ok {
-		return status.Status().Continue
+// rawList is one page of a listing.
+type rawList struct {
+	items []*unstructured.Unstructured
+	// next is the token of the next page; empty on the last one.
+	next string
+	// resourceVersion is that of the state of the cluster that the list shows.
+	resourceVersion string
+	// remaining is how many objects follow, and negative where the server does not
+	// say so: it does not know for listings with a selector.
+	remaining int64
+	bytes     int // of its text
+}
+
+// errNoItems reports an answer that would read as a list without objects, and is none.
+var errNoItems = errors.New("it has no items")
+
+// readList reads a page of a resource.
+func readList(body []byte, r *resource) (rawList, error) {
+	var content map[string]any
+	err := json.Unmarshal(body, &content)
+	items, isList := content["items"]
+	if _, is := items.([]any); err == nil && !is && (!isList || items != nil) {
+		err = errNoItems
 	}
-	return ""
+	if err != nil {
+		return rawList{}, fmt.Errorf("%s: the answer is no list: %w", r.mapping.Resource.GroupResource(), err)
+	}
+	var list unstructured.UnstructuredList
+	list.SetUnstructuredContent(content)
+	out := rawList{next: list.GetContinue(), resourceVersion: list.GetResourceVersion(), remaining: -1, bytes: len(body)}
+	if remaining := list.GetRemainingItemCount(); remaining != nil {
+		out.remaining = *remaining
+	}
+	if out.next == "" {
+		out.remaining = 0
+	}
+	for i := range list.Items {
+		out.items = append(out.items, r.typed(&list.Items[i]))
+	}
+	return out, nil
+}
+
+// typed gives an object of a list the type of the resource, unless it has one.
+func (r *resource) typed(u *unstructured.Unstructured) *unstructured.Unstructured {
+	if u.GetKind() == "" || u.GetAPIVersion() == "" {
+		u.SetGroupVersionKind(r.mapping.GroupVersionKind)
+	}
+	return u
+}
+
+// readObject reads a single object.
+func readObject(body []byte) (*unstructured.Unstructured, error) {
+	u := &unstructured.Unstructured{}
+	if err := json.Unmarshal(body, &u.Object); err != nil {
+		return nil, fmt.Errorf("the answer is no object: %w", err)
+	}
+	return u, nil
+}
+
+// maxRestarts is how often a listing begins again after its snapshot expired on the server.
+const maxRestarts = 3
+
+// sparse is which part of the objects that were asked for first a later page has at least.
+const sparse = 10
+
+// listing is how far a listing has come, and how to go on.
+type listing struct {
+	chunk    int64 // objects of a page at most; not positive for all that follow
+	fitting  int64 // as many as make a page of about goodPage bytes
+	next     string
+	begun    bool
+	expired  bool // the last answer said so
+	restarts int
+}
+
+// goodPage is how many bytes a page may have before the next one is asked for with fewer objects: up to three are in memory at
+// once, beside what is made of them.
+const goodPage = 1 << 20
+
+// limit is how many objects the next page has at most; not positive for all that follow.
+func (l *listing) limit() int64 {
+	if !l.begun {
+		return l.chunk
+	}
+	asked := int64(defaultChunkSize)
+	if l.chunk > 0 {
+		asked = min(l.chunk, asked)
+	}
+	return min(l.chunk, max(l.fitting, asked/sparse, 1))
+}
+
+// expire reports whether a listing goes on where an error says that the snapshot that the pages are cut from has
+// expired on the server: with the token that it offers, or else from the beginning. It goes on in pages, unlike
+// client-go's pager: who lists skips what came before, and a large listing in one piece takes too much memory.
+func (l *listing) expire(err error) bool {
+	if !apierrors.IsResourceExpired(err) || l.next == "" {
+		return false
+	}
+	token := ""                                      // with which it continues
+	if status, ok := err.(apierrors.APIStatus); ok { //nolint:errorlint // it is not wrapped
+		token = status.Status().Continue
+	}
+	if token == "" || l.expired { // none, or one that does not help either
+		token = ""
+		if l.restarts++; l.restarts > maxRestarts {
+			return false
+		}
+	}
+	l.next, l.expired = token, true
+	return true
+}
+
+// shrink makes the next pages smaller if the last one was too large to be read.
+func (l *listing) shrink(err error) bool {
+	var size *transport.SizeError
+	if !errors.As(err, &size) || l.chunk <= 1 {
+		return false
+	}
+	l.chunk = max(1, l.chunk/10)
+	return true
+}
+
+// uids are those of the objects that came before. Some come again: those that two kinds share, and those of a listing
+// that began anew.
+type uids map[string]bool
+
+// again reports whether an object came before, and notes that it has come.
+func (u uids) again(uid string) bool {
+	known := u[uid]
+	if uid != "" {
+		u[uid] = true
+	}
+	return known
 }

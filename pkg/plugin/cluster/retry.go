@@ -3,6 +3,7 @@ package cluster
 import (
 	"context"
 	"crypto/tls"
+	"encoding/json"
 	"errors"
 	"io"
 	"net"
@@ -11,8 +12,16 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/managedfields"
 	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
 
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/transport"
 )
 
@@ -49,19 +58,15 @@ func retryIf(ctx context.Context, b wait.Backoff, again func(error) bool, call f
 	}
 }
 
-// noRetry marks the context of a read that its caller repeats.
-type noRetry struct{}
-
-func withoutRetry(ctx context.Context) context.Context {
-	return context.WithValue(ctx, noRetry{}, true)
-}
+// patience is the key of the Backoff of a RetryingClient.
+type patience struct{}
 
 // retryRead repeats a read if the server is busy, fails, or breaks off in the middle of its answer: a run over many
 // objects must not end at the first of these. A server that cannot be reached at all, or does not answer in time, is
-// not waited for: the address is wrong more often than the server is about to come up.
+// not waited for, but by a RetryingClient: the address is wrong more often than the server is about to come up.
 func retryRead(ctx context.Context, read func() error) error {
-	if ctx.Value(noRetry{}) != nil {
-		return read()
+	if b, ok := ctx.Value(patience{}).(wait.Backoff); ok {
+		return Retry(ctx, b, read)
 	}
 	return retryIf(ctx, readBackoff(), func(err error) bool {
 		var network *net.OpError
@@ -153,4 +158,78 @@ func IsMergeFailure(err error) bool {
 	var status apierrors.APIStatus
 	return errors.As(err, &status) && status.Status().Code == http.StatusInternalServerError &&
 		status.Status().Reason == ""
+}
+
+// RetryingClient sends the requests of a run that writes. It repeats what can be
+// repeated: reads, dry runs, and writes that the server has not begun to work on
+// (429). Any other write is sent once: its caller looks up what became of it.
+//
+// It waits longer than a Client, which gives up early: a preview can be made
+// again, but a run that writes should outlast a restart of the server.
+type RetryingClient struct {
+	Client *Client
+	// Backoff is between attempts; without Steps it is DefaultBackoff.
+	Backoff wait.Backoff
+}
+
+// Get reads an object as Client.Get does.
+func (c RetryingClient) Get(ctx context.Context, key engine.ObjectKey) (*unstructured.Unstructured, error) {
+	return c.Client.Get(context.WithValue(ctx, patience{}, c.Backoff), key)
+}
+
+// Patch sends a patch as Client.Patch does.
+func (c RetryingClient) Patch(ctx context.Context, key engine.ObjectKey, p Patch) (object *unstructured.Unstructured, err error) {
+	again := func(answer error) bool {
+		final := p.Type == types.ApplyPatchType && IsMergeFailure(answer)
+		return p.DryRun && !final || apierrors.IsTooManyRequests(answer)
+	}
+	err = retryIf(ctx, c.Backoff, again, func() error {
+		object, err = c.Client.Patch(ctx, key, p)
+		return err
+	})
+	return object, err
+}
+
+// Types returns the schema of a kind as Client.Types does.
+func (c RetryingClient) Types(ctx context.Context, gvk schema.GroupVersionKind, refresh bool) (managedfields.TypeConverter, error) {
+	return c.Client.Types(context.WithValue(ctx, patience{}, c.Backoff), gvk, refresh)
+}
+
+// ReportClient writes reports, and can write nothing else: its connection refuses it.
+type ReportClient struct {
+	*Client
+	// FieldManager owns what it writes.
+	FieldManager string
+}
+
+// NewReportClient makes a client that may write the objects of resources, and read.
+func NewReportClient(getter genericclioptions.RESTClientGetter, o Options, manager string, resources []schema.GroupResource) (*ReportClient, error) {
+	o.ReadOnly, o.But = true, resources
+	c, err := New(getter, o)
+	if err != nil {
+		return nil, err
+	}
+	return &ReportClient{Client: c, FieldManager: manager}, nil
+}
+
+// Apply sends a server-side apply, which takes all fields of the object.
+func (c *ReportClient) Apply(ctx context.Context, key engine.ObjectKey, body []byte) error {
+	_, err := RetryingClient{Client: c.Client}.Patch(ctx, key, Patch{Type: types.ApplyPatchType, Body: body, FieldManager: c.FieldManager, Force: true})
+	return err
+}
+
+// Delete deletes the object that has a UID, once.
+func (c *ReportClient) Delete(ctx context.Context, key engine.ObjectKey, uid types.UID) error {
+	segments, err := c.pathOf(ctx, key)
+	if err != nil {
+		return err
+	}
+	body, err := json.Marshal(metav1.DeleteOptions{
+		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "DeleteOptions"}, Preconditions: &metav1.Preconditions{UID: &uid},
+	})
+	if err != nil {
+		return err
+	}
+	_, err = do(ctx, http.MethodDelete, c.rest.Delete().AbsPath(segments...).SetHeader("Content-Type", runtime.ContentTypeJSON).Body(body))
+	return err
 }

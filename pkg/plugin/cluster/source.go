@@ -124,22 +124,17 @@ func (s *source) choose(ctx context.Context, selections []engine.Selection) (cho
 	for _, versions := range served.kinds {
 		for _, r := range versions {
 			if k, ok := joined.ForKind(r.mapping); ok && r.listable {
-				chosen = append(chosen, chosenKind{readAs(versions, r, k.ReadAs()), k})
+				for _, other := range versions {
+					if other.listable && other.mapping.GroupVersionKind.Version == k.ReadAs() {
+						r = other
+					}
+				}
+				chosen = append(chosen, chosenKind{r, k})
 				break
 			}
 		}
 	}
 	return chosen, s.unknownTo(served, selections), nil
-}
-
-// readAs is the resource in the version that was asked for, if the server has it.
-func readAs(versions []*resource, preferred *resource, version string) *resource {
-	for _, r := range versions {
-		if r.listable && r.mapping.GroupVersionKind.Version == version {
-			return r
-		}
-	}
-	return preferred
 }
 
 // open reports whether a selection leaves open which kinds the run reads.
@@ -161,13 +156,6 @@ func (s *source) unknownTo(served *catalog, selections []engine.Selection) []err
 	return out
 }
 
-// warn warns once, however many sources of a run find the same.
-func (s *source) warn(err error) {
-	if _, warned := s.client.warned.LoadOrStore(err.Error(), true); !warned {
-		s.options.Warn(err)
-	}
-}
-
 // kind yields the wanted objects of one kind; false when the stream is over.
 func (s *source) kind(ctx context.Context, k chosenKind, known uids, yield func(engine.Page, error) bool) bool {
 	queries := s.inShard(ctx, k, s.queries(k))
@@ -176,7 +164,7 @@ func (s *source) kind(ctx context.Context, k chosenKind, known uids, yield func(
 		q := queries[0]
 		queries = queries[1:]
 		for list, err := range s.read(ctx, k, q) {
-			if err != nil && s.fallsBack(k, &q, err) {
+			if len(s.options.Fallback) > 0 && k.namespaced() && q.namespace == "" && apierrors.IsForbidden(err) {
 				s.refused = append(s.refused, err)
 				for _, q.namespace = range s.options.Fallback {
 					queries = append(queries, q)
@@ -201,11 +189,6 @@ func (s *source) kind(ctx context.Context, k chosenKind, known uids, yield func(
 		}
 	}
 	return true
-}
-
-// fallsBack reports whether a listing of all namespaces was refused, in place of which the fallback is listed.
-func (s *source) fallsBack(k chosenKind, q *query, err error) bool {
-	return len(s.options.Fallback) > 0 && k.namespaced() && q.namespace == "" && apierrors.IsForbidden(err)
 }
 
 // refusedError reports listings that the user may not make.
@@ -322,4 +305,98 @@ func unreadable(err error, r *resource, q query) error {
 		what += " in namespace " + q.namespace
 	}
 	return &engine.UnreadableError{What: what, Err: err}
+}
+
+// page holds the wanted objects of one page of a listing.
+type page struct {
+	items      []*unstructured.Unstructured
+	bytes      int
+	resource   *resource
+	namespaces map[string]*unstructured.Unstructured
+	request    engine.Request
+}
+
+// page picks the wanted objects and looks up their Namespaces.
+func (s *source) page(ctx context.Context, k chosenKind, list rawList, known uids) *page {
+	p := &page{resource: k.resource, request: s.scope.Request}
+	for _, u := range list.items {
+		if item := itemOf(u); !k.Matches(item.Facts()) || known.again(string(u.GetUID())) {
+			continue
+		}
+		p.items = append(p.items, u)
+	}
+	if len(p.items) > 0 {
+		p.bytes = decodedSize * list.bytes * len(p.items) / len(list.items)
+	}
+	if len(p.items) > 0 && k.namespaced() {
+		p.namespaces = s.readNamespaces(ctx)
+	}
+	return p
+}
+
+// decodedSize is about how many times its text an object takes.
+const decodedSize = 8
+
+// Len implements engine.Page.
+func (p *page) Len() int { return len(p.items) }
+
+// Bytes is about what the objects take.
+func (p *page) Bytes() int { return p.bytes }
+
+// Target implements engine.Page.
+func (p *page) Target(i int) (engine.Target, error) {
+	u := p.items[i]
+	t := engine.Target{
+		Key: engine.KeyOf(u), Object: u, OldObject: u, Namespace: p.namespaces[u.GetNamespace()],
+		Mapping: p.resource.mapping, Request: p.request,
+	}
+	if p.request.Operation == engine.OperationCreate {
+		t.OldObject = nil
+	}
+	return t, nil
+}
+
+// Origin is the Origin of Documents from the cluster.
+const Origin = "cluster"
+
+// PolicyDocuments reads the policies, and their inputs, that are installed in
+// the cluster: all objects of the kinds that role does not call foreign. Kinds
+// of the core group are left out: a Namespace or a ConfigMap may be an input,
+// but which one is for the policy to ask. Beside
+// what could be read, it returns an error, usually an *engine.UnreadableError, for
+// each kind that could not.
+func (c *Client) PolicyDocuments(ctx context.Context, role func(schema.GroupKind) engine.Role) ([]engine.Document, []error) {
+	served, err := c.served(ctx)
+	if err != nil {
+		return nil, []error{err}
+	}
+	var documents []engine.Document
+	var failures []error
+	known := uids{}
+	for _, r := range served.policies(role) {
+		for list, err := range c.list(ctx, r, query{}) {
+			if err != nil {
+				failures = append(failures, unreadable(err, r, query{}))
+				break
+			}
+			for _, u := range list.items {
+				if !known.again(string(u.GetUID())) {
+					documents = append(documents, engine.NewDocument(u, Origin))
+				}
+			}
+		}
+	}
+	return documents, failures
+}
+
+// policies are the resources that PolicyDocuments reads.
+func (cat *catalog) policies(role func(schema.GroupKind) engine.Role) []*resource {
+	var out []*resource
+	for _, versions := range cat.kinds {
+		gk := versions[0].mapping.GroupVersionKind.GroupKind()
+		if gk.Group != "" && versions[0].listable && role(gk) != engine.Foreign {
+			out = append(out, versions[0])
+		}
+	}
+	return out
 }

@@ -166,7 +166,7 @@ func (w *Watched) Watch(ctx context.Context, version string, opened func(), each
 	if w.query.fields != "" {
 		request.Param("fieldSelector", w.query.fields)
 	}
-	body, err := request.MaxRetries(0).Stream(transport.ForWatch(withoutRetry(ctx)))
+	body, err := request.MaxRetries(0).Stream(transport.ForWatch(ctx))
 	if err != nil {
 		return rbac.Forbidden(transport.Cause(err), http.MethodGet, request.URL().Path)
 	}

@@ -56,7 +56,14 @@ func (x completer) below(parent *cobra.Command) {
 		complete(c, "namespaces", several(x.namespaces))
 		complete(c, "only", x.rules)
 		complete(c, "skip", x.rules)
-		complete(c, "resume", x.journals)
+		complete(c, "resume", func(_ *cobra.Command, _ []string, begun string) ([]string, cobra.ShellCompDirective) {
+			return ofRuns(begun, func(r *journal.Run) string { // those that were cut off
+				if !r.Resumable() {
+					return ""
+				}
+				return r.Name()
+			})
+		})
 		switch {
 		case slices.Contains(x.Objects, c.Name()):
 			c.ValidArgsFunction = harmless(x.objects)
@@ -138,16 +145,6 @@ func (x completer) runs(c *cobra.Command, args []string, begun string) ([]string
 		return x.objects(c, args, begun)
 	}
 	return ofRuns(begun, func(r *journal.Run) string { return r.ID })
-}
-
-// journals are those of the runs that history lists, which were cut off.
-func (x completer) journals(_ *cobra.Command, _ []string, begun string) ([]string, cobra.ShellCompDirective) {
-	return ofRuns(begun, func(r *journal.Run) string {
-		if !r.Resumable() {
-			return ""
-		}
-		return r.Name()
-	})
 }
 
 // ofRuns are the names of the runs that have one, or else files.

@@ -83,13 +83,17 @@ func kindsOf(mapper meta.RESTMapper, types string) ([]schema.GroupKind, error) {
 		}
 	}
 	for _, t := range strings.Split(types, ",") {
-		if category, ok := expand(mapper, t); ok {
-			for _, r := range category {
-				if gk, err := KindOf(mapper, r.String()); err == nil {
-					add(gk)
+		if e, ok := mapper.(interface {
+			Expand(category string) ([]schema.GroupResource, bool)
+		}); ok {
+			if category, ok := e.Expand(t); ok {
+				for _, r := range category {
+					if gk, err := KindOf(mapper, r.String()); err == nil {
+						add(gk)
+					}
 				}
+				continue
 			}
-			continue
 		}
 		gk, err := KindOf(mapper, t)
 		if err != nil {
@@ -98,15 +102,6 @@ func kindsOf(mapper meta.RESTMapper, types string) ([]schema.GroupKind, error) {
 		add(gk)
 	}
 	return out, nil
-}
-
-func expand(mapper meta.RESTMapper, category string) ([]schema.GroupResource, bool) {
-	if e, ok := mapper.(interface {
-		Expand(category string) ([]schema.GroupResource, bool)
-	}); ok {
-		return e.Expand(category)
-	}
-	return nil, false
 }
 
 // KindOf finds the kind that a user means by "deploy", "deployments.apps" or

@@ -32,7 +32,11 @@ import (
 // the types and names that the user typed.
 func (f *Factory) Evaluation(ctx context.Context, args []string, request engine.Request) (*preview.Options, error) {
 	o := f.options(request)
-	if err := f.loadPolicies(ctx, o); err != nil {
+	var err error
+	if o.Documents, err = f.readPolicies(ctx, o, &f.Policies); err != nil {
+		return nil, err
+	}
+	if err := f.addInputs(ctx, o, f.Policies.FromCluster); err != nil {
 		return nil, err
 	}
 	return o, f.complete(ctx, o, args)
@@ -63,7 +67,15 @@ func (f *Factory) complete(ctx context.Context, o *preview.Options, args []strin
 	if err != nil {
 		return err
 	}
-	mapper, err := f.openWorld(ctx, o, supplied(o.Dialects, values))
+	var described []*unstructured.Unstructured // objects that values describe
+	for _, dialect := range o.Dialects {
+		if supplier, ok := dialect.(engine.Supplier); ok {
+			for _, d := range values {
+				described = append(described, supplier.Supplied(d)...)
+			}
+		}
+	}
+	mapper, err := f.openWorld(ctx, o, described)
 	if err != nil {
 		return err
 	}
@@ -85,15 +97,6 @@ func (f *Factory) complete(ctx context.Context, o *preview.Options, args []strin
 	o.MaxObjects = f.Canary.MaxObjects
 	o.Unread = f.unread
 	return nil
-}
-
-func (f *Factory) loadPolicies(ctx context.Context, o *preview.Options) error {
-	documents, err := f.readPolicies(ctx, o, &f.Policies)
-	if err != nil {
-		return err
-	}
-	o.Documents = documents
-	return f.addInputs(ctx, o, f.Policies.FromCluster)
 }
 
 // addInputs adds the objects of --world to the documents of a live run and, unless they are read already, the
@@ -151,7 +154,7 @@ func (f *Factory) installedInputs(ctx context.Context, o *preview.Options) []eng
 	for _, d := range o.Documents {
 		fromFiles[d.Key.Named()] = true
 	}
-	installed, unread := f.Client.PolicyDocuments(ctx, inputs(o))
+	installed, unread := f.Client.PolicyDocuments(ctx, inputs(&o.Policies))
 	for _, problem := range unread {
 		var part *engine.UnreadableError
 		if errors.As(problem, &part) { // anything else ends the run when objects are read
@@ -162,7 +165,7 @@ func (f *Factory) installedInputs(ctx context.Context, o *preview.Options) []eng
 }
 
 // inputs returns the role of a kind that the languages in use read besides policies.
-func inputs(o *preview.Options) func(schema.GroupKind) engine.Role {
+func inputs(o *preview.Policies) func(schema.GroupKind) engine.Role {
 	return func(gk schema.GroupKind) engine.Role {
 		for _, d := range o.Dialects {
 			if d.Accepts(gk) == engine.Input && len(o.Of(d)) > 0 && besidePolicies(o.Dialects)(gk) == engine.Input {
@@ -177,7 +180,7 @@ func inputs(o *preview.Options) func(schema.GroupKind) engine.Role {
 // policies. These are not objects that a run may change.
 func (f *Factory) openCluster(ctx context.Context, o *preview.Options) error {
 	o.World.Reader, o.World.Raw, o.World.Access, o.World.Mapper = f.Client.Reader(), f.Client, cluster.NewAuthorizer(f.Client), f.Client.Mapper()
-	o.CheckKind = checkKind(&f.Policies, func(n engine.KindName) error { return f.Client.CheckKind(ctx, n) })
+	o.CheckKind = checkKind(ctx, &f.Policies, nil, f.Client)
 	role := besidePolicies(o.Dialects)
 	var over, documents []engine.Document
 	for _, d := range o.Documents {
@@ -218,7 +221,7 @@ func (f *Factory) openCluster(ctx context.Context, o *preview.Options) error {
 	}
 	f.overlay = s.Over(f.Client.Reader())
 	o.World.Reader, o.World.Raw, o.World.Existing, o.World.Mapper = f.overlay, f.overlay, f.overlay.Existing(), s.Mapper()
-	o.CheckKind = checkKind(&f.Policies, beside(ctx, f.Client, s))
+	o.CheckKind = checkKind(ctx, &f.Policies, s, f.Client)
 	return nil
 }
 
@@ -236,7 +239,7 @@ func (f *Factory) openWorld(ctx context.Context, o *preview.Options, described [
 	for _, d := range engine.Documents(described...) {
 		loader.AddWorld(d)
 	}
-	role := inputs(o)
+	role := inputs(&o.Policies)
 	var among, amongWorld []engine.Document // what policies read beside themselves
 	keep := func(in *[]engine.Document, d engine.Document) {
 		if gk := d.Key.GroupKind; gk.Group != "" && role(gk) != engine.Foreign {
@@ -263,7 +266,7 @@ func (f *Factory) openWorld(ctx context.Context, o *preview.Options, described [
 		return nil, err
 	}
 	o.World.Reader, o.World.Raw, o.World.Origin = f.snapshot, f.snapshot, f.snapshot.Origin
-	o.CheckKind = checkKind(&f.Policies, f.snapshot.CheckKind)
+	o.CheckKind = checkKind(ctx, &f.Policies, f.snapshot, nil)
 	return f.snapshot.Mapper(), nil
 }
 
@@ -327,21 +330,6 @@ func loadValues(ctx context.Context, path string, r *input.Reader) ([]engine.Doc
 	return documents, nil
 }
 
-// supplied returns the objects that values describe.
-func supplied(all []engine.Dialect, documents []engine.Document) []*unstructured.Unstructured {
-	var out []*unstructured.Unstructured
-	for _, dialect := range all {
-		supplier, ok := dialect.(engine.Supplier)
-		if !ok {
-			continue
-		}
-		for _, d := range documents {
-			out = append(out, supplier.Supplied(d)...)
-		}
-	}
-	return out
-}
-
 // besidePolicies returns the role of a kind in policy files. Values are only read with --values:
 // a file that is there for tests must not change the result.
 func besidePolicies(all []engine.Dialect) func(schema.GroupKind) engine.Role {
@@ -366,9 +354,12 @@ func (s asked) Pages(ctx context.Context, selections []engine.Selection) iter.Se
 }
 
 // Explain makes a run explain the objects that it shows, and those that the user named and that
-// no policy selects.
-func (f *Factory) Explain(o *preview.Options, args []string) error {
-	o.Reasons = true
+// no policy selects; or all objects of its source, whatever the policies select.
+func (f *Factory) Explain(o *preview.Options, args []string, all bool) error {
+	if o.Reasons = true; all {
+		o.Objects = asked{o.Objects, []engine.Selection{{Group: "*", Kind: "*"}}}
+		return nil
+	}
 	keys, err := Resolve(o.World.Mapper, args)
 	if err != nil || len(keys) == 0 {
 		return err
@@ -379,12 +370,6 @@ func (f *Factory) Explain(o *preview.Options, args []string) error {
 	}
 	o.Objects, o.Triggers = asked{o.Objects, named}, asked{o.Triggers, named}
 	return nil
-}
-
-// ExplainAll makes a run explain all objects of its source, whatever the policies select.
-func (f *Factory) ExplainAll(o *preview.Options) {
-	o.Reasons = true
-	o.Objects = asked{o.Objects, []engine.Selection{{Group: "*", Kind: "*"}}}
 }
 
 // NoObject returns the error of a run that found no object. It names the namespaces that were searched.

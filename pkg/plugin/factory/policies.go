@@ -97,34 +97,23 @@ func (f PolicyReader) Read(ctx context.Context, stdin io.Reader) (Described, err
 		return out, err
 	}
 	out.offline = f.Cluster == nil
-	builder.Mapper, out.CheckKind = kinds.Mapper(), checkKind(&f.Policies, kinds.CheckKind)
-	if f.Cluster != nil {
-		out.CheckKind = checkKind(&f.Policies, beside(ctx, f.Cluster, kinds))
-	}
+	builder.Mapper, out.CheckKind = kinds.Mapper(), checkKind(ctx, &f.Policies, kinds, f.Cluster)
 	return out, out.describe(builder)
 }
 
-// beside returns the check of kinds that a cluster or files have.
-func beside(ctx context.Context, c *cluster.Client, files *snapshot.Snapshot) func(engine.KindName) error {
-	return func(n engine.KindName) error {
-		err := c.CheckKind(ctx, n)
-		if err != nil && files.CheckKind(n) == nil {
-			return nil
-		}
-		return err
-	}
-}
-
-// checkKind returns the check of a compilation, with the kinds that the user takes for known.
-func checkKind(f *flags.Policies, check func(engine.KindName) error) func(engine.KindName) error {
+// checkKind returns the check of a compilation: kinds that files have, a cluster if there is one, or the user takes for known.
+func checkKind(ctx context.Context, f *flags.Policies, files *snapshot.Snapshot, c *cluster.Client) func(engine.KindName) error {
 	if f.Recorded {
 		return nil // it was checked when it was recorded
 	}
 	return func(n engine.KindName) error {
-		if f.AllowsUnknown(n.Name()) || f.AllowsUnknown(n.String()) {
+		if f.AllowsUnknown(n.Name()) || f.AllowsUnknown(n.String()) || c != nil && files != nil && files.CheckKind(n) == nil {
 			return nil
 		}
-		return check(n)
+		if c != nil {
+			return c.CheckKind(ctx, n)
+		}
+		return files.CheckKind(n)
 	}
 }
 
@@ -139,7 +128,13 @@ func (d *Described) describe(b *policies.Builder) error {
 		}
 	}
 	d.Warn = func(w engine.CompileError) { b.Problem(policies.Severity(w.Severity()), &w) }
-	programs, err := d.Compile(func(broken error) { b.Problem(d.severity(broken), broken) }, b.Idle)
+	programs, err := d.Compile(func(broken error) {
+		severity := policies.Error
+		if unknown := (*engine.UnknownKindError)(nil); d.offline && !d.Strict && errors.As(broken, &unknown) {
+			severity = policies.Warning // it may be one that is installed in a cluster
+		}
+		b.Problem(severity, broken)
+	}, b.Idle)
 	if err != nil {
 		return err
 	}
@@ -159,29 +154,12 @@ func (d *Described) describe(b *policies.Builder) error {
 	return nil
 }
 
-// severity returns how bad a problem is. Without a cluster a kind that is not known may be one
-// that is installed there.
-func (d *Described) severity(problem error) policies.Severity {
-	var unknown *engine.UnknownKindError
-	if d.offline && !d.Strict && errors.As(problem, &unknown) {
-		return policies.Warning
-	}
-	return policies.Error
-}
-
 // Reads returns a function that reports whether a kind is read from the cluster as policies or
 // their inputs: the inputs of the languages in use, or with fromCluster those of all languages.
 func (d *Described) Reads(fromCluster bool) func(schema.GroupKind) bool {
-	accepts := besidePolicies(d.Dialects)
-	return func(gk schema.GroupKind) bool {
-		if fromCluster {
-			return accepts(gk) != engine.Foreign
-		}
-		for _, dialect := range d.Dialects {
-			if dialect.Accepts(gk) == engine.Input && accepts(gk) == engine.Input && len(d.Of(dialect)) > 0 {
-				return true
-			}
-		}
-		return false
+	role := inputs(&d.Policies)
+	if fromCluster {
+		role = besidePolicies(d.Dialects)
 	}
+	return func(gk schema.GroupKind) bool { return role(gk) != engine.Foreign }
 }

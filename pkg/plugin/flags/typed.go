@@ -29,17 +29,13 @@ func Args(flags *pflag.FlagSet, leftOut ...string) []string {
 // visit calls visit with each value that was typed.
 func visit(flags *pflag.FlagSet, leftOut []string, visit func(*pflag.Flag, string)) {
 	flags.VisitAll(func(f *pflag.Flag) {
-		if !f.Changed || isCredential(f.Name) || f.Name == "v" || slices.Contains(leftOut, f.Name) {
+		if !f.Changed || slices.Contains([]string{"token", "username", "password", "v"}, f.Name) || slices.Contains(leftOut, f.Name) {
 			return
 		}
 		for _, value := range values(f) {
 			visit(f, value)
 		}
 	})
-}
-
-func isCredential(flag string) bool {
-	return flag == "token" || flag == "username" || flag == "password"
 }
 
 // values are what was typed for a flag; several for one that may be repeated.

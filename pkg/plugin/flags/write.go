@@ -10,7 +10,6 @@ import (
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/apply"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/journal"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/plan"
 )
 
 // What --on-error takes.
@@ -128,9 +127,6 @@ type Record struct {
 	PlanMaxAge time.Duration
 	Resume     string
 }
-
-// NewRecord returns the defaults.
-func NewRecord() Record { return Record{PlanMaxAge: plan.DefaultMaxAge} }
 
 // AddFlags registers the flags.
 func (f *Record) AddFlags(flags *pflag.FlagSet) {

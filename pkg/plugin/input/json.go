@@ -132,17 +132,13 @@ func (r *jsonReader) error(err error) error {
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
 		return &Error{Line: r.lineOf(int64(len(bytes.TrimSpace(r.text)))), Err: errors.New("invalid JSON: it ends too early")}
 	case errors.As(err, &syntax):
-		return &Error{Line: r.lineOf(syntax.Offset), Err: fmt.Errorf("invalid JSON: %w", r.quoting(syntax))}
+		text := syntax.Error()
+		if mayBeSecret(r.text) { // it quotes a character that it does not expect
+			text = quotedCharacter.ReplaceAllLiteralString(text, "invalid character ")
+		}
+		return &Error{Line: r.lineOf(syntax.Offset), Err: errors.New("invalid JSON: " + text)}
 	}
 	return &Error{Line: r.here(), Err: err}
-}
-
-// quoting returns an error of the syntax, which quotes a character that it does not expect.
-func (r *jsonReader) quoting(err *json.SyntaxError) error {
-	if what := quotedCharacter.ReplaceAllLiteralString(err.Error(), "invalid character "); mayBeSecret(r.text) && what != err.Error() {
-		return errors.New(what)
-	}
-	return err
 }
 
 var quotedCharacter = regexp.MustCompile(`invalid character (?s:'.*?'+ )`)

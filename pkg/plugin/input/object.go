@@ -23,13 +23,6 @@ type value struct {
 // implied is the type of a document without one; the zero value implies none.
 type implied struct{ apiVersion, kind string }
 
-// complete gives an object without a type the one that is implied.
-func (i implied) complete(object map[string]any) {
-	if i.kind != "" && object["apiVersion"] == nil && object["kind"] == nil {
-		object["apiVersion"], object["kind"] = i.apiVersion, i.kind
-	}
-}
-
 // objects yields the objects of a part.
 func (p part) objects(path string, aliases *int) iter.Seq2[engine.Document, error] {
 	return func(yield func(engine.Document, error) bool) {
@@ -81,7 +74,9 @@ func (v value) flatten(path string, yield func(engine.Document, error) bool) boo
 	}
 	items, isList := listItems(object)
 	if !isList {
-		v.implied.complete(object)
+		if v.implied.kind != "" && object["apiVersion"] == nil && object["kind"] == nil {
+			object["apiVersion"], object["kind"] = v.implied.apiVersion, v.implied.kind
+		}
 		if err := validate(object); err != nil {
 			if errors.Is(err, ErrNotObject) && isKustomization(path) {
 				err = fmt.Errorf("%w: build the directory of a kustomization with -k", err)

@@ -86,7 +86,7 @@ func (s Policies) Load(ctx context.Context) (documents []engine.Document, broken
 	}
 	read = s.latest(installed, s.related(read))
 	switch {
-	case len(broken) == 0 && !s.anyPolicy(read):
+	case len(broken) == 0 && !slices.ContainsFunc(read, func(d engine.Document) bool { return s.Accepts(d.Key.GroupKind) == engine.Policy }):
 		return nil, nil, s.noneFound()
 	case len(read) == 0:
 		return nil, nil, errors.Join(broken...)
@@ -147,43 +147,24 @@ func (s Policies) related(documents []engine.Document) []engine.Document {
 // latest joins the installed and the read documents and keeps the last of each
 // identity.
 func (s Policies) latest(installed, read []engine.Document) []engine.Document {
-	all := append(installed[:len(installed):len(installed)], read...)
+	all := slices.Concat(installed, read)
 	last := map[engine.ObjectKey]int{}
 	for i, d := range all {
-		if name := d.Key.Name; name == "" {
+		if d.Key.Name == "" {
 			continue // an object without a name replaces no other
 		}
 		key := d.Key.Named()
 		if before, twice := last[key]; twice {
-			s.warnReplaced(all[before], d, before < len(installed))
+			if before < len(installed) {
+				s.Note(d.Origin, describe(d)+" is used instead of the one that is installed in the cluster")
+			} else {
+				s.Warn(d.Origin, fmt.Sprintf("%s was read before, at %s: the later one is used", describe(d), all[before].Origin))
+			}
 			all[before].Manifest = nil
 		}
 		last[key] = i
 	}
-	out := all[:0:0]
-	for _, d := range all {
-		if d.Manifest != nil {
-			out = append(out, d)
-		}
-	}
-	return out
-}
-
-func (s Policies) warnReplaced(before, after engine.Document, installed bool) {
-	if installed {
-		s.Note(after.Origin, describe(after)+" is used instead of the one that is installed in the cluster")
-		return
-	}
-	s.Warn(after.Origin, fmt.Sprintf("%s was read before, at %s: the later one is used", describe(after), before.Origin))
-}
-
-func (s Policies) anyPolicy(documents []engine.Document) bool {
-	for _, d := range documents {
-		if s.Accepts(d.Key.GroupKind) == engine.Policy {
-			return true
-		}
-	}
-	return false
+	return slices.DeleteFunc(all, func(d engine.Document) bool { return d.Manifest == nil })
 }
 
 func (s Policies) noneFound() error {

@@ -184,12 +184,10 @@ func (s *splitter) batch() (parts []part, err error) {
 
 // decodeAhead decodes a document as decode would, unless it is large or that takes more than its text.
 func (p *part) decodeAhead() {
-	if len(p.text) > batchBytes || looksLikeJSON(p.text) || mayBeList(p.text) {
+	if len(p.text) > batchBytes || looksLikeJSON(p.text) || bytes.Contains(p.text, []byte("items")) {
 		return
 	}
 	if v, ok := decodeBlock(*p, 0); ok {
 		p.decoded = &v
 	}
 }
-
-func mayBeList(text []byte) bool { return bytes.Contains(text, []byte("items")) }

@@ -5,10 +5,12 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 )
@@ -244,3 +246,117 @@ func (l *List) Errors() []Problem {
 
 // String is the text.
 func (x Problem) String() string { return x.Text }
+
+// Cluster is what came of the policies on one cluster of several.
+type Cluster struct {
+	Name     string `json:"name"` // of the context
+	Server   string `json:"server,omitempty"`
+	Policies int    `json:"policies"`
+	Rules    int    `json:"rules"`
+	Errors   int    `json:"errors"`
+	// Problem is the first error.
+	Problem string `json:"problem,omitempty"`
+}
+
+// Join returns the list of all policies of several clusters. Those that are the same on several of them, whatever kinds
+// these have, are there once and name the clusters. A nil list is that of a cluster that could not be read.
+func Join(clusters []Cluster, lists []*List) List {
+	out := List{APIVersion: apiVersion, Kind: listKind, Clusters: clusters, Policies: []Policy{}}
+	policies, problems := map[string]int{}, map[string]int{}
+	for i, l := range lists {
+		if l == nil {
+			continue
+		}
+		c := &out.Clusters[i]
+		c.Policies, c.Errors = len(l.Policies), l.Broken()
+		for _, p := range l.Policies {
+			c.Rules += len(p.Rules)
+			text, _ := json.Marshal(p) // it has strings only
+			out.Policies = addOnce(out.Policies, policies, string(text)+string(p.digest[:]), p)
+			at := &out.Policies[policies[string(text)+string(p.digest[:])]]
+			at.Clusters = append(at.Clusters, c.Name)
+		}
+		for _, x := range l.Problems {
+			id := fmt.Sprintf("%q", append(x.place(nil), string(x.Severity)))
+			out.Problems = addOnce(out.Problems, problems, id, x)
+			at := &out.Problems[problems[id]]
+			at.Clusters = append(at.Clusters, c.Name)
+		}
+		if errs := l.Errors(); len(errs) > 0 && c.Problem == "" {
+			c.Problem = errs[0].Text
+		}
+		out.Idle += l.Idle
+	}
+	return out
+}
+
+// addOnce adds to a list what is not there under its id, and notes where it is.
+func addOnce[T any](to []T, places map[string]int, id string, what T) []T {
+	if _, is := places[id]; is {
+		return to
+	}
+	places[id] = len(to)
+	return append(to, what)
+}
+
+// where names the clusters of a policy in a table.
+func (l *List) where(clusters []string) string {
+	if len(clusters) == len(l.Clusters) {
+		return "all"
+	}
+	return strings.Join(clusters, ", ")
+}
+
+// on says behind a text on which clusters that holds, if not on all.
+func (l *List) on(clusters []string) string {
+	if len(clusters) == len(l.Clusters) {
+		return ""
+	}
+	return fmt.Sprintf(" (on %s)", strings.Join(clusters, ", "))
+}
+
+// deprecations are the notices for kinds and versions; empty stands for all.
+//
+//nolint:gochecknoglobals // an immutable table
+var deprecations = []struct{ group, version, kind, notice string }{
+	{"kyverno.io", "", "ClusterPolicy", "ClusterPolicy leaves Kyverno in 1.20; MutatingPolicy of policies.kyverno.io/v1 takes its place"},
+	{"kyverno.io", "", "Policy", "Policy leaves Kyverno in 1.20; NamespacedMutatingPolicy of policies.kyverno.io/v1 takes its place"},
+	{"policies.kyverno.io", "v1alpha1", "", "v1alpha1 is deprecated; v1 has the same fields"},
+	{"admissionregistration.k8s.io", "v1alpha1", "", "v1alpha1 is deprecated since Kubernetes 1.35 and gone in 1.38; v1 is there since 1.36"},
+	{"admissionregistration.k8s.io", "v1beta1", "", "v1beta1 is deprecated since Kubernetes 1.37 and gone in 1.40; v1 is there since 1.36"},
+}
+
+// deprecation returns the notice for a deprecated kind or version; empty for others.
+func deprecation(gvk schema.GroupVersionKind) string {
+	for _, d := range deprecations {
+		if d.group == gvk.Group && (d.version == "" || d.version == gvk.Version) && (d.kind == "" || d.kind == gvk.Kind) {
+			return d.notice
+		}
+	}
+	return ""
+}
+
+// deprecated returns a line for each notice, without the policies of which a problem says the same.
+func (l *List) deprecated() []string {
+	var notices, out []string
+	of := map[string][]*Policy{}
+	for i := range l.Policies {
+		p := &l.Policies[i]
+		if p.Deprecated == "" || slices.ContainsFunc(p.Problems, func(x Problem) bool { return x.Field == "apiVersion" }) {
+			continue
+		}
+		if of[p.Deprecated] == nil {
+			notices = append(notices, p.Deprecated)
+		}
+		of[p.Deprecated] = append(of[p.Deprecated], p)
+	}
+	for _, notice := range notices {
+		all := of[notice]
+		who := all[0].Kind + " " + all[0].Name
+		if len(all) > 1 {
+			who = fmt.Sprintf("%d objects of kind %s", len(all), all[0].Kind)
+		}
+		out = append(out, who+": "+notice)
+	}
+	return out
+}

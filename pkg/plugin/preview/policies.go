@@ -2,7 +2,12 @@ package preview
 
 import (
 	"errors"
+	"fmt"
 	"slices"
+	"strings"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/cluster"
@@ -107,4 +112,122 @@ func (p *Policies) InUse() []engine.Document {
 	return slices.DeleteFunc(slices.Clone(p.Documents), func(doc engine.Document) bool {
 		return doc.IsSecret() || accepted(p.Dialects, doc) && !accepted(use, doc)
 	})
+}
+
+// Wants returns a function that reports whether an error is of a policy or rule that --only and --skip leave: a broken
+// one can be skipped like any other.
+func (p *Policies) Wants() func(error) bool {
+	keeps, policies := p.Rules.Keeps(), sets.New[string]()
+	for _, name := range p.Rules.Only {
+		policies.Insert(policiesOf(name)...)
+	}
+	return func(err error) bool {
+		var e *engine.CompileError
+		if !errors.As(err, &e) {
+			return true
+		}
+		r := brokenRef(e)
+		return keeps(r) || r.Rule == "" && policies.Has(r.Policy)
+	}
+}
+
+// policiesOf returns the policies of which a name may be that of a rule, since one that is too broken has no rules to
+// compare: "POLICY", and "NAMESPACE/POLICY" or "KIND/POLICY".
+func policiesOf(name string) []string {
+	first, rest, ok := strings.Cut(name, "/")
+	if !ok {
+		return nil
+	}
+	if second, _, ok := strings.Cut(rest, "/"); ok {
+		return []string{first, first + "/" + second}
+	}
+	return []string{first}
+}
+
+// brokenRef returns the name for --only and --skip of what did not compile.
+func brokenRef(e *engine.CompileError) engine.RuleRef {
+	_, name, _ := strings.Cut(e.Policy, " ") // "ClusterPolicy team-labels"
+	return engine.RuleRef{Policy: name, Rule: e.Rule}
+}
+
+// checkChoice returns an error for an --only or --skip that names nothing. A typo in --only would
+// look like a policy that changes nothing; with one in --skip, a rule that was to be skipped would
+// be applied.
+func (p *Policies) checkChoice(kept []engine.RuleRef) error {
+	mine, read, all := namesOf(kept), sync.OnceValue(p.read), sync.OnceValue(p.existing)
+	exists := func(name string) bool {
+		return mine.Has(name) || read().Has(name) || all()(name)
+	}
+	for _, typed := range []struct {
+		flag  string
+		names []string
+	}{{"--only", p.Rules.Only}, {"--skip", p.Rules.Skip}} {
+		i := slices.IndexFunc(typed.names, func(name string) bool { return !exists(name) })
+		if i < 0 {
+			continue
+		}
+		name := typed.names[i]
+		if i := strings.LastIndex(name, "/"); i > 0 && read().Has(name[:i]) {
+			return fmt.Errorf("%s %s: policy %s has no mutate rule %s", typed.flag, name, name[:i], name[i+1:])
+		}
+		return fmt.Errorf("%s %s: no such policy or rule", typed.flag, name)
+	}
+	return nil
+}
+
+// read returns the names of the policies that were read. Those without rules have an error or a warning of their own.
+func (p *Policies) read() sets.Set[string] {
+	names := sets.New[string]()
+	for _, d := range p.Dialects {
+		for _, doc := range p.Of(d) {
+			if d.Accepts(doc.Key.GroupKind) == engine.Policy {
+				names.Insert(doc.Names()...)
+			}
+		}
+	}
+	return names
+}
+
+// namesOf returns what --only and --skip call rules and their policies.
+func namesOf(rules []engine.RuleRef) sets.Set[string] {
+	names := sets.New[string]()
+	for _, r := range rules {
+		names.Insert(r.Policy)
+		if r.Rule != "" {
+			names.Insert(r.String())
+		}
+	}
+	return names
+}
+
+// existing compiles the policies without --only and --skip, and reports whether a name is that of a rule that exists, or may be that of
+// one of a policy that is too broken to have rules.
+func (p *Policies) existing() func(name string) bool {
+	var rules []engine.RuleRef
+	broken := sets.New[string]()
+	for _, d := range p.Dialects {
+		mine := p.Of(d)
+		if len(mine) == 0 {
+			continue
+		}
+		var program engine.Program
+		err := engine.Guard(func() (err error) {
+			program, err = d.Compile(engine.Compilation{Documents: mine, Limits: p.Limits, Warn: func(engine.CompileError) {}})
+			return err
+		})
+		if program != nil {
+			rules = append(rules, program.Rules()...)
+		}
+		for _, problem := range engine.JoinedErrors(err) {
+			var e *engine.CompileError
+			if errors.As(problem, &e) {
+				r := brokenRef(e)
+				if rules = append(rules, r); r.Rule == "" {
+					broken.Insert(r.Policy)
+				}
+			}
+		}
+	}
+	names := namesOf(rules)
+	return func(name string) bool { return names.Has(name) || broken.HasAny(policiesOf(name)...) }
 }

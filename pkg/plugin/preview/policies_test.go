@@ -177,33 +177,6 @@ func TestCompileUnknownChoice(t *testing.T) {
 	}
 }
 
-func TestWants(t *testing.T) {
-	ofPolicy := &engine.CompileError{Policy: "Words p"}
-	ofRule := &engine.CompileError{Policy: "Words p", Rule: "a"}
-	for name, c := range map[string]struct {
-		err   error
-		rules engine.RuleFilter
-		want  bool
-	}{
-		"all, without a choice":                {ofRule, engine.RuleFilter{}, true},
-		"what is of no policy, always":         {errors.New("no connection"), engine.RuleFilter{Only: []string{"q"}}, true},
-		"not another policy":                   {ofPolicy, engine.RuleFilter{Only: []string{"q"}}, false},
-		"not one whose name begins the same":   {ofPolicy, engine.RuleFilter{Only: []string{"p2/a"}}, false},
-		"the policy of a chosen rule":          {ofPolicy, engine.RuleFilter{Only: []string{"p/b"}}, true},
-		"not another rule of the policy":       {ofRule, engine.RuleFilter{Only: []string{"p/b"}}, false},
-		"not what is left out":                 {ofRule, engine.RuleFilter{Skip: []string{"p/a"}}, false},
-		"not a rule of a policy left out":      {ofRule, engine.RuleFilter{Skip: []string{"p"}}, false},
-		"a policy of which a rule is left out": {ofPolicy, engine.RuleFilter{Skip: []string{"p/a"}}, true},
-	} {
-		t.Run(name, func(t *testing.T) {
-			p := policies(nil, c.rules)
-			if got := p.Wants()(c.err); got != c.want {
-				t.Errorf("got %t, want %t", got, c.want)
-			}
-		})
-	}
-}
-
 // What policies read beside a cluster is in use, but for Secrets.
 func TestInUse(t *testing.T) {
 	policy, exception, foreign := document("Words", "p", "a"), document("Exception", "x", ""), document("Secret", "s", "")

@@ -187,7 +187,11 @@ func (r *Run) Each(ctx context.Context, emit func(*engine.Change) error) (evalua
 			}
 		}
 		if o.Strict {
-			warnedOf(c.ToShow(), &warned)
+			for _, s := range c.ToShow().Steps {
+				for _, w := range s.Warnings {
+					warned.Add(c.Subject, fmt.Sprintf("%s: %s: %s", s.Rule.Origin, s.Rule, w))
+				}
+			}
 		}
 		o.Counts.Evaluated(c.ToShow())
 		o.Progress.Evaluated()
@@ -263,15 +267,6 @@ func (r *Run) evaluate(ctx context.Context, emit func(*engine.Change) error) err
 		return nil
 	}
 	return err
-}
-
-// warnedOf adds what the rules warned of.
-func warnedOf(c *engine.Change, warned *wording.Reasons) {
-	for i := range c.Steps {
-		for _, w := range c.Steps[i].Warnings {
-			warned.Add(c.Subject, fmt.Sprintf("%s: %s: %s", c.Steps[i].Rule.Origin, c.Steps[i].Rule, w))
-		}
-	}
 }
 
 // reportUnmet reports the rules that no object met, unless a canary or a shard has left objects out, and those

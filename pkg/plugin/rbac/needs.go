@@ -110,19 +110,8 @@ func (c *collector) add(n Need) {
 
 // implied reports whether a permission in a namespace is part of one in all namespaces.
 func (c *collector) implied(n Need) bool {
-	if n.Namespace == "" {
-		return false
-	}
-	return slices.ContainsFunc(c.needs, func(all Need) bool {
-		if all.Name == "" {
-			all.Name = n.Name
-		}
-		all.Why = n.Why
-		if all.Namespace != "" {
-			return false
-		}
-		all.Namespace = n.Namespace
-		return all == n
+	return n.Namespace != "" && slices.ContainsFunc(c.needs, func(all Need) bool {
+		return all.Namespace == "" && all.Verb == n.Verb && all.Group == n.Group && all.Resource == n.Resource && all.Path == n.Path && (all.Name == "" || all.Name == n.Name)
 	})
 }
 

@@ -3,8 +3,6 @@ package rbac_test
 import (
 	"encoding/json"
 	"errors"
-	"fmt"
-	"strconv"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -290,27 +288,5 @@ func TestPrintedRolesActOnNoShell(t *testing.T) {
 				t.Fatalf("%s printed %.200q, want %.200q", shell, line, want[i])
 			}
 		}
-	}
-}
-
-// BenchmarkNeeds finds the needs of ever more rules that each read an object of their own: twice as many take twice as long.
-func BenchmarkNeeds(b *testing.B) {
-	for _, n := range []int{2000, 4000, 8000} {
-		run := rbac.Run{
-			Namespaces: []string{"shop"}, Served: served(),
-			HasStatus: func(schema.GroupVersionKind) bool { return true }, Reads: func(schema.GroupKind) bool { return false },
-		}
-		for i := range n {
-			run.Rules = append(run.Rules, asking("GET", fmt.Sprintf("/api/v1/namespaces/shop/configmaps/c%d", i)))
-		}
-		b.Run(strconv.Itoa(n), func(b *testing.B) {
-			for b.Loop() {
-				needs, _, err := run.Needs()
-				if err != nil {
-					b.Fatal(err)
-				}
-				rbac.Roles("r", needs, run.Namespaces, nil)
-			}
-		})
 	}
 }

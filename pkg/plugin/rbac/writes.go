@@ -37,11 +37,17 @@ func (c *collector) write(d *engine.Description) {
 		for _, need.Name = range names(k) {
 			c.patch(need, c.parts(d, engine.Selection{}, m))
 		}
-		if anyKind(d.Matches) {
-			c.noteRuling(m)
+		wild := slices.ContainsFunc(d.Matches, func(s engine.Selection) bool {
+			return selector.HasWildcard(s.Kind) && (s.Resource == "" || selector.HasWildcard(s.Resource))
+		})
+		if text := m.Resource.GroupResource().String(); wild && slices.Contains(rulingGroups, m.Resource.Group) && !slices.Contains(c.ruling, text) {
+			c.ruling = append(c.ruling, text)
 		}
 	}
 }
+
+// rulingGroups have kinds that rule over others, which the author of a wildcard may not have thought of.
+var rulingGroups = []string{"rbac.authorization.k8s.io", "admissionregistration.k8s.io", "apiextensions.k8s.io", "apiregistration.k8s.io"} //nolint:gochecknoglobals // an immutable table
 
 // writeTargets patches what a rule changes in place of what it matches.
 func (c *collector) writeTargets(d *engine.Description, s engine.Selection) {
@@ -54,24 +60,7 @@ func (c *collector) writeTargets(d *engine.Description, s engine.Selection) {
 	}
 }
 
-// anyKind reports whether a rule matches what its author may not have thought of.
-func anyKind(selections []engine.Selection) bool {
-	return slices.ContainsFunc(selections, func(s engine.Selection) bool {
-		return selector.HasWildcard(s.Kind) && (s.Resource == "" || selector.HasWildcard(s.Resource))
-	})
-}
-
-// noteRuling remembers a kind that rules over others, which a wildcard covers.
-func (c *collector) noteRuling(m *meta.RESTMapping) {
-	switch m.Resource.Group {
-	case "rbac.authorization.k8s.io", "admissionregistration.k8s.io", "apiextensions.k8s.io", "apiregistration.k8s.io":
-		if text := m.Resource.GroupResource().String(); !slices.Contains(c.ruling, text) {
-			c.ruling = append(c.ruling, text)
-		}
-	}
-}
-
-// noteWildcards adds a note on the kinds that noteRuling has remembered.
+// noteWildcards adds a note on the kinds that rule over others and that a wildcard covers.
 func (c *collector) noteWildcards() {
 	if len(c.ruling) > 0 {
 		c.note("policies match kinds by a wildcard, so that the roles allow patching %s, which controls what others may do; "+
