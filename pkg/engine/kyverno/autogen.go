@@ -173,7 +173,8 @@ func (d derivation) derive(rule map[string]any) map[string]any {
 		out["exclude"] = d.block(rule["exclude"], false)
 	}
 	shifted := mapping(d.shift(out))
-	shifted["name"] = cut(d.prefix+name, maxRuleName)
+	name = d.prefix + name
+	shifted["name"] = name[:min(len(name), maxRuleName)]
 	return shifted
 }
 
@@ -314,8 +315,6 @@ func hasPod(kinds []any) bool {
 		return err == nil && parsed.Kind == "Pod"
 	})
 }
-
-func cut(s string, n int) string { return s[:min(len(s), n)] }
 
 func sequence(v any) []any { s, _ := v.([]any); return s }
 func text(v any) string    { s, _ := v.(string); return s }

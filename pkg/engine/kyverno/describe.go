@@ -53,8 +53,8 @@ func (r *rule) where() []string {
 }
 
 // contexts are the context entries of the rule, its targets and its loops.
-func (r *rule) contexts() []*contextentry.Entries {
-	out := []*contextentry.Entries{r.context}
+func (r *rule) contexts() []contextentry.Entries {
+	out := []contextentry.Entries{r.context}
 	for _, t := range r.targets {
 		out = append(out, t.context)
 	}

@@ -97,10 +97,7 @@ func (e *execution) begin() *variables.Scope {
 }
 
 // define makes context entries known to a scope, none of them loaded.
-func (e *execution) define(s *variables.Scope, entries *contextentry.Entries) {
-	if entries == nil {
-		return
-	}
+func (e *execution) define(s *variables.Scope, entries contextentry.Entries) {
 	in := e.inputs()
 	entries.Define(s, &contextentry.Sources{Context: e.ctx, World: e.world, Globals: in.globals, Values: in.values}, e.isGiven)
 }

@@ -6,8 +6,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/go-openapi/jsonpointer"
-
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/pattern"
 )
@@ -88,8 +86,7 @@ func (f *namedFields) ofOperations(list []any) {
 // fieldPath writes a JSON pointer as other paths are written.
 func fieldPath(pointer string) string {
 	var out strings.Builder
-	for _, segment := range strings.Split(strings.Trim(pointer, "/"), "/") {
-		segment = jsonpointer.Unescape(segment)
+	for _, segment := range tokens(strings.Trim(pointer, "/")) {
 		_, err := strconv.Atoi(segment)
 		switch {
 		case err == nil || segment == "-" || strings.Contains(segment, "{{elementIndex"):

@@ -28,7 +28,7 @@ type forEachEntry struct {
 	index         int    // in its foreach
 	list          *jmespath.Expression
 	descending    bool
-	context       *contextentry.Entries
+	context       contextentry.Entries
 	preconditions *match.Conditions
 	mutation      mutation
 	notIdempotent string // as in patchResult, because of the list or the context
@@ -202,8 +202,8 @@ func (f *forEachEntry) whyOf(index int, why *engine.Reasons) *engine.Reasons {
 }
 
 // contexts are the context entries of each entry, and of those nested in it.
-func (m *forEach) contexts() []*contextentry.Entries {
-	var out []*contextentry.Entries
+func (m *forEach) contexts() []contextentry.Entries {
+	var out []contextentry.Entries
 	for _, entry := range m.entries {
 		out = append(out, entry.context)
 		if nested, ok := entry.mutation.(*forEach); ok {

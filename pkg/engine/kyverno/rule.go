@@ -18,7 +18,7 @@ type rule struct {
 	policy        *policy
 	match         *match.Block
 	exclude       *match.Block // nil when there is none
-	context       *contextentry.Entries
+	context       contextentry.Entries
 	preconditions *match.Conditions // nil when there are none
 	mutation      mutation
 	targets       []*target

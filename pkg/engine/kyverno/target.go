@@ -20,7 +20,7 @@ import (
 // target is one compiled entry of mutate.targets: immutable.
 type target struct {
 	field         string // in the rule: "mutate.targets[0]"
-	context       *contextentry.Entries
+	context       contextentry.Entries
 	preconditions *match.Conditions // nil when there are none
 
 	template *variables.Template // of what names the objects

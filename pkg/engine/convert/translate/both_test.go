@@ -236,7 +236,7 @@ func (b *both) matches(t testing.TB, l translate.Language, known bool, query, wa
 			if scalar, ok := pattern.Text(value); ok {
 				value = scalar
 			}
-			holds = pattern.Compile(want).Match(nil, value, nil)
+			holds = pattern.Match(nil, want, value, nil)
 		}
 		if got != holds {
 			t.Fatalf("got %t, want %t\n%s matches %q: %s\nvalue %s", got, holds, query, want, expr.Simplified(e).String(), text(value))

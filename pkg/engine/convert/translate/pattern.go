@@ -67,7 +67,7 @@ func scalarPattern(v Value, text string) expr.Expr {
 	if v.has == nil {
 		return holds
 	}
-	if v.typ.is(isString) && (v.opt != nil || v.short != nil) && !pattern.Compile(text).Match(nil, "", nil) {
+	if v.typ.is(isString) && (v.opt != nil || v.short != nil) && !pattern.Match(nil, text, "", nil) {
 		return scalarPattern(Expression(v.Or(expr.String("")), v.typ), text) // one that may be absent is asked as if it were empty
 	}
 	return expr.And(v.has, holds)

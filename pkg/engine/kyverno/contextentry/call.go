@@ -285,7 +285,7 @@ func (p *dataPath) expression(s *variables.Scope) (*jmespath.Expression, error) 
 	if !ok {
 		return nil, fmt.Errorf("jmesPath must be a string, not %s", policydecode.TypeName(rendered))
 	}
-	return s.Compile(path)
+	return jmespath.Compile(path)
 }
 
 // pick applies the path to data that has been read.

@@ -71,7 +71,7 @@ func (c *loading) load(t *testing.T) (any, error) {
 		s.Set(name, value)
 	}
 	entries.Define(s, from, func(name string) bool { return slices.Contains(c.Given, name) })
-	query, err := s.Compile(c.Query)
+	query, err := jmespath.Compile(c.Query)
 	if err != nil {
 		t.Fatal(err)
 	}

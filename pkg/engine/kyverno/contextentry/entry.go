@@ -10,8 +10,8 @@ import (
 
 // Entries are the context of a rule, of a target or of a loop, in the order of the
 // policy: data that a rule loads under a name, when the name is first used. They are
-// immutable; nil are none.
-type Entries struct{ list []entry }
+// immutable.
+type Entries []entry
 
 // entry is one of them.
 type entry struct {
@@ -53,26 +53,23 @@ func (from *Sources) answered(value any) any {
 
 // Decode reads a list of entries. What is wrong goes to the node's report; an entry
 // that has no source is skipped.
-func Decode(n policydecode.Node) *Entries {
-	var list []entry
+func Decode(n policydecode.Node) Entries {
+	var out Entries
 	for _, item := range n.List() {
 		f := item.Fields()
 		name := f.At("name").Required()
 		if from := decodeSource(f); from != nil {
-			list = append(list, entry{name, from})
+			out = append(out, entry{name, from})
 		}
 		f.Done()
 	}
-	if list == nil {
-		return nil
-	}
-	return &Entries{list}
+	return out
 }
 
 // Define makes the entries known to a scope, none of them loaded. One that would
 // read something outside of the policy is left out where its value is given.
-func (e *Entries) Define(s *variables.Scope, from *Sources, given func(name string) bool) {
-	for _, one := range e.all() {
+func (e Entries) Define(s *variables.Scope, from *Sources, given func(name string) bool) {
+	for _, one := range e {
 		if one.asks == nil || !given(one.name) {
 			s.Define(one.name, func(s *variables.Scope) (any, error) { return one.watched(from, s) })
 		}
@@ -93,8 +90,8 @@ func (e entry) watched(from *Sources, s *variables.Scope) (any, error) {
 
 // NotIdempotent returns why the entries may have another value in another run, or
 // once the object has changed; empty if they cannot.
-func (e *Entries) NotIdempotent() string {
-	for _, source := range e.all() {
+func (e Entries) NotIdempotent() string {
+	for _, source := range e {
 		if source.notIdempotent != "" {
 			return source.notIdempotent
 		}
@@ -103,19 +100,12 @@ func (e *Entries) NotIdempotent() string {
 }
 
 // Asks returns what the entries read, given the GlobalContextEntries that are known.
-func (e *Entries) Asks(g Globals) []engine.Ask {
+func (e Entries) Asks(g Globals) []engine.Ask {
 	var out []engine.Ask
-	for _, source := range e.all() {
+	for _, source := range e {
 		if source.asks != nil {
 			out = append(out, source.asks(g)...)
 		}
 	}
 	return out
-}
-
-func (e *Entries) all() []entry {
-	if e == nil {
-		return nil
-	}
-	return e.list
 }

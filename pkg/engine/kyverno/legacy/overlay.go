@@ -171,7 +171,7 @@ func (w *writer) checkCondition(f field, object map[string]any, at string) *stra
 		return &strategicmerge.ConditionError{Path: at, Want: f.value, Missing: true}
 	}
 	var why pattern.Difference
-	if !f.compares() || pattern.Compile(asText(f.value)).Match(w.clock, asText(got), &why) {
+	if !f.compares() || pattern.Match(w.clock, asText(f.value), asText(got), &why) {
 		return nil
 	}
 	if why.Path == "" { // as they are, not as strings

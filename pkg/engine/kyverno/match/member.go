@@ -19,7 +19,7 @@ type membership struct {
 	listed  bool // it is a list, not a string
 	texts   bool // a list of nothing but strings
 	// Of a string that is a range, for operators that know ranges.
-	inside, outside *pattern.Pattern
+	inside, outside string
 }
 
 func membershipOf(o Operator, value any) membership {
@@ -32,7 +32,7 @@ func membershipOf(o Operator, value any) membership {
 		m.text, m.isText = v, true
 		m.members, m.valid = listOf(v)
 		if low, high, outside, ok := pattern.ParseRange(v); ok && !outside && !o.old() {
-			m.inside, m.outside = pattern.Compile(v), pattern.Compile(low+"!-"+high)
+			m.inside, m.outside = v, low+"!-"+high
 		}
 	case nil, map[string]any:
 	default:
@@ -78,16 +78,16 @@ func (m *membership) contains(clock *limit.Clock, key string) (found, valid bool
 		return false, false
 	case selector.MatchWildcard(m.text, key):
 		return true, true
-	case m.inside != nil:
-		return m.inside.Match(clock, key, nil), true
+	case m.inside != "":
+		return pattern.Match(clock, m.inside, key, nil), true
 	}
 	return slices.Contains(m.members, key), m.valid
 }
 
 // holdsList looks for several keys.
 func (m *membership) holdsList(clock *limit.Clock, o Operator, keys []string) bool {
-	within := func(p *pattern.Pattern) func(string) bool {
-		return func(key string) bool { return p.Match(clock, key, nil) }
+	within := func(p string) func(string) bool {
+		return func(key string) bool { return pattern.Match(clock, p, key, nil) }
 	}
 	among := func(key string) bool {
 		return clock.Steps(len(m.members)) == nil && slices.ContainsFunc(m.members, func(member string) bool {
@@ -99,10 +99,10 @@ func (m *membership) holdsList(clock *limit.Clock, o Operator, keys []string) bo
 		return !(o.old() && !m.texts) && o.decide(keys, among)
 	case m.isText && len(keys) == 1 && keys[0] == m.text:
 		return !o.negative()
-	case m.inside != nil && o == AnyNotIn:
+	case m.inside != "" && o == AnyNotIn:
 		// A key that is no number is not outside of the range.
 		return slices.ContainsFunc(keys, within(m.outside))
-	case m.inside != nil:
+	case m.inside != "":
 		return o.decide(keys, within(m.inside))
 	case m.isText:
 		return m.valid && o.decide(keys, among)

@@ -7,10 +7,13 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/limit"
 )
 
-// Pattern is a pattern: the content of an anchor, or a scalar. It is
-// immutable and safe for concurrent use. Inside of it the anchors (), <(), =(),
+// Match reports whether a value matches a pattern: the content of an anchor, or a scalar. Where it does not, Match stores in why
+// the first difference, in the order in which it looks; why may be nil. Nothing matches once
+// the time of the clock has passed, which its error says.
+//
+// Inside of a pattern the anchors (), <(), =(),
 // X() and ^() have the meaning that they have in validate rules; +() has none
-// there, so that a key in it is looked up as it is written and not found.
+// there, so that a key in it is looked up as it is written and not found. What has no meaning matches nothing.
 //
 //   - A map asks for a map; each of its plain keys must match, and `"*"` asks
 //     for a key that is there and not null.
@@ -21,16 +24,8 @@ import (
 //
 // Scalars keep their types. A caller to whom 3 and "3" are the same, as they are
 // to the anchors of mutate rules, passes both as text.
-type Pattern struct{ written any }
-
-// Compile reads a pattern. What has no meaning matches nothing.
-func Compile(pattern any) *Pattern { return &Pattern{written: pattern} }
-
-// Match reports whether the value matches. Where it does not, Match stores in why
-// the first difference, in the order in which it looks; why may be nil. Nothing matches once
-// the time of the clock has passed, which its error says.
-func (p *Pattern) Match(c *limit.Clock, value any, why *Difference) bool {
-	return match(c, p.written, value, "", why) == matched
+func Match(c *limit.Clock, pattern, value any, why *Difference) bool {
+	return match(c, pattern, value, "", why) == matched
 }
 
 // Difference is where a value does not match a pattern.

@@ -59,10 +59,7 @@ func (m *merger) checkCondition(c *node, object map[string]any, at *place) *fail
 	got, present := object[c.name]
 	failed := ConditionError{Want: c.value, Got: got, Missing: !present}
 	if present {
-		if c.pattern == nil {
-			return nil
-		}
-		if c.pattern.Match(m.clock, asText(got), &m.difference) {
+		if c.patches || pattern.Match(m.clock, asText(c.value), asText(got), &m.difference) {
 			return nil
 		}
 		failed.Why = m.difference

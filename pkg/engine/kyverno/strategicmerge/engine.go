@@ -59,7 +59,7 @@ func (m *merger) find(out found, patch *node, live any, at *place) bool {
 		if m.checkCondition(c, object, at) != nil {
 			return false
 		}
-		if c.pattern == nil { // a patch, whose values are conditions for the elements that follow
+		if c.patches { // a patch, whose values are conditions for the elements that follow
 			below, _ := object[c.name].(map[string]any)
 			out.look(c, below)
 			m.notes.unlike = true

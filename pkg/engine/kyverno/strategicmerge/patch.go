@@ -42,9 +42,8 @@ type node struct {
 	elements []*node // of a list, without those that are directives
 	index    int     // of an element
 
-	// pattern is what a condition asks for; nil where the field only has to be there,
-	// since its value is a patch.
-	pattern *pattern.Pattern
+	// patches is set for a condition whose field only has to be there, since its value is a patch.
+	patches bool
 }
 
 // Compile reads a patch. The error is about an anchor or a directive, or the
@@ -103,7 +102,7 @@ func (n *node) compileField(field *node, at string, depth int) error {
 		return anchorError(joinPath(at, field.name), field.anchor)
 	case pattern.Condition, pattern.Global:
 		n.compileCondition(field)
-		if field.pattern != nil {
+		if !field.patches {
 			return nil
 		}
 	case pattern.None:
@@ -139,10 +138,7 @@ func (n *node) compileCondition(c *node) {
 	n.conditions = append(n.conditions, c)
 	n.asks = true
 	n.global = n.global || c.anchor == pattern.Global || pattern.HasGlobal(c.value)
-	if isPatch(c.value) {
-		return
-	}
-	c.pattern = pattern.Compile(asText(c.value))
+	c.patches = isPatch(c.value)
 }
 
 func (n *node) compileList(patch []any, at string, depth int) error {

@@ -30,7 +30,8 @@ type Scope struct {
 type tree struct {
 	interpreter *jmespath.Interpreter
 	limits      engine.Limits
-	secrets     Secrets
+	secrets     map[string]jmespath.Reading // how much an expression has to read of a name to be confidential
+	secretsRead bool
 }
 
 // binding is one name with its value, or an entry. Nothing else of a binding
@@ -54,7 +55,7 @@ type outcome struct {
 // NewScope returns an empty scope. ContextSize of the limits bounds what entries
 // load.
 func NewScope(in *jmespath.Interpreter, l engine.Limits) *Scope {
-	s := &Scope{tree: &tree{interpreter: in, limits: l}, before: math.MaxInt}
+	s := &Scope{tree: &tree{interpreter: in, limits: l, secrets: map[string]jmespath.Reading{}}, before: math.MaxInt}
 	s.keeper = s
 	return s
 }
@@ -101,13 +102,10 @@ func (s *Scope) Interpreter() *jmespath.Interpreter { return s.tree.interpreter 
 // have is a *jmespath.NotFoundError.
 func (s *Scope) Query(expr *jmespath.Expression) (any, error) {
 	value, err := expr.Search(s.tree.interpreter, &view{scope: s, expr: expr})
-	s.tree.secrets.read(expr)
+	for name, from := range s.tree.secrets {
+		s.tree.secretsRead = s.tree.secretsRead || expr.Reads(name) >= from
+	}
 	return value, err
-}
-
-// Compile compiles an expression.
-func (s *Scope) Compile(expr string) (*jmespath.Expression, error) {
-	return jmespath.Compile(expr)
 }
 
 // lookup returns the newest value or visible entry of a name.
@@ -221,38 +219,16 @@ func (v *view) Fields() (map[string]any, error) {
 	return all, nil
 }
 
-// Secrets are the names of a scope that stand for Secrets, or for what was made of some, and how much of each an expression
-// has to read to make a rule confidential. The zero value has none.
-type Secrets struct {
-	held map[string]jmespath.Reading
-	seen bool
-}
-
-// hold makes a name known. An expression that is evaluated from now on is confidential if it reads that much.
-func (s *Secrets) hold(name string, from jmespath.Reading) {
-	if s.held == nil {
-		s.held = map[string]jmespath.Reading{}
-	}
-	if known, ok := s.held[name]; !ok || from < known {
-		s.held[name] = from
-	}
-}
-
-// read notes what an expression has read.
-func (s *Secrets) read(expr *jmespath.Expression) {
-	for name, from := range s.held {
-		s.seen = s.seen || expr.Reads(name) >= from
-	}
-}
-
 // HoldSecret makes a name known that stands for a Secret, of which metadata may be read, or for an object with fields that were made of
-// one.
+// one. An expression that is evaluated from now on is confidential if it reads more.
 func (s *Scope) HoldSecret(name string, tainted bool) {
 	from := jmespath.ReadsMore
 	if tainted {
 		from = jmespath.ReadsMetadata
 	}
-	s.tree.secrets.hold(name, from)
+	if known, ok := s.tree.secrets[name]; !ok || from < known {
+		s.tree.secrets[name] = from
+	}
 }
 
 // Picked notes that a loader has applied an expression to what it has read.
@@ -270,11 +246,11 @@ func (s *Scope) LoadedSecret(name string, err error) {
 		read, isObject = expr.ReadsObject()
 		reading = max(reading, read)
 	}
-	s.tree.secrets.seen = s.tree.secrets.seen || err != nil || reading == jmespath.ReadsMore
+	s.tree.secretsRead = s.tree.secretsRead || err != nil || reading == jmespath.ReadsMore
 	if isObject {
 		s.HoldSecret(name, false)
 	}
 }
 
 // Confidential reports whether what was evaluated may depend on more of a Secret than its metadata, or on what was made of one.
-func (s *Scope) Confidential() bool { return s != nil && s.tree.secrets.seen }
+func (s *Scope) Confidential() bool { return s != nil && s.tree.secretsRead }

@@ -19,7 +19,7 @@ func newScope() *variables.Scope {
 
 // evaluate compiles an expression, and evaluates it on a scope.
 func evaluate(s *variables.Scope, expr string) (any, error) {
-	compiled, err := s.Compile(expr)
+	compiled, err := jmespath.Compile(expr)
 	if err != nil {
 		return nil, err
 	}
