@@ -15,6 +15,7 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/apply"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/factory"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/flags"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/journal"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/formats"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/plan"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/preview"
@@ -199,7 +200,7 @@ func (f *ApplyFlags) ToOptions(c *cobra.Command, args []string, streams generici
 		return nil, err
 	}
 	o.factory, o.recorded = w, run
-	o.Executor.Journal, err = newJournal(w, c, args, run, &f.Write, "")
+	o.Executor.Journal, err = newJournal(w, c, args, &f.Write, journal.Header{Allowed: f.Allowed(), Run: run})
 	return o, err
 }
 

@@ -58,7 +58,7 @@ func (f *ApplyFlags) recordedOptions(c *cobra.Command, args []string, streams ge
 	case resumed != nil:
 		o.Executor.ResumeJournal(resumed)
 	default:
-		o.Executor.Journal, err = newJournal(w, c, args, run.Run, &f.Write, "")
+		o.Executor.Journal, err = newJournal(w, c, args, &f.Write, journal.Header{Allowed: f.Allowed(), Run: run.Run})
 	}
 	return o, err
 }

@@ -15,7 +15,6 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/metrics"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/formats"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/plan"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/version"
 )
 
@@ -95,15 +94,9 @@ func reported(r writeReports, code int, err error) (int, error) {
 	return code, errors.Join(err, failed)
 }
 
-// newJournal returns the function that begins the journal of a run, which may undo another one.
-func newJournal(w *factory.Factory, c *cobra.Command, args []string, run plan.Run, f *flags.Write, undoes string) (func() (*journal.Writer, error), error) {
-	h := journal.Header{
-		ID: journal.NewID(), Command: c.Name(), Arguments: typed(c, args), Started: time.Now(), FieldManager: f.FieldManager,
-		Undoes: undoes, Run: run,
-	}
-	if undoes == "" {
-		h.Allowed = f.Allowed()
-	}
+// newJournal returns the function that begins the journal of a run, whose header has what is not the same for all.
+func newJournal(w *factory.Factory, c *cobra.Command, args []string, f *flags.Write, h journal.Header) (func() (*journal.Writer, error), error) {
+	h.ID, h.Command, h.Arguments, h.Started, h.FieldManager = journal.NewID(), c.Name(), typed(c, args), time.Now(), f.FieldManager
 	return w.Journal(f, h)
 }
 

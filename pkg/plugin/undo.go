@@ -142,23 +142,17 @@ func (f *UndoFlags) ToOptions(c *cobra.Command, args []string, streams genericio
 	if o.Objects, err = choose(w, j, args[1:]); err != nil {
 		return nil, err
 	}
-	return o, f.wireExecutor(o, w, c, args, here)
-}
-
-// wireExecutor sets how the changes are shown and written.
-func (f *UndoFlags) wireExecutor(o *UndoOptions, w *factory.Factory, c *cobra.Command, args []string, here plan.Cluster) error {
 	f.TakeFrom = append(f.TakeFrom, o.Header.FieldManager) // it is the run's own that is taken back
-	var err error
 	if o.WritePrinters, o.Executor, err = f.cluster.writing(c, w, writeFlags{&f.Evaluate, &f.Write, f.Output, f.Report}, engine.Request{}); err != nil {
-		return err
+		return nil, err
 	}
 	o.Executor.ShowDrift = nil
 	o.Found = func(c *engine.Change) error { return o.print(output.Evaluated{Change: c}) }
 	o.Previewed = func(s evaluation.Summary) error { return o.print(output.Summary{Summary: s}) }
 	if !f.Rehearses() {
-		o.Executor.Journal, err = newJournal(w, c, args, plan.NewRun(here, version.Release(), time.Now()), &f.Write, o.Header.ID)
+		o.Executor.Journal, err = newJournal(w, c, args, &f.Write, journal.Header{Undoes: o.Header.ID, Run: plan.NewRun(here, version.Release(), time.Now())})
 	}
-	return err
+	return o, err
 }
 
 // errNothingWritten reports that there is nothing to undo.

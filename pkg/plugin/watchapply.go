@@ -15,6 +15,7 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/apply"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/cluster"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/flags"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/journal"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/formats"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/preview"
@@ -72,12 +73,12 @@ func (w *watchWrites) watched(o *ApplyOptions) (*watched, error) {
 	now := &watched{factory: o.factory, options: &o.Options}
 	var err error
 	now.run, err = o.Compile()
-	own := &watch.Settling{}
+	g := &watchedWrites{watchWrites: w, by: o}
 	written, left := false, overtaken{}
 	o.Executor.OnResult = func(t *apply.Task, r *apply.Result) {
 		written = written || r.Outcome == apply.Applied
 		left.add(t.Key, r)
-		w.wrote(o, own, t, r)
+		g.wrote(t, r)
 	}
 	o.Executor.Away = w.away()
 	now.all = func(ctx context.Context) (int, error) {
@@ -91,42 +92,47 @@ func (w *watchWrites) watched(o *ApplyOptions) (*watched, error) {
 		default:
 			return code, retryable(ctx, err)
 		}
-		return code, w.again(ctx, o, own, left, func() *preview.Run {
+		return code, g.again(ctx, left, func() *preview.Run {
 			_, _, world := o.factory.Events(&o.Options, nil)
 			return now.run.Over(o.Objects, o.Triggers, world)
 		})
 	}
-	now.some = func(ctx context.Context, e *preview.Run, events []*watch.Event) error {
-		return w.write(ctx, o, own, e, events)
-	}
+	now.some = g.write
 	return now, err
 }
 
+// watchedWrites are those of policies as they are.
+type watchedWrites struct {
+	*watchWrites
+	by  *ApplyOptions
+	own watch.Settling
+}
+
 // wrote notes what was written.
-func (w *watchWrites) wrote(o *ApplyOptions, own *watch.Settling, t *apply.Task, r *apply.Result) {
-	o.count(t, r)
+func (w *watchedWrites) wrote(t *apply.Task, r *apply.Result) {
+	w.by.count(t, r)
 	if r.Err != nil || r.Status != nil && r.Status.Err != nil {
 		w.failed.Store(true)
 	}
 	for _, part := range []*apply.Result{r, r.Status} {
 		if part != nil && part.Version != "" {
-			own.Wrote(t.Key, part.Version)
+			w.own.Wrote(t.Key, part.Version)
 		}
 	}
 }
 
 // write makes the changes that events cause, as a run with a journal of its own.
-func (w *watchWrites) write(ctx context.Context, by *ApplyOptions, own *watch.Settling, e *preview.Run, events []*watch.Event) error {
-	got, err := act(ctx, by.factory.Client, e)
+func (w *watchedWrites) write(ctx context.Context, e *preview.Run, events []*watch.Event) error {
+	got, err := act(ctx, w.by.factory.Client, e)
 	if err != nil {
 		return err
 	}
 	if got.incomplete() {
 		w.failed.Store(true)
 	}
-	changes := w.settled(own, got.changes, events)
-	own.Seen(events)
-	left, err := w.make(ctx, by, own, e, changes, events)
+	changes := w.settled(got.changes, events)
+	w.own.Seen(events)
+	left, err := w.make(ctx, e, changes, events)
 	maps.DeleteFunc(left, func(k engine.ObjectKey, drifted bool) bool { // the change of which is an event itself
 		return drifted && slices.ContainsFunc(events, func(e *watch.Event) bool { return named(e.Key) == k })
 	})
@@ -134,8 +140,8 @@ func (w *watchWrites) write(ctx context.Context, by *ApplyOptions, own *watch.Se
 	if err != nil && !errors.As(err, &later) {
 		return err
 	}
-	return w.again(ctx, by, own, left, func() *preview.Run {
-		objects, triggers, world := by.factory.Events(&by.Options, events)
+	return w.again(ctx, left, func() *preview.Run {
+		objects, triggers, world := w.by.factory.Events(&w.by.Options, events)
 		return e.Over(objects, triggers, world)
 	})
 }
@@ -177,7 +183,7 @@ const maxTries = 5
 
 // again makes the changes of objects that were overtaken, and of no others: a rule that appends would append twice. Evaluated
 // returns the run that finds them.
-func (w *watchWrites) again(ctx context.Context, by *ApplyOptions, own *watch.Settling, left overtaken, evaluated func() *preview.Run) error {
+func (w *watchedWrites) again(ctx context.Context, left overtaken, evaluated func() *preview.Run) error {
 	for tries := 0; len(left) > 0; tries++ {
 		if tries == maxTries {
 			w.report(fmt.Errorf("%s: %w, %d times in a row: it is left until something changes it again", engine.Few(slices.Collect(maps.Keys(left))), errOvertaken, tries))
@@ -187,10 +193,10 @@ func (w *watchWrites) again(ctx context.Context, by *ApplyOptions, own *watch.Se
 			return nil
 		}
 		e := evaluated()
-		got, err := act(ctx, by.factory.Client, e)
+		got, err := act(ctx, w.by.factory.Client, e)
 		if err == nil {
 			got.changes = slices.DeleteFunc(got.changes, func(c *engine.Change) bool { _, is := left[named(c.Subject)]; return !is })
-			left, err = w.make(ctx, by, own, e, got.changes, nil)
+			left, err = w.make(ctx, e, got.changes, nil)
 		}
 		var later *watch.RetryError
 		switch {
@@ -204,28 +210,28 @@ func (w *watchWrites) again(ctx context.Context, by *ApplyOptions, own *watch.Se
 }
 
 // make makes the changes of a run, as one with a journal of its own. It returns the objects that are to be evaluated again.
-func (w *watchWrites) make(ctx context.Context, by *ApplyOptions, own *watch.Settling, e *preview.Run, changes []*engine.Change, events []*watch.Event) (overtaken, error) {
+func (w *watchedWrites) make(ctx context.Context, e *preview.Run, changes []*engine.Change, events []*watch.Event) (overtaken, error) {
 	left := overtaken{}
 	if len(changes) == 0 {
 		return left, nil
 	}
-	o, err := w.newOptions(w.command, by.factory, by.Request)
+	o, err := w.newOptions(w.command, w.by.factory, w.by.Request)
 	if err != nil {
 		return nil, err
 	}
-	run := by.recorded
+	run := w.by.recorded
 	run.Created, run.Seed = e.World().Now, e.World().Seed
-	if o.Executor.Journal, err = newJournal(by.factory, w.command, w.args, run, &w.Write, ""); err != nil {
+	if o.Executor.Journal, err = newJournal(w.by.factory, w.command, w.args, &w.Write, journal.Header{Allowed: w.Allowed(), Run: run}); err != nil {
 		return nil, err
 	}
 	o.Executor.OnWrite, o.Executor.Command = o.recordEvents, w.command.CommandPath()
 	o.Executor.OnResult = func(t *apply.Task, r *apply.Result) {
-		w.wrote(by, own, t, r)
+		w.wrote(t, r)
 		left.add(t.Key, r)
 	}
 	o.Executor.Away = w.away()
 	if formats.ForPeople(w.Output.Format) {
-		if err := heading(by.factory.Streams.Out, events); err != nil {
+		if err := heading(w.by.factory.Streams.Out, events); err != nil {
 			return nil, err
 		}
 	}
@@ -266,7 +272,7 @@ func (w *watchWrites) away() func(context.Context, error) bool {
 }
 
 // settled leaves out the changes of objects that never settle, and reports each object once when it is left out.
-func (w *watchWrites) settled(own *watch.Settling, changes []*engine.Change, events []*watch.Event) []*engine.Change {
+func (w *watchedWrites) settled(changes []*engine.Change, events []*watch.Event) []*engine.Change {
 	var out []*engine.Change
 	for _, c := range changes {
 		var causes []engine.ObjectKey
@@ -276,7 +282,7 @@ func (w *watchWrites) settled(own *watch.Settling, changes []*engine.Change, eve
 				causes, rules = append(causes, s.Trigger), append(rules, s.Rule)
 			}
 		}
-		switch paused, begins := own.Pauses(c.Subject, causes, events); {
+		switch paused, begins := w.own.Pauses(c.Subject, causes, events); {
 		case begins:
 			w.report(fmt.Errorf("%s: %s changed it %d times, each after a write of its own or right after somebody set it back: it is not written any more until the policies change",
 				c.Subject, engine.Few(rules), watch.MaxWrites))

@@ -37,7 +37,6 @@ func workload(t *testing.T, kind, fields string) *unstructured.Unstructured {
 }
 
 func TestRolloutStatus(t *testing.T) {
-	const done = `conditions: [{type: Progressing, status: "True", reason: NewReplicaSetAvailable}, {type: Available, status: "True"}]`
 	for name, c := range map[string]struct{ kind, fields, want string }{
 		"a change that was not seen":             {"Deployment", `{metadata: {generation: 2}, status: {observedGeneration: 1}}`, "its controller has not seen the change yet"},
 		"a status that was not written":          {"StatefulSet", `{metadata: {generation: 2}, spec: {replicas: 0}}`, "its controller has not seen the change yet"},
