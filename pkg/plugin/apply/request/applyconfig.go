@@ -94,19 +94,16 @@ func addsNull(live, want any) bool {
 	case []any:
 		was, _ := live.([]any)
 		for i, v := range want {
-			if i >= len(was) && v == nil || addsNull(elementAt(was, i), v) {
+			var x any
+			if i < len(was) {
+				x = was[i]
+			}
+			if i >= len(was) && v == nil || addsNull(x, v) {
 				return true
 			}
 		}
 	}
 	return false
-}
-
-func elementAt(list []any, i int) any {
-	if i < len(list) {
-		return list[i]
-	}
-	return nil
 }
 
 func (a *applier) checkRemovals() Reason {

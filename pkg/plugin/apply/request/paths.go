@@ -28,23 +28,18 @@ func below(p, root fieldpath.Path) bool {
 
 // brief names the first fields of a set, for messages.
 func brief(s *fieldpath.Set) string {
-	const most = 2
 	var names []string
-	more := 0
 	for p := range s.Leaves().All() {
-		if len(names) < most {
-			names = append(names, p.String())
-		} else {
-			more++
-		}
+		names = append(names, p.String())
 	}
-	return enumerate(names, more)
+	return few(names)
 }
 
-func enumerate(names []string, more int) string {
-	text := strings.Join(names, ", ")
-	if more > 0 {
-		text += ", ..."
+// few returns the first names, and whether there are more.
+func few(names []string) string {
+	const most = 2
+	if len(names) > most {
+		names = append(names[:most:most], "...")
 	}
-	return text
+	return strings.Join(names, ", ")
 }

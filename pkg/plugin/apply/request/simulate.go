@@ -82,12 +82,11 @@ func isIdentity(p fieldpath.Path) bool {
 }
 
 func briefEdits(all []diff.Edit) string {
-	const most = 2
 	var names []string
-	for _, e := range all[:min(most, len(all))] {
+	for _, e := range all {
 		names = append(names, e.Path.String())
 	}
-	return enumerate(names, len(all)-len(names))
+	return few(names)
 }
 
 // oneVersion is a merge.Converter between no versions at all: entries of other
