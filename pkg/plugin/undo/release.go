@@ -83,7 +83,7 @@ func (r *Reversal) releaseOne(ctx context.Context, key engine.ObjectKey) error {
 	}
 }
 
-// tryRelease writes the managedFields of an object, and no more of it. Sent reports whether the error is that of the write.
+// tryRelease writes the managedFields of an object, and no more of it, as the manager that gives them up. Sent reports whether the error is that of the write.
 func (r *Reversal) tryRelease(ctx context.Context, key engine.ObjectKey) (sent bool, _ error) {
 	server := r.Executor.Writer.Server
 	live, err := server.Get(ctx, key)
@@ -104,7 +104,7 @@ func (r *Reversal) tryRelease(ctx context.Context, key engine.ObjectKey) (sent b
 	if err != nil {
 		return false, err
 	}
-	_, err = server.Patch(ctx, key, cluster.Patch{Type: types.JSONPatchType, Body: body, FieldManager: r.Executor.Writer.Manager})
+	_, err = server.Patch(ctx, key, cluster.Patch{Type: types.JSONPatchType, Body: body, FieldManager: r.Header.FieldManager})
 	return true, err
 }
 
