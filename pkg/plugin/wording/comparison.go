@@ -126,3 +126,11 @@ func VerdictCounts(s *compare.Summary) []Count {
 	}
 	return out
 }
+
+// SideRule is the rule of a side that wrote a field: "old: kyverno team-labels/add".
+func SideRule(s compare.Side, rules [2]engine.RuleRef) string {
+	if rules[s] == (engine.RuleRef{}) {
+		return s.String() + ": no rule changes it"
+	}
+	return s.String() + ": " + Rule(rules[s])
+}

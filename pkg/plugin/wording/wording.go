@@ -39,6 +39,11 @@ func Policy(r engine.RuleRef) string {
 	return Rule(engine.RuleRef{Dialect: r.Dialect, Policy: r.Policy})
 }
 
+// Kind returns the kind of an object as its own name has it: "apps/Deployment".
+func Kind(k engine.ObjectKey) string {
+	return strings.TrimSuffix(engine.ObjectKey{GroupKind: k.GroupKind, Subresource: k.Subresource}.String(), " ")
+}
+
 // ResourceName returns an object's name as `kubectl -o name` prints it:
 // "deployment.apps/web", without the namespace.
 func ResourceName(k engine.ObjectKey) string {

@@ -180,7 +180,7 @@ func (h *base) heading(g *Group) string {
 	if g.Count == 1 {
 		return g.Marker + " " + g.First.String() + g.Note
 	}
-	return g.Marker + " " + kindText(g.First) + ": " + wording.Plural(g.Count, "object") + where(g) + g.Notes
+	return g.Marker + " " + wording.Kind(g.First) + ": " + wording.Plural(g.Count, "object") + where(g) + g.Notes
 }
 
 // below writes what stands under the heading of a group.
@@ -247,11 +247,6 @@ func listed(all []wording.Count) string {
 		parts = append(parts, fmt.Sprintf("%s (%d)", place.Text, place.N))
 	}
 	return strings.Join(parts, ", ")
-}
-
-// kindText names a kind as an object's own name does: "apps/Deployment".
-func kindText(k engine.ObjectKey) string {
-	return strings.TrimSuffix(engine.ObjectKey{GroupKind: k.GroupKind, Subresource: k.Subresource}.String(), " ")
 }
 
 // shortName is "shop/web", for where the kind is known, and with a cluster "shop/web on prod".

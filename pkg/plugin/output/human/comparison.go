@@ -126,17 +126,10 @@ func (p *Comparison) fieldsByRules(b *page, e output.Compared) {
 	}
 	for _, rules := range order {
 		for _, side := range compare.Sides() {
-			b.line(Plain, "  "+side.String()+": "+ruleOrNone(rules[side]))
+			b.line(Plain, "  "+wording.SideRule(side, rules))
 		}
 		p.fields(b, fields[rules], "    ")
 	}
-}
-
-func ruleOrNone(r engine.RuleRef) string {
-	if r == (engine.RuleRef{}) {
-		return "no rule changes it"
-	}
-	return wording.Rule(r)
 }
 
 // troubles lists the rules of each side that failed, denied the object or are not supported.

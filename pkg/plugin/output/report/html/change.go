@@ -102,10 +102,9 @@ func memberOf(c *engine.Change) member {
 
 // describe says what happens to an object, but for its diff.
 func (p *Printer) describe(c *engine.Change, findings []report.Finding) *change {
-	key := engine.ObjectKey{GroupKind: c.Subject.GroupKind, Subresource: c.Subject.Subresource}
 	counted, _ := engine.CountRecords(c.Fields)
 	out := &change{
-		Level: levelOf(c), Kind: line(strings.TrimSuffix(key.String(), " "), nameLength),
+		Level: levelOf(c), Kind: line(wording.Kind(c.Subject), nameLength),
 		Verb: verb(c), Fields: counted, Rules: []rule{}, namespaces: map[string]bool{},
 	}
 	for i := range findings {

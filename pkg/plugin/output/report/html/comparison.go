@@ -118,9 +118,8 @@ func (p *Comparison) add(e output.Compared) error {
 
 // describe says what the sides do not make alike, but for the diff.
 func (p *Comparison) describe(e output.Compared) *difference {
-	key := engine.ObjectKey{GroupKind: e.Subject.GroupKind, Subresource: e.Subject.Subresource}
 	out := &difference{verdict: wording.Verdict(e.Result), change: &change{
-		Level: warned, Kind: line(strings.TrimSuffix(key.String(), " "), nameLength), Fields: len(e.Fields), namespaces: map[string]bool{},
+		Level: warned, Kind: line(wording.Kind(e.Subject), nameLength), Fields: len(e.Fields), namespaces: map[string]bool{},
 	}}
 	if e.Verdict == compare.NotComparable {
 		out.Level = failed
@@ -139,7 +138,7 @@ func (p *Comparison) fields(e output.Compared) []rule {
 		if !ok {
 			at = len(out)
 			places[f.Rules] = at
-			out = append(out, rule{Name: line(ofSide(compare.Old, f.Rules)+"; "+ofSide(compare.New, f.Rules), textLength)})
+			out = append(out, rule{Name: line(wording.SideRule(compare.Old, f.Rules)+"; "+wording.SideRule(compare.New, f.Rules), textLength)})
 		}
 		if len(out[at].Fields) == fieldsListed {
 			out[at].More++
@@ -154,13 +153,6 @@ func (p *Comparison) fields(e output.Compared) []rule {
 
 // fieldsListed bounds the fields of two rules.
 const fieldsListed = 50
-
-func ofSide(s compare.Side, rules [2]engine.RuleRef) string {
-	if rules[s] == (engine.RuleRef{}) {
-		return s.String() + ": no rule changes it"
-	}
-	return s.String() + ": " + wording.Rule(rules[s])
-}
 
 // troubles are the rules of each side that failed, denied the object or are not supported.
 func (p *Comparison) troubles(e output.Compared) []rule {
@@ -249,26 +241,20 @@ func comparedRowOf(d *difference) comparedRow {
 }
 
 func comparedTiles(s *compare.Summary) []tile {
-	alarm := func(n int, sign string) string {
-		if n == 0 {
-			return ""
-		}
-		return sign
-	}
-	out := []tile{
-		{Label: "objects compared", N: s.Objects},
-		{Label: "do not come out the same", N: s.Differing(), Alarm: alarm(s.Differing(), "warned")},
-	}
+	out := []tile{{"objects compared", s.Objects, ""}, {"do not come out the same", s.Differing(), "warned"}}
 	if n := s.Verdicts[compare.NotComparable]; n > 0 {
-		out = append(out, tile{Label: "not comparable", N: n, Alarm: "failed"})
+		out = append(out, tile{"not comparable", n, "failed"})
 	}
 	if v := s.Variants; v.Compared > 0 {
-		out = append(
-			out, tile{Label: "variants compared", N: v.Compared},
-			tile{Label: "of them do not come out the same", N: v.Differ, Alarm: alarm(v.Differ, "warned")},
-		)
+		out = append(out, tile{"variants compared", v.Compared, ""}, tile{"of them do not come out the same", v.Differ, "warned"})
 	}
-	return append(out, tile{Label: "rules not exercised", N: s.Unexercised(), Alarm: alarm(s.Unexercised(), "warned")})
+	out = append(out, tile{"rules not exercised", s.Unexercised(), "warned"})
+	for i := range out {
+		if out[i].N == 0 {
+			out[i].Alarm = ""
+		}
+	}
+	return out
 }
 
 // exercises are the rows of the rules of both sides.

@@ -165,18 +165,16 @@ func escapedContext(c output.Context) output.Context {
 }
 
 func tiles(s *evaluation.Summary) []tile {
-	out := []tile{{Label: "objects evaluated", N: s.Objects}, {Label: "would change", N: s.Changed}, {Label: "fields", N: s.Fields}}
-	if s.Restarts.Pods > 0 {
-		out = append(out, tile{Label: "Pods would restart", N: s.Restarts.Pods, Alarm: "warned"})
-	}
-	if s.Refused > 0 {
-		out = append(out, tile{Label: "would be refused", N: s.Refused, Alarm: "failed"})
-	}
-	if s.Warnings > 0 {
-		out = append(out, tile{Label: "warnings", N: s.Warnings, Alarm: "warned"})
-	}
-	if s.Incomplete > 0 {
-		out = append(out, tile{Label: "incomplete", N: s.Incomplete, Alarm: "failed"})
+	out := []tile{{"objects evaluated", s.Objects, ""}, {"would change", s.Changed, ""}, {"fields", s.Fields, ""}}
+	for _, t := range []tile{
+		{"Pods would restart", s.Restarts.Pods, "warned"},
+		{"would be refused", s.Refused, "failed"},
+		{"warnings", s.Warnings, "warned"},
+		{"incomplete", s.Incomplete, "failed"},
+	} {
+		if t.N > 0 {
+			out = append(out, t)
+		}
 	}
 	return out
 }
