@@ -161,12 +161,6 @@ func typed(content any, at place) expr.Expr {
 			return expr.Object("", entries...)
 		}
 		return expr.Object(at.object(), entries...)
-	case []any:
-		elements := make([]expr.Expr, len(v))
-		for i, element := range v {
-			elements[i] = typed(element, at.element("", nil))
-		}
-		return expr.Elements(elements...)
 	case expression:
 		return convertTo(at.scalar(), v)
 	}

@@ -70,12 +70,8 @@ func (e *edit) patchOnly() bool {
 		return true
 	}
 	switch e.value.(type) {
-	case map[string]any:
+	case map[string]any, []any, nil:
 		return !applicable(e.value, e.at)
-	case []any:
-		return true
-	case nil:
-		return true
 	}
 	if x, ok := e.value.(expression); ok && !x.isText() && e.at.scalar() == "" {
 		return !e.at.texts() || e.at.atomic()
@@ -96,19 +92,7 @@ func applicable(content any, at place) bool {
 			}
 		}
 		return true
-	case []any:
-		keys := at.listKeys()
-		if len(keys) == 0 || len(v) == 0 {
-			return false
-		}
-		for _, element := range v {
-			m, ok := element.(map[string]any)
-			if !ok || slices.ContainsFunc(keys, func(k string) bool { return m[k] == nil }) || !applicable(m, at.element("", nil)) {
-				return false
-			}
-		}
-		return true
-	case nil:
+	case []any, nil:
 		return false
 	}
 	return at.known()

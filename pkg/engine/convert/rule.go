@@ -19,6 +19,7 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/convert/translate"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/jmespath"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/match"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/strategicmerge"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/policydecode"
@@ -39,7 +40,6 @@ type rule struct {
 	contexts        policydecode.Node
 	param           types.NamespacedName // the ConfigMap that is the parameter of the new policy
 	part            int                  // of its targets
-	patchGuards     []expr.Expr          // what the patch depends on
 	inside          bool                 // its conditions cannot be those of a policy
 	notes           []string             // what it does otherwise than the old one
 	changes         expr.Expr            // the condition that it changes anything where it is applied; nil where there is none
@@ -149,15 +149,16 @@ func (r *rule) onlyOperation() {
 		left := slices.DeleteFunc(slices.Clone(r.rules[0].Operations), func(operation string) bool {
 			return strings.Contains(asked[2]+asked[4], strconv.Quote(operation)) == (asked[1] == "!=" || asked[3] == "!")
 		})
+		if len(left) == 0 {
+			return false
+		}
 		for i := range r.rules {
-			if len(left) > 0 {
-				r.rules[i].Operations = left
-			}
-			if len(left) > 0 && !slices.Contains(left, "UPDATE") {
+			r.rules[i].Operations = left
+			if !slices.Contains(left, "UPDATE") {
 				r.rules[i].Resources = slices.DeleteFunc(slices.Clone(r.rules[i].Resources), func(name string) bool { return name == ephemeralContainers })
 			}
 		}
-		return len(left) > 0
+		return true
 	})
 }
 
@@ -170,31 +171,33 @@ func (c *converter) mutate(r *rule, s *scope, f *policydecode.Fields) {
 		c.targets(r, s, f, targets[r.part].Fields())
 		return
 	}
-	c.patches(r, s, f)
-	r.guards = append(r.guards, r.patchGuards...)
+	r.guards = append(r.guards, c.patches(r, s, f)...)
 }
 
-// patches converts the patches of a rule, of whatever form.
-func (c *converter) patches(r *rule, s *scope, f *policydecode.Fields) {
+// patches converts the patches of a rule, of whatever form, and returns what they depend on.
+func (c *converter) patches(r *rule, s *scope, f *policydecode.Fields) (guards []expr.Expr) {
+	merge := func(field string) {
+		patch, ok := f.Values[field].(map[string]any)
+		if !ok {
+			panic(refuseField("mutate."+field, "", "is no mapping"))
+		}
+		inField("mutate."+field, func() { guards = c.strategicMerge(r, s, patch) })
+	}
 	switch {
 	case f.Has("foreach"):
 		inField("mutate.foreach", func() { c.foreach(r, s, f.At("foreach")) })
 	case f.Has("patchStrategicMerge"):
-		patch, ok := f.Values["patchStrategicMerge"].(map[string]any)
-		if !ok {
-			panic(refuseField("mutate.patchStrategicMerge", "", "is no mapping"))
-		}
-		inField("mutate.patchStrategicMerge", func() { c.strategicMerge(r, s, patch) })
+		merge("patchStrategicMerge")
 	case f.Has("patchesJson6902"):
 		inField("mutate.patchesJson6902", func() { c.jsonPatch(r, s, f.At("patchesJson6902").Text()) })
 	case f.Has("overlay") && !f.Has("patches"):
-		patch, _ := f.Values["overlay"].(map[string]any)
-		inField("mutate.overlay", func() { c.strategicMerge(r, s, patch) })
+		merge("overlay")
 	case f.Has("patches") && !f.Has("overlay"):
 		inField("mutate.patches", func() { c.jsonPatch(r, s, string(must(yaml.Marshal(f.Values["patches"])))) })
 	default:
 		panic(refuseField("mutate", "write a rule for each of its patches", "a combination of patches that is not known"))
 	}
+	return guards
 }
 
 func (c *converter) jsonPatch(r *rule, s *scope, text string) {
@@ -224,27 +227,11 @@ func (c *converter) root(r *rule) place {
 	return place{root: "object", plain: expr.Name("object"), typ: diff.TypeOf(c.ctx, c.Reader, r.kind())}
 }
 
-// podSpec is where objects of a kind of Kubernetes have the spec of a Pod; empty if they have none.
-func podSpec(k schema.GroupVersionKind) string {
-	if !slices.Contains([]string{"", "apps", "batch"}, k.Group) {
-		return ""
-	}
-	switch k.Kind {
-	case "Pod":
-		return "spec"
-	case "Deployment", "StatefulSet", "DaemonSet", "ReplicaSet", "ReplicationController", "Job":
-		return "spec.template.spec"
-	case "CronJob":
-		return "spec.jobTemplate.spec.template.spec"
-	}
-	return ""
-}
-
 // alwaysThere are the places that all objects of some kinds have that a server takes.
 func alwaysThere(kinds []schema.GroupVersionKind) []string {
 	out := ""
 	for i, k := range kinds {
-		spec := podSpec(k)
+		spec := strings.Join(jmespath.PodSpecPath(k.GroupKind()), ".")
 		switch {
 		case spec == "":
 			return nil
@@ -315,15 +302,15 @@ func (c *converter) lists(r *rule) *strategicmerge.Lists {
 	return strategicmerge.NewLists(s, gvk)
 }
 
-func (c *converter) strategicMerge(r *rule, s *scope, patch map[string]any) {
+func (c *converter) strategicMerge(r *rule, s *scope, patch map[string]any) []expr.Expr {
 	m := merge{scope: s, lists: c.lists(r), used: map[string]bool{}}
 	root := c.root(r)
 	edits := m.fields(patch, root, &m.guards)
 	if len(edits) == 0 {
 		panic(refuseField("", "leave it out", "changes nothing"))
 	}
-	r.patchGuards = m.guards
 	r.forms, r.changes = formsOf(edits, root), changed(edits)
+	return m.guards
 }
 
 // formsOf are the ways to make edits.

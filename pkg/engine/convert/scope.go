@@ -1,6 +1,7 @@
 package convert
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -146,16 +147,8 @@ func (s *scope) sure(at place, name string) bool {
 func (s *scope) variables(list place, used map[string]bool) (element, index string) {
 	name := "e"
 	if n := len(list.path); n > 0 {
-		switch last := strings.ToLower(list.path[n-1]); {
-		case strings.HasSuffix(last, "containers"):
-			name = "c"
-		case last == "volumes":
-			name = "v"
-		case last == "volumemounts":
-			name = "m"
-		case last == "ports":
-			name = "p"
-		}
+		known := map[string]string{"containers": "c", "initContainers": "c", "ephemeralContainers": "c", "volumes": "v", "volumeMounts": "m", "ports": "p"}
+		name = cmp.Or(known[list.path[n-1]], name)
 	}
 	taken := func(name string) bool {
 		return used[name] || slices.ContainsFunc(s.loops, func(l loop) bool { return l.variable == name })

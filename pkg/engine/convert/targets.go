@@ -49,8 +49,7 @@ func (c *converter) targets(r *rule, s *scope, f, t *policydecode.Fields) {
 		if t.Has("preconditions") || t.Has("selector") || t.Has("context") {
 			panic(refuseField("mutate.targets[0]", "write them as preconditions of the rule", "conditions on a target that is the trigger"))
 		}
-		c.patches(r, s, f)
-		r.guards = append(r.guards, r.patchGuards...)
+		r.guards = append(r.guards, c.patches(r, s, f)...)
 		return
 	}
 	r.variables = nil
@@ -73,12 +72,9 @@ func (c *converter) targets(r *rule, s *scope, f, t *policydecode.Fields) {
 	if t.Has("preconditions") {
 		inField("mutate.targets[0].preconditions", func() { conditions = inner.conditions(t.Values["preconditions"]) })
 	}
-	c.patches(r, inner, f)
+	guards := c.patches(r, inner, f)
 	r.notes = append(r.notes, inner.Notes()...)
-	conditions = append(conditions, *inner.needs...)
-	*inner.needs = nil
-	x.conditions = slices.Concat(x.conditions, conditions, r.patchGuards)
-	r.patchGuards = nil
+	x.conditions = slices.Concat(x.conditions, conditions, *inner.needs, guards)
 }
 
 // mentionsVariables reports whether an expression uses variables of the policy.

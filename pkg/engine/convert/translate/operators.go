@@ -205,12 +205,8 @@ func (c *condition) pattern(e expr.Expr, pattern string) expr.Expr {
 }
 
 func (c *condition) notEquals(key, value Value) expr.Expr {
-	if literal, ok := value.Literal(); ok {
-		same, isText := literal.(string)
-		if simple := read(same); isText && (key.typ.is(isString) || key.typ.kinds == 0) && !selector.HasWildcard(same) && !simple.duration && !simple.quantity && (key.opt != nil || key.short != nil) {
-			return expr.NotEqual(key.Or(value.plain), value.plain)
-		}
-		if _, ok := literal.(bool); ok && key.typ.is(isBool) && (key.opt != nil || key.short != nil) {
+	if same, ok := expr.StringOf(value.plain); ok && value.lit != nil && (key.typ.is(isString) || key.typ.kinds == 0) && (key.opt != nil || key.short != nil) {
+		if simple := read(same); !selector.HasWildcard(same) && !simple.duration && !simple.quantity {
 			return expr.NotEqual(key.Or(value.plain), value.plain)
 		}
 	}

@@ -267,7 +267,7 @@ func (s *Scope) slice(ast gojmespath.ASTNode, on *Value) Value {
 	return list
 }
 
-// exists is the condition that an element meets a condition; nil is met by all.
+// exists is the condition that an element meets a condition.
 func (s *Scope) exists(list Value, test func(item Value) expr.Expr) expr.Expr {
 	return s.quantified(list, "exists", test)
 }
@@ -278,34 +278,14 @@ func (s *Scope) every(list Value, test func(item Value) expr.Expr) expr.Expr {
 }
 
 func (s *Scope) quantified(list Value, macro string, test func(item Value) expr.Expr) expr.Expr {
-	always := test == nil
-	if always {
-		test = func(Value) expr.Expr { return expr.Bool(true) }
-	}
-	join, empty := expr.Or, expr.Bool(false)
-	if macro == "all" {
-		join, empty = expr.And, expr.Bool(true)
-	}
-	if literal, ok := list.Literal(); ok {
-		items, _ := literal.([]any)
-		out := []expr.Expr{empty}
-		for _, item := range items {
-			out = append(out, test(Constant(item)))
-		}
-		return join(out...)
-	}
-	if list.isNever() {
-		return empty
-	}
-	if p := list.each; p != nil {
-		return s.inProjection(p, macro, test)
-	}
-	of := list.Or(expr.List())
-	if always {
-		return expr.Binary(">", expr.Method(of, "size"), expr.Int(0))
+	switch {
+	case list.isNever():
+		return expr.Bool(macro == "all")
+	case list.each != nil:
+		return s.inProjection(list.each, macro, test)
 	}
 	return within(s, list.name, func(name string) expr.Expr {
-		return quantifier(of, macro, name, test(list.element(name)))
+		return quantifier(list.Or(expr.List()), macro, name, test(list.element(name)))
 	})
 }
 
@@ -316,10 +296,7 @@ func quantifier(of expr.Expr, macro, name string, holds expr.Expr) expr.Expr {
 		if value == (macro == "all") {
 			return expr.Bool(value)
 		}
-		op := ">"
-		if macro == "all" {
-			op = "=="
-		}
+		op := map[string]string{"exists": ">", "all": "=="}[macro]
 		return expr.Binary(op, expr.Method(of, "size"), expr.Int(0))
 	}
 	if macro == "exists" {

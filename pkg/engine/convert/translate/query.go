@@ -434,7 +434,7 @@ func (s *Scope) truthy(v Value) expr.Expr {
 	case t.is(isScalar):
 		return expr.Not(expr.Binary("in", v.Or(empty), expr.List(expr.Call("dyn", empty), expr.Bool(false))))
 	case t.is(isList):
-		return s.exists(v, nil)
+		return s.exists(v, func(Value) expr.Expr { return expr.Bool(true) })
 	case t.is(isMap):
 		return expr.Binary(">", expr.Method(v.Or(expr.Map()), "size"), expr.Int(0))
 	}
