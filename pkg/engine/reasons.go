@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 )
@@ -62,26 +63,15 @@ func (l *Reasons) Adopt(draft *Reasons) {
 	l.gathered.texts = texts[:most]
 }
 
-// Err returns all reasons as one error, or nil if there are none.
+// Err returns all reasons as one error, or nil if there are none: why a rule that ran changed nothing, where the object does
+// not simply have what the rule writes already.
 func (l *Reasons) Err() error {
 	if l == nil || len(l.gathered.texts) == 0 {
 		return nil
 	}
-	return &UnchangedError{Reasons: l.gathered.texts, More: l.gathered.more}
-}
-
-// UnchangedError is why a rule that ran changed nothing, where the object does not simply
-// have what the rule writes already.
-type UnchangedError struct {
-	Reasons []string // at least one
-	More    int      // how many are left out
-}
-
-// Error lists the reasons.
-func (e *UnchangedError) Error() string {
-	text := strings.Join(e.Reasons, "; ")
-	if e.More > 0 {
-		text += fmt.Sprintf("; and %d more such", e.More)
+	text := strings.Join(l.gathered.texts, "; ")
+	if l.gathered.more > 0 {
+		text += fmt.Sprintf("; and %d more such", l.gathered.more)
 	}
-	return text
+	return errors.New(text)
 }

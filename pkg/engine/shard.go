@@ -23,21 +23,13 @@ type Shard struct {
 // for each of its indexes.
 const MaxShards = 100_000
 
-// ShardError reports a text that is no shard.
-type ShardError struct{ Text string }
-
-// Error says what a shard looks like.
-func (e *ShardError) Error() string {
-	return fmt.Sprintf("%q is no shard: use INDEX/COUNT, such as 0/4, with an INDEX from 0 to COUNT-1 and a COUNT of at most %d", e.Text, MaxShards)
-}
-
-// UnmarshalText reads INDEX/COUNT. The error is a *ShardError.
+// UnmarshalText reads INDEX/COUNT.
 func (s *Shard) UnmarshalText(text []byte) error {
 	index, count, ok := strings.Cut(string(text), "/")
 	i, badIndex := strconv.ParseUint(index, 10, 31)
 	of, badCount := strconv.ParseUint(count, 10, 31)
 	if !ok || badIndex != nil || badCount != nil || i >= of || of > MaxShards {
-		return &ShardError{Text: string(text)}
+		return fmt.Errorf("%q is no shard: use INDEX/COUNT, such as 0/4, with an INDEX from 0 to COUNT-1 and a COUNT of at most %d", text, MaxShards)
 	}
 	*s = Shard{Index: int(i), Of: int(of)} //nolint:gosec // they have 31 bits
 	return nil

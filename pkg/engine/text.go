@@ -3,6 +3,7 @@ package engine
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -88,4 +89,14 @@ func BriefValue(value any) string {
 		return fmt.Sprint(value)
 	}
 	return string(raw)
+}
+
+// Distinct returns the elements of a list in their order, each once. It writes to the list.
+func Distinct[T comparable](list []T) []T {
+	seen := make(map[T]bool, len(list))
+	return slices.DeleteFunc(list, func(one T) bool {
+		known := seen[one]
+		seen[one] = true
+		return known
+	})
 }

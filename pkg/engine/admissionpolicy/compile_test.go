@@ -5,8 +5,6 @@ import (
 	"context"
 	"errors"
 	"io"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -17,6 +15,7 @@ import (
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/admissionpolicy"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/conformance"
 )
 
 // documents reads YAML as policies of a file, or of the cluster where a document
@@ -45,29 +44,9 @@ func documents(t testing.TB, text []byte) []engine.Document {
 // A case is a file of testdata/compile: policy.yaml, what is wrong with it (want),
 // and the rules that are left.
 func TestCompile(t *testing.T) {
-	files, err := filepath.Glob("testdata/compile/*.txtar")
-	if err != nil || len(files) == 0 {
-		t.Fatalf("no cases: %v", err)
-	}
-	for _, file := range files {
-		t.Run(strings.TrimSuffix(filepath.Base(file), ".txtar"), func(t *testing.T) {
-			archive, err := txtar.ParseFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
-			got := compiled(t, archive.Files[0].Data)
-			if *update {
-				archive.Files[1].Data = []byte(got)
-				if err := os.WriteFile(file, txtar.Format(archive), 0o644); err != nil {
-					t.Fatal(err)
-				}
-				return
-			}
-			if diff := cmp.Diff(string(archive.Files[1].Data), got); diff != "" {
-				t.Error("(-want +got):\n" + diff)
-			}
-		})
-	}
+	conformance.Golden(t, "testdata/compile", *update, func(t *testing.T, sections map[string]string) string {
+		return compiled(t, []byte(sections["policy.yaml"]))
+	})
 }
 
 func compiled(t *testing.T, policies []byte) string {

@@ -20,18 +20,6 @@ import (
 // itself may change it.
 const maxVisits = 5
 
-// ChainError is why rules change nothing: they go on changing what triggers them, without end.
-type ChainError struct {
-	Rules    []engine.RuleRef
-	Triggers []engine.ObjectKey
-}
-
-// Error names the rules and the objects.
-func (e *ChainError) Error() string {
-	return fmt.Sprintf("reached the limit of %d rounds: %s go on changing what triggers them (%s), so they change nothing; give one of them a precondition that its change ends",
-		maxVisits, engine.Few(e.Rules), engine.Few(e.Triggers))
-}
-
 // turn is the place of a rule in a run: its program, and its place in that.
 type turn struct{ program, rule int }
 
@@ -366,7 +354,8 @@ func withoutLabels(all []engine.Selection) []engine.Selection {
 
 // fail makes the effects fail of the triggers that go on changing, which were visited as often as any, and all that depends on them.
 func (c *chains) fail() {
-	found := &ChainError{}
+	var rules []engine.RuleRef
+	var triggers []engine.ObjectKey
 	failed := map[*orderedEffect]bool{}
 	var left []*orderedEffect
 	fail := func(f *fed) {
@@ -379,26 +368,30 @@ func (c *chains) fail() {
 	}
 	for _, f := range c.inOrder() {
 		if f.visits >= maxVisits {
-			found.Triggers = append(found.Triggers, f.key)
+			triggers = append(triggers, f.key)
 			fail(f)
 		}
 	}
 	for _, f := range left {
-		onOne := slices.ContainsFunc(found.Triggers, f.subjects.MatchesName)
-		if onOne && !slices.Contains(found.Rules, f.Rule()) {
-			found.Rules = append(found.Rules, f.Rule())
+		onOne := slices.ContainsFunc(triggers, f.subjects.MatchesName)
+		if onOne && !slices.Contains(rules, f.Rule()) {
+			rules = append(rules, f.Rule())
 		}
 	}
 	for i := 0; i < len(left); i++ {
-		left[i].endless = found
 		for _, f := range c.fed {
 			if left[i].mayActOn(f.key, f.target.Object) {
 				fail(f)
 			}
 		}
 	}
-	slices.SortFunc(found.Rules, func(a, b engine.RuleRef) int { return cmp.Compare(a.String(), b.String()) })
-	slices.SortFunc(found.Triggers, func(a, b engine.ObjectKey) int { return cmp.Compare(a.String(), b.String()) })
+	slices.SortFunc(rules, func(a, b engine.RuleRef) int { return cmp.Compare(a.String(), b.String()) })
+	slices.SortFunc(triggers, func(a, b engine.ObjectKey) int { return cmp.Compare(a.String(), b.String()) })
+	err := fmt.Errorf("reached the limit of %d rounds: %s go on changing what triggers them (%s), so they change nothing; give one of them a precondition that its change ends",
+		maxVisits, engine.Few(rules), engine.Few(triggers))
+	for _, f := range left {
+		f.endless = err
+	}
 }
 
 // selectionIndex finds out which objects selections may select, whatever their labels.

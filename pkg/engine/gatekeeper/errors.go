@@ -1,23 +1,18 @@
 package gatekeeper
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/gatekeeper/location"
 )
 
-// refusedError is a mutator that fails on an object. Gatekeeper then refuses the
-// whole object at admission, so that no mutator changes it.
-type refusedError struct{ Err error }
-
-// Error is the reason in Gatekeeper's words, and what follows from it.
-func (e *refusedError) Error() string {
-	return e.Err.Error() + "; Gatekeeper refuses such an object at admission"
+// refused is the error of a mutator that fails on an object: in Gatekeeper's words, and with what follows from it. Gatekeeper
+// then refuses the whole object at admission, so that no mutator changes it.
+func refused(err error) error {
+	return fmt.Errorf("%w; Gatekeeper refuses such an object at admission", err)
 }
-
-// Unwrap returns the reason.
-func (e *refusedError) Unwrap() error { return e.Err }
 
 // notConvergingError is a set of mutators that still changes the object after as
 // many rounds as Gatekeeper grants it.
@@ -35,28 +30,13 @@ func (e *notConvergingError) Error() string {
 	return fmt.Sprintf("mutation not converging: the object still changes after %d rounds", e.Rounds)
 }
 
-// excludedError is why no mutator sees an object.
-type excludedError struct{ Reason string }
-
-// Error is the reason, in the words of Gatekeeper's webhook where it has any.
-func (e *excludedError) Error() string { return e.Reason }
-
-// emptyListError is why a mutator of all elements of a list changes nothing.
-type emptyListError struct{ List location.Path }
-
-// Error names the list.
-func (e *emptyListError) Error() string { return e.List.String() + " has no elements" }
-
-// misspeltError is why there can be no list where a mutator looks for its elements.
-type misspeltError struct{ Found engine.InvalidField }
-
-// Error names the field that was probably meant.
-func (e *misspeltError) Error() string {
-	text := fmt.Sprintf("spec.location finds nothing: %s %s", engine.PathString(e.Found.Path), e.Found.Why)
-	if e.Found.Meant != "" {
-		text += "; did you mean " + e.Found.Meant + "?"
+// misspelt is why there can be no list where a mutator looks for its elements.
+func misspelt(found engine.InvalidField) error {
+	text := fmt.Sprintf("spec.location finds nothing: %s %s", engine.PathString(found.Path), found.Why)
+	if found.Meant != "" {
+		text += "; did you mean " + found.Meant + "?"
 	}
-	return text
+	return errors.New(text)
 }
 
 // externalDataError is a value that only an external data provider, asked from

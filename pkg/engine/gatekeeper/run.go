@@ -67,7 +67,7 @@ func (r *run) exclude(sink engine.Sink, reason string) {
 	for _, m := range r.program.mutators {
 		step := engine.Step{Rule: m.ref, Outcome: engine.NotMatched}
 		if sink.Wants(engine.NotMatched) {
-			step.Err = &excludedError{Reason: reason}
+			step.Err = errors.New(reason)
 		}
 		sink.Step(step)
 	}
@@ -148,7 +148,7 @@ func (r *run) attempt(i int, object *unstructured.Unstructured, h *history) (loc
 	case errors.As(err, &over), errors.As(err, &another):
 		return out, err
 	case err != nil:
-		return out, &refusedError{Err: err}
+		return out, refused(err)
 	}
 	h.skip, h.empty = out.Skip, out.Empty
 	switch {
@@ -232,7 +232,7 @@ func (r *run) stepOf(i int, sink engine.Sink) engine.Step {
 	case h.err != nil:
 		step.Outcome, step.Err = engine.Failed, h.err
 	case r.endless != nil && h.times > 0:
-		step.Outcome, step.Err = engine.Failed, &refusedError{Err: r.endless}
+		step.Outcome, step.Err = engine.Failed, refused(r.endless)
 	case !h.matched:
 		step.Outcome, step.AsCreated = engine.NotMatched, false
 		if sink.Wants(engine.NotMatched) {
@@ -241,7 +241,7 @@ func (r *run) stepOf(i int, sink engine.Sink) engine.Step {
 	case r.failed >= 0:
 		step.Outcome, step.Err = engine.Skipped, engine.HeldBack(r.program.mutators[r.failed].ref.Policy)
 	case r.endless != nil:
-		step.Outcome, step.Err = engine.Skipped, &refusedError{Err: r.endless}
+		step.Outcome, step.Err = engine.Skipped, refused(r.endless)
 	case h.times > 0:
 		step.Outcome, step.After = engine.Changed, h.after
 		if h.warning != "" {
@@ -254,7 +254,7 @@ func (r *run) stepOf(i int, sink engine.Sink) engine.Step {
 	default:
 		step.Outcome = engine.Unchanged
 		if h.empty != nil && sink.Wants(engine.Unchanged) {
-			step.Err = &emptyListError{List: h.empty}
+			step.Err = fmt.Errorf("%s has no elements", h.empty)
 		}
 		if found := r.misspelt(h.empty); found != nil {
 			step.Warnings = append(step.Warnings, engine.Warning(found.Error()))
@@ -282,7 +282,7 @@ func (r *run) misspelt(list location.Path) error {
 		at = append(at, element)
 	}
 	if found := fields.Validate(at, []any{}); len(found) > 0 {
-		return &misspeltError{Found: found[0]}
+		return misspelt(found[0])
 	}
 	return nil
 }

@@ -286,7 +286,7 @@ func (s *Snapshot) Get(_ context.Context, key engine.ObjectKey) (*unstructured.U
 
 // List streams what a selection names in order of group, resource, namespace
 // and name. A label selector that no server would accept is an error, and a field selector that
-// cannot be answered is a *FieldError.
+// cannot be answered is one as well.
 func (s *Snapshot) List(ctx context.Context, sel engine.Selection) iter.Seq2[*unstructured.Unstructured, error] {
 	return func(yield func(*unstructured.Unstructured, error) bool) {
 		if sel.Labels != nil {

@@ -1,7 +1,7 @@
 package snapshot_test
 
 import (
-	"errors"
+	"strings"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -107,8 +107,7 @@ func TestFieldSelectorsOfOtherFieldsNeedACluster(t *testing.T) {
 	s := load(t, nil, snapshot.Options{})
 	scope := engine.Scope{Fields: fields.OneTermEqualSelector("status.phase", "Running")}
 	for _, err := range s.Source(scope).Pages(t.Context(), []engine.Selection{{Kind: "Pod"}}) {
-		var refused *snapshot.FieldError
-		if !errors.As(err, &refused) || refused.Field != "status.phase" {
+		if err == nil || !strings.Contains(err.Error(), `"status.phase" needs a cluster`) {
 			t.Errorf("got error %v", err)
 		}
 	}

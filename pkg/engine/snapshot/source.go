@@ -18,18 +18,10 @@ import (
 // pageSize is how many objects are evaluated before the first of them is printed.
 const pageSize = 100
 
-// FieldError reports a field selector that only a server could answer.
-type FieldError struct{ Field string }
-
-// Error names the field.
-func (e *FieldError) Error() string {
-	return fmt.Sprintf("field selector %q needs a cluster: manifests can be selected by metadata.name and metadata.namespace", e.Field)
-}
-
 // Source streams the evaluated objects in a scope, in order of group, resource,
 // namespace and name. A named object that is not there is an
 // *engine.UnreadableError, after which the rest follows; a field selector that
-// cannot be answered is a *FieldError and ends the stream.
+// cannot be answered is an error that ends the stream.
 func (s *Snapshot) Source(scope engine.Scope) engine.Source { return source{s, scope} }
 
 type source struct {
@@ -71,7 +63,7 @@ func answerable(selector fields.Selector) error {
 	}
 	for _, r := range selector.Requirements() {
 		if r.Field != "metadata.name" && r.Field != "metadata.namespace" {
-			return &FieldError{Field: r.Field}
+			return fmt.Errorf("field selector %q needs a cluster: manifests can be selected by metadata.name and metadata.namespace", r.Field)
 		}
 	}
 	return nil

@@ -3,6 +3,7 @@ package location
 import (
 	"cmp"
 	"errors"
+	"fmt"
 	"slices"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
@@ -314,7 +315,7 @@ func (w *walker) element(list []any, node List, depth int) (any, effect, error) 
 	for i, existing := range list {
 		object, ok := existing.(map[string]any)
 		if !ok {
-			return nil, effect{}, &castError{Got: existing, At: w.path[:depth]}
+			return nil, effect{}, fmt.Errorf("cast error, unable to case %T to map[string]interface{} (at %s)", existing, place(w.path[:depth]))
 		}
 		if !named(object, node) {
 			continue
