@@ -6,11 +6,11 @@ import (
 	"strings"
 
 	"github.com/go-openapi/jsonpointer"
-	"github.com/google/cel-go/cel"
 	"github.com/google/cel-go/common/ast"
 	"k8s.io/apiserver/pkg/cel/mutation"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/policydecode"
 )
 
 // Uses reports whether the expression names a variable ("params"), a field of a variable
@@ -55,39 +55,62 @@ func (s *Scope) Calls() []Call {
 // JSONPatch{...} that are text literals.
 func (x *Expression) Paths() []string { return x.paths }
 
-// usesOf returns what an expression names, sorted: variables, their fields, functions.
-func usesOf(a *cel.Ast) []string {
-	var uses []string
-	add := func(name string) { uses = append(uses, name) }
-	ast.PreOrderVisit(a.NativeRep().Expr(), ast.NewExprVisitor(func(e ast.Expr) {
+// describe notes what an expression names, calls and writes, and what of it cannot be meant.
+func (x *Expression) describe(root ast.Expr) {
+	slip := func(text string) {
+		if text != "" && !slices.Contains(x.slips, text) {
+			x.slips = append(x.slips, text)
+		}
+	}
+	ast.PreOrderVisit(root, ast.NewExprVisitor(func(e ast.Expr) {
 		switch e.Kind() {
 		case ast.IdentKind:
-			add(e.AsIdent())
+			x.uses = append(x.uses, e.AsIdent())
 		case ast.CallKind:
-			add(e.AsCall().FunctionName() + "()")
-		case ast.SelectKind:
-			if operand := e.AsSelect().Operand(); operand.Kind() == ast.IdentKind {
-				add(operand.AsIdent() + "." + e.AsSelect().FieldName())
+			call := e.AsCall()
+			x.uses = append(x.uses, call.FunctionName()+"()")
+			if call.IsMemberFunction() && call.Target().Kind() == ast.IdentKind {
+				c := Call{On: call.Target().AsIdent(), Function: call.FunctionName()}
+				for _, arg := range call.Args() {
+					c.Args = append(c.Args, plainText(arg))
+				}
+				x.calls = append(x.calls, c)
 			}
+		case ast.SelectKind:
+			operand, field := e.AsSelect().Operand(), e.AsSelect().FieldName()
+			if operand.Kind() == ast.IdentKind {
+				x.uses = append(x.uses, operand.AsIdent()+"."+field)
+			}
+			if of := pathOf(operand); of == "object.metadata" || of == "oldObject.metadata" {
+				slip(policydecode.MetadataSlip(field))
+			}
+		case ast.StructKind:
+			x.construct(e, slip)
 		}
 	}))
-	slices.Sort(uses)
-	return slices.Compact(uses)
+	slices.Sort(x.uses)
+	x.uses, x.paths = slices.Compact(x.uses), engine.Distinct(x.paths)
 }
 
-func callsIn(a *cel.Ast) []Call {
-	var out []Call
-	ast.PreOrderVisit(a.NativeRep().Expr(), ast.NewExprVisitor(func(e ast.Expr) {
-		if e.Kind() != ast.CallKind || !e.AsCall().IsMemberFunction() || e.AsCall().Target().Kind() != ast.IdentKind {
-			return
+// construct notes the paths of a patch.
+func (x *Expression) construct(e ast.Expr, slip func(string)) {
+	add := func(path string) {
+		if path != "" {
+			x.paths = append(x.paths, path)
 		}
-		c := Call{On: e.AsCall().Target().AsIdent(), Function: e.AsCall().FunctionName()}
-		for _, arg := range e.AsCall().Args() {
-			c.Args = append(c.Args, plainText(arg))
+	}
+	if e.AsStruct().TypeName() == mutation.ObjectTypeName {
+		leaves(e, "", add)
+	}
+	for _, f := range e.AsStruct().Fields() {
+		switch field := f.AsStructField(); {
+		case e.AsStruct().TypeName() == mutation.ObjectTypeName+".metadata":
+			slip(policydecode.MetadataSlip(field.Name()))
+		case e.AsStruct().TypeName() == mutation.JSONPatchTypeName && field.Name() == "path":
+			add(pointed(plainText(field.Value())))
+			slip(policydecode.PointerSlip(plainText(field.Value())))
 		}
-		out = append(out, c)
-	}))
-	return out
+	}
 }
 
 func plainText(e ast.Expr) string {
@@ -96,31 +119,6 @@ func plainText(e ast.Expr) string {
 	}
 	text, _ := e.AsLiteral().Value().(string)
 	return text
-}
-
-func pathsIn(a *cel.Ast) []string {
-	var out []string
-	add := func(path string) {
-		if path != "" {
-			out = append(out, path)
-		}
-	}
-	ast.PreOrderVisit(a.NativeRep().Expr(), ast.NewExprVisitor(func(e ast.Expr) {
-		if e.Kind() != ast.StructKind {
-			return
-		}
-		switch e.AsStruct().TypeName() {
-		case mutation.ObjectTypeName:
-			leaves(e, "", add)
-		case mutation.JSONPatchTypeName:
-			for _, f := range e.AsStruct().Fields() {
-				if f.AsStructField().Name() == "path" {
-					add(pointed(plainText(f.AsStructField().Value())))
-				}
-			}
-		}
-	}))
-	return engine.Distinct(out)
 }
 
 // leaves adds the fields of an apply configuration. What an expression computes

@@ -128,7 +128,8 @@ func (s *Scope) compile(in *cel.Env, text string, want []*cel.Type) (x *Expressi
 	if len(want) > 0 && !slices.ContainsFunc(want, output.IsExactType) {
 		return nil, problem(wrongType(output, want))
 	}
-	x = &Expression{text: text, output: output, uses: usesOf(ast), calls: callsIn(ast), paths: pathsIn(ast), reads: s.readsOf(ast), writes: writesOf(ast)}
+	x = &Expression{text: text, output: output, reads: s.readsOf(ast), writes: writesOf(ast)}
+	x.describe(ast.NativeRep().Expr())
 	x.judge(ast)
 	if x.program, err = in.Program(ast, cel.InterruptCheckFrequency(celconfig.CheckFrequency)); err != nil {
 		return nil, problem(err.Error())

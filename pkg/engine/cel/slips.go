@@ -2,7 +2,6 @@ package cel
 
 import (
 	"cmp"
-	"slices"
 	"strings"
 
 	"github.com/google/cel-go/cel"
@@ -10,7 +9,6 @@ import (
 	"github.com/google/cel-go/common/operators"
 	"github.com/google/cel-go/common/types"
 	"github.com/google/cel-go/common/types/ref"
-	"k8s.io/apiserver/pkg/cel/mutation"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/policydecode"
 )
@@ -39,37 +37,9 @@ func (x *Expression) Lint(n policydecode.Node) {
 	}
 }
 
-// slipsIn looks for misspelt fields of metadata, and for JSON pointers that go on below a label.
-func slipsIn(root ast.Expr) (out []string) {
-	add := func(text string) {
-		if text != "" && !slices.Contains(out, text) {
-			out = append(out, text)
-		}
-	}
-	ast.PreOrderVisit(root, ast.NewExprVisitor(func(e ast.Expr) {
-		switch e.Kind() {
-		case ast.SelectKind:
-			if of := pathOf(e.AsSelect().Operand()); of == "object.metadata" || of == "oldObject.metadata" {
-				add(policydecode.MetadataSlip(e.AsSelect().FieldName()))
-			}
-		case ast.StructKind:
-			for _, f := range e.AsStruct().Fields() {
-				switch field := f.AsStructField(); {
-				case e.AsStruct().TypeName() == mutation.ObjectTypeName+".metadata":
-					add(policydecode.MetadataSlip(field.Name()))
-				case e.AsStruct().TypeName() == mutation.JSONPatchTypeName && field.Name() == "path" && field.Value().Kind() == ast.LiteralKind:
-					add(policydecode.PointerSlip(plainText(field.Value())))
-				}
-			}
-		}
-	}))
-	return out
-}
-
 // judge finds out whether a condition is constant, and which path it wants to be changed.
 func (x *Expression) judge(a *cel.Ast) {
 	e := a.NativeRep().Expr()
-	x.slips = slipsIn(e)
 	if x.truth, x.constant = truth(e); !x.constant {
 		x.truth, x.clash = clash(e)
 	}

@@ -2,7 +2,6 @@ package diff
 
 import (
 	"slices"
-	"sort"
 
 	"k8s.io/apimachinery/pkg/api/resource"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
@@ -129,21 +128,6 @@ func unlike(out []string, a, b map[string]any) []string {
 			out = append(out, k)
 		}
 	}
-	return out
-}
-
-// names is the sorted union of the keys.
-func names(a, b map[string]any) []string {
-	out := make([]string, 0, len(a)+1)
-	for k := range a {
-		out = append(out, k)
-	}
-	for k := range b {
-		if _, ok := a[k]; !ok {
-			out = append(out, k)
-		}
-	}
-	sort.Strings(out)
 	return out
 }
 

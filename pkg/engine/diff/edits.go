@@ -2,6 +2,8 @@ package diff
 
 import (
 	"encoding/json"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -118,7 +120,9 @@ func replaceable(at fieldpath.Path) bool {
 
 func (e *editor) maps(at fieldpath.Path, a, b map[string]any) []Edit {
 	var out []Edit
-	for _, k := range names(a, b) {
+	all := slices.AppendSeq(slices.Collect(maps.Keys(a)), maps.Keys(b))
+	slices.Sort(all)
+	for _, k := range slices.Compact(all) {
 		x, inA := a[k]
 		y, inB := b[k]
 		switch {
