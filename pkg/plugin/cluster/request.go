@@ -242,8 +242,8 @@ func (l *listing) expire(err error) bool {
 	if !apierrors.IsResourceExpired(err) || l.next == "" {
 		return false
 	}
-	token := ""                                      // with which it continues
-	if status, ok := err.(apierrors.APIStatus); ok { //nolint:errorlint // it is not wrapped
+	token := "" // with which it continues
+	if status, ok := err.(apierrors.APIStatus); ok {
 		token = status.Status().Continue
 	}
 	if token == "" || l.expired { // none, or one that does not help either

@@ -19,7 +19,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/managedfields"
 	"k8s.io/apimachinery/pkg/util/wait"
-	"k8s.io/cli-runtime/pkg/genericclioptions"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/transport"
@@ -195,21 +194,11 @@ func (c RetryingClient) Types(ctx context.Context, gvk schema.GroupVersionKind, 
 	return c.Client.Types(context.WithValue(ctx, patience{}, c.Backoff), gvk, refresh)
 }
 
-// ReportClient writes reports, and can write nothing else: its connection refuses it.
+// ReportClient writes reports. Its Client can write nothing else: Options.But has their resources.
 type ReportClient struct {
 	*Client
 	// FieldManager owns what it writes.
 	FieldManager string
-}
-
-// NewReportClient makes a client that may write the objects of resources, and read.
-func NewReportClient(getter genericclioptions.RESTClientGetter, o Options, manager string, resources []schema.GroupResource) (*ReportClient, error) {
-	o.ReadOnly, o.But = true, resources
-	c, err := New(getter, o)
-	if err != nil {
-		return nil, err
-	}
-	return &ReportClient{Client: c, FieldManager: manager}, nil
 }
 
 // Apply sends a server-side apply, which takes all fields of the object.

@@ -67,7 +67,8 @@ func (c ClusterReports) Open(ctx context.Context, config *genericclioptions.Conf
 		}
 		resources = append(resources, mapping.Resource.GroupResource())
 	}
-	return cluster.NewReportClient(config, cluster.Options{QPS: client.QPS, Burst: client.Burst}, c.Name, resources)
+	write, err := cluster.New(config, cluster.Options{QPS: client.QPS, Burst: client.Burst, ReadOnly: true, But: resources})
+	return &cluster.ReportClient{Client: write, FieldManager: c.Name}, err
 }
 
 // Options are those of the reports of a scope.

@@ -13,9 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/santhosh-tekuri/jsonschema/v6"
-	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/yaml"
 
 	"github.com/kubectl-mutate/kubectl-mutate/internal/hostile"
@@ -202,18 +200,6 @@ func TestBuilderNamesKinds(t *testing.T) {
 			}
 		})
 	}
-}
-
-// counting counts the questions for the kinds of a resource.
-type counting struct {
-	meta.RESTMapper
-	questions int
-}
-
-// KindsFor implements meta.RESTMapper.
-func (c *counting) KindsFor(r schema.GroupVersionResource) ([]schema.GroupVersionKind, error) {
-	c.questions++
-	return c.RESTMapper.KindsFor(r)
 }
 
 // Hundreds of installed policies are hundreds of objects and one thing to know.

@@ -55,7 +55,8 @@ func (v *validation) start(ctx context.Context) (add func(*engine.Change) error,
 	})
 	add = func(c *engine.Change) error {
 		p := pendingChange{Change: c, done: make(chan error, 1)}
-		if triable(c) {
+		// apply-existing would send neither what admission denies nor a change of an object that something else manages.
+		if c.Changed() && !c.Denied() && c.Before != nil && len(impact.Managed(c.Before)) == 0 {
 			v.slots <- struct{}{}
 			go func() {
 				p.done <- engine.Guard(func() error { return v.try(ctx, c) })
@@ -75,12 +76,6 @@ func (v *validation) start(ctx context.Context) (add func(*engine.Change) error,
 		return err
 	}
 	return add, wait
-}
-
-// triable reports whether apply-existing would send a change: not one that admission denies, or of an
-// object that something else manages.
-func triable(c *engine.Change) bool {
-	return c.Changed() && !c.Denied() && c.Before != nil && len(impact.Managed(c.Before)) == 0
 }
 
 // pass hands over a change when its dry run has ended. The error ends the run.

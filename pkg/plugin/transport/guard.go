@@ -43,16 +43,13 @@ type guard struct {
 
 // RoundTrip sends the request if it came through Redirects, or is a login that was not redirected.
 func (g *guard) RoundTrip(r *http.Request) (*http.Response, error) {
-	if r.Context().Value(checked{}) == nil && !g.logsIn(r) {
+	_, asks := g.issuers.Load(r.URL.String())
+	logsIn := r.Response == nil && (asks || r.Method == http.MethodPost && g.refreshes.Load())
+	if r.Context().Value(checked{}) == nil && !logsIn {
 		closeBody(r)
 		return nil, &UnknownClientError{Method: r.Method, To: server(r.URL)}
 	}
 	return g.next.RoundTrip(r)
-}
-
-func (g *guard) logsIn(r *http.Request) bool {
-	_, asks := g.issuers.Load(r.URL.String())
-	return r.Response == nil && (asks || r.Method == http.MethodPost && g.refreshes.Load())
 }
 
 // WrappedRoundTripper lets client-go find the transport below.
