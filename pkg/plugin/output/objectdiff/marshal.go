@@ -2,6 +2,7 @@ package objectdiff
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"regexp"
@@ -39,18 +40,12 @@ func MarshalYAML(v any) ([]byte, error) {
 	//
 	// Its own way by JSON is not taken: it reads that as YAML, and refuses keys of more than 1,024 bytes and some
 	// control characters, so that one object could end a run.
-	text, err := json.Marshal(v)
-	if err != nil {
-		return nil, fmt.Errorf("writing YAML: %w", err)
-	}
-	decoder := json.NewDecoder(bytes.NewReader(text))
-	decoder.UseNumber()
-	var decoded any
-	if err := decoder.Decode(&decoded); err != nil {
-		return nil, fmt.Errorf("writing YAML: %w", err)
-	}
 	var m marker
-	out, err := yaml.Marshal(m.value(decoded))
+	ready := m.value(v)
+	if m.err != nil {
+		return nil, fmt.Errorf("writing YAML: %w", m.err)
+	}
+	out, err := yaml.Marshal(ready)
 	if err != nil || !m.marked {
 		return out, err
 	}
@@ -81,27 +76,49 @@ var markedCode = regexp.MustCompile(`\\x01[0-9a-f]+\\x01`)
 const mergeKey = "<<"
 
 // marker makes of values what the library writes.
-type marker struct{ marked bool }
+type marker struct {
+	marked bool
+	err    error // of a value that JSON does not have
+}
 
-// value returns a value of JSON whose misleading characters are their codes between marks.
+// value returns a copy of a value as JSON has it, whose misleading characters are their codes between marks. What is not of the
+// types of an object goes by JSON; if all did, a report would take 1.4 times as long.
 func (m *marker) value(v any) any {
 	switch v := v.(type) {
+	case nil, bool, int64:
+		return v
 	case string:
 		return m.text(v)
 	case json.Number:
 		return number(v)
 	case []any:
-		for i := range v {
-			v[i] = m.value(v[i])
+		if v == nil {
+			return nil
 		}
+		out := make([]any, len(v))
+		for i := range v {
+			out[i] = m.value(v[i])
+		}
+		return out
 	case map[string]any:
+		if v == nil {
+			return nil
+		}
 		out := make(map[string]any, len(v))
 		for key, value := range v {
 			out[m.text(key)] = m.value(value)
 		}
 		return out
 	}
-	return v
+	text, err := json.Marshal(v)
+	var decoded any
+	if err == nil {
+		decoder := json.NewDecoder(bytes.NewReader(text))
+		decoder.UseNumber()
+		err = decoder.Decode(&decoded)
+	}
+	m.err = cmp.Or(m.err, err)
+	return m.value(decoded)
 }
 
 // number returns a number of JSON: infinite where it is too large.

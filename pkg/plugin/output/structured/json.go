@@ -43,6 +43,25 @@ func (m Object) MarshalJSON() ([]byte, error) {
 	return w.Bytes(), err
 }
 
+// mapped returns a value with maps in the place of Objects, for YAML.
+func mapped(v any) any {
+	switch v := v.(type) {
+	case Object:
+		out := make(map[string]any, len(v))
+		for _, f := range v {
+			out[f.Name] = mapped(f.Value)
+		}
+		return out
+	case []any:
+		out := make([]any, len(v))
+		for i := range v {
+			out[i] = mapped(v[i])
+		}
+		return out
+	}
+	return v
+}
+
 // jsonWriter writes indented JSON, the same as the library. It knows objects, lists and plain strings, and leaves the rest
 // to the library, with which a whole run would take 1.7 times as long.
 type jsonWriter struct{ bytes.Buffer }
@@ -164,7 +183,7 @@ const indent = "    "
 // MarshalText returns a value as YAML, or as indented JSON; it ends with a line break.
 func MarshalText(v any, asYAML bool) (string, error) {
 	if asYAML {
-		out, err := objectdiff.MarshalYAML(v)
+		out, err := objectdiff.MarshalYAML(mapped(v))
 		return string(out), err
 	}
 	var w jsonWriter
