@@ -326,16 +326,3 @@ func TestAuthorizerUnanswered(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 }
-
-func TestAuthorizerDecisionError(t *testing.T) {
-	s := newScope(t, cel.Options{Authorizer: true})
-	x, err := s.Condition("authorizer.path('/').check('get').errored() && authorizer.path('/').check('get').error() == 'no such role'")
-	if err != nil {
-		t.Fatal(err)
-	}
-	in := input(t)
-	in.Access = silent{decision: engine.AccessDecision{Error: "no such role"}}
-	if holds, err := s.Evaluate(t.Context(), in, cel.MatchBudget()).Condition(x); err != nil || !holds {
-		t.Errorf("got %t, %v", holds, err)
-	}
-}

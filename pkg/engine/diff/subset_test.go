@@ -6,7 +6,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/tools/txtar"
-	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 	"sigs.k8s.io/yaml"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
@@ -96,28 +95,4 @@ func FuzzSubset(f *testing.F) {
 			diff.Subset(from, to, all[i:i+1], slices.Delete(slices.Clone(all), i, i+1))
 		}
 	})
-}
-
-// A map that is added or removed, of which each of several rules wrote a part, is divided.
-func TestSubsetOfAPart(t *testing.T) {
-	without, with := map[string]any{"a": "1"}, map[string]any{"a": "1", "m": map[string]any{"x": "1", "y": "2", "deep": map[string]any{"z": "3"}}}
-	fields := func(kind engine.ChangeKind) []engine.FieldChange {
-		return []engine.FieldChange{
-			{Path: fieldpath.MakePathOrDie("m", "deep", "z"), Kind: kind}, {Path: fieldpath.MakePathOrDie("m", "x"), Kind: kind}, {Path: fieldpath.MakePathOrDie("m", "y"), Kind: kind},
-		}
-	}
-	all := fields(engine.Added)
-	for _, others := range [][]engine.FieldChange{{all[0], all[2]}, all} {
-		if d := cmp.Diff(map[string]any{"a": "1", "m": map[string]any{"x": "1"}}, diff.Subset(without, with, all[1:2], others)); d != "" {
-			t.Errorf("added, with %d others: -want +got:\n%s", len(others), d)
-		}
-	}
-	all = fields(engine.Removed)
-	want := map[string]any{"a": "1", "m": map[string]any{"x": "1", "y": "2"}}
-	if d := cmp.Diff(want, diff.Subset(with, without, all[:1], all[1:])); d != "" {
-		t.Errorf("removed: -want +got:\n%s", d)
-	}
-	if d := cmp.Diff(without, diff.Subset(with, without, all, all)); d != "" {
-		t.Errorf("removed as a whole: -want +got:\n%s", d)
-	}
 }

@@ -178,20 +178,6 @@ func TestRunAttributesFieldsToTheirLastWriter(t *testing.T) {
 	}
 }
 
-func TestRunKeepsTheOrderOfTheSource(t *testing.T) {
-	var w world
-	var want []string
-	for i := range 99 {
-		name := fmt.Sprintf("cm-%02d", i)
-		w = append(w, configMap(name))
-		want = append(want, name+" .data.x="+name+" by r")
-	}
-	got := told(run(t, w, rule{"r", "x", func(t engine.Target) string { return t.Key.Name }}))
-	if d := cmp.Diff(want, got); d != "" {
-		t.Error(d)
-	}
-}
-
 func TestRunVisitsTargetsOutsideTheSource(t *testing.T) {
 	elsewhere := configMap("far")
 	elsewhere.SetNamespace("elsewhere")
@@ -314,27 +300,6 @@ func TestRunAfterAPanic(t *testing.T) {
 	var p *engine.PanicError
 	if len(c.Steps) != 2 || !errors.As(c.Steps[0].Err, &p) || !strings.HasPrefix(p.Place, "evaluation_test.go:") || len(c.Fields) != 1 {
 		t.Errorf("told %q", told([]*engine.Change{c}))
-	}
-}
-
-// reinvoked writes only in the second round.
-type reinvoked struct{ rule }
-
-func (r reinvoked) Evaluate(_ context.Context, t engine.Target, _ *engine.World, s engine.Sink) (*unstructured.Unstructured, error) {
-	if !t.Request.Reinvocation {
-		return t.Object, nil
-	}
-	return r.write(t, s, engine.ObjectKey{}), nil
-}
-
-func TestRunReinvokesPrograms(t *testing.T) {
-	seen := func(t engine.Target) string {
-		v, _, _ := unstructured.NestedString(t.Object.Object, "data", "y")
-		return v
-	}
-	got := told(run(t, world{configMap("a")}, reinvoked{rule{"again", "x", seen}}, rule{"later", "y", constant("2")}))
-	if d := cmp.Diff([]string{"a .data.x=2 by again .data.y=2 by later"}, got); d != "" {
-		t.Error(d)
 	}
 }
 

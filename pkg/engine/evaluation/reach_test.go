@@ -197,20 +197,3 @@ func TestReasonsLeaveOutTriggersOfRulesThatAct(t *testing.T) {
 func only(name string) *engine.Scope {
 	return &engine.Scope{Only: []engine.ObjectKey{{GroupKind: schema.GroupKind{Kind: "ConfigMap"}, Name: name}}}
 }
-
-func TestReasonsOfChosenObjectsOnly(t *testing.T) {
-	settings := engine.Selection{Version: "v1", Kind: "ConfigMap", Namespace: "default", Name: "settings"}
-	p := pointing{rule: rule{name: "p", key: "names"}, targets: []engine.Selection{settings}}
-	others := world{configMap("trigger-1"), configMap("held-1")}
-	for asked, want := range map[string]string{
-		"asked": "ConfigMap default/asked not-matched: its one trigger does not name it as a target: " +
-			"ConfigMap default/trigger-1 names ConfigMap default/settings (name: wants settings, is asked)",
-		"settings": "ConfigMap default/settings changed",
-	} {
-		w := append(world{configMap(asked), configMap("asked"), configMap("settings")}, others...)
-		o := evaluation.Options{Reasons: true, Scope: only(asked)}
-		if d := cmp.Diff([]string{want}, reasons(t, w, o, p)); d != "" {
-			t.Errorf("%s: %s", asked, d)
-		}
-	}
-}

@@ -1,7 +1,6 @@
 package gatekeeper_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -157,18 +156,6 @@ spec: {match: {namespaceSelector: {matchLabels: {team: web}}}, location: metadat
 	}
 	if want := "failed a1: failed to run Match criteria: namespace selector for namespace-scoped object but missing Namespace: shop cannot be read"; !strings.HasPrefix(said, want) {
 		t.Errorf("said %s", said)
-	}
-}
-
-func TestCancelled(t *testing.T) {
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	program, err := gatekeeper.New().Compile(engine.Compilation{Documents: chain(t)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := program.Evaluate(ctx, pod(t), &engine.World{Limits: engine.DefaultLimits()}, &steps{}); !errors.Is(err, context.Canceled) {
-		t.Errorf("got %v", err)
 	}
 }
 

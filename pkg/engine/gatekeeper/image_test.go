@@ -5,33 +5,6 @@ import (
 	"testing"
 )
 
-func TestParseImage(t *testing.T) {
-	for text, want := range map[string]imageReference{
-		"":                        {},
-		"nginx":                   {Path: "nginx"},
-		"nginx:1.25":              {Path: "nginx", Tag: ":1.25"},
-		"library/nginx":           {Path: "library/nginx"},
-		"docker.io/library/nginx": {Domain: "docker.io", Path: "library/nginx"},
-		"localhost/foo":           {Domain: "localhost", Path: "foo"},
-		"registry:5000/foo:1":     {Domain: "registry:5000", Path: "foo", Tag: ":1"},
-		"myregistry/foo":          {Path: "myregistry/foo"},
-		"localhost:5000":          {Path: "localhost", Tag: ":5000"},
-		"nginx@sha256:abc":        {Path: "nginx", Tag: "@sha256:abc"},
-		"nginx:1@sha256:abc":      {Path: "nginx", Tag: ":1@sha256:abc"},
-		"gcr.io/a/b:1":            {Domain: "gcr.io", Path: "a/b", Tag: ":1"},
-		"/":                       {Path: "/"},
-		":@//no image":            {Domain: ":@", Path: "/no image"},
-	} {
-		got := parseImage(text)
-		if got != want {
-			t.Errorf("%q is read as %+v, want %+v", text, got, want)
-		}
-		if got.String() != text {
-			t.Errorf("%q is written as %q", text, got)
-		}
-	}
-}
-
 func TestImageWith(t *testing.T) {
 	const digest = "@sha256:1b26826f602946860c279fce658f31050cff2c596583af237d971f4629b57792"
 	for _, c := range []struct {

@@ -28,38 +28,12 @@ func mutatorOf(kind, name, place string, parameters map[string]any) engine.Docum
 
 func value(v any) map[string]any { return map[string]any{"assign": map[string]any{"value": v}} }
 
-func podOf(containers int, args []any) *unstructured.Unstructured {
-	var list []any
-	for i := range containers {
-		list = append(list, map[string]any{"name": fmt.Sprintf("c%d", i), "image": "a/b:c", "args": args})
-	}
-	return &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": "v1", "kind": "Pod", "metadata": map[string]any{"name": "p", "namespace": "n"}, "spec": map[string]any{"containers": list},
-	}}
-}
-
 func textsOf(n int) []any {
 	out := make([]any, n)
 	for i := range out {
 		out[i] = fmt.Sprintf("text-%d", i)
 	}
 	return out
-}
-
-// collector keeps the steps that changed something or failed.
-type collector struct{ changed, failed []engine.Step }
-
-func (*collector) Wants(engine.Outcome) bool { return false }
-
-func (*collector) NotMatched(engine.RuleList) {}
-
-func (c *collector) Step(s engine.Step) {
-	switch s.Outcome {
-	case engine.Changed:
-		c.changed = append(c.changed, s)
-	case engine.Failed:
-		c.failed = append(c.failed, s)
-	}
 }
 
 func TestLimitsOfMutators(t *testing.T) {

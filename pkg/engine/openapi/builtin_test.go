@@ -7,7 +7,6 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
 	"k8s.io/client-go/kubernetes/scheme"
 
@@ -76,17 +75,6 @@ func checkFields(t *testing.T, at string, of reflect.Type, known strategicpatch.
 				continue
 			}
 			checkFields(t, at+"."+name, f.Type, below, depth+1)
-		}
-	}
-}
-
-func TestBuiltinOfAnotherKind(t *testing.T) {
-	var all openapi.Builtin
-	for _, gvk := range []schema.GroupVersionKind{
-		{Group: "example.org", Version: "v1", Kind: "Thing"}, {Version: "v1", Kind: "Pods"}, {Version: "v1", Kind: "ListOptions"},
-	} {
-		if d, err := all.Document(gvk); err != nil || d != nil && d.Schema(gvk).Fields == nil {
-			t.Errorf("%s: %v, %v", gvk, d, err)
 		}
 	}
 }

@@ -98,36 +98,6 @@ func TestParseRefuses(t *testing.T) {
 	}
 }
 
-func TestHasPrefix(t *testing.T) {
-	for _, c := range []struct {
-		path, prefix string
-		want         bool
-	}{
-		{"a.b.c", "a.b", true},
-		{"a.b", "a.b", true},
-		{"a.b", "", true},
-		{"a.b", "a.b.c", false},
-		{"a.b", "a.c", false},
-		{"a[n: x].b", `a[n:"x"]`, true},
-		{"a[n: x].b", "a[n: *]", false},
-		{"a[n: *].b", "a[n: *]", true},
-		{"a[n: 1].b", `a[n: "1"]`, false},
-	} {
-		if got := parse(t, c.path).HasPrefix(parse(t, c.prefix)); got != c.want {
-			t.Errorf("%s begins with %s: %t, want %t", c.path, c.prefix, got, c.want)
-		}
-	}
-}
-
-func parse(t *testing.T, text string) location.Path {
-	t.Helper()
-	p, err := location.Parse(text)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return p
-}
-
 // FuzzParse holds that no text makes the parser panic, and that what it prints
 // parses to the same path.
 func FuzzParse(f *testing.F) {

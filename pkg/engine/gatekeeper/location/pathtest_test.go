@@ -67,19 +67,6 @@ func TestCompileTests(t *testing.T) {
 	}
 }
 
-func TestHolds(t *testing.T) {
-	tests, err := location.CompileTests(parseForTest(t, "a.b.c.d"), list(t, []written{{"a", exist}, {"a.b", notExist}, {"a.b.c", location.Never}}))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for depth, want := range []struct{ present, absent bool }{{true, false}, {false, true}, {false, false}, {true, true}} {
-		if tests.Holds(depth, true) != want.present || tests.Holds(depth, false) != want.absent {
-			t.Errorf("at depth %d: holds where present: %t, where absent: %t, want %+v",
-				depth, tests.Holds(depth, true), tests.Holds(depth, false), want)
-		}
-	}
-}
-
 func list(t *testing.T, tests []written) []location.Test {
 	t.Helper()
 	var out []location.Test
