@@ -6,10 +6,7 @@ import (
 	"slices"
 	"sync"
 
-	"k8s.io/apimachinery/pkg/runtime/schema"
-
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/evaluation"
 )
 
@@ -60,9 +57,6 @@ type Comparison struct {
 
 	onlyMu sync.Mutex
 	only   map[engine.Operation]*Comparison
-
-	typesMu sync.Mutex
-	types   map[schema.GroupVersionKind]diff.Type
 }
 
 // lane is the evaluation of one side for one operation.
@@ -77,7 +71,7 @@ type lane struct {
 // that ask one world.
 func NewComparison(sides [2][]engine.Program, w *engine.World, o Options) *Comparison {
 	c := &Comparison{
-		operations: o.Operations, reader: w.ReadsExisting(), types: map[schema.GroupVersionKind]diff.Type{},
+		operations: o.Operations, reader: w.ReadsExisting(),
 		sides: sides, world: w, options: o,
 	}
 	if len(c.operations) == 0 {

@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
@@ -290,12 +289,7 @@ func (c *Comparison) addFields(ctx context.Context, r *Result) {
 			contents[i] = state.Object
 		}
 	}
-	fields := diff.Compare(contents[Old], contents[New], c.typeOf(ctx, sides[Old].Subject.GroupVersionKind()))
-	if len(fields) == 0 {
-		return
-	}
-	writers := [2]func(fieldpath.Path) engine.RuleRef{writersOf(sides[Old]), writersOf(sides[New])}
-	for _, f := range fields {
+	for _, f := range diff.Compare(contents[Old], contents[New], diff.TypeOf(ctx, c.reader, sides[Old].Subject.GroupVersionKind())) {
 		if dropped(sides[Old].Subject, f.Path) {
 			continue
 		}
@@ -303,7 +297,7 @@ func (c *Comparison) addFields(ctx context.Context, r *Result) {
 			r.Alike, r.Reordered = append(r.Alike, f), r.Reordered || ordered(f.Path)
 			continue
 		}
-		r.Fields = append(r.Fields, Field{FieldChange: f, Rules: [2]engine.RuleRef{writers[Old](f.Path), writers[New](f.Path)}})
+		r.Fields = append(r.Fields, Field{FieldChange: f, Rules: [2]engine.RuleRef{writerOf(sides[Old], f.Path), writerOf(sides[New], f.Path)}})
 	}
 }
 
@@ -319,41 +313,13 @@ func ordered(p fieldpath.Path) bool {
 	return len(p) > 1 && p[len(p)-2].FieldName != nil && *p[len(p)-2].FieldName == "initContainers"
 }
 
-// writersOf returns what finds the rule of a change that wrote a field, what holds it, or a part of it, last.
-func writersOf(c *engine.Change) func(fieldpath.Path) engine.RuleRef {
-	at, below := map[string]int{}, map[string]int{} // the last field at a path, and below it
+// writerOf is the rule of a change that wrote a field, what holds it, or a part of it, last.
+func writerOf(c *engine.Change, p fieldpath.Path) (rule engine.RuleRef) {
 	for i := range c.Fields {
 		own := c.Fields[i].Path
-		at[own.String()] = i
-		for n := range own {
-			below[own[:n].String()] = i
+		if n := min(len(own), len(p)); own[:n].Equals(p[:n]) {
+			rule = c.Fields[i].Rule
 		}
 	}
-	return func(p fieldpath.Path) engine.RuleRef {
-		last := -1
-		if i, ok := below[p.String()]; ok {
-			last = i
-		}
-		for n := range len(p) + 1 {
-			if i, ok := at[p[:n].String()]; ok {
-				last = max(last, i)
-			}
-		}
-		if last < 0 {
-			return engine.RuleRef{}
-		}
-		return c.Fields[last].Rule
-	}
-}
-
-// typeOf asks the reader once for each kind.
-func (c *Comparison) typeOf(ctx context.Context, gvk schema.GroupVersionKind) diff.Type {
-	c.typesMu.Lock()
-	defer c.typesMu.Unlock()
-	t, ok := c.types[gvk]
-	if !ok {
-		t = diff.TypeOf(ctx, c.reader, gvk)
-		c.types[gvk] = t
-	}
-	return t
+	return rule
 }
