@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -181,17 +182,26 @@ func readList(body []byte, r *resource) (rawList, error) {
 		out.remaining = 0
 	}
 	for i := range list.Items {
-		out.items = append(out.items, r.typed(&list.Items[i]))
+		u, err := r.typed(&list.Items[i], list.GetKind())
+		if err != nil {
+			return rawList{}, err
+		}
+		out.items = append(out.items, u)
 	}
 	return out, nil
 }
 
-// typed gives an object of a list the type of the resource, unless it has one.
-func (r *resource) typed(u *unstructured.Unstructured) *unstructured.Unstructured {
-	if u.GetKind() == "" || u.GetAPIVersion() == "" {
-		u.SetGroupVersionKind(r.mapping.GroupVersionKind)
+// typed gives an object of a list the type of the resource, unless it has one. An object of another kind is an error: what
+// discovery says may be true of another server, and a Secret would be shown as what it names.
+func (r *resource) typed(u *unstructured.Unstructured, list string) (*unstructured.Unstructured, error) {
+	want := r.mapping.GroupVersionKind
+	if kind := cmp.Or(u.GetKind(), strings.TrimSuffix(list, "List"), want.Kind); kind != want.Kind {
+		return nil, &AnswerError{fmt.Errorf("the server answers a request for %s with another kind: %s", r.mapping.Resource.GroupResource(), kind)}
 	}
-	return u
+	if u.GetKind() == "" || u.GetAPIVersion() == "" {
+		u.SetGroupVersionKind(want)
+	}
+	return u, nil
 }
 
 // readObject reads a single object.

@@ -278,12 +278,12 @@ func (s *source) read(ctx context.Context, k chosenKind, q query) iter.Seq2[rawL
 			return
 		}
 		body, err := do(ctx, http.MethodGet, s.client.rest.Get().AbsPath(segments...))
-		u, err := object(body, err)
+		u, err := object(key, body, err)
 		if err != nil {
 			yield(rawList{}, err)
 			return
 		}
-		yield(rawList{items: []*unstructured.Unstructured{k.typed(u)}, bytes: len(body)}, nil)
+		yield(rawList{items: []*unstructured.Unstructured{u}, bytes: len(body)}, nil)
 	}
 }
 

@@ -132,7 +132,7 @@ func (w *Watched) Decode(i RawItem) (*unstructured.Unstructured, error) {
 	if err != nil {
 		return nil, err
 	}
-	return w.kind.typed(u), nil
+	return w.kind.typed(u, "")
 }
 
 // List calls each with all objects as they are, until that fails, and returns the version from which they can be watched. One that came on an
