@@ -14,24 +14,6 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/snapshot"
 )
 
-// clusterPolicy is a policy of one rule for ConfigMaps.
-func clusterPolicy(name, preconditions, mutate string) string {
-	return fmt.Sprintf(`{"apiVersion": "kyverno.io/v1", "kind": "ClusterPolicy", "metadata": {"name": %q}, "spec": {"rules": [{"name": "r",
-		"match": {"any": [{"resources": {"kinds": ["ConfigMap"]}}]}, %s "mutate": %s}]}}`, name, preconditions, mutate)
-}
-
-// mutator is one of Gatekeeper's.
-func mutator(name, kind, place, value string) string {
-	return fmt.Sprintf(`{"apiVersion": "mutations.gatekeeper.sh/v1", "kind": %q, "metadata": {"name": %q}, "spec": {"location": %q,
-		"applyTo": [{"groups": [""], "versions": ["v1"], "kinds": ["ConfigMap"]}], "parameters": {"assign": {"value": %s}}}}`, kind, name, place, value)
-}
-
-// onTarget is a policy whose rules, if they are Kyverno's, change the ConfigMap because of others.
-func onTarget(policy, triggers string) string {
-	return strings.NewReplacer(`["ConfigMap"]}}]}`, fmt.Sprintf(`["ConfigMap"], "names": [%q]}}]}`, triggers), `"mutate": {`,
-		`"mutate": {"targets": [{"apiVersion": "v1", "kind": "ConfigMap", "namespace": "n", "name": "c"}], `).Replace(policy)
-}
-
 // celPolicy is a policy with mutations for ConfigMaps, in one of two languages.
 func celPolicy(kind, name, more string, mutations ...string) string {
 	group := map[string]string{"MutatingAdmissionPolicy": "admissionregistration.k8s.io/v1", "MutatingPolicy": "policies.kyverno.io/v1alpha1"}[kind]

@@ -22,7 +22,7 @@ import (
 )
 
 // Raw answers a GET as an API server with these objects would: of an object or
-// its status, and of a collection. What
+// its status, of a collection, of the kinds in /api and /apis. What
 // does not exist is an error for which apierrors.IsNotFound holds; any other request
 // is an *engine.UnansweredError.
 func (s *Snapshot) Raw(_ context.Context, method, target string, _ []byte) ([]byte, error) {
@@ -36,6 +36,8 @@ func (s *Snapshot) Raw(_ context.Context, method, target string, _ []byte) ([]by
 	switch {
 	case method != "GET":
 		return nil, unanswered("manifests can only be read")
+	case p.Resource == "" && isDiscovery(p):
+		return s.discover(p)
 	case p.Resource == "":
 		return nil, unanswered("manifests do not say this about the server")
 	}
@@ -156,4 +158,10 @@ func (o *listOptions) selects(key engine.ObjectKey, head *unstructured.Unstructu
 	return o.fields == nil || o.fields.Matches(fields.Set{
 		"metadata.name": key.Name, "metadata.namespace": key.Namespace,
 	})
+}
+
+// isDiscovery reports whether a path asks which kinds there are.
+func isDiscovery(p engine.APIPath) bool {
+	first, _, _ := strings.Cut(strings.TrimPrefix(p.Clean, "/"), "/")
+	return slices.Contains([]string{"api", "apis"}, first)
 }

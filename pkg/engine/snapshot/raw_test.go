@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -73,10 +74,28 @@ func summary(t *testing.T, content []byte) string {
 	return strings.Join(out, " ")
 }
 
+func TestRawElementsOfBuiltinKindsDoNotRepeatTheirKind(t *testing.T) {
+	s := rawSnapshot(t)
+	for path, want := range map[string]any{"/api/v1/nodes": nil, "/apis/example.com/v1beta1/widgets": "Widget"} {
+		content, err := s.Raw(t.Context(), "GET", path, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var list struct{ Items []map[string]any }
+		if err := json.Unmarshal(content, &list); err != nil || len(list.Items) != 1 {
+			t.Fatalf("%s: %s, %v", path, content, err)
+		}
+		if got := list.Items[0]["kind"]; got != want {
+			t.Errorf("%s: kind %v, want %v", path, got, want)
+		}
+	}
+}
+
 func TestRawSaysWhatIsNotThere(t *testing.T) {
 	s := rawSnapshot(t)
 	for _, path := range []string{
-		"/api/v1/namespaces/shop/configmaps/absent", "/api/v1/gadgets", "/apis/example.com/v2/widgets", "/api/v1/namespaces/shop/nodes",
+		"/api/v1/namespaces/shop/configmaps/absent", "/api/v1/gadgets", "/apis/example.com/v2/widgets",
+		"/apis/none.example.com", "/apis/none.example.com/v1", "/api/v1/namespaces/shop/nodes",
 	} {
 		if _, err := s.Raw(t.Context(), "GET", path, nil); !apierrors.IsNotFound(err) {
 			t.Errorf("%s: error %v, want one of NotFound", path, err)
@@ -107,6 +126,45 @@ func TestRawRefusesBrokenSelectors(t *testing.T) {
 		if _, err := s.Raw(t.Context(), "GET", "/api/v1/pods?"+query, nil); !apierrors.IsBadRequest(err) {
 			t.Errorf("%s: error %v, want one of BadRequest", query, err)
 		}
+	}
+}
+
+func TestRawTellsTheKinds(t *testing.T) {
+	s := rawSnapshot(t)
+	var core struct{ Versions []string }
+	get(t, s, "/api", &core)
+	if diff := cmp.Diff([]string{"v1"}, core.Versions); diff != "" {
+		t.Errorf("/api (-want +got):\n%s", diff)
+	}
+	var groups struct{ Groups []struct{ Name string } }
+	get(t, s, "/apis", &groups)
+	names := map[string]bool{}
+	for _, g := range groups.Groups {
+		names[g.Name] = true
+	}
+	for name, want := range map[string]bool{"": false, "apps": true, "example.com": true, "batch": true, "extensions": false} {
+		if names[name] != want {
+			t.Errorf("/apis: group %q is there: %t, want %t", name, names[name], want)
+		}
+	}
+	var apps struct{ Versions []struct{ Version string } }
+	get(t, s, "/apis/apps", &apps)
+	if len(apps.Versions) != 1 || apps.Versions[0].Version != "v1" {
+		t.Errorf("/apis/apps: %v", apps)
+	}
+	var resources struct {
+		Resources []struct {
+			Name, SingularName, Kind string
+			Namespaced               bool
+		}
+	}
+	get(t, s, "/apis/example.com/v1beta1", &resources)
+	if len(resources.Resources) != 1 || resources.Resources[0].Name != "widgets" || !resources.Resources[0].Namespaced {
+		t.Errorf("/apis/example.com/v1beta1: %v", resources)
+	}
+	get(t, s, "/api/v1", &resources)
+	if len(resources.Resources) < 10 {
+		t.Errorf("/api/v1: only %d resources", len(resources.Resources))
 	}
 }
 
