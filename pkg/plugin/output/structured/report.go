@@ -89,7 +89,15 @@ func (r *Report) hold(whole func(report any) (string, error)) {
 // Print adds an object that would change, that needs a remark, that does not come out the same or that was to be written, or
 // what went wrong beside the objects. The summary ends the report, but for that of a run that writes.
 func (r *Report) Print(s output.Shown) error {
-	switch e := s.Event().(type) {
+	event := s.Event()
+	switch event.(type) {
+	case output.Fleet, output.Written:
+	default:
+		if r.Writes {
+			return nil // what several clusters would change, which is shown before they are asked
+		}
+	}
+	switch e := event.(type) {
 	case output.Fleet:
 		for _, c := range e.Clusters {
 			out := cluster{Cluster: c}
@@ -111,9 +119,7 @@ func (r *Report) Print(s output.Shown) error {
 		r.conflicts.Add(e)
 		return r.add(e.Key, r.result(e))
 	case output.Problem:
-		if !r.Writes {
-			r.problems = append(r.problems, e.Err.Error())
-		}
+		r.problems = append(r.problems, e.Err.Error())
 	case output.Summary:
 		return r.end(summaryOf(e.Summary))
 	case output.Comparison:
