@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/restmapper"
 
@@ -18,18 +19,22 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/transport"
 )
 
-// patientDiscovery is repeated as all reads are.
+// patientDiscovery is repeated as all reads are; client-go itself repeats, ten times, what broke off.
 type patientDiscovery struct{ *discovery.DiscoveryClient }
 
 // GroupsAndMaybeResourcesWithContext implements discovery.AggregatedDiscoveryInterfaceWithContext.
 func (d patientDiscovery) GroupsAndMaybeResourcesWithContext(ctx context.Context) (
 	groups *metav1.APIGroupList, resources map[schema.GroupVersion]*metav1.APIResourceList, failed map[schema.GroupVersion]error, err error,
 ) {
-	err = retryRead(ctx, func() (err error) {
-		groups, resources, failed, err = d.DiscoveryClient.GroupsAndMaybeResourcesWithContext(ctx)
-		return transport.Cause(err)
+	var broken error
+	err = retryRead(ctx, func() error {
+		groups, resources, failed, broken = d.DiscoveryClient.GroupsAndMaybeResourcesWithContext(ctx)
+		if utilnet.IsProbableEOF(broken) || utilnet.IsConnectionReset(broken) {
+			return nil
+		}
+		return transport.Cause(broken)
 	})
-	return groups, resources, failed, err
+	return groups, resources, failed, cmp.Or(err, broken)
 }
 
 // resource is one resource in one version that the server serves.
