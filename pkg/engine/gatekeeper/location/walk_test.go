@@ -109,6 +109,23 @@ func integers(v any) any {
 	return v
 }
 
+// A later write to one element is not in the others.
+func TestWalkElementsAreIndependent(t *testing.T) {
+	object := decode(t, []byte("c: [{name: a}, {name: b}]"))
+	out, err := location.Walk(object, location.Way{Path: parseForWalk(t, "c[name: *].s"), Setter: write{map[string]any{}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err = location.Walk(out.Object, location.Way{Path: parseForWalk(t, "c[name: a].s.x"), Setter: write{false}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := decode(t, []byte("c: [{name: a, s: {x: false}}, {name: b, s: {}}]"))
+	if diff := cmp.Diff(want, out.Object); diff != "" {
+		t.Error(diff)
+	}
+}
+
 func parseForWalk(t testing.TB, text string) location.Path {
 	t.Helper()
 	p, err := location.Parse(text)
