@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
 	yamlv3 "go.yaml.in/yaml/v3"
@@ -94,6 +95,37 @@ func TestYAMLWriterWindowsLineEnds(t *testing.T) {
 			t.Errorf("%q: got %q, %v; want %q", text, got.Text, err, "k: "+want)
 		}
 	}
+}
+
+func FuzzYAMLWriterRoundTrip(f *testing.F) {
+	for _, seed := range []string{"a\n b", "\t\n", "a: |\n  b\n", "\n\n x"} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		if !utf8.ValidString(s) || strings.Contains(s, "\r\n") {
+			t.Skip("no text of JSON, or one whose line ends are shown")
+		}
+		object := map[string]any{"a": s, "b": []any{s, map[string]any{"c": s, "d": []any{[]any{s}}}}}
+		var w YAMLWriter
+		got, err := w.Object(object)
+		if err != nil {
+			t.Fatal(err)
+		}
+		asJSON, err := json.Marshal(object)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var again, meant any
+		if err := json.Unmarshal(asJSON, &meant); err != nil {
+			t.Fatal(err)
+		}
+		if err := yaml.Unmarshal([]byte(got.Text), &again); err != nil {
+			t.Fatalf("%v\n%s", err, got.Text)
+		}
+		if diff := cmp.Diff(meant, again); diff != "" {
+			t.Errorf("-want +got:\n%s", diff)
+		}
+	})
 }
 
 // Whatever text an object holds, all readers of its YAML get it as it is.
