@@ -33,10 +33,10 @@ var autoscalings = []autoscaling{ //nolint:gochecknoglobals // an immutable tabl
 	},
 }
 
-func replicas(c *engine.Change) []fieldpath.Path { return touching(c, placeAt("spec.replicas")) }
+func replicas(c *engine.Change) []fieldpath.Path { return touching(c, "spec.replicas") }
 
 func containerResources(c *engine.Change) []fieldpath.Path {
-	return within(c, placeAt("spec.template.spec.containers.[].resources"))
+	return within(c, "spec.template.spec.containers[*].resources")
 }
 
 // autoscaler is one that there is, and what it scales.

@@ -15,16 +15,16 @@ import (
 
 // rule is one by which the server refuses an update.
 type rule struct {
-	place  place   // what may not change, with all below it ...
-	except []place // ... but for this
+	place  string   // what may not change, with all below it ...
+	except []string // ... but for this
 	// refused narrows the rule to some changes; nil stands for all.
 	refused func(before, after map[string]any) bool
 	// why completes "spec.selector ..."; empty stands for "may not change".
 	why string
 }
 
-func (r *rule) concerns(changed place) bool {
-	return changed.meets(r.place) && !slices.ContainsFunc(r.except, changed.within)
+func (r *rule) concerns(changed string) bool {
+	return meet(changed, r.place) && !slices.ContainsFunc(r.except, func(p string) bool { return isWithin(changed, p) })
 }
 
 // ImmutableRefusals predicts, without asking, what of a change the server will refuse.
@@ -38,15 +38,11 @@ func ImmutableRefusals(c *engine.Change) []engine.Impact {
 		advice = "change " + owner + " instead"
 	}
 	gvk := c.After.GroupVersionKind()
-	changed := make([]place, len(c.Fields))
-	for i := range c.Fields {
-		changed[i] = placeOf(c.Fields[i].Path)
-	}
 	var out []engine.Impact
 	for _, r := range rules {
 		var fields []fieldpath.Path
 		for i := range c.Fields {
-			if f := &c.Fields[i]; r.concerns(changed[i]) && !keptByServer(gvk, changed[i], f) {
+			if f := &c.Fields[i]; r.concerns(engine.PathPattern(f.Path)) && !keptByServer(gvk, f) {
 				fields = append(fields, f.Path)
 			}
 		}
@@ -63,29 +59,40 @@ func ImmutableRefusals(c *engine.Change) []engine.Impact {
 
 // keptByServer reports whether the server reads the two values as the same: it has a
 // default for what is removed, and makes no difference between an empty value and none.
-func keptByServer(gvk schema.GroupVersionKind, at place, f *engine.FieldChange) bool {
+func keptByServer(gvk schema.GroupVersionKind, f *engine.FieldChange) bool {
 	switch f.Kind {
 	case engine.Added:
-		return empty(f.To) && decodesToNothing(gvk, at, f.To)
+		return empty(f.To) && decodesToNothing(gvk, f.Path, f.To)
 	case engine.Removed:
-		return empty(f.From) && decodesToNothing(gvk, at, f.From) || defaulted(f)
+		return empty(f.From) && decodesToNothing(gvk, f.Path, f.From) || defaulted(f)
 	}
 	return false
 }
 
 // decodesToNothing reports whether the server reads an object with an empty value at a place as it reads
 // one without it. It does where the Go type has a bool, and not where it has a pointer to one, or a map.
-func decodesToNothing(gvk schema.GroupVersionKind, at place, value any) bool {
+func decodesToNothing(gvk schema.GroupVersionKind, at fieldpath.Path, value any) bool {
 	with, err := scheme.Scheme.New(gvk)
 	if err != nil {
 		return true // no kind of Kubernetes' own
 	}
 	without := with.DeepCopyObject()
-	last := len(at) - 1
 	decoder := runtime.DefaultUnstructuredConverter
-	return decoder.FromUnstructured(at[:last].holding(map[string]any{at[last]: value}), with) == nil &&
-		decoder.FromUnstructured(at[:last].holding(map[string]any{}), without) == nil &&
+	parent := at[:len(at)-1]
+	return decoder.FromUnstructured(holding(at, value), with) == nil && decoder.FromUnstructured(holding(parent, map[string]any{}), without) == nil &&
 		equality.Semantic.DeepEqual(with, without)
+}
+
+// holding returns an object that has nothing but a value at a path: an element stands for the only one of its list.
+func holding(p fieldpath.Path, value any) map[string]any {
+	for _, e := range slices.Backward(p) {
+		if e.FieldName == nil {
+			value = []any{value}
+		} else {
+			value = map[string]any{*e.FieldName: value}
+		}
+	}
+	return value.(map[string]any)
 }
 
 func empty(v any) bool {

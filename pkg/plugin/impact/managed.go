@@ -1,6 +1,7 @@
 package impact
 
 import (
+	"slices"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -134,12 +135,7 @@ func (m marks) names(groupKind, fullName string) bool {
 }
 
 func (m marks) writtenBy(manager string) bool {
-	for _, e := range entriesOf(m.object) {
-		if e.manager == manager {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(m.object.GetManagedFields(), func(e metav1.ManagedFieldsEntry) bool { return e.Manager == manager })
 }
 
 // flux: https://fluxcd.io/flux/components/kustomize/kustomizations/. An object may

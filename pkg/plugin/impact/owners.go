@@ -7,45 +7,40 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/apply/request"
 )
 
-// owned forecasts, from the managedFields of the object before the change, whose
-// fields the field manager us would take. The dry run of the write decides:
-// request.Takeovers.
-func owned(c *engine.Change, us string) []engine.Impact {
+// owned forecasts, from the managedFields of the object before the change, whose fields a write would take. The dry run of the write
+// decides: request.Takeovers.
+func owned(c *engine.Change, owners []request.Takeover) []engine.Impact {
 	var out []engine.Impact
-	for _, e := range entriesOf(c.Before) {
-		verdict := request.VerdictOf(metav1.ManagedFieldsEntry{Manager: e.manager, Operation: e.operation, Subresource: e.subresource}, us)
-		if verdict == request.Silent {
+	for _, o := range owners {
+		fields := loses(c, o.Fields)
+		if o.Verdict == request.Silent || len(fields) == 0 {
 			continue
 		}
-		fields := e.loses(c)
-		if len(fields) == 0 {
-			continue
-		}
-		owner := e.owner()
-		i := engine.Impact{Code: engine.ImpactOwned, Owner: owner, Fields: fields, Text: owner + " had set " + names(fields)}
-		if verdict == request.Contested {
-			i.Text = owner + " owns " + names(fields) + ", so the write would be refused"
-			i.Advice = "change it there, or take it over with --take-from=" + e.manager + " (the owner will then set it back, or fail)"
+		i := engine.Impact{Code: engine.ImpactOwned, Owner: o.Owner(), Fields: fields, Text: o.Owner() + " had set " + names(fields)}
+		if o.Verdict == request.Contested {
+			i.Text = o.Owner() + " owns " + names(fields) + ", so the write would be refused"
+			i.Advice = "change it there, or take it over with --take-from=" + o.Manager + " (the owner will then set it back, or fail)"
 		}
 		out = append(out, i)
 	}
 	return out
 }
 
-// loses are the fields of the entry that the change writes to. A new field has
+// loses are the fields of an owner that the change writes to. A new field has
 // no owner yet, unless what holds it is owned as a whole; a place in a list has
 // none at all.
-func (e *entry) loses(c *engine.Change) []fieldpath.Path {
+func loses(c *engine.Change, owns *fieldpath.Set) []fieldpath.Path {
 	var out []fieldpath.Path
 	for i := range c.Fields {
 		f := &c.Fields[i]
 		if f.Kind == engine.Moved {
 			continue
 		}
-		held := e.holds(c.Before.Object, f.Path)
+		held := holds(owns, c.Before.Object, f.Path)
 		if held == nil || f.Kind == engine.Added && len(held) == len(f.Path) {
 			continue
 		}
@@ -56,35 +51,54 @@ func (e *entry) loses(c *engine.Change) []fieldpath.Path {
 	return out
 }
 
+// holds finds what a set has of a path in an object: the path itself, if only a part of it, or the leaf above that is owned as a whole;
+// nil where it has neither. A leaf that was an empty map when it was set holds nothing: what others put into it is theirs.
+func holds(set *fieldpath.Set, object map[string]any, p fieldpath.Path) fieldpath.Path {
+	for n, e := range p {
+		below, ok := set.Children.Get(e)
+		switch {
+		case ok:
+			set = below
+			continue
+		case !set.Members.Has(e):
+			return nil
+		case n == len(p)-1:
+			return p
+		}
+		leaf := p[: n+1 : n+1]
+		v, ok := diff.Lookup(object, leaf)
+		if m, isMap := v.(map[string]any); !ok || isMap && len(m) == 0 {
+			return nil
+		}
+		return leaf
+	}
+	return p
+}
+
 // coOwned returns list elements that their owner can no longer remove: a manager that applies
 // a field of an element owns the element too, and an element with an owner stays.
-func coOwned(c *engine.Change, us string) []engine.Impact {
-	all := entriesOf(c.Before)
-	held := map[string]fieldpath.Path{}
-	for i := range all {
-		if e := &all[i]; e.manager == us && e.operation == metav1.ManagedFieldsOperationApply {
-			elements(e.fields, nil, func(p fieldpath.Path) { held[p.String()] = p })
+func coOwned(owners []request.Takeover, us string) []engine.Impact {
+	ours := fieldpath.NewSet()
+	for _, o := range owners {
+		if o.Manager == us && o.Operation == metav1.ManagedFieldsOperationApply {
+			ours = ours.Union(o.Fields)
 		}
 	}
-	if len(held) == 0 {
-		return nil
-	}
 	var out []engine.Impact
-	for i := range all {
-		e := &all[i]
-		if e.manager == us || e.operation != metav1.ManagedFieldsOperationApply {
+	for _, o := range owners {
+		if o.Manager == us || o.Operation != metav1.ManagedFieldsOperationApply {
 			continue
 		}
 		var shared []fieldpath.Path
-		elements(e.fields, nil, func(p fieldpath.Path) {
-			if _, ours := held[p.String()]; ours {
-				shared = append(shared, p)
+		for p := range o.Fields.Intersection(ours).All() {
+			if p[len(p)-1].Key != nil {
+				shared = append(shared, p.Copy())
 			}
-		})
+		}
 		if len(shared) > 0 {
 			out = append(out, engine.Impact{
-				Code: engine.ImpactCoOwned, Owner: e.owner(), Fields: shared,
-				Text:   e.owner() + " applies " + names(shared) + " too, and cannot remove it while " + us + " owns a part of it",
+				Code: engine.ImpactCoOwned, Owner: o.Owner(), Fields: shared,
+				Text:   o.Owner() + " applies " + names(shared) + " too, and cannot remove it while " + us + " owns a part of it",
 				Advice: "undo the earlier run that wrote it, and change it at the owner's source",
 			})
 		}
@@ -96,7 +110,7 @@ func coOwned(c *engine.Change, us string) []engine.Impact {
 // that has not applied them yet, by server-side apply, but may come to do so. Where
 // it has, and where the change cannot be applied, the write is a JSON patch, which
 // leaves no such trace.
-func wouldCoOwn(c *engine.Change, us string) []engine.Impact {
+func wouldCoOwn(c *engine.Change, owners []request.Takeover, us string) []engine.Impact {
 	gitOps := func(m Manager) bool { return m.Tool == ArgoCD || m.Tool == Flux }
 	managers := Managed(c.Before)
 	i := slices.IndexFunc(managers, gitOps)
@@ -104,8 +118,8 @@ func wouldCoOwn(c *engine.Change, us string) []engine.Impact {
 	if i < 0 || len(through) == 0 {
 		return nil
 	}
-	for _, e := range entriesOf(c.Before) {
-		if e.manager != us && e.operation == metav1.ManagedFieldsOperationApply && slices.ContainsFunc(through, e.has) {
+	for _, o := range owners {
+		if o.Manager != us && o.Operation == metav1.ManagedFieldsOperationApply && slices.ContainsFunc(through, o.Fields.Has) {
 			return nil
 		}
 	}

@@ -4,60 +4,33 @@ import (
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 )
 
-// element stands in a place for any element of a list.
-const element = "[]"
+// A place is a path as engine.PathPattern writes it, without the keys of list elements: "spec.containers[*].image".
 
-// place is a path without the keys of list elements: spec, containers, [], image.
-type place []string
-
-// placeOf is the place of a path.
-func placeOf(p fieldpath.Path) place {
-	out := make(place, len(p))
-	for i := range p {
-		out[i] = element
-		if p[i].FieldName != nil {
-			out[i] = *p[i].FieldName
-		}
-	}
-	return out
+// isWithin reports whether a place is another one, or below it.
+func isWithin(p, q string) bool {
+	below, ok := strings.CutPrefix(p, q)
+	return ok && (below == "" || below[0] == '.' || below[0] == '[')
 }
 
-// placeAt reads a place as tables write it: "spec.containers.[].image".
-func placeAt(text string) place { return strings.Split(text, ".") }
+// meet reports whether one of two places is the other, or holds it.
+func meet(p, q string) bool { return isWithin(p, q) || isWithin(q, p) }
 
-// within reports whether the place is another one, or below it.
-func (p place) within(q place) bool { return len(p) >= len(q) && slices.Equal(p[:len(q)], q) }
-
-// meets reports whether one of the places is the other, or holds it.
-func (p place) meets(q place) bool { return p.within(q) || q.within(p) }
-
-// meet reports whether any of several places meets p.
-func meet(all []place, p place) bool { return slices.ContainsFunc(all, p.meets) }
-
-// holding returns an object that has nothing but a value at the place, below which there is a map: an element
-// stands for the only one of its list.
-func (p place) holding(fields map[string]any) map[string]any {
-	var value any = fields
-	for _, name := range slices.Backward(p) {
-		if name == element {
-			value = []any{value}
-		} else {
-			value = map[string]any{name: value}
-		}
-	}
-	return value.(map[string]any)
+// meetsAny reports whether a path meets any of several places.
+func meetsAny(all []string, p fieldpath.Path) bool {
+	return slices.ContainsFunc(all, func(q string) bool { return meet(engine.PathPattern(p), q) })
 }
 
 // touching are the paths of the changed fields that meet a place.
-func touching(c *engine.Change, p place) []fieldpath.Path {
+func touching(c *engine.Change, p string) []fieldpath.Path {
 	var out []fieldpath.Path
 	for i := range c.Fields {
-		if placeOf(c.Fields[i].Path).meets(p) {
+		if meet(engine.PathPattern(c.Fields[i].Path), p) {
 			out = append(out, c.Fields[i].Path)
 		}
 	}
@@ -65,8 +38,8 @@ func touching(c *engine.Change, p place) []fieldpath.Path {
 }
 
 // within are the paths of the changed fields that are in a place.
-func within(c *engine.Change, p place) []fieldpath.Path {
-	return slices.DeleteFunc(touching(c, p), func(changed fieldpath.Path) bool { return !placeOf(changed).within(p) })
+func within(c *engine.Change, p string) []fieldpath.Path {
+	return slices.DeleteFunc(touching(c, p), func(changed fieldpath.Path) bool { return !isWithin(engine.PathPattern(changed), p) })
 }
 
 // patterns lists paths for a text about several objects: "spec.containers[*].env[*]".
@@ -90,11 +63,7 @@ func names(paths []fieldpath.Path) string {
 
 // valueAt walks down maps; nil where there is nothing.
 func valueAt(object map[string]any, names ...string) any {
-	var v any = object
-	for _, name := range names {
-		below, _ := v.(map[string]any)
-		v = below[name]
-	}
+	v, _, _ := unstructured.NestedFieldNoCopy(object, names...) // what is no map has no fields
 	return v
 }
 

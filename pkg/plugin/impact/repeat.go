@@ -2,6 +2,7 @@ package impact
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -30,9 +31,9 @@ type repeat struct {
 	err    error
 	fields []fieldpath.Path // that differ once more
 	rules  string           // that wrote these
-	places []place          // of these fields
+	places []string         // of these fields
 	// wrote are the places that each rule wrote, even if another set them back.
-	wrote map[engine.RuleRef][]place
+	wrote map[engine.RuleRef][]string
 }
 
 // note gives a change the entry of its kind, unless there are too many.
@@ -92,17 +93,17 @@ func (r *repeat) note(second *engine.Change) {
 	var rules []string
 	for i := range second.Fields {
 		f := &second.Fields[i]
-		r.fields, r.places = append(r.fields, f.Path), append(r.places, placeOf(f.Path))
+		r.fields, r.places = append(r.fields, f.Path), append(r.places, engine.PathPattern(f.Path))
 		if name := f.Rule.String(); !slices.Contains(rules, name) {
 			rules = append(rules, name)
 		}
 	}
 	r.rules = strings.Join(rules, " and ")
-	r.wrote = map[engine.RuleRef][]place{}
+	r.wrote = map[engine.RuleRef][]string{}
 	for i := range second.Steps {
 		s := &second.Steps[i]
 		for _, f := range s.Fields {
-			r.wrote[s.Rule] = append(r.wrote[s.Rule], placeOf(f.Path))
+			r.wrote[s.Rule] = append(r.wrote[s.Rule], engine.PathPattern(f.Path))
 		}
 	}
 }
@@ -120,7 +121,7 @@ func kindOf(c *engine.Change) string {
 		parts = append(parts, s.Rule.Dialect, s.Rule.String(), s.Rule.Via)
 		fields := make([]string, len(s.Fields))
 		for i := range s.Fields {
-			fields[i] = string(s.Fields[i].Kind) + "\x00" + strings.Join(placeOf(s.Fields[i].Path), "\x01")
+			fields[i] = string(s.Fields[i].Kind) + "\x00" + engine.PathPattern(s.Fields[i].Path)
 		}
 		slices.Sort(fields)
 		for i, field := range fields {
@@ -140,7 +141,7 @@ func (r *repeat) notIdempotent(c *engine.Change) []engine.Impact {
 	}
 	var fields []fieldpath.Path
 	for i := range c.Fields {
-		if meet(r.places, placeOf(c.Fields[i].Path)) {
+		if meetsAny(r.places, c.Fields[i].Path) {
 			fields = append(fields, c.Fields[i].Path)
 		}
 	}
@@ -153,4 +154,70 @@ func (r *repeat) notIdempotent(c *engine.Change) []engine.Impact {
 		Brief:  "evaluated on their own result, " + r.rules + " writes " + patterns(fields) + " once more, and so with each run",
 		Advice: "give the rule a condition that no longer holds once the change is made",
 	}}
+}
+
+// overwritten returns which rules fight over a field: one writes it, another gives it
+// another value or removes it, and the first would write it again. Rules that
+// build on each other's results do not. Of several that write a field, each is held against
+// those before it, the nearest first, until it fights one. A rule fights itself where two
+// triggers give a target different values.
+func (r *repeat) overwritten(c *engine.Change) []engine.Impact {
+	if len(r.wrote) == 0 {
+		return nil
+	}
+	var out []engine.Impact
+	reported := map[[2]engine.RuleRef]bool{}
+	for j := range c.Steps {
+		fights := map[int][]fieldpath.Path{} // by the step that wrote before
+		for _, f := range c.Steps[j].Fields {
+			if f.Kind != engine.Replaced && f.Kind != engine.Removed {
+				continue
+			}
+			if i := r.fought(c.Steps[:j], &c.Steps[j], f.Path); i >= 0 {
+				fights[i] = append(fights[i], f.Path)
+			}
+		}
+		for _, i := range slices.Sorted(maps.Keys(fights)) {
+			first, second := c.Steps[i].Rule, c.Steps[j].Rule
+			if pair := [2]engine.RuleRef{first, second}; !reported[pair] {
+				reported[pair] = true
+				out = append(out, fight(&c.Steps[i], &c.Steps[j], fights[i]))
+			}
+		}
+	}
+	return out
+}
+
+func fight(first, second *engine.Step, over []fieldpath.Path) engine.Impact {
+	out := engine.Impact{
+		Code: engine.ImpactOverwritten, Fields: over,
+		Text:   second.Rule.String() + " overwrites what " + first.Rule.String() + " wrote: " + names(over),
+		Advice: "let one of the two leave the field alone",
+	}
+	if first.Rule == second.Rule {
+		out.Text = second.Rule.String() + " writes one value for " + first.Trigger.String() + " and another for " + second.Trigger.String() + ": " + names(over)
+		out.Brief = second.Rule.String() + " writes another value for each trigger: " + names(over)
+		out.Advice = "let one trigger match"
+	}
+	return out
+}
+
+// fought returns the last one of the steps that set what a step overwrites at a path, and that would set it again; -1 if
+// there is none.
+func (r *repeat) fought(before []engine.Step, step *engine.Step, p fieldpath.Path) int {
+	for i := len(before) - 1; i >= 0; i-- {
+		s := &before[i]
+		if (s.Rule != step.Rule || s.Trigger != step.Trigger) && meetsAny(r.wrote[s.Rule], p) && sets(s, p) {
+			return i
+		}
+	}
+	return -1
+}
+
+// sets reports whether a step sets what is at a path, or leads to it, or lies below it.
+func sets(s *engine.Step, p fieldpath.Path) bool {
+	return slices.ContainsFunc(s.Fields, func(f engine.FieldChange) bool {
+		n := min(len(p), len(f.Path))
+		return (f.Kind == engine.Added || f.Kind == engine.Replaced) && f.Path[:n].Equals(p[:n])
+	})
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/evaluation"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/apply/request"
 )
 
 // Reviewer adds to Changes what they mean beyond their fields. It is safe for
@@ -57,11 +58,12 @@ func (r *Reviewer) live(ctx context.Context, c *engine.Change) error {
 	}
 	c.Impacts = append(c.Impacts, ImmutableRefusals(c)...)
 	c.Impacts = append(c.Impacts, managed(c.Before)...)
-	c.Impacts = append(c.Impacts, owned(c, r.FieldManager)...)
+	owners := request.Owners(c.Before, r.FieldManager)
+	c.Impacts = append(c.Impacts, owned(c, owners)...)
 	c.Impacts = append(c.Impacts, scaled...)
 	c.Impacts = append(c.Impacts, r.applied(ctx, c)...)
-	c.Impacts = append(c.Impacts, coOwned(c, r.FieldManager)...)
-	c.Impacts = append(c.Impacts, wouldCoOwn(c, r.FieldManager)...)
+	c.Impacts = append(c.Impacts, coOwned(owners, r.FieldManager)...)
+	c.Impacts = append(c.Impacts, wouldCoOwn(c, owners, r.FieldManager)...)
 	if !c.Refused() {
 		c.Impacts = append(c.Impacts, rollout(c)...)
 	}

@@ -11,7 +11,7 @@ import (
 
 // workload is a kind that makes Pods from a template.
 type workload struct {
-	template place
+	template string
 	// pods says what becomes of the Pods when it changes.
 	pods func(object map[string]any) consequence
 }
@@ -26,14 +26,14 @@ type consequence struct {
 // workloads are the kinds whose template is known. Which fields of it changed does
 // not matter: their controllers compare it as a whole.
 var workloads = map[schema.GroupKind]workload{ //nolint:gochecknoglobals // an immutable table
-	{Group: "apps", Kind: "Deployment"}:                    {placeAt("spec.template"), deploymentPods},
-	{Group: "apps", Kind: "StatefulSet"}:                   {placeAt("spec.template"), statefulSetPods},
-	{Group: "apps", Kind: "DaemonSet"}:                     {placeAt("spec.template"), daemonSetPods},
-	{Group: "apps", Kind: "ReplicaSet"}:                    {placeAt("spec.template"), keptPods},
-	{Group: "", Kind: "ReplicationController"}:             {placeAt("spec.template"), keptPods},
-	{Group: "batch", Kind: "CronJob"}:                      {placeAt("spec.jobTemplate"), nextRun},
-	{Group: "argoproj.io", Kind: "Rollout"}:                {placeAt("spec.template"), argoRolloutPods},
-	{Group: "apps.openshift.io", Kind: "DeploymentConfig"}: {placeAt("spec.template"), deploymentConfigPods},
+	{Group: "apps", Kind: "Deployment"}:                    {"spec.template", deploymentPods},
+	{Group: "apps", Kind: "StatefulSet"}:                   {"spec.template", statefulSetPods},
+	{Group: "apps", Kind: "DaemonSet"}:                     {"spec.template", daemonSetPods},
+	{Group: "apps", Kind: "ReplicaSet"}:                    {"spec.template", keptPods},
+	{Group: "", Kind: "ReplicationController"}:             {"spec.template", keptPods},
+	{Group: "batch", Kind: "CronJob"}:                      {"spec.jobTemplate", nextRun},
+	{Group: "argoproj.io", Kind: "Rollout"}:                {"spec.template", argoRolloutPods},
+	{Group: "apps.openshift.io", Kind: "DeploymentConfig"}: {"spec.template", deploymentConfigPods},
 }
 
 // rollout returns which Pods restart. A change that the server will refuse restarts none.
@@ -62,7 +62,7 @@ func rollout(c *engine.Change) []engine.Impact {
 // restartedInPlace: the kubelet restarts a container whose image changes, without
 // a new Pod. Init containers do not run again.
 func restartedInPlace(c *engine.Change) []engine.Impact {
-	fields := within(c, placeAt("spec.containers.[].image"))
+	fields := within(c, "spec.containers[*].image")
 	if len(fields) == 0 {
 		return nil
 	}

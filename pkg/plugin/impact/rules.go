@@ -2,6 +2,7 @@ package impact
 
 import (
 	"fmt"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -12,72 +13,63 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
 )
 
-// places reads several places.
-func places(texts ...string) []place {
-	out := make([]place, len(texts))
-	for i, text := range texts {
-		out[i] = placeAt(text)
-	}
-	return out
-}
-
 const sealed = "may not change, because the object says immutable: true"
 
 // updateRules are the rules of each kind, from the update validation of Kubernetes
 // 1.36 (k8s.io/kubernetes/pkg/apis/*/validation).
 var updateRules = map[schema.GroupKind][]rule{ //nolint:gochecknoglobals // an immutable table
 	{Kind: "Pod"}: podRules, {Kind: "Service"}: serviceRules, {Kind: "PersistentVolumeClaim"}: claimRules, {Group: "batch", Kind: "Job"}: jobRules,
-	{Group: "apps", Kind: "Deployment"}: {{place: placeAt("spec.selector")}, matchingLabels},
-	{Group: "apps", Kind: "DaemonSet"}:  {{place: placeAt("spec.selector")}, matchingLabels},
-	{Group: "apps", Kind: "ReplicaSet"}: {{place: placeAt("spec.selector")}, matchingLabels},
+	{Group: "apps", Kind: "Deployment"}: {{place: "spec.selector"}, matchingLabels},
+	{Group: "apps", Kind: "DaemonSet"}:  {{place: "spec.selector"}, matchingLabels},
+	{Group: "apps", Kind: "ReplicaSet"}: {{place: "spec.selector"}, matchingLabels},
 	{Group: "apps", Kind: "StatefulSet"}: {{
-		place: placeAt("spec"),
-		except: places(
+		place: "spec",
+		except: []string{
 			"spec.replicas", "spec.ordinals", "spec.template", "spec.updateStrategy",
 			"spec.revisionHistoryLimit", "spec.persistentVolumeClaimRetentionPolicy", "spec.minReadySeconds",
-		),
+		},
 	}, matchingLabels},
 	{Kind: "ReplicationController"}:                                  {matchingLabels},
-	{Group: "apps", Kind: "ControllerRevision"}:                      {{place: placeAt("data")}},
+	{Group: "apps", Kind: "ControllerRevision"}:                      {{place: "data"}},
 	{Kind: "ConfigMap"}:                                              sealedBy("data", "binaryData", "immutable"),
-	{Kind: "Secret"}:                                                 append(sealedBy("data", "stringData", "immutable"), rule{place: placeAt("type")}),
-	{Kind: "PersistentVolume"}:                                       {volumeSource, {place: placeAt("spec.volumeMode")}},
-	{Kind: "ResourceQuota"}:                                          {{place: placeAt("spec.scopes")}},
+	{Kind: "Secret"}:                                                 append(sealedBy("data", "stringData", "immutable"), rule{place: "type"}),
+	{Kind: "PersistentVolume"}:                                       {volumeSource, {place: "spec.volumeMode"}},
+	{Kind: "ResourceQuota"}:                                          {{place: "spec.scopes"}},
 	{Kind: "Node"}:                                                   {onceSet("spec.podCIDR"), onceSet("spec.podCIDRs"), onceSet("spec.providerID")},
-	{Group: "rbac.authorization.k8s.io", Kind: "RoleBinding"}:        {{place: placeAt("roleRef")}},
-	{Group: "rbac.authorization.k8s.io", Kind: "ClusterRoleBinding"}: {{place: placeAt("roleRef")}},
+	{Group: "rbac.authorization.k8s.io", Kind: "RoleBinding"}:        {{place: "roleRef"}},
+	{Group: "rbac.authorization.k8s.io", Kind: "ClusterRoleBinding"}: {{place: "roleRef"}},
 	{Group: "storage.k8s.io", Kind: "StorageClass"}: {
-		{place: placeAt("parameters")}, {place: placeAt("provisioner")}, {place: placeAt("reclaimPolicy")}, {place: placeAt("volumeBindingMode")},
+		{place: "parameters"}, {place: "provisioner"}, {place: "reclaimPolicy"}, {place: "volumeBindingMode"},
 	},
-	{Group: "storage.k8s.io", Kind: "VolumeAttachment"}:               {{place: placeAt("spec")}},
-	{Group: "storage.k8s.io", Kind: "CSIDriver"}:                      {{place: placeAt("spec.attachRequired")}, {place: placeAt("spec.volumeLifecycleModes")}},
-	{Group: "scheduling.k8s.io", Kind: "PriorityClass"}:               {{place: placeAt("value")}, {place: placeAt("preemptionPolicy")}},
-	{Group: "node.k8s.io", Kind: "RuntimeClass"}:                      {{place: placeAt("handler")}},
-	{Group: "networking.k8s.io", Kind: "IngressClass"}:                {{place: placeAt("spec.controller")}},
-	{Group: "networking.k8s.io", Kind: "IPAddress"}:                   {{place: placeAt("spec.parentRef")}},
-	{Group: "discovery.k8s.io", Kind: "EndpointSlice"}:                {{place: placeAt("addressType")}},
-	{Group: "resource.k8s.io", Kind: "ResourceClaim"}:                 {{place: placeAt("spec")}},
-	{Group: "resource.k8s.io", Kind: "ResourceClaimTemplate"}:         {{place: placeAt("spec")}},
-	{Group: "certificates.k8s.io", Kind: "CertificateSigningRequest"}: {{place: placeAt("spec")}},
-	{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}: {{place: placeAt("spec.group")}, {place: placeAt("spec.names.plural")}},
+	{Group: "storage.k8s.io", Kind: "VolumeAttachment"}:               {{place: "spec"}},
+	{Group: "storage.k8s.io", Kind: "CSIDriver"}:                      {{place: "spec.attachRequired"}, {place: "spec.volumeLifecycleModes"}},
+	{Group: "scheduling.k8s.io", Kind: "PriorityClass"}:               {{place: "value"}, {place: "preemptionPolicy"}},
+	{Group: "node.k8s.io", Kind: "RuntimeClass"}:                      {{place: "handler"}},
+	{Group: "networking.k8s.io", Kind: "IngressClass"}:                {{place: "spec.controller"}},
+	{Group: "networking.k8s.io", Kind: "IPAddress"}:                   {{place: "spec.parentRef"}},
+	{Group: "discovery.k8s.io", Kind: "EndpointSlice"}:                {{place: "addressType"}},
+	{Group: "resource.k8s.io", Kind: "ResourceClaim"}:                 {{place: "spec"}},
+	{Group: "resource.k8s.io", Kind: "ResourceClaimTemplate"}:         {{place: "spec"}},
+	{Group: "certificates.k8s.io", Kind: "CertificateSigningRequest"}: {{place: "spec"}},
+	{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}: {{place: "spec.group"}, {place: "spec.names.plural"}},
 }
 
 // podRules: ValidatePodUpdate. Resources of a running Pod change through its
 // subresource resize alone.
 var podRules = []rule{ //nolint:gochecknoglobals // an immutable table
 	{
-		place: placeAt("spec"), why: "may not change on a Pod",
-		except: places(
-			"spec.containers.[].image", "spec.initContainers.[].image", "spec.activeDeadlineSeconds", "spec.tolerations",
+		place: "spec", why: "may not change on a Pod",
+		except: []string{
+			"spec.containers[*].image", "spec.initContainers[*].image", "spec.activeDeadlineSeconds", "spec.tolerations",
 			"spec.schedulingGates", "spec.terminationGracePeriodSeconds", "spec.nodeSelector", "spec.affinity",
-		),
+		},
 	},
-	{place: placeAt("spec.activeDeadlineSeconds"), refused: deadlineExtended, why: "may only be set or shortened"},
-	{place: placeAt("spec.tolerations"), refused: tolerationLost, why: "may only be added to"},
-	{place: placeAt("spec.schedulingGates"), refused: gateAdded, why: "may only be removed"},
-	{place: placeAt("spec.terminationGracePeriodSeconds"), refused: graceChanged, why: "may not change on a Pod"},
-	{place: placeAt("spec.nodeSelector"), refused: selectorFixed, why: "may only be added to, while scheduling gates hold the Pod back"},
-	{place: placeAt("spec.affinity"), refused: affinityFixed, why: "may not change on a Pod"},
+	{place: "spec.activeDeadlineSeconds", refused: deadlineExtended, why: "may only be set or shortened"},
+	{place: "spec.tolerations", refused: tolerationLost, why: "may only be added to"},
+	{place: "spec.schedulingGates", refused: gateAdded, why: "may only be removed"},
+	{place: "spec.terminationGracePeriodSeconds", refused: graceChanged, why: "may not change on a Pod"},
+	{place: "spec.nodeSelector", refused: selectorFixed, why: "may only be added to, while scheduling gates hold the Pod back"},
+	{place: "spec.affinity", refused: affinityFixed, why: "may not change on a Pod"},
 }
 
 func deadlineExtended(before, after map[string]any) bool {
@@ -164,7 +156,7 @@ func affinityFixed(before, after map[string]any) bool {
 
 // matchingLabels: a template whose Pods the selector would not find is refused.
 var matchingLabels = rule{ //nolint:gochecknoglobals // an immutable table
-	place: placeAt("spec.template.metadata.labels"), refused: unselected, why: "would not match spec.selector",
+	place: "spec.template.metadata.labels", refused: unselected, why: "would not match spec.selector",
 }
 
 func unselected(_, after map[string]any) bool {
@@ -189,7 +181,7 @@ func unselected(_, after map[string]any) bool {
 func sealedBy(names ...string) []rule {
 	var out []rule
 	for _, p := range names {
-		out = append(out, rule{place: placeAt(p), why: sealed, refused: func(before, _ map[string]any) bool {
+		out = append(out, rule{place: p, why: sealed, refused: func(before, _ map[string]any) bool {
 			return boolOf(before["immutable"])
 		}})
 	}
@@ -198,28 +190,27 @@ func sealedBy(names ...string) []rule {
 
 // onceSet is a field that may be set, and then not changed.
 func onceSet(p string) rule {
-	where := placeAt(p)
-	return rule{place: where, refused: func(before, _ map[string]any) bool { return !empty(valueAt(before, where...)) }}
+	return rule{place: p, refused: func(before, _ map[string]any) bool { return !empty(valueAt(before, strings.Split(p, ".")...)) }}
 }
 
 // volumeSource: everything that is no field of its own in a PersistentVolumeSpec.
 // A node affinity may change with a feature gate.
 var volumeSource = rule{ //nolint:gochecknoglobals // an immutable table
-	place: placeAt("spec"), why: "belongs to the source of the volume, which may not change",
-	except: places(
+	place: "spec", why: "belongs to the source of the volume, which may not change",
+	except: []string{
 		"spec.capacity", "spec.accessModes", "spec.claimRef", "spec.persistentVolumeReclaimPolicy", "spec.storageClassName",
 		"spec.mountOptions", "spec.volumeMode", "spec.nodeAffinity", "spec.volumeAttributesClassName", "spec.csi.controllerExpandSecretRef",
-	),
+	},
 }
 
 // claimRules: ValidatePersistentVolumeClaimUpdate.
 var claimRules = []rule{ //nolint:gochecknoglobals // an immutable table
-	{place: placeAt("spec"), except: places("spec.resources.requests", "spec.volumeAttributesClassName", "spec.volumeName", "spec.storageClassName")},
+	{place: "spec", except: []string{"spec.resources.requests", "spec.volumeAttributesClassName", "spec.volumeName", "spec.storageClassName"}},
 	onceSet("spec.volumeName"),
 	onceSet("spec.storageClassName"),
-	{place: placeAt("spec.resources.requests"), refused: unbound, why: "may only change once the claim is bound"},
-	{place: placeAt("spec.volumeAttributesClassName"), refused: unbound, why: "may only change once the claim is bound"},
-	{place: placeAt("spec.resources.requests.storage"), refused: shrunk, why: "may not get smaller"},
+	{place: "spec.resources.requests", refused: unbound, why: "may only change once the claim is bound"},
+	{place: "spec.volumeAttributesClassName", refused: unbound, why: "may only change once the claim is bound"},
+	{place: "spec.resources.requests.storage", refused: shrunk, why: "may not get smaller"},
 }
 
 // shrunk: a claim that cannot grow as asked may go back, but not below what it has.
@@ -242,9 +233,9 @@ func unbound(before, _ map[string]any) bool {
 // serviceRules: ValidateServiceUpdate, after the server has filled in what it
 // allocated. A Service that is, or becomes, an ExternalName may change.
 var serviceRules = []rule{ //nolint:gochecknoglobals // an immutable table
-	{place: placeAt("spec.clusterIP"), refused: addressChanged(clusterIP), why: "may not change once set"},
-	{place: placeAt("spec.clusterIPs"), refused: addressChanged(firstClusterIP), why: "may not change once set"},
-	{place: placeAt("spec.loadBalancerClass"), refused: bothLoadBalancers, why: "may not change once set"},
+	{place: "spec.clusterIP", refused: addressChanged(clusterIP), why: "may not change once set"},
+	{place: "spec.clusterIPs", refused: addressChanged(firstClusterIP), why: "may not change once set"},
+	{place: "spec.loadBalancerClass", refused: bothLoadBalancers, why: "may not change once set"},
 }
 
 // addressChanged: the first address is the Service's own; "" is filled in by the server.
@@ -276,14 +267,14 @@ func bothLoadBalancers(before, after map[string]any) bool {
 // jobRules: ValidateJobSpecUpdate. The template of a suspended Job may change in
 // parts.
 var jobRules = []rule{ //nolint:gochecknoglobals // an immutable table
-	{place: placeAt("spec.selector")},
-	{place: placeAt("spec.completionMode")},
-	{place: placeAt("spec.podFailurePolicy")},
-	{place: placeAt("spec.backoffLimitPerIndex")},
-	{place: placeAt("spec.managedBy")},
-	{place: placeAt("spec.successPolicy")},
-	{place: placeAt("spec.completions"), refused: countFixed, why: "may only change together with spec.parallelism, on an Indexed Job"},
-	{place: placeAt("spec.template"), refused: notSuspended, why: "may not change while the Job is not suspended"},
+	{place: "spec.selector"},
+	{place: "spec.completionMode"},
+	{place: "spec.podFailurePolicy"},
+	{place: "spec.backoffLimitPerIndex"},
+	{place: "spec.managedBy"},
+	{place: "spec.successPolicy"},
+	{place: "spec.completions", refused: countFixed, why: "may only change together with spec.parallelism, on an Indexed Job"},
+	{place: "spec.template", refused: notSuspended, why: "may not change while the Job is not suspended"},
 }
 
 func countFixed(_, after map[string]any) bool {

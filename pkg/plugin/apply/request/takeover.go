@@ -66,10 +66,22 @@ const (
 // without managedFields had when something was first applied to it.
 const beforeFirstApply = "before-first-apply"
 
-// VerdictOf returns the verdict on what an entry of managedFields would lose to a write
-// by us, another manager.
-func VerdictOf(e metav1.ManagedFieldsEntry, us string) Verdict {
-	return verdict(e.Manager, us, e.Operation, e.Subresource)
+// Owners returns who owns which fields of an object, with the verdict on a write by us to all of them. What cannot be read is left out.
+func Owners(live *unstructured.Unstructured, us string) []Takeover {
+	var out []Takeover
+	for _, e := range live.GetManagedFields() {
+		if fields, err := fieldsOf(e); err == nil {
+			out = append(out, takeover(e, fields, us))
+		}
+	}
+	return out
+}
+
+func takeover(e metav1.ManagedFieldsEntry, fields *fieldpath.Set, us string) Takeover {
+	return Takeover{
+		Manager: e.Manager, Operation: e.Operation, Subresource: e.Subresource, APIVersion: e.APIVersion,
+		Fields: fields, Verdict: verdict(e.Manager, us, e.Operation, e.Subresource),
+	}
 }
 
 func verdict(manager, us string, op metav1.ManagedFieldsOperationType, subresource string) Verdict {
@@ -113,10 +125,7 @@ func Takeovers(plan Request, answer *unstructured.Unstructured) ([]Takeover, err
 			fields = fields.Difference(kept)
 		}
 		if !fields.Empty() {
-			out = append(out, Takeover{
-				Manager: was.Manager, Operation: was.Operation, Subresource: was.Subresource, APIVersion: was.APIVersion,
-				Fields: fields, Verdict: verdict(was.Manager, plan.manager, was.Operation, was.Subresource),
-			})
+			out = append(out, takeover(was, fields, plan.manager))
 		}
 	}
 	return out, nil
