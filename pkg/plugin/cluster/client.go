@@ -10,6 +10,7 @@ import (
 	"regexp"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -67,7 +68,7 @@ type Client struct {
 
 	catalogMu  sync.Mutex
 	catalog    *catalog
-	namespaces namespaces
+	namespaces atomic.Pointer[namespaces]
 	schemas    schemaCache
 	warnings   io.Writer
 	warned     sync.Map // the warnings of sources
@@ -90,6 +91,7 @@ func New(getter genericclioptions.RESTClientGetter, o Options) (*Client, error) 
 		rest: client, chunkSize: cmp.Or(o.ChunkSize, defaultChunkSize),
 		info: infoOf(getter, config), warnings: o.Warnings,
 	}
+	c.Renew()
 	cached, err := getter.ToDiscoveryClient() // of which nothing but the cache of HTTP is used, which asks whether an answer still holds
 	if err != nil {
 		return nil, err

@@ -6,7 +6,7 @@ import (
 	"iter"
 	"maps"
 	"slices"
-	"sync"
+	"sync/atomic"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -20,62 +20,38 @@ var namespaceKind = schema.GroupKind{Kind: "Namespace"}
 
 // namespaces are those of the server, listed and read once in a run.
 type namespaces struct {
-	mu    sync.Mutex
-	all   map[string]*unstructured.Unstructured // nil until they are listed; up to an error
-	err   error
-	named map[string]*unstructured.Unstructured // that were read one by one
+	known  engine.Memo                                           // by name, and all by their kind
+	listed atomic.Pointer[map[string]*unstructured.Unstructured] // all, once they are known
 }
 
 // allNamespaces lists the Namespaces, once. With an error, there are those that were read before it.
 func (c *Client) allNamespaces(ctx context.Context) (map[string]*unstructured.Unstructured, error) {
-	n := &c.namespaces
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if n.all != nil {
-		return n.all, n.err
-	}
-	all := map[string]*unstructured.Unstructured{}
-	var failed error
-	for u, err := range c.List(ctx, engine.Selection{Version: "v1", Kind: namespaceKind.Kind}) {
-		if failed = err; err != nil {
-			break
+	n := c.namespaces.Load()
+	found, err := n.known.Do(ctx, namespaceKind, func(ctx context.Context) (any, error) {
+		all := map[string]*unstructured.Unstructured{}
+		for u, err := range c.List(ctx, engine.Selection{Version: "v1", Kind: namespaceKind.Kind}) {
+			if err != nil {
+				return all, err
+			}
+			all[u.GetName()] = u
 		}
-		all[u.GetName()] = u
-	}
-	if ctx.Err() == nil {
-		n.all, n.err = all, failed
-	}
-	return all, failed
+		n.listed.Store(&all)
+		return all, nil
+	})
+	all, _ := found.(map[string]*unstructured.Unstructured)
+	return all, err
 }
 
 // Renew forgets the Namespaces that were read, for a run that begins with the client of another one.
-func (c *Client) Renew() {
-	n := &c.namespaces
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	n.all, n.err, n.named = nil, nil, nil
-}
+func (c *Client) Renew() { c.namespaces.Store(&namespaces{}) }
 
 // Namespace reads a Namespace by its name, once in a run: that takes no right to list them.
 func (c *Client) Namespace(ctx context.Context, name string) (*unstructured.Unstructured, error) {
-	n := &c.namespaces
-	n.mu.Lock()
-	known := n.named[name]
-	n.mu.Unlock()
-	if known != nil {
-		return known, nil
-	}
-	u, err := c.Get(ctx, engine.ObjectKey{GroupKind: namespaceKind, Version: "v1", Name: name})
-	if err != nil {
-		return nil, err
-	}
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if n.named == nil {
-		n.named = map[string]*unstructured.Unstructured{}
-	}
-	n.named[name] = u
-	return u, nil
+	found, err := c.namespaces.Load().known.Do(ctx, name, func(ctx context.Context) (any, error) {
+		return c.Get(ctx, engine.ObjectKey{GroupKind: namespaceKind, Version: "v1", Name: name})
+	})
+	u, _ := found.(*unstructured.Unstructured)
+	return u, err
 }
 
 // shardOf lists the namespaces of a shard that a pattern covers, in order; an empty pattern covers all. It is
@@ -133,27 +109,18 @@ func (r ShardReader) List(ctx context.Context, s engine.Selection) iter.Seq2[*un
 
 // Get reads an object as Client.Get does, or returns a Namespace that is known.
 func (r RunReader) Get(ctx context.Context, key engine.ObjectKey) (*unstructured.Unstructured, error) {
-	if key.GroupKind == namespaceKind && key.Subresource == "" {
-		n := &r.namespaces
-		n.mu.Lock()
-		listed := n.all[key.Name]
-		n.mu.Unlock()
-		if listed != nil {
-			return listed, nil
-		}
-		return r.Namespace(ctx, key.Name)
+	if key.GroupKind != namespaceKind || key.Subresource != "" {
+		return r.Client.Get(ctx, key)
 	}
-	return r.Client.Get(ctx, key)
+	if all := r.namespaces.Load().listed.Load(); all != nil && (*all)[key.Name] != nil {
+		return (*all)[key.Name], nil
+	}
+	return r.Namespace(ctx, key.Name)
 }
 
-// readNamespaces reads the scope's Namespaces once: those that are named, which takes no right to list them, or
+// readNamespaces reads the scope's Namespaces: those that are named, which takes no right to list them, or
 // all. A user who may not read them still gets a run, in which policies do not know them.
 func (s *source) readNamespaces(ctx context.Context) map[string]*unstructured.Unstructured {
-	s.namespacesMu.Lock()
-	defer s.namespacesMu.Unlock()
-	if s.namespaces != nil {
-		return s.namespaces
-	}
 	names := s.scope.Namespaces
 	if len(s.refused) > 0 {
 		names = s.options.Fallback
@@ -176,9 +143,6 @@ func (s *source) readNamespaces(ctx context.Context) map[string]*unstructured.Un
 		if _, warned := s.client.warned.LoadOrStore(err.Error(), true); !warned { // however many sources of a run find the same
 			s.options.Warn(err)
 		}
-	}
-	if ctx.Err() == nil {
-		s.namespaces = found
 	}
 	return found
 }

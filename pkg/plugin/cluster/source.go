@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"slices"
 	"strings"
-	"sync"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -19,14 +18,6 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/selector"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/transport"
 )
-
-// UnknownTypeError reports a type that the user typed and the server does not serve.
-type UnknownTypeError struct{ GroupKind schema.GroupKind }
-
-// Error names the type.
-func (e *UnknownTypeError) Error() string {
-	return fmt.Sprintf("the server doesn't have a resource type %q", e.GroupKind)
-}
 
 // SourceOptions tune a Source.
 type SourceOptions struct {
@@ -48,7 +39,7 @@ type SourceOptions struct {
 //
 // A resource that the server refuses to list, or an object that it refuses to
 // hand out, is an *engine.UnreadableError, after which the rest follows. A type
-// that the user typed and the server does not have (*UnknownTypeError), credentials that
+// that the user typed and the server does not have, credentials that
 // are not accepted, and a server that does not answer end the stream.
 func (c *Client) Source(scope engine.Scope, o SourceOptions) engine.Source {
 	if o.Warn == nil {
@@ -63,9 +54,6 @@ type source struct {
 	options SourceOptions
 
 	refused []error // the listings in place of which that of the fallback was read
-
-	namespacesMu sync.Mutex
-	namespaces   map[string]*unstructured.Unstructured // nil until they are needed
 }
 
 // Pages implements engine.Source.
@@ -111,7 +99,7 @@ func (s *source) choose(ctx context.Context, selections []engine.Selection) (cho
 	for _, typed := range s.scope.Only {
 		_, err := s.client.resource(ctx, engine.ObjectKey{GroupKind: typed.GroupKind})
 		if meta.IsNoMatchError(err) {
-			return nil, nil, &UnknownTypeError{GroupKind: typed.GroupKind}
+			return nil, nil, fmt.Errorf("the server doesn't have a resource type %q", typed.GroupKind)
 		}
 		if err != nil {
 			return nil, nil, err
