@@ -6,6 +6,7 @@ import (
 	"iter"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -21,16 +22,23 @@ import (
 // requests is a world that notes what it is asked, and compares metadata.name in field selectors.
 type requests struct {
 	scaled
-	made *[]string
+	mu   sync.Mutex // objects are looked up side by side
+	made []string
 }
 
-func (r requests) Get(ctx context.Context, k engine.ObjectKey) (*unstructured.Unstructured, error) {
-	*r.made = append(*r.made, "get "+k.String())
+func (r *requests) note(request string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.made = append(r.made, request)
+}
+
+func (r *requests) Get(ctx context.Context, k engine.ObjectKey) (*unstructured.Unstructured, error) {
+	r.note("get " + k.String())
 	return r.scaled.Get(ctx, k)
 }
 
-func (r requests) List(ctx context.Context, s engine.Selection) iter.Seq2[*unstructured.Unstructured, error] {
-	*r.made = append(*r.made, "list "+s.String()+" "+s.Fields)
+func (r *requests) List(ctx context.Context, s engine.Selection) iter.Seq2[*unstructured.Unstructured, error] {
+	r.note("list " + s.String() + " " + s.Fields)
 	return func(yield func(*unstructured.Unstructured, error) bool) {
 		byField := fields.ParseSelectorOrDie(s.Fields)
 		for u, err := range r.scaled.List(ctx, s) {
@@ -82,9 +90,10 @@ func TestRunChangesWhatIsInTheScope(t *testing.T) {
 		"subresources by the labels of their objects": {scale, &engine.Scope{Labels: webLabel}, []string{"a/web"}, []string{"list ConfigMap ?/* ", "get ConfigMap/scale a/web"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			var asks, got []string
+			var got []string
+			reader := &requests{scaled: scaled{w}}
 			p := appender{rule{name: "log", key: "names"}, c.target}
-			e := evaluation.New([]engine.Program{p}, &engine.World{Reader: requests{scaled{w}, &asks}}, evaluation.Options{Scope: c.scope})
+			e := evaluation.New([]engine.Program{p}, &engine.World{Reader: reader}, evaluation.Options{Scope: c.scope})
 			if err := e.Prepare(t.Context(), w[:1]); err != nil {
 				t.Fatal(err)
 			}
@@ -94,7 +103,7 @@ func TestRunChangesWhatIsInTheScope(t *testing.T) {
 			}); err != nil {
 				t.Fatal(err)
 			}
-			asks = slices.DeleteFunc(asks, func(ask string) bool { return strings.HasPrefix(ask, "get Namespace ") })
+			asks := slices.DeleteFunc(reader.made, func(ask string) bool { return strings.HasPrefix(ask, "get Namespace ") })
 			slices.Sort(asks) // some are asked side by side
 			slices.Sort(c.asks)
 			if d := cmp.Diff(fmt.Sprintf("%q %q", c.want, c.asks), fmt.Sprintf("%q %q", got, asks)); d != "" {
