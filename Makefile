@@ -34,6 +34,9 @@ demo-cluster: build controlplane ## The same on a real API server: preview, appl
 # says what the folder holds. Without it the tests say that these are not run.
 export CONFORMANCE_DIR ?= $(wildcard $(CURDIR)/../shared/conformance)
 
+# lint vets the tests.
+TESTFLAGS := -vet=off -timeout 30m
+
 TESTSUM := $(BIN)/gotestsum --format pkgname-and-test-fails --format-hide-empty-pkg
 
 .PHONY: test
@@ -43,7 +46,7 @@ test: test-unit test-e2e ## Run what a push needs, and name the ten slowest test
 
 .PHONY: test-unit
 test-unit: $(BIN)/gotestsum ## Run the unit tests, those in a browser if there is one, and the conformance cases with their counts.
-	$(WITH_BROWSER) $(TESTSUM) --jsonfile $(BIN)/unit.json -- -timeout 30m ./...
+	$(WITH_BROWSER) $(TESTSUM) --jsonfile $(BIN)/unit.json -- $(TESTFLAGS) ./...
 	@sed -n 's/.*"Output":" *\(conformance .*\|.* converted .*\|.*CONFORMANCE_DIR.*\)\\n".*/\1/p' $(BIN)/unit.json | sort -u
 
 .PHONY: test-all
@@ -88,7 +91,7 @@ bench: build controlplane ## Measure the program beside the bare work: on files,
 
 .PHONY: test-e2e
 test-e2e: controlplane $(BIN)/gotestsum ## Run the tests on a real API server.
-	cd test/e2e && $(TESTSUM) --jsonfile $(BIN)/e2e.json -- -timeout 30m ./...
+	cd test/e2e && $(TESTSUM) --jsonfile $(BIN)/e2e.json -- $(TESTFLAGS) ./...
 
 .PHONY: controlplane
 controlplane: ## Build etcd, kube-apiserver and kubectl for the tests, once.
