@@ -23,7 +23,7 @@ type Change struct {
 	// Steps are in the order in which they happened. A rule that did not match is a
 	// Step only if the run keeps reasons; otherwise it is in NotMatched.
 	Steps      []Step
-	NotMatched RuleSet
+	NotMatched []RuleRef
 	// Impacts is what the change means beyond its fields, as far as the run had it
 	// reviewed (evaluation.Options.Review).
 	Impacts []Impact

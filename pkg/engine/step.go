@@ -169,9 +169,6 @@ func HeldBack(by string) error {
 type Sink interface {
 	Wants(Outcome) bool
 	Step(Step)
-	// NotMatched takes the place of a Step for each rule of the list that did not match, where
-	// the Sink does not want their reasons.
-	NotMatched(RuleList)
 }
 
 // HandOver gives all steps of a program to a Sink. Where a policy fails, for which admission refuses the object, those that

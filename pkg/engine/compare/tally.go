@@ -116,7 +116,7 @@ func (t *Tally) Exercise(r *Result, reason func(error) string) {
 				lane = lane.ToShow()
 			}
 			whole.Steps = append(whole.Steps, lane.Steps...)
-			whole.NotMatched.Join(lane.NotMatched)
+			whole.NotMatched = append(whole.NotMatched, lane.NotMatched...)
 		}
 		tally.summary.Add(whole)
 		tally.hold(whole, reason)
@@ -150,7 +150,6 @@ func (t *ruleTally) hold(c *engine.Change, reason func(error) string) {
 // Rules returns what the rules of a side were exercised on, in evaluation order.
 func (t *Tally) Rules(s Side) []Exercise {
 	tally := t.rules[s]
-	tally.summary.Settle()
 	out := make([]Exercise, len(tally.summary.Rules))
 	for i, r := range tally.summary.Rules {
 		out[i] = Exercise{Rule: r.Rule, Outcomes: r.Outcomes, HeldBack: tally.held[r.Rule]}

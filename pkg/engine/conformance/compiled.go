@@ -84,9 +84,6 @@ type Steps struct{ io.Writer }
 // Wants reports that reasons of all outcomes are wanted.
 func (Steps) Wants(engine.Outcome) bool { return true }
 
-// NotMatched ignores the rules: those that are asked for reasons report steps.
-func (Steps) NotMatched(engine.RuleList) {}
-
 // Step writes the step.
 func (w Steps) Step(s engine.Step) {
 	fmt.Fprintf(w, "  %s %s", s.Rule, s.Outcome)

@@ -43,8 +43,7 @@ type noSteps struct{}
 
 func (noSteps) Wants(engine.Outcome) bool { return false }
 
-func (noSteps) NotMatched(engine.RuleList) {}
-func (noSteps) Step(engine.Step)           {}
+func (noSteps) Step(engine.Step) {}
 
 // What policies ask for is read once in a run, whatever their language, and so is a Namespace that did not come with
 // the objects in it, as where the user may not list Namespaces.

@@ -244,7 +244,7 @@ func (c *chains) noteSteps(key engine.ObjectKey, m *remade) {
 		rec = &recorder{reasons: c.options.Reasons}
 	}
 	rec.replace(m.rule.ref, m.rec)
-	if len(rec.steps) > 0 || !rec.notMatched.IsZero() {
+	if len(rec.steps) > 0 || len(rec.notMatched) > 0 {
 		c.triggers[key] = rec
 	}
 }

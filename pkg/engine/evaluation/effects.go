@@ -206,7 +206,11 @@ func (e *Evaluation) keep(t *triggered) error {
 		return nil // its own shard reports it
 	}
 	failed := slices.ContainsFunc(t.rec.steps, func(s engine.Step) bool { return s.Outcome.Incomplete() && e.reaching[s.Rule] })
-	if t.chosen && (len(t.rec.steps) > 0 || !t.rec.notMatched.IsZero()) || failed {
+	if t.chosen && (len(t.rec.steps) > 0 || len(t.rec.notMatched) > 0) || failed {
+		if slices.Equal(t.rec.notMatched, e.unmet) {
+			t.rec.notMatched = e.unmet
+		}
+		e.unmet = t.rec.notMatched
 		e.triggers[t.key.Named()] = t.rec
 	}
 	return nil
@@ -258,7 +262,11 @@ func (e *Evaluation) reportTrigger(c *engine.Change) {
 			addStep(c, s)
 		}
 	}
-	c.NotMatched.Join(rec.notMatched.Without(func(r engine.RuleRef) bool { return acted[r] }))
+	for _, r := range rec.notMatched {
+		if !acted[r] {
+			c.NotMatched = append(c.NotMatched, r)
+		}
+	}
 	if c.Shown != nil {
 		c.Shown.NotMatched = c.NotMatched
 	}

@@ -58,6 +58,7 @@ type Evaluation struct {
 	types      typeCache
 	effects    effectIndex
 	triggers   map[engine.ObjectKey]*recorder // what triggers have to report, by identity
+	unmet      []engine.RuleRef               // what the last of them did not match: most share it
 	chains     *chains
 	reaches    *reaches
 	reaching   map[engine.RuleRef]bool // the rules that may change other objects in the scope than they match
@@ -361,7 +362,7 @@ func guarded(r engine.RuleRef, t engine.Target, s engine.Sink, run func() (*unst
 type recorder struct {
 	reasons    bool
 	steps      []engine.Step
-	notMatched engine.RuleSet
+	notMatched []engine.RuleRef
 	// state is the object after the last step, and writes is what each step wrote. Steps do not
 	// keep their own states, which would be as many objects as there are rules.
 	state  *unstructured.Unstructured
@@ -386,7 +387,7 @@ func (r *recorder) Step(s engine.Step) {
 // keeps completes a step, and reports whether it is kept.
 func (r *recorder) keeps(s *engine.Step) bool {
 	if s.Outcome == engine.NotMatched && !r.reasons {
-		r.notMatched.Add(s.Rule)
+		r.notMatched = append(r.notMatched, s.Rule)
 		return false
 	}
 	if s.Outcome == engine.Changed && r.typ != nil {
@@ -407,9 +408,6 @@ func brief(err error) error {
 	}
 	return errors.New(engine.Ends(text, engine.MaxMessage))
 }
-
-// NotMatched records rules that did not match.
-func (r *recorder) NotMatched(l engine.RuleList) { r.notMatched.AddList(l) }
 
 // note compares the object after a step with the one before it, so that a rule that wrote what
 // the server reads as the same is reported as having changed nothing.

@@ -176,7 +176,7 @@ func TestReasonsLeaveOutTriggersOfRulesThatAct(t *testing.T) {
 		}
 		notMatched := map[string]int{}
 		err := e.Run(t.Context(), w, func(c *engine.Change) error {
-			notMatched[c.Subject.Name] += c.NotMatched.Len()
+			notMatched[c.Subject.Name] += len(c.NotMatched)
 			for _, s := range c.Steps {
 				if s.Outcome == engine.NotMatched && s.Trigger.Named() == c.Subject.Named() {
 					notMatched[c.Subject.Name]++

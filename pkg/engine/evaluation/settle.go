@@ -15,16 +15,14 @@ const maxAdmissions = 5
 
 // mark is how far a pass has come.
 type mark struct {
-	target     engine.Target
-	state      *unstructured.Unstructured
-	steps      int
-	notMatched engine.RuleSet
-	writes     int
+	target                    engine.Target
+	state                     *unstructured.Unstructured
+	steps, notMatched, writes int
 }
 
 func (p *pass) mark() mark {
 	return mark{
-		target: p.target, state: p.rec.state, steps: len(p.rec.steps), notMatched: p.rec.notMatched, writes: len(p.rec.writes),
+		target: p.target, state: p.rec.state, steps: len(p.rec.steps), notMatched: len(p.rec.notMatched), writes: len(p.rec.writes),
 	}
 }
 
@@ -32,7 +30,7 @@ func (p *pass) mark() mark {
 func (p *pass) reset(m mark) {
 	p.target = m.target
 	p.rec.state, p.rec.writes = m.state, p.rec.writes[:m.writes]
-	p.rec.steps, p.rec.notMatched = p.rec.steps[:m.steps], m.notMatched
+	p.rec.steps, p.rec.notMatched = p.rec.steps[:m.steps], p.rec.notMatched[:m.notMatched]
 }
 
 // settle has the own rules of an object that effects have changed see it, as admission of the write does, and
@@ -152,5 +150,5 @@ func (p *pass) keepNews(m mark) {
 			steps = append(steps, s)
 		}
 	}
-	p.rec.steps, p.rec.notMatched = steps, m.notMatched
+	p.rec.steps, p.rec.notMatched = steps, p.rec.notMatched[:m.notMatched]
 }

@@ -27,16 +27,7 @@ type Summary struct {
 	Rules []RuleSummary `json:"rules"`
 
 	index map[engine.RuleRef]int
-	lists map[*engine.RuleRef]*listCount // by the first rule of the list
-	had   map[int]results                // of the object that is being counted, by rule
-}
-
-// listCount counts the objects that rules of one list did not match.
-type listCount struct {
-	objects int
-	places  []int       // of the rules of the list in Summary.Rules
-	at      map[int]int // the other way round
-	fewer   []int       // by rule of the list: objects that it did match, or that count otherwise
+	had   map[int]results // of the object that is being counted, by rule
 }
 
 // Canary is how a run was kept to some of the objects.
@@ -75,7 +66,7 @@ func NewSummary(rules []engine.RuleRef) *Summary {
 	return s
 }
 
-// Add counts one object; its outcomes are in Rules after Settle. It counts the same whether the run keeps reasons or not. A
+// Add counts one object. It counts the same whether the run keeps reasons or not. A
 // target that is not there is no evaluated object, but what failed about it counts.
 func (s *Summary) Add(c *engine.Change) {
 	if c.Before != nil || c.After != nil {
@@ -109,11 +100,8 @@ func (s *Summary) addOutcomes(c *engine.Change) {
 		note(step.Rule, step.Outcome)
 		s.Warnings += len(step.Warnings)
 	}
-	for _, r := range c.NotMatched.Rules {
+	for _, r := range c.NotMatched {
 		note(r, engine.NotMatched)
-	}
-	for _, l := range c.NotMatched.Lists {
-		s.addList(l)
 	}
 	for i, r := range s.had {
 		r.count(s.Rules[i].Outcomes)
@@ -121,48 +109,7 @@ func (s *Summary) addOutcomes(c *engine.Change) {
 	clear(s.had)
 }
 
-// addList counts an object for rules of a list that did not match it. Those that have another result count by that.
-func (s *Summary) addList(l engine.RuleList) {
-	if len(l.List) == 0 {
-		return
-	}
-	count := s.lists[&l.List[0]]
-	if count == nil {
-		count = &listCount{at: map[int]int{}, fewer: make([]int, len(l.List))}
-		for i, r := range l.List {
-			count.places = append(count.places, s.place(r))
-			count.at[count.places[i]] = i
-		}
-		if s.lists == nil {
-			s.lists = map[*engine.RuleRef]*listCount{}
-		}
-		s.lists[&l.List[0]] = count
-	}
-	count.objects++
-	for _, i := range l.Except {
-		count.fewer[i]++
-	}
-	for place := range s.had {
-		if i, listed := count.at[place]; listed && !l.Lacks(i) {
-			count.fewer[i]++
-		}
-	}
-}
-
-// Settle adds to Rules what Add has counted of whole lists of rules since then.
-func (s *Summary) Settle() {
-	for _, count := range s.lists {
-		for i, place := range count.places {
-			if n := count.objects - count.fewer[i]; n > 0 {
-				s.Rules[place].Outcomes[engine.NotMatched] += n
-			}
-		}
-		count.objects = 0
-		clear(count.fewer)
-	}
-}
-
-// Join adds the counts of a run on other objects, with the same Overlay, both settled.
+// Join adds the counts of a run on other objects, with the same Overlay.
 func (s *Summary) Join(other *Summary) {
 	s.Objects += other.Objects
 	s.Changed += other.Changed

@@ -2,7 +2,6 @@ package evaluation_test
 
 import (
 	"reflect"
-	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -57,7 +56,7 @@ func TestSummaryCountsAnObjectOncePerOutcome(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			c := &engine.Change{NotMatched: engine.RuleSet{Rules: test.notMatched}}
+			c := &engine.Change{NotMatched: test.notMatched}
 			for _, o := range test.steps {
 				c.Steps = append(c.Steps, engine.Step{Rule: asked, Outcome: o})
 			}
@@ -75,9 +74,9 @@ func TestSummaryOfParameters(t *testing.T) {
 	open := engine.RuleRef{Policy: "tier", Via: "all"}
 	gold, silver := open.WithParameter("Tier shop/gold"), open.WithParameter("Tier shop/silver")
 	s := evaluation.NewSummary([]engine.RuleRef{open})
-	s.Add(&engine.Change{NotMatched: engine.RuleSet{Rules: []engine.RuleRef{open}}})
+	s.Add(&engine.Change{NotMatched: []engine.RuleRef{open}})
 	s.Add(&engine.Change{Steps: []engine.Step{{Rule: gold, Outcome: engine.Changed}, {Rule: silver, Outcome: engine.Unchanged}}})
-	s.Add(&engine.Change{NotMatched: engine.RuleSet{Rules: []engine.RuleRef{open}}})
+	s.Add(&engine.Change{NotMatched: []engine.RuleRef{open}})
 	want := []evaluation.RuleSummary{
 		{Rule: gold, Outcomes: map[engine.Outcome]int{engine.Changed: 1, engine.NotMatched: 2}},
 		{Rule: silver, Outcomes: map[engine.Outcome]int{engine.Unchanged: 1}},
@@ -123,32 +122,5 @@ func TestJoinCountsEverything(t *testing.T) {
 	joined.Join(parts[1])
 	if diff := cmp.Diff(whole, joined, cmpopts.IgnoreUnexported(evaluation.Summary{})); diff != "" {
 		t.Error(diff)
-	}
-}
-
-// Rules of a list that did not match count as those that are named one by one do.
-func TestSummaryOfLists(t *testing.T) {
-	list := []engine.RuleRef{{Policy: "a"}, {Policy: "b"}, {Policy: "c"}}
-	each, lists := evaluation.NewSummary(list), evaluation.NewSummary(list)
-	for range 2 {
-		for _, matched := range [][]int{nil, {0}, {0, 2}, {0, 1, 2}} {
-			var steps []engine.Step
-			for _, i := range matched {
-				steps = append(steps, engine.Step{Rule: list[i], Outcome: engine.Changed})
-			}
-			l := engine.RuleList{List: list, Except: matched}
-			one := engine.RuleSet{Lists: []engine.RuleList{l}}
-			each.Add(&engine.Change{Steps: steps, NotMatched: engine.RuleSet{Rules: slices.Collect(one.All())}})
-			lists.Add(&engine.Change{Steps: steps, NotMatched: one})
-		}
-		// A rule that did not match at first, and then did.
-		steps := []engine.Step{{Rule: list[1], Outcome: engine.Unchanged}}
-		each.Add(&engine.Change{Steps: steps, NotMatched: engine.RuleSet{Rules: list}})
-		lists.Add(&engine.Change{Steps: steps, NotMatched: engine.RuleSet{Lists: []engine.RuleList{{List: list}}}})
-		lists.Settle()
-	}
-	lists.Settle()
-	if d := cmp.Diff(each.Rules, lists.Rules); d != "" {
-		t.Error(d)
 	}
 }

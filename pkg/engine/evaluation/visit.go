@@ -188,8 +188,8 @@ func (r *recorder) replace(rule engine.RuleRef, by *recorder) {
 			r.steps = append(r.steps, s)
 		}
 	}
-	r.notMatched = r.notMatched.Without(func(known engine.RuleRef) bool { return known == rule })
-	if by.notMatched.Has(rule) {
-		r.notMatched.Add(rule)
+	r.notMatched = slices.DeleteFunc(slices.Clone(r.notMatched), func(known engine.RuleRef) bool { return known == rule })
+	if slices.Contains(by.notMatched, rule) {
+		r.notMatched = append(r.notMatched, rule)
 	}
 }

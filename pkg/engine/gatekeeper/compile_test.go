@@ -106,8 +106,7 @@ type steps []engine.Step
 
 func (*steps) Wants(engine.Outcome) bool { return true }
 
-func (*steps) NotMatched(engine.RuleList) {}
-func (s *steps) Step(step engine.Step)    { *s = append(*s, step) }
+func (s *steps) Step(step engine.Step) { *s = append(*s, step) }
 
 func (s *steps) String() string {
 	var lines []string

@@ -14,8 +14,6 @@ type recorded []engine.Step
 func (r *recorded) Step(s engine.Step)        { *r = append(*r, s) }
 func (r *recorded) Wants(engine.Outcome) bool { return true }
 
-func (*recorded) NotMatched(engine.RuleList) {}
-
 // TestPanicIsTheMutatorsFailure has a mutator that a defect strikes, beside one that is fine.
 func TestPanicIsTheMutatorsFailure(t *testing.T) {
 	document := func(name string) engine.Document {

@@ -15,8 +15,7 @@ type quiet struct{}
 
 func (quiet) Wants(engine.Outcome) bool { return false }
 
-func (quiet) NotMatched(engine.RuleList) {}
-func (quiet) Step(engine.Step)           {}
+func (quiet) Step(engine.Step) {}
 
 // BenchmarkEvaluate evaluates one policy on one object that it changes.
 func BenchmarkEvaluate(b *testing.B) {

@@ -120,8 +120,6 @@ type broken struct {
 
 func (*broken) Wants(engine.Outcome) bool { return true }
 
-func (*broken) NotMatched(engine.RuleList) {}
-
 func (b *broken) Step(s engine.Step) {
 	b.sound = b.sound || s.Rule.Policy == "zz-sound"
 	b.check(s.Err)

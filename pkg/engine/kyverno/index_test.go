@@ -20,13 +20,6 @@ func (o outcomes) Wants(engine.Outcome) bool { return o.reasons }
 
 func (o outcomes) Step(s engine.Step) { o.had[s.Rule.String()+" "+string(s.Outcome)]++ }
 
-func (o outcomes) NotMatched(l engine.RuleList) {
-	set := engine.RuleSet{Lists: []engine.RuleList{l}}
-	for r := range set.All() {
-		o.Step(engine.Step{Rule: r, Outcome: engine.NotMatched})
-	}
-}
-
 // A run that wants reasons asks every rule. One that does not comes to the same, although it asks only those that
 // the index names.
 func TestIndexLeavesNothingOut(t *testing.T) {

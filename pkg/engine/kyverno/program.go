@@ -25,23 +25,14 @@ type program struct {
 
 func newProgram(policies []*policy) *program {
 	var selections engine.SelectionSet
+	p := &program{policies: policies, own: newRuleIndex(policies, false), triggered: newRuleIndex(policies, true)}
 	for _, policy := range policies {
 		for _, r := range policy.rules {
 			selections.Add(r.match.Selections(policy.namespace)...)
+			p.refs = append(p.refs, r.ref)
 		}
 	}
-	p := &program{
-		policies: policies, selections: selections.All,
-		own: newRuleIndex(policies, false), triggered: newRuleIndex(policies, true),
-	}
-	if p.refs = p.own.refs; p.Propagates() {
-		p.refs = nil
-		for _, policy := range policies {
-			for _, r := range policy.rules {
-				p.refs = append(p.refs, r.ref)
-			}
-		}
-	}
+	p.selections = selections.All
 	return p
 }
 
@@ -73,13 +64,13 @@ func (p *program) Evaluate(ctx context.Context, t engine.Target, w *engine.World
 }
 
 // skipKind reports a rule that the index has ruled out already.
-func (r *rule) skipKind(ctx context.Context, t engine.Target, w *engine.World, sink engine.Sink) {
+func (r *rule) skipKind(ctx context.Context, t *engine.Target, w *engine.World, sink engine.Sink) {
 	step := engine.Step{Rule: r.ref, Outcome: engine.NotMatched}
 	if len(r.targets) > 0 {
 		step.Trigger = t.Key
 	}
 	if sink.Wants(engine.NotMatched) {
-		e := newExecution(ctx, w, r, t, engine.OperationUpdate)
+		e := newExecution(ctx, w, r, *t, engine.OperationUpdate)
 		if m, err := r.match.Match(&e.matched); err == nil && !m.Applies() {
 			step.Err = m.Explain(&e.matched)
 		}
@@ -200,8 +191,7 @@ func (r *rule) applies(c *match.Candidate) (match.Result, error) {
 
 // ruleIndex finds the rules that may match an object of a kind without asking each of them.
 type ruleIndex struct {
-	rules  []*rule // in evaluation order
-	refs   []engine.RuleRef
+	rules  []*rule  // in evaluation order
 	byKind sync.Map // the places of rules, by the kinds that were asked for
 	did    string   // what keeps the rest of a policy with applyRules: One from running
 }
@@ -215,7 +205,7 @@ func newRuleIndex(policies []*policy, targets bool) *ruleIndex {
 	for _, p := range policies {
 		for _, r := range p.rules {
 			if len(r.targets) > 0 == targets {
-				x.rules, x.refs = append(x.rules, r), append(x.refs, r.ref)
+				x.rules = append(x.rules, r)
 			}
 		}
 	}
@@ -237,45 +227,27 @@ func (x *ruleIndex) of(kind string) []int {
 	return places
 }
 
-// visit runs the rules that may match an object, and hands over their steps. That a rule does not match is handed over
-// at the end, unless the reason is wanted. run also reports whether the rule did something, after which applyRules: One
-// keeps the rest of its policy from running.
+// visit runs the rules that may match an object, and hands over the steps of all. run also reports whether the rule did
+// something, after which applyRules: One keeps the rest of its policy from running.
 func (x *ruleIndex) visit(ctx context.Context, t *engine.Target, w *engine.World, sink engine.Sink, run func(*rule) ([]engine.Step, bool)) error {
-	places, reasons := x.of(t.Key.Kind), sink.Wants(engine.NotMatched)
-	var others []int // the places of the rules with another outcome
-	report := func(at int, steps ...engine.Step) {
-		if !reasons && len(steps) == 1 && steps[0].Outcome == engine.NotMatched {
-			return
-		}
-		others = append(others, at)
-		for _, s := range steps {
-			sink.Step(s)
-		}
-	}
+	places := x.of(t.Key.Kind)
 	for i := 0; i < len(x.rules); i++ {
-		next, mayMatch := slices.BinarySearch(places, i)
-		switch {
-		case !mayMatch && reasons:
-			x.rules[i].skipKind(ctx, *t, w, sink)
-			continue
-		case next == len(places):
-			i = len(x.rules)
+		applied := x.rules[i]
+		if _, mayMatch := slices.BinarySearch(places, i); !mayMatch {
+			applied.skipKind(ctx, t, w, sink)
 			continue
 		}
-		i = places[next]
-		steps, done := run(x.rules[i])
+		steps, done := run(applied)
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		report(i, steps...)
-		applied := x.rules[i]
 		for done && applied.policy.applyOne && i+1 < len(x.rules) && x.rules[i+1].policy == applied.policy {
 			i++
-			report(i, x.rules[i].skipped(t, applied, x.did))
+			steps = append(steps, x.rules[i].skipped(t, applied, x.did))
 		}
-	}
-	if !reasons && len(others) < len(x.rules) {
-		sink.NotMatched(engine.RuleList{List: x.refs, Except: others})
+		for _, s := range steps {
+			sink.Step(s)
+		}
 	}
 	return nil
 }

@@ -96,7 +96,7 @@ func hostileRun(at told) []output.Event {
 			Subject: subject, Before: state("1"), After: state("2"),
 			Target:     engine.Target{Origin: at("object's origin")},
 			Impacts:    []engine.Impact{{Code: engine.ImpactOwned, Text: at("impact"), Brief: at("impact in brief"), Advice: at("advice"), Owner: at("owner"), Fields: []fieldpath.Path{path}, Pods: 1}},
-			NotMatched: engine.RuleSet{Rules: []engine.RuleRef{rule}},
+			NotMatched: []engine.RuleRef{rule},
 			Steps: []engine.Step{{
 				Rule: rule, Trigger: trigger, TriggerChangedBy: []engine.RuleRef{rule}, Outcome: o, NotIdempotent: at("not idempotent"), AsCreated: true, Fields: []engine.FieldChange{{Path: path}},
 				Warnings: []engine.Warning{engine.Warning(at("warning"))}, Err: failed("reason"),

@@ -24,7 +24,7 @@ func (r *Report) reported(c *engine.Change) Object {
 			out = out.addIf(len(after.Object) > 0, "after", after.Object)
 		}
 	}
-	notMatched := c.NotMatched.Len() // rules that are no steps
+	notMatched := len(c.NotMatched) // rules that are no steps
 	var steps []any
 	for i := range c.Steps {
 		if s := &c.Steps[i]; s.Outcome == engine.NotMatched && !r.Explain {
