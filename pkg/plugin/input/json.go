@@ -4,11 +4,9 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
-	"fmt"
-	"io"
 	"regexp"
 	"slices"
-	"strconv"
+	"strings"
 
 	kjson "sigs.k8s.io/json"
 )
@@ -17,43 +15,71 @@ var jsonStart = regexp.MustCompile(`^\s*\{\s*["}]`)
 
 func looksLikeJSON(text []byte) bool { return jsonStart.Match(text) }
 
-// jsonReader decodes JSON token by token, for the sake of lines and of
-// duplicate keys, which encoding/json would silently merge.
-type jsonReader struct {
-	text    []byte
-	decoder *json.Decoder
-	line    int // of the offset that was counted up to
-	counted int64
-}
-
-// decodeJSON decodes JSON objects that stand one after the other. One without items, which have lines of their own, is
-// decoded at once, in less than half of the time.
-func decodeJSON(p part) ([]value, error) {
-	var content map[string]any
-	if !bytes.Contains(p.text, []byte(`"items"`)) {
-		wrong, err := kjson.UnmarshalStrict(p.text, &content, kjson.DisallowDuplicateFields)
-		if err == nil && len(wrong) == 0 && content != nil && !deeper(content, maxDepth) {
-			start := bytes.IndexByte(p.text, '{')
-			return []value{{content: content, line: p.line + bytes.Count(p.text[:start], []byte("\n"))}}, nil
-		}
-	}
-	r := &jsonReader{text: p.text, decoder: json.NewDecoder(bytes.NewReader(p.text)), line: p.line}
-	r.decoder.UseNumber()
-	var values []value
+// decodeJSON decodes JSON values that stand one after the other.
+func decodeJSON(p part) (values []value, err error) {
 	for {
-		token, err := r.decoder.Token()
-		if errors.Is(err, io.EOF) {
+		if p = p.from(len(p.text) - len(bytes.TrimLeft(p.text, " \t\r\n"))); len(p.text) == 0 {
 			return values, nil
 		}
+		decoder := json.NewDecoder(bytes.NewReader(p.text))
+		if err := decoder.Decode(new(json.RawMessage)); err != nil {
+			return nil, jsonError(p, err)
+		}
+		end := int(decoder.InputOffset())
+		v, err := decodeJSONValue(part{text: p.text[:end], line: p.line})
 		if err != nil {
-			return nil, r.error(err)
+			return nil, err
 		}
-		v := value{line: r.here()}
-		if v.content, err = r.value(token, 0, &v.items); err != nil {
-			return nil, r.error(err)
-		}
-		values = append(values, v)
+		values, p = append(values, v), p.from(end)
 	}
+}
+
+// from returns the text from an offset on.
+func (p part) from(offset int) part {
+	return part{text: p.text[offset:], line: p.line + bytes.Count(p.text[:offset], []byte("\n"))}
+}
+
+// decodeJSONValue decodes valid JSON. What is wrong with its values, such as a key that occurs twice, the decoder of YAML
+// finds with its line.
+func decodeJSONValue(p part) (value, error) {
+	v := value{line: p.line}
+	wrong, err := kjson.UnmarshalStrict(p.text, &v.content, kjson.DisallowDuplicateFields)
+	if err != nil || len(wrong) > 0 || deeper(v.content, maxDepth) {
+		if _, err := decodeAny(p, 0, new(int)); err != nil {
+			return value{}, err
+		}
+		return value{}, &Error{Line: p.line, Err: errors.New("invalid JSON: a number is too large")}
+	}
+	if object, _ := v.content.(map[string]any); object["items"] != nil {
+		v.items = p.itemLines()
+	}
+	return v, nil
+}
+
+// itemLines returns the lines of the elements of the member "items" of a valid object.
+func (p part) itemLines() (lines []int) {
+	decoder := json.NewDecoder(bytes.NewReader(p.text))
+	token := func() json.Token {
+		t, _ := decoder.Token()
+		return t
+	}
+	var skipped json.RawMessage
+	for token(); decoder.More(); _ = decoder.Decode(&skipped) {
+		if token() != "items" {
+			continue
+		}
+		if token() != json.Delim('[') {
+			return nil
+		}
+		for last := 0; decoder.More(); {
+			_ = decoder.Decode(&skipped)
+			start := int(decoder.InputOffset()) - len(skipped)
+			p.line += bytes.Count(p.text[last:start], []byte("\n"))
+			lines, last = append(lines, p.line), start
+		}
+		return lines
+	}
+	return nil
 }
 
 // deeper reports whether values nest deeper than that.
@@ -71,114 +97,21 @@ func deeper(v any, depth int) bool {
 	return false
 }
 
-// value decodes what a token starts. items takes the lines of the elements of
-// the member "items"; it is nil below the top level.
-func (r *jsonReader) value(token json.Token, depth int, items *[]int) (any, error) {
-	if depth > maxDepth {
-		return nil, errTooDeep
-	}
-	switch token := token.(type) {
-	case json.Delim:
-		if token == '{' {
-			return r.object(depth, items)
-		}
-		return r.list(depth, nil)
-	case json.Number:
-		return number(token)
-	default:
-		return token, nil
-	}
-}
-
-func (r *jsonReader) object(depth int, items *[]int) (any, error) {
-	out := map[string]any{}
-	for {
-		token, err := r.decoder.Token()
-		if err != nil {
-			return nil, err
-		}
-		key, isKey := token.(string)
-		if !isKey {
-			return out, nil // the closing brace
-		}
-		if _, twice := out[key]; twice {
-			return nil, &duplicateError{key}
-		}
-		if token, err = r.decoder.Token(); err != nil {
-			return nil, err
-		}
-		if token == json.Delim('[') && key == "items" {
-			out[key], err = r.list(depth+1, items)
-		} else {
-			out[key], err = r.value(token, depth+1, nil)
-		}
-		if err != nil {
-			return nil, err
-		}
-	}
-}
-
-func (r *jsonReader) list(depth int, lines *[]int) (any, error) {
-	out := []any{}
-	for {
-		token, err := r.decoder.Token()
-		if err != nil {
-			return nil, err
-		}
-		if token == json.Delim(']') {
-			return out, nil
-		}
-		if lines != nil {
-			*lines = append(*lines, r.here())
-		}
-		element, err := r.value(token, depth+1, nil)
-		if err != nil {
-			return nil, err
-		}
-		out = append(out, element)
-	}
-}
-
-// here is the line of the token that was read last.
-func (r *jsonReader) here() int {
-	return r.lineOf(r.decoder.InputOffset())
-}
-
-func (r *jsonReader) lineOf(offset int64) int {
-	if offset = min(offset, int64(len(r.text))); offset > r.counted {
-		r.line += bytes.Count(r.text[r.counted:offset], []byte("\n"))
-		r.counted = offset
-	}
-	return r.line
-}
-
-// error gives an error its line.
-func (r *jsonReader) error(err error) error {
+// jsonError gives an error in a text its line.
+func jsonError(p part, err error) error {
 	var syntax *json.SyntaxError
-	switch {
-	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
-		return &Error{Line: r.lineOf(int64(len(bytes.TrimSpace(r.text)))), Err: errors.New("invalid JSON: it ends too early")}
-	case errors.As(err, &syntax):
-		text := syntax.Error()
-		if mayBeSecret(r.text) { // it quotes a character that it does not expect
-			text = quotedCharacter.ReplaceAllLiteralString(text, "invalid character ")
-		}
-		return &Error{Line: r.lineOf(syntax.Offset), Err: errors.New("invalid JSON: " + text)}
+	if !errors.As(err, &syntax) { // io.ErrUnexpectedEOF
+		syntax, err = &json.SyntaxError{Offset: int64(len(bytes.TrimSpace(p.text)))}, errors.New("it ends too early")
 	}
-	return &Error{Line: r.here(), Err: err}
+	line := p.from(min(int(syntax.Offset), len(p.text))).line
+	if strings.Contains(err.Error(), "max depth") {
+		return &Error{Line: line, Err: errTooDeep}
+	}
+	text := err.Error()
+	if mayBeSecret(p.text) { // it quotes a character that it does not expect
+		text = quotedCharacter.ReplaceAllLiteralString(text, "invalid character ")
+	}
+	return &Error{Line: line, Err: errors.New("invalid JSON: " + text)}
 }
 
 var quotedCharacter = regexp.MustCompile(`invalid character (?s:'.*?'+ )`)
-
-// number is an int64 where the text is an integer that fits, as
-// k8s.io/apimachinery decodes it.
-func number(n json.Number) (any, error) {
-	if i, err := strconv.ParseInt(n.String(), 10, 64); err == nil {
-		return i, nil
-	}
-	f, err := n.Float64()
-	if err != nil {
-		return nil, fmt.Errorf("the number %s is too large", n)
-	}
-	return f, nil
-}

@@ -6,32 +6,44 @@ import (
 	"slices"
 )
 
-// list is the text of a YAML document whose top-level "items" is a list.
-type list struct {
-	rest     part   // the document, with the placeholder for its elements
-	elements []part // each is a sequence of one element
-}
-
 // placeholder stands for the elements in the rest of a list.
 const placeholder = "elements-that-are-read-one-by-one"
 
 // blockStart matches the start of a document whose first line is a key: a mapping in block style.
 var blockStart = regexp.MustCompile(`\A(?:[ \t]*(?:#.*)?\r?\n)*[A-Za-z]+:(?:[ \t\r\n]|$)`)
 
-// itemsKey is the line in front of the elements.
-const itemsKey = "items:\n"
+// itemsLine matches the line in front of the elements.
+var itemsLine = regexp.MustCompile(`(?m)^items:\n`)
 
-// cutList cuts a document in block style, as kubectl prints it, at the elements of its list. It
-// looks at indentation alone; decode finds out whether the text means what it looks like.
-func cutList(p part) (list, bool) {
-	start := findLine(p.text, []byte(itemsKey))
-	if start < 0 || !blockStart.Match(p.text) || bytes.Contains(p.text, []byte(placeholder)) || otherBreaks(p.text) {
-		return list{}, false
+// decodeList decodes a document in block style, as kubectl prints it, by the elements of its list: the nodes of a text take many
+// times the memory of its values. It cuts it by indentation alone, and reports false for a document that has to be decoded as a
+// whole: for example, an element has an alias for something in another one, or is only a part of a text in quotes. A text that is
+// cut inside of quotes or brackets is never valid before the cut.
+func decodeList(p part, aliases *int) (value, bool) {
+	at := itemsLine.FindIndex(p.text)
+	if at == nil || !blockStart.Match(p.text) || bytes.Contains(p.text, []byte(placeholder)) || otherBreaks(p.text) {
+		return value{}, false
 	}
-	end := start + len(itemsKey)
-	elements, size := cutElements(part{text: p.text[end:], line: p.line + bytes.Count(p.text[:end], []byte("\n"))})
-	text := slices.Concat(p.text[:start], []byte("items: "+placeholder+"\n"), p.text[end+size:])
-	return list{rest: part{text: text, line: p.line}, elements: elements}, len(elements) > 0
+	elements, first, end := cutElements(p.from(at[1]))
+	text := slices.Concat(p.text[:at[0]], []byte("items: "+placeholder+"\n"), p.text[at[1]:at[1]+first], p.text[at[1]+end:])
+	whole, ok := single(part{text: text, line: p.line}, 0, aliases)
+	object, isMap := whole.content.(map[string]any)
+	if !ok || !isMap || object["items"] != placeholder || len(elements) == 0 {
+		return value{}, false
+	}
+	items := make([]any, len(elements))
+	whole.items = make([]int, len(elements))
+	for i, e := range elements {
+		e.text = bytes.Clone(e.text)
+		e.text[bytes.IndexByte(e.text, '-')] = ' '
+		element, ok := single(e, 2, aliases)
+		if _, isMap := element.content.(map[string]any); !ok || !isMap {
+			return value{}, false
+		}
+		items[i], whole.items[i] = element.content, element.line
+	}
+	object["items"] = items
+	return whole, true
 }
 
 // otherBreaks reports whether YAML sees the end of a line in a text where a file has none.
@@ -44,74 +56,35 @@ func otherBreaks(text []byte) bool {
 	return bytes.Count(text, []byte("\r")) > bytes.Count(text, []byte("\r\n"))
 }
 
-// findLine returns where a line starts in a text; -1 if it is not there.
-func findLine(text, line []byte) int {
-	if bytes.HasPrefix(text, line) {
-		return 0
+// cutElements cuts the sequence in a text into its elements, and returns where the first of them begins, and where the last one
+// ends. Lines that are indented deeper belong to an element, and so do comments.
+func cutElements(p part) (elements []part, first, end int) {
+	indent, start := -1, 0
+	cut := func() {
+		if len(elements) > 0 {
+			elements[len(elements)-1].text = p.text[start:end]
+		}
 	}
-	at := bytes.Index(text, slices.Concat([]byte("\n"), line))
-	if at < 0 {
-		return -1
-	}
-	return at + 1
-}
-
-// cutElements cuts the sequence at the start of a text into its elements, and returns how many
-// bytes they take. Lines that are indented deeper belong to an element, and so do comments.
-func cutElements(p part) (elements []part, size int) {
-	indent, start, line := -1, 0, p.line
 	for text := range bytes.Lines(p.text) {
 		content := bytes.TrimLeft(text, " ")
 		column := len(text) - len(content)
-		starts := len(content) > 0 && content[0] == '-' && (len(content) == 1 || bytes.IndexByte([]byte(" \t\r\n"), content[1]) >= 0)
+		starts := len(content) > 1 && content[0] == '-' && bytes.IndexByte([]byte(" \t\r\n"), content[1]) >= 0
 		switch {
 		case starts && (indent < 0 || column == indent):
-			if indent < 0 { // comments in front of the first element are a part of it
-				indent, elements = column, append(elements, part{line: p.line})
-				break
+			if cut(); indent < 0 {
+				indent, first = column, end
 			}
-			elements[len(elements)-1].text = p.text[start:size]
-			start, elements = size, append(elements, part{line: line})
+			start, elements = end, append(elements, part{line: p.line})
 		case len(content) == 0 || bytes.IndexByte([]byte("#\r\n"), content[0]) >= 0:
 		case indent < 0 || column <= indent:
-			return closed(elements, p.text[start:size]), size
+			cut()
+			return elements, first, end
 		}
-		size += len(text)
-		line++
+		end += len(text)
+		p.line++
 	}
-	return closed(elements, p.text[start:size]), size
-}
-
-// closed gives the last element its text.
-func closed(elements []part, text []byte) []part {
-	if len(elements) > 0 {
-		elements[len(elements)-1].text = text
-	}
-	return elements
-}
-
-// decode decodes the elements one by one: the nodes of a text take many times the memory of its
-// values. It reports false for a document that has to be decoded as a whole: for example, an
-// element has an alias for something in another one, or is only a part of a text in quotes. A
-// text that is cut inside of quotes or brackets is never valid before the cut.
-func (l list) decode(aliases *int) (value, bool) {
-	whole, ok := single(l.rest, 0, aliases)
-	object, isMap := whole.content.(map[string]any)
-	if !ok || !isMap || object["items"] != placeholder {
-		return value{}, false
-	}
-	items := make([]any, len(l.elements))
-	whole.items = make([]int, len(l.elements))
-	for i, text := range l.elements {
-		element, ok := single(text, 1, aliases)
-		sequence, isList := element.content.([]any)
-		if !ok || !isList || len(sequence) != 1 {
-			return value{}, false
-		}
-		items[i], whole.items[i] = sequence[0], element.items[0]
-	}
-	object["items"] = items
-	return whole, true
+	cut()
+	return elements, first, end
 }
 
 // single decodes the only value of a text.

@@ -16,12 +16,14 @@ func newAliases() *int {
 var lists = map[bool][]string{
 	true: {
 		"kind: List\nitems:\n- a: 1\n- b: [1, {c: d}]\n",
-		"items:\n- a\n# comment\n\n- b: |\n    - no element\n    # text\n- \"x\n  y\"\nkind: List\n",
-		"# comment\nkind: List\nitems:\n  - a: 1\n    b: 2\n  -\n    c: 3\n  - - 1\n    - 2\nmetadata: {}\n",
-		"items:\n- &x {a: 1}\n- {<<: {b: 2}, c: !!str 3}\n- \n-\n",
-		"kind: List\nitems:\n\n  # first\n  - a\n    b\n   c\n",
+		"items:\n# - comment\n- a: 1\n# comment\n\n- b: |\n    - no element\n    # text\n- c: \"x\n  y\"\nkind: List\n",
+		"# comment\nkind: List\nitems:\n  - a: 1\n    b: 2\n  -\n    c: 3\nmetadata: {}\n",
+		"items:\n- &x {a: 1}\n- {<<: {b: 2}, c: !!str 3}\n",
 	},
 	false: {
+		"kind: List\nitems:\n\n  # first\n  - a\n    b\n   c\n",
+		"kind: List\nitems:\n- |\n# x\n",
+		"kind: List\nitems:\n- a: 1\n-\n",
 		"kind: List\nitems:\n- &x {a: 1}\n- *x\n",
 		"kind: \"List\nitems:\n- a\n- b\"\n",
 		"a: \"x\nitems:\n- a\nb: y\"\n\"items\": []\n",
@@ -65,11 +67,7 @@ func FuzzListsReadByElement(f *testing.F) {
 func sameAsWhole(t *testing.T, text string) bool {
 	t.Helper()
 	p := part{text: []byte(text), line: 10}
-	l, isList := cutList(p)
-	if !isList {
-		return false
-	}
-	got, ok := l.decode(newAliases())
+	got, ok := decodeList(p, newAliases())
 	if !ok {
 		return false
 	}

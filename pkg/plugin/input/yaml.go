@@ -42,10 +42,8 @@ func (e *duplicateError) Error() string { return fmt.Sprintf("duplicate key %q",
 // are decoded one by one if they can be, because nodes take many times the memory of values.
 func decodeYAML(p part, aliases *int) ([]value, error) {
 	before := *aliases
-	if list, isList := cutList(p); isList {
-		if v, ok := list.decode(aliases); ok {
-			return []value{v}, nil
-		}
+	if v, ok := decodeList(p, aliases); ok {
+		return []value{v}, nil
 	}
 	*aliases = before
 	return decodeNodes(p, 0, aliases)
@@ -62,10 +60,7 @@ func decodeNodes(p part, depth int, aliases *int) ([]value, error) {
 // decodeBlock decodes what is written as programs write YAML, and reports whether it is.
 func decodeBlock(p part, depth int) (value, bool) {
 	d, ok := blockyaml.Decode(p.text, blockyaml.Options{Depth: maxDepth - depth, Scalar: plainScalar})
-	for i := range d.Items {
-		d.Items[i] += p.line - 1
-	}
-	return value{content: d.Content, line: p.line + d.Line - 1, items: d.Items}, ok
+	return value{content: d.Content, line: p.line + d.Line - 1}, ok
 }
 
 func plainScalar(text string) (any, bool) {
@@ -115,22 +110,12 @@ func (c *converter) errorf(n *yamlv3.Node, format string, args ...any) error {
 	return &Error{Line: c.line(n), Err: fmt.Errorf(format, args...)}
 }
 
-// itemLines notes where the elements of a list stand: of a sequence, or of the "items" of
-// a mapping.
-func (c *converter) itemLines(root *yamlv3.Node) []int {
-	if root.Kind == yamlv3.MappingNode {
-		i := 0
-		for i+1 < len(root.Content) && root.Content[i].Value != "items" {
-			i += 2
+// itemLines notes where the elements of the "items" of a mapping stand.
+func (c *converter) itemLines(root *yamlv3.Node) (lines []int) {
+	if items := member(root, "items"); items != nil {
+		for _, item := range items.Content {
+			lines = append(lines, c.line(item))
 		}
-		if i+1 >= len(root.Content) {
-			return nil
-		}
-		root = root.Content[i+1]
-	}
-	var lines []int
-	for _, item := range root.Content {
-		lines = append(lines, c.line(item))
 	}
 	return lines
 }

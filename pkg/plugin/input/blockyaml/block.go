@@ -16,9 +16,8 @@ type Options struct {
 
 // Document is what Decode makes of a text. Lines count from 1.
 type Document struct {
-	Content any   // map[string]any or []any, of these, strings, int64 and what Options.Scalar returns
-	Line    int   // of the content
-	Items   []int // the lines of the elements, where the content is a sequence
+	Content any // map[string]any or []any, of these, strings, int64 and what Options.Scalar returns
+	Line    int // of the content
 }
 
 // block decodes YAML as programs write it: mappings and sequences in block style, or in flow style on one line; plain,
@@ -31,8 +30,6 @@ type block struct {
 	// dash, so that a collection may begin behind it.
 	content string
 	indent  int // of the content
-
-	items []int // the lines of the elements of a sequence at the root
 	Options
 }
 
@@ -50,7 +47,6 @@ func Decode(text []byte, o Options) (Document, bool) {
 	d := Document{Line: b.number}
 	var ok bool
 	d.Content, ok = b.collection(0, true)
-	d.Items = b.items
 	return d, ok && !b.look()
 }
 
@@ -80,24 +76,18 @@ func (b *block) collection(depth int, root bool) (any, bool) {
 		return nil, false
 	}
 	if isItem(b.content) {
-		return b.sequence(depth, root)
+		return b.sequence(depth)
 	}
 	return b.mapping(depth, root)
 }
 
-func (b *block) sequence(depth int, root bool) (any, bool) {
+func (b *block) sequence(depth int) (any, bool) {
 	indent := b.indent
 	out := []any{}
 	for b.look() && b.indent == indent && isItem(b.content) {
-		if root {
-			b.items = append(b.items, b.number)
-		}
 		rest := strings.TrimLeft(b.content[1:], " ")
 		b.indent += len(b.content) - len(rest)
 		b.content = rest
-		if root && (rest == "" || rest[0] == '#') { // the element has another line
-			return nil, false
-		}
 		var v any
 		var ok bool
 		if isItem(rest) || isKey(rest) {

@@ -33,11 +33,6 @@ func library(text []byte) (Document, error) {
 	}
 	root := document.Content[0]
 	d := Document{Line: root.Line - 1}
-	if root.Kind == yamlv3.SequenceNode {
-		for _, item := range root.Content {
-			d.Items = append(d.Items, item.Line-1)
-		}
-	}
 	var err error
 	d.Content, err = value(root)
 	return d, err
