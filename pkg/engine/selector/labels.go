@@ -6,16 +6,14 @@ import (
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/selection"
 )
 
 // Labels is a compiled label selector.
 type Labels struct {
-	exact    labels.Selector       // used when wild is nil
-	wild     *metav1.LabelSelector // has wildcards, which an object's own labels expand
-	wildKeys []string              // the keys of wild.MatchLabels, sorted
-	source   *metav1.LabelSelector
+	written *metav1.LabelSelector
+	exact   labels.Selector // nil if written has wildcards, which an object's own labels expand
 }
 
 // NewLabels compiles a selector in which `*` and `?` have no meaning. It returns an
@@ -25,7 +23,7 @@ func NewLabels(s *metav1.LabelSelector) (*Labels, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Labels{exact: exact, source: s}, nil
+	return &Labels{exact: exact, written: s}, nil
 }
 
 // NewWildcardLabels compiles a selector as Kyverno reads it: a matchLabels pair
@@ -34,93 +32,41 @@ func NewLabels(s *metav1.LabelSelector) (*Labels, error) {
 // to chance), and where none fits, each wildcard becomes the character 0
 // (pkg/engine/wildcards).
 func NewWildcardLabels(s *metav1.LabelSelector) (*Labels, error) {
-	var keys []string
-	wild := false
-	for _, key := range slices.Sorted(maps.Keys(s.MatchLabels)) {
-		keys = append(keys, key)
-		wild = wild || HasWildcard(key) || HasWildcard(s.MatchLabels[key])
+	for key, value := range s.MatchLabels {
+		if HasWildcard(key + value) {
+			l := &Labels{written: s}
+			// The expansion without labels has what does not depend on the object: if that is
+			// invalid, the selector always is.
+			_, err := metav1.LabelSelectorAsSelector(l.expand(nil))
+			return l, err
+		}
 	}
-	if !wild {
-		return NewLabels(s)
-	}
-	l := &Labels{wild: s, wildKeys: keys, source: s}
-	// The expansion without labels has what does not depend on the object: if that is
-	// invalid, the selector always is.
-	if _, err := metav1.LabelSelectorAsSelector(l.expand(labelSet[string]{})); err != nil {
-		return nil, err
-	}
-	return l, nil
+	return NewLabels(s)
 }
 
 // Matches reports whether an object with these labels is selected.
-func (l *Labels) Matches(set map[string]string) bool { return l.matches(labelSet[string](set)) }
-
-func (l *Labels) matches(set expandable) bool {
-	if l.wild == nil {
-		return l.exact.Matches(set)
+func (l *Labels) Matches(set map[string]string) bool {
+	if l.exact != nil {
+		return l.exact.Matches(labels.Set(set))
 	}
 	expanded, err := metav1.LabelSelectorAsSelector(l.expand(set))
-	return err == nil && expanded.Matches(set)
+	return err == nil && expanded.Matches(labels.Set(set))
 }
-
-// MatchesObject reports whether an object is selected by its own labels. It does not copy them.
-func (l *Labels) MatchesObject(u *unstructured.Unstructured) bool {
-	own, _, _ := unstructured.NestedFieldNoCopy(u.Object, "metadata", "labels")
-	set, isMap := own.(map[string]any)
-	if !isMap {
-		return l.Matches(u.GetLabels())
-	}
-	for _, value := range set {
-		if _, isString := value.(string); !isString { // labels with other values are read in a way of their own
-			return l.Matches(u.GetLabels())
-		}
-	}
-	return l.matches(labelSet[any](set))
-}
-
-// expandable are labels that wildcards may expand to.
-type expandable interface {
-	labels.Labels
-	keys() []string // in their order
-}
-
-// labelSet are labels, which are all texts.
-type labelSet[V any] map[string]V
-
-// Has reports whether there is a label.
-func (s labelSet[V]) Has(key string) bool {
-	_, has := s[key]
-	return has
-}
-
-// Get returns the value of a label.
-func (s labelSet[V]) Get(key string) string {
-	value, _ := s.Lookup(key)
-	return value
-}
-
-// Lookup returns the value of a label, and whether there is one.
-func (s labelSet[V]) Lookup(key string) (string, bool) {
-	value, has := any(s[key]).(string)
-	return value, has && s.Has(key)
-}
-
-func (s labelSet[V]) keys() []string { return slices.Sorted(maps.Keys(s)) }
 
 // Exact returns the selector, or nil when it holds wildcards, which a server does
 // not understand.
 func (l *Labels) Exact() *metav1.LabelSelector {
-	if l.wild != nil {
+	if l.exact == nil {
 		return nil
 	}
-	return l.source
+	return l.written
 }
 
 // Keys returns the keys of the labels that the selector asks for, sorted.
 func (l *Labels) Keys() []string {
-	keys := slices.Collect(maps.Keys(l.source.MatchLabels))
-	for i := range l.source.MatchExpressions {
-		keys = append(keys, l.source.MatchExpressions[i].Key)
+	keys := slices.Collect(maps.Keys(l.written.MatchLabels))
+	for i := range l.written.MatchExpressions {
+		keys = append(keys, l.written.MatchExpressions[i].Key)
 	}
 	slices.Sort(keys)
 	return slices.Compact(keys)
@@ -128,39 +74,32 @@ func (l *Labels) Keys() []string {
 
 // String returns the selector as kubectl's --selector would write it, wildcards included.
 func (l *Labels) String() string {
-	if l.wild == nil {
-		return metav1.FormatLabelSelector(l.source)
+	if l.exact != nil {
+		return metav1.FormatLabelSelector(l.written)
 	}
-	parts := make([]string, 0, len(l.wildKeys)+1)
-	for _, key := range l.wildKeys {
-		parts = append(parts, key+"="+l.wild.MatchLabels[key])
+	var parts []string
+	for _, key := range slices.Sorted(maps.Keys(l.written.MatchLabels)) {
+		parts = append(parts, key+"="+l.written.MatchLabels[key])
 	}
-	if len(l.wild.MatchExpressions) > 0 {
-		parts = append(parts, metav1.FormatLabelSelector(&metav1.LabelSelector{MatchExpressions: l.wild.MatchExpressions}))
+	if len(l.written.MatchExpressions) > 0 {
+		parts = append(parts, metav1.FormatLabelSelector(&metav1.LabelSelector{MatchExpressions: l.written.MatchExpressions}))
 	}
 	return strings.Join(parts, ",")
 }
 
-func (l *Labels) expand(set expandable) *metav1.LabelSelector {
-	expanded := make(map[string]string, len(l.wildKeys))
-	for _, key := range l.wildKeys {
-		value := l.wild.MatchLabels[key]
-		if HasWildcard(key) || HasWildcard(value) {
-			key, value = expandPair(key, value, set)
-		}
+func (l *Labels) expand(set map[string]string) *metav1.LabelSelector {
+	expanded := map[string]string{}
+	for _, key := range slices.Sorted(maps.Keys(l.written.MatchLabels)) {
+		key, value := expandPair(key, l.written.MatchLabels[key], set)
 		expanded[key] = value
 	}
-	return &metav1.LabelSelector{MatchLabels: expanded, MatchExpressions: l.wild.MatchExpressions}
+	return &metav1.LabelSelector{MatchLabels: expanded, MatchExpressions: l.written.MatchExpressions}
 }
 
-func expandPair(key, value string, set expandable) (string, string) {
-	fit := []string{key}
-	if HasWildcard(key) {
-		fit = set.keys()
-	}
-	for _, k := range fit {
-		if actual, has := set.Lookup(k); has && MatchWildcard(key, k) && MatchWildcard(value, actual) {
-			return k, actual
+func expandPair(key, value string, set map[string]string) (string, string) {
+	for _, k := range slices.Sorted(maps.Keys(set)) {
+		if MatchWildcard(key, k) && MatchWildcard(value, set[k]) {
+			return k, set[k]
 		}
 	}
 	plain := strings.NewReplacer("*", "0", "?", "0")
@@ -168,8 +107,8 @@ func expandPair(key, value string, set expandable) (string, string) {
 }
 
 // Pairs reports whether each pair of patterns matches the key and value of at least one
-// pair of the set, as Kyverno matches annotations. The values of the set are texts.
-func Pairs[V any](patterns map[string]string, set map[string]V) bool {
+// pair of the set, as Kyverno matches annotations.
+func Pairs(patterns, set map[string]string) bool {
 	for key, value := range patterns {
 		if !hasPair(key, value, set) {
 			return false
@@ -178,17 +117,13 @@ func Pairs[V any](patterns map[string]string, set map[string]V) bool {
 	return true
 }
 
-func hasPair[V any](key, value string, set map[string]V) bool {
-	matches := func(v V) bool {
-		text, isText := any(v).(string)
-		return isText && MatchWildcard(value, text)
-	}
+func hasPair(key, value string, set map[string]string) bool {
 	if !HasWildcard(key) {
 		actual, ok := set[key]
-		return ok && matches(actual)
+		return ok && MatchWildcard(value, actual)
 	}
-	for k, v := range set {
-		if MatchWildcard(key, k) && matches(v) {
+	for k, actual := range set {
+		if MatchWildcard(key, k) && MatchWildcard(value, actual) {
 			return true
 		}
 	}
@@ -210,55 +145,35 @@ func (l *Labels) Written() *metav1.LabelSelector {
 	if l == nil {
 		return nil
 	}
-	return l.source
+	return l.written
 }
 
 // Contradiction describes why no labels can meet a selector; empty if some can. Values with wildcards are not looked
-// at.
+// at, nor is what no server would accept.
 func Contradiction(s *metav1.LabelSelector) string {
-	wants := map[string][]metav1.LabelSelectorRequirement{}
-	for key, value := range s.MatchLabels {
-		if !HasWildcard(key) && !HasWildcard(value) {
-			wants[key] = append(wants[key], metav1.LabelSelectorRequirement{Operator: metav1.LabelSelectorOpIn, Values: []string{value}})
-		}
+	plain := metav1.LabelSelector{MatchLabels: maps.Clone(s.MatchLabels), MatchExpressions: s.MatchExpressions}
+	maps.DeleteFunc(plain.MatchLabels, func(key, value string) bool { return HasWildcard(key + value) })
+	all, _ := metav1.LabelSelectorAsSelector(&plain)
+	if all == nil {
+		return ""
 	}
-	for _, r := range s.MatchExpressions {
-		wants[r.Key] = append(wants[r.Key], r)
+	wants := map[string]labels.Requirements{}
+	requirements, _ := all.Requirements()
+	for _, r := range requirements {
+		wants[r.Key()] = append(wants[r.Key()], r)
 	}
 	for _, key := range slices.Sorted(maps.Keys(wants)) {
-		if why := contradiction(wants[key]); why != "" {
-			return key + " " + why
+		one, absent, values := labels.NewSelector().Add(wants[key]...), false, []string{"\x00"} // a value that none of them names
+		for _, r := range wants[key] {
+			absent, values = absent || r.Operator() == selection.DoesNotExist, append(values, r.ValuesUnsorted()...)
 		}
-	}
-	return ""
-}
-
-// contradiction looks at all requirements of one key.
-func contradiction(all []metav1.LabelSelectorRequirement) string {
-	present, absent, limited := false, false, false
-	var allowed []string
-	for _, r := range all {
-		present = present || r.Operator == metav1.LabelSelectorOpExists || r.Operator == metav1.LabelSelectorOpIn
-		absent = absent || r.Operator == metav1.LabelSelectorOpDoesNotExist
-		if r.Operator != metav1.LabelSelectorOpIn {
-			continue
+		switch {
+		case one.Matches(labels.Set{}), slices.ContainsFunc(values, func(v string) bool { return one.Matches(labels.Set{key: v}) }):
+		case absent:
+			return key + " would have to be there and not be there"
+		default:
+			return key + " can have none of the values that are left"
 		}
-		if !limited {
-			allowed, limited = slices.Clone(r.Values), true
-			continue
-		}
-		allowed = slices.DeleteFunc(allowed, func(v string) bool { return !slices.Contains(r.Values, v) })
-	}
-	for _, r := range all {
-		if r.Operator == metav1.LabelSelectorOpNotIn {
-			allowed = slices.DeleteFunc(allowed, func(v string) bool { return slices.Contains(r.Values, v) })
-		}
-	}
-	switch {
-	case present && absent:
-		return "would have to be there and not be there"
-	case limited && len(allowed) == 0:
-		return "can have none of the values that are left"
 	}
 	return ""
 }

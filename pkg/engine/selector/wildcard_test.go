@@ -1,6 +1,7 @@
 package selector_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/selector"
@@ -44,6 +45,16 @@ func TestMatchWildcard(t *testing.T) {
 	} {
 		if got := selector.MatchWildcard(c.pattern, c.text); got != c.want {
 			t.Errorf("Match(%q, %q) is %t", c.pattern, c.text, got)
+		}
+	}
+}
+
+// Only what is searched for at each place of a text is limited.
+func TestCheckWildcard(t *testing.T) {
+	long := strings.Repeat("é?", 501)
+	for pattern, sound := range map[string]bool{"": true, "*?*": true, long + "*": true, "*" + long[:1000] + "*" + long[:1000]: true, "*" + long: false, "a*" + long + "*c": false} {
+		if err := selector.CheckWildcard(pattern); (err == nil) != sound || !sound && selector.MatchWildcard(pattern, "a"+long+"c") {
+			t.Errorf("CheckWildcard of %d bytes: %v, want sound: %t", len(pattern), err, sound)
 		}
 	}
 }

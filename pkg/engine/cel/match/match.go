@@ -117,7 +117,7 @@ func (r Result) ByOperation() bool { return r.criterion == byOperation }
 // Surroundings.NamespaceLabels.
 func (c *Constraints) Match(k *Candidate) (Result, error) {
 	switch {
-	case c.Objects != nil && !c.Objects.MatchesObject(k.Object) && (k.OldObject == nil || !c.Objects.MatchesObject(k.OldObject)):
+	case c.Objects != nil && !c.Objects.Matches(k.Object.GetLabels()) && (k.OldObject == nil || !c.Objects.Matches(k.OldObject.GetLabels())):
 		return Result{criterion: byObjectSelector}, nil
 	case c.excludes(k):
 		return Result{criterion: byExclusion}, nil

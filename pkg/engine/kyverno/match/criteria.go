@@ -64,7 +64,7 @@ var (
 		bySelector: {
 			name: "selector", wanted: func(f *Filter) string { return labelsText(f.Labels) },
 			holds: func(f *Filter, c *Candidate) (bool, error) {
-				return f.Labels == nil || f.Labels.MatchesObject(c.Object), nil
+				return f.Labels == nil || f.Labels.Matches(c.Object.GetLabels()), nil
 			},
 			found: func(f *Filter, c *Candidate) string { return engine.FoundLabels(c.Object.GetLabels(), f.Labels) },
 		},
