@@ -4,205 +4,173 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"reflect"
 	"time"
 
 	"gopkg.in/inf.v0"
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// Kyverno's arithmetic, on numbers, quantities ("10Mi") and durations ("90s").
-
-// operand is exactly one of the three.
-type operand struct {
-	number   float64
-	quantity *resource.Quantity
-	duration *time.Duration
-}
+// Kyverno's arithmetic, on operands: numbers (float64), quantities ("10Mi", *resource.Quantity) and durations
+// ("90s", time.Duration).
 
 var (
 	errTypes    = errors.New("types mismatch")
 	errZero     = errors.New("zero divisor passed")
 	errOperands = errors.New("invalid operands")
-	errFraction = errors.New("non-integer argument(s) passed for modulo")
+	errRange    = errors.New("the result is out of range")
 )
 
+// onOperands is a function of two operands.
+func onOperands(call func(a, b any) (any, error)) func(*Interpreter, []any) (any, error) {
+	return func(_ *Interpreter, args []any) (any, error) {
+		a, err := parseOperand(args[0])
+		if err != nil {
+			return nil, err
+		}
+		b, err := parseOperand(args[1])
+		if err != nil {
+			return nil, err
+		}
+		return call(a, b)
+	}
+}
+
 // parseOperand tries a quantity before a duration: "5m" is five thousandths.
-func parseOperand(arg any) (operand, error) {
+func parseOperand(arg any) (any, error) {
 	if f, ok := Number(arg); ok {
-		return operand{number: f}, nil
+		return f, nil
 	}
 	text, ok := arg.(string)
 	if !ok {
-		return operand{}, errOperands
+		return nil, errOperands
 	}
 	if q, err := ParseQuantity(text); err == nil {
-		return operand{quantity: &q}, nil
+		return &q, nil
 	}
 	if d, err := time.ParseDuration(text); err == nil {
-		return operand{duration: &d}, nil
+		return d, nil
 	}
-	return operand{}, errOperands
+	return nil, errOperands
 }
 
-func operands(args []any) (a, b operand, err error) {
-	if a, err = parseOperand(args[0]); err != nil {
-		return a, b, err
+// amount is an operand as a number, of seconds for a duration.
+func amount(operand any) float64 {
+	switch o := operand.(type) {
+	case *resource.Quantity:
+		return o.AsApproximateFloat64()
+	case time.Duration:
+		return o.Seconds()
 	}
-	b, err = parseOperand(args[1])
-	return a, b, err
+	return operand.(float64)
 }
 
-func (o *operand) negate() {
-	o.number = -o.number
-	if o.quantity != nil {
-		o.quantity.Neg()
-	}
-	if o.duration != nil {
-		*o.duration = -*o.duration
-	}
-}
-
-func (o operand) isNumber() bool { return o.quantity == nil && o.duration == nil }
+func alike(a, b any) bool { return reflect.TypeOf(a) == reflect.TypeOf(b) }
 
 func finite(f float64) (any, error) {
 	if math.IsInf(f, 0) || math.IsNaN(f) {
-		return nil, errors.New("the result is out of range")
+		return nil, errRange
 	}
 	return canonical(f), nil
 }
 
-func add(_ *Interpreter, args []any) (any, error)      { return addUp(args, false) }
-func subtract(_ *Interpreter, args []any) (any, error) { return addUp(args, true) }
-
-func addUp(args []any, minus bool) (any, error) {
-	if sum, ok := addIntegers(args, minus); ok {
-		return sum, nil
+// add adds the second argument, or subtracts it where the sign is -1.
+func add(sign int64) func(*Interpreter, []any) (any, error) {
+	operands := onOperands(func(a, b any) (any, error) {
+		if !alike(a, b) {
+			return nil, errTypes
+		}
+		switch a := a.(type) {
+		case *resource.Quantity:
+			q := b.(*resource.Quantity)
+			if sign < 0 {
+				q.Neg()
+			}
+			a.Add(*q)
+			return a.String(), nil
+		case time.Duration:
+			return (a + time.Duration(sign)*b.(time.Duration)).String(), nil
+		}
+		return finite(amount(a) + float64(sign)*amount(b))
+	})
+	return func(in *Interpreter, args []any) (any, error) {
+		a, ok := args[0].(int64)
+		b, also := args[1].(int64)
+		if sum := a + sign*b; ok && also && (sum > a) == (sign*b > 0) && b != math.MinInt64 { // exact, and in range
+			return sum, nil
+		}
+		return operands(in, args)
 	}
-	a, b, err := operands(args)
-	if minus {
-		b.negate()
-	}
-	switch {
-	case err != nil:
-		return nil, err
-	case a.quantity != nil && b.quantity != nil:
-		a.quantity.Add(*b.quantity)
-		return a.quantity.String(), nil
-	case a.duration != nil && b.duration != nil:
-		return (*a.duration + *b.duration).String(), nil
-	case a.isNumber() && b.isNumber():
-		return finite(a.number + b.number)
-	}
-	return nil, errTypes
 }
 
-// addIntegers is exact for two integers whose result is in range.
-func addIntegers(args []any, minus bool) (result int64, exact bool) {
-	a, ok := args[0].(int64)
-	b, also := args[1].(int64)
-	if minus {
-		return a - b, ok && also && (a-b < a) == (b > 0)
-	}
-	return a + b, ok && also && (a+b > a) == (b > 0)
-}
-
-func multiply(_ *Interpreter, args []any) (any, error) {
-	a, b, err := operands(args)
-	if err != nil {
-		return nil, err
-	}
-	if !b.isNumber() {
+func multiply(a, b any) (any, error) {
+	if _, isNumber := b.(float64); !isNumber {
 		a, b = b, a
 	}
-	switch {
-	case !b.isNumber():
-		return nil, errTypes
-	case a.quantity != nil:
-		return scaled(a.quantity, b.number, func(q, factor *inf.Dec) *inf.Dec { return new(inf.Dec).Mul(q, factor) })
-	case a.duration != nil:
-		return seconds(a.duration.Seconds() * b.number)
-	}
-	return finite(a.number * b.number)
+	return scale(a, b, false)
 }
 
-func divide(_ *Interpreter, args []any) (any, error) {
-	a, b, err := operands(args)
+func divide(a, b any) (any, error) {
 	switch {
-	case err != nil:
-		return nil, err
-	case a.quantity != nil && b.quantity != nil:
-		return quotient(a.quantity.AsApproximateFloat64(), b.quantity.AsApproximateFloat64())
-	case a.duration != nil && b.duration != nil:
-		return quotient(a.duration.Seconds(), b.duration.Seconds())
-	case !b.isNumber():
-		return nil, errTypes
-	case b.number == 0:
+	case alike(a, b) && amount(b) == 0, b == any(0.0):
 		return nil, errZero
-	case a.quantity != nil:
-		return scaled(a.quantity, b.number, func(q, divisor *inf.Dec) *inf.Dec {
-			return new(inf.Dec).QuoRound(q, divisor, max(q.Scale(), divisor.Scale()), inf.RoundDown)
-		})
-	case a.duration != nil:
-		return seconds(a.duration.Seconds() / b.number)
+	case alike(a, b):
+		return finite(amount(a) / amount(b))
 	}
-	return finite(a.number / b.number)
+	return scale(a, b, true)
 }
 
-func quotient(a, b float64) (any, error) {
-	if b == 0 {
-		return nil, errZero
+// scale multiplies an operand by a number, or divides it. A quantity, with which it computes in decimals, keeps its format.
+func scale(a, number any, divides bool) (any, error) {
+	by, ok := number.(float64)
+	if !ok {
+		return nil, errTypes
 	}
-	return finite(a / b)
-}
-
-// scaled computes with a quantity and a number in decimals, and keeps the
-// quantity's format.
-func scaled(q *resource.Quantity, by float64, compute func(q, by *inf.Dec) *inf.Dec) (any, error) {
-	factor, err := ParseQuantity(fmt.Sprint(by))
-	if err != nil {
-		return nil, err
-	}
-	result := compute(q.AsDec(), factor.AsDec())
-	return resource.NewDecimalQuantity(*result, q.Format).String(), nil
-}
-
-func seconds(s float64) (any, error) {
-	if math.IsNaN(s) || math.Abs(s) >= math.MaxInt64/float64(time.Second) {
-		return nil, errors.New("the result is out of range")
-	}
-	return time.Duration(s * float64(time.Second)).String(), nil
-}
-
-func modulo(_ *Interpreter, args []any) (any, error) {
-	a, b, err := operands(args)
-	switch {
-	case err != nil:
-		return nil, err
-	case a.quantity != nil && b.quantity != nil:
-		rest, err := remainder(a.quantity.AsApproximateFloat64(), b.quantity.AsApproximateFloat64())
+	if q, ok := a.(*resource.Quantity); ok {
+		factor, err := ParseQuantity(fmt.Sprint(by))
 		if err != nil {
 			return nil, err
 		}
-		return resource.NewQuantity(rest, a.quantity.Format).String(), nil
-	case a.duration != nil && b.duration != nil:
-		if *b.duration == 0 {
-			return nil, errZero
+		x, y, result := q.AsDec(), factor.AsDec(), new(inf.Dec)
+		if divides {
+			result.QuoRound(x, y, max(x.Scale(), y.Scale()), inf.RoundDown)
+		} else {
+			result.Mul(x, y)
 		}
-		return (*a.duration % *b.duration).String(), nil
-	case a.isNumber() && b.isNumber():
-		return remainder(a.number, b.number)
+		return resource.NewDecimalQuantity(*result, q.Format).String(), nil
 	}
-	return nil, errTypes
+	result := amount(a) * by
+	if divides {
+		result = amount(a) / by
+	}
+	if _, ok := a.(time.Duration); !ok {
+		return finite(result)
+	}
+	if math.IsNaN(result) || math.Abs(result) >= math.MaxInt64/float64(time.Second) {
+		return nil, errRange
+	}
+	return time.Duration(result * float64(time.Second)).String(), nil
 }
 
-func remainder(a, b float64) (int64, error) {
-	x, ok := integer(a)
-	y, also := integer(b)
-	if !ok || !also {
-		return 0, errFraction
+func modulo(a, b any) (any, error) {
+	if !alike(a, b) {
+		return nil, errTypes
 	}
-	if y == 0 {
-		return 0, errZero
+	if d, ok := a.(time.Duration); ok {
+		if b.(time.Duration) == 0 {
+			return nil, errZero
+		}
+		return (d % b.(time.Duration)).String(), nil
+	}
+	x, ok := integer(amount(a))
+	y, also := integer(amount(b))
+	switch q, isQuantity := a.(*resource.Quantity); {
+	case !ok || !also:
+		return nil, errors.New("non-integer argument(s) passed for modulo")
+	case y == 0:
+		return nil, errZero
+	case isQuantity:
+		return resource.NewQuantity(x%y, q.Format).String(), nil
 	}
 	return x % y, nil
 }
@@ -219,7 +187,7 @@ func sum(in *Interpreter, args []any) (any, error) {
 		if err != nil {
 			return nil, err
 		}
-		if total, err = add(in, []any{total, item}); err != nil {
+		if total, err = add(1)(in, []any{total, item}); err != nil {
 			return nil, err
 		}
 	}

@@ -30,99 +30,94 @@ func (c *compiler) compile(ast gojmespath.ASTNode) node {
 	if c.depth > maxNesting {
 		return c.fail(&limit.Error{What: "levels of nesting", Max: maxNesting})
 	}
-	child := func(i int) node { return c.compile(ast.Children[i]) }
+	child := func(i int) node {
+		if i >= len(ast.Children) { // some incomplete expressions pass the parser
+			return c.fail(errors.New("malformed expression"))
+		}
+		return c.compile(ast.Children[i])
+	}
 	switch ast.NodeType {
 	case gojmespath.ASTField:
-		name := ast.Value.(string)
-		return fieldNode{name: name, missing: &NotFoundError{Key: name}}
+		return field(ast.Value.(string))
 	case gojmespath.ASTLiteral:
-		return literalNode{canonicalTree(ast.Value)}
+		return literal(canonicalTree(ast.Value))
 	case gojmespath.ASTCurrentNode, gojmespath.ASTIdentity:
-		return currentNode{}
+		return current
 	case gojmespath.ASTIndex:
-		return indexNode{ast.Value.(int)}
+		return index(ast.Value.(int))
 	case gojmespath.ASTSlice:
-		parts := ast.Value.([]*int)
-		return sliceNode{from: parts[0], to: parts[1], step: parts[2]}
-	case gojmespath.ASTFunctionExpression:
-		return c.call(ast)
+		return slice(ast.Value.([]*int))
 	case gojmespath.ASTExpRef:
 		return c.fail(errors.New("an expression reference (&) is only possible as the argument of a function"))
-	case gojmespath.ASTMultiSelectList:
-		c.builds = true
-		return listNode{c.all(ast.Children)}
-	case gojmespath.ASTMultiSelectHash:
-		return c.hash(ast)
 	case gojmespath.ASTNotExpression:
-		return notNode{child(0)}
+		return then(lenient(child(0)), not)
 	case gojmespath.ASTOrExpression:
-		return orNode{child(0), child(1)}
-	case gojmespath.ASTAndExpression:
-		return andNode{child(0), child(1)}
+		return either(lenient(child(0)), lenient(child(1)), true)
+	case gojmespath.ASTAndExpression: // swallows a missing key on its left alone, as the fork does
+		return either(lenient(child(0)), child(1), false)
 	case gojmespath.ASTComparator:
-		return comparison(fmt.Sprint(ast.Value), child(0), child(1))
+		return compared(lenient(child(0)), lenient(child(1)), comparison(fmt.Sprint(ast.Value)))
+	case gojmespath.ASTSubexpression, gojmespath.ASTIndexExpression:
+		return then(child(0), child(1))
+	case gojmespath.ASTPipe:
+		return then(lenient(child(0)), lenient(child(1)))
 	}
-	return c.chain(ast)
+	c.builds = true
+	switch ast.NodeType {
+	case gojmespath.ASTMultiSelectList:
+		return build(c.all(ast.Children), func(items []any) any { return items })
+	case gojmespath.ASTMultiSelectHash:
+		return c.hash(ast.Children)
+	case gojmespath.ASTFunctionExpression:
+		return c.call(ast)
+	case gojmespath.ASTFlatten:
+		return then(tolerant(child(0)), flatten)
+	case gojmespath.ASTProjection:
+		return project(lenient(child(0)), lenient(child(1)))
+	case gojmespath.ASTValueProjection:
+		return project(then(tolerant(child(0)), eachValue), lenient(child(1)))
+	case gojmespath.ASTFilterProjection:
+		return project(then(tolerant(child(0)), filter(lenient(child(2)))), lenient(child(1)))
+	}
+	return c.fail(errors.New("malformed expression"))
 }
 
+// all compiles nodes where missing keys are null.
 func (c *compiler) all(asts []gojmespath.ASTNode) []node {
 	nodes := make([]node, len(asts))
 	for i, ast := range asts {
-		nodes[i] = c.compile(ast)
+		nodes[i] = lenient(c.compile(ast))
 	}
 	return nodes
 }
 
-// chain translates the nodes that evaluate their second child on the result of the first.
-func (c *compiler) chain(ast gojmespath.ASTNode) node {
-	if len(ast.Children) == 0 { // some incomplete expressions pass the parser
-		return c.fail(errors.New("malformed expression"))
+func (c *compiler) hash(pairs []gojmespath.ASTNode) node {
+	members := make([]gojmespath.ASTNode, len(pairs))
+	for i, pair := range pairs {
+		members[i] = pair.Children[0]
 	}
-	left := c.compile(ast.Children[0])
-	switch ast.NodeType {
-	case gojmespath.ASTSubexpression, gojmespath.ASTIndexExpression:
-		return subNode{left, c.compile(ast.Children[1])}
-	case gojmespath.ASTPipe:
-		return pipeNode{left, c.compile(ast.Children[1])}
-	}
-	c.builds = true
-	switch ast.NodeType {
-	case gojmespath.ASTFlatten:
-		return flattenNode{left}
-	case gojmespath.ASTProjection:
-		return projectionNode{left, c.compile(ast.Children[1])}
-	case gojmespath.ASTValueProjection:
-		return valuesNode{left, c.compile(ast.Children[1])}
-	case gojmespath.ASTFilterProjection:
-		return filterNode{left, c.compile(ast.Children[1]), c.compile(ast.Children[2])}
-	}
-	return c.fail(fmt.Errorf("unknown construct %v", ast.NodeType))
+	return build(c.all(members), func(items []any) any {
+		hash := make(map[string]any, len(pairs))
+		for i, pair := range pairs {
+			hash[pair.Value.(string)] = items[i]
+		}
+		return hash
+	})
 }
 
-func (c *compiler) hash(ast gojmespath.ASTNode) node {
-	c.builds = true
-	var hash hashNode
-	for _, pair := range ast.Children {
-		hash.keys = append(hash.keys, pair.Value.(string))
-		hash.members = append(hash.members, c.compile(pair.Children[0]))
+// comparison returns how two values are compared. An operator is known by the name of the fork's token type, which is not
+// exported. Orderings are null unless both sides are numbers.
+func comparison(operator string) func(in *Interpreter, a, b any) any {
+	if operator == "tEQ" || operator == "tNE" {
+		return func(in *Interpreter, a, b any) any { return Equal(in.clock, a, b) == (operator == "tEQ") }
 	}
-	return hash
-}
-
-// comparison translates a comparison. Its operator is known by the name of the
-// fork's token type, which is not exported.
-func comparison(operator string, left, right node) node {
-	switch operator {
-	case "tEQ", "tNE":
-		return equalNode{left: left, right: right, want: operator == "tEQ"}
-	case "tLT":
-		return orderNode{left, right, func(order int) bool { return order < 0 }}
-	case "tLTE":
-		return orderNode{left, right, func(order int) bool { return order <= 0 }}
-	case "tGT":
-		return orderNode{left, right, func(order int) bool { return order > 0 }}
+	holds := map[string][]int{"tLT": {-1}, "tLTE": {-1, 0}, "tGT": {1}, "tGTE": {1, 0}}[operator]
+	return func(_ *Interpreter, a, b any) any {
+		if order, ok := compareNumbers(a, b); ok {
+			return slices.Contains(holds, order)
+		}
+		return nil
 	}
-	return orderNode{left, right, func(order int) bool { return order >= 0 }}
 }
 
 func (c *compiler) call(ast gojmespath.ASTNode) node {
@@ -131,17 +126,16 @@ func (c *compiler) call(ast gojmespath.ASTNode) node {
 	if !ok {
 		return c.fail(fmt.Errorf("unknown function: %s", name))
 	}
-	c.builds = true
 	if f.notIdempotent != "" && !slices.Contains(c.impure, f.notIdempotent) {
 		c.impure = append(c.impure, f.notIdempotent)
 	}
-	call := callNode{name: name, function: f}
-	for _, child := range ast.Children {
+	args := make([]node, len(ast.Children))
+	for i, child := range ast.Children {
 		if child.NodeType == gojmespath.ASTExpRef {
-			call.args = append(call.args, referenceNode{c.compile(child.Children[0])})
+			args[i] = deferred(lenient(c.compile(child.Children[0])))
 		} else {
-			call.args = append(call.args, c.compile(child))
+			args[i] = lenient(c.compile(child))
 		}
 	}
-	return call
+	return call(name, f, args)
 }

@@ -52,44 +52,35 @@ func Compile(expr string) (*Expression, error) {
 
 // Parse returns the syntax tree of an expression. The error is a *SyntaxError; whether the functions
 // exist that it calls is left open.
-func Parse(expr string) (gojmespath.ASTNode, error) {
-	ast, err := parse(expr)
-	if err != nil {
-		return ast, &SyntaxError{Expression: expr, Reason: strings.TrimPrefix(err.Error(), "SyntaxError: ")}
+func Parse(expr string) (ast gojmespath.ASTNode, err error) {
+	defer func() {
+		if recover() != nil { // the fork's parser indexes beyond its tokens on some incomplete expressions
+			err = errors.New("incomplete expression")
+		}
+		if err != nil {
+			err = &SyntaxError{Expression: expr, Reason: strings.TrimPrefix(err.Error(), "SyntaxError: ")}
+		}
+	}()
+	if len(expr) > maxLength {
+		return ast, &limit.Error{What: "bytes of expression", Max: maxLength}
 	}
-	return ast, nil
+	return gojmespath.NewParser().Parse(expr)
 }
 
 // Functions are the names of all functions, sorted.
 func Functions() []string { return slices.Sorted(maps.Keys(functions)) }
 
-// parse calls the fork's parser, which indexes beyond its tokens on some
-// incomplete expressions.
-func parse(expr string) (ast gojmespath.ASTNode, err error) {
-	if len(expr) > maxLength {
-		return ast, &limit.Error{What: "bytes of expression", Max: maxLength}
-	}
-	defer func() {
-		if recover() != nil {
-			err = errors.New("incomplete expression")
-		}
-	}()
-	return gojmespath.NewParser().Parse(expr)
-}
-
 // Search evaluates the expression on data, a JSON value or an Object. The result
 // may share parts of the data; nothing in the data is modified. A missing key is
 // a *NotFoundError unless the expression provides for it.
 func (e *Expression) Search(in *Interpreter, data any) (any, error) {
-	result, err := e.root.eval(in, data)
+	result, err := e.root(in, data)
 	if err = cmp.Or(err, in.clock.Steps(0)); err != nil {
 		return nil, err
 	}
 	switch v := result.(type) {
 	case float64:
 		return canonical(v), nil
-	case int:
-		return int64(v), nil
 	case Object:
 		return v.Fields()
 	}

@@ -9,9 +9,6 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/limit"
 )
 
-// expressionRef is an argument that is evaluated by the function: &name.
-type expressionRef func(value any) (any, error)
-
 // function is one entry of the table: what a function takes and what it does.
 type function struct {
 	params []kind
@@ -23,31 +20,29 @@ type function struct {
 	notIdempotent string
 }
 
-// eval checks the arguments and calls the function. The error is a *CallError, of
+// call evaluates the arguments, checks them and calls a function. The error is a *CallError, of
 // this function or of one that an argument calls, unless a *limit.Error is the reason.
-func (n callNode) eval(in *Interpreter, value any) (any, error) {
-	args := make([]any, len(n.args))
-	for i, arg := range n.args {
-		result, err := lenient(arg, in, value)
+func call(name string, f *function, arguments []node) node {
+	return func(in *Interpreter, value any) (any, error) {
+		args, err := evaluate(arguments, in, value)
 		if err != nil {
 			return nil, err
 		}
-		args[i] = result
+		if err := f.check(args); err != nil {
+			return nil, named(name, err)
+		}
+		if err := in.clock.Steps(stepsOf(args...)); err != nil {
+			return nil, err
+		}
+		result, err := f.call(in, args)
+		if text, ok := result.(string); ok && err == nil {
+			err = limit.Size(len(text))
+		}
+		if err != nil {
+			return nil, named(name, err)
+		}
+		return result, in.clock.Steps(stepsOf(result))
 	}
-	if err := n.function.check(args); err != nil {
-		return nil, n.named(err)
-	}
-	if err := in.clock.Steps(stepsOf(args...)); err != nil {
-		return nil, err
-	}
-	result, err := n.function.call(in, args)
-	if text, ok := result.(string); ok && err == nil {
-		err = limit.Size(len(text))
-	}
-	if err != nil {
-		return nil, n.named(err)
-	}
-	return result, in.clock.Steps(stepsOf(result))
 }
 
 // stepsOf is how long functions take for large values, in steps of the clock.
@@ -67,13 +62,13 @@ func stepsOf(values ...any) int {
 	return steps
 }
 
-func (n callNode) named(err error) error {
+func named(function string, err error) error {
 	var exceeded *limit.Error
 	var inner *CallError
 	if errors.As(err, &exceeded) || errors.As(err, &inner) {
 		return err
 	}
-	return &CallError{Function: n.name, Err: err}
+	return &CallError{Function: function, Err: err}
 }
 
 func (f *function) check(args []any) error {

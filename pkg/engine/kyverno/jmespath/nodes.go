@@ -1,199 +1,254 @@
 package jmespath
 
-// node is one construct of an expression, which evaluates itself on a value.
-type node interface {
-	eval(in *Interpreter, value any) (any, error)
-}
+import (
+	"errors"
 
-type (
-	fieldNode struct {
-		name    string
-		missing *NotFoundError
-	}
-	literalNode   struct{ value any }
-	currentNode   struct{}
-	referenceNode struct{ of node } // &expr, as the argument of a function
-	indexNode     struct{ index int }
-	subNode       struct{ left, right node }
-	pipeNode      struct{ left, right node }
-	orNode        struct{ left, right node }
-	andNode       struct{ left, right node }
-	notNode       struct{ operand node }
-	listNode      struct{ members []node }
-	hashNode      struct {
-		keys    []string
-		members []node
-	}
-	equalNode struct {
-		left, right node
-		want        bool
-	}
-	orderNode struct {
-		left, right node
-		holds       func(order int) bool
-	}
-	callNode struct {
-		name     string
-		function *function
-		args     []node
-	}
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/limit"
 )
 
-// lenient evaluates where a missing key is as good as null.
-func lenient(n node, in *Interpreter, value any) (any, error) {
-	if err := in.clock.Step(); err != nil {
-		return nil, err
+// node is one construct of an expression, which evaluates itself on a value.
+type node func(in *Interpreter, value any) (any, error)
+
+// expressionRef is an argument that is evaluated by the function: &name.
+type expressionRef func(value any) (any, error)
+
+// lenient is a node where a missing key is as good as null.
+func lenient(n node) node {
+	return func(in *Interpreter, value any) (any, error) {
+		if err := in.clock.Step(); err != nil {
+			return nil, err
+		}
+		result, err := n(in, value)
+		if isNotFound(err) {
+			return nil, nil
+		}
+		return result, err
 	}
-	result, err := n.eval(in, value)
-	if err != nil && isNotFound(err) {
-		return nil, nil
-	}
-	return result, err
 }
 
-func (n fieldNode) eval(_ *Interpreter, value any) (any, error) {
-	switch v := value.(type) {
-	case map[string]any:
-		if field, ok := v[n.name]; ok {
-			return field, nil
+// tolerant is a node to the left of [], .* and [?...], where the errors of the language, missing keys and failing
+// functions, are null, as in the fork, but not those of limits and of loading data.
+func tolerant(n node) node {
+	return func(in *Interpreter, value any) (any, error) {
+		result, err := n(in, value)
+		if _, failed := err.(*CallError); failed || isNotFound(err) { //nolint:errorlint // wrapped ones come from loading data
+			return nil, nil
 		}
-		return nil, n.missing
-	case Object:
-		field, found, err := v.Field(n.name)
+		return result, err
+	}
+}
+
+// then evaluates a node on the result of another one.
+func then(left, right node) node {
+	return func(in *Interpreter, value any) (any, error) {
+		result, err := left(in, value)
 		if err != nil {
 			return nil, err
 		}
-		if !found {
-			return nil, n.missing
-		}
-		return field, nil
+		return right(in, result)
 	}
-	return nil, nil
 }
 
-func (n literalNode) eval(*Interpreter, any) (any, error) { return n.value, nil }
+func field(name string) node {
+	missing := &NotFoundError{Key: name}
+	return func(_ *Interpreter, value any) (result any, err error) {
+		var found bool
+		switch v := value.(type) {
+		case map[string]any:
+			result, found = v[name]
+		case Object:
+			result, found, err = v.Field(name)
+		default:
+			return nil, nil
+		}
+		if err == nil && !found {
+			err = missing
+		}
+		return result, err
+	}
+}
 
-func (currentNode) eval(_ *Interpreter, value any) (any, error) {
+func literal(value any) node { return func(*Interpreter, any) (any, error) { return value, nil } }
+
+func current(_ *Interpreter, value any) (any, error) {
 	if o, ok := value.(Object); ok {
 		return o.Fields()
 	}
 	return value, nil
 }
 
-// eval of a reference leaves it to the function on which values it is evaluated.
-func (n referenceNode) eval(in *Interpreter, _ any) (any, error) {
-	return expressionRef(func(value any) (any, error) { return lenient(n.of, in, value) }), nil
+// deferred leaves it to the function on which values the node is evaluated.
+func deferred(n node) node {
+	return func(in *Interpreter, _ any) (any, error) {
+		return expressionRef(func(value any) (any, error) { return n(in, value) }), nil
+	}
 }
 
-func (n indexNode) eval(_ *Interpreter, value any) (any, error) {
+func not(_ *Interpreter, value any) (any, error) { return !Truthy(value), nil }
+
+// either is the left where that decides by being true or not, and else the right.
+func either(left, right node, decides bool) node {
+	return func(in *Interpreter, value any) (any, error) {
+		result, err := left(in, value)
+		if err != nil || Truthy(result) == decides {
+			return result, err
+		}
+		return right(in, value)
+	}
+}
+
+func compared(left, right node, compare func(in *Interpreter, a, b any) any) node {
+	return func(in *Interpreter, value any) (any, error) {
+		sides, err := evaluate([]node{left, right}, in, value)
+		if err != nil {
+			return nil, err
+		}
+		return compare(in, sides[0], sides[1]), nil
+	}
+}
+
+func evaluate(nodes []node, in *Interpreter, value any) ([]any, error) {
+	results := make([]any, len(nodes))
+	for i, n := range nodes {
+		var err error
+		if results[i], err = n(in, value); err != nil {
+			return nil, err
+		}
+	}
+	return results, nil
+}
+
+// build makes a value of the results of several nodes; null of null.
+func build(members []node, of func(items []any) any) node {
+	return func(in *Interpreter, value any) (any, error) {
+		if value == nil {
+			return nil, nil
+		}
+		items, err := evaluate(members, in, value)
+		if err != nil {
+			return nil, err
+		}
+		return of(items), nil
+	}
+}
+
+// project evaluates a node on each item of the list that another one gives, and leaves out nulls.
+func project(items, right node) node {
+	return func(in *Interpreter, value any) (any, error) {
+		result, err := items(in, value)
+		list, ok := result.([]any)
+		if err != nil || !ok {
+			return nil, err
+		}
+		collected := make([]any, 0, len(list))
+		for _, element := range list {
+			item, err := right(in, element)
+			if err != nil {
+				return nil, err
+			}
+			if item != nil {
+				collected = append(collected, item)
+			}
+		}
+		return collected, nil
+	}
+}
+
+func eachValue(_ *Interpreter, value any) (any, error) {
+	if object, ok := value.(map[string]any); ok {
+		return valuesOf(object), nil
+	}
+	return nil, nil
+}
+
+func filter(condition node) node {
+	return func(in *Interpreter, value any) (any, error) {
+		list, ok := value.([]any)
+		if !ok {
+			return nil, nil
+		}
+		kept := make([]any, 0, len(list))
+		for _, element := range list {
+			holds, err := condition(in, element)
+			if err != nil {
+				return nil, err
+			}
+			if Truthy(holds) {
+				kept = append(kept, element)
+			}
+		}
+		return kept, nil
+	}
+}
+
+// bytesOfItem is what an item of a list takes in memory.
+const bytesOfItem = 16
+
+func flatten(_ *Interpreter, value any) (any, error) {
 	list, ok := value.([]any)
-	index := n.index
-	if index < 0 {
-		index += len(list)
-	}
-	if !ok || index < 0 || index >= len(list) {
-		return nil, nil
-	}
-	return list[index], nil
-}
-
-func (n subNode) eval(in *Interpreter, value any) (any, error) {
-	left, err := n.left.eval(in, value)
-	if err != nil {
-		return nil, err
-	}
-	return n.right.eval(in, left)
-}
-
-func (n pipeNode) eval(in *Interpreter, value any) (any, error) {
-	left, err := lenient(n.left, in, value)
-	if err != nil {
-		return nil, err
-	}
-	return lenient(n.right, in, left)
-}
-
-func (n orNode) eval(in *Interpreter, value any) (any, error) {
-	left, err := lenient(n.left, in, value)
-	if err != nil || Truthy(left) {
-		return left, err
-	}
-	return lenient(n.right, in, value)
-}
-
-// eval of && swallows a missing key on its left alone, as the fork does.
-func (n andNode) eval(in *Interpreter, value any) (any, error) {
-	left, err := lenient(n.left, in, value)
-	if err != nil || !Truthy(left) {
-		return left, err
-	}
-	return n.right.eval(in, value)
-}
-
-func (n notNode) eval(in *Interpreter, value any) (any, error) {
-	operand, err := lenient(n.operand, in, value)
-	if err != nil {
-		return nil, err
-	}
-	return !Truthy(operand), nil
-}
-
-func (n listNode) eval(in *Interpreter, value any) (any, error) {
-	if value == nil {
-		return nil, nil
-	}
-	list := make([]any, len(n.members))
-	for i, member := range n.members {
-		item, err := lenient(member, in, value)
-		if err != nil {
-			return nil, err
-		}
-		list[i] = item
-	}
-	return list, nil
-}
-
-func (n hashNode) eval(in *Interpreter, value any) (any, error) {
-	if value == nil {
-		return nil, nil
-	}
-	hash := make(map[string]any, len(n.members))
-	for i, member := range n.members {
-		item, err := lenient(member, in, value)
-		if err != nil {
-			return nil, err
-		}
-		hash[n.keys[i]] = item
-	}
-	return hash, nil
-}
-
-func (n equalNode) eval(in *Interpreter, value any) (any, error) {
-	left, right, err := both(n.left, n.right, in, value)
-	if err != nil {
-		return nil, err
-	}
-	return Equal(in.clock, left, right) == n.want, nil
-}
-
-// eval of an ordering is null unless both sides are numbers.
-func (n orderNode) eval(in *Interpreter, value any) (any, error) {
-	left, right, err := both(n.left, n.right, in, value)
-	if err != nil {
-		return nil, err
-	}
-	order, ok := compareNumbers(left, right)
 	if !ok {
 		return nil, nil
 	}
-	return n.holds(order), nil
+	flat := make([]any, 0, len(list))
+	for _, element := range list {
+		inner, ok := element.([]any)
+		if !ok {
+			inner = []any{element}
+		}
+		flat = append(flat, inner...)
+		if err := limit.Size(bytesOfItem * len(flat)); err != nil {
+			return nil, err
+		}
+	}
+	return flat, nil
 }
 
-func both(left, right node, in *Interpreter, value any) (any, any, error) {
-	l, err := lenient(left, in, value)
-	if err != nil {
-		return nil, nil, err
+func index(i int) node {
+	return func(_ *Interpreter, value any) (any, error) {
+		list, _ := value.([]any)
+		at := i
+		if at < 0 {
+			at += len(list)
+		}
+		if at < 0 || at >= len(list) {
+			return nil, nil
+		}
+		return list[at], nil
 	}
-	r, err := lenient(right, in, value)
-	return l, r, err
+}
+
+// slice picks elements as Python does; each of from, to and step may be nil.
+func slice(of []*int) node {
+	return func(_ *Interpreter, value any) (any, error) {
+		list, ok := value.([]any)
+		if !ok {
+			return nil, nil
+		}
+		step := 1
+		if of[2] != nil {
+			step = *of[2]
+		}
+		if step == 0 {
+			return nil, errors.New("invalid slice, step cannot be 0")
+		}
+		low, high := 0, len(list)
+		from, to := low, high
+		if step < 0 {
+			low, high = -1, len(list)-1
+			from, to = high, low
+		}
+		for bound, i := range map[*int]*int{&from: of[0], &to: of[1]} {
+			if i != nil && *i < 0 {
+				*bound = max(*i+len(list), low)
+			} else if i != nil {
+				*bound = min(*i, high)
+			}
+		}
+		step = min(max(step, -len(list)-1), len(list)+1) // so that adding it does not overflow
+		picked := []any{}
+		for i := from; step > 0 && i < to || step < 0 && i > to; i += step {
+			picked = append(picked, list[i])
+		}
+		return picked, nil
+	}
 }

@@ -10,9 +10,8 @@ import (
 
 // The bounds of a regular expression.
 const (
-	maxRegex   = 10_000  // bytes
-	maxProgram = 50_000  // instructions; ten counted repeats can make millions
-	maxSearch  = 1 << 27 // instructions times groups times characters that are looked at
+	maxRegex  = 10_000  // bytes
+	maxSearch = 1 << 27 // instructions, of which ten counted repeats can make millions, times groups times characters that are looked at
 )
 
 // compileRegex compiles an expression that is to be searched for in a text. A search cannot be stopped: it visits, for
@@ -29,12 +28,8 @@ func compileRegex(expr, text string) (*regexp.Regexp, error) {
 	if err != nil {
 		return nil, err
 	}
-	instructions := len(program.Inst)
-	if instructions > maxProgram {
-		return nil, &limit.Error{What: "instructions of a regular expression", Max: maxProgram}
-	}
-	const least = 100 // characters, since a search takes memory as well
-	if instructions*(1+parsed.MaxCap()/4)*max(len(text), least) > maxSearch {
+	const least = 1000 // characters, since a search takes memory as well
+	if len(program.Inst)*(1+parsed.MaxCap()/4)*max(len(text), least) > maxSearch {
 		return nil, &limit.Error{What: "steps in one search of a regular expression", Max: maxSearch}
 	}
 	return regexp.Compile(expr)
@@ -49,43 +44,35 @@ func regexMatch(_ *Interpreter, args []any) (any, error) {
 	return re.MatchString(text), nil
 }
 
-func regexReplaceAll(in *Interpreter, args []any) (any, error) {
-	with, _ := scalarText(args[2])
-	return regexReplace(in, args, func(re *regexp.Regexp, dst []byte, text string, match []int) []byte {
-		return re.ExpandString(dst, with, text, match)
-	})
-}
-
-func regexReplaceAllLiteral(in *Interpreter, args []any) (any, error) {
-	with, _ := scalarText(args[2])
-	return regexReplace(in, args, func(_ *regexp.Regexp, dst []byte, _ string, _ []int) []byte {
-		return append(dst, with...)
-	})
+// literally is Expand of the library for a text that is no template.
+func literally(_ *regexp.Regexp, dst []byte, with, _ string, _ []int) []byte {
+	return append(dst, with...)
 }
 
 // regexReplace is ReplaceAll of the library, with an eye on the time and on the size of the result.
-func regexReplace(in *Interpreter, args []any,
-	expand func(re *regexp.Regexp, dst []byte, text string, match []int) []byte,
-) (any, error) {
-	text, _ := scalarText(args[1])
-	re, err := compileRegex(args[0].(string), text)
-	if err != nil {
-		return nil, err
-	}
-	matches, err := allMatches(in, re, text)
-	if err != nil {
-		return nil, err
-	}
-	var result []byte
-	end := 0
-	for _, match := range matches {
-		result = expand(re, append(result, text[end:match[0]]...), text, match)
-		end = match[1]
-		if err := cmp.Or(limit.Size(len(result)), in.clock.Step()); err != nil {
+func regexReplace(expand func(re *regexp.Regexp, dst []byte, with, text string, match []int) []byte) func(*Interpreter, []any) (any, error) {
+	return func(in *Interpreter, args []any) (any, error) {
+		text, _ := scalarText(args[1])
+		with, _ := scalarText(args[2])
+		re, err := compileRegex(args[0].(string), text)
+		if err != nil {
 			return nil, err
 		}
+		matches, err := allMatches(in, re, text)
+		if err != nil {
+			return nil, err
+		}
+		var result []byte
+		end := 0
+		for _, match := range matches {
+			result = expand(re, append(result, text[end:match[0]]...), with, text, match)
+			end = match[1]
+			if err := cmp.Or(limit.Size(len(result)), in.clock.Step()); err != nil {
+				return nil, err
+			}
+		}
+		return string(append(result, text[end:]...)), nil
 	}
-	return string(append(result, text[end:]...)), nil
 }
 
 // allMatches finds ever more matches, since the library may look at the rest of the text for each, and looks at the time

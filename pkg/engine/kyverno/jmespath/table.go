@@ -3,6 +3,7 @@ package jmespath
 import (
 	"math"
 	"path"
+	"regexp"
 	"strings"
 	"time"
 )
@@ -56,8 +57,8 @@ var functions = map[string]*function{
 	"sha1":                      {params: []kind{aString}, call: onString(sha1Sum)},
 	"md5":                       {params: []kind{aString}, call: onString(md5Sum)},
 	"regex_match":               {params: []kind{aString, aString | aNumber}, call: regexMatch},
-	"regex_replace_all":         {params: []kind{aString, aString | aNumber, aString | aNumber}, call: regexReplaceAll},
-	"regex_replace_all_literal": {params: []kind{aString, aString | aNumber, aString | aNumber}, call: regexReplaceAllLiteral},
+	"regex_replace_all":         {params: []kind{aString, aString | aNumber, aString | aNumber}, call: regexReplace((*regexp.Regexp).ExpandString)},
+	"regex_replace_all_literal": {params: []kind{aString, aString | aNumber, aString | aNumber}, call: regexReplace(literally)},
 	"pattern_match":             {params: []kind{aString, aString | aNumber}, call: patternMatch},
 	"random":                    {params: []kind{aString}, call: random, notIdempotent: "random value: random()"},
 
@@ -72,11 +73,11 @@ var functions = map[string]*function{
 	"image_normalize":   {params: []kind{aString}, call: imageNormalize},
 	"is_external_url":   {params: []kind{aString}, call: isExternalURL},
 
-	"add":      {params: []kind{anything, anything}, call: add},
-	"subtract": {params: []kind{anything, anything}, call: subtract},
-	"multiply": {params: []kind{anything, anything}, call: multiply},
-	"divide":   {params: []kind{anything, anything}, call: divide},
-	"modulo":   {params: []kind{anything, anything}, call: modulo},
+	"add":      {params: []kind{anything, anything}, call: add(1)},
+	"subtract": {params: []kind{anything, anything}, call: add(-1)},
+	"multiply": {params: []kind{anything, anything}, call: onOperands(multiply)},
+	"divide":   {params: []kind{anything, anything}, call: onOperands(divide)},
+	"modulo":   {params: []kind{anything, anything}, call: onOperands(modulo)},
 	"sum":      {params: []kind{anArray}, call: sum},
 	"round":    {params: []kind{aNumber, aNumber}, call: round},
 

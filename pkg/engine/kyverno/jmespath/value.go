@@ -78,10 +78,6 @@ func integer(v any) (int64, bool) {
 	switch n := v.(type) {
 	case int64:
 		return n, true
-	case int:
-		return int64(n), true
-	case int32:
-		return int64(n), true
 	case float64:
 		if n == math.Trunc(n) && math.Abs(n) < 1<<63 {
 			return int64(n), true
@@ -96,10 +92,6 @@ func Number(v any) (float64, bool) {
 	case float64:
 		return n, true
 	case int64:
-		return float64(n), true
-	case int:
-		return float64(n), true
-	case int32:
 		return float64(n), true
 	}
 	return 0, false
