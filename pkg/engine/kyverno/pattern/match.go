@@ -2,30 +2,13 @@ package pattern
 
 import (
 	"cmp"
+	"fmt"
 	"maps"
 	"slices"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/limit"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/selector"
 )
-
-// verdict keeps what Kyverno keeps in its error types: a failed condition
-// leaves a list element out, any other mismatch fails the whole list, as does the
-// end of the rule's time.
-type verdict int
-
-const (
-	matched verdict = iota
-	leftOut
-	mismatched
-)
-
-func verdictOf(ok bool) verdict {
-	if ok {
-		return matched
-	}
-	return mismatched
-}
 
 // below returns where a field of a map stands: only the keys of the labels and annotations of metadata may hold wildcards.
 func below(at, field string) string {
@@ -38,34 +21,41 @@ func below(at, field string) string {
 	return ""
 }
 
-// match compares a value with a pattern; a difference goes to why, unless that is nil.
-func match(c *limit.Clock, pattern, value any, at string, why *Difference) verdict {
+// match returns the first difference of a value from a pattern; nil where it matches.
+func match(c *limit.Clock, pattern, value any, at string) *Difference {
+	list, isList := value.([]any)
 	switch p := pattern.(type) {
 	case map[string]any:
-		return matchMap(c, p, value, at, why)
+		if object, isMap := value.(map[string]any); isMap {
+			return matchMap(c, p, object, at)
+		}
 	case []any:
-		return matchList(c, p, value, why)
+		if isList && len(p) > 0 {
+			return matchList(c, p, list)
+		}
+	default:
+		if isList {
+			return matchElements(c, list, func(_ int, element any) *Difference { return scalar(pattern, element) })
+		}
+		return scalar(pattern, value)
 	}
-	if list, ok := value.([]any); ok {
-		return matchEach(c, pattern, list, why)
-	}
-	if holds(pattern, value) {
-		return matched
-	}
-	return why.whole(pattern, value)
+	return &Difference{Want: pattern, Got: value}
 }
 
-func matchMap(c *limit.Clock, pattern map[string]any, value any, at string, why *Difference) verdict {
-	object, ok := value.(map[string]any)
-	if !ok {
-		return why.whole(pattern, value)
+func scalar(pattern, value any) *Difference {
+	if holds(pattern, value) {
+		return nil
 	}
+	return &Difference{Want: pattern, Got: value}
+}
+
+func matchMap(c *limit.Clock, pattern, object map[string]any, at string) *Difference {
 	for _, k := range keysOf(pattern) {
-		if got := k.match(c, object, at, why); got != matched {
-			return got
+		if d := k.match(c, object, at); d != nil {
+			return d
 		}
 	}
-	return matched
+	return nil
 }
 
 // key is a key of a pattern.
@@ -101,58 +91,31 @@ func keysOf(pattern map[string]any) []key {
 	return keys
 }
 
-func (k *key) match(c *limit.Clock, object map[string]any, at string, why *Difference) verdict {
+// match compares what an object has for the key. A failed condition leaves a list element out.
+func (k *key) match(c *limit.Clock, object map[string]any, at string) *Difference {
 	if c.Step() != nil {
-		return mismatched
+		return &Difference{}
 	}
 	got, present := k.lookup(object, at)
-	verdict := k.decide(c, got, present, below(at, k.name), why)
-	if verdict == matched || why == nil {
-		return verdict
-	}
+	condition := k.anchor == Condition || k.anchor == Global
 	switch {
-	case k.anchor == Negation || k.anchor == Existence:
-		*why = Difference{Path: k.name, Anchor: k.anchor, Want: k.want, Got: got}
-	case got == nil:
-		*why = Difference{Path: k.name, Want: k.want, Missing: true}
-	default:
-		*why = why.Below(k.name)
+	case k.anchor == Negation && present, k.anchor == Existence && present && !matchExistence(c, k.want, got):
+		return &Difference{Path: k.name, Anchor: k.anchor, Want: k.want, Got: got}
+	case k.anchor == Negation, k.anchor == Existence, !present && (k.anchor == Global || k.anchor == Equality):
+		return nil
+	case k.want == any("*") && got != nil && (k.anchor == None || k.anchor == Add):
+		return nil
 	}
-	return verdict
-}
-
-// decide compares what an object has for the key.
-func (k *key) decide(c *limit.Clock, got any, present bool, at string, why *Difference) verdict {
-	switch k.anchor {
-	case Condition, Global:
-		switch {
-		case !present && k.anchor == Global:
-			return matched
-		case !present:
-			return leftOut
-		}
-		verdict := match(c, k.want, got, at, why)
-		if verdict == mismatched {
-			return leftOut
-		}
-		return verdict
-	case Equality:
-		if !present {
-			return matched
-		}
-	case Existence:
-		if !present {
-			return matched
-		}
-		return matchExistence(c, k.want, got)
-	case Negation:
-		return verdictOf(!present)
-	default:
-		if k.want == any("*") {
-			return verdictOf(got != nil)
-		}
+	d := match(c, k.want, got, below(at, k.name))
+	switch {
+	case !present && condition, d != nil && got == nil:
+		return &Difference{Path: k.name, Want: k.want, Missing: true, leftOut: condition}
+	case d == nil:
+		return nil
 	}
-	return match(c, k.want, got, at, why)
+	d = d.in(k.name)
+	d.leftOut = d.leftOut || condition
+	return d
 }
 
 // lookup finds the key; in labels and annotations a key with wildcards stands for
@@ -170,76 +133,50 @@ func (k *key) lookup(object map[string]any, at string) (any, bool) {
 }
 
 // matchExistence asks for one element of a list for each of the patterns, which must be maps.
-func matchExistence(c *limit.Clock, pattern, value any) verdict {
+func matchExistence(c *limit.Clock, pattern, value any) bool {
 	patterns, ok := pattern.([]any)
 	list, isList := value.([]any)
-	if !ok || !isList {
-		return mismatched
-	}
-	for _, p := range patterns {
+	return ok && isList && !slices.ContainsFunc(patterns, func(p any) bool {
 		_, isMap := p.(map[string]any)
-		if !isMap || !slices.ContainsFunc(list, func(element any) bool { return match(c, p, element, "", nil) == matched }) {
-			return mismatched
-		}
-	}
-	return matched
+		return !isMap || !slices.ContainsFunc(list, func(element any) bool { return match(c, p, element, "") == nil })
+	})
 }
 
 // matchList asks, by the first element of the pattern: every map of a list, except for those whose own conditions fail;
 // lists of lists element by element; every element for the same scalar.
-func matchList(c *limit.Clock, pattern []any, value any, why *Difference) verdict {
-	list, ok := value.([]any)
-	if !ok || len(pattern) == 0 {
-		return why.whole(pattern, value)
-	}
+func matchList(c *limit.Clock, pattern, list []any) *Difference {
 	switch first := pattern[0].(type) {
 	case map[string]any:
-		return matchElements(c, list, func(int) any { return first }, why)
+		return matchElements(c, list, func(_ int, element any) *Difference { return match(c, first, element, "") })
 	case []any:
 		if len(list) < len(pattern) {
-			return why.whole(pattern, value)
+			return &Difference{Want: pattern, Got: list}
 		}
-		return matchElements(c, list[:len(pattern)], func(i int) any { return pattern[i] }, why)
+		return matchElements(c, list[:len(pattern)], func(i int, element any) *Difference { return match(c, pattern[i], element, "") })
 	default:
-		return matchEach(c, first, list, why)
+		return matchElements(c, list, func(_ int, element any) *Difference { return scalar(first, element) })
 	}
 }
 
 // matchElements fails on the first element that does not match. If all of them
 // are left out, so is the list, and the first one is the difference.
-func matchElements(c *limit.Clock, list []any, pattern func(int) any, why *Difference) verdict {
-	asked, first := 0, Difference{}
+func matchElements(c *limit.Clock, list []any, match func(i int, element any) *Difference) *Difference {
+	asked, first := len(list) == 0, (*Difference)(nil)
 	for i, element := range list {
-		switch match(c, pattern(i), element, "", why) {
-		case mismatched:
-			why.in(i)
-			return mismatched
-		case matched:
-			asked++
-		case leftOut:
-			if why != nil && first.Path == "" {
-				why.in(i)
-				first = *why
-			}
+		d := match(i, element)
+		switch {
+		case c.Step() != nil:
+			return &Difference{}
+		case d == nil:
+			asked = true
+		case !d.leftOut:
+			return d.in(fmt.Sprintf("[%d]", i))
+		case first == nil:
+			first = d.in(fmt.Sprintf("[%d]", i))
 		}
 	}
-	if asked > 0 || len(list) == 0 {
-		return matched
+	if asked {
+		return nil
 	}
-	if why != nil {
-		*why = first
-	}
-	return leftOut
-}
-
-// matchEach asks every element of a list for the same scalar.
-func matchEach(c *limit.Clock, pattern any, list []any, why *Difference) verdict {
-	for i, element := range list {
-		if c.Step() != nil || !holds(pattern, element) {
-			why.whole(pattern, element)
-			why.in(i)
-			return mismatched
-		}
-	}
-	return matched
+	return first
 }

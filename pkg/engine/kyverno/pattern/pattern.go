@@ -25,7 +25,11 @@ import (
 // Scalars keep their types. A caller to whom 3 and "3" are the same, as they are
 // to the anchors of mutate rules, passes both as text.
 func Match(c *limit.Clock, pattern, value any, why *Difference) bool {
-	return match(c, pattern, value, "", why) == matched
+	d := match(c, pattern, value, "")
+	if d != nil && why != nil {
+		*why = *d
+	}
+	return d == nil
 }
 
 // Difference is where a value does not match a pattern.
@@ -37,6 +41,8 @@ type Difference struct {
 	Want, Got any
 	// Missing is set where there is no such key.
 	Missing bool
+	// leftOut is set for a failed condition, which leaves an element of a list out; any other difference fails the whole list.
+	leftOut bool
 }
 
 // Below returns the difference of a value that is itself at a path.
@@ -53,19 +59,10 @@ func (d Difference) Below(path string) Difference {
 	return d
 }
 
-// whole stores that a value does not match; d may be nil.
-func (d *Difference) whole(want, got any) verdict {
-	if d != nil {
-		*d = Difference{Want: want, Got: got}
-	}
-	return mismatched
-}
-
-// in moves the difference into an element of a list; d may be nil.
-func (d *Difference) in(element int) {
-	if d != nil {
-		*d = d.Below(fmt.Sprintf("[%d]", element))
-	}
+// in is Below for a difference that is on its way up.
+func (d *Difference) in(path string) *Difference {
+	*d = d.Below(path)
+	return d
 }
 
 // Text describes the difference; show formats a value of the object.

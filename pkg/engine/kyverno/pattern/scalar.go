@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -52,76 +53,52 @@ func parseNumber(text string, like any) any {
 
 // holdsText reads the little language of text patterns: `|` binds weaker than `&`.
 func holdsText(pattern string, value any) bool {
-	if value == any(pattern) {
-		return true
-	}
-	for alternative := range strings.SplitSeq(pattern, "|") {
-		if holdsAll(strings.Trim(alternative, " "), value) {
-			return true
-		}
-	}
-	return false
+	return value == any(pattern) || slices.ContainsFunc(strings.Split(pattern, "|"), func(alternative string) bool {
+		return !slices.ContainsFunc(strings.Split(alternative, "&"), func(term string) bool { return !holdsTerm(strings.Trim(term, " "), value) })
+	})
 }
 
-func holdsAll(terms string, value any) bool {
-	for term := range strings.SplitSeq(terms, "&") {
-		if !holdsTerm(strings.Trim(term, " "), value) {
-			return false
-		}
-	}
-	return true
+// operator is what stands before a text, and the orders of value and text that it holds for.
+type operator struct {
+	sign   string
+	orders []int
 }
 
-// holdsTerm reads a range, or a text behind an operator.
+//nolint:gochecknoglobals // an immutable table
+var operators = []operator{{">=", []int{0, 1}}, {"<=", []int{-1, 0}}, {">", []int{1}}, {"<", []int{-1}}, {"!", []int{-1, 1}}}
+
+// holdsTerm reads a range, or a text behind an operator. A single character is always
+// text, so that "!" and ">" can be matched.
 func holdsTerm(term string, value any) bool {
-	op := operatorOf(term)
 	low, high, outside, isRange := ParseRange(term)
 	switch {
-	case op != equal || !isRange:
-		return op.compares(value, strings.TrimSpace(term[len(op):]))
 	case outside:
-		return less.compares(value, low) || greater.compares(value, high)
-	default:
-		return greaterOrEqual.compares(value, low) && lessOrEqual.compares(value, high)
+		return holdsTerm("<"+low, value) || holdsTerm(">"+high, value)
+	case isRange:
+		return holdsTerm(">="+low, value) && holdsTerm("<="+high, value)
 	}
-}
-
-type operator string
-
-const (
-	equal          operator = ""
-	notEqual       operator = "!"
-	greater        operator = ">"
-	greaterOrEqual operator = ">="
-	less           operator = "<"
-	lessOrEqual    operator = "<="
-)
-
-// operatorOf reads the operator before a text. A single character is always
-// text, so that "!" and ">" can be matched.
-func operatorOf(term string) operator {
-	if len(term) < 2 {
-		return equal
-	}
-	for _, op := range [...]operator{greaterOrEqual, lessOrEqual, greater, less, notEqual} {
-		if strings.HasPrefix(term, string(op)) {
-			return op
+	for _, op := range operators {
+		if text, found := strings.CutPrefix(term, op.sign); found && len(term) > 1 {
+			return op.compares(value, strings.TrimSpace(text))
 		}
 	}
-	return equal
+	return operator{"", []int{0}}.compares(value, strings.TrimSpace(term))
 }
 
 // compares tries durations, then quantities, then text; the first that agrees
 // decides, so that `!5` holds for "5.0" as text although the amounts agree.
 func (op operator) compares(value any, text string) bool {
-	amount, ok := numberText(value)
-	return ok && (op.comparesDurations(amount, text) || op.comparesQuantities(amount, text)) || op.comparesTexts(value, text)
+	if amount, ok := numberText(value); ok && (op.comparesDurations(amount, text) || op.comparesQuantities(amount, text)) {
+		return true
+	}
+	shown, ok := scalarText(value)
+	return ok && (op.sign == "" || op.sign == "!") && selector.MatchWildcard(text, shown) == (op.sign == "")
 }
 
 func (op operator) comparesDurations(amount, text string) bool {
 	want, ok := jmespath.ParseDuration(text)
 	got, also := jmespath.ParseDuration(amount)
-	return ok && also && op.holds(cmp.Compare(got, want))
+	return ok && also && slices.Contains(op.orders, cmp.Compare(got, want))
 }
 
 func (op operator) comparesQuantities(amount, text string) bool {
@@ -130,33 +107,7 @@ func (op operator) comparesQuantities(amount, text string) bool {
 		return false
 	}
 	got, err := jmespath.ParseQuantity(amount)
-	return err == nil && op.holds(got.Cmp(want))
-}
-
-// comparesTexts knows no order: only `=` and `!` can hold.
-func (op operator) comparesTexts(value any, pattern string) bool {
-	if op != equal && op != notEqual {
-		return false
-	}
-	text, ok := scalarText(value)
-	return ok && selector.MatchWildcard(pattern, text) == (op == equal)
-}
-
-func (op operator) holds(order int) bool {
-	switch op {
-	case equal:
-		return order == 0
-	case notEqual:
-		return order != 0
-	case greater:
-		return order > 0
-	case greaterOrEqual:
-		return order >= 0
-	case less:
-		return order < 0
-	default:
-		return order <= 0
-	}
+	return err == nil && slices.Contains(op.orders, got.Cmp(want))
 }
 
 // numberText is the text that is read as an amount; null counts as zero.
