@@ -46,7 +46,7 @@ func (s *scope) operations(text string) []patchOperation {
 			continue
 		}
 		fmt.Fprintf(&b, "%s%dX", placeholder, len(templates))
-		templates = append(templates, source(segment.Variable))
+		templates = append(templates, "{{"+variables.Source(segment.Variable)+"}}")
 	}
 	var document yaml.Node
 	if err := yaml.Unmarshal([]byte(b.String()), &document); err != nil {
@@ -61,21 +61,6 @@ func (s *scope) operations(text string) []patchOperation {
 		out = append(out, reader.operation(item))
 	}
 	return out
-}
-
-// source is a variable as it is written.
-func source(pieces []variables.Segment) string {
-	var b strings.Builder
-	b.WriteString("{{")
-	for _, piece := range pieces {
-		if piece.Variable != nil {
-			b.WriteString(source(piece.Variable))
-		} else {
-			b.WriteString(piece.Text)
-		}
-	}
-	b.WriteString("}}")
-	return b.String()
 }
 
 // patchReader reads operations with placeholders.

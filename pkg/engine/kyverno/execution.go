@@ -82,7 +82,7 @@ func (e *execution) begin() *variables.Scope {
 	if e.onTarget && e.subject.HoldsSecrets() {
 		s.HoldSecret("target", e.subject.Tainted)
 	}
-	s.SetLate("request", func() any { return e.request(e.matched.Object.Object) })
+	s.Set("request", e.request(e.matched.Object.Object))
 	account, namespace := serviceAccount(e.matched.Request.User.Username)
 	s.Set("serviceAccountName", account)
 	s.Set("serviceAccountNamespace", namespace)

@@ -124,8 +124,7 @@ func (m *forEach) mutate(e *execution, s *variables.Scope, on patchSubject) (pat
 			if s == given {
 				s = s.Child()
 			}
-			object := out.Object
-			s.SetLate("request", func() any { return e.request(object) })
+			s.Set("request", e.request(out.Object))
 		}
 	}
 	if patched == 0 && held != nil {

@@ -36,31 +36,25 @@ func LooksLikeVariable(text string) bool { return bareVariable.MatchString(text)
 
 // Inspect looks at a text. What does not compile is left out.
 func Inspect(text string) Inspection {
-	var out Inspection
-	frames, err := open(text)
+	segments, unclosed, err := segmentsOf(text)
 	if err != nil {
-		return out
+		return Inspection{}
 	}
-	if len(frames) > 1 {
-		out.Unclosed = text[frames[1].start-len("{{"):]
-	}
-	out.add(flatten(frames), true)
+	out := Inspection{Unclosed: unclosed}
+	out.add(segments, true)
 	return out
 }
 
-func (i *Inspection) add(segments []segment, outside bool) {
+func (i *Inspection) add(segments []Segment, outside bool) {
 	for _, s := range segments {
-		if s.variable == nil {
-			if found := singleBraces.FindString(s.text); found != "" && outside && i.Unclosed == "" {
+		if s.Variable == nil {
+			if found := singleBraces.FindString(s.Text); outside && i.Unclosed == "" {
 				i.Unclosed = found
 			}
 			continue
 		}
-		i.add(s.variable.pieces, false)
-		text := s.variable.source()
-		if s.variable.pieces != nil {
-			text = s.variable.withPlaceholders()
-		}
+		i.add(s.Variable, false)
+		text := withPlaceholders(s.Variable)
 		if x, err := jmespath.Compile(text); err == nil {
 			i.Variables = append(i.Variables, Variable{Text: text, Expression: x})
 		}
@@ -104,39 +98,8 @@ func Plain(text string) string {
 	return text
 }
 
-// Segment is a piece of a text: plain text, or a variable.
-type Segment struct {
-	Text string
-	// Variable is what stands between {{ and }}, in pieces where other variables stand in it; nil
-	// for plain text.
-	Variable []Segment
-}
-
-// Split takes a text apart as rendering it does, without its references. The error is that of a
-// text whose variables nest too deep.
-func Split(text string) ([]Segment, error) {
-	segments, err := scan(text)
-	return exported(segments), err
-}
-
-func exported(segments []segment) []Segment {
-	out := make([]Segment, len(segments))
-	for i, s := range segments {
-		switch v := s.variable; {
-		case v == nil:
-			out[i].Text = s.text
-		case v.pieces != nil:
-			out[i].Variable = exported(v.pieces)
-		default:
-			out[i].Variable = []Segment{{Text: v.source()}}
-		}
-	}
-	return out
-}
-
 // Resolve replaces the references $(path) of a document, and leaves its variables as they are.
 func Resolve(doc any, path ...string) (any, error) {
 	p := parser{doc: doc, prefix: path, keeps: true}
-	resolved := p.parse(doc, nil)
-	return resolved.render(nil), p.err
+	return p.parse(doc, nil).fixed, p.err
 }

@@ -1,37 +1,109 @@
 package variables
 
 import (
-	"encoding/json"
 	"strings"
 
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/jmespath"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/pattern"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/limit"
 )
 
 // maxNesting bounds how deep variables may stand in variables.
 const maxNesting = 32
 
-// segment is plain text or a variable.
-type segment struct {
-	text     string
-	variable *variable
+// Segment is a piece of a text: plain text, or a variable.
+type Segment struct {
+	Text string
+	// Variable is what stands between {{ and }}, in pieces where other variables stand in it; nil
+	// for plain text.
+	Variable []Segment
 }
 
-// variable is what stands between {{ and }}. One with nested variables has
-// pieces and is compiled when they are known; any other has expressions.
-type variable struct {
-	raw    string
-	pieces []segment
-	depth  int
-
-	expr     *jmespath.Expression
-	onTarget *jmespath.Expression // {{@}} where the scope has a target
-	probe    *jmespath.Expression // pieces with "x" for what is nested
+// Split takes a text apart as rendering it does, without its references. What is opened and never closed is plain text,
+// as are closing braces without opening ones. The error is that of a text whose variables nest too deep.
+func Split(text string) ([]Segment, error) {
+	segments, _, err := segmentsOf(text)
+	return segments, err
 }
 
-// source is the expression as the policy writes it.
-func (v *variable) source() string { return trimmed(v.raw) }
+// segmentsOf also returns the text from the first variable on that is not closed.
+func segmentsOf(text string) (segments []Segment, unclosed string, err error) {
+	s := scanner{text: text, lastClose: strings.LastIndex(text, "}}"), unclosed: len(text)}
+	segments, _ = s.scan(0)
+	return segments, text[s.unclosed:], s.err
+}
+
+// scanner splits a text in one pass.
+type scanner struct {
+	text      string
+	at        int
+	lastClose int // where the last }} is
+	unclosed  int // where the first variable is that is not closed
+	err       error
+}
+
+// scan reads to the end of the text, or of the variable at this depth.
+func (s *scanner) scan(depth int) (pieces []Segment, closed bool) {
+	var text strings.Builder
+	braces := 0 // the plain braces that are open, those of a JMESPath hash
+	for s.at < len(s.text) {
+		switch rest := s.text[s.at:]; {
+		case strings.HasPrefix(rest, `\{{`):
+			if depth > 0 || s.lastClose < s.at {
+				text.WriteByte('\\')
+			}
+			text.WriteString("{{")
+			s.at += len(`\{{`)
+		case strings.HasPrefix(rest, "{{"):
+			for _, piece := range s.variable(depth + 1) {
+				if text.WriteString(piece.Text); piece.Variable != nil {
+					pieces = append(withText(pieces, &text), piece)
+				}
+			}
+		case depth > 0 && braces == 0 && strings.HasPrefix(rest, "}}"):
+			s.at += len("}}")
+			if len(pieces) == 0 {
+				return []Segment{{Text: trimmed(text.String())}}, true
+			}
+			return withText(pieces, &text), true
+		default:
+			if rest[0] == '{' {
+				braces++
+			} else if rest[0] == '}' && braces > 0 {
+				braces--
+			}
+			text.WriteByte(rest[0])
+			s.at++
+		}
+	}
+	return withText(pieces, &text), false
+}
+
+// variable reads a variable; one that is not closed is the plain text {{, and what follows.
+func (s *scanner) variable(depth int) []Segment {
+	start := s.at
+	s.at += len("{{")
+	var pieces []Segment
+	switch {
+	case start > s.lastClose:
+	case depth > maxNesting:
+		s.err = &limit.Error{What: "nested variables", Max: maxNesting}
+	default:
+		var closed bool
+		if pieces, closed = s.scan(depth); closed {
+			return []Segment{{Variable: pieces}}
+		}
+	}
+	s.unclosed = min(s.unclosed, start)
+	return append([]Segment{{Text: "{{"}}, pieces...)
+}
+
+// withText adds the text that was collected.
+func withText(pieces []Segment, text *strings.Builder) []Segment {
+	if text.Len() == 0 {
+		return pieces
+	}
+	defer text.Reset()
+	return append(pieces, Segment{Text: text.String()})
+}
 
 // trimmed drops the blanks around an expression, and the minus of {{-, which
 // keeps Kyverno from substituting in what was substituted: never done here.
@@ -39,179 +111,22 @@ func trimmed(raw string) string {
 	return strings.TrimSpace(strings.TrimPrefix(strings.TrimSpace(raw), "-"))
 }
 
-// known lists the expressions that compiling found.
-func (v *variable) known() []*jmespath.Expression {
-	var found []*jmespath.Expression
-	for _, expr := range []*jmespath.Expression{v.onTarget, v.expr, v.probe} {
-		if expr != nil {
-			found = append(found, expr)
-		}
-	}
-	return found
+// Source is what stands between {{ and }}, as it is written.
+func Source(pieces []Segment) string {
+	return join(pieces, func(inner []Segment) string { return "{{" + Source(inner) + "}}" })
 }
 
-// frame is a variable that is not closed yet. Braces counts the plain braces
-// open in it, those of a JMESPath hash.
-type frame struct {
-	segments []segment
-	text     strings.Builder
-	start    int
-	braces   int
+// withPlaceholders is an expression with "x" for the variables in it.
+func withPlaceholders(pieces []Segment) string {
+	return trimmed(join(pieces, func([]Segment) string { return "x" }))
 }
 
-func (f *frame) flush() {
-	if f.text.Len() > 0 {
-		f.segments = append(f.segments, segment{text: f.text.String()})
-		f.text.Reset()
-	}
-}
-
-// scan splits a text. What is opened and never closed is plain text,
-// as are closing braces without opening ones.
-func scan(text string) ([]segment, error) {
-	frames, err := open(text)
-	if err != nil {
-		return nil, err
-	}
-	return flatten(frames), nil
-}
-
-// open splits a text in one pass, into the text itself and the variables that are not closed at its end.
-func open(text string) ([]*frame, error) {
-	frames := []*frame{{}}
-	lastClose := strings.LastIndex(text, "}}")
-	for i := 0; i < len(text); {
-		top := frames[len(frames)-1]
-		inside := len(frames) > 1
-		rest := text[i:]
-		switch {
-		case strings.HasPrefix(rest, `\{{`):
-			if inside || lastClose < i {
-				top.text.WriteByte('\\')
-			}
-			top.text.WriteString("{{")
-			i += len(`\{{`)
-		case strings.HasPrefix(rest, "{{"):
-			frames = append(frames, &frame{start: i + 2})
-			i += 2
-		case inside && top.braces == 0 && strings.HasPrefix(rest, "}}"):
-			below := frames[len(frames)-2]
-			v := &variable{raw: text[top.start:i]}
-			if err := v.take(top); err != nil {
-				return nil, err
-			}
-			below.flush()
-			below.segments = append(below.segments, segment{variable: v})
-			frames = frames[:len(frames)-1]
-			i += 2
-		default:
-			if inside && text[i] == '{' {
-				top.braces++
-			} else if inside && text[i] == '}' && top.braces > 0 {
-				top.braces--
-			}
-			top.text.WriteByte(text[i])
-			i++
-		}
-	}
-	return frames, nil
-}
-
-// flatten turns the frames that were never closed into text.
-func flatten(frames []*frame) []segment {
-	bottom := frames[0]
-	for _, f := range frames[1:] {
-		bottom.text.WriteString("{{")
-		for _, s := range f.segments {
-			if s.variable == nil {
-				bottom.text.WriteString(s.text)
-				continue
-			}
-			bottom.flush()
-			bottom.segments = append(bottom.segments, s)
-		}
-		bottom.text.WriteString(f.text.String())
-	}
-	bottom.flush()
-	return bottom.segments
-}
-
-// take gives a variable what was collected in its frame.
-func (v *variable) take(f *frame) error {
-	f.flush()
-	for _, s := range f.segments {
-		if s.variable != nil {
-			v.pieces = f.segments
-			v.depth = max(v.depth, s.variable.depth+1)
-		}
-	}
-	if v.depth >= maxNesting {
-		return &limit.Error{What: "nested variables", Max: maxNesting}
-	}
-	return nil
-}
-
-// plainText is the text of segments without variables.
-func plainText(segments []segment) (string, bool) {
+func join(pieces []Segment, variable func([]Segment) string) string {
 	var b strings.Builder
-	for _, s := range segments {
-		if s.variable != nil {
-			return "", false
+	for _, piece := range pieces {
+		if b.WriteString(piece.Text); piece.Variable != nil {
+			b.WriteString(variable(piece.Variable))
 		}
-		b.WriteString(s.text)
-	}
-	return b.String(), true
-}
-
-// compile compiles a variable that stands at a path of a document.
-func (v *variable) compile(path []string) (err error) {
-	if v.pieces != nil {
-		v.probe, _ = jmespath.Compile(v.withPlaceholders()) // only for analysis
-		return nil
-	}
-	text := v.source()
-	if text == "@" {
-		place := identifiers(path)
-		if v.onTarget, err = jmespath.Compile("target" + place); err != nil {
-			return err
-		}
-		text = "request.object" + place
-	}
-	v.expr, err = jmespath.Compile(text)
-	return err
-}
-
-func (v *variable) withPlaceholders() string {
-	var b strings.Builder
-	for _, s := range v.pieces {
-		if s.variable != nil {
-			b.WriteByte('x')
-			continue
-		}
-		b.WriteString(s.text)
-	}
-	return trimmed(b.String())
-}
-
-// identifiers writes a path of a document as the end of an expression; anchors
-// are taken off, because the object has the plain key.
-func identifiers(path []string) string {
-	var b strings.Builder
-	for _, name := range path {
-		if isIndex(name) {
-			b.WriteString("[" + name + "]")
-			continue
-		}
-		_, plain := pattern.ParseKey(name)
-		quoted, _ := json.Marshal(plain) // a string always has JSON
-		b.WriteString("." + string(quoted))
 	}
 	return b.String()
-}
-
-func isIndex(name string) bool {
-	if name == "" || len(name) > 9 {
-		return false
-	}
-	return strings.Trim(name, "0123456789") == ""
 }

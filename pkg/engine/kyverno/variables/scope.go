@@ -34,13 +34,11 @@ type tree struct {
 	secretsRead bool
 }
 
-// binding is one name with its value, or an entry. Nothing else of a binding
-// changes than that its value is made, so that scopes can share them.
+// binding is one name with its value, or an entry. It does not change, so that scopes can share it.
 type binding struct {
 	name  string
 	value any
-	late  func() any // makes the value; nil where it is known
-	load  Load       // of an entry
+	load  Load // of an entry
 	order int
 	prev  *binding
 }
@@ -71,9 +69,6 @@ func (s *Scope) Child() *Scope {
 // Set gives a name a value, which hides an earlier value or entry of that name.
 // The value is shared, never modified.
 func (s *Scope) Set(name string, value any) { s.bind(&binding{name: name, value: value}) }
-
-// SetLate is Set for a value that costs something to make: it is made when the name is first used.
-func (s *Scope) SetLate(name string, value func() any) { s.bind(&binding{name: name, late: value}) }
 
 // Load returns the value of an entry. It is given a scope that holds the values of the scope that asks, but of
 // the entries only those defined before this one, also an earlier one of the same name. A
@@ -113,14 +108,12 @@ func (s *Scope) lookup(name string) (value any, found bool, err error) {
 	for b := s.head; b != nil; b = b.prev {
 		switch {
 		case b.name != name || b.load != nil && b.order >= s.before:
-			continue
 		case b.load != nil:
 			value, err := s.resolve(b)
 			return value, true, err
-		case b.late != nil:
-			b.value, b.late = b.late(), nil
+		default:
+			return b.value, true, nil
 		}
-		return b.value, true, nil
 	}
 	return nil, false, nil
 }

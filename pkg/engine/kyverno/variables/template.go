@@ -2,13 +2,16 @@ package variables
 
 import (
 	"cmp"
+	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/jmespath"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/pattern"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/limit"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/policydecode"
 )
@@ -68,11 +71,8 @@ func (t *Template) Render(s *Scope) (any, error) {
 	if t == nil {
 		return nil, nil
 	}
-	if fixed, ok := t.root.(static); ok {
-		return fixed.value, nil
-	}
 	r := &renderer{scope: s}
-	value := t.root.render(r)
+	value := t.root.value(r)
 	if r.err != nil {
 		return nil, r.err
 	}
@@ -81,7 +81,7 @@ func (t *Template) Render(s *Scope) (any, error) {
 
 // Static reports whether there are no variables.
 func (t *Template) Static() bool {
-	return t == nil || isStatic(t.root)
+	return t == nil || t.root.static()
 }
 
 // NotIdempotent returns why rendering on the same data can give another result in
@@ -97,6 +97,21 @@ func (t *Template) NotIdempotent() string {
 		}
 	}
 	return strings.Join(reasons, "; ")
+}
+
+// part is a piece of a template.
+type part struct {
+	fixed  any                   // of one without variables
+	render func(r *renderer) any // nil if there are none
+}
+
+func (p part) static() bool { return p.render == nil }
+
+func (p part) value(r *renderer) any {
+	if p.static() {
+		return p.fixed
+	}
+	return p.render(r)
 }
 
 // parser compiles one document.
@@ -120,42 +135,57 @@ func (p *parser) parse(value any, path []string) part {
 	case map[string]any:
 		return p.object(v, path)
 	}
-	return static{value}
+	return part{fixed: value}
 }
 
 func (p *parser) fail(err error) part {
 	p.err = cmp.Or(p.err, err)
-	return static{}
+	return part{}
 }
 
 func (p *parser) list(items []any, path []string) part {
-	parts, fixed := make(list, len(items)), true
+	parts := make([]part, len(items))
 	for i, item := range items {
 		parts[i] = p.parse(item, at(path, strconv.Itoa(i)))
-		fixed = fixed && isStatic(parts[i])
 	}
-	return settle(parts, fixed)
+	return settle(parts, func(r *renderer) any {
+		items := make([]any, len(parts))
+		for i, part := range parts {
+			items[i] = part.value(r)
+		}
+		return items
+	})
 }
 
 func (p *parser) object(fields map[string]any, path []string) part {
-	object, fixed := make(object, 0, len(fields)), true
-	for _, key := range sortedKeys(fields) {
+	keys := sortedKeys(fields)
+	parts := make([]part, 0, 2*len(keys)) // name and value of each
+	for _, key := range keys {
 		below := at(path, key)
-		f := field{key: key, name: p.text(key, below), value: p.parse(fields[key], below), path: p.pointer(below)}
-		fixed = fixed && isStatic(f.name) && isStatic(f.value)
-		object = append(object, f)
+		parts = append(parts, p.text(key, below), p.parse(fields[key], below))
 	}
-	return settle(object, fixed)
+	return settle(parts, func(r *renderer) any {
+		fields := make(map[string]any, len(keys))
+		for i, key := range keys {
+			switch name := parts[2*i].value(r).(type) {
+			case string:
+				key = name
+			case nil: // stays as it is, as in Kyverno
+			default:
+				r.fail(key, p.pointer(at(path, key)), fmt.Errorf("a key must be a string, not %T", name))
+			}
+			fields[key] = parts[2*i+1].value(r)
+		}
+		return fields
+	})
 }
 
-func isStatic(p part) bool { _, ok := p.(static); return ok }
-
 // settle renders at once what has no variables.
-func settle(p part, fixed bool) part {
-	if !fixed {
-		return p
+func settle(parts []part, render func(r *renderer) any) part {
+	if slices.ContainsFunc(parts, func(p part) bool { return !p.static() }) {
+		return part{render: render}
 	}
-	return static{p.render(&renderer{})}
+	return part{fixed: render(nil)}
 }
 
 // at extends a path without touching what shares its front.
@@ -165,7 +195,7 @@ func at(path []string, name string) []string {
 
 // pointer returns a place as errors name it.
 func (p *parser) pointer(path []string) string {
-	return "/" + strings.Join(append(p.prefix[:len(p.prefix):len(p.prefix)], path...), "/")
+	return "/" + strings.Join(slices.Concat(p.prefix, path), "/")
 }
 
 func (p *parser) text(text string, path []string) part {
@@ -176,33 +206,137 @@ func (p *parser) text(text string, path []string) part {
 		}
 	}
 	if p.keeps || !strings.Contains(text, "{{") {
-		return static{text}
+		return part{fixed: text}
 	}
-	segments, err := scan(text)
-	if err != nil {
+	segments, err := Split(text)
+	switch {
+	case err != nil:
 		return p.fail(fmt.Errorf("at path %s: %w", p.pointer(path), err))
+	case len(segments) == 1 && segments[0].Variable == nil:
+		return part{fixed: segments[0].Text}
+	case len(segments) == 1:
+		return part{render: p.variable(segments[0].Variable, path)}
 	}
-	p.compile(segments, path)
-	if plain, ok := plainText(segments); ok {
-		return static{plain}
-	}
-	return leaf{segments: segments, path: p.pointer(path)}
+	joined := p.joined(segments, path)
+	return part{render: func(r *renderer) any { return joined(r) }}
 }
 
-// compile compiles the variables of a text.
-func (p *parser) compile(segments []segment, path []string) {
-	for _, s := range segments {
-		v := s.variable
-		if v == nil {
-			continue
+// joined compiles segments that make a text; values that are no strings are inserted as JSON.
+func (p *parser) joined(segments []Segment, path []string) func(r *renderer) string {
+	variables := make([]func(*renderer) any, len(segments))
+	for i, s := range segments {
+		if s.Variable != nil {
+			variables[i] = p.variable(s.Variable, path)
 		}
-		p.compile(v.pieces, path)
-		if err := v.compile(path); err != nil {
-			p.fail(&ResolveError{Expression: v.source(), Path: p.pointer(path), Err: err})
+	}
+	place := p.pointer(path)
+	return func(r *renderer) string {
+		var b strings.Builder
+		for i, s := range segments {
+			text := s.Text
+			if variables[i] != nil {
+				value := variables[i](r)
+				var isText bool
+				var err error
+				if text, isText = value.(string); !isText {
+					text, err = jmespath.ToJSON(value)
+				}
+				r.written += len(text)
+				if err = cmp.Or(err, limit.Size(r.written)); err != nil {
+					r.fail(Source(s.Variable), place, err)
+					return ""
+				}
+			}
+			b.WriteString(text)
 		}
-		p.expressions = append(p.expressions, v.known()...)
+		return b.String()
 	}
 }
+
+// variable compiles a variable. One with others in it is compiled when they are known.
+func (p *parser) variable(pieces []Segment, path []string) func(r *renderer) any {
+	place := p.pointer(path)
+	if len(pieces) > 1 || pieces[0].Variable != nil {
+		text := p.joined(pieces, path)
+		if probe, err := jmespath.Compile(withPlaceholders(pieces)); err == nil { // only for analysis
+			p.expressions = append(p.expressions, probe)
+		}
+		return func(r *renderer) any {
+			source := trimmed(text(r))
+			if r.err != nil {
+				return nil
+			}
+			expr, err := jmespath.Compile(source)
+			if err != nil {
+				r.fail(source, place, err)
+				return nil
+			}
+			return r.query(expr, place)
+		}
+	}
+	compile := func(text string) *jmespath.Expression {
+		expr, err := jmespath.Compile(text)
+		if err != nil {
+			p.fail(&ResolveError{Expression: pieces[0].Text, Path: place, Err: err})
+		}
+		p.expressions = append(p.expressions, expr)
+		return expr
+	}
+	if pieces[0].Text != "@" {
+		expr := compile(pieces[0].Text)
+		return func(r *renderer) any { return r.query(expr, place) }
+	}
+	names := identifiers(path)
+	onTarget, onObject := compile("target"+names), compile("request.object"+names)
+	return func(r *renderer) any {
+		if _, found, err := r.scope.lookup("target"); found && err == nil {
+			return r.query(onTarget, place)
+		}
+		return r.query(onObject, place)
+	}
+}
+
+// identifiers writes a path of a document as the end of an expression; anchors
+// are taken off, because the object has the plain key.
+func identifiers(path []string) string {
+	var b strings.Builder
+	for _, name := range path {
+		if len(name) < 10 && strings.Trim(name, "0123456789") == "" && name != "" {
+			b.WriteString("[" + name + "]")
+			continue
+		}
+		_, plain := pattern.ParseKey(name)
+		quoted, _ := json.Marshal(plain) // a string always has JSON
+		b.WriteString("." + string(quoted))
+	}
+	return b.String()
+}
+
+// renderer is one rendering.
+type renderer struct {
+	scope   *Scope
+	written int   // bytes of text
+	err     error // the first one; nothing is evaluated after it
+}
+
+func (r *renderer) fail(expression, path string, err error) {
+	if r.err == nil {
+		r.err = &ResolveError{Expression: expression, Path: path, Err: err}
+	}
+}
+
+func (r *renderer) query(expr *jmespath.Expression, path string) any {
+	if r.err != nil {
+		return nil
+	}
+	value, err := r.scope.Query(expr)
+	if err != nil {
+		r.fail(expr.String(), path, err)
+	}
+	return value
+}
+
+func sortedKeys(m map[string]any) []string { return slices.Sorted(maps.Keys(m)) }
 
 // maxQuoted is how much of an expression, and of a path, an error quotes, in bytes.
 const maxQuoted = 1000
