@@ -40,7 +40,7 @@ func (m *merger) apply(p *Patch, live map[string]any, l *Lists) (object map[stri
 		return nil, false, err
 	}
 	if failed != nil {
-		return nil, false, failed.err()
+		return nil, false, failed
 	}
 	object, removed = m.mergeMap(live, []*node{&p.root}, root)
 	return object, removed, cmp.Or(m.clock.Steps(0), m.err)
@@ -55,7 +55,8 @@ type ConditionError struct {
 	// Missing is set where there is no such field.
 	Missing bool
 	// Why is where Got does not match a pattern that is a map or a list.
-	Why pattern.Difference
+	Why    pattern.Difference
+	global bool // the condition is one of the whole patch
 }
 
 // Error names the field, the pattern, and what was found.
@@ -77,29 +78,7 @@ func (e *ConditionError) Error() string {
 // Brief names the condition without what was found.
 func (e *ConditionError) Brief() string { return "condition on " + e.Path + " does not hold" }
 
-// anchorError is about an anchor that has no meaning where it stands. Leaving it out
-// could widen the patch to objects that it was to protect.
-func anchorError(path string, anchor pattern.Anchor) error {
-	return fmt.Errorf("%s: the anchor %s has a meaning only inside the value of a condition; a patch knows (), <() and +()", path, anchor)
-}
-
-// directiveError is about a directive of strategic merge patches that cannot be obeyed: only $patch can, with the values
-// delete, replace and merge. The path is that of the map that holds it.
-func directiveError(path, key string, value any) error {
-	if key != directiveKey {
-		return fmt.Errorf("%s: the directive %s has no meaning in a Kyverno patch", path, key)
-	}
-	return fmt.Errorf("%s: %s is %v; it must be delete, replace or merge", path, key, value)
-}
-
 // kindError is about a path at which patch and object hold different kinds of values.
 func kindError(path string, patch, got kind) error {
 	return fmt.Errorf("%s: the patch holds a %s where the object holds a %s", path, patch, got)
-}
-
-func joinPath(above, name string) string {
-	if above == "" {
-		return name
-	}
-	return above + "." + name
 }

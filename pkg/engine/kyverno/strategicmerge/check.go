@@ -6,29 +6,15 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/pattern"
 )
 
-// failure is a condition that does not hold, as an error without a path.
-type failure struct {
-	ConditionError
-	at      *place // of the field that the condition asks for
-	global  bool
-	element int // the live element of the list at hand that it is about
-}
-
-// err is the failure as callers see it.
-func (f *failure) err() *ConditionError {
-	f.Path = f.at.String()
-	return &f.ConditionError
-}
-
 // check returns the first condition of a map that does not hold on what is at a
 // place now, nil where all do. A condition inside a list decides only over its
 // element, unless it is global.
-func (m *merger) check(patch *node, live any, at *place) *failure {
+func (m *merger) check(patch *node, live any, at *place) *ConditionError {
 	if !patch.asks {
 		return nil
 	}
 	if !m.steps(1 + len(patch.fields)) {
-		return &failure{at: at}
+		return &ConditionError{}
 	}
 	object, _ := live.(map[string]any)
 	for _, c := range patch.conditions {
@@ -41,7 +27,7 @@ func (m *merger) check(patch *node, live any, at *place) *failure {
 		if !field.asks || field.anchor == pattern.Add && m.present(field, object) {
 			continue
 		}
-		var f *failure
+		var f *ConditionError
 		switch field.kind {
 		case isMap:
 			f = m.check(field, value, at.field(field.name))
@@ -55,33 +41,32 @@ func (m *merger) check(patch *node, live any, at *place) *failure {
 	return nil
 }
 
-func (m *merger) checkCondition(c *node, object map[string]any, at *place) *failure {
+func (m *merger) checkCondition(c *node, object map[string]any, at *place) *ConditionError {
 	got, present := object[c.name]
-	failed := ConditionError{Want: c.value, Got: got, Missing: !present}
-	if present {
-		if c.patches || pattern.Match(m.clock, asText(c.value), asText(got), &m.difference) {
-			return nil
-		}
-		failed.Why = m.difference
-		if failed.Why.Path == "" { // as they are, not as text
-			failed.Why.Want, failed.Why.Got = c.value, got
-		}
+	var why pattern.Difference
+	if present && (c.patches || pattern.Match(m.clock, asText(c.value), asText(got), &why)) {
+		return nil
 	}
-	return &failure{ConditionError: failed, at: at.field(c.name), global: c.anchor == pattern.Global}
+	if why.Path == "" { // as they are, not as text
+		why.Want, why.Got = c.value, got
+	}
+	return &ConditionError{
+		Path: at.field(c.name).String(), Want: c.value, Got: got, Missing: !present, Why: why, global: c.anchor == pattern.Global,
+	}
 }
 
 // checkList fails where global conditions stand in an element of a patch and no
 // live element meets them; a list without elements meets nothing.
-func (m *merger) checkList(patch *node, live any, at *place) *failure {
+func (m *merger) checkList(patch *node, live any, at *place) *ConditionError {
 	list, _ := live.([]any)
 	for _, element := range patch.elements {
 		if !m.steps(1 + len(list)) {
-			return &failure{at: at}
+			return &ConditionError{}
 		}
 		if element.kind != isMap || !element.global {
 			continue
 		}
-		var global *failure
+		var global *ConditionError
 		passed := false
 		visit := func(live any, place *place) {
 			if f := m.check(element, live, place); f == nil {
@@ -116,7 +101,7 @@ type targets struct {
 func selectTargets(element *node, live []any, keys []string) targets {
 	t := targets{names: namedBy(element, live, keys)}
 	for i, e := range live {
-		if object, ok := e.(map[string]any); ok && sameKeys(element.source, object, t.names) {
+		if sameKeys(element.source, e, t.names, false) {
 			t.indices = append(t.indices, i)
 		}
 	}

@@ -2,7 +2,6 @@ package strategicmerge
 
 import (
 	"cmp"
-	"maps"
 	"slices"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
@@ -10,10 +9,10 @@ import (
 
 // mergeList merges the lists that patches hold for one field.
 func (m *merger) mergeList(live []any, values []*node, at *place) (value any, drop bool) {
-	last := values[len(values)-1]
-	patch, directive := last.elements, last.directive
-	if len(values) > 1 {
-		patch, directive = joinLists(values)
+	var patch []*node
+	directive := "" // the last one counts
+	for _, v := range values {
+		patch, directive = append(patch, v.elements...), cmp.Or(v.directive, directive)
 	}
 	switch {
 	case directive == directiveDelete:
@@ -33,20 +32,9 @@ func (m *merger) mergeList(live []any, values []*node, at *place) (value any, dr
 			m.err = cmp.Or(m.err, kindError(at.element(i).String(), patch[0].kind, isMap))
 			return live, false
 		}
-		return m.mergeScalars(live, patch, last, at), false
+		return m.mergeScalars(live, patch, values[len(values)-1], at), false
 	}
 	return m.mergeElements(live, patch, at)
-}
-
-// joinLists takes lists for one; the last directive counts.
-func joinLists(values []*node) (items []*node, directive string) {
-	for _, v := range values {
-		items = append(items, v.elements...)
-		if v.directive != "" {
-			directive = v.directive
-		}
-	}
-	return items, directive
 }
 
 // mergeScalars replaces a list of scalars, or adds to one that merges as a set
@@ -122,18 +110,17 @@ func (m *merger) anchored(e *node, live []any, sorted *elements, at listAt) {
 	patch := e.without(targets.namesToKeep(e))
 	m.noteNamed(patch, live, targets, at.place)
 	hit := false
-	var missed []*failure
+	var missed []*ConditionError
 	for _, t := range targets.indices {
 		failed := m.check(e, live[t], at.element(t))
 		if e.adds && m.differs(e, once, live[t], failed == nil, at.element(t)) {
-			m.notes.added(at.place)
+			m.notes.put("%s: +() is judged on each element; Kyverno 1.19 would judge it on the first one for all", at)
 		}
 		switch {
 		case failed == nil:
 			hit = true
 			sorted.hits[t] = append(sorted.hits[t], patch)
 		case m.why != nil:
-			failed.element = t
 			missed = append(missed, failed)
 		}
 	}
@@ -190,33 +177,24 @@ func (m *merger) plain(e *node, live []any, sorted *elements, at listAt) {
 // missing protocol is TCP, as it is for the server; where that finds nothing,
 // only the keys that the pattern spells out count, as in kustomize.
 func find(e map[string]any, list []any, keys []string) int {
-	for _, same := range [...]func(a, b map[string]any, keys []string) bool{sameDefaultedKeys, sameKeys} {
-		for i, element := range list {
-			if m, ok := element.(map[string]any); ok && same(e, m, keys) {
-				return i
-			}
+	for _, defaulted := range []bool{true, false} {
+		if i := slices.IndexFunc(list, func(element any) bool { return sameKeys(e, element, keys, defaulted) }); i >= 0 {
+			return i
 		}
 	}
 	return -1
 }
 
-// sameKeys compares the keys that the pattern spells out.
-func sameKeys(e, live map[string]any, keys []string) bool {
-	for _, k := range keys {
-		if e[k] != nil && !diff.Same(e[k], withDefault(live, k)) {
-			return false
+// sameKeys compares the keys that the pattern spells out, or all with what the server makes of missing ones.
+func sameKeys(e map[string]any, element any, keys []string, defaulted bool) bool {
+	live, isMap := element.(map[string]any)
+	return isMap && !slices.ContainsFunc(keys, func(k string) bool {
+		want := e[k]
+		if defaulted {
+			want = withDefault(e, k)
 		}
-	}
-	return true
-}
-
-func sameDefaultedKeys(e, live map[string]any, keys []string) bool {
-	for _, k := range keys {
-		if !diff.Same(withDefault(e, k), withDefault(live, k)) {
-			return false
-		}
-	}
-	return true
+		return (defaulted || want != nil) && !diff.Same(want, withDefault(live, k))
+	})
 }
 
 func withDefault(m map[string]any, key string) any {
@@ -229,33 +207,25 @@ func withDefault(m map[string]any, key string) any {
 // patchElements writes what was sorted: new elements come first, as in Kyverno,
 // and live ones keep their order.
 func (m *merger) patchElements(live []any, sorted elements, at *place) []any {
-	if len(sorted.hits) == 0 && len(sorted.added) > 0 {
-		return slices.Concat(sorted.added, live)
-	}
-	changed, merged := len(sorted.added) > 0, make(map[int]map[string]any, len(sorted.hits))
-	for _, i := range slices.Sorted(maps.Keys(sorted.hits)) {
-		patches, old := sorted.hits[i], live[i].(map[string]any)
+	out, changed := slices.Clone(sorted.added), len(sorted.added) > 0
+	for i, element := range live {
+		patches, hit := sorted.hits[i]
+		if !hit {
+			out = append(out, element)
+			continue
+		}
+		old := element.(map[string]any)
 		now, removed := m.mergeMap(old, patches, at.element(i))
 		if removed || !diff.Shared(now, old) {
 			changed = true
 			m.notes.patched(patches, old, at)
 		}
-		if merged[i] = now; removed {
-			merged[i] = nil
+		if !removed {
+			out = append(out, now)
 		}
 	}
 	if !changed {
 		return live
-	}
-	out := append(make([]any, 0, len(sorted.added)+len(live)), sorted.added...)
-	for i, element := range live {
-		now, hit := merged[i]
-		switch {
-		case !hit:
-			out = append(out, element)
-		case now != nil:
-			out = append(out, now)
-		}
 	}
 	return out
 }

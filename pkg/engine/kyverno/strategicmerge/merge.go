@@ -16,11 +16,10 @@ import (
 // list element; they are merged together, so that all of them are judged on the
 // element as it was and the last one to set a field wins.
 type merger struct {
-	clock      *limit.Clock
-	err        error // the first part of a patch that holds another kind of value than the object
-	notes      notes
-	why        *engine.Reasons    // why nothing changes; nil if not wanted
-	difference pattern.Difference // of the condition that was checked last
+	clock *limit.Clock
+	err   error // the first part of a patch that holds another kind of value than the object
+	notes notes
+	why   *engine.Reasons // why nothing changes; nil if not wanted
 	// inEngine merges as Kyverno 1.19 does: what its +() found in the elements of a list
 	// is then in found.
 	inEngine bool
@@ -168,7 +167,7 @@ func (m *merger) scalar(value any, at *place) any {
 		return value
 	}
 	s, _ := pattern.Text(value)
-	m.notes.writtenAsString(s, at)
+	m.notes.put("%s: %s is written as a string, since labels and annotations hold nothing else", at, s)
 	return s
 }
 

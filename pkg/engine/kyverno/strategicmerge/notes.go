@@ -14,7 +14,6 @@ import (
 // decided here.
 type notes struct {
 	warnings []engine.Warning
-	known    map[engine.Warning]bool
 	unwanted bool
 	// unlike is set where Kyverno 1.19 does something else that this package does not compute.
 	unlike bool
@@ -30,20 +29,9 @@ func (n *notes) put(format string, args ...any) {
 	if n.unwanted {
 		return
 	}
-	w := engine.Warning(fmt.Sprintf(format, args...))
-	if n.known[w] {
-		return
+	if w := engine.Warning(fmt.Sprintf(format, args...)); !slices.Contains(n.warnings, w) {
+		n.warnings = append(n.warnings, w)
 	}
-	if n.known == nil {
-		n.known = map[engine.Warning]bool{}
-	}
-	n.known[w] = true
-	n.warnings = append(n.warnings, w)
-}
-
-// writtenAsString notes a value of labels or annotations.
-func (n *notes) writtenAsString(value string, at *place) {
-	n.put("%s: %s is written as a string, since labels and annotations hold nothing else", at, value)
 }
 
 // noteReplaced notes the loss of live elements of a list without merge keys.
@@ -72,12 +60,6 @@ func (n *notes) mergedByType(live, merged []any, patch []*node, at listAt) {
 	n.add("%s: the list merges by %s, as its schema says; Kyverno 1.19 would replace it as a whole", at, strings.Join(at.keys, " and "))
 }
 
-// withoutKeys notes an element of a patch that is left out.
-func (n *notes) withoutKeys(at listAt) {
-	n.add("%s: an element without %s is skipped: add it to patch one element, or (%s): \"*\" to patch all of them; Kyverno 1.19 would empty the list",
-		at, strings.Join(at.keys, " or "), at.keys[0])
-}
-
 // noteNamed notes an element with anchors that spells out its name, if it would change
 // an element with another name.
 func (m *merger) noteNamed(patch *node, live []any, targets targets, at *place) {
@@ -97,11 +79,6 @@ func (m *merger) noteNamed(patch *node, live []any, targets targets, at *place) 
 			break
 		}
 	}
-}
-
-// added notes add anchors that do not add what Kyverno 1.19 would.
-func (n *notes) added(at *place) {
-	n.put("%s: +() is judged on each element; Kyverno 1.19 would judge it on the first one for all", at)
 }
 
 // several notes lists in which more than one element of the patch has anchors.

@@ -1,6 +1,7 @@
 package strategicmerge
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -50,14 +51,14 @@ type node struct {
 // patch nests deeper than engine.DefaultLimits.
 func Compile(patch map[string]any) (*Patch, error) {
 	p := &Patch{root: node{value: patch}}
-	if err := p.root.compile("", 0); err != nil {
+	if err := p.root.compile(&place{}, 0); err != nil {
 		return nil, err
 	}
 	return p, nil
 }
 
 // compile reads the value of a node at a path.
-func (n *node) compile(at string, depth int) error {
+func (n *node) compile(at *place, depth int) error {
 	if limit := engine.DefaultLimits().Depth; depth > limit {
 		return fmt.Errorf("the patch nests deeper than the limit of %d", limit)
 	}
@@ -72,48 +73,54 @@ func (n *node) compile(at string, depth int) error {
 	return nil
 }
 
-func (n *node) compileMap(at string, depth int) error {
+func (n *node) compileMap(at *place, depth int) error {
 	n.directive, _ = n.source[directiveKey].(string)
 	children := make([]node, 0, len(n.source))
 	for key, value := range n.source {
 		anchor, name := pattern.ParseKey(key)
 		children = append(children, node{value: value, key: key, anchor: anchor, name: name})
 	}
-	slices.SortFunc(children, func(a, b node) int { return strings.Compare(a.key, b.key) })
+	rank := func(n node) string {
+		if n.anchor == pattern.Global {
+			return "" // before all others
+		}
+		return n.key
+	}
+	slices.SortFunc(children, func(a, b node) int {
+		return cmp.Or(strings.Compare(rank(a), rank(b)), strings.Compare(a.key, b.key))
+	})
 	n.fields = make([]*node, 0, len(children))
 	for i := range children {
 		if err := n.compileField(&children[i], at, depth); err != nil {
 			return err
 		}
 	}
-	if len(n.conditions) > 1 {
-		slices.SortStableFunc(n.conditions, globalFirst)
-	}
 	return nil
 }
 
 // compileField reads a field of a map, and makes it one of its fields, its conditions,
 // or both.
-func (n *node) compileField(field *node, at string, depth int) error {
+//
+// A () or a <() compares scalars as text, as in Kyverno's mutate rules: 3 and "3" are the same. An anchor that has no meaning
+// where it stands is an error: leaving it out could widen the patch to objects that it was to protect.
+func (n *node) compileField(field *node, at *place, depth int) error {
 	n.anchored = n.anchored || field.anchor != pattern.None
 	n.adds = n.adds || field.anchor == pattern.Add
 	switch field.anchor {
 	case pattern.Equality, pattern.Negation, pattern.Existence:
-		return anchorError(joinPath(at, field.name), field.anchor)
+		return fmt.Errorf("%s: the anchor %s has a meaning only inside the value of a condition; a patch knows (), <() and +()", at.field(field.name), field.anchor)
 	case pattern.Condition, pattern.Global:
-		n.compileCondition(field)
-		if !field.patches {
+		n.conditions, n.asks = append(n.conditions, field), true
+		n.global = n.global || field.anchor == pattern.Global || pattern.HasGlobal(field.value)
+		if field.patches = isPatch(field.value); !field.patches {
 			return nil
 		}
 	case pattern.None:
-		if !validDirective(field.key, field.value) {
-			return directiveError(at, field.key, field.value)
-		}
-		if field.key == directiveKey {
-			return nil
+		if isDirectiveKey(field.key) {
+			return checkDirective(field, at)
 		}
 	}
-	if err := field.compile(joinPath(at, field.name), depth+1); err != nil {
+	if err := field.compile(at.field(field.name), depth+1); err != nil {
 		return err
 	}
 	n.fields = append(n.fields, field)
@@ -121,33 +128,13 @@ func (n *node) compileField(field *node, at string, depth int) error {
 	return nil
 }
 
-func globalFirst(a, b *node) int {
-	switch {
-	case a.anchor == b.anchor:
-		return 0
-	case a.anchor == pattern.Global:
-		return -1
-	default:
-		return 1
-	}
-}
-
-// compileCondition reads a () or a <(). Scalars are compared as text, as in
-// Kyverno's mutate rules: 3 and "3" are the same.
-func (n *node) compileCondition(c *node) {
-	n.conditions = append(n.conditions, c)
-	n.asks = true
-	n.global = n.global || c.anchor == pattern.Global || pattern.HasGlobal(c.value)
-	c.patches = isPatch(c.value)
-}
-
-func (n *node) compileList(patch []any, at string, depth int) error {
+func (n *node) compileList(patch []any, at *place, depth int) error {
 	elements := make([]node, len(patch))
 	n.elements = make([]*node, 0, len(patch))
 	for i, value := range patch {
 		element := &elements[i]
 		element.value, element.index = value, i
-		if err := element.compile(fmt.Sprintf("%s[%d]", at, i), depth+1); err != nil {
+		if err := element.compile(at.element(i), depth+1); err != nil {
 			return err
 		}
 		if element.isDirective() {
@@ -167,17 +154,20 @@ func (n *node) inherit(child *node) {
 	n.adds = n.adds || child.adds
 }
 
-// validDirective reports whether a key is no directive, or one that is obeyed.
-// Kyverno would write the others into the object as fields.
-func validDirective(key string, value any) bool {
+func isDirectiveKey(key string) bool {
+	return key == directiveKey || key == "$retainKeys" || strings.HasPrefix(key, "$setElementOrder/") || strings.HasPrefix(key, "$deleteFromPrimitiveList/")
+}
+
+// checkDirective returns what is wrong with a directive of the map at a place. Kyverno would write one that it does not know
+// into the object as a field.
+func checkDirective(field *node, at *place) error {
 	switch {
-	case key == directiveKey:
-		return value == nil || value == directiveDelete || value == directiveReplace || value == directiveMerge
-	case key == "$retainKeys":
-		return false
-	default:
-		return !strings.HasPrefix(key, "$setElementOrder/") && !strings.HasPrefix(key, "$deleteFromPrimitiveList/")
+	case field.key != directiveKey:
+		return fmt.Errorf("%s: the directive %s has no meaning in a Kyverno patch", at, field.key)
+	case field.value == nil || field.value == directiveDelete || field.value == directiveReplace || field.value == directiveMerge:
+		return nil
 	}
+	return fmt.Errorf("%s: %s is %v; it must be delete, replace or merge", at, directiveKey, field.value)
 }
 
 // isPatch reports whether the value of a condition is a patch rather than a
@@ -234,20 +224,15 @@ func (n *node) without(names []string) *node {
 	return &out
 }
 
-// kind is what a value is to a merge.
-type kind byte
+// kind is what a value is to a merge, as messages call it.
+type kind string
 
 const (
-	isNull kind = iota
-	isScalar
-	isMap
-	isList
+	isNull   kind = "null"
+	isScalar kind = "value"
+	isMap    kind = "map"
+	isList   kind = "list"
 )
-
-// String is how messages call it.
-func (k kind) String() string {
-	return [...]string{"null", "value", "map", "list"}[k]
-}
 
 func kindOf(v any) kind {
 	switch v.(type) {

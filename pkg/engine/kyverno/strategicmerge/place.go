@@ -183,33 +183,19 @@ func usable(meta strategicpatch.LookupPatchMeta) strategicpatch.LookupPatchMeta 
 
 // mapKeys are the list-map keys of the list at this place; none where none are known.
 func (p *place) mapKeys() []string {
-	if list := p.atom().List; list != nil && list.ElementRelationship == schema.Associative {
-		return list.Keys
+	if atom, _ := p.typ().Atom(); atom.List != nil && atom.List.ElementRelationship == schema.Associative {
+		return atom.List.Keys
 	}
 	return nil
 }
 
-// atom is the structural type at this place, empty where it is not known.
-func (p *place) atom() schema.Atom {
-	types := p.lists.types()
-	if types.Schema == nil {
-		return schema.Atom{}
+// typ is how the server types what is at this place.
+func (p *place) typ() diff.Type {
+	switch {
+	case p.parent == nil:
+		return p.lists.types()
+	case p.key == "":
+		return p.parent.typ().Element()
 	}
-	ref := types.Ref
-	if p.parent != nil {
-		above := p.parent.atom()
-		switch {
-		case p.key == "" && above.List != nil:
-			ref = above.List.ElementType
-		case p.key != "" && above.Map != nil:
-			ref = above.Map.ElementType
-			if f, found := above.Map.FindField(p.key); found {
-				ref = f.Type
-			}
-		default:
-			return schema.Atom{}
-		}
-	}
-	atom, _ := types.Schema.Resolve(ref)
-	return atom
+	return p.parent.typ().Field(p.key)
 }

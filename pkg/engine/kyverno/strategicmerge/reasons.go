@@ -43,7 +43,8 @@ func (m *merger) nothingToDelete(missing bool, at *place) {
 
 // withoutKeys is about an element without merge keys.
 func (m *merger) withoutKeys(at listAt) {
-	m.notes.withoutKeys(at)
+	m.notes.add("%s: an element without %s is skipped: add it to patch one element, or (%s): \"*\" to patch all of them; Kyverno 1.19 would empty the list",
+		at, strings.Join(at.keys, " or "), at.keys[0])
 	m.why.Add("an element of the patch's %s has no %s, and is skipped", at, strings.Join(at.keys, " or "))
 }
 
@@ -53,7 +54,7 @@ func (m *merger) nothingNamed(e *node, at listAt) {
 }
 
 // missed is about an element with anchors that no live element meets.
-func (m *merger) missed(e *node, live []any, missed []*failure, targets targets, at *place) {
+func (m *merger) missed(e *node, live []any, missed []*ConditionError, targets targets, at *place) {
 	switch {
 	case m.why == nil:
 	case len(live) == 0:
@@ -63,7 +64,8 @@ func (m *merger) missed(e *node, live []any, missed []*failure, targets targets,
 	default:
 		texts := make([]string, len(missed))
 		for i, f := range missed {
-			texts[i] = f.text(live[f.element], at.element(f.element))
+			t := targets.indices[i]
+			texts[i] = f.text(live[t], at.element(t))
 		}
 		m.why.Add("no element of %s meets %s: %s", at, conditionsOf(e), engine.Few(texts))
 	}
@@ -91,20 +93,20 @@ func conditionsOf(e *node) string {
 	return engine.Few(parts)
 }
 
-// failure describes what an element has instead of what a condition wants.
-func (f *failure) text(element any, at *place) string {
+// text describes what an element has instead of what a condition wants.
+func (e *ConditionError) text(element any, at *place) string {
 	name := fmt.Sprintf("element %d", at.index)
 	if object, ok := element.(map[string]any); ok {
 		if text, isText := object["name"].(string); isText {
 			name = text
 		}
 	}
-	path := strings.TrimPrefix(f.at.String(), at.String()+".")
-	switch _, isScalar := pattern.Text(f.Got); {
-	case f.Missing:
+	path := strings.TrimPrefix(e.Path, at.String()+".")
+	switch _, isScalar := pattern.Text(e.Got); {
+	case e.Missing:
 		return name + " has no " + path
 	case isScalar && !strings.Contains(path, "."):
-		return name + " has " + path + " " + engine.BriefValue(f.Got)
+		return name + " has " + path + " " + engine.BriefValue(e.Got)
 	}
-	return name + ": " + f.Why.Below(path).Text(engine.BriefValue)
+	return name + ": " + e.Why.Below(path).Text(engine.BriefValue)
 }
