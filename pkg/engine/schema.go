@@ -2,7 +2,6 @@ package engine
 
 import (
 	"k8s.io/apimachinery/pkg/util/managedfields"
-	"k8s.io/apimachinery/pkg/util/strategicpatch"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 )
 
@@ -12,9 +11,7 @@ type Schema struct {
 	// Types converts to structured-merge-diff's typed values: list-map keys,
 	// sets and atomics, as server-side apply and CEL's ApplyConfiguration merge.
 	Types managedfields.TypeConverter
-	// Patch looks up patch strategies and merge keys, as strategic merge does.
-	Patch strategicpatch.LookupPatchMeta
-	// Fields says which values a server takes.
+	// Fields says which values a server takes, and how lists are patched.
 	Fields FieldValidator
 }
 
@@ -24,6 +21,9 @@ type FieldValidator interface {
 	// Validate returns what of a value a server would refuse, if the value stood at the path, or,
 	// for nil, if nothing did.
 	Validate(at fieldpath.Path, value any) []InvalidField
+	// ListPatch returns the patch strategies and the merge key of a list, for strategic merge; false if there is no such
+	// list. An empty name on the path stands for the elements of one.
+	ListPatch(path []string) (strategies []string, key string, known bool)
 }
 
 // InvalidField is a field that a server would refuse.

@@ -120,15 +120,9 @@ func (s ReaderSubject) testSchema(t *testing.T) {
 			t.Errorf("a Deployment does not fit its schema: %v", err)
 		}
 	}
-	meta := known.Patch
-	for _, field := range []string{"spec", "template", "spec"} {
-		if meta, _, err = meta.LookupPatchMetadataForStruct(field); err != nil {
-			t.Fatal(err)
-		}
-	}
-	_, list, err := meta.LookupPatchMetadataForSlice("containers")
-	if err != nil || list.GetPatchMergeKey() != "name" || !slices.Equal(list.GetPatchStrategies(), []string{"merge"}) {
-		t.Errorf("containers merge by %q, %q: %v", list.GetPatchMergeKey(), list.GetPatchStrategies(), err)
+	strategies, key, isList := known.Fields.ListPatch([]string{"spec", "template", "spec", "containers"})
+	if !isList || key != "name" || !slices.Equal(strategies, []string{"merge"}) {
+		t.Errorf("containers merge by %q, %q", key, strategies)
 	}
 	unknown, err := s.Schema(t.Context(), schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Unheard"})
 	if err != nil || unknown.Known() {

@@ -2,14 +2,16 @@ package openapi_test
 
 import (
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/util/strategicpatch"
 	"k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/openapi"
 )
 
@@ -35,7 +37,7 @@ func TestBuiltinHasEachFieldOfEachKind(t *testing.T) {
 			continue
 		}
 		kinds++
-		checkFields(t, gvk.Kind, reflect.TypeOf(object), d.Schema(gvk).Patch, 0)
+		checkFields(t, gvk.Kind, reflect.TypeOf(object), d.Schema(gvk).Fields, nil)
 	}
 	if kinds < 100 {
 		t.Errorf("checked %d kinds", kinds)
@@ -43,12 +45,12 @@ func TestBuiltinHasEachFieldOfEachKind(t *testing.T) {
 }
 
 // checkFields compares the fields of a Go type with those of a schema.
-func checkFields(t *testing.T, at string, of reflect.Type, known strategicpatch.LookupPatchMeta, depth int) {
+func checkFields(t *testing.T, kind string, of reflect.Type, known engine.FieldValidator, path fieldpath.Path) {
 	t.Helper()
 	for of.Kind() == reflect.Pointer {
 		of = of.Elem()
 	}
-	if of.Kind() != reflect.Struct || depth > 12 {
+	if of.Kind() != reflect.Struct || len(path) > 12 {
 		return
 	}
 	if _, custom := reflect.New(of).Interface().(interface{ OpenAPISchemaType() []string }); custom {
@@ -59,22 +61,18 @@ func checkFields(t *testing.T, at string, of reflect.Type, known strategicpatch.
 		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
 		switch {
 		case name == "" && f.Anonymous:
-			checkFields(t, at, f.Type, known, depth)
+			checkFields(t, kind, f.Type, known, path)
 		case name == "" || name == "-":
-		case f.Type.Kind() == reflect.Slice && f.Type.Elem().Kind() != reflect.Uint8:
-			below, _, err := known.LookupPatchMetadataForSlice(name)
-			if err != nil {
-				t.Errorf("%s.%s: %v", at, name, err)
-				continue
-			}
-			checkFields(t, at+"."+name, f.Type.Elem(), below, depth+1)
 		default:
-			below, _, err := known.LookupPatchMetadataForStruct(name)
-			if err != nil {
-				t.Errorf("%s.%s: %v", at, name, err)
+			below, of := append(slices.Clip(path), fieldpath.PathElement{FieldName: &name}), f.Type
+			if of.Kind() == reflect.Slice && of.Elem().Kind() != reflect.Uint8 {
+				below, of = append(below, fieldpath.PathElement{Index: new(int)}), of.Elem()
+			}
+			if slices.ContainsFunc(known.Validate(below, true), func(f engine.InvalidField) bool { return f.Unknown }) {
+				t.Errorf("%s has no %s", kind, below)
 				continue
 			}
-			checkFields(t, at+"."+name, f.Type, below, depth+1)
+			checkFields(t, kind, of, known, below)
 		}
 	}
 }

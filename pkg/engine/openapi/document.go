@@ -49,8 +49,7 @@ func newDocument(components map[string]*spec.Schema) (*Document, error) {
 	d := &Document{components: components, kinds: map[schema.GroupVersionKind]engine.Schema{}, types: types}
 	for _, name := range slices.Sorted(maps.Keys(components)) { // should two describe a kind, always the same one
 		for _, gvk := range describedKinds(components[name]) {
-			of := typed{d, components[name]}
-			d.kinds[gvk] = engine.Schema{Types: types, Patch: patchMeta{of}, Fields: validator{of, gvk.Group}}
+			d.kinds[gvk] = engine.Schema{Types: types, Fields: validator{typed{d, components[name]}, gvk.Group}}
 		}
 	}
 	return d, nil

@@ -25,7 +25,7 @@ const (
 // maxInvalid bounds what is said of one value.
 const maxInvalid = 100
 
-// validator is an engine.FieldValidator of one type.
+// validator is the engine.FieldValidator of one type.
 type validator struct {
 	typed
 	group string
@@ -43,11 +43,11 @@ func (v validator) Validate(at fieldpath.Path, value any) []engine.InvalidField 
 			return nil
 		}
 		if e.FieldName == nil {
-			if t.schema.Items == nil || t.schema.Items.Schema == nil {
+			list := t
+			if t.items() == nil {
 				return nil
 			}
-			list := t
-			if t, ok = t.to(t.schema.Items.Schema); ok && i == len(at)-1 {
+			if t, ok = t.to(t.items()); ok && i == len(at)-1 {
 				found.keys(at, value, list, t)
 			}
 			continue
@@ -159,10 +159,10 @@ func (f *invalid) value(at fieldpath.Path, value any, t typed) {
 			}
 		}
 	case []any:
-		if t.schema.Items == nil || t.schema.Items.Schema == nil {
+		if t.items() == nil {
 			return
 		}
-		of, ok := t.to(t.schema.Items.Schema)
+		of, ok := t.to(t.items())
 		if !ok {
 			return
 		}

@@ -9,16 +9,16 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	kruntime "k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/apimachinery/pkg/util/managedfields"
-	"k8s.io/apimachinery/pkg/util/strategicpatch"
-	"k8s.io/kube-openapi/pkg/validation/spec"
 	"sigs.k8s.io/yaml"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/conformance"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/strategicmerge"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/openapi"
 )
 
 func TestApply(t *testing.T) {
@@ -130,11 +130,12 @@ func schemaOf(t testing.TB, live map[string]any) engine.Schema {
 	if live["kind"] != "Pod" {
 		return engine.Schema{}
 	}
-	meta, err := strategicpatch.NewPatchMetaFromStruct(corev1.Pod{})
+	gvk := corev1.SchemeGroupVersion.WithKind("Pod")
+	pod, err := new(openapi.Builtin).Document(gvk)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return engine.Schema{Patch: meta}
+	return engine.Schema{Fields: pod.Schema(gvk).Fields}
 }
 
 func TestApplySharesUntouched(t *testing.T) {
@@ -155,28 +156,15 @@ func TestApplySharesUntouched(t *testing.T) {
 // widgets is the schema of a custom resource whose parts are a map list by id.
 func widgets(t testing.TB) engine.Schema {
 	t.Helper()
-	text := spec.StringProperty()
-	part := spec.Schema{SchemaProps: spec.SchemaProps{
-		Type:       spec.StringOrArray{"object"},
-		Properties: map[string]spec.Schema{"id": *text, "a": *text, "b": *text},
-	}}
-	parts := spec.ArrayProperty(&part)
-	parts.AddExtension("x-kubernetes-list-type", "map")
-	parts.AddExtension("x-kubernetes-list-map-keys", []any{"id"})
-	body := spec.Schema{SchemaProps: spec.SchemaProps{
-		Type: spec.StringOrArray{"object"}, Properties: map[string]spec.Schema{"parts": *parts, "tags": *spec.ArrayProperty(text)},
-	}}
-	widget := spec.Schema{SchemaProps: spec.SchemaProps{
-		Type:       spec.StringOrArray{"object"},
-		Properties: map[string]spec.Schema{"apiVersion": *text, "kind": *text, "spec": body},
-	}}
-	widget.AddExtension("x-kubernetes-group-version-kind", []any{map[string]any{"group": "example.com", "version": "v1", "kind": "Widget"}})
-	schemas := map[string]*spec.Schema{"com.example.v1.Widget": &widget}
-	types, err := managedfields.NewTypeConverter(schemas, false)
+	gvk := schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Widget"}
+	widget, err := openapi.FromCustomResource(gvk, object(t, `{type: object, properties: {spec: {type: object, properties: {
+		tags: {type: array, items: {type: string}},
+		parts: {type: array, x-kubernetes-list-type: map, x-kubernetes-list-map-keys: [id], items: {
+			type: object, properties: {id: {type: string}, a: {type: string}, b: {type: string}}}}}}}}`))
 	if err != nil {
 		t.Fatal(err)
 	}
-	return engine.Schema{Types: types, Patch: strategicpatch.PatchMetaFromOpenAPIV3{SchemaList: schemas, Schema: &widget}}
+	return widget.Schema(gvk)
 }
 
 func TestApplyMapListsOfCustomResources(t *testing.T) {
@@ -196,8 +184,7 @@ func TestApplyMapListsOfCustomResources(t *testing.T) {
 func TestApplyEmptySchema(t *testing.T) {
 	live := object(t, `{kind: Widget, spec: {l: [{a: b}]}}`)
 	for _, s := range []engine.Schema{
-		{Patch: strategicpatch.PatchMetaFromOpenAPIV3{}},
-		{Patch: strategicpatch.PatchMetaFromOpenAPIV3{Schema: &spec.Schema{}}},
+		{},
 		{Types: managedfields.NewDeducedTypeConverter()},
 	} {
 		if _, _, err := apply(live, object(t, `spec: {l: [{(a): b, c: d}], m: [{x: y}]}`), s, nil); err != nil {

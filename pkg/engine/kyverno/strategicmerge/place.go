@@ -6,7 +6,6 @@ import (
 	"sync"
 
 	apischema "k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/util/strategicpatch"
 	"sigs.k8s.io/structured-merge-diff/v6/schema"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
@@ -118,11 +117,11 @@ func (p *place) appendPattern(text []byte) []byte {
 func (p *place) lookListRule() listRule {
 	keys := p.mapKeys()
 	rule := listRule{known: len(keys) > 0}
-	if meta := p.parent.patchMeta(); meta != nil {
-		if _, found, err := meta.LookupPatchMetadataForSlice(p.key); err == nil {
+	if p.lists.Fields != nil && p.key != "" {
+		if strategies, key, known := p.lists.Fields.ListPatch(p.path()); known {
 			rule.known = true
-			rule.merge = slices.Contains(found.GetPatchStrategies(), "merge")
-			if key := found.GetPatchMergeKey(); rule.merge && key != "" {
+			rule.merge = slices.Contains(strategies, "merge")
+			if rule.merge && key != "" {
 				rule.keys = withSecondKey(key)
 				if slices.Contains(keys, key) {
 					rule.keys = keys
@@ -150,35 +149,12 @@ func withSecondKey(key string) []string {
 	}
 }
 
-// patchMeta returns the patch schema of the map at this place; nil where nothing is known.
-func (p *place) patchMeta() strategicpatch.LookupPatchMeta {
-	switch {
-	case p == nil:
-		return nil
-	case p.parent == nil:
-		return usable(p.lists.Patch)
-	}
-	look := strategicpatch.LookupPatchMeta.LookupPatchMetadataForStruct
-	if p.key == "" { // an element: its list knows
-		p, look = p.parent, strategicpatch.LookupPatchMeta.LookupPatchMetadataForSlice
-	}
-	above := p.parent.patchMeta()
-	if above == nil {
+// path returns the keys that lead to the place, which are empty for elements of lists.
+func (p *place) path() []string {
+	if p.parent == nil {
 		return nil
 	}
-	meta, _, err := look(above, p.key)
-	if err != nil {
-		return nil
-	}
-	return usable(meta)
-}
-
-// usable keeps out a schema without content, on which lookups would panic.
-func usable(meta strategicpatch.LookupPatchMeta) strategicpatch.LookupPatchMeta {
-	if v3, ok := meta.(strategicpatch.PatchMetaFromOpenAPIV3); ok && v3.Schema == nil {
-		return nil
-	}
-	return meta
+	return append(p.parent.path(), p.key)
 }
 
 // mapKeys are the list-map keys of the list at this place; none where none are known.
