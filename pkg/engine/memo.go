@@ -37,6 +37,9 @@ func (m *Memo) cache() *lru.Cache {
 
 // kept returns what the key has, if it is there.
 func (m *Memo) kept(key any) (memoized, bool) {
+	if m == nil {
+		return memoized{}, false
+	}
 	found, _ := m.cache().Get(key)
 	out, ok := found.(memoized)
 	return out, ok

@@ -16,8 +16,6 @@ import (
 // the policies and the user's scope both select. It is immutable.
 type ObjectFilter struct {
 	selections []selection
-	byType     map[string][]int // the selections of a kind, or else of a resource, without wildcards
-	open       []int            // the others
 	scope      Scope
 }
 
@@ -29,8 +27,8 @@ type selection struct {
 // NewObjectFilter compiles the selections. It returns an error for a label selector that no
 // server would accept.
 func NewObjectFilter(selections []Selection, scope Scope) (*ObjectFilter, error) {
-	c := &ObjectFilter{scope: scope, byType: map[string][]int{}}
-	for i, s := range selections {
+	c := &ObjectFilter{scope: scope}
+	for _, s := range selections {
 		compiled := selection{Selection: s, labels: labels.Everything()}
 		if s.Labels != nil {
 			var err error
@@ -39,24 +37,8 @@ func NewObjectFilter(selections []Selection, scope Scope) (*ObjectFilter, error)
 			}
 		}
 		c.selections = append(c.selections, compiled)
-		if name, ok := s.TypeName(); ok {
-			c.byType[name] = append(c.byType[name], i)
-		} else {
-			c.open = append(c.open, i)
-		}
 	}
 	return c, nil
-}
-
-// candidates are the selections that may select objects of a kind, in their order.
-func (c *ObjectFilter) candidates(m *meta.RESTMapping) []int {
-	kind, resource := c.byType[m.GroupVersionKind.Kind], c.byType[m.Resource.Resource]
-	if len(kind) == 0 && len(resource) == 0 {
-		return c.open
-	}
-	all := slices.Concat(c.open, kind, resource)
-	slices.Sort(all)
-	return slices.Compact(all)
 }
 
 // KindFilter is an ObjectFilter for the objects of one kind, read in one version.
@@ -74,8 +56,8 @@ func (c *ObjectFilter) ForKind(m *meta.RESTMapping) (*KindFilter, bool) {
 		return nil, false
 	}
 	k := &KindFilter{scope: c.scope}
-	for _, i := range c.candidates(m) {
-		if s := c.selections[i]; s.matchesKind(gvk) && s.MatchesResource(m.Resource.Resource) && c.reaches(m, s) {
+	for _, s := range c.selections {
+		if s.matchesKind(gvk) && s.MatchesResource(m.Resource.Resource) && c.reaches(m, s) {
 			k.selections = append(k.selections, s)
 			k.explicit = k.explicit || s.Kind != "*" || (s.Resource != "" && s.Resource != "*")
 		}

@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"encoding/json"
 	"slices"
 	"strings"
 
@@ -35,39 +34,20 @@ type Selection struct {
 type SelectionSet struct {
 	All []Selection // in the order in which they were added
 
-	known map[selectionID]bool
-}
-
-// selectionID is equal for equal selections: its Labels are nil, and their text beside it.
-type selectionID struct {
-	Selection
-	labels string
+	known map[question]bool
 }
 
 // Add adds those that are new.
 func (s *SelectionSet) Add(all ...Selection) {
 	for _, one := range all {
-		id := selectionID{Selection: one, labels: LabelsID(one.Labels)}
-		id.Labels = nil
-		if s.known[id] {
-			continue
+		if id := asked("list", one); !s.known[id] {
+			if s.known == nil {
+				s.known = map[question]bool{}
+			}
+			s.known[id] = true
+			s.All = append(s.All, one)
 		}
-		if s.known == nil {
-			s.known = map[selectionID]bool{}
-		}
-		s.known[id] = true
-		s.All = append(s.All, one)
 	}
-}
-
-// LabelsID returns a text that is the same for equal label selectors alone. (Their String takes time by the square of their
-// requirements.)
-func LabelsID(s *metav1.LabelSelector) string {
-	if s == nil {
-		return ""
-	}
-	text, _ := json.Marshal(s) // it has texts alone
-	return string(text)
 }
 
 // OfRequests reports whether the selection is of requests to a subresource, for which no live object stands.
@@ -95,14 +75,6 @@ func (s Selection) Exact() bool {
 // ExactKind reports whether all that the selection can select is of a single kind.
 func (s Selection) ExactKind() bool {
 	return s.Resource == "" && !selector.HasWildcard(s.Group) && !selector.HasWildcard(s.Version) && !selector.HasWildcard(s.Kind)
-}
-
-// TypeName is the kind that the selection names without wildcards, or else the resource; false where it names neither.
-func (s Selection) TypeName() (name string, ok bool) {
-	if !selector.HasWildcard(s.Kind) {
-		return s.Kind, true
-	}
-	return s.Resource, s.Resource != "" && !selector.HasWildcard(s.Resource)
 }
 
 // MatchesResource reports whether the resource of a kind, such as "deployments", is

@@ -4,10 +4,10 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"fmt"
 	"iter"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
 // Watched returns a view of a world in which reading a Secret is noted (NoteSecret), and each question is asked once in
@@ -15,128 +15,105 @@ import (
 func (w *World) Watched() *World {
 	out := *w
 	if w.Reader != nil {
-		out.Reader = watchedReader{w.Reader, w.Memo, w.Limits.Elements}
+		out.Reader = watched{w}
 	}
 	if w.Raw != nil {
-		out.Raw = watchedRaw{w.Raw, w.Memo}
+		out.Raw = watched{w}
 	}
 	if w.Remote != nil {
-		out.Remote = watchedFetcher{w.Remote, w.Memo}
+		out.Remote = watched{w}
 	}
 	return &out
 }
 
-type (
-	objectQuestion ObjectKey
-	listQuestion   string
-	rawQuestion    struct{ method, path, body string }
-	fetchQuestion  struct{ method, url, header, body, caBundle string }
-)
+// question is what is asked, as JSON.
+type question string
 
-func listed(s *Selection) listQuestion {
-	labels, _ := json.Marshal(s.Labels) // strings
-	return listQuestion(fmt.Sprintf("%q %s", []string{s.Group, s.Version, s.Kind, s.Subresource, s.Resource, s.Namespace, s.Name, s.Fields, s.ReadAs}, labels))
+func asked(kind string, of any) question {
+	text, _ := json.Marshal(of) // it has strings, and what is made of some
+	return question(kind + string(text))
 }
 
-func fetched(r *RemoteRequest) fetchQuestion {
-	header, _ := json.Marshal(r.Header) // strings, in order
-	return fetchQuestion{r.Method, r.URL, string(header), string(r.Body), string(r.CABundle)}
-}
+// watched answers the questions of policies from a world.
+type watched struct{ of *World }
 
-type watchedReader struct {
-	Reader
-	once *Memo // of the run; nil where the same question may have another answer
-	most int   // objects of a list that are kept
-}
-
-func (r watchedReader) Get(ctx context.Context, key ObjectKey) (*unstructured.Unstructured, error) {
-	key.UID = "" // by which nothing is read
-	value, err := r.once.Do(ctx, objectQuestion(key), func(ctx context.Context) (any, error) {
-		u, err := r.Reader.Get(ctx, key)
-		if IsSecret(u) || err == nil && key.IsSecret() {
+// ask asks a question once in a run, and notes whether the answer holds a Secret.
+func ask[A any](ctx context.Context, w *World, q question, get func(context.Context) (answer A, secret bool, err error)) (A, error) {
+	value, err := w.Memo.Do(ctx, q, func(ctx context.Context) (any, error) {
+		answer, secret, err := get(ctx)
+		if secret {
 			NoteSecret(ctx)
 		}
-		return u, err
+		return answer, err
 	})
-	u, _ := value.(*unstructured.Unstructured)
-	return u, err
+	answer, _ := value.(A)
+	return answer, err
 }
 
-func (r watchedReader) List(ctx context.Context, s Selection) iter.Seq2[*unstructured.Unstructured, error] {
+// Get implements Reader.
+func (w watched) Get(ctx context.Context, key ObjectKey) (*unstructured.Unstructured, error) {
+	key.UID = "" // by which nothing is read
+	return ask(ctx, w.of, asked("get", key), func(ctx context.Context) (*unstructured.Unstructured, bool, error) {
+		u, err := w.of.Reader.Get(ctx, key)
+		return u, IsSecret(u) || err == nil && key.IsSecret(), err
+	})
+}
+
+// Schema implements Reader.
+func (w watched) Schema(ctx context.Context, gvk schema.GroupVersionKind) (Schema, error) {
+	return w.of.Reader.Schema(ctx, gvk)
+}
+
+// List implements Reader. It lists once in a run what is kept: no more objects than a rule iterates over.
+func (w watched) List(ctx context.Context, s Selection) iter.Seq2[*unstructured.Unstructured, error] {
 	return func(yield func(*unstructured.Unstructured, error) bool) {
-		var all []*unstructured.Unstructured
-		for u, err := range r.list(ctx, s) {
+		q, most := asked("list", s), w.of.Limits.Elements
+		hand := func(u *unstructured.Unstructured, err error) bool {
 			if IsSecret(u) {
 				NoteSecret(ctx)
 			}
-			if !yield(u, err) || err != nil {
+			return yield(u, err) && err == nil
+		}
+		var all []*unstructured.Unstructured
+		if known, ok := w.of.Memo.kept(q); ok {
+			all, _ = known.value.([]*unstructured.Unstructured)
+			for _, u := range all {
+				if !hand(u, nil) {
+					return
+				}
+			}
+			return
+		}
+		for u, err := range w.of.Reader.List(ctx, s) {
+			if !hand(u, err) {
 				return
 			}
-			if len(all) <= r.most {
+			if len(all) <= most {
 				all = append(all, u)
 			}
 		}
-		if r.once != nil && len(all) <= r.most {
-			r.once.cache().Add(listed(&s), memoized{value: all})
+		if w.of.Memo != nil && len(all) <= most {
+			w.of.Memo.cache().Add(q, memoized{value: all})
 		}
 	}
 }
 
-// list lists once in a run what is kept.
-func (r watchedReader) list(ctx context.Context, s Selection) iter.Seq2[*unstructured.Unstructured, error] {
-	if r.once == nil {
-		return r.Reader.List(ctx, s)
-	}
-	known, ok := r.once.kept(listed(&s))
-	if !ok {
-		return r.Reader.List(ctx, s)
-	}
-	return func(yield func(*unstructured.Unstructured, error) bool) {
-		all, _ := known.value.([]*unstructured.Unstructured)
-		for _, u := range all {
-			if !yield(u, nil) {
-				return
-			}
-		}
-	}
-}
-
-type watchedRaw struct {
-	RawReader
-	once *Memo
-}
-
-func (r watchedRaw) Raw(ctx context.Context, method, path string, body []byte) ([]byte, error) {
-	value, err := r.once.Do(ctx, rawQuestion{method, path, string(body)}, func(ctx context.Context) (any, error) {
-		answer, err := r.RawReader.Raw(ctx, method, path, body)
-		noteSecrets(ctx, answer)
-		if p, parsed := ParseAPIPath(path); err == nil && parsed == nil && p.Group == "" && p.Resource == "secrets" {
-			NoteSecret(ctx)
-		}
-		return answer, err
+// Raw implements RawReader.
+func (w watched) Raw(ctx context.Context, method, path string, body []byte) ([]byte, error) {
+	return ask(ctx, w.of, asked("raw", []string{method, path, string(body)}), func(ctx context.Context) ([]byte, bool, error) {
+		answer, err := w.of.Raw.Raw(ctx, method, path, body)
+		p, broken := ParseAPIPath(path)
+		return answer, mayHoldSecret(answer) || err == nil && broken == nil && p.Group == "" && p.Resource == "secrets", err
 	})
-	answer, _ := value.([]byte)
-	return answer, err
 }
 
-// noteSecrets notes that an answer may hold a Secret, or a list of some.
-func noteSecrets(ctx context.Context, answer []byte) {
-	if bytes.Contains(answer, []byte(`"Secret`)) {
-		NoteSecret(ctx)
-	}
-}
-
-type watchedFetcher struct {
-	Fetcher
-	once *Memo
-}
-
-func (f watchedFetcher) Fetch(ctx context.Context, r RemoteRequest) ([]byte, error) {
-	value, err := f.once.Do(ctx, fetched(&r), func(ctx context.Context) (any, error) {
-		answer, err := f.Fetcher.Fetch(ctx, r)
-		noteSecrets(ctx, answer)
-		return answer, err
+// Fetch implements Fetcher.
+func (w watched) Fetch(ctx context.Context, r RemoteRequest) ([]byte, error) {
+	return ask(ctx, w.of, asked("fetch", r), func(ctx context.Context) ([]byte, bool, error) {
+		answer, err := w.of.Remote.Fetch(ctx, r)
+		return answer, mayHoldSecret(answer), err
 	})
-	answer, _ := value.([]byte)
-	return answer, err
 }
+
+// mayHoldSecret reports whether an answer may hold a Secret, or a list of some.
+func mayHoldSecret(answer []byte) bool { return bytes.Contains(answer, []byte(`"Secret`)) }
