@@ -17,7 +17,8 @@ import (
 // Document is one policy object, one input that policies read beside themselves (a
 // binding, a parameter, an exception), or one object of a manifest, and where it was read.
 type Document struct {
-	*Manifest
+	Key    ObjectKey // of the object
+	object *unstructured.Unstructured
 	// Origin names the place for messages: "policies/team.yaml:12", "stdin:1" or "cluster".
 	Origin string
 	// Line returns the line of a field, such as "spec.rules[0].match", or of the part of its path that is
@@ -25,15 +26,9 @@ type Document struct {
 	Line func(field string) int
 }
 
-// Manifest is the object of a document.
-type Manifest struct {
-	Key    ObjectKey // of the object
-	object *unstructured.Unstructured
-}
-
 // NewDocument returns the document of an object, with its Origin.
 func NewDocument(u *unstructured.Unstructured, origin string) Document {
-	return Document{Manifest: &Manifest{Key: KeyOf(u), object: u}, Origin: origin}
+	return Document{Key: KeyOf(u), object: u, Origin: origin}
 }
 
 // Documents returns documents of objects that were read at no place worth a name.
@@ -46,16 +41,13 @@ func Documents(objects ...*unstructured.Unstructured) []Document {
 }
 
 // Object returns the object.
-func (m *Manifest) Object() *unstructured.Unstructured { return m.object }
+func (d Document) Object() *unstructured.Unstructured { return d.object }
 
 // Field returns what stands at a path of fields; nil if nothing does.
-func (m *Manifest) Field(path ...string) any {
-	value, _, _ := unstructured.NestedFieldNoCopy(m.object.Object, path...)
+func (d Document) Field(path ...string) any {
+	value, _, _ := unstructured.NestedFieldNoCopy(d.object.Object, path...)
 	return value
 }
-
-// IsSecret reports whether the object is a core Secret.
-func (m *Manifest) IsSecret() bool { return m.Key.IsSecret() }
 
 // Names returns the names that a RuleRef may have for the policy: its own, that with its
 // namespace, and that with its kind where several kinds share it.

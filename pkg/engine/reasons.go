@@ -43,26 +43,6 @@ func (l *Reasons) Add(format string, args ...any) {
 	}
 }
 
-// Draft returns an empty list that takes reasons as l does. They count once l has
-// adopted it.
-func (l *Reasons) Draft() *Reasons {
-	if l == nil {
-		return nil
-	}
-	return &Reasons{place: l.place, gathered: &gathered{}}
-}
-
-// Adopt adds the reasons of a draft.
-func (l *Reasons) Adopt(draft *Reasons) {
-	if draft == nil {
-		return
-	}
-	texts := append(l.gathered.texts, draft.gathered.texts...)
-	most := min(len(texts), mostReasons)
-	l.gathered.more += draft.gathered.more + len(texts) - most
-	l.gathered.texts = texts[:most]
-}
-
 // Err returns all reasons as one error, or nil if there are none: why a rule that ran changed nothing, where the object does
 // not simply have what the rule writes already.
 func (l *Reasons) Err() error {

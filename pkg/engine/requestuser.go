@@ -8,6 +8,7 @@ import (
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 )
 
 // RequestUserLint is the warning about a policy whose expressions read request.userInfo.
@@ -86,29 +87,9 @@ func review(ctx context.Context, server RawReader) (authenticationv1.UserInfo, e
 // UserInfoFields returns what expressions see as request.userInfo. As on a server, empty
 // fields are left out.
 func UserInfoFields(u *authenticationv1.UserInfo) map[string]any {
-	out := map[string]any{}
-	for name, text := range map[string]string{"username": u.Username, "uid": u.UID} {
-		if text != "" {
-			out[name] = text
-		}
-	}
-	if len(u.Groups) > 0 {
-		out["groups"] = list(u.Groups)
-	}
-	if len(u.Extra) > 0 {
-		extra := map[string]any{}
-		for name, values := range u.Extra {
-			extra[name] = list(values)
-		}
-		out["extra"] = extra
-	}
-	return out
-}
-
-func list(texts []string) []any {
-	out := make([]any, len(texts))
-	for i, t := range texts {
-		out[i] = t
+	out, err := runtime.DefaultUnstructuredConverter.ToUnstructured(u)
+	if err != nil { // it has only strings
+		return map[string]any{}
 	}
 	return out
 }

@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/strategicmerge"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/variables"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/limit"
@@ -132,14 +131,10 @@ func (p *patch) apply(s *variables.Scope, on patchSubject) (patchResult, error) 
 	if err != nil {
 		return unchanged, err
 	}
-	why := on.Why
-	on.Why, on.Clock = why.Draft(), s.Interpreter().Clock()
+	on.Clock = s.Interpreter().Clock()
 	out, err := compiled(on)
 	if err != nil {
 		return unchanged, err
-	}
-	if diff.Shared(out.Object, on.Object) {
-		why.Adopt(on.Why)
 	}
 	out.NotIdempotent = cmp.Or(p.template.NotIdempotent(), out.NotIdempotent)
 	return out, nil

@@ -105,15 +105,3 @@ func (s shortNames) KindFor(r schema.GroupVersionResource) (schema.GroupVersionK
 func (s shortNames) KindsFor(r schema.GroupVersionResource) ([]schema.GroupVersionKind, error) {
 	return s.RESTMapper.KindsFor(s.full(r))
 }
-
-func (s shortNames) ResourceFor(r schema.GroupVersionResource) (schema.GroupVersionResource, error) {
-	return s.RESTMapper.ResourceFor(s.full(r))
-}
-
-func (s shortNames) ResourcesFor(r schema.GroupVersionResource) ([]schema.GroupVersionResource, error) {
-	return s.RESTMapper.ResourcesFor(s.full(r))
-}
-
-func (s shortNames) ResourceSingularizer(resource string) (string, error) {
-	return s.RESTMapper.ResourceSingularizer(s.full(schema.GroupVersionResource{Resource: resource}).Resource)
-}

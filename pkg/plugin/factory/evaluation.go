@@ -186,7 +186,7 @@ func (f *Factory) openCluster(ctx context.Context, o *preview.Options) error {
 	for _, d := range o.Documents {
 		gk := d.Key.GroupKind
 		switch is := dialects.Accepts(o.Dialects, gk); {
-		case d.IsSecret():
+		case d.Key.IsSecret():
 			f.note(d.Origin, "Secret "+d.Key.Name+" is not used: beside a cluster, policies read its Secrets")
 			continue
 		case isInstalled(d), is == engine.Policy, is != role(gk):
@@ -387,7 +387,7 @@ func (f *Factory) Comparison(ctx context.Context, args []string, request engine.
 	var sides [2]preview.Policies
 	o := f.options(request)
 	o.Annotate = false // the annotation names the policy
-	of := map[*engine.Manifest]int{}
+	of := map[*unstructured.Unstructured]int{}
 	for side := range named {
 		documents, err := f.readPolicies(ctx, o, &named[side])
 		if err != nil {
@@ -395,7 +395,7 @@ func (f *Factory) Comparison(ctx context.Context, args []string, request engine.
 		}
 		for _, d := range documents {
 			if d.Origin != cluster.Origin || dialects.Accepts(o.Dialects, d.Key.GroupKind) == engine.Policy {
-				of[d.Manifest] = side
+				of[d.Object()] = side
 			}
 		}
 		o.Documents = append(o.Documents, documents...)
@@ -409,7 +409,7 @@ func (f *Factory) Comparison(ctx context.Context, args []string, request engine.
 	for side := range sides {
 		sides[side] = o.Policies
 		sides[side].Documents = slices.DeleteFunc(slices.Clone(o.Documents), func(d engine.Document) bool {
-			owner, owned := of[d.Manifest]
+			owner, owned := of[d.Object()]
 			return owned && owner != side
 		})
 	}

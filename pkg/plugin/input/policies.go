@@ -160,11 +160,11 @@ func (s Policies) latest(installed, read []engine.Document) []engine.Document {
 			} else {
 				s.Warn(d.Origin, fmt.Sprintf("%s was read before, at %s: the later one is used", describe(d), all[before].Origin))
 			}
-			all[before].Manifest = nil
+			all[before] = engine.Document{}
 		}
 		last[key] = i
 	}
-	return slices.DeleteFunc(all, func(d engine.Document) bool { return d.Manifest == nil })
+	return slices.DeleteFunc(all, func(d engine.Document) bool { return d.Object() == nil })
 }
 
 func (s Policies) noneFound() error {

@@ -28,7 +28,7 @@ const (
 func (s *Spec) configMaps() (out []*corev1.ConfigMap, notes []string, err error) {
 	size := 0
 	for i, d := range s.Policies {
-		if d.IsSecret() {
+		if d.Key.IsSecret() {
 			return nil, nil, fmt.Errorf("%s: Secret %s: who reads ConfigMaps would read it; leave it out of -p: inside the cluster, policies read the Secrets of the cluster", d.Origin, d.Key.Name)
 		}
 		text, err := yaml.Marshal(d.Object().Object)

@@ -42,7 +42,7 @@ func DocumentsOf(all []engine.Document, installed func(engine.Document) bool) ([
 	for i, d := range all {
 		out[i] = Document{Object: d.Key, Origin: d.Origin, Installed: installed(d)}
 		if !out[i].Installed {
-			if d.IsSecret() {
+			if d.Key.IsSecret() {
 				return nil, "", fmt.Errorf("%s: Secret %s is read by the policies from a file, and a plan holds no Secrets; create it in the cluster instead", d.Origin, d.Key.Name)
 			}
 			out[i].Content = d.Object().Object

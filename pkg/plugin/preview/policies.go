@@ -110,7 +110,7 @@ func (p *Policies) InUse() []engine.Document {
 		return slices.ContainsFunc(by, func(d engine.Dialect) bool { return d.Accepts(doc.Key.GroupKind) != engine.Foreign })
 	}
 	return slices.DeleteFunc(slices.Clone(p.Documents), func(doc engine.Document) bool {
-		return doc.IsSecret() || accepted(p.Dialects, doc) && !accepted(use, doc)
+		return doc.Key.IsSecret() || accepted(p.Dialects, doc) && !accepted(use, doc)
 	})
 }
 
