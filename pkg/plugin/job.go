@@ -19,7 +19,6 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/job"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/formats"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/rbac"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/version"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/wording"
 )
@@ -145,7 +144,7 @@ func (f *JobFlags) run(ctx context.Context, typed *pflag.FlagSet, args []string,
 	if err := f.Validate(typed); err != nil {
 		return ExitNothing, err
 	}
-	spec, errOut := f.Spec, redact.NewWriter(streams.ErrOut)
+	spec := f.Spec
 	var err error
 	if spec.Namespace, _, err = f.Config.ToRawKubeConfigLoader().Namespace(); err != nil {
 		return ExitNothing, err
@@ -178,28 +177,11 @@ func (f *JobFlags) run(ctx context.Context, typed *pflag.FlagSet, args []string,
 		return ExitNothing, err
 	}
 	notes = slices.Concat(notes, more, others)
-	broken := found.List.Errors()
-	for _, p := range broken {
-		fmt.Fprintf(errOut, "error: %s; the run would be incomplete\n", p)
+	broken := printBroken(&found, "the run would be incomplete", streams.ErrOut)
+	if f.Apply && broken > 0 {
+		return ExitNothing, fmt.Errorf("no Job was printed: %s in policies, with which it would write nothing; fix them, or leave their rules out with --skip", wording.Plural(broken, "error"))
 	}
-	if f.Apply && len(broken) > 0 {
-		return ExitNothing, fmt.Errorf("no Job was printed: %s in policies, with which it would write nothing; fix them, or leave their rules out with --skip", wording.Plural(len(broken), "error"))
-	}
-	for _, note := range notes {
-		fmt.Fprintf(errOut, "warning: %s\n", note)
-	}
-	if f.Output == formats.JSON {
-		err = job.PrintJSON(streams.Out, objects)
-	} else {
-		err = job.PrintYAML(streams.Out, objects, notes)
-	}
-	switch {
-	case err != nil:
-		return ExitNothing, err
-	case len(broken) > 0:
-		return ExitIncomplete, nil
-	}
-	return ExitOK, nil
+	return printManifests(f.Output, objects, notes, broken, streams)
 }
 
 // command is what is run, with the flags that it has in common with job.

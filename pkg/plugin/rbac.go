@@ -19,6 +19,7 @@ import (
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/factory"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/flags"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/job"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/formats"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/preview"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/rbac"
@@ -169,23 +170,38 @@ func (f *RBACFlags) Run(ctx context.Context, args []string, streams genericioopt
 	if err != nil {
 		return ExitNothing, err
 	}
-	errOut, broken := redact.NewWriter(streams.ErrOut), found.List.Errors()
+	var roles []any
+	for _, role := range rbac.Roles(f.Name, needs, namespaces, subjects) {
+		roles = append(roles, role)
+	}
+	broken := printBroken(&found, "the roles do not cover it", streams.ErrOut)
+	return printManifests(f.Output, roles, notes, broken, streams)
+}
+
+// printBroken prints the errors of policies, with what follows from them, and returns their number.
+func printBroken(found *factory.Described, so string, errOut io.Writer) int {
+	broken := found.List.Errors()
 	for _, p := range broken {
-		fmt.Fprintf(errOut, "error: %s; the roles do not cover it\n", p)
+		fmt.Fprintf(redact.NewWriter(errOut), "error: %s; %s\n", p, so)
 	}
+	return len(broken)
+}
+
+// printManifests prints manifests for which some policies are broken, with notes for their reader, and returns the exit code.
+func printManifests(format string, objects []any, notes []string, broken int, streams genericiooptions.IOStreams) (int, error) {
 	for _, note := range notes {
-		fmt.Fprintf(errOut, "warning: %s\n", note)
+		fmt.Fprintf(redact.NewWriter(streams.ErrOut), "warning: %s\n", note)
 	}
-	roles := rbac.Roles(f.Name, needs, namespaces, subjects)
-	if f.Output == formats.JSON {
-		err = rbac.PrintJSON(streams.Out, roles)
+	var err error
+	if format == formats.JSON {
+		err = job.PrintJSON(streams.Out, objects)
 	} else {
-		err = rbac.PrintYAML(streams.Out, roles, notes)
+		err = job.PrintYAML(streams.Out, objects, notes)
 	}
 	switch {
 	case err != nil:
 		return ExitNothing, err
-	case len(broken) > 0:
+	case broken > 0:
 		return ExitIncomplete, nil
 	}
 	return ExitOK, nil

@@ -21,7 +21,6 @@ const maxRepeats = 1000
 type repeats struct {
 	mu    sync.Mutex
 	known map[string]*repeat
-	noted map[*engine.Change]*repeat // until these are reviewed
 }
 
 // repeat is what rules do to the result of their own change.
@@ -38,30 +37,24 @@ type repeat struct {
 
 // note gives a change the entry of its kind, unless there are too many.
 func (r *repeats) note(c *engine.Change) {
+	kind := kindOf(c)
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	kind := kindOf(c)
-	known := r.known[kind]
-	if known == nil && len(r.known) >= maxRepeats {
+	if r.known[kind] != nil || len(r.known) >= maxRepeats {
 		return
 	}
 	if r.known == nil {
-		r.known, r.noted = map[string]*repeat{}, map[*engine.Change]*repeat{}
+		r.known = map[string]*repeat{}
 	}
-	if known == nil {
-		known = &repeat{first: c}
-		r.known[kind] = known
-	}
-	r.noted[c] = known
+	r.known[kind] = &repeat{first: c}
 }
 
 // of returns the entry of a change that was noted; nil when there are too many.
 func (r *repeats) of(c *engine.Change) *repeat {
+	kind := kindOf(c)
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	known := r.noted[c]
-	delete(r.noted, c)
-	return known
+	return r.known[kind]
 }
 
 // repeated evaluates the result of a change. One object stands for all whose change

@@ -53,14 +53,10 @@ func (p *Policies) Compile(broken func(error), idle func(policies int)) ([]engin
 			p.Warn(w)
 		}
 	}
-	for _, d := range p.Dialects {
-		c := p.Compilation
-		if c.Documents, c.Warn = p.Of(d), warn; len(c.Documents) == 0 {
-			continue
-		}
-		var program engine.Program
-		err := engine.Guard(func() (err error) { program, err = d.Compile(c); return err })
-		for _, problem := range engine.JoinedErrors(err) {
+	c := p.Compilation
+	c.Warn = warn
+	p.each(c, func(program engine.Program, problems []error) {
+		for _, problem := range problems {
 			if wants(problem) {
 				broken(problem)
 			}
@@ -68,11 +64,23 @@ func (p *Policies) Compile(broken func(error), idle func(policies int)) ([]engin
 		if program != nil {
 			programs, seen = append(programs, program), append(seen, program.Rules()...)
 		}
-	}
+	})
 	if idlers > 0 {
 		idle(idlers)
 	}
 	return programs, p.checkChoice(seen)
+}
+
+// each compiles the policies of each dialect, and calls compiled with what comes of it; the program may be nil.
+func (p *Policies) each(c engine.Compilation, compiled func(engine.Program, []error)) {
+	for _, d := range p.Dialects {
+		if c.Documents = p.Of(d); len(c.Documents) == 0 {
+			continue
+		}
+		var program engine.Program
+		err := engine.Guard(func() (err error) { program, err = d.Compile(c); return err })
+		compiled(program, engine.JoinedErrors(err))
+	}
 }
 
 // Of returns the documents of a dialect, or none if there is no policy among them.
@@ -205,20 +213,11 @@ func namesOf(rules []engine.RuleRef) sets.Set[string] {
 func (p *Policies) existing() func(name string) bool {
 	var rules []engine.RuleRef
 	broken := sets.New[string]()
-	for _, d := range p.Dialects {
-		mine := p.Of(d)
-		if len(mine) == 0 {
-			continue
-		}
-		var program engine.Program
-		err := engine.Guard(func() (err error) {
-			program, err = d.Compile(engine.Compilation{Documents: mine, Limits: p.Limits, Warn: func(engine.CompileError) {}})
-			return err
-		})
+	p.each(engine.Compilation{Limits: p.Limits, Warn: func(engine.CompileError) {}}, func(program engine.Program, problems []error) {
 		if program != nil {
 			rules = append(rules, program.Rules()...)
 		}
-		for _, problem := range engine.JoinedErrors(err) {
+		for _, problem := range problems {
 			var e *engine.CompileError
 			if errors.As(problem, &e) {
 				r := brokenRef(e)
@@ -227,7 +226,7 @@ func (p *Policies) existing() func(name string) bool {
 				}
 			}
 		}
-	}
+	})
 	names := namesOf(rules)
 	return func(name string) bool { return names.Has(name) || broken.HasAny(policiesOf(name)...) }
 }

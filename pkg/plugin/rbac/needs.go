@@ -152,21 +152,28 @@ func (c *collector) objects() error {
 
 // triggers are listed wherever the rules say.
 func (c *collector) triggers(all []engine.Selection) error {
-	wanted, err := engine.NewObjectFilter(all, engine.Scope{ClusterScoped: true})
-	if err != nil {
-		return err
-	}
-	for _, m := range c.Served {
-		k, ok := wanted.ForKind(m)
-		if !ok {
-			continue
-		}
+	return c.each(all, everywhere, func(m *meta.RESTMapping, k *engine.KindFilter) {
 		need := c.need(m, k)
 		need.Verb, need.Name, need.Why = "list", fixed(k.Name()), "objects that may trigger rules that change others"
 		c.add(need)
 		c.watch(need)
 		if namespaced(m) {
 			c.add(Need{Verb: "list", Resource: "namespaces", Why: "labels of the namespaces of such objects"})
+		}
+	})
+}
+
+var everywhere = engine.Scope{ClusterScoped: true} //nolint:gochecknoglobals // an immutable value
+
+// each calls found with the kinds of which a scope leaves objects of selections. The error is that of a label selector.
+func (c *collector) each(all []engine.Selection, scope engine.Scope, found func(*meta.RESTMapping, *engine.KindFilter)) error {
+	chosen, err := engine.NewObjectFilter(all, scope)
+	if err != nil {
+		return err
+	}
+	for _, m := range c.Served {
+		if k, ok := chosen.ForKind(m); ok {
+			found(m, k)
 		}
 	}
 	return nil
@@ -207,20 +214,12 @@ func (c *collector) matched(wanted func(*engine.Description) bool) []engine.Sele
 // Where the user has typed nothing, that is enough for a run with the types or names of what
 // rules change too: a single object is got. What only triggers rules is listed.
 func (c *collector) chosen(all []engine.Selection) error {
-	chosen, err := engine.NewObjectFilter(all, *c.scope())
-	if err != nil {
-		return err
-	}
 	own := c.matched(func(d *engine.Description) bool { return d.Existing != engine.ByTrigger })
 	changed, err := engine.NewObjectFilter(own, *c.scope())
 	if err != nil {
 		return err
 	}
-	for _, m := range c.Served {
-		k, ok := chosen.ForKind(m)
-		if !ok {
-			continue
-		}
+	return c.each(all, *c.scope(), func(m *meta.RESTMapping, k *engine.KindFilter) {
 		_, changes := changed.ForKind(m)
 		need := c.need(m, k)
 		need.Why = "objects that the policies match"
@@ -240,8 +239,7 @@ func (c *collector) chosen(all []engine.Selection) error {
 			}
 			c.watch(need)
 		}
-	}
-	return nil
+	})
 }
 
 // watch adds what it takes to follow objects.
@@ -350,18 +348,16 @@ func (c *collector) rule(d *engine.Description) {
 
 // reaches reports whether the run can read any object that the rule matches and that matters.
 func (c *collector) reaches(d *engine.Description) bool {
-	scope := c.scope()
+	scope := *c.scope()
 	if d.Existing == engine.ByTrigger {
 		if !c.propagates(d) {
 			return false
 		}
-		scope = &engine.Scope{ClusterScoped: true}
+		scope = everywhere
 	}
-	chosen, err := engine.NewObjectFilter(d.Matches, *scope)
-	return err == nil && slices.ContainsFunc(c.Served, func(m *meta.RESTMapping) bool {
-		_, ok := chosen.ForKind(m)
-		return ok
-	})
+	reaches := false
+	err := c.each(d.Matches, scope, func(*meta.RESTMapping, *engine.KindFilter) { reaches = true })
+	return err == nil && reaches
 }
 
 // autoscalers are looked at where a rule may change what they set.

@@ -16,23 +16,6 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
 )
 
-// PrintYAML writes roles and their bindings as YAML documents, with a comment on each rule. Notes
-// come first, as comments too.
-func PrintYAML(out io.Writer, roles []Role, notes []string) error {
-	var b strings.Builder
-	for _, n := range notes {
-		fmt.Fprintf(&b, "# %s\n", Comment(n))
-	}
-	for i, r := range roles {
-		if i > 0 {
-			b.WriteString("---\n")
-		}
-		r.WriteYAML(&b)
-	}
-	_, err := io.WriteString(out, b.String())
-	return err
-}
-
 // WriteYAML writes the role and its binding. It writes by hand what a marshaller would write without comments: every text
 // is JSON's, which YAML reads as the same text but for surrogates.
 func (r Role) WriteYAML(b *strings.Builder) {
@@ -127,15 +110,6 @@ func escape(text []byte) []byte { return []byte(jsonEscaper.Replace(string(redac
 // Comment is a text as a comment, of which no shell expands a part.
 func Comment(s string) string {
 	return redact.EscapeLine(commentEscaper.Replace(strings.Join(strings.Fields(s), " ")))
-}
-
-// PrintJSON writes the roles and their bindings as a List.
-func PrintJSON(out io.Writer, roles []Role) error {
-	items := []any{}
-	for _, r := range roles {
-		items = append(items, r.Objects()...)
-	}
-	return PrintList(out, items)
 }
 
 // PrintList writes objects as a List, so that no text of them acts on a terminal, shell or CI runner.

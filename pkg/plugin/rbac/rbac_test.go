@@ -17,6 +17,7 @@ import (
 
 	"github.com/kubectl-mutate/kubectl-mutate/internal/hostile"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/job"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/rbac"
 )
 
@@ -212,14 +213,18 @@ func TestNeedsOfInputs(t *testing.T) {
 }
 
 // hostileRoles are roles all of whose texts are one.
-func hostileRoles(text string) []rbac.Role {
-	return rbac.Roles(text, []rbac.Need{
+func hostileRoles(text string) []any {
+	var out []any
+	for _, role := range rbac.Roles(text, []rbac.Need{
 		{Verb: "list", Group: text, Resource: text, Name: text, Namespace: text, Why: text},
 		{Verb: text, Path: text, Why: "c"},
 	}, []string{text}, []rbacv1.Subject{
 		{Kind: rbacv1.GroupKind, APIGroup: rbacv1.GroupName, Name: text},
 		{Kind: rbacv1.ServiceAccountKind, Namespace: text, Name: text},
-	})
+	}) {
+		out = append(out, role)
+	}
+	return out
 }
 
 // roleOrBinding is what is printed.
@@ -236,7 +241,7 @@ func TestPrintYAMLAndJSONAgree(t *testing.T) {
 	for _, of := range hostile.Texts() {
 		roles := hostileRoles(of.Text)
 		var text, list strings.Builder
-		if err := errors.Join(rbac.PrintYAML(&text, roles, []string{of.Text, "a note"}), rbac.PrintJSON(&list, roles)); err != nil {
+		if err := errors.Join(job.PrintYAML(&text, roles, []string{of.Text, "a note"}), job.PrintJSON(&list, roles)); err != nil {
 			t.Fatal(err)
 		}
 		var fromJSON struct{ Items []roleOrBinding }
@@ -271,7 +276,7 @@ func TestPrintedRolesActOnNoShell(t *testing.T) {
 		}
 		roles := hostileRoles(text.Text)
 		var printed strings.Builder
-		if err := errors.Join(rbac.PrintYAML(&printed, roles, []string{text.Text, "a note"}), rbac.PrintJSON(&printed, roles)); err != nil {
+		if err := errors.Join(job.PrintYAML(&printed, roles, []string{text.Text, "a note"}), job.PrintJSON(&printed, roles)); err != nil {
 			t.Fatal(err)
 		}
 		var lacking rbac.Lacking

@@ -137,31 +137,23 @@ func (r Role) kind() string {
 
 // Objects are the role and its binding as manifests.
 func (r Role) Objects() []any {
-	list := make([]rbacv1.PolicyRule, len(r.Rules))
-	for i := range r.Rules {
-		list[i] = r.Rules[i].PolicyRule
+	type manifest struct { // of all four kinds
+		metav1.TypeMeta   `json:",inline"`
+		metav1.ObjectMeta `json:"metadata"`
+		Rules             []rbacv1.PolicyRule `json:"rules,omitempty"`
+		RoleRef           *rbacv1.RoleRef     `json:"roleRef,omitempty"`
+		Subjects          []rbacv1.Subject    `json:"subjects,omitempty"`
 	}
-	type metadata struct {
-		Name      string `json:"name"`
-		Namespace string `json:"namespace,omitempty"`
+	meta := metav1.ObjectMeta{Name: r.Name, Namespace: r.Namespace}
+	role := manifest{TypeMeta: metav1.TypeMeta{APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: r.kind()}, ObjectMeta: meta}
+	for _, rule := range r.Rules {
+		role.Rules = append(role.Rules, rule.PolicyRule)
 	}
-	out := []any{struct {
-		metav1.TypeMeta `json:",inline"`
-		Metadata        metadata            `json:"metadata"`
-		Rules           []rbacv1.PolicyRule `json:"rules"`
-	}{metav1.TypeMeta{APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: r.kind()}, metadata{r.Name, r.Namespace}, list}}
 	if len(r.Subjects) == 0 {
-		return out
+		return []any{role}
 	}
-	return append(out, struct {
-		metav1.TypeMeta `json:",inline"`
-		Metadata        metadata         `json:"metadata"`
-		RoleRef         rbacv1.RoleRef   `json:"roleRef"`
-		Subjects        []rbacv1.Subject `json:"subjects"`
-	}{
-		metav1.TypeMeta{APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: r.kind() + "Binding"},
-		metadata{r.Name, r.Namespace},
-		rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: r.kind(), Name: r.Name},
-		r.Subjects,
-	})
+	binding := manifest{TypeMeta: role.TypeMeta, ObjectMeta: meta, Subjects: r.Subjects}
+	binding.Kind += "Binding"
+	binding.RoleRef = &rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: r.kind(), Name: r.Name}
+	return []any{role, binding}
 }

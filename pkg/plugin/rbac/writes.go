@@ -24,15 +24,7 @@ func (c *collector) write(d *engine.Description) {
 		}
 		return
 	}
-	chosen, err := engine.NewObjectFilter(d.Matches, *c.scope())
-	if err != nil {
-		return // objects has returned the error
-	}
-	for _, m := range c.Served {
-		k, ok := chosen.ForKind(m)
-		if !ok {
-			continue
-		}
+	_ = c.each(d.Matches, *c.scope(), func(m *meta.RESTMapping, k *engine.KindFilter) { // objects has returned the error
 		need := c.need(m, k)
 		for _, need.Name = range names(k) {
 			c.patch(need, c.parts(d, engine.Selection{}, m))
@@ -43,7 +35,7 @@ func (c *collector) write(d *engine.Description) {
 		if text := m.Resource.GroupResource().String(); wild && slices.Contains(rulingGroups, m.Resource.Group) && !slices.Contains(c.ruling, text) {
 			c.ruling = append(c.ruling, text)
 		}
-	}
+	})
 }
 
 // rulingGroups have kinds that rule over others, which the author of a wildcard may not have thought of.
