@@ -7,8 +7,11 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/base64"
+	"encoding/json"
 	"encoding/pem"
 	"fmt"
+	"io"
+	"maps"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -19,6 +22,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	jsonpatch "github.com/evanphx/json-patch/v5"
 	"github.com/go-logr/logr"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/klog/v2"
@@ -56,18 +60,7 @@ const (
 
 // apiAnswers are the answers of an apiServer to reads.
 func apiAnswers() map[string]string {
-	return map[string]string{
-		"/api": `{"kind": "APIVersions", "versions": ["v1"]}`,
-		"/apis": `{"kind": "APIGroupList", "apiVersion": "v1", "groups": [{"name": "kyverno.io", "preferredVersion": {"groupVersion": "kyverno.io/v1", "version": "v1"},
-			"versions": [{"groupVersion": "kyverno.io/v1", "version": "v1"}]},
-			{"name": "wgpolicyk8s.io", "preferredVersion": {"groupVersion": "wgpolicyk8s.io/v1alpha2", "version": "v1alpha2"}, "versions": [{"groupVersion": "wgpolicyk8s.io/v1alpha2", "version": "v1alpha2"}]}]}`,
-		"/api/v1": `{"kind": "APIResourceList", "groupVersion": "v1", "resources": [
-			{"name": "configmaps", "namespaced": true, "kind": "ConfigMap", "verbs": ["get", "list", "patch"]},
-			{"name": "events", "namespaced": true, "kind": "Event", "verbs": ["get", "list", "create"]},
-			{"name": "namespaces", "kind": "Namespace", "verbs": ["get", "list"]}]}`,
-		"/apis/kyverno.io/v1": `{"kind": "APIResourceList", "groupVersion": "kyverno.io/v1", "resources": [{"name": "clusterpolicies", "kind": "ClusterPolicy", "verbs": ["get", "list"]}]}`,
-		"/apis/wgpolicyk8s.io/v1alpha2": `{"kind": "APIResourceList", "groupVersion": "wgpolicyk8s.io/v1alpha2", "resources": [
-			{"name": "policyreports", "namespaced": true, "kind": "PolicyReport", "verbs": ["get", "list"]}, {"name": "clusterpolicyreports", "kind": "ClusterPolicyReport", "verbs": ["get", "list"]}]}`,
+	out := map[string]string{
 		"/openapi/v3": `{"paths": {"api/v1": {"serverRelativeURL": "/openapi/v3/api/v1?hash=1"}}}`,
 		"/openapi/v3/api/v1": `{"openapi": "3.0.0", "info": {"title": "k", "version": "1"}, "paths": {}, "components": {"schemas": {"io.k8s.api.core.v1.ConfigMap": {"type": "object",
 			"x-kubernetes-group-version-kind": [{"group": "", "kind": "ConfigMap", "version": "v1"}],
@@ -83,6 +76,67 @@ func apiAnswers() map[string]string {
 			"scope": {"apiVersion": "v1", "kind": "ConfigMap", "namespace": "default", "name": "c", "uid": "u1"}, "results": [{"policy": "p", "rule": "admitted", "result": "fail"}]}]}`,
 		"/apis/wgpolicyk8s.io/v1alpha2/clusterpolicyreports": `{"apiVersion": "wgpolicyk8s.io/v1alpha2", "kind": "ClusterPolicyReportList", "metadata": {}, "items": []}`,
 	}
+	maps.Copy(out, discovery(
+		"v1 configmaps ConfigMap get,list,patch", "v1 events Event get,list,create", "v1 namespaces Namespace get,list cluster", "kyverno.io/v1 clusterpolicies ClusterPolicy get,list cluster",
+		"wgpolicyk8s.io/v1alpha2 policyreports PolicyReport get,list", "wgpolicyk8s.io/v1alpha2 clusterpolicyreports ClusterPolicyReport get,list cluster",
+	))
+	return out
+}
+
+// discovery are the answers of an API server about what there is: a version, a resource, its kind and verbs in each line, and "cluster"
+// where it has no namespaces.
+func discovery(resources ...string) map[string]string {
+	text := func(object any) string {
+		out, err := json.Marshal(object)
+		if err != nil {
+			panic(err)
+		}
+		return string(out)
+	}
+	var groups []any
+	lists := map[string][]any{}
+	for _, line := range resources {
+		words := strings.Fields(line)
+		if group, version, ok := strings.Cut(words[0], "/"); ok && lists[words[0]] == nil {
+			v := fields{"groupVersion": words[0], "version": version}
+			groups = append(groups, fields{"name": group, "versions": []any{v}, "preferredVersion": v})
+		}
+		lists[words[0]] = append(lists[words[0]], fields{"name": words[1], "kind": words[2], "verbs": strings.Split(words[3], ","), "namespaced": len(words) == 4})
+	}
+	out := map[string]string{
+		"/api": `{"kind": "APIVersions", "versions": ["v1"]}`, "/apis": text(fields{"kind": "APIGroupList", "apiVersion": "v1", "groups": groups}),
+	}
+	for version, list := range lists {
+		at := "/apis/"
+		if version == "v1" {
+			at = "/api/"
+		}
+		out[at+version] = text(fields{"kind": "APIResourceList", "groupVersion": version, "resources": list})
+	}
+	return out
+}
+
+// patchedBy returns what becomes of an object by a request with a JSON patch, or a merge patch.
+func patchedBy(r *http.Request, live fields) (after fields, err error) {
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		return nil, err
+	}
+	text, err := json.Marshal(live)
+	switch {
+	case err != nil:
+	case r.Header.Get("Content-Type") == "application/json-patch+json":
+		var patch jsonpatch.Patch
+		if patch, err = jsonpatch.DecodePatch(body); err == nil {
+			text, err = patch.Apply(text)
+		}
+	default:
+		text, err = jsonpatch.MergePatch(text, body)
+	}
+	if err == nil {
+		err = json.Unmarshal(text, &after)
+	}
+	return after, err
 }
 
 func (s *apiServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {

@@ -1,8 +1,6 @@
 package plugin_test
 
 import (
-	"bytes"
-	"context"
 	"encoding/json"
 	"flag"
 	"fmt"
@@ -12,7 +10,6 @@ import (
 	"strings"
 	"testing"
 
-	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"sigs.k8s.io/yaml"
 
 	"github.com/kubectl-mutate/kubectl-mutate/internal/tier"
@@ -153,16 +150,9 @@ func (g *graph) manifests() string {
 // run previews the graph as a user would. It returns the exit code, and what is printed.
 func (g *graph) run(t *testing.T, dir, format string, flags ...string) (code int, out, errOut string) {
 	t.Helper()
-	objects := filepath.Join(dir, "objects.yaml")
-	if err := os.WriteFile(objects, []byte(g.manifests()), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	var stdout, stderr bytes.Buffer
-	streams := genericiooptions.IOStreams{In: strings.NewReader(""), Out: &stdout, ErrOut: &stderr}
+	objects := write(t, dir, "objects.yaml", g.manifests())
 	args := []string{"preview", "-p", filepath.Join(dir, "policy.yaml"), "-f", objects, "-o", format, "--quiet", "--annotate=false"}
-	args = append(args, flags...)
-	code = plugin.Run(context.Background(), plugin.NewCommand("kubectl mutate", streams), args, streams)
-	return code, stdout.String(), stderr.String()
+	return runCommand(t, append(args, flags...)...)
 }
 
 // apply makes the changes.

@@ -53,13 +53,7 @@ func TestInterrupt(t *testing.T) {
 // serverThatHangs serves ConfigMaps and Namespaces, and answers no request for one.
 func serverThatHangs(t *testing.T, asked func()) *httptest.Server {
 	t.Helper()
-	return serve(t, map[string]string{
-		"/api":  `{"kind": "APIVersions", "versions": ["v1"]}`,
-		"/apis": `{"kind": "APIGroupList", "apiVersion": "v1", "groups": []}`,
-		"/api/v1": `{"kind": "APIResourceList", "groupVersion": "v1", "resources": [
-			{"name": "configmaps", "namespaced": true, "kind": "ConfigMap", "verbs": ["get", "list"]},
-			{"name": "namespaces", "kind": "Namespace", "verbs": ["get", "list"]}]}`,
-	}, func(_ http.ResponseWriter, r *http.Request) {
+	return serve(t, discovery("v1 configmaps ConfigMap get,list", "v1 namespaces Namespace get,list cluster"), func(_ http.ResponseWriter, r *http.Request) {
 		asked()
 		<-r.Context().Done()
 	})

@@ -2,7 +2,6 @@ package plugin_test
 
 import (
 	"bytes"
-	"io"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -18,17 +17,10 @@ import (
 // TestVerbosity runs a preview of a Secret with levels of -v. No body is logged, for client-go knows no Secrets, unless
 // these may be shown.
 func TestVerbosity(t *testing.T) {
-	const namespace = `{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "default"}}`
-	useServer(t, serve(t, map[string]string{
-		"/api":  `{"kind": "APIVersions", "versions": ["v1"]}`,
-		"/apis": `{"kind": "APIGroupList", "apiVersion": "v1", "groups": []}`,
-		"/api/v1": `{"kind": "APIResourceList", "groupVersion": "v1", "resources": [
-			{"name": "secrets", "namespaced": true, "kind": "Secret", "verbs": ["get", "list"]},
-			{"name": "namespaces", "kind": "Namespace", "verbs": ["get", "list"]}]}`,
-		"/api/v1/namespaces/default":         namespace,
-		"/api/v1/namespaces":                 `{"apiVersion": "v1", "kind": "NamespaceList", "items": [` + namespace + `]}`,
-		"/api/v1/namespaces/default/secrets": `{"apiVersion": "v1", "kind": "SecretList", "items": [{"metadata": {"name": "s", "namespace": "default"}, "data": {"password": "aHVudGVyMi1odW50ZXIy"}}]}`,
-	}, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNotFound) }))
+	answers := discovery("v1 secrets Secret get,list", "v1 namespaces Namespace get,list cluster")
+	answers["/api/v1/namespaces/default"] = defaultNamespace
+	answers["/api/v1/namespaces/default/secrets"] = `{"apiVersion": "v1", "kind": "SecretList", "items": [{"metadata": {"name": "s", "namespace": "default"}, "data": {"password": "aHVudGVyMi1odW50ZXIy"}}]}`
+	useServer(t, serve(t, answers, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNotFound) }))
 	policy := write(t, t.TempDir(), "policy.yaml", `{apiVersion: kyverno.io/v1, kind: ClusterPolicy, metadata: {name: p}, spec: {rules: [{name: r, match: {any: [{resources: {kinds: [Secret]}}]}, mutate: {patchStrategicMerge: {metadata: {labels: {a: b}}}}}]}}`)
 	for level, want := range map[string][]string{
 		"0":  {},
@@ -44,8 +36,8 @@ func TestVerbosity(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			os.Stderr = raw // klog writes errors there unless it is told not to
-			var out, errOut bytes.Buffer
+			os.Stderr = raw              // klog writes errors there unless it is told not to
+			var out, errOut bytes.Buffer // as klog writes to it when the command has ended
 			streams := genericiooptions.IOStreams{In: strings.NewReader(""), Out: &out, ErrOut: &errOut}
 			args := []string{"preview", "-q", "-p", policy, "-v", level}
 			if code := plugin.Run(t.Context(), plugin.NewCommand("kubectl mutate", streams), args, streams); code != plugin.ExitChanges {
@@ -73,12 +65,8 @@ func TestVerbosity(t *testing.T) {
 	}
 	t.Run("shown", func(t *testing.T) {
 		defer klog.CaptureState().Restore()
-		var errOut bytes.Buffer
-		streams := genericiooptions.IOStreams{In: strings.NewReader(""), Out: io.Discard, ErrOut: &errOut}
-		plugin.Run(t.Context(), plugin.NewCommand("kubectl mutate", streams), []string{"preview", "-q", "-p", policy, "-v=8", "--show-secrets"}, streams)
-		klog.Flush()
-		if !strings.Contains(errOut.String(), "Response Body") {
-			t.Errorf("no bodies in\n%s", errOut.String())
+		if _, _, errOut := runCommand(t, "preview", "-q", "-p", policy, "-v=8", "--show-secrets"); !strings.Contains(errOut, "Response Body") {
+			t.Errorf("no bodies in\n%s", errOut)
 		}
 	})
 }

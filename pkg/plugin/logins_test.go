@@ -1,7 +1,6 @@
 package plugin_test
 
 import (
-	"bytes"
 	"encoding/base64"
 	"encoding/pem"
 	"fmt"
@@ -14,7 +13,6 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"k8s.io/cli-runtime/pkg/genericiooptions"
 	_ "k8s.io/client-go/plugin/pkg/client/auth/oidc" // as the program has it
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin"
@@ -113,11 +111,11 @@ func TestPasswordsOfURLsAreNotShown(t *testing.T) {
 			{"preview", "-p", policy, "--contexts=c", "-o", "json"},
 			{"apply-existing", "-p", policy, "--yes", "--annotate=false", "--journal", record},
 		} {
-			code, text := runPlain(t, args...)
+			code, out, text := runCommand(t, args...)
 			files, _ := os.ReadFile(saved)
 			more, _ := os.ReadFile(record)
-			if strings.Contains(text+string(files)+string(more), "hidden") || (code == plugin.ExitNothing) == valid {
-				t.Errorf("%s, %s: exit code %d\n%s\n%s%s", cluster, args[0], code, text, files, more)
+			if strings.Contains(out+text+string(files)+string(more), "hidden") || (code == plugin.ExitNothing) == valid {
+				t.Errorf("%s, %s: exit code %d\n%s\n%s%s", cluster, args[0], code, out+text, files, more)
 			}
 		}
 		_ = os.Remove(saved)
@@ -126,14 +124,6 @@ func TestPasswordsOfURLsAreNotShown(t *testing.T) {
 	if !asked {
 		t.Error("the password was never sent")
 	}
-}
-
-func runPlain(t *testing.T, args ...string) (code int, text string) {
-	t.Helper()
-	var out bytes.Buffer
-	streams := genericiooptions.IOStreams{In: strings.NewReader(""), Out: &out, ErrOut: &out}
-	code = plugin.Run(t.Context(), plugin.NewCommand("kubectl mutate", streams), args, streams)
-	return code, out.String()
 }
 
 // TestLibrariesFetchNothing has kustomize fetch a file, with a client of its own.

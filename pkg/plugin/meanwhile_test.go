@@ -121,19 +121,10 @@ func newMeanwhile(t *testing.T, dir string) (s *meanwhileServer, kubeconfig stri
 	t.Helper()
 	s = &meanwhileServer{tamperedServer: &tamperedServer{uid: "u"}}
 	s.reset()
-	server := serve(t, map[string]string{
-		"/api": `{"kind": "APIVersions", "versions": ["v1"]}`,
-		"/apis": `{"kind": "APIGroupList", "apiVersion": "v1", "groups": [
-			{"name": "authorization.k8s.io", "versions": [{"groupVersion": "authorization.k8s.io/v1", "version": "v1"}], "preferredVersion": {"groupVersion": "authorization.k8s.io/v1", "version": "v1"}},
-			{"name": "kyverno.io", "versions": [{"groupVersion": "kyverno.io/v1", "version": "v1"}], "preferredVersion": {"groupVersion": "kyverno.io/v1", "version": "v1"}}]}`,
-		"/apis/authorization.k8s.io/v1": `{"kind": "APIResourceList", "groupVersion": "authorization.k8s.io/v1", "resources": [
-			{"name": "selfsubjectaccessreviews", "kind": "SelfSubjectAccessReview", "verbs": ["create"]}]}`,
-		"/apis/kyverno.io/v1": `{"kind": "APIResourceList", "groupVersion": "kyverno.io/v1", "resources": [{"name": "clusterpolicies", "kind": "ClusterPolicy", "verbs": ["get", "list"]}]}`,
-		"/api/v1": `{"kind": "APIResourceList", "groupVersion": "v1", "resources": [
-			{"name": "configmaps", "namespaced": true, "kind": "ConfigMap", "verbs": ["get", "list", "patch"]},
-			{"name": "secrets", "namespaced": true, "kind": "Secret", "verbs": ["get", "list"]},
-			{"name": "namespaces", "kind": "Namespace", "verbs": ["get", "list"]}]}`,
-	}, s.ServeHTTP)
+	server := serve(t, discovery(
+		"v1 configmaps ConfigMap get,list,patch", "v1 secrets Secret get,list", "v1 namespaces Namespace get,list cluster",
+		"authorization.k8s.io/v1 selfsubjectaccessreviews SelfSubjectAccessReview create cluster", "kyverno.io/v1 clusterpolicies ClusterPolicy get,list cluster",
+	), s.ServeHTTP)
 	return s, write(t, dir, "kubeconfig", fmt.Sprintf(`{apiVersion: v1, kind: Config, current-context: a, clusters: [{name: c, cluster: {server: %q}}],
 		contexts: [{name: a, context: {cluster: c}}]}`, server.URL))
 }

@@ -54,7 +54,7 @@ func TestProgressOfVariants(t *testing.T) {
 	}
 	dir := t.TempDir()
 	for _, f := range script.Files {
-		writeSecretsFile(t, dir, f.Name, string(f.Data))
+		write(t, dir, f.Name, string(f.Data))
 	}
 	streams := genericiooptions.IOStreams{In: strings.NewReader(""), Out: io.Discard, ErrOut: io.Discard}
 	evaluate := flags.NewEvaluate(genericclioptions.NewConfigFlags(false))

@@ -66,7 +66,7 @@ func decidedRules() map[string][]map[string]any {
 // otherCommands compare the policies with others that write to the same places, and convert them.
 func otherCommands(t *testing.T, dir string) [][]string {
 	t.Helper()
-	other := writeSecretsFile(t, dir, "other.json", `{"apiVersion": "kyverno.io/v1", "kind": "ClusterPolicy", "metadata": {"name": "other"}, "spec": {"rules": [{
+	other := write(t, dir, "other.json", `{"apiVersion": "kyverno.io/v1", "kind": "ClusterPolicy", "metadata": {"name": "other"}, "spec": {"rules": [{
 		"name": "r", "match": {"any": [{"resources": {"kinds": ["ConfigMap"]}}]},
 		"mutate": {"patchStrategicMerge": {"metadata": {"labels": {"l": "other"}}, "data": {"x": "other", "z": "other", "q": "other", "t": "other"}}}}]}}`)
 	out := [][]string{
@@ -87,11 +87,11 @@ func TestSecretsThatDecide(t *testing.T) {
 	tier.NotShort(t)
 	dir := t.TempDir()
 	worlds := []string{
-		writeSecretsFile(t, dir, "alpha.yaml", decidingWorld("alpha", 0)), writeSecretsFile(t, dir, "bravo.yaml", decidingWorld("bravo", 1)),
+		write(t, dir, "alpha.yaml", decidingWorld("alpha", 0)), write(t, dir, "bravo.yaml", decidingWorld("bravo", 1)),
 	}
 	for name, rules := range decidedRules() {
 		t.Run(name, func(t *testing.T) {
-			policy := writeSecretsFile(t, dir, "policy.json", kyvernoPolicy("p", rules))
+			policy := write(t, dir, "policy.json", kyvernoPolicy("p", rules))
 			run := func(world string, args ...string) string {
 				if strings.HasPrefix(args[0], "-") {
 					args = append([]string{"preview"}, args...)
@@ -132,8 +132,8 @@ func TestSecretsThatNameNoTarget(t *testing.T) {
 		"targets":             []any{fields{"apiVersion": "v1", "kind": "ConfigMap", "namespace": "default", "name": "{{ s.key }}"}},
 		"patchStrategicMerge": fields{"data": fields{"x": "{{ s.key }}"}},
 	}}}
-	policy := writeSecretsFile(t, dir, "policy.json", kyvernoPolicy("p", rules))
-	world := writeSecretsFile(t, dir, "world.yaml", decidingWorld("alpha", 0))
+	policy := write(t, dir, "policy.json", kyvernoPolicy("p", rules))
+	world := write(t, dir, "world.yaml", decidingWorld("alpha", 0))
 	for _, args := range otherCommands(t, dir) {
 		if args[0] != "compare" {
 			continue

@@ -17,7 +17,6 @@ import (
 	"testing"
 
 	"github.com/go-logr/logr"
-	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/klog/v2"
 
 	"github.com/kubectl-mutate/kubectl-mutate/internal/tier"
@@ -122,20 +121,9 @@ func secretsRun(t *testing.T, args ...string) (code int, out string) {
 	t.Helper()
 	defer klog.CaptureState().Restore()
 	klog.SetLogger(logr.Discard()) // as Main does
-	var b bytes.Buffer
-	streams := genericiooptions.IOStreams{In: strings.NewReader(""), Out: &b, ErrOut: &b}
-	code = plugin.Run(t.Context(), plugin.NewCommand("kubectl mutate", streams), args, streams)
+	code, out, errOut := runCommand(t, args...)
 	klog.Flush()
-	return code, b.String()
-}
-
-func writeSecretsFile(t *testing.T, dir, name, text string) string {
-	t.Helper()
-	path := filepath.Join(dir, name)
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	return path
+	return code, out + errOut
 }
 
 // kyvernoPolicy has a rule for each mutate block, all of which see the Secret as sec, and what is in it as s.
@@ -309,7 +297,7 @@ func secretFormats() [][]string {
 func TestSecretsOfPlaces(t *testing.T) {
 	tier.NotShort(t)
 	dir := t.TempDir()
-	world := writeSecretsFile(t, dir, "world.yaml", secretWorld())
+	world := write(t, dir, "world.yaml", secretWorld())
 	policies := secretPolicies()
 	var all []string
 	for _, name := range slices.Sorted(maps.Keys(policies)) {
@@ -318,7 +306,7 @@ func TestSecretsOfPlaces(t *testing.T) {
 	for i := range all {
 		all[i] = strings.Replace(all[i], `"name":"places"`, fmt.Sprintf(`"name":"places%d"`, i), 1)
 	}
-	policy := writeSecretsFile(t, dir, "policy.json", strings.Join(all, "\n---\n"))
+	policy := write(t, dir, "policy.json", strings.Join(all, "\n---\n"))
 	run := func(args ...string) string { // the policies name no other host than 127.0.0.1
 		code, out := secretsRun(t, append([]string{"preview", "-p", policy, "-f", world, "-q", "--allow-http"}, args...)...)
 		if code == plugin.ExitNothing {

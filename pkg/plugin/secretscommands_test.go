@@ -1,6 +1,7 @@
 package plugin_test
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -16,7 +17,6 @@ import (
 	"sync"
 	"testing"
 
-	jsonpatch "github.com/evanphx/json-patch/v5"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
@@ -122,19 +122,8 @@ func (s *secretServer) report(w http.ResponseWriter, r *http.Request, body []byt
 }
 
 func (s *secretServer) patch(w http.ResponseWriter, r *http.Request, live fields, body []byte) {
-	text, err := json.Marshal(live)
-	if err == nil && r.Header.Get("Content-Type") == "application/json-patch+json" {
-		var patch jsonpatch.Patch
-		if patch, err = jsonpatch.DecodePatch(body); err == nil {
-			text, err = patch.Apply(text)
-		}
-	} else if err == nil {
-		text, err = jsonpatch.MergePatch(text, body)
-	}
-	after := fields{}
-	if err == nil {
-		err = json.Unmarshal(text, &after)
-	}
+	r.Body = io.NopCloser(bytes.NewReader(body))
+	after, err := patchedBy(r, live)
 	if err != nil || s.taken <= 0 {
 		refuse(w, http.StatusUnprocessableEntity, "Invalid", fmt.Sprintf("ConfigMap %q is invalid, it holds %s and %v", body, body, err), string(body))
 		return
@@ -190,22 +179,11 @@ func newSecretRuns(t *testing.T) *secretRuns {
 	s := &secretServer{}
 	x := &secretRuns{t: t, server: s, dir: t.TempDir()}
 	s.reset(1000)
-	useServer(t, serve(t, map[string]string{
-		"/api": `{"kind": "APIVersions", "versions": ["v1"]}`,
-		"/apis": `{"kind": "APIGroupList", "apiVersion": "v1", "groups": [{"name": "authorization.k8s.io",
-			"versions": [{"groupVersion": "authorization.k8s.io/v1", "version": "v1"}], "preferredVersion": {"groupVersion": "authorization.k8s.io/v1", "version": "v1"}},
-			{"name": "wgpolicyk8s.io", "versions": [{"groupVersion": "wgpolicyk8s.io/v1alpha2", "version": "v1alpha2"}], "preferredVersion": {"groupVersion": "wgpolicyk8s.io/v1alpha2", "version": "v1alpha2"}}]}`,
-		"/apis/wgpolicyk8s.io/v1alpha2": `{"kind": "APIResourceList", "groupVersion": "wgpolicyk8s.io/v1alpha2", "resources": [
-			{"name": "policyreports", "namespaced": true, "kind": "PolicyReport", "verbs": ["get", "list", "patch", "delete"]},
-			{"name": "clusterpolicyreports", "kind": "ClusterPolicyReport", "verbs": ["get", "list", "patch", "delete"]}]}`,
-		"/apis/authorization.k8s.io/v1": `{"kind": "APIResourceList", "groupVersion": "authorization.k8s.io/v1", "resources": [
-			{"name": "selfsubjectaccessreviews", "kind": "SelfSubjectAccessReview", "verbs": ["create"]}]}`,
-		"/api/v1": `{"kind": "APIResourceList", "groupVersion": "v1", "resources": [
-			{"name": "configmaps", "namespaced": true, "kind": "ConfigMap", "verbs": ["get", "list", "patch"]},
-			{"name": "events", "namespaced": true, "kind": "Event", "verbs": ["create"]},
-			{"name": "secrets", "namespaced": true, "kind": "Secret", "verbs": ["get", "list", "patch"]},
-			{"name": "namespaces", "kind": "Namespace", "verbs": ["get", "list"]}]}`,
-	}, s.ServeHTTP))
+	useServer(t, serve(t, discovery(
+		"v1 configmaps ConfigMap get,list,patch", "v1 events Event create", "v1 secrets Secret get,list,patch", "v1 namespaces Namespace get,list cluster",
+		"authorization.k8s.io/v1 selfsubjectaccessreviews SelfSubjectAccessReview create cluster",
+		"wgpolicyk8s.io/v1alpha2 policyreports PolicyReport get,list,patch,delete", "wgpolicyk8s.io/v1alpha2 clusterpolicyreports ClusterPolicyReport get,list,patch,delete cluster",
+	), s.ServeHTTP))
 	for _, name := range []string{"HOME", "XDG_STATE_HOME", "KUBECACHEDIR"} {
 		t.Setenv(name, x.dir)
 	}
@@ -335,7 +313,7 @@ func (x *secretRuns) options(c *cobra.Command, words []string) [][]string {
 				if kind == "custom-columns" {
 					template = "AFTER\n.after"
 				}
-				format += writeSecretsFile(x.t, x.dir, "input-"+kind, template)
+				format += write(x.t, x.dir, "input-"+kind, template)
 			default:
 				format += template
 			}
@@ -389,8 +367,8 @@ func TestSecretsOfCommands(t *testing.T) {
 		}
 	}
 	places := kyvernoPlaces("s.text")
-	policy := writeSecretsFile(t, x.dir, "input.json", kyvernoPolicy("values", places[:4])+"\n---\n"+celPolicy(true, "m", celPlaces("variables.s.text")[0]))
-	writeSecretsFile(t, x.dir, "input-other.json", kyvernoPolicy("values", kyvernoPlaces("s.number")[:2]))
+	policy := write(t, x.dir, "input.json", kyvernoPolicy("values", places[:4])+"\n---\n"+celPolicy(true, "m", celPlaces("variables.s.text")[0]))
+	write(t, x.dir, "input-other.json", kyvernoPolicy("values", kyvernoPlaces("s.number")[:2]))
 	for _, name := range slices.Sorted(maps.Keys(tree)) {
 		c, command := commands[name], tree[name]
 		if c.harmless != "" {
@@ -417,7 +395,7 @@ func TestSecretsThatAServerRefuses(t *testing.T) {
 	x := newSecretRuns(t)
 	written := 0
 	for name, policies := range secretPolicies() {
-		policy := writeSecretsFile(t, x.dir, "input.json", policies)
+		policy := write(t, x.dir, "input.json", policies)
 		verbose := []string{"-v=9"}
 		if strings.Contains(policies, `"targets"`) {
 			verbose = append(verbose, "--kube-api-qps=15", "--kube-api-burst=1") // client-go says what it waited for

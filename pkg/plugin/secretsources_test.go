@@ -29,7 +29,7 @@ func TestSecretsFromElsewhere(t *testing.T) {
 	}))
 	defer echo.Close()
 	dir := t.TempDir()
-	script := writeSecretsFile(t, dir, "differ", "#!/bin/sh\ncat \"$1\"/* \"$2\"/*; ls -R \"$1\" \"$2\" | grep -v :\n")
+	script := write(t, dir, "differ", "#!/bin/sh\ncat \"$1\"/* \"$2\"/*; ls -R \"$1\" \"$2\" | grep -v :\n")
 	if err := os.Chmod(script, 0o700); err != nil { //nolint:gosec // it is a program
 		t.Fatal(err)
 	}
@@ -60,7 +60,7 @@ func secretSource(t *testing.T, files []txtar.File, echo string) {
 	run := func(world *strings.Replacer, args ...string) string {
 		t.Helper()
 		for _, f := range files {
-			writeSecretsFile(t, dir, f.Name, world.Replace(string(f.Data)))
+			write(t, dir, f.Name, world.Replace(string(f.Data)))
 		}
 		if strings.HasPrefix(args[0], "-") {
 			args = append([]string{"preview"}, args...)

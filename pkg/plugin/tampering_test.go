@@ -1,7 +1,6 @@
 package plugin_test
 
 import (
-	"bytes"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
@@ -22,8 +21,6 @@ import (
 	"sync"
 	"testing"
 
-	jsonpatch "github.com/evanphx/json-patch/v5"
-	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"sigs.k8s.io/yaml"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin"
@@ -99,8 +96,7 @@ func (s *tamperedServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case s.objects[name] != nil && strings.HasSuffix(r.URL.Path, "/configmaps/"+name):
 		s.object(w, r, name)
 	default:
-		w.WriteHeader(http.StatusNotFound)
-		fmt.Fprint(w, `{"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "NotFound", "code": 404}`)
+		refuse(w, http.StatusNotFound, "NotFound", "", "")
 	}
 }
 
@@ -110,27 +106,14 @@ func (s *tamperedServer) object(w http.ResponseWriter, r *http.Request, name str
 		answer(w, live)
 		return
 	}
-	body, err := io.ReadAll(r.Body)
-	text, failed := json.Marshal(live)
-	if err == nil && failed == nil {
-		var patch jsonpatch.Patch
-		if patch, err = jsonpatch.DecodePatch(body); err == nil {
-			text, err = patch.Apply(text)
-		}
-	}
-	after := map[string]any{}
-	if err == nil {
-		err = json.Unmarshal(text, &after)
-	}
+	after, err := patchedBy(r, live)
 	if err != nil {
-		w.WriteHeader(http.StatusUnprocessableEntity)
-		fmt.Fprintf(w, `{"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "Invalid", "code": 422, "message": %q}`, err)
+		refuse(w, http.StatusUnprocessableEntity, "Invalid", err.Error(), "")
 		return
 	}
 	version := func(object map[string]any) any { return object["metadata"].(map[string]any)["resourceVersion"] }
 	if version(after) != version(live) {
-		w.WriteHeader(http.StatusConflict)
-		fmt.Fprint(w, `{"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "Conflict", "code": 409, "message": "the object has been modified"}`)
+		refuse(w, http.StatusConflict, "Conflict", "the object has been modified", "")
 		return
 	}
 	if from, to := live["data"].(map[string]any), after["data"]; s.owner != "" && fmt.Sprint(from["level"]) != fmt.Sprint(valueOf(to, "level")) {
@@ -218,24 +201,14 @@ func newTampered(t *testing.T) *tampered {
 func (s *tamperedServer) start(t *testing.T) *httptest.Server {
 	t.Helper()
 	s.reset()
-	return serve(t, map[string]string{
-		"/api": `{"kind": "APIVersions", "versions": ["v1"]}`,
-		"/apis": `{"kind": "APIGroupList", "apiVersion": "v1", "groups": [{"name": "authorization.k8s.io",
-			"versions": [{"groupVersion": "authorization.k8s.io/v1", "version": "v1"}], "preferredVersion": {"groupVersion": "authorization.k8s.io/v1", "version": "v1"}}]}`,
-		"/apis/authorization.k8s.io/v1": `{"kind": "APIResourceList", "groupVersion": "authorization.k8s.io/v1", "resources": [
-			{"name": "selfsubjectaccessreviews", "kind": "SelfSubjectAccessReview", "verbs": ["create"]}]}`,
-		"/api/v1": `{"kind": "APIResourceList", "groupVersion": "v1", "resources": [
-			{"name": "configmaps", "namespaced": true, "kind": "ConfigMap", "verbs": ["get", "list", "patch"]},
-			{"name": "secrets", "namespaced": true, "kind": "Secret", "verbs": ["get", "list"]},
-			{"name": "namespaces", "kind": "Namespace", "verbs": ["get", "list"]}]}`,
-	}, s.ServeHTTP)
+	return serve(t, discovery(
+		"v1 configmaps ConfigMap get,list,patch", "v1 secrets Secret get,list", "v1 namespaces Namespace get,list cluster",
+		"authorization.k8s.io/v1 selfsubjectaccessreviews SelfSubjectAccessReview create cluster",
+	), s.ServeHTTP)
 }
 
 func (x *tampered) run(args ...string) (code int, out, errOut string) {
-	var stdout, stderr bytes.Buffer
-	streams := genericiooptions.IOStreams{In: strings.NewReader(""), Out: &stdout, ErrOut: &stderr}
-	code = plugin.Run(x.t.Context(), plugin.NewCommand("kubectl mutate", streams), args, streams)
-	return code, stdout.String(), stderr.String()
+	return runCommand(x.t, args...)
 }
 
 // check demands that what was stored was shown, and returns what was.

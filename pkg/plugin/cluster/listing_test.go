@@ -37,57 +37,38 @@ func listServer(t *testing.T, listed func(n int, r *http.Request) answer) (*fake
 	return s, &n
 }
 
-// TestLargePagesAreAskedForInParts lists objects of which some twenty fit into an answer.
-func TestLargePagesAreAskedForInParts(t *testing.T) {
-	const objects = 24
-	large := strings.Repeat("x", 6<<10)
-	var limits []string
-	server, _ := listServer(t, func(_ int, r *http.Request) answer {
-		limits = append(limits, r.URL.Query().Get("limit"))
-		limit, _ := strconv.Atoi(r.URL.Query().Get("limit"))
-		from, _ := strconv.Atoi(r.URL.Query().Get("continue"))
-		items, next := []string{}, ""
-		for i := from; i < min(from+limit, objects); i++ {
-			items = append(items, fmt.Sprintf(`{"metadata":{"name":"c%d","uid":"u%d"},"x":"%s"}`, i, i, large))
-		}
-		if from+limit < objects {
-			next = strconv.Itoa(from + limit)
-		}
-		return answer{body: fmt.Sprintf(`{"metadata":{"continue":%q},"items":[%s]}`, next, strings.Join(items, ","))}
-	})
-	server.most = 128 << 10
-	names, err := stream(t, server.client(t, cluster.Options{ChunkSize: 60}).Source(engine.Scope{}, cluster.SourceOptions{}), engine.Selection{Kind: "ConfigMap"})
-	if err != nil || len(names) != objects || strings.Join(limits, " ") != "60 6 6 6 6" {
-		t.Errorf("%d objects in pages of %v, error %v", len(names), limits, err)
-	}
-}
-
-// TestLargeObjectsComeInSmallPages lists objects whose pages should have about a mebibyte, and a tenth of the objects at least.
-func TestLargeObjectsComeInSmallPages(t *testing.T) {
-	for size, want := range map[int]string{100: "500 500", 5 << 10: "500 204 204 204", 200 << 10: "500 50 50"} {
-		objects := 1000
-		if size > 100<<10 {
-			objects = 600
-		}
+// TestPagesAreOfAGoodSize lists objects of which some twenty fit into an answer, and those whose pages should have about a mebibyte, and
+// a tenth of the objects at least.
+func TestPagesAreOfAGoodSize(t *testing.T) {
+	for name, c := range map[string]struct {
+		size, objects int
+		most, chunk   int64
+		want          string // the limits of the requests
+	}{
+		"too large an answer": {6 << 10, 24, 128 << 10, 60, "60 6 6 6 6"},
+		"small objects":       {100, 1000, 0, 0, "500 500"},
+		"medium objects":      {5 << 10, 1000, 0, 0, "500 204 204 204"},
+		"large objects":       {200 << 10, 600, 0, 0, "500 50 50"},
+	} {
 		var limits []string
-		text := strings.Repeat("x", size-50)
+		text := strings.Repeat("x", c.size-50)
 		server, _ := listServer(t, func(_ int, r *http.Request) answer {
 			limit, _ := strconv.Atoi(r.URL.Query().Get("limit"))
 			from, _ := strconv.Atoi(r.URL.Query().Get("continue"))
 			limits = append(limits, strconv.Itoa(limit))
-			items := []string{}
-			for i := from; i < min(from+limit, objects); i++ {
+			items, next := []string{}, ""
+			for i := from; i < min(from+limit, c.objects); i++ {
 				items = append(items, fmt.Sprintf(`{"metadata":{"name":"c%03d","uid":"u%03d"},"x":%q}`, i, i, text))
 			}
-			next := ""
-			if from+limit < objects {
+			if from+limit < c.objects {
 				next = strconv.Itoa(from + limit)
 			}
 			return answer{body: fmt.Sprintf(`{"metadata":{"continue":%q},"items":[%s]}`, next, strings.Join(items, ","))}
 		})
-		names, err := stream(t, server.client(t, cluster.Options{}).Source(engine.Scope{}, cluster.SourceOptions{}), engine.Selection{Kind: "ConfigMap"})
-		if err != nil || len(names) != objects || strings.Join(limits, " ") != want {
-			t.Errorf("%d objects of %d bytes in pages of %v, error %v; want %s", len(names), size, limits, err, want)
+		server.most = c.most
+		names, err := stream(t, server.client(t, cluster.Options{ChunkSize: c.chunk}).Source(engine.Scope{}, cluster.SourceOptions{}), engine.Selection{Kind: "ConfigMap"})
+		if err != nil || len(names) != c.objects || strings.Join(limits, " ") != c.want {
+			t.Errorf("%s: %d objects in pages of %v, error %v; want %s", name, len(names), limits, err, c.want)
 		}
 	}
 }

@@ -53,15 +53,21 @@ func TestReadOnlyTransport(t *testing.T) {
 		{"PUT", "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", false},
 		{"POST", "/apis/example.com/v1/selfsubjectaccessreviews", false},
 	} {
-		request, err := http.NewRequestWithContext(t.Context(), c.method, "https://127.0.0.1"+c.target, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		_, err = ReadOnlyBut("/proxy", nil)(passed{}).RoundTrip(request) // there is no answer
-		var refused *RefusedError
-		if errors.Is(err, passed{}) != c.passes || errors.As(err, &refused) == c.passes {
-			t.Errorf("%s %s: got %v", c.method, c.target, err)
-		}
+		checkPasses(t, ReadOnlyBut("/proxy", nil)(passed{}), c.method, c.target, c.passes)
+	}
+}
+
+// checkPasses demands that a request is sent, or refused.
+func checkPasses(t *testing.T, through http.RoundTripper, method, target string, passes bool) {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), method, "https://127.0.0.1"+target, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = through.RoundTrip(request) // there is no answer
+	var refused *RefusedError
+	if errors.Is(err, passed{}) != passes || errors.As(err, &refused) == passes {
+		t.Errorf("%s %s: got %v", method, target, err)
 	}
 }
 
@@ -89,14 +95,6 @@ func TestReadOnlyTransportForReports(t *testing.T) {
 		{"DELETE", "/api/v1/../.." + reports + "/a", false},
 		{"DELETE", reports + "//a", false},
 	} {
-		request, err := http.NewRequestWithContext(t.Context(), c.method, "https://127.0.0.1"+c.target, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		_, err = transport.RoundTrip(request) // there is no answer
-		var refused *RefusedError
-		if errors.Is(err, passed{}) != c.passes || errors.As(err, &refused) == c.passes {
-			t.Errorf("%s %s: %v", c.method, c.target, err)
-		}
+		checkPasses(t, transport, c.method, c.target, c.passes)
 	}
 }

@@ -49,6 +49,9 @@ func TestServiceCallsStayWhereThePolicySays(t *testing.T) {
 		}
 	}))
 	defer server.Close()
+	if got, err := fetch(t, &external.ServiceClient{}, engine.RemoteRequest{URL: server.URL + "/again"}); err != nil || !strings.HasPrefix(got, "GET /there") {
+		t.Errorf("a read within the host: got %s, %v", got, err)
+	}
 	for _, c := range []struct{ method, path, to string }{{"GET", "/away", away}, {"POST", "/away", away}, {"POST", "/again", server.URL}} {
 		_, err := fetch(t, &external.ServiceClient{}, engine.RemoteRequest{
 			Method: c.method, URL: server.URL + c.path + "?query=hidden", Header: map[string][]string{"Authorization": {"Bearer hidden"}}, Body: []byte("{}"),

@@ -70,32 +70,6 @@ func TestFetchChecksCertificates(t *testing.T) {
 	}
 }
 
-func TestFetchFollowsRedirectsOnTheSameHostOnly(t *testing.T) {
-	other := httptest.NewServer(http.HandlerFunc(echo))
-	defer other.Close()
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		switch r.URL.Path {
-		case "/away":
-			http.Redirect(w, r, other.URL, http.StatusFound)
-		case "/round":
-			http.Redirect(w, r, "/round", http.StatusFound)
-		case "/here":
-			http.Redirect(w, r, "/there", http.StatusFound)
-		default:
-			echo(w, r)
-		}
-	}))
-	defer server.Close()
-	if got, err := fetch(t, &external.ServiceClient{}, engine.RemoteRequest{URL: server.URL + "/here"}); err != nil || !strings.HasPrefix(got, "GET /there") {
-		t.Errorf("got %s, %v", got, err)
-	}
-	for path, want := range map[string]string{"/away": "is not followed", "/round": "stopped after 10 redirects"} {
-		if _, err := fetch(t, &external.ServiceClient{}, engine.RemoteRequest{URL: server.URL + path}); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: error %v, want %q in it", path, err, want)
-		}
-	}
-}
-
 func TestFetchBoundsTheAnswer(t *testing.T) {
 	stop := make(chan struct{})
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
