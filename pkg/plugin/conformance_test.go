@@ -1,10 +1,10 @@
 package plugin_test
 
 import (
-	"bytes"
-	"context"
 	"flag"
 	"fmt"
+	"maps"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -12,17 +12,36 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	"github.com/kubectl-mutate/kubectl-mutate/internal/tier"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin"
 	"github.com/kubectl-mutate/kubectl-mutate/test/corpus"
 )
 
-var (
-	updateOpen  = flag.Bool("update-open", false, "rewrite the list of cases that do not agree yet")
-	differences = flag.Bool("differences", false, "log what is different in cases that are known not to agree")
-)
+var differences = flag.Bool("differences", false, "log what is different in cases that are known not to agree")
+
+var openListFile = filepath.Join("testdata", "conformance-open.txt")
+
+// reasons reads a list of what is not as it should be: lines "ENTRY  # reason".
+func reasons(t *testing.T, file string) map[string]string {
+	t.Helper()
+	content, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := map[string]string{}
+	for line := range strings.Lines(string(content)) {
+		entry, reason, _ := strings.Cut(line, "#")
+		if entry, reason = strings.TrimSpace(entry), strings.TrimSpace(reason); entry == "" {
+			continue
+		}
+		if reason == "" || out[entry] != "" {
+			t.Errorf("%s: %s has no reason, or stands there twice", file, entry)
+		}
+		out[entry] = reason
+	}
+	return out
+}
 
 // replayCase is a case of the corpus, whose files lie in a directory.
 type replayCase struct {
@@ -39,7 +58,7 @@ func TestConformance(t *testing.T) {
 	tier.NotShort(t)
 	cases := findCases(t)
 	t.Setenv("KUBECONFIG", filepath.Join(t.TempDir(), "no-cluster"))
-	results := &results{open: readOpenList(t)}
+	results := &results{open: reasons(t, openListFile), counts: map[string]*[2]int{}}
 	conversions := newConversions(t)
 	t.Run("cases", func(t *testing.T) {
 		for _, c := range cases {
@@ -49,20 +68,17 @@ func TestConformance(t *testing.T) {
 				if err := c.Write(c.dir); err != nil {
 					t.Fatal(err)
 				}
-				results.judge(t, c, c.run())
+				results.judge(t, c, c.run(t))
 				if c.converts() {
 					conversions.judge(t, c.conversion())
 				}
 			})
 		}
 	})
-	if *updateOpen {
-		results.rewriteOpenList(t)
-	}
 	conversions.end(t)
-	if corpus.NotRun() == "" {
-		for _, unused := range results.open.unused(cases) {
-			t.Errorf("%s: %q names no case", openListFile, unused)
+	for id := range results.open {
+		if corpus.NotRun() == "" && !slices.ContainsFunc(cases, func(c replayCase) bool { return c.ID == id }) {
+			t.Errorf("%s: %q names no case", openListFile, id)
 		}
 	}
 	t.Log("\n" + results.table() + corpus.NotRun())
@@ -83,10 +99,8 @@ func findCases(t *testing.T) []replayCase {
 
 // run previews the case as a user would and returns what is different from the
 // real engine's answer; nothing where they agree.
-func (c *replayCase) run() string {
-	var out, errOut bytes.Buffer
-	streams := genericiooptions.IOStreams{In: strings.NewReader(""), Out: &out, ErrOut: &errOut}
-	root := plugin.NewCommand("kubectl mutate", streams)
+func (c *replayCase) run(t *testing.T) string {
+	t.Helper()
 	args := []string{
 		"preview", "-p", c.file("policy.yaml"), "-f", c.file("objects.yaml"),
 		"--operation", c.Operation, "--show-secrets", "-o", "manifests",
@@ -97,12 +111,12 @@ func (c *replayCase) run() string {
 	if c.Has("values.yaml") {
 		args = append(args, "--values", c.file("values.yaml"))
 	}
-	code := plugin.Run(context.Background(), root, args, streams)
+	code, out, errOut := runCommand(t, args...)
 	if code == plugin.ExitNothing && !c.Has("want.error") {
-		return "nothing was evaluated: " + errOut.String()
+		return "nothing was evaluated: " + errOut
 	}
-	if diff := c.compare(out.String()); diff != "" {
-		return fmt.Sprintf("exit code %d\n%s\n%s", code, errOut.String(), diff)
+	if diff := c.compare(out); diff != "" {
+		return fmt.Sprintf("exit code %d\n%s\n%s", code, errOut, diff)
 	}
 	return ""
 }
@@ -123,72 +137,47 @@ func (c *replayCase) compare(printed string) string {
 
 func (c *replayCase) file(name string) string { return filepath.Join(c.dir, name) }
 
-// wantsChange reports whether the engine changed anything: an agreement about
-// nothing says little of a dialect that is not there yet.
-func (c *replayCase) wantsChange() bool { return len(c.Files["want.yaml"]) > 0 }
-
 // results collects what came of the cases, which run side by side.
 type results struct {
-	open *openList
+	open map[string]string // the reasons of openListFile
 
 	mu     sync.Mutex
-	counts map[string]*setCount
-	agreed map[string]bool       // by id
-	cases  map[string]replayCase // by id
+	counts map[string]*[2]int // of those that agree, and of all, by set
 }
-
-type setCount struct{ agree, open, total int }
 
 // judge fails the test where the result of a case and the list differ.
 func (r *results) judge(t *testing.T, c replayCase, difference string) {
 	t.Helper()
-	reason, byName, listed := r.open.find(c)
-	r.count(c, difference == "")
-	switch {
-	case *updateOpen:
-	case difference != "" && !listed:
+	r.count(c.Set(), difference == "")
+	switch reason := r.open[c.ID]; {
+	case difference != "" && reason == "":
 		t.Errorf("the answer is not the real engine's, and %s does not list the case:\n%s", openListFile, shorten(difference))
-	case difference == "" && listed && (byName || c.wantsChange()):
+	case difference == "" && reason != "":
 		t.Errorf("the case agrees by now: take it off %s (%s)", openListFile, reason)
 	case difference != "" && *differences:
 		t.Logf("open: %s\n%s", reason, shorten(difference))
 	}
 }
 
-func (r *results) count(c replayCase, agrees bool) {
+func (r *results) count(set string, agrees bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.counts == nil {
-		r.counts, r.agreed, r.cases = map[string]*setCount{}, map[string]bool{}, map[string]replayCase{}
-	}
-	r.agreed[c.ID], r.cases[c.ID] = agrees, c
-	for _, set := range []string{c.Set(), "total"} {
+	for _, set := range []string{set, "total"} {
 		if r.counts[set] == nil {
-			r.counts[set] = new(setCount)
+			r.counts[set] = &[2]int{}
 		}
-		r.counts[set].total++
-		if agrees {
-			r.counts[set].agree++
-		} else {
-			r.counts[set].open++
+		if r.counts[set][1]++; agrees {
+			r.counts[set][0]++
 		}
 	}
 }
 
-// table is a line per set, the total last.
+// table is a line per set, and the total.
 func (r *results) table() string {
-	var sets []string
-	for set := range r.counts {
-		if set != "total" {
-			sets = append(sets, set)
-		}
-	}
-	slices.Sort(sets)
 	var b strings.Builder
-	for _, set := range append(sets, "total") {
-		if n := r.counts[set]; n != nil {
-			fmt.Fprintf(&b, "conformance %-14s agree %3d  open %3d  of %3d\n", set, n.agree, n.open, n.total)
-		}
+	for _, set := range slices.Sorted(maps.Keys(r.counts)) {
+		n := r.counts[set]
+		fmt.Fprintf(&b, "conformance %-14s agree %3d  open %3d  of %3d\n", set, n[0], n[1]-n[0], n[1])
 	}
 	return b.String()
 }

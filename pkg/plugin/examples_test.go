@@ -1,7 +1,6 @@
 package plugin_test
 
 import (
-	"bytes"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -23,17 +22,14 @@ type example struct {
 	args []string // without the program
 }
 
-// exampleName is how the help of these tests calls the program.
-const exampleName = "kubectl mutate"
-
 var (
 	// ownCommand finds the plugin's part of a line of shell.
 	ownCommand = regexp.MustCompile(`(?:kubectl mutate|kubectl-mutate) ([^|>)&]*)`)
 	substitute = regexp.MustCompile(`"\$\([^"]*\)"`)
 )
 
-func newRoot(out, errOut *bytes.Buffer) *cobra.Command {
-	return plugin.NewCommand(exampleName, genericiooptions.IOStreams{In: strings.NewReader(""), Out: out, ErrOut: errOut})
+func newRoot() *cobra.Command {
+	return plugin.NewCommand("kubectl mutate", genericiooptions.NewTestIOStreamsDiscard())
 }
 
 func examples(t *testing.T) []example {
@@ -58,7 +54,7 @@ func examples(t *testing.T) []example {
 			walk(below)
 		}
 	}
-	walk(newRoot(new(bytes.Buffer), new(bytes.Buffer)))
+	walk(newRoot())
 	return out
 }
 
@@ -67,7 +63,7 @@ func examples(t *testing.T) []example {
 func TestHelpExamplesParse(t *testing.T) {
 	all := examples(t)
 	for _, e := range all {
-		c, rest, err := newRoot(new(bytes.Buffer), new(bytes.Buffer)).Find(e.args)
+		c, rest, err := newRoot().Find(e.args)
 		if err != nil || c.Name() == "mutate" {
 			t.Errorf("%s: no such command in %q: %v", e.of.CommandPath(), e.line, err)
 			continue
@@ -80,7 +76,7 @@ func TestHelpExamplesParse(t *testing.T) {
 			t.Errorf("%s: %q: %v", e.of.CommandPath(), e.line, err)
 		}
 	}
-	for _, c := range newRoot(new(bytes.Buffer), new(bytes.Buffer)).Commands() {
+	for _, c := range newRoot().Commands() {
 		shown := slices.ContainsFunc(all, func(e example) bool { return e.of.Name() == c.Name() || e.of.Parent().Name() == c.Name() })
 		if !shown && !c.Hidden && c.Name() != "options" && c.Name() != "help" {
 			t.Errorf("the help of %s has no example", c.CommandPath())
@@ -111,9 +107,7 @@ func TestHelpExamplesRun(t *testing.T) {
 		if err := os.MkdirAll(filepath.Dir(f.Name), 0o700); err != nil {
 			t.Fatal(err)
 		}
-		if err := os.WriteFile(f.Name, f.Data, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		write(t, "", f.Name, string(f.Data))
 	}
 	ran := 0
 	for _, e := range all {
@@ -121,11 +115,9 @@ func TestHelpExamplesRun(t *testing.T) {
 			continue
 		}
 		ran++
-		var out, errOut bytes.Buffer
-		streams := genericiooptions.IOStreams{In: strings.NewReader(""), Out: &out, ErrOut: &errOut}
-		code := plugin.Run(t.Context(), plugin.NewCommand(exampleName, streams), e.args, streams)
-		if code != plugin.ExitOK && code != plugin.ExitChanges || out.Len() == 0 {
-			t.Errorf("%q: exit code %d\n%s", e.line, code, errOut.String())
+		code, out, errOut := runCommand(t, e.args...)
+		if code != plugin.ExitOK && code != plugin.ExitChanges || out == "" {
+			t.Errorf("%q: exit code %d\n%s", e.line, code, errOut)
 		}
 	}
 	if ran < 5 {

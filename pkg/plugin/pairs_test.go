@@ -1,21 +1,15 @@
 package plugin_test
 
 import (
-	"bytes"
-	"context"
 	"encoding/json"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
 
-	"k8s.io/cli-runtime/pkg/genericiooptions"
-
 	"github.com/kubectl-mutate/kubectl-mutate/internal/tier"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin"
 	"github.com/kubectl-mutate/kubectl-mutate/test/corpus"
 )
 
@@ -146,35 +140,22 @@ func (p *policyPair) conversion() *conversionCase {
 // compare runs the command as a user would.
 func (p *policyPair) compare(t *testing.T) *compared {
 	t.Helper()
-	var out, errOut bytes.Buffer
-	streams := genericiooptions.IOStreams{In: strings.NewReader(""), Out: &out, ErrOut: &errOut}
-	root := plugin.NewCommand("kubectl mutate", streams)
-	code := plugin.Run(context.Background(), root, []string{
-		"compare", "-p", p.old, "--with", p.rewritten, "-f", p.objects, "-o", "json", "--variants=" + p.variants, "--request-user", "dev-jane",
-	}, streams)
+	code, out, errOut := runCommand(t, "compare", "-p", p.old, "--with", p.rewritten, "-f", p.objects, "-o", "json", "--variants="+p.variants, "--request-user", "dev-jane")
 	var got compared
-	if err := json.Unmarshal(out.Bytes(), &got); err != nil {
-		t.Fatalf("exit code %d: %v\n%s", code, err, errOut.String())
+	if err := json.Unmarshal([]byte(out), &got); err != nil {
+		t.Fatalf("exit code %d: %v\n%s", code, err, errOut)
 	}
 	return &got
 }
 
+// readPairsList returns where pairs differ, by their IDs.
 func readPairsList(t *testing.T) map[string]string {
 	t.Helper()
-	content, err := os.ReadFile(pairsListFile)
-	if err != nil {
-		t.Fatal(err)
-	}
 	out := map[string]string{}
-	for line := range strings.Lines(string(content)) {
-		entry, reason := splitOpenLine(line)
+	for entry := range reasons(t, pairsListFile) {
 		id, where, ok := strings.Cut(entry, " ")
-		switch {
-		case entry == "":
-		case !ok || reason == "":
-			t.Errorf("%s: %q needs a pair, where it shows, and a reason", pairsListFile, line)
-		default:
-			out[id] = strings.TrimSpace(where)
+		if out[id] = strings.TrimSpace(where); !ok {
+			t.Errorf("%s: %q needs a pair, and where it shows", pairsListFile, entry)
 		}
 	}
 	return out
