@@ -1,10 +1,24 @@
+// Package apply makes changes on the server: from a change to a stored object.
+// An Executor runs the Tasks of a preview, a plan, a journal or an undo: it checks
+// permissions, verifies each change, asks the user, writes with one guarded
+// request for each object, keeps the journal, and waits for rollouts.
+//
+// Writer.Verify reads an object, asks how it should be, plans the request (package
+// request) and sends it as a dry run. Writer.Write sends what was verified and
+// nothing else. If another client has written the object in between, it is read and
+// verified again, and written only if the same change comes out. A request whose
+// answer was lost is looked up, and never repeated blindly; what can be repeated,
+// the Server repeats (cluster.RetryingClient).
 package apply
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"slices"
+	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -253,4 +267,113 @@ func (x *Executor) report(t *Task, r *Result) error {
 	}
 	t.verified = nil // which nothing needs any more
 	return x.Report(r)
+}
+
+// ForEach calls do for every number below n, with a number of workers, and passes each
+// result to take: one after the other and in order. When take returns that it is
+// enough, or do fails, no further number is started; those that were started are
+// finished and passed on. So take always gets the first numbers, without a gap.
+//
+// A cancelled context does not stop it; do has to.
+func ForEach[R any](n, workers int, do func(i int) (R, error), take func(i int, r R) (enough bool)) error {
+	var mu sync.Mutex
+	var failed error
+	started, taken := 0, 0
+	done := map[int]R{} // not yet passed on, because an earlier one is missing
+	var group sync.WaitGroup
+	for range min(max(workers, 1), n) {
+		group.Go(func() {
+			mu.Lock()
+			defer mu.Unlock()
+			for started < n {
+				i := started
+				started++
+				mu.Unlock()
+				r, err := do(i)
+				mu.Lock()
+				done[i] = r
+				if err != nil {
+					n, failed = 0, cmp.Or(failed, err)
+				}
+				for r, ok := done[taken]; ok; r, ok = done[taken] {
+					delete(done, taken)
+					if taken++; take(taken-1, r) {
+						n = 0
+					}
+				}
+			}
+		})
+	}
+	group.Wait()
+	return failed
+}
+
+// arrange brings the tasks that are ready into the order in which they are written: an object whose state
+// triggers the changes of others comes after these, since a run that is interrupted and resumed would not find what
+// triggered them. In a circle no order is better than another.
+func (x *Executor) arrange(ready []*Task) {
+	o := order{triggeredBy: map[engine.ObjectKey][]*Task{}, waves: map[*Task]int{}}
+	for _, t := range x.tasks {
+		for i := range t.Entry.Steps {
+			s := &t.Entry.Steps[i]
+			if s.Outcome == engine.Changed && s.Trigger != (engine.ObjectKey{}) && s.Trigger.Named() != t.Key.Named() {
+				o.triggeredBy[s.Trigger.Named()] = append(o.triggeredBy[s.Trigger.Named()], t)
+			}
+		}
+	}
+	if len(o.triggeredBy) == 0 {
+		return
+	}
+	for _, t := range ready {
+		t.wave = o.wave(t)
+	}
+	x.triggeredBy = o.triggeredBy
+	slices.SortStableFunc(ready, func(a, b *Task) int { return cmp.Compare(a.wave, b.wave) })
+}
+
+// missedTarget returns a task whose change the object triggers, and that was not made; nil if there is none.
+func (x *Executor) missedTarget(t *Task) *Task {
+	if t.wave == 0 { // it triggers none
+		return nil
+	}
+	triggers := x.triggeredBy[t.Key.Named()]
+	if i := slices.IndexFunc(triggers, func(other *Task) bool { return other.wave < t.wave && other.missed }); i >= 0 {
+		return triggers[i]
+	}
+	return nil
+}
+
+// batches divides arranged tasks into those that are written together, at most size of them.
+func batches(tasks []*Task, size int) [][]*Task {
+	var out [][]*Task
+	for len(tasks) > 0 {
+		n := slices.IndexFunc(tasks, func(t *Task) bool { return t.wave != tasks[0].wave })
+		if n < 0 {
+			n = len(tasks)
+		}
+		n = min(n, size)
+		out, tasks = append(out, tasks[:n:n]), tasks[n:]
+	}
+	return out
+}
+
+// order finds out when tasks have their turn.
+type order struct {
+	triggeredBy map[engine.ObjectKey][]*Task // the tasks whose changes an object triggers, by Named
+	waves       map[*Task]int
+}
+
+// wave is 0 for a task that triggers no other one, and else later than all that it triggers.
+func (o *order) wave(t *Task) int {
+	known, ok := o.waves[t]
+	if ok {
+		return known
+	}
+	o.waves[t] = 0 // in a circle
+	after := 0
+	for _, other := range o.triggeredBy[t.Key.Named()] {
+		after = max(after, o.wave(other)+1)
+	}
+	o.waves[t] = after
+	return after
 }

@@ -1,3 +1,7 @@
+// Package fleet runs the same on several clusters, side by side, and shows what came of it as one run.
+//
+// What a cluster's run finds is kept, each object with the name of its cluster, until all have ended;
+// then it is shown in the order of the clusters. The run itself knows nothing of the others.
 package fleet
 
 import (
@@ -7,10 +11,14 @@ import (
 	"strings"
 	"sync"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/compare"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/evaluation"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/progress"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/wording"
 )
 
@@ -214,4 +222,72 @@ func (m *Member) String() string {
 		text += ", incomplete"
 	}
 	return text
+}
+
+// On returns an event of the run on one cluster as one of a run on several: what it is about is on that cluster.
+func On(cluster string, e output.Event) output.Event {
+	switch e := e.(type) {
+	case output.Evaluated:
+		c := *e.Change
+		c.Subject.Cluster = cluster
+		return output.Evaluated{Change: &c}
+	case output.Written:
+		r := *e.Result
+		r.Key.Cluster = cluster
+		if r.Status != nil {
+			status := *r.Status
+			status.Key.Cluster = cluster
+			r.Status = &status
+		}
+		return output.Written{Result: &r}
+	case output.Problem:
+		return output.Problem{Err: &ClustersError{Clusters: []string{cluster}, Err: e.Err}}
+	}
+	return e
+}
+
+// kept returns what is kept of an event on a cluster, as far as printers show it; nil for other events.
+func kept(cluster string, e output.Event) output.Event {
+	switch e := e.(type) {
+	case output.Evaluated:
+		c := keptChange(e.Change, cluster)
+		// No printer shows what a server counts for itself.
+		c.Before, c.After = redact.Trim(c.Before, c.Fields, redact.Stored), redact.Trim(c.After, c.Fields, redact.Stored)
+		if !c.Changed() {
+			c.Before, c.After = present(c.Before), present(c.After)
+		}
+		c.Target.Object = c.Before
+		return output.Evaluated{Change: c}
+	case output.Compared:
+		r := *e.Result
+		for side, c := range r.Changes {
+			if c = keptChange(c, cluster); r.Verdict == compare.Same {
+				c.Before, c.After = present(c.Before), present(c.After)
+			}
+			r.Changes[side] = c
+		}
+		r.Subject, r.Target = r.Changes[compare.Old].Subject, r.Changes[compare.Old].Target
+		return output.Compared{Result: &r, Difference: r.Difference()}
+	}
+	return nil
+}
+
+// keptChange returns what is kept of a change on a cluster.
+func keptChange(c *engine.Change, cluster string) *engine.Change {
+	out := *c
+	out.Subject.Cluster, out.Shown = cluster, nil
+	out.Target = engine.Target{Key: out.Subject, Object: c.Before, Origin: c.Target.Origin}
+	out.Steps = slices.Clone(c.Steps)
+	for i := range out.Steps {
+		out.Steps[i].After = nil
+	}
+	return &out
+}
+
+// present returns an object without anything in the place of one.
+func present(u *unstructured.Unstructured) *unstructured.Unstructured {
+	if u == nil {
+		return nil
+	}
+	return &unstructured.Unstructured{}
 }

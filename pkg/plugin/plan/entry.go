@@ -2,9 +2,14 @@ package plan
 
 import (
 	"errors"
+	"fmt"
 	"slices"
+	"strings"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
@@ -165,4 +170,219 @@ func (e Entry) Masked() Entry {
 		e.Steps[i] = redact.Step(&e.Steps[i])
 	}
 	return e
+}
+
+// Drift is the error for an object whose change is no longer the one that was shown: a
+// field of it has another value, or the policies now make another change.
+type Drift struct {
+	Object engine.ObjectKey
+	// Planned is the change that was shown, and Now the one that the policies
+	// would make of the object as it is; neither shows values of Secrets.
+	Planned, Now engine.Change
+	// Fields are those in which the two differ, with who wrote them since.
+	Fields []DriftedField
+}
+
+// DriftedField is a field that drifted.
+type DriftedField struct {
+	Path fieldpath.Path
+	// By are the managers that own the field and wrote since the change was shown.
+	By []Writer
+}
+
+// Writer is an entry of managedFields.
+type Writer struct {
+	Manager, Subresource string
+	Operation            metav1.ManagedFieldsOperationType
+	Time                 time.Time
+}
+
+// String is "kubectl-edit (Update) at 2026-01-02T15:04:05Z".
+func (w Writer) String() string {
+	how := string(w.Operation)
+	if w.Subresource != "" {
+		how += " of " + w.Subresource
+	}
+	text := fmt.Sprintf("%s (%s)", w.Manager, how)
+	if !w.Time.IsZero() {
+		text += " at " + w.Time.UTC().Format(time.RFC3339)
+	}
+	return text
+}
+
+// Error names the fields, and who wrote them.
+func (d *Drift) Error() string {
+	var parts []string
+	for _, f := range d.Fields {
+		text := engine.PathString(f.Path)
+		var by []string
+		for _, w := range f.By {
+			by = append(by, w.String())
+		}
+		if len(by) > 0 {
+			text += " (set by " + strings.Join(by, ", ") + ")"
+		}
+		parts = append(parts, text)
+	}
+	return "it drifted from what was shown: " + strings.Join(parts, ", ")
+}
+
+// Drift compares an entry with the change that the policies make of the object now. It
+// is nil if the same fields would change from the same values to the same values, and
+// if the object already is as planned. Whatever else has changed in the object, such
+// as its status, does not count.
+func (e *Entry) Drift(now *engine.Change) *Drift {
+	if !now.Changed() && now.Before != nil && e.reached(now.Before) {
+		return nil
+	}
+	var clear, masked diff.Partial
+	if now.Changed() {
+		clear = diff.PartialOf(now)
+		masked = redact.Partial(diff.PartialOf(now.ToShow()), e.Object)
+	}
+	drifted := slices.Concat(e.Unlike(e.comparable(clear, masked)), e.unfounded(masked), e.secretlyWritten(now.Before))
+	if len(drifted) == 0 {
+		return nil
+	}
+	shown := e.Masked()
+	d := &Drift{Object: e.Object, Planned: shown.Change(), Now: masked.Change(e.Object)}
+	slices.SortFunc(drifted, func(a, b fieldpath.Path) int { return a.Compare(b) })
+	for i, p := range drifted {
+		if i == 0 || !p.Equals(drifted[i-1]) {
+			d.Fields = append(d.Fields, DriftedField{Path: e.shownPath(now, p), By: writtenSince(e.LastWrite.Time, OwnersOf(now.Before, p))})
+		}
+	}
+	return d
+}
+
+// shownPath returns a path as it may be shown: up to a name that was made of a Secret, by the entry or by the change that is
+// made now.
+func (e *Entry) shownPath(now *engine.Change, p fieldpath.Path) fieldpath.Path {
+	for _, f := range slices.Concat(e.Fields, now.Fields) {
+		p = f.ShownPath(p)
+	}
+	return p
+}
+
+// reached reports whether an object already has all that the change would write.
+func (e *Entry) reached(live *unstructured.Unstructured) bool {
+	return len(e.Fields) > 0 && !e.Withholds() && len(e.Partial.Drift(live.Object)) == 0
+}
+
+// comparable returns the change that is made now, to be compared with the entry.
+// Where that withholds values the same fields are withheld, and all others have the
+// values that they have: what has become secret since is compared all the same.
+func (e *Entry) comparable(clear, masked diff.Partial) diff.Partial {
+	if !e.Withholds() {
+		return clear
+	}
+	fields := slices.Clone(masked.Fields)
+	for i, f := range clear.Fields {
+		fields[i].From, fields[i].To = f.From, f.To
+	}
+	return diff.Partial{Fields: fields}
+}
+
+// unfounded returns the withheld fields of which the change that is made now withholds
+// nothing, or something else: that a file withholds a value counts only where this
+// evaluation finds a Secret there.
+func (e *Entry) unfounded(masked diff.Partial) []fieldpath.Path {
+	if !e.Withholds() {
+		return nil
+	}
+	withheld := map[string]*engine.FieldChange{}
+	for i := range masked.Fields {
+		if f := &masked.Fields[i]; f.Withheld {
+			withheld[engine.PathString(f.Path)] = f
+		}
+	}
+	var out []fieldpath.Path
+	for i := range e.Fields {
+		f := &e.Fields[i]
+		if !f.Withheld {
+			continue
+		}
+		now := withheld[engine.PathString(f.Path)]
+		if now == nil || now.Kind != f.Kind || !diff.Same(f.From, now.From) || !diff.Same(f.To, now.To) {
+			out = append(out, f.Path)
+		}
+	}
+	return out
+}
+
+// secretlyWritten returns the withheld fields that were written since the plan was
+// made: their values may have changed.
+func (e *Entry) secretlyWritten(live *unstructured.Unstructured) []fieldpath.Path {
+	if live == nil || live.GetResourceVersion() == e.ResourceVersion {
+		return nil
+	}
+	var out []fieldpath.Path
+	for _, f := range e.Fields {
+		if f.Withheld && len(writtenSince(e.LastWrite.Time, OwnersOf(live, f.Path))) > 0 {
+			out = append(out, f.Path)
+		}
+	}
+	return out
+}
+
+// lastWrite is when an object was written last, by the server's clock.
+func lastWrite(live *unstructured.Unstructured) metav1.Time {
+	var last metav1.Time
+	for _, e := range live.GetManagedFields() {
+		if e.Time != nil && last.Before(e.Time) {
+			last = *e.Time
+		}
+	}
+	return last
+}
+
+func writtenSince(last time.Time, writers []Writer) []Writer {
+	var out []Writer
+	for _, w := range writers {
+		if w.Time.After(last) {
+			out = append(out, w)
+		}
+	}
+	return out
+}
+
+// OwnersOf returns the managers that own a field or a part of it; if there is none,
+// those that own a parent. The manager that gave the field its value is among them.
+func OwnersOf(live *unstructured.Unstructured, p fieldpath.Path) []Writer {
+	if live == nil {
+		return nil
+	}
+	var own, around []Writer
+	for _, e := range live.GetManagedFields() {
+		owned := fieldpath.NewSet()
+		if e.FieldsV1 == nil || owned.FromJSON(e.FieldsV1.GetRawReader()) != nil {
+			continue // who cannot be read is not named
+		}
+		w := Writer{Manager: e.Manager, Subresource: e.Subresource, Operation: e.Operation}
+		if e.Time != nil {
+			w.Time = e.Time.Time
+		}
+		switch itself, above := owns(owned, p); {
+		case itself:
+			own = append(own, w)
+		case above:
+			around = append(around, w)
+		}
+	}
+	if len(own) > 0 {
+		return own
+	}
+	return around
+}
+
+// owns reports whether a set has a path or something below it, or else a leaf above.
+func owns(set *fieldpath.Set, p fieldpath.Path) (itself, above bool) {
+	set.Leaves().Iterate(func(q fieldpath.Path) {
+		n := min(len(p), len(q))
+		if !p[:n].Equals(q[:n]) {
+			return
+		}
+		itself, above = itself || len(q) >= len(p), above || len(q) < len(p)
+	})
+	return itself, above
 }

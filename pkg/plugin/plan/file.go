@@ -9,6 +9,10 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"path/filepath"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/file"
@@ -158,4 +162,183 @@ func (p *Plan) recount() {
 		}
 	})
 	p.Incomplete = p.Incomplete || p.Summary.Incomplete > 0
+}
+
+// Parse reads the text of a plan, and checks that it holds together. The error wraps ErrNoPlan or ErrDamaged, or says
+// that another version wrote it.
+func Parse(text []byte) (*Plan, error) {
+	if len(bytes.TrimSpace(text)) == 0 {
+		return nil, ErrNoPlan
+	}
+	var head struct{ APIVersion, Kind string }
+	if err := decode(text, &head); err != nil {
+		return nil, err
+	}
+	if !strings.HasPrefix(head.APIVersion, group+"/") || head.Kind != Kind {
+		return nil, ErrNoPlan
+	}
+	if err := CheckFormat(head.APIVersion); err != nil { // its entries may be others
+		return nil, fmt.Errorf("%w; make it again with preview --save", err)
+	}
+	var in planFile
+	if err := decode(text, &in); err != nil {
+		return nil, err
+	}
+	out := &in.Plan
+	if err := out.validate(); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrDamaged, err)
+	}
+	out.recount()
+	return out, nil
+}
+
+func decode(text []byte, into any) error {
+	err := json.Unmarshal(text, into)
+	var syntax *json.SyntaxError
+	switch {
+	case errors.As(err, &syntax):
+		return fmt.Errorf("%w or cut off: %w", ErrDamaged, err)
+	case err != nil:
+		return fmt.Errorf("%w: %w", ErrDamaged, err)
+	}
+	return nil
+}
+
+// validateEntries checks each entry, and that no object has two.
+func validateEntries(all []*Entry) error {
+	seen := make(map[engine.ObjectKey]bool, len(all))
+	for i, e := range all {
+		err := errNoObject
+		if e != nil {
+			err = e.Validate()
+		}
+		if err == nil && seen[e.Object.Named()] {
+			err = fmt.Errorf("%s: %w", e.Object.Named(), ErrTwice)
+		}
+		if err != nil {
+			return fmt.Errorf("entry %d: %w", i, err)
+		}
+		seen[e.Object.Named()] = true
+	}
+	return nil
+}
+
+// ErrTwice is the error for two entries of the same object.
+var ErrTwice = errors.New("the object already has an entry")
+
+var errNoObject = errors.New("an entry names no object")
+
+// validate checks that a plan is consistent, so that its users need not.
+func (p *Plan) validate() error {
+	if p.Version == "" || p.Created.IsZero() {
+		return errors.New("its version or creation time is missing")
+	}
+	if err := p.Run.Validate(); err != nil {
+		return err
+	}
+	return validateEntries(p.Entries)
+}
+
+// Validate checks that the choice is possible, and that the documents match their
+// digests.
+func (r *Run) Validate() error {
+	switch r.Choice.Operation {
+	case "", engine.OperationAuto, engine.OperationCreate, engine.OperationUpdate, engine.OperationDelete:
+	default:
+		return fmt.Errorf("unknown operation %.20q", r.Choice.Operation)
+	}
+	for _, d := range r.Documents {
+		if d.Installed {
+			continue
+		}
+		if d.Content == nil || d.Content.Validate() != nil {
+			return fmt.Errorf("%s has no valid content", d.Object)
+		}
+		if digest, err := digestOf(d.Content); err != nil || digest != d.Digest {
+			return fmt.Errorf("%s does not match its digest", d.Object)
+		}
+		if key := engine.KeyOf(&unstructured.Unstructured{Object: d.Content}); key != d.Object {
+			return fmt.Errorf("%s: the content is another object", d.Object)
+		}
+	}
+	if digestOfAll(r.Documents) != r.Digest {
+		return errors.New("the policies do not match their digest")
+	}
+	return nil
+}
+
+// Validate checks that an entry that was read from a file is consistent, and gives its
+// fields their values.
+func (e *Entry) Validate() error {
+	if e.Object.Kind == "" || e.Object.Name == "" || e.Object.Version == "" {
+		return errNoObject
+	}
+	err := e.Partial.Validate()
+	if err == nil {
+		err = e.Partial.ValidateShown()
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w", e.Object, err)
+	}
+	return nil
+}
+
+// Extension is that of the plans in a directory.
+const Extension = ".plan"
+
+// FileName returns the name of a cluster's plan in a directory. Plans are applied in the order of their
+// names, which is that of the places.
+func FileName(place int, context string) string {
+	return fmt.Sprintf("%03d-%s%s", place, file.PlainName(context), Extension)
+}
+
+// JournalName returns the path of the journal beside a plan.
+func JournalName(path, extension string) string {
+	return strings.TrimSuffix(path, Extension) + extension
+}
+
+// Files returns the plans in a directory, in the order in which they are applied. It is an error if there
+// is none, or if another user may have put them together.
+func Files(directory string) ([]string, error) {
+	if err := file.CheckDirectory(directory); err != nil {
+		return nil, fileError(directory, err)
+	}
+	out, err := plans(directory)
+	if err == nil && len(out) == 0 {
+		err = &FileError{Path: directory, Err: errors.New("the directory has no plan: preview --contexts --save makes them")}
+	}
+	return out, err
+}
+
+func plans(directory string) ([]string, error) {
+	entries, err := os.ReadDir(directory)
+	if err != nil {
+		return nil, fileError(directory, err)
+	}
+	var out []string
+	for _, e := range entries {
+		if !e.IsDir() && strings.HasSuffix(e.Name(), Extension) {
+			out = append(out, filepath.Join(directory, e.Name()))
+		}
+	}
+	return out, nil
+}
+
+// MakeDirectory makes a directory for plans, for its owner alone. One that has plans already is an error:
+// they would be applied, too.
+func MakeDirectory(path string) error {
+	there, err := plans(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return fileError(path, os.MkdirAll(path, 0o700))
+	}
+	if err == nil && len(there) > 0 {
+		err = &FileError{Path: path, Err: fmt.Errorf("the directory has plans already, such as %s: name another one", filepath.Base(there[0]))}
+	}
+	return err
+}
+
+// IsDirectory reports whether a path is a directory.
+func IsDirectory(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.IsDir()
 }

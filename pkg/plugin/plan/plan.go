@@ -1,13 +1,38 @@
+// Package plan keeps what a preview found, so that exactly that can be applied
+// later, or shown again without a cluster.
+//
+// A Plan is one JSON document: the Run says on which cluster, with which policies
+// and by which choice of objects it was made, so that it can be repeated; an Entry
+// is one object as it was and as it is to become. Its Partial holds no more of the
+// object than what changes, and distinguishes whole lists from single elements, so
+// that a change can be compared, undone and printed without the object.
+//
+// A plan holds no values of Secrets. A field that has one is Withheld: it is named,
+// and its value is derived again by evaluating.
+//
+// A plan is an untrusted file: its size, depth and number of fields are bounded, and
+// what the cluster knows is asked of the cluster.
 package plan
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"hash"
+	"maps"
 	"slices"
+	"strings"
 	"time"
 
+	"github.com/blang/semver/v4"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/evaluation"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
 )
 
 // What a plan file says it is. Journals are of the same version, since they hold the
@@ -88,4 +113,207 @@ type Choice struct {
 	// grants neither: the user has to when it is applied.
 	AllowHTTP     bool `json:"allowHTTP,omitempty"`
 	AllowRegistry bool `json:"allowRegistry,omitempty"`
+}
+
+// Document is a policy or an input in files.
+type Document struct {
+	Object engine.ObjectKey `json:"object"`
+	Origin string           `json:"origin"`
+	// Digest is over the content, without what the server adds.
+	// A Secret has none.
+	Digest string `json:"digest,omitempty"`
+	// Installed reports that the document comes from the cluster: it is read again
+	// there. Content is that of any other.
+	Installed bool      `json:"installed,omitempty"`
+	Content   diff.Part `json:"content,omitempty"`
+}
+
+// NewRun is a run that evaluates no policies.
+func NewRun(here Cluster, version string, created time.Time) Run {
+	return Run{Cluster: here, Version: version, Created: created, Documents: []Document{}, Digest: digestOfAll(nil)}
+}
+
+// DocumentsOf returns the documents of a run for a file, and the digest of all of
+// them. Those for which installed holds are recorded by their digest alone. It is an error if the policies read a Secret
+// from a file: a plan cannot hold it, and without it the run cannot be repeated.
+func DocumentsOf(all []engine.Document, installed func(engine.Document) bool) ([]Document, string, error) {
+	out := make([]Document, len(all))
+	for i, d := range all {
+		out[i] = Document{Object: d.Key, Origin: d.Origin, Installed: installed(d)}
+		if !out[i].Installed {
+			if d.Key.IsSecret() {
+				return nil, "", fmt.Errorf("%s: Secret %s is read by the policies from a file, and a plan holds no Secrets; create it in the cluster instead", d.Origin, d.Key.Name)
+			}
+			out[i].Content = d.Object().Object
+		}
+		var err error
+		if out[i].Digest, err = digestOf(d.Object().Object); err != nil {
+			return nil, "", fmt.Errorf("%s: %w", d.Origin, err)
+		}
+	}
+	return out, digestOfAll(out), nil
+}
+
+// digestOf returns the digest of an object without what a server adds.
+func digestOf(object map[string]any) (string, error) {
+	content := diff.WithoutBookkeeping(object)
+	if metadata, ok := content["metadata"].(map[string]any); ok {
+		metadata = maps.Clone(metadata)
+		delete(metadata, "uid")
+		delete(metadata, "creationTimestamp")
+		content = maps.Clone(content)
+		content["metadata"] = metadata
+		delete(content, "status")
+	}
+	text, err := json.Marshal(content)
+	if err != nil {
+		return "", err
+	}
+	sum := sha256.Sum256(text)
+	return "sha256:" + hex.EncodeToString(sum[:]), nil
+}
+
+// digestOfAll is over the documents in their order.
+func digestOfAll(all []Document) string {
+	h := sha256.New()
+	for _, d := range all {
+		write(h, d.Object.GroupVersionKind().GroupVersion().String(), d.Object.Kind, d.Object.Namespace, d.Object.Name, d.Digest)
+	}
+	return "sha256:" + hex.EncodeToString(h.Sum(nil))
+}
+
+// write adds texts so that no two lists of them give the same.
+func write(h hash.Hash, texts ...string) {
+	for _, t := range texts {
+		fmt.Fprintf(h, "%d:%s", len(t), t)
+	}
+}
+
+// Recorded are the documents that the file itself holds.
+func (r *Run) Recorded() []engine.Document {
+	var out []engine.Document
+	for _, d := range r.Documents {
+		if !d.Installed {
+			out = append(out, d.engine())
+		}
+	}
+	return out
+}
+
+func (d *Document) engine() engine.Document {
+	return engine.NewDocument(&unstructured.Unstructured{Object: d.Content}, d.Origin)
+}
+
+// Restore returns the documents of a run in their order, given what is installed in
+// the cluster now of the kinds that were read there. It is an error if that has changed.
+func (r *Run) Restore(installed []engine.Document) ([]engine.Document, error) {
+	here := map[engine.ObjectKey]engine.Document{}
+	for _, d := range installed {
+		here[d.Key.Named()] = d
+	}
+	out := make([]engine.Document, 0, len(r.Documents))
+	var changed, gone, added []string
+	known := map[engine.ObjectKey]bool{}
+	for _, d := range r.Documents {
+		key := d.Object.Named()
+		known[key] = true
+		if !d.Installed {
+			out = append(out, d.engine())
+			continue
+		}
+		now, ok := here[key]
+		if !ok {
+			gone = append(gone, key.String())
+			continue
+		}
+		digest, err := digestOf(now.Object().Object)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", key, err)
+		}
+		if digest != d.Digest {
+			changed = append(changed, key.String())
+		}
+		out = append(out, now)
+	}
+	for _, d := range installed {
+		if key := d.Key.Named(); !known[key] {
+			added = append(added, key.String())
+		}
+	}
+	var parts []string
+	for _, p := range []struct {
+		what string
+		keys []string
+	}{{"changed", changed}, {"gone", gone}, {"new", added}} {
+		if len(p.keys) > 0 {
+			parts = append(parts, p.what+": "+strings.Join(p.keys, ", "))
+		}
+	}
+	if len(parts) > 0 {
+		return nil, fmt.Errorf("the policies in the cluster have changed since (%s); make it again", strings.Join(parts, "; "))
+	}
+	return out, nil
+}
+
+// DefaultMaxAge is how old a plan may be when it is applied.
+const DefaultMaxAge = 24 * time.Hour
+
+// clockSkew is how far the clock of another machine may be ahead.
+const clockSkew = 5 * time.Minute
+
+// String names a cluster for people, on one line.
+func (c Cluster) String() string {
+	var parts []string
+	for _, p := range []struct{ name, value string }{
+		{"context ", c.Context}, {"", c.Server}, {"kube-system ", string(c.UID)},
+	} {
+		if p.value != "" {
+			parts = append(parts, p.name+p.value)
+		}
+	}
+	return redact.EscapeLine(strings.Join(parts, ", "))
+}
+
+// same compares the identities that both know.
+func (c Cluster) same(other Cluster) bool {
+	if c.UID != "" && other.UID != "" {
+		return c.UID == other.UID
+	}
+	return c.Server == other.Server
+}
+
+// CheckCluster returns an error if a run was made on another cluster.
+func (r *Run) CheckCluster(here Cluster) error {
+	if !r.Cluster.same(here) {
+		return fmt.Errorf("it was made on another cluster (%s) than this one (%s)", r.Cluster, here)
+	}
+	return nil
+}
+
+// Check returns an error if a recorded run may not be taken up here: on another cluster, by another version of the
+// program, which may evaluate differently, or too late: MaxAge is how old the run may be; 0 stands for any age.
+func (r *Run) Check(here Cluster, version string, now time.Time, maxAge time.Duration) error {
+	if err := r.CheckCluster(here); err != nil {
+		return err
+	}
+	age := now.Sub(r.Created)
+	switch {
+	case !sameVersion(r.Version, version):
+		return fmt.Errorf("it was made by version %s of this program, and this is %s; make it again", r.Version, version)
+	case maxAge > 0 && age > maxAge:
+		return fmt.Errorf("it is %s old, which is more than %s (--plan-max-age); make it again", age.Round(time.Second), maxAge)
+	case maxAge > 0 && age < -clockSkew:
+		return fmt.Errorf("it was made %s in the future; set the clock of this machine", -age.Round(time.Second))
+	}
+	return nil
+}
+
+// sameVersion reports whether two versions differ in their patch level at most.
+func sameVersion(a, b string) bool {
+	x, errX := semver.ParseTolerant(a)
+	y, errY := semver.ParseTolerant(b)
+	if errX != nil || errY != nil || len(x.Pre) > 0 || len(y.Pre) > 0 {
+		return a == b
+	}
+	return x.Major == y.Major && x.Minor == y.Minor
 }

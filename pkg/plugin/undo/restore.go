@@ -1,15 +1,18 @@
 package undo
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/plan"
 )
 
@@ -150,4 +153,226 @@ func (r *restoring) prune(p fieldpath.Path) {
 		}
 		set(r.Want.Object, p[:n], content{})
 	}
+}
+
+// order puts the elements of a list back in their order, after those that came or
+// went are undone. Where another client has ordered the list since, that order stays, and
+// what was put back goes behind the element that it stood behind.
+func (r *restoring) order(list fieldpath.Path, like fieldpath.PathElement) (done bool) {
+	is, ok := at(r.Want.Object, list).value.([]any)
+	was, okBefore := at(r.write.Before, list).value.([]any)
+	wrote, okAfter := at(r.write.After, list).value.([]any)
+	if !ok || !okBefore || !okAfter {
+		return true // the list came or went as a whole
+	}
+	l := ordering{is: is, now: names(is, like), was: names(was, like), wrote: names(wrote, like)}
+	if !l.distinct() {
+		return false
+	}
+	var wanted []string
+	if done = l.untouched(); done {
+		wanted = l.arranged(common(l.was, l.now), l.now) // what is new stays where it is
+	} else { // what was put back goes to its place
+		wanted = l.arranged(slices.DeleteFunc(slices.Clone(l.now), func(name string) bool {
+			return slices.Contains(l.was, name) && !slices.Contains(l.wrote, name)
+		}), l.was)
+	}
+	if slices.Equal(wanted, l.now) {
+		return done
+	}
+	if r.Want == r.live {
+		r.Want = r.live.DeepCopy()
+	}
+	set(r.Want.Object, list, content{value: l.elements(wanted), there: true})
+	return done
+}
+
+// ordering is a list and the names of its elements: now, before the run, and as
+// the run left it.
+type ordering struct {
+	is              []any
+	now, was, wrote []string
+}
+
+// names are what the key of each element says, or the elements of a set.
+func names(list []any, like fieldpath.PathElement) []string {
+	out := make([]string, len(list))
+	for i, element := range list {
+		key := element
+		if fields, isMap := element.(map[string]any); isMap && like.Key != nil {
+			values := make([]any, len(*like.Key))
+			for j, k := range *like.Key {
+				values[j] = fields[k.Name]
+			}
+			key = values
+		}
+		text, _ := json.Marshal(key) // of a JSON value
+		out[i] = string(text)
+	}
+	return out
+}
+
+// distinct reports whether the names tell the elements apart.
+func (l *ordering) distinct() bool {
+	for _, list := range [][]string{l.now, l.was} {
+		if len(slices.Compact(slices.Sorted(slices.Values(list)))) != len(list) {
+			return false
+		}
+	}
+	return true
+}
+
+// untouched reports whether the elements that the run left behind are still in the
+// order in which it did.
+func (l *ordering) untouched() bool {
+	return slices.Equal(common(l.now, l.wrote), common(l.wrote, l.now))
+}
+
+// common are the elements of a list that are in another one too.
+func common(list, other []string) []string {
+	in := map[string]bool{}
+	for _, name := range other {
+		in[name] = true
+	}
+	return slices.DeleteFunc(slices.Clone(list), func(name string) bool { return !in[name] })
+}
+
+// arranged is the order of a base, with every other element that there is now behind the one that it stands behind in another order.
+func (l *ordering) arranged(base, order []string) []string {
+	for i, name := range order {
+		if !slices.Contains(base, name) && slices.Contains(l.now, name) {
+			base = insertBehind(base, name, order[:i])
+		}
+	}
+	return base
+}
+
+// insertBehind inserts a name behind the last of others that is there, else in
+// front.
+func insertBehind(list []string, name string, others []string) []string {
+	for _, other := range slices.Backward(others) {
+		if i := slices.Index(list, other); i >= 0 {
+			return slices.Insert(list, i+1, name)
+		}
+	}
+	return slices.Insert(list, 0, name)
+}
+
+// elements are those of the list in the order of names.
+func (l *ordering) elements(wanted []string) []any {
+	places := make(map[string]int, len(l.now))
+	for i, name := range l.now {
+		places[name] = i
+	}
+	out := make([]any, len(wanted))
+	for i, name := range wanted {
+		out[i] = l.is[places[name]]
+	}
+	return out
+}
+
+// set gives a path of an object a content, and reports whether it could. Missing maps on
+// the way are created, missing list elements are not.
+func set(object map[string]any, p fieldpath.Path, c content) bool {
+	_, ok := put(object, p, c)
+	return ok
+}
+
+// put returns a value with a content at a path. Maps are modified, lists may be new.
+func put(v any, p fieldpath.Path, c content) (any, bool) {
+	switch {
+	case p[0].FieldName != nil:
+		return putField(v, p, c)
+	case p[0].Index != nil:
+		return v, false
+	}
+	list, isList := v.([]any)
+	if !isList && v != nil {
+		return v, false
+	}
+	i := diff.Index(list, p[0])
+	switch {
+	case len(p) > 1 && i < 0:
+		return v, false
+	case len(p) > 1:
+		element, ok := put(list[i], p[1:], c)
+		list[i] = element
+		return list, ok
+	case c.there && i < 0:
+		return append(list, runtime.DeepCopyJSONValue(c.value)), true
+	case c.there:
+		list[i] = runtime.DeepCopyJSONValue(c.value)
+	case i >= 0:
+		return slices.Delete(list, i, i+1), true
+	}
+	return list, true
+}
+
+func putField(v any, p fieldpath.Path, c content) (any, bool) {
+	fields, isMap := v.(map[string]any)
+	if !isMap && v != nil {
+		return v, false
+	}
+	name := *p[0].FieldName
+	below, exists := fields[name]
+	switch {
+	case !exists && !c.there:
+		return v, true // there is nothing to take away
+	case len(p) == 1 && !c.there:
+		delete(fields, name)
+		return fields, true
+	case len(p) == 1:
+		below = runtime.DeepCopyJSONValue(c.value)
+	default:
+		var ok bool
+		if below, ok = put(below, p[1:], c); !ok {
+			return v, false
+		}
+	}
+	if fields == nil {
+		fields = map[string]any{}
+	}
+	fields[name] = below
+	return fields, true
+}
+
+// unitsOf returns the fields of a change by what is put back as one: a value, an
+// element of a list by its key, its place in the list (Moved), or a list whose
+// elements have no keys, whole.
+func unitsOf(p diff.Partial) []engine.FieldChange {
+	var out []engine.FieldChange
+	for _, u := range p.Units() {
+		if n := slices.IndexFunc(u.Path, func(e fieldpath.PathElement) bool { return e.Index != nil }); n >= 0 {
+			u.Path, u.Kind = u.Path[:n], engine.Replaced
+		}
+		if last := len(out) - 1; last >= 0 && out[last].Path.Equals(u.Path) && out[last].Kind == u.Kind {
+			out[last].Withheld = out[last].Withheld || u.Withheld
+			continue
+		}
+		out = append(out, u)
+	}
+	return out
+}
+
+// splitElement splits the path of a list element that comes, goes or moves into
+// that of the list and the element. It returns false for any other path.
+func splitElement(p fieldpath.Path) (list fieldpath.Path, element fieldpath.PathElement, ok bool) {
+	last := len(p) - 1
+	return p[:last], p[last], p[last].FieldName == nil
+}
+
+// content is what is at a path.
+type content struct {
+	value any
+	there bool
+}
+
+func at[M ~map[string]any](object M, p fieldpath.Path) content {
+	v, ok := diff.Lookup(map[string]any(object), p)
+	return content{value: v, there: ok}
+}
+
+// same compares two contents. To a server, null is as good as absent.
+func (c content) same(other content) bool {
+	return diff.Same(c.value, other.value) && (c.there == other.there || c.value == nil)
 }

@@ -1,12 +1,24 @@
+// Package undo reverts the writes of a run that its journal recorded.
+//
+// A value is put back only if the object still has the one that the server answered to
+// the write, including what admission changed. What another client has changed since is
+// kept, and reported with its present owner. Elements of lists are found by their key,
+// lists without keys are put back whole, and the order of elements is restored among
+// those that are left.
 package undo
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"sync"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
@@ -14,6 +26,7 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/evaluation"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/apply"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/apply/request"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/cluster"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/journal"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/plan"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
@@ -207,4 +220,113 @@ func keptPaths(c *engine.Change) *fieldpath.Set {
 		}
 	}
 	return out
+}
+
+// Object is one object that a run wrote to.
+type Object journal.WrittenObject
+
+// Objects returns what a run wrote to, as its journal says.
+func Objects(j *journal.Journal) []Object {
+	var out []Object
+	for _, o := range j.Written() {
+		out = append(out, Object(o))
+	}
+	return out
+}
+
+// Write is one write of an object.
+type Write = journal.Write
+
+// secret are the places in the object whose values, or the names in which, were made of a Secret by the journal.
+func (o *Object) secret() []fieldpath.Path {
+	var out []fieldpath.Path
+	for _, w := range o.Writes {
+		for _, f := range w.Fields {
+			switch {
+			case f.SecretFrom > 1:
+				out = append(out, f.Path[:f.SecretFrom-1])
+			case f.Withheld || f.Secret:
+				out = append(out, f.Path)
+			}
+		}
+	}
+	return out
+}
+
+// under returns a context for the requests about the object, which are logged without what was made of a Secret.
+func (o *Object) under(ctx context.Context) context.Context {
+	if len(o.secret()) == 0 {
+		return ctx
+	}
+	return engine.WithSecret(ctx)
+}
+
+// freshServer reads no state of an object that is older than one that was recorded,
+// read or written before.
+// A state from before a write would look as if it had been reverted already; no guard
+// catches that, because nothing is sent then. API servers do not serve such states,
+// but a cache in front of them may.
+type freshServer struct {
+	apply.Server
+	mu    sync.Mutex
+	least map[engine.ObjectKey]string // resourceVersions, by names
+}
+
+func newFreshServer(s apply.Server) *freshServer {
+	return &freshServer{Server: s, least: map[engine.ObjectKey]string{}}
+}
+
+func nameOf(key engine.ObjectKey) engine.ObjectKey {
+	key.Subresource = ""
+	return key.Named()
+}
+
+// know records a state that the server has stored.
+func (f *freshServer) know(key engine.ObjectKey, version string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	name := nameOf(key)
+	if order, err := resourceversion.CompareResourceVersion(version, cmp.Or(f.least[name], version)); err == nil && order >= 0 {
+		f.least[name] = version
+	}
+}
+
+// isStale reports whether a state is known to come before one that was recorded. Versions that do not compare are never known to.
+func (f *freshServer) isStale(key engine.ObjectKey, live *unstructured.Unstructured) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	order, err := resourceversion.CompareResourceVersion(live.GetResourceVersion(), f.least[nameOf(key)])
+	return err == nil && order < 0
+}
+
+// Get reads an object.
+func (f *freshServer) Get(ctx context.Context, key engine.ObjectKey) (*unstructured.Unstructured, error) {
+	var live *unstructured.Unstructured
+	again := wait.Backoff{Duration: 20 * time.Millisecond, Steps: 10}
+	var failed error // of reading; it may be a timeout of its own
+	err := wait.ExponentialBackoffWithContext(ctx, again, func(ctx context.Context) (fresh bool, err error) {
+		live, failed = f.Server.Get(ctx, key)
+		return failed == nil && !f.isStale(key, live), failed
+	})
+	switch {
+	case ctx.Err() != nil:
+		return nil, apply.ErrInterrupted
+	case failed != nil:
+		return nil, failed
+	case wait.Interrupted(err):
+		return nil, fmt.Errorf("%s: the server answers with a state from before the run", key)
+	case err != nil:
+		return nil, err
+	}
+	f.know(key, live.GetResourceVersion())
+	return live, nil
+}
+
+// Patch sends a patch.
+func (f *freshServer) Patch(ctx context.Context, key engine.ObjectKey, p cluster.Patch) (*unstructured.Unstructured, error) {
+	answer, err := f.Server.Patch(ctx, key, p)
+	if err == nil && !p.DryRun {
+		f.know(key, answer.GetResourceVersion())
+	}
+	return answer, err
 }

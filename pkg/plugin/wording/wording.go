@@ -1,3 +1,5 @@
+// Package wording writes names and counts for people, cells of tables, and words for a shell.
+// What it returns is not masked, and but for cells and words not escaped: the printers do that.
 package wording
 
 import (
@@ -190,4 +192,32 @@ func plural(noun string) string {
 		return stem + "ies"
 	}
 	return noun + "s"
+}
+
+// plainBytes are those of a word that mean themselves to every shell.
+const plainBytes = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_@+:,./-"
+
+// ShellQuote makes a word safe to paste into a POSIX shell. What a terminal cannot show is
+// left to printf, so that the shell gets it as it is; line breaks at the end are lost to it.
+func ShellQuote(word string) string {
+	switch {
+	case word != redact.EscapeLine(word):
+		return printed(word)
+	case word != "" && word[0] != '=' && strings.Trim(word, plainBytes+"%=") == "":
+		return word
+	}
+	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
+}
+
+// printed is a word that printf puts together, of bytes in octal.
+func printed(word string) string {
+	var b strings.Builder
+	for i := range len(word) {
+		if c := word[i]; strings.IndexByte(plainBytes, c) >= 0 {
+			b.WriteByte(c)
+		} else {
+			fmt.Fprintf(&b, `\%03o`, c)
+		}
+	}
+	return `"$(printf '` + b.String() + `')"`
 }

@@ -1,12 +1,18 @@
 package wording_test
 
 import (
+	"errors"
+	"fmt"
+	"strings"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/kubectl-mutate/kubectl-mutate/internal/hostile"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/compare"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/evaluation"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/wording"
 )
 
@@ -55,5 +61,149 @@ func TestRestarts(t *testing.T) {
 	}
 	if got := wording.Restarts(evaluation.Restarts{}); got != "" {
 		t.Errorf("got %q", got)
+	}
+}
+
+func TestNumber(t *testing.T) {
+	for n, want := range map[int]string{0: "0", 999: "999", 1000: "1,000", 10050: "10,050", 1234567: "1,234,567"} {
+		if got := wording.Number(n); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+	for n, want := range map[int]string{1: "1 policy", 2000: "2,000 policies"} {
+		if got := wording.PluralNumber(n, "policy"); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+}
+
+// reason is an error that knows what is particular to one object.
+type reason struct{ error }
+
+func (reason) Brief() string { return "brief" }
+
+func TestBrief(t *testing.T) {
+	long := errors.New("long")
+	for want, err := range map[string]error{"no reason given": nil, "long": long, "brief": reason{long}} {
+		if got := wording.Brief(err); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+}
+
+// A conclusion counts as the same only what was found to be.
+func TestConclusionOfWhatIsTheSame(t *testing.T) {
+	idle := compare.Exercise{}
+	busy := compare.Exercise{Outcomes: map[engine.Outcome]int{engine.Changed: 1}}
+	for want, s := range map[string]compare.Summary{
+		"SAME: both sides make the same of 2 objects, and each rule was exercised.":                                                   {Conclusion: compare.AllSame, Objects: 2, Rules: [2][]compare.Exercise{{busy}, {busy}}},
+		"SAME AS FAR AS TESTED: both sides make the same of 2 objects and 5 variants; of 3 variants it is not known.":                 {Conclusion: compare.SameAsTested, Objects: 2, Variants: compare.VariantSummary{Compared: 8, Unknown: 3}, Rules: [2][]compare.Exercise{{busy}, {busy}}},
+		"SAME AS FAR AS TESTED: both sides make the same of 1 object; of 1 variant it is not known, and not each rule was exercised.": {Conclusion: compare.SameAsTested, Objects: 1, Variants: compare.VariantSummary{Compared: 1, Unknown: 1}, Rules: [2][]compare.Exercise{{busy}, {idle}}},
+		"SAME AS FAR AS TESTED: both sides make the same of 8 variants, but not each rule was exercised.":                             {Conclusion: compare.SameAsTested, Variants: compare.VariantSummary{Compared: 8}, Rules: [2][]compare.Exercise{{busy}, {idle}}},
+		"SAME AS FAR AS TESTED: no rule changed any of 8 variants, which proves nothing.":                                             {Conclusion: compare.SameAsTested, Variants: compare.VariantSummary{Compared: 8, Unknown: 8}, Rules: [2][]compare.Exercise{{idle}, {idle}}},
+	} {
+		if got := wording.Conclusion(&s); got != want {
+			t.Errorf("got  %s\nwant %s", got, want)
+		}
+	}
+}
+
+func TestRequested(t *testing.T) {
+	for want, v := range map[string]compare.Variant{
+		"":                                      {},
+		", requested by alice":                  {Request: engine.Request{User: engine.UserInfo{Username: "alice"}}},
+		", requested by alice of admins, users": {Request: engine.Request{User: engine.UserInfo{Username: "alice", Groups: []string{"admins", "users"}}}},
+		", requested by a user of admins, in a dry run": {Request: engine.Request{User: engine.UserInfo{Groups: []string{"admins"}}, DryRun: true}},
+		", without ConfigMap shop/a, ConfigMap shop/b":  {Missing: []string{"ConfigMap shop/a", "ConfigMap shop/b"}},
+	} {
+		if got := wording.Requested(&v); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+}
+
+func TestQuote(t *testing.T) {
+	for word, want := range map[string]string{
+		"deployment/web": "deployment/web", "app=web,tier=db": "app=web,tier=db", "=ls": "'=ls'",
+		"": "''", "a b": "'a b'", "$(reboot)": "'$(reboot)'", "it's": `'it'\''s'`, "!db": "'!db'", "Grüße": "'Grüße'",
+		"a\n!%b": `"$(printf 'a\012\041\045b')"`, "\x1b[2J": `"$(printf '\033\1332J')"`, "##[x": `"$(printf '\043\043\133x')"`,
+	} {
+		if got := wording.ShellQuote(word); got != want {
+			t.Errorf("Quote(%q) = %s, want %s", word, got, want)
+		}
+	}
+}
+
+// Whatever a word is, a shell gets it as it is when it is pasted from where it was shown, and
+// does nothing else.
+func TestQuotedWordsArePasted(t *testing.T) {
+	var lines, want strings.Builder
+	for _, text := range hostile.Texts() {
+		if strings.Contains(text.Text, "\x00") {
+			continue // which no word of a command holds
+		}
+		quoted := wording.ShellQuote(text.Text)
+		if shown := redact.EscapeLine(quoted); shown != quoted {
+			t.Errorf("%q is shown as %s", quoted, shown)
+		}
+		fmt.Fprintf(&lines, "show %s x%s\n", quoted, wording.ShellQuote(text.Text+"x"))
+		want.WriteString(hostile.Shown(strings.TrimRight(text.Text, "\n"), "x"+text.Text+"x"))
+	}
+	for shell, got := range hostile.Paste(t, lines.String()) {
+		if got != want.String() {
+			a, b := strings.Split(want.String(), "\n"), strings.Split(got, "\n")
+			for i := range min(len(a), len(b)) {
+				if a[i] != b[i] {
+					t.Fatalf("%s got %.80q, want %.80q", shell, b[i], a[i])
+				}
+			}
+			t.Errorf("%s got %d lines, want %d", shell, len(b), len(a))
+		}
+	}
+}
+
+func deploymentKey(namespace, name string) engine.ObjectKey {
+	return engine.ObjectKey{GroupKind: schema.GroupKind{Group: "apps", Kind: "Deployment"}, Namespace: namespace, Name: name}
+}
+
+func TestWithoutName(t *testing.T) {
+	for text, want := range map[string]string{
+		`deployments.apps "web" is forbidden: quota`:                    `deployments.apps "..." is forbidden: quota`,
+		"image of shop/web is not signed":                               "image of ... is not signed",
+		"Deployment web and deployment/web, 'web'":                      "Deployment ... and deployment/..., '...'",
+		"spec.web: Invalid value":                                       "spec.web: Invalid value", // another web
+		"shop/web-2 and myshop/web":                                     "shop/web-2 and myshop/...",
+		`validation of "shop/web" failed`:                               `validation of "..." failed`,
+		"GET /apis/apps/v1/namespaces/shop/deployments/web: 404, /webs": "GET /apis/apps/v1/namespaces/shop/deployments/...: 404, /webs",
+		"nothing is said of the object":                                 "nothing is said of the object",
+		`denied: "web" "web-1" shop/web shop/web-1 web`:                 `denied: "..." "web-1" ... shop/web-1 web`,
+	} {
+		if got := wording.WithoutName(text, deploymentKey("shop", "web")); got != want {
+			t.Errorf("%q: got %q, want %q", text, got, want)
+		}
+	}
+	if got := wording.WithoutName("text", engine.ObjectKey{}); got != "text" {
+		t.Errorf("got %q", got)
+	}
+}
+
+func TestReasons(t *testing.T) {
+	var r wording.Reasons
+	for i := range 50 {
+		key := deploymentKey("shop", fmt.Sprintf("web-%d", i))
+		r.Add(key, fmt.Sprintf("deployments.apps %q is forbidden", key.Name))
+	}
+	r.Add(deploymentKey("shop", "db"), `deployments.apps "db" is locked`)
+	want := []string{
+		`50 apps/Deployment shop/web-0, apps/Deployment shop/web-1, apps/Deployment shop/web-2 and 47 more: deployments.apps "..." is forbidden`,
+		`1 apps/Deployment shop/db: deployments.apps "db" is locked`,
+	}
+	for i, reason := range r.All() {
+		if got := fmt.Sprintf("%d %s: %s", reason.Count, reason.Names(), reason.Text); i >= len(want) || got != want[i] {
+			t.Errorf("got %s", got)
+		}
+	}
+	if len(r.All()) != len(want) {
+		t.Errorf("%d reasons", len(r.All()))
 	}
 }

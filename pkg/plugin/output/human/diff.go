@@ -3,12 +3,15 @@ package human
 import (
 	"cmp"
 	"errors"
+	"fmt"
 	"strings"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/compare"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/evaluation"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/objectdiff"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/wording"
 )
 
@@ -113,3 +116,194 @@ func comparedName(k engine.ObjectKey) string {
 	}
 	return name
 }
+
+// Markdown prints what the diff format prints as Markdown, for a comment on a change or
+// a ticket. What comes from clusters and policies stands in code spans and fenced blocks
+// alone, so that nothing in it is read as Markdown or HTML.
+type Markdown struct{ Diff }
+
+// NewMarkdown returns a printer of Markdown.
+func NewMarkdown(o output.Options) *Markdown {
+	o.Color = false
+	p := &Markdown{*NewDiff(o)}
+	p.layout = markdownGroup
+	p.title = func(s string) string { return "## " + codeSpan(s) }
+	p.name = codeSpan
+	return p
+}
+
+// markdownGroup writes a heading and, fenced, what stands below it.
+func markdownGroup(h *base, b *page, g *Group) {
+	if h.printed {
+		b.WriteString("\n")
+	}
+	b.WriteString("### " + codeSpan(h.heading(g)) + "\n")
+	body := h.page()
+	h.below(body, g)
+	if body.Len() > 0 {
+		fenced(b, "diff", body.String())
+	}
+}
+
+// Print shows an object that would change, or that needs a remark, and the summary.
+func (p *Markdown) Print(s output.Shown) error {
+	switch e := s.Event().(type) {
+	case output.Fleet:
+		return p.markdownFleet(e)
+	case output.Summary:
+		return p.summarize(e.Summary)
+	}
+	return p.Diff.Print(s)
+}
+
+// markdownFleet prints what came of each cluster.
+func (h *base) markdownFleet(e output.Fleet) error {
+	b, table := h.page(), h.page()
+	b.WriteString("## Clusters\n")
+	h.writeClusters(table, e.Clusters)
+	fenced(b, "", table.String())
+	return h.write(b)
+}
+
+// summarize ends the page.
+func (p *Markdown) summarize(s evaluation.Summary) error {
+	if err := p.Flush(); err != nil {
+		return err
+	}
+	b := p.page()
+	if p.printed {
+		b.WriteString("\n")
+	}
+	b.WriteString("## Summary\n\n" + wording.Counts(s) + "\n")
+	for _, text := range p.remarkable(s) {
+		b.WriteString("\n" + text + "\n")
+	}
+	p.rules(b, s)
+	for _, list := range p.lists() {
+		markdownList(b, list.title, list.tally)
+	}
+	if lines := p.last(s); len(lines) > 0 {
+		last := p.page()
+		for _, text := range lines {
+			last.line(Plain, text)
+		}
+		fenced(b, "", last.String())
+	}
+	return p.write(b)
+}
+
+// rules is the table of outcomes by rule.
+func (p *Markdown) rules(b *page, s evaluation.Summary) {
+	if p.traced(s) {
+		return
+	}
+	rules := p.listed(s)
+	if len(rules) > 0 {
+		b.WriteString("\n")
+		markdownTable(b, 1, counted(rules, Outcomes(s), func(r engine.RuleRef) string { return cell(wording.Rule(r)) + severity(r.Severity) }))
+	}
+	if n := len(s.Rules) - len(rules); n > 0 {
+		fmt.Fprintf(b, "\n%s matched no object.\n", wording.Plural(n, "rule"))
+	}
+}
+
+// markdownTable writes rows below a head. The first few columns have strings, the others numbers.
+func markdownTable(b *page, strs int, rows [][]string) {
+	for i, row := range rows {
+		line := "| " + strings.Join(row, " | ") + " |\n"
+		if i == 0 {
+			line = strings.ToLower(line) + "|" + strings.Repeat("---|", strs) + strings.Repeat("---:|", len(row)-strs) + "\n"
+		}
+		b.WriteString(line)
+	}
+}
+
+// cell is a code span in a table.
+func cell(text string) string { return strings.ReplaceAll(codeSpan(text), "|", `\|`) }
+
+// severity stands behind the name of a rule.
+func severity(s string) string {
+	if s == "" {
+		return ""
+	}
+	return " (" + s + ")"
+}
+
+func markdownList(b *page, title string, t *Counter) {
+	top, rest := t.Top(reasonsListed)
+	if len(top) == 0 {
+		return
+	}
+	b.WriteString("\n" + title + "\n\n")
+	for _, c := range top {
+		fmt.Fprintf(b, "- %d: %s\n", c.N, codeSpan(c.Text))
+	}
+	if rest > 0 {
+		fmt.Fprintf(b, "- %d for other reasons\n", rest)
+	}
+}
+
+// codeSpan shows a text as one line, escaped, between more backticks than it holds.
+func codeSpan(s string) string {
+	s = redact.EscapeLine(s)
+	fence := strings.Repeat("`", longestRun(s)+1)
+	if strings.HasPrefix(s, "`") || strings.HasSuffix(s, "`") {
+		s = " " + s + " "
+	}
+	return fence + s + fence
+}
+
+// fenced shows lines of a page as they are, between fences longer than any in them.
+func fenced(b *page, language, text string) {
+	fence := strings.Repeat("`", max(longestRun(text)+1, 3))
+	b.WriteString("\n" + fence + language + "\n" + text + fence + "\n")
+}
+
+// longestRun counts the backticks of the longest run of them.
+func longestRun(s string) int {
+	longest, run := 0, 0
+	for i := range len(s) {
+		run++
+		if s[i] != '`' {
+			run = 0
+		}
+		longest = max(longest, run)
+	}
+	return longest
+}
+
+// maxProblems bounds how many problems a page of Markdown lists.
+const maxProblems = 20
+
+// Problems are what went wrong beside the objects, for a page of Markdown: it is read where
+// standard error is not. The zero value has none.
+type Problems struct {
+	lines []string
+	more  int // that are not listed
+}
+
+// Add adds a problem.
+func (p *Problems) Add(text string) {
+	if len(p.lines) == maxProblems {
+		p.more++
+		return
+	}
+	p.lines = append(p.lines, "- error: "+ShortSpan(text)+"\n")
+}
+
+// String returns a list below an empty line; it is empty if there are none.
+func (p *Problems) String() string {
+	switch {
+	case len(p.lines) == 0:
+		return ""
+	case p.more > 0:
+		return "\n" + strings.Join(p.lines, "") + fmt.Sprintf("- and %d more errors\n", p.more)
+	}
+	return "\n" + strings.Join(p.lines, "")
+}
+
+// spanBytes bounds a code span on a line.
+const spanBytes = 500
+
+// ShortSpan is a code span of a string that is cut where it is long.
+func ShortSpan(text string) string { return codeSpan(engine.Shorten(text, spanBytes)) }

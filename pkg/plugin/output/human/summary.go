@@ -1,11 +1,14 @@
 package human
 
 import (
+	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/structured"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/wording"
 )
 
@@ -93,6 +96,286 @@ func changers(c *engine.Change) []string {
 			text += " (not idempotent)"
 		}
 		out = append(out, text)
+	}
+	return out
+}
+
+// The bounds of an overview, which fits on a screen.
+const (
+	crowd          = 24 // different changes that are listed one by one
+	changesListed  = 5
+	failuresListed = 10 // different ones, with their objects
+	rulesListed    = 20
+	lineListed     = 87 // bytes of a reason, behind its count and before "..."
+)
+
+// overview counts changes by field and rule. It takes the place of the changes when there are more
+// different ones than a screen shows.
+type overview struct {
+	counts  Counter
+	crowded bool
+	failed  int // different failures that are listed
+}
+
+// newOverview returns nil where each change is asked for.
+func newOverview(o output.Options) *overview {
+	if o.GroupBy != output.ByPatch || o.Expand || o.Explain {
+		return nil
+	}
+	return &overview{}
+}
+
+// takesOver reports whether there are so many different changes that they are not listed.
+func (v *overview) takesOver() bool { return v != nil && v.crowded }
+
+// element finds the elements of lists in a path.
+var element = regexp.MustCompile(`\[\d+\]`)
+
+// reason is what the overview counts of why a rule was skipped: the elements of a list as one.
+func (v *overview) reason(text string) string {
+	const condition = "condition on "
+	before, after, found := strings.Cut(text, condition)
+	if v == nil || !found {
+		return text
+	}
+	return before + condition + element.ReplaceAllString(after, "[*]")
+}
+
+// remark is what the overview counts of an impact, whose fields differ from object to object; empty where another line
+// tells it.
+func (v *overview) remark(m *engine.Impact, kind string) string {
+	switch {
+	case v == nil:
+	case m.Code == engine.ImpactRollout:
+		return ""
+	case m.Code == engine.ImpactImmutable:
+		return "immutable: the server will refuse them: fields that may not change on a " + kind
+	}
+	return string(m.Code) + ": " + m.Alike()
+}
+
+// add counts the fields of an object, each with its rule; those of several elements of a list once.
+func (v *overview) add(c *engine.Change) {
+	seen := map[string]bool{}
+	for i := range c.Fields {
+		f := &c.Fields[i]
+		if f.Records() {
+			continue
+		}
+		text := fieldMarker(f.Kind) + " " + engine.PathPattern(f.Path) + "\t" + f.Rule.String()
+		if !seen[text] {
+			seen[text] = true
+			v.counts.Add(text)
+		}
+	}
+}
+
+// leavesOut reports whether a group is not shown, of which there are so many others.
+func (v *overview) leavesOut(t Text) bool {
+	if !v.crowded {
+		return false
+	}
+	if t.Marker == failure {
+		v.failed++
+	}
+	return t.Marker != failure || v.failed > failuresListed
+}
+
+// write lists the most frequent changes.
+func (v *overview) write(b *page) {
+	top, _ := v.counts.Top(changesListed)
+	if len(top) == 0 {
+		return
+	}
+	b.WriteString("Most frequent changes:\n")
+	var rows [][]string
+	for _, c := range top {
+		field, rule, _ := strings.Cut(c.Text, "\t")
+		rows = append(rows, []string{fmt.Sprintf("%8d  %s", c.N, middle(field, cellPath)), middle(rule, cellRule)})
+	}
+	b.table(rows)
+	b.WriteString("\n")
+}
+
+// hint says how to see what is not listed.
+func (v *overview) hint() string {
+	text := "To see each change: -o diff, or --expand"
+	if n := v.failed - failuresListed; n > 0 {
+		text += "; " + wording.Plural(n, "failure") + " of other objects among them"
+	}
+	return text
+}
+
+// Table prints a row for each object, laid out as kubectl does.
+type Table struct {
+	base
+	rows *structured.Rows
+	wide bool
+}
+
+// NewTable returns a printer of rows; a wide one adds fields, values and reasons.
+func NewTable(o output.Options, wide bool) *Table {
+	p := &Table{base: newBase(o), rows: structured.NewRows(o.Out), wide: wide}
+	p.whole = wide
+	return p
+}
+
+// The bounds of what a row holds.
+const (
+	cellChanges = 100 // columns; the first change is listed in any case
+	cellPath    = 60
+	cellRule    = 60
+	cellValue   = 40
+)
+
+// Print shows the row of an object that would change, or that needs a remark, and the
+// summary.
+func (p *Table) Print(s output.Shown) error {
+	switch e := s.Event().(type) {
+	case output.Fleet:
+		return p.fleet(e)
+	case output.Evaluated:
+		return p.row(e.Change)
+	case output.Summary:
+		if err := p.Flush(); err != nil {
+			return err
+		}
+		return p.summarize(e.Summary)
+	}
+	return nil
+}
+
+// Flush implements output.Flusher.
+func (p *Table) Flush() error { return p.rows.Flush() }
+
+func (p *Table) row(c *engine.Change) error {
+	p.begin(c)
+	if !output.Listed(c, p.Explain) {
+		return nil
+	}
+	if !p.printed {
+		if err := p.headers(c.Subject.Cluster != ""); err != nil {
+			return err
+		}
+	}
+	counted, _ := engine.CountRecords(c.Fields)
+	texts := []string{c.Subject.Namespace, wording.ResourceName(c.Subject), result(c), fmt.Sprint(counted), p.changedBy(c)}
+	if p.wide {
+		texts = append(texts, p.changes(c), strings.Join(p.remarks(c), "; "))
+	}
+	if c.Subject.Cluster != "" {
+		texts = append([]string{c.Subject.Cluster}, texts...)
+	}
+	p.printed = true
+	return p.rows.Add(cells(filled(texts, "<none>")...))
+}
+
+func (p *Table) headers(clusters bool) error {
+	headers := "NAMESPACE\tNAME\tRESULT\tFIELDS\tCHANGED BY"
+	if p.wide {
+		headers += "\tCHANGES\tREMARKS"
+	}
+	if clusters {
+		headers = "CLUSTER\t" + headers
+	}
+	return p.rows.Add(headers)
+}
+
+// result is what a marker says, as a word.
+func result(c *engine.Change) string {
+	switch marker(c) {
+	case "+":
+		return "new"
+	case "~":
+		if c.Incomplete() {
+			return "changed, incomplete"
+		}
+		return "changed"
+	case "!":
+		return "incomplete"
+	}
+	return "unchanged"
+}
+
+// changedBy names the rules that changed an object; a wide table all of them, and whole.
+func (p *Table) changedBy(c *engine.Change) string {
+	rules := changers(c)
+	if p.wide {
+		return strings.Join(rules, ", ")
+	}
+	return fitting(", ", len(rules), func(i int) string { return middle(rules[i], cellRule) })
+}
+
+// changes lists fields with their values.
+func (p *Table) changes(c *engine.Change) string {
+	return fitting("; ", len(c.Fields), func(i int) string { return p.change(&c.Fields[i]) })
+}
+
+// fitting lists as many texts as a row has room for: one that is wider makes all rows so.
+func fitting(separator string, n int, text func(int) string) string {
+	var cell string
+	for i := range n {
+		switch next := text(i); {
+		case i == 0:
+			cell = next
+		case len(cell)+len(separator)+len(next) <= cellChanges:
+			cell += separator + next
+		default:
+			return fmt.Sprintf("%s%sand %d more", cell, separator, n-i)
+		}
+	}
+	return cell
+}
+
+// change is a field with its values, as short as can be.
+func (p *Table) change(f *engine.FieldChange) string {
+	path := p.path(*f)
+	if len(path) > cellPath { // its end says more
+		path = "..." + strings.ToValidUTF8(path[len(path)-cellPath:], "")
+	}
+	switch f.Kind {
+	case engine.Added:
+		return "+" + path + "=" + short(f.To)
+	case engine.Removed:
+		return "-" + path
+	case engine.Moved:
+		return ">" + path
+	}
+	return path + ": " + short(f.From) + " -> " + short(f.To)
+}
+
+// short is a value as JSON, cut where it is long.
+func short(v any) string {
+	text, err := structured.MarshalLine(v)
+	if err != nil {
+		return "?"
+	}
+	return engine.Shorten(strings.TrimSuffix(text, "\n"), cellValue)
+}
+
+// remarks are the notes and warnings of a change.
+func (p *Table) remarks(c *engine.Change) []string {
+	var out []string
+	noted := p.noted(c)
+	for i := range c.Steps {
+		s := &c.Steps[i]
+		if s.Outcome != engine.Changed && noted[s] == 0 {
+			continue
+		}
+		if s.Outcome != engine.Changed {
+			out = append(out, wording.Rule(s.Rule)+" "+p.outcome(s))
+		}
+		if s.Outcome == engine.Changed {
+			for _, label := range p.labels(s) {
+				out = append(out, s.Rule.String()+" "+label)
+			}
+		}
+		for _, w := range s.Warnings {
+			out = append(out, string(w))
+		}
+	}
+	for i := range c.Impacts {
+		out = append(out, string(c.Impacts[i].Code)+": "+c.Impacts[i].Text)
 	}
 	return out
 }

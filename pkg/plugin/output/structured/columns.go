@@ -1,6 +1,7 @@
 package structured
 
 import (
+	"bytes"
 	"cmp"
 	"errors"
 	"fmt"
@@ -8,6 +9,7 @@ import (
 	"regexp"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/cli-runtime/pkg/printers"
 	"k8s.io/client-go/util/jsonpath"
@@ -192,3 +194,88 @@ func (p *Columns) headers() error {
 
 // Close has nothing to add.
 func (p *Columns) Close() error { return nil }
+
+// NewJSONPath returns a printer of what a JSONPath template finds in the report: as
+// text, or as a JSON list. It fails for a template that is none.
+func NewJSONPath(o output.Options, template string, asJSON bool) (output.Format, error) {
+	path := jsonpath.New("out").AllowMissingKeys(true)
+	if err := path.Parse(template); err != nil {
+		return nil, fmt.Errorf("-o jsonpath: %w", err)
+	}
+	path.EnableJSONOutput(asJSON)
+	escape := escapeText
+	if asJSON {
+		escape = redact.EscapeJSON
+	}
+	return newTemplated(o, "jsonpath", escape, func(b *bytes.Buffer, report map[string]any) error {
+		return brief(path.Execute(b, report))
+	}), nil
+}
+
+// NewGoTemplate returns a printer of what a Go template makes of the report. It fails
+// for a template that is none.
+func NewGoTemplate(o output.Options, template string) (output.Format, error) {
+	p, err := printers.NewGoTemplatePrinter([]byte(template))
+	if err != nil {
+		return nil, fmt.Errorf("-o go-template: %w", err)
+	}
+	repeated := fmt.Sprintf("error executing template %q: ", template)
+	return newTemplated(o, "go-template", escapeText, func(b *bytes.Buffer, report map[string]any) error {
+		err := p.PrintObj(&unstructured.Unstructured{Object: report}, b)
+		if err != nil {
+			err = errors.New(strings.TrimPrefix(err.Error(), repeated))
+		}
+		return brief(err)
+	}), nil
+}
+
+// escapeText escapes what a template has made: nothing acts on a terminal.
+func escapeText(text []byte) []byte { return []byte(redact.Escape(string(text), "\n\t")) }
+
+func newTemplated(o output.Options, format string, escape func([]byte) []byte, execute func(*bytes.Buffer, map[string]any) error) output.Format {
+	r := &Report{Options: o, kind: previewKind, list: previewList}
+	r.hold(func(report any) (string, error) {
+		var b bytes.Buffer
+		if err := execute(&b, report.(map[string]any)); err != nil {
+			return "", fmt.Errorf("-o %s: %w", format, err)
+		}
+		return string(escape(b.Bytes())), nil
+	})
+	return r
+}
+
+// maxError bounds, in bytes, the error of a template or a query.
+const maxError = 300
+
+// quoting is an error in which a library repeats the value that it failed on, which may
+// be the whole report.
+type quoting struct {
+	text    *regexp.Regexp
+	instead string
+}
+
+// quotings are those of client-go's JSONPath, go-jmespath and text/template.
+var quotings = []quoting{ //nolint:gochecknoglobals // an immutable table
+	{regexp.MustCompile(`(?s)^.* is not array or slice and cannot be filtered$`), "what is filtered is no list"},
+	{regexp.MustCompile(`(?s)^.* is not convertible to (\S+)$`), "a key is not convertible to $1"},
+	{regexp.MustCompile(`(?s)^Invalid type for: .*, expected: \[\]jmespath\.jpType\{(.*)\}$`), "a function was given a value of another type than it takes, which is $1"},
+	{regexp.MustCompile(`(?s)(if/with can't use|range can't iterate over) .*$`), "$1 a value of this type"},
+	{regexp.MustCompile(`(?s)(can't use) .* (?:to )?(iterate over more than one variable)$`), "$1 this value to $2"},
+	{regexp.MustCompile(`(?s)(non-comparable types?) .*$`), "$1"},
+}
+
+// brief returns an error without the value that it happened with. It is nil for nil.
+func brief(err error) error {
+	if err == nil {
+		return nil
+	}
+	text := err.Error()
+	for _, q := range quotings {
+		text = q.text.ReplaceAllString(text, q.instead)
+	}
+	if len(text) > maxError {
+		// Where it happened stands at the beginning, and what it was at the end.
+		text = strings.ToValidUTF8(text[:maxError/2], "") + " ... " + strings.ToValidUTF8(text[len(text)-maxError/2:], "")
+	}
+	return errors.New(text)
+}

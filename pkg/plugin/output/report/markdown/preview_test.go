@@ -1,6 +1,7 @@
 package markdown_test
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"strings"
@@ -9,10 +10,13 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/compare"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/evaluation"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/apply"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/internal/outputtest"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/report"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/report/markdown"
 )
 
@@ -92,6 +96,126 @@ func TestPreviewIsCut(t *testing.T) {
 			}
 			if tt.name == "all fits" && strings.Contains(got, "Cut at") {
 				t.Error("cut, though all fits")
+			}
+		})
+	}
+}
+
+// A page of a comparison is no longer than a comment may be, and begins and ends as one that is not cut.
+func TestComparison(t *testing.T) {
+	for _, tt := range []struct {
+		name           string
+		objects, lines int
+		idle           int // rules that nothing exercised
+		want           []string
+	}{
+		{"all fits", 3, 5, 1, []string{"settings-0000", "settings-0002"}},
+		{"there are too many", 3000, 5, 1, []string{"**Cut at 64 KiB**: of 3000 differences, ", "settings-0000"}},
+		{"one is too long", 1, 20_000, 1, []string{"**Cut at 64 KiB**: of 1 differences, 1 are shown without their fields and 0 not at all"}},
+		{"there are many rules", 300, 5, 3000, []string{"**Cut at 64 KiB**", "settings-0000", "the rest of it is left out"}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			var b bytes.Buffer
+			p := outputtest.Printer(markdown.NewComparison(output.Options{Out: &b}))
+			for i := range tt.objects {
+				c := configMap(fmt.Sprintf("settings-%04d", i), tt.lines)
+				old, changed := c, c
+				old.After, changed.Before = c.Before, c.Before
+				r := &compare.Result{
+					Subject: c.Subject, Verdict: compare.Differs, Operations: []engine.Operation{engine.OperationUpdate}, Everywhere: true,
+					Changes: [2]*engine.Change{compare.Old: &old, compare.New: &changed},
+				}
+				for _, f := range c.Fields {
+					r.Fields = append(r.Fields, compare.Field{FieldChange: f})
+				}
+				if err := p.Print(output.Compared{Result: r, Difference: r.Difference()}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			s := compare.Summary{Conclusion: compare.SomeDiffer, Objects: tt.objects, Changed: tt.objects, Verdicts: map[compare.Verdict]int{compare.Differs: tt.objects}}
+			for i := range tt.idle {
+				s.Rules[compare.Old] = append(s.Rules[compare.Old], compare.Exercise{Rule: engine.RuleRef{Dialect: "kyverno", Policy: fmt.Sprint("p", i), Rule: "r"}, Missing: "an object"})
+			}
+			if err := p.Print(output.Comparison{Summary: s}); err != nil {
+				t.Fatal(err)
+			}
+			if err := p.Close(); err != nil {
+				t.Fatal(err)
+			}
+			got := b.String()
+			if len(got) > markdown.MaxBytes || !strings.HasPrefix(got, "## Comparison\n\nDIFFERENT") {
+				t.Errorf("%d bytes:\n%s", len(got), got[:min(len(got), 1000)])
+			}
+			for _, want := range append(tt.want, "## What was exercised") {
+				if !strings.Contains(got, want) {
+					t.Errorf("no %q in\n%s", want, got[:min(len(got), 3000)])
+				}
+			}
+			if cut := strings.Contains(got, "Cut at"); cut != (tt.name != "all fits") {
+				t.Errorf("cut: %t", cut)
+			}
+		})
+	}
+}
+
+func writesPage(t *testing.T, limit int, outcomes ...apply.Outcome) string {
+	t.Helper()
+	var out strings.Builder
+	p := outputtest.Printer(report.New(output.Options{Writes: true}, markdown.NewWrites(output.Options{Out: &out}, limit)))
+	var errs []error
+	for i, outcome := range outcomes {
+		r := apply.Result{Outcome: outcome, Rules: []engine.RuleRef{{Policy: "p", Rule: "r"}}}
+		r.Key.Kind, r.Key.Name = "ConfigMap", fmt.Sprintf("c%04d", i)
+		if !outcome.Reached() {
+			r.Err = fmt.Errorf("%d: %s", i, strings.Repeat("ä`", 1000))
+		}
+		errs = append(errs, p.Print(output.Written{Result: &r}))
+	}
+	if err := errors.Join(append(errs, p.Close())...); err != nil {
+		t.Fatal(err)
+	}
+	return out.String()
+}
+
+func repeated(n int, o apply.Outcome) []apply.Outcome {
+	out := make([]apply.Outcome, n)
+	for i := range out {
+		out[i] = o
+	}
+	return out
+}
+
+// What is not as wanted has the room; what else does not fit is counted.
+func TestWritesAreCut(t *testing.T) {
+	tests := []struct {
+		name     string
+		outcomes []apply.Outcome
+		want     []string
+	}{
+		{"nothing", nil, []string{"# Mutation policies: no object to write\n"}},
+		{"all fits", repeated(20, apply.Applied), []string{"# Mutation policies: 20 of 20 objects as wanted\n", "| applied | 20 |", "`ConfigMap c0019`"}},
+		{
+			"many were written", append(repeated(5000, apply.Applied), apply.Failed),
+			[]string{"5000 of 5001 objects as wanted, 1 not", "`ConfigMap c5000`: ``failed: ", "`ConfigMap c0000`: `serverside-applied`", "**Cut at 16 KiB**: "},
+		},
+		{
+			"many failed", append(repeated(5000, apply.Failed), apply.Managed, apply.Applied),
+			[]string{"1 of 5002 objects as wanted, 5000 not, 1 left alone", "| failed | 5000 |", "Not as wanted: 5000 objects", "**Cut at 16 KiB**: "},
+		},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			got := writesPage(t, markdown.MinBytes, tt.outcomes...)
+			if len(got) > markdown.MinBytes || strings.Count(got, "<details>") != strings.Count(got, "</details>") {
+				t.Errorf("%d bytes:\n%s", len(got), got)
+			}
+			for _, want := range tt.want {
+				if !strings.Contains(got, want) {
+					t.Errorf("no %q in\n%s", want, got[:min(len(got), 3000)])
+				}
+			}
+			if !strings.HasPrefix(got, markdown.WritesMarker+"\n# ") {
+				t.Errorf("no page:\n%s", got[:100])
 			}
 		})
 	}

@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -132,7 +131,7 @@ func (r *appendingRun) run() []*Result {
 		if r.mode != "terminal" {
 			r.reach(atQuestion) // which is not asked
 		}
-		return newJournal(r.t, file), nil
+		return newJournal(file)
 	}
 	tasks := r.tasks(x)
 	r.reach(afterShow)
@@ -140,19 +139,6 @@ func (r *appendingRun) run() []*Result {
 		r.t.Fatal(err)
 	}
 	return results
-}
-
-func newJournal(t *testing.T, file string) *journal.Writer {
-	t.Helper()
-	began := time.Unix(1, 0)
-	w, err := journal.Create(file, journal.Header{
-		ID: "1", Command: "apply-existing", FieldManager: DefaultFieldManager, Started: began,
-		Run: plan.NewRun(plan.Cluster{Server: "https://127.0.0.1"}, "v1", began),
-	}, journal.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return w
 }
 
 // tasks shows the changes, by an evaluation or by what was recorded of one.
@@ -212,13 +198,11 @@ func (r *appendingRun) planned(entries []plan.Entry) *RecordedRun {
 func (r *appendingRun) interrupted(x *Executor, entries []plan.Entry) *RecordedRun {
 	r.t.Helper()
 	file := filepath.Join(r.t.TempDir(), "interrupted.jsonl")
-	w := newJournal(r.t, file)
+	w, err := newJournal(file)
 	for _, e := range entries {
-		if err := w.Plan(e); err != nil {
-			r.t.Fatal(err)
-		}
+		err = errors.Join(err, w.Plan(e))
 	}
-	err := errors.Join(w.Begin(), w.Close())
+	err = errors.Join(err, w.Begin(), w.Close())
 	j, again, failed := journal.Resume(file, journal.Options{})
 	if err = errors.Join(err, failed); err != nil {
 		r.t.Fatal(err)
@@ -397,5 +381,101 @@ func TestBothPartsOfWhatWasShownAreWritten(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// Rules say that an object is as they want it only if they match it and leave it as it is.
+func TestTaskIsMet(t *testing.T) {
+	one, other := engine.RuleRef{Policy: "p", Rule: "one"}, engine.RuleRef{Policy: "p", Rule: "other"}
+	for name, c := range map[string]struct {
+		task  Task
+		steps []engine.Step
+		want  bool
+	}{
+		"unchanged":              {Task{Rules: []engine.RuleRef{one}}, []engine.Step{{Rule: one, Outcome: engine.Unchanged}}, true},
+		"skipped":                {Task{Rules: []engine.RuleRef{one}}, []engine.Step{{Rule: one, Outcome: engine.Skipped}}, true},
+		"not matched":            {Task{Rules: []engine.RuleRef{one}}, []engine.Step{{Rule: one, Outcome: engine.NotMatched}}, false},
+		"failed":                 {Task{Rules: []engine.RuleRef{one}}, []engine.Step{{Rule: one, Outcome: engine.Failed}}, false},
+		"not met any more":       {Task{Rules: []engine.RuleRef{one}}, nil, false},
+		"one of two not matched": {Task{Rules: []engine.RuleRef{one, other}}, []engine.Step{{Rule: one, Outcome: engine.Unchanged}}, false},
+		"without rules":          {Task{}, nil, true},
+	} {
+		if got := c.task.isMet(&engine.Change{Steps: c.steps}); got != c.want {
+			t.Errorf("%s: got %v", name, got)
+		}
+	}
+	undo := Task{}
+	if undo.isMet(&engine.Change{Fields: []engine.FieldChange{{}}}) {
+		t.Error("an object that is still to be changed is met")
+	}
+}
+
+// planned changes a field of the object, and one of its status.
+func planned(name string) plan.Entry {
+	state := func(value string) *unstructured.Unstructured {
+		return &unstructured.Unstructured{Object: map[string]any{
+			"apiVersion": "example.com/v1", "kind": "Gadget", "metadata": map[string]any{"name": name},
+			"spec": map[string]any{"x": value}, "status": map[string]any{"x": value},
+		}}
+	}
+	return plan.Entry{
+		Object:  engine.KeyOf(state("")),
+		Partial: diff.Between(state("before"), state("after"), diff.Type{}),
+	}
+}
+
+// interrupted is the journal of a run that was cut off.
+func interrupted(t *testing.T) *journal.Journal {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "run.jsonl")
+	w, err := newJournal(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"done", "failed", "not-begun", "in-doubt", "status-left", "status-in-doubt"} {
+		err = errors.Join(err, w.Plan(planned(name)))
+	}
+	err = errors.Join(err, w.Begin(),
+		w.Attempt(journal.Attempt{Entry: 0}), w.Result(journal.Result{Entry: 0, Outcome: "applied", Written: true}),
+		w.Attempt(journal.Attempt{Entry: 1}), w.Result(journal.Result{Entry: 1, Outcome: "failed", Failed: true}),
+		w.Attempt(journal.Attempt{Entry: 3}),
+		w.Attempt(journal.Attempt{Entry: 4}), w.Result(journal.Result{Entry: 4, Outcome: "applied", Written: true, More: true}),
+		w.Attempt(journal.Attempt{Entry: 5}), w.Result(journal.Result{Entry: 5, Outcome: "applied", Written: true, More: true}),
+		w.Attempt(journal.Attempt{Entry: 5, Subresource: "status"}), w.Close())
+	if err != nil {
+		t.Fatal(err)
+	}
+	j, err := journal.Read(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return j
+}
+
+// What has a result is left alone, and of the others only what is not known to be
+// stored is made.
+func TestFromJournal(t *testing.T) {
+	r := FromJournal(interrupted(t))
+	if r.Written != 3 || r.Failed != 1 {
+		t.Errorf("%s: %d written, %d failed", r.Name, r.Written, r.Failed)
+	}
+	type rest struct {
+		name   string
+		mark   int
+		fields int
+		begun  bool
+	}
+	want := []rest{
+		{"not-begun", 2, 2, false}, {"in-doubt", 3, 2, true}, {"status-left", 4, 1, false}, {"status-in-doubt", 5, 1, true},
+	}
+	if len(r.tasks) != len(want) {
+		t.Fatalf("%d entries are left, want %d", len(r.tasks), len(want))
+	}
+	for i, w := range want {
+		e := r.tasks[i]
+		got := rest{e.Key.Name, e.JournalIndex, len(e.Entry.Fields), e.Pending != nil}
+		if got != w {
+			t.Errorf("left %+v, want %+v", got, w)
+		}
 	}
 }
