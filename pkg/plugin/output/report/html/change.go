@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/evaluation"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/human"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/report"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
@@ -22,7 +21,6 @@ const (
 	plain  level = iota
 	warned       // it comes with a warning
 	failed       // its whole effect is not known, or admission refuses it
-	levels
 )
 
 // String names the level in the page.
@@ -59,9 +57,13 @@ type change struct {
 	Warnings []warning `json:"warnings,omitempty"`
 	Alike    []warning `json:"alike,omitempty"`
 
+	// Of a comparison: what the sides do not make alike, and of a variant what it stands for, and as a manifest.
+	Verdict  string `json:"-"`
+	Variant  string `json:"-"`
+	Manifest string `json:"-"`
+
 	diff string // of the first object
 
-	// For the page without scripts.
 	count, pods int
 	first       []member
 	namespaces  map[string]bool
@@ -366,33 +368,4 @@ func share(n, most int) int {
 		return 0
 	}
 	return max(1, n*100/most)
-}
-
-// ruleTable counts the outcomes of each rule.
-type ruleTable struct {
-	Outcomes []engine.Outcome
-	Rows     []ruleRow
-	Rest     int // rules that matched no object
-}
-
-type ruleRow struct {
-	Name, Origin, Severity string
-	Counts                 []int
-}
-
-func (p *Printer) rules(s *evaluation.Summary) ruleTable {
-	out := ruleTable{Outcomes: human.Outcomes(*s)}
-	for i := range s.Rules {
-		r := &s.Rules[i]
-		row := ruleRow{Name: line(wording.Rule(r.Rule), nameLength), Origin: line(r.Rule.Origin, nameLength), Severity: r.Rule.Severity}
-		for _, o := range out.Outcomes {
-			row.Counts = append(row.Counts, r.Outcomes[o])
-		}
-		if !r.MetNothing() || p.options.Explain {
-			out.Rows = append(out.Rows, row)
-		} else {
-			out.Rest++
-		}
-	}
-	return out
 }

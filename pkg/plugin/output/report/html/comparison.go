@@ -24,10 +24,10 @@ const maxDifferences = 200
 func NewComparison(o output.Options) *Comparison {
 	o.Compares = true
 	return &Comparison{
-		options: o, differ: human.NewDiffer(o), known: map[[32]byte]*difference{}, listed: map[section][]*difference{},
+		options: o, differ: human.NewDiffer(o), known: map[[32]byte]*change{}, listed: map[section][]*change{},
 		frame: frame{
 			Policy: contentPolicy(""), Style: template.CSS(style), // a part of this package
-			What: "Policy comparison", Done: "compared", ClusterChanged: "differ", Context: escapedContext(o.Context),
+			What: "Policy comparison", Done: "compared", ClusterChanged: "differ", Context: o.Context,
 		},
 	}
 }
@@ -37,8 +37,8 @@ type Comparison struct {
 	options output.Options
 	frame   frame
 	differ  objectdiff.Differ
-	known   map[[32]byte]*difference // by likeness
-	listed  map[section][]*difference
+	known   map[[32]byte]*change // by likeness
+	listed  map[section][]*change
 	left    int // objects and variants whose differences are too many
 	summary compare.Summary
 }
@@ -49,19 +49,11 @@ type section struct {
 	verdict compare.Verdict
 }
 
-// difference is what the sides do not make alike of an object, and of all those that are like it.
-type difference struct {
-	*change
-	verdict  string
-	variant  string // what it stands for; empty where the object is there
-	manifest string
-}
-
 // Print adds an event to the page.
 func (p *Comparison) Print(s output.Shown) error {
 	switch e := s.Event().(type) {
 	case output.Fleet:
-		p.frame.fleet(e)
+		p.frame.Clusters = append(p.frame.Clusters, e.Clusters...)
 	case output.Compared:
 		if e.Verdict == compare.Same {
 			return nil
@@ -84,12 +76,12 @@ func (p *Comparison) add(e output.Compared) error {
 		if err != nil {
 			return err
 		}
-		d.variant = line("Shown by "+wording.PluralNumber(e.Variant.Count, "variant")+" ("+engine.Few(e.Variant.Kinds)+"). The smallest object that shows it"+wording.Requested(e.Variant)+":", textLength)
+		d.Variant = line("Shown by "+wording.PluralNumber(e.Variant.Count, "variant")+" ("+engine.Few(e.Variant.Kinds)+"). The smallest object that shows it"+wording.Requested(e.Variant)+":", textLength)
 		for text := range strings.Lines(cutLines(manifest, staticDiff)) {
-			d.manifest += redact.EscapeLine(strings.TrimSuffix(text, "\n")) + "\n"
+			d.Manifest += redact.EscapeLine(strings.TrimSuffix(text, "\n")) + "\n"
 		}
 	}
-	words, err := json.Marshal([]any{d.Rules, d.verdict, d.variant, d.manifest})
+	words, err := json.Marshal([]any{d.Rules, d.Verdict, d.Variant, d.Manifest})
 	if err != nil {
 		return err
 	}
@@ -117,10 +109,10 @@ func (p *Comparison) add(e output.Compared) error {
 }
 
 // describe says what the sides do not make alike, but for the diff.
-func (p *Comparison) describe(e output.Compared) *difference {
-	out := &difference{verdict: wording.Verdict(e.Result), change: &change{
-		Level: warned, Kind: line(wording.Kind(e.Subject), nameLength), Fields: len(e.Fields), namespaces: map[string]bool{},
-	}}
+func (p *Comparison) describe(e output.Compared) *change {
+	out := &change{
+		Level: warned, Kind: line(wording.Kind(e.Subject), nameLength), Fields: len(e.Fields), Verdict: wording.Verdict(e.Result), namespaces: map[string]bool{},
+	}
 	if e.Verdict == compare.NotComparable {
 		out.Level = failed
 	}
@@ -186,25 +178,9 @@ type comparisonPage struct {
 	frame
 	Tiles       []tile
 	Counts      []wording.Count
-	Unread      int // errors
-	Exercises   []exercise
-	Variants    bool // were compared
-	Differences []comparedRow
+	Summary     *compare.Summary
+	Differences []row
 	Left        int
-}
-
-// exercise is a row of the table of the rules.
-type exercise struct {
-	Side, Name, Origin                   string
-	Matched, HeldBack, Changed, Variants int
-	Missing                              string // empty for a rule that was exercised
-	Reasons                              []wording.Count
-}
-
-// comparedRow is a difference as the template shows it.
-type comparedRow struct {
-	row
-	Variant, Manifest string
 }
 
 // Close writes the page.
@@ -216,28 +192,16 @@ func (p *Comparison) Close() error {
 	s := &p.summary
 	p.frame.Title = wording.Conclusion(s)
 	out := &comparisonPage{
-		frame: p.frame, Tiles: comparedTiles(s), Counts: wording.VerdictCounts(s), Unread: s.Problems,
-		Exercises: p.exercises(s), Variants: s.Variants.Compared > 0, Left: p.left,
+		frame: p.frame, Tiles: comparedTiles(s), Counts: wording.VerdictCounts(s), Summary: s, Left: p.left,
 	}
 	for _, variant := range []bool{false, true} {
 		for _, verdict := range compare.Verdicts() {
 			for _, d := range p.listed[section{variant, verdict}] {
-				out.Differences = append(out.Differences, comparedRowOf(d))
+				out.Differences = append(out.Differences, rowOf(d))
 			}
 		}
 	}
 	return t.ExecuteTemplate(p.options.Out, "comparison", out)
-}
-
-func comparedRowOf(d *difference) comparedRow {
-	out := comparedRow{row: rowOf(d.change), Variant: d.variant, Manifest: d.manifest}
-	class := d.Level.String()
-	sign := map[level]string{failed: "✕ ", warned: "! "}[d.Level]
-	out.Tags = []tag{{class, sign + d.verdict}}
-	if d.variant != "" {
-		out.Tags = append(out.Tags, tag{"plain", "a variant"})
-	}
-	return out
 }
 
 func comparedTiles(s *compare.Summary) []tile {
@@ -252,28 +216,6 @@ func comparedTiles(s *compare.Summary) []tile {
 	for i := range out {
 		if out[i].N == 0 {
 			out[i].Alarm = ""
-		}
-	}
-	return out
-}
-
-// exercises are the rows of the rules of both sides.
-func (p *Comparison) exercises(s *compare.Summary) []exercise {
-	var out []exercise
-	for _, side := range compare.Sides() {
-		for i := range s.Rules[side] {
-			e := &s.Rules[side][i]
-			row := exercise{
-				Side: side.String(), Name: line(wording.Rule(e.Rule), nameLength), Origin: line(e.Rule.Origin, nameLength),
-				Matched: e.Matched(), HeldBack: e.Outcomes[engine.Skipped], Changed: e.Outcomes[engine.Changed], Variants: e.Variants,
-			}
-			if !e.Exercised() {
-				row.Missing = p.text(e.Missing)
-			}
-			for _, reason := range e.Reasons() {
-				row.Reasons = append(row.Reasons, wording.Count{Text: p.text(reason), N: e.HeldBack[reason]})
-			}
-			out = append(out, row)
 		}
 	}
 	return out

@@ -17,12 +17,15 @@ import (
 	"fmt"
 	"html/template"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/compare"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/evaluation"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/human"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/report"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/wording"
@@ -51,7 +54,9 @@ type page struct {
 	Sentence, Restarts    string
 	Tiles                 []tile
 	Charts                []chart
-	Rules                 ruleTable
+	Outcomes              []engine.Outcome // of the table of rules
+	Rules                 []evaluation.RuleSummary
+	RulesRest             int // that matched no object
 	Skipped               []wording.Count
 	SkippedRest           int
 	Command, CommandTitle string
@@ -122,8 +127,12 @@ func (p *Printer) page(s *evaluation.Summary) *page {
 	out := &page{
 		frame: p.frame, Script: template.JS(script), // a part of this package
 		Sentence: groupedIn(wording.Counts(*s)), Restarts: groupedIn(wording.Restarts(s.Restarts)),
-		Tiles: tiles(s), Rules: p.rules(s), Distinct: p.changes,
+		Tiles: tiles(s), Outcomes: human.Outcomes(*s), Rules: s.Rules, Distinct: len(p.changes),
 	}
+	if !p.options.Explain {
+		out.Rules = slices.DeleteFunc(slices.Clone(s.Rules), evaluation.RuleSummary.MetNothing)
+	}
+	out.RulesRest = len(s.Rules) - len(out.Rules)
 	out.Title = title(s)
 	for i := range s.Rules {
 		p.overview.policies.of(policyName(s.Rules[i].Rule))
@@ -133,16 +142,9 @@ func (p *Printer) page(s *evaluation.Summary) *page {
 		p.overview.namespaces.chartOf("By namespace", "Namespace", "namespace"),
 	}
 	out.Skipped, out.SkippedRest = p.overview.skipped.Top(skippedListed)
-	for i := range out.Skipped {
-		out.Skipped[i].Text = line(out.Skipped[i].Text, textLength)
-	}
 	out.CommandTitle, out.Command = p.command(s)
-	for at := levels - 1; at >= 0; at-- {
-		for _, number := range p.order[at] {
-			if len(out.Static) < maxStatic {
-				out.Static = append(out.Static, rowOf(p.static[number]))
-			}
-		}
+	for _, c := range p.changes[:min(len(p.changes), maxStatic)] {
+		out.Static = append(out.Static, rowOf(c))
 	}
 	return out
 }
@@ -165,13 +167,6 @@ func title(s *evaluation.Summary) string {
 		return "No object was evaluated"
 	}
 	return fmt.Sprintf("%s of %s would change", wording.Number(s.Changed), wording.PluralNumber(s.Objects, "object"))
-}
-
-func escapedContext(c output.Context) output.Context {
-	for _, s := range []*string{&c.Context, &c.Server, &c.User, &c.Namespace, &c.Operation, &c.Version, &c.Time} {
-		*s = line(*s, nameLength)
-	}
-	return c
 }
 
 func tiles(s *evaluation.Summary) []tile {
@@ -222,6 +217,13 @@ func others(c *change) string {
 
 func tags(c *change) []tag {
 	var out []tag
+	if c.Verdict != "" {
+		out = append(out, tag{c.Level.String(), map[level]string{failed: "✕ ", warned: "! "}[c.Level] + c.Verdict})
+		if c.Variant != "" {
+			out = append(out, tag{"plain", "a variant"})
+		}
+		return out
+	}
 	if c.Level == failed {
 		out = append(out, tag{"failed", "✕ incomplete"})
 	}
@@ -265,7 +267,7 @@ func groupedIn(sentence string) string {
 	})
 }
 
-// frame is what the pages have in common. Its texts are masked and escaped.
+// frame is what the pages have in common. Its texts are masked; those of the Context and the Clusters are escaped where they are shown.
 type frame struct {
 	Policy template.HTML // of content
 	Style  template.CSS
@@ -273,27 +275,10 @@ type frame struct {
 	What, Done     string // "Mutation preview", "evaluated"
 	Title          string
 	Context        output.Context
-	Clusters       []clusterRow
+	Clusters       []output.Cluster
 	ClusterChanged string
 	Problems       []string
 	Unlisted       int // problems that are too many
-}
-
-// clusterRow is what came of a cluster of several.
-type clusterRow struct {
-	output.Cluster
-	Problem string
-}
-
-func (f *frame) fleet(e output.Fleet) {
-	for _, c := range e.Clusters {
-		row := clusterRow{Cluster: c}
-		row.Name = line(c.Name, nameLength)
-		if c.Err != nil {
-			row.Problem = line(c.Err.Error(), textLength)
-		}
-		f.Clusters = append(f.Clusters, row)
-	}
 }
 
 // problem adds what went wrong beside the objects; it stands above everything.
@@ -307,7 +292,14 @@ func (f *frame) problem(err error) {
 
 // parsed is the template of a page, with the parts that all have in common.
 func parsed(source string) (*template.Template, error) {
-	t, err := template.New("page").Funcs(template.FuncMap{"n": wording.Number, "parts": pathParts}).Parse(frameSource)
+	t, err := template.New("page").Funcs(template.FuncMap{
+		"n": wording.Number, "parts": pathParts,
+		"line":    func(s string) string { return line(s, nameLength) },
+		"text":    func(s string) string { return line(s, textLength) },
+		"rule":    func(r engine.RuleRef) string { return line(wording.Rule(r), nameLength) },
+		"side":    func(side int) string { return compare.Side(side).String() },
+		"objects": func(outcomes map[engine.Outcome]int, of string) int { return outcomes[engine.Outcome(of)] },
+	}).Parse(frameSource)
 	if err != nil {
 		return nil, err
 	}

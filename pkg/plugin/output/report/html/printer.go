@@ -2,6 +2,7 @@ package html
 
 import (
 	"bytes"
+	"cmp"
 	"compress/gzip"
 	"encoding/base64"
 	"encoding/json"
@@ -9,6 +10,7 @@ import (
 	"fmt"
 	"html/template"
 	"io"
+	"slices"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/evaluation"
@@ -21,7 +23,7 @@ import (
 // The bounds of what is held in memory, however large the run is.
 const (
 	maxKnown    = 50_000 // changes to which like ones are added
-	maxStatic   = 40     // changes of each level that are there without scripts, too
+	maxStatic   = 40     // changes that are there without scripts, too
 	maxProblems = 100
 )
 
@@ -30,10 +32,10 @@ const (
 func New(o output.Options) *Printer {
 	return &Printer{
 		options: o, differ: human.NewDiffer(o),
-		known: map[[32]byte]int{}, static: map[int]*change{},
+		known: map[[32]byte]*change{},
 		frame: frame{
 			Policy: contentPolicy(script), Style: template.CSS(style), // parts of this package
-			What: "Mutation preview", Done: "evaluated", ClusterChanged: "would change", Context: escapedContext(o.Context),
+			What: "Mutation preview", Done: "evaluated", ClusterChanged: "would change", Context: o.Context,
 		},
 	}
 }
@@ -43,11 +45,8 @@ type Printer struct {
 	options output.Options
 	differ  objectdiff.Differ
 
-	changes  int                  // distinct ones, numbered as they come
-	known    map[[32]byte]int     // their numbers, by likeness
-	static   map[int]*change      // those that are there without scripts, too
-	order    [levels][]int        // the numbers of these
-	data     [levels]bytes.Buffer // the changes of each level
+	changes  []*change            // distinct ones, numbered as they come
+	known    map[[32]byte]*change // by likeness
 	members  bytes.Buffer         // the objects that belong to them
 	overview overview
 	frame    frame
@@ -58,7 +57,7 @@ type Printer struct {
 func (p *Printer) Print(s output.Shown) error {
 	switch e := s.Event().(type) {
 	case output.Fleet:
-		p.frame.fleet(e)
+		p.frame.Clusters = append(p.frame.Clusters, e.Clusters...)
 	case output.Evaluated:
 		return p.object(e.Change)
 	case output.Problem:
@@ -99,21 +98,23 @@ func (p *Printer) add(c *engine.Change, findings []report.Finding) error {
 		return err
 	}
 	likeness := human.Likeness(c, words)
-	number, ok := p.known[likeness]
-	if !ok {
-		number = p.changes
-		if err := p.found(c, described); err != nil {
-			return err
+	alike := p.known[likeness]
+	if alike == nil {
+		if alike = described; c.Changed() {
+			unified, err := p.differ.Unified(c, nil)
+			if err != nil {
+				return err
+			}
+			alike.diff = diffText(unified)
 		}
-		if len(p.known) < maxKnown {
-			p.known[likeness] = number
+		alike.ID = len(p.changes)
+		if p.changes = append(p.changes, alike); len(p.known) < maxKnown {
+			p.known[likeness] = alike
 		}
 	}
 	m := memberOf(c)
-	if first := p.static[number]; first != nil {
-		first.join(m)
-	}
-	text, err := json.Marshal([]any{number, m.Namespace, m.Name, m.Pods})
+	alike.join(m)
+	text, err := json.Marshal([]any{alike.ID, m.Namespace, m.Name, m.Pods})
 	if err != nil {
 		return err
 	}
@@ -121,36 +122,11 @@ func (p *Printer) add(c *engine.Change, findings []report.Finding) error {
 	return nil
 }
 
-// found adds a change that is like none before it.
-func (p *Printer) found(c *engine.Change, described *change) error {
-	if c.Changed() {
-		text, err := p.differ.Unified(c, nil)
-		if err != nil {
-			return err
-		}
-		described.diff = diffText(text)
-	}
-	described.ID = p.changes
-	p.changes++
-	text, err := json.Marshal(described)
-	if err != nil {
-		return err
-	}
-	// The diff has a line of its own, which is not read before it is looked at.
-	diff, err := json.Marshal(described.diff)
-	if err != nil {
-		return err
-	}
-	if at := described.Level; len(p.order[at]) < maxStatic {
-		p.order[at] = append(p.order[at], described.ID)
-		p.static[described.ID] = described
-	}
-	fmt.Fprintf(&p.data[described.Level], "%s\n%s\n", text, diff)
-	return nil
+// Close writes the page, the changes of the highest level first.
+func (p *Printer) Close() error {
+	slices.SortStableFunc(p.changes, func(a, b *change) int { return cmp.Compare(b.Level, a.Level) })
+	return p.write(p.summary)
 }
-
-// Close writes the page.
-func (p *Printer) Close() error { return p.write(p.summary) }
 
 // island writes the changes as the script reads them: lines of JSON, compressed
 // because they are alike in most of their words, as base64 because a page is text.
@@ -170,17 +146,15 @@ func (p *Printer) island(w io.Writer) error {
 	return err
 }
 
-// lines writes the changes, those of the highest level first, and behind an empty
-// line their members.
+// lines writes the changes, and behind an empty line their members. A diff has a line of its own, which is not read before it is
+// looked at.
 func (p *Printer) lines(w io.Writer) error {
-	for at := levels - 1; at >= 0; at-- {
-		if _, err := w.Write(p.data[at].Bytes()); err != nil {
+	encoder := json.NewEncoder(w)
+	for _, c := range p.changes {
+		if err := errors.Join(encoder.Encode(c), encoder.Encode(c.diff)); err != nil {
 			return err
 		}
 	}
-	if _, err := io.WriteString(w, "\n"); err != nil {
-		return err
-	}
-	_, err := w.Write(p.members.Bytes())
+	_, err := fmt.Fprintf(w, "\n%s", p.members.Bytes())
 	return err
 }
