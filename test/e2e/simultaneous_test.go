@@ -10,13 +10,16 @@ import (
 	"net/url"
 	"os"
 	"os/exec"
+	"path"
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
 
+	"github.com/rogpeppe/go-internal/testscript"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -261,5 +264,177 @@ func TestInterruptedWrites(t *testing.T) {
 				a.checkAppended(t)
 			})
 		}
+	}
+}
+
+// moments are those between two requests of kubectl-mutate: before the first that is
+// like this, or after it.
+var moments = map[string]struct {
+	like  func(*http.Request) bool
+	after bool
+}{
+	"listing": {like: func(r *http.Request) bool { return r.Method == http.MethodGet && path.Base(r.URL.Path) == "configmaps" }, after: true},
+	"review":  {like: func(r *http.Request) bool { return path.Base(r.URL.Path) == "selfsubjectaccessreviews" }}, // after the show
+	"dry-run": {like: func(r *http.Request) bool { return r.Method == http.MethodPatch && r.URL.Query().Has("dryRun") }},
+	"write":   {like: func(r *http.Request) bool { return r.Method == http.MethodPatch && !r.URL.Query().Has("dryRun") }},
+}
+
+// cmdMeanwhile makes something happen between two requests of kubectl-mutate:
+// meanwhile listing|review|dry-run|write kubectl ARG...
+func cmdMeanwhile(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 3 || moments[args[0]].like == nil || args[1] != "kubectl" {
+		ts.Fatalf("usage: meanwhile listing|review|dry-run|write kubectl ARG...")
+	}
+	s := scriptOf(ts)
+	home, dir := ts.Getenv("HOME"), ts.MkAbs(".")
+	act := func() error {
+		cmd := s.kubectlCommand(home, args[2:]...)
+		cmd.Dir = dir
+		if out, err := cmd.CombinedOutput(); err != nil {
+			return fmt.Errorf("%s: %w\n%s", strings.Join(args, " "), err, out)
+		}
+		return nil
+	}
+	direct := filepath.Join(home, "KUBECONFIG")
+	config, err := clientcmd.BuildConfigFromFlags("", direct)
+	ts.Check(err)
+	proxy, err := newInterloper(config, args[0], act)
+	ts.Check(err)
+	ts.Defer(proxy.Close)
+
+	through, err := clientcmd.LoadFromFile(direct)
+	ts.Check(err)
+	for _, cluster := range through.Clusters {
+		cluster.Server, cluster.CertificateAuthorityData = proxy.URL, nil
+	}
+	file := filepath.Join(home, "through-proxy")
+	ts.Check(clientcmd.WriteToFile(*through, file))
+	ts.Setenv("KUBECONFIG", file)
+}
+
+// newInterloper is a proxy to the API server that calls act once, in a moment.
+// Should act fail, its error is the answer to the request.
+func newInterloper(config *rest.Config, moment string, act func() error) (*httptest.Server, error) {
+	target, err := url.Parse(config.Host)
+	if err != nil {
+		return nil, err
+	}
+	transport, err := rest.TransportFor(config)
+	if err != nil {
+		return nil, err
+	}
+	proxy := httputil.NewSingleHostReverseProxy(target)
+	proxy.Transport = transport
+	acted := sync.OnceValue(act)
+	return httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		at := moments[moment]
+		if at.after {
+			proxy.ServeHTTP(w, r)
+		}
+		if at.like(r) {
+			if err := acted(); err != nil {
+				http.Error(w, err.Error(), http.StatusInternalServerError)
+				return
+			}
+		}
+		if !at.after {
+			proxy.ServeHTTP(w, r)
+		}
+	})), nil
+}
+
+// kubectlCommand is kubectl as the administrator, whichever user the script acts as,
+// in the script's own namespace.
+func (s *script) kubectlCommand(home string, args ...string) *exec.Cmd {
+	cmd := exec.Command(server.kubectl, append([]string{"--namespace", s.namespaces[0]}, args...)...)
+	cmd.Env = []string{"HOME=" + home, "KUBECONFIG=" + filepath.Join(home, "KUBECONFIG")}
+	return cmd
+}
+
+// bothPartsPolicy changes an object and its status, which are two requests.
+const bothPartsPolicy = `{apiVersion: kyverno.io/v1, kind: ClusterPolicy, metadata: {name: both}, spec: {mutateExistingOnPolicyUpdate: true, rules: [{name: r, match: {any: [{resources: {kinds: [ConfigMap], names: ["settings-*"]}}]},
+	mutate: {targets: [{apiVersion: v1, kind: ReplicationController, namespace: shop, name: app}], patchStrategicMerge: {metadata: {labels: {seen: "yes"}}, status: {conditions: [{type: Seen, status: "True"}]}}}}]}}`
+
+// The server goes away between the two requests for an object: the status is left to --resume, which is told. The object is
+// written once; what a watch makes twice, by a rule that appends, stays to be seen.
+func TestStatusOutlastsTheAbsenceOfTheServer(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		lost    string // the write whose answer does not come
+		watches bool
+	}{
+		"a run, that of the object": {"app", false}, "a run, that of the status": {"status", false},
+		"a watch, that of the object": {"app", true}, "a watch, that of the status": {"status", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			a := &appendingWatch{clusters: startClusters(t, "one"), t: t, program: programOf(t)}
+			var writes atomic.Int32
+			a.through(t, "proxy", "one", func(w http.ResponseWriter, r *http.Request, pass http.Handler) {
+				at := path.Base(r.URL.Path)
+				written := r.Method == http.MethodPatch && !r.URL.Query().Has("dryRun")
+				if written && at == "app" && !a.away.Load() {
+					writes.Add(1)
+				}
+				if written && at == test.lost && a.begun.CompareAndSwap(false, true) {
+					if a.away.Store(true); at == "app" { // it is stored
+						pass.ServeHTTP(&discarded{header: http.Header{}}, r)
+					}
+				}
+				if a.away.Load() {
+					abort()
+				}
+				pass.ServeHTTP(w, r)
+			})
+			policy, label := bothPartsPolicy, "yes"
+			if test.watches {
+				policy, label = strings.Replace(policy, `"yes"`, `"{{ target.metadata.labels.seen || '' }}x"`, 1), "x"
+			}
+			check(t, os.WriteFile(filepath.Join(a.dir, "append.yaml"), []byte(policy), 0o600))
+			a.create(t, "one", fleetObject("Namespace", "shop", nil), fleetObject("ReplicationController", "app", map[string]any{"spec": map[string]any{
+				"replicas": int64(0), "selector": map[string]any{"a": "b"}, "template": map[string]any{
+					"metadata": map[string]any{"labels": map[string]any{"a": "b"}},
+					"spec":     map[string]any{"containers": []any{map[string]any{"name": "c", "image": "i"}}},
+				},
+			}}))
+			const left = "the server did not answer any more when the status was to be written: continue with --resume"
+			if test.watches {
+				a.watch()
+				a.trigger("first")
+				a.await("trying again to look it up")
+				a.away.Store(false)
+				a.await(left)
+				a.end()
+			} else {
+				a.trigger("first")
+				code, out, errOut := a.run(t, a.program, "apply-existing", "-n", "shop", "-p", "append.yaml", "--context", "proxy", "--yes", "--request-timeout", "2s")
+				if code == 0 || test.lost == "status" && !strings.Contains(out+errOut, left) || !strings.Contains(errOut, "To continue with 1 object: ") {
+					t.Errorf("exit code %d\n%s\n%s", code, out, errOut)
+				}
+				a.away.Store(false)
+			}
+			a.parts(label, 0)
+			if !test.watches {
+				a.follow("apply-existing", "--resume", "latest", "--yes")
+				a.parts(label, 1)
+			}
+			if n := writes.Load(); n != 1 {
+				t.Errorf("the object is written %d times\n%s", n, a.said())
+			}
+		})
+	}
+}
+
+// parts checks the label that bothPartsPolicy sets, and that the status has so many conditions.
+func (a *appendingWatch) parts(label string, conditions int) {
+	a.t.Helper()
+	client, err := dynamic.NewForConfig(a.client(a.t, "one"))
+	check(a.t, err)
+	u, err := client.Resource(schema.GroupVersionResource{Version: "v1", Resource: "replicationcontrollers"}).Namespace("shop").Get(a.t.Context(), "app", metav1.GetOptions{})
+	check(a.t, err)
+	list, _, err := unstructured.NestedSlice(u.Object, "status", "conditions")
+	check(a.t, err)
+	if got := u.GetLabels()["seen"]; got != label || len(list) != conditions {
+		a.t.Fatalf("label %q, %d conditions, want %q and %d\n%s", got, len(list), label, conditions, a.said())
 	}
 }
