@@ -15,7 +15,7 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/structured"
 )
 
-// The formats of NewPreview.
+// The formats that others name.
 const (
 	Diff      = "diff"       // a unified diff of each object, for people
 	Summary   = "summary"    // a line for each object, for people
@@ -27,39 +27,111 @@ const (
 	Table     = "table"      // a row for each object, for people
 	Wide      = "wide"       // the same with fields, values and reasons
 	Markdown  = "markdown"   // the diff format, for a comment or a ticket
+
+	JSONPath       = "jsonpath" // over the report
+	JSONPathAsJSON = "jsonpath-as-json"
+	GoTemplate     = "go-template"    // over the report
+	CustomColumns  = "custom-columns" // over each change of the report
 )
 
+// outputFormat is one of -o.
+type outputFormat struct {
+	name, also string // also is another name that kubectl has for it
+	open       func(o output.Options, template string) (output.Format, error)
+	// template is what is typed behind one that takes a template, as those of `kubectl get` do; fromFile of one that takes a file.
+	template         string
+	people           bool // it is for people, not for programs
+	objects          bool // it lists objects, and not what the rules did to them
+	writes, compares bool // it is also one of a run that writes, of a comparison
+}
+
+const fromFile = "FILE"
+
+var all = []outputFormat{ //nolint:gochecknoglobals // an immutable table
+	{name: Diff, open: always(human.NewDiff), people: true, writes: true, compares: true},
+	{name: Summary, open: always(human.NewSummary), people: true, writes: true, compares: true},
+	{name: Table, open: always(human.NewTable), people: true, objects: true, compares: true},
+	{name: Wide, open: always(human.NewWideTable), people: true},
+	{name: Markdown, open: always(human.NewMarkdown), people: true, compares: true},
+	{name: Name, open: always(structured.NewNames), objects: true, writes: true, compares: true},
+	{name: JSON, open: reportAs(false), writes: true, compares: true},
+	{name: YAML, open: reportAs(true), writes: true, compares: true},
+	{name: Manifests, open: always(structured.NewManifests), objects: true},
+	{name: JSONPatch, open: always(structured.NewPatches), objects: true},
+	{name: JSONPath, open: structured.NewJSONPath, template: "TEMPLATE"},
+	{name: JSONPathAsJSON, open: structured.NewJSONPathAsJSON, template: "TEMPLATE"},
+	{name: "jsonpath-file", open: structured.NewJSONPath, template: fromFile},
+	{name: GoTemplate, also: "template", open: structured.NewGoTemplate, template: "TEMPLATE"},
+	{name: "go-template-file", also: "templatefile", open: structured.NewGoTemplate, template: fromFile},
+	{name: CustomColumns, open: structured.NewCustomColumns, template: "HEADER:PATH,..."},
+	{name: "custom-columns-file", open: structured.NewColumnsTemplate, template: fromFile},
+}
+
+// always opens a format that takes no template.
+func always[F output.Format](begin func(output.Options) F) func(output.Options, string) (output.Format, error) {
+	return func(o output.Options, _ string) (output.Format, error) { return begin(o), nil }
+}
+
+func reportAs(asYAML bool) func(output.Options, string) (output.Format, error) {
+	return func(o output.Options, _ string) (output.Format, error) { return structured.NewReport(o, asYAML) }
+}
+
 // The runs that formats are for.
-var (
-	previewFormats = append([]string{ //nolint:gochecknoglobals // an immutable table
-		Diff, Summary, Table, Wide, Markdown, Name, JSON, YAML, Manifests, JSONPatch,
-	}, templatedFormats()...)
-	writeFormats   = []string{Diff, Summary, Name, JSON, YAML}                  //nolint:gochecknoglobals // an immutable table
-	compareFormats = []string{Diff, Summary, Table, Markdown, Name, JSON, YAML} //nolint:gochecknoglobals // an immutable table
-	// reasonless are the formats that list objects, and not what the rules did to them.
-	reasonless = []string{Table, Name, Manifests, JSONPatch} //nolint:gochecknoglobals // an immutable table
-)
+func ofPreview(*outputFormat) bool      { return true }
+func ofWrites(f *outputFormat) bool     { return f.writes }
+func ofComparison(f *outputFormat) bool { return f.compares }
+
+// names lists formats, as a user begins to type them.
+func names(of func(*outputFormat) bool) []string {
+	var out []string
+	for i := range all {
+		switch f := &all[i]; {
+		case !of(f):
+		case f.template != "":
+			out = append(out, f.name+"=")
+		default:
+			out = append(out, f.name)
+		}
+	}
+	return out
+}
+
+// find returns the format that a user means, and nil if there is none.
+func find(typed string) *outputFormat {
+	name, _, template := strings.Cut(typed, "=")
+	i := slices.IndexFunc(all, func(f outputFormat) bool {
+		return (f.name == name || f.also != "" && f.also == name) && (f.template != "" || !template)
+	})
+	if i < 0 {
+		return nil
+	}
+	return &all[i]
+}
 
 // ForPeople reports whether a format is for people, not for programs.
 func ForPeople(format string) bool {
-	return slices.Contains([]string{Diff, Summary, Table, Wide, Markdown}, format)
+	f := find(format)
+	return f != nil && f.people
 }
 
 // PreviewNames lists the formats of NewPreview, for help and errors.
-func PreviewNames() string { return strings.Join(previewFormats, ", ") }
+func PreviewNames() string { return strings.Join(names(ofPreview), ", ") }
 
 // WriteNames lists the formats of NewWrites, for help and errors.
-func WriteNames() string { return strings.Join(writeFormats, ", ") }
+func WriteNames() string { return strings.Join(names(ofWrites), ", ") }
 
 // ComparisonNames lists the formats of NewComparison, for help and errors.
-func ComparisonNames() string { return strings.Join(compareFormats, ", ") }
+func ComparisonNames() string { return strings.Join(names(ofComparison), ", ") }
 
 // Explains reports whether a format has a place for why a rule did what it did.
-func Explains(format string) bool { return !slices.Contains(reasonless, format) }
+func Explains(format string) bool {
+	f := find(format)
+	return f == nil || !f.objects
+}
 
 // ExplainNames lists the formats that have, for help and errors.
 func ExplainNames() string {
-	return strings.Join(slices.DeleteFunc(slices.Clone(previewFormats), func(f string) bool { return !Explains(f) }), ", ")
+	return strings.Join(names(func(f *outputFormat) bool { return !f.objects }), ", ")
 }
 
 // UnknownFormatError is the error for a format that does not exist.
@@ -76,14 +148,14 @@ func (e *UnknownFormatError) Error() string {
 // NewPreview returns the printer of what a run finds. It fails for an unknown format,
 // and for a template or a query that cannot be used.
 func NewPreview(format string, o output.Options) (output.Printer, error) {
-	return open(format, o, previewFormats)
+	return open(format, o, ofPreview)
 }
 
 // NewComparison returns the printer of a comparison. It fails for an unknown format, and for a
 // query that cannot be used.
 func NewComparison(format string, o output.Options) (output.Printer, error) {
 	o.Compares = true
-	return open(format, o, compareFormats)
+	return open(format, o, ofComparison)
 }
 
 // NewWrites returns the printer of a run that writes: it shows first what would change,
@@ -117,16 +189,13 @@ func NewWritesInto(writes output.Printer, format string, o output.Options, r *Re
 
 // NewResults returns the printer of what was written alone.
 func NewResults(format string, o output.Options, r *Reports) (output.Printer, error) {
-	if !slices.Contains(writeFormats, format) {
-		return nil, &UnknownFormatError{Format: format, Allowed: writeFormats}
-	}
 	var writes output.Printer
 	var err error
-	if format == Diff || format == Summary {
+	if f := find(format); f != nil && f.writes && f.people {
 		err, writes = checkQuery(format, &o), showing{human.NewWrites(o), o.ShowSecrets}
 	} else {
 		o.Writes = true
-		writes, err = open(format, o, writeFormats)
+		writes, err = open(format, o, ofWrites)
 	}
 	if err == nil && r.Instead() {
 		writes = output.Tee() // shows nothing
@@ -134,48 +203,61 @@ func NewResults(format string, o output.Options, r *Reports) (output.Printer, er
 	return writes, err
 }
 
-// open returns the printer of one of the formats.
-func open(format string, o output.Options, allowed []string) (output.Printer, error) {
+// open returns the printer of one of the formats of a run.
+func open(format string, o output.Options, of func(*outputFormat) bool) (output.Printer, error) {
 	if err := checkQuery(format, &o); err != nil {
 		return nil, err
 	}
-	f, err := newFormat(format, o, allowed)
+	f := find(format)
+	var template string
+	var err error
+	switch {
+	case f != nil && !of(f), f == nil && (o.Template == "" || o.Compares):
+		return nil, &UnknownFormatError{Format: format, Allowed: names(of)}
+	case o.Compares && f.people:
+		return showing{human.NewComparison(o, format), o.ShowSecrets}, nil
+	case f != nil && f.template != "":
+		template, err = f.templateOf(format, o)
+	case o.Template != "" && !o.Compares:
+		templated := func(f *outputFormat) bool { return f.template != "" }
+		err = fmt.Errorf("a template works with -o %s", strings.Join(names(templated), ", "))
+	}
 	if err != nil {
 		return nil, err
 	}
-	return showing{f, o.ShowSecrets}, nil
+	shown, err := f.open(o, template)
+	if err != nil {
+		return nil, err
+	}
+	return showing{shown, o.ShowSecrets}, nil
 }
 
-func newFormat(format string, o output.Options, allowed []string) (output.Format, error) {
-	if t := templateOf(format); t != nil && !o.Compares {
-		return t.open(format, o)
-	}
-	if o.Template != "" && !o.Compares {
-		return nil, fmt.Errorf("a template works with -o %s", strings.Join(templatedFormats(), ", "))
+// errTwoTemplates is the error for one template too many.
+var errTwoTemplates = errors.New("-o and --template both give a template: leave one of them out")
+
+// templateOf returns the template of a format that takes one.
+func (f *outputFormat) templateOf(typed string, o output.Options) (string, error) {
+	_, text, _ := strings.Cut(typed, "=")
+	switch {
+	case text != "" && o.Template != "":
+		return "", errTwoTemplates
+	case text == "":
+		text = o.Template
 	}
 	switch {
-	case !slices.Contains(allowed, format):
-		return nil, &UnknownFormatError{Format: format, Allowed: allowed}
-	case o.Compares && ForPeople(format):
-		return human.NewComparison(o, format), nil
+	case text == "":
+		return "", fmt.Errorf("-o %s: template format specified but no template given: type -o %s=%s", f.name, f.name, f.template)
+	case f.template != fromFile:
+		return text, nil
 	}
-	switch format {
-	case Diff:
-		return human.NewDiff(o), nil
-	case Summary:
-		return human.NewSummary(o), nil
-	case Table, Wide:
-		return human.NewTable(o, format == Wide), nil
-	case Markdown:
-		return human.NewMarkdown(o), nil
-	case Name:
-		return structured.NewNames(o), nil
-	case Manifests:
-		return structured.NewManifests(o), nil
-	case JSONPatch:
-		return structured.NewPatches(o), nil
+	content, err := os.ReadFile(text)
+	if err == nil && len(content) == 0 {
+		return "", fmt.Errorf("-o %s: no template in the file", f.name)
 	}
-	return structured.NewReport(o, format == YAML)
+	if err != nil {
+		return "", fmt.Errorf("-o %s: reading the template: %w", f.name, err)
+	}
+	return string(content), nil
 }
 
 // phases shows what would change with one printer, and what was written with another.
@@ -217,100 +299,3 @@ func (s showing) Print(e output.Event) error { return s.Format.Print(output.Show
 
 // Flush implements output.Flusher.
 func (s showing) Flush() error { return output.Flush(s.Format) }
-
-// The formats that take a template, as those of `kubectl get` do: FORMAT=TEMPLATE, or
-// FORMAT=FILE.
-const (
-	JSONPath          = "jsonpath" // over the report
-	JSONPathAsJSON    = "jsonpath-as-json"
-	JSONPathFile      = "jsonpath-file"
-	GoTemplate        = "go-template" // over the report
-	GoTemplateFile    = "go-template-file"
-	CustomColumns     = "custom-columns" // "HEADER:PATH,...", over each change of the report
-	CustomColumnsFile = "custom-columns-file"
-)
-
-// templated is one of them.
-type templated struct {
-	format string
-	also   string // another name that kubectl has for it
-	file   bool
-	begin  func(output.Options, string) (output.Format, error)
-}
-
-var allTemplated = []templated{ //nolint:gochecknoglobals // an immutable table
-	{format: JSONPath, begin: jsonPath},
-	{format: JSONPathAsJSON, begin: jsonPathAsJSON},
-	{format: JSONPathFile, file: true, begin: jsonPath},
-	{format: GoTemplate, also: "template", begin: structured.NewGoTemplate},
-	{format: GoTemplateFile, also: "templatefile", file: true, begin: structured.NewGoTemplate},
-	{format: CustomColumns, begin: structured.NewCustomColumns},
-	{format: CustomColumnsFile, file: true, begin: structured.NewColumnsTemplate},
-}
-
-func jsonPath(o output.Options, text string) (output.Format, error) {
-	return structured.NewJSONPath(o, text, false)
-}
-
-func jsonPathAsJSON(o output.Options, text string) (output.Format, error) {
-	return structured.NewJSONPath(o, text, true)
-}
-
-// templatedFormats are their names, as a user begins to type them.
-func templatedFormats() []string {
-	out := make([]string, len(allTemplated))
-	for i := range allTemplated {
-		out[i] = allTemplated[i].format + "="
-	}
-	return out
-}
-
-// templateOf returns the format that a user means, and nil if it takes no template.
-func templateOf(format string) *templated {
-	name, _, _ := strings.Cut(format, "=")
-	for i := range allTemplated {
-		if t := &allTemplated[i]; t.format == name || t.also != "" && t.also == name {
-			return t
-		}
-	}
-	return nil
-}
-
-// errTwoTemplates is the error for one template too many.
-var errTwoTemplates = errors.New("-o and --template both give a template: leave one of them out")
-
-// open returns a format with its template. It fails without one, and
-// for one that cannot be used.
-func (t *templated) open(format string, o output.Options) (output.Format, error) {
-	_, text, _ := strings.Cut(format, "=")
-	switch {
-	case text != "" && o.Template != "":
-		return nil, errTwoTemplates
-	case text == "":
-		text = o.Template
-	}
-	if text == "" {
-		return nil, fmt.Errorf("-o %s: template format specified but no template given: type -o %s=%s", t.format, t.format, t.wants())
-	}
-	if t.file {
-		content, err := os.ReadFile(text)
-		if err != nil {
-			return nil, fmt.Errorf("-o %s: reading the template: %w", t.format, err)
-		}
-		if text = string(content); text == "" {
-			return nil, fmt.Errorf("-o %s: no template in the file", t.format)
-		}
-	}
-	return t.begin(o, text)
-}
-
-// wants is what stands behind the format.
-func (t *templated) wants() string {
-	switch {
-	case t.file:
-		return "FILE"
-	case t.format == CustomColumns:
-		return "HEADER:PATH,..."
-	}
-	return "TEMPLATE"
-}

@@ -27,7 +27,7 @@ type base struct {
 	layout      func(*base, *page, *Group)
 	title, name func(string) string
 	groups      Groups
-	whole       bool      // names in the table of rules are not shortened
+	wide        bool      // nothing is shortened
 	parts       bool      // the groups had to be shown before all objects were seen
 	overview    *overview // nil where each change is shown, however many there are
 	// What the summary at the end says in addition to numbers.
@@ -59,8 +59,7 @@ func (h *base) write(b *page) error {
 // begin counts an object for the summary at the end.
 func (h *base) begin(c *engine.Change) {
 	remarked := len(c.Impacts) > 0
-	for i := range c.Steps {
-		s := &c.Steps[i]
+	for _, s := range c.Steps {
 		switch {
 		case s.Outcome == engine.Skipped:
 			h.skipped.Add(h.overview.reason(wording.WithoutName(wording.Brief(s.Err), c.Subject)))
@@ -141,8 +140,7 @@ func Likeness(c *engine.Change, words []byte) [32]byte {
 		fmt.Fprintf(hash, "%q %q ", c.Impacts[i].Code, c.Impacts[i].Alike())
 	}
 	values := json.NewEncoder(hash)
-	for i := range c.Fields {
-		f := &c.Fields[i]
+	for _, f := range c.Fields {
 		_ = values.Encode([]any{f.Kind, engine.PathString(f.Path), f.From, f.To}) // an error would be one of the diff as well
 	}
 	return [32]byte(hash.Sum(nil))
@@ -308,8 +306,7 @@ func (h *base) worthALine(s *engine.Step) bool {
 // fields: in full for one object, in general for several.
 func (h *base) impacts(text *Text, c *engine.Change) {
 	one, several := h.page(), h.page()
-	for i := range c.Impacts {
-		impact := &c.Impacts[i]
+	for _, impact := range c.Impacts {
 		full := impact.Text
 		if impact.Advice != "" {
 			full += "; " + impact.Advice

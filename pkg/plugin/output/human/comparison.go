@@ -178,8 +178,8 @@ func (p *Comparison) row(e output.Compared) {
 		for i := range e.Fields {
 			add(side, e.Fields[i].Rules[side])
 		}
-		for i := range e.Changes[side].Steps {
-			if s := &e.Changes[side].Steps[i]; s.Outcome.Incomplete() {
+		for _, s := range e.Changes[side].Steps {
+			if s.Outcome.Incomplete() {
 				add(side, s.Rule)
 			}
 		}
@@ -281,8 +281,7 @@ func exercises(s compare.Summary, name func(engine.RuleRef) string) [][]string {
 		rows[0] = append(rows[0], "VARIANTS CHANGED")
 	}
 	for _, side := range compare.Sides() {
-		for i := range s.Rules[side] {
-			e := &s.Rules[side][i]
+		for _, e := range s.Rules[side] {
 			row := []string{side.String(), name(e.Rule), fmt.Sprint(e.Matched()), fmt.Sprint(e.Outcomes[engine.Skipped]), fmt.Sprint(e.Outcomes[engine.Changed])}
 			if variants {
 				row = append(row, fmt.Sprint(e.Variants))
@@ -297,8 +296,7 @@ func exercises(s compare.Summary, name func(engine.RuleRef) string) [][]string {
 func (p *Comparison) remarks(s compare.Summary) []string {
 	var out []string
 	for _, side := range compare.Sides() {
-		for i := range s.Rules[side] {
-			e := &s.Rules[side][i]
+		for _, e := range s.Rules[side] {
 			if e.Exercised() {
 				continue
 			}

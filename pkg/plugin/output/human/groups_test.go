@@ -140,7 +140,7 @@ func TestTableWideRow(t *testing.T) {
 		many[fmt.Sprintf("%s-%02d", strings.Repeat("long", 20), i)] = strings.Repeat("v", 100)
 	}
 	var out bytes.Buffer
-	p := outputtest.Printer(human.NewTable(output.Options{Out: &out}, true))
+	p := outputtest.Printer(human.NewWideTable(output.Options{Out: &out}))
 	err := errors.Join(
 		p.Print(outputtest.Evaluated(dataChange("shop", nil, map[string]any{"url": "http://x?a=1&b=<2>"}))),
 		p.Print(outputtest.Evaluated(dataChange("shop", map[string]any{"a": "1"}, map[string]any{"a": "2", "b": "3"}))),

@@ -87,7 +87,7 @@ func (h *base) table(b *page, s evaluation.Summary) {
 	rules := h.listed(s)
 	if len(rules) > 0 {
 		b.table(counted(rules, Outcomes(s), func(r engine.RuleRef) string {
-			if h.whole {
+			if h.wide {
 				return wording.Rule(r)
 			}
 			return middle(wording.Rule(r), cellRule)
@@ -250,8 +250,7 @@ func (h *base) writeClusters(b *page, clusters []output.Cluster) {
 		changed = "written"
 	}
 	rows := [][]string{{"CLUSTER", "OBJECTS", strings.ToUpper(changed), "FAILED", "PODS RESTART", "PROBLEM"}}
-	for i := range clusters {
-		c := &clusters[i]
+	for _, c := range clusters {
 		problem := "<none>"
 		if c.Err != nil {
 			problem = engine.Shorten(c.Err.Error(), problemShown)
@@ -294,8 +293,7 @@ func (r *running) add(c *engine.Change) {
 		r.cronJobs = r.cronJobs || kind == "CronJob"
 		r.workloads[key.String()] = true
 	}
-	for i := range c.Fields {
-		f := &c.Fields[i]
+	for _, f := range c.Fields {
 		if slices.ContainsFunc(c.Impacts, func(m engine.Impact) bool { return m.Code.Refuses() && m.Concerns(f.Path) }) {
 			r.rules[f.Rule.String()] = true
 		}

@@ -82,8 +82,7 @@ func (p *Summary) lines(b *page, c *part) {
 func changers(c *engine.Change) []string {
 	var out []string
 	seen := map[engine.RuleRef]bool{}
-	for i := range c.Steps {
-		s := &c.Steps[i]
+	for _, s := range c.Steps {
 		if s.Outcome != engine.Changed || seen[s.Rule] {
 			continue
 		}
@@ -157,8 +156,7 @@ func (v *overview) remark(m *engine.Impact, kind string) string {
 // add counts the fields of an object, each with its rule; those of several elements of a list once.
 func (v *overview) add(c *engine.Change) {
 	seen := map[string]bool{}
-	for i := range c.Fields {
-		f := &c.Fields[i]
+	for _, f := range c.Fields {
 		if f.Records() {
 			continue
 		}
@@ -210,13 +208,17 @@ func (v *overview) hint() string {
 type Table struct {
 	base
 	rows *structured.Rows
-	wide bool
 }
 
-// NewTable returns a printer of rows; a wide one adds fields, values and reasons.
-func NewTable(o output.Options, wide bool) *Table {
-	p := &Table{base: newBase(o), rows: structured.NewRows(o.Out), wide: wide}
-	p.whole = wide
+// NewTable returns a printer of rows.
+func NewTable(o output.Options) *Table {
+	return &Table{base: newBase(o), rows: structured.NewRows(o.Out)}
+}
+
+// NewWideTable returns a printer of rows with fields, values and reasons.
+func NewWideTable(o output.Options) *Table {
+	p := NewTable(o)
+	p.wide = true
 	return p
 }
 

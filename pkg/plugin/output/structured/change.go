@@ -77,8 +77,7 @@ func stepMembers(s *engine.Step) Object {
 
 func impactsOf(c *engine.Change) []any {
 	var out []any
-	for i := range c.Impacts {
-		impact := &c.Impacts[i]
+	for _, impact := range c.Impacts {
 		out = append(out, Object{{"code", string(impact.Code)}, {"text", impact.Text}}.With("advice", impact.Advice).
 			addIf(len(impact.Fields) > 0, "fields", pathsOf(impact.Fields)).With("owner", impact.Owner).addIf(impact.Pods > 0, "pods", impact.Pods))
 	}
@@ -193,8 +192,7 @@ func conclusionOf(s compare.Summary) Object {
 
 func exercisesOf(rules []compare.Exercise) []any {
 	out := []any{}
-	for i := range rules {
-		e := &rules[i]
+	for _, e := range rules {
 		var reasons []any
 		for _, reason := range e.Reasons() {
 			reasons = append(reasons, Object{{"reason", reason}, {"objects", e.HeldBack[reason]}})
