@@ -20,6 +20,7 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/apply/request"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/journal"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/plan"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/undo"
 )
 
 var started = time.Date(2026, 1, 2, 15, 4, 5, 0, time.UTC)
@@ -426,11 +427,11 @@ func TestRunsCountWhatIsUnchanged(t *testing.T) {
 }
 
 // readWritten reads all of what a run wrote.
-func readWritten(t *testing.T, path string) []journal.WrittenObject {
+func readWritten(t *testing.T, path string) []undo.Object {
 	t.Helper()
 	j, err := journal.Read(path)
 	check(t, err)
-	return j.Written()
+	return undo.Objects(j)
 }
 
 func TestWritten(t *testing.T) {
@@ -440,18 +441,18 @@ func TestWritten(t *testing.T) {
 	for _, tt := range []struct {
 		name    string
 		records []any
-		want    []journal.Write
+		want    []undo.Write
 		applied bool
 	}{
 		{"nothing", nil, nil, false},
-		{"a write", []any{attempt(request.Apply), written}, []journal.Write{{ResourceVersion: "5"}}, true},
-		{"a write without a result", []any{attempt(request.JSONPatch)}, []journal.Write{{InDoubt: true}}, false},
-		{"a write that was tried twice", []any{attempt(request.Apply), attempt(request.Apply)}, []journal.Write{{InDoubt: true}}, true},
+		{"a write", []any{attempt(request.Apply), written}, []undo.Write{{ResourceVersion: "5"}}, true},
+		{"a write without a result", []any{attempt(request.JSONPatch)}, []undo.Write{{InDoubt: true}}, false},
+		{"a write that was tried twice", []any{attempt(request.Apply), attempt(request.Apply)}, []undo.Write{{InDoubt: true}}, true},
 		{"a write that failed", []any{attempt(request.Apply), journal.Result{Failed: true}}, nil, true},
-		{"a write after which there was nothing to do", []any{attempt(request.Apply), journal.Result{Outcome: "unchanged"}}, []journal.Write{{InDoubt: true}}, true},
-		{"a write, and one of the status in doubt", []any{attempt(request.Apply), written, ofStatus}, []journal.Write{{ResourceVersion: "5"}, {InDoubt: true}}, true},
-		{"a write without a result, and one of the status", []any{attempt(request.Apply), ofStatus, journal.Result{Subresource: "status", Written: true, ResourceVersion: "6"}}, []journal.Write{{ResourceVersion: "6"}, {InDoubt: true}}, true},
-		{"a write that is tried again after its result", []any{attempt(request.Apply), written, attempt(request.Apply)}, []journal.Write{{ResourceVersion: "5"}, {InDoubt: true}}, true},
+		{"a write after which there was nothing to do", []any{attempt(request.Apply), journal.Result{Outcome: "unchanged"}}, []undo.Write{{InDoubt: true}}, true},
+		{"a write, and one of the status in doubt", []any{attempt(request.Apply), written, ofStatus}, []undo.Write{{ResourceVersion: "5"}, {InDoubt: true}}, true},
+		{"a write without a result, and one of the status", []any{attempt(request.Apply), ofStatus, journal.Result{Subresource: "status", Written: true, ResourceVersion: "6"}}, []undo.Write{{ResourceVersion: "6"}, {InDoubt: true}}, true},
+		{"a write that is tried again after its result", []any{attempt(request.Apply), written, attempt(request.Apply)}, []undo.Write{{ResourceVersion: "5"}, {InDoubt: true}}, true},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "j.jsonl")

@@ -101,8 +101,7 @@ func runOf(j *Journal) Run {
 	n := j.Count()
 	r.Planned, r.Failed = len(j.Entries), n[Failed]
 	r.InDoubt, r.Left = n[InDoubt], n[Planned]+n[Partial]
-	for i := range j.Entries {
-		e := &j.Entries[i]
+	for _, e := range j.Entries {
 		written := e.Wrote()
 		switch status := e.Status(); {
 		case written && status == Done:

@@ -222,20 +222,49 @@ func keptPaths(c *engine.Change) *fieldpath.Set {
 	return out
 }
 
-// Object is one object that a run wrote to.
-type Object journal.WrittenObject
-
-// Objects returns what a run wrote to, as its journal says.
-func Objects(j *journal.Journal) []Object {
-	var out []Object
-	for _, o := range j.Written() {
-		out = append(out, Object(o))
-	}
-	return out
+// Object is one object that a run wrote to, or may have written to.
+type Object struct {
+	Object engine.ObjectKey
+	// ResourceVersion is the last one that is known of the object.
+	ResourceVersion string
+	// Applied reports that one of the writes was a server-side apply.
+	Applied bool
+	// Writes are in the order in which they were made.
+	Writes []Write
 }
 
 // Write is one write of an object.
-type Write = journal.Write
+type Write struct {
+	// Partial is the object before the write and as the server answered; where the
+	// write is InDoubt, as it answered to the dry run.
+	diff.Partial
+	// ResourceVersion is the object's after the write; empty where it is InDoubt.
+	ResourceVersion string
+	// InDoubt reports that it is not recorded whether the server stored the write.
+	InDoubt bool
+}
+
+// Objects returns what a run wrote to, in the order of its journal.
+func Objects(j *journal.Journal) []Object {
+	var out []Object
+	for _, e := range j.Entries {
+		o := Object{Object: e.Object, Applied: e.Applied}
+		for _, r := range e.Results {
+			o.Object.UID = cmp.Or(o.Object.UID, r.UID)
+			if r.Written {
+				o.ResourceVersion = r.ResourceVersion
+				o.Writes = append(o.Writes, Write{Partial: r.Partial, ResourceVersion: r.ResourceVersion})
+			}
+		}
+		for _, a := range e.Attempts { // which may have been made last
+			o.Writes = append(o.Writes, Write{Partial: a.Partial, InDoubt: true})
+		}
+		if len(o.Writes) > 0 {
+			out = append(out, o)
+		}
+	}
+	return out
+}
 
 // secret are the places in the object whose values, or the names in which, were made of a Secret by the journal.
 func (o *Object) secret() []fieldpath.Path {
