@@ -434,8 +434,7 @@ func (f *ApplyFlags) resume(c *cobra.Command, w *factory.Factory) (*apply.Record
 	if options := originalOptions(&j.Header); options != "" {
 		fmt.Fprintf(w.Streams.ErrOut, "With the options of the original run: %s\n", redact.EscapeLine(options))
 	}
-	for i := range j.Entries {
-		e := &j.Entries[i]
+	for _, e := range j.Entries {
 		if e.Status() == journal.Failed && len(e.Results) > 0 {
 			// The run may have been killed before it could print this.
 			fmt.Fprintf(w.Streams.ErrOut, "Failed earlier: %s\n", redact.EscapeLine(e.Results[len(e.Results)-1].Error))

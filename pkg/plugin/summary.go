@@ -136,8 +136,7 @@ func (f *SummaryFlags) scope() (engine.Scope, error) {
 func printSummary(out io.Writer, s clusterreport.Summary) error {
 	w := tabwriter.NewWriter(out, 0, 0, 3, ' ', 0)
 	fmt.Fprintln(w, "POLICY/RULE\tFAIL\tERROR\tSKIP\tPASS")
-	for i := range s.Rules {
-		c := &s.Rules[i]
+	for _, c := range s.Rules {
 		name := redact.EscapeLine(c.Policy)
 		if c.Rule != "" {
 			name += "/" + redact.EscapeLine(c.Rule)

@@ -343,8 +343,8 @@ func act(ctx context.Context, client *cluster.Client, e *preview.Run) (acted, er
 	var out acted
 	var lost error
 	summary, err := e.Each(ctx, func(c *engine.Change) error {
-		for i := range c.Steps {
-			if s := &c.Steps[i]; s.Outcome.Incomplete() && cluster.Uncertain(ctx, s.Err) {
+		for _, s := range c.Steps {
+			if s.Outcome.Incomplete() && cluster.Uncertain(ctx, s.Err) {
 				lost = s.Err
 			}
 		}

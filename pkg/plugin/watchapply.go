@@ -277,8 +277,8 @@ func (w *watchedWrites) settled(changes []*engine.Change, events []*watch.Event)
 	for _, c := range changes {
 		var causes []engine.ObjectKey
 		var rules []engine.RuleRef
-		for i := range c.Steps {
-			if s := &c.Steps[i]; s.Outcome == engine.Changed {
+		for _, s := range c.Steps {
+			if s.Outcome == engine.Changed {
 				causes, rules = append(causes, s.Trigger), append(rules, s.Rule)
 			}
 		}

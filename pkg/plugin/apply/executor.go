@@ -314,8 +314,7 @@ func ForEach[R any](n, workers int, do func(i int) (R, error), take func(i int, 
 func (x *Executor) arrange(ready []*Task) {
 	o := order{triggeredBy: map[engine.ObjectKey][]*Task{}, waves: map[*Task]int{}}
 	for _, t := range x.tasks {
-		for i := range t.Entry.Steps {
-			s := &t.Entry.Steps[i]
+		for _, s := range t.Entry.Steps {
 			if s.Outcome == engine.Changed && s.Trigger != (engine.ObjectKey{}) && s.Trigger.Named() != t.Key.Named() {
 				o.triggeredBy[s.Trigger.Named()] = append(o.triggeredBy[s.Trigger.Named()], t)
 			}

@@ -186,8 +186,7 @@ func changing(c *engine.Change) (all, propagated []engine.RuleRef) {
 		}
 		return append(list, r)
 	}
-	for i := range c.Steps {
-		s := &c.Steps[i]
+	for _, s := range c.Steps {
 		if s.Outcome != engine.Changed {
 			continue
 		}

@@ -130,8 +130,7 @@ func (r *Run) Evaluated(c *engine.Change) {
 		}
 	}
 	seen := map[[2]any]bool{}
-	for i := range c.Steps {
-		s := &c.Steps[i]
+	for _, s := range c.Steps {
 		id := [2]any{s.Rule, s.Outcome}
 		if s.Outcome == engine.NotMatched || seen[id] {
 			continue

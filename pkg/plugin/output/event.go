@@ -196,8 +196,7 @@ func Listed(c *engine.Change, reasons bool) bool {
 	if c.Changed() || reasons || len(c.Impacts) > 0 {
 		return true
 	}
-	for i := range c.Steps {
-		s := &c.Steps[i]
+	for _, s := range c.Steps {
 		if s.Outcome == engine.Changed || s.Outcome.Incomplete() || len(s.Warnings) > 0 {
 			return true
 		}

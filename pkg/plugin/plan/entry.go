@@ -297,8 +297,7 @@ func (e *Entry) unfounded(masked diff.Partial) []fieldpath.Path {
 		}
 	}
 	var out []fieldpath.Path
-	for i := range e.Fields {
-		f := &e.Fields[i]
+	for _, f := range e.Fields {
 		if !f.Withheld {
 			continue
 		}

@@ -275,8 +275,7 @@ func (f *Finding) written(r *apply.Result) {
 func DescribeCompared(e output.Compared) (Object, error) {
 	d := describer{change: e.Difference, places: map[engine.RuleRef]int{}}
 	for _, side := range []compare.Side{compare.New, compare.Old} {
-		for i := range e.Changes[side].Steps {
-			s := &e.Changes[side].Steps[i]
+		for _, s := range e.Changes[side].Steps {
 			if s.Outcome != engine.NotMatched && (side == compare.New || s.Outcome.Incomplete()) {
 				d.of(s.Rule)
 			}

@@ -121,8 +121,8 @@ func (p *Printer) HasErrors() bool { return p.errors }
 func joined(written, failed []Finding) []Finding {
 	var out []Finding
 	for _, f := range failed {
-		for i := range written {
-			if w := &written[i]; w.Rule == f.Rule {
+		for _, w := range written {
+			if w.Rule == f.Rule {
 				f.Changed, f.Fields = w.Changed, w.Fields
 				f.Notes = append(slices.Clone(f.Notes), w.Message)
 			}

@@ -118,8 +118,7 @@ func (p *Printer) describe(c *engine.Change, findings []report.Finding) *change 
 		}
 	}
 	out.Brief = whatByWhom(out.Rules)
-	for i := range c.Impacts {
-		impact := &c.Impacts[i]
+	for _, impact := range c.Impacts {
 		out.Warnings = append(out.Warnings, p.warning(impact.Code, impact.Text, impact.Advice))
 		if impact.Pods == 0 { // else they are added up
 			out.Alike = append(out.Alike, p.warning(impact.Code, impact.Alike(), impact.Advice))
@@ -160,8 +159,7 @@ const briefRules = 2
 // whatByWhom is "kyverno team-labels/add: metadata.labels.team and 2 more".
 func whatByWhom(rules []rule) string {
 	var parts []string
-	for i := range rules {
-		r := &rules[i]
+	for _, r := range rules {
 		if len(r.Fields) == 0 && !r.Broken {
 			continue
 		}
@@ -290,8 +288,7 @@ func (o *overview) add(c *engine.Change, findings []report.Finding) {
 	}
 	type outcome struct{ changed, broken bool }
 	policies := map[string]outcome{}
-	for i := range findings {
-		f := &findings[i]
+	for _, f := range findings {
 		name := policyName(f.Rule)
 		was := policies[name]
 		policies[name] = outcome{changed: was.changed || f.Changed > 0, broken: was.broken || f.Verdict == report.Error}
@@ -316,8 +313,7 @@ func (o *overview) addTo(c *counts, name string, changed, broken bool) {
 
 // addReasons counts why rules were skipped.
 func (o *overview) addReasons(c *engine.Change) {
-	for i := range c.Steps {
-		s := &c.Steps[i]
+	for _, s := range c.Steps {
 		if s.Outcome != engine.Skipped || s.Err == nil {
 			continue
 		}

@@ -150,8 +150,7 @@ const fieldsListed = 50
 func (p *Comparison) troubles(e output.Compared) []rule {
 	var out []rule
 	for _, side := range compare.Sides() {
-		for i := range e.Changes[side].Steps {
-			s := &e.Changes[side].Steps[i]
+		for _, s := range e.Changes[side].Steps {
 			if !s.Outcome.Incomplete() {
 				continue
 			}

@@ -132,8 +132,7 @@ func (p *Writes) Add(object *report.Object) error {
 func said(object *report.Object) string {
 	var messages, warnings []string
 	rules := map[string][]string{}
-	for i := range object.Findings {
-		f := &object.Findings[i]
+	for _, f := range object.Findings {
 		if _, known := rules[f.Message]; !known {
 			messages = append(messages, f.Message)
 			warnings = append(warnings, f.Warnings...)
