@@ -7,20 +7,20 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/cel/match"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/cel"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/policydecode"
 )
 
 // binding is a MutatingAdmissionPolicyBinding.
 type binding struct {
 	name, policy string
-	report       *policydecode.Report // nil once it is compiled
+	report       *policydecode.Report
 	broken       bool
-	resources    *match.Constraints // nil for all that the policy matches
-	params       *paramRef          // nil for none
+	resources    *cel.Constraints // nil for all that the policy matches
+	params       *paramRef        // nil for none
 }
 
-// root is the place of the document as a whole, while the binding is compiled.
+// root is the place of the document as a whole.
 func (b *binding) root() policydecode.Node { return policydecode.Node{Report: b.report} }
 
 // paramRef names the parameters of a binding, by name or by selector.
@@ -73,18 +73,11 @@ type unit struct {
 
 // rule names the policy and its binding.
 func (u *unit) rule() engine.RuleRef {
-	ref := u.ref
+	ref := u.Ref
 	if ref.Via = assumed; u.binding != nil {
 		ref.Via = u.binding.name
 	}
 	return ref
-}
-
-// forget lets go of the documents.
-func (u *unit) forget() {
-	if u.report = nil; u.binding != nil {
-		u.binding.report = nil
-	}
 }
 
 // assumed stands in engine.RuleRef.Via for the binding that a policy does not have.
@@ -93,10 +86,10 @@ const assumed = "assumed binding"
 // bind joins policies with their bindings, sorted by name. Bindings of policies that take
 // no part are dropped. Assume is that of engine.Compilation.
 func bind(policies []*policy, bindings map[string][]*binding, assume bool) []unit {
-	slices.SortStableFunc(policies, func(a, b *policy) int { return cmp.Compare(a.ref.Policy, b.ref.Policy) })
+	slices.SortStableFunc(policies, func(a, b *policy) int { return cmp.Compare(a.Ref.Policy, b.Ref.Policy) })
 	var out []unit
 	for _, p := range policies {
-		own := bindings[p.ref.Policy]
+		own := bindings[p.Ref.Policy]
 		slices.SortStableFunc(own, func(a, b *binding) int { return cmp.Compare(a.name, b.name) })
 		if len(own) == 0 && !p.unbound(assume) {
 			continue
@@ -121,7 +114,7 @@ func (p *policy) unbound(assume bool) bool {
 	case p.broken:
 		return false
 	case assume:
-	case p.ref.Origin == fromCluster:
+	case p.Ref.Origin == fromCluster:
 		p.root().Lint("nothing binds it, so that it does nothing in the cluster: a %s puts it to work; --assume-binding evaluates it as if it were bound to everything that it matches", kindBinding)
 		return false
 	default:

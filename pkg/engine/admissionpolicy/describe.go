@@ -2,10 +2,8 @@ package admissionpolicy
 
 import (
 	"cmp"
-	"fmt"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/cel"
 )
 
 // Describe describes each policy, once for each binding. The program is an
@@ -14,9 +12,14 @@ func (p *program) Describe() []engine.Description {
 	out := make([]engine.Description, 0, len(p.units))
 	for i := range p.units {
 		u := &p.units[i]
-		d := engine.Description{Rule: u.rule(), Where: u.where(), Existing: engine.OnAdmission, Operations: u.constraints.Operations()}
-		d.Matches, d.Requests = selectionsOf(u.constraints)
-		d.Changes = cel.PathsOf(u.mutations)
+		d := u.Policy.Describe()
+		d.Rule = u.rule()
+		d.Matches, d.Requests = engine.SplitRequests(u.Constraints.Selections(""))
+		if u.binding != nil && u.binding.resources != nil {
+			for _, text := range u.binding.resources.Describe() {
+				d.Where = append(d.Where, "by its binding, "+text)
+			}
+		}
 		d.Asks = u.asks()
 		for i := range d.Asks {
 			if d.Asks[i].Of == engine.AskObjects {
@@ -24,21 +27,6 @@ func (p *program) Describe() []engine.Description {
 			}
 		}
 		out = append(out, d)
-	}
-	return out
-}
-
-// where describes what else narrows the policy beside its selections: conditions, and
-// its binding.
-func (u *unit) where() []string {
-	out := u.constraints.Where()
-	for _, c := range u.conditions {
-		out = append(out, fmt.Sprintf("matchCondition %q", c.Name))
-	}
-	if u.binding != nil && u.binding.resources != nil {
-		for _, text := range u.binding.resources.Describe() {
-			out = append(out, "by its binding, "+text)
-		}
 	}
 	return out
 }
@@ -55,13 +43,13 @@ func (u *unit) asks() []engine.Ask {
 			Namespace: cmp.Or(ref.namespace, engine.Computed), Name: ref.name, Labels: ref.selector,
 		}})
 	}
-	if u.asksUser {
+	if u.AsksUser {
 		out = append(out, engine.AskRequestUser())
 	}
 	switch {
-	case u.scope.Uses("serviceAccount()"):
+	case u.Scope.Uses("serviceAccount()"):
 		out = append(out, engine.Ask{Of: engine.AskAccess, What: "what a service account may do", Method: "POST", Path: reviews + "subjectaccessreviews"})
-	case u.scope.Uses("authorizer"):
+	case u.Scope.Uses("authorizer"):
 		out = append(out, engine.Ask{Of: engine.AskAccess, What: "what the user may do", Method: "POST", Path: reviews + "selfsubjectaccessreviews"})
 	}
 	return out

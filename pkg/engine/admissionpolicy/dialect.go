@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/cel"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/policydecode"
 )
 
@@ -50,39 +51,35 @@ func (*Dialect) Compile(c engine.Compilation) (engine.Program, error) {
 	if c.Warn == nil {
 		c.Warn = func(engine.CompileError) {}
 	}
-	compiler := &compiler{warn: c.Warn}
 	var policies []*policy
 	bindings := map[string][]*binding{} // by policy
 	known := engine.PolicyNames{}       // policies, whether the user wants them or not
-	keeps := c.Rules.Keeps()
-	var errs []error
+	keeps, environments := c.Rules.Keeps(), map[bool]*cel.Environment{}
+	var reports []*policydecode.Report
 	for _, d := range c.Documents {
 		gvk := d.Key.GroupVersionKind()
 		if gvk.Group != apiGroup {
 			continue
 		}
 		r := &policydecode.Report{Origin: d.Origin, Line: d.Line, Policy: gvk.Kind + " " + d.Key.Name, Warn: c.Warn, CheckKind: c.CheckKind}
-		err := engine.Guard(func() error {
-			switch gvk.Kind {
-			case kindPolicy:
-				p, x := decodePolicy(r, d)
-				known.Add(d.Key.Name)
-				if !keeps(p.ref) {
-					r.Errs = nil
-					return nil
-				}
-				compiler.compile(r, p, x)
-				policies = append(policies, p)
-			case kindBinding:
-				b := decodeBinding(r, d)
-				bindings[b.policy] = append(bindings[b.policy], b)
+		switch gvk.Kind {
+		case kindPolicy:
+			known.Add(d.Key.Name)
+			p, x := decodePolicy(r, d)
+			if !keeps(p.Ref) {
+				continue
 			}
-			return nil
-		})
-		if err != nil {
-			policydecode.Node{Report: r}.Fail("%w", err)
+			environment, err := environmentOf(environments, p.params != nil)
+			if err != nil {
+				return nil, err
+			}
+			p.compile(x, environment)
+			policies = append(policies, p)
+		case kindBinding:
+			b := decodeBinding(r, d)
+			bindings[b.policy] = append(bindings[b.policy], b)
 		}
-		errs = append(errs, r.Errs...)
+		reports = append(reports, r)
 	}
 	for _, name := range slices.Sorted(maps.Keys(bindings)) {
 		if err := known.Check(name); err != nil && name != "" {
@@ -91,9 +88,21 @@ func (*Dialect) Compile(c engine.Compilation) (engine.Program, error) {
 			}
 		}
 	}
-	units := bind(policies, bindings, c.AssumeBinding)
-	for i := range units {
-		units[i].forget()
+	program := newProgram(bind(policies, bindings, c.AssumeBinding))
+	var errs []error
+	for _, r := range reports {
+		errs = append(errs, r.Errs...)
+		r.Line = nil // the documents need not be kept
 	}
-	return newProgram(units), errors.Join(errs...)
+	return program, errors.Join(errs...)
+}
+
+// environmentOf returns what a server declares for the expressions of a policy, with params or without.
+func environmentOf(known map[bool]*cel.Environment, params bool) (*cel.Environment, error) {
+	if e := known[params]; e != nil {
+		return e, nil
+	}
+	e, err := cel.NewEnvironment(cel.Options{Params: params, Authorizer: true, Unquoted: true})
+	known[params] = e
+	return e, err
 }

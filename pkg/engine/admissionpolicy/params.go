@@ -73,7 +73,7 @@ func (r *run) paramNamespace(u *unit) (string, error) {
 		return "", fmt.Errorf("paramKind %s is not known: %w", u.params.Kind, err)
 	}
 	own := u.binding.params.namespace
-	switch objects := r.request(false).candidate.Namespace; {
+	switch objects := r.request(false).Namespace; {
 	case mapping.Scope.Name() != meta.RESTScopeNameNamespace && own != "":
 		return "", errors.New("paramRef.namespace must not be given for a kind without namespaces")
 	case mapping.Scope.Name() != meta.RESTScopeNameNamespace:
@@ -134,4 +134,19 @@ func paramName(u *unstructured.Unstructured) string {
 		return ns + "/" + u.GetName()
 	}
 	return u.GetName()
+}
+
+// noParameterError is a binding of which there are no parameters.
+type noParameterError struct {
+	wants  engine.Selection
+	denies bool
+}
+
+// Error names the parameters, and what the binding does without them.
+func (e *noParameterError) Error() string {
+	action := "Allow"
+	if e.denies {
+		action = "Deny"
+	}
+	return fmt.Sprintf("there is no %s, and parameterNotFoundAction is %s", e.wants, action)
 }

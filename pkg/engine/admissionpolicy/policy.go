@@ -1,51 +1,39 @@
 package admissionpolicy
 
 import (
+	"regexp"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/cel"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/cel/match"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/policydecode"
 )
 
 // policy is a MutatingAdmissionPolicy.
 type policy struct {
-	ref         engine.RuleRef
-	report      *policydecode.Report // nil once it is compiled
-	broken      bool                 // it does not compile
-	constraints *match.Constraints
-	params      *schema.GroupVersionKind // paramKind; nil for none
-	// ignores is failurePolicy Ignore, and reinvoked reinvocationPolicy IfNeeded.
-	ignores, reinvoked bool
-
-	scope       *cel.Scope
-	conditions  []cel.Condition
-	mutations   []cel.Change
-	traffic     cel.Traffic
-	asksParams  bool // an expression uses params
-	asksForNS   bool // an expression uses namespaceObject
-	asksUser    bool // an expression asks who makes the request
-	needsSchema bool // a mutation is an apply configuration
+	cel.Policy
+	report        *policydecode.Report
+	broken        bool                     // it does not compile
+	params        *schema.GroupVersionKind // paramKind; nil for none
+	asksParams    bool                     // an expression uses params
+	asksNamespace bool                     // an expression uses namespaceObject
 }
 
-// root is the place of the document as a whole, while the policy is compiled.
+// root is the place of the document as a whole.
 func (p *policy) root() policydecode.Node { return policydecode.Node{Report: p.report} }
 
 // maxConditions is how many match conditions an API server takes.
 const maxConditions = 64
 
 // expressions are those that a policy has.
-type expressions struct {
-	variables, conditions []cel.Named
-	mutations             []cel.Patch
-}
+type expressions struct{ variables, conditions, mutations []cel.Source }
 
 // decodePolicy reads a policy. What is wrong with it goes to the report.
 func decodePolicy(r *policydecode.Report, d engine.Document) (*policy, expressions) {
-	p := &policy{report: r, ref: engine.RuleRef{Dialect: Name, Policy: d.Key.Name, Origin: d.Origin, Severity: engine.SeverityOf(d.Object())}}
+	p := &policy{report: r}
+	p.Ref = engine.RuleRef{Dialect: Name, Policy: d.Key.Name, Origin: d.Origin, Severity: engine.SeverityOf(d.Object())}
 	root := policydecode.Node{Report: r, Value: d.Object().Object}.Fields()
 	checkVersion(root.At("apiVersion"), d)
 	if d.Key.Name == "" {
@@ -53,16 +41,16 @@ func decodePolicy(r *policydecode.Report, d engine.Document) (*policy, expressio
 	}
 	spec := root.At("spec").Fields()
 	p.params = decodeParamKind(spec.At("paramKind"))
-	p.constraints = decodeConstraints(spec.At("matchConstraints"))
-	if len(p.constraints.Rules) == 0 {
+	p.Constraints = decodeConstraints(spec.At("matchConstraints"))
+	if len(p.Constraints.Rules) == 0 {
 		spec.At("matchConstraints").Fail("has no resourceRules: nothing says what the policy is for")
 	}
-	p.ignores = spec.At("failurePolicy").OneOf("Fail", "Ignore") == "Ignore"
-	p.reinvoked = spec.At("reinvocationPolicy").OneOf("Never", "IfNeeded") == "IfNeeded"
+	p.FailuresIgnored = spec.At("failurePolicy").OneOf("Fail", "Ignore") == "Ignore"
+	p.Reinvoked = spec.At("reinvocationPolicy").OneOf("Never", "IfNeeded") == "IfNeeded"
 	if !spec.Has("reinvocationPolicy") {
 		spec.At("reinvocationPolicy").Lint("an API server refuses a policy without it; Never is assumed")
 	}
-	twice := func(name policydecode.Node, x cel.Named) { name.Fail("there is another one called %s", x.Name) }
+	twice := func(name policydecode.Node, x cel.Source) { name.Fail("there is another one called %s", x.Name) }
 	x := expressions{variables: cel.DecodeNamed(spec.At("variables"), twice), conditions: cel.DecodeNamed(spec.At("matchConditions"), twice)}
 	if len(x.conditions) > maxConditions {
 		spec.At("matchConditions").Lint("an API server takes no more than %d", maxConditions)
@@ -76,21 +64,60 @@ func decodePolicy(r *policydecode.Report, d engine.Document) (*policy, expressio
 	return p, x
 }
 
+// identifier matches the names of variables that CEL accepts.
+var identifier = regexp.MustCompile(`^[_a-zA-Z][_a-zA-Z0-9]*$`)
+
+// compile compiles the expressions; errors go to the report, and leave the policy broken.
+func (p *policy) compile(x expressions, in *cel.Environment) {
+	b := cel.Builder{Scope: in.NewScope(), Failed: func(n policydecode.Node, err error) { n.Fail("%w", err) }}
+	for _, v := range x.variables {
+		if !identifier.MatchString(v.Name) {
+			v.Fail("the name of the variable, %q, is no CEL identifier", v.Name)
+			continue
+		}
+		b.Variables([]cel.Source{v})
+	}
+	p.Scope, p.Conditions, p.Mutations = b.Scope, b.Conditions(x.conditions), b.Mutations(x.mutations)
+	p.Complete()
+	if p.broken = len(p.report.Errs) > 0; p.broken {
+		return
+	}
+	for _, c := range p.Conditions {
+		if c.Uses("variables") {
+			c.Lint("an API server refuses variables in match conditions")
+		}
+	}
+	b.Lint()
+	p.lint()
+}
+
+// lint warns about what a server would refuse, and about what a preview cannot know.
+func (p *policy) lint() {
+	p.asksParams = p.params != nil && p.Scope.Uses("params")
+	p.asksNamespace = p.Scope.Uses("namespaceObject")
+	if p.AsksUser {
+		p.root().Lint(engine.RequestUserLint)
+	}
+	for i := range p.Constraints.Rules {
+		if slices.Contains(p.Constraints.Rules[i].Operations, "DELETE") {
+			p.root().Lint("an API server refuses DELETE in a resource rule: it mutates what is created or updated")
+		}
+	}
+	if p.Constraints.OnlySubresources() {
+		p.root().Lint("its resource rules name only subresources: it is not evaluated on objects themselves")
+	}
+}
+
 // decodeConstraints reads matchConstraints or matchResources, with the defaults that an
 // API server fills in.
-func decodeConstraints(n policydecode.Node) *match.Constraints {
+func decodeConstraints(n policydecode.Node) *cel.Constraints {
 	f := n.Fields()
-	c := match.Decode(f, func(list policydecode.Node) {
+	c := cel.DecodeConstraints(f, func(list policydecode.Node) {
 		list.Lint("an API server refuses a rule without it, and it selects nothing")
 	})
 	c.Equivalent = f.At("matchPolicy").OneOf("Equivalent", "Exact") == "Equivalent"
 	f.Done()
 	return c
-}
-
-// selectionsOf returns the objects that constraints may select, and the requests to subresources.
-func selectionsOf(c *match.Constraints) (objects, requests []engine.Selection) {
-	return engine.SplitRequests(c.Selections(""))
 }
 
 func checkVersion(n policydecode.Node, d engine.Document) {

@@ -2,7 +2,6 @@ package admissionpolicy
 
 import (
 	"context"
-	"errors"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -20,8 +19,8 @@ func newProgram(units []unit) *program {
 	p := &program{units: units}
 	var selections engine.SelectionSet
 	for _, u := range units {
-		p.asksUser = p.asksUser || u.asksUser
-		objects, _ := selectionsOf(u.constraints) // no live object stands for a request to a subresource
+		p.asksUser = p.asksUser || u.AsksUser
+		objects, _ := engine.SplitRequests(u.Constraints.Selections("")) // no live object stands for a request to a subresource
 		selections.Add(objects...)
 	}
 	p.selections = selections.All
@@ -49,26 +48,17 @@ type invoked map[engine.RuleRef]bool
 // first and are to be reinvoked, as in an API server, which has the second round
 // for them whenever any mutation was applied at all.
 func (p *program) Evaluate(ctx context.Context, t engine.Target, w *engine.World, sink engine.Sink) (*unstructured.Unstructured, error) {
-	r := newRun(ctx, t, w)
-	r.explains, r.asksUser = sink.Wants(engine.Unchanged), p.asksUser
+	r := &run{ctx: ctx, target: t, world: w, object: t.Object, sink: sink, asksUser: p.asksUser, excluded: excluded(t), reinvocable: invoked{}}
 	if t.Request.Reinvocation {
-		r.again, _ = keptOf(t).(invoked)
+		if t.Invocation != nil {
+			r.again, _ = t.Invocation.Kept.(invoked)
+		}
 		if len(r.again) == 0 {
 			return t.Object, ctx.Err()
 		}
 	}
-	if r.again == nil { // each policy has a step
-		r.steps = make([]engine.Step, 0, len(p.units))
-	}
-	r.excluded = excluded(t)
 	for i := range p.units {
-		u := &p.units[i]
-		err := engine.Guard(func() error { return r.unit(u, sink) })
-		var panicked *engine.PanicError
-		if errors.As(err, &panicked) {
-			err = r.fail(u, engine.Step{Rule: u.rule()}, err)
-		}
-		if err != nil {
+		if err := r.unit(&p.units[i]); err != nil {
 			return nil, err
 		}
 	}
@@ -76,14 +66,11 @@ func (p *program) Evaluate(ctx context.Context, t engine.Target, w *engine.World
 		t.Invocation.Kept = r.reinvocable
 		t.Invocation.Again = r.applied && len(r.reinvocable) > 0 && r.denied == ""
 	}
-	return r.finish(sink), ctx.Err()
-}
-
-func keptOf(t engine.Target) any {
-	if t.Invocation == nil {
-		return nil
+	engine.HandOver(sink, r.steps, r.denied)
+	if r.denied != "" { // no policy changes an object that would be denied
+		return t.Object, ctx.Err()
 	}
-	return t.Invocation.Kept
+	return r.object, ctx.Err()
 }
 
 // excluded returns what no policy of the API ever sees, if the object is such

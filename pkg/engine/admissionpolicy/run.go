@@ -16,15 +16,13 @@ import (
 
 // run is one round of all policies on one object.
 type run struct {
-	ctx    context.Context // of the policy that is evaluated
-	whole  context.Context
-	target engine.Target // as requested: all policies are matched against it
+	ctx    context.Context // a run does not outlive its call
+	target engine.Target   // as requested: all policies are matched against it
 	world  *engine.World
 	object *unstructured.Unstructured // with the changes of the policies so far
+	sink   engine.Sink
 
-	explains    bool    // all reasons are wanted
 	asksUser    bool    // some policy asks who makes the request
-	nobody      error   // why that is not known; nil where it is
 	excluded    string  // what no policy ever sees; empty where they do
 	again       invoked // in the second round, what runs again
 	reinvocable invoked
@@ -32,30 +30,80 @@ type run struct {
 	denied      string // the first policy for which the object would be denied
 	steps       []engine.Step
 
-	requests [2]*request // by whether the object is evaluated as if it were created
+	update, creation *request
 }
 
-func newRun(ctx context.Context, t engine.Target, w *engine.World) *run {
-	return &run{ctx: ctx, whole: ctx, target: t, world: w, object: t.Object, reinvocable: invoked{}}
+// request is the admission request that a round simulates, for matching and for
+// expressions.
+type request struct {
+	*cel.Candidate
+	seen   cel.Request
+	fields map[string]any
 }
+
+// request returns the simulated request, which all policies share. created simulates a
+// creation instead of the operation that was asked for.
+func (r *run) request(created bool) *request {
+	q := &r.update
+	if created {
+		q = &r.creation
+	}
+	if *q == nil {
+		*q = r.newRequest(created)
+	}
+	return *q
+}
+
+func (r *run) newRequest(created bool) *request {
+	t := r.target
+	operation := t.Request.Operation
+	options := "UpdateOptions"
+	switch {
+	case created || operation == engine.OperationCreate:
+		operation, t.OldObject, options = engine.OperationCreate, nil, "CreateOptions"
+	case operation == "" || operation == engine.OperationAuto:
+		operation = engine.OperationUpdate
+	}
+	c := cel.CandidateOf(r.ctx, &t, r.world, operation)
+	if isNamespace(t) {
+		c.Namespace = t.Key.Name
+	}
+	q := &request{Candidate: c, seen: cel.Request{
+		Kind: t.Object.GroupVersionKind(), Resource: c.Resource, Subresource: c.Subresource, Namespace: c.Namespace, Name: c.Name,
+		Operation: operation, DryRun: t.Request.DryRun,
+	}}
+	if r.asksUser {
+		q.seen.User, q.seen.Nobody = engine.RequestUser(r.ctx, t.Request, r.world)
+	}
+	q.fields = q.seen.Fields()
+	q.fields["options"] = map[string]any{"apiVersion": "meta.k8s.io/v1", "kind": options}
+	if c.Subresource != "" {
+		q.fields["requestSubResource"] = c.Subresource
+	}
+	return q
+}
+
+func isNamespace(t engine.Target) bool { return t.Key.Group == "" && t.Key.Kind == "Namespace" }
 
 // unit evaluates a policy with one binding, once for each parameter. An error ends the
 // run.
-func (r *run) unit(u *unit, sink engine.Sink) error {
+func (r *run) unit(u *unit) error {
 	if err := r.ctx.Err(); err != nil {
 		return err
 	}
 	step := engine.Step{Rule: u.rule()}
 	if r.excluded != "" {
-		return r.passOver(step, sink, func() error { return fmt.Errorf("an API server never mutates %s by policies", r.excluded) })
+		r.passOver(step, func() error { return fmt.Errorf("an API server never mutates %s by policies", r.excluded) })
+		return nil
 	}
-	m, err := r.match(u)
-	step.AsCreated = m.created
+	m, created, err := r.match(u)
+	step.AsCreated = created
 	switch {
 	case err != nil:
 		return r.fail(u, step, err)
-	case !m.result.Applies():
-		return r.passOver(step, sink, func() error { return r.explain(u, m) })
+	case !m.Applies():
+		r.passOver(step, m.Why)
+		return nil
 	}
 	params, err := r.params(u)
 	var missing *noParameterError
@@ -81,29 +129,61 @@ func (r *run) unit(u *unit, sink engine.Sink) error {
 	return nil
 }
 
-// passOver adds the step of a policy that does not match. The second round does not
-// repeat it.
-func (r *run) passOver(step engine.Step, sink engine.Sink, reason func() error) error {
-	if r.again != nil {
-		return nil
+// match compares the request with a policy and its binding. Where the operation alone
+// keeps them apart, and the user asked for none, a creation is tried. The error is why
+// it is not known.
+func (r *run) match(u *unit) (m cel.Match, created bool, err error) {
+	m, err = r.matchAs(u, r.request(false).Candidate)
+	auto := r.target.Request.Operation == "" || r.target.Request.Operation == engine.OperationAuto
+	if err != nil || !auto || !m.ByOperation {
+		return m, false, err
 	}
-	step.Outcome, step.AsCreated = engine.NotMatched, false
-	if sink.Wants(engine.NotMatched) {
-		step.Err = reason()
+	if other, err := r.matchAs(u, r.request(true).Candidate); err != nil || other.Applies() {
+		return other, true, err
 	}
-	r.steps = append(r.steps, step)
-	return nil
+	return m, false, nil
 }
 
-// fail adds the step of a policy that cannot be evaluated: the object would be denied, or
-// the failure is ignored. Where this run lacks something, neither is known.
+func (r *run) matchAs(u *unit, c *cel.Candidate) (cel.Match, error) {
+	m, err := u.Constraints.Match(c)
+	if err != nil || !m.Applies() {
+		return m, err
+	}
+	version := m.Version
+	if u.binding != nil && u.binding.resources != nil {
+		m, err = u.binding.resources.Match(c)
+		if why := m.Why; why != nil {
+			m.Why = func() error { return fmt.Errorf("binding %s: %w", u.binding.name, why()) }
+		}
+	}
+	if err == nil && m.Applies() && version != "" {
+		err = &cel.UnsupportedError{Reason: fmt.Sprintf("the policy is for version %s, and the object is in version %s: only an API server can convert it",
+			version, c.Resource.Version)}
+	}
+	return m, err
+}
+
+// passOver adds the step of a policy that does not match. The second round does not
+// repeat it.
+func (r *run) passOver(step engine.Step, why func() error) {
+	if r.again != nil {
+		return
+	}
+	step.Outcome = engine.NotMatched
+	if r.sink.Wants(engine.NotMatched) {
+		step.Err = why()
+	}
+	r.steps = append(r.steps, step)
+}
+
+// fail adds the step of a policy that does not apply, or cannot be evaluated.
 func (r *run) fail(u *unit, step engine.Step, err error) error {
-	if ended := r.whole.Err(); ended != nil {
+	if ended := r.ctx.Err(); ended != nil {
 		return ended
 	}
-	step.Outcome, step.Err = cel.OutcomeOf(err, u.ignores && !isRefused(err))
+	step.Outcome, step.Err = cel.OutcomeOf(err, u.FailuresIgnored && !isRefused(err))
 	if step.Outcome == engine.Denied && r.denied == "" {
-		r.denied = u.ref.Policy
+		r.denied = u.Ref.Policy
 	}
 	r.steps = append(r.steps, step)
 	return nil
@@ -116,98 +196,64 @@ func isRefused(err error) bool {
 	return errors.As(err, &undecodable) || errors.As(err, &another)
 }
 
-// invoke evaluates a policy with one parameter.
+// invoke evaluates a policy with one parameter. On a server, conditions do not see the Namespace.
 func (r *run) invoke(u *unit, step engine.Step, p *param) error {
-	u.traffic.Mark(&step, cel.Reads{Object: r.target.HoldsSecrets(), Metadata: r.target.Tainted, Params: p != nil && p.secret})
-	rule, done := limit.Rule(r.whole, step.Rule)
-	r.ctx = rule
-	defer func() { done(); r.ctx = r.whole }()
-	in := r.input(step.AsCreated, p)
-	held, err := r.conditions(u, in)
-	if err != nil {
+	u.Traffic.Mark(&step, cel.Reads{Object: r.target.HoldsSecrets(), Metadata: r.target.Tainted, Params: p != nil && p.secret})
+	ctx, done := limit.Rule(r.ctx, step.Rule)
+	defer done()
+	q := r.request(step.AsCreated)
+	in := cel.Input{
+		Object: r.object.Object, Request: &q.seen, RequestMap: q.fields,
+		Access: r.world.Access, User: r.target.Request.User, Explain: r.sink.Wants(engine.Unchanged),
+	}
+	if q.OldObject != nil {
+		in.OldObject = q.OldObject.Object
+	}
+	if p != nil {
+		in.Params = p.content
+	}
+	if err := u.Scope.Evaluate(ctx, in, cel.MatchBudget()).Holds(u.Conditions); err != nil {
 		return r.fail(u, step, err)
 	}
-	if held != nil {
-		step.Outcome, step.Err = engine.Skipped, held
-		r.steps = append(r.steps, step)
-		return nil
-	}
-	if u.reinvoked {
+	if u.Reinvoked {
 		r.reinvocable[step.Rule] = true
 	}
-	if u.asksForNS {
-		if in.Namespace, err = r.namespace(); err != nil {
+	if u.asksNamespace && !isNamespace(r.target) {
+		namespace, err := r.target.ReadNamespace(ctx, r.world)
+		if err != nil {
 			return r.fail(u, step, err)
 		}
-	}
-	return r.mutate(u, step, in)
-}
-
-// conditions returns the condition that is false, if any. A condition that is false
-// counts more than one that fails. On a server, conditions do not see the Namespace.
-func (r *run) conditions(u *unit, in cel.Input) (*cel.ConditionError, error) {
-	if len(u.conditions) == 0 {
-		return nil, nil
-	}
-	e := u.scope.Evaluate(r.ctx, in, cel.MatchBudget())
-	var failures []error
-	for _, c := range u.conditions {
-		holds, err := e.Condition(c.Expression)
-		var stopped *cel.LimitError
-		switch {
-		case err != nil && (cel.Unsupported(err) || errors.As(err, &stopped) || r.ctx.Err() != nil):
-			return nil, failedAt(c.Field, err)
-		case err != nil:
-			failures = append(failures, r.failed(c.Field, r.asks(u, c.Expression), err))
-		case !holds:
-			return e.Unmet(c.Name, c.Expression), nil
+		if namespace != nil {
+			in.Namespace = namespace.Object
 		}
 	}
-	return nil, engine.JoinErrors(failures)
-}
-
-// failed returns the error of an expression. Where the expression asks who makes the
-// request, and that is not known, it is unsupported.
-func (r *run) failed(field string, asksUser bool, err error) error {
-	err = failedAt(field, err)
-	if asksUser && r.nobody != nil && !cel.Unsupported(err) {
-		return &cel.UnsupportedError{Reason: (&engine.UnknownUserError{Why: r.nobody, Err: err}).Error()}
-	}
-	return err
-}
-
-// asks reports whether an expression of a policy, or a variable that it may use, reads
-// who makes the request.
-func (r *run) asks(u *unit, x *cel.Expression) bool {
-	return r.asksUser && (x.Uses("request.userInfo") || x.Uses("variables") && u.scope.VariablesUse("request.userInfo"))
+	return r.mutate(ctx, u, step, in)
 }
 
 // mutate runs the mutations of a policy, each on the result of the one before. A failure
 // does not stop the others.
-func (r *run) mutate(u *unit, step engine.Step, in cel.Input) error {
+func (r *run) mutate(ctx context.Context, u *unit, step engine.Step, in cel.Input) error {
 	before := r.object
 	var failures []error
-	for _, m := range u.mutations {
+	for _, x := range u.Mutations {
 		in.Object = r.object.Object
-		result, err := r.mutation(u, m, in, before.Object)
-		if err != nil {
-			err = r.failed(m.Field, r.asks(u, m.Expression), err)
-			if cel.Unsupported(err) || isRefused(err) || engine.OfThisProgram(err) || r.ctx.Err() != nil {
-				r.object = before
-				return r.fail(u, step, err)
-			}
+		result, err := r.mutation(ctx, u, x, in, before.Object)
+		switch {
+		case err == nil:
+			r.applied, r.object = true, &unstructured.Unstructured{Object: result.Object}
+			step.Warnings = append(step.Warnings, result.Warnings...)
+		case cel.Unsupported(err) || isRefused(err) || engine.OfThisProgram(err) || ctx.Err() != nil:
+			r.object = before
+			return r.fail(u, step, err)
+		default:
 			failures = append(failures, err)
-			continue
 		}
-		r.applied = true
-		r.object = &unstructured.Unstructured{Object: result.Object}
-		step.Warnings = append(step.Warnings, result.Warnings...)
 	}
 	changed := !diff.Equal(before.Object, r.object.Object, diff.Type{})
 	if !changed {
 		r.object = before
 	}
-	if len(failures) > 0 && (!u.ignores || !changed) {
+	if len(failures) > 0 && (!u.FailuresIgnored || !changed) {
 		return r.fail(u, step, engine.JoinErrors(failures))
 	}
 	for _, err := range failures {
@@ -225,31 +271,21 @@ func (r *run) mutate(u *unit, step engine.Step, in cel.Input) error {
 }
 
 // mutation runs a mutation of a policy; before is the object before the first one.
-func (r *run) mutation(u *unit, m cel.Change, in cel.Input, before map[string]any) (cel.Result, error) {
+func (r *run) mutation(ctx context.Context, u *unit, x *cel.Expression, in cel.Input, before map[string]any) (cel.Result, error) {
 	var types managedfields.TypeConverter
-	if u.needsSchema {
-		s, err := r.schema()
+	if u.Merges {
+		s, err := cel.SchemaOf(ctx, r.world, r.target.Object.GroupVersionKind())
 		if err != nil {
-			return cel.Result{}, err
+			return cel.Result{}, x.At(err)
 		}
 		types = s.Types
 	}
-	result, err := u.scope.Evaluate(r.ctx, in, cel.MutationBudget()).Mutate(m.Mutation, types)
-	if err == nil {
-		err = engine.SameObject(before, result.Object)
+	result, err := u.Scope.Evaluate(ctx, in, cel.MutationBudget()).Mutate(x, types)
+	if err != nil {
+		return result, err
 	}
-	if err == nil && m.JSONPatch {
-		err = r.decodable(in.Object, result.Object)
+	if err = engine.SameObject(before, result.Object); err == nil && x.JSONPatch {
+		err = r.decodable(ctx, in.Object, result.Object)
 	}
-	return result, err
-}
-
-// finish hands over the steps and returns the object. An object that would be denied is
-// not changed by any policy.
-func (r *run) finish(sink engine.Sink) *unstructured.Unstructured {
-	engine.HandOver(sink, r.steps, r.denied)
-	if r.denied != "" {
-		return r.target.Object
-	}
-	return r.object
+	return result, x.At(err)
 }

@@ -1,13 +1,13 @@
 package admissionpolicy
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/cel"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
 )
 
@@ -28,12 +28,12 @@ func (e *decodeError) Error() string {
 // decodable checks the result of a JSON patch as an API server does, which decodes built-in
 // kinds strictly: a field that the kind does not have is an error. Fields that were there
 // before the patch do not count. A kind without a schema is not checked.
-func (r *run) decodable(before, after map[string]any) error {
-	u := &unstructured.Unstructured{Object: before}
-	if !diff.BuiltIn(u.GroupVersionKind().Group) {
+func (r *run) decodable(ctx context.Context, before, after map[string]any) error {
+	kind := r.target.Object.GroupVersionKind()
+	if !diff.BuiltIn(kind.Group) {
 		return nil
 	}
-	s, err := r.schema()
+	s, err := cel.SchemaOf(ctx, r.world, kind)
 	if err != nil || s.Fields == nil {
 		return nil // a rule that needs no schema goes on without
 	}

@@ -26,7 +26,7 @@ func (a access) Authorize(_ context.Context, attributes authorizer.Attributes) (
 	if err != nil {
 		return authorizer.DecisionNoOpinion, "", err
 	}
-	d, err := a.evaluation.activation.input.Access.Authorize(a.evaluation.ctx, r)
+	d, err := a.evaluation.input.Access.Authorize(a.evaluation.ctx, r)
 	if err != nil {
 		a.evaluation.missing = &UnsupportedError{Reason: err.Error(), Err: err}
 		return authorizer.DecisionNoOpinion, "", err

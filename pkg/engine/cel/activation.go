@@ -36,56 +36,41 @@ type Input struct {
 	Extra map[string]any
 }
 
-// activation resolves names to values, each when it is first used.
-type activation struct {
-	evaluation *Evaluation
-	scope      *Scope
-	input      Input
-	values     map[string]ref.Val
-}
-
-var _ cel.Activation = (*activation)(nil)
-
 // Parent returns nil: all names are here.
-func (*activation) Parent() cel.Activation { return nil }
+func (*Evaluation) Parent() cel.Activation { return nil }
 
 // ResolveName returns the value of a name.
-func (a *activation) ResolveName(name string) (any, bool) {
-	if v, ok := a.values[name]; ok {
+func (e *Evaluation) ResolveName(name string) (any, bool) {
+	if v, ok := e.values[name]; ok {
 		return v, true
 	}
 	var v ref.Val
 	switch name {
 	case objectName:
-		v = a.valueOf(a.input.Object)
+		v = valueOf(e.input.Object)
 	case oldObjectName:
-		v = a.valueOf(a.input.OldObject)
+		v = valueOf(e.input.OldObject)
 	case paramsName:
-		v = a.valueOf(a.input.Params)
+		v = valueOf(e.input.Params)
 	case requestName:
-		v = a.valueOf(a.input.RequestMap)
+		v = valueOf(e.input.RequestMap)
 	case namespaceName:
-		v = a.namespace()
+		v = e.namespace()
 	case authorizerName:
-		v = a.authorizer()
+		v = e.authorizer()
 	case requestResourceName:
-		v = a.requestResource()
+		v = e.requestResource()
 	case variablesName:
-		v = a.lazily()
+		v = e.lazily()
 	default:
-		v, ok := a.input.Extra[name]
+		v, ok := e.input.Extra[name]
 		return v, ok
 	}
-	a.values[name] = v
+	e.values[name] = v
 	return v, true
 }
 
-func (a *activation) replace(object map[string]any) {
-	a.input.Object = object
-	delete(a.values, objectName)
-}
-
-func (a *activation) valueOf(m map[string]any) ref.Val {
+func valueOf(m map[string]any) ref.Val {
 	if m == nil {
 		return types.NullValue
 	}
@@ -93,53 +78,53 @@ func (a *activation) valueOf(m map[string]any) ref.Val {
 }
 
 // lazily returns the variables of the policy, each evaluated when it is first used.
-func (a *activation) lazily() *lazy.MapValue {
+func (e *Evaluation) lazily() *lazy.MapValue {
 	m := lazy.NewMapValue(types.NewObjectType(variablesTypeName))
-	for _, v := range a.scope.variables {
-		m.Append(v.name, func(*lazy.MapValue) ref.Val { return a.variable(&v) })
+	for _, v := range e.scope.variables {
+		m.Append(v.Name, func(*lazy.MapValue) ref.Val { return e.variable(v) })
 	}
 	return m
 }
 
 // namespace is the Namespace without what a server keeps from expressions.
-func (a *activation) namespace() ref.Val {
-	if a.input.Namespace == nil {
+func (e *Evaluation) namespace() ref.Val {
+	if e.input.Namespace == nil {
 		return types.NullValue
 	}
 	var ns corev1.Namespace
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(a.input.Namespace, &ns); err != nil {
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(e.input.Namespace, &ns); err != nil {
 		return types.WrapErr(fmt.Errorf("read the Namespace of the object: %w", err))
 	}
 	return common.SchemalessTypedToVal(plugincel.CreateNamespaceObject(&ns))
 }
 
-func (a *activation) authorizer() ref.Val {
-	if a.input.Access == nil {
-		return a.noAccess()
+func (e *Evaluation) authorizer() ref.Val {
+	if e.input.Access == nil {
+		return e.noAccess()
 	}
-	return library.NewAuthorizerVal(userOf(a.input.User), access{a.evaluation})
+	return library.NewAuthorizerVal(userOf(e.input.User), access{e})
 }
 
-func (a *activation) requestResource() ref.Val {
-	if a.input.Access == nil {
-		return a.noAccess()
+func (e *Evaluation) requestResource() ref.Val {
+	if e.input.Access == nil {
+		return e.noAccess()
 	}
-	if a.input.Request == nil {
+	if e.input.Request == nil {
 		return types.NewErr("there is no request whose resource could be checked")
 	}
-	return library.NewResourceAuthorizerVal(userOf(a.input.User), access{a.evaluation}, requested{a.input.Request})
+	return library.NewResourceAuthorizerVal(userOf(e.input.User), access{e}, requested{e.input.Request})
 }
 
-func (a *activation) noAccess() ref.Val {
+func (e *Evaluation) noAccess() ref.Val {
 	err := &UnsupportedError{Reason: "authorizer asks an API server what a user may do, and there is none: it needs a cluster"}
-	a.evaluation.missing = err
+	e.missing = err
 	return types.WrapErr(err)
 }
 
-func (a *activation) variable(v *variable) ref.Val {
-	out, err := a.evaluation.evaluate(v.expression)
+func (e *Evaluation) variable(v *Expression) ref.Val {
+	out, err := e.evaluate(v)
 	if err != nil {
-		return types.WrapErr(fmt.Errorf("variable %q: %w", v.name, err))
+		return types.WrapErr(fmt.Errorf("variable %q: %w", v.Name, err))
 	}
 	return out
 }

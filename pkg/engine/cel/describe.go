@@ -27,7 +27,7 @@ func (s *Scope) Uses(name string) bool {
 
 // VariablesUse reports whether a variable names something.
 func (s *Scope) VariablesUse(name string) bool {
-	return slices.ContainsFunc(s.variables, func(v variable) bool { return v.expression != nil && v.expression.Uses(name) })
+	return slices.ContainsFunc(s.variables, func(x *Expression) bool { return x.Uses(name) })
 }
 
 // Call is a call that an expression makes on a variable.
@@ -40,20 +40,11 @@ type Call struct {
 // Calls returns the calls that the expressions of the policy make.
 func (s *Scope) Calls() []Call {
 	var out []Call
-	for _, x := range s.compiled {
+	for _, x := range slices.Concat(s.compiled, s.variables) {
 		out = append(out, x.calls...)
-	}
-	for _, v := range s.variables {
-		if v.expression != nil {
-			out = append(out, v.expression.calls...)
-		}
 	}
 	return out
 }
-
-// Paths returns the fields that a patch names: those of Object{...}, and the paths of
-// JSONPatch{...} that are text literals.
-func (x *Expression) Paths() []string { return x.paths }
 
 // describe notes what an expression names, calls and writes, and what of it cannot be meant.
 func (x *Expression) describe(root ast.Expr) {

@@ -44,6 +44,8 @@ type Options struct {
 	// PatchTypes allows all expressions, not only mutations, to construct values of
 	// the types Object and JSONPatch.
 	PatchTypes bool
+	// Unquoted leaves the text of an expression out of its errors.
+	Unquoted bool
 	// Extensions are a language's own libraries and variables.
 	Extensions []cel.EnvOption
 }
@@ -55,17 +57,16 @@ type Environment struct {
 	plain   *cel.Env
 	patches *cel.Env // the types of patches too
 
+	unquoted bool
+
 	mu    sync.Mutex // held while an expression is compiled
 	scope *Scope     // whose variables it may use
-
-	// To explain conditions that are false:
-	parser func() (*cel.Env, error) // keeps macros as they were written
 }
 
 // NewEnvironment returns an environment; that takes some milliseconds. It fails where the
 // Extensions contradict each other or what is declared already.
 func NewEnvironment(o Options) (*Environment, error) {
-	e := &Environment{}
+	e := &Environment{unquoted: o.Unquoted}
 	request, namespace := plugincel.BuildRequestType(), plugincel.BuildNamespaceType()
 	variables := apiservercel.NewObjectType(variablesTypeName, map[string]*apiservercel.DeclField{})
 	if o.RequestObjects {
@@ -74,7 +75,7 @@ func NewEnvironment(o Options) (*Environment, error) {
 		}
 	}
 	names := []cel.EnvOption{
-		cel.ParserRecursionLimit(maxNesting), cel.ParserExpressionSizeLimit(maxExpression),
+		cel.ParserRecursionLimit(maxNesting), cel.ParserExpressionSizeLimit(maxExpression), cel.EnableMacroCallTracking(),
 		cel.Variable(objectName, cel.DynType), cel.Variable(oldObjectName, cel.DynType),
 		cel.Variable(namespaceName, namespace.CelType()), cel.Variable(requestName, request.CelType()),
 		cel.Variable(variablesName, variables.CelType()),
@@ -104,7 +105,6 @@ func NewEnvironment(o Options) (*Environment, error) {
 	if e.patches, err = e.complete(patches, o.Extensions); err != nil {
 		return nil, err
 	}
-	e.parser = sync.OnceValues(func() (*cel.Env, error) { return e.patches.Extend(cel.EnableMacroCallTracking()) })
 	if e.plain = e.patches; !o.PatchTypes {
 		e.plain, err = e.complete(plain, o.Extensions)
 	}
@@ -141,11 +141,11 @@ func (t variableTypes) FindStructFieldType(of, field string) (*types.FieldType, 
 		return t.Provider.FindStructFieldType(of, field)
 	}
 	name, ok := apiservercel.Unescape(field)
-	v := t.environment.scope.variable(name)
+	v := t.environment.scope.named(name)
 	if !ok || v == nil {
 		return nil, false
 	}
-	return &types.FieldType{Type: v.declared}, true
+	return &types.FieldType{Type: v.output}, true
 }
 
 // Functions are those that expressions of the environment can call.

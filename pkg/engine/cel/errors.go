@@ -1,6 +1,7 @@
 package cel
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 
@@ -12,17 +13,35 @@ import (
 
 // EvaluationError is an expression that fails on an object.
 type EvaluationError struct {
-	Expression string
+	Expression string // empty where it is not to be quoted
 	Err        error
 }
 
 // Error quotes the expression, shortened to one line.
 func (e *EvaluationError) Error() string {
+	if e.Expression == "" {
+		return e.Err.Error()
+	}
 	return fmt.Sprintf("expression %q resulted in error: %v", shorten(e.Expression), e.Err)
 }
 
 // Unwrap returns the reason.
 func (e *EvaluationError) Unwrap() error { return e.Err }
+
+// At adds the place of an expression to its error, and how to name a user whom it asks for and who is not known.
+func (x *Expression) At(err error) error {
+	if err == nil {
+		return nil
+	}
+	if x.Path != "" {
+		err = fmt.Errorf("%s: %w", x.Path, err)
+	}
+	var unknown *unknownUserError
+	if errors.As(err, &unknown) {
+		return &engine.UnknownUserError{Why: unknown.why, Err: err}
+	}
+	return err
+}
 
 // maxQuoted is how much of an expression an error quotes, in bytes.
 const maxQuoted = 120

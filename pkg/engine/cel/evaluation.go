@@ -14,6 +14,7 @@ import (
 	"github.com/google/cel-go/interpreter"
 	celconfig "k8s.io/apiserver/pkg/apis/cel"
 
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/limit"
 )
 
@@ -37,34 +38,55 @@ func MutationBudget() Budget {
 // Evaluation evaluates expressions of one policy on one object. It belongs to one
 // goroutine, and never modifies its input.
 type Evaluation struct {
-	ctx        context.Context
-	activation *activation
-	budget     Budget
-	left       int64 // of the cost
-	missing    error // a capability that an expression needs and the run lacks
+	ctx     context.Context
+	scope   *Scope
+	input   Input
+	values  map[string]ref.Val // of names that were used
+	budget  Budget
+	left    int64 // of the cost
+	missing error // a capability that an expression needs and the run lacks
 }
+
+var _ cel.Activation = (*Evaluation)(nil)
 
 // Evaluate binds an input. Nothing is computed yet.
 func (s *Scope) Evaluate(ctx context.Context, in Input, b Budget) *Evaluation {
 	if limit.ClockOf(ctx) == nil {
 		ctx, _ = limit.Rule(ctx, nil)
 	}
-	e := &Evaluation{ctx: ctx, budget: b, left: b.Cost}
-	e.activation = &activation{evaluation: e, scope: s, input: in, values: map[string]ref.Val{}}
-	return e
+	return &Evaluation{ctx: ctx, scope: s, input: in, values: map[string]ref.Val{}, budget: b, left: b.Cost}
 }
 
 // Replace continues with another state of the object. Variables that have a value keep
 // it.
-func (e *Evaluation) Replace(object map[string]any) { e.activation.replace(object) }
+func (e *Evaluation) Replace(object map[string]any) {
+	e.input.Object = object
+	delete(e.values, objectName)
+}
 
 // Condition evaluates an expression that Scope.Condition compiled.
 func (e *Evaluation) Condition(x *Expression) (bool, error) {
 	v, err := e.Value(x)
-	if err != nil {
-		return false, err
+	return v == types.True, err
+}
+
+// Holds evaluates match conditions in order. The error is a *ConditionError for the first one that is false, which
+// counts more than the failure of one before it.
+func (e *Evaluation) Holds(conditions []*Expression) error {
+	var failures []error
+	for _, x := range conditions {
+		holds, err := e.Condition(x)
+		var stopped *LimitError
+		switch {
+		case errors.As(err, &stopped) || e.ctx.Err() != nil:
+			return x.At(err)
+		case err != nil:
+			failures = append(failures, x.At(err))
+		case !holds:
+			return e.Unmet(x)
+		}
 	}
-	return v == types.True, nil
+	return engine.JoinErrors(failures)
 }
 
 // Value evaluates an expression. The value may share data with the input. Functions of cel-go do
@@ -91,7 +113,7 @@ func (e *Evaluation) Value(x *Expression) (ref.Val, error) {
 		case <-timer.C:
 			var over *limit.Error
 			if err := e.ctx.Err(); errors.As(err, &over) {
-				return nil, &LimitError{Expression: x.text, Limit: *over}
+				return nil, &LimitError{Expression: x.Text, Limit: *over}
 			}
 			timer.Reset(limit.Left(e.ctx) + time.Millisecond)
 		}
@@ -100,7 +122,7 @@ func (e *Evaluation) Value(x *Expression) (ref.Val, error) {
 
 // value evaluates an expression in the time that it takes.
 func (e *Evaluation) value(x *Expression) (v ref.Val, err error) {
-	defer recoverAs(x, &err)
+	defer e.recoverAs(x, &err)
 	v, err = e.evaluate(x)
 	if e.missing != nil {
 		return nil, e.missing
@@ -114,7 +136,7 @@ func (e *Evaluation) evaluate(x *Expression) (ref.Val, error) {
 	if err := e.ctx.Err(); err != nil {
 		return nil, err
 	}
-	v, details, err := x.program.ContextEval(e.ctx, e.activation)
+	v, details, err := x.program.ContextEval(e.ctx, e)
 	if details != nil {
 		if err := e.pay(x, details); err != nil {
 			return nil, err
@@ -124,7 +146,7 @@ func (e *Evaluation) evaluate(x *Expression) (ref.Val, error) {
 		return nil, e.failed(x, err)
 	}
 	if !fits(v) {
-		return nil, &LimitError{Expression: x.text, Limit: limit.Error{What: "elements in one value", Max: maxElements}}
+		return nil, &LimitError{Expression: x.Text, Limit: limit.Error{What: "elements in one value", Max: maxElements}}
 	}
 	return v, nil
 }
@@ -153,17 +175,25 @@ func (e *Evaluation) failed(x *Expression, err error) error {
 	if errors.As(err, &cancelled) && cancelled.Cause == interpreter.CostLimitExceeded {
 		return costError(x, Budget{Cost: celconfig.PerCallLimit, Of: "one expression"})
 	}
-	return cmp.Or(e.ctx.Err(), error(&EvaluationError{Expression: x.text, Err: err}))
+	return cmp.Or(e.ctx.Err(), e.errorOf(x, err))
 }
 
 // costError is an expression that costs more than an API server grants.
 func costError(x *Expression, granted Budget) error {
-	return &LimitError{Expression: x.text, Limit: limit.Error{What: "units of CEL cost for " + granted.Of, Max: int(granted.Cost)}, Server: true}
+	return &LimitError{Expression: x.Text, Limit: limit.Error{What: "units of CEL cost for " + granted.Of, Max: int(granted.Cost)}, Server: true}
 }
 
 // recoverAs turns a panic in a library into the error of the expression.
-func recoverAs(x *Expression, err *error) {
+func (e *Evaluation) recoverAs(x *Expression, err *error) {
 	if p := recover(); p != nil {
-		*err = &EvaluationError{Expression: x.text, Err: fmt.Errorf("internal error, please report it: %v", p)}
+		*err = e.errorOf(x, fmt.Errorf("internal error, please report it: %v", p))
 	}
+}
+
+// errorOf returns the error of an expression that fails on the object.
+func (e *Evaluation) errorOf(x *Expression, err error) error {
+	if e.scope.environment.unquoted {
+		return &EvaluationError{Err: err}
+	}
+	return &EvaluationError{Expression: x.Text, Err: err}
 }

@@ -36,7 +36,7 @@ func FuzzMutate(f *testing.F) {
 			t.Error("an error without a text")
 		}
 		if x, err := s.Condition(expression); err == nil {
-			if s.Evaluate(t.Context(), in, cel.MatchBudget()).Unmet("c", x).Error() == "" {
+			if s.Evaluate(t.Context(), in, cel.MatchBudget()).Unmet(x).Error() == "" {
 				t.Error("a reason without a text")
 			}
 		}

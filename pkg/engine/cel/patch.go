@@ -46,12 +46,6 @@ const (
 	ReplaceAtomic
 )
 
-// Mutation is a compiled expression whose result is a patch.
-type Mutation struct {
-	*Expression
-	apply func(e *Evaluation, v ref.Val, types managedfields.TypeConverter) (Result, error)
-}
-
 // Result is a mutated object.
 type Result struct {
 	// Object is the object after the mutation. It may share data with the object that
@@ -72,43 +66,47 @@ var (
 
 // ApplyConfiguration compiles an expression that evaluates to Object{...}, which
 // is merged into the object. The error is a *CompileError.
-func (s *Scope) ApplyConfiguration(expression string, a Atomics) (*Mutation, error) {
-	x, err := s.keep(s.compile(s.environment.patches, expression, []*cel.Type{applyConfigurations}))
-	if err != nil {
-		return nil, err
-	}
-	return &Mutation{Expression: x, apply: func(e *Evaluation, v ref.Val, types managedfields.TypeConverter) (Result, error) {
-		return e.merge(v, types, a)
-	}}, nil
+func (s *Scope) ApplyConfiguration(expression string, a Atomics) (*Expression, error) {
+	return s.mutation(Source{Text: expression}, a)
 }
 
 // JSONPatch compiles an expression that evaluates to a list of JSONPatch{...}.
 // The error is a *CompileError.
-func (s *Scope) JSONPatch(expression string) (*Mutation, error) {
-	x, err := s.keep(s.compile(s.environment.patches, expression, []*cel.Type{jsonPatches}))
-	if err != nil {
-		return nil, err
+func (s *Scope) JSONPatch(expression string) (*Expression, error) {
+	return s.mutation(Source{Text: expression, JSONPatch: true}, RefuseAtomic)
+}
+
+func (s *Scope) mutation(source Source, a Atomics) (*Expression, error) {
+	want := applyConfigurations
+	if source.JSONPatch {
+		want = jsonPatches
 	}
-	return &Mutation{Expression: x, apply: func(e *Evaluation, v ref.Val, _ managedfields.TypeConverter) (Result, error) {
-		return e.patch(v)
-	}}, nil
+	x, err := s.add(s.environment.patches, source, want)
+	if err == nil {
+		x.atomics = a
+	}
+	return x, err
 }
 
 // Mutate evaluates a mutation and applies its patch to the object of the
 // evaluation, which stays as it is: Replace continues with the result. Types are those
 // of the object's kind; a mutation that needs them and gets nil is unsupported.
-func (e *Evaluation) Mutate(m *Mutation, types managedfields.TypeConverter) (r Result, err error) {
-	v, err := e.Value(m.Expression)
+func (e *Evaluation) Mutate(x *Expression, types managedfields.TypeConverter) (r Result, err error) {
+	v, err := e.Value(x)
 	if err != nil {
-		return Result{}, err
+		return Result{}, x.At(err)
 	}
-	defer recoverAs(m.Expression, &err)
-	r, err = m.apply(e, v, types)
+	defer e.recoverAs(x, &err)
+	if x.JSONPatch {
+		r, err = e.patch(v)
+	} else {
+		r, err = e.merge(v, types, x.atomics)
+	}
 	var unsupported *UnsupportedError
 	if err != nil && !errors.As(err, &unsupported) {
-		err = &EvaluationError{Expression: m.text, Err: err}
+		err = e.errorOf(x, err)
 	}
-	return r, err
+	return r, x.At(err)
 }
 
 // evaluated gives the patcher of an API server the value of an expression.
@@ -152,7 +150,7 @@ func (e *Evaluation) patch(list ref.Val) (Result, error) {
 			r.Warnings = []engine.Warning{objectInList}
 		}
 	}
-	live := asObject(e.activation.input.Object)
+	live := asObject(e.input.Object)
 	kind := live.GroupVersionKind()
 	out, err := patch.NewJSONPatcher(evaluated{list}).Patch(e.ctx, patch.Request{
 		ObjectInterfaces: interfaces,
@@ -213,7 +211,7 @@ func isObject(v ref.Val) bool {
 // *UnsupportedError where the types are nil, with an *AtomicError, and where a value does not fit
 // the schema.
 func (e *Evaluation) merge(v ref.Val, types managedfields.TypeConverter, a Atomics) (Result, error) {
-	live := asObject(e.activation.input.Object)
+	live := asObject(e.input.Object)
 	if types == nil {
 		return Result{}, noSchema(live.GroupVersionKind())
 	}

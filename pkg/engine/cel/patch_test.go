@@ -11,7 +11,7 @@ import (
 )
 
 // configuration compiles an apply configuration, and patch a JSON patch, for a Pod.
-func configuration(t *testing.T, expression string, a cel.Atomics) (*cel.Scope, *cel.Mutation) {
+func configuration(t *testing.T, expression string, a cel.Atomics) (*cel.Scope, *cel.Expression) {
 	t.Helper()
 	s := newScope(t, cel.Options{})
 	m, err := s.ApplyConfiguration(expression, a)
@@ -21,7 +21,7 @@ func configuration(t *testing.T, expression string, a cel.Atomics) (*cel.Scope, 
 	return s, m
 }
 
-func patch(t *testing.T, operations string) (*cel.Scope, *cel.Mutation) {
+func patch(t *testing.T, operations string) (*cel.Scope, *cel.Expression) {
 	t.Helper()
 	s := newScope(t, cel.Options{})
 	m, err := s.JSONPatch("[" + operations + "]")
@@ -32,7 +32,7 @@ func patch(t *testing.T, operations string) (*cel.Scope, *cel.Mutation) {
 }
 
 // mutate applies a mutation to the Pod of input.
-func mutate(t *testing.T, s *cel.Scope, m *cel.Mutation) (cel.Result, error) {
+func mutate(t *testing.T, s *cel.Scope, m *cel.Expression) (cel.Result, error) {
 	t.Helper()
 	in := input(t)
 	before := runtime.DeepCopyJSON(in.Object)
@@ -46,7 +46,7 @@ func mutate(t *testing.T, s *cel.Scope, m *cel.Mutation) (cel.Result, error) {
 // outcome is the Pod's spec after a patch, or an error.
 type outcome struct{ spec, err string }
 
-func (want outcome) check(t *testing.T, s *cel.Scope, m *cel.Mutation) {
+func (want outcome) check(t *testing.T, s *cel.Scope, m *cel.Expression) {
 	t.Helper()
 	r, err := mutate(t, s, m)
 	if want.err != "" {

@@ -1,9 +1,12 @@
 package cel
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"slices"
 
+	"github.com/google/cel-go/cel"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apiserver/pkg/cel/library"
@@ -12,21 +15,21 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/policydecode"
 )
 
-// Named is an expression of a policy with a name: a variable, a match condition, an annotation.
-type Named struct {
-	policydecode.Node // of the expression
-	Name, Text        string
+// Source is an expression as a policy has it: a variable, a match condition, a mutation, an annotation.
+type Source struct {
+	policydecode.Node        // of the expression
+	Name, Text        string // a mutation has no name
+	JSONPatch         bool   // of a mutation; else it is an apply configuration
 }
 
-// DecodeNamed reads a list of names and expressions; that an expression is there is left to who compiles it. Twice reports
-// the second one of a name.
-func DecodeNamed(n policydecode.Node, twice func(name policydecode.Node, x Named)) []Named {
-	var out []Named
+// DecodeNamed reads a list of names and expressions. Twice reports the second one of a name.
+func DecodeNamed(n policydecode.Node, twice func(name policydecode.Node, x Source)) []Source {
+	var out []Source
 	known := map[string]bool{}
 	for _, item := range n.List() {
 		f := item.Fields()
-		x := Named{Node: f.At("expression"), Name: f.At("name").Required()}
-		x.Text, _ = x.Value.(string)
+		x := Source{Node: f.At("expression"), Name: f.At("name").Required()}
+		x.Text = x.Required()
 		f.Done()
 		if x.Name != "" && known[x.Name] && twice != nil {
 			twice(f.At("name"), x)
@@ -37,28 +40,21 @@ func DecodeNamed(n policydecode.Node, twice func(name policydecode.Node, x Named
 	return out
 }
 
-// Patch is a mutation as a policy has it.
-type Patch struct {
-	policydecode.Node // of the expression
-	Text              string
-	JSONPatch         bool // else it is an apply configuration
-}
-
 // DecodePatches reads a list of mutations. Other, if it is set, reports the field of the other type of patch.
-func DecodePatches(n policydecode.Node, other func(field policydecode.Node, patchType string)) []Patch {
+func DecodePatches(n policydecode.Node, other func(field policydecode.Node, patchType string)) []Source {
 	list := n.List()
 	if len(list) == 0 {
 		n.Fail("has no mutations")
 	}
-	var out []Patch
+	var out []Source
 	for _, item := range list {
 		f := item.Fields()
-		p := Patch{}
+		x := Source{}
 		own, wrong := "applyConfiguration", "jsonPatch"
 		switch patchType := f.At("patchType").Text(); patchType {
 		case "ApplyConfiguration":
 		case "JSONPatch":
-			own, wrong, p.JSONPatch = wrong, own, true
+			own, wrong, x.JSONPatch = wrong, own, true
 		default:
 			f.At("patchType").Fail("must be ApplyConfiguration or JSONPatch, not %q", patchType)
 			if other == nil {
@@ -69,12 +65,12 @@ func DecodePatches(n policydecode.Node, other func(field policydecode.Node, patc
 			other(f.At(wrong), f.At("patchType").Text())
 		}
 		inner := f.At(own).Fields()
-		p.Node = inner.At("expression")
-		p.Text = p.Required()
+		x.Node = inner.At("expression")
+		x.Text = x.Required()
 		inner.Done()
 		f.Elsewhere("below "+own, "expression")
 		f.Done()
-		out = append(out, p)
+		out = append(out, x)
 	}
 	return out
 }
@@ -85,100 +81,94 @@ type Builder struct {
 	Failed  func(policydecode.Node, error)
 	Rewrite func(expression string) string // of what is about the object; nil leaves it
 	Atomics Atomics
-	lints   []func()
+	built   []*Expression
 }
 
-// Condition is a compiled match condition.
-type Condition struct {
-	Field, Name string
-	*Expression
+// each compiles sources; one without a text is reported already.
+func (b *Builder) each(all []Source, compile func(Source) (*Expression, error)) []*Expression {
+	var out []*Expression
+	for _, x := range all {
+		if x.Text == "" {
+			continue
+		}
+		compiled, err := compile(x)
+		if err != nil {
+			b.Failed(x.Node, err)
+			continue
+		}
+		out = append(out, compiled)
+	}
+	b.built = append(b.built, out...)
+	return out
 }
 
-// Change is a compiled mutation of a policy.
-type Change struct {
-	Field     string
-	JSONPatch bool
-	*Mutation
+func (b *Builder) rewritten(x Source) Source {
+	if b.Rewrite != nil && !x.JSONPatch {
+		x.Text = b.Rewrite(x.Text)
+	}
+	return x
+}
+
+// Variables compiles variables.
+func (b *Builder) Variables(all []Source) { b.each(all, b.variable) }
+
+// Conditions compiles match conditions.
+func (b *Builder) Conditions(all []Source) []*Expression {
+	out := b.each(all, func(x Source) (*Expression, error) { return b.add(b.environment.plain, b.rewritten(x), cel.BoolType) })
+	for _, x := range out {
+		x.condition = true
+	}
+	return out
+}
+
+// Mutations compiles mutations. JSON patches are not rewritten.
+func (b *Builder) Mutations(all []Source) []*Expression {
+	return b.each(all, func(x Source) (*Expression, error) { return b.mutation(b.rewritten(x), b.Atomics) })
+}
+
+// Values compiles expressions whose result must be of one of the types. They are not rewritten.
+func (b *Builder) Values(all []Source, want ...*cel.Type) []*Expression {
+	return b.each(all, func(x Source) (*Expression, error) { return b.add(b.environment.plain, x, want...) })
 }
 
 // Lint warns of what was compiled.
 func (b *Builder) Lint() {
-	for _, lint := range b.lints {
-		lint()
+	for _, x := range b.built {
+		x.lint()
 	}
 }
 
-func (b *Builder) rewritten(text string) string {
-	if b.Rewrite == nil {
-		return text
-	}
-	return b.Rewrite(text)
+// Policy is what the policies of both languages have.
+type Policy struct {
+	Ref         engine.RuleRef
+	Constraints *Constraints
+	// FailuresIgnored is failurePolicy Ignore, and Reinvoked reinvocationPolicy IfNeeded.
+	FailuresIgnored, Reinvoked bool
+
+	Scope                 *Scope
+	Conditions, Mutations []*Expression
+	Traffic               Traffic
+	Merges                bool // a mutation needs the schema of what it changes
+	AsksUser              bool // an expression asks who makes the request
 }
 
-// Variables compiles variables.
-func (b *Builder) Variables(all []Named) {
-	for _, x := range all {
-		if x.Required() == "" {
-			continue
-		}
-		if err := b.Variable(x.Name, x.Text); err != nil {
-			b.Failed(x.Node, err)
-			continue
-		}
-		compiled := b.variables[len(b.variables)-1].expression
-		b.lints = append(b.lints, func() { compiled.Lint(x.Node) })
-	}
+// Complete notes what the expressions of the policy, which are all compiled, ask for.
+func (p *Policy) Complete() {
+	p.Merges = slices.ContainsFunc(p.Mutations, func(x *Expression) bool { return !x.JSONPatch })
+	p.Traffic, p.AsksUser = p.Scope.Traffic(), p.Scope.Uses("request.userInfo")
 }
 
-// Conditions compiles match conditions.
-func (b *Builder) Conditions(all []Named) []Condition {
-	var out []Condition
-	for _, x := range all {
-		if x.Required() == "" {
-			continue
-		}
-		compiled, err := b.Condition(b.rewritten(x.Text))
-		if err != nil {
-			b.Failed(x.Node, err)
-			continue
-		}
-		out = append(out, Condition{x.Path, x.Name, compiled})
-		b.lints = append(b.lints, func() { compiled.LintCondition(x.Node) })
+// Describe describes a policy that acts on admission.
+func (p *Policy) Describe() engine.Description {
+	d := engine.Description{Rule: p.Ref, Existing: engine.OnAdmission, Where: p.Constraints.Where(), Operations: p.Constraints.Operations()}
+	for _, x := range p.Conditions {
+		d.Where = append(d.Where, fmt.Sprintf("matchCondition %q", x.Name))
 	}
-	return out
-}
-
-// Changes compiles mutations. JSON patches are not rewritten.
-func (b *Builder) Changes(all []Patch) []Change {
-	var out []Change
-	for _, x := range all {
-		if x.Text == "" {
-			continue // it is reported already
-		}
-		var compiled *Mutation
-		var err error
-		if x.JSONPatch {
-			compiled, err = b.JSONPatch(x.Text)
-		} else {
-			compiled, err = b.ApplyConfiguration(b.rewritten(x.Text), b.Atomics)
-		}
-		if err != nil {
-			b.Failed(x.Node, err)
-			continue
-		}
-		out = append(out, Change{x.Path, x.JSONPatch, compiled})
-		b.lints = append(b.lints, func() { compiled.Lint(x.Node) })
+	for _, x := range p.Mutations {
+		d.Changes = append(d.Changes, x.paths...)
 	}
-	return out
-}
-
-// PathsOf returns the fields that mutations name, each once.
-func PathsOf(all []Change) []string {
-	var out []string
-	for _, c := range all {
-		out = append(out, c.Paths()...)
-	}
-	return engine.Distinct(out)
+	d.Changes = engine.Distinct(d.Changes)
+	return d
 }
 
 // Request is the admission request that a run simulates.
@@ -201,7 +191,7 @@ func (r *Request) Fields() map[string]any {
 		"operation": string(r.Operation), "userInfo": engine.UserInfoFields(&r.User), "dryRun": r.DryRun,
 	}
 	if r.Nobody != nil {
-		out["userInfo"] = UnknownUser{}
+		out["userInfo"] = UnknownUser{r.Nobody}
 	}
 	for name, text := range map[string]string{"name": r.Name, "namespace": r.Namespace, "subResource": r.Subresource} {
 		if text != "" {
@@ -232,16 +222,32 @@ func (r requested) GetSubresource() string { return r.Subresource }
 func Unsupported(err error) bool {
 	var unsupported *UnsupportedError
 	var noNamespace *engine.NamespaceError
-	return errors.As(err, &unsupported) || errors.As(err, &noNamespace)
+	var unknownUser *engine.UnknownUserError
+	return errors.As(err, &unsupported) || errors.As(err, &noNamespace) || errors.As(err, &unknownUser)
+}
+
+// SkippedError is why a policy that matched does not apply, in the words of its engine.
+type SkippedError struct{ Reason string }
+
+// Error is the reason.
+func (e *SkippedError) Error() string { return e.Reason }
+
+// Skipped reports whether the error is why a policy that matched does not apply.
+func Skipped(err error) bool {
+	var skipped *SkippedError
+	var unmet *ConditionError
+	return errors.As(err, &skipped) || errors.As(err, &unmet)
 }
 
 // Ignored is the error of a failure that the failurePolicy ignores.
 func Ignored(err error) error { return fmt.Errorf("%w (ignored, by the failurePolicy)", err) }
 
-// OutcomeOf returns what comes of a policy that fails: admission refuses the object, unless the failurePolicy ignores
-// the failure. Where this run lacks something, or ends at a limit of its own, neither is known.
+// OutcomeOf returns what comes of a policy that does not apply or fails: admission refuses the object, unless the
+// failurePolicy ignores the failure. Where this run lacks something, or ends at a limit of its own, neither is known.
 func OutcomeOf(err error, ignored bool) (engine.Outcome, error) {
 	switch {
+	case Skipped(err):
+		return engine.Skipped, err
 	case Unsupported(err):
 		return engine.Unsupported, err
 	case engine.OfThisProgram(err):
@@ -250,4 +256,16 @@ func OutcomeOf(err error, ignored bool) (engine.Outcome, error) {
 		return engine.Skipped, Ignored(err)
 	}
 	return engine.Denied, fmt.Errorf("%w, so that the object would be denied", err)
+}
+
+// SchemaOf returns that by which objects of a kind merge.
+func SchemaOf(ctx context.Context, w *engine.World, kind schema.GroupVersionKind) (engine.Schema, error) {
+	if w.Reader == nil {
+		return engine.Schema{}, nil
+	}
+	s, err := w.Reader.Schema(ctx, kind)
+	if err != nil {
+		return s, &UnsupportedError{Reason: "the schema of the object cannot be read: " + err.Error()}
+	}
+	return s, nil
 }

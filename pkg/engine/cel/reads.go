@@ -78,8 +78,8 @@ func (r *reader) read(e ast.NavigableExpr) {
 			r.read(child)
 		}
 	case path[0] == variablesName && len(path) > 1:
-		if v := r.scope.variable(path[1]); v != nil && v.expression != nil {
-			r.found.Add(v.expression.reads)
+		if v := r.scope.named(path[1]); v != nil {
+			r.found.Add(v.reads)
 		}
 	case path[0] == variablesName:
 		r.found = Reads{Object: true, Metadata: true, Params: true, Answers: true}

@@ -98,10 +98,10 @@ func TestWrites(t *testing.T) {
 	}
 }
 
-func compareWrites(t *testing.T, expression string, m *cel.Mutation, want *engine.Writes) {
+func compareWrites(t *testing.T, expression string, m *cel.Expression, want *engine.Writes) {
 	t.Helper()
 	var traffic cel.Traffic
-	traffic.Add(m.Expression)
+	traffic.Add(m)
 	s := newScope(t, cel.Options{})
 	reads, err := s.Condition("has(object.data)")
 	if err != nil {

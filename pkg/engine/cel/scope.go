@@ -3,7 +3,6 @@ package cel
 import (
 	"fmt"
 	"slices"
-	"sync"
 
 	"github.com/google/cel-go/cel"
 	"github.com/google/cel-go/common/types"
@@ -16,15 +15,8 @@ import (
 // belongs to one goroutine while it compiles, and serves many afterwards.
 type Scope struct {
 	environment *Environment
-	variables   []variable
+	variables   []*Expression // without a program where one does not compile
 	compiled    []*Expression // what the policy evaluates besides its variables
-	parts       sync.Map      // compiled parts of expressions, by their text, to explain conditions that are false
-}
-
-type variable struct {
-	name       string
-	declared   *cel.Type   // its type
-	expression *Expression // nil where it does not compile
 }
 
 // NewScope returns a scope without variables.
@@ -36,20 +28,25 @@ func (e *Environment) NewScope() *Scope {
 // variables.NAME. The error is a *CompileError; the name is declared all the same, so
 // that one mistake is reported once.
 func (s *Scope) Variable(name, expression string) error {
-	x, err := s.compile(s.environment.plain, expression, nil)
-	declared := cel.DynType
-	if err == nil {
-		declared = declaredType(x.output)
-	}
-	s.variables = append(s.variables, variable{name: name, declared: declared, expression: x})
+	_, err := s.variable(Source{Name: name, Text: expression})
 	return err
 }
 
-// variable returns the last one of a name, or nil.
-func (s *Scope) variable(name string) *variable {
-	for i := range slices.Backward(s.variables) {
-		if s.variables[i].name == name {
-			return &s.variables[i]
+func (s *Scope) variable(source Source) (*Expression, error) {
+	x, err := s.compile(s.environment.plain, source, nil)
+	if err != nil {
+		x = &Expression{Source: source, output: cel.DynType}
+	}
+	x.output = declaredType(x.output)
+	s.variables = append(s.variables, x)
+	return x, err
+}
+
+// named returns the last variable of a name, or nil.
+func (s *Scope) named(name string) *Expression {
+	for _, x := range slices.Backward(s.variables) {
+		if x.Name == name {
+			return x
 		}
 	}
 	return nil
@@ -64,11 +61,12 @@ func (s *Scope) Condition(expression string) (*Expression, error) {
 // Compile compiles an expression; its result must be of exactly one of the types,
 // if any are given. The error is a *CompileError.
 func (s *Scope) Compile(expression string, want ...*cel.Type) (*Expression, error) {
-	return s.keep(s.compile(s.environment.plain, expression, want))
+	return s.add(s.environment.plain, Source{Text: expression}, want...)
 }
 
-// keep makes an expression a part of the policy.
-func (s *Scope) keep(x *Expression, err error) (*Expression, error) {
+// add makes an expression a part of the policy.
+func (s *Scope) add(in *cel.Env, source Source, want ...*cel.Type) (*Expression, error) {
+	x, err := s.compile(in, source, want)
 	if err == nil {
 		s.compiled = append(s.compiled, x)
 	}
@@ -78,37 +76,27 @@ func (s *Scope) keep(x *Expression, err error) (*Expression, error) {
 // Join makes the expressions of another scope a part of the policy.
 func (s *Scope) Join(other *Scope) { s.compiled = append(s.compiled, other.compiled...) }
 
-// part compiles a part of an expression, once.
-func (s *Scope) part(in *cel.Env, text string) (*Expression, error) {
-	if known, ok := s.parts.Load(text); ok {
-		return known.(*Expression), nil
-	}
-	x, err := s.compile(in, text, nil)
-	if err != nil {
-		return nil, err
-	}
-	s.parts.Store(text, x)
-	return x, nil
-}
-
 // Expression is a compiled expression.
 type Expression struct {
-	text    string
+	Source
 	program cel.Program
 	output  *cel.Type // what it evaluates to
+	atomics Atomics   // of an apply configuration
 	uses    []string  // sorted
 	calls   []Call
-	paths   []string
+	paths   []string // the fields that a patch names
 	reads   Reads
 	writes  *engine.Writes // of a patch
 
+	condition       bool   // it is a match condition
 	constant, truth bool   // of a condition, the value for every object
 	clash           string // why it is constant, where it compares one field with several values
 	changing        string // the field that a condition wants to be changed
 	slips           []string
 }
 
-func (s *Scope) compile(in *cel.Env, text string, want []*cel.Type) (x *Expression, err error) {
+func (s *Scope) compile(in *cel.Env, source Source, want []*cel.Type) (x *Expression, err error) {
+	text := source.Text
 	problem := func(message string) *CompileError {
 		return &CompileError{Expression: text, Problems: []Problem{{Message: message}}}
 	}
@@ -128,7 +116,7 @@ func (s *Scope) compile(in *cel.Env, text string, want []*cel.Type) (x *Expressi
 	if len(want) > 0 && !slices.ContainsFunc(want, output.IsExactType) {
 		return nil, problem(wrongType(output, want))
 	}
-	x = &Expression{text: text, output: output, reads: s.readsOf(ast), writes: writesOf(ast)}
+	x = &Expression{Source: source, output: output, reads: s.readsOf(ast), writes: writesOf(ast)}
 	x.describe(ast.NativeRep().Expr())
 	x.judge(ast)
 	if x.program, err = in.Program(ast, cel.InterruptCheckFrequency(celconfig.CheckFrequency)); err != nil {

@@ -9,31 +9,26 @@ import (
 	"github.com/google/cel-go/common/operators"
 	"github.com/google/cel-go/common/types"
 	"github.com/google/cel-go/common/types/ref"
-
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/policydecode"
 )
 
-// LintCondition warns of a match condition that is the same for every object, and notes one that is about what changes.
-func (x *Expression) LintCondition(n policydecode.Node) {
-	x.Lint(n)
-	switch {
-	case x.clash != "" && x.truth:
-		n.Lint("is true for every object: %s always differs from one of these values; && was probably meant", x.clash)
-	case x.clash != "":
-		n.Lint("is false for every object, so the policy never applies: %s cannot have two values; || was probably meant", x.clash)
-	case x.constant && x.truth:
-		n.Lint("is true for every object: nothing in it depends on one")
-	case x.constant:
-		n.Lint("is false for every object, so the policy never applies: nothing in it depends on one")
-	case x.changing != "":
-		n.Note("the policy acts on updates that change %s: what exists is evaluated unchanged, so nothing is shown", x.changing)
-	}
-}
-
-// Lint warns of fields that no metadata has, and of JSON pointers that cannot be meant.
-func (x *Expression) Lint(n policydecode.Node) {
+// lint warns of fields that no metadata has, of JSON pointers that cannot be meant, and of a match condition that is
+// the same for every object. It notes a condition that is about what changes.
+func (x *Expression) lint() {
 	for _, slip := range x.slips {
-		n.Lint("%s", slip)
+		x.Lint("%s", slip)
+	}
+	switch {
+	case !x.condition:
+	case x.clash != "" && x.truth:
+		x.Lint("is true for every object: %s always differs from one of these values; && was probably meant", x.clash)
+	case x.clash != "":
+		x.Lint("is false for every object, so the policy never applies: %s cannot have two values; || was probably meant", x.clash)
+	case x.constant && x.truth:
+		x.Lint("is true for every object: nothing in it depends on one")
+	case x.constant:
+		x.Lint("is false for every object, so the policy never applies: nothing in it depends on one")
+	case x.changing != "":
+		x.Note("the policy acts on updates that change %s: what exists is evaluated unchanged, so nothing is shown", x.changing)
 	}
 }
 

@@ -36,9 +36,9 @@ func (e *ConditionError) Brief() string { return fmt.Sprintf("match condition %q
 
 // Unmet returns the error for a condition that is false. With Input.Explain, the operands
 // that decide are evaluated once more, by themselves.
-func (e *Evaluation) Unmet(name string, x *Expression) *ConditionError {
-	out := &ConditionError{Name: name, Expression: x.text}
-	if e.activation.input.Explain {
+func (e *Evaluation) Unmet(x *Expression) *ConditionError {
+	out := &ConditionError{Name: x.Name, Expression: x.Text}
+	if e.input.Explain {
 		out.Found = e.explained(x)
 	}
 	return out
@@ -53,11 +53,7 @@ func (e *Evaluation) explained(x *Expression) (found []string) {
 			found = nil
 		}
 	}()
-	parser, err := e.activation.scope.environment.parser()
-	if err != nil {
-		return nil
-	}
-	parsed, issues := parser.Parse(x.text)
+	parsed, issues := e.scope.environment.plain.Parse(x.Text)
 	if issues.Err() != nil {
 		return nil
 	}
@@ -147,7 +143,8 @@ func (f *finder) value(x ast.Expr) ref.Val {
 	if err != nil {
 		return nil
 	}
-	part, err := f.evaluation.activation.scope.part(f.evaluation.activation.scope.environment.plain, text)
+	scope := f.evaluation.scope
+	part, err := scope.compile(scope.environment.plain, Source{Text: text}, nil)
 	if err != nil || f.evaluation.asksMore(part) {
 		return nil
 	}
@@ -161,7 +158,7 @@ func (f *finder) value(x ast.Expr) ref.Val {
 // asksMore reports whether an expression names more than its input.
 func (e *Evaluation) asksMore(x *Expression) bool {
 	for _, name := range x.uses {
-		if _, extra := e.activation.input.Extra[name]; extra || name == authorizerName {
+		if _, extra := e.input.Extra[name]; extra || name == authorizerName {
 			return true
 		}
 	}

@@ -54,5 +54,5 @@ func unmet(t *testing.T, s *cel.Scope, in cel.Input, expression string) string {
 			t.Fatalf("%v, %v", holds, err)
 		}
 	}
-	return strings.Join(e.Unmet("c", x).Found, ", ")
+	return strings.Join(e.Unmet(x).Found, ", ")
 }

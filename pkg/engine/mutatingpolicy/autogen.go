@@ -5,106 +5,79 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/cel/match"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/cel"
 )
 
 // derivation is how a policy for Pods becomes one for some of their controllers.
 type derivation struct {
-	// Name is what Kyverno calls the group: "defaults" or "cronjobs".
-	Name string
-	// Rules are the resource rules of the derived policy, without operations.
-	Rules []resources
-	// template is the path of the Pod template in the controllers.
-	template []string
+	name     string         // what Kyverno calls the group
+	template string         // the path of the Pod template, dots between the fields
+	groups   []apiResources // of version v1
 }
 
-// resources are resources of one API group that a derived policy matches.
-type resources struct {
-	Group, Version string
-	Names          []string
+// apiResources are resources of one API group.
+type apiResources struct {
+	group     string
+	resources []string
 }
 
-// controller is a resource that has a Pod template.
-type controller struct {
-	name, group string
-	template    string // "spec.template", dots between the fields
-}
-
-// controllers are those that Kyverno knows (pkg/cel/autogen/data.go), in the
-// order of groups and names. ReplicationControllers are not among them.
+// allDerivations are those that Kyverno knows (pkg/cel/autogen/data.go).
+// ReplicationControllers are not among the controllers.
 //
 //nolint:gochecknoglobals // an immutable table
-var controllers = []controller{
-	{"daemonsets", "apps", "spec.template"},
-	{"deployments", "apps", "spec.template"},
-	{"replicasets", "apps", "spec.template"},
-	{"statefulsets", "apps", "spec.template"},
-	{"cronjobs", "batch", "spec.jobTemplate.spec.template"},
-	{"jobs", "batch", "spec.template"},
-}
-
-// knownController reports whether Kyverno derives policies for a resource.
-func knownController(resource string) bool {
-	return slices.ContainsFunc(controllers, func(c controller) bool { return c.name == resource })
+var allDerivations = []derivation{
+	{"cronjobs", "spec.jobTemplate.spec.template", []apiResources{{"batch", []string{"cronjobs"}}}},
+	{"defaults", "spec.template", []apiResources{{"apps", []string{"daemonsets", "deployments", "replicasets", "statefulsets"}}, {"batch", []string{"jobs"}}}},
 }
 
 // Autogen returns what Kyverno makes of an expression about a Pod in the policy that it derives for a
 // controller of Pods. It reports false where it derives none for that resource.
 func Autogen(resource, expression string) (string, bool) {
-	for _, d := range derivations([]string{resource}) {
-		return d.Rewrite(expression), true
+	for _, d := range derivationsFor([]string{resource}) {
+		return d.rewrite(expression), true
 	}
 	return "", false
 }
 
-// derivations are those for the wanted controllers: nil stands for all, an empty
-// list for none, and resources that are not Known count for nothing.
-func derivations(wanted []string) []derivation {
+// derivationsFor are those for the wanted controllers: nil stands for all, an empty
+// list for none, and resources that Kyverno does not know count for nothing.
+func derivationsFor(wanted []string) []derivation {
 	var out []derivation
-	for _, name := range []string{"cronjobs", "defaults"} {
-		d := derivation{Name: name}
-		for _, c := range controllers {
-			if (c.name == "cronjobs") == (name == "cronjobs") && (wanted == nil || slices.Contains(wanted, c.name)) {
-				d.add(c)
+	for _, d := range allDerivations {
+		groups := d.groups
+		d.groups = nil
+		for _, g := range groups {
+			g.resources = slices.DeleteFunc(slices.Clone(g.resources), func(name string) bool { return wanted != nil && !slices.Contains(wanted, name) })
+			if len(g.resources) > 0 {
+				d.groups = append(d.groups, g)
 			}
 		}
-		if len(d.Rules) > 0 {
+		if len(d.groups) > 0 {
 			out = append(out, d)
 		}
 	}
 	return out
 }
 
-func (d *derivation) add(c controller) {
-	d.template = strings.Split(c.template, ".")
-	if last := len(d.Rules) - 1; last >= 0 && d.Rules[last].Group == c.group {
-		d.Rules[last].Names = append(d.Rules[last].Names, c.name)
-		return
-	}
-	d.Rules = append(d.Rules, resources{Group: c.group, Version: "v1", Names: []string{c.name}})
-}
-
 // onlyPods reports whether constraints are those of a policy that Kyverno derives
 // policies for Pod controllers from: one rule for Pods, of any name, and neither
 // exclusions nor a selector of labels (pkg/cel/autogen/support.go).
-func onlyPods(c *match.Constraints) bool {
+func onlyPods(c *cel.Constraints) bool {
 	if len(c.Rules) != 1 || len(c.Excluded) > 0 || c.Objects != nil {
 		return false
 	}
 	r := c.Rules[0]
-	return len(r.Names) == 0 && slices.Equal(r.Groups, []string{""}) && slices.Equal(r.Versions, []string{"v1"}) &&
-		slices.Equal(r.Resources, []match.Resource{{Name: "pods"}})
+	return len(r.ResourceNames) == 0 && slices.Equal(r.APIGroups, []string{""}) && slices.Equal(r.APIVersions, []string{"v1"}) &&
+		slices.Equal(r.Resources, []string{"pods"})
 }
 
 // constraints derives those of the controllers, in the namespaces and for the operations
 // of those for Pods.
-func (d derivation) constraints(pods *match.Constraints) *match.Constraints {
-	out := &match.Constraints{Namespaces: pods.Namespaces}
-	for _, g := range d.Rules {
-		r := match.Rule{Groups: []string{g.Group}, Versions: []string{g.Version}, Operations: pods.Rules[0].Operations, Scope: pods.Rules[0].Scope}
-		for _, name := range g.Names {
-			r.Resources = append(r.Resources, match.Resource{Name: name})
-		}
+func (d derivation) constraints(pods *cel.Constraints) *cel.Constraints {
+	out := &cel.Constraints{Namespaces: pods.Namespaces}
+	for _, g := range d.groups {
+		r := pods.Rules[0]
+		r.APIGroups, r.Resources = []string{g.group}, g.resources
 		out.Rules = append(out.Rules, r)
 	}
 	return out
@@ -114,14 +87,13 @@ func (d derivation) constraints(pods *match.Constraints) *match.Constraints {
 // namespaceObject is another object: the word has to begin where the path does.
 var reference = regexp.MustCompile(`\b(object|oldObject|Object)\.(spec|metadata\.labels|metadata\.annotations)\b`)
 
-// Rewrite turns an expression about a Pod into one about the Pod template, as
+// rewrite turns an expression about a Pod into one about the Pod template, as
 // Kyverno does (pkg/cel/policies/mpol/autogen/autogen.go): by text. Paths of spec, labels
 // and annotations move into the template, and an expression that begins with
 // Object{ has its content moved there. Everything else stays as it is written,
 // such as object.metadata.name and the type Object.metadata.
-func (d derivation) Rewrite(expression string) string {
-	template := strings.Join(d.template, ".")
-	expression = reference.ReplaceAllString(expression, "${1}."+template+".${2}")
+func (d derivation) rewrite(expression string) string {
+	expression = reference.ReplaceAllString(expression, "${1}."+d.template+".${2}")
 	content, isObject := strings.CutPrefix(strings.TrimSpace(expression), "Object{")
 	if !isObject {
 		return expression
@@ -135,16 +107,12 @@ func (d derivation) Rewrite(expression string) string {
 
 // wrap builds the object that holds nothing but the template.
 func (d derivation) wrap(content string) string {
-	var b strings.Builder
-	b.WriteString("Object{")
-	typeName := "Object"
-	for _, field := range d.template {
+	typeName, opening, fields := "Object", "Object{", strings.Split(d.template, ".")
+	for _, field := range fields {
 		typeName += "." + field
-		b.WriteString(field + ": " + typeName + "{")
+		opening += field + ": " + typeName + "{"
 	}
-	b.WriteString(content)
-	b.WriteString(strings.Repeat("}", len(d.template)+1))
-	return b.String()
+	return opening + content + strings.Repeat("}", len(fields)+1)
 }
 
 // closingBrace is where the brace that stands before the text is closed; 0 where

@@ -25,13 +25,13 @@ func TestRewrite(t *testing.T) {
 		for _, f := range archive.Files {
 			sections[f.Name] = strings.TrimSpace(string(f.Data))
 		}
-		for _, d := range derivations(nil) {
-			want, ok := sections[d.Name]
+		for _, d := range derivationsFor(nil) {
+			want, ok := sections[d.name]
 			if !ok {
-				t.Errorf("%s: no section %s", file, d.Name)
+				t.Errorf("%s: no section %s", file, d.name)
 			}
-			if diff := cmp.Diff(want, strings.TrimSpace(d.Rewrite(sections["pod"]))); diff != "" {
-				t.Errorf("%s: %s (-want +got):\n%s", file, d.Name, diff)
+			if diff := cmp.Diff(want, strings.TrimSpace(d.rewrite(sections["pod"]))); diff != "" {
+				t.Errorf("%s: %s (-want +got):\n%s", file, d.name, diff)
 			}
 		}
 	}

@@ -1,11 +1,8 @@
 package mutatingpolicy
 
 import (
-	"fmt"
-	"slices"
-
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/cel"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/mutatingpolicy/library"
 )
 
 // Describe describes each rule. The program is an engine.Describer.
@@ -18,39 +15,29 @@ func (p *program) Describe() []engine.Description {
 }
 
 func (r *rule) describe() engine.Description {
-	d := engine.Description{Rule: r.ref, Existing: engine.OnAdmission, Where: r.where(), Operations: r.constraints.Operations(), Asks: r.asks}
-	d.Matches, d.Requests = engine.SplitRequests(selectionsOf(r.constraints, r.policy.Namespace))
-	if r.ref.Rule != "" {
-		d.From = r.ref
-		d.From.Rule = ""
+	d := r.Policy.Describe()
+	d.Asks = library.Asks(library.Asking{Scope: r.Scope, Namespace: r.policy.Namespace, Entries: r.entries})
+	d.Matches, d.Requests = engine.SplitRequests(selectionsOf(r.Constraints, r.policy.Namespace))
+	for _, x := range r.exceptions {
+		if !x.Partial() { // a partial one only allows values
+			d.Where = append(d.Where, "unless PolicyException "+x.Name+" holds")
+		}
+	}
+	if r.Ref.Rule != "" {
+		d.From = r.policy.Ref
 	}
 	switch {
-	case r.policy.Targets != nil:
+	case r.policy.targets != nil:
 		d.Existing = engine.ByTrigger
-		d.Targets = selectionsOf(r.policy.Targets, r.policy.Namespace)
+		d.Targets = selectionsOf(r.policy.targets, r.policy.Namespace)
 		if r.target != nil {
 			d.Targets = []engine.Selection{{Group: "*", Kind: "*", Namespace: r.policy.Namespace}}
 		}
-	case r.policy.Existing:
+	case r.policy.existing:
 		d.Existing = engine.InBackground
 	}
-	if r.asksUser {
-		d.Asks = append(slices.Clip(d.Asks), engine.AskRequestUser())
+	if r.AsksUser {
+		d.Asks = append(d.Asks, engine.AskRequestUser())
 	}
-	d.Changes = cel.PathsOf(r.mutations)
 	return d
-}
-
-// where describes what else narrows the rule beside its selections.
-func (r *rule) where() []string {
-	out := r.constraints.Where()
-	for _, c := range r.conditions {
-		out = append(out, fmt.Sprintf("matchCondition %q", c.Name))
-	}
-	for _, x := range r.exceptions {
-		if !x.Partial() { // a partial one only allows values
-			out = append(out, "unless PolicyException "+x.Name+" holds")
-		}
-	}
-	return out
 }

@@ -2,6 +2,7 @@ package mutatingpolicy
 
 import (
 	"cmp"
+	"errors"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -50,11 +51,15 @@ func (d *Dialect) Compile(c engine.Compilation) (engine.Program, error) {
 	if c.Warn == nil {
 		c.Warn = func(engine.CompileError) {}
 	}
-	all := &policydecode.Report{}
 	shared := &compiler{
 		keeps: c.Rules.Keeps(), environments: map[bool]*cel.Environment{}, entries: &library.Entries{Project: d.project},
 	}
 	var policies []engine.Document
+	var reports []*policydecode.Report
+	report := func(document engine.Document) *policydecode.Report {
+		reports = append(reports, newReport(document, &c))
+		return reports[len(reports)-1]
+	}
 	for _, document := range c.Documents {
 		gk := document.Key.GroupKind
 		switch {
@@ -63,36 +68,23 @@ func (d *Dialect) Compile(c engine.Compilation) (engine.Program, error) {
 		case gk == library.GlobalContextEntry:
 			shared.entries.Add(document)
 		case d.Accepts(gk) == engine.Input:
-			r := newReport(document, &c)
-			err := engine.Guard(func() error {
-				shared.exceptions = append(shared.exceptions, decodeException(r, document))
-				return nil
-			})
-			if err != nil {
-				policydecode.Node{Report: r}.Fail("%w", err)
-			}
-			all.Errs = append(all.Errs, r.Errs...)
+			shared.exceptions = append(shared.exceptions, decodeException(report(document), document))
 		}
 	}
 	slices.SortStableFunc(policies, func(a, b engine.Document) int {
 		return cmp.Or(cmp.Compare(a.Key.Name, b.Key.Name), cmp.Compare(a.Key.Namespace, b.Key.Namespace))
 	})
 	lintExceptions(shared.exceptions, policies)
-	var rules []*rule
+	p := &program{}
 	for _, document := range policies {
-		r := newReport(document, &c)
-		err := engine.Guard(func() error {
-			rules = append(rules, shared.compile(r, document)...)
-			return nil
-		})
-		if err != nil {
-			policydecode.Node{Report: r}.Fail("%w", err)
-		}
-		all.Errs = append(all.Errs, r.Errs...)
-		r.Line = nil // the text need not be kept
+		p.rules = append(p.rules, shared.compile(report(document), document)...)
 	}
-	all.Errs = append(all.Errs, shared.errs...)
-	return newProgram(rules), all.Err()
+	var errs []error
+	for _, r := range reports {
+		errs = append(errs, r.Errs...)
+		r.Line = nil // the documents need not be kept
+	}
+	return p, errors.Join(errs...)
 }
 
 func newReport(d engine.Document, c *engine.Compilation) *policydecode.Report {

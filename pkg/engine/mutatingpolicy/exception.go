@@ -1,8 +1,6 @@
 package mutatingpolicy
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -18,7 +16,7 @@ import (
 type exceptionSpec struct {
 	Name       string // "namespace/name"
 	Report     *policydecode.Report
-	Conditions []cel.Named
+	Conditions []cel.Source
 	// Images and Values are offered to the policy's own expressions; an exception with
 	// neither skips the policy altogether.
 	Images, Values []string
@@ -55,7 +53,7 @@ func decodeException(r *policydecode.Report, d engine.Document) *exceptionSpec {
 	root := policydecode.Node{Report: r, Value: d.Object().Object}.Fields()
 	spec := root.At("spec").Fields()
 	x := &exceptionSpec{
-		Name: d.Key.Name, Report: r, Conditions: conditions(spec.At("matchConditions")),
+		Name: d.Key.Name, Report: r, Conditions: cel.DecodeNamed(spec.At("matchConditions"), nil),
 		Images: spec.At("images").Texts(), Values: spec.At("allowedValues").Texts(),
 		Passes: spec.At("reportResult").OneOf("skip", "pass") == "pass",
 	}
@@ -93,7 +91,7 @@ func (x *exceptionSpec) decodeExpiry(n policydecode.Node) {
 
 // Names reports whether the exception names the policy: by kind and name, as in Kyverno,
 // whatever the namespace.
-func (x *exceptionSpec) Names(p *policySpec) bool {
+func (x *exceptionSpec) Names(p *policy) bool {
 	return slices.Contains(x.policies, policyRef{kind: p.Kind, name: p.Name})
 }
 
@@ -109,29 +107,11 @@ func (x *exceptionSpec) Partial() bool { return len(x.Images)+len(x.Values) > 0 
 type exception struct {
 	*exceptionSpec
 	scope      *cel.Scope
-	conditions []cel.Condition
-}
-
-// holds evaluates conditions in order, and returns the first that is false. As in Kyverno,
-// that counts more than a failure of one before it.
-func (e *execution) holds(on *cel.Evaluation, conditions []cel.Condition) (unmet *cel.ConditionError, err error) {
-	var errs []error
-	for _, c := range conditions {
-		holds, err := on.Condition(c.Expression)
-		switch {
-		case e.outer.Err() != nil:
-			return nil, context.Cause(e.outer)
-		case err != nil:
-			errs = append(errs, fmt.Errorf("%s: %w", c.Field, err))
-		case !holds:
-			return on.Unmet(c.Name, c.Expression), nil
-		}
-	}
-	return nil, errors.Join(errs...)
+	conditions []*cel.Expression
 }
 
 // excepted returns the images and values that exceptions allow. The error is a
-// *skippedError where an exception skips the rule altogether; as in Kyverno, it does so
+// *cel.SkippedError where an exception skips the rule altogether; as in Kyverno, it does so
 // even where another exception fails.
 func (e *execution) excepted() (images, values []string, err error) {
 	var full []string
@@ -140,12 +120,11 @@ func (e *execution) excepted() (images, values []string, err error) {
 		if x.Expired(e.world.Now) {
 			continue
 		}
-		unmet, err := e.holds(x.scope.Evaluate(e.ctx, e.input(), cel.MatchBudget()), x.conditions)
+		err := x.scope.Evaluate(e.ctx, e.input(), cel.MatchBudget()).Holds(x.conditions)
 		switch {
-		case err != nil && len(full) > 0:
+		case cel.Skipped(err), err != nil && len(full) > 0:
 		case err != nil:
 			return nil, nil, fmt.Errorf("PolicyException %s: %w", x.Name, err)
-		case unmet != nil:
 		case x.Partial():
 			images, values = append(images, x.Images...), append(values, x.Values...)
 		default:
@@ -161,17 +140,5 @@ func (e *execution) excepted() (images, values []string, err error) {
 		verb = "passed"
 	}
 	slices.Sort(full)
-	return nil, nil, &skippedError{Reason: fmt.Sprintf("rule is %s due to policy exception: %s", verb, strings.Join(full, ", "))}
-}
-
-// skippedError is why a rule that matched was skipped, in Kyverno's words.
-type skippedError struct{ Reason string }
-
-// Error is the reason.
-func (e *skippedError) Error() string { return e.Reason }
-
-func isSkipped(err error) bool {
-	var skipped *skippedError
-	var unmet *cel.ConditionError
-	return errors.As(err, &skipped) || errors.As(err, &unmet)
+	return nil, nil, &cel.SkippedError{Reason: fmt.Sprintf("rule is %s due to policy exception: %s", verb, strings.Join(full, ", "))}
 }

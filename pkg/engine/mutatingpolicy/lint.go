@@ -19,8 +19,8 @@ func lintVersion(n policydecode.Node) {
 }
 
 // lint warns about what is probably not meant, and about what Kyverno does differently.
-func (p *policySpec) lint() {
-	switch constraints := p.At("matchConstraints"); {
+func (p *policy) lint() {
+	switch constraints := p.at("matchConstraints"); {
 	case len(p.Constraints.Rules) == 0:
 		constraints.Lint("has no resourceRules, so it matches everything; Kyverno's webhook refuses such a policy")
 	case p.Constraints.OnlySubresources():
@@ -29,49 +29,49 @@ func (p *policySpec) lint() {
 	for _, list := range p.empty {
 		p.lintEmpty(list)
 	}
-	if p.Existing {
+	if p.existing {
 		p.lintExisting()
 	} else {
 		p.lintUnused()
 	}
-	isJSONPatch := func(m cel.Patch) bool { return m.JSONPatch }
-	if len(p.Derivations()) > 0 && slices.ContainsFunc(p.Mutations, isJSONPatch) {
-		p.At("mutations").Lint("Kyverno also applies this policy to Pod controllers, but does not rewrite the paths of JSON patches, so they miss the Pod template; " +
+	isJSONPatch := func(m cel.Source) bool { return m.JSONPatch }
+	if len(p.derivations()) > 0 && slices.ContainsFunc(p.mutations, isJSONPatch) {
+		p.at("mutations").Lint("Kyverno also applies this policy to Pod controllers, but does not rewrite the paths of JSON patches, so they miss the Pod template; " +
 			"autogen.podControllers.controllers: [] keeps it to Pods")
 	}
 }
 
 // lintEmpty warns about a list of a resource rule that is empty. Kyverno does not read the
 // operations of targets, nor any when it changes existing objects.
-func (p *policySpec) lintEmpty(list policydecode.Node) {
+func (p *policy) lintEmpty(list policydecode.Node) {
 	operations := strings.HasSuffix(list.Path, ".operations")
 	switch targets := strings.HasPrefix(list.Path, "spec.targetMatchConstraints."); {
 	case targets && operations:
 	case targets:
 		list.Lint("is empty, so the rule names no target")
-	case operations && p.Existing:
+	case operations && p.existing:
 		list.Lint("is empty, so no request triggers the policy; Kyverno changes existing objects all the same")
 	default:
 		list.Lint(`is empty, so the rule matches nothing; "*" matches everything`)
 	}
 }
 
-func (p *policySpec) lintExisting() {
-	if p.Targets == nil && len(p.Conditions) > 0 {
-		p.At("matchConditions").Lint("Kyverno 1.19 does not look at matchConditions when it mutates existing objects (kyverno/kyverno#17411): it changes every object that " +
+func (p *policy) lintExisting() {
+	if p.targets == nil && len(p.conditions) > 0 {
+		p.at("matchConditions").Lint("Kyverno 1.19 does not look at matchConditions when it mutates existing objects (kyverno/kyverno#17411): it changes every object that " +
 			"matchConstraints select. This program honours them, as Kyverno did up to 1.18; targetMatchConditions mean the same to both")
 	}
-	if p.Targets != nil && slices.ContainsFunc(targetsOf(p.Targets), target.wildcard) {
-		p.At("targetMatchConstraints").Lint("Kyverno finds no target through \"*\", and neither does this program: name groups, versions and resources")
+	if p.targets != nil && slices.ContainsFunc(p.targets.Selections(""), isWildcard) {
+		p.at("targetMatchConstraints").Lint("Kyverno finds no target through \"*\", and neither does this program: name groups, versions and resources")
 	}
 }
 
 // lintUnused warns about fields that only matter to policies that mutate existing objects.
-func (p *policySpec) lintUnused() {
-	if p.Targets != nil {
-		p.At("targetMatchConstraints").Lint("evaluation.mutateExisting is not enabled, and a policy with targets changes nothing on admission, so this one has no effect")
+func (p *policy) lintUnused() {
+	if p.targets != nil {
+		p.at("targetMatchConstraints").Lint("evaluation.mutateExisting is not enabled, and a policy with targets changes nothing on admission, so this one has no effect")
 	}
-	if len(p.TargetConditions) > 0 {
-		p.At("targetMatchConditions").Lint("has no effect: evaluation.mutateExisting is not enabled")
+	if len(p.targetConditions) > 0 {
+		p.at("targetMatchConditions").Lint("has no effect: evaluation.mutateExisting is not enabled")
 	}
 }

@@ -11,33 +11,30 @@ import (
 )
 
 // program is all rules, by policy. It is an engine.Propagator.
-type program struct {
-	rules      []*rule
-	refs       []engine.RuleRef
-	selections []engine.Selection
-	propagates bool
-}
-
-func newProgram(rules []*rule) *program {
-	p := &program{rules: rules, refs: slices.Grow([]engine.RuleRef(nil), len(rules))}
-	var selections engine.SelectionSet
-	for _, r := range rules {
-		p.refs = append(p.refs, r.ref)
-		p.propagates = p.propagates || r.policy.Targets != nil
-		selections.Add(selectionsOf(r.constraints, r.policy.Namespace)...)
-	}
-	p.selections = selections.All
-	return p
-}
+type program struct{ rules []*rule }
 
 // Rules lists the rules by policy, derived ones last.
-func (p *program) Rules() []engine.RuleRef { return p.refs }
+func (p *program) Rules() []engine.RuleRef {
+	out := make([]engine.RuleRef, len(p.rules))
+	for i, r := range p.rules {
+		out[i] = r.Ref
+	}
+	return out
+}
 
 // Selections names what the rules match.
-func (p *program) Selections() []engine.Selection { return p.selections }
+func (p *program) Selections() []engine.Selection {
+	var out engine.SelectionSet
+	for _, r := range p.rules {
+		out.Add(selectionsOf(r.Constraints, r.policy.Namespace)...)
+	}
+	return out.All
+}
 
 // Propagates reports whether there is a rule with targets.
-func (p *program) Propagates() bool { return p.propagates }
+func (p *program) Propagates() bool {
+	return slices.ContainsFunc(p.rules, func(r *rule) bool { return r.policy.targets != nil })
+}
 
 // Evaluate runs the rules without targets; in the second round those whose
 // reinvocationPolicy asks for it. Each sees the object as the rule before it left
@@ -46,13 +43,17 @@ func (p *program) Propagates() bool { return p.propagates }
 func (p *program) Evaluate(ctx context.Context, t engine.Target, w *engine.World, sink engine.Sink) (*unstructured.Unstructured, error) {
 	steps := make([]engine.Step, 0, len(p.rules))
 	now, denied := t, ""
-	e := newExecution(ctx, w)
-	defer e.end()
 	for _, r := range p.rules {
-		if r.policy.Targets != nil || (t.Request.Reinvocation && !r.policy.Reinvoked) {
+		if r.policy.targets != nil || (t.Request.Reinvocation && !r.Reinvoked) {
 			continue
 		}
-		step := e.guarded(func() engine.Step { return e.run(r, now, sink) })
+		step := r.simulate(ctx, now, w, sink, func(e *execution) (map[string]any, error) {
+			conditions := r.Conditions
+			if r.policy.existing {
+				conditions = append(slices.Clip(conditions), r.targetConditions...)
+			}
+			return e.mutate(conditions)
+		})
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
@@ -61,7 +62,7 @@ func (p *program) Evaluate(ctx context.Context, t engine.Target, w *engine.World
 			now = now.With(step.After)
 			now.Tainted = now.Tainted || step.Confidential
 		case engine.Denied:
-			denied = cmp.Or(denied, r.ref.String())
+			denied = cmp.Or(denied, r.Ref.String())
 		}
 		steps = append(steps, step)
 	}

@@ -1,9 +1,10 @@
-package match
+package cel
 
 import (
 	"slices"
 	"strings"
 
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
@@ -22,31 +23,12 @@ type Constraints struct {
 }
 
 // Rule names resources and operations; "*" stands for all.
-type Rule struct {
-	Groups, Versions []string
-	Resources        []Resource
-	Operations       []string
-	Scope            string   // Namespaced or Cluster; anything else is both
-	Names            []string // of objects; none for all
-}
+type Rule = admissionregistrationv1.NamedRuleWithOperations
 
-// Resource is a resource such as "pods", or a subresource such as "pods/status". Both
-// parts may be "*".
-type Resource struct{ Name, Subresource string }
-
-// String is the resource as rules write it.
-func (r Resource) String() string { return strings.TrimSuffix(r.Name+"/"+r.Subresource, "/") }
-
-// The scopes of a rule that do not stand for both.
-const (
-	namespacedScope = "Namespaced"
-	clusterScope    = "Cluster"
-)
-
-// Decode reads the fields that matchConstraints and matchResources share; matchPolicy,
+// DecodeConstraints reads the fields that matchConstraints and matchResources share; matchPolicy,
 // and the call of Done, are left to the caller. What is wrong goes to the report. A list
 // that a rule lacks, without which it selects nothing, goes to missing.
-func Decode(f *policydecode.Fields, missing func(policydecode.Node)) *Constraints {
+func DecodeConstraints(f *policydecode.Fields, missing func(policydecode.Node)) *Constraints {
 	return &Constraints{
 		Namespaces: decodeLabels(f.At("namespaceSelector")), Objects: decodeLabels(f.At("objectSelector")),
 		Rules: decodeRules(f.At("resourceRules"), missing), Excluded: decodeRules(f.At("excludeResourceRules"), missing),
@@ -75,27 +57,30 @@ func decodeRules(n policydecode.Node, missing func(policydecode.Node)) []Rule {
 }
 
 func decodeRule(f *policydecode.Fields, missing func(policydecode.Node)) Rule {
-	r := Rule{
-		Groups: f.At("apiGroups").Texts(), Versions: f.At("apiVersions").Texts(),
-		Operations: f.At("operations").Texts(), Names: f.At("resourceNames").Texts(), Scope: f.At("scope").Text(),
-	}
+	r := Rule{ResourceNames: f.At("resourceNames").Texts()}
+	r.APIGroups, r.APIVersions = f.At("apiGroups").Texts(), f.At("apiVersions").Texts()
 	for _, item := range f.At("resources").List() {
-		name, subresource, _ := strings.Cut(item.Text(), "/")
-		item.LintKind(engine.KindName{Groups: r.Groups, Versions: r.Versions, Resource: name, Subresource: subresource})
-		r.Resources = append(r.Resources, Resource{name, subresource})
+		r.Resources = append(r.Resources, item.Text())
+		name, subresource, _ := strings.Cut(r.Resources[len(r.Resources)-1], "/")
+		item.LintKind(engine.KindName{Groups: r.APIGroups, Versions: r.APIVersions, Resource: name, Subresource: subresource})
 	}
 	for _, key := range []string{"apiGroups", "apiVersions", "operations", "resources"} {
 		if list, isList := f.At(key).Value.([]any); f.At(key).Value == nil || (isList && len(list) == 0) {
 			missing(f.At(key))
 		}
 	}
-	for i, operation := range r.Operations {
+	for _, item := range f.At("operations").List() {
+		operation := item.Text()
+		r.Operations = append(r.Operations, admissionregistrationv1.OperationType(operation))
 		if !slices.Contains([]string{"CREATE", "UPDATE", "DELETE", "CONNECT", "*"}, operation) {
-			f.At("operations").List()[i].Fail("must be CREATE, UPDATE, DELETE, CONNECT or *, not %q", operation)
+			item.Fail("must be CREATE, UPDATE, DELETE, CONNECT or *, not %q", operation)
 		}
 	}
-	if !slices.Contains([]string{"", "*", clusterScope, namespacedScope}, r.Scope) {
-		f.At("scope").Fail("must be Cluster, Namespaced or *, not %q", r.Scope)
+	if scope := admissionregistrationv1.ScopeType(f.At("scope").Text()); scope != "" {
+		r.Scope = &scope
+		if !slices.Contains([]string{"*", "Cluster", "Namespaced"}, string(scope)) {
+			f.At("scope").Fail("must be Cluster, Namespaced or *, not %q", scope)
+		}
 	}
 	f.Done()
 	return r
@@ -106,7 +91,7 @@ func (c *Constraints) OnlySubresources() bool {
 	named := false
 	for i := range c.Rules {
 		for _, x := range c.Rules[i].Resources {
-			if x.Subresource == "" || x.Subresource == "*" {
+			if _, subresource, _ := strings.Cut(x, "/"); subresource == "" || subresource == "*" {
 				return false
 			}
 			named = true
@@ -119,17 +104,20 @@ func (c *Constraints) OnlySubresources() bool {
 // all where it is empty. A rule that names versions selects objects in these or, where
 // equivalent versions count, reads them in the first.
 func (c *Constraints) Selections(namespace string) []engine.Selection {
-	rules := c.Rules
-	if len(rules) == 0 {
-		rules = []Rule{{Groups: []string{"*"}, Versions: []string{"*"}, Resources: []Resource{{Name: "*"}}}}
+	if len(c.Rules) == 0 {
+		all := *c
+		all.Rules = []Rule{{RuleWithOperations: admissionregistrationv1.RuleWithOperations{
+			Rule: admissionregistrationv1.Rule{APIGroups: []string{"*"}, APIVersions: anyVersion, Resources: []string{"*"}},
+		}}}
+		return all.Selections(namespace)
 	}
 	var out []engine.Selection
-	for i := range rules {
-		names := rules[i].Names
+	for i := range c.Rules {
+		names := c.Rules[i].ResourceNames
 		if len(names) == 0 {
 			names = []string{""}
 		}
-		for _, s := range c.selectTypes(&rules[i]) {
+		for _, s := range c.selectTypes(&c.Rules[i]) {
 			s.Namespace = namespace
 			if c.Objects != nil {
 				s.Labels = c.Objects.Exact()
@@ -144,17 +132,18 @@ func (c *Constraints) Selections(namespace string) []engine.Selection {
 
 func (c *Constraints) selectTypes(r *Rule) []engine.Selection {
 	var out []engine.Selection
-	for _, group := range r.Groups {
+	for _, group := range r.APIGroups {
 		for _, x := range r.Resources {
-			s := engine.Selection{Group: group, Kind: "*", Resource: x.Name, Subresource: x.Subresource}
+			s := engine.Selection{Group: group, Kind: "*"}
+			s.Resource, s.Subresource, _ = strings.Cut(x, "/")
 			switch {
-			case slices.Contains(r.Versions, "*"):
+			case slices.Contains(r.APIVersions, "*"):
 				out = append(out, s)
-			case c.Equivalent && len(r.Versions) > 0:
-				s.ReadAs = r.Versions[0]
+			case c.Equivalent && len(r.APIVersions) > 0:
+				s.ReadAs = r.APIVersions[0]
 				out = append(out, s)
 			default:
-				for _, s.Version = range r.Versions {
+				for _, s.Version = range r.APIVersions {
 					out = append(out, s)
 				}
 			}
@@ -168,7 +157,7 @@ func (c *Constraints) selectTypes(r *Rule) []engine.Selection {
 func (c *Constraints) Operations() []engine.Operation {
 	var out []engine.Operation
 	for i := range c.Rules {
-		if len(c.Rules[i].Operations) == 0 || slices.Contains(c.Rules[i].Operations, "*") {
+		if len(c.Rules[i].Operations) == 0 || slices.Contains(c.Rules[i].Operations, admissionregistrationv1.OperationAll) {
 			return nil
 		}
 		for _, o := range c.Rules[i].Operations {
@@ -184,15 +173,15 @@ func (c *Constraints) Operations() []engine.Operation {
 func (c *Constraints) Where() []string {
 	var out []string
 	for i := range c.Rules {
-		if r := &c.Rules[i]; r.scoped() {
-			out = append(out, "scope of "+r.resources()+": "+r.Scope)
+		if r := &c.Rules[i]; scopeOf(r) != "" {
+			out = append(out, "scope of "+strings.Join(r.Resources, ", ")+": "+scopeOf(r))
 		}
 	}
 	if c.Namespaces != nil {
 		out = append(out, "namespaceSelector: "+c.Namespaces.String())
 	}
 	for i := range c.Excluded {
-		out = append(out, "unless "+c.Excluded[i].String())
+		out = append(out, "unless "+ruleText(&c.Excluded[i]))
 	}
 	return out
 }
@@ -209,39 +198,37 @@ func (c *Constraints) Describe() []string {
 	return append(out, c.Where()...)
 }
 
-// String is like "deployments, deployments/scale of apps/v1 named a", without the
+// ruleText is like "deployments, deployments/scale of apps/v1 named a", without the
 // operations.
-func (r *Rule) String() string {
+func ruleText(r *Rule) string {
 	var versions []string
-	for _, group := range r.Groups {
-		for _, version := range r.Versions {
+	for _, group := range r.APIGroups {
+		for _, version := range r.APIVersions {
 			versions = append(versions, schema.GroupVersion{Group: group, Version: version}.String())
 		}
 	}
-	text := r.resources() + " of " + strings.Join(versions, ", ")
-	if len(r.Names) > 0 {
-		text += " named " + strings.Join(r.Names, ", ")
+	text := strings.Join(r.Resources, ", ") + " of " + strings.Join(versions, ", ")
+	if len(r.ResourceNames) > 0 {
+		text += " named " + strings.Join(r.ResourceNames, ", ")
 	}
-	if r.scoped() {
-		text += " in scope " + r.Scope
+	if scope := scopeOf(r); scope != "" {
+		text += " in scope " + scope
 	}
 	return text
 }
 
-func (r *Rule) scoped() bool { return r.Scope == namespacedScope || r.Scope == clusterScope }
-
-func (r *Rule) resources() string {
-	texts := make([]string, len(r.Resources))
-	for i, x := range r.Resources {
-		texts[i] = x.String()
+// scopeOf is Namespaced or Cluster; empty for both.
+func scopeOf(r *Rule) string {
+	if r.Scope == nil || *r.Scope == admissionregistrationv1.AllScopes {
+		return ""
 	}
-	return strings.Join(texts, ", ")
+	return string(*r.Scope)
 }
 
 func ruleTexts(rules []Rule) string {
 	texts := make([]string, len(rules))
 	for i := range rules {
-		texts[i] = rules[i].String()
+		texts[i] = ruleText(&rules[i])
 	}
 	return strings.Join(texts, ", or ")
 }
