@@ -58,10 +58,7 @@ func (r *rule) contexts() []contextentry.Entries {
 	for _, t := range r.targets {
 		out = append(out, t.context)
 	}
-	if loop, ok := r.mutation.(*forEach); ok {
-		out = append(out, loop.contexts()...)
-	}
-	return out
+	return append(out, r.mutation.contexts()...)
 }
 
 // asksRoles are the bindings that say which roles a user has.

@@ -6,6 +6,7 @@ import (
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/contextentry"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/match"
 )
 
 // RuleError is why a rule could not be evaluated on an object.
@@ -87,7 +88,10 @@ func (e *TriedTwiceError) Unwrap() error { return e.Err }
 
 // outcomeOf returns the outcome of a rule that ended with an error.
 func outcomeOf(err error) engine.Outcome {
+	var notMatched *match.NotMatchedError
 	switch {
+	case errors.As(err, &notMatched):
+		return engine.NotMatched
 	case isSkipped(err):
 		return engine.Skipped
 	case contextentry.Unsupported(err):
@@ -96,10 +100,16 @@ func outcomeOf(err error) engine.Outcome {
 	return engine.Failed
 }
 
-func isSkipped(err error) bool {
-	if err == nil {
-		return false
+// mismatch is the reason of a rule that does not match; nil where it is not wanted.
+func mismatch(err error) error {
+	var notMatched *match.NotMatchedError
+	if errors.As(err, &notMatched) {
+		return notMatched.Reason
 	}
+	return nil
+}
+
+func isSkipped(err error) bool {
 	var skipped *SkippedError
 	return errors.As(err, &skipped)
 }

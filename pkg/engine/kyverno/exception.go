@@ -117,21 +117,17 @@ func excepting(all []*exception, ref engine.RuleRef) []*exception {
 // excepted returns a *SkippedError when an exception covers the matched object.
 func (e *execution) excepted(s *variables.Scope) error {
 	for _, x := range e.rule.exceptions {
-		m, err := x.match.Match(&e.matched)
-		if err != nil {
+		var unmet *match.UnmetError
+		var notMatched *match.NotMatchedError
+		if err := x.match.Match(&e.matched); errors.As(err, &notMatched) {
+			continue
+		} else if err != nil {
 			return err
 		}
-		if !m.Applies() {
+		if err := x.conditions.Check(s); errors.As(err, &unmet) {
 			continue
-		}
-		if x.conditions != nil {
-			err := x.conditions.Check(s)
-			if unmet := (*match.UnmetError)(nil); errors.As(err, &unmet) {
-				continue
-			}
-			if err != nil {
-				return e.failed("conditions of PolicyException "+x.name, err)
-			}
+		} else if err != nil {
+			return e.failed("conditions of PolicyException "+x.name, err)
 		}
 		return &SkippedError{Reason: "rule is skipped due to policy exception " + x.name}
 	}

@@ -31,6 +31,9 @@ type execution struct {
 	matched  match.Candidate // what the rule's match block sees: the trigger
 	onTarget bool            // the rule changes another object than the one it matched
 	subject  *engine.Target
+	sink     engine.Sink
+	open     bool            // the operation is left open: CREATE may be tried
+	created  bool            // the rule runs as if the object were created
 	visited  int             // elements of foreach lists
 	why      *engine.Reasons // collects why nothing changes; nil if not wanted
 	given    map[string]any  // values that the user gives
@@ -40,38 +43,33 @@ type execution struct {
 	confidential bool             // as in engine.Step
 }
 
-func newExecution(ctx context.Context, w *engine.World, r *rule, t engine.Target, operation engine.Operation) *execution {
+func newExecution(ctx context.Context, w *engine.World, r *rule, t engine.Target, sink engine.Sink) *execution {
 	e := &execution{
-		ctx: ctx, end: func() {}, world: w, rule: r,
-		matched: match.Candidate{Target: t, Operation: operation, Context: ctx, World: w},
+		ctx: ctx, end: func() {}, world: w, rule: r, sink: sink,
+		matched: match.Candidate{Target: t, Context: ctx, World: w, Explain: sink.Wants(engine.NotMatched)},
 		given:   r.policy.inputs.values.Given(r.policy.name, r.written, t.Key.Name),
 	}
 	e.subject = &e.matched.Target
 	return e
 }
 
-// asCreated is the same execution for another operation.
+// asCreated is the same execution as if the object were created.
 func (e *execution) asCreated() *execution {
-	out := newExecution(e.ctx, e.world, e.rule, e.matched.Target, engine.OperationCreate)
-	out.onTarget, out.subject, out.confidential = e.onTarget, e.subject, e.confidential || e.scope.Confidential()
-	return out
-}
-
-// explain makes the execution collect why nothing changes, if the sink wants it.
-func (e *execution) explain(sink engine.Sink) {
-	if sink.Wants(engine.Unchanged) {
-		e.why = engine.NewReasons()
+	out := newExecution(e.ctx, e.world, e.rule, e.matched.Target, e.sink)
+	out.matched.Operation, out.created = engine.OperationCreate, true
+	out.confidential = e.confidential || e.scope.Confidential()
+	if e.onTarget {
+		out.onTarget, out.subject = true, e.subject
 	}
-}
-
-// patched returns what the rule patches.
-func (e *execution) patched() patchSubject {
-	return patchSubject{Object: e.subject.Object.Object, Lists: e.lists, Why: e.why, EngineView: e.rule.engineView}
+	return out
 }
 
 // begin builds the scope of the rule's variables on this object. From now on the time of the rule counts.
 func (e *execution) begin() *variables.Scope {
 	e.ctx, e.end = limit.Rule(e.ctx, e.rule.ref)
+	if e.sink.Wants(engine.Unchanged) {
+		e.why = engine.NewReasons()
+	}
 	in := jmespath.New(e.world.Now, e.seed()).WithClock(limit.ClockOf(e.ctx))
 	s := variables.NewScope(in, e.world.Limits)
 	e.scope = s
@@ -180,9 +178,6 @@ func serviceAccount(username string) (name, namespace string) {
 
 // meets returns a *SkippedError when preconditions do not hold.
 func (e *execution) meets(c *match.Conditions, s *variables.Scope, field string) error {
-	if c == nil {
-		return nil
-	}
 	err := c.Check(s)
 	if unmet := (*match.UnmetError)(nil); errors.As(err, &unmet) {
 		return &SkippedError{Reason: field + " not met", Err: unmet}
@@ -221,30 +216,28 @@ func (e *execution) lists() *strategicmerge.Lists {
 	return e.inputs().listsOf(s, gvk)
 }
 
-// guarded makes a panic the failure of this one rule.
-func (e *execution) guarded(run func() engine.Step) (step engine.Step) {
-	if err := engine.Guard(func() error { step = run(); return nil }); err != nil {
-		return e.step(patchResult{}, err)
+// step is what came of the rule on an object.
+func (r *rule) step(object engine.ObjectKey, o engine.Outcome, err error) engine.Step {
+	step := engine.Step{Rule: r.ref, Outcome: o, Err: err}
+	if len(r.targets) > 0 {
+		step.Trigger = object
 	}
 	return step
 }
 
-// step reports what came of mutating the subject.
-func (e *execution) step(out patchResult, err error) (step engine.Step) {
-	step = engine.Step{Rule: e.rule.ref, Warnings: out.Warnings}
-	if e.onTarget {
-		step.Trigger = e.matched.Key
-	}
-	defer func() { step = e.secrets(step) }()
+// ended reports what came of mutating the subject, as the only step.
+func (e *execution) ended(out patchResult, err error) []engine.Step {
+	step := e.rule.step(e.matched.Key, engine.Unchanged, e.why.Err())
+	step.Warnings, step.AsCreated = out.Warnings, e.created
 	switch {
 	case err != nil:
-		step.Outcome, step.Err = outcomeOf(err), err
-	case diff.Shared(out.Object, e.subject.Object.Object):
-		step.Outcome, step.Err = engine.Unchanged, e.why.Err()
-	default:
+		if step.Outcome, step.Err = outcomeOf(err), err; step.Outcome == engine.NotMatched {
+			step.Err = mismatch(err)
+		}
+	case !diff.Shared(out.Object, e.subject.Object.Object):
 		e.finish(&step, out)
 	}
-	return step
+	return []engine.Step{e.secrets(step)}
 }
 
 // finish accepts a changed object, unless it has become another one.
@@ -260,8 +253,8 @@ func (e *execution) finish(step *engine.Step, out patchResult) {
 	if e.onTarget && e.rule.annotates {
 		annotateAppliedPatches(step, e.subject, e.lists().Type())
 	}
-	if e.why != nil && diff.Equal(before, step.After.Object, e.lists().Type()) { // in the server's eyes
-		step.Err = e.why.Err()
+	if step.Err != nil && !diff.Equal(before, step.After.Object, e.lists().Type()) { // in the server's eyes
+		step.Err = nil
 	}
 }
 

@@ -16,8 +16,30 @@ import (
 // is written, which may be a broken one.
 func patchFields(mutate map[string]any) []string {
 	named := &namedFields{}
-	named.ofMutate(mutate)
+	eachPatch(mutate, func(key string, patch any) {
+		switch key {
+		case "patchStrategicMerge", "overlay":
+			named.ofPattern(patch, "", false)
+		default:
+			named.ofOperations(sequence(operationsIn(patch)))
+		}
+	})
 	return engine.Distinct(named.paths)
+}
+
+// eachPatch visits the patches that a mutate block, or an entry of a foreach, holds as it is written, with their keys.
+func eachPatch(block map[string]any, visit func(key string, patch any)) {
+	if loops, ok := block["foreach"].([]any); ok {
+		for _, entry := range loops {
+			eachPatch(mapping(entry), visit)
+		}
+		return
+	}
+	for _, key := range []string{"patchStrategicMerge", "overlay", "patchesJson6902", "patches"} {
+		if patch := block[key]; patch != nil {
+			visit(key, patch)
+		}
+	}
 }
 
 type namedFields struct{ paths []string }
@@ -26,21 +48,6 @@ func (f *namedFields) add(path string) {
 	if path != "" {
 		f.paths = append(f.paths, path)
 	}
-}
-
-// ofMutate looks at a mutate block, or at an entry of a foreach.
-func (f *namedFields) ofMutate(block map[string]any) {
-	if loops, ok := block["foreach"].([]any); ok {
-		for _, entry := range loops {
-			f.ofMutate(mapping(entry))
-		}
-		return
-	}
-	for _, key := range []string{"patchStrategicMerge", "overlay"} {
-		f.ofPattern(block[key], "", false)
-	}
-	f.ofOperations(sequence(operationsIn(block["patchesJson6902"])))
-	f.ofOperations(sequence(block["patches"]))
 }
 
 // ofPattern adds the leaves of a merge. What an anchor asks for changes nothing, but patches nest in it.

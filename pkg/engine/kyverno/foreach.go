@@ -16,16 +16,12 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/policydecode"
 )
 
-// forEach applies its entries one after the other, each to every element of a list
+// forEachEntry is an entry of a foreach, of which each is applied to every element of a list
 // (pkg/engine/handlers/mutation/common.go).
-type forEach struct {
-	entries []*forEachEntry
-	level   int // of nesting; 0 is the outermost
-}
-
 type forEachEntry struct {
 	field         string // "mutate.foreach[0]"
 	index         int    // in its foreach
+	level         int    // of nesting; 0 is the outermost
 	list          *jmespath.Expression
 	descending    bool
 	context       contextentry.Entries
@@ -37,7 +33,7 @@ type forEachEntry struct {
 // maxForEachLevel bounds nesting; the cost of a level multiplies.
 const maxForEachLevel = 5
 
-func decodeForEach(n policydecode.Node, level int) mutation {
+func decodeForEach(n policydecode.Node, level int) []*forEachEntry {
 	if level >= maxForEachLevel {
 		n.Fail("is nested more than %d levels deep", maxForEachLevel)
 		return nil
@@ -46,11 +42,10 @@ func decodeForEach(n policydecode.Node, level int) mutation {
 	if len(list) == 0 {
 		n.Fail("has no entries")
 	}
-	out := &forEach{level: level}
+	out := make([]*forEachEntry, len(list))
 	for i, item := range list {
-		entry := decodeForEachEntry(item, level)
-		entry.index = i
-		out.entries = append(out.entries, entry)
+		out[i] = decodeForEachEntry(item, level)
+		out[i].index = i
 	}
 	return out
 }
@@ -58,7 +53,7 @@ func decodeForEach(n policydecode.Node, level int) mutation {
 func decodeForEachEntry(n policydecode.Node, level int) *forEachEntry {
 	f := n.Fields()
 	out := &forEachEntry{
-		field: n.PathInRule(), list: decodeList(f.At("list")),
+		field: n.PathInRule(), level: level, list: decodeList(f.At("list")),
 		context: contextentry.Decode(f.At("context")), preconditions: match.DecodeConditions(f.At("preconditions")),
 	}
 	if out.notIdempotent = out.context.NotIdempotent(); out.notIdempotent == "" && out.list != nil {
@@ -74,9 +69,9 @@ func decodeForEachEntry(n policydecode.Node, level int) *forEachEntry {
 		if f.Has("patchStrategicMerge") || f.Has("patchesJson6902") {
 			f.Fail("has both a nested foreach and a patch, of which only one is allowed")
 		}
-		out.mutation = decodeForEach(f.At("foreach"), level+1)
+		out.mutation.entries = decodeForEach(f.At("foreach"), level+1)
 	} else {
-		out.mutation = patching{decodePatch(f)}
+		out.mutation.patches = decodePatch(f)
 	}
 	f.Done()
 	return out
@@ -95,22 +90,14 @@ func decodeList(n policydecode.Node) *jmespath.Expression {
 	return variables.DecodeExpression(n)
 }
 
-func (m *forEach) does(f *footprint) {
-	for _, entry := range m.entries {
-		if entry.mutation != nil {
-			entry.mutation.does(f)
-		}
-	}
-}
-
-func (m *forEach) mutate(e *execution, s *variables.Scope, on patchSubject) (patchResult, error) {
-	before, given := on.Object, s
-	out := patchResult{Object: before}
+// loop applies the entries one after the other.
+func (m *mutation) loop(e *execution, s *variables.Scope, before map[string]any, why *engine.Reasons) (patchResult, error) {
+	out, given := patchResult{Object: before}, s
 	var held error
 	patched := 0
 	for _, entry := range m.entries {
-		on.Object = out.Object
-		n, err := entry.each(e, s, m.level, on, &out)
+		object := out.Object
+		n, err := entry.each(e, s, why, &out)
 		switch {
 		case isSkipped(err):
 			held = err
@@ -120,7 +107,7 @@ func (m *forEach) mutate(e *execution, s *variables.Scope, on patchSubject) (pat
 		patched += n
 		// Only the next entry sees what this one did. The trigger of a rule with
 		// targets stays what it was.
-		if !diff.Shared(on.Object, out.Object) && !e.onTarget {
+		if !diff.Shared(object, out.Object) && !e.onTarget {
 			if s == given {
 				s = s.Child()
 			}
@@ -132,7 +119,7 @@ func (m *forEach) mutate(e *execution, s *variables.Scope, on patchSubject) (pat
 	}
 	if !diff.Shared(out.Object, before) && diff.Same(out.Object, before) {
 		out.Object = before
-		on.Why.Add("one element reverts what another changes")
+		why.Add("one element reverts what another changes")
 	}
 	return out, nil
 }
@@ -140,7 +127,7 @@ func (m *forEach) mutate(e *execution, s *variables.Scope, on patchSubject) (pat
 // each runs an entry on its elements and accumulates into out. It counts the
 // elements that were patched; when none was and some were skipped, the error is the
 // reason of the last.
-func (f *forEachEntry) each(e *execution, s *variables.Scope, level int, on patchSubject, out *patchResult) (int, error) {
+func (f *forEachEntry) each(e *execution, s *variables.Scope, why *engine.Reasons, out *patchResult) (int, error) {
 	elements, err := f.elements(e, s)
 	if err != nil {
 		return 0, err
@@ -158,8 +145,7 @@ func (f *forEachEntry) each(e *execution, s *variables.Scope, level int, on patc
 		if err := e.ctx.Err(); err != nil {
 			return patched, err
 		}
-		on := patchSubject{Object: out.Object, Lists: on.Lists, Why: f.whyOf(index, on.Why)}
-		next, err := f.element(e, f.elementScope(e, s, level, elements[index], index), on)
+		next, err := f.element(e, f.elementScope(e, s, elements[index], index), out.Object, f.whyOf(index, why))
 		switch {
 		case isSkipped(err):
 			held = held.and(index, err)
@@ -168,11 +154,10 @@ func (f *forEachEntry) each(e *execution, s *variables.Scope, level int, on patc
 			return patched, atElement(err, index)
 		}
 		patched++
-		out.Object = next.Object
-		out.Warnings = append(out.Warnings, next.Warnings...)
-		out.NotIdempotent = cmp.Or(out.NotIdempotent, next.NotIdempotent, f.notIdempotent)
+		next.NotIdempotent = cmp.Or(next.NotIdempotent, f.notIdempotent)
+		out.then(next)
 	}
-	return patched, f.heldBack(on.Why, held, elements, patched)
+	return patched, f.heldBack(why, held, elements, patched)
 }
 
 // heldBack returns why elements were skipped, unless others were patched: then it is
@@ -200,14 +185,11 @@ func (f *forEachEntry) whyOf(index int, why *engine.Reasons) *engine.Reasons {
 	return why.At(fmt.Sprintf("%s, element %d", f.field, index))
 }
 
-// contexts are the context entries of each entry, and of those nested in it.
-func (m *forEach) contexts() []contextentry.Entries {
+// contexts are the context entries of each entry of a foreach, and of those nested in it.
+func (m *mutation) contexts() []contextentry.Entries {
 	var out []contextentry.Entries
 	for _, entry := range m.entries {
-		out = append(out, entry.context)
-		if nested, ok := entry.mutation.(*forEach); ok {
-			out = append(out, nested.contexts()...)
-		}
+		out = append(append(out, entry.context), entry.mutation.contexts()...)
 	}
 	return out
 }
@@ -230,24 +212,24 @@ func (f *forEachEntry) elements(e *execution, s *variables.Scope) ([]any, error)
 	return list, nil
 }
 
-func (f *forEachEntry) elementScope(e *execution, s *variables.Scope, level int, element any, index int) *variables.Scope {
+func (f *forEachEntry) elementScope(e *execution, s *variables.Scope, element any, index int) *variables.Scope {
 	child := s.Child()
-	for _, suffix := range []string{"", strconv.Itoa(level)} {
+	for _, suffix := range []string{"", strconv.Itoa(f.level)} {
 		child.Set("element"+suffix, element)
 		child.Set("elementIndex"+suffix, int64(index))
 	}
-	if level == 0 {
+	if f.level == 0 {
 		e.giveElement(child, f.index, index)
 	}
 	return child
 }
 
-func (f *forEachEntry) element(e *execution, s *variables.Scope, on patchSubject) (patchResult, error) {
+func (f *forEachEntry) element(e *execution, s *variables.Scope, object map[string]any, why *engine.Reasons) (patchResult, error) {
 	e.define(s, f.context)
 	if err := e.meets(f.preconditions, s, f.field+".preconditions"); err != nil {
-		return patchResult{Object: on.Object}, err
+		return patchResult{Object: object}, err
 	}
-	return f.mutation.mutate(e, s, on)
+	return f.mutation.mutate(e, s, object, why)
 }
 
 // atElement adds to an error at which element of a list the rule failed.

@@ -1,6 +1,7 @@
 package kyverno
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -32,66 +33,41 @@ type form struct {
 //
 //nolint:gochecknoglobals // an immutable table
 var forms = map[string]form{
-	"patchStrategicMerge": {check: checkType(asMapping), compile: compileStrategicMerge},
+	"patchStrategicMerge": {check: isA[map[string]any], compile: compileStrategicMerge},
 	"overlay":             {check: func(patch any) error { _, err := compileOverlay(patch); return err }, compile: compileOverlay},
-	"patchesJson6902":     {check: checkType(asString), compile: compileJSONPatch, operations: true},
-	"patches":             {check: checkType(asList), compile: compilePatches, operations: true},
+	"patchesJson6902":     {check: isA[string], compile: compileJSONPatch, operations: true},
+	"patches":             {check: isA[[]any], compile: compilePatches, operations: true},
 }
 
-// decodeForm reads the patch under a key. There is a patch even where an error is reported.
-func decodeForm(m *policydecode.Fields, key string) *patch {
-	n, form := m.At(key), forms[key]
-	if err := form.check(n.Value); err != nil {
-		n.Fail("%w", err)
-		return &patch{}
+// isA returns an error for a patch of another type.
+func isA[T any](patch any) error {
+	if like, ok := patch.(T); !ok {
+		return fmt.Errorf("must be %s, not %s", policydecode.TypeName(any(like)), policydecode.TypeName(patch))
 	}
-	p := newPatch(n, key, form.compile)
-	if form.operations {
-		for _, err := range engine.JoinedErrors(p.err) {
-			failIn(n, err)
-		}
-	}
-	return p
-}
-
-func checkType[T any](as func(any) (T, error)) func(any) error {
-	return func(patch any) error { _, err := as(patch); return err }
-}
-
-func asMapping(patch any) (map[string]any, error) { return as[map[string]any](patch, "a mapping") }
-func asString(patch any) (string, error)          { return as[string](patch, "a string") }
-func asList(patch any) ([]any, error)             { return as[[]any](patch, "a list") }
-
-func as[T any](patch any, name string) (T, error) {
-	out, ok := patch.(T)
-	if !ok {
-		return out, fmt.Errorf("must be %s, not %s", name, policydecode.TypeName(patch))
-	}
-	return out, nil
+	return nil
 }
 
 func compileStrategicMerge(patch any) (compiledPatch, error) {
-	document, err := asMapping(patch)
-	if err != nil {
+	if err := isA[map[string]any](patch); err != nil {
 		return nil, err
 	}
-	compiled, err := strategicmerge.Compile(document)
-	return func(on patchSubject) (patchResult, error) {
-		object, warnings, err := compiled.Apply(on.Clock, on.Object, on.Lists(), on.Why)
-		if on.EngineView && err == nil {
+	compiled, err := strategicmerge.Compile(mapping(patch))
+	return func(e *execution, object map[string]any, why *engine.Reasons) (patchResult, error) {
+		lists := e.lists()
+		patched, warnings, err := compiled.Apply(limit.ClockOf(e.ctx), object, lists, why)
+		if e.rule.engineView && err == nil {
 			var more []engine.Warning
-			more, err = inEngine(compiled, on, object)
+			more, err = inEngine(compiled, e, lists, object, patched)
 			warnings = append(warnings, more...)
 		}
-		return patchResult{Object: object, Warnings: warnings}, err
+		return patchResult{Object: patched, Warnings: warnings}, err
 	}, err
 }
 
 // inEngine returns a warning for each field of the patched object that Kyverno 1.19 would write
 // otherwise, where that is known.
-func inEngine(p *strategicmerge.Patch, on patchSubject, patched map[string]any) ([]engine.Warning, error) {
-	lists := on.Lists()
-	theirs, known, err := p.InEngine(on.Clock, on.Object, lists)
+func inEngine(p *strategicmerge.Patch, e *execution, lists *strategicmerge.Lists, object, patched map[string]any) ([]engine.Warning, error) {
+	theirs, known, err := p.InEngine(limit.ClockOf(e.ctx), object, lists)
 	if err != nil || !known {
 		return nil, err
 	}
@@ -123,14 +99,13 @@ func jsonText(value any) string {
 const maxShown = 500
 
 func compileOverlay(patch any) (compiledPatch, error) {
-	document, err := asMapping(patch)
-	if err != nil {
+	if err := isA[map[string]any](patch); err != nil {
 		return nil, err
 	}
-	compiled, err := legacy.CompileOverlay(document)
-	return func(on patchSubject) (patchResult, error) {
-		after, err := compiled.Apply(on.Clock, on.Object, on.Why)
-		return quoted(on.Object, after, ""), err
+	compiled, err := legacy.CompileOverlay(mapping(patch))
+	return func(e *execution, object map[string]any, why *engine.Reasons) (patchResult, error) {
+		after, err := compiled.Apply(limit.ClockOf(e.ctx), object, why)
+		return quoted(object, after, ""), err
 	}, err
 }
 
@@ -164,12 +139,12 @@ type operations interface {
 }
 
 func applying(p operations, err error) (compiledPatch, error) {
-	return func(on patchSubject) (patchResult, error) {
-		after, err := p.Apply(on.Clock, on.Object, on.Why)
+	return func(e *execution, object map[string]any, why *engine.Reasons) (patchResult, error) {
+		after, err := p.Apply(limit.ClockOf(e.ctx), object, why)
 		if err != nil {
-			return patchResult{Object: on.Object}, err
+			return patchResult{Object: object}, err
 		}
-		return quoted(on.Object, after, p.NotIdempotent()), nil
+		return quoted(object, after, p.NotIdempotent()), nil
 	}, err
 }
 
@@ -181,22 +156,18 @@ func compileJSONPatch(patch any) (compiledPatch, error) {
 	if list, isList := patch.([]any); isList {
 		return applying(jsonpatch.Decode(list))
 	}
-	source, err := asString(patch)
-	if err == nil {
-		err = limit.Size(len(source) * decodedSize)
-	}
-	if err != nil {
+	source := text(patch)
+	if err := cmp.Or(isA[string](patch), limit.Size(len(source)*decodedSize)); err != nil {
 		return nil, err
 	}
 	return applying(jsonpatch.Parse(source))
 }
 
 func compilePatches(patch any) (compiledPatch, error) {
-	list, err := asList(patch)
-	if err != nil {
+	if err := isA[[]any](patch); err != nil {
 		return nil, err
 	}
-	return applying(legacy.ParsePatches(list))
+	return applying(legacy.ParsePatches(sequence(patch)))
 }
 
 // metadataPaths are the labels and annotations of an object and of its Pod template.

@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/strategicmerge"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/variables"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/limit"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/policydecode"
@@ -18,52 +17,26 @@ import (
 type patch struct {
 	field    string              // in the rule: "mutate.patchStrategicMerge"
 	template *variables.Template // nil when the patch holds no variables
-	compile  func(patch any) (compiledPatch, error)
+	form     form
 	compiled compiledPatch // nil when the patch holds variables
 	err      error         // of compiling it
-
-	footprint footprint
 }
 
-// compiledPatch is a patch without variables, compiled: it patches an object, which stays as it is. The error is a
-// *strategicmerge.ConditionError where the patch does not apply to it.
-type compiledPatch func(patchSubject) (patchResult, error)
-
-// patchSubject is what a patch is applied to.
-type patchSubject struct {
-	Object map[string]any
-	// Clock is that of the rule.
-	Clock *limit.Clock
-	// Lists looks up how the lists of the object merge.
-	Lists func() *strategicmerge.Lists
-	// Why collects why nothing changes; nil if not wanted.
-	Why *engine.Reasons
-	// EngineView asks for warnings of what Kyverno itself would write otherwise.
-	EngineView bool
-}
-
-// patchResult is an object after a patch, and what to report about it.
-type patchResult struct {
-	// Object is the very map that was given where nothing changed; otherwise it
-	// shares with it whatever the patch did not touch.
-	Object   map[string]any
-	Warnings []engine.Warning
-	// NotIdempotent is why the patch may give another result on its own result.
-	NotIdempotent string
-}
+// compiledPatch is a patch without variables, compiled: it patches an object, which stays as it is. Why nothing changes goes
+// to the reasons, which may be nil. The error is a *strategicmerge.ConditionError where the patch does not apply to the object.
+type compiledPatch func(e *execution, object map[string]any, why *engine.Reasons) (patchResult, error)
 
 // decodePatch reads patchStrategicMerge or patchesJson6902 of a mutate block, or of an
-// entry of a foreach. It is nil where there is none or are both, which goes to
-// the report.
-func decodePatch(m *policydecode.Fields) *patch {
+// entry of a foreach. That there is none, or are both, goes to the report.
+func decodePatch(m *policydecode.Fields) []*patch {
 	strategic, json6902 := m.At("patchStrategicMerge"), m.At("patchesJson6902")
 	switch {
 	case strategic.Value != nil && json6902.Value != nil:
 		m.Fail("has both patchStrategicMerge and patchesJson6902, of which only one is allowed")
 	case strategic.Value != nil:
-		return decodeForm(m, "patchStrategicMerge")
+		return []*patch{decodeForm(m, "patchStrategicMerge")}
 	case json6902.Value != nil:
-		return decodeForm(m, "patchesJson6902")
+		return []*patch{decodeForm(m, "patchesJson6902")}
 	case m.Value == nil:
 		m.Fail("is empty, so the rule changes nothing")
 	case m.Values != nil: // or else it is no mapping, which has been said
@@ -102,10 +75,15 @@ func newerForm(m *policydecode.Fields) string {
 	return ""
 }
 
-// newPatch reads the template of a patch and, if it holds no variables, compiles it.
-// An error of compiling is returned by apply.
-func newPatch(n policydecode.Node, key string, compile func(patch any) (compiledPatch, error)) *patch {
-	p := &patch{field: strings.Clone(n.PathInRule()), compile: compile, footprint: newFootprint(key, n.Value)}
+// decodeForm reads the patch under a key and, if it holds no variables, compiles it. There is a patch even where an error is
+// reported; that of a merge is one of its evaluation.
+func decodeForm(m *policydecode.Fields, key string) *patch {
+	n, form := m.At(key), forms[key]
+	p := &patch{field: strings.Clone(n.PathInRule()), form: form}
+	if err := form.check(n.Value); err != nil {
+		n.Fail("%w", err)
+		return p
+	}
 	template, err := variables.ParseAt(n.Value, "mutate", key)
 	if err != nil {
 		n.Fail("%w", err)
@@ -117,22 +95,25 @@ func newPatch(n policydecode.Node, key string, compile func(patch any) (compiled
 	}
 	fixed, err := template.Render(nil)
 	if err == nil {
-		p.compiled, err = compile(fixed)
+		p.compiled, err = form.compile(fixed)
 	}
 	p.err = err
+	if form.operations {
+		for _, err := range engine.JoinedErrors(err) {
+			failIn(n, err)
+		}
+	}
 	return p
 }
 
-// apply resolves the variables and patches an object, which stays as it is. The error
-// is a *strategicmerge.ConditionError where the patch does not apply to the object.
-func (p *patch) apply(s *variables.Scope, on patchSubject) (patchResult, error) {
-	unchanged := patchResult{Object: on.Object}
+// apply resolves the variables and patches an object, as a compiledPatch does.
+func (p *patch) apply(e *execution, s *variables.Scope, object map[string]any, why *engine.Reasons) (patchResult, error) {
+	unchanged := patchResult{Object: object}
 	compiled, err := p.resolve(s)
 	if err != nil {
 		return unchanged, err
 	}
-	on.Clock = s.Interpreter().Clock()
-	out, err := compiled(on)
+	out, err := compiled(e, object, why)
 	if err != nil {
 		return unchanged, err
 	}
@@ -151,5 +132,5 @@ func (p *patch) resolve(s *variables.Scope) (compiledPatch, error) {
 	if err := limit.Value(rendered); err != nil { // which a variable can put into it many times
 		return nil, err
 	}
-	return p.compile(rendered)
+	return p.form.compile(rendered)
 }

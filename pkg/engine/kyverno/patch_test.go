@@ -1,6 +1,7 @@
 package kyverno
 
 import (
+	"context"
 	"errors"
 	"strings"
 	"testing"
@@ -8,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/conformance"
@@ -40,7 +42,8 @@ func TestPatchApply(t *testing.T) {
 			s.Set(name, value)
 		}
 		why := engine.NewReasons()
-		got, err := decoded(t, c.Mutate).apply(s, patchSubject{Object: c.Object, Lists: patchLists, Why: why})
+		e := &execution{ctx: t.Context(), world: &engine.World{Reader: podSchema{}}, rule: &rule{policy: &policy{inputs: &inputs{}}}, subject: &engine.Target{Key: engine.ObjectKey{GroupKind: schema.GroupKind{Kind: "Pod"}, Version: "v1"}}}
+		got, err := decoded(t, c.Mutate).apply(e, s, c.Object, why)
 		var held *strategicmerge.ConditionError
 		switch isHeld := errors.As(err, &held); {
 		case c.Fails+c.Held == "" && err != nil:
@@ -68,14 +71,15 @@ func TestPatchApply(t *testing.T) {
 	})
 }
 
-// patchSchema knows Pods, in whose lists elements have names.
-func patchLists() *strategicmerge.Lists {
-	var s engine.Schema
-	gvk := corev1.SchemeGroupVersion.WithKind("Pod")
-	if pod, err := new(openapi.Builtin).Document(gvk); err == nil {
-		s.Fields = pod.Schema(gvk).Fields
+// podSchema knows Pods, in whose lists elements have names.
+type podSchema struct{ engine.Reader }
+
+func (podSchema) Schema(_ context.Context, gvk schema.GroupVersionKind) (engine.Schema, error) {
+	pod, err := new(openapi.Builtin).Document(gvk)
+	if err != nil {
+		return engine.Schema{}, err
 	}
-	return strategicmerge.NewLists(s, gvk)
+	return engine.Schema{Fields: pod.Schema(gvk).Fields}, nil
 }
 
 func patchReasons(l *engine.Reasons) string {
@@ -91,7 +95,7 @@ func decoded(t *testing.T, mutate map[string]any) *patch {
 	f := policydecode.Node{Report: r, Path: "spec.rules[0].mutate", Value: mutate}.Fields()
 	patches := decodeLegacyPatches(f)
 	if len(patches) == 0 {
-		patches = append(patches, decodePatch(f))
+		patches = decodePatch(f)
 	}
 	if err := r.Err(); err != nil || len(patches) != 1 {
 		t.Fatalf("%d patches, %v", len(patches), err)

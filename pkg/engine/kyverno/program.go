@@ -49,13 +49,16 @@ func (p *program) Propagates() bool { return len(p.triggered.rules) > 0 }
 // before it left it; one that fails leaves it as it was.
 func (p *program) Evaluate(ctx context.Context, t engine.Target, w *engine.World, sink engine.Sink) (*unstructured.Unstructured, error) {
 	err := p.own.visit(ctx, &t, w, sink, func(r *rule) ([]engine.Step, bool) {
-		step := r.run(ctx, t, w, sink)
+		steps := r.run(ctx, t, w, sink, func(e *execution, s *variables.Scope) []engine.Step {
+			return e.ended(r.mutation.mutate(e, s, t.Object.Object, e.why))
+		})
+		step := steps[0]
 		changed := step.Outcome == engine.Changed
 		if changed {
 			t = t.With(step.After)
 			t.Tainted = t.Tainted || step.Taints()
 		}
-		return []engine.Step{step}, changed
+		return steps, changed
 	})
 	if err != nil {
 		return nil, err
@@ -63,45 +66,41 @@ func (p *program) Evaluate(ctx context.Context, t engine.Target, w *engine.World
 	return t.Object, ctx.Err()
 }
 
-// skipKind reports a rule that the index has ruled out already.
-func (r *rule) skipKind(ctx context.Context, t *engine.Target, w *engine.World, sink engine.Sink) {
-	step := engine.Step{Rule: r.ref, Outcome: engine.NotMatched}
-	if len(r.targets) > 0 {
-		step.Trigger = t.Key
-	}
-	if sink.Wants(engine.NotMatched) {
-		e := newExecution(ctx, w, r, *t, engine.OperationUpdate)
-		if m, err := r.match.Match(&e.matched); err == nil && !m.Applies() {
-			step.Err = m.Explain(&e.matched)
+// run takes a rule to an object, for the operation that the run simulates, and goes on where it is admitted.
+func (r *rule) run(ctx context.Context, t engine.Target, w *engine.World, sink engine.Sink, goOn func(*execution, *variables.Scope) []engine.Step) []engine.Step {
+	e := newExecution(ctx, w, r, t, sink)
+	e.matched.Operation, e.open = r.simulated(t)
+	return e.eitherWay(func(e *execution) []engine.Step {
+		scope, err := e.admit()
+		if err != nil {
+			return e.ended(patchResult{}, err)
 		}
-	}
-	sink.Step(step)
-}
-
-// run evaluates a rule on what it matches, for the operation that the run simulates.
-func (r *rule) run(ctx context.Context, t engine.Target, w *engine.World, sink engine.Sink) engine.Step {
-	operation, open := r.simulated(t)
-	return newExecution(ctx, w, r, t, operation).eitherWay(open, func(e *execution) []engine.Step {
-		return []engine.Step{r.runAs(e, sink)}
-	})[0]
+		return goOn(e, scope)
+	})
 }
 
 // eitherWay runs a rule for its operation. Where that is left open, the object is being updated; a rule that
 // only the operation can have excluded is then run as if the object were
 // created, and that counts if it runs.
-func (e *execution) eitherWay(open bool, run func(*execution) []engine.Step) []engine.Step {
-	steps := run(e)
-	if !open || !e.rule.asksOperation || len(steps) != 1 || !heldBack(steps[0].Outcome) {
+func (e *execution) eitherWay(run func(*execution) []engine.Step) []engine.Step {
+	steps := e.once(run)
+	if !e.open || !e.rule.asksOperation || len(steps) != 1 || !heldBack(steps[0].Outcome) {
 		return steps
 	}
-	created := run(e.asCreated())
+	created := e.asCreated().once(run)
 	if len(created) == 1 && heldBack(created[0].Outcome) {
 		return []engine.Step{triedTwice(steps[0], created[0])}
 	}
-	for i := range created {
-		created[i].AsCreated = true
-	}
 	return created
+}
+
+// once runs a rule for one operation. A panic is the failure of this one rule.
+func (e *execution) once(run func(*execution) []engine.Step) (steps []engine.Step) {
+	defer func() { e.end() }()
+	if err := engine.Guard(func() error { steps = run(e); return nil }); err != nil {
+		return e.ended(patchResult{}, err)
+	}
+	return steps
 }
 
 // triedTwice is the step of a rule that does not match an update, with why it
@@ -126,65 +125,47 @@ func (r *rule) simulated(t engine.Target) (operation engine.Operation, open bool
 
 func heldBack(o engine.Outcome) bool { return o == engine.NotMatched || o == engine.Skipped }
 
-func (r *rule) runAs(e *execution, sink engine.Sink) engine.Step {
-	defer func() { e.end() }()
-	return e.guarded(func() engine.Step {
-		scope, step := r.admit(e, sink)
-		if scope == nil {
-			return step
-		}
-		e.explain(sink)
-		return e.step(r.mutation.mutate(e, scope, e.patched()))
-	})
-}
-
 // admit takes a rule through match, preconditions and exceptions, in Kyverno's
-// order. It returns the scope to go on with, or else what stopped the rule.
-func (r *rule) admit(e *execution, sink engine.Sink) (*variables.Scope, engine.Step) {
-	step := engine.Step{Rule: r.ref}
-	m, err := r.applies(&e.matched)
-	switch {
-	case err != nil:
-		return nil, e.step(patchResult{}, err)
-	case !m.Applies():
-		step.Outcome = engine.NotMatched
-		if sink.Wants(engine.NotMatched) {
-			step.Err = m.Explain(&e.matched)
-		}
-		return nil, step
-	case r.gap != nil:
-		return nil, e.step(patchResult{}, r.gap)
+// order. It returns the scope to go on with, or else what stops the rule.
+func (e *execution) admit() (*variables.Scope, error) {
+	r := e.rule
+	err := r.applies(&e.matched)
+	if err == nil {
+		err = r.gap
 	}
-	if err := e.unknownUser(r.asksUser.early); err != nil {
-		return nil, e.step(patchResult{}, err)
+	if err == nil {
+		err = e.unknownUser(r.asksUser.early)
+	}
+	if err != nil {
+		return nil, err
 	}
 	scope := e.begin()
-	if err := e.meets(r.preconditions, scope, "preconditions"); err != nil {
-		return nil, e.step(patchResult{}, err)
+	if err = e.meets(r.preconditions, scope, "preconditions"); err == nil {
+		err = e.excepted(scope)
 	}
-	if err := e.excepted(scope); err != nil {
-		return nil, e.step(patchResult{}, err)
+	if err == nil {
+		err = e.unknownUser(r.asksUser.late)
 	}
-	if err := e.unknownUser(r.asksUser.late); err != nil {
-		return nil, e.step(patchResult{}, err)
-	}
-	return scope, step
+	return scope, err
 }
 
 // applies decides match and exclude, that a Policy keeps to its namespace, and Kyverno to
 // its resourceFilters, which are not for the targets of a rule.
-func (r *rule) applies(c *match.Candidate) (match.Result, error) {
-	if c.World.Filtered != nil && c.World.Filtered(c.Key) {
-		return match.FilteredOut(), nil
+func (r *rule) applies(c *match.Candidate) error {
+	ns, says := r.policy.namespace, ""
+	switch {
+	case c.World.Filtered != nil && c.World.Filtered(c.Key):
+		says = "Kyverno's resourceFilters leave the object out"
+	case ns != "" && c.Object.GetNamespace() != ns:
+		return c.NotMatched(func() error { return engine.NewMismatch("namespace of the Policy", ns, match.NamespaceOf(c.Object)) })
+	case c.Operation == engine.OperationDelete && (len(r.targets) == 0 || !r.match.NamesDeletion()):
+		says = "a deletion only triggers rules with targets that name DELETE in operations"
 	}
-	if ns := r.policy.namespace; ns != "" && c.Object.GetNamespace() != ns {
-		return match.OutsideNamespace(ns), nil
+	if says != "" {
+		return c.NotMatched(func() error { return engine.Mismatch{Criterion: says} })
 	}
-	if c.Operation == engine.OperationDelete && (len(r.targets) == 0 || !r.match.NamesDeletion()) {
-		return match.DeletionIgnored(), nil
-	}
-	if m, err := r.match.Match(c); err != nil || !m.Applies() {
-		return m, err
+	if err := r.match.Match(c); err != nil {
+		return err
 	}
 	return r.exclude.Exclude(c)
 }
@@ -192,7 +173,7 @@ func (r *rule) applies(c *match.Candidate) (match.Result, error) {
 // ruleIndex finds the rules that may match an object of a kind without asking each of them.
 type ruleIndex struct {
 	rules  []*rule  // in evaluation order
-	byKind sync.Map // the places of rules, by the kinds that were asked for
+	byKind sync.Map // which rules may match, by the kinds that were asked for
 	did    string   // what keeps the rest of a policy with applyRules: One from running
 }
 
@@ -212,52 +193,49 @@ func newRuleIndex(policies []*policy, targets bool) *ruleIndex {
 	return x
 }
 
-// of returns the places of the rules that may match a kind, in evaluation order.
-func (x *ruleIndex) of(kind string) []int {
+// of says of each rule whether it may match a kind.
+func (x *ruleIndex) of(kind string) []bool {
 	if known, ok := x.byKind.Load(kind); ok {
-		return known.([]int)
+		return known.([]bool)
 	}
-	var places []int
+	may := make([]bool, len(x.rules))
 	for i, r := range x.rules {
-		if slices.ContainsFunc(r.match.Kinds(), func(k selector.Kind) bool { return selector.MatchWildcard(k.Kind, kind) }) {
-			places = append(places, i)
-		}
+		may[i] = slices.ContainsFunc(r.match.Kinds(), func(k selector.Kind) bool { return selector.MatchWildcard(k.Kind, kind) })
 	}
-	x.byKind.Store(kind, places)
-	return places
+	x.byKind.Store(kind, may)
+	return may
 }
 
 // visit runs the rules that may match an object, and hands over the steps of all. run also reports whether the rule did
 // something, after which applyRules: One keeps the rest of its policy from running.
 func (x *ruleIndex) visit(ctx context.Context, t *engine.Target, w *engine.World, sink engine.Sink, run func(*rule) ([]engine.Step, bool)) error {
-	places := x.of(t.Key.Kind)
-	for i := 0; i < len(x.rules); i++ {
-		applied := x.rules[i]
-		if _, mayMatch := slices.BinarySearch(places, i); !mayMatch {
-			applied.skipKind(ctx, t, w, sink)
-			continue
-		}
-		steps, done := run(applied)
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		for done && applied.policy.applyOne && i+1 < len(x.rules) && x.rules[i+1].policy == applied.policy {
-			i++
-			steps = append(steps, x.rules[i].skipped(t, applied, x.did))
+	may := x.of(t.Key.Kind)
+	var applied *rule // after which no other one of its policy runs
+	for i, r := range x.rules {
+		var steps []engine.Step
+		switch {
+		case applied != nil && applied.policy == r.policy:
+			err := &SkippedError{Reason: "applyRules is One, and rule " + applied.ref.Rule + " " + x.did}
+			sink.Step(r.step(t.Key, engine.Skipped, err))
+		case may[i]:
+			var done bool
+			steps, done = run(r)
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			if done && r.policy.applyOne {
+				applied = r
+			}
+		default:
+			var why error
+			if sink.Wants(engine.NotMatched) {
+				why = mismatch(r.match.Match(&match.Candidate{Target: *t, Operation: engine.OperationUpdate, Context: ctx, World: w, Explain: true}))
+			}
+			sink.Step(r.step(t.Key, engine.NotMatched, why))
 		}
 		for _, s := range steps {
 			sink.Step(s)
 		}
 	}
 	return nil
-}
-
-// skipped is the step of a rule that applyRules: One keeps from running, because another one did something.
-func (r *rule) skipped(t *engine.Target, applied *rule, did string) engine.Step {
-	step := engine.Step{Rule: r.ref, Outcome: engine.Skipped}
-	if len(r.targets) > 0 {
-		step.Trigger = t.Key
-	}
-	step.Err = &SkippedError{Reason: "applyRules is One, and rule " + applied.ref.Rule + " " + did}
-	return step
 }

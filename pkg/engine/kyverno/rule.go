@@ -153,10 +153,8 @@ func (r *rule) decodeMutate(f *policydecode.Fields) {
 	for _, key := range []string{"name", "match", "exclude", "context", "preconditions"} {
 		rest[key] = f.Values[key]
 	}
-	if r.mutation, r.mutate = decodeMutation(m, rest), m.Values; r.mutation != nil {
-		r.mutation.does(&r.footprint)
-	}
-	if len(targets) > 0 {
+	r.mutation, r.mutate = decodeMutation(m, rest), m.Values
+	if eachPatch(m.Values, r.footprint.patch); len(targets) > 0 {
 		r.footprint.writes.Field("metadata").Field("annotations").Field(engine.AppliedPatches).Add(nil)
 	}
 	r.asksTrigger = m.Has("foreach") || variables.Used(onTargets(m.Values)) || variables.Used(rest)

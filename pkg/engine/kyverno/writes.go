@@ -10,18 +10,12 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/variables"
 )
 
-// footprint is what a patch does to any object, as far as it stands in the policy: where it writes what, and whether it reads what
+// footprint is what the patches of a rule do to any object, as far as it stands in the policy: where it writes what, and whether it reads what
 // the object has.
 type footprint struct {
 	writes        engine.Writes
 	readsMetadata bool // of the object
 	readsMore     bool
-}
-
-// add adds what another patch does.
-func (f *footprint) add(other footprint) {
-	f.writes.Add(&other.writes)
-	f.readsMetadata, f.readsMore = f.readsMetadata || other.readsMetadata, f.readsMore || other.readsMore
 }
 
 // unnamed notes that a name is computed to which the patch writes.
@@ -35,15 +29,14 @@ func (f *footprint) reads(path []string) {
 	}
 }
 
-// newFootprint returns what a patch does, by the key under which it stands.
-func newFootprint(key string, patch any) (f footprint) {
+// patch adds what a patch does, by the key under which it stands.
+func (f *footprint) patch(key string, patch any) {
 	switch key {
 	case "patchStrategicMerge", "overlay":
 		f.merge(patch, &f.writes, nil)
 	default:
 		f.operations(patch)
 	}
-	return f
 }
 
 // merge adds what a merge patch does to a value.

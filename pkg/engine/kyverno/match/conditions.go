@@ -4,8 +4,8 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
@@ -29,69 +29,38 @@ type condition struct {
 	written    string // the key as the policy has it, where that holds variables
 }
 
-// ParseError is a mistake in preconditions.
-type ParseError struct {
-	Path string // such as "any[0].operator"; empty for the preconditions as a whole
-	Err  error
+// ParseConditions is DecodeConditions for conditions outside of a policy.
+func ParseConditions(raw any) (*Conditions, error) {
+	r := &policydecode.Report{Warn: func(engine.CompileError) {}}
+	return DecodeConditions(policydecode.Node{Report: r, Value: raw}), r.Err()
 }
 
-// Error gives the place and the mistake.
-func (e *ParseError) Error() string {
-	if e.Path == "" {
-		return e.Err.Error()
-	}
-	return e.Path + ": " + e.Err.Error()
-}
-
-// Unwrap returns the reason.
-func (e *ParseError) Unwrap() error { return e.Err }
-
-// ParseConditions compiles preconditions: a map of `any` and `all`, or a list, which is
-// all. Nil compiles to conditions that are always met. The error is a *ParseError.
-func ParseConditions(raw any) (c *Conditions, err error) {
-	c = &Conditions{}
-	switch v := raw.(type) {
-	case nil:
-	case []any:
-		c.all, err = parseList(v)
-	case map[string]any:
-		for _, name := range slices.Sorted(maps.Keys(v)) {
-			list, isList := v[name].([]any)
-			switch {
-			case name != "any" && name != "all":
-				err = &ParseError{Path: name, Err: errors.New("unknown field; use any or all")}
-			case v[name] == nil:
-			case !isList:
-				err = &ParseError{Path: name, Err: fmt.Errorf("must be a list, not %T", v[name])}
-			case name == "any":
-				c.hasAny = true
-				c.any, err = parseList(list, name)
-			default:
-				c.all, err = parseList(list, name)
-			}
-			if err != nil {
-				return nil, err
-			}
-		}
-	default:
-		err = &ParseError{Err: fmt.Errorf("must be a map of any and all, or a list, not %T", raw)}
-	}
-	return c, err
-}
-
-// DecodeConditions compiles the preconditions at a place in a policy. Missing conditions are nil, and so are
-// those with an error, which goes to the node's report.
+// DecodeConditions compiles the preconditions at a place in a policy: a map of `any` and `all`, or a list, which is
+// all. Missing conditions, which are always met, are nil, and so are those with an error, which goes to the node's report.
 func DecodeConditions(n policydecode.Node) *Conditions {
 	if n.Value == nil {
 		return nil
 	}
-	c, err := ParseConditions(n.Value)
-	var parse *ParseError
-	if errors.As(err, &parse) && parse.Path != "" {
-		n, err = below(n, parse.Path), parse.Err
+	c, before := &Conditions{}, len(n.Report.Errs)
+	switch v := n.Value.(type) {
+	case []any:
+		c.all = decodeList(n)
+	case map[string]any:
+		f := n.Fields()
+		for _, name := range sortedKeys(v) {
+			switch at := f.At(name); name {
+			case "any":
+				c.any, c.hasAny = decodeList(at, name), at.Value != nil
+			case "all":
+				c.all = decodeList(at, name)
+			default:
+				at.Fail("unknown field; use any or all")
+			}
+		}
+	default:
+		n.Fail("must be a map of any and all, or a list, not %T", v)
 	}
-	if err != nil {
-		n.Fail("%w", err)
+	if len(n.Report.Errs) > before {
 		return nil
 	}
 	c.lint(n)
@@ -156,35 +125,33 @@ func clash(list []condition, operators ...Operator) (condition, bool) {
 	return condition{}, false
 }
 
-func parseList(list []any, group ...string) ([]condition, error) {
-	conditions := make([]condition, len(list))
-	for i, item := range list {
-		place := fmt.Sprintf("%s[%d]", strings.Join(group, ""), i)
-		fields, ok := item.(map[string]any)
-		if !ok {
-			return nil, &ParseError{Path: place, Err: fmt.Errorf("must be a condition, not %T", item)}
+func decodeList(n policydecode.Node, group ...string) []condition {
+	var out []condition
+	for i, item := range n.List() {
+		c := condition{place: fmt.Sprintf("%s[%d]", strings.Join(group, ""), i)}
+		if _, isMap := item.Value.(map[string]any); isMap {
+			c.decode(item.Fields(), append(group[:len(group):len(group)], strconv.Itoa(i)))
+		} else {
+			item.Fail("must be a condition, not %s", policydecode.TypeName(item.Value))
 		}
-		var err error
-		if conditions[i], err = parseCondition(fields, place, append(group[:len(group):len(group)], fmt.Sprint(i))); err != nil {
-			return nil, err
-		}
+		out = append(out, c)
 	}
-	return conditions, nil
+	return out
 }
 
-func parseCondition(fields map[string]any, place string, path []string) (condition, error) {
-	c := condition{place: place}
-	for _, name := range slices.Sorted(maps.Keys(fields)) {
-		text, isText := fields[name].(string)
+func (c *condition) decode(f *policydecode.Fields, path []string) {
+	for _, name := range sortedKeys(f.Values) {
+		n := f.At(name)
+		text, isText := n.Value.(string)
 		var err error
 		switch name {
 		case "key":
-			c.key, err = variables.ParseAt(fields[name], append(path, name)...)
+			c.key, err = variables.ParseAt(n.Value, append(path, name)...)
 			if err == nil && isText && !c.key.Static() {
 				c.written = strings.TrimSpace(text)
 			}
 		case "value":
-			c.value, err = variables.ParseAt(fields[name], append(path, name)...)
+			c.value, err = variables.ParseAt(n.Value, append(path, name)...)
 		case "operator":
 			c.operator, err = ParseOperator(text)
 		case "message":
@@ -193,19 +160,21 @@ func parseCondition(fields map[string]any, place string, path []string) (conditi
 			err = errors.New("unknown field; use key, operator, value or message")
 		}
 		if err != nil {
-			return c, &ParseError{Path: place + "." + name, Err: err}
+			n.Fail("%w", err)
 		}
 	}
-	if c.operator == "" {
-		return c, &ParseError{Path: place, Err: errors.New("no operator")}
+	if _, there := f.Values["operator"]; !there {
+		f.Fail("no operator")
 	}
-	return c, nil
 }
 
 // Check evaluates the conditions; the error is an *UnmetError if they do not hold. `any` stops at the first that
 // holds, `all` at the first that does not; both count. A variable that cannot be resolved is another
 // error, as in Kyverno.
 func (c *Conditions) Check(s *variables.Scope) error {
+	if c == nil {
+		return nil
+	}
 	unmet, anyHolds := &UnmetError{}, !c.hasAny
 	for i := range c.any {
 		holds, err := c.any[i].holds(s, unmet)

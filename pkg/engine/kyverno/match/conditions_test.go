@@ -90,8 +90,8 @@ func TestParseConditionsErrors(t *testing.T) {
 		`{"all": [{"key": "a", "operator": "Equals", "value": ["{{ unknown() }}"]}]}`: "all[0].value",
 	} {
 		_, err := match.ParseConditions(decode(t, raw))
-		var parse *match.ParseError
-		if !errors.As(err, &parse) || parse.Path != want {
+		var failed *engine.CompileError
+		if !errors.As(err, &failed) || failed.Field != want {
 			t.Errorf("%s: got %v, want it at %s", raw, err, want)
 		}
 	}

@@ -26,7 +26,8 @@ type criterion struct {
 // The places of the criteria in the order in which reasons are given: what
 // the object is, then what it has, then what is done to it and by whom.
 const (
-	byKind = iota
+	byNothing = iota - 1 // of a filter without criteria
+	byKind
 	byName
 	byNames
 	byNamespace
@@ -37,7 +38,33 @@ const (
 	bySubjects // this and those that follow are about the user
 	byRoles
 	byClusterRoles
+	allHold // no criterion fails
 )
+
+// oneOf is a criterion that lists patterns for one value of the candidate.
+func oneOf(name string, patterns func(f *Filter) []string, value func(c *Candidate) string) criterion {
+	return criterion{
+		name: name, value: value, wanted: func(f *Filter) string { return strings.Join(patterns(f), ", ") },
+		holds: func(f *Filter, c *Candidate) (bool, error) {
+			list := patterns(f)
+			return len(list) == 0 || selector.AnyOf(list, value(c)), nil
+		},
+	}
+}
+
+// bound is a criterion that lists roles of the requesting user; roles, clusterRoles and subjects must
+// each hold, whatever Kyverno's own comment says.
+func bound(name string, wanted func(f *Filter) []string, of func(userRoles) []string) criterion {
+	k := oneOf(name, wanted, username)
+	k.holds = func(f *Filter, c *Candidate) (bool, error) {
+		if len(wanted(f)) == 0 {
+			return true, nil
+		}
+		roles, err := rolesOf(c.Context, c.World, c.Request.User)
+		return slices.ContainsFunc(wanted(f), func(role string) bool { return slices.Contains(of(roles), role) }), err
+	}
+	return k
+}
 
 //nolint:gochecknoglobals // immutable tables
 var (
@@ -53,14 +80,8 @@ var (
 				return f.Name == "" || selector.MatchWildcard(f.Name, c.name()), nil
 			},
 		},
-		byNames: {
-			name: "names", wanted: func(f *Filter) string { return strings.Join(f.Names, ", ") }, value: (*Candidate).name,
-			holds: func(f *Filter, c *Candidate) (bool, error) { return anyOf(f.Names, c.name()), nil },
-		},
-		byNamespace: {
-			name: "namespaces", wanted: wantedNamespaces, value: (*Candidate).namespace,
-			holds: func(f *Filter, c *Candidate) (bool, error) { return anyOf(f.Namespaces, c.namespace()), nil },
-		},
+		byNames:     oneOf("names", func(f *Filter) []string { return f.Names }, (*Candidate).name),
+		byNamespace: oneOf("namespaces", func(f *Filter) []string { return f.Namespaces }, func(c *Candidate) string { return NamespaceOf(c.Object) }),
 		bySelector: {
 			name: "selector", wanted: func(f *Filter) string { return labelsText(f.Labels) },
 			holds: func(f *Filter, c *Candidate) (bool, error) {
@@ -81,13 +102,7 @@ var (
 			name: "namespaceSelector", wanted: func(f *Filter) string { return labelsText(f.NamespaceLabels) },
 			holds: (*Filter).matchesNamespaceLabels, found: (*Filter).seenOfNamespace,
 		},
-		byOperation: {
-			name: "operations", wanted: func(f *Filter) string { return strings.Join(f.Operations, ", ") },
-			holds: func(f *Filter, c *Candidate) (bool, error) {
-				return len(f.Operations) == 0 || slices.Contains(f.Operations, string(c.Operation)), nil
-			},
-			value: func(c *Candidate) string { return string(c.Operation) },
-		},
+		byOperation: oneOf("operations", func(f *Filter) []string { return f.Operations }, func(c *Candidate) string { return string(c.Operation) }),
 		bySubjects: {
 			name: "subjects", value: username,
 			wanted: func(f *Filter) string {
@@ -97,61 +112,34 @@ var (
 				return len(f.Subjects) == 0 || slices.ContainsFunc(f.Subjects, c.is), nil
 			},
 		},
-		byRoles: {
-			name: "roles", wanted: func(f *Filter) string { return strings.Join(f.Roles, ", ") }, value: username,
-			holds: func(f *Filter, c *Candidate) (bool, error) {
-				return c.isBound(f.Roles, func(r userRoles) []string { return r.roles })
-			},
-		},
-		byClusterRoles: {
-			name: "clusterRoles", wanted: func(f *Filter) string { return strings.Join(f.ClusterRoles, ", ") }, value: username,
-			holds: func(f *Filter, c *Candidate) (bool, error) {
-				return c.isBound(f.ClusterRoles, func(r userRoles) []string { return r.clusterRoles })
-			},
-		},
+		byRoles:        bound("roles", func(f *Filter) []string { return f.Roles }, func(r userRoles) []string { return r.roles }),
+		byClusterRoles: bound("clusterRoles", func(f *Filter) []string { return f.ClusterRoles }, func(r userRoles) []string { return r.clusterRoles }),
 	}
 	// described is the order in which a filter is described.
 	described = [...]int{
 		byOperation, byKind, byName, byNames, byNamespace, byAnnotations, bySelector, byNamespaceSelector, byRoles, byClusterRoles, bySubjects,
 	}
-
-	// What else keeps a rule from applying.
-	byDeletion        = criterion{name: "a deletion only triggers rules with targets that name DELETE in operations"}
-	byFilters         = criterion{name: "Kyverno's resourceFilters leave the object out"}
-	byNothing         = criterion{name: "match cannot be empty"}
-	byPolicyNamespace = criterion{name: "namespace of the Policy", wanted: wantedNamespaces, value: (*Candidate).namespace}
 )
 
-// rank is the place of a criterion among the others, what else keeps a rule from applying being first.
-func (k *criterion) rank() int {
-	for i := range criteria {
-		if k == &criteria[i] {
-			return i
-		}
-	}
-	return -1
+// miss is a filter that does not hold, with the criterion that fails.
+type miss struct {
+	*Filter
+	by int
 }
 
-// mismatch says what a filter wants and what the candidate has.
-func (k *criterion) mismatch(f *Filter, c *Candidate) engine.Mismatch {
-	switch {
-	case k.value != nil:
-		return engine.NewMismatch(k.name, k.wanted(f), k.value(c))
-	case k.found != nil:
-		return engine.Mismatch{Criterion: k.name, Wanted: k.wanted(f), Found: k.found(f, c)}
+// mismatch says what the filter wants and what the candidate has.
+func (m miss) mismatch(c *Candidate) engine.Mismatch {
+	if m.by == byNothing {
+		return engine.Mismatch{Criterion: "match cannot be empty"}
 	}
-	return engine.Mismatch{Criterion: k.name}
+	k := criteria[m.by]
+	if k.value != nil {
+		return engine.NewMismatch(k.name, k.wanted(m.Filter), k.value(c))
+	}
+	return engine.Mismatch{Criterion: k.name, Wanted: k.wanted(m.Filter), Found: k.found(m.Filter, c)}
 }
-
-func wantedNamespaces(f *Filter) string { return strings.Join(f.Namespaces, ", ") }
-
-func (c *Candidate) namespace() string { return NamespaceOf(c.Object) }
 
 func username(c *Candidate) string { return c.Request.User.Username }
-
-func anyOf(patterns []string, name string) bool {
-	return len(patterns) == 0 || selector.AnyOf(patterns, name)
-}
 
 func (f *Filter) matchesKind(key engine.ObjectKey) bool {
 	return slices.ContainsFunc(f.Kinds, func(kind selector.Kind) bool { return kind.Matches(key.GroupVersionKind(), key.Subresource) })
@@ -184,17 +172,6 @@ func (f *Filter) seenOfNamespace(c *Candidate) string {
 	return "the Namespace " + engine.FoundLabels(labels, f.NamespaceLabels)
 }
 
-// isBound reports whether the requesting user has one of some roles; roles, clusterRoles and subjects must
-// each hold, whatever Kyverno's own comment says.
-func (c *Candidate) isBound(wanted []string, of func(userRoles) []string) (bool, error) {
-	if len(wanted) == 0 {
-		return true, nil
-	}
-	bound, err := rolesOf(c.Context, c.World, c.Request.User)
-	has := of(bound)
-	return slices.ContainsFunc(wanted, func(role string) bool { return slices.Contains(has, role) }), err
-}
-
 // is reports whether a subject is the requesting user, or one of the user's groups.
 func (c *Candidate) is(s Subject) bool {
 	user := c.Request.User
@@ -222,12 +199,14 @@ func labelsText(labels *selector.Labels) string {
 	return labels.String()
 }
 
-func joined[T any](list []T, text func(T) string) string {
+func joined[T any](list []T, text func(T) string) string { return joinedBy(", ", list, text) }
+
+func joinedBy[T any](separator string, list []T, text func(T) string) string {
 	out := make([]string, len(list))
 	for i, item := range list {
 		out[i] = text(item)
 	}
-	return strings.Join(out, ", ")
+	return strings.Join(out, separator)
 }
 
 func joinPairs(set map[string]string) string {
@@ -241,35 +220,25 @@ func joinPairs(set map[string]string) string {
 // mostEntries bounds the entries that an error lists.
 const mostEntries = 3
 
-// Explain says why a result does not apply: by the criterion that says most about
-// what the object is, whichever was compared first. It returns nil for one that applies.
-func (m Result) Explain(c *Candidate) error {
+// explain says why the block does not hold, of whose filters some have missed.
+func (m *Block) explain(c *Candidate, missed []miss) error {
 	switch {
-	case m.excluded:
-		return m.exclusion()
-	case m.block == nil || m.filter == nil:
-		return m.failed.mismatch(m.filter, c)
-	}
-	missed := m.block.missed(c)
-	switch {
-	case len(missed) == 0: // it holds by now, for what was not to be read before
-		return m.failed.mismatch(m.filter, c)
-	case m.block.all:
+	case m.all:
 		least := slices.MinFunc(missed, byRank)
-		failed := least.failed.mismatch(least.filter, c)
-		failed.Criterion = least.filter.Place + ": " + failed.Criterion
+		failed := least.mismatch(c)
+		failed.Criterion = least.Place + ": " + failed.Criterion
 		return failed
-	case len(m.block.filters) == 1:
-		return missed[0].failed.mismatch(missed[0].filter, c)
+	case len(missed) == 1:
+		return missed[0].mismatch(c)
 	}
-	slices.SortStableFunc(missed, func(a, b Result) int { return byRank(b, a) })
+	slices.SortStableFunc(missed, func(a, b miss) int { return byRank(b, a) })
 	var parts []string
 	for i, each := range missed[:min(len(missed), mostEntries)] {
-		place := each.filter.Place
-		if i == 0 && len(missed) > 1 && byRank(missed[0], missed[1]) > 0 {
+		place := each.Place
+		if i == 0 && byRank(missed[0], missed[1]) > 0 {
 			place += " comes nearest"
 		}
-		parts = append(parts, place+": "+each.failed.mismatch(each.filter, c).Error())
+		parts = append(parts, place+": "+each.mismatch(c).Error())
 	}
 	if more := len(missed) - len(parts); more > 0 {
 		parts = append(parts, fmt.Sprintf("and %d more entries", more))
@@ -277,36 +246,19 @@ func (m Result) Explain(c *Candidate) error {
 	return errors.New(strings.Join(parts, "; "))
 }
 
-// missed compares all filters again, for the mismatch of each.
-func (m *Block) missed(c *Candidate) []Result {
-	var out []Result
-	for _, f := range m.filters {
-		if failed, err := f.failsMatch(c, true); err == nil && failed != nil {
-			out = append(out, Result{failed: failed, filter: f})
-		}
-	}
-	return out
-}
-
 // byRank compares how much of two filters holds before a criterion fails.
-func byRank(a, b Result) int { return a.failed.rank() - b.failed.rank() }
+func byRank(a, b miss) int { return a.by - b.by }
 
 // exclusion says what the entry that excludes asks for, or all of them where they
 // decide together.
-func (m Result) exclusion() error {
-	filters := []*Filter{m.filter}
-	if m.block.all {
-		filters = m.block.filters
+func (m *Block) exclusion(f *Filter) error {
+	filters := []*Filter{f}
+	if m.all {
+		filters = m.filters
 	}
-	var entries []string
-	for _, f := range filters {
-		text := f.String()
-		if f.Place != "" {
-			text = f.Place + ": " + text
-		}
-		entries = append(entries, text)
-	}
-	return errors.New("excluded by the rule's exclude block: " + strings.Join(entries, "; "))
+	return errors.New("excluded by the rule's exclude block: " + joinedBy("; ", filters, func(f *Filter) string {
+		return strings.TrimPrefix(f.Place+": "+f.String(), ": ")
+	}))
 }
 
 // String lists the criteria of a filter with what they want.

@@ -3,6 +3,7 @@ package match
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -55,105 +56,105 @@ type Candidate struct {
 	Operation engine.Operation
 	Context   context.Context // of the call that the candidate is made for
 	World     *engine.World   // has Namespaces and role bindings
+	Explain   bool            // a NotMatchedError says why
 }
 
-// Result is whether a rule applies to a candidate, as far as one of its blocks
-// decides. It costs nothing until it is to be explained.
-type Result struct {
-	failed   *criterion // nil where the rule applies
-	filter   *Filter
-	block    *Block // that does not hold, or excludes; nil where it is none
-	excluded bool
+// NotMatchedError is that a rule does not apply to a candidate.
+type NotMatchedError struct{ Reason error } // nil where the candidate does not ask for it
+
+// Error gives the reason.
+func (e *NotMatchedError) Error() string { return fmt.Sprintf("not matched: %v", e.Reason) }
+
+// Unwrap returns the reason.
+func (e *NotMatchedError) Unwrap() error { return e.Reason }
+
+// NotMatched returns the error of a candidate to which a rule does not apply; the reason is asked for only where it is wanted.
+func (c *Candidate) NotMatched(why func() error) error {
+	if !c.Explain {
+		return unexplained
+	}
+	return &NotMatchedError{why()}
 }
 
-// Applies reports whether the rule applies.
-func (m Result) Applies() bool { return m.failed == nil }
+var unexplained error = &NotMatchedError{} //nolint:gochecknoglobals,errname // an immutable value, which most objects share
 
-// DeletionIgnored is the result for a deletion that cannot trigger a rule.
-func DeletionIgnored() Result { return Result{failed: &byDeletion} }
-
-// FilteredOut is the result for an object that Kyverno passes over.
-func FilteredOut() Result { return Result{failed: &byFilters} }
-
-// OutsideNamespace is the result for an object in another namespace than its Policy.
-func OutsideNamespace(ns string) Result {
-	return Result{failed: &byPolicyNamespace, filter: &Filter{Namespaces: []string{ns}}}
-}
-
-// Match compares a candidate with a match block.
-func (m *Block) Match(c *Candidate) (Result, error) {
-	missed := Result{failed: &byNothing, block: m}
+// Match compares a candidate with a match block. The error is a *NotMatchedError where the rule does not apply, and then says
+// most about what the object is, whichever criterion was compared first.
+func (m *Block) Match(c *Candidate) error {
+	var missed []miss
 	for _, f := range m.filters {
-		failed, err := f.failsMatch(c, false)
-		if err != nil || failed == nil && !m.all {
-			return Result{}, err
-		}
-		if failed != nil {
-			if missed.failed, missed.filter = failed, f; m.all {
-				return missed, nil
-			}
+		by, err := f.failsMatch(c)
+		switch {
+		case err != nil && m.all && len(missed) > 0: // which decides
+		case err != nil:
+			return err
+		case by != allHold && c.Explain:
+			missed = append(missed, miss{f, by})
+		case by != allHold && m.all:
+			return unexplained
+		case by == allHold && !m.all:
+			return nil
 		}
 	}
-	if m.all && len(m.filters) > 0 {
-		return Result{}, nil
+	if m.all && len(missed) == 0 {
+		return nil
 	}
-	return missed, nil
+	return c.NotMatched(func() error { return m.explain(c, missed) })
 }
 
 // Exclude compares a candidate with an exclude block: `any` excludes by one filter
-// that holds, `all` when each does. An empty filter excludes nothing.
-func (m *Block) Exclude(c *Candidate) (Result, error) {
+// that holds, `all` when each does. An empty filter excludes nothing. The error is a *NotMatchedError where the block excludes.
+func (m *Block) Exclude(c *Candidate) error {
 	if m == nil {
-		return Result{}, nil
+		return nil
 	}
 	for i, f := range m.filters {
-		failed := &byNothing
+		by := byNothing
 		if !f.Empty() {
 			var err error
-			if failed, err = f.fails(c, true, false); err != nil {
-				return Result{}, err
+			if by, err = f.fails(c, true); err != nil {
+				return err
 			}
 		}
 		switch last := i == len(m.filters)-1; {
-		case failed == nil && (last || !m.all):
-			return Result{failed: &byNothing, filter: f, block: m, excluded: true}, nil
-		case failed != nil && m.all:
-			return Result{}, nil
+		case by == allHold && (last || !m.all):
+			return c.NotMatched(func() error { return m.exclusion(f) })
+		case by != allHold && m.all:
+			return nil
 		}
 	}
-	return Result{}, nil
+	return nil
 }
 
 // failsMatch is fails for a match block: where no user is simulated, its
 // criteria on users do not count, and a filter without any other matches nothing.
-func (f *Filter) failsMatch(c *Candidate, explain bool) (*criterion, error) {
+func (f *Filter) failsMatch(c *Candidate) (int, error) {
 	withUser := !c.Request.User.Empty()
 	if f.Empty() || !withUser && f.emptyButUser() {
-		return &byNothing, nil
+		return byNothing, nil
 	}
-	return f.fails(c, withUser, explain)
+	return f.fails(c, withUser)
 }
 
-// fails returns the first criterion that does not hold; nil if all do. The labels of the Namespace are compared last, since
+// fails returns the place of the first criterion that does not hold, or allHold. The labels of the Namespace are compared last, since
 // they may have to be read, but to explain.
-func (f *Filter) fails(c *Candidate, withUser, explain bool) (*criterion, error) {
-	for i := range criteria {
-		k := &criteria[i]
-		if i >= bySubjects && !withUser || i == byNamespaceSelector && !explain {
+func (f *Filter) fails(c *Candidate, withUser bool) (int, error) {
+	for by := range criteria {
+		if by >= bySubjects && !withUser || by == byNamespaceSelector && !c.Explain {
 			continue
 		}
-		ok, err := k.holds(f, c)
-		if err != nil && i == byNamespaceSelector {
+		ok, err := criteria[by].holds(f, c)
+		if err != nil && by == byNamespaceSelector {
 			continue
 		}
 		if err != nil || !ok {
-			return k, err
+			return by, err
 		}
 	}
 	if ok, err := criteria[byNamespaceSelector].holds(f, c); err != nil || !ok {
-		return &criteria[byNamespaceSelector], err
+		return byNamespaceSelector, err
 	}
-	return nil, nil
+	return allHold, nil
 }
 
 // Empty reports whether a match block lacks criteria, so that it matches nothing,
