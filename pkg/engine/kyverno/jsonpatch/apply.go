@@ -57,12 +57,10 @@ func (o operation) idle() string {
 // apply applies one operation.
 func (o operation) apply(c *limit.Clock, doc map[string]any) (map[string]any, error) {
 	switch o.op {
-	case opAdd:
-		return write(doc, o.to, editor{Clock: c, last: add, value: o.value, create: true})
-	case opReplace:
-		return write(doc, o.to, editor{Clock: c, last: replace, value: o.value, create: true})
+	case opAdd, opReplace:
+		return write(doc, o.to, editor{Clock: c, op: o.op, value: o.value, create: true})
 	case opRemove:
-		return write(doc, o.to, editor{Clock: c, last: remove, lenient: true})
+		return write(doc, o.to, editor{Clock: c, op: opRemove, lenient: true})
 	case opTest:
 		return doc, test(doc, o.to, o.value)
 	}
@@ -74,11 +72,11 @@ func (o operation) apply(c *limit.Clock, doc map[string]any) (map[string]any, er
 		return nil, fmt.Errorf("from: %w", err)
 	}
 	if o.op == opMove {
-		if doc, err = write(doc, o.from, editor{Clock: c, last: remove}); err != nil {
+		if doc, err = write(doc, o.from, editor{Clock: c, op: opRemove}); err != nil {
 			return nil, err
 		}
 	}
-	return write(doc, o.to, editor{Clock: c, last: add, value: moved})
+	return write(doc, o.to, editor{Clock: c, op: opAdd, value: moved})
 }
 
 // Reasons why a path leads nowhere.
@@ -147,8 +145,7 @@ func step(node any, token string) (child any, ok bool, err error) {
 
 // position is the place of an element, negative indices counting from the end, and whether there is one.
 func position(list []any, token string) (i int, inside bool, err error) {
-	i, isIndex := index(token)
-	if !isIndex {
+	if i, err = strconv.Atoi(token); err != nil {
 		return 0, false, fmt.Errorf("%q is not a list index", token)
 	}
 	if i < 0 {
@@ -157,17 +154,10 @@ func position(list []any, token string) (i int, inside bool, err error) {
 	return i, i >= 0 && i < len(list), nil
 }
 
-func index(token string) (int, bool) {
-	i, err := strconv.Atoi(token)
-	return i, err == nil
-}
-
 // editor is what an operation does at the end of its path, and on its way.
 type editor struct {
 	*limit.Clock
-	// last edits the map or list that holds the last token of the path, with the value; it
-	// returns a copy, or what it was given where there is nothing to do.
-	last  func(parent any, token string, value any) (any, error)
+	op    string // opAdd, opReplace, opRemove or opPut
 	value any
 	// create makes missing parents: a list where the next token is an index
 	// or "-", else a map.
@@ -175,6 +165,9 @@ type editor struct {
 	// lenient leaves the object as it is where the path leads nowhere.
 	lenient bool
 }
+
+// opPut takes a changed child for the one that was there, or that is now.
+const opPut = "put"
 
 // write edits the document at the path. The empty path takes the operation's
 // value for the document itself.
@@ -189,41 +182,82 @@ func write(doc map[string]any, path []string, e editor) (map[string]any, error) 
 	return edited.(map[string]any), nil
 }
 
-// edit returns the node with the edit made at the path below it.
+// edit returns the node with the edit made at the path below it: a copy, or what it was given where there is nothing to do.
 func (e editor) edit(node any, path []string) (any, error) {
 	if err := e.Step(); err != nil {
 		return nil, err
 	}
-	if len(path) == 1 {
-		return e.last(node, path[0], e.value)
+	if len(path) > 1 {
+		child, ok, err := step(node, path[0])
+		switch {
+		case e.create && child == nil:
+			child, err = newParent(path[1])
+		case e.lenient && !ok:
+			return node, nil
+		case err == nil && !ok:
+			err = errMissing
+		}
+		if err == nil {
+			child, err = e.edit(child, path[1:])
+		}
+		if err != nil {
+			return nil, err
+		}
+		e.op, e.value = opPut, child
 	}
-	child, ok, err := step(node, path[0])
-	switch {
-	case e.create && child == nil:
-		child, err = newParent(path[1])
-	case e.lenient && !ok:
+	switch n := node.(type) {
+	case map[string]any:
+		if e.op == opRemove {
+			return diff.Without(n, path[0]), nil
+		}
+		return diff.With(n, path[0], e.value), nil
+	case []any:
+		return e.editList(n, path[0])
+	}
+	if e.op == opRemove {
 		return node, nil
-	case err == nil && !ok:
-		err = errMissing
+	}
+	return nil, fmt.Errorf("the parent of %q is neither a map nor a list", path[0])
+}
+
+// editList removes what is there; what is not there needs no removing. An add inserts, and a replace never moves others:
+// what is not there is added at the end. A put makes the list as long as it has to be.
+func (e editor) editList(list []any, token string) (any, error) {
+	i, inside, err := position(list, token)
+	switch {
+	case e.op == opRemove && inside:
+		return slices.Delete(slices.Clone(list), i, i+1), nil
+	case e.op == opRemove:
+		return list, err
+	case inside && e.op != opAdd:
+		list = slices.Clone(list)
+		list[i] = e.value
+		return list, nil
+	case token == "-" && e.op != opPut, e.op == opReplace && (err == nil && i == len(list) || len(list) == 0 && token == "-1"):
+		return append(slices.Clip(list), e.value), nil
+	case err == nil && e.op == opPut:
+		list, err = pad(list, i)
 	}
 	if err != nil {
 		return nil, err
 	}
-	edited, err := e.edit(child, path[1:])
-	if err != nil {
-		return nil, err
+	if token[0] == '-' { // counts from the place behind the end
+		i++
 	}
-	return put(node, path[0], edited)
+	if i < 0 || i > len(list) || e.op == opReplace {
+		return nil, fmt.Errorf("index %s is out of range: the list has %d elements", token, len(list))
+	}
+	return slices.Insert(slices.Clone(list), i, e.value), nil
 }
 
 // newParent is what a token wants to be put into; a list is as long as the
 // index asks for.
 func newParent(token string) (any, error) {
-	i, isIndex := index(token)
+	i, err := strconv.Atoi(token)
 	switch {
 	case token == "-":
 		return []any{}, nil
-	case !isIndex:
+	case err != nil:
 		return map[string]any{}, nil
 	case i < -1:
 		return nil, fmt.Errorf("there is no list to count %d back in", -i)
@@ -241,99 +275,4 @@ func pad(list []any, i int) ([]any, error) {
 		return nil, fmt.Errorf("index %d is far beyond the end of the list, which has %d elements", i, len(list))
 	}
 	return append(slices.Clip(list), make([]any, missing)...), nil
-}
-
-// put returns a copy of the node with another child at a token; a list becomes as long as it has to be.
-func put(node any, token string, child any) (any, error) {
-	list, isList := node.([]any)
-	if !isList {
-		return set(node, token, child)
-	}
-	i, inside, err := position(list, token)
-	if inside {
-		list = slices.Clone(list)
-		list[i] = child
-		return list, nil
-	}
-	if err == nil {
-		list, err = pad(list, i)
-	}
-	if err != nil {
-		return nil, err
-	}
-	return add(list, token, child)
-}
-
-// add inserts into lists, and sets keys of maps.
-func add(parent any, token string, value any) (any, error) {
-	list, isList := parent.([]any)
-	if !isList {
-		return set(parent, token, value)
-	}
-	if token == "-" {
-		return append(slices.Clip(list), value), nil
-	}
-	i, _, err := position(list, token)
-	if token[0] == '-' { // counts from the place behind the end
-		i++
-	}
-	if err == nil && (i < 0 || i > len(list)) {
-		err = errOutside(token, list)
-	}
-	if err != nil {
-		return nil, err
-	}
-	return slices.Insert(slices.Clone(list), i, value), nil
-}
-
-// replace sets an element of a list, never moving others; what is not there is
-// added at the end.
-func replace(parent any, token string, value any) (any, error) {
-	list, isList := parent.([]any)
-	if !isList {
-		return set(parent, token, value)
-	}
-	i, inside, err := position(list, token)
-	switch {
-	case token == "-", err == nil && i == len(list), len(list) == 0 && token == "-1":
-		return append(slices.Clip(list), value), nil
-	case err == nil && !inside:
-		err = errOutside(token, list)
-	}
-	if err != nil {
-		return nil, err
-	}
-	return put(list, token, value)
-}
-
-// remove takes out what is there; what is not there needs no removing.
-func remove(parent any, token string, _ any) (any, error) {
-	switch n := parent.(type) {
-	case map[string]any:
-		if _, ok := n[token]; ok {
-			return diff.Without(n, token), nil
-		}
-	case []any:
-		i, inside, err := position(n, token)
-		if err != nil {
-			return nil, err
-		}
-		if inside {
-			return slices.Delete(slices.Clone(n), i, i+1), nil
-		}
-	}
-	return parent, nil
-}
-
-// set sets a key of a map.
-func set(parent any, token string, value any) (any, error) {
-	fields, isMap := parent.(map[string]any)
-	if !isMap {
-		return nil, fmt.Errorf("the parent of %q is neither a map nor a list", token)
-	}
-	return diff.With(fields, token, value), nil
-}
-
-func errOutside(token string, list []any) error {
-	return fmt.Errorf("index %s is out of range: the list has %d elements", token, len(list))
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"strconv"
 	"strings"
 
 	"github.com/go-openapi/jsonpointer"
@@ -209,7 +210,8 @@ func (o operation) notIdempotent() string {
 		return ""
 	}
 	last := o.to[len(o.to)-1]
-	_, isIndex := index(last)
+	_, err := strconv.Atoi(last)
+	isIndex := err == nil
 	switch {
 	case o.op == opRemove && isIndex:
 		return "removes an element by its index, and the next one the next time"
