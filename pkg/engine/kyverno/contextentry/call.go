@@ -17,30 +17,29 @@ import (
 
 // call is a request as a policy writes it.
 type call struct {
-	field    string // "context[0].apiCall"
+	place    string // "context[0].apiCall"
 	own      string // the namespace of a Policy
 	method   string
-	written  string // the path or the URL, as the policy has it
-	target   *variables.Template
-	service  bool                // or else the API server
+	service  bool      // or else the API server
+	target   textField // a path of the API server, or the URL of a service
+	caBundle textField
 	data     *variables.Template // a list of {key, value}; nil when there is none
 	headers  *variables.Template // the same
-	caBundle *variables.Template
 }
 
 // decodeCall reads what apiCall of a rule and of a GlobalContextEntry share.
 func decodeCall(f *policydecode.Fields) *call {
-	c := &call{field: f.PathInRule(), own: f.Report.Namespace, method: f.At("method").OneOf("GET", "POST"), data: variables.Decode(f.At("data"))}
+	c := &call{place: f.PathInRule(), own: f.Report.Namespace, method: f.At("method").OneOf("GET", "POST"), data: variables.Decode(f.At("data"))}
 	switch {
 	case f.At("urlPath").Text() != "":
-		c.written, c.target = f.At("urlPath").Text(), variables.Decode(f.At("urlPath"))
+		c.target = decodeText(f.At("urlPath"), "")
 		if f.Has("service") {
 			f.At("service").Lint("has no effect beside urlPath")
 		}
 	case f.Has("service"):
 		of := f.At("service").Fields()
-		c.service, c.written, c.target = true, of.At("url").Required(), variables.Decode(of.At("url"))
-		c.headers, c.caBundle = variables.Decode(of.At("headers")), variables.Decode(of.At("caBundle"))
+		of.At("url").Required()
+		c.service, c.target, c.caBundle, c.headers = true, decodeText(of.At("url"), ""), decodeText(of.At("caBundle"), "caBundle: "), variables.Decode(of.At("headers"))
 		of.Done()
 	default:
 		f.Fail("needs a urlPath or a service")
@@ -53,74 +52,56 @@ func decodeCall(f *policydecode.Fields) *call {
 
 // ask describes the request; prefix names its owner.
 func (c *call) ask(prefix string) engine.Ask {
-	what := prefix + c.method + " " + c.written
+	what := prefix + c.method + " " + c.target.written
 	if c.service {
 		return engine.Ask{Of: engine.AskService, What: what}
 	}
-	return engine.Ask{Of: engine.AskAPI, What: what, Method: c.method, Path: outline(c.written)}
-}
-
-// outline is a path in which "*" stands for each variable.
-func outline(path string) string {
-	var out strings.Builder
-	segments, _ := variables.Split(path) // a path that cannot be read is an error of the policy
+	var outline strings.Builder                      // the path, in which "*" stands for each variable
+	segments, _ := variables.Split(c.target.written) // a path that cannot be read is an error of the policy
 	for _, s := range segments {
 		if s.Variable != nil {
 			s.Text = "*"
 		}
-		out.WriteString(s.Text)
+		outline.WriteString(s.Text)
 	}
-	return out.String()
+	return engine.Ask{Of: engine.AskAPI, What: what, Method: c.method, Path: outline.String()}
 }
 
-// request is a call whose variables are resolved.
-type request struct {
-	*call
-	target   string // a path of the API server, or the URL of a service
-	body     []byte
-	header   map[string][]string
-	caBundle string
-}
-
-func (c *call) render(s *variables.Scope) (*request, error) {
-	r := &request{call: c}
-	var err error
-	if r.target, err = renderText(c.target, s); err != nil {
-		return nil, err
+// render resolves the variables.
+func (c *call) render(s *variables.Scope) (r engine.RemoteRequest, err error) {
+	r.Method = c.method
+	if r.URL, err = c.target.render(s); err != nil {
+		return r, err
 	}
-	if r.caBundle, err = renderText(c.caBundle, s); err != nil {
-		return nil, fmt.Errorf("caBundle: %w", err)
+	bundle, err := c.caBundle.render(s)
+	if err != nil {
+		return r, err
 	}
-	if err := r.renderHeaders(s); err != nil {
-		return nil, fmt.Errorf("headers: %w", err)
+	r.CABundle = []byte(bundle)
+	err = eachPair(c.headers, s, func(key string, value any) error {
+		text, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("%s must be a string, not %s", key, policydecode.TypeName(value))
+		}
+		if r.Header == nil {
+			r.Header = map[string][]string{}
+		}
+		r.Header[key] = append(r.Header[key], text)
+		return nil
+	})
+	if err != nil {
+		return r, fmt.Errorf("headers: %w", err)
 	}
 	if c.method != "POST" {
 		return r, nil
 	}
 	body := map[string]any{}
-	err = eachPair(c.data, s, func(key string, value any) error {
-		body[key] = value
-		return nil
-	})
+	err = eachPair(c.data, s, func(key string, value any) error { body[key] = value; return nil })
 	if err != nil {
-		return nil, fmt.Errorf("data: %w", err)
+		return r, fmt.Errorf("data: %w", err)
 	}
-	r.body, err = json.Marshal(body)
+	r.Body, err = json.Marshal(body)
 	return r, err
-}
-
-func (r *request) renderHeaders(s *variables.Scope) error {
-	return eachPair(r.headers, s, func(key string, value any) error {
-		text, ok := value.(string)
-		if !ok {
-			return fmt.Errorf("%s must be a string, not %s", key, policydecode.TypeName(value))
-		}
-		if r.header == nil {
-			r.header = map[string][]string{}
-		}
-		r.header[key] = append(r.header[key], text)
-		return nil
-	})
 }
 
 // eachPair calls a function with each pair of a list of {key, value}.
@@ -149,86 +130,85 @@ func eachPair(t *variables.Template, s *variables.Scope, take func(key string, v
 	return nil
 }
 
-// answer is the decoded answer: the one that the user gives, or else that of the
+// answer is the decoded answer to a request: the one that the user gives, or else that of the
 // API server or the service, which is asked once in a run.
-func (r *request) answer(from *Sources) (any, error) {
-	body, given, err := from.Values.Answer(r.method, r.target)
-	if err != nil {
-		return nil, fmt.Errorf("failed to %s %s: %w", r.method, r.target, err)
-	}
-	switch {
-	case given:
-		return from.answered(body), nil
-	case r.service:
-		return r.fetch(from)
-	default:
-		return r.ask(from)
-	}
-}
-
-// ask makes a request to the API server, if it is one that a policy may make.
-func (r *request) ask(from *Sources) (any, error) {
-	path, err := engine.ParseAPIPath(r.target)
-	refusal := ""
+func (c *call) answer(from *Sources, r engine.RemoteRequest) (any, error) {
+	body, given, err := from.Values.Answer(r.Method, r.URL)
 	switch {
 	case err != nil:
-		refusal = err.Error()
-	case path.Refusal(r.method) != "":
-		refusal = path.Refusal(r.method)
-	case r.own != "" && path.Namespace != r.own:
-		refusal = fmt.Sprintf("a Policy in namespace %s can only read below /namespaces/%s/", r.own, r.own)
+		return nil, fmt.Errorf("failed to %s %s: %w", r.Method, r.URL, err)
+	case given:
+		return from.answered(body), nil
 	}
-	if refusal != "" {
-		return nil, &jmespath.UnsupportedError{Reason: fmt.Sprintf("%s %s is refused: %s", r.method, r.target, refusal)}
+	written := r.URL
+	send, err := c.sender(from.World, &r)
+	if err != nil {
+		return nil, err
 	}
-	if from.World.Raw == nil {
-		return nil, &jmespath.UnsupportedError{Field: r.field, Reason: "there is no API server to read from"}
+	type key struct {
+		service bool
+		request string
 	}
-	type key struct{ method, path, body string }
-	answer, err := from.ask(key{r.method, path.String(), string(r.body)}, func(ctx context.Context) (any, error) {
-		return decodeAnswer(from.World.Raw.Raw(ctx, r.method, path.String(), r.body))
+	id, err := json.Marshal(r) // has the names of headers in order
+	if err != nil {
+		return nil, err
+	}
+	answer, err := from.ask(key{c.service, string(id)}, func(ctx context.Context) (any, error) {
+		content, err := send(ctx)
+		if err != nil {
+			return nil, err
+		}
+		return decodeAnswer(content)
 	})
 	var unanswered *engine.UnansweredError
 	switch {
 	case errors.As(err, &unanswered):
-		return nil, fmt.Errorf("%w; apiCallResponses in a --values file can give the answer", err)
+		err = fmt.Errorf("%w; apiCallResponses in a --values file can give the answer", err)
+	case err != nil && c.service:
+		err = fmt.Errorf("failed to execute HTTP request: %w", err)
 	case err != nil:
-		return nil, fmt.Errorf("failed to %s resource with raw url: %s: %w", r.method, r.target, err)
+		err = fmt.Errorf("failed to %s resource with raw url: %s: %w", r.Method, written, err)
 	}
-	return answer, nil
+	return answer, err
 }
 
-// fetch calls a service. Kyverno adds the token of its ServiceAccount; the user's
-// own credentials are never sent.
-func (r *request) fetch(from *Sources) (any, error) {
-	if from.World.Remote == nil {
-		return nil, &jmespath.UnsupportedError{Field: r.field + ".service", Reason: "calls to web services are made only with --allow-http"}
+// sender returns what makes a request to the API server, if it is one that a policy may make, or to a service. Kyverno adds
+// the token of its ServiceAccount to these; the user's own credentials are never sent.
+func (c *call) sender(w *engine.World, r *engine.RemoteRequest) (func(context.Context) ([]byte, error), error) {
+	switch {
+	case c.service && w.Remote == nil:
+		return nil, &jmespath.UnsupportedError{Field: c.place + ".service", Reason: "calls to web services are made only with --allow-http"}
+	case c.service:
+		return func(ctx context.Context) ([]byte, error) { return w.Remote.Fetch(ctx, *r) }, nil
 	}
-	type key struct{ method, url, header, body, caBundle string }
-	header, err := json.Marshal(r.header) // has the names in order
-	if err != nil {
-		return nil, err
+	path, err := engine.ParseAPIPath(r.URL)
+	refusal := ""
+	switch {
+	case err != nil:
+		refusal = err.Error()
+	case path.Refusal(r.Method) != "":
+		refusal = path.Refusal(r.Method)
+	case c.own != "" && path.Namespace != c.own:
+		refusal = fmt.Sprintf("a Policy in namespace %s can only read below /namespaces/%s/", c.own, c.own)
 	}
-	id := key{r.method, r.target, string(header), string(r.body), r.caBundle}
-	answer, err := from.ask(id, func(ctx context.Context) (any, error) {
-		return decodeAnswer(from.World.Remote.Fetch(ctx, engine.RemoteRequest{
-			Method: r.method, URL: r.target, Header: r.header, Body: r.body, CABundle: []byte(r.caBundle),
-		}))
-	})
-	if err != nil {
-		return nil, fmt.Errorf("failed to execute HTTP request: %w", err)
+	switch {
+	case refusal != "":
+		return nil, &jmespath.UnsupportedError{Reason: fmt.Sprintf("%s %s is refused: %s", r.Method, r.URL, refusal)}
+	case w.Raw == nil:
+		return nil, &jmespath.UnsupportedError{Field: c.place, Reason: "there is no API server to read from"}
 	}
-	return answer, nil
+	r.URL = path.String()
+	return func(ctx context.Context) ([]byte, error) { return w.Raw.Raw(ctx, r.Method, r.URL, r.Body) }, nil
 }
+
+// errUnreadable is an answer that cannot be used.
+var errUnreadable = errors.New("the answer is not JSON")
 
 // decodeAnswer decodes JSON with numbers as objects hold them.
-func decodeAnswer(content []byte, err error) (any, error) {
-	if err != nil {
-		return nil, err
-	}
+func decodeAnswer(content []byte) (any, error) {
 	var out any
 	if err := utiljson.Unmarshal(content, &out); err != nil {
-		return nil, &unreadableAnswer{err}
+		return nil, fmt.Errorf("%w: %w", errUnreadable, err)
 	}
 	return out, nil
 }
@@ -246,13 +226,6 @@ func Unsupported(err error) bool {
 func (from *Sources) decisive(err error) bool {
 	return err != nil && (from.Context.Err() != nil || Unsupported(err))
 }
-
-// unreadableAnswer is an answer that cannot be used.
-type unreadableAnswer struct{ err error }
-
-func (e *unreadableAnswer) Error() string { return fmt.Sprintf("the answer is not JSON: %v", e.err) }
-
-func (e *unreadableAnswer) Unwrap() error { return e.err }
 
 // dataPath is the jmesPath of a context entry, which may hold variables. A nil one
 // takes the data as it is.
@@ -297,6 +270,10 @@ func (p *dataPath) pick(s *variables.Scope, data any) (any, error) {
 	if err != nil {
 		return nil, fmt.Errorf("failed to substitute variables in jmesPath: %w", err)
 	}
+	return search(expression, s, data)
+}
+
+func search(expression *jmespath.Expression, s *variables.Scope, data any) (any, error) {
 	result, err := expression.Search(s.Interpreter(), data)
 	s.Picked(expression)
 	if err != nil {
@@ -316,18 +293,30 @@ func (p *dataPath) notIdempotent() string {
 	}
 }
 
-// renderText renders a template that must give a string; a missing one is empty.
-func renderText(t *variables.Template, s *variables.Scope) (string, error) {
-	if t == nil {
+// textField is a string of a policy that may hold variables.
+type textField struct {
+	written  string
+	template *variables.Template // nil where there is none
+	prefix   string              // of errors
+}
+
+func decodeText(n policydecode.Node, prefix string) textField {
+	written, _ := n.Value.(string)
+	return textField{written, variables.Decode(n), prefix}
+}
+
+// render resolves the variables; a field that is not there is empty.
+func (t textField) render(s *variables.Scope) (string, error) {
+	if t.template == nil {
 		return "", nil
 	}
-	value, err := t.Render(s)
-	if err != nil {
-		return "", err
-	}
+	value, err := t.template.Render(s)
 	out, ok := value.(string)
-	if !ok {
-		return "", fmt.Errorf("must be a string, not %s", policydecode.TypeName(value))
+	if err == nil && !ok {
+		err = fmt.Errorf("must be a string, not %s", policydecode.TypeName(value))
+	}
+	if err != nil {
+		return "", fmt.Errorf("%s%w", t.prefix, err)
 	}
 	return out, nil
 }

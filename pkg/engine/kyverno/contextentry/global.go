@@ -59,7 +59,12 @@ func decodeGlobal(n policydecode.Node) *global {
 		f.Accept("refreshInterval", "retryLimit")
 		f.Done()
 	default:
-		g.decodeResource(spec.At("kubernetesResource").Fields())
+		f := spec.At("kubernetesResource").Fields()
+		g.resource = schema.GroupVersionResource{
+			Group: f.At("group").Text(), Version: f.At("version").Required(), Resource: f.At("resource").Required(),
+		}
+		g.namespace = f.At("namespace").Text()
+		f.Done()
 	}
 	for _, n := range spec.At("projections").List() {
 		f := n.Fields()
@@ -72,14 +77,6 @@ func decodeGlobal(n policydecode.Node) *global {
 		g.broken = errs[before]
 	}
 	return g
-}
-
-func (g *global) decodeResource(f *policydecode.Fields) {
-	g.resource = schema.GroupVersionResource{
-		Group: f.At("group").Text(), Version: f.At("version").Required(), Resource: f.At("resource").Required(),
-	}
-	g.namespace = f.At("namespace").Text()
-	f.Done()
 }
 
 // ask describes what it reads.
@@ -99,7 +96,7 @@ func (g *global) read(from *Sources, in *jmespath.Interpreter) (any, error) {
 		if err != nil {
 			return nil, err
 		}
-		return r.answer(from)
+		return g.call.answer(from, r)
 	}
 	if from.World.Reader == nil || from.World.Mapper == nil {
 		return nil, &jmespath.UnsupportedError{Field: "globalReference", Reason: "there is no cluster to list " + g.resource.Resource + " in"}
@@ -110,10 +107,9 @@ func (g *global) read(from *Sources, in *jmespath.Interpreter) (any, error) {
 	}
 	list := []any{}
 	limit.Wait(from.Context, func() {
+		all := engine.Selection{Group: g.resource.Group, Version: g.resource.Version, Kind: mapping.GroupVersionKind.Kind, Namespace: g.namespace}
 		var object *unstructured.Unstructured
-		for object, err = range from.World.Reader.List(from.Context, engine.Selection{
-			Group: g.resource.Group, Version: g.resource.Version, Kind: mapping.GroupVersionKind.Kind, Namespace: g.namespace,
-		}) {
+		for object, err = range from.World.Reader.List(from.Context, all) {
 			if err != nil {
 				return
 			}
@@ -130,11 +126,12 @@ func (g *global) read(from *Sources, in *jmespath.Interpreter) (any, error) {
 // policies and which is read here once in a run
 // (pkg/engine/context/loaders/globalcontext.go).
 func decodeGlobalReference(f *policydecode.Fields) *source {
-	written, template, path := f.At("name").Required(), variables.Decode(f.At("name")), decodeDataPath(f.At("jmesPath"))
+	f.At("name").Required()
+	name, path := decodeText(f.At("name"), "name: "), decodeDataPath(f.At("jmesPath"))
 	load := func(from *Sources, s *variables.Scope) (any, error) {
-		reference, err := renderText(template, s)
+		reference, err := name.render(s)
 		if err != nil {
-			return nil, fmt.Errorf("name: %w", err)
+			return nil, err
 		}
 		name, part, _ := strings.Cut(reference, ".")
 		data, err := from.globalData(s, name, part)
@@ -145,7 +142,7 @@ func decodeGlobalReference(f *policydecode.Fields) *source {
 	}
 	// What an entry reads that is not among the documents of the run, but in the cluster, is not known.
 	asks := func(all Globals) []engine.Ask {
-		name, _, _ := strings.Cut(written, ".")
+		name, _, _ := strings.Cut(name.written, ".")
 		what := "GlobalContextEntry " + name
 		if entry := all[name]; entry != nil {
 			return []engine.Ask{entry.ask(what)}
@@ -176,15 +173,9 @@ func (from *Sources) globalData(s *variables.Scope, name, part string) (any, err
 		return data, err
 	}
 	for _, p := range entry.projections {
-		if p.name != part {
-			continue
+		if p.name == part {
+			return search(p.path, s, data)
 		}
-		value, err := p.path.Search(in, data)
-		s.Picked(p.path)
-		if err != nil {
-			return nil, fmt.Errorf("failed to apply JMESPath %s: %w", p.path, err)
-		}
-		return value, nil
 	}
 	return nil, fmt.Errorf("it has no projection %s", part)
 }

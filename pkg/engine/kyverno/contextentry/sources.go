@@ -17,33 +17,32 @@ import (
 
 // decodeSource reads the source of an entry; of several, the first in Kyverno's order.
 func decodeSource(f *policydecode.Fields) *source {
-	var found []string
-	for _, key := range []string{"configMap", "apiCall", "globalReference", "imageRegistry", "variable"} {
-		if f.Has(key) {
-			found = append(found, key)
+	var out *source
+	var found string
+	for _, s := range []struct {
+		key    string
+		decode func(*policydecode.Fields) *source
+	}{
+		{"configMap", decodeConfigMap},
+		{"apiCall", decodeAPICall},
+		{"globalReference", decodeGlobalReference},
+		{"imageRegistry", decodeImageLookup},
+		{"variable", decodeVariable},
+	} {
+		switch {
+		case !f.Has(s.key):
+		case out != nil:
+			f.At(s.key).Lint("has no effect beside %s", found)
+		default:
+			of := f.At(s.key).Fields()
+			out, found = s.decode(of), s.key
+			of.Done()
 		}
 	}
-	switch {
-	case len(found) == 0:
+	if out == nil {
 		f.Fail("has no source: configMap, apiCall, globalReference, imageRegistry or variable")
-		return nil
-	case len(found) > 1:
-		f.At(found[1]).Lint("has no effect beside %s", found[0])
 	}
-	n := f.At(found[0])
-	of := n.Fields()
-	defer of.Done()
-	switch found[0] {
-	case "variable":
-		return decodeVariable(n, of)
-	case "configMap":
-		return decodeConfigMap(of)
-	case "apiCall":
-		return decodeAPICall(of)
-	case "globalReference":
-		return decodeGlobalReference(of)
-	}
-	return decodeImageLookup(n, of)
+	return out
 }
 
 // decodeAPICall reads what a request gets: from the API server, or from a web service
@@ -57,12 +56,11 @@ func decodeAPICall(f *policydecode.Fields) *source {
 		if err != nil {
 			return nil, fmt.Errorf("failed to substitute variables: %w", err)
 		}
-		answer, err := r.answer(from)
-		var unreadable *unreadableAnswer
+		answer, err := call.answer(from, r)
 		switch {
 		case err == nil:
 			return path.pick(s, answer)
-		case fallback == nil || from.decisive(err) || errors.As(err, &unreadable):
+		case fallback == nil || from.decisive(err) || errors.Is(err, errUnreadable):
 			return nil, fmt.Errorf("failed to fetch data for APICall: %w", err)
 		}
 		value, err := fallback.Render(s)
@@ -77,31 +75,29 @@ func decodeAPICall(f *policydecode.Fields) *source {
 // decodeConfigMap reads {data, metadata} of a ConfigMap, as Kyverno does; binaryData stays out. It is where the policy
 // has it, else in its own namespace, else in "default". A Policy may not look anywhere else.
 func decodeConfigMap(f *policydecode.Fields) *source {
-	named, in, own := variables.Decode(f.At("name")), variables.Decode(f.At("namespace")), f.Report.Namespace
-	if named == nil {
+	name, in, own := decodeText(f.At("name"), "name: "), decodeText(f.At("namespace"), "namespace: "), f.Report.Namespace
+	if name.template == nil {
 		f.At("name").Fail("is missing")
 	}
-	writtenName, _ := f.Values["name"].(string)
-	writtenNamespace, _ := f.Values["namespace"].(string)
-	writtenNamespace = cmp.Or(writtenNamespace, own, "default")
 	load := func(from *Sources, s *variables.Scope) (any, error) {
-		name, err := renderText(named, s)
+		name, err := name.render(s)
 		if err != nil {
-			return nil, fmt.Errorf("name: %w", err)
+			return nil, err
 		}
-		namespace, err := renderText(in, s)
+		namespace, err := in.render(s)
 		if err == nil && own != "" && namespace != "" && namespace != own {
-			err = fmt.Errorf("a Policy in namespace %s cannot read from namespace %s", own, namespace)
+			err = fmt.Errorf("namespace: a Policy in namespace %s cannot read from namespace %s", own, namespace)
 		}
 		if err != nil {
-			return nil, fmt.Errorf("namespace: %w", err)
+			return nil, err
 		}
 		return from.configMap(name, cmp.Or(namespace, own, "default"))
 	}
 	return &source{load: load, asks: func(Globals) []engine.Ask {
+		namespace := cmp.Or(in.written, own, "default")
 		return []engine.Ask{{
-			Of: engine.AskObjects, What: "ConfigMap " + writtenNamespace + "/" + writtenName,
-			Objects: engine.Selection{Version: "v1", Kind: "ConfigMap", Namespace: variables.Plain(writtenNamespace), Name: variables.Plain(writtenName)},
+			Of: engine.AskObjects, What: "ConfigMap " + namespace + "/" + name.written,
+			Objects: engine.Selection{Version: "v1", Kind: "ConfigMap", Namespace: variables.Plain(namespace), Name: variables.Plain(name.written)},
 		}}
 	}}
 }
@@ -123,19 +119,19 @@ func (from *Sources) configMap(name, namespace string) (any, error) {
 
 // decodeImageLookup reads what a registry knows about an image
 // (pkg/engine/context/loaders/imagedata.go).
-func decodeImageLookup(n policydecode.Node, f *policydecode.Fields) *source {
-	field, written, path := n.PathInRule(), f.At("reference").Required(), decodeDataPath(f.At("jmesPath"))
-	template := variables.Decode(f.At("reference"))
+func decodeImageLookup(f *policydecode.Fields) *source {
+	f.At("reference").Required()
+	place, written, path := f.PathInRule(), decodeText(f.At("reference"), "reference: "), decodeDataPath(f.At("jmesPath"))
 	if f.Has("imageRegistryCredentials") {
 		f.At("imageRegistryCredentials").Lint("has no effect: images are looked up with the user's own docker configuration, over TLS")
 	}
 	load := func(from *Sources, s *variables.Scope) (any, error) {
-		reference, err := renderText(template, s)
+		reference, err := written.render(s)
 		if err != nil {
-			return nil, fmt.Errorf("reference: %w", err)
+			return nil, err
 		}
 		if from.World.Registry == nil {
-			return nil, &jmespath.UnsupportedError{Field: field, Reason: "images are looked up in registries only with --allow-registry"}
+			return nil, &jmespath.UnsupportedError{Field: place, Reason: "images are looked up in registries only with --allow-registry"}
 		}
 		type key struct{ reference string }
 		data, err := from.ask(key{reference}, func(ctx context.Context) (any, error) {
@@ -147,7 +143,7 @@ func decodeImageLookup(n policydecode.Node, f *policydecode.Fields) *source {
 		return path.pick(s, data)
 	}
 	return &source{load: load, notIdempotent: path.notIdempotent(), asks: func(Globals) []engine.Ask {
-		return []engine.Ask{{Of: engine.AskRegistry, What: written}}
+		return []engine.Ask{{Of: engine.AskRegistry, What: written.written}}
 	}}
 }
 
@@ -168,7 +164,7 @@ func imageData(ctx context.Context, registry engine.ImageRegistry, reference str
 		if content == nil {
 			continue
 		}
-		if data[name], err = decodeAnswer(content, nil); err != nil {
+		if data[name], err = decodeAnswer(content); err != nil {
 			return nil, fmt.Errorf("%s: %w", name, err)
 		}
 	}
@@ -178,10 +174,10 @@ func imageData(ctx context.Context, registry engine.ImageRegistry, reference str
 // decodeVariable reads data that the policy itself computes, from value, jmesPath and default as Kyverno combines them:
 // the path is applied to the value, or else to the whole context; the default stands in
 // for a failed path, and for an empty result only where there is no value.
-func decodeVariable(n policydecode.Node, f *policydecode.Fields) *source {
+func decodeVariable(f *policydecode.Fields) *source {
 	given, path, fallback := variables.Decode(f.At("value")), decodeDataPath(f.At("jmesPath")), variables.Decode(f.At("default"))
 	if given == nil && path == nil && fallback == nil {
-		n.Fail("needs a value, a jmesPath or a default")
+		f.Fail("needs a value, a jmesPath or a default")
 	}
 	load := func(from *Sources, s *variables.Scope) (any, error) {
 		value, err := given.Render(s)
