@@ -212,19 +212,20 @@ func (x *ruleIndex) visit(ctx context.Context, t *engine.Target, w *engine.World
 	may := x.of(t.Key.Kind)
 	var applied *rule // after which no other one of its policy runs
 	for i, r := range x.rules {
-		var steps []engine.Step
 		switch {
 		case applied != nil && applied.policy == r.policy:
 			err := &SkippedError{Reason: "applyRules is One, and rule " + applied.ref.Rule + " " + x.did}
 			sink.Step(r.step(t.Key, engine.Skipped, err))
 		case may[i]:
-			var done bool
-			steps, done = run(r)
+			steps, done := run(r)
 			if err := ctx.Err(); err != nil {
 				return err
 			}
 			if done && r.policy.applyOne {
 				applied = r
+			}
+			for _, s := range steps {
+				sink.Step(s)
 			}
 		default:
 			var why error
@@ -232,9 +233,6 @@ func (x *ruleIndex) visit(ctx context.Context, t *engine.Target, w *engine.World
 				why = mismatch(r.match.Match(&match.Candidate{Target: *t, Operation: engine.OperationUpdate, Context: ctx, World: w, Explain: true}))
 			}
 			sink.Step(r.step(t.Key, engine.NotMatched, why))
-		}
-		for _, s := range steps {
-			sink.Step(s)
 		}
 	}
 	return nil
