@@ -13,7 +13,7 @@ const podControllers = 6
 // withAutogen makes policies in which Kyverno derives what holds for the controllers of Pods. A derived rule is
 // left for controllers that it derives nothing for, which are ReplicationControllers. It returns nil where that
 // says something else for any policy.
-func (c *Conversion) withAutogen(level int, inside bool) []*policy {
+func (c *Conversion) withAutogen() []*policy {
 	if c.options.To != MutatingPolicy {
 		return nil
 	}
@@ -26,14 +26,14 @@ func (c *Conversion) withAutogen(level int, inside bool) []*policy {
 			rules = append(rules, r)
 		}
 	}
-	out := c.policies(rules, level, inside)
+	out := c.policies(rules, true)
 	groups := grouped(rules)
 	if len(out) != len(groups) {
 		return nil
 	}
 	derived := false
 	for i, g := range groups {
-		switch controllers, ok := c.controllers(g, level); {
+		switch controllers, ok := c.controllers(g); {
 		case g[0].derived:
 			out[i].comment = []string{"For ReplicationControllers, which autogen leaves out. Where there are none, this policy is not needed."}
 		case !ok || len(controllers) > 0 && slices.ContainsFunc(out[i].mutations, func(m mutation) bool { return len(m.when) > 0 }):
@@ -72,7 +72,7 @@ func (r *rule) notByAutogen() *rule {
 
 // controllers are the resources that rules are derived for. It reports false where what Kyverno derives from the
 // new rules is not what it derived from the old ones.
-func (c *Conversion) controllers(g []*rule, level int) ([]string, bool) {
+func (c *Conversion) controllers(g []*rule) ([]string, bool) {
 	var out []string
 	for i, r := range g {
 		var of []string
@@ -83,7 +83,7 @@ func (c *Conversion) controllers(g []*rule, level int) ([]string, bool) {
 			for _, rule := range d.rules {
 				for _, name := range rule.Resources {
 					_, known := mutatingpolicy.Autogen(name, "")
-					if known && !r.derives(d, name, level) {
+					if known && !r.derives(d, name) {
 						return nil, false
 					}
 					if known {
@@ -102,14 +102,13 @@ func (c *Conversion) controllers(g []*rule, level int) ([]string, bool) {
 }
 
 // derives reports whether autogen makes of a rule for Pods what another one says for a controller.
-func (r *rule) derives(d *rule, resource string, level int) bool {
+func (r *rule) derives(d *rule, resource string) bool {
 	same := func(pod, controller expr.Expr) bool {
 		derived, _ := mutatingpolicy.Autogen(resource, pod.String())
 		return derived == controller.String()
 	}
-	form := func(r *rule) []mutation { return r.forms[min(level, len(r.forms)-1)] }
 	return len(r.rules) == 1 && slices.Equal(r.rules[0].Resources, []string{"pods"}) && slices.Equal(r.rules[0].Operations, d.rules[0].Operations) &&
 		r.existing == nil && slices.EqualFunc(r.variables, d.variables, named.same) &&
 		slices.EqualFunc(r.conditions, d.conditions, same) && slices.EqualFunc(r.guards, d.guards, same) &&
-		slices.EqualFunc(form(r), form(d), func(a, b mutation) bool { return a.apply && b.apply && same(a.cel, b.cel) })
+		slices.EqualFunc(r.forms[0], d.forms[0], func(a, b mutation) bool { return a.apply && b.apply && same(a.cel, b.cel) })
 }

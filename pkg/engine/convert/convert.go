@@ -217,29 +217,22 @@ func (c *Conversion) Old() *unstructured.Unstructured {
 // Forms are the ways to write the new policies, the simplest first: manifests, without what is said about them.
 func (c *Conversion) Forms() []*Form {
 	var out []*Form
-	seen := map[string]bool{}
 	add := func(policies []*policy) {
 		f := &Form{policies: policies}
-		if text := f.String(); len(policies) > 0 && !seen[text] {
-			seen[text] = true
+		same := func(other *Form) bool { return other.String() == f.String() }
+		if len(policies) > 0 && !slices.ContainsFunc(out, same) {
 			out = append(out, f)
 		}
 	}
-	const levels = 3
-	everyLevel := func(policies func(level int, inside bool) []*policy) {
-		for level := range levels {
-			add(policies(level, false))
-			add(policies(level, true))
-		}
+	lines := func(policies []*policy) int { return strings.Count((&Form{policies: policies}).String(), "\n") }
+	together, apart := c.policies(c.together(), false), c.policies(c.rules, true)
+	add(c.withAutogen())
+	if lines(together) < lines(apart) {
+		add(together)
 	}
-	everyLevel(c.withAutogen)
-	autogen := len(out)
-	everyLevel(func(level int, inside bool) []*policy { return c.policies(c.rules, level, inside) })
-	apart := len(out)
-	add(c.policies(c.together(), levels-1, false))
-	if lines := func(f *Form) int { return strings.Count(f.String(), "\n") }; apart < len(out) && lines(out[apart]) < lines(out[autogen]) {
-		out = slices.Insert(out[:apart], autogen, out[apart])
-	}
+	add(apart)
+	add(c.policies(c.rules, false))
+	add(together)
 	return out
 }
 
@@ -302,14 +295,14 @@ func numbered(rules []*rule) []int {
 	return out
 }
 
-// policies makes a policy of the rules that select the same kinds. level chooses among the forms of the rules;
-// inside puts conditions into the mutations.
-func (c *Conversion) policies(rules []*rule, level int, inside bool) []*policy {
+// policies makes a policy of the rules that select the same kinds. They are written in
+// their simplest forms, or in their last ones.
+func (c *Conversion) policies(rules []*rule, simplest bool) []*policy {
 	groups := grouped(rules)
 	var out []*policy
 	own := map[string]bool{}
 	for _, g := range groups {
-		p := c.policy(g, level, inside)
+		p := c.policy(g, simplest)
 		if p == nil {
 			return nil
 		}
@@ -375,8 +368,8 @@ func shorten(name string) string {
 // selected is the same text for rules that select the same kinds, operations and namespaces.
 func (r *rule) selected() string { return fmt.Sprint(r.selection.rules, r.namespaces) }
 
-// policy writes rules as one policy; nil where the forms of the level cannot be in one.
-func (c *Conversion) policy(rules []*rule, level int, inside bool) *policy {
+// policy writes rules as one policy; nil where their forms cannot be in one.
+func (c *Conversion) policy(rules []*rule, simplest bool) *policy {
 	object := c.document.Object()
 	p := &policy{
 		admission: c.options.To == MutatingAdmissionPolicy, name: object.GetName(), labels: object.GetLabels(),
@@ -391,13 +384,13 @@ func (c *Conversion) policy(rules []*rule, level int, inside bool) *policy {
 	p.failurePolicy = failurePolicy(object)
 	var common []expr.Expr
 	self := rules[0].existing != nil && rules[0].existing.self // for which Kyverno 1.19 does not look at matchConditions
-	if !inside && !self && !slices.ContainsFunc(rules, func(r *rule) bool { return r.inside }) {
+	if !self && !slices.ContainsFunc(rules, func(r *rule) bool { return r.inside }) {
 		common = shared(rules)
 	}
 	p.conditions = nameConditions(common)
 	p.existing = rules[0].existing
 	if c.one && len(rules) > 1 {
-		m, ok := firstChange(rules, level, common)
+		m, ok := firstChange(rules, simplest, common)
 		if !ok {
 			return nil
 		}
@@ -409,8 +402,7 @@ func (c *Conversion) policy(rules []*rule, level int, inside bool) *policy {
 			continue
 		}
 		when := without(slices.Concat(r.conditions, r.guards), common)
-		form := r.forms[min(level, len(r.forms)-1)]
-		for i, m := range form {
+		for i, m := range r.form(simplest) {
 			if i == 0 {
 				m.comment = "rule " + r.name
 			}
@@ -419,6 +411,14 @@ func (c *Conversion) policy(rules []*rule, level int, inside bool) *policy {
 		}
 	}
 	return p
+}
+
+// form is the simplest form of a rule, or the last one.
+func (r *rule) form(simplest bool) []mutation {
+	if simplest {
+		return r.forms[0]
+	}
+	return r.forms[len(r.forms)-1]
 }
 
 // shared are the conditions that all rules have.

@@ -41,7 +41,7 @@ type group struct {
 	keys   []keyValue
 	fields []*edit
 	remove bool
-	named  expr.Expr // what the places of fields begin with, where the element may be missing
+	there  []*edit // the fields of an element with keys that is there
 }
 
 // keyValue is a key of a list with its value, an expression.
@@ -53,28 +53,31 @@ type keyValue struct {
 
 func (g *group) keyed() bool { return len(g.keys) > 0 }
 
-// list returns whether the edits below a place have to be made with a JSON patch.
+// patchOnly reports whether the edit has to be made with a JSON patch.
 func (e *edit) patchOnly() bool {
 	switch {
-	case e.remove:
+	case e.remove, e.nullable():
 		return true
 	case e.fields != nil:
-		return e.at.atomic() || len(e.fields) == 0
+		return e.at.atomic() || len(e.fields) == 0 || slices.ContainsFunc(e.fields, (*edit).patchOnly)
 	case e.elements != nil:
-		return len(e.at.listKeys()) == 0 || e.at.element("", nil).atomic()
-	}
-	if e.unless != nil {
+		// A list may not have an element twice: as one with a name, and as one that is found.
+		mixed := slices.ContainsFunc(e.elements, func(g *group) bool { return g.keyed() != e.elements[0].keyed() })
+		return mixed || len(e.at.listKeys()) == 0 || e.at.element("", nil).atomic() || slices.ContainsFunc(e.elements, func(g *group) bool {
+			// Init containers start in their order, and an ApplyConfiguration adds the last one.
+			return g.remove || g.keyed() && e.name() == "initContainers" || slices.ContainsFunc(g.fields, (*edit).patchOnly) ||
+				slices.ContainsFunc(g.keys, func(k keyValue) bool { return k.cel == nil })
+		})
+	case e.unless != nil:
 		return e.at.atomic()
-	}
-	if !e.at.known() {
+	case !e.at.known():
 		return true
 	}
-	switch e.value.(type) {
+	switch value := e.value.(type) {
 	case map[string]any, []any, nil:
 		return !applicable(e.value, e.at)
-	}
-	if x, ok := e.value.(expression); ok && !x.isText() && e.at.scalar() == "" {
-		return !e.at.texts() || e.at.atomic()
+	case expression:
+		return !value.isText() && e.at.scalar() == "" && (!e.at.texts() || e.at.atomic())
 	}
 	return false
 }
@@ -101,21 +104,16 @@ func applicable(content any, at place) bool {
 // split divides an edit into what an ApplyConfiguration can make and what a JSON patch has to; either may be nil.
 func (e *edit) split() (apply, patch *edit) {
 	switch {
-	case e.patchOnly():
-		return nil, e
-	case e.fields != nil:
+	case e.fields != nil && !e.at.atomic():
 		a, p := splitAll(e.fields)
 		return e.with(a), e.with(p)
-	case e.elements != nil:
-		return e.splitList()
 	case e.nullable():
 		return e, &edit{at: e.at, remove: true, only: expr.Not(e.when())}
+	case e.patchOnly():
+		return nil, e
 	}
 	return e, nil
 }
-
-// nullable reports whether the value may be null, which removes what is there.
-func (e *edit) nullable() bool { return e.when() != nil && !e.ifAbsent && e.at.has != nil }
 
 func (e *edit) with(fields []*edit) *edit {
 	if len(fields) == 0 {
@@ -139,59 +137,5 @@ func splitAll(edits []*edit) (apply, patch []*edit) {
 	return apply, patch
 }
 
-// splitList has an ApplyConfiguration add the elements that may have to be added, and a JSON patch write what it
-// cannot to those that are there by then.
-func (e *edit) splitList() (apply, patch *edit) {
-	var a, p []*group
-	for _, g := range e.elements {
-		fields, rest := splitAll(g.fields)
-		keyed := g.keyed()
-		switch {
-		case keyed && e.name() == "initContainers": // which start in their order, and an ApplyConfiguration adds the last one
-			p = append(p, g)
-		case g.remove, slices.ContainsFunc(g.keys, func(k keyValue) bool { return k.cel == nil }):
-			p = append(p, g)
-		case len(rest) == 0:
-			a = append(a, g)
-		case keyed && (len(fields) == 0 || slices.ContainsFunc(rest, (*edit).onlyNew)):
-			p = append(p, g)
-		case keyed:
-			a, p = append(a, g.with(fields)), append(p, g.found(rest))
-		default:
-			p = append(p, g.with(rest))
-			if len(fields) > 0 {
-				a = append(a, g.with(fields))
-			}
-		}
-	}
-	if slices.ContainsFunc(a, (*group).keyed) && slices.ContainsFunc(a, func(g *group) bool { return !g.keyed() }) {
-		return nil, e // an element may be of both, and a list may not have it twice
-	}
-	list := func(groups []*group) *edit {
-		if len(groups) == 0 {
-			return nil
-		}
-		out := *e
-		out.elements = groups
-		return &out
-	}
-	return list(a), list(p)
-}
-
-// onlyNew reports whether some of an edit is for an element that is not there yet.
-func (e *edit) onlyNew() bool {
-	return e.unless != nil || slices.ContainsFunc(e.fields, (*edit).onlyNew)
-}
-
-// found is a group without keys: of the elements that have them, which are there.
-func (g *group) found(fields []*edit) *group {
-	out := g.with(fields)
-	out.keys = nil
-	return out
-}
-
-func (g *group) with(fields []*edit) *group {
-	out := *g
-	out.fields = fields
-	return &out
-}
+// nullable reports whether the value may be null, which removes what is there.
+func (e *edit) nullable() bool { return e.when() != nil && !e.ifAbsent && e.at.has != nil }

@@ -13,17 +13,15 @@ import (
 
 // foreach converts loops: a mutation, or two, for each entry, since each one sees what the one before did.
 func (c *converter) foreach(r *rule, s *scope, list policydecode.Node) {
-	forms := [][]mutation{nil, nil}
+	var apart []mutation
 	together := &operations{}
 	for i, n := range list.List() {
-		entry := read(fmt.Sprintf("[%d]", i), func() [][]mutation { return c.entry(r, s, n.Fields(), 0) })
-		for level := range forms {
-			forms[level] = append(forms[level], entry[min(level, len(entry)-1)]...)
-		}
-		together.list(entry[len(entry)-1][0].cel)
+		forms := read(fmt.Sprintf("[%d]", i), func() [][]mutation { return c.entry(r, s, n.Fields(), 0) })
+		apart = append(apart, forms[0]...)
+		together.list(forms[len(forms)-1][0].cel)
 	}
 	// As one patch, each loop sees the object, and what is in the context, as it was before the others.
-	r.forms = append(forms, []mutation{{cel: together.expr()}})
+	r.forms = [][]mutation{apart, {{cel: together.expr()}}}
 }
 
 // entry converts one loop to the forms of its mutations.

@@ -3,8 +3,6 @@ package convert
 import (
 	"slices"
 
-	"github.com/go-openapi/jsonpointer"
-
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/convert/expr"
 )
 
@@ -99,53 +97,9 @@ func (o *operations) has(at place) bool { return slices.Contains(o.made, at.json
 
 // edits adds the operations that make the edits below a place.
 func (o *operations) edits(all []*edit) {
-	const few = 2 // which are read as well one by one
-	written, rest := siblings(all, false)
-	if len(written) <= few {
-		written, rest = nil, all
-	}
-	defaults, rest := siblings(rest, true)
-	if len(defaults) < few {
-		rest = slices.DeleteFunc(slices.Clone(all), func(e *edit) bool { return slices.Contains(written, e) })
-		defaults = nil
-	}
-	o.entries(written)
-	if len(defaults) > 0 {
-		o.entries(defaults, expr.Not(expr.Binary("in", expr.Name("key"), defaults[0].at.of.or(expr.Map()))))
-	}
-	for _, e := range rest {
+	for _, e := range all {
 		o.edit(e)
 	}
-}
-
-// siblings are the edits that write a value to a field of the same map, whatever the object is: only where there is
-// none, or always.
-func siblings(all []*edit, ifAbsent bool) (found, rest []*edit) {
-	for _, e := range all {
-		leaf := e.ifAbsent || e.fields == nil && e.elements == nil && !e.remove && e.unless == nil
-		if leaf && e.ifAbsent == ifAbsent && e.when() == nil && e.at.of != nil && e.at.key == nil {
-			found = append(found, e)
-			continue
-		}
-		rest = append(rest, e)
-	}
-	return found, rest
-}
-
-// entries adds an operation for each entry of a map with what siblings write, where a condition holds.
-func (o *operations) entries(all []*edit, where ...expr.Expr) {
-	if len(all) == 0 {
-		return
-	}
-	values, key := map[string]any{}, expr.Name("key")
-	for _, e := range all {
-		values[e.name()] = e.whole()
-		if jsonpointer.Escape(e.name()) != e.name() {
-			key = expr.Call("jsonpatch.escapeKey", expr.Name("key"))
-		}
-	}
-	each := operation("add", all[0].at.of.jsonPointer(key), expr.Name("value"))
-	o.list(expr.Method(data(values), "transformList", slices.Concat([]expr.Expr{expr.Name("key"), expr.Name("value")}, where, []expr.Expr{each})...))
 }
 
 func (o *operations) edit(e *edit) {
@@ -238,10 +192,6 @@ func (g *group) exists(list expr.Expr) expr.Expr {
 // groups adds the operations for elements of a list. Those that have the indexes of what is there come first: what is removed and
 // added changes the indexes.
 func (o *operations) groups(e *edit) {
-	if len(e.elements) == 1 && e.elements[0].keyed() && !e.elements[0].remove {
-		o.named(e, e.elements[0])
-		return
-	}
 	list, kept := e.at.elements(), e.at.plain
 	var gone []expr.Expr
 	for _, g := range e.elements {
@@ -251,7 +201,7 @@ func (o *operations) groups(e *edit) {
 			continue
 		}
 		if loop := g.loop(list); len(loop.parts) > 0 {
-			o.list(g.known(loop.expr()))
+			o.list(loop.expr())
 		}
 	}
 	if len(gone) > 0 {
@@ -267,34 +217,18 @@ func (o *operations) groups(e *edit) {
 
 // loop are the operations on the elements of a group that are in a list.
 func (g *group) loop(list expr.Expr) *operations {
-	each, loop := &operations{}, &operations{}
-	each.edits(g.fields)
+	each, loop, fields := &operations{}, &operations{}, g.fields
+	if g.keyed() {
+		fields = g.there
+	}
+	each.edits(fields)
 	loop.each(list, g, each)
 	return loop
-}
-
-// named adds the operations for the one element of a list that has a name.
-func (o *operations) named(e *edit, g *group) {
-	exists, loop := g.exists(e.at.elements()), g.loop(e.at.plain)
-	o.ensure(e.at, expr.List())
-	if len(loop.parts) == 0 {
-		o.when(expr.Not(exists), e.added(g))
-		return
-	}
-	o.list(expr.Choose(exists, g.known(loop.expr()), e.added(g).expr()))
 }
 
 // added is the operation that adds an element with a name to a list that is there.
 func (e *edit) added(g *group) *operations {
 	return oneOperation(operation("add", e.at.jsonPointer(expr.String("0")), data(wholeOf(g.fields, g.keys))))
-}
-
-// known is an expression in a loop over the elements, in which the one that is named is the variable.
-func (g *group) known(e expr.Expr) expr.Expr {
-	if g.named == nil {
-		return e
-	}
-	return expr.There(e, g.named, expr.Name(g.variable))
 }
 
 // each adds the operations on every element of a group.

@@ -27,7 +27,8 @@ type selection struct {
 	rules      []resourceRule
 	namespaces *metav1.LabelSelector
 	conditions []expr.Expr
-	ambiguous  bool // several groups have a kind of one of the names, so that no schema is that of all
+	namespace  expr.Expr // what Kyverno takes for the namespace of the request
+	ambiguous  bool      // several groups have a kind of one of the names, so that no schema is that of all
 }
 
 // matcher converts match and exclude blocks.
@@ -53,6 +54,7 @@ func (m *matcher) selection(in, out *match.Block) *selection {
 	}
 	m.kinds = in.Kinds()
 	m.constraints(s, filters, all)
+	s.namespace = m.namespaceExpression(nil)
 	m.matchConditions(s, filters, all)
 	if out == nil {
 		return s
@@ -282,7 +284,7 @@ func (m *matcher) conditions(f match.Filter, place string, whole bool) []expr.Ex
 		out = append(out, anyWildcard(m.nameExpression(), f.Names))
 	}
 	if len(f.Namespaces) > 0 {
-		out = append(out, anyWildcard(m.namespaceExpression(f), f.Namespaces))
+		out = append(out, anyWildcard(m.namespaceExpression(f.Kinds), f.Namespaces))
 	}
 	metadata := expr.Path(m.object + ".metadata")
 	if f.Labels != nil {
@@ -325,8 +327,7 @@ func (m *matcher) nameExpression() expr.Expr {
 }
 
 // namespaceExpression is what namespaces are compared with: a Namespace counts as its own.
-func (m *matcher) namespaceExpression(f match.Filter) expr.Expr {
-	kinds := f.Kinds
+func (m *matcher) namespaceExpression(kinds []selector.Kind) expr.Expr {
 	if len(kinds) == 0 {
 		kinds = m.kinds
 	}
@@ -335,7 +336,7 @@ func (m *matcher) namespaceExpression(f match.Filter) expr.Expr {
 		namespace = namespace || selector.MatchWildcard(k.Kind, "Namespace")
 		other = other || k.Kind != "Namespace"
 	}
-	name := orEmpty(expr.Path(m.object + ".metadata.?name"))
+	name := orEmpty(expr.Path("request.?name"))
 	switch {
 	case namespace && !other:
 		return name

@@ -252,10 +252,10 @@ func (m *merge) element(patch map[string]any, list place, keys []string, guards 
 		return g
 	}
 	// What is asked about the element has to be asked about one that may be missing.
-	g.named = expr.OptionalIndex(expr.Macro(list.elements(), "filter", variable, expr.And(g.where...)), expr.Int(0))
-	named := at.optional(g.named)
+	named := at.optional(expr.OptionalIndex(expr.Macro(list.elements(), "filter", variable, expr.And(g.where...)), expr.Int(0)))
 	var own []expr.Expr
-	if g.fields = m.fields(rest, named, &own); len(own) > 0 {
+	g.fields, g.there = m.fields(rest, named, &own), m.fields(rest, at, &own)
+	if len(own) > 0 {
 		panic(refuse(at, "a condition in an element without one of its own"))
 	}
 	there := g.exists(list.elements())

@@ -123,10 +123,10 @@ func (e *edit) changes() expr.Expr {
 
 // firstChange is one mutation that makes the changes of the first rule that changes anything. ok is false where the rules
 // have no form in common.
-func firstChange(rules []*rule, level int, common []expr.Expr) (m mutation, ok bool) {
+func firstChange(rules []*rule, simplest bool, common []expr.Expr) (m mutation, ok bool) {
 	var names []string
 	for i, r := range slices.Backward(rules) {
-		form := r.forms[min(level, len(r.forms)-1)]
+		form := r.form(simplest)
 		if len(form) != 1 || i < len(rules)-1 && form[0].apply != m.apply {
 			return m, false
 		}

@@ -113,7 +113,7 @@ func (p place) value() translate.Value {
 	if p.found == nil {
 		return translate.Expression(p.plain, t)
 	}
-	return translate.Found(p.has, expr.Typed(p.found, expr.OptionalKind), p.plain, t)
+	return translate.Found(p.has, p.found, p.plain, t)
 }
 
 // jsonPointer is an expression that is the JSON pointer of the place, or of one below it.

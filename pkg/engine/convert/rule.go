@@ -8,7 +8,6 @@ import (
 	"strconv"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -261,24 +260,10 @@ func (r *rule) kindsOf() []schema.GroupVersionKind {
 
 func (c *converter) scope(r *rule) *scope {
 	sure := alwaysThere(r.kindsOf())
-	o := translate.Options{Kind: c.root(r).typ, Namespaced: true, Namespaces: true, Sure: sure}
+	o := translate.Options{Kind: c.root(r).typ, Namespace: r.namespace, Sure: sure, Deleted: r.onlyDeleted()}
 	if c.To == MutatingAdmissionPolicy {
 		o.Language = translate.MutatingAdmissionPolicy
 	}
-	o.Deleted = r.onlyDeleted()
-	kinds := 0
-	for _, rule := range r.rules {
-		o.Namespaced = o.Namespaced && len(rule.kinds) > 0
-		o.SomeNamespaces = o.SomeNamespaces || len(rule.kinds) == 0
-		for _, k := range rule.kinds {
-			kinds++
-			o.Namespaces = o.Namespaces && k.Kind == "Namespace"
-			o.SomeNamespaces = o.SomeNamespaces || k.Kind == "Namespace"
-			mapping, err := c.Mapper.RESTMapping(k.GroupKind(), k.Version)
-			o.Namespaced = o.Namespaced && err == nil && mapping.Scope.Name() == meta.RESTScopeNameNamespace
-		}
-	}
-	o.Namespaces = o.Namespaces && kinds > 0
 	return &scope{Scope: translate.NewScope(o), always: sure, needs: &[]expr.Expr{}}
 }
 
@@ -313,16 +298,14 @@ func (c *converter) strategicMerge(r *rule, s *scope, patch map[string]any) []ex
 	return m.guards
 }
 
-// formsOf are the ways to make edits.
+// formsOf are the ways to make edits: an ApplyConfiguration, before a JSON patch of what it cannot say, and a JSON patch.
 func formsOf(edits []*edit, root place) [][]mutation {
 	var forms [][]mutation
-	apply, patch := splitAll(edits)
-	if len(apply) > 0 {
-		form := []mutation{{apply: true, cel: applyObject(apply, root)}}
+	if apply, patch := splitAll(edits); len(apply) > 0 {
+		forms = [][]mutation{{{apply: true, cel: applyObject(apply, root)}}}
 		if len(patch) > 0 {
-			form = append(form, mutation{cel: jsonPatch(patch)})
+			forms[0] = append(forms[0], mutation{cel: jsonPatch(patch)})
 		}
-		forms = append(forms, form)
 	}
 	return append(forms, []mutation{{cel: jsonPatch(edits)}})
 }

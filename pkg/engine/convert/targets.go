@@ -152,7 +152,7 @@ func (c *converter) targetScope(r *rule, gvk schema.GroupVersionKind) *scope {
 	sure := alwaysThere([]schema.GroupVersionKind{gvk})
 	o := translate.Options{
 		Kind: c.root(r).typ, Sure: alwaysThere(r.kindsOf()), Targets: true, Target: diff.TypeOf(c.ctx, c.Reader, gvk), TargetSure: sure,
-		Deleted: r.onlyDeleted(),
+		Namespace: orEmpty(expr.Path("request.?namespace")), Deleted: r.onlyDeleted(),
 	}
 	r.target = gvk
 	return &scope{Scope: translate.NewScope(o), always: sure, needs: &[]expr.Expr{}}

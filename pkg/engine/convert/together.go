@@ -87,7 +87,7 @@ func (r *rule) withControllers(all []*rule, admission bool) *rule {
 
 // inPod is a derived rule in the terms of the Pod that its kinds have; nil where it has no JSON patch.
 func (r *rule) inPod() *rule {
-	form := r.forms[len(r.forms)-1]
+	form := r.form(false)
 	if r.never || len(form) != 1 || form[0].apply || len(r.kindsOf()) == 0 {
 		return nil
 	}

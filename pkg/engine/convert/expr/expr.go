@@ -2,7 +2,9 @@ package expr
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -134,24 +136,6 @@ func Mentions(e, part Expr) bool {
 	return found
 }
 
-// There is an expression in which an optional, which has a value by now, is replaced by that: a.?b of the optional becomes value.?b,
-// and what asks for its value or reads it is written as of a field that may be absent.
-func There(e, optional, value Expr) Expr {
-	if e.op == method && (e.name == "value" || e.name == "hasValue") {
-		if field := e.args[0]; field.op == selection && Same(field.args[0], optional) {
-			plain := Field(value, field.name)
-			if e.name == "value" {
-				return plain
-			}
-			return Call("has", plain)
-		}
-	}
-	if Same(e, optional) {
-		return value
-	}
-	return e.Map(func(e Expr) Expr { return There(e, optional, value) })
-}
-
 // Unwrapped is the argument of a function, or the expression itself where it is none of it.
 func Unwrapped(e Expr, function string) Expr {
 	if e.is(calling, function) && len(e.args) == 1 {
@@ -241,19 +225,26 @@ func Marked(e Expr) Expr {
 }
 
 // Call calls a function.
-func Call(name string, args ...Expr) Expr {
-	switch name {
-	case "string", "int", "double", "duration", "timestamp", "bytes":
-		if isOpen(args[0]) {
-			args = []Expr{{op: calling, name: "dyn", args: args}}
+func Call(name string, args ...Expr) Expr { return &Node{op: calling, name: name, args: args} }
+
+// Flattened joins the lists in a list. The type checker leaves the type of its elements open, and would take the first form of an overloaded
+// function for them, whatever they are.
+func Flattened(list Expr) Expr { return Call("dyn", Method(list, "flatten")) }
+
+// Method calls a method or a macro: of.name(args). Those of constant strings are called at once.
+func Method(of Expr, name string, args ...Expr) Expr {
+	if text, ok := StringOf(of); ok && len(args) == 1 {
+		if arg, ok := StringOf(args[0]); ok && tests[name] != nil {
+			return Bool(tests[name](text, arg))
 		}
 	}
-	return &Node{op: calling, name: name, args: args}
+	return &Node{op: method, name: name, args: append([]Expr{of}, args...)}
 }
 
-// Method calls a method or a macro: of.name(args).
-func Method(of Expr, name string, args ...Expr) Expr {
-	return &Node{op: method, name: name, args: append([]Expr{of}, args...)}
+// tests are the methods of strings that are conditions.
+var tests = map[string]func(text, arg string) bool{ //nolint:gochecknoglobals // an immutable table
+	"startsWith": strings.HasPrefix, "endsWith": strings.HasSuffix, "contains": strings.Contains,
+	"matches": func(text, expression string) bool { return regexp.MustCompile(expression).MatchString(text) },
 }
 
 // Macro is of.name(variable, body), such as exists or map.
@@ -270,14 +261,8 @@ func HasValue(optional Expr) Expr { return Method(optional, "hasValue") }
 // Binary is an arithmetic operator or a relation: + - * / % == != < <= > >= in. Constants are compared at
 // once.
 func Binary(op string, left, right Expr) Expr {
-	if left.op == constant && right.op == constant && left.kind != Dyn && right.kind != Dyn {
-		same := left.name == right.name && left.kind == right.kind
-		switch op {
-		case "==":
-			return Bool(same)
-		case "!=":
-			return Bool(!same)
-		}
+	if holds, ok := constants(op, left, right); ok {
+		return Bool(holds)
 	}
 	if whole, ok := strings.CutSuffix(right.name, ".0"); ok && right.op == constant && right.kind == Double && KindOf(left) == Integer {
 		right = &Node{name: whole, kind: Integer}
@@ -298,6 +283,25 @@ func Binary(op string, left, right Expr) Expr {
 		}
 	}
 	return &Node{op: relation, name: op, args: []Expr{left, right}}
+}
+
+// constants is what a relation of constants comes to.
+func constants(op string, left, right Expr) (holds, ok bool) {
+	switch {
+	case left.op != constant:
+		return false, false
+	case op == "in" && right.op == listing && !slices.ContainsFunc(right.args, func(e Expr) bool { return e.op != constant }):
+		return Contains(right.args, left), true
+	case right.op != constant:
+		return false, false
+	case op == "==" || op == "!=":
+		return (left.name == right.name && left.kind == right.kind) == (op == "=="), true
+	}
+	a, errA := strconv.ParseFloat(left.name, 64)
+	b, errB := strconv.ParseFloat(right.name, 64)
+	order := map[string]bool{"<": a < b, "<=": a <= b, ">": a > b, ">=": a >= b}
+	holds, ok = order[op]
+	return holds, ok && errA == nil && errB == nil
 }
 
 // Equal is left == right.
@@ -566,7 +570,7 @@ func typeInList(e Expr) string {
 func kindInList(item Expr) Kind {
 	if item.is(method, "orValue") {
 		if of := item.args[0]; of.op == choice && of.kind == Dyn || KindOf(item.args[1]) == NullKind {
-			return OpenKind // the checker may take it for the default's type or for anything
+			return openKind
 		}
 		return Dyn
 	}

@@ -25,46 +25,12 @@ const (
 	MapKind
 	OptionalKind
 	OtherKind
-	// OpenKind is a type that the checker leaves open: it takes the first form of an overloaded function for
-	// it, whatever the value is. Elements of what flatten returns are such.
-	OpenKind
+	openKind // the checker may take it for one or for another
 )
-
-// isOpen reports whether the type of an expression is left open.
-func isOpen(e Expr) bool {
-	switch {
-	case e.kind != Dyn:
-		return e.kind == OpenKind
-	case e.op == indexing:
-		return isOpen(e.args[0]) || HasOpenElements(e.args[0])
-	case e.op == method && (e.name == "value" || e.name == "orValue"):
-		return isOpen(e.args[0])
-	case e.op == method && (e.name == "first" || e.name == "last"):
-		return HasOpenElements(e.args[0])
-	}
-	return false
-}
-
-// HasOpenElements reports whether the elements of a list are of an OpenKind.
-func HasOpenElements(list Expr) bool {
-	if list.op != method || list.kind != Dyn {
-		return false
-	}
-	switch list.name {
-	case "flatten":
-		return true
-	case "filter", "reverse", "slice", "sort", "sortBy", "distinct", "orValue":
-		return HasOpenElements(list.args[0])
-	}
-	return false
-}
 
 // KindOf returns what is known of an expression's type.
 func KindOf(e Expr) Kind {
-	switch {
-	case e.kind == OpenKind:
-		return Dyn
-	case e.kind != Dyn:
+	if e.kind != Dyn {
 		return e.kind
 	}
 	switch e.op {

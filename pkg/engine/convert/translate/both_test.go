@@ -61,7 +61,7 @@ func podType(t testing.TB) diff.Type {
 // scope is that of a rule that matches Pods, with or without their schema. Element is the first
 // container.
 func (b *both) scope(l translate.Language, known bool) *translate.Scope {
-	o := translate.Options{Language: l, Namespaced: true}
+	o := translate.Options{Language: l, Namespace: expr.Path("request.namespace")}
 	if known {
 		o.Kind = b.pod
 	}

@@ -3,7 +3,6 @@ package translate
 import (
 	"encoding/json"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -55,7 +54,7 @@ func (s *Scope) call(ast gojmespath.ASTNode, on *Value) Value {
 		v.typ = c.formed(v.typ)
 	}
 	if has := all(c.has, v.has); !c.covered && v.has != nil && !expr.Same(has, v.has) {
-		v.has, v.opt, v.short = has, nil, nil
+		v.has, v.opt = has, nil
 	} else if !c.covered {
 		v.has = has
 	}
@@ -134,18 +133,4 @@ func (c *callOf) integer(i int, what string) int64 {
 		panic(unsupported(c.name, reasonDynamic, "give "+what+" as a constant"))
 	}
 	return n
-}
-
-// result is the result of a function that needs all its arguments.
-func result(e expr.Expr, t Type) Value { return Expression(e, t) }
-
-// emptyToEmpty is the result of a function of one text that makes an empty one of an empty one.
-func (c *callOf) emptyToEmpty(f func(text expr.Expr) expr.Expr) Value {
-	arg := c.args[0]
-	v := Expression(f(arg.plain), Text)
-	others := c.args[1:]
-	if arg.has != nil && !slices.ContainsFunc(others, func(other Value) bool { return other.has != nil }) {
-		v.short = &shorter{expr.String(""), f(arg.Or(expr.String("")))}
-	}
-	return v
 }

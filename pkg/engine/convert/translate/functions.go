@@ -43,7 +43,7 @@ func init() { //nolint:gochecknoinits,funlen // the table refers to functions th
 		"avg":         {params: list, translate: average},
 		"ceil":        {params: number, policiesOnly: true, translate: rounded("math.ceil")},
 		"contains":    {params: []kinds{isList | isString, 0}, translate: contains},
-		"ends_with":   {params: texts, translate: relation("endsWith")},
+		"ends_with":   {params: texts, translate: ask("endsWith")},
 		"floor":       {params: number, policiesOnly: true, translate: rounded("math.floor")},
 		"join":        {params: []kinds{isString, isList}, translate: join},
 		"keys":        {params: maps, translate: keys},
@@ -58,7 +58,7 @@ func init() { //nolint:gochecknoinits,funlen // the table refers to functions th
 		"reverse":     {params: []kinds{isList | isString}, translate: reverse},
 		"sort":        {params: list, translate: sortList},
 		"sort_by":     {params: by, translate: sortBy},
-		"starts_with": {params: texts, translate: relation("startsWith")},
+		"starts_with": {params: texts, translate: ask("startsWith")},
 		"to_array":    {params: anything, translate: toArray},
 		"to_number":   {params: anything, translate: toNumber},
 		"to_string":   {params: anything, decodes: true, translate: toString},
@@ -137,7 +137,7 @@ func plainly(t Type, build func(c *callOf, args ...expr.Expr) expr.Expr) func(*c
 		for i := range c.args {
 			args[i] = c.args[i].plain
 		}
-		return result(build(c, args...), t)
+		return Expression(build(c, args...), t)
 	}
 }
 
@@ -148,7 +148,5 @@ func called(name string, t Type) func(*callOf) Value {
 
 // method is a method of a text without arguments.
 func method(name string) func(*callOf) Value {
-	return func(c *callOf) Value {
-		return c.emptyToEmpty(func(text expr.Expr) expr.Expr { return expr.Method(text, name) })
-	}
+	return plainly(Text, func(_ *callOf, a ...expr.Expr) expr.Expr { return expr.Method(a[0], name) })
 }

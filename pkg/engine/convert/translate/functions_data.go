@@ -16,7 +16,7 @@ func length(c *callOf) Value {
 	if arg.keysOf != nil {
 		of = *arg.keysOf // as many as the map has
 	}
-	return result(expr.Method(of.plain, "size"), Number)
+	return Expression(expr.Method(of.plain, "size"), Number)
 }
 
 func contains(c *callOf) Value {
@@ -30,10 +30,6 @@ func contains(c *callOf) Value {
 		list.has = nil
 		holds := c.exists(list, func(item Value) expr.Expr { return equal(item, what) })
 		inList = boolean(holds)
-		if of.has != nil {
-			absent := c.exists(asList(of), func(item Value) expr.Expr { return equal(item, what) })
-			inList.short = &shorter{expr.Bool(false), absent}
-		}
 		if of.typ.is(isList) {
 			return inList
 		}
@@ -41,7 +37,7 @@ func contains(c *callOf) Value {
 	if !what.typ.can(isString) {
 		inText = Constant(false)
 	} else {
-		inText = ask("contains", of, what)
+		inText = Expression(expr.Method(of.plain, "contains", what.plain), Boolean)
 	}
 	if what.has != nil || !what.typ.is(isString) {
 		inText = Expression(expr.And(what.needs(isString).has, inText.plain), Boolean)
@@ -49,7 +45,7 @@ func contains(c *callOf) Value {
 	if of.typ.is(isString) {
 		return inText
 	}
-	return result(expr.Cond(isOf(of.plain, isString), inText.plain, inList.plain), Boolean)
+	return Expression(expr.Cond(isOf(of.plain, isString), inText.plain, inList.plain), Boolean)
 }
 
 // elements makes sure that all elements of a list are of a kind.
@@ -81,7 +77,7 @@ func (c *callOf) elements(i int, k kinds) Value {
 }
 
 func join(c *callOf) Value {
-	return result(expr.Method(c.elements(1, isString).plain, "join", c.args[0].plain), Text)
+	return Expression(expr.Method(c.elements(1, isString).plain, "join", c.args[0].plain), Text)
 }
 
 // keys are those of a map, sorted.
@@ -92,9 +88,6 @@ func keys(c *callOf) Value {
 	v := Expression(sorted(of.plain), ListOf(Type{kinds: isString, form: of.typ.form}))
 	v.keysOf, v.typ.form = &of, of.typ.form
 	v.name = "keys"
-	if of.has != nil {
-		v.short = &shorter{expr.List(), sorted(of.Or(expr.Map()))}
-	}
 	return v
 }
 
@@ -130,20 +123,11 @@ func extreme(name string) func(*callOf) Value {
 	}
 }
 
-// closed is a list the elements of which CEL's type checker takes for what they are.
-func (c *callOf) closed(list Value) Value {
-	if expr.HasOpenElements(list.plain) {
-		name := c.fresh(list.name)
-		list.plain = expr.Macro(list.plain, "map", name, expr.Call("dyn", expr.Name(name)))
-	}
-	return list
-}
-
 // ordered is a list of nothing but texts, or nothing but numbers.
 func (c *callOf) ordered(i int) Value {
 	elem := c.args[i].Elements()
 	if elem.is(isNumber) || elem.is(isString) {
-		return c.closed(c.args[i])
+		return c.args[i]
 	}
 	panic(unsupported(c.name, reasonUnknownType, "its elements have to be texts, or numbers"))
 }
@@ -190,7 +174,7 @@ func sortList(c *callOf) Value {
 	if list.keysOf != nil {
 		return list // keys are sorted
 	}
-	return result(expr.Method(list.plain, "sort"), list.typ)
+	return Expression(expr.Method(list.plain, "sort"), list.typ)
 }
 
 func merge(c *callOf) Value {
@@ -211,7 +195,7 @@ func merge(c *callOf) Value {
 		entry := expr.Map(expr.Entry{Key: key, Value: value})
 		v = Expression(expr.Method(both, "transformMapEntry", expr.Name(i), key, entry), either(v.typ, next.typ))
 	}
-	v.has, v.opt, v.short = nil, nil, nil
+	v.has, v.opt = nil, nil
 	return v
 }
 
@@ -251,9 +235,9 @@ func reverse(c *callOf) Value {
 	arg := c.args[0]
 	switch {
 	case arg.typ.is(isList):
-		return result(expr.Method(arg.plain, "reverse"), arg.typ)
+		return Expression(expr.Method(arg.plain, "reverse"), arg.typ)
 	case arg.typ.is(isString):
-		return result(expr.Method(expr.Method(expr.Method(arg.plain, "split", expr.String("")), "reverse"), "join"), Text)
+		return Expression(expr.Method(expr.Method(expr.Method(arg.plain, "split", expr.String("")), "reverse"), "join"), Text)
 	}
 	panic(unsupported(c.name, reasonUnknownType, ""))
 }
@@ -268,7 +252,7 @@ func toArray(c *callOf) Value {
 	case arg.typ.is(isList) && expr.Same(arg.strict, arg.has): // else it fails
 		return arg.Required()
 	case !arg.typ.can(isList) && arg.has == nil:
-		return result(expr.List(arg.plain), ListOf(arg.typ))
+		return Expression(expr.List(arg.plain), ListOf(arg.typ))
 	}
 	panic(unsupported(c.name, reasonUnknownType, ""))
 }
@@ -323,7 +307,7 @@ func typeName(c *callOf) Value {
 	if name == nil {
 		return Constant("null")
 	}
-	return result(expr.Cond(arg.has, name, expr.String("null")), Text)
+	return Expression(expr.Cond(arg.has, name, expr.String("null")), Text)
 }
 
 func labelMatch(c *callOf) Value {
@@ -331,7 +315,7 @@ func labelMatch(c *callOf) Value {
 	k := c.fresh("keys")
 	key := expr.Name(k)
 	holds := expr.And(expr.Binary("in", key, b.plain), expr.Equal(expr.Index(b.plain, key), expr.Index(a.plain, key)))
-	return result(expr.Macro(a.plain, "all", k, holds), Boolean)
+	return Expression(expr.Macro(a.plain, "all", k, holds), Boolean)
 }
 
 // lookup of what is not there is null.
@@ -375,7 +359,7 @@ func items(c *callOf) Value {
 		fields := expr.Map(
 			expr.Entry{Key: expr.String(keyName), Value: expr.Call("dyn", expr.Name(i))},
 			expr.Entry{Key: expr.String(valueName), Value: expr.Name(e)})
-		return result(expr.Method(of.plain, "transformList", expr.Name(i), expr.Name(e), fields), ListOf(item))
+		return Expression(expr.Method(of.plain, "transformList", expr.Name(i), expr.Name(e), fields), ListOf(item))
 	}
 	panic(unsupported(c.name, reasonUnknownType, ""))
 }
@@ -389,13 +373,13 @@ func objectFromLists(c *callOf) Value {
 	i, k := "i", "k"
 	entry := expr.Map(expr.Entry{Key: expr.Name(k), Value: expr.OrValue(expr.OptionalIndex(values.plain, expr.Name(i)), expr.Null())})
 	elem := values.Elements()
-	return result(expr.Method(names.plain, "transformMapEntry", expr.Name(i), expr.Name(k), entry), Type{kinds: isMap, elem: &elem})
+	return Expression(expr.Method(names.plain, "transformMapEntry", expr.Name(i), expr.Name(k), entry), Type{kinds: isMap, elem: &elem})
 }
 
 func parse(function, format string) func(*callOf) Value {
 	return func(c *callOf) Value {
 		c.Note("a text that is no " + format + " denies the request; in Kyverno's rule it changed nothing")
-		return result(expr.Call(function, c.args[0].plain), Any)
+		return Expression(expr.Call(function, c.args[0].plain), Any)
 	}
 }
 
@@ -461,20 +445,20 @@ func arithmetic(op string) func(*callOf) Value {
 		case op == "%" && !wholes:
 			panic(unsupported(c.name, reasonFraction, "use it with whole numbers of built-in kinds"))
 		case op == "/" || !wholes:
-			return result(expr.Binary(op, fraction(a), fraction(b)), Number)
+			return Expression(expr.Binary(op, fraction(a), fraction(b)), Number)
 		}
-		return result(expr.Binary(op, whole(a), whole(b)), Whole)
+		return Expression(expr.Binary(op, whole(a), whole(b)), Whole)
 	}
 }
 
 func absolute(c *callOf) Value {
 	x := c.args[0].plain
-	return result(expr.Cond(expr.Binary("<", x, expr.Int(0)), expr.Minus(x), x), Type{kinds: isNumber, whole: isWhole(c.args[0])})
+	return Expression(expr.Cond(expr.Binary("<", x, expr.Int(0)), expr.Minus(x), x), Type{kinds: isNumber, whole: isWhole(c.args[0])})
 }
 
 func rounded(name string) func(*callOf) Value {
 	return func(c *callOf) Value {
-		return result(expr.Call(name, fraction(c.args[0])), Whole)
+		return Expression(expr.Call(name, fraction(c.args[0])), Whole)
 	}
 }
 
@@ -483,7 +467,7 @@ func round(c *callOf) Value {
 	if n < 0 {
 		panic(unsupported(c.name, reasonDynamic, "give a number of digits that is not negative"))
 	}
-	return result(expr.Call("math.round", fraction(c.args[0]), expr.Int(n)), Number)
+	return Expression(expr.Call("math.round", fraction(c.args[0]), expr.Int(n)), Number)
 }
 
 func (c *callOf) sumOf(kind string) expr.Expr {
@@ -547,14 +531,14 @@ func timeAdd(c *callOf) Value {
 	if _, ok := expr.StringOf(c.args[0].plain); !ok { // the year 10000 is none
 		c.has = all(c.has, expr.Binary("<", c.args[0].plain, expr.String("97")))
 	}
-	return result(expr.Call("string", expr.Binary("+", c.time(0), c.duration(1))), Text)
+	return Expression(expr.Call("string", expr.Binary("+", c.time(0), c.duration(1))), Text)
 }
 
 func timeTruncate(c *callOf) Value {
-	return result(expr.Call("string", expr.Call("time.truncate", c.time(0), c.duration(1))), Text)
+	return Expression(expr.Call("string", expr.Call("time.truncate", c.time(0), c.duration(1))), Text)
 }
 
 func timeBetween(c *callOf) Value {
 	t, from, to := c.time(0), c.time(1), c.time(2)
-	return result(expr.And(expr.Binary(">", t, from), expr.Binary("<", t, to)), Boolean)
+	return Expression(expr.And(expr.Binary(">", t, from), expr.Binary("<", t, to)), Boolean)
 }

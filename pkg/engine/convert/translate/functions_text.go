@@ -12,24 +12,9 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/selector"
 )
 
-// relation is a method of a text with a text, which is false.
-func relation(name string) func(*callOf) Value {
-	return func(c *callOf) Value { return ask(name, c.args[0], c.args[1]) }
-}
-
-// ask is whether two texts are in a relation; an empty text is in none with one that is not.
-func ask(name string, text, other Value) Value {
-	constant, _ := expr.StringOf(other.plain)
-	return asked(text, constant != "", func(e expr.Expr) expr.Expr { return expr.Method(e, name, other.plain) })
-}
-
-// asked is a condition on a text. Where an empty one does not meet it, one that is not there is asked as if it were empty.
-func asked(text Value, unlessEmpty bool, holds func(text expr.Expr) expr.Expr) Value {
-	v := Expression(holds(text.plain), Boolean)
-	if unlessEmpty && text.has != nil && text.typ.is(isString) {
-		v.short = &shorter{expr.Bool(false), holds(text.Or(expr.String("")))}
-	}
-	return v
+// ask is a method of a text with a text that is a condition.
+func ask(name string) func(*callOf) Value {
+	return plainly(Boolean, func(_ *callOf, a ...expr.Expr) expr.Expr { return expr.Method(a[0], name, a[1]) })
 }
 
 func equalFold(c *callOf) Value {
@@ -43,8 +28,7 @@ func equalFold(c *callOf) Value {
 		}
 		return expr.Method(e, "lowerAscii")
 	}
-	constant, _ := expr.StringOf(b.plain)
-	return asked(a, constant != "", func(e expr.Expr) expr.Expr { return expr.Equal(lower(e), lower(b.plain)) })
+	return Expression(expr.Equal(lower(a.plain), lower(b.plain)), Boolean)
 }
 
 func replace(c *callOf) Value {
@@ -54,7 +38,7 @@ func replace(c *callOf) Value {
 			more = append(more, expr.Int(count))
 		}
 	}
-	return result(expr.Method(c.args[0].plain, "replace", more...), Text)
+	return Expression(expr.Method(c.args[0].plain, "replace", more...), Text)
 }
 
 // trim cuts the characters of a constant off both ends.
@@ -64,20 +48,16 @@ func trim(c *callOf) Value {
 		return c.args[0]
 	}
 	class := "[" + strings.NewReplacer(`\`, `\\`, "]", `\]`, "^", `\^`, "-", `\-`, "[", `\[`).Replace(cutset) + "]+"
-	return c.emptyToEmpty(func(text expr.Expr) expr.Expr {
-		return expr.Call("regex.replace", text, expr.String("^"+class+"|"+class+"$"), expr.String(""))
-	})
+	return Expression(expr.Call("regex.replace", c.args[0].plain, expr.String("^"+class+"|"+class+"$"), expr.String("")), Text)
 }
 
 func trimPrefix(c *callOf) Value {
-	prefix := c.args[1].plain
+	text, prefix := c.args[0].plain, c.args[1].plain
 	size := expr.Method(prefix, "size")
-	if text, ok := expr.StringOf(prefix); ok {
-		size = expr.Int(int64(len([]rune(text))))
+	if constant, ok := expr.StringOf(prefix); ok {
+		size = expr.Int(int64(len([]rune(constant))))
 	}
-	return c.emptyToEmpty(func(text expr.Expr) expr.Expr {
-		return expr.Cond(expr.Method(text, "startsWith", prefix), expr.Method(text, "substring", size), text)
-	})
+	return Expression(expr.Cond(expr.Method(text, "startsWith", prefix), expr.Method(text, "substring", size), text), Text)
 }
 
 func truncate(c *callOf) Value {
@@ -85,9 +65,8 @@ func truncate(c *callOf) Value {
 	if n < 1 {
 		return Constant("")
 	}
-	return c.emptyToEmpty(func(text expr.Expr) expr.Expr {
-		return expr.Cond(expr.Binary(">", expr.Method(text, "size"), expr.Int(n)), expr.Method(text, "substring", expr.Int(0), expr.Int(n)), text)
-	})
+	text := c.args[0].plain
+	return Expression(expr.Cond(expr.Binary(">", expr.Method(text, "size"), expr.Int(n)), expr.Method(text, "substring", expr.Int(0), expr.Int(n)), text), Text)
 }
 
 func toBoolean(c *callOf) Value {
@@ -101,7 +80,7 @@ const base64Text = `^([A-Za-z0-9+/]{4})*([A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$
 
 func base64Decode(c *callOf) Value {
 	c.has = all(c.has, expr.Method(c.args[0].plain, "matches", expr.String(base64Text)))
-	return result(expr.Call("string", expr.Call("base64.decode", c.args[0].plain)), Text)
+	return Expression(expr.Call("string", expr.Call("base64.decode", c.args[0].plain)), Text)
 }
 
 // expression is a constant regular expression.
@@ -114,11 +93,7 @@ func (c *callOf) expression(i int) string {
 }
 
 func regexMatch(c *callOf) Value {
-	text := c.expression(0)
-	arg := c.args[1]
-	arg.plain = textOf(arg)
-	matched, err := regexp.MatchString(text, "")
-	return asked(arg, err == nil && !matched, func(e expr.Expr) expr.Expr { return expr.Method(e, "matches", expr.String(text)) })
+	return Expression(expr.Method(textOf(c.args[1]), "matches", expr.String(c.expression(0))), Boolean)
 }
 
 // textOf is a scalar as a text.
@@ -130,10 +105,7 @@ func textOf(v Value) expr.Expr {
 }
 
 func patternMatch(c *callOf) Value {
-	pattern := c.constant(0)
-	arg := c.args[1]
-	arg.plain = textOf(arg)
-	return asked(arg, !selector.MatchWildcard(pattern, ""), func(e expr.Expr) expr.Expr { return Wildcard(e, pattern) })
+	return Expression(Wildcard(textOf(c.args[1]), c.constant(0)), Boolean)
 }
 
 // Wildcard is whether a text matches a pattern with * and ?.
@@ -195,5 +167,5 @@ func semverCompare(c *callOf) Value {
 		}
 		alternatives = append(alternatives, expr.And(parts...))
 	}
-	return result(expr.Or(alternatives...), Boolean)
+	return Expression(expr.Or(alternatives...), Boolean)
 }

@@ -41,14 +41,18 @@ func (c *condition) compare(key, value Value) expr.Expr {
 		}
 	}
 	switch c.operator {
-	case match.Equal, match.Equals:
-		return c.equals(key, value)
-	case match.NotEqual, match.NotEquals:
-		return c.notEquals(key, value)
 	case match.In, match.AnyIn, match.AllIn, match.NotIn, match.AnyNotIn, match.AllNotIn:
 		return c.member(key, value)
+	case match.NotEqual, match.NotEquals:
+		there := key
+		there.has, there.opt = nil, nil
+		equal := c.related(there, value)
+		if same, ok := expr.EqualTo(equal, key.plain); ok && key.opt != nil {
+			return expr.NotEqual(key.Or(same), same)
+		}
+		return expr.And(key.has, expr.Not(equal))
 	}
-	return c.order(key, value)
+	return c.related(key, value)
 }
 
 // asText is a literal of a policy as an operator reads it: as a text, a number, a duration, a quantity.
@@ -57,6 +61,7 @@ type asText struct {
 	duration bool // such as 1h
 	quantity bool // such as 2Gi, or 5
 	number   *float64
+	seconds  *float64 // of what may be compared with durations
 }
 
 func read(text string) asText {
@@ -85,18 +90,14 @@ type form struct {
 	holds func(plain expr.Expr) expr.Expr
 }
 
-// dispatch asks a value in the form that is for its kind; of another kind, the condition is false. With a
-// default, for which the condition is false, it needs no test that the value is there.
-func dispatch(key Value, def expr.Expr, forms ...form) expr.Expr {
+// dispatch asks a value in the form that is for its kind; of another kind, the condition is false.
+func dispatch(key Value, forms ...form) expr.Expr {
 	possible := slices.DeleteFunc(slices.Clone(forms), func(f form) bool { return !key.typ.can(f.of) })
 	if len(possible) == 0 {
 		return expr.Bool(false)
 	}
-	if len(possible) == 1 && (key.typ.is(possible[0].of) || possible[0].total) && (key.opt != nil || key.short != nil) && def != nil {
-		holds := possible[0].holds(def)
-		if always, constant := expr.BoolOf(holds); !always || !constant { // one of a default was chosen to be false
-			return possible[0].holds(key.Or(def))
-		}
+	if len(possible) == 1 && (key.typ.is(possible[0].of) || possible[0].total) {
+		return key.test(possible[0].of, possible[0].holds)
 	}
 	var out []expr.Expr
 	for _, f := range possible {
@@ -109,29 +110,91 @@ func dispatch(key Value, def expr.Expr, forms ...form) expr.Expr {
 	return expr.And(key.has, expr.Or(out...))
 }
 
-func (c *condition) equals(key, value Value) expr.Expr {
+// related translates an operator that relates a key with one value: == or an order.
+func (c *condition) related(key, value Value) expr.Expr {
+	op, onlyDurations := relationOf(c.operator)
 	literal, ok := value.Literal()
-	if !ok {
-		return c.equalValues(key, value)
-	}
-	is := func(e expr.Expr) expr.Expr { return expr.Equal(e, value.plain) }
+	var want asText
 	switch v := literal.(type) {
-	case nil:
-		return expr.Bool(false)
 	case string:
-		return c.equalsText(key, read(v))
+		want = read(v)
+		if d, err := time.ParseDuration(v); err == nil && (want.duration || onlyDurations) {
+			s := d.Seconds()
+			want.seconds = &s
+		}
 	case int64, float64:
 		n, _ := jmespath.Number(v)
-		return dispatch(key, nil, form{of: isNumber, total: true, holds: is},
-			form{of: isString, holds: func(e expr.Expr) expr.Expr { return durationIs(e, "==", n) }})
-	case bool:
-		return dispatch(key, expr.Bool(!v), form{of: isBool, total: true, holds: is})
-	case []any:
-		return dispatch(key, nil, form{of: isList, total: true, holds: is})
-	case map[string]any:
-		return dispatch(key, nil, form{of: isMap, total: true, holds: is})
+		want.number, want.seconds = &n, &n
+	case nil:
+		if !ok {
+			return c.relatedValues(op, onlyDurations, key, value)
+		}
+		return expr.Bool(false)
+	default:
+		return dispatch(key, form{of: kindsOf(value.plain), total: true, holds: func(e expr.Expr) expr.Expr {
+			return expr.And(expr.Bool(op == "=="), expr.Binary("==", e, value.plain))
+		}})
 	}
-	panic(unsupported("the value", reasonUnknownType, ""))
+	var forms []form
+	n := want.number
+	if op != "==" && (want.duration || onlyDurations) {
+		n = want.seconds
+	}
+	if n != nil {
+		forms = append(forms, form{of: isNumber, total: op == "==", holds: func(e expr.Expr) expr.Expr { return expr.Binary(op, e, numberOf(*n)) }})
+	}
+	_, isText := literal.(string)
+	return dispatch(key, append(forms, form{
+		of: isString, total: op == "==" && isText && !selector.HasWildcard(want.text) && !want.duration && !want.quantity,
+		holds: func(e expr.Expr) expr.Expr { return want.relates(e, op, onlyDurations, key.typ.quantity) },
+	})...)
+}
+
+// relates compares a text with an amount of a policy: as durations, quantities, numbers or versions, and as a pattern. A sure one is a
+// quantity.
+func (want *asText) relates(e expr.Expr, op string, onlyDurations, sure bool) expr.Expr {
+	exact, none := op == "==", expr.Bool(false)
+	isQuantity := want.quantity && want.text != "" && !onlyDurations
+	if sure && isQuantity && (exact || !want.duration) {
+		return quantityIs(e, op, want.text, true)
+	}
+	duration := none
+	if want.seconds != nil {
+		duration = durationIs(e, op, *want.seconds)
+	}
+	switch {
+	case onlyDurations && want.seconds == nil:
+		return none
+	case onlyDurations: // where 0 is one too
+		return expr.Or(duration, expr.And(expr.Equal(e, expr.String("0")), expr.Bool(holdsFor(op, 0, *want.seconds))))
+	case isQuantity && want.duration:
+		return expr.Or(duration, expr.And(expr.Not(isDuration(e)), quantityIs(e, op, want.text, false)))
+	case isQuantity:
+		return quantityIs(e, op, want.text, false)
+	case exact && want.seconds == nil:
+		return asPattern(e, want.text)
+	case exact:
+		return duration
+	case want.number != nil:
+		return expr.Or(duration, expr.And(expr.Method(e, "matches", expr.String(decimal)), expr.Binary(op, expr.Call("double", e), expr.Float(*want.number))))
+	}
+	if _, err := semver.Parse(want.text); err == nil {
+		return expr.And(expr.Call("isSemver", e), ordered(op, expr.Call("semver", e), expr.Call("semver", expr.String(want.text))))
+	}
+	return duration
+}
+
+// quantityIs compares a text that is a quantity, which it is asked for first unless that is sure.
+func quantityIs(e expr.Expr, op, text string, sure bool) expr.Expr {
+	order := ordered
+	if op == "==" || op == "!=" {
+		order = expr.Binary
+	}
+	holds := order(op, expr.Call("quantity", e), expr.Call("quantity", expr.String(text)))
+	if sure {
+		return holds
+	}
+	return expr.And(expr.Call("isQuantity", e), holds)
 }
 
 // isDuration asks whether a text is a duration; 0 is none beside other amounts.
@@ -151,128 +214,13 @@ func durationIs(e expr.Expr, op string, seconds float64) expr.Expr {
 	return expr.And(isDuration(e), expr.Binary(op, expr.Call("duration", e), expr.Call("duration", expr.String(text))))
 }
 
-// equalsText compares with a text: as durations, quantities, a pattern.
-func (c *condition) equalsText(key Value, want asText) expr.Expr {
-	text := form{of: isString, holds: func(e expr.Expr) expr.Expr {
-		var forms []expr.Expr
-		amount := expr.Equal(expr.Call("quantity", e), expr.Call("quantity", expr.String(want.text)))
-		if key.typ.quantity && want.quantity && want.text != "" {
-			return amount
-		}
-		if want.duration {
-			d, _ := time.ParseDuration(want.text)
-			forms = append(forms, durationIs(e, "==", d.Seconds()))
-		}
-		if want.quantity && want.text != "" {
-			same := expr.And(expr.Call("isQuantity", e), amount)
-			if want.duration {
-				same = expr.And(expr.Not(isDuration(e)), same)
-			}
-			forms = append(forms, same)
-		}
-		if len(forms) == 0 {
-			return c.pattern(e, want.text)
-		}
-		return expr.Or(forms...)
-	}}
-	text.total = !selector.HasWildcard(want.text) && !want.duration && !want.quantity
-	def := expr.String("")
-	if selector.MatchWildcard(want.text, "") {
-		def = nil
-		if want.text == "" {
-			def = expr.String("-")
-		}
-	}
-	number := form{of: isNumber, total: true, holds: func(e expr.Expr) expr.Expr {
-		if want.number == nil {
-			return expr.Bool(false)
-		}
-		return expr.Equal(e, numberOf(*want.number))
-	}}
-	if want.number == nil {
-		return dispatch(key, def, text)
-	}
-	return dispatch(key, def, text, number)
-}
-
-// pattern compares a text with a wildcard pattern, which no quantity matches.
-func (c *condition) pattern(e expr.Expr, pattern string) expr.Expr {
+// asPattern compares a text with a wildcard pattern, which no quantity matches.
+func asPattern(e expr.Expr, pattern string) expr.Expr {
 	holds := Wildcard(e, pattern)
 	if !selector.HasWildcard(pattern) || pattern[0] != '*' && pattern[0] != '?' && !strings.ContainsRune("+-.0123456789", rune(pattern[0])) {
 		return holds
 	}
 	return expr.And(holds, expr.Not(expr.Call("isQuantity", e)))
-}
-
-func (c *condition) notEquals(key, value Value) expr.Expr {
-	if same, ok := expr.StringOf(value.plain); ok && value.lit != nil && (key.typ.is(isString) || key.typ.kinds == 0) && (key.opt != nil || key.short != nil) {
-		if simple := read(same); !selector.HasWildcard(same) && !simple.duration && !simple.quantity {
-			return expr.NotEqual(key.Or(value.plain), value.plain)
-		}
-	}
-	there := key
-	there.has, there.short, there.opt = nil, nil, nil
-	return expr.And(key.has, expr.Not(c.equals(there, value)))
-}
-
-// equalValues compares two values that are both known only when the policy is evaluated.
-func (c *condition) equalValues(key, value Value) expr.Expr {
-	if key.typ.can(isString) && value.typ.can(isString) {
-		c.Note("two values are compared as they are written; Kyverno also takes the second one for a pattern, or both for amounts")
-	}
-	return expr.And(key.has, expr.Equal(key.plain, value.plain))
-}
-
-// order translates the comparisons of numbers, quantities, durations and versions.
-func (c *condition) order(key, value Value) expr.Expr {
-	op, onlyDurations := orderOf(c.operator)
-	literal, ok := value.Literal()
-	if !ok {
-		return c.orderValues(op, onlyDurations, key, value)
-	}
-	var want asText
-	var seconds *float64
-	switch v := literal.(type) {
-	case string:
-		want = read(v)
-		if d, err := time.ParseDuration(v); err == nil && (want.duration || onlyDurations) {
-			s := d.Seconds()
-			seconds = &s
-		}
-	case int64, float64:
-		n, _ := jmespath.Number(v)
-		want.number, seconds = &n, &n
-	default:
-		return expr.Bool(false)
-	}
-	forms := amountForms(op, want, seconds, onlyDurations)
-	def := expr.Expr(nil)
-	if key.typ.is(isNumber) {
-		def = falseNumber(op, want, seconds)
-	} else if key.typ.is(isString) && !key.typ.quantity {
-		def = expr.String("")
-	}
-	if key.typ.quantity && !onlyDurations {
-		return quantityOrder(key, op, want, forms)
-	}
-	return dispatch(key, def, forms...)
-}
-
-// quantityOrder compares a field that is a quantity, so that nobody needs to ask whether it is one.
-func quantityOrder(key Value, op string, want asText, forms []form) expr.Expr {
-	if !want.quantity || want.duration {
-		return dispatch(key, nil, forms...)
-	}
-	q := expr.Call("quantity", expr.String(want.text))
-	text := form{of: isString, holds: func(e expr.Expr) expr.Expr {
-		amount := expr.Call("quantity", e)
-		if method := map[string]string{">": "isGreaterThan", "<": "isLessThan"}[op]; method != "" {
-			return expr.Method(amount, method, q)
-		}
-		return ordered(op, amount, q)
-	}}
-	forms = slices.DeleteFunc(slices.Clone(forms), func(f form) bool { return f.of == isString })
-	return dispatch(key, nil, append([]form{text}, forms...)...)
 }
 
 // ordered compares two quantities or two versions.
@@ -285,70 +233,21 @@ func holdsFor(op string, a, b float64) bool {
 	return map[string]bool{">": a > b, ">=": a >= b, "<": a < b, "<=": a <= b}[op]
 }
 
-// falseNumber is a number for which a comparison does not hold: 0 if that will do.
-func falseNumber(op string, want asText, seconds *float64) expr.Expr {
-	switch n := cmp.Or(want.number, seconds); {
-	case n == nil:
-	case !holdsFor(op, 0, *n):
-		return expr.Int(0)
-	case op == ">" || op == "<":
-		return numberOf(*n)
-	}
-	return nil
-}
-
-// orderOf is how CEL writes an operator that orders.
-func orderOf(o match.Operator) (op string, onlyDurations bool) {
+// relationOf is how CEL writes an operator.
+func relationOf(o match.Operator) (op string, onlyDurations bool) {
 	name, onlyDurations := strings.CutPrefix(string(o), "Duration")
-	return map[string]string{"GreaterThan": ">", "GreaterThanOrEquals": ">=", "LessThan": "<", "LessThanOrEquals": "<="}[name], onlyDurations
+	op = map[string]string{"GreaterThan": ">", "GreaterThanOrEquals": ">=", "LessThan": "<", "LessThanOrEquals": "<="}[name]
+	return cmp.Or(op, "=="), onlyDurations
 }
 
-// amountForms are the forms of a key that can be compared with an amount of a policy.
-func amountForms(op string, want asText, seconds *float64, onlyDurations bool) []form {
-	var forms []form
-	n := want.number
-	if want.duration || onlyDurations {
-		n = seconds
-	}
-	if n != nil {
-		forms = append(forms, form{of: isNumber, holds: func(e expr.Expr) expr.Expr { return expr.Binary(op, e, numberOf(*n)) }})
-	}
-	text := func(e expr.Expr) expr.Expr {
-		var all []expr.Expr
-		if seconds != nil {
-			all = append(all, durationIs(e, op, *seconds))
-		}
-		if onlyDurations {
-			if seconds != nil { // where 0 is one too
-				return expr.Or(append(all, expr.And(expr.Equal(e, expr.String("0")), expr.Bool(holdsFor(op, 0, *seconds))))...)
-			}
-			return expr.Bool(false)
-		}
-		rest := textOrder(e, op, want)
-		if seconds != nil && want.duration {
-			rest = expr.And(expr.Not(isDuration(e)), rest)
-		}
-		return expr.Or(append(all, rest)...)
-	}
-	return append(forms, form{of: isString, holds: text})
-}
-
-// textOrder compares a text as a quantity, a number or a version.
-func textOrder(e expr.Expr, op string, want asText) expr.Expr {
+// relatedValues compares two values that are both known only when the policy is evaluated.
+func (c *condition) relatedValues(op string, onlyDurations bool, key, value Value) expr.Expr {
 	switch {
-	case want.quantity:
-		return expr.And(expr.Call("isQuantity", e), ordered(op, expr.Call("quantity", e), expr.Call("quantity", expr.String(want.text))))
-	case want.number != nil:
-		return expr.And(expr.Method(e, "matches", expr.String(decimal)), expr.Binary(op, expr.Call("double", e), expr.Float(*want.number)))
-	}
-	if _, err := semver.Parse(want.text); err == nil {
-		return expr.And(expr.Call("isSemver", e), ordered(op, expr.Call("semver", e), expr.Call("semver", expr.String(want.text))))
-	}
-	return expr.Bool(false)
-}
-
-func (c *condition) orderValues(op string, onlyDurations bool, key, value Value) expr.Expr {
-	switch {
+	case op == "==":
+		if key.typ.can(isString) && value.typ.can(isString) {
+			c.Note("two values are compared as they are written; Kyverno also takes the second one for a pattern, or both for amounts")
+		}
+		return expr.And(key.has, expr.Equal(key.plain, value.plain))
 	case key.typ.is(isNumber) && value.typ.is(isNumber):
 		return expr.And(key.has, expr.Binary(op, key.plain, value.plain))
 	case key.typ.quantity && value.typ.quantity && !onlyDurations:
@@ -505,22 +404,19 @@ func (m members) holdsFor(v Value) (holds expr.Expr, valid bool) {
 
 func (c *condition) memberOfScalar(key Value, m members) expr.Expr {
 	holds := func(plain expr.Expr) expr.Expr {
-		out, _ := m.holdsFor(Expression(plain, key.typ))
-		return out
+		found, valid := m.holdsFor(Expression(plain, key.typ))
+		switch {
+		case !negative(c.operator):
+			return found
+		case !valid:
+			return expr.Bool(false)
+		}
+		return expr.Not(found)
 	}
-	simple := key.typ.is(isString) && (key.opt != nil || key.short != nil)
-	found, valid := m.holdsFor(Expression(key.plain, key.typ))
-	switch _, constant := expr.BoolOf(found); {
-	case negative(c.operator) && !valid:
-		return expr.Bool(false)
-	case negative(c.operator) && simple && m.listed && len(m.all) > 0 && !selector.HasWildcard(m.all[0]):
-		return expr.Not(holds(key.Or(expr.String(m.all[0]))))
-	case negative(c.operator):
-		found = expr.Not(found)
-	case !constant && simple && !slices.ContainsFunc(m.all, func(member string) bool { return selector.MatchWildcard(member, "") }):
-		return holds(key.Or(expr.String("")))
+	if key.typ.is(isString) && m.listed && negative(c.operator) && len(m.all) > 0 && !selector.HasWildcard(m.all[0]) && key.opt != nil {
+		return holds(key.Or(expr.String(m.all[0]))) // which is one of them
 	}
-	return expr.And(key.has, found)
+	return key.test(key.typ.kinds, holds)
 }
 
 // memberOfList translates the operators for several keys.

@@ -51,7 +51,12 @@ func rangeOf(text string) (low, high string, ok bool) {
 	return m[1], m[3], true
 }
 
+// scalarPattern is the condition that a scalar, if it is there, matches a pattern.
 func scalarPattern(v Value, text string) expr.Expr {
+	return v.test(v.typ.kinds, func(e expr.Expr) expr.Expr { return alternatives(Expression(e, v.typ), text) })
+}
+
+func alternatives(v Value, text string) expr.Expr {
 	var alternatives []expr.Expr
 	for alternative := range strings.SplitSeq(text, "|") {
 		var parts []expr.Expr
@@ -63,14 +68,7 @@ func scalarPattern(v Value, text string) expr.Expr {
 	if same := equalsPattern(v, text); same != nil {
 		alternatives = append(alternatives, same)
 	}
-	holds := inOneList(alternatives)
-	if v.has == nil {
-		return holds
-	}
-	if v.typ.is(isString) && (v.opt != nil || v.short != nil) && !pattern.Match(nil, text, "", nil) {
-		return scalarPattern(Expression(v.Or(expr.String("")), v.typ), text) // one that may be absent is asked as if it were empty
-	}
-	return expr.And(v.has, holds)
+	return inOneList(alternatives)
 }
 
 // equalsPattern is the condition that a text is the pattern itself, which matches; nil where that goes without saying, or cannot be.
@@ -123,7 +121,7 @@ func compared(v Value, op, text string) expr.Expr {
 	q, err := jmespath.ParseQuantity(text)
 	isQuantity := err == nil
 	if v.typ.quantity && isQuantity && op != "" && op != "!" { // which a server writes as text
-		return ordered(op, expr.Call("quantity", expr.Call("string", v.plain)), expr.Call("quantity", expr.String(text)))
+		return quantityIs(expr.Call("string", v.plain), op, text, true)
 	}
 	if v.typ.is(isBool) {
 		return boolPattern(v, op, text)
@@ -161,11 +159,7 @@ func compared(v Value, op, text string) expr.Expr {
 		out = append(out, durationIs(e, relation, d.Seconds()))
 	}
 	if isQuantity {
-		order := ordered
-		if relation == "==" || relation == "!=" {
-			order = expr.Binary
-		}
-		out = append(out, expr.And(expr.Call("isQuantity", e), order(relation, expr.Call("quantity", e), expr.Call("quantity", expr.String(text)))))
+		out = append(out, quantityIs(e, relation, text, false))
 	}
 	if op == "" || op == "!" {
 		out = append(out, asWildcard())

@@ -63,27 +63,7 @@ func made(p projection) Value {
 	if p.flat {
 		v.typ = ListOf(p.item.Elements())
 	}
-	build := func(list expr.Expr) expr.Expr {
-		where := all(p.where, p.item.has)
-		if p.flat {
-			where = p.where
-		}
-		if where != nil {
-			list = expr.Macro(list, "filter", p.bound, where)
-		}
-		item := p.item.plain
-		if !expr.Same(item, expr.Name(p.bound)) {
-			list = expr.Macro(list, "map", p.bound, item)
-		}
-		if p.flat {
-			list = expr.Method(list, "flatten")
-		}
-		return list
-	}
-	v.plain = build(p.list.plain)
-	if p.list.has != nil {
-		v.short = &shorter{expr.List(), build(p.list.Or(expr.List()))}
-	}
+	v.plain = p.of(p.list.plain)
 	ok := p.item.lenient
 	if ok != nil && p.where != nil {
 		ok = some(expr.Not(p.where), ok)
@@ -94,9 +74,27 @@ func made(p projection) Value {
 	v.lenient = all(p.list.lenient, v.lenient)
 	v.strict = all(p.list.strict, v.lenient)
 	if p.item.isNever() {
-		v.plain, v.short, v.each, v.typ = expr.Call("dyn", expr.List()), nil, nil, ListOf(Any)
+		v.plain, v.each, v.typ = expr.Call("dyn", expr.List()), nil, ListOf(Any)
 	}
 	return v
+}
+
+// of is what is made of a list.
+func (p *projection) of(list expr.Expr) expr.Expr {
+	where := p.where
+	if !p.flat {
+		where = all(p.where, p.item.has)
+	}
+	if where != nil {
+		list = expr.Macro(list, "filter", p.bound, where)
+	}
+	if !expr.Same(p.item.plain, expr.Name(p.bound)) {
+		list = expr.Macro(list, "map", p.bound, p.item.plain)
+	}
+	if p.flat {
+		list = expr.Flattened(list)
+	}
+	return list
 }
 
 // mapped is the list of what becomes of each element; those that become null are left out.
@@ -153,9 +151,6 @@ func (s *Scope) valuesOf(m Value) Value {
 			return expr.Method(expr.Macro(of, "map", name, key), "sort")
 		}
 		list := Value{typ: ListOf(Text), plain: keys(m.plain), has: m.has, lenient: m.lenient, strict: m.strict}
-		if m.has != nil {
-			list.short = &shorter{expr.List(), keys(m.Or(expr.Map()))}
-		}
 		item := Expression(expr.Index(m.plain, key), m.Elements())
 		return made(projection{list: list, bound: name, item: item})
 	})
@@ -184,10 +179,8 @@ func (s *Scope) flatten(list Value) Value {
 			return made(projection{list: list, bound: name, item: Expression(expr.Name(name), elem), flat: true})
 		})
 	case elem.can(isList) && list.each != nil: // of which nothing is known
-		flat := func(e expr.Expr) expr.Expr { return expr.Method(e, "flatten") }
 		v := list
-		v.plain, v.typ, v.each, v.opt = flat(list.plain), ListOf(elem.element()), nil, nil
-		v.short = &shorter{expr.List(), flat(list.Or(expr.List()))}
+		v.plain, v.typ, v.each, v.opt = expr.Flattened(list.plain), ListOf(elem.element()), nil, nil
 		return v
 	}
 	return list
@@ -263,7 +256,7 @@ func (s *Scope) slice(ast gojmespath.ASTNode, on *Value) Value {
 		list.plain = expr.Cond(expr.Binary(">", size, b), expr.Method(of, "slice", a, b),
 			expr.Cond(expr.Binary(">", size, a), expr.Method(of, "slice", a, size), empty))
 	}
-	list.short, list.opt, list.each, list.keysOf = nil, nil, nil, nil
+	list.opt, list.each, list.keysOf = nil, nil, nil
 	return list
 }
 

@@ -120,7 +120,7 @@ func (s *Scope) sure(ast gojmespath.ASTNode, on *Value) Value {
 	}
 	there := *on
 	if always := expr.Same(on.strict, on.has); always {
-		there.has, there.opt, there.short = nil, nil, nil
+		there.has, there.opt = nil, nil
 	}
 	there.strict, there.lenient = nil, nil
 	v := s.eval(ast, &there)
@@ -128,7 +128,7 @@ func (s *Scope) sure(ast gojmespath.ASTNode, on *Value) Value {
 		return v
 	}
 	if has := all(on.strict, v.has); !expr.Same(has, v.has) {
-		v.has, v.opt, v.short = has, nil, nil
+		v.has, v.opt = has, nil
 	}
 	v.strict = all(on.strict, v.strict)
 	v.lenient = all(on.lenient, implied(on.strict, v.lenient))
@@ -344,7 +344,7 @@ func (s *Scope) withDefault(left, right Value) Value {
 			if left.typ.all() != right.typ.all() {
 				def = expr.Call("dyn", def)
 			}
-			v.plain, v.has, v.opt, v.short, v.each = left.Or(def), nil, nil, nil, nil
+			v.plain, v.has, v.opt, v.each = left.Or(def), nil, nil, nil
 			if left.has == nil {
 				v.each, v.keysOf = left.each, left.keysOf
 			} else {
@@ -357,9 +357,6 @@ func (s *Scope) withDefault(left, right Value) Value {
 	}
 	holds := s.truthy(left)
 	v := s.oneOf(holds, left.certain(), right)
-	if right.isNever() && left.typ.is(isString) { // an empty text is no more than none
-		v.short = &shorter{expr.String(""), left.Or(expr.String(""))}
-	}
 	v.strict = all(left.lenient, implied(expr.Not(holds), right.lenient))
 	v.lenient = v.strict
 	return v
@@ -459,9 +456,7 @@ func (s *Scope) comparison(ast gojmespath.ASTNode, on *Value) Value {
 	}
 	left, right = left.needs(isNumber), right.needs(isNumber)
 	v := boolean(expr.Binary(op, left.plain, right.plain), left, right)
-	if v.has = all(left.has, right.has); v.has != nil {
-		v.short = &shorter{expr.Bool(false), expr.And(v.has, v.plain)}
-	}
+	v.has = all(left.has, right.has)
 	return v
 }
 
@@ -477,9 +472,7 @@ func equal(a, b Value) expr.Expr {
 		if a.lit == nil && !a.typ.can(b.typ.all()) {
 			return expr.Bool(false)
 		}
-		if def, ok := otherThan(value); ok {
-			return expr.Equal(a.Or(def), b.plain)
-		}
+		return a.test(kindsOf(b.plain), func(e expr.Expr) expr.Expr { return expr.Equal(e, b.plain) })
 	}
 	switch {
 	case !a.typ.can(b.typ.all()):
@@ -488,21 +481,6 @@ func equal(a, b Value) expr.Expr {
 		return expr.Equal(a.plain, b.plain)
 	}
 	return expr.Equal(a.Optional(), b.Optional())
-}
-
-// otherThan is the zero value of the type of a constant, if the constant is another one.
-func otherThan(value any) (expr.Expr, bool) {
-	switch v := value.(type) {
-	case string:
-		return expr.String(""), v != ""
-	case int64:
-		return expr.Int(0), v != 0
-	case bool:
-		return expr.Bool(false), v
-	case []any:
-		return expr.List(), len(v) > 0
-	}
-	return nil, false
 }
 
 func (s *Scope) multiSelect(ast gojmespath.ASTNode, on *Value) Value {

@@ -30,14 +30,14 @@ func regexReplace(literal bool) func(*callOf) Value {
 			parts = templateParts(regexp.MustCompile(text), with)
 		}
 		if replaced, ok := replaceText(textOf(c.args[1]), text, parts); ok {
-			return result(replaced, Text)
+			return Expression(replaced, Text)
 		}
 		if !mutatingPolicy {
 			replaced, ok := replaceStart(textOf(c.args[1]), text, parts)
 			if !ok {
 				panic(unsupported(c.name, reasonOnlyPolicies, "write a MutatingPolicy"))
 			}
-			return result(replaced, Text)
+			return Expression(replaced, Text)
 		}
 		replacement := ""
 		for _, p := range parts {
@@ -49,7 +49,7 @@ func regexReplace(literal bool) func(*callOf) Value {
 				replacement += `\` + strconv.Itoa(p.group)
 			}
 		}
-		return result(expr.Call("regex.replace", textOf(c.args[1]), expr.String(text), expr.String(replacement)), Text)
+		return Expression(expr.Call("regex.replace", textOf(c.args[1]), expr.String(text), expr.String(replacement)), Text)
 	}
 }
 

@@ -25,9 +25,8 @@ type Options struct {
 	Kind diff.Type
 	// Sure are places that the objects always have: "spec.template".
 	Sure []string
-	// Namespaced is set where all objects are in namespaces; Namespaces where all are Namespaces, whose
-	// namespace is their name for Kyverno, and SomeNamespaces where some may be.
-	Namespaced, Namespaces, SomeNamespaces bool
+	// Namespace is the expression of what Kyverno takes for the namespace of the request: a Namespace counts as its own.
+	Namespace expr.Expr
 	// Targets is set for expressions that are evaluated on the targets of a rule: object is the target then,
 	// and request.object what the rule matched. Target is the schema of the targets.
 	Targets    bool
@@ -102,22 +101,7 @@ func (s *Scope) ofRequest(name string) (v Value, ok bool) {
 	case "oldObject":
 		return Value{typ: typ, plain: old, has: expr.NotEqual(old, expr.Null())}, true
 	case "namespace":
-		request := expr.Name("request")
-		text := func(field string) expr.Expr { // which the request may not have, such as a name that is to be generated
-			return expr.Typed(expr.OrValue(expr.OptionalField(request, field), expr.String("")), expr.Text)
-		}
-		switch {
-		case s.options.Namespaces:
-			return Expression(text("name"), Name), true
-		case s.options.Namespaced:
-			return Expression(expr.Typed(expr.Field(request, "namespace"), expr.Text), Name), true
-		}
-		optional := text("namespace")
-		if s.options.SomeNamespaces {
-			isNamespace := expr.Equal(expr.Field(expr.Field(request, "kind"), "kind"), expr.String("Namespace"))
-			optional = expr.Cond(isNamespace, text("name"), optional)
-		}
-		return Expression(expr.Typed(optional, expr.Text), Name), true
+		return Expression(expr.Typed(s.options.Namespace, expr.Text), Name), true
 	case "uid":
 		panic(unsupported("request.uid", "the request has none in CEL", "tell requests apart by request.name and request.userInfo"))
 	case "roles", "clusterRoles":

@@ -11,7 +11,6 @@ type Value struct {
 	plain   expr.Expr        // where has holds
 	has     expr.Expr        // nil for always; else the value is null, or it fails
 	opt     expr.Expr        // an optional of the value; nil for none that is shorter
-	short   *shorter         // with one default; nil for none that is shorter
 	strict  expr.Expr        // nil for always; else the condition without which the rule fails
 	lenient expr.Expr        // the same where a missing key is as good as null
 	lit     *any             // of a constant
@@ -24,9 +23,6 @@ type Value struct {
 	fields  map[string]Value // of a map whose fields are elsewhere in CEL
 	missing *fallback        // what it is where a value is not there
 }
-
-// shorter is how a value is written with a default.
-type shorter struct{ def, value expr.Expr }
 
 // fallback is a constant that a value is unless a condition holds. Else it is another value: one of another type, or
 // a quantity.
@@ -126,12 +122,30 @@ func (v Value) Or(def expr.Expr) expr.Expr {
 		return v.plain
 	case !expr.IsPath(v.plain) && !v.typ.can(kindsOf(def)):
 		return expr.Cond(v.has, expr.Call("dyn", v.plain), expr.Call("dyn", def))
-	case v.short != nil && expr.Same(def, v.short.def):
-		return v.short.value
-	case v.opt != nil && v.short == nil:
+	case v.opt != nil:
 		return expr.OrValue(v.opt, def)
+	case v.each != nil && expr.Same(def, expr.List()) && expr.Same(v.has, v.each.list.has):
+		return v.each.of(v.each.list.Or(def))
 	}
 	return chosen(v.has, v.plain, def)
+}
+
+// test is a condition on a value of some kinds, which does not hold where there is none: one that may be absent is asked as if it were
+// another for which the condition does not hold either.
+func (v Value) test(k kinds, holds func(expr.Expr) expr.Expr) expr.Expr {
+	if v.has != nil && v.opt != nil {
+		for _, other := range others[k] {
+			if value, constant := expr.BoolOf(holds(other)); constant && !value {
+				return holds(v.Or(other))
+			}
+		}
+	}
+	return expr.And(v.has, holds(v.plain))
+}
+
+// others are values that stand for absent ones in conditions.
+var others = map[kinds][]expr.Expr{ //nolint:gochecknoglobals // an immutable table
+	isString: {expr.String(""), expr.String("-")}, isBool: {expr.Bool(false), expr.Bool(true)}, isNumber: {expr.Int(0)}, isList: {expr.List()},
 }
 
 // Default is the value, or another one where there is none, which may be of another type.
@@ -175,17 +189,11 @@ func (v Value) Optional() expr.Expr {
 }
 
 // element is what a variable of a macro over the list stands for.
-func (v Value) element(name string) Value {
-	e := expr.Name(name)
-	if expr.HasOpenElements(v.plain) {
-		e = expr.Typed(e, expr.OpenKind)
-	}
-	return Expression(e, v.Elements())
-}
+func (v Value) element(name string) Value { return Expression(expr.Name(name), v.Elements()) }
 
 // certain is the value where it is known to be there.
 func (v Value) certain() Value {
-	v.has, v.opt, v.short, v.strict, v.lenient = nil, nil, nil, nil, nil
+	v.has, v.opt, v.strict, v.lenient = nil, nil, nil, nil
 	return v
 }
 
@@ -195,7 +203,7 @@ func (v Value) settled() Value {
 		return v
 	}
 	if has := all(v.has, v.lenient); !expr.Same(has, v.has) {
-		v.has, v.short, v.opt = has, nil, nil
+		v.has, v.opt = has, nil
 	}
 	return v
 }
@@ -425,6 +433,6 @@ func (v Value) needs(k kinds) Value {
 	narrow := v
 	narrow.has = all(v.has, isOf(v.plain, v.typ.all()&k))
 	narrow.typ.kinds = v.typ.all() & k
-	narrow.short, narrow.opt = nil, nil
+	narrow.opt = nil
 	return narrow
 }
