@@ -22,8 +22,8 @@ import (
 // notified that it lacks it. The error is a *NamespaceError.
 func (t Target) ReadNamespace(ctx context.Context, w *World) (*unstructured.Unstructured, error) {
 	name := t.Key.Namespace
-	if t.Namespace != nil && w.Noted != nil {
-		w.Noted(ctx, ObjectKey{GroupKind: schema.GroupKind{Kind: "Namespace"}, Name: name})
+	if t.Namespace != nil {
+		w.note(ctx, ObjectKey{GroupKind: schema.GroupKind{Kind: "Namespace"}, Name: name})
 	}
 	switch {
 	case t.Namespace != nil || name == "":

@@ -37,6 +37,12 @@ func asked(kind string, of any) question {
 // watched answers the questions of policies from a world.
 type watched struct{ of *World }
 
+func (w *World) note(ctx context.Context, key ObjectKey) {
+	if w.Noted != nil {
+		w.Noted(ctx, key)
+	}
+}
+
 // ask asks a question once in a run, and notes whether the answer holds a Secret.
 func ask[A any](ctx context.Context, w *World, q question, get func(context.Context) (answer A, secret bool, err error)) (A, error) {
 	value, err := w.Memo.Do(ctx, q, func(ctx context.Context) (any, error) {
@@ -52,6 +58,7 @@ func ask[A any](ctx context.Context, w *World, q question, get func(context.Cont
 
 // Get implements Reader.
 func (w watched) Get(ctx context.Context, key ObjectKey) (*unstructured.Unstructured, error) {
+	w.of.note(ctx, key)
 	key.UID = "" // by which nothing is read
 	return ask(ctx, w.of, asked("get", key), func(ctx context.Context) (*unstructured.Unstructured, bool, error) {
 		u, err := w.of.Reader.Get(ctx, key)
@@ -66,6 +73,7 @@ func (w watched) Schema(ctx context.Context, gvk schema.GroupVersionKind) (Schem
 
 // List implements Reader. It lists once in a run what is kept: no more objects than a rule iterates over.
 func (w watched) List(ctx context.Context, s Selection) iter.Seq2[*unstructured.Unstructured, error] {
+	w.of.note(ctx, ObjectKey{GroupKind: schema.GroupKind{Group: s.Group, Kind: s.Kind}, Namespace: s.Namespace})
 	return func(yield func(*unstructured.Unstructured, error) bool) {
 		q, most := asked("list", s), w.of.Limits.Elements
 		hand := func(u *unstructured.Unstructured, err error) bool {
@@ -100,10 +108,13 @@ func (w watched) List(ctx context.Context, s Selection) iter.Seq2[*unstructured.
 
 // Raw implements RawReader.
 func (w watched) Raw(ctx context.Context, method, path string, body []byte) ([]byte, error) {
+	p, _ := ParseAPIPath(path) // a broken one has no resource
+	if method == "GET" && p.Resource != "" {
+		w.of.note(ctx, ObjectKey{GroupKind: schema.GroupKind{Group: p.Group, Kind: p.Resource}, Namespace: p.Namespace, Name: p.Name})
+	}
 	return ask(ctx, w.of, asked("raw", []string{method, path, string(body)}), func(ctx context.Context) ([]byte, bool, error) {
 		answer, err := w.of.Raw.Raw(ctx, method, path, body)
-		p, broken := ParseAPIPath(path)
-		return answer, mayHoldSecret(answer) || err == nil && broken == nil && p.Group == "" && p.Resource == "secrets", err
+		return answer, mayHoldSecret(answer) || err == nil && p.Group == "" && p.Resource == "secrets", err
 	})
 }
 

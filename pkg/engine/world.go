@@ -37,8 +37,8 @@ type World struct {
 	// Lack is notified of what the evaluation needs and there is not, so that it went on as
 	// if that were empty; by several goroutines, and more than once. Nil where it does not matter.
 	Lack func(*UnreadableError)
-	// Noted is called for each object that a rule depends on and that came without a request, such as the Namespace
-	// of its object; may be nil.
+	// Noted is called for each object that a rule reads, or depends on without a request, such as the Namespace
+	// of its object, and without a name for each list; of a path, the Kind is the resource. It may be nil.
 	Noted func(context.Context, ObjectKey)
 }
 

@@ -79,7 +79,7 @@ func New(programs []engine.Program, w *engine.World, o Options) *Evaluation {
 		programs: programs, reader: w.ReadsExisting(), options: o,
 		triggers: map[engine.ObjectKey]*recorder{}, reaching: map[engine.RuleRef]bool{}, lacked: map[string]*engine.UnreadableError{},
 	}
-	e.world = e.reads.observe(w).Watched()
+	e.world = e.reads.observe(w)
 	e.world.Lack = e.lack
 	return e
 }
