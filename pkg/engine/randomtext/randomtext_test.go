@@ -2,6 +2,7 @@ package randomtext_test
 
 import (
 	"errors"
+	"fmt"
 	"regexp"
 	"regexp/syntax"
 	"strings"
@@ -94,9 +95,8 @@ func TestPatternsWithoutTexts(t *testing.T) {
 		`[^\x00-\x{10FFFF}]`, `a[\x00]`, `\x00`, `\x{d800}`, `[\x{d800}-\x{dfff}]`, // nothing that a text can hold
 	} {
 		text, err := randomtext.New(1).Text(pattern)
-		var wrong *randomtext.PatternError
-		if !errors.As(err, &wrong) || wrong.Pattern != pattern || text != "" {
-			t.Errorf("%q gives %q, %v; want a PatternError", pattern, text, err)
+		if err == nil || !strings.HasPrefix(err.Error(), fmt.Sprintf("pattern %#q: ", pattern)) || text != "" {
+			t.Errorf("%q gives %q, %v; want an error of the pattern", pattern, text, err)
 		}
 	}
 	_, err := randomtext.New(1).Text(`\d`)
@@ -134,12 +134,7 @@ func FuzzText(f *testing.F) {
 		if again, againErr := randomtext.New(seed).Text(pattern); again != text || (err == nil) != (againErr == nil) {
 			t.Errorf("%q gives %q, %v; then %q, %v", pattern, text, err, again, againErr)
 		}
-		var over *limit.Error
-		var wrong *randomtext.PatternError
-		switch {
-		case err != nil && !errors.As(err, &over) && !errors.As(err, &wrong):
-			t.Errorf("%q: an error of type %T", pattern, err)
-		case err == nil && !strings.ContainsAny(pattern, "^$") && !matches(pattern, text):
+		if err == nil && !strings.ContainsAny(pattern, "^$") && !matches(pattern, text) {
 			t.Errorf("%q gives %q, which does not match", pattern, text)
 		}
 	})
