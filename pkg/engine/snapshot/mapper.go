@@ -8,7 +8,7 @@ import (
 	"sync"
 
 	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/version"
 	"k8s.io/client-go/kubernetes/scheme"
@@ -26,6 +26,28 @@ type definition struct {
 	subresources     []string
 }
 
+// customResource is what is read of a CustomResourceDefinition.
+type customResource struct {
+	Spec struct {
+		Group string `json:"group"`
+		Scope string `json:"scope"`
+		Names struct {
+			Kind       string   `json:"kind"`
+			Plural     string   `json:"plural"`
+			Singular   string   `json:"singular"`
+			ShortNames []string `json:"shortNames"`
+			Categories []string `json:"categories"`
+		} `json:"names"`
+		Versions []struct {
+			Name   string `json:"name"`
+			Schema struct {
+				OpenAPIV3Schema map[string]any `json:"openAPIV3Schema"`
+			} `json:"schema"`
+			Subresources map[string]scalePaths `json:"subresources"`
+		} `json:"versions"`
+	} `json:"spec"`
+}
+
 // definitionsIn finds the CustomResourceDefinitions. One that lacks what a
 // definition needs defines nothing.
 func definitionsIn(entries []*entry) []definition {
@@ -34,51 +56,28 @@ func definitionsIn(entries []*entry) []definition {
 		if e.key.Group != "apiextensions.k8s.io" || e.key.Kind != "CustomResourceDefinition" {
 			continue
 		}
-		u := e.unpacked
-		text := func(fields ...string) string {
-			s, _, _ := unstructured.NestedString(u.Object, fields...) // what is no string is missing
-			return s
-		}
-		d := definition{
-			plural: text("spec", "names", "plural"), singular: text("spec", "names", "singular"),
-			namespaced: text("spec", "scope") == "Namespaced",
-			kind:       schema.GroupVersionKind{Group: text("spec", "group"), Kind: text("spec", "names", "kind")},
-		}
-		if d.kind.Group == "" || d.kind.Kind == "" || d.plural == "" {
+		var c customResource
+		err := runtime.DefaultUnstructuredConverter.FromUnstructured(e.unpacked.Object, &c)
+		names := c.Spec.Names
+		if err != nil || c.Spec.Group == "" || names.Kind == "" || names.Plural == "" {
 			continue
 		}
-		d.shortNames, _, _ = unstructured.NestedStringSlice(u.Object, "spec", "names", "shortNames")
-		d.categories, _, _ = unstructured.NestedStringSlice(u.Object, "spec", "names", "categories")
-		versions, _, _ := unstructured.NestedFieldNoCopy(u.Object, "spec", "versions")
-		list, _ := versions.([]any)
-		for _, v := range list {
-			version, _ := v.(map[string]any)
-			if d.kind.Version, _ = version["name"].(string); d.kind.Version == "" {
+		for _, v := range c.Spec.Versions {
+			if v.Name == "" {
 				continue
 			}
-			validation, _ := version["schema"].(map[string]any)
-			d.schema, _ = validation["openAPIV3Schema"].(map[string]any)
-			d.scale = scaleIn(version)
-			subresources, _ := version["subresources"].(map[string]any)
-			d.subresources = slices.Sorted(maps.Keys(subresources))
+			d := definition{
+				kind:   schema.GroupVersionKind{Group: c.Spec.Group, Version: v.Name, Kind: names.Kind},
+				plural: names.Plural, singular: names.Singular, shortNames: names.ShortNames, categories: names.Categories,
+				namespaced: c.Spec.Scope == "Namespaced", schema: v.Schema.OpenAPIV3Schema, subresources: slices.Sorted(maps.Keys(v.Subresources)),
+			}
+			if scale, ok := v.Subresources["scale"]; ok {
+				d.scale = &scale
+			}
 			out = append(out, d)
 		}
 	}
 	return out
-}
-
-// scaleIn reads where a version of a custom resource has its scale.
-func scaleIn(version map[string]any) *scalePaths {
-	v, _, _ := unstructured.NestedFieldNoCopy(version, "subresources", "scale") // what is no map is missing
-	paths, isMap := v.(map[string]any)
-	if !isMap {
-		return nil
-	}
-	var out scalePaths
-	out.SpecReplicas, _ = paths["specReplicasPath"].(string)
-	out.StatusReplicas, _ = paths["statusReplicasPath"].(string)
-	out.LabelSelector, _ = paths["labelSelectorPath"].(string)
-	return &out
 }
 
 // newMapper maps, in this order of trust, custom kinds by their definitions,

@@ -12,7 +12,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -25,7 +24,7 @@ import (
 // its status, of a collection, of the kinds in /api and /apis. What
 // does not exist is an error for which apierrors.IsNotFound holds; any other request
 // is an *engine.UnansweredError.
-func (s *Snapshot) Raw(_ context.Context, method, target string, _ []byte) ([]byte, error) {
+func (s *Snapshot) Raw(ctx context.Context, method, target string, _ []byte) ([]byte, error) {
 	p, err := engine.ParseAPIPath(target)
 	if err != nil {
 		return nil, err
@@ -48,15 +47,12 @@ func (s *Snapshot) Raw(_ context.Context, method, target string, _ []byte) ([]by
 	if mapping.Scope.Name() == meta.RESTScopeNameRoot && p.Namespace != "" {
 		return nil, noSuchPath(p)
 	}
-	switch {
-	case p.Name == "":
-		var o listOptions
-		if err := o.read(p.Query); apierrors.IsBadRequest(err) {
-			return nil, err
-		} else if err != nil {
-			return nil, unanswered(err.Error())
+	if p.Name == "" {
+		list, err := s.collection(ctx, mapping, p)
+		if err != nil && !apierrors.IsBadRequest(err) {
+			err = unanswered(err.Error())
 		}
-		return json.Marshal(s.collection(mapping, p.Namespace, o))
+		return list, err
 	}
 	object, err := s.object(mapping, p)
 	if err == nil && object == nil {
@@ -99,14 +95,22 @@ func (s *Snapshot) object(mapping *meta.RESTMapping, p engine.APIPath) ([]byte, 
 
 // collection is a list as a server answers it: the elements of a kind of
 // Kubernetes itself do not repeat what they are.
-func (s *Snapshot) collection(mapping *meta.RESTMapping, namespace string, o listOptions) map[string]any {
+func (s *Snapshot) collection(ctx context.Context, mapping *meta.RESTMapping, p engine.APIPath) ([]byte, error) {
 	gvk := mapping.GroupVersionKind
+	sel, wanted, err := selectionOf(p.Query)
+	if err != nil {
+		return nil, err
+	}
+	sel.Group, sel.Kind, sel.Namespace = gvk.Group, gvk.Kind, p.Namespace
 	items := []any{}
-	for _, e := range s.entries {
-		if e.key.GroupKind != gvk.GroupKind() || (namespace != "" && e.key.Namespace != namespace) || !o.selects(e.key, e.head(&s.texts)) {
+	for u, err := range s.List(ctx, sel) {
+		if err != nil {
+			return nil, err
+		}
+		if !wanted.Matches(labels.Set(u.GetLabels())) {
 			continue
 		}
-		item := e.object(&s.texts).Object
+		item := u.Object
 		if scheme.Scheme.Recognizes(gvk) {
 			item = maps.Clone(item)
 			delete(item, "apiVersion")
@@ -114,50 +118,36 @@ func (s *Snapshot) collection(mapping *meta.RESTMapping, namespace string, o lis
 		}
 		items = append(items, item)
 	}
-	return map[string]any{
+	return json.Marshal(map[string]any{
 		"apiVersion": gvk.GroupVersion().String(), "kind": gvk.Kind + "List",
 		"metadata": map[string]any{"resourceVersion": ""}, "items": items,
-	}
+	})
 }
 
-// listOptions are the parameters of a request for a collection.
-type listOptions struct {
-	labels labels.Selector
-	fields fields.Selector
-}
-
-func (o *listOptions) read(query url.Values) error {
-	var err error
+// selectionOf reads the parameters of a request for a collection. A label selector may be more than one of a policy is.
+func selectionOf(query url.Values) (out engine.Selection, wanted labels.Selector, err error) {
+	wanted = labels.Everything()
 	for _, name := range slices.Sorted(maps.Keys(query)) {
 		switch value := strings.Join(query[name], ","); name {
 		case "labelSelector":
-			if o.labels, err = labels.Parse(value); err != nil {
+			if wanted, err = labels.Parse(value); err != nil {
 				err = apierrors.NewBadRequest(err.Error())
 			}
 		case "fieldSelector":
-			if o.fields, err = fields.ParseSelector(value); err != nil {
-				return apierrors.NewBadRequest(err.Error())
+			if _, err = fields.ParseSelector(value); err != nil {
+				err = apierrors.NewBadRequest(err.Error())
 			}
-			err = answerable(o.fields)
+			out.Fields = value
 		case "limit", "pretty", "resourceVersion", "resourceVersionMatch", "timeoutSeconds":
 			// The whole list is a correct answer to all of these.
 		default:
 			err = fmt.Errorf("the parameter %s is not known here", name)
 		}
 		if err != nil {
-			return err
+			return out, nil, err
 		}
 	}
-	return nil
-}
-
-func (o *listOptions) selects(key engine.ObjectKey, head *unstructured.Unstructured) bool {
-	if o.labels != nil && !o.labels.Matches(labels.Set(head.GetLabels())) {
-		return false
-	}
-	return o.fields == nil || o.fields.Matches(fields.Set{
-		"metadata.name": key.Name, "metadata.namespace": key.Namespace,
-	})
+	return out, wanted, nil
 }
 
 // isDiscovery reports whether a path asks which kinds there are.

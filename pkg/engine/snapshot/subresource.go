@@ -7,13 +7,14 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/kubernetes/scheme"
 )
 
 // scalePaths are where an object has what its Scale shows.
 type scalePaths struct {
-	SpecReplicas, StatusReplicas, LabelSelector string // such as ".spec.replicas"
-	// orOne reports that an object without replicas is taken to have one, as built-in kinds are.
-	orOne bool
+	SpecReplicas   string `json:"specReplicasPath"` // such as ".spec.replicas"
+	StatusReplicas string `json:"statusReplicasPath"`
+	LabelSelector  string `json:"labelSelectorPath"`
 }
 
 // subresource returns an object as a server serves it through a subresource: the object itself
@@ -41,7 +42,7 @@ func (s *Snapshot) scale(gvk schema.GroupVersionKind) *scalePaths {
 	}
 	switch gvk.GroupKind().String() {
 	case "ReplicationController", "Deployment.apps", "ReplicaSet.apps", "StatefulSet.apps":
-		return &scalePaths{SpecReplicas: ".spec.replicas", StatusReplicas: ".status.replicas", LabelSelector: ".spec.selector", orOne: true}
+		return &scalePaths{SpecReplicas: ".spec.replicas", StatusReplicas: ".status.replicas", LabelSelector: ".spec.selector"}
 	}
 	return nil
 }
@@ -54,8 +55,11 @@ func scaleOf(u *unstructured.Unstructured, paths *scalePaths) *unstructured.Unst
 			metadata[key] = v
 		}
 	}
-	spec, status := map[string]any{}, map[string]any{"replicas": replicas(u, paths.StatusReplicas, false)}
-	if n := replicas(u, paths.SpecReplicas, paths.orOne); n != 0 {
+	spec, status, least := map[string]any{}, map[string]any{"replicas": replicas(u, paths.StatusReplicas, 0)}, int64(0)
+	if scheme.Scheme.Recognizes(u.GroupVersionKind()) {
+		least = 1 // the replicas of a built-in kind that says none
+	}
+	if n := replicas(u, paths.SpecReplicas, least); n != 0 {
 		spec["replicas"] = n
 	}
 	if text := selectorText(at(u, paths.LabelSelector)); text != "" {
@@ -66,17 +70,14 @@ func scaleOf(u *unstructured.Unstructured, paths *scalePaths) *unstructured.Unst
 	}}
 }
 
-func replicas(u *unstructured.Unstructured, path string, orOne bool) int64 {
+func replicas(u *unstructured.Unstructured, path string, otherwise int64) int64 {
 	switch n := at(u, path).(type) {
 	case int64:
 		return n
 	case float64: // as JSON is decoded elsewhere
 		return int64(n)
 	}
-	if orOne {
-		return 1
-	}
-	return 0
+	return otherwise
 }
 
 // at returns what an object has at a path such as ".spec.replicas"; nil where there is nothing.
