@@ -7,6 +7,7 @@ import (
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/factory"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/flags"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/fleet"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output"
 )
@@ -15,6 +16,18 @@ import (
 type clusterRuns struct {
 	factory *factory.Fleet
 	*fleet.Fleet
+}
+
+// readClusters returns the runs on the clusters of flags.
+func readClusters(w *factory.Fleet, chosen *flags.Contexts, run func(context.Context, *fleet.Member, *factory.Factory) (int, error)) clusterRuns {
+	return clusterRuns{w, w.Fleet(chosen, func(ctx context.Context, m *fleet.Member) (int, error) {
+		code := ExitNothing
+		at, err := w.At(m)
+		if err == nil {
+			code, err = run(ctx, m, at)
+		}
+		return code, worded(err)
+	})}
 }
 
 // gather runs all of them, prints what they have to say, and returns the exit code of the whole. The error says that the

@@ -34,14 +34,10 @@ func (f *CompareFlags) toFleet(c *cobra.Command, args []string, streams generici
 	if o.CompareOptions, err = f.shown(c, w.Factory, w.OutputOptions(f.Output, request)); err != nil {
 		return nil, err
 	}
-	o.clusters = clusterRuns{w, w.Fleet(&f.Contexts, func(ctx context.Context, m *fleet.Member) (int, error) {
-		child, err := w.At(m, false)
-		if err != nil {
-			return ExitNothing, worded(err)
-		}
+	o.clusters = readClusters(w, &f.Contexts, func(ctx context.Context, m *fleet.Member, at *factory.Factory) (_ int, err error) {
 		one := &CompareOptions{Printer: m}
-		if one.Options, err = f.compared(c, child, args, request, sides); err != nil {
-			return ExitNothing, worded(err)
+		if one.Options, err = f.compared(c, at, args, request, sides); err != nil {
+			return ExitNothing, err
 		}
 		code, err := one.run(ctx)
 		if end, is := m.End.(output.Comparison); is && err == nil {
@@ -50,8 +46,8 @@ func (f *CompareFlags) toFleet(c *cobra.Command, args []string, streams generici
 				code = ExitOK
 			}
 		}
-		return code, worded(err)
-	})}
+		return code, err
+	})
 	return o, nil
 }
 

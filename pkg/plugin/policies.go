@@ -112,18 +112,14 @@ func (f *PoliciesFlags) fleet(ctx context.Context, streams genericiooptions.IOSt
 		return ExitNothing, err
 	}
 	lists := make([]*policies.List, len(w.Contexts))
-	runs := clusterRuns{w, w.Fleet(&f.Contexts, func(ctx context.Context, m *fleet.Member) (int, error) {
-		at, err := w.At(m, false)
-		if err != nil {
-			return ExitNothing, worded(err)
-		}
+	runs := readClusters(w, &f.Contexts, func(ctx context.Context, m *fleet.Member, at *factory.Factory) (int, error) {
 		found, err := factory.PolicyReader{Policies: f.Policies, Client: f.Client, Config: at.Config, Cluster: at.Client}.Read(ctx, at.Streams.In)
 		if err != nil {
-			return ExitNothing, worded(err)
+			return ExitNothing, err
 		}
 		lists[slices.Index(w.Contexts, m.Name)] = &found.List
 		return describedCode(&found), nil
-	})}
+	})
 	runs.Meter, runs.Ended = nil, nil // no object is read
 	code, err := runs.gather(ctx)
 	if err != nil {

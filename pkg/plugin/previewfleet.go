@@ -45,22 +45,18 @@ func (f *PreviewFlags) toFleet(c *cobra.Command, args []string, streams generici
 		}
 	}
 	o.ErrOut = w.Streams.ErrOut
-	o.clusters = clusterRuns{w, w.Fleet(&f.Contexts, func(ctx context.Context, m *fleet.Member) (int, error) {
-		child, err := w.At(m, false)
-		if err != nil {
-			return ExitNothing, worded(err)
-		}
+	o.clusters = readClusters(w, &f.Contexts, func(ctx context.Context, m *fleet.Member, at *factory.Factory) (code int, err error) {
 		one := &PreviewOptions{Printer: m, Hints: o.hints[m], ExitCode: true}
-		code := ExitNothing
-		if err = f.at(w, m).evaluated(c, child, args, request, one); err == nil {
+		code = ExitNothing
+		if err = f.at(w, m).evaluated(c, at, args, request, one); err == nil {
 			code, err = one.run(ctx)
 		}
 		if err != nil && errors.Is(err, one.NotFound) {
 			m.Absent, m.End = err, output.Summary{}
 			return ExitOK, nil
 		}
-		return code, worded(err)
-	})}
+		return code, err
+	})
 	for _, m := range o.clusters.Members {
 		o.hints[m] = &output.HintCollector{}
 	}

@@ -92,8 +92,8 @@ func (f *Fleet) Fleet(chosen *flags.Contexts, run func(context.Context, *fleet.M
 	return out
 }
 
-// At returns the Factory of one of the clusters. Its messages go to the Notices.
-func (f *Fleet) At(m *fleet.Member, writes bool) (*Factory, error) {
+// At returns the Factory of one of the clusters, whose client can only read. Its messages go to the Notices.
+func (f *Fleet) At(m *fleet.Member) (*Factory, error) {
 	evaluate := *f.Evaluate
 	evaluate.Config = flags.ConfigOf(f.Config, m.Name)
 	errOut := f.notices.Of(m.Name)
@@ -102,7 +102,7 @@ func (f *Fleet) At(m *fleet.Member, writes bool) (*Factory, error) {
 		Streams: genericiooptions.IOStreams{In: bytes.NewReader(f.stdin), Out: io.Discard, ErrOut: errOut},
 	}
 	out.reader = &input.Reader{Stdin: out.Streams.In}
-	err := out.connect(writes)
+	err := out.connect(false)
 	if err == nil {
 		m.Server = out.Client.Info().Server
 	}

@@ -2,6 +2,7 @@ package impact
 
 import (
 	"fmt"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -12,8 +13,8 @@ import (
 // workload is a kind that makes Pods from a template.
 type workload struct {
 	template string
-	// pods says what becomes of the Pods when it changes.
-	pods func(object map[string]any) consequence
+	// pods says what becomes of the Pods, of which there are n, when it changes.
+	pods func(object map[string]any, n int) consequence
 }
 
 // consequence is what a new template does to the Pods that there are.
@@ -49,7 +50,11 @@ func rollout(c *engine.Change) []engine.Impact {
 	if len(fields) == 0 {
 		return nil
 	}
-	r := w.pods(c.Before.Object)
+	n := running(c.Before.Object)
+	if n == 0 {
+		return nil
+	}
+	r := w.pods(c.Before.Object, n)
 	if r.text == "" {
 		return nil
 	}
@@ -72,135 +77,102 @@ func restartedInPlace(c *engine.Change) []engine.Impact {
 	}}
 }
 
-func deploymentPods(o map[string]any) consequence {
-	n := running(o, 1)
+func deploymentPods(o map[string]any, n int) consequence {
 	switch {
-	case n == 0:
-		return consequence{}
 	case boolOf(valueAt(o, "spec", "paused")):
-		return paused("Deployment", n)
+		return later(n, "its", "the Deployment is paused: %s would be replaced when it is resumed")
 	case textOf(valueAt(o, "spec", "strategy", "type")) == "Recreate":
 		return consequence{pods: n, text: fmt.Sprintf("all %s would be stopped, then started anew (Recreate)", wording.Plural(n, "Pod"))}
 	}
-	return replaced(n)
+	return replaced(n, "")
 }
 
 // statefulSetPods: the partition counts from the first Pod, so the last ones are
 // replaced (updateStatefulSet in pkg/controller/statefulset).
-func statefulSetPods(o map[string]any) consequence {
-	n := running(o, 1)
-	if n == 0 {
-		return consequence{}
-	}
+func statefulSetPods(o map[string]any, n int) consequence {
 	if textOf(valueAt(o, "spec", "updateStrategy", "type")) == "OnDelete" {
 		return onDelete(n)
 	}
 	kept := min(n, int(numberOf(valueAt(o, "spec", "updateStrategy", "rollingUpdate", "partition"), 0)))
 	switch kept {
 	case 0:
-		return replaced(n)
+		return replaced(n, "")
 	case n:
 		return consequence{text: "no Pod would be replaced now: the partition of the update strategy holds back all"}
 	}
-	return consequence{pods: n - kept, text: fmt.Sprintf("%s would be replaced, and the partition of the update strategy holds back %d", wording.Plural(n-kept, "Pod"), kept)}
+	return replaced(n-kept, fmt.Sprintf(", and the partition of the update strategy holds back %d", kept))
 }
 
-func daemonSetPods(o map[string]any) consequence {
-	n := int(numberOf(valueAt(o, "status", "currentNumberScheduled"), 0))
-	if _, known := observed(o); !known {
+func daemonSetPods(o map[string]any, n int) consequence {
+	switch _, known := observed(o); {
+	case !known:
 		return consequence{text: "the Pod on each node would be replaced"}
-	}
-	switch {
-	case n == 0:
-		return consequence{}
 	case textOf(valueAt(o, "spec", "updateStrategy", "type")) == "OnDelete":
 		return onDelete(n)
 	}
-	return replaced(n)
+	return replaced(n, "")
 }
 
 // keptPods: a ReplicaSet only uses its template for the Pods that it makes.
-func keptPods(o map[string]any) consequence {
-	n := running(o, 1)
-	if n == 0 {
-		return consequence{}
-	}
-	return consequence{
-		brief:  "their Pods would not change: only Pods made from now on follow the new template",
-		text:   wording.Plural(n, "Pod") + " would not change: only Pods made from now on follow the new template",
-		advice: "delete the Pods to have them made anew",
-	}
+func keptPods(_ map[string]any, n int) consequence {
+	out := later(n, "their", "%s would not change: only Pods made from now on follow the new template")
+	out.advice = "delete the Pods to have them made anew"
+	return out
 }
 
-func nextRun(map[string]any) consequence {
+func nextRun(map[string]any, int) consequence {
 	return consequence{text: "running Jobs stay as they are: the change takes effect with the next run"}
 }
 
 // argoRolloutPods: a Rollout may take its template from elsewhere.
-func argoRolloutPods(o map[string]any) consequence {
-	n := running(o, 1)
+func argoRolloutPods(o map[string]any, n int) consequence {
 	switch {
-	case n == 0 || valueAt(o, "spec", "workloadRef") != nil:
+	case valueAt(o, "spec", "workloadRef") != nil:
 		return consequence{}
 	case boolOf(valueAt(o, "spec", "paused")):
-		return paused("Rollout", n)
+		return later(n, "its", "the Rollout is paused: %s would be replaced when it is resumed")
+	case valueAt(o, "spec", "strategy", "blueGreen") != nil:
+		return replaced(n, ", step by step (blue-green)")
 	}
-	strategy := "canary"
-	if valueAt(o, "spec", "strategy", "blueGreen") != nil {
-		strategy = "blue-green"
-	}
-	return consequence{pods: n, text: fmt.Sprintf("%s would be replaced, step by step (%s)", wording.Plural(n, "Pod"), strategy)}
+	return replaced(n, ", step by step (canary)")
 }
 
 // deploymentConfigPods: without a ConfigChange trigger nothing rolls out on its own.
 // A config without triggers has that one by default.
-func deploymentConfigPods(o map[string]any) consequence {
-	n := running(o, 1)
+func deploymentConfigPods(o map[string]any, n int) consequence {
 	triggers, known := valueAt(o, "spec", "triggers").([]any)
-	automatic := !known
-	for _, t := range triggers {
+	automatic := !known || slices.ContainsFunc(triggers, func(t any) bool {
 		m, _ := t.(map[string]any)
-		automatic = automatic || textOf(m["type"]) == "ConfigChange"
+		return textOf(m["type"]) == "ConfigChange"
+	})
+	if !automatic || boolOf(valueAt(o, "spec", "paused")) {
+		return later(n, "their", "%s would be replaced with the next deployment")
 	}
-	switch {
-	case n == 0:
-		return consequence{}
-	case !automatic || boolOf(valueAt(o, "spec", "paused")):
-		return consequence{
-			brief: "their Pods would be replaced with the next deployment",
-			text:  wording.Plural(n, "Pod") + " would be replaced with the next deployment",
-		}
-	}
-	return replaced(n)
+	return replaced(n, "")
 }
 
-func replaced(n int) consequence {
-	return consequence{pods: n, text: wording.Plural(n, "Pod") + " would be replaced"}
+func replaced(n int, how string) consequence {
+	return consequence{pods: n, text: wording.Plural(n, "Pod") + " would be replaced" + how}
 }
 
-func paused(kind string, n int) consequence {
-	what := "the " + kind + " is paused: "
-	return consequence{
-		brief: what + "its Pods would be replaced when it is resumed",
-		text:  what + wording.Plural(n, "Pod") + " would be replaced when it is resumed",
-	}
+// later says what becomes of Pods that stay as they are for now, of one object or of several.
+func later(n int, whose, says string) consequence {
+	return consequence{text: fmt.Sprintf(says, wording.Plural(n, "Pod")), brief: fmt.Sprintf(says, whose+" Pods")}
 }
 
 func onDelete(n int) consequence {
-	return consequence{
-		brief:  "their Pods would not change until deleted (OnDelete)",
-		text:   wording.Plural(n, "Pod") + " would not change until deleted (OnDelete)",
-		advice: "delete the Pods to have them made anew",
-	}
+	out := later(n, "their", "%s would not change until deleted (OnDelete)")
+	out.advice = "delete the Pods to have them made anew"
+	return out
 }
 
 // running is how many Pods a workload has: those that its controller counted, else
 // those that it is to have.
-func running(o map[string]any, fallback int64) int {
+func running(o map[string]any) int {
 	if status, known := observed(o); known {
-		return int(numberOf(status["replicas"], 0))
+		return int(numberOf(status["replicas"], numberOf(status["currentNumberScheduled"], 0)))
 	}
-	return int(numberOf(valueAt(o, "spec", "replicas"), fallback))
+	return int(numberOf(valueAt(o, "spec", "replicas"), 1))
 }
 
 // observed is the status, and whether a controller has ever written it.
