@@ -38,7 +38,7 @@ func (r *clusterRuns) gather(ctx context.Context) (int, error) {
 		return ExitIncomplete, err
 	}
 	if ctx.Err() != nil {
-		return ExitInterrupted, &InterruptedError{Objects: r.Objects()}
+		return ExitInterrupted, interruptedAfter(r.Objects())
 	}
 	absent := 0
 	for _, m := range r.Members {
@@ -59,7 +59,7 @@ func (r *clusterRuns) show(ctx context.Context, p output.Printer, found func(out
 		return p.Print(e)
 	})
 	if interrupted(err) {
-		return errors.Join(&InterruptedError{Objects: r.Objects()}, output.Flush(p))
+		return errors.Join(interruptedAfter(r.Objects()), output.Flush(p))
 	}
 	if err != nil {
 		return err

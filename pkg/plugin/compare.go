@@ -205,7 +205,7 @@ func (o *CompareOptions) run(ctx context.Context) (int, error) {
 	})
 	switch {
 	case interrupted(err):
-		return ExitInterrupted, errors.Join(&InterruptedError{Objects: summary.Objects}, output.Flush(o.Printer))
+		return ExitInterrupted, errors.Join(interruptedAfter(summary.Objects), output.Flush(o.Printer))
 	case err != nil && summary.Objects == 0:
 		return ExitNothing, err
 	case err != nil:

@@ -25,8 +25,7 @@ const (
 	ExitChanges    = 1 // preview: something would change
 	ExitNothing    = 2 // preview: there was nothing to evaluate, or nothing could be; apply-existing: nothing was written
 	ExitIncomplete = 3 // preview: some objects or policies were not evaluated; apply-existing: some written and some not
-	// ExitInterrupted is the code that a shell gives a program that Ctrl-C ended; see
-	// InterruptedError.
+	// ExitInterrupted is the code that a shell gives a program that Ctrl-C ended.
 	ExitInterrupted = 130
 )
 
@@ -69,15 +68,12 @@ func writtenCode(t apply.Tally, incomplete bool) int {
 	return ExitIncomplete
 }
 
-// InterruptedError ends a run of preview or explain that the user stopped.
-type InterruptedError struct{ Objects int } // that had been evaluated
-
-// Error says how many objects had been evaluated.
-func (e *InterruptedError) Error() string {
-	if e.Objects == 0 {
-		return "interrupted"
+// interruptedAfter is the error of a run that the user stopped, with how many objects had been evaluated.
+func interruptedAfter(objects int) error {
+	if objects == 0 {
+		return apply.ErrInterrupted
 	}
-	return "interrupted after " + wording.Plural(e.Objects, "object")
+	return fmt.Errorf("%w after %s", apply.ErrInterrupted, wording.Plural(objects, "object"))
 }
 
 // orInterrupted returns the error of a command, replaced by the reason why it was stopped, if it was: a request
@@ -96,7 +92,7 @@ func whyStopped(ctx context.Context) *ExitError {
 	if exceeded := (*limit.MemoryError)(nil); errors.As(context.Cause(ctx), &exceeded) {
 		return &ExitError{Code: ExitIncomplete, Err: exceeded}
 	}
-	return &ExitError{Code: ExitInterrupted, Err: &InterruptedError{}}
+	return &ExitError{Code: ExitInterrupted, Err: apply.ErrInterrupted}
 }
 
 // abort ends the process in the middle of what it does, because it was stopped.
@@ -144,7 +140,6 @@ func codeOf(err error) int {
 
 // interrupted reports whether an error says that the run was stopped: by the user, or by the limit of memory.
 func interrupted(err error) bool {
-	var interrupted *InterruptedError
 	var exceeded *limit.MemoryError
-	return errors.Is(err, apply.ErrInterrupted) || errors.Is(err, context.Canceled) || errors.As(err, &interrupted) || errors.As(err, &exceeded)
+	return errors.Is(err, apply.ErrInterrupted) || errors.Is(err, context.Canceled) || errors.As(err, &exceeded)
 }

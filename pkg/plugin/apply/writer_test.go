@@ -393,8 +393,8 @@ func TestWriterLooksUpAWriteWhoseAnswerIsLost(t *testing.T) {
 	}{
 		"the answer is cut":         {after: func(*fakeServer) error { return errCut }, want: Applied, found: true, sent: "(patch) patch", writes: 1},
 		"the answer is a 503":       {after: func(*fakeServer) error { return unavailable() }, want: Applied, found: true, sent: "(patch) patch", writes: 1},
-		"no connection answers":     {before: func(*fakeServer) error { return &transport.SlowError{} }, want: Applied, sent: "(patch) patch patch", writes: 1},
-		"the answer takes too long": {after: func(*fakeServer) error { return &transport.SlowError{} }, want: Applied, found: true, sent: "(patch) patch", writes: 1},
+		"no connection answers":     {before: func(*fakeServer) error { return &transport.LimitError{} }, want: Applied, sent: "(patch) patch patch", writes: 1},
+		"the answer takes too long": {after: func(*fakeServer) error { return &transport.LimitError{} }, want: Applied, found: true, sent: "(patch) patch", writes: 1},
 		"the answer is no object":   {after: func(*fakeServer) error { return &cluster.AnswerError{Err: errors.New("HTML")} }, want: Applied, found: true, sent: "(patch) patch", writes: 1},
 		"the answer is a redirect":  {after: func(*fakeServer) error { return &transport.RedirectError{} }, want: Applied, found: true, sent: "(patch) patch", writes: 1},
 		"it is redirected before":   {before: func(*fakeServer) error { return &transport.RedirectError{} }, want: Applied, sent: "(patch) patch patch", writes: 1},

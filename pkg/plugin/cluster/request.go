@@ -268,8 +268,7 @@ func (l *listing) expire(err error) bool {
 
 // shrink makes the next pages smaller if the last one was too large to be read.
 func (l *listing) shrink(err error) bool {
-	var size *transport.SizeError
-	if !errors.As(err, &size) || l.chunk <= 1 {
+	if !transport.IsTooLarge(err) || l.chunk <= 1 {
 		return false
 	}
 	l.chunk = max(1, l.chunk/10)

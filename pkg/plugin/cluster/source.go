@@ -280,9 +280,8 @@ func (s *source) read(ctx context.Context, k chosenKind, q query) iter.Seq2[rawL
 // Credentials that are not accepted will not be for the next request either.
 func unreadable(err error, r *resource, q query) error {
 	var status apierrors.APIStatus
-	var size *transport.SizeError
 	partial := errors.As(err, &status) && !apierrors.IsUnauthorized(err)
-	if !partial && !errors.As(err, &size) {
+	if !partial && !transport.IsTooLarge(err) {
 		return err
 	}
 	what := r.mapping.Resource.GroupResource().String()

@@ -27,7 +27,7 @@ func TestUncertain(t *testing.T) {
 		"cut short":          {body(io.ErrUnexpectedEOF), true},
 		"connection closed":  {body(errors.New("http2: client connection force closed via ClientConn.Close")), true},
 		"connection lost":    {body(errors.New("http2: client connection lost")), true},
-		"given up":           {body(&transport.SlowError{}), true},
+		"given up":           {body(&transport.LimitError{}), true},
 		"an answer of sorts": {body(errors.New("bad text")), false},
 	} {
 		if got := cluster.Uncertain(t.Context(), test.err); got != test.want {

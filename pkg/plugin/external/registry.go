@@ -49,7 +49,7 @@ func (c *RegistryClient) Image(ctx context.Context, reference string) (engine.Im
 	defer cancel()
 	image, err := c.image(within, ref)
 	if err != nil && within.Err() != nil && ctx.Err() == nil {
-		err = &transport.SlowError{Answer: "the answer of " + ref.Context().RegistryStr(), Limit: fmt.Sprintf("it takes longer than %s", timeout)}
+		err = &transport.LimitError{Answer: "the answer of " + ref.Context().RegistryStr(), Limit: fmt.Sprintf("was given up: it takes longer than %s", timeout)}
 	}
 	return image, err
 }

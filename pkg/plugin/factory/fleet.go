@@ -31,9 +31,6 @@ type Fleet struct {
 	terminal bool          // standard error is one
 }
 
-// maxStdin bounds the standard input that all clusters read.
-const maxStdin = 256 << 20
-
 // OpenFleet is Open for the contexts that flags choose. Two that would evaluate the same objects are one. More are
 // paths that each run reads beside those of the flags.
 func OpenFleet(evaluate *flags.Evaluate, chosen *flags.Contexts, streams genericiooptions.IOStreams, showSecrets bool, more ...string) (*Fleet, error) {
@@ -72,11 +69,8 @@ func (f *Fleet) readStdin(more []string) error {
 	if !slices.Contains(paths, "-") || f.Streams.In == nil {
 		return nil
 	}
-	text, err := io.ReadAll(io.LimitReader(f.Streams.In, maxStdin+1))
-	if err == nil && len(text) > maxStdin {
-		err = errors.New("standard input is too large to be read for each cluster: use a file")
-	}
-	f.stdin = text
+	var err error
+	f.stdin, err = io.ReadAll(f.Streams.In)
 	return err
 }
 

@@ -148,8 +148,8 @@ func (d *Described) describe(b *policies.Builder) error {
 	}
 	d.List = b.List()
 	chosen := len(d.Rules.Only)+len(d.Rules.Skip) > 0
-	d.List.Keep(func(p policies.Policy) bool {
-		return len(p.Rules)+len(p.Problems) > 0 || !chosen && p.Origin != cluster.Origin
+	d.List.Policies = slices.DeleteFunc(d.List.Policies, func(p policies.Policy) bool {
+		return len(p.Rules)+len(p.Problems) == 0 && (chosen || p.Origin == cluster.Origin)
 	})
 	return nil
 }

@@ -13,9 +13,6 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/evaluation"
 )
 
-// maxRepeats bounds how many kinds of change are evaluated once more in a run.
-const maxRepeats = 1000
-
 // repeats caches what evaluating results again changes, by kind of change: a rule that
 // appends to one object appends to all.
 type repeats struct {
@@ -35,21 +32,20 @@ type repeat struct {
 	wrote map[engine.RuleRef][]string
 }
 
-// note gives a change the entry of its kind, unless there are too many.
+// note gives a kind of change an entry.
 func (r *repeats) note(c *engine.Change) {
 	kind := kindOf(c)
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.known[kind] != nil || len(r.known) >= maxRepeats {
-		return
-	}
 	if r.known == nil {
 		r.known = map[string]*repeat{}
 	}
-	r.known[kind] = &repeat{first: c}
+	if r.known[kind] == nil {
+		r.known[kind] = &repeat{first: c}
+	}
 }
 
-// of returns the entry of a change that was noted; nil when there are too many.
+// of returns the entry of a change that was noted.
 func (r *repeats) of(c *engine.Change) *repeat {
 	kind := kindOf(c)
 	r.mu.Lock()
@@ -58,12 +54,9 @@ func (r *repeats) of(c *engine.Change) *repeat {
 }
 
 // repeated evaluates the result of a change. One object stands for all whose change
-// is of the same kind. It is nil when there are too many kinds.
+// is of the same kind.
 func (r *Reviewer) repeated(ctx context.Context, e *evaluation.Evaluation, c *engine.Change) (*repeat, error) {
 	known := r.repeats.of(c)
-	if known == nil {
-		return nil, nil
-	}
 	known.once.Do(func() {
 		c := known.first
 		known.first = nil

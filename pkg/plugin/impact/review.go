@@ -42,10 +42,8 @@ func (r *Reviewer) Review(ctx context.Context, e *evaluation.Evaluation, c *engi
 			return err
 		}
 	}
-	if again != nil {
-		c.Impacts = append(c.Impacts, again.overwritten(c)...)
-		c.Impacts = append(c.Impacts, again.notIdempotent(c)...)
-	}
+	c.Impacts = append(c.Impacts, again.overwritten(c)...)
+	c.Impacts = append(c.Impacts, again.notIdempotent(c)...)
 	return nil
 }
 

@@ -218,11 +218,6 @@ func (b *Builder) List() List {
 	return b.list
 }
 
-// Keep removes the policies that keep reports false for.
-func (l *List) Keep(keep func(Policy) bool) {
-	l.Policies = slices.DeleteFunc(l.Policies, func(p Policy) bool { return !keep(p) })
-}
-
 // Broken counts the errors.
 func (l *List) Broken() int { return len(l.Errors()) }
 

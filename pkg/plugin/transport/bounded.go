@@ -17,33 +17,26 @@ const MaxBytes = 128 << 20
 // minute, and send a bookmark of a watch as often.
 const maxSilence = 90 * time.Second
 
-// SizeError reports an answer that is too large to be read.
-type SizeError struct {
+// LimitError reports an answer that reached a limit: what became of its request is open, and the next try would be answered alike.
+type LimitError struct {
 	Answer string // "the answer of https://10.0.0.1:6443 to GET /api/v1/pods"
-	Limit  int64  // bytes
-	Advice string // what to do about it; may be empty
+	Limit  string // "was given up: nothing came for 1m30s"
+	Large  bool   // it is too large to be read
 }
 
 // Error names the answer and the limit.
-func (e *SizeError) Error() string {
-	return fmt.Sprintf("%s is not read: it has more than %d MiB%s", e.Answer, e.Limit>>20, e.Advice)
-}
+func (e *LimitError) Error() string { return e.Answer + " " + e.Limit }
 
-// SlowError reports an answer that did not come, or did not end, in time.
-type SlowError struct {
-	Answer string
-	Limit  string // "nothing came for 1m30s"
-}
-
-// Error names the answer and the limit.
-func (e *SlowError) Error() string { return e.Answer + " was given up: " + e.Limit }
-
-// IsLimit reports whether an error says that an answer reached a limit: what became of its
-// request is open, and the next try would be answered alike.
+// IsLimit reports whether an error says that an answer reached a limit.
 func IsLimit(err error) bool {
-	var size *SizeError
-	var slow *SlowError
-	return errors.As(err, &size) || errors.As(err, &slow)
+	var reached *LimitError
+	return errors.As(err, &reached)
+}
+
+// IsTooLarge reports whether an error says that an answer is too large.
+func IsTooLarge(err error) bool {
+	var reached *LimitError
+	return errors.As(err, &reached) && reached.Large
 }
 
 // Cause returns the error of this package in an error of an HTTP client, which puts the URL
@@ -59,8 +52,7 @@ func Cause(err error) error {
 	return err
 }
 
-func (*SizeError) own()     {}
-func (*SlowError) own()     {}
+func (*LimitError) own()    {}
 func (*RedirectError) own() {}
 
 // watchKey is the key of the mark of a watch.
@@ -69,8 +61,8 @@ type watchKey struct{}
 // ForWatch returns a context for a request that asks for a watch, whose answer has no end.
 func ForWatch(ctx context.Context) context.Context { return context.WithValue(ctx, watchKey{}, true) }
 
-// Bounded wraps a transport so that an answer with more bytes, unless it is that of a watch, is a
-// *SizeError with an advice, and one of which nothing comes for a while a *SlowError.
+// Bounded wraps a transport so that an answer with more bytes, unless it is that of a watch, and one of which nothing comes for a
+// while, is a *LimitError, the first with an advice.
 func Bounded(bytes int64, advice string) func(http.RoundTripper) http.RoundTripper {
 	return func(next http.RoundTripper) http.RoundTripper { return bounded{bytes, advice, maxSilence, next} }
 }
@@ -87,7 +79,7 @@ func (t bounded) RoundTrip(r *http.Request) (*http.Response, error) {
 	ctx, cancel := context.WithCancelCause(r.Context())
 	b := &body{silence: t.silence, ctx: ctx, cancel: cancel, left: math.MaxInt64}
 	b.timer = time.AfterFunc(t.silence, func() {
-		cancel(&SlowError{describe(r), fmt.Sprintf("nothing came for %s", t.silence)})
+		cancel(&LimitError{Answer: describe(r), Limit: fmt.Sprintf("was given up: nothing came for %s", t.silence)})
 	})
 	response, err := t.next.RoundTrip(r.WithContext(ctx))
 	if err != nil {
@@ -97,7 +89,7 @@ func (t bounded) RoundTrip(r *http.Request) (*http.Response, error) {
 	b.timer.Stop() // until somebody reads
 	b.ReadCloser, response.Body = response.Body, b
 	if r.Context().Value(watchKey{}) == nil {
-		b.left, b.large = t.bytes, &SizeError{describe(r), t.bytes, t.advice}
+		b.left, b.large = t.bytes, &LimitError{describe(r), fmt.Sprintf("is not read: it has more than %d MiB%s", t.bytes>>20, t.advice), true}
 	}
 	return response, nil
 }
@@ -138,9 +130,9 @@ func (b *body) end() {
 	b.cancel(context.Canceled)
 }
 
-// reason returns the *SlowError that ended the request, or the error that its reader got.
+// reason returns the *LimitError that ended the request, or the error that its reader got.
 func (b *body) reason(err error) error {
-	var slow *SlowError
+	var slow *LimitError
 	if err != nil && !errors.Is(err, io.EOF) && errors.As(context.Cause(b.ctx), &slow) {
 		return slow
 	}

@@ -118,7 +118,7 @@ func read(ctx context.Context, next http.RoundTripper) error {
 
 func TestCauseIsWithoutTheURL(t *testing.T) {
 	for _, err := range []error{
-		&transport.RedirectError{From: "https://a", To: "https://b"}, &transport.SizeError{Answer: "a"}, &transport.SlowError{Answer: "a"}, io.EOF,
+		&transport.RedirectError{From: "https://a", To: "https://b"}, &transport.LimitError{Answer: "a"}, io.EOF,
 	} {
 		if got := transport.Cause(fmt.Errorf("Get \"https://a/?hidden\": %w", err)); (got == err) == errors.Is(err, io.EOF) { //nolint:errorlint // it is this very one
 			t.Errorf("%v became %v", err, got)
