@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"path/filepath"
 	"regexp"
+	"strings"
 	"testing"
 
-	"golang.org/x/tools/txtar"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
@@ -23,20 +23,9 @@ func TestBrokenValuesAreReported(t *testing.T) {
 	}
 	tried := map[string]bool{} // by place; an element of a list is like another
 	for _, file := range files {
-		archive, err := txtar.ParseFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		var policies, live []*unstructured.Unstructured
-		for _, f := range archive.Files {
-			switch f.Name {
-			case "policy.kyverno.yaml":
-				policies = conformance.ReadObjects(t, string(f.Data))
-			case "live.yaml":
-				live = conformance.ReadObjects(t, string(f.Data))
-			}
-		}
-		for _, p := range policies {
+		policies, live := readCase(t, strings.TrimSuffix(filepath.Base(file), ".txtar"))
+		for _, document := range policies {
+			p := document.Object()
 			for _, broken := range []any{"{{7*7}}", "{{", "{{ a.{{ b }} ", "{{ 'a }}", "$(../x)", "", nil, int64(1), []any{}, []any{nil}, map[string]any{}} {
 				eachBroken(p.Object, broken, func(place string) {
 					id := fmt.Sprint(broken, " at ", index.ReplaceAllString(place, ""))

@@ -42,12 +42,7 @@ func (c *counted) Raw(ctx context.Context, method, path string, body []byte) ([]
 func TestGrantedAnswersAreCached(t *testing.T) {
 	var live []*unstructured.Unstructured
 	for _, name := range []string{"a", "b", "c", "d"} {
-		u := &unstructured.Unstructured{}
-		u.SetAPIVersion("v1")
-		u.SetKind("ConfigMap")
-		u.SetName(name)
-		u.SetNamespace("shop")
-		live = append(live, u)
+		live = append(live, conformance.ReadObjects(t, "{apiVersion: v1, kind: ConfigMap, metadata: {namespace: shop, name: "+name+"}}")...)
 	}
 	policies := conformance.ReadObjects(t, readOncePolicy)
 	documents := []engine.Document{engine.NewDocument(policies[0], "policy.yaml:1")}

@@ -116,22 +116,12 @@ type patchMistake struct {
 
 func TestPatchMistakes(t *testing.T) {
 	conformance.EachCase(t, "testdata/parts/patch-mistakes.txtar", func(t *testing.T, c *patchMistake) {
-		var said []string
-		r := &policydecode.Report{Warn: func(e engine.CompileError) { said = append(said, "warning: "+e.Field+": "+e.Err.Error()) }}
-		f := policydecode.Node{Report: r, Path: "mutate", Value: c.Mutate}.Fields()
-		if len(decodeLegacyPatches(f)) == 0 && !f.Has("foreach") {
-			decodePatch(f)
-		}
-		for _, err := range r.Errs {
-			var e *engine.CompileError
-			if !errors.As(err, &e) {
-				t.Fatalf("%v is no CompileError", err)
+		checkSaid(t, c.Want, func(r *policydecode.Report) {
+			f := policydecode.Node{Report: r, Path: "mutate", Value: c.Mutate}.Fields()
+			if len(decodeLegacyPatches(f)) == 0 && !f.Has("foreach") {
+				decodePatch(f)
 			}
-			said = append(said, e.Field+": "+e.Err.Error())
-		}
-		if diff := cmp.Diff(c.Want, said); diff != "" {
-			t.Errorf("-want +got\n%s", diff)
-		}
+		})
 	})
 }
 

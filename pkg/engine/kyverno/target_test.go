@@ -97,25 +97,33 @@ type mistake struct {
 
 func TestTargetMistakes(t *testing.T) {
 	conformance.EachCase(t, "testdata/parts/target-mistakes.txtar", func(t *testing.T, c *mistake) {
-		var said []string
-		r := &policydecode.Report{Warn: func(e engine.CompileError) { said = append(said, "warning: "+e.Field+": "+e.Err.Error()) }}
-		list := policydecode.Node{Report: r, Path: "targets", Value: c.Targets}
-		var targets []*target
-		for _, n := range list.List() {
-			targets = append(targets, decodeTarget(n))
-		}
-		lintTargetKinds(list, targets)
-		for _, err := range r.Errs {
-			var e *engine.CompileError
-			if !errors.As(err, &e) {
-				t.Fatalf("%v is no CompileError", err)
+		checkSaid(t, c.Want, func(r *policydecode.Report) {
+			list := policydecode.Node{Report: r, Path: "targets", Value: c.Targets}
+			var targets []*target
+			for _, n := range list.List() {
+				targets = append(targets, decodeTarget(n))
 			}
-			said = append(said, e.Field+": "+e.Err.Error())
-		}
-		if diff := cmp.Diff(c.Want, said); diff != "" {
-			t.Errorf("-want +got\n%s", diff)
-		}
+			lintTargetKinds(list, targets)
+		})
 	})
+}
+
+// checkSaid compares what is reported when a part of a policy is decoded.
+func checkSaid(t *testing.T, want []string, decode func(*policydecode.Report)) {
+	t.Helper()
+	var said []string
+	r := &policydecode.Report{Warn: func(e engine.CompileError) { said = append(said, "warning: "+e.Field+": "+e.Err.Error()) }}
+	decode(r)
+	for _, err := range r.Errs {
+		var e *engine.CompileError
+		if !errors.As(err, &e) {
+			t.Fatalf("%v is no CompileError", err)
+		}
+		said = append(said, e.Field+": "+e.Err.Error())
+	}
+	if diff := cmp.Diff(want, said); diff != "" {
+		t.Errorf("-want +got\n%s", diff)
+	}
 }
 
 // A run keeps all effects until their targets are changed, but of a trigger only what a target needs. To name it needs nothing.
@@ -136,7 +144,7 @@ func TestEffectsKeepNoTriggerThatTheyDoNotUse(t *testing.T) {
 		}
 		trigger := conformance.TargetOf(live[0].DeepCopy())
 		kept := weak.Make(trigger.Object)
-		effects, err := propagator.Effects(t.Context(), trigger, cluster.World, quiet{})
+		effects, err := propagator.Effects(t.Context(), trigger, cluster.World, outcomes{had: map[string]int{}})
 		if err != nil || len(effects) != 1 {
 			t.Fatalf("%s has effects %v: %v", name, effects, err)
 		}

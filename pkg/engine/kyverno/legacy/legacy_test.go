@@ -162,32 +162,6 @@ func FuzzApplyOverlay(f *testing.F) {
 	})
 }
 
-// FuzzPatches holds that patches never panic, modify nothing that they were given,
-// and leave the object alone where they fail.
-func FuzzPatches(f *testing.F) {
-	for _, c := range conformance.ReadPatchCases(f, "testdata/patches.txtar") {
-		f.Add(c.Parts["live"], c.Parts["patches"])
-	}
-	f.Fuzz(func(t *testing.T, liveText, patchesText string) {
-		live := mapping(liveText)
-		list := patchesIn(patchesText)
-		before := []any{runtime.DeepCopyJSON(live), runtime.DeepCopyJSONValue(list)}
-		patches, err := legacy.ParsePatches(list)
-		got, failed := patches.Apply(nil, live, engine.NewReasons())
-		if !reflect.DeepEqual(before, []any{live, list}) {
-			t.Fatal("what was handed in was modified")
-		}
-		if failed != nil && !diff.Shared(got, live) {
-			t.Fatalf("error %q with another object", failed)
-		}
-		for _, err := range []error{err, failed} {
-			if err != nil && err.Error() == "" {
-				t.Fatal("an error that says nothing")
-			}
-		}
-	})
-}
-
 func patchesIn(text string) []any {
 	list, _ := mapping("patches:\n" + text)["patches"].([]any)
 	return list

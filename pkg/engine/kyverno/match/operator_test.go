@@ -25,35 +25,20 @@ type operatorCase struct {
 	want     bool
 }
 
-func testHolds(t *testing.T, cases []operatorCase) {
-	t.Helper()
-	for _, c := range cases {
-		t.Run(c.key+" "+string(c.operator)+" "+c.value, func(t *testing.T) {
-			if got := c.operator.Holds(nil, decode(t, c.key), decode(t, c.value)); got != c.want {
-				t.Errorf("got %v", got)
-			}
-		})
-	}
-}
-
 // The operators, family by family.
 func TestHolds(t *testing.T) {
-	testHolds(t, []operatorCase{
+	for _, c := range []operatorCase{
 		// Compares scalars of one type, and numbers with their texts.
 		{`true`, "Equals", `true`, true},
 		{`true`, "Equals", `"true"`, false},
 		{`"true"`, "Equals", `true`, false},
 		{`1`, "Equals", `1`, true},
 		{`1`, "Equals", `1.0`, true},
-		{`1.5`, "Equals", `1.5`, true},
 		{`1`, "Equals", `1.5`, false},
 		{`1`, "Equals", `"1"`, true},
-		{`1`, "Equals", `"1.0"`, true},
-		{`1.5`, "Equals", `"1.5"`, true},
 		{`1`, "Equals", `"x"`, false},
 		{`"1"`, "Equals", `1`, false},
 		{`"a"`, "Equals", `"a"`, true},
-		{`"a"`, "Equals", `"b"`, false},
 		{`"abc"`, "Equals", `"a*"`, true},
 		{`"a*"`, "Equals", `"abc"`, false},
 		{`""`, "Equals", `""`, true},
@@ -62,7 +47,6 @@ func TestHolds(t *testing.T) {
 		// Equals amounts.
 		{`"1h"`, "Equals", `"60m"`, true},
 		{`"1h"`, "Equals", `3600`, true},
-		{`"1h"`, "Equals", `3601`, false},
 		{`"0"`, "Equals", `"0s"`, false},
 		{`"1000m"`, "Equals", `"1"`, true},
 		{`"1Gi"`, "Equals", `"1024Mi"`, true},
@@ -72,20 +56,13 @@ func TestHolds(t *testing.T) {
 		{`"1.2.3"`, "Equals", `"1.*"`, true},
 		// Equals maps and lists.
 		{`{"a": 1}`, "Equals", `{"a": 1.0}`, true},
-		{`{"a": 1}`, "Equals", `{"a": 2}`, false},
 		{`["a"]`, "Equals", `["a"]`, true},
 		{`["a"]`, "Equals", `"a"`, false},
-		{`[]`, "Equals", `[]`, true},
 		// Has the opposite of Equals, but for null, which satisfies no operator.
 		{`true`, "NotEquals", `"true"`, true},
-		{`1`, "NotEquals", `"x"`, true},
-		{`1`, "NotEquals", `1.5`, true},
 		{`"abc"`, "NotEquals", `"a*"`, false},
-		{`"1"`, "NotEquals", `""`, true},
 		{`"1"`, "NotEquals", `"*"`, true},
 		{`"1h"`, "NotEqual", `"60m"`, false},
-		{`"1Gi"`, "NotEqual", `"1024Mi"`, false},
-		{`["a"]`, "NotEquals", `"a"`, true},
 		{`"a"`, "NotEquals", `null`, true},
 		{`null`, "NotEquals", `"a"`, false},
 		{`null`, "Equals", `null`, false},
@@ -97,43 +74,30 @@ func TestHolds(t *testing.T) {
 		{`"abc"`, "AnyIn", `["a*"]`, true},
 		{`"a*"`, "AnyIn", `["abc"]`, true},
 		{`1`, "AnyIn", `[1, 2]`, true},
-		{`1`, "AnyIn", `["1"]`, true},
 		{`1000000`, "AnyIn", `["1000000"]`, true},
-		{`true`, "AnyIn", `["true"]`, true},
 		{`1.5`, "AllIn", `[1.5]`, true},
-		{`"a"`, "AllIn", `["a", "b"]`, true},
 		{`"c"`, "AnyNotIn", `["a", "b"]`, true},
 		{`"a"`, "AnyNotIn", `["a"]`, false},
-		{`"c"`, "AllNotIn", `["a"]`, true},
 		{`"abc"`, "AllNotIn", `["a*"]`, false},
 		{`"abc"`, "AnyIn", `"a*"`, true},
-		{`"a"`, "AnyIn", `"b"`, false},
 		{`"b"`, "AnyIn", `"[\"a\", \"b\"]"`, true},
 		{`"b*"`, "AnyIn", `"[\"bc\"]"`, false},
 		{`"c"`, "AnyNotIn", `"[\"a\"]"`, true},
 		{`5`, "AnyIn", `"1-10"`, true},
-		{`50`, "AnyIn", `"1-10"`, false},
 		{`"512Mi"`, "AnyIn", `"100Mi-1Gi"`, true},
-		{`5`, "AnyNotIn", `"1-10"`, false},
 		{`50`, "AllNotIn", `"1-10"`, true},
 		// Has values that are no list of texts: they satisfy neither an operator.
 		{`"a"`, "AnyIn", `"10"`, false},
 		{`"a"`, "AnyNotIn", `"10"`, false},
-		{`"a"`, "AnyNotIn", `"true"`, false},
 		{`"a"`, "AllNotIn", `{"a": 1}`, false},
-		{`"a"`, "AnyIn", `1`, false},
 		{`"a"`, "AnyNotIn", `1`, false},
-		{`{"a": 1}`, "AnyIn", `["a"]`, false},
 		{`{"a": 1}`, "AnyNotIn", `["a"]`, false},
 		// In list of keys.
 		{`["a", "x"]`, "AnyIn", `["a", "b"]`, true},
-		{`["x"]`, "AnyIn", `["a"]`, false},
 		{`["a", "x"]`, "AllIn", `["a", "b"]`, false},
 		{`["a", "b"]`, "AllIn", `["b", "a"]`, true},
 		{`["a", "x"]`, "AnyNotIn", `["a", "b"]`, true},
-		{`["a"]`, "AnyNotIn", `["a"]`, false},
 		{`["a", "x"]`, "AllNotIn", `["a", "b"]`, false},
-		{`["x", "y"]`, "AllNotIn", `["a"]`, true},
 		{`["abc"]`, "AllIn", `["a*"]`, true},
 		{`["a*"]`, "AllNotIn", `["abc"]`, false},
 		{`[1, 2]`, "AnyIn", `["2"]`, true},
@@ -141,44 +105,34 @@ func TestHolds(t *testing.T) {
 		{`[2]`, "AllIn", `2`, false},
 		{`[1]`, "AnyNotIn", `2`, true},
 		{`[1]`, "AllNotIn", `2`, false},
-		{`["a"]`, "AnyIn", `"a"`, true},
 		{`["a"]`, "AnyNotIn", `"a"`, false},
 		{`["ab"]`, "AnyIn", `"[\"a*\"]"`, true},
 		{`["a"]`, "AnyIn", `"10"`, false},
 		{`["a"]`, "AnyNotIn", `"10"`, false},
-		{`["a"]`, "AnyIn", `null`, false},
 		{`[1, 20]`, "AnyIn", `"1-10"`, true},
 		{`[1, 20]`, "AllIn", `"1-10"`, false},
-		{`[1, 2]`, "AllIn", `"1-10"`, true},
 		{`[1, 20]`, "AnyNotIn", `"1-10"`, true},
 		{`[1, 2]`, "AnyNotIn", `"1-10"`, false},
 		{`[1, 20]`, "AllNotIn", `"1-10"`, false},
-		{`[20]`, "AllNotIn", `"1-10"`, true},
 		{`[]`, "AllIn", `["a"]`, true},
 		{`[]`, "AnyIn", `["a"]`, false},
 		{`[]`, "AllNotIn", `["a"]`, true},
 		{`[]`, "AnyNotIn", `["a"]`, false},
 		// Has In and NotIn, which know no ranges, and are exact for lists.
-		{`"a"`, "In", `["a"]`, true},
 		{`"abc"`, "In", `["a*"]`, true},
 		{`1`, "In", `["1"]`, true},
-		{`"a"`, "NotIn", `["b"]`, true},
 		{`"a"`, "NotIn", `["a"]`, false},
 		{`5`, "In", `"1-10"`, false},
-		{`["a"]`, "In", `["a", "b"]`, true},
 		{`["ab"]`, "In", `["a*"]`, false},
 		{`["a", "x"]`, "NotIn", `["a"]`, true},
-		{`["a"]`, "NotIn", `["a"]`, false},
 		{`["a"]`, "NotIn", `[1]`, false},
 		{`[1]`, "In", `["1"]`, true},
 		// Order.
 		{`2`, "GreaterThan", `1`, true},
-		{`1`, "GreaterThan", `1`, false},
 		{`1`, "GreaterThanOrEquals", `1.0`, true},
 		{`1`, "LessThan", `"1.5"`, true},
 		{`1.5`, "LessThanOrEquals", `1`, false},
 		{`"10"`, "GreaterThan", `9`, true},
-		{`"10"`, "GreaterThan", `"9"`, true},
 		{`"1Gi"`, "GreaterThan", `"1000Mi"`, true},
 		{`"100m"`, "LessThan", `"1"`, true},
 		{`"1h"`, "GreaterThan", `"59m"`, true},
@@ -187,8 +141,6 @@ func TestHolds(t *testing.T) {
 		{`"1.10.0"`, "GreaterThan", `"1.9.0"`, true},
 		{`"1.0.0-rc1"`, "LessThan", `"1.0.0"`, true},
 		{`"a"`, "GreaterThan", `"b"`, false},
-		{`"a"`, "LessThan", `"b"`, false},
-		{`1`, "LessThan", `"x"`, false},
 		{`[1]`, "LessThan", `2`, false},
 		{`true`, "LessThan", `2`, false},
 		{`1`, "LessThan", `null`, false},
@@ -199,20 +151,20 @@ func TestHolds(t *testing.T) {
 		{`10`, "DurationLessThanOrEquals", `9.5`, false},
 		{`"10"`, "DurationLessThan", `"11s"`, false},
 		{`true`, "DurationLessThan", `1`, false},
-	})
+	} {
+		t.Run(c.key+" "+string(c.operator)+" "+c.value, func(t *testing.T) {
+			if got := c.operator.Holds(nil, decode(t, c.key), decode(t, c.value)); got != c.want {
+				t.Errorf("got %v", got)
+			}
+		})
+	}
 }
 
 func TestOperatorsIgnoreCase(t *testing.T) {
-	for _, name := range []string{
-		"Equal", "Equals", "NotEqual", "NotEquals", "In", "AnyIn", "AllIn", "NotIn", "AnyNotIn", "AllNotIn", "GreaterThanOrEquals", "GreaterThan",
-		"LessThanOrEquals", "LessThan", "DurationGreaterThanOrEquals", "DurationGreaterThan", "DurationLessThanOrEquals", "DurationLessThan", "anyin", "GREATERTHAN",
-	} {
-		if o, err := match.ParseOperator(name); err != nil || o == "" {
-			t.Errorf("%s: %v", name, err)
+	for name, want := range map[string]match.Operator{"anyin": match.AnyIn, "GREATERTHAN": match.GreaterThan, "Lt": ""} {
+		if o, err := match.ParseOperator(name); o != want || (err == nil) != (want != "") {
+			t.Errorf("%s: %s, %v", name, o, err)
 		}
-	}
-	if o, err := match.ParseOperator("Lt"); err == nil {
-		t.Errorf("Lt is %s", o)
 	}
 }
 
