@@ -48,44 +48,6 @@ func (e *SkippedError) Brief() string {
 	return e.Reason
 }
 
-// PassedOverError is why elements of a foreach are not patched.
-type PassedOverError struct {
-	Elements int   // how many are skipped
-	Index    int   // of the last one, in its list
-	Err      error // why that one is skipped
-}
-
-// Error counts the elements and gives the reason of the last one.
-func (e *PassedOverError) Error() string {
-	if e.Elements == 1 {
-		return fmt.Sprintf("element %d: %v", e.Index, e.Err)
-	}
-	return fmt.Sprintf("%d elements are skipped, such as element %d: %v", e.Elements, e.Index, e.Err)
-}
-
-// Unwrap returns the reason of the last element.
-func (e *PassedOverError) Unwrap() error { return e.Err }
-
-// and adds an element.
-func (e *PassedOverError) and(index int, err error) *PassedOverError {
-	if e == nil {
-		return &PassedOverError{Elements: 1, Index: index, Err: err}
-	}
-	return &PassedOverError{Elements: e.Elements + 1, Index: index, Err: err}
-}
-
-// TriedTwiceError is why a rule that does not run on an update does not run on a
-// creation either.
-type TriedTwiceError struct{ Err, AsCreated error }
-
-// Error gives both reasons.
-func (e *TriedTwiceError) Error() string {
-	return e.Err.Error() + "; and as if created: " + e.AsCreated.Error()
-}
-
-// Unwrap returns the reason of the update, which is the outcome.
-func (e *TriedTwiceError) Unwrap() error { return e.Err }
-
 // outcomeOf returns the outcome of a rule that ended with an error.
 func outcomeOf(err error) engine.Outcome {
 	var notMatched *match.NotMatchedError

@@ -5,27 +5,24 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/policydecode"
 )
 
 // lintEvent notes that a rule acts on an event alone, which what exists does not go through: that a field changes, or
 // that an object is deleted. It reports whether the rule does.
-func lintEvent(f *policydecode.Fields) bool {
-	const deletion = "the rule acts when an object is deleted; --operation=DELETE previews that for each one that exists"
-	matched := filters(mapping(f.Values["match"]))
-	deletes := func(filter any) bool { return onlyDeletion(mapping(mapping(filter)["resources"])["operations"]) }
+func (r *rule) lintEvent(f *policydecode.Fields) bool {
 	n, event := f.At("match"), deleted
-	if len(matched) == 0 || slices.ContainsFunc(matched, func(filter any) bool { return !deletes(filter) }) {
+	if !slices.Equal(r.match.Operations(), []engine.Operation{deleted}) {
 		n, event = awaited(f.At("preconditions"))
 	}
-	targets := sequence(mapping(f.Values["mutate"])["targets"])
 	switch {
 	case event == "":
 		return false
-	case event == deleted && len(targets) == 0:
+	case event == deleted && len(r.targets) == 0:
 		n.Lint("the rule acts when an object is deleted, and then there is nothing to change: only a rule with targets can")
 	case event == deleted:
-		n.Note(deletion)
+		n.Note("the rule acts when an object is deleted; --operation=DELETE previews that for each one that exists")
 	default:
 		n.Note("the rule acts when %s changes: what exists is evaluated unchanged, so nothing is shown; --values that give another %s preview it",
 			event, strings.ReplaceAll(event, "request.object", "request.oldObject"))

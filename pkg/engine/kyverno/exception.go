@@ -21,11 +21,10 @@ type exception struct {
 	conditions *match.Conditions
 }
 
+// exceptedRules are rules of a policy; a derived one has to be named by its own name. Names may have wildcards.
 type exceptedRules struct {
-	policy string
-	rules  []string            // wildcards; a derived rule has to be named by its own name
-	node   policydecode.Node   // of the policy's name
-	nodes  []policydecode.Node // of the names of rules
+	policy policydecode.Node
+	rules  []policydecode.Node
 }
 
 func decodeException(r *policydecode.Report, d engine.Document) *exception {
@@ -34,9 +33,11 @@ func decodeException(r *policydecode.Report, d engine.Document) *exception {
 	e := &exception{name: nameOf(d), match: match.Decode(spec.At("match")), conditions: match.DecodeConditions(spec.At("conditions"))}
 	for _, n := range spec.At("exceptions").List() {
 		f := n.Fields()
-		named := exceptedRules{policy: f.At("policyName").Text(), rules: f.At("ruleNames").Texts(), node: f.At("policyName")}
-		named.nodes = f.At("ruleNames").List()
-		e.rules = append(e.rules, named)
+		rules := exceptedRules{f.At("policyName"), f.At("ruleNames").List()}
+		for _, n := range append(rules.rules, rules.policy) {
+			n.Text() // or else says what it is
+		}
+		e.rules = append(e.rules, rules)
 		f.Done()
 	}
 	spec.Accept("background", "podSecurity", "images", "allowedValues", "reportResult")
@@ -53,8 +54,8 @@ func lintExceptions(all []*exception, policies []*policy) {
 	}
 	for _, e := range all {
 		for _, rules := range e.rules {
-			if err := names.Check(rules.policy); err != nil {
-				rules.node.Lint("%w", err)
+			if err := names.Check(text(rules.policy.Value)); err != nil {
+				rules.policy.Lint("%w", err)
 				continue
 			}
 			rules.lintRules(policies)
@@ -69,20 +70,25 @@ func (p *policy) fullName() string { return strings.TrimPrefix(p.namespace+"/"+p
 func (x *exceptedRules) lintRules(policies []*policy) {
 	var known []string
 	for _, p := range policies {
-		if selector.MatchWildcard(x.policy, p.fullName()) {
+		if x.names(p.fullName()) {
 			known = append(known, p.ruleNames()...)
 		}
 	}
-	for i, name := range x.rules {
+	for _, n := range x.rules {
+		name, hint := text(n.Value), ""
 		if slices.ContainsFunc(known, func(rule string) bool { return selector.MatchWildcard(name, rule) }) {
 			continue
 		}
-		text := ""
 		if meant := engine.Nearest(name, slices.Values(known)); meant != "" {
-			text = fmt.Sprintf("; did you mean %q?", meant)
+			hint = fmt.Sprintf("; did you mean %q?", meant)
 		}
-		x.nodes[i].Lint("policy %s has no rule %q, so this has no effect%s", x.policy, name, text)
+		n.Lint("policy %s has no rule %q, so this has no effect%s", x.policy.Value, name, hint)
 	}
+}
+
+// names reports whether the policy of a full name is meant.
+func (x *exceptedRules) names(policy string) bool {
+	return selector.MatchWildcard(text(x.policy.Value), policy)
 }
 
 // ruleNames are the names that an exception may give to the rules of a policy.
@@ -106,7 +112,9 @@ func excepting(all []*exception, ref engine.RuleRef) []*exception {
 	var out []*exception
 	for _, e := range all {
 		if slices.ContainsFunc(e.rules, func(named exceptedRules) bool {
-			return selector.MatchWildcard(named.policy, ref.Policy) && selector.AnyOf(named.rules, ref.Rule)
+			return named.names(ref.Policy) && slices.ContainsFunc(named.rules, func(n policydecode.Node) bool {
+				return selector.MatchWildcard(text(n.Value), ref.Rule)
+			})
 		}) {
 			out = append(out, e)
 		}

@@ -132,8 +132,8 @@ func (f *forEachEntry) each(e *execution, s *variables.Scope, why *engine.Reason
 	if err != nil {
 		return 0, err
 	}
-	patched := 0
-	var held *PassedOverError
+	patched, skipped := 0, 0
+	var held error // why the last one is skipped
 	for i := range elements {
 		index := i
 		if f.descending {
@@ -148,7 +148,8 @@ func (f *forEachEntry) each(e *execution, s *variables.Scope, why *engine.Reason
 		next, err := f.element(e, f.elementScope(e, s, elements[index], index), out.Object, f.whyOf(index, why))
 		switch {
 		case isSkipped(err):
-			held = held.and(index, err)
+			skipped++
+			held = fmt.Errorf("element %d: %w", index, err)
 			continue
 		case err != nil:
 			return patched, atElement(err, index)
@@ -157,24 +158,21 @@ func (f *forEachEntry) each(e *execution, s *variables.Scope, why *engine.Reason
 		next.NotIdempotent = cmp.Or(next.NotIdempotent, f.notIdempotent)
 		out.then(next)
 	}
-	return patched, f.heldBack(why, held, elements, patched)
-}
-
-// heldBack returns why elements were skipped, unless others were patched: then it is
-// only a reason why nothing more changes.
-func (f *forEachEntry) heldBack(why *engine.Reasons, held *PassedOverError, elements []any, patched int) error {
-	switch {
-	case held != nil && patched == 0:
-		return held
-	case why == nil:
-	case held != nil:
-		why.At(f.field).Add("%v", held)
-	case len(elements) == 0:
-		why.At(f.field).Add("the list %s is empty", f.list)
-	case patched == 0:
-		why.At(f.field).Add("the list %s has only null elements", f.list)
+	if skipped > 1 {
+		held = fmt.Errorf("%d elements are skipped, such as %w", skipped, held)
 	}
-	return nil
+	why = why.At(f.field)
+	switch { // where others were patched, this is only why nothing more changes
+	case held != nil && patched == 0:
+		return 0, held
+	case held != nil:
+		why.Add("%v", held)
+	case len(elements) == 0:
+		why.Add("the list %s is empty", f.list)
+	case patched == 0:
+		why.Add("the list %s has only null elements", f.list)
+	}
+	return patched, nil
 }
 
 // whyOf returns the list for the reasons of one element.

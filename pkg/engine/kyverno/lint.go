@@ -40,25 +40,17 @@ var (
 
 // texts looks for mistakes in the texts of one rule.
 type texts struct {
-	declared   []string // names that the rule gives values, sorted
-	given      []string // those that the user gives values, sorted
-	targets    bool     // the rule has targets
-	background bool
-	user       bool // variables may ask for the user
-	template   bool // that the policy looks like a template has been said
+	*ruleCompiler
+	declared []string // names that the rule gives values, sorted
+	targets  bool     // the rule has targets
 }
 
 // lintTexts warns of variables and anchors that are plain text, and of variables that have no value.
 func (c *ruleCompiler) lintTexts(f *policydecode.Fields) {
-	mutate := f.At("mutate")
-	t := &texts{
-		declared: declaredIn(f.Values), given: c.given, targets: mapping(mutate.Value)["targets"] != nil,
-		background: c.background, user: !c.background || c.targets, template: c.template,
-	}
+	t := &texts{c, declaredIn(f.Values), mapping(f.Values["mutate"])["targets"] != nil}
 	for _, key := range []string{"context", "preconditions", "mutate"} {
 		t.walk(f.At(key), false)
 	}
-	c.template = t.template
 	for _, key := range []string{"match", "exclude"} {
 		if variables.Mentions(f.Values[key], "{{") {
 			f.At(key).Refuse(kyvernoName, "has variables, which are never replaced there")
@@ -235,7 +227,7 @@ func (t *texts) variable(n policydecode.Node, v variables.Variable) {
 		}
 		return
 	}
-	if asked := userVariable.FindStringSubmatch(v.Text); asked != nil && !t.user {
+	if asked := userVariable.FindStringSubmatch(v.Text); asked != nil && t.background && !t.ruleCompiler.targets {
 		n.Lint("%s is not known to background processing, so Kyverno refuses this policy: set spec.background: false", asked[1])
 	}
 	for _, field := range metadataField.FindAllStringSubmatch(v.Text, -1) {
@@ -301,17 +293,4 @@ func (r *rule) lintExclude(n policydecode.Node) {
 	case all:
 		n.Lint(text)
 	}
-}
-
-// filters lists the filters of a match block.
-func filters(block map[string]any) []any {
-	for _, key := range []string{"any", "all"} {
-		if list := sequence(block[key]); len(list) > 0 {
-			return list
-		}
-	}
-	if len(mapping(block["resources"])) > 0 {
-		return []any{block}
-	}
-	return nil
 }

@@ -3,6 +3,7 @@ package kyverno
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"slices"
 	"sync"
 
@@ -107,7 +108,7 @@ func (e *execution) once(run func(*execution) []engine.Step) (steps []engine.Ste
 // goes no further as a creation, which it matches.
 func triedTwice(step, created engine.Step) engine.Step {
 	if step.Outcome == engine.NotMatched && step.Err != nil && created.Outcome == engine.Skipped {
-		step.Err = &TriedTwiceError{Err: step.Err, AsCreated: created.Err}
+		step.Err = fmt.Errorf("%w; and as if created: %v", step.Err, created.Err) //nolint:errorlint // the first is the outcome
 		step.Confidential, step.Writes = created.Confidential, created.Writes
 	}
 	return step

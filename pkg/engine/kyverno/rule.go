@@ -186,7 +186,7 @@ func (r *rule) lint(f *policydecode.Fields) {
 	case r.match.OnlySubresources():
 		f.At("match").Lint("only matches requests to a subresource, which are not live objects")
 	}
-	if !lintEvent(f) && len(r.targets) > 0 {
+	if !r.lintEvent(f) && len(r.targets) > 0 {
 		r.lintInstall(f.At("mutate").Fields().At("mutateExistingOnPolicyUpdate"))
 	}
 }
