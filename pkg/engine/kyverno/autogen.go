@@ -1,11 +1,15 @@
 package kyverno
 
 import (
+	"encoding/json"
 	"maps"
 	"slices"
 	"strings"
 
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/selector"
 )
 
@@ -172,7 +176,7 @@ func (d derivation) derive(rule map[string]any) map[string]any {
 	if rule["exclude"] != nil {
 		out["exclude"] = d.block(rule["exclude"], false)
 	}
-	shifted := mapping(d.shift(out))
+	shifted := d.shift(out)
 	name = d.prefix + name
 	shifted["name"] = name[:min(len(name), maxRuleName)]
 	return shifted
@@ -245,50 +249,23 @@ func (d derivation) block(raw any, isMatch bool) map[string]any {
 }
 
 func (d derivation) withKinds(filter map[string]any) map[string]any {
-	out := maps.Clone(filter)
-	if out == nil {
-		out = map[string]any{}
-	}
-	resources := maps.Clone(mapping(filter["resources"]))
-	if resources == nil {
-		resources = map[string]any{}
-	}
-	resources["kinds"] = d.kinds
-	out["resources"] = resources
-	return out
+	return diff.With(filter, "resources", diff.With(mapping(filter["resources"]), "kinds", d.kinds))
 }
 
 // shift points the expressions of a rule at the Pod template, by replacing text
-// everywhere, as Kyverno does.
-func (d derivation) shift(value any) any {
+// everywhere in its JSON, as Kyverno does.
+func (d derivation) shift(rule map[string]any) (shifted map[string]any) {
 	template := strings.Join(d.template, ".")
-	return mapTexts(value, strings.NewReplacer(
+	replacer := strings.NewReplacer(
 		"request.object.spec", "request.object."+template+".spec",
 		"request.oldObject.spec", "request.oldObject."+template+".spec",
 		"request.object.metadata", "request.object."+template+".metadata",
 		"request.oldObject.metadata", "request.oldObject."+template+".metadata",
-	))
-}
-
-// mapTexts copies a document with every string, keys included, replaced.
-func mapTexts(value any, r *strings.Replacer) any {
-	switch v := value.(type) {
-	case string:
-		return r.Replace(v)
-	case []any:
-		out := make([]any, len(v))
-		for i := range v {
-			out[i] = mapTexts(v[i], r)
-		}
-		return out
-	case map[string]any:
-		out := make(map[string]any, len(v))
-		for _, key := range sortedKeys(v) {
-			out[r.Replace(key)] = mapTexts(v[key], r)
-		}
-		return out
+	)
+	if written, err := json.Marshal(rule); err == nil {
+		_ = utiljson.Unmarshal([]byte(replacer.Replace(string(written))), &shifted) // it is JSON as before
 	}
-	return value
+	return shifted
 }
 
 // rawFilters lists the filters of a raw match or exclude block, the flat one included.

@@ -37,7 +37,6 @@ type execution struct {
 	visited  int             // elements of foreach lists
 	why      *engine.Reasons // collects why nothing changes; nil if not wanted
 	given    map[string]any  // values that the user gives
-	found    map[string]any  // the images of the matched object, once an expression has asked for them
 
 	scope        *variables.Scope // of the rule; nil until it has begun
 	confidential bool             // as in engine.Step
@@ -89,7 +88,7 @@ func (e *execution) begin() *variables.Scope {
 			s.Set(name, value)
 		}
 	}
-	s.Define("images", func(*variables.Scope) (any, error) { return e.images() })
+	s.Define("images", e.images)
 	e.define(s, e.rule.context)
 	return s
 }
@@ -101,17 +100,15 @@ func (e *execution) define(s *variables.Scope, entries contextentry.Entries) {
 }
 
 // images are those of the matched object, with what the user gives laid over.
-func (e *execution) images() (any, error) {
-	if e.found == nil {
-		e.found = jmespath.Images(e.matched.Object.Object, e.matched.Key.GroupKind)
-	}
+func (e *execution) images(*variables.Scope) (any, error) {
+	found := jmespath.Images(e.matched.Object.Object, e.matched.Key.GroupKind)
 	if given, isGiven := e.given["images"]; isGiven {
-		return variables.Over(e.found, given), nil
+		return variables.Over(found, given), nil
 	}
-	if e.found != nil {
-		return e.found, nil
+	if found == nil {
+		return nil, &jmespath.NotFoundError{Key: "images"}
 	}
-	return nil, &jmespath.NotFoundError{Key: "images"}
+	return found, nil
 }
 
 // seed returns the seed of the rule's random values on this object. It depends only

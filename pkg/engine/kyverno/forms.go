@@ -5,9 +5,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
@@ -191,25 +193,20 @@ func quoted(before, after map[string]any, notIdempotent string) patchResult {
 	}
 	out := patchResult{Object: after, NotIdempotent: notIdempotent}
 	for _, path := range metadataPaths {
-		found, _, _ := unstructured.NestedFieldNoCopy(out.Object, path...)
+		found, _, _ := unstructured.NestedFieldNoCopy(after, path...)
 		values := mapping(found)
 		for _, key := range sortedKeys(values) {
 			switch value := values[key].(type) {
 			case bool, int64, float64:
+				if len(out.Warnings) == 0 {
+					out.Object = runtime.DeepCopyJSON(after)
+				}
 				text, _ := pattern.Text(value)
-				out.Object = withValue(out.Object, append(path[:len(path):len(path)], key), text)
+				_ = unstructured.SetNestedField(out.Object, text, append(slices.Clone(path), key)...) // it is there
 				out.Warnings = append(out.Warnings, engine.Warning(fmt.Sprintf(
 					"%s %s is written without quotes; it is taken as the string %q", strings.Join(path, "."), key, text)))
 			}
 		}
 	}
 	return out
-}
-
-// withValue returns the object with a value set; only the maps on the way are copied. The path exists.
-func withValue(object map[string]any, path []string, value any) map[string]any {
-	if len(path) > 1 {
-		value = withValue(mapping(object[path[0]]), path[1:], value)
-	}
-	return diff.With(object, path[0], value)
 }

@@ -101,8 +101,10 @@ func (t *target) subjects(s *variables.Scope, mapper meta.RESTMapper) (engine.Se
 	if t.own != "" {
 		out.Namespace = t.own
 	}
-	if out.Labels, err = labels(naming["selector"]); err != nil {
-		return out, t.failed(".selector", err)
+	if wanted := naming["selector"]; wanted != nil {
+		if out.Labels, err = policydecode.LabelSelector(wanted); err != nil {
+			return out, t.failed(".selector", err)
+		}
 	}
 	return narrow(out, mapper), nil
 }
@@ -122,13 +124,6 @@ func (t *target) described() engine.Selection {
 
 func (t *target) failed(at string, err error) error {
 	return &RuleError{Field: t.field + at, Err: err}
-}
-
-func labels(value any) (*metav1.LabelSelector, error) {
-	if value == nil {
-		return nil, nil
-	}
-	return policydecode.LabelSelector(value)
 }
 
 // parseKind reads apiVersion and kind, both perhaps with wildcards, in the

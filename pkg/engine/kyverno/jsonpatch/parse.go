@@ -117,55 +117,46 @@ func parseOperation(element any) (o operation, err error) {
 		return o, errors.New("an operation must be a map with op, path and, for most, value")
 	}
 	o.op, _ = fields["op"].(string)
-	path, isText := fields["path"].(string)
+	path, hasPath := fields["path"].(string)
+	from, hasFrom := fields["from"].(string)
+	moves := o.op == opMove || o.op == opCopy
 	o.path = path
 	switch o.op {
 	case opAdd, opReplace, opTest:
-		value, present := fields["value"]
-		if !present {
+		if o.value, ok = fields["value"]; !ok {
 			return o, errors.New("it has no value")
 		}
-		o.value = value
-	case opMove, opCopy:
-		from, isText := fields["from"].(string)
-		if !isText {
-			return o, errors.New("it has no from path")
-		}
-		if o.from, err = parsePointer(from); err != nil {
-			return o, fmt.Errorf("from: %w", err)
-		}
-	case opRemove:
+	case opMove, opCopy, opRemove:
 	case "":
 		return o, errors.New("it has no op")
 	default:
 		return o, errors.New("there is no such operation; the operations are add, replace, remove, test, move and copy")
 	}
-	if !isText {
+	if moves && !hasFrom {
+		return o, errors.New("it has no from path")
+	}
+	if !hasPath {
 		return o, errors.New("it has no path")
+	}
+	if moves {
+		if o.from, err = parsePointer(from); err != nil {
+			return o, fmt.Errorf("from: %w", err)
+		}
 	}
 	if o.to, err = parsePointer(path); err != nil {
 		return o, err
 	}
-	return o, o.checkWhole()
-}
-
-// checkWhole keeps the object an object: only a map may take its place.
-func (o operation) checkWhole() error {
-	if o.op == opMove && len(o.from) == 0 {
-		return errors.New("the whole object cannot be moved")
-	}
-	if len(o.to) > 0 {
-		return nil
-	}
-	_, isMap := o.value.(map[string]any)
+	_, isMap := o.value.(map[string]any) // the object stays an object
 	switch {
-	case o.op == opTest, isMap && (o.op == opAdd || o.op == opReplace):
-		return nil
-	case o.op == opAdd || o.op == opReplace:
-		return errors.New("an empty path stands for the whole object, which must be a map")
+	case o.op == opMove && len(o.from) == 0:
+		err = errors.New("the whole object cannot be moved")
+	case len(o.to) > 0, o.op == opTest, isMap:
+	case moves || o.op == opRemove:
+		err = errors.New("an empty path stands for the whole object, which this operation cannot change")
 	default:
-		return errors.New("an empty path stands for the whole object, which this operation cannot change")
+		err = errors.New("an empty path stands for the whole object, which must be a map")
 	}
+	return o, err
 }
 
 // parsePointer splits a JSON pointer into its unescaped tokens. No object of
