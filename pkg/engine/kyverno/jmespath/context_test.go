@@ -1,35 +1,15 @@
-package jmespath
+package jmespath_test
 
 import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/jmespath"
 )
 
 const digest = "sha256:128c6e3534b842a2eec139999b8ce8aa9a2af9907e2b9269550809d18cd832a3"
-
-func TestParseImage(t *testing.T) {
-	for text, want := range map[string]imageReference{
-		"nginx":                      {Registry: "docker.io", Path: "nginx", Name: "nginx", Tag: "latest"},
-		"nginx:1.2":                  {Registry: "docker.io", Path: "nginx", Name: "nginx", Tag: "1.2"},
-		"team/app":                   {Registry: "docker.io", Path: "team/app", Name: "app", Tag: "latest"},
-		"localhost/app":              {Registry: "localhost", Path: "app", Name: "app", Tag: "latest"},
-		"r.example:5000/a/b/c:v1":    {Registry: "r.example:5000", Path: "a/b/c", Name: "c", Tag: "v1"},
-		"test.example/app@" + digest: {Registry: "test.example", Path: "app", Name: "app", Digest: digest},
-		"app:v1@" + digest:           {Registry: "docker.io", Path: "app", Name: "app", Tag: "v1", Digest: digest},
-	} {
-		got, err := parseImage(text)
-		if diff := cmp.Diff(want, got); err != nil || diff != "" {
-			t.Errorf("%s: %v\n%s", text, err, diff)
-		}
-	}
-	for _, text := range []string{"", ":", "a b", "a:b:c", "UPPER", "x@sha256:1"} {
-		if got, err := parseImage(text); err == nil {
-			t.Errorf("%q is %v", text, got)
-		}
-	}
-}
 
 func TestImagesOf(t *testing.T) {
 	object := map[string]any{"spec": map[string]any{
@@ -60,10 +40,10 @@ func TestImagesOf(t *testing.T) {
 			},
 		},
 	}
-	if diff := cmp.Diff(want, Images(object, schema.GroupKind{Kind: "Pod"})); diff != "" {
+	if diff := cmp.Diff(want, jmespath.Images(object, schema.GroupKind{Kind: "Pod"})); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
-	if got := Images(map[string]any{"spec": "x"}, schema.GroupKind{Kind: "Pod"}); got != nil {
+	if got := jmespath.Images(map[string]any{"spec": "x"}, schema.GroupKind{Kind: "Pod"}); got != nil {
 		t.Errorf("a broken object: got %v", got)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -37,15 +38,17 @@ func search(t testing.TB, expr string, data any) (any, error) {
 	return compiled.Search(jmespath.New(now, 1), data)
 }
 
-// cases are the sections of testdata/search.txtar: lines of an expression and what
-// it gives for the data in the first section.
+// cases are the sections of testdata: lines of an expression and what it gives for some data.
 func cases(t testing.TB) (data string, sections []txtar.File) {
 	t.Helper()
-	archive, err := txtar.ParseFile("testdata/search.txtar")
-	if err != nil {
-		t.Fatal(err)
+	for _, name := range []string{"testdata/search.txtar", "testdata/functions.txtar"} {
+		archive, err := txtar.ParseFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		sections = append(sections, archive.Files...)
 	}
-	return string(archive.Files[0].Data), archive.Files[1:]
+	return string(sections[0].Data), sections[1:]
 }
 
 func TestSearch(t *testing.T) {
@@ -53,30 +56,75 @@ func TestSearch(t *testing.T) {
 	for _, section := range sections {
 		for line := range strings.Lines(string(section.Data)) {
 			expr, want, _ := strings.Cut(strings.TrimSpace(line), " => ")
-			t.Run(section.Name+"/"+expr, func(t *testing.T) {
-				got, err := search(t, expr, decode(t, data))
-				if want == "missing" {
-					var notFound *jmespath.NotFoundError
-					if !errors.As(err, &notFound) {
-						t.Errorf("got %v, %v, want a missing key", got, err)
-					}
-					return
-				}
-				if err != nil {
-					t.Fatal(err)
-				}
-				if diff := cmp.Diff(decode(t, want), got); diff != "" {
-					t.Errorf("-want +got:\n%s", diff)
-				}
-			})
+			t.Run(section.Name+"/"+expr[:min(len(expr), 80)], func(t *testing.T) { testSearch(t, expr, data, want) })
 		}
 	}
 }
 
-func TestNotFoundError(t *testing.T) {
-	_, err := search(t, "a.c", decode(t, `{"a": {}}`))
-	if err == nil || err.Error() != `Unknown key "c" in path` {
-		t.Errorf("got %v", err)
+func testSearch(t *testing.T, expr, data, want string) {
+	got, err := search(t, expr, decode(t, data))
+	reason, fails := strings.CutPrefix(want, "error: ")
+	var failed *jmespath.CallError
+	var notFound *jmespath.NotFoundError
+	switch {
+	case want == "missing":
+		if !errors.As(err, &notFound) {
+			t.Errorf("got %v, %v, want a missing key", got, err)
+		}
+	case fails:
+		if !errors.As(err, &failed) || !strings.Contains(failed.Err.Error(), reason) {
+			t.Errorf("got %v, %v, want a CallError: %s", got, err, reason)
+		}
+	case err != nil:
+		t.Fatal(err)
+	default:
+		if diff := cmp.Diff(decode(t, want), got); diff != "" {
+			t.Errorf("-want +got:\n%s", diff)
+		}
+	}
+}
+
+func TestErrors(t *testing.T) {
+	for expr, want := range map[string]string{
+		"a.c":           `Unknown key "c" in path`,
+		"to_upper(`1`)": "JMESPath function 'to_upper': argument #1 is not of type String",
+	} {
+		if _, err := search(t, expr, decode(t, `{"a": {}}`)); err == nil || err.Error() != want {
+			t.Errorf("got %v, want %s", err, want)
+		}
+	}
+	_, err := search(t, "is_external_url('https://example.com')", nil)
+	var unsupported *jmespath.UnsupportedError
+	if !errors.As(err, &unsupported) {
+		t.Errorf("got %v, want an UnsupportedError", err)
+	}
+}
+
+func TestRandomBySeed(t *testing.T) {
+	compiled, err := jmespath.Compile("[random('[a-z]{20}'), random('[a-z]{20}')]")
+	if err != nil {
+		t.Fatal(err)
+	}
+	draw := func(in *jmespath.Interpreter) []any {
+		drawn, err := compiled.Search(in, map[string]any{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return drawn.([]any)
+	}
+	in := jmespath.New(now, 1)
+	first, next := draw(in), draw(in)
+	if !regexp.MustCompile("^[a-z]{20}$").MatchString(first[0].(string)) {
+		t.Errorf("%v does not match the pattern", first[0])
+	}
+	if first[0] == first[1] || first[0] == next[0] {
+		t.Errorf("texts repeat: %v, then %v", first, next)
+	}
+	if diff := cmp.Diff(first, draw(jmespath.New(now, 1))); diff != "" {
+		t.Errorf("one seed gives two series:\n%s", diff)
+	}
+	if other := draw(jmespath.New(now, 2)); first[0] == other[0] {
+		t.Errorf("two seeds give %v", first)
 	}
 }
 

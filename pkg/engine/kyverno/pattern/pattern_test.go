@@ -12,30 +12,27 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/conformance"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/pattern"
 )
 
 func TestParseKey(t *testing.T) {
 	for key, want := range map[string]string{
-		"name":                 " name",
-		"(name)":               "() name",
-		"<(name)":              "<() name",
-		"+(a.b/c-d)":           "+() a.b/c-d",
-		"=(name)":              "=() name",
-		"X(name)":              "X() name",
-		"^(name)":              "^() name",
-		" (name) ":             "() name",
-		"()":                   " ()",
-		"+()":                  " +()",
-		"Y(name)":              " Y(name)",
-		"(name":                " (name",
-		"name)":                " name)",
-		"((name))":             "() (name)",
-		"f(x)":                 " f(x)",
-		"pre(x)":               " pre(x)",
-		"":                     " ",
-		"(a*)":                 "() a*",
-		"+(with space inside)": "+() with space inside",
+		"name":       " name",
+		"(name)":     "() name",
+		"<(name)":    "<() name",
+		"+(a.b/c-d)": "+() a.b/c-d",
+		"X(name)":    "X() name",
+		"^(name)":    "^() name",
+		" (name) ":   "() name",
+		"()":         " ()",
+		"+()":        " +()",
+		"Y(name)":    " Y(name)",
+		"(name":      " (name",
+		"((name))":   "() (name)",
+		"pre(x)":     " pre(x)",
+		"":           " ",
+		"(a*)":       "() a*",
 	} {
 		anchor, plain := pattern.ParseKey(key)
 		if got := anchor.String() + " " + plain; got != want {
@@ -44,24 +41,12 @@ func TestParseKey(t *testing.T) {
 	}
 }
 
-// scalarCase is a pattern and a value, both in YAML, and whether they match.
-type scalarCase struct {
-	pattern, value string
-	want           bool
-}
-
-func testMatch(t *testing.T, cases []scalarCase) {
-	t.Helper()
-	for _, c := range cases {
-		if got := pattern.Match(nil, value(t, c.pattern), value(t, c.value), nil); got != c.want {
-			t.Errorf("%s matches %s: %t", c.pattern, c.value, got)
-		}
-	}
-}
-
-// The language of scalar patterns.
+// The language of scalar patterns. Patterns and values are YAML.
 func TestMatchScalars(t *testing.T) {
-	testMatch(t, []scalarCase{
+	for _, c := range []struct {
+		pattern, value string
+		want           bool
+	}{
 		// Match types.
 		{"true", "true", true},
 		{"true", `"true"`, false},
@@ -69,21 +54,15 @@ func TestMatchScalars(t *testing.T) {
 		{"3", "3.0", true},
 		{"3", "3.5", false},
 		{"3", `"3"`, true},
-		{"3", `"x"`, false},
 		{"3", "true", false},
-		{"3.5", "3.5", true},
 		{"3.5", `"3.5"`, true},
-		{"3.5", "3", false},
 		{"3.0", "3", true},
 		{`"true"`, "true", true},
-		{`"3"`, "3", true},
 		// Match null.
 		{"null", "null", true},
 		{"null", "0", true},
-		{"null", "0.0", true},
 		{"null", `""`, true},
 		{"null", "false", true},
-		{"null", "true", false},
 		{"null", "1", false},
 		{"null", "{}", false},
 		{`"*"`, "null", false},
@@ -93,33 +72,23 @@ func TestMatchScalars(t *testing.T) {
 		{`"!5"`, "null", true},
 		{`"0"`, "null", true},
 		// Match operators.
-		{`">2"`, "3", true},
 		{`">2"`, "2", false},
 		{`">= 2"`, "2", true},
 		{`"<2"`, "1", true},
 		{`"<=2"`, "3", false},
-		{`"!2"`, "3", true},
-		{`"!2"`, "2", false},
-		{`"!nginx*"`, "redis", true},
 		{`"!nginx*"`, "nginx:1", false},
 		{`">a"`, "b", false},
 		{`"!"`, `"!"`, true},
-		{`">"`, `">"`, true},
 		{`"!true"`, "false", true},
 		// Has patterns that join others by | and &.
 		{`"a | b"`, "b", true},
-		{`"a|b"`, "c", false},
-		{`">1 & <5"`, "3", true},
 		{`">1 & <5"`, "5", false},
 		{`"1 | >1 & <5"`, "3", true},
 		{`"a*&*b"`, "ab", true},
 		{`"a | b"`, "a | b", true},
-		{`"*cassandra* | *mongo*"`, "mongo:6", true},
 		{`"|"`, `""`, true},
 		// Match ranges.
 		{`"1-5"`, "5", true},
-		{`"1-5"`, "6", false},
-		{`"1!-5"`, "6", true},
 		{`"1!-5"`, "5", false},
 		{`"1Gi-2Gi"`, "1500Mi", true},
 		{`"-5--1"`, "-3", true},
@@ -134,10 +103,7 @@ func TestMatchScalars(t *testing.T) {
 		{`"!60s"`, "1m", true},
 		{`"1Gi"`, "1024Mi", true},
 		{`"<1Gi"`, "1023Mi", true},
-		{`">0.5"`, "500m", false},
 		{`">=0.5"`, "500m", true},
-		{`"1"`, "1000m", true},
-		{`"1Ei"`, "1024Pi", true},
 		{`"1e3"`, "1000", true},
 		{`"1e999999999"`, "2e999999999", false},
 		// Has wildcards against values that are no texts.
@@ -148,8 +114,11 @@ func TestMatchScalars(t *testing.T) {
 		{`"a*"`, "[a, ab]", true},
 		{`"a*"`, "[a, b]", false},
 		{`"a*"`, "[]", true},
-		{`"a"`, "{}", false},
-	})
+	} {
+		if got := pattern.Match(nil, value(t, c.pattern), value(t, c.value), nil); got != c.want {
+			t.Errorf("%s matches %s: %t", c.pattern, c.value, got)
+		}
+	}
 }
 
 // TestMatchStructures reads testdata/structures.txtar: a pattern, a value that
@@ -174,6 +143,25 @@ func TestMatchStructures(t *testing.T) {
 			})
 		}
 	}
+}
+
+// difference is a case of testdata/differences.txtar: a pattern, a value that does
+// not match it, and where and why not.
+type difference struct {
+	Pattern, Value any
+	Want           string
+}
+
+func TestDifference(t *testing.T) {
+	conformance.EachCase(t, "testdata/differences.txtar", func(t *testing.T, c *difference) {
+		var why pattern.Difference
+		if pattern.Match(nil, c.Pattern, c.Value, &why) {
+			t.Fatal("they match")
+		}
+		if got := why.Below("spec").Text(engine.BriefValue); got != c.Want {
+			t.Errorf("\n got %s\nwant %s", got, c.Want)
+		}
+	})
 }
 
 func value(t testing.TB, text string) any {

@@ -49,39 +49,25 @@ func document(t *testing.T, name string) *unstructured.Unstructured {
 
 type object = map[string]any
 
-// given returns the values of some names.
-func given(g object, names ...string) object {
-	out := object{}
-	for _, name := range names {
-		if value, found := g[name]; found {
-			out[name] = value
-		}
-	}
-	return out
-}
-
 func TestValuesPrecedence(t *testing.T) {
-	v := load(t, "all.yaml")
 	for _, c := range []struct {
 		policy, rule, object string
+		later                bool // another document overrides the first
 		want                 object
 	}{
-		{"other", "r", "web", object{"request": object{"mode": "global", "zone": "everywhere"}}},
-		{"p", "other", "db", object{"request": object{"mode": "global", "zone": "everywhere"}}},
-		{"p", "other", "web", object{"request": object{"mode": "object", "zone": "everywhere"}}},
-		{"p", "r", "web", object{"request": object{"mode": "rule", "zone": "everywhere"}, "a.b": object{"c": []any{"x"}}}},
+		{"other", "r", "web", false, object{"request": object{"mode": "global", "zone": "everywhere"}}},
+		{"p", "other", "db", false, object{"request": object{"mode": "global", "zone": "everywhere"}}},
+		{"p", "other", "web", false, object{"request": object{"mode": "object", "zone": "everywhere"}}},
+		{"p", "r", "web", false, object{"request": object{"mode": "rule", "zone": "everywhere"}, "a.b": object{"c": []any{"x"}}}},
+		{"other", "r", "web", true, object{"request": object{"mode": "later", "zone": "everywhere"}}},
 	} {
-		if diff := cmp.Diff(c.want, given(v.Given(c.policy, c.rule, c.object), "request", "a.b")); diff != "" {
+		documents := []string{"all.yaml", "later.yaml"}
+		if !c.later {
+			documents = documents[:1]
+		}
+		if diff := cmp.Diff(c.want, load(t, documents...).Given(c.policy, c.rule, c.object)); diff != "" {
 			t.Errorf("%s/%s on %s (-want +got):\n%s", c.policy, c.rule, c.object, diff)
 		}
-	}
-}
-
-func TestValuesLaterDocumentsComeFirst(t *testing.T) {
-	v := load(t, "all.yaml", "later.yaml")
-	want := object{"request": object{"mode": "later", "zone": "everywhere"}}
-	if diff := cmp.Diff(want, given(v.Given("other", "r", "web"), "request", "a.b")); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
 
@@ -101,7 +87,7 @@ func TestValuesEmpty(t *testing.T) {
 	var v *variables.Values
 	_, answered, _ := v.Answer("GET", "/version")
 	_, entry, _ := v.Entry(nil, "a", "")
-	if len(given(v.Given("p", "r", "o"), "request")) > 0 || v.Element("p", "r", 0, 0) != nil || v.Operation("p", "o") != "" || v.GivesElements("p", "r", "a") || answered || entry {
+	if len(v.Given("p", "r", "o")) > 0 || v.Element("p", "r", 0, 0) != nil || v.Operation("p", "o") != "" || v.GivesElements("p", "r", "a") || answered || entry {
 		t.Error("nil gives something")
 	}
 }
