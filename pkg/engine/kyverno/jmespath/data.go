@@ -118,7 +118,7 @@ func semverCompare(_ *Interpreter, args []any) (any, error) {
 
 func imageNormalize(_ *Interpreter, args []any) (any, error) {
 	image, err := parseImage(args[0].(string))
-	return image.String(), err
+	return image["reference"], err
 }
 
 // isExternalURL is where this package differs on purpose: Kyverno resolves the

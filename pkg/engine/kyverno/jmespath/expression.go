@@ -110,9 +110,6 @@ func (e *Expression) Roots() []string { return e.readings.names }
 // mentions finds a name as a word of its own that is no field of something,
 // which is how Kyverno finds the context entries that a query needs.
 func mentions(text, name string) bool {
-	if !strings.Contains(text, name) {
-		return false
-	}
 	found, _ := regexp.MatchString(`(^|[^.\pL\pN_])`+regexp.QuoteMeta(name)+`($|[^\pL\pN_])`, text)
 	return found
 }

@@ -3,6 +3,7 @@ package jmespath
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
@@ -172,19 +173,11 @@ func (k kind) admits(arg any) bool {
 	case map[string]any:
 		return k&anObject != 0
 	case []any:
-		return k&anArray != 0 || (k&numbers != 0 && all(v, isNumber)) || (k&strs != 0 && all(v, isString))
+		return k&anArray != 0 || k&numbers != 0 && !slices.ContainsFunc(v, isNoNumber) || k&strs != 0 && !slices.ContainsFunc(v, isNoString)
 	}
 	return k&aNumber != 0 && isNumber(arg)
 }
 
-func all(list []any, holds func(any) bool) bool {
-	for _, item := range list {
-		if !holds(item) {
-			return false
-		}
-	}
-	return true
-}
-
-func isNumber(v any) bool { _, ok := Number(v); return ok }
-func isString(v any) bool { _, ok := v.(string); return ok }
+func isNumber(v any) bool   { _, ok := Number(v); return ok }
+func isNoNumber(v any) bool { return !isNumber(v) }
+func isNoString(v any) bool { _, ok := v.(string); return !ok }

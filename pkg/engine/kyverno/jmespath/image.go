@@ -2,7 +2,7 @@ package jmespath
 
 import (
 	"fmt"
-	"slices"
+	"path"
 	"strings"
 
 	"github.com/distribution/reference"
@@ -15,91 +15,62 @@ import (
 // their own, which add up to less.
 const maxImage = 4096
 
-// The parts that Kyverno adds to a reference that lacks them.
-const (
-	defaultRegistry = "docker.io"
-	defaultTag      = "latest"
-)
-
-// imageReference is a reference taken apart. Tag and Digest are empty where the reference
-// has none; Tag is "latest" where it has neither.
-type imageReference struct {
-	Registry, Path, Name, Tag, Digest string
-}
-
-// parseImage reads a reference as Kyverno's image utilities do: the first part is a
+// parseImage takes a reference apart as Kyverno's image utilities do: the first part is a
 // registry when it has a dot, a colon or a capital letter or is localhost, and
-// docker.io is put before all others (without "library/").
-func parseImage(image string) (imageReference, error) {
+// docker.io is put before all others (without "library/"). A tag is "latest" where there is neither tag nor digest; what
+// there is not is left out. The whole reference is by digest where there is one, else by tag.
+func parseImage(image string) (map[string]any, error) {
 	if len(image) > maxImage {
-		return imageReference{}, fmt.Errorf("bad image %q: it is longer than %d bytes", engine.Shorten(image, maxQuoted), maxImage)
+		return nil, fmt.Errorf("bad image %q: it is longer than %d bytes", engine.Shorten(image, maxQuoted), maxImage)
 	}
-	full := withRegistry(image)
+	full := image
+	if first, _, found := strings.Cut(image, "/"); !found || !strings.ContainsAny(first, ".:") && first != "localhost" && strings.ToLower(first) == first {
+		full = "docker.io/" + image
+	}
 	ref, err := reference.Parse(full)
 	if err != nil {
-		return imageReference{}, fmt.Errorf("bad image %q: %w", image, err)
+		return nil, fmt.Errorf("bad image %q: %w", image, err)
 	}
-	var parsed imageReference
-	if named, ok := ref.(reference.Named); ok {
-		parsed.Registry = reference.Domain(named)
-		parsed.Path = reference.Path(named)
-		parsed.Name = parsed.Path[strings.LastIndexByte(parsed.Path, '/')+1:]
+	named, ok := ref.(reference.Named)
+	if !ok {
+		return nil, fmt.Errorf("bad image %q: it has no name", image)
 	}
+	parts := map[string]any{"path": reference.Path(named), "name": path.Base(reference.Path(named))}
+	digested, hasDigest := ref.(reference.Digested)
+	tag := "latest"
 	if tagged, ok := ref.(reference.Tagged); ok {
-		parsed.Tag = tagged.Tag()
+		tag = tagged.Tag()
+	} else if hasDigest {
+		tag = ""
 	}
-	if digested, ok := ref.(reference.Digested); ok {
-		parsed.Digest = digested.Digest().String()
+	// Of a reference by digest alone it ends with a colon, as Kyverno's does.
+	parts["referenceWithTag"] = named.Name() + ":" + tag
+	parts["reference"] = parts["referenceWithTag"]
+	if tag != "" {
+		parts["tag"] = tag
 	}
-	if parsed.Tag == "" && parsed.Digest == "" {
-		parsed.Tag = defaultTag
+	if domain := reference.Domain(named); domain != "" {
+		parts["registry"] = domain
 	}
-	return parsed, nil
-}
-
-func withRegistry(image string) string {
-	first, _, found := strings.Cut(image, "/")
-	if found && (strings.ContainsAny(first, ".:") || first == "localhost" || strings.ToLower(first) != first) {
-		return image
+	if hasDigest {
+		parts["digest"] = digested.Digest().String()
+		parts["reference"] = named.Name() + "@" + digested.Digest().String()
 	}
-	return defaultRegistry + "/" + image
-}
-
-// String is the whole reference, by digest where there is one, else by tag.
-func (i imageReference) String() string {
-	if i.Digest != "" {
-		return i.repository() + "@" + i.Digest
-	}
-	return i.referenceWithTag()
-}
-
-// referenceWithTag leaves the digest out; of a reference by digest alone it ends
-// with a colon, as Kyverno's does.
-func (i imageReference) referenceWithTag() string { return i.repository() + ":" + i.Tag }
-
-func (i imageReference) repository() string {
-	if i.Registry == "" {
-		return i.Path
-	}
-	return i.Registry + "/" + i.Path
-}
-
-// podPaths is where the Pod specification of a kind is.
-//
-//nolint:gochecknoglobals // an immutable table
-var podPaths = map[schema.GroupKind][]string{
-	{Kind: "Pod"}:                        {"spec"},
-	{Kind: "ReplicationController"}:      {"spec", "template", "spec"},
-	{Group: "apps", Kind: "DaemonSet"}:   {"spec", "template", "spec"},
-	{Group: "apps", Kind: "Deployment"}:  {"spec", "template", "spec"},
-	{Group: "apps", Kind: "ReplicaSet"}:  {"spec", "template", "spec"},
-	{Group: "apps", Kind: "StatefulSet"}: {"spec", "template", "spec"},
-	{Group: "batch", Kind: "Job"}:        {"spec", "template", "spec"},
-	{Group: "batch", Kind: "CronJob"}:    {"spec", "jobTemplate", "spec", "template", "spec"},
+	return parts, nil
 }
 
 // PodSpecPath is where objects of a kind have the specification of their Pods; nil for kinds without.
-func PodSpecPath(gk schema.GroupKind) []string { return slices.Clone(podPaths[gk]) }
+func PodSpecPath(gk schema.GroupKind) []string {
+	switch gk.String() {
+	case "Pod":
+		return []string{"spec"}
+	case "DaemonSet.apps", "Deployment.apps", "Job.batch", "ReplicaSet.apps", "ReplicationController", "StatefulSet.apps":
+		return []string{"spec", "template", "spec"}
+	case "CronJob.batch":
+		return []string{"spec", "jobTemplate", "spec", "template", "spec"}
+	}
+	return nil
+}
 
 // Images returns the `images` context value of an object: by list of containers and
 // name of container, the parts of its image. Parts, containers and lists that
@@ -107,56 +78,33 @@ func PodSpecPath(gk schema.GroupKind) []string { return slices.Clone(podPaths[gk
 // for them meets an unknown key. The value is nil for kinds without a Pod
 // specification and for objects without images.
 func Images(object map[string]any, gk schema.GroupKind) map[string]any {
-	path, ok := podPaths[gk]
-	if !ok {
+	path := PodSpecPath(gk)
+	if path == nil {
 		return nil
 	}
 	spec := object
 	for _, field := range path {
 		spec, _ = spec[field].(map[string]any)
 	}
-	var all map[string]any
+	all := map[string]any{}
 	for _, list := range []string{"initContainers", "containers", "ephemeralContainers"} {
 		containers, _ := spec[list].([]any)
-		found := imagesOf(containers, append(slices.Clone(path), list))
-		if len(found) == 0 {
-			continue
+		found := map[string]any{}
+		for i, item := range containers {
+			container, _ := item.(map[string]any)
+			name, _ := container["name"].(string)
+			text, _ := container["image"].(string)
+			if image, err := parseImage(text); name != "" && text != "" && err == nil {
+				image["jsonPointer"] = fmt.Sprintf("/%s/%s/%d/image", strings.Join(path, "/"), list, i)
+				found[name] = image
+			}
 		}
-		if all == nil {
-			all = make(map[string]any)
+		if len(found) > 0 {
+			all[list] = found
 		}
-		all[list] = found
+	}
+	if len(all) == 0 {
+		return nil
 	}
 	return all
-}
-
-func imagesOf(containers []any, path []string) map[string]any {
-	found := make(map[string]any, len(containers))
-	for i, item := range containers {
-		container, _ := item.(map[string]any)
-		name, _ := container["name"].(string)
-		text, _ := container["image"].(string)
-		image, err := parseImage(text)
-		if name == "" || text == "" || err != nil {
-			continue
-		}
-		found[name] = image.fields(fmt.Sprintf("/%s/%d/image", strings.Join(path, "/"), i))
-	}
-	return found
-}
-
-func (i imageReference) fields(pointer string) map[string]any {
-	fields := map[string]any{
-		"name":             i.Name,
-		"path":             i.Path,
-		"reference":        i.String(),
-		"referenceWithTag": i.referenceWithTag(),
-		"jsonPointer":      pointer,
-	}
-	for name, part := range map[string]string{"registry": i.Registry, "tag": i.Tag, "digest": i.Digest} {
-		if part != "" {
-			fields[name] = part
-		}
-	}
-	return fields
 }
