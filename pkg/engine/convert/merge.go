@@ -346,7 +346,7 @@ func (m *merge) anchored(patch map[string]any, g *group, list place, keys []stri
 	}
 	g.where = append(g.where, global...)
 	g.fields = m.fields(rest, at, &g.where)
-	if pattern.HasGlobal(patch) {
+	if pattern.Has(patch, pattern.Global) {
 		*guards = append(*guards, g.exists(list.elements()))
 	}
 	if len(g.fields) == 0 {

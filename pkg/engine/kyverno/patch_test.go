@@ -78,7 +78,7 @@ func (podSchema) Schema(_ context.Context, gvk schema.GroupVersionKind) (engine.
 	if err != nil {
 		return engine.Schema{}, err
 	}
-	return engine.Schema{Fields: pod.Schema(gvk).Fields}, nil
+	return pod.Schema(gvk), nil
 }
 
 func patchReasons(l *engine.Reasons) string {

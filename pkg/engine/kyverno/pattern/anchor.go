@@ -52,9 +52,6 @@ func (a Anchor) String() string {
 	}
 }
 
-// HasGlobal reports whether there is a <() in a pattern, however deep.
-func HasGlobal(pattern any) bool { return Has(pattern, Global) }
-
 // Has reports whether there is one of some anchors in a pattern, however deep.
 func Has(pattern any, anchors ...Anchor) bool {
 	switch p := pattern.(type) {

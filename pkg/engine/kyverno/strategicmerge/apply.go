@@ -27,9 +27,9 @@ func (p *Patch) Apply(c *limit.Clock, live map[string]any, l *Lists, why *engine
 	m := merger{why: why, clock: c}
 	object, removed, err := m.apply(p, live, l)
 	if err != nil || removed || diff.Same(object, live) {
-		return live, m.notes.warnings, err
+		return live, m.warnings, err
 	}
-	return object, m.notes.warnings, nil
+	return object, m.warnings, nil
 }
 
 // apply checks the conditions, and merges.

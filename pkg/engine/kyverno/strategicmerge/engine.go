@@ -12,7 +12,7 @@ import (
 func (p *Patch) InEngine(c *limit.Clock, live map[string]any, l *Lists) (map[string]any, bool, error) {
 	m := merger{clock: c, inEngine: true, found: found{}}
 	object, removed, err := m.apply(p, live, l)
-	return object, err == nil && !removed && !m.notes.unlike, err
+	return object, err == nil && !removed && !m.unlike, err
 }
 
 // found says of the +() fields of an element of a patch whether the object has them.
@@ -34,7 +34,7 @@ func (m *merger) present(f *node, live map[string]any) bool {
 // findOnce returns what Kyverno 1.19 finds for the +() fields of an element of a patch. Merging
 // goes by it where it is to merge as Kyverno does.
 func (m *merger) findOnce(e *node, live []any, at *place) found {
-	if !e.adds || m.notes.unwanted {
+	if !e.adds || m.trial {
 		return nil
 	}
 	out := found{}
@@ -62,13 +62,13 @@ func (m *merger) find(out found, patch *node, live any, at *place) bool {
 		if c.patches { // a patch, whose values are conditions for the elements that follow
 			below, _ := object[c.name].(map[string]any)
 			out.look(c, below)
-			m.notes.unlike = true
+			m.unlike = true
 		}
 	}
 	for _, f := range patch.fields {
 		switch {
 		case f.kind == isList && f.anchored:
-			m.notes.unlike = true
+			m.unlike = true
 		case f.kind != isMap || f.anchor == pattern.Condition || f.anchor == pattern.Global || out[f]:
 		case !m.find(out, f, object[f.name], at.field(f.name)):
 			return false
@@ -92,7 +92,7 @@ func (m *merger) differs(e *node, once found, live any, met bool, at *place) boo
 	if met {
 		return once.differ(e, live)
 	}
-	trial := merger{notes: notes{unwanted: true}, clock: m.clock, found: once}
+	trial := merger{trial: true, clock: m.clock, found: once}
 	return trial.check(e, live, at) == nil
 }
 

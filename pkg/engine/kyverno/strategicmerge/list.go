@@ -87,10 +87,10 @@ func (m *merger) mergeElements(live []any, patch []*node, at *place) (any, bool)
 			m.plain(e, live, &sorted, listAt{at, rule.keys})
 		}
 	}
-	m.notes.several(patch, sorted, at)
+	m.noteSeveral(patch, sorted, at)
 	merged := m.patchElements(live, sorted, at)
 	if rule.byType && !anchored {
-		m.notes.mergedByType(live, merged, patch, listAt{at, rule.keys})
+		m.noteMergedByType(live, merged, patch, listAt{at, rule.keys})
 	}
 	return merged, live == nil && len(merged) == 0
 }
@@ -114,7 +114,7 @@ func (m *merger) anchored(e *node, live []any, sorted *elements, at listAt) {
 	for _, t := range targets.indices {
 		failed := m.check(e, live[t], at.element(t))
 		if e.adds && m.differs(e, once, live[t], failed == nil, at.element(t)) {
-			m.notes.put("%s: +() is judged on each element; Kyverno 1.19 would judge it on the first one for all", at)
+			m.warn("%s: +() is judged on each element; Kyverno 1.19 would judge it on the first one for all", at)
 		}
 		switch {
 		case failed == nil:
@@ -218,7 +218,7 @@ func (m *merger) patchElements(live []any, sorted elements, at *place) []any {
 		now, removed := m.mergeMap(old, patches, at.element(i))
 		if removed || !diff.Shared(now, old) {
 			changed = true
-			m.notes.patched(patches, old, at)
+			m.notePatched(patches, old, at)
 		}
 		if !removed {
 			out = append(out, now)

@@ -2,7 +2,6 @@ package strategicmerge
 
 import (
 	"cmp"
-	"maps"
 	"slices"
 	"strings"
 
@@ -18,8 +17,11 @@ import (
 type merger struct {
 	clock *limit.Clock
 	err   error // the first part of a patch that holds another kind of value than the object
-	notes notes
-	why   *engine.Reasons // why nothing changes; nil if not wanted
+	// warnings are what the merge does otherwise than Kyverno 1.19; a trial has none. Unlike is set where Kyverno does something
+	// that this package does not compute.
+	warnings      []engine.Warning
+	trial, unlike bool
+	why           *engine.Reasons // why nothing changes; nil if not wanted
 	// inEngine merges as Kyverno 1.19 does: what its +() found in the elements of a list
 	// is then in found.
 	inEngine bool
@@ -37,7 +39,7 @@ func (m *merger) mergeMap(live map[string]any, patches []*node, at *place) (merg
 	if !m.steps(1 + len(fields)) {
 		return nil, false
 	}
-	merged = live
+	merged, copied := live, false
 	for len(fields) > 0 {
 		key, n := fields[0].name, 1
 		for n < len(fields) && fields[n].name == key {
@@ -47,26 +49,16 @@ func (m *merger) mergeMap(live map[string]any, patches []*node, at *place) (merg
 		value, drop := m.mergeValue(old, fields[:n:n], at.field(key))
 		fields = fields[n:]
 		switch {
-		case drop && old != nil:
-			merged = copyOnce(merged, live)
+		case drop && old == nil, !drop && diff.Same(old, value):
+			continue
+		case !copied:
+			merged, copied = diff.With(live, key, nil), true
+		}
+		if merged[key] = value; drop {
 			delete(merged, key)
-		case !drop && !diff.Same(old, value):
-			merged = copyOnce(merged, live)
-			merged[key] = value
 		}
 	}
 	return merged, false
-}
-
-// copyOnce copies the map unless it is a copy already.
-func copyOnce(m, live map[string]any) map[string]any {
-	if m != nil && (live == nil || !diff.Shared(m, live)) {
-		return m
-	}
-	if m == nil {
-		return map[string]any{}
-	}
-	return maps.Clone(m)
 }
 
 // directives obeys $patch: what was there before a delete or a replace, in the
@@ -94,15 +86,7 @@ func (m *merger) directives(live map[string]any, patches []*node, at *place) (re
 // fieldsToWrite gathers what patches write to a map: by field, and for each field
 // in the order of the patches.
 func (m *merger) fieldsToWrite(live map[string]any, patches []*node, at *place) []*node {
-	byName := func(a, b *node) int { return strings.Compare(a.name, b.name) }
-	if len(patches) == 1 && !patches[0].adds && slices.IsSortedFunc(patches[0].fields, byName) {
-		return patches[0].fields
-	}
-	n := 0
-	for _, patch := range patches {
-		n += len(patch.fields)
-	}
-	fields := make([]*node, 0, n)
+	var fields []*node
 	for _, patch := range patches {
 		for _, f := range patch.fields {
 			if f.anchor == pattern.Add && m.present(f, live) {
@@ -112,7 +96,7 @@ func (m *merger) fieldsToWrite(live map[string]any, patches []*node, at *place) 
 			fields = append(fields, f)
 		}
 	}
-	slices.SortStableFunc(fields, byName)
+	slices.SortStableFunc(fields, func(a, b *node) int { return strings.Compare(a.name, b.name) })
 	return fields
 }
 
@@ -167,7 +151,7 @@ func (m *merger) scalar(value any, at *place) any {
 		return value
 	}
 	s, _ := pattern.Text(value)
-	m.notes.put("%s: %s is written as a string, since labels and annotations hold nothing else", at, s)
+	m.warn("%s: %s is written as a string, since labels and annotations hold nothing else", at, s)
 	return s
 }
 

@@ -111,7 +111,7 @@ func (n *node) compileField(field *node, at *place, depth int) error {
 		return fmt.Errorf("%s: the anchor %s has a meaning only inside the value of a condition; a patch knows (), <() and +()", at.field(field.name), field.anchor)
 	case pattern.Condition, pattern.Global:
 		n.conditions, n.asks = append(n.conditions, field), true
-		n.global = n.global || field.anchor == pattern.Global || pattern.HasGlobal(field.value)
+		n.global = n.global || field.anchor == pattern.Global || pattern.Has(field.value, pattern.Global)
 		if field.patches = isPatch(field.value); !field.patches {
 			return nil
 		}

@@ -122,7 +122,7 @@ func (p *place) lookListRule() listRule {
 			rule.known = true
 			rule.merge = slices.Contains(strategies, "merge")
 			if rule.merge && key != "" {
-				rule.keys = withSecondKey(key)
+				rule.keys = []string{key}
 				if slices.Contains(keys, key) {
 					rule.keys = keys
 				}
@@ -134,19 +134,6 @@ func (p *place) lookListRule() listRule {
 		rule.merge, rule.keys, rule.byType = true, keys, true
 	}
 	return rule
-}
-
-// withSecondKey adds the second list-map key of the built-in lists that have
-// one, for schemas that only have the patch merge key.
-func withSecondKey(key string) []string {
-	switch key {
-	case "containerPort", "port":
-		return []string{key, "protocol"}
-	case "topologyKey":
-		return []string{key, "whenUnsatisfiable"}
-	default:
-		return []string{key}
-	}
 }
 
 // path returns the keys that lead to the place, which are empty for elements of lists.

@@ -43,7 +43,7 @@ func (m *merger) nothingToDelete(missing bool, at *place) {
 
 // withoutKeys is about an element without merge keys.
 func (m *merger) withoutKeys(at listAt) {
-	m.notes.add("%s: an element without %s is skipped: add it to patch one element, or (%s): \"*\" to patch all of them; Kyverno 1.19 would empty the list",
+	m.note("%s: an element without %s is skipped: add it to patch one element, or (%s): \"*\" to patch all of them; Kyverno 1.19 would empty the list",
 		at, strings.Join(at.keys, " or "), at.keys[0])
 	m.why.Add("an element of the patch's %s has no %s, and is skipped", at, strings.Join(at.keys, " or "))
 }
