@@ -84,7 +84,7 @@ func decodeForm(m *policydecode.Fields, key string) *patch {
 		n.Fail("%w", err)
 		return p
 	}
-	template, err := variables.ParseAt(n.Value, "mutate", key)
+	template, err := variables.Parse(n.Value, "mutate", key)
 	if err != nil {
 		n.Fail("%w", err)
 		return p

@@ -146,12 +146,12 @@ func (c *condition) decode(f *policydecode.Fields, path []string) {
 		var err error
 		switch name {
 		case "key":
-			c.key, err = variables.ParseAt(n.Value, append(path, name)...)
+			c.key, err = variables.Parse(n.Value, append(path, name)...)
 			if err == nil && isText && !c.key.Static() {
 				c.written = strings.TrimSpace(text)
 			}
 		case "value":
-			c.value, err = variables.ParseAt(n.Value, append(path, name)...)
+			c.value, err = variables.Parse(n.Value, append(path, name)...)
 		case "operator":
 			c.operator, err = ParseOperator(text)
 		case "message":

@@ -38,7 +38,17 @@ type Template struct {
 //
 // A patch that is itself a text, such as patchesJson6902, is a text like any
 // other: variables are inserted before it is parsed.
-func Parse(doc any) (*Template, error) { return ParseAt(doc) }
+//
+// The document may be part of a larger one, at a path such as "mutate", "patchStrategicMerge". The path shows in errors and in
+// absolute references; {{@}} always counts from the document itself.
+func Parse(doc any, path ...string) (*Template, error) {
+	p := parser{doc: doc, prefix: path}
+	root := p.parse(doc, nil)
+	if p.err != nil {
+		return nil, p.err
+	}
+	return &Template{root: root, expressions: p.expressions}, nil
+}
 
 // Decode parses the value at a place in a policy. A missing value is nil, and so is one
 // with an error, which goes to the node's report.
@@ -52,18 +62,6 @@ func Decode(n policydecode.Node) *Template {
 		return nil
 	}
 	return t
-}
-
-// ParseAt is like Parse for a document that is part of a larger one, at a path such
-// as "mutate", "patchStrategicMerge". The path shows in errors and in absolute
-// references; {{@}} always counts from the document itself.
-func ParseAt(doc any, path ...string) (*Template, error) {
-	p := parser{doc: doc, prefix: path}
-	root := p.parse(doc, nil)
-	if p.err != nil {
-		return nil, p.err
-	}
-	return &Template{root: root, expressions: p.expressions}, nil
 }
 
 // Render substitutes the variables. Results share what holds no variables. Errors are *ResolveError.

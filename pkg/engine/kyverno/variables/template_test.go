@@ -112,7 +112,7 @@ func TestRender(t *testing.T) {
 }
 
 func TestRenderErrors(t *testing.T) {
-	template, err := variables.ParseAt(decode(t, `{"spec": {"x": ["{{ request.object.missing }}"]}}`), "mutate", "patchStrategicMerge")
+	template, err := variables.Parse(decode(t, `{"spec": {"x": ["{{ request.object.missing }}"]}}`), "mutate", "patchStrategicMerge")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -148,7 +148,7 @@ func TestParseErrors(t *testing.T) {
 			t.Errorf("%.60s compiles: %v", doc, template)
 		}
 	}
-	_, err := variables.ParseAt(decode(t, `{"env": "$(POD_IP)"}`), "spec")
+	_, err := variables.Parse(decode(t, `{"env": "$(POD_IP)"}`), "spec")
 	if err == nil || !strings.Contains(err.Error(), "not resolved at path /spec/env") {
 		t.Errorf("got %v, want a ReferenceError at /spec/env", err)
 	}
