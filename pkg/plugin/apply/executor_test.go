@@ -31,6 +31,7 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/cluster"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/journal"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/plan"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/rbac"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
 )
 
@@ -744,12 +745,13 @@ func (a *authorizer) Authorize(_ context.Context, r engine.AccessRequest) (engin
 	return engine.AccessDecision{Allowed: slices.Contains(a.allowed, question)}, nil
 }
 
-func deployment(subresource, namespace, name string) Permission {
-	return Permission{Group: "apps", Resource: "deployments", Subresource: subresource, Namespace: namespace, Name: name}
+func deployment(subresource, namespace, name string) rbac.Need {
+	resource := strings.TrimSuffix("deployments/"+subresource, "/")
+	return rbac.Need{Verb: "patch", Group: "apps", Resource: resource, Namespace: namespace, Name: name}
 }
 
 func TestMissingPermissions(t *testing.T) {
-	needs := []Permission{
+	needs := []rbac.Need{
 		deployment("scale", "shop", "web"),
 		deployment("", "shop", "web"),
 		deployment("", "shop", "db"),
@@ -757,22 +759,18 @@ func TestMissingPermissions(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		allowed []string
-		want    []MissingPermission
+		want    []rbac.Need
 		asked   int
 	}{
-		"all in all namespaces": {[]string{"deployments.apps  ", "deployments.apps/scale  "}, nil, 2},
+		"all in all namespaces": {[]string{"deployments.apps  ", "deployments.apps/scale  "}, []rbac.Need{}, 2},
 		"namespace by namespace": {
-			[]string{"deployments.apps shop ", "deployments.apps bank ", "deployments.apps/scale shop "}, nil, 5,
+			[]string{"deployments.apps shop ", "deployments.apps bank ", "deployments.apps/scale shop "}, []rbac.Need{}, 5,
 		},
-		"nothing": {nil, []MissingPermission{
-			{Permission: deployment("", "bank", ""), Names: []string{"db"}},
-			{Permission: deployment("", "shop", ""), Names: []string{"web", "db"}},
-			{Permission: deployment("scale", "shop", ""), Names: []string{"web"}},
+		"nothing": {nil, []rbac.Need{
+			deployment("", "bank", "db"), deployment("", "shop", "web"), deployment("", "shop", "db"), deployment("scale", "shop", "web"),
 		}, 9},
-		"one by name": {[]string{"deployments.apps  ", "deployments.apps/scale shop web"}, nil, 4},
-		"not the subresource": {[]string{"deployments.apps  "}, []MissingPermission{
-			{Permission: deployment("scale", "shop", ""), Names: []string{"web"}},
-		}, 4},
+		"one by name":         {[]string{"deployments.apps  ", "deployments.apps/scale shop web"}, []rbac.Need{}, 4},
+		"not the subresource": {[]string{"deployments.apps  "}, []rbac.Need{deployment("scale", "shop", "web")}, 4},
 	} {
 		t.Run(name, func(t *testing.T) {
 			a := &authorizer{allowed: c.allowed}
@@ -794,7 +792,7 @@ func TestMissingPermissions(t *testing.T) {
 // are not asked about one by one.
 func TestMissingPermissionsStopsAtTheFirstError(t *testing.T) {
 	a := &authorizer{fail: errors.New("gone"), answers: 1}
-	var needs []Permission
+	var needs []rbac.Need
 	for i := range 1000 {
 		needs = append(needs, deployment("", fmt.Sprintf("ns-%d", i), "web"))
 	}

@@ -112,7 +112,7 @@ func (v *validation) try(ctx context.Context, c *engine.Change) error {
 	}
 	missing, err := apply.MissingPermissions(ctx, x.Access, needs, 1)
 	if err == nil && len(missing) > 0 { // without an answer, the dry run shows what is forbidden
-		return &untriedError{missing[0].Forbidden()}
+		return &untriedError{apply.Forbidden(missing[0])}
 	}
 	verified, err := x.Verify(ctx, t, c.Target.Object)
 	if err != nil {
