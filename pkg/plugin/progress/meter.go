@@ -114,55 +114,52 @@ func (m *Meter) Stop() {
 // Listed sets how many objects of a resource have been read, and how many are left: a
 // negative number if the server does not say. What is read while Did counts is a part of that.
 func (m *Meter) Listed(resource string, seen int, left int64) {
-	if m == nil {
-		return
-	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.state.done != "" {
-		return
-	}
-	now := m.options.Clock.Now()
-	if resource != m.state.resource || seen < m.state.seen {
-		m.state.since = now
-		m.state.first = seen
-	}
-	m.state.resource, m.state.seen, m.state.left = resource, seen, left
+	m.update(func(s *state) {
+		if s.done != "" {
+			return
+		}
+		if resource != s.resource || seen < s.seen {
+			s.since, s.first = m.options.Clock.Now(), seen
+		}
+		s.resource, s.seen, s.left = resource, seen, left
+	})
 }
 
 // Evaluated counts one more evaluated object.
-func (m *Meter) Evaluated() {
-	if m == nil {
-		return
-	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.state.evaluated++
-}
+func (m *Meter) Evaluated() { m.update(func(s *state) { s.evaluated++ }) }
 
 // Did sets with how many of a number of things something was done, such as "objects verified".
 // It replaces what was shown before.
 func (m *Meter) Did(what string, done, of int) {
-	if m == nil {
-		return
-	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.state.done != what {
-		m.state = state{done: what, since: m.options.Clock.Now(), first: done}
-	}
-	m.state.seen, m.state.left = done, int64(of-done)
+	m.update(func(s *state) {
+		if s.done != what {
+			*s = state{done: what, since: m.options.Clock.Now(), first: done}
+		}
+		s.seen, s.left = done, int64(of-done)
+	})
 }
 
 // Waiting notes that a request waits from one time to another, for a limit of this program or of the server. What
 // several wait at the same time counts once.
 func (m *Meter) Waiting(from, to time.Time) {
+	m.update(func(s *state) {
+		if from.Before(s.waitedTo) {
+			from = s.waitedTo
+		}
+		if to.After(from) {
+			s.waited += to.Sub(from)
+			s.waitedTo = to
+		}
+	})
+}
+
+func (m *Meter) update(state func(*state)) {
 	if m == nil {
 		return
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.state.wait(from, to)
+	state(&m.state)
 }
 
 // draw writes the line.
@@ -229,17 +226,6 @@ type state struct {
 	evaluated   int
 	waited      time.Duration // by at least one request, until waitedTo
 	waitedTo    time.Time
-}
-
-// wait adds a time in which a request waits to that in which others do.
-func (s *state) wait(from, to time.Time) {
-	if from.Before(s.waitedTo) {
-		from = s.waitedTo
-	}
-	if to.After(from) {
-		s.waited += to.Sub(from)
-		s.waitedTo = to
-	}
 }
 
 // text returns the line, such as "pods: 1,500 of 10,000 read, about 9s left, read at 900/s,

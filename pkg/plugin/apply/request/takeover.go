@@ -14,10 +14,8 @@ type Takeover struct {
 	Manager     string
 	Operation   metav1.ManagedFieldsOperationType
 	Subresource string
-	// APIVersion is the version that Fields are named in.
-	APIVersion string
-	Fields     *fieldpath.Set
-	Verdict    Verdict
+	Fields      *fieldpath.Set
+	Verdict     Verdict
 }
 
 // String is "argocd (Apply): .spec.replicas", for messages.
@@ -79,7 +77,7 @@ func Owners(live *unstructured.Unstructured, us string) []Takeover {
 
 func takeover(e metav1.ManagedFieldsEntry, fields *fieldpath.Set, us string) Takeover {
 	return Takeover{
-		Manager: e.Manager, Operation: e.Operation, Subresource: e.Subresource, APIVersion: e.APIVersion,
+		Manager: e.Manager, Operation: e.Operation, Subresource: e.Subresource,
 		Fields: fields, Verdict: verdict(e.Manager, us, e.Operation, e.Subresource),
 	}
 }

@@ -23,13 +23,13 @@ type base struct {
 	output.Options
 	printed bool // there is something above
 	spaced  bool // an empty line stands between two groups
-	// layout writes a group, title the heading of a section, and name a name in a sentence.
-	layout      func(*base, *page, *Group)
-	title, name func(string) string
-	groups      Groups
-	wide        bool      // nothing is shortened
-	parts       bool      // the groups had to be shown before all objects were seen
-	overview    *overview // nil where each change is shown, however many there are
+	// layout writes a group, and title the heading of a section.
+	layout   func(*base, *page, *Group)
+	title    func(string) string
+	groups   Groups
+	wide     bool      // nothing is shortened
+	parts    bool      // the groups had to be shown before all objects were seen
+	overview *overview // nil where each change is shown, however many there are
 	// What the summary at the end says in addition to numbers.
 	skipped, warned, broken Counter
 	running                 running
@@ -40,7 +40,6 @@ type base struct {
 func newBase(o output.Options) base {
 	return base{
 		Options: o, spaced: o.Explain, layout: (*base).group, title: func(s string) string { return "== " + s },
-		name:   func(s string) string { return s },
 		groups: Groups{By: o.GroupBy, Expand: o.Expand},
 	}
 }

@@ -128,7 +128,6 @@ func NewMarkdown(o output.Options) *Markdown {
 	p := &Markdown{*NewDiff(o)}
 	p.layout = markdownGroup
 	p.title = func(s string) string { return "## " + codeSpan(s) }
-	p.name = codeSpan
 	return p
 }
 

@@ -31,7 +31,7 @@ const (
 	maxNotifications = 1_000
 )
 
-// New returns a report that writes each result as it comes.
+// New returns a report that is written at its end.
 func New(o output.Options) *Report {
 	return &Report{out: o.Out, version: redact.EscapeLine(o.Context.Version), rules: map[string]int{}}
 }
@@ -52,11 +52,10 @@ func message(text string) structured.Object { return object("text", text) }
 type Report struct {
 	out     io.Writer
 	version string
-	begun   bool
 
 	descriptors   []structured.Object
 	rules         map[string]int // the place of each in descriptors, by its ID
-	results       int
+	results       []string
 	leftOut       int
 	notifications []structured.Object
 	unlisted      int  // notifications that are too many
@@ -102,7 +101,7 @@ func (p *Report) rule(r engine.RuleRef) (string, int) {
 
 func (p *Report) result(about *report.Object, f *report.Finding) error {
 	id, at := p.rule(f.Rule)
-	if p.results == maxResults {
+	if len(p.results) == maxResults {
 		p.leftOut++
 		return nil
 	}
@@ -122,12 +121,9 @@ func (p *Report) result(about *report.Object, f *report.Finding) error {
 			Warnings []string       `json:"warnings,omitempty"`
 		}{f.Outcome, f.Fields, f.Notes, f.Warnings},
 	)
-	before := ",\n"
-	if p.results == 0 {
-		before = "\n"
-	}
-	p.results++
-	return p.write(before, r)
+	text, err := structured.MarshalLine(r)
+	p.results = append(p.results, "\n"+strings.TrimSuffix(text, "\n"))
+	return err
 }
 
 func (p *Report) notEvaluated(about *report.Object, f *report.Finding) {
@@ -163,9 +159,6 @@ func (p *Report) Write(s evaluation.Summary) error {
 		p.rule(s.Rules[i].Rule)
 	}
 	p.bounds()
-	if err := p.begin(); err != nil {
-		return err
-	}
 	if p.descriptors == nil {
 		p.descriptors = []structured.Object{}
 	}
@@ -174,21 +167,20 @@ func (p *Report) Write(s evaluation.Summary) error {
 		invocation = invocation.Add("toolExecutionNotifications", p.notifications)
 	}
 	driver := object("name", "kubectl-mutate").With("version", p.version).Add("rules", p.descriptors)
+	text := `{"$schema": "` + schema + `", "version": "2.1.0", "runs": [{` + "\n\"results\": [" + strings.Join(p.results, ",") + "\n]"
 	for _, part := range object(
 		"tool", object("driver", driver),
 		"invocations", []structured.Object{invocation},
 		"columnKind", "utf16CodeUnits",
-		"properties", object("objects", s.Objects, "changed", s.Changed, "incomplete", s.Incomplete, "results", p.results, "resultsLeftOut", p.leftOut),
+		"properties", object("objects", s.Objects, "changed", s.Changed, "incomplete", s.Incomplete, "results", len(p.results), "resultsLeftOut", p.leftOut),
 	) {
-		before := ",\n\"" + part.Name + "\": "
-		if part.Name == "tool" {
-			before = "\n]" + before
+		value, err := structured.MarshalLine(part.Value)
+		if err != nil {
+			return fmt.Errorf("writing SARIF: %w", err)
 		}
-		if err := p.write(before, part.Value); err != nil {
-			return err
-		}
+		text += ",\n\"" + part.Name + "\": " + strings.TrimSuffix(value, "\n")
 	}
-	_, err := io.WriteString(p.out, "\n}]}\n")
+	_, err := io.WriteString(p.out, text+"\n}]}\n")
 	return err
 }
 
@@ -204,27 +196,6 @@ func (p *Report) bounds() {
 
 func (p *Report) warn(text string) {
 	p.notifications = append(p.notifications, object("level", "warning", "message", message(text)))
-}
-
-func (p *Report) begin() error {
-	if p.begun {
-		return nil
-	}
-	p.begun = true
-	_, err := io.WriteString(p.out, "{\"$schema\": \""+schema+"\", \"version\": \"2.1.0\", \"runs\": [{\n\"results\": [")
-	return err
-}
-
-func (p *Report) write(before string, v any) error {
-	if err := p.begin(); err != nil {
-		return err
-	}
-	text, err := structured.MarshalLine(v)
-	if err != nil {
-		return fmt.Errorf("writing SARIF: %w", err)
-	}
-	_, err = io.WriteString(p.out, before+strings.TrimSuffix(text, "\n"))
-	return err
 }
 
 // plain breaks what SARIF takes for a link.
