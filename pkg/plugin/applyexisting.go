@@ -206,7 +206,7 @@ func (f *ApplyFlags) ToOptions(c *cobra.Command, args []string, streams generici
 		return nil, err
 	}
 	o.factory, o.recorded = w, run
-	o.Executor.Journal, err = newJournal(w, c, args, &f.Write, journal.Header{Allowed: f.Allowed(), Run: run})
+	o.Executor.Journal, err = newJournal(w, c, args, &f.Write, journal.Header{Allowed: f.Write.Options.Allowed, Run: run})
 	return o, err
 }
 
@@ -377,7 +377,7 @@ func (f *ApplyFlags) recordedOptions(c *cobra.Command, args []string, streams ge
 	case resumed != nil:
 		o.Executor.ResumeJournal(resumed)
 	default:
-		o.Executor.Journal, err = newJournal(w, c, args, &f.Write, journal.Header{Allowed: f.Allowed(), Run: run.Run})
+		o.Executor.Journal, err = newJournal(w, c, args, &f.Write, journal.Header{Allowed: f.Write.Options.Allowed, Run: run.Run})
 	}
 	return o, err
 }
@@ -422,7 +422,7 @@ func (f *ApplyFlags) resume(c *cobra.Command, w *factory.Factory) (*apply.Record
 		return nil, nil, err
 	}
 	f.FieldManager = j.Header.FieldManager
-	f.Allow(j.Header.Allowed)
+	f.Write.Options.Allow(j.Header.Allowed)
 	if writer != nil {
 		if err := writer.Resumed(journal.Resumed{Version: version.Release(), Arguments: typed(c, nil)}); err != nil {
 			return nil, nil, err

@@ -142,7 +142,7 @@ func (f *UndoFlags) ToOptions(c *cobra.Command, args []string, streams genericio
 	if o.Objects, err = choose(w, j, args[1:]); err != nil {
 		return nil, err
 	}
-	f.TakeFrom = append(f.TakeFrom, o.Header.FieldManager) // it is the run's own that is taken back
+	f.Options.TakeFrom = append(f.Options.TakeFrom, o.Header.FieldManager) // it is the run's own that is taken back
 	if o.WritePrinters, o.Executor, err = f.cluster.writing(c, w, writeFlags{&f.Evaluate, &f.Write, f.Output, f.Report}, engine.Request{}); err != nil {
 		return nil, err
 	}

@@ -221,7 +221,7 @@ func (w *watchedWrites) make(ctx context.Context, e *preview.Run, changes []*eng
 	}
 	run := w.by.recorded
 	run.Created, run.Seed = e.World().Now, e.World().Seed
-	if o.Executor.Journal, err = newJournal(w.by.factory, w.command, w.args, &w.Write, journal.Header{Allowed: w.Allowed(), Run: run}); err != nil {
+	if o.Executor.Journal, err = newJournal(w.by.factory, w.command, w.args, &w.Write, journal.Header{Allowed: w.Write.Options.Allowed, Run: run}); err != nil {
 		return nil, err
 	}
 	o.Executor.OnWrite, o.Executor.Command = o.recordEvents, w.command.CommandPath()

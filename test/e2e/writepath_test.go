@@ -25,6 +25,7 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/apply"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/apply/request"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/journal"
 )
 
 const (
@@ -87,7 +88,7 @@ func newWritePath(t *testing.T) *writePath {
 		w.objects[f.Name] = string(f.Data)
 	}
 	yes := func(context.Context, apply.Result) (bool, error) { return true, nil }
-	w.writer = &apply.Writer{Server: s, Manager: manager, ForceConflicts: true, IncludeManaged: true, DryRun: apply.DryRunNone, Confirm: yes}
+	w.writer = &apply.Writer{Server: s, Manager: manager, Allowed: journal.Allowed{ForceConflicts: true, IncludeManaged: true}, DryRun: apply.DryRunNone, Confirm: yes}
 	return w
 }
 

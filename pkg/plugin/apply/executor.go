@@ -34,10 +34,7 @@ import (
 
 // Options say how a run writes.
 type Options struct {
-	// IncludeManaged also writes objects that something else manages and may revert.
-	IncludeManaged bool
-	// SkipRejected skips objects that are rejected, instead of writing nothing.
-	SkipRejected bool
+	journal.Allowed
 	// Concurrency is how many objects are verified, or written, at once; 1 or more.
 	Concurrency int
 	// MaxFailures is how many writes may fail before no further one is started; 0 is
@@ -59,7 +56,7 @@ type Executor struct {
 	Options
 	Hooks
 	Command string // to type for resuming the run
-	// Writer sends the requests. The Executor sets its IncludeManaged, Confirm, Journal and Slots.
+	// Writer sends the requests. The Executor sets its Allowed, Confirm, Journal and Slots.
 	Writer *Writer
 	Prompt *Prompt
 	// Access is asked whether the user may write, and Mapper for the resources.
@@ -119,7 +116,7 @@ func (x *Executor) IsDryRun() bool { return x.Writer.DryRun != DryRunNone }
 // tried; it is ErrInterrupted if the user stopped the run. Failures of single objects
 // are results, which the tally counts.
 func (x *Executor) Run(ctx context.Context, tasks []*Task) (Tally, error) {
-	x.Writer.IncludeManaged, x.Writer.Confirm = x.IncludeManaged, x.Prompt.confirmLoss
+	x.Writer.Allowed, x.Writer.Confirm = x.Allowed, x.Prompt.confirmLoss
 	x.tasks = append(x.tasks, tasks...)
 	err := x.work(ctx)
 	err = errors.Join(err, x.closeJournal(ctx.Err() != nil, err))

@@ -19,6 +19,7 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/apply/request"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/cluster"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/journal"
 )
 
 // DryRun says how far a Writer goes; the values are kubectl's.
@@ -48,12 +49,7 @@ type Writer struct {
 	Server Server
 	// Manager is the field manager that the writes are recorded under.
 	Manager string
-	// ForceConflicts takes over fields whose owners would set them back, TakeFrom only
-	// those of these managers.
-	ForceConflicts bool
-	TakeFrom       []string
-	// IncludeManaged also writes objects that something else manages and may revert.
-	IncludeManaged bool
+	journal.Allowed
 	// PatchOnly is why server-side apply is not to be used; zero if it may be.
 	PatchOnly request.Reason
 	DryRun    DryRun

@@ -35,8 +35,7 @@ func (f *Factory) Executor(write *flags.Write, report func(*apply.Result) error)
 		ErrOut: f.Streams.ErrOut, Meter: f.progress,
 		Writer: &apply.Writer{
 			Server: cluster.RetryingClient{Client: f.Client}, Manager: write.FieldManager,
-			ForceConflicts: write.ForceConflicts, TakeFrom: write.TakeFrom, DryRun: apply.DryRun(write.DryRun),
-			HasStatus: f.Client.HasStatus,
+			Allowed: write.Options.Allowed, DryRun: apply.DryRun(write.DryRun), HasStatus: f.Client.HasStatus,
 		},
 	}
 }

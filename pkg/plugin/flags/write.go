@@ -9,7 +9,6 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/apply"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/journal"
 )
 
 // What --on-error takes.
@@ -24,10 +23,8 @@ type Write struct {
 	DryRun       string
 	FieldManager string
 
-	ForceConflicts bool
-	TakeFrom       []string
-	Options        apply.Options
-	OnError        string
+	Options apply.Options
+	OnError string
 
 	Journal        string
 	JournalSecrets bool
@@ -53,8 +50,8 @@ func (f *Write) AddFlags(flags *pflag.FlagSet) {
 // AddGuardFlags registers the flags that say which writes are allowed, and how fast.
 func (f *Write) AddGuardFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&f.FieldManager, "field-manager", f.FieldManager, "Name of the manager that will own the changed fields.")
-	flags.BoolVar(&f.ForceConflicts, "force-conflicts", false, "Take over fields that another manager applied.")
-	flags.StringSliceVar(&f.TakeFrom, "take-from", nil, "Take over the fields of this manager, and of no other. May be given more than once.")
+	flags.BoolVar(&f.Options.ForceConflicts, "force-conflicts", false, "Take over fields that another manager applied.")
+	flags.StringSliceVar(&f.Options.TakeFrom, "take-from", nil, "Take over the fields of this manager, and of no other. May be given more than once.")
 	flags.BoolVar(&f.Options.IncludeManaged, "include-managed", false, "Also write objects that Argo CD, Flux, Helm, kapp or an owner controller manages, and may revert.")
 	flags.BoolVar(&f.Options.SkipRejected, "skip-rejected", false, "Skip the objects that the server rejects, instead of writing nothing.")
 	flags.IntVar(&f.Options.Concurrency, "concurrency", f.Options.Concurrency, "Number of objects that are verified or written at the same time.")
@@ -84,21 +81,6 @@ func (f *Write) Validate() error {
 		return errors.New("--pause is between batches: set --batch-size")
 	}
 	return nil
-}
-
-// Allowed returns what the flags allow beyond the changes themselves.
-func (f *Write) Allowed() journal.Allowed {
-	return journal.Allowed{
-		ForceConflicts: f.ForceConflicts, TakeFrom: f.TakeFrom, IncludeManaged: f.Options.IncludeManaged, SkipRejected: f.Options.SkipRejected,
-	}
-}
-
-// Allow adds what was allowed when a run was started.
-func (f *Write) Allow(a journal.Allowed) {
-	f.ForceConflicts = f.ForceConflicts || a.ForceConflicts
-	f.TakeFrom = append(slices.Clone(f.TakeFrom), a.TakeFrom...)
-	f.Options.IncludeManaged = f.Options.IncludeManaged || a.IncludeManaged
-	f.Options.SkipRejected = f.Options.SkipRejected || a.SkipRejected
 }
 
 // Rehearses reports whether the run is a dry run.

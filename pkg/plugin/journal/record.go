@@ -9,6 +9,7 @@
 package journal
 
 import (
+	"slices"
 	"strings"
 	"time"
 
@@ -48,10 +49,20 @@ type Header struct {
 // Allowed is what a user allowed beyond the changes themselves, by the flags of
 // apply-existing with these names.
 type Allowed struct {
+	// ForceConflicts takes over fields whose owners would set them back, TakeFrom only
+	// those of these managers.
 	ForceConflicts bool     `json:"forceConflicts,omitempty"`
 	TakeFrom       []string `json:"takeFrom,omitempty"`
-	IncludeManaged bool     `json:"includeManaged,omitempty"`
-	SkipRejected   bool     `json:"skipRejected,omitempty"`
+	// IncludeManaged also writes objects that something else manages and may revert.
+	IncludeManaged bool `json:"includeManaged,omitempty"`
+	// SkipRejected skips objects that are rejected, instead of writing nothing.
+	SkipRejected bool `json:"skipRejected,omitempty"`
+}
+
+// Allow adds what was allowed when a run was started.
+func (a *Allowed) Allow(before Allowed) {
+	a.ForceConflicts, a.TakeFrom = a.ForceConflicts || before.ForceConflicts, append(slices.Clone(a.TakeFrom), before.TakeFrom...)
+	a.IncludeManaged, a.SkipRejected = a.IncludeManaged || before.IncludeManaged, a.SkipRejected || before.SkipRejected
 }
 
 // String is the flags as they are typed.
