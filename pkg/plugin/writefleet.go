@@ -97,7 +97,7 @@ func newWriteFleet(c *cobra.Command, f writeFlags, runs []clusterRun, streams ge
 func (o *WriteFleet) Run(ctx context.Context) (int, error) {
 	all := output.Fleet{Clusters: make([]output.Cluster, len(o.runs))}
 	for i, run := range o.runs {
-		all.Clusters[i] = output.Cluster{Name: run.context, Problems: 1, Err: errLeft}
+		all.Clusters[i] = output.Cluster{Name: run.context, Problems: 1, Problem: "left as it is"}
 	}
 	code, err := o.write(ctx, all.Clusters)
 	var shown error
@@ -110,9 +110,6 @@ func (o *WriteFleet) Run(ctx context.Context) (int, error) {
 	code, err = reported(o.reports, code, errors.Join(err, shown))
 	return o.metrics.finish(code, err)
 }
-
-// errLeft reports that a run did not come to a cluster.
-var errLeft = errors.New("left as it is")
 
 func (o *WriteFleet) write(ctx context.Context, rows []output.Cluster) (int, error) {
 	written, failed := false, false
@@ -168,7 +165,7 @@ type writtenCluster struct {
 
 // run makes the changes on the cluster, and returns the exit code.
 func (m *writtenCluster) run(ctx context.Context, run clusterRun) int {
-	m.row.Problems, m.row.Err = 0, nil
+	m.row.Problems, m.row.Problem = 0, ""
 	code, err := ExitNothing, run.err
 	switch {
 	case err != nil:
@@ -185,8 +182,8 @@ func (m *writtenCluster) run(ctx context.Context, run clusterRun) int {
 		code, err = one.Run(ctx)
 	}
 	if err != nil {
-		if m.row.Err == nil {
-			m.row.Problems, m.row.Err = 1, worded(err)
+		if m.row.Problem == "" {
+			m.row.Problems, m.row.Problem = 1, worded(err).Error()
 		}
 		printError(m.fleet.errOut, run.name()+": ", err)
 	}
@@ -249,8 +246,8 @@ func (m *writtenCluster) count(e output.Event) {
 	case output.Summary:
 		row.Pods = e.Restarts.Pods
 	case output.Problem:
-		if row.Problems++; row.Err == nil {
-			row.Err = worded(e.Err)
+		if row.Problems++; row.Problem == "" {
+			row.Problem = worded(e.Err).Error()
 		}
 	case output.Written:
 		row.Objects++
@@ -371,7 +368,7 @@ func (f *UndoFlags) runner(c *cobra.Command, args []string, streams genericioopt
 		}
 		one := *f
 		one.Config = flags.ConfigOf(f.Config, j.Header.Run.Cluster.Context)
-		one.TakeFrom = slices.Clone(f.TakeFrom)
+		one.Options.TakeFrom = slices.Clone(f.Options.TakeFrom)
 		runs = append(runs, clusterRun{context: j.Header.Run.Cluster.Context, open: func(m *writtenCluster) (runner, error) {
 			one.cluster = m
 			return one.ToOptions(c, append([]string{path}, args[1:]...), streams)

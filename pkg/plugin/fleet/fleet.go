@@ -131,7 +131,7 @@ func (m *Member) cluster() output.Cluster {
 	problems := m.problems()
 	out.Problems = len(problems)
 	if len(problems) > 0 {
-		out.Err = problems[0]
+		out.Problem = problems[0].Error()
 	}
 	switch e := m.End.(type) {
 	case output.Summary:

@@ -30,10 +30,10 @@ type Cluster struct {
 	Changed int    `json:"changed"`    // objects that would change, of a comparison that differ, or of a run that writes that were written
 	Failed  int    `json:"incomplete"` // objects that are incomplete, or that could not be written
 	Pods    int    `json:"pods"`       // that would restart
-	// Problems counts what went wrong beside the objects. Err is the first of it; nil if all that was chosen
+	// Problems counts what went wrong beside the objects. Problem is the first of it; empty if all that was chosen
 	// was evaluated.
-	Problems int   `json:"problems"`
-	Err      error `json:"-"`
+	Problems int    `json:"problems"`
+	Problem  string `json:"problem,omitempty"`
 }
 
 // Evaluated is an object, and what the policies would change on it.

@@ -88,7 +88,7 @@ func hostileRun(at told) []output.Event {
 		}}
 	}
 	path := fieldpath.MakePathOrDie("data", at("key"))
-	events := []output.Event{output.Fleet{Clusters: []output.Cluster{{Name: at("cluster"), Server: at("server"), Problems: 1, Err: failed("problem")}}}}
+	events := []output.Event{output.Fleet{Clusters: []output.Cluster{{Name: at("cluster"), Server: at("server"), Problems: 1, Problem: failed("problem").Error()}}}}
 	for i, o := range []engine.Outcome{engine.Changed, engine.Failed, engine.Denied, engine.Skipped, engine.Unsupported} {
 		subject := key
 		subject.Name += fmt.Sprint(i)

@@ -252,8 +252,8 @@ func (h *base) writeClusters(b *page, clusters []output.Cluster) {
 	rows := [][]string{{"CLUSTER", "OBJECTS", strings.ToUpper(changed), "FAILED", "PODS RESTART", "PROBLEM"}}
 	for _, c := range clusters {
 		problem := "<none>"
-		if c.Err != nil {
-			problem = engine.Shorten(c.Err.Error(), problemShown)
+		if c.Problem != "" {
+			problem = engine.Shorten(c.Problem, problemShown)
 			if c.Problems > 1 {
 				problem += fmt.Sprintf(" (and %d more)", c.Problems-1)
 			}

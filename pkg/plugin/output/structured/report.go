@@ -38,18 +38,12 @@ type Report struct {
 	fields     int // that are written
 	items      int // of the list
 	problems   []string
-	clusters   []cluster // of a run over several that are not written yet
+	clusters   []output.Cluster // of a run over several that are not written yet
 	outcomes   map[apply.Outcome]int
 	conflicts  output.Conflicts
 
 	held  *bytes.Buffer                       // the report as JSON, for whole
 	whole func(report []byte) (string, error) // what is printed in its place; nil for the report
-}
-
-// cluster is what a report says of one cluster of several.
-type cluster struct {
-	output.Cluster
-	Problem string `json:"problem,omitempty"` // the first
 }
 
 // NewReport returns a printer of the report, or of what the query of the options finds
@@ -104,13 +98,7 @@ func (r *Report) Print(s output.Shown) error {
 	}
 	switch e := event.(type) {
 	case output.Fleet:
-		for _, c := range e.Clusters {
-			out := cluster{Cluster: c}
-			if c.Err != nil {
-				out.Problem = c.Err.Error()
-			}
-			r.clusters = append(r.clusters, out)
-		}
+		r.clusters = append(r.clusters, e.Clusters...)
 	case output.Evaluated:
 		if output.Listed(e.Change, r.Explain) {
 			return r.add(e.Subject, r.reported(e.Change))
