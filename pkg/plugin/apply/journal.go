@@ -5,8 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/cluster"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/journal"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/wording"
@@ -25,18 +25,24 @@ func (j journalRecord) Attempt(v *Verified) error {
 
 // Result implements Journal.
 func (j journalRecord) Result(v *Verified, r *Result) error {
-	out := journal.Result{
-		Entry: v.JournalIndex, Subresource: v.Key.Subresource, UID: v.Key.UID, Outcome: string(r.Outcome),
-		Written: r.Outcome == Applied, Failed: r.Err != nil, Retries: r.Retries,
-		More: r.Outcome.Reached() && v.status != nil && v.status.Outcome == Planned,
-	}
+	out := recordOf(v.JournalIndex, v.Key, r)
+	out.More = r.Outcome.Reached() && v.status != nil && v.status.Outcome == Planned
 	if out.Written {
 		out.ResourceVersion, out.Partial = r.After.GetResourceVersion(), r.Touched
+	}
+	return j.Writer.Result(out)
+}
+
+// recordOf is the record of what came of an entry, but for what was stored.
+func recordOf(entry int, key engine.ObjectKey, r *Result) journal.Result {
+	out := journal.Result{
+		Entry: entry, Subresource: key.Subresource, UID: key.UID, Outcome: string(r.Outcome),
+		Written: r.Outcome == Applied, Failed: r.Err != nil, Retries: r.Retries,
 	}
 	if r.Err != nil {
 		out.Error = r.Err.Error()
 	}
-	return j.Writer.Result(out)
+	return out
 }
 
 // openJournal starts the journal with what is planned; a resumed one has that
@@ -158,16 +164,15 @@ func (x *Executor) resolveWrite(ctx context.Context, t *Task) (*Result, error) {
 		return nil, err
 	}
 	r := &Result{Key: t.Key, Outcome: outcome, Method: t.Pending.Method, Touched: t.Pending.Partial, Found: true}
-	j := journal.Result{Entry: t.JournalIndex, Subresource: t.Pending.Subresource, UID: t.Pending.UID}
-	switch outcome {
-	case Applied:
-		j.Written, j.ResourceVersion, j.Partial = true, live.GetResourceVersion(), t.Pending.Answered(live)
-		j.More = t.Pending.Subresource == "" && t.Entry.SplitsStatus()
-	case Drifted:
+	if outcome == Drifted {
 		r.because(Drifted, &DriftError{Fields: t.Pending.Drift(live.Object)})
-		j.Failed, j.Error = true, r.Err.Error()
 	}
-	j.Outcome = string(r.Outcome)
+	key.Subresource = t.Pending.Subresource
+	j := recordOf(t.JournalIndex, key, r)
+	if j.Written {
+		j.ResourceVersion, j.Partial = live.GetResourceVersion(), t.Pending.Answered(live)
+		j.More = t.Pending.Subresource == "" && t.Entry.SplitsStatus()
+	}
 	if x.journal != nil {
 		err = x.journal.Result(j)
 	}
@@ -185,18 +190,17 @@ func (x *Executor) recordUnwritten(t *Task, v *Verified) error {
 	if x.journal == nil || v.Outcome.Rejection() || v.Outcome == Managed || v.Outcome == NotTried {
 		return nil
 	}
-	out := journal.Result{Entry: t.JournalIndex, UID: v.Key.UID}
-	if t.Pending != nil {
-		out.Subresource = t.Pending.Subresource
-	}
-	if t.unsure && v.Outcome == Unchanged {
-		// The lookup could not tell, but nothing is left to change: it was stored, and can be undone.
+	found := t.unsure && v.Outcome == Unchanged
+	if found { // The lookup could not tell, but nothing is left to change: it was stored, and can be undone.
 		v.Outcome, v.Found, v.Method, v.Touched = Applied, true, t.Pending.Method, t.Pending.Partial
-		out.Written, out.ResourceVersion, out.Partial = true, v.ResourceVersion, t.Pending.Partial
 	}
-	out.Outcome, out.Failed = string(v.Outcome), v.Err != nil
-	if v.Err != nil {
-		out.Error = strings.TrimSpace(v.Err.Error())
+	key := v.Key
+	if key.Subresource = ""; t.Pending != nil {
+		key.Subresource = t.Pending.Subresource
+	}
+	out := recordOf(t.JournalIndex, key, &v.Result)
+	if found {
+		out.ResourceVersion, out.Partial = v.ResourceVersion, t.Pending.Partial
 	}
 	return x.journal.Result(out)
 }

@@ -33,7 +33,7 @@ var reportFormats = []reportFormat{ //nolint:gochecknoglobals // an immutable ta
 	{"sarif", false, false, func(o output.Options) output.Format { return report.New(o, sarif.New(o)) }},
 	{"markdown", true, true, newMarkdown},
 	{"html", false, true, newHTML},
-	{githubReport, true, false, newGitHub},
+	{githubReport, true, false, func(o output.Options) output.Format { return report.New(o, github.New(o)) }},
 	{"policyreport", false, false, func(o output.Options) output.Format {
 		return report.New(o, policyreport.New(policyreport.WGPolicy(), o))
 	}},
@@ -179,10 +179,16 @@ func (r *Reports) open(name, path string, o ReportOptions) error {
 		f, o.Out = created, created
 	}
 	format, err := findReport(name, o.Options)
-	if err == nil {
-		r.reports = append(r.reports, &reportFile{Format: format.open(o.Options), file: f})
+	if err != nil {
+		return err
 	}
-	return err
+	r.reports = append(r.reports, &reportFile{Format: format.open(o.Options), file: f})
+	if name == githubReport {
+		if summary := stepSummary(o.Options); summary != nil {
+			r.reports = append(r.reports, &reportFile{Format: summary})
+		}
+	}
+	return nil
 }
 
 // Instead reports whether a report takes the place of what -o prints.
@@ -273,46 +279,19 @@ const (
 	stepSummaryBytes    = 1 << 20
 )
 
-// newGitHub writes annotations, and the summary of the step where a runner collects it.
-func newGitHub(o output.Options) output.Format {
-	annotations := report.New(o, github.New(o))
-	inner, room := stepSummary(o)
-	switch {
-	case room < markdown.MinBytes:
-		return annotations
-	case o.Writes:
-		return summarized{annotations, report.New(inner, markdown.NewWrites(inner, room))}
-	}
-	return summarized{annotations, markdown.NewPreview(inner, room)}
-}
-
-// summarized are annotations and the summary of a step.
-type summarized struct {
-	*report.Printer
-	summary output.Format
-}
-
-// Print implements output.Format.
-func (s summarized) Print(e output.Shown) error {
-	return errors.Join(s.Printer.Print(e), s.summary.Print(e))
-}
-
-// Close implements output.Format.
-func (s summarized) Close() error { return errors.Join(s.Printer.Close(), s.summary.Close()) }
-
-// stepSummary returns the options of what is added to the summary of the step, and how
-// many bytes there is room for: 0 if no runner collects it.
-func stepSummary(o output.Options) (output.Options, int) {
-	path := os.Getenv(stepSummaryVariable)
-	if path == "" {
-		return o, 0
-	}
-	room := stepSummaryBytes
+// stepSummary returns what is added to the summary of the step; nil if no runner collects it, or there is no room.
+func stepSummary(o output.Options) output.Format {
+	path, room := os.Getenv(stepSummaryVariable), stepSummaryBytes
 	if info, err := os.Stat(path); err == nil {
 		room -= int(min(info.Size(), stepSummaryBytes))
 	}
-	o.Out = appender(path)
-	return o, room
+	if o.Out = appender(path); path == "" || room < markdown.MinBytes {
+		return nil
+	}
+	if o.Writes {
+		return report.New(o, markdown.NewWrites(o, room))
+	}
+	return markdown.NewPreview(o, room)
 }
 
 // appender is a file to which other steps write as well.
