@@ -89,33 +89,45 @@ func (w *watcher) follow(ctx context.Context, now, before *watched) error {
 		w.report(err)
 	}
 	w.objects.Track(slices.Concat(all, params))
-	for _, p := range params {
-		p.Emit, p.Report = w.noteChange, w.report
-		begun, err := p.Begin(ctx)
-		if apierrors.IsForbidden(err) {
-			w.report(fmt.Errorf("changes of parameters are not noticed: %w", err))
-			continue
-		}
-		if err != nil {
-			return fmt.Errorf("watch %s: %w", p, err)
-		}
-		now.params = append(now.params, begun...)
+	now.params, err = w.begin(ctx, params, w.noteChange, func(err error) {
+		w.report(fmt.Errorf("changes of parameters are not noticed: %w", err))
+	})
+	if err != nil {
+		return err
 	}
-	for _, f := range all {
-		f.Emit, f.Report = w.queue.Put, w.report
-		if before != nil {
+	if before != nil {
+		for _, f := range all {
 			if i := slices.IndexFunc(before.followers, f.Same); i >= 0 {
 				f.Adopt(before.followers[i])
 			}
 		}
-		begun, err := f.Begin(ctx)
-		if err != nil {
-			return fmt.Errorf("watch %s: %w", f, err)
-		}
-		now.followers = append(now.followers, begun...)
+	}
+	if now.followers, err = w.begin(ctx, all, w.queue.Put, nil); err != nil {
+		return err
 	}
 	w.objects.Track(slices.Concat(now.followers, now.params)) // some in place of others
 	return nil
+}
+
+// begin has followers begin that emit in a way, unless they have one of their own. Those that may not list what they follow are
+// left out where forbidden takes the reason.
+func (w *watcher) begin(ctx context.Context, all []*watch.Follower, emit func(context.Context, *watch.Event) error, forbidden func(error)) ([]*watch.Follower, error) {
+	var out []*watch.Follower
+	for _, f := range all {
+		if f.Report = w.report; f.Emit == nil {
+			f.Emit = emit
+		}
+		begun, err := f.Begin(ctx)
+		switch {
+		case forbidden != nil && apierrors.IsForbidden(err):
+			forbidden(err)
+		case err != nil:
+			return nil, fmt.Errorf("watch %s: %w", f, err)
+		default:
+			out = append(out, begun...)
+		}
+	}
+	return out, nil
 }
 
 // report prints an error, which leaves the run incomplete.
@@ -131,19 +143,14 @@ func (w *watcher) policies(ctx context.Context, f *factory.Factory) error {
 	if err != nil {
 		return err
 	}
-	var begun []*watch.Follower
 	for _, p := range followers {
-		p.Emit, p.Report = w.noteChange, w.report
 		if p.Mapping().GroupVersionKind.GroupKind() == rbac.DefinitionKind() {
 			p.Emit = w.noteKind
 		}
-		switch _, err := p.Begin(ctx); {
-		case apierrors.IsForbidden(err):
-			continue // those who read policies report it
-		case err != nil:
-			return fmt.Errorf("watch %s: %w", p, err)
-		}
-		begun = append(begun, p)
+	}
+	begun, err := w.begin(ctx, followers, w.noteChange, func(error) {}) // those who read policies report it
+	if err != nil {
+		return err
 	}
 	w.policySources.Track(begun)
 	for _, p := range begun {
