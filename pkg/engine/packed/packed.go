@@ -11,8 +11,7 @@ import (
 // the garbage collector has nothing to look at in it.
 type Value string
 
-// What is packed, in the first byte. In front of the elements of a map or a list is their number,
-// and in four bytes how many they take.
+// What is packed, in the first byte. In front of the elements of a map or a list is their number.
 const (
 	packedMap byte = iota
 	packedList
@@ -30,7 +29,6 @@ const (
 	maxKnown = 1 << 15
 	// maxKnownText is the length of the longest of them.
 	maxKnownText = 40
-	sizeBytes    = 4 // of what a map or list takes
 )
 
 // Dictionary has the texts that occur in many objects: keys, and short values. So unpacking makes
@@ -41,31 +39,31 @@ type Dictionary struct {
 }
 
 // Pack returns a value packed. It reports false for one that is not of the types that decoding
-// JSON makes, or takes more than 4 GiB.
+// JSON makes.
 func (d *Dictionary) Pack(value any) (Value, bool) {
 	text, ok := d.append(nil, value)
-	return Value(text), ok && len(text) <= math.MaxUint32
+	return Value(text), ok
 }
 
 func (d *Dictionary) append(to []byte, value any) (_ []byte, ok bool) {
 	switch v := value.(type) {
 	case map[string]any:
-		to, start := begin(to, packedMap, len(v))
+		to = begin(to, packedMap, len(v))
 		for key, below := range v {
 			to = binary.AppendUvarint(to, d.add(key))
 			if to, ok = d.append(to, below); !ok {
 				return nil, false
 			}
 		}
-		return end(to, start), v != nil
+		return to, v != nil
 	case []any:
-		to, start := begin(to, packedList, len(v))
+		to = begin(to, packedList, len(v))
 		for _, below := range v {
 			if to, ok = d.append(to, below); !ok {
 				return nil, false
 			}
 		}
-		return end(to, start), v != nil
+		return to, v != nil
 	case string:
 		return d.appendText(to, v), true
 	case int64:
@@ -83,16 +81,8 @@ func (d *Dictionary) append(to []byte, value any) (_ []byte, ok bool) {
 	return nil, false
 }
 
-// begin begins a map or a list, whose size end fills in.
-func begin(to []byte, kind byte, length int) (_ []byte, start int) {
-	to = binary.AppendUvarint(append(to, kind), uint64(length)) //nolint:gosec // a length is not negative
-	to = append(to, make([]byte, sizeBytes)...)
-	return to, len(to)
-}
-
-func end(to []byte, start int) []byte {
-	binary.LittleEndian.PutUint32(to[start-sizeBytes:], uint32(len(to)-start)) //nolint:gosec // Pack refuses what is larger
-	return to
+func begin(to []byte, kind byte, length int) []byte {
+	return binary.AppendUvarint(append(to, kind), uint64(length)) //nolint:gosec // a length is not negative
 }
 
 func (d *Dictionary) appendText(to []byte, text string) []byte {
@@ -132,7 +122,6 @@ func (d *Dictionary) first(p Value) (any, Value) {
 	switch kind {
 	case packedMap:
 		length, p := uvarint(p)
-		p = p[sizeBytes:]
 		out := make(map[string]any, length)
 		for range length {
 			var key string
@@ -142,7 +131,6 @@ func (d *Dictionary) first(p Value) (any, Value) {
 		return out, p
 	case packedList:
 		length, p := uvarint(p)
-		p = p[sizeBytes:]
 		out := make([]any, length)
 		for i := range out {
 			out[i], p = d.first(p)
@@ -169,62 +157,6 @@ func (d *Dictionary) key(p Value) (string, Value) {
 	number, p := uvarint(p)
 	key, _ := d.texts[number].(string)
 	return key, p
-}
-
-// Field returns what stands at a path of fields in packed maps, without unpacking anything else.
-func (d *Dictionary) Field(p Value, path ...string) (value any, ok bool) {
-	for _, name := range path {
-		if p, ok = d.field(p, name); !ok {
-			return nil, false
-		}
-	}
-	return d.Unpack(p), true
-}
-
-// field returns the text that begins with the value of a field.
-func (d *Dictionary) field(p Value, name string) (_ Value, ok bool) {
-	if p[0] != packedMap {
-		return "", false
-	}
-	length, p := uvarint(p[1:])
-	p = p[sizeBytes:]
-	for range length {
-		var key string
-		if key, p = d.key(p); key == name {
-			return p, true
-		}
-		p = behind(p)
-	}
-	return "", false
-}
-
-// Fields returns those of some fields that a packed map has.
-func (d *Dictionary) Fields(p Value, names ...string) map[string]any {
-	out := map[string]any{}
-	for _, name := range names {
-		if v, ok := d.Field(p, name); ok {
-			out[name] = v
-		}
-	}
-	return out
-}
-
-// behind returns what is behind the value that a text begins with.
-func behind(p Value) Value {
-	kind, p := p[0], p[1:]
-	switch kind {
-	case packedMap, packedList:
-		_, p = uvarint(p)
-		return p[sizeBytes+int(binary.LittleEndian.Uint32([]byte(p[:sizeBytes]))):]
-	case packedText:
-		length, p := uvarint(p)
-		return p[length:]
-	case packedKnown, packedInt:
-		_, p = uvarint(p)
-	case packedFloat:
-		p = p[8:]
-	}
-	return p
 }
 
 // uvarint is binary.Uvarint for a text.

@@ -53,46 +53,49 @@ var (
 	_ engine.RawReader = (*Snapshot)(nil)
 )
 
-// entry is one object. It is packed, unless it is a Namespace, which is asked for with every
-// object in it, or a CustomResourceDefinition.
+// entry is one object. It is packed, its type and metadata by themselves, unless it is a Namespace, which is asked for
+// with every object in it, or a CustomResourceDefinition.
 type entry struct {
-	key       engine.ObjectKey
-	packed    packed.Value
-	unpacked  *unstructured.Unstructured // nil if it is packed
-	defaulted bool                       // the packed object has no namespace
-	origin    string                     // as in engine.Document
-	mapping   *meta.RESTMapping
-	evaluated bool
+	key        engine.ObjectKey
+	head, rest packed.Value
+	unpacked   *unstructured.Unstructured // nil if it is packed
+	origin     string                     // as in engine.Document
+	mapping    *meta.RESTMapping
+	evaluated  bool
 }
 
 // object returns the object of an entry. It must not be modified.
 func (e *entry) object(texts *packed.Dictionary) *unstructured.Unstructured {
+	out := e.unpackedHead(texts)
+	if e.unpacked == nil {
+		rest, _ := texts.Unpack(e.rest).(map[string]any)
+		maps.Copy(out.Object, rest)
+	}
+	return out
+}
+
+// unpackedHead returns an object of which at least the type and the metadata are there.
+func (e *entry) unpackedHead(texts *packed.Dictionary) *unstructured.Unstructured {
 	if e.unpacked != nil {
 		return e.unpacked
 	}
-	content, _ := texts.Unpack(e.packed).(map[string]any)
-	return e.placed(content)
-}
-
-// head returns an object with its type and metadata alone.
-func (e *entry) head(texts *packed.Dictionary) *unstructured.Unstructured {
-	if e.unpacked != nil {
-		return e.unpacked
-	}
-	return e.placed(texts.Fields(e.packed, "apiVersion", "kind", "metadata"))
-}
-
-// placed returns what was unpacked, with the namespace that the object lacks.
-func (e *entry) placed(content map[string]any) *unstructured.Unstructured {
-	if e.defaulted {
-		metadata, _ := content["metadata"].(map[string]any)
-		if metadata == nil {
-			metadata = map[string]any{}
-			content["metadata"] = metadata
-		}
-		metadata["namespace"] = e.key.Namespace
-	}
+	content, _ := texts.Unpack(e.head).(map[string]any)
 	return &unstructured.Unstructured{Object: content}
+}
+
+// pack packs an object; false if it has values that are not of JSON.
+func (e *entry) pack(texts *packed.Dictionary, u *unstructured.Unstructured) (ok bool) {
+	head, rest := map[string]any{}, maps.Clone(u.Object)
+	for _, name := range []string{"apiVersion", "kind", "metadata"} {
+		if value, has := rest[name]; has {
+			head[name] = value
+			delete(rest, name)
+		}
+	}
+	if e.head, ok = texts.Pack(head); ok {
+		e.rest, ok = texts.Pack(rest)
+	}
+	return ok
 }
 
 // Load makes a snapshot of the objects and Options.World, as a Loader does.
@@ -128,13 +131,11 @@ func (l *Loader) entry(d engine.Document, evaluated bool) *entry {
 	case u.GetName() == "" && u.GetGenerateName() == "":
 		l.problems = append(l.problems, fmt.Errorf("%s: %s: metadata.name is missing", place, u.GetKind()))
 	}
-	e := &entry{unpacked: u, origin: d.Origin, evaluated: evaluated}
-	if kind := d.Key.Kind; kind != "Namespace" && kind != "CustomResourceDefinition" {
-		if text, ok := l.texts.Pack(u.Object); ok {
-			e.packed, e.unpacked = text, nil
-		}
+	e := &entry{origin: d.Origin, evaluated: evaluated}
+	if kind := d.Key.Kind; kind == "Namespace" || kind == "CustomResourceDefinition" || !e.pack(&l.texts, u) {
+		e.unpacked = u
 	}
-	e.key = engine.KeyOf(e.head(&l.texts)) // its texts, and not those of the document
+	e.key = engine.KeyOf(e.unpackedHead(&l.texts)) // its texts, and not those of the document
 	return e
 }
 
@@ -169,7 +170,7 @@ func (l *Loader) Load(o Options) (*Snapshot, error) {
 		}
 		e.mapping = mappings[gvk]
 		if e.mapping.Scope.Name() == meta.RESTScopeNameNamespace && e.key.Namespace == "" {
-			e.setNamespace(cmp.Or(o.Namespace, metav1.NamespaceDefault))
+			s.setNamespace(e, cmp.Or(o.Namespace, metav1.NamespaceDefault))
 		}
 		if before := s.add(byName, e); before != nil && o.Warn != nil && s.contradict(e, before) {
 			o.Warn(e.origin, fmt.Sprintf("%s was read before, at %s: the later one is used", e.key, before.origin))
@@ -190,18 +191,18 @@ func (l *Loader) Load(o Options) (*Snapshot, error) {
 }
 
 // setNamespace gives an object without a namespace one.
-func (e *entry) setNamespace(namespace string) {
-	e.key.Namespace, e.defaulted = namespace, true
-	if e.unpacked == nil {
-		return
-	}
-	content := maps.Clone(e.unpacked.Object)
+func (s *Snapshot) setNamespace(e *entry, namespace string) {
+	content := maps.Clone(e.unpackedHead(&s.texts).Object)
 	metadata, _ := content["metadata"].(map[string]any)
 	if metadata = maps.Clone(metadata); metadata == nil {
 		metadata = map[string]any{}
 	}
-	metadata["namespace"], content["metadata"] = namespace, metadata
-	e.unpacked = &unstructured.Unstructured{Object: content}
+	metadata["namespace"], content["metadata"], e.key.Namespace = namespace, metadata, namespace
+	if e.unpacked != nil {
+		e.unpacked = &unstructured.Unstructured{Object: content}
+	} else {
+		e.head, _ = s.texts.Pack(content)
+	}
 }
 
 // add stores an entry, and returns the one of the same name that it takes the place of; objects
@@ -308,7 +309,7 @@ func (s *Snapshot) List(ctx context.Context, sel engine.Selection) iter.Seq2[*un
 				yield(nil, err)
 				return
 			}
-			selected := sel.MatchesResource(e.mapping.Resource.Resource) && byField.Matches(e.fields()) && sel.Matches(e.head(&s.texts))
+			selected := sel.MatchesResource(e.mapping.Resource.Resource) && byField.Matches(e.fields()) && sel.Matches(e.unpackedHead(&s.texts))
 			if selected && !yield(e.object(&s.texts), nil) {
 				return
 			}

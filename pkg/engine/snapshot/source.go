@@ -115,7 +115,7 @@ func (s source) wanted(joined *engine.ObjectFilter) []*entry {
 }
 
 func (s source) factsOf(e *entry) engine.ObjectFacts {
-	head := e.head(&s.texts)
+	head := e.unpackedHead(&s.texts)
 	return engine.ObjectFacts{
 		Namespace: e.key.Namespace, Name: e.key.Name, Labels: head.GetLabels(),
 		Controlled: metav1.GetControllerOfNoCopy(head) != nil,
