@@ -23,9 +23,10 @@ type Error struct {
 func (e *Error) Error() string { return fmt.Sprintf("reached the limit of %d %s", e.Max, e.What) }
 
 // Clock measures the time that one rule takes on one object. The zero Clock, and a nil one, measure nothing.
+// It is the context of the rule.
 type Clock struct {
-	ctx    context.Context // a clock does not outlive the evaluation of its rule
-	outer  *Clock          // of the rule within which this one is evaluated
+	context.Context
+	outer  *Clock // of the rule within which this one is evaluated
 	rule   fmt.Stringer
 	began  time.Time
 	steps  int          // since the last look, by the one goroutine that evaluates the rule
@@ -34,31 +35,20 @@ type Clock struct {
 	since  atomic.Int64 // when the current wait began, in nanoseconds after the rule; 0 for none
 }
 
-// ruleContext is the context of a rule.
-type ruleContext struct {
-	context.Context
-	clock Clock
-}
-
 type clockKey struct{}
 
 // Value knows the clock.
-func (c *ruleContext) Value(key any) any {
+func (c *Clock) Value(key any) any {
 	if key == (clockKey{}) {
-		return &c.clock
+		return c
 	}
 	return c.Context.Value(key)
 }
 
-// Err returns that of the parent, or an *Error when the rule has taken too long. No timer is needed for it, since
-// what evaluates asks; so Done is not closed then.
-func (c *ruleContext) Err() error { return c.clock.Err() }
-
 // Rule returns the context in which a rule is evaluated on an object, with a Clock of its own. Call done afterwards.
 func Rule(ctx context.Context, rule fmt.Stringer) (_ context.Context, done func()) {
-	c := &ruleContext{Context: ctx}
-	c.clock.ctx, c.clock.outer, c.clock.rule, c.clock.began = ctx, ClockOf(ctx), rule, time.Now()
-	return c, enter(ctx, &c.clock)
+	c := &Clock{Context: ctx, outer: ClockOf(ctx), rule: rule, began: time.Now()}
+	return c, enter(ctx, c)
 }
 
 // ClockOf returns the clock of the rule that the context is for; nil for none.
@@ -83,12 +73,13 @@ func (c *Clock) Steps(n int) error {
 	return c.err
 }
 
-// Err returns that of the context, or an *Error when the rule has taken too long.
+// Err returns that of the context outside of the rule, or an *Error when the rule has taken too long. No timer is needed for it,
+// since what evaluates asks; so Done is not closed then.
 func (c *Clock) Err() error {
-	if c == nil || c.ctx == nil {
+	if c == nil || c.Context == nil {
 		return nil
 	}
-	if err := c.ctx.Err(); err != nil {
+	if err := c.Context.Err(); err != nil {
 		return err
 	}
 	if c.taken() > Time {
