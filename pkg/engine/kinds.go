@@ -189,12 +189,8 @@ const longestName = 253
 // near returns the distance of two names, whatever their case, and whether it is so small that the first may be a
 // misspelling of the second.
 func near(name, known string) (int, bool) {
-	most := min(maxTypos, len(name)/3)
-	if len(name) > longestName || len(known) > longestName+most {
-		return most + 1, false
-	}
-	a, b := strings.ToLower(name), strings.ToLower(known) // which may be longer
-	if len(a) > longestName || len(a)-len(b) > most || len(b)-len(a) > most {
+	a, b, most := strings.ToLower(name), strings.ToLower(known), min(maxTypos, len(name)/3)
+	if max(len(a), len(b)) > longestName+maxTypos || len(a)-len(b) > most || len(b)-len(a) > most {
 		return most + 1, false
 	}
 	d := distance(a, b)
@@ -202,28 +198,27 @@ func near(name, known string) (int, bool) {
 }
 
 // distance is how many letters of a text are wrong, missing, too many or exchanged with the next: the optimal string
-// alignment distance. No text is longer than a name may be.
+// alignment distance.
 func distance(a, b string) int {
-	var rows [3][longestName + 3]int // each is used again for the third one after it
-	for j := range len(b) + 1 {
-		rows[0][j] = j
-	}
-	for i := range len(a) {
-		row, last, before := &rows[(i+1)%3], &rows[i%3], &rows[(i+2)%3]
-		row[0] = i + 1
-		for j := range len(b) {
-			wrong := last[j]
-			if a[i] != b[j] {
+	rows := make([][]int, len(a)+1)
+	for i := range rows {
+		rows[i] = make([]int, len(b)+1)
+		for j := range rows[i] {
+			if i == 0 || j == 0 {
+				rows[i][j] = i + j
+				continue
+			}
+			wrong := rows[i-1][j-1]
+			if a[i-1] != b[j-1] {
 				wrong++
 			}
-			next := min(last[j+1]+1, row[j]+1, wrong)
-			if i > 0 && j > 0 && a[i] == b[j-1] && a[i-1] == b[j] {
-				next = min(next, before[j-1]+1)
+			rows[i][j] = min(rows[i-1][j]+1, rows[i][j-1]+1, wrong)
+			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
+				rows[i][j] = min(rows[i][j], rows[i-2][j-2]+1)
 			}
-			row[j+1] = next
 		}
 	}
-	return rows[len(a)%3][len(b)]
+	return rows[len(a)][len(b)]
 }
 
 // UnknownKindError is a kind, or a resource, that a policy names and that there is not: what

@@ -2,6 +2,7 @@ package input
 
 import (
 	"errors"
+	"io/fs"
 	"iter"
 	"os"
 	"path/filepath"
@@ -20,72 +21,53 @@ func files(path string, input Files) iter.Seq2[string, error] {
 		case err != nil:
 			yield("", at(path, err))
 		default:
-			d := directory{Files: input, path: path, yield: yield}
-			if d.walk(path) && d.found == 0 {
-				yield("", at(path, d.empty()))
-			}
+			walk(path, input, yield)
 		}
 	}
 }
 
-// directory is a walk through one typed directory.
-type directory struct {
-	Files
-	path  string
-	yield func(string, error) bool
-	found int
-	below bool // directories were left out
-}
-
-// walk yields the manifests of a directory in the order of their names, and
-// reports whether the caller wants more. It cannot loop: links to directories are
+// walk yields the manifests of a directory in the order of their names. It cannot loop: links to directories are
 // not followed.
-func (d *directory) walk(path string) bool {
-	entries, err := os.ReadDir(path)
-	if err != nil {
-		d.found++
-		return d.yield("", at(path, err))
-	}
-	for _, entry := range entries {
-		name := filepath.Join(path, entry.Name())
-		switch {
-		case strings.HasPrefix(entry.Name(), "."):
-		case entry.IsDir() && !d.Recursive:
-			d.below = true
-		case entry.IsDir():
-			if !d.walk(name) {
-				return false
-			}
-		case isManifest(name):
-			if !d.file(name) {
-				return false
-			}
-		case d.LeftOut != nil:
-			d.LeftOut(d.path, name)
+func walk(directory string, input Files, yield func(string, error) bool) {
+	found, hint := 0, ""
+	hand := func(name string, err error) error {
+		if found++; !yield(name, err) {
+			return fs.SkipAll
 		}
+		return nil
 	}
-	return true
-}
-
-// file yields a name unless it is a link to a directory, a pipe or a device.
-func (d *directory) file(name string) bool {
-	info, err := os.Stat(name)
-	if err != nil {
-		d.found++
-		return d.yield("", at(name, err))
+	root := directory + string(filepath.Separator) // which may be a link
+	_ = filepath.WalkDir(root, func(name string, entry fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return hand("", at(filepath.Clean(name), err))
+		case name == root:
+			return nil
+		case entry.IsDir() && strings.HasPrefix(entry.Name(), "."):
+			return fs.SkipDir
+		case entry.IsDir() && !input.Recursive:
+			hint = ", and the directories below it are not read unless -R is given"
+			return fs.SkipDir
+		case entry.IsDir(), strings.HasPrefix(entry.Name(), "."):
+			return nil
+		case !isManifest(name):
+			if input.LeftOut != nil {
+				input.LeftOut(directory, name)
+			}
+			return nil
+		}
+		info, err := os.Stat(name)
+		if err != nil {
+			return hand("", at(name, err))
+		}
+		if !info.Mode().IsRegular() { // a link to a directory, a pipe or a device
+			return nil
+		}
+		return hand(name, nil)
+	})
+	if found == 0 {
+		yield("", at(directory, errors.New("the directory holds no .yaml, .yml or .json file"+hint)))
 	}
-	if !info.Mode().IsRegular() {
-		return true
-	}
-	d.found++
-	return d.yield(name, nil)
-}
-
-func (d *directory) empty() error {
-	if d.below {
-		return errors.New("the directory holds no .yaml, .yml or .json file, and the directories below it are not read unless -R is given")
-	}
-	return errors.New("the directory holds no .yaml, .yml or .json file")
 }
 
 func isManifest(name string) bool {
