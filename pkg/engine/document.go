@@ -66,19 +66,33 @@ type CompileError struct {
 	Err    error  // what is wrong and, where there is one, the way out
 }
 
-// UnknownPolicyError warns of an exception or a binding that names no policy of the run: it has no effect there.
-type UnknownPolicyError struct {
-	Name  string
-	meant string
+// LintClass says what a finding about a policy that compiles means for a run.
+type LintClass int
+
+// The classes. A run stops at those of mistakes: an UnknownField and a Refused policy.
+const (
+	Note          LintClass = iota + 1 // what a reader should know of a policy that is as it should be: no warning
+	NothingToDo                        // a policy, which may do other things, changes nothing
+	UnknownPolicy                      // an exception or a binding names no policy of the run: it has no effect there
+	UnknownField                       // a policy has a field that its API does not have: kubectl refuses such a manifest, and a server drops it
+	Refused                            // the policy can be evaluated here, but its own engine does not take it
+)
+
+// LintError is a finding of a class.
+type LintError struct {
+	Class LintClass
+	Text  string
 }
 
-// Error names the policy, and the one that was probably meant.
-func (e *UnknownPolicyError) Error() string {
-	text := fmt.Sprintf("there is no policy %q in this run, so this has no effect", e.Name)
-	if e.meant != "" {
-		text += fmt.Sprintf("; did you mean %q?", e.meant)
+// Error is the text.
+func (e *LintError) Error() string { return e.Text }
+
+// ClassOf returns the class of a finding; 0 for a warning without one.
+func ClassOf(err error) LintClass {
+	if lint := (*LintError)(nil); errors.As(err, &lint) {
+		return lint.Class
 	}
-	return text
+	return 0
 }
 
 // PolicyNames are the names of the policies of a run.
@@ -87,7 +101,7 @@ type PolicyNames map[string]bool
 // Add adds a name.
 func (n PolicyNames) Add(name string) { n[name] = true }
 
-// Check returns an *UnknownPolicyError if a name, which may be a wildcard pattern, is that of no policy.
+// Check returns a *LintError if a name, which may be a wildcard pattern, is that of no policy.
 func (n PolicyNames) Check(name string) error {
 	if n[name] {
 		return nil
@@ -97,11 +111,12 @@ func (n PolicyNames) Check(name string) error {
 			return nil
 		}
 	}
-	return &UnknownPolicyError{Name: name, meant: Nearest(name, maps.Keys(n))}
+	text := fmt.Sprintf("there is no policy %q in this run, so this has no effect", name)
+	if meant := Nearest(name, maps.Keys(n)); meant != "" {
+		text += fmt.Sprintf("; did you mean %q?", meant)
+	}
+	return &LintError{UnknownPolicy, text}
 }
-
-// ErrNoMutateRule warns of a policy, which may do other things, that it changes nothing.
-var ErrNoMutateRule = errors.New("no rule mutates, so this policy does nothing here")
 
 // Place is the Origin with the line of the field, where that is known.
 func (e *CompileError) Place() string {
@@ -111,53 +126,13 @@ func (e *CompileError) Place() string {
 	return e.Origin
 }
 
-// NoteError is what a reader should know of a policy that is as it should be: no warning.
-type NoteError struct{ Text string }
-
-// Error is the text.
-func (e *NoteError) Error() string { return e.Text }
-
-// Severity is "note" for a *NoteError, and "warning" for any other.
+// Severity is "note" for a Note, and "warning" for any other finding.
 func (e *CompileError) Severity() string {
-	var note *NoteError
-	if errors.As(e.Err, &note) {
+	if ClassOf(e.Err) == Note {
 		return "note"
 	}
 	return "warning"
 }
-
-// UnknownFieldError is that a policy has a field that its API does not have. kubectl refuses such a manifest, and a
-// server drops the field: what it was to say, such as which objects are left out, is not said.
-type UnknownFieldError struct {
-	Meant string // the field that was probably meant; empty if there is none
-	Place string // where a field of this name belongs, such as "below mutate"; empty if nowhere
-}
-
-// Error says what was probably meant.
-func (e *UnknownFieldError) Error() string {
-	switch {
-	case e.Place != "":
-		return "has no effect here: it belongs " + e.Place
-	case e.Meant != "":
-		return fmt.Sprintf("unknown field, it has no effect; did you mean %q?", e.Meant)
-	}
-	return "unknown field, it has no effect"
-}
-
-// RefusedPolicyError is why the engine of a policy does not take it: the policy can be evaluated here, but never
-// be installed.
-type RefusedPolicyError struct {
-	Engine string // "Kyverno"
-	Err    error
-}
-
-// Error names the engine and the reason.
-func (e *RefusedPolicyError) Error() string {
-	return fmt.Sprintf("%v; %s refuses this policy", e.Err, e.Engine)
-}
-
-// Unwrap returns the reason.
-func (e *RefusedPolicyError) Unwrap() error { return e.Err }
 
 // Error says where, who and what: "team.yaml:3: ClusterPolicy p, rule r: spec.rules[0].mutate: reason".
 func (e *CompileError) Error() string {

@@ -1,7 +1,6 @@
 package convert
 
 import (
-	"errors"
 	"fmt"
 	"strings"
 
@@ -96,8 +95,7 @@ const wholePolicy = -1
 func unknownFields(d engine.Document, written []kyverno.WrittenRule) map[int]*Refusal {
 	out := map[int]*Refusal{}
 	_, _ = new(kyverno.Dialect).Compile(engine.Compilation{Documents: []engine.Document{d}, Warn: func(e engine.CompileError) {
-		var unknown *engine.UnknownFieldError
-		if !errors.As(e.Err, &unknown) {
+		if engine.ClassOf(e.Err) != engine.UnknownField {
 			return
 		}
 		index, field := wholePolicy, e.Field
@@ -107,7 +105,7 @@ func unknownFields(d engine.Document, written []kyverno.WrittenRule) map[int]*Re
 			}
 		}
 		if out[index] == nil {
-			out[index] = &Refusal{Field: field, Line: e.Line, Reason: unknown.Error(), Instead: "correct it first"}
+			out[index] = &Refusal{Field: field, Line: e.Line, Reason: e.Err.Error(), Instead: "correct it first"}
 		}
 	}})
 	return out

@@ -55,7 +55,7 @@ func decodePolicy(r *policydecode.Report, d engine.Document, given []string) *po
 		c.add(n)
 	}
 	if len(c.rules) == 0 && len(r.Errs) == 0 {
-		spec.At("rules").Lint("%w", engine.ErrNoMutateRule)
+		spec.At("rules").Finding(engine.NothingToDo, "no rule mutates, so this policy does nothing here")
 	}
 	c.derive(raw, d.Object().GetAnnotations())
 	p.rules = c.rules

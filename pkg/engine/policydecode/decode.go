@@ -68,14 +68,17 @@ func (n Node) Lint(format string, args ...any) {
 	n.Report.Warn(n.Error(fmt.Errorf(format, args...)))
 }
 
-// Note reports what a reader should know of a policy that is as it should be.
-func (n Node) Note(format string, args ...any) {
-	n.Report.Warn(n.Error(&engine.NoteError{Text: fmt.Sprintf(format, args...)}))
+// Finding reports what is not wrong, or not for this program, with what it means for a run.
+func (n Node) Finding(c engine.LintClass, format string, args ...any) {
+	n.Report.Warn(n.Error(&engine.LintError{Class: c, Text: fmt.Sprintf(format, args...)}))
 }
+
+// Note reports what a reader should know of a policy that is as it should be.
+func (n Node) Note(format string, args ...any) { n.Finding(engine.Note, format, args...) }
 
 // Refuse reports what a policy's own engine does not accept, although it can be read here.
 func (n Node) Refuse(engineName, format string, args ...any) {
-	n.Report.Warn(n.Error(&engine.RefusedPolicyError{Engine: engineName, Err: fmt.Errorf(format, args...)}))
+	n.Finding(engine.Refused, "%s; %s refuses this policy", fmt.Sprintf(format, args...), engineName)
 }
 
 // LintKind reports a kind that there is not.
@@ -253,7 +256,7 @@ func (f *Fields) Elsewhere(place string, keys ...string) {
 // fromCluster is the Origin of documents from the cluster.
 const fromCluster = "cluster"
 
-// Done reports an *engine.UnknownFieldError for each field that was not read. A server keeps only fields of its API, so
+// Done reports an engine.UnknownField for each field that was not read. A server keeps only fields of its API, so
 // that one in an installed policy is of a later version of that: a warning says so.
 func (f *Fields) Done() {
 	var unknown []string
@@ -269,13 +272,13 @@ func (f *Fields) Done() {
 			f.At(key).Lint("is a field of a later version of this API, and has no effect here")
 			continue
 		}
-		err := &engine.UnknownFieldError{}
+		text := "unknown field, it has no effect"
 		if i := slices.IndexFunc(f.others, func(m misplaced) bool { return slices.Contains(m.keys, key) }); i >= 0 {
-			err.Place = f.others[i].place
-		} else {
-			err.Meant = engine.Nearest(key, slices.Values(known))
+			text = "has no effect here: it belongs " + f.others[i].place
+		} else if meant := engine.Nearest(key, slices.Values(known)); meant != "" {
+			text += fmt.Sprintf("; did you mean %q?", meant)
 		}
-		f.At(key).Lint("%w", err)
+		f.At(key).Finding(engine.UnknownField, "%s", text)
 	}
 }
 

@@ -35,19 +35,15 @@ func (p *Policies) Compile(broken func(error), idle func(policies int)) ([]engin
 	idlers, wants := 0, p.Wants()
 	warn := func(w engine.CompileError) {
 		installed := w.Origin == cluster.Origin
-		var others *engine.UnknownPolicyError
 		var unknown *engine.UnknownKindError
-		var field *engine.UnknownFieldError
-		var refused *engine.RefusedPolicyError
-		var note *engine.NoteError
-		switch {
+		switch class := engine.ClassOf(w.Err); {
 		case !wants(&w):
-		case installed && errors.As(w.Err, &others): // an exception or binding of a policy that is not in the run
-		case installed && errors.Is(w.Err, engine.ErrNoMutateRule) && len(p.Rules.Only) == 0:
+		case installed && class == engine.UnknownPolicy: // an exception or binding of a policy that is not in the run
+		case installed && class == engine.NothingToDo && len(p.Rules.Only) == 0:
 			idlers++
-		case errors.As(w.Err, &note):
+		case class == engine.Note:
 			p.Warn(w)
-		case p.Strict, errors.As(w.Err, &unknown), errors.As(w.Err, &field), errors.As(w.Err, &refused):
+		case p.Strict, errors.As(w.Err, &unknown), class == engine.UnknownField, class == engine.Refused:
 			broken(&w)
 		default:
 			p.Warn(w)

@@ -39,7 +39,7 @@ func (words) Compile(c engine.Compilation) (engine.Program, error) {
 			continue
 		}
 		if len(rules) == 0 {
-			problem.Err = engine.ErrNoMutateRule
+			problem.Err = &engine.LintError{Class: engine.NothingToDo}
 			c.Warn(problem)
 		}
 		for _, rule := range rules {
