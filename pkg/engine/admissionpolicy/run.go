@@ -285,7 +285,7 @@ func (r *run) mutation(ctx context.Context, u *unit, x *cel.Expression, in cel.I
 		return result, err
 	}
 	if err = engine.SameObject(before, result.Object); err == nil && x.JSONPatch {
-		err = r.decodable(ctx, in.Object, result.Object)
+		err = r.decodable(ctx, in.Object, result.Patched)
 	}
 	return result, x.At(err)
 }

@@ -52,21 +52,9 @@ func (r *run) decodable(ctx context.Context, before, after map[string]any) error
 func unknownFields(v engine.FieldValidator, object map[string]any) []string {
 	var out []string
 	for _, f := range v.Validate(nil, object) {
-		if !f.Unknown {
-			continue
+		if f.Unknown {
+			out = append(out, engine.PathString(f.Path))
 		}
-		var path strings.Builder
-		for i, e := range f.Path {
-			switch {
-			case e.Index != nil:
-				fmt.Fprintf(&path, "[%d]", *e.Index)
-			case i > 0:
-				path.WriteString("." + *e.FieldName)
-			default:
-				path.WriteString(*e.FieldName)
-			}
-		}
-		out = append(out, path.String())
 	}
 	return out
 }

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/go-openapi/jsonpointer"
 	"github.com/google/cel-go/cel"
 	"github.com/google/cel-go/common/types"
 	"github.com/google/cel-go/common/types/ref"
@@ -52,6 +53,8 @@ type Result struct {
 	// the mutation was given, and is that very object where a test operation of a JSON
 	// patch does not hold.
 	Object map[string]any
+	// Patched are the fields that a JSON patch is about, after it.
+	Patched map[string]any
 	// Warnings say what other versions of an API server do differently.
 	Warnings []engine.Warning
 }
@@ -141,29 +144,71 @@ const maxCopied = 3 << 20
 var _ = func() int { jsonpatch.AccumulatedCopySizeLimit = maxCopied; return 0 }()
 
 // patch applies a JSON patch, which is a list of JSONPatch values, to the object of the
-// evaluation. Warnings say what other versions of an API server do differently.
+// evaluation. An API server's patcher writes and reads JSON, so it gets only the fields that the patch is about.
 func (e *Evaluation) patch(list ref.Val) (Result, error) {
-	r := Result{}
-	for it := list.(traits.Lister).Iterator(); it.HasNext() == types.True; {
-		p, ok := it.Next().(*mutation.JSONPatchVal)
-		if ok && len(r.Warnings) == 0 && p.Val != nil && holdsObjectInList(p.Val) {
-			r.Warnings = []engine.Warning{objectInList}
-		}
+	live := e.input.Object
+	names, r := fieldsPatched(list)
+	part := asObject(live)
+	if names != nil {
+		part = asObject(withFields(map[string]any{}, live, names))
 	}
-	live := asObject(e.input.Object)
-	kind := live.GroupVersionKind()
+	kind := part.GroupVersionKind()
 	out, err := patch.NewJSONPatcher(evaluated{list}).Patch(e.ctx, patch.Request{
 		ObjectInterfaces: interfaces,
 		VersionedAttributes: &admission.VersionedAttributes{
-			Attributes:    admission.NewAttributesRecord(live, nil, kind, "", "", schema.GroupVersionResource{}, "", admission.Update, nil, false, nil),
-			VersionedKind: kind, VersionedObject: admission.NewLazyObject(live),
+			Attributes:    admission.NewAttributesRecord(part, nil, kind, "", "", schema.GroupVersionResource{}, "", admission.Update, nil, false, nil),
+			VersionedKind: kind, VersionedObject: admission.NewLazyObject(part),
 		},
 	}, celconfig.RuntimeCELCostBudget)
-	if err != nil {
+	switch patched, _ := out.(*unstructured.Unstructured); {
+	case err != nil:
 		return Result{}, patchError(err)
+	case patched == part:
+		r.Object = live
+	case names == nil:
+		r.Object, r.Patched = patched.Object, patched.Object
+	default:
+		r.Object, r.Patched = withFields(maps.Clone(live), patched.Object, names), patched.Object
 	}
-	r.Object = out.(*unstructured.Unstructured).Object
 	return r, nil
+}
+
+// fieldsPatched returns the top-level fields that a JSON patch is about, with those that say what the object is; nil for
+// the object as a whole. The Result has warnings of what other versions of an API server do differently.
+func fieldsPatched(list ref.Val) (names []string, r Result) {
+	names, whole := []string{"apiVersion", "kind"}, false
+	for it := list.(traits.Lister).Iterator(); it.HasNext() == types.True; {
+		p, ok := it.Next().(*mutation.JSONPatchVal)
+		if !ok {
+			return nil, r
+		}
+		if len(r.Warnings) == 0 && p.Val != nil && holdsObjectInList(p.Val) {
+			r.Warnings = []engine.Warning{objectInList}
+		}
+		for _, pointer := range []string{p.Path, p.From} {
+			segments := strings.Split(pointer, "/")
+			if len(segments) > 1 {
+				names = append(names, jsonpointer.Unescape(segments[1]))
+			}
+			whole = whole || pointer == p.Path && len(segments) == 1
+		}
+	}
+	if whole {
+		return nil, r
+	}
+	return names, r
+}
+
+// withFields returns an object with fields as they are in another one.
+func withFields(object, of map[string]any, names []string) map[string]any {
+	for _, name := range names {
+		if v, ok := of[name]; ok {
+			object[name] = v
+		} else {
+			delete(object, name)
+		}
+	}
+	return object
 }
 
 // patchError words what an API server reports as an internal error of its own.
