@@ -3,6 +3,7 @@ package cel
 import (
 	"context"
 	"errors"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
@@ -64,15 +65,11 @@ func accessRequest(attributes authorizer.Attributes) (engine.AccessRequest, erro
 }
 
 func fieldText(requirements fields.Requirements) string {
-	var all []fields.Selector
+	var all []string
 	for _, r := range requirements {
-		s := fields.OneTermEqualSelector(r.Field, r.Value)
-		if r.Operator == "!=" {
-			s = fields.OneTermNotEqualSelector(r.Field, r.Value)
-		}
-		all = append(all, s)
+		all = append(all, r.Field+string(r.Operator)+fields.EscapeValue(r.Value))
 	}
-	return fields.AndSelectors(all...).String()
+	return strings.Join(all, ",")
 }
 
 func userOf(u engine.UserInfo) user.Info {

@@ -8,6 +8,7 @@ import (
 	"github.com/google/cel-go/common/types/ref"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apiserver/pkg/admission"
 	plugincel "k8s.io/apiserver/pkg/admission/plugin/cel"
 	"k8s.io/apiserver/pkg/cel/common"
 	"k8s.io/apiserver/pkg/cel/lazy"
@@ -57,9 +58,9 @@ func (e *Evaluation) ResolveName(name string) (any, bool) {
 	case namespaceName:
 		v = e.namespace()
 	case authorizerName:
-		v = e.authorizer()
+		v = e.authorizer(false)
 	case requestResourceName:
-		v = e.requestResource()
+		v = e.authorizer(true)
 	case variablesName:
 		v = e.lazily()
 	default:
@@ -98,27 +99,22 @@ func (e *Evaluation) namespace() ref.Val {
 	return common.SchemalessTypedToVal(plugincel.CreateNamespaceObject(&ns))
 }
 
-func (e *Evaluation) authorizer() ref.Val {
+// authorizer answers what a user may do, with the resource of the request or with any.
+func (e *Evaluation) authorizer(ofRequest bool) ref.Val {
 	if e.input.Access == nil {
-		return e.noAccess()
+		err := &UnsupportedError{Reason: "authorizer asks an API server what a user may do, and there is none: it needs a cluster"}
+		e.missing = err
+		return types.WrapErr(err)
 	}
-	return library.NewAuthorizerVal(userOf(e.input.User), access{e})
-}
-
-func (e *Evaluation) requestResource() ref.Val {
-	if e.input.Access == nil {
-		return e.noAccess()
-	}
-	if e.input.Request == nil {
+	switch r := e.input.Request; {
+	case !ofRequest:
+		return library.NewAuthorizerVal(userOf(e.input.User), access{e})
+	case r == nil:
 		return types.NewErr("there is no request whose resource could be checked")
+	default:
+		resource := admission.NewAttributesRecord(nil, nil, r.Kind, r.Namespace, r.Name, r.Resource, r.Subresource, "", nil, false, nil)
+		return library.NewResourceAuthorizerVal(userOf(e.input.User), access{e}, resource)
 	}
-	return library.NewResourceAuthorizerVal(userOf(e.input.User), access{e}, requested{e.input.Request})
-}
-
-func (e *Evaluation) noAccess() ref.Val {
-	err := &UnsupportedError{Reason: "authorizer asks an API server what a user may do, and there is none: it needs a cluster"}
-	e.missing = err
-	return types.WrapErr(err)
 }
 
 func (e *Evaluation) variable(v *Expression) ref.Val {

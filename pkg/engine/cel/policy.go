@@ -9,7 +9,6 @@ import (
 	"github.com/google/cel-go/cel"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apiserver/pkg/cel/library"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/policydecode"
@@ -200,23 +199,6 @@ func (r *Request) Fields() map[string]any {
 	}
 	return out
 }
-
-// requested is the resource that authorizer.requestResource asks about.
-type requested struct{ *Request }
-
-var _ library.Resource = requested{}
-
-// GetName returns the name of the object.
-func (r requested) GetName() string { return r.Name }
-
-// GetNamespace returns the namespace of the object.
-func (r requested) GetNamespace() string { return r.Namespace }
-
-// GetResource returns the requested resource.
-func (r requested) GetResource() schema.GroupVersionResource { return r.Resource }
-
-// GetSubresource returns its subresource.
-func (r requested) GetSubresource() string { return r.Subresource }
 
 // Unsupported reports whether an expression fails because this run lacks something.
 func Unsupported(err error) bool {

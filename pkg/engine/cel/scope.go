@@ -88,11 +88,10 @@ type Expression struct {
 	reads   Reads
 	writes  *engine.Writes // of a patch
 
-	condition       bool   // it is a match condition
-	constant, truth bool   // of a condition, the value for every object
-	clash           string // why it is constant, where it compares one field with several values
-	changing        string // the field that a condition wants to be changed
-	slips           []string
+	condition bool   // it is a match condition
+	constant  string // what is wrong with a condition that is the same for every object
+	changing  string // the field that a condition wants to be changed
+	slips     []string
 }
 
 func (s *Scope) compile(in *cel.Env, source Source, want []*cel.Type) (x *Expression, err error) {

@@ -18,16 +18,9 @@ func (x *Expression) lint() {
 		x.Lint("%s", slip)
 	}
 	switch {
-	case !x.condition:
-	case x.clash != "" && x.truth:
-		x.Lint("is true for every object: %s always differs from one of these values; && was probably meant", x.clash)
-	case x.clash != "":
-		x.Lint("is false for every object, so the policy never applies: %s cannot have two values; || was probably meant", x.clash)
-	case x.constant && x.truth:
-		x.Lint("is true for every object: nothing in it depends on one")
-	case x.constant:
-		x.Lint("is false for every object, so the policy never applies: nothing in it depends on one")
-	case x.changing != "":
+	case x.condition && x.constant != "":
+		x.Lint("%s", x.constant)
+	case x.condition && x.changing != "":
 		x.Note("the policy acts on updates that change %s: what exists is evaluated unchanged, so nothing is shown", x.changing)
 	}
 }
@@ -35,8 +28,17 @@ func (x *Expression) lint() {
 // judge finds out whether a condition is constant, and which path it wants to be changed.
 func (x *Expression) judge(a *cel.Ast) {
 	e := a.NativeRep().Expr()
-	if x.truth, x.constant = truth(e); !x.constant {
-		x.truth, x.clash = clash(e)
+	value, known := truth(e)
+	always, never := twice(e, operators.LogicalOr, operators.NotEquals, map[string]ref.Val{}), twice(e, operators.LogicalAnd, operators.Equals, map[string]ref.Val{})
+	switch {
+	case known && value:
+		x.constant = "is true for every object: nothing in it depends on one"
+	case known:
+		x.constant = "is false for every object, so the policy never applies: nothing in it depends on one"
+	case never != "":
+		x.constant = "is false for every object, so the policy never applies: " + never + " cannot have two values; || was probably meant"
+	case always != "":
+		x.constant = "is true for every object: " + always + " always differs from one of these values; && was probably meant"
 	}
 	x.changing = changing(e)
 }
@@ -68,15 +70,6 @@ func truth(e ast.Expr) (value, known bool) {
 		return same == (e.AsCall().FunctionName() == operators.Equals), known
 	}
 	return false, false
-}
-
-// clash returns the field that a condition wants to have two values, which is never so, or not to have one of two,
-// which is always so; empty if there is none.
-func clash(e ast.Expr) (value bool, field string) {
-	if field := twice(e, operators.LogicalAnd, operators.Equals, map[string]ref.Val{}); field != "" {
-		return false, field
-	}
-	return true, twice(e, operators.LogicalOr, operators.NotEquals, map[string]ref.Val{})
 }
 
 // twice returns a field that the operands of a junction compare with different literals.

@@ -3,7 +3,7 @@ package library
 import (
 	"bytes"
 	"compress/gzip"
-	"fmt"
+	"errors"
 	"io"
 	"reflect"
 
@@ -35,14 +35,14 @@ func decompress(packed ref.Val) ref.Val {
 	}
 	r, err := gzip.NewReader(bytes.NewReader(data))
 	if err != nil {
-		return types.WrapErr(fmt.Errorf("gzip.decompress: %w", err))
+		return failed("gzip.decompress", err)
 	}
 	out, err := io.ReadAll(io.LimitReader(r, maxUnpacked+1))
-	switch {
-	case err != nil:
-		return types.WrapErr(fmt.Errorf("gzip.decompress: %w", err))
-	case len(out) > maxUnpacked:
-		return types.WrapErr(fmt.Errorf("gzip.decompress: %w", &limit.Error{What: "bytes of unpacked data", Max: maxUnpacked}))
+	if len(out) > maxUnpacked {
+		err = &limit.Error{What: "bytes of unpacked data", Max: maxUnpacked}
+	}
+	if err != nil {
+		return failed("gzip.decompress", err)
 	}
 	return types.String(out)
 }
@@ -52,15 +52,13 @@ func decompress(packed ref.Val) ref.Val {
 func compress(value ref.Val) ref.Val {
 	text, err := value.ConvertToNative(reflect.TypeFor[string]())
 	if err != nil {
-		return types.WrapErr(fmt.Errorf("gzip.compress: %w", err))
+		return failed("gzip.compress", err)
 	}
 	var out bytes.Buffer
 	w := gzip.NewWriter(&out)
-	if _, err := io.WriteString(w, text.(string)); err != nil {
-		return types.WrapErr(fmt.Errorf("gzip.compress: %w", err))
-	}
-	if err := w.Close(); err != nil {
-		return types.WrapErr(fmt.Errorf("gzip.compress: %w", err))
+	_, err = io.WriteString(w, text.(string))
+	if err = errors.Join(err, w.Close()); err != nil {
+		return failed("gzip.compress", err)
 	}
 	return types.Bytes(out.Bytes())
 }

@@ -111,7 +111,7 @@ func withCertificates(client, bundle ref.Val) ref.Val {
 		return types.MaybeNoSuchOverloadErr(bundle)
 	}
 	c.caBundle = text
-	return opaque{httpType, c}
+	return newOpaque(httpType, c)
 }
 
 // failed is the error of a function.

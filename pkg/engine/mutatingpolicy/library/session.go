@@ -3,7 +3,6 @@ package library
 import (
 	"context"
 	"fmt"
-	"reflect"
 	"slices"
 
 	celgo "github.com/google/cel-go/cel"
@@ -54,10 +53,10 @@ func (s *Session) Bindings() map[string]any {
 	return map[string]any{
 		resourceName:      resource.Context{ContextInterface: resources{s}},
 		globalContextName: globalcontext.Context{ContextInterface: globals{s}},
-		httpName:          opaque{httpType, httpClient{session: s}},
-		imageName:         opaque{imageDataType, s},
+		httpName:          newOpaque(httpType, httpClient{session: s}),
+		imageName:         newOpaque(imageDataType, s),
 		clockName:         s.world.Now,
-		diceName:          opaque{diceType, s.dice},
+		diceName:          newOpaque(diceType, s.dice),
 		exceptionsName: map[string][]string{
 			"allowedImages": append([]string{}, s.images...),
 			"allowedValues": append([]string{}, s.values...),
@@ -102,29 +101,14 @@ func exceptionOptions() []celgo.EnvOption {
 	return []celgo.EnvOption{celgo.Variable(exceptionsName, celgo.MapType(celgo.StringType, celgo.ListType(celgo.StringType)))}
 }
 
-// opaque is a value that expressions can only pass to functions.
+// opaque is a value that expressions can only pass to functions. It equals nothing.
 type opaque struct {
-	kind  *celgo.Type
-	value any
+	ref.Val // null
+	kind    *celgo.Type
+	value   any
 }
 
-var _ ref.Val = opaque{}
-
-// ConvertToNative fails: the value has no meaning outside of an expression.
-func (o opaque) ConvertToNative(t reflect.Type) (any, error) {
-	return nil, fmt.Errorf("%s cannot be converted to %s", o.kind, t)
-}
-
-// ConvertToType converts to the value's own type only.
-func (o opaque) ConvertToType(t ref.Type) ref.Val {
-	if t.TypeName() == o.kind.TypeName() {
-		return o
-	}
-	return types.NewErr("%s cannot be converted to %s", o.kind, t.TypeName())
-}
-
-// Equal returns false: opaque values cannot be compared.
-func (opaque) Equal(ref.Val) ref.Val { return types.False }
+func newOpaque(kind *celgo.Type, value any) opaque { return opaque{types.NullValue, kind, value} }
 
 // Type is the type.
 func (o opaque) Type() ref.Type { return o.kind }
