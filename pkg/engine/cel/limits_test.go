@@ -44,6 +44,11 @@ func TestEvaluationIsBounded(t *testing.T) {
 			mutation:  "Object{spec: Object.spec{args: variables.v60}}",
 			want:      "100000 elements in one value",
 		},
+		"maps of themselves": {
+			variables: doubled("{'a': dyn(1)}", "{'a': dyn(variables.v%[1]d), 'b': dyn(variables.v%[1]d)}"),
+			mutation:  "Object{spec: Object.spec{args: variables.v60}}",
+			want:      "100000 elements in one value",
+		},
 		"texts joined with themselves": {
 			variables: doubled("'0123456789'", "variables.v%[1]d + variables.v%[1]d"),
 			mutation:  "Object{metadata: Object.metadata{labels: {'a': variables.v60}}}",

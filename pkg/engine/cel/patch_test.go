@@ -1,6 +1,7 @@
 package cel_test
 
 import (
+	"errors"
 	"strings"
 	"testing"
 
@@ -126,20 +127,7 @@ func TestApplyConfigurations(t *testing.T) {
 			expression: "Object{metadata: Object.metadata{labels: {1: 'a'}}}",
 			outcome:    outcome{err: "is of type types.Int, not string"},
 		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			s, m := configuration(t, c.expression, c.atomics)
-			c.check(t, s, m)
-		})
-	}
-}
-
-// Maps and lists that an expression spells out within one another are not converted, as in an API server.
-func TestPlainMapsInApplyConfigurations(t *testing.T) {
-	for name, c := range map[string]struct {
-		expression string
-		outcome
-	}{
+		// Maps and lists that an expression spells out within one another are not converted, as in an API server.
 		"a map that is spelled out within another": {
 			expression: "Object{spec: {'securityContext': {'runAsNonRoot': true}}}",
 			outcome:    outcome{err: `field "spec": field "securityContext": a {...} or [...] within another one is not converted`},
@@ -166,9 +154,18 @@ func TestPlainMapsInApplyConfigurations(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s, m := configuration(t, c.expression, cel.RefuseAtomic)
+			s, m := configuration(t, c.expression, c.atomics)
 			c.check(t, s, m)
 		})
+	}
+}
+
+func TestMutationWithoutSchema(t *testing.T) {
+	s, m := configuration(t, "Object{spec: Object.spec{containers: []}}", cel.RefuseAtomic)
+	_, err := s.Evaluate(t.Context(), input(t), cel.MutationBudget()).Mutate(m, nil)
+	var unsupported *cel.UnsupportedError
+	if !errors.As(err, &unsupported) || !strings.Contains(err.Error(), "schema of v1 Pod") {
+		t.Errorf("got %v", err)
 	}
 }
 

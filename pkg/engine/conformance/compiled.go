@@ -140,7 +140,11 @@ func evaluateAll(t *testing.T, program engine.Program, target engine.Target) {
 	if _, err := program.Evaluate(t.Context(), target, cluster.World, sink); err != nil {
 		t.Fatal(err)
 	}
-	effects, err := program.(engine.Propagator).Effects(t.Context(), target, cluster.World, sink)
+	propagator, ok := program.(engine.Propagator)
+	if !ok {
+		return
+	}
+	effects, err := propagator.Effects(t.Context(), target, cluster.World, sink)
 	if err != nil {
 		t.Fatal(err)
 	}
