@@ -100,8 +100,8 @@ func (c *comparison) maps(p fieldpath.Path, a, b map[string]any, t Type) {
 		if t.EmptyIsAbsent {
 			inA, inB = inA && x != nil, inB && y != nil
 		}
-		if inA && inB && (Shared(x, y) || scalarsEqual(x, y, of)) {
-			continue // most fields: a path costs more than this
+		if inA && inB && scalarsEqual(x, y, of) {
+			continue // a path costs more than this
 		}
 		q := field(p, name)
 		switch {
@@ -115,11 +115,11 @@ func (c *comparison) maps(p fieldpath.Path, a, b map[string]any, t Type) {
 	}
 }
 
-// unlike appends the union of the keys, but for those whose values are one and the same,
+// unlike appends the union of the keys, but for those whose values have the same content,
 // which are most.
 func unlike(out []string, a, b map[string]any) []string {
 	for k, x := range a {
-		if y, ok := b[k]; !ok || !Shared(x, y) && !scalarsEqual(x, y, Type{}) {
+		if y, ok := b[k]; !ok || !Same(x, y) {
 			out = append(out, k)
 		}
 	}

@@ -15,9 +15,11 @@ func (c *comparison) lists(p fieldpath.Path, a, b []any, t Type) {
 	if l, ok := t.list(); ok {
 		element = t.to(l.ElementType)
 	}
-	n := namingOf(t, element)
-	if n.distinct(a) && n.distinct(b) {
-		start, end := ends(a, b)
+	start, end := ends(a, b, Same)
+	if start+end == max(len(a), len(b)) {
+		return
+	}
+	if n := namingOf(t, element); n.distinct(a) && n.distinct(b) {
 		old, now := a[start:len(a)-end], b[start:len(b)-end]
 		c.keyed(listAt{p, n, start}, n.all(old), n.all(now))
 		return
@@ -25,13 +27,13 @@ func (c *comparison) lists(p fieldpath.Path, a, b []any, t Type) {
 	c.indexed(p, a, b, element)
 }
 
-// ends counts the elements that are one and the same at the beginning and at the end of two lists.
-func ends(a, b []any) (start, end int) {
+// ends counts the elements that are the same at the beginning and at the end of two lists.
+func ends(a, b []any, same func(a, b any) bool) (start, end int) {
 	n := min(len(a), len(b))
-	for start < n && engine.Identical(a[start], b[start]) {
+	for start < n && same(a[start], b[start]) {
 		start++
 	}
-	for end < n-start && engine.Identical(a[len(a)-1-end], b[len(b)-1-end]) {
+	for end < n-start && same(a[len(a)-1-end], b[len(b)-1-end]) {
 		end++
 	}
 	return start, end
@@ -59,8 +61,8 @@ func (c *comparison) keyed(at listAt, a, b keyedList) {
 			return
 		}
 		j, ok := b.places[id]
-		if ok && !moved[id] && (Shared(a.items[i], b.items[j]) || scalarsEqual(a.items[i], b.items[j], n.element)) {
-			continue // most elements: a path costs more than this
+		if ok && !moved[id] && Same(a.items[i], b.items[j]) {
+			continue // a path costs more than this
 		}
 		q := child(at.path, n.path(a.items[i]))
 		if !ok {
@@ -133,13 +135,7 @@ func longestIncreasing(n []int) map[int]bool {
 // indexed compares by place, after setting aside what the lists share at their
 // two ends, so that an insertion is one added element.
 func (c *comparison) indexed(p fieldpath.Path, a, b []any, element Type) {
-	start, end := ends(a, b)
-	for start < len(a)-end && start < len(b)-end && Equal(a[start], b[start], element) {
-		start++
-	}
-	for end < len(a)-start && end < len(b)-start && Equal(a[len(a)-1-end], b[len(b)-1-end], element) {
-		end++
-	}
+	start, end := ends(a, b, func(x, y any) bool { return Equal(x, y, element) })
 	for i := start; i < max(len(a), len(b))-end && !c.ended(); i++ {
 		q := index(p, i)
 		switch {

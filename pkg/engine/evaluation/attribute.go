@@ -22,56 +22,55 @@ func (e *Evaluation) change(ctx context.Context, t engine.Target, scoped bool, r
 		Subject: t.Key, Before: t.Object, After: t.Object, Target: t, Scoped: scoped,
 		Steps: rec.steps, NotMatched: rec.notMatched,
 	}
-	if len(rec.writes) == 0 {
+	writes := rec.writes()
+	if len(writes) == 0 {
 		return c, ctx.Err()
 	}
-	fields := rec.writes[0].fields
-	if len(rec.writes) > 1 {
-		var err error
-		if fields, err = between(t.Object, rec.state, rec.typ()); err != nil {
+	fields := slices.Clone(writes[0].Fields)
+	if len(writes) > 1 {
+		found, err := between(t.Object, rec.state, rec.typ())
+		if err != nil {
 			c.Steps = append(c.Steps, engine.Step{Rule: allPolicies, Outcome: engine.Failed, Err: err})
 			return c, ctx.Err()
 		}
+		fields = make([]engine.FieldChange, 0, len(found))
+		for _, f := range found {
+			fields = writes.append(fields, f)
+		}
+		for _, w := range writes[1:] { // of each, the paths are enough, and a text to which many write is long
+			for i := range w.Fields {
+				w.Fields[i].From, w.Fields[i].To = nil, nil
+			}
+		}
 	}
 	if len(fields) > 0 {
-		c.After, c.Fields = rec.state, attribute(fields, rec.writes)
+		c.After, c.Fields = rec.state, fields
 	}
 	return c, ctx.Err()
 }
 
-// between lists what differs between two states of an object, unless it has become too large.
+// between lists what differs between two states of an object, unless what is new is too large.
 func between(before, after *unstructured.Unstructured, t diff.Type) ([]engine.FieldChange, error) {
-	if err := limit.Value(after.Object); err != nil {
-		return nil, err
+	fields := diff.Compare(before.Object, after.Object, t)
+	written := make([]any, len(fields))
+	for i := range fields {
+		written[i] = fields[i].To
 	}
-	return diff.Compare(before.Object, after.Object, t), nil
+	return fields, limit.Value(written)
 }
 
-// write is what one rule wrote.
-type write struct {
-	rule   engine.RuleRef
-	fields []engine.FieldChange
-}
+// writers are the steps that changed an object. They find what wrote a field.
+type writers []*engine.Step
 
-// attribute gives each field its last writer.
-func attribute(fields []engine.FieldChange, writes []write) []engine.FieldChange {
-	out := make([]engine.FieldChange, 0, len(fields))
-	if len(writes) == 1 {
-		for _, f := range fields {
-			f.Rule = writes[0].rule
-			out = append(out, f)
+// writes are the steps that changed the object.
+func (r *recorder) writes() (out writers) {
+	for i := range r.steps {
+		if r.steps[i].Outcome == engine.Changed {
+			out = append(out, &r.steps[i])
 		}
-		return out
-	}
-	w := writers(writes)
-	for _, f := range fields {
-		out = w.append(out, f)
 	}
 	return out
 }
-
-// writers finds what wrote a field.
-type writers []write
 
 // span is the first and the last of some writes.
 type span struct{ first, last int }
@@ -83,7 +82,7 @@ func (w writers) touching(p fieldpath.Path) (s span, found bool) {
 		return p[:n].Equals(f.Path[:n])
 	}
 	for i := range w {
-		if !slices.ContainsFunc(w[i].fields, touches) {
+		if !slices.ContainsFunc(w[i].Fields, touches) {
 			continue
 		}
 		if s.last = i; !found {
@@ -103,7 +102,7 @@ func (w writers) append(out []engine.FieldChange, f engine.FieldChange) []engine
 	}
 	added, isMap := f.To.(map[string]any)
 	if f.Kind != engine.Added || !isMap || len(added) == 0 || s.first == s.last {
-		f.Rule = w[s.last].rule
+		f.Rule = w[s.last].Rule
 		return append(out, f)
 	}
 	for _, name := range slices.Sorted(maps.Keys(added)) {

@@ -363,11 +363,10 @@ type recorder struct {
 	reasons    bool
 	steps      []engine.Step
 	notMatched []engine.RuleRef
-	// state is the object after the last step, and writes is what each step wrote. Steps do not
-	// keep their own states, which would be as many objects as there are rules.
+	// state is the object after the last step. Steps do not keep their own states, which would be as many objects as
+	// there are rules.
 	state  *unstructured.Unstructured
-	typ    func() diff.Type // nil for steps that change nothing
-	writes []write
+	typ    func() diff.Type           // nil for steps that change nothing
 	before *unstructured.Unstructured // the object before the first step
 }
 
@@ -379,24 +378,17 @@ func (r *recorder) Wants(o engine.Outcome) bool {
 
 // Step records what a rule did.
 func (r *recorder) Step(s engine.Step) {
-	if r.keeps(&s) {
-		r.steps = append(r.steps, s)
-	}
-}
-
-// keeps completes a step, and reports whether it is kept.
-func (r *recorder) keeps(s *engine.Step) bool {
 	if s.Outcome == engine.NotMatched && !r.reasons {
 		r.notMatched = append(r.notMatched, s.Rule)
-		return false
-	}
-	if s.Outcome == engine.Changed && r.typ != nil {
-		r.note(s)
+		return
 	}
 	if s.Err != nil && s.Outcome.Incomplete() {
 		s.Err = brief(s.Err)
 	}
-	return true
+	r.steps = append(r.steps, s)
+	if s.Outcome == engine.Changed && r.typ != nil {
+		r.note(&r.steps[len(r.steps)-1])
+	}
 }
 
 // brief returns an error as it is, or an error of the words that begin and end its text where that is long: a page of objects keeps
@@ -412,21 +404,17 @@ func brief(err error) error {
 // note compares the object after a step with the one before it, so that a rule that wrote what
 // the server reads as the same is reported as having changed nothing.
 func (r *recorder) note(s *engine.Step) {
-	var err error
-	if s.Fields, err = between(r.state, s.After, r.typ()); err != nil {
+	fields, err := between(r.state, s.After, r.typ())
+	if err != nil {
 		s.Outcome, s.Err, s.After = engine.Failed, err, nil
 		return
 	}
-	r.state, s.After = s.After, nil
-	if len(s.Fields) == 0 {
+	r.state, s.After, s.Fields = s.After, nil, fields
+	if len(fields) == 0 {
 		s.Outcome = engine.Unchanged
-		return
 	}
-	r.writes = append(r.writes, write{rule: s.Rule, fields: s.Fields})
-	if len(r.writes) > 1 { // change compares the states: of each, the paths are enough, and a text to which many write is long
-		for i := range s.Fields {
-			s.Fields[i].From, s.Fields[i].To = nil, nil
-		}
+	for i := range fields {
+		fields[i].Rule = s.Rule
 	}
 }
 

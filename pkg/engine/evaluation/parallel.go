@@ -3,6 +3,7 @@ package evaluation
 import (
 	"context"
 	"iter"
+	"sync/atomic"
 
 	"golang.org/x/sync/errgroup"
 
@@ -75,13 +76,15 @@ func (j job[R]) onPage(ctx context.Context, page engine.Page) ([]R, error) {
 // sideBySide does something for each number below n. The first error ends it.
 func sideBySide(ctx context.Context, workers, n int, do func(context.Context, int) error) error {
 	group, inner := errgroup.WithContext(ctx)
-	group.SetLimit(workers)
-	for i := range n {
+	var next atomic.Int64
+	for range min(workers, n) {
 		group.Go(func() error {
-			if inner.Err() != nil {
-				return context.Cause(inner)
+			for i := next.Add(1); i <= int64(n) && inner.Err() == nil; i = next.Add(1) {
+				if err := do(inner, int(i-1)); err != nil {
+					return err
+				}
 			}
-			return do(inner, i)
+			return nil
 		})
 	}
 	if err := group.Wait(); err != nil {

@@ -15,21 +15,18 @@ const maxAdmissions = 5
 
 // mark is how far a pass has come.
 type mark struct {
-	target                    engine.Target
-	state                     *unstructured.Unstructured
-	steps, notMatched, writes int
+	target            engine.Target
+	state             *unstructured.Unstructured
+	steps, notMatched int
 }
 
 func (p *pass) mark() mark {
-	return mark{
-		target: p.target, state: p.rec.state, steps: len(p.rec.steps), notMatched: len(p.rec.notMatched), writes: len(p.rec.writes),
-	}
+	return mark{target: p.target, state: p.rec.state, steps: len(p.rec.steps), notMatched: len(p.rec.notMatched)}
 }
 
 // reset takes a pass back to a mark.
 func (p *pass) reset(m mark) {
-	p.target = m.target
-	p.rec.state, p.rec.writes = m.state, p.rec.writes[:m.writes]
+	p.target, p.rec.state = m.target, m.state
 	p.rec.steps, p.rec.notMatched = p.rec.steps[:m.steps], p.rec.notMatched[:m.notMatched]
 }
 

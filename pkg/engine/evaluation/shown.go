@@ -53,9 +53,9 @@ func (p *pass) state() state {
 		s.target = s.target.With(p.rec.before)
 		return s
 	}
-	for _, w := range p.rec.writes {
-		if !slices.Contains(s.by, w.rule) {
-			s.by = append(s.by, w.rule)
+	for _, w := range p.rec.writes() {
+		if !slices.Contains(s.by, w.Rule) {
+			s.by = append(s.by, w.Rule)
 		}
 	}
 	if simulated := s.target.OldObject == p.rec.before; simulated && len(s.by) > 0 { // a run over the result would find no request that changes it
