@@ -6,159 +6,107 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+	"sigs.k8s.io/structured-merge-diff/v6/value"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 )
 
 // cut keeps of two states of an object what the fields lead to.
 func cut(before, after *unstructured.Unstructured, fields []engine.FieldChange) Partial {
-	t := Partial{Before: before.Object, After: after.Object, Fields: fields}
-	cutter := newTree(t)
-	return Partial{Before: cutter.cut(before.Object), After: cutter.cut(after.Object), Fields: fields}
-}
-
-// tree holds the paths of fields.
-type tree struct {
-	// whole: keep everything from here on.
-	whole    bool
-	children []*branch
-}
-
-type branch struct {
-	element fieldpath.PathElement
-	tree
-}
-
-// newTree joins the paths of a change, and finds the lists that have to be kept
-// whole.
-func newTree(t Partial) *tree {
-	root := &tree{}
-	for _, f := range t.Fields {
-		root.add(f.Path)
+	kept := fieldpath.NewSet()
+	for _, f := range fields {
+		kept.Insert(shortened(f.Path, before.Object, after.Object))
 	}
-	root.widen(map[string]any(t.Before), map[string]any(t.After))
-	return root
+	return Partial{Before: partOf(before.Object, kept), After: partOf(after.Object, kept), Fields: fields}
 }
 
-func (t *tree) add(p fieldpath.Path) {
-	at := t
-	for _, e := range p {
-		if e.Index != nil || e.Value != nil {
-			break
+// shortened returns a path up to the first list that has to be kept whole: one that has no keys, or not the same elements at
+// the same places in both states.
+func shortened(p fieldpath.Path, before, after any) fieldpath.Path {
+	for i, e := range p {
+		if e.Index != nil || e.Value != nil || e.Key != nil && !sameKeys(before, after, *e.Key) {
+			return p[:i]
 		}
-		at = at.child(e)
+		_, before, _ = step(before, e)
+		_, after, _ = step(after, e)
 	}
-	at.whole = true
+	return p
 }
 
-func (t *tree) child(e fieldpath.PathElement) *tree {
-	// Paths come in order: what was there is the last one.
-	for _, b := range slices.Backward(t.children) {
-		if b.element.Equals(e) {
-			return &b.tree
-		}
-	}
-	b := &branch{element: e}
-	t.children = append(t.children, b)
-	return &b.tree
-}
-
-// widen keeps a list whole if it has not the same elements at the same places in
-// both states.
-func (t *tree) widen(before, after any) {
-	if t.whole {
-		return
-	}
+// sameKeys reports whether two lists, where both are, have the same keys.
+func sameKeys(before, after any, key value.FieldList) bool {
 	a, isList := before.([]any)
 	b, isListToo := after.([]any)
-	if isList && isListToo && !t.sameKeys(a, b) {
-		t.whole = true
-		return
-	}
-	for _, c := range t.children {
-		x, _ := Lookup(before, fieldpath.Path{c.element})
-		y, _ := Lookup(after, fieldpath.Path{c.element})
-		c.widen(x, y)
-	}
+	return !isList || !isListToo || slices.EqualFunc(a, b, func(x, y any) bool { return Same(stub(x, key), stub(y, key)) })
 }
 
-func (t *tree) sameKeys(a, b []any) bool {
-	names := t.keyNames()
-	return slices.EqualFunc(a, b, func(x, y any) bool {
-		return Same(map[string]any(stub(x, names)), map[string]any(stub(y, names)))
-	})
-}
-
-// keyNames are the fields that name an element of the list.
-func (t *tree) keyNames() []string {
-	var names []string
-	for _, c := range t.children {
-		if c.element.Key == nil {
-			continue
-		}
-		for _, k := range *c.element.Key {
-			names = append(names, k.Name)
-		}
-		break
-	}
-	return names
-}
-
-func stub(element any, names []string) Part {
+// stub is what names an element of a list.
+func stub(element any, key value.FieldList) map[string]any {
 	from, _ := element.(map[string]any)
-	out := make(Part, len(names))
-	for _, n := range names {
-		if v, ok := from[n]; ok {
-			out[n] = v
+	out := make(map[string]any, len(key))
+	for _, f := range key {
+		if v, ok := from[f.Name]; ok {
+			out[f.Name] = v
 		}
 	}
 	return out
 }
 
-// cut keeps of an object what the tree leads to.
-func (t *tree) cut(object map[string]any) Part {
-	kept, _ := t.of(object).(map[string]any)
-	return kept
+// partOf keeps of an object what is in a set.
+func partOf(object map[string]any, kept *fieldpath.Set) Part {
+	out, _ := keep(object, kept).(map[string]any)
+	return out
 }
 
-func (t *tree) of(v any) any {
-	if t.whole {
-		return v
-	}
+func keep(v any, kept *fieldpath.Set) any {
 	switch v := v.(type) {
 	case map[string]any:
 		out := map[string]any{}
-		for _, c := range t.children {
-			if c.element.FieldName == nil {
-				continue
-			}
-			if below, ok := v[*c.element.FieldName]; ok {
-				out[*c.element.FieldName] = c.of(below)
+		for name, below := range v {
+			if below, ok := keepAt(below, kept, fieldpath.FieldNameElement(name)); ok {
+				out[name] = below
 			}
 		}
 		return out
 	case []any:
-		return t.elements(v)
+		return keepElements(v, kept)
 	}
 	return v
 }
 
-func (t *tree) elements(list []any) []any {
-	names := t.keyNames()
+// keepAt keeps what is in a set of the value that an element of a path names.
+func keepAt(v any, kept *fieldpath.Set, e fieldpath.PathElement) (any, bool) {
+	if kept.Members.Has(e) {
+		return v, true
+	}
+	below, ok := kept.Children.Get(e)
+	if !ok {
+		return nil, false
+	}
+	return keep(v, below), true
+}
+
+// keepElements keeps all elements of a list, and of those that are not in a set what names them.
+func keepElements(list []any, kept *fieldpath.Set) []any {
+	elements := slices.AppendSeq(slices.Collect(kept.Members.All()), kept.Children.All())
+	var key value.FieldList
+	if len(elements) > 0 && elements[0].Key != nil {
+		key = *elements[0].Key
+	}
 	out := make([]any, len(list))
-	for i, element := range list {
-		out[i] = map[string]any(stub(element, names))
-		for _, c := range t.children {
-			if _, ok := Lookup([]any{element}, fieldpath.Path{c.element}); !ok {
-				continue
-			}
-			kept, ok := c.of(element).(map[string]any)
-			if !ok {
-				continue
-			}
-			kept = maps.Clone(kept)
-			maps.Copy(kept, stub(element, names))
-			out[i] = kept
+	for i := range list {
+		out[i] = stub(list[i], key)
+	}
+	for _, e := range elements {
+		i := Index(list, e)
+		if i < 0 {
+			continue
+		}
+		part, _ := keepAt(list[i], kept, e)
+		if fields, ok := part.(map[string]any); ok {
+			fields = maps.Clone(fields)
+			maps.Copy(fields, stub(list[i], key))
+			out[i] = fields
 		}
 	}
 	return out

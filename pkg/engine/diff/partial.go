@@ -73,9 +73,11 @@ func WithoutBookkeeping(object map[string]any) map[string]any {
 // the place of what was expected of it. Nothing else of the answer is in it: the
 // answer may be a later state of the object, to which others have added.
 func (p Partial) Answered(answer *unstructured.Unstructured) Partial {
-	cutter := newTree(Partial{Before: p.Before, After: p.After, Fields: p.Units()})
-	cutter.widen(map[string]any(p.Before), answer.Object)
-	out := Partial{Before: p.Before, After: cutter.cut(answer.Object)}
+	kept, before := fieldpath.NewSet(), map[string]any(p.Before)
+	for _, f := range p.Units() {
+		kept.Insert(shortened(shortened(f.Path, before, map[string]any(p.After)), before, answer.Object))
+	}
+	out := Partial{Before: p.Before, After: partOf(answer.Object, kept)}
 	for _, f := range p.Fields {
 		if kind, differs := out.kindOf(f); differs {
 			f.Kind = kind
