@@ -62,64 +62,28 @@ func (e Edit) MarshalJSON() ([]byte, error) {
 // as the same is edited all the same. The list is never nil: no edits are an empty
 // patch.
 func Edits(before, after map[string]any) []Edit {
-	return append([]Edit{}, (&editor{}).values(nil, before, after)...)
+	return append([]Edit{}, editMaps(nil, before, after)...)
 }
 
-// EditsWithin is Edits within a limit, if need be by replacing whole subtrees in
-// which there are many. Where that is not enough, ok is false and the edits are all
-// that there would be.
-func EditsWithin(before, after map[string]any, limit int) (edits []Edit, ok bool) {
-	all := Edits(before, after)
-	bounded := all
-	for perSubtree := limit; len(bounded) > limit; perSubtree /= 2 {
-		if perSubtree == 0 {
-			return all, false
-		}
-		bounded = (&editor{limit: perSubtree}).values(nil, before, after)
-	}
-	return bounded, true
-}
-
-// editor walks two values side by side.
-type editor struct {
-	limit int // edits in one subtree before it is replaced whole; 0: no limit
-}
-
-func (e *editor) values(at fieldpath.Path, a, b any) []Edit {
-	var out []Edit
+// editValues walks two values side by side.
+func editValues(at fieldpath.Path, a, b any) []Edit {
 	switch x := a.(type) {
 	case map[string]any:
-		y, ok := b.(map[string]any)
-		if !ok {
-			return []Edit{{OpReplace, at, b}}
+		if y, ok := b.(map[string]any); ok {
+			return editMaps(at, x, y)
 		}
-		out = e.maps(at, x, y)
 	case []any:
-		y, ok := b.([]any)
-		if !ok {
-			return []Edit{{OpReplace, at, b}}
+		if y, ok := b.([]any); ok {
+			return editLists(at, x, y)
 		}
-		out = e.lists(at, x, y)
-	default:
-		if Same(a, b) {
-			return nil
-		}
-		return []Edit{{OpReplace, at, b}}
 	}
-	if e.limit > 0 && len(out) > e.limit && replaceable(at) {
-		return []Edit{{OpReplace, at, b}}
+	if Same(a, b) {
+		return nil
 	}
-	return out
+	return []Edit{{OpReplace, at, b}}
 }
 
-// replaceable reports whether a path may be replaced whole: neither the object
-// nor its metadata, which holds what only the server may set.
-func replaceable(at fieldpath.Path) bool {
-	return len(at) > 1 || len(at) == 1 && *at[0].FieldName != "metadata"
-}
-
-func (e *editor) maps(at fieldpath.Path, a, b map[string]any) []Edit {
-	var out []Edit
+func editMaps(at fieldpath.Path, a, b map[string]any) (out []Edit) {
 	all := slices.AppendSeq(slices.Collect(maps.Keys(a)), maps.Keys(b))
 	slices.Sort(all)
 	for _, k := range slices.Compact(all) {
@@ -131,28 +95,20 @@ func (e *editor) maps(at fieldpath.Path, a, b map[string]any) []Edit {
 		case !inA:
 			out = append(out, Edit{OpAdd, field(at, k), y})
 		case !Same(x, y):
-			out = append(out, e.values(field(at, k), x, y)...)
+			out = append(out, editValues(field(at, k), x, y)...)
 		}
 	}
 	return out
 }
 
-// lists leaves alone what is equal at both ends, pairs what is between by
+// editLists leaves alone what is equal at both ends, pairs what is between by
 // position, and then removes or adds the rest.
-func (e *editor) lists(at fieldpath.Path, a, b []any) []Edit {
-	head := 0
-	for head < min(len(a), len(b)) && Same(a[head], b[head]) {
-		head++
-	}
-	tail := 0
-	for tail < min(len(a), len(b))-head && Same(a[len(a)-1-tail], b[len(b)-1-tail]) {
-		tail++
-	}
+func editLists(at fieldpath.Path, a, b []any) (out []Edit) {
+	head, tail := ends(a, b, Same)
 	endA, endB := len(a)-tail, len(b)-tail
 	paired := min(endA, endB)
-	var out []Edit
 	for i := head; i < paired; i++ {
-		out = append(out, e.values(index(at, i), a[i], b[i])...)
+		out = append(out, editValues(index(at, i), a[i], b[i])...)
 	}
 	for i := endA - 1; i >= paired; i-- {
 		out = append(out, Edit{Op: OpRemove, Path: index(at, i)})

@@ -2,7 +2,6 @@ package diff
 
 import (
 	"encoding/json"
-	"fmt"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -56,44 +55,5 @@ func TestEdits(t *testing.T) {
 				t.Errorf("(-want +got):\n%s", d)
 			}
 		})
-	}
-}
-
-func TestEditsWithinReplacesAParent(t *testing.T) {
-	list := func(n int, v string) []any {
-		l := make([]any, n)
-		for i := range l {
-			l[i] = map[string]any{"v": v}
-		}
-		return l
-	}
-	paths := func(t *testing.T, before, after map[string]any, limit int) []string {
-		all, ok := EditsWithin(before, after, limit)
-		if !ok || len(all) > limit {
-			t.Errorf("%d edits, limit %d", len(all), limit)
-		}
-		var out []string
-		for _, e := range all {
-			out = append(out, e.Pointer())
-		}
-		return out
-	}
-	before := map[string]any{"metadata": map[string]any{"name": "x"}, "spec": map[string]any{"a": list(6, "1"), "b": list(2, "1")}}
-	after := map[string]any{"metadata": map[string]any{"name": "x"}, "spec": map[string]any{"a": list(6, "2"), "b": list(2, "2")}}
-	if d := cmp.Diff([]string{"/spec/a", "/spec/b/0/v", "/spec/b/1/v"}, paths(t, before, after, 5)); d != "" {
-		t.Errorf("the one list that has too many is replaced (-want +got):\n%s", d)
-	}
-	if d := cmp.Diff([]string{"/spec"}, paths(t, before, after, 1)); d != "" {
-		t.Errorf("their parent is, where both are too many (-want +got):\n%s", d)
-	}
-
-	labels := map[string]any{}
-	for i := range 8 {
-		labels[fmt.Sprint(i)] = "x"
-	}
-	bare := map[string]any{"metadata": map[string]any{"labels": map[string]any{}, "annotations": map[string]any{}}}
-	full := map[string]any{"metadata": map[string]any{"labels": labels, "annotations": labels}}
-	if d := cmp.Diff([]string{"/metadata/annotations", "/metadata/labels"}, paths(t, bare, full, 5)); d != "" {
-		t.Errorf("metadata is never replaced (-want +got):\n%s", d)
 	}
 }

@@ -188,8 +188,8 @@ func newRequest(in Input) (Request, error) {
 // guard: a stale resourceVersion is answered with 409, whereas a failing `test`
 // would be a 422 without a reason.
 func (r Request) jsonPatch(why Reason) (Request, error) {
-	edits, ok := diff.EditsWithin(r.was, r.Want.Object, maxOperations-1)
-	if !ok {
+	edits := diff.Edits(r.was, r.Want.Object)
+	if len(edits) >= maxOperations {
 		return r, fmt.Errorf("the change needs %d JSON patch operations, the server takes %d", len(edits)+1, maxOperations)
 	}
 	guard := diff.Edit{
