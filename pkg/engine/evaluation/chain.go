@@ -4,13 +4,11 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"iter"
 	"maps"
+	"math"
 	"slices"
-	"sync"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
@@ -38,28 +36,38 @@ type chains struct {
 	programs []propagation
 	rules    []*triggeredRule   // in turn
 	wants    []engine.Selection // what triggers them, without labels
-	own      selectionIndex     // what the rules may change that match it
+	own      []engine.Selection // what the rules may change that match it
 	possible bool               // targets may be triggers
-	pages    int                // of the source
 	places   map[engine.ObjectKey]int
+	first    map[int][]*orderedEffect // of the first pass, by the places of their triggers
 	fed      map[engine.ObjectKey]*fed
 	read     map[engine.Selection]bool // subjects among which triggers were looked for
+	news     []*orderedEffect          // of a round: those that are new, or gone, but for those on their own trigger alone
+	answer   answer                    // the last one
 }
 
 // triggeredRule is a rule that changes others than it matches.
 type triggeredRule struct {
 	turn
 	ref     engine.RuleRef
-	wants   selectionIndex // what triggers it, or a superset
+	wants   []engine.Selection // what triggers it, or a superset
 	targets []engine.Selection
+}
+
+// answer is that of a program to a question: what does this state trigger?
+type answer struct {
+	program int
+	state   *unstructured.Unstructured
+	*triggered
 }
 
 // fed is a trigger on which effects act.
 type fed struct {
 	key      engine.ObjectKey
 	target   engine.Target
-	place    int                                 // of the trigger in the run
-	matching []*triggeredRule                    // what it may trigger, in turn
+	place    int              // of the trigger in the run
+	matching []*triggeredRule // what it may trigger, in turn
+	effects  map[turn][]*orderedEffect
 	asked    map[turn]*unstructured.Unstructured // the state for which each rule was asked for its effects
 	final    *unstructured.Unstructured
 	kept     map[turn]bool // rules that are not asked again, since they would go on changing their own trigger
@@ -75,36 +83,37 @@ func (f *fed) settled() bool {
 	return true
 }
 
+// actsOnItself reports whether an effect of the trigger acts on it.
+func (f *fed) actsOnItself(e *orderedEffect) bool { return e.mayActOn(f.target.Key, f.target.Object) }
+
 // same reports whether two states of an object are alike.
 func same(a, b *unstructured.Unstructured) bool { return a == b || diff.Same(a.Object, b.Object) }
 
 func newChains(e *Evaluation, src engine.Source, programs []propagation) *chains {
 	c := &chains{
 		Evaluation: e, source: src, programs: programs,
-		places: map[engine.ObjectKey]int{}, fed: map[engine.ObjectKey]*fed{}, read: map[engine.Selection]bool{},
+		places: map[engine.ObjectKey]int{}, first: map[int][]*orderedEffect{}, fed: map[engine.ObjectKey]*fed{}, read: map[engine.Selection]bool{},
 	}
 	for _, p := range e.programs {
 		if q, ok := p.(engine.Propagator); !ok || !q.Propagates() {
-			c.own.all = append(c.own.all, p.Selections()...)
+			c.own = append(c.own, p.Selections()...)
 		}
 	}
 	for _, p := range programs {
 		if _, ok := p.Program.(engine.Describer); !ok { // any rule may do both
-			c.own.all = append(c.own.all, p.Selections()...)
+			c.own = append(c.own, p.Selections()...)
 		}
 		for _, d := range described(p.Program) {
 			if d.Existing != engine.ByTrigger {
-				c.own.all = append(c.own.all, d.Matches...)
+				c.own = append(c.own, d.Matches...)
 				continue
 			}
-			r := &triggeredRule{turn: p.order.of(d.Rule), ref: d.Rule, targets: d.Targets}
-			r.wants.all = d.Matches
-			c.rules = append(c.rules, r)
+			c.rules = append(c.rules, &triggeredRule{turn: p.order.of(d.Rule), ref: d.Rule, wants: d.Matches, targets: d.Targets})
 		}
 	}
 	var wants, targets []engine.Selection
 	for _, r := range c.rules {
-		wants = append(wants, r.wants.all...)
+		wants = append(wants, r.wants...)
 		targets = append(targets, r.targets...)
 		c.possible = c.possible || len(r.targets) == 0
 	}
@@ -113,18 +122,6 @@ func newChains(e *Evaluation, src engine.Source, programs []propagation) *chains
 		return s.Subresource == "" && slices.ContainsFunc(c.wants, s.MayMeet)
 	})
 	return c
-}
-
-// counted counts pages.
-func (c *chains) counted(pages iter.Seq2[engine.Page, error]) iter.Seq2[engine.Page, error] {
-	return func(yield func(engine.Page, error) bool) {
-		for page, err := range pages {
-			c.pages++
-			if !yield(page, err) {
-				return
-			}
-		}
-	}
 }
 
 // note keeps the place of a trigger, where targets may be triggers.
@@ -138,7 +135,7 @@ func (c *chains) note(t *triggered) {
 func (c *chains) triggeredBy(t *engine.Target) []*triggeredRule {
 	var out []*triggeredRule
 	for _, r := range c.rules {
-		if r.wants.covers(t) {
+		if covers(r.wants, t) {
 			out = append(out, r)
 		}
 	}
@@ -149,8 +146,8 @@ func (c *chains) triggeredBy(t *engine.Target) []*triggeredRule {
 // it triggers. Covered reports whether there may be any of these.
 func (c *chains) asTrigger(ctx context.Context, t engine.Target) (s state, covered bool, err error) {
 	p := c.begin(ctx, t, false)
-	covered = slices.ContainsFunc(c.rules, func(r *triggeredRule) bool { return r.wants.covers(&t) })
-	if covered && c.own.covers(&t) && c.chosen(&t) {
+	covered = slices.ContainsFunc(c.rules, func(r *triggeredRule) bool { return covers(r.wants, &t) })
+	if covered && covers(c.own, &t) && c.chosen(&t) {
 		err = p.chain()
 	}
 	return p.state(), covered, err
@@ -161,11 +158,13 @@ func (c *chains) follow(ctx context.Context) error {
 	if !c.possible || len(c.effects.all) == 0 {
 		return nil
 	}
-	c.effects.indexTriggers()
+	for _, f := range c.effects.all {
+		c.first[f.trigger] = append(c.first[f.trigger], f)
+	}
 	endless := false
 	next, err := c.fedBy(ctx, c.effects.all)
 	for err == nil && len(next) > 0 { // a rule depends on those before it alone, so that this ends
-		next, err = c.round(ctx, next, (*visit).inTurn)
+		next, err = c.round(ctx, next, c.inTurn)
 	}
 	next = slices.DeleteFunc(c.inOrder(), (*fed).settled)
 	for err == nil && len(next) > 0 {
@@ -174,11 +173,12 @@ func (c *chains) follow(ctx context.Context) error {
 			endless = endless || f.visits > maxVisits
 			return f.visits > maxVisits
 		})
-		next, err = c.round(ctx, next, (*visit).atEnd)
+		next, err = c.round(ctx, next, c.atEnd)
 	}
 	if endless {
 		c.fail()
 	}
+	c.effects.all = slices.DeleteFunc(c.effects.all, func(f *orderedEffect) bool { return f.gone })
 	return err
 }
 
@@ -188,89 +188,215 @@ func (c *chains) inOrder() []*fed {
 }
 
 // round visits triggers, and returns those on which effects act that are new, or gone.
-func (c *chains) round(ctx context.Context, triggers []*fed, ask func(*visit) error) ([]*fed, error) {
-	visits := make([]*visit, len(triggers))
-	err := sideBySide(ctx, c.options.Workers, len(triggers), func(ctx context.Context, i int) error {
-		f := triggers[i]
-		visits[i] = &visit{chains: c, fed: f, ctx: ctx, acting: c.effects.on(f.key, f.target.Object)}
-		return ask(visits[i])
-	})
-	if err != nil {
-		return nil, err
+func (c *chains) round(ctx context.Context, triggers []*fed, visit func(context.Context, *fed) error) ([]*fed, error) {
+	c.news = nil
+	for _, f := range triggers {
+		if err := visit(ctx, f); err != nil {
+			return nil, err
+		}
 	}
-	var changed []*orderedEffect
-	for _, v := range visits {
-		changed = append(changed, c.take(v)...)
-	}
-	c.effects.sort()
-	c.effects.indexTriggers()
-	return c.fedBy(ctx, changed)
+	return c.fedBy(ctx, c.news)
 }
 
-// take stores what came of a visit, and returns the effects that are new, or gone, but for those on the trigger itself alone.
-func (c *chains) take(v *visit) (changed []*orderedEffect) {
-	elsewhere := func(f *orderedEffect) {
-		if !f.subjects.Exact() || subjectKey(f.subjects).Named() != v.key {
-			changed = append(changed, f)
+// inTurn asks the rules that see another state than they did when each stands where the rules before it
+// have left the trigger.
+func (c *chains) inTurn(ctx context.Context, f *fed) error {
+	p, err := c.walk(ctx, f, func(r *triggeredRule, s state) error {
+		if same(f.asked[r.turn], s.target.Object) {
+			return nil
+		}
+		got, err := c.ask(ctx, f, r, s)
+		if err == nil {
+			c.replace(f, r, got.of(f, r))
+			c.noteSteps(f.key, r.ref, got.rec)
+		}
+		return err
+	})
+	if err == nil {
+		f.final = p.state().target.Object
+	}
+	return err
+}
+
+// atEnd asks the rules that saw another state than the one that the run ends with, until the trigger no longer
+// changes by what it triggers itself. Rules that go on changing their own trigger are not asked again, and go back to what they did
+// to it when the visit began.
+func (c *chains) atEnd(ctx context.Context, f *fed) error {
+	began := maps.Clone(f.effects)
+	for i := 0; ; i++ {
+		p, err := c.walk(ctx, f, func(*triggeredRule, state) error { return nil })
+		if err != nil {
+			return err
+		}
+		s := p.state()
+		f.final = s.target.Object
+		changed, err := c.askAtEnd(ctx, f, s)
+		if err != nil || !changed {
+			return err
+		}
+		for _, r := range f.matching {
+			if i >= maxVisits && slices.ContainsFunc(f.effects[r.turn], f.actsOnItself) {
+				c.replace(f, r, began[r.turn])
+				f.kept[r.turn] = true
+				for _, own := range f.effects[r.turn] {
+					own.repeats = true
+				}
+			}
 		}
 	}
-	gone := map[*orderedEffect]bool{}
-	for _, m := range v.remade {
-		had := c.effects.of(unit{m.rule.turn, v.place})
-		c.reaches.recount(m.rule.ref, len(had) > 0, len(m.effects) > 0)
-		for _, f := range had {
-			gone[f] = true
-			elsewhere(f)
+}
+
+// askAtEnd asks the rules that saw another state, and reports whether this may change the trigger itself.
+func (c *chains) askAtEnd(ctx context.Context, f *fed, s state) (changed bool, err error) {
+	for _, r := range f.matching {
+		if f.kept[r.turn] || same(f.asked[r.turn], f.final) {
+			continue
 		}
-		for _, f := range m.effects {
-			c.addInScope(f)
-			elsewhere(f)
+		got, err := c.ask(ctx, f, r, s)
+		if err != nil {
+			return false, err
 		}
-		c.noteSteps(v.key, m)
+		if effects := got.of(f, r); len(effects) > 0 || len(f.effects[r.turn]) == 0 {
+			c.replace(f, r, effects)
+			c.noteSteps(f.key, r.ref, got.rec)
+			changed = changed || slices.ContainsFunc(effects, f.actsOnItself)
+		}
 	}
-	for _, f := range c.effects.byTrigger[v.place] {
-		f.repeats = f.repeats || v.kept[f.turn]
+	return changed, nil
+}
+
+// walk evaluates the trigger with the effects as they are now. It calls before when each rule that the trigger
+// may trigger has its turn.
+func (c *chains) walk(ctx context.Context, f *fed, before func(*triggeredRule, state) error) (*pass, error) {
+	p := c.begin(ctx, f.target, false)
+	if covers(c.own, &f.target) {
+		if err := p.chain(); err != nil {
+			return nil, err
+		}
 	}
-	if len(gone) > 0 {
-		c.effects.all = slices.DeleteFunc(c.effects.all, func(f *orderedEffect) bool { return gone[f] })
+	if len(f.asked) == 0 {
+		for _, r := range f.matching {
+			f.asked[r.turn] = p.state().target.Object
+		}
 	}
-	return changed
+	begun, from := p.target.Object, turn{}
+	acting := func(to turn) (out []*orderedEffect) {
+		for _, e := range c.effects.on(f.key, f.target.Object) {
+			if e.compare(from) >= 0 && e.compare(to) < 0 {
+				out = append(out, e)
+			}
+		}
+		return out
+	}
+	for _, r := range f.matching {
+		if err := p.effects(acting(r.turn)); err != nil {
+			return nil, err
+		}
+		if err := before(r, p.state()); err != nil {
+			return nil, err
+		}
+		from = r.turn
+	}
+	if err := p.effects(acting(turn{program: math.MaxInt})); err != nil || p.target.Object == begun {
+		return p, err
+	}
+	return p, p.settle(c.effects.on(f.key, f.target.Object), true)
+}
+
+// ask asks the program of a rule what a state of a trigger triggers.
+func (c *chains) ask(ctx context.Context, f *fed, r *triggeredRule, s state) (answer, error) {
+	f.asked[r.turn] = s.target.Object
+	if c.answer.program == r.program && c.answer.state == s.target.Object {
+		return c.answer, nil
+	}
+	c.answer = answer{r.program, s.target.Object, &triggered{key: f.target.Key, rec: &recorder{reasons: c.options.Reasons}}}
+	i := slices.IndexFunc(c.programs, func(p propagation) bool { return p.order.program == r.program })
+	return c.answer, c.effectsOf(ctx, s, c.programs[i], c.answer.triggered)
+}
+
+// of are the effects of a rule because of a trigger.
+func (a answer) of(f *fed, r *triggeredRule) (out []*orderedEffect) {
+	for _, e := range a.effects {
+		if e.turn == r.turn {
+			e.trigger = f.place
+			out = append(out, &e)
+		}
+	}
+	return out
+}
+
+// replace takes effects for those that a rule has because of a trigger.
+func (c *chains) replace(f *fed, r *triggeredRule, effects []*orderedEffect) {
+	had := f.effects[r.turn]
+	f.effects[r.turn] = effects
+	c.reaches.recount(r.ref, len(had) > 0, len(effects) > 0)
+	for _, e := range had {
+		e.gone = true
+	}
+	for _, e := range effects {
+		if !e.gone {
+			c.addInScope(e)
+		}
+		e.gone = false
+	}
+	for _, e := range slices.Concat(had, effects) {
+		if !e.subjects.Exact() || subjectKey(e.subjects).Named() != f.key {
+			c.news = append(c.news, e)
+		}
+	}
 }
 
 // noteSteps keeps the steps of a rule that was asked again in place of those that it had.
-func (c *chains) noteSteps(key engine.ObjectKey, m *remade) {
+func (c *chains) noteSteps(key engine.ObjectKey, rule engine.RuleRef, steps *recorder) {
 	rec := c.triggers[key]
 	if rec == nil {
 		rec = &recorder{reasons: c.options.Reasons}
 	}
-	rec.replace(m.rule.ref, m.rec)
+	rec.replace(rule, steps)
 	if len(rec.steps) > 0 || len(rec.notMatched) > 0 {
 		c.triggers[key] = rec
 	}
 }
 
+// replace puts the steps of a rule in the place of those that it had.
+func (r *recorder) replace(rule engine.RuleRef, by *recorder) {
+	r.steps = slices.DeleteFunc(slices.Clone(r.steps), func(s engine.Step) bool { return s.Rule == rule })
+	for _, s := range by.steps {
+		if s.Rule == rule {
+			r.steps = append(r.steps, s)
+		}
+	}
+	r.notMatched = slices.DeleteFunc(slices.Clone(r.notMatched), func(known engine.RuleRef) bool { return known == rule })
+	if slices.Contains(by.notMatched, rule) {
+		r.notMatched = append(r.notMatched, rule)
+	}
+}
+
 // fedBy returns the triggers on which some effects act. Those that are new among them are read.
 func (c *chains) fedBy(ctx context.Context, effects []*orderedEffect) ([]*fed, error) {
-	acting := effectIndex{all: slices.Clone(effects)}
-	acting.sort()
-	work := job[*fed]{
-		workers: c.options.Workers,
-		do: func(_ context.Context, t engine.Target) (*fed, error) {
-			f := &fed{key: t.Key.Named(), target: t, place: -1, asked: map[turn]*unstructured.Unstructured{}, kept: map[turn]bool{}}
-			if c.chosen(&t) && len(acting.on(t.Key, t.Object)) > 0 { // else the run does not change it
-				f.matching = c.triggeredBy(&t)
-			}
-			return f, nil
-		},
-		take: func(f *fed) error {
-			if len(f.matching) > 0 && c.fed[f.key] == nil {
-				c.keepFed(f)
-			}
-			return nil
-		},
+	var acting effectIndex
+	for _, f := range effects {
+		acting.add(f)
+	}
+	see := func(_ context.Context, t engine.Target) (*fed, error) {
+		f := &fed{
+			key: t.Key.Named(), target: t, effects: map[turn][]*orderedEffect{}, asked: map[turn]*unstructured.Unstructured{}, kept: map[turn]bool{},
+		}
+		if c.chosen(&t) && len(acting.on(t.Key, t.Object)) > 0 { // else the run does not change it
+			f.matching = c.triggeredBy(&t)
+		}
+		return f, nil
 	}
 	for _, selections := range c.unread(effects) {
-		if err := work.run(ctx, c.Evaluation.pages(ctx, c.source, selections)); err != nil {
+		err := eachPage(ctx, c.options.Workers, c.Evaluation.pages(ctx, c.source, selections), see, func(all []*fed) error {
+			for _, f := range all {
+				if len(f.matching) > 0 && c.fed[f.key] == nil {
+					c.keepFed(f)
+				}
+			}
+			return nil
+		})
+		if err != nil {
 			return nil, err
 		}
 	}
@@ -283,6 +409,9 @@ func (c *chains) keepFed(f *fed) {
 	if f.place, streamed = c.places[f.key]; !streamed {
 		f.place = c.effects.triggers
 		c.effects.triggers++
+	}
+	for _, e := range c.first[f.place] {
+		f.effects[e.turn] = append(f.effects[e.turn], e)
 	}
 	c.fed[f.key] = f
 }
@@ -304,7 +433,7 @@ func (c *chains) unread(effects []*orderedEffect) [][]engine.Selection {
 			kinds = append(kinds, engine.Selection{Group: s.Group, Version: s.Version, Kind: s.Kind})
 		}
 	}
-	if !listed && len(exact) <= max(c.pages, 1) {
+	if !listed && len(exact) <= readsOfOne {
 		return c.narrowed(exact)
 	}
 	kinds = withoutLabels(kinds)
@@ -359,10 +488,12 @@ func (c *chains) fail() {
 	failed := map[*orderedEffect]bool{}
 	var left []*orderedEffect
 	fail := func(f *fed) {
-		for _, f := range c.effects.byTrigger[f.place] {
-			if !failed[f] {
-				failed[f] = true
-				left = append(left, f)
+		for _, r := range f.matching {
+			for _, e := range f.effects[r.turn] {
+				if !failed[e] {
+					failed[e] = true
+					left = append(left, e)
+				}
 			}
 		}
 	}
@@ -394,38 +525,9 @@ func (c *chains) fail() {
 	}
 }
 
-// selectionIndex finds out which objects selections may select, whatever their labels.
-type selectionIndex struct {
-	all []engine.Selection
-
-	mu     sync.Mutex
-	byKind map[schema.GroupVersionKind][]engine.Selection
-}
-
-// covers reports whether an object may be selected. Labels do not count.
-func (x *selectionIndex) covers(t *engine.Target) bool {
-	if len(x.all) == 0 {
-		return false
-	}
-	return slices.ContainsFunc(x.ofKind(t), func(s engine.Selection) bool { return s.MatchesName(t.Key) })
-}
-
-func (x *selectionIndex) ofKind(t *engine.Target) []engine.Selection {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	kind := t.Key.GroupVersionKind()
-	known, ok := x.byKind[kind]
-	if !ok {
-		resource := resourceName(t)
-		for _, s := range x.all {
-			if s.MatchesKind(t.Key) && s.MatchesResource(resource) {
-				known = append(known, s)
-			}
-		}
-		if x.byKind == nil {
-			x.byKind = map[schema.GroupVersionKind][]engine.Selection{}
-		}
-		x.byKind[kind] = known
-	}
-	return known
+// covers reports whether selections may select an object. Labels do not count.
+func covers(all []engine.Selection, t *engine.Target) bool {
+	return slices.ContainsFunc(all, func(s engine.Selection) bool {
+		return s.MatchesName(t.Key) && (s.Resource == "" || s.MatchesResource(resourceName(t)))
+	})
 }

@@ -122,16 +122,20 @@ func (e *Evaluation) Prepare(ctx context.Context, src engine.Source) error {
 	}
 	c := newChains(e, src, programs)
 	e.chains, selections = c, append(selections, c.relabelling()...)
-	work := job[*triggered]{
-		workers: e.options.Workers,
-		do:      func(ctx context.Context, t engine.Target) (*triggered, error) { return e.trigger(ctx, t, c) },
-		take:    func(t *triggered) error { c.note(t); return e.keep(t) },
-	}
-	err := work.run(ctx, c.counted(e.pages(ctx, src, selections)))
-	e.effects.sort()
+	trigger := func(ctx context.Context, t engine.Target) (*triggered, error) { return e.trigger(ctx, t, c) }
+	err := eachPage(ctx, e.options.Workers, e.pages(ctx, src, selections), trigger, func(all []*triggered) error {
+		for _, t := range all {
+			c.note(t)
+			if err := e.keep(t); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
 	if err == nil {
 		err = c.follow(ctx)
 	}
+	slices.SortStableFunc(e.effects.all, rank)
 	e.reaches.index(e.effects.all)
 	return err
 }
@@ -146,29 +150,28 @@ func (e *Evaluation) Run(ctx context.Context, src engine.Source, emit func(*engi
 	}
 	selections = append(selections, e.chains.relabelled()...)
 	visited := keys{}
-	work := job[*engine.Change]{
-		workers: e.options.Workers,
-		do: func(ctx context.Context, t engine.Target) (*engine.Change, error) {
-			if !e.options.Scope.InPercent(t.Key) {
-				return &engine.Change{Subject: t.Key}, nil
-			}
-			return e.Evaluate(ctx, t, true)
-		},
-		note: e.note, review: e.review,
-		take: func(c *engine.Change) error {
-			if !e.options.Scope.InPercent(c.Subject) {
-				e.leaveOut(visited, c.Subject)
-				return nil
-			}
-			acting := e.effects.on(c.Subject, c.Before)
-			if len(acting) > 0 {
-				visited.add(c.Subject)
-			}
-			e.addTriggerSteps(c, acting)
-			return e.emit(c, emit)
-		},
+	evaluate := func(ctx context.Context, t engine.Target) (*engine.Change, error) {
+		if !e.options.Scope.InPercent(t.Key) {
+			return &engine.Change{Subject: t.Key}, nil
+		}
+		return e.Evaluate(ctx, t, true)
 	}
-	if err := work.run(ctx, e.pages(ctx, src, selections)); err != nil {
+	take := func(c *engine.Change) error {
+		if !e.options.Scope.InPercent(c.Subject) {
+			e.leaveOut(visited, c.Subject)
+			return nil
+		}
+		acting := e.effects.on(c.Subject, c.Before)
+		if len(acting) > 0 {
+			visited.add(c.Subject)
+		}
+		e.addTriggerSteps(c, acting)
+		return e.emit(c, emit)
+	}
+	err := eachPage(ctx, e.options.Workers, e.pages(ctx, src, selections), evaluate, func(all []*engine.Change) error {
+		return e.handOver(ctx, all, take)
+	})
+	if err != nil {
 		return err
 	}
 	if err := (unvisited{e, visited, emit, areas{}}).run(ctx); err != nil {
@@ -252,23 +255,31 @@ func (e *Evaluation) Evaluate(ctx context.Context, t engine.Target, scoped bool)
 	return c, err
 }
 
-// note shows a change to the Reviewer, in the order of Run.
-func (e *Evaluation) note(c *engine.Change) {
-	if e.options.Review != nil && c.Writes() {
-		e.options.Review.Note(c)
+// handOver has those of the changes reviewed that rules wrote, and hands all over in their order.
+func (e *Evaluation) handOver(ctx context.Context, all []*engine.Change, take func(*engine.Change) error) error {
+	if review := e.options.Review; review != nil {
+		written := slices.DeleteFunc(slices.Clone(all), func(c *engine.Change) bool { return !c.Writes() })
+		for _, c := range written {
+			review.Note(c)
+		}
+		err := sideBySide(ctx, e.options.Workers, len(written), func(ctx context.Context, i int) error {
+			c := written[i]
+			err := review.Review(ctx, e, c)
+			if c.Shown != nil {
+				c.Shown.Impacts = shownImpacts(c)
+			}
+			return err
+		})
+		if err != nil {
+			return err
+		}
 	}
-}
-
-// review has a change reviewed that was noted.
-func (e *Evaluation) review(ctx context.Context, c *engine.Change) error {
-	if e.options.Review == nil || !c.Writes() {
-		return nil
+	for _, c := range all {
+		if err := take(c); err != nil {
+			return err
+		}
 	}
-	err := e.options.Review.Review(ctx, e, c)
-	if c.Shown != nil {
-		c.Shown.Impacts = shownImpacts(c)
-	}
-	return err
+	return nil
 }
 
 // chain runs all programs in admission order, and then once more those that a
@@ -425,6 +436,8 @@ func (e *Evaluation) isUnreadable(err error) bool {
 	if !errors.As(err, &u) {
 		return false
 	}
+	e.lackedMu.Lock()
+	defer e.lackedMu.Unlock()
 	for _, known := range e.unreadable { // both passes read the same lists
 		if known.What == u.What {
 			return true

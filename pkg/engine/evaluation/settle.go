@@ -34,7 +34,7 @@ func (p *pass) reset(m mark) {
 // the effects what these rules make of it, and those that only its new labels select, until nothing changes. Rules that do not come to an end with one
 // object are not idempotent: it stays as it was.
 func (p *pass) settle(effects []*orderedEffect, scoped bool) error {
-	own := scoped && p.chains.own.covers(&p.target)
+	own := scoped && covers(p.chains.own, &p.target)
 	if !own && !p.selectedLate() {
 		return nil
 	}
@@ -72,10 +72,10 @@ func (p *pass) settle(effects []*orderedEffect, scoped bool) error {
 func (c *chains) relabelling() []engine.Selection {
 	var byLabels, out []engine.Selection
 	for _, rule := range c.rules {
-		byLabels = append(byLabels, labelled(rule.wants.all)...)
+		byLabels = append(byLabels, labelled(rule.wants)...)
 	}
 	for _, s := range withoutLabels(byLabels) {
-		for _, own := range c.own.all {
+		for _, own := range c.own {
 			if !own.MayMeet(s) {
 				continue
 			}
@@ -95,7 +95,7 @@ func (c *chains) relabelled() []engine.Selection {
 		return nil
 	}
 	var out engine.SelectionSet
-	for _, s := range withoutLabels(labelled(c.own.all)) {
+	for _, s := range withoutLabels(labelled(c.own)) {
 		for _, f := range c.effects.all {
 			if f.subjects.Subresource != "" || !c.mayBe(s, f.subjects) {
 				continue

@@ -1,0 +1,390 @@
+package evaluation
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"slices"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+)
+
+// subjects are what several effects share: one selection, read once.
+type subjects struct {
+	engine.Selection
+	effects []*orderedEffect
+	named   []engine.ObjectKey // the subresources that a pattern of names turned out to mean
+}
+
+// under returns a context for the requests for the subjects, which a Secret may have chosen.
+func (s *subjects) under(ctx context.Context) context.Context {
+	ctx, _ = engine.WatchSecrets(ctx)
+	if slices.ContainsFunc(s.effects, func(f *orderedEffect) bool { return f.secret }) {
+		engine.NoteSecret(ctx)
+	}
+	return ctx
+}
+
+// single reports whether the selection names one object, whose labels may have to be compared.
+func (s *subjects) single() bool {
+	one := s.Selection
+	if one.Namespace != "" {
+		one.Labels = nil
+	}
+	return one.Exact()
+}
+
+// bySubjects groups the effects by the selections that they act on within the scope, in order.
+func (e *Evaluation) bySubjects() []*subjects {
+	type id struct { // every field of a selection, with its labels as text
+		engine.Selection
+		labels string
+	}
+	var out []*subjects
+	known := map[id]*subjects{}
+	for _, f := range e.effects.all {
+		for _, s := range e.narrow(f.subjects) {
+			if !e.options.Scope.ShardMeets(s) {
+				continue
+			}
+			k := id{s, fmt.Sprint(s.Labels)}
+			k.Labels = nil
+			if known[k] == nil {
+				known[k] = &subjects{Selection: s}
+				out = append(out, known[k])
+			}
+			known[k].effects = append(known[k].effects, f)
+		}
+	}
+	return out
+}
+
+// unvisited evaluates the effects' subjects in the scope that did not stream by.
+type unvisited struct {
+	*Evaluation
+	visited keys
+	emit    func(*engine.Change) error
+	areas   areas
+}
+
+func (e unvisited) run(ctx context.Context) error {
+	groups := e.bySubjects()
+	for _, s := range groups {
+		if e.byObject(s) {
+			if err := e.nameSubresources(ctx, s); err != nil {
+				return err
+			}
+		}
+	}
+	for _, s := range groups {
+		e.count(s)
+	}
+	var page []subject
+	for _, s := range groups {
+		for _, k := range e.keys(s) {
+			if page = append(page, subject{s, k, nil}); len(page) == pageSize {
+				if err := e.onPage(ctx, page); err != nil {
+					return err
+				}
+				page = nil
+			}
+		}
+		if s.single() || s.Subresource != "" {
+			continue
+		}
+		if err := e.onPage(ctx, page); err != nil {
+			return err
+		}
+		page = nil
+		if err := e.runListed(s.under(ctx), s); err != nil {
+			return err
+		}
+	}
+	return e.onPage(ctx, page)
+}
+
+// report hands over what became of a subject, once.
+func (e unvisited) report(c *engine.Change) error {
+	if !e.visited.add(c.Subject) {
+		return nil
+	}
+	e.addTriggerSteps(c, e.effects.on(c.Subject, c.Before))
+	return e.Evaluation.emit(c, e.emit)
+}
+
+// byObject reports whether a selection means the subresources of objects that have to be found
+// first: a subresource cannot be listed, and does not have its object's labels and fields.
+func (e unvisited) byObject(s *subjects) bool {
+	return s.Subresource != "" && (!s.Exact() || e.options.Scope != nil && e.options.Scope.Labels != nil)
+}
+
+// nameSubresources finds the objects whose subresource a selection means.
+func (e unvisited) nameSubresources(ctx context.Context, s *subjects) error {
+	ctx = s.under(ctx)
+	objects := s.Selection
+	objects.Subresource = ""
+	for u, err := range e.reader.List(ctx, objects) {
+		if err != nil {
+			if c := e.missing(s, err); c != nil && ctx.Err() == nil {
+				return e.report(c)
+			}
+			return ctx.Err()
+		}
+		k := engine.KeyOf(u)
+		if !e.options.Scope.Includes(k, u.GetLabels()) || !e.options.Scope.InShard(k) {
+			continue
+		}
+		k.Subresource = s.Subresource
+		s.named = append(s.named, k)
+		for _, f := range s.effects {
+			if acting := e.effects.named[k.Named()]; !slices.Contains(acting, f) {
+				e.effects.named[k.Named()] = append(acting, f)
+			}
+		}
+	}
+	return nil
+}
+
+// keys are the objects that a selection names, and that are read one by one.
+func (e unvisited) keys(s *subjects) []engine.ObjectKey {
+	if s.single() && !e.byObject(s) {
+		return []engine.ObjectKey{subjectKey(s.Selection)}
+	}
+	return s.named
+}
+
+// subject is an object that effects name, or that their selection lists.
+type subject struct {
+	*subjects
+	key    engine.ObjectKey
+	object *unstructured.Unstructured // nil: it is read by itself
+}
+
+const (
+	// pageSize is how many subjects are kept to be evaluated side by side.
+	pageSize = 100
+	// readers is how many subjects are read at once that are read by themselves.
+	readers = 8
+)
+
+// onPage evaluates subjects side by side, and reports what became of them in their order.
+func (e unvisited) onPage(ctx context.Context, page []subject) error {
+	for i, s := range page {
+		if s.object == nil && !e.visited.has(s.key) {
+			page[i].object = e.listed(ctx, s.key)
+		}
+	}
+	changes := make([]*engine.Change, len(page))
+	err := sideBySide(ctx, max(readers, e.options.Workers), len(page), func(ctx context.Context, i int) (err error) {
+		changes[i], err = e.evaluate(page[i].under(ctx), page[i])
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return e.handOver(ctx, slices.DeleteFunc(changes, func(c *engine.Change) bool { return c == nil }), e.take)
+}
+
+// take reports what evaluate returned.
+func (e unvisited) take(c *engine.Change) error {
+	if len(c.Steps) == 0 && !e.visited.has(c.Subject) && !e.options.Scope.InPercent(c.Subject) {
+		e.leaveOut(e.visited, c.Subject)
+		return nil
+	}
+	return e.report(c)
+}
+
+// runListed evaluates the subjects that a selection lists, while the next ones are read.
+func (e unvisited) runListed(ctx context.Context, s *subjects) error {
+	for page, err := range engine.ReadAhead(ctx, func(ctx context.Context) iter.Seq2[[]subject, error] { return e.listPages(ctx, s) }) {
+		if err == nil {
+			err = e.onPage(ctx, page)
+		} else if c := e.missing(s, err); c != nil && ctx.Err() == nil {
+			err = e.report(c)
+		} else {
+			err = ctx.Err()
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// listPages lists what a selection means within the scope.
+func (e unvisited) listPages(ctx context.Context, s *subjects) iter.Seq2[[]subject, error] {
+	return func(yield func([]subject, error) bool) {
+		var page []subject
+		for u, err := range e.reader.List(ctx, s.Selection) {
+			if err != nil {
+				if yield(page, nil) {
+					yield(nil, err)
+				}
+				return
+			}
+			if k := engine.KeyOf(u); e.means(s, k, u) {
+				page = append(page, subject{s, k, u})
+			}
+			if len(page) == pageSize {
+				if !yield(page, nil) {
+					return
+				}
+				page = nil
+			}
+		}
+		yield(page, nil)
+	}
+}
+
+// means reports whether an object is one of the subjects, in the scope; that of a subresource is decided already.
+func (e unvisited) means(s *subjects, k engine.ObjectKey, u *unstructured.Unstructured) bool {
+	return k.Subresource != "" || s.Matches(u) && e.options.Scope.Includes(k, u.GetLabels()) && e.options.Scope.InShard(k)
+}
+
+// target returns a subject that was read.
+func (e unvisited) target(k engine.ObjectKey, u *unstructured.Unstructured) engine.Target {
+	k.UID = u.GetUID()
+	t := engine.Target{Key: k, Object: u, Request: e.options.Request}
+	if e.world.Origin != nil {
+		t.Origin = e.world.Origin(k)
+	}
+	if t.Request.Operation != engine.OperationCreate {
+		t.OldObject = u
+	}
+	return t
+}
+
+// evaluate returns what becomes of a subject: nil where it is not meant, or visited already, and nothing but its key where it is beyond
+// the percentage of the scope.
+func (e unvisited) evaluate(ctx context.Context, s subject) (*engine.Change, error) {
+	if e.visited.has(s.key) {
+		return nil, nil
+	}
+	if s.object == nil {
+		var err error
+		if s.object, err = e.reader.Get(ctx, s.key); err != nil {
+			return e.missing(s.subjects, err), ctx.Err()
+		}
+	}
+	if !e.means(s.subjects, s.key, s.object) {
+		return nil, nil
+	}
+	if !e.options.Scope.InPercent(s.key) {
+		return &engine.Change{Subject: s.key}, nil
+	}
+	t := e.target(s.key, s.object)
+	if ns := s.object.GetNamespace(); ns != "" {
+		// A Namespace that cannot be read leaves t.Namespace nil, which rules that
+		// ask for its labels report by themselves.
+		t.Namespace, _ = e.world.ReadNamespace(ctx, ns)
+	}
+	return e.Evaluate(ctx, t, false)
+}
+
+// missing is the change of a subject that does not exist, or may not be read: a failed
+// step of each rule that wanted to change it; nil where there is none. That there is nothing of what a pattern stands for is
+// no failure, but one object that the user typed should be there.
+func (e unvisited) missing(s *subjects, cause error) *engine.Change {
+	c := &engine.Change{Subject: subjectKey(s.Selection)}
+	for _, f := range s.effects {
+		err := fmt.Errorf("reading the target: %w", cause)
+		if apierrors.IsNotFound(cause) {
+			if !f.subjects.Exact() {
+				continue
+			}
+			err = fmt.Errorf("the target does not exist: %w", cause)
+		}
+		addStep(c, &engine.Step{Rule: f.Rule(), Trigger: f.Trigger(), Outcome: engine.Failed, Err: brief(err), Confidential: f.secret})
+	}
+	if s.effects[0].secret && c.Shown != nil {
+		c.Shown.Subject = hiddenSubject()
+	}
+	if len(c.Steps) > 0 {
+		return c
+	}
+	if e.options.Scope.Names(c.Subject) {
+		e.isUnreadable(&engine.UnreadableError{What: c.Subject.String(), Err: cause})
+	}
+	return nil
+}
+
+const (
+	// maxByName is how many objects that rules name in one area are read by themselves.
+	maxByName = 99
+	// readsOfOne is how many objects of a listing take as much as reading one by itself, at least.
+	readsOfOne = 5
+)
+
+// areas are where rules name objects. Where they name many, a listing takes the place of reading each by itself, as
+// far as it may be made. What it does not have is read by itself.
+type areas map[engine.Selection]*area
+
+// area is a kind in a namespace.
+type area struct {
+	named   int                                   // how many objects rules name there
+	listed  bool                                  // or not worth it
+	objects map[string]*unstructured.Unstructured // of the listing, by name
+}
+
+// areaOf is where an object is, as its area is listed.
+func areaOf(k engine.ObjectKey) engine.Selection {
+	return engine.Selection{Group: k.Group, Version: k.Version, Kind: k.Kind, Namespace: k.Namespace}
+}
+
+// count notes the objects that a selection names and that did not stream by. Secrets are read by themselves, so that
+// no others are read, and so is what a Secret names.
+func (e unvisited) count(s *subjects) {
+	if slices.ContainsFunc(s.effects, func(f *orderedEffect) bool { return f.secret }) {
+		return
+	}
+	for _, k := range e.keys(s) {
+		if k.Namespace == "" || k.Subresource != "" || k.IsSecret() || e.visited.has(k) {
+			continue
+		}
+		at := areaOf(k)
+		if e.areas[at] == nil {
+			e.areas[at] = &area{}
+		}
+		e.areas[at].named++
+	}
+}
+
+// listed returns an object of an area that is listed. It is nil for one that is to be read by itself.
+func (e unvisited) listed(ctx context.Context, k engine.ObjectKey) *unstructured.Unstructured {
+	a := e.areas[areaOf(k)]
+	if a == nil || k.Subresource != "" {
+		return nil
+	}
+	if !a.listed {
+		a.listed = true
+		e.list(ctx, areaOf(k), a)
+	}
+	object := a.objects[k.Name]
+	delete(a.objects, k.Name)
+	return object
+}
+
+// list reads an area, as long as that takes less than reading by itself each object that is named there. Where it
+// fails, reading each object by itself reports why.
+func (e unvisited) list(ctx context.Context, at engine.Selection, a *area) {
+	if a.named <= maxByName {
+		return
+	}
+	a.objects = map[string]*unstructured.Unstructured{}
+	read := 0
+	for u, err := range e.reader.List(ctx, at) {
+		key := engine.ObjectKey{}
+		if err == nil {
+			key = engine.KeyOf(u).Named()
+		}
+		if read++; err != nil || read > a.named*readsOfOne || len(a.objects) == a.named {
+			return
+		}
+		if len(e.effects.named[key]) > 0 && !e.visited.has(key) {
+			a.objects[key.Name] = u
+		}
+	}
+}
