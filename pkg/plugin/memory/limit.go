@@ -8,8 +8,8 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/limit"
 )
 
-// garbage is how much garbage there may be beside what is kept, in percent of that: Go's own choice, 100, takes a tenth more time.
-const garbage = 150
+// garbage is how much garbage there may be beside what is kept, in percent of that: more takes less time, and more memory than a run may have.
+const garbage = 125
 
 // SetLimit sets the limit of memory of the process, near which it collects garbage more often, and returns it.
 func SetLimit() int64 {
