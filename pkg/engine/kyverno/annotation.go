@@ -31,7 +31,7 @@ func annotateAppliedPatches(step *engine.Step, subject *engine.Target, t diff.Ty
 	if len(fields) == 0 {
 		return
 	}
-	if old := subject.OldObject; old != nil && diff.Equal(old.Object, withoutLines(after, old.Object), t) {
+	if old := subject.OldObject; old != nil && diff.Equal(withoutLines(old.Object), withoutLines(after), t) {
 		step.After = old
 		return
 	}
@@ -44,21 +44,13 @@ func annotateAppliedPatches(step *engine.Step, subject *engine.Target, t diff.Ty
 	step.After = &unstructured.Unstructured{Object: noted}
 }
 
-// withoutLines is an object with the annotation that another state of it has.
-func withoutLines(object, other map[string]any) map[string]any {
-	now, was := annotations(object), annotations(other)
-	if now[appliedPatchesAnnotation] == nil {
-		return object
+// withoutLines is an object without the annotation, and without annotations where there is no other one.
+func withoutLines(object map[string]any) map[string]any {
+	metadata := diff.Without(mapping(object["metadata"]), "annotations")
+	if others := diff.Without(mapping(mapping(object["metadata"])["annotations"]), appliedPatchesAnnotation); len(others) > 0 {
+		metadata["annotations"] = others
 	}
-	now = diff.Without(now, appliedPatchesAnnotation)
-	if lines := was[appliedPatchesAnnotation]; lines != nil {
-		now = diff.With(now, appliedPatchesAnnotation, lines)
-	}
-	metadata := mapping(object["metadata"])
-	if len(now) == 0 && was == nil {
-		return diff.With(object, "metadata", diff.Without(metadata, "annotations"))
-	}
-	return diff.With(object, "metadata", diff.With(metadata, "annotations", now))
+	return diff.With(object, "metadata", metadata)
 }
 
 func lineKey(r engine.RuleRef) string { return r.Rule + "." + r.Policy + ".kyverno.io" }
@@ -115,10 +107,6 @@ func withLine(object map[string]any, key, value string) (map[string]any, error) 
 	}
 	annotations = diff.With(annotations, appliedPatchesAnnotation, written.String())
 	return diff.With(object, "metadata", diff.With(metadata, "annotations", annotations)), nil
-}
-
-func annotations(object map[string]any) map[string]any {
-	return mapping(mapping(object["metadata"])["annotations"])
 }
 
 // yamlText is a string in YAML, as a JSON string where it is not plain.

@@ -134,13 +134,7 @@ func failIn(n policydecode.Node, err error) {
 	}
 }
 
-// operations is a parsed list of operations.
-type operations interface {
-	Apply(c *limit.Clock, object map[string]any, why *engine.Reasons) (map[string]any, error)
-	NotIdempotent() string
-}
-
-func applying(p operations, err error) (compiledPatch, error) {
+func applying(p jsonpatch.Patch, err error) (compiledPatch, error) {
 	return func(e *execution, object map[string]any, why *engine.Reasons) (patchResult, error) {
 		after, err := p.Apply(limit.ClockOf(e.ctx), object, why)
 		if err != nil {
@@ -169,7 +163,7 @@ func compilePatches(patch any) (compiledPatch, error) {
 	if err := isA[[]any](patch); err != nil {
 		return nil, err
 	}
-	return applying(legacy.ParsePatches(sequence(patch)))
+	return applying(jsonpatch.DecodePatches(sequence(patch)))
 }
 
 // metadataPaths are the labels and annotations of an object and of its Pod template.

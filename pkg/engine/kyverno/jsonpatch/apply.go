@@ -16,17 +16,27 @@ import (
 // one that shares with it whatever no operation touched; the document itself is
 // not modified. Where nothing changed, why holds what each operation found, or that
 // they undo each other; it may be nil.
-// The error is an *OperationError.
+// The error is an *OperationError or, of old patches, joins one for each operation that fails.
 func (p Patch) Apply(c *limit.Clock, doc map[string]any, why *engine.Reasons) (map[string]any, error) {
 	current, wrote := doc, false
+	var errs []error
 	for i, o := range p.operations {
-		next, err := o.apply(c, current)
+		next, err := o.apply(c, current, p.old)
 		if err != nil {
-			return doc, &OperationError{Index: i, Op: o.op, Path: o.path, Err: err}
+			err = &OperationError{Index: i, Op: o.op, Path: o.path, Err: err}
 		}
-		if why != nil && diff.Same(next, current) {
+		switch {
+		case err != nil && p.old && o.op == opRemove:
+			why.Add("%v", err)
+			continue
+		case err != nil && p.old:
+			errs = append(errs, err)
+			continue
+		case err != nil:
+			return doc, err
+		case why != nil && diff.Same(next, current):
 			why.Add("%s %s: %s", o.op, o.path, o.idle())
-		} else {
+		default:
 			wrote = true
 		}
 		current = next
@@ -37,10 +47,10 @@ func (p Patch) Apply(c *limit.Clock, doc map[string]any, why *engine.Reasons) (m
 	if wrote && len(p.operations) > 1 { // which nobody reads where they do not
 		why.Add("the operations revert each other")
 	}
-	if !diff.Same(current, doc) {
+	if len(errs) == 0 && !diff.Same(current, doc) {
 		return current, nil
 	}
-	return doc, nil
+	return doc, engine.JoinErrors(errs)
 }
 
 // idle returns why the operation changes nothing.
@@ -54,11 +64,11 @@ func (o operation) idle() string {
 	return "the object holds this value already"
 }
 
-// apply applies one operation.
-func (o operation) apply(c *limit.Clock, doc map[string]any) (map[string]any, error) {
+// apply applies one operation, perhaps of an old patch.
+func (o operation) apply(c *limit.Clock, doc map[string]any, old bool) (map[string]any, error) {
 	switch o.op {
 	case opAdd, opReplace:
-		return write(doc, o.to, editor{Clock: c, op: o.op, value: o.value, create: true})
+		return write(doc, o.to, editor{Clock: c, op: o.op, value: o.value, create: true, spread: old})
 	case opRemove:
 		return write(doc, o.to, editor{Clock: c, op: opRemove, lenient: true})
 	case opTest:
@@ -101,15 +111,6 @@ func test(doc map[string]any, path []string, want any) error {
 		return errTest
 	}
 	return nil
-}
-
-// Find returns what is at a JSON pointer.
-func Find(doc any, pointer string) (any, error) {
-	path, err := parsePointer(pointer)
-	if err != nil {
-		return nil, err
-	}
-	return get(doc, path)
 }
 
 // get follows a path to what must be there.
@@ -164,6 +165,8 @@ type editor struct {
 	create bool
 	// lenient leaves the object as it is where the path leads nowhere.
 	lenient bool
+	// spread inserts the elements of a list that is added to a list.
+	spread bool
 }
 
 // opPut takes a changed child for the one that was there, or that is now.
@@ -233,7 +236,9 @@ func (e editor) editList(list []any, token string) (any, error) {
 		list = slices.Clone(list)
 		list[i] = e.value
 		return list, nil
-	case token == "-" && e.op != opPut, e.op == opReplace && (err == nil && i == len(list) || len(list) == 0 && token == "-1"):
+	case token == "-" && e.op == opAdd:
+		i, err = len(list), nil
+	case token == "-" && e.op == opReplace, e.op == opReplace && (err == nil && i == len(list) || len(list) == 0 && token == "-1"):
 		return append(slices.Clip(list), e.value), nil
 	case err == nil && e.op == opPut:
 		list, err = pad(list, i)
@@ -241,11 +246,14 @@ func (e editor) editList(list []any, token string) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	if token[0] == '-' { // counts from the place behind the end
+	if token[0] == '-' && token != "-" { // counts from the place behind the end
 		i++
 	}
 	if i < 0 || i > len(list) || e.op == opReplace {
 		return nil, fmt.Errorf("index %s is out of range: the list has %d elements", token, len(list))
+	}
+	if items, isList := e.value.([]any); isList && e.spread && e.op == opAdd {
+		return slices.Insert(slices.Clone(list), i, items...), nil
 	}
 	return slices.Insert(slices.Clone(list), i, e.value), nil
 }

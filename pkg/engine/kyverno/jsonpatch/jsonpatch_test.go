@@ -37,6 +37,26 @@ func TestApply(t *testing.T) {
 	}
 }
 
+// Patches of Kyverno 1.0 to 1.5.
+func TestApplyOldPatches(t *testing.T) {
+	for _, c := range conformance.ReadPatchCases(t, "testdata/patches.txtar") {
+		t.Run(c.Name, func(t *testing.T) {
+			list, _ := conformance.ReadMap(t, "patches:\n"+c.Parts["patches"])["patches"].([]any)
+			before := runtime.DeepCopyJSONValue(list)
+			_, _ = c.Check(t, func(live map[string]any) (map[string]any, error) {
+				p, err := jsonpatch.DecodePatches(list)
+				if err != nil {
+					return live, err
+				}
+				return p.Apply(nil, live, nil)
+			})
+			if diff := cmp.Diff(before, any(list)); diff != "" {
+				t.Errorf("the patches were modified:\n%s", diff)
+			}
+		})
+	}
+}
+
 func object(t testing.TB, text string) map[string]any { return conformance.ReadMap(t, text) }
 
 func TestApplySharesUntouched(t *testing.T) {

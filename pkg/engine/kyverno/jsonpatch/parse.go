@@ -10,11 +10,15 @@ import (
 	"github.com/go-openapi/jsonpointer"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"sigs.k8s.io/yaml"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
 )
 
 // Patch is a list of operations. The zero value changes nothing.
 type Patch struct {
 	operations []operation
+	old        bool // as Kyverno 1.0 to 1.5 had it
 }
 
 // operation is one operation, ready to be applied. Its value is shared with the
@@ -109,6 +113,30 @@ func Decode(list []any) (Patch, error) {
 		p.operations = append(p.operations, o)
 	}
 	return p, nil
+}
+
+// DecodePatches reads mutate.patches of Kyverno 1.0 to 1.5. A path may end with a slash, and a list that is added at an index is
+// inserted element by element. Each operation is tried; a remove that cannot be applied is skipped. The error joins an
+// *OperationError for each that cannot be read.
+func DecodePatches(list []any) (Patch, error) {
+	p := Patch{old: true}
+	var errs []error
+	for i, element := range list {
+		fields, _ := element.(map[string]any)
+		// A lone slash is no path to the whole object, but a mistake.
+		if path, isText := fields["path"].(string); isText && path != "/" {
+			element = diff.With(fields, "path", strings.TrimSuffix(path, "/"))
+		}
+		o, err := parseOperation(element)
+		if err == nil && o.op != opAdd && o.op != opReplace && o.op != opRemove {
+			err = errors.New("the operations of patches are add, replace and remove")
+		}
+		if err != nil {
+			errs = append(errs, &OperationError{Index: i, Op: o.op, Path: o.path, Err: err})
+		}
+		p.operations = append(p.operations, o)
+	}
+	return p, engine.JoinErrors(errs)
 }
 
 func parseOperation(element any) (o operation, err error) {

@@ -1,12 +1,8 @@
-// Package legacy applies the patches that Kyverno 1.0 to 1.5 had: mutate.patches
-// and mutate.overlay.
+// Package legacy applies mutate.overlay, which Kyverno 1.0 to 1.5 had.
 //
-// Both are what Kyverno's documents of that time say, and where these are silent,
+// It does what Kyverno's documents of that time say, and where these are silent,
 // what its versions 1.0 and 1.1 did; from 1.2 on an overlay silently ran as
-// patchStrategicMerge, and 1.6 dropped both.
-//
-// In patches a path may end with a slash, a list that is added at an index is
-// inserted element by element, and a remove that cannot be applied is skipped.
+// patchStrategicMerge, and 1.6 dropped it.
 //
 // An overlay describes what an object should hold, and never deletes. All its
 // conditions are judged first, on the object as it was; each must hold, in a list

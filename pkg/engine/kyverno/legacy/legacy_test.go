@@ -55,45 +55,6 @@ func applyOverlay(live, patch map[string]any) (map[string]any, error) {
 	return overlay.Apply(nil, live, engine.NewReasons())
 }
 
-func TestApplyPatches(t *testing.T) {
-	for _, c := range conformance.ReadPatchCases(t, "testdata/patches.txtar") {
-		t.Run(c.Name, func(t *testing.T) {
-			list := patchesIn(c.Parts["patches"])
-			before := runtime.DeepCopyJSONValue(list)
-			_, _ = c.Check(t, func(live map[string]any) (map[string]any, error) {
-				patches, err := legacy.ParsePatches(list)
-				if err != nil {
-					return live, err
-				}
-				return patches.Apply(nil, live, nil)
-			})
-			if diff := cmp.Diff(before, any(list)); diff != "" {
-				t.Errorf("the patches were modified:\n%s", diff)
-			}
-		})
-	}
-}
-
-func TestPatchesNotIdempotent(t *testing.T) {
-	add := map[string]any{"op": "add", "path": "/spec/containers/0/", "value": []any{map[string]any{}}}
-	set := map[string]any{"op": "replace", "path": "/metadata/name", "value": "p"}
-	for _, c := range []struct {
-		list []any
-		want string
-	}{
-		{[]any{set}, ""},
-		{[]any{set, add}, "inserts into a list each time"},
-	} {
-		patches, err := legacy.ParsePatches(c.list)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got := patches.NotIdempotent(); (c.want == "") != (got == "") || !strings.Contains(got, c.want) {
-			t.Errorf("%v: %q, want %q", c.list, got, c.want)
-		}
-	}
-}
-
 // An overlay each of whose elements multiplies what the one before it has added
 // ends with the time of its rule, before memory or the day does.
 func TestApplyOverlayLimits(t *testing.T) {
@@ -160,11 +121,6 @@ func FuzzApplyOverlay(f *testing.F) {
 			}
 		}
 	})
-}
-
-func patchesIn(text string) []any {
-	list, _ := mapping("patches:\n" + text)["patches"].([]any)
-	return list
 }
 
 func mapping(text string) map[string]any {

@@ -311,14 +311,14 @@ func (w *writer) targets(live []any, element any, at string, each bool) (hits []
 	all := selects || !hasScalars(patch)
 	for i := range live {
 		object, ok := live[i].(map[string]any)
-		if ok && (all && w.check(patch, object, at) == nil || !all && w.holds(object, withoutAdds(patch))) {
+		if ok && (all && w.check(patch, object, at) == nil || !all && w.holds(object, patch)) {
 			hits = append(hits, i)
 		}
 	}
 	return hits, len(hits) == 0 && !selects && (!all || len(live) == 0)
 }
 
-// holds reports whether a live value has all that another one has. A server adds
+// holds reports whether a live value has all that another one has, or that an overlay would write without its +(). A server adds
 // defaults to an item, which is no other item for that. Null asks for nothing.
 func (w *writer) holds(live, content any) bool {
 	if w.clock.Step() != nil {
@@ -329,12 +329,7 @@ func (w *writer) holds(live, content any) bool {
 		return true
 	case map[string]any:
 		object, ok := live.(map[string]any)
-		for key := range c {
-			if !ok || !w.holds(object[key], c[key]) {
-				return false
-			}
-		}
-		return ok
+		return ok && !slices.ContainsFunc(fieldsOf(c), func(f field) bool { return f.anchor != pattern.Add && !w.holds(object[f.name], f.value) })
 	case []any:
 		list, ok := live.([]any)
 		return ok && !slices.ContainsFunc(c, func(item any) bool {
@@ -358,27 +353,6 @@ func hasScalars(patch map[string]any) bool {
 		}
 		return f.anchor != pattern.Add
 	})
-}
-
-// withoutAdds returns a value without its add anchors and without keys that are null.
-func withoutAdds(value any) any {
-	switch v := value.(type) {
-	case map[string]any:
-		out := make(map[string]any, len(v))
-		for key, child := range v {
-			if anchor, _ := pattern.ParseKey(key); anchor != pattern.Add && child != nil {
-				out[key] = withoutAdds(child)
-			}
-		}
-		return out
-	case []any:
-		out := make([]any, len(v))
-		for i, element := range v {
-			out[i] = withoutAdds(element)
-		}
-		return out
-	}
-	return value
 }
 
 // onlyConditions reports whether nothing is left of a value to write where nothing
