@@ -3,7 +3,6 @@ package snapshot
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"iter"
 	"slices"
@@ -12,8 +11,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/json"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 )
@@ -67,7 +64,7 @@ func (o *Overlay) List(ctx context.Context, sel engine.Selection) iter.Seq2[*uns
 			mine = append(mine, u)
 		}
 		for u, err := range o.cluster.List(ctx, sel) {
-			if len(mine) > 0 && notServed(err) {
+			if notServed(err) && slices.ContainsFunc(o.objects.entries, func(e *entry) bool { return sel.MatchesKind(e.key) }) {
 				break
 			}
 			if err != nil {
@@ -112,7 +109,7 @@ func (o *Overlay) before(a, b *unstructured.Unstructured) bool {
 	return err == nil && cmp.Or(cmp.Compare(x.Group, y.Group), cmp.Compare(mine.Resource.Resource, theirs.Resource.Resource)) < 0
 }
 
-// Raw implements engine.RawReader. A listing comes as a whole, whatever its limit is.
+// Raw implements engine.RawReader.
 func (o *Overlay) Raw(ctx context.Context, method, target string, body []byte) ([]byte, error) {
 	p, err := engine.ParseAPIPath(target)
 	if err != nil || method != "GET" || p.Refusal(method) != "" || !o.has(p) {
@@ -121,22 +118,11 @@ func (o *Overlay) Raw(ctx context.Context, method, target string, body []byte) (
 	if p.Name != "" {
 		return o.objects.Raw(ctx, method, target, nil)
 	}
-	if p.Query.Has("continue") {
-		return nil, &engine.UnansweredError{Method: method, Path: target, Reason: "objects of files lie over this listing, which has no parts"}
-	}
-	mine, err := o.objects.Raw(ctx, method, target, nil)
+	mapping, err := o.objects.mappingOf(p)
 	if err != nil {
 		return nil, err
 	}
-	p.Query.Del("limit")
-	theirs, err := o.cluster.Raw(ctx, method, p.String(), nil)
-	if notServed(err) {
-		return mine, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	return o.merge(p, mine, theirs)
+	return collection(ctx, o, mapping, p)
 }
 
 // has reports whether a path means objects of the snapshot: the one that it names, or any of the resource that
@@ -150,42 +136,6 @@ func (o *Overlay) has(p engine.APIPath) bool {
 // of reports whether the object is of the resource of a path.
 func (e *entry) of(p engine.APIPath) bool {
 	return e.mapping.Resource.Group == p.Group && e.mapping.Resource.Resource == p.Resource
-}
-
-// merge adds the elements of one list to another one, in place of those of the same name.
-func (o *Overlay) merge(p engine.APIPath, mine, theirs []byte) ([]byte, error) {
-	var from, list map[string]any
-	if err := errors.Join(json.Unmarshal(mine, &from), json.Unmarshal(theirs, &list)); err != nil {
-		return nil, fmt.Errorf("%s is no list: %w", p.Clean, err)
-	}
-	items, isList := list["items"].([]any)
-	if !isList && list["items"] != nil {
-		return nil, fmt.Errorf("%s is no list", p.Clean)
-	}
-	replaced := map[types.NamespacedName]bool{}
-	for _, e := range o.objects.entries {
-		if e.of(p) {
-			replaced[types.NamespacedName{Namespace: e.key.Namespace, Name: e.key.Name}] = true
-		}
-	}
-	items = slices.DeleteFunc(items, func(item any) bool {
-		u := object(item)
-		return replaced[types.NamespacedName{Namespace: u.GetNamespace(), Name: u.GetName()}]
-	})
-	added, _ := from["items"].([]any)
-	items = append(items, added...)
-	slices.SortStableFunc(items, func(a, b any) int {
-		x, y := object(a), object(b)
-		return cmp.Or(cmp.Compare(x.GetNamespace(), y.GetNamespace()), cmp.Compare(x.GetName(), y.GetName()))
-	})
-	list["items"] = items
-	return json.Marshal(list)
-}
-
-// object is an element of a list; empty if it is none.
-func object(item any) *unstructured.Unstructured {
-	content, _ := item.(map[string]any)
-	return &unstructured.Unstructured{Object: content}
 }
 
 // Existing reads the objects of the cluster, and of no file: those that a run may change.

@@ -3,6 +3,7 @@ package snapshot
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"net/url"
@@ -48,11 +49,7 @@ func (s *Snapshot) Raw(ctx context.Context, method, target string, _ []byte) ([]
 		return nil, noSuchPath(p)
 	}
 	if p.Name == "" {
-		list, err := s.collection(ctx, mapping, p)
-		if err != nil && !apierrors.IsBadRequest(err) {
-			err = unanswered(err.Error())
-		}
-		return list, err
+		return collection(ctx, s, mapping, p)
 	}
 	object, err := s.object(mapping, p)
 	if err == nil && object == nil {
@@ -94,16 +91,19 @@ func (s *Snapshot) object(mapping *meta.RESTMapping, p engine.APIPath) ([]byte, 
 }
 
 // collection is a list as a server answers it: the elements of a kind of
-// Kubernetes itself do not repeat what they are.
-func (s *Snapshot) collection(ctx context.Context, mapping *meta.RESTMapping, p engine.APIPath) ([]byte, error) {
+// Kubernetes itself do not repeat what they are. It comes as a whole, whatever its limit is.
+func collection(ctx context.Context, objects engine.Reader, mapping *meta.RESTMapping, p engine.APIPath) ([]byte, error) {
 	gvk := mapping.GroupVersionKind
 	sel, wanted, err := selectionOf(p.Query)
-	if err != nil {
+	switch {
+	case apierrors.IsBadRequest(err):
 		return nil, err
+	case err != nil:
+		return nil, &engine.UnansweredError{Method: "GET", Path: p.String(), Reason: err.Error()}
 	}
-	sel.Group, sel.Kind, sel.Namespace = gvk.Group, gvk.Kind, p.Namespace
+	sel.Group, sel.Kind, sel.Namespace, sel.ReadAs = gvk.Group, gvk.Kind, p.Namespace, gvk.Version
 	items := []any{}
-	for u, err := range s.List(ctx, sel) {
+	for u, err := range objects.List(ctx, sel) {
 		if err != nil {
 			return nil, err
 		}
@@ -134,12 +134,15 @@ func selectionOf(query url.Values) (out engine.Selection, wanted labels.Selector
 				err = apierrors.NewBadRequest(err.Error())
 			}
 		case "fieldSelector":
-			if _, err = fields.ParseSelector(value); err != nil {
-				err = apierrors.NewBadRequest(err.Error())
+			if selector, wrong := fields.ParseSelector(value); wrong != nil {
+				err = apierrors.NewBadRequest(wrong.Error())
+			} else {
+				out.Fields, err = value, answerable(selector)
 			}
-			out.Fields = value
 		case "limit", "pretty", "resourceVersion", "resourceVersionMatch", "timeoutSeconds":
 			// The whole list is a correct answer to all of these.
+		case "continue":
+			err = errors.New("a listing of files has no parts")
 		default:
 			err = fmt.Errorf("the parameter %s is not known here", name)
 		}
