@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 )
@@ -60,19 +61,9 @@ func (f *FieldChange) Records() bool {
 	return f.Kind == Added && len(added) == 1 && added[AppliedPatches] != nil
 }
 
-// CountRecords returns how many fields a reader counts, and how many are Records.
-func CountRecords(fields []FieldChange) (counted, records int) {
-	for i := range fields {
-		if fields[i].Records() {
-			records++
-		}
-	}
-	return len(fields) - records, records
-}
-
 // SplitRecords returns the fields that a reader counts, and those that are Records.
 func SplitRecords(fields []FieldChange) (counted, records []FieldChange) {
-	if _, n := CountRecords(fields); n == 0 {
+	if !slices.ContainsFunc(fields, func(f FieldChange) bool { return f.Records() }) {
 		return fields, nil
 	}
 	for i := range fields {

@@ -21,7 +21,7 @@ type Impact struct {
 	// nothing does.
 	Brief string `json:"brief,omitempty"`
 	// Fields are those that it is about, in path order.
-	Fields []fieldpath.Path `json:"fields,omitempty"`
+	Fields Paths `json:"fields,omitempty"`
 	// Owner is who owns the fields or the object, where the impact is about that.
 	Owner string `json:"owner,omitempty"`
 	// Pods counts those that would restart.
@@ -64,40 +64,33 @@ func (i *Impact) Concerns(field fieldpath.Path) bool {
 // Alike is the Text for several objects that change alike.
 func (i *Impact) Alike() string { return cmp.Or(i.Brief, i.Text) }
 
-// impactJSON is an Impact in files, with its paths as those of a FieldChange.
-type impactJSON struct {
-	impactAlone
-	Fields [][]string `json:"fields,omitempty"`
-}
+// Paths are paths that stand in files in structured-merge-diff's notation, as that of a FieldChange does.
+type Paths []fieldpath.Path
 
-type impactAlone Impact // without methods
-
-// MarshalJSON writes the paths in structured-merge-diff's notation.
-func (i Impact) MarshalJSON() ([]byte, error) {
-	out := impactJSON{impactAlone: impactAlone(i)}
-	for _, p := range i.Fields {
-		elements, err := PathElements(p)
-		if err != nil {
+// MarshalJSON writes the elements of each path.
+func (p Paths) MarshalJSON() ([]byte, error) {
+	out := make([][]string, len(p))
+	for i, path := range p {
+		var err error
+		if out[i], err = PathElements(path); err != nil {
 			return nil, err
 		}
-		out.Fields = append(out.Fields, elements)
 	}
 	return json.Marshal(out)
 }
 
 // UnmarshalJSON reads what MarshalJSON wrote.
-func (i *Impact) UnmarshalJSON(text []byte) error {
-	var in impactJSON
+func (p *Paths) UnmarshalJSON(text []byte) error {
+	var in [][]string
 	if err := json.Unmarshal(text, &in); err != nil {
 		return err
 	}
-	*i = Impact(in.impactAlone)
-	for _, elements := range in.Fields {
-		p, err := ParsePathElements(elements)
-		if err != nil {
-			return fmt.Errorf("impact %s: %w", in.Code, err)
+	*p = make(Paths, len(in))
+	for i, elements := range in {
+		var err error
+		if (*p)[i], err = ParsePathElements(elements); err != nil {
+			return fmt.Errorf("path %d: %w", i, err)
 		}
-		i.Fields = append(i.Fields, p)
 	}
 	return nil
 }

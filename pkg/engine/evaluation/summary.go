@@ -73,8 +73,8 @@ func (s *Summary) Add(c *engine.Change) {
 		s.Objects++
 	}
 	s.Fields += len(c.Fields)
-	_, records := engine.CountRecords(c.ToShow().Fields)
-	s.Records += records
+	_, records := engine.SplitRecords(c.ToShow().Fields)
+	s.Records += len(records)
 	s.Warnings += len(c.Impacts)
 	s.Restarts.add(c.Impacts)
 	if c.Changed() {

@@ -93,8 +93,8 @@ func Counts(s evaluation.Summary) string {
 
 // Fields counts the fields of a change, and apart the annotation that says what they are: "3 fields and 1 annotation".
 func Fields(fields []engine.FieldChange) string {
-	counted, noted := engine.CountRecords(fields)
-	return Plural(counted, "field") + records(noted)
+	counted, noted := engine.SplitRecords(fields)
+	return Plural(len(counted), "field") + records(len(noted))
 }
 
 func records(n int) string {

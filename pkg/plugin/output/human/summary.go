@@ -260,8 +260,8 @@ func (p *Table) row(c *engine.Change) error {
 			return err
 		}
 	}
-	counted, _ := engine.CountRecords(c.Fields)
-	texts := []string{c.Subject.Namespace, wording.ResourceName(c.Subject), result(c), fmt.Sprint(counted), p.changedBy(c)}
+	counted, _ := engine.SplitRecords(c.Fields)
+	texts := []string{c.Subject.Namespace, wording.ResourceName(c.Subject), result(c), fmt.Sprint(len(counted)), p.changedBy(c)}
 	if p.wide {
 		texts = append(texts, p.changes(c), strings.Join(p.remarks(c), "; "))
 	}

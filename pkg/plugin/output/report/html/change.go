@@ -107,10 +107,10 @@ func memberOf(c *engine.Change) member {
 
 // describe says what happens to an object, but for its diff.
 func (p *Printer) describe(c *engine.Change, findings []report.Finding) *change {
-	counted, _ := engine.CountRecords(c.Fields)
+	counted, _ := engine.SplitRecords(c.Fields)
 	out := &change{
 		Level: levelOf(c), Kind: line(wording.Kind(c.Subject), nameLength),
-		Verb: verb(c), Fields: counted, Rules: []rule{}, namespaces: map[string]bool{},
+		Verb: verb(c), Fields: len(counted), Rules: []rule{}, namespaces: map[string]bool{},
 	}
 	for i := range findings {
 		if f := &findings[i]; p.options.Explain || worthALine(f) {
