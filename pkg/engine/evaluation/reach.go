@@ -2,7 +2,9 @@ package evaluation
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 
@@ -159,11 +161,19 @@ func (x *reaches) unreached(c *engine.Change, acting []*orderedEffect) []engine.
 	return out
 }
 
+// why says why the rule does not change an object: what would trigger it, and the object that came nearest, or else
+// what the trigger names that came nearest to naming the object.
 func (r *reach) why(c *engine.Change) error {
-	if len(r.effects) == 0 {
-		return &engine.NotTriggeredError{Wants: r.wants, Near: r.near, Nearest: r.nearest}
+	const none = "no object triggers the rule"
+	switch {
+	case len(r.effects) == 0 && r.nearest == nil:
+		return &engine.UnreachedError{Why: none + ": its triggers are " + engine.Few(r.wants) + ", and the run saw none"}
+	case len(r.effects) == 0:
+		return &engine.UnreachedError{Why: none + fmt.Sprintf(", of %d that could: %s", r.near, asTrigger(r.nearest))}
 	}
-	out := &engine.NotTargetError{Triggers: r.triggers, Broken: r.broken}
+	var trigger engine.ObjectKey
+	var target engine.Selection
+	var nearest []engine.Mismatch
 	labels := c.Before.GetLabels()
 	for i, f := range r.effects[:min(len(r.effects), maxCompared)] {
 		if i > 0 && !f.subjects.MatchesKind(c.Subject) {
@@ -174,11 +184,38 @@ func (r *reach) why(c *engine.Change) error {
 			subjects = engine.Selection{Kind: engine.HiddenValue, Namespace: engine.HiddenValue, Name: engine.HiddenValue}
 		}
 		mismatches := subjects.Mismatches(c.Subject, labels)
-		if i == 0 || nearer(mismatches, out.Mismatches) {
-			out.Trigger, out.Target, out.Mismatches = f.Trigger(), subjects, mismatches
+		if i == 0 || nearer(mismatches, nearest) {
+			trigger, target, nearest = f.Trigger(), subjects, mismatches
 		}
 	}
-	return out
+	text := fmt.Sprintf("none of %d triggers names it as a target", r.triggers)
+	if r.triggers == 1 {
+		text = "its one trigger does not name it as a target"
+	}
+	text += fmt.Sprintf(": %s names %s", trigger, target)
+	var parts []string
+	for _, m := range nearest {
+		parts = append(parts, m.Error())
+	}
+	if len(parts) > 0 {
+		text += " (" + strings.Join(parts, "; ") + ")"
+	}
+	if r.broken != nil {
+		text += "; what another one names is not known: " + asTrigger(r.broken)
+	}
+	return &engine.UnreachedError{Why: text}
+}
+
+// asTrigger describes why an object did not trigger a rule.
+func asTrigger(s *engine.Step) string {
+	outcome := string(s.Outcome)
+	if s.Outcome == engine.NotMatched {
+		outcome = "does not match"
+	}
+	if s.Err == nil {
+		return fmt.Sprintf("%s: %s", s.Trigger, outcome)
+	}
+	return fmt.Sprintf("%s: %s: %v", s.Trigger, outcome, s.Err)
 }
 
 // maxCompared bounds the effects of a rule that an object is compared with to find
