@@ -14,6 +14,7 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/convert/expr"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/jmespath"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/match"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/pattern"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/selector"
 )
 
@@ -322,7 +323,7 @@ func (m *members) readText(text string) {
 		m.all = nil
 		m.valid = json.Unmarshal([]byte(text), &m.all) == nil
 	}
-	if low, high, ok := rangeOf(text); ok && m.operator != match.In && m.operator != match.NotIn {
+	if low, high, outside, ok := pattern.ParseRange(text); ok && !outside && m.operator != match.In && m.operator != match.NotIn {
 		m.inside = func(v Value) expr.Expr { return scalarPattern(v, low+"-"+high) }
 		m.outside = func(v Value) expr.Expr { return scalarPattern(v, low+"!-"+high) }
 	}

@@ -1,7 +1,6 @@
 package translate
 
 import (
-	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -37,20 +36,6 @@ func (s *Scope) pattern(v Value, want any) expr.Expr {
 	return scalarPattern(v, text)
 }
 
-// amountPattern is a number, and what follows it.
-const amountPattern = `[-+]?[0-9]+(?:\.[0-9]+)?[A-Za-z]*`
-
-var ranges = regexp.MustCompile(`^(` + amountPattern + `)(!?)-(` + amountPattern + `)$`)
-
-// rangeOf reads a-b.
-func rangeOf(text string) (low, high string, ok bool) {
-	m := ranges.FindStringSubmatch(text)
-	if m == nil || m[2] != "" {
-		return "", "", false
-	}
-	return m[1], m[3], true
-}
-
 // scalarPattern is the condition that a scalar, if it is there, matches a pattern.
 func scalarPattern(v Value, text string) expr.Expr {
 	return v.test(v.typ.kinds, func(e expr.Expr) expr.Expr { return alternatives(Expression(e, v.typ), text) })
@@ -58,12 +43,16 @@ func scalarPattern(v Value, text string) expr.Expr {
 
 func alternatives(v Value, text string) expr.Expr {
 	var alternatives []expr.Expr
-	for alternative := range strings.SplitSeq(text, "|") {
-		var parts []expr.Expr
-		for part := range strings.SplitSeq(strings.Trim(alternative, " "), "&") {
-			parts = append(parts, term(v, strings.Trim(part, " ")))
+	for _, conjuncts := range pattern.Parse(text) {
+		holds := expr.Bool(true)
+		for _, terms := range conjuncts {
+			one := expr.Bool(false)
+			for _, t := range terms {
+				one = expr.Or(one, compared(v, t.Operator, t.Text))
+			}
+			holds = expr.And(holds, one)
 		}
-		alternatives = append(alternatives, expr.And(parts...))
+		alternatives = append(alternatives, holds)
 	}
 	if same := equalsPattern(v, text); same != nil {
 		alternatives = append(alternatives, same)
@@ -73,7 +62,8 @@ func alternatives(v Value, text string) expr.Expr {
 
 // equalsPattern is the condition that a text is the pattern itself, which matches; nil where that goes without saying, or cannot be.
 func equalsPattern(v Value, text string) expr.Expr {
-	if !v.typ.can(isString) || v.typ.quantity || !ranges.MatchString(text) && !strings.ContainsAny(text, "|<>") {
+	_, _, _, isRange := pattern.ParseRange(text)
+	if !v.typ.can(isString) || v.typ.quantity || !isRange && !strings.ContainsAny(text, "|<>") {
 		return nil
 	}
 	if v.typ.label && len(validation.IsValidLabelValue(text)) > 0 {
@@ -89,25 +79,6 @@ func inOneList(alternatives []expr.Expr) expr.Expr {
 		return expr.Or(alternatives...)
 	}
 	return expr.Binary("in", of, expr.List(values...))
-}
-
-// term translates a range, or a text behind an operator.
-func term(v Value, text string) expr.Expr {
-	op := ""
-	for _, candidate := range []string{">=", "<=", ">", "<", "!"} {
-		if len(text) > 1 && strings.HasPrefix(text, candidate) {
-			op = candidate
-			break
-		}
-	}
-	if m := ranges.FindStringSubmatch(text); m != nil && op == "" {
-		first, second, join := ">=", "<=", expr.And
-		if m[2] != "" {
-			first, second, join = "<", ">", expr.Or
-		}
-		return join(compared(v, first, m[1]), compared(v, second, m[3]))
-	}
-	return compared(v, op, strings.TrimSpace(text[len(op):]))
 }
 
 // compared tries durations, then quantities, then text; the first that agrees decides.

@@ -51,63 +51,79 @@ func parseNumber(text string, like any) any {
 	return nil
 }
 
-// holdsText reads the little language of text patterns: `|` binds weaker than `&`.
 func holdsText(pattern string, value any) bool {
-	return value == any(pattern) || slices.ContainsFunc(strings.Split(pattern, "|"), func(alternative string) bool {
-		return !slices.ContainsFunc(strings.Split(alternative, "&"), func(term string) bool { return !holdsTerm(strings.Trim(term, " "), value) })
-	})
+	if value == any(pattern) {
+		return true
+	}
+	fails := func(terms []Term) bool {
+		return !slices.ContainsFunc(terms, func(t Term) bool { return t.holds(value) })
+	}
+	return slices.ContainsFunc(Parse(pattern), func(conjuncts [][]Term) bool { return !slices.ContainsFunc(conjuncts, fails) })
 }
 
-// operator is what stands before a text, and the orders of value and text that it holds for.
-type operator struct {
-	sign   string
-	orders []int
+// Term is a text behind an operator: one of >=, <=, >, < and !, or none.
+type Term struct{ Operator, Text string }
+
+// Parse reads the little language of text patterns, in which `|` binds weaker than `&`: of the alternatives one must hold, of the
+// conjuncts of an alternative all, and of the terms of a conjunct one.
+func Parse(pattern string) [][][]Term {
+	var alternatives [][][]Term
+	for alternative := range strings.SplitSeq(pattern, "|") {
+		var conjuncts [][]Term
+		for conjunct := range strings.SplitSeq(alternative, "&") {
+			conjuncts = append(conjuncts, parseTerms(strings.Trim(conjunct, " "))...)
+		}
+		alternatives = append(alternatives, conjuncts)
+	}
+	return alternatives
 }
 
-//nolint:gochecknoglobals // an immutable table
-var operators = []operator{{">=", []int{0, 1}}, {"<=", []int{-1, 0}}, {">", []int{1}}, {"<", []int{-1}}, {"!", []int{-1, 1}}}
-
-// holdsTerm reads a range, or a text behind an operator. A single character is always
+// parseTerms reads a range, or a text behind an operator. A single character is always
 // text, so that "!" and ">" can be matched.
-func holdsTerm(term string, value any) bool {
-	low, high, outside, isRange := ParseRange(term)
+func parseTerms(text string) (conjuncts [][]Term) {
+	low, high, outside, isRange := ParseRange(text)
 	switch {
 	case outside:
-		return holdsTerm("<"+low, value) || holdsTerm(">"+high, value)
+		return [][]Term{{{"<", low}, {">", high}}}
 	case isRange:
-		return holdsTerm(">="+low, value) && holdsTerm("<="+high, value)
+		return [][]Term{{{">=", low}}, {{"<=", high}}}
 	}
-	for _, op := range operators {
-		if text, found := strings.CutPrefix(term, op.sign); found && len(term) > 1 {
-			return op.compares(value, strings.TrimSpace(text))
+	for _, op := range []string{">=", "<=", ">", "<", "!"} {
+		if behind, found := strings.CutPrefix(text, op); found && len(text) > 1 {
+			return [][]Term{{{op, strings.TrimSpace(behind)}}}
 		}
 	}
-	return operator{"", []int{0}}.compares(value, strings.TrimSpace(term))
+	return [][]Term{{{"", strings.TrimSpace(text)}}}
 }
 
-// compares tries durations, then quantities, then text; the first that agrees
+// orders are those of value and text that an operator holds for.
+//
+//nolint:gochecknoglobals // an immutable table
+var orders = map[string][]int{"": {0}, "!": {-1, 1}, ">": {1}, ">=": {0, 1}, "<": {-1}, "<=": {-1, 0}}
+
+// holds tries durations, then quantities, then text; the first that agrees
 // decides, so that `!5` holds for "5.0" as text although the amounts agree.
-func (op operator) compares(value any, text string) bool {
-	if amount, ok := numberText(value); ok && (op.comparesDurations(amount, text) || op.comparesQuantities(amount, text)) {
+func (t Term) holds(value any) bool {
+	if amount, ok := numberText(value); ok && (t.holdsForDuration(amount) || t.holdsForQuantity(amount)) {
 		return true
 	}
 	shown, ok := scalarText(value)
-	return ok && (op.sign == "" || op.sign == "!") && selector.MatchWildcard(text, shown) == (op.sign == "")
+	return ok && (t.Operator == "" || t.Operator == "!") && selector.MatchWildcard(t.Text, shown) == (t.Operator == "")
 }
 
-func (op operator) comparesDurations(amount, text string) bool {
-	want, ok := jmespath.ParseDuration(text)
+func (t Term) holdsForDuration(amount string) bool {
+	want, ok := jmespath.ParseDuration(t.Text)
 	got, also := jmespath.ParseDuration(amount)
-	return ok && also && slices.Contains(op.orders, cmp.Compare(got, want))
+	return ok && also && slices.Contains(orders[t.Operator], cmp.Compare(got, want))
 }
 
-func (op operator) comparesQuantities(amount, text string) bool {
-	want, err := jmespath.ParseQuantity(text)
+func (t Term) holdsForQuantity(amount string) bool {
+	want, err := jmespath.ParseQuantity(t.Text)
 	if err != nil {
 		return false
 	}
 	got, err := jmespath.ParseQuantity(amount)
-	return err == nil && slices.Contains(op.orders, got.Cmp(want))
+	return err == nil && slices.Contains(orders[t.Operator], got.Cmp(want))
 }
 
 // numberText is the text that is read as an amount; null counts as zero.
