@@ -12,7 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/selector"
 )
 
 //nolint:gochecknoglobals // an immutable value
@@ -54,57 +53,44 @@ func (c *Client) Namespace(ctx context.Context, name string) (*unstructured.Unst
 	return u, err
 }
 
-// shardOf lists the namespaces of a shard that a pattern covers, in order; an empty pattern covers all. It is
-// false where namespaces may not be listed.
-func (c *Client) shardOf(ctx context.Context, shard engine.Shard, pattern string) ([]string, bool) {
-	if pattern != "" && !selector.HasWildcard(pattern) {
-		if !shard.Has(pattern, "") {
-			return nil, true
+// inShard turns a listing of all namespaces into one for each namespace of a shard that it may be about. Without the right to list
+// namespaces it is left: what is in other shards is dropped by who lists.
+func (c *Client) inShard(ctx context.Context, r *resource, shard engine.Shard, queries []query, mayBeIn func(namespace string) bool) []query {
+	if shard.Whole() || !r.namespaced() {
+		return queries
+	}
+	var out []query
+	for _, q := range queries {
+		namespaces := []string{q.namespace}
+		if q.namespace == "" {
+			all, err := c.allNamespaces(ctx)
+			if err != nil {
+				return queries
+			}
+			namespaces = slices.Sorted(maps.Keys(all))
 		}
-		return []string{pattern}, true
+		for _, q.namespace = range namespaces {
+			if shard.Has(q.namespace, "") && mayBeIn(q.namespace) {
+				out = append(out, q)
+			}
+		}
 	}
-	all, err := c.allNamespaces(ctx)
-	if err != nil {
-		return nil, false
-	}
-	return slices.DeleteFunc(slices.Sorted(maps.Keys(all)), func(name string) bool {
-		return !open(pattern, name) || !shard.Has(name, "")
-	}), true
+	return out
 }
 
-// RunReader is what policies read from. Unlike the Client, it knows the Namespaces that the run has read without another
-// request.
-type RunReader struct{ *Client }
+// RunReader is what policies read from, or what a run may change. Unlike the Client, it knows the Namespaces that the run has read without
+// another request.
+type RunReader struct {
+	*Client
+	Shard engine.Shard // in whose namespaces it lists
+}
 
 // Reader returns the reader of a run.
-func (c *Client) Reader() RunReader { return RunReader{c} }
-
-// ShardReader reads what a run of a shard may change.
-type ShardReader struct {
-	RunReader
-	Shard engine.Shard
-}
+func (c *Client) Reader() RunReader { return RunReader{Client: c} }
 
 // List lists as Client.List does, in the namespaces of the shard alone.
-func (r ShardReader) List(ctx context.Context, s engine.Selection) iter.Seq2[*unstructured.Unstructured, error] {
-	return func(yield func(*unstructured.Unstructured, error) bool) {
-		parts := []engine.Selection{s}
-		if resources, err := r.listable(ctx, s); err == nil && !slices.ContainsFunc(resources, func(k *resource) bool { return !k.namespaced() }) {
-			if namespaces, ok := r.shardOf(ctx, r.Shard, s.Namespace); ok {
-				parts = parts[:0]
-				for _, s.Namespace = range namespaces {
-					parts = append(parts, s)
-				}
-			}
-		}
-		for _, part := range parts {
-			for u, err := range r.RunReader.List(ctx, part) {
-				if !yield(u, err) || err != nil {
-					return
-				}
-			}
-		}
-	}
+func (r RunReader) List(ctx context.Context, s engine.Selection) iter.Seq2[*unstructured.Unstructured, error] {
+	return r.listIn(ctx, s, r.Shard)
 }
 
 // Get reads an object as Client.Get does, or returns a Namespace that is known.

@@ -119,6 +119,11 @@ func (e *AnswerError) Unwrap() error { return e.Err }
 // resource, each in the preferred version that the selection allows. A kind
 // that is named plainly and not served is a meta.NoKindMatchError.
 func (c *Client) List(ctx context.Context, s engine.Selection) iter.Seq2[*unstructured.Unstructured, error] {
+	return c.listIn(ctx, s, engine.Shard{})
+}
+
+// listIn is List for the namespaces of a shard.
+func (c *Client) listIn(ctx context.Context, s engine.Selection, shard engine.Shard) iter.Seq2[*unstructured.Unstructured, error] {
 	return func(yield func(*unstructured.Unstructured, error) bool) {
 		resources, err := c.listable(ctx, s)
 		if err != nil {
@@ -127,17 +132,17 @@ func (c *Client) List(ctx context.Context, s engine.Selection) iter.Seq2[*unstru
 		}
 		known := uids{}
 		for _, r := range resources {
-			for page, err := range c.list(ctx, r, queryOf(s)) {
-				if err != nil {
-					yield(nil, fmt.Errorf("list %s: %w", r.mapping.Resource.GroupResource(), err))
-					return
-				}
-				for _, u := range page.items {
-					if !open(s.Namespace, u.GetNamespace()) || !open(s.Name, u.GetName()) || known.again(string(u.GetUID())) {
-						continue
-					}
-					if !yield(u, nil) {
+			for _, q := range c.inShard(ctx, r, shard, []query{queryOf(s)}, func(namespace string) bool { return open(s.Namespace, namespace) }) {
+				for page, err := range c.list(ctx, r, q) {
+					if err != nil {
+						yield(nil, fmt.Errorf("list %s: %w", r.mapping.Resource.GroupResource(), err))
 						return
+					}
+					for _, u := range page.items {
+						wanted := open(s.Namespace, u.GetNamespace()) && open(s.Name, u.GetName()) && !known.again(string(u.GetUID()))
+						if wanted && !yield(u, nil) {
+							return
+						}
 					}
 				}
 			}

@@ -146,7 +146,7 @@ func (s *source) unknownTo(served *catalog, selections []engine.Selection) []err
 
 // kind yields the wanted objects of one kind; false when the stream is over.
 func (s *source) kind(ctx context.Context, k chosenKind, known uids, yield func(engine.Page, error) bool) bool {
-	queries := s.inShard(ctx, k, s.queries(k))
+	queries := s.client.inShard(ctx, k.resource, s.scope.Shard, s.queries(k), k.MayBeIn)
 	read := 0
 	for len(queries) > 0 {
 		q := queries[0]
@@ -229,27 +229,6 @@ func (q query) in(namespaces []string) []query {
 	var out []query
 	for _, q.namespace = range namespaces {
 		out = append(out, q)
-	}
-	return out
-}
-
-// inShard turns a listing of all namespaces into one for each namespace of the shard. Without the right to list
-// namespaces, it is left, and the filter of the kind drops what is in other shards.
-func (s *source) inShard(ctx context.Context, k chosenKind, queries []query) []query {
-	if s.scope.Shard.Whole() || !k.namespaced() {
-		return queries
-	}
-	var out []query
-	for _, q := range queries {
-		namespaces, ok := s.client.shardOf(ctx, s.scope.Shard, q.namespace)
-		if !ok {
-			return queries
-		}
-		for _, q.namespace = range namespaces {
-			if k.MayBeIn(q.namespace) {
-				out = append(out, q)
-			}
-		}
 	}
 	return out
 }

@@ -117,7 +117,7 @@ func (f *Factory) choose(o *preview.Options, scope engine.Scope) {
 	o.Scope, o.Objects = &scope, f.source(scope, nil)
 	o.Triggers = o.Objects
 	if !scope.Shard.Whole() && o.World.Existing == nil && f.Client != nil {
-		o.World.Existing = cluster.ShardReader{RunReader: f.Client.Reader(), Shard: scope.Shard}
+		o.World.Existing = cluster.RunReader{Client: f.Client, Shard: scope.Shard}
 	}
 	if !scope.Whole() {
 		o.Triggers = f.source(engine.Scope{ClusterScoped: true, Request: scope.Request}, scope.Namespaces)
