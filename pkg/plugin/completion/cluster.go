@@ -57,12 +57,12 @@ func (x completer) client() (*cluster.Client, error) {
 
 // ofConfig completes the names of one sort that the kubeconfig has.
 func (x completer) ofConfig(names func(*clientcmdapi.Config) iter.Seq[string]) cobra.CompletionFunc {
-	return func(_ *cobra.Command, _ []string, begun string) ([]string, cobra.ShellCompDirective) {
+	return func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 		raw, err := x.Config.ToRawKubeConfigLoader().RawConfig()
 		if err != nil {
 			return nil, nothing
 		}
-		return slices.DeleteFunc(slices.Sorted(names(&raw)), func(name string) bool { return !strings.HasPrefix(name, begun) }), nothing
+		return slices.Sorted(names(&raw)), nothing
 	}
 }
 
@@ -73,10 +73,7 @@ func users(c *clientcmdapi.Config) iter.Seq[string]    { return maps.Keys(c.Auth
 // severalContexts are the same for --contexts, whose values may be joined by commas, and all.
 func (x completer) severalContexts(c *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
 	out, directive := several(x.ofConfig(contexts))(c, args, begun)
-	if strings.HasPrefix(fleet.All, begun) {
-		out = append(out, fleet.All)
-	}
-	return out, directive
+	return append(out, fleet.All), directive
 }
 
 // several completes the last of values that are joined by commas.
@@ -92,9 +89,8 @@ func several(values cobra.CompletionFunc) cobra.CompletionFunc {
 }
 
 // rules are those of the policies that are on the command line already, the
-// policies that have several rules among them. Values may be joined by commas.
-func (x completer) rules(c *cobra.Command, _ []string, begun string) ([]string, cobra.ShellCompDirective) {
-	before := begun[:strings.LastIndex(begun, ",")+1]
+// policies that have several rules among them.
+func (x completer) rules(c *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
 	paths, err := c.Flags().GetStringArray("policy")
 	if err != nil {
 		return nil, nothing
@@ -113,8 +109,8 @@ func (x completer) rules(c *cobra.Command, _ []string, begun string) ([]string, 
 	var out []string
 	for _, r := range found.Descriptions {
 		for _, name := range []string{r.Rule.Policy, r.Rule.String()} {
-			if text := before + name; strings.HasPrefix(text, begun) && !slices.Contains(out, text) {
-				out = append(out, text)
+			if !slices.Contains(out, name) {
+				out = append(out, name)
 			}
 		}
 	}
@@ -126,7 +122,7 @@ func (x completer) rules(c *cobra.Command, _ []string, begun string) ([]string, 
 func (x completer) objects(c *cobra.Command, _ []string, begun string) ([]string, cobra.ShellCompDirective) {
 	typed, name, named := strings.Cut(begun, "/")
 	if !named {
-		return x.types(c, begun), nothing | cobra.ShellCompDirectiveNoSpace
+		return x.types(c), nothing | cobra.ShellCompDirectiveNoSpace
 	}
 	client, err := x.client()
 	if err != nil {
@@ -155,7 +151,7 @@ func (x completer) objects(c *cobra.Command, _ []string, begun string) ([]string
 
 // types are the resources that can be listed, with their group where another
 // one has the same name.
-func (x completer) types(c *cobra.Command, begun string) []string {
+func (x completer) types(c *cobra.Command) []string {
 	ctx, cancel := context.WithTimeout(c.Context(), completionTimeout)
 	defer cancel()
 	client, err := x.client()
@@ -173,9 +169,8 @@ func (x completer) types(c *cobra.Command, begun string) []string {
 		if seen[name] {
 			name = m.Resource.GroupResource().String()
 		}
-		if seen[name] = true; strings.HasPrefix(name, begun) {
-			out = append(out, name)
-		}
+		seen[name] = true
+		out = append(out, name)
 	}
 	slices.Sort(out)
 	return out

@@ -54,8 +54,8 @@ func (x completer) below(parent *cobra.Command) {
 		}
 		complete(c, "contexts", x.severalContexts)
 		complete(c, "namespaces", several(x.namespaces))
-		complete(c, "only", x.rules)
-		complete(c, "skip", x.rules)
+		complete(c, "only", several(x.rules))
+		complete(c, "skip", several(x.rules))
 		complete(c, "resume", func(_ *cobra.Command, _ []string, begun string) ([]string, cobra.ShellCompDirective) {
 			return ofRuns(begun, func(r *journal.Run) string { // those that were cut off
 				if !r.Resumable() {
@@ -90,14 +90,14 @@ func complete(c *cobra.Command, name string, values cobra.CompletionFunc) {
 // compgen, which completes with older versions of cobra, does.
 const special = "`$\"'\\;&|<>(){}[]*?!#^"
 
-// harmless leaves out names with control characters, and those that a shell would take for more
+// harmless leaves out what does not begin as it was typed, names with control characters, and those that a shell would take for more
 // than a word: they come from clusters and files.
 func harmless(values cobra.CompletionFunc) cobra.CompletionFunc {
 	return func(c *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
 		out, directive := values(c, args, begun)
 		return slices.DeleteFunc(slices.Clone(out), func(text string) bool {
 			name, description, _ := strings.Cut(text, "\t")
-			return name == "" || strings.Contains("-~=", name[:1]) || strings.ContainsAny(text, special) || redact.EscapeLine(name+description) != name+description
+			return name == "" || !strings.HasPrefix(text, begun) || strings.Contains("-~=", name[:1]) || strings.ContainsAny(text, special) || redact.EscapeLine(name+description) != name+description
 		}), directive
 	}
 }

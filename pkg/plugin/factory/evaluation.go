@@ -128,14 +128,7 @@ func (f *Factory) addInputs(ctx context.Context, o *preview.Options, installed b
 
 // readPolicies reads the policies that flags name, and reports those that cannot be read.
 func (f *Factory) readPolicies(ctx context.Context, o *preview.Options, named *flags.Policies) ([]engine.Document, error) {
-	accepts := besidePolicies(o.Dialects)
-	source := input.Policies{Paths: named.Paths, Reader: f.reader, Accepts: accepts, Warn: f.warnAt, Note: f.note}
-	if named.FromCluster {
-		source.FromCluster = func(ctx context.Context) ([]engine.Document, []error) {
-			return f.Client.PolicyDocuments(ctx, accepts)
-		}
-	}
-	documents, broken, err := source.Load(ctx)
+	documents, broken, err := loadPolicies(ctx, named, f.Client, input.Policies{Reader: f.reader, Accepts: besidePolicies(o.Dialects), Warn: f.warnAt, Note: f.note})
 	if err != nil {
 		return nil, err
 	}

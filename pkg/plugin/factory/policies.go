@@ -63,21 +63,15 @@ func (f PolicyReader) Read(ctx context.Context, stdin io.Reader) (Described, err
 	if f.Policies.Strict {
 		warning = policies.Error
 	}
-	source := input.Policies{
-		Paths: f.Policies.Paths, Reader: &input.Reader{Stdin: stdin}, Accepts: accepts, Warn: problem(warning), Note: problem(policies.Warning),
-	}
 	if f.Policies.FromCluster && f.Cluster == nil {
 		var err error
 		if f.Cluster, err = f.Open(); err != nil {
 			return out, err
 		}
 	}
-	if f.Policies.FromCluster {
-		source.FromCluster = func(ctx context.Context) ([]engine.Document, []error) {
-			return f.Cluster.PolicyDocuments(ctx, accepts)
-		}
-	}
-	documents, broken, err := source.Load(ctx)
+	documents, broken, err := loadPolicies(ctx, &f.Policies, f.Cluster, input.Policies{
+		Reader: &input.Reader{Stdin: stdin}, Accepts: accepts, Warn: problem(warning), Note: problem(policies.Warning),
+	})
 	if err != nil {
 		return out, err
 	}
@@ -99,6 +93,14 @@ func (f PolicyReader) Read(ctx context.Context, stdin io.Reader) (Described, err
 	out.offline = f.Cluster == nil
 	builder.Mapper, out.CheckKind = kinds.Mapper(), checkKind(ctx, &f.Policies, kinds, f.Cluster)
 	return out, out.describe(builder)
+}
+
+// loadPolicies reads the policies that flags name, with a client if some are installed.
+func loadPolicies(ctx context.Context, named *flags.Policies, c *cluster.Client, from input.Policies) ([]engine.Document, []error, error) {
+	if from.Paths = named.Paths; named.FromCluster {
+		from.FromCluster = func(ctx context.Context) ([]engine.Document, []error) { return c.PolicyDocuments(ctx, from.Accepts) }
+	}
+	return from.Load(ctx)
 }
 
 // checkKind returns the check of a compilation: kinds that files have, a cluster if there is one, or the user takes for known.

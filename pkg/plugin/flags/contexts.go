@@ -45,23 +45,26 @@ func (f *Contexts) Check(typed *pflag.FlagSet) error {
 	if f.AtOnce < 1 {
 		return fmt.Errorf("--max-clusters-at-once %d: must be at least 1", f.AtOnce)
 	}
-	for _, name := range []string{"watch", "write-reports"} {
-		if typed.Changed(name) {
-			return fmt.Errorf("--%s is for one cluster: it cannot be used with --contexts", name)
-		}
+	if name := firstOf(typed, "watch", "write-reports"); name != "" {
+		return fmt.Errorf("--%s is for one cluster: it cannot be used with --contexts", name)
 	}
 	return CheckSeveral(typed)
 }
 
 // CheckSeveral returns an error for flags that are for one cluster, for a command that runs on several.
 func CheckSeveral(typed *pflag.FlagSet) error {
-	var err error
-	typed.Visit(func(flag *pflag.Flag) {
-		if err == nil && slices.Contains(oneCluster, flag.Name) {
-			err = fmt.Errorf("--%s is for one cluster: leave it out on several", flag.Name)
-		}
-	})
-	return err
+	if name := firstOf(typed, oneCluster...); name != "" {
+		return fmt.Errorf("--%s is for one cluster: leave it out on several", name)
+	}
+	return nil
+}
+
+// firstOf returns the first of some flags that was typed, or "".
+func firstOf(typed *pflag.FlagSet, names ...string) string {
+	if i := slices.IndexFunc(names, typed.Changed); i >= 0 {
+		return names[i]
+	}
+	return ""
 }
 
 // NewConfig returns the flags by which kubectl finds a cluster.

@@ -45,12 +45,9 @@ func (f *Watch) Validate(set *pflag.FlagSet, e *Evaluate, format string, formats
 	if !f.On {
 		return nil
 	}
-	for _, name := range once {
-		if set.Changed(name) {
-			return fmt.Errorf("--%s is for one run: leave it out with --watch", name)
-		}
-	}
-	switch {
+	switch name := firstOf(set, once...); {
+	case name != "":
+		return fmt.Errorf("--%s is for one run: leave it out with --watch", name)
 	case e.Objects.Offline():
 		return errors.New("--watch follows a cluster: leave out -f/--filename and -k/--kustomize")
 	case slices.Contains(e.Policies.Paths, stdio):

@@ -140,11 +140,8 @@ func (f *Record) Check(flags *pflag.FlagSet, args []string) error {
 	if len(args) > 0 {
 		return fmt.Errorf("%s writes exactly what was planned: leave out %q", name, args[0])
 	}
-	var err error
-	flags.Visit(func(flag *pflag.Flag) {
-		if slices.Contains(settled, flag.Name) && err == nil {
-			err = fmt.Errorf("%s writes exactly what was planned: leave out --%s", name, flag.Name)
-		}
-	})
-	return err
+	if typed := firstOf(flags, settled...); typed != "" {
+		return fmt.Errorf("%s writes exactly what was planned: leave out --%s", name, typed)
+	}
+	return nil
 }

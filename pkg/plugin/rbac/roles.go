@@ -53,9 +53,6 @@ func inNamespaces(needs []Need) []Role {
 	return out
 }
 
-// subject is what one rule is about.
-type subject struct{ group, resource, name, path string }
-
 // rules makes a rule of all verbs on one resource. Names are only kept where no
 // need asks for the verb on all of the objects.
 func rules(needs []Need) []Rule {
@@ -65,11 +62,11 @@ func rules(needs []Need) []Rule {
 			whole[n.Verb+" "+n.Group+"/"+n.Resource] = true
 		}
 	}
-	found := map[subject]*Rule{}
+	found := map[Need]*Rule{} // by what the rule is about
 	for _, n := range needs {
-		at := subject{n.Group, n.Resource, n.Name, n.Path}
+		at := Need{Group: n.Group, Resource: n.Resource, Name: n.Name, Path: n.Path}
 		if whole[n.Verb+" "+n.Group+"/"+n.Resource] {
-			at.name = ""
+			at.Name = ""
 		}
 		r := found[at]
 		if r == nil {
@@ -84,8 +81,8 @@ func rules(needs []Need) []Rule {
 		}
 	}
 	var out []Rule
-	for _, at := range slices.SortedFunc(maps.Keys(found), func(a, b subject) int {
-		return cmp.Or(cmp.Compare(a.path, b.path), cmp.Compare(a.group, b.group), cmp.Compare(a.resource, b.resource), cmp.Compare(a.name, b.name))
+	for _, at := range slices.SortedFunc(maps.Keys(found), func(a, b Need) int {
+		return cmp.Or(cmp.Compare(a.Path, b.Path), cmp.Compare(a.Group, b.Group), cmp.Compare(a.Resource, b.Resource), cmp.Compare(a.Name, b.Name))
 	}) {
 		r := *found[at]
 		slices.Sort(r.Verbs)
@@ -95,13 +92,14 @@ func rules(needs []Need) []Rule {
 	return joined(out)
 }
 
-func (s subject) rule() rbacv1.PolicyRule {
-	if s.path != "" {
-		return rbacv1.PolicyRule{NonResourceURLs: []string{s.path}}
+// rule is a rule about it, without verbs.
+func (n Need) rule() rbacv1.PolicyRule {
+	if n.Path != "" {
+		return rbacv1.PolicyRule{NonResourceURLs: []string{n.Path}}
 	}
-	r := rbacv1.PolicyRule{APIGroups: []string{s.group}, Resources: []string{s.resource}}
-	if s.name != "" {
-		r.ResourceNames = []string{s.name}
+	r := rbacv1.PolicyRule{APIGroups: []string{n.Group}, Resources: []string{n.Resource}}
+	if n.Name != "" {
+		r.ResourceNames = []string{n.Name}
 	}
 	return r
 }
