@@ -67,7 +67,7 @@ func TestListBeginsAgainInPages(t *testing.T) {
 	for name, token := range map[string]string{"no token": "", "a token that has expired, too": "newer"} {
 		t.Run(name, func(t *testing.T) {
 			expired := 0
-			server, _ := listServer(t, func(_ int, r *http.Request) answer {
+			server := listServer(t, func(r *http.Request) answer {
 				switch at := r.URL.Query().Get("continue"); {
 				case r.URL.Query().Get("limit") != "2":
 					t.Errorf("%s is not for a page", r.URL)

@@ -3,7 +3,6 @@ package cluster_test
 import (
 	"fmt"
 	"net/http"
-	"net/http/httptest"
 	"strconv"
 	"strings"
 	"testing"
@@ -12,29 +11,22 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/cluster"
 )
 
-// listServer answers the n-th request for ConfigMaps, counted from 0.
-func listServer(t *testing.T, listed func(n int, r *http.Request) answer) (*fakeServer, *int) {
+// listServer answers requests for ConfigMaps.
+func listServer(t *testing.T, listed func(r *http.Request) answer) *fakeServer {
 	t.Helper()
-	n := 0
-	s := &fakeServer{}
-	s.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		w.Header().Set("Content-Type", "application/json")
-		if body, ok := discoveryAnswers()[r.URL.Path]; ok {
-			fmt.Fprint(w, body)
-			return
+	s := newServer(t, nil)
+	s.instead = func(w http.ResponseWriter, r *http.Request) bool {
+		if r.URL.Path != "/api/v1/configmaps" {
+			return false
 		}
-		if r.URL.Path == "/api/v1/namespaces" {
-			fmt.Fprint(w, `{"items":[]}`)
-			return
-		}
-		a := listed(n, r)
-		if n++; a.code != 0 {
+		a := listed(r)
+		if a.code != 0 {
 			w.WriteHeader(a.code)
 		}
 		fmt.Fprint(w, a.body)
-	}))
-	t.Cleanup(s.Close)
-	return s, &n
+		return true
+	}
+	return s
 }
 
 // TestPagesAreOfAGoodSize lists objects of which some twenty fit into an answer, and those whose pages should have about a mebibyte, and
@@ -52,7 +44,7 @@ func TestPagesAreOfAGoodSize(t *testing.T) {
 	} {
 		var limits []string
 		text := strings.Repeat("x", c.size-50)
-		server, _ := listServer(t, func(_ int, r *http.Request) answer {
+		server := listServer(t, func(r *http.Request) answer {
 			limit, _ := strconv.Atoi(r.URL.Query().Get("limit"))
 			from, _ := strconv.Atoi(r.URL.Query().Get("continue"))
 			limits = append(limits, strconv.Itoa(limit))

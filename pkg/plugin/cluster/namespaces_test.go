@@ -3,7 +3,6 @@ package cluster_test
 import (
 	"fmt"
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"testing"
 
@@ -54,17 +53,12 @@ func TestReaderKnowsNamespaces(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			requests := 0
-			s := &fakeServer{}
-			s.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-				w.Header().Set("Content-Type", "application/json")
+			s := newServer(t, map[string]answer{"GET /api/v1/configmaps?limit=500": {body: `{"items":[{"metadata":{"name":"a","namespace":"n0"}}]}`}})
+			s.instead = func(w http.ResponseWriter, r *http.Request) bool {
 				one, isOne := strings.CutPrefix(r.URL.Path, "/api/v1/namespaces/")
-				switch body, ok := discoveryAnswers()[r.URL.Path]; {
-				case ok:
-					fmt.Fprint(w, body)
-					return
+				switch {
 				case r.URL.Path == "/api/v1/configmaps":
-					fmt.Fprint(w, `{"items":[{"metadata":{"name":"a","namespace":"n0"}}]}`)
-					return
+					return false
 				case isOne:
 					fmt.Fprintf(w, `{"kind":"Namespace","apiVersion":"v1","metadata":{"name":%q}}`, one)
 				case c.forbids:
@@ -78,8 +72,8 @@ func TestReaderKnowsNamespaces(t *testing.T) {
 					fmt.Fprintf(w, `{"items":[%s]}`, strings.Join(items, ","))
 				}
 				requests++
-			}))
-			t.Cleanup(s.Close)
+				return true
+			}
 			client := s.client(t, cluster.Options{QPS: -1})
 			if c.listed {
 				if _, err := stream(t, client.Source(engine.Scope{}, cluster.SourceOptions{}), engine.Selection{Kind: "ConfigMap"}); err != nil {

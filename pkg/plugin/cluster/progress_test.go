@@ -3,7 +3,6 @@ package cluster_test
 import (
 	"context"
 	"net/http"
-	"net/http/httptest"
 	"slices"
 	"testing"
 	"time"
@@ -17,17 +16,15 @@ import (
 func TestReportWaits(t *testing.T) {
 	s := newServer(t, map[string]answer{"GET /api/v1/namespaces/shop": {body: `{"metadata":{"name":"shop"}}`}})
 	refused := false
-	patient := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Path == "/api/v1/namespaces/shop" && !refused {
-			refused = true
-			w.Header().Set("Retry-After", "1")
-			w.WriteHeader(http.StatusTooManyRequests)
-			return
+	s.instead = func(w http.ResponseWriter, _ *http.Request) bool {
+		if refused {
+			return false
 		}
-		s.serve(w, r)
-	}))
-	t.Cleanup(patient.Close)
-	s.URL = patient.URL
+		refused = true
+		w.Header().Set("Retry-After", "1")
+		w.WriteHeader(http.StatusTooManyRequests)
+		return true
+	}
 	var waits []time.Duration
 	client := s.client(t, cluster.Options{Waiting: func(from, to time.Time) { waits = append(waits, to.Sub(from)) }})
 	key := engine.ObjectKey{GroupKind: schema.GroupKind{Kind: "Namespace"}, Version: "v1", Name: "shop"}

@@ -3,7 +3,6 @@ package cluster_test
 import (
 	"fmt"
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -19,21 +18,19 @@ import (
 // of schemas, otherwise.
 func refusing(t *testing.T, requests int64, reply func(http.ResponseWriter)) (client cluster.RetryingClient, sent *atomic.Int64) {
 	t.Helper()
-	s := newServer(t, map[string]answer{})
+	s := newServer(t, nil)
 	sent = new(atomic.Int64)
-	front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	s.instead = func(w http.ResponseWriter, r *http.Request) bool {
 		switch {
 		case !strings.Contains(r.URL.Path, "/configmaps") && !strings.HasSuffix(r.URL.Path, "reviews") && r.URL.Path != "/openapi/v3":
-			s.serve(w, r)
+			return false
 		case sent.Add(1) <= requests:
 			reply(w)
 		default:
-			w.Header().Set("Content-Type", "application/json")
 			fmt.Fprint(w, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a","namespace":"shop"}}`)
 		}
-	}))
-	t.Cleanup(front.Close)
-	s.URL = front.URL
+		return true
+	}
 	return cluster.RetryingClient{Client: s.client(t, cluster.Options{}), Backoff: wait.Backoff{Steps: 10}}, sent
 }
 
@@ -42,7 +39,6 @@ func TestRetryingClientRepeatsAWriteOnlyIfNothingHasHappened(t *testing.T) {
 	cut := func(http.ResponseWriter) { panic(http.ErrAbortHandler) }
 	refuse := func(code int, reason string) func(http.ResponseWriter) {
 		return func(w http.ResponseWriter) {
-			w.Header().Set("Content-Type", "application/json")
 			w.WriteHeader(code)
 			fmt.Fprint(w, status(code, reason, "").body)
 		}

@@ -24,6 +24,8 @@ type fakeServer struct {
 	*httptest.Server
 	answers map[string]answer // by "METHOD /path?query"
 	most    int64             // bytes that an answer may have; 0 for no other limit than the usual one
+	// instead, if set, may answer a request that is not for discovery in its place.
+	instead func(w http.ResponseWriter, r *http.Request) bool
 
 	discoveries atomic.Int64
 
@@ -49,6 +51,9 @@ func (s *fakeServer) serve(w http.ResponseWriter, r *http.Request) {
 	if body, ok := discoveryAnswers()[r.URL.Path]; ok {
 		s.discoveries.Add(1)
 		fmt.Fprint(w, body)
+		return
+	}
+	if s.instead != nil && s.instead(w, r) {
 		return
 	}
 	request := r.Method + " " + r.URL.RequestURI()
