@@ -34,14 +34,8 @@ func (f *Factory) namespace() string {
 // Objects without a namespace are left out only when -n or --namespaces asks for some. Manifests
 // are all evaluated unless -n chooses among them.
 func (f *Factory) scope(mapper meta.RESTMapper, args []string, request engine.Request) (engine.Scope, error) {
-	scope := engine.Scope{ClusterScoped: !f.NamespacesTyped() || f.Objects.AllNamespaces, Namespaces: f.Namespaces(), Request: request}
-	scope.Percent, scope.Seed, scope.Shard = f.Canary.Percent, f.Canary.PercentSeed, f.Canary.Shard
-	var err error
-	if scope.Labels, scope.Fields, err = f.Objects.Selectors(); err != nil {
-		return scope, err
-	}
-	scope.Only, err = Resolve(mapper, args)
-	return scope, err
+	choice := f.choice(args, request)
+	return scopeOf(mapper, &choice, request)
 }
 
 // checkNamespaces returns an error for a namespace that does not exist: "nothing would change"

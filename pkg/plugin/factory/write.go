@@ -10,6 +10,7 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -92,11 +93,7 @@ func (f *Factory) Recorded(ctx context.Context, args []string, o *preview.Option
 	if err != nil {
 		return plan.Run{}, err
 	}
-	choice, err := f.choice(args, o)
-	if err != nil {
-		return plan.Run{}, err
-	}
-	run := plan.Run{Cluster: here, Version: version.Release(), Created: o.World.Now, Seed: o.World.Seed, Choice: choice}
+	run := plan.Run{Cluster: here, Version: version.Release(), Created: o.World.Now, Seed: o.World.Seed, Choice: f.choice(args, o.Request)}
 	run.Documents, run.Digest, err = plan.DocumentsOf(o.InUse(), isInstalled)
 	return run, err
 }
@@ -119,19 +116,15 @@ func (f *Factory) Here(ctx context.Context) (plan.Cluster, error) {
 }
 
 // choice returns what the user chose, with what follows from the kubeconfig.
-func (f *Factory) choice(args []string, o *preview.Options) (plan.Choice, error) {
-	scope, err := f.scope(o.World.Mapper, args, o.Request)
-	if err != nil {
-		return plan.Choice{}, err
-	}
+func (f *Factory) choice(args []string, r engine.Request) plan.Choice {
 	return plan.Choice{
-		Types: args, Namespace: strings.Join(scope.Namespaces, ","), ClusterScoped: scope.ClusterScoped,
+		Types: args, Namespace: strings.Join(f.Namespaces(), ","), ClusterScoped: !f.NamespacesTyped() || f.Objects.AllNamespaces,
 		Selector: f.Objects.Selector, FieldSelector: f.Objects.FieldSelector,
-		Percent: scope.Percent, PercentSeed: scope.Seed, Shard: scope.Shard,
-		Operation: o.Request.Operation, User: o.Request.User.Username, Groups: o.Request.User.Groups,
-		Only: o.Rules.Only, Skip: o.Rules.Skip, Annotate: o.Annotate, AssumeBinding: o.AssumeBinding, FromCluster: f.Policies.FromCluster,
+		Percent: f.Canary.Percent, PercentSeed: f.Canary.PercentSeed, Shard: f.Canary.Shard,
+		Operation: r.Operation, User: r.User.Username, Groups: r.User.Groups,
+		Only: f.Policies.Rules.Only, Skip: f.Policies.Rules.Skip, Annotate: f.Annotate, AssumeBinding: f.Policies.AssumeBinding, FromCluster: f.Policies.FromCluster,
 		AllowHTTP: f.Context.AllowHTTP, AllowRegistry: f.Context.AllowRegistry,
-	}, nil
+	}
 }
 
 // CheckRun returns an error if a recorded run cannot be continued: on another cluster, by
@@ -166,7 +159,7 @@ func (f *Factory) Repeat(ctx context.Context, run *plan.Run) (*preview.Options, 
 	if err := f.openCluster(ctx, o); err != nil {
 		return nil, err
 	}
-	scope, err := recordedScope(o, &run.Choice)
+	scope, err := scopeOf(o.World.Mapper, &run.Choice, o.Request)
 	if err != nil {
 		return nil, err
 	}
@@ -204,10 +197,9 @@ func (f *Factory) recordedDocuments(ctx context.Context, run *plan.Run, o *previ
 	return run.Restore(f.installedInputs(ctx, o))
 }
 
-func recordedScope(o *preview.Options, c *plan.Choice) (engine.Scope, error) {
-	scope := engine.Scope{
-		ClusterScoped: c.ClusterScoped, Percent: c.Percent, Seed: c.PercentSeed, Shard: c.Shard, Request: o.Request,
-	}
+// scopeOf returns the scope of a choice.
+func scopeOf(mapper meta.RESTMapper, c *plan.Choice, r engine.Request) (engine.Scope, error) {
+	scope := engine.Scope{ClusterScoped: c.ClusterScoped, Percent: c.Percent, Seed: c.PercentSeed, Shard: c.Shard, Request: r}
 	if c.Namespace != "" {
 		scope.Namespaces = strings.Split(c.Namespace, ",")
 	}
@@ -216,7 +208,7 @@ func recordedScope(o *preview.Options, c *plan.Choice) (engine.Scope, error) {
 	if scope.Labels, scope.Fields, err = chosen.Selectors(); err != nil {
 		return scope, err
 	}
-	scope.Only, err = Resolve(o.World.Mapper, c.Types)
+	scope.Only, err = Resolve(mapper, c.Types)
 	return scope, err
 }
 

@@ -8,7 +8,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 )
@@ -17,7 +16,7 @@ import (
 type autoscaling struct {
 	schema.GroupKind
 	target string
-	sets   func(*engine.Change) []fieldpath.Path
+	sets   string // a place
 	does   string // with them
 	source string // what to change instead
 }
@@ -25,18 +24,12 @@ type autoscaling struct {
 var autoscalings = []autoscaling{ //nolint:gochecknoglobals // an immutable table
 	{
 		GroupKind: schema.GroupKind{Group: "autoscaling", Kind: "HorizontalPodAutoscaler"}, target: "scaleTargetRef",
-		sets: replicas, does: " sets %s, and will set it back", source: "its minReplicas and maxReplicas",
+		sets: "spec.replicas", does: " sets %s, and will set it back", source: "its minReplicas and maxReplicas",
 	},
 	{
 		GroupKind: schema.GroupKind{Group: "autoscaling.k8s.io", Kind: "VerticalPodAutoscaler"}, target: "targetRef",
-		sets: containerResources, does: " overrules %s on each Pod", source: "its resourcePolicy",
+		sets: "spec.template.spec.containers[*].resources", does: " overrules %s on each Pod", source: "its resourcePolicy",
 	},
-}
-
-func replicas(c *engine.Change) []fieldpath.Path { return touching(c, "spec.replicas") }
-
-func containerResources(c *engine.Change) []fieldpath.Path {
-	return within(c, "spec.template.spec.containers[*].resources")
 }
 
 // autoscaler is one that there is, and what it scales.
@@ -55,7 +48,7 @@ func (r *Reviewer) autoscaled(ctx context.Context, c *engine.Change) ([]engine.I
 	var out []engine.Impact
 	for i := range autoscalings {
 		kind := &autoscalings[i]
-		fields := kind.sets(c)
+		fields := within(c, kind.sets)
 		if len(fields) == 0 {
 			continue
 		}
@@ -77,14 +70,9 @@ func (r *Reviewer) autoscaled(ctx context.Context, c *engine.Change) ([]engine.I
 	return out, nil
 }
 
-type autoscalersIn struct {
-	kind      schema.GroupKind
-	namespace string
-}
-
 // autoscalers lists those of a namespace once. The error is that of the context.
 func (r *Reviewer) autoscalers(ctx context.Context, kind *autoscaling, namespace string) ([]autoscaler, error) {
-	found, err := r.listed.Do(ctx, autoscalersIn{kind.GroupKind, namespace}, func(ctx context.Context) (any, error) {
+	found, err := r.listed.Do(ctx, [2]string{kind.Kind, namespace}, func(ctx context.Context) (any, error) {
 		var out []autoscaler
 		for u, err := range r.Reader.List(ctx, engine.Selection{Group: kind.Group, Kind: kind.Kind, Namespace: namespace}) {
 			if err != nil {

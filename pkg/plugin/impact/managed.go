@@ -65,11 +65,8 @@ func Managed(u *unstructured.Unstructured) []Manager {
 // controller or, for a Pod of a Deployment, the Deployment. It is "" for an object
 // that has no controller, and for one that could not be read (nil).
 func Workload(u *unstructured.Unstructured) string {
-	if u == nil {
-		return ""
-	}
-	if owner := metav1.GetControllerOfNoCopy(u); owner != nil {
-		return controller(u, owner).Source
+	if by := Managed(u); len(by) > 0 && by[0].Tool == Controller {
+		return by[0].Source
 	}
 	return ""
 }

@@ -136,16 +136,13 @@ func wouldCoOwn(c *engine.Change, owners []request.Takeover, us string) []engine
 // something is removed or moved, which server-side apply cannot express.
 func elementsAbove(c *engine.Change) []fieldpath.Path {
 	var out []fieldpath.Path
-	seen := map[string]bool{}
 	for i := range c.Fields {
 		f := &c.Fields[i]
 		if f.Kind == engine.Removed || f.Kind == engine.Moved {
 			return nil
 		}
 		for n := 1; n < len(f.Path); n++ {
-			p := f.Path[:n:n]
-			if p[n-1].Key != nil && !seen[p.String()] {
-				seen[p.String()] = true
+			if p := f.Path[:n:n]; p[n-1].Key != nil && !slices.ContainsFunc(out, p.Equals) {
 				out = append(out, p)
 			}
 		}
