@@ -117,20 +117,10 @@ func (f *SummaryFlags) Run(ctx context.Context, streams genericiooptions.IOStrea
 
 // scope returns the namespaces whose reports are read.
 func (f *SummaryFlags) scope() (engine.Scope, error) {
-	scope := engine.Scope{ClusterScoped: true}
-	switch err := flags.ValidateNamespaces(f.Namespaces, f.Config); {
-	case err != nil:
-		return scope, err
-	case f.Namespaces != nil:
-		scope.Namespaces = slices.Compact(slices.Sorted(slices.Values(f.Namespaces)))
-	case !f.AllNamespaces:
-		namespace, _, err := f.Config.ToRawKubeConfigLoader().Namespace()
-		if err != nil {
-			return scope, err
-		}
-		scope.Namespaces = []string{namespace}
-	}
-	return scope, nil
+	evaluate := flags.NewEvaluate(f.Config)
+	evaluate.Objects.AllNamespaces, evaluate.Objects.Namespaces = f.AllNamespaces && f.Namespaces == nil, f.Namespaces
+	scope := engine.Scope{ClusterScoped: true, Namespaces: (&factory.Factory{Evaluate: &evaluate}).Namespaces()}
+	return scope, flags.ValidateNamespaces(f.Namespaces, f.Config)
 }
 
 func printSummary(out io.Writer, s clusterreport.Summary) error {

@@ -21,12 +21,23 @@ import (
 // Get reads one object, or the subresource that the key names, from the server
 // itself. A kind that the server does not serve is a meta.NoKindMatchError.
 func (c *Client) Get(ctx context.Context, key engine.ObjectKey) (*unstructured.Unstructured, error) {
-	segments, err := c.pathOf(ctx, key)
+	r, err := c.resource(ctx, key)
 	if err != nil {
 		return nil, err
 	}
+	u, _, err := c.get(ctx, r, key)
+	return u, err
+}
+
+// get is Get for a key of a resource. It returns the bytes of the answer, too.
+func (c *Client) get(ctx context.Context, r *resource, key engine.ObjectKey) (*unstructured.Unstructured, int, error) {
+	segments, err := objectPath(r, key)
+	if err != nil {
+		return nil, 0, err
+	}
 	body, err := do(ctx, http.MethodGet, c.rest.Get().AbsPath(segments...))
-	return object(key, body, err)
+	u, err := object(key, body, err)
+	return u, len(body), err
 }
 
 // Patch is one PATCH request.

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"net/http"
 	"slices"
 	"strings"
 
@@ -238,19 +237,8 @@ func (s *source) read(ctx context.Context, k chosenKind, q query) iter.Seq2[rawL
 		return s.client.list(ctx, k.resource, q)
 	}
 	return func(yield func(rawList, error) bool) {
-		key := engine.ObjectKey{GroupKind: k.mapping.GroupVersionKind.GroupKind(), Namespace: q.namespace, Name: q.name}
-		segments, err := objectPath(k.resource, key)
-		if err != nil {
-			yield(rawList{}, err)
-			return
-		}
-		body, err := do(ctx, http.MethodGet, s.client.rest.Get().AbsPath(segments...))
-		u, err := object(key, body, err)
-		if err != nil {
-			yield(rawList{}, err)
-			return
-		}
-		yield(rawList{items: []*unstructured.Unstructured{u}, bytes: len(body)}, nil)
+		u, size, err := s.client.get(ctx, k.resource, engine.ObjectKey{GroupKind: k.mapping.GroupVersionKind.GroupKind(), Namespace: q.namespace, Name: q.name})
+		yield(rawList{items: []*unstructured.Unstructured{u}, bytes: size}, err)
 	}
 }
 

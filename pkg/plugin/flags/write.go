@@ -3,7 +3,6 @@ package flags
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/spf13/pflag"

@@ -1,3 +1,5 @@
+// Package preview evaluates policies over the objects of a run. Every command that
+// shows changes or makes them begins with it.
 package preview
 
 import (

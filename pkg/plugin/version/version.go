@@ -1,3 +1,4 @@
+// Package version identifies the build of the program.
 package version
 
 import (

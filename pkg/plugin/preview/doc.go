@@ -1,3 +1,0 @@
-// Package preview evaluates policies over the objects of a run. Every command that
-// shows changes or makes them begins with it.
-package preview

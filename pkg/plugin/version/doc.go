@@ -1,2 +1,0 @@
-// Package version identifies the build of the program.
-package version
