@@ -32,18 +32,34 @@ func NewPreview(o output.Options, limit int) *Preview {
 	if limit == 0 {
 		limit = MaxBytes
 	}
-	p := &Preview{out: o.Out, pages: pages{limit: limit, room: limit}}
+	p := &Preview{page: page{out: o.Out, pages: pages{limit: limit, room: limit}}}
 	o.Out = &p.pages
 	p.inner = human.NewMarkdown(o)
 	return p
 }
 
-// Preview is the page. It is written at the end.
-type Preview struct {
+// page is written at the end, of what another format writes a block at a time.
+type page struct {
 	out   io.Writer
-	inner *human.Markdown // writes a block at a time to pages
+	inner output.Format
 	pages pages
+}
 
+// Print adds an event to the page.
+func (p *page) Print(s output.Shown) error {
+	switch s.Event().(type) {
+	case output.Summary, output.Comparison:
+		if err := output.Flush(p.inner); err != nil {
+			return err
+		}
+		p.pages.ended = true
+	}
+	return p.inner.Print(s)
+}
+
+// Preview is the page.
+type Preview struct {
+	page
 	problems human.Problems
 	counts   evaluation.Summary
 }
@@ -55,12 +71,9 @@ func (p *Preview) Print(s output.Shown) error {
 		p.problems.Add(report.ProblemOf(e.Err).Text)
 		return nil
 	case output.Summary:
-		if err := p.inner.Flush(); err != nil {
-			return err
-		}
-		p.pages.ended, p.counts = true, e.Summary
+		p.counts = e.Summary
 	}
-	return p.inner.Print(s)
+	return p.page.Print(s)
 }
 
 // Close writes the page.
@@ -69,7 +82,7 @@ func (p *Preview) Close() error {
 	b.WriteString(Marker + "\n")
 	b.WriteString(heading(p.counts) + "\n")
 	b.WriteString(p.problems.String())
-	b.WriteString("\n" + fit(strings.TrimLeft(p.pages.summary.String(), "\n"), (p.pages.limit-b.Len()-reserve)/2))
+	b.WriteString("\n" + fit(p.pages.after(0), (p.pages.limit-b.Len()-reserve)/2))
 	if len(p.pages.held) > 0 {
 		b.WriteString("\n<details><summary>Changes</summary>\n")
 		note := p.pages.fill(&b, p.pages.limit-reserve+1, "change", "diff", "change")
@@ -113,7 +126,7 @@ func (b block) heading() block {
 	return block{text: strings.TrimSuffix(text, "\n") + "\n", short: true}
 }
 
-// pages takes the blocks of the changes, and then the summary. It keeps as much of
+// pages takes the blocks of the changes, and then those that end the page. It keeps as much of
 // the changes as could be shown.
 type pages struct {
 	limit   int // of the page
@@ -121,13 +134,22 @@ type pages struct {
 	held    []block
 	blocks  int
 	ended   bool
-	summary bytes.Buffer
+	endings []string // the blocks after them
+}
+
+// after returns the first or second of the blocks after those of the changes.
+func (p *pages) after(i int) string {
+	if i >= len(p.endings) {
+		return ""
+	}
+	return strings.TrimLeft(p.endings[i], "\n")
 }
 
 // Write takes a block: the printer writes each at once.
 func (p *pages) Write(b []byte) (int, error) {
 	if p.ended {
-		return p.summary.Write(b)
+		p.endings = append(p.endings, string(b))
+		return len(b), nil
 	}
 	p.blocks++
 	at := block{text: strings.TrimLeft(string(b), "\n")}
@@ -168,57 +190,22 @@ func (p *pages) fill(b *bytes.Buffer, end int, one, below, alike string) (note s
 // NewComparison returns a printer of a page of what two sets of policies do not do alike, no longer than MaxBytes.
 // Of the objects it holds no more than that.
 func NewComparison(o output.Options) *Comparison {
-	p := &Comparison{out: o.Out, objects: pages{limit: MaxBytes, room: MaxBytes}}
-	o.Out = &p.parts
+	p := &Comparison{page{out: o.Out, pages: pages{limit: MaxBytes, room: MaxBytes}}}
+	o.Out = &p.pages
 	p.inner = human.NewComparison(o, "markdown")
-	p.parts.objects = &p.objects
 	return p
 }
 
-// Comparison is the page. It is written at the end.
-type Comparison struct {
-	out     io.Writer
-	inner   *human.Comparison // writes a part at a time
-	parts   parts
-	objects pages
-}
-
-// parts takes what a printer writes: objects, at the end an overview before those that are left, and last what was
-// exercised.
-type parts struct {
-	objects  *pages
-	ending   bool
-	overview []byte
-	last     []byte
-}
-
-// Write takes a part.
-func (p *parts) Write(b []byte) (int, error) {
-	if p.last != nil {
-		_, _ = p.objects.Write(p.last) // which keeps it, or not
-		p.last = nil
-	}
-	if p.ending && p.overview == nil {
-		p.overview = bytes.Clone(b)
-	} else {
-		p.last = bytes.Clone(b)
-	}
-	return len(b), nil
-}
-
-// Print adds an event to the page.
-func (p *Comparison) Print(s output.Shown) error {
-	_, p.parts.ending = s.Event().(output.Comparison)
-	return p.inner.Print(s)
-}
+// Comparison is the page.
+type Comparison struct{ page }
 
 // Close writes the page: the overview, as many of the objects as there is room for, and what was exercised.
 func (p *Comparison) Close() error {
 	var b bytes.Buffer
-	last := strings.TrimLeft(string(p.parts.last), "\n")
-	b.WriteString(fit(strings.TrimLeft(string(p.parts.overview), "\n"), MaxBytes/4)) //nolint:mnd // errors are in it
-	room := max(MaxBytes-b.Len()-reserve-len(last), MaxBytes/4)                      //nolint:mnd // what was exercised may be cut, too
-	b.WriteString(p.objects.fill(&b, b.Len()+room, "difference", "fields", "differ"))
+	last := p.pages.after(1)
+	b.WriteString(fit(p.pages.after(0), MaxBytes/4))            //nolint:mnd // errors are in it
+	room := max(MaxBytes-b.Len()-reserve-len(last), MaxBytes/4) //nolint:mnd // what was exercised may be cut, too
+	b.WriteString(p.pages.fill(&b, b.Len()+room, "difference", "fields", "differ"))
 	if last != "" {
 		b.WriteString("\n" + fit(last, MaxBytes-b.Len()-1))
 	}
