@@ -227,12 +227,9 @@ func (f *PreviewFlags) shown(c *cobra.Command, w *factory.Factory, options outpu
 	}
 	hints := f.hints(c, args)
 	hints.Namespace = options.Context.Namespace
-	options.Hint, options.Explain = hints.Hint, f.Explain
+	options.Hint, options.Explain, options.Comparer = hints.Hint, f.Explain, external
 	if f.Watch.On || f.write != nil {
 		options.Hint = nil
-	}
-	if external != nil {
-		options.Comparer = external
 	}
 	printer, err := formats.NewPreview(f.Output.Format, options)
 	if err != nil {

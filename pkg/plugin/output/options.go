@@ -8,6 +8,7 @@ import (
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/evaluation"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/objectdiff"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/wording"
 )
 
@@ -36,7 +37,7 @@ type Options struct {
 	// user chose.
 	Context Context
 	// Comparer, if set, shows the differences instead of the diff format.
-	Comparer Comparer
+	Comparer *objectdiff.External
 	// Hint returns the command to type next, with which the formats for people end; nil
 	// for none.
 	Hint func(evaluation.Summary) Hint
@@ -61,13 +62,6 @@ type Context struct {
 	// Time is when the state of a cluster was read, in RFC 3339; empty for manifests,
 	// which are the same at any time.
 	Time string `json:"time,omitempty"`
-}
-
-// Comparer shows in its own way how objects differ. Add takes each object that would
-// change, under kubectl's name for it; Compare then compares them all.
-type Comparer interface {
-	Add(name, before, after string) error
-	Compare() error
 }
 
 // GroupBy says which objects the formats for people show as one.

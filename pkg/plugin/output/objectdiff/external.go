@@ -54,8 +54,8 @@ func (c *External) begin() (err error) {
 	return err
 }
 
-// Add writes the two states of an object; an empty one is that of an
-// object that does not exist. The files have the same name in both directories. It implements output.Comparer.
+// Add writes the two states of an object under its name, which is kubectl's; an empty one is that of an
+// object that does not exist. The files have the same name in both directories.
 func (c *External) Add(name, before, after string) error {
 	if c.after == "" {
 		if err := c.begin(); err != nil {
@@ -104,7 +104,7 @@ func fileName(name string) string {
 }
 
 // Compare runs the program on the directories, and shows what it prints. As for kubectl diff,
-// its exit code 1 means that it found differences. It implements output.Comparer.
+// its exit code 1 means that it found differences.
 func (c *External) Compare() error {
 	if c.after == "" {
 		return nil
