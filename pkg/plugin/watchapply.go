@@ -45,7 +45,8 @@ func (f *ApplyFlags) watch(c *cobra.Command, args []string, streams genericioopt
 		return ExitNothing, err
 	}
 	w := &watchWrites{ApplyFlags: f, watcher: &watcher{most: maxBatch, settle: time.Second}, command: c, args: args}
-	w.goOn()
+	// Changes are made independently of each other: nobody is there to run it again for those that another one has kept from being made.
+	w.OnError, w.Options.MaxFailures, w.Options.SkipRejected = flags.ContinueOnError, 0, true
 	w.metering = meteringWatch(f.Metrics, f.Watch.Listen, c, w.queue.Len)
 	w.open = func() (*watched, error) {
 		o, err := f.ToOptions(c, args, streams)
@@ -61,11 +62,6 @@ func (f *ApplyFlags) watch(c *cobra.Command, args []string, streams genericioopt
 		code = ExitInterrupted
 	}
 	return code, err
-}
-
-// goOn makes the changes of a run independent of each other: nobody is there to run it again for those that another one has kept from being made.
-func (w *watchWrites) goOn() {
-	w.OnError, w.Options.MaxFailures, w.Options.SkipRejected = flags.ContinueOnError, 0, true
 }
 
 // watched compiles the policies of an apply-existing that goes on.

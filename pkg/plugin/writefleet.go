@@ -213,11 +213,6 @@ func (m *writtenCluster) printers(w *factory.Factory, o output.Options) (WritePr
 
 func (m *writtenCluster) reports() writeReports { return onCluster{m.fleet.reports, m, true} }
 
-// metering counts the run on the cluster for --metrics.
-func (m *writtenCluster) metering() Metering {
-	return Metering{Run: m.fleet.metrics.On(m.row.Name)}
-}
-
 // onCluster is a printer of all clusters as that of the run on one.
 type onCluster struct {
 	output.Printer
@@ -315,7 +310,7 @@ func (f *ApplyFlags) planned(c *cobra.Command, path string, streams genericioopt
 	if err != nil {
 		return clusterRun{}, err
 	}
-	record := plan.JournalName(path, journal.Extension)
+	record := strings.TrimSuffix(path, plan.Extension) + journal.Extension // beside it
 	one := *f
 	one.Config = flags.ConfigOf(f.Config, p.Cluster.Context)
 	one.Plan, one.Resume, one.Write.Journal = path, "", record

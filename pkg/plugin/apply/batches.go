@@ -18,19 +18,13 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
 )
 
-// writing is the part of a run that writes.
-type writing struct {
-	*Executor
-	hard    context.Context // of the requests in flight
-	earlier int             // failures from before the first write
-}
-
 // write writes batch by batch, and reports what was not started.
 func (x *Executor) write(ctx context.Context, ready []*Task) error {
 	x.Writer.Slots = make(chan struct{}, x.Concurrency)
 	hard, end := untilSecondInterrupt(ctx, x.ErrOut)
 	defer end()
-	w := writing{x, hard, x.tally.Failed}
+	earlier := x.tally.Failed // from before the first write
+	tooManyFailures := func() bool { return x.MaxFailures > 0 && x.tally.Failed-earlier >= x.MaxFailures }
 	size := len(ready)
 	if x.BatchSize > 0 {
 		size = x.BatchSize
@@ -45,45 +39,40 @@ func (x *Executor) write(ctx context.Context, ready []*Task) error {
 		}
 		if err == nil {
 			var n int
-			n, err = w.batch(ctx, batch)
+			n, err = x.batch(ctx, hard, batch, tooManyFailures)
 			started += n
 		}
 		if err == nil && x.Wait {
 			err = x.rollOut(ctx, batch)
 		}
-		if err != nil || w.tooManyFailures() {
+		if err != nil || tooManyFailures() {
 			break
 		}
 	}
 	return errors.Join(err, x.settle(ctx, ready, err), x.reportNotTried(ready))
 }
 
-// tooManyFailures reports whether so many writes have failed that no further one is
-// started.
-func (w *writing) tooManyFailures() bool {
-	return w.MaxFailures > 0 && w.tally.Failed-w.earlier >= w.MaxFailures
-}
-
-// batch writes some of the objects, and returns how many were started.
-func (w *writing) batch(ctx context.Context, batch []*Task) (started int, _ error) {
+// batch writes some of the objects, and returns how many were started. The context hard is that of the requests in flight; where there
+// were too many failures, no further write is started.
+func (x *Executor) batch(ctx, hard context.Context, batch []*Task, tooManyFailures func() bool) (started int, _ error) {
 	var broken error
-	err := ForEach(len(batch), w.writers(),
+	err := ForEach(len(batch), x.writers(),
 		func(i int) (*Result, error) {
 			if ctx.Err() != nil {
 				return nil, ErrInterrupted
 			}
-			if missed := w.missedTarget(batch[i]); missed != nil {
-				return w.holdBack(batch[i], missed.Key.Named())
+			if missed := x.missedTarget(batch[i]); missed != nil {
+				return x.holdBack(batch[i], missed.Key.Named())
 			}
-			return w.writeOne(w.hard, batch[i])
+			return x.writeOne(hard, batch[i])
 		},
 		func(i int, r *Result) (enough bool) {
 			if r == nil {
 				return false
 			}
 			started++
-			broken = errors.Join(broken, w.report(batch[i], r))
-			return broken != nil || w.tooManyFailures()
+			broken = errors.Join(broken, x.report(batch[i], r))
+			return broken != nil || tooManyFailures()
 		})
 	return started, errors.Join(err, broken)
 }

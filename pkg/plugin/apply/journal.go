@@ -165,7 +165,7 @@ func (x *Executor) resolveWrite(ctx context.Context, t *Task) (*Result, error) {
 	}
 	r := &Result{Key: t.Key, Outcome: outcome, Method: t.Pending.Method, Touched: t.Pending.Partial, Found: true}
 	if outcome == Drifted {
-		r.because(Drifted, &DriftError{Fields: t.Pending.Drift(live.Object)})
+		r.because(Drifted, driftError(t.Pending.Drift(live.Object)))
 	}
 	key.Subresource = t.Pending.Subresource
 	j := recordOf(t.JournalIndex, key, r)

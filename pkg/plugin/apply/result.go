@@ -38,7 +38,7 @@ const (
 	// Declined: the change needs a confirmation of its own and did not get it.
 	Declined Outcome = "declined"
 	// Drifted: another client has written the object, and the change is a different one
-	// now, or contradicted. Err is a *DriftError, or the *plan.Drift of Want.
+	// now, or contradicted. Err may be the *plan.Drift of Want.
 	Drifted Outcome = "drifted"
 	// Managed: something else manages the object, and the user has not allowed to write
 	// it. Err is a *ManagedError.
@@ -285,17 +285,14 @@ func (e *ConflictError) Error() string {
 		strings.Join(owners, "; "), strings.Join(flags, " "))
 }
 
-// DriftError reports that another client has written the object, so that the change is
+// driftError reports that another client has written the object, so that the change is
 // not the one that was shown.
-type DriftError struct{ Fields []fieldpath.Path }
-
-// Error names the fields.
-func (e *DriftError) Error() string {
-	names := make([]string, len(e.Fields))
-	for i, p := range e.Fields {
+func driftError(fields []fieldpath.Path) error {
+	names := make([]string, len(fields))
+	for i, p := range fields {
 		names[i] = engine.PathString(p)
 	}
-	return fmt.Sprintf("the object was modified in the meantime, and the change is a different one now (%s); preview it again", strings.Join(names, ", "))
+	return fmt.Errorf("the object was modified in the meantime, and the change is a different one now (%s); preview it again", strings.Join(names, ", "))
 }
 
 // ManagedError reports that the object is kept as it is described elsewhere.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -300,7 +301,7 @@ func (t *verification) decide(context.Context) (Outcome, error) {
 func (t *verification) checkOwners() (Outcome, error) {
 	var contested []request.Takeover
 	for _, o := range t.out.Takeovers {
-		if o.Verdict == request.Contested && !t.mayTake(o.Manager) {
+		if o.Verdict == request.Contested && !t.ForceConflicts && !slices.Contains(t.TakeFrom, o.Manager) {
 			contested = append(contested, o)
 		}
 	}

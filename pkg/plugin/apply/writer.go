@@ -215,11 +215,6 @@ func (w *Writer) ConfirmLoss(ctx context.Context, v *Verified) (yes bool, err er
 	return yes, err
 }
 
-// mayTake reports whether the fields of a manager may be taken over.
-func (w *Writer) mayTake(manager string) bool {
-	return w.ForceConflicts || slices.Contains(w.TakeFrom, manager)
-}
-
 // Server is what a Writer needs of an API server. Errors that the server itself
 // answers are API status errors, as of k8s.io/apimachinery/pkg/api/errors; any
 // other error ends the run.
@@ -400,7 +395,7 @@ func (t *endpointWrite) look(ctx context.Context) (done bool, err error) {
 		t.applied(live)
 		t.result.Found = true
 	case Drifted:
-		t.result.because(Drifted, &DriftError{Fields: t.now.Answered().Drift(live.Object)})
+		t.result.because(Drifted, driftError(t.now.Answered().Drift(live.Object)))
 	}
 	return true, nil
 }
@@ -426,7 +421,7 @@ func (t *endpointWrite) verifyAgain(ctx context.Context) (done bool, err error) 
 		return true, nil
 	}
 	if other := t.first.Touched.Unlike(next.Touched); len(other) > 0 {
-		t.result.because(Drifted, &DriftError{Fields: other})
+		t.result.because(Drifted, driftError(other))
 		return true, nil
 	}
 	if !slices.Equal(t.first.losses().Paths(), next.losses().Paths()) {

@@ -274,18 +274,12 @@ func PlainName(s string) string {
 	return s[:min(len(s), longestName)]
 }
 
-// ForeignError reports that a file may hold what another user has put there.
-type ForeignError struct {
-	Why string
-	Do  string // a command
+// foreignError reports that a file may hold what another user has put there: why, and which command makes it one's own.
+func foreignError(why, do string) error {
+	return errors.New(why + ", so that what it would write may not be what you saw; look at it, and if you trust it: " + do)
 }
 
-// Error says why, and what to do.
-func (e *ForeignError) Error() string {
-	return e.Why + ", so that what it would write may not be what you saw; look at it, and if you trust it: " + e.Do
-}
-
-// CheckOwner returns a *ForeignError if another user owns an open file or directory, or can write to
+// CheckOwner returns an error if another user owns an open file or directory, or can write to
 // it. The superuser is trusted, and may use the files of all users. Where files have
 // no such owners and modes it returns nil.
 func CheckOwner(f *os.File) error {
@@ -293,10 +287,7 @@ func CheckOwner(f *os.File) error {
 	if err != nil {
 		return err
 	}
-	if foreign := foreign(f.Name(), info); foreign != nil {
-		return foreign
-	}
-	return nil
+	return foreign(f.Name(), info)
 }
 
 // CheckDirectory is CheckOwner for a directory whose files decide, together, what is written: who can write to it

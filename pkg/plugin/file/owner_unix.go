@@ -16,20 +16,20 @@ import (
 const writableByOthers = 0o022
 
 // foreign returns why a file may be another user's work, or nil.
-func foreign(path string, info fs.FileInfo) *ForeignError {
+func foreign(path string, info fs.FileInfo) error {
 	return foreignTo(os.Geteuid(), path, info)
 }
 
-func foreignTo(user int, path string, info fs.FileInfo) *ForeignError {
+func foreignTo(user int, path string, info fs.FileInfo) error {
 	if strings.HasPrefix(path, "-") {
 		path = "./" + path // which is no option
 	}
 	path = wording.ShellQuote(path)
 	if stat, ok := info.Sys().(*syscall.Stat_t); ok && user != 0 && stat.Uid != 0 && int(stat.Uid) != user {
-		return &ForeignError{Why: fmt.Sprintf("it belongs to another user (uid %d)", stat.Uid), Do: "cp -R " + path + " COPY"}
+		return foreignError(fmt.Sprintf("it belongs to another user (uid %d)", stat.Uid), "cp -R "+path+" COPY")
 	}
 	if mode := info.Mode(); (mode.IsRegular() || mode.IsDir() || mode&fs.ModeNamedPipe != 0) && mode.Perm()&writableByOthers != 0 {
-		return &ForeignError{Why: fmt.Sprintf("others can write to it (mode %04o)", mode.Perm()), Do: "chmod go-w " + path}
+		return foreignError(fmt.Sprintf("others can write to it (mode %04o)", mode.Perm()), "chmod go-w "+path)
 	}
 	return nil
 }

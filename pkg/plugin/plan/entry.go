@@ -232,7 +232,7 @@ func (d *Drift) Error() string {
 // if the object already is as planned. Whatever else has changed in the object, such
 // as its status, does not count.
 func (e *Entry) Drift(now *engine.Change) *Drift {
-	if !now.Changed() && now.Before != nil && e.reached(now.Before) {
+	if !now.Changed() && now.Before != nil && len(e.Fields) > 0 && !e.Withholds() && len(e.Partial.Drift(now.Before.Object)) == 0 {
 		return nil
 	}
 	var clear, masked diff.Partial
@@ -262,11 +262,6 @@ func (e *Entry) shownPath(now *engine.Change, p fieldpath.Path) fieldpath.Path {
 		p = f.ShownPath(p)
 	}
 	return p
-}
-
-// reached reports whether an object already has all that the change would write.
-func (e *Entry) reached(live *unstructured.Unstructured) bool {
-	return len(e.Fields) > 0 && !e.Withholds() && len(e.Partial.Drift(live.Object)) == 0
 }
 
 // comparable returns the change that is made now, to be compared with the entry.

@@ -292,11 +292,6 @@ func FileName(place int, context string) string {
 	return fmt.Sprintf("%03d-%s%s", place, file.PlainName(context), Extension)
 }
 
-// JournalName returns the path of the journal beside a plan.
-func JournalName(path, extension string) string {
-	return strings.TrimSuffix(path, Extension) + extension
-}
-
 // Files returns the plans in a directory, in the order in which they are applied. It is an error if there
 // is none, or if another user may have put them together.
 func Files(directory string) ([]string, error) {

@@ -102,22 +102,16 @@ func (r *restoring) value(u engine.FieldChange) {
 	is := at(r.Want.Object, u.Path)
 	was, wrote := at(r.write.Before, u.Path), at(r.write.After, u.Path)
 	switch {
-	case u.Withheld && !r.untouched(u):
-		r.keep(u.Path, ErrWithheld)
+	case u.Withheld && u.Kind == engine.Added && !r.write.InDoubt && r.write.ResourceVersion == r.live.GetResourceVersion():
+		r.put(u.Path, was) // its value is not known, but the object was not written since
 	case u.Withheld:
-		r.put(u.Path, was)
+		r.keep(u.Path, ErrWithheld)
 	case is.same(was):
 	case is.same(wrote):
 		r.put(u.Path, was)
 	default:
 		r.keep(u.Path, ErrChanged)
 	}
-}
-
-// untouched reports whether a field that was added without its value being known
-// can be removed: the object was not written since.
-func (r *restoring) untouched(u engine.FieldChange) bool {
-	return u.Kind == engine.Added && !r.write.InDoubt && r.write.ResourceVersion == r.live.GetResourceVersion()
 }
 
 func (r *restoring) keep(p fieldpath.Path, why error) {
@@ -170,7 +164,8 @@ func (r *restoring) order(list fieldpath.Path, like fieldpath.PathElement) (done
 		return false
 	}
 	var wanted []string
-	if done = l.untouched(); done {
+	// Done says that the elements that the run left behind are still in the order in which it did.
+	if done = slices.Equal(common(l.now, l.wrote), common(l.wrote, l.now)); done {
 		wanted = l.arranged(common(l.was, l.now), l.now) // what is new stays where it is
 	} else { // what was put back goes to its place
 		wanted = l.arranged(slices.DeleteFunc(slices.Clone(l.now), func(name string) bool {
@@ -220,12 +215,6 @@ func (l *ordering) distinct() bool {
 		}
 	}
 	return true
-}
-
-// untouched reports whether the elements that the run left behind are still in the
-// order in which it did.
-func (l *ordering) untouched() bool {
-	return slices.Equal(common(l.now, l.wrote), common(l.wrote, l.now))
 }
 
 // common are the elements of a list that are in another one too.

@@ -195,7 +195,7 @@ func (s *Source) Pages(ctx context.Context, selections []engine.Selection) iter.
 		}
 		p := page{ctx: ctx, source: s}
 		for _, e := range s.Events {
-			if kind, ok := filter.ForKind(e.Mapping()); ok && e.matches(kind) && (s.Live != nil || e.Operation != engine.OperationDelete) {
+			if kind, ok := filter.ForKind(e.Mapping()); ok && (kind.Matches(e.Item.Facts()) || e.Old != nil && kind.Matches(e.Old.Facts())) && (s.Live != nil || e.Operation != engine.OperationDelete) {
 				p.events = append(p.events, e)
 			}
 		}
@@ -203,11 +203,6 @@ func (s *Source) Pages(ctx context.Context, selections []engine.Selection) iter.
 			yield(p, nil)
 		}
 	}
-}
-
-// matches reports whether an object is selected as it is, or as it was.
-func (e *Event) matches(kind *engine.KindFilter) bool {
-	return kind.Matches(e.Item.Facts()) || e.Old != nil && kind.Matches(e.Old.Facts())
 }
 
 // page has the objects of events.

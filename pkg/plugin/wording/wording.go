@@ -298,7 +298,7 @@ func replaceWord(text, word, by string) string {
 		if !found {
 			return b.String()
 		}
-		if inName(word[0]) && endsInName(before) || beginsInName(after) {
+		if inName(word[0]) && before != "" && inName(before[len(before)-1]) || after != "" && inName(after[0]) {
 			b.WriteString(word)
 		} else {
 			b.WriteString(by)
@@ -306,9 +306,6 @@ func replaceWord(text, word, by string) string {
 		text = after
 	}
 }
-
-func endsInName(text string) bool   { return text != "" && inName(text[len(text)-1]) }
-func beginsInName(text string) bool { return text != "" && inName(text[0]) }
 
 func inName(c byte) bool {
 	return c == '-' || '0' <= c && c <= '9' || 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z'

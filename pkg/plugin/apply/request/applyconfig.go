@@ -243,7 +243,7 @@ func (a *applier) items() (*typed.TypedValue, *fieldpath.Set, error) {
 func leavesBelow(leaves *fieldpath.Set, root fieldpath.Path) *fieldpath.Set {
 	out := fieldpath.NewSet()
 	for p := range leaves.All() {
-		if below(p, root) {
+		if len(p) > len(root) && p[:len(root)].Equals(root) {
 			out.Insert(p.Copy())
 		}
 	}
@@ -420,11 +420,6 @@ func isListKey(p fieldpath.Path) bool {
 		}
 	}
 	return false
-}
-
-// below reports whether p is below root.
-func below(p, root fieldpath.Path) bool {
-	return len(p) > len(root) && p[:len(root)].Equals(root)
 }
 
 // brief names the first fields of a set, for messages.

@@ -112,7 +112,7 @@ func (h *base) show(c *part, s content) error {
 	switch {
 	case alone:
 		return h.Flush()
-	case !h.groups.Full():
+	case len(h.groups.known) < maxGroups:
 		return nil
 	}
 	h.parts = true
@@ -183,7 +183,8 @@ func (h *base) heading(g *Group) string {
 	if g.Count == 1 {
 		return g.Marker + " " + g.First.String() + g.Note
 	}
-	return g.Marker + " " + wording.Kind(g.First) + ": " + wording.Plural(g.Count, "object") + where(g) + g.Notes
+	return g.Marker + " " + wording.Kind(g.First) + ": " + wording.Plural(g.Count, "object") +
+		placed(g.namespaces.All(), " in ", "namespaces") + placed(g.clusters.All(), " on ", "clusters") + g.Notes
 }
 
 // below writes what stands under the heading of a group.
@@ -199,11 +200,7 @@ func (h *base) below(b *page, g *Group) {
 	b.Write(g.Body)
 }
 
-// where says in how many namespaces, and on how many clusters, the objects of a group are.
-func where(g *Group) string {
-	return placed(g.namespaces.All(), " in ", "namespaces") + placed(g.clusters.All(), " on ", "clusters")
-}
-
+// placed says in how many namespaces, or on how many clusters, the objects of a group are.
 func placed(all []wording.Count, preposition, what string) string {
 	switch len(all) {
 	case 0:
@@ -294,11 +291,6 @@ func markerColor(m string) Color {
 		return Red
 	}
 	return Bold
-}
-
-// worthALine reports whether a step that changed nothing is shown.
-func (h *base) worthALine(s *engine.Step) bool {
-	return s.Outcome.Incomplete() || len(s.Warnings) > 0 || h.Explain
 }
 
 // impacts adds to what is shown of an object what the change means beyond its

@@ -145,9 +145,6 @@ func (g *Groups) Keep(keep func(*Group) bool) {
 	maps.DeleteFunc(g.known, func(_ memberKey, group *Group) bool { return !kept[group] })
 }
 
-// Full reports whether no more should be held: it is time to Take.
-func (g *Groups) Full() bool { return len(g.known) >= maxGroups }
-
 // Take hands over the sections and forgets them: namespaces by name, all else in
 // the order in which it came.
 func (g *Groups) Take() []*Section {

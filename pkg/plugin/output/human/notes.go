@@ -193,7 +193,7 @@ func (h *base) noted(c *engine.Change) map[*engine.Step]int {
 	first := map[string]*engine.Step{}
 	for i := range c.Steps {
 		s := &c.Steps[i]
-		if s.Outcome == engine.Changed || !h.worthALine(s) {
+		if s.Outcome == engine.Changed || !s.Outcome.Incomplete() && len(s.Warnings) == 0 && !h.Explain {
 			continue
 		}
 		if s.Trigger != (engine.ObjectKey{}) {

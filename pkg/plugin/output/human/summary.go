@@ -263,7 +263,8 @@ func (p *Table) row(c *engine.Change) error {
 	counted, _ := engine.SplitRecords(c.Fields)
 	texts := []string{c.Subject.Namespace, wording.ResourceName(c.Subject), result(c), fmt.Sprint(len(counted)), p.changedBy(c)}
 	if p.wide {
-		texts = append(texts, p.changes(c), strings.Join(p.remarks(c), "; "))
+		changes := fitting("; ", len(c.Fields), func(i int) string { return p.change(&c.Fields[i]) })
+		texts = append(texts, changes, strings.Join(p.remarks(c), "; "))
 	}
 	if c.Subject.Cluster != "" {
 		texts = append([]string{c.Subject.Cluster}, texts...)
@@ -306,11 +307,6 @@ func (p *Table) changedBy(c *engine.Change) string {
 		return strings.Join(rules, ", ")
 	}
 	return fitting(", ", len(rules), func(i int) string { return middle(rules[i], cellRule) })
-}
-
-// changes lists fields with their values.
-func (p *Table) changes(c *engine.Change) string {
-	return fitting("; ", len(c.Fields), func(i int) string { return p.change(&c.Fields[i]) })
 }
 
 // fitting lists as many texts as a row has room for: one that is wider makes all rows so.

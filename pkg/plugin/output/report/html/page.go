@@ -246,9 +246,6 @@ func tags(c *change) []tag {
 	return out
 }
 
-// pathParts cuts a path where a line of it may end.
-func pathParts(path string) []string { return strings.SplitAfter(path, ".") }
-
 func lineClass(line string) string {
 	switch line[0] {
 	case '+':
@@ -300,7 +297,8 @@ func (f *frame) problem(err error) {
 // parsed is the template of a page, with the parts that all have in common.
 func parsed(source string) (*template.Template, error) {
 	t, err := template.New("page").Funcs(template.FuncMap{
-		"n": wording.Number, "parts": pathParts,
+		"n":       wording.Number,
+		"parts":   func(path string) []string { return strings.SplitAfter(path, ".") }, // where a line of it may end
 		"line":    func(s string) string { return line(s, nameLength) },
 		"text":    func(s string) string { return line(s, textLength) },
 		"rule":    func(r engine.RuleRef) string { return line(wording.Rule(r), nameLength) },
