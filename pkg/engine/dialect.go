@@ -79,6 +79,7 @@ type Program interface {
 
 // Propagator is a Program whose rules, on matching an object, change others.
 type Propagator interface {
+	Describer
 	// Propagates reports whether there is any such rule, so that a run without one
 	// can do without the first pass.
 	Propagates() bool

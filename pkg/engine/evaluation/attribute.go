@@ -4,7 +4,6 @@ import (
 	"context"
 	"maps"
 	"slices"
-	"sync"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -112,24 +111,9 @@ func (w writers) append(out []engine.FieldChange, f engine.FieldChange) []engine
 	return out
 }
 
-// typeCache holds how the server reads each kind.
-type typeCache struct {
-	mu    sync.Mutex
-	types map[schema.GroupVersionKind]diff.Type
-}
-
-// of asks the reader once for each kind. A kind whose schema is not known, or
-// cannot be read, is compared without one.
-func (c *typeCache) of(ctx context.Context, r engine.Reader, gvk schema.GroupVersionKind) diff.Type {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if t, ok := c.types[gvk]; ok {
-		return t
-	}
-	t := diff.TypeOf(ctx, r, gvk)
-	if c.types == nil {
-		c.types = map[schema.GroupVersionKind]diff.Type{}
-	}
-	c.types[gvk] = t
+// typeOf is how the server reads a kind. One whose schema is not known, or cannot be read, is compared without one.
+func (e *Evaluation) typeOf(ctx context.Context, gvk schema.GroupVersionKind) diff.Type {
+	known, _ := e.types.Do(ctx, gvk, func(ctx context.Context) (any, error) { return diff.TypeOf(ctx, e.reader, gvk), nil })
+	t, _ := known.(diff.Type)
 	return t
 }

@@ -100,15 +100,12 @@ func newChains(e *Evaluation, src engine.Source, programs []propagation) *chains
 		}
 	}
 	for _, p := range programs {
-		if _, ok := p.Program.(engine.Describer); !ok { // any rule may do both
-			c.own = append(c.own, p.Selections()...)
-		}
-		for _, d := range described(p.Program) {
+		for _, d := range p.Describe() {
 			if d.Existing != engine.ByTrigger {
 				c.own = append(c.own, d.Matches...)
 				continue
 			}
-			c.rules = append(c.rules, &triggeredRule{turn: p.order.of(d.Rule), ref: d.Rule, wants: d.Matches, targets: d.Targets})
+			c.rules = append(c.rules, &triggeredRule{turn: p.turn(d.Rule), ref: d.Rule, wants: d.Matches, targets: d.Targets})
 		}
 	}
 	var wants, targets []engine.Selection
@@ -310,7 +307,7 @@ func (c *chains) ask(ctx context.Context, f *fed, r *triggeredRule, s state) (an
 		return c.answer, nil
 	}
 	c.answer = answer{r.program, s.target.Object, &triggered{key: f.target.Key, rec: &recorder{reasons: c.options.Reasons}}}
-	i := slices.IndexFunc(c.programs, func(p propagation) bool { return p.order.program == r.program })
+	i := slices.IndexFunc(c.programs, func(p propagation) bool { return p.program == r.program })
 	return c.answer, c.effectsOf(ctx, s, c.programs[i], c.answer.triggered)
 }
 

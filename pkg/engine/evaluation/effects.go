@@ -3,7 +3,6 @@ package evaluation
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -15,27 +14,21 @@ import (
 
 // propagation is a Program that is a Propagator, and the place of its rules in the run.
 type propagation struct {
-	engine.Program
 	engine.Propagator
-	order ruleOrder
-}
-
-// ruleOrder ranks rules by program, then by their place in it.
-type ruleOrder struct {
 	program int
 	rules   map[engine.RuleRef]int
 }
 
-// of returns the turn of a rule.
-func (o ruleOrder) of(r engine.RuleRef) turn { return turn{o.program, o.rules[r]} }
-
-func newRuleOrder(program int, rules []engine.RuleRef) ruleOrder {
-	o := ruleOrder{program: program, rules: make(map[engine.RuleRef]int, len(rules))}
+func newPropagation(q engine.Propagator, program int, rules []engine.RuleRef) propagation {
+	p := propagation{q, program, make(map[engine.RuleRef]int, len(rules))}
 	for i, r := range rules {
-		o.rules[r] = i
+		p.rules[r] = i
 	}
-	return o
+	return p
 }
+
+// turn returns the turn of a rule.
+func (p propagation) turn(r engine.RuleRef) turn { return turn{p.program, p.rules[r]} }
 
 // orderedEffect is an Effect and its rank: program, rule, trigger.
 type orderedEffect struct {
@@ -79,9 +72,9 @@ type triggered struct {
 // triggering returns what triggers the rules of a propagating program that may change an object of
 // the scope. A run that keeps reasons also wants those of the others, and what the objects of the
 // scope are as triggers.
-func (e *Evaluation) triggering(p engine.Program) []engine.Selection {
+func (e *Evaluation) triggering(p engine.Program, q engine.Propagator) []engine.Selection {
 	var out []engine.Selection
-	for _, d := range described(p) {
+	for _, d := range q.Describe() {
 		switch {
 		case d.Existing != engine.ByTrigger:
 			continue
@@ -146,7 +139,7 @@ func (e *Evaluation) effectsOf(ctx context.Context, t state, p propagation, out 
 		s.Confidential = s.Confidential || quotes(&t.target, s)
 	}
 	for _, effect := range effects {
-		f := orderedEffect{Effect: effect, turn: p.order.of(effect.Rule()), by: t.by, subjects: effect.Subjects()}
+		f := orderedEffect{Effect: effect, turn: p.turn(effect.Rule()), by: t.by, subjects: effect.Subjects()}
 		if named, ok := effect.(interface{ Confidential() bool }); ok {
 			f.secret = named.Confidential()
 		}
@@ -178,16 +171,9 @@ func (e *Evaluation) addInScope(f *orderedEffect) {
 	}
 }
 
-// maxEffects is how many effects are kept, each of which takes about 600 bytes.
-const maxEffects = 1_000_000
-
 // keep stores the effects of one trigger that may act in the scope, and its steps. It is called
 // for one trigger after the other, in source order.
-func (e *Evaluation) keep(t *triggered) error {
-	if len(e.effects.all)+len(t.effects) > maxEffects {
-		return fmt.Errorf("%s triggers too much: %w; evaluate these rules with fewer triggers or targets, or use wildcards in their targets",
-			t.key, &limit.Error{What: "targets that rules name for all of their triggers", Max: maxEffects})
-	}
+func (e *Evaluation) keep(t *triggered) {
 	for i := range t.effects {
 		f := &t.effects[i]
 		f.trigger = e.effects.triggers
@@ -196,7 +182,7 @@ func (e *Evaluation) keep(t *triggered) error {
 	e.effects.triggers++
 	e.reaches.note(t)
 	if !e.options.Scope.InShard(t.key) {
-		return nil // its own shard reports it
+		return // its own shard reports it
 	}
 	failed := slices.ContainsFunc(t.rec.steps, func(s engine.Step) bool { return s.Outcome.Incomplete() && e.reaching[s.Rule] })
 	if t.chosen && (len(t.rec.steps) > 0 || len(t.rec.notMatched) > 0) || failed {
@@ -206,7 +192,6 @@ func (e *Evaluation) keep(t *triggered) error {
 		e.unmet = t.rec.notMatched
 		e.triggers[t.key.Named()] = t.rec
 	}
-	return nil
 }
 
 // addTriggerSteps adds to an object's Change what the first pass found: what the

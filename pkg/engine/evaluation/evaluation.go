@@ -55,7 +55,7 @@ type Evaluation struct {
 	reader     engine.Reader    // of what is evaluated
 	world      *engine.World    // which programs ask
 	options    Options
-	types      typeCache
+	types      engine.Memo // of diff.Type, by kind
 	effects    effectIndex
 	triggers   map[engine.ObjectKey]*recorder // what triggers have to report, by identity
 	unmet      []engine.RuleRef               // what the last of them did not match: most share it
@@ -110,8 +110,8 @@ func (e *Evaluation) Prepare(ctx context.Context, src engine.Source) error {
 	var programs []propagation
 	for i, p := range e.programs {
 		if q, ok := p.(engine.Propagator); ok && q.Propagates() {
-			selections = append(selections, e.triggering(p)...)
-			programs = append(programs, propagation{Program: p, Propagator: q, order: newRuleOrder(i, p.Rules())})
+			selections = append(selections, e.triggering(p, q)...)
+			programs = append(programs, newPropagation(q, i, p.Rules()))
 		}
 	}
 	if len(selections) == 0 && !e.options.Requests {
@@ -126,9 +126,7 @@ func (e *Evaluation) Prepare(ctx context.Context, src engine.Source) error {
 	err := eachPage(ctx, e.options.Workers, e.pages(ctx, src, selections), trigger, func(all []*triggered) error {
 		for _, t := range all {
 			c.note(t)
-			if err := e.keep(t); err != nil {
-				return err
-			}
+			e.keep(t)
 		}
 		return nil
 	})
@@ -188,7 +186,7 @@ func (e *Evaluation) Selections() (own, triggers []engine.Selection) {
 			own = append(own, e.narrow(s)...)
 		}
 		if q, ok := p.(engine.Propagator); ok && q.Propagates() {
-			triggers = append(triggers, e.triggering(p)...)
+			triggers = append(triggers, e.triggering(p, q)...)
 		}
 	}
 	return own, triggers

@@ -117,6 +117,10 @@ func (a appender) Evaluate(_ context.Context, t engine.Target, _ *engine.World, 
 }
 func (a appender) Propagates() bool { return true }
 
+func (a appender) Describe() []engine.Description {
+	return []engine.Description{{Rule: a.ref(), Matches: a.Selections(), Existing: engine.ByTrigger}}
+}
+
 func (a appender) Effects(_ context.Context, t engine.Target, _ *engine.World, _ engine.Sink) ([]engine.Effect, error) {
 	if !strings.HasPrefix(t.Key.Name, "trigger") {
 		return nil, nil

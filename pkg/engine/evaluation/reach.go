@@ -34,7 +34,7 @@ type reach struct {
 func newReaches(programs []propagation) *reaches {
 	x := &reaches{byRule: map[engine.RuleRef]*reach{}}
 	for _, p := range programs {
-		for _, d := range described(p.Program) {
+		for _, d := range p.Describe() {
 			if d.Existing != engine.ByTrigger {
 				continue
 			}
@@ -43,19 +43,6 @@ func newReaches(programs []propagation) *reaches {
 		}
 	}
 	return x
-}
-
-// described returns the rules of a propagating program. If it is no Describer, all of
-// them may propagate, on anything that it selects.
-func described(p engine.Program) []engine.Description {
-	if d, ok := p.(engine.Describer); ok {
-		return d.Describe()
-	}
-	var out []engine.Description
-	for _, r := range p.Rules() {
-		out = append(out, engine.Description{Rule: r, Matches: p.Selections(), Existing: engine.ByTrigger})
-	}
-	return out
 }
 
 // byRank orders steps by rule; those of no rule come first.

@@ -7,7 +7,6 @@ import (
 	"sync"
 
 	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 )
@@ -19,18 +18,12 @@ type reads struct {
 	read map[engine.ObjectKey]bool // as World.Noted has it
 
 	changed keys
-	kinds   map[listed]bool // of these
-}
-
-// listed is where objects were listed: all of a kind, in a namespace or in all.
-type listed struct {
-	schema.GroupKind
-	Namespace string
+	kinds   map[engine.ObjectKey]bool // of these, in their namespaces
 }
 
 // observe returns a world whose reads are noted.
 func (r *reads) observe(w *engine.World) *engine.World {
-	r.read, r.changed, r.kinds = map[engine.ObjectKey]bool{}, keys{}, map[listed]bool{}
+	r.read, r.changed, r.kinds = map[engine.ObjectKey]bool{}, keys{}, map[engine.ObjectKey]bool{}
 	out := *w
 	out.Noted = r.note
 	return out.Watched()
@@ -52,7 +45,7 @@ func (r *reads) note(ctx context.Context, key engine.ObjectKey) {
 func (r *reads) change(key engine.ObjectKey) {
 	key.Subresource = ""
 	r.changed.add(key)
-	r.kinds[listed{key.GroupKind, key.Namespace}] = true
+	r.kinds[engine.ObjectKey{GroupKind: key.GroupKind, Namespace: key.Namespace}] = true
 }
 
 // outdated lists what rules read and the run changes, in order: objects, and kinds of which they listed some.
@@ -61,7 +54,7 @@ func (r *reads) outdated() []string {
 	defer r.mu.Unlock()
 	var out []string
 	for k := range r.kinds {
-		guess, _ := meta.UnsafeGuessKindToResource(k.WithVersion(""))
+		guess, _ := meta.UnsafeGuessKindToResource(k.GroupVersionKind())
 		for key := range r.read {
 			if key.Group != k.Group || key.Kind != k.Kind && key.Kind != guess.Resource {
 				continue

@@ -30,7 +30,7 @@ type evaluator func(context.Context, engine.Target, *engine.World, engine.Sink) 
 // begin returns a pass of an object that nothing has been done to.
 func (e *Evaluation) begin(ctx context.Context, t engine.Target, reasons bool) *pass {
 	return e.newPass(ctx, t, &recorder{reasons: reasons, state: t.Object, before: t.Object, typ: func() diff.Type {
-		return e.types.of(ctx, e.reader, t.Object.GroupVersionKind())
+		return e.typeOf(ctx, t.Object.GroupVersionKind())
 	}})
 }
 

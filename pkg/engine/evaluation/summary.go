@@ -27,7 +27,7 @@ type Summary struct {
 	Rules []RuleSummary `json:"rules"`
 
 	index map[engine.RuleRef]int
-	had   map[int]results // of the object that is being counted, by rule
+	had   []results // of the object that is being counted, by rule
 }
 
 // Canary is how a run was kept to some of the objects.
@@ -59,7 +59,7 @@ func (r RuleSummary) MetNothing() bool {
 
 // NewSummary is the summary of a run that has not begun.
 func NewSummary(rules []engine.RuleRef) *Summary {
-	s := &Summary{Rules: slices.Grow([]RuleSummary(nil), len(rules)), index: make(map[engine.RuleRef]int, len(rules)), had: map[int]results{}}
+	s := &Summary{Rules: slices.Grow([]RuleSummary(nil), len(rules)), index: make(map[engine.RuleRef]int, len(rules))}
 	for _, r := range rules {
 		s.place(r)
 	}
@@ -157,13 +157,13 @@ func (s *Summary) Recounted(found iter.Seq[*engine.Change]) Summary {
 	}
 	out.Objects, out.Canary = max(s.Objects, out.Changed), s.Canary
 	for _, r := range out.Rules {
-		for _, o := range idle {
+		for _, o := range byStrength[acted:] {
 			delete(r.Outcomes, o)
 		}
 	}
 	for _, r := range s.Rules {
 		outcomes := out.Rules[out.place(r.Rule)].Outcomes
-		for _, o := range idle {
+		for _, o := range byStrength[acted:] {
 			if n := r.Outcomes[o]; n > 0 {
 				outcomes[o] = n
 			}
@@ -176,18 +176,19 @@ func (s *Summary) Recounted(found iter.Seq[*engine.Change]) Summary {
 // triggers for the object, and another where the object is no trigger itself.
 type results uint8
 
-// acted and idle are all outcomes, each list from the strongest to the weakest.
-var (
-	acted = []engine.Outcome{engine.Changed, engine.Failed, engine.Denied, engine.Unsupported} //nolint:gochecknoglobals // an immutable table
-	idle  = []engine.Outcome{engine.Unchanged, engine.Skipped, engine.NotMatched}              //nolint:gochecknoglobals // an immutable table
-)
+// acted is how many of byStrength say that something was done or went wrong; the others are idle.
+const acted = 4
+
+// byStrength are all outcomes, both parts from the strongest to the weakest.
+//
+//nolint:gochecknoglobals // an immutable table
+var byStrength = []engine.Outcome{
+	engine.Changed, engine.Failed, engine.Denied, engine.Unsupported, engine.Unchanged, engine.Skipped, engine.NotMatched,
+}
 
 func resultsOf(o engine.Outcome) results {
-	if i := slices.Index(acted, o); i >= 0 {
+	if i := slices.Index(byStrength, o); i >= 0 {
 		return 1 << i
-	}
-	if i := slices.Index(idle, o); i >= 0 {
-		return 1 << (len(acted) + i)
 	}
 	return 0
 }
@@ -195,19 +196,14 @@ func resultsOf(o engine.Outcome) results {
 // count counts every outcome by which something was done or went wrong, and only where
 // there is none the strongest of the others.
 func (r results) count(outcomes map[engine.Outcome]int) {
-	did := false
-	for _, o := range acted {
-		if r&resultsOf(o) != 0 {
-			outcomes[o]++
-			did = true
+	if did := r & (1<<acted - 1); did != 0 {
+		r = did
+	}
+	for i, o := range byStrength {
+		if r>>i&1 == 0 {
+			continue
 		}
-	}
-	if did {
-		return
-	}
-	for _, o := range idle {
-		if r&resultsOf(o) != 0 {
-			outcomes[o]++
+		if outcomes[o]++; i >= acted {
 			return
 		}
 	}
@@ -229,7 +225,7 @@ func (s *Summary) place(r engine.RuleRef) int {
 		return i
 	}
 	if s.index == nil {
-		s.index, s.had = map[engine.RuleRef]int{}, map[int]results{}
+		s.index = map[engine.RuleRef]int{}
 	}
 	open := r.WithoutParameter()
 	i, known := s.index[open]
@@ -242,7 +238,7 @@ func (s *Summary) place(r engine.RuleRef) int {
 	if !known {
 		s.index[open] = i
 	}
-	s.Rules = append(s.Rules, RuleSummary{Rule: r, Outcomes: map[engine.Outcome]int{}})
+	s.Rules, s.had = append(s.Rules, RuleSummary{Rule: r, Outcomes: map[engine.Outcome]int{}}), append(s.had, 0)
 	return i
 }
 

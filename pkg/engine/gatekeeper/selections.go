@@ -14,22 +14,16 @@ import (
 // not narrow it: a mutator may match only what another one made of the object,
 // but then that other one matches the object as it is.
 func selections(mutators []*mutator) []engine.Selection {
-	var out []engine.Selection
-	seen := map[engine.Selection]bool{}
+	var out engine.SelectionSet
 	for _, m := range mutators {
 		if m.criteria.Source == match.Generated {
 			continue
 		}
 		for _, gvk := range m.types() {
-			for _, s := range m.narrowed(gvk) {
-				if !seen[s] {
-					seen[s] = true
-					out = append(out, s)
-				}
-			}
+			out.Add(m.narrowed(gvk)...)
 		}
 	}
-	return out
+	return out.All
 }
 
 // types are the types that the mutator may match; parts may be "*".
