@@ -14,9 +14,12 @@ func Size(bytes int) error {
 	return nil
 }
 
-// Value is Size for a value of JSON: as a tree, as whatever writes it will see it, since a list can hold another
-// one so often that it would fit into no memory when it is written.
-func Value(value any) error { return Size(add(0, value)) }
+// Value is Size for the Bytes of a value.
+func Value(value any) error { return Size(Bytes(value)) }
+
+// Bytes returns how many bytes a value of JSON takes, about, and no more than tells that it is more than MaxSize: as a tree, as whatever
+// writes it will see it, since a list can hold another one so often that it would fit into no memory when it is written.
+func Bytes(value any) int { return add(0, value) }
 
 // add adds what a value takes to a sum, until that is too large.
 func add(sum int, value any) int {

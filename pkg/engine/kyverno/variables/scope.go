@@ -8,6 +8,7 @@ import (
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/jmespath"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/limit"
 )
 
 // Scope is the JSON context of an evaluation: names with values, and entries
@@ -170,18 +171,22 @@ func isAbsent(name string, err error) bool {
 
 // account adds a loaded value to what this scope and those above hold.
 func (s *Scope) account(value any) error {
-	text, err := json.Marshal(value)
-	if err != nil {
-		return err
-	}
 	room := s.tree.limits.ContextSize
 	for keeper := range s.keepers() {
 		room -= keeper.size
 	}
-	if len(text) > room {
+	size := limit.Bytes(value)
+	if size > room { // in JSON it may be less
+		text, err := json.Marshal(value)
+		if err != nil {
+			return err
+		}
+		size = len(text)
+	}
+	if size > room {
 		return fmt.Errorf("context entries hold more than %d bytes (limit ContextSize)", s.tree.limits.ContextSize)
 	}
-	s.size += len(text)
+	s.size += size
 	return nil
 }
 
