@@ -114,24 +114,20 @@ func compileOverlay(patch any) (compiledPatch, error) {
 // failIn reports what is wrong with a list of operations, at the line in its text.
 func failIn(n policydecode.Node, err error) {
 	var operation *jsonpatch.OperationError
-	var syntax *jsonpatch.SyntaxError
-	switch {
-	case errors.As(err, &operation):
-		n.Path = fmt.Sprintf("%s[%d]", n.Path, operation.Index)
-		if what := strings.TrimSpace(operation.Op + " " + operation.Path); what != "" {
-			n.Fail("%s: %w", what, operation.Err)
-			return
-		}
-		n.Fail("%w", operation.Err)
-	case errors.As(err, &syntax):
+	if !errors.As(err, &operation) {
 		field := n.Path
 		n.Path += "[0]"
 		e := n.Error(err)
 		e.Field = field
 		n.Report.Errs = append(n.Report.Errs, &e)
-	default:
-		n.Fail("%w", err)
+		return
 	}
+	n.Path = fmt.Sprintf("%s[%d]", n.Path, operation.Index)
+	if what := strings.TrimSpace(operation.Op + " " + operation.Path); what != "" {
+		n.Fail("%s: %w", what, operation.Err)
+		return
+	}
+	n.Fail("%w", operation.Err)
 }
 
 func applying(p jsonpatch.Patch, err error) (compiledPatch, error) {

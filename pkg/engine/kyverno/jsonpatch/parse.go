@@ -59,33 +59,22 @@ func (e *OperationError) Error() string {
 // Unwrap returns the reason.
 func (e *OperationError) Unwrap() error { return e.Err }
 
-// SyntaxError is a text that is neither YAML nor JSON.
-type SyntaxError struct{ Err error }
-
 // parserPrefix stands before what a parser says, whose lines are not those of the policy.
 var parserPrefix = regexp.MustCompile(`^(error converting YAML to JSON: )?(yaml: )?(line \d+: )?`)
-
-// Error is the reason, without the line in the text.
-func (e *SyntaxError) Error() string {
-	return "a JSON patch must be a list of operations in YAML or JSON: " + parserPrefix.ReplaceAllString(e.Err.Error(), "")
-}
-
-// Unwrap returns the reason.
-func (e *SyntaxError) Unwrap() error { return e.Err }
 
 // maxDepth bounds paths, since add creates what is missing on its way.
 const maxDepth = 128
 
 // Parse reads a list of operations, written as YAML or JSON. The error is an
-// *OperationError where it is about one operation, and a *SyntaxError where the text cannot be read.
+// *OperationError where it is about one operation, and else about the whole text.
 func Parse(text string) (Patch, error) {
-	raw, err := yaml.YAMLToJSON([]byte(text))
-	if err != nil {
-		return Patch{}, &SyntaxError{err}
-	}
 	var decoded any
-	if err := utiljson.Unmarshal(raw, &decoded); err != nil {
-		return Patch{}, &SyntaxError{err}
+	raw, err := yaml.YAMLToJSON([]byte(text))
+	if err == nil {
+		err = utiljson.Unmarshal(raw, &decoded)
+	}
+	if err != nil {
+		return Patch{}, errors.New("a JSON patch must be a list of operations in YAML or JSON: " + parserPrefix.ReplaceAllString(err.Error(), ""))
 	}
 	var list []any
 	switch d := decoded.(type) {

@@ -10,49 +10,47 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/selector"
 )
 
-// membership is a value as what it may have as members.
-type membership struct {
-	text    string
-	isText  bool
-	members []string
-	valid   bool // a value of another type has no members
-	listed  bool // it is a list, not a string
-	texts   bool // a list of nothing but strings
-	// Of a string that is a range, for operators that know ranges.
-	inside, outside string
-}
-
-func membershipOf(o Operator, value any) membership {
-	var m membership
-	switch v := value.(type) {
-	case []any:
-		m.members, m.valid, m.listed = texts(v), true, true
-		m.texts = !slices.ContainsFunc(v, func(member any) bool { _, ok := member.(string); return !ok })
-	case string:
-		m.text, m.isText = v, true
-		m.members, m.valid = listOf(v)
-		if low, high, outside, ok := pattern.ParseRange(v); ok && !outside && !o.old() {
-			m.inside, m.outside = v, low+"!-"+high
-		}
-	case nil, map[string]any:
-	default:
-		m.members = []string{fmt.Sprint(value)}
-	}
-	return m
-}
-
-// member evaluates the In family. A value of a type that holds no members
+// member evaluates the In family on one key, or on several. A value of a type that holds no members
 // satisfies neither an operator nor its negation.
 func (o Operator) member(clock *limit.Clock, key, value any) bool {
-	if _, ok := key.(map[string]any); ok || limit.Value([]any{key, value}) != nil { // before they become strings
+	if _, isMap := key.(map[string]any); isMap || limit.Value([]any{key, value}) != nil { // before they become strings
 		return false
 	}
-	m := membershipOf(o, value)
-	if list, ok := key.([]any); ok {
-		return m.holdsList(clock, o, texts(list))
+	list, several := key.([]any)
+	if !several {
+		list = []any{key}
 	}
-	found, valid := m.contains(clock, fmt.Sprint(key))
-	return valid && found != o.negative()
+	keys := texts(list)
+	switch v := value.(type) {
+	case []any:
+		isText := func(member any) bool { _, ok := member.(string); return ok }
+		exact := several && o.old()
+		return !(exact && slices.ContainsFunc(v, func(member any) bool { return !isText(member) })) && o.decide(keys, among(clock, texts(v), exact))
+	case string:
+		return o.memberOfText(clock, keys, several, v)
+	case nil, map[string]any:
+		return false
+	}
+	return several && (o == AnyIn || o == AnyNotIn) && o.decide(keys, among(clock, texts([]any{value}), false))
+}
+
+// memberOfText takes a string for itself, a range, or a list of strings as ConfigMaps hold them.
+func (o Operator) memberOfText(clock *limit.Clock, keys []string, several bool, value string) bool {
+	if several && len(keys) == 1 && keys[0] == value || !several && selector.MatchWildcard(value, keys[0]) {
+		return !o.negative()
+	}
+	within := func(p string) func(string) bool {
+		return func(key string) bool { return pattern.Match(clock, p, key, nil) }
+	}
+	switch low, high, outside, isRange := pattern.ParseRange(value); {
+	case !isRange || outside || o.old():
+	case several && o == AnyNotIn: // a key that is no number is not outside of the range
+		return slices.ContainsFunc(keys, within(low+"!-"+high))
+	default:
+		return o.decide(keys, within(value))
+	}
+	members, valid := listOf(value)
+	return valid && o.decide(keys, among(clock, members, !several || o.old()))
 }
 
 func (o Operator) negative() bool { return o == NotIn || o == AnyNotIn || o == AllNotIn }
@@ -69,45 +67,13 @@ func texts(list []any) []string {
 	return result
 }
 
-// contains looks for a single key.
-func (m *membership) contains(clock *limit.Clock, key string) (found, valid bool) {
-	switch {
-	case m.listed:
-		return slices.ContainsFunc(m.members, func(member string) bool { return alike(key, member) }), true
-	case !m.isText:
-		return false, false
-	case selector.MatchWildcard(m.text, key):
-		return true, true
-	case m.inside != "":
-		return pattern.Match(clock, m.inside, key, nil), true
-	}
-	return slices.Contains(m.members, key), m.valid
-}
-
-// holdsList looks for several keys.
-func (m *membership) holdsList(clock *limit.Clock, o Operator, keys []string) bool {
-	within := func(p string) func(string) bool {
-		return func(key string) bool { return pattern.Match(clock, p, key, nil) }
-	}
-	among := func(key string) bool {
-		return clock.Steps(len(m.members)) == nil && slices.ContainsFunc(m.members, func(member string) bool {
-			return key == member || (!o.old() && alike(key, member))
+// among returns a function that looks for a key among members; unless it is exact, either side may be a wildcard pattern of the other.
+func among(clock *limit.Clock, members []string, exact bool) func(string) bool {
+	return func(key string) bool {
+		return clock.Steps(len(members)) == nil && slices.ContainsFunc(members, func(member string) bool {
+			return key == member || !exact && (selector.MatchWildcard(key, member) || selector.MatchWildcard(member, key))
 		})
 	}
-	switch {
-	case m.listed:
-		return !(o.old() && !m.texts) && o.decide(keys, among)
-	case m.isText && len(keys) == 1 && keys[0] == m.text:
-		return !o.negative()
-	case m.inside != "" && o == AnyNotIn:
-		// A key that is no number is not outside of the range.
-		return slices.ContainsFunc(keys, within(m.outside))
-	case m.inside != "":
-		return o.decide(keys, within(m.inside))
-	case m.isText:
-		return m.valid && o.decide(keys, among)
-	}
-	return len(m.members) > 0 && (o == AnyIn || o == AnyNotIn) && o.decide(keys, among)
 }
 
 // decide reports whether the keys that are found are those that the operator asks for.
@@ -124,10 +90,7 @@ func (o Operator) decide(keys []string, found func(string) bool) bool {
 	return !slices.ContainsFunc(keys, found) // AllNotIn
 }
 
-// alike takes either side for a wildcard pattern of the other.
-func alike(a, b string) bool { return selector.MatchWildcard(a, b) || selector.MatchWildcard(b, a) }
-
-// listOf reads a string that is a JSON list of strings, as ConfigMaps hold them; a
+// listOf reads a string that is a JSON list of strings; a
 // string that is no JSON is the only member of its list. Other JSON, also a plain
 // number, is not valid.
 func listOf(text string) (members []string, valid bool) {

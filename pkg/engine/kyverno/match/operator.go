@@ -78,17 +78,16 @@ func ParseOperator(name string) (Operator, error) {
 // or not they are integers. A key that is null satisfies no operator, not even the
 // negative ones. Once the time of the clock has passed, which its error says, the answer means nothing.
 func (o Operator) Holds(clock *limit.Clock, key, value any) bool {
-	if key == nil {
+	switch is := string(o); {
+	case key == nil:
 		return false
-	}
-	switch o {
-	case Equal, Equals:
+	case o == Equal, o == Equals:
 		return equals(clock, key, value)
-	case NotEqual, NotEquals:
+	case o == NotEqual, o == NotEquals:
 		return !equals(clock, key, value)
-	case In, AnyIn, AllIn, NotIn, AnyNotIn, AllNotIn:
+	case strings.HasSuffix(is, "In"):
 		return o.member(clock, key, value)
-	case DurationGreaterThanOrEquals, DurationGreaterThan, DurationLessThanOrEquals, DurationLessThan:
+	case strings.HasPrefix(is, "Duration"):
 		return o.orderDurations(key, value)
 	}
 	return o.order(key, value)
@@ -123,17 +122,14 @@ func equalsText(key string, value any) bool {
 
 // holdsFor reports whether an order of key and value is what the operator asks for.
 func (o Operator) holdsFor(order int) bool {
-	switch o {
-	case GreaterThanOrEquals, DurationGreaterThanOrEquals:
-		return order >= 0
-	case GreaterThan, DurationGreaterThan:
-		return order > 0
-	case LessThanOrEquals, DurationLessThanOrEquals:
-		return order <= 0
-	case LessThan, DurationLessThan:
-		return order < 0
+	switch is := string(o); {
+	case order == 0:
+		return strings.HasSuffix(is, "OrEquals")
+	case order > 0:
+		return strings.Contains(is, "GreaterThan")
+	default:
+		return strings.Contains(is, "LessThan")
 	}
-	return false
 }
 
 // order tries durations, then quantities, numbers and versions; what has no
