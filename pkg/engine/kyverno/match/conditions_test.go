@@ -69,9 +69,8 @@ func TestConditionsMissingVariable(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		err = parsed.Check(scope(t))
 		var notFound *jmespath.NotFoundError
-		if !errors.As(err, &notFound) {
+		if err = parsed.Check(scope(t)); !errors.As(err, &notFound) {
 			t.Errorf("%s: got %v", raw, err)
 		}
 	}

@@ -11,31 +11,24 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/match"
 )
 
-// bindings has one RoleBinding, and counts the listings.
-type bindings struct {
+// counted counts the listings.
+type counted struct {
 	engine.Reader
 	listings int
 }
 
-func (b *bindings) List(_ context.Context, s engine.Selection) iter.Seq2[*unstructured.Unstructured, error] {
-	b.listings++
-	return func(yield func(*unstructured.Unstructured, error) bool) {
-		if s.Kind != "RoleBinding" {
-			return
-		}
-		yield(&unstructured.Unstructured{Object: map[string]any{
-			"kind": "RoleBinding", "metadata": map[string]any{"name": "a", "namespace": "shop"},
-			"subjects": []any{map[string]any{"kind": "User", "name": "alice"}},
-			"roleRef":  map[string]any{"kind": "Role", "name": "editor"},
-		}}, nil)
-	}
+func (c *counted) List(ctx context.Context, s engine.Selection) iter.Seq2[*unstructured.Unstructured, error] {
+	c.listings++
+	return c.Reader.List(ctx, s)
 }
 
 func TestRolesAreReadOncePerUser(t *testing.T) {
-	b := block(t, map[string]any{"any": []any{map[string]any{
-		"resources": map[string]any{"kinds": []any{"*"}}, "roles": []any{"shop:editor"},
-	}}})
-	reader := &bindings{}
+	b := block(t, map[string]any{"resources": map[string]any{"kinds": []any{"*"}}, "roles": []any{"shop:editor"}})
+	reader := &counted{Reader: world(t, []map[string]any{{
+		"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "RoleBinding", "metadata": map[string]any{"name": "a", "namespace": "shop"},
+		"subjects": []any{map[string]any{"kind": "User", "name": "alice"}},
+		"roleRef":  map[string]any{"kind": "Role", "name": "editor"},
+	}})}
 	w := &engine.World{Reader: reader, Memo: &engine.Memo{}}
 	for range 3 {
 		for user, want := range map[string]bool{"alice": true, "bob": false} {
