@@ -8,31 +8,29 @@ import (
 	"github.com/google/cel-go/cel"
 )
 
-// CompileError is an expression that does not compile.
-type CompileError struct {
-	Expression string
-	Problems   []Problem // at least one
-}
+// CompileError is an expression that does not compile. It has all problems, each with its place in the expression
+// below it.
+type CompileError struct{ text string }
 
-// Problem is one mistake in an expression. Line and Column count from 1, in characters;
-// they are 0 for the expression as a whole.
-type Problem struct {
-	Line, Column int
-	Message      string
-}
+// Error is the text.
+func (e *CompileError) Error() string { return e.text }
 
-func newCompileError(text string, issues *cel.Issues) *CompileError {
-	e := &CompileError{Expression: text}
+func newCompileError(expression string, issues *cel.Issues) *CompileError {
+	var problems []string
 	for _, issue := range issues.Errors() {
-		p := Problem{Message: issue.Message}
-		if at := issue.Location; at.Line() > 0 {
-			p.Line, p.Column = at.Line(), at.Column()+1
+		line, column := issue.Location.Line(), issue.Location.Column()+1 // in characters
+		if line > 0 {
+			problems = append(problems, fmt.Sprintf("expression, line %d, column %d: %s\n%s", line, column, issue.Message, picture(expression, line, column)))
 		} else {
-			p.Message = limitOf(text, issue.Message)
+			problems = append(problems, asWhole(expression, limitOf(expression, issue.Message)).text)
 		}
-		e.Problems = append(e.Problems, p)
 	}
-	return e
+	return &CompileError{strings.Join(problems, "\n")}
+}
+
+// asWhole is a problem with an expression as a whole.
+func asWhole(expression, problem string) *CompileError {
+	return &CompileError{"expression " + problem + "\n" + picture(expression, 1, 0)}
 }
 
 // limitOf words the parser's own limits, which are no place in an expression: the library
@@ -54,29 +52,13 @@ func wrongType(got *cel.Type, want []*cel.Type) string {
 	return fmt.Sprintf("must evaluate to one of %v, not %s", want, got)
 }
 
-// Error lists the problems, each with its place in the expression below it.
-func (e *CompileError) Error() string {
-	var b strings.Builder
-	for i, p := range e.Problems {
-		if i > 0 {
-			b.WriteByte('\n')
-		}
-		if p.Line == 0 {
-			b.WriteString("expression " + p.Message + "\n" + e.picture(1, 0))
-			continue
-		}
-		fmt.Fprintf(&b, "expression, line %d, column %d: %s\n%s", p.Line, p.Column, p.Message, e.picture(p.Line, p.Column))
-	}
-	return b.String()
-}
-
 // maxPicture is how many characters of a line are shown around the problem.
 const maxPicture = 100
 
 // picture returns the line with a caret below the column; without a caret where the
 // column is 0.
-func (e *CompileError) picture(line, column int) string {
-	lines := strings.Split(e.Expression, "\n")
+func picture(expression string, line, column int) string {
+	lines := strings.Split(expression, "\n")
 	if line > len(lines) {
 		return "  | " // the expression ended too early
 	}

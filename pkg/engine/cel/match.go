@@ -167,6 +167,9 @@ var (
 // named reports, as an API server does, whether one of the rules names the candidate: in its version, or in any; with
 // its operation, or with any.
 func (k *Candidate) named(all []Rule, version, operation bool) bool {
+	if len(all) == 0 {
+		return false
+	}
 	attributes := admission.NewAttributesRecord(nil, nil, schema.GroupVersionKind{}, k.Namespace, k.Name, k.Resource, k.Subresource,
 		admission.Operation(k.Operation), nil, false, nil)
 	return slices.ContainsFunc(all, func(r Rule) bool {

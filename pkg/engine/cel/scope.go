@@ -96,12 +96,9 @@ type Expression struct {
 
 func (s *Scope) compile(in *cel.Env, source Source, want []*cel.Type) (x *Expression, err error) {
 	text := source.Text
-	problem := func(message string) *CompileError {
-		return &CompileError{Expression: text, Problems: []Problem{{Message: message}}}
-	}
 	defer func() {
 		if p := recover(); p != nil { // such as for {?"k": m[?"k"]} where the type of m is not known
-			x, err = nil, problem(fmt.Sprintf("makes the CEL library panic, which API servers use as well: %v", p))
+			x, err = nil, asWhole(text, fmt.Sprintf("makes the CEL library panic, which API servers use as well: %v", p))
 		}
 	}()
 	s.environment.mu.Lock()
@@ -113,13 +110,13 @@ func (s *Scope) compile(in *cel.Env, source Source, want []*cel.Type) (x *Expres
 	}
 	output := ast.OutputType()
 	if len(want) > 0 && !slices.ContainsFunc(want, output.IsExactType) {
-		return nil, problem(wrongType(output, want))
+		return nil, asWhole(text, wrongType(output, want))
 	}
 	x = &Expression{Source: source, output: output, reads: s.readsOf(ast), writes: writesOf(ast)}
 	x.describe(ast.NativeRep().Expr())
 	x.judge(ast)
 	if x.program, err = in.Program(ast, cel.InterruptCheckFrequency(celconfig.CheckFrequency)); err != nil {
-		return nil, problem(err.Error())
+		return nil, asWhole(text, err.Error())
 	}
 	return x, nil
 }

@@ -20,8 +20,7 @@ const Name = "mutatingpolicy"
 type Dialect struct{ project library.Project }
 
 // New returns the dialect. Project applies JMESPath, in which Kyverno writes the
-// projections of GlobalContextEntries; where it is nil, an expression that asks
-// for one is unsupported.
+// projections of GlobalContextEntries.
 func New(project library.Project) *Dialect { return &Dialect{project: project} }
 
 // Name is "mutatingpolicy".

@@ -21,13 +21,9 @@ type Asking struct {
 // Asks returns what the expressions ask of the World, each once.
 func Asks(a Asking) []engine.Ask {
 	var out []engine.Ask
-	known := map[engine.AskOf]map[string]bool{}
 	add := func(ask engine.Ask) {
-		if known[ask.Of] == nil {
-			known[ask.Of] = map[string]bool{}
-		}
-		if !known[ask.Of][ask.What] {
-			known[ask.Of][ask.What], out = true, append(out, ask)
+		if !slices.ContainsFunc(out, func(known engine.Ask) bool { return known.Of == ask.Of && known.What == ask.What }) {
+			out = append(out, ask)
 		}
 	}
 	named := map[string]bool{}

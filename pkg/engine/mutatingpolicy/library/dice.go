@@ -40,12 +40,7 @@ func diceOptions() []cel.EnvOption {
 		cel.Macros(macros...),
 		cel.Function(drawFunction, cel.Overload("kyverno_draw", []*cel.Type{diceType, cel.StringType}, cel.StringType,
 			cel.BinaryBinding(func(d, pattern ref.Val) ref.Val {
-				dice, isDice := d.Value().(*randomtext.Source)
-				text, isText := pattern.Value().(string)
-				if !isDice || !isText {
-					return types.MaybeNoSuchOverloadErr(pattern)
-				}
-				out, err := dice.Text(text)
+				out, err := d.Value().(*randomtext.Source).Text(pattern.Value().(string))
 				if err != nil {
 					return types.WrapErr(err)
 				}

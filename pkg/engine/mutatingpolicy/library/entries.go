@@ -96,9 +96,6 @@ func (g globals) GetGlobalReference(name, projection string) (any, error) {
 	if !ok {
 		return nil, fmt.Errorf("entry %s has no projection %s", name, projection)
 	}
-	if g.settings.Entries.Project == nil {
-		return nil, g.lacks("globalContext: projections are written in JMESPath, which is not evaluated here")
-	}
 	return g.settings.Entries.Project(g.world, expression, data)
 }
 

@@ -29,11 +29,7 @@ func gzipOptions() []cel.EnvOption {
 }
 
 func decompress(packed ref.Val) ref.Val {
-	data, ok := packed.Value().([]byte)
-	if !ok {
-		return types.MaybeNoSuchOverloadErr(packed)
-	}
-	r, err := gzip.NewReader(bytes.NewReader(data))
+	r, err := gzip.NewReader(bytes.NewReader(packed.Value().([]byte)))
 	if err != nil {
 		return failed("gzip.decompress", err)
 	}

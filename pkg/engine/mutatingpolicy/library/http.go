@@ -3,7 +3,6 @@ package library
 import (
 	"encoding/json"
 	"fmt"
-	"net/url"
 	"reflect"
 
 	"github.com/google/cel-go/cel"
@@ -62,15 +61,8 @@ func httpPost(args ...ref.Val) ref.Val {
 }
 
 func httpCall(r engine.RemoteRequest, client, target ref.Val, headers []ref.Val) ref.Val {
-	c, isClient := client.Value().(httpClient)
-	address, isText := target.Value().(string)
-	if !isClient || !isText {
-		return types.MaybeNoSuchOverloadErr(target)
-	}
-	if _, err := url.Parse(address); err != nil {
-		return failed("http", err)
-	}
-	r.URL, r.CABundle = address, []byte(c.caBundle)
+	c := client.Value().(httpClient)
+	r.URL, r.CABundle = target.Value().(string), []byte(c.caBundle)
 	for _, h := range headers {
 		pairs, err := h.ConvertToNative(reflect.TypeFor[map[string]string]())
 		if err != nil {
@@ -93,9 +85,7 @@ func httpCall(r engine.RemoteRequest, client, target ref.Val, headers []ref.Val)
 // arrived is 200: a call that is answered otherwise fails.
 func answerOf(content []byte) ref.Val {
 	var body any
-	if err := json.Unmarshal(content, &body); err != nil {
-		body = nil
-	}
+	_ = json.Unmarshal(content, &body) // null, if it is no JSON
 	fields, ok := body.(map[string]any)
 	if !ok {
 		fields = map[string]any{"body": body}
@@ -105,12 +95,8 @@ func answerOf(content []byte) ref.Val {
 }
 
 func withCertificates(client, bundle ref.Val) ref.Val {
-	c, isClient := client.Value().(httpClient)
-	text, isText := bundle.Value().(string)
-	if !isClient || !isText {
-		return types.MaybeNoSuchOverloadErr(bundle)
-	}
-	c.caBundle = text
+	c := client.Value().(httpClient)
+	c.caBundle = bundle.Value().(string)
 	return newOpaque(httpType, c)
 }
 

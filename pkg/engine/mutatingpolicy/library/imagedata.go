@@ -27,12 +27,7 @@ func imageDataOptions() []cel.EnvOption {
 }
 
 func imageMetadata(context, reference ref.Val) ref.Val {
-	s, isSession := context.Value().(*Session)
-	text, isText := reference.Value().(string)
-	if !isSession || !isText {
-		return types.MaybeNoSuchOverloadErr(reference)
-	}
-	data, err := s.imageData(text)
+	data, err := context.Value().(*Session).imageData(reference.Value().(string))
 	if err != nil {
 		return failed("image.GetMetadata", err)
 	}
