@@ -37,7 +37,6 @@ type run struct {
 // expressions.
 type request struct {
 	*cel.Candidate
-	seen   cel.Request
 	fields map[string]any
 }
 
@@ -68,14 +67,7 @@ func (r *run) newRequest(created bool) *request {
 	if isNamespace(t) {
 		c.Namespace = t.Key.Name
 	}
-	q := &request{Candidate: c, seen: cel.Request{
-		Kind: t.Object.GroupVersionKind(), Resource: c.Resource, Subresource: c.Subresource, Namespace: c.Namespace, Name: c.Name,
-		Operation: operation, DryRun: t.Request.DryRun,
-	}}
-	if r.asksUser {
-		q.seen.User, q.seen.Nobody = engine.RequestUser(r.ctx, t.Request, r.world)
-	}
-	q.fields = q.seen.Fields()
+	q := &request{c, c.Request(r.ctx, &t, r.world, r.asksUser)}
 	q.fields["options"] = map[string]any{"apiVersion": "meta.k8s.io/v1", "kind": options}
 	if c.Subresource != "" {
 		q.fields["requestSubResource"] = c.Subresource
@@ -203,7 +195,7 @@ func (r *run) invoke(u *unit, step engine.Step, p *param) error {
 	defer done()
 	q := r.request(step.AsCreated)
 	in := cel.Input{
-		Object: r.object.Object, Request: &q.seen, RequestMap: q.fields,
+		Object: r.object.Object, Request: q.Candidate, RequestMap: q.fields,
 		Access: r.world.Access, User: r.target.Request.User, Explain: r.sink.Wants(engine.Unchanged),
 	}
 	if q.OldObject != nil {

@@ -8,7 +8,6 @@ import (
 	"github.com/google/cel-go/common/types/ref"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apiserver/pkg/admission"
 	plugincel "k8s.io/apiserver/pkg/admission/plugin/cel"
 	"k8s.io/apiserver/pkg/cel/common"
 	"k8s.io/apiserver/pkg/cel/lazy"
@@ -21,7 +20,7 @@ import (
 type Input struct {
 	Object, OldObject map[string]any
 	// Request is what authorizer.requestResource is about.
-	Request *Request
+	Request *Candidate
 	// RequestMap is what expressions see as request.
 	RequestMap map[string]any
 	// Namespace is the Namespace of the object, nil for none.
@@ -112,8 +111,7 @@ func (e *Evaluation) authorizer(ofRequest bool) ref.Val {
 	case r == nil:
 		return types.NewErr("there is no request whose resource could be checked")
 	default:
-		resource := admission.NewAttributesRecord(nil, nil, r.Kind, r.Namespace, r.Name, r.Resource, r.Subresource, "", nil, false, nil)
-		return library.NewResourceAuthorizerVal(userOf(e.input.User), access{e}, resource)
+		return library.NewResourceAuthorizerVal(userOf(e.input.User), access{e}, r.attributes())
 	}
 }
 

@@ -170,8 +170,7 @@ func (k *Candidate) named(all []Rule, version, operation bool) bool {
 	if len(all) == 0 {
 		return false
 	}
-	attributes := admission.NewAttributesRecord(nil, nil, schema.GroupVersionKind{}, k.Namespace, k.Name, k.Resource, k.Subresource,
-		admission.Operation(k.Operation), nil, false, nil)
+	attributes := k.attributes()
 	return slices.ContainsFunc(all, func(r Rule) bool {
 		if !version {
 			r.APIVersions = anyVersion
@@ -182,6 +181,12 @@ func (k *Candidate) named(all []Rule, version, operation bool) bool {
 		m := rules.Matcher{Rule: r.RuleWithOperations, Attr: attributes}
 		return m.Matches() && k.hasName(r.ResourceNames)
 	})
+}
+
+// attributes are those by which an API server knows the request.
+func (k *Candidate) attributes() admission.Attributes {
+	return admission.NewAttributesRecord(nil, nil, schema.GroupVersionKind{}, k.Namespace, k.Name, k.Resource, k.Subresource,
+		admission.Operation(k.Operation), nil, false, nil)
 }
 
 // otherVersion returns the first served version in which a rule names the candidate,

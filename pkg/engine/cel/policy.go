@@ -170,29 +170,23 @@ func (p *Policy) Describe() engine.Description {
 	return d
 }
 
-// Request is the admission request that a run simulates.
-type Request struct {
-	Kind                         schema.GroupVersionKind
-	Resource                     schema.GroupVersionResource
-	Subresource, Namespace, Name string
-	Operation                    engine.Operation
-	DryRun                       bool
-	User                         authenticationv1.UserInfo
-	Nobody                       error // why the user is not known; nil where it is
-}
-
-// Fields returns what expressions see as request. As on a server, empty fields are left out.
-func (r *Request) Fields() map[string]any {
-	kind := map[string]any{"group": r.Kind.Group, "version": r.Kind.Version, "kind": r.Kind.Kind}
-	resource := map[string]any{"group": r.Resource.Group, "version": r.Resource.Version, "resource": r.Resource.Resource}
+// Request returns what expressions see as request, of the candidate that a target is. Who makes it is only looked up if a
+// policy asks. As on a server, empty fields are left out.
+func (k *Candidate) Request(ctx context.Context, t *engine.Target, w *engine.World, asksUser bool) map[string]any {
+	gvk := t.Object.GroupVersionKind()
+	kind := map[string]any{"group": gvk.Group, "version": gvk.Version, "kind": gvk.Kind}
+	resource := map[string]any{"group": k.Resource.Group, "version": k.Resource.Version, "resource": k.Resource.Resource}
 	out := map[string]any{
 		"kind": kind, "resource": resource, "requestKind": kind, "requestResource": resource,
-		"operation": string(r.Operation), "userInfo": engine.UserInfoFields(&r.User), "dryRun": r.DryRun,
+		"operation": string(k.Operation), "userInfo": engine.UserInfoFields(&authenticationv1.UserInfo{}), "dryRun": t.Request.DryRun,
 	}
-	if r.Nobody != nil {
-		out["userInfo"] = UnknownUser{r.Nobody}
+	if asksUser {
+		user, err := engine.RequestUser(ctx, t.Request, w)
+		if out["userInfo"] = engine.UserInfoFields(&user); err != nil {
+			out["userInfo"] = UnknownUser{err}
+		}
 	}
-	for name, text := range map[string]string{"name": r.Name, "namespace": r.Namespace, "subResource": r.Subresource} {
+	for name, text := range map[string]string{"name": k.Name, "namespace": k.Namespace, "subResource": k.Subresource} {
 		if text != "" {
 			out[name] = text
 		}

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/json"
@@ -59,11 +60,11 @@ spec:
 func input(t testing.TB) cel.Input {
 	t.Helper()
 	object := parse(t, pod)
-	request := &cel.Request{
+	request := &cel.Candidate{
 		Operation: engine.OperationUpdate, Name: "web", Namespace: "shop", Resource: schema.GroupVersionResource{Version: "v1", Resource: "pods"},
 	}
 	return cel.Input{
-		Object: object, OldObject: object, Request: request, RequestMap: request.Fields(),
+		Object: object, OldObject: object, Request: request, RequestMap: request.Request(t.Context(), &engine.Target{Object: &unstructured.Unstructured{Object: object}}, nil, false),
 		Namespace: parse(t, "{metadata: {name: shop, labels: {tier: front}, managedFields: []}}"),
 		Params:    parse(t, "{data: {team: blue}}"),
 	}

@@ -186,14 +186,7 @@ func (e *execution) oldObject() map[string]any {
 // change. As in Kyverno, empty fields are left out.
 func (e *execution) request() map[string]any {
 	t := e.trigger
-	seen := cel.Request{
-		Kind: t.Object.GroupVersionKind(), Resource: cel.ResourceOf(t, e.world), // of a request to a subresource the kind may be another one
-		Subresource: t.Key.Subresource, Namespace: t.Key.Namespace, Name: t.Key.Name, Operation: e.operation, DryRun: t.Request.DryRun,
-	}
-	if e.rule.AsksUser {
-		seen.User, seen.Nobody = engine.RequestUser(e.ctx, t.Request, e.world)
-	}
-	request := seen.Fields()
+	request := cel.CandidateOf(e.ctx, t, e.world, e.operation).Request(e.ctx, t, e.world, e.rule.AsksUser)
 	request["uid"], request["object"], request["oldObject"] = "", t.Object.Object, nil
 	if old := e.oldObject(); old != nil {
 		request["oldObject"] = old
