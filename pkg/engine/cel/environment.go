@@ -1,7 +1,6 @@
 package cel
 
 import (
-	"fmt"
 	"sync"
 
 	"github.com/google/cel-go/cel"
@@ -91,14 +90,14 @@ func NewEnvironment(o Options) (*Environment, error) {
 	provider.SetRecognizeKeywordAsFieldName(true)
 	declared, err := provider.EnvOptions(base.CELTypeProvider())
 	if err != nil {
-		return nil, fmt.Errorf("declare the types of CEL expressions: %w", err)
+		return nil, err
 	}
 	// Each step wraps the types of the step before, so they cannot be one.
-	plain, err := extend(base, append(names, declared...))
+	plain, err := base.Extend(append(names, declared...)...)
 	if err != nil {
 		return nil, err
 	}
-	patches, err := extend(plain, []cel.EnvOption{common.ResolverEnvOption(&patchTypes{}), library.JSONPatch()})
+	patches, err := plain.Extend(common.ResolverEnvOption(&patchTypes{}), library.JSONPatch())
 	if err != nil {
 		return nil, err
 	}
@@ -113,19 +112,11 @@ func NewEnvironment(o Options) (*Environment, error) {
 
 // complete adds a language's own extensions, and the variables of policies.
 func (e *Environment) complete(env *cel.Env, extensions []cel.EnvOption) (*cel.Env, error) {
-	env, err := extend(env, extensions)
+	env, err := env.Extend(extensions...)
 	if err != nil {
 		return nil, err
 	}
-	return extend(env, []cel.EnvOption{cel.CustomTypeProvider(variableTypes{Provider: env.CELTypeProvider(), environment: e})})
-}
-
-func extend(base *cel.Env, options []cel.EnvOption) (*cel.Env, error) {
-	env, err := base.Extend(options...)
-	if err != nil {
-		return nil, fmt.Errorf("set up the environment of CEL expressions: %w", err)
-	}
-	return env, nil
+	return env.Extend(cel.CustomTypeProvider(variableTypes{Provider: env.CELTypeProvider(), environment: e}))
 }
 
 // variableTypes knows the types of the variables of the policy that is compiled, so that all

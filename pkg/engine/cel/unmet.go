@@ -36,31 +36,22 @@ func (e *ConditionError) Brief() string { return fmt.Sprintf("match condition %q
 
 // Unmet returns the error for a condition that is false. With Input.Explain, the operands
 // that decide are evaluated once more, by themselves.
-func (e *Evaluation) Unmet(x *Expression) *ConditionError {
-	out := &ConditionError{Name: x.Name, Expression: x.Text}
-	if e.input.Explain {
-		out.Found = e.explained(x)
+func (e *Evaluation) Unmet(x *Expression) (out *ConditionError) {
+	out = &ConditionError{Name: x.Name, Expression: x.Text}
+	if !e.input.Explain {
+		return out
+	}
+	defer func() { _ = recover() }() // in a library, over a part that makes no sense alone
+	if parsed, issues := e.scope.environment.plain.Parse(x.Text); issues.Err() == nil {
+		f := finder{evaluation: e, source: parsed.NativeRep().SourceInfo()}
+		f.isFalse(parsed.NativeRep().Expr())
+		out.Found = f.found
 	}
 	return out
 }
 
 // mostFound bounds the values that are listed for one expression.
 const mostFound = 4
-
-func (e *Evaluation) explained(x *Expression) (found []string) {
-	defer func() {
-		if recover() != nil { // in a library, over a part that makes no sense alone
-			found = nil
-		}
-	}()
-	parsed, issues := e.scope.environment.plain.Parse(x.Text)
-	if issues.Err() != nil {
-		return nil
-	}
-	f := finder{evaluation: e, source: parsed.NativeRep().SourceInfo()}
-	f.isFalse(parsed.NativeRep().Expr())
-	return f.found
-}
 
 // finder looks for the parts of an expression that make it false.
 type finder struct {
@@ -110,18 +101,17 @@ func (f *finder) isTrue(x ast.Expr) {
 
 // operands adds the values of the target and the arguments of a call.
 func (f *finder) operands(x ast.Expr) {
-	call := x
 	if macro, ok := f.source.GetMacroCall(x.ID()); ok { // such as exists()
 		f.operand(macro.AsCall().Target())
 		return
 	}
-	if call.Kind() != ast.CallKind {
+	if x.Kind() != ast.CallKind {
 		return // a bare false: there is nothing to add
 	}
-	if call.AsCall().IsMemberFunction() {
-		f.operand(call.AsCall().Target())
+	if x.AsCall().IsMemberFunction() {
+		f.operand(x.AsCall().Target())
 	}
-	for _, arg := range call.AsCall().Args() {
+	for _, arg := range x.AsCall().Args() {
 		f.operand(arg)
 	}
 }

@@ -2,7 +2,6 @@ package mutatingpolicy
 
 import (
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"reflect"
 	"slices"
@@ -11,7 +10,6 @@ import (
 	"google.golang.org/protobuf/types/known/structpb"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	utiljson "k8s.io/apimachinery/pkg/util/json"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/cel"
@@ -49,14 +47,7 @@ func objectsIn(v ref.Val) ([]*unstructured.Unstructured, error) {
 	if err != nil {
 		return nil, fmt.Errorf("the targets are no objects: %w", err)
 	}
-	content, err := json.Marshal(converted)
-	if err != nil {
-		return nil, fmt.Errorf("the targets are no objects: %w", err)
-	}
-	var value any
-	if err := utiljson.Unmarshal(content, &value); err != nil {
-		return nil, fmt.Errorf("the targets are no objects: %w", err)
-	}
+	value := converted.(*structpb.Value).AsInterface()
 	if value == nil {
 		return nil, nil
 	}
