@@ -43,22 +43,16 @@ type FieldChange struct {
 // AppliedPatches is the annotation in which the targets of Kyverno's rules carry what was changed, by which rule.
 const AppliedPatches = "policies.kyverno.io/last-applied-patches"
 
+var recordPath = fieldpath.MakePathOrDie("metadata", "annotations", AppliedPatches) //nolint:gochecknoglobals // never modified
+
 // Records reports whether the field is AppliedPatches alone, which repeats what the other fields say.
 func (f *FieldChange) Records() bool {
-	names := [...]string{"metadata", "annotations", AppliedPatches}
-	if len(f.Path) < 2 || len(f.Path) > len(names) {
+	n := len(f.Path)
+	if n < 2 || n > len(recordPath) || !f.Path.Equals(recordPath[:n]) {
 		return false
 	}
-	for i, element := range f.Path {
-		if element.FieldName == nil || *element.FieldName != names[i] {
-			return false
-		}
-	}
-	if len(f.Path) == len(names) {
-		return true
-	}
 	added, _ := f.To.(map[string]any)
-	return f.Kind == Added && len(added) == 1 && added[AppliedPatches] != nil
+	return n == len(recordPath) || f.Kind == Added && len(added) == 1 && added[AppliedPatches] != nil
 }
 
 // SplitRecords returns the fields that a reader counts, and those that are Records.

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"regexp"
 	"strconv"
 	"strings"
 
@@ -26,7 +27,7 @@ func pathText(p fieldpath.Path, element func(fieldpath.PathElement) string) stri
 	b := make([]byte, 0, 64)
 	for _, e := range p {
 		switch {
-		case e.FieldName != nil && isPlainName(*e.FieldName):
+		case e.FieldName != nil && plainName.MatchString(*e.FieldName):
 			if len(b) > 0 {
 				b = append(b, '.')
 			}
@@ -40,33 +41,13 @@ func pathText(p fieldpath.Path, element func(fieldpath.PathElement) string) stri
 	return string(b)
 }
 
-// isPlainName reports whether a field's name needs no quotes: letters, digits, - and _, of which the
-// first is a letter or _.
-func isPlainName(name string) bool {
-	for i := range len(name) {
-		switch c := name[i]; {
-		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', c == '_':
-		case i > 0 && ('0' <= c && c <= '9' || c == '-'):
-		default:
-			return false
-		}
-	}
-	return name != ""
-}
-
-// isPlainValue reports whether a value needs no quotes in a list element's key: nothing in it can be taken for the
-// syntax around it, nor for a control sequence.
-func isPlainValue(s string) bool {
-	for i := range len(s) {
-		switch c := s[i]; {
-		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9':
-		case strings.IndexByte("_./:@-", c) >= 0:
-		default:
-			return false
-		}
-	}
-	return s != ""
-}
+var (
+	// plainName matches a field's name that needs no quotes.
+	plainName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_-]*$`)
+	// plainValue matches a value that needs no quotes in a list element's key: nothing in it can be taken for the
+	// syntax around it, nor for a control sequence.
+	plainValue = regexp.MustCompile(`^[A-Za-z0-9_./:@-]+$`)
+)
 
 // elementText names the element of a list.
 func elementText(e fieldpath.PathElement) string {
@@ -86,7 +67,7 @@ func elementText(e fieldpath.PathElement) string {
 func keyText(key value.FieldList) string {
 	if len(key) == 1 && key[0].Name == "name" && key[0].Value.IsString() {
 		name := key[0].Value.AsString()
-		if isPlainValue(name) && strings.Trim(name, "0123456789") != "" {
+		if plainValue.MatchString(name) && strings.Trim(name, "0123456789") != "" {
 			return name
 		}
 	}
@@ -104,7 +85,7 @@ func valueText(v value.Value) string {
 	}
 	s := v.AsString()
 	_, notNumber := strconv.ParseFloat(s, 64)
-	if s == "true" || s == "false" || s == "null" || notNumber == nil || !isPlainValue(s) {
+	if s == "true" || s == "false" || s == "null" || notNumber == nil || !plainValue.MatchString(s) {
 		return strconv.Quote(s)
 	}
 	return s

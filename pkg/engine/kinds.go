@@ -295,19 +295,20 @@ func MappingOf(mapper meta.RESTMapper, resource schema.GroupVersionResource) (*m
 	return mapping, nil
 }
 
+// requestKinds are the kinds of the objects that requests to subresources have; those of the object itself are empty.
+var requestKinds = map[string]schema.GroupVersionKind{ //nolint:gochecknoglobals // an immutable table
+	"": {}, "status": {}, "ephemeralcontainers": {}, "resize": {}, "approval": {}, "finalize": {},
+	"scale":    {Group: "autoscaling", Version: "v1", Kind: "Scale"},
+	"binding":  {Version: "v1", Kind: "Binding"},
+	"eviction": {Group: "policy", Version: "v1", Kind: "Eviction"},
+	"token":    {Group: "authentication.k8s.io", Version: "v1", Kind: "TokenRequest"},
+}
+
 // KindOfRequest returns the kind of the objects that requests to a subresource have, and whether it is known.
 func KindOfRequest(of schema.GroupVersionKind, subresource string) (schema.GroupVersionKind, bool) {
-	switch subresource {
-	case "", "status", "ephemeralcontainers", "resize", "approval", "finalize":
+	kind, known := requestKinds[subresource]
+	if known && kind.Empty() {
 		return of, true
-	case "scale":
-		return schema.GroupVersionKind{Group: "autoscaling", Version: "v1", Kind: "Scale"}, true
-	case "binding":
-		return schema.GroupVersionKind{Version: "v1", Kind: "Binding"}, true
-	case "eviction":
-		return schema.GroupVersionKind{Group: "policy", Version: "v1", Kind: "Eviction"}, true
-	case "token":
-		return schema.GroupVersionKind{Group: "authentication.k8s.io", Version: "v1", Kind: "TokenRequest"}, true
 	}
-	return schema.GroupVersionKind{}, false
+	return kind, known
 }

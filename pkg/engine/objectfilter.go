@@ -52,7 +52,9 @@ type KindFilter struct {
 // ForKind returns the filter for a kind; false when it selects no object of the kind.
 func (c *ObjectFilter) ForKind(m *meta.RESTMapping) (*KindFilter, bool) {
 	gvk := m.GroupVersionKind
-	if m.Scope.Name() != meta.RESTScopeNameNamespace && !c.scope.ClusterScoped && !c.typed(gvk.GroupKind()) {
+	// The namespaces of the scope do not apply to objects that have none if the user typed their kind, as in kubectl get.
+	typed := slices.DeleteFunc(slices.Clone(c.scope.Only), func(key ObjectKey) bool { return key.GroupKind != gvk.GroupKind() })
+	if m.Scope.Name() != meta.RESTScopeNameNamespace && !c.scope.ClusterScoped && len(typed) == 0 {
 		return nil, false
 	}
 	k := &KindFilter{scope: c.scope}
@@ -62,44 +64,18 @@ func (c *ObjectFilter) ForKind(m *meta.RESTMapping) (*KindFilter, bool) {
 			k.explicit = k.explicit || s.Kind != "*" || (s.Resource != "" && s.Resource != "*")
 		}
 	}
-	if len(k.selections) == 0 || !k.only(c.scope.Only, gvk.GroupKind()) {
+	if len(k.selections) == 0 || len(c.scope.Only) > 0 && len(typed) == 0 {
 		return nil, false
 	}
-	return k, k.explicit || !leftOutOfWildcards(gvk.GroupKind())
-}
-
-// typed reports whether the user typed a kind. The namespaces of the scope then do not
-// apply to objects that have none, as in kubectl get.
-func (c *ObjectFilter) typed(gk schema.GroupKind) bool {
-	return slices.ContainsFunc(c.scope.Only, func(key ObjectKey) bool { return key.GroupKind == gk })
+	if k.explicit = k.explicit || len(typed) > 0; !slices.ContainsFunc(typed, func(key ObjectKey) bool { return key.Name == "" }) {
+		k.names = Distinct(typed)
+	}
+	return k, k.explicit || !leftOutOfWildcards[gvk.GroupKind()]
 }
 
 // reaches reports whether a selection covers a namespace of the scope.
 func (c *ObjectFilter) reaches(m *meta.RESTMapping, s selection) bool {
 	return len(c.scope.Namespaces) == 0 || m.Scope.Name() != meta.RESTScopeNameNamespace || len(c.scope.within(s.Namespace)) > 0
-}
-
-// only narrows the filter to what the user typed; false when the kind is not among it.
-func (k *KindFilter) only(typed []ObjectKey, gk schema.GroupKind) bool {
-	if len(typed) == 0 {
-		return true
-	}
-	whole := false
-	for _, key := range typed {
-		if key.GroupKind != gk {
-			continue
-		}
-		k.explicit = true
-		if key.Name == "" {
-			whole = true
-		} else if !slices.Contains(k.names, key) {
-			k.names = append(k.names, key)
-		}
-	}
-	if whole {
-		k.names = nil
-	}
-	return k.explicit && (whole || len(k.names) > 0)
 }
 
 // ObjectFacts is what the choice of an object depends on.
@@ -203,15 +179,9 @@ func (s selection) matches(f ObjectFacts) bool {
 
 // leftOutOfWildcards are kinds of which there are many short-lived objects that
 // users do not configure.
-func leftOutOfWildcards(gk schema.GroupKind) bool {
-	switch gk.Kind {
-	case "Event":
-		return gk.Group == "" || gk.Group == "events.k8s.io"
-	case "Lease":
-		return gk.Group == "coordination.k8s.io"
-	case "EndpointSlice":
-		return gk.Group == "discovery.k8s.io"
-	default:
-		return false
-	}
+var leftOutOfWildcards = map[schema.GroupKind]bool{ //nolint:gochecknoglobals // an immutable table
+	{Kind: "Event"}:                                    true,
+	{Group: "events.k8s.io", Kind: "Event"}:            true,
+	{Group: "coordination.k8s.io", Kind: "Lease"}:      true,
+	{Group: "discovery.k8s.io", Kind: "EndpointSlice"}: true,
 }

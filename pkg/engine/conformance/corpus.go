@@ -14,9 +14,11 @@ import (
 	gocmp "github.com/google/go-cmp/cmp"
 	"golang.org/x/tools/txtar"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/yaml"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/evaluation"
 )
 
@@ -164,7 +166,7 @@ type answer struct {
 	changes  []*engine.Change
 	refused  error // what did not compile
 	modified string
-	typeOf   typeOf
+	typeOf   func(schema.GroupVersionKind) diff.Type // how the server compares objects of a kind
 }
 
 // run evaluates objects from scratch. Its error means that no answer was given.
@@ -178,7 +180,9 @@ func (c *testCase) run(t testing.TB, live, others []*unstructured.Unstructured) 
 	program, err := c.dialect.Compile(engine.Compilation{
 		Documents: c.documents, Limits: engine.DefaultLimits(), Annotate: c.Annotate, Warn: func(engine.CompileError) {},
 	})
-	out := &answer{refused: err, typeOf: schemaOf(t.Context(), cluster.World)}
+	out := &answer{refused: err, typeOf: func(gvk schema.GroupVersionKind) diff.Type {
+		return diff.TypeOf(t.Context(), cluster.World.Reader, gvk)
+	}}
 	if program == nil {
 		return out, nil
 	}

@@ -1,7 +1,6 @@
 package conformance
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -9,18 +8,10 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
 )
-
-// typeOf returns how the server compares objects of a kind.
-type typeOf func(schema.GroupVersionKind) diff.Type
-
-func schemaOf(ctx context.Context, w *engine.World) typeOf {
-	return func(gvk schema.GroupVersionKind) diff.Type { return diff.TypeOf(ctx, w.Reader, gvk) }
-}
 
 // broken returns the laws that an answer alone breaks.
 func (a *answer) broken() []error {
