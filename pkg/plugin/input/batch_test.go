@@ -10,29 +10,29 @@ import (
 )
 
 // mixed are documents of all sorts, of which some are errors.
-func mixed() (texts []string, ahead []bool) {
+func mixed() (texts []string) {
 	for i := range 3 * batchDocuments {
-		text, plain := fmt.Sprintf("kind: A\napiVersion: v1\nmetadata: {name: n%d}\n", i), true
+		text := fmt.Sprintf("kind: A\napiVersion: v1\nmetadata: {name: n%d}\n", i)
 		switch i % 16 {
 		case 3:
-			text, plain = text+"kind: B\n", false // twice
+			text += "kind: B\n" // twice
 		case 5:
-			text, plain = fmt.Sprintf(`{"kind":"A","apiVersion":"v1","metadata":{"name":"n%d"}}`+"\n", i), false
+			text = fmt.Sprintf(`{"kind":"A","apiVersion":"v1","metadata":{"name":"n%d"}}`+"\n", i)
 		case 7:
-			text, plain = "kind: List\napiVersion: v1\nitems:\n- "+strings.ReplaceAll(strings.TrimSpace(text), "\n", "\n  ")+"\n", false
+			text = "kind: List\napiVersion: v1\nitems:\n- "+strings.ReplaceAll(strings.TrimSpace(text), "\n", "\n  ")+"\n"
 		case 9:
 			text = "kind: A\n" // no object
 		case 11:
-			text, plain = text+"text: "+strings.Repeat("x", batchBytes)+"\n", false
+			text = text+"text: "+strings.Repeat("x", batchBytes)+"\n"
 		}
-		texts, ahead = append(texts, text), append(ahead, plain)
+		texts = append(texts, text)
 	}
-	return texts, ahead
+	return texts
 }
 
 // What is read in batches is what is read document by document, in the same order.
 func TestBatchesReadAsDocumentsDo(t *testing.T) {
-	texts, _ := mixed()
+	texts := mixed()
 	read := func(text string) (out []string) {
 		for d, err := range (&Reader{Stdin: strings.NewReader(text)}).Read(context.Background(), Files{Paths: []string{"-"}}) {
 			if err != nil {

@@ -16,9 +16,9 @@ import (
 const maxLocated = 1 << 20
 
 // locator returns what finds the lines of the fields of a part's documents. The text is read again when it is
-// asked; nil where that is not wanted, or would be too much.
+// asked; nil where that would be too much.
 func (p part) locator() func(document int) func(field string) int {
-	if !p.lines || len(p.text) > maxLocated {
+	if len(p.text) > maxLocated {
 		return nil
 	}
 	c := converter{first: p.line}

@@ -16,28 +16,30 @@ type value struct {
 	content any // map[string]any, []any, string, int64, float64, bool or nil
 	line    int
 	items   []int // the line of each element of the top-level "items", if it is a list
-	implied implied
 	locate  func(document int) func(field string) int // nil where the lines of fields are not wanted
 }
 
-// implied is the type of a document without one; the zero value implies none.
-type implied struct{ apiVersion, kind string }
-
 // objects yields the objects of a part.
-func (p part) objects(path string, aliases *int) iter.Seq2[engine.Document, error] {
+func (p part) objects(path string, input Files, aliases *int) iter.Seq2[engine.Document, error] {
 	return func(yield func(engine.Document, error) bool) {
 		values, err := p.decode(aliases)
 		if err != nil {
 			yield(engine.Document{}, at(path, err))
 			return
 		}
-		locate := p.locator()
+		var locate func(int) func(string) int
+		if input.Lines {
+			locate = p.locator()
+		}
 		for _, v := range values {
 			if v.content == nil {
 				continue
 			}
-			v.implied, v.locate = p.implied, locate
-			if !v.flatten(path, yield) {
+			object, _ := v.content.(map[string]any)
+			if object != nil && input.Kind != "" && object["apiVersion"] == nil && object["kind"] == nil {
+				object["apiVersion"], object["kind"] = input.APIVersion, input.Kind
+			}
+			if v.locate = locate; !v.flatten(path, yield) {
 				return
 			}
 		}
@@ -74,9 +76,6 @@ func (v value) flatten(path string, yield func(engine.Document, error) bool) boo
 	}
 	items, isList := listItems(object)
 	if !isList {
-		if v.implied.kind != "" && object["apiVersion"] == nil && object["kind"] == nil {
-			object["apiVersion"], object["kind"] = v.implied.apiVersion, v.implied.kind
-		}
 		if err := validate(object); err != nil {
 			if errors.Is(err, ErrNotObject) && isKustomization(path) {
 				err = fmt.Errorf("%w: build the directory of a kustomization with -k", err)

@@ -154,8 +154,7 @@ func (r *Reader) readStream(ctx context.Context, content stream, input Files, yi
 			if ctx.Err() != nil {
 				return context.Cause(ctx)
 			}
-			part.implied, part.lines = implied{input.APIVersion, input.Kind}, input.Lines
-			for d, err := range part.objects(content.name, &aliases) {
+			for d, err := range part.objects(content.name, input, &aliases) {
 				if !yield(d, err) {
 					return errStopped
 				}

@@ -19,9 +19,7 @@ const byteOrderMark = "\uFEFF"
 // part is the text of one YAML document, or of JSON documents one after the other.
 type part struct {
 	text    []byte
-	line    int // of the first byte, counted from 1 in the file
-	implied implied
-	lines   bool   // those of fields are wanted
+	line    int    // of the first byte, counted from 1 in the file
 	decoded *value // what it is, where that is known already
 }
 
