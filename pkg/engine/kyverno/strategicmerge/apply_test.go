@@ -6,12 +6,9 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	kruntime "k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
-	"k8s.io/apimachinery/pkg/util/managedfields"
 	"sigs.k8s.io/yaml"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
@@ -28,31 +25,44 @@ func TestApply(t *testing.T) {
 }
 
 // apply compiles and applies a patch.
-func apply(live, patch map[string]any, s engine.Schema, why *engine.Reasons) (map[string]any, []engine.Warning, error) {
+func apply(t testing.TB, live, patch map[string]any, why *engine.Reasons) (map[string]any, []engine.Warning, error) {
+	t.Helper()
 	compiled, err := strategicmerge.Compile(patch)
 	if err != nil {
 		return live, nil, err
 	}
-	return compiled.Apply(nil, live, listsOf(live, s), why)
+	return compiled.Apply(nil, live, listsOf(t, live), why)
 }
 
-// listsOf are those of the kind of an object.
-func listsOf(live map[string]any, s engine.Schema) *strategicmerge.Lists {
+var builtin openapi.Builtin
+
+// listsOf knows the lists of Pods, and of example.com's Widgets, whose parts have an id.
+func listsOf(t testing.TB, live map[string]any) *strategicmerge.Lists {
+	t.Helper()
 	gvk := (&unstructured.Unstructured{Object: live}).GroupVersionKind()
-	if gvk.Kind == "Pod" {
-		gvk = pods
+	d, err := &openapi.Document{}, error(nil)
+	switch {
+	case gvk.Kind == "Pod":
+		gvk.Version = "v1"
+		d, err = builtin.Document(gvk)
+	case gvk.Group == "example.com":
+		d, err = openapi.FromCustomResource(gvk, object(t, `{type: object, properties: {spec: {type: object, properties: {
+			tags: {type: array, items: {type: string}},
+			parts: {type: array, x-kubernetes-list-type: map, x-kubernetes-list-map-keys: [id], items: {
+				type: object, properties: {id: {type: string}, a: {type: string}, b: {type: string}}}}}}}}`))
 	}
-	return strategicmerge.NewLists(s, gvk)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strategicmerge.NewLists(d.Schema(gvk), gvk)
 }
 
 func testApply(t *testing.T, c conformance.PatchCase) {
 	patch := object(t, c.Parts["patch"])
 	before := kruntime.DeepCopyJSON(patch)
 	var warnings []engine.Warning
-	var s engine.Schema
 	got, err := c.Check(t, func(live map[string]any) (out map[string]any, err error) {
-		s = schemaOf(t, live)
-		out, warnings, err = apply(live, patch, s, nil)
+		out, warnings, err = apply(t, live, patch, nil)
 		return out, err
 	})
 	if diff := cmp.Diff(before, patch); diff != "" {
@@ -71,7 +81,7 @@ func testApply(t *testing.T, c conformance.PatchCase) {
 	if want, ok := c.Parts["engine"]; ok {
 		checkInEngine(t, want, object(t, c.Parts["live"]), patch)
 	}
-	again, _, err := apply(got, patch, s, nil)
+	again, _, err := apply(t, got, patch, nil)
 	if _, changes := c.Parts["again"]; !changes && (err != nil || !diff.Shared(again, got)) {
 		t.Errorf("the patch changes its own result: %v\n%s", err, cmp.Diff(got, again))
 	}
@@ -85,7 +95,7 @@ func checkInEngine(t *testing.T, want string, live, patch map[string]any) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, known, err := compiled.InEngine(nil, live, listsOf(live, schemaOf(t, live)))
+	got, known, err := compiled.InEngine(nil, live, listsOf(t, live))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -128,27 +138,9 @@ func decode(text string) (map[string]any, error) {
 	return out, err
 }
 
-// schemaOf knows Pods and nothing else.
-func schemaOf(t testing.TB, live map[string]any) engine.Schema {
-	t.Helper()
-	if live["kind"] != "Pod" {
-		return engine.Schema{}
-	}
-	d, err := builtin.Document(pods)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return d.Schema(pods)
-}
-
-var (
-	builtin openapi.Builtin
-	pods    = corev1.SchemeGroupVersion.WithKind("Pod")
-)
-
 func TestApplySharesUntouched(t *testing.T) {
 	live := object(t, `{kind: Pod, metadata: {labels: {a: b}}, spec: {containers: [{name: a, env: [{name: A}]}, {name: b}]}}`)
-	got, _, err := apply(live, object(t, `spec: {containers: [{name: a, image: x}]}`), schemaOf(t, live), nil)
+	got, _, err := apply(t, live, object(t, `spec: {containers: [{name: a, image: x}]}`), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -158,46 +150,6 @@ func TestApplySharesUntouched(t *testing.T) {
 	containers := func(o map[string]any) []any { return o["spec"].(map[string]any)["containers"].([]any) }
 	if !diff.Shared(containers(got)[1].(map[string]any), containers(live)[1].(map[string]any)) {
 		t.Error("the second container was not touched, but is a copy")
-	}
-}
-
-// widgets is the schema of a custom resource whose parts are a map list by id.
-func widgets(t testing.TB) engine.Schema {
-	t.Helper()
-	gvk := schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Widget"}
-	widget, err := openapi.FromCustomResource(gvk, object(t, `{type: object, properties: {spec: {type: object, properties: {
-		tags: {type: array, items: {type: string}},
-		parts: {type: array, x-kubernetes-list-type: map, x-kubernetes-list-map-keys: [id], items: {
-			type: object, properties: {id: {type: string}, a: {type: string}, b: {type: string}}}}}}}}`))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return widget.Schema(gvk)
-}
-
-func TestApplyMapListsOfCustomResources(t *testing.T) {
-	live := object(t, `{apiVersion: example.com/v1, kind: Widget, spec: {parts: [{id: x, a: "1"}, {id: y}], tags: [a]}}`)
-	got, warnings, err := apply(live, object(t, `spec: {parts: [{id: y, b: "2"}, {id: z}], tags: [b]}`), widgets(t), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	want := object(t, `{apiVersion: example.com/v1, kind: Widget, spec: {parts: [{id: z}, {id: x, a: "1"}, {id: y, b: "2"}], tags: [b]}}`)
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("-want +got:\n%s", diff)
-	}
-	checkWarnings(t, "the list merges by id, as its schema says; Kyverno 1.19 would replace it", warnings)
-}
-
-// TestApplyEmptySchema holds lookups back from a schema without content.
-func TestApplyEmptySchema(t *testing.T) {
-	live := object(t, `{kind: Widget, spec: {l: [{a: b}]}}`)
-	for _, s := range []engine.Schema{
-		{},
-		{Types: managedfields.NewDeducedTypeConverter()},
-	} {
-		if _, _, err := apply(live, object(t, `spec: {l: [{(a): b, c: d}], m: [{x: y}]}`), s, nil); err != nil {
-			t.Error(err)
-		}
 	}
 }
 
@@ -215,7 +167,7 @@ func FuzzApply(f *testing.F) {
 			return
 		}
 		liveBefore, patchBefore := kruntime.DeepCopyJSON(live), kruntime.DeepCopyJSON(patch)
-		got, _, err := apply(live, patch, schemaOf(t, live), engine.NewReasons())
+		got, _, err := apply(t, live, patch, engine.NewReasons())
 		if diff := cmp.Diff(liveBefore, live); diff != "" {
 			t.Fatalf("the live object was modified:\n%s", diff)
 		}
@@ -225,7 +177,7 @@ func FuzzApply(f *testing.F) {
 		if err != nil || strings.ContainsAny(patchText, "(") {
 			return // a patch may well make its own conditions fail, or hold
 		}
-		again, _, err := apply(got, patch, schemaOf(t, live), nil)
+		again, _, err := apply(t, got, patch, nil)
 		if err != nil || !diff.Shared(again, got) {
 			t.Fatalf("the patch changes its own result: %v\n%s", err, cmp.Diff(got, again))
 		}
@@ -239,7 +191,7 @@ func TestCompileDepthLimit(t *testing.T) {
 	for depth := 1; depth <= 100; depth++ {
 		live = map[string]any{"name": "a", "l": []any{live, map[string]any{"name": "b"}}}
 		patch = map[string]any{"name": "a", "+(x)": "y", "l": []any{patch}}
-		_, _, err := apply(live, patch, engine.Schema{}, nil)
+		_, _, err := apply(t, live, patch, nil)
 		if fails := depth > 64; fails != (err != nil) {
 			t.Fatalf("depth %d: error %v", depth, err)
 		}

@@ -65,13 +65,10 @@ type elements struct {
 func (m *merger) mergeElements(live []any, patch []*node, at *place) (any, bool) {
 	rule := at.listRule()
 	anchored := slices.ContainsFunc(patch, (*node).isAnchored)
-	if !rule.merge || len(rule.keys) == 0 {
-		rule.keys = nil
-		if !anchored {
-			replaced := m.contentList(patch, at)
-			m.noteReplaced(live, replaced, rule, at)
-			return replaced, false
-		}
+	if len(rule.keys) == 0 && !anchored {
+		replaced := m.contentList(patch, at)
+		m.noteReplaced(live, replaced, rule, at)
+		return replaced, false
 	}
 	sorted := elements{hits: map[int][]*node{}}
 	for i, e := range patch {
@@ -82,33 +79,27 @@ func (m *merger) mergeElements(live []any, patch []*node, at *place) (any, bool)
 			m.err = cmp.Or(m.err, kindError(at.element(i).String(), e.kind, isMap))
 			return live, false
 		case e.anchored:
-			m.anchored(e, live, &sorted, listAt{at, rule.keys})
+			m.anchored(e, live, &sorted, at)
 		default:
-			m.plain(e, live, &sorted, listAt{at, rule.keys})
+			m.plain(e, live, &sorted, at)
 		}
 	}
 	m.noteSeveral(patch, sorted, at)
 	merged := m.patchElements(live, sorted, at)
 	if rule.byType && !anchored {
-		m.noteMergedByType(live, merged, patch, listAt{at, rule.keys})
+		m.noteMergedByType(live, merged, patch, at)
 	}
 	return merged, live == nil && len(merged) == 0
 }
 
 func isAMap(v any) bool { return kindOf(v) == isMap }
 
-// listAt is a list and its merge keys.
-type listAt struct {
-	*place
-	keys []string
-}
-
 // anchored finds the live elements that an element with anchors patches.
-func (m *merger) anchored(e *node, live []any, sorted *elements, at listAt) {
-	once := m.findOnce(e, live, at.place)
-	targets := selectTargets(e, live, at.keys)
+func (m *merger) anchored(e *node, live []any, sorted *elements, at *place) {
+	once := m.findOnce(e, live, at)
+	targets := selectTargets(e, live, at.listRule().keys)
 	patch := e.without(targets.namesToKeep(e))
-	m.noteNamed(patch, live, targets, at.place)
+	m.noteNamed(patch, live, targets, at)
 	hit := false
 	var missed []*ConditionError
 	for _, t := range targets.indices {
@@ -125,7 +116,7 @@ func (m *merger) anchored(e *node, live []any, sorted *elements, at listAt) {
 		}
 	}
 	if !hit {
-		m.missed(e, live, missed, targets, at.place)
+		m.missed(e, live, missed, targets, at)
 	}
 }
 
@@ -140,28 +131,29 @@ func (t targets) namesToKeep(e *node) []string {
 
 // plain finds the live element that an element without anchors patches, or makes
 // it a new one.
-func (m *merger) plain(e *node, live []any, sorted *elements, at listAt) {
-	if len(at.keys) == 0 { // beside anchored elements, in a list without keys
+func (m *merger) plain(e *node, live []any, sorted *elements, at *place) {
+	keys := at.listRule().keys
+	if len(keys) == 0 { // beside anchored elements, in a list without keys
 		if written := m.contentMap(e, at.element(0)); !e.isDeletion() && !m.contains(live, written) {
 			sorted.added = append(sorted.added, written)
 		}
 		return
 	}
-	if !slices.ContainsFunc(at.keys, func(k string) bool { return e.source[k] != nil }) {
+	if !slices.ContainsFunc(keys, func(k string) bool { return e.source[k] != nil }) {
 		m.withoutKeys(at)
 		return
 	}
-	for _, k := range at.keys {
+	for _, k := range keys {
 		if v, present := e.source[k]; present && kindOf(v) != isScalar {
 			m.err = cmp.Or(m.err, kindError(at.String()+"[]."+k, kindOf(v), isScalar))
 			return
 		}
 	}
-	if i := find(e.source, live, at.keys); i >= 0 {
+	if i := find(e.source, live, keys); i >= 0 {
 		sorted.hits[i] = append(sorted.hits[i], e)
 		return
 	}
-	switch i := find(e.source, sorted.added, at.keys); {
+	switch i := find(e.source, sorted.added, keys); {
 	case i >= 0 && e.isDeletion():
 		sorted.added = slices.Delete(sorted.added, i, i+1)
 	case e.isDeletion():

@@ -46,11 +46,11 @@ func (m *merger) noteReplaced(live []any, written any, rule listRule, at *place)
 }
 
 // noteMergedByType notes a list whose keys come from the schema's list type alone.
-func (m *merger) noteMergedByType(live, merged []any, patch []*node, at listAt) {
+func (m *merger) noteMergedByType(live, merged []any, patch []*node, at *place) {
 	if m.trial || len(live) == 0 || slices.EqualFunc(merged, patch, func(e any, p *node) bool { return diff.Same(e, p.value) }) {
 		return
 	}
-	m.note("%s: the list merges by %s, as its schema says; Kyverno 1.19 would replace it as a whole", at, strings.Join(at.keys, " and "))
+	m.note("%s: the list merges by %s, as its schema says; Kyverno 1.19 would replace it as a whole", at, strings.Join(at.listRule().keys, " and "))
 }
 
 // noteNamed notes an element with anchors that spells out its name, if it would change
@@ -94,7 +94,7 @@ func (m *merger) notePatched(patches []*node, live map[string]any, at *place) {
 		m.note("%s: fields beside a <() are written to the elements that meet it; Kyverno 1.19 would ignore them", at)
 	case live["name"] == nil:
 		m.note("%s: the elements have no name, and are patched anyway; Kyverno 1.19 would not change them", at)
-	case !at.listRule().merge || len(at.listRule().keys) == 0:
+	case len(at.listRule().keys) == 0:
 		m.note("%s: this list has no known merge key, and only the fields of the patch are written; Kyverno 1.19 would replace the list by the patched fields", at)
 	}
 }

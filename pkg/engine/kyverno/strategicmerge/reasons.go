@@ -42,15 +42,16 @@ func (m *merger) nothingToDelete(missing bool, at *place) {
 }
 
 // withoutKeys is about an element without merge keys.
-func (m *merger) withoutKeys(at listAt) {
+func (m *merger) withoutKeys(at *place) {
+	keys := at.listRule().keys
 	m.note("%s: an element without %s is skipped: add it to patch one element, or (%s): \"*\" to patch all of them; Kyverno 1.19 would empty the list",
-		at, strings.Join(at.keys, " or "), at.keys[0])
-	m.why.Add("an element of the patch's %s has no %s, and is skipped", at, strings.Join(at.keys, " or "))
+		at, strings.Join(keys, " or "), keys[0])
+	m.why.Add("an element of the patch's %s has no %s, and is skipped", at, strings.Join(keys, " or "))
 }
 
 // nothingNamed is about an element that is to be removed.
-func (m *merger) nothingNamed(e *node, at listAt) {
-	m.why.Add("no element of %s has %s; nothing to remove", at, named(e, at.keys))
+func (m *merger) nothingNamed(e *node, at *place) {
+	m.why.Add("no element of %s has %s; nothing to remove", at, named(e, at.listRule().keys))
 }
 
 // missed is about an element with anchors that no live element meets.
