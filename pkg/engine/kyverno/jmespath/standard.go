@@ -213,12 +213,14 @@ func keysOf(args []any) ([]keyed, error) {
 	return result, nil
 }
 
+func byKey(a, b keyed) int {
+	order, _ := compareScalars(a.key, b.key)
+	return order
+}
+
 func sortList(_ *Interpreter, args []any) (any, error) {
 	elements, err := keysOf(args)
-	slices.SortStableFunc(elements, func(a, b keyed) int {
-		order, _ := compareScalars(a.key, b.key)
-		return order
-	})
+	slices.SortStableFunc(elements, byKey)
 	sorted := make([]any, len(elements))
 	for i := range elements {
 		sorted[i] = elements[i].element
@@ -226,16 +228,13 @@ func sortList(_ *Interpreter, args []any) (any, error) {
 	return sorted, err
 }
 
-// extreme is the element with the largest key or, where the sign is negative, with the smallest; null where there are none.
+// extreme is the first element with the largest key or, where the sign is negative, with the smallest; null where there are none.
 func extreme(sign int) func(*Interpreter, []any) (any, error) {
 	return func(_ *Interpreter, args []any) (any, error) {
 		elements, err := keysOf(args)
-		var best keyed
-		for i, element := range elements {
-			if order, _ := compareScalars(element.key, best.key); i == 0 || order*sign > 0 {
-				best = element
-			}
+		if len(elements) == 0 {
+			return nil, err
 		}
-		return best.element, err
+		return slices.MaxFunc(elements, func(a, b keyed) int { return sign * byKey(a, b) }).element, err
 	}
 }

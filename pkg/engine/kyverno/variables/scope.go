@@ -3,7 +3,6 @@ package variables
 import (
 	"encoding/json"
 	"fmt"
-	"iter"
 	"math"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
@@ -15,16 +14,19 @@ import (
 // that load their value when it is first asked for. It is used by one goroutine
 // at a time, together with all its children.
 type Scope struct {
-	tree   *tree
-	parent *Scope
-	head   *binding // the newest; older ones follow
-	loaded map[*binding]*outcome
-	size   int // bytes of what this scope itself has loaded
+	tree *tree
+	head *binding // the newest; older ones follow
 	// before hides the entries of this order and beyond: a loader sees only the
 	// entries that were defined before its own.
-	before int
-	keeper *Scope                 // keeps what is loaded: the scope itself, or the one that a loader works for
-	picked []*jmespath.Expression // of a scope that a loader was given: what was applied to what was read
+	before  int
+	keepers []*keeper              // of what was loaded for the scope, and for those above
+	picked  []*jmespath.Expression // of a scope that a loader was given: what was applied to what was read
+}
+
+// keeper keeps what was loaded for one scope.
+type keeper struct {
+	loaded map[*binding]*outcome
+	size   int // bytes
 }
 
 // tree is what a scope shares with all its children.
@@ -55,16 +57,14 @@ type outcome struct {
 // load.
 func NewScope(in *jmespath.Interpreter, l engine.Limits) *Scope {
 	s := &Scope{tree: &tree{interpreter: in, limits: l, secrets: map[string]jmespath.Reading{}}, before: math.MaxInt}
-	s.keeper = s
-	return s
+	return s.Child()
 }
 
 // Child returns a scope that sees all that this one holds now. What it sets,
 // defines and loads stays its own.
 func (s *Scope) Child() *Scope {
-	child := &Scope{tree: s.tree, parent: s, head: s.head, before: s.before}
-	child.keeper = child
-	return child
+	own := &keeper{loaded: map[*binding]*outcome{}}
+	return &Scope{tree: s.tree, head: s.head, before: s.before, keepers: append([]*keeper{own}, s.keepers...)}
 }
 
 // Set gives a name a value, which hides an earlier value or entry of that name.
@@ -122,7 +122,7 @@ func (s *Scope) lookup(name string) (value any, found bool, err error) {
 // resolve returns an entry's value, loaded now unless this scope or one above
 // has it.
 func (s *Scope) resolve(e *binding) (any, error) {
-	for keeper := range s.keepers() {
+	for _, keeper := range s.keepers {
 		if known := keeper.loaded[e]; known != nil {
 			if known.pending {
 				return nil, entryError(e.name, fmt.Errorf("entry %s needs itself", e.name))
@@ -131,14 +131,10 @@ func (s *Scope) resolve(e *binding) (any, error) {
 		}
 	}
 	result := &outcome{pending: true}
-	keeper := s.keeper
-	if keeper.loaded == nil {
-		keeper.loaded = make(map[*binding]*outcome)
-	}
-	keeper.loaded[e] = result
-	value, err := e.load(&Scope{tree: s.tree, parent: s, head: s.head, before: e.order, keeper: keeper})
+	s.keepers[0].loaded[e] = result
+	value, err := e.load(&Scope{tree: s.tree, head: s.head, before: e.order, keepers: s.keepers})
 	if err == nil {
-		err = keeper.account(value)
+		err = s.account(value)
 	}
 	switch {
 	case err == nil:
@@ -155,15 +151,6 @@ func entryError(name string, err error) error {
 	return fmt.Errorf("failed to load context entry %s: %w", name, err)
 }
 
-// keepers goes through the scopes that have loaded something for this one: its own keeper, and those above.
-func (s *Scope) keepers() iter.Seq[*Scope] {
-	return func(yield func(*Scope) bool) {
-		for keeper := s.keeper; yield(keeper) && keeper.parent != nil; {
-			keeper = keeper.parent.keeper
-		}
-	}
-}
-
 func isAbsent(name string, err error) bool {
 	missing, ok := err.(*jmespath.NotFoundError) //nolint:errorlint // a wrapped one comes from another query
 	return ok && missing.Key == name
@@ -172,7 +159,7 @@ func isAbsent(name string, err error) bool {
 // account adds a loaded value to what this scope and those above hold.
 func (s *Scope) account(value any) error {
 	room := s.tree.limits.ContextSize
-	for keeper := range s.keepers() {
+	for _, keeper := range s.keepers {
 		room -= keeper.size
 	}
 	size := limit.Bytes(value)
@@ -186,7 +173,7 @@ func (s *Scope) account(value any) error {
 	if size > room {
 		return fmt.Errorf("context entries hold more than %d bytes (limit ContextSize)", s.tree.limits.ContextSize)
 	}
-	s.size += size
+	s.keepers[0].size += size
 	return nil
 }
 
