@@ -87,8 +87,6 @@ const calm = time.Minute
 // Settling finds objects that never settle: rules change them again after each write, or somebody else sets them back. The zero
 // value is ready for use.
 type Settling struct {
-	Now func() time.Time // nil stands for time.Now
-
 	versions map[engine.ObjectKey]string // of own writes whose events have not been seen
 	written  map[engine.ObjectKey]*written
 	swept    time.Time // when what is over was dropped
@@ -99,13 +97,6 @@ type written struct {
 	times  int // in a row
 	last   time.Time
 	paused bool
-}
-
-func (s *Settling) now() time.Time {
-	if s.Now != nil {
-		return s.Now()
-	}
-	return time.Now()
 }
 
 // Wrote notes a write, and the version that the object has after it.
@@ -120,13 +111,13 @@ func (s *Settling) Wrote(k engine.ObjectKey, version string) {
 		w = &written{}
 		s.written[k.Named()] = w
 	}
-	w.last = s.now()
+	w.last = time.Now()
 	s.forget()
 }
 
 // forget drops what is over once a minute, so that what is kept is what was written within two minutes, and what is paused.
 func (s *Settling) forget() {
-	now := s.now()
+	now := time.Now()
 	if now.Sub(s.swept) <= calm {
 		return
 	}
@@ -152,7 +143,7 @@ func (s *Settling) Pauses(k engine.ObjectKey, causes []engine.ObjectKey, events 
 		return false, false
 	case w.paused:
 		return true, false
-	case s.now().Sub(w.last) > calm || !s.again(k, causes, events):
+	case time.Since(w.last) > calm || !s.again(k, causes, events):
 		w.times = 0
 		return false, false
 	}

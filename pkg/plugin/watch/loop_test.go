@@ -84,9 +84,8 @@ func TestSettling(t *testing.T) {
 		"a trigger that others change":              {event: func(i int, _ string) string { return fmt.Sprintf("other@%d", 1000+i) }, causes: []engine.ObjectKey{other}},
 		"a trigger that was written for the change": {event: func(_ int, v string) string { return "other@" + v }, causes: []engine.ObjectKey{other}, pauses: true},
 	} {
-		t.Run(name, func(t *testing.T) {
-			now := time.Now()
-			s := watch.Settling{Now: func() time.Time { return now }}
+		synctest.Test(t, func(t *testing.T) {
+			var s watch.Settling
 			begun := 0
 			for i := range 2 * watch.MaxWrites {
 				e := event(t, "UPDATE one=1")
@@ -98,14 +97,14 @@ func TestSettling(t *testing.T) {
 					begun = i
 				}
 				if paused != (c.pauses && i >= watch.MaxWrites) {
-					t.Fatalf("after %d writes: paused %t", i, paused)
+					t.Fatalf("%s: after %d writes: paused %t", name, i, paused)
 				}
 				s.Wrote(one, fmt.Sprint(i+1))
 				s.Wrote(other, fmt.Sprint(i+1))
-				now = now.Add(c.between)
+				time.Sleep(c.between)
 			}
 			if (begun == watch.MaxWrites) != c.pauses {
-				t.Errorf("paused after %d writes", begun)
+				t.Errorf("%s: paused after %d writes", name, begun)
 			}
 		})
 	}
@@ -113,17 +112,18 @@ func TestSettling(t *testing.T) {
 
 // What is kept of writes is what was written lately.
 func TestSettlingForgets(t *testing.T) {
-	now := time.Now()
-	s := watch.Settling{Now: func() time.Time { return now }}
-	most := 0
-	for i := range 10_000 {
-		k := event(t, "UPDATE one=1").Key
-		k.Name = fmt.Sprint(i)
-		s.Wrote(k, "1")
-		most = max(most, s.Len())
-		now = now.Add(time.Second)
-	}
-	if most > 130 {
-		t.Errorf("%d objects were kept at once", most)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		var s watch.Settling
+		most := 0
+		for i := range 10_000 {
+			k := event(t, "UPDATE one=1").Key
+			k.Name = fmt.Sprint(i)
+			s.Wrote(k, "1")
+			most = max(most, s.Len())
+			time.Sleep(time.Second)
+		}
+		if most > 130 {
+			t.Errorf("%d objects were kept at once", most)
+		}
+	})
 }

@@ -84,22 +84,16 @@ func (h *base) begin(c *engine.Change) {
 	}
 }
 
-// content is what a format shows of an object.
-type content struct {
-	words []byte // equal for objects that are shown as one
-	text  func() (Text, error)
-}
-
-// show prints an object, or keeps it to print it with those that are like it.
-func (h *base) show(c *part, s content) error {
+// show prints an object, or keeps it to print it with those that are like it. The words are equal for objects that are shown as one.
+func (h *base) show(c *part, words []byte, what func() (Text, error)) error {
 	m := Member{Subject: c.Subject, Origin: origin(&c.Change), Policy: c.policy, Pods: pods(&c.Change)}
 	alone := h.GroupBy == output.ByObject
 	if !alone {
-		if m.Likeness = Likeness(&c.Change, s.words); h.groups.Join(m) {
+		if m.Likeness = Likeness(&c.Change, words); h.groups.Join(m) {
 			return nil
 		}
 	}
-	text, err := s.text()
+	text, err := what()
 	if err != nil {
 		return err
 	}

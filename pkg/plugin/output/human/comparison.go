@@ -98,18 +98,16 @@ func (p *Comparison) object(e output.Compared) error {
 	if err := p.manifest(notes, e); err != nil {
 		return err
 	}
-	return p.show(&part{Change: *e.Difference}, content{
-		words: append([]byte(text.Note+"\n"), notes.Bytes()...),
-		text: func() (Text, error) {
-			var err error
-			if p.style != comparisonSummary && len(e.Fields) > 0 {
-				var unified string
-				unified, err = p.differ.Unified(e.Difference, e.Alike)
-				notes.diff(unified)
-			}
-			text.Body = notes.Bytes()
-			return text, err
-		},
+	words := append([]byte(text.Note+"\n"), notes.Bytes()...)
+	return p.show(&part{Change: *e.Difference}, words, func() (Text, error) {
+		var err error
+		if p.style != comparisonSummary && len(e.Fields) > 0 {
+			var unified string
+			unified, err = p.differ.Unified(e.Difference, e.Alike)
+			notes.diff(unified)
+		}
+		text.Body = notes.Bytes()
+		return text, err
 	})
 }
 

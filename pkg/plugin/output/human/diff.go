@@ -53,31 +53,28 @@ func (p *Diff) print(c *part) error {
 	notes := p.page()
 	p.notes(notes, c)
 	several := p.several(notes, c, p.notes)
-	return p.show(c, content{
-		words: several.Bytes(),
-		text: func() (Text, error) {
-			text := Text{Marker: marker(&c.Change), Body: notes.Bytes()}
-			if several != notes {
-				text.Several = several.Bytes()
-			}
-			if !c.Changed() {
-				return text, nil
-			}
-			text.Note = "  (" + wording.Fields(c.Fields) + ")"
-			if p.Comparer != nil {
-				text.Notes = "  (" + wording.Fields(c.Fields) + " each)"
-				return text, nil
-			}
-			text.Notes = "  (" + wording.Fields(c.Fields) + " each; the diff is that of " + shortName(c.Subject) + ")"
-			unified, err := p.differ.Unified(&c.Change, c.others())
-			notes.diff(unified)
-			text.Body = notes.Bytes()
-			if several != notes {
-				several.diff(unified)
-				text.Several = several.Bytes()
-			}
-			return text, err
-		},
+	return p.show(c, several.Bytes(), func() (Text, error) {
+		text := Text{Marker: marker(&c.Change), Body: notes.Bytes()}
+		if several != notes {
+			text.Several = several.Bytes()
+		}
+		if !c.Changed() {
+			return text, nil
+		}
+		text.Note = "  (" + wording.Fields(c.Fields) + ")"
+		if p.Comparer != nil {
+			text.Notes = "  (" + wording.Fields(c.Fields) + " each)"
+			return text, nil
+		}
+		text.Notes = "  (" + wording.Fields(c.Fields) + " each; the diff is that of " + shortName(c.Subject) + ")"
+		unified, err := p.differ.Unified(&c.Change, c.others())
+		notes.diff(unified)
+		text.Body = notes.Bytes()
+		if several != notes {
+			several.diff(unified)
+			text.Several = several.Bytes()
+		}
+		return text, err
 	})
 }
 

@@ -57,9 +57,8 @@ type Groups struct {
 	By     output.GroupBy
 	Expand bool // remember the names of all objects
 
-	known    map[memberKey]*Group
-	sections map[string]*Section
-	order    []*Section
+	known map[memberKey]*Group
+	order []*Section
 }
 
 type memberKey struct {
@@ -87,15 +86,15 @@ func (g *Groups) Join(m Member) bool {
 // Found begins a group with its first object.
 func (g *Groups) Found(m Member, text Text) {
 	if g.known == nil {
-		g.known, g.sections = map[memberKey]*Group{}, map[string]*Section{}
+		g.known = map[memberKey]*Group{}
 	}
 	title := g.title(m)
-	section := g.sections[title]
-	if section == nil {
-		section = &Section{Title: title}
-		g.sections[title] = section
-		g.order = append(g.order, section)
+	at := slices.IndexFunc(g.order, func(s *Section) bool { return s.Title == title })
+	if at < 0 {
+		at = len(g.order)
+		g.order = append(g.order, &Section{Title: title})
 	}
+	section := g.order[at]
 	for _, t := range []*[]byte{&text.Body, &text.Several, &text.Warnings, &text.Alike} {
 		*t = bytes.Clone(*t) // without the room in which it was written
 	}
@@ -152,7 +151,7 @@ func (g *Groups) Take() []*Section {
 	if g.By == output.ByNamespace {
 		slices.SortFunc(out, func(a, b *Section) int { return cmp.Compare(a.Title, b.Title) })
 	}
-	g.known, g.sections, g.order = nil, nil, nil
+	g.known, g.order = nil, nil
 	return out
 }
 

@@ -51,10 +51,7 @@ func (p *Summary) print(c *part) error {
 		text.Note += "  (" + others + ")"
 		text.Notes += "  (" + others + ")"
 	}
-	return p.show(c, content{
-		words: append([]byte(text.Note+"\n"), several.Bytes()...),
-		text:  func() (Text, error) { return text, nil },
-	})
+	return p.show(c, append([]byte(text.Note+"\n"), several.Bytes()...), func() (Text, error) { return text, nil })
 }
 
 // lines writes what failed and what is warned of, each warning of rules that changed the object once; with Explain, every rule.

@@ -70,18 +70,13 @@ type Finding struct {
 
 // message is the Message of a rule that was evaluated.
 func (f *Finding) message() string {
-	switch f.Verdict {
-	case Fail:
+	switch {
+	case f.Verdict == Fail:
 		return f.fields("would change")
-	case Error, Skip:
-		if len(f.Reasons) > 0 {
-			return f.Outcome + ": " + strings.Join(f.Reasons, "; ")
-		}
+	case len(f.Reasons) > 0:
+		return f.Outcome + ": " + strings.Join(f.Reasons, "; ")
+	case f.Verdict != Pass:
 		return f.Outcome
-	case Pass:
-		if len(f.Reasons) > 0 {
-			return f.Outcome + ": " + strings.Join(f.Reasons, "; ")
-		}
 	}
 	return "the rule finds nothing to change"
 }
