@@ -6,13 +6,12 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"golang.org/x/tools/txtar"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
-	"k8s.io/utils/clock"
-	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/flags"
@@ -21,33 +20,20 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/progress"
 )
 
-// ticking is a clock whose ticks the test makes.
-type ticking struct {
-	*clocktesting.FakeClock
-	ticks chan time.Time
-}
-
-func (t *ticking) NewTicker(time.Duration) clock.Ticker { return t }
-func (t *ticking) C() <-chan time.Time                  { return t.ticks }
-func (t *ticking) Stop()                                {}
-
-// onVariant is a printer that has the progress drawn where a variant is printed.
-type onVariant struct {
-	output.Printer
-	clock *ticking
-}
+// onVariant is a printer that lets time pass where a variant is printed, so that the progress is drawn.
+type onVariant struct{ output.Printer }
 
 func (p onVariant) Print(e output.Event) error {
 	if c, ok := e.(output.Compared); ok && c.Variant != nil {
-		p.clock.Step(time.Minute)
-		p.clock.ticks <- p.clock.Now()
-		p.clock.ticks <- p.clock.Now() // taken when the one before it has been drawn
+		time.Sleep(time.Minute)
 	}
 	return p.Printer.Print(e)
 }
 
 // While variants are compared, progress says how many of how many.
-func TestProgressOfVariants(t *testing.T) {
+func TestProgressOfVariants(t *testing.T) { synctest.Test(t, testProgressOfVariants) }
+
+func testProgressOfVariants(t *testing.T) {
 	script, err := txtar.ParseFile("testdata/script/compare-variants.txtar")
 	if err != nil {
 		t.Fatal(err)
@@ -68,9 +54,8 @@ func TestProgressOfVariants(t *testing.T) {
 		t.Fatal(err)
 	}
 	var shown bytes.Buffer
-	ticks := &ticking{clocktesting.NewFakeClock(time.Unix(0, 0)), make(chan time.Time)}
-	o.Progress = progress.New(progress.Options{Out: &shown, Clock: ticks})
-	o.Printer = onVariant{o.Printer, ticks}
+	o.Progress = progress.New(progress.Options{Out: &shown})
+	o.Printer = onVariant{o.Printer}
 	if code, err := o.Run(t.Context()); code != plugin.ExitChanges || err != nil {
 		t.Fatal(code, err)
 	}

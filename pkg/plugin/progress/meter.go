@@ -9,8 +9,6 @@ import (
 	"sync"
 	"time"
 
-	"k8s.io/utils/clock"
-
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/wording"
 )
 
@@ -31,7 +29,6 @@ type Options struct {
 	Width func() int
 	// Offline says that no server is asked, so that nothing waits for one.
 	Offline bool
-	Clock   clock.WithTicker // nil stands for the real one
 }
 
 // Meter counts what a run does and shows it from time to time. All methods are safe for
@@ -54,9 +51,6 @@ func New(o Options) *Meter {
 	if o.Width == nil {
 		o.Width = func() int { return 80 }
 	}
-	if o.Clock == nil {
-		o.Clock = clock.RealClock{}
-	}
 	return &Meter{options: o}
 }
 
@@ -70,22 +64,22 @@ func (m *Meter) Start() {
 	if m.stopped != nil {
 		return
 	}
-	m.begun, m.state = m.options.Clock.Now(), state{offline: m.options.Offline}
+	m.begun, m.state = time.Now(), state{offline: m.options.Offline}
 	m.stopped, m.done = make(chan struct{}), make(chan struct{})
 	every := Early
 	m.due, m.pause = m.begun.Add(Early), Early
 	if m.options.Terminal {
 		every = Refresh
 	}
-	go m.tick(m.options.Clock.NewTicker(every), m.stopped, m.done)
+	go m.tick(time.NewTicker(every), m.stopped, m.done)
 }
 
-func (m *Meter) tick(t clock.Ticker, stopped <-chan struct{}, done chan<- struct{}) {
+func (m *Meter) tick(t *time.Ticker, stopped <-chan struct{}, done chan<- struct{}) {
 	defer close(done)
 	defer t.Stop()
 	for {
 		select {
-		case <-t.C():
+		case <-t.C:
 			m.draw()
 		case <-stopped:
 			return
@@ -119,7 +113,7 @@ func (m *Meter) Listed(resource string, seen int, left int64) {
 			return
 		}
 		if resource != s.resource || seen < s.seen {
-			s.since, s.first = m.options.Clock.Now(), seen
+			s.since, s.first = time.Now(), seen
 		}
 		s.resource, s.seen, s.left = resource, seen, left
 	})
@@ -133,7 +127,7 @@ func (m *Meter) Evaluated() { m.update(func(s *state) { s.evaluated++ }) }
 func (m *Meter) Did(what string, done, of int) {
 	m.update(func(s *state) {
 		if s.done != what {
-			*s = state{done: what, since: m.options.Clock.Now(), first: done}
+			*s = state{done: what, since: time.Now(), first: done}
 		}
 		s.seen, s.left = done, int64(of-done)
 	})
@@ -166,7 +160,7 @@ func (m *Meter) update(state func(*state)) {
 func (m *Meter) draw() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	now := m.options.Clock.Now()
+	now := time.Now()
 	if m.stopped == nil || now.Sub(m.begun) < Patience {
 		return
 	}
