@@ -257,11 +257,9 @@ func (c *collector) watch(n Need) {
 // watchParams adds what it takes to follow the parameters of a policy.
 func (c *collector) watchParams(s engine.Selection) {
 	for _, m := range c.kinds(s) {
-		n := Need{Group: m.Resource.Group, Resource: m.Resource.Resource, Name: fixed(s.Name), Why: "parameters of policies"}
-		if namespaced(m) {
-			if n.Namespace = fixed(s.Namespace); s.Namespace == engine.Computed {
-				n.Namespace = c.namespace // that of the object
-			}
+		n := about(m, s)
+		if n.Why = "parameters of policies"; namespaced(m) && s.Namespace == engine.Computed {
+			n.Namespace = c.namespace // that of the object
 		}
 		c.watch(n)
 	}

@@ -12,12 +12,10 @@ import (
 // read gets what is one object by its name, and lists anything else.
 func (c *collector) read(s engine.Selection, why string) {
 	for _, m := range c.kinds(s) {
-		need := Need{Verb: "list", Group: m.Resource.Group, Resource: m.Resource.Resource, Why: why}
-		if namespaced(m) {
-			need.Namespace = fixed(s.Namespace)
-		}
-		if one(s, m) {
-			need.Verb, need.Name = "get", fixed(s.Name)
+		need := about(m, s)
+		need.Verb, need.Why = "get", why
+		if !one(s, m) {
+			need.Verb, need.Name = "list", ""
 		}
 		if s.Subresource != "" {
 			if need.Verb == "list" {
@@ -43,6 +41,15 @@ func (c *collector) kinds(s engine.Selection) []*meta.RESTMapping {
 }
 
 func namespaced(m *meta.RESTMapping) bool { return m.Scope.Name() == meta.RESTScopeNameNamespace }
+
+// about is a need of what a selection names of a kind.
+func about(m *meta.RESTMapping, s engine.Selection) Need {
+	out := Need{Group: m.Resource.Group, Resource: m.Resource.Resource, Name: fixed(s.Name)}
+	if namespaced(m) {
+		out.Namespace = fixed(s.Namespace)
+	}
+	return out
+}
 
 // one reports whether a selection will name a single object when the rule runs.
 func one(s engine.Selection, m *meta.RESTMapping) bool {
@@ -90,22 +97,15 @@ func (c *collector) path(d *engine.Description, a engine.Ask) {
 		c.note("%s requests %s: add the permission to read that", d.Rule, a.What)
 		return
 	}
-	need := Need{Verb: "list", Group: p.Group, Resource: p.Resource, Namespace: starless(p.Namespace), Why: "requests of rules to the API server"}
+	need := Need{Verb: "list", Group: p.Group, Resource: p.Resource, Namespace: fixed(p.Namespace), Why: "requests of rules to the API server"}
 	switch {
 	case a.Method == "POST":
 		need.Verb = "create"
 	case p.Name != "":
-		need.Verb, need.Name = "get", starless(p.Name)
+		need.Verb, need.Name = "get", fixed(p.Name)
 	}
 	if p.Subresource != "" {
 		need.Resource += "/" + p.Subresource
 	}
 	c.add(need)
-}
-
-func starless(part string) string {
-	if strings.Contains(part, "*") {
-		return ""
-	}
-	return part
 }

@@ -44,11 +44,7 @@ var rulingGroups = []string{"rbac.authorization.k8s.io", "admissionregistration.
 // writeTargets patches what a rule changes in place of what it matches.
 func (c *collector) writeTargets(d *engine.Description, s engine.Selection) {
 	for _, m := range c.kinds(s) {
-		need := Need{Group: m.Resource.Group, Resource: m.Resource.Resource, Name: fixed(s.Name)}
-		if namespaced(m) {
-			need.Namespace = fixed(s.Namespace)
-		}
-		c.patch(need, c.parts(d, s, m))
+		c.patch(about(m, s), c.parts(d, s, m))
 	}
 }
 

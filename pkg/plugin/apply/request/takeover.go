@@ -64,10 +64,14 @@ const (
 // without managedFields had when something was first applied to it.
 const beforeFirstApply = "before-first-apply"
 
-// Owners returns who owns which fields of an object, with the verdict on a write by us to all of them. What cannot be read is left out.
+// Owners returns who owns which fields of an object and applies them, or would notice a write by us, with the verdict on one to all of
+// them. What cannot be read is left out.
 func Owners(live *unstructured.Unstructured, us string) []Takeover {
 	var out []Takeover
 	for _, e := range live.GetManagedFields() {
+		if e.Operation != metav1.ManagedFieldsOperationApply && verdict(e.Manager, us, e.Operation, e.Subresource) == Silent {
+			continue // reading its fields takes longer than most rules
+		}
 		if fields, err := fieldsOf(e); err == nil {
 			out = append(out, takeover(e, fields, us))
 		}
