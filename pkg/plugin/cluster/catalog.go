@@ -51,9 +51,9 @@ func (r *resource) namespaced() bool { return r.mapping.Scope.Name() == meta.RES
 type catalog struct {
 	kinds  [][]*resource // the versions of each kind
 	byKind map[schema.GroupKind][]*resource
-	status map[schema.GroupVersionResource]bool // those with a status endpoint of their own
-	names  engine.Kinds                         // of the resources, and of those that cannot be read
-	failed error                                // groups whose own server did not answer
+	below  map[schema.GroupVersionResource][]string // subresources
+	names  engine.Kinds                             // of the resources, and of those that cannot be read
+	failed error                                    // groups whose own server did not answer
 }
 
 // served returns the catalog, which is read once.
@@ -98,11 +98,10 @@ func newCatalog(groups []*metav1.APIGroup, lists []*metav1.APIResourceList) *cat
 		rank[g.PreferredVersion.GroupVersion] = -1
 	}
 	cat := &catalog{
-		byKind: map[schema.GroupKind][]*resource{}, status: map[schema.GroupVersionResource]bool{},
+		byKind: map[schema.GroupKind][]*resource{}, below: map[schema.GroupVersionResource][]string{},
 		names: engine.Kinds{Whose: "the server has no"},
 	}
 	var resources []*resource
-	subresources := map[schema.GroupVersionResource][]string{}
 	for _, list := range lists {
 		gv, err := schema.ParseGroupVersion(list.GroupVersion)
 		if err != nil {
@@ -116,18 +115,15 @@ func newCatalog(groups []*metav1.APIGroup, lists []*metav1.APIResourceList) *cat
 				resources = append(resources, r)
 			}
 			parent, subresource, _ := strings.Cut(served.Name, "/")
-			if subresource == "status" {
-				cat.status[gv.WithResource(parent)] = true
-			}
 			if subresource != "" {
-				subresources[gv.WithResource(parent)] = append(subresources[gv.WithResource(parent)], subresource)
+				cat.below[gv.WithResource(parent)] = append(cat.below[gv.WithResource(parent)], subresource)
 			}
 			cat.names.Known = append(cat.names.Known, engine.KnownKind{GroupVersionKind: gv.WithKind(served.Kind), Resource: parent})
 		}
 	}
 	for i := range cat.names.Known {
 		known := &cat.names.Known[i]
-		known.Subresources = subresources[known.GroupVersion().WithResource(known.Resource)]
+		known.Subresources = cat.below[known.GroupVersion().WithResource(known.Resource)]
 	}
 	slices.SortStableFunc(resources, func(a, b *resource) int {
 		x, y := a.mapping.Resource, b.mapping.Resource
@@ -210,7 +206,7 @@ func (c *Client) HasStatus(ctx context.Context, gvk schema.GroupVersionKind) (bo
 		return false, err
 	}
 	served, err := c.served(ctx)
-	return err == nil && served.status[r.mapping.Resource], err
+	return err == nil && slices.Contains(served.below[r.mapping.Resource], "status"), err
 }
 
 // Served lists the kinds that the server lists objects of, each in the version

@@ -93,7 +93,7 @@ func (c *Client) Create(ctx context.Context, u *unstructured.Unstructured) error
 	}
 	request := c.rest.Post().AbsPath(collectionPath(r, key.Namespace)...).Body(body).
 		SetHeader("Content-Type", runtime.ContentTypeJSON)
-	return retryIf(ctx, readBackoff(), apierrors.IsTooManyRequests, func() error {
+	return Retry(ctx, readBackoff(), apierrors.IsTooManyRequests, func() error {
 		_, err := do(ctx, http.MethodPost, request)
 		return err
 	})

@@ -102,7 +102,7 @@ func (c *Client) Raw(ctx context.Context, method, target string, body []byte) ([
 	}
 	request.Body(body).SetHeader("Content-Type", "application/json")
 	var answer []byte
-	err = Retry(ctx, readBackoff(), func() (err error) { // a review, which stores nothing
+	err = Retry(ctx, readBackoff(), nil, func() (err error) { // a review, which stores nothing
 		answer, err = do(ctx, method, request)
 		return err
 	})

@@ -33,22 +33,17 @@ func DefaultBackoff() wait.Backoff {
 // more is not going to answer this run.
 const maxRetryAfter = time.Minute
 
-// Retry makes a call until it succeeds, fails in a way that waiting does not fix, or
-// has been made b.Steps times; a Backoff without Steps stands for DefaultBackoff.
+// Retry makes a call until it succeeds, fails in a way that waiting does not fix, or after which again is false, or
+// has been made b.Steps times; a Backoff without Steps stands for DefaultBackoff, and a nil again for one that is always true.
 // Waits are those of the Backoff, after the Retry-After of the server. The error is
 // that of the last call, or of a context that ended meanwhile.
 //
 // client-go's own retries are not used for what is written: they repeat every
 // request, writes as well, to which the server answers with a Retry-After.
-func Retry(ctx context.Context, b wait.Backoff, call func() error) error {
-	return retryIf(ctx, b, func(error) bool { return true }, call)
-}
-
-// retryIf is Retry for a call that is made again only after some of these failures.
-func retryIf(ctx context.Context, b wait.Backoff, again func(error) bool, call func() error) error {
+func Retry(ctx context.Context, b wait.Backoff, again func(error) bool, call func() error) error {
 	for attempts := NewAttempts(b); ; {
 		err := call()
-		if err == nil || !again(err) || !retryable(ctx, err) {
+		if err == nil || again != nil && !again(err) || !retryable(ctx, err) {
 			return err
 		}
 		if err := attempts.Wait(ctx, err); err != nil {
@@ -65,9 +60,9 @@ type patience struct{}
 // not waited for, but by a RetryingClient: the address is wrong more often than the server is about to come up.
 func retryRead(ctx context.Context, read func() error) error {
 	if b, ok := ctx.Value(patience{}).(wait.Backoff); ok {
-		return Retry(ctx, b, read)
+		return Retry(ctx, b, nil, read)
 	}
-	return retryIf(ctx, readBackoff(), func(err error) bool {
+	return Retry(ctx, readBackoff(), func(err error) bool {
 		var network *net.OpError
 		var untrusted *tls.CertificateVerificationError
 		return !(errors.As(err, &network) && network.Op == "dial") && !errors.As(err, &untrusted) && !errors.Is(err, context.DeadlineExceeded)
@@ -182,7 +177,7 @@ func (c RetryingClient) Patch(ctx context.Context, key engine.ObjectKey, p Patch
 		final := p.Type == types.ApplyPatchType && IsMergeFailure(answer)
 		return p.DryRun && !final || apierrors.IsTooManyRequests(answer)
 	}
-	err = retryIf(ctx, c.Backoff, again, func() error {
+	err = Retry(ctx, c.Backoff, again, func() error {
 		object, err = c.Client.Patch(ctx, key, p)
 		return err
 	})

@@ -45,7 +45,7 @@ func TestRetryOfPassingFailures(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			calls := 0
-			err := cluster.Retry(t.Context(), wait.Backoff{Steps: 10}, func() error {
+			err := cluster.Retry(t.Context(), wait.Backoff{Steps: 10}, nil, func() error {
 				if calls++; calls < 3 {
 					return c.err
 				}
@@ -66,7 +66,7 @@ func TestRetryWaitsLongerAndLonger(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var waits []time.Duration
 		last := time.Now()
-		err := cluster.Retry(t.Context(), wait.Backoff{}, func() error {
+		err := cluster.Retry(t.Context(), wait.Backoff{}, nil, func() error {
 			waits = append(waits, time.Since(last))
 			last = time.Now()
 			return statusError(http.StatusServiceUnavailable, 0)
@@ -86,7 +86,7 @@ func TestRetryWaitsLongerAndLonger(t *testing.T) {
 func TestRetryHonoursRetryAfter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		start, calls := time.Now(), 0
-		err := cluster.Retry(t.Context(), wait.Backoff{}, func() error {
+		err := cluster.Retry(t.Context(), wait.Backoff{}, nil, func() error {
 			if calls++; calls == 1 {
 				return statusError(http.StatusTooManyRequests, 7)
 			}

@@ -59,22 +59,24 @@ func (f *Factory) Followers(ctx context.Context, o *preview.Options, r *preview.
 	if err != nil {
 		return nil, nil, err
 	}
-	var out []*watch.Follower
-	for _, w := range watched {
-		follower := &watch.Follower{Resource: w, Parts: f.parts(w)}
-		if kind, ok := keeps.ForKind(w.Mapping()); ok {
+	out := f.followers(watched)
+	for _, follower := range out {
+		if kind, ok := keeps.ForKind(follower.Mapping()); ok {
 			follower.Keeps = func(i *cluster.RawItem) bool { return kind.Matches(i.Facts()) }
 		}
-		out = append(out, follower)
 	}
 	return out, unknown, nil
 }
 
-// parts are those of a resource that are followed where the user may not list all of it.
-func (f *Factory) parts(w *cluster.Watched) []watch.Resource {
-	var out []watch.Resource
-	for _, part := range w.In(f.Namespaces()) {
-		out = append(out, part)
+// followers follow resources, or their parts where the user may not list all of one.
+func (f *Factory) followers(watched []*cluster.Watched) []*watch.Follower {
+	var out []*watch.Follower
+	for _, w := range watched {
+		follower := &watch.Follower{Resource: w}
+		for _, part := range w.In(f.Namespaces()) {
+			follower.Parts = append(follower.Parts, part)
+		}
+		out = append(out, follower)
 	}
 	return out
 }
@@ -122,11 +124,7 @@ func (f *Factory) ParamFollowers(ctx context.Context, r *preview.Run) ([]*watch.
 		return nil, nil, nil
 	}
 	watched, unknown, err := f.Client.Watches(ctx, engine.Scope{ClusterScoped: true}, params)
-	var out []*watch.Follower
-	for _, w := range watched {
-		out = append(out, &watch.Follower{Resource: w, Parts: f.parts(w)})
-	}
-	return out, unknown, err
+	return f.followers(watched), unknown, err
 }
 
 // Files returns the files and directories that policies, and what they read beside a cluster, come from. What has a URL is read once.

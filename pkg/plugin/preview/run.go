@@ -226,7 +226,7 @@ func (r *Run) Each(ctx context.Context, emit func(*engine.Change) error) (evalua
 func (o *Options) TellLacking(ctx context.Context, lacking *rbac.Lacking) {
 	fmt.Fprint(o.ErrOut, lacking.Hint())
 	if o.Narrower != nil && ctx.Err() == nil {
-		fmt.Fprint(o.ErrOut, o.Narrower(ctx, lacking.Needs()))
+		fmt.Fprint(o.ErrOut, o.Narrower(ctx, lacking.Needs))
 	}
 }
 

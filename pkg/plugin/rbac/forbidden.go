@@ -55,8 +55,8 @@ func verb(method string, p engine.APIPath) string {
 	return strings.ToLower(method)
 }
 
-// Lacking collects the permissions that requests lacked, each once.
-type Lacking struct{ needs []Need }
+// Lacking collects the permissions that requests lacked, in the order in which they were added.
+type Lacking struct{ Needs []Need }
 
 // Of adds the permissions of all refusals in an error, which may join several.
 func (l *Lacking) Of(err error) {
@@ -71,17 +71,14 @@ func (l *Lacking) Of(err error) {
 			l.Of(part)
 		}
 	case errors.As(err, &refused):
-		l.needs = append(l.needs, refused.Need)
+		l.Needs = append(l.Needs, refused.Need)
 	}
 }
-
-// Needs returns what was lacking, in the order in which it was added.
-func (l *Lacking) Needs() []Need { return l.needs }
 
 // Hint returns a line for each lacking rule of a role, with the first namespaces of many, and how to print all that a run needs;
 // empty if no permission is lacking.
 func (l *Lacking) Hint() string {
-	byNamespace := inNamespaces(l.needs)
+	byNamespace := inNamespaces(l.Needs)
 	if len(byNamespace) == 0 {
 		return ""
 	}
