@@ -48,27 +48,18 @@ func (e *SkippedError) Brief() string {
 	return e.Reason
 }
 
-// outcomeOf returns the outcome of a rule that ended with an error.
-func outcomeOf(err error) engine.Outcome {
-	var notMatched *match.NotMatchedError
+// outcomeOf returns the outcome of a rule that ended with an error, and the error of its step.
+func outcomeOf(err error) (engine.Outcome, error) {
+	if notMatched, ok := err.(*match.NotMatchedError); ok { //nolint:errorlint // nothing wraps it, and most steps end so
+		return engine.NotMatched, notMatched.Reason
+	}
 	switch {
-	case errors.As(err, &notMatched):
-		return engine.NotMatched
 	case isSkipped(err):
-		return engine.Skipped
+		return engine.Skipped, err
 	case contextentry.Unsupported(err):
-		return engine.Unsupported
+		return engine.Unsupported, err
 	}
-	return engine.Failed
-}
-
-// mismatch is the reason of a rule that does not match; nil where it is not wanted.
-func mismatch(err error) error {
-	var notMatched *match.NotMatchedError
-	if errors.As(err, &notMatched) {
-		return notMatched.Reason
-	}
-	return nil
+	return engine.Failed, err
 }
 
 func isSkipped(err error) bool {

@@ -228,9 +228,7 @@ func (e *execution) ended(out patchResult, err error) []engine.Step {
 	step.Warnings, step.AsCreated = out.Warnings, e.created
 	switch {
 	case err != nil:
-		if step.Outcome, step.Err = outcomeOf(err), err; step.Outcome == engine.NotMatched {
-			step.Err = mismatch(err)
-		}
+		step.Outcome, step.Err = outcomeOf(err)
 	case !diff.Shared(out.Object, e.subject.Object.Object):
 		e.finish(&step, out)
 	}

@@ -231,7 +231,7 @@ func (x *ruleIndex) visit(ctx context.Context, t *engine.Target, w *engine.World
 		default:
 			var why error
 			if sink.Wants(engine.NotMatched) {
-				why = mismatch(r.match.Match(&match.Candidate{Target: *t, Operation: engine.OperationUpdate, Context: ctx, World: w, Explain: true}))
+				_, why = outcomeOf(r.match.Match(&match.Candidate{Target: *t, Operation: engine.OperationUpdate, Context: ctx, World: w, Explain: true}))
 			}
 			sink.Step(r.step(t.Key, engine.NotMatched, why))
 		}
