@@ -414,7 +414,7 @@ func (f *ApplyFlags) resume(c *cobra.Command, w *factory.Factory) (*apply.Record
 	if c.Flags().Changed("journal") {
 		return nil, nil, errors.New("--journal cannot be used with --resume, which continues the journal that it names")
 	}
-	j, writer, err := f.openForResume(w)
+	j, writer, err := f.openForResume()
 	if err != nil {
 		return nil, nil, err
 	}
@@ -475,10 +475,10 @@ func (f *ApplyFlags) mayResume(c *cobra.Command, w *factory.Factory, j *journal.
 }
 
 // openForResume reads a journal; a dry run does not write to it.
-func (f *ApplyFlags) openForResume(w *factory.Factory) (*journal.Journal, *journal.Writer, error) {
+func (f *ApplyFlags) openForResume() (*journal.Journal, *journal.Writer, error) {
 	if f.Rehearses() {
 		j, err := journal.Read(f.Resume)
 		return j, nil, err
 	}
-	return journal.Resume(f.Resume, w.JournalOptions(&f.Write))
+	return journal.Resume(f.Resume)
 }

@@ -328,7 +328,7 @@ func newJournal(file string) (*journal.Writer, error) {
 	return journal.Create(file, journal.Header{
 		ID: "1", Command: "apply-existing", FieldManager: DefaultFieldManager, Started: began,
 		Run: plan.NewRun(plan.Cluster{Server: "https://127.0.0.1"}, "v1", began),
-	}, journal.Options{})
+	})
 }
 
 // A journal that cannot be kept ends the run, and is reported once.

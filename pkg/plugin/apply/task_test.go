@@ -203,7 +203,7 @@ func (r *appendingRun) interrupted(x *Executor, entries []plan.Entry) *RecordedR
 		err = errors.Join(err, w.Plan(e))
 	}
 	err = errors.Join(err, w.Begin(), w.Close())
-	j, again, failed := journal.Resume(file, journal.Options{})
+	j, again, failed := journal.Resume(file)
 	if err = errors.Join(err, failed); err != nil {
 		r.t.Fatal(err)
 	}

@@ -45,6 +45,7 @@ func (f *Factory) Executor(write *flags.Write, report func(*apply.Result) error)
 // or one in journal.Directory.
 func (f *Factory) Journal(write *flags.Write, h journal.Header) (func() (*journal.Writer, error), error) {
 	path := write.Journal
+	h.Secrets = write.JournalSecrets
 	if path == "" {
 		dir, err := journal.Directory()
 		if err != nil {
@@ -52,12 +53,7 @@ func (f *Factory) Journal(write *flags.Write, h journal.Header) (func() (*journa
 		}
 		path = filepath.Join(dir, journal.FileName(h.Started, f.Client.Info().Context, h.ID))
 	}
-	return func() (*journal.Writer, error) { return journal.Create(path, h, f.JournalOptions(write)) }, nil
-}
-
-// JournalOptions returns what a journal keeps.
-func (f *Factory) JournalOptions(write *flags.Write) journal.Options {
-	return journal.Options{Secrets: write.JournalSecrets}
+	return func() (*journal.Writer, error) { return journal.Create(path, h) }, nil
 }
 
 // DriftPrinter shows the diff that was planned and the one that would be made now.

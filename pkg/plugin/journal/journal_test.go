@@ -50,15 +50,11 @@ func entry(name string) plan.Entry {
 	return plan.Entry{Object: object, Partial: valueSet("a", "b"), Method: request.Apply}
 }
 
-func options() journal.Options {
-	return journal.Options{Now: func() time.Time { return started }}
-}
-
 // written is the journal of a run over six objects that was cut off.
 func written(t testing.TB) (path string, text []byte) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), "new", "j.jsonl")
-	w, err := journal.Create(path, header(t), options())
+	w, err := journal.Create(path, header(t))
 	check(t, err)
 	for _, name := range []string{"done", "failed", "doubt", "planned", "partial", "retried"} {
 		check(t, w.Plan(entry(name)))
@@ -200,7 +196,7 @@ func TestReadErrors(t *testing.T) {
 func TestResumeAfterTheLastWholeLine(t *testing.T) {
 	path, text := written(t)
 	check(t, os.WriteFile(path, append(text, `{"result":{"ent`...), 0o600))
-	j, w, err := journal.Resume(path, options())
+	j, w, err := journal.Resume(path)
 	check(t, err)
 	if !j.Torn {
 		t.Error("the last line is not torn")
@@ -222,13 +218,13 @@ func TestResumeAfterTheLastWholeLine(t *testing.T) {
 
 func TestResumeLocksTheJournal(t *testing.T) {
 	path, _ := written(t)
-	_, w, err := journal.Resume(path, options())
+	_, w, err := journal.Resume(path)
 	check(t, err)
-	if _, _, err := journal.Resume(path, options()); err == nil || !strings.Contains(err.Error(), "another run is writing to it") {
+	if _, _, err := journal.Resume(path); err == nil || !strings.Contains(err.Error(), "another run is writing to it") {
 		t.Errorf("got %v", err)
 	}
 	check(t, w.Close())
-	if _, err := journal.Create(path, header(t), options()); err == nil || !strings.Contains(err.Error(), "exists already") {
+	if _, err := journal.Create(path, header(t)); err == nil || !strings.Contains(err.Error(), "exists already") {
 		t.Errorf("got %v", err)
 	}
 }
@@ -236,9 +232,9 @@ func TestResumeLocksTheJournal(t *testing.T) {
 func TestWriterWithholdsSecrets(t *testing.T) {
 	for _, keep := range []bool{false, true} {
 		path := filepath.Join(t.TempDir(), "j.jsonl")
-		o := options()
-		o.Secrets = keep
-		w, err := journal.Create(path, header(t), o)
+		h := header(t)
+		h.Secrets = keep
+		w, err := journal.Create(path, h)
 		check(t, err)
 		e := entry("c")
 		e.Partial = valueSet("a", "hunter22")
@@ -247,8 +243,7 @@ func TestWriterWithholdsSecrets(t *testing.T) {
 		check(t, w.Begin())
 		check(t, w.Attempt(journal.Attempt{Partial: valueSet("a", "x hunter22")}))
 		check(t, w.Close())
-		o.Secrets = false // it goes on as it was begun
-		_, w, err = journal.Resume(path, o)
+		_, w, err = journal.Resume(path) // it goes on as it was begun
 		check(t, err)
 		check(t, w.Result(journal.Result{Partial: valueSet("hunter22", "c"), Error: "hunter22 is refused", Failed: true}))
 		check(t, w.Close())
@@ -319,9 +314,7 @@ func ran(t *testing.T, directory string, h journal.Header, results ...journal.Re
 	check(t, err)
 	h.FieldManager = "kubectl-mutate"
 	h.Run.Version, h.Run.Created, h.Run.Documents, h.Run.Digest = "dev", h.Started, documents, digest
-	w, err := journal.Create(filepath.Join(directory, h.ID+journal.Extension), h, journal.Options{
-		Now: func() time.Time { return h.Started },
-	})
+	w, err := journal.Create(filepath.Join(directory, h.ID+journal.Extension), h)
 	check(t, err)
 	for _, name := range []string{"first", "second"} {
 		object := engine.ObjectKey{GroupKind: schema.GroupKind{Kind: "ConfigMap"}, Version: "v1", Namespace: "shop", Name: name}
@@ -456,7 +449,7 @@ func TestWritten(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "j.jsonl")
-			w, err := journal.Create(path, header(t), options())
+			w, err := journal.Create(path, header(t))
 			check(t, err)
 			check(t, w.Plan(entry("other")))
 			check(t, w.Plan(entry("c")))
@@ -512,7 +505,7 @@ func TestUIDOfAWrittenObject(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "j.jsonl")
-			w, err := journal.Create(path, header(t), options())
+			w, err := journal.Create(path, header(t))
 			check(t, err)
 			e := entry("c")
 			e.Object.UID = tt.planned

@@ -37,7 +37,7 @@ type Header struct {
 	// Allowed is what the user allowed when the run began, and holds when it is
 	// resumed.
 	Allowed Allowed `json:"allowed,omitzero"`
-	// Secrets reports that values of Secrets are in the journal.
+	// Secrets reports that values of Secrets are in the journal, which only the user may decide.
 	Secrets bool `json:"secrets,omitempty"`
 	// Undoes is the ID of the journal whose writes this run undoes; empty for other runs.
 	Undoes string `json:"undoes,omitempty"`

@@ -25,7 +25,6 @@ type Writer struct {
 	path    string
 	file    disk
 	secrets bool // their values are recorded
-	now     func() time.Time
 	entries []engine.ObjectKey
 	made    map[int][]engine.FieldChange // fields of entries that were made of a Secret
 
@@ -56,15 +55,6 @@ type disk interface {
 	Sync() error
 }
 
-// Options tune a Writer.
-type Options struct {
-	// Secrets records the values of Secrets, which only the user may decide. A journal that
-	// is resumed goes on as it was begun.
-	Secrets bool
-	// Now is the clock of the records; nil stands for time.Now.
-	Now func() time.Time
-}
-
 // gather is how long a flush waits for the attempts of others while requests are under way. A run that has as many attempts on the
 // disk as it may send at once loses nothing by that, and flushes are the largest cost of a journal.
 const gather = 4 * time.Millisecond
@@ -90,7 +80,7 @@ func (e *Error) Unwrap() error { return e.Err }
 
 // Create begins a journal in a file that must not exist yet; the directory is
 // made if need be. The error is an *Error.
-func Create(path string, h Header, o Options) (*Writer, error) {
+func Create(path string, h Header) (*Writer, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return nil, &Error{Path: path, Err: err}
 	}
@@ -104,9 +94,8 @@ func Create(path string, h Header, o Options) (*Writer, error) {
 	if err := lock(path, f); err != nil {
 		return nil, err
 	}
-	w := newWriter(path, f, o)
-	w.secrets = o.Secrets
-	h.APIVersion, h.Secrets = plan.APIVersion, o.Secrets
+	w := newWriter(path, f)
+	w.secrets, h.APIVersion = h.Secrets, plan.APIVersion
 	if err := w.appendDurable(record{Header: &h}); err != nil {
 		return nil, err
 	}
@@ -118,7 +107,7 @@ func Create(path string, h Header, o Options) (*Writer, error) {
 
 // Resume reads a journal, and opens it to append to it, beginning with Resumed. A torn
 // last line was never reported as recorded, and is cut off. The error is an *Error.
-func Resume(path string, o Options) (*Journal, *Writer, error) {
+func Resume(path string) (*Journal, *Writer, error) {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_APPEND, 0)
 	if err != nil {
 		return nil, nil, &Error{Path: path, Err: errors.Unwrap(err)}
@@ -130,7 +119,7 @@ func Resume(path string, o Options) (*Journal, *Writer, error) {
 	if err := lock(path, f); err != nil {
 		return nil, nil, err
 	}
-	w := newWriter(path, f, o)
+	w := newWriter(path, f)
 	j, err := w.takeUp(f)
 	if err != nil {
 		_ = f.Close() // the error that is returned comes first
@@ -142,7 +131,7 @@ func Resume(path string, o Options) (*Journal, *Writer, error) {
 
 // Resumed records that a later run resumes the journal.
 func (w *Writer) Resumed(r Resumed) error {
-	r.Time = w.now()
+	r.Time = time.Now()
 	return w.appendDurable(record{Resumed: &r})
 }
 
@@ -161,11 +150,8 @@ func (w *Writer) takeUp(f *os.File) (*Journal, error) {
 	return j, nil
 }
 
-func newWriter(path string, f disk, o Options) *Writer {
-	w := &Writer{path: path, file: f, now: o.Now, made: map[int][]engine.FieldChange{}, open: map[int]Attempt{}}
-	if w.now == nil {
-		w.now = time.Now
-	}
+func newWriter(path string, f disk) *Writer {
+	w := &Writer{path: path, file: f, made: map[int][]engine.FieldChange{}, open: map[int]Attempt{}}
 	w.finished = sync.NewCond(&w.mu)
 	return w
 }
@@ -220,12 +206,12 @@ func (w *Writer) Evaluated(entry int, e plan.Entry) {
 
 // Begin ends the planned entries.
 func (w *Writer) Begin() error {
-	return w.appendDurable(record{Begin: &begin{Entries: len(w.entries), Time: w.now()}})
+	return w.appendDurable(record{Begin: &begin{Entries: len(w.entries), Time: time.Now()}})
 }
 
 // Attempt records that a request is about to be sent.
 func (w *Writer) Attempt(a Attempt) error {
-	a.Time = w.now()
+	a.Time = time.Now()
 	recorded := a
 	recorded.Partial = w.covered(a.Partial, a.Entry)
 	if err := w.appendDurable(record{Attempt: &recorded}); err != nil {
@@ -253,7 +239,7 @@ func (w *Writer) Result(r Result) error {
 	w.mu.Lock()
 	delete(w.open, r.Entry)
 	w.mu.Unlock()
-	r.Time = w.now()
+	r.Time = time.Now()
 	r.Partial = w.covered(r.Partial, r.Entry)
 	if !w.secrets && r.Error != "" && len(w.made[r.Entry]) > 0 {
 		r.Error = engine.ErrHidden.Error()
@@ -263,7 +249,7 @@ func (w *Writer) Result(r Result) error {
 
 // End records that the run is over.
 func (w *Writer) End(e End) error {
-	e.Time = w.now()
+	e.Time = time.Now()
 	return w.appendDurable(record{End: &e})
 }
 

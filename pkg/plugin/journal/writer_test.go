@@ -29,7 +29,7 @@ func (f *slowFile) Sync() error {
 func TestWriterSharesTheWaitForTheDisk(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &slowFile{}
-		w := newWriter("j", f, Options{})
+		w := newWriter("j", f)
 		const workers, each = 8, 50
 		began := time.Now()
 		var group sync.WaitGroup
@@ -57,7 +57,7 @@ func TestWriterSharesTheWaitForTheDisk(t *testing.T) {
 func TestWriterGathersAttempts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &slowFile{}
-		w := newWriter("j", f, Options{})
+		w := newWriter("j", f)
 		for range 5 {
 			if err := w.Plan(plan.Entry{}); err != nil {
 				t.Fatal(err)
@@ -98,7 +98,7 @@ func TestWriterGathersAttempts(t *testing.T) {
 func TestWriterRecordsNothingAfterAnError(t *testing.T) {
 	full := errors.New("no space left on device")
 	f := &slowFile{fail: full}
-	w := newWriter("j", f, Options{})
+	w := newWriter("j", f)
 	for range 2 {
 		var broken *Error
 		if err := w.appendDurable(record{Resumed: &Resumed{}}); !errors.As(err, &broken) || !errors.Is(err, full) {
