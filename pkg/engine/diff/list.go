@@ -11,20 +11,16 @@ import (
 )
 
 func (c *comparison) lists(p fieldpath.Path, a, b []any, t Type) {
-	element := t.unknown()
-	if l, ok := t.list(); ok {
-		element = t.to(l.ElementType)
-	}
 	start, end := ends(a, b, Same)
 	if start+end == max(len(a), len(b)) {
 		return
 	}
-	if n := namingOf(t, element); n.distinct(a) && n.distinct(b) {
-		old, now := a[start:len(a)-end], b[start:len(b)-end]
-		c.keyed(listAt{p, n, start}, n.all(old), n.all(now))
+	n := namingOf(t)
+	if old, now := n.all(a), n.all(b); old != nil && now != nil {
+		c.keyed(p, n, old, now)
 		return
 	}
-	c.indexed(p, a, b, element)
+	c.indexed(p, a, b, n.element)
 }
 
 // ends counts the elements that are the same at the beginning and at the end of two lists.
@@ -42,19 +38,11 @@ func ends(a, b []any, same func(a, b any) bool) (start, end int) {
 // keyedList is a list and what names each of its elements.
 type keyedList struct {
 	items  []any
-	ids    []elementID
-	places map[elementID]int
+	ids    []string
+	places map[string]int
 }
 
-// listAt is a list, of which the elements from a place on are compared.
-type listAt struct {
-	path  fieldpath.Path
-	named naming
-	start int
-}
-
-func (c *comparison) keyed(at listAt, a, b keyedList) {
-	n := at.named
+func (c *comparison) keyed(p fieldpath.Path, n naming, a, b *keyedList) {
 	moved := movedBetween(a.ids, b.places)
 	for i, id := range a.ids {
 		if c.ended() {
@@ -64,13 +52,13 @@ func (c *comparison) keyed(at listAt, a, b keyedList) {
 		if ok && !moved[id] && Same(a.items[i], b.items[j]) {
 			continue // a path costs more than this
 		}
-		q := child(at.path, n.path(a.items[i]))
+		q := child(p, n.path(a.items[i]))
 		if !ok {
 			c.add(q, engine.Removed, a.items[i], nil)
 			continue
 		}
 		if moved[id] {
-			c.add(q, engine.Moved, int64(at.start+i), int64(at.start+j))
+			c.add(q, engine.Moved, int64(i), int64(j))
 		}
 		c.values(q, a.items[i], b.items[j], n.element)
 	}
@@ -79,7 +67,7 @@ func (c *comparison) keyed(at listAt, a, b keyedList) {
 			return
 		}
 		if _, ok := a.places[id]; !ok {
-			c.add(child(at.path, n.path(b.items[j])), engine.Added, nil, b.items[j])
+			c.add(child(p, n.path(b.items[j])), engine.Added, nil, b.items[j])
 		}
 	}
 }
@@ -87,8 +75,8 @@ func (c *comparison) keyed(at listAt, a, b keyedList) {
 // movedBetween returns the elements, given in their old order, that changed their
 // place among those that both lists hold: all but a longest run that kept its order,
 // so that an element taken to the front is one move and not a move of all others.
-func movedBetween(ids []elementID, inB map[elementID]int) map[elementID]bool {
-	var common []elementID
+func movedBetween(ids []string, inB map[string]int) map[string]bool {
+	var common []string
 	var places []int
 	for _, id := range ids {
 		if place, ok := inB[id]; ok {
@@ -99,7 +87,7 @@ func movedBetween(ids []elementID, inB map[elementID]int) map[elementID]bool {
 		return nil
 	}
 	kept := longestIncreasing(places)
-	moved := make(map[elementID]bool, len(common)-len(kept))
+	moved := make(map[string]bool, len(common)-len(kept))
 	for i, id := range common {
 		if !kept[i] {
 			moved[id] = true
@@ -156,57 +144,38 @@ type naming struct {
 	element Type
 }
 
-// elementID tells the elements of one list apart.
-type elementID struct {
-	text string
-	path bool // the text is that of the path element, not the only value in it
-}
-
-func namingOf(t, element Type) naming {
+func namingOf(t Type) naming {
 	if l, known := t.list(); known && l.ElementRelationship == schema.Associative {
-		return naming{l.Keys, element}
+		return naming{l.Keys, t.Element()}
 	}
-	return naming{[]string{"name"}, element}
+	return naming{[]string{"name"}, t.Element()}
 }
 
-// distinct reports whether the elements of a list can be told apart by their names. Else they can only be named by their index.
-func (n naming) distinct(items []any) bool {
-	known := make(map[elementID]bool, len(items))
-	for _, v := range items {
-		id, ok := n.id(v)
-		if !ok || known[id] {
-			return false
-		}
-		known[id] = true
-	}
-	return true
-}
-
-// all names the elements of a list, of which each has another name.
-func (n naming) all(items []any) keyedList {
-	l := keyedList{items, make([]elementID, len(items)), make(map[elementID]int, len(items))}
+// all names the elements of a list; nil where they cannot be told apart by their names, and so can only be named by their index.
+func (n naming) all(items []any) *keyedList {
+	l := &keyedList{items, make([]string, len(items)), make(map[string]int, len(items))}
 	for i, v := range items {
-		id, _ := n.id(v)
+		id, ok := n.id(v)
+		if _, known := l.places[id]; !ok || known {
+			return nil
+		}
 		l.ids[i], l.places[id] = id, i
 	}
 	return l
 }
 
-// id names an element. Most are named by one text.
-func (n naming) id(v any) (elementID, bool) {
+// id names an element: most by the one string that names it, others by their path element.
+func (n naming) id(v any) (string, bool) {
 	only := v
 	if len(n.keys) == 1 {
 		m, _ := v.(map[string]any)
 		only = m[n.keys[0]]
 	}
 	if text, ok := only.(string); ok && len(n.keys) <= 1 {
-		return elementID{text: text}, true
+		return text, true
 	}
 	k, ok := n.pathElement(v)
-	if !ok {
-		return elementID{}, false
-	}
-	return elementID{text: k.String(), path: true}, true
+	return "\x00" + k.String(), ok
 }
 
 // path is the path element of an element that has a name.

@@ -1,6 +1,7 @@
 package evaluation
 
 import (
+	"cmp"
 	"context"
 	"maps"
 	"slices"
@@ -71,37 +72,29 @@ func (r *recorder) writes() (out writers) {
 	return out
 }
 
-// span is the first and the last of some writes.
-type span struct{ first, last int }
-
-// touching returns the first and the last write of the path, a part of it, or a parent of it.
-func (w writers) touching(p fieldpath.Path) (s span, found bool) {
+// touching returns the first and the last write of the path, a part of it, or a parent of it; the last of all where there is none.
+func (w writers) touching(p fieldpath.Path) (first, last *engine.Step) {
 	touches := func(f engine.FieldChange) bool {
 		n := min(len(p), len(f.Path))
 		return p[:n].Equals(f.Path[:n])
 	}
-	for i := range w {
-		if !slices.ContainsFunc(w[i].Fields, touches) {
-			continue
-		}
-		if s.last = i; !found {
-			s.first, found = i, true
+	for _, s := range w {
+		if slices.ContainsFunc(s.Fields, touches) {
+			first, last = cmp.Or(first, s), s
 		}
 	}
-	return s, found
+	end := w[len(w)-1]
+	return cmp.Or(first, end), cmp.Or(last, end)
 }
 
 // append takes an added map apart when several rules filled it, so that each of its
 // fields has the rule that wrote it. Paths with an index may have shifted between two
 // rules; then no write is found, and the last rule that changed anything is named.
 func (w writers) append(out []engine.FieldChange, f engine.FieldChange) []engine.FieldChange {
-	s, found := w.touching(f.Path)
-	if !found {
-		s = span{len(w) - 1, len(w) - 1}
-	}
+	first, last := w.touching(f.Path)
 	added, isMap := f.To.(map[string]any)
-	if f.Kind != engine.Added || !isMap || len(added) == 0 || s.first == s.last {
-		f.Rule = w[s.last].Rule
+	if f.Kind != engine.Added || !isMap || len(added) == 0 || first == last {
+		f.Rule = last.Rule
 		return append(out, f)
 	}
 	for _, name := range slices.Sorted(maps.Keys(added)) {

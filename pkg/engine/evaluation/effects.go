@@ -130,7 +130,11 @@ func (e *Evaluation) effectsOf(ctx context.Context, t state, p propagation, out 
 		engine.NoteSecret(ctx)
 	}
 	from := len(out.rec.steps)
-	effects, err := named(ctx, t.target, p, e.world, out.rec)
+	var effects []engine.Effect
+	_, err := guarded(allPolicies, t.target, out.rec, func() (_ *unstructured.Unstructured, err error) {
+		effects, err = p.Effects(ctx, t.target, e.world, out.rec)
+		return t.target.Object, err
+	})
 	if err != nil {
 		return err
 	}
@@ -153,15 +157,6 @@ func hiddenSubject() engine.ObjectKey {
 	return engine.ObjectKey{
 		GroupKind: schema.GroupKind{Kind: engine.HiddenValue}, Version: engine.HiddenValue, Namespace: engine.HiddenValue, Name: engine.HiddenValue,
 	}
-}
-
-// named returns the effects of a program because of a trigger. A panic is a step.
-func named(ctx context.Context, t engine.Target, p propagation, w *engine.World, s engine.Sink) (effects []engine.Effect, err error) {
-	_, err = guarded(allPolicies, t, s, func() (*unstructured.Unstructured, error) {
-		effects, err = p.Effects(ctx, t, w, s)
-		return t.Object, err
-	})
-	return effects, err
 }
 
 // addInScope stores an effect that may act in the scope.
