@@ -249,3 +249,35 @@ func TestChainsReachTheirEnd(t *testing.T) {
 		t.Errorf("the graphs test too little: %v", counted)
 	}
 }
+
+// What a rule did because of a trigger that others change meanwhile is not followed: "a" makes "e" name "c", and no longer "b",
+// which would have triggered a change of "d".
+func TestChainsFollowWhatIsLeft(t *testing.T) {
+	dir := t.TempDir()
+	rule := func(name, trigger, condition, target, patch string) string {
+		return fmt.Sprintf(`{name: %s, match: {any: [{resources: {kinds: [ConfigMap], names: [%s]}}]}, preconditions: {all: [%s]},
+    mutate: {targets: [{apiVersion: v1, kind: ConfigMap, namespace: shop, name: %q}], patchStrategicMerge: {data: %s}}}`, name, trigger, condition, target, patch)
+	}
+	policy := "apiVersion: kyverno.io/v1\nkind: ClusterPolicy\nmetadata: {name: p}\nspec:\n  rules:\n  - " + strings.Join([]string{
+		rule("redirect", "a", "", "e", "{to: c}"),
+		rule("point", "e", "", "{{ request.object.data.to }}", `{x: "1"}`),
+		rule("follow", "b", `{key: "{{ request.object.data.x || '' }}", operator: Equals, value: "1"}`, "d", `{y: "1"}`),
+	}, "\n  - ")
+	if err := os.WriteFile(filepath.Join(dir, "policy.yaml"), []byte(policy), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	g := &graph{objects: map[string]map[string]any{}}
+	for _, name := range graphNames {
+		g.objects[name] = map[string]any{
+			"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": name, "namespace": "shop"}, "data": map[string]any{"to": "b"},
+		}
+	}
+	g.apply(t, dir)
+	got := map[string]any{}
+	for name, u := range g.objects {
+		got[name] = u["data"]
+	}
+	if want := "map[a:map[to:b] b:map[to:b] c:map[to:b x:1] d:map[to:b] e:map[to:c]]"; fmt.Sprint(got) != want {
+		t.Errorf("got %v, want %s", got, want)
+	}
+}

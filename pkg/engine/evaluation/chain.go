@@ -373,7 +373,9 @@ func (r *recorder) replace(rule engine.RuleRef, by *recorder) {
 func (c *chains) fedBy(ctx context.Context, effects []*orderedEffect) ([]*fed, error) {
 	var acting effectIndex
 	for _, f := range effects {
-		acting.add(f)
+		one := *f
+		one.gone = false // what no longer acts on a trigger changes it as well
+		acting.add(&one)
 	}
 	see := func(_ context.Context, t engine.Target) (*fed, error) {
 		f := &fed{
