@@ -78,7 +78,7 @@ func (e *Evaluation) Holds(conditions []*Expression) error {
 		holds, err := e.Condition(x)
 		var stopped *LimitError
 		switch {
-		case errors.As(err, &stopped) || e.ctx.Err() != nil:
+		case err != nil && (errors.As(err, &stopped) || e.ctx.Err() != nil || e.missing != nil): // as the others would
 			return x.At(err)
 		case err != nil:
 			failures = append(failures, x.At(err))

@@ -152,12 +152,11 @@ func fieldsRead(e ast.Expr) []string {
 		return strings.Split(e.AsIdent(), ".")
 	case ast.SelectKind:
 		return below(e.AsSelect().Operand(), e.AsSelect().FieldName())
-	case ast.CallKind:
-		call := e.AsCall()
-		if slices.Contains([]string{operators.Index, operators.OptIndex, operators.OptSelect}, call.FunctionName()) {
-			if name := plainText(call.Args()[1]); name != "" {
-				return below(call.Args()[0], name)
-			}
+	}
+	switch function, args := callOf(e); function {
+	case operators.Index, operators.OptIndex, operators.OptSelect:
+		if name := plainText(args[1]); name != "" {
+			return below(args[0], name)
 		}
 	}
 	return nil
@@ -219,10 +218,7 @@ func valuesOf(e ast.Expr, w *engine.Writes) {
 // branchesOf returns the operands of a choice, or of a list that is joined, of which a patch is made; none for
 // anything else.
 func branchesOf(e ast.Expr) []ast.Expr {
-	if e.Kind() != ast.CallKind {
-		return nil
-	}
-	switch args := e.AsCall().Args(); e.AsCall().FunctionName() {
+	switch function, args := callOf(e); function {
 	case operators.Conditional:
 		return args[1:]
 	case operators.Add:

@@ -49,16 +49,12 @@ func truth(e ast.Expr) (value, known bool) {
 		value, known = e.AsLiteral().Value().(bool)
 		return value, known
 	}
-	if e.Kind() != ast.CallKind {
-		return false, false
-	}
-	args := e.AsCall().Args()
-	switch e.AsCall().FunctionName() {
+	switch function, args := callOf(e); function {
 	case operators.LogicalNot:
 		value, known = truth(args[0])
 		return !value, known
 	case operators.LogicalAnd, operators.LogicalOr:
-		decides := e.AsCall().FunctionName() == operators.LogicalOr
+		decides := function == operators.LogicalOr
 		left, leftKnown := truth(args[0])
 		right, rightKnown := truth(args[1])
 		if leftKnown && left == decides || rightKnown && right == decides {
@@ -67,18 +63,22 @@ func truth(e ast.Expr) (value, known bool) {
 		return !decides, leftKnown && rightKnown
 	case operators.Equals, operators.NotEquals:
 		same, known := alike(args[0], args[1])
-		return same == (e.AsCall().FunctionName() == operators.Equals), known
+		return same == (function == operators.Equals), known
 	}
 	return false, false
 }
 
+// callOf returns the function of a call, and its arguments without a target; empty for what is none.
+func callOf(e ast.Expr) (function string, args []ast.Expr) {
+	if e.Kind() != ast.CallKind {
+		return "", nil
+	}
+	return e.AsCall().FunctionName(), e.AsCall().Args()
+}
+
 // twice returns a field that the operands of a junction compare with different literals.
 func twice(e ast.Expr, junction, comparison string, seen map[string]ref.Val) string {
-	if e.Kind() != ast.CallKind {
-		return ""
-	}
-	args := e.AsCall().Args()
-	switch e.AsCall().FunctionName() {
+	switch function, args := callOf(e); function {
 	case junction:
 		return cmp.Or(twice(args[0], junction, comparison, seen), twice(args[1], junction, comparison, seen))
 	case comparison:
@@ -108,19 +108,12 @@ func alike(a, b ast.Expr) (same, known bool) {
 
 // changing returns the field whose change a condition wants, such as object.data; empty if it wants none.
 func changing(e ast.Expr) string {
-	if e.Kind() != ast.CallKind {
-		return ""
-	}
-	args := e.AsCall().Args()
-	switch e.AsCall().FunctionName() {
+	switch function, args := callOf(e); function {
 	case operators.LogicalAnd:
-		if path := changing(args[0]); path != "" {
-			return path
-		}
-		return changing(args[1])
+		return cmp.Or(changing(args[0]), changing(args[1]))
 	case operators.LogicalNot:
-		if inner := args[0]; inner.Kind() == ast.CallKind && inner.AsCall().FunctionName() == operators.Equals {
-			return sameBefore(inner.AsCall().Args())
+		if function, operands := callOf(args[0]); function == operators.Equals {
+			return sameBefore(operands)
 		}
 	case operators.NotEquals:
 		return sameBefore(args)

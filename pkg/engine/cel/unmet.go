@@ -69,22 +69,23 @@ func (f *finder) add(format string, args ...any) {
 
 // isFalse explains a part that is false, and makes the whole false.
 func (f *finder) isFalse(x ast.Expr) {
+	function, args := callOf(x)
 	switch {
 	case isHas(x):
 		f.add("%s is not there", f.text(fieldOf(x)))
-	case x.Kind() == ast.CallKind && x.AsCall().FunctionName() == operators.LogicalAnd:
-		for _, arg := range x.AsCall().Args() {
+	case function == operators.LogicalAnd:
+		for _, arg := range args {
 			if f.value(arg) == types.False {
 				f.isFalse(arg)
 				return
 			}
 		}
-	case x.Kind() == ast.CallKind && x.AsCall().FunctionName() == operators.LogicalOr:
-		for _, arg := range x.AsCall().Args() {
+	case function == operators.LogicalOr:
+		for _, arg := range args {
 			f.isFalse(arg)
 		}
-	case x.Kind() == ast.CallKind && x.AsCall().FunctionName() == operators.LogicalNot:
-		f.isTrue(x.AsCall().Args()[0])
+	case function == operators.LogicalNot:
+		f.isTrue(args[0])
 	default:
 		f.operands(x)
 	}

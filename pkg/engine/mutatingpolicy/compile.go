@@ -103,7 +103,7 @@ func (c *compiler) rule(p *policy, in *cel.Environment, derived *derivation) *ru
 	}
 	r.annotations = written.Values(p.annotations, celgo.StringType)
 	for _, x := range c.exceptions {
-		if x.Names(p) {
+		if slices.Contains(x.policies, policyRef{p.Kind, p.Name}) {
 			r.except(x, cel.Builder{Scope: in.NewScope(), Atomics: p.atomics, Failed: b.Failed})
 		}
 	}

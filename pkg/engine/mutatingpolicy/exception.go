@@ -22,8 +22,8 @@ type exceptionSpec struct {
 	Images, Values []string
 	Passes         bool // the policy is reported as passed, not as skipped
 
-	policies []policyRef
-	expires  time.Time // zero for never
+	policies []policyRef // in any namespace, as in Kyverno
+	expires  time.Time   // zero for never
 }
 
 type policyRef struct{ kind, name string }
@@ -89,17 +89,6 @@ func (x *exceptionSpec) decodeExpiry(n policydecode.Node) {
 	}
 }
 
-// Names reports whether the exception names the policy: by kind and name, as in Kyverno,
-// whatever the namespace.
-func (x *exceptionSpec) Names(p *policy) bool {
-	return slices.Contains(x.policies, policyRef{kind: p.Kind, name: p.Name})
-}
-
-// Expired reports whether the exception has expired.
-func (x *exceptionSpec) Expired(now time.Time) bool {
-	return !x.expires.IsZero() && !now.Before(x.expires)
-}
-
 // Partial reports whether the exception allows only some images or values.
 func (x *exceptionSpec) Partial() bool { return len(x.Images)+len(x.Values) > 0 }
 
@@ -117,7 +106,7 @@ func (e *execution) excepted() (images, values []string, err error) {
 	var full []string
 	passes := false
 	for _, x := range e.rule.exceptions {
-		if x.Expired(e.world.Now) {
+		if !x.expires.IsZero() && !e.world.Now.Before(x.expires) {
 			continue
 		}
 		err := x.scope.Evaluate(e.ctx, e.input(), cel.MatchBudget()).Holds(x.conditions)

@@ -222,7 +222,7 @@ func (e *execution) mutate(conditions []*cel.Expression) (map[string]any, error)
 		return nil, err
 	}
 	if e.session != nil {
-		e.session.Allow(images, values)
+		e.session.Images, e.session.Values = images, values
 	}
 	evaluation := e.rule.Scope.Evaluate(e.ctx, e.input(), cel.MutationBudget())
 	if err := evaluation.Holds(conditions); err != nil {

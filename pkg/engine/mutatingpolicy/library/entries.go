@@ -96,12 +96,12 @@ func (g globals) GetGlobalReference(name, projection string) (any, error) {
 	if !ok {
 		return nil, fmt.Errorf("entry %s has no projection %s", name, projection)
 	}
-	return g.settings.Entries.Project(g.world, expression, data)
+	return g.Entries.Project(g.world, expression, data)
 }
 
 // entry finds an entry among the documents of the run, or else in the cluster.
 func (g globals) entry(name string) (*entry, error) {
-	if known := g.settings.Entries.byName[name]; known != nil {
+	if known := g.Entries.byName[name]; known != nil {
 		return known, nil
 	}
 	if g.world.Reader == nil {

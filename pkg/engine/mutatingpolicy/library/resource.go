@@ -22,8 +22,8 @@ const ownNamespace = "/"
 
 // in returns the namespace that a function asks for.
 func (s *Session) in(namespace string) string {
-	if namespace == ownNamespace && s.settings.Namespace != "" {
-		return s.settings.Namespace
+	if namespace == ownNamespace && s.Namespace != "" {
+		return s.Namespace
 	}
 	return namespace
 }

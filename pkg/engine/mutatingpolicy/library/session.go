@@ -18,12 +18,10 @@ import (
 
 // Session answers the functions of one evaluation. It belongs to one goroutine.
 type Session struct {
+	Settings
 	context  context.Context // a session does not outlive its evaluation
 	world    *engine.World
-	settings Settings
 	dice     *randomtext.Source
-	images   []string // that exceptions allow
-	values   []string
 	missing  error
 	absent   string // the first object that was read by name and is not there
 	warnings []engine.Warning
@@ -38,14 +36,13 @@ type Settings struct {
 	Entries *Entries
 	// Namespace is that of a namespaced policy.
 	Namespace string
+	// Images and Values are what the exceptions that hold allow.
+	Images, Values []string
 }
-
-// Allow sets what the exceptions that hold allow, for the bindings from now on.
-func (s *Session) Allow(images, values []string) { s.images, s.values = images, values }
 
 // NewSession starts the session of an evaluation in a world.
 func NewSession(ctx context.Context, w *engine.World, s Settings) *Session {
-	return &Session{context: ctx, world: w, settings: s, dice: randomtext.New(s.Seed)}
+	return &Session{Settings: s, context: ctx, world: w, dice: randomtext.New(s.Seed)}
 }
 
 // Bindings returns the values of the variables that Options declares.
@@ -58,8 +55,8 @@ func (s *Session) Bindings() map[string]any {
 		clockName:         s.world.Now,
 		diceName:          newOpaque(diceType, s.dice),
 		exceptionsName: map[string][]string{
-			"allowedImages": append([]string{}, s.images...),
-			"allowedValues": append([]string{}, s.values...),
+			"allowedImages": append([]string{}, s.Images...),
+			"allowedValues": append([]string{}, s.Values...),
 		},
 	}
 }
