@@ -88,13 +88,14 @@ func (*Dialect) Compile(c engine.Compilation) (engine.Program, error) {
 			}
 		}
 	}
-	program := newProgram(bind(policies, bindings, c.AssumeBinding))
+	p := &program{units: bind(policies, bindings, c.AssumeBinding)}
+	p.asksUser = slices.ContainsFunc(p.units, func(u unit) bool { return u.AsksUser })
 	var errs []error
 	for _, r := range reports {
 		errs = append(errs, r.Errs...)
 		r.Line = nil // the documents need not be kept
 	}
-	return program, errors.Join(errs...)
+	return p, errors.Join(errs...)
 }
 
 // environmentOf returns what a server declares for the expressions of a policy, with params or without.

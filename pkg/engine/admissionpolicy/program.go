@@ -10,21 +10,8 @@ import (
 
 // program is all policies, each with its bindings, in order.
 type program struct {
-	units      []unit
-	asksUser   bool // some policy asks who makes the request
-	selections []engine.Selection
-}
-
-func newProgram(units []unit) *program {
-	p := &program{units: units}
-	var selections engine.SelectionSet
-	for _, u := range units {
-		p.asksUser = p.asksUser || u.AsksUser
-		objects, _ := engine.SplitRequests(u.Constraints.Selections("")) // no live object stands for a request to a subresource
-		selections.Add(objects...)
-	}
-	p.selections = selections.All
-	return p
+	units    []unit
+	asksUser bool // some policy asks who makes the request
 }
 
 // Rules lists the policies, once for each binding, by their names.
@@ -38,7 +25,14 @@ func (p *program) Rules() []engine.RuleRef {
 
 // Selections returns what the policies match. Bindings narrow that when the policies are
 // evaluated.
-func (p *program) Selections() []engine.Selection { return p.selections }
+func (p *program) Selections() []engine.Selection {
+	var out engine.SelectionSet
+	for i := range p.units {
+		objects, _ := engine.SplitRequests(p.units[i].Constraints.Selections("")) // no live object stands for a request to a subresource
+		out.Add(objects...)
+	}
+	return out.All
+}
 
 // invoked has the policies that ran in the first round and want to run again, by policy,
 // binding and parameter.

@@ -94,8 +94,8 @@ func (f *effect) Confidential() bool { return f.secret }
 // the trigger, and there is neither an old object nor a namespaceObject, as in
 // Kyverno's background controller.
 func (f *effect) Apply(ctx context.Context, subject engine.Target, w *engine.World, sink engine.Sink) (*unstructured.Unstructured, error) {
-	e, end := f.rule.start(ctx, subject, w, sink, f.operation)
-	defer end()
+	e, done := f.rule.start(ctx, subject, w, sink, f.operation)
+	defer done()
 	e.resource, e.secret, e.trigger, e.onTarget = f.resource, f.secret, &f.trigger, true
 	step := f.apply(e)
 	if err := ctx.Err(); err != nil {
@@ -117,7 +117,11 @@ func (f *effect) apply(e *execution) engine.Step {
 		return e.notMatched(filteredOut())
 	}
 	if f.listed {
-		m, err := e.matchConstraints(f.constraints(), "")
+		constraints := *f.rule.policy.targets // which say more than a selection can
+		if f.subjects.Subresource != "" {     // it has none of its object's labels: the selection has compared these
+			constraints.Objects = nil
+		}
+		m, err := e.matchConstraints(&constraints, "")
 		if err != nil {
 			return e.step(nil, err)
 		}
@@ -127,15 +131,6 @@ func (f *effect) apply(e *execution) engine.Step {
 	}
 	object, err := e.mutate(f.rule.targetConditions)
 	return e.step(object, err)
-}
-
-// constraints returns those of the targets, which say more than a selection can. A
-// subresource has none of its object's labels: the selection has compared these.
-func (f *effect) constraints() *cel.Constraints {
-	if f.subjects.Subresource != "" {
-		return withoutLabels(f.rule.policy.targets)
-	}
-	return f.rule.policy.targets
 }
 
 // targets returns an effect for each target of the rule.

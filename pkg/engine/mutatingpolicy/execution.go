@@ -36,19 +36,13 @@ type execution struct {
 	sink      engine.Sink
 }
 
-// start begins the evaluation of a rule on what it matches. End tells the caller whether a Secret was read.
-func (r *rule) start(ctx context.Context, t engine.Target, w *engine.World, sink engine.Sink, operation engine.Operation) (e *execution, end func()) {
+// start begins the evaluation of a rule on what it matches. Call done afterwards.
+func (r *rule) start(ctx context.Context, t engine.Target, w *engine.World, sink engine.Sink, operation engine.Operation) (e *execution, done func()) {
 	e = &execution{world: w, rule: r, operation: operation, subject: t, resource: cel.ResourceOf(&t, w), sink: sink}
 	e.trigger = &e.subject
-	watched, use := engine.WatchSecrets(ctx)
-	rule, done := limit.Rule(watched, r.Ref)
-	e.ctx, e.use = rule, use
-	return e, func() {
-		done()
-		if use.Any() {
-			engine.NoteSecret(ctx)
-		}
-	}
+	ctx, e.use = engine.WatchSecrets(ctx)
+	e.ctx, done = limit.Rule(ctx, r.Ref)
+	return e, done
 }
 
 // simulate evaluates a rule on what it may match, for the operation that the run simulates. Where
@@ -57,8 +51,8 @@ func (r *rule) start(ctx context.Context, t engine.Target, w *engine.World, sink
 // counts if the rule then runs.
 func (r *rule) simulate(ctx context.Context, t engine.Target, w *engine.World, sink engine.Sink, act func(*execution) (map[string]any, error)) engine.Step {
 	as := func(operation engine.Operation) (step engine.Step, byOperation bool) {
-		e, end := r.start(ctx, t, w, sink, operation)
-		defer end()
+		e, done := r.start(ctx, t, w, sink, operation)
+		defer done()
 		return e.run(act)
 	}
 	if o := t.Request.Operation; o != "" && o != engine.OperationAuto {

@@ -33,13 +33,6 @@ func subresourceOf(c *cel.Constraints, r schema.GroupVersionResource) string {
 	return ""
 }
 
-// withoutLabels returns constraints without their objectSelector.
-func withoutLabels(c *cel.Constraints) *cel.Constraints {
-	out := *c
-	out.Objects = nil
-	return &out
-}
-
 // objectsIn are the objects that a value holds: an object, or a list of them. Null
 // holds none.
 func objectsIn(v ref.Val) ([]*unstructured.Unstructured, error) {
