@@ -98,20 +98,12 @@ func holding(p fieldpath.Path, value any) map[string]any {
 
 func empty(v any) bool {
 	switch v := v.(type) {
-	case nil:
-		return true
-	case bool:
-		return !v
-	case string:
-		return v == ""
-	case int64:
-		return v == 0
 	case map[string]any:
 		return len(v) == 0
 	case []any:
 		return len(v) == 0
 	}
-	return false
+	return v == nil || v == false || v == "" || v == int64(0)
 }
 
 // defaults of fields that the rules below are about; nil stands for a default that

@@ -2,6 +2,7 @@ package impact
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -19,9 +20,9 @@ const sealed = "may not change, because the object says immutable: true"
 // 1.36 (k8s.io/kubernetes/pkg/apis/*/validation).
 var updateRules = map[schema.GroupKind][]rule{ //nolint:gochecknoglobals // an immutable table
 	{Kind: "Pod"}: podRules, {Kind: "Service"}: serviceRules, {Kind: "PersistentVolumeClaim"}: claimRules, {Group: "batch", Kind: "Job"}: jobRules,
-	{Group: "apps", Kind: "Deployment"}: {{place: "spec.selector"}, matchingLabels},
-	{Group: "apps", Kind: "DaemonSet"}:  {{place: "spec.selector"}, matchingLabels},
-	{Group: "apps", Kind: "ReplicaSet"}: {{place: "spec.selector"}, matchingLabels},
+	{Group: "apps", Kind: "Deployment"}: append(fixed("spec.selector"), matchingLabels),
+	{Group: "apps", Kind: "DaemonSet"}:  append(fixed("spec.selector"), matchingLabels),
+	{Group: "apps", Kind: "ReplicaSet"}: append(fixed("spec.selector"), matchingLabels),
 	{Group: "apps", Kind: "StatefulSet"}: {{
 		place: "spec",
 		except: []string{
@@ -29,29 +30,27 @@ var updateRules = map[schema.GroupKind][]rule{ //nolint:gochecknoglobals // an i
 			"spec.revisionHistoryLimit", "spec.persistentVolumeClaimRetentionPolicy", "spec.minReadySeconds",
 		},
 	}, matchingLabels},
-	{Kind: "ReplicationController"}:                                  {matchingLabels},
-	{Group: "apps", Kind: "ControllerRevision"}:                      {{place: "data"}},
-	{Kind: "ConfigMap"}:                                              sealedBy("data", "binaryData", "immutable"),
-	{Kind: "Secret"}:                                                 append(sealedBy("data", "stringData", "immutable"), rule{place: "type"}),
-	{Kind: "PersistentVolume"}:                                       {volumeSource, {place: "spec.volumeMode"}},
-	{Kind: "ResourceQuota"}:                                          {{place: "spec.scopes"}},
-	{Kind: "Node"}:                                                   {onceSet("spec.podCIDR"), onceSet("spec.podCIDRs"), onceSet("spec.providerID")},
-	{Group: "rbac.authorization.k8s.io", Kind: "RoleBinding"}:        {{place: "roleRef"}},
-	{Group: "rbac.authorization.k8s.io", Kind: "ClusterRoleBinding"}: {{place: "roleRef"}},
-	{Group: "storage.k8s.io", Kind: "StorageClass"}: {
-		{place: "parameters"}, {place: "provisioner"}, {place: "reclaimPolicy"}, {place: "volumeBindingMode"},
-	},
-	{Group: "storage.k8s.io", Kind: "VolumeAttachment"}:               {{place: "spec"}},
-	{Group: "storage.k8s.io", Kind: "CSIDriver"}:                      {{place: "spec.attachRequired"}, {place: "spec.volumeLifecycleModes"}},
-	{Group: "scheduling.k8s.io", Kind: "PriorityClass"}:               {{place: "value"}, {place: "preemptionPolicy"}},
-	{Group: "node.k8s.io", Kind: "RuntimeClass"}:                      {{place: "handler"}},
-	{Group: "networking.k8s.io", Kind: "IngressClass"}:                {{place: "spec.controller"}},
-	{Group: "networking.k8s.io", Kind: "IPAddress"}:                   {{place: "spec.parentRef"}},
-	{Group: "discovery.k8s.io", Kind: "EndpointSlice"}:                {{place: "addressType"}},
-	{Group: "resource.k8s.io", Kind: "ResourceClaim"}:                 {{place: "spec"}},
-	{Group: "resource.k8s.io", Kind: "ResourceClaimTemplate"}:         {{place: "spec"}},
-	{Group: "certificates.k8s.io", Kind: "CertificateSigningRequest"}: {{place: "spec"}},
-	{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}: {{place: "spec.group"}, {place: "spec.names.plural"}},
+	{Kind: "ReplicationController"}:                                   {matchingLabels},
+	{Group: "apps", Kind: "ControllerRevision"}:                       fixed("data"),
+	{Kind: "ConfigMap"}:                                               sealedBy("data", "binaryData", "immutable"),
+	{Kind: "Secret"}:                                                  append(sealedBy("data", "stringData", "immutable"), rule{place: "type"}),
+	{Kind: "PersistentVolume"}:                                        {volumeSource, {place: "spec.volumeMode"}},
+	{Kind: "ResourceQuota"}:                                           fixed("spec.scopes"),
+	{Kind: "Node"}:                                                    {onceSet("spec.podCIDR"), onceSet("spec.podCIDRs"), onceSet("spec.providerID")},
+	{Group: "rbac.authorization.k8s.io", Kind: "RoleBinding"}:         fixed("roleRef"),
+	{Group: "rbac.authorization.k8s.io", Kind: "ClusterRoleBinding"}:  fixed("roleRef"),
+	{Group: "storage.k8s.io", Kind: "StorageClass"}:                   fixed("parameters", "provisioner", "reclaimPolicy", "volumeBindingMode"),
+	{Group: "storage.k8s.io", Kind: "VolumeAttachment"}:               fixed("spec"),
+	{Group: "storage.k8s.io", Kind: "CSIDriver"}:                      fixed("spec.attachRequired", "spec.volumeLifecycleModes"),
+	{Group: "scheduling.k8s.io", Kind: "PriorityClass"}:               fixed("value", "preemptionPolicy"),
+	{Group: "node.k8s.io", Kind: "RuntimeClass"}:                      fixed("handler"),
+	{Group: "networking.k8s.io", Kind: "IngressClass"}:                fixed("spec.controller"),
+	{Group: "networking.k8s.io", Kind: "IPAddress"}:                   fixed("spec.parentRef"),
+	{Group: "discovery.k8s.io", Kind: "EndpointSlice"}:                fixed("addressType"),
+	{Group: "resource.k8s.io", Kind: "ResourceClaim"}:                 fixed("spec"),
+	{Group: "resource.k8s.io", Kind: "ResourceClaimTemplate"}:         fixed("spec"),
+	{Group: "certificates.k8s.io", Kind: "CertificateSigningRequest"}: fixed("spec"),
+	{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}: fixed("spec.group", "spec.names.plural"),
 }
 
 // podRules: ValidatePodUpdate. Resources of a running Pod change through its
@@ -81,13 +80,10 @@ func deadlineExtended(before, after map[string]any) bool {
 func tolerationLost(before, after map[string]any) bool {
 	withoutSeconds := func(o map[string]any) []any {
 		list, _ := valueAt(o, "spec", "tolerations").([]any)
-		out := make([]any, len(list))
+		out := slices.Clone(list)
 		for i, t := range list {
-			out[i] = t
 			if m, ok := t.(map[string]any); ok {
-				m = runtime.DeepCopyJSON(m)
-				delete(m, "tolerationSeconds")
-				out[i] = m
+				out[i] = diff.Without(m, "tolerationSeconds")
 			}
 		}
 		return out
@@ -103,16 +99,9 @@ func gateAdded(before, after map[string]any) bool {
 
 // lost reports whether a value of one list is not in the other.
 func lost(from, in []any) bool {
-	for _, v := range from {
-		found := false
-		for _, w := range in {
-			found = found || diff.Same(v, w)
-		}
-		if !found {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(from, func(v any) bool {
+		return !slices.ContainsFunc(in, func(w any) bool { return diff.Same(v, w) })
+	})
 }
 
 // graceChanged: a negative period may become 1.
@@ -146,12 +135,9 @@ func affinityFixed(before, after map[string]any) bool {
 	if !gated(before) {
 		return true
 	}
-	for _, kind := range []string{"podAffinity", "podAntiAffinity"} {
-		if !diff.Same(valueAt(before, "spec", "affinity", kind), valueAt(after, "spec", "affinity", kind)) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc([]string{"podAffinity", "podAntiAffinity"}, func(kind string) bool {
+		return !diff.Same(valueAt(before, "spec", "affinity", kind), valueAt(after, "spec", "affinity", kind))
+	})
 }
 
 // matchingLabels: a template whose Pods the selector would not find is refused.
@@ -176,6 +162,15 @@ func unselected(_, after map[string]any) bool {
 	}
 	parsed, err := metav1.LabelSelectorAsSelector(&typed)
 	return err == nil && !parsed.Matches(set)
+}
+
+// fixed are fields that may never change.
+func fixed(places ...string) []rule {
+	var out []rule
+	for _, p := range places {
+		out = append(out, rule{place: p})
+	}
+	return out
 }
 
 func sealedBy(names ...string) []rule {
@@ -266,16 +261,11 @@ func bothLoadBalancers(before, after map[string]any) bool {
 
 // jobRules: ValidateJobSpecUpdate. The template of a suspended Job may change in
 // parts.
-var jobRules = []rule{ //nolint:gochecknoglobals // an immutable table
-	{place: "spec.selector"},
-	{place: "spec.completionMode"},
-	{place: "spec.podFailurePolicy"},
-	{place: "spec.backoffLimitPerIndex"},
-	{place: "spec.managedBy"},
-	{place: "spec.successPolicy"},
-	{place: "spec.completions", refused: countFixed, why: "may only change together with spec.parallelism, on an Indexed Job"},
-	{place: "spec.template", refused: notSuspended, why: "may not change while the Job is not suspended"},
-}
+var jobRules = append( //nolint:gochecknoglobals // an immutable table
+	fixed("spec.selector", "spec.completionMode", "spec.podFailurePolicy", "spec.backoffLimitPerIndex", "spec.managedBy", "spec.successPolicy"),
+	rule{place: "spec.completions", refused: countFixed, why: "may only change together with spec.parallelism, on an Indexed Job"},
+	rule{place: "spec.template", refused: notSuspended, why: "may not change while the Job is not suspended"},
+)
 
 func countFixed(_, after map[string]any) bool {
 	spec, _ := after["spec"].(map[string]any)
