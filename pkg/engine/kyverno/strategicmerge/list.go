@@ -199,7 +199,7 @@ func withDefault(m map[string]any, key string) any {
 // patchElements writes what was sorted: new elements come first, as in Kyverno,
 // and live ones keep their order.
 func (m *merger) patchElements(live []any, sorted elements, at *place) []any {
-	out, changed := append([]any{}, sorted.added...), len(sorted.added) > 0
+	out, changed := append(make([]any, 0, len(sorted.added)+len(live)), sorted.added...), len(sorted.added) > 0
 	for i, element := range live {
 		patches, hit := sorted.hits[i]
 		if !hit {

@@ -86,7 +86,7 @@ func (m *merger) directives(live map[string]any, patches []*node, at *place) (re
 // fieldsToWrite gathers what patches write to a map: by field, and for each field
 // in the order of the patches.
 func (m *merger) fieldsToWrite(live map[string]any, patches []*node, at *place) []*node {
-	var fields []*node
+	fields := make([]*node, 0, 4)
 	for _, patch := range patches {
 		for _, f := range patch.fields {
 			if f.anchor == pattern.Add && m.present(f, live) {

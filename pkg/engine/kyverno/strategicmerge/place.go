@@ -18,7 +18,7 @@ type Lists struct {
 	engine.Schema
 	types func() diff.Type
 
-	rules sync.Map // of listRule, by pattern of the path
+	rules sync.Map // of *listRule, by pattern of the path
 }
 
 // NewLists returns what a schema says of the lists of a kind. The zero schema says that each is replaced.
@@ -52,6 +52,7 @@ type place struct {
 	key    string // of a field
 	index  int    // of a list element, whose key is empty
 	lists  *Lists
+	rule   *listRule // once it was asked for
 }
 
 func (p *place) field(key string) *place {
@@ -97,13 +98,15 @@ type listRule struct {
 // listRule looks at the patch strategy first, as Kyverno does, and then at the
 // schema's list type, which Kyverno does not know.
 func (p *place) listRule() listRule {
-	pattern := string(p.appendPattern(nil))
-	if known, ok := p.lists.rules.Load(pattern); ok {
-		return known.(listRule)
+	if p.rule == nil {
+		pattern := string(p.appendPattern(nil))
+		known, ok := p.lists.rules.Load(pattern)
+		if !ok {
+			known, _ = p.lists.rules.LoadOrStore(pattern, p.lookListRule())
+		}
+		p.rule = known.(*listRule)
 	}
-	rule := p.lookListRule()
-	p.lists.rules.Store(pattern, rule)
-	return rule
+	return *p.rule
 }
 
 // appendPattern appends the path, in which all elements of a list are one.
@@ -114,9 +117,9 @@ func (p *place) appendPattern(text []byte) []byte {
 	return append(append(p.parent.appendPattern(text), p.key...), 0)
 }
 
-func (p *place) lookListRule() listRule {
+func (p *place) lookListRule() *listRule {
 	keys := p.mapKeys()
-	rule := listRule{known: len(keys) > 0}
+	rule := &listRule{known: len(keys) > 0}
 	if p.lists.Fields != nil && p.key != "" {
 		if strategies, key, known := p.lists.Fields.ListPatch(p.path()); known {
 			rule.known = true
