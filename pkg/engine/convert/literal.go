@@ -35,7 +35,11 @@ func data(content any) expr.Expr {
 		entries := make([]expr.Entry, 0, len(v))
 		for _, name := range nameFirst(v) {
 			key, value := entryOf(name, v[name])
-			entries = append(entries, expr.Entry{Key: key, Value: data(value)})
+			entry := expr.Entry{Key: key, Value: data(value)}
+			if x, ok := value.(expression); ok && x.when != nil {
+				entry.Value, entry.Optional = only(x.when, x.cel), true
+			}
+			entries = append(entries, entry)
 		}
 		return expr.Map(entries...)
 	case []any:

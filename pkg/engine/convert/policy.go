@@ -70,7 +70,7 @@ type existing struct {
 
 // expression is that of the mutation, with its condition.
 func (m *mutation) expression() expr.Expr {
-	return expr.Choose(expr.And(withoutRepeated(m.when)...), m.cel, m.nothing())
+	return expr.Choose(expr.And(m.when...), m.cel, m.nothing())
 }
 
 // nothing is the expression of a mutation that changes nothing.
@@ -173,7 +173,7 @@ func (p *policy) binding(w *writer) {
 func nameConditions(conditions []expr.Expr) []named {
 	var out []named
 	taken := map[string]bool{}
-	for _, c := range withoutRepeated(conditions) {
+	for _, c := range without(conditions, []expr.Expr{expr.Bool(true)}) {
 		name := slug(c)
 		for i, wanted := 2, name; taken[name]; i++ {
 			name = fmt.Sprintf("%s-%d", wanted, i)
@@ -182,17 +182,6 @@ func nameConditions(conditions []expr.Expr) []named {
 		out = append(out, named{name, c})
 	}
 	return out
-}
-
-// withoutRepeated are the conditions that no other one includes.
-func withoutRepeated(conditions []expr.Expr) []expr.Expr {
-	included := []expr.Expr{expr.Bool(true)}
-	for _, c := range conditions {
-		if parts := expr.Operands(c, "&&"); len(parts) > 1 {
-			included = append(included, parts...)
-		}
-	}
-	return without(conditions, included)
 }
 
 // without are the expressions that are not among others.

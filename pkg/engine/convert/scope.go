@@ -33,7 +33,6 @@ func (s *scope) need(c expr.Expr) {
 	if c == nil {
 		return
 	}
-	c = expr.Simplified(c)
 	for _, l := range slices.Backward(s.loops) {
 		where := expr.And(l.where...)
 		if expr.Contains(expr.Operands(where, "&&"), c) {
@@ -95,9 +94,9 @@ func (s *scope) expression(v translate.Value) expression {
 		}
 	}
 	s.need(v.Guard())
-	out := expression{cel: expr.Simplified(v.Plain()), fraction: v.MayHaveFraction()}
+	out := expression{cel: v.Plain(), fraction: v.MayHaveFraction()}
 	if v.Has() != nil && (v.Guard() == nil || !expr.Same(v.Guard(), v.Has())) {
-		out.when = expr.Simplified(v.Has())
+		out.when = v.Has()
 	}
 	return out
 }
@@ -122,7 +121,6 @@ func (s *scope) conditionsOfLoop(raw any) {
 
 // appendCondition appends a condition unless it always holds.
 func appendCondition(all []expr.Expr, c expr.Expr) []expr.Expr {
-	c = expr.Simplified(c)
 	if always, _ := expr.BoolOf(c); always {
 		return all
 	}

@@ -264,6 +264,9 @@ func Binary(op string, left, right Expr) Expr {
 	if holds, ok := constants(op, left, right); ok {
 		return Bool(holds)
 	}
+	if same, ok := comparedWithBool(op, left, right); ok {
+		return same
+	}
 	if whole, ok := strings.CutSuffix(right.name, ".0"); ok && right.op == constant && right.kind == Double && KindOf(left) == Integer {
 		right = &Node{name: whole, kind: Integer}
 	}
@@ -302,6 +305,32 @@ func constants(op string, left, right Expr) (holds, ok bool) {
 	order := map[string]bool{"<": a < b, "<=": a <= b, ">": a > b, ">=": a >= b}
 	holds, ok = order[op]
 	return holds, ok && errA == nil && errB == nil
+}
+
+// comparedWithBool is a boolean that is compared with a constant one.
+func comparedWithBool(op string, left, right Expr) (same Expr, ok bool) {
+	if isBoolean(right) {
+		left, right = right, left
+	}
+	value, constant := BoolOf(right)
+	switch {
+	case op != "==" && op != "!=" || !constant || !isBoolean(left):
+		return nil, false
+	case value == (op == "=="):
+		return left, true
+	}
+	return Not(left), true
+}
+
+// isBoolean reports whether an expression is never anything but a boolean.
+func isBoolean(e Expr) bool {
+	switch e.op {
+	case chain, prefix, relation:
+		return e.kind == Dyn && KindOf(e) == Boolean
+	case calling, method:
+		return e.kind == Dyn && results[e.name] == Boolean
+	}
+	return false
 }
 
 // Equal is left == right.
@@ -450,9 +479,6 @@ func Cond(test, then, otherwise Expr) Expr {
 		return And(test, then)
 	case Same(then, otherwise):
 		return then
-	}
-	if test.is(calling, "has") && Same(test.args[0], then) && then.op == selection && then.kind == Dyn && !then.optional {
-		return OrValue(Marked(then), otherwise)
 	}
 	return &Node{op: choice, args: []Expr{test, then, otherwise}}
 }
@@ -615,18 +641,6 @@ func IsNotEqual(condition Expr) bool {
 		condition = condition.args[0]
 	}
 	return condition.is(relation, "!=")
-}
-
-// EqualToAny returns what conditions compare one expression with, where each is a comparison of it with a
-// constant: b and c of a == b, a == c.
-func EqualToAny(conditions []Expr) (of Expr, values []Expr, ok bool) {
-	for _, c := range conditions {
-		if !c.is(relation, "==") || of != nil && !Same(of, c.args[0]) || c.args[1].op != constant && !(c.args[1].op == variable && c.args[1].kind == Dyn) {
-			return nil, nil, false
-		}
-		of, values = c.args[0], append(values, c.args[1])
-	}
-	return of, values, of != nil
 }
 
 // IsIdentifier reports whether a name can follow a dot.

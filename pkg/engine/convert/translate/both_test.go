@@ -105,7 +105,7 @@ func (b *both) evaluate(t testing.TB, l translate.Language, e expr.Expr, object 
 
 func (b *both) compile(t testing.TB, l translate.Language, e expr.Expr, compile func(string, ...*celgo.Type) (*cel.Expression, error)) *cel.Expression {
 	t.Helper()
-	text := expr.Simplified(e).String()
+	text := e.String()
 	key := fmt.Sprint(l) + text
 	if b.compiled[key] == nil {
 		x, err := compile(text)
@@ -126,7 +126,7 @@ func (b *both) holds(t testing.TB, l translate.Language, e expr.Expr, object map
 	b.compile(t, l, e, func(text string, _ ...*celgo.Type) (*cel.Expression, error) { return b.scopes[l].Condition(text) })
 	v, err := b.evaluate(t, l, e, object)
 	if err != nil {
-		t.Fatalf("%v\n%s\non %s", err, expr.Simplified(e).String(), text(object))
+		t.Fatalf("%v\n%s\non %s", err, e.String(), text(object))
 	}
 	return v == true
 }
@@ -163,7 +163,7 @@ func (b *both) query(t testing.TB, l translate.Language, known bool, doc any) er
 		want, failed := template.Render(kyvernoScope(object))
 		guard := b.holds(t, l, v.Guard(), object)
 		where := func() string {
-			return fmt.Sprintf("%s\nis %s\nhas %s\nguard %s\non %s", text(doc), expr.Simplified(v.Plain()).String(), expr.Simplified(v.Has()).String(), expr.Simplified(v.Guard()).String(), text(object))
+			return fmt.Sprintf("%s\nis %s\nhas %s\nguard %s\non %s", text(doc), v.Plain().String(), v.Has().String(), v.Guard().String(), text(object))
 		}
 		if guard != (failed == nil) {
 			t.Fatalf("guarded: %t, but fails with: %v\n%s", guard, failed, where())
@@ -180,7 +180,7 @@ func (b *both) query(t testing.TB, l translate.Language, known bool, doc any) er
 		}
 		or := v.Or(expr.Call("dyn", expr.String(def)))
 		if got, err := b.evaluate(t, l, or, object); err != nil || !reflect.DeepEqual(got, plain(want)) {
-			t.Fatalf("with a default: got %s, want %s: %v\n%s\n%s", text(got), text(want), err, expr.Simplified(or).String(), where())
+			t.Fatalf("with a default: got %s, want %s: %v\n%s\n%s", text(got), text(want), err, or.String(), where())
 		}
 	}
 	return nil
@@ -207,7 +207,7 @@ func (b *both) conditions(t testing.TB, l translate.Language, known bool, raw an
 		if got != want {
 			lines := ""
 			for _, c := range translated {
-				lines += expr.Simplified(c.Expr).String() + "\n"
+				lines += c.Expr.String() + "\n"
 			}
 			t.Fatalf("got %t, want %t (%v)\n%s\n%son %s", got, want, err, text(raw), lines, text(object))
 		}
@@ -239,7 +239,7 @@ func (b *both) matches(t testing.TB, l translate.Language, known bool, query, wa
 			holds = pattern.Match(nil, want, value, nil)
 		}
 		if got != holds {
-			t.Fatalf("got %t, want %t\n%s matches %q: %s\nvalue %s", got, holds, query, want, expr.Simplified(e).String(), text(value))
+			t.Fatalf("got %t, want %t\n%s matches %q: %s\nvalue %s", got, holds, query, want, e.String(), text(value))
 		}
 	}
 	return nil

@@ -448,13 +448,6 @@ func (c *condition) memberOfList(key Value, m members) expr.Expr {
 	case len(m.all) == 0 || c.operator != match.AnyIn && c.operator != match.AnyNotIn:
 		return expr.Bool(false)
 	}
-	switch {
-	case key.keysOf == nil:
-	case c.operator == match.AnyIn:
-		return c.keyAmong(*key.keysOf, m)
-	case c.operator == match.AllNotIn:
-		return expr.And(key.has, expr.Not(c.keyAmong(*key.keysOf, m)))
-	}
 	return c.membersOf(key, found, missing)
 }
 
@@ -469,21 +462,6 @@ func (c *condition) membersOf(key Value, found, missing func(Value) expr.Expr) e
 		return expr.And(key.has, c.every(key, found))
 	}
 	return expr.And(key.has, expr.Not(c.exists(key, found)))
-}
-
-// keyAmong is whether a map has one of the members as a key.
-func (c *condition) keyAmong(of Value, m members) expr.Expr {
-	var out []expr.Expr
-	object := of.Or(expr.Map())
-	for _, member := range m.all {
-		if selector.HasWildcard(member) {
-			k := c.fresh("keys")
-			out = append(out, expr.Macro(object, "exists", k, Wildcard(expr.Name(k), member)))
-			continue
-		}
-		out = append(out, expr.Binary("in", expr.String(member), object))
-	}
-	return expr.Or(out...)
 }
 
 // isField is the condition that an object has a field, which is asked for in the list of its keys.

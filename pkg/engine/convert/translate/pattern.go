@@ -57,7 +57,7 @@ func alternatives(v Value, text string) expr.Expr {
 	if same := equalsPattern(v, text); same != nil {
 		alternatives = append(alternatives, same)
 	}
-	return inOneList(alternatives)
+	return expr.Or(alternatives...)
 }
 
 // equalsPattern is the condition that a text is the pattern itself, which matches; nil where that goes without saying, or cannot be.
@@ -70,15 +70,6 @@ func equalsPattern(v Value, text string) expr.Expr {
 		return nil
 	}
 	return expr.Equal(textOf(v), expr.String(text))
-}
-
-// inOneList writes a == b || a == c as a in [b, c].
-func inOneList(alternatives []expr.Expr) expr.Expr {
-	of, values, ok := expr.EqualToAny(alternatives)
-	if !ok || len(values) < 2 {
-		return expr.Or(alternatives...)
-	}
-	return expr.Binary("in", of, expr.List(values...))
 }
 
 // compared tries durations, then quantities, then text; the first that agrees decides.

@@ -59,7 +59,7 @@ func asList(v Value) Value {
 
 // made is a list that is made of another.
 func made(p projection) Value {
-	v := Value{typ: ListOf(p.item.typ), each: &p, has: p.list.has}
+	v := Value{typ: ListOf(p.item.typ), each: &p, has: p.list.has, name: p.list.name}
 	if p.flat {
 		v.typ = ListOf(p.item.Elements())
 	}
@@ -102,14 +102,6 @@ func (s *Scope) mapped(list Value, become func(element Value) Value) Value {
 	list = asList(list)
 	if list.isNever() {
 		return list
-	}
-	if list.each != nil && !list.each.flat {
-		p := *list.each
-		item := become(p.item)
-		item.has = all(p.item.has, item.has)
-		item.lenient = all(implied(p.item.has, item.lenient), p.item.lenient)
-		p.item = item
-		return made(p)
 	}
 	return within(s, list.name, func(name string) Value {
 		element := list.element(name)
@@ -313,11 +305,6 @@ func (s *Scope) inProjection(p *projection, macro string, test func(item Value) 
 		holds = test(p.item)
 	}
 	if macro == "exists" {
-		if !p.flat && p.where == nil && p.item.has != nil {
-			if wanted, ok := expr.EqualTo(holds, p.item.plain); ok && expr.KindOf(wanted) == expr.Text && !expr.Same(wanted, expr.String("")) {
-				return quantifier(p.list.Or(expr.List()), macro, p.bound, expr.Equal(p.item.Or(expr.String("")), wanted))
-			}
-		}
 		return quantifier(p.list.Or(expr.List()), macro, p.bound, expr.And(where, holds))
 	}
 	if where != nil {

@@ -346,9 +346,9 @@ func (s *Scope) withDefault(left, right Value) Value {
 			}
 			v.plain, v.has, v.opt, v.each = left.Or(def), nil, nil, nil
 			if left.has == nil {
-				v.each, v.keysOf = left.each, left.keysOf
+				v.each = left.each
 			} else {
-				v.each, v.keysOf = left.orNothing(literal), nil
+				v.keysOf = nil
 			}
 			v.typ = either(left.typ, right.typ)
 			v.strict = left.lenient
@@ -360,14 +360,6 @@ func (s *Scope) withDefault(left, right Value) Value {
 	v.strict = all(left.lenient, implied(expr.Not(holds), right.lenient))
 	v.lenient = v.strict
 	return v
-}
-
-// orNothing is how the list is made, or an empty one where it is not there.
-func (v Value) orNothing(def any) *projection {
-	if list, ok := def.([]any); ok && len(list) == 0 {
-		return v.each
-	}
-	return nil
 }
 
 // isZero reports whether a constant is the only value of a type that is false for JMESPath.
