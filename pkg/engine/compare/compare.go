@@ -55,8 +55,7 @@ type Comparison struct {
 	options    Options
 	propagates bool
 
-	onlyMu sync.Mutex
-	only   map[engine.Operation]*Comparison
+	only sync.Map // Comparisons in one operation only, by that
 }
 
 // lane is the evaluation of one side for one operation.
@@ -161,17 +160,12 @@ func (c *Comparison) Object(ctx context.Context, t engine.Target) (*Result, erro
 
 // as is the comparison in one operation only.
 func (c *Comparison) as(o engine.Operation) *Comparison {
-	c.onlyMu.Lock()
-	defer c.onlyMu.Unlock()
-	if c.only[o] == nil {
+	made, _ := c.only.LoadOrStore(o, sync.OnceValue(func() *Comparison {
 		options := c.options
 		options.Operations = []engine.Operation{o}
-		if c.only == nil {
-			c.only = map[engine.Operation]*Comparison{}
-		}
-		c.only[o] = NewComparison(c.sides, c.world, options)
-	}
-	return c.only[o]
+		return NewComparison(c.sides, c.world, options)
+	}))
+	return made.(func() *Comparison)() //nolint:forcetypeassert // nothing else is stored
 }
 
 // alone is a source, and a page, of one object.

@@ -82,19 +82,19 @@ func (c *converter) variable(s *scope, f *policydecode.Fields) translate.Value {
 	var v translate.Value
 	switch {
 	case f.Has("value"):
-		v = must(s.Value(f.Values["value"]))
+		v = s.Value(f.Values["value"])
 		if query != "" {
 			v = search(s, v, query)
 		}
 	case query != "":
 		v = s.query(query)
 	default:
-		return must(s.Value(fallback))
+		return s.Value(fallback)
 	}
 	if fallback == nil {
 		return v.NeverNull()
 	}
-	other := must(s.Value(fallback))
+	other := s.Value(fallback)
 	if v.Has() == nil && v.Guard() == nil {
 		return v
 	}
@@ -112,9 +112,9 @@ func search(s *scope, v translate.Value, query string) translate.Value {
 // query is the value of an expression, in which there may be variables.
 func (s *scope) query(text string) translate.Value {
 	if strings.Contains(text, "{{") {
-		return must(s.Text("{{ " + text + " }}"))
+		return s.Text("{{ " + text + " }}")
 	}
-	return must(s.Query(text))
+	return s.Query(text)
 }
 
 // configMap finds the ConfigMap in a list, since reading one that is not there would deny the request.
@@ -288,7 +288,7 @@ func (c *converter) apiCall(r *rule, s *scope, name string, f *policydecode.Fiel
 		inField("jmesPath", func() { v = search(s, v, query) })
 	}
 	if f.Has("default") {
-		return v.Default(must(s.Value(f.Values["default"])))
+		return v.Default(s.Value(f.Values["default"]))
 	}
 	return v.NeverNull()
 }

@@ -37,7 +37,7 @@ func (c *converter) entry(r *rule, outer *scope, f *policydecode.Fields, level i
 
 // loop is the scope in a loop.
 func (c *converter) loop(r *rule, outer *scope, f *policydecode.Fields, level int) (*scope, *loop) {
-	v := read("list", func() translate.Value { return must(outer.Query(f.At("list").Text())) })
+	v := read("list", func() translate.Value { return outer.Query(f.At("list").Text()) })
 	outer.need(v.Guard())
 	l := loop{list: listPlace(outer, c.root(r), f.At("list").Text()), each: v.Or(expr.List())}
 	if l.descending = f.Has("patchStrategicMerge"); f.Has("order") {

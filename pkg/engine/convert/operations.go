@@ -180,7 +180,7 @@ func (r *patchReader) quoted(text string) expression {
 func (r *patchReader) form(text string) translate.Form {
 	form := translate.PathSegment
 	for _, variable := range placeholders.FindAllString(text, -1) {
-		form = min(form, must(r.Text(r.restored(variable))).Type().Form())
+		form = min(form, r.Text(r.restored(variable)).Type().Form())
 	}
 	return form
 }

@@ -24,7 +24,7 @@ func (m *merge) matches(at place, want any) expr.Expr {
 			return expr.And(at.has, expr.Equal(at.plain, x.cel)) // a wildcard in the value is not taken for one
 		}
 	}
-	return atPlace(at, func() expr.Expr { return must(m.scope.Pattern(at.value(), want)) })
+	return atPlace(at, func() expr.Expr { return m.scope.Pattern(at.value(), want) })
 }
 
 func (m *merge) matchesMap(at place, want map[string]any) expr.Expr {

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/convert/translate"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno"
 )
 
@@ -37,6 +38,8 @@ func refusalOf(do func()) (out *Refusal) {
 		case nil:
 		case *Refusal:
 			out = p
+		case translate.Failure:
+			out = &Refusal{Reason: p.Error()}
 		default:
 			panic(p)
 		}

@@ -76,7 +76,7 @@ func (s *scope) value(template string, at place) expression {
 }
 
 func (s *scope) expressionOf(template string, in *translate.Scope) expression {
-	v := must(in.Text(template))
+	v := in.Text(template)
 	if lit, ok := v.Literal(); ok && lit == nil && strings.Contains(template, "!") {
 		panic(&Refusal{Reason: "the value is always null: JMESPath reads !a.b as (!a).b; write !(a.b)"})
 	}
@@ -104,7 +104,7 @@ func (s *scope) expression(v translate.Value) expression {
 // conditions translates preconditions.
 func (s *scope) conditions(raw any) []expr.Expr {
 	var out []expr.Expr
-	for _, c := range must(s.Conditions(raw)) {
+	for _, c := range s.Conditions(raw) {
 		out = appendCondition(out, c.Expr)
 	}
 	return out
@@ -113,7 +113,7 @@ func (s *scope) conditions(raw any) []expr.Expr {
 // conditionsOfLoop translates the preconditions of the innermost loop. Where one fails for an element, the whole rule does.
 func (s *scope) conditionsOfLoop(raw any) {
 	l := &s.loops[len(s.loops)-1]
-	for _, c := range must(s.Conditions(raw)) {
+	for _, c := range s.Conditions(raw) {
 		s.need(c.Guard)
 		l.where = appendCondition(l.where, c.Expr)
 	}

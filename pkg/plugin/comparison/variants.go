@@ -7,8 +7,8 @@ import (
 	"runtime"
 	"slices"
 	"strings"
-	"sync"
 
+	"golang.org/x/sync/errgroup"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
@@ -147,37 +147,19 @@ func (r *Run) variants(ctx context.Context, from *bases, emit func(*compare.Resu
 // objects compares the sides on objects, several side by side.
 func (r *Run) objects(ctx context.Context, variants []variant.Variant) ([]*compare.Result, error) {
 	results := make([]*compare.Result, len(variants))
-	errs := make([]error, len(variants))
-	var group sync.WaitGroup
-	next := make(chan int)
-	for range runtime.GOMAXPROCS(0) {
-		group.Go(func() {
-			for i := range next {
-				results[i], errs[i] = r.object(ctx, variants[i])
-			}
+	var group errgroup.Group
+	group.SetLimit(runtime.GOMAXPROCS(0))
+	for i := range variants {
+		group.Go(func() (err error) {
+			results[i], _, err = r.object(ctx, variants[i])
+			return err
 		})
 	}
-	for i := range variants {
-		next <- i
-	}
-	close(next)
-	group.Wait()
-	for _, err := range errs {
-		if err != nil {
-			return results, err
-		}
-	}
-	return results, nil
+	return results, group.Wait()
 }
 
-// object compares the sides on a variant in a world in which it is there.
-func (r *Run) object(ctx context.Context, v variant.Variant) (*compare.Result, error) {
-	result, _, err := r.objectIn(ctx, v)
-	return result, err
-}
-
-// objectIn is object, and names what the rules ask for and the world has not.
-func (r *Run) objectIn(ctx context.Context, v variant.Variant) (*compare.Result, []string, error) {
+// object compares the sides on a variant in a world in which it is there, and names what the rules ask for and the world has not.
+func (r *Run) object(ctx context.Context, v variant.Variant) (*compare.Result, []string, error) {
 	ctx, err := r.world.With(ctx, v)
 	if err != nil {
 		return nil, nil, err
@@ -212,14 +194,14 @@ func (r *Run) reduce(ctx context.Context, g *variant.Generator, f *finding) *com
 	var missing []string
 	if f.result.Difference().Shown == nil {
 		smallest = g.Reduce(ctx, f.variant, func(v variant.Variant) bool {
-			result, err := r.object(ctx, v)
+			result, _, err := r.object(ctx, v)
 			if err != nil || result == nil || likeness(result) != want {
 				return false
 			}
 			out = result
 			return true
 		})
-		_, missing, _ = r.objectIn(ctx, smallest) // which has been evaluated
+		_, missing, _ = r.object(ctx, smallest) // which has been evaluated
 	}
 	out.Variant = &compare.Variant{Count: f.count, Kinds: f.kinds, Object: smallest.Object, Request: smallest.Request, Beside: smallest.Beside, Missing: missing}
 	if n := smallest.Namespace; n != nil && len(n.GetLabels())+len(n.GetAnnotations()) > 1 {

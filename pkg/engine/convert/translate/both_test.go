@@ -155,8 +155,8 @@ func (b *both) query(t testing.TB, l translate.Language, known bool, doc any) er
 	if err != nil {
 		t.Fatal(err)
 	}
-	v, err := b.scope(l, known).Value(doc)
-	if err != nil {
+	var v translate.Value
+	if err := translate.Try(func() { v = b.scope(l, known).Value(doc) }); err != nil {
 		return err
 	}
 	for _, object := range b.objects {
@@ -193,8 +193,8 @@ func (b *both) conditions(t testing.TB, l translate.Language, known bool, raw an
 	if err != nil {
 		t.Fatal(err)
 	}
-	translated, err := b.scope(l, known).Conditions(raw)
-	if err != nil {
+	var translated []translate.Condition
+	if err := translate.Try(func() { translated = b.scope(l, known).Conditions(raw) }); err != nil {
 		return err
 	}
 	for _, object := range b.objects {
@@ -220,12 +220,8 @@ func (b *both) matches(t testing.TB, l translate.Language, known bool, query, wa
 	t.Helper()
 	compiled := jmespathOf(t, query)
 	s := b.scope(l, known)
-	v, err := s.Query(query)
-	if err != nil {
-		return err
-	}
-	e, err := s.Pattern(v, want)
-	if err != nil {
+	var e expr.Expr
+	if err := translate.Try(func() { e = s.Pattern(s.Query(query), want) }); err != nil {
 		return err
 	}
 	for _, object := range b.objects {

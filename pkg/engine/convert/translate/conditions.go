@@ -18,24 +18,22 @@ type Condition struct {
 
 // Conditions translates preconditions: a map of any and all, or a list, which is all. Each member of
 // all is a Condition, and so is any as a whole. Where Kyverno's rule fails because a variable is missing, the
-// condition does not hold. The error is an *UnsupportedError or one of the policy itself; it names the
-// place.
-func (s *Scope) Conditions(raw any) (out []Condition, err error) {
-	defer catch(&err)
+// condition does not hold. An error names the place.
+func (s *Scope) Conditions(raw any) (out []Condition) {
 	must(match.ParseConditions(raw))
 	s.tests = true
 	defer func() { s.tests = false }()
 	switch v := raw.(type) {
 	case []any:
-		return s.allOf("", v), nil
+		return s.allOf("", v)
 	case map[string]any:
 		if list, ok := v["any"].([]any); ok {
 			out = append(out, anyOf(s.allOf("any", list)))
 		}
 		list, _ := v["all"].([]any)
-		return append(out, s.allOf("all", list)...), nil
+		return append(out, s.allOf("all", list)...)
 	}
-	return nil, nil
+	return nil
 }
 
 // allOf translates conditions that stand at a place.
@@ -43,24 +41,12 @@ func (s *Scope) allOf(place string, list []any) []Condition {
 	out := make([]Condition, len(list))
 	for i, item := range list {
 		c := &condition{Scope: s}
-		if err := attempt(func() { out[i].Expr, out[i].Guard = c.translate(item) }); err != nil {
-			panic(failure{&ConditionError{Place: fmt.Sprintf("%s[%d]", place, i), Err: err}})
+		if err := Try(func() { out[i].Expr, out[i].Guard = c.translate(item) }); err != nil {
+			panic(Failure{fmt.Errorf("%s[%d]: %w", place, i, err)})
 		}
 	}
 	return out
 }
-
-// ConditionError is a condition that cannot be translated.
-type ConditionError struct {
-	Place string
-	Err   error
-}
-
-// Error names the place.
-func (e *ConditionError) Error() string { return e.Place + ": " + e.Err.Error() }
-
-// Unwrap returns the reason.
-func (e *ConditionError) Unwrap() error { return e.Err }
 
 // anyOf joins the members of any. A later one that fails makes the rule fail unless one before it holds.
 func anyOf(list []Condition) Condition {
@@ -86,7 +72,7 @@ func (c *condition) translate(item any) (holds, guard expr.Expr) {
 	c.operator = must(match.ParseOperator(name))
 	var sides [2]Value
 	for i, name := range []string{"key", "value"} {
-		sides[i] = c.value(must(variables.Resolve(fields[name])))
+		sides[i] = c.Value(must(variables.Resolve(fields[name])))
 	}
 	key, value := sides[0], sides[1]
 	there := value.strict

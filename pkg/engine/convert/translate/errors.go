@@ -31,18 +31,17 @@ const (
 	reasonFraction     = "the number may have a fraction"
 )
 
-// failure is what a translation panics with, as deep as it may be in an expression. The functions that other packages call return
-// its error.
-type failure struct{ error }
+// Failure is what a translation panics with, as deep as it may be in an expression: an *UnsupportedError, or the error of a parser.
+type Failure struct{ error }
 
-func unsupported(construct, reason, instead string) failure {
-	return failure{&UnsupportedError{Construct: construct, Reason: reason, Instead: instead}}
+func unsupported(construct, reason, instead string) Failure {
+	return Failure{&UnsupportedError{Construct: construct, Reason: reason, Instead: instead}}
 }
 
 // check fails with an error, if there is one.
 func check(err error) {
 	if err != nil {
-		panic(failure{err})
+		panic(Failure{err})
 	}
 }
 
@@ -52,20 +51,17 @@ func must[T any](value T, err error) T {
 	return value
 }
 
-// catch returns the error of a failure. It is deferred.
-func catch(err *error) {
-	switch r := recover().(type) {
-	case nil:
-	case failure:
-		*err = r.error
-	default:
-		panic(r)
-	}
-}
-
-// attempt returns the error with which a translation fails.
-func attempt(translate func()) (err error) {
-	defer catch(&err)
+// Try returns the error with which a translation fails.
+func Try(translate func()) (err error) {
+	defer func() {
+		switch r := recover().(type) {
+		case nil:
+		case Failure:
+			err = r.error
+		default:
+			panic(r)
+		}
+	}()
 	translate()
 	return nil
 }

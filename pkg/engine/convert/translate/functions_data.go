@@ -398,7 +398,7 @@ func (c *callOf) number(i int) Value {
 }
 
 // quantities is the error of a function of them.
-func (c *callOf) quantities() failure {
+func (c *callOf) quantities() Failure {
 	return unsupported(c.name+" of quantities", "CEL cannot write what comes of it, such as 1536Mi", "compare it with quantity(a).add(quantity(b)), or write it as a number, with asInteger()")
 }
 

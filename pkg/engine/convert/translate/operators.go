@@ -395,7 +395,7 @@ func (m members) holdsFor(v Value) (holds expr.Expr, valid bool) {
 	switch {
 	case m.inside != nil:
 		holds := expr.Bool(false)
-		_ = attempt(func() { holds = expr.Or(asPattern, m.inside(v)) })
+		_ = Try(func() { holds = expr.Or(asPattern, m.inside(v)) })
 		return holds, true
 	case !m.valid:
 		return asPattern, false

@@ -17,12 +17,7 @@ import (
 // Pattern translates a pattern of a scalar, or of each element of a list, as anchors hold them: wildcards,
 // `|`, `&`, `!`, comparisons and ranges of numbers, quantities and durations. It is false where there is no value.
 // Scalars of other types are taken as text, on both sides, as the anchors of mutate rules do.
-func (s *Scope) Pattern(v Value, want any) (holds expr.Expr, err error) {
-	defer catch(&err)
-	return s.pattern(v, want), nil
-}
-
-func (s *Scope) pattern(v Value, want any) expr.Expr {
+func (s *Scope) Pattern(v Value, want any) expr.Expr {
 	text, ok := pattern.Text(want)
 	if !ok {
 		panic(unsupported("a pattern that is a map or a list", reasonNoFunction, "ask for its fields"))

@@ -10,13 +10,8 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/jmespath"
 )
 
-// Query translates a JMESPath expression. The error is an *UnsupportedError, or that of the parser.
-func (s *Scope) Query(text string) (v Value, err error) {
-	defer catch(&err)
-	return s.query(text), nil
-}
-
-func (s *Scope) query(text string) Value { return s.eval(must(jmespath.Parse(text)), nil) }
+// Query translates a JMESPath expression.
+func (s *Scope) Query(text string) Value { return s.eval(must(jmespath.Parse(text)), nil) }
 
 // eval translates a node that is evaluated on a value; nil stands for the context itself.
 func (s *Scope) eval(ast gojmespath.ASTNode, on *Value) Value {
@@ -85,7 +80,7 @@ func (s *Scope) argument(ast gojmespath.ASTNode, on *Value, ofLength bool) Value
 	list := ast
 	list.Children = []gojmespath.ASTNode{ast.Children[0], {NodeType: gojmespath.ASTLiteral, Value: []any{}}}
 	var v Value
-	if err := attempt(func() { v = s.eval(ast, on) }); err != nil && attempt(func() { v = s.eval(list, on) }) != nil {
+	if err := Try(func() { v = s.eval(ast, on) }); err != nil && Try(func() { v = s.eval(list, on) }) != nil {
 		check(err)
 	}
 	return v

@@ -86,7 +86,9 @@ func TestQueries(t *testing.T) {
 // Each step of a query may write what is before it twice.
 func TestQueriesThatDouble(t *testing.T) {
 	for _, step := range []string{" | join('', [@, @])", " | {a: @, b: @} | join('', [a, b])"} {
-		_, err := translate.NewScope(translate.Options{}).Query("request.object.data.a" + strings.Repeat(step, 40))
+		err := translate.Try(func() {
+			translate.NewScope(translate.Options{}).Query("request.object.data.a" + strings.Repeat(step, 40))
+		})
 		var refused *translate.UnsupportedError
 		if !errors.As(err, &refused) || !strings.Contains(refused.Reason, "too long") {
 			t.Errorf("%s: got %v", step, err)

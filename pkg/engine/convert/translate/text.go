@@ -15,15 +15,10 @@ import (
 // Value translates a value of a policy, in whose texts and keys {{ }} are variables; references $( )
 // have to be resolved before, by variables.Resolve. A text that is one variable and nothing else takes on the
 // variable's value, of whatever type. The value of one without variables is a constant.
-func (s *Scope) Value(doc any) (v Value, err error) {
-	defer catch(&err)
-	return s.value(doc), nil
-}
-
-func (s *Scope) value(doc any) Value {
+func (s *Scope) Value(doc any) Value {
 	switch v := doc.(type) {
 	case string:
-		return s.text(v)
+		return s.Text(v)
 	case []any:
 		return s.list(v)
 	case map[string]any:
@@ -36,7 +31,7 @@ func (s *Scope) list(doc []any) Value {
 	v, fixed := Value{}, make([]any, len(doc))
 	items, constant := make([]expr.Expr, len(doc)), true
 	for i, item := range doc {
-		member := s.value(item)
+		member := s.Value(item)
 		literal, ok := member.Literal()
 		fixed[i], constant = literal, constant && ok && member.strict == nil
 		items[i], v.strict = member.Or(expr.Null()), all(v.strict, member.strict)
@@ -53,8 +48,8 @@ func (s *Scope) object(doc map[string]any) Value {
 	v, fixed := Value{typ: Type{kinds: isMap}}, make(map[string]any, len(doc))
 	entries, constant := make([]expr.Entry, 0, len(doc)), true
 	for _, key := range slices.Sorted(maps.Keys(doc)) {
-		name := s.text(key)
-		member := s.value(doc[key])
+		name := s.Text(key)
+		member := s.Value(doc[key])
 		literal, ok := member.Literal()
 		text, isText := name.lit, false
 		if text != nil {
@@ -72,12 +67,7 @@ func (s *Scope) object(doc map[string]any) Value {
 }
 
 // Text translates a text with variables.
-func (s *Scope) Text(text string) (v Value, err error) {
-	defer catch(&err)
-	return s.text(text), nil
-}
-
-func (s *Scope) text(text string) Value {
+func (s *Scope) Text(text string) Value {
 	segments := must(variables.Split(text))
 	if len(segments) == 1 && segments[0].Variable != nil {
 		return s.variable(segments[0].Variable)
@@ -161,7 +151,7 @@ func (s *Scope) variable(pieces []variables.Segment) Value {
 		if pieces[0].Text == "@" {
 			return s.here()
 		}
-		return s.query(pieces[0].Text)
+		return s.Query(pieces[0].Text)
 	}
 	var b strings.Builder
 	inner := s.Child()
@@ -191,7 +181,7 @@ func (s *Scope) variable(pieces []variables.Segment) Value {
 		guard = all(guard, v.strict)
 		inner.inserts = append(inner.inserts, v)
 	}
-	v := inner.query(strings.TrimSpace(strings.TrimPrefix(strings.TrimSpace(b.String()), "-")))
+	v := inner.Query(strings.TrimSpace(strings.TrimPrefix(strings.TrimSpace(b.String()), "-")))
 	v.strict, v.lenient = all(guard, v.strict), all(guard, v.lenient)
 	return v.settled()
 }
