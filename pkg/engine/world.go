@@ -3,6 +3,8 @@ package engine
 import (
 	"cmp"
 	"context"
+	"encoding/binary"
+	"hash/fnv"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -92,4 +94,19 @@ type AccessDecision struct {
 	Allowed bool
 	Reason  string
 	Error   string
+}
+
+// SeedOf returns the seed of a rule's random values on some objects. It depends only
+// on the run's seed and the names involved, so that the order of objects does not
+// matter.
+func (w *World) SeedOf(r RuleRef, objects ...ObjectKey) uint64 {
+	text := binary.BigEndian.AppendUint64(make([]byte, 0, 256), w.Seed)
+	for _, key := range objects {
+		for _, name := range []string{r.Policy, r.Rule, key.Group, key.Kind, key.Namespace, key.Name} {
+			text = append(append(text, name...), 0)
+		}
+	}
+	h := fnv.New64a()
+	_, _ = h.Write(text) // a hash takes everything
+	return h.Sum64()
 }

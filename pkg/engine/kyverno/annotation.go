@@ -69,11 +69,8 @@ func lineValue(f engine.FieldChange, before, after map[string]any) string {
 	return string(f.Kind) + " /"
 }
 
-// maxLines bounds the annotation: an API server stores no more annotations.
-const maxLines = 256 << 10
-
 // withLine returns the object with a line merged into its annotation. It is an
-// error when what is there is no such map, or becomes too long.
+// error when what is there is no such map.
 func withLine(object map[string]any, key, value string) (map[string]any, error) {
 	metadata, ok := object["metadata"].(map[string]any)
 	if !ok {
@@ -101,9 +98,6 @@ func withLine(object map[string]any, key, value string) (map[string]any, error) 
 	var written strings.Builder
 	for _, key := range slices.Sorted(maps.Keys(lines)) {
 		written.WriteString(yamlText(key) + ": " + yamlText(lines[key]) + "\n")
-	}
-	if written.Len() > maxLines {
-		return nil, fmt.Errorf("it would reach the limit of %d KiB that an API server stores", maxLines>>10)
 	}
 	annotations = diff.With(annotations, appliedPatchesAnnotation, written.String())
 	return diff.With(object, "metadata", diff.With(metadata, "annotations", annotations)), nil

@@ -1,7 +1,6 @@
 package kyverno
 
 import (
-	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -58,13 +57,4 @@ func (c *annotating) check(t *testing.T) {
 
 func object(o map[string]any) *unstructured.Unstructured {
 	return &unstructured.Unstructured{Object: o}
-}
-
-// The annotation does not become longer than an API server stores.
-func TestLinesHaveALimit(t *testing.T) {
-	full := "a.p.kyverno.io: added /" + strings.Repeat("a", maxLines-30) + "\n"
-	target := map[string]any{"metadata": map[string]any{"annotations": map[string]any{appliedPatchesAnnotation: full}}}
-	if _, err := withLine(target, "b.p.kyverno.io", "added /b"); err == nil || !strings.Contains(err.Error(), "256 KiB") {
-		t.Errorf("no error of the limit: %v", err)
-	}
 }

@@ -3,10 +3,8 @@ package kyverno
 import (
 	"cmp"
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
-	"hash/fnv"
 	"strings"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
@@ -69,7 +67,7 @@ func (e *execution) begin() *variables.Scope {
 	if e.sink.Wants(engine.Unchanged) {
 		e.why = engine.NewReasons()
 	}
-	in := jmespath.New(e.world.Now, e.seed()).WithClock(limit.ClockOf(e.ctx))
+	in := jmespath.New(e.world.Now, e.world.SeedOf(e.rule.ref, e.matched.Key, e.subject.Key)).WithClock(limit.ClockOf(e.ctx))
 	s := variables.NewScope(in, e.world.Limits)
 	e.scope = s
 	if e.matched.HoldsSecrets() {
@@ -111,21 +109,6 @@ func (e *execution) images(*variables.Scope) (any, error) {
 	return found, nil
 }
 
-// seed returns the seed of the rule's random values on this object. It depends only
-// on the run's seed and the names involved, so that the order of objects does not
-// matter.
-func (e *execution) seed() uint64 {
-	text := binary.BigEndian.AppendUint64(make([]byte, 0, 256), e.world.Seed)
-	for _, key := range []engine.ObjectKey{e.matched.Key, e.subject.Key} {
-		for _, name := range []string{e.rule.ref.Policy, e.rule.ref.Rule, key.Group, key.Kind, key.Namespace, key.Name} {
-			text = append(append(text, name...), 0)
-		}
-	}
-	h := fnv.New64a()
-	_, _ = h.Write(text) // a hash takes everything
-	return h.Sum64()
-}
-
 // request is the admission request that variables see, holding a state of the
 // object that the rule matched.
 func (e *execution) request(object map[string]any) map[string]any {
@@ -164,13 +147,11 @@ func (e *execution) request(object map[string]any) map[string]any {
 
 // serviceAccount splits "system:serviceaccount:NAMESPACE:NAME"; other users have none.
 func serviceAccount(username string) (name, namespace string) {
-	rest, ok := strings.CutPrefix(username, "system:serviceaccount:")
-	namespace, name, named := strings.Cut(rest, ":")
-	if !ok || !named {
+	parts := strings.Split(username, ":")
+	if len(parts) < 4 || parts[0] != "system" || parts[1] != "serviceaccount" {
 		return "", ""
 	}
-	name, _, _ = strings.Cut(name, ":")
-	return name, namespace
+	return parts[3], parts[2]
 }
 
 // meets returns a *SkippedError when preconditions do not hold.

@@ -3,11 +3,8 @@ package mutatingpolicy
 import (
 	"cmp"
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
-	"hash/fnv"
-	"io"
 	"reflect"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -160,7 +157,7 @@ func (e *execution) input() cel.Input {
 // the subject's Namespace, for a rule that asks for it.
 func (e *execution) begin() (err error) {
 	if e.rule.library {
-		e.session = library.NewSession(e.ctx, e.world, library.Settings{Seed: e.seed(), Entries: e.rule.entries, Namespace: e.rule.policy.Namespace})
+		e.session = library.NewSession(e.ctx, e.world, library.Settings{Seed: e.world.SeedOf(e.rule.Ref, e.trigger.Key, e.subject.Key), Entries: e.rule.entries, Namespace: e.rule.policy.Namespace})
 	}
 	if !e.onTarget && e.rule.Scope.Uses("namespaceObject") {
 		e.subject.Namespace, err = e.subject.ReadNamespace(e.ctx, e.world)
@@ -189,20 +186,6 @@ func (e *execution) request() map[string]any {
 		request["object"] = nil
 	}
 	return request
-}
-
-// seed returns the seed of the rule's random values on this object. It depends only on the
-// seed of the run and on the names involved, not on the order of objects.
-func (e *execution) seed() uint64 {
-	h := fnv.New64a()
-	_ = binary.Write(h, binary.BigEndian, e.world.Seed) // a hash takes everything
-	for _, key := range []engine.ObjectKey{e.trigger.Key, e.subject.Key} {
-		for _, name := range []string{e.rule.Ref.Policy, e.rule.Ref.Rule, key.Group, key.Kind, key.Namespace, key.Name} {
-			_, _ = io.WriteString(h, name)
-			_, _ = h.Write([]byte{0})
-		}
-	}
-	return h.Sum64()
 }
 
 // mutate evaluates exceptions, conditions and mutations, in Kyverno's order, and returns
