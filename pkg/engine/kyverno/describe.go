@@ -3,6 +3,7 @@ package kyverno
 import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/contextentry"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/match"
 )
 
 // Describe describes each rule as its document has it. The program is an
@@ -35,7 +36,9 @@ func (r *rule) describe() engine.Description {
 		d.Asks = append(d.Asks, entries.Asks(r.policy.inputs.globals)...)
 	}
 	if r.match.AsksRoles() || r.exclude.AsksRoles() {
-		d.Asks = append(d.Asks, asksRoles()...)
+		for _, s := range match.Bindings() {
+			d.Asks = append(d.Asks, engine.Ask{Of: engine.AskObjects, What: "the roles of the requesting user", Objects: s})
+		}
 	}
 	return d
 }
@@ -59,14 +62,4 @@ func (r *rule) contexts() []contextentry.Entries {
 		out = append(out, t.context)
 	}
 	return append(out, r.mutation.contexts()...)
-}
-
-// asksRoles are the bindings that say which roles a user has.
-func asksRoles() []engine.Ask {
-	var out []engine.Ask
-	for _, kind := range []string{"RoleBinding", "ClusterRoleBinding"} {
-		s := engine.Selection{Group: "rbac.authorization.k8s.io", Version: "v1", Kind: kind}
-		out = append(out, engine.Ask{Of: engine.AskObjects, What: "the roles of the requesting user", Objects: s})
-	}
-	return out
 }

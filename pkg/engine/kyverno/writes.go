@@ -5,6 +5,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/go-openapi/jsonpointer"
+
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/pattern"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/variables"
@@ -17,9 +19,6 @@ type footprint struct {
 	readsMetadata bool // of the object
 	readsMore     bool
 }
-
-// unnamed notes that a name is computed to which the patch writes.
-func (f *footprint) unnamed() { f.writes.Add(nil) }
 
 // reads notes that what an object has at a path decides what is written.
 func (f *footprint) reads(path []string) {
@@ -61,7 +60,7 @@ func (f *footprint) merge(patch any, to *engine.Writes, path []string) {
 	case []any:
 		for _, item := range p {
 			if element, isMap := item.(map[string]any); isMap && computesKeys(element) {
-				f.unnamed()
+				f.writes.Add(nil) // a name is computed
 				return
 			}
 			if _, isMap := item.(map[string]any); !isMap && variables.Used(item) {
@@ -95,7 +94,7 @@ func computesKeys(element map[string]any) bool {
 func (f *footprint) operations(patch any) {
 	list, ok := operationsIn(patch).([]any)
 	if !ok {
-		f.unnamed()
+		f.writes.Add(nil) // a name is computed
 	}
 	for _, item := range list {
 		operation := mapping(item)
@@ -111,18 +110,13 @@ func (f *footprint) operations(patch any) {
 			if isPath && isFrom && path != from {
 				path.Add(nil)
 			}
-			f.readsFrom(operation["from"])
+			f.reads(tokens(text(operation["from"])))
 		case "test":
-			f.readsFrom(operation["path"])
+			f.reads(tokens(text(operation["path"])))
 		default:
-			f.unnamed()
+			f.writes.Add(nil) // a name is computed
 		}
 	}
-}
-
-func (f *footprint) readsFrom(pointer any) {
-	text, _ := pointer.(string)
-	f.reads(tokens(text))
 }
 
 // at returns what is written at a JSON pointer. A number may be the index of a list, or a name.
@@ -132,7 +126,7 @@ func (f *footprint) at(pointer any) (at *engine.Writes, ok bool) {
 		return nil, false
 	}
 	if variables.Used(text) {
-		f.unnamed()
+		f.writes.Add(nil) // a name is computed
 		return nil, false
 	}
 	at = &f.writes
@@ -155,7 +149,7 @@ func (f *footprint) at(pointer any) (at *engine.Writes, ok bool) {
 func tokens(pointer string) []string {
 	out := strings.Split(strings.TrimPrefix(pointer, "/"), "/")
 	for i := range out {
-		out[i] = strings.NewReplacer("~1", "/", "~0", "~").Replace(out[i])
+		out[i] = jsonpointer.Unescape(out[i])
 	}
 	return out
 }

@@ -12,7 +12,13 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/jmespath"
 )
 
-const rbacGroup = "rbac.authorization.k8s.io"
+// Bindings say which roles a user has.
+func Bindings() []engine.Selection {
+	role := engine.Selection{Group: "rbac.authorization.k8s.io", Version: "v1", Kind: "RoleBinding"}
+	cluster := role
+	cluster.Kind = "ClusterRoleBinding"
+	return []engine.Selection{role, cluster}
+}
 
 // userRoles are the roles that bindings give to a user: "namespace:name" for
 // Roles, and the names of ClusterRoles.
@@ -37,8 +43,7 @@ func rolesOf(ctx context.Context, w *engine.World, user engine.UserInfo) (userRo
 
 func readRoles(ctx context.Context, reader engine.Reader, names []string) (userRoles, error) {
 	var out userRoles
-	for _, kind := range []string{"RoleBinding", "ClusterRoleBinding"} {
-		selection := engine.Selection{Group: rbacGroup, Version: "v1", Kind: kind}
+	for _, selection := range Bindings() {
 		for binding, err := range reader.List(ctx, selection) {
 			if err != nil {
 				return userRoles{}, err
