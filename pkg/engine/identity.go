@@ -3,7 +3,10 @@ package engine
 import (
 	"fmt"
 	"reflect"
+	"strings"
 	"unsafe"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
 // IdentityError is a rule that would make another object of the one it was given, which no
@@ -18,16 +21,11 @@ func (e *IdentityError) Error() string {
 // SameObject returns an *IdentityError if two states differ in what identifies an object:
 // apiVersion, kind, name, namespace or uid.
 func SameObject(before, after map[string]any) error {
-	for _, key := range []string{"apiVersion", "kind"} {
-		if !reflect.DeepEqual(before[key], after[key]) {
-			return &IdentityError{Field: key}
-		}
-	}
-	was, _ := before["metadata"].(map[string]any)
-	is, _ := after["metadata"].(map[string]any)
-	for _, key := range []string{"name", "namespace", "uid"} {
-		if !reflect.DeepEqual(was[key], is[key]) {
-			return &IdentityError{Field: "metadata." + key}
+	for _, path := range [][]string{{"apiVersion"}, {"kind"}, {"metadata", "name"}, {"metadata", "namespace"}, {"metadata", "uid"}} {
+		was, _, _ := unstructured.NestedFieldNoCopy(before, path...)
+		is, _, _ := unstructured.NestedFieldNoCopy(after, path...)
+		if !reflect.DeepEqual(was, is) {
+			return &IdentityError{Field: strings.Join(path, ".")}
 		}
 	}
 	return nil

@@ -35,11 +35,7 @@ func TestKindFilterLabelsAndNames(t *testing.T) {
 		"not what others select": {[]engine.Selection{{Kind: "ConfigMap"}, {Kind: "Secret", Namespace: "bank"}}, engine.Scope{}, hints{}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			joined, err := engine.NewObjectFilter(c.selections, c.scope)
-			if err != nil {
-				t.Fatal(err)
-			}
-			k, ok := joined.ForKind(configMaps())
+			k, ok := filterOf(t, c.scope, configMaps(), c.selections...)
 			if !ok {
 				t.Fatal("ConfigMaps are not wanted")
 			}
@@ -48,6 +44,15 @@ func TestKindFilterLabelsAndNames(t *testing.T) {
 			}
 		})
 	}
+}
+
+func filterOf(t *testing.T, scope engine.Scope, m *meta.RESTMapping, selections ...engine.Selection) (*engine.KindFilter, bool) {
+	t.Helper()
+	joined, err := engine.NewObjectFilter(selections, scope)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return joined.ForKind(m)
 }
 
 func configMaps() *meta.RESTMapping {
@@ -60,11 +65,7 @@ func TestObjectFilterByResource(t *testing.T) {
 	for resource, want := range map[string]struct{ kind, owned bool }{
 		"configmaps": {true, true}, "config*": {true, true}, "": {true, false}, "*": {true, false}, "secrets": {false, false},
 	} {
-		joined, err := engine.NewObjectFilter([]engine.Selection{{Group: "*", Kind: "*", Resource: resource}}, engine.Scope{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		k, ok := joined.ForKind(configMaps())
+		k, ok := filterOf(t, engine.Scope{}, configMaps(), engine.Selection{Group: "*", Kind: "*", Resource: resource})
 		if ok != want.kind || (ok && k.Matches(owned) != want.owned) {
 			t.Errorf("resource %q: wanted = %t, want %+v", resource, ok, want)
 		}
@@ -80,11 +81,7 @@ func TestObjectFilterLeavesOutOtherNamespaces(t *testing.T) {
 		selections []engine.Selection
 		wanted     bool
 	}{"elsewhere": {[]engine.Selection{elsewhere}, false}, "here too": {[]engine.Selection{elsewhere, here}, true}} {
-		joined, err := engine.NewObjectFilter(c.selections, engine.Scope{Namespaces: []string{"shop"}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		k, ok := joined.ForKind(configMaps())
+		k, ok := filterOf(t, engine.Scope{Namespaces: []string{"shop"}}, configMaps(), c.selections...)
 		if ok != c.wanted || (ok && k.Name() != "a") {
 			t.Errorf("%s: wanted = %t, want %t: %+v", name, ok, c.wanted, k)
 		}
@@ -104,12 +101,9 @@ func TestObjectFilterOfClusterScopedKinds(t *testing.T) {
 		"one, and another kind": {engine.Scope{Namespaces: []string{"shop"}, Only: []engine.ObjectKey{{GroupKind: schema.GroupKind{Kind: "Pod"}}}}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			joined, err := engine.NewObjectFilter([]engine.Selection{{Kind: "Namespace"}}, c.scope)
-			if err != nil {
-				t.Fatal(err)
-			}
 			v1 := schema.GroupVersion{Version: "v1"}
-			k, ok := joined.ForKind(&meta.RESTMapping{GroupVersionKind: v1.WithKind("Namespace"), Resource: v1.WithResource("namespaces"), Scope: meta.RESTScopeRoot})
+			namespaces := &meta.RESTMapping{GroupVersionKind: v1.WithKind("Namespace"), Resource: v1.WithResource("namespaces"), Scope: meta.RESTScopeRoot}
+			k, ok := filterOf(t, c.scope, namespaces, engine.Selection{Kind: "Namespace"})
 			if ok != c.want || ok && !k.Matches(engine.ObjectFacts{Name: "shop"}) {
 				t.Errorf("wanted = %t, want %t", ok, c.want)
 			}

@@ -84,15 +84,9 @@ func (s Selection) MatchesResource(resource string) bool { return openOrMatch(s.
 // Matches reports whether the object is selected. The resource, the subresource and the Fields
 // do not count: an object does not show through which endpoint it was read.
 func (s Selection) Matches(u *unstructured.Unstructured) bool {
-	gvk := u.GroupVersionKind()
-	if !selector.MatchWildcard(s.Kind, gvk.Kind) || !selector.MatchWildcard(s.Group, gvk.Group) {
-		return false
-	}
-	if !openOrMatch(s.Version, gvk.Version) || !openOrMatch(s.Namespace, u.GetNamespace()) || !openOrMatch(s.Name, u.GetName()) {
-		return false
-	}
-	if s.Labels == nil {
-		return true
+	k := KeyOf(u)
+	if named := s.MatchesName(k) && openOrMatch(s.Version, k.Version); !named || s.Labels == nil {
+		return named
 	}
 	selector, err := metav1.LabelSelectorAsSelector(s.Labels)
 	return err == nil && selector.Matches(labels.Set(u.GetLabels()))

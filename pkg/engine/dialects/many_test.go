@@ -6,9 +6,9 @@ import (
 	"testing"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/conformance"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/dialects"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/evaluation"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/snapshot"
@@ -32,11 +32,7 @@ func celMutation(expression string) string {
 
 func objectOf(t testing.TB, text string) *unstructured.Unstructured {
 	t.Helper()
-	u := &unstructured.Unstructured{}
-	if err := utilyaml.Unmarshal([]byte(text), &u.Object); err != nil {
-		t.Fatalf("%v: %s", err, text)
-	}
-	return u
+	return conformance.ReadObject(t, []byte(text))
 }
 
 // evaluated is the change of one object by policies.

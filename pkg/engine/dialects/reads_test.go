@@ -11,9 +11,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/tools/txtar"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"sigs.k8s.io/yaml"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/conformance"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/dialects"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/snapshot"
 )
@@ -62,7 +62,7 @@ func testReads(t *testing.T, file string, want map[string]int) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	objects, labels := objectsIn(t, archive.Files[1].Data), string(archive.Files[2].Data)
+	objects, labels := conformance.ReadObjects(t, string(archive.Files[1].Data)), string(archive.Files[2].Data)
 	s, err := snapshot.Load(engine.Documents(objects...), snapshot.Options{})
 	if err != nil {
 		t.Fatal(err)
@@ -95,7 +95,7 @@ func testReads(t *testing.T, file string, want map[string]int) {
 // compile compiles each document in the languages that accept it.
 func compile(t *testing.T, policies []byte) []engine.Program {
 	t.Helper()
-	objects := objectsIn(t, policies)
+	objects := conformance.ReadObjects(t, string(policies))
 	var out []engine.Program
 	for _, d := range dialects.All() {
 		c := engine.Compilation{Limits: engine.DefaultLimits(), Warn: func(e engine.CompileError) { t.Log(&e) }}
@@ -109,19 +109,6 @@ func compile(t *testing.T, policies []byte) []engine.Program {
 			t.Fatalf("%s has %v: %v", d.Name(), p.Rules(), err)
 		}
 		out = append(out, p)
-	}
-	return out
-}
-
-func objectsIn(t *testing.T, content []byte) []*unstructured.Unstructured {
-	t.Helper()
-	var out []*unstructured.Unstructured
-	for _, document := range strings.Split(string(content), "---\n") {
-		u := &unstructured.Unstructured{}
-		if err := yaml.Unmarshal([]byte(document), &u.Object); err != nil {
-			t.Fatal(err)
-		}
-		out = append(out, u)
 	}
 	return out
 }

@@ -1,14 +1,11 @@
 package limit
 
 import (
-	"cmp"
 	"context"
 	"fmt"
-	"maps"
 	"math"
 	"runtime/debug"
 	"runtime/metrics"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -107,22 +104,21 @@ func (w *watch) run(ctx context.Context, cancel func(error)) {
 func (w *watch) longest() string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	busy := slices.SortedFunc(maps.Keys(w.busy), func(a, b *object) int { return cmp.Compare(a.since().UnixNano(), b.since().UnixNano()) })
-	if i := slices.IndexFunc(busy, func(o *object) bool { return o.rule.Load() != nil }); i >= 0 {
-		return busy[i].String()
+	var first fmt.Stringer
+	var began time.Time
+	for o := range w.busy {
+		rule, since := o.rule.Load(), o.began
+		if rule != nil {
+			since = rule.began.Add(-time.Hour) // before what is read
+		}
+		if first == nil || since.Before(began) {
+			first, began = o, since
+		}
 	}
-	if len(busy) == 0 {
+	if first == nil {
 		return ""
 	}
-	return busy[0].String()
-}
-
-// since is when the rule began, or else the object.
-func (o *object) since() time.Time {
-	if rule := o.rule.Load(); rule != nil {
-		return rule.began
-	}
-	return o.began
+	return first.String()
 }
 
 // Object returns a context for the object, or the file, that is evaluated or read in it: an error about memory names it, and the

@@ -103,7 +103,14 @@ func (f *invalid) unknown(at fieldpath.Path, t typed) {
 // emptied holds a struct that is always there, and is empty now, against what it requires.
 func (f *invalid) emptied(at fieldpath.Path, t typed, of *spec.Schema) {
 	if t, ok := t.to(of); ok {
-		for _, name := range t.schema.Required {
+		f.required(at, t, func(string) bool { return true })
+	}
+}
+
+// required adds the fields that a type requires, of those that are wanted.
+func (f *invalid) required(at fieldpath.Path, t typed, wanted func(string) bool) {
+	for _, name := range t.schema.Required {
+		if wanted(name) {
 			f.add(append(slices.Clone(at), fieldpath.PathElement{FieldName: &name}), "is required")
 		}
 	}
@@ -116,14 +123,8 @@ func (f *invalid) keys(at fieldpath.Path, element any, list, of typed) {
 		return
 	}
 	names, _ := list.schema.Extensions[listKeysExtension].([]any)
-	for _, name := range append(slices.Clip(names), list.schema.Extensions[patchMergeKeyExtension]) {
-		if key, _ := name.(string); key != "" && slices.Contains(of.schema.Required, key) && m[key] == nil {
-			below := append(slices.Clone(at), fieldpath.PathElement{FieldName: &key})
-			if !slices.ContainsFunc(f.fields, func(known engine.InvalidField) bool { return known.Path.Equals(below) }) {
-				f.add(below, "is required")
-			}
-		}
-	}
+	names = append(slices.Clip(names), list.schema.Extensions[patchMergeKeyExtension])
+	f.required(at, of, func(name string) bool { return m[name] == nil && slices.Contains(names, any(name)) })
 }
 
 // value holds a value against a type, and what is in the value against what the type has. Paths below
@@ -144,7 +145,11 @@ func (f *invalid) value(at fieldpath.Path, value any, t typed) {
 	}
 	switch value := value.(type) {
 	case map[string]any:
-		f.lacking(at, value, t)
+		f.required(at, t, func(name string) bool {
+			of, _ := t.property(name)
+			_, there := value[name]
+			return f.strict && !there && (of == nil || of.Default == nil)
+		})
 		names := slices.AppendSeq(make([]string, 0, len(value)), maps.Keys(value))
 		slices.Sort(names)
 		for _, name := range names {
@@ -170,16 +175,6 @@ func (f *invalid) value(at fieldpath.Path, value any, t typed) {
 			below := append(at, fieldpath.PathElement{Index: &i}) //nolint:gocritic // see above
 			f.keys(below, item, t, of)
 			f.value(below, item, of)
-		}
-	}
-}
-
-// lacking adds what a strict schema requires and a value lacks.
-func (f *invalid) lacking(at fieldpath.Path, value map[string]any, t typed) {
-	for _, name := range t.schema.Required {
-		of, _ := t.property(name)
-		if _, there := value[name]; f.strict && !there && (of == nil || of.Default == nil) {
-			f.add(append(slices.Clone(at), fieldpath.PathElement{FieldName: &name}), "is required")
 		}
 	}
 }
