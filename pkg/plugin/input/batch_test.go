@@ -19,11 +19,11 @@ func mixed() (texts []string) {
 		case 5:
 			text = fmt.Sprintf(`{"kind":"A","apiVersion":"v1","metadata":{"name":"n%d"}}`+"\n", i)
 		case 7:
-			text = "kind: List\napiVersion: v1\nitems:\n- "+strings.ReplaceAll(strings.TrimSpace(text), "\n", "\n  ")+"\n"
+			text = "kind: List\napiVersion: v1\nitems:\n- " + strings.ReplaceAll(strings.TrimSpace(text), "\n", "\n  ") + "\n"
 		case 9:
 			text = "kind: A\n" // no object
 		case 11:
-			text = text+"text: "+strings.Repeat("x", batchBytes)+"\n"
+			text = text + "text: " + strings.Repeat("x", batchBytes) + "\n"
 		}
 		texts = append(texts, text)
 	}

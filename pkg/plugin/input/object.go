@@ -15,7 +15,7 @@ import (
 type value struct {
 	content any // map[string]any, []any, string, int64, float64, bool or nil
 	line    int
-	items   []int // the line of each element of the top-level "items", if it is a list
+	items   []int                                     // the line of each element of the top-level "items", if it is a list
 	locate  func(document int) func(field string) int // nil where the lines of fields are not wanted
 }
 
