@@ -1,14 +1,18 @@
 package engine
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/sets"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/selector"
 )
 
 // RuleRef names a rule and where it stands. Its JSON is that of plans, journals and
@@ -210,4 +214,121 @@ func (f RuleFilter) Keeps() func(names ...RuleRef) bool {
 		}
 		return (len(only) == 0 || in(only)) && !in(skip)
 	}
+}
+
+// mostReasons bounds what is reported.
+const mostReasons = 3
+
+// Reasons collects why one rule did what it did on one object. A nil Reasons collects
+// none, for runs that do not keep reasons.
+type Reasons struct {
+	place    string // in front of each reason
+	gathered *gathered
+}
+
+type gathered struct {
+	texts []string
+	more  int // beyond those that are kept
+}
+
+// NewReasons returns an empty list.
+func NewReasons() *Reasons { return &Reasons{gathered: &gathered{}} }
+
+// At returns the same list for a part of the rule, which its reasons then name.
+func (l *Reasons) At(place string) *Reasons {
+	if l == nil {
+		return nil
+	}
+	return &Reasons{place: l.place + place + ": ", gathered: l.gathered}
+}
+
+// Add adds a reason. Reasons beyond the bound are counted, and not formatted.
+func (l *Reasons) Add(format string, args ...any) {
+	switch {
+	case l == nil:
+	case len(l.gathered.texts) == mostReasons:
+		l.gathered.more++
+	default:
+		l.gathered.texts = append(l.gathered.texts, l.place+fmt.Sprintf(format, args...))
+	}
+}
+
+// Err returns all reasons as one error, or nil if there are none: why a rule that ran changed nothing, where the object does
+// not simply have what the rule writes already.
+func (l *Reasons) Err() error {
+	if l == nil || len(l.gathered.texts) == 0 {
+		return nil
+	}
+	text := strings.Join(l.gathered.texts, "; ")
+	if l.gathered.more > 0 {
+		text += fmt.Sprintf("; and %d more such", l.gathered.more)
+	}
+	return errors.New(text)
+}
+
+// Mismatch is one criterion of a rule that an object does not meet. As an error it
+// is why a Step is NotMatched.
+type Mismatch struct {
+	// Criterion is the field of the rule, such as "kinds" or "namespaceSelector";
+	// a whole sentence where Wanted is empty.
+	Criterion string
+	Wanted    string // what the rule asks for
+	Found     string // what the object has instead, with its verb: "is Service", "has none"
+}
+
+// NewMismatch returns the mismatch of a criterion that compares one value of the
+// object, which is empty where the object has none.
+func NewMismatch(criterion, wanted, value string) Mismatch {
+	return Mismatch{Criterion: criterion, Wanted: cmp.Or(wanted, "none"), Found: is(value)}
+}
+
+func is(value string) string {
+	if value == "" {
+		return "has none"
+	}
+	return "is " + value
+}
+
+// Error reads like "kinds: wants Pod, Deployment, is Service".
+func (m Mismatch) Error() string {
+	if m.Wanted == "" {
+		return m.Criterion
+	}
+	return m.Criterion + ": wants " + m.Wanted + ", " + m.Found
+}
+
+// FoundLabels returns what a set of labels has of those that a selector asks for, as the
+// Found of a Mismatch: "has app=db", "has no app, only team=shop", "has none".
+func FoundLabels(set map[string]string, l *selector.Labels) string {
+	return found(set, l.Keys(), func(key string) string { return key + "=" + Shorten(set[key], mostBytes) })
+}
+
+// FoundAnnotations is FoundLabels for annotations and the patterns that they are
+// compared with. Values of other annotations are left out: one may hold the whole object.
+func FoundAnnotations(set, patterns map[string]string) string {
+	return found(set, slices.Sorted(maps.Keys(patterns)), func(key string) string { return key })
+}
+
+func found(set map[string]string, keys []string, other func(key string) string) string {
+	own := slices.Sorted(maps.Keys(set))
+	var have, lack []string
+	for _, key := range keys {
+		matching := slices.DeleteFunc(slices.Clone(own), func(k string) bool { return !selector.MatchWildcard(key, k) })
+		for _, k := range matching {
+			have = append(have, k+"="+Shorten(set[k], mostBytes))
+		}
+		if len(matching) == 0 {
+			lack = append(lack, "no "+key)
+		}
+	}
+	switch {
+	case len(own) == 0:
+		return "has none"
+	case len(have) > 0:
+		return "has " + Few(append(have, lack...))
+	}
+	for i, key := range own {
+		own[i] = other(key)
+	}
+	return "has " + Few(lack) + ", only " + Few(own)
 }

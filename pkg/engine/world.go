@@ -1,13 +1,24 @@
 package engine
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/binary"
+	"encoding/json"
+	"fmt"
 	"hash/fnv"
+	"iter"
+	"sync"
 	"time"
 
+	"golang.org/x/sync/singleflight"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/utils/lru"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/limit"
 )
 
 // World is all that an evaluation may ask. A nil capability makes a rule that
@@ -109,4 +120,243 @@ func (w *World) SeedOf(r RuleRef, objects ...ObjectKey) uint64 {
 	h := fnv.New64a()
 	_, _ = h.Write(text) // a hash takes everything
 	return h.Sum64()
+}
+
+// Watched returns a view of a world in which reading a Secret is noted (NoteSecret), and each question is asked once in
+// a run, if there is a Memo.
+func (w *World) Watched() *World {
+	out := *w
+	if w.Reader != nil {
+		out.Reader = watched{w}
+	}
+	if w.Raw != nil {
+		out.Raw = watched{w}
+	}
+	if w.Remote != nil {
+		out.Remote = watched{w}
+	}
+	return &out
+}
+
+// question is what is asked, as JSON.
+type question string
+
+func asked(kind string, of any) question {
+	text, _ := json.Marshal(of) // it has strings, and what is made of some
+	return question(kind + string(text))
+}
+
+// watched answers the questions of policies from a world.
+type watched struct{ of *World }
+
+func (w *World) note(ctx context.Context, key ObjectKey) {
+	if w.Noted != nil {
+		w.Noted(ctx, key)
+	}
+}
+
+// ask asks a question once in a run, and notes whether the answer holds a Secret.
+func ask[A any](ctx context.Context, w *World, q question, get func(context.Context) (answer A, secret bool, err error)) (A, error) {
+	value, err := w.Memo.Do(ctx, q, func(ctx context.Context) (any, error) {
+		answer, secret, err := get(ctx)
+		if secret {
+			NoteSecret(ctx)
+		}
+		return answer, err
+	})
+	answer, _ := value.(A)
+	return answer, err
+}
+
+// Get implements Reader.
+func (w watched) Get(ctx context.Context, key ObjectKey) (*unstructured.Unstructured, error) {
+	w.of.note(ctx, key)
+	key.UID = "" // by which nothing is read
+	return ask(ctx, w.of, asked("get", key), func(ctx context.Context) (*unstructured.Unstructured, bool, error) {
+		u, err := w.of.Reader.Get(ctx, key)
+		return u, IsSecret(u) || err == nil && key.IsSecret(), err
+	})
+}
+
+// Schema implements Reader.
+func (w watched) Schema(ctx context.Context, gvk schema.GroupVersionKind) (Schema, error) {
+	return w.of.Reader.Schema(ctx, gvk)
+}
+
+// List implements Reader. It lists once in a run what is kept: no more objects than a rule iterates over.
+func (w watched) List(ctx context.Context, s Selection) iter.Seq2[*unstructured.Unstructured, error] {
+	w.of.note(ctx, ObjectKey{GroupKind: schema.GroupKind{Group: s.Group, Kind: s.Kind}, Namespace: s.Namespace})
+	return func(yield func(*unstructured.Unstructured, error) bool) {
+		q, most := asked("list", s), w.of.Limits.Elements
+		hand := func(u *unstructured.Unstructured, err error) bool {
+			if IsSecret(u) {
+				NoteSecret(ctx)
+			}
+			return yield(u, err) && err == nil
+		}
+		var all []*unstructured.Unstructured
+		if known, ok := w.of.Memo.kept(q); ok {
+			all, _ = known.value.([]*unstructured.Unstructured)
+			for _, u := range all {
+				if !hand(u, nil) {
+					return
+				}
+			}
+			return
+		}
+		for u, err := range w.of.Reader.List(ctx, s) {
+			if !hand(u, err) {
+				return
+			}
+			if len(all) <= most {
+				all = append(all, u)
+			}
+		}
+		if w.of.Memo != nil && len(all) <= most {
+			w.of.Memo.cache().Add(q, memoized{value: all})
+		}
+	}
+}
+
+// Raw implements RawReader.
+func (w watched) Raw(ctx context.Context, method, path string, body []byte) ([]byte, error) {
+	p, _ := ParseAPIPath(path) // a broken one has no resource
+	if method == "GET" && p.Resource != "" {
+		w.of.note(ctx, ObjectKey{GroupKind: schema.GroupKind{Group: p.Group, Kind: p.Resource}, Namespace: p.Namespace, Name: p.Name})
+	}
+	return ask(ctx, w.of, asked("raw", []string{method, path, string(body)}), func(ctx context.Context) ([]byte, bool, error) {
+		answer, err := w.of.Raw.Raw(ctx, method, path, body)
+		return answer, mayHoldSecret(answer) || err == nil && p.Group == "" && p.Resource == "secrets", err
+	})
+}
+
+// Fetch implements Fetcher.
+func (w watched) Fetch(ctx context.Context, r RemoteRequest) ([]byte, error) {
+	return ask(ctx, w.of, asked("fetch", r), func(ctx context.Context) ([]byte, bool, error) {
+		answer, err := w.of.Remote.Fetch(ctx, r)
+		return answer, mayHoldSecret(answer), err
+	})
+}
+
+// mayHoldSecret reports whether an answer may hold a Secret, or a list of some.
+func mayHoldSecret(answer []byte) bool { return bytes.Contains(answer, []byte(`"Secret`)) }
+
+// mostKept is how many values a Memo keeps.
+const mostKept = 1 << 10
+
+// Memo keeps values by key, so that a caller that asks for one again, meanwhile or
+// later, gets it without another request. It drops those that were not asked for the longest,
+// and is safe for concurrent use. The zero value is empty; a nil Memo keeps nothing.
+type Memo struct {
+	calls singleflight.Group
+	once  sync.Once
+	known *lru.Cache // of memoized, by key
+}
+
+// memoized is what came of a question.
+type memoized struct {
+	value  any
+	err    error
+	secret bool // a Secret was read for it
+}
+
+func (m *Memo) cache() *lru.Cache {
+	m.once.Do(func() { m.known = lru.New(mostKept) })
+	return m.known
+}
+
+// kept returns what the key has, if it is there.
+func (m *Memo) kept(key any) (memoized, bool) {
+	if m == nil {
+		return memoized{}, false
+	}
+	found, _ := m.cache().Get(key)
+	out, ok := found.(memoized)
+	return out, ok
+}
+
+// Do returns the value of a key, which get gets at most once while it is kept.
+// Errors are kept as well, but for those of a cancelled context; a get that panics has a
+// *PanicError. The key's type belongs to the caller alone, as that of a context key. The value must not
+// be modified. A get must not ask for its own key. That it reads a Secret counts for each caller.
+func (m *Memo) Do(ctx context.Context, key any, get func(context.Context) (any, error)) (any, error) {
+	if m == nil {
+		return get(ctx)
+	}
+	answer, ok := m.kept(key)
+	if !ok {
+		shared, _, _ := m.calls.Do(fmt.Sprintf("%#v", key), func() (any, error) { return m.ask(ctx, key, get), nil })
+		answer, _ = shared.(memoized)
+	}
+	if answer.secret {
+		NoteSecret(ctx)
+	}
+	return answer.value, answer.err
+}
+
+func (m *Memo) ask(ctx context.Context, key any, get func(context.Context) (any, error)) memoized {
+	if known, ok := m.kept(key); ok { // meanwhile
+		return known
+	}
+	inner, use := WatchSecrets(ctx)
+	var out memoized
+	out.err = Guard(func() (err error) { out.value, err = get(inner); return err })
+	if out.secret = use.Any(); ctx.Err() == nil {
+		m.cache().Add(key, out)
+	}
+	return out
+}
+
+// Ask is Do for what a server, or another one, is asked: the time that it takes does not count for
+// the rules on the object.
+func (m *Memo) Ask(ctx context.Context, key any, ask func(context.Context) (any, error)) (answer any, err error) {
+	limit.Wait(ctx, func() { answer, err = m.Do(ctx, key, ask) })
+	return answer, err
+}
+
+// Fetcher reaches web services beyond the API server; it exists only when a flag
+// allows it. It never sends the user's cluster credentials.
+type Fetcher interface {
+	// Fetch returns the body of an answer with a 2xx status, of which there is a
+	// limit to the size. Any other answer is an error.
+	Fetch(context.Context, RemoteRequest) ([]byte, error)
+}
+
+// RemoteRequest is a request to a web service that a policy names.
+type RemoteRequest struct {
+	Method, URL string
+	Header      map[string][]string
+	Body        []byte
+	// CABundle holds the PEM certificates that the service's own is checked
+	// with; empty for those that the system trusts.
+	CABundle []byte
+}
+
+// ImageRegistry looks images up in their registries; it exists only when a flag
+// allows it.
+type ImageRegistry interface {
+	// Image looks up a reference such as "nginx" or "ghcr.io/org/app:v1" names.
+	Image(ctx context.Context, reference string) (Image, error)
+}
+
+// Image is what a registry says about a reference.
+type Image struct {
+	Registry, Repository string
+	Identifier           string // the tag or the digest
+	Resolved             string // "REGISTRY/REPOSITORY@sha256:..."
+	// ManifestList is the index that the reference names, nil where it names one
+	// image alone. Manifest and Config belong to the image for linux/amd64. All
+	// are JSON, as the registry holds it.
+	ManifestList, Manifest, Config []byte
+}
+
+// UnansweredError is a request that only a live API server could answer.
+type UnansweredError struct {
+	Method, Path string
+	Reason       string
+}
+
+// Error names the request and the reason.
+func (e *UnansweredError) Error() string {
+	return fmt.Sprintf("%s %s cannot be answered without a cluster: %s", e.Method, e.Path, e.Reason)
 }
