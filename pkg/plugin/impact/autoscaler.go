@@ -3,7 +3,6 @@ package impact
 import (
 	"context"
 	"fmt"
-	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -89,14 +88,10 @@ func (r *Reviewer) autoscalers(ctx context.Context, kind *autoscaling, namespace
 // readAutoscaler names what made the autoscaler, where something did: KEDA makes a
 // HorizontalPodAutoscaler for each ScaledObject.
 func readAutoscaler(kind *autoscaling, u *unstructured.Unstructured) autoscaler {
-	ref, _ := valueAt(u.Object, "spec", kind.target).(map[string]any)
-	group, _, found := strings.Cut(textOf(ref["apiVersion"]), "/")
-	if !found {
-		group = ""
-	}
+	ref := at[map[string]any](u.Object, "spec", kind.target)
 	out := autoscaler{
 		name: kind.Kind + " " + u.GetName(), source: kind.source,
-		target: engine.ObjectKey{GroupKind: schema.GroupKind{Group: group, Kind: textOf(ref["kind"])}, Name: textOf(ref["name"])},
+		target: engine.ObjectKey{GroupKind: schema.FromAPIVersionAndKind(at[string](ref, "apiVersion"), at[string](ref, "kind")).GroupKind(), Name: at[string](ref, "name")},
 	}
 	if owner := metav1.GetControllerOfNoCopy(u); owner != nil {
 		out.name += " of " + owner.Kind + " " + owner.Name

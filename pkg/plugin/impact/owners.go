@@ -201,14 +201,14 @@ func (r *Reviewer) applied(ctx context.Context, c *engine.Change) []engine.Impac
 // lastApplied is the manifest of the last client-side apply to the object before the change; nil where there is none that can be
 // read.
 func lastApplied(c *engine.Change) map[string]any {
-	text := textOf(valueAt(c.Before.Object, "metadata", "annotations", engine.LastApplied))
+	text := at[string](c.Before.Object, "metadata", "annotations", engine.LastApplied)
 	var manifest map[string]any
 	if text == "" || json.Unmarshal([]byte(text), &manifest) != nil {
 		return nil
 	}
 	if engine.IsSecret(c.Before) { // the server moves one to the other
-		data, _ := manifest["data"].(map[string]any)
-		texts, _ := manifest["stringData"].(map[string]any)
+		data := at[map[string]any](manifest, "data")
+		texts := at[map[string]any](manifest, "stringData")
 		for name, value := range texts {
 			if data == nil {
 				data = map[string]any{}

@@ -26,20 +26,25 @@ func meetsAny(all []string, p fieldpath.Path) bool {
 	return slices.ContainsFunc(all, func(q string) bool { return meet(engine.PathPattern(p), q) })
 }
 
-// touching are the paths of the changed fields that meet a place.
-func touching(c *engine.Change, p string) []fieldpath.Path {
+// fieldsOf are the paths of the changed fields that are chosen, by themselves and by their places.
+func fieldsOf(c *engine.Change, chosen func(f *engine.FieldChange, place string) bool) []fieldpath.Path {
 	var out []fieldpath.Path
 	for i := range c.Fields {
-		if meet(engine.PathPattern(c.Fields[i].Path), p) {
-			out = append(out, c.Fields[i].Path)
+		if f := &c.Fields[i]; chosen(f, engine.PathPattern(f.Path)) {
+			out = append(out, f.Path)
 		}
 	}
 	return out
 }
 
+// touching are the paths of the changed fields that meet a place.
+func touching(c *engine.Change, p string) []fieldpath.Path {
+	return fieldsOf(c, func(_ *engine.FieldChange, place string) bool { return meet(place, p) })
+}
+
 // within are the paths of the changed fields that are in a place.
 func within(c *engine.Change, p string) []fieldpath.Path {
-	return slices.DeleteFunc(touching(c, p), func(changed fieldpath.Path) bool { return !isWithin(engine.PathPattern(changed), p) })
+	return fieldsOf(c, func(_ *engine.FieldChange, place string) bool { return isWithin(place, p) })
 }
 
 // patterns lists paths for a text about several objects: "spec.containers[*].env[*]".
@@ -67,16 +72,10 @@ func valueAt(object map[string]any, names ...string) any {
 	return v
 }
 
-// textOf is a value that is a text, and empty for any other.
-func textOf(v any) string {
-	s, _ := v.(string)
-	return s
-}
-
-// boolOf is a value that is true or false, and false for any other.
-func boolOf(v any) bool {
-	b, _ := v.(bool)
-	return b
+// at is a value of a type, and the type's zero value where there is none, or one of another type.
+func at[T any](object map[string]any, names ...string) T {
+	v, _ := valueAt(object, names...).(T)
+	return v
 }
 
 // numberOf is a value that is a count; fallback stands where there is none.

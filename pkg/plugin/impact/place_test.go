@@ -32,7 +32,7 @@ func TestValueAtOfAbsentFields(t *testing.T) {
 	if numberOf(replicas, 1) != 2 || numberOf(nil, 1) != 1 || numberOf("2", 1) != 1 || numberOf(1.5, 0) != 1 {
 		t.Error("other numbers")
 	}
-	if textOf(replicas) != "" || textOf(object["kind"]) != "Pod" || boolOf(replicas) || !boolOf(valueAt(object, "spec", "paused")) {
+	if at[string](object, "spec", "replicas") != "" || at[string](object, "kind") != "Pod" || at[bool](object, "spec", "replicas") || !at[bool](object, "spec", "paused") {
 		t.Error("other texts, or truths")
 	}
 }

@@ -41,12 +41,7 @@ func ImmutableRefusals(c *engine.Change) []engine.Impact {
 	gvk := c.After.GroupVersionKind()
 	var out []engine.Impact
 	for _, r := range rules {
-		var fields []fieldpath.Path
-		for i := range c.Fields {
-			if f := &c.Fields[i]; r.concerns(engine.PathPattern(f.Path)) && !keptByServer(gvk, f) {
-				fields = append(fields, f.Path)
-			}
-		}
+		fields := fieldsOf(c, func(f *engine.FieldChange, place string) bool { return r.concerns(place) && !keptByServer(gvk, f) })
 		if len(fields) > 0 && (r.refused == nil || r.refused(c.Before.Object, c.After.Object)) {
 			said := names(fields) + " " + cmp.Or(r.why, "may not change")
 			out = append(out, engine.Impact{

@@ -13,13 +13,6 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/evaluation"
 )
 
-// repeats caches what evaluating results again changes, by kind of change: a rule that
-// appends to one object appends to all.
-type repeats struct {
-	mu    sync.Mutex
-	known map[string]*repeat
-}
-
 // repeat is what rules do to the result of their own change.
 type repeat struct {
 	first  *engine.Change // of its kind; nil once it is evaluated again
@@ -32,31 +25,11 @@ type repeat struct {
 	wrote map[engine.RuleRef][]string
 }
 
-// note gives a kind of change an entry.
-func (r *repeats) note(c *engine.Change) {
-	kind := kindOf(c)
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.known == nil {
-		r.known = map[string]*repeat{}
-	}
-	if r.known[kind] == nil {
-		r.known[kind] = &repeat{first: c}
-	}
-}
-
-// of returns the entry of a change that was noted.
-func (r *repeats) of(c *engine.Change) *repeat {
-	kind := kindOf(c)
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.known[kind]
-}
-
 // repeated evaluates the result of a change. One object stands for all whose change
 // is of the same kind.
 func (r *Reviewer) repeated(ctx context.Context, e *evaluation.Evaluation, c *engine.Change) (*repeat, error) {
-	known := r.repeats.of(c)
+	found, _ := r.repeats.Load(kindOf(c))
+	known := found.(*repeat)
 	known.once.Do(func() {
 		c := known.first
 		known.first = nil
@@ -125,12 +98,7 @@ func (r *repeat) notIdempotent(c *engine.Change) []engine.Impact {
 	if !c.Changed() || len(r.fields) == 0 {
 		return nil
 	}
-	var fields []fieldpath.Path
-	for i := range c.Fields {
-		if meetsAny(r.places, c.Fields[i].Path) {
-			fields = append(fields, c.Fields[i].Path)
-		}
-	}
+	fields := fieldsOf(c, func(f *engine.FieldChange, _ string) bool { return meetsAny(r.places, f.Path) })
 	if len(fields) == 0 {
 		fields = r.fields
 	}

@@ -2,6 +2,8 @@ package impact
 
 import (
 	"context"
+	"slices"
+	"sync"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/evaluation"
@@ -18,14 +20,16 @@ type Reviewer struct {
 	// Unchecked holds no value against the schema of its kind.
 	Unchecked bool
 
-	listed  engine.Memo
-	repeats repeats
+	listed engine.Memo
+	// repeats caches what evaluating results again changes, by kind of change: a rule that
+	// appends to one object appends to all.
+	repeats sync.Map
 }
 
 var _ evaluation.Reviewer = (*Reviewer)(nil)
 
 // Note chooses the object that stands for all whose change is of the same kind: the first one.
-func (r *Reviewer) Note(c *engine.Change) { r.repeats.note(c) }
+func (r *Reviewer) Note(c *engine.Change) { r.repeats.LoadOrStore(kindOf(c), &repeat{first: c}) }
 
 // Review implements evaluation.Reviewer. Its error is that of the context, or
 // one that ends an evaluation.
@@ -42,8 +46,7 @@ func (r *Reviewer) Review(ctx context.Context, e *evaluation.Evaluation, c *engi
 			return err
 		}
 	}
-	c.Impacts = append(c.Impacts, again.overwritten(c)...)
-	c.Impacts = append(c.Impacts, again.notIdempotent(c)...)
+	c.Impacts = slices.Concat(c.Impacts, again.overwritten(c), again.notIdempotent(c))
 	return nil
 }
 
@@ -54,14 +57,9 @@ func (r *Reviewer) live(ctx context.Context, c *engine.Change) error {
 	if err != nil {
 		return err
 	}
-	c.Impacts = append(c.Impacts, ImmutableRefusals(c)...)
-	c.Impacts = append(c.Impacts, managed(c.Before)...)
 	owners := request.Owners(c.Before, r.FieldManager)
-	c.Impacts = append(c.Impacts, owned(c, owners)...)
-	c.Impacts = append(c.Impacts, scaled...)
-	c.Impacts = append(c.Impacts, r.applied(ctx, c)...)
-	c.Impacts = append(c.Impacts, coOwned(owners, r.FieldManager)...)
-	c.Impacts = append(c.Impacts, wouldCoOwn(c, owners, r.FieldManager)...)
+	c.Impacts = slices.Concat(c.Impacts, ImmutableRefusals(c), managed(c.Before), owned(c, owners), scaled,
+		r.applied(ctx, c), coOwned(owners, r.FieldManager), wouldCoOwn(c, owners, r.FieldManager))
 	if !c.Refused() {
 		c.Impacts = append(c.Impacts, rollout(c)...)
 	}

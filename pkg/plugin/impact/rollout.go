@@ -13,15 +13,8 @@ import (
 // workload is a kind that makes Pods from a template.
 type workload struct {
 	template string
-	// pods says what becomes of the Pods, of which there are n, when it changes.
-	pods func(object map[string]any, n int) consequence
-}
-
-// consequence is what a new template does to the Pods that there are.
-type consequence struct {
-	pods         int // that restart
-	text, advice string
-	brief        string // as in engine.Impact
+	// pods says what becomes of the Pods, of which there are n, when it changes; no Text where it does nothing.
+	pods func(object map[string]any, n int) engine.Impact
 }
 
 // workloads are the kinds whose template is known. Which fields of it changed does
@@ -46,22 +39,19 @@ func rollout(c *engine.Change) []engine.Impact {
 	if !ok {
 		return nil
 	}
-	fields := touching(c, w.template)
-	if len(fields) == 0 {
+	fields, n := touching(c, w.template), running(c.Before.Object)
+	if len(fields) == 0 || n == 0 {
 		return nil
 	}
-	n := running(c.Before.Object)
-	if n == 0 {
+	out := w.pods(c.Before.Object, n)
+	if out.Text == "" {
 		return nil
 	}
-	r := w.pods(c.Before.Object, n)
-	if r.text == "" {
-		return nil
+	if out.Pods > 0 {
+		out.Brief = "Pods would be replaced"
 	}
-	if r.pods > 0 {
-		r.brief = "Pods would be replaced"
-	}
-	return []engine.Impact{{Code: engine.ImpactRollout, Text: r.text, Brief: r.brief, Advice: r.advice, Fields: fields, Pods: r.pods}}
+	out.Code, out.Fields = engine.ImpactRollout, fields
+	return []engine.Impact{out}
 }
 
 // restartedInPlace: the kubelet restarts a container whose image changes, without
@@ -77,20 +67,20 @@ func restartedInPlace(c *engine.Change) []engine.Impact {
 	}}
 }
 
-func deploymentPods(o map[string]any, n int) consequence {
+func deploymentPods(o map[string]any, n int) engine.Impact {
 	switch {
-	case boolOf(valueAt(o, "spec", "paused")):
+	case at[bool](o, "spec", "paused"):
 		return later(n, "its", "the Deployment is paused: %s would be replaced when it is resumed")
-	case textOf(valueAt(o, "spec", "strategy", "type")) == "Recreate":
-		return consequence{pods: n, text: fmt.Sprintf("all %s would be stopped, then started anew (Recreate)", wording.Plural(n, "Pod"))}
+	case at[string](o, "spec", "strategy", "type") == "Recreate":
+		return engine.Impact{Pods: n, Text: fmt.Sprintf("all %s would be stopped, then started anew (Recreate)", wording.Plural(n, "Pod"))}
 	}
 	return replaced(n, "")
 }
 
 // statefulSetPods: the partition counts from the first Pod, so the last ones are
 // replaced (updateStatefulSet in pkg/controller/statefulset).
-func statefulSetPods(o map[string]any, n int) consequence {
-	if textOf(valueAt(o, "spec", "updateStrategy", "type")) == "OnDelete" {
+func statefulSetPods(o map[string]any, n int) engine.Impact {
+	if at[string](o, "spec", "updateStrategy", "type") == "OnDelete" {
 		return onDelete(n)
 	}
 	kept := min(n, int(numberOf(valueAt(o, "spec", "updateStrategy", "rollingUpdate", "partition"), 0)))
@@ -98,38 +88,38 @@ func statefulSetPods(o map[string]any, n int) consequence {
 	case 0:
 		return replaced(n, "")
 	case n:
-		return consequence{text: "no Pod would be replaced now: the partition of the update strategy holds back all"}
+		return engine.Impact{Text: "no Pod would be replaced now: the partition of the update strategy holds back all"}
 	}
 	return replaced(n-kept, fmt.Sprintf(", and the partition of the update strategy holds back %d", kept))
 }
 
-func daemonSetPods(o map[string]any, n int) consequence {
+func daemonSetPods(o map[string]any, n int) engine.Impact {
 	switch _, known := observed(o); {
 	case !known:
-		return consequence{text: "the Pod on each node would be replaced"}
-	case textOf(valueAt(o, "spec", "updateStrategy", "type")) == "OnDelete":
+		return engine.Impact{Text: "the Pod on each node would be replaced"}
+	case at[string](o, "spec", "updateStrategy", "type") == "OnDelete":
 		return onDelete(n)
 	}
 	return replaced(n, "")
 }
 
 // keptPods: a ReplicaSet only uses its template for the Pods that it makes.
-func keptPods(_ map[string]any, n int) consequence {
+func keptPods(_ map[string]any, n int) engine.Impact {
 	out := later(n, "their", "%s would not change: only Pods made from now on follow the new template")
-	out.advice = "delete the Pods to have them made anew"
+	out.Advice = "delete the Pods to have them made anew"
 	return out
 }
 
-func nextRun(map[string]any, int) consequence {
-	return consequence{text: "running Jobs stay as they are: the change takes effect with the next run"}
+func nextRun(map[string]any, int) engine.Impact {
+	return engine.Impact{Text: "running Jobs stay as they are: the change takes effect with the next run"}
 }
 
 // argoRolloutPods: a Rollout may take its template from elsewhere.
-func argoRolloutPods(o map[string]any, n int) consequence {
+func argoRolloutPods(o map[string]any, n int) engine.Impact {
 	switch {
 	case valueAt(o, "spec", "workloadRef") != nil:
-		return consequence{}
-	case boolOf(valueAt(o, "spec", "paused")):
+		return engine.Impact{}
+	case at[bool](o, "spec", "paused"):
 		return later(n, "its", "the Rollout is paused: %s would be replaced when it is resumed")
 	case valueAt(o, "spec", "strategy", "blueGreen") != nil:
 		return replaced(n, ", step by step (blue-green)")
@@ -139,30 +129,30 @@ func argoRolloutPods(o map[string]any, n int) consequence {
 
 // deploymentConfigPods: without a ConfigChange trigger nothing rolls out on its own.
 // A config without triggers has that one by default.
-func deploymentConfigPods(o map[string]any, n int) consequence {
+func deploymentConfigPods(o map[string]any, n int) engine.Impact {
 	triggers, known := valueAt(o, "spec", "triggers").([]any)
 	automatic := !known || slices.ContainsFunc(triggers, func(t any) bool {
 		m, _ := t.(map[string]any)
-		return textOf(m["type"]) == "ConfigChange"
+		return at[string](m, "type") == "ConfigChange"
 	})
-	if !automatic || boolOf(valueAt(o, "spec", "paused")) {
+	if !automatic || at[bool](o, "spec", "paused") {
 		return later(n, "their", "%s would be replaced with the next deployment")
 	}
 	return replaced(n, "")
 }
 
-func replaced(n int, how string) consequence {
-	return consequence{pods: n, text: wording.Plural(n, "Pod") + " would be replaced" + how}
+func replaced(n int, how string) engine.Impact {
+	return engine.Impact{Pods: n, Text: wording.Plural(n, "Pod") + " would be replaced" + how}
 }
 
 // later says what becomes of Pods that stay as they are for now, of one object or of several.
-func later(n int, whose, says string) consequence {
-	return consequence{text: fmt.Sprintf(says, wording.Plural(n, "Pod")), brief: fmt.Sprintf(says, whose+" Pods")}
+func later(n int, whose, says string) engine.Impact {
+	return engine.Impact{Text: fmt.Sprintf(says, wording.Plural(n, "Pod")), Brief: fmt.Sprintf(says, whose+" Pods")}
 }
 
-func onDelete(n int) consequence {
+func onDelete(n int) engine.Impact {
 	out := later(n, "their", "%s would not change until deleted (OnDelete)")
-	out.advice = "delete the Pods to have them made anew"
+	out.Advice = "delete the Pods to have them made anew"
 	return out
 }
 
@@ -177,7 +167,7 @@ func running(o map[string]any) int {
 
 // observed is the status, and whether a controller has ever written it.
 func observed(o map[string]any) (map[string]any, bool) {
-	status, _ := o["status"].(map[string]any)
+	status := at[map[string]any](o, "status")
 	_, known := status["observedGeneration"]
 	return status, known
 }

@@ -79,7 +79,7 @@ func deadlineExtended(before, after map[string]any) bool {
 // tolerationLost: each toleration stays, but for its seconds.
 func tolerationLost(before, after map[string]any) bool {
 	withoutSeconds := func(o map[string]any) []any {
-		list, _ := valueAt(o, "spec", "tolerations").([]any)
+		list := at[[]any](o, "spec", "tolerations")
 		out := slices.Clone(list)
 		for i, t := range list {
 			if m, ok := t.(map[string]any); ok {
@@ -92,8 +92,8 @@ func tolerationLost(before, after map[string]any) bool {
 }
 
 func gateAdded(before, after map[string]any) bool {
-	was, _ := valueAt(before, "spec", "schedulingGates").([]any)
-	is, _ := valueAt(after, "spec", "schedulingGates").([]any)
+	was := at[[]any](before, "spec", "schedulingGates")
+	is := at[[]any](after, "spec", "schedulingGates")
 	return lost(is, was)
 }
 
@@ -111,7 +111,7 @@ func graceChanged(before, after map[string]any) bool {
 }
 
 func gated(pod map[string]any) bool {
-	gates, _ := valueAt(pod, "spec", "schedulingGates").([]any)
+	gates := at[[]any](pod, "spec", "schedulingGates")
 	return len(gates) > 0
 }
 
@@ -119,8 +119,8 @@ func selectorFixed(before, after map[string]any) bool {
 	if !gated(before) {
 		return true
 	}
-	was, _ := valueAt(before, "spec", "nodeSelector").(map[string]any)
-	is, _ := valueAt(after, "spec", "nodeSelector").(map[string]any)
+	was := at[map[string]any](before, "spec", "nodeSelector")
+	is := at[map[string]any](after, "spec", "nodeSelector")
 	for name, v := range was {
 		if !diff.Same(is[name], v) {
 			return true
@@ -146,12 +146,12 @@ var matchingLabels = rule{ //nolint:gochecknoglobals // an immutable table
 }
 
 func unselected(_, after map[string]any) bool {
-	podLabels, _ := valueAt(after, "spec", "template", "metadata", "labels").(map[string]any)
+	podLabels := at[map[string]any](after, "spec", "template", "metadata", "labels")
 	set := labels.Set{}
 	for name, v := range podLabels {
-		set[name] = textOf(v)
+		set[name], _ = v.(string)
 	}
-	selector, _ := valueAt(after, "spec", "selector").(map[string]any)
+	selector := at[map[string]any](after, "spec", "selector")
 	_, expressions := selector["matchExpressions"]
 	if _, names := selector["matchLabels"].(map[string]any); !names && !expressions { // a ReplicationController's
 		selector = map[string]any{"matchLabels": selector}
@@ -177,7 +177,7 @@ func sealedBy(names ...string) []rule {
 	var out []rule
 	for _, p := range names {
 		out = append(out, rule{place: p, why: sealed, refused: func(before, _ map[string]any) bool {
-			return boolOf(before["immutable"])
+			return at[bool](before, "immutable")
 		}})
 	}
 	return out
@@ -222,7 +222,7 @@ func amount(v any) resource.Quantity {
 }
 
 func unbound(before, _ map[string]any) bool {
-	return textOf(valueAt(before, "status", "phase")) != "Bound"
+	return at[string](before, "status", "phase") != "Bound"
 }
 
 // serviceRules: ValidateServiceUpdate, after the server has filled in what it
@@ -235,7 +235,7 @@ var serviceRules = []rule{ //nolint:gochecknoglobals // an immutable table
 
 // addressChanged: the first address is the Service's own; "" is filled in by the server.
 func addressChanged(address func(service map[string]any) string) func(before, after map[string]any) bool {
-	external := func(o map[string]any) bool { return textOf(valueAt(o, "spec", "type")) == "ExternalName" }
+	external := func(o map[string]any) bool { return at[string](o, "spec", "type") == "ExternalName" }
 	return func(before, after map[string]any) bool {
 		was, is := address(before), address(after)
 		return was != "" && is != "" && was != is && !external(before) && !external(after)
@@ -243,19 +243,20 @@ func addressChanged(address func(service map[string]any) string) func(before, af
 }
 
 func clusterIP(service map[string]any) string {
-	return textOf(valueAt(service, "spec", "clusterIP"))
+	return at[string](service, "spec", "clusterIP")
 }
 
 func firstClusterIP(service map[string]any) string {
-	list, _ := valueAt(service, "spec", "clusterIPs").([]any)
+	list := at[[]any](service, "spec", "clusterIPs")
 	if len(list) == 0 {
 		return ""
 	}
-	return textOf(list[0])
+	first, _ := list[0].(string)
+	return first
 }
 
 func bothLoadBalancers(before, after map[string]any) bool {
-	balancer := func(o map[string]any) bool { return textOf(valueAt(o, "spec", "type")) == "LoadBalancer" }
+	balancer := func(o map[string]any) bool { return at[string](o, "spec", "type") == "LoadBalancer" }
 	return balancer(before) && balancer(after)
 }
 
@@ -268,13 +269,13 @@ var jobRules = append( //nolint:gochecknoglobals // an immutable table
 )
 
 func countFixed(_, after map[string]any) bool {
-	spec, _ := after["spec"].(map[string]any)
-	if textOf(spec["completionMode"]) != "Indexed" {
+	spec := at[map[string]any](after, "spec")
+	if at[string](spec, "completionMode") != "Indexed" {
 		return true
 	}
 	return spec["completions"] != nil && numberOf(spec["completions"], 1) != numberOf(spec["parallelism"], 1)
 }
 
 func notSuspended(before, _ map[string]any) bool {
-	return !boolOf(valueAt(before, "spec", "suspend"))
+	return !at[bool](before, "spec", "suspend")
 }
