@@ -8,6 +8,8 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"text/tabwriter"
 
@@ -21,15 +23,14 @@ import (
 // objects that change alike, and the summary at the end.
 type base struct {
 	output.Options
-	printed bool // there is something above
-	spaced  bool // an empty line stands between two groups
-	// layout writes a group, and title the heading of a section.
-	layout   func(*base, *page, *Group)
-	title    func(string) string
-	groups   Groups
-	wide     bool      // nothing is shortened
-	parts    bool      // the groups had to be shown before all objects were seen
-	overview *overview // nil where each change is shown, however many there are
+	printed  bool // there is something above
+	spaced   bool // an empty line stands between two groups
+	markdown bool // a page of Markdown
+	groups   []*group
+	known    map[groupKey]*group // these groups
+	wide     bool                // nothing is shortened
+	parts    bool                // the groups had to be shown before all objects were seen
+	overview *overview           // nil where each change is shown, however many there are
 	// What the summary at the end says in addition to numbers.
 	skipped, warned, broken Counter
 	running                 running
@@ -38,14 +39,11 @@ type base struct {
 }
 
 func newBase(o output.Options) base {
-	return base{
-		Options: o, spaced: o.Explain, layout: (*base).group, title: func(s string) string { return "== " + s },
-		groups: Groups{By: o.GroupBy, Expand: o.Expand},
-	}
+	return base{Options: o, spaced: o.Explain, known: map[groupKey]*group{}}
 }
 
 // page begins a block of text.
-func (h *base) page() *page { return &page{painter: Painter(h.Color)} }
+func (h *base) page() *page { return &page{color: h.Color} }
 
 // write sends out one block. A block is written at once, so that an error in it
 // leaves no half of it behind.
@@ -85,28 +83,30 @@ func (h *base) begin(c *engine.Change) {
 }
 
 // show prints an object, or keeps it to print it with those that are like it. The words are equal for objects that are shown as one.
-func (h *base) show(c *part, words []byte, what func() (Text, error)) error {
-	m := Member{Subject: c.Subject, Origin: origin(&c.Change), Policy: c.policy, Pods: pods(&c.Change)}
-	alone := h.GroupBy == output.ByObject
-	if !alone {
-		if m.Likeness = Likeness(&c.Change, words); h.groups.Join(m) {
+func (h *base) show(c *part, words []byte, what func() (shown, error)) error {
+	key := groupKey{section: h.section(c)}
+	if h.GroupBy != output.ByObject {
+		key.likeness = Likeness(&c.Change, words)
+	}
+	g := h.known[key]
+	if g == nil {
+		text, err := what()
+		if err != nil {
+			return err
+		}
+		text.note = origin(&c.Change) + text.note
+		if h.overview != nil && h.crowded(text) {
 			return nil
 		}
+		g = &group{shown: text, section: key.section, first: c.Subject, impacts: c.Impacts}
+		h.known[key] = g
+		h.groups = append(h.groups, g)
 	}
-	text, err := what()
-	if err != nil {
-		return err
-	}
-	h.impacts(&text, &c.Change)
-	text.Note = m.Origin + text.Note
-	if h.overview != nil && h.crowded(text) {
-		return nil
-	}
-	h.groups.Found(m, text)
+	g.add(&c.Change, h.Expand)
 	switch {
-	case alone:
+	case h.GroupBy == output.ByObject:
 		return h.Flush()
-	case len(h.groups.known) < maxGroups:
+	case len(h.known) < maxGroups:
 		return nil
 	}
 	h.parts = true
@@ -114,14 +114,15 @@ func (h *base) show(c *part, words []byte, what func() (Text, error)) error {
 }
 
 // crowded reports whether a new group is left out, because there are too many to list. Of those
-// before it, the failures stay.
-func (h *base) crowded(text Text) bool {
+// before it, the failures stay; objects like those of the others begin new groups.
+func (h *base) crowded(text shown) bool {
 	v := h.overview
-	if !v.crowded && len(h.groups.known) == crowd {
+	if !v.crowded && len(h.groups) == crowd {
 		v.crowded = true
-		h.groups.Keep(func(g *Group) bool { return !v.leavesOut(g.Text) })
+		h.groups = slices.DeleteFunc(h.groups, func(g *group) bool { return v.leavesOut(g.marker) })
+		maps.DeleteFunc(h.known, func(_ groupKey, g *group) bool { return !slices.Contains(h.groups, g) })
 	}
-	return v.leavesOut(text)
+	return v.leavesOut(text.marker)
 }
 
 // Likeness is equal for objects of a kind that are shown in the same words, and
@@ -139,22 +140,30 @@ func Likeness(c *engine.Change, words []byte) [32]byte {
 	return [32]byte(hash.Sum(nil))
 }
 
-// Flush prints what is kept so far.
+// Flush prints what is kept so far, under the headings of sections: namespaces by name, all else in the order in which it came.
 func (h *base) Flush() error {
-	for _, section := range h.groups.Take() {
-		if section.Title != "" {
-			b := h.page()
-			if h.printed {
-				b.WriteString("\n")
-			}
-			b.line(Bold, h.title(section.Title))
-			if err := h.write(b); err != nil {
+	var titles []string
+	sections := map[string][]*group{}
+	for _, g := range h.groups {
+		if sections[g.section] == nil {
+			titles = append(titles, g.section)
+		}
+		sections[g.section] = append(sections[g.section], g)
+	}
+	h.groups = nil
+	clear(h.known)
+	if h.GroupBy == output.ByNamespace {
+		slices.Sort(titles)
+	}
+	for _, title := range titles {
+		if title != "" {
+			if err := h.heading(title); err != nil {
 				return err
 			}
 		}
-		for _, g := range section.Groups {
+		for _, g := range sections[title] {
 			b := h.page()
-			h.layout(h, b, g)
+			h.group(b, g)
 			if err := h.write(b); err != nil {
 				return err
 			}
@@ -163,35 +172,49 @@ func (h *base) Flush() error {
 	return nil
 }
 
-// group writes the heading of a group and what stands below it.
-func (h *base) group(b *page, g *Group) {
-	if h.printed && h.spaced {
+// heading writes that of a section.
+func (h *base) heading(title string) error {
+	b := h.page()
+	if h.printed {
 		b.WriteString("\n")
 	}
-	b.line(markerColor(g.Marker), h.heading(g))
-	h.below(b, g)
+	if h.markdown {
+		title = "## " + codeSpan(title)
+	} else {
+		title = "== " + title
+	}
+	b.line(Bold, title)
+	return h.write(b)
 }
 
-// heading names the object, or says how many there are.
-func (h *base) heading(g *Group) string {
-	if g.Count == 1 {
-		return g.Marker + " " + g.First.String() + g.Note
+// group writes what a group is, and below it what is shown of it.
+func (h *base) group(b *page, g *group) {
+	if h.printed && (h.spaced || h.markdown) {
+		b.WriteString("\n")
 	}
-	return g.Marker + " " + wording.Kind(g.First) + ": " + wording.Plural(g.Count, "object") +
-		placed(g.namespaces.All(), " in ", "namespaces") + placed(g.clusters.All(), " on ", "clusters") + g.Notes
+	if !h.markdown {
+		b.line(markerColor(g.marker), g.String())
+		h.below(b, g)
+		return
+	}
+	b.WriteString("### " + codeSpan(g.String()) + "\n")
+	body := h.page()
+	h.below(body, g)
+	if body.Len() > 0 {
+		fenced(b, "diff", body.String())
+	}
 }
 
 // below writes what stands under the heading of a group.
-func (h *base) below(b *page, g *Group) {
-	if g.Count > 1 {
+func (h *base) below(b *page, g *group) {
+	body := g.body
+	if g.count > 1 {
 		members(b, g)
+		body = g.several
 	}
-	h.impactsOf(b, g)
-	if g.Count > 1 && g.Several != nil {
-		b.Write(g.Several)
-		return
-	}
-	b.Write(g.Body)
+	impacts(b, g)
+	b.Write(body)
+	b.Write(g.diff)
 }
 
 // placed says in how many namespaces, or on how many clusters, the objects of a group are.
@@ -209,9 +232,9 @@ func placed(all []wording.Count, preposition, what string) string {
 const namespacesListed = 8
 
 // members names the objects of a group, or where they are.
-func members(b *page, g *Group) {
-	if len(g.Names) == g.Count {
-		for _, name := range g.Names {
+func members(b *page, g *group) {
+	if len(g.names) == g.count {
+		for _, name := range g.names {
 			b.line(Plain, "    "+name)
 		}
 		return
@@ -219,7 +242,7 @@ func members(b *page, g *Group) {
 	const expand = " (--expand lists them)"
 	namespaces, clusters := g.namespaces.All(), g.clusters.All()
 	if len(namespaces) < 2 && len(clusters) < 2 {
-		b.line(Plain, fmt.Sprintf("    %s, %s and %d more"+expand, g.Names[0], g.Names[1], g.Count-2))
+		b.line(Plain, fmt.Sprintf("    %s, %s and %d more"+expand, g.names[0], g.names[1], g.count-2))
 		return
 	}
 	if len(clusters) > 1 {
@@ -287,77 +310,63 @@ func markerColor(m string) Color {
 	return Bold
 }
 
-// impacts adds to what is shown of an object what the change means beyond its
-// fields: in full for one object, in general for several.
-func (h *base) impacts(text *Text, c *engine.Change) {
-	one, several := h.page(), h.page()
-	for _, impact := range c.Impacts {
-		full := impact.Text
+// impacts writes what the changes of a group mean beyond their fields: in full for one object, in general for several.
+func impacts(b *page, g *group) {
+	warning := func(code engine.ImpactCode, text string) {
+		b.WriteString("  ")
+		b.line(Yellow, "! "+string(code)+": "+text)
+	}
+	for _, impact := range g.impacts {
+		text := impact.Text
 		if impact.Advice != "" {
-			full += "; " + impact.Advice
+			text += "; " + impact.Advice
 		}
-		h.warning(one, impact.Code, full)
 		switch {
-		case impact.Pods > 0: // added up
-		case impact.Brief == "":
-			h.warning(several, impact.Code, full)
-		default:
-			h.warning(several, impact.Code, impact.Brief)
+		case g.count == 1:
+			warning(impact.Code, text)
+		case impact.Pods == 0:
+			warning(impact.Code, cmp.Or(impact.Brief, text))
 		}
 	}
-	text.Warnings, text.Alike = one.Bytes(), several.Bytes()
-}
-
-func (h *base) warning(b *page, code engine.ImpactCode, text string) {
-	b.WriteString("  ")
-	b.line(Yellow, "! "+string(code)+": "+text)
-}
-
-// impactsOf writes what the changes of a group mean.
-func (h *base) impactsOf(b *page, g *Group) {
-	if g.Count == 1 {
-		b.Write(g.Warnings)
-		return
+	if g.count > 1 && g.pods > 0 {
+		warning(engine.ImpactRollout, wording.Plural(g.pods, "Pod")+" would restart in total")
 	}
-	b.Write(g.Alike)
-	if g.Pods > 0 {
-		h.warning(b, engine.ImpactRollout, fmt.Sprintf("%s would restart in total", wording.Plural(g.Pods, "Pod")))
-	}
-}
-
-// pods counts those that a change restarts.
-func pods(c *engine.Change) int {
-	n := 0
-	for i := range c.Impacts {
-		n += c.Impacts[i].Pods
-	}
-	return n
 }
 
 // page is text for people, and the one place where it is escaped: nothing that is
 // written to it acts on a terminal or a CI runner, or forges a line.
 type page struct {
 	bytes.Buffer
-	painter Painter
+	color bool
+}
+
+// paint writes a text in a color, on a page that has any.
+func (p *page) paint(c Color, text string) {
+	if p.color && c != Plain && text != "" {
+		text = string(c) + text + reset
+	}
+	p.WriteString(text)
 }
 
 // line writes a text as one line.
 func (p *page) line(c Color, text string) {
-	p.WriteString(p.painter.Paint(c, redact.EscapeLine(text)))
+	p.paint(c, redact.EscapeLine(text))
 	p.WriteByte('\n')
 }
 
-// diff writes a unified diff in colors. It is escaped already, so that what is
+// unified returns a unified diff in colors. It is escaped already, so that what is
 // compared is what is shown.
-func (p *page) diff(unified string) {
-	p.Grow(len(unified))
-	for l := range strings.Lines(unified) {
+func (h *base) unified(diff string) []byte {
+	p := h.page()
+	p.Grow(len(diff))
+	for l := range strings.Lines(diff) {
 		content, newline := strings.CutSuffix(l, "\n")
-		p.WriteString(p.painter.Paint(lineColor(content), content))
+		p.paint(lineColor(content), content)
 		if newline {
 			p.WriteByte('\n')
 		}
 	}
+	return p.Bytes()
 }
 
 // middle leaves out the middle of a text of more bytes than that: the beginning of a rule names its policy, and the end
@@ -409,14 +418,3 @@ const (
 
 	reset = "\x1b[0m"
 )
-
-// Painter paints if it is true, and leaves texts as they are otherwise.
-type Painter bool
-
-// Paint writes a text in a color.
-func (p Painter) Paint(c Color, text string) string {
-	if !p || c == Plain || text == "" {
-		return text
-	}
-	return string(c) + text + reset
-}

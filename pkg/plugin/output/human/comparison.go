@@ -35,11 +35,7 @@ type Comparison struct {
 func NewComparison(o output.Options, style string) *Comparison {
 	o.Compares, o.Color = true, o.Color && style != comparisonMarkdown
 	p := &Comparison{base: newBase(o), style: style, differ: NewDiffer(o)}
-	p.spaced = style != comparisonSummary
-	if style == comparisonMarkdown {
-		p.layout = markdownGroup
-		p.title = func(s string) string { return "## " + codeSpan(s) }
-	}
+	p.spaced, p.markdown = style != comparisonSummary, style == comparisonMarkdown
 	return p
 }
 
@@ -47,9 +43,6 @@ func NewComparison(o output.Options, style string) *Comparison {
 func (p *Comparison) Print(s output.Shown) error {
 	switch e := s.Event().(type) {
 	case output.Fleet:
-		if p.style == comparisonMarkdown {
-			return p.markdownFleet(e)
-		}
 		return p.fleet(e)
 	case output.Compared:
 		if e.Verdict == compare.Same {
@@ -61,7 +54,7 @@ func (p *Comparison) Print(s output.Shown) error {
 		}
 		return p.object(e)
 	case output.Problem:
-		if p.style == comparisonMarkdown {
+		if p.markdown {
 			p.problems.Add(e.Err.Error())
 		}
 	case output.Comparison:
@@ -87,26 +80,24 @@ func comparedMarker(v compare.Verdict) string {
 // object shows an object, or keeps it to show it with those that are like it.
 func (p *Comparison) object(e output.Compared) error {
 	notes := p.page()
-	text := Text{Marker: comparedMarker(e.Verdict)}
-	text.Note = "  (" + wording.Verdict(e.Result) + ")"
+	text := shown{marker: comparedMarker(e.Verdict), note: "  (" + wording.Verdict(e.Result) + ")"}
 	if e.Variant != nil {
-		text.Note = ", a variant" + text.Note
+		text.note = ", a variant" + text.note
 	}
-	text.Notes = text.Note
+	text.notes = text.note
 	p.fieldsByRules(notes, e)
 	p.troubles(notes, e)
 	if err := p.manifest(notes, e); err != nil {
 		return err
 	}
-	words := append([]byte(text.Note+"\n"), notes.Bytes()...)
-	return p.show(&part{Change: *e.Difference}, words, func() (Text, error) {
-		var err error
-		if p.style != comparisonSummary && len(e.Fields) > 0 {
-			var unified string
-			unified, err = p.differ.Unified(e.Difference, e.Alike)
-			notes.diff(unified)
+	text.body, text.several = notes.Bytes(), notes.Bytes()
+	words := append([]byte(text.note+"\n"), notes.Bytes()...)
+	return p.show(&part{Change: *e.Difference}, words, func() (shown, error) {
+		if p.style == comparisonSummary || len(e.Fields) == 0 {
+			return text, nil
 		}
-		text.Body = notes.Bytes()
+		unified, err := p.differ.Unified(e.Difference, e.Alike)
+		text.diff = p.unified(unified)
 		return text, err
 	})
 }
@@ -222,7 +213,7 @@ func (p *Comparison) end(s compare.Summary) error {
 
 // heading2 writes a heading, which only a page of Markdown has.
 func (p *Comparison) heading2(b *page, text string) {
-	if p.style == comparisonMarkdown {
+	if p.markdown {
 		b.WriteString("## " + text + "\n\n")
 	}
 }
@@ -233,18 +224,18 @@ func (p *Comparison) counts(b *page, s compare.Summary) {
 	if s.Conclusion == compare.Nothing {
 		return
 	}
-	if p.style == comparisonMarkdown {
+	if p.markdown {
 		b.WriteString("\n")
 	}
 	for _, count := range wording.VerdictCounts(&s) {
 		bullet := fmt.Sprintf("%8s  ", wording.Number(count.N))
-		if p.style == comparisonMarkdown {
+		if p.markdown {
 			bullet = "- " + wording.Number(count.N) + " "
 		}
 		b.line(Plain, bullet+count.Text)
 	}
 	if s.Problems > 0 {
-		if p.style == comparisonMarkdown {
+		if p.markdown {
 			b.WriteString("\n") // or else it belongs to the list
 		}
 		b.line(Red, "Not all could be compared: "+wording.Plural(s.Problems, "error")+" in policies or in what was read.")
@@ -254,7 +245,7 @@ func (p *Comparison) counts(b *page, s compare.Summary) {
 // exercised is the table of the rules, and what is missing to exercise the others.
 func (p *Comparison) exercised(b *page, s compare.Summary) {
 	remarks := p.remarks(s)
-	if p.style != comparisonMarkdown {
+	if !p.markdown {
 		b.table(exercises(s, wording.Rule))
 		for _, line := range remarks {
 			b.line(Yellow, line)

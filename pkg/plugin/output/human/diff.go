@@ -53,27 +53,20 @@ func (p *Diff) print(c *part) error {
 	notes := p.page()
 	p.notes(notes, c)
 	several := p.several(notes, c, p.notes)
-	return p.show(c, several.Bytes(), func() (Text, error) {
-		text := Text{Marker: marker(&c.Change), Body: notes.Bytes()}
-		if several != notes {
-			text.Several = several.Bytes()
-		}
+	return p.show(c, several.Bytes(), func() (shown, error) {
+		text := shown{marker: marker(&c.Change), body: notes.Bytes(), several: several.Bytes()}
 		if !c.Changed() {
 			return text, nil
 		}
-		text.Note = "  (" + wording.Fields(c.Fields) + ")"
+		fields := wording.Fields(c.Fields)
+		text.note = "  (" + fields + ")"
 		if p.Comparer != nil {
-			text.Notes = "  (" + wording.Fields(c.Fields) + " each)"
+			text.notes = "  (" + fields + " each)"
 			return text, nil
 		}
-		text.Notes = "  (" + wording.Fields(c.Fields) + " each; the diff is that of " + shortName(c.Subject) + ")"
-		unified, err := p.differ.Unified(&c.Change, c.others())
-		notes.diff(unified)
-		text.Body = notes.Bytes()
-		if several != notes {
-			several.diff(unified)
-			text.Several = several.Bytes()
-		}
+		text.notes = "  (" + fields + " each; the diff is that of " + shortName(c.Subject) + ")"
+		unified, err := p.differ.Unified(&c.Change, c.others)
+		text.diff = p.unified(unified)
 		return text, err
 	})
 }
@@ -114,86 +107,41 @@ func comparedName(k engine.ObjectKey) string {
 	return name
 }
 
-// Markdown prints what the diff format prints as Markdown, for a comment on a change or
+// NewMarkdown returns a printer of what the diff format prints as Markdown, for a comment on a change or
 // a ticket. What comes from clusters and policies stands in code spans and fenced blocks
 // alone, so that nothing in it is read as Markdown or HTML.
-type Markdown struct{ Diff }
-
-// NewMarkdown returns a printer of Markdown.
-func NewMarkdown(o output.Options) *Markdown {
+func NewMarkdown(o output.Options) *Diff {
 	o.Color = false
-	p := &Markdown{*NewDiff(o)}
-	p.layout = markdownGroup
-	p.title = func(s string) string { return "## " + codeSpan(s) }
+	p := NewDiff(o)
+	p.markdown = true
 	return p
 }
 
-// markdownGroup writes a heading and, fenced, what stands below it.
-func markdownGroup(h *base, b *page, g *Group) {
-	if h.printed {
-		b.WriteString("\n")
-	}
-	b.WriteString("### " + codeSpan(h.heading(g)) + "\n")
-	body := h.page()
-	h.below(body, g)
-	if body.Len() > 0 {
-		fenced(b, "diff", body.String())
-	}
-}
-
-// Print shows an object that would change, or that needs a remark, and the summary.
-func (p *Markdown) Print(s output.Shown) error {
-	switch e := s.Event().(type) {
-	case output.Fleet:
-		return p.markdownFleet(e)
-	case output.Summary:
-		return p.summarize(e.Summary)
-	}
-	return p.Diff.Print(s)
-}
-
-// markdownFleet prints what came of each cluster.
-func (h *base) markdownFleet(e output.Fleet) error {
-	b, table := h.page(), h.page()
-	b.WriteString("## Clusters\n")
-	h.writeClusters(table, e.Clusters)
-	fenced(b, "", table.String())
-	return h.write(b)
-}
-
-// summarize ends the page.
-func (p *Markdown) summarize(s evaluation.Summary) error {
-	if err := p.Flush(); err != nil {
-		return err
-	}
-	b := p.page()
-	if p.printed {
-		b.WriteString("\n")
-	}
+// markdownSummary ends a page of Markdown.
+func (h *base) markdownSummary(b *page, s evaluation.Summary) {
 	b.WriteString("## Summary\n\n" + wording.Counts(s) + "\n")
-	for _, text := range p.remarkable(s) {
+	for _, text := range h.remarkable(s) {
 		b.WriteString("\n" + text + "\n")
 	}
-	p.rules(b, s)
-	for _, list := range p.lists() {
+	h.rules(b, s)
+	for _, list := range h.lists() {
 		markdownList(b, list.title, list.tally)
 	}
-	if lines := p.last(s); len(lines) > 0 {
-		last := p.page()
+	if lines := h.last(s); len(lines) > 0 {
+		last := h.page()
 		for _, text := range lines {
 			last.line(Plain, text)
 		}
 		fenced(b, "", last.String())
 	}
-	return p.write(b)
 }
 
 // rules is the table of outcomes by rule.
-func (p *Markdown) rules(b *page, s evaluation.Summary) {
-	if p.traced(s) {
+func (h *base) rules(b *page, s evaluation.Summary) {
+	if h.traced(s) {
 		return
 	}
-	rules := p.listed(s)
+	rules := h.listed(s)
 	if len(rules) > 0 {
 		b.WriteString("\n")
 		markdownTable(b, 1, counted(rules, Outcomes(s), func(r engine.RuleRef) string { return cell(wording.Rule(r)) + severity(r.Severity) }))

@@ -1,9 +1,7 @@
 package human
 
 import (
-	"bytes"
 	"cmp"
-	"maps"
 	"slices"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
@@ -17,142 +15,72 @@ const (
 	namesListed = 4 // of a group that is not expanded
 )
 
-// Member is an object that is to be shown.
-type Member struct {
-	Subject engine.ObjectKey
-	Origin  string // stands behind the name
-	// Likeness is equal for objects that are shown in the same words.
-	Likeness [32]byte
-	// Policy is what output.ByPolicy groups by.
-	Policy string
-	// Pods restart with the change.
-	Pods int
+// shown is what is shown of a group.
+type shown struct {
+	marker string // in front of the heading
+	note   string // at the end of the heading of one object
+	notes  string // and of that of several
+	// body stands below it where it is one object; several is the same without the name of the first of several.
+	body, several []byte
+	diff          []byte // below that
 }
 
-// Text is what is shown of a group.
-type Text struct {
-	Marker string // in front of the heading
-	Note   string // at the end of the heading of one object
-	Notes  string // and of that of several
-	Body   []byte // below it; that of the first object
-	// Several is the Body of several objects, without the name of the first one; nil if that is the same.
-	Several []byte
-	// Warnings are those of one object, and Alike those that several share.
-	Warnings, Alike []byte
-}
-
-// Group is one or more objects of a kind that are shown in the same words.
-type Group struct {
-	Text
-	First      engine.ObjectKey
-	Count      int
-	Pods       int      // of all of them that restart
-	Names      []string // the first few, or all when the groups are expanded
+// group is one or more objects of a kind that are shown in the same words.
+type group struct {
+	shown
+	section    string           // under which it stands; empty unless groups are put together by policy, namespace or cluster
+	first      engine.ObjectKey // of the objects
+	impacts    []engine.Impact  // of the first
+	count      int
+	pods       int      // of all of them that restart
+	names      []string // the first few, or all when the groups are expanded
 	namespaces Counter  // empty for objects without a namespace
 	clusters   Counter  // empty of a run on one
 }
 
-// Groups collects groups. The zero value groups by output.ByPatch.
-type Groups struct {
-	By     output.GroupBy
-	Expand bool // remember the names of all objects
-
-	known map[memberKey]*Group
-	order []*Section
-}
-
-type memberKey struct {
+type groupKey struct {
 	section  string
-	likeness [32]byte
+	likeness [32]byte // equal for objects that are shown in the same words
 }
 
-// Section is the groups under one heading. Its title is empty unless groups are
-// put together by policy or namespace.
-type Section struct {
-	Title  string
-	Groups []*Group
-}
-
-// Join adds an object to the group of those like it; false where it is the first.
-func (g *Groups) Join(m Member) bool {
-	group := g.known[memberKey{g.title(m), m.Likeness}]
-	if group == nil {
-		return false
+// add counts an object.
+func (g *group) add(c *engine.Change, expand bool) {
+	g.count++
+	for i := range c.Impacts {
+		g.pods += c.Impacts[i].Pods
 	}
-	g.count(group, m)
-	return true
-}
-
-// Found begins a group with its first object.
-func (g *Groups) Found(m Member, text Text) {
-	if g.known == nil {
-		g.known = map[memberKey]*Group{}
+	if c.Subject.Namespace != "" {
+		g.namespaces.Add(c.Subject.Namespace)
 	}
-	title := g.title(m)
-	at := slices.IndexFunc(g.order, func(s *Section) bool { return s.Title == title })
-	if at < 0 {
-		at = len(g.order)
-		g.order = append(g.order, &Section{Title: title})
+	if c.Subject.Cluster != "" {
+		g.clusters.Add(c.Subject.Cluster)
 	}
-	section := g.order[at]
-	for _, t := range []*[]byte{&text.Body, &text.Several, &text.Warnings, &text.Alike} {
-		*t = bytes.Clone(*t) // without the room in which it was written
-	}
-	group := &Group{Text: text, First: m.Subject}
-	section.Groups = append(section.Groups, group)
-	g.known[memberKey{title, m.Likeness}] = group
-	g.count(group, m)
-}
-
-func (g *Groups) count(group *Group, m Member) {
-	group.Count++
-	group.Pods += m.Pods
-	if m.Subject.Namespace != "" {
-		group.namespaces.Add(m.Subject.Namespace)
-	}
-	if m.Subject.Cluster != "" {
-		group.clusters.Add(m.Subject.Cluster)
-	}
-	if g.Expand || len(group.Names) < namesListed {
-		group.Names = append(group.Names, shortName(m.Subject)+m.Origin)
+	if expand || len(g.names) < namesListed {
+		g.names = append(g.names, shortName(c.Subject)+origin(c))
 	}
 }
 
-// title is the section that an object belongs to.
-func (g *Groups) title(m Member) string {
-	switch g.By {
+// String names the object, or says how many there are.
+func (g *group) String() string {
+	if g.count == 1 {
+		return g.marker + " " + g.first.String() + g.note
+	}
+	return g.marker + " " + wording.Kind(g.first) + ": " + wording.Plural(g.count, "object") +
+		placed(g.namespaces.All(), " in ", "namespaces") + placed(g.clusters.All(), " on ", "clusters") + g.notes
+}
+
+// section is the heading under which an object stands.
+func (h *base) section(c *part) string {
+	switch h.GroupBy {
 	case output.ByPolicy:
-		return m.Policy
+		return c.policy
 	case output.ByNamespace:
-		return cmp.Or(m.Subject.Namespace, "(objects without a namespace)")
+		return cmp.Or(c.Subject.Namespace, "(objects without a namespace)")
 	case output.ByCluster:
-		return m.Subject.Cluster
+		return c.Subject.Cluster
 	case output.ByPatch, output.ByObject:
 	}
 	return ""
-}
-
-// Keep forgets the groups that are not to be kept. Objects like theirs begin new ones.
-func (g *Groups) Keep(keep func(*Group) bool) {
-	kept := map[*Group]bool{}
-	for _, section := range g.order {
-		section.Groups = slices.DeleteFunc(section.Groups, func(group *Group) bool {
-			kept[group] = keep(group)
-			return !kept[group]
-		})
-	}
-	maps.DeleteFunc(g.known, func(_ memberKey, group *Group) bool { return !kept[group] })
-}
-
-// Take hands over the sections and forgets them: namespaces by name, all else in
-// the order in which it came.
-func (g *Groups) Take() []*Section {
-	out := g.order
-	if g.By == output.ByNamespace {
-		slices.SortFunc(out, func(a, b *Section) int { return cmp.Compare(a.Title, b.Title) })
-	}
-	g.known, g.order = nil, nil
-	return out
 }
 
 // Counter counts texts. The zero value is empty and ready for use.
@@ -197,22 +125,9 @@ func (t *Counter) Top(most int) (top []wording.Count, rest int) {
 // does to the object.
 type part struct {
 	engine.Change
-	policy string // whose part it is; empty where it is the whole
-	of     *whole // what it is a part of; nil where it is the whole
-}
-
-// whole is a change of which parts are shown.
-type whole struct {
-	*engine.Change
-	by []string // the policies that it has fields of
-}
-
-// others are the differences of all policies; none where the part is the whole.
-func (p *part) others() []engine.FieldChange {
-	if p.of == nil {
-		return nil
-	}
-	return p.of.Fields
+	policy string               // whose part it is; empty where it is the whole, and so are:
+	others []engine.FieldChange // the differences of all policies
+	by     []string             // the policies that the change has fields of
 }
 
 // event prints the parts of a change, or the summary.
@@ -264,12 +179,12 @@ func (h *base) parted(c *engine.Change) []*part {
 // wrote it last.
 func byPolicy(c *engine.Change) []*part {
 	var parts []*part
-	known, all := map[string]*part{}, &whole{Change: c}
+	known := map[string]*part{}
 	of := func(r engine.RuleRef) *part {
 		policy := wording.Policy(r)
 		p := known[policy]
 		if p == nil {
-			p = &part{Change: engine.Change{Subject: c.Subject, Target: c.Target, Before: c.Before, After: c.After}, policy: policy, of: all}
+			p = &part{Change: engine.Change{Subject: c.Subject, Target: c.Target, Before: c.Before, After: c.After}, policy: policy, others: c.Fields}
 			known[policy] = p
 			parts = append(parts, p)
 		}
@@ -283,10 +198,14 @@ func byPolicy(c *engine.Change) []*part {
 		p := of(c.Fields[i].Rule)
 		p.Fields = append(p.Fields, c.Fields[i])
 	}
+	var by []string
 	for _, p := range parts {
 		if p.Changed() {
-			all.by = append(all.by, p.policy)
+			by = append(by, p.policy)
 		}
+	}
+	for _, p := range parts {
+		p.by = by
 	}
 	return parts
 }
@@ -310,17 +229,14 @@ func meant(parts []*part, impact *engine.Impact) []*part {
 
 // byOthers says which other policies change the object, and "" where none does.
 func (p *part) byOthers() string {
-	if p.of == nil {
-		return ""
-	}
-	words, n := "changed by ", len(p.of.by)
+	words, n := "changed by ", len(p.by)
 	if p.Changed() {
 		words, n = "also changed by ", n-1
 	}
-	if n == 0 {
+	if n < 1 { // or none, as of the whole
 		return ""
 	}
 	const first = 10 // more than are named
-	names := slices.DeleteFunc(slices.Clone(p.of.by[:min(len(p.of.by), first)]), func(policy string) bool { return policy == p.policy })
+	names := slices.DeleteFunc(slices.Clone(p.by[:min(len(p.by), first)]), func(policy string) bool { return policy == p.policy })
 	return words + engine.FewOf(names, n)
 }

@@ -35,6 +35,15 @@ func (h *base) summarize(s evaluation.Summary) error {
 	if h.printed {
 		b.WriteString("\n")
 	}
+	if h.markdown {
+		h.markdownSummary(b, s)
+	} else {
+		h.summary(b, s)
+	}
+	return h.write(b)
+}
+
+func (h *base) summary(b *page, s evaluation.Summary) {
 	if h.parts {
 		b.WriteString("There are so many different changes that they are grouped in several parts.\n\n")
 	}
@@ -56,7 +65,6 @@ func (h *base) summarize(s evaluation.Summary) error {
 	for _, text := range h.last(s) {
 		b.line(Plain, text)
 	}
-	return h.write(b)
 }
 
 // remarkable are sentences about the run as a whole that a reader must not miss.
@@ -224,6 +232,13 @@ func counted(rules []evaluation.RuleSummary, columns []engine.Outcome, name func
 // fleet prints what came of each cluster.
 func (h *base) fleet(e output.Fleet) error {
 	b := h.page()
+	if h.markdown {
+		table := h.page()
+		h.writeClusters(table, e.Clusters)
+		b.WriteString("## Clusters\n")
+		fenced(b, "", table.String())
+		return h.write(b)
+	}
 	if h.Writes { // it ends what is shown
 		b.WriteString("\n")
 	}

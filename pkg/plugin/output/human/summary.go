@@ -34,24 +34,21 @@ func (p *Summary) print(c *part) error {
 	notes := p.page()
 	p.lines(notes, c)
 	several := p.several(notes, c, p.lines)
-	text := Text{Marker: marker(&c.Change), Body: notes.Bytes()}
-	if several != notes {
-		text.Several = several.Bytes()
-	}
-	rules := strings.Join(changers(&c.Change), ", ")
+	text := shown{marker: marker(&c.Change), body: notes.Bytes(), several: several.Bytes()}
 	if c.Changed() {
-		text.Note = "  " + wording.Fields(c.Fields)
-		text.Notes = text.Note + " each"
+		text.note = "  " + wording.Fields(c.Fields)
+		text.notes = text.note + " each"
 	}
-	if rules != "" {
-		text.Note += "  " + rules
-		text.Notes += "  " + rules
+	var behind string
+	if rules := strings.Join(changers(&c.Change), ", "); rules != "" {
+		behind = "  " + rules
 	}
 	if others := c.byOthers(); others != "" {
-		text.Note += "  (" + others + ")"
-		text.Notes += "  (" + others + ")"
+		behind += "  (" + others + ")"
 	}
-	return p.show(c, append([]byte(text.Note+"\n"), several.Bytes()...), func() (Text, error) { return text, nil })
+	text.note += behind
+	text.notes += behind
+	return p.show(c, append([]byte(text.note+"\n"), several.Bytes()...), func() (shown, error) { return text, nil })
 }
 
 // lines writes what failed and what is warned of, each warning of rules that changed the object once; with Explain, every rule.
@@ -166,14 +163,14 @@ func (v *overview) add(c *engine.Change) {
 }
 
 // leavesOut reports whether a group is not shown, of which there are so many others.
-func (v *overview) leavesOut(t Text) bool {
+func (v *overview) leavesOut(marker string) bool {
 	if !v.crowded {
 		return false
 	}
-	if t.Marker == failure {
+	if marker == failure {
 		v.failed++
 	}
-	return t.Marker != failure || v.failed > failuresListed
+	return marker != failure || v.failed > failuresListed
 }
 
 // write lists the most frequent changes.
