@@ -18,22 +18,34 @@ const (
 	maxUsers      = 40
 )
 
-// step is one difference: of the object, or of what is around it.
-type step func(Variant) (Variant, bool)
+// step makes one difference, of the object or of what is around it, and reports whether it could.
+type step func(*Variant) bool
 
-// changing is a step that changes a copy of an object: the one with an index beside the variant, or its own for -1.
+// after is a copy of a variant with a difference, and whether there is one.
+func (v Variant) after(do step) (Variant, bool) {
+	v.Object, v.Namespace, v.Beside = v.Object.DeepCopy(), v.Namespace.DeepCopy(), slices.Clone(v.Beside)
+	for i, u := range v.Beside {
+		v.Beside[i] = u.DeepCopy()
+	}
+	return v, do(&v)
+}
+
+// at is the object with an index beside the variant, or its own for -1; nil for one that was removed.
+func (v *Variant) at(beside int) *unstructured.Unstructured {
+	switch {
+	case beside < 0:
+		return v.Object
+	case beside < len(v.Beside):
+		return v.Beside[beside]
+	}
+	return nil
+}
+
+// changing is a step that changes the object that Variant.at returns.
 func changing(beside int, do func(*unstructured.Unstructured) bool) step {
-	return func(v Variant) (Variant, bool) {
-		if beside < 0 {
-			v.Object = v.Object.DeepCopy()
-			return v, do(v.Object)
-		}
-		if beside >= len(v.Beside) { // one was removed
-			return v, false
-		}
-		v.Beside = slices.Clone(v.Beside)
-		v.Beside[beside] = v.Beside[beside].DeepCopy()
-		return v, do(v.Beside[beside])
+	return func(v *Variant) bool {
+		u := v.at(beside)
+		return u != nil && do(u)
 	}
 }
 
@@ -43,9 +55,11 @@ func (g *Generator) around(k *kind) [][]step {
 	if !k.namespaced {
 		names = engine.Distinct(append(names, g.namespaces()...))
 	}
-	out := [][]step{each(names, named), each(g.users(), by), each(g.prefixes(k), unnamed)}
+	out := [][]step{
+		each(names, named), each(g.users(), func(v *Variant, user engine.UserInfo) bool { v.Request.User = user; return true }), each(g.prefixes(k), unnamed),
+	}
 	if g.literals.words["dryRun"] {
-		out = append(out, []step{dryRun})
+		out = append(out, []step{func(v *Variant) bool { v.Request.DryRun = true; return true }})
 	}
 	if !k.namespaced {
 		return out
@@ -59,7 +73,12 @@ func (g *Generator) around(k *kind) [][]step {
 				values = slices.DeleteFunc(values, func(value string) bool { return len(validation.IsValidLabelValue(value)) > 0 })
 			}
 			if key != corev1.LabelMetadataName {
-				lists = append(lists, each(values, func(value string) step { return inNamespaceWith(field, key, value) }))
+				lists = append(lists, each(values, func(v *Variant, value string) bool {
+					if v.Namespace == nil {
+						v.Namespace = engine.BareNamespace(v.Key.Namespace)
+					}
+					return unstructured.SetNestedField(v.Namespace.Object, value, "metadata", field, key) == nil
+				}))
 			}
 		}
 		out = append(out, inTurn(lists))
@@ -149,106 +168,65 @@ func (g *Generator) users() []engine.UserInfo {
 }
 
 // each returns a step for each value.
-func each[T any](values []T, of func(T) step) []step {
+func each[T any](values []T, do func(*Variant, T) bool) []step {
 	out := make([]step, len(values))
 	for i, value := range values {
-		out[i] = of(value)
+		out[i] = func(v *Variant) bool { return do(v, value) }
 	}
 	return out
 }
 
 // named gives the object another name.
-func named(name string) step {
-	return func(v Variant) (Variant, bool) {
-		v.Object = v.Object.DeepCopy()
-		rename(v.Object, name)
-		v.Key.Name = name
-		return v, true
-	}
+func named(v *Variant, name string) bool {
+	rename(v.Object, name)
+	v.Key.Name = name
+	return true
 }
 
 // unnamed takes the name from the object, so that the server makes one of its beginning. There is none before it is created.
-func unnamed(prefix string) step {
-	return func(v Variant) (Variant, bool) {
-		v.Object, v.OldObject = v.Object.DeepCopy(), nil
-		unstructured.RemoveNestedField(v.Object.Object, "metadata", "name")
-		v.Object.SetGenerateName(prefix)
-		v.Key.Name, v.Request.Operation = "", engine.OperationCreate
-		return v, true
-	}
-}
-
-// dryRun makes the request one that stores nothing.
-func dryRun(v Variant) (Variant, bool) {
-	v.Request.DryRun = true
-	return v, true
-}
-
-// by makes the request one of another user.
-func by(user engine.UserInfo) step {
-	return func(v Variant) (Variant, bool) {
-		v.Request.User = user
-		return v, true
-	}
+func unnamed(v *Variant, prefix string) bool {
+	unstructured.RemoveNestedField(v.Object.Object, "metadata", "name")
+	v.Object.SetGenerateName(prefix)
+	v.OldObject, v.Key.Name, v.Request.Operation = nil, "", engine.OperationCreate
+	return true
 }
 
 // in moves the object to another namespace.
-func in(namespace string) step {
-	return func(v Variant) (Variant, bool) {
-		v.Object = v.Object.DeepCopy()
-		v.Object.SetNamespace(namespace)
-		v.Key.Namespace = namespace
-		v.Namespace = engine.BareNamespace(namespace)
-		return v, true
-	}
+func in(v *Variant, namespace string) bool {
+	v.Object.SetNamespace(namespace)
+	v.Key.Namespace, v.Namespace = namespace, engine.BareNamespace(namespace)
+	return true
 }
 
 // together moves the object to another namespace, and with it what is beside it in its own.
-func together(namespace string) step {
-	return func(v Variant) (Variant, bool) {
-		from, moved := v.Object.GetNamespace(), false
-		v.Beside = slices.Clone(v.Beside)
-		for i, u := range v.Beside {
-			if from != "" && u.GetNamespace() == from {
-				v.Beside[i], moved = u.DeepCopy(), true
-				v.Beside[i].SetNamespace(namespace)
-			}
+func together(v *Variant, namespace string) bool {
+	from, moved := v.Object.GetNamespace(), false
+	for _, u := range v.Beside {
+		if from != "" && u.GetNamespace() == from {
+			u.SetNamespace(namespace)
+			moved = true
 		}
-		v, ok := in(namespace)(v)
-		return v, ok && moved
 	}
-}
-
-// inNamespaceWith gives the namespace of the object a label, or an annotation.
-func inNamespaceWith(field, key, value string) step {
-	return func(v Variant) (Variant, bool) {
-		if v.Namespace == nil {
-			v.Namespace = engine.BareNamespace(v.Key.Namespace)
-		}
-		v.Namespace = v.Namespace.DeepCopy()
-		return v, unstructured.SetNestedField(v.Namespace.Object, value, "metadata", field, key) == nil
-	}
+	return in(v, namespace) && moved
 }
 
 // removed leaves out an object beside a variant.
 func removed(beside int) step {
-	return func(v Variant) (Variant, bool) {
-		if beside >= len(v.Beside) {
-			return v, false
+	return func(v *Variant) bool {
+		there := beside < len(v.Beside)
+		if there {
+			v.Beside = slices.Delete(v.Beside, beside, beside+1)
 		}
-		v.Beside = slices.Delete(slices.Clone(v.Beside), beside, beside+1)
-		return v, true
+		return there
 	}
 }
 
 // renamed are the steps that give an object beside a variant other names.
 func (g *Generator) renamed(beside int) []step {
-	out := each(g.names(), func(name string) step {
-		return changing(beside, func(u *unstructured.Unstructured) bool {
-			rename(u, name)
-			return true
-		})
-	})
+	var out []step
+	for _, name := range g.names() {
+		out = append(out, changing(beside, func(u *unstructured.Unstructured) bool { rename(u, name); return true }))
+	}
 	return append(out, changing(beside, func(u *unstructured.Unstructured) bool {
 		return u.GetNamespace() != "" && unstructured.SetNestedField(u.Object, "other", "metadata", "namespace") == nil
 	}))

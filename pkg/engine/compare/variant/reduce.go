@@ -2,7 +2,6 @@ package variant
 
 import (
 	"context"
-	"maps"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -25,7 +24,7 @@ func (g *Generator) Reduce(ctx context.Context, v Variant, holds func(Variant) b
 		return true
 	}
 	for i := len(v.Beside) - 1; i >= 0; i-- {
-		fewer, _ := removed(i)(v)
+		fewer, _ := v.after(removed(i))
 		try(fewer)
 	}
 	for again := true; again; {
@@ -41,9 +40,10 @@ func (g *Generator) Reduce(ctx context.Context, v Variant, holds func(Variant) b
 		entries, _, _ := unstructured.NestedStringMap(v.Namespace.Object, "metadata", field)
 		for _, key := range sortedKeys(entries) {
 			if key != corev1.LabelMetadataName {
-				fewer := v
-				fewer.Namespace = v.Namespace.DeepCopy()
-				unstructured.RemoveNestedField(fewer.Namespace.Object, "metadata", field, key)
+				fewer, _ := v.after(func(v *Variant) bool {
+					unstructured.RemoveNestedField(v.Namespace.Object, "metadata", field, key)
+					return true
+				})
 				try(fewer)
 			}
 		}
@@ -55,16 +55,11 @@ func (g *Generator) Reduce(ctx context.Context, v Variant, holds func(Variant) b
 // -1, and reports whether it could do without one.
 func reduced(v *Variant, beside int, try func(Variant) bool) bool {
 	again := false
-	u := v.Object
-	if beside >= 0 {
-		u = v.Beside[beside]
-	}
-	for _, way := range ways(u.Object, nil) {
-		one, changed := changing(beside, func(u *unstructured.Unstructured) bool {
-			smaller, removed := without(u.Object, way)
-			u.Object, _ = smaller.(map[string]any)
-			return removed
-		})(*v)
+	for _, way := range ways(v.at(beside).Object, nil) {
+		one, changed := v.after(changing(beside, func(u *unstructured.Unstructured) bool {
+			_, found := without(u.Object, way)
+			return found
+		}))
 		again = !identifies(way) && changed && try(one) || again
 	}
 	return again
@@ -104,31 +99,29 @@ func ways(v any, way []any) [][]any {
 	return out
 }
 
-// without returns a value without what a path leads to, and whether there was anything. What it was given
-// is not modified.
+// without removes what a path leads to from a value, and returns what is left and whether there was anything.
 func without(v any, way []any) (any, bool) {
+	last := len(way) == 1
 	switch v := v.(type) {
 	case map[string]any:
 		name, _ := way[0].(string)
 		below, ok := v[name]
-		out := maps.Clone(v)
-		if len(way) == 1 {
-			delete(out, name)
+		if last {
+			delete(v, name)
 		} else if ok {
-			out[name], ok = without(below, way[1:])
+			v[name], ok = without(below, way[1:])
 		}
-		return out, ok
+		return v, ok
 	case []any:
 		i, ok := way[0].(int)
-		if !ok || i >= len(v) {
+		switch {
+		case !ok || i >= len(v):
 			return v, false
+		case last:
+			return slices.Delete(v, i, i+1), true
 		}
-		out := slices.Clone(v)
-		if len(way) == 1 {
-			return slices.Delete(out, i, i+1), true
-		}
-		out[i], ok = without(v[i], way[1:])
-		return out, ok
+		v[i], ok = without(v[i], way[1:])
+		return v, ok
 	}
 	return v, false
 }

@@ -79,11 +79,9 @@ func (s *stream) mutations(u *unstructured.Unstructured, beside int) []step {
 		change := changing(beside, func(u *unstructured.Unstructured) bool { return k.apply(&k.mutations[i], u.Object) })
 		out = append(out, change)
 		if beside < 0 && s.literals.words["oldObject"] {
-			out = append(out, func(v Variant) (Variant, bool) {
-				old := v.Object
-				v, ok := change(v)
-				v.OldObject = old
-				return v, ok
+			out = append(out, func(v *Variant) bool {
+				v.OldObject = v.Object.DeepCopy()
+				return change(v)
 			})
 		}
 	}
@@ -120,7 +118,7 @@ func (s *stream) singles(bases []Variant) []*varied {
 			if turn%one.every > 0 || one.next == len(one.steps) {
 				continue
 			}
-			v, ok := one.steps[one.next](one.Variant)
+			v, ok := one.after(one.steps[one.next])
 			if one.next++; ok && !s.emit(v) {
 				return nil
 			}
@@ -145,7 +143,7 @@ func (s *stream) pairs(bases []*varied) {
 		}
 		changed := false
 		for range differences {
-			if next, ok := some[random.IntN(len(some))](v); ok {
+			if next, ok := v.after(some[random.IntN(len(some))]); ok {
 				v, changed = next, true
 			}
 		}
