@@ -114,11 +114,11 @@ func (t Type) list() (*schema.List, bool) {
 	return a.List, true
 }
 
-// absent reports whether the server reads a value that is there as if it were not.
+// Absent reports whether the server reads a value that is there as if it were not.
 // An empty list or map counts only where it is one to the server, not where the value
 // may be anything, such as the default in the schema of a CustomResourceDefinition, nor
 // an empty struct, which may say something: emptyDir, or a selector of everything.
-func (t Type) absent(v any) bool {
+func (t Type) Absent(v any) bool {
 	if !t.EmptyIsAbsent || v == nil {
 		return t.EmptyIsAbsent
 	}
@@ -132,7 +132,7 @@ func (t Type) absent(v any) bool {
 	return false
 }
 
-// fieldAbsent is absent for a field of the type. A struct that is always there, and so is empty by
+// fieldAbsent is Absent for a field of the type. A struct that is always there, and so is empty by
 // default, counts as well where all its fields are absent.
 func (t Type) fieldAbsent(name string, v any) bool {
 	if !t.EmptyIsAbsent || v == nil {
@@ -148,7 +148,7 @@ func (t Type) fieldAbsent(name string, v any) bool {
 		}
 	}
 	of := t.Field(name)
-	if len(fields) == 0 && of.absent(v) {
+	if len(fields) == 0 && of.Absent(v) {
 		return true
 	}
 	if byDefault, isStruct := t.DefaultOf(name).(map[string]any); !isMap || !isStruct || len(byDefault) > 0 {

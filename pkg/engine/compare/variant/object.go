@@ -127,11 +127,7 @@ func (g *Generator) stripped(ctx context.Context, u *unstructured.Unstructured) 
 	if u == nil {
 		return nil
 	}
-	k := g.kind(ctx, u.GroupVersionKind())
-	if !k.typ.EmptyIsAbsent || k.typ.Schema == nil {
-		return u
-	}
-	content, _ := stripped(u.Object, k.typ).(map[string]any)
+	content, _ := stripped(u.Object, g.kind(ctx, u.GroupVersionKind()).typ).(map[string]any)
 	return &unstructured.Unstructured{Object: content}
 }
 
@@ -141,7 +137,7 @@ func stripped(v any, t diff.Type) any {
 	case map[string]any:
 		out := make(map[string]any, len(v))
 		for name, below := range v {
-			if of := t.Field(name); !dropped(below, of) {
+			if of := t.Field(name); !of.Absent(below) {
 				out[name] = stripped(below, of)
 			}
 		}
@@ -154,20 +150,6 @@ func stripped(v any, t diff.Type) any {
 		return out
 	}
 	return v
-}
-
-// dropped reports whether a value is an empty list, or an empty map of any names. An empty struct may say something.
-func dropped(v any, t diff.Type) bool {
-	atom, known := t.Atom()
-	switch v := v.(type) {
-	case nil:
-		return known
-	case []any:
-		return len(v) == 0 && atom.List != nil
-	case map[string]any:
-		return len(v) == 0 && atom.Map != nil && len(atom.Map.Fields) == 0
-	}
-	return false
 }
 
 // required are the fields that a struct at a path may not go without.
@@ -195,39 +177,55 @@ func (k *kind) required(t diff.Type, path fieldpath.Path) []string {
 	return out
 }
 
-// holds reports whether a value has all that its type requires, and elements with different keys.
-func (k *kind) holds(v any, t diff.Type, path fieldpath.Path) bool {
+// sameNames are the lists of which two elements may have the same name.
+var sameNames = []string{"volumeMounts", "subjects", "ownerReferences"} //nolint:gochecknoglobals // immutable
+
+// holds reports whether the value of a field has all that its type requires, elements with different keys and names, and labels and
+// annotations that a server takes.
+func (k *kind) holds(v any, t diff.Type, path fieldpath.Path, field string) bool {
 	atom, _ := t.Atom()
 	switch v := v.(type) {
 	case map[string]any:
-		if atom.Map == nil {
-			return true
-		}
 		for _, name := range k.required(t, path) {
 			if value, ok := v[name]; !ok || value == nil || value == "" {
 				return false
 			}
 		}
 		for name, below := range v {
-			if !k.holds(below, t.Field(name), appended(path, fieldpath.FieldNameElement(name))) {
+			if !validEntry(field, name, below) || !k.holds(below, t.Field(name), appended(path, fieldpath.FieldNameElement(name)), name) {
 				return false
 			}
 		}
 	case []any:
-		if atom.List == nil {
-			return true
+		var keys []string
+		if atom.List != nil {
+			keys = atom.List.Keys
 		}
 		seen := map[string]bool{}
 		for i, item := range v {
-			key := keyOf(atom.List.Keys, t.Element(), item)
-			if key == "" || len(atom.List.Keys) > 0 && seen[key] {
+			key := keyOf(keys, t.Element(), item)
+			fields, _ := item.(map[string]any)
+			name, named := fields["name"].(string)
+			named = named && !slices.Contains(sameNames, field)
+			if key == "" || len(keys) > 0 && seen[key] || named && (name == "" || seen["\x00"+name]) {
 				return false
 			}
-			seen[key] = true
-			if !k.holds(item, t.Element(), appended(path, fieldpath.PathElement{Index: &i})) {
+			seen[key], seen["\x00"+name] = true, named
+			if !k.holds(item, t.Element(), appended(path, fieldpath.PathElement{Index: &i}), field) {
 				return false
 			}
 		}
+	}
+	return true
+}
+
+// validEntry reports whether a server takes an entry of labels or annotations; that of any other map is taken.
+func validEntry(field, key string, value any) bool {
+	switch text, isText := value.(string); field {
+	case labels, "matchLabels", "nodeSelector":
+		return len(validation.IsQualifiedName(key)) == 0 && (!isText || len(validation.IsValidLabelValue(text)) == 0)
+	case "annotations":
+		return len(validation.IsQualifiedName(strings.ToLower(key))) == 0
 	}
 	return true
 }
@@ -267,50 +265,7 @@ func (g *Generator) Valid(ctx context.Context, u *unstructured.Unstructured) boo
 	if k.validator != nil && len(k.validator.Validate(nil, u.Object)) > 0 {
 		return false
 	}
-	if !k.holds(u.Object, k.typ, nil) {
-		return false
-	}
-	return validMaps(u.Object, "") && validPods(u)
-}
-
-// validMaps reports whether labels and annotations are what a server takes, and lists of named elements have
-// a name for each, and no two the same.
-func validMaps(v any, name string) bool {
-	switch v := v.(type) {
-	case map[string]any:
-		for key, below := range v {
-			text, isText := below.(string)
-			switch name {
-			case "labels", "matchLabels", "nodeSelector":
-				if len(validation.IsQualifiedName(key)) > 0 || isText && len(validation.IsValidLabelValue(text)) > 0 {
-					return false
-				}
-			case "annotations":
-				if len(validation.IsQualifiedName(strings.ToLower(key))) > 0 {
-					return false
-				}
-			}
-			if !validMaps(below, key) {
-				return false
-			}
-		}
-	case []any:
-		seen := map[string]bool{}
-		for _, item := range v {
-			if fields, ok := item.(map[string]any); ok {
-				if text, ok := fields["name"].(string); ok && name != "volumeMounts" && name != "subjects" && name != "ownerReferences" {
-					if seen[text] || text == "" {
-						return false
-					}
-					seen[text] = true
-				}
-			}
-			if !validMaps(item, name) {
-				return false
-			}
-		}
-	}
-	return true
+	return k.holds(u.Object, k.typ, nil, "") && validPods(u)
 }
 
 // validPods reports whether a Pod, or the Pods of a template, have containers with names and images, and the labels
