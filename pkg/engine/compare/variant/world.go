@@ -47,8 +47,7 @@ type presentKey struct{}
 
 // presence is the part of a world that is of one variant.
 type presence struct {
-	*snapshot.Overlay
-
+	world   snapshot.Cluster
 	mu      sync.Mutex
 	asked   []engine.Selection
 	missing []string // those of them that name an object which is not there
@@ -70,35 +69,30 @@ func (w *World) With(ctx context.Context, v Variant) (context.Context, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &presence{Overlay: objects.Over(w.kept)}
+	p := &presence{world: objects.Over(w.kept)}
 	if v.Alone {
-		p.Overlay = objects.Over(nothing{w.kept, objects})
+		p.world = only{objects, w.kept}
 	}
 	return context.WithValue(ctx, presentKey{}, p), nil
 }
 
-// nothing is a cluster without any object, that knows the kinds of another one.
-type nothing struct {
-	*kept
-	objects *snapshot.Snapshot // that lie over it
+// only is a cluster with some objects and no others, that knows the kinds of another one.
+type only struct {
+	*snapshot.Snapshot
+	kept *kept
 }
 
-// Get implements engine.Reader.
-func (n nothing) Get(ctx context.Context, key engine.ObjectKey) (*unstructured.Unstructured, error) {
-	return n.objects.Get(ctx, key)
-}
-
-// List implements engine.Reader.
-func (nothing) List(context.Context, engine.Selection) iter.Seq2[*unstructured.Unstructured, error] {
-	return func(func(*unstructured.Unstructured, error) bool) {}
+// Schema implements engine.Reader.
+func (o only) Schema(ctx context.Context, gvk schema.GroupVersionKind) (engine.Schema, error) {
+	return o.kept.Schema(ctx, gvk)
 }
 
 // Raw implements engine.RawReader.
-func (n nothing) Raw(ctx context.Context, method, path string, body []byte) ([]byte, error) {
+func (o only) Raw(ctx context.Context, method, path string, body []byte) ([]byte, error) {
 	if at, err := engine.ParseAPIPath(path); err == nil && method == "GET" && at.Resource != "" {
-		return n.objects.Raw(ctx, method, path, body)
+		return o.Snapshot.Raw(ctx, method, path, body)
 	}
-	return n.kept.Raw(ctx, method, path, body)
+	return o.kept.Raw(ctx, method, path, body)
 }
 
 // maxAsked bounds what is kept of the questions of one variant.
@@ -106,7 +100,7 @@ const maxAsked = 20
 
 // Asked returns which objects have been asked for in a context of World.With, each selection once.
 func Asked(ctx context.Context) []engine.Selection {
-	p := of(ctx)
+	p := reader{}.of(ctx)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return slices.Clone(p.asked)
@@ -114,18 +108,10 @@ func Asked(ctx context.Context) []engine.Selection {
 
 // Missing names the objects that have been asked for by their names in a context of World.With, and are not there.
 func Missing(ctx context.Context) []string {
-	p := of(ctx)
+	p := reader{}.of(ctx)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return slices.Sorted(slices.Values(p.missing))
-}
-
-// of is the presence of a context; one without an Overlay where it has none.
-func of(ctx context.Context) *presence {
-	if p, ok := ctx.Value(presentKey{}).(*presence); ok {
-		return p
-	}
-	return &presence{}
 }
 
 // ask notes a question, and what came of it.
@@ -146,36 +132,33 @@ func (p *presence) ask(s engine.Selection, err error) {
 // reader reads the variant of the context, and what is kept of another world.
 type reader struct{ *kept }
 
-// at is the world of a context.
-func (r reader) at(p *presence) interface {
-	engine.Reader
-	engine.RawReader
-} {
-	if p.Overlay == nil {
-		return r.kept
+// of is the presence of a context; one in what is kept where it has none.
+func (r reader) of(ctx context.Context) *presence {
+	if p, ok := ctx.Value(presentKey{}).(*presence); ok {
+		return p
 	}
-	return p.Overlay
+	return &presence{world: r.kept}
 }
 
 // Get implements engine.Reader.
 func (r reader) Get(ctx context.Context, key engine.ObjectKey) (*unstructured.Unstructured, error) {
-	p := of(ctx)
-	u, err := r.at(p).Get(ctx, key)
+	p := r.of(ctx)
+	u, err := p.world.Get(ctx, key)
 	p.ask(engine.Selection{Group: key.Group, Version: key.Version, Kind: key.Kind, Namespace: key.Namespace, Name: key.Name}, err)
 	return u, err
 }
 
 // List implements engine.Reader.
 func (r reader) List(ctx context.Context, s engine.Selection) iter.Seq2[*unstructured.Unstructured, error] {
-	p := of(ctx)
+	p := r.of(ctx)
 	p.ask(s, nil)
-	return r.at(p).List(ctx, s)
+	return p.world.List(ctx, s)
 }
 
 // Raw implements engine.RawReader.
 func (r reader) Raw(ctx context.Context, method, path string, body []byte) ([]byte, error) {
-	p := of(ctx)
-	answer, err := r.at(p).Raw(ctx, method, path, body)
+	p := r.of(ctx)
+	answer, err := p.world.Raw(ctx, method, path, body)
 	if at, invalid := engine.ParseAPIPath(path); invalid == nil && method == "GET" && at.Resource != "" {
 		p.ask(engine.Selection{Group: at.Group, Version: at.Version, Resource: at.Resource, Namespace: at.Namespace, Name: at.Name}, err)
 	}
