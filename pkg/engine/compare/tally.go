@@ -12,14 +12,30 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/evaluation"
 )
 
-// Tally counts what a comparison found. It is used by one goroutine at a time.
-type Tally struct {
+// Counts are those of the objects of a comparison.
+type Counts struct {
 	Objects  int // compared
 	Changed  int // objects that a side changes
 	Verdicts map[Verdict]int
 	// Reordered and Failed count the objects that are the same but for the order of init containers, or
 	// because a rule fails on them.
 	Reordered, Failed int
+}
+
+// Differing counts the objects on which the sides do not do the same.
+func (c *Counts) Differing() int {
+	n := 0
+	for verdict, count := range c.Verdicts {
+		if verdict.Differs() {
+			n += count
+		}
+	}
+	return n
+}
+
+// Tally counts what a comparison found. It is used by one goroutine at a time.
+type Tally struct {
+	Counts
 	// Refused counts what is not compared: the old policies make of it what a server refuses.
 	Refused int
 
@@ -76,7 +92,7 @@ func (e *Exercise) Reasons() []string {
 
 // NewTally returns a tally of the rules of a comparison.
 func (c *Comparison) NewTally() *Tally {
-	t := &Tally{Verdicts: map[Verdict]int{}, showSecrets: c.options.ShowSecrets}
+	t := &Tally{Counts: Counts{Verdicts: map[Verdict]int{}}, showSecrets: c.options.ShowSecrets}
 	for _, side := range Sides() {
 		t.rules[side] = &ruleTally{summary: evaluation.NewSummary(c.rules[side]), held: map[engine.RuleRef]map[string]int{}}
 	}
@@ -157,19 +173,6 @@ func (t *Tally) Rules(s Side) []Exercise {
 	return out
 }
 
-// Differing counts the objects on which the sides do not do the same.
-func (t *Tally) Differing() int { return differing(t.Verdicts) }
-
-func differing(verdicts map[Verdict]int) int {
-	n := 0
-	for verdict, count := range verdicts {
-		if verdict.Differs() {
-			n += count
-		}
-	}
-	return n
-}
-
 // Conclusion is what a whole comparison comes to.
 type Conclusion string
 
@@ -185,11 +188,7 @@ const (
 // Summary ends a comparison.
 type Summary struct {
 	Conclusion Conclusion
-	Objects    int // compared
-	Changed    int // objects that a side changes
-	Verdicts   map[Verdict]int
-	// Reordered and Failed are those of the Tally.
-	Reordered, Failed int
+	Counts
 	// Problems counts what could not be read or compiled, so that the conclusion is not about all of it.
 	Problems   int
 	Operations []engine.Operation
@@ -210,9 +209,6 @@ type VariantSummary struct {
 	Untried int // differences of one field that there was no place for
 	Seed    uint64
 }
-
-// Differing counts the objects on which the sides do not do the same.
-func (s *Summary) Differing() int { return differing(s.Verdicts) }
 
 // Join adds the counts of a comparison of the same policies on other objects. A rule is exercised where either
 // comparison exercises it.
@@ -298,7 +294,7 @@ func (s *Summary) Exercised() bool {
 // Summary returns what was counted. Descriptions are those of the rules, as far as there are any, and
 // variants the tally of the variants; nil where there are none.
 func (t *Tally) Summary(c *Comparison, descriptions [2][]engine.Description, variants *Tally) Summary {
-	out := Summary{Objects: t.Objects, Changed: t.Changed, Verdicts: t.Verdicts, Operations: c.operations, Reordered: t.Reordered, Failed: t.Failed}
+	out := Summary{Counts: t.Counts, Operations: c.operations}
 	for _, side := range Sides() {
 		out.Rules[side] = t.Rules(side)
 		described := make(map[engine.RuleRef]*engine.Description, len(descriptions[side]))

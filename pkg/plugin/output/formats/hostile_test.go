@@ -185,8 +185,9 @@ func hostileComparison(at told) []output.Event {
 		output.Compared{Result: result, Difference: result.Difference()},
 		problem,
 		output.Comparison{Summary: compare.Summary{
-			Conclusion: compare.SomeDiffer, Objects: 1, Changed: 1, Verdicts: map[compare.Verdict]int{compare.Differs: 1},
-			Operations: result.Operations, Rules: rules, Variants: compare.VariantSummary{Compared: 2, Differ: 1, Limit: 9}, Problems: 1, Reordered: 1, Failed: 1,
+			Conclusion: compare.SomeDiffer,
+			Counts:     compare.Counts{Objects: 1, Changed: 1, Verdicts: map[compare.Verdict]int{compare.Differs: 1}, Reordered: 1, Failed: 1},
+			Operations: result.Operations, Rules: rules, Variants: compare.VariantSummary{Compared: 2, Differ: 1, Limit: 9}, Problems: 1,
 		}},
 	}
 }

@@ -228,8 +228,8 @@ func comparison() []output.Event {
 		events, variant, comparedAs(compare.NotComparable, &unknown), compared(compare.Same, "shop", "equal", map[string]any{}, map[string]any{}),
 		output.Problem{Err: errors.New("policies/broken.yaml:3: no such field")},
 		output.Comparison{Summary: compare.Summary{
-			Conclusion: compare.SomeDiffer, Objects: 5, Changed: 4, Problems: 1, Variants: compare.VariantSummary{Compared: 200, Differ: 35, Kinds: 1},
-			Verdicts: map[compare.Verdict]int{compare.Same: 1, compare.Differs: 3, compare.NotComparable: 1},
+			Conclusion: compare.SomeDiffer, Problems: 1, Variants: compare.VariantSummary{Compared: 200, Differ: 35, Kinds: 1},
+			Counts: compare.Counts{Objects: 5, Changed: 4, Verdicts: map[compare.Verdict]int{compare.Same: 1, compare.Differs: 3, compare.NotComparable: 1}},
 			Rules: [2][]compare.Exercise{
 				{{Rule: labels, Outcomes: map[engine.Outcome]int{engine.Changed: 4, engine.NotMatched: 1}}},
 				{{Rule: images, Outcomes: map[engine.Outcome]int{engine.Skipped: 2}, HeldBack: map[string]int{"the label tier is not web": 2}, Missing: "an object that no condition holds it back from"}},
@@ -289,7 +289,7 @@ func TestComparisonHasNoScript(t *testing.T) {
 		c = failing(c, text)
 		e := comparedAs(compare.Differs, &c)
 		e.Variant = &compare.Variant{Count: 1, Kinds: []string{text}, Object: c.After, Beside: []*unstructured.Unstructured{c.Before}}
-		summary := compare.Summary{Conclusion: compare.SomeDiffer, Objects: 1, Rules: [2][]compare.Exercise{{{Rule: c.Steps[0].Rule, Missing: text}}}}
+		summary := compare.Summary{Conclusion: compare.SomeDiffer, Counts: compare.Counts{Objects: 1}, Rules: [2][]compare.Exercise{{{Rule: c.Steps[0].Rule, Missing: text}}}}
 		return []output.Event{e, output.Problem{Err: errors.New(text)}, output.Comparison{Summary: summary}}
 	}
 	if got := comparisonPage(t, output.Options{Context: harmfulContext}, of(markup)); strings.Contains(got, "<script") || !strings.Contains(got, "default-src 'none'; style-src 'sha256-") ||

@@ -132,7 +132,7 @@ func TestComparison(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			s := compare.Summary{Conclusion: compare.SomeDiffer, Objects: tt.objects, Changed: tt.objects, Verdicts: map[compare.Verdict]int{compare.Differs: tt.objects}}
+			s := compare.Summary{Conclusion: compare.SomeDiffer, Counts: compare.Counts{Objects: tt.objects, Changed: tt.objects, Verdicts: map[compare.Verdict]int{compare.Differs: tt.objects}}}
 			for i := range tt.idle {
 				s.Rules[compare.Old] = append(s.Rules[compare.Old], compare.Exercise{Rule: engine.RuleRef{Dialect: "kyverno", Policy: fmt.Sprint("p", i), Rule: "r"}, Missing: "an object"})
 			}
