@@ -31,7 +31,7 @@ func (e *edit) name() string { return e.at.path[len(e.at.path)-1] }
 
 // only is an optional that has a value where a condition holds.
 func only(when, value expr.Expr) expr.Expr {
-	return expr.Choose(when, expr.Call("optional.of", value), expr.Call("optional.none"))
+	return expr.Cond(when, expr.Call("optional.of", value), expr.Call("optional.none"))
 }
 
 func applyField(e *edit) expr.Entry {

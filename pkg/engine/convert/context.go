@@ -125,7 +125,7 @@ func (c *converter) configMap(r *rule, s *scope, name string, f *policydecode.Fi
 	object := s.text(f.At("name").Text())
 	namespace := s.text(r.configMapNamespace(f))
 	if isComputed(r.configMapNamespace(f)) && !neverEmpty.MatchString(namespace.cel.String()) {
-		namespace.cel = expr.Choose(isEmpty(namespace.cel), expr.String(cmp.Or(r.policyNamespace, "default")), namespace.cel)
+		namespace.cel = expr.Cond(isEmpty(namespace.cel), expr.String(cmp.Or(r.policyNamespace, "default")), namespace.cel)
 	}
 	return firstOf(r.define(name, itemsNamed(r.listed("v1", "configmaps", namespace.cel), "m", object.cel))).Required()
 }

@@ -37,7 +37,7 @@ func (o *operations) when(condition expr.Expr, then *operations) {
 	case len(then.parts) == 1 && !then.parts[0].many && then.parts[0].when == nil:
 		o.parts = append(o.parts, part{cel: then.parts[0].cel, when: condition})
 	default:
-		o.list(expr.Choose(condition, then.expr(), expr.List()))
+		o.list(expr.Cond(condition, then.expr(), expr.List()))
 	}
 }
 
@@ -56,7 +56,7 @@ func (o *operations) expr() expr.Expr {
 		}
 		flush()
 		if !p.many {
-			p.cel = expr.Choose(p.when, expr.Elements(p.cel), expr.List())
+			p.cel = expr.Cond(p.when, expr.Elements(p.cel), expr.List())
 		}
 		lists = append(lists, expr.Terms(p.cel)...)
 	}

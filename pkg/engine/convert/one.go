@@ -138,7 +138,7 @@ func firstChange(rules []*rule, simplest bool, common []expr.Expr) (m mutation, 
 		if i < len(rules)-1 {
 			when = append(when, r.changes)
 		}
-		m.cel = expr.Choose(expr.And(when...), form[0].cel, m.cel)
+		m.cel = expr.Cond(expr.And(when...), form[0].cel, m.cel)
 		names = append(names, r.name)
 	}
 	slices.Reverse(names)

@@ -17,11 +17,10 @@ import (
 
 // patchOperation is an operation of a JSON patch of the old policy.
 type patchOperation struct {
-	op       string
-	path     []segment
-	from     []segment // of move and copy
-	value    any
-	hasValue bool
+	op    string
+	path  []segment
+	from  []segment // of move and copy
+	value any
 }
 
 // segment is a part of a JSON pointer: a constant, or an expression that is a text.
@@ -82,7 +81,6 @@ func (r *patchReader) operation(n *yaml.Node) patchOperation {
 		case "path":
 			o.path = r.pointer(value.Value)
 		case "value":
-			o.hasValue = true
 			o.value = r.value(value)
 		case "from":
 			o.from = r.pointer(value.Value)
@@ -252,7 +250,7 @@ func (s *scope) patchOne(o patchOperation, root place, out *operations) {
 		case out.has(at):
 		case err == nil && n >= 0 && list.isList(): // the one behind the last is added
 			s.longEnough(list, n)
-			op := expr.Choose(at.has, expr.String("replace"), expr.String("add"))
+			op := expr.Cond(at.has, expr.String("replace"), expr.String("add"))
 			out.one(operationOf(op, expr.Entry{Name: "path", Value: at.jsonPointer()}, expr.Entry{Name: "value", Value: written}))
 			return
 		case at.path[len(at.path)-1] == "[]":
@@ -382,7 +380,7 @@ func (s *scope) descend(at place, seg segment) place {
 	switch {
 	case list && seg.text == "-1": // the last one, or the first of none
 		length := expr.Method(at.elements(), "size")
-		last := expr.Choose(expr.Binary(">", length, expr.Int(0)), expr.Binary("-", length, expr.Int(1)), expr.Int(0))
+		last := expr.Cond(expr.Binary(">", length, expr.Int(0)), expr.Binary("-", length, expr.Int(1)), expr.Int(0))
 		return at.at(last, expr.Call("string", last))
 	case list && seg.cel == nil:
 		return at.at(expr.Name(seg.text), expr.String(seg.text))

@@ -70,7 +70,7 @@ type existing struct {
 
 // expression is that of the mutation, with its condition.
 func (m *mutation) expression() expr.Expr {
-	return expr.Choose(expr.And(m.when...), m.cel, m.nothing())
+	return expr.Cond(expr.And(m.when...), m.cel, m.nothing())
 }
 
 // nothing is the expression of a mutation that changes nothing.

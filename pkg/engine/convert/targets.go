@@ -185,7 +185,7 @@ func (r *rule) nameTargets(x *existing, s, inner *scope, t targetName) {
 	if namespaced && namespace != "" && namespace != "*" {
 		ns := read("mutate.targets[0].namespace", func() expression { return s.notEmpty(namespace) })
 		if in = ns.cel; expr.Contains(*s.needs, expr.Not(isEmpty(in))) { // which Kyverno does not ask where the policy has changed
-			in = expr.Choose(isEmpty(in), expr.String("-"), in)
+			in = expr.Cond(isEmpty(in), expr.String("-"), in)
 		}
 	}
 	if selector.HasWildcard(namespace) && namespace != "*" {

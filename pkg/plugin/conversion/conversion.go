@@ -56,7 +56,6 @@ type Verdict struct {
 	compare.Summary
 	// Difference is the first that was found, as it may be shown; nil for none.
 	Difference *compare.Result
-	Unread     []error  // what rules asked for and could not be read
 	Warnings   []string // about the old policy
 	Err        error    // why nothing was compared
 }
@@ -417,7 +416,6 @@ func (o *Options) compare(ctx context.Context, d engine.Document, c *convert.Con
 	if out.Err == nil && out.Same() && !slices.ContainsFunc(out.Rules[compare.Old], func(e compare.Exercise) bool { return e.Exercised() }) {
 		out.Conclusion = compare.Nothing // that nothing happens on either side is no proof
 	}
-	out.Unread = compiled.Problems()
 	file := d.Origin + ":"
 	if i := strings.LastIndex(d.Origin, ":"); i >= 0 { // what is said may name another line
 		file = d.Origin[:i+1]

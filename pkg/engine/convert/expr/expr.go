@@ -460,8 +460,11 @@ func isSize(e Expr) bool { return e.is(method, "size") || e.is(calling, "size") 
 // Minus is -number.
 func Minus(number Expr) Expr { return &Node{op: prefix, name: "-", args: []Expr{number}} }
 
-// Cond is test ? then : otherwise.
+// Cond is test ? then : otherwise, or the other way round where the test is a negation.
 func Cond(test, then, otherwise Expr) Expr {
+	if test.is(prefix, "!") {
+		test, then, otherwise = test.args[0], otherwise, then
+	}
 	if value, ok := BoolOf(test); ok {
 		if value {
 			return then
@@ -479,20 +482,6 @@ func Cond(test, then, otherwise Expr) Expr {
 		return And(test, then)
 	case Same(then, otherwise):
 		return then
-	}
-	return &Node{op: choice, args: []Expr{test, then, otherwise}}
-}
-
-// Choose is Cond with the branches the other way round where the condition is a negation.
-func Choose(test, then, otherwise Expr) Expr {
-	if test.is(prefix, "!") {
-		test, then, otherwise = Parentheses(test.args[0]), otherwise, then
-	}
-	if value, ok := BoolOf(test); ok {
-		if value {
-			return then
-		}
-		return otherwise
 	}
 	if test.is(chain, "||") {
 		test = Parentheses(test)
