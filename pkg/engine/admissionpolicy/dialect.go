@@ -48,9 +48,6 @@ func (*Dialect) Accepts(gk schema.GroupKind) engine.Role {
 // Compile compiles policies and joins them with their bindings. What does not
 // compile is left out and reported, with the place in the expression.
 func (*Dialect) Compile(c engine.Compilation) (engine.Program, error) {
-	if c.Warn == nil {
-		c.Warn = func(engine.CompileError) {}
-	}
 	var policies []*policy
 	bindings := map[string][]*binding{} // by policy
 	known := engine.PolicyNames{}       // policies, whether the user wants them or not
@@ -61,7 +58,7 @@ func (*Dialect) Compile(c engine.Compilation) (engine.Program, error) {
 		if gvk.Group != apiGroup {
 			continue
 		}
-		r := &policydecode.Report{Origin: d.Origin, Line: d.Line, Policy: gvk.Kind + " " + d.Key.Name, Warn: c.Warn, CheckKind: c.CheckKind}
+		r := policydecode.NewReport(d, gvk.Kind+" "+d.Key.Name, &c)
 		switch gvk.Kind {
 		case kindPolicy:
 			known.Add(d.Key.Name)

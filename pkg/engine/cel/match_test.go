@@ -204,7 +204,7 @@ func constraints(t *testing.T, text string) *cel.Constraints {
 	if err := yaml.Unmarshal([]byte(text), &value); err != nil {
 		t.Fatal(err)
 	}
-	r := &policydecode.Report{Warn: func(engine.CompileError) {}}
+	r := &policydecode.Report{}
 	c := cel.DecodeConstraints(policydecode.Node{Report: r, Value: value}.Fields(), func(n policydecode.Node) { n.Fail("is missing") })
 	if err := r.Err(); err != nil {
 		t.Fatal(err)

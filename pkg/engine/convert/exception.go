@@ -3,7 +3,6 @@ package convert
 import (
 	"strings"
 
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/convert/expr"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/match"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/policydecode"
@@ -18,7 +17,7 @@ func (c *converter) exceptions(r *rule, m *matcher) {
 		if gvk.Kind != "PolicyException" || gvk.Group != "kyverno.io" {
 			continue
 		}
-		report := &policydecode.Report{Warn: func(engine.CompileError) {}}
+		report := &policydecode.Report{}
 		spec := policydecode.Node{Report: report, Value: d.Object().Object}.Fields().At("spec").Fields()
 		if !c.excepts(spec, r.name) {
 			continue

@@ -71,7 +71,7 @@ func (c *converter) rule(w kyverno.WrittenRule, part int) *rule {
 	if admission, found, _ := unstructured.NestedBool(c.document.Object().Object, "spec", "admission"); found && !admission {
 		panic(refuseField("spec.admission", "leave it out; for a rule with targets, write a MutatingPolicy with evaluation.admission.enabled: false", "is false, so that the rule is not applied to requests"))
 	}
-	report := &policydecode.Report{Warn: func(engine.CompileError) {}}
+	report := &policydecode.Report{}
 	f := policydecode.Node{Report: report, Path: fmt.Sprintf("spec.rules[%d]", w.Index), Value: w.Fields}.Fields()
 	r := &rule{name: f.At("name").Text(), index: w.Index, derived: w.Derived, part: part, contexts: f.At("context")}
 	in := match.Decode(f.At("match"))

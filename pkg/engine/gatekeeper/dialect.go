@@ -55,15 +55,12 @@ func (*Dialect) Accepts(gk schema.GroupKind) engine.Role {
 // enforces none of these. Only the mutators that the user's choice keeps can
 // contradict each other, so that leaving one out is a way on.
 func (d *Dialect) Compile(c engine.Compilation) (engine.Program, error) {
-	if c.Warn == nil {
-		c.Warn = func(engine.CompileError) {}
-	}
 	var errs []error
 	byID := map[string]*mutator{}
 	var excluded []string
 	for _, document := range c.Documents {
 		gk := document.Key.GroupKind
-		r := &policydecode.Report{Origin: document.Origin, Line: document.Line, Policy: gk.Kind + " " + document.Key.Name, Warn: c.Warn, CheckKind: c.CheckKind}
+		r := policydecode.NewReport(document, gk.Kind+" "+document.Key.Name, &c)
 		if d.Accepts(gk) == engine.Policy {
 			var m *mutator
 			if err := engine.Guard(func() error { m = decodeMutator(r, document); return nil }); err != nil {

@@ -43,15 +43,12 @@ func (*Dialect) Accepts(gk schema.GroupKind) engine.Role {
 // Compile reads policies and their inputs. A rule that does not compile is left
 // out and reported; the others of its policy take part.
 func (d *Dialect) Compile(c engine.Compilation) (engine.Program, error) {
-	if c.Warn == nil {
-		c.Warn = func(engine.CompileError) {}
-	}
 	var policies []*policy
 	in, given := &inputs{}, givenNames(c.Documents)
 	all := &policydecode.Report{}
 	for _, document := range c.Documents {
 		gk := document.Key.GroupKind
-		r := &policydecode.Report{Origin: document.Origin, Line: document.Line, Policy: strings.TrimSpace(gk.Kind + " " + nameOf(document)), Warn: c.Warn, CheckKind: c.CheckKind}
+		r := policydecode.NewReport(document, strings.TrimSpace(gk.Kind+" "+nameOf(document)), &c)
 		err := engine.Guard(func() error {
 			switch d.Accepts(gk) {
 			case engine.Policy:

@@ -90,7 +90,7 @@ func patchReasons(l *engine.Reasons) string {
 
 // decoded reads the one patch of a block, of whatever form.
 func decoded(t *testing.T, mutate map[string]any) *patch {
-	r := &policydecode.Report{Warn: func(engine.CompileError) {}}
+	r := &policydecode.Report{}
 	f := policydecode.Node{Report: r, Path: "spec.rules[0].mutate", Value: mutate}.Fields()
 	patches := decodeLegacyPatches(f)
 	if len(patches) == 0 {

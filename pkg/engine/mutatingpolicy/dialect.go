@@ -29,7 +29,7 @@ func (*Dialect) Name() string { return Name }
 // Accepts returns Policy for MutatingPolicy and NamespacedMutatingPolicy, and Input for
 // PolicyException and GlobalContextEntry.
 func (*Dialect) Accepts(gk schema.GroupKind) engine.Role {
-	if gk == library.GlobalContextEntry {
+	if gk == policydecode.GlobalContextKind {
 		return engine.Input
 	}
 	if gk.Group != group {
@@ -47,9 +47,6 @@ func (*Dialect) Accepts(gk schema.GroupKind) engine.Role {
 // Compile reads policies and their inputs. A policy of which any expression does
 // not compile is left out and reported, as Kyverno disables it.
 func (d *Dialect) Compile(c engine.Compilation) (engine.Program, error) {
-	if c.Warn == nil {
-		c.Warn = func(engine.CompileError) {}
-	}
 	shared := &compiler{
 		keeps: c.Rules.Keeps(), environments: map[bool]*cel.Environment{}, entries: &library.Entries{Project: d.project},
 	}
@@ -64,7 +61,7 @@ func (d *Dialect) Compile(c engine.Compilation) (engine.Program, error) {
 		switch {
 		case d.Accepts(gk) == engine.Policy:
 			policies = append(policies, document)
-		case gk == library.GlobalContextEntry:
+		case gk == policydecode.GlobalContextKind:
 			shared.entries.Add(document)
 		case d.Accepts(gk) == engine.Input:
 			shared.exceptions = append(shared.exceptions, decodeException(report(document), document))
@@ -91,5 +88,5 @@ func newReport(d engine.Document, c *engine.Compilation) *policydecode.Report {
 	if ns := d.Key.Namespace; ns != "" && d.Key.Kind != kindPolicy {
 		name = ns + "/" + name
 	}
-	return &policydecode.Report{Origin: d.Origin, Line: d.Line, Policy: d.Key.Kind + " " + name, Warn: c.Warn, CheckKind: c.CheckKind}
+	return policydecode.NewReport(d, d.Key.Kind+" "+name, c)
 }

@@ -22,7 +22,6 @@ const kindExtension = "x-kubernetes-group-version-kind"
 type Document struct {
 	components map[string]*spec.Schema
 	kinds      map[schema.GroupVersionKind]engine.Schema
-	types      managedfields.TypeConverter
 	fields     sync.Map // the properties of each schema that was asked for them
 }
 
@@ -46,7 +45,7 @@ func newDocument(components map[string]*spec.Schema) (*Document, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read OpenAPI v3 component schemas: %w", err)
 	}
-	d := &Document{components: components, kinds: map[schema.GroupVersionKind]engine.Schema{}, types: types}
+	d := &Document{components: components, kinds: map[schema.GroupVersionKind]engine.Schema{}}
 	for _, name := range slices.Sorted(maps.Keys(components)) { // should two describe a kind, always the same one
 		for _, gvk := range describedKinds(components[name]) {
 			d.kinds[gvk] = engine.Schema{Types: types, Fields: validator{typed{d, components[name]}, gvk.Group}}

@@ -20,13 +20,24 @@ import (
 
 // Report collects what is wrong, and what is odd, with one policy.
 type Report struct {
-	Origin    string                 // as in engine.Document
-	Line      func(field string) int // as in engine.Document
-	Policy    string                 // "ClusterPolicy team-labels"
-	Namespace string                 // of a Policy; empty for a ClusterPolicy
-	Warn      func(engine.CompileError)
+	Origin    string                      // as in engine.Document
+	Line      func(field string) int      // as in engine.Document
+	Policy    string                      // "ClusterPolicy team-labels"
+	Namespace string                      // of a Policy; empty for a ClusterPolicy
+	Warn      func(engine.CompileError)   // nil hears no warnings
 	CheckKind func(engine.KindName) error // as in engine.Compilation
 	Errs      []error                     // *engine.CompileError
+}
+
+// NewReport begins that of a document of a compilation.
+func NewReport(d engine.Document, policy string, c *engine.Compilation) *Report {
+	return &Report{Origin: d.Origin, Line: d.Line, Policy: policy, Warn: c.Warn, CheckKind: c.CheckKind}
+}
+
+func (r *Report) warn(e engine.CompileError) {
+	if r.Warn != nil {
+		r.Warn(e)
+	}
 }
 
 // Node is one place in a policy document.
@@ -66,12 +77,12 @@ func (n Node) Fail(format string, args ...any) {
 
 // Lint reports what is probably not meant.
 func (n Node) Lint(format string, args ...any) {
-	n.Report.Warn(n.Error(fmt.Errorf(format, args...)))
+	n.Report.warn(n.Error(fmt.Errorf(format, args...)))
 }
 
 // Finding reports what is not wrong, or not for this program, with what it means for a run.
 func (n Node) Finding(c engine.LintClass, format string, args ...any) {
-	n.Report.Warn(n.Error(&engine.LintError{Class: c, Text: fmt.Sprintf(format, args...)}))
+	n.Report.warn(n.Error(&engine.LintError{Class: c, Text: fmt.Sprintf(format, args...)}))
 }
 
 // Note reports what a reader should know of a policy that is as it should be.
@@ -88,7 +99,7 @@ func (n Node) LintKind(name engine.KindName) {
 		return
 	}
 	if err := n.Report.CheckKind(name); err != nil {
-		n.Report.Warn(n.Error(err))
+		n.Report.warn(n.Error(err))
 	}
 }
 

@@ -63,7 +63,7 @@ func (c *loading) load(t *testing.T) (any, error) {
 	from := &contextentry.Sources{Context: t.Context(), World: c.world(t), Globals: contextentry.Globals{}, Values: variables.NewValues()}
 	for _, g := range c.Globals {
 		u := &unstructured.Unstructured{Object: g}
-		from.Globals.Add(u.GetName(), policydecode.Node{Report: &policydecode.Report{Warn: func(engine.CompileError) {}}, Value: g})
+		from.Globals.Add(u.GetName(), policydecode.Node{Report: &policydecode.Report{}, Value: g})
 	}
 	from.Values.Add(policydecode.Node{Report: strict(t), Value: c.Values})
 	s := variables.NewScope(jmespath.New(from.World.Now, 1), from.World.Limits)

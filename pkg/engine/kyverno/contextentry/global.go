@@ -8,7 +8,6 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/jmespath"
@@ -24,90 +23,42 @@ type Globals map[string]*global
 // the error of every rule that refers to the entry.
 func (g Globals) Add(name string, n policydecode.Node) { g[name] = decodeGlobal(n) }
 
-// globalKind has no version: whichever the cluster prefers has the fields
-// that are read here (v2alpha1, v2beta1 and v2 share them).
-//
-//nolint:gochecknoglobals // an immutable value
-var globalKind = schema.GroupKind{Group: "kyverno.io", Kind: "GlobalContextEntry"}
-
 // global is a compiled GlobalContextEntry.
 type global struct {
-	call        *call // nil for a list of objects
-	resource    schema.GroupVersionResource
-	namespace   string // of the objects; empty for all
-	projections []projection
-	broken      error // why it cannot be used
-}
-
-type projection struct {
-	name string
-	path *jmespath.Expression
+	*policydecode.GlobalContext[call, *jmespath.Expression]
 }
 
 func decodeGlobal(n policydecode.Node) *global {
-	before := len(n.Report.Errs)
-	root := n.Fields()
-	root.Accept("apiVersion", "kind", "metadata", "status")
-	spec := root.At("spec").Fields()
-	g := &global{}
-	switch call, list := spec.Has("apiCall"), spec.Has("kubernetesResource"); {
-	case call == list:
-		spec.Fail("needs either kubernetesResource or apiCall")
-	case call:
-		f := spec.At("apiCall").Fields()
-		g.call = decodeCall(f)
-		f.Accept("refreshInterval", "retryLimit")
-		f.Done()
-	default:
-		f := spec.At("kubernetesResource").Fields()
-		g.resource = schema.GroupVersionResource{
-			Group: f.At("group").Text(), Version: f.At("version").Required(), Resource: f.At("resource").Required(),
-		}
-		g.namespace = f.At("namespace").Text()
-		f.Done()
-	}
-	for _, n := range spec.At("projections").List() {
-		f := n.Fields()
-		g.projections = append(g.projections, projection{f.At("name").Text(), variables.DecodeExpression(f.At("jmesPath"))})
-		f.Done()
-	}
-	spec.Done()
-	root.Done()
-	if errs := n.Report.Errs; len(errs) > before {
-		g.broken = errs[before]
-	}
-	return g
+	return &global{policydecode.DecodeGlobalContext(n, decodeCall, variables.DecodeExpression)}
 }
 
 // ask describes what it reads.
 func (g *global) ask(what string) engine.Ask {
-	if g.call != nil {
-		return g.call.ask(what + ": ")
+	if g.Call != nil {
+		return g.Call.ask(what + ": ")
 	}
-	s := engine.Selection{Group: g.resource.Group, Kind: "*", Resource: g.resource.Resource, Namespace: g.namespace}
-	return engine.Ask{Of: engine.AskObjects, What: what, Objects: s}
+	return engine.Ask{Of: engine.AskObjects, What: what, Objects: g.Lists()}
 }
 
 // read gets the data: the answer to the request, or the list of the objects.
 func (g *global) read(from *Sources, in *jmespath.Interpreter) (any, error) {
-	if g.call != nil {
+	if g.Call != nil {
 		// An entry belongs to no rule, so that its request has no variables.
-		r, err := g.call.render(variables.NewScope(in, from.World.Limits))
+		r, err := g.Call.render(variables.NewScope(in, from.World.Limits))
 		if err != nil {
 			return nil, err
 		}
-		return g.call.answer(from, r)
+		return g.Call.answer(from, r)
 	}
 	if from.World.Reader == nil || from.World.Mapper == nil {
-		return nil, &jmespath.UnsupportedError{Field: "globalReference", Reason: "there is no cluster to list " + g.resource.Resource + " in"}
+		return nil, &jmespath.UnsupportedError{Field: "globalReference", Reason: "there is no cluster to list " + g.Lists().Resource + " in"}
 	}
-	mapping, err := engine.MappingOf(from.World.Mapper, g.resource)
+	all, err := g.Selection(from.World.Mapper)
 	if err != nil {
 		return nil, err
 	}
 	list := []any{}
 	limit.Wait(from.Context, func() {
-		all := engine.Selection{Group: g.resource.Group, Version: g.resource.Version, Kind: mapping.GroupVersionKind.Kind, Namespace: g.namespace}
 		var object *unstructured.Unstructured
 		for object, err = range from.World.Reader.List(from.Context, all) {
 			if err != nil {
@@ -147,7 +98,7 @@ func decodeGlobalReference(f *policydecode.Fields) *source {
 		if entry := all[name]; entry != nil {
 			return []engine.Ask{entry.ask(what)}
 		}
-		s := engine.Selection{Group: globalKind.Group, Kind: globalKind.Kind, Name: variables.Plain(name)}
+		s := engine.Selection{Group: policydecode.GlobalContextKind.Group, Kind: policydecode.GlobalContextKind.Kind, Name: variables.Plain(name)}
 		return []engine.Ask{{Of: engine.AskObjects, What: what, Objects: s}}
 	}
 	return &source{load: load, asks: asks, notIdempotent: path.notIdempotent()}
@@ -172,10 +123,8 @@ func (from *Sources) globalData(s *variables.Scope, name, part string) (any, err
 	if err != nil || part == "" {
 		return data, err
 	}
-	for _, p := range entry.projections {
-		if p.name == part {
-			return search(p.path, s, data)
-		}
+	if path := entry.Projections[part]; path != nil {
+		return search(path, s, data)
 	}
 	return nil, fmt.Errorf("it has no projection %s", part)
 }
@@ -183,18 +132,18 @@ func (from *Sources) globalData(s *variables.Scope, name, part string) (any, err
 // global finds an entry among the documents of the run, or else in the cluster.
 func (from *Sources) global(name string) (*global, error) {
 	if entry := from.Globals[name]; entry != nil {
-		return entry, entry.broken
+		return entry, entry.Broken
 	}
 	if from.World.Reader == nil {
 		return nil, &jmespath.UnsupportedError{Field: "globalReference", Reason: "there is no GlobalContextEntry " + name + " among the policies and no cluster to read it from"}
 	}
 	type key struct{ name string }
 	found, err := from.ask(key{name}, func(ctx context.Context) (any, error) {
-		object, err := from.World.Reader.Get(ctx, engine.ObjectKey{GroupKind: globalKind, Name: name})
+		object, err := from.World.Reader.Get(ctx, engine.ObjectKey{GroupKind: policydecode.GlobalContextKind, Name: name})
 		if err != nil {
 			return nil, err
 		}
-		r := &policydecode.Report{Origin: "cluster", Policy: "GlobalContextEntry " + name, Warn: func(engine.CompileError) {}}
+		r := &policydecode.Report{Origin: "cluster", Policy: "GlobalContextEntry " + name}
 		return decodeGlobal(policydecode.Node{Report: r, Value: object.Object}), nil
 	})
 	if apierrors.IsNotFound(err) {
@@ -204,5 +153,5 @@ func (from *Sources) global(name string) (*global, error) {
 		return nil, err
 	}
 	entry := found.(*global)
-	return entry, entry.broken
+	return entry, entry.Broken
 }

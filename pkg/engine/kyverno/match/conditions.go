@@ -31,7 +31,7 @@ type condition struct {
 
 // ParseConditions is DecodeConditions for conditions outside of a policy.
 func ParseConditions(raw any) (*Conditions, error) {
-	r := &policydecode.Report{Policy: "preconditions", Warn: func(engine.CompileError) {}}
+	r := &policydecode.Report{Policy: "preconditions"}
 	return DecodeConditions(policydecode.Node{Report: r, Value: raw}), r.Err()
 }
 

@@ -7,7 +7,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/policydecode"
 )
 
@@ -262,7 +261,7 @@ func over(below, above valuesTree) valuesTree {
 // ValuesNamespaces returns the Namespaces that a Values document describes, by name.
 // Add reports what is wrong with the document.
 func ValuesNamespaces(document *unstructured.Unstructured) []*unstructured.Unstructured {
-	return namespaces(policydecode.Node{Report: &policydecode.Report{Warn: func(engine.CompileError) {}}, Value: document.Object}.Fields())
+	return namespaces(policydecode.Node{Report: &policydecode.Report{}, Value: document.Object}.Fields())
 }
 
 // namespaces reads the labels under namespaceSelector, and whole objects under

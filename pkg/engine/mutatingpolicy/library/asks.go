@@ -9,6 +9,7 @@ import (
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/cel"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/policydecode"
 )
 
 // Asking is what the expressions of a policy name.
@@ -102,14 +103,13 @@ func (a Asking) global(c cel.Call) engine.Ask {
 	e := a.Entries.byName[name]
 	switch {
 	case e == nil:
-		s := engine.Selection{Group: GlobalContextEntry.Group, Kind: GlobalContextEntry.Kind, Name: name}
+		s := engine.Selection{Group: policydecode.GlobalContextKind.Group, Kind: policydecode.GlobalContextKind.Kind, Name: name}
 		return engine.Ask{Of: engine.AskObjects, What: strings.TrimSpace(what), Objects: s}
-	case e.path != "":
-		return engine.Ask{Of: engine.AskAPI, What: what + ": GET " + e.path, Method: "GET", Path: e.path}
-	case e.service != "":
-		return engine.Ask{Of: engine.AskService, What: what + ": GET " + e.service}
+	case e.Call == nil:
+		return engine.Ask{Of: engine.AskObjects, What: what, Objects: e.Lists()}
+	case e.Call.path != "":
+		return engine.Ask{Of: engine.AskAPI, What: what + ": GET " + e.Call.path, Method: "GET", Path: e.Call.path}
 	default:
-		s := engine.Selection{Group: e.resource.Group, Kind: "*", Resource: e.resource.Resource, Namespace: e.namespace}
-		return engine.Ask{Of: engine.AskObjects, What: what, Objects: s}
+		return engine.Ask{Of: engine.AskService, What: what + ": GET " + e.Call.service}
 	}
 }
