@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -68,6 +69,8 @@ type Compilation struct {
 type Program interface {
 	// Rules lists the rules in evaluation order, for reports.
 	Rules() []RuleRef
+	// Describe describes each of Rules, in that order. Nobody changes what it returns.
+	Describe() []Description
 	// Selections returns which objects are worth listing for Evaluate and, in a
 	// Propagator, for Effects: a superset of what matches.
 	Selections() []Selection
@@ -79,7 +82,7 @@ type Program interface {
 
 // Propagator is a Program whose rules, on matching an object, change others.
 type Propagator interface {
-	Describer
+	Program
 	// Propagates reports whether there is any such rule, so that a run without one
 	// can do without the first pass.
 	Propagates() bool
@@ -99,11 +102,32 @@ type Effect interface {
 	Apply(ctx context.Context, subject Target, w *World, s Sink) (*unstructured.Unstructured, error)
 }
 
-// Describer is a Program that describes its rules without any object: for people who
-// review policies, and to know the permissions that a run needs.
-type Describer interface {
-	// Describe returns a Description for each of Rules, in that order.
-	Describe() []Description
+// Descriptions describe the rules of a Program without any object, which is what it is to those who list objects, review policies,
+// or look for the permissions that a run needs. A Program has one, and adds its rules to it when it is compiled.
+type Descriptions struct {
+	all        []Description
+	rules      []RuleRef
+	selections SelectionSet
+}
+
+// Add adds the next rule in evaluation order.
+func (d *Descriptions) Add(one Description) {
+	d.all, d.rules = append(d.all, one), append(d.rules, one.Rule)
+	d.selections.Add(one.Matches...)
+}
+
+// Describe implements Program.
+func (d *Descriptions) Describe() []Description { return d.all }
+
+// Rules implements Program.
+func (d *Descriptions) Rules() []RuleRef { return d.rules }
+
+// Selections implements Program.
+func (d *Descriptions) Selections() []Selection { return d.selections.All }
+
+// Propagates reports whether a rule changes other objects than those it matches.
+func (d *Descriptions) Propagates() bool {
+	return slices.ContainsFunc(d.all, func(one Description) bool { return one.Existing == ByTrigger })
 }
 
 // Description is what is known of a rule before it is evaluated.

@@ -6,29 +6,23 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 )
 
-// Describe describes each policy, once for each binding. The program is an
-// engine.Describer.
-func (p *program) Describe() []engine.Description {
-	out := make([]engine.Description, 0, len(p.units))
-	for i := range p.units {
-		u := &p.units[i]
-		d := u.Policy.Describe()
-		d.Rule = u.rule()
-		d.Matches, d.Requests = engine.SplitRequests(u.Constraints.Selections(""))
-		if u.binding != nil && u.binding.resources != nil {
-			for _, text := range u.binding.resources.Describe() {
-				d.Where = append(d.Where, "by its binding, "+text)
-			}
+// describe describes the policy. Its binding narrows what it matches when it is evaluated.
+func (u *unit) describe() engine.Description {
+	d := u.Policy.Describe()
+	d.Rule = u.rule()
+	d.Matches, d.Requests = engine.SplitRequests(u.Constraints.Selections("")) // no live object stands for a request to a subresource
+	if u.binding != nil && u.binding.resources != nil {
+		for _, text := range u.binding.resources.Describe() {
+			d.Where = append(d.Where, "by its binding, "+text)
 		}
-		d.Asks = u.asks()
-		for i := range d.Asks {
-			if d.Asks[i].Of == engine.AskObjects {
-				d.Params = append(d.Params, d.Asks[i].Objects)
-			}
-		}
-		out = append(out, d)
 	}
-	return out
+	d.Asks = u.asks()
+	for i := range d.Asks {
+		if d.Asks[i].Of == engine.AskObjects {
+			d.Params = append(d.Params, d.Asks[i].Objects)
+		}
+	}
+	return d
 }
 
 // reviews is the path of access reviews of an API server.

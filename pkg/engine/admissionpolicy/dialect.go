@@ -86,7 +86,10 @@ func (*Dialect) Compile(c engine.Compilation) (engine.Program, error) {
 		}
 	}
 	p := &program{units: bind(policies, bindings, c.AssumeBinding)}
-	p.asksUser = slices.ContainsFunc(p.units, func(u unit) bool { return u.AsksUser })
+	for i := range p.units {
+		p.Add(p.units[i].describe())
+		p.asksUser = p.asksUser || p.units[i].AsksUser
+	}
 	var errs []error
 	for _, r := range reports {
 		errs = append(errs, r.Errs...)

@@ -10,28 +10,9 @@ import (
 
 // program is all policies, each with its bindings, in order.
 type program struct {
+	engine.Descriptions
 	units    []unit
 	asksUser bool // some policy asks who makes the request
-}
-
-// Rules lists the policies, once for each binding, by their names.
-func (p *program) Rules() []engine.RuleRef {
-	out := make([]engine.RuleRef, len(p.units))
-	for i := range p.units {
-		out[i] = p.units[i].rule()
-	}
-	return out
-}
-
-// Selections returns what the policies match. Bindings narrow that when the policies are
-// evaluated.
-func (p *program) Selections() []engine.Selection {
-	var out engine.SelectionSet
-	for i := range p.units {
-		objects, _ := engine.SplitRequests(p.units[i].Constraints.Selections("")) // no live object stands for a request to a subresource
-		out.Add(objects...)
-	}
-	return out.All
 }
 
 // invoked has the policies that ran in the first round and want to run again, by policy,

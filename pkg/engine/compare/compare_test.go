@@ -63,6 +63,10 @@ func (p program) Selections() []engine.Selection {
 	return []engine.Selection{{Version: "v1", Kind: "ConfigMap"}}
 }
 
+func (p program) Describe() []engine.Description {
+	return []engine.Description{{Rule: p.ref(), Matches: p.Selections()}}
+}
+
 func (p program) Evaluate(_ context.Context, t engine.Target, _ *engine.World, s engine.Sink) (*unstructured.Unstructured, error) {
 	step, ok := p.does[t.Key.Name]
 	value, sets := p.sets[t.Key.Name]

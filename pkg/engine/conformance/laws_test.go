@@ -56,6 +56,7 @@ func (language) Name() string                         { return "test" }
 func (language) Accepts(schema.GroupKind) engine.Role { return engine.Policy }
 func (language) Rules() []engine.RuleRef              { return []engine.RuleRef{{Policy: "p", Rule: "r"}} }
 func (language) Selections() []engine.Selection       { return []engine.Selection{{Kind: "*"}} }
+func (language) Describe() []engine.Description       { return nil }
 
 func (l language) Compile(c engine.Compilation) (engine.Program, error) {
 	if c.Documents[0].Object().GetName() == "broken" {

@@ -19,9 +19,9 @@ type propagation struct {
 	rules   map[engine.RuleRef]int
 }
 
-func newPropagation(q engine.Propagator, program int, rules []engine.RuleRef) propagation {
-	p := propagation{q, program, make(map[engine.RuleRef]int, len(rules))}
-	for i, r := range rules {
+func newPropagation(q engine.Propagator, program int) propagation {
+	p := propagation{q, program, map[engine.RuleRef]int{}}
+	for i, r := range q.Rules() {
 		p.rules[r] = i
 	}
 	return p
@@ -72,7 +72,7 @@ type triggered struct {
 // triggering returns what triggers the rules of a propagating program that may change an object of
 // the scope. A run that keeps reasons also wants those of the others, and what the objects of the
 // scope are as triggers.
-func (e *Evaluation) triggering(p engine.Program, q engine.Propagator) []engine.Selection {
+func (e *Evaluation) triggering(q engine.Propagator) []engine.Selection {
 	var out []engine.Selection
 	for _, d := range q.Describe() {
 		switch {
@@ -86,7 +86,7 @@ func (e *Evaluation) triggering(p engine.Program, q engine.Propagator) []engine.
 		out = append(out, d.Matches...)
 	}
 	if e.options.Reasons {
-		for _, s := range p.Selections() {
+		for _, s := range q.Selections() {
 			out = append(out, e.narrow(s)...)
 		}
 	}

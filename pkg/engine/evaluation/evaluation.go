@@ -110,8 +110,8 @@ func (e *Evaluation) Prepare(ctx context.Context, src engine.Source) error {
 	var programs []propagation
 	for i, p := range e.programs {
 		if q, ok := p.(engine.Propagator); ok && q.Propagates() {
-			selections = append(selections, e.triggering(p, q)...)
-			programs = append(programs, newPropagation(q, i, p.Rules()))
+			selections = append(selections, e.triggering(q)...)
+			programs = append(programs, newPropagation(q, i))
 		}
 	}
 	if len(selections) == 0 && !e.options.Requests {
@@ -186,7 +186,7 @@ func (e *Evaluation) Selections() (own, triggers []engine.Selection) {
 			own = append(own, e.narrow(s)...)
 		}
 		if q, ok := p.(engine.Propagator); ok && q.Propagates() {
-			triggers = append(triggers, e.triggering(p, q)...)
+			triggers = append(triggers, e.triggering(q)...)
 		}
 	}
 	return own, triggers

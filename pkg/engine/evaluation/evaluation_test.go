@@ -90,6 +90,10 @@ func (r rule) Selections() []engine.Selection {
 	return []engine.Selection{{Version: "v1", Kind: "ConfigMap"}}
 }
 
+func (r rule) Describe() []engine.Description {
+	return []engine.Description{{Rule: r.ref(), Matches: r.Selections()}}
+}
+
 func (r rule) write(t engine.Target, s engine.Sink, trigger engine.ObjectKey) *unstructured.Unstructured {
 	after := with(t.Object, r.key, r.value(t))
 	s.Step(engine.Step{Rule: r.ref(), Trigger: trigger, Outcome: engine.Changed, After: after})

@@ -18,6 +18,7 @@ type rounds struct {
 
 func (rounds) Rules() []engine.RuleRef        { return nil }
 func (rounds) Selections() []engine.Selection { return nil }
+func (rounds) Describe() []engine.Description { return nil }
 
 func (r rounds) Evaluate(_ context.Context, t engine.Target, _ *engine.World, _ engine.Sink) (*unstructured.Unstructured, error) {
 	if t.Request.Reinvocation {

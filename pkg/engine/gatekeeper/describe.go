@@ -2,20 +2,15 @@ package gatekeeper
 
 import "github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 
-// Describe describes each mutator. The program is an engine.Describer.
-func (p *program) Describe() []engine.Description {
-	out := make([]engine.Description, 0, len(p.mutators))
-	for _, m := range p.mutators {
-		d := engine.Description{
-			Rule: m.ref, Matches: selections([]*mutator{m}), Existing: engine.OnAdmission,
-			Where: append(m.criteria.Where(), m.tests.Texts()...), Operations: m.operations(), Changes: []string{m.path.String()},
-		}
-		if from, ok := m.action.(interface{ Provider() string }); ok && from.Provider() != "" {
-			d.Asks = []engine.Ask{{Of: engine.AskProvider, What: from.Provider()}}
-		}
-		out = append(out, d)
+func (m *mutator) describe() engine.Description {
+	d := engine.Description{
+		Rule: m.ref, Matches: m.selections(), Existing: engine.OnAdmission,
+		Where: append(m.criteria.Where(), m.tests.Texts()...), Operations: m.operations(), Changes: []string{m.path.String()},
 	}
-	return out
+	if from, ok := m.action.(interface{ Provider() string }); ok && from.Provider() != "" {
+		d.Asks = []engine.Ask{{Of: engine.AskProvider, What: from.Provider()}}
+	}
+	return d
 }
 
 // operations are those that every entry of applyTo is limited to.

@@ -16,28 +16,21 @@ import (
 
 // program is the whole set of mutators, by ID.
 type program struct {
-	mutators   []*mutator
-	refs       []engine.RuleRef
-	selections []engine.Selection
-	rounds     int      // what Gatekeeper grants the set
-	excluded   []string // namespaces that Gatekeeper's Config names
+	engine.Descriptions
+	mutators []*mutator // by kind, then by name
+	rounds   int        // what Gatekeeper grants the set
+	excluded []string   // namespaces that Gatekeeper's Config names
 }
 
 // newProgram returns the program of mutators. installed also counts those that take no
 // part because they contradict others: Gatekeeper grants a round for each.
 func newProgram(mutators []*mutator, installed int, excluded []string) *program {
-	p := &program{mutators: mutators, selections: selections(mutators), rounds: installed + 1, excluded: excluded}
+	p := &program{mutators: mutators, rounds: installed + 1, excluded: excluded}
 	for _, m := range mutators {
-		p.refs = append(p.refs, m.ref)
+		p.Add(m.describe())
 	}
 	return p
 }
-
-// Rules lists the mutators by kind, then by name.
-func (p *program) Rules() []engine.RuleRef { return p.refs }
-
-// Selections names what the mutators match.
-func (p *program) Selections() []engine.Selection { return p.selections }
 
 // Evaluate runs the set until nothing changes. Where a mutator fails, or the set does not
 // converge, the object stays as it was. There is no reinvocation: Gatekeeper's webhook

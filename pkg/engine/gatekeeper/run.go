@@ -60,7 +60,7 @@ func newRun(p *program, t engine.Target) *run {
 }
 
 // String names the mutator whose turn it is.
-func (r *run) String() string { return r.program.refs[r.at.Load()].String() }
+func (r *run) String() string { return r.program.mutators[r.at.Load()].ref.String() }
 
 // exclude reports that no mutator sees the object.
 func (r *run) exclude(sink engine.Sink, reason string) {

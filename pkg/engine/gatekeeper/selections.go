@@ -10,15 +10,12 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/gatekeeper/match"
 )
 
-// selections says what the mutators match, without repeating itself. Labels do
-// not narrow it: a mutator may match only what another one made of the object,
+// selections says what the mutator matches, without repeating itself. Labels do
+// not narrow it: it may match only what another one made of the object,
 // but then that other one matches the object as it is.
-func selections(mutators []*mutator) []engine.Selection {
+func (m *mutator) selections() []engine.Selection {
 	var out engine.SelectionSet
-	for _, m := range mutators {
-		if m.criteria.Source == match.Generated {
-			continue
-		}
+	if m.criteria.Source != match.Generated {
 		for _, gvk := range m.types() {
 			out.Add(m.narrowed(gvk)...)
 		}

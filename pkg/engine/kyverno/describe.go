@@ -6,18 +6,7 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/match"
 )
 
-// Describe describes each rule as its document has it. The program is an
-// engine.Describer.
-func (p *program) Describe() []engine.Description {
-	out := make([]engine.Description, 0, len(p.refs))
-	for _, policy := range p.policies {
-		for _, r := range policy.rules {
-			out = append(out, r.describe())
-		}
-	}
-	return out
-}
-
+// describe describes the rule as its document has it.
 func (r *rule) describe() engine.Description {
 	d := engine.Description{
 		Rule: r.ref, Matches: r.match.Selections(r.policy.namespace), Requests: r.match.Requests(r.policy.namespace), Existing: engine.OnAdmission,

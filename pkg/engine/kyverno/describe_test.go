@@ -30,7 +30,7 @@ func TestDescribe(t *testing.T) {
 			t.Fatal(err)
 		}
 		var got []string
-		for _, d := range program.(engine.Describer).Describe() {
+		for _, d := range program.Describe() {
 			got = append(got, described(d)...)
 		}
 		if diff := cmp.Diff(strings.TrimSpace(c.Want), strings.Join(got, "\n")); diff != "" {

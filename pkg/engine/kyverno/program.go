@@ -15,36 +15,22 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/selector"
 )
 
-// program is all policies, by name. It is an engine.Propagator.
+// program is all policies, by name: the rules by policy, in its order, derived ones last. It is an engine.Propagator.
 type program struct {
-	policies   []*policy
-	refs       []engine.RuleRef
-	selections []engine.Selection
-	own        *ruleIndex // of the rules without targets
-	triggered  *ruleIndex // of those with targets
+	engine.Descriptions
+	own       *ruleIndex // of the rules without targets
+	triggered *ruleIndex // of those with targets
 }
 
 func newProgram(policies []*policy) *program {
-	var selections engine.SelectionSet
-	p := &program{policies: policies, own: newRuleIndex(policies, false), triggered: newRuleIndex(policies, true)}
+	p := &program{own: newRuleIndex(policies, false), triggered: newRuleIndex(policies, true)}
 	for _, policy := range policies {
 		for _, r := range policy.rules {
-			selections.Add(r.match.Selections(policy.namespace)...)
-			p.refs = append(p.refs, r.ref)
+			p.Add(r.describe())
 		}
 	}
-	p.selections = selections.All
 	return p
 }
-
-// Rules lists the rules by policy, in the order of the policy, derived ones last.
-func (p *program) Rules() []engine.RuleRef { return p.refs }
-
-// Selections names what the rules match.
-func (p *program) Selections() []engine.Selection { return p.selections }
-
-// Propagates reports whether there is a rule with targets.
-func (p *program) Propagates() bool { return len(p.triggered.rules) > 0 }
 
 // Evaluate runs the rules without targets. Each sees the object as the rule
 // before it left it; one that fails leaves it as it was.

@@ -5,15 +5,6 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/mutatingpolicy/library"
 )
 
-// Describe describes each rule. The program is an engine.Describer.
-func (p *program) Describe() []engine.Description {
-	out := make([]engine.Description, 0, len(p.rules))
-	for _, r := range p.rules {
-		out = append(out, r.describe())
-	}
-	return out
-}
-
 func (r *rule) describe() engine.Description {
 	d := r.Policy.Describe()
 	d.Asks = library.Asks(library.Asking{Scope: r.Scope, Namespace: r.policy.Namespace, Entries: r.entries})

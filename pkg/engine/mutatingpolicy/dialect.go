@@ -75,6 +75,9 @@ func (d *Dialect) Compile(c engine.Compilation) (engine.Program, error) {
 	for _, document := range policies {
 		p.rules = append(p.rules, shared.compile(report(document), document)...)
 	}
+	for _, r := range p.rules {
+		p.Add(r.describe())
+	}
 	var errs []error
 	for _, r := range reports {
 		errs = append(errs, r.Errs...)

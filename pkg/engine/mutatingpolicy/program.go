@@ -10,30 +10,19 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 )
 
-// program is all rules, by policy. It is an engine.Propagator.
-type program struct{ rules []*rule }
-
-// Rules lists the rules by policy, derived ones last.
-func (p *program) Rules() []engine.RuleRef {
-	out := make([]engine.RuleRef, len(p.rules))
-	for i, r := range p.rules {
-		out[i] = r.Ref
-	}
-	return out
+// program is all rules, by policy, derived ones last. It is an engine.Propagator.
+type program struct {
+	engine.Descriptions
+	rules []*rule
 }
 
-// Selections names what the rules match.
+// Selections names what the rules match, requests to subresources as well.
 func (p *program) Selections() []engine.Selection {
 	var out engine.SelectionSet
 	for _, r := range p.rules {
 		out.Add(selectionsOf(r.Constraints, r.policy.Namespace)...)
 	}
 	return out.All
-}
-
-// Propagates reports whether there is a rule with targets.
-func (p *program) Propagates() bool {
-	return slices.ContainsFunc(p.rules, func(r *rule) bool { return r.policy.targets != nil })
 }
 
 // Evaluate runs the rules without targets; in the second round those whose

@@ -87,13 +87,7 @@ func (r *Run) compile(p *preview.Policies) ([]engine.Program, error) {
 func describe(programs []engine.Program) []engine.Description {
 	var out []engine.Description
 	for _, p := range programs {
-		if d, ok := p.(engine.Describer); ok {
-			out = append(out, d.Describe()...)
-			continue
-		}
-		for _, r := range p.Rules() {
-			out = append(out, engine.Description{Rule: r})
-		}
+		out = append(out, p.Describe()...)
 	}
 	return out
 }

@@ -141,9 +141,7 @@ func (d *Described) describe(b *policies.Builder) error {
 		return err
 	}
 	for _, program := range programs {
-		if describer, ok := program.(engine.Describer); ok {
-			d.Descriptions = append(d.Descriptions, describer.Describe()...)
-		}
+		d.Descriptions = append(d.Descriptions, program.Describe()...)
 	}
 	for _, r := range d.Descriptions {
 		b.Rule(r)

@@ -39,6 +39,8 @@ func (p labeller) Selections() []engine.Selection {
 	return []engine.Selection{{Version: "v1", Kind: "ConfigMap"}}
 }
 
+func (p labeller) Describe() []engine.Description { return nil }
+
 func (p labeller) Evaluate(_ context.Context, t engine.Target, _ *engine.World, s engine.Sink) (*unstructured.Unstructured, error) {
 	p.runs.Add(1)
 	object := t.Object

@@ -136,13 +136,11 @@ func (r *Run) prepare() {
 // Selections returns what the sources of the run have to have; see evaluation.Evaluation.
 func (r *Run) Selections() (own, triggers []engine.Selection) { return r.evaluation.Selections() }
 
-// Descriptions describes the rules, as far as they can be described.
+// Descriptions describes the rules.
 func (r *Run) Descriptions() []engine.Description {
 	var out []engine.Description
 	for _, p := range r.programs {
-		if d, ok := p.(engine.Describer); ok {
-			out = append(out, d.Describe()...)
-		}
+		out = append(out, p.Describe()...)
 	}
 	return out
 }
