@@ -2,12 +2,22 @@ package admissionpolicy
 
 import (
 	"cmp"
+	"errors"
+	"fmt"
+	"maps"
 	"slices"
+	"strings"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/kubernetes/scheme"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/cel"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/limit"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/policydecode"
 )
 
@@ -133,4 +143,137 @@ func (p *policy) lintParams(b *binding) {
 	case p.params != nil && b != nil && b.params == nil:
 		p.root().Lint("it has the paramKind %s, and its binding %s has no paramRef that names one: params is null", p.params.Kind, b.name)
 	}
+}
+
+// param is a parameter of a binding.
+type param struct {
+	name    string // "shop/limits"
+	content map[string]any
+	secret  bool // it is a Secret
+}
+
+// refOf returns the reference of a policy with its binding and a parameter.
+func (u *unit) refOf(p *param) engine.RuleRef {
+	if p == nil {
+		return u.rule()
+	}
+	return u.rule().WithParameter(u.params.Kind + " " + p.name)
+}
+
+// params returns the parameters that a policy is evaluated with: a single nil where it has
+// no paramKind. Where none is found, the error is a *noParameterError.
+func (r *run) params(u *unit) ([]*param, error) {
+	if u.binding == nil && u.asksParams {
+		return nil, &cel.UnsupportedError{Reason: fmt.Sprintf("params would be a %s, which the paramRef of a %s names", u.params.Kind, kindBinding)}
+	}
+	if u.params == nil || u.binding == nil || u.binding.params == nil {
+		return []*param{nil}, nil
+	}
+	if r.world.Reader == nil {
+		return nil, &cel.UnsupportedError{Reason: "parameters need a cluster, or manifests, to be read from"}
+	}
+	ref := u.binding.params
+	namespace, err := r.paramNamespace(u)
+	if err != nil {
+		return nil, parameterError(err)
+	}
+	found, err := r.readParams(*u.params, namespace, ref)
+	if err != nil {
+		return nil, parameterError(err)
+	}
+	if len(found) == 0 {
+		return nil, parameterError(&noParameterError{denies: ref.denies, wants: engine.Selection{
+			Group: u.params.Group, Kind: u.params.Kind, Namespace: namespace, Name: ref.name, Labels: ref.selector,
+		}})
+	}
+	return found, nil
+}
+
+// paramNamespace is where a server looks for parameters: nowhere in particular
+// for a kind without namespaces, else where the binding says, or where the object is.
+func (r *run) paramNamespace(u *unit) (string, error) {
+	if r.world.Mapper == nil {
+		return "", fmt.Errorf("paramKind %s is not known", u.params.Kind)
+	}
+	mapping, err := r.world.Mapper.RESTMapping(u.params.GroupKind(), u.params.Version)
+	if err != nil {
+		return "", fmt.Errorf("paramKind %s is not known: %w", u.params.Kind, err)
+	}
+	own := u.binding.params.namespace
+	switch objects := r.request(false).Namespace; {
+	case mapping.Scope.Name() != meta.RESTScopeNameNamespace && own != "":
+		return "", errors.New("paramRef.namespace must not be given for a kind without namespaces")
+	case mapping.Scope.Name() != meta.RESTScopeNameNamespace:
+		return "", nil
+	case own != "":
+		return own, nil
+	case objects != "":
+		return objects, nil
+	}
+	return "", errors.New("an object without a namespace needs a paramRef.namespace")
+}
+
+// parameterError is the error of a binding whose parameters cannot be had.
+func parameterError(err error) error { return fmt.Errorf("parameters of the binding: %w", err) }
+
+// readParams reads the parameters of a binding, in the order of their names.
+func (r *run) readParams(kind schema.GroupVersionKind, namespace string, ref *paramRef) (out []*param, err error) {
+	limit.Wait(r.ctx, func() {
+		if ref.name != "" {
+			key := engine.ObjectKey{GroupKind: kind.GroupKind(), Version: kind.Version, Namespace: namespace, Name: ref.name}
+			var u *unstructured.Unstructured
+			if u, err = r.world.Reader.Get(r.ctx, key); err == nil {
+				out = []*param{newParam(u)}
+			} else if apierrors.IsNotFound(err) {
+				err = nil
+			}
+			return
+		}
+		selection := engine.Selection{Group: kind.Group, Version: kind.Version, Kind: kind.Kind, Namespace: namespace, Labels: ref.selector}
+		for u, failed := range r.world.Reader.List(r.ctx, selection) {
+			if err = failed; err != nil {
+				return
+			}
+			if out = append(out, newParam(u)); len(out) > r.world.Limits.Elements {
+				err = &limit.Error{What: "parameters that a selector names", Max: r.world.Limits.Elements}
+				return
+			}
+		}
+		slices.SortFunc(out, func(a, b *param) int { return strings.Compare(a.name, b.name) })
+	})
+	return out, err
+}
+
+// newParam returns a parameter as expressions see it. A server holds its built-in kinds as
+// Go values without apiVersion and kind.
+func newParam(u *unstructured.Unstructured) *param {
+	p := &param{name: paramName(u), content: u.Object, secret: engine.IsSecret(u)}
+	if scheme.Scheme.Recognizes(u.GroupVersionKind()) {
+		p.content = maps.Clone(u.Object)
+		delete(p.content, "apiVersion")
+		delete(p.content, "kind")
+	}
+	return p
+}
+
+func paramName(u *unstructured.Unstructured) string {
+	if ns := u.GetNamespace(); ns != "" {
+		return ns + "/" + u.GetName()
+	}
+	return u.GetName()
+}
+
+// noParameterError is a binding of which there are no parameters.
+type noParameterError struct {
+	wants  engine.Selection
+	denies bool
+}
+
+// Error names the parameters, and what the binding does without them.
+func (e *noParameterError) Error() string {
+	action := "Allow"
+	if e.denies {
+		action = "Deny"
+	}
+	return fmt.Sprintf("there is no %s, and parameterNotFoundAction is %s", e.wants, action)
 }

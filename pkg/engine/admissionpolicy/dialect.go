@@ -1,10 +1,13 @@
 package admissionpolicy
 
 import (
+	"cmp"
+	"context"
 	"errors"
 	"maps"
 	"slices"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
@@ -106,4 +109,105 @@ func environmentOf(known map[bool]*cel.Environment, params bool) (*cel.Environme
 	e, err := cel.NewEnvironment(cel.Options{Params: params, Authorizer: true, Unquoted: true})
 	known[params] = e
 	return e, err
+}
+
+// program is all policies, each with its bindings, in order.
+type program struct {
+	engine.Descriptions
+	units    []unit
+	asksUser bool // some policy asks who makes the request
+}
+
+// invoked has the policies that ran in the first round and want to run again, by policy,
+// binding and parameter.
+type invoked map[engine.RuleRef]bool
+
+// Evaluate runs the policies. In the second round only those run that ran in the
+// first and are to be reinvoked, as in an API server, which has the second round
+// for them whenever any mutation was applied at all.
+func (p *program) Evaluate(ctx context.Context, t engine.Target, w *engine.World, sink engine.Sink) (*unstructured.Unstructured, error) {
+	r := &run{ctx: ctx, target: t, world: w, object: t.Object, sink: sink, asksUser: p.asksUser, excluded: excluded(t), reinvocable: invoked{}}
+	if t.Request.Reinvocation {
+		if t.Invocation != nil {
+			r.again, _ = t.Invocation.Kept.(invoked)
+		}
+		if len(r.again) == 0 {
+			return t.Object, ctx.Err()
+		}
+	}
+	for i := range p.units {
+		if err := r.unit(&p.units[i]); err != nil {
+			return nil, err
+		}
+	}
+	if t.Invocation != nil && !t.Request.Reinvocation {
+		t.Invocation.Kept = r.reinvocable
+		t.Invocation.Again = r.applied && len(r.reinvocable) > 0 && r.denied == ""
+	}
+	engine.HandOver(sink, r.steps, r.denied)
+	if r.denied != "" { // no policy changes an object that would be denied
+		return t.Object, ctx.Err()
+	}
+	return r.object, ctx.Err()
+}
+
+// excluded returns what no policy of the API ever sees, if the object is such
+// (pkg/admission/plugin/policy/generic in k8s.io/apiserver).
+func excluded(t engine.Target) string {
+	switch t.Key.Group {
+	case apiGroup:
+		switch t.Key.Kind {
+		case kindPolicy, kindBinding, "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding":
+			return "admission policies and their bindings"
+		}
+	case "authentication.k8s.io", "authorization.k8s.io":
+		return "reviews of access"
+	}
+	if t.Request.Operation == engine.OperationDelete {
+		return "what is being deleted"
+	}
+	return ""
+}
+
+// describe describes the policy. Its binding narrows what it matches when it is evaluated.
+func (u *unit) describe() engine.Description {
+	d := u.Policy.Describe()
+	d.Rule = u.rule()
+	d.Matches, d.Requests = engine.SplitRequests(u.Constraints.Selections("")) // no live object stands for a request to a subresource
+	if u.binding != nil && u.binding.resources != nil {
+		for _, text := range u.binding.resources.Describe() {
+			d.Where = append(d.Where, "by its binding, "+text)
+		}
+	}
+	d.Asks = u.asks()
+	for i := range d.Asks {
+		if d.Asks[i].Of == engine.AskObjects {
+			d.Params = append(d.Params, d.Asks[i].Objects)
+		}
+	}
+	return d
+}
+
+// reviews is the path of access reviews of an API server.
+const reviews = "/apis/authorization.k8s.io/v1/"
+
+func (u *unit) asks() []engine.Ask {
+	var out []engine.Ask
+	if u.params != nil && u.binding != nil && u.binding.params != nil {
+		ref := u.binding.params
+		out = append(out, engine.Ask{Of: engine.AskObjects, What: "parameters of kind " + u.params.Kind, Objects: engine.Selection{
+			Group: u.params.Group, Version: u.params.Version, Kind: u.params.Kind,
+			Namespace: cmp.Or(ref.namespace, engine.Computed), Name: ref.name, Labels: ref.selector,
+		}})
+	}
+	if u.AsksUser {
+		out = append(out, engine.AskRequestUser())
+	}
+	switch {
+	case u.Scope.Uses("serviceAccount()"):
+		out = append(out, engine.Ask{Of: engine.AskAccess, What: "what a service account may do", Method: "POST", Path: reviews + "subjectaccessreviews"})
+	case u.Scope.Uses("authorizer"):
+		out = append(out, engine.Ask{Of: engine.AskAccess, What: "what the user may do", Method: "POST", Path: reviews + "selfsubjectaccessreviews"})
+	}
+	return out
 }

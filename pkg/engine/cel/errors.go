@@ -3,8 +3,14 @@ package cel
 import (
 	"errors"
 	"fmt"
+	"reflect"
 	"strings"
+	"unicode/utf8"
 
+	"github.com/google/cel-go/cel"
+	"github.com/google/cel-go/common/types"
+	"github.com/google/cel-go/common/types/ref"
+	"github.com/google/cel-go/common/types/traits"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
@@ -102,4 +108,133 @@ func noSchema(kind schema.GroupVersionKind) error {
 // kindText is a kind as messages name it: "apps/v1 Deployment".
 func kindText(gvk schema.GroupVersionKind) string {
 	return gvk.GroupVersion().String() + " " + gvk.Kind
+}
+
+// CompileError is an expression that does not compile. It has all problems, each with its place in the expression
+// below it.
+type CompileError struct{ text string }
+
+// Error is the text.
+func (e *CompileError) Error() string { return e.text }
+
+func newCompileError(expression string, issues *cel.Issues) *CompileError {
+	var problems []string
+	for _, issue := range issues.Errors() {
+		line, column := issue.Location.Line(), issue.Location.Column()+1 // in characters
+		if line > 0 {
+			problems = append(problems, fmt.Sprintf("expression, line %d, column %d: %s\n%s", line, column, issue.Message, picture(expression, line, column)))
+		} else {
+			problems = append(problems, asWhole(expression, limitOf(expression, issue.Message)).text)
+		}
+	}
+	return &CompileError{strings.Join(problems, "\n")}
+}
+
+// asWhole is a problem with an expression as a whole.
+func asWhole(expression, problem string) *CompileError {
+	return &CompileError{"expression " + problem + "\n" + picture(expression, 1, 0)}
+}
+
+// limitOf words the parser's own limits, which are no place in an expression: the library
+// has nothing but texts for them.
+func limitOf(text, message string) string {
+	switch {
+	case utf8.RuneCountInString(text) > maxExpression:
+		return fmt.Sprintf("is longer than %d characters", maxExpression)
+	case strings.Contains(message, "recursion"):
+		return fmt.Sprintf("is nested more than %d deep", maxNesting)
+	}
+	return "cannot be read: " + message
+}
+
+func wrongType(got *cel.Type, want []*cel.Type) string {
+	if len(want) == 1 {
+		return fmt.Sprintf("must evaluate to %s, not %s", want[0], got)
+	}
+	return fmt.Sprintf("must evaluate to one of %v, not %s", want, got)
+}
+
+// maxPicture is how many characters of a line are shown around the problem.
+const maxPicture = 100
+
+// picture returns the line with a caret below the column; without a caret where the
+// column is 0.
+func picture(expression string, line, column int) string {
+	lines := strings.Split(expression, "\n")
+	if line > len(lines) {
+		return "  | " // the expression ended too early
+	}
+	text := []rune(strings.ReplaceAll(strings.TrimRight(lines[line-1], "\r"), "\t", " "))
+	caret := min(column, len(text)+1) - 1
+	before, after := "", ""
+	if from := caret - maxPicture/2; from > 0 && len(text) > maxPicture {
+		text, caret, before = text[from:], caret-from+1, "…"
+	}
+	if len(text) > maxPicture {
+		text, after = text[:maxPicture], "…"
+	}
+	picture := "  | " + before + string(text) + after
+	if column == 0 {
+		return picture
+	}
+	return picture + "\n  | " + strings.Repeat(" ", caret) + "^"
+}
+
+// UnknownUser is what expressions see as request.userInfo where the user is not known.
+// Since every request has a user, has(request.userInfo.username) is true. An
+// expression that reads a field fails.
+type UnknownUser struct{ Why error }
+
+var (
+	_ ref.Val            = UnknownUser{}
+	_ traits.Indexer     = UnknownUser{}
+	_ traits.FieldTester = UnknownUser{}
+)
+
+// unknownUserError is an expression that reads a user who is not known.
+type unknownUserError struct {
+	field any // of the user; nil for none
+	why   error
+}
+
+// Error names the field.
+func (e *unknownUserError) Error() string {
+	if e.field == nil {
+		return "the user is not known"
+	}
+	return fmt.Sprintf("%v: the user is not known", e.field)
+}
+
+// ConvertToNative fails: there is nothing to convert.
+func (u UnknownUser) ConvertToNative(reflect.Type) (any, error) {
+	return nil, &unknownUserError{why: u.Why}
+}
+
+// ConvertToType fails: there is nothing to convert.
+func (u UnknownUser) ConvertToType(ref.Type) ref.Val {
+	return types.WrapErr(&unknownUserError{why: u.Why})
+}
+
+// Equal fails: the answer is not known.
+func (u UnknownUser) Equal(ref.Val) ref.Val { return types.WrapErr(&unknownUserError{why: u.Why}) }
+
+// Type returns a type that has fields.
+func (UnknownUser) Type() ref.Type {
+	return types.NewObjectType("kubernetes.UserInfo", traits.IndexerType|traits.FieldTesterType)
+}
+
+// Value returns the unknown user itself.
+func (u UnknownUser) Value() any { return u }
+
+// Get fails: what a field holds is not known.
+func (u UnknownUser) Get(field ref.Val) ref.Val {
+	return types.WrapErr(&unknownUserError{field.Value(), u.Why})
+}
+
+// IsSet returns true for the name, which every user has. For other fields it fails.
+func (u UnknownUser) IsSet(field ref.Val) ref.Val {
+	if field.Equal(types.String("username")) == types.True {
+		return types.True
+	}
+	return u.Get(field)
 }

@@ -1,6 +1,10 @@
 package gatekeeper
 
 import (
+	"errors"
+	"fmt"
+	"slices"
+
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
@@ -62,4 +66,63 @@ func typesOf(a *match.ApplyTo) []schema.GroupVersionKind {
 		}
 	}
 	return out
+}
+
+// decodeApplyTo reads the types that a mutator applies to.
+func (m *mutator) decodeApplyTo(n policydecode.Node) []match.ApplyTo {
+	items := n.List()
+	if len(items) == 0 {
+		n.Fail("applyTo required for %s mutator %s", m.kind, m.name)
+	}
+	out := make([]match.ApplyTo, 0, len(items))
+	for _, item := range items {
+		f := item.Fields()
+		a := match.ApplyTo{
+			Groups: f.At("groups").Texts(), Versions: f.At("versions").Texts(), Kinds: f.At("kinds").Texts(),
+			Operations: f.At("operations").Texts(),
+		}
+		for i, kind := range a.Kinds {
+			f.At("kinds").List()[i].LintKind(engine.KindName{Groups: a.Groups, Versions: a.Versions, Kind: kind})
+		}
+		f.Done()
+		if len(a.Groups) == 0 || len(a.Versions) == 0 || len(a.Kinds) == 0 {
+			item.Fail("invalid applyTo for %s mutator %s, all of group, version and kind must be specified", m.kind, m.name)
+		}
+		if err := checkOperations(a.Operations); err != nil {
+			f.At("operations").Fail("invalid applyTo for %s mutator %s: %w", m.kind, m.name, err)
+		}
+		lintApplyTo(f, a)
+		out = append(out, a)
+	}
+	if types := combinations(out); types > maxTypes {
+		n.Fail("names %d types, more than %d", types, maxTypes)
+		return nil
+	}
+	return out
+}
+
+// maxTypes bounds the types that one mutator names, each group with each version and kind.
+const maxTypes = 1_000
+
+func combinations(list []match.ApplyTo) int {
+	n := 0
+	for _, a := range list {
+		n += len(a.Groups) * len(a.Versions) * len(a.Kinds)
+	}
+	return n
+}
+
+func checkOperations(list []string) error {
+	for i, o := range list {
+		switch {
+		case o != "*" && o != "CREATE" && o != "UPDATE":
+			return fmt.Errorf("invalid operation %q: must be one of CREATE, UPDATE, *", o)
+		case slices.Contains(list[:i], o):
+			return fmt.Errorf("duplicate operation %q", o)
+		}
+	}
+	if len(list) > 1 && slices.Contains(list, "*") {
+		return errors.New(`wildcard "*" must not be combined with other operations`)
+	}
+	return nil
 }

@@ -1,9 +1,17 @@
 package library
 
 import (
+	"bytes"
+	"compress/gzip"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
+	"reflect"
 
+	"github.com/google/cel-go/cel"
+	"github.com/google/cel-go/common/types"
+	"github.com/google/cel-go/common/types/ref"
 	"sigs.k8s.io/yaml"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/limit"
@@ -45,4 +53,49 @@ func checkContent(content []byte) error {
 		return &limit.Error{What: "bytes of text to parse", Max: maxUnpacked}
 	}
 	return nil
+}
+
+// maxUnpacked bounds what gzip.decompress() unpacks and what the parsers of JSON
+// and YAML read, in bytes: no object of a server is bigger.
+const maxUnpacked = 2 << 20
+
+// gzipOptions declare gzip.compress(text) and gzip.decompress(bytes).
+func gzipOptions() []cel.EnvOption {
+	return []cel.EnvOption{
+		cel.Function("gzip.decompress", cel.Overload("decompress_bytes_string", []*cel.Type{cel.BytesType}, cel.StringType,
+			cel.UnaryBinding(decompress))),
+		cel.Function("gzip.compress", cel.Overload("compress_any_bytes", []*cel.Type{cel.DynType}, cel.BytesType,
+			cel.UnaryBinding(compress))),
+	}
+}
+
+func decompress(packed ref.Val) ref.Val {
+	r, err := gzip.NewReader(bytes.NewReader(packed.Value().([]byte)))
+	if err != nil {
+		return failed("gzip.decompress", err)
+	}
+	out, err := io.ReadAll(io.LimitReader(r, maxUnpacked+1))
+	if len(out) > maxUnpacked {
+		err = &limit.Error{What: "bytes of unpacked data", Max: maxUnpacked}
+	}
+	if err != nil {
+		return failed("gzip.decompress", err)
+	}
+	return types.String(out)
+}
+
+// compress packs a text, or what is as good as one. The same text gives the same
+// bytes: no time is in them.
+func compress(value ref.Val) ref.Val {
+	text, err := value.ConvertToNative(reflect.TypeFor[string]())
+	if err != nil {
+		return failed("gzip.compress", err)
+	}
+	var out bytes.Buffer
+	w := gzip.NewWriter(&out)
+	_, err = io.WriteString(w, text.(string))
+	if err = errors.Join(err, w.Close()); err != nil {
+		return failed("gzip.compress", err)
+	}
+	return types.Bytes(out.Bytes())
 }

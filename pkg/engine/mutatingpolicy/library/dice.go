@@ -6,6 +6,7 @@ import (
 	"github.com/google/cel-go/common/ast"
 	"github.com/google/cel-go/common/types"
 	"github.com/google/cel-go/common/types/ref"
+	"github.com/kyverno/sdk/extensions/cel/libs/time"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/randomtext"
 )
@@ -54,4 +55,22 @@ func draw(f cel.MacroExprFactory, args []ast.Expr) ast.Expr {
 		args = []ast.Expr{f.NewLiteral(types.String(defaultRandom))}
 	}
 	return f.NewCall(drawFunction, f.NewIdent(diceName), args[0])
+}
+
+// clockOptions declare the functions of times, of which time.now() is one moment for a whole run.
+func clockOptions() []cel.EnvOption {
+	return []cel.EnvOption{
+		time.Lib(time.Latest()),
+		cel.Variable(clockName, cel.TimestampType),
+		cel.Macros(cel.ReceiverMacro("now", 0, func(f cel.MacroExprFactory, target ast.Expr, _ []ast.Expr) (ast.Expr, *common.Error) {
+			if !isIdent(target, "time") {
+				return nil, nil
+			}
+			return f.NewIdent(clockName), nil
+		})),
+	}
+}
+
+func isIdent(e ast.Expr, name string) bool {
+	return e.Kind() == ast.IdentKind && e.AsIdent() == name
 }
