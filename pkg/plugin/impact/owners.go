@@ -16,10 +16,10 @@ import (
 
 // owned forecasts, from the managedFields of the object before the change, whose fields a write would take. The dry run of the write
 // decides: request.Takeovers.
-func owned(c *engine.Change, owners []request.Takeover) []engine.Impact {
+func owned(c *engine.Change, owners []request.Owner) []engine.Impact {
 	var out []engine.Impact
 	for _, o := range owners {
-		fields := loses(c, o.Fields)
+		fields := loses(c, o.FieldsV1)
 		if o.Verdict == request.Silent || len(fields) == 0 {
 			continue
 		}
@@ -36,7 +36,7 @@ func owned(c *engine.Change, owners []request.Takeover) []engine.Impact {
 // loses are the fields of an owner that the change writes to. A new field has
 // no owner yet, unless what holds it is owned as a whole; a place in a list has
 // none at all.
-func loses(c *engine.Change, owns *fieldpath.Set) []fieldpath.Path {
+func loses(c *engine.Change, owns map[string]any) []fieldpath.Path {
 	var out []fieldpath.Path
 	for i := range c.Fields {
 		f := &c.Fields[i]
@@ -54,19 +54,16 @@ func loses(c *engine.Change, owns *fieldpath.Set) []fieldpath.Path {
 	return out
 }
 
-// holds finds what a set has of a path in an object: the path itself, if only a part of it, or the leaf above that is owned as a whole;
-// nil where it has neither. A leaf that was an empty map when it was set holds nothing: what others put into it is theirs.
-func holds(set *fieldpath.Set, object map[string]any, p fieldpath.Path) fieldpath.Path {
-	for n, e := range p {
-		below, ok := set.Children.Get(e)
-		switch {
-		case ok:
-			set = below
-			continue
-		case !set.Members.Has(e):
+// holds finds what an owner has of a path in an object: the path itself, if only a part of it, or the leaf above that is owned as a
+// whole; nil where it has neither. A leaf that was an empty map when it was set holds nothing: what others put into it is theirs.
+func holds(fieldsV1 map[string]any, object map[string]any, p fieldpath.Path) fieldpath.Path {
+	for n := range p {
+		var ok bool
+		if fieldsV1, ok = below(fieldsV1, p[n]); !ok {
 			return nil
-		case n == len(p)-1:
-			return p
+		}
+		if n == len(p)-1 || hasChildren(fieldsV1) {
+			continue
 		}
 		leaf := p[: n+1 : n+1]
 		v, ok := diff.Lookup(object, leaf)
@@ -78,14 +75,38 @@ func holds(set *fieldpath.Set, object map[string]any, p fieldpath.Path) fieldpat
 	return p
 }
 
+// below goes one step down in FieldsV1, in which a field that is owned itself is empty or has ".".
+func below(fieldsV1 map[string]any, e fieldpath.PathElement) (map[string]any, bool) {
+	name, err := fieldpath.SerializePathElement(e)
+	v, ok := fieldsV1[name].(map[string]any)
+	return v, ok && err == nil
+}
+
+func hasChildren(fieldsV1 map[string]any) bool {
+	_, itself := fieldsV1["."]
+	return len(fieldsV1) > 1 || len(fieldsV1) == 1 && !itself
+}
+
+func ownsElement(fieldsV1 map[string]any, p fieldpath.Path) bool {
+	ok := true
+	for n := 0; ok && n < len(p); n++ {
+		fieldsV1, ok = below(fieldsV1, p[n])
+	}
+	_, itself := fieldsV1["."]
+	return ok && (itself || len(fieldsV1) == 0)
+}
+
 // coOwned returns list elements that their owner can no longer remove: a manager that applies
 // a field of an element owns the element too, and an element with an owner stays.
-func coOwned(owners []request.Takeover, us string) []engine.Impact {
+func coOwned(owners []request.Owner, us string) []engine.Impact {
 	ours := fieldpath.NewSet()
 	for _, o := range owners {
 		if o.Manager == us && o.Operation == metav1.ManagedFieldsOperationApply {
-			ours = ours.Union(o.Fields)
+			ours = ours.Union(o.Set())
 		}
+	}
+	if ours.Empty() {
+		return nil
 	}
 	var out []engine.Impact
 	for _, o := range owners {
@@ -93,7 +114,7 @@ func coOwned(owners []request.Takeover, us string) []engine.Impact {
 			continue
 		}
 		var shared []fieldpath.Path
-		for p := range o.Fields.Intersection(ours).All() {
+		for p := range o.Set().Intersection(ours).All() {
 			if p[len(p)-1].Key != nil {
 				shared = append(shared, p.Copy())
 			}
@@ -113,7 +134,7 @@ func coOwned(owners []request.Takeover, us string) []engine.Impact {
 // that has not applied them yet, by server-side apply, but may come to do so. Where
 // it has, and where the change cannot be applied, the write is a JSON patch, which
 // leaves no such trace.
-func wouldCoOwn(c *engine.Change, owners []request.Takeover, us string) []engine.Impact {
+func wouldCoOwn(c *engine.Change, owners []request.Owner, us string) []engine.Impact {
 	gitOps := func(m Manager) bool { return m.Tool == ArgoCD || m.Tool == Flux }
 	managers := Managed(c.Before)
 	i := slices.IndexFunc(managers, gitOps)
@@ -122,7 +143,7 @@ func wouldCoOwn(c *engine.Change, owners []request.Takeover, us string) []engine
 		return nil
 	}
 	for _, o := range owners {
-		if o.Manager != us && o.Operation == metav1.ManagedFieldsOperationApply && slices.ContainsFunc(through, o.Fields.Has) {
+		if o.Manager != us && o.Operation == metav1.ManagedFieldsOperationApply && slices.ContainsFunc(through, func(p fieldpath.Path) bool { return ownsElement(o.FieldsV1, p) }) {
 			return nil
 		}
 	}

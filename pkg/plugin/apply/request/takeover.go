@@ -1,6 +1,8 @@
 package request
 
 import (
+	"bytes"
+	"encoding/json"
 	"fmt"
 	"strings"
 
@@ -64,16 +66,38 @@ const (
 // without managedFields had when something was first applied to it.
 const beforeFirstApply = "before-first-apply"
 
+// Owner is an entry of managedFields, without Fields, but with what the server records of them: reading them as a set takes longer
+// than most rules do.
+type Owner struct {
+	Takeover
+	FieldsV1 map[string]any
+}
+
+// Set reads the fields; what cannot be read is left out.
+func (o *Owner) Set() *fieldpath.Set {
+	set := fieldpath.NewSet()
+	if text, err := json.Marshal(o.FieldsV1); err != nil || set.FromJSON(bytes.NewReader(text)) != nil {
+		return fieldpath.NewSet()
+	}
+	return set
+}
+
 // Owners returns who owns which fields of an object and applies them, or would notice a write by us, with the verdict on one to all of
 // them. What cannot be read is left out.
-func Owners(live *unstructured.Unstructured, us string) []Takeover {
-	var out []Takeover
-	for _, e := range live.GetManagedFields() {
-		if e.Operation != metav1.ManagedFieldsOperationApply && verdict(e.Manager, us, e.Operation, e.Subresource) == Silent {
-			continue // reading its fields takes longer than most rules
-		}
-		if fields, err := fieldsOf(e); err == nil {
-			out = append(out, takeover(e, fields, us))
+func Owners(live *unstructured.Unstructured, us string) []Owner {
+	var out []Owner
+	entries, _, _ := unstructured.NestedFieldNoCopy(live.Object, "metadata", "managedFields")
+	list, _ := entries.([]any)
+	for _, item := range list {
+		entry, _ := item.(map[string]any)
+		text := func(name string) string { s, _ := entry[name].(string); return s }
+		o := Owner{Takeover: Takeover{
+			Manager: text("manager"), Operation: metav1.ManagedFieldsOperationType(text("operation")), Subresource: text("subresource"),
+		}}
+		o.Verdict = verdict(o.Manager, us, o.Operation, o.Subresource)
+		o.FieldsV1, _ = entry["fieldsV1"].(map[string]any)
+		if o.Operation == metav1.ManagedFieldsOperationApply || o.Verdict != Silent {
+			out = append(out, o)
 		}
 	}
 	return out
