@@ -29,6 +29,8 @@ func (c *converter) context(r *rule, s *scope, entries policydecode.Node) {
 }
 
 func (c *converter) contextEntry(r *rule, s *scope, name string, f *policydecode.Fields) translate.Value {
+	closed(f, "", "name", "variable", "configMap", "apiCall", "globalReference", "imageRegistry")
+	one(f, "", "variable", "configMap", "apiCall", "globalReference", "imageRegistry")
 	switch {
 	case f.Has("variable"):
 		return c.variable(s, f.At("variable").Fields())
@@ -50,6 +52,7 @@ func (c *converter) imageData(r *rule, s *scope, name string, f *policydecode.Fi
 	if c.To == MutatingAdmissionPolicy {
 		panic(refuseField("", "write a MutatingPolicy", "a MutatingAdmissionPolicy cannot look images up"))
 	}
+	closed(f, "imageRegistry", "reference", "jmesPath")
 	reference := s.text(f.At("reference").Text())
 	r.notes = append(r.notes, "the images were looked up in a registry that is made up, unless --allow-registry is given; where a lookup fails, the old rule changes nothing, and the new policy denies the request")
 	found := expr.Call("image.GetMetadata", reference.cel)
@@ -77,6 +80,7 @@ func (c *converter) imageData(r *rule, s *scope, name string, f *policydecode.Fi
 }
 
 func (c *converter) variable(s *scope, f *policydecode.Fields) translate.Value {
+	closed(f, "variable", "value", "jmesPath", "default")
 	query := f.At("jmesPath").Text()
 	fallback := f.Values["default"]
 	var v translate.Value
@@ -119,6 +123,7 @@ func (s *scope) query(text string) translate.Value {
 
 // configMap finds the ConfigMap in a list, since reading one that is not there would deny the request.
 func (c *converter) configMap(r *rule, s *scope, name string, f *policydecode.Fields) translate.Value {
+	closed(f, "configMap", "name", "namespace")
 	if c.To == MutatingAdmissionPolicy {
 		return r.boundConfigMap(f)
 	}
@@ -283,6 +288,7 @@ func (c *converter) apiCall(r *rule, s *scope, name string, f *policydecode.Fiel
 	case strings.Contains(f.At("urlPath").Text(), "?"):
 		panic(refuseField("urlPath", "filter the list in the expression", "a query in the path"))
 	}
+	closed(f, "apiCall", "urlPath", "method", "jmesPath", "default")
 	v := c.answer(r, s, name, f.At("urlPath").Text())
 	if query := f.At("jmesPath").Text(); query != "" {
 		inField("jmesPath", func() { v = search(s, v, query) })

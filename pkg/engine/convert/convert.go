@@ -126,7 +126,11 @@ func (c *converter) refusal(w kyverno.WrittenRule, err error) *Refusal {
 	}
 	out.Rule, _ = w.Fields["name"].(string)
 	if line := c.document.Line; line != nil && out.Line == 0 && out.Field != "" {
-		out.Line = line(fmt.Sprintf("spec.rules[%d].%s", w.Index, out.Field))
+		field := out.Field
+		if !strings.HasPrefix(field, "spec.") {
+			field = fmt.Sprintf("spec.rules[%d].%s", w.Index, field)
+		}
+		out.Line = line(field)
 	}
 	return out
 }
@@ -381,7 +385,8 @@ func (c *Conversion) policy(rules []*rule, simplest bool) *policy {
 			p.namespace = "default"
 		}
 	}
-	p.failurePolicy = failurePolicy(object)
+	p.failurePolicy, _ = ofWebhook(object, "failurePolicy", "failurePolicy").(string)
+	p.timeout = ofWebhook(object, "timeoutSeconds", "webhookTimeoutSeconds")
 	var common []expr.Expr
 	self := rules[0].existing != nil && rules[0].existing.self // for which Kyverno 1.19 does not look at matchConditions
 	if !self && !slices.ContainsFunc(rules, func(r *rule) bool { return r.inside }) {
@@ -435,13 +440,14 @@ func shared(rules []*rule) []expr.Expr {
 	return out
 }
 
-func failurePolicy(u *unstructured.Unstructured) string {
-	for _, path := range [][]string{{"spec", "webhookConfiguration", "failurePolicy"}, {"spec", "failurePolicy"}} {
-		if text, _, _ := unstructured.NestedString(u.Object, path...); text != "" {
-			return text
+// ofWebhook is what the policy says of its webhook, now or with the name that the field had before.
+func ofWebhook(u *unstructured.Unstructured, field, before string) any {
+	for _, path := range [][]string{{"spec", "webhookConfiguration", field}, {"spec", before}} {
+		if v, _, _ := unstructured.NestedFieldNoCopy(u.Object, path...); v != nil {
+			return v
 		}
 	}
-	return ""
+	return nil
 }
 
 // carried are the annotations that the new policies keep.

@@ -37,6 +37,8 @@ func (c *converter) entry(r *rule, outer *scope, f *policydecode.Fields, level i
 
 // loop is the scope in a loop.
 func (c *converter) loop(r *rule, outer *scope, f *policydecode.Fields, level int) (*scope, *loop) {
+	closed(f, "", "list", "order", "context", "preconditions", "patchStrategicMerge", "patchesJson6902", "foreach")
+	one(f, "", "patchStrategicMerge", "patchesJson6902", "foreach")
 	v := read("list", func() translate.Value { return outer.Query(f.At("list").Text()) })
 	outer.need(v.Guard())
 	l := loop{list: listPlace(outer, c.root(r), f.At("list").Text()), each: v.Or(expr.List())}

@@ -84,6 +84,8 @@ func (r *patchReader) operation(n *yaml.Node) patchOperation {
 			o.value = r.value(value)
 		case "from":
 			o.from = r.pointer(value.Value)
+		default:
+			panic(refuseField("", "correct it first", "an operation has the field %s", key))
 		}
 	}
 	if placeholders.MatchString(o.op) {

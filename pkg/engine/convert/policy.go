@@ -24,6 +24,7 @@ type policy struct {
 	variables           []named
 	mutations           []mutation
 	failurePolicy       string
+	timeout             any // of the webhook, in seconds; nil for the default
 	existing            *existing
 	// autogen has Kyverno derive policies for controllers of Pods: for those, or all that it knows where there are none.
 	autogen     bool
@@ -92,8 +93,11 @@ func (p *policy) String() string {
 	if p.failurePolicy != "" {
 		w.line(1, "failurePolicy: "+scalar(p.failurePolicy))
 	}
-	if p.admission {
+	switch {
+	case p.admission: // which has no webhook
 		w.line(1, "reinvocationPolicy: Never")
+	case p.timeout != nil:
+		w.line(1, "webhookConfiguration:", fmt.Sprint("  timeoutSeconds: ", p.timeout))
 	}
 	if p.param.Name != "" {
 		w.line(1, "paramKind:", "  apiVersion: v1", "  kind: ConfigMap")

@@ -2,11 +2,13 @@ package convert
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/convert/translate"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/policydecode"
 )
 
 // Refusal says why a rule, or a whole policy, is not converted.
@@ -93,6 +95,42 @@ func refuseField(field, instead, format string, args ...any) *Refusal {
 
 // wholePolicy stands for the index of a rule.
 const wholePolicy = -1
+
+// closed refuses a field that is given and is none of those that the conversion reads, or that say nothing about what a mutate rule
+// does: what is neither carried over nor known to be of no effect would be lost. The place is that of the mapping.
+func closed(f *policydecode.Fields, place string, read ...string) {
+	for _, key := range sortedKeys(f.Values) {
+		if f.Values[key] != nil && !slices.Contains(read, key) {
+			panic(refuseField(strings.TrimPrefix(place+"."+key, "."), "leave it out, or write the rule by hand", "has no equal in the new policy"))
+		}
+	}
+}
+
+// one refuses what is given beside a field that is read in its place.
+func one(f *policydecode.Fields, place string, of ...string) {
+	given := slices.DeleteFunc(of, func(key string) bool { return f.Values[key] == nil })
+	if len(given) > 1 {
+		panic(refuseField(strings.TrimPrefix(place+"."+given[1], "."), "write a rule for each", "stands beside %s", given[0]))
+	}
+}
+
+// spec refuses what a policy says of all its rules and the new policies cannot. Of the fields that are read nowhere, the ones of other
+// rules (validationFailureAction, generateExisting, ...) do not concern mutation, scans in the background only report on mutate rules,
+// and mutateExistingOnPolicyUpdate is told by a note.
+func (c *converter) spec() {
+	spec := policydecode.Node{Report: &policydecode.Report{}, Value: c.document.Object().Object["spec"]}.Fields()
+	closed(spec, "spec", "rules", "applyRules", "failurePolicy", "admission", "webhookTimeoutSeconds", "webhookConfiguration",
+		"background", "emitWarning", "generateExisting", "generateExistingOnPolicyUpdate", "mutateExistingOnPolicyUpdate", "schemaValidation",
+		"useServerSideApply", "validationFailureAction", "validationFailureActionOverrides")
+	if admission, given := spec.Values["admission"]; given && admission == false {
+		panic(refuseField("spec.admission", "leave it out; for a rule with targets, write a MutatingPolicy with evaluation.admission.enabled: false", "is false, so that the rule is not applied to requests"))
+	}
+	webhook := spec.At("webhookConfiguration").Fields()
+	if webhook.Has("matchConditions") {
+		panic(refuseField("spec.webhookConfiguration.matchConditions", "write the new policy without them, and copy them to its matchConditions", "are not evaluated here, so that nothing shows what they let through"))
+	}
+	closed(webhook, "spec.webhookConfiguration", "failurePolicy", "timeoutSeconds")
+}
 
 // unknownFields returns the first field that there is not of each rule that mutates, by its index, and of the rest of the policy.
 func unknownFields(d engine.Document, written []kyverno.WrittenRule) map[int]*Refusal {

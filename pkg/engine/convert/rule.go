@@ -8,7 +8,6 @@ import (
 	"strconv"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/yaml"
@@ -68,12 +67,20 @@ func (c *converter) beside(r *rule) []named {
 
 // rule converts one rule. The error is a *Refusal.
 func (c *converter) rule(w kyverno.WrittenRule, part int) *rule {
-	if admission, found, _ := unstructured.NestedBool(c.document.Object().Object, "spec", "admission"); found && !admission {
-		panic(refuseField("spec.admission", "leave it out; for a rule with targets, write a MutatingPolicy with evaluation.admission.enabled: false", "is false, so that the rule is not applied to requests"))
-	}
+	c.spec()
 	report := &policydecode.Report{}
 	f := policydecode.Node{Report: report, Path: fmt.Sprintf("spec.rules[%d]", w.Index), Value: w.Fields}.Fields()
+	// A request of Kyverno's background controller is skipped by both unless they say otherwise; reportProperties are for reports.
+	closed(f, "", "name", "match", "exclude", "context", "preconditions", "mutate", "reportProperties", "description", "skipBackgroundRequests")
+	if f.Values["skipBackgroundRequests"] == false {
+		panic(refuseField("skipBackgroundRequests", "leave it out, and set evaluation.skipBackgroundRequests of the MutatingPolicy", "is false"))
+	}
 	r := &rule{name: f.At("name").Text(), index: w.Index, derived: w.Derived, part: part, contexts: f.At("context")}
+	for _, block := range []string{"match", "exclude"} { // where filters count, nothing beside them does
+		if b := f.At(block).Fields(); len(b.At("any").List())+len(b.At("all").List()) > 0 {
+			closed(b, block, "any", "all")
+		}
+	}
 	in := match.Decode(f.At("match"))
 	var out *match.Block
 	if f.Has("exclude") {
@@ -166,6 +173,8 @@ var operationAsked = regexp.MustCompile(`^(?:request\.operation (==|!=) ("[A-Z]+
 
 // mutate converts what the rule does.
 func (c *converter) mutate(r *rule, s *scope, f *policydecode.Fields) {
+	closed(f, "mutate", "targets", "mutateExistingOnPolicyUpdate", "foreach", "patchStrategicMerge", "patchesJson6902", "overlay", "patches")
+	one(f, "mutate", "foreach", "patchStrategicMerge", "patchesJson6902", "overlay", "patches")
 	if targets := f.At("targets").List(); len(targets) > 0 {
 		c.targets(r, s, f, targets[r.part].Fields())
 		return
@@ -189,12 +198,12 @@ func (c *converter) patches(r *rule, s *scope, f *policydecode.Fields) (guards [
 		merge("patchStrategicMerge")
 	case f.Has("patchesJson6902"):
 		inField("mutate.patchesJson6902", func() { c.jsonPatch(r, s, f.At("patchesJson6902").Text()) })
-	case f.Has("overlay") && !f.Has("patches"):
+	case f.Has("overlay"):
 		merge("overlay")
-	case f.Has("patches") && !f.Has("overlay"):
+	case f.Has("patches"):
 		inField("mutate.patches", func() { c.jsonPatch(r, s, string(must(yaml.Marshal(f.Values["patches"])))) })
 	default:
-		panic(refuseField("mutate", "write a rule for each of its patches", "a combination of patches that is not known"))
+		panic(refuseField("mutate", "", "has no patch"))
 	}
 	return guards
 }

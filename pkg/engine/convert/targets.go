@@ -1,6 +1,7 @@
 package convert
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
@@ -21,6 +22,7 @@ func (c *converter) targets(r *rule, s *scope, f, t *policydecode.Fields) {
 	if c.To == MutatingAdmissionPolicy {
 		panic(refuseField("mutate.targets", "write a MutatingPolicy", "a MutatingAdmissionPolicy changes the object of the request only"))
 	}
+	closed(t, fmt.Sprintf("mutate.targets[%d]", r.part), "apiVersion", "kind", "name", "namespace", "selector", "context", "preconditions")
 	parts := map[string]string{}
 	for _, key := range []string{"apiVersion", "kind", "name", "namespace"} {
 		parts[key] = t.At(key).Text()
