@@ -60,13 +60,15 @@ func NewCompareCommand(evaluate flags.Evaluate, name string, streams genericioop
 			one beside --with, the new one beside -p. With --contexts both sides are evaluated on several
 			clusters, which are read side by side.
 
-			A rule that changes no object proves nothing. The table at the end says for each rule
-			how many objects it matched, was held back on, and changed; and for the others, which
-			object is missing.
+			The table at the end says for each rule how many objects it matched, was held back on, and
+			changed; and of a rule that changed none, and so was not exercised, which object is missing.
+			Policies of one side that have no counterpart of their name on the other are named, and so is
+			where Kyverno itself would do something else than a rule says.
 
 			Exit codes: 0 the same, 1 different, 2 nothing was compared (usage, connection, no
-			policy, no object), 3 some objects, variants or policies could not be compared, a rule failed
-			on an object or, with --strict, changed none, 130 interrupted.`),
+			policy, no object), 3 some objects, variants or policies could not be compared, or a rule failed
+			on an object, or changed nothing anywhere, 130 interrupted. With --strict a warning is 3, too, and
+			a rule that Kyverno derives and that changed nothing.`),
 		Example: templates.Examples(fmt.Sprintf(`
 			# Does the rewritten policy do the same on all objects of the cluster?
 			%[1]s compare -A -p clusterpolicy.yaml --with mutatingpolicy.yaml
@@ -80,7 +82,7 @@ func NewCompareCommand(evaluate flags.Evaluate, name string, streams genericioop
 			# On all clusters whose context begins with prod-
 			%[1]s compare -A -p old/ --with new/ --contexts 'prod-*'
 
-			# For a pipeline: a rule that no object exercises is an error
+			# For a pipeline: a rule that is derived, and that no object exercises, is an error as well
 			%[1]s compare -p old/ --with new/ -f deploy/ -R --strict --report junit=compare.xml`, name)),
 		RunE: func(c *cobra.Command, args []string) error {
 			o, err := f.runner(c, args, streams)
@@ -199,6 +201,11 @@ func (o *CompareOptions) run(ctx context.Context) (int, error) {
 	if err != nil {
 		return ExitNothing, err
 	}
+	if unpaired := e.Unpaired(); !o.Quiet {
+		for _, text := range unpaired {
+			fmt.Fprintf(o.ErrOut, "note: %s\n", text)
+		}
+	}
 	var failures wording.Reasons
 	summary, err := e.Each(ctx, func(r *compare.Result) error {
 		o.addFailures(&failures, r)
@@ -213,13 +220,23 @@ func (o *CompareOptions) run(ctx context.Context) (int, error) {
 		err = fmt.Errorf("the comparison failed after %s: %w", wording.Plural(summary.Objects, "object"), err)
 		return ExitIncomplete, errors.Join(err, output.Flush(o.Printer))
 	}
+	warnings := e.Warnings()
+	if !o.Quiet {
+		for _, text := range warnings {
+			fmt.Fprintf(o.ErrOut, "warning: %s\n", text)
+		}
+	}
 	if err := printProblems(o.Printer, slices.Concat(e.Problems(), o.tellFailures(&failures))); err != nil {
 		return ExitIncomplete, err
 	}
 	if err := errors.Join(o.Printer.Print(output.Comparison{Summary: summary}), o.Printer.Close()); err != nil {
 		return ExitIncomplete, err
 	}
-	return comparedCode(&summary, o.Strict), nil
+	code := comparedCode(&summary, o.Strict)
+	if code == ExitOK && o.Strict && len(warnings) > 0 {
+		code = ExitIncomplete
+	}
+	return code, nil
 }
 
 // addFailures adds why rules fail on an object. One that is not comparable is shown with its reason, and a variant is no object of
@@ -229,7 +246,10 @@ func (o *CompareOptions) addFailures(to *wording.Reasons, r *compare.Result) {
 		return
 	}
 	seen := map[string]bool{} // in several requests
-	r.Failures(o.ShowSecrets, func(side compare.Side, s *engine.Step) {
+	r.Steps(o.ShowSecrets, func(side compare.Side, s *engine.Step) {
+		if s.Outcome != engine.Failed {
+			return
+		}
 		text := fmt.Sprintf("%s: %s failed: %s", side, wording.Rule(s.Rule), wording.Brief(s.Err))
 		if !seen[text] {
 			seen[text] = true
@@ -254,11 +274,11 @@ func comparedCode(s *compare.Summary, strict bool) int {
 	switch {
 	case s.Conclusion == compare.Nothing:
 		return ExitNothing
-	case s.Problems > 0, s.RuleFailed(), s.Verdicts[compare.NotComparable] > 0, strict && s.Unexercised() > 0:
+	case s.Problems > s.Unread, s.RuleFailed(), s.Verdicts[compare.NotComparable] > 0, strict && s.Unexercised() > 0:
 		return ExitIncomplete
 	case s.Conclusion == compare.SomeDiffer:
 		return ExitChanges
-	case s.Variants.Unknown > 0:
+	case s.Problems > 0, s.Variants.Unknown > 0, s.Conclusion == compare.NotExercised:
 		return ExitIncomplete
 	}
 	return ExitOK
@@ -293,9 +313,11 @@ func (f *CompareFlags) toFleet(c *cobra.Command, args []string, streams generici
 		code, err := one.run(ctx)
 		if end, is := m.End.(output.Comparison); is && err == nil {
 			// A cluster may lack what another has: objects, and objects that exercise a rule.
-			if code = comparedCode(&end.Summary, false); code == ExitNothing && end.Problems == 0 {
-				code = ExitOK
+			one := end.Summary
+			if one.Conclusion == compare.NotExercised || one.Conclusion == compare.Nothing && one.Problems == 0 {
+				one.Conclusion = compare.SameAsTested
 			}
+			code = comparedCode(&one, false)
 		}
 		return code, err
 	})

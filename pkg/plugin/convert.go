@@ -2,19 +2,25 @@ package plugin
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
+	"text/tabwriter"
 
 	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/kubectl/pkg/util/templates"
+	"sigs.k8s.io/yaml"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/compare"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/compare/variant"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/convert"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/conversion"
@@ -22,8 +28,12 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/file"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/flags"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/version"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/wording"
 )
+
+// convertYAML is the format of -o; a directory of that name is ./yaml.
+const convertYAML = "yaml"
 
 // convertAuto has convert choose the language of each policy.
 const convertAuto = "auto"
@@ -31,8 +41,8 @@ const convertAuto = "auto"
 // defaultConvertVariants is on how many variants each policy is compared.
 const defaultConvertVariants = 300
 
-// convertedFrom begins the first comment of a file that convert writes.
-const convertedFrom = "Converted from "
+// digestLine begins the second line of a file that convert writes. The digest is that of the other lines.
+const digestLine = "# Digest: sha256:"
 
 // ConvertFlags are what a user types after convert.
 type ConvertFlags struct {
@@ -40,7 +50,8 @@ type ConvertFlags struct {
 	To        string
 	Directory string
 	Variants  flags.Variants
-	Unproved  bool
+	// Unverified prints what is not verified, too.
+	Unverified bool
 }
 
 // ConvertOptions are what a conversion needs.
@@ -49,6 +60,8 @@ type ConvertOptions struct {
 	Directory string // empty for Out
 	Out       io.Writer
 	written   map[string]bool // names of files in Directory
+	kept      int             // files that are not overwritten
+	rows      [][]string      // of the table of rules
 }
 
 // NewConvertCommand is `convert`: the policies that do in CEL what ClusterPolicies and Policies do.
@@ -61,25 +74,28 @@ func NewConvertCommand(evaluate flags.Evaluate, name string, streams genericioop
 			Print the policies in CEL that do what the mutate rules of ClusterPolicies and Policies do:
 			Kyverno's MutatingPolicies, or MutatingAdmissionPolicies of Kubernetes with their bindings.
 
-			What is printed is proved at once. Each new policy is compared with its original on the
+			What is printed is verified at once. Each new policy is compared with its original on the
 			objects at hand, those of -f or, if types, names or -A are given, those of the cluster, and on
 			variants: objects that are not there but could be, which the policies themselves suggest.
-			The verdict stands above the policy, and on standard error. A rule whose new form does not do
-			the same is not printed, unless --unproved is given.
+			What it was verified on stands above the policy, and on standard error. A rule whose new form
+			does not do the same is not printed, unless --unverified is given.
 
 			What cannot be said in the new language is reported for each rule, with the field, the reason and
-			the nearest way. The other rules are converted.
+			the nearest way. The other rules are converted. With a directory, what is not converted is
+			kept there as a comment, with the reason. A file that was edited since convert wrote it is not
+			overwritten.
 
 			Where a rule changes neither an object nor a variant, nothing shows whether its new form does
 			the same. It is printed as "not exercised"; objects that it changes, given with -f, test it.
 
-			Exit codes: 0 all rules are converted, 2 none is (usage, connection, no policy), 3 some are
-			not, or are not exercised, 130 interrupted.`),
+			Exit codes: 0 all rules are converted and exercised, 2 there is none (usage, connection, no
+			policy), 3 some are not converted or not exercised, or a file is not overwritten; a table lists
+			the rules. 130 interrupted.`),
 		Example: templates.Examples(fmt.Sprintf(`
 			# To Kyverno's MutatingPolicies, without a cluster
 			%[1]s convert -p old/
 
-			# A file for each policy, proved on all objects of the cluster
+			# A file for each policy, verified on all objects of the cluster
 			%[1]s convert -p old/ -A -o new/
 
 			# What is installed, as policies of Kubernetes itself where they can say it
@@ -94,9 +110,11 @@ func NewConvertCommand(evaluate flags.Evaluate, name string, streams genericioop
 	}
 	f.AddInputFlags(c.Flags())
 	c.Flags().StringVar(&f.To, "to", f.To, "Language of the new policies: mutatingpolicy, mutatingadmissionpolicy, or auto, which is the latter unless the former can say more of a policy.")
-	c.Flags().StringVarP(&f.Directory, "output", "o", "", "Directory for a file for each policy, named after the old one; it is created if it is not there. Without it they are printed.")
+	c.Flags().StringVarP(&f.Directory, "output", "o", convertYAML, "yaml to print the policies, or a directory for a file for each policy, named after the old one; it is created if it is not there.")
 	f.Variants.AddFlags(c.Flags(), "Compare each policy with its original on up to this many variants of objects. Without this flag, on up to 2,000 if a rule changes none of these.")
-	c.Flags().BoolVar(&f.Unproved, "unproved", false, "Also print what does not do the same as its original, or could not be compared with it.")
+	c.Flags().BoolVar(&f.Unverified, "unverified", false, "Also print what does not do the same as its original, or could not be compared with it.")
+	c.Flags().BoolVar(&f.Unverified, "unproved", false, "")
+	_ = c.Flags().MarkDeprecated("unproved", "use --unverified") // the flag is there
 	return c
 }
 
@@ -109,6 +127,9 @@ func (f *ConvertFlags) ToOptions(c *cobra.Command, args []string, streams generi
 	to, err := f.languages()
 	if err != nil {
 		return nil, err
+	}
+	if slices.Contains([]string{"json", "name", "wide"}, f.Directory) {
+		return nil, fmt.Errorf("-o %s: must be yaml, or a directory, such as ./%[1]s", f.Directory)
 	}
 	if err := f.Variants.Check(); err != nil {
 		return nil, err
@@ -126,13 +147,17 @@ func (f *ConvertFlags) ToOptions(c *cobra.Command, args []string, streams generi
 	if err != nil {
 		return nil, err
 	}
+	directory := f.Directory
+	if directory == convertYAML {
+		directory = ""
+	}
 	more := f.Variants.Variants
 	if !c.Flags().Changed("variants") {
 		more = variant.DefaultLimit
 	}
 	return &ConvertOptions{
-		Options:   conversion.Options{Options: o, To: to, Variants: f.Variants.Variants, MoreVariants: more, Seed: f.Variants.Seed, Unproved: f.Unproved},
-		Directory: f.Directory, Out: w.Streams.Out,
+		Options:   conversion.Options{Options: o, To: to, Variants: f.Variants.Variants, MoreVariants: more, Seed: f.Variants.Seed, Unverified: f.Unverified},
+		Directory: directory, Out: w.Streams.Out,
 	}, nil
 }
 
@@ -174,18 +199,17 @@ func (o *ConvertOptions) Run(ctx context.Context) (int, error) {
 	if converted > 0 {
 		o.say("compared on %s, of at most %d for each policy (--variants)\n", wording.Plural(variants, "variant"), most)
 	}
-	switch {
-	case converted == 0:
-		return ExitNothing, nil
-	case refused+untested > 0 || len(o.Unreadable)+len(o.Unread.Errs) > 0:
-		return ExitIncomplete, nil
+	if refused+untested+o.kept == 0 && len(o.Unreadable)+len(o.Unread.Errs) == 0 {
+		return ExitOK, nil
 	}
-	return ExitOK, nil
+	o.table()
+	return ExitIncomplete, nil
 }
 
 // print writes the new policies, and says what became of the old one.
 func (o *ConvertOptions) print(r *conversion.Result, more bool) error {
 	object := r.Document.Object()
+	by := " by kubectl-mutate " + version.Release()
 	name := object.GetKind() + " " + strings.TrimPrefix(object.GetNamespace()+"/"+object.GetName(), "/")
 	for _, warning := range r.Warnings {
 		o.say("%s\n", warning)
@@ -198,17 +222,24 @@ func (o *ConvertOptions) print(r *conversion.Result, more bool) error {
 		at := engine.CompileError{Origin: r.Document.Origin, Line: refusal.Line}
 		fmt.Fprintf(o.ErrOut, "not converted: %s: %s%s: %v\n", at.Place(), name, rule, refusal)
 	}
+	o.row(r)
 	if r.Form == nil {
-		return nil
+		if o.Directory == "" {
+			return nil
+		}
+		return o.write(object, commented("Not converted from "+name+by)+unconverted(r))
 	}
 	o.say("converted: %s: %s: %s: %s%s\n", r.Document.Origin, name, strings.Join(r.Rules, ", "), o.chosen(r), r.Verdict.String())
-	o.comment(r, convertedFrom+name+": "+r.Verdict.String()+".")
+	o.comment(r, "Converted from "+name+by+": "+r.Verdict.String()+".")
+	o.comment(r, "Needs "+r.Form.Needs()+".")
 	for _, note := range r.Notes {
 		o.say("note: %s: %s: %s\n", r.Document.Origin, name, note)
 		o.comment(r, "Note: "+note+".")
 	}
 	for _, refusal := range r.Refusals {
-		o.comment(r, fmt.Sprintf("Not converted: rule %s: %v", refusal.Rule, refusal))
+		if o.Directory == "" {
+			o.comment(r, notConverted(refusal))
+		}
 	}
 	text := r.Form.String()
 	if o.Directory == "" {
@@ -218,14 +249,113 @@ func (o *ConvertOptions) print(r *conversion.Result, more bool) error {
 		_, err := io.WriteString(o.Out, text)
 		return err
 	}
+	return o.write(object, text+unconverted(r))
+}
+
+// write writes the file of a policy, unless there is one that was edited since convert wrote it, or that it has not written.
+func (o *ConvertOptions) write(policy *unstructured.Unstructured, text string) error {
 	if err := os.MkdirAll(o.Directory, 0o777); err != nil {
 		return err
 	}
-	path := o.path(fileName(object.GetNamespace(), object.GetName()))
+	path := o.path(fileName(policy.GetNamespace(), policy.GetName()))
 	if err := checkOverwrite(path); err != nil {
-		return err
+		o.kept++
+		fmt.Fprintf(o.ErrOut, "error: %v\n", err)
+		return nil
 	}
-	return file.Replace(path, file.Shared, []byte(text))
+	first, rest, _ := strings.Cut(text, "\n")
+	return file.Replace(path, file.Shared, []byte(first+"\n"+digestLine+digest(first, rest)+"\n"+rest))
+}
+
+// digest is that of a file without its second line.
+func digest(first, rest string) string {
+	return fmt.Sprintf("%x", sha256.Sum256([]byte(first+"\n"+rest)))
+}
+
+// unconverted has the reasons why rules are not converted, and the rules, or the policy where none is converted, as comments.
+func unconverted(r *conversion.Result) string {
+	var b strings.Builder
+	object := r.Document.Object()
+	rules, _, _ := unstructured.NestedSlice(object.Object, "spec", "rules")
+	original := func(v any) {
+		if text, err := yaml.Marshal(v); err == nil {
+			b.WriteString(commented(string(text)))
+		}
+	}
+	for _, refusal := range r.Refusals {
+		b.WriteString(commented(notConverted(refusal)))
+		for _, raw := range rules {
+			if rule, _ := raw.(map[string]any); r.Form != nil && rule["name"] == refusal.Rule {
+				original([]any{rule})
+			}
+		}
+	}
+	if r.Form == nil {
+		metadata := map[string]any{}
+		for _, key := range []string{"name", "namespace", "labels", "annotations"} {
+			if value, ok, _ := unstructured.NestedFieldNoCopy(object.Object, "metadata", key); ok {
+				metadata[key] = value
+			}
+		}
+		original(map[string]any{"apiVersion": object.GetAPIVersion(), "kind": object.GetKind(), "metadata": metadata, "spec": object.Object["spec"]})
+	}
+	return b.String()
+}
+
+func notConverted(refusal *convert.Refusal) string {
+	rule := ""
+	if refusal.Rule != "" {
+		rule = "rule " + refusal.Rule + ": "
+	}
+	return fmt.Sprintf("Not converted: %s%v", rule, refusal)
+}
+
+// commented is a text as comments. Nothing in it ends one.
+func commented(text string) string {
+	return "# " + strings.ReplaceAll(strings.TrimRight(redact.EscapeLines(text), "\n"), "\n", "\n# ") + "\n"
+}
+
+// row adds the rules of a policy to the table.
+func (o *ConvertOptions) row(r *conversion.Result) {
+	policy := strings.TrimPrefix(r.Document.Key.Namespace+"/"+r.Document.Key.Name, "/")
+	idle := r.Verdict.Summary.NotExercised(compare.Old)
+	for _, rule := range r.Rules {
+		objects, variants, result := 0, 0, "verified"
+		for i := range r.Verdict.Rules[compare.Old] {
+			if e := &r.Verdict.Rules[compare.Old][i]; e.Written.Rule == rule {
+				objects, variants = objects+e.Outcomes[engine.Changed], variants+e.Variants
+			}
+		}
+		switch {
+		case !r.Verdict.Same() && !r.Verdict.Untested():
+			result = "not verified"
+		case slices.ContainsFunc(idle, func(e compare.Exercise) bool { return e.Written.Rule == rule }):
+			result = "not exercised"
+		}
+		o.rows = append(o.rows, []string{policy + "/" + rule, result, wording.Number(objects), wording.Number(variants)})
+	}
+	for _, refusal := range r.Refusals {
+		o.rows = append(o.rows, []string{strings.TrimSuffix(policy+"/"+refusal.Rule, "/"), "not converted", "-", "-"})
+	}
+}
+
+// maxName bounds the bytes of a name in the table.
+const maxName = 90
+
+// table prints what became of each rule.
+func (o *ConvertOptions) table() {
+	if o.Quiet {
+		return
+	}
+	w := tabwriter.NewWriter(o.ErrOut, 0, 0, 3, ' ', 0)
+	fmt.Fprintln(w, "POLICY/RULE\tRESULT\tOBJECTS CHANGED\tVARIANTS CHANGED")
+	for _, row := range o.rows {
+		if row[0] = redact.EscapeLine(row[0]); len(row[0]) > maxName {
+			row[0] = strings.ToValidUTF8(row[0][:maxName], "") + "..."
+		}
+		fmt.Fprintln(w, strings.Join(row, "\t"))
+	}
+	_ = w.Flush() // as of all that is said
 }
 
 // comment says something above the new policies.
@@ -264,7 +394,7 @@ func (o *ConvertOptions) path(name string) string {
 	return filepath.Join(o.Directory, out)
 }
 
-// checkOverwrite returns an error if there is a file that convert has not written.
+// checkOverwrite returns an error if there is a file that convert has not written, or that was edited since.
 func checkOverwrite(path string) error {
 	info, err := os.Lstat(path)
 	switch {
@@ -275,20 +405,19 @@ func checkOverwrite(path string) error {
 	case err != nil:
 		return err
 	}
-	f, err := os.Open(path)
+	text, err := os.ReadFile(path)
 	if err != nil {
 		return err
 	}
-	defer f.Close() //nolint:errcheck // it was only read
-	beginning := make([]byte, len("# "+convertedFrom))
-	n, err := io.ReadFull(f, beginning)
-	switch {
-	case string(beginning[:n]) == "# "+convertedFrom:
-		return nil
-	case err == nil || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF):
+	first, rest, _ := strings.Cut(string(text), "\n")
+	second, rest, _ := strings.Cut(rest, "\n")
+	switch sum, written := strings.CutPrefix(second, digestLine); {
+	case !written:
 		return fmt.Errorf("%s was not written by convert and is not overwritten; name another directory with -o", path)
+	case sum != digest(first, rest):
+		return fmt.Errorf("%s was edited since convert wrote it and is not overwritten; delete it, or name another directory with -o", path)
 	}
-	return err
+	return nil
 }
 
 // fileName is the name of the file of a policy.

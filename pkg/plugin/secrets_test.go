@@ -486,8 +486,8 @@ func otherCommands(t *testing.T, dir string) [][]string {
 		"name": "r", "match": {"any": [{"resources": {"kinds": ["ConfigMap"]}}]},
 		"mutate": {"patchStrategicMerge": {"metadata": {"labels": {"l": "other"}}, "data": {"x": "other", "z": "other", "q": "other", "t": "other"}}}}]}}`)
 	out := [][]string{
-		{"convert", "--variants=0", "--unproved"},
-		{"convert", "--variants=20", "--unproved"},
+		{"convert", "--variants=0", "--unverified"},
+		{"convert", "--variants=20", "--unverified"},
 		{"compare", "--variants=10", "--with", other, "-o", "json"},
 		{"compare", "--variants=100", "--with", other},
 	}

@@ -258,7 +258,7 @@ func secretCommands() map[string]secretCommand {
 	return map[string]secretCommand{
 		"preview": {args: []string{"configmaps,secrets", "-p", "POLICY", "--save", "DIR/plan", "--metrics", "DIR/metrics"}, more: [][]string{{"-p", "POLICY", "--validate=server"}, {"-p", "POLICY", "--write-reports", "policyreport", "--explain"}}},
 		"compare": {args: []string{"configmaps,secrets", "-p", "POLICY", "--with", "OTHER"}, more: [][]string{{"-p", "OTHER", "--with", "POLICY"}}},
-		"convert": {args: []string{"configmaps,secrets", "-p", "POLICY"}, more: [][]string{{"-p", "POLICY", "--unproved", "-o", "DIR/converted"}, {"-p", "OTHER", "--unproved"}}},
+		"convert": {args: []string{"configmaps,secrets", "-p", "POLICY"}, more: [][]string{{"-p", "POLICY", "--unverified", "-o", "DIR/converted"}, {"-p", "OTHER", "--unverified"}}},
 		"explain": {args: []string{"configmap/c", "-p", "POLICY", "--metrics", "DIR/metrics"}, more: [][]string{{"secret/s", "-p", "POLICY"}, {"configmap/target", "-p", "POLICY"}}},
 		"apply-existing": {
 			args: []string{"configmaps,secrets", "-p", "POLICY", "--yes", "--metrics", "DIR/metrics", "--journal", "DIR/journal"},

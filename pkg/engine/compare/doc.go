@@ -7,5 +7,5 @@
 //
 // A Comparison runs an evaluation for each side and operation, all of them page by page,
 // so that memory does not grow with the number of objects. A Tally counts what it found,
-// and on what each rule was exercised: a rule that nothing set off proves nothing.
+// and on what each rule was exercised: a rule that changed nothing is never called the same.
 package compare

@@ -98,16 +98,14 @@ func (r *Result) Changed() bool {
 	return slices.ContainsFunc(r.lanes, func(c *engine.Change) bool { return c.Changed() })
 }
 
-// Failures calls f with each step of a side that failed, in any of the requests: as it may be shown, or with showSecrets as it is.
-func (r *Result) Failures(showSecrets bool, f func(Side, *engine.Step)) {
+// Steps calls f with each step of a side, in any of the requests: as it may be shown, or with showSecrets as it is.
+func (r *Result) Steps(showSecrets bool, f func(Side, *engine.Step)) {
 	for i, lane := range r.lanes {
 		if !showSecrets {
 			lane = lane.ToShow()
 		}
 		for j := range lane.Steps {
-			if lane.Steps[j].Outcome == engine.Failed {
-				f(Side(i%len(r.Changes)), &lane.Steps[j])
-			}
+			f(Side(i%len(r.Changes)), &lane.Steps[j])
 		}
 	}
 }

@@ -54,7 +54,9 @@ const maxReasons = 20
 
 // Exercise says on how many objects a rule was tried.
 type Exercise struct {
-	Rule     engine.RuleRef
+	Rule engine.RuleRef
+	// Written is the rule that the policy has: Rule, or that which autogen derives it from.
+	Written  engine.RuleRef
 	Outcomes map[engine.Outcome]int
 	// HeldBack counts objects by the condition that held the rule back.
 	HeldBack map[string]int
@@ -66,8 +68,8 @@ type Exercise struct {
 	Missing string
 }
 
-// Exercised reports whether the rule changed an object, or a variant: what never does proves nothing. One for requests
-// that cannot be tried was not exercised on these.
+// Exercised reports whether the rule changed an object, or a variant. One for requests that cannot be tried was not
+// exercised on these.
 func (e *Exercise) Exercised() bool { return e.changed() && !e.Connects }
 
 func (e *Exercise) changed() bool { return e.Outcomes[engine.Changed]+e.Variants > 0 }
@@ -179,7 +181,8 @@ type Conclusion string
 // The conclusions.
 const (
 	AllSame      Conclusion = "same"                  // and each rule was exercised
-	SameAsTested Conclusion = "same-as-far-as-tested" // a rule was not exercised, or a variant is not comparable
+	SameAsTested Conclusion = "same-as-far-as-tested" // a derived rule was not exercised, or a variant is not comparable
+	NotExercised Conclusion = "not-exercised"         // a rule changed nothing anywhere, and nothing differs otherwise
 	SomeDiffer   Conclusion = "differs"
 	Incomparable Conclusion = "not-comparable" // in part, and nothing differs otherwise
 	Nothing      Conclusion = "nothing-compared"
@@ -190,7 +193,9 @@ type Summary struct {
 	Conclusion Conclusion
 	Counts
 	// Problems counts what could not be read or compiled, so that the conclusion is not about all of it.
-	Problems   int
+	Problems int
+	// Unread counts those of the Problems that are no policies: objects that a source or a rule asked for in vain.
+	Unread     int
 	Operations []engine.Operation
 	Rules      [2][]Exercise
 	Variants   VariantSummary
@@ -199,6 +204,7 @@ type Summary struct {
 // VariantSummary says what became of variants.
 type VariantSummary struct {
 	Compared int
+	Changed  int // variants that a side changes
 	Differ   int // variants of which the sides do not make the same
 	Unknown  int // variants that are not comparable, also because a rule reads a Secret
 	// Refused counts those that are left out: a server refuses what the old policies make of them, and the new ones make
@@ -218,6 +224,7 @@ func (s *Summary) Join(other *Summary) {
 	s.Reordered += other.Reordered
 	s.Failed += other.Failed
 	s.Problems += other.Problems
+	s.Unread += other.Unread
 	s.Verdicts = sum(s.Verdicts, other.Verdicts)
 	for _, operation := range other.Operations {
 		if !slices.Contains(s.Operations, operation) {
@@ -230,6 +237,7 @@ func (s *Summary) Join(other *Summary) {
 		}
 	}
 	s.Variants.Compared += other.Variants.Compared
+	s.Variants.Changed += other.Variants.Changed
 	s.Variants.Differ += other.Variants.Differ
 	s.Variants.Unknown += other.Variants.Unknown
 	s.Variants.Refused += other.Variants.Refused
@@ -244,7 +252,7 @@ func (s *Summary) Join(other *Summary) {
 func joined(all []Exercise, other *Exercise) []Exercise {
 	at := slices.IndexFunc(all, func(e Exercise) bool { return e.Rule == other.Rule })
 	if at < 0 {
-		at, all = len(all), append(all, Exercise{Rule: other.Rule, Connects: other.Connects, Missing: other.Missing})
+		at, all = len(all), append(all, Exercise{Rule: other.Rule, Written: other.Written, Connects: other.Connects, Missing: other.Missing})
 	}
 	e := &all[at]
 	if e.Matched() == 0 && other.Matched() > 0 {
@@ -281,6 +289,24 @@ func (s *Summary) Unexercised() int {
 	return n
 }
 
+// NotExercised lists the rules of a side, as they are written, that changed nothing anywhere; neither did those that are
+// derived from them.
+func (s *Summary) NotExercised(side Side) []Exercise {
+	var out []Exercise
+	exercised := map[engine.RuleRef]bool{}
+	for i := range s.Rules[side] {
+		e := &s.Rules[side][i]
+		exercised[e.Written] = exercised[e.Written] || e.Exercised()
+	}
+	for _, e := range s.Rules[side] {
+		if _, first := exercised[e.Written]; first && !exercised[e.Written] {
+			out = append(out, e)
+			delete(exercised, e.Written)
+		}
+	}
+	return out
+}
+
 // RuleFailed reports whether any rule failed on an object, whatever the verdict is.
 func (s *Summary) RuleFailed() bool {
 	return slices.ContainsFunc(slices.Concat(s.Rules[Old], s.Rules[New]), func(e Exercise) bool { return e.Outcomes[engine.Failed] > 0 })
@@ -307,7 +333,10 @@ func (t *Tally) Summary(c *Comparison, descriptions [2][]engine.Description, var
 				e.Variants = variants.rules[side].summary.Rules[i].Outcomes[engine.Changed]
 			}
 			d := described[e.Rule]
-			e.Connects = d != nil && connects(d)
+			e.Connects, e.Written = d != nil && connects(d), e.Rule
+			if d != nil && d.From != (engine.RuleRef{}) {
+				e.Written = d.From
+			}
 			if !e.Exercised() {
 				e.Missing = missing(e, d)
 			}
@@ -315,7 +344,7 @@ func (t *Tally) Summary(c *Comparison, descriptions [2][]engine.Description, var
 	}
 	if variants != nil {
 		out.Variants.Compared, out.Variants.Differ, out.Variants.Unknown = variants.Objects, variants.Differing(), variants.Verdicts[NotComparable]
-		out.Variants.Refused = variants.Refused
+		out.Variants.Refused, out.Variants.Changed = variants.Refused, variants.Changed
 	}
 	out.conclude()
 	return out
@@ -330,6 +359,8 @@ func (s *Summary) conclude() {
 		s.Conclusion = SomeDiffer
 	case s.Verdicts[NotComparable] > 0:
 		s.Conclusion = Incomparable
+	case len(s.NotExercised(Old))+len(s.NotExercised(New)) > 0:
+		s.Conclusion = NotExercised
 	case s.Unexercised() > 0, s.Variants.Unknown > 0:
 		s.Conclusion = SameAsTested
 	default:

@@ -261,6 +261,21 @@ func (f *Form) Names() []string {
 	return out
 }
 
+// Needs is the first version that has all fields of the policies: of Kubernetes for MutatingAdmissionPolicies, else of Kyverno
+// (v1 of MutatingPolicy: 1.17; targetMatchConditions: 1.19).
+func (f *Form) Needs() string {
+	needs := "Kyverno 1.17"
+	for _, p := range f.policies {
+		if p.admission {
+			return "Kubernetes 1.36"
+		}
+		if p.existing != nil && len(p.existing.conditions) > 0 && !p.existing.self {
+			needs = "Kyverno 1.19 (targetMatchConditions)"
+		}
+	}
+	return needs
+}
+
 // Comment puts lines before the first of the policies.
 func (f *Form) Comment(lines ...string) {
 	for _, p := range f.policies {

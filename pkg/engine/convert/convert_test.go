@@ -21,7 +21,7 @@ import (
 var update = flag.Bool("update", false, "rewrite the want sections in testdata")
 
 // TestConvert converts the policy of each case, and compares what is refused, the notes and the first form, which is
-// the one that people get unless it is not proved. The last line says how many other forms there are.
+// the one that people get unless it does not hold. The last line says how many other forms there are.
 func TestConvert(t *testing.T) {
 	world, err := snapshot.Load(nil, snapshot.Options{})
 	if err != nil {

@@ -108,7 +108,7 @@ func (m *matcher) constraints(s *selection, filters []match.Filter, all bool) {
 	if slices.Contains(union, "CONNECT") && slices.ContainsFunc(filters, func(f match.Filter) bool {
 		return slices.ContainsFunc(f.Kinds, func(k selector.Kind) bool { return k.Subresource != "" })
 	}) {
-		panic(refuseField("match", "write and try a policy for them by hand", "the operation CONNECT of subresources: requests such as those of kubectl exec are not tried here, so that nothing proves what a new policy does to them"))
+		panic(refuseField("match", "write and try a policy for them by hand", "the operation CONNECT of subresources: requests such as those of kubectl exec are not tried here, so that nothing shows what a new policy does to them"))
 	}
 	if m.ephemeral && slices.Contains(union, "UPDATE") {
 		s.addEphemeral()

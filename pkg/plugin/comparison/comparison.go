@@ -4,6 +4,7 @@ package comparison
 import (
 	"context"
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -39,12 +40,14 @@ type Run struct {
 	world        *variant.World      // of variants
 	descriptions [2][]engine.Description
 	troubles     []error
+	warned       wording.Reasons // of objects
+	warnings     map[string]int  // numbers of variants, by what is warned of them
 }
 
 // Compile compiles both sides. It reports each policy that is broken, and continues with the others.
 // The error is that of a side without a rule, or of a choice of rules that names none.
 func (o *Options) Compile() (*Run, error) {
-	out := &Run{options: o, troubles: slices.Clone(o.Unreadable)}
+	out := &Run{options: o, troubles: slices.Clone(o.Unreadable), warnings: map[string]int{}}
 	var programs [2][]engine.Program
 	for side := range o.Sides {
 		var err error
@@ -159,6 +162,7 @@ func (r *Run) Each(ctx context.Context, emit func(*compare.Result) error) (compa
 	if err == nil {
 		err = r.comparison.Run(ctx, o.Objects, func(result *compare.Result) error {
 			tally.Add(result, wording.Brief)
+			r.warn(result, func(text string) { r.warned.Add(result.Subject, text) })
 			o.Progress.Evaluated()
 			if r.derived != nil {
 				from.add(result)
@@ -181,7 +185,7 @@ func (r *Run) Each(ctx context.Context, emit func(*compare.Result) error) (compa
 	if v := &summary.Variants; generator != nil {
 		v.Kinds, v.Limit, v.Untried, v.Seed = len(generator.Kinds()), o.Variants, generator.Untried(), o.Seed
 	}
-	summary.Problems = len(r.Problems())
+	summary.Problems, summary.Unread = len(r.Problems()), len(r.comparison.Unreadable())
 	return summary, err
 }
 
@@ -193,4 +197,63 @@ func (r *Run) Problems() []error {
 		out = append(out, part)
 	}
 	return out
+}
+
+// warn calls add with what the steps of the sides warn of.
+func (r *Run) warn(result *compare.Result, add func(string)) {
+	seen := map[string]bool{} // in several requests
+	result.Steps(r.options.ShowSecrets, func(side compare.Side, s *engine.Step) {
+		for _, w := range s.Warnings {
+			text := fmt.Sprintf("%s: %s: %s", side, wording.Rule(s.Rule), w)
+			if !seen[text] {
+				seen[text] = true
+				add(text)
+			}
+		}
+	})
+}
+
+// Warnings returns what the rules warn of, such as that Kyverno itself does something else, with the objects; of variants
+// what no object shows.
+func (r *Run) Warnings() []string {
+	var out []string
+	known := map[string]bool{}
+	for _, w := range r.warned.All() {
+		known[w.Text] = true
+		out = append(out, w.Names()+": "+w.Text)
+	}
+	for _, text := range slices.Sorted(maps.Keys(r.warnings)) {
+		if !known[text] {
+			out = append(out, wording.Plural(r.warnings[text], "variant")+": "+text)
+		}
+	}
+	return out
+}
+
+// Unpaired names the policies of each side without a counterpart: one of that name or, where several are made of one,
+// with a name that begins with it. A single policy of a side is the counterpart of all.
+func (r *Run) Unpaired() []string {
+	var policies [2][]engine.RuleRef
+	for side, rules := range r.descriptions {
+		for i := range rules {
+			policies[side] = append(policies[side], engine.RuleRef{Dialect: rules[i].Rule.Dialect, Policy: rules[i].Rule.Policy})
+		}
+		if policies[side] = engine.Distinct(policies[side]); len(policies[side]) == 1 {
+			return nil
+		}
+	}
+	var out []string
+	for _, side := range compare.Sides() {
+		for _, p := range policies[side] {
+			if !slices.ContainsFunc(policies[1-side], func(other engine.RuleRef) bool { return paired(p, other) || paired(other, p) }) {
+				out = append(out, fmt.Sprintf("%s: %s has no counterpart of its name among the %s policies", side, wording.Policy(p), 1-side))
+			}
+		}
+	}
+	return out
+}
+
+func paired(a, b engine.RuleRef) bool {
+	name, other := a.Policy[strings.LastIndex(a.Policy, "/")+1:], b.Policy[strings.LastIndex(b.Policy, "/")+1:]
+	return name == other || strings.HasPrefix(other, name+"-")
 }

@@ -94,6 +94,7 @@ func (r *Run) variants(ctx context.Context, from *bases, emit func(*compare.Resu
 			return
 		}
 		tally.Add(result, wording.Brief)
+		r.warn(result, func(text string) { r.warnings[text]++ })
 		if !result.Verdict.Differs() {
 			return
 		}

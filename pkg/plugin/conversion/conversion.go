@@ -1,5 +1,5 @@
-// Package conversion converts policies, and proves that what comes out does the same: each is compared with its
-// original on the objects of a run, and on variants of them.
+// Package conversion converts policies, and verifies each new one: it is compared with its original on the objects of
+// a run, and on variants of them.
 package conversion
 
 import (
@@ -33,8 +33,8 @@ type Options struct {
 	// none of these. Seed chooses among them.
 	Variants, MoreVariants int
 	Seed                   uint64
-	// Unproved keeps what does not do the same as its original.
-	Unproved bool
+	// Unverified keeps what does not do the same as its original.
+	Unverified bool
 }
 
 // Result is what became of one policy.
@@ -59,78 +59,65 @@ type Verdict struct {
 	// Difference is the first that was found, as it may be shown; nil for none.
 	Difference *compare.Result
 	Warnings   []string // about the old policy
+	Notes      []string // about objects, where an engine does something else than a rule says
 	Err        error    // why nothing was compared
 }
 
-// Same reports whether old and new do the same, as far as they could be compared.
-func (v *Verdict) Same() bool {
-	return v.Err == nil && (v.Conclusion == compare.AllSame || v.Conclusion == compare.SameAsTested)
+// Same reports whether old and new do the same, as far as they could be compared, and the old rules do anything.
+func (v *Verdict) Same() bool { return v.alike() && v.exercised() }
+
+// Untested reports whether nothing showed whether old and new do the same, since no old rule changes anything.
+func (v *Verdict) Untested() bool { return v.alike() && !v.exercised() }
+
+func (v *Verdict) alike() bool {
+	return v.Err == nil && slices.Contains([]compare.Conclusion{compare.AllSame, compare.SameAsTested, compare.NotExercised}, v.Conclusion)
 }
 
-// Untested reports whether nothing showed whether old and new do the same, since no rule changes anything.
-func (v *Verdict) Untested() bool {
-	return v.Err == nil && v.Conclusion == compare.Nothing && v.Objects+v.Variants.Compared > 0
+func (v *Verdict) exercised() bool {
+	return slices.ContainsFunc(v.Rules[compare.Old], func(e compare.Exercise) bool { return e.Exercised() })
 }
 
 // String is what a user reads of the verdict.
 func (v *Verdict) String() string {
-	on := wording.Plural(v.Variants.Compared, "variant")
+	on, verified := wording.Plural(v.Variants.Compared, "variant"), wording.Verified(&v.Summary)
 	if v.Objects > 0 {
 		on = wording.Plural(v.Objects, "object") + " and " + on
 	}
 	switch {
 	case v.Err != nil:
 		return "not compared: " + v.Err.Error()
-	case v.Same() && v.Variants.Unknown > 0:
-		on += fmt.Sprintf(" (%d not comparable)", v.Variants.Unknown)
-	}
-	switch {
-	case v.Same() && v.Unexercised() == 0:
-		return "same on " + on
+	case v.Same() && len(v.NotExercised()) > 0:
+		return "verified on " + verified + ", but not exercised: " + strings.Join(v.NotExercised(), ", ")
 	case v.Same():
-		return "same on " + on + ", as far as tested; " + v.unexercised()
+		return "verified on " + verified
 	case v.Conclusion == compare.SomeDiffer:
 		return "not the same on all of " + on + ": " + v.difference()
 	case v.Untested():
-		return "not tested: no rule changes any of " + on + "; " + v.unexercised()
+		return "not exercised: no rule changes any of " + on + "; missing for " + strings.Join(v.NotExercised(), ", ")
 	case v.Conclusion == compare.Nothing:
 		return "not compared: there is no object, and no variant"
 	}
 	return "not comparable on " + on + why(v.Difference)
 }
 
-// refused returns a note about variants of which the old policy makes what a server refuses, and the new one something else.
-func (v *Verdict) refused() []string {
+// notes are about what the comparison leaves out, and where an engine does something else than a rule says.
+func (v *Verdict) notes() []string {
 	if v.Variants.Refused == 0 {
-		return nil
+		return v.Notes
 	}
-	return []string{"of " + wording.Plural(v.Variants.Refused, "more variant") + " the old policy makes what a server refuses, and the new form something else"}
+	return append(v.Notes, "of "+wording.Plural(v.Variants.Refused, "more variant")+" the old policy makes what a server refuses, and the new form something else")
 }
 
 // NotExercised says of each rule of the old policy that changed no object and no variant what is missing: nothing shows
-// whether its new form does the same. Of a rule and those that are derived from it, one is enough.
+// whether its new form does the same.
 func (v *Verdict) NotExercised() []string {
 	var out []string
-	idle := map[string]bool{}
-	for i := range v.Rules[compare.Old] {
-		e := &v.Rules[compare.Old][i]
-		if v.Err != nil || e.Exercised() {
-			continue
-		}
-		idle[e.Rule.Rule] = true
-		written := strings.TrimPrefix(strings.TrimPrefix(e.Rule.Rule, "autogen-"), "cronjob-")
-		if written == e.Rule.Rule || !idle[written] {
-			out = append(out, fmt.Sprintf("rule %s (%s)", e.Rule.Rule, e.Missing))
+	for _, e := range v.Summary.NotExercised(compare.Old) {
+		if v.Err == nil {
+			out = append(out, fmt.Sprintf("rule %s (%s)", e.Written.Rule, e.Missing))
 		}
 	}
 	return out
-}
-
-func (v *Verdict) unexercised() string {
-	if idle := v.NotExercised(); len(idle) > 0 {
-		return "not exercised: " + strings.Join(idle, ", ")
-	}
-	return "a new rule changed nothing"
 }
 
 func (v *Verdict) difference() string {
@@ -291,7 +278,7 @@ func (o *Options) convert(ctx context.Context, d engine.Document, taken map[stri
 		if len(c.Rules())+len(c.Refusals) == 0 {
 			return nil, nil
 		}
-		result, err := o.prove(ctx, c, d)
+		result, err := o.verify(ctx, c, d)
 		if err != nil {
 			return nil, err
 		}
@@ -309,8 +296,8 @@ func (o *Options) convert(ctx context.Context, d engine.Document, taken map[stri
 	return best, nil
 }
 
-// prove finds the first form that does the same. Where none does, it looks for the rules to blame.
-func (o *Options) prove(ctx context.Context, c *convert.Conversion, d engine.Document) (*Result, error) {
+// verify finds the first form that does the same. Where none does, it looks for the rules to blame.
+func (o *Options) verify(ctx context.Context, c *convert.Conversion, d engine.Document) (*Result, error) {
 	out := &Result{Document: d, Refusals: c.Refusals}
 	if len(c.Rules()) == 0 {
 		return out, nil
@@ -320,11 +307,11 @@ func (o *Options) prove(ctx context.Context, c *convert.Conversion, d engine.Doc
 		return nil, err
 	}
 	out.Warnings = verdict.Warnings
-	if verdict.Same() || verdict.Untested() || o.Unproved {
-		out.Form, out.Verdict, out.Rules, out.Notes = form, verdict, c.Rules(), append(c.Notes(), verdict.refused()...)
+	if verdict.Same() || verdict.Untested() || o.Unverified {
+		out.Form, out.Verdict, out.Rules, out.Notes = form, verdict, c.Rules(), append(c.Notes(), verdict.notes()...)
 		return out, nil
 	}
-	var proved []string
+	var verified []string
 	for _, name := range c.Rules() {
 		one := verdict
 		if len(c.Rules()) > 1 && !c.Inseparable() {
@@ -333,25 +320,25 @@ func (o *Options) prove(ctx context.Context, c *convert.Conversion, d engine.Doc
 			}
 		}
 		if one.Same() {
-			proved = append(proved, name)
+			verified = append(verified, name)
 			continue
 		}
-		out.Refusals = append(out.Refusals, &convert.Refusal{Rule: name, Reason: "what it is converted to is not proved: " + one.String(), Instead: "--unproved prints it"})
+		out.Refusals = append(out.Refusals, &convert.Refusal{Rule: name, Reason: "what it is converted to does not hold: " + one.String(), Instead: "--unverified prints it"})
 	}
-	if len(proved) == 0 {
+	if len(verified) == 0 {
 		return out, nil
 	}
-	some := c.Only(func(rule string) bool { return slices.Contains(proved, rule) })
+	some := c.Only(func(rule string) bool { return slices.Contains(verified, rule) })
 	if form, verdict, err = o.try(ctx, d, some); err != nil {
 		return nil, err
 	}
 	if !verdict.Same() {
-		for _, name := range proved {
-			out.Refusals = append(out.Refusals, &convert.Refusal{Rule: name, Reason: "it is proved by itself, but not together with the other rules: " + verdict.String(), Instead: "--unproved prints it"})
+		for _, name := range verified {
+			out.Refusals = append(out.Refusals, &convert.Refusal{Rule: name, Reason: "it is verified by itself, but not together with the other rules: " + verdict.String(), Instead: "--unverified prints it"})
 		}
 		return out, nil
 	}
-	out.Form, out.Verdict, out.Rules, out.Notes = form, verdict, proved, append(some.Notes(), verdict.refused()...)
+	out.Form, out.Verdict, out.Rules, out.Notes = form, verdict, verified, append(some.Notes(), verdict.notes()...)
 	return out, nil
 }
 
@@ -362,7 +349,7 @@ func (o *Options) try(ctx context.Context, d engine.Document, c *convert.Convers
 	said := Verdict{Err: errors.New("its rules have no form in common")}
 	for _, form := range c.Forms() {
 		verdict := o.compare(ctx, d, c, form, o.Variants)
-		if idle := verdict.Untested() || verdict.Same() && verdict.Unexercised() > 0; idle && o.MoreVariants > o.Variants {
+		if idle := verdict.alike() && verdict.Unexercised() > 0; idle && o.MoreVariants > o.Variants {
 			verdict = o.compare(ctx, d, c, form, o.MoreVariants)
 		}
 		if err := ctx.Err(); err != nil {
@@ -412,12 +399,10 @@ func (o *Options) compare(ctx context.Context, d engine.Document, c *convert.Con
 		}
 		return nil
 	})
-	if out.Err == nil && 2*out.Variants.Unknown > out.Variants.Compared && out.Same() {
+	if 2*out.Variants.Unknown > out.Variants.Compared && out.alike() {
 		out.Conclusion = compare.Incomparable
 	}
-	if out.Err == nil && out.Same() && !slices.ContainsFunc(out.Rules[compare.Old], func(e compare.Exercise) bool { return e.Exercised() }) {
-		out.Conclusion = compare.Nothing // that nothing happens on either side is no proof
-	}
+	out.Notes = compiled.Warnings()
 	file := d.Origin + ":"
 	if i := strings.LastIndex(d.Origin, ":"); i >= 0 { // what is said may name another line
 		file = d.Origin[:i+1]

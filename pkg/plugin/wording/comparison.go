@@ -22,7 +22,9 @@ func Conclusion(s *compare.Summary) string {
 	case compare.AllSame:
 		return "SAME: both sides make the same of " + objects + ", and each rule was exercised."
 	case compare.SameAsTested:
-		return "SAME AS FAR AS TESTED: " + asFarAsTested(s, objects)
+		return "SAME AS FAR AS TESTED: " + asFarAsTested(s)
+	case compare.NotExercised:
+		return "NOT EXERCISED: " + notExercised(s, objects)
 	case compare.SomeDiffer:
 		return fmt.Sprintf("DIFFERENT: the two sides do not make the same of %s of %s.", Number(s.Differing()+s.Variants.Differ), objects)
 	case compare.Incomparable:
@@ -33,19 +35,46 @@ func Conclusion(s *compare.Summary) string {
 }
 
 // asFarAsTested says what a comparison found the same, and why that is not all.
-func asFarAsTested(s *compare.Summary, objects string) string {
+func asFarAsTested(s *compare.Summary) string {
 	known := counted(s.Objects, s.Variants.Compared-s.Variants.Unknown)
-	if !s.Exercised() {
-		return "no rule changed any of " + objects + ", which proves nothing."
-	}
 	text, but := "both sides make the same of "+known, ", but"
 	if s.Variants.Unknown > 0 {
 		text, but = text+"; of "+PluralNumber(s.Variants.Unknown, "variant")+" it is not known", ", and"
 	}
 	if s.Unexercised() > 0 || s.Variants.Unknown == 0 {
-		text += but + " not each rule was exercised"
+		text += but + " not each derived rule was exercised"
 	}
 	return text + "."
+}
+
+// notExercised says of how many rules nothing is known.
+func notExercised(s *compare.Summary, objects string) string {
+	if !s.Exercised() {
+		return "no rule changed any of " + objects + "."
+	}
+	idle := len(s.NotExercised(compare.Old)) + len(s.NotExercised(compare.New))
+	return fmt.Sprintf("%s changed none of %s; otherwise both sides make the same of them.", Plural(idle, "rule"), objects)
+}
+
+// Verified says what a comparison that found no difference was made on: "240 objects (87 changed, 153 left alone by both) and
+// 300 variants (120 changed)".
+func Verified(s *compare.Summary) string {
+	var out []string
+	if s.Objects > 0 {
+		text := fmt.Sprintf("%s (%s changed, %s left alone by both", PluralNumber(s.Objects, "object"), Number(s.Changed), Number(s.Objects-s.Changed))
+		if s.Failed > 0 {
+			text += "; a rule fails on " + Number(s.Failed)
+		}
+		out = append(out, text+")")
+	}
+	if v := s.Variants; v.Compared > 0 {
+		text := fmt.Sprintf("%s (%s changed", PluralNumber(v.Compared, "variant"), Number(v.Changed))
+		if v.Unknown > 0 {
+			text += fmt.Sprintf(", %s not comparable", Number(v.Unknown))
+		}
+		out = append(out, text+")")
+	}
+	return strings.Join(out, " and ")
 }
 
 func counted(objects, variants int) string {
