@@ -15,6 +15,7 @@ import (
 	"hash/fnv"
 	"io"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -59,6 +60,15 @@ type Conversion struct {
 // Accepts reports whether a document is a policy that can be converted.
 func Accepts(d engine.Document) bool {
 	return new(kyverno.Dialect).Accepts(d.Key.GroupKind) == engine.Policy
+}
+
+// Describe describes the rules of a policy that can be converted.
+func Describe(d engine.Document) []engine.Description {
+	program, err := new(kyverno.Dialect).Compile(engine.Compilation{Documents: []engine.Document{d}, Warn: func(engine.CompileError) {}})
+	if err != nil || program == nil {
+		return nil
+	}
+	return program.Describe()
 }
 
 // Convert converts the rules of a policy that mutate.
@@ -274,6 +284,27 @@ func (f *Form) Needs() string {
 		}
 	}
 	return needs
+}
+
+// spelledAlike spells the ways to read a field alike.
+var spelledAlike = strings.NewReplacer("?", "", `["`, ".", `"]`, "") //nolint:gochecknoglobals // immutable
+
+// Reads returns a function that reports whether the expressions read a field of the object, or of its Pod template, that is
+// named as engine.Description has it: metadata.labels."a.b/c", spec.containers[].image.
+func (f *Form) Reads() func(field string) bool {
+	text := spelledAlike.Replace(f.String())
+	return func(field string) bool {
+		field = strings.ReplaceAll(field, `"`, "")
+		list, _, _ := strings.Cut(field, "[")
+		found := func(of, name string) bool { // as a whole, or with a method
+			return regexp.MustCompile(of + `\.` + regexp.QuoteMeta(name) + `([^\w./-]|\.\w+\(|$)`).MatchString(text)
+		}
+		if !strings.Contains(text, list) || !found(`\b(object|pod|template)`, list) {
+			return false
+		}
+		last := field[strings.LastIndexAny(field, ".]")+1:]
+		return list == field || last == "" || found(`\b[a-z]`, last)
+	}
 }
 
 // Comment puts lines before the first of the policies.

@@ -199,6 +199,9 @@ func (r *Run) Problems() []error {
 	return out
 }
 
+// Descriptions describe the rules of a side.
+func (r *Run) Descriptions(s compare.Side) []engine.Description { return r.descriptions[s] }
+
 // warn calls add with what the steps of the sides warn of.
 func (r *Run) warn(result *compare.Result, add func(string)) {
 	seen := map[string]bool{} // in several requests

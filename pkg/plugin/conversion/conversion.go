@@ -8,16 +8,19 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"maps"
 	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/compare"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/compare/variant"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/convert"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/comparison"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/impact"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/input"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/preview"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/wording"
@@ -35,6 +38,8 @@ type Options struct {
 	Seed                   uint64
 	// Unverified keeps what does not do the same as its original.
 	Unverified bool
+
+	described map[string][]engine.Description // of the old policies, by kind and name
 }
 
 // Result is what became of one policy.
@@ -196,12 +201,16 @@ func (o *Options) Run(ctx context.Context, emit func(*Result) error) error {
 	if reading.Request.User.Empty() { // every request has one
 		reading.Request.User = engine.UserInfo{Username: "user", Groups: []string{"system:authenticated"}}
 	}
+	o.described = map[string][]engine.Description{}
 	accepted := slices.DeleteFunc(slices.Clone(o.Documents), func(d engine.Document) bool { return !convert.Accepts(d) })
 	reading.Documents = slices.DeleteFunc(slices.Clone(o.Documents), func(d engine.Document) bool { // what is beside each policy
 		return slices.ContainsFunc(o.Dialects, func(dialect engine.Dialect) bool {
 			return dialect.Accepts(d.Key.GroupKind) == engine.Policy
 		})
 	})
+	for _, d := range accepted {
+		o.described[nameOf(d)] = convert.Describe(d)
+	}
 	o.Options = &reading
 	o.Progress.Start()
 	defer o.Progress.Stop()
@@ -216,6 +225,7 @@ func (o *Options) Run(ctx context.Context, emit func(*Result) error) error {
 			continue
 		}
 		if result.Form != nil {
+			result.Notes = append(result.Notes, o.between(result)...)
 			for _, name := range result.Form.Names() {
 				taken[name] = true
 			}
@@ -225,6 +235,43 @@ func (o *Options) Run(ctx context.Context, emit func(*Result) error) error {
 		}
 	}
 	return nil
+}
+
+func nameOf(d engine.Document) string {
+	return d.Key.Kind + " " + strings.TrimPrefix(d.Key.Namespace+"/"+d.Key.Name, "/")
+}
+
+// between are notes about fields that the new policies read and another policy writes: nothing promises which comes first.
+func (o *Options) between(r *Result) []string {
+	var out []string
+	mine, reads := o.described[nameOf(r.Document)], r.Form.Reads()
+	for _, name := range slices.Sorted(maps.Keys(o.described)) {
+		for i := range o.described[name] {
+			rule := &o.described[name][i]
+			if name == nameOf(r.Document) || rule.From != (engine.RuleRef{}) || !slices.ContainsFunc(mine, func(m engine.Description) bool { return meet(&m, rule) }) {
+				continue
+			}
+			for _, field := range rule.Changes {
+				if reads(field) {
+					out = append(out, fmt.Sprintf("%s is read, which %s writes, too: policies in CEL are evaluated in no defined order", field, name))
+				}
+			}
+		}
+	}
+	return engine.Distinct(out)
+}
+
+// meet reports whether two rules may be about the same object.
+func meet(a, b *engine.Description) bool {
+	for _, s := range slices.Concat(a.Matches, a.Targets) {
+		for _, t := range slices.Concat(b.Matches, b.Targets) {
+			if s.MatchesKind(engine.ObjectKey{GroupKind: schema.GroupKind{Group: t.Group, Kind: t.Kind}}) ||
+				t.MatchesKind(engine.ObjectKey{GroupKind: schema.GroupKind{Group: s.Group, Kind: s.Kind}}) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 func (o *Options) conversion(ctx context.Context, d engine.Document, to convert.Target, taken map[string]bool) *convert.Conversion {
@@ -393,7 +440,12 @@ func (o *Options) compare(ctx context.Context, d engine.Document, c *convert.Con
 		return Verdict{Err: errors.Join(problems...)}
 	}
 	var out Verdict
+	var changed []engine.ObjectKey // by triggers, as soon as the policy is installed
+	pods := 0
 	out.Summary, out.Err = compiled.Each(ctx, func(r *compare.Result) error {
+		if new := r.Changes[compare.New]; r.Variant == nil && new.Changed() && slices.ContainsFunc(new.Steps, func(s engine.Step) bool { return s.Trigger != (engine.ObjectKey{}) }) {
+			changed, pods = append(changed, r.Subject), pods+impact.Restarted(new)
+		}
 		if r.Verdict != compare.Same && (out.Difference == nil || !out.Difference.Verdict.Differs()) {
 			out.Difference, _ = r.ToShow()
 		}
@@ -402,7 +454,7 @@ func (o *Options) compare(ctx context.Context, d engine.Document, c *convert.Con
 	if 2*out.Variants.Unknown > out.Variants.Compared && out.alike() {
 		out.Conclusion = compare.Incomparable
 	}
-	out.Notes = compiled.Warnings()
+	out.Notes = append(compiled.Warnings(), installing(compiled, changed, pods)...)
 	file := d.Origin + ":"
 	if i := strings.LastIndex(d.Origin, ":"); i >= 0 { // what is said may name another line
 		file = d.Origin[:i+1]
@@ -413,6 +465,32 @@ func (o *Options) compare(ctx context.Context, d engine.Document, c *convert.Con
 		}
 	}
 	return out
+}
+
+// installing says what a policy for existing objects does as soon as it is installed, and the rights that Kyverno needs for that
+// and for what policies list.
+func installing(r *comparison.Run, changed []engine.ObjectKey, pods int) []string {
+	var out []string
+	if len(changed) > 0 {
+		text := fmt.Sprintf("to install the new policy changes %s at once: %s", wording.Plural(len(changed), "object"), engine.Few(changed))
+		if pods > 0 {
+			text += "; " + wording.Plural(pods, "Pod") + " restart"
+		}
+		out = append(out, text)
+	}
+	for _, d := range r.Descriptions(compare.Old) {
+		for _, t := range d.Targets {
+			out = append(out, "Kyverno needs the rights to get, list and update "+engine.Selection{Group: t.Group, Kind: t.Kind}.String())
+		}
+	}
+	for _, d := range r.Descriptions(compare.New) {
+		for _, a := range d.Asks {
+			if d.Rule.Dialect == string(convert.MutatingPolicy) && a.Of == engine.AskObjects && a.Objects.Kind+a.Objects.Resource != "" && a.Objects.Name == "" {
+				out = append(out, "Kyverno needs the right to list "+a.Objects.String())
+			}
+		}
+	}
+	return engine.Distinct(out)
 }
 
 // withoutWarnings leaves out the lines that are no errors.

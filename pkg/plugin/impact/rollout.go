@@ -54,6 +54,15 @@ func rollout(c *engine.Change) []engine.Impact {
 	return []engine.Impact{out}
 }
 
+// Restarted returns how many Pods restart because of a change.
+func Restarted(c *engine.Change) int {
+	n := 0
+	for _, impact := range rollout(c) {
+		n += impact.Pods
+	}
+	return n
+}
+
 // restartedInPlace: the kubelet restarts a container whose image changes, without
 // a new Pod. Init containers do not run again.
 func restartedInPlace(c *engine.Change) []engine.Impact {
