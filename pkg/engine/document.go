@@ -74,7 +74,7 @@ const (
 	Note          LintClass = iota + 1 // what a reader should know of a policy that is as it should be: no warning
 	NothingToDo                        // a policy, which may do other things, changes nothing
 	UnknownPolicy                      // an exception or a binding names no policy of the run: it has no effect there
-	UnknownField                       // a policy has a field that its API does not have: kubectl refuses such a manifest, and a server drops it
+	UnknownField                       // a policy has a field that its API does not have, which kubectl refuses and a server drops, or an empty match
 	Refused                            // the policy can be evaluated here, but its own engine does not take it
 )
 

@@ -30,20 +30,46 @@ type exceptedRules struct {
 func decodeException(r *policydecode.Report, d engine.Document) *exception {
 	root := policydecode.Node{Report: r, Value: d.Object().Object}.Fields()
 	spec := root.At("spec").Fields()
-	e := &exception{name: nameOf(d), match: match.Decode(spec.At("match")), conditions: match.DecodeConditions(spec.At("conditions"))}
+	e := &exception{name: nameOf(d), match: decodeExceptionMatch(spec), conditions: match.DecodeConditions(spec.At("conditions"))}
 	for _, n := range spec.At("exceptions").List() {
 		f := n.Fields()
 		rules := exceptedRules{f.At("policyName"), f.At("ruleNames").List()}
+		if rules.policy.Value == nil || rules.policy.Value == "" {
+			rules.policy.Refuse(kyvernoName, "an exception requires a policy name")
+		}
 		for _, n := range append(rules.rules, rules.policy) {
 			n.Text() // or else says what it is
 		}
 		e.rules = append(e.rules, rules)
 		f.Done()
 	}
-	spec.Accept("background", "podSecurity", "images", "allowedValues", "reportResult")
+	spec.Accept("background", "podSecurity")
 	spec.Done()
 	root.DoneObject()
 	return e
+}
+
+// decodeExceptionMatch reads match, which has no flat form here (api/kyverno/v2beta1, MatchResources).
+func decodeExceptionMatch(spec *policydecode.Fields) *match.Block {
+	n := spec.At("match")
+	f := n.Fields()
+	if len(sequence(f.Values["any"]))+len(sequence(f.Values["all"])) == 0 {
+		n.Empty("match cannot be empty: without any or all it matches nothing")
+	}
+	refuseFilters(n, &checkedRule{checkedPolicy: &checkedPolicy{background: spec.Values["background"] != false}})
+	rest := map[string]any{}
+	for key, value := range f.Values {
+		if !slices.Contains([]string{"resources", "subjects", "roles", "clusterRoles"}, key) {
+			f.Accept(key) // or match.Decode reports it
+			rest[key] = value
+		}
+	}
+	f.Elsewhere("below an entry of any", "resources", "subjects", "roles", "clusterRoles")
+	f.Done()
+	if n.Value = rest; f.Values == nil {
+		n.Value = nil
+	}
+	return match.Decode(n)
 }
 
 // lintExceptions warns of the exceptions that name no policy, or no rule of it.

@@ -55,35 +55,6 @@ func (c *ruleCompiler) lintTexts(f *policydecode.Fields) {
 		if variables.Mentions(f.Values[key], "{{") {
 			f.At(key).Refuse(kyvernoName, "has variables, which are never replaced there")
 		}
-		if c.background {
-			lintBackground(f.At(key))
-		}
-	}
-}
-
-// lintBackground warns of the criteria of a match or exclude block that Kyverno does not take in a policy that it may
-// process without a request.
-func lintBackground(n policydecode.Node) {
-	block, isMap := n.Value.(map[string]any)
-	if !isMap {
-		return
-	}
-	f := (policydecode.Node{Report: n.Report, Rule: n.Rule, Path: n.Path, Value: block}).Fields()
-	for _, key := range []string{"roles", "clusterRoles", "subjects"} {
-		if len(sequence(block[key])) > 0 {
-			f.At(key).Lint("asks who makes the request, which background processing does not know, so Kyverno refuses this policy: set spec.background: false")
-		}
-	}
-	if slices.Contains(sequence(mapping(block["resources"])["kinds"]), any("*")) {
-		f.At("resources").Fields().At("kinds").Lint(`"*" is not for background processing, so Kyverno refuses this policy: set spec.background: false`)
-	}
-	for _, key := range []string{"any", "all"} {
-		if len(sequence(block[key])) == 0 {
-			continue
-		}
-		for _, filter := range f.At(key).List() {
-			lintBackground(filter)
-		}
 	}
 }
 
@@ -216,6 +187,10 @@ func shortened(text string) string {
 
 // variable warns of one that has no value, or reports that Kyverno refuses it.
 func (t *texts) variable(n policydecode.Node, v variables.Variable) {
+	if strings.HasPrefix(v.Text, "element") && !strings.Contains(n.Path, ".foreach[") {
+		n.Refuse(kyvernoName, "the variable %s is outside of foreach", v.Text)
+		return
+	}
 	for _, name := range v.Expression.Roots() {
 		if t.declares(name) {
 			continue
@@ -228,7 +203,7 @@ func (t *texts) variable(n policydecode.Node, v variables.Variable) {
 		return
 	}
 	if asked := userVariable.FindStringSubmatch(v.Text); asked != nil && t.background && !t.ruleCompiler.targets {
-		n.Lint("%s is not known to background processing, so Kyverno refuses this policy: set spec.background: false", asked[1])
+		n.Refuse(kyvernoName, "the variable %s is not available in background mode: set spec.background: false", asked[1])
 	}
 	for _, field := range metadataField.FindAllStringSubmatch(v.Text, -1) {
 		if slip := policydecode.MetadataSlip(field[1]); slip != "" {
@@ -286,11 +261,10 @@ func (t *texts) refused(text string) bool {
 
 // lintExclude warns of a rule that excludes all that it matches.
 func (r *rule) lintExclude(n policydecode.Node) {
-	const text = "excludes all that the rule matches, so the rule never applies"
 	switch all, refused := r.match.Excluded(r.exclude); {
 	case refused:
-		n.Refuse(kyvernoName, text)
+		n.Refuse(kyvernoName, "the rule is matching an empty set: match and exclude have the same filter")
 	case all:
-		n.Lint(text)
+		n.Lint("excludes all that the rule matches, so the rule never applies")
 	}
 }

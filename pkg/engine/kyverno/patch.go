@@ -169,11 +169,6 @@ func (r *patchResult) then(next patchResult) {
 func decodeMutation(m *policydecode.Fields, rest map[string]any) (out mutation) {
 	legacy, foreach := decodeLegacyPatches(m), m.At("foreach")
 	if foreach.Value != nil {
-		for _, key := range []string{"patchStrategicMerge", "patchesJson6902"} {
-			if m.Has(key) {
-				m.At(key).Lint("has no effect beside foreach")
-			}
-		}
 		return mutation{entries: decodeForEach(foreach, 0)}
 	}
 	if out.patches = legacy; len(legacy) == 0 {

@@ -5,6 +5,7 @@ import (
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/jmespath"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/variables"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/policydecode"
 )
 
@@ -44,16 +45,23 @@ func decodePolicy(r *policydecode.Report, d engine.Document, given []string) *po
 	for _, n := range raw {
 		c.targets = c.targets || len(sequence(mapping(mapping(n.Value)["mutate"])["targets"])) > 0
 	}
+	checked := &checkedPolicy{
+		name: p.name, namespaced: p.namespace != "", background: background, annotations: d.Object().GetAnnotations(),
+		spec: mapping(spec.Value), variables: variables.Mentions(d.Object().Object, "{{"),
+	}
 	known := map[string]bool{}
 	for _, n := range raw {
-		if name := ruleName(n.Value); name != "" {
-			if known[name] {
-				n.Lint("another rule of this policy is called %s too", name)
-			}
-			p.written, known[name] = append(p.written, name), true
+		n.Rule = ruleName(n.Value)
+		if known[n.Rule] {
+			n.Refuse(kyvernoName, "another rule of this policy is called %s too", n.Rule)
+		}
+		if known[n.Rule] = true; n.Rule != "" {
+			p.written = append(p.written, n.Rule)
 		}
 		c.add(n)
+		refuseRule(n, checked)
 	}
+	refuse(policydecode.Node{Report: r}, policyChecks, checked)
 	if len(c.rules) == 0 && len(r.Errs) == 0 {
 		spec.At("rules").Finding(engine.NothingToDo, "no rule mutates, so this policy does nothing here")
 	}
@@ -69,10 +77,9 @@ func decodePolicy(r *policydecode.Report, d engine.Document, given []string) *po
 // and do not matter here.
 func decodeGate(spec *policydecode.Fields) error {
 	spec.Accept("admission", "background", "emitWarning", "failurePolicy", "generateExisting",
-		"schemaValidation",
+		"schemaValidation", "generateExistingOnPolicyUpdate",
 		"useServerSideApply", "validationFailureAction", "validationFailureActionOverrides", "webhookTimeoutSeconds")
 	webhook := spec.At("webhookConfiguration").Fields()
-	lintOutdated(spec, webhook)
 	conditions := webhook.At("matchConditions")
 	webhook.Accept("failurePolicy", "timeoutSeconds")
 	webhook.Done()
@@ -80,17 +87,4 @@ func decodeGate(spec *policydecode.Fields) error {
 		return nil
 	}
 	return &jmespath.UnsupportedError{Field: conditions.Path, Reason: "CEL conditions of the webhook are not evaluated"}
-}
-
-// lintOutdated warns of fields of old policies with which Kyverno 1.19 refuses a policy (api/kyverno/v1/spec_types.go,
-// validateDeprecatedFields).
-func lintOutdated(spec, webhook *policydecode.Fields) {
-	if spec.Has("generateExistingOnPolicyUpdate") {
-		spec.At("generateExistingOnPolicyUpdate").Lint("Kyverno 1.19 refuses policies with this field, which has no effect on mutation: leave it out")
-	}
-	for old, now := range map[string]string{"webhookTimeoutSeconds": "timeoutSeconds", "failurePolicy": "failurePolicy"} {
-		if spec.Has(old) && webhook.Has(now) {
-			spec.At(old).Lint("Kyverno 1.19 refuses policies with this field beside webhookConfiguration.%s: leave it out", now)
-		}
-	}
 }

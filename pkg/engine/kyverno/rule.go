@@ -105,11 +105,8 @@ func (c *ruleCompiler) compile(f *policydecode.Fields) *rule {
 	r := &rule{ref: c.ref, policy: c.policy, gap: c.gap}
 	r.ref.Rule = f.At("name").Text()
 	r.written = r.ref.Rule
-	switch {
-	case r.ref.Rule == "":
+	if r.ref.Rule == "" {
 		f.At("name").Lint("the rule has no name, so reports cannot distinguish it from others")
-	case len(r.ref.Rule) > maxRuleName:
-		f.At("name").Lint("is longer than %d characters, which Kyverno refuses", maxRuleName)
 	}
 	if !f.Has("match") {
 		f.At("match").Fail("is missing, so the rule can never apply")
@@ -145,9 +142,6 @@ func (r *rule) decodeMutate(f *policydecode.Fields) {
 	for _, n := range targets {
 		r.targets = append(r.targets, decodeTarget(n))
 	}
-	if m.Has("mutateExistingOnPolicyUpdate") && len(targets) == 0 {
-		m.At("mutateExistingOnPolicyUpdate").Lint("has no effect without targets, and Kyverno 1.19 refuses policies with it")
-	}
 	lintTargetKinds(m.At("targets"), r.targets)
 	rest := map[string]any{}
 	for _, key := range []string{"name", "match", "exclude", "context", "preconditions"} {
@@ -159,7 +153,7 @@ func (r *rule) decodeMutate(f *policydecode.Fields) {
 	}
 	r.asksTrigger = m.Has("foreach") || variables.Used(onTargets(m.Values)) || variables.Used(rest)
 	m.Elsewhere("beside mutate", "preconditions", "context", "match", "exclude", "name")
-	m.Accept("patchStrategicMerge", "patchesJson6902", "foreach", "overlay", "patches")
+	m.Accept("mutateExistingOnPolicyUpdate", "patchStrategicMerge", "patchesJson6902", "foreach", "overlay", "patches")
 	m.Done()
 }
 
@@ -180,10 +174,7 @@ func onTargets(mutation map[string]any) []any {
 
 // lint warns of what a rule that compiles probably does not mean.
 func (r *rule) lint(f *policydecode.Fields) {
-	switch {
-	case r.match.Empty():
-		f.At("match").Refuse(kyvernoName, "match cannot be empty: without criteria it matches nothing; \"*\" is the kind that stands for all")
-	case r.match.OnlySubresources():
+	if r.match.OnlySubresources() {
 		f.At("match").Lint("only matches requests to a subresource, which are not live objects")
 	}
 	if !r.lintEvent(f) && len(r.targets) > 0 {

@@ -51,7 +51,7 @@ func decodeTarget(n policydecode.Node) *target {
 		naming["selector"] = s.Value
 	}
 	if ns := t.written["namespace"]; t.own != "" && ns != "" && ns != t.own {
-		f.At("namespace").Lint("a Policy only changes objects in its own namespace %s", t.own)
+		f.At("namespace").Refuse(kyvernoName, "a Policy only changes objects in its own namespace %s", t.own)
 	}
 	t.template = variables.Decode(policydecode.Node{Report: n.Report, Rule: n.Rule, Path: n.Path, Value: naming})
 	t.context = contextentry.Decode(f.At("context"))

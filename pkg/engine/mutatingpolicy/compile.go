@@ -57,6 +57,7 @@ func (c *compiler) compile(r *policydecode.Report, d engine.Document) []*rule {
 	if len(r.Errs) > 0 {
 		return nil
 	}
+	rules[0].refuse()
 	if rules[0].impure != "" {
 		p.at("mutations").Lint("%s: each run gives a different result; within one run, preview and apply agree", rules[0].impure)
 	}
@@ -113,6 +114,27 @@ func (c *compiler) rule(p *policy, in *cel.Environment, derived *derivation) *ru
 	return r
 }
 
+// refuse reports why Kyverno 1.19 does not install the policy (pkg/cel/policies/mpol, Validate and Compile).
+func (r *rule) refuse() {
+	if r.policy.native {
+		for _, x := range r.Conditions {
+			if x.Uses("variables") {
+				x.Refuse(engineName, "variables cannot be referenced in matchConditions when autogen.mutatingAdmissionPolicy is enabled, "+
+					"since a MutatingAdmissionPolicy evaluates conditions first: write the expression of the variable")
+			}
+		}
+	}
+	if r.policy.Namespace == "" {
+		return
+	}
+	if r.Scope.Uses("globalContext") {
+		r.policy.Refuse(engineName, "globalContext.* is not allowed in namespaced policies")
+	}
+	if r.Scope.Uses("http") {
+		r.policy.Lint("http.* is off by default in namespaced policies: Kyverno refuses this policy unless it runs with --allowHTTPInNamespacedPolicies")
+	}
+}
+
 // except compiles an exception that names the policy; it does not see its variables. As
 // in Kyverno, an exception that does not compile disables the policy.
 func (r *rule) except(x *exceptionSpec, b cel.Builder) {
@@ -144,7 +166,7 @@ func lintVersion(n policydecode.Node) {
 func (p *policy) lint() {
 	switch constraints := p.at("matchConstraints"); {
 	case len(p.Constraints.Rules) == 0:
-		constraints.Lint("has no resourceRules, so it matches everything; Kyverno's webhook refuses such a policy")
+		constraints.Empty("matchConstraints with at least one resource rule are required: without one it matches everything; Kyverno refuses this policy")
 	case p.Constraints.OnlySubresources():
 		constraints.Lint("only matches requests for subresources, so it never matches an object")
 	}

@@ -11,6 +11,9 @@ import (
 // group is the API group of the language.
 const group = "policies.kyverno.io"
 
+// engineName is what messages call the engine in a cluster.
+const engineName = "Kyverno"
+
 // The kinds of the language.
 const (
 	kindPolicy           = "MutatingPolicy"
@@ -35,6 +38,7 @@ type policy struct {
 
 	existing bool        // evaluation.mutateExisting
 	atomics  cel.Atomics // replaced with evaluation.useServerSideApply
+	native   bool        // autogen.mutatingAdmissionPolicy
 	// generated reports that the cluster's Kyverno has made a MutatingAdmissionPolicy
 	// of it, and does nothing itself.
 	generated bool
@@ -68,7 +72,7 @@ func decodePolicy(r *policydecode.Report, d engine.Document) *policy {
 	f.Accept("webhookConfiguration")
 	f.Done()
 	root.DoneObject()
-	p.generated = p.generated && d.Origin == "cluster" && root.At("status").Fields().At("generated").Value == true
+	p.generated = p.native && d.Origin == "cluster" && root.At("status").Fields().At("generated").Value == true
 	if len(r.Errs) == 0 {
 		p.lint()
 	}
@@ -137,6 +141,8 @@ func (p *policy) decodeTargets(n policydecode.Node) {
 	x := cel.Source{Node: f.At("expression")}
 	x.Text = x.Node.Text()
 	if x.Text == "" && len(f.At("resourceRules").List()) == 0 {
+		p.decodeConstraints(f)
+		f.Done()
 		n.Lint("has neither resourceRules nor an expression, so it has no effect: each object that the policy matches is its own target")
 		return
 	}
@@ -149,7 +155,7 @@ func (p *policy) decodeEvaluation(f *policydecode.Fields) {
 	enabled(f.At("background"), true) // only Kyverno's reports go by it
 	p.existing = enabled(f.At("mutateExisting"), false)
 	if !admission && !p.existing {
-		f.Fail("admission and mutateExisting are both disabled, so nothing would ever be mutated; Kyverno refuses such a policy")
+		f.Fail("admission and mutateExisting are both disabled, so nothing would ever be mutated; Kyverno refuses this policy")
 	} else if !admission {
 		f.At("admission").Lint("is disabled, so no request sets the policy off: Kyverno applies it when it is created or changed, and in its scans")
 	}
@@ -183,6 +189,6 @@ func (p *policy) decodeAutogen(f *policydecode.Fields) {
 		}
 	}
 	pods.Done()
-	p.generated = enabled(f.At("mutatingAdmissionPolicy"), false)
+	p.native = enabled(f.At("mutatingAdmissionPolicy"), false)
 	f.Done()
 }

@@ -88,9 +88,25 @@ func (n Node) Finding(c engine.LintClass, format string, args ...any) {
 // Note reports what a reader should know of a policy that is as it should be.
 func (n Node) Note(format string, args ...any) { n.Finding(engine.Note, format, args...) }
 
-// Refuse reports what a policy's own engine does not accept, although it can be read here.
+// Refuse reports what a policy's own engine does not accept, although it can be read here. An installed policy was
+// accepted, by an older version of the engine: it has a warning.
 func (n Node) Refuse(engineName, format string, args ...any) {
-	n.Finding(engine.Refused, "%s; %s refuses this policy", fmt.Sprintf(format, args...), engineName)
+	text := fmt.Sprintf(format, args...)
+	if n.Report.Origin == fromCluster {
+		n.Lint("%s; %s would refuse this policy today", text, engineName)
+		return
+	}
+	n.Finding(engine.Refused, "%s; %s refuses this policy", text, engineName)
+}
+
+// Empty reports a block that was to select objects and says nothing, which is as bad as an engine.UnknownField; of an installed
+// policy it is a warning.
+func (n Node) Empty(format string, args ...any) {
+	if n.Report.Origin == fromCluster {
+		n.Lint(format, args...)
+		return
+	}
+	n.Finding(engine.UnknownField, format, args...)
 }
 
 // LintKind reports a kind that there is not.

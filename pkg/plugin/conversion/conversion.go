@@ -425,6 +425,7 @@ func (o *Options) compare(ctx context.Context, d engine.Document, c *convert.Con
 	side := func(mine ...engine.Document) preview.Policies {
 		p := o.Policies
 		p.Documents, p.Strict, p.Rules, p.Annotate = append(mine, o.Documents...), false, engine.RuleFilter{}, false
+		p.Refused = true
 		return p
 	}
 	old := engine.NewDocument(c.Old(), d.Origin)

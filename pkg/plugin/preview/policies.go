@@ -22,6 +22,8 @@ type Policies struct {
 	Dialects []engine.Dialect
 	// Strict takes each warning for an error.
 	Strict bool
+	// Refused takes policies that their own engine refuses as they are: for a comparison, in which nothing is written.
+	Refused bool
 }
 
 // Compile compiles the policies, each dialect's in turn. It calls broken for each error of a
@@ -41,7 +43,7 @@ func (p *Policies) Compile(broken func(error), idle func(policies int)) ([]engin
 		case installed && class == engine.UnknownPolicy: // an exception or binding of a policy that is not in the run
 		case installed && class == engine.NothingToDo && len(p.Rules.Only) == 0:
 			idlers++
-		case class == engine.Note:
+		case class == engine.Note, class == engine.Refused && p.Refused && !p.Strict:
 			p.Warn(w)
 		case p.Strict, errors.As(w.Err, &unknown), class == engine.UnknownField, class == engine.Refused:
 			broken(&w)
@@ -119,9 +121,9 @@ func (p *Policies) InUse() []engine.Document {
 }
 
 // Wants returns a function that reports whether an error is of a policy or rule that --only and --skip leave: a broken
-// one can be skipped like any other.
+// one can be skipped like any other. A broken exception or binding cannot, since rules that are left may lack it.
 func (p *Policies) Wants() func(error) bool {
-	keeps, policies := p.Rules.Keeps(), sets.New[string]()
+	keeps, policies, kinds := p.Rules.Keeps(), sets.New[string](), p.kinds()
 	for _, name := range p.Rules.Only {
 		policies.Insert(policiesOf(name)...)
 	}
@@ -130,9 +132,25 @@ func (p *Policies) Wants() func(error) bool {
 		if !errors.As(err, &e) {
 			return true
 		}
+		if kind, _, _ := strings.Cut(e.Policy, " "); !kinds.Has(kind) {
+			return true
+		}
 		r := brokenRef(e)
 		return keeps(r) || r.Rule == "" && policies.Has(r.Policy)
 	}
+}
+
+// kinds returns the kinds of the policies, without those of what policies read.
+func (p *Policies) kinds() sets.Set[string] {
+	kinds := sets.New[string]()
+	for _, doc := range p.Documents {
+		for _, d := range p.Dialects {
+			if d.Accepts(doc.Key.GroupKind) == engine.Policy {
+				kinds.Insert(doc.Key.Kind)
+			}
+		}
+	}
+	return kinds
 }
 
 // policiesOf returns the policies of which a name may be that of a rule, since one that is too broken has no rules to

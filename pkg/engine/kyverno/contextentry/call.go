@@ -34,7 +34,7 @@ func decodeCall(f *policydecode.Fields) *call {
 	case f.At("urlPath").Text() != "":
 		c.target = decodeText(f.At("urlPath"), "")
 		if f.Has("service") {
-			f.At("service").Lint("has no effect beside urlPath")
+			f.At("service").Refuse("Kyverno", "has no effect beside urlPath")
 		}
 	case f.Has("service"):
 		of := f.At("service").Fields()

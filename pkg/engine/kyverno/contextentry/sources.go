@@ -32,7 +32,7 @@ func decodeSource(f *policydecode.Fields) *source {
 		switch {
 		case !f.Has(s.key):
 		case out != nil:
-			f.At(s.key).Lint("has no effect beside %s", found)
+			f.At(s.key).Refuse("Kyverno", "has no effect beside %s: an entry has exactly one source", found)
 		default:
 			of := f.At(s.key).Fields()
 			out, found = s.decode(of), s.key

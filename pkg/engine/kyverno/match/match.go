@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -185,24 +184,23 @@ func NamespaceOf(u *unstructured.Unstructured) string {
 }
 
 // Excluded reports whether an exclude block, as it is written, holds wherever the match block does, and whether both
-// have the same filter in a list.
+// have the same filter where one decides.
 func (m *Block) Excluded(x *Block) (all, same bool) {
 	if x == nil {
 		return false, false
 	}
+	all = len(m.filters) > 0 && len(x.filters) > 0
 	for _, f := range m.filters {
 		held := 0
 		for _, other := range x.filters {
 			if other.covers(f) {
 				held++
 			}
-			same = same || !x.all && strings.HasPrefix(f.Place, "any") && other.String() == f.String()
+			same = same || !x.all && !m.all && !f.Empty() && (f.Place == "") == (other.Place == "") && other.String() == f.String()
 		}
-		if held == 0 || x.all && held < len(x.filters) {
-			return false, false
-		}
+		all = all && held > 0 && (!x.all || held == len(x.filters))
 	}
-	return len(m.filters) > 0 && len(x.filters) > 0, same
+	return all, same
 }
 
 // covers reports whether a filter holds wherever another one does: it has no criterion that the other one has not.
