@@ -174,7 +174,7 @@ func typed(content any, at place) expr.Expr {
 func convertTo(want schema.Scalar, x expression) expr.Expr {
 	switch {
 	case want == schema.String && !x.isText():
-		return expr.Call("string", x.cel)
+		return x.asText().cel
 	case want == schema.Numeric && x.isText():
 		return expr.Call("int", x.cel)
 	case want == schema.Boolean && x.isText():

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	gojmespath "github.com/kyverno/go-jmespath"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation"
 
@@ -132,7 +133,8 @@ func (c *converter) configMap(r *rule, s *scope, name string, f *policydecode.Fi
 	if isComputed(r.configMapNamespace(f)) && !neverEmpty.MatchString(namespace.cel.String()) {
 		namespace.cel = expr.Cond(isEmpty(namespace.cel), expr.String(cmp.Or(r.policyNamespace, "default")), namespace.cel)
 	}
-	return firstOf(r.define(name, itemsNamed(r.listed("v1", "configmaps", namespace.cel), "m", object.cel))).Required()
+	found := itemsNamed(r.listed("v1", "configmaps", namespace.cel), "m", object.cel)
+	return firstOf(r.define(name, found), configMapType).Required()
 }
 
 // itemsNamed are the items of a list that have a name, of which a variable holds each.
@@ -202,7 +204,7 @@ func (r *rule) boundConfigMap(f *policydecode.Fields) translate.Value {
 	whole := expr.Map(expr.Entry{Key: expr.String("data"), Value: data, Optional: true}, expr.Entry{Key: expr.String("metadata"), Value: metadata})
 	return translate.Expression(whole, translate.StructOf(nil)).WithFields(map[string]translate.Value{
 		"data":     translate.Optional(data, expr.Field(object, "data"), translate.Texts, true),
-		"metadata": translate.Expression(metadata, translate.Any),
+		"metadata": translate.Expression(metadata, translate.Metadata),
 	})
 }
 
@@ -260,9 +262,14 @@ func needs(value any, names map[string]bool) bool {
 	})
 }
 
-func firstOf(variable string) translate.Value {
+// configMapType is what Kyverno reads of a ConfigMap, whose values are always strings.
+var configMapType = translate.StructOf(map[string]translate.Type{ //nolint:gochecknoglobals // immutable
+	"data": translate.Texts, "metadata": translate.Metadata,
+}, "metadata")
+
+func firstOf(variable string, of translate.Type) translate.Value {
 	list := expr.Variable(variable)
-	return translate.Optional(expr.OptionalIndex(list, expr.Int(0)), expr.Index(list, expr.Int(0)), translate.Any, true)
+	return translate.Optional(expr.OptionalIndex(list, expr.Int(0)), expr.Index(list, expr.Int(0)), of, true)
 }
 
 // define adds a variable to the policy, and returns its name.
@@ -327,7 +334,7 @@ func (c *converter) answer(r *rule, s *scope, name, path string) translate.Value
 		if c.To == MutatingAdmissionPolicy {
 			r.inside = true
 		}
-		return translate.Expression(expr.Name("namespaceObject"), translate.ObjectType(c.typeOf("v1", "Namespace")))
+		return translate.Expression(expr.Name("namespaceObject"), c.objectOf(schema.GroupVersionKind{Version: "v1", Kind: "Namespace"}))
 	}
 	if c.To == MutatingAdmissionPolicy {
 		panic(refuseField("", "write a MutatingPolicy", "a MutatingAdmissionPolicy cannot call the API server"))
@@ -343,10 +350,20 @@ func (c *converter) answer(r *rule, s *scope, name, path string) translate.Value
 	if strings.Contains(version+resource, "{{") {
 		panic(refuseField("urlPath", "name the resource", "a resource that is computed"))
 	}
-	list := r.listed(version, resource, namespace.cel)
+	list, kind := r.listed(version, resource, namespace.cel), translate.Any
+	if gv, err := schema.ParseGroupVersion(version); err == nil {
+		if gvk, err := c.Mapper.KindFor(gv.WithResource(resource)); err == nil {
+			kind = c.objectOf(gvk)
+		}
+	}
 	if len(parts) == 1 {
-		found := translate.StructOf(map[string]translate.Type{"items": translate.ListOf(translate.Any)}, "items")
+		found := translate.StructOf(map[string]translate.Type{"items": translate.ListOf(kind)}, "items")
 		return translate.Expression(expr.Variable(r.define(name, expr.Call("dyn", list))), found)
 	}
-	return firstOf(r.define(name, itemsNamed(list, "o", s.notEmpty(parts[1]).cel))).Required()
+	return firstOf(r.define(name, itemsNamed(list, "o", s.notEmpty(parts[1]).cel)), kind).Required()
+}
+
+// objectOf is the type of the objects of a kind, which a server has taken.
+func (c *converter) objectOf(gvk schema.GroupVersionKind) translate.Type {
+	return translate.ObjectType(c.types([]schema.GroupVersionKind{gvk}))
 }

@@ -23,8 +23,8 @@ type edit struct {
 type expression struct {
 	cel  expr.Expr
 	when expr.Expr // the condition that there is a value; nil for always
-	// fraction reports that it is a number that may have a fraction, which CEL writes in another way as a string.
-	fraction bool
+	// text is the expression as a string; nil where string() is.
+	text func() expr.Expr
 }
 
 // isText reports whether it is a string whatever the object is.
@@ -107,7 +107,7 @@ func (e *edit) split() (apply, patch *edit) {
 	case e.fields != nil && !e.at.atomic():
 		a, p := splitAll(e.fields)
 		return e.with(a), e.with(p)
-	case e.nullable():
+	case e.nullable() && e.at.known() && (e.at.scalar() != "" || !e.at.atomic()):
 		return e, &edit{at: e.at, remove: true, only: expr.Not(e.when())}
 	case e.patchOnly():
 		return nil, e

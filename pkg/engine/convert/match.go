@@ -28,7 +28,6 @@ type selection struct {
 	namespaces *metav1.LabelSelector
 	conditions []expr.Expr
 	namespace  expr.Expr // what Kyverno takes for the namespace of the request
-	ambiguous  bool      // several groups have a kind of one of the names, so that no schema is that of all
 }
 
 // matcher converts match and exclude blocks.
@@ -126,14 +125,6 @@ func (m *matcher) constraints(s *selection, filters []match.Filter, all bool) {
 	}
 	if len(filters) == 1 && filters[0].NamespaceLabels != nil {
 		s.namespaces = filters[0].NamespaceLabels.Written()
-	}
-	groups := map[string]string{}
-	for _, r := range s.rules {
-		for _, k := range r.kinds {
-			group, known := groups[k.Kind]
-			s.ambiguous = s.ambiguous || known && group != k.Group
-			groups[k.Kind] = k.Group
-		}
 	}
 }
 

@@ -8,7 +8,6 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/schema"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/convert/expr"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/convert/translate"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/pattern"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/strategicmerge"
 )
@@ -16,7 +15,7 @@ import (
 // merge lowers strategic merge patches to edits.
 type merge struct {
 	scope *scope
-	lists *strategicmerge.Lists
+	lists []*strategicmerge.Lists // of each kind
 	// guards are what the whole patch depends on.
 	guards []expr.Expr
 	used   map[string]bool // variables of elements that are in scope
@@ -28,6 +27,7 @@ type merge struct {
 // fields lowers a map of a patch. Conditions on the map itself go to the guards.
 func (m *merge) fields(patch map[string]any, at place, guards *[]expr.Expr) []*edit {
 	edits := []*edit{}
+	m.scope.within(at, "map")
 	for _, key := range nameFirst(patch) {
 		anchor, name := pattern.ParseKey(key)
 		below := m.below(at, name)
@@ -61,7 +61,7 @@ func (m *merge) below(at place, name string) place {
 		return at.field(name, m.scope.sure(at, name))
 	}
 	var key expression
-	if r := refusalOf(func() { key = m.scope.text(name) }); r != nil {
+	if r := refusalOf(func() { key = m.scope.notEmpty(name) }); r != nil { // a server takes no empty key
 		panic(refuse(at, "the key %s: %v", name, r))
 	}
 	return at.computed(key.cel)
@@ -97,8 +97,10 @@ func (m *merge) edit(patch any, at place, ifAbsent bool, guards *[]expr.Expr) *e
 		if len(v) == 0 {
 			return nil
 		}
+		m.scope.within(at, "list")
 		return m.list(v, e, guards)
 	default:
+		m.scope.within(at, "scalar")
 		e.value = m.content(patch, at)
 	}
 	return e
@@ -143,11 +145,8 @@ func (m *merge) content(patch any, at place) any {
 	case string:
 		if strings.Contains(v, "{{") || strings.Contains(v, "$(") {
 			x := atPlace(at, func() expression { return m.scope.value(v, at) })
-			if x.fraction && (at.parentIsLabels() || at.scalar() == schema.String) {
-				panic(refuse(at, "%v", translate.FractionError()))
-			}
-			if at.parentIsLabels() && !x.isText() {
-				x.cel = expr.Call("string", x.cel)
+			if at.parentIsLabels() || at.scalar() == schema.String {
+				x.cel = atPlace(at, x.asText).cel
 			}
 			return x
 		}
@@ -166,7 +165,13 @@ func (p place) parentIsLabels() bool {
 
 // list lowers a list.
 func (m *merge) list(list []any, e *edit, guards *[]expr.Expr) *edit {
-	keys, merges := m.lists.Keys(e.at.path...)
+	keys, merges := m.lists[0].Keys(e.at.path...)
+	for i, other := range m.lists {
+		theirs, merge := other.Keys(e.at.path...)
+		if _, known := e.at.types[i].Atom(); known && (merge != merges || !slices.Equal(keys, theirs)) {
+			panic(refuse(e.at, "the kinds of the rule merge this list in different ways: write a rule for each"))
+		}
+	}
 	var elements []map[string]any
 	directive := ""
 	for _, item := range list {

@@ -9,6 +9,8 @@ import (
 
 	"github.com/go-openapi/jsonpointer"
 	"go.yaml.in/yaml/v3"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+	kyaml "sigs.k8s.io/yaml"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/convert/expr"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/convert/translate"
@@ -139,7 +141,9 @@ func (r *patchReader) value(n *yaml.Node) any {
 		for i := 0; i+1 < len(n.Content); i += 2 {
 			key := n.Content[i].Value
 			below := r.value(n.Content[i+1])
-			if placeholders.MatchString(key) {
+			if !placeholders.MatchString(key) {
+				key = fmt.Sprint(plainScalar(n.Content[i]))
+			} else {
 				x := r.quoted(key)
 				key, below = computedKey+x.cel.String(), keyed{x.cel, below}
 			}
@@ -161,6 +165,9 @@ func (r *patchReader) value(n *yaml.Node) any {
 		return r.quoted(n.Value)
 	}
 	x := r.template(r.restored(n.Value))
+	if r.form(n.Value) < translate.PlainText {
+		panic(refuseField("", "quote it, or write a patchStrategicMerge", "a variable that is not quoted (%s): Kyverno reads its value as YAML, which may be a list, a map, or none at all", r.restored(n.Value)))
+	}
 	if x.isText() {
 		r.Note("texts such as 5 and true in " + r.restored(n.Value) + " stay texts; Kyverno reads them as YAML, since they are not quoted")
 	}
@@ -185,13 +192,14 @@ func (r *patchReader) form(text string) translate.Form {
 	return form
 }
 
+// plainScalar is a scalar as Kyverno's library reads it, which is YAML 1.1: n and off are false, and 010 is 8.
 func plainScalar(n *yaml.Node) any {
-	var v any
-	if err := n.Decode(&v); err != nil {
-		panic(&Refusal{Reason: err.Error()})
+	if n.Style != 0 {
+		return n.Value
 	}
-	if i, ok := v.(int); ok {
-		return int64(i)
+	var v any
+	if err := utiljson.Unmarshal(must(kyaml.YAMLToJSON([]byte(n.Value))), &v); err != nil {
+		panic(&Refusal{Reason: err.Error()})
 	}
 	return v
 }
@@ -278,7 +286,10 @@ func (s *scope) moved(o patchOperation, root, to place, out *operations) {
 		panic(refuseField("", "write add and remove", "the operation %s into a list", o.op))
 	}
 	from := root
-	for _, segment := range o.from {
+	for i, segment := range o.from {
+		if i > 0 {
+			s.within(from, s.kindFor(segment))
+		}
 		from = s.descend(from, segment)
 	}
 	for _, needed := range []place{from, to} {
@@ -297,9 +308,10 @@ func (s *scope) parent(o patchOperation, root place, out *operations) place {
 	for i, seg := range o.path[:len(o.path)-1] {
 		list := at
 		at = s.descend(at, seg)
+		s.within(at, s.kindFor(o.path[i+1]))
 		if (o.op == "add" || o.op == "replace") && !s.loopsOver(at) && !s.needed(at) && (at.root == root.root || at.of != nil) {
 			empty := expr.Map()
-			if next := o.path[i+1]; next.text == "-" || wholeNumber.MatchString(next.text) || s.isIndex(next.cel) {
+			if s.kindFor(o.path[i+1]) == "list" {
 				empty = expr.List()
 			}
 			if n, err := strconv.Atoi(seg.text); err == nil && at.path[len(at.path)-1] == "[]" {
@@ -313,6 +325,14 @@ func (s *scope) parent(o patchOperation, root place, out *operations) place {
 		}
 	}
 	return at
+}
+
+// kindFor is what Kyverno makes for a part of a JSON pointer where there is nothing.
+func (s *scope) kindFor(seg segment) string {
+	if seg.text == "-" || wholeNumber.MatchString(seg.text) || s.isIndex(seg.cel) {
+		return "list"
+	}
+	return "map"
 }
 
 // textOf is the text of a scalar, as labels and annotations have it.
@@ -367,7 +387,7 @@ func (s *scope) isIndex(e expr.Expr) bool {
 
 // isList reports whether the schema has a list at the place.
 func (p place) isList() bool {
-	atom, ok := p.typ.Atom()
+	atom, ok := p.shape()
 	return ok && atom.List != nil && atom.Map == nil
 }
 

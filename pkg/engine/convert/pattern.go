@@ -35,6 +35,7 @@ func (m *merge) matchesMap(at place, want map[string]any) expr.Expr {
 		return expr.And(at.has)
 	}
 	var all []expr.Expr
+	m.scope.within(at, "map")
 	for _, key := range sortedKeys(want) {
 		anchor, name := pattern.ParseKey(key)
 		below := at.field(name, false)

@@ -24,7 +24,8 @@ type place struct {
 	plain, found, has expr.Expr
 	// pointer has the parts of the JSON pointer.
 	pointer []expr.Expr
-	typ     diff.Type
+	// types are what the schemas of the rule's kinds say of the place, one at least.
+	types []diff.Type
 	// path has the names of fields from the object on, "[]" for the elements of a list.
 	path []string
 	// absent reports that root itself is an optional.
@@ -34,11 +35,11 @@ type place struct {
 var identifier = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
 // below is a place in another one: its value, the end of its path and of its pointer, and its type.
-func (p place) below(plain func(of expr.Expr) expr.Expr, sure bool, name string, pointer expr.Expr, typ diff.Type) place {
+func (p place) below(plain func(of expr.Expr) expr.Expr, sure bool, name string, pointer expr.Expr, typ func(diff.Type) diff.Type) place {
 	out := p
 	out.of, out.key = &p, nil
 	out.path, out.pointer = append(slices.Clip(p.path), name), append(slices.Clip(p.pointer), pointer)
-	out.plain, out.typ = plain(p.plain), typ
+	out.plain, out.types = plain(p.plain), typesOf(p.types, typ)
 	if sure && p.found == nil {
 		return out
 	}
@@ -52,21 +53,55 @@ func (p place) below(plain func(of expr.Expr) expr.Expr, sure bool, name string,
 	return out
 }
 
+func fieldOf(name string) func(diff.Type) diff.Type {
+	return func(t diff.Type) diff.Type { return t.Field(name) }
+}
+
+// typesOf are the types of a part of values of some types.
+func typesOf(types []diff.Type, part func(diff.Type) diff.Type) []diff.Type {
+	out := make([]diff.Type, len(types))
+	for i, t := range types {
+		out[i] = part(t)
+	}
+	return out
+}
+
+// shape is what the schemas say of the place. It is not known where one of the kinds has it not, or in another form: what is right for the
+// first kind would be denied for another one.
+func (p place) shape() (atom schema.Atom, ok bool) {
+	atom, ok = p.types[0].Atom()
+	for _, t := range p.types[1:] {
+		other, known := t.Atom()
+		ok = ok && known && alike(atom, other)
+	}
+	return atom, ok
+}
+
+// alike reports whether values of two types are written in the same way.
+func alike(a, b schema.Atom) bool {
+	if (a.Scalar == nil) != (b.Scalar == nil) || (a.List == nil) != (b.List == nil) || (a.Map == nil) != (b.Map == nil) {
+		return false
+	}
+	return (a.Scalar == nil || *a.Scalar == *b.Scalar) &&
+		(a.List == nil || a.List.ElementRelationship == b.List.ElementRelationship && slices.Equal(a.List.Keys, b.List.Keys)) &&
+		(a.Map == nil || a.Map.ElementRelationship == b.Map.ElementRelationship && (len(a.Map.Fields) == 0) == (len(b.Map.Fields) == 0))
+}
+
 // field is the place of a field.
 func (p place) field(name string, sure bool) place {
-	return p.below(func(of expr.Expr) expr.Expr { return expr.Field(of, name) }, sure, name, expr.String(jsonpointer.Escape(name)), p.typ.Field(name))
+	return p.below(func(of expr.Expr) expr.Expr { return expr.Field(of, name) }, sure, name, expr.String(jsonpointer.Escape(name)), fieldOf(name))
 }
 
 // computed is the place of the value of a key that an expression computes.
 func (p place) computed(key expr.Expr) place {
-	out := p.below(func(of expr.Expr) expr.Expr { return expr.Index(of, key) }, false, "{}", expr.Call("jsonpatch.escapeKey", key), p.typ.Field(""))
+	out := p.below(func(of expr.Expr) expr.Expr { return expr.Index(of, key) }, false, "{}", expr.Call("jsonpatch.escapeKey", key), fieldOf(""))
 	out.key = key
 	return out
 }
 
 // at is the element of a list with an index.
 func (p place) at(index, pointer expr.Expr) place {
-	out := p.below(func(of expr.Expr) expr.Expr { return expr.Index(of, index) }, false, "[]", pointer, p.typ.Element())
+	out := p.below(func(of expr.Expr) expr.Expr { return expr.Index(of, index) }, false, "[]", pointer, diff.Type.Element)
 	out.key = index
 	return out
 }
@@ -75,7 +110,7 @@ func (p place) at(index, pointer expr.Expr) place {
 // the list.
 func (p place) element(variable string, index expr.Expr) place {
 	return place{
-		root: variable, plain: expr.Name(variable), pointer: append(slices.Clip(p.pointer), index), typ: p.typ.Element(),
+		root: variable, plain: expr.Name(variable), pointer: append(slices.Clip(p.pointer), index), types: typesOf(p.types, diff.Type.Element),
 		path: append(slices.Clip(p.path), "[]"),
 	}
 }
@@ -103,7 +138,7 @@ func (p place) elements() expr.Expr { return p.or(expr.List()) }
 
 // value is the value at the place, in the terms of expressions.
 func (p place) value() translate.Value {
-	t := translate.TypeOf(p.typ)
+	t := translate.TypeOf(p.types...)
 	if p.parentIsLabels() {
 		t = translate.Text
 		if p.path[len(p.path)-2] == "labels" {
@@ -148,7 +183,7 @@ func (p place) object() string {
 
 // atomic reports whether a map or list at the place cannot be changed in part by an ApplyConfiguration.
 func (p place) atomic() bool {
-	atom, ok := p.typ.Atom()
+	atom, ok := p.shape()
 	switch {
 	case !ok:
 		return true
@@ -164,7 +199,7 @@ func (p place) atomic() bool {
 
 // listKeys are the keys by which an ApplyConfiguration merges the list at the place.
 func (p place) listKeys() []string {
-	if atom, ok := p.typ.Atom(); ok && atom.List != nil && atom.List.ElementRelationship == schema.Associative {
+	if atom, ok := p.shape(); ok && atom.List != nil && atom.List.ElementRelationship == schema.Associative {
 		return atom.List.Keys
 	}
 	return nil
@@ -172,20 +207,20 @@ func (p place) listKeys() []string {
 
 // texts reports whether the place is a map whose keys are no fields, such as labels.
 func (p place) texts() bool {
-	atom, ok := p.typ.Atom()
+	atom, ok := p.shape()
 	return ok && atom.Map != nil && atom.Scalar == nil && len(atom.Map.Fields) == 0 // what may be a scalar may be anything
 }
 
 // scalar is the type of a scalar at the place, as the schema has it; empty if it is not known.
 func (p place) scalar() schema.Scalar {
-	if atom, ok := p.typ.Atom(); ok && atom.Scalar != nil && atom.Map == nil && atom.List == nil {
+	if atom, ok := p.shape(); ok && atom.Scalar != nil && atom.Map == nil && atom.List == nil {
 		return *atom.Scalar
 	}
 	return ""
 }
 
 // known reports whether the schema has the place.
-func (p place) known() bool { _, ok := p.typ.Atom(); return ok }
+func (p place) known() bool { _, ok := p.shape(); return ok }
 
 // isLabels reports whether the place is a map whose values are always strings.
 func (p place) isLabels() bool {

@@ -214,25 +214,29 @@ func (c *converter) jsonPatch(r *rule, s *scope, text string) {
 	r.forms = [][]mutation{{{cel: out.expr()}}}
 }
 
-// kind is the one whose schema says how to write a patch: all kinds of a rule have to agree.
-func (r *rule) kind() schema.GroupVersionKind {
+// typed are the kinds whose schemas say how to write a patch; one of which nothing is known where the rule has others, too.
+func (r *rule) typed() []schema.GroupVersionKind {
 	if r.target.Kind != "" {
-		return r.target
+		return []schema.GroupVersionKind{r.target}
 	}
-	if r.ambiguous {
-		return schema.GroupVersionKind{}
+	if kinds := r.kindsOf(); len(kinds) > 0 {
+		return kinds
 	}
-	for _, rule := range r.rules {
-		for _, k := range rule.kinds {
-			return k
-		}
+	return []schema.GroupVersionKind{{}}
+}
+
+// types are those of the kinds.
+func (c *converter) types(kinds []schema.GroupVersionKind) []diff.Type {
+	out := make([]diff.Type, len(kinds))
+	for i, k := range kinds {
+		out[i] = diff.TypeOf(c.ctx, c.Reader, k)
 	}
-	return schema.GroupVersionKind{}
+	return out
 }
 
 // root is the whole object, as an expression sees it.
 func (c *converter) root(r *rule) place {
-	return place{root: "object", plain: expr.Name("object"), typ: diff.TypeOf(c.ctx, c.Reader, r.kind())}
+	return place{root: "object", plain: expr.Name("object"), types: c.types(r.typed())}
 }
 
 // alwaysThere are the places that all objects of some kinds have that a server takes.
@@ -269,7 +273,7 @@ func (r *rule) kindsOf() []schema.GroupVersionKind {
 
 func (c *converter) scope(r *rule) *scope {
 	sure := alwaysThere(r.kindsOf())
-	o := translate.Options{Kind: c.root(r).typ, Namespace: r.namespace, Sure: sure, Deleted: r.onlyDeleted()}
+	o := translate.Options{Kinds: c.types(r.typed()), Namespace: r.namespace, Sure: sure, Deleted: r.onlyDeleted()}
 	if c.To == MutatingAdmissionPolicy {
 		o.Language = translate.MutatingAdmissionPolicy
 	}
@@ -281,19 +285,17 @@ func (r *rule) onlyDeleted() bool {
 	return !slices.ContainsFunc(r.rules, func(rule resourceRule) bool { return !slices.Equal(rule.Operations, []string{"DELETE"}) })
 }
 
-// typeOf is the type of a kind.
-func (c *converter) typeOf(version, kind string) diff.Type {
-	return diff.TypeOf(c.ctx, c.Reader, schema.FromAPIVersionAndKind(version, kind))
-}
-
-// lists says how the lists of the rule's kind merge.
-func (c *converter) lists(r *rule) *strategicmerge.Lists {
-	gvk := r.kind()
-	s, err := c.Reader.Schema(c.ctx, gvk)
-	if err != nil {
-		s = engine.Schema{}
+// lists says how the lists of the rule's kinds merge.
+func (c *converter) lists(r *rule) []*strategicmerge.Lists {
+	var out []*strategicmerge.Lists
+	for _, gvk := range r.typed() {
+		s, err := c.Reader.Schema(c.ctx, gvk)
+		if err != nil {
+			s = engine.Schema{}
+		}
+		out = append(out, strategicmerge.NewLists(s, gvk))
 	}
-	return strategicmerge.NewLists(s, gvk)
+	return out
 }
 
 func (c *converter) strategicMerge(r *rule, s *scope, patch map[string]any) []expr.Expr {

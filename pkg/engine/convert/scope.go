@@ -3,6 +3,7 @@ package convert
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -49,6 +50,26 @@ func (s *scope) need(c expr.Expr) {
 	}
 }
 
+// within makes the rule depend on that a place is a map, a list or a scalar, where there is anything. Of what the schemas do not say that it is one,
+// both CEL and a JSON patch have errors where it is something else, and the request would be denied; Kyverno's rule fails, and changes nothing.
+func (s *scope) within(p place, kind string) {
+	atom, ok := p.shape()
+	kinds := map[string]bool{"map": atom.Map != nil, "list": atom.List != nil, "scalar": atom.Scalar != nil}
+	delete(kinds, kind)
+	known := !slices.Contains(slices.Collect(maps.Values(kinds)), true)
+	is := expr.Equal(expr.Call("type", p.plain), expr.Name(kind))
+	if kind == "scalar" {
+		is = expr.Not(expr.Binary("in", expr.Call("type", p.plain), expr.List(expr.Name("map"), expr.Name("list"))))
+	}
+	switch {
+	case ok && known, len(p.path) == 0, p.path[0] == "metadata", kind == "scalar" && p.types[0].EmptyIsAbsent: // built-in kinds say it of ports
+	case p.root != "object" && !slices.ContainsFunc(s.loops, func(l loop) bool { return l.variable == p.root }):
+		panic(refuse(p, "the schema does not say that it is a %s; give the definition of the kind", kind))
+	default:
+		s.need(expr.Or(expr.Not(p.has), is))
+	}
+}
+
 // text is an expression for a text with variables.
 func (s *scope) text(template string) expression {
 	x := s.template(template)
@@ -59,9 +80,10 @@ func (s *scope) text(template string) expression {
 // asText is the expression as a string.
 func (x expression) asText() expression {
 	switch {
-	case x.fraction:
-		panic(&Refusal{Reason: translate.FractionError().Error()})
-	case !x.isText():
+	case x.isText():
+	case x.text != nil:
+		x.cel = x.text()
+	default:
 		x.cel = expr.Call("string", x.cel)
 	}
 	return expression{cel: x.cel}
@@ -94,7 +116,7 @@ func (s *scope) expression(v translate.Value) expression {
 		}
 	}
 	s.need(v.Guard())
-	out := expression{cel: v.Plain(), fraction: v.MayHaveFraction()}
+	out := expression{cel: v.Plain(), text: func() expr.Expr { return s.AsText(v) }}
 	if v.Has() != nil && (v.Guard() == nil || !expr.Same(v.Guard(), v.Has())) {
 		out.when = v.Has()
 	}

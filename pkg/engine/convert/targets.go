@@ -153,7 +153,7 @@ func (c *converter) isTrigger(r *rule, gvk schema.GroupVersionKind, namespaced b
 func (c *converter) targetScope(r *rule, gvk schema.GroupVersionKind) *scope {
 	sure := alwaysThere([]schema.GroupVersionKind{gvk})
 	o := translate.Options{
-		Kind: c.root(r).typ, Sure: alwaysThere(r.kindsOf()), Targets: true, Target: diff.TypeOf(c.ctx, c.Reader, gvk), TargetSure: sure,
+		Kinds: c.types(r.typed()), Sure: alwaysThere(r.kindsOf()), Targets: true, Target: diff.TypeOf(c.ctx, c.Reader, gvk), TargetSure: sure,
 		Namespace: orEmpty(expr.Path("request.?namespace")), Deleted: r.onlyDeleted(),
 	}
 	r.target = gvk

@@ -270,6 +270,9 @@ func Binary(op string, left, right Expr) Expr {
 	if whole, ok := strings.CutSuffix(right.name, ".0"); ok && right.op == constant && right.kind == Double && KindOf(left) == Integer {
 		right = &Node{name: whole, kind: Integer}
 	}
+	if KindOf(left) == Double && right.op == constant && right.kind == Integer { // which the type checker does not compare
+		right = &Node{name: right.name + ".0", kind: Double}
+	}
 	equality := op == "==" || op == "!="
 	if a, b := KindOf(left), KindOf(right); equality && a != b && a != Dyn && b != Dyn {
 		left = Call("dyn", left) // for which the type checker lets them be compared

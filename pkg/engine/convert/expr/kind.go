@@ -83,7 +83,7 @@ func kindOfRelation(e Expr) Kind {
 //nolint:gochecknoglobals // an immutable table
 var results = map[string]Kind{
 	"size": Integer, "int": Integer, "indexOf": Integer, "lastIndexOf": Integer, "compareTo": Integer,
-	"double": Double, "asApproximateFloat": Double,
+	"double": Double, "asApproximateFloat": Double, "math.ceil": Double, "math.floor": Double, "math.round": Double, "math.isFinite": Boolean,
 	"string": Text, "upperAscii": Text, "lowerAscii": Text, "trim": Text, "replace": Text, "substring": Text,
 	"join": Text, "base64.encode": Text, "json.marshal": Text, "regex.replace": Text, "charAt": Text, "strings.quote": Text,
 	"hash.md5": Text, "hash.sha1": Text, "hash.sha256": Text, "time.toCron": Text, "jsonpatch.escapeKey": Text,

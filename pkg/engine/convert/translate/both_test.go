@@ -63,7 +63,7 @@ func podType(t testing.TB) diff.Type {
 func (b *both) scope(l translate.Language, known bool) *translate.Scope {
 	o := translate.Options{Language: l, Namespace: expr.Path("request.namespace")}
 	if known {
-		o.Kind = b.pod
+		o.Kinds = []diff.Type{b.pod}
 	}
 	return translate.NewScope(o)
 }

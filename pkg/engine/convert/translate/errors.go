@@ -65,8 +65,3 @@ func Try(translate func()) (err error) {
 	translate()
 	return nil
 }
-
-// FractionError is why a number that may have a fraction cannot become a string.
-func FractionError() error {
-	return unsupported("a number in a text", reasonFraction, "write it in a field that is a number: CEL writes 0.0000001 and 1e20 otherwise").error
-}

@@ -33,6 +33,7 @@ const (
 	reasonOther     = "CEL's function gives another result"
 	reasonEachTime  = "it gives another value in every evaluation"
 	reasonDurations = "CEL writes durations in seconds"
+	reasonDenies    = "it fails for a text that it cannot read, so that the request would be denied, where Kyverno's rule changes nothing"
 )
 
 // functions are those that expressions may call. The table is never written to.
@@ -106,8 +107,8 @@ func init() { //nolint:gochecknoinits,funlen // the table refers to functions th
 		"lookup":            {params: []kinds{isMap | isList, isTextNumber}, translate: lookup},
 		"items":             {params: []kinds{isMap | isList, isString, isString}, translate: items},
 		"object_from_lists": {params: []kinds{isList, isList}, translate: objectFromLists},
-		"parse_json":        {params: text, policiesOnly: true, translate: parse("json.unmarshal", "JSON")},
-		"parse_yaml":        {params: text, policiesOnly: true, translate: parse("yaml.parse", "YAML")},
+		"parse_json":        {params: text, translate: onlyConstants("MutatingPolicies have json.unmarshal() for texts that are surely JSON")},
+		"parse_yaml":        {params: text, translate: onlyConstants("MutatingPolicies have yaml.parse() for texts that are surely YAML")},
 		"semver_compare":    {params: texts, translate: semverCompare},
 		"x509_decode":       {refused: reasonOther, instead: "MutatingPolicies have x509.decode(), whose fields have other names"},
 		"image_normalize":   {refused: reasonOther, instead: "MutatingPolicies have image(), which knows other default registries"},
@@ -138,6 +139,12 @@ func init() { //nolint:gochecknoinits,funlen // the table refers to functions th
 	}
 }
 
+// onlyConstants is a function that CEL cannot try: it fails for some texts, so that the request would be denied, where Kyverno's rule changes
+// nothing.
+func onlyConstants(instead string) func(*callOf) Value {
+	return func(c *callOf) Value { panic(unsupported(c.name, reasonDenies, instead)) }
+}
+
 // plainly is a function of arguments that are all there.
 func plainly(t Type, build func(c *callOf, args ...expr.Expr) expr.Expr) func(*callOf) Value {
 	return func(c *callOf) Value {
@@ -156,7 +163,12 @@ func called(name string, t Type) func(*callOf) Value {
 
 // method is a method of a text without arguments.
 func method(name string) func(*callOf) Value {
-	return plainly(Text, func(_ *callOf, a ...expr.Expr) expr.Expr { return expr.Method(a[0], name) })
+	return plainly(Text, func(c *callOf, a ...expr.Expr) expr.Expr {
+		if c.args[0].typ.Form() < PathSegment {
+			c.Note(c.name + " changes no other letters than a to z and A to Z")
+		}
+		return expr.Method(a[0], name)
+	})
 }
 
 // call translates a call of a function.

@@ -165,6 +165,9 @@ func (c *callOf) keyed(list Value, use func(bound string, key Value) Value) Valu
 		if key.has != nil { // it is not asked of a list of one element
 			panic(unsupported(c.name, "the key may be absent", "give it a default"))
 		}
+		if key.mayHaveFraction() { // CEL orders no integers among doubles
+			key.plain = fraction(key)
+		}
 		return use(bound, key)
 	})
 }
@@ -174,7 +177,12 @@ func sortList(c *callOf) Value {
 	if list.keysOf != nil {
 		return list // keys are sorted
 	}
-	return Expression(expr.Method(list.plain, "sort"), list.typ)
+	of := list.plain
+	if elem := list.Elements(); elem.is(isNumber) && !elem.whole { // CEL sorts no integers among doubles
+		name := c.fresh(list.name)
+		of = expr.Macro(of, "map", name, fraction(list.element(name)))
+	}
+	return Expression(expr.Method(of, "sort"), list.typ)
 }
 
 func merge(c *callOf) Value {
@@ -279,7 +287,7 @@ func toNumber(c *callOf) Value {
 }
 
 // decimal is the form of numbers that a double can hold.
-const decimal = `^[-+]?([0-9]{1,200}([.][0-9]*)?|[.][0-9]+)([eE][-+]?[0-9]{1,2})?$`
+const decimal = `^[-+]?([0-9](_?[0-9]){0,199}([.][0-9]*)?|[.][0-9]+)([eE][-+]?[0-9]{1,2})?$`
 
 func toString(c *callOf) Value {
 	v := c.inserting(c.args[0])
@@ -376,13 +384,6 @@ func objectFromLists(c *callOf) Value {
 	return Expression(expr.Method(names.plain, "transformMapEntry", expr.Name(i), expr.Name(k), entry), Type{kinds: isMap, elem: &elem})
 }
 
-func parse(function, format string) func(*callOf) Value {
-	return func(c *callOf) Value {
-		c.Note("a text that is no " + format + " denies the request; in Kyverno's rule it changed nothing")
-		return Expression(expr.Call(function, c.args[0].plain), Any)
-	}
-}
-
 // number is an operand of an arithmetic function, which may be no quantity and no duration.
 func (c *callOf) number(i int) Value {
 	arg := c.args[i]
@@ -425,8 +426,10 @@ func fraction(v Value) expr.Expr {
 // isWhole reports whether a number never has a fraction.
 func isWhole(v Value) bool { return v.typ.whole || expr.KindOf(v.plain) == expr.Integer }
 
-// MayHaveFraction reports whether the value is a number that is not known to be whole.
-func (v Value) MayHaveFraction() bool { return v.typ.is(isNumber) && !isWhole(v) }
+// mayHaveFraction reports whether the value is a number that is not known to be whole.
+func (v Value) mayHaveFraction() bool {
+	return v.typ.can(isNumber) && v.typ.kinds != isString|isNumber && !isWhole(v)
+}
 
 func arithmetic(op string) func(*callOf) Value {
 	return func(c *callOf) Value {
@@ -444,21 +447,36 @@ func arithmetic(op string) func(*callOf) Value {
 		switch {
 		case op == "%" && !wholes:
 			panic(unsupported(c.name, reasonFraction, "use it with whole numbers of built-in kinds"))
-		case op == "/" || !wholes:
+		case op == "/" && wholes: // which is never infinite
 			return Expression(expr.Binary(op, fraction(a), fraction(b)), Number)
+		case !wholes:
+			return c.finite(expr.Binary(op, fraction(a), fraction(b)))
 		}
 		return Expression(expr.Binary(op, whole(a), whole(b)), Whole)
 	}
 }
 
+// finite is the result of a calculation with doubles. Kyverno's rule fails where it is out of range, and an object with an infinite one
+// would be denied.
+func (c *callOf) finite(result expr.Expr) Value {
+	if c.Language() != MutatingPolicy {
+		panic(unsupported(c.name, reasonFraction, "write a MutatingPolicy, which can tell an infinite result, or use whole numbers of built-in kinds"))
+	}
+	c.has = all(c.has, expr.Call("math.isFinite", result))
+	return Expression(expr.Typed(result, expr.Double), Number)
+}
+
 func absolute(c *callOf) Value {
 	x := c.args[0].plain
+	if !isWhole(c.args[0]) { // there is no positive of the smallest integer
+		x = fraction(c.args[0])
+	}
 	return Expression(expr.Cond(expr.Binary("<", x, expr.Int(0)), expr.Minus(x), x), Type{kinds: isNumber, whole: isWhole(c.args[0])})
 }
 
 func rounded(name string) func(*callOf) Value {
 	return func(c *callOf) Value {
-		return Expression(expr.Call(name, fraction(c.args[0])), Whole)
+		return Expression(expr.Typed(expr.Call(name, fraction(c.args[0])), expr.Double), Number) // -0.0, and 1e+20, among others
 	}
 }
 
@@ -467,7 +485,7 @@ func round(c *callOf) Value {
 	if n < 0 {
 		panic(unsupported(c.name, reasonDynamic, "give a number of digits that is not negative"))
 	}
-	return Expression(expr.Call("math.round", fraction(c.args[0]), expr.Int(n)), Number)
+	return c.finite(expr.Call("math.round", fraction(c.args[0]), expr.Int(n)))
 }
 
 func (c *callOf) sumOf(kind string) expr.Expr {
@@ -488,7 +506,10 @@ func sum(c *callOf) Value {
 	if c.args[0].Elements().whole {
 		kind, of = "int", Whole
 	}
-	return Expression(c.sumOf(kind), of)
+	if of.whole {
+		return Expression(c.sumOf(kind), of)
+	}
+	return c.finite(c.sumOf(kind))
 }
 
 // average of an empty list is null.
@@ -496,6 +517,9 @@ func average(c *callOf) Value {
 	before := c.has
 	total := c.sumOf("double")
 	v := Expression(expr.Binary("/", total, expr.Call("double", expr.Method(c.args[0].plain, "size"))), Number)
+	if !c.args[0].Elements().whole {
+		v = c.finite(v.plain)
+	}
 	v.has, c.has = c.has, before
 	return v
 }

@@ -177,7 +177,7 @@ func (want *asText) relates(e expr.Expr, op string, onlyDurations, sure bool) ex
 	case exact:
 		return duration
 	case want.number != nil:
-		return expr.Or(duration, expr.And(expr.Method(e, "matches", expr.String(decimal)), expr.Binary(op, expr.Call("double", e), expr.Float(*want.number))))
+		return expr.Or(duration, expr.And(expr.Method(e, "matches", expr.String(decimal+`|^[-+]?(?i:inf|infinity)$`)), expr.Binary(op, expr.Call("double", e), expr.Float(*want.number))))
 	}
 	if _, err := semver.Parse(want.text); err == nil {
 		return expr.And(expr.Call("isSemver", e), ordered(op, expr.Call("semver", e), expr.Call("semver", expr.String(want.text))))

@@ -25,8 +25,8 @@ func (s *Scope) Pattern(v Value, want any) expr.Expr {
 	if v.typ.is(isList) {
 		return expr.And(v.has, s.every(v, func(item Value) expr.Expr { return scalarPattern(item, text) }))
 	}
-	if v.typ.kinds == 0 { // of which CEL makes no text unless it is a scalar
-		v = v.needs(isScalar)
+	if v.typ.kinds == 0 { // it may be a scalar, or a list of them
+		panic(unsupported("a pattern", reasonUnknownType, "give the definition of the kind"))
 	}
 	return scalarPattern(v, text)
 }

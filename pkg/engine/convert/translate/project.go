@@ -46,11 +46,10 @@ func swallowed(v Value) Value {
 	return v
 }
 
-// asList is a value that is null unless it is a list.
+// asList is a value that is null unless it is a list: CEL has no macros of anything else, so that one without a type is asked what it is.
 func asList(v Value) Value {
 	if v.typ.can(isList) {
-		v.typ.kinds = isList
-		return v
+		return v.needs(isList)
 	}
 	n := null()
 	n.typ = Type{kinds: isList}

@@ -216,6 +216,8 @@ func (s *Scope) index(ast gojmespath.ASTNode, on *Value) Value {
 	case i >= 0:
 		return on.at(expr.Int(int64(i)))
 	case i == -1 && on.typ.can(isList):
+		list := asList(*on)
+		on = &list
 		last := expr.Method(on.Or(expr.List()), "last")
 		v := Optional(last, expr.Method(expr.Method(on.plain, "last"), "value"), on.Elements(), false)
 		v.strict, v.lenient = on.strict, on.lenient

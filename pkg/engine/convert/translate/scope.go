@@ -21,8 +21,8 @@ const (
 // Options describe the objects that a rule matches.
 type Options struct {
 	Language Language
-	// Kind is the schema of the objects; zero where it is not known, or where there are several kinds.
-	Kind diff.Type
+	// Kinds are the schemas of the objects: one for each of their kinds, zero where it is not known.
+	Kinds []diff.Type
 	// Sure are places that the objects always have: "spec.template".
 	Sure []string
 	// Namespace is the expression of what Kyverno takes for the namespace of the request: a Namespace counts as its own.
@@ -67,7 +67,7 @@ func NewScope(o Options) *Scope {
 		s.names[name] = Expression(expr.Typed(expr.Cond(isAccount, part, expr.String("")), expr.Text), Text)
 	}
 	if o.Targets {
-		s.names["target"] = Expression(expr.Name("object"), ObjectType(o.Target, o.TargetSure...))
+		s.names["target"] = Expression(expr.Name("object"), ObjectType([]diff.Type{o.Target}, o.TargetSure...))
 	}
 	return s
 }
@@ -78,7 +78,7 @@ func (s *Scope) request() Value {
 	resource := Type{kinds: isMap, known: map[string]*Type{"group": &Name, "version": &Name, "resource": &Name}, required: []string{"group", "version", "resource"}}
 	groups := ListOf(Text)
 	user := Type{kinds: isMap, known: map[string]*Type{"username": &Text, "uid": &Text, "groups": &groups}, required: []string{"username"}}
-	object := ObjectType(s.options.Kind, s.options.Sure...)
+	object := ObjectType(s.options.Kinds, s.options.Sure...)
 	return Expression(expr.Typed(expr.Name("request"), expr.OtherKind), Type{kinds: isMap, required: []string{"operation", "kind", "resource", "userInfo", "object"}, known: map[string]*Type{
 		"operation": {kinds: isString, filled: true, form: PathSegment}, "name": &Name, "namespace": &Name, "subResource": &Text, "uid": &Name,
 		"kind": &kind, "resource": &resource, "userInfo": &user, "object": &object, "oldObject": &object,
@@ -94,7 +94,7 @@ func (s *Scope) ofRequest(name string) (v Value, ok bool) {
 	if s.options.Deleted {
 		object = old
 	}
-	typ := ObjectType(s.options.Kind, s.options.Sure...)
+	typ := ObjectType(s.options.Kinds, s.options.Sure...)
 	switch name {
 	case "object":
 		return Expression(object, typ), true

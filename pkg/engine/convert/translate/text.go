@@ -110,16 +110,8 @@ func (s *Scope) inserting(v Value) Value {
 	switch {
 	case v.typ.is(isString):
 		out.plain = v.plain
-	case v.MayHaveFraction():
-		check(FractionError())
-	case v.typ.is(isScalar), v.typ.kinds == 0: // which is taken to be one
-		out.plain = stringOf(v)
-	case v.typ.can(isString):
-		panic(unsupported("a value in a text", reasonUnknownType, ""))
-	case s.options.Language == MutatingPolicy:
-		out.plain = expr.Call("json.marshal", v.plain)
 	default:
-		panic(unsupported("a list or an object in a text", reasonOnlyPolicies, "write a MutatingPolicy"))
+		out.plain = s.AsText(v)
 	}
 	if v.has != nil && !expr.Same(v.has, v.strict) {
 		if v.typ.is(isString) {
@@ -129,6 +121,24 @@ func (s *Scope) inserting(v Value) Value {
 		}
 	}
 	return out
+}
+
+// AsText is the text of a value. CEL's string() writes 1e-07 and 1e+20, and has an error for lists and maps; what may be one of these is
+// written by json.marshal(), as Kyverno writes it.
+func (s *Scope) AsText(v Value) expr.Expr {
+	switch {
+	case expr.KindOf(v.plain) == expr.Text:
+		return v.plain
+	case v.typ.is(isScalar) && !v.mayHaveFraction():
+		return stringOf(v)
+	case s.options.Language != MutatingPolicy && v.mayHaveFraction():
+		panic(unsupported("a number in a text", reasonFraction, "write a MutatingPolicy, or a field that is a number"))
+	case s.options.Language != MutatingPolicy:
+		panic(unsupported("a value that may be a list or an object in a text", reasonOnlyPolicies, "write a MutatingPolicy, or give the definition of the kind"))
+	case v.typ.can(isString):
+		return expr.Cond(isOf(v.plain, isString), expr.Call("string", v.plain), expr.Call("json.marshal", v.plain))
+	}
+	return expr.Call("json.marshal", v.plain)
 }
 
 // stringOf is the text of a scalar.

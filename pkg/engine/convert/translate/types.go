@@ -30,6 +30,7 @@ func (k kinds) can(other kinds) bool { return k&other != 0 }
 type Type struct {
 	kinds kinds // 0 for any
 	in    diff.Type
+	also  []Type           // what the same place is in objects of other kinds
 	elem  *Type            // of a list, or of the values of a map
 	known map[string]*Type // of fields
 	// required are fields that are always there.
@@ -86,8 +87,10 @@ func (t Type) all() kinds {
 //nolint:gochecknoglobals // immutable
 var labels, annotations = Type{kinds: isMap, elem: &Label, form: PlainText}, Type{kinds: isMap, elem: &Text, form: PlainText}
 
+// Metadata is that of an object.
+//
 //nolint:gochecknoglobals // immutable
-var metadata = Type{kinds: isMap, known: map[string]*Type{
+var Metadata = Type{kinds: isMap, known: map[string]*Type{
 	"name": &Name, "generateName": &Name, "namespace": &Name, "uid": &Name, "creationTimestamp": &Name,
 	"labels": &labels, "annotations": &annotations,
 }}
@@ -95,21 +98,52 @@ var metadata = Type{kinds: isMap, known: map[string]*Type{
 //nolint:gochecknoglobals // immutable
 var apiVersion = Type{kinds: isString, form: PlainText}
 
-// ObjectType is the type of objects of a kind that have a value at some places.
-func ObjectType(kind diff.Type, sure ...string) Type {
-	t := Type{kinds: isMap, known: map[string]*Type{"apiVersion": &apiVersion, "kind": &Name, "metadata": &metadata}}
+// ObjectType is the type of objects of some kinds that have a value at some places.
+func ObjectType(kinds []diff.Type, sure ...string) Type {
+	t := Type{kinds: isMap, known: map[string]*Type{"apiVersion": &apiVersion, "kind": &Name, "metadata": &Metadata}}
 	t.required, t.sure = []string{"apiVersion", "kind", "metadata"}, sure
-	if kind.Schema != nil {
-		t.in = kind
-		m := TypeOf(kind.Field("metadata"))
-		m.known = metadata.known
+	if len(kinds) > 0 && !slices.ContainsFunc(kinds, func(kind diff.Type) bool { return kind.Schema == nil }) {
+		of := TypeOf(kinds...)
+		t.in, t.also = of.in, of.also
+		m := TypeOf(t.in.Field("metadata"))
+		m.known = Metadata.known
 		t.known["metadata"] = &m
 	}
 	return t
 }
 
-// TypeOf is what a schema says of a value.
-func TypeOf(in diff.Type) Type {
+// TypeOf is what schemas say of a value, which is of one of the types.
+func TypeOf(in ...diff.Type) Type {
+	t := typeOf(in[0])
+	for _, other := range in[1:] {
+		t = t.or(typeOf(other))
+	}
+	return t
+}
+
+// or is the type of a value of objects of several kinds: what holds for one of them only, such as the form of a name, does not hold.
+func (t Type) or(other Type) Type {
+	out := either(t, other)
+	if out.kinds == t.kinds && out.kinds != 0 {
+		out.quantity = t.quantity && other.quantity
+		out.required = slices.DeleteFunc(slices.Clone(t.required), func(name string) bool { return !slices.Contains(other.required, name) })
+		out.also = append(append(slices.Clone(t.also), other), other.also...)
+	}
+	return out
+}
+
+// lacks reports whether the objects of a kind never have a field.
+func (t Type) lacks(name string) bool {
+	atom, ok := t.in.Atom()
+	if !ok || atom.Map == nil || atom.List != nil || atom.Scalar != nil || len(atom.Map.Fields) == 0 {
+		return false
+	}
+	_, has := atom.Map.FindField(name)
+	_, more := t.in.Field("\x00").Atom()
+	return !has && !more
+}
+
+func typeOf(in diff.Type) Type {
 	atom, ok := in.Atom()
 	if !ok {
 		return Any
@@ -155,15 +189,30 @@ func (t Type) named(name string) (of Type, required bool) {
 	if t.elem != nil && t.is(isMap) {
 		return *t.elem, required
 	}
+	found := false
+	for _, kind := range append([]Type{{in: t.in}}, t.also...) {
+		switch field := kind.inSchema(name); {
+		case kind.lacks(name):
+		case found:
+			of = of.or(field)
+		default:
+			of, found = field, true
+		}
+	}
+	return of, required
+}
+
+// inSchema is what the schema of one kind says of a field.
+func (t Type) inSchema(name string) Type {
 	atom, ok := t.in.Atom()
 	if !ok || atom.Map == nil {
-		return Any, required
+		return Any
 	}
-	of = TypeOf(t.in.Field(name))
+	of := TypeOf(t.in.Field(name))
 	if _, ok := atom.Map.FindField(name); ok && t.in.EmptyIsAbsent {
 		of.form = formOfField(name)
 	}
-	return of, required
+	return of
 }
 
 // isStruct reports whether the fields have names of their own; those of any other map are keys.
@@ -181,6 +230,14 @@ func (t Type) element() Type {
 	if t.elem != nil {
 		return *t.elem
 	}
+	of := t.ofSchema()
+	for _, other := range t.also {
+		of = of.or(other.ofSchema())
+	}
+	return of
+}
+
+func (t Type) ofSchema() Type {
 	atom, ok := t.in.Atom()
 	switch {
 	case ok && atom.List != nil:

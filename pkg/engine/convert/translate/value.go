@@ -85,6 +85,9 @@ func (v Value) Plain() expr.Expr { return v.plain }
 // Type is what is known of the value where it is there.
 func (v Value) Type() Type { return v.typ }
 
+// IsList reports whether the value is a list where it is there.
+func (v Value) IsList() bool { return v.typ.is(isList) }
+
 // Elements is the type of the elements of a list, or of the values of a map.
 func (v Value) Elements() Type { return v.typ.element() }
 
@@ -300,8 +303,17 @@ func (v Value) field(name string) Value {
 	if v.has == nil && !asKey && expr.IsIdentifier(name) {
 		f.has = expr.Call("has", f.plain)
 	}
-	f.strict = f.foundIn(v)
-	return f
+	return f.in(v)
+}
+
+// in is a part of a value. CEL has an error for the name of a field where the value is a list, which one without a type may be; JMESPath
+// finds nothing there.
+func (v Value) in(of Value) Value {
+	if !of.typ.is(isMap) {
+		v.has, v.opt = expr.And(of.has, isOf(of.plain, isMap), v.has), nil
+	}
+	v.strict = v.foundIn(of)
+	return v
 }
 
 // holder is what an optional part of the value is of.
@@ -344,8 +356,7 @@ func (v Value) key(name expr.Expr) Value {
 	f := Value{typ: v.typ.element(), plain: expr.Index(v.plain, name), lenient: v.lenient}
 	f.opt = expr.OptionalIndex(v.holder(), name)
 	f.has = expr.HasValue(f.opt)
-	f.strict = f.foundIn(v)
-	return f
+	return f.in(v)
 }
 
 // at is an element of a list; one that is not there is null.
