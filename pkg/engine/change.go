@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 	"sigs.k8s.io/structured-merge-diff/v6/value"
 )
@@ -30,9 +31,10 @@ type Change struct {
 	// path order. It is computed from the steps, never reported by a dialect.
 	Fields []FieldChange
 	// Steps are in the order in which they happened. A rule that did not match is a
-	// Step only if the run keeps reasons; otherwise it is in NotMatched.
-	Steps      []Step
-	NotMatched []RuleRef
+	// Step only if the run keeps reasons.
+	Steps []Step
+	// Asked are the rules that were evaluated on the object, which changes may share. One without a step did not match.
+	Asked []RuleRef
 	// Impacts is what the change means beyond its fields, as far as the run had it
 	// reviewed (evaluation.Options.Review).
 	Impacts []Impact
@@ -55,6 +57,17 @@ func (c *Change) Changed() bool { return len(c.Fields) > 0 }
 // Writes reports whether a rule wrote to the object, even if a later one undid it.
 func (c *Change) Writes() bool {
 	return slices.ContainsFunc(c.Steps, func(s Step) bool { return s.Outcome == Changed })
+}
+
+// NotMatched counts the rules that did not match.
+func (c *Change) NotMatched() int {
+	asked := sets.New(c.Asked...)
+	for i := range c.Steps {
+		if c.Steps[i].Outcome != NotMatched {
+			asked.Delete(c.Steps[i].Rule.WithoutParameter())
+		}
+	}
+	return asked.Len()
 }
 
 // Denied reports whether admission would refuse the object as it would be.

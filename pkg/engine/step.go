@@ -181,8 +181,8 @@ func HeldBack(by string) error {
 }
 
 // Sink takes steps in the order in which they happen. Reasons of outcomes that
-// it does not want need not be built; the step itself is handed over all the
-// same, so that it is counted. A Sink is used by one goroutine at a time.
+// it does not want need not be built, nor is a step needed of a rule that did
+// not match. A Sink is used by one goroutine at a time.
 type Sink interface {
 	Wants(Outcome) bool
 	Step(Step)

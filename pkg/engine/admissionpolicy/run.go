@@ -158,14 +158,10 @@ func (r *run) matchAs(u *unit, c *cel.Candidate) (cel.Match, error) {
 // passOver adds the step of a policy that does not match. The second round does not
 // repeat it.
 func (r *run) passOver(step engine.Step, why func() error) {
-	if r.again != nil {
-		return
+	if r.again == nil && r.sink.Wants(engine.NotMatched) {
+		step.Outcome, step.Err = engine.NotMatched, why()
+		r.steps = append(r.steps, step)
 	}
-	step.Outcome = engine.NotMatched
-	if r.sink.Wants(engine.NotMatched) {
-		step.Err = why()
-	}
-	r.steps = append(r.steps, step)
 }
 
 // fail adds the step of a policy that does not apply, or cannot be evaluated.

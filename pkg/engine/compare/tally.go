@@ -134,7 +134,6 @@ func (t *Tally) Exercise(r *Result, reason func(error) string) {
 				lane = lane.ToShow()
 			}
 			whole.Steps = append(whole.Steps, lane.Steps...)
-			whole.NotMatched = append(whole.NotMatched, lane.NotMatched...)
 		}
 		tally.summary.Add(whole)
 		tally.hold(whole, reason)

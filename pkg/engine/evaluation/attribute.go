@@ -19,8 +19,10 @@ import (
 // it last.
 func (e *Evaluation) change(ctx context.Context, t engine.Target, scoped bool, rec *recorder) (*engine.Change, error) {
 	c := &engine.Change{
-		Subject: t.Key, Before: t.Object, After: t.Object, Target: t, Scoped: scoped,
-		Steps: rec.steps, NotMatched: rec.notMatched,
+		Subject: t.Key, Before: t.Object, After: t.Object, Target: t, Scoped: scoped, Steps: rec.steps,
+	}
+	if scoped {
+		c.Asked = e.own
 	}
 	writes := rec.writes()
 	if len(writes) == 0 {

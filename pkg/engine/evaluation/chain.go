@@ -205,7 +205,7 @@ func (c *chains) inTurn(ctx context.Context, f *fed) error {
 		got, err := c.ask(ctx, f, r, s)
 		if err == nil {
 			c.replace(f, r, got.of(f, r))
-			c.noteSteps(f.key, r.ref, got.rec)
+			c.report(r.ref, got)
 		}
 		return err
 	})
@@ -255,7 +255,7 @@ func (c *chains) askAtEnd(ctx context.Context, f *fed, s state) (changed bool, e
 		}
 		if effects := got.of(f, r); len(effects) > 0 || len(f.effects[r.turn]) == 0 {
 			c.replace(f, r, effects)
-			c.noteSteps(f.key, r.ref, got.rec)
+			c.report(r.ref, got)
 			changed = changed || slices.ContainsFunc(effects, f.actsOnItself)
 		}
 	}
@@ -343,30 +343,26 @@ func (c *chains) replace(f *fed, r *triggeredRule, effects []*orderedEffect) {
 	}
 }
 
-// noteSteps keeps the steps of a rule that was asked again in place of those that it had.
-func (c *chains) noteSteps(key engine.ObjectKey, rule engine.RuleRef, steps *recorder) {
-	rec := c.triggers[key]
-	if rec == nil {
-		rec = &recorder{reasons: c.options.Reasons}
-	}
-	rec.replace(rule, steps)
-	if len(rec.steps) > 0 || len(rec.notMatched) > 0 {
-		c.triggers[key] = rec
-	}
-}
-
-// replace puts the steps of a rule in the place of those that it had.
-func (r *recorder) replace(rule engine.RuleRef, by *recorder) {
-	r.steps = slices.DeleteFunc(slices.Clone(r.steps), func(s engine.Step) bool { return s.Rule == rule })
-	for _, s := range by.steps {
-		if s.Rule == rule {
-			r.steps = append(r.steps, s)
+// report keeps what a trigger has to report of a rule that was asked again in place of what it had.
+func (c *chains) report(rule engine.RuleRef, now answer) {
+	t := &triggered{rec: &recorder{}}
+	take := func(from *triggered, of bool) {
+		for _, s := range from.rec.steps {
+			if (s.Rule == rule) == of {
+				t.rec.steps = append(t.rec.steps, s)
+			}
+		}
+		for _, f := range from.effects {
+			if (f.Rule() == rule) == of {
+				t.effects = append(t.effects, f)
+			}
 		}
 	}
-	r.notMatched = slices.DeleteFunc(slices.Clone(r.notMatched), func(known engine.RuleRef) bool { return known == rule })
-	if slices.Contains(by.notMatched, rule) {
-		r.notMatched = append(r.notMatched, rule)
+	if had := c.triggers[now.key.Named()]; had != nil {
+		take(had, false)
 	}
+	take(now.triggered, true)
+	c.triggers[now.key.Named()] = t
 }
 
 // fedBy returns the triggers on which some effects act. Those that are new among them are read.

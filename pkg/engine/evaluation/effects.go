@@ -183,12 +183,8 @@ func (e *Evaluation) keep(t *triggered) {
 		return // its own shard reports it
 	}
 	failed := slices.ContainsFunc(t.rec.steps, func(s engine.Step) bool { return s.Outcome.Incomplete() && e.reaching[s.Rule] })
-	if t.chosen && (len(t.rec.steps) > 0 || len(t.rec.notMatched) > 0) || failed {
-		if slices.Equal(t.rec.notMatched, e.unmet) {
-			t.rec.notMatched = e.unmet
-		}
-		e.unmet = t.rec.notMatched
-		e.triggers[t.key.Named()] = t.rec
+	if t.chosen || failed {
+		e.triggers[t.key.Named()] = t
 	}
 }
 
@@ -222,8 +218,8 @@ func both(c *engine.Change) []*engine.Change {
 // That it does not match as a trigger is left out for a rule that another trigger
 // made change it.
 func (e *Evaluation) reportTrigger(c *engine.Change) {
-	rec, ok := e.triggers[c.Subject.Named()]
-	if !ok {
+	t := e.triggers[c.Subject.Named()]
+	if t == nil {
 		return
 	}
 	delete(e.triggers, c.Subject.Named())
@@ -233,18 +229,16 @@ func (e *Evaluation) reportTrigger(c *engine.Change) {
 			acted[c.Steps[i].Rule] = true
 		}
 	}
-	for i := range rec.steps {
-		if s := &rec.steps[i]; s.Outcome != engine.NotMatched || !acted[s.Rule] {
+	for i := range t.rec.steps {
+		if s := &t.rec.steps[i]; s.Outcome != engine.NotMatched || !acted[s.Rule] {
 			addStep(c, s)
 		}
 	}
-	for _, r := range rec.notMatched {
-		if !acted[r] {
-			c.NotMatched = append(c.NotMatched, r)
-		}
-	}
-	if c.Shown != nil {
-		c.Shown.NotMatched = c.NotMatched
+	asked := slices.DeleteFunc(slices.Concat(c.Asked, e.others), func(r engine.RuleRef) bool {
+		return slices.ContainsFunc(t.effects, func(f orderedEffect) bool { return f.Rule() == r })
+	})
+	for _, one := range both(c) {
+		one.Asked = asked
 	}
 }
 
@@ -264,8 +258,8 @@ func addStep(c *engine.Change, s *engine.Step) {
 // again: what the rule would change is not known.
 func (e *Evaluation) runLeftTriggers(emit func(*engine.Change) error) error {
 	keys := make([]engine.ObjectKey, 0, len(e.triggers))
-	for k, rec := range e.triggers {
-		if e.options.Scope.InShard(k) && slices.ContainsFunc(rec.steps, func(s engine.Step) bool { return s.Outcome.Incomplete() }) {
+	for k, t := range e.triggers {
+		if e.options.Scope.InShard(k) && slices.ContainsFunc(t.rec.steps, func(s engine.Step) bool { return s.Outcome.Incomplete() }) {
 			keys = append(keys, k)
 		}
 	}

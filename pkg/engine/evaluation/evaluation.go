@@ -57,8 +57,9 @@ type Evaluation struct {
 	options    Options
 	types      engine.Memo // of diff.Type, by kind
 	effects    effectIndex
-	triggers   map[engine.ObjectKey]*recorder // what triggers have to report, by identity
-	unmet      []engine.RuleRef               // what the last of them did not match: most share it
+	triggers   map[engine.ObjectKey]*triggered // what triggers have to report, by identity
+	own        []engine.RuleRef                // the rules that change what they match
+	others     []engine.RuleRef                // those that change others
 	chains     *chains
 	reaches    *reaches
 	reaching   map[engine.RuleRef]bool // the rules that may change other objects in the scope than they match
@@ -77,7 +78,16 @@ func New(programs []engine.Program, w *engine.World, o Options) *Evaluation {
 	}
 	e := &Evaluation{
 		programs: programs, reader: w.ReadsExisting(), options: o,
-		triggers: map[engine.ObjectKey]*recorder{}, reaching: map[engine.RuleRef]bool{}, lacked: map[string]*engine.UnreadableError{},
+		triggers: map[engine.ObjectKey]*triggered{}, reaching: map[engine.RuleRef]bool{}, lacked: map[string]*engine.UnreadableError{},
+	}
+	for _, p := range programs {
+		for _, d := range p.Describe() {
+			if d.Existing == engine.ByTrigger {
+				e.others = append(e.others, d.Rule)
+			} else {
+				e.own = append(e.own, d.Rule)
+			}
+		}
 	}
 	e.world = e.reads.observe(w)
 	e.world.Lack = e.lack
@@ -369,9 +379,8 @@ func guarded(r engine.RuleRef, t engine.Target, s engine.Sink, run func() (*unst
 
 // recorder is the Sink of one object.
 type recorder struct {
-	reasons    bool
-	steps      []engine.Step
-	notMatched []engine.RuleRef
+	reasons bool
+	steps   []engine.Step
 	// state is the object after the last step. Steps do not keep their own states, which would be as many objects as
 	// there are rules.
 	state  *unstructured.Unstructured
@@ -388,7 +397,6 @@ func (r *recorder) Wants(o engine.Outcome) bool {
 // Step records what a rule did.
 func (r *recorder) Step(s engine.Step) {
 	if s.Outcome == engine.NotMatched && !r.reasons {
-		r.notMatched = append(r.notMatched, s.Rule)
 		return
 	}
 	if s.Err != nil && s.Outcome.Incomplete() {

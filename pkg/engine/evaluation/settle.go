@@ -15,19 +15,18 @@ const maxAdmissions = 5
 
 // mark is how far a pass has come.
 type mark struct {
-	target            engine.Target
-	state             *unstructured.Unstructured
-	steps, notMatched int
+	target engine.Target
+	state  *unstructured.Unstructured
+	steps  int
 }
 
 func (p *pass) mark() mark {
-	return mark{target: p.target, state: p.rec.state, steps: len(p.rec.steps), notMatched: len(p.rec.notMatched)}
+	return mark{target: p.target, state: p.rec.state, steps: len(p.rec.steps)}
 }
 
 // reset takes a pass back to a mark.
 func (p *pass) reset(m mark) {
-	p.target, p.rec.state = m.target, m.state
-	p.rec.steps, p.rec.notMatched = p.rec.steps[:m.steps], p.rec.notMatched[:m.notMatched]
+	p.target, p.rec.state, p.rec.steps = m.target, m.state, p.rec.steps[:m.steps]
 }
 
 // settle has the own rules of an object that effects have changed see it, as admission of the write does, and
@@ -147,5 +146,5 @@ func (p *pass) keepNews(m mark) {
 			steps = append(steps, s)
 		}
 	}
-	p.rec.steps, p.rec.notMatched = steps, p.rec.notMatched[:m.notMatched]
+	p.rec.steps = steps
 }

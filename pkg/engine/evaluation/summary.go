@@ -23,11 +23,13 @@ type Summary struct {
 	// Overlay counts, by kind, the objects of files that rules read as if they were in the cluster.
 	Overlay map[string]int `json:"-"`
 	// Rules counts outcomes by rule, in evaluation order. A rule that met no
-	// object is there too.
+	// object is there too. Settle counts those that did not match.
 	Rules []RuleSummary `json:"rules"`
 
 	index map[engine.RuleRef]int
-	had   []results // of the object that is being counted, by rule
+	asked []engine.RuleRef // of the last objects
+	times int              // how many these are
+	met   map[int]int      // on how many of them each rule has steps
 }
 
 // Canary is how a run was kept to some of the objects.
@@ -59,7 +61,7 @@ func (r RuleSummary) MetNothing() bool {
 
 // NewSummary is the summary of a run that has not begun.
 func NewSummary(rules []engine.RuleRef) *Summary {
-	s := &Summary{Rules: slices.Grow([]RuleSummary(nil), len(rules)), index: make(map[engine.RuleRef]int, len(rules))}
+	s := &Summary{}
 	for _, r := range rules {
 		s.place(r)
 	}
@@ -91,22 +93,36 @@ func (s *Summary) Add(c *engine.Change) {
 
 // addOutcomes counts the object in each rule once for each outcome that counts.
 func (s *Summary) addOutcomes(c *engine.Change) {
-	note := func(r engine.RuleRef, o engine.Outcome) { s.had[s.place(r)] |= resultsOf(o) }
+	if len(c.Asked) != len(s.asked) || len(c.Asked) > 0 && &c.Asked[0] != &s.asked[0] {
+		s.Settle()
+		s.asked = c.Asked
+	}
+	s.times++
+	had := map[int]results{}
 	for i := range c.Steps {
 		step := &c.Steps[i]
 		if step.Unreached() {
 			continue
 		}
-		note(step.Rule, step.Outcome)
+		had[s.place(step.Rule)] |= resultsOf(step.Outcome)
+		had[s.place(step.Rule.WithoutParameter())] |= met
 		s.Warnings += len(step.Warnings)
 	}
-	for _, r := range c.NotMatched {
-		note(r, engine.NotMatched)
-	}
-	for i, r := range s.had {
+	for i, r := range had {
 		r.count(s.Rules[i].Outcomes)
+		s.met[i] += int(r / met)
 	}
-	clear(s.had)
+}
+
+// Settle counts the objects that rules did not match, once the last one was added.
+func (s *Summary) Settle() {
+	for _, r := range s.asked {
+		i := s.place(r)
+		if n := s.times - s.met[i]; n > 0 {
+			s.Rules[i].Outcomes[engine.NotMatched] += n
+		}
+	}
+	s.times, s.met = 0, map[int]int{}
 }
 
 // Join adds the counts of a run on other objects, with the same Overlay.
@@ -176,6 +192,9 @@ func (s *Summary) Recounted(found iter.Seq[*engine.Change]) Summary {
 // triggers for the object, and another where the object is no trigger itself.
 type results uint8
 
+// met says that a rule has a step.
+const met results = 1 << 7
+
 // acted is how many of byStrength say that something was done or went wrong; the others are idle.
 const acted = 4
 
@@ -225,7 +244,7 @@ func (s *Summary) place(r engine.RuleRef) int {
 		return i
 	}
 	if s.index == nil {
-		s.index = map[engine.RuleRef]int{}
+		s.index, s.met = map[engine.RuleRef]int{}, map[int]int{}
 	}
 	open := r.WithoutParameter()
 	i, known := s.index[open]
@@ -238,7 +257,7 @@ func (s *Summary) place(r engine.RuleRef) int {
 	if !known {
 		s.index[open] = i
 	}
-	s.Rules, s.had = append(s.Rules, RuleSummary{Rule: r, Outcomes: map[engine.Outcome]int{}}), append(s.had, 0)
+	s.Rules = append(s.Rules, RuleSummary{Rule: r, Outcomes: map[engine.Outcome]int{}})
 	return i
 }
 

@@ -17,17 +17,17 @@ func TestSummaryCountsAnObjectOncePerOutcome(t *testing.T) {
 	asked := engine.RuleRef{Policy: "share", Rule: "log-level"}
 	other := engine.RuleRef{Policy: "share", Rule: "credentials"}
 	tests := map[string]struct {
-		steps      []engine.Outcome
-		notMatched []engine.RuleRef
-		want       map[engine.Outcome]int
+		steps []engine.Outcome
+		asked []engine.RuleRef
+		want  map[engine.Outcome]int
 	}{
 		"changed as a target, not matched as a trigger": {
-			steps: []engine.Outcome{engine.Changed}, notMatched: []engine.RuleRef{asked},
+			steps: []engine.Outcome{engine.Changed}, asked: []engine.RuleRef{asked},
 			want: map[engine.Outcome]int{engine.Changed: 1},
 		},
 		"the same for those who ask why": {
-			steps: []engine.Outcome{engine.NotMatched, engine.Changed},
-			want:  map[engine.Outcome]int{engine.Changed: 1},
+			steps: []engine.Outcome{engine.NotMatched, engine.Changed}, asked: []engine.RuleRef{asked},
+			want: map[engine.Outcome]int{engine.Changed: 1},
 		},
 		"changed by two triggers": {
 			steps: []engine.Outcome{engine.Changed, engine.Changed},
@@ -46,22 +46,23 @@ func TestSummaryCountsAnObjectOncePerOutcome(t *testing.T) {
 			want:  map[engine.Outcome]int{engine.Changed: 1, engine.Failed: 1},
 		},
 		"not matched at all": {
-			notMatched: []engine.RuleRef{asked, other},
-			want:       map[engine.Outcome]int{engine.NotMatched: 1},
+			asked: []engine.RuleRef{asked, other},
+			want:  map[engine.Outcome]int{engine.NotMatched: 1},
 		},
 		"met by another rule alone": {
-			notMatched: []engine.RuleRef{other},
-			want:       map[engine.Outcome]int{},
+			asked: []engine.RuleRef{other},
+			want:  map[engine.Outcome]int{},
 		},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			c := &engine.Change{NotMatched: test.notMatched}
+			c := &engine.Change{Asked: test.asked}
 			for _, o := range test.steps {
 				c.Steps = append(c.Steps, engine.Step{Rule: asked, Outcome: o})
 			}
 			s := evaluation.NewSummary([]engine.RuleRef{asked})
 			s.Add(c)
+			s.Settle()
 			if d := cmp.Diff(test.want, s.Rules[0].Outcomes); d != "" {
 				t.Error(d)
 			}
@@ -74,9 +75,11 @@ func TestSummaryOfParameters(t *testing.T) {
 	open := engine.RuleRef{Policy: "tier", Via: "all"}
 	gold, silver := open.WithParameter("Tier shop/gold"), open.WithParameter("Tier shop/silver")
 	s := evaluation.NewSummary([]engine.RuleRef{open})
-	s.Add(&engine.Change{NotMatched: []engine.RuleRef{open}})
-	s.Add(&engine.Change{Steps: []engine.Step{{Rule: gold, Outcome: engine.Changed}, {Rule: silver, Outcome: engine.Unchanged}}})
-	s.Add(&engine.Change{NotMatched: []engine.RuleRef{open}})
+	asked := []engine.RuleRef{open}
+	s.Add(&engine.Change{Asked: asked})
+	s.Add(&engine.Change{Asked: asked, Steps: []engine.Step{{Rule: gold, Outcome: engine.Changed}, {Rule: silver, Outcome: engine.Unchanged}}})
+	s.Add(&engine.Change{Asked: asked})
+	s.Settle()
 	want := []evaluation.RuleSummary{
 		{Rule: gold, Outcomes: map[engine.Outcome]int{engine.Changed: 1, engine.NotMatched: 2}},
 		{Rule: silver, Outcomes: map[engine.Outcome]int{engine.Unchanged: 1}},

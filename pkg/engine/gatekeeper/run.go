@@ -65,11 +65,7 @@ func (r *run) String() string { return r.program.mutators[r.at.Load()].ref.Strin
 // exclude reports that no mutator sees the object.
 func (r *run) exclude(sink engine.Sink, reason string) {
 	for _, m := range r.program.mutators {
-		step := engine.Step{Rule: m.ref, Outcome: engine.NotMatched}
-		if sink.Wants(engine.NotMatched) {
-			step.Err = errors.New(reason)
-		}
-		sink.Step(step)
+		sink.Step(engine.Step{Rule: m.ref, Outcome: engine.NotMatched, Err: errors.New(reason)})
 	}
 }
 

@@ -18,7 +18,11 @@ type outcomes struct {
 
 func (o outcomes) Wants(engine.Outcome) bool { return o.reasons }
 
-func (o outcomes) Step(s engine.Step) { o.had[s.Rule.String()+" "+string(s.Outcome)]++ }
+func (o outcomes) Step(s engine.Step) {
+	if s.Outcome != engine.NotMatched { // which the index need not say
+		o.had[s.Rule.String()+" "+string(s.Outcome)]++
+	}
+}
 
 // A run that wants reasons asks every rule. One that does not comes to the same, although it asks only those that
 // the index names.

@@ -35,7 +35,7 @@ func newProgram(policies []*policy) *program {
 // Evaluate runs the rules without targets. Each sees the object as the rule
 // before it left it; one that fails leaves it as it was.
 func (p *program) Evaluate(ctx context.Context, t engine.Target, w *engine.World, sink engine.Sink) (*unstructured.Unstructured, error) {
-	err := p.own.visit(ctx, &t, w, sink, func(r *rule) ([]engine.Step, bool) {
+	err := p.own.visit(ctx, &t, sink, func(r *rule) ([]engine.Step, bool) {
 		steps := r.run(ctx, t, w, sink, func(e *execution, s *variables.Scope) []engine.Step {
 			return e.ended(r.mutation.mutate(e, s, t.Object.Object, e.why))
 		})
@@ -180,46 +180,45 @@ func newRuleIndex(policies []*policy, targets bool) *ruleIndex {
 	return x
 }
 
-// of says of each rule whether it may match a kind.
-func (x *ruleIndex) of(kind string) []bool {
+// of returns the rules that may match a kind.
+func (x *ruleIndex) of(kind string) []*rule {
 	if known, ok := x.byKind.Load(kind); ok {
-		return known.([]bool)
+		return known.([]*rule)
 	}
-	may := make([]bool, len(x.rules))
-	for i, r := range x.rules {
-		may[i] = slices.ContainsFunc(r.match.Kinds(), func(k selector.Kind) bool { return selector.MatchWildcard(k.Kind, kind) })
+	var may []*rule
+	for _, r := range x.rules {
+		if slices.ContainsFunc(r.match.Kinds(), func(k selector.Kind) bool { return selector.MatchWildcard(k.Kind, kind) }) {
+			may = append(may, r)
+		}
 	}
 	x.byKind.Store(kind, may)
 	return may
 }
 
-// visit runs the rules that may match an object, and hands over the steps of all. run also reports whether the rule did
-// something, after which applyRules: One keeps the rest of its policy from running.
-func (x *ruleIndex) visit(ctx context.Context, t *engine.Target, w *engine.World, sink engine.Sink, run func(*rule) ([]engine.Step, bool)) error {
+// visit runs the rules that may match an object, or all where the sink wants to know why they do not, and hands over their
+// steps. run also reports whether the rule did something, after which applyRules: One keeps the rest of its policy from running.
+func (x *ruleIndex) visit(ctx context.Context, t *engine.Target, sink engine.Sink, run func(*rule) ([]engine.Step, bool)) error {
 	may := x.of(t.Key.Kind)
+	rules := may
+	if sink.Wants(engine.NotMatched) {
+		rules = x.rules
+	}
 	var applied *rule // after which no other one of its policy runs
-	for i, r := range x.rules {
-		switch {
-		case applied != nil && applied.policy == r.policy:
+	for _, r := range rules {
+		if applied != nil && applied.policy == r.policy && slices.Contains(may, r) {
 			err := &SkippedError{Reason: "applyRules is One, and rule " + applied.ref.Rule + " " + x.did}
 			sink.Step(r.step(t.Key, engine.Skipped, err))
-		case may[i]:
-			steps, done := run(r)
-			if err := ctx.Err(); err != nil {
-				return err
-			}
-			if done && r.policy.applyOne {
-				applied = r
-			}
-			for _, s := range steps {
-				sink.Step(s)
-			}
-		default:
-			var why error
-			if sink.Wants(engine.NotMatched) {
-				_, why = outcomeOf(r.match.Match(&match.Candidate{Target: *t, Operation: engine.OperationUpdate, Context: ctx, World: w, Explain: true}))
-			}
-			sink.Step(r.step(t.Key, engine.NotMatched, why))
+			continue
+		}
+		steps, done := run(r)
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if done && r.policy.applyOne {
+			applied = r
+		}
+		for _, s := range steps {
+			sink.Step(s)
 		}
 	}
 	return nil

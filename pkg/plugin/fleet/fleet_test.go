@@ -147,7 +147,7 @@ func found() []output.Event {
 	failed := engine.Change{Subject: engine.KeyOf(object("ConfigMap", "two", nil)), Before: object("ConfigMap", "two", nil), After: object("ConfigMap", "two", nil)}
 	failed.Target.Origin = "file.yaml:7"
 	failed.Steps = []engine.Step{{Rule: rule, Outcome: engine.Failed, Err: brief{}, Trigger: changed.Subject}}
-	failed.NotMatched = []engine.RuleRef{{Policy: "other", Rule: "x"}}
+	failed.Asked = []engine.RuleRef{{Policy: "other", Rule: "x"}}
 	secret := between(
 		object("Secret", "three", map[string]any{"data": map[string]any{"k": "aHVudGVyMi1odW50ZXIy"}}),
 		object("Secret", "three", map[string]any{"data": map[string]any{"k": "aHVudGVyMi1odW50ZXIz"}}),

@@ -197,6 +197,7 @@ func (r *Run) Each(ctx context.Context, emit func(*engine.Change) error) (evalua
 		o.Progress.Evaluated()
 		return emit(c)
 	})
+	summary.Settle()
 	for _, part := range r.Unreadable() {
 		fmt.Fprintf(o.ErrOut, "error: %v\n", part)
 		lacking.Of(part)

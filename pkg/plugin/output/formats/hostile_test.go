@@ -94,9 +94,9 @@ func hostileRun(at told) []output.Event {
 		subject.Name += fmt.Sprint(i)
 		c := &engine.Change{
 			Subject: subject, Before: state("1"), After: state("2"),
-			Target:     engine.Target{Origin: at("object's origin")},
-			Impacts:    []engine.Impact{{Code: engine.ImpactOwned, Text: at("impact"), Brief: at("impact in brief"), Advice: at("advice"), Owner: at("owner"), Fields: []fieldpath.Path{path}, Pods: 1}},
-			NotMatched: []engine.RuleRef{rule},
+			Target:  engine.Target{Origin: at("object's origin")},
+			Impacts: []engine.Impact{{Code: engine.ImpactOwned, Text: at("impact"), Brief: at("impact in brief"), Advice: at("advice"), Owner: at("owner"), Fields: []fieldpath.Path{path}, Pods: 1}},
+			Asked:   []engine.RuleRef{rule, {Policy: "other"}},
 			Steps: []engine.Step{{
 				Rule: rule, Trigger: trigger, TriggerChangedBy: []engine.RuleRef{rule}, Outcome: o, NotIdempotent: at("not idempotent"), AsCreated: true, Fields: []engine.FieldChange{{Path: path}},
 				Warnings: []engine.Warning{engine.Warning(at("warning"))}, Err: failed("reason"),

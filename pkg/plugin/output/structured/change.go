@@ -25,18 +25,15 @@ func (r *Report) reported(c *engine.Change) Object {
 			out = out.addIf(len(after.Object) > 0, "after", after.Object)
 		}
 	}
-	notMatched := len(c.NotMatched) // rules that are no steps
 	var steps []any
 	for i := range c.Steps {
-		if s := &c.Steps[i]; s.Outcome == engine.NotMatched && !r.Explain {
-			notMatched++
-		} else {
+		if s := &c.Steps[i]; s.Outcome != engine.NotMatched || r.Explain {
 			steps = append(steps, stepMembers(s))
 		}
 	}
-	impacts := impactsOf(c) // what the change means beyond its fields
+	notMatched, impacts := c.NotMatched(), impactsOf(c) // what the change means beyond its fields
 	return out.addIf(len(c.Fields) > 0, "fields", fieldsOf(c)).addIf(len(steps) > 0, "steps", steps).
-		addIf(len(impacts) > 0, "warnings", impacts).addIf(notMatched > 0, "notMatched", notMatched)
+		addIf(len(impacts) > 0, "warnings", impacts).addIf(!r.Explain && notMatched > 0, "notMatched", notMatched)
 }
 
 func fieldsOf(c *engine.Change) []any {
