@@ -3,6 +3,8 @@ package compare
 import (
 	"context"
 	"errors"
+	"fmt"
+	"regexp"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -291,7 +293,7 @@ func (c *Comparison) addFields(ctx context.Context, r *Result) {
 		if dropped(sides[Old].Subject, f.Path) {
 			continue
 		}
-		if f.Kind == engine.Moved {
+		if f.Kind == engine.Moved && !(inList(f.Path, "env") && !slices.Equal(references(contents[Old]), references(contents[New]))) {
 			r.Alike, r.Reordered = append(r.Alike, f), r.Reordered || ordered(f.Path)
 			continue
 		}
@@ -308,7 +310,45 @@ func dropped(subject engine.ObjectKey, p fieldpath.Path) bool {
 // ordered reports whether a list whose elements have keys is read in its order all the same: containers that
 // are started one after the other.
 func ordered(p fieldpath.Path) bool {
-	return len(p) > 1 && p[len(p)-2].FieldName != nil && *p[len(p)-2].FieldName == "initContainers"
+	return inList(p, "initContainers")
+}
+
+// inList reports whether a path is that of an element of a list of a name.
+func inList(p fieldpath.Path, name string) bool {
+	return len(p) > 1 && p[len(p)-2].FieldName != nil && *p[len(p)-2].FieldName == name
+}
+
+// reference matches a reference in the value of an environment variable.
+var reference = regexp.MustCompile(`\$\(([^)]+)\)`)
+
+// references lists what the environment variables of containers have references to: a variable that stands before. The kubelet
+// leaves others as they are.
+func references(v any) []string {
+	var out []string
+	switch v := v.(type) {
+	case map[string]any:
+		env, _ := v["env"].([]any)
+		before := map[any]bool{}
+		for _, item := range env {
+			fields, _ := item.(map[string]any)
+			value, _ := fields["value"].(string)
+			for _, m := range reference.FindAllStringSubmatch(value, -1) {
+				if before[m[1]] {
+					out = append(out, fmt.Sprint(v["name"], fields["name"], m[1]))
+				}
+			}
+			before[fields["name"]] = true
+		}
+		for _, below := range v {
+			out = append(out, references(below)...)
+		}
+	case []any:
+		for _, below := range v {
+			out = append(out, references(below)...)
+		}
+	}
+	slices.Sort(out)
+	return out
 }
 
 // writerOf is the rule of a change that wrote a field, what holds it, or a part of it, last.

@@ -204,8 +204,10 @@ type Summary struct {
 type VariantSummary struct {
 	Compared int
 	Changed  int // variants that a side changes
-	Differ   int // variants of which the sides do not make the same
-	Unknown  int // variants that are not comparable, also because a rule reads a Secret
+	// Reordered counts those that are the same but for the order of init containers.
+	Reordered int
+	Differ    int // variants of which the sides do not make the same
+	Unknown   int // variants that are not comparable, also because a rule reads a Secret
 	// Refused counts those that are left out: a server refuses what the old policies make of them, and the new ones make
 	// something else.
 	Refused int
@@ -237,6 +239,7 @@ func (s *Summary) Join(other *Summary) {
 	}
 	s.Variants.Compared += other.Variants.Compared
 	s.Variants.Changed += other.Variants.Changed
+	s.Variants.Reordered += other.Variants.Reordered
 	s.Variants.Differ += other.Variants.Differ
 	s.Variants.Unknown += other.Variants.Unknown
 	s.Variants.Refused += other.Variants.Refused
@@ -343,7 +346,7 @@ func (t *Tally) Summary(c *Comparison, descriptions [2][]engine.Description, var
 	}
 	if variants != nil {
 		out.Variants.Compared, out.Variants.Differ, out.Variants.Unknown = variants.Objects, variants.Differing(), variants.Verdicts[NotComparable]
-		out.Variants.Refused, out.Variants.Changed = variants.Refused, variants.Changed
+		out.Variants.Refused, out.Variants.Changed, out.Variants.Reordered = variants.Refused, variants.Changed, variants.Reordered
 	}
 	out.conclude()
 	return out

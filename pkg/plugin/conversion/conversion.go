@@ -107,6 +107,9 @@ func (v *Verdict) String() string {
 
 // notes are about what the comparison leaves out, and where an engine does something else than a rule says.
 func (v *Verdict) notes() []string {
+	if n := v.Reordered + v.Variants.Reordered; n > 0 {
+		v.Notes = append(v.Notes, "init containers, which start one after the other, come in another order on "+wording.Number(n)+" objects and variants")
+	}
 	if v.Variants.Refused == 0 {
 		return v.Notes
 	}

@@ -149,6 +149,7 @@ func VerdictCounts(s *compare.Summary) []Count {
 	count(s.Failed, "of the same are as they are because a rule fails on them")
 	if v := s.Variants; v.Compared+v.Refused > 0 {
 		count(v.Compared, fmt.Sprintf("variants compared, of %s: the sides do not make the same of %s", Plural(v.Kinds, "kind"), Number(v.Differ)))
+		count(v.Reordered, "of the variants that are the same have their init containers in another order")
 		count(v.Untried, fmt.Sprintf("differences of one field were not tried: there are at most %s", PluralNumber(v.Limit, "variant")))
 		count(v.Refused, "variants are left out: a server refuses what the old policies make of them, and the new ones make something else")
 		count(v.Unknown, "of the variants are not comparable: what a side makes of them is not known, or depends on a Secret (--show-secrets compares these)")

@@ -163,7 +163,7 @@ func (l *literals) key(name, key string) []string {
 	}
 	keys := []string{plain}
 	if plain != key || validation.IsQualifiedName(plain) != nil {
-		keys = append(keys, plain+"x", "x"+plain)
+		keys = append(keys, plain+"x", "x"+plain, separated.ReplaceAllString(key, "x"))
 	}
 	keys = slices.DeleteFunc(keys, func(key string) bool { return validation.IsQualifiedName(key) != nil })
 	for _, one := range keys {

@@ -63,8 +63,9 @@ func (m *mutation) apply(object map[string]any, path []string, t diff.Type) bool
 		return false
 	}
 	list, _ := now.([]any)
-	if len(list) == 0 && m.value != nil {
-		list = []any{minimalElement(m.field.path[:len(m.field.path)-len(path)+1], atomOf(t.Field(name).Element()))}
+	if m.value != nil && (len(list) == 0 || len(list) == 1 && m.which == last) { // so that the last one is not the first
+		item := minimalElement(m.field.path[:len(m.field.path)-len(path)+1], atomOf(t.Field(name).Element()))
+		list = append(slices.Clone(list), another(list, item))
 		object[name] = list
 	}
 	changed := false

@@ -22,6 +22,9 @@ func alternatives(pattern string) []string {
 		return []string{text}
 	}
 	var out []string
+	if len(pattern) == 1 && strings.Contains("-./:_@,", pattern) { // what a policy splits a string at: once and twice in one
+		return []string{strings.Join([]string{"a", "b"}, pattern), strings.Join([]string{"a", "b", "c"}, pattern)}
+	}
 	for one := range strings.FieldsFuncSeq(pattern, func(r rune) bool { return r == '|' || r == '&' }) {
 		if one = strings.TrimPrefix(strings.TrimSpace(one), "!"); one != "" && !strings.ContainsAny(one, "{}") {
 			out = append(out, one)
