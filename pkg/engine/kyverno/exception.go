@@ -56,7 +56,7 @@ func decodeExceptionMatch(spec *policydecode.Fields) *match.Block {
 	if len(sequence(f.Values["any"]))+len(sequence(f.Values["all"])) == 0 {
 		n.Empty("match cannot be empty: without any or all it matches nothing")
 	}
-	refuseFilters(n, &checkedRule{checkedPolicy: &checkedPolicy{background: spec.Values["background"] != false}})
+	(&checked{background: spec.Values["background"] != false}).checkFilters(n)
 	rest := map[string]any{}
 	for key, value := range f.Values {
 		if !slices.Contains([]string{"resources", "subjects", "roles", "clusterRoles"}, key) {

@@ -41,13 +41,21 @@ var (
 // texts looks for mistakes in the texts of one rule.
 type texts struct {
 	*ruleCompiler
-	declared []string // names that the rule gives values, sorted
+	declared []string // names that the rule gives values where Kyverno looks for them
+	nested   []string // those that only a nested foreach gives values
 	targets  bool     // the rule has targets
 }
 
 // lintTexts warns of variables and anchors that are plain text, and of variables that have no value.
 func (c *ruleCompiler) lintTexts(f *policydecode.Fields) {
-	t := &texts{c, declaredIn(f.Values), mapping(f.Values["mutate"])["targets"] != nil}
+	mutate := mapping(f.Values["mutate"])
+	t := &texts{c, namesIn(f.Values), nil, mutate["targets"] != nil}
+	for _, list := range []any{mutate["foreach"], mutate["targets"]} {
+		for _, one := range sequence(list) {
+			t.declared = append(t.declared, namesIn(mapping(one))...)
+		}
+	}
+	t.nested = slices.DeleteFunc(declaredIn(f.Values), func(name string) bool { return slices.Contains(t.declared, name) })
 	for _, key := range []string{"context", "preconditions", "mutate"} {
 		t.walk(f.At(key), false)
 	}
@@ -58,18 +66,24 @@ func (c *ruleCompiler) lintTexts(f *policydecode.Fields) {
 	}
 }
 
-// declaredIn lists the names of the context entries anywhere in a rule, sorted.
+// declaredIn lists the names of the context entries anywhere in a rule.
 func declaredIn(rule any) []string {
 	var names []string
 	variables.Contains(rule, func(value any) bool {
-		for _, entry := range sequence(mapping(value)["context"]) {
-			if name := text(mapping(entry)["name"]); name != "" {
-				names = append(names, name)
-			}
-		}
+		names = append(names, namesIn(mapping(value))...)
 		return false
 	})
-	slices.Sort(names)
+	return names
+}
+
+// namesIn lists the names of the context entries of a rule, or of a part of one.
+func namesIn(part map[string]any) []string {
+	var names []string
+	for _, entry := range sequence(part["context"]) {
+		if name := text(mapping(entry)["name"]); name != "" {
+			names = append(names, name)
+		}
+	}
 	return names
 }
 
@@ -192,6 +206,10 @@ func (t *texts) variable(n policydecode.Node, v variables.Variable) {
 		return
 	}
 	for _, name := range v.Expression.Roots() {
+		if slices.Contains(t.nested, name) && t.refused(v.Text) {
+			n.Refuse(kyvernoName, "the variable %s is declared in a nested foreach, where Kyverno does not look for it", name)
+			return
+		}
 		if t.declares(name) {
 			continue
 		}
@@ -226,7 +244,7 @@ func (t *texts) meant(name string) string {
 	if t.targets {
 		others = append(others, "target")
 	}
-	if meant := engine.Nearest(name, slices.Values(slices.Concat(others, t.declared, t.given))); meant != "" {
+	if meant := engine.Nearest(name, slices.Values(slices.Concat(others, t.declared, t.nested, t.given))); meant != "" {
 		return fmt.Sprintf("; did you mean %s?", meant)
 	}
 	return ", so it has no value; an entry of context gives it one"
@@ -242,7 +260,7 @@ func (t *texts) declares(name string) bool {
 	case "target":
 		return t.targets
 	}
-	return slices.Contains(t.declared, name) || slices.Contains(t.given, name) || elementName.MatchString(name)
+	return slices.Contains(t.declared, name) || slices.Contains(t.nested, name) || slices.Contains(t.given, name) || elementName.MatchString(name)
 }
 
 // beginsWithOne reports whether a text begins with one of several names.

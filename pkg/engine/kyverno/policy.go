@@ -45,10 +45,7 @@ func decodePolicy(r *policydecode.Report, d engine.Document, given []string) *po
 	for _, n := range raw {
 		c.targets = c.targets || len(sequence(mapping(mapping(n.Value)["mutate"])["targets"])) > 0
 	}
-	checked := &checkedPolicy{
-		name: p.name, namespaced: p.namespace != "", background: background, annotations: d.Object().GetAnnotations(),
-		spec: mapping(spec.Value), variables: variables.Mentions(d.Object().Object, "{{"),
-	}
+	checks := &checked{namespaced: p.namespace != "", background: background, spec: spec.Values, variables: variables.Mentions(root.Values, "{{")}
 	known := map[string]bool{}
 	for _, n := range raw {
 		n.Rule = ruleName(n.Value)
@@ -59,9 +56,9 @@ func decodePolicy(r *policydecode.Report, d engine.Document, given []string) *po
 			p.written = append(p.written, n.Rule)
 		}
 		c.add(n)
-		refuseRule(n, checked)
+		checks.checkRule(n)
 	}
-	refuse(policydecode.Node{Report: r}, policyChecks, checked)
+	checks.check(root.Node, policyChecks)
 	if len(c.rules) == 0 && len(r.Errs) == 0 {
 		spec.At("rules").Finding(engine.NothingToDo, "no rule mutates, so this policy does nothing here")
 	}
