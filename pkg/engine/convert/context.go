@@ -56,10 +56,7 @@ func (c *converter) imageData(r *rule, s *scope, name string, f *policydecode.Fi
 	closed(f, "imageRegistry", "reference", "jmesPath")
 	reference := s.text(f.At("reference").Text())
 	r.notes = append(r.notes, "the images were looked up in a registry that is made up, unless --allow-registry is given; where a lookup fails, the old rule changes nothing, and the new policy denies the request")
-	found := expr.Call("image.GetMetadata", reference.cel)
-	if len(s.loops) == 0 {
-		found = expr.Variable(r.define(name, found))
-	}
+	found := r.variable(s, name, expr.Call("image.GetMetadata", reference.cel))
 	text := func(field string) expr.Expr { return expr.Typed(expr.Field(found, field), expr.Text) }
 	part := func(field string) translate.Value {
 		return translate.Optional(expr.OptionalField(found, field), expr.Field(found, field), translate.Any, false)
@@ -134,7 +131,7 @@ func (c *converter) configMap(r *rule, s *scope, name string, f *policydecode.Fi
 		namespace.cel = expr.Cond(isEmpty(namespace.cel), expr.String(cmp.Or(r.policyNamespace, "default")), namespace.cel)
 	}
 	found := itemsNamed(r.listed("v1", "configmaps", namespace.cel), "m", object.cel)
-	return firstOf(r.define(name, found), configMapType).Required()
+	return firstOf(r.variable(s, name, found), configMapType).Required()
 }
 
 // itemsNamed are the items of a list that have a name, of which a variable holds each.
@@ -267,8 +264,7 @@ var configMapType = translate.StructOf(map[string]translate.Type{ //nolint:goche
 	"data": translate.Texts, "metadata": translate.Metadata,
 }, "metadata")
 
-func firstOf(variable string, of translate.Type) translate.Value {
-	list := expr.Variable(variable)
+func firstOf(list expr.Expr, of translate.Type) translate.Value {
 	return translate.Optional(expr.OptionalIndex(list, expr.Int(0)), expr.Index(list, expr.Int(0)), of, true)
 }
 
@@ -283,6 +279,16 @@ func (r *rule) define(name string, value expr.Expr) string {
 	}
 	r.variables = addNamed(r.variables, named{name, value})
 	return name
+}
+
+// variable is a value as a variable of the policy, which knows no element of a loop: what is looked up by one stays where it is.
+func (r *rule) variable(s *scope, name string, value expr.Expr) expr.Expr {
+	for _, l := range s.loops {
+		if expr.Mentions(value, expr.Name(l.variable)) || expr.Mentions(value, expr.Name(l.index)) {
+			return value
+		}
+	}
+	return expr.Variable(r.define(name, value))
 }
 
 // apiCall converts a GET of an object or a list of the API server.
@@ -358,9 +364,9 @@ func (c *converter) answer(r *rule, s *scope, name, path string) translate.Value
 	}
 	if len(parts) == 1 {
 		found := translate.StructOf(map[string]translate.Type{"items": translate.ListOf(kind)}, "items")
-		return translate.Expression(expr.Variable(r.define(name, expr.Call("dyn", list))), found)
+		return translate.Expression(r.variable(s, name, expr.Call("dyn", list)), found)
 	}
-	return firstOf(r.define(name, itemsNamed(list, "o", s.notEmpty(parts[1]).cel)), kind).Required()
+	return firstOf(r.variable(s, name, itemsNamed(list, "o", s.notEmpty(parts[1]).cel)), kind).Required()
 }
 
 // objectOf is the type of the objects of a kind, which a server has taken.
