@@ -161,19 +161,6 @@ func (s *Step) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-// UnreachedError is the reason why a rule that changes other objects than those it matches does not change an
-// object: no trigger, or none that names it.
-type UnreachedError struct{ Why string }
-
-// Error is the reason.
-func (e *UnreachedError) Error() string { return e.Why }
-
-// Unreached reports whether a step is only there because the run keeps reasons.
-func (s *Step) Unreached() bool {
-	_, is := s.Err.(*UnreachedError) //nolint:errorlint // as it was made here
-	return is
-}
-
 // HeldBack is why a policy that matched changes nothing: another one fails on the
 // same object, which admission then refuses.
 func HeldBack(by string) error {

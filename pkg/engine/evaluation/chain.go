@@ -345,24 +345,20 @@ func (c *chains) replace(f *fed, r *triggeredRule, effects []*orderedEffect) {
 
 // report keeps what a trigger has to report of a rule that was asked again in place of what it had.
 func (c *chains) report(rule engine.RuleRef, now answer) {
-	t := &triggered{rec: &recorder{}}
-	take := func(from *triggered, of bool) {
+	key, t := now.key.Named(), &triggered{rec: &recorder{}}
+	for _, from := range []*triggered{cmp.Or(c.triggers[key], t), now.triggered} {
 		for _, s := range from.rec.steps {
-			if (s.Rule == rule) == of {
+			if (s.Rule == rule) == (from == now.triggered) {
 				t.rec.steps = append(t.rec.steps, s)
 			}
 		}
 		for _, f := range from.effects {
-			if (f.Rule() == rule) == of {
+			if (f.Rule() == rule) == (from == now.triggered) {
 				t.effects = append(t.effects, f)
 			}
 		}
 	}
-	if had := c.triggers[now.key.Named()]; had != nil {
-		take(had, false)
-	}
-	take(now.triggered, true)
-	c.triggers[now.key.Named()] = t
+	c.triggers[key] = t
 }
 
 // fedBy returns the triggers on which some effects act. Those that are new among them are read.

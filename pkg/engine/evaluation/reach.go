@@ -2,6 +2,7 @@ package evaluation
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -154,9 +155,9 @@ func (r *reach) why(c *engine.Change) error {
 	const none = "no object triggers the rule"
 	switch {
 	case len(r.effects) == 0 && r.nearest == nil:
-		return &engine.UnreachedError{Why: none + ": its triggers are " + engine.Few(r.wants) + ", and the run saw none"}
+		return errors.New(none + ": its triggers are " + engine.Few(r.wants) + ", and the run saw none")
 	case len(r.effects) == 0:
-		return &engine.UnreachedError{Why: none + fmt.Sprintf(", of %d that could: %s", r.near, asTrigger(r.nearest))}
+		return fmt.Errorf(none+", of %d that could: %s", r.near, asTrigger(r.nearest))
 	}
 	var trigger engine.ObjectKey
 	var target engine.Selection
@@ -190,7 +191,7 @@ func (r *reach) why(c *engine.Change) error {
 	if r.broken != nil {
 		text += "; what another one names is not known: " + asTrigger(r.broken)
 	}
-	return &engine.UnreachedError{Why: text}
+	return errors.New(text)
 }
 
 // asTrigger describes why an object did not trigger a rule.

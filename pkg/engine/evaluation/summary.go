@@ -98,20 +98,40 @@ func (s *Summary) addOutcomes(c *engine.Change) {
 		s.asked = c.Asked
 	}
 	s.times++
-	had := map[int]results{}
+	had, met := map[int][]engine.Outcome{}, map[int]bool{}
 	for i := range c.Steps {
 		step := &c.Steps[i]
-		if step.Unreached() {
+		s.Warnings += len(step.Warnings)
+		if step.Outcome == engine.NotMatched {
 			continue
 		}
-		had[s.place(step.Rule)] |= resultsOf(step.Outcome)
-		had[s.place(step.Rule.WithoutParameter())] |= met
-		s.Warnings += len(step.Warnings)
+		at := s.place(step.Rule)
+		if !slices.Contains(had[at], step.Outcome) {
+			had[at] = append(had[at], step.Outcome)
+		}
+		met[s.place(step.Rule.WithoutParameter())] = true
 	}
-	for i, r := range had {
-		r.count(s.Rules[i].Outcomes)
-		s.met[i] += int(r / met)
+	for at, outcomes := range had {
+		for _, o := range counting(outcomes) {
+			s.Rules[at].Outcomes[o]++
+		}
 	}
+	for at := range met {
+		s.met[at]++
+	}
+}
+
+// counting returns those of a rule's outcomes on one object that count: each by which something was done or went wrong, and only
+// where there is none the strongest of the others.
+func counting(all []engine.Outcome) []engine.Outcome {
+	isIdle := func(o engine.Outcome) bool { return slices.Contains(idle, o) }
+	switch did := slices.DeleteFunc(slices.Clone(all), isIdle); {
+	case len(did) > 0:
+		return did
+	case slices.Contains(all, engine.Unchanged):
+		return []engine.Outcome{engine.Unchanged}
+	}
+	return all
 }
 
 // Settle counts the objects that rules did not match, once the last one was added.
@@ -173,13 +193,13 @@ func (s *Summary) Recounted(found iter.Seq[*engine.Change]) Summary {
 	}
 	out.Objects, out.Canary = max(s.Objects, out.Changed), s.Canary
 	for _, r := range out.Rules {
-		for _, o := range byStrength[acted:] {
+		for _, o := range idle {
 			delete(r.Outcomes, o)
 		}
 	}
 	for _, r := range s.Rules {
 		outcomes := out.Rules[out.place(r.Rule)].Outcomes
-		for _, o := range byStrength[acted:] {
+		for _, o := range idle {
 			if n := r.Outcomes[o]; n > 0 {
 				outcomes[o] = n
 			}
@@ -188,45 +208,8 @@ func (s *Summary) Recounted(found iter.Seq[*engine.Change]) Summary {
 	return *out
 }
 
-// results is the set of outcomes that one rule had on one object: as many as it has
-// triggers for the object, and another where the object is no trigger itself.
-type results uint8
-
-// met says that a rule has a step.
-const met results = 1 << 7
-
-// acted is how many of byStrength say that something was done or went wrong; the others are idle.
-const acted = 4
-
-// byStrength are all outcomes, both parts from the strongest to the weakest.
-//
-//nolint:gochecknoglobals // an immutable table
-var byStrength = []engine.Outcome{
-	engine.Changed, engine.Failed, engine.Denied, engine.Unsupported, engine.Unchanged, engine.Skipped, engine.NotMatched,
-}
-
-func resultsOf(o engine.Outcome) results {
-	if i := slices.Index(byStrength, o); i >= 0 {
-		return 1 << i
-	}
-	return 0
-}
-
-// count counts every outcome by which something was done or went wrong, and only where
-// there is none the strongest of the others.
-func (r results) count(outcomes map[engine.Outcome]int) {
-	if did := r & (1<<acted - 1); did != 0 {
-		r = did
-	}
-	for i, o := range byStrength {
-		if r>>i&1 == 0 {
-			continue
-		}
-		if outcomes[o]++; i >= acted {
-			return
-		}
-	}
-}
+// idle are the outcomes of a rule that did nothing, and with which nothing went wrong.
+var idle = []engine.Outcome{engine.Unchanged, engine.Skipped, engine.NotMatched} //nolint:gochecknoglobals // an immutable table
 
 // Outcomes adds up one outcome over all rules.
 func (s *Summary) Outcomes(o engine.Outcome) int {
