@@ -31,16 +31,9 @@ type Options struct {
 	Request engine.Request
 	// Requests says that the sources have requests to subresources, which no selection names.
 	Requests bool
-	// Review, if set, may add Impacts to each Change to which a rule wrote.
-	Review Reviewer
-}
-
-// Reviewer looks at the changes to which a rule wrote, before Run hands them over.
-type Reviewer interface {
-	// Note sees each change before it is reviewed, one after the other in the order of Run.
-	Note(*engine.Change)
-	// Review may add Impacts to a change. Workers call it side by side. Its error ends the run.
-	Review(context.Context, *Evaluation, *engine.Change) error
+	// Review, if set, sees each Change to which a rule wrote, one after the other in the order of Run. What it
+	// returns may add Impacts to the change before Run hands it over. Workers call it side by side; its error ends the run.
+	Review func(*engine.Change) func(context.Context, *Evaluation) error
 }
 
 // Evaluation is one run of compiled programs over a set of objects.
@@ -267,12 +260,12 @@ func (e *Evaluation) Evaluate(ctx context.Context, t engine.Target, scoped bool)
 func (e *Evaluation) handOver(ctx context.Context, all []*engine.Change, take func(*engine.Change) error) error {
 	if review := e.options.Review; review != nil {
 		written := slices.DeleteFunc(slices.Clone(all), func(c *engine.Change) bool { return !c.Writes() })
-		for _, c := range written {
-			review.Note(c)
+		reviews := make([]func(context.Context, *Evaluation) error, len(written))
+		for i, c := range written {
+			reviews[i] = review(c)
 		}
 		err := sideBySide(ctx, e.options.Workers, len(written), func(ctx context.Context, i int) error {
-			c := written[i]
-			err := review.Review(ctx, e, c)
+			c, err := written[i], reviews[i](ctx, e)
 			if c.Shown != nil {
 				c.Shown.Impacts = shownImpacts(c)
 			}

@@ -11,13 +11,11 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/evaluation"
 )
 
-// review is a Reviewer of a function.
-type review func(context.Context, *evaluation.Evaluation, *engine.Change) error
-
-func (review) Note(*engine.Change) {}
-
-func (r review) Review(ctx context.Context, e *evaluation.Evaluation, c *engine.Change) error {
-	return r(ctx, e, c)
+// review returns Options.Review of a function.
+func review(of func(context.Context, *evaluation.Evaluation, *engine.Change) error) func(*engine.Change) func(context.Context, *evaluation.Evaluation) error {
+	return func(c *engine.Change) func(context.Context, *evaluation.Evaluation) error {
+		return func(ctx context.Context, e *evaluation.Evaluation) error { return of(ctx, e, c) }
+	}
 }
 
 func TestReviewOfWrittenObjects(t *testing.T) {

@@ -65,10 +65,10 @@ func Managed(u *unstructured.Unstructured) []Manager {
 // controller or, for a Pod of a Deployment, the Deployment. It is "" for an object
 // that has no controller, and for one that could not be read (nil).
 func Workload(u *unstructured.Unstructured) string {
-	if by := Managed(u); len(by) > 0 && by[0].Tool == Controller {
-		return by[0].Source
+	if u == nil || metav1.GetControllerOfNoCopy(u) == nil {
+		return ""
 	}
-	return ""
+	return Managed(u)[0].Source
 }
 
 // templateHashes are the labels that a ReplicaSet, and its Pods, have from what

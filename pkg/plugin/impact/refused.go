@@ -38,11 +38,18 @@ func ImmutableRefusals(c *engine.Change) []engine.Impact {
 	if owner := Workload(c.Before); owner != "" {
 		advice = "change " + owner + " instead"
 	}
-	gvk := c.After.GroupVersionKind()
+	gvk, concerned := c.After.GroupVersionKind(), make([][]fieldpath.Path, len(rules))
+	for i := range c.Fields {
+		f, place := &c.Fields[i], engine.PathPattern(c.Fields[i].Path)
+		for j := range rules {
+			if rules[j].concerns(place) && !keptByServer(gvk, f) {
+				concerned[j] = append(concerned[j], f.Path)
+			}
+		}
+	}
 	var out []engine.Impact
-	for _, r := range rules {
-		fields := fieldsOf(c, func(f *engine.FieldChange, place string) bool { return r.concerns(place) && !keptByServer(gvk, f) })
-		if len(fields) > 0 && (r.refused == nil || r.refused(c.Before.Object, c.After.Object)) {
+	for i, r := range rules {
+		if fields := concerned[i]; len(fields) > 0 && (r.refused == nil || r.refused(c.Before.Object, c.After.Object)) {
 			said := names(fields) + " " + cmp.Or(r.why, "may not change")
 			out = append(out, engine.Impact{
 				Code: engine.ImpactImmutable, Fields: fields, Advice: advice,

@@ -25,27 +25,24 @@ type repeat struct {
 	wrote map[engine.RuleRef][]string
 }
 
-// repeated evaluates the result of a change. One object stands for all whose change
-// is of the same kind.
-func (r *Reviewer) repeated(ctx context.Context, e *evaluation.Evaluation, c *engine.Change) (*repeat, error) {
-	found, _ := r.repeats.Load(kindOf(c))
-	known := found.(*repeat)
-	known.once.Do(func() {
-		c := known.first
-		known.first = nil
+// evaluate evaluates the result of the change of the first object. It stands for all whose change is of the same kind.
+func (r *repeat) evaluate(ctx context.Context, e *evaluation.Evaluation) error {
+	r.once.Do(func() {
+		c := r.first
+		r.first = nil
 		second := c // the same is written to the same state
 		if c.Changed() {
 			again := c.Target.With(c.After)
 			if again.OldObject != nil {
 				again.OldObject = c.After
 			}
-			if second, known.err = e.Evaluate(ctx, again, c.Scoped); known.err != nil {
+			if second, r.err = e.Evaluate(ctx, again, c.Scoped); r.err != nil {
 				return
 			}
 		}
-		known.note(second)
+		r.note(second)
 	})
-	return known, known.err
+	return r.err
 }
 
 func (r *repeat) note(second *engine.Change) {
@@ -98,7 +95,7 @@ func (r *repeat) notIdempotent(c *engine.Change) []engine.Impact {
 	if !c.Changed() || len(r.fields) == 0 {
 		return nil
 	}
-	fields := fieldsOf(c, func(f *engine.FieldChange, _ string) bool { return meetsAny(r.places, f.Path) })
+	fields := fieldsOf(c, func(_ *engine.FieldChange, place string) bool { return meetsAny(r.places, place) })
 	if len(fields) == 0 {
 		fields = r.fields
 	}
@@ -161,7 +158,7 @@ func fight(first, second *engine.Step, over []fieldpath.Path) engine.Impact {
 func (r *repeat) fought(before []engine.Step, step *engine.Step, p fieldpath.Path) int {
 	for i := len(before) - 1; i >= 0; i-- {
 		s := &before[i]
-		if (s.Rule != step.Rule || s.Trigger != step.Trigger) && meetsAny(r.wrote[s.Rule], p) && sets(s, p) {
+		if (s.Rule != step.Rule || s.Trigger != step.Trigger) && meetsAny(r.wrote[s.Rule], engine.PathPattern(p)) && sets(s, p) {
 			return i
 		}
 	}

@@ -3,6 +3,7 @@ package impact
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync/atomic"
 	"testing"
 
@@ -152,6 +153,7 @@ func TestReviewRepeatsTheFirstOfAKind(t *testing.T) {
 	reviewer := &Reviewer{}
 	e := evaluation.New([]engine.Program{rules}, &engine.World{}, evaluation.Options{})
 	var changes []*engine.Change
+	var reviews []func(context.Context, *evaluation.Evaluation) error
 	for _, label := range []string{"calm", "wild"} {
 		u := conformance.ReadObject(t, fmt.Appendf(nil, "{apiVersion: v1, kind: ConfigMap, metadata: {name: %[1]s, labels: {k: %[1]s}}}", label))
 		c, err := e.Evaluate(t.Context(), engine.Target{Key: engine.KeyOf(u), Object: u}, true)
@@ -159,10 +161,10 @@ func TestReviewRepeatsTheFirstOfAKind(t *testing.T) {
 			t.Fatal(err)
 		}
 		changes = append(changes, c)
-		reviewer.Note(c)
+		reviews = append(reviews, reviewer.Review(c))
 	}
-	for _, c := range []*engine.Change{changes[1], changes[0]} {
-		if err := reviewer.Review(t.Context(), e, c); err != nil {
+	for i, c := range slices.Backward(changes) {
+		if err := reviews[i](t.Context(), e); err != nil {
 			t.Fatal(err)
 		}
 		if len(c.Impacts) > 0 {
@@ -182,7 +184,7 @@ func reviewed(t *testing.T, p engine.Program, objects int) []string {
 		t.Fatal(err)
 	}
 	reviewer := &Reviewer{Reader: world, FieldManager: "kubectl-mutate"}
-	e := evaluation.New([]engine.Program{p}, &engine.World{Reader: world}, evaluation.Options{Workers: 4, Review: reviewer})
+	e := evaluation.New([]engine.Program{p}, &engine.World{Reader: world}, evaluation.Options{Workers: 4, Review: reviewer.Review})
 	var out []string
 	if err := e.Run(t.Context(), world.Source(engine.Scope{}), func(c *engine.Change) error {
 		for _, i := range c.Impacts {

@@ -26,16 +26,15 @@ type Reviewer struct {
 	repeats sync.Map
 }
 
-var _ evaluation.Reviewer = (*Reviewer)(nil)
+// Review is for evaluation.Options. It chooses the object that stands for all whose change is of the same kind: the first
+// one. The error of what it returns is that of the context, or one that ends an evaluation.
+func (r *Reviewer) Review(c *engine.Change) func(context.Context, *evaluation.Evaluation) error {
+	again, _ := r.repeats.LoadOrStore(kindOf(c), &repeat{first: c})
+	return func(ctx context.Context, e *evaluation.Evaluation) error { return r.review(ctx, e, c, again.(*repeat)) }
+}
 
-// Note chooses the object that stands for all whose change is of the same kind: the first one.
-func (r *Reviewer) Note(c *engine.Change) { r.repeats.LoadOrStore(kindOf(c), &repeat{first: c}) }
-
-// Review implements evaluation.Reviewer. Its error is that of the context, or
-// one that ends an evaluation.
-func (r *Reviewer) Review(ctx context.Context, e *evaluation.Evaluation, c *engine.Change) error {
-	again, err := r.repeated(ctx, e, c)
-	if err != nil {
+func (r *Reviewer) review(ctx context.Context, e *evaluation.Evaluation, c *engine.Change, again *repeat) error {
+	if err := again.evaluate(ctx, e); err != nil {
 		return err
 	}
 	if c.Changed() && !r.Unchecked {

@@ -294,9 +294,9 @@ func isWithin(p, q string) bool {
 // meet reports whether one of two places is the other, or holds it.
 func meet(p, q string) bool { return isWithin(p, q) || isWithin(q, p) }
 
-// meetsAny reports whether a path meets any of several places.
-func meetsAny(all []string, p fieldpath.Path) bool {
-	return slices.ContainsFunc(all, func(q string) bool { return meet(engine.PathPattern(p), q) })
+// meetsAny reports whether a place meets any of several.
+func meetsAny(all []string, p string) bool {
+	return slices.ContainsFunc(all, func(q string) bool { return meet(p, q) })
 }
 
 // fieldsOf are the paths of the changed fields that are chosen, by themselves and by their places.

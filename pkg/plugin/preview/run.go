@@ -129,7 +129,7 @@ func (r *Run) World() *engine.World { return r.options.World }
 // prepare makes the evaluation.
 func (r *Run) prepare() {
 	o := r.options
-	o.Review = &impact.Reviewer{Reader: o.World.ReadsExisting(), FieldManager: cmp.Or(o.FieldManager, apply.DefaultFieldManager), Unchecked: o.Unchecked}
+	o.Review = (&impact.Reviewer{Reader: o.World.ReadsExisting(), FieldManager: cmp.Or(o.FieldManager, apply.DefaultFieldManager), Unchecked: o.Unchecked}).Review
 	r.evaluation = evaluation.New(r.programs, o.World, o.Options)
 }
 
