@@ -99,10 +99,7 @@ func (r *rule) inlined(e expr.Expr) expr.Expr {
 
 // targetLabels is the condition of a selector of targets.
 func targetLabels(s *scope, selector policydecode.Node) expr.Expr {
-	labels := selector.LabelSelector()
-	if labels == nil {
-		panic(refuseField("mutate.targets[0].selector", "", "is no selector"))
-	}
+	labels := read("mutate.targets[0].selector", func() *metav1.LabelSelector { return must(policydecode.LabelSelector(selector.Value)) })
 	return read("mutate.targets[0].selector", func() expr.Expr {
 		condition := labelCondition(expr.Path("object.metadata"), labels)
 		if strings.Contains(condition.String(), "{{") {
