@@ -41,9 +41,11 @@ func (c *converter) loop(r *rule, outer *scope, f *policydecode.Fields, level in
 	one(f, "", "patchStrategicMerge", "patchesJson6902", "foreach")
 	v := read("list", func() translate.Value { return outer.Query(f.At("list").Text()) })
 	outer.need(v.Guard())
-	if !v.IsList() { // of which Kyverno makes a list of one
-		panic(refuseField("list", "give the definition of the kind", "what is looped over may be no list"))
+	v, isList := v.AsList()
+	if never, ok := expr.BoolOf(isList); ok && !never { // of which Kyverno makes a list of one
+		panic(refuseField("list", "write the patch without a loop", "what is looped over is no list"))
 	}
+	outer.need(isList)
 	l := loop{list: listPlace(outer, c.root(r), f.At("list").Text()), each: v.Or(expr.List())}
 	if l.descending = f.Has("patchStrategicMerge"); f.Has("order") {
 		l.descending = f.At("order").Text() == "Descending"

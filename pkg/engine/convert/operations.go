@@ -308,7 +308,9 @@ func (s *scope) parent(o patchOperation, root place, out *operations) place {
 	for i, seg := range o.path[:len(o.path)-1] {
 		list := at
 		at = s.descend(at, seg)
-		s.within(at, s.kindFor(o.path[i+1]))
+		if !s.loopsOver(at) {
+			s.within(at, s.kindFor(o.path[i+1]))
+		}
 		if (o.op == "add" || o.op == "replace") && !s.loopsOver(at) && !s.needed(at) && (at.root == root.root || at.of != nil) {
 			empty := expr.Map()
 			if s.kindFor(o.path[i+1]) == "list" {

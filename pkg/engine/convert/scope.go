@@ -62,7 +62,9 @@ func (s *scope) within(p place, kind string) {
 		is = expr.Not(expr.Binary("in", expr.Call("type", p.plain), expr.List(expr.Name("map"), expr.Name("list"))))
 	}
 	switch {
-	case ok && known, len(p.path) == 0, p.path[0] == "metadata", kind == "scalar" && p.types[0].EmptyIsAbsent: // built-in kinds say it of ports
+	case ok && known, len(p.path) == 0, p.path[0] == "metadata":
+	case kind == "map" && len(p.path) == 1 && slices.Contains(translate.Conventions, p.path[0]):
+	case kind == "scalar" && p.types[0].EmptyIsAbsent: // built-in kinds say it of ports
 	case p.root != "object" && !slices.ContainsFunc(s.loops, func(l loop) bool { return l.variable == p.root }):
 		panic(refuse(p, "the schema does not say that it is a %s; give the definition of the kind", kind))
 	default:

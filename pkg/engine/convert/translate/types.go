@@ -95,6 +95,11 @@ var Metadata = Type{kinds: isMap, known: map[string]*Type{
 	"labels": &labels, "annotations": &annotations,
 }}
 
+// Conventions are fields of objects that are maps in every kind, also in one without a schema, as Kubernetes' API conventions have it.
+//
+//nolint:gochecknoglobals // immutable
+var Conventions = []string{"spec", "status"}
+
 //nolint:gochecknoglobals // immutable
 var apiVersion = Type{kinds: isString, form: PlainText}
 
@@ -198,6 +203,9 @@ func (t Type) named(name string) (of Type, required bool) {
 		default:
 			of, found = field, true
 		}
+	}
+	if of.kinds == 0 && t.known["metadata"] != nil && slices.Contains(Conventions, name) {
+		of = Type{kinds: isMap}
 	}
 	return of, required
 }

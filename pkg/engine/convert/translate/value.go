@@ -85,8 +85,16 @@ func (v Value) Plain() expr.Expr { return v.plain }
 // Type is what is known of the value where it is there.
 func (v Value) Type() Type { return v.typ }
 
-// IsList reports whether the value is a list where it is there.
-func (v Value) IsList() bool { return v.typ.is(isList) }
+// AsList is the value as a list, and the condition that it is one where it is there; nil for always.
+func (v Value) AsList() (list Value, is expr.Expr) {
+	switch {
+	case v.typ.is(isList):
+		return v, nil
+	case !v.typ.can(isList):
+		return v, expr.Bool(false)
+	}
+	return v.needs(isList), some(expr.Not(v.has), isOf(v.plain, v.typ.all()&isList))
+}
 
 // Elements is the type of the elements of a list, or of the values of a map.
 func (v Value) Elements() Type { return v.typ.element() }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/limit"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/selector"
 )
 
 // ownNamespace is what the functions of resource ask for in namespaced policies: no namespace has this name. So
@@ -64,6 +65,11 @@ func (r resources) ListResources(apiVersion, name, namespace string, labels map[
 	if err != nil {
 		return nil, err
 	}
+	list := &unstructured.UnstructuredList{}
+	list.SetGroupVersionKind(mapping.GroupVersionKind.GroupVersion().WithKind(mapping.GroupVersionKind.Kind + "List"))
+	if selector.HasWildcard(namespace) { // which a server takes for the name of one that there is not
+		return list, nil
+	}
 	selection := engine.Selection{
 		Group: mapping.GroupVersionKind.Group, Version: mapping.GroupVersionKind.Version,
 		Kind: mapping.GroupVersionKind.Kind, Namespace: namespace,
@@ -71,13 +77,8 @@ func (r resources) ListResources(apiVersion, name, namespace string, labels map[
 	if len(labels) > 0 {
 		selection.Labels = &metav1.LabelSelector{MatchLabels: labels}
 	}
-	items, err := listed(r.context, r.world, selection)
-	if err != nil {
-		return nil, err
-	}
-	list := &unstructured.UnstructuredList{Items: items}
-	list.SetGroupVersionKind(mapping.GroupVersionKind.GroupVersion().WithKind(mapping.GroupVersionKind.Kind + "List"))
-	return list, nil
+	list.Items, err = listed(r.context, r.world, selection)
+	return list, err
 }
 
 // listed returns the objects of a selection.
