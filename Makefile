@@ -93,6 +93,13 @@ bench: build controlplane ## Measure the program beside the bare work: on files,
 test-e2e: controlplane $(BIN)/gotestsum ## Run the tests on a real API server.
 	cd test/e2e && $(TESTSUM) --jsonfile $(BIN)/e2e.json -- $(TESTFLAGS) ./...
 
+JUDGE := -n 2000
+
+.PHONY: judge
+judge: build ## Compare policies with their conversions by Kyverno's own programs, which are built once; hours. JUDGE="-n 200 -run ^hard/" for less.
+	$(GO) -C test/judge build -o $(BIN)/judge .
+	nice $(BIN)/judge -source $(CURDIR) -bin $(BIN) $(JUDGE) >$(BIN)/judge.md
+
 .PHONY: controlplane
 controlplane: ## Build etcd, kube-apiserver and kubectl for the tests, once.
 	$(GO) -C test/e2e run ./cmd/controlplane build
@@ -103,6 +110,7 @@ lint: $(BIN)/golangci-lint $(BIN)/actionlint ## Check style, the import rule and
 	$(BIN)/actionlint
 	$(BIN)/golangci-lint run ./...
 	cd test/e2e && $(BIN)/golangci-lint run --config $(CURDIR)/.golangci.yml ./...
+	cd test/judge && $(BIN)/golangci-lint run --config $(CURDIR)/.golangci.yml ./...
 
 .PHONY: vulnerabilities
 vulnerabilities: $(BIN)/govulncheck ## Look for known vulnerabilities that the program can reach; asks vuln.go.dev.
@@ -112,6 +120,7 @@ vulnerabilities: $(BIN)/govulncheck ## Look for known vulnerabilities that the p
 fmt: $(BIN)/golangci-lint ## Format the code.
 	$(BIN)/golangci-lint fmt ./...
 	cd test/e2e && $(BIN)/golangci-lint fmt --config $(CURDIR)/.golangci.yml ./...
+	cd test/judge && $(BIN)/golangci-lint fmt --config $(CURDIR)/.golangci.yml ./...
 
 $(BIN)/golangci-lint: TOOL := github.com/golangci/golangci-lint/v2/cmd/golangci-lint
 $(BIN)/govulncheck:   TOOL := golang.org/x/vuln/cmd/govulncheck
