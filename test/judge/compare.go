@@ -10,9 +10,6 @@ import (
 	"strings"
 )
 
-// convertedDiffers names the comparison that matters most.
-const convertedDiffers = "Kyverno: old, new"
-
 // answer is what one program made of an object with one policy.
 type answer struct {
 	object map[string]any
@@ -173,10 +170,9 @@ func differing(a, b any, at string) []string {
 	return []string{at}
 }
 
-// print writes the findings as Markdown, and reports whether Kyverno makes something else of the new policy.
-func (all findings) print(out io.Writer) (differ bool) {
+// print writes the findings as Markdown.
+func (all findings) print(out io.Writer) {
 	for _, f := range slices.SortedFunc(maps.Values(all), func(a, b *finding) int { return strings.Compare(a.key(), b.key()) }) {
-		differ = differ || f.between == convertedDiffers && f.what != "empty" && f.what != "order"
 		fmt.Fprintf(out, "## %s\n\n%s: **%s** at %s, %d objects; %s\n\n", f.policy, f.between, f.what, strings.Join(f.paths, " "), f.count, f.operation)
 		for _, part := range []struct {
 			name  string
@@ -189,5 +185,4 @@ func (all findings) print(out io.Writer) (differ bool) {
 		}
 		fmt.Fprintln(out)
 	}
-	return differ
 }

@@ -6,7 +6,7 @@
 //
 // A FILE has ClusterPolicies and CustomResourceDefinitions. Without one, the policies are those of testdata and of package
 // corpus, with CONFORMANCE_DIR those of other projects too. It prints the differences by policy, as Markdown, each with the
-// smallest object that shows it, and exits 1 if an old and a new policy differ for Kyverno.
+// smallest object that shows it.
 package main
 
 import (
@@ -39,9 +39,6 @@ const (
 	timeout = 10 * time.Minute // of one program
 )
 
-// errDiffer reports that Kyverno makes something else of a converted policy.
-var errDiffer = errors.New("old and new policies differ")
-
 func main() {
 	if err := run(); err != nil {
 		fmt.Fprintln(os.Stderr, "error:", err)
@@ -67,7 +64,6 @@ func run() error {
 	if err != nil {
 		return err
 	}
-	differ := false
 	wanted, err := regexp.Compile(*only)
 	if err != nil {
 		return err
@@ -83,12 +79,9 @@ func run() error {
 		}
 		j.counts[strings.SplitN(outcome, ":", 2)[0]]++
 		fmt.Fprintf(os.Stderr, "%s: %s\n", c.name, outcome)
-		differ = j.found.print(os.Stdout) || differ
+		j.found.print(os.Stdout)
 	}
 	fmt.Fprintln(os.Stderr, j.counts)
-	if differ {
-		return errDiffer
-	}
 	return nil
 }
 
@@ -321,7 +314,7 @@ func (j *judge) judge(ctx context.Context, c testcase) (string, error) {
 				}
 			}
 			for _, pair := range [][3]string{
-				{"Kyverno: old", "Kyverno: new", convertedDiffers},
+				{"Kyverno: old", "Kyverno: new", "Kyverno: old, new"},
 				{"Kyverno: old", "ours: old", "old: Kyverno, ours"}, {"Kyverno: new", "ours: new", "new: Kyverno, ours"},
 			} {
 				one, other := answers[pair[0]][n], answers[pair[1]][n]
