@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -182,7 +183,21 @@ func (want *asText) relates(e expr.Expr, op string, onlyDurations, sure bool) ex
 	if _, err := semver.Parse(want.text); err == nil {
 		return expr.And(expr.Call("isSemver", e), ordered(op, expr.Call("semver", e), expr.Call("semver", expr.String(want.text))))
 	}
-	return duration
+	return expr.Or(duration, want.secondsIs(e, op))
+}
+
+// secondsIs compares a text that is a number with a duration of a policy: Kyverno takes its whole seconds. Numbers that overflow
+// there, and durations that are not positive, are left out.
+func (want *asText) secondsIs(e expr.Expr, op string) expr.Expr {
+	if want.seconds == nil || *want.seconds <= 0 {
+		return expr.Bool(false)
+	}
+	bound := math.Ceil(*want.seconds)
+	if op == ">" || op == "<=" {
+		bound = math.Floor(*want.seconds) + 1
+	}
+	op = strings.Replace(strings.TrimSuffix(op, "="), ">", ">=", 1)
+	return expr.And(expr.Method(e, "matches", expr.String(`^[-+]?[0-9]{1,9}([.][0-9]*)?$`)), expr.Binary(op, expr.Call("double", e), expr.Float(bound)))
 }
 
 // quantityIs compares a text that is a quantity, which it is asked for first unless that is sure.

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
+	"math"
 	"strconv"
 	"strings"
 
@@ -150,6 +151,10 @@ func (o Operator) order(key, value any) bool {
 	}
 	if k, ok := anyNumber(key); ok {
 		v, ok := anyNumber(value)
+		if !ok && texts { // a key that is a number is one of seconds where the value is a duration
+			v, ok = seconds(value)
+			k = math.Trunc(k)
+		}
 		return ok && o.holdsFor(cmp.Compare(k, v))
 	}
 	k, err := semver.Parse(keyText)
