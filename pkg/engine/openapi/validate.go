@@ -116,7 +116,7 @@ func (f *invalid) required(at fieldpath.Path, t typed, wanted func(string) bool)
 	}
 }
 
-// keys adds the keys of a list that an element lacks, and that its type requires.
+// keys adds the fields that an element of a list with keys lacks, and that its type requires: it was made by its key alone.
 func (f *invalid) keys(at fieldpath.Path, element any, list, of typed) {
 	m, isMap := element.(map[string]any)
 	if !isMap || f.strict {
@@ -124,7 +124,14 @@ func (f *invalid) keys(at fieldpath.Path, element any, list, of typed) {
 	}
 	names, _ := list.schema.Extensions[listKeysExtension].([]any)
 	names = append(slices.Clip(names), list.schema.Extensions[patchMergeKeyExtension])
-	f.required(at, of, func(name string) bool { return m[name] == nil && slices.Contains(names, any(name)) })
+	if names = slices.DeleteFunc(names, func(name any) bool { return name == nil }); len(names) == 0 {
+		return
+	}
+	f.required(at, of, func(name string) bool { return m[name] == nil })
+	if of.schema.Properties["image"].Type != nil && of.schema.Properties["imagePullPolicy"].Type != nil && m["image"] == nil {
+		image := "image" // of a container: no schema requires it, and the server does (ValidatePodSpec)
+		f.add(append(slices.Clone(at), fieldpath.PathElement{FieldName: &image}), "is required")
+	}
 }
 
 // value holds a value against a type, and what is in the value against what the type has. Paths below

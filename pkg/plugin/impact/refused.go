@@ -160,6 +160,9 @@ func (r *Reviewer) invalid(ctx context.Context, c *engine.Change) []engine.Impac
 		}
 	}
 	for i := range out {
+		if len(out[i].Fields) > 1 && out[i].Brief == "is required" {
+			out[i].Brief = "are required"
+		}
 		said := names(out[i].Fields) + " " + out[i].Brief
 		out[i].Text, out[i].Brief = "the server will refuse it: "+said, "the server will refuse them: "+said
 	}
