@@ -107,7 +107,7 @@ func compileOverlay(patch any) (compiledPatch, error) {
 	compiled, err := legacy.CompileOverlay(mapping(patch))
 	return func(e *execution, object map[string]any, why *engine.Reasons) (patchResult, error) {
 		after, err := compiled.Apply(limit.ClockOf(e.ctx), object, why)
-		return quoted(object, after, ""), err
+		return quoted(object, after), err
 	}, err
 }
 
@@ -136,7 +136,7 @@ func applying(p jsonpatch.Patch, err error) (compiledPatch, error) {
 		if err != nil {
 			return patchResult{Object: object}, err
 		}
-		return quoted(object, after, p.NotIdempotent()), nil
+		return quoted(object, after), nil
 	}, err
 }
 
@@ -177,11 +177,11 @@ var metadataPaths = [][]string{
 // quoted is what a patch made of an object. Labels and annotations that a JSON patch wrote as bare
 // booleans or numbers are strings, the only values that the server takes there.
 // Strategic merge does the same on its own.
-func quoted(before, after map[string]any, notIdempotent string) patchResult {
+func quoted(before, after map[string]any) patchResult {
 	if diff.Shared(after, before) {
 		return patchResult{Object: before}
 	}
-	out := patchResult{Object: after, NotIdempotent: notIdempotent}
+	out := patchResult{Object: after}
 	for _, path := range metadataPaths {
 		found, _, _ := unstructured.NestedFieldNoCopy(after, path...)
 		values := mapping(found)

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
-	"strconv"
 	"strings"
 
 	"github.com/go-openapi/jsonpointer"
@@ -196,40 +195,4 @@ func parsePointer(path string) ([]string, error) {
 		tokens[i] = jsonpointer.Unescape(t)
 	}
 	return tokens, nil
-}
-
-// NotIdempotent returns why applying the patch to its own result may change it again;
-// empty if there is no such reason. Whether a number is an index or a key depends on
-// the object, so that a key such as /data/1 counts as well.
-func (p Patch) NotIdempotent() string {
-	for i, o := range p.operations {
-		if why := o.notIdempotent(); why != "" {
-			return fmt.Sprintf("operation %d (%s %s) %s", i, o.op, o.path, why)
-		}
-	}
-	return ""
-}
-
-func (o operation) notIdempotent() string {
-	if o.op == opMove {
-		return "moves what is no longer there the next time"
-	}
-	if len(o.to) == 0 || o.op == opTest {
-		return ""
-	}
-	last := o.to[len(o.to)-1]
-	_, err := strconv.Atoi(last)
-	isIndex := err == nil
-	switch {
-	case o.op == opRemove && isIndex:
-		return "removes an element by its index, and the next one the next time"
-	case o.op == opRemove:
-		return ""
-	case last == "-", last == "-1" && o.op != opReplace:
-		return "appends to a list each time"
-	case isIndex && o.op != opReplace:
-		return "inserts into a list each time"
-	default:
-		return ""
-	}
 }
