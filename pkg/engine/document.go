@@ -76,6 +76,7 @@ const (
 	UnknownPolicy                      // an exception or a binding names no policy of the run: it has no effect there
 	UnknownField                       // a policy has a field that its API does not have, which kubectl refuses and a server drops, or an empty match
 	Refused                            // the policy can be evaluated here, but its own engine does not take it
+	AsksUser                           // the policy depends on who makes a request: a warning only where nobody says so
 )
 
 // LintError is a finding of a class.
@@ -198,11 +199,23 @@ func JoinedErrors(err error) []error {
 }
 
 // templates matches what the templates of Helm and its like leave in a manifest: "{{ .Values.x }}", "{{ include",
-// "{{`", "{{- if", "[[ include".
-var templates = regexp.MustCompile("(?:\\{\\{|\\[\\[)-?\\s*(?:`|\\.(?:Values|Release|Chart|Capabilities|Files)\\b|(?:include|template|if|range|with|define|end|toYaml)\\b\\s*[^\\s|.(&=!<>]|end\\s*-?(?:\\}\\}|\\]\\]))")
+// "{{`", "{{- if", "[[ include", and those of Terraform: "%{ for".
+var templates = regexp.MustCompile("%\\{~?\\s*(?:for|if|else|endfor|endif)\\b|(?:\\{\\{|\\[\\[)-?\\s*(?:`|\\.(?:Values|Release|Chart|Capabilities|Files)\\b|(?:include|template|if|range|with|define|end|toYaml)\\b\\s*[^\\s|.(&=!<>]|end\\s*-?(?:\\}\\}|\\]\\]))")
 
 // TemplateHint says what to do with a text that LooksLikeTemplate.
-const TemplateHint = "this looks like a template that was not rendered: write what \"helm template\" prints to a file, and use that"
+const TemplateHint = "this looks like a template that was not rendered: write what \"helm template\", or the tool that it is for, prints to a file, and use that"
+
+// placeholders matches what Flux, Terraform and envsubst replace, and policies may hold all the same: "${NS:=shop}".
+var placeholders = regexp.MustCompile(`\$\{\w+(?::?[=-][^}]*)?\}`)
+
+// PlaceholderHint is TemplateHint after "; " where a text of which nothing comes has a placeholder of a template; else it is
+// empty.
+func PlaceholderHint(text string) string {
+	if placeholders.MatchString(text) || LooksLikeTemplate(text) {
+		return "; " + TemplateHint
+	}
+	return ""
+}
 
 // LooksLikeTemplate reports whether a text holds what Helm, or a tool like it, would have replaced.
 func LooksLikeTemplate(text string) bool { return templates.MatchString(text) }

@@ -100,7 +100,7 @@ func (p *policy) lint() {
 	p.asksParams = p.params != nil && p.Scope.Uses("params")
 	p.asksNamespace = p.Scope.Uses("namespaceObject")
 	if p.AsksUser {
-		p.root().Lint(engine.RequestUserLint)
+		p.root().Finding(engine.AsksUser, engine.RequestUserLint)
 	}
 	for i := range p.Constraints.Rules {
 		if slices.Contains(p.Constraints.Rules[i].Operations, "DELETE") {

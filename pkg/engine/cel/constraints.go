@@ -42,7 +42,7 @@ func decodeLabels(n policydecode.Node) *selector.Labels {
 	}
 	l, err := selector.NewLabels(s)
 	if err != nil {
-		n.Fail("%w", err)
+		n.Fail("%w%s", err, engine.PlaceholderHint(err.Error()))
 		return nil
 	}
 	return l

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"math"
 	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -79,12 +80,22 @@ func (s *Scope) JSONPatch(expression string) (*Expression, error) {
 	return s.mutation(Source{Text: expression, JSONPatch: true}, RefuseAtomic)
 }
 
+// plainOperation finds an operation of a JSON patch that is written as a map.
+var plainOperation = regexp.MustCompile(`\{\s*["']op["']\s*:`)
+
+// ErrTypeMismatch is an apply configuration with a type that belongs to another field.
+var ErrTypeMismatch = errors.New("type mismatch")
+
 func (s *Scope) mutation(source Source, a Atomics) (*Expression, error) {
 	want := applyConfigurations
 	if source.JSONPatch {
 		want = jsonPatches
 	}
 	x, err := s.add(s.environment.patches, source, want)
+	var broken *CompileError
+	if source.JSONPatch && plainOperation.MatchString(source.Text) && errors.As(err, &broken) {
+		return nil, &CompileError{broken.text + "\n  an operation is no map: write JSONPatch{op: \"add\", path: \"/spec/...\", value: ...}"}
+	}
 	if err == nil {
 		x.atomics = a
 	}
@@ -262,7 +273,7 @@ func (e *Evaluation) merge(v ref.Val, types managedfields.TypeConverter, a Atomi
 	}
 	configuration := v.(*dynamic.ObjectVal)
 	if err := configuration.CheckTypeNamesMatchFieldPathNames(); err != nil {
-		return Result{}, fmt.Errorf("type mismatch: %w", sortedLines(err))
+		return Result{}, fmt.Errorf("%w: %w", ErrTypeMismatch, sortedLines(err))
 	}
 	fields, err := fieldsOf(configuration)
 	if err != nil || len(fields) == 0 { // as of a mutation whose condition does not hold

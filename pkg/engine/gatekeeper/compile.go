@@ -4,8 +4,10 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
+	"github.com/go-openapi/jsonpointer"
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
@@ -123,16 +125,23 @@ func (m *mutator) decodePath() {
 	}
 }
 
-// metadataKey finds a key of a label or an annotation that is not in quotes.
-var metadataKey = regexp.MustCompile(`^(.*metadata\.(?:labels|annotations)\.)([^."']+[./][^"']+)$`)
+// metadataKey finds a key of a label or an annotation that is not in quotes, or in brackets.
+var metadataKey = regexp.MustCompile(`^(.*metadata\.(?:labels|annotations))(?:\.([^."']+[./][^"']+)|\[["']?([^"'\]]+)["']?\])$`)
 
 // quotesHint says how a location is written that was meant otherwise.
 func quotesHint(text string) string {
 	switch found := metadataKey.FindStringSubmatch(text); {
 	case found != nil:
-		return fmt.Sprintf("; a key with a dot or a slash stands in quotes: %s%q", found[1], found[2])
+		return fmt.Sprintf("; a key with a dot or a slash stands in quotes: %s.%q", found[1], found[2]+found[3])
 	case strings.HasPrefix(text, "/"):
-		return "; a location is written with dots: " + strings.ReplaceAll(text[1:], "/", ".")
+		steps := strings.Split(text[1:], "/")
+		for i, step := range steps {
+			if step = jsonpointer.Unescape(step); strings.ContainsAny(step, "./") {
+				step = strconv.Quote(step)
+			}
+			steps[i] = step
+		}
+		return "; a location is written with dots: " + strings.Join(steps, ".")
 	}
 	return ""
 }

@@ -36,7 +36,7 @@ func (m *mutator) decodeSource(n policydecode.Node) (source, bool) {
 	if field := from.At("field"); f.Has("fromMetadata") {
 		s.Metadata = field.Text()
 		if s.Metadata != "name" && s.Metadata != "namespace" {
-			field.Fail("field %s is not recognized: invalid fromMetadata field", s.Metadata)
+			field.Fail("field %s is not recognized: invalid fromMetadata field; only name and namespace can be read", s.Metadata)
 		}
 		from.Done()
 	}

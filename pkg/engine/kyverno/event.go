@@ -10,8 +10,8 @@ import (
 )
 
 // lintEvent notes that a rule acts on an event alone, which what exists does not go through: that a field changes, or
-// that an object is deleted. It reports whether the rule does.
-func (r *rule) lintEvent(f *policydecode.Fields) bool {
+// that an object is deleted. It reports whether the rule does. Given are the names that have values.
+func (r *rule) lintEvent(f *policydecode.Fields, given []string) bool {
 	n, event := f.At("match"), deleted
 	if !slices.Equal(r.match.Operations(), []engine.Operation{deleted}) {
 		n, event = awaited(f.At("preconditions"))
@@ -23,6 +23,7 @@ func (r *rule) lintEvent(f *policydecode.Fields) bool {
 		n.Lint("the rule acts when an object is deleted, and then there is nothing to change: only a rule with targets can")
 	case event == deleted:
 		n.Note("the rule acts when an object is deleted; --operation=DELETE previews that for each one that exists")
+	case slices.Contains(given, "request.oldObject"): // the object before the change
 	default:
 		n.Note("the rule acts when %s changes: what exists is evaluated unchanged, so nothing is shown; --values that give another %s preview it",
 			event, strings.ReplaceAll(event, "request.object", "request.oldObject"))

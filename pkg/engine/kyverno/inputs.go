@@ -99,6 +99,9 @@ func givenNames(documents []engine.Document) []string {
 				for key := range mapping(value) {
 					name, _, _ := strings.Cut(key, ".")
 					names = append(names, name)
+					if strings.HasPrefix(key, "request.oldObject") || name == "oldObject" {
+						names = append(names, "request.oldObject")
+					}
 				}
 				return false
 			})

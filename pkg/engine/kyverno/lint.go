@@ -31,8 +31,9 @@ var (
 		"object", "oldObject", "operation", "userInfo", "namespace", "name", "uid", "kind", "resource", "subResource",
 		"requestKind", "requestResource", "requestSubResource", "dryRun", "options", "roles", "clusterRoles",
 	}
-	requestField  = regexp.MustCompile(`\brequest\.(\w+)`)
-	metadataField = regexp.MustCompile(`\b(?:request\.object|request\.oldObject|target)\.metadata\.(\w+)`)
+	// A name before a parenthesis is that of a function.
+	requestField  = regexp.MustCompile(`\brequest\.(\w+)(?:[^\w(]|$)`)
+	metadataField = regexp.MustCompile(`\b((?:request\.object|request\.oldObject|target)\.metadata\.(\w+))(?:[^\w(]|$)`)
 	elementName   = regexp.MustCompile(`^element(Index)?\d*$`)
 	// The user is not known in the background (pkg/validation/policy/background.go).
 	userVariable = regexp.MustCompile(`(?:^|[^.])\b((?:serviceAccountName|serviceAccountNamespace|request\.userInfo|request\.roles|request\.clusterRoles)\b)`)
@@ -224,8 +225,8 @@ func (t *texts) variable(n policydecode.Node, v variables.Variable) {
 		n.Refuse(kyvernoName, "the variable %s is not available in background mode: set spec.background: false", asked[1])
 	}
 	for _, field := range metadataField.FindAllStringSubmatch(v.Text, -1) {
-		if slip := policydecode.MetadataSlip(field[1]); slip != "" {
-			n.Lint("%s: %s", field[0], slip)
+		if slip := policydecode.MetadataSlip(field[2]); slip != "" {
+			n.Lint("%s: %s", field[1], slip)
 		}
 	}
 	for _, field := range requestField.FindAllStringSubmatch(v.Text, -1) {
@@ -240,6 +241,9 @@ func (t *texts) variable(n policydecode.Node, v variables.Variable) {
 
 // meant is the name that was probably meant.
 func (t *texts) meant(name string) string {
+	if slices.Contains([]string{"null", "true", "false"}, name) {
+		return fmt.Sprintf(", so it is the name of a field: the literal stands in backticks, `%s`", name)
+	}
 	others := []string{"request", "images", "element", "elementIndex", "serviceAccountName", "serviceAccountNamespace"}
 	if t.targets {
 		others = append(others, "target")

@@ -41,7 +41,7 @@ func decodePolicy(r *policydecode.Report, d engine.Document, given []string) *po
 		spec.At("rules").Fail("has no rules")
 	}
 	background := spec.Values["background"] != false && spec.Values["background"] != "false"
-	c := ruleCompiler{given: given, background: background, policy: p, ref: engine.RuleRef{Dialect: Name, Policy: nameOf(d), Origin: d.Origin, Severity: engine.SeverityOf(d.Object())}, gap: gap}
+	c := ruleCompiler{broken: map[string]bool{}, given: given, background: background, policy: p, ref: engine.RuleRef{Dialect: Name, Policy: nameOf(d), Origin: d.Origin, Severity: engine.SeverityOf(d.Object())}, gap: gap}
 	for _, n := range raw {
 		c.targets = c.targets || len(sequence(mapping(mapping(n.Value)["mutate"])["targets"])) > 0
 	}

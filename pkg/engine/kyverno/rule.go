@@ -60,19 +60,34 @@ func (c *ruleCompiler) add(n policydecode.Node) *rule {
 		return nil
 	}
 	before := len(n.Report.Errs)
-	r := c.compile(f)
-	c.lintTexts(f)
-	if len(n.Report.Errs) > before {
-		if c.broken == nil {
-			c.broken = map[string]bool{}
-		}
+	if c.unrendered(n) {
+		n.Fail("%s", engine.TemplateHint)
 		c.broken[n.Path] = true
 		return nil
 	}
-	r.lint(f)
+	r := c.compile(f)
+	c.lintTexts(f)
+	if len(n.Report.Errs) > before {
+		c.broken[n.Path] = true
+		return nil
+	}
+	r.lint(f, c.given)
 	r.lintExclude(f.At("exclude"))
 	c.rules = append(c.rules, r)
 	return r
+}
+
+// unrendered reports whether a rule does not compile and is a template, so that this is its only mistake.
+func (c *ruleCompiler) unrendered(n policydecode.Node) bool {
+	if !variables.Contains(n.Value, func(v any) bool { return engine.LooksLikeTemplate(text(v)) }) {
+		return false
+	}
+	quiet := *n.Report
+	quiet.Warn = func(engine.CompileError) {}
+	n.Report = &quiet
+	before := len(quiet.Errs)
+	c.compile(n.Fields())
+	return len(quiet.Errs) > before
 }
 
 // derive adds the rules for Pod controllers. They report nothing, since the rules
@@ -111,6 +126,7 @@ func (c *ruleCompiler) compile(f *policydecode.Fields) *rule {
 	if !f.Has("match") {
 		f.At("match").Fail("is missing, so the rule can never apply")
 	}
+	before := len(f.Report.Errs)
 	r.match = match.Decode(f.At("match"))
 	if f.Has("exclude") {
 		r.exclude = match.Decode(f.At("exclude"))
@@ -121,7 +137,7 @@ func (c *ruleCompiler) compile(f *policydecode.Fields) *rule {
 	r.context = contextentry.Decode(f.At("context"))
 	r.notIdempotent = r.context.NotIdempotent()
 	r.preconditions = match.DecodeConditions(f.At("preconditions"))
-	r.decodeMutate(f)
+	r.decodeMutate(f, len(f.Report.Errs) > before)
 	r.asksOperation = variables.Mentions(f.Values, "request.operation") || r.match.AsksOperation() || r.exclude.AsksOperation()
 	r.asksUser = asksUser{early: readsUser(f.Values["preconditions"]), late: readsUser(f.Values["mutate"]) || readsUser(f.Values["context"])}
 	doneRule(f)
@@ -136,7 +152,8 @@ func doneRule(f *policydecode.Fields) {
 	f.Done()
 }
 
-func (r *rule) decodeMutate(f *policydecode.Fields) {
+// decodeMutate reads what the rule changes; broken reports that what is wrong beside that has been said.
+func (r *rule) decodeMutate(f *policydecode.Fields, broken bool) {
 	m := f.At("mutate").Fields()
 	targets := m.At("targets").List()
 	for _, n := range targets {
@@ -145,7 +162,9 @@ func (r *rule) decodeMutate(f *policydecode.Fields) {
 	lintTargetKinds(m.At("targets"), r.targets)
 	rest := map[string]any{}
 	for _, key := range []string{"name", "match", "exclude", "context", "preconditions"} {
-		rest[key] = f.Values[key]
+		if !broken {
+			rest[key] = f.Values[key]
+		}
 	}
 	r.mutation, r.mutate = decodeMutation(m, rest), m.Values
 	if eachPatch(m.Values, r.footprint.patch); len(targets) > 0 {
@@ -173,12 +192,23 @@ func onTargets(mutation map[string]any) []any {
 }
 
 // lint warns of what a rule that compiles probably does not mean.
-func (r *rule) lint(f *policydecode.Fields) {
+func (r *rule) lint(f *policydecode.Fields, given []string) {
 	if r.match.OnlySubresources() {
 		f.At("match").Lint("only matches requests to a subresource, which are not live objects")
 	}
-	if !r.lintEvent(f) && len(r.targets) > 0 {
+	if !r.lintEvent(f, given) && len(r.targets) > 0 {
 		r.lintInstall(f.At("mutate").Fields().At("mutateExistingOnPolicyUpdate"))
+	}
+	r.lintWide(f)
+}
+
+// lintWide notes a target that is all objects of the kind which the rule matches in some namespaces only.
+func (r *rule) lintWide(f *policydecode.Fields) {
+	for i, t := range r.targets {
+		if t.own == "" && t.written["namespace"]+t.written["name"] == "" && t.labels == nil && t.preconditions == nil && r.match.Narrows(t.written["kind"]) {
+			f.At("mutate").Fields().At("targets").List()[i].Note("changes every %s of the cluster: match only says what triggers the rule; "+
+				`namespace: "{{ request.object.metadata.namespace }}" keeps to the namespace of the trigger`, t.written["kind"])
+		}
 	}
 }
 

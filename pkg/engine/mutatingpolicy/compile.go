@@ -62,7 +62,7 @@ func (c *compiler) compile(r *policydecode.Report, d engine.Document) []*rule {
 		p.at("mutations").Lint("%s: each run gives a different result; within one run, preview and apply agree", rules[0].impure)
 	}
 	if rules[0].AsksUser {
-		p.Node.Lint(engine.RequestUserLint)
+		p.Node.Finding(engine.AsksUser, engine.RequestUserLint)
 	}
 	return slices.DeleteFunc(rules, func(x *rule) bool { return !c.keeps(x.Ref) })
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -291,6 +292,10 @@ func (e *execution) outcome(err error) (engine.Outcome, error) {
 		if missing := e.session.Missing(); missing != nil {
 			err = missing
 		}
+	}
+	if errors.Is(err, cel.ErrTypeMismatch) && strings.HasPrefix(e.rule.Ref.Rule, "autogen-") {
+		err = fmt.Errorf("%w; the rule is derived for Pod controllers, in whose expressions Object.metadata is not replaced: "+
+			"spec.autogen.podControllers.controllers: [] derives none", err)
 	}
 	if e.rule.policy.existing && !cel.Skipped(err) && !cel.Unsupported(err) {
 		return engine.Failed, err

@@ -208,13 +208,25 @@ func (n Node) LabelSelector() *metav1.LabelSelector {
 	}
 	s, err := LabelSelector(n.Value)
 	if err != nil {
-		n.Fail("%w", err)
+		n.Fail("%w%s", err, engine.PlaceholderHint(err.Error()))
 		return nil
 	}
 	if why := selector.Contradiction(s); why != "" {
 		n.Lint("no object can have these labels: %s", why)
 	}
 	return s
+}
+
+// namespacePattern is what a pattern of the name of a Namespace has.
+var namespacePattern = regexp.MustCompile(`^[a-z0-9*?-]*$`)
+
+// CheckNamespaces warns of patterns that are the name of no Namespace; variables are not judged.
+func CheckNamespaces(n Node) {
+	for _, item := range n.List() {
+		if name, isText := item.Value.(string); isText && !strings.Contains(name, "{{") && !namespacePattern.MatchString(name) {
+			item.Lint("no Namespace can be called %q: only lower-case letters, digits and - are allowed%s", name, engine.PlaceholderHint(name))
+		}
+	}
 }
 
 // LabelSelector reads a Kubernetes label selector from a value, strictly.

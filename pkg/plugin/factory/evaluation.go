@@ -51,7 +51,7 @@ func (f *Factory) options(request engine.Request) *preview.Options {
 		World: &engine.World{Now: time.Now(), Seed: rand.Uint64(), Limits: engine.DefaultLimits(), Memo: &engine.Memo{}},
 	}
 	o.Rules, o.Strict, o.Annotate, o.EngineView = f.Policies.Rules, f.Policies.Strict, f.Annotate, f.EngineView
-	o.AssumeBinding = f.Policies.AssumeBinding
+	o.AssumeBinding, o.UserNamed = f.Policies.AssumeBinding, !request.User.Empty()
 	if f.Context.AllowHTTP {
 		o.World.Remote = &external.ServiceClient{}
 	}

@@ -24,6 +24,8 @@ type Policies struct {
 	Strict bool
 	// Refused takes policies that their own engine refuses as they are: for a comparison, in which nothing is written.
 	Refused bool
+	// UserNamed reports that the run says who makes requests, so that no warning asks for it.
+	UserNamed bool
 }
 
 // Compile compiles the policies, each dialect's in turn. It calls broken for each error of a
@@ -39,7 +41,7 @@ func (p *Policies) Compile(broken func(error), idle func(policies int)) ([]engin
 		installed := w.Origin == cluster.Origin
 		var unknown *engine.UnknownKindError
 		switch class := engine.ClassOf(w.Err); {
-		case !wants(&w):
+		case !wants(&w), class == engine.AsksUser && p.UserNamed:
 		case installed && class == engine.UnknownPolicy: // an exception or binding of a policy that is not in the run
 		case installed && class == engine.NothingToDo && len(p.Rules.Only) == 0:
 			idlers++

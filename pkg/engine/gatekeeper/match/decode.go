@@ -73,7 +73,7 @@ func decodeGlobs(n policydecode.Node) []string {
 func decodeGlob(n policydecode.Node) string {
 	text := n.Text()
 	if !globForm.MatchString(text) {
-		n.Lint("an API server refuses %q: only lower-case letters, digits, - and : are allowed, and * at either end", text)
+		n.Lint("an API server refuses %q: only lower-case letters, digits, - and : are allowed, and * at either end%s", text, engine.PlaceholderHint(text))
 	}
 	return text
 }

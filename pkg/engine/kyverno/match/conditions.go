@@ -82,6 +82,14 @@ func (c *Conditions) lint(n policydecode.Node) {
 		below(n, "any").Lint("is an empty list, which never holds")
 	}
 	for _, one := range slices.Concat(c.any, c.all) {
+		for _, side := range []*variables.Template{one.key, one.value} {
+			if !side.Static() {
+				continue
+			}
+			if constant, err := side.Render(nil); err == nil && one.operator.incomparable(constant) {
+				below(n, one.place).Lint("never holds: nothing can be compared with %s%s", show(constant), incomparableHint(constant))
+			}
+		}
 		if !one.value.Static() || !one.key.Static() {
 			continue
 		}

@@ -72,6 +72,7 @@ func decodeFilter(f *policydecode.Fields) *Filter {
 	checkPatterns(resources.At("name"), out.Name)
 	checkPatterns(resources.At("names"), out.Names...)
 	checkPatterns(resources.At("namespaces"), out.Namespaces...)
+	policydecode.CheckNamespaces(resources.At("namespaces"))
 	out.Annotations = resources.At("annotations").TextMap()
 	out.Labels = decodeLabels(resources.At("selector"))
 	out.NamespaceLabels = decodeLabels(resources.At("namespaceSelector"))

@@ -160,6 +160,13 @@ func (f *Filter) fails(c *Candidate, withUser bool) (int, error) {
 // where its author may have meant everything.
 func (m *Block) Empty() bool { return len(m.selecting()) == 0 }
 
+// Narrows reports whether the block matches objects of a kind in some namespaces only.
+func (m *Block) Narrows(kind string) bool {
+	return !m.Empty() && !slices.ContainsFunc(m.filters, func(f *Filter) bool {
+		return len(f.Namespaces) == 0 || !slices.ContainsFunc(f.Kinds, func(k selector.Kind) bool { return k.Kind == kind })
+	})
+}
+
 // Empty reports whether the filter asks for nothing.
 func (f *Filter) Empty() bool {
 	return f.emptyButUser() && len(f.Subjects)+len(f.Roles)+len(f.ClusterRoles) == 0

@@ -162,6 +162,36 @@ func (o Operator) order(key, value any) bool {
 	return texts && err == nil && wrong == nil && o.holdsFor(k.Compare(v))
 }
 
+// incomparable reports whether nothing satisfies an operator with a value on one of its sides, because it has no order there.
+func (o Operator) incomparable(value any) bool {
+	text, isText := value.(string)
+	_, isDuration := seconds(value)
+	switch is := string(o); {
+	case !strings.Contains(is, "Than"), value == nil, isDuration:
+		return false
+	case strings.HasPrefix(is, "Duration"):
+		return true
+	}
+	_, isNumber := anyNumber(value)
+	_, notQuantity := jmespath.ParseQuantity(text)
+	_, notVersion := semver.Parse(text)
+	return !isNumber && (!isText || notQuantity != nil && notVersion != nil)
+}
+
+// incomparableHint says what to write in place of a value that is incomparable, after "; ".
+func incomparableHint(value any) string {
+	text, _ := value.(string)
+	for _, meant := range []string{strings.ReplaceAll(text, " ", ""), strings.TrimSuffix(strings.ReplaceAll(text, " ", ""), "B")} {
+		if _, err := jmespath.ParseQuantity(meant); err == nil {
+			return fmt.Sprintf("; did you mean %q?", meant)
+		}
+	}
+	if days, err := strconv.Atoi(strings.TrimSuffix(text, "d")); err == nil && strings.HasSuffix(text, "d") {
+		return fmt.Sprintf("; did you mean %q?", fmt.Sprintf("%dh", days*24))
+	}
+	return "; use a number, a quantity such as 10Gi, a duration such as 1h30m, or a version such as 1.2.3"
+}
+
 // orderDurations takes numbers for seconds, on both sides.
 func (o Operator) orderDurations(key, value any) bool {
 	k, ok := seconds(key)
