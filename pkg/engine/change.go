@@ -132,16 +132,42 @@ func (f *FieldChange) Records() bool {
 	return n == len(recordPath) || f.Kind == Added && len(added) == 1 && added[AppliedPatches] != nil
 }
 
-// SplitRecords returns the fields that a reader counts, and those that are Records.
+// addsRecord reports whether the field is the first annotations of an object, with AppliedPatches among others.
+func (f *FieldChange) addsRecord() bool {
+	added, _ := f.To.(map[string]any)
+	return f.Kind == Added && f.Path.Equals(recordPath[:2]) && len(added) > 1 && added[AppliedPatches] != nil
+}
+
+// HeldBack returns the steps of the rules that were skipped and did nothing else to the object: one for each rule,
+// however many triggers and rounds it had.
+func (c *Change) HeldBack() []*Step {
+	var out []*Step
+	seen := map[RuleRef]bool{}
+	for i := range c.Steps {
+		if s := &c.Steps[i]; s.Outcome != Skipped && s.Outcome != NotMatched {
+			seen[s.Rule] = true
+		}
+	}
+	for i := range c.Steps {
+		if s := &c.Steps[i]; s.Outcome == Skipped && !seen[s.Rule] {
+			seen[s.Rule] = true
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+// SplitRecords returns the fields that a reader counts, and those that are Records or have one among them.
 func SplitRecords(fields []FieldChange) (counted, records []FieldChange) {
-	if !slices.ContainsFunc(fields, func(f FieldChange) bool { return f.Records() }) {
+	if !slices.ContainsFunc(fields, func(f FieldChange) bool { return f.Records() || f.addsRecord() }) {
 		return fields, nil
 	}
-	for i := range fields {
-		if fields[i].Records() {
-			records = append(records, fields[i])
-		} else {
-			counted = append(counted, fields[i])
+	for _, f := range fields {
+		if f.Records() || f.addsRecord() {
+			records = append(records, f)
+		}
+		if !f.Records() {
+			counted = append(counted, f)
 		}
 	}
 	return counted, records

@@ -93,9 +93,11 @@ type Step struct {
 	// AsCreated marks a rule that only runs on creation and was evaluated as if
 	// the object were created now.
 	AsCreated bool
+	// Again is the rule after whose change the step's rule ran once more; empty in the first round.
+	Again string
 	// NotIdempotent says why evaluating the rule on its own result may change it
-	// again (it reads a clock, appends at an index, ...); empty where nothing is
-	// known against it.
+	// again (it reads a clock, draws a random value, ...); empty where nothing is
+	// known against it. What evaluating it again finds is an Impact.
 	NotIdempotent string
 	// After is the object after the rule, where a dialect reports that Outcome is Changed. The
 	// engine keeps Fields in its place.

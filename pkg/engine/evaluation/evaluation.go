@@ -300,6 +300,7 @@ func (p *pass) chain() error {
 			last = i
 		}
 	}
+	from, after := len(p.rec.steps), p.rec.lastChange()
 	p.target.Request.Reinvocation = true
 	for i := range p.programs {
 		p.target.Invocation = &invocations[i]
@@ -309,6 +310,9 @@ func (p *pass) chain() error {
 		if err := p.runProgram(i); err != nil {
 			return err
 		}
+	}
+	for i := range p.rec.steps[from:] {
+		p.rec.steps[from+i].Again = after
 	}
 	p.target.Request.Reinvocation, p.target.Invocation = false, nil
 	return nil
@@ -399,6 +403,16 @@ func (r *recorder) Step(s engine.Step) {
 	if s.Outcome == engine.Changed && r.typ != nil {
 		r.note(&r.steps[len(r.steps)-1])
 	}
+}
+
+// lastChange names the rule that changed the object last; empty if none has.
+func (r *recorder) lastChange() string {
+	for i := range slices.Backward(r.steps) {
+		if r.steps[i].Outcome == engine.Changed {
+			return r.steps[i].Rule.String()
+		}
+	}
+	return ""
 }
 
 // brief returns an error as it is, or an error of the words that begin and end its text where that is long: a page of objects keeps

@@ -74,8 +74,8 @@ func (s *Summary) Add(c *engine.Change) {
 	if c.Before != nil || c.After != nil {
 		s.Objects++
 	}
-	s.Fields += len(c.Fields)
-	_, records := engine.SplitRecords(c.ToShow().Fields)
+	counted, records := engine.SplitRecords(c.ToShow().Fields)
+	s.Fields += len(counted) + len(records)
 	s.Records += len(records)
 	s.Warnings += len(c.Impacts)
 	s.Restarts.add(c.Impacts)

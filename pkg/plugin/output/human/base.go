@@ -57,16 +57,16 @@ func (h *base) write(b *page) error {
 func (h *base) begin(c *engine.Change) {
 	remarked := len(c.Impacts) > 0
 	for _, s := range c.Steps {
-		switch {
-		case s.Outcome == engine.Skipped:
-			h.skipped.Add(h.overview.reason(wording.WithoutName(wording.Brief(s.Err), c.Subject)))
-		case s.Outcome.Incomplete():
+		if s.Outcome.Incomplete() {
 			h.broken.Add(wording.Rule(s.Rule) + " " + string(s.Outcome) + ": " + wording.WithoutName(wording.Brief(s.Err), c.Subject))
 		}
 		for _, w := range s.Warnings {
 			h.warned.Add(wording.WithoutName(string(w), c.Subject))
 		}
 		remarked = remarked || s.Outcome.Incomplete() || len(s.Warnings) > 0
+	}
+	for _, s := range c.HeldBack() {
+		h.skipped.Add(h.overview.reason(wording.WithoutName(wording.Brief(s.Err), c.Subject)))
 	}
 	for i := range c.Impacts {
 		if text := h.overview.remark(&c.Impacts[i], c.Subject.Kind); text != "" {

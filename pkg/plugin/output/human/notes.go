@@ -365,6 +365,11 @@ func (h *base) traceStep(b *page, s *engine.Step, triggers int) {
 // outcome is the outcome of a step in words, and its reason.
 func (h *base) outcome(s *engine.Step) string {
 	text := string(s.Outcome)
+	if s.Again != "" {
+		if text = "again, after " + s.Again + ": " + text; s.Outcome == engine.Unchanged {
+			text = "again, after " + s.Again + ": nothing left to do"
+		}
+	}
 	if s.Outcome == engine.NotMatched {
 		text = "does not match"
 		if s.Trigger != (engine.ObjectKey{}) {
@@ -374,7 +379,7 @@ func (h *base) outcome(s *engine.Step) string {
 	if reason := h.reason(s); reason != "" {
 		return text + ": " + reason
 	}
-	if s.Outcome == engine.Unchanged {
+	if s.Outcome == engine.Unchanged && s.Again == "" {
 		return text + ": the object already has what the rule sets"
 	}
 	return text

@@ -157,6 +157,9 @@ func (d *describer) judge() {
 		default:
 			f.Verdict = Pass
 		}
+		if outcome == engine.Changed {
+			f.Reasons = nil // why it did nothing in another round, or for another trigger
+		}
 		f.Outcome = string(outcome)
 		f.Message = f.message()
 	}

@@ -313,11 +313,10 @@ func (o *overview) addTo(c *counts, name string, changed, broken bool) {
 
 // addReasons counts why rules were skipped.
 func (o *overview) addReasons(c *engine.Change) {
-	for _, s := range c.Steps {
-		if s.Outcome != engine.Skipped || s.Err == nil {
-			continue
+	for _, s := range c.HeldBack() {
+		if s.Err != nil {
+			o.skipped.Add(wording.Brief(s.Err))
 		}
-		o.skipped.Add(wording.Brief(s.Err))
 	}
 }
 
