@@ -27,7 +27,6 @@ type GlobalContext[Call, Expression any] struct {
 func DecodeGlobalContext[Call, Expression any](n Node, call func(*Fields) *Call, expression func(Node) Expression) *GlobalContext[Call, Expression] {
 	before := len(n.Report.Errs)
 	root := n.Fields()
-	root.Accept("apiVersion", "kind", "metadata", "status")
 	spec := root.At("spec").Fields()
 	g := &GlobalContext[Call, Expression]{Projections: map[string]Expression{}}
 	switch called, listed := spec.Has("apiCall"), spec.Has("kubernetesResource"); {
@@ -52,7 +51,7 @@ func DecodeGlobalContext[Call, Expression any](n Node, call func(*Fields) *Call,
 		f.Done()
 	}
 	spec.Done()
-	root.Done()
+	root.DoneObject()
 	if errs := n.Report.Errs; len(errs) > before {
 		g.Broken = errs[before]
 	}
