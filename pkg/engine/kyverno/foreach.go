@@ -132,7 +132,7 @@ func (f *forEachEntry) each(e *execution, s *variables.Scope, why *engine.Reason
 	if err != nil {
 		return 0, err
 	}
-	patched, skipped := 0, 0
+	patched, skipped, last := 0, 0, 0
 	var held error // why the last one is skipped
 	for i := range elements {
 		index := i
@@ -149,7 +149,7 @@ func (f *forEachEntry) each(e *execution, s *variables.Scope, why *engine.Reason
 		switch {
 		case isSkipped(err):
 			skipped++
-			held = fmt.Errorf("element %d: %w", index, err)
+			held, last = err, index
 			continue
 		case err != nil:
 			return patched, atElement(err, index)
@@ -159,7 +159,9 @@ func (f *forEachEntry) each(e *execution, s *variables.Scope, why *engine.Reason
 		out.then(next)
 	}
 	if skipped > 1 {
-		held = fmt.Errorf("%d elements are skipped, such as %w", skipped, held)
+		held = fmt.Errorf("%d elements are skipped, such as element %d: %w", skipped, last, held)
+	} else if skipped == 1 {
+		held = fmt.Errorf("element %d: %w", last, held)
 	}
 	why = why.At(f.field)
 	switch { // where others were patched, this is only why nothing more changes
