@@ -217,9 +217,10 @@ func slug(condition expr.Expr) string {
 		}
 	}
 	name := strings.Join(out, "-")
-	if len(name) > 50 {
-		name = strings.TrimRight(name[:50], "-")
+	for ; len(name) > 50 && len(out) > 1; name = strings.Join(out, "-") { // whole words
+		out = out[:len(out)-1]
 	}
+	name = strings.TrimRight(name[:min(len(name), 50)], "-")
 	if name == "" || name == "not" || name == "has" {
 		return "condition"
 	}
