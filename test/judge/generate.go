@@ -28,12 +28,12 @@ type schemas struct {
 	cluster     map[schema.GroupVersionKind]bool           // custom ones without a namespace
 }
 
-// newSchemas reads the folder of Kubernetes' schemas, and adds CustomResourceDefinitions.
-func newSchemas(dir string, crds []map[string]any) (*schemas, error) {
+// newSchemas reads Kubernetes' schemas of a checkout, and adds CustomResourceDefinitions.
+func newSchemas(source string, crds []map[string]any) (*schemas, error) {
 	s := &schemas{map[string]map[string]any{}, map[schema.GroupVersionKind]map[string]any{}, map[schema.GroupVersionKind]bool{}}
-	files, err := filepath.Glob(filepath.Join(dir, "*.json"))
+	files, err := filepath.Glob(filepath.Join(source, "pkg/engine/openapi/kubernetes/*.json"))
 	if err != nil || len(files) == 0 {
-		return nil, fmt.Errorf("%s holds no schema: %w", dir, err)
+		return nil, fmt.Errorf("%s holds no schema: %w", source, err)
 	}
 	for _, file := range files {
 		content, err := os.ReadFile(file)
@@ -121,7 +121,7 @@ var (
 	words     = regexp.MustCompile(`[\pL\pN_][\pL\pN_./:-]*`)
 	quoted    = regexp.MustCompile("'([^']*)'|\"([^\"]*)\"|`([^`]*)`")
 	operators = regexp.MustCompile(`^[!<>=]*\s*`)
-	wildcards = strings.NewReplacer("*", "x1", "?", "z")
+	wildcards = strings.NewReplacer("*", "x1", "?", "z") //nolint:gochecknoglobals // an immutable table
 )
 
 func newPool(policies ...any) *pool {
@@ -184,15 +184,15 @@ func (p *pool) word(v string) {
 
 // edges are values on which languages differ.
 var (
-	edges = []string{
+	edges = []string{ //nolint:gochecknoglobals // an immutable table
 		"", " ", "a", "A", "0", "-1", "0.5", "1.0", "1e3", "0x10", "Inf", "NaN", "9223372036854775808", "true", "null", "[]", "ä", "ǅ", "a/b", "a~1b",
 		`q"d`, "it's", `b\d`, "line\nbreak", "a,b", "a:b:c", ":", "1h", "-5m", "90s", "1d", "2562048h", "100m", "1Gi", "1.5Gi", "1E", "1000000", "v1.2.3",
 		"1.2", "1.2.3-rc.1", "2024-02-29T00:00:00Z", "2024-02-29T00:00:00+02:00", "9999-12-31T23:59:59Z", "nginx", "nginx:latest", "ghcr.io/a/b@sha256:" +
 			strings.Repeat("a", 64), "localhost:5000/x:1", "x" + strings.Repeat("y", 300), "YQ==", "{\"a\":1}",
 	}
-	quantities = []string{"0", "1", "-1", "100m", "1500m", "0.5", "1Gi", "1024Mi", "1G", "2.5Gi", "1e3", "1E", "1n"}
-	integers   = []int64{0, 1, -1, 2, 3, 80, 443, math.MaxInt32, math.MinInt32, 1 << 53, 1<<53 + 1, math.MaxInt64}
-	doubles    = []float64{0, 1, -1, 0.5, 1.5, -2.5, 0.1, 3, 1e-7, 1e21, 9007199254740993}
+	quantities = []string{"0", "1", "-1", "100m", "1500m", "0.5", "1Gi", "1024Mi", "1G", "2.5Gi", "1e3", "1E", "1n"} //nolint:gochecknoglobals // an immutable table
+	integers   = []int64{0, 1, -1, 2, 3, 80, 443, math.MaxInt32, math.MinInt32, 1 << 53, 1<<53 + 1, math.MaxInt64}   //nolint:gochecknoglobals // an immutable table
+	doubles    = []float64{0, 1, -1, 0.5, 1.5, -2.5, 0.1, 3, 1e-7, 1e21, 9007199254740993}                           //nolint:gochecknoglobals // an immutable table
 )
 
 // generator makes objects of schemas, as a server would store them.
@@ -305,7 +305,7 @@ func (g *generator) value(in map[string]any, field string, depth int) any {
 		return g.string()
 	case "integer":
 		if in["format"] == "int32" {
-			return int64(int32(g.integer())) //nolint:gosec // any number will do
+			return int64(int32(g.integer()))
 		}
 		return g.integer()
 	case "number":

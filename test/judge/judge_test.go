@@ -60,7 +60,7 @@ func TestObjects(t *testing.T) {
 	if len(cases) < 200 {
 		t.Fatalf("%d policies", len(cases))
 	}
-	j := judge{n: 400, seed: 1, schemaDir: "../../pkg/engine/openapi/kubernetes"}
+	j := judge{n: 400, seed: 1, source: "../.."}
 	for _, want := range []struct {
 		policy string
 		kind   schema.GroupVersionKind
@@ -74,7 +74,7 @@ func TestObjects(t *testing.T) {
 		}},
 	} {
 		c := cases[slices.IndexFunc(cases, func(c testcase) bool { return c.name == want.policy })]
-		s, err := newSchemas(j.schemaDir, c.crds)
+		s, err := newSchemas(j.source, c.crds)
 		if err != nil {
 			t.Fatal(err)
 		}
