@@ -216,6 +216,15 @@ func (j *judge) evaluate(operation string, object unstructured.Unstructured) (ou
 	}()
 	out.Object = object.DeepCopy().Object
 	if len(j.policies.Policies) > 0 {
+		// Unlike the CLI's, an admission request has all numbers as double: add(request.object.spec.count, `1`) works there.
+		content, err := object.MarshalJSON()
+		if err == nil {
+			err = json.Unmarshal(content, &object.Object)
+		}
+		if err != nil {
+			out.Errors = append(out.Errors, err.Error())
+			return out
+		}
 		p := processor.PolicyProcessor{
 			Store: &j.store, Policies: j.policies.Policies, Resource: object, Operation: operation, NamespaceSelectorMap: j.labels,
 			Rc: &processor.ResultCounts{}, Out: io.Discard, Client: j.client, RESTMapper: j.mapper,
