@@ -65,6 +65,9 @@ func TestDescribeVerdicts(t *testing.T) {
 			if len(got) != 1 || got[0].Verdict != tt.verdict || got[0].Outcome != string(tt.outcome) {
 				t.Errorf("got %+v, want %s, %s", got, tt.verdict, tt.outcome)
 			}
+			if tt.outcome == engine.Changed && len(got) == 1 && len(got[0].Reasons) > 0 {
+				t.Errorf("reasons %q of a rule that changed the object", got[0].Reasons)
+			}
 		})
 	}
 }
