@@ -55,10 +55,10 @@ var rules = append(dialectRules(), []rule{
 		allowed:   []string{"./pkg/engine/limit", "./pkg/engine/packed", "./pkg/engine/selector"},
 	},
 	{
-		says:      "the differ and random texts know the engine's vocabulary alone",
-		packages:  []string{"./pkg/engine/diff", "./pkg/engine/randomtext"},
+		says:      "the differ, stored forms and random texts know the engine's vocabulary alone",
+		packages:  []string{"./pkg/engine/diff", "./pkg/engine/stored", "./pkg/engine/randomtext"},
 		forbidden: []string{"./..."},
-		allowed:   []string{"./pkg/engine", "./pkg/engine/limit"},
+		allowed:   []string{"./pkg/engine", "./pkg/engine/limit", "./pkg/engine/stored"},
 	},
 	{
 		says:      "the bottom of the engine knows nothing of this module",

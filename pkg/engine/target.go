@@ -155,7 +155,10 @@ type Request struct {
 type Target struct {
 	Key    ObjectKey
 	Object *unstructured.Unstructured
-	Origin string // as in Document; empty for an object of a cluster
+	// Written is the object as its manifest has it, in the place of which Object is as a server decodes
+	// it, with its defaults; nil for an object of a cluster.
+	Written *unstructured.Unstructured
+	Origin  string // as in Document; empty for an object of a cluster
 	// OldObject is the object before the request: nil for CREATE, and the object itself for
 	// a DELETE and for an UPDATE that is simulated. That of a request that was made is what it was.
 	OldObject *unstructured.Unstructured

@@ -34,8 +34,8 @@ type World struct {
 	// Registry knows the images that containers run.
 	Registry ImageRegistry
 	Mapper   meta.RESTMapper
-	// Origin returns where an object was read, as in Document; nil if all are of a cluster.
-	Origin func(ObjectKey) string
+	// Document returns an object as it was read; nil if all are of a cluster.
+	Document func(ObjectKey) Document
 	// Filtered reports whether Kyverno's resourceFilters keep its policies from an object; nil
 	// if there are none.
 	Filtered func(ObjectKey) bool

@@ -12,6 +12,7 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/cel"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/limit"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/stored"
 )
 
 // run is one round of all policies on one object.
@@ -191,7 +192,7 @@ func (r *run) invoke(u *unit, step engine.Step, p *param) error {
 	defer done()
 	q := r.request(step.AsCreated)
 	in := cel.Input{
-		Object: r.object.Object, Request: q.Candidate, RequestMap: q.fields,
+		Object: r.decoded().Object, Request: q.Candidate, RequestMap: q.fields,
 		Access: r.world.Access, User: r.target.Request.User, Explain: r.sink.Wants(engine.Unchanged),
 	}
 	if q.OldObject != nil {
@@ -224,10 +225,14 @@ func (r *run) mutate(ctx context.Context, u *unit, step engine.Step, in cel.Inpu
 	before := r.object
 	var failures []error
 	for _, x := range u.Mutations {
-		in.Object = r.object.Object
+		given := r.decoded()
+		in.Object = given.Object
 		result, err := r.mutation(ctx, u, x, in, before.Object)
 		switch {
 		case err == nil:
+			if given != r.object { // what the server's decoding adds is no change of the policy
+				result.Object = diff.AsWritten(r.object.Object, given.Object, result.Object, diff.Type{})
+			}
 			r.applied, r.object = true, &unstructured.Unstructured{Object: result.Object}
 			step.Warnings = append(step.Warnings, result.Warnings...)
 		case cel.Unsupported(err) || isRefused(err) || engine.OfThisProgram(err) || ctx.Err() != nil:
@@ -256,6 +261,14 @@ func (r *run) mutate(ctx context.Context, u *unit, step engine.Step, in cel.Inpu
 		r.steps = append(r.steps, step)
 	}
 	return nil
+}
+
+// decoded returns the object as the next mutation sees it: a server decodes the result of each.
+func (r *run) decoded() *unstructured.Unstructured {
+	if !r.applied {
+		return r.object
+	}
+	return stored.Decode(r.object)
 }
 
 // mutation runs a mutation of a policy; before is the object before the first one.

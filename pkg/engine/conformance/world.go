@@ -31,7 +31,7 @@ func NewCluster(live, others []*unstructured.Unstructured, r engine.Request) (Cl
 		return Cluster{}, err
 	}
 	w := NewWorld()
-	w.Reader, w.Raw, w.Mapper = s, s, s.Mapper()
+	w.Reader, w.Raw, w.Mapper, w.Document = s, s, s.Mapper(), s.Document
 	return Cluster{Objects: s.Source(engine.Scope{ClusterScoped: true, Request: r}), World: w}, nil
 }
 

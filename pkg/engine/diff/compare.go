@@ -145,7 +145,7 @@ func scalarsEqual(a, b any, t Type) bool {
 			return true
 		}
 	}
-	return t.IsQuantity() && quantitiesEqual(a, b)
+	return t.IsQuantity() && quantitiesEqual(a, b) || t.Form.Same(a, b)
 }
 
 func number(v any) (float64, bool) {

@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/schema"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/stored"
 )
 
 // Type is how the server types a value. The zero Type stands for "unknown":
@@ -21,6 +22,8 @@ type Type struct {
 	// nulls, and treats an empty list or map as none: protobuf, in which they are stored,
 	// has no difference.
 	EmptyIsAbsent bool
+	// Form is that of values of built-in kinds, of which some are as good as absent.
+	Form *stored.Type
 }
 
 // TypeOf returns how the server types objects of a kind, as far as the reader knows
@@ -39,7 +42,7 @@ func TypeOf(ctx context.Context, r engine.Reader, gvk apischema.GroupVersionKind
 // NewType returns how the server types objects of a kind, as far as its schemas are
 // known; types may be nil.
 func NewType(types managedfields.TypeConverter, gvk apischema.GroupVersionKind) Type {
-	t := Type{EmptyIsAbsent: BuiltIn(gvk.Group)}
+	t := Type{EmptyIsAbsent: BuiltIn(gvk.Group), Form: stored.Of(gvk)}
 	if types == nil {
 		return t
 	}
@@ -79,30 +82,32 @@ func (t Type) Atom() (schema.Atom, bool) {
 	return t.Schema.Resolve(t.Ref)
 }
 
-func (t Type) unknown() Type { return Type{EmptyIsAbsent: t.EmptyIsAbsent} }
+func (t Type) unknown(form *stored.Type) Type {
+	return Type{EmptyIsAbsent: t.EmptyIsAbsent, Form: form}
+}
 
-func (t Type) to(ref schema.TypeRef) Type {
-	return Type{Schema: t.Schema, Ref: ref, EmptyIsAbsent: t.EmptyIsAbsent}
+func (t Type) to(ref schema.TypeRef, form *stored.Type) Type {
+	return Type{Schema: t.Schema, Ref: ref, EmptyIsAbsent: t.EmptyIsAbsent, Form: form}
 }
 
 // Field is the type of one entry of a map or struct.
 func (t Type) Field(name string) Type {
 	a, ok := t.Atom()
 	if !ok || a.Map == nil {
-		return t.unknown()
+		return t.unknown(t.Form.Field(name))
 	}
 	if f, ok := a.Map.FindField(name); ok {
-		return t.to(f.Type)
+		return t.to(f.Type, t.Form.Field(name))
 	}
-	return t.to(a.Map.ElementType)
+	return t.to(a.Map.ElementType, t.Form.Field(name))
 }
 
 // Element is the type of the elements of a list.
 func (t Type) Element() Type {
 	if l, ok := t.list(); ok {
-		return t.to(l.ElementType)
+		return t.to(l.ElementType, t.Form.Element())
 	}
-	return t.unknown()
+	return t.unknown(t.Form.Element())
 }
 
 // list is the list type, if the type is known to be one.
@@ -140,10 +145,10 @@ func (t Type) fieldAbsent(name string, v any) bool {
 	}
 	fields, isMap := v.(map[string]any)
 	if !isMap && isPresent(v) {
-		return false // most values: their type costs more than this
+		return t.Form.Drops(name, v) // most values: their type costs more than this
 	}
 	for _, below := range fields {
-		if _, isMap := below.(map[string]any); !isMap && isPresent(below) {
+		if _, isMap := below.(map[string]any); !isMap && isPresent(below) && !isZero(below) {
 			return false // and most maps
 		}
 	}
@@ -167,6 +172,8 @@ func isPresent(v any) bool {
 	list, isList := v.([]any)
 	return v != nil && (!isList || len(list) > 0)
 }
+
+func isZero(v any) bool { return v == false || v == "" || v == int64(0) || v == float64(0) }
 
 // IsQuantity reports whether values are resource quantities, which the server
 // compares by amount and writes in a canonical form.

@@ -24,6 +24,9 @@ func (e *Evaluation) change(ctx context.Context, t engine.Target, scoped bool, r
 	if scoped {
 		c.Asked = e.own
 	}
+	if t.Written != nil {
+		c.Before, c.After = t.Written, t.Written
+	}
 	writes := rec.writes()
 	if len(writes) == 0 {
 		return c, ctx.Err()
@@ -47,8 +50,22 @@ func (e *Evaluation) change(ctx context.Context, t engine.Target, scoped bool, r
 	}
 	if len(fields) > 0 {
 		c.After, c.Fields = rec.state, fields
+		if t.Written != nil && t.Written != t.Object {
+			writes.asWritten(c, rec.typ())
+		}
 	}
 	return c, ctx.Err()
+}
+
+// asWritten has a change begin with the object as it was written, and leaves out of what follows what a server
+// makes of that all the same: other spellings, and defaults.
+func (w writers) asWritten(c *engine.Change, t diff.Type) {
+	own := c.Target.Written
+	after := &unstructured.Unstructured{Object: diff.AsWritten(own.Object, c.Target.Object.Object, c.After.Object, t)}
+	c.Before, c.After, c.Fields = own, after, nil
+	for _, f := range diff.Compare(own.Object, after.Object, t) {
+		c.Fields = w.append(c.Fields, f)
+	}
 }
 
 // between lists what differs between two states of an object, unless what is new is too large.

@@ -162,7 +162,7 @@ func (e *Evaluation) Run(ctx context.Context, src engine.Source, emit func(*engi
 			e.leaveOut(visited, c.Subject)
 			return nil
 		}
-		acting := e.effects.on(c.Subject, c.Before)
+		acting := e.effects.on(c.Subject, c.Target.Object)
 		if len(acting) > 0 {
 			visited.add(c.Subject)
 		}

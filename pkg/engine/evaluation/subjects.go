@@ -111,7 +111,7 @@ func (e unvisited) report(c *engine.Change) error {
 	if !e.visited.add(c.Subject) {
 		return nil
 	}
-	e.addTriggerSteps(c, e.effects.on(c.Subject, c.Before))
+	e.addTriggerSteps(c, e.effects.on(c.Subject, c.Target.Object))
 	return e.Evaluation.emit(c, e.emit)
 }
 
@@ -248,8 +248,9 @@ func (e unvisited) means(s *subjects, k engine.ObjectKey, u *unstructured.Unstru
 func (e unvisited) target(k engine.ObjectKey, u *unstructured.Unstructured) engine.Target {
 	k.UID = u.GetUID()
 	t := engine.Target{Key: k, Object: u, Request: e.options.Request}
-	if e.world.Origin != nil {
-		t.Origin = e.world.Origin(k)
+	if e.world.Document != nil && k.Subresource != "scale" {
+		d := e.world.Document(k)
+		t.Origin, t.Written = d.Origin, d.Object()
 	}
 	if t.Request.Operation != engine.OperationCreate {
 		t.OldObject = u

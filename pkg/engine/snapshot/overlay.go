@@ -150,7 +150,7 @@ type existing struct {
 func (r existing) Get(ctx context.Context, key engine.ObjectKey) (*unstructured.Unstructured, error) {
 	u, err := r.Reader.Get(ctx, key)
 	if r.objects.holds(key) && notServed(err) {
-		err = fmt.Errorf("%w: only %s has it, and files are not changed", err, r.objects.Origin(key))
+		err = fmt.Errorf("%w: only %s has it, and files are not changed", err, r.objects.Document(key).Origin)
 	}
 	return u, err
 }

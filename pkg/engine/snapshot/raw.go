@@ -173,13 +173,13 @@ type scalePaths struct {
 func (s *Snapshot) subresource(e *entry, name string) (*unstructured.Unstructured, bool) {
 	switch {
 	case name == "" || name == "status":
-		return e.object(&s.texts), true
+		return s.decoded(e), true
 	case name == "scale":
 		if paths := s.scale(e.mapping.GroupVersionKind); paths != nil {
-			return scaleOf(e.object(&s.texts), paths), true
+			return scaleOf(s.decoded(e), paths), true
 		}
 	case e.key.GroupKind == schema.GroupKind{Kind: "Pod"}:
-		return e.object(&s.texts), name == "resize" || name == "ephemeralcontainers"
+		return s.decoded(e), name == "resize" || name == "ephemeralcontainers"
 	}
 	return nil, false
 }

@@ -22,6 +22,7 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/openapi"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/packed"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/stored"
 )
 
 // Options tune Load.
@@ -61,12 +62,25 @@ type entry struct {
 	key        engine.ObjectKey
 	head, rest packed.Value
 	unpacked   *unstructured.Unstructured // nil if it is packed
+	decoded    *unstructured.Unstructured // of an unpacked one
 	origin     string                     // as in engine.Document
 	mapping    *meta.RESTMapping
 	evaluated  bool
 }
 
-// object returns the object of an entry. It must not be modified.
+// decoded returns the object of an entry as a server with its kind decodes it. It must not be modified.
+func (s *Snapshot) decoded(e *entry) *unstructured.Unstructured {
+	if e.decoded != nil {
+		return e.decoded
+	}
+	return s.decode(e.object(&s.texts))
+}
+
+func (s *Snapshot) decode(u *unstructured.Unstructured) *unstructured.Unstructured {
+	return s.schemas.form(u.GroupVersionKind()).Object(u)
+}
+
+// object returns the object of an entry as it was written. It must not be modified.
 func (e *entry) object(texts *packed.Dictionary) *unstructured.Unstructured {
 	out := e.unpackedHead(texts)
 	if e.unpacked == nil {
@@ -183,6 +197,9 @@ func (l *Loader) Load(o Options) (*Snapshot, error) {
 		return cmp.Or(cmp.Compare(x.Group, y.Group), cmp.Compare(x.Resource, y.Resource), a.compareName(b.key))
 	})
 	for _, e := range s.entries {
+		if e.unpacked != nil {
+			e.decoded = s.decode(e.unpacked)
+		}
 		s.ofKind[e.key.GroupKind] = append(s.ofKind[e.key.GroupKind], e)
 	}
 	for _, entries := range s.ofKind { // of which those of another version may have another resource
@@ -258,12 +275,12 @@ func (s *Snapshot) Mapper() meta.RESTMapper { return s.mapper }
 // CheckKind returns an *engine.UnknownKindError for a kind that Mapper does not map.
 func (s *Snapshot) CheckKind(n engine.KindName) error { return s.names.Check(n) }
 
-// Origin returns where an object was read, as in engine.Document; empty if that is not known.
-func (s *Snapshot) Origin(key engine.ObjectKey) string {
+// Document returns an object as it was read; the zero Document if there is none.
+func (s *Snapshot) Document(key engine.ObjectKey) engine.Document {
 	if e := s.find(key); e != nil {
-		return e.origin
+		return engine.NewDocument(e.object(&s.texts), e.origin)
 	}
-	return ""
+	return engine.Document{}
 }
 
 // holds reports whether there is an object, whatever its version.
@@ -312,7 +329,7 @@ func (s *Snapshot) List(ctx context.Context, sel engine.Selection) iter.Seq2[*un
 				return
 			}
 			selected := sel.MatchesResource(e.mapping.Resource.Resource) && byField.Matches(e.fields()) && sel.Matches(e.unpackedHead(&s.texts))
-			if selected && !yield(e.object(&s.texts), nil) {
+			if selected && !yield(s.decoded(e), nil) {
 				return
 			}
 		}
@@ -335,13 +352,15 @@ func (s *Snapshot) Schema(_ context.Context, gvk schema.GroupVersionKind) (engin
 type schemas struct {
 	builtin openapi.Builtin
 	custom  map[schema.GroupVersionKind]func() (*openapi.Document, error)
-	open    sync.Map // of kinds of which nothing is known, by schema.GroupVersionKind
+	forms   map[schema.GroupVersionKind]*stored.Type // of custom kinds
+	open    sync.Map                                 // of kinds of which nothing is known, by schema.GroupVersionKind
 }
 
 func newSchemas(definitions []definition) *schemas {
-	s := &schemas{custom: map[schema.GroupVersionKind]func() (*openapi.Document, error){}}
+	s := &schemas{custom: map[schema.GroupVersionKind]func() (*openapi.Document, error){}, forms: map[schema.GroupVersionKind]*stored.Type{}}
 	for _, d := range definitions {
 		if d.schema != nil {
+			s.forms[d.kind] = stored.FromSchema(d.schema)
 			s.custom[d.kind] = sync.OnceValues(func() (*openapi.Document, error) {
 				return openapi.FromCustomResource(d.kind, d.schema)
 			})
@@ -360,6 +379,14 @@ func (s *schemas) schema(gvk schema.GroupVersionKind) (engine.Schema, error) {
 		return engine.Schema{}, err
 	}
 	return document.Schema(gvk), nil
+}
+
+// form is that in which a server has objects of a kind; nil if that is not known.
+func (s *schemas) form(gvk schema.GroupVersionKind) *stored.Type {
+	if custom := s.forms[gvk]; custom != nil {
+		return custom
+	}
+	return stored.Of(gvk)
 }
 
 // openSchema is the schema of a kind of objects that no CustomResourceDefinition describes: its metadata is

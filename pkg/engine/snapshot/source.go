@@ -142,9 +142,13 @@ func (p page) Len() int { return len(p.entries) }
 // Target implements engine.Page.
 func (p page) Target(i int) (engine.Target, error) {
 	e := p.entries[i]
-	object := e.object(&p.source.texts)
+	written := e.object(&p.source.texts)
+	object := e.decoded
+	if object == nil {
+		object = p.source.decode(written)
+	}
 	t := engine.Target{
-		Key: e.key, Object: object, Origin: e.origin, OldObject: object,
+		Key: e.key, Object: object, Written: written, Origin: e.origin, OldObject: object,
 		Mapping: e.mapping, Request: p.source.scope.Request,
 	}
 	if t.Request.Operation == engine.OperationCreate {
@@ -157,7 +161,7 @@ func (p page) Target(i int) (engine.Target, error) {
 // namespace returns the Namespace of a name; nil if there is none.
 func (s *Snapshot) namespace(name string) *unstructured.Unstructured {
 	if found := s.find(engine.ObjectKey{GroupKind: schema.GroupKind{Kind: "Namespace"}, Name: name}); found != nil && name != "" {
-		return found.object(&s.texts)
+		return s.decoded(found)
 	}
 	return nil
 }

@@ -258,7 +258,7 @@ func (f *Factory) openWorld(ctx context.Context, o *preview.Options, described [
 	if f.snapshot, err = loader.Load(snapshot.Options{Namespace: f.namespace(), Warn: f.warnAt}); err != nil {
 		return nil, err
 	}
-	o.World.Reader, o.World.Raw, o.World.Origin = f.snapshot, f.snapshot, f.snapshot.Origin
+	o.World.Reader, o.World.Raw, o.World.Document = f.snapshot, f.snapshot, f.snapshot.Document
 	o.CheckKind = checkKind(ctx, &f.Policies, f.snapshot, nil)
 	return f.snapshot.Mapper(), nil
 }

@@ -29,6 +29,9 @@ func (g *Generator) bases(ctx context.Context, others []engine.Target) []Variant
 	}
 	for _, t := range others {
 		if !engine.IsSecret(t.Object) {
+			if t.Written != nil {
+				t.Object, t.Written = t.Written, nil // a variant is decoded where it is evaluated
+			}
 			t.OldObject, t.Request.Operation = nil, "" // those of the request that is compared
 			out = append(out, Variant{Target: t, there: true})
 		}

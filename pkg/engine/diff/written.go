@@ -1,0 +1,71 @@
+package diff
+
+// AsWritten returns what comes of an object as somebody wrote it, where decoded is what a server makes of that
+// and after what comes of decoded. What does not change keeps its spelling, and defaults stay away.
+// Nothing is modified; the result refers to the values of all three.
+func AsWritten(written, decoded, after map[string]any, t Type) map[string]any {
+	return writtenMap(written, decoded, after, t)
+}
+
+func writtenValue(written, decoded, after any, t Type) any {
+	switch after := after.(type) {
+	case map[string]any:
+		if d, ok := decoded.(map[string]any); ok {
+			w, _ := written.(map[string]any)
+			return writtenMap(w, d, after, t)
+		}
+	case []any:
+		d, ok := decoded.([]any)
+		if w, isList := written.([]any); ok && isList && len(w) == len(d) {
+			return writtenList(w, d, after, t)
+		}
+	}
+	return after
+}
+
+func writtenMap(written, decoded, after map[string]any, t Type) map[string]any {
+	out := make(map[string]any, len(after))
+	for name, v := range written {
+		if _, known := decoded[name]; !known {
+			out[name] = v // which a server drops
+		}
+	}
+	for name, v := range after {
+		d, known := decoded[name]
+		w, has := written[name]
+		switch {
+		case !known:
+			out[name] = v
+		case !Same(d, v):
+			out[name] = writtenValue(w, d, v, t.Field(name))
+		case has:
+			out[name] = w
+		}
+	}
+	return out
+}
+
+func writtenList(written, decoded, after []any, t Type) []any {
+	n := namingOf(t)
+	old, now := n.all(decoded), n.all(after)
+	start, end := ends(decoded, after, Same)
+	out := make([]any, len(after))
+	for i, v := range after {
+		place, known := i, len(after) == len(decoded) || i < start
+		switch {
+		case old != nil && now != nil:
+			place, known = old.places[now.ids[i]]
+		case i >= len(after)-end:
+			place, known = i-len(after)+len(decoded), true
+		}
+		switch {
+		case !known:
+			out[i] = v
+		case Same(decoded[place], v):
+			out[i] = written[place]
+		default:
+			out[i] = writtenValue(written[place], decoded[place], v, n.element)
+		}
+	}
+	return out
+}
