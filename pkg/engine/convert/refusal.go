@@ -114,7 +114,7 @@ func one(f *policydecode.Fields, place string, of ...string) {
 	}
 }
 
-// spec refuses what a policy says of all its rules and the new policies cannot. Of the fields that are read nowhere, the ones of other
+// spec refuses what a policy says of all its rules and the new policies cannot say. Of the fields that are read nowhere, the ones of other
 // rules (validationFailureAction, generateExisting, ...) do not concern mutation, scans in the background only report on mutate rules,
 // and mutateExistingOnPolicyUpdate is told by a note.
 func (c *converter) spec() {
