@@ -12,7 +12,7 @@ import (
 )
 
 // check is a reason for which Kyverno 1.19 does not install a policy that can be evaluated here, in its words where they say
-// enough (pkg/validation/policy, pkg/policy/mutate, and Validate of api/kyverno/v1). docs/maintaining.md lists all of them.
+// enough (pkg/validation/policy, pkg/policy/mutate, and Validate of api/kyverno/v1). docs/maintaining.md lists all that it makes.
 type check struct {
 	place, reason string                           // the place is a path below what is checked
 	refused       func(c *checked, value any) bool // the value is what stands at the place; nil for nothing
