@@ -130,8 +130,10 @@ func replicationController(in fields) fields {
 
 func job(object fields) fields {
 	in := at(object, "spec")
-	out := fields{"parallelism": int64(1), "backoffLimit": int64(6), "completionMode": "NonIndexed", "suspend": false,
-		"podReplacementPolicy": "TerminatingOrFailed", "manualSelector": false}
+	out := fields{
+		"parallelism": int64(1), "backoffLimit": int64(6), "completionMode": "NonIndexed", "suspend": false,
+		"podReplacementPolicy": "TerminatingOrFailed", "manualSelector": false,
+	}
 	if in["completions"] == nil && in["parallelism"] == nil {
 		out["completions"] = int64(1)
 	}
