@@ -38,6 +38,12 @@ type Change struct {
 	// Impacts is what the change means beyond its fields, as far as the run had it
 	// reviewed (evaluation.Options.Review).
 	Impacts []Impact
+	// Created is what a creation of the object would do differently, where Before is what is created: its After has
+	// these differences alone, and its Steps are those that make them, all AsCreated. It is nil where nothing is
+	// different, or the operation was chosen. It is shown, and never written.
+	Created *Change
+	// AsCreated reports whether the change is the Created of another one.
+	AsCreated bool
 	// Shown is the change as it may be shown, without what was made of Secrets; nil where
 	// that is the change itself.
 	Shown *Change
@@ -51,8 +57,8 @@ func (c *Change) ToShow() *Change {
 	return c
 }
 
-// Changed reports whether the object would differ.
-func (c *Change) Changed() bool { return len(c.Fields) > 0 }
+// Changed reports whether the object would differ; false for nil.
+func (c *Change) Changed() bool { return c != nil && len(c.Fields) > 0 }
 
 // Writes reports whether a rule wrote to the object, even if a later one undid it.
 func (c *Change) Writes() bool {
@@ -81,9 +87,9 @@ func (c *Change) Refused() bool {
 }
 
 // Incomplete reports whether a step failed, was denied or is unsupported, so that
-// the whole effect of the policies on this object is not known.
+// the whole effect of the policies on this object is not known; false for nil.
 func (c *Change) Incomplete() bool {
-	return slices.ContainsFunc(c.Steps, func(s Step) bool { return s.Outcome.Incomplete() })
+	return c != nil && slices.ContainsFunc(c.Steps, func(s Step) bool { return s.Outcome.Incomplete() })
 }
 
 // ChangeKind is how a field differs.

@@ -154,6 +154,8 @@ type Description struct {
 	Existing Existing
 	// Operations are those that the rule is limited to; empty for any.
 	Operations []Operation
+	// AsksOperation reports whether the operation may decide what the rule does.
+	AsksOperation bool
 	// Changes are the fields that the rule may change, in the words of its
 	// language, as far as they are known; empty if they are not.
 	Changes []string

@@ -72,6 +72,9 @@ const (
 	Skipped     Outcome = "skipped"     // matched, then a precondition or exception held it back
 	Unchanged   Outcome = "unchanged"   // ran, and the object is as it was; Err says why where that is not just what the rule wants
 	NotMatched  Outcome = "not-matched"
+	// AsCreated is what a RuleSummary has of a rule that would change the object if it were created, and not, or
+	// not so, if it were updated. No step has it.
+	AsCreated Outcome = "as-created"
 )
 
 // Incomplete reports whether the outcome leaves open what the policy would do.
@@ -90,8 +93,7 @@ type Step struct {
 	// they have changed.
 	TriggerChangedBy []RuleRef
 	Outcome          Outcome
-	// AsCreated marks a rule that only runs on creation and was evaluated as if
-	// the object were created now.
+	// AsCreated marks what the rule does if the object is created now, where an update is something else.
 	AsCreated bool
 	// Again is the rule after whose change the step's rule ran once more; empty in the first round.
 	Again string

@@ -120,9 +120,8 @@ func (k ObjectKey) String() string {
 // Operation is what the simulated admission request does to the object.
 type Operation string
 
-// The operations a user may ask for. OperationAuto stands for UPDATE, but a rule that
-// does not run only because of the operation is evaluated as for CREATE; its Step
-// is marked AsCreated.
+// The operations a user may ask for. OperationAuto stands for UPDATE; what CREATE would do differently comes
+// beside it, as Change.Created. Programs take it for UPDATE.
 const (
 	OperationAuto   Operation = "auto"
 	OperationCreate Operation = "CREATE"
@@ -199,6 +198,21 @@ func (t Target) With(object *unstructured.Unstructured) Target {
 	t.Object = object
 	return t
 }
+
+// As returns the target in a request of another operation.
+func (t Target) As(o Operation) Target {
+	t.Request.Operation = o
+	switch {
+	case o == OperationCreate:
+		t.OldObject = nil
+	case t.OldObject == nil || o == OperationDelete:
+		t.OldObject = t.Object
+	}
+	return t
+}
+
+// Open reports whether the user left the operation open.
+func (r Request) Open() bool { return r.Operation == "" || r.Operation == OperationAuto }
 
 // IdentityError is a rule that would make another object of the one it was given, which no
 // server takes.

@@ -181,7 +181,7 @@ func (f *ApplyFlags) ToOptions(c *cobra.Command, args []string, streams generici
 	if err != nil {
 		return nil, err
 	}
-	if !c.Flags().Changed("operation") {
+	if request.Open() {
 		request.Operation = engine.OperationUpdate // rules for new objects run only when that is asked for
 	}
 	w, err := factory.Open(&f.Evaluate, streams, f.Output.ShowSecrets, true)

@@ -151,7 +151,7 @@ func interrupted(err error) bool {
 // hints returns the commands that a preview may suggest. They have its arguments and flags;
 // what was read from standard input cannot be read again.
 func (f *PreviewFlags) hints(c *cobra.Command, args []string) *output.HintCollector {
-	out := &output.HintCollector{Creates: c.Flags().Changed("operation")}
+	out := &output.HintCollector{}
 	saved := c.Flags().Changed("save")
 	spent := slices.Contains(slices.Concat(f.Policies.Paths, f.Objects.Filenames, f.Objects.World), "-")
 	if !f.Objects.Offline() && !f.MustFind && (saved || !spent) {

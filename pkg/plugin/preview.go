@@ -308,7 +308,11 @@ func (o *PreviewOptions) show(ctx context.Context, e *preview.Run) (int, error) 
 	summary, err := e.Each(ctx, func(c *engine.Change) error {
 		o.Hints.Add(c)
 		o.Save.add(c)
-		return o.Printer.Print(output.Evaluated{Change: c})
+		if err := o.Printer.Print(output.Evaluated{Change: c}); err != nil || c.Created == nil {
+			return err
+		}
+		o.Hints.Add(c.Created)
+		return o.Printer.Print(output.Evaluated{Change: c.Created})
 	})
 	if o.Hints.Blocked == "" && e.Untried() > 0 && e.Untried() == summary.Changed {
 		o.Hints.Blocked = "the server could not try any of the changes"
@@ -342,21 +346,21 @@ func (o *PreviewOptions) show(ctx context.Context, e *preview.Run) (int, error) 
 			fmt.Fprintf(o.ErrOut, "error: the changes %s; -o %s shows why\n", output.NotKnown(summary), formats.Summary)
 		}
 		return ExitIncomplete, nil
-	case summary.Changed > 0 && o.ExitCode:
+	case summary.Changed+summary.Created > 0 && o.ExitCode:
 		return ExitChanges, nil
 	}
 	return ExitOK, nil
 }
 
 // checkSave checks --save. As in apply-existing, rules for new objects then run only if
-// --operation is set.
+// --operation asks for it.
 func (f *PreviewFlags) checkSave(c *cobra.Command, request *engine.Request) error {
 	switch {
 	case f.Save == "":
 		return nil
 	case f.Objects.Offline():
 		return errors.New("--save makes a plan for a cluster: it cannot be used with -f/--filename or -k/--kustomize")
-	case !c.Flags().Changed("operation"):
+	case request.Open():
 		request.Operation = engine.OperationUpdate
 	}
 	if f.Contexts.Given() {

@@ -200,7 +200,7 @@ func (r *run) paramNamespace(u *unit) (string, error) {
 		return "", fmt.Errorf("paramKind %s is not known: %w", u.params.Kind, err)
 	}
 	own := u.binding.params.namespace
-	switch objects := r.request(false).Namespace; {
+	switch objects := r.request.Namespace; {
 	case mapping.Scope.Name() != meta.RESTScopeNameNamespace && own != "":
 		return "", errors.New("paramRef.namespace must not be given for a kind without namespaces")
 	case mapping.Scope.Name() != meta.RESTScopeNameNamespace:

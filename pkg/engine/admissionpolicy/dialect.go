@@ -127,6 +127,7 @@ type invoked map[engine.RuleRef]bool
 // for them whenever any mutation was applied at all.
 func (p *program) Evaluate(ctx context.Context, t engine.Target, w *engine.World, sink engine.Sink) (*unstructured.Unstructured, error) {
 	r := &run{ctx: ctx, target: t, world: w, object: t.Object, sink: sink, asksUser: p.asksUser, excluded: excluded(t), reinvocable: invoked{}}
+	r.request = r.newRequest()
 	if t.Request.Reinvocation {
 		if t.Invocation != nil {
 			r.again, _ = t.Invocation.Kept.(invoked)
@@ -175,6 +176,7 @@ func (u *unit) describe() engine.Description {
 	d.Rule = u.rule()
 	d.Matches, d.Requests = engine.SplitRequests(u.Constraints.Selections("")) // no live object stands for a request to a subresource
 	if u.binding != nil && u.binding.resources != nil {
+		d.AsksOperation = d.AsksOperation || u.binding.resources.AsksOperation()
 		for _, text := range u.binding.resources.Describe() {
 			d.Where = append(d.Where, "by its binding, "+text)
 		}

@@ -31,7 +31,7 @@ type run struct {
 	denied      string // the first policy for which the object would be denied
 	steps       []engine.Step
 
-	update, creation *request
+	request *request // that all policies share
 }
 
 // request is the admission request that a round simulates, for matching and for
@@ -41,27 +41,15 @@ type request struct {
 	fields map[string]any
 }
 
-// request returns the simulated request, which all policies share. created simulates a
-// creation instead of the operation that was asked for.
-func (r *run) request(created bool) *request {
-	q := &r.update
-	if created {
-		q = &r.creation
-	}
-	if *q == nil {
-		*q = r.newRequest(created)
-	}
-	return *q
-}
-
-func (r *run) newRequest(created bool) *request {
+// newRequest returns the simulated request.
+func (r *run) newRequest() *request {
 	t := r.target
 	operation := t.Request.Operation
 	options := "UpdateOptions"
 	switch {
-	case created || operation == engine.OperationCreate:
-		operation, t.OldObject, options = engine.OperationCreate, nil, "CreateOptions"
-	case operation == "" || operation == engine.OperationAuto:
+	case operation == engine.OperationCreate:
+		t.OldObject, options = nil, "CreateOptions"
+	case t.Request.Open():
 		operation = engine.OperationUpdate
 	}
 	c := cel.CandidateOf(r.ctx, &t, r.world, operation)
@@ -89,8 +77,7 @@ func (r *run) unit(u *unit) error {
 		r.passOver(step, func() error { return fmt.Errorf("an API server never mutates %s by policies", r.excluded) })
 		return nil
 	}
-	m, created, err := r.match(u)
-	step.AsCreated = created
+	m, err := r.match(u)
 	switch {
 	case err != nil:
 		return r.fail(u, step, err)
@@ -122,22 +109,9 @@ func (r *run) unit(u *unit) error {
 	return nil
 }
 
-// match compares the request with a policy and its binding. Where the operation alone
-// keeps them apart, and the user asked for none, a creation is tried. The error is why
-// it is not known.
-func (r *run) match(u *unit) (m cel.Match, created bool, err error) {
-	m, err = r.matchAs(u, r.request(false).Candidate)
-	auto := r.target.Request.Operation == "" || r.target.Request.Operation == engine.OperationAuto
-	if err != nil || !auto || !m.ByOperation {
-		return m, false, err
-	}
-	if other, err := r.matchAs(u, r.request(true).Candidate); err != nil || other.Applies() {
-		return other, true, err
-	}
-	return m, false, nil
-}
-
-func (r *run) matchAs(u *unit, c *cel.Candidate) (cel.Match, error) {
+// match compares the request with a policy and its binding. The error is why it is not known.
+func (r *run) match(u *unit) (cel.Match, error) {
+	c := r.request.Candidate
 	m, err := u.Constraints.Match(c)
 	if err != nil || !m.Applies() {
 		return m, err
@@ -190,7 +164,7 @@ func (r *run) invoke(u *unit, step engine.Step, p *param) error {
 	u.Traffic.Mark(&step, cel.Reads{Object: r.target.HoldsSecrets(), Metadata: r.target.Tainted, Params: p != nil && p.secret})
 	ctx, done := limit.Rule(r.ctx, step.Rule)
 	defer done()
-	q := r.request(step.AsCreated)
+	q := r.request
 	in := cel.Input{
 		Object: r.decoded().Object, Request: q.Candidate, RequestMap: q.fields,
 		Access: r.world.Access, User: r.target.Request.User, Explain: r.sink.Wants(engine.Unchanged),

@@ -169,6 +169,14 @@ func (c *Constraints) Operations() []engine.Operation {
 	return out
 }
 
+// AsksOperation reports whether a rule selects creations and no updates, or the other way round.
+func (c *Constraints) AsksOperation() bool {
+	return slices.ContainsFunc(slices.Concat(c.Rules, c.Excluded), func(r Rule) bool {
+		return !slices.Contains(r.Operations, admissionregistrationv1.OperationAll) &&
+			slices.Contains(r.Operations, admissionregistrationv1.Create) != slices.Contains(r.Operations, admissionregistrationv1.Update)
+	})
+}
+
 // Where describes what the constraints ask for beyond their Operations and Selections.
 func (c *Constraints) Where() []string {
 	var out []string

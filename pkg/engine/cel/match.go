@@ -70,8 +70,6 @@ func ResourceOf(t *engine.Target, w *engine.World) schema.GroupVersionResource {
 type Match struct {
 	// Why says what keeps them from it; nil where they select the candidate. It costs nothing until it is called.
 	Why func() error
-	// ByOperation reports whether a rule names the candidate with other operations only.
-	ByOperation bool
 	// Version is a served version of the resource that a rule names, where none names
 	// the candidate's. With equivalent versions the constraints select the candidate in
 	// it; else the version is all that keeps them from it.
@@ -110,7 +108,7 @@ func (c *Constraints) Match(k *Candidate) (Match, error) {
 		return c.unmet(k, "excludeResourceRules", func() (string, string) { return "none of " + ruleTexts(c.Excluded), "is " + k.String() }), nil
 	}
 	m := c.matchRules(k)
-	if !m.Applies() && !m.ByOperation || c.Namespaces == nil || k.Namespace == "" && !k.isNamespace() {
+	if !m.Applies() || c.Namespaces == nil || k.Namespace == "" && !k.isNamespace() {
 		return m, nil // what is in no namespace has no Namespace to select
 	}
 	labels, err := k.Object.GetLabels(), error(nil)
@@ -118,8 +116,6 @@ func (c *Constraints) Match(k *Candidate) (Match, error) {
 		labels, err = k.NamespaceLabels(c.Namespaces.Keys())
 	}
 	switch {
-	case err != nil && !m.Applies(): // whatever the Namespace is
-		return m, nil
 	case err != nil:
 		return m, fmt.Errorf("namespaceSelector: %w", err)
 	case !c.Namespaces.Matches(labels):
@@ -143,9 +139,7 @@ func (c *Constraints) matchRules(k *Candidate) Match {
 	}
 	other := k.otherVersion(c.Rules, false)
 	if k.named(c.Rules, true, false) || c.Equivalent && other != "" {
-		m := c.unmet(k, "operations", func() (string, string) { return c.operationTexts(), "is " + string(k.Operation) })
-		m.ByOperation = true
-		return m
+		return c.unmet(k, "operations", func() (string, string) { return c.operationTexts(), "is " + string(k.Operation) })
 	}
 	m := c.unmet(k, "apiVersions", func() (string, string) { return ruleTexts(c.Rules), "is " + k.String() })
 	m.Version = other

@@ -93,7 +93,6 @@ func TestMatch(t *testing.T) {
 		"labels that it never had":         {constraints: cel.Constraints{Objects: labelled(t, "app", "db")}, want: "objectSelector"},
 		"labels of the Namespace":          {constraints: cel.Constraints{Namespaces: labelled(t, "tier", "front")}},
 		"other labels of the Namespace":    {constraints: cel.Constraints{Namespaces: labelled(t, "tier", "back")}, want: "namespaceSelector"},
-		"the operation alone is not it":    {constraints: cel.Constraints{Namespaces: labelled(t, "tier", "back"), Rules: with(func(r *cel.Rule) { r.Operations = nil })}, want: "namespaceSelector"},
 		"what has no namespace":            {cel.Constraints{Namespaces: labelled(t, "tier", "back")}, func(r *cel.Candidate) { r.Namespace = "" }, ""},
 		"a Namespace, by its own labels":   {cel.Constraints{Namespaces: labelled(t, "app", "web")}, func(r *cel.Candidate) { r.Resource.Resource = "namespaces" }, ""},
 		"a Namespace is in no namespace":   {cel.Constraints{Rules: []cel.Rule{scoped("Cluster", anything)}}, func(r *cel.Candidate) { r.Resource.Resource = "namespaces" }, ""},

@@ -200,17 +200,10 @@ func (l *lane) target(t engine.Target) engine.Target {
 	if t.Written == nil { // a variant
 		t.Written, t.Object = t.Object, stored.Decode(t.Object)
 	}
-	t.Request.Operation = l.operation
 	if t.Request.User.Empty() {
 		t.Request.User = l.user
 	}
-	switch {
-	case l.operation == engine.OperationCreate:
-		t.OldObject = nil
-	case t.OldObject == nil || l.operation == engine.OperationDelete:
-		t.OldObject = t.Object
-	}
-	return t
+	return t.As(l.operation)
 }
 
 // requesting is a source whose objects are in the request of a lane.

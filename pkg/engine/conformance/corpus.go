@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"regexp"
 	"slices"
@@ -189,6 +190,9 @@ func (c *testCase) run(t testing.TB, live, others []*unstructured.Unstructured) 
 	e := evaluation.New([]engine.Program{program}, cluster.World, evaluation.Options{Request: c.request})
 	err = errors.Join(e.Prepare(t.Context(), cluster.Objects), e.Run(t.Context(), cluster.Objects, func(c *engine.Change) error {
 		out.changes = append(out.changes, c)
+		if c.Created != nil {
+			out.changes = append(out.changes, c.Created)
+		}
 		return nil
 	}))
 	out.modified = gocmp.Diff(before, copies(c.documents, live, others))
@@ -207,17 +211,35 @@ func copies(documents []engine.Document, lists ...[]*unstructured.Unstructured) 
 	return out
 }
 
-// ended are the objects that end changed, by name.
+// ended are the objects that end changed, by name: those that an update changes with what a creation does differently.
 func (a *answer) ended() []*unstructured.Unstructured {
 	var out []*unstructured.Unstructured
-	for _, c := range a.changes {
-		if c.Changed() {
+	for i, c := range a.changes {
+		switch {
+		case i > 0 && c.Changed() && c.AsCreated && a.changes[i-1].Changed():
+			out[len(out)-1] = &unstructured.Unstructured{Object: filled(out[len(out)-1].Object, c.After.Object)}
+		case c.Changed():
 			out = append(out, c.After)
 		}
 	}
 	slices.SortStableFunc(out, func(x, y *unstructured.Unstructured) int {
 		return cmp.Compare(engine.KeyOf(x).String(), engine.KeyOf(y).String())
 	})
+	return out
+}
+
+// filled is an object with the fields that only its creation has.
+func filled(updated, created map[string]any) map[string]any {
+	out := maps.Clone(updated)
+	for name, v := range created {
+		above, isMap := out[name].(map[string]any)
+		below, areMaps := v.(map[string]any)
+		if _, is := out[name]; !is {
+			out[name] = v
+		} else if isMap && areMaps {
+			out[name] = filled(above, below)
+		}
+	}
 	return out
 }
 

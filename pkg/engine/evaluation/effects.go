@@ -43,6 +43,7 @@ type orderedEffect struct {
 	secret   bool             // a Secret may have named its subjects
 	repeats  bool             // the rule would go on changing its own trigger
 	gone     bool             // the rule does something else
+	created  bool             // the trigger is created
 	endless  error            // why it does nothing; nil where it does
 }
 
@@ -146,7 +147,7 @@ func (e *Evaluation) effectsOf(ctx context.Context, t state, p propagation, out 
 		s.Confidential = s.Confidential || quotes(&t.target, s)
 	}
 	for _, effect := range effects {
-		f := orderedEffect{Effect: effect, turn: p.turn(effect.Rule()), by: t.by, subjects: effect.Subjects()}
+		f := orderedEffect{Effect: effect, turn: p.turn(effect.Rule()), by: t.by, subjects: effect.Subjects(), created: t.target.Request.Operation == engine.OperationCreate}
 		if named, ok := effect.(interface{ Confidential() bool }); ok {
 			f.secret = named.Confidential()
 		}
@@ -191,23 +192,26 @@ func (e *Evaluation) keep(t *triggered) {
 // addTriggerSteps adds to an object's Change what the first pass found: what the
 // object did, or failed to do, as a trigger and, if the run keeps reasons, why rules
 // that other objects trigger do not change it.
-func (e *Evaluation) addTriggerSteps(c *engine.Change, acting []*orderedEffect) {
+func (e *Evaluation) addTriggerSteps(c *engine.Change) {
 	own := len(c.Steps)
 	e.reportTrigger(c)
-	unreached := e.reaches.unreached(c, slices.DeleteFunc(acting, func(f *orderedEffect) bool {
+	if c.Created != nil {
+		e.created.reportTrigger(c.Created)
+	}
+	unreached := e.reaches.unreached(c, slices.DeleteFunc(e.effects.on(c.Subject, c.Target.Object), func(f *orderedEffect) bool {
 		return !f.selects(c.Before) && !f.selects(c.After)
 	}))
 	if len(unreached) == 0 {
 		return
 	}
-	for _, one := range both(c) {
+	for _, one := range states(c) {
 		one.Steps = append(one.Steps, unreached...)
 		slices.SortStableFunc(one.Steps[own:], e.reaches.byRank)
 	}
 }
 
-// both are a change and, where there is one, the change as it may be shown.
-func both(c *engine.Change) []*engine.Change {
+// states are a change and, where there is one, the change as it may be shown.
+func states(c *engine.Change) []*engine.Change {
 	if c.Shown == nil {
 		return []*engine.Change{c}
 	}
@@ -237,7 +241,7 @@ func (e *Evaluation) reportTrigger(c *engine.Change) {
 	asked := slices.DeleteFunc(slices.Concat(c.Asked, e.others), func(r engine.RuleRef) bool {
 		return slices.ContainsFunc(t.effects, func(f orderedEffect) bool { return f.Rule() == r })
 	})
-	for _, one := range both(c) {
+	for _, one := range states(c) {
 		one.Asked = asked
 	}
 }

@@ -48,7 +48,11 @@ type Evaluation struct {
 	reader     engine.Reader    // of what is evaluated
 	world      *engine.World    // which programs ask
 	options    Options
-	types      engine.Memo // of diff.Type, by kind
+	types      engine.Memo             // of diff.Type, by kind
+	operation  engine.Operation        // of requests that are left open
+	created    *Evaluation             // of objects as if they were created; nil where that makes no difference
+	asks       map[engine.RuleRef]bool // the rules that ask for the operation
+	asking     []engine.Selection      // what the rules match that ask for the operation
 	effects    effectIndex
 	triggers   map[engine.ObjectKey]*triggered // what triggers have to report, by identity
 	own        []engine.RuleRef                // the rules that change what they match
@@ -70,7 +74,7 @@ func New(programs []engine.Program, w *engine.World, o Options) *Evaluation {
 		o.Workers = runtime.GOMAXPROCS(0)
 	}
 	e := &Evaluation{
-		programs: programs, reader: w.ReadsExisting(), options: o,
+		programs: programs, reader: w.ReadsExisting(), options: o, operation: engine.OperationUpdate,
 		triggers: map[engine.ObjectKey]*triggered{}, reaching: map[engine.RuleRef]bool{}, lacked: map[string]*engine.UnreadableError{},
 	}
 	for _, p := range programs {
@@ -84,6 +88,7 @@ func New(programs []engine.Program, w *engine.World, o Options) *Evaluation {
 	}
 	e.world = e.reads.observe(w)
 	e.world.Lack = e.lack
+	e.created = e.asCreated()
 	return e
 }
 
@@ -92,6 +97,13 @@ func (e *Evaluation) Unreadable() []*engine.UnreadableError {
 	e.lackedMu.Lock()
 	defer e.lackedMu.Unlock()
 	out := slices.Clone(e.unreadable)
+	if e.created != nil {
+		for _, u := range e.created.unreadable {
+			if !slices.ContainsFunc(out, func(known *engine.UnreadableError) bool { return known.What == u.What }) {
+				out = append(out, u)
+			}
+		}
+	}
 	for _, what := range slices.Sorted(maps.Keys(e.lacked)) {
 		out = append(out, e.lacked[what])
 	}
@@ -123,20 +135,39 @@ func (e *Evaluation) Prepare(ctx context.Context, src engine.Source) error {
 	if e.options.Reasons {
 		e.reaches = newReaches(programs)
 	}
-	c := newChains(e, src, programs)
-	e.chains, selections = c, append(selections, c.relabelling()...)
-	trigger := func(ctx context.Context, t engine.Target) (*triggered, error) { return e.trigger(ctx, t, c) }
-	err := eachPage(ctx, e.options.Workers, e.pages(ctx, src, selections), trigger, func(all []*triggered) error {
-		for _, t := range all {
-			c.note(t)
-			e.keep(t)
+	for _, l := range e.lanes() {
+		l.chains = newChains(l, src, programs)
+	}
+	selections = append(selections, e.chains.relabelling()...)
+	trigger := func(ctx context.Context, t engine.Target) (out []*triggered, err error) {
+		for _, l := range e.lanes() {
+			if l != e && !t.Request.Open() {
+				break
+			}
+			one, err := l.trigger(ctx, t, l.chains)
+			if err != nil {
+				return nil, err
+			}
+			out = append(out, one)
+		}
+		return out, nil
+	}
+	err := eachPage(ctx, e.options.Workers, e.pages(ctx, src, selections), trigger, func(all [][]*triggered) error {
+		for _, lanes := range all {
+			for i, t := range lanes {
+				l := e.lanes()[i]
+				l.chains.note(t)
+				l.keep(t)
+			}
 		}
 		return nil
 	})
-	if err == nil {
-		err = c.follow(ctx)
+	for _, l := range e.lanes() {
+		if err == nil {
+			err = l.chains.follow(ctx)
+		}
+		slices.SortStableFunc(l.effects.all, rank)
 	}
-	slices.SortStableFunc(e.effects.all, rank)
 	e.reaches.index(e.effects.all)
 	return err
 }
@@ -149,24 +180,25 @@ func (e *Evaluation) Run(ctx context.Context, src engine.Source, emit func(*engi
 	for _, p := range e.programs {
 		selections = append(selections, p.Selections()...)
 	}
-	selections = append(selections, e.chains.relabelled()...)
+	for _, l := range e.lanes() {
+		selections = append(selections, l.chains.relabelled()...)
+	}
 	visited := keys{}
 	evaluate := func(ctx context.Context, t engine.Target) (*engine.Change, error) {
 		if !e.options.Scope.InPercent(t.Key) {
 			return &engine.Change{Subject: t.Key}, nil
 		}
-		return e.Evaluate(ctx, t, true)
+		return e.both(ctx, t, true)
 	}
 	take := func(c *engine.Change) error {
 		if !e.options.Scope.InPercent(c.Subject) {
 			e.leaveOut(visited, c.Subject)
 			return nil
 		}
-		acting := e.effects.on(c.Subject, c.Target.Object)
-		if len(acting) > 0 {
+		if len(e.acting(c.Subject, c.Target.Object)) > 0 {
 			visited.add(c.Subject)
 		}
-		e.addTriggerSteps(c, acting)
+		e.addTriggerSteps(c)
 		return e.emit(c, emit)
 	}
 	err := eachPage(ctx, e.options.Workers, e.pages(ctx, src, selections), evaluate, func(all []*engine.Change) error {
@@ -197,6 +229,7 @@ func (e *Evaluation) Selections() (own, triggers []engine.Selection) {
 
 // emit hands a change over, and notes that there is one.
 func (e *Evaluation) emit(c *engine.Change, emit func(*engine.Change) error) error {
+	e.differently(c)
 	if c.Changed() {
 		e.reads.change(c.Subject)
 	}
@@ -230,7 +263,7 @@ func (k keys) has(key engine.ObjectKey) bool { return k[key.Named()] }
 func (e *Evaluation) LeftOut() int { return e.leftOut }
 
 // Evaluate returns what would become of one object: by its own rules, if it is in
-// the user's scope, and by the Effects that name it.
+// the user's scope, and by the Effects that name it. A request that is left open is an update.
 func (e *Evaluation) Evaluate(ctx context.Context, t engine.Target, scoped bool) (*engine.Change, error) {
 	ctx, done := limit.Object(ctx, t.Key)
 	defer done()

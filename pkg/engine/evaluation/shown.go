@@ -29,6 +29,9 @@ type evaluator func(context.Context, engine.Target, *engine.World, engine.Sink) 
 
 // begin returns a pass of an object that nothing has been done to.
 func (e *Evaluation) begin(ctx context.Context, t engine.Target, reasons bool) *pass {
+	if t.Request.Open() {
+		t = t.As(e.operation)
+	}
 	p := &pass{Evaluation: e, target: t, rec: &recorder{reasons: reasons, state: t.Object, before: t.Object, typ: func() diff.Type {
 		return e.typeOf(ctx, t.Object.GroupVersionKind())
 	}}}

@@ -45,7 +45,11 @@ func (e *Evaluation) bySubjects() []*subjects {
 	}
 	var out []*subjects
 	known := map[id]*subjects{}
-	for _, f := range e.effects.all {
+	var all []*orderedEffect
+	for _, l := range e.lanes() {
+		all = append(all, l.effects.all...)
+	}
+	for _, f := range all {
 		for _, s := range e.narrow(f.subjects) {
 			if !e.options.Scope.ShardMeets(s) {
 				continue
@@ -111,7 +115,7 @@ func (e unvisited) report(c *engine.Change) error {
 	if !e.visited.add(c.Subject) {
 		return nil
 	}
-	e.addTriggerSteps(c, e.effects.on(c.Subject, c.Target.Object))
+	e.addTriggerSteps(c)
 	return e.Evaluation.emit(c, e.emit)
 }
 
@@ -140,8 +144,12 @@ func (e unvisited) nameSubresources(ctx context.Context, s *subjects) error {
 		k.Subresource = s.Subresource
 		s.named = append(s.named, k)
 		for _, f := range s.effects {
-			if acting := e.effects.named[k.Named()]; !slices.Contains(acting, f) {
-				e.effects.named[k.Named()] = append(acting, f)
+			named := e.effects.named
+			if f.created && e.created != nil {
+				named = e.created.effects.named
+			}
+			if acting := named[k.Named()]; !slices.Contains(acting, f) {
+				named[k.Named()] = append(acting, f)
 			}
 		}
 	}
@@ -282,7 +290,7 @@ func (e unvisited) evaluate(ctx context.Context, s subject) (*engine.Change, err
 		// ask for its labels report by themselves.
 		t.Namespace, _ = e.world.ReadNamespace(ctx, ns)
 	}
-	return e.Evaluate(ctx, t, false)
+	return e.both(ctx, t, false)
 }
 
 // missing is the change of a subject that does not exist, or may not be read: a failed
@@ -298,7 +306,7 @@ func (e unvisited) missing(s *subjects, cause error) *engine.Change {
 			}
 			err = fmt.Errorf("the target does not exist: %w", cause)
 		}
-		addStep(c, &engine.Step{Rule: f.Rule(), Trigger: f.Trigger(), Outcome: engine.Failed, Err: brief(err), Confidential: f.secret})
+		addStep(c, &engine.Step{Rule: f.Rule(), Trigger: f.Trigger(), Outcome: engine.Failed, Err: brief(err), Confidential: f.secret, AsCreated: f.created && e.created != nil})
 	}
 	if s.effects[0].secret && c.Shown != nil {
 		c.Shown.Subject = hiddenSubject()

@@ -13,6 +13,7 @@ type Summary struct {
 	Changed    int `json:"changed"`           // objects that would differ
 	Fields     int `json:"fields"`            // fields that would differ
 	Records    int `json:"records,omitempty"` // annotations among them that say what was changed, as FieldChange.Records has it
+	Created    int `json:"created,omitempty"` // objects that a creation would change differently than an update
 	Incomplete int `json:"incomplete"`        // objects with a failed, denied or unsupported step
 	Refused    int `json:"refused,omitempty"` // objects whose change the server would refuse, as far as is known
 	Warnings   int `json:"warnings"`          // of steps, and Impacts
@@ -82,7 +83,10 @@ func (s *Summary) Add(c *engine.Change) {
 	if c.Changed() {
 		s.Changed++
 	}
-	if c.Incomplete() {
+	if c.Created.Changed() {
+		s.Created++
+	}
+	if c.Incomplete() || c.Created.Incomplete() {
 		s.Incomplete++
 	}
 	if c.Refused() {
@@ -99,17 +103,28 @@ func (s *Summary) addOutcomes(c *engine.Change) {
 	}
 	s.times++
 	had, met := map[int][]engine.Outcome{}, map[int]bool{}
-	for i := range c.Steps {
-		step := &c.Steps[i]
+	note := func(step *engine.Step, o engine.Outcome) {
 		s.Warnings += len(step.Warnings)
-		if step.Outcome == engine.NotMatched {
-			continue
+		if o == engine.NotMatched {
+			return
 		}
 		at := s.place(step.Rule)
-		if !slices.Contains(had[at], step.Outcome) {
-			had[at] = append(had[at], step.Outcome)
+		if !slices.Contains(had[at], o) {
+			had[at] = append(had[at], o)
 		}
 		met[s.place(step.Rule.WithoutParameter())] = true
+	}
+	for i := range c.Steps {
+		note(&c.Steps[i], c.Steps[i].Outcome)
+	}
+	if c.Created != nil {
+		for i := range c.Created.Steps {
+			step, o := &c.Created.Steps[i], c.Created.Steps[i].Outcome
+			if o == engine.Changed {
+				o = engine.AsCreated
+			}
+			note(step, o)
+		}
 	}
 	for at, outcomes := range had {
 		for _, o := range counting(outcomes) {
@@ -149,6 +164,7 @@ func (s *Summary) Settle() {
 func (s *Summary) Join(other *Summary) {
 	s.Objects += other.Objects
 	s.Changed += other.Changed
+	s.Created += other.Created
 	s.Fields += other.Fields
 	s.Records += other.Records
 	s.Incomplete += other.Incomplete

@@ -103,6 +103,7 @@ func TestJoinCountsEverything(t *testing.T) {
 				{Path: fieldpath.MakePathOrDie("metadata", "annotations", engine.AppliedPatches), Kind: engine.Added, To: "x", Rule: rule},
 			},
 			Steps:   []engine.Step{{Rule: rule, Outcome: engine.Changed}, {Rule: rule, Outcome: engine.Failed}},
+			Created: &engine.Change{Fields: []engine.FieldChange{{Path: fieldpath.MakePathOrDie("spec"), Rule: rule}}, Steps: []engine.Step{{Rule: rule, Outcome: engine.Changed, AsCreated: true}}},
 			Impacts: []engine.Impact{{Code: engine.ImpactRollout, Pods: 3}, {Code: engine.ImpactRefused}},
 		}
 		for _, s := range []*evaluation.Summary{whole, parts[i]} {

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/gatekeeper/match"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/policydecode"
 )
 
@@ -170,12 +171,19 @@ func decodeConfig(r *policydecode.Report, u *unstructured.Unstructured) []string
 func (m *mutator) describe() engine.Description {
 	d := engine.Description{
 		Rule: m.ref, Matches: m.selections(), Existing: engine.OnAdmission,
-		Where: append(m.criteria.Where(), m.tests.Texts()...), Operations: m.operations(), Changes: []string{m.path.String()},
+		Where: append(m.criteria.Where(), m.tests.Texts()...), Operations: m.operations(), AsksOperation: m.asksOperation(), Changes: []string{m.path.String()},
 	}
 	if from, ok := m.action.(interface{ Provider() string }); ok && from.Provider() != "" {
 		d.Asks = []engine.Ask{{Of: engine.AskProvider, What: from.Provider()}}
 	}
 	return d
+}
+
+// asksOperation reports whether an entry of applyTo is limited to one operation.
+func (m *mutator) asksOperation() bool {
+	return slices.ContainsFunc(m.criteria.ApplyTo, func(a match.ApplyTo) bool {
+		return a.Does(engine.OperationCreate) != a.Does(engine.OperationUpdate)
+	})
 }
 
 // operations are those that every entry of applyTo is limited to.

@@ -47,14 +47,14 @@ type history struct {
 }
 
 func newRun(p *program, t engine.Target) *run {
-	operation, open := t.Request.Operation, false
-	if operation == "" || operation == engine.OperationAuto {
-		operation, open = engine.OperationUpdate, true
+	operation := t.Request.Operation
+	if t.Request.Open() {
+		operation = engine.OperationUpdate
 	}
 	return &run{
 		program: p, target: t, object: t.Object, history: make([]history, len(p.mutators)), failed: -1,
 		candidate: match.Candidate{
-			Object: t.Object.Object, Key: t.Key, Namespace: t.Namespace, Operation: operation, AsCreated: open,
+			Object: t.Object.Object, Key: t.Key, Namespace: t.Namespace, Operation: operation,
 		},
 	}
 }
@@ -222,7 +222,7 @@ func (r *run) report(sink engine.Sink) {
 
 func (r *run) stepOf(i int, sink engine.Sink) engine.Step {
 	h, m := &r.history[i], r.program.mutators[i]
-	step := engine.Step{Rule: m.ref, AsCreated: h.result.AsCreated}
+	step := engine.Step{Rule: m.ref}
 	var external *externalDataError
 	switch {
 	case h.err != nil:
@@ -230,7 +230,7 @@ func (r *run) stepOf(i int, sink engine.Sink) engine.Step {
 	case r.endless != nil && h.times > 0:
 		step.Outcome, step.Err = engine.Failed, refused(r.endless)
 	case !h.matched:
-		step.Outcome, step.AsCreated = engine.NotMatched, false
+		step.Outcome = engine.NotMatched
 		if sink.Wants(engine.NotMatched) {
 			step.Err = r.reason(i)
 		}

@@ -100,7 +100,7 @@ func nameOf(d engine.Document) string {
 func (r *rule) describe() engine.Description {
 	d := engine.Description{
 		Rule: r.ref, Matches: r.match.Selections(r.policy.namespace), Requests: r.match.Requests(r.policy.namespace), Existing: engine.OnAdmission,
-		Where: r.where(), Operations: r.match.Operations(), Gap: r.gap,
+		Where: r.where(), Operations: r.match.Operations(), AsksOperation: r.asksOperation, Gap: r.gap,
 	}
 	if r.written != r.ref.Rule {
 		d.From = r.ref

@@ -20,11 +20,10 @@ type effect struct {
 
 // propagation is what all effects of a rule share.
 type propagation struct {
-	rule          *rule
-	trigger       engine.Target
-	operation     engine.Operation
-	open, created bool // as in execution
-	confidential  bool // as in engine.Step
+	rule         *rule
+	trigger      engine.Target
+	operation    engine.Operation
+	confidential bool // as in engine.Step
 }
 
 // Effects runs the rules with targets up to the point where they name their
@@ -50,7 +49,7 @@ func (p *program) Effects(ctx context.Context, trigger engine.Target, w *engine.
 // propagate returns the effects of a rule that is admitted, and the steps of what kept others from being.
 // There is at least one of either. An entry that fails does not stop the others.
 func (e *execution) propagate(s *variables.Scope) (effects []engine.Effect, steps []engine.Step) {
-	shared := &propagation{rule: e.rule, trigger: e.matched.Target, operation: e.matched.Operation, open: e.open, created: e.created}
+	shared := &propagation{rule: e.rule, trigger: e.matched.Target, operation: e.matched.Operation}
 	if !e.rule.asksTrigger {
 		// The trigger's content is not needed again, so it need not be kept.
 		shared.trigger.Object = &unstructured.Unstructured{Object: map[string]any{}}
@@ -81,13 +80,12 @@ func (f *effect) Subjects() engine.Selection { return f.subjects }
 func (f *effect) Confidential() bool { return f.confidential }
 
 // Apply changes one subject. Variables see the trigger as request.object and the
-// subject as target. A precondition of the target that asks for the operation is
-// judged, like the rule's own, for UPDATE and then for CREATE.
+// subject as target.
 func (f *effect) Apply(ctx context.Context, subject engine.Target, w *engine.World, sink engine.Sink) (*unstructured.Unstructured, error) {
-	first := newExecution(ctx, w, f.rule, f.trigger, sink)
-	first.matched.Operation, first.open, first.created = f.operation, f.open, f.created
-	first.onTarget, first.subject, first.confidential = true, &subject, f.confidential
-	step := first.eitherWay(func(e *execution) []engine.Step { return e.ended(f.apply(e)) })[0]
+	e := newExecution(ctx, w, f.rule, f.trigger, sink)
+	e.matched.Operation = f.operation
+	e.onTarget, e.subject, e.confidential = true, &subject, f.confidential
+	step := e.guarded(func() []engine.Step { return e.ended(f.apply(e)) })[0]
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}

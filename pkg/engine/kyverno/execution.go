@@ -30,8 +30,6 @@ type execution struct {
 	onTarget bool            // the rule changes another object than the one it matched
 	subject  *engine.Target
 	sink     engine.Sink
-	open     bool            // the operation is left open: CREATE may be tried
-	created  bool            // the rule runs as if the object were created
 	visited  int             // elements of foreach lists
 	why      *engine.Reasons // collects why nothing changes; nil if not wanted
 	given    map[string]any  // values that the user gives
@@ -48,17 +46,6 @@ func newExecution(ctx context.Context, w *engine.World, r *rule, t engine.Target
 	}
 	e.subject = &e.matched.Target
 	return e
-}
-
-// asCreated is the same execution as if the object were created.
-func (e *execution) asCreated() *execution {
-	out := newExecution(e.ctx, e.world, e.rule, e.matched.Target, e.sink)
-	out.matched.Operation, out.created = engine.OperationCreate, true
-	out.confidential = e.confidential || e.scope.Confidential()
-	if e.onTarget {
-		out.onTarget, out.subject = true, e.subject
-	}
-	return out
 }
 
 // begin builds the scope of the rule's variables on this object. From now on the time of the rule counts.
@@ -206,7 +193,7 @@ func (r *rule) step(object engine.ObjectKey, o engine.Outcome, err error) engine
 // ended reports what came of mutating the subject, as the only step.
 func (e *execution) ended(out patchResult, err error) []engine.Step {
 	step := e.rule.step(e.matched.Key, engine.Unchanged, e.why.Err())
-	step.Warnings, step.AsCreated = out.Warnings, e.created
+	step.Warnings = out.Warnings
 	switch {
 	case err != nil:
 		step.Outcome, step.Err = outcomeOf(err)

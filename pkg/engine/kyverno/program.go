@@ -3,7 +3,6 @@ package kyverno
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"slices"
 	"sync"
 
@@ -56,8 +55,8 @@ func (p *program) Evaluate(ctx context.Context, t engine.Target, w *engine.World
 // run takes a rule to an object, for the operation that the run simulates, and goes on where it is admitted.
 func (r *rule) run(ctx context.Context, t engine.Target, w *engine.World, sink engine.Sink, goOn func(*execution, *variables.Scope) []engine.Step) []engine.Step {
 	e := newExecution(ctx, w, r, t, sink)
-	e.matched.Operation, e.open = r.simulated(t)
-	return e.eitherWay(func(e *execution) []engine.Step {
+	e.matched.Operation = r.simulated(t)
+	return e.guarded(func() []engine.Step {
 		scope, err := e.admit()
 		if err != nil {
 			return e.ended(patchResult{}, err)
@@ -66,51 +65,22 @@ func (r *rule) run(ctx context.Context, t engine.Target, w *engine.World, sink e
 	})
 }
 
-// eitherWay runs a rule for its operation. Where that is left open, the object is being updated; a rule that
-// only the operation can have excluded is then run as if the object were
-// created, and that counts if it runs.
-func (e *execution) eitherWay(run func(*execution) []engine.Step) []engine.Step {
-	steps := e.once(run)
-	if !e.open || !e.rule.asksOperation || len(steps) != 1 || !heldBack(steps[0].Outcome) {
-		return steps
-	}
-	created := e.asCreated().once(run)
-	if len(created) == 1 && heldBack(created[0].Outcome) {
-		return []engine.Step{triedTwice(steps[0], created[0])}
-	}
-	return created
-}
-
-// once runs a rule for one operation. A panic is the failure of this one rule.
-func (e *execution) once(run func(*execution) []engine.Step) (steps []engine.Step) {
+// guarded runs a rule. A panic is the failure of this one rule.
+func (e *execution) guarded(run func() []engine.Step) (steps []engine.Step) {
 	defer func() { e.end() }()
-	if err := engine.Guard(func() error { steps = run(e); return nil }); err != nil {
+	if err := engine.Guard(func() error { steps = run(); return nil }); err != nil {
 		return e.ended(patchResult{}, err)
 	}
 	return steps
 }
 
-// triedTwice is the step of a rule that does not match an update, with why it
-// goes no further as a creation, which it matches.
-func triedTwice(step, created engine.Step) engine.Step {
-	if step.Outcome == engine.NotMatched && step.Err != nil && created.Outcome == engine.Skipped {
-		step.Err = fmt.Errorf("%w; and as if created: %v", step.Err, created.Err) //nolint:errorlint // the first is the outcome
-		step.Confidential, step.Writes = created.Confidential, created.Writes
+// simulated returns the operation to evaluate. The user's values come first.
+func (r *rule) simulated(t engine.Target) engine.Operation {
+	if o := cmp.Or(r.operation(t), t.Request.Operation); o != engine.OperationAuto {
+		return cmp.Or(o, engine.OperationUpdate)
 	}
-	return step
+	return engine.OperationUpdate
 }
-
-// simulated returns the operation to evaluate, and whether another may be tried. The
-// user's values come first.
-func (r *rule) simulated(t engine.Target) (operation engine.Operation, open bool) {
-	o := cmp.Or(r.operation(t), t.Request.Operation)
-	if o == "" || o == engine.OperationAuto {
-		return engine.OperationUpdate, true
-	}
-	return o, false
-}
-
-func heldBack(o engine.Outcome) bool { return o == engine.NotMatched || o == engine.Skipped }
 
 // admit takes a rule through match, preconditions and exceptions, in Kyverno's
 // order. It returns the scope to go on with, or else what stops the rule.

@@ -147,11 +147,6 @@ func (r *rule) except(x *exceptionSpec, b cel.Builder) {
 	}
 }
 
-// asksOperation reports whether the expressions may depend on the operation.
-func (r *rule) asksOperation() bool {
-	return slices.ContainsFunc([]string{"request.operation", "oldObject", "request.oldObject"}, r.Scope.Uses)
-}
-
 func lintVersion(n policydecode.Node) {
 	switch version := strings.TrimPrefix(n.Text(), group+"/"); version {
 	case "v1", "v1beta1":

@@ -19,7 +19,6 @@ type effect struct {
 	rule      *rule
 	trigger   engine.Target
 	operation engine.Operation
-	created   bool // the trigger only triggers the rule as if it were created
 	subjects  engine.Selection
 	resource  schema.GroupVersionResource
 	secret    bool // it read more of the trigger, or of answers, than metadata, and these hold values of Secrets
@@ -46,7 +45,6 @@ func (p *program) Effects(ctx context.Context, trigger engine.Target, w *engine.
 			sink.Step(step)
 		}
 		for _, f := range effects {
-			f.created = step.AsCreated
 			out = append(out, f)
 		}
 	}
@@ -101,7 +99,6 @@ func (f *effect) Apply(ctx context.Context, subject engine.Target, w *engine.Wor
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	step.AsCreated = f.created
 	sink.Step(step)
 	if step.Outcome == engine.Changed {
 		return step.After, nil

@@ -43,36 +43,14 @@ func (r *rule) start(ctx context.Context, t engine.Target, w *engine.World, sink
 	return e, done
 }
 
-// simulate evaluates a rule on what it may match, for the operation that the run simulates. Where
-// that is left open, the object is updated; a rule that may not have run because of the
-// operation alone is evaluated again as if the object were created, and that result
-// counts if the rule then runs.
+// simulate evaluates a rule on what it matches, for the operation that the run simulates.
 func (r *rule) simulate(ctx context.Context, t engine.Target, w *engine.World, sink engine.Sink, act func(*execution) (map[string]any, error)) engine.Step {
-	as := func(operation engine.Operation) (step engine.Step, byOperation bool) {
-		e, done := r.start(ctx, t, w, sink, operation)
-		defer done()
-		return e.run(act)
+	operation := t.Request.Operation
+	if t.Request.Open() {
+		operation = engine.OperationUpdate
 	}
-	if o := t.Request.Operation; o != "" && o != engine.OperationAuto {
-		step, _ := as(o)
-		return step
-	}
-	step, byOperation := as(engine.OperationUpdate)
-	if !byOperation {
-		return step
-	}
-	created, held := as(engine.OperationCreate)
-	unmet := step.Outcome == engine.NotMatched && created.Outcome == engine.Skipped // the reason is what holds it back then
-	if !unmet && (held || created.Outcome == engine.NotMatched || created.Outcome == engine.Skipped) {
-		return step
-	}
-	created.AsCreated = true
-	return created
-}
-
-// run evaluates the rule where it matches, and reports whether it may not have run
-// because of the operation alone.
-func (e *execution) run(act func(*execution) (map[string]any, error)) (step engine.Step, byOperation bool) {
+	e, done := r.start(ctx, t, w, sink, operation)
+	defer done()
 	var object map[string]any
 	m, err := e.match()
 	switch {
@@ -81,13 +59,13 @@ func (e *execution) run(act func(*execution) (map[string]any, error)) (step engi
 		err = &cel.UnsupportedError{Reason: fmt.Sprintf("the policy is for version %s, and the object was read in %s, for the sake of other policies or because it is so in its file: "+
 			"only a server can convert it; --only %s evaluates the policy alone", m.Version, e.subject.Key.Version, e.rule.Ref.Policy)}
 	case !m.Applies():
-		return e.notMatched(m), m.ByOperation
+		return e.notMatched(m)
 	case e.rule.policy.generated:
 		err = &cel.SkippedError{Reason: "Kyverno has generated a MutatingAdmissionPolicy from it, which does the work"}
 	default:
 		object, err = act(e)
 	}
-	return e.step(object, err), cel.Skipped(err) && e.rule.asksOperation()
+	return e.step(object, err)
 }
 
 // match compares the subject with what the rule matches. To a rule that mutates

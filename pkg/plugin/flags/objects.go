@@ -46,7 +46,7 @@ func (f *Objects) AddFlags(flags *pflag.FlagSet) {
 	flags.StringSliceVar(&f.Namespaces, "namespaces", nil, NamespacesUsage)
 	f.AddSelectorFlags(flags)
 	flags.Int64Var(&f.ChunkSize, "chunk-size", f.ChunkSize, "Read large lists in chunks of this size; 0 turns chunks off.")
-	flags.StringVar(&f.Operation, "operation", f.Operation, "Operation that policies see: CREATE, UPDATE, DELETE (for the triggers of mutate-existing rules), or auto: UPDATE, but CREATE for rules that run on nothing else.")
+	flags.StringVar(&f.Operation, "operation", f.Operation, "Operation that policies see: CREATE, UPDATE, DELETE (for the triggers of mutate-existing rules), or auto: UPDATE, and beside it what CREATE would do differently.")
 	flags.StringVar(&f.RequestUser, "request-user", "", "User that policies see as the one who makes the request.")
 	flags.StringSliceVar(&f.RequestGroups, "request-group", nil, "Group of that user. May be given more than once.")
 }

@@ -138,7 +138,7 @@ func (a *HintCollector) Add(c *engine.Change) {
 // Hint returns the hint for a run with this summary.
 func (a *HintCollector) Hint(s evaluation.Summary) Hint {
 	switch {
-	case s.Changed > 0:
+	case s.Changed+s.Created > 0:
 		return a.onChanges()
 	case s.Incomplete > 0:
 		return Hint{Note: "The changes " + NotKnown(s) + ".", Why: a.Explain}

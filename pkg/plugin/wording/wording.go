@@ -69,6 +69,9 @@ func Counts(s evaluation.Summary) string {
 		}
 		fmt.Fprintf(&b, ", %d would not.", s.Objects-s.Changed)
 	}
+	if s.Created > 0 {
+		fmt.Fprintf(&b, " As if created, %s would be different.", Plural(s.Created, "object"))
+	}
 	b.WriteString(canary(s.Canary))
 	var rest []string
 	if s.Refused > 0 {

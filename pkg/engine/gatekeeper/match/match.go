@@ -72,9 +72,6 @@ type Candidate struct {
 	// none but its name.
 	Bare      func()
 	Operation engine.Operation
-	// AsCreated allows CREATE as well, where the operation is the only mismatch of
-	// applyTo.
-	AsCreated bool
 }
 
 func (c *Candidate) isNamespace() bool { return c.Key.Group == "" && c.Key.Kind == "Namespace" }
@@ -92,8 +89,6 @@ func (c *Candidate) namespace() string {
 // to be explained.
 type Result struct {
 	criterion criterion // that is not met; none where the mutator applies
-	// AsCreated marks a mutator that applies to a creation only.
-	AsCreated bool
 }
 
 // Applies reports whether the mutator applies.
@@ -170,8 +165,6 @@ func (m *Criteria) matchType(c *Candidate) Result {
 			worst = Result{criterion: byOperation}
 		case entry.Does(c.Operation):
 			return Result{}
-		case c.AsCreated && entry.Does(engine.OperationCreate):
-			worst = Result{AsCreated: true}
 		case worst.criterion == byType:
 			worst = Result{criterion: byOperation}
 		}

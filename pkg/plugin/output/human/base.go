@@ -76,7 +76,9 @@ func (h *base) begin(c *engine.Change) {
 	if remarked {
 		h.remarked++
 	}
-	h.running.add(c)
+	if !c.AsCreated {
+		h.running.add(c)
+	}
 	if h.overview != nil {
 		h.overview.add(c)
 	}

@@ -58,7 +58,7 @@ func (p *Diff) print(c *part) error {
 		if !c.Changed() {
 			return text, nil
 		}
-		fields := wording.Fields(c.Fields)
+		fields := fieldsOf(&c.Change)
 		text.note = "  (" + fields + ")"
 		if p.Comparer != nil {
 			text.notes = "  (" + fields + " each)"
@@ -69,6 +69,14 @@ func (p *Diff) print(c *part) error {
 		text.diff = p.unified(unified)
 		return text, err
 	})
+}
+
+// fieldsOf counts the fields of a change.
+func fieldsOf(c *engine.Change) string {
+	if c.AsCreated {
+		return wording.Fields(c.Fields) + ", as if created"
+	}
+	return wording.Fields(c.Fields)
 }
 
 func lineColor(l string) Color {

@@ -19,7 +19,7 @@ import (
 
 // outcomes in the order of the columns.
 var outcomes = []engine.Outcome{ //nolint:gochecknoglobals // an immutable table
-	engine.Changed, engine.Unchanged, engine.Skipped, engine.NotMatched,
+	engine.Changed, engine.AsCreated, engine.Unchanged, engine.Skipped, engine.NotMatched,
 	engine.Denied, engine.Failed, engine.Unsupported,
 }
 

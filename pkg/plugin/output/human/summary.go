@@ -36,7 +36,7 @@ func (p *Summary) print(c *part) error {
 	several := p.several(notes, c, p.lines)
 	text := shown{marker: marker(&c.Change), body: notes.Bytes(), several: several.Bytes()}
 	if c.Changed() {
-		text.note = "  " + wording.Fields(c.Fields)
+		text.note = "  " + fieldsOf(&c.Change)
 		text.notes = text.note + " each"
 	}
 	var behind string

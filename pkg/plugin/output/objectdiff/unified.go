@@ -132,7 +132,11 @@ func (d *Differ) Unified(c *engine.Change, others []engine.FieldChange) (string,
 		return "", err
 	}
 	name := redact.EscapeLine(c.Subject.String())
-	names := UnifiedNames{Before: name + " (" + cmp.Or(d.Names.Before, "before") + ")", After: name + " (" + cmp.Or(d.Names.After, "after") + ")"}
+	is := "after"
+	if c.AsCreated {
+		is = "as if created"
+	}
+	names := UnifiedNames{Before: name + " (" + cmp.Or(d.Names.Before, "before") + ")", After: name + " (" + cmp.Or(d.Names.After, is) + ")"}
 	return unifiedDiff(names, before, after, d.lines()), nil
 }
 

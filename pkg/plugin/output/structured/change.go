@@ -15,8 +15,9 @@ import (
 
 // reported is a change as the report holds it.
 func (r *Report) reported(c *engine.Change) Object {
-	out := Object{{"object", c.Subject}}.With("origin", c.Target.Origin) // of an object of a manifest
-	if c.Changed() {                                                     // else the states do not differ
+	out := Object{{"object", c.Subject}}.With("origin", c.Target.Origin). // of an object of a manifest
+										addIf(c.AsCreated, "asCreated", true)
+	if c.Changed() { // else the states do not differ
 		before, after := redact.Trim(c.Before, c.Fields, redact.Configured), redact.Trim(c.After, c.Fields, redact.Configured)
 		if before != nil {
 			out = out.addIf(len(before.Object) > 0, "before", before.Object)
@@ -102,7 +103,7 @@ func summaryOf(s evaluation.Summary) Object {
 		{"refused", s.Refused},
 		{"warnings", s.Warnings},
 		{"restarts", Object{{"workloads", s.Restarts.Workloads}, {"pods", s.Restarts.Pods}}},
-	}.addIf(s.Canary != nil, "canary", s.Canary).addIf(len(s.Outdated) > 0, "outdated", s.Outdated).
+	}.addIf(s.Created > 0, "created", s.Created).addIf(s.Canary != nil, "canary", s.Canary).addIf(len(s.Outdated) > 0, "outdated", s.Outdated).
 		addIf(len(s.Overlay) > 0, "overlay", s.Overlay).Add("rules", rules)
 }
 

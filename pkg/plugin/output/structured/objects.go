@@ -36,6 +36,9 @@ func NewPatches(o output.Options) *Objects { return &Objects{Options: o, text: (
 
 // Print prints what is printed of an object.
 func (p *Objects) Print(s output.Shown) error {
+	if c, is := s.Event().(output.Evaluated); is && c.AsCreated {
+		return nil // these formats are what would be written
+	}
 	text, err := p.text(p, s.Event())
 	if err != nil || text == "" {
 		return err

@@ -1,0 +1,166 @@
+package evaluation
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
+)
+
+// asCreated returns an evaluation of the same programs as if all objects were created now. It is nil where the user chose
+// the operation, or no rule asks for it. What it evaluates is only shown, beside what an update does.
+func (e *Evaluation) asCreated() *Evaluation {
+	if !e.options.Request.Open() {
+		return nil
+	}
+	e.asks = map[engine.RuleRef]bool{}
+	for _, p := range e.programs {
+		for _, d := range p.Describe() {
+			if d.AsksOperation {
+				e.asks[d.Rule], e.asking = true, append(e.asking, d.Matches...)
+			}
+		}
+	}
+	if len(e.asking) == 0 {
+		return nil
+	}
+	out := &Evaluation{
+		programs: e.programs, reader: e.reader, world: e.world, options: e.options, operation: engine.OperationCreate,
+		triggers: map[engine.ObjectKey]*triggered{}, reaching: e.reaching,
+	}
+	out.options.Reasons, out.options.Review, out.options.Request.Operation = false, nil, engine.OperationCreate
+	return out
+}
+
+// lanes are the evaluation itself, and that of creations where there is one.
+func (e *Evaluation) lanes() []*Evaluation {
+	if e.created == nil {
+		return []*Evaluation{e}
+	}
+	return []*Evaluation{e, e.created}
+}
+
+// both evaluates an object and, where its request is left open and that may make a difference, its creation.
+func (e *Evaluation) both(ctx context.Context, t engine.Target, scoped bool) (*engine.Change, error) {
+	c, err := e.Evaluate(ctx, t, scoped)
+	if err == nil && e.created != nil && t.Request.Open() && (covers(e.asking, &t) || len(e.created.effects.on(t.Key, t.Object)) > 0) {
+		c.Created, err = e.created.Evaluate(ctx, t, scoped)
+	}
+	return c, err
+}
+
+// acting are the effects on an object, of all lanes.
+func (e *Evaluation) acting(key engine.ObjectKey, u *unstructured.Unstructured) (out []*orderedEffect) {
+	for _, l := range e.lanes() {
+		out = append(out, l.effects.on(key, u)...)
+	}
+	return out
+}
+
+// differently reduces the Created of a change to what the update does not do as well, where it runs a rule that the update
+// holds back: that a rule of both writes another value is no news of an object that is there. Why a creation does
+// not run a rule either is added to the reason of the change itself.
+func (e *Evaluation) differently(c *engine.Change) {
+	created := c.Created
+	if created == nil {
+		return
+	}
+	var wanted, rest []int // fields
+	for i := range created.Fields {
+		f := &created.Fields[i]
+		if slices.ContainsFunc(c.Fields, func(u engine.FieldChange) bool {
+			return u.Kind == f.Kind && u.Path.Equals(f.Path) && diff.Same(u.To, f.To)
+		}) {
+			rest = append(rest, i)
+		} else {
+			wanted = append(wanted, i)
+		}
+	}
+	var kept []int // steps
+	only := false  // one of them is of a rule that the update holds back
+	for i := range created.Steps {
+		s := &created.Steps[i]
+		writes := slices.ContainsFunc(wanted, func(i int) bool { return created.Fields[i].Rule == s.Rule })
+		switch at := heldBack(c, s); {
+		case s.Outcome == engine.Changed && writes, s.Outcome.Incomplete() && at != "" && e.asks[s.Rule.WithoutParameter()]:
+			kept, only = append(kept, i), only || at != ""
+		case at == engine.NotMatched && s.Outcome == engine.Skipped:
+			told(c, s)
+		}
+	}
+	if !only {
+		c.Created = nil
+		return
+	}
+	if !e.options.Reasons {
+		for _, i := range kept {
+			drop(c, &created.Steps[i])
+		}
+	}
+	for _, one := range states(created) {
+		one.AsCreated, one.Steps, one.Asked = true, pick(one.Steps, kept), nil
+		for i := range one.Steps {
+			one.Steps[i].AsCreated = true
+		}
+		fields, others := pick(one.Fields, wanted), pick(one.Fields, rest)
+		if one.Fields = fields; len(others) > 0 && one.Before != nil {
+			one.After = &unstructured.Unstructured{Object: diff.Subset(one.Before.Object, one.After.Object, fields, others)}
+		}
+	}
+}
+
+// heldBack returns the outcome with which the rule of a step did not run when the object was updated; empty where it did. Of a
+// trigger that no rule held back there is no step.
+func heldBack(c *engine.Change, s *engine.Step) engine.Outcome {
+	var at engine.Outcome
+	if s.Trigger != c.Subject || slices.Contains(c.Asked, s.Rule) { // one without a step did not match
+		at = engine.NotMatched
+	}
+	for i := range c.Steps {
+		switch u := &c.Steps[i]; {
+		case u.Rule != s.Rule || u.Trigger != s.Trigger:
+		case u.Outcome != engine.NotMatched && u.Outcome != engine.Skipped:
+			return ""
+		case at != engine.Skipped:
+			at = u.Outcome
+		}
+	}
+	return at
+}
+
+// told adds to the reason why a rule does not match an update what holds it back from a creation.
+func told(c *engine.Change, s *engine.Step) {
+	for i := range c.Steps {
+		u := &c.Steps[i]
+		if u.Rule != s.Rule || u.Trigger != s.Trigger || u.Outcome != engine.NotMatched || u.Err == nil {
+			continue
+		}
+		u.Err = fmt.Errorf("%w; and as if created: %v", u.Err, s.Err) //nolint:errorlint // the first is the outcome
+		u.Confidential, u.Writes = s.Confidential, s.Writes
+		if c.Shown != nil {
+			c.Shown.Steps[i] = shownStep(*u, &view{}, &view{})
+		}
+	}
+}
+
+// drop removes what a change says of the rule of a step, of which its Created says more.
+func drop(c *engine.Change, s *engine.Step) {
+	for _, one := range states(c) {
+		one.Steps = slices.DeleteFunc(slices.Clone(one.Steps), func(u engine.Step) bool {
+			return u.Rule == s.Rule && u.Trigger == s.Trigger && u.Outcome == engine.Skipped
+		})
+	}
+}
+
+// pick returns the elements of a list with the given places.
+func pick[T any](all []T, places []int) []T {
+	out := make([]T, len(places))
+	for i, at := range places {
+		out[i] = all[at]
+	}
+	return out
+}
