@@ -15,7 +15,6 @@ import (
 	"os"
 	"path/filepath"
 
-	policiesv1beta1 "github.com/kyverno/api/api/policies.kyverno.io/v1beta1"
 	"github.com/kyverno/kyverno/cmd/cli/kubectl-kyverno/data"
 	"github.com/kyverno/kyverno/cmd/cli/kubectl-kyverno/log"
 	"github.com/kyverno/kyverno/cmd/cli/kubectl-kyverno/policy"
@@ -256,7 +255,7 @@ func (j *judge) mutate(operation string, object unstructured.Unstructured, out *
 	verb, now, old := processor.AdmissionRequestShape(operation, &object)
 	request := celengine.Request(j.context, gvk, gvr, "", object.GetName(), object.GetNamespace(), verb,
 		authenticationv1.UserInfo{}, now, old, false, nil)
-	response, err := j.engine.Handle(context.Background(), request, func(policiesv1beta1.MutatingPolicyLike) bool { return true })
+	response, err := j.engine.Handle(context.Background(), request, mpolengine.NoTargetMatchConstraintPolicy()) // as its webhook does
 	if err != nil {
 		out.Errors = append(out.Errors, err.Error())
 		return
