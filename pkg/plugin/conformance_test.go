@@ -6,14 +6,17 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/kubectl-mutate/kubectl-mutate/internal/tier"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/stored"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin"
 	"github.com/kubectl-mutate/kubectl-mutate/test/corpus"
 )
@@ -132,7 +135,39 @@ func (c *replayCase) compare(printed string) string {
 	if err != nil {
 		return "the output cannot be read: " + err.Error()
 	}
-	return cmp.Diff(want, got)
+	diff := cmp.Diff(want, got)
+	if diff == "" {
+		return ""
+	}
+	given, err := c.objects("objects.yaml", nil)
+	if err != nil {
+		return err.Error()
+	}
+	if cmp.Diff(asStored(want, given), asStored(got, given)) == "" {
+		return ""
+	}
+	return diff
+}
+
+// asStored returns the objects that differ, once a server has decoded them, from those that were given. The engines
+// were asked without a server: what they write as a default is no change there.
+func asStored(objects, given map[string]any) map[string]any {
+	out := map[string]any{}
+	for name, object := range objects {
+		now, before := decoded(object), decoded(given[name])
+		if !reflect.DeepEqual(now, before) {
+			out[name] = now
+		}
+	}
+	return out
+}
+
+func decoded(object any) any {
+	content, ok := object.(map[string]any)
+	if !ok {
+		return nil
+	}
+	return stored.Decode(&unstructured.Unstructured{Object: content}).Object
 }
 
 func (c *replayCase) file(name string) string { return filepath.Join(c.dir, name) }

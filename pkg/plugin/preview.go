@@ -209,7 +209,7 @@ func (f *PreviewFlags) check(c *cobra.Command) (engine.Request, error) {
 	if f.Validation == flags.ValidateServer && f.Objects.Offline() {
 		offline = errors.New("--validate=server has a cluster try the changes: it cannot be used with -f/--filename or -k/--kustomize; use --validate=client")
 	}
-	if err := errors.Join(f.Output.CheckView(c.Flags()), flags.CheckFiles(c.Flags()), f.Contexts.Check(c.Flags()), f.checkSave(c, &request), offline,
+	if err := errors.Join(f.Output.CheckView(c.Flags()), flags.CheckFiles(c.Flags()), f.Contexts.Check(c.Flags()), f.checkSave(&request), offline,
 		f.Watch.Validate(c.Flags(), &f.Evaluate, f.Output.Format, watchFormats()...)); err != nil {
 		return request, err
 	}
@@ -354,7 +354,7 @@ func (o *PreviewOptions) show(ctx context.Context, e *preview.Run) (int, error) 
 
 // checkSave checks --save. As in apply-existing, rules for new objects then run only if
 // --operation asks for it.
-func (f *PreviewFlags) checkSave(c *cobra.Command, request *engine.Request) error {
+func (f *PreviewFlags) checkSave(request *engine.Request) error {
 	switch {
 	case f.Save == "":
 		return nil
