@@ -45,7 +45,7 @@ func secretWorld() string {
 		return fmt.Sprintf(`{"apiVersion": "v1", "kind": %q, "metadata": {"name": %q, "namespace": "default"%s`, kind, name, rest)
 	}
 	return strings.Join([]string{
-		object("Secret", "s", `, "annotations": {"kubectl.kubernetes.io/last-applied-configuration": `+string(applied)+`}}, "stringData": `+string(text)+`}`),
+		object("Secret", "s", `, "annotations": {"kubectl.kubernetes.io/last-applied-configuration": `+string(applied)+`}}, "data": `+string(text)+`}`),
 		object("ConfigMap", "c", `, "labels": {"app": "web"}}, "data": {"a": "b"}}`),
 		object("ConfigMap", "target", `}, "data": {"a": "b"}}`),
 		`{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "default"}}`,
@@ -137,7 +137,7 @@ func kyvernoPolicy(name string, rules []map[string]any) string {
 		r["match"] = fields{"any": []any{fields{"resources": fields{"kinds": []any{"ConfigMap"}, "names": []any{"c"}}}}}
 		more, _ := r["context"].([]any)
 		r["context"] = append([]any{
-			fields{"name": "sec", "apiCall": fields{"urlPath": secretPath}}, fields{"name": "s", "variable": fields{"jmesPath": "sec.stringData"}},
+			fields{"name": "sec", "apiCall": fields{"urlPath": secretPath}}, fields{"name": "s", "variable": fields{"jmesPath": "sec.data"}},
 		}, more...)
 	}
 	text, _ := json.Marshal(fields{"apiVersion": "kyverno.io/v1", "kind": "ClusterPolicy", "metadata": fields{"name": name}, "spec": fields{"rules": rules}})
@@ -238,9 +238,9 @@ func celPlaces(call string) []fields {
 
 // celPolicy is a policy of a kind on the ConfigMap c that has the Secret as variables.s, and its binding if it has one.
 func celPolicy(kyverno bool, name string, of fields) string {
-	from := "params.stringData"
+	from := "params.data"
 	if kyverno {
-		from = "resource.Get('v1', 'secrets', 'default', 's').stringData"
+		from = "resource.Get('v1', 'secrets', 'default', 's').data"
 	}
 	variables := []any{fields{"name": "s", "expression": from}}
 	for i, expression := range of["variables"].([]string) {
@@ -434,7 +434,7 @@ func secretSource(t *testing.T, files []txtar.File, echo string) {
 // decidingWorld has a Secret whose values name one of two parts of each object.
 func decidingWorld(key string, index int) string {
 	other := map[string]string{"alpha": "bravo", "bravo": "alpha"}[key]
-	return fmt.Sprintf(`{"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s", "namespace": "default"}, "stringData": {"key": %q, "other": %q, "index": "%d", "field": %q, "path": %q}}`,
+	return fmt.Sprintf(`{"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s", "namespace": "default"}, "data": {"key": %q, "other": %q, "index": "%d", "field": %q, "path": %q}}`,
 		key, other, index, map[string]string{"alpha": "data", "bravo": "binaryData"}[key], "/data/"+key) + `
 ---
 {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c", "namespace": "default", "labels": {"alpha": "1", "bravo": "2"}, "finalizers": ["example.com/a", "example.com/b", "example.com/c"]},

@@ -78,7 +78,7 @@ func (g *given) changes() []engine.Change {
 			for _, path := range s.Wrote {
 				writers[path] = step.Rule
 			}
-			c.Steps = append(c.Steps, step)
+			c.Steps, c.Asked = append(c.Steps, step), append(c.Asked, step.Rule)
 		}
 		for _, f := range diff.Compare(in.Before, c.After.Object, diff.Type{EmptyIsAbsent: g.BuiltIn}) {
 			rule, ok := writers[engine.PathString(f.Path)]
@@ -117,14 +117,20 @@ func print(t *testing.T, format string, g *given) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var summary evaluation.Summary
-	for _, c := range g.changes() {
+	changes := g.changes()
+	var rules []engine.RuleRef
+	for i := range changes {
+		rules = append(rules, changes[i].Asked...)
+	}
+	summary := evaluation.NewSummary(rules)
+	for _, c := range changes {
 		summary.Add(&c)
 		if err := p.Print(output.Evaluated{Change: &c}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := outputtest.End(p, summary); err != nil {
+	summary.Settle()
+	if err := outputtest.End(p, *summary); err != nil {
 		t.Fatal(err)
 	}
 	return out.String()

@@ -299,7 +299,7 @@ func (g *given) changes() []engine.Change {
 			if s.Outcome == engine.Changed {
 				last = s.Rule
 			}
-			c.Steps = append(c.Steps, s)
+			c.Steps, c.Asked = append(c.Steps, s), append(c.Asked, s.Rule)
 		}
 		for _, f := range diff.Compare(in.Before, c.After.Object, diff.Type{}) {
 			f.Rule = last
@@ -345,8 +345,13 @@ func written(t *testing.T, format string, g *given) string {
 	var out bytes.Buffer
 	o := output.Options{Out: &out, Context: output.Context{Version: "v1.2.3"}}
 	p := outputtest.Printer(formats[format](o))
-	var summary evaluation.Summary
-	for _, c := range g.changes() {
+	changes := g.changes()
+	var rules []engine.RuleRef
+	for i := range changes {
+		rules = append(rules, changes[i].Asked...)
+	}
+	summary := evaluation.NewSummary(rules)
+	for _, c := range changes {
 		summary.Add(&c)
 		if err := p.Print(output.Evaluated{Change: &c}); err != nil {
 			t.Fatal(err)
@@ -361,7 +366,8 @@ func written(t *testing.T, format string, g *given) string {
 			t.Fatal(err)
 		}
 	}
-	if err := outputtest.End(p, summary); err != nil {
+	summary.Settle()
+	if err := outputtest.End(p, *summary); err != nil {
 		t.Fatal(err)
 	}
 	return out.String()
