@@ -34,8 +34,8 @@ func writtenMap(written, decoded, after map[string]any, t Type) map[string]any {
 		d, known := decoded[name]
 		w, has := written[name]
 		switch {
-		case !known:
-			out[name] = v
+		case !known: // what was written beside it is dropped, but there
+			out[name] = writtenValue(w, map[string]any{}, v, t.Field(name))
 		case !Same(d, v):
 			out[name] = writtenValue(w, d, v, t.Field(name))
 		case has:
