@@ -43,11 +43,18 @@ kind: ClusterPolicy
 metadata:
   name: watched
 spec:
-  mutateExistingOnPolicyUpdate: true
   rules:
     - name: copy
       match: {any: [{resources: {kinds: [ConfigMap], names: ["object-*"]}}]}
       mutate: {patchStrategicMerge: {metadata: {labels: {copy: "{{ request.object.data.v }}"}}}}
+---
+apiVersion: kyverno.io/v1
+kind: ClusterPolicy
+metadata:
+  name: watched-deletions
+spec:
+  mutateExistingOnPolicyUpdate: true
+  rules:
     - name: tombstone
       match: {any: [{resources: {kinds: [ConfigMap], names: ["object-*"], operations: [DELETE]}}]}
       mutate:
