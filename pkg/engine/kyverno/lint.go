@@ -186,8 +186,12 @@ func (t *texts) text(n policydecode.Node, text string, merged bool) {
 	}
 	for _, v := range found.Variables {
 		if v.Text == "@" {
-			if !merged {
+			_, place, _ := strings.Cut(n.Path, "patchStrategicMerge")
+			switch {
+			case !merged:
 				n.Lint("{{@}} is the value of the field in whose place it stands, so it has a value only in patchStrategicMerge")
+			case strings.Contains(place, "["):
+				n.Lint("{{@}} in a list reads the object's element of the same index, whichever element is changed; write a foreach, and element")
 			}
 			continue
 		}
