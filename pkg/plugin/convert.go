@@ -113,8 +113,6 @@ func NewConvertCommand(evaluate flags.Evaluate, name string, streams genericioop
 	c.Flags().StringVarP(&f.Directory, "output", "o", convertYAML, "yaml to print the policies, or a directory for a file for each policy, named after the old one; it is created if it is not there.")
 	f.Variants.AddFlags(c.Flags(), "Compare each policy with its original on up to this many variants of objects. Without this flag, on up to 2,000 if a rule changes none of these.")
 	c.Flags().BoolVar(&f.Unverified, "unverified", false, "Also print what does not do the same as its original, or could not be compared with it.")
-	c.Flags().BoolVar(&f.Unverified, "unproved", false, "")
-	_ = c.Flags().MarkDeprecated("unproved", "use --unverified") // the flag is there
 	return c
 }
 
