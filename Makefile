@@ -47,7 +47,7 @@ test: test-unit test-e2e ## Run what a push needs, and name the ten slowest test
 .PHONY: test-unit
 test-unit: $(BIN)/gotestsum ## Run the unit tests, those in a browser if there is one, and the conformance cases with their counts.
 	$(WITH_BROWSER) $(TESTSUM) --jsonfile $(BIN)/unit.json -- $(TESTFLAGS) ./...
-	@sed -n 's/.*"Output":" *\(conformance .*\|.* converted .*\|.*CONFORMANCE_DIR.*\)\\n".*/\1/p' $(BIN)/unit.json | sort -u
+	@sed -n 's/.*"Output":" *\(conformance .*\|.*: converted .*\|.*CONFORMANCE_DIR.*\)\\n".*/\1/p' $(BIN)/unit.json | sort -u
 
 .PHONY: test-all
 test-all: export TEST_ALL := 1

@@ -150,6 +150,7 @@ func (m *merger) plain(e *node, live []any, sorted *elements, at *place) {
 		}
 	}
 	if i := find(e.source, live, keys); i >= 0 {
+		m.noteSomeKeys(e, live[i], at)
 		sorted.hits[i] = append(sorted.hits[i], e)
 		return
 	}

@@ -53,6 +53,19 @@ func (m *merger) noteMergedByType(live, merged []any, patch []*node, at *place) 
 	m.note("%s: the list merges by %s, as its schema says; Kyverno 1.19 would replace it as a whole", at, strings.Join(at.listRule().keys, " and "))
 }
 
+// noteSomeKeys notes an element of the patch that lacks merge keys of the live one that it changes.
+func (m *merger) noteSomeKeys(e *node, live any, at *place) {
+	element, _ := live.(map[string]any)
+	lacks := slices.DeleteFunc(slices.Clone(at.listRule().keys), func(k string) bool { return e.source[k] != nil || element[k] == nil })
+	changes := false
+	for name, v := range e.source {
+		changes = changes || !diff.Same(v, element[name])
+	}
+	if len(lacks) > 0 && changes {
+		m.note("%s: an element of the patch without %s patches the one with its other keys; Kyverno 1.19 would not change that", at, strings.Join(lacks, " and "))
+	}
+}
+
 // noteNamed notes an element with anchors that spells out its name, if it would change
 // an element with another name.
 func (m *merger) noteNamed(patch *node, live []any, targets targets, at *place) {
