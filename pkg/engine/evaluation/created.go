@@ -17,11 +17,11 @@ func (e *Evaluation) asCreated() *Evaluation {
 	if !e.options.Request.Open() {
 		return nil
 	}
-	e.asks = map[engine.RuleRef]bool{}
+	e.asking = map[engine.RuleRef][]engine.Selection{}
 	for _, p := range e.programs {
 		for _, d := range p.Describe() {
 			if d.AsksOperation {
-				e.asks[d.Rule], e.asking = true, append(e.asking, d.Matches...)
+				e.asking[d.Rule] = append(e.asking[d.Rule], d.Matches...)
 			}
 		}
 	}
@@ -44,13 +44,31 @@ func (e *Evaluation) lanes() []*Evaluation {
 	return []*Evaluation{e, e.created}
 }
 
-// both evaluates an object and, where its request is left open and that may make a difference, its creation.
+// both evaluates an object and, where its request is left open and the update holds back a rule that asks for the operation,
+// its creation.
 func (e *Evaluation) both(ctx context.Context, t engine.Target, scoped bool) (*engine.Change, error) {
 	c, err := e.Evaluate(ctx, t, scoped)
-	if err == nil && e.created != nil && t.Request.Open() && (covers(e.asking, &t) || len(e.created.effects.on(t.Key, t.Object)) > 0) {
+	if err == nil && e.created != nil && t.Request.Open() && (e.holdsBack(c, &t) || len(e.created.effects.on(t.Key, t.Object)) > 0) {
 		c.Created, err = e.created.Evaluate(ctx, t, scoped)
 	}
 	return c, err
+}
+
+// holdsBack reports whether a rule that asks for the operation may match an object, and did not run as it was updated.
+func (e *Evaluation) holdsBack(c *engine.Change, t *engine.Target) bool {
+	ran := map[engine.RuleRef]bool{}
+	for i := range c.Steps {
+		s := &c.Steps[i]
+		if s.Trigger == (engine.ObjectKey{}) && s.Outcome != engine.NotMatched && s.Outcome != engine.Skipped {
+			ran[s.Rule.WithoutParameter()] = true
+		}
+	}
+	for rule, matches := range e.asking {
+		if !ran[rule] && covers(matches, t) {
+			return true
+		}
+	}
+	return false
 }
 
 // acting are the effects on an object, of all lanes.
@@ -86,7 +104,7 @@ func (e *Evaluation) differently(c *engine.Change) {
 		s := &created.Steps[i]
 		writes := slices.ContainsFunc(wanted, func(i int) bool { return created.Fields[i].Rule == s.Rule })
 		switch at := heldBack(c, s); {
-		case s.Outcome == engine.Changed && writes, s.Outcome.Incomplete() && at != "" && e.asks[s.Rule.WithoutParameter()]:
+		case s.Outcome == engine.Changed && writes, s.Outcome.Incomplete() && at != "" && e.asking[s.Rule.WithoutParameter()] != nil:
 			kept, only = append(kept, i), only || at != ""
 		case at == engine.NotMatched && s.Outcome == engine.Skipped:
 			told(c, s)

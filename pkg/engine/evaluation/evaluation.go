@@ -48,11 +48,10 @@ type Evaluation struct {
 	reader     engine.Reader    // of what is evaluated
 	world      *engine.World    // which programs ask
 	options    Options
-	types      engine.Memo             // of diff.Type, by kind
-	operation  engine.Operation        // of requests that are left open
-	created    *Evaluation             // of objects as if they were created; nil where that makes no difference
-	asks       map[engine.RuleRef]bool // the rules that ask for the operation
-	asking     []engine.Selection      // what the rules match that ask for the operation
+	types      engine.Memo                           // of diff.Type, by kind
+	operation  engine.Operation                      // of requests that are left open
+	created    *Evaluation                           // of objects as if they were created; nil where that makes no difference
+	asking     map[engine.RuleRef][]engine.Selection // what the rules match that ask for the operation
 	effects    effectIndex
 	triggers   map[engine.ObjectKey]*triggered // what triggers have to report, by identity
 	own        []engine.RuleRef                // the rules that change what they match
