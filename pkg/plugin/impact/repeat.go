@@ -11,6 +11,7 @@ import (
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/evaluation"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/stored"
 )
 
 // repeat is what rules do to the result of their own change.
@@ -33,8 +34,11 @@ func (r *repeat) evaluate(ctx context.Context, e *evaluation.Evaluation) error {
 		second := c // the same is written to the same state
 		if c.Changed() {
 			again := c.Target.With(c.After)
+			if again.Written != nil { // as a manifest is read, with the defaults of what the rules made of it
+				again.Object, again.Written = stored.Decode(c.After), c.After
+			}
 			if again.OldObject != nil {
-				again.OldObject = c.After
+				again.OldObject = again.Object
 			}
 			if second, r.err = e.Evaluate(ctx, again, c.Scoped); r.err != nil {
 				return
