@@ -349,6 +349,7 @@ func TestSecretsOfPlaces(t *testing.T) {
 // Wherever a policy gets a Secret from, what is shown is the same for two Secrets that differ in nothing but their
 // values: with all formats, an external diff and reports.
 func TestSecretsFromElsewhere(t *testing.T) {
+	tier.NotShort(t)
 	echo := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
 		if err != nil {

@@ -14,11 +14,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/kubectl-mutate/kubectl-mutate/internal/tier"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin"
 )
 
 // A signal ends the program also where nothing looks at the context.
 func TestSignalsEndTheProgram(t *testing.T) {
+	tier.NotShort(t)
 	dir := t.TempDir()
 	pipe := filepath.Join(dir, "pipe") // nobody opens its other end
 	if err := syscall.Mkfifo(pipe, 0o600); err != nil {

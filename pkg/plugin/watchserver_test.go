@@ -10,10 +10,13 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/kubectl-mutate/kubectl-mutate/internal/tier"
 )
 
 // A server that goes away while a watch begins anew with changed policies: what had begun is not watched twice.
 func TestWatchBeginsAgain(t *testing.T) {
+	tier.NotShort(t)
 	ctx, end := context.WithCancel(t.Context())
 	defer end()
 	policy := write(t, t.TempDir(), "policy.yaml", labelPolicy)
