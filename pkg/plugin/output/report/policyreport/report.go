@@ -73,48 +73,20 @@ type Report struct {
 	out      io.Writer
 	yaml     document // of one report, used again
 	written  bool
-	problems []result
+	problems []report.Finding
 }
-
-// result is one in a report.
-type result struct {
-	policy, rule string
-	verdict      report.Verdict
-	severity     string
-	message      string
-	properties   []property // those that are empty are left out
-}
-
-type property struct{ name, text string }
 
 // Add writes the report of an object that a rule matched.
 func (p *Report) Add(object *report.Object) error {
 	if len(object.Findings) == 0 {
 		return nil
 	}
-	results := make([]result, len(object.Findings))
-	for i := range object.Findings {
-		results[i] = resultOf(&object.Findings[i])
-	}
-	p.report(nameOf(object), object.Key, results)
+	p.report(nameOf(object), object.Key, object.Findings)
 	p.scope(object.Key)
 	if err := p.write(); err != nil {
 		return fmt.Errorf("%s: %w", object.Name, err)
 	}
 	return nil
-}
-
-func resultOf(f *report.Finding) result {
-	return result{
-		policy: f.Rule.Policy, rule: f.Rule.Rule, verdict: f.Verdict, severity: f.Rule.Severity, message: f.Message,
-		properties: []property{
-			{"details", f.Details()},
-			{"dialect", f.Rule.Dialect},
-			{"origin", f.Rule.Origin},
-			{"outcome", f.Outcome},
-			{"via", f.Rule.Via},
-		},
-	}
 }
 
 // nameOf is the name of an object's report: the same for the same object, and no
@@ -129,9 +101,8 @@ func (p *Report) Problem(problem report.Problem) error {
 	if len(p.problems) == maxProblems {
 		return nil
 	}
-	p.problems = append(p.problems, result{
-		policy: problem.Where, verdict: report.Error, message: problem.Text,
-		properties: []property{{"origin", problem.Origin}},
+	p.problems = append(p.problems, report.Finding{
+		Rule: engine.RuleRef{Policy: problem.Where, Origin: problem.Origin}, Verdict: report.Error, Message: problem.Text,
 	})
 	return nil
 }
@@ -150,7 +121,7 @@ func (p *Report) Write(evaluation.Summary) error {
 }
 
 // report begins a document with all but its scope.
-func (p *Report) report(name string, of engine.ObjectKey, results []result) {
+func (p *Report) report(name string, of engine.ObjectKey, findings []report.Finding) {
 	d := &p.yaml
 	d.Reset()
 	d.WriteString("---\n")
@@ -171,9 +142,9 @@ func (p *Report) report(name string, of engine.ObjectKey, results []result) {
 	d.optional(2, "namespace", of.Namespace)
 	d.WriteString("results:\n")
 	counts := map[report.Verdict]int{}
-	for i := range results {
-		counts[results[i].verdict]++
-		p.result(&results[i])
+	for i := range findings {
+		counts[findings[i].Verdict]++
+		d.result(&findings[i])
 	}
 	d.WriteString("summary:\n")
 	for _, v := range []report.Verdict{report.Error, report.Fail, report.Pass, report.Skip, "warn"} {
@@ -184,23 +155,24 @@ func (p *Report) report(name string, of engine.ObjectKey, results []result) {
 	}
 }
 
-func (p *Report) result(r *result) {
-	d := &p.yaml
+func (d *document) result(f *report.Finding) {
 	d.WriteString("- category: Mutation\n")
-	d.field(2, "message", r.message)
-	d.field(2, "policy", r.policy)
+	d.field(2, "message", f.Message)
+	d.field(2, "policy", f.Rule.Policy)
 	begun := false
-	for _, property := range r.properties {
-		if property.text != "" && !begun {
+	for _, property := range [][2]string{
+		{"details", f.Details()}, {"dialect", f.Rule.Dialect}, {"origin", f.Rule.Origin}, {"outcome", f.Outcome}, {"via", f.Rule.Via},
+	} {
+		if property[1] != "" && !begun {
 			d.WriteString("  properties:\n")
 			begun = true
 		}
-		d.optional(4, property.name, property.text)
+		d.optional(4, property[0], property[1])
 	}
-	d.field(2, "result", string(r.verdict))
-	d.optional(2, "rule", r.rule)
+	d.field(2, "result", string(f.Verdict))
+	d.optional(2, "rule", f.Rule.Rule)
 	d.WriteString("  scored: true\n")
-	d.optional(2, "severity", r.severity)
+	d.optional(2, "severity", f.Rule.Severity)
 	d.field(2, "source", source)
 }
 
