@@ -112,15 +112,13 @@ func span(first, end int) string {
 // DefaultContextLines are shown around each line that differs.
 const DefaultContextLines = 3
 
-// Differ compares the states of objects. It is used by one goroutine at a time.
+// Differ compares the states of objects.
 type Differ struct {
 	// ContextLines are shown around each line that differs; 0 stands for
 	// DefaultContextLines, a negative number for none.
 	ContextLines int
 	// Names are what the two states are called; empty ones stand for "before" and "after".
 	Names UnifiedNames
-
-	yaml YAMLWriter
 }
 
 // Unified returns the unified diff of the two states' YAML, which is empty if they are
@@ -169,7 +167,7 @@ func (d *Differ) text(u *unstructured.Unstructured) (*Document, error) {
 	if u == nil {
 		return &Document{}, nil
 	}
-	out, err := d.yaml.Object(u.Object)
+	out, err := documentOf(u.Object)
 	out.Text = redact.EscapeLines(out.Text) // each line stays one
 	return out, err
 }

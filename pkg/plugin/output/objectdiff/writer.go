@@ -19,79 +19,68 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
 )
 
-// YAMLWriter writes objects as YAML, two of them for each diff. It knows the shapes of
+// longestPlain bounds, in bytes, the texts that are looked at before they are left to the library.
+const longestPlain = 64
+
+// yamlWriter writes an object as YAML, two of them for each diff. It knows the shapes of
 // objects only, and leaves to the YAML library each text that may need quotes: the
 // library's own events for whole objects would be most of the time and memory of a
-// preview. The zero value is ready for use, by one goroutine at a time.
-type YAMLWriter struct {
-	b   bytes.Buffer
-	out *Document
-	// scalars remembers what the library made of short texts, such as "500m".
-	scalars map[string]string
+// preview.
+type yamlWriter struct {
+	bytes.Buffer
+	lines  []*holder
+	inline bool // the next line goes on behind the dash of an element
 }
 
-// The bounds of what is remembered.
-const (
-	maxScalars      = 4096
-	maxScalarLength = 64
-)
-
-// Object returns an object's YAML, but for one thing: of a text with the line ends of
+// documentOf returns an object's YAML, but for one thing: of a text with the line ends of
 // Windows each line ends in "\r", as an escape, where YAML could show the text on one
 // line only. It fails for a value that no JSON document holds.
-func (w *YAMLWriter) Object(fields map[string]any) (*Document, error) {
-	w.b.Reset()
-	w.out = &Document{}
-	err := w.fields(fields, 0, nil, false)
-	w.out.Text = w.b.String()
-	return w.out, err
+func documentOf(fields map[string]any) (*Document, error) {
+	var w yamlWriter
+	err := w.fields(fields, 0, nil)
+	return &Document{Text: w.String(), lines: w.lines}, err
 }
 
 // line begins a line of what is held there.
-func (w *YAMLWriter) line(at *holder, indent int) {
-	w.out.lines = append(w.out.lines, at)
+func (w *yamlWriter) line(at *holder, indent int) {
+	if w.inline {
+		w.inline = false
+		return
+	}
+	w.lines = append(w.lines, at)
 	for range indent {
-		w.b.WriteByte(' ')
+		w.WriteByte(' ')
 	}
 }
 
-// value writes what stands behind a key or a dash, its line break included. The holder
+// value writes what stands behind a key or the dash of an element, its line break included. The holder
 // is that of its lines behind the first.
-func (w *YAMLWriter) value(v any, indent int, self *holder) error {
-	switch v := v.(type) {
-	case map[string]any:
-		if len(v) == 0 {
-			w.b.WriteString(" {}\n")
-			return nil
+func (w *yamlWriter) value(v any, indent int, self *holder) error {
+	fields, _ := v.(map[string]any)
+	list, _ := v.([]any)
+	if len(fields)+len(list) > 0 {
+		if w.inline = self.item != nil; w.inline {
+			w.WriteByte(' ')
+		} else {
+			w.WriteByte('\n')
 		}
-		w.b.WriteByte('\n')
-		return w.fields(v, indent, self, false)
-	case []any:
-		if len(v) == 0 {
-			w.b.WriteString(" []\n")
-			return nil
-		}
-		w.b.WriteByte('\n')
-		return w.list(v, indent, self, false)
+		return cmp.Or(w.fields(fields, indent, self), w.list(list, indent, self))
 	}
-	w.b.WriteByte(' ')
+	w.WriteByte(' ')
 	if s, ok := v.(string); ok && w.block(s, indent, self) {
 		return nil
 	}
 	text, err := w.scalar(v)
-	if err != nil {
-		return err
-	}
 	w.continued(text, indent, self)
-	return nil
+	return err
 }
 
 // continued writes a text of the library. Its lines behind the first, written for the
 // outermost level, are two further in than what holds them.
-func (w *YAMLWriter) continued(text string, indent int, self *holder) {
+func (w *yamlWriter) continued(text string, indent int, self *holder) {
 	first, rest, more := strings.Cut(text, "\n")
-	w.b.WriteString(first)
-	w.b.WriteByte('\n')
+	w.WriteString(first)
+	w.WriteByte('\n')
 	if !more {
 		return
 	}
@@ -101,25 +90,21 @@ func (w *YAMLWriter) continued(text string, indent int, self *holder) {
 		} else {
 			w.line(self, max(indent-2, 0))
 		}
-		w.b.WriteString(line)
-		w.b.WriteByte('\n')
+		w.WriteString(line)
+		w.WriteByte('\n')
 	}
 }
 
-// fields writes a map; inline, its first line goes on where the text is.
-func (w *YAMLWriter) fields(m map[string]any, indent int, at *holder, inline bool) error {
+func (w *yamlWriter) fields(m map[string]any, indent int, at *holder) error {
 	for _, key := range slices.Sorted(maps.Keys(m)) {
 		v := m[key]
 		name, err := w.key(key)
 		if err != nil {
 			return err
 		}
-		if !inline {
-			w.line(at, indent)
-		}
-		inline = false
-		w.b.WriteString(name)
-		w.b.WriteByte(':')
+		w.line(at, indent)
+		w.WriteString(name)
+		w.WriteByte(':')
 		below := indent + 2
 		if _, isList := v.([]any); isList {
 			below = indent
@@ -131,44 +116,26 @@ func (w *YAMLWriter) fields(m map[string]any, indent int, at *holder, inline boo
 	return nil
 }
 
-// list writes a list; inline, its first line goes on where the text is.
-func (w *YAMLWriter) list(items []any, indent int, at *holder, inline bool) error {
+func (w *yamlWriter) list(items []any, indent int, at *holder) error {
 	for i, item := range items {
-		if !inline {
-			w.line(at, indent)
-		}
-		inline = false
-		w.b.WriteByte('-')
-		self := &holder{parent: at, index: i, item: item}
-		var err error
-		below, isMap := item.(map[string]any)
-		list, isList := item.([]any)
-		switch {
-		case isMap && len(below) > 0:
-			w.b.WriteByte(' ')
-			err = w.fields(below, indent+2, self, true)
-		case isList && len(list) > 0:
-			w.b.WriteByte(' ')
-			err = w.list(list, indent+2, self, true)
-		default:
-			err = w.value(item, indent+2, self)
-		}
-		if err != nil {
+		w.line(at, indent)
+		w.WriteByte('-')
+		if err := w.value(item, indent+2, &holder{parent: at, index: i, item: item}); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (w *YAMLWriter) key(key string) (string, error) {
+func (w *yamlWriter) key(key string) (string, error) {
 	text, err := w.text(key)
-	if err == nil && (strings.Contains(text, "\n") || len(text) > maxScalarLength*2) {
+	if err == nil && (strings.Contains(text, "\n") || len(text) > longestPlain*2) {
 		return strconv.Quote(key), nil // a key is one line
 	}
 	return text, err
 }
 
-func (w *YAMLWriter) scalar(v any) (string, error) {
+func (w *yamlWriter) scalar(v any) (string, error) {
 	switch v := v.(type) {
 	case nil:
 		return "null", nil
@@ -184,12 +151,9 @@ func (w *YAMLWriter) scalar(v any) (string, error) {
 }
 
 // text is a text as YAML, with quotes where it needs them.
-func (w *YAMLWriter) text(s string) (string, error) {
+func (w *yamlWriter) text(s string) (string, error) {
 	if plain(s) {
 		return s, nil
-	}
-	if known, ok := w.scalars[s]; ok {
-		return known, nil
 	}
 	if ambiguous(s) || s == mergeKey {
 		return strconv.Quote(s), nil
@@ -198,21 +162,14 @@ func (w *YAMLWriter) text(s string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	written := strings.TrimSuffix(string(text), "\n")
-	if len(s) <= maxScalarLength {
-		if w.scalars == nil || len(w.scalars) == maxScalars {
-			w.scalars = map[string]string{}
-		}
-		w.scalars[s] = written
-	}
-	return written, nil
+	return strings.TrimSuffix(string(text), "\n"), nil
 }
 
 // plain reports whether a text surely means itself without quotes: words, names and
 // paths that begin with a letter and are no word of YAML 1.1, and what begins with a digit
 // and has a letter that is in no number and no time.
 func plain(s string) bool {
-	if s == "" || len(s) > maxScalarLength {
+	if s == "" || len(s) > longestPlain {
 		return false
 	}
 	word := isLetter(s[0])
@@ -245,37 +202,37 @@ func isDigit(c byte) bool  { return c >= '0' && c <= '9' }
 // it could. The library would write a text with a tab, or with a space at the end of a
 // line, as one line of escapes: a file in a ConfigMap could not be read there, nor a
 // change in it be seen.
-func (w *YAMLWriter) block(s string, indent int, self *holder) bool {
+func (w *yamlWriter) block(s string, indent int, self *holder) bool {
 	if !asLines(s) {
 		return false
 	}
-	w.b.WriteByte('|')
+	w.WriteByte('|')
 	if s[0] == ' ' || s[0] == '\t' || s[0] == '\n' {
-		w.b.WriteByte('2') // or else the first line would say how far the text is moved
+		w.WriteByte('2') // or else the first line would say how far the text is moved
 	}
 	switch body := strings.TrimRight(s, "\n"); len(s) - len(body) {
 	case 0:
-		w.b.WriteByte('-')
+		w.WriteByte('-')
 	case 1:
 	default:
-		w.b.WriteByte('+')
+		w.WriteByte('+')
 	}
 	// At the outermost level, where it is a key's, a text is moved by two as well.
 	margin := max(indent, 2)
 	for line := range strings.SplitSeq(strings.TrimSuffix(s, "\n"), "\n") {
-		w.b.WriteByte('\n')
+		w.WriteByte('\n')
 		if line == "" {
 			w.line(self, 0)
 		} else {
 			w.line(self, margin)
 			text, returned := strings.CutSuffix(line, "\r")
-			w.b.WriteString(text)
+			w.WriteString(text)
 			if returned {
-				w.b.WriteString(carriageReturn)
+				w.WriteString(carriageReturn)
 			}
 		}
 	}
-	w.b.WriteByte('\n')
+	w.WriteByte('\n')
 	return true
 }
 

@@ -31,8 +31,7 @@ func TestYAMLWriterRoundTrip(t *testing.T) {
 			object["k"+s] = map[string]any{s: s, "in": map[string]any{"deep": s}}
 		}
 	}
-	var w YAMLWriter
-	got, err := w.Object(object)
+	got, err := documentOf(object)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -65,8 +64,7 @@ func TestYAMLWriterLayout(t *testing.T) {
 			"volumes": []any{map[string]any{"name": "v", "emptyDir": map[string]any{}}},
 		},
 	}
-	var w YAMLWriter
-	got, err := w.Object(object)
+	got, err := documentOf(object)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -91,8 +89,7 @@ func TestYAMLWriterWindowsLineEnds(t *testing.T) {
 		"a\\r\nb\n":       `"a\\r\nb\n"` + "\n",
 		"a\r\nb\\r":       "|-\n  a\\r\n  b\\r\n",
 	} {
-		var w YAMLWriter
-		got, err := w.Object(map[string]any{"k": text})
+		got, err := documentOf(map[string]any{"k": text})
 		if err != nil || got.Text != "k: "+want {
 			t.Errorf("%q: got %q, %v; want %q", text, got.Text, err, "k: "+want)
 		}
@@ -108,8 +105,7 @@ func FuzzYAMLWriterRoundTrip(f *testing.F) {
 			t.Skip("no text of JSON, or one whose line ends are shown")
 		}
 		object := map[string]any{"a": s, "b": []any{s, map[string]any{"c": s, "d": []any{[]any{s}}}}}
-		var w YAMLWriter
-		got, err := w.Object(object)
+		got, err := documentOf(object)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -156,8 +152,7 @@ func unmarshal(text []byte, v any) error { return yaml.Unmarshal(text, v) }
 func TestYAMLWriterPlaces(t *testing.T) {
 	for _, s := range []string{"a", "", "a\nb\n", "a\n\n", "\n\na\n", "a\r\nb\r\n", "a\\r\nb\r\n", strings.Repeat("long words ", 30), strings.Repeat("x", 500), "a\rb"} {
 		object := map[string]any{s: s, "list": []any{s, []any{s, map[string]any{s: []any{s}}}, map[string]any{}, []any{}}}
-		var w YAMLWriter
-		d, err := w.Object(object)
+		d, err := documentOf(object)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -212,8 +207,7 @@ func TestDocumentPlace(t *testing.T) {
 		if err := yaml.Unmarshal([]byte(strings.Join(texts, "\n")), &object); err != nil {
 			t.Fatal(err)
 		}
-		var w YAMLWriter
-		document, err := w.Object(object)
+		document, err := documentOf(object)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -231,8 +225,7 @@ func TestDocumentPlace(t *testing.T) {
 func TestUnifiedPlace(t *testing.T) {
 	pod := func(image string) *Document {
 		container := map[string]any{"a": int64(1), "b": int64(2), "c": []any{int64(3)}, "image": image, "name": "web"}
-		var w YAMLWriter
-		d, err := w.Object(map[string]any{"spec": map[string]any{"containers": []any{container}}})
+		d, err := documentOf(map[string]any{"spec": map[string]any{"containers": []any{container}}})
 		if err != nil {
 			t.Fatal(err)
 		}
