@@ -237,7 +237,8 @@ func runUntil(ctx context.Context, t testing.TB, s *apiServer, user string, args
 	s.mu.Unlock()
 	defer klog.CaptureState().Restore()
 	klog.SetLogger(logr.Discard()) // as Main does
-	var out, errOut bytes.Buffer
+	var out bytes.Buffer
+	var errOut syncBuffer
 	streams := genericiooptions.IOStreams{In: strings.NewReader(""), Out: &out, ErrOut: &errOut}
 	code := plugin.Run(ctx, plugin.NewCommand("kubectl mutate", streams), args, streams)
 	s.mu.Lock()
@@ -245,14 +246,33 @@ func runUntil(ctx context.Context, t testing.TB, s *apiServer, user string, args
 	return serverRun{code, out.String(), errOut.String(), slices.Clone(s.requests)}
 }
 
+// syncBuffer is a buffer to which requests that run side by side may write, as they may to a file.
+type syncBuffer struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+func (b *syncBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buf.Write(p)
+}
+
+func (b *syncBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buf.String()
+}
+
 // TestCredentialsStay redirects a user who logs in in each way, to each place.
 func TestCredentialsStay(t *testing.T) {
 	away, connections := connectionCounter(t)
-	location, logins := "", 0
+	location := ""
+	var logins atomic.Int64
 	s := &apiServer{}
 	s.instead = func(w http.ResponseWriter, r *http.Request) bool {
 		if r.Header.Get("Authorization") != "" || len(r.TLS.PeerCertificates) > 0 {
-			logins++
+			logins.Add(1)
 		}
 		if r.URL.Path != "/api/v1/namespaces/default/configmaps" {
 			return false
@@ -284,12 +304,12 @@ func TestCredentialsStay(t *testing.T) {
 			away, away + "/?hidden", "http://" + host, "//" + host + "/x", "https://me:hidden@" + host,
 			strings.Replace(s.URL, "https://", "http://", 1), strings.Replace(s.URL, "127.0.0.1", "localhost", 1),
 		} {
-			logins = 0
+			logins.Store(0)
 			got := runAgainst(t, s, user, []string{"preview", "-p", "POLICY"})
 			if got.code != plugin.ExitNothing && got.code != plugin.ExitIncomplete || !strings.Contains(got.errOut, s.URL+" redirects a GET request") || strings.Contains(got.errOut, "hidden") {
 				t.Errorf("%s to %s: exit code %d\n%s", login, location, got.code, got.errOut)
 			}
-			if logins == 0 {
+			if logins.Load() == 0 {
 				t.Errorf("%s: the server itself was sent no credentials", login)
 			}
 		}

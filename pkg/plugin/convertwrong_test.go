@@ -74,7 +74,8 @@ func exists(path string) bool {
 // runCommand runs the program, and returns its exit code and what it prints.
 func runCommand(t *testing.T, args ...string) (code int, out, errOut string) {
 	t.Helper()
-	var stdout, stderr bytes.Buffer
+	var stdout bytes.Buffer
+	var stderr syncBuffer
 	streams := genericiooptions.IOStreams{In: strings.NewReader(""), Out: &stdout, ErrOut: &stderr}
 	code = plugin.Run(t.Context(), plugin.NewCommand("kubectl mutate", streams), args, streams)
 	return code, stdout.String(), stderr.String()

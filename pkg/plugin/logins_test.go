@@ -83,10 +83,11 @@ func TestIDTokensAreRefreshedOnce(t *testing.T) {
 // TestPasswordsOfURLsAreNotShown has URLs of a kubeconfig hold passwords, in the server's and in the proxy's, which are valid or not.
 func TestPasswordsOfURLsAreNotShown(t *testing.T) {
 	s := &apiServer{}
-	asked := false
+	var asked atomic.Bool
 	s.instead = func(_ http.ResponseWriter, r *http.Request) bool {
-		_, password, _ := r.BasicAuth()
-		asked = asked || password == "hidden"
+		if _, password, _ := r.BasicAuth(); password == "hidden" {
+			asked.Store(true)
+		}
 		return false
 	}
 	s.Server = httptest.NewServer(s)
@@ -121,7 +122,7 @@ func TestPasswordsOfURLsAreNotShown(t *testing.T) {
 		_ = os.Remove(saved)
 		_ = os.Remove(record)
 	}
-	if !asked {
+	if !asked.Load() {
 		t.Error("the password was never sent")
 	}
 }
