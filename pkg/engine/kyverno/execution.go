@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -73,7 +74,8 @@ func (e *execution) begin() *variables.Scope {
 			s.Set(name, value)
 		}
 	}
-	s.Define("images", e.images)
+	images := sync.OnceValues(e.images) // each element of a foreach asks for them anew
+	s.Define("images", func(*variables.Scope) (any, error) { return images() })
 	e.define(s, e.rule.context)
 	return s
 }
@@ -85,7 +87,7 @@ func (e *execution) define(s *variables.Scope, entries contextentry.Entries) {
 }
 
 // images are those of the matched object, with what the user gives laid over.
-func (e *execution) images(*variables.Scope) (any, error) {
+func (e *execution) images() (any, error) {
 	found := jmespath.Images(e.matched.Object.Object, e.matched.Key.GroupKind)
 	if given, isGiven := e.given["images"]; isGiven {
 		return variables.Over(found, given), nil
