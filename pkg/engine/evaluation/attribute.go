@@ -19,21 +19,23 @@ import (
 // it last.
 func (e *Evaluation) change(ctx context.Context, t engine.Target, scoped bool, rec *recorder) (*engine.Change, error) {
 	c := &engine.Change{
-		Subject: t.Key, Before: t.Object, After: t.Object, Target: t, Scoped: scoped, Steps: rec.steps,
+		Subject: t.Key, Target: t, Scoped: scoped, Steps: rec.steps,
 	}
 	if scoped {
 		c.Asked = e.own
 	}
-	if t.Written != nil {
-		c.Before, c.After = t.Written, t.Written
-	}
+	before, after := cmp.Or(t.Written, t.Object), rec.state
+	c.Before, c.After = before, before
 	writes := rec.writes()
 	if len(writes) == 0 {
 		return c, ctx.Err()
 	}
+	if before != t.Object { // what a server makes of the manifest all the same is left out: other spellings, and defaults
+		after = &unstructured.Unstructured{Object: diff.AsWritten(before.Object, t.Object.Object, after.Object, rec.typ())}
+	}
 	fields := slices.Clone(writes[0].Fields)
-	if len(writes) > 1 {
-		found, err := between(t.Object, rec.state, rec.typ())
+	if len(writes) > 1 || before != t.Object {
+		found, err := between(before, after, rec.typ())
 		if err != nil {
 			c.Steps = append(c.Steps, engine.Step{Rule: allPolicies, Outcome: engine.Failed, Err: err})
 			return c, ctx.Err()
@@ -49,23 +51,9 @@ func (e *Evaluation) change(ctx context.Context, t engine.Target, scoped bool, r
 		}
 	}
 	if len(fields) > 0 {
-		c.After, c.Fields = rec.state, fields
-		if t.Written != nil && t.Written != t.Object {
-			writes.asWritten(c, rec.typ())
-		}
+		c.After, c.Fields = after, fields
 	}
 	return c, ctx.Err()
-}
-
-// asWritten has a change begin with the object as it was written, and leaves out of what follows what a server
-// makes of that all the same: other spellings, and defaults.
-func (w writers) asWritten(c *engine.Change, t diff.Type) {
-	own := c.Target.Written
-	after := &unstructured.Unstructured{Object: diff.AsWritten(own.Object, c.Target.Object.Object, c.After.Object, t)}
-	c.Before, c.After, c.Fields = own, after, nil
-	for _, f := range diff.Compare(own.Object, after.Object, t) {
-		c.Fields = w.append(c.Fields, f)
-	}
 }
 
 // between lists what differs between two states of an object, unless what is new is too large.
