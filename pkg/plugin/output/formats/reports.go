@@ -32,7 +32,7 @@ var reportFormats = []reportFormat{ //nolint:gochecknoglobals // an immutable ta
 	{"junit", true, true, func(o output.Options) output.Format { return report.New(o, junit.New(o)) }},
 	{"sarif", false, false, func(o output.Options) output.Format { return report.New(o, sarif.New(o)) }},
 	{"markdown", true, true, newMarkdown},
-	{"html", false, true, newHTML},
+	{"html", false, true, func(o output.Options) output.Format { return html.New(o) }},
 	{githubReport, true, false, func(o output.Options) output.Format { return report.New(o, github.New(o)) }},
 	{"policyreport", false, false, func(o output.Options) output.Format {
 		return report.New(o, policyreport.New(policyreport.WGPolicy(), o))
@@ -50,13 +50,6 @@ func newMarkdown(o output.Options) output.Format {
 		return report.New(o, markdown.NewWrites(o, 0))
 	}
 	return markdown.NewPreview(o, 0)
-}
-
-func newHTML(o output.Options) output.Format {
-	if o.Compares {
-		return html.NewComparison(o)
-	}
-	return html.New(o)
 }
 
 // githubReport may go without a file: a runner reads commands from standard error

@@ -13,23 +13,14 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/wording"
 )
 
-// level says how much attention a change needs. The changes are listed from the
-// highest to the lowest.
-type level int
+// level says how much attention a change needs.
+type level string
 
 const (
-	plain  level = iota
-	warned       // it comes with a warning
-	failed       // its whole effect is not known, or admission refuses it
+	failed level = "failed" // its whole effect is not known, or admission refuses it
+	warned level = "warned" // it comes with a warning
+	plain  level = "plain"
 )
-
-// String names the level in the page.
-func (l level) String() string {
-	return [...]string{plain: "plain", warned: "warned", failed: "failed"}[l]
-}
-
-// MarshalText implements encoding.TextMarshaler.
-func (l level) MarshalText() ([]byte, error) { return []byte(l.String()), nil }
 
 func levelOf(c *engine.Change) level {
 	switch {
@@ -282,9 +273,13 @@ func (c *counts) of(name string) *bar {
 const clusterScoped = "(cluster-scoped)"
 
 func (o *overview) add(c *engine.Change, findings []report.Finding) {
-	o.addReasons(c)
+	for _, s := range c.HeldBack() {
+		if s.Err != nil {
+			o.skipped.Add(wording.Brief(s.Err))
+		}
+	}
 	if c.Changed() || c.Incomplete() {
-		o.addTo(&o.namespaces, cmp.Or(memberOf(c).Namespace, clusterScoped), c.Changed(), c.Incomplete())
+		o.namespaces.add(cmp.Or(memberOf(c).Namespace, clusterScoped), c.Changed(), c.Incomplete())
 	}
 	type outcome struct{ changed, broken bool }
 	policies := map[string]outcome{}
@@ -294,11 +289,11 @@ func (o *overview) add(c *engine.Change, findings []report.Finding) {
 		policies[name] = outcome{changed: was.changed || f.Changed > 0, broken: was.broken || f.Verdict == report.Error}
 	}
 	for name, came := range policies { // sums, in whatever order
-		o.addTo(&o.policies, name, came.changed, came.broken)
+		o.policies.add(name, came.changed, came.broken)
 	}
 }
 
-func (o *overview) addTo(c *counts, name string, changed, broken bool) {
+func (c *counts) add(name string, changed, broken bool) {
 	at := c.of(name)
 	if changed {
 		at.Changed++
@@ -308,15 +303,6 @@ func (o *overview) addTo(c *counts, name string, changed, broken bool) {
 	}
 	if changed && broken {
 		at.both++
-	}
-}
-
-// addReasons counts why rules were skipped.
-func (o *overview) addReasons(c *engine.Change) {
-	for _, s := range c.HeldBack() {
-		if s.Err != nil {
-			o.skipped.Add(wording.Brief(s.Err))
-		}
 	}
 }
 

@@ -2,8 +2,6 @@ package html
 
 import (
 	"encoding/json"
-	"fmt"
-	"html/template"
 	"strings"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
@@ -19,58 +17,18 @@ import (
 // maxDifferences bounds the differences of each verdict that are in the page.
 const maxDifferences = 200
 
-// NewComparison returns a printer that collects the differences of a comparison, and writes the page
-// when it is closed. The page has no script.
-func NewComparison(o output.Options) *Comparison {
-	o.Compares = true
-	return &Comparison{
-		options: o, differ: human.NewDiffer(o), known: map[[32]byte]*change{}, listed: map[section][]*change{},
-		frame: frame{
-			Policy: contentPolicy(""), Style: template.CSS(style), // a part of this package
-			What: "Policy comparison", Done: "compared", ClusterChanged: "differ", Context: o.Context,
-		},
-	}
-}
-
-// Comparison writes the report of a comparison. It holds a bounded number of differences.
-type Comparison struct {
-	options output.Options
-	frame   frame
-	differ  objectdiff.Differ
-	known   map[[32]byte]*change // by likeness
-	listed  map[section][]*change
-	left    int // objects and variants whose differences are too many
-	summary compare.Summary
-}
-
 // section is where a difference stands in the page.
 type section struct {
 	variant bool
 	verdict compare.Verdict
 }
 
-// Print adds an event to the page.
-func (p *Comparison) Print(s output.Shown) error {
-	switch e := s.Event().(type) {
-	case output.Fleet:
-		p.frame.Clusters = append(p.frame.Clusters, e.Clusters...)
-	case output.Compared:
-		if e.Verdict == compare.Same {
-			return nil
-		}
-		if err := p.add(e); err != nil {
-			return fmt.Errorf("%s: %w", e.Subject, err)
-		}
-	case output.Problem:
-		p.frame.problem(e.Err)
-	case output.Comparison:
-		p.summary = e.Summary
+// compared adds an object or a variant that does not come out the same.
+func (p *Printer) compared(e output.Compared) error {
+	if e.Verdict == compare.Same {
+		return nil
 	}
-	return nil
-}
-
-func (p *Comparison) add(e output.Compared) error {
-	d := p.describe(e)
+	d := difference(e)
 	if e.Variant != nil {
 		manifest, err := objectdiff.Manifests(e.Variant.Objects())
 		if err != nil {
@@ -91,7 +49,7 @@ func (p *Comparison) add(e output.Compared) error {
 		return nil
 	}
 	at := section{e.Variant != nil, e.Verdict}
-	if len(p.listed[at]) == maxDifferences {
+	if len(p.differences[at]) == maxDifferences {
 		p.left++
 		return nil
 	}
@@ -104,24 +62,24 @@ func (p *Comparison) add(e output.Compared) error {
 	}
 	d.join(memberOf(e.Difference))
 	p.known[likeness] = d
-	p.listed[at] = append(p.listed[at], d)
+	p.differences[at] = append(p.differences[at], d)
 	return nil
 }
 
-// describe says what the sides do not make alike, but for the diff.
-func (p *Comparison) describe(e output.Compared) *change {
+// difference says what the sides do not make alike, but for the diff.
+func difference(e output.Compared) *change {
 	out := &change{
 		Level: warned, Kind: line(wording.Kind(e.Subject), nameLength), Fields: len(e.Fields), Verdict: wording.Verdict(e.Result), namespaces: map[string]bool{},
 	}
 	if e.Verdict == compare.NotComparable {
 		out.Level = failed
 	}
-	out.Rules = append(p.fields(e), p.troubles(e)...)
+	out.Rules = append(ruledFields(e), troubles(e)...)
 	return out
 }
 
-// fields are the fields by the rules of both sides that wrote them.
-func (p *Comparison) fields(e output.Compared) []rule {
+// ruledFields are the fields by the rules of both sides that wrote them.
+func ruledFields(e output.Compared) []rule {
 	var out []rule
 	places := map[[2]engine.RuleRef]int{}
 	for i := range e.Fields {
@@ -147,7 +105,7 @@ func (p *Comparison) fields(e output.Compared) []rule {
 const fieldsListed = 50
 
 // troubles are the rules of each side that failed, denied the object or are not supported.
-func (p *Comparison) troubles(e output.Compared) []rule {
+func troubles(e output.Compared) []rule {
 	var out []rule
 	for _, side := range compare.Sides() {
 		for _, s := range e.Changes[side].Steps {
@@ -159,18 +117,16 @@ func (p *Comparison) troubles(e output.Compared) []rule {
 				Outcome: string(s.Outcome), Broken: true,
 			}
 			if s.Err != nil {
-				r.Reasons = []string{p.text(wording.WithoutName(s.Err.Error(), e.Subject))}
+				r.Reasons = []string{line(wording.WithoutName(s.Err.Error(), e.Subject), textLength)}
 			}
 			if origin := e.Target.Origin; origin != "" {
-				r.Notes = []string{p.text("The object was read at " + origin + ".")}
+				r.Notes = []string{line("The object was read at "+origin+".", textLength)}
 			}
 			out = append(out, r)
 		}
 	}
 	return out
 }
-
-func (p *Comparison) text(s string) string { return line(s, textLength) }
 
 // comparisonPage is what the template shows.
 type comparisonPage struct {
@@ -182,20 +138,20 @@ type comparisonPage struct {
 	Left        int
 }
 
-// Close writes the page.
-func (p *Comparison) Close() error {
+// writeComparison writes the page of a comparison, which has no script.
+func (p *Printer) writeComparison() error {
 	t, err := parsed(comparisonSource)
 	if err != nil {
 		return err
 	}
-	s := &p.summary
+	s := &p.comparison
 	p.frame.Title = wording.Conclusion(s)
 	out := &comparisonPage{
 		frame: p.frame, Tiles: comparedTiles(s), Counts: wording.VerdictCounts(s), Summary: s, Left: p.left,
 	}
 	for _, variant := range []bool{false, true} {
 		for _, verdict := range compare.Verdicts() {
-			for _, d := range p.listed[section{variant, verdict}] {
+			for _, d := range p.differences[section{variant, verdict}] {
 				out.Differences = append(out.Differences, rowOf(d))
 			}
 		}

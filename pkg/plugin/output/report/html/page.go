@@ -12,7 +12,6 @@ package html
 
 import (
 	"bytes"
-	"cmp"
 	"compress/gzip"
 	"crypto/sha256"
 	_ "embed" // the parts of the page
@@ -225,7 +224,7 @@ func others(c *change) string {
 func tags(c *change) []tag {
 	var out []tag
 	if c.Verdict != "" {
-		out = append(out, tag{c.Level.String(), map[level]string{failed: "✕ ", warned: "! "}[c.Level] + c.Verdict})
+		out = append(out, tag{string(c.Level), map[level]string{failed: "✕ ", warned: "! "}[c.Level] + c.Verdict})
 		if c.Variant != "" {
 			out = append(out, tag{"plain", "a variant"})
 		}
@@ -234,7 +233,7 @@ func tags(c *change) []tag {
 	if c.Level == failed {
 		out = append(out, tag{"failed", "✕ incomplete"})
 	}
-	if c.Level >= warned && (len(c.Warnings) > 0 || c.Level == warned) {
+	if c.Level == warned || c.Level == failed && len(c.Warnings) > 0 {
 		out = append(out, tag{"warned", "! warning"})
 	}
 	if c.Verb == "create" {
@@ -311,37 +310,43 @@ func parsed(source string) (*template.Template, error) {
 	return t.Parse(source)
 }
 
-// The bounds of what is held in memory, however large the run is.
+// The bounds of what is in the page.
 const (
-	maxKnown    = 50_000 // changes to which like ones are added
-	maxStatic   = 40     // changes that are there without scripts, too
+	maxStatic   = 40 // changes that are there without scripts, too
 	maxProblems = 100
 )
 
-// New returns a printer that collects the changes, and writes the page when it is
+// New returns a printer that collects the changes of a run, or the differences of a comparison, and writes the page when it is
 // closed.
 func New(o output.Options) *Printer {
-	return &Printer{
-		options: o, differ: human.NewDiffer(o),
-		known: map[[32]byte]*change{},
+	p := &Printer{
+		options: o, differ: human.NewDiffer(o), known: map[[32]byte]*change{}, differences: map[section][]*change{},
 		frame: frame{
 			Policy: contentPolicy(script), Style: template.CSS(style), // parts of this package
 			What: "Mutation preview", Done: "evaluated", ClusterChanged: "would change", Context: o.Context,
 		},
 	}
+	if o.Compares {
+		p.frame.Policy, p.frame.What, p.frame.Done, p.frame.ClusterChanged = contentPolicy(""), "Policy comparison", "compared", "differ"
+	}
+	return p
 }
 
-// Printer writes the report.
+// Printer writes the report. Of a comparison it holds a bounded number of differences.
 type Printer struct {
 	options output.Options
 	differ  objectdiff.Differ
+	frame   frame
+	known   map[[32]byte]*change // by likeness
 
-	changes  []*change            // distinct ones, numbered as they come
-	known    map[[32]byte]*change // by likeness
-	members  bytes.Buffer         // the objects that belong to them
+	changes  []*change    // distinct ones, numbered as they come
+	members  bytes.Buffer // the objects that belong to them
 	overview overview
-	frame    frame
 	summary  evaluation.Summary
+
+	differences map[section][]*change
+	left        int // objects and variants whose differences are too many
+	comparison  compare.Summary
 }
 
 // Print adds an event to the page.
@@ -351,35 +356,33 @@ func (p *Printer) Print(s output.Shown) error {
 		p.frame.Clusters = append(p.frame.Clusters, e.Clusters...)
 	case output.Evaluated:
 		return p.object(e.Change)
+	case output.Compared:
+		if err := p.compared(e); err != nil {
+			return fmt.Errorf("%s: %w", e.Subject, err)
+		}
 	case output.Problem:
 		p.frame.problem(e.Err)
 	case output.Summary:
 		p.summary = e.Summary
+	case output.Comparison:
+		p.comparison = e.Summary
 	}
 	return nil
 }
 
 // object adds an object, if it is listed.
 func (p *Printer) object(c *engine.Change) error {
-	plain := *c
-	plain.Impacts = nil // they stand at the object, not at a rule
-	object := report.Describe(&plain)
+	alone := *c
+	alone.Impacts = nil // they stand at the object, not at a rule
+	object := report.Describe(&alone)
 	p.overview.add(c, object.Findings)
-	if !p.listed(c, object.Findings) {
-		return nil
+	if !c.Changed() && !c.Writes() && levelOf(c) == plain && (!p.options.Explain || len(object.Findings) == 0) {
+		return nil // not listed in the formats for people either
 	}
 	if err := p.add(c, object.Findings); err != nil {
 		return fmt.Errorf("%s: %w", object.Name, err)
 	}
 	return nil
-}
-
-// listed reports whether an object is listed: as in the formats for people.
-func (p *Printer) listed(c *engine.Change, findings []report.Finding) bool {
-	if c.Changed() || c.Writes() || levelOf(c) != plain {
-		return true
-	}
-	return p.options.Explain && len(findings) > 0
 }
 
 func (p *Printer) add(c *engine.Change, findings []report.Finding) error {
@@ -399,9 +402,7 @@ func (p *Printer) add(c *engine.Change, findings []report.Finding) error {
 			alike.diff = diffText(unified)
 		}
 		alike.ID = len(p.changes)
-		if p.changes = append(p.changes, alike); len(p.known) < maxKnown {
-			p.known[likeness] = alike
-		}
+		p.changes, p.known[likeness] = append(p.changes, alike), alike
 	}
 	m := memberOf(c)
 	alike.join(m)
@@ -415,7 +416,11 @@ func (p *Printer) add(c *engine.Change, findings []report.Finding) error {
 
 // Close writes the page, the changes of the highest level first.
 func (p *Printer) Close() error {
-	slices.SortStableFunc(p.changes, func(a, b *change) int { return cmp.Compare(b.Level, a.Level) })
+	if p.options.Compares {
+		return p.writeComparison()
+	}
+	levels := []level{failed, warned, plain}
+	slices.SortStableFunc(p.changes, func(a, b *change) int { return slices.Index(levels, a.Level) - slices.Index(levels, b.Level) })
 	return p.write(p.summary)
 }
 

@@ -241,8 +241,8 @@ func comparison() []output.Event {
 func comparisonPage(t testing.TB, o output.Options, events []output.Event) string {
 	t.Helper()
 	var b bytes.Buffer
-	o.Out = &b
-	p := outputtest.Printer(html.NewComparison(o))
+	o.Out, o.Compares = &b, true
+	p := outputtest.Printer(html.New(o))
 	for _, e := range events {
 		if err := p.Print(e); err != nil {
 			t.Fatal(err)
