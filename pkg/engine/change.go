@@ -362,19 +362,6 @@ func valueText(v value.Value) string {
 	return s
 }
 
-// FieldNames returns the names of the fields that a path begins with, up to its
-// first list element.
-func FieldNames(p fieldpath.Path) []string {
-	var out []string
-	for _, e := range p {
-		if e.FieldName == nil {
-			break
-		}
-		out = append(out, *e.FieldName)
-	}
-	return out
-}
-
 // Impact is one thing that a Change means beyond its fields: Pods that restart, an
 // owner that sets the change back, a server that will refuse it.
 type Impact struct {

@@ -161,7 +161,7 @@ func (w *Writer) covered(t diff.Partial, entry int) diff.Partial {
 	object := w.entries[entry]
 	t = redact.MarkedBy(w.made[entry], t, object)
 	if w.secrets {
-		return redact.MarkSecrets(t, object)
+		return t
 	}
 	return redact.Partial(t, object)
 }

@@ -35,9 +35,10 @@ func Change(c *engine.Change) *engine.Change {
 	out.Before, out.After = pair(c.Before, c.After)
 	out.Target = engine.Target{Key: c.Target.Key, Object: out.Before, Origin: c.Target.Origin}
 	out.Fields, out.Steps = slices.Clone(c.Fields), slices.Clone(c.Steps)
+	states := diff.Partial{Before: partOf(out.Before), After: partOf(out.After)}
 	for i := range out.Fields {
 		if f := &out.Fields[i]; f.Kind != engine.Moved {
-			f.From, f.To = values(engine.FieldNames(f.Path), f.From, f.To)
+			f.From, f.To = states.Contents(*f)
 		}
 	}
 	for i := range out.Steps {
@@ -82,33 +83,6 @@ func toldApart(from, to, a, b any) (any, any) {
 	return x, y
 }
 
-// values hides the values of a field of a Secret before and after a change; one that was not there is nil. The names are the
-// fields that lead to it, up to the first list element.
-func values(names []string, from, to any) (any, any) {
-	a, b := pair(around(names, from), around(names, to))
-	return valueAt(a, names), valueAt(b, names)
-}
-
-// around returns a Secret with nothing but a value below field names; nil without the value.
-func around(names []string, v any) *unstructured.Unstructured {
-	if v == nil {
-		return nil
-	}
-	for _, name := range slices.Backward(names) {
-		v = map[string]any{name: v}
-	}
-	fields, _ := v.(map[string]any)
-	return object(diff.With(diff.With(fields, "apiVersion", "v1"), "kind", "Secret"))
-}
-
-func valueAt(u *unstructured.Unstructured, names []string) any {
-	if u == nil {
-		return nil
-	}
-	v, _, _ := unstructured.NestedFieldNoCopy(u.Object, names...) // there, since it was put there
-	return v
-}
-
 // Holder returns the state that holds a field: the one before, if it was removed, else
 // the one after. It is nil where there is neither.
 func Holder(c *engine.Change, f *engine.FieldChange) *unstructured.Unstructured {
@@ -142,12 +116,13 @@ func Partial(p diff.Partial, key engine.ObjectKey) diff.Partial {
 		return p
 	}
 	before, after := pair(p.Before.Object(key), p.After.Object(key))
-	fields := slices.Clone(p.Fields)
-	for i := range fields {
-		fields[i].Withheld = fields[i].Withheld || isSecret(p, fields[i])
+	out := p.WithStates(diff.PartOf(before), diff.PartOf(after))
+	for i := range out.Fields {
+		from, to := p.Contents(out.Fields[i])
+		shownFrom, shownTo := out.Contents(out.Fields[i])
+		out.Fields[i].Withheld = out.Fields[i].Withheld || !diff.Same(from, shownFrom) || !diff.Same(to, shownTo)
 	}
-	p.Fields = fields
-	return p.WithStates(diff.PartOf(before), diff.PartOf(after))
+	return out
 }
 
 // MarkedBy returns a change with its fields marked as Secret that are, lead to, or are parts of some that were made of a
@@ -283,30 +258,16 @@ func withoutSecrets(p diff.Partial) diff.Partial {
 		before, after = diff.Replaced(was, before, f.Path, from), diff.Replaced(is, after, f.Path, to)
 	}
 	p.Fields = fields
-	return p.WithStates(partOf(before), partOf(after))
+	return p.WithStates(part(before), part(after))
 }
 
-func partOf(v any) diff.Part { part, _ := v.(map[string]any); return part }
+func part(v any) diff.Part { fields, _ := v.(map[string]any); return fields }
 
-// MarkSecrets returns the change of an object with everything in it; the fields
-// that hold what is secret are marked as Secret.
-func MarkSecrets(p diff.Partial, key engine.ObjectKey) diff.Partial {
-	if !key.IsSecret() {
-		return p
+func partOf(u *unstructured.Unstructured) diff.Part {
+	if u == nil {
+		return nil
 	}
-	p.Fields = slices.Clone(p.Fields)
-	for i := range p.Fields {
-		p.Fields[i].Secret = p.Fields[i].Secret || isSecret(p, p.Fields[i])
-	}
-	return p
-}
-
-// isSecret reports whether a mask would hide something of a field of a Secret.
-func isSecret(p diff.Partial, f engine.FieldChange) bool {
-	from, to := p.Contents(f)
-	hiddenFrom, _ := values(engine.FieldNames(f.Path), from, nil)
-	_, hiddenTo := values(engine.FieldNames(f.Path), nil, to)
-	return !diff.Same(from, hiddenFrom) || !diff.Same(to, hiddenTo)
+	return u.Object
 }
 
 // Detail is how much is shown of an object.
