@@ -151,8 +151,8 @@ func (f *ApplyFlags) addFlags(set *pflag.FlagSet) {
 	hideOffline(set)
 	f.Write.AddFlags(set)
 	f.Record.AddFlags(set)
-	f.Output.AddFlags(set, formats.WriteNames())
-	f.Report.AddFlags(set, formats.WriteReports())
+	f.Output.AddFlags(set, formats.Names(output.Options{Writes: true}))
+	f.Report.AddFlags(set, formats.ReportNames(output.Options{Writes: true}))
 	set.BoolVar(&f.Events, "events", f.Events, "Record an event PolicyApplied on each written target of a mutate-existing rule.")
 }
 

@@ -100,8 +100,8 @@ func NewCompareCommand(evaluate flags.Evaluate, name string, streams genericioop
 	c.Flags().Lookup("from-cluster").Usage = "Use the policies that are installed in the cluster as the side that is not given: as the old ones beside --with, as the new ones beside -p."
 	f.Variants.AddFlags(c.Flags(), "Also compare up to this many objects that are not there but could be: variants of the objects, and of a minimal one of each kind, that the policies themselves suggest.")
 	c.Flags().Lookup("variants").NoOptDefVal = strconv.Itoa(variant.DefaultLimit)
-	f.Output.AddFlags(c.Flags(), formats.ComparisonNames())
-	f.Report.AddFlags(c.Flags(), formats.ComparisonReports())
+	f.Output.AddFlags(c.Flags(), formats.Names(output.Options{Compares: true}))
+	f.Report.AddFlags(c.Flags(), formats.ReportNames(output.Options{Compares: true}))
 	return c
 }
 
@@ -172,7 +172,7 @@ func (f *CompareFlags) ToOptions(c *cobra.Command, args []string, streams generi
 // shown returns options with how the comparison is shown.
 func (f *CompareFlags) shown(c *cobra.Command, w *factory.Factory, options output.Options) (*CompareOptions, error) {
 	options.Compares = true
-	printer, err := formats.NewComparison(f.Output.Format, options)
+	printer, err := formats.New(f.Output.Format, options)
 	if err != nil {
 		return nil, err
 	}

@@ -64,8 +64,8 @@ func newPlanShowCommand(name string, streams genericiooptions.IOStreams) *cobra.
 			return exit(f.run(c, args[0], streams))
 		},
 	}
-	f.Output.AddFlags(c.Flags(), formats.PreviewNames())
-	f.Report.AddFlags(c.Flags(), formats.PreviewReports())
+	f.Output.AddFlags(c.Flags(), formats.Names(output.Options{}))
+	f.Report.AddFlags(c.Flags(), formats.ReportNames(output.Options{}))
 	f.Output.AddTemplateFlag(c.Flags())
 	c.Flags().BoolVar(&f.ExitCode, "exit-code", f.ExitCode, "Exit with 1 when something would change.")
 	return c
@@ -102,7 +102,7 @@ func (f *PlanShowFlags) run(c *cobra.Command, file string, streams genericioopti
 	}
 	next := &output.HintCollector{Apply: planCommand(c.Root(), file), Creates: true} // a plan has only those that --operation allowed
 	options.Hint = next.Hint
-	printer, err := formats.NewPreview(f.Output.Format, options)
+	printer, err := formats.New(f.Output.Format, options)
 	if err != nil {
 		return ExitNothing, err
 	}

@@ -156,9 +156,9 @@ func (f *PreviewFlags) addFlags(set *pflag.FlagSet) {
 	f.Contexts.AddFlags(set)
 	f.Canary.AddFlags(set)
 	f.Canary.AddShardFlag(set)
-	f.Output.AddFlags(set, formats.PreviewNames())
+	f.Output.AddFlags(set, formats.Names(output.Options{}))
 	f.Output.AddTemplateFlag(set)
-	f.Report.AddFlags(set, formats.PreviewReports())
+	f.Report.AddFlags(set, formats.ReportNames(output.Options{}))
 	f.Report.AddClusterFlag(set)
 	set.BoolVar(&f.Explain, "explain", false, "Show the result of each rule on each object, with the reason.")
 	set.BoolVar(&f.ExitCode, "exit-code", f.ExitCode, "Exit with 1 when something would change.")
@@ -231,7 +231,7 @@ func (f *PreviewFlags) shown(c *cobra.Command, w *factory.Factory, options outpu
 	if f.Watch.On || f.write != nil {
 		options.Hint = nil
 	}
-	printer, err := formats.NewPreview(f.Output.Format, options)
+	printer, err := formats.New(f.Output.Format, options)
 	if err != nil {
 		return nil, err
 	}

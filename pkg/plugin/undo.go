@@ -102,8 +102,8 @@ func NewUndoCommand(evaluate flags.Evaluate, name string, streams genericiooptio
 	f.Client.AddFlags(c.Flags())
 	f.AddQuietFlag(c.Flags())
 	f.Write.AddFlags(c.Flags())
-	f.Output.AddFlags(c.Flags(), formats.WriteNames())
-	f.Report.AddFlags(c.Flags(), formats.WriteReports())
+	f.Output.AddFlags(c.Flags(), formats.Names(output.Options{Writes: true}))
+	f.Report.AddFlags(c.Flags(), formats.ReportNames(output.Options{Writes: true}))
 	return c
 }
 

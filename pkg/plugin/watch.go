@@ -477,7 +477,7 @@ func (o *PreviewOptions) showEvents(ctx context.Context, e *preview.Run, events 
 	}
 	options := o.printing
 	options.Context.Operation, options.Context.Trigger = string(events[0].Operation), &events[0].Key
-	printer, err := formats.NewPreview(o.format, options)
+	printer, err := formats.New(o.format, options)
 	if err != nil {
 		return err
 	}

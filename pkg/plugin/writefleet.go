@@ -88,7 +88,7 @@ func newWriteFleet(c *cobra.Command, f writeFlags, runs []clusterRun, streams ge
 			options.Out = io.Discard
 		}
 	}
-	out.overview, err = formats.NewPreview(formats.Summary, options)
+	out.overview, err = formats.New(formats.Summary, options)
 	return out, err
 }
 

@@ -76,7 +76,7 @@ func DriftPrinter(options output.Options, errOut io.Writer) func(*plan.Drift) er
 }
 
 func printChange(options output.Options, c *engine.Change) error {
-	printer, err := formats.NewPreview(formats.Diff, options)
+	printer, err := formats.New(formats.Diff, options)
 	if err != nil {
 		return err
 	}

@@ -192,7 +192,7 @@ func TestReplayShowsTheSame(t *testing.T) {
 		for _, by := range []output.GroupBy{output.ByPatch, output.ByObject, output.ByCluster} {
 			show := func(print func(output.Printer) error) string {
 				var out bytes.Buffer
-				p, err := formats.NewPreview(format, output.Options{Out: &out, GroupBy: by, ContextLines: 3})
+				p, err := formats.New(format, output.Options{Out: &out, GroupBy: by, ContextLines: 3})
 				if err == nil {
 					err = print(p)
 				}

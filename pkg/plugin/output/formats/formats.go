@@ -76,17 +76,17 @@ func reportAs(asYAML bool) func(output.Options, string) (output.Format, error) {
 	return func(o output.Options, _ string) (output.Format, error) { return structured.NewReport(o, asYAML) }
 }
 
-// The runs that formats are for.
-func ofPreview(*outputFormat) bool      { return true }
-func ofWrites(f *outputFormat) bool     { return f.writes }
-func ofComparison(f *outputFormat) bool { return f.compares }
+// of reports whether the format is one of a run with these options.
+func (f *outputFormat) of(o output.Options) bool {
+	return (f.writes || !o.Writes) && (f.compares || !o.Compares)
+}
 
 // names lists formats, as a user begins to type them.
-func names(of func(*outputFormat) bool) []string {
+func names(fits func(*outputFormat) bool) []string {
 	var out []string
 	for i := range all {
 		switch f := &all[i]; {
-		case !of(f):
+		case !fits(f):
 		case f.template != "":
 			out = append(out, f.name+"=")
 		default:
@@ -114,14 +114,12 @@ func ForPeople(format string) bool {
 	return f != nil && f.people
 }
 
-// PreviewNames lists the formats of NewPreview, for help and errors.
-func PreviewNames() string { return strings.Join(names(ofPreview), ", ") }
+// Names lists the formats of a run with these options, for help and errors.
+func Names(o output.Options) string { return strings.Join(namesOf(o), ", ") }
 
-// WriteNames lists the formats of NewWrites, for help and errors.
-func WriteNames() string { return strings.Join(names(ofWrites), ", ") }
-
-// ComparisonNames lists the formats of NewComparison, for help and errors.
-func ComparisonNames() string { return strings.Join(names(ofComparison), ", ") }
+func namesOf(o output.Options) []string {
+	return names(func(f *outputFormat) bool { return f.of(o) })
+}
 
 // Explains reports whether a format has a place for why a rule did what it did.
 func Explains(format string) bool {
@@ -143,19 +141,6 @@ type UnknownFormatError struct {
 // Error lists the formats that exist.
 func (e *UnknownFormatError) Error() string {
 	return fmt.Sprintf("unknown output format %q: use one of %s", e.Format, strings.Join(e.Allowed, ", "))
-}
-
-// NewPreview returns the printer of what a run finds. It fails for an unknown format,
-// and for a template or a query that cannot be used.
-func NewPreview(format string, o output.Options) (output.Printer, error) {
-	return open(format, o, ofPreview)
-}
-
-// NewComparison returns the printer of a comparison. It fails for an unknown format, and for a
-// query that cannot be used.
-func NewComparison(format string, o output.Options) (output.Printer, error) {
-	o.Compares = true
-	return open(format, o, ofComparison)
 }
 
 // NewWrites returns the printer of a run that writes: it shows first what would change,
@@ -180,7 +165,7 @@ func NewWritesInto(writes output.Printer, format string, o output.Options, r *Re
 	if format != first || r.Instead() {
 		o.Out, o.Color, o.Query = errOut, false, ""
 	}
-	preview, err := NewPreview(first, o)
+	preview, err := New(first, o)
 	if err != nil {
 		return nil, err
 	}
@@ -195,7 +180,7 @@ func NewResults(format string, o output.Options, r *Reports) (output.Printer, er
 		err, writes = checkQuery(format, &o), showing{human.NewWrites(o), o.ShowSecrets}
 	} else {
 		o.Writes = true
-		writes, err = open(format, o, ofWrites)
+		writes, err = New(format, o)
 	}
 	if err == nil && r.Instead() {
 		writes = output.Tee() // shows nothing
@@ -203,8 +188,9 @@ func NewResults(format string, o output.Options, r *Reports) (output.Printer, er
 	return writes, err
 }
 
-// open returns the printer of one of the formats of a run.
-func open(format string, o output.Options, of func(*outputFormat) bool) (output.Printer, error) {
+// New returns the printer of what a run finds, or of a comparison. It fails for an unknown format,
+// and for a template or a query that cannot be used.
+func New(format string, o output.Options) (output.Printer, error) {
 	if err := checkQuery(format, &o); err != nil {
 		return nil, err
 	}
@@ -212,8 +198,8 @@ func open(format string, o output.Options, of func(*outputFormat) bool) (output.
 	var template string
 	var err error
 	switch {
-	case f != nil && !of(f), f == nil && (o.Template == "" || o.Compares):
-		return nil, &UnknownFormatError{Format: format, Allowed: names(of)}
+	case f != nil && !f.of(o), f == nil && (o.Template == "" || o.Compares):
+		return nil, &UnknownFormatError{Format: format, Allowed: namesOf(o)}
 	case o.Compares && f.people:
 		return showing{human.NewComparison(o, format), o.ShowSecrets}, nil
 	case f != nil && f.template != "":

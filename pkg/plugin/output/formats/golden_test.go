@@ -113,7 +113,7 @@ func print(t *testing.T, format string, g *given) string {
 	t.Helper()
 	var out bytes.Buffer
 	o := output.Options{Out: &out, ShowSecrets: g.ShowSecrets, Explain: g.Explain, Query: g.Query, Hint: next(g.Next), GroupBy: g.GroupBy, Expand: g.Expand, ContextLines: g.ContextLines}
-	p, err := formats.NewPreview(format, o)
+	p, err := formats.New(format, o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -137,9 +137,9 @@ func print(t *testing.T, format string, g *given) string {
 }
 
 func TestUnknownFormat(t *testing.T) {
-	_, err := formats.NewPreview("xml", output.Options{})
+	_, err := formats.New("xml", output.Options{})
 	var unknown *formats.UnknownFormatError
-	if !errors.As(err, &unknown) || !strings.Contains(err.Error(), formats.PreviewNames()) {
+	if !errors.As(err, &unknown) || !strings.Contains(err.Error(), formats.Names(output.Options{})) {
 		t.Errorf("got %v", err)
 	}
 }
@@ -177,7 +177,7 @@ func TestTemplates(t *testing.T) {
 		{format: "json=x", fails: "unknown output format"},
 	} {
 		var out bytes.Buffer
-		p, err := formats.NewPreview(c.format, output.Options{Out: &out, Template: c.template})
+		p, err := formats.New(c.format, output.Options{Out: &out, Template: c.template})
 		if err == nil {
 			err = outputtest.End(p, evaluation.Summary{})
 		}

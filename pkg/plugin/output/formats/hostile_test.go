@@ -219,9 +219,9 @@ func (f *shownFormat) String() string {
 func shownFormats() []shownFormat {
 	var out []shownFormat
 	for _, writes := range []bool{false, true} {
-		names, reports := formats.PreviewNames(), formats.PreviewReports()
+		names, reports := formats.Names(output.Options{}), formats.ReportNames(output.Options{})
 		if writes {
-			names, reports = formats.WriteNames(), formats.WriteReports()
+			names, reports = formats.Names(output.Options{Writes: true}), formats.ReportNames(output.Options{Writes: true})
 		}
 		for name := range strings.SplitSeq(names, ", ") {
 			if strings.HasSuffix(name, "-file=") {
@@ -238,10 +238,10 @@ func shownFormats() []shownFormat {
 			out = append(out, shownFormat{name: name, report: true, Options: output.Options{Writes: writes}})
 		}
 	}
-	for name := range strings.SplitSeq(formats.ComparisonNames(), ", ") {
+	for name := range strings.SplitSeq(formats.Names(output.Options{Compares: true}), ", ") {
 		out = append(out, shownFormat{name: name, Options: output.Options{Compares: true}})
 	}
-	for name := range strings.SplitSeq(formats.ComparisonReports(), ", ") {
+	for name := range strings.SplitSeq(formats.ReportNames(output.Options{Compares: true}), ", ") {
 		out = append(out, shownFormat{name: name, report: true, Options: output.Options{Compares: true}})
 	}
 	return out
@@ -261,9 +261,9 @@ func (f *shownFormat) print(t *testing.T, at told) (shown, beside string) {
 	case f.Writes:
 		p, err = formats.NewWrites(f.name, o, &formats.Reports{}, &errOut)
 	case f.Compares:
-		p, err = formats.NewComparison(f.name, o)
+		p, err = formats.New(f.name, o)
 	default:
-		p, err = formats.NewPreview(f.name, o)
+		p, err = formats.New(f.name, o)
 	}
 	if err != nil {
 		t.Fatal(err)

@@ -56,16 +56,8 @@ func newMarkdown(o output.Options) output.Format {
 // as from standard output.
 const githubReport = "github"
 
-// PreviewReports lists the formats of --report, for help and errors.
-func PreviewReports() string { return reportNames(output.Options{}) }
-
-// WriteReports lists those of a run that writes.
-func WriteReports() string { return reportNames(output.Options{Writes: true}) }
-
-// ComparisonReports lists those of a comparison.
-func ComparisonReports() string { return reportNames(output.Options{Compares: true}) }
-
-func reportNames(o output.Options) string {
+// ReportNames lists the formats of --report of a run with these options, for help and errors.
+func ReportNames(o output.Options) string {
 	var names []string
 	for _, f := range reportFormats {
 		if (f.writes || !o.Writes) && (f.compares || !o.Compares) {
@@ -80,11 +72,11 @@ func findReport(name string, o output.Options) (*reportFormat, error) {
 	i := slices.IndexFunc(reportFormats, func(f reportFormat) bool { return f.name == name })
 	switch {
 	case i < 0:
-		return nil, fmt.Errorf("unknown format %q: use one of %s", name, reportNames(output.Options{Writes: o.Writes}))
+		return nil, fmt.Errorf("unknown format %q: use one of %s", name, ReportNames(output.Options{Writes: o.Writes}))
 	case o.Writes && !reportFormats[i].writes:
-		return nil, fmt.Errorf("%s says how objects are, as preview finds them, and not what was written: use one of %s", name, WriteReports())
+		return nil, fmt.Errorf("%s says how objects are, as preview finds them, and not what was written: use one of %s", name, ReportNames(output.Options{Writes: true}))
 	case o.Compares && !reportFormats[i].compares:
-		return nil, fmt.Errorf("%s cannot show a comparison: use one of %s", name, ComparisonReports())
+		return nil, fmt.Errorf("%s cannot show a comparison: use one of %s", name, ReportNames(output.Options{Compares: true}))
 	}
 	return &reportFormats[i], nil
 }

@@ -175,7 +175,7 @@ func TestReportsUnwritable(t *testing.T) {
 
 // A run that breaks off leaves no report, and no half of one.
 func TestReportsDiscard(t *testing.T) {
-	for format := range strings.SplitSeq(formats.PreviewReports(), ", ") {
+	for format := range strings.SplitSeq(formats.ReportNames(output.Options{}), ", ") {
 		dir := t.TempDir()
 		reports, err := formats.OpenReports([]string{format + "=" + filepath.Join(dir, "report")}, formats.ReportOptions{})
 		if err != nil {
@@ -217,7 +217,7 @@ func TestFlush(t *testing.T) {
 		for _, writes := range []bool{false, true} {
 			var out bytes.Buffer
 			o := output.Options{Out: &out, Writes: writes}
-			p, err := formats.NewPreview(format, o)
+			p, err := formats.New(format, o)
 			if writes {
 				p, err = formats.NewWrites(format, o, &formats.Reports{}, &out)
 			}
@@ -240,7 +240,7 @@ func TestFlush(t *testing.T) {
 // Many different changes are shown in parts, and the summary says so.
 func TestDiffIsBounded(t *testing.T) {
 	var out bytes.Buffer
-	p, err := formats.NewPreview(formats.Diff, output.Options{Out: &out})
+	p, err := formats.New(formats.Diff, output.Options{Out: &out})
 	for i := range 5000 {
 		err = errors.Join(err, p.Print(output.Evaluated{Change: leveled(fmt.Sprint(i))}))
 	}
