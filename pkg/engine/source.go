@@ -95,6 +95,8 @@ type Schema struct {
 	// Types converts to structured-merge-diff's typed values: list-map keys,
 	// sets and atomics, as server-side apply and CEL's ApplyConfiguration merge.
 	Types managedfields.TypeConverter
+	// NonNull returns Types without those of fields that may be null, as a CustomResourceDefinition can allow it.
+	NonNull func() managedfields.TypeConverter
 	// Fields says which values a server takes, and how lists are patched.
 	Fields FieldValidator
 }

@@ -225,13 +225,22 @@ func (r *rule) typed() []schema.GroupVersionKind {
 	return []schema.GroupVersionKind{{}}
 }
 
-// types are those of the kinds.
+// types are those of the kinds. A field that may be null has none, so that expressions ask for its type: CEL fails on a
+// null that is taken for a map or a string.
 func (c *converter) types(kinds []schema.GroupVersionKind) []diff.Type {
 	out := make([]diff.Type, len(kinds))
 	for i, k := range kinds {
-		out[i] = diff.TypeOf(c.ctx, c.Reader, k)
+		out[i] = c.typeOf(k)
 	}
 	return out
+}
+
+func (c *converter) typeOf(kind schema.GroupVersionKind) diff.Type {
+	s, err := c.Reader.Schema(c.ctx, kind)
+	if err != nil || s.NonNull == nil {
+		return diff.NewType(nil, kind)
+	}
+	return diff.NewType(s.NonNull(), kind)
 }
 
 // root is the whole object, as an expression sees it.

@@ -11,7 +11,6 @@ import (
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/convert/expr"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/convert/translate"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/policydecode"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/selector"
 )
@@ -150,7 +149,7 @@ func (c *converter) isTrigger(r *rule, gvk schema.GroupVersionKind, namespaced b
 func (c *converter) targetScope(r *rule, gvk schema.GroupVersionKind) *scope {
 	sure := alwaysThere([]schema.GroupVersionKind{gvk})
 	o := translate.Options{
-		Kinds: c.types(r.typed()), Sure: alwaysThere(r.kindsOf()), Targets: true, Target: diff.TypeOf(c.ctx, c.Reader, gvk), TargetSure: sure,
+		Kinds: c.types(r.typed()), Sure: alwaysThere(r.kindsOf()), Targets: true, Target: c.typeOf(gvk), TargetSure: sure,
 		Namespace: orEmpty(expr.Path("request.?namespace")), Deleted: r.onlyDeleted(),
 	}
 	r.target = gvk

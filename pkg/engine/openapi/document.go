@@ -45,13 +45,48 @@ func newDocument(components map[string]*spec.Schema) (*Document, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read OpenAPI v3 component schemas: %w", err)
 	}
+	nonNull := sync.OnceValue(func() managedfields.TypeConverter {
+		open := make(map[string]*spec.Schema, len(components))
+		for name, s := range components {
+			open[name] = nonNull(s)
+		}
+		types, err := managedfields.NewTypeConverter(open, false)
+		if err != nil {
+			return nil // nothing is certain
+		}
+		return types
+	})
 	d := &Document{components: components, kinds: map[schema.GroupVersionKind]engine.Schema{}}
 	for _, name := range slices.Sorted(maps.Keys(components)) { // should two describe a kind, always the same one
 		for _, gvk := range describedKinds(components[name]) {
-			d.kinds[gvk] = engine.Schema{Types: types, Fields: validator{typed{d, components[name]}, gvk.Group}}
+			d.kinds[gvk] = engine.Schema{Types: types, NonNull: nonNull, Fields: validator{typed{d, components[name]}, gvk.Group}}
 		}
 	}
 	return d, nil
+}
+
+// nonNull returns a schema that says nothing of what may be null.
+func nonNull(s *spec.Schema) *spec.Schema {
+	if s == nil {
+		return nil
+	}
+	out := *s
+	if s.Nullable {
+		out = spec.Schema{}
+		out.AddExtension("x-kubernetes-preserve-unknown-fields", true)
+		return &out
+	}
+	if s.Items != nil {
+		out.Items = &spec.SchemaOrArray{Schema: nonNull(s.Items.Schema)}
+	}
+	if s.AdditionalProperties != nil {
+		out.AdditionalProperties = &spec.SchemaOrBool{Allows: s.AdditionalProperties.Allows, Schema: nonNull(s.AdditionalProperties.Schema)}
+	}
+	out.Properties = make(map[string]spec.Schema, len(s.Properties))
+	for name, p := range s.Properties {
+		out.Properties[name] = *nonNull(&p)
+	}
+	return &out
 }
 
 // Schema answers for one kind; it is the zero value when the document does not
