@@ -11,7 +11,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -345,15 +344,14 @@ func (o *ConvertOptions) table() {
 	if o.Quiet {
 		return
 	}
-	w := tabwriter.NewWriter(o.ErrOut, 0, 0, 3, ' ', 0)
-	fmt.Fprintln(w, "POLICY/RULE\tRESULT\tOBJECTS CHANGED\tVARIANTS CHANGED")
+	rows := [][]string{{"POLICY/RULE", "RESULT", "OBJECTS CHANGED", "VARIANTS CHANGED"}}
 	for _, row := range o.rows {
 		if row[0] = redact.EscapeLine(row[0]); len(row[0]) > maxName {
 			row[0] = strings.ToValidUTF8(row[0][:maxName], "") + "..."
 		}
-		fmt.Fprintln(w, strings.Join(row, "\t"))
+		rows = append(rows, row)
 	}
-	_ = w.Flush() // as of all that is said
+	fmt.Fprint(o.ErrOut, wording.Table(rows))
 }
 
 // comment says something above the new policies.

@@ -5,8 +5,8 @@ import (
 	"io"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -147,42 +147,33 @@ func (p *HistoryPrinter) Print(runs []journal.Run) error {
 		return structured.WriteList(p.Out, p.Format == formats.YAML, "RunList", runs)
 	}
 	var b strings.Builder
-	if err := p.table(&b, runs); err != nil {
-		return err
-	}
+	p.table(&b, runs)
 	_, err := io.WriteString(redact.NewWriter(p.Out), b.String())
 	return err
 }
 
 // table writes the runs, and below them what to do next.
-func (p *HistoryPrinter) table(b *strings.Builder, runs []journal.Run) error {
+func (p *HistoryPrinter) table(b *strings.Builder, runs []journal.Run) {
 	if len(runs) == 0 {
 		fmt.Fprintf(b, "No runs in %s.\n", p.Where)
-		return nil
+		return
 	}
-	w := tabwriter.NewWriter(b, 0, 0, 3, ' ', 0)
-	unchanged := slices.ContainsFunc(runs, func(r journal.Run) bool { return r.Unchanged > 0 })
-	row := func(first string, unchangedCell any, counts ...any) {
-		if unchanged {
-			counts = slices.Insert(counts, 2, unchangedCell)
-		}
-		fmt.Fprint(w, first)
-		for _, c := range counts {
-			fmt.Fprint(w, "\t", c)
-		}
-	}
-	row("ID\tSTARTED\tCONTEXT\tCOMMAND", "UNCHANGED", "PLANNED", "APPLIED", "FAILED", "IN DOUBT", "LEFT", "UNDONE")
+	rows := [][]string{{"ID", "STARTED", "CONTEXT", "COMMAND", "PLANNED", "APPLIED", "UNCHANGED", "FAILED", "IN DOUBT", "LEFT", "UNDONE"}}
 	for i := range runs {
 		r := &runs[i]
-		row(fmt.Sprintf("\n%s\t%s\t%s\t%s", wording.Cell(r.ID), r.Started.Local().Format(time.DateTime), wording.Cell(r.Context), wording.Cell(historyCommand(r))),
-			r.Unchanged, r.Planned, r.Applied, r.Failed, r.InDoubt, r.Left, r.Undone)
+		row := []string{wording.Cell(r.ID), r.Started.Local().Format(time.DateTime), wording.Cell(r.Context), wording.Cell(historyCommand(r))}
+		for _, n := range []int{r.Planned, r.Applied, r.Unchanged, r.Failed, r.InDoubt, r.Left, r.Undone} {
+			row = append(row, strconv.Itoa(n))
+		}
+		rows = append(rows, row)
 	}
-	fmt.Fprintln(w)
-	if err := w.Flush(); err != nil {
-		return err
+	if unchanged := slices.Index(rows[0], "UNCHANGED"); !slices.ContainsFunc(runs, func(r journal.Run) bool { return r.Unchanged > 0 }) {
+		for i := range rows {
+			rows[i] = slices.Delete(rows[i], unchanged, unchanged+1)
+		}
 	}
+	b.WriteString(wording.Table(rows))
 	p.next(b, runs)
-	return nil
 }
 
 // historyCommand returns the command of a run, and what it undid.

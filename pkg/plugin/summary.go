@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
@@ -124,18 +123,11 @@ func (f *SummaryFlags) scope() (engine.Scope, error) {
 }
 
 func printSummary(out io.Writer, s clusterreport.Summary) error {
-	w := tabwriter.NewWriter(out, 0, 0, 3, ' ', 0)
-	fmt.Fprintln(w, "POLICY/RULE\tFAIL\tERROR\tSKIP\tPASS")
+	rows := [][]string{{"POLICY/RULE", "FAIL", "ERROR", "SKIP", "PASS"}}
 	for _, c := range s.Rules {
-		name := redact.EscapeLine(c.Policy)
-		if c.Rule != "" {
-			name += "/" + redact.EscapeLine(c.Rule)
-		}
-		fmt.Fprintf(w, "%s\t%d\t%d\t%d\t%d\n", name, c.Fail, c.Error, c.Skip, c.Pass)
+		rule := engine.RuleRef{Policy: c.Policy, Rule: c.Rule}
+		rows = append(rows, []string{rule.String(), fmt.Sprint(c.Fail), fmt.Sprint(c.Error), fmt.Sprint(c.Skip), fmt.Sprint(c.Pass)})
 	}
-	if err := w.Flush(); err != nil {
-		return err
-	}
-	_, err := fmt.Fprintf(out, "\n%s with a report.\n", wording.Plural(s.Objects, "object"))
+	_, err := fmt.Fprintf(out, "%s\n%s with a report.\n", wording.Table(rows), wording.Plural(s.Objects, "object"))
 	return err
 }

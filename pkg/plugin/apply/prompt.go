@@ -11,7 +11,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"text/tabwriter"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/cli-runtime/pkg/printers"
@@ -360,19 +359,14 @@ func (x *Executor) RequiredPermissions(ctx context.Context, t *Task) (needs []rb
 // showMissing has a row for the objects of a resource in a namespace.
 func (x *Executor) showMissing(missing []rbac.Need) error {
 	fmt.Fprintln(x.ErrOut, "Permissions that you need and do not have:")
-	var text strings.Builder
-	w := tabwriter.NewWriter(&text, 0, 0, 3, ' ', 0)
-	fmt.Fprintln(w, "VERB\tRESOURCE\tNAMESPACE\tOBJECTS")
+	rows := [][]string{{"VERB", "RESOURCE", "NAMESPACE", "OBJECTS"}}
 	for len(missing) > 0 {
 		n, names := missing[0], []string{}
 		for len(missing) > 0 && what(missing[0]) == what(n) && missing[0].Namespace == n.Namespace {
 			names, missing = append(names, missing[0].Name), missing[1:]
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", writeVerb, wording.Cell(what(n)), wording.Cell(cmp.Or(n.Namespace, "(cluster)")), wording.Cell(engine.Few(names)))
+		rows = append(rows, []string{writeVerb, what(n), cmp.Or(n.Namespace, "(cluster)"), wording.Cell(engine.Few(names))})
 	}
-	if err := w.Flush(); err != nil {
-		return err
-	}
-	_, err := io.WriteString(x.ErrOut, text.String())
+	_, err := io.WriteString(x.ErrOut, wording.Table(rows))
 	return err
 }

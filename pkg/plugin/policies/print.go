@@ -4,10 +4,8 @@ import (
 	"cmp"
 	"fmt"
 	"io"
-	"regexp"
 	"slices"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/formats"
@@ -56,16 +54,15 @@ func names(l List) []string {
 // printTable writes a line for each rule, and the problems below the table.
 func printTable(out io.Writer, l List, wide bool) error {
 	var b strings.Builder
-	w := tabwriter.NewWriter(&b, 0, 0, 3, ' ', 0)
 	columns := []string{"POLICY", "RULE", "LANGUAGE", "MATCHES", "CHANGES", "EXISTING", "ASKS"}
 	if wide {
 		columns = append(columns, "OPERATIONS", "WHERE", "VERSION", "ORIGIN")
 	}
 	if l.Clusters != nil {
-		printClusters(w, l.Clusters)
+		b.WriteString(clusterTable(l.Clusters))
 		columns = slices.Insert(columns, 2, "CLUSTERS")
 	}
-	fmt.Fprintln(w, strings.Join(columns, "\t"))
+	rows := [][]string{columns}
 	for i := range l.Policies {
 		p := &l.Policies[i]
 		rules := p.Rules
@@ -80,24 +77,22 @@ func printTable(out io.Writer, l List, wide bool) error {
 			for i, cell := range cells {
 				cells[i] = wording.Cell(cell)
 			}
-			fmt.Fprintln(w, strings.Join(cells, "\t"))
+			rows = append(rows, cells)
 		}
 	}
-	if err := w.Flush(); err != nil {
-		return err
-	}
-	table := padding.ReplaceAllString(b.String(), "\n")
-	_, err := io.WriteString(redact.NewWriter(out), table+notes(l))
+	b.WriteString(wording.Table(rows) + notes(l))
+	_, err := io.WriteString(redact.NewWriter(out), b.String())
 	return err
 }
 
-// printClusters writes what came of each cluster, and an empty line.
-func printClusters(w io.Writer, clusters []Cluster) {
-	fmt.Fprintln(w, "CLUSTER\tPOLICIES\tRULES\tERRORS\tPROBLEM")
+// clusterTable returns what came of each cluster, and an empty line.
+func clusterTable(clusters []Cluster) string {
+	rows := [][]string{{"CLUSTER", "POLICIES", "RULES", "ERRORS", "PROBLEM"}}
 	for _, c := range clusters {
-		fmt.Fprintf(w, "%s\t%d\t%d\t%d\t%s\n", wording.Cell(c.Name), c.Policies, c.Rules, c.Errors, wording.Cell(engine.Shorten(cmp.Or(c.Problem, "<none>"), problemShown)))
+		problem := wording.Cell(engine.Shorten(cmp.Or(c.Problem, "<none>"), problemShown))
+		rows = append(rows, []string{wording.Cell(c.Name), fmt.Sprint(c.Policies), fmt.Sprint(c.Rules), fmt.Sprint(c.Errors), problem})
 	}
-	fmt.Fprintln(w)
+	return wording.Table(rows) + "\n"
 }
 
 // problemShown bounds a problem in a row, in bytes. It is shown in full elsewhere.
@@ -146,9 +141,6 @@ func asks(r *Rule) string {
 	}
 	return strings.Join(out, ",")
 }
-
-// padding is what a tabwriter leaves at the ends of lines.
-var padding = regexp.MustCompile(` +\n`)
 
 // notes returns the problems of policies, and the flags that they need, below an empty line.
 func notes(l List) string {

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"text/tabwriter"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/evaluation"
@@ -155,6 +156,21 @@ func Number(n int) string {
 // Cell returns a text for a cell of a table: on one line, escaped, and "-" where it is empty.
 func Cell(text string) string {
 	return cmp.Or(redact.EscapeLine(strings.Join(strings.Fields(text), " ")), "-")
+}
+
+// Table returns rows whose columns stand in line, each text escaped and on one line.
+func Table(rows [][]string) string {
+	var b strings.Builder
+	w := tabwriter.NewWriter(&b, 0, 0, 3, ' ', 0) //nolint:mnd // spaces between columns
+	for _, row := range rows {
+		cells := make([]string, len(row))
+		for i, text := range row {
+			cells[i] = redact.EscapeLine(text)
+		}
+		fmt.Fprintln(w, strings.TrimRight(strings.Join(cells, "\t"), "\t"))
+	}
+	_ = w.Flush() // a Builder takes everything
+	return b.String()
 }
 
 // manyNamespaces are more than are named one by one.

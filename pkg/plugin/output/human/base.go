@@ -11,7 +11,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output"
@@ -382,13 +381,7 @@ func middle(text string, most int) string {
 }
 
 // table writes rows whose columns stand in line.
-func (p *page) table(rows [][]string) {
-	w := tabwriter.NewWriter(p, 0, 0, 3, ' ', 0)
-	for _, row := range rows {
-		fmt.Fprintln(w, strings.TrimRight(cells(row...), "\t"))
-	}
-	_ = w.Flush() // a page takes everything
-}
+func (p *page) table(rows [][]string) { p.WriteString(wording.Table(rows)) }
 
 // filled are the texts of a row, with another in the place of empty ones.
 func filled(texts []string, empty string) []string {
