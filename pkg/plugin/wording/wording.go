@@ -251,6 +251,16 @@ type Reason struct {
 // FewNamed is how many objects a Reason names.
 const FewNamed = 3
 
+// Add counts an object.
+func (r *Reason) Add(key engine.ObjectKey) {
+	if r.Count++; r.Count <= FewNamed {
+		r.first = append(r.first, key)
+	}
+}
+
+// Objects returns how many there are, and the names of the first: "2 objects: ConfigMap shop/a, ConfigMap shop/b".
+func (r *Reason) Objects() string { return Plural(r.Count, "object") + ": " + r.Names() }
+
 // Many reports whether there are more objects than Names returns.
 func (r *Reason) Many() bool { return r.Count > FewNamed }
 
@@ -278,11 +288,8 @@ func (r *Reasons) Add(key engine.ObjectKey, text string) *Reason {
 		r.known[alike] = reason
 		r.all = append(r.all, reason)
 	}
-	if reason.Count++; reason.Count > 1 {
+	if reason.Add(key); reason.Count > 1 {
 		reason.Text = alike
-	}
-	if len(reason.first) < FewNamed {
-		reason.first = append(reason.first, key)
 	}
 	return reason
 }

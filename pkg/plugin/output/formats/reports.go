@@ -31,7 +31,7 @@ type reportFormat struct {
 var reportFormats = []reportFormat{ //nolint:gochecknoglobals // an immutable table
 	{"junit", true, true, func(o output.Options) output.Format { return report.New(o, junit.New(o)) }},
 	{"sarif", false, false, func(o output.Options) output.Format { return report.New(o, sarif.New(o)) }},
-	{"markdown", true, true, newMarkdown},
+	{"markdown", true, true, func(o output.Options) output.Format { return newMarkdown(o, 0) }},
 	{"html", false, true, func(o output.Options) output.Format { return html.New(o) }},
 	{githubReport, true, false, func(o output.Options) output.Format { return report.New(o, github.New(o)) }},
 	{"policyreport", false, false, func(o output.Options) output.Format {
@@ -42,14 +42,11 @@ var reportFormats = []reportFormat{ //nolint:gochecknoglobals // an immutable ta
 	}},
 }
 
-func newMarkdown(o output.Options) output.Format {
-	switch {
-	case o.Compares:
-		return markdown.NewComparison(o)
-	case o.Writes:
-		return report.New(o, markdown.NewWrites(o, 0))
+func newMarkdown(o output.Options, limit int) output.Format {
+	if o.Writes {
+		return report.New(o, markdown.NewWrites(o, limit))
 	}
-	return markdown.NewPreview(o, 0)
+	return markdown.NewPage(o, limit)
 }
 
 // githubReport may go without a file: a runner reads commands from standard error
@@ -273,10 +270,7 @@ func stepSummary(o output.Options) output.Format {
 	if o.Out = appender(path); path == "" || room < markdown.MinBytes {
 		return nil
 	}
-	if o.Writes {
-		return report.New(o, markdown.NewWrites(o, room))
-	}
-	return markdown.NewPreview(o, room)
+	return newMarkdown(o, room)
 }
 
 // appender is a file to which other steps write as well.

@@ -321,7 +321,7 @@ var formats = map[string]func(output.Options) output.Format{
 	"openreports": func(o output.Options) output.Format {
 		return report.New(o, policyreport.New(policyreport.OpenReports(), o))
 	},
-	"markdown": func(o output.Options) output.Format { return markdown.NewPreview(o, 0) },
+	"markdown": func(o output.Options) output.Format { return markdown.NewPage(o, 0) },
 }
 
 // TestGolden writes testdata/<case>.txtar in every format.

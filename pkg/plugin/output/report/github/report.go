@@ -22,7 +22,6 @@ import (
 // The bounds of what is annotated.
 const (
 	maxAnnotations = 10
-	namesListed    = 3
 	maxProblems    = maxAnnotations
 )
 
@@ -62,12 +61,12 @@ func (r *Report) Add(object *report.Object) error {
 		switch f.Verdict {
 		case report.Error:
 			found := r.rule(f)
-			if found.failed.n == 0 {
+			if found.failed.Count == 0 {
 				found.reason = f.Message
 			}
-			found.failed.add(object.Name)
+			found.failed.Add(object.Key)
 		case r.annotated:
-			r.rule(f).warned.add(object.Name)
+			r.rule(f).warned.Add(object.Key)
 		case report.Pass, report.Fail, report.Skip:
 		}
 	}
@@ -110,26 +109,8 @@ func (r *Report) Write(s evaluation.Summary) error {
 type rule struct {
 	name           string
 	place          report.Place
-	warned, failed tally
-	reason         string // the first
-}
-
-// tally counts objects and names the first of them.
-type tally struct {
-	n     int
-	names []string
-}
-
-func (t *tally) add(name string) {
-	t.n++
-	if len(t.names) < namesListed {
-		t.names = append(t.names, name)
-	}
-}
-
-// String is "2 objects: ConfigMap shop/a, ConfigMap shop/b".
-func (t *tally) String() string {
-	return wording.Plural(t.n, "object") + ": " + engine.FewOf(t.names, t.n)
+	warned, failed wording.Reason // their objects
+	reason         string         // the first
 }
 
 func (r *Report) rule(f *report.Finding) *rule {
@@ -149,17 +130,17 @@ func (r *Report) all() []annotation {
 		out = append(out, annotation{level: "error", title: problem.Where, text: problem.Text, place: problem.Place})
 	}
 	for _, at := range r.rules {
-		if at.failed.n > 0 {
+		if at.failed.Count > 0 {
 			out = append(out, annotation{
 				level: "error", title: at.name, place: at.place,
-				text: fmt.Sprintf("%s %s. The first %s", r.failed, at.failed.String(), at.reason),
+				text: fmt.Sprintf("%s %s. The first %s", r.failed, at.failed.Objects(), at.reason),
 			})
 		}
 	}
-	slices.SortStableFunc(r.rules, func(a, b *rule) int { return b.warned.n - a.warned.n })
+	slices.SortStableFunc(r.rules, func(a, b *rule) int { return b.warned.Count - a.warned.Count })
 	for _, at := range r.rules {
-		if at.warned.n > 0 {
-			out = append(out, annotation{level: "warning", title: at.name, place: at.place, text: r.warned + " " + at.warned.String()})
+		if at.warned.Count > 0 {
+			out = append(out, annotation{level: "warning", title: at.name, place: at.place, text: r.warned + " " + at.warned.Objects()})
 		}
 	}
 	return out

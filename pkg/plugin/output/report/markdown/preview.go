@@ -26,29 +26,42 @@ const (
 	MinBytes = 16 << 10
 )
 
-// NewPreview returns a printer of a page of what would change, no longer than limit
-// bytes; 0 stands for MaxBytes. Of the changes it holds no more than that.
-func NewPreview(o output.Options, limit int) *Preview {
+// NewPage returns a printer of a page of what would change, or of what two sets of policies do not do alike, no longer than
+// limit bytes; 0 stands for MaxBytes. Of the changes or differences it holds no more than that.
+func NewPage(o output.Options, limit int) *Page {
 	if limit == 0 {
 		limit = MaxBytes
 	}
-	p := &Preview{page: page{out: o.Out, pages: pages{limit: limit, room: limit}}}
+	p := &Page{out: o.Out, compares: o.Compares, pages: pages{limit: limit, room: limit}}
 	o.Out = &p.pages
-	p.inner = human.NewMarkdown(o)
+	if p.inner = output.Format(human.NewMarkdown(o)); o.Compares {
+		p.inner = human.NewComparison(o, "markdown")
+	}
 	return p
 }
 
-// page is written at the end, of what another format writes a block at a time.
-type page struct {
-	out   io.Writer
-	inner output.Format
-	pages pages
+// Page is written at the end, of what another format writes a block at a time.
+type Page struct {
+	out      io.Writer
+	compares bool
+	inner    output.Format
+	pages    pages
+	problems human.Problems // of a preview
+	counts   evaluation.Summary
 }
 
 // Print adds an event to the page.
-func (p *page) Print(s output.Shown) error {
-	switch s.Event().(type) {
-	case output.Summary, output.Comparison:
+func (p *Page) Print(s output.Shown) error {
+	switch e := s.Event().(type) {
+	case output.Problem:
+		if !p.compares {
+			p.problems.Add(report.ProblemOf(e.Err).Text)
+			return nil
+		}
+	case output.Summary:
+		p.counts = e.Summary
+	}
+	if output.Ends(s.Event()) {
 		if err := output.Flush(p.inner); err != nil {
 			return err
 		}
@@ -57,39 +70,39 @@ func (p *page) Print(s output.Shown) error {
 	return p.inner.Print(s)
 }
 
-// Preview is the page.
-type Preview struct {
-	page
-	problems human.Problems
-	counts   evaluation.Summary
-}
-
-// Print adds an event to the page.
-func (p *Preview) Print(s output.Shown) error {
-	switch e := s.Event().(type) {
-	case output.Problem:
-		p.problems.Add(report.ProblemOf(e.Err).Text)
-		return nil
-	case output.Summary:
-		p.counts = e.Summary
-	}
-	return p.page.Print(s)
-}
-
 // Close writes the page.
-func (p *Preview) Close() error {
+func (p *Page) Close() error {
 	var b bytes.Buffer
+	if p.compares {
+		p.comparison(&b)
+	} else {
+		p.preview(&b)
+	}
+	_, err := p.out.Write(b.Bytes())
+	return err
+}
+
+func (p *Page) preview(b *bytes.Buffer) {
 	b.WriteString(Marker + "\n")
 	b.WriteString(heading(p.counts) + "\n")
 	b.WriteString(p.problems.String())
 	b.WriteString("\n" + fit(p.pages.after(0), (p.pages.limit-b.Len()-reserve)/2))
 	if len(p.pages.held) > 0 {
 		b.WriteString("\n<details><summary>Changes</summary>\n")
-		note := p.pages.fill(&b, p.pages.limit-reserve+1, "change", "diff", "change")
+		note := p.pages.fill(b, p.pages.limit-reserve+1, "change", "diff", "change")
 		b.WriteString("\n</details>\n" + note)
 	}
-	_, err := p.out.Write(b.Bytes())
-	return err
+}
+
+// comparison writes the overview, as many of the objects as there is room for, and what was exercised.
+func (p *Page) comparison(b *bytes.Buffer) {
+	last := p.pages.after(1)
+	b.WriteString(fit(p.pages.after(0), MaxBytes/4))            //nolint:mnd // errors are in it
+	room := max(MaxBytes-b.Len()-reserve-len(last), MaxBytes/4) //nolint:mnd // what was exercised may be cut, too
+	b.WriteString(p.pages.fill(b, b.Len()+room, "difference", "fields", "differ"))
+	if last != "" {
+		b.WriteString("\n" + fit(last, MaxBytes-b.Len()-1))
+	}
 }
 
 // heading sums up the run in a line.
@@ -185,30 +198,4 @@ func (p *pages) fill(b *bytes.Buffer, end int, one, below, alike string) (note s
 	}
 	return fmt.Sprintf("\n**Cut at %d KiB**: of %d %ss, %d are shown without their %s and %d not at all. Objects that %s alike are one %s.\n",
 		p.limit>>10, p.blocks, one, short, below, p.blocks-shown, alike, one)
-}
-
-// NewComparison returns a printer of a page of what two sets of policies do not do alike, no longer than MaxBytes.
-// Of the objects it holds no more than that.
-func NewComparison(o output.Options) *Comparison {
-	p := &Comparison{page{out: o.Out, pages: pages{limit: MaxBytes, room: MaxBytes}}}
-	o.Out = &p.pages
-	p.inner = human.NewComparison(o, "markdown")
-	return p
-}
-
-// Comparison is the page.
-type Comparison struct{ page }
-
-// Close writes the page: the overview, as many of the objects as there is room for, and what was exercised.
-func (p *Comparison) Close() error {
-	var b bytes.Buffer
-	last := p.pages.after(1)
-	b.WriteString(fit(p.pages.after(0), MaxBytes/4))            //nolint:mnd // errors are in it
-	room := max(MaxBytes-b.Len()-reserve-len(last), MaxBytes/4) //nolint:mnd // what was exercised may be cut, too
-	b.WriteString(p.pages.fill(&b, b.Len()+room, "difference", "fields", "differ"))
-	if last != "" {
-		b.WriteString("\n" + fit(last, MaxBytes-b.Len()-1))
-	}
-	_, err := p.out.Write(b.Bytes())
-	return err
 }

@@ -42,7 +42,7 @@ func configMap(name string, lines int) engine.Change {
 func page(t *testing.T, limit, problems int, changes ...engine.Change) string {
 	t.Helper()
 	var out strings.Builder
-	p := outputtest.Printer(markdown.NewPreview(output.Options{Out: &out}, limit))
+	p := outputtest.Printer(markdown.NewPage(output.Options{Out: &out}, limit))
 	var summary evaluation.Summary
 	var errs []error
 	for _, c := range changes {
@@ -116,7 +116,7 @@ func TestComparison(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			var b bytes.Buffer
-			p := outputtest.Printer(markdown.NewComparison(output.Options{Out: &b}))
+			p := outputtest.Printer(markdown.NewPage(output.Options{Out: &b, Compares: true}, 0))
 			for i := range tt.objects {
 				c := configMap(fmt.Sprintf("settings-%04d", i), tt.lines)
 				old, changed := c, c
