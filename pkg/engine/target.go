@@ -79,15 +79,6 @@ func (k ObjectKey) GroupVersionKind() schema.GroupVersionKind {
 	return k.GroupKind.WithVersion(k.Version)
 }
 
-// Identity returns the key reduced to what identifies the object, as a key for maps.
-func (k ObjectKey) Identity() ObjectKey {
-	k.Version = ""
-	if k.UID != "" {
-		return ObjectKey{UID: k.UID, Subresource: k.Subresource, Cluster: k.Cluster}
-	}
-	return k
-}
-
 // Named returns the key without version and UID. Two objects that had the same name,
 // one after the other, share it.
 func (k ObjectKey) Named() ObjectKey {

@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -95,9 +94,6 @@ func describe(programs []engine.Program) []engine.Description {
 	return out
 }
 
-// asksOperation matches the texts of policies whose expressions depend on the operation.
-var asksOperation = regexp.MustCompile(`request\.operation|\boldObject\b`)
-
 // operations are the requests to compare in, unless the user chose one: UPDATE, CREATE where rules may do something else then, and
 // DELETE where rules ask for it.
 func (o *Options) operations(sides [2][]engine.Description) []engine.Operation {
@@ -107,12 +103,8 @@ func (o *Options) operations(sides [2][]engine.Description) []engine.Operation {
 	var created, deleted bool
 	for _, rules := range sides {
 		for _, d := range rules {
+			created = created || d.AsksOperation
 			deleted = deleted || slices.Contains(d.Operations, engine.OperationDelete)
-		}
-	}
-	for _, p := range o.Sides {
-		for _, d := range p.Documents {
-			created = created || asks(d.Object().Object["spec"])
 		}
 	}
 	out := []engine.Operation{engine.OperationUpdate}
@@ -123,32 +115,6 @@ func (o *Options) operations(sides [2][]engine.Description) []engine.Operation {
 		out = append(out, engine.OperationDelete)
 	}
 	return out
-}
-
-// asks reports whether a part of a policy may be another for UPDATE than for CREATE. A condition or a match that names
-// both operations, or neither of them, is not.
-func asks(v any) bool {
-	switch v := v.(type) {
-	case string:
-		return asksOperation.MatchString(v)
-	case []any:
-		return slices.ContainsFunc(v, asks)
-	case map[string]any:
-		if key, ok := v["key"].(string); ok && v["operator"] != nil && asksOperation.MatchString(key) {
-			value := fmt.Sprint(v["value"])
-			return strings.Contains(value, string(engine.OperationCreate)) != strings.Contains(value, string(engine.OperationUpdate))
-		}
-		if all, ok := v["operations"].([]any); ok &&
-			slices.Contains(all, any(string(engine.OperationCreate))) != slices.Contains(all, any(string(engine.OperationUpdate))) {
-			return true
-		}
-		for _, below := range v {
-			if asks(below) {
-				return true
-			}
-		}
-	}
-	return false
 }
 
 // Each compares the sides on every object, and calls emit with each result. It may be called once.
