@@ -44,7 +44,6 @@ const (
 type Compilation struct {
 	Documents []Document // in the order in which they were read
 	Rules     RuleFilter
-	Limits    Limits
 	// Annotate has a dialect add to the targets of mutate-existing rules the
 	// annotations by which its own engine records a change.
 	Annotate bool

@@ -41,9 +41,8 @@ type World struct {
 	Filtered func(ObjectKey) bool
 	// Now and Seed stand still during a run, so that preview and apply agree on
 	// clocks and random values.
-	Now    time.Time
-	Seed   uint64
-	Limits Limits
+	Now  time.Time
+	Seed uint64
 	// Memo keeps, for the whole run, what was read for one object and serves
 	// others too: each object that a Get names is then read once. Nil keeps nothing.
 	Memo *Memo
@@ -63,20 +62,6 @@ func (w *World) ReadsExisting() Reader { return cmp.Or(w.Existing, w.Reader) }
 // *UnansweredError.
 type RawReader interface {
 	Raw(ctx context.Context, method, path string, body []byte) ([]byte, error)
-}
-
-// Limits bounds what one evaluation may cost. Policies and cluster contents are
-// untrusted; an error that a limit causes names it.
-type Limits struct {
-	Depth       int // nesting of objects, patches and expressions
-	Elements    int // elements of one list that a rule iterates over
-	ContextSize int // bytes of data that a rule loads beside the object
-	Rounds      int // of any fixed point
-}
-
-// DefaultLimits are wide enough for every policy that a server would admit.
-func DefaultLimits() Limits {
-	return Limits{Depth: 128, Elements: 10_000, ContextSize: 2 << 20, Rounds: 100}
 }
 
 // Authorizer decides what a user may do, as the API server would. An error means
@@ -187,7 +172,7 @@ func (w watched) Schema(ctx context.Context, gvk schema.GroupVersionKind) (Schem
 func (w watched) List(ctx context.Context, s Selection) iter.Seq2[*unstructured.Unstructured, error] {
 	w.of.note(ctx, ObjectKey{GroupKind: schema.GroupKind{Group: s.Group, Kind: s.Kind}, Namespace: s.Namespace})
 	return func(yield func(*unstructured.Unstructured, error) bool) {
-		q, most := asked("list", s), w.of.Limits.Elements
+		q := asked("list", s)
 		hand := func(u *unstructured.Unstructured, err error) bool {
 			if IsSecret(u) {
 				NoteSecret(ctx)
@@ -208,11 +193,11 @@ func (w watched) List(ctx context.Context, s Selection) iter.Seq2[*unstructured.
 			if !hand(u, err) {
 				return
 			}
-			if len(all) <= most {
+			if len(all) <= limit.Elements {
 				all = append(all, u)
 			}
 		}
-		if w.of.Memo != nil && len(all) <= most {
+		if w.of.Memo != nil && len(all) <= limit.Elements {
 			w.of.Memo.cache().Add(q, memoized{value: all})
 		}
 	}

@@ -234,8 +234,8 @@ func (r *run) readParams(kind schema.GroupVersionKind, namespace string, ref *pa
 			if err = failed; err != nil {
 				return
 			}
-			if out = append(out, newParam(u)); len(out) > r.world.Limits.Elements {
-				err = &limit.Error{What: "parameters that a selector names", Max: r.world.Limits.Elements}
+			if out = append(out, newParam(u)); len(out) > limit.Elements {
+				err = &limit.Error{What: "parameters that a selector names", Max: limit.Elements}
 				return
 			}
 		}

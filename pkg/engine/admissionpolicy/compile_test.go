@@ -53,8 +53,8 @@ func compiled(t *testing.T, policies []byte) string {
 	t.Helper()
 	var b strings.Builder
 	program, err := admissionpolicy.New().Compile(engine.Compilation{
-		Documents: documents(t, policies), Limits: engine.DefaultLimits(),
-		Warn: func(e engine.CompileError) { b.WriteString("warning " + e.Error() + "\n") },
+		Documents: documents(t, policies),
+		Warn:      func(e engine.CompileError) { b.WriteString("warning " + e.Error() + "\n") },
 	})
 	if err != nil {
 		b.WriteString("error " + strings.ReplaceAll(err.Error(), "\npolicy.yaml", "\nerror policy.yaml") + "\n")

@@ -21,7 +21,7 @@ import (
 func Compiled(t *testing.T, d engine.Dialect, sections map[string]string) string {
 	t.Helper()
 	var out strings.Builder
-	c := engine.Compilation{Limits: engine.DefaultLimits(), Warn: func(e engine.CompileError) { fmt.Fprintf(&out, "warning: %v\n", &e) }}
+	c := engine.Compilation{Warn: func(e engine.CompileError) { fmt.Fprintf(&out, "warning: %v\n", &e) }}
 	for i, u := range ReadObjects(t, sections["policy.yaml"]) {
 		origin := strings.TrimSpace(sections["origin"])
 		if origin == "" {
@@ -122,7 +122,7 @@ func FuzzCompile(f *testing.F, d engine.Dialect, gvk schema.GroupVersionKind, di
 			u.Object = map[string]any{"spec": text}
 		}
 		u.SetGroupVersionKind(gvk)
-		program, _ := d.Compile(engine.Compilation{Documents: []engine.Document{engine.NewDocument(u, "")}, Limits: engine.DefaultLimits(), Annotate: true})
+		program, _ := d.Compile(engine.Compilation{Documents: []engine.Document{engine.NewDocument(u, "")}, Annotate: true})
 		for _, live := range objects {
 			evaluateAll(t, program, TargetOf(live.DeepCopy()))
 		}

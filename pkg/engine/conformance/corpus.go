@@ -179,7 +179,7 @@ func (c *testCase) run(t testing.TB, live, others []*unstructured.Unstructured) 
 		return nil, fmt.Errorf("making the cluster: %w", err)
 	}
 	program, err := c.dialect.Compile(engine.Compilation{
-		Documents: c.documents, Limits: engine.DefaultLimits(), Annotate: c.Annotate, Warn: func(engine.CompileError) {},
+		Documents: c.documents, Annotate: c.Annotate, Warn: func(engine.CompileError) {},
 	})
 	out := &answer{refused: err, typeOf: func(gvk schema.GroupVersionKind) diff.Type {
 		return diff.TypeOf(t.Context(), cluster.World.Reader, gvk)

@@ -21,7 +21,7 @@ type Cluster struct {
 
 // NewWorld returns a World that reads nothing, with a time and a seed that stay the same.
 func NewWorld() *engine.World {
-	return &engine.World{Now: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), Seed: 1, Limits: engine.DefaultLimits()}
+	return &engine.World{Now: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), Seed: 1}
 }
 
 // NewCluster returns a Cluster of manifests.

@@ -44,7 +44,7 @@ func evaluated(t *testing.T, object *unstructured.Unstructured, policies []strin
 	}
 	var programs []engine.Program
 	for _, d := range dialects.All() {
-		c := engine.Compilation{Limits: engine.DefaultLimits(), Annotate: true, Warn: func(engine.CompileError) {}}
+		c := engine.Compilation{Annotate: true, Warn: func(engine.CompileError) {}}
 		for _, document := range documents {
 			if d.Accepts(document.Key.GroupKind) == engine.Policy {
 				c.Documents = append(c.Documents, document)
@@ -66,7 +66,7 @@ func evaluated(t *testing.T, object *unstructured.Unstructured, policies []strin
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &engine.World{Reader: s, Mapper: s.Mapper(), Limits: engine.DefaultLimits(), Memo: &engine.Memo{}}
+	w := &engine.World{Reader: s, Mapper: s.Mapper(), Memo: &engine.Memo{}}
 	var out *engine.Change
 	e, source := evaluation.New(programs, w, evaluation.Options{}), s.Source(engine.Scope{ClusterScoped: true})
 	if err := e.Prepare(t.Context(), source); err != nil {

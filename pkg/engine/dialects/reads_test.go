@@ -68,7 +68,7 @@ func testReads(t *testing.T, file string, want map[string]int) {
 		t.Fatal(err)
 	}
 	reader := counting{s, map[string]int{}}
-	w := &engine.World{Reader: reader, Raw: reader, Mapper: s.Mapper(), Limits: engine.DefaultLimits(), Memo: &engine.Memo{}}
+	w := &engine.World{Reader: reader, Raw: reader, Mapper: s.Mapper(), Memo: &engine.Memo{}}
 	w = w.Watched()
 	programs := compile(t, archive.Files[0].Data)
 	var got strings.Builder
@@ -98,7 +98,7 @@ func compile(t *testing.T, policies []byte) []engine.Program {
 	objects := conformance.ReadObjects(t, string(policies))
 	var out []engine.Program
 	for _, d := range dialects.All() {
-		c := engine.Compilation{Limits: engine.DefaultLimits(), Warn: func(e engine.CompileError) { t.Log(&e) }}
+		c := engine.Compilation{Warn: func(e engine.CompileError) { t.Log(&e) }}
 		for _, u := range objects {
 			if d.Accepts(u.GroupVersionKind().GroupKind()) != engine.Foreign {
 				c.Documents = append(c.Documents, engine.NewDocument(u, ""))

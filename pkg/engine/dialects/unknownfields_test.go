@@ -50,7 +50,7 @@ func TestUnknownFieldsAreErrors(t *testing.T) {
 // problemsOf compiles documents in all languages, and returns the places of errors and of unknown fields.
 func problemsOf(objects []*unstructured.Unstructured) []string {
 	var out []string
-	c := engine.Compilation{Limits: engine.DefaultLimits(), Warn: func(w engine.CompileError) {
+	c := engine.Compilation{Warn: func(w engine.CompileError) {
 		if engine.ClassOf(w.Err) == engine.UnknownField {
 			out = append(out, w.Field)
 		}

@@ -37,7 +37,7 @@ func TestPanicIsTheMutatorsFailure(t *testing.T) {
 	}
 	live := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "c", "namespace": "default"}}}
 	var steps recorded
-	out, err := p.Evaluate(t.Context(), engine.Target{Key: engine.KeyOf(live), Object: live}, &engine.World{Limits: engine.DefaultLimits()}, &steps)
+	out, err := p.Evaluate(t.Context(), engine.Target{Key: engine.KeyOf(live), Object: live}, &engine.World{}, &steps)
 	if err != nil || len(out.GetLabels()) != 0 {
 		t.Fatalf("labels %v, error %v", out.GetLabels(), err)
 	}

@@ -50,7 +50,7 @@ func (p *program) Evaluate(ctx context.Context, t engine.Target, w *engine.World
 	}
 	rules, done := limit.Rule(ctx, r)
 	r.clock = limit.ClockOf(rules)
-	r.converge(w.Limits.Rounds)
+	r.converge()
 	done()
 	if err := ctx.Err(); err != nil {
 		return nil, err

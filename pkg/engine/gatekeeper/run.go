@@ -72,8 +72,8 @@ func (r *run) exclude(sink engine.Sink, reason string) {
 // converge runs the set until a round changes nothing, or ends with the object that it
 // began with. The latter is not checked in the first round: where it is true, it is true
 // of the second round too, which mostly changes nothing at all.
-func (r *run) converge(most int) {
-	rounds := min(r.program.rounds, most)
+func (r *run) converge() {
+	rounds := min(r.program.rounds, limit.Rounds)
 	for round := range rounds {
 		start, before := r.object, r.changes
 		for i := range r.program.mutators {

@@ -21,7 +21,7 @@ type describing struct {
 
 func TestDescribe(t *testing.T) {
 	conformance.EachCase(t, "testdata/describe/rules.txtar", func(t *testing.T, c *describing) {
-		compilation := engine.Compilation{Limits: engine.DefaultLimits()}
+		compilation := engine.Compilation{}
 		for _, d := range c.Documents {
 			compilation.Documents = append(compilation.Documents, engine.NewDocument(&unstructured.Unstructured{Object: d}, ""))
 		}

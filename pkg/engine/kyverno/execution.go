@@ -56,7 +56,7 @@ func (e *execution) begin() *variables.Scope {
 		e.why = engine.NewReasons()
 	}
 	in := jmespath.New(e.world.Now, e.world.SeedOf(e.rule.ref, e.matched.Key, e.subject.Key)).WithClock(limit.ClockOf(e.ctx))
-	s := variables.NewScope(in, e.world.Limits)
+	s := variables.NewScope(in)
 	e.scope = s
 	if e.matched.HoldsSecrets() {
 		s.HoldSecret("request", e.matched.Tainted)

@@ -13,6 +13,7 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/jmespath"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/match"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/variables"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/limit"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/policydecode"
 )
 
@@ -206,8 +207,8 @@ func (f *forEachEntry) elements(e *execution, s *variables.Scope) ([]any, error)
 		list = []any{value}
 	}
 	e.visited += len(list)
-	if limit := e.world.Limits.Elements; limit > 0 && e.visited > limit {
-		return nil, e.failed(f.field+".list", fmt.Errorf("the rule visits more than %d elements (limit Elements)", limit))
+	if e.visited > limit.Elements {
+		return nil, e.failed(f.field+".list", fmt.Errorf("the rule visits more than %d elements (limit Elements)", limit.Elements))
 	}
 	return list, nil
 }

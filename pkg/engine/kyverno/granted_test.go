@@ -52,7 +52,7 @@ func TestGrantedAnswersAreCached(t *testing.T) {
 	}
 	raw := &counted{RawReader: cluster.World.Raw}
 	cluster.World.Raw = raw
-	program, err := New().Compile(engine.Compilation{Documents: documents, Limits: engine.DefaultLimits()})
+	program, err := New().Compile(engine.Compilation{Documents: documents})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,6 +10,15 @@ import (
 // Time is how long one rule may take on one object, without the time that it waits for others, such as a server.
 const Time = 5 * time.Second
 
+// The bounds of one evaluation are wide enough for every policy that a server would admit. Policies and cluster contents are
+// untrusted.
+const (
+	Depth       = 128     // nesting of objects, patches and expressions
+	Elements    = 10_000  // of one list that a rule iterates over
+	ContextSize = 2 << 20 // bytes of data that a rule loads beside the object
+	Rounds      = 100     // of any fixed point
+)
+
 // lookEvery is after how many steps a Clock looks at the time.
 const lookEvery = 1 << 10
 

@@ -166,8 +166,8 @@ func (e *execution) namedTargets(evaluation *cel.Evaluation) ([]*effect, error) 
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", field, err)
 	}
-	if len(objects) > e.world.Limits.Elements {
-		return nil, fmt.Errorf("%s: %w", field, &limit.Error{What: "targets", Max: e.world.Limits.Elements})
+	if len(objects) > limit.Elements {
+		return nil, fmt.Errorf("%s: %w", field, &limit.Error{What: "targets", Max: limit.Elements})
 	}
 	var out []*effect
 	for _, u := range objects {

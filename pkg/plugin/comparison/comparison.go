@@ -71,7 +71,7 @@ func (o *Options) Compile() (*Run, error) {
 
 func (r *Run) compile(p *preview.Policies) ([]engine.Program, error) {
 	o := r.options
-	p.Limits, p.Warn = o.World.Limits, func(w engine.CompileError) {
+	p.Warn = func(w engine.CompileError) {
 		if !o.Quiet {
 			fmt.Fprintf(o.ErrOut, "%s: %v\n", w.Severity(), &w)
 		}

@@ -48,7 +48,7 @@ func (f *Factory) options(request engine.Request) *preview.Options {
 		Policies: preview.Policies{Dialects: dialects.All()},
 		Options:  evaluation.Options{Request: request},
 		ErrOut:   f.Streams.ErrOut, Quiet: f.Quiet, Progress: f.progress,
-		World: &engine.World{Now: time.Now(), Seed: rand.Uint64(), Limits: engine.DefaultLimits(), Memo: &engine.Memo{}},
+		World: &engine.World{Now: time.Now(), Seed: rand.Uint64(), Memo: &engine.Memo{}},
 	}
 	o.Rules, o.Strict, o.Annotate, o.EngineView = f.Policies.Rules, f.Policies.Strict, f.Annotate, f.EngineView
 	o.AssumeBinding, o.UserNamed = f.Policies.AssumeBinding, !request.User.Empty()

@@ -49,7 +49,7 @@ func (f PolicyReader) Open() (*cluster.Client, error) {
 // the flags, of the cluster, or of missing policies.
 func (f PolicyReader) Read(ctx context.Context, stdin io.Reader) (Described, error) {
 	out := Described{Policies: preview.Policies{Dialects: dialects.All()}}
-	out.Rules, out.Limits, out.Strict = f.Policies.Rules, engine.DefaultLimits(), f.Policies.Strict
+	out.Rules, out.Strict = f.Policies.Rules, f.Policies.Strict
 	out.AssumeBinding = f.Policies.AssumeBinding
 	if err := f.Policies.Validate(); err != nil {
 		return out, err

@@ -229,7 +229,7 @@ func namesOf(rules []engine.RuleRef) sets.Set[string] {
 func (p *Policies) existing() func(name string) bool {
 	var rules []engine.RuleRef
 	broken := sets.New[string]()
-	p.each(engine.Compilation{Limits: p.Limits, Warn: func(engine.CompileError) {}}, func(program engine.Program, problems []error) {
+	p.each(engine.Compilation{Warn: func(engine.CompileError) {}}, func(program engine.Program, problems []error) {
 		if program != nil {
 			rules = append(rules, program.Rules()...)
 		}

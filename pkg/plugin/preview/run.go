@@ -79,7 +79,7 @@ var ErrNoRules = errors.New("no mutate rule left to evaluate")
 // that knows what is broken, or that of a --only or --skip that names no rule.
 func (o *Options) Compile() (*Run, error) {
 	out := &Run{options: o, troubles: slices.Clone(o.Unreadable)}
-	o.Limits, o.Warn = o.World.Limits, o.warn
+	o.Warn = o.warn
 	broken := func(err error) {
 		fmt.Fprintf(o.ErrOut, "error: %v\n", err)
 		out.troubles = append(out.troubles, err)

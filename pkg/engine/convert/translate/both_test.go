@@ -11,7 +11,6 @@ import (
 	"google.golang.org/protobuf/types/known/structpb"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/cel"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/convert/expr"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/convert/translate"
@@ -79,7 +78,7 @@ func request(object map[string]any) map[string]any {
 }
 
 func kyvernoScope(object map[string]any) *variables.Scope {
-	s := variables.NewScope(jmespath.New(time.Unix(0, 0), 1), engine.DefaultLimits())
+	s := variables.NewScope(jmespath.New(time.Unix(0, 0), 1))
 	s.Set("request", request(object))
 	s.Set("serviceAccountName", "builder")
 	s.Set("serviceAccountNamespace", "shop")

@@ -66,7 +66,7 @@ func (c *loading) load(t *testing.T) (any, error) {
 		from.Globals.Add(u.GetName(), policydecode.Node{Report: &policydecode.Report{}, Value: g})
 	}
 	from.Values.Add(policydecode.Node{Report: strict(t), Value: c.Values})
-	s := variables.NewScope(jmespath.New(from.World.Now, 1), from.World.Limits)
+	s := variables.NewScope(jmespath.New(from.World.Now, 1))
 	for name, value := range c.Names {
 		s.Set(name, value)
 	}
@@ -79,7 +79,7 @@ func (c *loading) load(t *testing.T) (any, error) {
 }
 
 func (c *loading) world(t *testing.T) *engine.World {
-	w := &engine.World{Now: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), Limits: engine.DefaultLimits()}
+	w := &engine.World{Now: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)}
 	if c.Granted {
 		conformance.Grant(w)
 	}

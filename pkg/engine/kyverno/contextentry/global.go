@@ -44,7 +44,7 @@ func (g *global) ask(what string) engine.Ask {
 func (g *global) read(from *Sources, in *jmespath.Interpreter) (any, error) {
 	if g.Call != nil {
 		// An entry belongs to no rule, so that its request has no variables.
-		r, err := g.Call.render(variables.NewScope(in, from.World.Limits))
+		r, err := g.Call.render(variables.NewScope(in))
 		if err != nil {
 			return nil, err
 		}

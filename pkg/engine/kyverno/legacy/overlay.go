@@ -23,8 +23,8 @@ func CompileOverlay(overlay map[string]any) (*Overlay, error) {
 }
 
 func checkAnchors(value any, at string, depth int) error {
-	if most := engine.DefaultLimits().Depth; depth > most {
-		return &limit.Error{What: "levels of nesting in an overlay", Max: most}
+	if depth > limit.Depth {
+		return &limit.Error{What: "levels of nesting in an overlay", Max: limit.Depth}
 	}
 	switch v := value.(type) {
 	case map[string]any:

@@ -6,8 +6,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/pattern"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/limit"
 )
 
 const (
@@ -48,7 +48,7 @@ type node struct {
 }
 
 // Compile reads a patch. The error is about an anchor or a directive, or the
-// patch nests deeper than engine.DefaultLimits.
+// patch nests deeper than limit.Depth.
 func Compile(patch map[string]any) (*Patch, error) {
 	p := &Patch{root: node{value: patch}}
 	if err := p.root.compile(&place{}, 0); err != nil {
@@ -59,8 +59,8 @@ func Compile(patch map[string]any) (*Patch, error) {
 
 // compile reads the value of a node at a path.
 func (n *node) compile(at *place, depth int) error {
-	if limit := engine.DefaultLimits().Depth; depth > limit {
-		return fmt.Errorf("the patch nests deeper than the limit of %d", limit)
+	if depth > limit.Depth {
+		return fmt.Errorf("the patch nests deeper than the limit of %d", limit.Depth)
 	}
 	n.kind = kindOf(n.value)
 	switch value := n.value.(type) {

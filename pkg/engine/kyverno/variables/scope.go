@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/jmespath"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/limit"
 )
@@ -32,7 +31,6 @@ type keeper struct {
 // tree is what a scope shares with all its children.
 type tree struct {
 	interpreter *jmespath.Interpreter
-	limits      engine.Limits
 	secrets     map[string]jmespath.Reading // how much an expression has to read of a name to be confidential
 	secretsRead bool
 }
@@ -53,10 +51,9 @@ type outcome struct {
 	pending bool
 }
 
-// NewScope returns an empty scope. ContextSize of the limits bounds what entries
-// load.
-func NewScope(in *jmespath.Interpreter, l engine.Limits) *Scope {
-	s := &Scope{tree: &tree{interpreter: in, limits: l, secrets: map[string]jmespath.Reading{}}, before: math.MaxInt}
+// NewScope returns an empty scope.
+func NewScope(in *jmespath.Interpreter) *Scope {
+	s := &Scope{tree: &tree{interpreter: in, secrets: map[string]jmespath.Reading{}}, before: math.MaxInt}
 	return s.Child()
 }
 
@@ -158,7 +155,7 @@ func isAbsent(name string, err error) bool {
 
 // account adds a loaded value to what this scope and those above hold.
 func (s *Scope) account(value any) error {
-	room := s.tree.limits.ContextSize
+	room := limit.ContextSize
 	for _, keeper := range s.keepers {
 		room -= keeper.size
 	}
@@ -171,7 +168,7 @@ func (s *Scope) account(value any) error {
 		size = len(text)
 	}
 	if size > room {
-		return fmt.Errorf("context entries hold more than %d bytes (limit ContextSize)", s.tree.limits.ContextSize)
+		return fmt.Errorf("context entries hold more than %d bytes (limit ContextSize)", limit.ContextSize)
 	}
 	s.keepers[0].size += size
 	return nil

@@ -8,13 +8,12 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/jmespath"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/variables"
 )
 
 func newScope() *variables.Scope {
-	return variables.NewScope(jmespath.New(time.Unix(0, 0), 1), engine.DefaultLimits())
+	return variables.NewScope(jmespath.New(time.Unix(0, 0), 1))
 }
 
 // evaluate compiles an expression, and evaluates it on a scope.

@@ -122,8 +122,8 @@ type parser struct {
 }
 
 func (p *parser) parse(value any, path []string) part {
-	if most := engine.DefaultLimits().Depth; len(path) > most {
-		return p.fail(&limit.Error{What: "levels of nesting in a document", Max: most})
+	if len(path) > limit.Depth {
+		return p.fail(&limit.Error{What: "levels of nesting in a document", Max: limit.Depth})
 	}
 	switch v := value.(type) {
 	case string:

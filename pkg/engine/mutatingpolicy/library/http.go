@@ -120,8 +120,8 @@ func (s *Session) raw(ctx context.Context, method, path string, body []byte) (an
 		if err != nil {
 			return nil, err
 		}
-		if len(content) > s.world.Limits.ContextSize {
-			return nil, &limit.Error{What: "bytes in one answer", Max: s.world.Limits.ContextSize}
+		if len(content) > limit.ContextSize {
+			return nil, &limit.Error{What: "bytes in one answer", Max: limit.ContextSize}
 		}
 		var out any
 		if err := utiljson.Unmarshal(content, &out); err != nil {

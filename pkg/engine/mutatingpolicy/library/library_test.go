@@ -19,6 +19,7 @@ import (
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/cel"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/limit"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/mutatingpolicy/library"
 )
 
@@ -41,7 +42,7 @@ func evaluate(t *testing.T, w *engine.World, expression string, object map[strin
 	return v, s, err
 }
 
-func world() *engine.World { return &engine.World{Now: noon, Seed: 7, Limits: engine.DefaultLimits()} }
+func world() *engine.World { return &engine.World{Now: noon, Seed: 7} }
 
 func TestRandomRepeatsWithItsSeed(t *testing.T) {
 	text := func(seed uint64) any {
@@ -128,16 +129,16 @@ func (m *many) List(context.Context, engine.Selection) iter.Seq2[*unstructured.U
 func TestListsAreBoundedAndReadOnce(t *testing.T) {
 	mapper := meta.NewDefaultRESTMapper(nil)
 	mapper.Add(schema.GroupVersionKind{Version: "v1", Kind: "Pod"}, meta.RESTScopeNamespace)
-	reader := &many{objects: 3}
+	reader := &many{objects: limit.Elements}
 	w := world()
-	w.Reader, w.Mapper, w.Memo, w.Limits.Elements = reader, mapper, &engine.Memo{}, 3
+	w.Reader, w.Mapper, w.Memo = reader, mapper, &engine.Memo{}
 	expression := `size(dyn(resource.list("v1", "pods", "")).items) + size(dyn(resource.List("v1", "pods", "")).items)`
 	v, _, err := evaluate(t, w.Watched(), expression, nil)
-	if err != nil || v.Value() != int64(6) || reader.lists != 1 {
-		t.Errorf("%v, %v after %d requests; want 6 after one", v, err, reader.lists)
+	if err != nil || v.Value() != int64(2*limit.Elements) || reader.lists != 1 {
+		t.Errorf("%v, %v after %d requests; want 20000 after one", v, err, reader.lists)
 	}
-	reader.objects, w.Memo = 4, &engine.Memo{}
-	if _, _, err = evaluate(t, w, expression, nil); err == nil || !strings.Contains(err.Error(), "limit of 3 objects in one list") {
+	reader.objects, w.Memo = limit.Elements+1, &engine.Memo{}
+	if _, _, err = evaluate(t, w, expression, nil); err == nil || !strings.Contains(err.Error(), "limit of 10000 objects in one list") {
 		t.Errorf("error %v, want the limit", err)
 	}
 }

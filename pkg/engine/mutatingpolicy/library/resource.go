@@ -89,8 +89,8 @@ func listed(ctx context.Context, w *engine.World, s engine.Selection) (items []u
 			if err = failed; err != nil {
 				return
 			}
-			if len(items) == w.Limits.Elements {
-				err = &limit.Error{What: "objects in one list", Max: w.Limits.Elements}
+			if len(items) == limit.Elements {
+				err = &limit.Error{What: "objects in one list", Max: limit.Elements}
 				return
 			}
 			items = append(items, *u)
