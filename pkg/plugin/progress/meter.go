@@ -9,6 +9,8 @@ import (
 	"sync"
 	"time"
 
+	"k8s.io/apimachinery/pkg/util/wait"
+
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/wording"
 )
 
@@ -71,20 +73,10 @@ func (m *Meter) Start() {
 	if m.options.Terminal {
 		every = Refresh
 	}
-	go m.tick(time.NewTicker(every), m.stopped, m.done)
-}
-
-func (m *Meter) tick(t *time.Ticker, stopped <-chan struct{}, done chan<- struct{}) {
-	defer close(done)
-	defer t.Stop()
-	for {
-		select {
-		case <-t.C:
-			m.draw()
-		case <-stopped:
-			return
-		}
-	}
+	go func(stopped <-chan struct{}, done chan<- struct{}) {
+		defer close(done)
+		wait.Until(m.draw, every, stopped)
+	}(m.stopped, m.done)
 }
 
 // Stop stops showing progress, and clears the line.
