@@ -131,7 +131,7 @@ func (h *base) markdownSummary(b *page, s evaluation.Summary) {
 	for _, text := range h.remarkable(s) {
 		b.WriteString("\n" + text + "\n")
 	}
-	h.rules(b, s)
+	h.table(b, s)
 	for _, list := range h.lists() {
 		markdownList(b, list.title, list.tally)
 	}
@@ -141,21 +141,6 @@ func (h *base) markdownSummary(b *page, s evaluation.Summary) {
 			last.line(Plain, text)
 		}
 		fenced(b, "", last.String())
-	}
-}
-
-// rules is the table of outcomes by rule.
-func (h *base) rules(b *page, s evaluation.Summary) {
-	if h.traced(s) {
-		return
-	}
-	rules := h.listed(s)
-	if len(rules) > 0 {
-		b.WriteString("\n")
-		markdownTable(b, 1, counted(rules, Outcomes(s), func(r engine.RuleRef) string { return cell(wording.Rule(r)) + severity(r.Severity) }))
-	}
-	if n := len(s.Rules) - len(rules); n > 0 {
-		fmt.Fprintf(b, "\n%s matched no object.\n", wording.Plural(n, "rule"))
 	}
 }
 

@@ -92,8 +92,15 @@ func (h *base) table(b *page, s evaluation.Summary) {
 	if h.traced(s) {
 		return
 	}
-	rules := h.listed(s)
-	if len(rules) > 0 {
+	rules, above := h.listed(s), ""
+	if h.markdown {
+		above = "\n"
+	}
+	switch {
+	case len(rules) > 0 && h.markdown:
+		b.WriteString(above)
+		markdownTable(b, 1, counted(rules, Outcomes(s), func(r engine.RuleRef) string { return cell(wording.Rule(r)) + severity(r.Severity) }))
+	case len(rules) > 0:
 		b.table(counted(rules, Outcomes(s), func(r engine.RuleRef) string {
 			if h.wide {
 				return wording.Rule(r)
@@ -111,9 +118,9 @@ func (h *base) table(b *page, s evaluation.Summary) {
 		fmt.Fprintf(b, "%s: see -o table.\n", wording.Plural(n, "more rule"))
 	}
 	if n := len(s.Rules) - matched; n > 0 {
-		fmt.Fprintf(b, "%s matched no object.\n", wording.Plural(n, "rule"))
+		fmt.Fprintf(b, "%s%s matched no object.\n", above, wording.Plural(n, "rule"))
 	}
-	if len(s.Rules) > 0 {
+	if len(s.Rules) > 0 && !h.markdown {
 		b.WriteString("\n")
 	}
 }
