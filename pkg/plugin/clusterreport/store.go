@@ -364,14 +364,7 @@ func count(counts map[[2]string]*Count, result map[string]any) {
 		c = &Count{Policy: at[0], Rule: at[1]}
 		counts[at] = c
 	}
-	switch text("result") {
-	case "fail":
-		c.Fail++
-	case "error":
-		c.Error++
-	case "skip":
-		c.Skip++
-	case "pass":
-		c.Pass++
+	if n := map[string]*int{"fail": &c.Fail, "error": &c.Error, "skip": &c.Skip, "pass": &c.Pass}[text("result")]; n != nil {
+		*n++
 	}
 }

@@ -240,12 +240,11 @@ type overview struct {
 }
 
 // counts are those of a chart, by name.
-type counts struct{ bars map[string]*bar }
+type counts map[string]*bar
 
 // bar is a row of a chart.
 type bar struct {
-	Name    string
-	Value   string // by which the script filters
+	Name    string // by which the script filters
 	Changed int    // objects that would change
 	Broken  int    // objects of which not everything is known, or that would be refused
 	Width   int    // of Changed, out of 100
@@ -257,16 +256,11 @@ type bar struct {
 // objects counts those of the bar, each once.
 func (b *bar) objects() int { return b.Changed + b.Broken - b.both }
 
-func (c *counts) of(name string) *bar {
-	if c.bars == nil {
-		c.bars = map[string]*bar{}
+func (c counts) of(name string) *bar {
+	if c[name] == nil {
+		c[name] = &bar{Name: name}
 	}
-	at := c.bars[name]
-	if at == nil {
-		at = &bar{Name: name, Value: name}
-		c.bars[name] = at
-	}
-	return at
+	return c[name]
 }
 
 // clusterScoped stands in the chart for the objects that have no namespace.
@@ -293,7 +287,7 @@ func (o *overview) add(c *engine.Change, findings []report.Finding) {
 	}
 }
 
-func (c *counts) add(name string, changed, broken bool) {
+func (c counts) add(name string, changed, broken bool) {
 	at := c.of(name)
 	if changed {
 		at.Changed++
@@ -319,11 +313,11 @@ type chart struct {
 }
 
 // chartOf draws those with most objects first.
-func (c *counts) chartOf(title, head, filter string) chart {
+func (c counts) chartOf(title, head, filter string) chart {
 	out := chart{Title: title, Head: head, Filter: filter}
-	for _, b := range c.bars {
+	for _, b := range c {
 		out.Bars = append(out.Bars, b)
-		out.All = append(out.All, b.Value)
+		out.All = append(out.All, b.Name)
 	}
 	slices.Sort(out.All)
 	slices.SortFunc(out.Bars, func(a, b *bar) int {

@@ -321,6 +321,7 @@ const (
 func New(o output.Options) *Printer {
 	p := &Printer{
 		options: o, differ: human.NewDiffer(o), known: map[[32]byte]*change{}, differences: map[section][]*change{},
+		overview: overview{policies: counts{}, namespaces: counts{}},
 		frame: frame{
 			Policy: contentPolicy(script), Style: template.CSS(style), // parts of this package
 			What: "Mutation preview", Done: "evaluated", ClusterChanged: "would change", Context: o.Context,

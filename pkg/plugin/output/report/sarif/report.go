@@ -158,7 +158,13 @@ func (p *Report) Write(s evaluation.Summary) error {
 	for i := range s.Rules {
 		p.rule(s.Rules[i].Rule)
 	}
-	p.bounds()
+	warn := func(n int, format string, args ...any) {
+		if n > 0 {
+			p.notifications = append(p.notifications, object("level", "warning", "message", message(fmt.Sprintf(format, args...))))
+		}
+	}
+	warn(p.leftOut, "%d results are left out: there are no more than %d in a run", p.leftOut, maxResults)
+	warn(p.unlisted, "%d more could not be evaluated than are listed here", p.unlisted)
 	if p.descriptors == nil {
 		p.descriptors = []structured.Object{}
 	}
@@ -182,20 +188,6 @@ func (p *Report) Write(s evaluation.Summary) error {
 	}
 	_, err := io.WriteString(p.out, text+"\n}]}\n")
 	return err
-}
-
-// bounds adds notifications of the bounds that were met.
-func (p *Report) bounds() {
-	if p.leftOut > 0 {
-		p.warn(fmt.Sprintf("%d results are left out: there are no more than %d in a run", p.leftOut, maxResults))
-	}
-	if p.unlisted > 0 {
-		p.warn(fmt.Sprintf("%d more could not be evaluated than are listed here", p.unlisted))
-	}
-}
-
-func (p *Report) warn(text string) {
-	p.notifications = append(p.notifications, object("level", "warning", "message", message(text)))
 }
 
 // plain breaks what SARIF takes for a link.
