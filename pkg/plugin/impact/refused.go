@@ -4,14 +4,14 @@ import (
 	"cmp"
 	"context"
 	"slices"
+	"sync"
 
-	"k8s.io/apimachinery/pkg/api/equality"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/stored"
 )
 
 // rule is one by which the server refuses an update.
@@ -38,11 +38,14 @@ func ImmutableRefusals(c *engine.Change) []engine.Impact {
 	if owner := Workload(c.Before); owner != "" {
 		advice = "change " + owner + " instead"
 	}
-	gvk, concerned := c.After.GroupVersionKind(), make([][]fieldpath.Path, len(rules))
+	decoded := func(u *unstructured.Unstructured) func() map[string]any {
+		return sync.OnceValue(func() map[string]any { return stored.Decode(u).Object })
+	}
+	before, after, concerned := decoded(c.Before), decoded(c.After), make([][]fieldpath.Path, len(rules))
 	for i := range c.Fields {
 		f, place := &c.Fields[i], engine.PathPattern(c.Fields[i].Path)
 		for j := range rules {
-			if rules[j].concerns(place) && !keptByServer(gvk, f) {
+			if rules[j].concerns(place) && !keptByServer(before, after, f) {
 				concerned[j] = append(concerned[j], f.Path)
 			}
 		}
@@ -60,42 +63,15 @@ func ImmutableRefusals(c *engine.Change) []engine.Impact {
 	return out
 }
 
-// keptByServer reports whether the server reads the two values as the same: it has a
-// default for what is removed, and makes no difference between an empty value and none.
-func keptByServer(gvk schema.GroupVersionKind, f *engine.FieldChange) bool {
-	switch f.Kind {
-	case engine.Added:
-		return empty(f.To) && decodesToNothing(gvk, f.Path, f.To)
-	case engine.Removed:
-		return empty(f.From) && decodesToNothing(gvk, f.Path, f.From) || defaulted(f)
+// keptByServer reports whether the server reads the two values as the same: it has a default for what is removed, or, of a Pod,
+// fills it in again (the admission plugin Priority), and makes no difference between an empty value and none.
+func keptByServer(before, after func() map[string]any, f *engine.FieldChange) bool {
+	if f.Kind != engine.Removed && (f.Kind != engine.Added || !empty(f.To)) {
+		return false
 	}
-	return false
-}
-
-// decodesToNothing reports whether the server reads an object with an empty value at a place as it reads
-// one without it. It does where the Go type has a bool, and not where it has a pointer to one, or a map.
-func decodesToNothing(gvk schema.GroupVersionKind, at fieldpath.Path, value any) bool {
-	with, err := scheme.Scheme.New(gvk)
-	if err != nil {
-		return true // no kind of Kubernetes' own
-	}
-	without := with.DeepCopyObject()
-	decoder := runtime.DefaultUnstructuredConverter
-	parent := at[:len(at)-1]
-	return decoder.FromUnstructured(holding(at, value), with) == nil && decoder.FromUnstructured(holding(parent, map[string]any{}), without) == nil &&
-		equality.Semantic.DeepEqual(with, without)
-}
-
-// holding returns an object that has nothing but a value at a path: an element stands for the only one of its list.
-func holding(p fieldpath.Path, value any) map[string]any {
-	for _, e := range slices.Backward(p) {
-		if e.FieldName == nil {
-			value = []any{value}
-		} else {
-			value = map[string]any{*e.FieldName: value}
-		}
-	}
-	return value.(map[string]any)
+	was, _ := diff.Lookup(before(), f.Path)
+	is, _ := diff.Lookup(after(), f.Path)
+	return diff.Same(was, is) || f.Kind == engine.Removed && slices.Contains([]string{"spec.priority", "spec.preemptionPolicy"}, engine.PathPattern(f.Path))
 }
 
 func empty(v any) bool {
@@ -106,29 +82,6 @@ func empty(v any) bool {
 		return len(v) == 0
 	}
 	return v == nil || v == false || v == "" || v == int64(0)
-}
-
-// defaults of fields that the rules below are about; nil stands for a default that
-// depends on other fields. See the defaults.go of each version in
-// k8s.io/kubernetes/pkg/apis.
-var defaults = map[string]any{ //nolint:gochecknoglobals // an immutable table
-	"restartPolicy": "Always", "dnsPolicy": "ClusterFirst", "schedulerName": "default-scheduler",
-	"terminationGracePeriodSeconds": int64(30), "enableServiceLinks": true, "imagePullPolicy": nil,
-	"serviceAccount": nil, "serviceAccountName": nil, "priority": nil, "preemptionPolicy": nil,
-	"terminationMessagePath": "/dev/termination-log", "terminationMessagePolicy": "File",
-	"protocol": "TCP", "defaultMode": int64(420), "apiVersion": "v1", "divisor": "0", "scheme": "HTTP",
-	"timeoutSeconds": int64(1), "periodSeconds": int64(10), "successThreshold": int64(1), "failureThreshold": int64(3),
-	"volumeMode": "Filesystem", "podManagementPolicy": "OrderedReady", "reclaimPolicy": "Delete",
-	"volumeBindingMode": "Immediate", "completionMode": "NonIndexed", "completions": nil, "type": "Opaque", "apiGroup": "rbac.authorization.k8s.io",
-	"attachRequired": true, "volumeLifecycleModes": nil, "clusterIP": nil, "clusterIPs": nil, "ipFamilies": nil,
-}
-
-func defaulted(f *engine.FieldChange) bool {
-	if len(f.Path) == 0 || f.Path[len(f.Path)-1].FieldName == nil {
-		return false
-	}
-	value, ok := defaults[*f.Path[len(f.Path)-1].FieldName]
-	return ok && (value == nil || value == f.From)
 }
 
 // invalid returns which of the values that are written the server will refuse, by its schema.
