@@ -133,7 +133,7 @@ func (h *base) markdownSummary(b *page, s evaluation.Summary) {
 	}
 	h.table(b, s)
 	for _, list := range h.lists() {
-		markdownList(b, list.title, list.tally)
+		h.list(b, list.title, list.tally)
 	}
 	if lines := h.last(s); len(lines) > 0 {
 		last := h.page()
@@ -164,20 +164,6 @@ func severity(s string) string {
 		return ""
 	}
 	return " (" + s + ")"
-}
-
-func markdownList(b *page, title string, t *Counter) {
-	top, rest := t.Top(reasonsListed)
-	if len(top) == 0 {
-		return
-	}
-	b.WriteString("\n" + title + "\n\n")
-	for _, c := range top {
-		fmt.Fprintf(b, "- %d: %s\n", c.N, codeSpan(c.Text))
-	}
-	if rest > 0 {
-		fmt.Fprintf(b, "- %d for other reasons\n", rest)
-	}
 }
 
 // codeSpan shows a text as one line, escaped, between more backticks than it holds.

@@ -199,18 +199,25 @@ func (h *base) list(b *page, title string, t *Counter) {
 	if len(top) == 0 {
 		return
 	}
-	b.WriteString(title + "\n")
+	above, bullet, others, below := "", "%8d  %s", "for other reasons", "\n"
+	if h.markdown {
+		above, bullet, others, below = "\n", "- %d%s", " for other reasons", ""
+	}
+	b.WriteString(above + title + "\n" + above)
 	for _, c := range top {
 		text := c.Text
-		if h.overview.takesOver() {
+		switch {
+		case h.markdown:
+			text = ": " + codeSpan(text)
+		case h.overview.takesOver():
 			text = engine.Shorten(text, lineListed)
 		}
-		b.line(Plain, fmt.Sprintf("%8d  %s", c.N, text))
+		b.line(Plain, fmt.Sprintf(bullet, c.N, text))
 	}
 	if rest > 0 {
-		fmt.Fprintf(b, "%8d  for other reasons\n", rest)
+		b.line(Plain, fmt.Sprintf(bullet, rest, others))
 	}
-	b.WriteString("\n")
+	b.WriteString(below)
 }
 
 // Outcomes are the columns of a table of rules: those that came, and changed, since that nothing changed is an answer.
