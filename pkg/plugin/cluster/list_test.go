@@ -30,7 +30,7 @@ func TestReadList(t *testing.T) {
 		if u.GetKind() != "Pod" || u.GetAPIVersion() != "v1" {
 			t.Errorf("%s is a %s %s", u.GetName(), u.GetAPIVersion(), u.GetKind())
 		}
-		item := itemOf(u)
+		item := ItemOf(u)
 		item.object = nil
 		got = append(got, item)
 	}

@@ -1,6 +1,7 @@
 package cluster_test
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
@@ -145,10 +147,11 @@ func TestWatchedList(t *testing.T) {
 // Two states that differ in nothing but what a server notes have the same digest.
 func TestDigest(t *testing.T) {
 	digest := func(text string) uint64 {
-		i, err := cluster.ReadRawItem([]byte(text))
-		if err != nil {
+		u := &unstructured.Unstructured{}
+		if err := json.Unmarshal([]byte(text), &u.Object); err != nil {
 			t.Fatal(err)
 		}
+		i := cluster.ItemOf(u)
 		return i.Digest()
 	}
 	is := digest(`{"metadata":{"name":"a","uid":"u","resourceVersion":"1","labels":{"a":"b"}},"spec":{"x":[1,{"status":2}]}}`)

@@ -47,13 +47,8 @@ type Spec struct {
 
 // The longest names that Kubernetes makes of others, and takes.
 const (
-	maxLabel        = validation.DNS1123LabelMaxLength
-	cronSuffix      = len("-2147483647") // of the Job that a CronJob makes
-	maxCronJobName  = maxLabel - cronSuffix
-	maxClaimName    = validation.DNS1123SubdomainMaxLength
-	recordsSuffix   = "-records"
-	policiesSuffix  = "-policies"
-	configMapSuffix = policiesSuffix + "-99999"
+	maxLabel       = validation.DNS1123LabelMaxLength
+	maxCronJobName = maxLabel - len("-2147483647") // which the Job that a CronJob makes has behind it
 )
 
 // imageName matches a reference to an image: its registry and path, and perhaps a tag and a digest.
@@ -162,7 +157,7 @@ func (s *Spec) configMaps() (out []*corev1.ConfigMap, notes []string, err error)
 }
 
 func (s *Spec) configMap(index int) *corev1.ConfigMap {
-	name := s.Name + policiesSuffix
+	name := s.Name + "-policies"
 	if index > 0 {
 		name += fmt.Sprintf("-%d", index+1)
 	}

@@ -1,6 +1,7 @@
 package job
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -96,10 +97,7 @@ func (s *Spec) claim() *corev1.PersistentVolumeClaim {
 }
 
 func (s *Spec) claimName() string {
-	if s.Claim != "" {
-		return s.Claim
-	}
-	return s.Name + recordsSuffix
+	return cmp.Or(s.Claim, s.Name+"-records")
 }
 
 // job is a Job whose Pods are tried again, but for a run that ended as it will end again.

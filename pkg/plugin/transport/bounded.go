@@ -42,18 +42,16 @@ func IsTooLarge(err error) bool {
 // Cause returns the error of this package in an error of an HTTP client, which puts the URL
 // around it, with its query; any other error as it is.
 func Cause(err error) error {
-	var own interface {
-		error
-		own()
-	}
-	if errors.As(err, &own) {
-		return own
+	var reached *LimitError
+	var redirect *RedirectError
+	switch {
+	case errors.As(err, &reached):
+		return reached
+	case errors.As(err, &redirect):
+		return redirect
 	}
 	return err
 }
-
-func (*LimitError) own()    {}
-func (*RedirectError) own() {}
 
 // watchKey is the key of the mark of a watch.
 type watchKey struct{}

@@ -263,12 +263,10 @@ func object(t *testing.T, text string) cluster.RawItem {
 	t.Helper()
 	uid, rest, _ := strings.Cut(text, "@")
 	version, value, _ := strings.Cut(rest, "=")
-	i, err := cluster.ReadRawItem(fmt.Appendf(nil, `{"metadata":{"name":%q,"namespace":"shop","uid":%q,"resourceVersion":%q},"data":{"v":%q},"status":{"at":%q}}`,
-		uid, uid, version, value, version))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return i.Own()
+	return cluster.ItemOf(&unstructured.Unstructured{Object: map[string]any{
+		"metadata": map[string]any{"name": uid, "namespace": "shop", "uid": uid, "resourceVersion": version},
+		"data":     map[string]any{"v": value}, "status": map[string]any{"at": version},
+	}}).Own()
 }
 
 // script is what a server does, one listing or watch after the other. The last one blocks.
