@@ -58,14 +58,14 @@ type UnreadInputs struct {
 
 // Run is an evaluation whose policies are compiled.
 type Run struct {
-	options    *Options
-	evaluation *evaluation.Evaluation
-	programs   []engine.Program
-	rules      []engine.RuleRef
-	troubles   []error // of policies that could not be read or compiled
-	unmet      []error // of rules that met no object or warned, in a strict run
-	more       bool    // more objects would change than may
-	untried    []error // of changes that the server should have tried
+	*evaluation.Evaluation
+	options  *Options
+	programs []engine.Program
+	rules    []engine.RuleRef
+	troubles []error // of policies that could not be read or compiled
+	unmet    []error // of rules that met no object or warned, in a strict run
+	more     bool    // more objects would change than may
+	untried  []error // of changes that the server should have tried
 	// untriedChanges counts them.
 	untriedChanges int
 	refused        int // changes, by the server in a dry run
@@ -130,11 +130,8 @@ func (r *Run) World() *engine.World { return r.options.World }
 func (r *Run) prepare() {
 	o := r.options
 	o.Review = (&impact.Reviewer{Reader: o.World.ReadsExisting(), FieldManager: cmp.Or(o.FieldManager, apply.DefaultFieldManager), Unchecked: o.Unchecked}).Review
-	r.evaluation = evaluation.New(r.programs, o.World, o.Options)
+	r.Evaluation = evaluation.New(r.programs, o.World, o.Options)
 }
-
-// Selections returns what the sources of the run have to have; see evaluation.Evaluation.
-func (r *Run) Selections() (own, triggers []engine.Selection) { return r.evaluation.Selections() }
 
 // Descriptions describes the rules.
 func (r *Run) Descriptions() []engine.Description {
@@ -174,7 +171,7 @@ func (r *Run) Each(ctx context.Context, emit func(*engine.Change) error) (evalua
 	summary.Warnings, summary.Overlay = o.Unread.Forbidden, o.Overlay
 	o.Progress.Start()
 	defer o.Progress.Stop()
-	if err := r.evaluation.Prepare(ctx, o.Triggers); err != nil {
+	if err := r.Prepare(ctx, o.Triggers); err != nil {
 		return *summary, err
 	}
 	var lacking rbac.Lacking
@@ -202,11 +199,11 @@ func (r *Run) Each(ctx context.Context, emit func(*engine.Change) error) (evalua
 		fmt.Fprintf(o.ErrOut, "error: %v\n", part)
 		lacking.Of(part)
 	}
-	if summary.Outdated = r.evaluation.Outdated(); len(summary.Outdated) > 0 && !o.Quiet {
+	if summary.Outdated = r.Outdated(); len(summary.Outdated) > 0 && !o.Quiet {
 		fmt.Fprintf(o.ErrOut, "note: rules read what this run changes, as it is now (%s): once it is written, run again until nothing changes\n", engine.Few(summary.Outdated))
 	}
 	if o.MaxObjects > 0 || o.Scope != nil && o.Scope.Percent > 0 {
-		summary.Canary = &evaluation.Canary{LeftOut: r.evaluation.LeftOut(), MaxObjects: o.MaxObjects, More: r.more}
+		summary.Canary = &evaluation.Canary{LeftOut: r.LeftOut(), MaxObjects: o.MaxObjects, More: r.more}
 		if o.Scope != nil {
 			summary.Canary.Percent = o.Scope.Percent
 		}
@@ -255,7 +252,7 @@ var errEnough = errors.New("no more objects may change")
 // evaluate evaluates every object, up to the one that is one more than may change.
 func (r *Run) evaluate(ctx context.Context, emit func(*engine.Change) error) error {
 	changed := 0
-	err := r.evaluation.Run(ctx, r.options.Objects, func(c *engine.Change) error {
+	err := r.Run(ctx, r.options.Objects, func(c *engine.Change) error {
 		if c.Changed() && !c.Denied() {
 			if changed++; r.options.MaxObjects > 0 && changed > r.options.MaxObjects {
 				return errEnough
@@ -305,14 +302,6 @@ func (r *Run) metNothing(s *evaluation.Summary) []engine.RuleRef {
 	}
 	return slices.DeleteFunc(out, func(rule engine.RuleRef) bool { return met[rule] })
 }
-
-// Evaluate evaluates one object as it is now; see evaluation.Evaluation.
-func (r *Run) Evaluate(ctx context.Context, t engine.Target, scoped bool) (*engine.Change, error) {
-	return r.evaluation.Evaluate(ctx, t, scoped)
-}
-
-// Unreadable are the parts of the cluster that could not be read.
-func (r *Run) Unreadable() []*engine.UnreadableError { return r.evaluation.Unreadable() }
 
 // Incomplete reports whether something could not be read, compiled or evaluated, or whether the server
 // refused a change or could not try it.
