@@ -129,11 +129,7 @@ func NewApplyExistingCommand(evaluate flags.Evaluate, name string, streams gener
 			if f.Watch.On && !f.Contexts.Given() { // with which it is an error
 				return exit(f.watch(c, args, streams))
 			}
-			o, err := f.runner(c, args, streams)
-			if err != nil {
-				return err
-			}
-			return exit(o.Run(c.Context()))
+			return run(c.Context())(f.runner(c, args, streams))
 		},
 	}
 	f.addFlags(c.Flags())
@@ -148,7 +144,9 @@ func (f *ApplyFlags) addFlags(set *pflag.FlagSet) {
 	f.Contexts.AddFlags(set)
 	f.Canary.AddFlags(set)
 	f.Canary.AddShardFlag(set)
-	hideOffline(set)
+	for _, name := range offline { // to type one is an error that says what to use
+		set.Lookup(name).Hidden = true
+	}
 	f.Write.AddFlags(set)
 	f.Record.AddFlags(set)
 	f.Output.AddFlags(set, formats.Names(output.Options{Writes: true}))
@@ -161,13 +159,6 @@ var offline = []string{"filename", "kustomize"} //nolint:gochecknoglobals // an 
 
 // errOffline reports that there is nothing to write to.
 var errOffline = errors.New("apply-existing writes to a cluster: -f/--filename and -k/--kustomize work with preview only (its -o manifests prints the changed objects)")
-
-// hideOffline leaves them out of the help. To type one is an error that says what to use.
-func hideOffline(set *pflag.FlagSet) {
-	for _, name := range offline {
-		set.Lookup(name).Hidden = true
-	}
-}
 
 // ToOptions returns the options for the flags.
 func (f *ApplyFlags) ToOptions(c *cobra.Command, args []string, streams genericiooptions.IOStreams) (*ApplyOptions, error) {
@@ -217,10 +208,10 @@ func (f *ApplyFlags) check(c *cobra.Command) error {
 	}
 	err := errors.Join(f.Write.Validate(), flags.CheckFiles(c.Flags()), f.Watch.Validate(c.Flags(), &f.Evaluate, f.Output.Format, watchFormats()...))
 	if f.Watch.On && !f.Yes {
-		err = errors.Join(err, errWatchAsks)
+		err = errors.Join(err, errors.New("--watch writes each change as it comes, and cannot ask: add --yes"))
 	}
 	if f.Watch.On && c.Flags().Changed("on-error") && f.OnError == flags.StopOnError {
-		err = errors.Join(err, errWatchStops)
+		err = errors.Join(err, errors.New("--on-error=stop ends a run at the first failed write, and --watch goes on: leave it out"))
 	}
 	return err
 }
@@ -233,7 +224,7 @@ func (f *ApplyFlags) newOptions(c *cobra.Command, w *factory.Factory, request en
 		return nil, err
 	}
 	if f.Events && !f.Rehearses() {
-		o.Events = &apply.EventRecorder{Creator: w.Client, Now: time.Now, Warn: w.Warn}
+		o.Events = &apply.EventRecorder{Create: w.Client.Create, Now: time.Now, Warn: w.Warn}
 	}
 	return o, nil
 }
@@ -386,28 +377,17 @@ func (f *ApplyFlags) recordedOptions(c *cobra.Command, args []string, streams ge
 // writer is that of a journal.
 func (f *ApplyFlags) load(c *cobra.Command, w *factory.Factory) (*apply.RecordedRun, *journal.Writer, error) {
 	if f.Plan != "" {
-		run, err := loadPlan(f.Plan)
+		p, err := plan.LoadOwn(f.Plan)
 		if err == nil {
-			err = w.CheckRun(c.Context(), &run.Run, f.PlanMaxAge)
+			err = w.CheckRun(c.Context(), &p.Run, f.PlanMaxAge)
 		}
 		if err != nil {
 			return nil, nil, fmt.Errorf("nothing was written: %w", err)
 		}
-		return run, nil, nil
+		return apply.FromPlan(p, f.Plan), nil, nil
 	}
 	return f.resume(c, w)
 }
-
-func loadPlan(path string) (*apply.RecordedRun, error) {
-	p, err := plan.LoadOwn(path)
-	if err != nil {
-		return nil, err
-	}
-	return apply.FromPlan(p, path), nil
-}
-
-// errNotBegun reports that a run had not written anything yet.
-var errNotBegun = errors.New("that run was interrupted before its first write: there is nothing to resume, run the command again")
 
 // resume opens the journal of an interrupted run, and prints how far it had come.
 func (f *ApplyFlags) resume(c *cobra.Command, w *factory.Factory) (*apply.RecordedRun, *journal.Writer, error) {
@@ -462,7 +442,7 @@ func originalOptions(h *journal.Header) string {
 func (f *ApplyFlags) mayResume(c *cobra.Command, w *factory.Factory, j *journal.Journal) error {
 	switch {
 	case !j.Begun:
-		return fmt.Errorf("journal %s: %w", j.Path, errNotBegun)
+		return fmt.Errorf("journal %s: that run was interrupted before its first write: there is nothing to resume, run the command again", j.Path)
 	case j.Header.Command != applyExisting:
 		return fmt.Errorf("journal %s is of the command %s: run that command again instead, it continues where it was", j.Path, j.Header.Command)
 	case c.Flags().Changed("field-manager") && f.FieldManager != j.Header.FieldManager:

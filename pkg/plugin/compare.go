@@ -85,11 +85,7 @@ func NewCompareCommand(evaluate flags.Evaluate, name string, streams genericioop
 			# For a pipeline: a rule that is derived, and that no object exercises, is an error as well
 			%[1]s compare -p old/ --with new/ -f deploy/ -R --strict --report junit=compare.xml`, name)),
 		RunE: func(c *cobra.Command, args []string) error {
-			o, err := f.runner(c, args, streams)
-			if err != nil {
-				return err
-			}
-			return exit(o.Run(c.Context()))
+			return run(c.Context())(f.runner(c, args, streams))
 		},
 	}
 	f.AddInputFlags(c.Flags())

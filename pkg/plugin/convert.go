@@ -100,11 +100,7 @@ func NewConvertCommand(evaluate flags.Evaluate, name string, streams genericioop
 			# What is installed, as policies of Kubernetes itself where they can say it
 			%[1]s convert --from-cluster -A --to auto -o new/`, name)),
 		RunE: func(c *cobra.Command, args []string) error {
-			o, err := f.ToOptions(c, args, streams)
-			if err != nil {
-				return err
-			}
-			return exit(o.Run(c.Context()))
+			return run(c.Context())(f.ToOptions(c, args, streams))
 		},
 	}
 	f.AddInputFlags(c.Flags())

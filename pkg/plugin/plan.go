@@ -71,14 +71,6 @@ func newPlanShowCommand(name string, streams genericiooptions.IOStreams) *cobra.
 	return c
 }
 
-var (
-	errPlanManifests = errors.New("-o manifests prints whole objects, and a plan holds only the changed fields; use preview")
-	errPlanSecrets   = errors.New("--show-secrets: a plan holds no values of Secrets; use preview")
-	// errPlanIncomplete is for reports, which do not show the exit code, if no object is
-	// incomplete.
-	errPlanIncomplete = errors.New("the preview that saved this plan is incomplete: it could not read everything, or the server refused a change or did not try it")
-)
-
 // run reads the plan, prints it, and returns the exit code.
 func (f *PlanShowFlags) run(c *cobra.Command, file string, streams genericiooptions.IOStreams) (int, error) {
 	if err := errors.Join(f.Output.CheckView(c.Flags()), flags.CheckFiles(c.Flags(), file)); err != nil {
@@ -86,9 +78,9 @@ func (f *PlanShowFlags) run(c *cobra.Command, file string, streams genericioopti
 	}
 	switch {
 	case f.Output.Format == formats.Manifests:
-		return ExitNothing, errPlanManifests
+		return ExitNothing, errors.New("-o manifests prints whole objects, and a plan holds only the changed fields; use preview")
 	case f.Output.ShowSecrets:
-		return ExitNothing, errPlanSecrets
+		return ExitNothing, errors.New("--show-secrets: a plan holds no values of Secrets; use preview")
 	}
 	p, err := plan.Load(file)
 	if err != nil {
@@ -134,8 +126,9 @@ func show(p *plan.Plan, printer output.Printer, hints *output.HintCollector) err
 			return err
 		}
 	}
-	if p.Incomplete && p.Summary.Incomplete == 0 {
-		if err := printer.Print(output.Problem{Err: errPlanIncomplete}); err != nil {
+	if p.Incomplete && p.Summary.Incomplete == 0 { // reports do not show the exit code
+		why := errors.New("the preview that saved this plan is incomplete: it could not read everything, or the server refused a change or did not try it")
+		if err := printer.Print(output.Problem{Err: why}); err != nil {
 			return err
 		}
 	}

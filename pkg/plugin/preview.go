@@ -137,11 +137,7 @@ func NewPreviewCommand(evaluate flags.Evaluate, name string, streams genericioop
 			if f.Watch.On && !f.Contexts.Given() { // with which it is an error
 				return exit(f.watch(c, args, streams))
 			}
-			o, err := f.runner(c, args, streams)
-			if err != nil {
-				return err
-			}
-			return exit(o.Run(c.Context()))
+			return run(c.Context())(f.runner(c, args, streams))
 		},
 	}
 	f.addFlags(c.Flags())
@@ -169,6 +165,16 @@ func (f *PreviewFlags) addFlags(set *pflag.FlagSet) {
 // runner is a run on one cluster or on several.
 type runner interface {
 	Run(ctx context.Context) (int, error)
+}
+
+// run returns what runs a command, unless its flags are an error.
+func run(ctx context.Context) func(runner, error) error {
+	return func(o runner, err error) error {
+		if err != nil {
+			return err
+		}
+		return exit(o.Run(ctx))
+	}
 }
 
 func (f *PreviewFlags) runner(c *cobra.Command, args []string, streams genericiooptions.IOStreams) (runner, error) {
@@ -455,11 +461,7 @@ func NewExplainCommand(evaluate flags.Evaluate, name string, streams genericioop
 			return nil
 		},
 		RunE: func(c *cobra.Command, args []string) error {
-			o, err := f.ToOptions(c, args, streams)
-			if err != nil {
-				return err
-			}
-			return exit(o.Run(c.Context()))
+			return run(c.Context())(f.ToOptions(c, args, streams))
 		},
 	}
 	f.AddFlags(c.Flags())

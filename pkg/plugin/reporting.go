@@ -43,7 +43,8 @@ func (m *writtenCluster) writing(c *cobra.Command, w *factory.Factory, f writeFl
 		}
 	}
 	x = w.Executor(f.Write, p.written)
-	x.OnVerified, x.NotTried, x.ShowDrift = p.verified, p.notTried, factory.DriftPrinter(options, w.Streams.ErrOut)
+	x.OnVerified = func() error { return output.Flush(p.Shown) }
+	x.NotTried, x.ShowDrift = p.notTried, factory.DriftPrinter(options, w.Streams.ErrOut)
 	return p, x, err
 }
 
@@ -53,9 +54,6 @@ func (p WritePrinters) print(e output.Event) error { return output.Tee(p.Reports
 
 // written prints the outcome of an object that was to be written.
 func (p WritePrinters) written(r *apply.Result) error { return p.print(output.Written{Result: r}) }
-
-// verified prints what is held, before the user is asked.
-func (p WritePrinters) verified() error { return output.Flush(p.Shown) }
 
 // notTried adds an object to the reports that the run did not come to.
 func (p WritePrinters) notTried(r *apply.Result) error {

@@ -44,7 +44,7 @@ func TestApplyEventsAndMetrics(t *testing.T) {
 	}}
 	written := apply.NewTask(nil, change)
 	var events messages
-	o := &ApplyOptions{Events: &apply.EventRecorder{Creator: &events, Now: time.Now, Warn: func(err error) { t.Error(err) }}}
+	o := &ApplyOptions{Events: &apply.EventRecorder{Create: events.Create, Now: time.Now, Warn: func(err error) { t.Error(err) }}}
 	o.Metrics.Run = metrics.New("apply-existing", "v1")
 	result := apply.Result{Key: web, Outcome: apply.Failed, Status: &apply.Result{Key: web, Outcome: apply.Applied}}
 	o.recordEvents(t.Context(), written, &result)

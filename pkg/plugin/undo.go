@@ -91,11 +91,7 @@ func NewUndoCommand(evaluate flags.Evaluate, name string, streams genericiooptio
 			return nil
 		},
 		RunE: func(c *cobra.Command, args []string) error {
-			o, err := f.runner(c, args, streams)
-			if err != nil {
-				return err
-			}
-			return exit(o.Run(c.Context()))
+			return run(c.Context())(f.runner(c, args, streams))
 		},
 	}
 	c.Flags().BoolVarP(&f.Objects.AllNamespaces, "all-namespaces", "A", false, "Undo what was done to the named objects in all namespaces.")

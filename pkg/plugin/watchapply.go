@@ -22,12 +22,6 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/watch"
 )
 
-// errWatchStops reports that a watch is not to go on.
-var errWatchStops = errors.New("--on-error=stop ends a run at the first failed write, and --watch goes on: leave it out")
-
-// errWatchAsks reports that there is nobody to ask before each write.
-var errWatchAsks = errors.New("--watch writes each change as it comes, and cannot ask: add --yes")
-
 // maxBatch is how many events are evaluated and written at once.
 const maxBatch = 100
 
@@ -146,9 +140,6 @@ func (w *watchedWrites) write(ctx context.Context, e *preview.Run, events []*wat
 // They are to be evaluated again.
 type overtaken map[engine.ObjectKey]bool
 
-// errOvertaken is why.
-var errOvertaken = errors.New("it was changed while its change was to be made")
-
 // named is the key by which an object is known, whichever part of it is written.
 func named(k engine.ObjectKey) engine.ObjectKey {
 	k.Subresource = ""
@@ -182,7 +173,7 @@ const maxTries = 5
 func (w *watchedWrites) again(ctx context.Context, left overtaken, evaluated func() *preview.Run) error {
 	for tries := 0; len(left) > 0; tries++ {
 		if tries == maxTries {
-			w.report(fmt.Errorf("%s: %w, %d times in a row: it is left until something changes it again", engine.Few(slices.Collect(maps.Keys(left))), errOvertaken, tries))
+			w.report(fmt.Errorf("%s: it was changed while its change was to be made, %d times in a row: it is left until something changes it again", engine.Few(slices.Collect(maps.Keys(left))), tries))
 			return nil
 		}
 		if !watch.Pause(ctx, time.Second) {

@@ -124,9 +124,6 @@ func (x *Executor) trim(r *Result) {
 	r.Before, r.After = nil, nil
 }
 
-// errStatusLeft reports that the server went away before the second of the two requests for an object was answered.
-var errStatusLeft = errors.New("the server did not answer any more when the status was to be written: continue with --resume")
-
 // reportNotTried reports what was verified and has no result.
 func (x *Executor) reportNotTried(ready []*Task) error {
 	for _, t := range ready {
@@ -136,7 +133,10 @@ func (x *Executor) reportNotTried(ready []*Task) error {
 		r := t.verified.Result
 		r.Outcome = NotTried
 		if t.stored != nil {
-			status := Result{Key: t.Key, Method: r.Method, Outcome: NotTried, Err: errStatusLeft}
+			status := Result{
+				Key: t.Key, Method: r.Method, Outcome: NotTried,
+				Err: errors.New("the server did not answer any more when the status was to be written: continue with --resume"),
+			}
 			r = *t.stored
 			r.Status = &status
 		}

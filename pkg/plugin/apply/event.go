@@ -17,17 +17,10 @@ import (
 // EventSource is the source of the events.
 const EventSource = "kubectl-mutate"
 
-// EventReason is the reason of the events, as in Kyverno's documentation.
-const EventReason = "PolicyApplied"
-
-// EventCreator creates objects in a cluster.
-type EventCreator interface {
-	Create(ctx context.Context, object *unstructured.Unstructured) error
-}
-
-// EventRecorder records events. It is safe for concurrent use if its fields are.
+// EventRecorder records events. It is safe for concurrent use if its functions are.
 type EventRecorder struct {
-	Creator EventCreator
+	// Create creates an object in the cluster.
+	Create func(context.Context, *unstructured.Unstructured) error
 	// Now is the clock. Never nil.
 	Now func() time.Time
 	// Warn is called with the reason why an event was not recorded. Never nil.
@@ -45,7 +38,7 @@ func (r *EventRecorder) PolicyApplied(ctx context.Context, key engine.ObjectKey,
 	if _, ok := r.forbidden.Load(namespace); ok {
 		return
 	}
-	err := r.Creator.Create(ctx, e)
+	err := r.Create(ctx, e)
 	if err == nil {
 		return
 	}
@@ -73,7 +66,7 @@ func (r *EventRecorder) event(key engine.ObjectKey, rule engine.RuleRef) *unstru
 			"namespace": key.Namespace, "name": key.Name, "uid": string(key.UID),
 		},
 		"type":               "Normal",
-		"reason":             EventReason,
+		"reason":             "PolicyApplied", // as in Kyverno's documentation
 		"message":            fmt.Sprintf("policy %s applied", rule),
 		"source":             map[string]any{"component": EventSource},
 		"reportingComponent": EventSource,

@@ -814,7 +814,7 @@ func (c *creator) Create(_ context.Context, u *unstructured.Unstructured) error 
 
 func recorder(c *creator, warnings *[]string) *EventRecorder {
 	return &EventRecorder{
-		Creator: c, Now: func() time.Time { return time.Date(2026, 1, 2, 4, 4, 5, 6, time.FixedZone("", 3600)) },
+		Create: c.Create, Now: func() time.Time { return time.Date(2026, 1, 2, 4, 4, 5, 6, time.FixedZone("", 3600)) },
 		Warn: func(err error) { *warnings = append(*warnings, err.Error()) },
 	}
 }

@@ -150,9 +150,9 @@ func (t *Task) evaluate(r Evaluation, c *engine.Change, incomplete bool) {
 		case err != nil:
 			return nil, err
 		case now.Denied():
-			return nil, &ObjectError{Key: t.Key, Err: errDeniedNow}
+			return nil, &ObjectError{Key: t.Key, Err: errors.New("the object has changed, and admission would refuse it now")}
 		case now.Incomplete() && !incomplete:
-			return nil, &ObjectError{Key: t.Key, Err: errFailedNow}
+			return nil, &ObjectError{Key: t.Key, Err: errors.New("the object has changed, and a rule fails on it now; preview it again")}
 		}
 		return now, nil
 	}
@@ -170,12 +170,6 @@ func EndpointsOf(c *engine.Change) []string {
 	}
 	return out
 }
-
-// Reasons not to write an object whose change was shown.
-var (
-	errDeniedNow = errors.New("the object has changed, and admission would refuse it now")
-	errFailedNow = errors.New("the object has changed, and a rule fails on it now; preview it again")
-)
 
 // changing returns the rules that changed the object, and those of them that another
 // object triggered, each once.

@@ -158,16 +158,13 @@ type rawList struct {
 	bytes     int // of its text
 }
 
-// errNoItems reports an answer that would read as a list without objects, and is none.
-var errNoItems = errors.New("it has no items")
-
 // readList reads a page of a resource.
 func readList(body []byte, r *resource) (rawList, error) {
 	var content map[string]any
 	err := json.Unmarshal(body, &content)
 	items, isList := content["items"]
 	if _, is := items.([]any); err == nil && !is && (!isList || items != nil) {
-		err = errNoItems
+		err = errors.New("it has no items") // it would read as a list without objects
 	}
 	if err != nil {
 		return rawList{}, fmt.Errorf("%s: the answer is no list: %w", r.mapping.Resource.GroupResource(), err)

@@ -40,9 +40,6 @@ type Watched struct {
 	query  query
 }
 
-// errUnwatchable is why a kind is not watched.
-var errUnwatchable = errors.New("the server does not let them be watched")
-
 // WatchEvent is a change of a Watched.
 type WatchEvent struct {
 	Type watch.EventType // Added, Modified, Deleted, or Bookmark for a new version and nothing else
@@ -60,7 +57,9 @@ func (c *Client) Watches(ctx context.Context, scope engine.Scope, selections []e
 	var out []*Watched
 	for _, k := range kinds {
 		if !k.watchable {
-			unknown = append(unknown, &engine.UnreadableError{What: "changes of " + k.mapping.Resource.GroupResource().String(), Err: errUnwatchable})
+			unknown = append(unknown, &engine.UnreadableError{
+				What: "changes of " + k.mapping.Resource.GroupResource().String(), Err: errors.New("the server does not let them be watched"),
+			})
 			continue
 		}
 		for _, q := range s.queries(k) {
@@ -148,7 +147,7 @@ func (w *Watched) List(ctx context.Context, each func(RawItem) error) (version s
 			version = page.resourceVersion // of later pages, where they were listed anew, it may be later
 		}
 		for _, u := range page.items {
-			if err := each(itemOf(u)); err != nil {
+			if err := each(ItemOf(u)); err != nil {
 				return "", err
 			}
 		}
@@ -210,7 +209,7 @@ func readEvent(line string) (WatchEvent, error) {
 	if err := json.Unmarshal([]byte(line), &read); err != nil {
 		return WatchEvent{}, fmt.Errorf("the answer is no event of a watch: %w", err)
 	}
-	event := WatchEvent{Type: read.Type, Item: itemOf(&unstructured.Unstructured{Object: read.Object})}
+	event := WatchEvent{Type: read.Type, Item: ItemOf(&unstructured.Unstructured{Object: read.Object})}
 	switch event.Type {
 	case watch.Added, watch.Modified, watch.Deleted, watch.Bookmark:
 		return event, nil
@@ -239,20 +238,12 @@ type RawItem struct {
 	text   []byte // in place of the object, of which it takes a tenth
 }
 
-func itemOf(u *unstructured.Unstructured) RawItem {
+// ItemOf returns an object, which must not be changed any more, as an item.
+func ItemOf(u *unstructured.Unstructured) RawItem {
 	return RawItem{
 		Namespace: u.GetNamespace(), Name: u.GetName(), UID: string(u.GetUID()), ResourceVersion: u.GetResourceVersion(),
 		Labels: u.GetLabels(), Controlled: metav1.GetControllerOfNoCopy(u) != nil, object: u,
 	}
-}
-
-// ReadRawItem reads an object as an item.
-func ReadRawItem(body []byte) (RawItem, error) {
-	u, err := readObject(body)
-	if err != nil {
-		return RawItem{}, err
-	}
-	return itemOf(u), nil
 }
 
 // Decode returns the object, which must not be changed.

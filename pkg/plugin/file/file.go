@@ -48,7 +48,7 @@ func New(path string, mode fs.FileMode) (*File, error) {
 		f.direct = true
 		return f, nil
 	case err == nil && info.IsDir():
-		return nil, f.failed(errDirectory)
+		return nil, f.failed(errors.New("is a directory"))
 	case err != nil && !errors.Is(err, fs.ErrNotExist):
 		return nil, f.failed(err)
 	}
@@ -190,20 +190,13 @@ func NewRegular(path string, mode fs.FileMode) (*File, error) {
 	info, err := os.Lstat(path)
 	switch isLink := err == nil && info.Mode()&fs.ModeSymlink != 0; {
 	case f.direct:
-		return nil, f.failed(errIrregular)
+		return nil, f.failed(errors.New("not a regular file"))
 	case isLink:
-		return nil, f.failed(errLink)
+		return nil, f.failed(errors.New("it is a link, which is not followed: name the file itself"))
 	}
 	f.place = path // also if it has become a link meanwhile
 	return f, nil
 }
-
-// Why a path cannot be written.
-var (
-	errDirectory = errors.New("is a directory")
-	errIrregular = errors.New("not a regular file")
-	errLink      = errors.New("it is a link, which is not followed: name the file itself")
-)
 
 // isStream reports whether a path names a file that this process has open already. It
 // may be a regular file to which others write as well.

@@ -118,10 +118,7 @@ func (j *Journal) Count() map[Status]int {
 	return out
 }
 
-var (
-	errNoJournal = errors.New("not a journal")
-	errLocked    = errors.New("another run is writing to it")
-)
+var errLocked = errors.New("another run is writing to it")
 
 // Read reads a journal that other users cannot have written. A last line that is not
 // whole is what a kill leaves behind, and is skipped. The error is an *Error.
@@ -203,7 +200,7 @@ type parser struct {
 
 func (p *parser) finish(lines int) (*Journal, error) {
 	if p.size == 0 {
-		return nil, &Error{Path: p.Path, Line: lines, Err: errNoJournal}
+		return nil, &Error{Path: p.Path, Line: lines, Err: errors.New("not a journal")}
 	}
 	return &p.Journal, nil
 }
@@ -212,13 +209,8 @@ func (p *parser) finish(lines int) (*Journal, error) {
 const firstFormat = "mutate.kubectl.dev/v1alpha1"
 
 var (
-	errNoHeader    = errors.New("the first record must be the header")
-	errNoManager   = errors.New("the header names no field manager")
-	errNoID        = errors.New("the header's ID is none: it has other characters than letters and digits")
-	errOrder       = errors.New("a record is out of order")
-	errOneOf       = errors.New("a line must be exactly one record")
-	errNoSuchEntry = errors.New("no such entry")
-	errNoSuchPart  = errors.New("its entry is not sent to that subresource")
+	errOrder = errors.New("a record is out of order")
+	errOneOf = errors.New("a line must be exactly one record")
 )
 
 // notOfID reports whether an ID cannot have a character. An ID that were a text could pose as another line where it is shown.
@@ -266,7 +258,7 @@ func (p *parser) record(r *record, err error) error {
 		return errOneOf
 	}
 	if first := p.size == 0; first != (r.Header != nil) {
-		return errNoHeader
+		return errors.New("the first record must be the header")
 	}
 	return p.take(r)
 }
@@ -290,9 +282,9 @@ func (p *parser) take(r *record) error {
 		p.Header = *r.Header
 		switch {
 		case p.Header.FieldManager == "":
-			return errNoManager
+			return errors.New("the header names no field manager")
 		case strings.ContainsFunc(p.Header.ID, notOfID):
-			return errNoID
+			return errors.New("the header's ID is none: it has other characters than letters and digits")
 		}
 		return p.Header.Run.Validate()
 	case r.Planned != nil:
@@ -370,9 +362,9 @@ func (p *parser) check(entry int, subresource string) error {
 	case !p.Begun:
 		return errOrder
 	case entry < 0 || entry >= len(p.Entries):
-		return errNoSuchEntry
+		return errors.New("no such entry")
 	case !p.brief && !sends(&p.Entries[entry].Object, subresource): // a glance does not read of what kind the object is
-		return errNoSuchPart
+		return errors.New("its entry is not sent to that subresource")
 	}
 	return nil
 }

@@ -43,9 +43,8 @@ func (e *FileError) Unwrap() error { return e.Err }
 
 // Reasons of a FileError beside those of the file system.
 var (
-	ErrTooLarge = fmt.Errorf("larger than %d MiB", maxFileSize>>20)
-	ErrNoPlan   = errors.New("not a plan: preview --save makes one")
-	ErrDamaged  = errors.New("damaged")
+	ErrNoPlan  = errors.New("not a plan: preview --save makes one")
+	ErrDamaged = errors.New("damaged")
 )
 
 // CheckFormat returns an error if this version of the program does not read
@@ -74,13 +73,10 @@ func Save(path string, p *Plan) error {
 // nothing behind. The error is a *FileError.
 func CheckFile(path string) error {
 	if path == "-" {
-		return &FileError{Path: path, Err: errStream}
+		return &FileError{Path: path, Err: errors.New("a plan is a file, which apply-existing reads: name one")}
 	}
 	return fileError(path, file.Check(path, file.Private))
 }
-
-// errStream reports that a plan is nothing to be piped.
-var errStream = errors.New("a plan is a file, which apply-existing reads: name one")
 
 // fileError is an error of writing a plan. It names its path once.
 func fileError(path string, err error) error {
@@ -140,7 +136,7 @@ func load(path string, check func(*os.File) error) (*Plan, error) {
 	}
 	_, err = text.ReadFrom(io.LimitReader(f, maxFileSize+1))
 	if err == nil && text.Len() > maxFileSize {
-		err = ErrTooLarge
+		err = fmt.Errorf("larger than %d MiB", maxFileSize>>20)
 	}
 	var p *Plan
 	if err == nil {

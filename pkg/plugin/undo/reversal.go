@@ -99,12 +99,8 @@ func (r *Reversal) rule() engine.RuleRef {
 	return engine.RuleRef{Dialect: "undo", Policy: r.Header.ID}
 }
 
-var (
-	errGone        = errors.New("the object no longer exists")
-	errOtherObject = errors.New("the object was deleted, and another one has its name now")
-	// errUnfounded reports a journal that somebody has changed.
-	errUnfounded = errors.New("the journal gives it values that may not be shown, and says that it keeps no values of Secrets (--journal-secrets)")
-)
+// errUnfounded reports a journal that somebody has changed.
+var errUnfounded = errors.New("the journal gives it values that may not be shown, and says that it keeps no values of Secrets (--journal-secrets)")
 
 // unseen warns of values that may not be shown, and which no evaluation makes anew: they are written as the journal has them.
 const unseen engine.Warning = "values that may not be shown are put back as the journal has them; --show-secrets shows them"
@@ -116,7 +112,7 @@ func (r *Reversal) change(ctx context.Context, of *Object) (*engine.Change, erro
 	live, err := r.Executor.Writer.Server.Get(ctx, c.Subject)
 	switch {
 	case apierrors.IsNotFound(err):
-		r.step(c, engine.Failed, errGone)
+		r.step(c, engine.Failed, errors.New("the object no longer exists"))
 		return c, nil
 	case err != nil:
 		return nil, fmt.Errorf("%s: %w", c.Subject, err)
@@ -124,7 +120,7 @@ func (r *Reversal) change(ctx context.Context, of *Object) (*engine.Change, erro
 	if of.Object.UID != "" && of.Object.UID != live.GetUID() {
 		c.Before, c.After = live, live
 		c.Target = engine.Target{Key: c.Subject, Object: live}
-		r.step(c, engine.Failed, errOtherObject)
+		r.step(c, engine.Failed, errors.New("the object was deleted, and another one has its name now"))
 		return c, nil
 	}
 	return r.restore(ctx, of, live), nil
@@ -188,10 +184,6 @@ func (r *Reversal) step(c *engine.Change, outcome engine.Outcome, why error) {
 	c.Steps = append(c.Steps, s)
 }
 
-// errChangedMeanwhile ends the undo of an object of which less can be put back than
-// was shown.
-var errChangedMeanwhile = errors.New("it was changed while this run was under way; run the command again")
-
 // task puts one object back. It holds on to no object: that is read afresh.
 func (r *Reversal) task(of *Object, c *engine.Change) *apply.Task {
 	entry := plan.NewEntry(c)
@@ -203,7 +195,7 @@ func (r *Reversal) task(of *Object, c *engine.Change) *apply.Task {
 	t.Change = func(ctx context.Context, live *unstructured.Unstructured) (*engine.Change, error) {
 		now := r.restore(ctx, of, live)
 		if !keptPaths(now).Difference(shown).Empty() {
-			return nil, &apply.ObjectError{Key: of.Object, Err: errChangedMeanwhile}
+			return nil, &apply.ObjectError{Key: of.Object, Err: errors.New("it was changed while this run was under way; run the command again")}
 		}
 		return now, nil
 	}

@@ -81,9 +81,6 @@ const quietFailures = 3
 // brief is how long a watch of which nothing came has to last to be none that failed.
 const brief = 10 * time.Second
 
-// errBrief is why a watch failed that the server ended at once, without an error.
-var errBrief = errors.New("the server ends each watch at once")
-
 // DefaultBackoff is between attempts to reach a server that does not answer: up to half a minute.
 func DefaultBackoff() wait.Backoff {
 	return wait.Backoff{Duration: 200 * time.Millisecond, Factor: 2, Jitter: 0.5, Steps: 10, Cap: 30 * time.Second}
@@ -134,7 +131,7 @@ func (f *Follower) Run(ctx context.Context) {
 		if f.progress || !f.opened.IsZero() && time.Since(f.opened) >= brief {
 			delay, failures = DefaultBackoff().DelayFunc(), 0
 		} else if failures++; failures == quietFailures {
-			err = cmp.Or(err, errBrief)
+			err = cmp.Or(err, errors.New("the server ends each watch at once"))
 			f.Report(fmt.Errorf("cannot watch %s, trying again: %w", f, err))
 			f.state(err)
 		}
@@ -313,15 +310,12 @@ func (r *Readiness) set(f *Follower, err error) {
 	r.why[f] = err
 }
 
-// errNotBegun is why nothing is ready that is not known yet.
-var errNotBegun = errors.New("what is to be watched is not known yet")
-
 // Err is why one of them does not follow, the first by name; nil if all do.
 func (r *Readiness) Err() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.why == nil {
-		return errNotBegun
+		return errors.New("what is to be watched is not known yet")
 	}
 	var all []error
 	for _, err := range r.why {
