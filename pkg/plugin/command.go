@@ -133,19 +133,7 @@ func NewCommand(name string, streams genericiooptions.IOStreams) *cobra.Command 
 			takePolicies(sub)
 		}
 	}
-	completion.Add(c, completion.Options{
-		Config: config,
-		Values: map[string][]string{
-			"operation": {"auto", "CREATE", "UPDATE", "DELETE"},
-			"dry-run":   {"none", "client", "server"},
-			"on-error":  {flags.StopOnError, flags.ContinueOnError},
-			"for":       purposes(),
-		},
-		Listed:  []string{"output", "group-by", "report", "color"},
-		Objects: []string{"preview", "explain", "compare", applyExisting, "rbac", "job"},
-		Runs:    "undo",
-		Other:   []string{"show", "completion"},
-	})
+	completion.Add(c, config)
 	templates.ActsAsRootCommand(c, nil)
 	c.SetFlagErrorFunc(flagError) // the template's knows no suggestions
 	correctHelp(c, name)

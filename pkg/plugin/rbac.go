@@ -44,11 +44,6 @@ type RBACFlags struct {
 	Config *genericclioptions.ConfigFlags
 }
 
-// purposes are what --for takes.
-func purposes() []string {
-	return []string{string(rbac.Preview), string(rbac.Explain), string(rbac.Apply)}
-}
-
 // NewRBACCommand is `rbac`: the permissions that a run of policies takes.
 func NewRBACCommand(config *genericclioptions.ConfigFlags, name string, streams genericiooptions.IOStreams) *cobra.Command {
 	f := RBACFlags{Config: config, For: string(rbac.Preview), Name: "kubectl-mutate", Output: formats.YAML}
@@ -111,7 +106,7 @@ func (f *RBACFlags) Validate(args []string) error {
 	if f.Output != formats.YAML && f.Output != formats.JSON {
 		return &formats.UnknownFormatError{Format: f.Output, Allowed: []string{formats.YAML, formats.JSON}}
 	}
-	if !slices.Contains(purposes(), f.For) {
+	if !slices.Contains([]rbac.Purpose{rbac.Preview, rbac.Explain, rbac.Apply}, rbac.Purpose(f.For)) {
 		return fmt.Errorf("--for %q: use preview, explain or apply", f.For)
 	}
 	explains := f.For == string(rbac.Explain)

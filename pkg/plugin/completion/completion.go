@@ -21,33 +21,22 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/flags"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/fleet"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/journal"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/rbac"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
 )
 
 // completer completes what only the cluster, the kubeconfig or the policies know. It returns
 // nothing on errors.
-type completer struct{ Options }
+type completer struct {
+	config *genericclioptions.ConfigFlags
+}
 
 // completionTimeout bounds how long a shell waits.
 const completionTimeout = 3 * time.Second
 
-// Options are the options of Add.
-type Options struct {
-	Config *genericclioptions.ConfigFlags
-	// Values has the values of flags, by their names.
-	Values map[string][]string
-	// Listed are the flags whose help, or type, lists their values.
-	Listed []string
-	// Objects are the commands whose arguments are TYPE and TYPE/NAME. Other are those that
-	// complete their arguments themselves, or take files.
-	Objects, Other []string
-	// Runs is the command whose first argument is the ID of a run, or its journal.
-	Runs string
-}
-
 // Add registers completions for the flags and arguments of a command and its subcommands.
-func Add(root *cobra.Command, o Options) {
-	x := completer{o}
+func Add(root *cobra.Command, config *genericclioptions.ConfigFlags) {
+	x := completer{config}
 	complete(root, "namespace", x.namespaces)
 	complete(root, "context", x.ofConfig(contexts))
 	complete(root, "cluster", x.ofConfig(clusters))
@@ -58,10 +47,11 @@ func Add(root *cobra.Command, o Options) {
 // below registers the completions of subcommands.
 func (x completer) below(parent *cobra.Command) {
 	for _, c := range parent.Commands() {
-		for name, values := range x.Values {
-			complete(c, name, cobra.FixedCompletions(values, nothing))
-		}
-		for _, name := range x.Listed {
+		complete(c, "operation", cobra.FixedCompletions([]string{"auto", "CREATE", "UPDATE", "DELETE"}, nothing))
+		complete(c, "dry-run", cobra.FixedCompletions([]string{"none", "client", "server"}, nothing))
+		complete(c, "on-error", cobra.FixedCompletions([]string{flags.StopOnError, flags.ContinueOnError}, nothing))
+		complete(c, "for", cobra.FixedCompletions([]string{string(rbac.Preview), string(rbac.Explain), string(rbac.Apply)}, nothing))
+		for _, name := range []string{"output", "group-by", "report", "color"} { // whose help, or type, lists their values
 			complete(c, name, listedValues(name))
 		}
 		complete(c, "contexts", x.severalContexts)
@@ -76,12 +66,13 @@ func (x completer) below(parent *cobra.Command) {
 				return r.Name()
 			})
 		})
-		switch {
-		case slices.Contains(x.Objects, c.Name()):
+		switch c.Name() {
+		case "preview", "explain", "compare", "apply-existing", "rbac", "job":
 			c.ValidArgsFunction = harmless(x.objects)
-		case c.Name() == x.Runs:
+		case "undo":
 			c.ValidArgsFunction = harmless(x.runs)
-		case !slices.Contains(x.Other, c.Name()):
+		case "show", "completion": // files, or what they complete themselves
+		default:
 			c.ValidArgsFunction = cobra.NoFileCompletions
 		}
 		x.below(c)
@@ -189,11 +180,8 @@ func (x completer) namespaces(c *cobra.Command, _ []string, begun string) ([]str
 	if err != nil {
 		return nil, nothing
 	}
-	return names(c.Context(), client, namespaceList, begun), nothing
+	return names(c.Context(), client, engine.Selection{Version: "v1", Kind: "Namespace"}, begun), nothing
 }
-
-// namespaceList selects all namespaces.
-var namespaceList = engine.Selection{Version: "v1", Kind: "Namespace"} //nolint:gochecknoglobals // an immutable value
 
 // maxCompletions is the maximum number of names.
 const maxCompletions = 500
@@ -215,13 +203,13 @@ func names(ctx context.Context, client *cluster.Client, s engine.Selection, begu
 }
 
 func (x completer) client() (*cluster.Client, error) {
-	return factory.PolicyReader{Config: x.Config}.Open()
+	return factory.PolicyReader{Config: x.config}.Open()
 }
 
 // ofConfig completes the names of one sort that the kubeconfig has.
 func (x completer) ofConfig(names func(*clientcmdapi.Config) iter.Seq[string]) cobra.CompletionFunc {
 	return func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-		raw, err := x.Config.ToRawKubeConfigLoader().RawConfig()
+		raw, err := x.config.ToRawKubeConfigLoader().RawConfig()
 		if err != nil {
 			return nil, nothing
 		}
@@ -264,7 +252,7 @@ func (x completer) rules(c *cobra.Command, _ []string, _ string) ([]string, cobr
 	}
 	ctx, cancel := context.WithTimeout(c.Context(), completionTimeout)
 	defer cancel()
-	read := factory.PolicyReader{Policies: flags.Policies{Paths: paths, FromCluster: installed}, Config: x.Config}
+	read := factory.PolicyReader{Policies: flags.Policies{Paths: paths, FromCluster: installed}, Config: x.config}
 	found, err := read.Read(ctx, strings.NewReader(""))
 	if err != nil {
 		return nil, nothing
@@ -301,7 +289,7 @@ func (x completer) objects(c *cobra.Command, _ []string, begun string) ([]string
 		return nil, nothing
 	}
 	if all, err := c.Flags().GetBool("all-namespaces"); mapping.Scope.Name() == meta.RESTScopeNameNamespace && (err != nil || !all) {
-		if s.Namespace, _, err = x.Config.ToRawKubeConfigLoader().Namespace(); err != nil {
+		if s.Namespace, _, err = x.config.ToRawKubeConfigLoader().Namespace(); err != nil {
 			return nil, nothing
 		}
 	}

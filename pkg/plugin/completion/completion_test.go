@@ -31,13 +31,11 @@ func completedWith(t *testing.T, file string, words ...string) []string {
 	config.KubeConfig = &file
 	root := &cobra.Command{Use: "mutate", SilenceErrors: true, SilenceUsage: true}
 	config.AddFlags(root.PersistentFlags())
-	change := &cobra.Command{Use: "change", Run: func(*cobra.Command, []string) {}}
-	change.Flags().String("color", "", "")
+	change := &cobra.Command{Use: "preview", Run: func(*cobra.Command, []string) {}}
+	change.Flags().String("dry-run", "", "")
 	change.Flags().StringSlice("contexts", nil, "")
 	root.AddCommand(change, &cobra.Command{Use: "other", Run: func(*cobra.Command, []string) {}})
-	completion.Add(root, completion.Options{
-		Config: config, Values: map[string][]string{"color": {"auto", "always"}}, Objects: []string{"change"},
-	})
+	completion.Add(root, config)
 	var out strings.Builder
 	root.SetOut(&out)
 	root.SetErr(&strings.Builder{})
@@ -57,15 +55,15 @@ func TestCompletion(t *testing.T) {
 		words []string
 		want  []string
 	}{
-		"contexts of the kubeconfig, in order":          {[]string{"change", "--context", "st"}, []string{"stable", "staging", ":4"}},
-		"several contexts, and all":                     {[]string{"change", "--contexts", ""}, []string{"production", "stable", "staging", "all", ":4"}},
-		"several contexts behind others":                {[]string{"change", "--contexts", "x,st"}, []string{"x,stable", "x,staging", ":4"}},
-		"clusters":                                      {[]string{"change", "--cluster", ""}, []string{"local", ":4"}},
+		"contexts of the kubeconfig, in order":          {[]string{"preview", "--context", "st"}, []string{"stable", "staging", ":4"}},
+		"several contexts, and all":                     {[]string{"preview", "--contexts", ""}, []string{"production", "stable", "staging", "all", ":4"}},
+		"several contexts behind others":                {[]string{"preview", "--contexts", "x,st"}, []string{"x,stable", "x,staging", ":4"}},
+		"clusters":                                      {[]string{"preview", "--cluster", ""}, []string{"local", ":4"}},
 		"users":                                         {[]string{"other", "--user", "m"}, []string{"me", ":4"}},
-		"the values that a flag takes":                  {[]string{"change", "--color", ""}, []string{"auto", "always", ":4"}},
+		"the values that a flag takes":                  {[]string{"preview", "--dry-run", ""}, []string{"none", "client", "server", ":4"}},
 		"no files where a command takes no arguments":   {[]string{"other", ""}, []string{":4"}},
-		"nothing where the cluster does not answer":     {[]string{"change", "deploy"}, []string{":6"}},
-		"no namespaces where the cluster does not, too": {[]string{"change", "--namespace", ""}, []string{":4"}},
+		"nothing where the cluster does not answer":     {[]string{"preview", "deploy"}, []string{":6"}},
+		"no namespaces where the cluster does not, too": {[]string{"preview", "--namespace", ""}, []string{":4"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if diff := cmp.Diff(c.want, completed(t, c.words...)); diff != "" {
@@ -95,7 +93,7 @@ func TestCompletionOfHostileNames(t *testing.T) {
 	if err := os.WriteFile(file, content, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	offered := completedWith(t, file, "change", "--context", "")
+	offered := completedWith(t, file, "preview", "--context", "")
 	offered = offered[:len(offered)-1]
 	if len(offered) < 50 {
 		t.Errorf("only %q are offered", offered)
