@@ -161,7 +161,11 @@ func (p *HistoryPrinter) table(b *strings.Builder, runs []journal.Run) {
 	rows := [][]string{{"ID", "STARTED", "CONTEXT", "COMMAND", "PLANNED", "APPLIED", "UNCHANGED", "FAILED", "IN DOUBT", "LEFT", "UNDONE"}}
 	for i := range runs {
 		r := &runs[i]
-		row := []string{wording.Cell(r.ID), r.Started.Local().Format(time.DateTime), wording.Cell(r.Context), wording.Cell(historyCommand(r))}
+		command := r.Command
+		if r.Undoes != "" {
+			command += " of " + r.Undoes
+		}
+		row := []string{wording.Cell(r.ID), r.Started.Local().Format(time.DateTime), wording.Cell(r.Context), wording.Cell(command)}
 		for _, n := range []int{r.Planned, r.Applied, r.Unchanged, r.Failed, r.InDoubt, r.Left, r.Undone} {
 			row = append(row, strconv.Itoa(n))
 		}
@@ -174,14 +178,6 @@ func (p *HistoryPrinter) table(b *strings.Builder, runs []journal.Run) {
 	}
 	b.WriteString(wording.Table(rows))
 	p.next(b, runs)
-}
-
-// historyCommand returns the command of a run, and what it undid.
-func historyCommand(r *journal.Run) string {
-	if r.Undoes != "" {
-		return r.Command + " of " + r.Undoes
-	}
-	return r.Command
 }
 
 // next writes how to resume the latest interrupted run, and how to undo the latest one.

@@ -228,17 +228,13 @@ func waitForRollouts(ctx context.Context, server Server, keys []engine.ObjectKey
 	case ctx.Err() != nil:
 		return errors.Join(ctx.Err(), errors.New("stopped waiting for rollouts"))
 	case wait.Interrupted(err):
-		return rolloutTimeout(timeout, left)
+		waiting := make([]string, len(left))
+		for i, l := range left {
+			waiting[i] = fmt.Sprintf("%s: %s", l.key, l.why)
+		}
+		return fmt.Errorf("not rolled out after %s: %s", timeout, strings.Join(waiting, "; "))
 	}
 	return err
-}
-
-func rolloutTimeout(after time.Duration, left []rollout) error {
-	waiting := make([]string, len(left))
-	for i, l := range left {
-		waiting[i] = fmt.Sprintf("%s: %s", l.key, l.why)
-	}
-	return fmt.Errorf("not rolled out after %s: %s", after, strings.Join(waiting, "; "))
 }
 
 // lookAtRollouts reads the workloads once, and returns those that are not ready.

@@ -13,13 +13,6 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 )
 
-// The kinds of questions: everyone may ask about themselves, and those who may
-// create subjectaccessreviews about anybody.
-const (
-	selfReviews    = "selfsubjectaccessreviews"
-	subjectReviews = "subjectaccessreviews"
-)
-
 // Authorizer asks an API server, each question once. It is safe for concurrent use.
 type Authorizer struct {
 	server engine.RawReader
@@ -73,9 +66,9 @@ func (a *Authorizer) ask(ctx context.Context, resource string, body []byte) (eng
 // review is a request as the server takes it, and the resource to send it to. Both kinds have the same fields, but that one about the
 // user of this run has no user.
 func review(r engine.AccessRequest) (resource string, body []byte, err error) {
-	resource, kind := subjectReviews, "SubjectAccessReview"
+	resource, kind := "subjectaccessreviews", "SubjectAccessReview"
 	if r.User.Empty() {
-		resource, kind = selfReviews, "SelfSubjectAccessReview"
+		resource, kind = "selfsubjectaccessreviews", "SelfSubjectAccessReview" // which everyone may ask
 	}
 	spec := authorizationv1.SubjectAccessReviewSpec{User: r.User.Username, Groups: r.User.Groups}
 	if r.Path != "" {

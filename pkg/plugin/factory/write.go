@@ -63,24 +63,23 @@ func DriftPrinter(options output.Options, errOut io.Writer) func(*plan.Drift) er
 	options.Out, options.Color, options.Query, options.Hint = errOut, false, "", nil
 	options.GroupBy = output.ByObject
 	show := func(title string, c *engine.Change) error {
-		if _, err := fmt.Fprintf(errOut, "%s\n", title); err != nil || c.Changed() {
-			return errors.Join(err, printChange(options, c))
+		if _, err := fmt.Fprintf(errOut, "%s\n", title); err != nil {
+			return err
 		}
-		_, err := fmt.Fprintln(errOut, "    nothing to change")
-		return err
+		if !c.Changed() {
+			_, err := fmt.Fprintln(errOut, "    nothing to change")
+			return err
+		}
+		printer, err := formats.New(formats.Diff, options)
+		if err != nil {
+			return err
+		}
+		return errors.Join(printer.Print(output.Evaluated{Change: c}), output.Flush(printer))
 	}
 	return func(d *plan.Drift) error {
 		err := show(fmt.Sprintf("%s: this was planned:", d.Object), &d.Planned)
 		return errors.Join(err, show(fmt.Sprintf("%s: this would be done now:", d.Object), &d.Now))
 	}
-}
-
-func printChange(options output.Options, c *engine.Change) error {
-	printer, err := formats.New(formats.Diff, options)
-	if err != nil {
-		return err
-	}
-	return errors.Join(printer.Print(output.Evaluated{Change: c}), output.Flush(printer))
 }
 
 // Recorded describes the run that is about to be evaluated, so that it can be repeated.

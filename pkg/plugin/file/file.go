@@ -3,6 +3,7 @@ package file
 
 import (
 	"bufio"
+	"cmp"
 	"crypto/rand"
 	"errors"
 	"io"
@@ -117,8 +118,8 @@ func (f *File) Commit() error {
 		return f.failed(err)
 	}
 	err := f.buffer.Flush()
-	if err == nil && !f.direct {
-		err = f.durable()
+	if err == nil && !f.direct { // a machine that stops after the renaming would otherwise come back with a name and no content
+		err = cmp.Or(f.file.Chmod(f.mode), f.file.Sync())
 	}
 	if err != nil {
 		return f.failed(errors.Join(err, f.Discard()))
@@ -135,15 +136,6 @@ func (f *File) Commit() error {
 		err = errors.Join(err, os.Remove(f.file.Name()))
 	}
 	return f.failed(err)
-}
-
-// durable writes the file to the disk with its mode: a machine that stops after the
-// renaming would otherwise come back with a name and no content.
-func (f *File) durable() error {
-	if err := f.file.Chmod(f.mode); err != nil {
-		return err
-	}
-	return f.file.Sync()
 }
 
 // Discard removes what was written, unless it was committed.

@@ -135,7 +135,8 @@ func (s Policies) related(documents []engine.Document) []engine.Document {
 	var out []engine.Document
 	for _, d := range documents {
 		kind := d.Key.GroupKind
-		if s.Accepts(kind) == engine.Foreign && !wellKnownInput(kind) && !params[kind] {
+		if s.Accepts(kind) == engine.Foreign && !slices.Contains(wellKnownInputs[kind.Group], kind.Kind) &&
+			kind.Group != "rbac.authorization.k8s.io" && !params[kind] {
 			s.Warn(d.Origin, describe(d)+" is not a policy: ignored"+meant(kind))
 			continue
 		}
@@ -218,10 +219,6 @@ var wellKnownInputs = map[string][]string{
 	"": {"Namespace", "ConfigMap", "Secret", "ServiceAccount"}, "apiextensions.k8s.io": {"CustomResourceDefinition"},
 	"admissionregistration.k8s.io": {"MutatingAdmissionPolicyBinding"}, "kyverno.io": {"PolicyException", "GlobalContextEntry"},
 	"policies.kyverno.io": {"PolicyException"}, "config.gatekeeper.sh": {"Config"},
-}
-
-func wellKnownInput(kind schema.GroupKind) bool {
-	return kind.Group == "rbac.authorization.k8s.io" || slices.Contains(wellKnownInputs[kind.Group], kind.Kind)
 }
 
 // parameterKinds collects the kinds that policies name as those of their

@@ -146,7 +146,7 @@ func (r *Reader) readStream(ctx context.Context, content stream, input Files, yi
 		r.buffer = bufio.NewReaderSize(nil, 64<<10)
 	}
 	r.buffer.Reset(content)
-	documents := newSplitter(r.buffer, cmp.Or(r.MaxDocument, defaultMaxDocument))
+	documents := splitter{from: r.buffer, limit: cmp.Or(r.MaxDocument, defaultMaxDocument)}
 	aliases := aliasBudget
 	for {
 		parts, end := documents.batch()

@@ -35,10 +35,6 @@ type splitter struct {
 	done    bool
 }
 
-func newSplitter(r *bufio.Reader, limit int) *splitter {
-	return &splitter{from: r, limit: limit}
-}
-
 // next returns the next document that has content, or io.EOF.
 func (s *splitter) next() (part, error) {
 	if s.line == 0 && !s.done {

@@ -175,7 +175,8 @@ func (p *parser) parse(in io.Reader) (*Journal, error) {
 			return nil, &Error{Path: p.Path, Err: err}
 		}
 		if err := p.line(line); err != nil {
-			if _, end := lines.Peek(1); number > 1 && errors.Is(end, io.EOF) && isTorn(err) {
+			var notJSON *json.SyntaxError
+			if _, end := lines.Peek(1); number > 1 && errors.Is(end, io.EOF) && errors.As(err, &notJSON) {
 				p.Torn = true // a crash of the machine may leave rubbish up to the end
 				return p.finish(number)
 			}
@@ -183,12 +184,6 @@ func (p *parser) parse(in io.Reader) (*Journal, error) {
 		}
 		p.size += int64(len(line))
 	}
-}
-
-// isTorn reports whether a line is no JSON at all.
-func isTorn(err error) bool {
-	var syntax *json.SyntaxError
-	return errors.As(err, &syntax)
 }
 
 // parser builds a journal record by record.

@@ -248,20 +248,16 @@ func (e *Entry) Drift(now *engine.Change) *Drift {
 	d := &Drift{Object: e.Object, Planned: shown.Change(), Now: masked.Change(e.Object)}
 	slices.SortFunc(drifted, func(a, b fieldpath.Path) int { return a.Compare(b) })
 	for i, p := range drifted {
-		if i == 0 || !p.Equals(drifted[i-1]) {
-			d.Fields = append(d.Fields, DriftedField{Path: e.shownPath(now, p), By: writtenSince(e.LastWrite.Time, OwnersOf(now.Before, p))})
+		if i > 0 && p.Equals(drifted[i-1]) {
+			continue
 		}
+		by := writtenSince(e.LastWrite.Time, OwnersOf(now.Before, p))
+		for _, f := range slices.Concat(e.Fields, now.Fields) {
+			p = f.ShownPath(p)
+		}
+		d.Fields = append(d.Fields, DriftedField{Path: p, By: by})
 	}
 	return d
-}
-
-// shownPath returns a path as it may be shown: up to a name that was made of a Secret, by the entry or by the change that is
-// made now.
-func (e *Entry) shownPath(now *engine.Change, p fieldpath.Path) fieldpath.Path {
-	for _, f := range slices.Concat(e.Fields, now.Fields) {
-		p = f.ShownPath(p)
-	}
-	return p
 }
 
 // comparable returns the change that is made now, to be compared with the entry.

@@ -180,7 +180,11 @@ func answers(w output.Written) []engine.Impact {
 		if why := untried(w); why != nil {
 			return []engine.Impact{say(engine.ImpactUntried, "no dry run: "+why.Error(), "")}
 		}
-		return []engine.Impact{say(engine.ImpactRefused, refusal(w), "")}
+		refusal := w.Explanation()
+		if rejected := (*apply.RejectedError)(nil); errors.As(w.Err, &rejected) {
+			refusal = "the server refuses it: " + rejected.Text
+		}
+		return []engine.Impact{say(engine.ImpactRefused, refusal, "")}
 	}
 	var out []engine.Impact
 	if w.Unverified != nil {
@@ -193,15 +197,6 @@ func answers(w output.Written) []engine.Impact {
 		out = append(out, say(engine.ImpactAltered, text, ""))
 	}
 	return out
-}
-
-// refusal is what the server says of a change that it refuses.
-func refusal(w output.Written) string {
-	var rejected *apply.RejectedError
-	if errors.As(w.Err, &rejected) {
-		return "the server refuses it: " + rejected.Text
-	}
-	return w.Explanation()
 }
 
 // untried returns why the server has not answered; nil if it has, or need not.

@@ -75,7 +75,10 @@ func (r Run) Needs() (needs []Need, notes []string, err error) {
 		}
 		c.reports()
 	}
-	c.noteWildcards()
+	if len(c.ruling) > 0 {
+		c.note("policies match kinds by a wildcard, so that the roles allow patching %s, which controls what others may do; "+
+			"name the kinds in the policies, leave rules out with --skip, or name types", strings.Join(c.ruling, ", "))
+	}
 	return slices.DeleteFunc(slices.Clone(c.needs), c.implied), c.notes, nil
 }
 

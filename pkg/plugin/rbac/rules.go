@@ -19,7 +19,9 @@ func (c *collector) write(d *engine.Description) {
 		}
 		for _, target := range d.Targets {
 			for _, s := range c.targets(target) {
-				c.writeTargets(d, s)
+				for _, m := range c.kinds(s) {
+					c.patch(about(m, s), c.parts(d, s, m))
+				}
 			}
 		}
 		return
@@ -40,21 +42,6 @@ func (c *collector) write(d *engine.Description) {
 
 // rulingGroups have kinds that rule over others, which the author of a wildcard may not have thought of.
 var rulingGroups = []string{"rbac.authorization.k8s.io", "admissionregistration.k8s.io", "apiextensions.k8s.io", "apiregistration.k8s.io"} //nolint:gochecknoglobals // an immutable table
-
-// writeTargets patches what a rule changes in place of what it matches.
-func (c *collector) writeTargets(d *engine.Description, s engine.Selection) {
-	for _, m := range c.kinds(s) {
-		c.patch(about(m, s), c.parts(d, s, m))
-	}
-}
-
-// noteWildcards adds a note on the kinds that rule over others and that a wildcard covers.
-func (c *collector) noteWildcards() {
-	if len(c.ruling) > 0 {
-		c.note("policies match kinds by a wildcard, so that the roles allow patching %s, which controls what others may do; "+
-			"name the kinds in the policies, leave rules out with --skip, or name types", strings.Join(c.ruling, ", "))
-	}
-}
 
 // patch adds what writing to the parts of an object takes.
 func (c *collector) patch(need Need, parts []string) {

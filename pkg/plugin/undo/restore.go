@@ -86,8 +86,9 @@ func (r *restoring) takeBack() {
 		}
 	}
 	for _, u := range units {
-		list, element, ok := splitElement(u.Path)
-		if !ok || ordered.Has(list) {
+		last := len(u.Path) - 1
+		list, element := u.Path[:last], u.Path[last]
+		if element.FieldName != nil || ordered.Has(list) { // no element that came, went or moved
 			continue
 		}
 		ordered.Insert(list)
@@ -341,13 +342,6 @@ func unitsOf(p diff.Partial) []engine.FieldChange {
 		out = append(out, u)
 	}
 	return out
-}
-
-// splitElement splits the path of a list element that comes, goes or moves into
-// that of the list and the element. It returns false for any other path.
-func splitElement(p fieldpath.Path) (list fieldpath.Path, element fieldpath.PathElement, ok bool) {
-	last := len(p) - 1
-	return p[:last], p[last], p[last].FieldName == nil
 }
 
 // content is what is at a path.
