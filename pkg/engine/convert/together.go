@@ -65,6 +65,10 @@ func (r *rule) withControllers(all []*rule, admission bool) *rule {
 		if !d.derived || d.index != r.index {
 			continue
 		}
+		// A kind of the same name in another group need not have what the variables read: they would fail, and the request be denied.
+		if alwaysThere(r.kindsOf()) == nil || alwaysThere(d.kindsOf()) == nil {
+			return nil
+		}
 		podless := d.inPod()
 		if podless == nil || joined != nil && !podless.says(joined) || !slices.Equal(d.rules[0].Operations, r.rules[0].Operations) {
 			return nil
