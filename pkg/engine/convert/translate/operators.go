@@ -308,15 +308,18 @@ func (c *condition) member(key, value Value) expr.Expr {
 	return c.memberOfScalar(key, m)
 }
 
-// memberOfAny translates the operators for a key of which nothing is known: it is asked what it is. A map is no member, and
-// a list that is not one of scalars is taken for none.
+// memberOfAny translates the operators for a key of which nothing is known: it is asked what it is. A map is no member, also in a
+// list; where members are patterns, which may match its text in Kyverno, a list that is not one of scalars is taken for none.
 func (c *condition) memberOfAny(key Value, m members) expr.Expr {
 	holds := within(c.Scope, key.name, func(name string) expr.Expr { // so that it is written once
 		v := expr.Name(name)
 		one := c.memberOfScalar(Expression(expr.Call("string", v), Text), m)
-		several := c.memberOfList(Expression(v, ListOf(Type{kinds: isScalar})), m)
-		e := c.fresh("elements")
-		scalars := expr.Macro(v, "all", e, isOf(expr.Name(e), isScalar))
+		elements, scalars := Any, expr.Bool(true)
+		if !m.listed || slices.ContainsFunc(m.all, selector.HasWildcard) {
+			e := c.fresh("elements")
+			elements, scalars = Type{kinds: isScalar}, expr.Macro(v, "all", e, isOf(expr.Name(e), isScalar))
+		}
+		several := c.memberOfList(Expression(v, ListOf(elements)), m)
 		return expr.Macro(expr.List(key.plain), "exists", name, expr.Or(expr.And(isOf(v, isScalar), one), expr.And(isOf(v, isList), scalars, several)))
 	})
 	return expr.And(key.has, holds)
@@ -438,7 +441,12 @@ func (c *condition) memberOfScalar(key Value, m members) expr.Expr {
 // memberOfList translates the operators for several keys.
 func (c *condition) memberOfList(key Value, m members) expr.Expr {
 	old := c.operator == match.In || c.operator == match.NotIn
-	found := func(item Value) expr.Expr { return m.among(item, old) }
+	found := func(item Value) expr.Expr {
+		if item.typ.is(isScalar) {
+			return m.among(item, old)
+		}
+		return expr.And(isOf(item.plain, isScalar), m.among(Expression(item.plain, Type{kinds: isScalar}), old))
+	}
 	missing := func(item Value) expr.Expr { return expr.Not(found(item)) }
 	if !key.Elements().is(isScalar) && key.Elements().kinds != 0 {
 		panic(unsupported("the operator "+string(c.operator), "the key is a list of objects", "ask for a field of them"))
