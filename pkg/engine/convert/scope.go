@@ -59,7 +59,7 @@ func (s *scope) within(p place, kind string) {
 	known := !slices.Contains(slices.Collect(maps.Values(kinds)), true)
 	is := expr.Equal(expr.Call("type", p.plain), expr.Name(kind))
 	if kind == "scalar" {
-		is = expr.Not(expr.Binary("in", expr.Call("type", p.plain), expr.List(expr.Name("map"), expr.Name("list"))))
+		is = expr.And(expr.NotEqual(expr.Call("type", p.plain), expr.Name("map")), expr.NotEqual(expr.Call("type", p.plain), expr.Name("list")))
 	}
 	switch {
 	case ok && known, len(p.path) == 0, p.path[0] == "metadata":

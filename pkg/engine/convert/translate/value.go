@@ -311,7 +311,15 @@ func (v Value) field(name string) Value {
 	if v.has == nil && !asKey && expr.IsIdentifier(name) {
 		f.has = expr.Call("has", f.plain)
 	}
-	return f.in(v)
+	return f.in(v).notNull()
+}
+
+// notNull is a value that is not there where it is null, as one without a type may be: CEL's optionals have a null for a value.
+func (v Value) notNull() Value {
+	if v.typ.kinds == 0 && !v.typ.in.EmptyIsAbsent && expr.IsPath(v.plain) {
+		v.has, v.opt = expr.And(v.has, expr.NotEqual(v.plain, expr.Null())), nil
+	}
+	return v
 }
 
 // in is a part of a value. CEL has an error for the name of a field where the value is a list, which one without a type may be; JMESPath
@@ -364,7 +372,10 @@ func (v Value) key(name expr.Expr) Value {
 	f := Value{typ: v.typ.element(), plain: expr.Index(v.plain, name), lenient: v.lenient}
 	f.opt = expr.OptionalIndex(v.holder(), name)
 	f.has = expr.HasValue(f.opt)
-	return f.in(v)
+	if f = f.in(v); expr.IsPath(v.plain) {
+		return f.notNull()
+	}
+	return f
 }
 
 // at is an element of a list; one that is not there is null.
