@@ -4,7 +4,6 @@ import (
 	"context"
 	"iter"
 	"slices"
-	"sync"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/evaluation"
@@ -55,8 +54,6 @@ type Comparison struct {
 	world      *engine.World
 	options    Options
 	propagates bool
-
-	only sync.Map // Comparisons in one operation only, by that
 }
 
 // lane is the evaluation of one side for one operation.
@@ -133,8 +130,11 @@ func (c *Comparison) Prepare(ctx context.Context, src engine.Source) error {
 //
 // A request that has an operation is compared as that.
 func (c *Comparison) Object(ctx context.Context, t engine.Target) (*Result, error) {
+	options := c.options
+	options.requests = t.Key.Subresource != ""
 	if op := t.Request.Operation; op != "" && (len(c.operations) > 1 || c.operations[0] != op) {
-		out, err := c.as(op).Object(ctx, t)
+		options.Operations = []engine.Operation{op}
+		out, err := NewComparison(c.sides, c.world, options).Object(ctx, t)
 		if out != nil {
 			out.Everywhere = false
 		}
@@ -143,8 +143,6 @@ func (c *Comparison) Object(ctx context.Context, t engine.Target) (*Result, erro
 	if !c.propagates {
 		return c.evaluated(ctx, t)
 	}
-	options := c.options
-	options.requests = t.Key.Subresource != ""
 	fresh := NewComparison(c.sides, c.world, options)
 	if err := fresh.Prepare(ctx, alone{t}); err != nil {
 		return nil, err
@@ -157,16 +155,6 @@ func (c *Comparison) Object(ctx context.Context, t engine.Target) (*Result, erro
 		return nil
 	})
 	return worst, err
-}
-
-// as is the comparison in one operation only.
-func (c *Comparison) as(o engine.Operation) *Comparison {
-	made, _ := c.only.LoadOrStore(o, sync.OnceValue(func() *Comparison {
-		options := c.options
-		options.Operations = []engine.Operation{o}
-		return NewComparison(c.sides, c.world, options)
-	}))
-	return made.(func() *Comparison)() //nolint:forcetypeassert // nothing else is stored
 }
 
 // alone is a source, and a page, of one object.

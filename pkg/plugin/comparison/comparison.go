@@ -123,7 +123,7 @@ func (r *Run) Each(ctx context.Context, emit func(*compare.Result) error) (compa
 	o, tally := r.options, r.comparison.NewTally()
 	o.Progress.Start()
 	defer o.Progress.Stop()
-	var from bases
+	from := bases{map[string]bool{}, map[string][]engine.Target{}, map[string]int{}, nil}
 	err := r.comparison.Prepare(ctx, o.Triggers)
 	if err == nil {
 		err = r.comparison.Run(ctx, o.Objects, func(result *compare.Result) error {

@@ -24,42 +24,40 @@ const basesOfKind = 3
 // bases collects objects from which variants are derived: of each kind the first, those first that a
 // side changes. It also knows which differences the objects show.
 type bases struct {
-	shown           map[string]bool // by likeness
-	changed, others map[string][]engine.Target
-	order           []string
+	shown   map[string]bool            // by likeness
+	targets map[string][]engine.Target // by kind
+	changed map[string]int             // the first of them
+	order   []string
 }
 
 func (b *bases) add(r *compare.Result) {
 	if r.Verdict.Differs() {
-		if b.shown == nil {
-			b.shown = map[string]bool{}
-		}
 		b.shown[likeness(r)] = true
 	}
 	if r.Target.Object == nil || r.Target.Key.Subresource != "" {
 		return
 	}
 	kind := r.Target.Object.GroupVersionKind().String()
-	if b.changed == nil {
-		b.changed, b.others = map[string][]engine.Target{}, map[string][]engine.Target{}
-	}
-	if len(b.changed[kind])+len(b.others[kind]) == 0 {
+	all, at := b.targets[kind], b.changed[kind]
+	switch {
+	case len(all) == 0:
 		b.order = append(b.order, kind)
+	case at == basesOfKind, !r.Changed() && len(all) == basesOfKind:
+		return
 	}
-	into := b.others
 	if r.Changed() {
-		into = b.changed
+		b.changed[kind]++
+	} else {
+		at = len(all)
 	}
-	if len(into[kind]) < basesOfKind {
-		into[kind] = append(into[kind], r.Target)
-	}
+	all = slices.Insert(all, at, r.Target)
+	b.targets[kind] = all[:min(len(all), basesOfKind)]
 }
 
-func (b *bases) targets() []engine.Target {
+func (b *bases) all() []engine.Target {
 	var out []engine.Target
 	for _, kind := range b.order {
-		all := append(b.changed[kind], b.others[kind]...)
-		out = append(out, all[:min(len(all), basesOfKind)]...)
+		out = append(out, b.targets[kind]...)
 	}
 	return out
 }
@@ -123,7 +121,7 @@ func (r *Run) variants(ctx context.Context, from *bases, emit func(*compare.Resu
 		batch = batch[:0]
 		return err
 	}
-	for v := range generator.Variants(ctx, from.targets()) {
+	for v := range generator.Variants(ctx, from.all()) {
 		if batch = append(batch, v); len(batch) == cap(batch) {
 			if err := flush(); err != nil {
 				return tally, generator, err

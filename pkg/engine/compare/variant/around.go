@@ -30,10 +30,18 @@ func (v Variant) after(do step) (Variant, bool) {
 	return v, do(&v)
 }
 
-// at is the object with an index beside the variant, or its own for -1; nil for one that was removed.
+// The indexes of objects that are not beside a variant.
+const (
+	itsNamespace = -2
+	itself       = -1
+)
+
+// at is the object with an index beside the variant, or its own; nil for one that was removed, or a Namespace that it has not.
 func (v *Variant) at(beside int) *unstructured.Unstructured {
 	switch {
-	case beside < 0:
+	case beside == itsNamespace:
+		return v.Namespace
+	case beside == itself:
 		return v.Object
 	case beside < len(v.Beside):
 		return v.Beside[beside]

@@ -122,36 +122,6 @@ func appended(path fieldpath.Path, e fieldpath.PathElement) fieldpath.Path {
 	return append(path[:len(path):len(path)], e)
 }
 
-// stripped is an object as a server has it, without the empty lists and maps that it drops before a policy sees the object.
-func (g *Generator) stripped(ctx context.Context, u *unstructured.Unstructured) *unstructured.Unstructured {
-	if u == nil {
-		return nil
-	}
-	content, _ := stripped(u.Object, g.kind(ctx, u.GroupVersionKind()).typ).(map[string]any)
-	return &unstructured.Unstructured{Object: content}
-}
-
-// stripped returns a value without what a server drops.
-func stripped(v any, t diff.Type) any {
-	switch v := v.(type) {
-	case map[string]any:
-		out := make(map[string]any, len(v))
-		for name, below := range v {
-			if of := t.Field(name); !of.Absent(below) {
-				out[name] = stripped(below, of)
-			}
-		}
-		return out
-	case []any:
-		out := make([]any, len(v))
-		for i, item := range v {
-			out[i] = stripped(item, t.Element())
-		}
-		return out
-	}
-	return v
-}
-
 // required are the fields that a struct at a path may not go without.
 func (k *kind) required(t diff.Type, path fieldpath.Path) []string {
 	name := path.String()
@@ -336,5 +306,5 @@ func (g *Generator) valid(ctx context.Context, v Variant) bool {
 	if old := v.OldObject; old != nil && (engine.KeyOf(old).Named() != engine.KeyOf(v.Object).Named() || !g.Valid(ctx, old)) {
 		return false
 	}
-	return g.Valid(ctx, v.Object) && !slices.ContainsFunc(v.Beside, func(u *unstructured.Unstructured) bool { return !g.Valid(ctx, u) })
+	return g.Valid(ctx, v.Object) && (v.Namespace == nil || g.Valid(ctx, v.Namespace)) && !slices.ContainsFunc(v.Beside, func(u *unstructured.Unstructured) bool { return !g.Valid(ctx, u) })
 }

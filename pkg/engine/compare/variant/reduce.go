@@ -4,7 +4,6 @@ import (
 	"context"
 	"slices"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
@@ -12,8 +11,7 @@ import (
 const maxReductions = 400
 
 // Reduce returns the smallest variant that it finds, of which still holds what is so of the given one. It leaves out
-// one object beside it, field or element after the other, as long as all stays valid, and labels of its
-// Namespace.
+// one object beside it, field or element after the other, also of its Namespace, as long as all stays valid.
 func (g *Generator) Reduce(ctx context.Context, v Variant, holds func(Variant) bool) Variant {
 	left := maxReductions
 	try := func(smaller Variant) bool {
@@ -29,33 +27,20 @@ func (g *Generator) Reduce(ctx context.Context, v Variant, holds func(Variant) b
 	}
 	for again := true; again; {
 		again = false
-		for i := -1; i < len(v.Beside); i++ {
+		for i := itsNamespace; i < len(v.Beside); i++ {
 			again = reduced(&v, i, try) || again
-		}
-	}
-	if v.Namespace == nil {
-		return v
-	}
-	for _, field := range []string{labels, "annotations"} {
-		entries, _, _ := unstructured.NestedStringMap(v.Namespace.Object, "metadata", field)
-		for _, key := range sortedKeys(entries) {
-			if key != corev1.LabelMetadataName {
-				fewer, _ := v.after(func(v *Variant) bool {
-					unstructured.RemoveNestedField(v.Namespace.Object, "metadata", field, key)
-					return true
-				})
-				try(fewer)
-			}
 		}
 	}
 	return v
 }
 
-// reduced tries what is left of a variant without each part of an object, the one with an index beside it or its own for
-// -1, and reports whether it could do without one.
+// reduced tries what is left of a variant without each part of the object that Variant.at returns, and reports whether it could do without one.
 func reduced(v *Variant, beside int, try func(Variant) bool) bool {
-	again := false
-	for _, way := range ways(v.at(beside).Object, nil) {
+	again, u := false, v.at(beside)
+	if u == nil {
+		return false
+	}
+	for _, way := range ways(u.Object, nil) {
 		one, changed := v.after(changing(beside, func(u *unstructured.Unstructured) bool {
 			_, found := without(u.Object, way)
 			return found

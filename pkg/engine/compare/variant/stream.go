@@ -8,6 +8,8 @@ import (
 	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/stored"
 )
 
 // stream yields variants.
@@ -25,13 +27,14 @@ func (s *stream) emit(v Variant) bool {
 	if s.ended || s.ctx.Err() != nil {
 		return false
 	}
-	v.Object, v.OldObject = s.stripped(s.ctx, v.Object), s.stripped(s.ctx, v.OldObject)
-	v.Beside = slices.Clone(v.Beside)
-	for i, u := range v.Beside {
-		v.Beside[i] = s.stripped(s.ctx, u)
-	}
 	sum := fnv.New64a()
-	if err := json.NewEncoder(sum).Encode([]any{v.Key.Subresource, v.Object, v.OldObject, v.Request.User, v.Request.DryRun, v.Namespace, v.Beside, v.Alone}); err != nil {
+	objects := slices.Concat([]*unstructured.Unstructured{v.Object, v.OldObject}, v.Beside) // as a server has them
+	for i, u := range objects {
+		if u != nil {
+			objects[i] = stored.Decode(u)
+		}
+	}
+	if err := json.NewEncoder(sum).Encode([]any{v.Key.Subresource, objects, v.Request.User, v.Request.DryRun, v.Namespace, v.Alone}); err != nil {
 		return true
 	}
 	known := s.seen[sum.Sum64()]
@@ -50,7 +53,7 @@ func (s *stream) steps(base Variant) []step {
 	if len(base.Beside) > 0 {
 		ways = append(ways, each(s.elsewhere(), together))
 	}
-	lists := [][]step{inTurn([][]step{s.mutations(base.Object, -1), inTurn(ways)})}
+	lists := [][]step{inTurn([][]step{s.mutations(base.Object, itself), inTurn(ways)})}
 	for i, u := range base.Beside {
 		lists = append(lists, slices.Concat([]step{removed(i)}, s.renamed(i), s.mutations(u, i)))
 	}
@@ -71,14 +74,14 @@ func inTurn[T any](lists [][]T) []T {
 	return out
 }
 
-// mutations are the differences in the fields of an object: the one with an index beside a variant, or its own for -1.
+// mutations are the differences in the fields of the object that Variant.at returns.
 func (s *stream) mutations(u *unstructured.Unstructured, beside int) []step {
 	k := s.kind(s.ctx, u.GroupVersionKind())
 	var out []step
 	for i := range k.mutations {
 		change := changing(beside, func(u *unstructured.Unstructured) bool { return k.apply(&k.mutations[i], u.Object) })
 		out = append(out, change)
-		if beside < 0 && s.literals.words["oldObject"] {
+		if beside == itself && s.literals.words["oldObject"] {
 			out = append(out, func(v *Variant) bool {
 				v.OldObject = v.Object.DeepCopy()
 				return change(v)
