@@ -245,12 +245,13 @@ func reads(f *policydecode.Fields, context []policydecode.Node) bool {
 	return slices.ContainsFunc(values, func(value any) bool { return needs(value, names) })
 }
 
-// needs reports whether a value has no meaning unless one of the names has: a variable begins with it.
+// needs reports whether a value has no meaning unless one of the names has: a variable begins with it, which reads an entry even
+// where there is a default.
 func needs(value any, names map[string]bool) bool {
 	return anyText(value, func(text string) bool {
 		return slices.ContainsFunc(variables.Inspect(text).Variables, func(v variables.Variable) bool {
 			ast, err := jmespath.Parse(v.Text)
-			for err == nil && (ast.NodeType == gojmespath.ASTSubexpression || ast.NodeType == gojmespath.ASTIndexExpression) {
+			for err == nil && slices.Contains([]gojmespath.ASTNodeType{gojmespath.ASTSubexpression, gojmespath.ASTIndexExpression, gojmespath.ASTOrExpression}, ast.NodeType) {
 				ast = ast.Children[0]
 			}
 			name, _ := ast.Value.(string)

@@ -458,6 +458,10 @@ func (c *Conversion) policy(rules []*rule, simplest bool) *policy {
 				m.comment = "rule " + r.name
 			}
 			m.when = when
+			known := slices.DeleteFunc(slices.Clone(common), func(c expr.Expr) bool { // the next mutations see another object than the policy's conditions
+				return p.existing != nil || len(p.mutations) > 0 && (expr.Mentions(c, expr.Name("object")) || p.admission && mentionsVariables(c))
+			})
+			m.cel = expr.Given(m.cel, append(known, when...))
 			p.mutations = append(p.mutations, m)
 		}
 	}

@@ -91,12 +91,17 @@ func (c *converter) images(r *rule, s *scope, fields map[string]any) {
 		for _, field := range append(spec, list) {
 			at = at.field(field, s.sure(at, field))
 		}
-		found := expr.Call("optional.ofNonZeroValue", imagesOf(at.elements(), written))
-		entries = append(entries, expr.Entry{Key: expr.String(list), Value: found, Optional: true})
+		entries = append(entries, expr.Entry{Key: expr.String(list), Value: at.elements()})
 		all[list] = translate.MapOf(translate.StructOf(image, always...))
 	}
+	found := func(in expr.Expr) expr.Expr { return expr.Call("optional.ofNonZeroValue", imagesOf(in, written)) }
+	value := expr.Object("", expr.Entry{Key: entries[0].Key, Value: found(entries[0].Value), Optional: true})
+	if list := expr.Name("l"); len(entries) > 1 { // one expression for all lists
+		each := expr.Object("", expr.Entry{Key: list, Value: found(expr.Name("all")), Optional: true})
+		value = expr.Method(expr.Object("", entries...), "transformMapEntry", list, expr.Name("all"), each)
+	}
 	r.inside = r.inside || c.To == MutatingAdmissionPolicy // whose conditions see no variables
-	variable := r.define(imagesName, expr.Object("", entries...))
+	variable := r.define(imagesName, value)
 	s.Define(imagesName, translate.Expression(expr.Variable(variable), translate.StructOf(all)))
 }
 

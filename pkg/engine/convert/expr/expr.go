@@ -121,6 +121,53 @@ func Replace(e, part, by Expr) Expr {
 	})
 }
 
+// Given is an expression where some conditions hold, which it does not ask for again: neither for one of them, nor, in a macro over a list, for
+// what holds for all its elements.
+func Given(e Expr, known []Expr) Expr {
+	known = Operands(And(known...), "&&")
+	if e.op != constant && (Contains(known, e) || slices.ContainsFunc(known, func(by Expr) bool { return givenBy(e, by) })) {
+		return Bool(true)
+	}
+	body := slices.DeleteFunc(slices.Clone(known), func(k Expr) bool { // about another variable of the name
+		return (e.op == calling || e.op == method) && slices.ContainsFunc(e.args, func(arg Expr) bool { return arg.op == variable && Mentions(k, arg) })
+	})
+	if of, name := bound(e); of != nil {
+		for _, k := range known {
+			if over, element := bound(k); k.is(method, "all") && Same(over, of) && Same(element, name) {
+				body = append(body[:len(body):len(body)], k.args[2])
+			}
+		}
+	}
+	out := e.Map(func(part Expr) Expr {
+		if len(e.args) > 0 && part == e.args[0] {
+			return Given(part, known)
+		}
+		return Given(part, body)
+	})
+	switch {
+	case e.op == chain && e.kind == Dyn:
+		return joined(e.name, out.args)
+	case e.op == choice && e.kind == Dyn:
+		return Cond(out.args[0], out.args[1], out.args[2])
+	case e.is(prefix, "!"):
+		return Not(out.args[0])
+	case e.op == parentheses && e.kind == Dyn:
+		return Parentheses(out.args[0])
+	}
+	return out
+}
+
+// bound are the list of a macro and the variable that stands for its elements; nil for any other expression.
+func bound(e Expr) (list, element Expr) {
+	switch {
+	case e.is(method, "transformList") && len(e.args) > 3:
+		return e.args[0], e.args[2]
+	case len(e.args) == 3 && slices.ContainsFunc([]string{"all", "exists", "filter", "map"}, func(name string) bool { return e.is(method, name) }):
+		return e.args[0], e.args[1]
+	}
+	return nil, nil
+}
+
 // Fields are those of an object of a type; none of any other expression.
 func Fields(e Expr, typ string) []Entry {
 	if e.op != object || e.name != typ {
@@ -387,7 +434,7 @@ func joined(op string, conditions []Expr) Expr {
 	}
 	if neutral {
 		operands = slices.DeleteFunc(slices.Clone(operands), func(c Expr) bool {
-			return slices.ContainsFunc(operands, func(by Expr) bool { return givenBy(c, by) })
+			return slices.ContainsFunc(operands, func(by Expr) bool { return givenBy(c, by) || c != by && Contains(Operands(c, "||"), by) })
 		})
 	}
 	switch len(operands) {
