@@ -261,7 +261,7 @@ var topics = []topic{ //nolint:gochecknoglobals // an immutable table
 		"yes", "watch",
 	}},
 	{"Policies", []string{"only", "skip", "values", "strict", "assume-binding", "allow-unknown-kinds", "allow-http", "allow-registry", "annotate", "engine-view"}},
-	{"Objects", []string{"kustomize", "recursive", "world", "field-selector", "max-objects", "percent", "percent-seed", "shard", "variants", "seed", "unverified"}},
+	{"Objects", []string{"kustomize", "recursive", "world", "field-selector", "max-objects", "percent", "percent-seed", "shard", "variants", "seed", "unverified", "replication-controllers"}},
 	{"The request that policies see", []string{"operation", "request-user", "request-group"}},
 	{"Checks and writes", []string{
 		"validate", "max-changes", "skip-rejected", "include-managed", "take-from", "force-conflicts", "field-manager", "on-error", "max-failures",

@@ -100,7 +100,7 @@ func replayConverted(t *testing.T, c *replayCase, policy string) string {
 // same as the original, whether that is all of it or not.
 func (c *conversionCase) convert(t *testing.T) string {
 	t.Helper()
-	args := []string{"convert", "-p", c.policy, "-f", c.objects, "--to", c.to, "--variants=60", "--request-user", "dev-jane"}
+	args := []string{"convert", "-p", c.policy, "-f", c.objects, "--to", c.to, "--variants=60", "--request-user", "dev-jane", "--replication-controllers"}
 	if c.world != "" {
 		args = append(args, "--world", c.world)
 	}

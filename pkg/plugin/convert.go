@@ -50,7 +50,8 @@ type ConvertFlags struct {
 	Directory string
 	Variants  flags.Variants
 	// Unverified prints what is not verified, too.
-	Unverified bool
+	Unverified             bool
+	ReplicationControllers bool
 }
 
 // ConvertOptions are what a conversion needs.
@@ -108,6 +109,7 @@ func NewConvertCommand(evaluate flags.Evaluate, name string, streams genericioop
 	c.Flags().StringVarP(&f.Directory, "output", "o", convertYAML, "yaml to print the policies, or a directory for a file for each policy, named after the old one; it is created if it is not there.")
 	f.Variants.AddFlags(c.Flags(), "Compare each policy with its original on up to this many variants of objects. Without this flag, on up to 2,000 if a rule changes none of these.")
 	c.Flags().BoolVar(&f.Unverified, "unverified", false, "Also print what does not do the same as its original, or could not be compared with it.")
+	c.Flags().BoolVar(&f.ReplicationControllers, "replication-controllers", false, "Also convert the rules that Kyverno derives for ReplicationControllers, which a MutatingPolicy for Pods does not get by itself.")
 	return c
 }
 
@@ -149,7 +151,10 @@ func (f *ConvertFlags) ToOptions(c *cobra.Command, args []string, streams generi
 		more = variant.DefaultLimit
 	}
 	return &ConvertOptions{
-		Options:   conversion.Options{Options: o, To: to, Variants: f.Variants.Variants, MoreVariants: more, Seed: f.Variants.Seed, Unverified: f.Unverified},
+		Options: conversion.Options{
+			Options: o, To: to, Variants: f.Variants.Variants, MoreVariants: more, Seed: f.Variants.Seed, Unverified: f.Unverified,
+			ReplicationControllers: f.ReplicationControllers,
+		},
 		Directory: directory, Out: w.Streams.Out,
 	}, nil
 }

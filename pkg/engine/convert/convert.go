@@ -44,6 +44,8 @@ type Options struct {
 	Reader engine.Reader
 	// Documents has the PolicyExceptions, among others.
 	Documents []engine.Document
+	// ReplicationControllers has the rules that autogen derives for them, which autogen of a MutatingPolicy does not.
+	ReplicationControllers bool
 	// Taken are the names that other new policies have, as of Form.Names.
 	Taken map[string]bool
 }
@@ -55,6 +57,24 @@ type Conversion struct {
 	rules    []*rule
 	options  Options
 	one      bool // no rule is applied after one that changes the object
+	notes    []string
+}
+
+// autogenAnnotation names the controllers that a policy wants rules for.
+const autogenAnnotation = "pod-policies.kyverno.io/autogen-controllers"
+
+// withAutogenOf is a policy that wants rules for some controllers.
+func withAutogenOf(d engine.Document, controllers string) engine.Document {
+	object := d.Object().DeepCopy()
+	annotations := object.GetAnnotations()
+	if annotations == nil {
+		annotations = map[string]string{}
+	}
+	annotations[autogenAnnotation] = controllers
+	object.SetAnnotations(annotations)
+	out := engine.NewDocument(object, d.Origin)
+	out.Line = d.Line
+	return out
 }
 
 // Accepts reports whether a document is a policy that can be converted.
@@ -73,6 +93,11 @@ func Describe(d engine.Document) []engine.Description {
 
 // Convert converts the rules of a policy that mutate.
 func Convert(ctx context.Context, d engine.Document, o Options) *Conversion {
+	_, limited := d.Object().GetAnnotations()[autogenAnnotation]
+	without := !limited && !o.ReplicationControllers
+	if without {
+		d = withAutogenOf(d, "CronJob,DaemonSet,Deployment,Job,ReplicaSet,StatefulSet")
+	}
 	c := &converter{Options: o, document: d, ctx: ctx}
 	out := &Conversion{document: d, options: o}
 	if text, _, _ := unstructured.NestedString(d.Object().Object, "spec", "applyRules"); text == "One" {
@@ -104,6 +129,9 @@ func Convert(ctx context.Context, d engine.Document, o Options) *Conversion {
 		}
 	}
 	out.rules = slices.DeleteFunc(c.rules, func(r *rule) bool { return refused[r.index] })
+	if without && slices.ContainsFunc(out.rules, func(r *rule) bool { return r.derived }) {
+		out.notes = []string{"ReplicationControllers are left out, for which the old policy has rules, too; --replication-controllers keeps them"}
+	}
 	if out.one {
 		out.onlyFirst()
 	}
@@ -158,7 +186,7 @@ func (c *Conversion) Rules() []string {
 
 // Notes say what the new rules do otherwise than the old ones where no object at hand need show it.
 func (c *Conversion) Notes() []string {
-	var out []string
+	out := slices.Clone(c.notes)
 	written := slices.DeleteFunc(slices.Clone(c.rules), func(r *rule) bool { return r.derived })
 	for _, r := range written {
 		for _, note := range r.notes {
@@ -216,16 +244,11 @@ func (c *Conversion) Old() *unstructured.Unstructured {
 		}
 		spec["rules"], whole["spec"] = rules, spec
 	}
-	out := (&unstructured.Unstructured{Object: whole}).DeepCopy()
+	out := engine.NewDocument((&unstructured.Unstructured{Object: whole}).DeepCopy(), c.document.Origin)
 	if !derived { // another rule may have kept the policy from having any
-		annotations := out.GetAnnotations()
-		if annotations == nil {
-			annotations = map[string]string{}
-		}
-		annotations["pod-policies.kyverno.io/autogen-controllers"] = "none"
-		out.SetAnnotations(annotations)
+		out = withAutogenOf(out, "none")
 	}
-	return out
+	return out.Object()
 }
 
 // Forms are the ways to write the new policies, the simplest first: manifests, without what is said about them.
@@ -504,7 +527,7 @@ func ofWebhook(u *unstructured.Unstructured, field, before string) any {
 func carried(annotations map[string]string) map[string]string {
 	out := map[string]string{}
 	for key, value := range annotations {
-		if key != "pod-policies.kyverno.io/autogen-controllers" && key != engine.LastApplied {
+		if key != autogenAnnotation && key != engine.LastApplied {
 			out[key] = value
 		}
 	}

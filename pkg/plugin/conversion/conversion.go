@@ -36,6 +36,8 @@ type Options struct {
 	// none of these. Seed chooses among them.
 	Variants, MoreVariants int
 	Seed                   uint64
+	// ReplicationControllers is that of convert.Options.
+	ReplicationControllers bool
 	// Unverified keeps what does not do the same as its original.
 	Unverified bool
 
@@ -278,7 +280,9 @@ func meet(a, b *engine.Description) bool {
 }
 
 func (o *Options) conversion(ctx context.Context, d engine.Document, to convert.Target, taken map[string]bool) *convert.Conversion {
-	return convert.Convert(ctx, d, convert.Options{To: to, Mapper: o.World.Mapper, Reader: o.World.Reader, Documents: o.Documents, Taken: taken})
+	return convert.Convert(ctx, d, convert.Options{
+		To: to, Mapper: o.World.Mapper, Reader: o.World.Reader, Documents: o.Documents, Taken: taken, ReplicationControllers: o.ReplicationControllers,
+	})
 }
 
 // chooses reports whether --only and --skip leave a rule.
