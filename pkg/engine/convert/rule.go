@@ -236,6 +236,9 @@ func (c *converter) types(kinds []schema.GroupVersionKind) []diff.Type {
 }
 
 func (c *converter) typeOf(kind schema.GroupVersionKind) diff.Type {
+	if diff.BuiltIn(kind.Group) { // which know no null
+		return diff.TypeOf(c.ctx, c.Reader, kind)
+	}
 	s, err := c.Reader.Schema(c.ctx, kind)
 	if err != nil || s.NonNull == nil {
 		return diff.NewType(nil, kind)
