@@ -13,6 +13,7 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/limit"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/stored"
 )
 
 // Options tune a run. The zero value is ready for use.
@@ -409,6 +410,7 @@ func guarded(r engine.RuleRef, t engine.Target, s engine.Sink, run func() (*unst
 // recorder is the Sink of one object.
 type recorder struct {
 	reasons bool
+	live    bool // the object is one of a server, and no manifest
 	steps   []engine.Step
 	// state is the object after the last step. Steps do not keep their own states, which would be as many objects as
 	// there are rules.
@@ -460,6 +462,9 @@ func brief(err error) error {
 // note compares the object after a step with the one before it, so that a rule that wrote what
 // the server reads as the same is reported as having changed nothing.
 func (r *recorder) note(s *engine.Step) {
+	if r.live {
+		s.After = stored.Secret(s.After)
+	}
 	fields, err := between(r.state, s.After, r.typ())
 	if err != nil {
 		s.Outcome, s.Err, s.After = engine.Failed, err, nil

@@ -8,7 +8,10 @@ import (
 	"strings"
 
 	"github.com/distribution/reference"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	kjson "sigs.k8s.io/json"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 )
 
 // defaultsText has the defaults of Go types that no other field decides, as in the defaults.go and
@@ -291,6 +294,19 @@ func secret(in fields) fields {
 		data[name] = base64.StdEncoding.EncodeToString([]byte(text))
 	}
 	return fields{"data": data, "stringData": nil}
+}
+
+// Secret returns a Secret with its stringData in data, as a server stores it, and others as they are.
+func Secret(u *unstructured.Unstructured) *unstructured.Unstructured {
+	if !engine.IsSecret(u) || at(u.Object, "stringData") == nil {
+		return u
+	}
+	object := maps.Clone(u.Object)
+	maps.Copy(object, secret(object))
+	if object["stringData"] == nil {
+		delete(object, "stringData")
+	}
+	return &unstructured.Unstructured{Object: object}
 }
 
 func servicePort(in fields) fields {
