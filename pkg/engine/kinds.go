@@ -22,7 +22,12 @@ type KindName struct {
 	Kind, Resource string
 	// Subresource is that of the kind; empty for the objects themselves.
 	Subresource string
+	// Namespaced asks for a kind of objects in namespaces.
+	Namespaced bool
 }
+
+// ErrClusterScoped is the answer where KindName.Namespaced asks in vain.
+var ErrClusterScoped = errors.New("the objects of the kind are in no namespace")
 
 // Name is the one that the policy has, without the subresource.
 func (n *KindName) Name() string { return n.Kind + n.Resource }
@@ -62,6 +67,8 @@ type KnownKind struct {
 	Resource string
 	// Subresources are those of the resource; AnySubresource stands for those that are not known.
 	Subresources []string
+	// ClusterScoped is set where its objects are known to be in no namespace.
+	ClusterScoped bool
 }
 
 // AnySubresource is the only one of a kind whose subresources are not known.
@@ -85,7 +92,8 @@ type Kinds struct {
 	Whose string
 }
 
-// Check returns an *UnknownKindError for a name that stands for no kind, or for no subresource of one.
+// Check returns an *UnknownKindError for a name that stands for no kind, or for no subresource of one, and ErrClusterScoped for
+// one of another scope than it asks for.
 func (k *Kinds) Check(n KindName) error {
 	e := &UnknownKindError{Name: n, whose: k.Whose}
 	subresources := map[string]bool{} // of the kinds that the name stands for
@@ -95,6 +103,9 @@ func (k *Kinds) Check(n KindName) error {
 			continue
 		}
 		if known.serves(n.Subresource) {
+			if n.Namespaced && known.ClusterScoped {
+				return ErrClusterScoped
+			}
 			return nil
 		}
 		e.subresource = true

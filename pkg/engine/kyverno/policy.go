@@ -45,7 +45,7 @@ func decodePolicy(r *policydecode.Report, d engine.Document, given []string) *po
 	for _, n := range raw {
 		c.targets = c.targets || len(sequence(mapping(mapping(n.Value)["mutate"])["targets"])) > 0
 	}
-	checks := &checked{namespaced: p.namespace != "", background: background, spec: spec.Values, variables: variables.Mentions(root.Values, "{{")}
+	checks := &checked{namespaced: p.namespace != "", checkKind: r.CheckKind, background: background, spec: spec.Values, variables: variables.Mentions(root.Values, "{{")}
 	known := map[string]bool{}
 	for _, n := range raw {
 		n.Rule = ruleName(n.Value)

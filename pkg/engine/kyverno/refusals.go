@@ -1,14 +1,17 @@
 package kyverno
 
 import (
+	"errors"
 	"slices"
 	"strconv"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/variables"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/policydecode"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/selector"
 )
 
 // check is a reason for which Kyverno 1.19 does not install a policy that can be evaluated here, in its words where they say
@@ -22,6 +25,7 @@ type check struct {
 type checked struct {
 	namespaced, background bool
 	variables              bool // the policy has some
+	checkKind              func(engine.KindName) error
 	spec, rule, mutate     map[string]any
 	part                   map[string]any // what is checked: the document, the rule, a block, a filter, an entry of context, a condition
 }
@@ -75,6 +79,9 @@ var (
 			return v != nil && len(mapping(mapping(v)["matchLabels"]))+len(sequence(mapping(v)["matchExpressions"])) == 0
 		}},
 		{"resources.namespaces", "filtering namespaces is not allowed in namespaced policies", func(c *checked, v any) bool { return c.namespaced && len(sequence(v)) > 0 }},
+		{"resources.kinds", "a cluster-wide resource is not allowed in a namespaced policy", func(c *checked, v any) bool {
+			return c.namespaced && c.checkKind != nil && slices.ContainsFunc(sequence(v), c.clusterScoped)
+		}},
 		{"roles", "a role is expected to be in namespace:name format", func(_ *checked, v any) bool {
 			return slices.ContainsFunc(sequence(v), func(role any) bool { return strings.Count(text(role), ":") != 1 })
 		}},
@@ -192,6 +199,13 @@ func onlyAtRequests(c *checked, v any) bool {
 // every reports whether kinds of a rule are all kinds.
 func (c *checked) every(kinds any) bool {
 	return c.rule != nil && slices.Contains(sequence(kinds), any("*"))
+}
+
+// clusterScoped reports whether a kind, as a rule names it, is one of objects in no namespace.
+func (c *checked) clusterScoped(kind any) bool {
+	k, err := selector.ParseKind(text(kind))
+	name := engine.KindName{Groups: []string{k.Group}, Versions: []string{k.Version}, Kind: k.Kind, Namespaced: true}
+	return err == nil && k.Subresource == "" && !selector.HasWildcard(k.Kind) && errors.Is(c.checkKind(name), engine.ErrClusterScoped)
 }
 
 // beyondMetadata reports whether a patch of the rule names other fields; Kyverno reads a JSON patch for this as JSON only.

@@ -49,7 +49,9 @@ func (s *Snapshot) knownKinds(builtin bool) []engine.KnownKind {
 	var out []engine.KnownKind
 	for _, gvk := range s.kinds(func(schema.GroupVersionKind) bool { return builtin }) {
 		if mapping, err := s.mapper.RESTMapping(gvk.GroupKind(), gvk.Version); err == nil {
-			out = append(out, engine.KnownKind{GroupVersionKind: gvk, Resource: mapping.Resource.Resource, Subresources: s.subresources(gvk)})
+			k := engine.KnownKind{GroupVersionKind: gvk, Resource: mapping.Resource.Resource, Subresources: s.subresources(gvk)}
+			k.ClusterScoped = mapping.Scope.Name() == meta.RESTScopeNameRoot && !slices.Contains(k.Subresources, engine.AnySubresource)
+			out = append(out, k)
 		}
 	}
 	if builtin {

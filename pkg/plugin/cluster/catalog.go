@@ -118,7 +118,7 @@ func newCatalog(groups []*metav1.APIGroup, lists []*metav1.APIResourceList) *cat
 			if subresource != "" {
 				cat.below[gv.WithResource(parent)] = append(cat.below[gv.WithResource(parent)], subresource)
 			}
-			cat.names.Known = append(cat.names.Known, engine.KnownKind{GroupVersionKind: gv.WithKind(served.Kind), Resource: parent})
+			cat.names.Known = append(cat.names.Known, engine.KnownKind{GroupVersionKind: gv.WithKind(served.Kind), Resource: parent, ClusterScoped: !served.Namespaced})
 		}
 	}
 	for i := range cat.names.Known {
