@@ -109,8 +109,12 @@ type Descriptions struct {
 	selections SelectionSet
 }
 
-// Add adds the next rule in evaluation order.
+// Add adds the next rule in evaluation order. One that only requests to subresources trigger is matched by the objects
+// that these requests have.
 func (d *Descriptions) Add(one Description) {
+	if one.Existing == ByTrigger && len(one.Matches) == 0 {
+		one.Matches, one.Requests = TellObjects(one.Requests)
+	}
 	d.all, d.rules = append(d.all, one), append(d.rules, one.Rule)
 	d.selections.Add(one.Matches...)
 }
@@ -136,7 +140,7 @@ type Description struct {
 	// controllers of Pods; zero for one that the policy has.
 	From RuleRef
 	// Matches names the objects that the rule is evaluated on, or that trigger it:
-	// a superset, like Program.Selections.
+	// a superset, like Program.Selections. With a Subresource, only updates of that trigger the rule.
 	Matches []Selection
 	// Requests names the requests to subresources that the rule is evaluated on beside: no live object stands
 	// for one of them.

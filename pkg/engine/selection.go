@@ -70,6 +70,18 @@ func SplitRequests(all []Selection) (objects, requests []Selection) {
 	return objects, requests
 }
 
+// TellObjects tells the requests to subresources that have the object itself, such as those to its status, from others.
+func TellObjects(requests []Selection) (objects, others []Selection) {
+	for _, s := range requests {
+		if kind, known := KindOfRequest(schema.GroupVersionKind{}, s.Subresource); known && kind.Empty() {
+			objects = append(objects, s)
+		} else {
+			others = append(others, s)
+		}
+	}
+	return objects, others
+}
+
 // Exact reports whether the selection can select a single object at most.
 func (s Selection) Exact() bool {
 	return s.Name != "" && !selector.HasWildcard(s.Namespace) && !selector.HasWildcard(s.Name) && s.ExactKind() && s.Labels == nil && s.Fields == ""
@@ -380,10 +392,8 @@ func names(key ObjectKey, namespace, name string) bool {
 	return key.Name == name && (key.Namespace == "" || key.Namespace == namespace)
 }
 
-// matchesKind ignores selections of a subresource alone: a live object is evaluated as
-// itself.
 func (s selection) matchesKind(gvk schema.GroupVersionKind) bool {
-	return selector.MatchWildcard(s.Subresource, "") && selector.MatchWildcard(s.Group, gvk.Group) &&
+	return selector.MatchWildcard(s.Group, gvk.Group) &&
 		openOrMatch(s.Version, gvk.Version) && selector.MatchWildcard(s.Kind, gvk.Kind)
 }
 

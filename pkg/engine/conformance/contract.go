@@ -156,7 +156,7 @@ func (s ReaderSubject) testSource(t *testing.T) {
 		"cluster-scoped kinds":                                    {all, one(engine.Selection{Kind: "Namespace", Name: "contract-*"}), "Namespace bank, Namespace shop"},
 		"a label selector":                                        {engine.Scope{Labels: labels.SelectorFromSet(web.MatchLabels)}, configMaps, settings},
 		"a field selector":                                        {engine.Scope{Fields: fields.OneTermEqualSelector("metadata.name", "spare")}, configMaps, spare},
-		"a subresource selects no object":                         {all, one(engine.Selection{Group: "apps", Kind: "Deployment", Subresource: "scale"}), ""},
+		"a subresource selects its object":                        {all, one(engine.Selection{Group: "apps", Kind: "Deployment", Subresource: "scale"}), "apps/Deployment shop/web"},
 		"a kind that is not served is no obstacle":                {all, []engine.Selection{{Group: "example.com", Kind: "Unheard"}, {Kind: "ConfigMap", Name: "spare"}}, spare},
 	} {
 		t.Run(name, func(t *testing.T) {

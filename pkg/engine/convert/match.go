@@ -38,7 +38,7 @@ type matcher struct {
 	requests  bool            // some kinds are those of subresources
 	cluster   bool            // some objects may be in no namespace, others than Namespaces
 	kinds     []selector.Kind // that the rule matches
-	object    string          // what is matched: object, or oldObject where that is deleted
+	object    string          // what is matched: object, or request.oldObject where that is deleted
 	// ephemeral says that the rule names the ephemeral containers of Pods, which requests to a subresource add.
 	ephemeral bool
 }
@@ -117,7 +117,7 @@ func (m *matcher) constraints(s *selection, filters []match.Filter, all bool) {
 		if len(union) > 1 {
 			panic(refuseField("match", "write a rule for each", "objects that are deleted beside others: a request that deletes one has it as oldObject alone"))
 		}
-		m.object = "oldObject"
+		m.object = "request.oldObject" // which Kyverno's background controller has too
 	}
 	for i := range s.rules {
 		s.rules[i].Operations = union
@@ -311,8 +311,8 @@ func notNamespace() expr.Expr {
 
 // nameExpression is what names are compared with.
 func (m *matcher) nameExpression() expr.Expr {
-	if m.object == "oldObject" {
-		return expr.Path("oldObject.metadata.name")
+	if m.object != "object" {
+		return expr.Path(m.object + ".metadata.name")
 	}
 	return expr.OrValue(expr.Path("object.metadata.?name"), orEmpty(expr.Path("object.metadata.?generateName")))
 }

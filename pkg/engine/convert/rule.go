@@ -100,7 +100,7 @@ func (c *converter) rule(w kyverno.WrittenRule, part int) *rule {
 	s := m.selection(in, out)
 	r.selection, r.policyNamespace = *s, m.namespace
 	r.beside = c.beside(r)
-	sc := c.scope(r)
+	sc := c.scope(r, f.At("mutate").Fields().Has("targets"))
 	c.images(r, sc, w.Fields)
 	c.context(r, sc, f.At("context"))
 	if f.Has("preconditions") {
@@ -283,9 +283,9 @@ func (r *rule) kindsOf() []schema.GroupVersionKind {
 	return out
 }
 
-func (c *converter) scope(r *rule) *scope {
+func (c *converter) scope(r *rule, targets bool) *scope {
 	sure := alwaysThere(r.kindsOf())
-	o := translate.Options{Kinds: c.types(r.typed()), Namespace: r.namespace, Sure: sure, Deleted: r.onlyDeleted()}
+	o := translate.Options{Kinds: c.types(r.typed()), Namespace: r.namespace, Sure: sure, Triggers: targets, Deleted: r.onlyDeleted()}
 	if c.To == MutatingAdmissionPolicy {
 		o.Language = translate.MutatingAdmissionPolicy
 	}

@@ -18,16 +18,35 @@ import (
 // propagation is a Program that is a Propagator, and the place of its rules in the run.
 type propagation struct {
 	engine.Propagator
-	program int
-	rules   map[engine.RuleRef]int
+	program      int
+	rules        map[engine.RuleRef]int
+	subresources []string                              // those of which an update triggers a rule
+	requested    map[engine.RuleRef][]engine.Selection // of the rules that only such updates trigger
 }
 
 func newPropagation(q engine.Propagator, program int) propagation {
-	p := propagation{q, program, map[engine.RuleRef]int{}}
-	for i, r := range q.Rules() {
-		p.rules[r] = i
+	p := propagation{Propagator: q, program: program, rules: map[engine.RuleRef]int{}, requested: map[engine.RuleRef][]engine.Selection{}}
+	for i, d := range q.Describe() {
+		p.rules[d.Rule] = i
+		for _, s := range d.Matches {
+			if s.Subresource == "" {
+				continue
+			}
+			p.requested[d.Rule] = append(p.requested[d.Rule], s)
+			if !slices.Contains(p.subresources, s.Subresource) {
+				p.subresources = append(p.subresources, s.Subresource)
+			}
+		}
 	}
 	return p
+}
+
+// asks reports whether an object, or an update of its subresource, may trigger a rule.
+func (p propagation) asks(r engine.RuleRef, key engine.ObjectKey) bool {
+	requested := p.requested[r]
+	return key.Subresource == "" && requested == nil || slices.ContainsFunc(requested, func(s engine.Selection) bool {
+		return s.Subresource == key.Subresource && s.MatchesName(key)
+	})
 }
 
 // turn returns the turn of a rule.
@@ -127,8 +146,35 @@ func (e *Evaluation) trigger(ctx context.Context, t engine.Target, c *chains) (*
 	return out, nil
 }
 
-// effectsOf adds the effects of one program.
+// effectsOf adds the effects of one program: because of an object and, for the rules that nothing else triggers, because
+// of updates of its subresources.
 func (e *Evaluation) effectsOf(ctx context.Context, t state, p propagation, out *triggered) error {
+	if len(p.subresources) == 0 || t.target.Key.Subresource != "" {
+		return e.addEffects(ctx, t, p, out)
+	}
+	for _, t.target.Key.Subresource = range append([]string{""}, p.subresources...) {
+		one := &triggered{rec: &recorder{reasons: out.rec.reasons}}
+		if t.target.Key.Subresource != "" && t.target.Request.Operation != engine.OperationUpdate {
+			break
+		}
+		if err := e.addEffects(ctx, t, p, one); err != nil {
+			return err
+		}
+		for i := range one.rec.steps {
+			if s := &one.rec.steps[i]; p.asks(s.Rule, t.target.Key) {
+				out.rec.steps = append(out.rec.steps, *s)
+			}
+		}
+		for i := range one.effects {
+			if f := &one.effects[i]; p.asks(f.Rule(), t.target.Key) {
+				out.effects = append(out.effects, *f)
+			}
+		}
+	}
+	return nil
+}
+
+func (e *Evaluation) addEffects(ctx context.Context, t state, p propagation, out *triggered) error {
 	ctx, _ = engine.WatchSecrets(ctx)
 	if t.target.HoldsSecrets() {
 		engine.NoteSecret(ctx)

@@ -193,7 +193,7 @@ func onTargets(mutation map[string]any) []any {
 
 // lint warns of what a rule that compiles probably does not mean.
 func (r *rule) lint(f *policydecode.Fields, given []string) {
-	if r.match.OnlySubresources() {
+	if objects, _ := engine.TellObjects(r.match.Requests("")); r.match.OnlySubresources() && (len(r.targets) == 0 || len(objects) == 0) {
 		f.At("match").Lint("only matches requests to a subresource, which are not live objects")
 	}
 	if !r.lintEvent(f, given) && len(r.targets) > 0 {

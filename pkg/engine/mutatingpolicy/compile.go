@@ -163,6 +163,9 @@ func (p *policy) lint() {
 	case len(p.Constraints.Rules) == 0:
 		constraints.Empty("matchConstraints with at least one resource rule are required: without one it matches everything; Kyverno refuses this policy")
 	case p.Constraints.OnlySubresources():
+		if objects, _ := engine.TellObjects(p.Constraints.Selections("")); p.targets != nil && len(objects) > 0 {
+			break
+		}
 		constraints.Lint("only matches requests for subresources, so it never matches an object")
 	}
 	for _, list := range p.empty {

@@ -102,15 +102,6 @@ type program struct {
 	rules []*rule
 }
 
-// Selections names what the rules match, requests to subresources as well.
-func (p *program) Selections() []engine.Selection {
-	var out engine.SelectionSet
-	for _, r := range p.rules {
-		out.Add(selectionsOf(r.Constraints, r.policy.Namespace)...)
-	}
-	return out.All
-}
-
 // Evaluate runs the rules without targets; in the second round those whose
 // reinvocationPolicy asks for it. Each sees the object as the rule before it left
 // it; one that fails leaves it as it was. An object that one of them would have

@@ -57,7 +57,15 @@ func (e *execution) effects() ([]*effect, error) {
 		return nil, err
 	}
 	evaluation := e.rule.Scope.Evaluate(e.ctx, e.input(), cel.MutationBudget())
-	if err := evaluation.Holds(e.rule.Conditions); err != nil {
+	err := evaluation.Holds(e.rule.Conditions)
+	if err == nil && e.rule.target != nil {
+		evaluation = e.rule.Scope.Evaluate(e.ctx, e.background(), cel.MutationBudget())
+		if err = evaluation.Holds(e.rule.Conditions); err != nil {
+			err = fmt.Errorf("%w (Kyverno evaluates the conditions a second time when it looks for targets: "+
+				"object is then what exists, or was deleted, and oldObject and namespaceObject are null; request.oldObject is the same both times)", err)
+		}
+	}
+	if err != nil {
 		return nil, err
 	}
 	effects, err := e.targets(evaluation)

@@ -132,6 +132,14 @@ func (e *execution) input() cel.Input {
 	return in
 }
 
+// background returns what the expression of targets sees, and conditions when Kyverno's background controller evaluates
+// them once more (getTargetsFromExpression in pkg/background/mpol/processor.go).
+func (e *execution) background() cel.Input {
+	in := e.input()
+	in.Object, in.OldObject, in.Namespace = e.subject.Object.Object, nil, nil
+	return in
+}
+
 // begin opens the session that answers the functions of the library, for a rule that calls any. The error is that of
 // the subject's Namespace, for a rule that asks for it.
 func (e *execution) begin() (err error) {

@@ -173,7 +173,7 @@ func inputs(o *preview.Policies) func(schema.GroupKind) engine.Role {
 // policies. These are not objects that a run may change.
 func (f *Factory) openCluster(ctx context.Context, o *preview.Options) error {
 	o.World.Reader, o.World.Raw, o.World.Access, o.World.Mapper = f.Client.Reader(), f.Client, cluster.NewAuthorizer(f.Client), f.Client.Mapper()
-	o.CheckKind = checkKind(ctx, &f.Policies, nil, f.Client)
+	o.CheckKind = checkKind(ctx, &f.Policies, nil, f.Client, o.Documents)
 	role := besidePolicies(o.Dialects)
 	var over, documents []engine.Document
 	for _, d := range o.Documents {
@@ -214,7 +214,7 @@ func (f *Factory) openCluster(ctx context.Context, o *preview.Options) error {
 	}
 	f.overlay = s.Over(f.Client.Reader())
 	o.World.Reader, o.World.Raw, o.World.Existing, o.World.Mapper = f.overlay, f.overlay, f.overlay.Existing(), s.Mapper()
-	o.CheckKind = checkKind(ctx, &f.Policies, s, f.Client)
+	o.CheckKind = checkKind(ctx, &f.Policies, s, f.Client, o.Documents)
 	return nil
 }
 
@@ -259,7 +259,7 @@ func (f *Factory) openWorld(ctx context.Context, o *preview.Options, described [
 		return nil, err
 	}
 	o.World.Reader, o.World.Raw, o.World.Document = f.snapshot, f.snapshot, f.snapshot.Document
-	o.CheckKind = checkKind(ctx, &f.Policies, f.snapshot, nil)
+	o.CheckKind = checkKind(ctx, &f.Policies, f.snapshot, nil, o.Documents)
 	return f.snapshot.Mapper(), nil
 }
 

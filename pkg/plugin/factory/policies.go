@@ -7,6 +7,7 @@ import (
 	"io"
 	"slices"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 
@@ -91,7 +92,7 @@ func (f PolicyReader) Read(ctx context.Context, stdin io.Reader) (Described, err
 		return out, err
 	}
 	out.offline = f.Cluster == nil
-	builder.Mapper, out.CheckKind = kinds.Mapper(), checkKind(ctx, &f.Policies, kinds, f.Cluster)
+	builder.Mapper, out.CheckKind = kinds.Mapper(), checkKind(ctx, &f.Policies, kinds, f.Cluster, documents)
 	return out, out.describe(builder)
 }
 
@@ -103,13 +104,22 @@ func loadPolicies(ctx context.Context, named *flags.Policies, c *cluster.Client,
 	return from.Load(ctx)
 }
 
-// checkKind returns the check of a compilation: kinds that files have, a cluster if there is one, or the user takes for known.
-func checkKind(ctx context.Context, f *flags.Policies, files *snapshot.Snapshot, c *cluster.Client) func(engine.KindName) error {
+// checkKind returns the check of a compilation: kinds that files have, a cluster if there is one, or the user takes for known, and
+// those of the policies themselves.
+func checkKind(ctx context.Context, f *flags.Policies, files *snapshot.Snapshot, c *cluster.Client, policies []engine.Document) func(engine.KindName) error {
 	if f.Recorded {
 		return nil // it was checked when it was recorded
 	}
+	var own engine.Kinds
+	for _, d := range policies {
+		resource, _ := meta.UnsafeGuessKindToResource(d.Key.GroupVersionKind())
+		known := engine.KnownKind{GroupVersionKind: d.Key.GroupVersionKind(), Resource: resource.Resource}
+		if !slices.ContainsFunc(own.Known, func(k engine.KnownKind) bool { return k.GroupVersionKind == known.GroupVersionKind }) {
+			own.Known = append(own.Known, known)
+		}
+	}
 	return func(n engine.KindName) error {
-		if f.AllowsUnknown(n.Name()) || f.AllowsUnknown(n.String()) || c != nil && files != nil && files.CheckKind(n) == nil {
+		if own.Check(n) == nil || f.AllowsUnknown(n.Name()) || f.AllowsUnknown(n.String()) || c != nil && files != nil && files.CheckKind(n) == nil {
 			return nil
 		}
 		if c != nil {

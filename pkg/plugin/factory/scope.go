@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"slices"
 	"strings"
 
@@ -16,6 +17,7 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/dialects"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/selector"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/snapshot"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/cluster"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/preview"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/rbac"
@@ -118,6 +120,51 @@ func (f *Factory) choose(o *preview.Options, scope engine.Scope) {
 	}
 	if f.overlay != nil {
 		o.Objects, o.Triggers = f.overlay.Source(o.Objects), f.overlay.Source(o.Triggers)
+	}
+	policies := slices.DeleteFunc(slices.Clone(o.Documents), func(d engine.Document) bool {
+		return isInstalled(d) || dialects.Accepts(o.Dialects, d.Key.GroupKind) != engine.Policy
+	})
+	o.Triggers = installing{o.Triggers, policies, o.World, scope.Request, snapshot.Options{Namespace: f.namespace(), Cluster: o.World.Mapper}}
+}
+
+// installing also streams the policies of files that rules name as triggers, unless they are there: a policy that is installed is
+// an object as well (getTriggers in Kyverno's pkg/policy/policy_controller.go).
+type installing struct {
+	engine.Source
+	policies []engine.Document
+	world    *engine.World
+	request  engine.Request
+	options  snapshot.Options
+}
+
+// Pages implements engine.Source.
+func (s installing) Pages(ctx context.Context, selections []engine.Selection) iter.Seq2[engine.Page, error] {
+	return func(yield func(engine.Page, error) bool) {
+		for page, err := range s.Source.Pages(ctx, selections) {
+			if !yield(page, err) {
+				return
+			}
+		}
+		var policies snapshot.Loader
+		named := slices.DeleteFunc(slices.Clone(selections), func(s engine.Selection) bool { return s.Kind == "*" && (s.Resource == "" || s.Resource == "*") })
+		for _, d := range s.policies {
+			if !slices.ContainsFunc(named, func(s engine.Selection) bool { return s.MatchesName(d.Key) }) {
+				continue
+			}
+			if _, err := s.world.ReadsExisting().Get(ctx, d.Key); apierrors.IsNotFound(err) || meta.IsNoMatchError(err) {
+				policies.Add(d)
+			}
+		}
+		found, err := policies.Load(s.options)
+		if err != nil {
+			yield(nil, err)
+			return
+		}
+		for page, err := range found.Source(engine.Scope{ClusterScoped: true, Request: s.request}).Pages(ctx, named) {
+			if !yield(page, err) {
+				return
+			}
+		}
 	}
 }
 

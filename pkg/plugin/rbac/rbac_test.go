@@ -133,6 +133,12 @@ func TestNeedsOfTargets(t *testing.T) {
 			[]string{": list configmaps", ": create events", ": get,list namespaces", ": get,patch deployments/scale web"},
 		},
 		{
+			"what an update of a subresource triggers is listed, too",
+			engine.Description{Existing: engine.ByTrigger, Matches: []engine.Selection{{Kind: "ConfigMap", Subresource: "status"}}, Targets: []engine.Selection{named}},
+			rbac.Run{},
+			[]string{": list configmaps", ": get configmaps owners", ": get,list namespaces"},
+		},
+		{
 			"triggers are listed where the rule says, targets in the namespace",
 			engine.Description{Existing: engine.ByTrigger, Matches: []engine.Selection{named}, Targets: []engine.Selection{deployments}},
 			rbac.Run{Namespaces: []string{"shop"}, Purpose: rbac.Apply},

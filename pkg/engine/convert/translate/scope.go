@@ -32,6 +32,8 @@ type Options struct {
 	Targets    bool
 	Target     diff.Type
 	TargetSure []string
+	// Triggers is set for a rule with targets: Kyverno evaluates what triggers it a second time, without oldObject.
+	Triggers bool
 	// Deleted is set where the rule matches objects that are deleted, and no others: a request for that has the
 	// object before it alone.
 	Deleted bool
@@ -88,8 +90,11 @@ func (s *Scope) request() Value {
 // ofRequest is a field of the request, where CEL has another name for it than Kyverno.
 func (s *Scope) ofRequest(name string) (v Value, ok bool) {
 	object, old := expr.Name("object"), expr.Name("oldObject")
+	if s.options.Targets || s.options.Triggers {
+		old = expr.Field(expr.Name("request"), "oldObject")
+	}
 	if s.options.Targets {
-		object, old = expr.Field(expr.Name("request"), "object"), expr.Field(expr.Name("request"), "oldObject")
+		object = expr.Field(expr.Name("request"), "object")
 	}
 	if s.options.Deleted {
 		object = old
