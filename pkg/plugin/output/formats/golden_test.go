@@ -117,18 +117,7 @@ func print(t *testing.T, format string, g *given) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	changes := g.changes()
-	var rules []engine.RuleRef
-	for i := range changes {
-		rules = append(rules, changes[i].Asked...)
-	}
-	summary := evaluation.NewSummary(rules)
-	for _, c := range changes {
-		summary.Add(&c)
-		if err := p.Print(output.Evaluated{Change: &c}); err != nil {
-			t.Fatal(err)
-		}
-	}
+	summary := outputtest.Print(t, p, g.changes())
 	summary.Settle()
 	if err := outputtest.End(p, *summary); err != nil {
 		t.Fatal(err)

@@ -16,7 +16,6 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/compare"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/evaluation"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/apply"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/apply/request"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output"
@@ -345,18 +344,7 @@ func written(t *testing.T, format string, g *given) string {
 	var out bytes.Buffer
 	o := output.Options{Out: &out, Context: output.Context{Version: "v1.2.3"}}
 	p := outputtest.Printer(formats[format](o))
-	changes := g.changes()
-	var rules []engine.RuleRef
-	for i := range changes {
-		rules = append(rules, changes[i].Asked...)
-	}
-	summary := evaluation.NewSummary(rules)
-	for _, c := range changes {
-		summary.Add(&c)
-		if err := p.Print(output.Evaluated{Change: &c}); err != nil {
-			t.Fatal(err)
-		}
-	}
+	summary := outputtest.Print(t, p, g.changes())
 	for _, problem := range g.Problems {
 		err := errors.New(problem.Text)
 		if problem.Policy != "" {
