@@ -11,6 +11,7 @@ import (
 	"golang.org/x/tools/txtar"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
+	"github.com/kubectl-mutate/kubectl-mutate/internal/tier"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin"
 )
 
@@ -18,6 +19,7 @@ import (
 // resembles. Neither language has to have each of them, but what is printed does the same on these objects. The comment of a
 // case says in which languages it is refused.
 func TestConvertWrong(t *testing.T) {
+	tier.NotShort(t)
 	t.Setenv("KUBECONFIG", filepath.Join(t.TempDir(), "no-cluster"))
 	paths, err := filepath.Glob(filepath.Join("testdata", "convert-wrong", "*.txtar"))
 	if err != nil || len(paths) == 0 {

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/kubectl-mutate/kubectl-mutate/internal/tier"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/evaluation"
@@ -220,6 +221,7 @@ func managed(s *fakeServer) {
 // What was shown is what is written, whoever writes the object in whichever moment:
 // the change that was shown, or nothing.
 func TestWhatWasShownIsWhatIsWritten(t *testing.T) {
+	tier.NotShort(t)
 	others := map[string]struct {
 		do     func(t *testing.T, s *fakeServer)
 		want   Outcome

@@ -22,6 +22,7 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/kubectl-mutate/kubectl-mutate/internal/hostile"
+	"github.com/kubectl-mutate/kubectl-mutate/internal/tier"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/compare"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
@@ -389,6 +390,7 @@ func outsideOfCode(line string) string {
 // TestHostileTexts shows each hostile text at all places in every format, and names the places
 // of those that get through.
 func TestHostileTexts(t *testing.T) {
+	tier.NotShort(t)
 	for _, f := range shownFormats() {
 		t.Run(f.String(), func(t *testing.T) {
 			t.Parallel()
