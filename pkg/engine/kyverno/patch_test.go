@@ -74,7 +74,7 @@ func TestPatchApply(t *testing.T) {
 type podSchema struct{ engine.Reader }
 
 func (podSchema) Schema(_ context.Context, gvk schema.GroupVersionKind) (engine.Schema, error) {
-	pod, err := new(openapi.Builtin).Document(gvk)
+	pod, err := openapi.Builtin(gvk)
 	if err != nil {
 		return engine.Schema{}, err
 	}

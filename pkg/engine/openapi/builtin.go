@@ -21,34 +21,35 @@ import (
 //go:embed kubernetes/*.json
 var kubernetes embed.FS
 
-// Builtin holds the schemas of the kinds in client-go's scheme, as an API server of its version
-// publishes them. The zero value is ready for use. It is safe for concurrent use.
-type Builtin struct {
+// builtin is what was read of them so far.
+var builtin = struct { //nolint:gochecknoglobals // what is embedded, once it is read
 	mu        sync.Mutex
 	documents map[schema.GroupVersionKind]*Document
 	packages  map[string]map[string]json.RawMessage
 	types     map[string]*spec.Schema
+}{
+	documents: map[schema.GroupVersionKind]*Document{},
+	packages:  map[string]map[string]json.RawMessage{},
+	types:     map[string]*spec.Schema{},
 }
 
-// Document returns a document that describes one kind; nil if it is not one of Kubernetes' own.
-func (b *Builtin) Document(gvk schema.GroupVersionKind) (*Document, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if d, ok := b.documents[gvk]; ok {
+// Builtin returns the schema of a kind in client-go's scheme, as an API server of its version
+// publishes it; nil if it is not one of Kubernetes' own.
+func Builtin(gvk schema.GroupVersionKind) (*Document, error) {
+	builtin.mu.Lock()
+	defer builtin.mu.Unlock()
+	if d, ok := builtin.documents[gvk]; ok {
 		return d, nil
 	}
-	d, err := b.read(gvk)
+	d, err := read(gvk)
 	if err != nil {
 		return nil, fmt.Errorf("schema of %s: %w", gvk, err)
 	}
-	if b.documents == nil {
-		b.documents = map[schema.GroupVersionKind]*Document{}
-	}
-	b.documents[gvk] = d
+	builtin.documents[gvk] = d
 	return d, nil
 }
 
-func (b *Builtin) read(gvk schema.GroupVersionKind) (*Document, error) {
+func read(gvk schema.GroupVersionKind) (*Document, error) {
 	if !scheme.Scheme.Recognizes(gvk) {
 		return nil, nil
 	}
@@ -61,7 +62,7 @@ func (b *Builtin) read(gvk schema.GroupVersionKind) (*Document, error) {
 		return nil, nil
 	}
 	components := map[string]*spec.Schema{}
-	if err := b.collect(named.OpenAPIModelName(), components); err != nil {
+	if err := collect(named.OpenAPIModelName(), components); err != nil {
 		return nil, err
 	}
 	kind := *components[named.OpenAPIModelName()]
@@ -72,27 +73,24 @@ func (b *Builtin) read(gvk schema.GroupVersionKind) (*Document, error) {
 }
 
 // collect adds a type, and all that it refers to.
-func (b *Builtin) collect(name string, to map[string]*spec.Schema) error {
+func collect(name string, to map[string]*spec.Schema) error {
 	if to[name] != nil {
 		return nil
 	}
-	text, err := b.text(name)
+	text, err := typeText(name)
 	if err != nil {
 		return err
 	}
-	if b.types[name] == nil {
+	if builtin.types[name] == nil {
 		var s spec.Schema
 		if err := json.Unmarshal(text, &s); err != nil {
 			return fmt.Errorf("%s: %w", name, err)
 		}
-		if b.types == nil {
-			b.types = map[string]*spec.Schema{}
-		}
-		b.types[name] = &s
+		builtin.types[name] = &s
 	}
-	to[name] = b.types[name]
+	to[name] = builtin.types[name]
 	for _, reference := range references.FindAllSubmatch(text, -1) {
-		if err := b.collect(string(reference[1]), to); err != nil {
+		if err := collect(string(reference[1]), to); err != nil {
 			return err
 		}
 	}
@@ -101,10 +99,10 @@ func (b *Builtin) collect(name string, to map[string]*spec.Schema) error {
 
 var references = regexp.MustCompile(`"#` + componentPrefix + `([^"]+)"`)
 
-// text returns the schema of a type as it is published.
-func (b *Builtin) text(name string) (json.RawMessage, error) {
+// typeText returns the schema of a type as it is published.
+func typeText(name string) (json.RawMessage, error) {
 	home := name[:strings.LastIndexByte(name, '.')+1]
-	if b.packages[home] == nil {
+	if builtin.packages[home] == nil {
 		data, err := kubernetes.ReadFile("kubernetes/" + home + "json")
 		if err != nil {
 			return nil, err
@@ -113,12 +111,9 @@ func (b *Builtin) text(name string) (json.RawMessage, error) {
 		if err := json.Unmarshal(data, &types); err != nil {
 			return nil, fmt.Errorf("%s: %w", home, err)
 		}
-		if b.packages == nil {
-			b.packages = map[string]map[string]json.RawMessage{}
-		}
-		b.packages[home] = types
+		builtin.packages[home] = types
 	}
-	text, ok := b.packages[home][name]
+	text, ok := builtin.packages[home][name]
 	if !ok {
 		return nil, fmt.Errorf("no type %s", name)
 	}

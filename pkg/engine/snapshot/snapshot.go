@@ -350,10 +350,9 @@ func (s *Snapshot) Schema(_ context.Context, gvk schema.GroupVersionKind) (engin
 
 // schemas makes each schema when it is first asked for.
 type schemas struct {
-	builtin openapi.Builtin
-	custom  map[schema.GroupVersionKind]func() (*openapi.Document, error)
-	forms   map[schema.GroupVersionKind]*stored.Type // of custom kinds
-	open    sync.Map                                 // of kinds of which nothing is known, by schema.GroupVersionKind
+	custom map[schema.GroupVersionKind]func() (*openapi.Document, error)
+	forms  map[schema.GroupVersionKind]*stored.Type // of custom kinds
+	open   sync.Map                                 // of kinds of which nothing is known, by schema.GroupVersionKind
 }
 
 func newSchemas(definitions []definition) *schemas {
@@ -372,7 +371,7 @@ func newSchemas(definitions []definition) *schemas {
 func (s *schemas) schema(gvk schema.GroupVersionKind) (engine.Schema, error) {
 	read := s.custom[gvk]
 	if read == nil {
-		read = func() (*openapi.Document, error) { return s.builtin.Document(gvk) }
+		read = func() (*openapi.Document, error) { return openapi.Builtin(gvk) }
 	}
 	document, err := read()
 	if document == nil || err != nil {

@@ -50,7 +50,7 @@ func newBoth(t testing.TB, objects []map[string]any) *both {
 func podType(t testing.TB) diff.Type {
 	t.Helper()
 	gvk := schema.GroupVersionKind{Version: "v1", Kind: "Pod"}
-	document, err := new(openapi.Builtin).Document(gvk)
+	document, err := openapi.Builtin(gvk)
 	if err != nil {
 		t.Fatal(err)
 	}

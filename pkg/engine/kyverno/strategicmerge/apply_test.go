@@ -34,8 +34,6 @@ func apply(t testing.TB, live, patch map[string]any, why *engine.Reasons) (map[s
 	return compiled.Apply(nil, live, listsOf(t, live), why)
 }
 
-var builtin openapi.Builtin
-
 // listsOf knows the lists of Pods, and of example.com's Widgets, whose parts have an id.
 func listsOf(t testing.TB, live map[string]any) *strategicmerge.Lists {
 	t.Helper()
@@ -44,7 +42,7 @@ func listsOf(t testing.TB, live map[string]any) *strategicmerge.Lists {
 	switch {
 	case gvk.Kind == "Pod":
 		gvk.Version = "v1"
-		d, err = builtin.Document(gvk)
+		d, err = openapi.Builtin(gvk)
 	case gvk.Group == "example.com":
 		d, err = openapi.FromCustomResource(gvk, object(t, `{type: object, properties: {spec: {type: object, properties: {
 			tags: {type: array, items: {type: string}},
