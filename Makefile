@@ -8,9 +8,10 @@ COMMIT  ?= $(shell git rev-parse --verify HEAD 2>/dev/null || echo unknown)
 PKG     := github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/version
 LDFLAGS := -s -w -X $(PKG).version=$(VERSION) -X $(PKG).commit=$(COMMIT)
 
-# One setting for all, so that plugin and tests share the build cache and no C
-# compiler is needed.
+# One setting for all, so that plugin, tests, tools and control plane share the build
+# cache and no C compiler is needed.
 export CGO_ENABLED := 0
+export GOFLAGS += -trimpath
 
 # For the recipes of tests in a browser: finds one, and fails if one is required
 # and cannot be installed.
@@ -20,7 +21,7 @@ WITH_BROWSER := CHROMIUM="$$(tools/chromium.sh)" && export CHROMIUM &&
 
 .PHONY: build
 build: ## Build the plugin into .bin.
-	$(GO) build -trimpath -ldflags "$(LDFLAGS)" -o $(BIN)/kubectl-mutate ./cmd/kubectl-mutate
+	$(GO) build -ldflags "$(LDFLAGS)" -o $(BIN)/kubectl-mutate ./cmd/kubectl-mutate
 
 .PHONY: demo
 demo: build ## Preview the example policies on the example cluster's manifests; no cluster needed.

@@ -120,7 +120,7 @@ func build(ctx context.Context, source, bin string) error {
 		return err
 	}
 	fmt.Fprintln(os.Stderr, "building Kyverno", kyverno)
-	_, err = command(ctx, nil, "go", "-C", dir, "build", "-trimpath", "-ldflags", "-s -w", "-o", program, "./cmd/cli/judge")
+	_, err = command(ctx, nil, "go", "-C", dir, "build", "-ldflags", "-s -w", "-o", program, "./cmd/cli/judge")
 	return err
 }
 

@@ -123,7 +123,7 @@ func build(ctx context.Context, module string, into Assets, progress io.Writer) 
 	}
 	for _, p := range programs {
 		fmt.Fprintf(progress, "  %s\n", p.name)
-		if _, err := goTool(ctx, module, progress, "build", "-trimpath", "-ldflags", ldflags, "-o", into.Program(p.name), p.pkg); err != nil {
+		if _, err := goTool(ctx, module, progress, "build", "-ldflags", ldflags, "-o", into.Program(p.name), p.pkg); err != nil {
 			return err
 		}
 	}
