@@ -31,6 +31,7 @@ var updateDocs = flag.Bool("update-docs", false, "write what commands print into
 var notRun = map[string]string{
 	"make ":         "builds the plugin, or starts the tests themselves",
 	"kubectl krew ": "fetches a release from the network",
+	"go install ":   "puts the plugin beside other programs of the user",
 }
 
 // TestDocs runs the commands of README.md and docs/*.md, document by
