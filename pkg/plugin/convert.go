@@ -26,6 +26,8 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/factory"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/file"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/flags"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/formats"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/version"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/wording"
@@ -49,6 +51,7 @@ type ConvertFlags struct {
 	To        string
 	Directory string
 	Variants  flags.Variants
+	Report    flags.Report
 	// Unverified prints what is not verified, too.
 	Unverified             bool
 	ReplicationControllers bool
@@ -59,6 +62,7 @@ type ConvertOptions struct {
 	conversion.Options
 	Directory string // empty for Out
 	Out       io.Writer
+	Reports   *formats.Reports
 	written   map[string]bool // names of files in Directory
 	kept      int             // files that are not overwritten
 	rows      [][]string      // of the table of rules
@@ -98,6 +102,9 @@ func NewConvertCommand(evaluate flags.Evaluate, name string, streams genericioop
 			# A file for each policy, verified on all objects of the cluster
 			%[1]s convert -p old/ -A -o new/
 
+			# With a page for the review of the change: the old policies beside the new ones
+			%[1]s convert -p old/ -A -o new/ --report html=convert.html
+
 			# What is installed, as policies of Kubernetes itself where they can say it
 			%[1]s convert --from-cluster -A --to auto -o new/`, name)),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -108,6 +115,7 @@ func NewConvertCommand(evaluate flags.Evaluate, name string, streams genericioop
 	c.Flags().StringVar(&f.To, "to", f.To, "Language of the new policies: mutatingpolicy, mutatingadmissionpolicy, or auto, which is the latter unless the former can say more of a policy.")
 	c.Flags().StringVarP(&f.Directory, "output", "o", convertYAML, "yaml to print the policies, or a directory for a file for each policy, named after the old one; it is created if it is not there.")
 	f.Variants.AddFlags(c.Flags(), "Compare each policy with its original on up to this many variants of objects. Without this flag, on up to 2,000 if a rule changes none of these.")
+	f.Report.AddFlags(c.Flags(), formats.ReportNames(output.Options{Converts: true}))
 	c.Flags().BoolVar(&f.Unverified, "unverified", false, "Also print what does not do the same as its original, or could not be compared with it.")
 	c.Flags().BoolVar(&f.ReplicationControllers, "replication-controllers", false, "Also convert the rules that Kyverno derives for ReplicationControllers, which a MutatingPolicy for Pods does not get by itself.")
 	return c
@@ -146,6 +154,16 @@ func (f *ConvertFlags) ToOptions(c *cobra.Command, args []string, streams generi
 	if directory == convertYAML {
 		directory = ""
 	}
+	options := w.OutputOptions(flags.Output{}, request)
+	options.Converts = true
+	reports, err := w.Reports(f.Report, options, directory == "" && c.Flags().Changed("output"))
+	if err != nil {
+		return nil, err
+	}
+	out := w.Streams.Out
+	if reports.Instead() {
+		out = io.Discard
+	}
 	more := f.Variants.Variants
 	if !c.Flags().Changed("variants") {
 		more = variant.DefaultLimit
@@ -155,7 +173,7 @@ func (f *ConvertFlags) ToOptions(c *cobra.Command, args []string, streams generi
 			Options: o, To: to, Variants: f.Variants.Variants, MoreVariants: more, Seed: f.Variants.Seed, Unverified: f.Unverified,
 			ReplicationControllers: f.ReplicationControllers,
 		},
-		Directory: directory, Out: w.Streams.Out,
+		Directory: directory, Out: out, Reports: reports,
 	}, nil
 }
 
@@ -171,6 +189,11 @@ func (f *ConvertFlags) languages() ([]convert.Target, error) {
 
 // Run converts, prints, and returns the exit code.
 func (o *ConvertOptions) Run(ctx context.Context) (int, error) {
+	code, err := o.run(ctx)
+	return code, errors.Join(err, o.Reports.Discard())
+}
+
+func (o *ConvertOptions) run(ctx context.Context) (int, error) {
 	converted, refused, untested, policies, variants, most := 0, 0, 0, 0, 0, o.Variants
 	err := o.Options.Run(ctx, func(r *conversion.Result) error {
 		policies++
@@ -181,7 +204,7 @@ func (o *ConvertOptions) Run(ctx context.Context) (int, error) {
 		if r.Form != nil && (r.Verdict.Untested() || len(r.Verdict.NotExercised()) > 0) {
 			untested++
 		}
-		return o.print(r, converted > len(r.Rules))
+		return errors.Join(o.Reports.Print(reportedConversion(r)), o.print(r, converted > len(r.Rules)))
 	})
 	switch {
 	case interrupted(err):
@@ -193,7 +216,12 @@ func (o *ConvertOptions) Run(ctx context.Context) (int, error) {
 	case policies == 0 && len(o.Unreadable) == 0:
 		return ExitNothing, errors.New("there is no ClusterPolicy or Policy with a rule that mutates")
 	}
-	o.say("%s of %s converted, of %s\n", wording.Plural(converted, "rule"), fmt.Sprint(converted+refused), wording.Plural(policies, "policy"))
+	title := fmt.Sprintf("%s of %d converted, of %s", wording.Plural(converted, "rule"), converted+refused, wording.Plural(policies, "policy"))
+	problems := printProblems(o.Reports, slices.Concat(o.Unreadable, o.Unread.Errs))
+	if err := errors.Join(problems, o.Reports.Print(output.Conversion{Title: title}), o.Reports.Close()); err != nil {
+		return ExitIncomplete, err
+	}
+	o.say("%s\n", title)
 	if converted > 0 {
 		o.say("compared on %s, of at most %d for each policy (--variants)\n", wording.Plural(variants, "variant"), most)
 	}
@@ -202,6 +230,26 @@ func (o *ConvertOptions) Run(ctx context.Context) (int, error) {
 	}
 	o.table()
 	return ExitIncomplete, nil
+}
+
+// reportedConversion is what reports have of a policy.
+func reportedConversion(r *conversion.Result) output.Converted {
+	object := r.Document.Object()
+	old, _ := yaml.Marshal(source(object))
+	out := output.Converted{
+		Policy: object.GetKind() + " " + strings.TrimPrefix(object.GetNamespace()+"/"+object.GetName(), "/"), Origin: r.Document.Origin,
+		Old: redact.EscapeLines(string(old)), Verdict: "not converted", Notes: r.Notes,
+	}
+	for _, refusal := range r.Refusals {
+		out.Refused = append(out.Refused, strings.TrimPrefix(notConverted(refusal), "Not converted: "))
+	}
+	if r.Form != nil {
+		out.New, out.Verdict, out.Exercised = redact.EscapeLines(r.Form.String()), r.Verdict.String(), r.Verdict.Summary
+		for i := range out.Exercised.Rules[compare.New] {
+			out.Exercised.Rules[compare.New][i].Rule.Origin = "" // no file yet
+		}
+	}
+	return out
 }
 
 // print writes the new policies, and says what became of the old one.
@@ -289,15 +337,20 @@ func unconverted(r *conversion.Result) string {
 		}
 	}
 	if r.Form == nil {
-		metadata := map[string]any{}
-		for _, key := range []string{"name", "namespace", "labels", "annotations"} {
-			if value, ok, _ := unstructured.NestedFieldNoCopy(object.Object, "metadata", key); ok {
-				metadata[key] = value
-			}
-		}
-		original(map[string]any{"apiVersion": object.GetAPIVersion(), "kind": object.GetKind(), "metadata": metadata, "spec": object.Object["spec"]})
+		original(source(object))
 	}
 	return b.String()
+}
+
+// source is a policy without what a server adds.
+func source(policy *unstructured.Unstructured) map[string]any {
+	metadata := map[string]any{}
+	for _, key := range []string{"name", "namespace", "labels", "annotations"} {
+		if value, ok, _ := unstructured.NestedFieldNoCopy(policy.Object, "metadata", key); ok {
+			metadata[key] = value
+		}
+	}
+	return map[string]any{"apiVersion": policy.GetAPIVersion(), "kind": policy.GetKind(), "metadata": metadata, "spec": policy.Object["spec"]}
 }
 
 func notConverted(refusal *convert.Refusal) string {

@@ -15,8 +15,8 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
 )
 
-// Event is something that a run finds or does: a Fleet, an Evaluated, a Compared, a Written, a
-// Problem, a Summary or a Comparison.
+// Event is something that a run finds or does: a Fleet, an Evaluated, a Compared, a Converted, a Written, a
+// Problem, a Summary, a Comparison or a Conversion.
 type Event interface{ event() }
 
 // Fleet begins what is shown of a run over several clusters: what came of each.
@@ -60,18 +60,32 @@ type Compared struct {
 // Comparison ends a comparison with its counts.
 type Comparison struct{ compare.Summary }
 
+// Converted is a policy, what it was converted to, and what both were compared on. Its strings are as they may be shown.
+type Converted struct {
+	Policy, Origin string // the kind and name; FILE:LINE
+	Old, New       string // as YAML; New is empty where no rule is converted
+	Verdict        string
+	Notes, Refused []string // what the new policies do otherwise; why rules are not converted
+	Exercised      compare.Summary
+}
+
+// Conversion ends a conversion. Title sums it up.
+type Conversion struct{ Title string }
+
 func (Fleet) event()      {}
 func (Evaluated) event()  {}
 func (Compared) event()   {}
+func (Converted) event()  {}
+func (Conversion) event() {}
 func (Comparison) event() {}
 func (Summary) event()    {}
 func (Written) event()    {}
 func (Problem) event()    {}
 
-// Ends reports whether an event ends what is evaluated or compared.
+// Ends reports whether an event ends what is evaluated, compared or converted.
 func Ends(e Event) bool {
 	switch e.(type) {
-	case Summary, Comparison:
+	case Summary, Comparison, Conversion:
 		return true
 	}
 	return false

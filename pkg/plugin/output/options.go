@@ -45,6 +45,8 @@ type Options struct {
 	Writes bool
 	// Compares says that the run compares two sets of policies: its reports are about their differences.
 	Compares bool
+	// Converts says that the run converts policies: its reports are pages with the old ones beside the new ones.
+	Converts bool
 	// DryRun is "client" or "server" if nothing is really written.
 	DryRun string
 }

@@ -22,22 +22,22 @@ import (
 // reportFormat is a format of --report.
 type reportFormat struct {
 	name string
-	// writes says that the format is also one of a run that writes, and compares that it is one of a comparison. The others
-	// describe the state of objects, and not what was done to them.
-	writes, compares bool
-	open             func(output.Options) output.Format
+	// writes says that the format is also one of a run that writes, compares that it is one of a comparison, and converts that it is
+	// one of a conversion. The others describe the state of objects, and not what was done to them.
+	writes, compares, converts bool
+	open                       func(output.Options) output.Format
 }
 
 var reportFormats = []reportFormat{ //nolint:gochecknoglobals // an immutable table
-	{"junit", true, true, func(o output.Options) output.Format { return report.New(o, junit.New(o)) }},
-	{"sarif", false, false, func(o output.Options) output.Format { return report.New(o, sarif.New(o)) }},
-	{"markdown", true, true, func(o output.Options) output.Format { return newMarkdown(o, 0) }},
-	{"html", false, true, func(o output.Options) output.Format { return html.New(o) }},
-	{githubReport, true, false, func(o output.Options) output.Format { return report.New(o, github.New(o)) }},
-	{"policyreport", false, false, func(o output.Options) output.Format {
+	{"junit", true, true, false, func(o output.Options) output.Format { return report.New(o, junit.New(o)) }},
+	{"sarif", false, false, false, func(o output.Options) output.Format { return report.New(o, sarif.New(o)) }},
+	{"markdown", true, true, true, func(o output.Options) output.Format { return newMarkdown(o, 0) }},
+	{"html", false, true, true, func(o output.Options) output.Format { return html.New(o) }},
+	{githubReport, true, false, false, func(o output.Options) output.Format { return report.New(o, github.New(o)) }},
+	{"policyreport", false, false, false, func(o output.Options) output.Format {
 		return report.New(o, policyreport.New(policyreport.WGPolicy(), o))
 	}},
-	{"openreports", false, false, func(o output.Options) output.Format {
+	{"openreports", false, false, false, func(o output.Options) output.Format {
 		return report.New(o, policyreport.New(policyreport.OpenReports(), o))
 	}},
 }
@@ -57,7 +57,7 @@ const githubReport = "github"
 func ReportNames(o output.Options) string {
 	var names []string
 	for _, f := range reportFormats {
-		if (f.writes || !o.Writes) && (f.compares || !o.Compares) {
+		if (f.writes || !o.Writes) && (f.compares || !o.Compares) && (f.converts || !o.Converts) {
 			names = append(names, f.name)
 		}
 	}
@@ -69,9 +69,11 @@ func findReport(name string, o output.Options) (*reportFormat, error) {
 	i := slices.IndexFunc(reportFormats, func(f reportFormat) bool { return f.name == name })
 	switch {
 	case i < 0:
-		return nil, fmt.Errorf("unknown format %q: use one of %s", name, ReportNames(output.Options{Writes: o.Writes}))
+		return nil, fmt.Errorf("unknown format %q: use one of %s", name, ReportNames(o))
 	case o.Writes && !reportFormats[i].writes:
 		return nil, fmt.Errorf("%s says how objects are, as preview finds them, and not what was written: use one of %s", name, ReportNames(output.Options{Writes: true}))
+	case o.Converts && !reportFormats[i].converts:
+		return nil, fmt.Errorf("%s cannot show a conversion: use one of %s", name, ReportNames(output.Options{Converts: true}))
 	case o.Compares && !reportFormats[i].compares:
 		return nil, fmt.Errorf("%s cannot show a comparison: use one of %s", name, ReportNames(output.Options{Compares: true}))
 	}

@@ -57,10 +57,37 @@ func (p *Comparison) Print(s output.Shown) error {
 		if p.markdown {
 			p.problems.Add(e.Err.Error())
 		}
+	case output.Converted:
+		return p.converted(e)
+	case output.Conversion:
+		b := p.page()
+		b.WriteString("# " + e.Title + "\n" + p.problems.String())
+		return p.write(b)
 	case output.Comparison:
 		return p.end(e.Summary)
 	}
 	return nil
+}
+
+// converted is a block of a page of Markdown: a policy with its verdict, and below that what it was converted to.
+func (p *Comparison) converted(e output.Converted) error {
+	b := p.page()
+	b.WriteString("\n## " + codeSpan(e.Policy) + "\n\n- " + codeSpan(e.Origin) + ": " + ShortSpan(e.Verdict) + "\n")
+	for _, note := range e.Notes {
+		b.WriteString("- note: " + ShortSpan(note) + "\n")
+	}
+	for _, refused := range e.Refused {
+		b.WriteString("- not converted: " + ShortSpan(refused) + "\n")
+	}
+	b.WriteString("\nOld:\n")
+	fenced(b, "yaml", e.Old)
+	if e.New != "" {
+		b.WriteString("\nNew:\n")
+		fenced(b, "yaml", e.New)
+		b.WriteString("\nWhat was exercised:\n\n")
+		p.exercised(b, e.Exercised)
+	}
+	return p.write(b)
 }
 
 // comparedMarker stands at the beginning of the line of an object.

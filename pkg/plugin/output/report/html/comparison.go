@@ -136,13 +136,17 @@ type comparisonPage struct {
 	Summary     *compare.Summary
 	Differences []row
 	Left        int
+	Conversions []output.Converted
 }
 
-// writeComparison writes the page of a comparison, which has no script.
+// writeComparison writes the page of a comparison or a conversion, which has no script.
 func (p *Printer) writeComparison() error {
 	t, err := parsed(comparisonSource)
 	if err != nil {
 		return err
+	}
+	if p.options.Converts {
+		return t.ExecuteTemplate(p.options.Out, "conversion", &comparisonPage{frame: p.frame, Conversions: p.conversions})
 	}
 	s := &p.comparison
 	p.frame.Title = wording.Conclusion(s)

@@ -327,6 +327,9 @@ func New(o output.Options) *Printer {
 			What: "Mutation preview", Done: "evaluated", ClusterChanged: "would change", Context: o.Context,
 		},
 	}
+	if o.Converts {
+		p.frame.Policy, p.frame.What, p.frame.Done = contentPolicy(""), "Policy conversion", "converted"
+	}
 	if o.Compares {
 		p.frame.Policy, p.frame.What, p.frame.Done, p.frame.ClusterChanged = contentPolicy(""), "Policy comparison", "compared", "differ"
 	}
@@ -348,6 +351,7 @@ type Printer struct {
 	differences map[section][]*change
 	left        int // objects and variants whose differences are too many
 	comparison  compare.Summary
+	conversions []output.Converted
 }
 
 // Print adds an event to the page.
@@ -365,6 +369,10 @@ func (p *Printer) Print(s output.Shown) error {
 		p.frame.problem(e.Err)
 	case output.Summary:
 		p.summary = e.Summary
+	case output.Converted:
+		p.conversions = append(p.conversions, e)
+	case output.Conversion:
+		p.frame.Title = e.Title
 	case output.Comparison:
 		p.comparison = e.Summary
 	}
@@ -417,7 +425,7 @@ func (p *Printer) add(c *engine.Change, findings []report.Finding) error {
 
 // Close writes the page, the changes of the highest level first.
 func (p *Printer) Close() error {
-	if p.options.Compares {
+	if p.options.Compares || p.options.Converts {
 		return p.writeComparison()
 	}
 	levels := []level{failed, warned, plain}

@@ -11,6 +11,7 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/human"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/report"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/wording"
 )
 
 // MaxBytes is what GitHub takes as a comment, and others more than that.
@@ -32,9 +33,9 @@ func NewPage(o output.Options, limit int) *Page {
 	if limit == 0 {
 		limit = MaxBytes
 	}
-	p := &Page{out: o.Out, compares: o.Compares, pages: pages{limit: limit, room: limit}}
+	p := &Page{out: o.Out, compares: o.Compares || o.Converts, converts: o.Converts, pages: pages{limit: limit, room: limit}}
 	o.Out = &p.pages
-	if p.inner = output.Format(human.NewMarkdown(o)); o.Compares {
+	if p.inner = output.Format(human.NewMarkdown(o)); p.compares {
 		p.inner = human.NewComparison(o, "markdown")
 	}
 	return p
@@ -43,7 +44,8 @@ func NewPage(o output.Options, limit int) *Page {
 // Page is written at the end, of what another format writes a block at a time.
 type Page struct {
 	out      io.Writer
-	compares bool
+	compares bool // or converts
+	converts bool
 	inner    output.Format
 	pages    pages
 	problems human.Problems // of a preview
@@ -89,7 +91,7 @@ func (p *Page) preview(b *bytes.Buffer) {
 	b.WriteString("\n" + fit(p.pages.after(0), (p.pages.limit-b.Len()-reserve)/2))
 	if len(p.pages.held) > 0 {
 		b.WriteString("\n<details><summary>Changes</summary>\n")
-		note := p.pages.fill(b, p.pages.limit-reserve+1, "change", "diff", "change")
+		note := p.pages.fill(b, p.pages.limit-reserve+1, "change", "diff", " Objects that change alike are one change.")
 		b.WriteString("\n</details>\n" + note)
 	}
 }
@@ -99,7 +101,11 @@ func (p *Page) comparison(b *bytes.Buffer) {
 	last := p.pages.after(1)
 	b.WriteString(fit(p.pages.after(0), MaxBytes/4))            //nolint:mnd // errors are in it
 	room := max(MaxBytes-b.Len()-reserve-len(last), MaxBytes/4) //nolint:mnd // what was exercised may be cut, too
-	b.WriteString(p.pages.fill(b, b.Len()+room, "difference", "fields", "differ"))
+	one, below, alike := "difference", "fields", " Objects that differ alike are one difference."
+	if p.converts {
+		one, below, alike = "policy", "texts", ""
+	}
+	b.WriteString(p.pages.fill(b, b.Len()+room, one, below, alike))
 	if last != "" {
 		b.WriteString("\n" + fit(last, MaxBytes-b.Len()-1))
 	}
@@ -177,7 +183,7 @@ func (p *pages) Write(b []byte) (int, error) {
 }
 
 // fill writes as many of the blocks as there is room for, up to a length of the page, and returns what to say of the others: in
-// the words for one of them, for what is left out below a heading, and for what makes several one.
+// the words for one of them, for what is left out below a heading, and of what several are one.
 func (p *pages) fill(b *bytes.Buffer, end int, one, below, alike string) (note string) {
 	shown, short := 0, 0
 	for _, at := range p.held {
@@ -196,6 +202,6 @@ func (p *pages) fill(b *bytes.Buffer, end int, one, below, alike string) (note s
 	if shown == p.blocks && short == 0 {
 		return ""
 	}
-	return fmt.Sprintf("\n**Cut at %d KiB**: of %d %ss, %d are shown without their %s and %d not at all. Objects that %s alike are one %s.\n",
-		p.limit>>10, p.blocks, one, short, below, p.blocks-shown, alike, one)
+	return fmt.Sprintf("\n**Cut at %d KiB**: of %s, %d are shown without their %s and %d not at all.%s\n",
+		p.limit>>10, wording.Plural(p.blocks, one), short, below, p.blocks-shown, alike)
 }

@@ -101,6 +101,25 @@ func TestPreviewIsCut(t *testing.T) {
 	}
 }
 
+// A page of a conversion is no longer than a comment may be.
+func TestConversion(t *testing.T) {
+	var b bytes.Buffer
+	p := outputtest.Printer(markdown.NewPage(output.Options{Out: &b, Converts: true}, 0))
+	for i := range 200 {
+		text := strings.Repeat("a: b\n", 100)
+		if err := p.Print(output.Converted{Policy: fmt.Sprint("Policy p", i), Old: text, New: text}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := errors.Join(p.Print(output.Conversion{Title: "200 rules"}), p.Close()); err != nil {
+		t.Fatal(err)
+	}
+	got := b.String()
+	if want := "**Cut at 64 KiB**: of 200 policies, "; len(got) > markdown.MaxBytes || !strings.HasPrefix(got, "# 200 rules\n\n## `Policy p0`\n") || !strings.Contains(got, want) {
+		t.Errorf("%d bytes, want %q:\n%s", len(got), want, got[:min(len(got), 1000)])
+	}
+}
+
 // A page of a comparison is no longer than a comment may be, and begins and ends as one that is not cut.
 func TestComparison(t *testing.T) {
 	for _, tt := range []struct {
@@ -111,7 +130,7 @@ func TestComparison(t *testing.T) {
 	}{
 		{"all fits", 3, 5, 1, []string{"settings-0000", "settings-0002"}},
 		{"there are too many", 3000, 5, 1, []string{"**Cut at 64 KiB**: of 3000 differences, ", "settings-0000"}},
-		{"one is too long", 1, 20_000, 1, []string{"**Cut at 64 KiB**: of 1 differences, 1 are shown without their fields and 0 not at all"}},
+		{"one is too long", 1, 20_000, 1, []string{"**Cut at 64 KiB**: of 1 difference, 1 are shown without their fields and 0 not at all"}},
 		{"there are many rules", 300, 5, 3000, []string{"**Cut at 64 KiB**", "settings-0000", "the rest of it is left out"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
