@@ -7,6 +7,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -136,7 +137,9 @@ func configMaps() *meta.RESTMapping {
 }
 
 func TestObjectFilterByResource(t *testing.T) {
-	owned := engine.ObjectFacts{Namespace: "shop", Name: "a", Controlled: true}
+	owned := &unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{
+		"namespace": "shop", "name": "a", "ownerReferences": []any{map[string]any{"kind": "X", "name": "x", "controller": true}},
+	}}}
 	for resource, want := range map[string]struct{ kind, owned bool }{
 		"configmaps": {true, true}, "config*": {true, true}, "": {true, false}, "*": {true, false}, "secrets": {false, false},
 	} {
@@ -179,7 +182,7 @@ func TestObjectFilterOfClusterScopedKinds(t *testing.T) {
 			v1 := schema.GroupVersion{Version: "v1"}
 			namespaces := &meta.RESTMapping{GroupVersionKind: v1.WithKind("Namespace"), Resource: v1.WithResource("namespaces"), Scope: meta.RESTScopeRoot}
 			k, ok := filterOf(t, c.scope, namespaces, engine.Selection{Kind: "Namespace"})
-			if ok != c.want || ok && !k.Matches(engine.ObjectFacts{Name: "shop"}) {
+			if ok != c.want || ok && !k.Matches(&unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{"name": "shop"}}}) {
 				t.Errorf("wanted = %t, want %t", ok, c.want)
 			}
 		})

@@ -304,26 +304,21 @@ func (c *ObjectFilter) reaches(m *meta.RESTMapping, s selection) bool {
 	return len(c.scope.Namespaces) == 0 || m.Scope.Name() != meta.RESTScopeNameNamespace || len(c.scope.within(s.Namespace)) > 0
 }
 
-// ObjectFacts is what the choice of an object depends on.
-type ObjectFacts struct {
-	Namespace, Name string
-	Labels          map[string]string
-	// Controlled reports whether the object is owned by a controller.
-	Controlled bool
-}
-
-// Matches reports whether an object is to be evaluated.
-func (k *KindFilter) Matches(f ObjectFacts) bool {
-	if f.Controlled && !k.explicit {
+// Matches reports whether an object is to be evaluated. What a controller owns has to be named explicitly.
+func (k *KindFilter) Matches(u *unstructured.Unstructured) bool {
+	if !k.explicit && metav1.GetControllerOfNoCopy(u) != nil {
 		return false
 	}
-	if !k.scope.reaches(f.Namespace, f.Labels) || !k.scope.Shard.Has(f.Namespace, f.Name) {
+	namespace, name, set := u.GetNamespace(), u.GetName(), labels.Set(u.GetLabels())
+	if !k.scope.reaches(namespace, set) || !k.scope.Shard.Has(namespace, name) {
 		return false
 	}
-	if len(k.names) > 0 && !slices.ContainsFunc(k.names, func(key ObjectKey) bool { return names(key, f.Namespace, f.Name) }) {
+	if len(k.names) > 0 && !slices.ContainsFunc(k.names, func(key ObjectKey) bool { return names(key, namespace, name) }) {
 		return false
 	}
-	return slices.ContainsFunc(k.selections, func(s selection) bool { return s.matches(f) })
+	return slices.ContainsFunc(k.selections, func(s selection) bool {
+		return openOrMatch(s.Namespace, namespace) && openOrMatch(s.Name, name) && s.labels.Matches(set)
+	})
 }
 
 // Keys lists the objects that the user named; empty if there is no such restriction.
@@ -395,10 +390,6 @@ func names(key ObjectKey, namespace, name string) bool {
 func (s selection) matchesKind(gvk schema.GroupVersionKind) bool {
 	return selector.MatchWildcard(s.Group, gvk.Group) &&
 		openOrMatch(s.Version, gvk.Version) && selector.MatchWildcard(s.Kind, gvk.Kind)
-}
-
-func (s selection) matches(f ObjectFacts) bool {
-	return openOrMatch(s.Namespace, f.Namespace) && openOrMatch(s.Name, f.Name) && s.labels.Matches(labels.Set(f.Labels))
 }
 
 // leftOutOfWildcards are kinds of which there are many short-lived objects that

@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -107,19 +106,11 @@ func (s source) wanted(joined *engine.ObjectFilter) []*entry {
 			}
 			kinds[gvk] = k
 		}
-		if k != nil && e.evaluated && k.Matches(s.factsOf(e)) && s.selected(e) {
+		if k != nil && e.evaluated && k.Matches(e.unpackedHead(&s.texts)) && s.selected(e) {
 			out = append(out, e)
 		}
 	}
 	return out
-}
-
-func (s source) factsOf(e *entry) engine.ObjectFacts {
-	head := e.unpackedHead(&s.texts)
-	return engine.ObjectFacts{
-		Namespace: e.key.Namespace, Name: e.key.Name, Labels: head.GetLabels(),
-		Controlled: metav1.GetControllerOfNoCopy(head) != nil,
-	}
 }
 
 func (s source) selected(e *entry) bool {

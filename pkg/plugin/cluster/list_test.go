@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -25,20 +26,15 @@ func TestReadList(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var got []RawItem
+	var got []string
 	for _, u := range list.items {
 		if u.GetKind() != "Pod" || u.GetAPIVersion() != "v1" {
 			t.Errorf("%s is a %s %s", u.GetName(), u.GetAPIVersion(), u.GetKind())
 		}
-		item := ItemOf(u)
-		item.object = nil
-		got = append(got, item)
+		got = append(got, fmt.Sprintf("%s/%s %s@%s %v", u.GetNamespace(), u.GetName(), u.GetUID(), u.GetResourceVersion(), u.GetLabels()))
 	}
-	want := []RawItem{
-		{Namespace: "shop", Name: "web", UID: "u1", ResourceVersion: "3", Labels: map[string]string{"a/b": `c"d`}, Controlled: true},
-		{Name: "db"},
-	}
-	if diff := cmp.Diff(want, got, cmp.AllowUnexported(RawItem{})); diff != "" {
+	want := []string{`shop/web u1@3 map[a/b:c"d]`, "/db @ map[]"}
+	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
 	if list.next != "next" || list.remaining != 1 || list.resourceVersion != "7" {

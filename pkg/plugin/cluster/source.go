@@ -274,7 +274,7 @@ type page struct {
 func (s *source) page(ctx context.Context, k chosenKind, list rawList, known uids) *page {
 	p := &page{resource: k.resource, request: s.scope.Request}
 	for _, u := range list.items {
-		if item := ItemOf(u); !k.Matches(item.Facts()) || known.again(string(u.GetUID())) {
+		if !k.Matches(u) || known.again(string(u.GetUID())) {
 			continue
 		}
 		p.items = append(p.items, u)

@@ -23,6 +23,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/rbac"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/transport"
 )
@@ -43,7 +44,8 @@ type Watched struct {
 // WatchEvent is a change of a Watched.
 type WatchEvent struct {
 	Type watch.EventType // Added, Modified, Deleted, or Bookmark for a new version and nothing else
-	Item RawItem         // the object; as it was last, if it is deleted
+	// Object is as it was last, if it is deleted. It must not be changed.
+	Object *unstructured.Unstructured
 }
 
 // Watches returns what Source would read for selections, to be watched. Beside them it returns an
@@ -114,31 +116,16 @@ func (w *Watched) In(namespaces []string) []*Watched {
 }
 
 // Wants reports whether a selection selects an object as it is.
-func (w *Watched) Wants(i *RawItem) bool {
-	return w.kind.KindFilter == nil || w.kind.Matches(i.Facts())
-}
-
-// Key returns the key of an object.
-func (w *Watched) Key(i *RawItem) engine.ObjectKey {
-	gvk := w.kind.mapping.GroupVersionKind
-	return engine.ObjectKey{GroupKind: gvk.GroupKind(), Version: gvk.Version, Namespace: i.Namespace, Name: i.Name}
+func (w *Watched) Wants(u *unstructured.Unstructured) bool {
+	return w.kind.KindFilter == nil || w.kind.Matches(u)
 }
 
 // Mapping returns the kind and its resource, in the version in which it is read.
 func (w *Watched) Mapping() *meta.RESTMapping { return w.kind.mapping }
 
-// Decode decodes an object.
-func (w *Watched) Decode(i RawItem) (*unstructured.Unstructured, error) {
-	u, err := i.Decode()
-	if err != nil {
-		return nil, err
-	}
-	return w.kind.typed(u, "")
-}
-
 // List calls each with all objects as they are, until that fails, and returns the version from which they can be watched. One that came on an
 // earlier page may come again.
-func (w *Watched) List(ctx context.Context, each func(RawItem) error) (version string, err error) {
+func (w *Watched) List(ctx context.Context, each func(*unstructured.Unstructured) error) (version string, err error) {
 	for page, err := range w.client.list(ctx, w.kind.resource, w.query) {
 		if err != nil {
 			return "", err
@@ -147,7 +134,7 @@ func (w *Watched) List(ctx context.Context, each func(RawItem) error) (version s
 			version = page.resourceVersion // of later pages, where they were listed anew, it may be later
 		}
 		for _, u := range page.items {
-			if err := each(ItemOf(u)); err != nil {
+			if err := each(u); err != nil {
 				return "", err
 			}
 		}
@@ -173,7 +160,12 @@ func (w *Watched) Watch(ctx context.Context, version string, opened func(), each
 	}
 	defer body.Close() //nolint:errcheck // it was read
 	opened()
-	return readEvents(body, each)
+	return readEvents(body, func(e WatchEvent) error {
+		if _, err := w.kind.typed(e.Object, ""); err != nil {
+			return err
+		}
+		return each(e)
+	})
 }
 
 // readEvents reads events, one a line. The end of the text is no error.
@@ -209,7 +201,7 @@ func readEvent(line string) (WatchEvent, error) {
 	if err := json.Unmarshal([]byte(line), &read); err != nil {
 		return WatchEvent{}, fmt.Errorf("the answer is no event of a watch: %w", err)
 	}
-	event := WatchEvent{Type: read.Type, Item: ItemOf(&unstructured.Unstructured{Object: read.Object})}
+	event := WatchEvent{Type: read.Type, Object: &unstructured.Unstructured{Object: read.Object}}
 	switch event.Type {
 	case watch.Added, watch.Modified, watch.Deleted, watch.Bookmark:
 		return event, nil
@@ -227,52 +219,6 @@ func readEvent(line string) (WatchEvent, error) {
 // the objects have to be listed again.
 func Expired(err error) bool { return apierrors.IsResourceExpired(err) || apierrors.IsGone(err) }
 
-// RawItem is an object that is watched. Its fields are what a selection needs to know.
-type RawItem struct {
-	Namespace, Name, UID, ResourceVersion string
-	Labels                                map[string]string
-	// Controlled reports whether an owner reference names a controller.
-	Controlled bool
-
-	object *unstructured.Unstructured
-	text   []byte // in place of the object, of which it takes a tenth
-}
-
-// ItemOf returns an object, which must not be changed any more, as an item.
-func ItemOf(u *unstructured.Unstructured) RawItem {
-	return RawItem{
-		Namespace: u.GetNamespace(), Name: u.GetName(), UID: string(u.GetUID()), ResourceVersion: u.GetResourceVersion(),
-		Labels: u.GetLabels(), Controlled: metav1.GetControllerOfNoCopy(u) != nil, object: u,
-	}
-}
-
-// Decode returns the object, which must not be changed.
-func (i *RawItem) Decode() (*unstructured.Unstructured, error) {
-	if i.object != nil {
-		return i.object, nil
-	}
-	return readObject(i.text)
-}
-
-// Facts returns what the choice of an object depends on.
-func (i *RawItem) Facts() engine.ObjectFacts {
-	return engine.ObjectFacts{Namespace: i.Namespace, Name: i.Name, Labels: i.Labels, Controlled: i.Controlled}
-}
-
-// Own returns the item as its text, to be kept.
-func (i RawItem) Own() RawItem {
-	if i.object == nil {
-		return i
-	}
-	if text, err := json.Marshal(i.object.Object); err == nil {
-		i.object, i.text = nil, text
-	}
-	return i
-}
-
-// Size is how many bytes the text of an item takes that is its own.
-func (i *RawItem) Size() int { return len(i.text) }
-
 // digestSeed is that of Digest.
 //
 //nolint:gochecknoglobals // an immutable value
@@ -280,23 +226,11 @@ var digestSeed = maphash.MakeSeed()
 
 // Digest identifies what an object says: two states of it with the same one differ, if at all, in their status and in what
 // the server notes about writes. It is comparable within the process.
-func (i *RawItem) Digest() uint64 {
-	u, err := i.Decode()
-	if err != nil {
-		return 0 // it was read before
-	}
-	content := without(u.Object, "status", "apiVersion", "kind")
-	if metadata, ok := content["metadata"].(map[string]any); ok {
-		content["metadata"] = without(metadata, "resourceVersion", "managedFields", "generation")
+func Digest(u *unstructured.Unstructured) uint64 {
+	content := maps.Clone(diff.WithoutBookkeeping(u.Object))
+	for _, field := range []string{"status", "apiVersion", "kind"} {
+		delete(content, field)
 	}
 	text, _ := json.Marshal(content) // it was read
 	return maphash.Bytes(digestSeed, text)
-}
-
-func without(m map[string]any, keys ...string) map[string]any {
-	out := maps.Clone(m)
-	for _, key := range keys {
-		delete(out, key)
-	}
-	return out
 }

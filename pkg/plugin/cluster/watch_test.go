@@ -77,7 +77,7 @@ func TestWatch(t *testing.T) {
 			var got []string
 			opened := 0
 			err := w.Watch(t.Context(), "7", func() { opened++ }, func(e cluster.WatchEvent) error {
-				got = append(got, fmt.Sprintf("%s %s %s", e.Type, e.Item.Name, e.Item.ResourceVersion))
+				got = append(got, fmt.Sprintf("%s %s %s", e.Type, e.Object.GetName(), e.Object.GetResourceVersion()))
 				return nil
 			})
 			if text := strings.Join(got, ", "); text != c.want {
@@ -119,8 +119,8 @@ func TestWatchedList(t *testing.T) {
 		t.Fatalf("%v, %v", all, err)
 	}
 	var got []string
-	version, err := all[0].List(t.Context(), func(i cluster.RawItem) error {
-		got = append(got, fmt.Sprintf("%s@%s %t", all[0].Key(&i), i.ResourceVersion, all[0].Wants(&i)))
+	version, err := all[0].List(t.Context(), func(u *unstructured.Unstructured) error {
+		got = append(got, fmt.Sprintf("%s@%s %t", engine.KeyOf(u), u.GetResourceVersion(), all[0].Wants(u)))
 		return nil
 	})
 	if diff := cmp.Diff([]string{"ConfigMap shop/a@3 true"}, got); diff != "" || version != "7" || err != nil {
@@ -151,8 +151,7 @@ func TestDigest(t *testing.T) {
 		if err := json.Unmarshal([]byte(text), &u.Object); err != nil {
 			t.Fatal(err)
 		}
-		i := cluster.ItemOf(u)
-		return i.Digest()
+		return cluster.Digest(u)
 	}
 	is := digest(`{"metadata":{"name":"a","uid":"u","resourceVersion":"1","labels":{"a":"b"}},"spec":{"x":[1,{"status":2}]}}`)
 	for text, same := range map[string]bool{

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
@@ -62,7 +63,7 @@ func (f *Factory) Followers(ctx context.Context, o *preview.Options, r *preview.
 	out := f.followers(watched)
 	for _, follower := range out {
 		if kind, ok := keeps.ForKind(follower.Mapping()); ok {
-			follower.Keeps = func(i *cluster.RawItem) bool { return kind.Matches(i.Facts()) }
+			follower.Keeps = func(u *unstructured.Unstructured) bool { return kind.Matches(u) }
 		}
 	}
 	return out, unknown, nil

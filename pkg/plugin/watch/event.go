@@ -15,8 +15,10 @@ import (
 	"sync"
 	"time"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/cluster"
 )
 
 // Event is a change of one object, or several in a row that are evaluated as one.
@@ -24,25 +26,16 @@ type Event struct {
 	Resource
 	Operation engine.Operation
 	Key       engine.ObjectKey
-	Time      time.Time       // when the last change came
-	Item      cluster.RawItem // the object; as it was last, if it is deleted
+	Time      time.Time                  // when the last change came
+	Object    *unstructured.Unstructured // as it was last, if it is deleted
 	// Old is the object before an update, where rules ask for it; else nil.
-	Old *cluster.RawItem
-}
-
-// size is about what an event takes.
-func (e *Event) size() int {
-	size := 1<<10 + e.Item.Size()
-	if e.Old != nil {
-		size += e.Old.Size()
-	}
-	return size
+	Old *unstructured.Unstructured
 }
 
 // join adds a later event of the same object. That it was created and then changed is a creation; an object that is
 // deleted is that, whatever was before.
 func (e *Event) join(later *Event) {
-	e.Item, e.Time, e.Resource = later.Item, later.Time, later.Resource
+	e.Object, e.Time, e.Resource = later.Object, later.Time, later.Resource
 	switch {
 	case later.Operation == engine.OperationDelete:
 		e.Operation, e.Old = later.Operation, nil
@@ -51,11 +44,8 @@ func (e *Event) join(later *Event) {
 	}
 }
 
-// The bounds of a Queue.
-const (
-	MaxEvents = 10_000
-	MaxBytes  = 64 << 20
-)
+// MaxEvents is how many events a Queue holds.
+const MaxEvents = 1000
 
 // Queue holds events that are not evaluated yet, one for each object, in the order in which the first of each came. It is
 // safe for concurrent use. The zero value is empty.
@@ -63,8 +53,7 @@ type Queue struct {
 	mu      sync.Mutex
 	changed sync.Cond // something was put or taken
 	order   []*Event
-	pending map[string]*Event // by UID
-	bytes   int
+	pending map[types.UID]*Event
 }
 
 // Put adds an event, or joins it to the one of the same object. It waits while the queue is full, which holds up who puts; the
@@ -72,7 +61,7 @@ type Queue struct {
 func (q *Queue) Put(ctx context.Context, e *Event) error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if err := q.wait(ctx, func() bool { return q.fits(e) }); err != nil {
+	if err := q.wait(ctx, func() bool { return len(q.order) < MaxEvents || q.pending[e.Object.GetUID()] != nil }); err != nil {
 		return err
 	}
 	q.add(e)
@@ -80,32 +69,18 @@ func (q *Queue) Put(ctx context.Context, e *Event) error {
 	return nil
 }
 
-// fits reports whether there is room for an event. One that takes more than all of it has it for itself.
-func (q *Queue) fits(e *Event) bool {
-	others, bytes := len(q.order), q.bytes
-	if known := q.pending[e.Item.UID]; known != nil {
-		others, bytes = others-1, bytes-known.size()
-		joined := *known
-		joined.join(e)
-		e = &joined
-	}
-	return others == 0 || others < MaxEvents && bytes+e.size() <= MaxBytes
-}
-
 // add adds an event, or joins it to the one of the same object.
 func (q *Queue) add(e *Event) {
-	if known := q.pending[e.Item.UID]; known != nil {
-		q.bytes -= known.size()
+	uid := e.Object.GetUID()
+	if known := q.pending[uid]; known != nil {
 		known.join(e)
-		q.bytes += known.size()
 		return
 	}
 	if q.pending == nil {
-		q.pending = map[string]*Event{}
+		q.pending = map[types.UID]*Event{}
 	}
-	q.pending[e.Item.UID] = e
+	q.pending[uid] = e
 	q.order = append(q.order, e)
-	q.bytes += e.size()
 }
 
 // wait waits until ready, which is called with the lock.
@@ -143,8 +118,7 @@ func (q *Queue) Take(most int) []*Event {
 		q.order = nil // with what it grew to
 	}
 	for _, e := range out {
-		delete(q.pending, e.Item.UID)
-		q.bytes -= e.size()
+		delete(q.pending, e.Object.GetUID())
 	}
 	q.changed.L = &q.mu
 	q.changed.Broadcast()
@@ -156,7 +130,7 @@ func (q *Queue) Return(events []*Event) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	later := q.order
-	q.order, q.pending, q.bytes = nil, nil, 0
+	q.order, q.pending = nil, nil
 	for _, e := range slices.Concat(events, later) {
 		q.add(e)
 	}
@@ -195,7 +169,7 @@ func (s *Source) Pages(ctx context.Context, selections []engine.Selection) iter.
 		}
 		p := page{ctx: ctx, source: s}
 		for _, e := range s.Events {
-			if kind, ok := filter.ForKind(e.Mapping()); ok && (kind.Matches(e.Item.Facts()) || e.Old != nil && kind.Matches(e.Old.Facts())) && (s.Live != nil || e.Operation != engine.OperationDelete) {
+			if kind, ok := filter.ForKind(e.Mapping()); ok && (kind.Matches(e.Object) || e.Old != nil && kind.Matches(e.Old)) && (s.Live != nil || e.Operation != engine.OperationDelete) {
 				p.events = append(p.events, e)
 			}
 		}
@@ -216,29 +190,24 @@ type page struct {
 func (p page) Len() int { return len(p.events) }
 
 // Target implements engine.Page.
-func (p page) Target(i int) (engine.Target, error) { return p.source.target(p.ctx, p.events[i]) }
+func (p page) Target(i int) (engine.Target, error) { return p.source.target(p.ctx, p.events[i]), nil }
 
 // target returns the object of an event, with its request.
-func (s *Source) target(ctx context.Context, e *Event) (engine.Target, error) {
-	u, err := e.Decode(e.Item)
-	if err != nil {
-		return engine.Target{}, err
-	}
+func (s *Source) target(ctx context.Context, e *Event) engine.Target {
+	u := e.Object
 	t := engine.Target{Key: engine.KeyOf(u), Object: u, OldObject: u, Mapping: e.Mapping(), Request: s.Scope.Request}
 	t.Request.Operation = e.Operation
 	switch {
 	case e.Operation == engine.OperationCreate:
 		t.OldObject = nil
 	case e.Old != nil:
-		if t.OldObject, err = e.Decode(*e.Old); err != nil {
-			return engine.Target{}, err
-		}
+		t.OldObject = e.Old
 	}
 	if ns := u.GetNamespace(); ns != "" {
 		// One that cannot be read is reported by the rules that ask for it.
 		t.Namespace, _ = s.World.ReadNamespace(ctx, ns)
 	}
-	return t, nil
+	return t
 }
 
 // over streams the live objects, with those of the events as they were requested.
@@ -269,7 +238,7 @@ func (p overlaid) Target(i int) (engine.Target, error) {
 	}
 	for _, e := range p.source.Events {
 		if e.Operation != engine.OperationDelete && e.Key.UID == t.Key.UID {
-			return p.source.target(p.ctx, e)
+			return p.source.target(p.ctx, e), nil
 		}
 	}
 	return t, nil

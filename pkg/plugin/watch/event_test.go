@@ -28,11 +28,10 @@ func event(t *testing.T, text string) *watch.Event {
 	words := strings.Fields(text)
 	name, to, _ := strings.Cut(words[1], "=")
 	s := &script{t: t}
-	e := &watch.Event{Resource: s, Operation: engine.Operation(words[0]), Item: object(t, name+"@1="+to)}
-	e.Key = s.Key(&e.Item)
+	e := &watch.Event{Resource: s, Operation: engine.Operation(words[0]), Object: object(t, name+"@1="+to)}
+	e.Key = engine.KeyOf(e.Object)
 	if len(words) > 2 {
-		old := object(t, name+"@0="+words[3])
-		e.Old = &old
+		e.Old = object(t, name+"@0="+words[3])
 	}
 	return e
 }
@@ -41,9 +40,9 @@ func texts(t *testing.T, events []*watch.Event) []string {
 	t.Helper()
 	var out []string
 	for _, e := range events {
-		text := fmt.Sprintf("%s %s=%s", e.Operation, e.Item.Name, value(t, &e.Item))
+		text := fmt.Sprintf("%s %s=%s", e.Operation, e.Object.GetName(), value(e.Object))
 		if e.Old != nil {
-			text += " was " + value(t, e.Old)
+			text += " was " + value(e.Old)
 		}
 		out = append(out, text)
 	}
@@ -119,35 +118,6 @@ func TestQueueIsBounded(t *testing.T) {
 		if !put || q.Len() != watch.MaxEvents {
 			t.Errorf("put %v, %d events", put, q.Len())
 		}
-	})
-}
-
-// Events that take too much memory hold up as well, also by what is joined to them.
-func TestQueueIsBoundedWhenItJoins(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var q watch.Queue
-		for i := range 8 {
-			if err := q.Put(t.Context(), event(t, fmt.Sprintf("CREATE u%d=1", i))); err != nil {
-				t.Fatal(err)
-			}
-		}
-		long := strings.Repeat("x", watch.MaxBytes/4)
-		done := 0
-		go func() {
-			for i := range 8 {
-				if q.Put(t.Context(), event(t, fmt.Sprintf("UPDATE u%d=%s", i, long))) == nil {
-					done++
-				}
-			}
-		}()
-		for want := 3; want < 8; want++ {
-			synctest.Wait()
-			if done != want {
-				t.Fatalf("%d events were joined, want %d", done, want)
-			}
-			q.Take(1)
-		}
-		synctest.Wait()
 	})
 }
 
@@ -259,14 +229,15 @@ func TestSource(t *testing.T) {
 }
 
 // object is a ConfigMap "UID@VERSION=VALUE"; its name is its UID.
-func object(t *testing.T, text string) cluster.RawItem {
+func object(t *testing.T, text string) *unstructured.Unstructured {
 	t.Helper()
 	uid, rest, _ := strings.Cut(text, "@")
 	version, value, _ := strings.Cut(rest, "=")
-	return cluster.ItemOf(&unstructured.Unstructured{Object: map[string]any{
+	return &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "v1", "kind": "ConfigMap",
 		"metadata": map[string]any{"name": uid, "namespace": "shop", "uid": uid, "resourceVersion": version},
 		"data":     map[string]any{"v": value}, "status": map[string]any{"at": version},
-	}}).Own()
+	}}
 }
 
 // script is what a server does, one listing or watch after the other. The last one blocks.
@@ -302,7 +273,7 @@ func (s *script) ask(ctx context.Context, what string) (step, error) {
 	return s.steps[s.next-1], nil
 }
 
-func (s *script) List(ctx context.Context, each func(cluster.RawItem) error) (string, error) {
+func (s *script) List(ctx context.Context, each func(*unstructured.Unstructured) error) (string, error) {
 	is, err := s.ask(ctx, "list")
 	if err != nil || is.err != nil {
 		return "", cmpOr(err, is.err)
@@ -338,18 +309,17 @@ func (s *script) Watch(ctx context.Context, version string, opened func(), each 
 			continue
 		}
 		kind, of, _ := strings.Cut(text, " ")
-		if err := each(cluster.WatchEvent{Type: apiwatch.EventType(kind), Item: object(s.t, of)}); err != nil {
+		if err := each(cluster.WatchEvent{Type: apiwatch.EventType(kind), Object: object(s.t, of)}); err != nil {
 			return err
 		}
 	}
 	return is.err
 }
 
-func (s *script) String() string                { return "configmaps" }
-func (s *script) Wants(i *cluster.RawItem) bool { return !strings.HasPrefix(i.Name, "other") }
+func (s *script) String() string { return "configmaps" }
 
-func (s *script) Key(i *cluster.RawItem) engine.ObjectKey {
-	return engine.ObjectKey{GroupKind: schema.GroupKind{Kind: "ConfigMap"}, Version: "v1", Namespace: i.Namespace, Name: i.Name}
+func (s *script) Wants(u *unstructured.Unstructured) bool {
+	return !strings.HasPrefix(u.GetName(), "other")
 }
 
 func (s *script) Mapping() *meta.RESTMapping {
@@ -359,23 +329,10 @@ func (s *script) Mapping() *meta.RESTMapping {
 	}
 }
 
-func (s *script) Decode(i cluster.RawItem) (*unstructured.Unstructured, error) {
-	u, err := i.Decode()
-	if err == nil {
-		u.SetGroupVersionKind(s.Mapping().GroupVersionKind)
-	}
-	return u, err
-}
-
 // value is the value of an object, "" for none.
-func value(t *testing.T, i *cluster.RawItem) string {
-	t.Helper()
-	if i == nil {
+func value(u *unstructured.Unstructured) string {
+	if u == nil {
 		return ""
-	}
-	u, err := i.Decode()
-	if err != nil {
-		t.Fatal(err)
 	}
 	out, _, _ := unstructured.NestedString(u.Object, "data", "v")
 	return out

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/apimachinery/pkg/util/wait"
 	apiwatch "k8s.io/apimachinery/pkg/watch"
@@ -27,15 +28,13 @@ import (
 type Resource interface {
 	fmt.Stringer
 	// List calls each with every object, until that fails, and returns the version from which to watch.
-	List(ctx context.Context, each func(cluster.RawItem) error) (version string, err error)
+	List(ctx context.Context, each func(*unstructured.Unstructured) error) (version string, err error)
 	// Watch calls opened when the server has taken the watch, and each with every change since a version, until that
 	// fails or the watch ends.
 	Watch(ctx context.Context, version string, opened func(), each func(cluster.WatchEvent) error) error
 	// Wants reports whether a rule may match an object.
-	Wants(*cluster.RawItem) bool
-	Key(*cluster.RawItem) engine.ObjectKey
+	Wants(*unstructured.Unstructured) bool
 	Mapping() *meta.RESTMapping
-	Decode(cluster.RawItem) (*unstructured.Unstructured, error)
 }
 
 var _ Resource = (*cluster.Watched)(nil)
@@ -44,7 +43,7 @@ var _ Resource = (*cluster.Watched)(nil)
 type Follower struct {
 	Resource
 	// Keeps reports whether rules ask for the last state of an object, once it is changed or gone. Nil keeps none.
-	Keeps func(*cluster.RawItem) bool
+	Keeps func(*unstructured.Unstructured) bool
 	// Emit takes each change that rules may act on. What it does not take comes again, with the next listing or watch.
 	Emit func(context.Context, *Event) error
 	// Report is called with what keeps the follower from its work, once until it works again, and by several followers.
@@ -62,8 +61,8 @@ type Follower struct {
 
 // memory is what is known of the objects of a resource.
 type memory struct {
-	objects map[string]*known // by UID
-	listing int               // the latest one
+	objects map[types.UID]*known
+	listing int // the latest one
 }
 
 // known is what is kept of an object.
@@ -71,8 +70,8 @@ type known struct {
 	version string
 	digest  uint64
 	wanted  bool
-	listing int              // in which it was last
-	last    *cluster.RawItem // its state, where rules ask for it
+	listing int    // in which it was last
+	last    []byte // its state as JSON, which takes a tenth of the memory, where rules ask for it
 }
 
 // quietFailures is how many attempts may fail before that is reported: a server that restarts needs some.
@@ -99,7 +98,7 @@ func (f *Follower) Same(other *Follower) bool {
 func (f *Follower) Begin(ctx context.Context) ([]*Follower, error) {
 	emit := f.Emit
 	if f.memory == nil {
-		f.memory = &memory{objects: map[string]*known{}}
+		f.memory = &memory{objects: map[types.UID]*known{}}
 		f.Emit = func(context.Context, *Event) error { return nil }
 	}
 	err := f.list(ctx)
@@ -171,26 +170,26 @@ func (f *Follower) take(ctx context.Context, e *cluster.WatchEvent) error {
 	var err error
 	switch e.Type {
 	case apiwatch.Added, apiwatch.Modified:
-		if !f.replays(&e.Item) {
-			err = f.changed(ctx, &e.Item)
+		if !f.replays(e.Object) {
+			err = f.changed(ctx, e.Object)
 		}
 	case apiwatch.Deleted:
-		err = f.deleted(ctx, &e.Item)
+		err = f.deleted(ctx, e.Object)
 	}
 	if err == nil {
-		f.version, f.progress = e.Item.ResourceVersion, true
+		f.version, f.progress = e.Object.GetResourceVersion(), true
 	}
 	return err
 }
 
 // replays reports whether a state is older than the one that is known: where the pages of a listing expired on the server, later
 // pages are newer than the version from which it is watched.
-func (f *Follower) replays(i *cluster.RawItem) bool {
-	k := f.memory.objects[i.UID]
+func (f *Follower) replays(u *unstructured.Unstructured) bool {
+	k := f.memory.objects[u.GetUID()]
 	if k == nil {
 		return false
 	}
-	order, err := resourceversion.CompareResourceVersion(i.ResourceVersion, k.version)
+	order, err := resourceversion.CompareResourceVersion(u.GetResourceVersion(), k.version)
 	return err == nil && order < 0
 }
 
@@ -198,11 +197,11 @@ func (f *Follower) replays(i *cluster.RawItem) bool {
 func (f *Follower) list(ctx context.Context) error {
 	m := f.memory
 	m.listing++
-	version, err := f.List(ctx, func(i cluster.RawItem) error {
-		if err := f.changed(ctx, &i); err != nil {
+	version, err := f.List(ctx, func(u *unstructured.Unstructured) error {
+		if err := f.changed(ctx, u); err != nil {
 			return err
 		}
-		m.objects[i.UID].listing = m.listing
+		m.objects[u.GetUID()].listing = m.listing
 		return nil
 	})
 	if err != nil {
@@ -213,8 +212,8 @@ func (f *Follower) list(ctx context.Context) error {
 		if k.listing == m.listing {
 			continue
 		}
-		if k.last != nil {
-			if err := f.deleted(ctx, k.last); err != nil {
+		if last := k.state(); last != nil {
+			if err := f.deleted(ctx, last); err != nil {
 				return err
 			}
 		}
@@ -225,59 +224,53 @@ func (f *Follower) list(ctx context.Context) error {
 }
 
 // changed takes an object as it is now.
-func (f *Follower) changed(ctx context.Context, i *cluster.RawItem) error {
-	before := f.memory.objects[i.UID]
-	if before != nil && before.version == i.ResourceVersion {
-		f.memory.objects[i.UID] = f.reconsidered(before, i)
+func (f *Follower) changed(ctx context.Context, u *unstructured.Unstructured) error {
+	before := f.memory.objects[u.GetUID()]
+	now := &known{version: u.GetResourceVersion(), wanted: f.Wants(u), listing: f.memory.listing}
+	if now.wanted && f.Keeps != nil && f.Keeps(u) {
+		now.last, _ = json.Marshal(u.Object) // it was read
+	}
+	if before != nil && before.version == now.version { // but rules may ask for more of it than before
+		now.digest = before.digest
+		f.memory.objects[u.GetUID()] = now
 		return nil
 	}
-	now := &known{version: i.ResourceVersion, digest: i.Digest(), wanted: f.Wants(i), listing: f.memory.listing}
-	if now.wanted && f.Keeps != nil && f.Keeps(i) {
-		own := i.Own()
-		i = &own
-		now.last = i
-	}
+	now.digest = cluster.Digest(u)
 	e := Event{Operation: engine.OperationCreate}
 	if before != nil {
-		e.Operation, e.Old = engine.OperationUpdate, before.last
+		e.Operation, e.Old = engine.OperationUpdate, before.state()
 	}
 	if now.wanted && before == nil || before != nil && before.digest != now.digest && (now.wanted || before.wanted) {
-		if err := f.emit(ctx, &e, i); err != nil {
+		if err := f.emit(ctx, &e, u); err != nil {
 			return err
 		}
 	}
-	f.memory.objects[i.UID] = now
+	f.memory.objects[u.GetUID()] = now
 	return nil
 }
 
-// reconsidered is what the rules ask for now of an object that is as it was.
-func (f *Follower) reconsidered(before *known, i *cluster.RawItem) *known {
-	k := *before
-	k.wanted = f.Wants(i)
-	switch keeps := k.wanted && f.Keeps != nil && f.Keeps(i); {
-	case !keeps:
-		k.last = nil
-	case k.last == nil:
-		own := i.Own()
-		k.last = &own
+// state is the last state of an object; nil where it is not kept.
+func (k *known) state() *unstructured.Unstructured {
+	u := &unstructured.Unstructured{}
+	if k.last == nil || json.Unmarshal(k.last, &u.Object) != nil {
+		return nil
 	}
-	return &k
+	return u
 }
 
 // deleted takes an object that is gone.
-func (f *Follower) deleted(ctx context.Context, i *cluster.RawItem) error {
-	if f.Wants(i) {
-		if err := f.emit(ctx, &Event{Operation: engine.OperationDelete}, i); err != nil {
+func (f *Follower) deleted(ctx context.Context, u *unstructured.Unstructured) error {
+	if f.Wants(u) {
+		if err := f.emit(ctx, &Event{Operation: engine.OperationDelete}, u); err != nil {
 			return err
 		}
 	}
-	delete(f.memory.objects, i.UID)
+	delete(f.memory.objects, u.GetUID())
 	return nil
 }
 
-func (f *Follower) emit(ctx context.Context, e *Event, i *cluster.RawItem) error {
-	e.Resource, e.Item, e.Key, e.Time = f.Resource, i.Own(), f.Key(i), time.Now()
-	e.Key.UID = types.UID(i.UID)
+func (f *Follower) emit(ctx context.Context, e *Event, u *unstructured.Unstructured) error {
+	e.Resource, e.Object, e.Key, e.Time = f.Resource, u, engine.KeyOf(u), time.Now()
 	return f.Emit(ctx, e)
 }
 

@@ -11,9 +11,9 @@ import (
 	"testing/synctest"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/cluster"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/watch"
 )
 
@@ -26,8 +26,8 @@ func follow(t *testing.T, keeps bool, steps ...step) (events, asks, told []strin
 		f = &watch.Follower{
 			Resource: s, Report: func(err error) { told = append(told, err.Error()) },
 			Emit: func(_ context.Context, e *watch.Event) error {
-				text := fmt.Sprintf("%s %s=%s", e.Operation, e.Key.Name, value(t, &e.Item))
-				if old := value(t, e.Old); old != "" {
+				text := fmt.Sprintf("%s %s=%s", e.Operation, e.Key.Name, value(e.Object))
+				if old := value(e.Old); old != "" {
 					text += " was " + old
 				}
 				events = append(events, text)
@@ -35,7 +35,7 @@ func follow(t *testing.T, keeps bool, steps ...step) (events, asks, told []strin
 			},
 		}
 		if keeps {
-			f.Keeps = func(*cluster.RawItem) bool { return true }
+			f.Keeps = func(*unstructured.Unstructured) bool { return true }
 		}
 		if err := begin(ctx, f); err != nil {
 			t.Fatal(err)
@@ -155,7 +155,7 @@ func TestFollowerAdoptsAgain(t *testing.T) {
 			}
 			return nil
 		}}
-		f.Keeps = func(*cluster.RawItem) bool { return true }
+		f.Keeps = func(*unstructured.Unstructured) bool { return true }
 		f.Adopt(before)
 		err = begin(t.Context(), f)
 		return got, err

@@ -157,7 +157,7 @@ func (s *Settling) again(k engine.ObjectKey, causes []engine.ObjectKey, events [
 	for _, e := range events {
 		key := e.Key.Named()
 		switch {
-		case key == k.Named(), s.versions[key] == e.Item.ResourceVersion:
+		case key == k.Named(), s.versions[key] == e.Object.GetResourceVersion():
 			continue
 		}
 		for _, cause := range causes {
@@ -172,7 +172,7 @@ func (s *Settling) again(k engine.ObjectKey, causes []engine.ObjectKey, events [
 // Seen notes that events were evaluated.
 func (s *Settling) Seen(events []*Event) {
 	for _, e := range events {
-		if key := e.Key.Named(); s.versions[key] == e.Item.ResourceVersion {
+		if key := e.Key.Named(); s.versions[key] == e.Object.GetResourceVersion() {
 			delete(s.versions, key)
 		}
 	}

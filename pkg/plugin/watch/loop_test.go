@@ -89,8 +89,8 @@ func TestSettling(t *testing.T) {
 			begun := 0
 			for i := range 2 * watch.MaxWrites {
 				e := event(t, "UPDATE one=1")
-				e.Item = object(t, c.event(i, fmt.Sprint(i)))
-				e.Key = (&script{t: t}).Key(&e.Item)
+				e.Object = object(t, c.event(i, fmt.Sprint(i)))
+				e.Key = engine.KeyOf(e.Object)
 				paused, begins := s.Pauses(one, c.causes, []*watch.Event{e})
 				s.Seen([]*watch.Event{e})
 				if begins {
