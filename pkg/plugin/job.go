@@ -25,22 +25,18 @@ import (
 
 // JobFlags are what a user types after job.
 type JobFlags struct {
-	Policies flags.Policies
-	Objects  flags.Objects
-	Canary   flags.Canary
-	Write    flags.Write
-	Client   flags.Client
-	Report   flags.Report
-	Apply    bool
-	Spec     job.Spec
-	Output   string
-	Config   *genericclioptions.ConfigFlags
+	flags.Evaluate
+	Write  flags.Write
+	Report flags.Report
+	Apply  bool
+	Spec   job.Spec
+	Output string
 }
 
 // NewJobCommand is `job`: the manifests of a Job that runs the program in the cluster.
-func NewJobCommand(config *genericclioptions.ConfigFlags, name string, streams genericiooptions.IOStreams) *cobra.Command {
+func NewJobCommand(evaluate flags.Evaluate, name string, streams genericiooptions.IOStreams) *cobra.Command {
 	f := JobFlags{
-		Config: config, Objects: flags.NewObjects(), Write: flags.NewWrite(), Output: formats.YAML,
+		Evaluate: evaluate, Write: flags.NewWrite(), Output: formats.YAML,
 		Spec: job.Spec{Name: "kubectl-mutate", Image: version.Image(), Shards: 1},
 	}
 	f.Objects.AllNamespaces = true
@@ -104,12 +100,6 @@ func (f *JobFlags) Validate(typed *pflag.FlagSet) error {
 	if f.Output != formats.YAML && f.Output != formats.JSON {
 		return &formats.UnknownFormatError{Format: f.Output, Allowed: []string{formats.YAML, formats.JSON}}
 	}
-	if err := f.Policies.Validate(); err != nil {
-		return err
-	}
-	if err := f.Canary.Validate(); err != nil {
-		return err
-	}
 	if _, _, err := f.Objects.Selectors(); err != nil {
 		return err
 	}
@@ -160,11 +150,12 @@ func (f *JobFlags) run(ctx context.Context, typed *pflag.FlagSet, args []string,
 	if !f.Objects.AllNamespaces {
 		kept = []string{spec.Namespace}
 	}
-	r := RBACFlags{Policies: f.Policies, Client: f.Client, Config: f.Config, For: string(rbac.Preview), Report: f.Report}
+	r := RBACFlags{Evaluate: f.Evaluate, For: string(rbac.Preview), Report: f.Report}
+	r.Objects.Namespaces = nil // the namespace of -n is that of the Job
 	if f.Apply {
 		r.For = string(rbac.Apply)
 	}
-	found, needs, more, err := r.needs(ctx, args, kept, streams.In)
+	found, needs, more, err := r.needs(ctx, args, kept, streams)
 	if err != nil {
 		return ExitNothing, err
 	}

@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"github.com/spf13/cobra"
-	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/kubectl/pkg/util/templates"
 
@@ -19,16 +18,14 @@ import (
 
 // PoliciesFlags are what a user types after policies.
 type PoliciesFlags struct {
-	Policies flags.Policies
-	Client   flags.Client
+	flags.Evaluate
 	Contexts flags.Contexts
 	Output   string
-	Config   *genericclioptions.ConfigFlags
 }
 
 // NewPoliciesCommand is `policies`: a description of the policies, without objects.
-func NewPoliciesCommand(config *genericclioptions.ConfigFlags, name string, streams genericiooptions.IOStreams) *cobra.Command {
-	f := PoliciesFlags{Config: config, Contexts: flags.NewContexts(), Output: formats.Table}
+func NewPoliciesCommand(evaluate flags.Evaluate, name string, streams genericiooptions.IOStreams) *cobra.Command {
+	f := PoliciesFlags{Evaluate: evaluate, Contexts: flags.NewContexts(), Output: formats.Table}
 	c := &cobra.Command{
 		Use:   "policies",
 		Short: "List what policies match, what they may change and what they ask for",
@@ -74,14 +71,16 @@ func NewPoliciesCommand(config *genericclioptions.ConfigFlags, name string, stre
 			if f.Contexts.Given() {
 				return exit(f.fleet(c.Context(), streams))
 			}
-			found, err := factory.PolicyReader{Policies: f.Policies, Client: f.Client, Config: f.Config}.Read(c.Context(), streams.In)
-			if err == nil {
-				err = policies.Print(streams.Out, f.Output, found.List)
-			}
+			f.Quiet, f.Objects.None = true, !f.Policies.FromCluster
+			w, err := factory.Open(&f.Evaluate, streams, false, false)
 			if err != nil {
 				return err
 			}
-			return exit(describedCode(&found), nil)
+			found, err := w.Describe(c.Context())
+			if err != nil {
+				return err
+			}
+			return exit(describedCode(&found), policies.Print(streams.Out, f.Output, found.List))
 		},
 	}
 	f.Policies.AddFlags(c.Flags())
@@ -105,15 +104,14 @@ func describedCode(d *factory.Described) int {
 
 // fleet lists the policies of several clusters, and returns the exit code.
 func (f *PoliciesFlags) fleet(ctx context.Context, streams genericiooptions.IOStreams) (int, error) {
-	evaluate := flags.NewEvaluate(f.Config)
-	evaluate.Policies, evaluate.Client, evaluate.Objects.AllNamespaces = f.Policies, f.Client, true
-	w, err := factory.OpenFleet(&evaluate, &f.Contexts, streams, false)
+	f.Objects.AllNamespaces = true
+	w, err := factory.OpenFleet(&f.Evaluate, &f.Contexts, streams, false)
 	if err != nil {
 		return ExitNothing, err
 	}
 	lists := make([]*policies.List, len(w.Contexts))
 	runs := readClusters(w, &f.Contexts, func(ctx context.Context, m *fleet.Member, at *factory.Factory) (int, error) {
-		found, err := factory.PolicyReader{Policies: f.Policies, Client: f.Client, Config: at.Config, Cluster: at.Client}.Read(ctx, at.Streams.In)
+		found, err := at.Describe(ctx)
 		if err != nil {
 			return ExitNothing, err
 		}

@@ -13,7 +13,6 @@ import (
 	"github.com/spf13/cobra"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/kubectl/pkg/util/templates"
 
@@ -28,25 +27,22 @@ import (
 
 // RBACFlags are what a user types after rbac.
 type RBACFlags struct {
-	Policies flags.Policies
-	Client   flags.Client
-	For      string
+	flags.Evaluate
+	For string
 	// Validation is that of a preview.
 	Validation string
 	Watch      flags.Watch
-	Namespaces []string
 	Name       string
 	// Users, Groups and ServiceAccounts are given the roles, the latter as NAMESPACE:NAME.
 	Users, Groups, ServiceAccounts []string
 	Output                         string
 	// Report has the reports that the run keeps in the cluster.
 	Report flags.Report
-	Config *genericclioptions.ConfigFlags
 }
 
 // NewRBACCommand is `rbac`: the permissions that a run of policies takes.
-func NewRBACCommand(config *genericclioptions.ConfigFlags, name string, streams genericiooptions.IOStreams) *cobra.Command {
-	f := RBACFlags{Config: config, For: string(rbac.Preview), Name: "kubectl-mutate", Output: formats.YAML}
+func NewRBACCommand(evaluate flags.Evaluate, name string, streams genericiooptions.IOStreams) *cobra.Command {
+	f := RBACFlags{Evaluate: evaluate, For: string(rbac.Preview), Name: "kubectl-mutate", Output: formats.YAML}
 	c := &cobra.Command{
 		Use:   "rbac [TYPE | TYPE/NAME ...]",
 		Short: "Print the permissions that are needed to preview or apply policies",
@@ -85,7 +81,7 @@ func NewRBACCommand(config *genericclioptions.ConfigFlags, name string, streams 
 	f.Client.AddFlags(c.Flags())
 	c.Flags().StringVar(&f.For, "for", f.For, "What the permissions are for: preview, explain of the types named, or apply.")
 	flags.AddValidateFlag(c.Flags(), &f.Validation, `With "server", a preview may send dry runs, as it does with --validate=server or --save: these take the permission to patch, so that its users may write, too.`)
-	c.Flags().StringSliceVar(&f.Namespaces, "namespaces", nil, "Keep to these namespaces, such as --namespaces a,b,c, as a run with the same flag does.")
+	c.Flags().StringSliceVar(&f.Objects.Namespaces, "namespaces", nil, "Keep to these namespaces, such as --namespaces a,b,c, as a run with the same flag does.")
 	f.Watch.AddFlag(c.Flags(), "Include what preview --watch, or with --for apply apply-existing --watch, needs in addition.")
 	f.Report.AddClusterFlag(c.Flags())
 	c.Flags().Lookup("write-reports").Usage = "Include what preview --write-reports needs with this value, FORMAT or FORMAT=NAME."
@@ -122,10 +118,7 @@ func (f *RBACFlags) Validate(args []string) error {
 	case !roleName.MatchString(f.Name):
 		return fmt.Errorf("--name %q: must be a name such as label-shop: letters, digits, '-', '.', '_' and ':', the first and the last of them a letter or digit", f.Name)
 	}
-	if err := flags.ValidateNamespaces(f.Namespaces, f.Config); err != nil {
-		return err
-	}
-	return f.Policies.Validate()
+	return nil
 }
 
 // subjects returns those that the roles are bound to.
@@ -157,11 +150,11 @@ func (f *RBACFlags) Run(ctx context.Context, args []string, streams genericioopt
 	if err = cmp.Or(f.Validate(args), err); err != nil {
 		return ExitNothing, err
 	}
-	namespaces := f.Namespaces
+	namespaces := f.Objects.Namespaces
 	if f.Config.Namespace != nil && *f.Config.Namespace != "" {
 		namespaces = []string{*f.Config.Namespace}
 	}
-	found, needs, notes, err := f.needs(ctx, args, namespaces, streams.In)
+	found, needs, notes, err := f.needs(ctx, args, namespaces, streams)
 	if err != nil {
 		return ExitNothing, err
 	}
@@ -203,14 +196,14 @@ func printManifests(format string, objects []any, notes []string, broken int, st
 }
 
 // needs reads the policies, and returns what a run needs that keeps to namespaces, or with none reads all.
-func (f *RBACFlags) needs(ctx context.Context, args, namespaces []string, stdin io.Reader) (found factory.Described, needs []rbac.Need, notes []string, err error) {
-	read := factory.PolicyReader{Policies: f.Policies, Client: f.Client, Config: f.Config}
-	client, err := read.Open()
+func (f *RBACFlags) needs(ctx context.Context, args, namespaces []string, streams genericiooptions.IOStreams) (found factory.Described, needs []rbac.Need, notes []string, err error) {
+	f.Quiet = true
+	w, err := factory.Open(&f.Evaluate, streams, false, false)
 	if err != nil {
 		return found, nil, nil, err
 	}
-	read.Cluster = client
-	if found, err = read.Read(ctx, stdin); err != nil {
+	client := w.Client
+	if found, err = w.Describe(ctx); err != nil {
 		return found, nil, nil, err
 	}
 	if len(found.Descriptions) == 0 && found.List.Broken() == 0 {

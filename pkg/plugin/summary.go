@@ -8,7 +8,6 @@ import (
 	"slices"
 
 	"github.com/spf13/cobra"
-	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/kubectl/pkg/util/templates"
 
@@ -23,17 +22,15 @@ import (
 
 // SummaryFlags are what a user types after summary.
 type SummaryFlags struct {
-	Reports       string // FORMAT or FORMAT=NAME
-	Output        string
-	AllNamespaces bool
-	Namespaces    []string
-	Client        flags.Client
-	Config        *genericclioptions.ConfigFlags
+	flags.Evaluate
+	Reports string // FORMAT or FORMAT=NAME
+	Output  string
 }
 
 // NewSummaryCommand is `summary`: what the reports in the cluster say.
-func NewSummaryCommand(config *genericclioptions.ConfigFlags, name string, streams genericiooptions.IOStreams) *cobra.Command {
-	f := SummaryFlags{Config: config, Reports: "policyreport", Output: formats.Table, AllNamespaces: true}
+func NewSummaryCommand(evaluate flags.Evaluate, name string, streams genericiooptions.IOStreams) *cobra.Command {
+	f := SummaryFlags{Evaluate: evaluate, Reports: "policyreport", Output: formats.Table}
+	f.Objects.AllNamespaces = true
 	c := &cobra.Command{
 		Use:   "summary",
 		Short: "Print what the reports of previews in the cluster say, as one table",
@@ -61,7 +58,7 @@ func NewSummaryCommand(config *genericclioptions.ConfigFlags, name string, strea
 			# In one namespace, of the reports of another Job
 			%[1]s summary --write-reports openreports=nightly --all-namespaces=false -n shop`, name)),
 		RunE: func(c *cobra.Command, _ []string) error {
-			if len(f.Namespaces) > 0 && c.Flags().Changed("all-namespaces") {
+			if len(f.Objects.Namespaces) > 0 && c.Flags().Changed("all-namespaces") {
 				return errors.New("only one of -A/--all-namespaces and --namespaces can be used")
 			}
 			return exit(f.Run(c.Context(), streams))
@@ -69,8 +66,8 @@ func NewSummaryCommand(config *genericclioptions.ConfigFlags, name string, strea
 	}
 	c.Flags().StringVar(&f.Reports, "write-reports", f.Reports, "The reports, as for preview: FORMAT or FORMAT=NAME.")
 	c.Flags().StringVarP(&f.Output, "output", "o", f.Output, "Output format: one of table, json, yaml.")
-	c.Flags().BoolVarP(&f.AllNamespaces, "all-namespaces", "A", f.AllNamespaces, "Read the reports of all namespaces; with =false, those of the namespace of -n.")
-	c.Flags().StringSliceVar(&f.Namespaces, "namespaces", nil, "Read the reports of these namespaces, such as --namespaces a,b,c. May be given more than once.")
+	c.Flags().BoolVarP(&f.Objects.AllNamespaces, "all-namespaces", "A", f.Objects.AllNamespaces, "Read the reports of all namespaces; with =false, those of the namespace of -n.")
+	c.Flags().StringSliceVar(&f.Objects.Namespaces, "namespaces", nil, "Read the reports of these namespaces, such as --namespaces a,b,c. May be given more than once.")
 	f.Client.AddFlags(c.Flags())
 	return c
 }
@@ -116,10 +113,9 @@ func (f *SummaryFlags) Run(ctx context.Context, streams genericiooptions.IOStrea
 
 // scope returns the namespaces whose reports are read.
 func (f *SummaryFlags) scope() (engine.Scope, error) {
-	evaluate := flags.NewEvaluate(f.Config)
-	evaluate.Objects.AllNamespaces, evaluate.Objects.Namespaces = f.AllNamespaces && f.Namespaces == nil, f.Namespaces
-	scope := engine.Scope{ClusterScoped: true, Namespaces: (&factory.Factory{Evaluate: &evaluate}).Namespaces()}
-	return scope, flags.ValidateNamespaces(f.Namespaces, f.Config)
+	f.Objects.AllNamespaces = f.Objects.AllNamespaces && f.Objects.Namespaces == nil
+	scope := engine.Scope{ClusterScoped: true, Namespaces: (&factory.Factory{Evaluate: &f.Evaluate}).Namespaces()}
+	return scope, flags.ValidateNamespaces(f.Objects.Namespaces, f.Config)
 }
 
 func printSummary(out io.Writer, s clusterreport.Summary) error {

@@ -4,6 +4,7 @@ package completion
 
 import (
 	"context"
+	"io"
 	"iter"
 	"maps"
 	"slices"
@@ -13,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
@@ -203,7 +205,7 @@ func names(ctx context.Context, client *cluster.Client, s engine.Selection, begu
 }
 
 func (x completer) client() (*cluster.Client, error) {
-	return factory.PolicyReader{Config: x.config}.Open()
+	return cluster.New(x.config, cluster.Options{ReadOnly: true})
 }
 
 // ofConfig completes the names of one sort that the kubeconfig has.
@@ -252,8 +254,13 @@ func (x completer) rules(c *cobra.Command, _ []string, _ string) ([]string, cobr
 	}
 	ctx, cancel := context.WithTimeout(c.Context(), completionTimeout)
 	defer cancel()
-	read := factory.PolicyReader{Policies: flags.Policies{Paths: paths, FromCluster: installed}, Config: x.config}
-	found, err := read.Read(ctx, strings.NewReader(""))
+	evaluate := flags.NewEvaluate(x.config)
+	evaluate.Policies, evaluate.Objects.None, evaluate.Quiet = flags.Policies{Paths: paths, FromCluster: installed}, !installed, true
+	w, err := factory.Open(&evaluate, genericiooptions.IOStreams{Out: io.Discard, ErrOut: io.Discard}, false, false)
+	if err != nil {
+		return nil, nothing
+	}
+	found, err := w.Describe(ctx)
 	if err != nil {
 		return nil, nothing
 	}

@@ -4,12 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/cli-runtime/pkg/genericclioptions"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/dialects"
@@ -21,15 +19,6 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/preview"
 )
 
-// PolicyReader reads and describes policies.
-type PolicyReader struct {
-	Policies flags.Policies
-	Client   flags.Client
-	Config   *genericclioptions.ConfigFlags
-	// Cluster reads the installed policies; nil for a client of its own.
-	Cluster *cluster.Client
-}
-
 // Described is a set of policies with their descriptions.
 type Described struct {
 	preview.Policies
@@ -39,22 +28,11 @@ type Described struct {
 	offline bool // nothing but Kubernetes' own kinds, and those of the files, is known
 }
 
-// Open returns a client that can only read.
-func (f PolicyReader) Open() (*cluster.Client, error) {
-	return cluster.New(f.Config, cluster.Options{
-		QPS: f.Client.QPS, Burst: f.Client.Burst, ReadOnly: true, ChunkSize: flags.NewObjects().ChunkSize,
-	})
-}
-
-// Read reads the policies. Problems of single policies are in the List; the error is that of
-// the flags, of the cluster, or of missing policies.
-func (f PolicyReader) Read(ctx context.Context, stdin io.Reader) (Described, error) {
-	out := Described{Policies: preview.Policies{Dialects: dialects.All()}}
-	out.Rules, out.Strict = f.Policies.Rules, f.Policies.Strict
-	out.AssumeBinding = f.Policies.AssumeBinding
-	if err := f.Policies.Validate(); err != nil {
-		return out, err
-	}
+// Describe reads the policies, and describes them. Problems of single policies are in the List; the error is that of
+// the cluster, or of missing policies.
+func (f *Factory) Describe(ctx context.Context) (Described, error) {
+	out := Described{Policies: preview.Policies{Dialects: dialects.All()}, offline: f.Client == nil}
+	out.Rules, out.Strict, out.AssumeBinding = f.Policies.Rules, f.Policies.Strict, f.Policies.AssumeBinding
 	accepts := besidePolicies(out.Dialects)
 	builder := policies.NewBuilder()
 	problem := func(s policies.Severity) func(origin, text string) {
@@ -64,14 +42,8 @@ func (f PolicyReader) Read(ctx context.Context, stdin io.Reader) (Described, err
 	if f.Policies.Strict {
 		warning = policies.Error
 	}
-	if f.Policies.FromCluster && f.Cluster == nil {
-		var err error
-		if f.Cluster, err = f.Open(); err != nil {
-			return out, err
-		}
-	}
-	documents, broken, err := loadPolicies(ctx, &f.Policies, f.Cluster, input.Policies{
-		Reader: &input.Reader{Stdin: stdin}, Accepts: accepts, Warn: problem(warning), Note: problem(policies.Warning),
+	documents, broken, err := loadPolicies(ctx, &f.Policies, f.Client, input.Policies{
+		Reader: f.reader, Accepts: accepts, Warn: problem(warning), Note: problem(policies.Warning),
 	})
 	if err != nil {
 		return out, err
@@ -81,18 +53,17 @@ func (f PolicyReader) Read(ctx context.Context, stdin io.Reader) (Described, err
 	}
 	out.Documents = documents
 	files := snapshot.Options{World: slices.DeleteFunc(slices.Clone(documents), isInstalled)}
-	if f.Cluster != nil {
-		if _, err := f.Cluster.Served(ctx); err != nil { // or else each policy would ask anew
+	if f.Client != nil {
+		if _, err := f.Client.Served(ctx); err != nil { // or else each policy would ask anew
 			return out, err
 		}
-		files.Cluster = f.Cluster.Mapper()
+		files.Cluster = f.Client.Mapper()
 	}
 	kinds, err := snapshot.Load(nil, files)
 	if err != nil {
 		return out, err
 	}
-	out.offline = f.Cluster == nil
-	builder.Mapper, out.CheckKind = kinds.Mapper(), checkKind(ctx, &f.Policies, kinds, f.Cluster, documents)
+	builder.Mapper, out.CheckKind = kinds.Mapper(), checkKind(ctx, &f.Policies, kinds, f.Client, documents)
 	return out, out.describe(builder)
 }
 
