@@ -28,7 +28,7 @@ import (
 
 // ApplyFleet previews several clusters side by side, with a plan for each, asks once, and applies the plans one after the other.
 type ApplyFleet struct {
-	*PreviewFleet
+	*PreviewOptions
 	flags   *ApplyFlags
 	command *cobra.Command
 	streams genericiooptions.IOStreams
@@ -49,7 +49,7 @@ func (f *ApplyFlags) toFleet(c *cobra.Command, args []string, streams genericioo
 	if !formats.ForPeople(f.Output.Format) || slices.ContainsFunc(f.Report.Reports, func(text string) bool { return strings.HasSuffix(text, "=-") }) {
 		first.Output.Format, first.Output.Query, streams.Out = formats.Summary, "", streams.ErrOut
 	}
-	if o.PreviewFleet, err = first.toFleet(c, args, streams); err != nil {
+	if o.PreviewOptions, err = first.ToOptions(c, args, streams); err != nil {
 		return nil, errors.Join(err, o.remove())
 	}
 	return o, nil
@@ -82,7 +82,7 @@ func (o *ApplyFleet) remove() error { return os.RemoveAll(o.dir) }
 
 // Run previews, asks and writes, and returns the exit code.
 func (o *ApplyFleet) Run(ctx context.Context) (int, error) {
-	code, err := o.PreviewFleet.Run(ctx)
+	code, err := o.PreviewOptions.Run(ctx)
 	if err == nil && code == ExitNothing {
 		err = errors.New("none of the clusters was evaluated")
 	}
@@ -208,8 +208,8 @@ type clusterRuns struct {
 }
 
 // readClusters returns the runs on the clusters of flags.
-func readClusters(w *factory.Fleet, chosen *flags.Contexts, run func(context.Context, *fleet.Member, *factory.Factory) (int, error)) clusterRuns {
-	return clusterRuns{w, w.Fleet(chosen, func(ctx context.Context, m *fleet.Member) (int, error) {
+func readClusters(w *factory.Fleet, chosen *flags.Contexts, run func(context.Context, *fleet.Member, *factory.Factory) (int, error)) *clusterRuns {
+	return &clusterRuns{w, w.Fleet(chosen, func(ctx context.Context, m *fleet.Member) (int, error) {
 		code := ExitNothing
 		at, err := w.At(m)
 		if err == nil {

@@ -38,6 +38,9 @@ type CompareOptions struct {
 	comparison.Options
 	Printer output.Printer
 	Reports *formats.Reports // those that Printer writes too
+
+	clusters *clusterRuns // of several clusters, to which what is compared belongs; nil for one
+	strict   bool
 }
 
 // NewCompareCommand is `compare`: whether two sets of policies do the same.
@@ -85,7 +88,7 @@ func NewCompareCommand(evaluate flags.Evaluate, name string, streams genericioop
 			# For a pipeline: a rule that is derived, and that no object exercises, is an error as well
 			%[1]s compare -p old/ --with new/ -f deploy/ -R --strict --report junit=compare.xml`, name)),
 		RunE: func(c *cobra.Command, args []string) error {
-			return run(c.Context())(f.runner(c, args, streams))
+			return run(c.Context())(f.ToOptions(c, args, streams))
 		},
 	}
 	f.AddInputFlags(c.Flags())
@@ -118,13 +121,6 @@ func (f *CompareFlags) sides() ([2]flags.Policies, error) {
 	return sides, nil
 }
 
-func (f *CompareFlags) runner(c *cobra.Command, args []string, streams genericiooptions.IOStreams) (runner, error) {
-	if f.Contexts.Given() {
-		return f.toFleet(c, args, streams)
-	}
-	return f.ToOptions(c, args, streams)
-}
-
 // check returns the request to simulate and the policies of the two sides, or an error for flags that contradict each other.
 func (f *CompareFlags) check(c *cobra.Command) (engine.Request, [2]flags.Policies, error) {
 	request, err := f.Objects.Request()
@@ -150,23 +146,11 @@ func (f *CompareFlags) ToOptions(c *cobra.Command, args []string, streams generi
 	if err != nil {
 		return nil, err
 	}
-	w, err := factory.Open(&f.Evaluate, streams, f.Output.ShowSecrets, false)
+	w, err := factory.OpenFleet(&f.Evaluate, &f.Contexts, streams, f.Output.ShowSecrets, f.With...)
 	if err != nil {
 		return nil, err
 	}
-	o, err := f.shown(c, w, w.OutputOptions(f.Output, request))
-	if err != nil {
-		return nil, err
-	}
-	if o.Options, err = f.compared(c, w, args, request, sides); err != nil {
-		return nil, err
-	}
-	w.Announce(&f.Output, o.Options.Options)
-	return o, nil
-}
-
-// shown returns options with how the comparison is shown.
-func (f *CompareFlags) shown(c *cobra.Command, w *factory.Factory, options output.Options) (*CompareOptions, error) {
+	options := w.OutputOptions(f.Output, request)
 	options.Compares = true
 	printer, err := formats.New(f.Output.Format, options)
 	if err != nil {
@@ -176,7 +160,16 @@ func (f *CompareFlags) shown(c *cobra.Command, w *factory.Factory, options outpu
 	if err != nil {
 		return nil, err
 	}
-	return &CompareOptions{Printer: reports.Beside(printer), Reports: reports}, nil
+	o := &CompareOptions{Printer: reports.Beside(printer), Reports: reports, strict: f.Policies.Strict}
+	if f.Contexts.Given() {
+		o.clusters = f.clusters(c, w, args, request, sides)
+		return o, nil
+	}
+	if o.Options, err = f.compared(c, w.Factory, args, request, sides); err != nil {
+		return nil, err
+	}
+	w.Announce(&f.Output, o.Options.Options)
+	return o, nil
 }
 
 // compared returns what is compared.
@@ -188,7 +181,11 @@ func (f *CompareFlags) compared(c *cobra.Command, w *factory.Factory, args []str
 // Run compares, prints, and returns the exit code. An error means that nothing useful was compared,
 // or that the run could not be finished.
 func (o *CompareOptions) Run(ctx context.Context) (int, error) {
-	code, err := o.run(ctx)
+	run := o.run
+	if o.clusters != nil {
+		run = o.runClusters
+	}
+	code, err := run(ctx)
 	return code, errors.Join(err, o.Reports.Discard())
 }
 
@@ -280,28 +277,9 @@ func comparedCode(s *compare.Summary, strict bool) int {
 	return ExitOK
 }
 
-// CompareFleet is a comparison on several clusters.
-type CompareFleet struct {
-	*CompareOptions // how it is shown; what is compared belongs to the clusters
-	clusters        clusterRuns
-	strict          bool
-}
-
-// toFleet returns the options of a comparison on several clusters.
-func (f *CompareFlags) toFleet(c *cobra.Command, args []string, streams genericiooptions.IOStreams) (*CompareFleet, error) {
-	request, sides, err := f.check(c)
-	if err != nil {
-		return nil, err
-	}
-	w, err := factory.OpenFleet(&f.Evaluate, &f.Contexts, streams, f.Output.ShowSecrets, f.With...)
-	if err != nil {
-		return nil, err
-	}
-	o := &CompareFleet{strict: f.Policies.Strict}
-	if o.CompareOptions, err = f.shown(c, w.Factory, w.OutputOptions(f.Output, request)); err != nil {
-		return nil, err
-	}
-	o.clusters = readClusters(w, &f.Contexts, func(ctx context.Context, m *fleet.Member, at *factory.Factory) (_ int, err error) {
+// clusters returns the comparisons on several clusters.
+func (f *CompareFlags) clusters(c *cobra.Command, w *factory.Fleet, args []string, request engine.Request, sides [2]flags.Policies) *clusterRuns {
+	return readClusters(w, &f.Contexts, func(ctx context.Context, m *fleet.Member, at *factory.Factory) (_ int, err error) {
 		one := &CompareOptions{Printer: m}
 		if one.Options, err = f.compared(c, at, args, request, sides); err != nil {
 			return ExitNothing, err
@@ -317,16 +295,10 @@ func (f *CompareFlags) toFleet(c *cobra.Command, args []string, streams generici
 		}
 		return code, err
 	})
-	return o, nil
 }
 
-// Run compares on all clusters, prints, and returns the exit code: that of a comparison on all their objects.
-func (o *CompareFleet) Run(ctx context.Context) (int, error) {
-	code, err := o.run(ctx)
-	return code, errors.Join(err, o.Reports.Discard())
-}
-
-func (o *CompareFleet) run(ctx context.Context) (int, error) {
+// runClusters compares on all clusters, and returns the exit code of a comparison on all their objects.
+func (o *CompareOptions) runClusters(ctx context.Context) (int, error) {
 	code, err := o.clusters.gather(ctx)
 	if err != nil {
 		return code, err

@@ -57,6 +57,9 @@ type PreviewOptions struct {
 	// End removes the temporary files of the run.
 	End func() error
 
+	clusters *clusterRuns // of several clusters, to which what is evaluated belongs; nil for one
+	saved    bool         // there is a plan for each of them that was read
+
 	// What a watch prints later changes with.
 	factory  *factory.Factory
 	format   string
@@ -137,7 +140,7 @@ func NewPreviewCommand(evaluate flags.Evaluate, name string, streams genericioop
 			if f.Watch.On && !f.Contexts.Given() { // with which it is an error
 				return exit(f.watch(c, args, streams))
 			}
-			return run(c.Context())(f.runner(c, args, streams))
+			return run(c.Context())(f.ToOptions(c, args, streams))
 		},
 	}
 	f.addFlags(c.Flags())
@@ -177,28 +180,24 @@ func run(ctx context.Context) func(runner, error) error {
 	}
 }
 
-func (f *PreviewFlags) runner(c *cobra.Command, args []string, streams genericiooptions.IOStreams) (runner, error) {
-	if f.Contexts.Given() {
-		return f.toFleet(c, args, streams)
-	}
-	return f.ToOptions(c, args, streams)
-}
-
 // ToOptions returns the options for the flags.
 func (f *PreviewFlags) ToOptions(c *cobra.Command, args []string, streams genericiooptions.IOStreams) (*PreviewOptions, error) {
 	request, err := f.check(c)
 	if err != nil {
 		return nil, err
 	}
-	w, err := factory.Open(&f.Evaluate, streams, f.Output.ShowSecrets, false)
+	w, err := factory.OpenFleet(&f.Evaluate, &f.Contexts, streams, f.Output.ShowSecrets)
 	if err != nil {
 		return nil, err
 	}
-	o, err := f.shown(c, w, w.OutputOptions(f.Output, request), args)
+	o, err := f.shown(c, w.Factory, w.OutputOptions(f.Output, request), args)
 	if err != nil {
 		return nil, err
 	}
-	if err := f.evaluated(c, w, args, request, o); err != nil {
+	if f.Contexts.Given() {
+		return o, f.onClusters(c, w, args, request, o)
+	}
+	if err := f.evaluated(c, w.Factory, args, request, f.Save, o); err != nil {
 		return nil, err
 	}
 	w.Announce(&f.Output, &o.Options)
@@ -252,8 +251,8 @@ func (f *PreviewFlags) shown(c *cobra.Command, w *factory.Factory, options outpu
 	}, nil
 }
 
-// evaluated adds to options what is evaluated.
-func (f *PreviewFlags) evaluated(c *cobra.Command, w *factory.Factory, args []string, request engine.Request, o *PreviewOptions) error {
+// evaluated adds to options what is evaluated, and the file of its plan.
+func (f *PreviewFlags) evaluated(c *cobra.Command, w *factory.Factory, args []string, request engine.Request, save string, o *PreviewOptions) error {
 	evaluation, err := w.Evaluation(c.Context(), args, request)
 	if err != nil {
 		return err
@@ -272,12 +271,12 @@ func (f *PreviewFlags) evaluated(c *cobra.Command, w *factory.Factory, args []st
 	if o.NotFound = w.Missing(c.Context(), evaluation); f.MustFind {
 		o.NotFound = w.NoObject()
 	}
-	if f.Save != "" {
+	if save != "" {
 		run, err := w.Recorded(c.Context(), args, evaluation)
 		if err != nil {
 			return err
 		}
-		o.Save = &planSaver{plan: plan.Plan{Run: run}, path: f.Save, quiet: f.write != nil}
+		o.Save = &planSaver{plan: plan.Plan{Run: run}, path: save, quiet: f.write != nil}
 	}
 	return nil
 }
@@ -285,7 +284,11 @@ func (f *PreviewFlags) evaluated(c *cobra.Command, w *factory.Factory, args []st
 // Run evaluates, prints, and returns the exit code. An error means that nothing
 // useful was evaluated, or that the run could not be finished.
 func (o *PreviewOptions) Run(ctx context.Context) (int, error) {
-	code, err := o.Metrics.finish(o.run(ctx))
+	run := o.run
+	if o.clusters != nil {
+		run = o.runClusters
+	}
+	code, err := o.Metrics.finish(run(ctx))
 	return code, errors.Join(err, o.Reports.Discard(), o.End())
 }
 
@@ -370,7 +373,7 @@ func (f *PreviewFlags) checkSave(request *engine.Request) error {
 		request.Operation = engine.OperationUpdate
 	}
 	if f.Contexts.Given() {
-		return nil // a directory, which toFleet makes
+		return nil // a directory, which onClusters makes
 	}
 	if err := plan.CheckFile(f.Save); err != nil {
 		return fmt.Errorf("--save: %w", err)

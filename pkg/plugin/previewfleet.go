@@ -8,7 +8,6 @@ import (
 	"slices"
 
 	"github.com/spf13/cobra"
-	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/factory"
@@ -17,39 +16,22 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/plan"
 )
 
-// PreviewFleet is a preview on several clusters.
-type PreviewFleet struct {
-	*PreviewOptions // how it is shown; what is evaluated belongs to the clusters
-	clusters        clusterRuns
-	hints           map[*fleet.Member]*output.HintCollector // why apply-existing would write nothing to a cluster
-	saved           bool                                    // there is a plan for each cluster that was read
-}
-
-// toFleet returns the options of a preview on several clusters.
-func (f *PreviewFlags) toFleet(c *cobra.Command, args []string, streams genericiooptions.IOStreams) (*PreviewFleet, error) {
-	request, err := f.check(c)
-	if err != nil {
-		return nil, err
-	}
-	w, err := factory.OpenFleet(&f.Evaluate, &f.Contexts, streams, f.Output.ShowSecrets)
-	if err != nil {
-		return nil, err
-	}
-	o := &PreviewFleet{hints: map[*fleet.Member]*output.HintCollector{}, saved: f.Save != ""}
-	if o.PreviewOptions, err = f.shown(c, w.Factory, w.OutputOptions(f.Output, request), args); err != nil {
-		return nil, err
-	}
-	if f.Save != "" {
+// onClusters adds to options the previews of several clusters, whose plans have files of their own.
+func (f *PreviewFlags) onClusters(c *cobra.Command, w *factory.Fleet, args []string, request engine.Request, o *PreviewOptions) error {
+	if o.ErrOut, o.saved = w.Streams.ErrOut, f.Save != ""; o.saved {
 		if err := plan.MakeDirectory(f.Save); err != nil {
-			return nil, fmt.Errorf("--save: %w", err)
+			return fmt.Errorf("--save: %w", err)
 		}
 	}
-	o.ErrOut = w.Streams.ErrOut
 	o.clusters = readClusters(w, &f.Contexts, func(ctx context.Context, m *fleet.Member, at *factory.Factory) (code int, err error) {
-		one := &PreviewOptions{Printer: m, Hints: o.hints[m], ExitCode: true}
+		one, save := &PreviewOptions{Printer: m, Hints: &output.HintCollector{}, ExitCode: true}, f.Save
+		if o.saved {
+			save = filepath.Join(f.Save, plan.FileName(slices.Index(w.Contexts, m.Name)+1, m.Name))
+		}
 		code = ExitNothing
-		if err = f.at(w, m).evaluated(c, at, args, request, one); err == nil {
+		if err = f.evaluated(c, at, args, request, save, one); err == nil {
 			code, err = one.run(ctx)
+			m.Blocked = one.Hints.Blocked
 		}
 		if err != nil && errors.Is(err, one.NotFound) {
 			m.Absent, m.End = err, output.Summary{}
@@ -57,33 +39,16 @@ func (f *PreviewFlags) toFleet(c *cobra.Command, args []string, streams generici
 		}
 		return code, err
 	})
-	for _, m := range o.clusters.Members {
-		o.hints[m] = &output.HintCollector{}
-	}
-	return o, nil
+	return nil
 }
 
-// at returns the flags for a cluster, whose plan has a file of its own.
-func (f *PreviewFlags) at(w *factory.Fleet, m *fleet.Member) *PreviewFlags {
-	out := *f
-	if f.Save != "" {
-		out.Save = filepath.Join(f.Save, plan.FileName(slices.Index(w.Contexts, m.Name)+1, m.Name))
-	}
-	return &out
-}
-
-// Run evaluates all clusters, prints, and returns the exit code: that of a preview of all their objects.
-func (o *PreviewFleet) Run(ctx context.Context) (int, error) {
-	code, err := o.Metrics.finish(o.run(ctx))
-	return code, errors.Join(err, o.Reports.Discard(), o.End())
-}
-
-func (o *PreviewFleet) run(ctx context.Context) (int, error) {
+// runClusters evaluates all clusters, prints, and returns the exit code of a preview of all their objects.
+func (o *PreviewOptions) runClusters(ctx context.Context) (int, error) {
 	code, err := o.clusters.gather(ctx)
 	if err != nil {
 		return code, err
 	}
-	o.Hints.Blocked = o.blocked()
+	o.Hints.Blocked = o.blockedFleet()
 	err = o.clusters.show(ctx, o.Printer, func(e output.Event) {
 		if e, is := e.(output.Evaluated); is {
 			o.Hints.Add(e.Change)
@@ -101,9 +66,9 @@ func (o *PreviewFleet) run(ctx context.Context) (int, error) {
 	return code, nil
 }
 
-// blocked returns why apply-existing would write nothing: that clusters without a plan were not evaluated, or what holds for all
+// blockedFleet returns why apply-existing would write nothing: that clusters without a plan were not evaluated, or what holds for all
 // clusters; that of the first.
-func (o *PreviewFleet) blocked() string {
+func (o *PreviewOptions) blockedFleet() string {
 	var lost []string
 	for _, m := range o.clusters.Members {
 		if m.Code == ExitNothing && !o.saved {
@@ -117,15 +82,10 @@ func (o *PreviewFleet) blocked() string {
 		}
 		return engine.Few(lost) + verb + " not evaluated (apply-existing --on-error continue writes to the others)"
 	}
-	first := ""
-	for i, m := range o.clusters.Members {
-		text := o.hints[m].Blocked
-		if text == "" {
+	for _, m := range o.clusters.Members {
+		if m.Blocked == "" {
 			return ""
 		}
-		if i == 0 {
-			first = text
-		}
 	}
-	return first
+	return o.clusters.Members[0].Blocked
 }

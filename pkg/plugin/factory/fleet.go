@@ -29,18 +29,22 @@ import (
 )
 
 // Fleet makes the parts of runs on several clusters: a Factory for what they share, which has no client,
-// and one for each cluster.
+// and one for each cluster. With one cluster it is its Factory.
 type Fleet struct {
 	*Factory
-	Contexts []string
+	Contexts []string      // nil for one cluster
 	notices  fleet.Notices // of the clusters' runs
 	stdin    []byte        // what "-" stands for, for each of them
 	terminal bool          // standard error is one
 }
 
-// OpenFleet is Open for the contexts that flags choose. Two that would evaluate the same objects are one. More are
-// paths that each run reads beside those of the flags.
+// OpenFleet is Open for a command that reads one cluster, or those of the contexts that flags choose. Two that would
+// evaluate the same objects are one. More are paths that each run reads beside those of the flags.
 func OpenFleet(evaluate *flags.Evaluate, chosen *flags.Contexts, streams genericiooptions.IOStreams, showSecrets bool, more ...string) (*Fleet, error) {
+	if !chosen.Given() {
+		one, err := Open(evaluate, streams, showSecrets, false)
+		return &Fleet{Factory: one}, err
+	}
 	shared, err := OpenShared(evaluate, streams, showSecrets)
 	if err != nil {
 		return nil, err
@@ -128,8 +132,11 @@ func OnAll(o output.Options, contexts []string) output.Options {
 
 // OutputOptions is that of a Factory; the context of the run is all of them.
 func (f *Fleet) OutputOptions(out flags.Output, request engine.Request) output.Options {
-	o := OnAll(f.Factory.OutputOptions(out, request), f.Contexts)
-	if !f.NamespacesTyped() {
+	o := f.Factory.OutputOptions(out, request)
+	if f.Contexts == nil {
+		return o
+	}
+	if o = OnAll(o, f.Contexts); !f.NamespacesTyped() {
 		o.Context.Namespace = ""
 	}
 	return o

@@ -33,6 +33,8 @@ type Member struct {
 	Run func(context.Context, *Member) (code int, err error)
 	// Absent is why there was no object to evaluate, which Run sets: it may be on another cluster.
 	Absent error
+	// Blocked is why apply-existing would write nothing, which Run sets.
+	Blocked string
 	// Code and Err are what Run returned; Problems are those that it printed.
 	Code     int
 	Err      error
