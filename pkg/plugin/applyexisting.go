@@ -32,16 +32,11 @@ const applyExisting = "apply-existing"
 
 // ApplyFlags are what a user types after apply-existing.
 type ApplyFlags struct {
-	flags.Evaluate
-	flags.Write
+	writeFlags
 	flags.Record
-	Output   flags.Output
-	Report   flags.Report
 	Contexts flags.Contexts
 	Events   bool
 	Watch    flags.Watch
-
-	cluster *writtenCluster // nil for the only one
 }
 
 // ApplyOptions are what apply-existing needs.
@@ -61,7 +56,8 @@ type ApplyOptions struct {
 // NewApplyExistingCommand is `apply-existing`: it makes the changes that preview shows.
 func NewApplyExistingCommand(evaluate flags.Evaluate, name string, streams genericiooptions.IOStreams) *cobra.Command {
 	f := ApplyFlags{
-		Evaluate: evaluate, Write: flags.NewWrite(), Record: flags.Record{PlanMaxAge: plan.DefaultMaxAge}, Output: flags.NewOutput(formats.Summary), Contexts: flags.NewContexts(), Events: true,
+		writeFlags: writeFlags{Evaluate: evaluate, Write: flags.NewWrite(), Output: flags.NewOutput(formats.Summary)},
+		Record:     flags.Record{PlanMaxAge: plan.DefaultMaxAge}, Contexts: flags.NewContexts(), Events: true,
 	}
 	c := &cobra.Command{
 		Use:        applyExisting + " [TYPE [NAME ...] | TYPE/NAME ...]",
@@ -220,7 +216,7 @@ func (f *ApplyFlags) check(c *cobra.Command) error {
 func (f *ApplyFlags) newOptions(c *cobra.Command, w *factory.Factory, request engine.Request) (*ApplyOptions, error) {
 	o := &ApplyOptions{}
 	var err error
-	if o.WritePrinters, o.Executor, err = f.cluster.writing(c, w, writeFlags{&f.Evaluate, &f.Write, f.Output, f.Report}, request); err != nil {
+	if o.WritePrinters, o.Executor, err = f.writing(c, w, request); err != nil {
 		return nil, err
 	}
 	if f.Events && !f.Rehearses() {

@@ -31,18 +31,18 @@ type writeReports interface {
 }
 
 // writing returns the printers of a run that writes, and its executor, which reports to them: of the only cluster, or of one of several.
-func (m *writtenCluster) writing(c *cobra.Command, w *factory.Factory, f writeFlags, request engine.Request) (p WritePrinters, x *apply.Executor, err error) {
-	options := w.WriteOptions(f.output, request, f.Rehearsal())
-	if m != nil {
-		p, err = m.printers(w, options)
+func (f *writeFlags) writing(c *cobra.Command, w *factory.Factory, request engine.Request) (p WritePrinters, x *apply.Executor, err error) {
+	options := w.WriteOptions(f.Output, request, f.Rehearsal())
+	if f.cluster != nil {
+		p, err = f.cluster.printers(w, options)
 	} else {
 		var reports *formats.Reports
-		if reports, err = w.Reports(f.report, options, c.Flags().Changed("output")); err == nil {
+		if reports, err = w.Reports(f.Report, options, c.Flags().Changed("output")); err == nil {
 			p.Reports = reports
-			p.Shown, err = formats.NewWrites(f.output.Format, options, reports, w.Streams.ErrOut)
+			p.Shown, err = formats.NewWrites(f.Output.Format, options, reports, w.Streams.ErrOut)
 		}
 	}
-	x = w.Executor(f.Write, p.written)
+	x = w.Executor(&f.Write, p.written)
 	x.OnVerified = func() error { return output.Flush(p.Shown) }
 	x.NotTried, x.ShowDrift = p.notTried, factory.DriftPrinter(options, w.Streams.ErrOut)
 	return p, x, err

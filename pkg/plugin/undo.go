@@ -32,14 +32,7 @@ import (
 const undoManager = "kubectl-mutate-undo"
 
 // UndoFlags are what a user types after undo.
-type UndoFlags struct {
-	flags.Evaluate
-	flags.Write
-	Output flags.Output
-	Report flags.Report
-
-	cluster *writtenCluster // nil for the only one
-}
+type UndoFlags struct{ writeFlags }
 
 // UndoOptions are what undo needs.
 type UndoOptions struct {
@@ -49,7 +42,7 @@ type UndoOptions struct {
 
 // NewUndoCommand is `undo`: it reverts the writes of a run.
 func NewUndoCommand(evaluate flags.Evaluate, name string, streams genericiooptions.IOStreams) *cobra.Command {
-	f := UndoFlags{Evaluate: evaluate, Write: flags.NewWrite(), Output: flags.NewOutput(formats.Diff)}
+	f := UndoFlags{writeFlags{Evaluate: evaluate, Write: flags.NewWrite(), Output: flags.NewOutput(formats.Diff)}}
 	f.FieldManager, f.Options.IncludeManaged = undoManager, true
 	c := &cobra.Command{
 		Use:        "undo RUN [TYPE/NAME ...]",
@@ -139,7 +132,7 @@ func (f *UndoFlags) ToOptions(c *cobra.Command, args []string, streams genericio
 		return nil, err
 	}
 	f.Options.TakeFrom = append(f.Options.TakeFrom, o.Header.FieldManager) // it is the run's own that is taken back
-	if o.WritePrinters, o.Executor, err = f.cluster.writing(c, w, writeFlags{&f.Evaluate, &f.Write, f.Output, f.Report}, engine.Request{}); err != nil {
+	if o.WritePrinters, o.Executor, err = f.writing(c, w, engine.Request{}); err != nil {
 		return nil, err
 	}
 	o.Executor.ShowDrift = nil

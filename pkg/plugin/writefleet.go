@@ -55,18 +55,20 @@ type clusterRun struct {
 // name is the context in a message.
 func (r *clusterRun) name() string { return redact.EscapeLine(r.context) }
 
-// writeFlags are the flags of the commands that write to several clusters.
+// writeFlags are the flags that the commands share which write.
 type writeFlags struct {
-	*flags.Evaluate
-	*flags.Write
-	output flags.Output
-	report flags.Report
+	flags.Evaluate
+	flags.Write
+	Output flags.Output
+	Report flags.Report
+
+	cluster *writtenCluster // nil for the only one
 }
 
 // newWriteFleet returns a run on several clusters. Its runs share what is printed of all of them.
-func newWriteFleet(c *cobra.Command, f writeFlags, runs []clusterRun, streams genericiooptions.IOStreams) (*WriteFleet, error) {
+func (f *writeFlags) newWriteFleet(c *cobra.Command, runs []clusterRun, streams genericiooptions.IOStreams) (*WriteFleet, error) {
 	f.Policies.Recorded = true // each run has its own
-	w, err := factory.OpenShared(f.Evaluate, streams, f.output.ShowSecrets)
+	w, err := factory.OpenShared(&f.Evaluate, streams, f.Output.ShowSecrets)
 	if err != nil {
 		return nil, err
 	}
@@ -74,9 +76,9 @@ func newWriteFleet(c *cobra.Command, f writeFlags, runs []clusterRun, streams ge
 	for _, run := range runs {
 		contexts = append(contexts, run.context)
 	}
-	options := factory.OnAll(w.WriteOptions(f.output, engine.Request{}, f.Rehearsal()), contexts)
-	out := &WriteFleet{runs: runs, goOn: f.OnError == flags.ContinueOnError, errOut: w.Streams.ErrOut, format: f.output.Format, metrics: metering(f.Metrics, c)}
-	if out.reports, err = w.Reports(f.report, options, c.Flags().Changed("output")); err != nil {
+	options := factory.OnAll(w.WriteOptions(f.Output, engine.Request{}, f.Rehearsal()), contexts)
+	out := &WriteFleet{runs: runs, goOn: f.OnError == flags.ContinueOnError, errOut: w.Streams.ErrOut, format: f.Output.Format, metrics: metering(f.Metrics, c)}
+	if out.reports, err = w.Reports(f.Report, options, c.Flags().Changed("output")); err != nil {
 		return nil, err
 	}
 	people := formats.ForPeople(out.format)
@@ -296,7 +298,7 @@ func (f *ApplyFlags) runner(c *cobra.Command, args []string, streams genericioop
 		}
 		runs = append(runs, run)
 	}
-	out, err := newWriteFleet(c, writeFlags{&f.Evaluate, &f.Write, f.Output, f.Report}, runs, streams)
+	out, err := f.newWriteFleet(c, runs, streams)
 	if err == nil {
 		out.resume = c.CommandPath() + " --resume " + wording.ShellQuote(dir)
 	}
@@ -372,7 +374,7 @@ func (f *UndoFlags) runner(c *cobra.Command, args []string, streams genericioopt
 	if len(runs) == 0 {
 		return nil, fmt.Errorf("%s: %w", args[0], errNothingWritten)
 	}
-	out, err := newWriteFleet(c, writeFlags{&f.Evaluate, &f.Write, f.Output, f.Report}, runs, streams)
+	out, err := f.newWriteFleet(c, runs, streams)
 	if err == nil {
 		out.resume = c.CommandPath() + " " + wording.ShellQuote(args[0])
 	}
