@@ -3,7 +3,6 @@ package cel
 import (
 	"errors"
 	"fmt"
-	"reflect"
 	"strings"
 	"unicode/utf8"
 
@@ -183,13 +182,20 @@ func picture(expression string, line, column int) string {
 // UnknownUser is what expressions see as request.userInfo where the user is not known.
 // Since every request has a user, has(request.userInfo.username) is true. An
 // expression that reads a field fails.
-type UnknownUser struct{ Why error }
+type UnknownUser struct {
+	ref.Val // an error: whatever is asked but fields fails
+	why     error
+}
 
 var (
-	_ ref.Val            = UnknownUser{}
 	_ traits.Indexer     = UnknownUser{}
 	_ traits.FieldTester = UnknownUser{}
 )
+
+// NewUnknownUser returns a user who is not known for a reason.
+func NewUnknownUser(why error) UnknownUser {
+	return UnknownUser{types.WrapErr(&unknownUserError{why: why}), why}
+}
 
 // unknownUserError is an expression that reads a user who is not known.
 type unknownUserError struct {
@@ -205,30 +211,14 @@ func (e *unknownUserError) Error() string {
 	return fmt.Sprintf("%v: the user is not known", e.field)
 }
 
-// ConvertToNative fails: there is nothing to convert.
-func (u UnknownUser) ConvertToNative(reflect.Type) (any, error) {
-	return nil, &unknownUserError{why: u.Why}
-}
-
-// ConvertToType fails: there is nothing to convert.
-func (u UnknownUser) ConvertToType(ref.Type) ref.Val {
-	return types.WrapErr(&unknownUserError{why: u.Why})
-}
-
-// Equal fails: the answer is not known.
-func (u UnknownUser) Equal(ref.Val) ref.Val { return types.WrapErr(&unknownUserError{why: u.Why}) }
-
 // Type returns a type that has fields.
 func (UnknownUser) Type() ref.Type {
 	return types.NewObjectType("kubernetes.UserInfo", traits.IndexerType|traits.FieldTesterType)
 }
 
-// Value returns the unknown user itself.
-func (u UnknownUser) Value() any { return u }
-
 // Get fails: what a field holds is not known.
 func (u UnknownUser) Get(field ref.Val) ref.Val {
-	return types.WrapErr(&unknownUserError{field.Value(), u.Why})
+	return types.WrapErr(&unknownUserError{field.Value(), u.why})
 }
 
 // IsSet returns true for the name, which every user has. For other fields it fails.

@@ -188,7 +188,7 @@ func (k *Candidate) Request(ctx context.Context, t *engine.Target, w *engine.Wor
 	if asksUser {
 		user, err := engine.RequestUser(ctx, t.Request, w)
 		if out["userInfo"] = engine.UserInfoFields(&user); err != nil {
-			out["userInfo"] = UnknownUser{err}
+			out["userInfo"] = NewUnknownUser(err)
 		}
 	}
 	for name, text := range map[string]string{"name": k.Name, "namespace": k.Namespace, "subResource": k.Subresource} {

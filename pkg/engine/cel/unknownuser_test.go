@@ -16,7 +16,7 @@ func TestUnknownUser(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	request := map[string]any{"request": map[string]any{"userInfo": cel.UnknownUser{}}}
+	request := map[string]any{"request": map[string]any{"userInfo": cel.NewUnknownUser(nil)}}
 	for expression, unknown := range map[string]bool{
 		`has(request.userInfo)`:                                    false,
 		`has(request.userInfo.username)`:                           false,
