@@ -134,13 +134,8 @@ func sameBefore(operands []ast.Expr) string {
 
 // pathOf is the path of a field, such as object.data; empty for any other expression.
 func pathOf(e ast.Expr) string {
-	switch e.Kind() {
-	case ast.IdentKind:
-		return e.AsIdent()
-	case ast.SelectKind:
-		if operand := pathOf(e.AsSelect().Operand()); operand != "" && !e.AsSelect().IsTestOnly() {
-			return operand + "." + e.AsSelect().FieldName()
-		}
+	if isHas(e) {
+		return ""
 	}
-	return ""
+	return strings.Join(fieldsRead(e), ".")
 }
