@@ -160,14 +160,9 @@ func (e *Environment) NewScope() *Scope {
 	return &Scope{environment: e}
 }
 
-// Variable compiles a variable. Expressions that are compiled later may use it as
+// variable compiles a variable. Expressions that are compiled later may use it as
 // variables.NAME. The error is a *CompileError; the name is declared all the same, so
 // that one mistake is reported once.
-func (s *Scope) Variable(name, expression string) error {
-	_, err := s.variable(Source{Name: name, Text: expression})
-	return err
-}
-
 func (s *Scope) variable(source Source) (*Expression, error) {
 	x, err := s.compile(s.environment.plain, source, nil)
 	if err != nil {
@@ -188,19 +183,8 @@ func (s *Scope) named(name string) *Expression {
 	return nil
 }
 
-// Condition compiles a boolean expression. The error is a
-// *CompileError.
-func (s *Scope) Condition(expression string) (*Expression, error) {
-	return s.Compile(expression, cel.BoolType)
-}
-
-// Compile compiles an expression; its result must be of exactly one of the types,
-// if any are given. The error is a *CompileError.
-func (s *Scope) Compile(expression string, want ...*cel.Type) (*Expression, error) {
-	return s.add(s.environment.plain, Source{Text: expression}, want...)
-}
-
-// add makes an expression a part of the policy.
+// add compiles an expression and makes it a part of the policy; its result must be of
+// exactly one of the types, if any are given. The error is a *CompileError.
 func (s *Scope) add(in *cel.Env, source Source, want ...*cel.Type) (*Expression, error) {
 	x, err := s.compile(in, source, want)
 	if err == nil {
@@ -217,7 +201,7 @@ type Expression struct {
 	Source
 	program cel.Program
 	output  *cel.Type // what it evaluates to
-	atomics Atomics   // of an apply configuration
+	replace bool      // an apply configuration replaces atomic values
 	uses    []string  // sorted
 	calls   []Call
 	paths   []string // the fields that a patch names

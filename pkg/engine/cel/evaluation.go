@@ -64,25 +64,19 @@ func (e *Evaluation) Replace(object map[string]any) {
 	delete(e.values, objectName)
 }
 
-// Condition evaluates an expression that Scope.Condition compiled.
-func (e *Evaluation) Condition(x *Expression) (bool, error) {
-	v, err := e.Value(x)
-	return v == types.True, err
-}
-
 // Holds evaluates match conditions in order. The error is a *ConditionError for the first one that is false, which
 // counts more than the failure of one before it.
 func (e *Evaluation) Holds(conditions []*Expression) error {
 	var failures []error
 	for _, x := range conditions {
-		holds, err := e.Condition(x)
+		v, err := e.Value(x)
 		var stopped *LimitError
 		switch {
 		case err != nil && (errors.As(err, &stopped) || e.ctx.Err() != nil || e.missing != nil): // as the others would
 			return x.At(err)
 		case err != nil:
 			failures = append(failures, x.At(err))
-		case !holds:
+		case v != types.True:
 			return e.Unmet(x)
 		}
 	}

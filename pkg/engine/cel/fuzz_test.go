@@ -41,7 +41,7 @@ func FuzzMutate(f *testing.F) {
 			}
 		}
 		for _, text := range []string{expression, "Object{spec: variables.x, metadata: Object.metadata{name: 'x'}}", "[JSONPatch{op: 'add', path: '/spec/x', value: variables.x}]"} {
-			merged, err := s.ApplyConfiguration(text, cel.ReplaceAtomic)
+			merged, err := s.ApplyConfiguration(text, true)
 			if err == nil {
 				_, _ = s.Evaluate(t.Context(), in, cel.MutationBudget()).Mutate(merged, builtin)
 			}

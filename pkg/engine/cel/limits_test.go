@@ -62,7 +62,7 @@ func TestEvaluationIsBounded(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			m, err := s.ApplyConfiguration(c.mutation, cel.RefuseAtomic)
+			m, err := s.ApplyConfiguration(c.mutation, false)
 			if err != nil {
 				t.Fatal(err)
 			}

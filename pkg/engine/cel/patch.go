@@ -36,18 +36,6 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 )
 
-// Atomics is the treatment of an apply configuration with an atomic list, map or struct:
-// one that can only be replaced as a whole.
-type Atomics int
-
-const (
-	// RefuseAtomic fails with an *AtomicError, as a MutatingAdmissionPolicy does:
-	// fields that such a value leaves out would be lost.
-	RefuseAtomic Atomics = iota
-	// ReplaceAtomic replaces atomic values, as server-side apply does.
-	ReplaceAtomic
-)
-
 // Result is a mutated object.
 type Result struct {
 	// Object is the object after the mutation. It may share data with the object that
@@ -68,25 +56,15 @@ var (
 	jsonPatches         = cel.ListType(cel.ObjectType(mutation.JSONPatchTypeName))
 )
 
-// ApplyConfiguration compiles an expression that evaluates to Object{...}, which
-// is merged into the object. The error is a *CompileError.
-func (s *Scope) ApplyConfiguration(expression string, a Atomics) (*Expression, error) {
-	return s.mutation(Source{Text: expression}, a)
-}
-
-// JSONPatch compiles an expression that evaluates to a list of JSONPatch{...}.
-// The error is a *CompileError.
-func (s *Scope) JSONPatch(expression string) (*Expression, error) {
-	return s.mutation(Source{Text: expression, JSONPatch: true}, RefuseAtomic)
-}
-
 // plainOperation finds an operation of a JSON patch that is written as a map.
 var plainOperation = regexp.MustCompile(`\{\s*["']op["']\s*:`)
 
 // ErrTypeMismatch is an apply configuration with a type that belongs to another field.
 var ErrTypeMismatch = errors.New("type mismatch")
 
-func (s *Scope) mutation(source Source, a Atomics) (*Expression, error) {
+// mutation compiles an expression that evaluates to Object{...}, which is merged into the
+// object, or to a list of JSONPatch{...}. The error is a *CompileError.
+func (s *Scope) mutation(source Source, replaceAtomic bool) (*Expression, error) {
 	want := applyConfigurations
 	if source.JSONPatch {
 		want = jsonPatches
@@ -97,7 +75,7 @@ func (s *Scope) mutation(source Source, a Atomics) (*Expression, error) {
 		return nil, &CompileError{broken.text + "\n  an operation is no map: write JSONPatch{op: \"add\", path: \"/spec/...\", value: ...}"}
 	}
 	if err == nil {
-		x.atomics = a
+		x.replace = replaceAtomic
 	}
 	return x, err
 }
@@ -114,7 +92,7 @@ func (e *Evaluation) Mutate(x *Expression, types managedfields.TypeConverter) (r
 	if x.JSONPatch {
 		r, err = e.patch(v)
 	} else {
-		r, err = e.merge(v, types, x.atomics)
+		r, err = e.merge(v, types, x.replace)
 	}
 	var unsupported *UnsupportedError
 	if err != nil && !errors.As(err, &unsupported) {
@@ -266,7 +244,7 @@ func isObject(v ref.Val) bool {
 // of the evaluation by the schema of its kind, no matter who owns its fields. It fails with an
 // *UnsupportedError where the types are nil, with an *AtomicError, and where a value does not fit
 // the schema.
-func (e *Evaluation) merge(v ref.Val, types managedfields.TypeConverter, a Atomics) (Result, error) {
+func (e *Evaluation) merge(v ref.Val, types managedfields.TypeConverter, replaceAtomic bool) (Result, error) {
 	live := asObject(e.input.Object)
 	if types == nil {
 		return Result{}, noSchema(live.GroupVersionKind())
@@ -286,7 +264,7 @@ func (e *Evaluation) merge(v ref.Val, types managedfields.TypeConverter, a Atomi
 		return Result{}, fmt.Errorf("invalid apply configuration: %w", err)
 	}
 	merge := func() (runtime.Object, error) { return patch.ApplyStructuredMergeDiff(types, live, part) }
-	if a == ReplaceAtomic {
+	if replaceAtomic {
 		merge = func() (runtime.Object, error) { return replace(types, live, partTyped) }
 	}
 	merged, err := merge()

@@ -12,10 +12,10 @@ import (
 )
 
 // configuration compiles an apply configuration, and patch a JSON patch, for a Pod.
-func configuration(t *testing.T, expression string, a cel.Atomics) (*cel.Scope, *cel.Expression) {
+func configuration(t *testing.T, expression string, replaceAtomic bool) (*cel.Scope, *cel.Expression) {
 	t.Helper()
 	s := newScope(t, cel.Options{})
-	m, err := s.ApplyConfiguration(expression, a)
+	m, err := s.ApplyConfiguration(expression, replaceAtomic)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -67,7 +67,7 @@ func (want outcome) check(t *testing.T, s *cel.Scope, m *cel.Expression) {
 func TestApplyConfigurations(t *testing.T) {
 	for name, c := range map[string]struct {
 		expression string
-		atomics    cel.Atomics
+		atomics    bool
 		outcome
 	}{
 		"list items are merged by their keys": {
@@ -100,7 +100,7 @@ func TestApplyConfigurations(t *testing.T) {
 		},
 		"atomic values are replaced where that is wanted": {
 			expression: "Object{spec: Object.spec{containers: [Object.spec.containers{name: 'app', args: ['x']}]}}",
-			atomics:    cel.ReplaceAtomic,
+			atomics:    true,
 			outcome:    outcome{spec: "{containers: [{name: app, image: 'app:1', args: [x], env: [{name: A, value: a}]}]}"},
 		},
 		"a field that the schema does not have": {
@@ -161,7 +161,7 @@ func TestApplyConfigurations(t *testing.T) {
 }
 
 func TestMutationWithoutSchema(t *testing.T) {
-	s, m := configuration(t, "Object{spec: Object.spec{containers: []}}", cel.RefuseAtomic)
+	s, m := configuration(t, "Object{spec: Object.spec{containers: []}}", false)
 	_, err := s.Evaluate(t.Context(), input(t), cel.MutationBudget()).Mutate(m, nil)
 	var unsupported *cel.UnsupportedError
 	if !errors.As(err, &unsupported) || !strings.Contains(err.Error(), "schema of v1 Pod") {

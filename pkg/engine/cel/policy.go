@@ -79,8 +79,10 @@ type Builder struct {
 	*Scope
 	Failed  func(policydecode.Node, error)
 	Rewrite func(expression string) string // of what is about the object; nil leaves it
-	Atomics Atomics
-	built   []*Expression
+	// ReplaceAtomic lets apply configurations replace atomic lists, maps and structs, as server-side apply
+	// does. Else they fail with an *AtomicError, as on an API server: fields that such a value leaves out would be lost.
+	ReplaceAtomic bool
+	built         []*Expression
 }
 
 // each compiles sources; one without a text is reported already.
@@ -122,7 +124,7 @@ func (b *Builder) Conditions(all []Source) []*Expression {
 
 // Mutations compiles mutations. JSON patches are not rewritten.
 func (b *Builder) Mutations(all []Source) []*Expression {
-	return b.each(all, func(x Source) (*Expression, error) { return b.mutation(b.rewritten(x), b.Atomics) })
+	return b.each(all, func(x Source) (*Expression, error) { return b.mutation(b.rewritten(x), b.ReplaceAtomic) })
 }
 
 // Values compiles expressions whose result must be of one of the types. They are not rewritten.

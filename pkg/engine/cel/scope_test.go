@@ -199,7 +199,7 @@ func TestExpressionsConcurrently(t *testing.T) {
 	if err := s.Variable("labels", "object.metadata.labels"); err != nil {
 		t.Fatal(err)
 	}
-	m, err := s.ApplyConfiguration("Object{metadata: Object.metadata{labels: {'copy': string(variables.labels.app)}}}", cel.RefuseAtomic)
+	m, err := s.ApplyConfiguration("Object{metadata: Object.metadata{labels: {'copy': string(variables.labels.app)}}}", false)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -83,7 +83,7 @@ func (c *compiler) environment(namespaced bool) (*cel.Environment, error) {
 // reported at once. The report says so where an expression is derived, since its text is in no file.
 func (c *compiler) rule(p *policy, in *cel.Environment, derived *derivation) *rule {
 	r := &rule{Policy: p.Policy, policy: p, entries: c.entries}
-	b := cel.Builder{Scope: in.NewScope(), Atomics: p.atomics, Failed: func(n policydecode.Node, err error) {
+	b := cel.Builder{Scope: in.NewScope(), ReplaceAtomic: p.replaceAtomic, Failed: func(n policydecode.Node, err error) {
 		if n.Rule = r.Ref.Rule; derived != nil {
 			err = fmt.Errorf("as derived for Pod controllers: %w", err)
 		}
@@ -106,7 +106,7 @@ func (c *compiler) rule(p *policy, in *cel.Environment, derived *derivation) *ru
 	r.annotations = written.Values(p.annotations, celgo.StringType)
 	for _, x := range c.exceptions {
 		if slices.Contains(x.policies, policyRef{p.Kind, p.Name}) {
-			r.except(x, cel.Builder{Scope: in.NewScope(), Atomics: p.atomics, Failed: b.Failed})
+			r.except(x, cel.Builder{Scope: in.NewScope(), Failed: b.Failed})
 		}
 	}
 	r.Complete()

@@ -36,9 +36,9 @@ type policy struct {
 	targetExpression cel.Source // without a text where there is none
 	targetConditions []cel.Source
 
-	existing bool        // evaluation.mutateExisting
-	atomics  cel.Atomics // replaced with evaluation.useServerSideApply
-	native   bool        // autogen.mutatingAdmissionPolicy
+	existing      bool // evaluation.mutateExisting
+	replaceAtomic bool // evaluation.useServerSideApply
+	native        bool // autogen.mutatingAdmissionPolicy
 	// generated reports that the cluster's Kyverno has made a MutatingAdmissionPolicy
 	// of it, and does nothing itself.
 	generated bool
@@ -162,9 +162,7 @@ func (p *policy) decodeEvaluation(f *policydecode.Fields) {
 	if mode := f.At("mode").Text(); mode != "" && mode != "Kubernetes" {
 		f.At("mode").Fail("%s is for documents that are not Kubernetes objects; there are none in a cluster", mode)
 	}
-	if f.At("useServerSideApply").Bool() {
-		p.atomics = cel.ReplaceAtomic
-	}
+	p.replaceAtomic = f.At("useServerSideApply").Bool()
 	f.Accept("skipBackgroundRequests")
 	f.Done()
 }

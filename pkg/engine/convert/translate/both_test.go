@@ -21,6 +21,7 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/variables"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/mutatingpolicy/library"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/openapi"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/policydecode"
 )
 
 // both evaluates what Kyverno's rules say and its translation on the same objects.
@@ -89,7 +90,7 @@ func kyvernoScope(object map[string]any) *variables.Scope {
 func (b *both) evaluate(t testing.TB, l translate.Language, e expr.Expr, object map[string]any) (any, error) {
 	t.Helper()
 	s := b.scopes[l]
-	x := b.compile(t, l, e, s.Compile)
+	x := b.compile(t, l, e)
 	fields := request(object)
 	v, err := s.Evaluate(t.Context(), cel.Input{Object: object, RequestMap: fields}, cel.MutationBudget()).Value(x)
 	if err != nil {
@@ -102,16 +103,13 @@ func (b *both) evaluate(t testing.TB, l translate.Language, e expr.Expr, object 
 	return native.(*structpb.Value).AsInterface(), nil
 }
 
-func (b *both) compile(t testing.TB, l translate.Language, e expr.Expr, compile func(string, ...*celgo.Type) (*cel.Expression, error)) *cel.Expression {
+func (b *both) compile(t testing.TB, l translate.Language, e expr.Expr, want ...*celgo.Type) *cel.Expression {
 	t.Helper()
 	text := e.String()
 	key := fmt.Sprint(l) + text
 	if b.compiled[key] == nil {
-		x, err := compile(text)
-		if err != nil {
-			t.Fatalf("%v\n%s", err, text)
-		}
-		b.compiled[key] = x
+		builder := cel.Builder{Scope: b.scopes[l], Failed: func(_ policydecode.Node, err error) { t.Fatalf("%v\n%s", err, text) }}
+		b.compiled[key] = builder.Values([]cel.Source{{Text: text}}, want...)[0]
 	}
 	return b.compiled[key]
 }
@@ -122,7 +120,7 @@ func (b *both) holds(t testing.TB, l translate.Language, e expr.Expr, object map
 	if e == nil {
 		return true
 	}
-	b.compile(t, l, e, func(text string, _ ...*celgo.Type) (*cel.Expression, error) { return b.scopes[l].Condition(text) })
+	b.compile(t, l, e, celgo.BoolType)
 	v, err := b.evaluate(t, l, e, object)
 	if err != nil {
 		t.Fatalf("%v\n%s\non %s", err, e.String(), text(object))

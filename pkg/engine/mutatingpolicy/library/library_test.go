@@ -21,6 +21,7 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/cel"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/limit"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/mutatingpolicy/library"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/policydecode"
 )
 
 var noon = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
@@ -33,10 +34,8 @@ func evaluate(t *testing.T, w *engine.World, expression string, object map[strin
 		t.Fatal(err)
 	}
 	scope := environment.NewScope()
-	x, err := scope.Compile(expression)
-	if err != nil {
-		t.Fatal(err)
-	}
+	builder := cel.Builder{Scope: scope, Failed: func(_ policydecode.Node, err error) { t.Fatal(err) }}
+	x := builder.Values([]cel.Source{{Text: expression}})[0]
 	s := library.NewSession(t.Context(), w, library.Settings{Seed: w.Seed, Entries: &library.Entries{}})
 	v, err := scope.Evaluate(t.Context(), cel.Input{Object: object, Extra: s.Bindings()}, cel.MutationBudget()).Value(x)
 	return v, s, err
