@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/gatekeeper/match"
@@ -70,65 +71,25 @@ func reachesCluster(gvk schema.GroupVersionKind) bool {
 	return false
 }
 
-// mostCompared bounds how many of the later mutators of one place one is compared with.
-const mostCompared = 5
-
 // lintSet warns of mutators whose work another one always undoes: of two that
 // assign the same place, or one that holds it, the later wins without a word.
 func lintSet(mutators []*mutator) {
-	places := map[string][]int{} // the mutators that assign a place, in order
-	for i, m := range mutators {
-		if m.kind == kindAssign && !m.written.tests {
-			place := m.path.String()
-			places[place] = append(places[place], i)
-		}
-	}
 	for i, first := range mutators {
-		if first.kind != kindAssign {
-			continue
-		}
-		if j := first.shadow(i, mutators, places); j > i {
-			second := mutators[j]
+		if j := slices.IndexFunc(mutators[i+1:], first.shadowedBy); j >= 0 {
+			second := mutators[i+1+j]
 			first.location.Lint("%s %s, which runs later, overwrites it on every object that both match", second.kind, second.name)
 		}
 	}
 }
 
-// shadow returns the first mutator after the i-th, which m is, that always undoes what m
-// does; 0 for none.
-func (m *mutator) shadow(i int, mutators []*mutator, places map[string][]int) int {
-	var types map[binding]bool
-	found := 0
-	for depth := range m.path {
-		at := places[m.path[:depth+1].String()]
-		next, _ := slices.BinarySearch(at, i+1)
-		for _, j := range at[next:min(len(at), next+mostCompared)] {
-			if !m.shadowedBy(mutators[j]) || found > 0 && found < j {
-				continue
-			}
-			if types == nil {
-				types = m.typeSet()
-			}
-			if slices.ContainsFunc(mutators[j].claim().Types, func(b binding) bool { return types[b] }) {
-				found = j
-			}
-		}
-	}
-	return found
-}
-
-func (m *mutator) typeSet() map[binding]bool {
-	types := map[binding]bool{}
-	for _, b := range m.claim().Types {
-		types[b] = true
-	}
-	return types
-}
-
 // shadowedBy reports whether a later mutator always undoes what m does to objects of the
-// types that both name.
+// types that both name, if there are any.
 func (m *mutator) shadowedBy(later *mutator) bool {
-	if !m.path.HasPrefix(later.path) {
+	if m.kind != kindAssign || later.kind != kindAssign || later.written.tests || !m.path.HasPrefix(later.path) {
+		return false
+	}
+	types := sets.New(m.claim().Types...)
+	if !slices.ContainsFunc(later.claim().Types, types.Has) {
 		return false
 	}
 	mine, theirs := m.action.(*assign), later.action.(*assign)
