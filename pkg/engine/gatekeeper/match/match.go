@@ -241,23 +241,9 @@ func (m *Criteria) name(c *Candidate) bool {
 	return glob(m.Name).matches(c.Key.Name) || glob(m.Name).matchesGenerated(prefix)
 }
 
-// labelSet reads labels where they are, without copying them.
-type labelSet map[string]any
-
-func labelsOf(object map[string]any) labels.Labels {
-	metadata, _ := object["metadata"].(map[string]any)
-	set, _ := metadata["labels"].(map[string]any)
-	return labelSet(set)
+func labelsOf(object map[string]any) labels.Set {
+	return (&unstructured.Unstructured{Object: object}).GetLabels()
 }
-
-// Has implements labels.Labels.
-func (s labelSet) Has(key string) bool { _, ok := s[key].(string); return ok }
-
-// Get implements labels.Labels.
-func (s labelSet) Get(key string) string { v, _ := s[key].(string); return v }
-
-// Lookup implements labels.Labels.
-func (s labelSet) Lookup(key string) (string, bool) { v, ok := s[key].(string); return v, ok }
 
 // Where lists the criteria that are about more than types, operations, plain names
 // and namespaces.

@@ -1,7 +1,6 @@
 package match
 
 import (
-	"maps"
 	"slices"
 	"strings"
 
@@ -32,7 +31,7 @@ func (m *Criteria) wantedAndFound(by criterion, c *Candidate) (wanted, found str
 	case byExcluded:
 		return "none of " + strings.Join(m.ExcludedNamespaces, ", "), c.namespace()
 	case byLabels:
-		return m.Labels.String(), pairs(c.Object)
+		return m.Labels.String(), labelsOf(c.Object).String()
 	case byNamespaceSelector:
 		return m.NamespaceLabels.String(), m.namespacePairs(c)
 	case byName:
@@ -47,13 +46,13 @@ func (m *Criteria) wantedAndFound(by criterion, c *Candidate) (wanted, found str
 func (m *Criteria) namespacePairs(c *Candidate) string {
 	switch {
 	case c.isNamespace():
-		return pairs(c.Object)
+		return labelsOf(c.Object).String()
 	case c.Key.Namespace == "":
 		return ""
 	case c.Namespace == nil:
-		return pairs(engine.BareNamespace(c.Key.Namespace).Object)
+		return labelsOf(engine.BareNamespace(c.Key.Namespace).Object).String()
 	}
-	return pairs(c.Namespace.Object)
+	return labelsOf(c.Namespace.Object).String()
 }
 
 // types are the types of applyTo, each of its combinations in short.
@@ -95,14 +94,4 @@ func (m *Criteria) kindTexts() string {
 func typeText(parts ...string) string {
 	parts = slices.DeleteFunc(slices.Clone(parts), func(s string) bool { return s == "" })
 	return strings.Join(parts, "/")
-}
-
-// pairs are the labels of an object, in order.
-func pairs(object map[string]any) string {
-	set, _ := labelsOf(object).(labelSet)
-	out := make([]string, 0, len(set))
-	for _, key := range slices.Sorted(maps.Keys(set)) {
-		out = append(out, key+"="+set.Get(key))
-	}
-	return strings.Join(out, ",")
 }
