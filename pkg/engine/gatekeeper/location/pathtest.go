@@ -60,7 +60,7 @@ func (t Tests) Texts() []string {
 	var out []string
 	for depth := range t.location {
 		if _, tested := t.byDepth[depth]; tested {
-			out = append(out, t.heldBack(depth).Brief())
+			out = append(out, (&TestError{SubPath: t.location[:depth+1], Condition: t.byDepth[depth]}).Brief())
 		}
 	}
 	return out
@@ -97,33 +97,14 @@ func RefusedForOrder(tests []Test) bool {
 	return false
 }
 
-// Holds reports whether a mutator may go on past the node at a depth of its
-// location, which exists or does not.
-func (t Tests) Holds(depth int, exists bool) bool {
+// Check returns the test that keeps a mutator from going on past the node at a depth of its
+// location, where there is a value or nothing; nil if none does.
+func (t Tests) Check(depth int, value any, exists bool) *TestError {
 	condition, tested := t.byDepth[depth]
-	switch {
-	case !tested:
-		return true
-	case condition == MustExist:
-		return exists
-	case condition == MustNotExist:
-		return !exists
+	if !tested || condition == MustExist && exists || condition == MustNotExist && !exists {
+		return nil
 	}
-	return false
-}
-
-// Missing is the test that did not hold at a depth, where there is nothing.
-func (t Tests) Missing(depth int) *TestError { return t.heldBack(depth) }
-
-// Found is the test that did not hold at a depth, where there is a value.
-func (t Tests) Found(depth int, value any) *TestError {
-	e := t.heldBack(depth)
-	e.exists, e.found = true, value
-	return e
-}
-
-func (t Tests) heldBack(depth int) *TestError {
-	return &TestError{SubPath: t.location[:depth+1], Condition: t.byDepth[depth]}
+	return &TestError{SubPath: t.location[:depth+1], Condition: condition, exists: exists, found: value}
 }
 
 // TestError is the path test that kept a mutator from changing an object.

@@ -132,32 +132,14 @@ func (w *walker) visit(current any, depth int) (any, effect, error) {
 	return current, effect{}, nil
 }
 
-// finds reports whether the tests hold for a value that exists, and records the first
-// that does not.
-func (w *walker) finds(depth int, value any) bool {
-	holds := w.tests.Holds(depth, true)
-	if !holds && w.skip == nil {
-		held := w.tests.Found(depth, value)
+// allowed reports whether the tests hold for a value, or for there being none, and records
+// the first that does not.
+func (w *walker) allowed(depth int, value any, exists bool) bool {
+	held := w.tests.Check(depth, value, exists)
+	if held != nil && w.skip == nil {
 		w.skip = held
 	}
-	return holds
-}
-
-// misses is finds for a value that does not exist.
-func (w *walker) misses(depth int) bool {
-	holds := w.tests.Holds(depth, false)
-	if !holds && w.skip == nil {
-		w.skip = w.tests.Missing(depth)
-	}
-	return holds
-}
-
-// allowed is finds or misses, for the value of a field.
-func (w *walker) allowed(depth int, value any, exists bool) bool {
-	if exists {
-		return w.finds(depth, value)
-	}
-	return w.misses(depth)
+	return held == nil
 }
 
 // field continues below a field of an object. A missing field is added only if something
@@ -231,7 +213,7 @@ func (w *walker) every(list []any, depth int) (any, effect, error) {
 	if len(list) == 0 {
 		w.empty = w.path[:depth]
 	}
-	if !w.finds(depth, list) { // for Gatekeeper, even an empty list has elements
+	if !w.allowed(depth, list, true) { // for Gatekeeper, even an empty list has elements
 		return list, effect{}, nil
 	}
 	return w.elements(list, depth, func(any) bool { return true })
@@ -248,12 +230,12 @@ func (w *walker) keyed(list []any, node List, depth int) (any, effect, error) {
 		return ok && named(object, node)
 	}
 	if i := slices.IndexFunc(list, names); i >= 0 {
-		if !w.finds(depth, list[i]) {
+		if !w.allowed(depth, list[i], true) {
 			return list, effect{}, nil
 		}
 		return w.elements(list, depth, names)
 	}
-	if !w.misses(depth) {
+	if !w.allowed(depth, nil, false) {
 		return list, effect{}, nil
 	}
 	next, did, err := w.visit(map[string]any{node.Key: node.Value}, depth+1)
@@ -323,7 +305,7 @@ func (w *walker) element(list []any, node List, depth int) (any, effect, error) 
 		switch {
 		case !named(value, node):
 			return nil, effect{}, errors.New("key value of replaced object must not change")
-		case !w.finds(depth, object):
+		case !w.allowed(depth, object, true):
 			return list, effect{}, nil
 		case diff.Equal(object, value, diff.Type{}):
 			return list, effect{touched: true, wrote: true}, nil
@@ -332,7 +314,7 @@ func (w *walker) element(list []any, node List, depth int) (any, effect, error) 
 		out[i] = value
 		return out, wrote, nil
 	}
-	if !w.misses(depth) {
+	if !w.allowed(depth, nil, false) {
 		return list, effect{}, nil
 	}
 	return append(slices.Clip(list), value), wrote, nil
