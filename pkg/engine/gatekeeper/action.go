@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 
+	"k8s.io/apimachinery/pkg/util/sets"
+
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/gatekeeper/location"
@@ -58,8 +60,11 @@ func (e *external) Set(any, bool) (location.Result, error) {
 	return location.Result{Skip: &externalDataError{Provider: e.Provider, DataSource: e.DataSource, Location: e.Location}}, nil
 }
 
-// assign writes a value, whatever was there.
-type assign struct{ source }
+// assign writes a value, whatever was there; or, to add a label or an annotation, where there is none.
+type assign struct {
+	source
+	adds bool
+}
 
 // Terminal implements action.
 func (a *assign) Terminal() (t nodeType, ends bool) {
@@ -70,6 +75,9 @@ func (a *assign) Terminal() (t nodeType, ends bool) {
 func (a *assign) Setter(key engine.ObjectKey) location.Setter {
 	if a.External != nil {
 		return a.External
+	}
+	if a.adds {
+		return added{a.on(key)}
 	}
 	return assigned{a.on(key)}
 }
@@ -97,31 +105,7 @@ const maxQuoted = 1000
 
 // quoted is a value in a message, as Go prints it.
 func quoted(value any) string {
-	switch v := value.(type) {
-	case map[string]any:
-		if len(v) > maxQuoted {
-			return engine.BriefValue(v)
-		}
-	case []any:
-		if len(v) > maxQuoted {
-			return engine.BriefValue(v)
-		}
-	}
 	return engine.Shorten(fmt.Sprint(value), maxQuoted)
-}
-
-// assignMetadata adds a label or an annotation; one that is there stays.
-type assignMetadata struct{ source }
-
-// Terminal implements action.
-func (*assignMetadata) Terminal() (t nodeType, ends bool) { return typeUnknown, false }
-
-// Setter implements action.
-func (a *assignMetadata) Setter(key engine.ObjectKey) location.Setter {
-	if a.External != nil {
-		return a.External
-	}
-	return added{a.on(key)}
 }
 
 // added writes one value where there is none.
@@ -161,49 +145,32 @@ func (m *modifySet) Set(current any, exists bool) (location.Result, error) {
 		return location.Result{}, fmt.Errorf("%s is not a list of values, cannot treat it as a set", quoted(current))
 	}
 	if m.Prune {
-		kept := slices.DeleteFunc(slices.Clone(list), newSet(m.Values, 0).has)
+		pruned := keysOf(m.Values)
+		kept := slices.DeleteFunc(slices.Clone(list), func(v any) bool { return pruned.Has(keyOf(v)) })
 		return location.Result{Write: len(kept) < len(list), Value: kept}, nil
 	}
-	wanted, known := newSet(m.Values, 0), newSet(nil, len(m.Values))
-	for _, v := range list {
-		if wanted.has(v) {
-			known.add(v)
-		}
-	}
-	if more := m.lacking(known); len(more) > 0 {
-		return location.Result{Write: true, Value: slices.Concat(list, more)}, nil
-	}
-	return location.Result{}, nil
-}
-
-// lacking returns the values that are not known, each once.
-func (m *modifySet) lacking(known set) []any {
-	var out []any
+	known, out := keysOf(list), slices.Clip(list)
 	for _, v := range m.Values {
-		if !known.has(v) {
+		if key := keyOf(v); !known.Has(key) {
+			known.Insert(key)
 			out = append(out, v)
-			known.add(v)
 		}
 	}
-	return out
+	if len(out) == len(list) {
+		return location.Result{}, nil
+	}
+	return location.Result{Write: true, Value: out}, nil
 }
 
-// set is a set of values, by their JSON: of numbers, it does not matter whether they have a fraction.
-type set map[string]bool
-
-// newSet returns a set of values, with room for more.
-func newSet(values []any, more int) set {
-	s := make(set, len(values)+more)
+func keysOf(values []any) sets.Set[string] {
+	s := make(sets.Set[string], len(values))
 	for _, v := range values {
-		s.add(v)
+		s.Insert(keyOf(v))
 	}
 	return s
 }
 
-func (s set) add(value any) { s[keyOf(value)] = true }
-
-func (s set) has(value any) bool { return s[keyOf(value)] }
-
+// keyOf is the JSON of a value: of numbers, it does not matter whether they have a fraction.
 func keyOf(value any) string {
 	if text, isText := value.(string); isText {
 		return `"` + text

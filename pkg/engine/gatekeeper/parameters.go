@@ -120,7 +120,7 @@ func (m *mutator) decodeAssignMetadata(parameters *policydecode.Fields) action {
 	if s.External != nil && s.External.DataSource != "Username" {
 		n.Fail("only username data source is supported for assignmetadata %s", m.name)
 	}
-	return &assignMetadata{source: s}
+	return &assign{source: s, adds: true}
 }
 
 func (m *mutator) decodeModifySet(parameters *policydecode.Fields) action {
