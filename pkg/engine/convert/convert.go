@@ -476,13 +476,20 @@ func (c *Conversion) policy(rules []*rule, simplest bool) *policy {
 			continue
 		}
 		when := without(slices.Concat(r.conditions, r.guards), common)
-		for i, m := range r.form(simplest) {
+		moves := func(c expr.Expr) bool { // with what a mutation makes, which the next ones see
+			return expr.Mentions(c, expr.Name("object")) || p.admission && mentionsVariables(c)
+		}
+		form := r.form(simplest)
+		if len(form) > 1 && slices.ContainsFunc(when, moves) {
+			form = r.form(false)
+		}
+		for i, m := range form {
 			if i == 0 {
 				m.comment = "rule " + r.name
 			}
 			m.when = when
-			known := slices.DeleteFunc(slices.Clone(common), func(c expr.Expr) bool { // the next mutations see another object than the policy's conditions
-				return p.existing != nil || len(p.mutations) > 0 && (expr.Mentions(c, expr.Name("object")) || p.admission && mentionsVariables(c))
+			known := slices.DeleteFunc(slices.Clone(common), func(c expr.Expr) bool {
+				return p.existing != nil || len(p.mutations) > 0 && moves(c)
 			})
 			m.cel = expr.Given(m.cel, append(known, when...))
 			p.mutations = append(p.mutations, m)

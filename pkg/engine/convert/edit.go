@@ -64,8 +64,7 @@ func (e *edit) patchOnly() bool {
 		// A list may not have an element twice: as one with a name, and as one that is found.
 		mixed := slices.ContainsFunc(e.elements, func(g *group) bool { return g.keyed() != e.elements[0].keyed() })
 		return mixed || len(e.at.listKeys()) == 0 || e.at.element("", nil).atomic() || slices.ContainsFunc(e.elements, func(g *group) bool {
-			// Init containers start in their order, and an ApplyConfiguration adds the last one.
-			return g.remove || g.keyed() && e.name() == "initContainers" || slices.ContainsFunc(g.fields, (*edit).patchOnly) ||
+			return g.remove || e.ordered() && e.unordered(g) || slices.ContainsFunc(g.fields, (*edit).patchOnly) ||
 				slices.ContainsFunc(g.keys, func(k keyValue) bool { return k.cel == nil })
 		})
 	case e.unless != nil:
@@ -80,6 +79,38 @@ func (e *edit) patchOnly() bool {
 		return !value.isText() && e.at.scalar() == "" && (!e.at.texts() || e.at.atomic())
 	}
 	return false
+}
+
+// ordered reports whether the order of a list counts, in front of which an element is added that is missing: init containers start
+// in theirs. An ApplyConfiguration adds the last one, and so comes after a JSON patch that adds one with its keys alone.
+func (e *edit) ordered() bool {
+	return e.name() == "initContainers" && slices.ContainsFunc(e.elements, (*group).keyed)
+}
+
+// unordered reports whether a group of a list whose order counts says of an element with its keys alone what it does not say of none.
+func (e *edit) unordered(g *group) bool {
+	return e.at.of.has != nil || slices.ContainsFunc(g.fields, func(f *edit) bool { return f.unless != nil })
+}
+
+// missing are the operations that put the elements that are missing in front of the lists whose order counts, with their keys alone.
+func (o *operations) missing(edits []*edit) {
+	for _, e := range edits {
+		if o.missing(e.fields); !e.ordered() {
+			continue
+		}
+		list := e.at.elements()
+		var absent, all []expr.Expr
+		for _, g := range slices.Backward(e.elements) {
+			is := g.exists(list)
+			absent = append(absent, expr.Not(is))
+			alone := expr.Elements(data(wholeOf(nil, g.keys)))
+			if len(e.elements) > 1 {
+				alone = expr.Cond(is, expr.List(), alone)
+			}
+			all = append(all, alone)
+		}
+		o.when(expr.Or(absent...), oneOperation(operation("add", e.at.jsonPointer(), expr.Sum(append(all, list)...))))
+	}
 }
 
 // applicable reports whether a whole value can be written by an ApplyConfiguration.
