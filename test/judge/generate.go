@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"reflect"
 	"regexp"
 	"slices"
 	"strconv"
@@ -113,6 +114,7 @@ func (s *schemas) needed(field map[string]any) bool {
 // pool has what stands in a policy, so that objects meet it: names of fields, values, numbers.
 type pool struct {
 	fields  map[string]bool
+	pairs   [][2]string // keys with their values, such as labels
 	strings []string
 	numbers []float64
 }
@@ -138,7 +140,11 @@ func (p *pool) collect(v any) {
 	switch v := v.(type) {
 	case map[string]any:
 		for _, key := range slices.Sorted(maps.Keys(v)) {
-			p.word(strings.Trim(key, "(+<=^X)"))
+			name := strings.Trim(key, "(+<=^X)")
+			if value, ok := v[key].(string); ok && len(value) < 64 {
+				p.pairs = append(p.pairs, [2]string{name, wildcards.Replace(value)})
+			}
+			p.word(name)
 			p.collect(v[key])
 		}
 	case []any:
@@ -202,6 +208,7 @@ type generator struct {
 	*rand.Rand
 	namespaces []string
 	taken      map[string]bool
+	examples   map[schema.GroupVersionKind][]map[string]any // objects that the policy is known to be about
 }
 
 // object makes an object of a kind; nil if a server would refuse what came out.
@@ -209,6 +216,9 @@ func (g *generator) object(gvk schema.GroupVersionKind, number int) map[string]a
 	out := object(g.value(g.of(gvk), "", 0))
 	if out == nil {
 		return nil
+	}
+	if like := g.examples[gvk]; len(like) > 0 && g.IntN(2) == 0 {
+		out = object(g.mixed(like[g.IntN(len(like))], out))
 	}
 	delete(out, "status")
 	out["apiVersion"], out["kind"] = gvk.GroupVersion().String(), gvk.Kind
@@ -237,6 +247,32 @@ func (g *generator) object(gvk schema.GroupVersionKind, number int) map[string]a
 	return out
 }
 
+// mixed is a value with some parts of another one.
+func (g *generator) mixed(v, other any) any {
+	into, ok := v.(map[string]any)
+	from, same := other.(map[string]any)
+	if !ok || !same {
+		if g.IntN(8) == 0 && reflect.TypeOf(v) == reflect.TypeOf(other) {
+			return other
+		}
+		return v
+	}
+	out := map[string]any{}
+	for _, key := range slices.Sorted(maps.Keys(into)) {
+		if e, ok := from[key]; ok {
+			out[key] = g.mixed(into[key], e)
+		} else if g.IntN(10) > 0 {
+			out[key] = into[key]
+		}
+	}
+	for _, key := range slices.Sorted(maps.Keys(from)) {
+		if _, ok := into[key]; !ok && g.IntN(4) == 0 {
+			out[key] = from[key]
+		}
+	}
+	return out
+}
+
 // metadata is made apart: what the server would not take, it refuses before any policy sees it.
 func (g *generator) metadata(out map[string]any, gvk schema.GroupVersionKind, number int) {
 	m := map[string]any{"uid": fmt.Sprintf("judge-%d", number)}
@@ -257,10 +293,16 @@ func (g *generator) metadata(out map[string]any, gvk schema.GroupVersionKind, nu
 	for _, field := range []string{"labels", "annotations"} {
 		values := map[string]any{}
 		for range g.IntN(5) {
-			if k, v := g.string(), g.string(); validLabel(k, v) || field == "annotations" && validLabel(k, "") {
+			k, v := g.string(), g.string()
+			if len(g.pairs) > 0 && g.IntN(2) == 0 {
+				pair := g.pairs[g.IntN(len(g.pairs))]
+				k, v = pair[0], pair[1]
+			}
+			if validLabel(k, v) || field == "annotations" && validLabel(k, "") {
 				values[k] = v
 			}
 		}
+		maps.Copy(values, object(object(out["metadata"])[field]))
 		if len(values) > 0 {
 			m[field] = values
 		}
@@ -332,9 +374,14 @@ func (g *generator) list(in map[string]any, field string, depth int) any {
 	for range max(least, []int{0, 1, 1, 2, 2, 3, 4}[g.IntN(7)]) {
 		e := g.value(object(in["items"]), field, depth+1)
 		key := ""
-		for _, k := range list(in["x-kubernetes-list-map-keys"]) {
-			if k == "name" && !validName(text(object(e)["name"])) {
-				object(e)["name"] = fmt.Sprintf("n%d", len(out))
+		keys := slices.Clone(list(in["x-kubernetes-list-map-keys"]))
+		if k, ok := in["x-kubernetes-patch-merge-key"]; ok {
+			keys = append(keys, k)
+		}
+		for _, k := range keys {
+			is := object(e)[text(k)]
+			if k == "name" && !validName(text(is)) || is == "" { // which a server refuses
+				object(e)[text(k)] = fmt.Sprintf("n%d", len(out))
 			}
 			key += fmt.Sprint(object(e)[text(k)], "/")
 		}
@@ -353,6 +400,10 @@ func (g *generator) fields(in map[string]any, field string, depth int) any {
 	if more := object(in["additionalProperties"]); more != nil {
 		for range g.IntN(4) {
 			key, value := g.string(), g.value(more, field, depth+1)
+			if _, ok := value.(string); ok && len(g.pairs) > 0 && g.IntN(2) == 0 {
+				pair := g.pairs[g.IntN(len(g.pairs))]
+				key, value = pair[0], pair[1]
+			}
 			if s, ok := value.(string); !ok || key != "" && (field == "annotations" || validLabel(key, s)) {
 				out[key] = value
 			}

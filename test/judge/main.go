@@ -427,7 +427,11 @@ func (j *judge) objects(c testcase, kinds []schema.GroupVersionKind, part uint64
 		return nil, err
 	}
 	g := &generator{schemas: s, pool: newPool(c.policy["spec"]), Rand: j.random(c, part), taken: map[string]bool{}}
-	g.namespaces = namespaces(g.pool)
+	g.namespaces, g.examples = namespaces(g.pool), map[schema.GroupVersionKind][]map[string]any{}
+	for _, o := range c.world {
+		gvk := schema.FromAPIVersionAndKind(text(o["apiVersion"]), text(o["kind"]))
+		g.examples[gvk] = append(g.examples[gvk], o)
+	}
 	strangers := append(slices.Collect(maps.Keys(s.custom)), schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"})
 	slices.SortFunc(strangers, func(a, b schema.GroupVersionKind) int { return strings.Compare(a.String(), b.String()) })
 	var out []map[string]any
