@@ -3,13 +3,13 @@ package kyverno
 import (
 	"errors"
 	"slices"
-	"strconv"
 	"strings"
+	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/variables"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/jmespath"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/policydecode"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/selector"
 )
@@ -17,8 +17,21 @@ import (
 // check is a reason for which Kyverno 1.19 does not install a policy that can be evaluated here, in its words where they say
 // enough (pkg/validation/policy, pkg/policy/mutate, and Validate of api/kyverno/v1). docs/maintaining.md lists all that it makes.
 type check struct {
-	place, reason string                           // the place is a path below what is checked
-	refused       func(c *checked, value any) bool // the value is what stands at the place; nil for nothing
+	place   string               // a path below what is checked
+	refused *jmespath.Expression // on what checked.see gives it, and value, which stands at the place; an error is no refusal
+	reason  string
+}
+
+// checks compiles rows of place, refused and reason.
+func checks(rows ...[3]string) (out []check) {
+	for _, row := range rows {
+		refused, err := jmespath.Compile(row[1])
+		if err != nil {
+			panic(err)
+		}
+		out = append(out, check{row[0], refused, row[2]})
+	}
+	return out
 }
 
 // checked is what checks see of a policy and of a rule, as they are written.
@@ -27,136 +40,103 @@ type checked struct {
 	variables              bool // the policy has some
 	checkKind              func(engine.KindName) error
 	spec, rule, mutate     map[string]any
-	part                   map[string]any // what is checked: the document, the rule, a block, a filter, an entry of context, a condition
+	operations             any // of the rule's JSON patch
 }
+
+// see is what expressions see of a part: the document, the rule, a block, a filter, an entry of context, or a condition.
+func (c *checked) see(part map[string]any) map[string]any {
+	kinds := sequence(mapping(part["resources"])["kinds"])
+	return map[string]any{
+		"namespaced": c.namespaced, "background": c.background, "variables": c.variables, "spec": c.spec, "rule": c.rule, "mutate": c.mutate, "part": part,
+		"operations": c.operations, "oddLabels": c.oddLabels(),
+		"every":         c.rule != nil && slices.Contains(kinds, any("*")),
+		"clusterScoped": c.namespaced && c.checkKind != nil && slices.ContainsFunc(kinds, c.clusterScoped),
+	}
+}
+
+const (
+	needsRequest = "uses request user information, which is only there at requests: set spec.background and mutateExistingOnPolicyUpdate to false"
+	// atRequests is that users count in a rule that may run without a request.
+	atRequests = "value && (background || variables && not_null(mutate.mutateExistingOnPolicyUpdate, mutate && spec.mutateExistingOnPolicyUpdate) == `true`)"
+)
 
 //nolint:gochecknoglobals // immutable tables
 var (
-	policyChecks = []check{
-		{"metadata.name", "a name has at most 63 characters", long},
-		{"metadata.annotations", "the autogen annotation does not support all anymore: leave it out", func(_ *checked, v any) bool { return mapping(v)[autogenAnnotation] == "all" }},
-		{"spec.admission", "disabling admission processing is only allowed with validation policies", func(_ *checked, v any) bool { return v == false }},
-		{"spec.generateExistingOnPolicyUpdate", "the field is deprecated and has no effect on mutation: leave it out", present},
-		{"spec.webhookTimeoutSeconds", "webhookConfiguration.timeoutSeconds is there, too: leave this out", beside("timeoutSeconds")},
-		{"spec.failurePolicy", "webhookConfiguration.failurePolicy is there, too: leave this out", beside("failurePolicy")},
-		{"spec.webhookTimeoutSeconds", "the timeout value must be between 1 and 30 seconds", noTimeout},
-		{"spec.webhookConfiguration.timeoutSeconds", "the timeout value must be between 1 and 30 seconds", noTimeout},
-		{"spec.validationFailureActionOverrides", "it is supported with ClusterPolicy only", func(c *checked, v any) bool { return c.namespaced && len(sequence(v)) > 0 }},
-	}
-	ruleChecks = []check{
-		{"name", "a name has at most 63 characters", long},
-		{"name", "only one operation (mutate, validate, generate, verifyImages) is allowed per rule", func(c *checked, _ any) bool { return c.operations() > 1 }},
-		{"imageExtractors", "imageExtractors can only be defined for verifyImages rules", func(c *checked, v any) bool { return v != nil && len(sequence(c.rule["verifyImages"])) == 0 }},
-		{"mutate", "mutate.targets has to be specified when mutateExistingOnPolicyUpdate is set", func(c *checked, _ any) bool {
-			own, of := c.mutate["mutateExistingOnPolicyUpdate"], c.spec["mutateExistingOnPolicyUpdate"]
-			return len(c.mutate) > 0 && (own == true || of == true) && len(sequence(c.mutate["targets"])) == 0
-		}},
-		{"mutate.foreach", "only one of foreach, patchStrategicMerge, or patchesJson6902 is allowed", func(c *checked, v any) bool {
-			return len(sequence(v)) > 0 && (c.mutate["patchStrategicMerge"] != nil || text(c.mutate["patchesJson6902"]) != "")
-		}},
-		{"mutate.foreach", "a nested foreach cannot contain other declarations, such as context and preconditions: move preconditions into its entries", crowded},
-		{"mutate.patchesJson6902", "variables are forbidden in the path of a JSON patch outside of foreach", func(_ *checked, v any) bool {
-			return anyOf(operationsIn(v), func(operation map[string]any) bool {
-				return len(variables.Inspect(text(operation["path"])).Variables) > 0
-			})
-		}},
-		{"mutate.patchesJson6902", "its path must begin with a forward slash, which a patch that is one variable does not show", func(_ *checked, v any) bool {
-			return strings.HasPrefix(strings.TrimSpace(text(v)), "{{")
-		}},
-		{"mutate", "labels and annotations support only string values, in quotes; a JSON patch removes one, null does not", oddLabels},
-		{"exclude", "the rule is matching an empty set, since Kyverno compares exclude.any with match.any only", flatMatch},
-	}
-	blockChecks = []check{
-		{"resources", "any and all cannot be specified together with resources", func(c *checked, v any) bool {
-			return len(mapping(v)) > 0 && len(sequence(c.part["any"]))+len(sequence(c.part["all"])) > 0
-		}},
-	}
-	filterChecks = []check{
-		{"resources.names", "name and names can not be specified together", func(c *checked, v any) bool {
-			return len(sequence(v)) > 0 && text(mapping(c.part["resources"])["name"]) != ""
-		}},
-		{"resources.selector", "the requirements are not specified in selector", func(_ *checked, v any) bool {
-			return v != nil && len(mapping(mapping(v)["matchLabels"]))+len(sequence(mapping(v)["matchExpressions"])) == 0
-		}},
-		{"resources.namespaces", "filtering namespaces is not allowed in namespaced policies", func(c *checked, v any) bool { return c.namespaced && len(sequence(v)) > 0 }},
-		{"resources.kinds", "a cluster-wide resource is not allowed in a namespaced policy", func(c *checked, v any) bool {
-			return c.namespaced && c.checkKind != nil && slices.ContainsFunc(sequence(v), c.clusterScoped)
-		}},
-		{"roles", "a role is expected to be in namespace:name format", func(_ *checked, v any) bool {
-			return slices.ContainsFunc(sequence(v), func(role any) bool { return strings.Count(text(role), ":") != 1 })
-		}},
-		{"subjects", "a subject needs a name, and a ServiceAccount a namespace", func(_ *checked, v any) bool {
-			return anyOf(v, func(s map[string]any) bool {
-				return text(s["name"]) == "" || s["kind"] == "ServiceAccount" && text(s["namespace"]) == ""
-			})
-		}},
-		{"roles", needsRequest, onlyAtRequests},
-		{"clusterRoles", needsRequest, onlyAtRequests},
-		{"subjects", needsRequest, onlyAtRequests},
-		{"resources.kinds", `"*" is not for background mode: set spec.background: false`, func(c *checked, v any) bool { return c.background && c.every(v) }},
-		{"resources.kinds", `"*" can not deal with more than one kind`, func(c *checked, v any) bool { return c.every(v) && len(sequence(v)) > 1 }},
-		{"resources.kinds", `a rule for "*" can only deal with the metadata field`, func(c *checked, v any) bool { return c.every(v) && c.beyondMetadata() }},
-	}
+	policyChecks = checks([][3]string{
+		{"metadata.name", "length(value) > `63`", "a name has at most 63 characters"},
+		{"metadata.annotations", `value."` + autogenAnnotation + `" == 'all'`, "the autogen annotation does not support all anymore: leave it out"},
+		{"spec.admission", "value == `false`", "disabling admission processing is only allowed with validation policies"},
+		{"spec.generateExistingOnPolicyUpdate", "value != `null`", "the field is deprecated and has no effect on mutation: leave it out"},
+		{"spec.webhookTimeoutSeconds", "value != `null` && spec.webhookConfiguration.timeoutSeconds != `null`", "webhookConfiguration.timeoutSeconds is there, too: leave this out"},
+		{"spec.failurePolicy", "value != `null` && spec.webhookConfiguration.failurePolicy != `null`", "webhookConfiguration.failurePolicy is there, too: leave this out"},
+		{"spec.webhookTimeoutSeconds", "value < `1` || value > `30`", "the timeout value must be between 1 and 30 seconds"},
+		{"spec.webhookConfiguration.timeoutSeconds", "value < `1` || value > `30`", "the timeout value must be between 1 and 30 seconds"},
+		{"spec.validationFailureActionOverrides", "namespaced && value", "it is supported with ClusterPolicy only"},
+	}...)
+	ruleChecks = checks([][3]string{
+		{"name", "length(value) > `63`", "a name has at most 63 characters"},
+		{"name", "length([rule.verifyImages, rule.mutate, rule.validate, rule.generate][?@]) > `1`", "only one operation (mutate, validate, generate, verifyImages) is allowed per rule"},
+		{"imageExtractors", "value != `null` && !(rule.verifyImages)", "imageExtractors can only be defined for verifyImages rules"},
+		{
+			"mutate", "mutate && !(mutate.targets) && (mutate.mutateExistingOnPolicyUpdate == `true` || spec.mutateExistingOnPolicyUpdate == `true`)",
+			"mutate.targets has to be specified when mutateExistingOnPolicyUpdate is set",
+		},
+		{"mutate.foreach", "value && (mutate.patchStrategicMerge != `null` || mutate.patchesJson6902)", "only one of foreach, patchStrategicMerge, or patchesJson6902 is allowed"},
+		{
+			"mutate.foreach", "[value, value[].foreach[], value[].foreach[].foreach[], value[].foreach[].foreach[].foreach[]][] | [?foreach && (context != `null` || preconditions != `null`)]",
+			"a nested foreach cannot contain other declarations, such as context and preconditions: move preconditions into its entries",
+		},
+		{"mutate.patchesJson6902", `operations[?regex_match('\{\{.*\}\}', path)]`, "variables are forbidden in the path of a JSON patch outside of foreach"},
+		{"mutate.patchesJson6902", `regex_match('^\s*\{\{', value)`, "its path must begin with a forward slash, which a patch that is one variable does not show"},
+		{"mutate", "oddLabels", "labels and annotations support only string values, in quotes; a JSON patch removes one, null does not"},
+		{ // the flat form in match and any in exclude, unless match has what ValidateMatchExcludeConflict asks of both
+			"exclude", `!(rule.match.any || rule.match.all || value.all || value.resources) && value.any && rule.match.resources &&
+				!(rule.match.resources.selector || rule.match.resources.namespaceSelector || rule.match.resources.annotations)`,
+			"the rule is matching an empty set, since Kyverno compares exclude.any with match.any only",
+		},
+	}...)
+	blockChecks  = checks([3]string{"resources", "value && (part.any || part.all)", "any and all cannot be specified together with resources"})
+	filterChecks = checks([][3]string{
+		{"resources.names", "value && part.resources.name", "name and names can not be specified together"},
+		{"resources.selector", "value != `null` && !(value.matchLabels || value.matchExpressions)", "the requirements are not specified in selector"},
+		{"resources.namespaces", "namespaced && value", "filtering namespaces is not allowed in namespaced policies"},
+		{"resources.kinds", "clusterScoped", "a cluster-wide resource is not allowed in a namespaced policy"},
+		{"roles", "value[?!regex_match('^[^:]*:[^:]*$', @)]", "a role is expected to be in namespace:name format"},
+		{"subjects", "value[?!name || kind == 'ServiceAccount' && !namespace]", "a subject needs a name, and a ServiceAccount a namespace"},
+		{"roles", atRequests, needsRequest},
+		{"clusterRoles", atRequests, needsRequest},
+		{"subjects", atRequests, needsRequest},
+		{"resources.kinds", "every && background", `"*" is not for background mode: set spec.background: false`},
+		{"resources.kinds", "every && length(value) > `1`", `"*" can not deal with more than one kind`},
+		{ // Kyverno reads a JSON patch for this as JSON only
+			"resources.kinds", "every && (keys(mutate.patchStrategicMerge || `{}`)[?@ != 'metadata'] || " +
+				`regex_match('^\s*\[', mutate.patchesJson6902 || '') && operations[?!starts_with(path, '/metadata')])`,
+			`a rule for "*" can only deal with the metadata field`,
+		},
+	}...)
 	// Those of the context and the preconditions of the rule only: Kyverno does not look at those of targets and of foreach.
-	entryChecks = []check{
-		{"globalReference", "a globalReference is not allowed in namespaced policies", func(c *checked, v any) bool { return c.namespaced && v != nil }},
-		{"name", "the name is that of a pre-defined variable: choose another one", func(_ *checked, v any) bool {
-			name, _, _ := strings.Cut(text(v), ".")
-			return slices.Contains([]string{"images", "request", "serviceAccountName", "serviceAccountNamespace", "element", "elementIndex"}, name)
-		}},
-		{"configMap", "a namespace is required for a configMap context entry", func(_ *checked, v any) bool { return v != nil && text(mapping(v)["namespace"]) == "" }},
-		{"variable", "a variable must define a default value only when a jmesPath expression is defined", func(_ *checked, v any) bool {
-			return mapping(v)["default"] != nil && text(mapping(v)["jmesPath"]) == ""
-		}},
-	}
-	conditionChecks = []check{
-		{"operator", "a condition needs a key, a value and an operator", func(c *checked, v any) bool { return v != nil && (c.part["key"] == nil || c.part["value"] == nil) }},
-		{"value", "only CREATE, UPDATE, DELETE and CONNECT are operations", func(c *checked, v any) bool {
-			return strings.ReplaceAll(text(c.part["key"]), " ", "") == "{{request.operation}}" && !operations(v)
-		}},
-	}
+	entryChecks = checks([][3]string{
+		{"globalReference", "namespaced && value != `null`", "a globalReference is not allowed in namespaced policies"},
+		{
+			"name", `regex_match('^(images|request|serviceAccountName|serviceAccountNamespace|element|elementIndex)(\.|$)', value)`,
+			"the name is that of a pre-defined variable: choose another one",
+		},
+		{"configMap", "value != `null` && !(value.namespace)", "a namespace is required for a configMap context entry"},
+		{"variable", "value.default != `null` && !(value.jmesPath)", "a variable must define a default value only when a jmesPath expression is defined"},
+	}...)
+	conditionChecks = checks([][3]string{
+		{"operator", "value != `null` && (part.key == `null` || part.value == `null`)", "a condition needs a key, a value and an operator"},
+		{
+			"value", "replace_all(part.key, ' ', '') == '{{request.operation}}' && to_array(value)[?!contains(['CREATE', 'UPDATE', 'DELETE', 'CONNECT'], @)] && " +
+				`!(type(value) == 'string' && regex_match('^\{\{.*\}\}$', value))`,
+			"only CREATE, UPDATE, DELETE and CONNECT are operations",
+		},
+	}...)
 )
-
-const needsRequest = "uses request user information, which is only there at requests: set spec.background and mutateExistingOnPolicyUpdate to false"
-
-func present(_ *checked, v any) bool { return v != nil }
-
-func long(_ *checked, v any) bool { return len(text(v)) > maxRuleName }
-
-func noTimeout(_ *checked, v any) bool {
-	seconds, err := strconv.Atoi(jsonText(v))
-	return err == nil && (seconds < 1 || seconds > 30)
-}
-
-// beside refuses a field of old policies beside the one that there is now.
-func beside(now string) func(*checked, any) bool {
-	return func(c *checked, v any) bool { return v != nil && mapping(c.spec["webhookConfiguration"])[now] != nil }
-}
-
-// anyOf reports whether something holds of a mapping in a list.
-func anyOf(list any, holds func(map[string]any) bool) bool {
-	return slices.ContainsFunc(sequence(list), func(item any) bool { return holds(mapping(item)) })
-}
-
-// operations counts what the rule does.
-func (c *checked) operations() int {
-	n := min(len(sequence(c.rule["verifyImages"])), 1)
-	for _, key := range []string{"mutate", "validate", "generate"} {
-		n += min(len(mapping(c.rule[key])), 1)
-	}
-	return n
-}
-
-// crowded reports whether an entry of a foreach has more than another foreach.
-func crowded(c *checked, v any) bool {
-	return anyOf(v, func(entry map[string]any) bool {
-		return len(sequence(entry["foreach"])) > 0 && (entry["context"] != nil || entry["preconditions"] != nil || crowded(c, entry["foreach"]))
-	})
-}
 
 // oddLabels reports whether a label or annotation in a strategic merge, in that of the first entry of a foreach, is no string.
 // Of metadata and spec, Kyverno looks at one, by chance: both have to be wrong.
-func oddLabels(c *checked, _ any) bool {
+func (c *checked) oddLabels() bool {
 	merge := mapping(c.mutate["patchStrategicMerge"])
 	for _, entry := range sequence(c.mutate["foreach"]) {
 		if merge = mapping(mapping(entry)["patchStrategicMerge"]); merge != nil {
@@ -177,30 +157,6 @@ func oddLabels(c *checked, _ any) bool {
 	return (own != nil || spec != nil) && (own == nil || odd(own)) && (spec == nil || odd(mapping(mapping(spec)["template"])["metadata"]))
 }
 
-// flatMatch reports whether the rule has the flat form in match and any in exclude, which Kyverno takes for a
-// conflict unless match has what it asks of both (ValidateMatchExcludeConflict).
-func flatMatch(c *checked, v any) bool {
-	match, exclude := mapping(c.rule["match"]), mapping(v)
-	flat := mapping(match["resources"])
-	return len(sequence(match["any"]))+len(sequence(match["all"]))+len(sequence(exclude["all"])) == 0 &&
-		len(sequence(exclude["any"])) > 0 && len(mapping(exclude["resources"])) == 0 && len(flat) > 0 &&
-		flat["selector"] == nil && flat["namespaceSelector"] == nil && flat["annotations"] == nil
-}
-
-// onlyAtRequests reports whether users count in a rule that may run without a request.
-func onlyAtRequests(c *checked, v any) bool {
-	onUpdate := c.mutate["mutateExistingOnPolicyUpdate"]
-	if onUpdate == nil && c.mutate != nil {
-		onUpdate = c.spec["mutateExistingOnPolicyUpdate"]
-	}
-	return len(sequence(v)) > 0 && (c.background || c.variables && onUpdate == true)
-}
-
-// every reports whether kinds of a rule are all kinds.
-func (c *checked) every(kinds any) bool {
-	return c.rule != nil && slices.Contains(sequence(kinds), any("*"))
-}
-
 // clusterScoped reports whether a kind, as a rule names it, is one of objects in no namespace.
 func (c *checked) clusterScoped(kind any) bool {
 	k, err := selector.ParseKind(text(kind))
@@ -208,36 +164,12 @@ func (c *checked) clusterScoped(kind any) bool {
 	return err == nil && k.Subresource == "" && !selector.HasWildcard(k.Kind) && errors.Is(c.checkKind(name), engine.ErrClusterScoped)
 }
 
-// beyondMetadata reports whether a patch of the rule names other fields; Kyverno reads a JSON patch for this as JSON only.
-func (c *checked) beyondMetadata() bool {
-	for key := range mapping(c.mutate["patchStrategicMerge"]) {
-		if key != "metadata" {
-			return true
-		}
-	}
-	patch := text(c.mutate["patchesJson6902"])
-	return strings.HasPrefix(strings.TrimSpace(patch), "[") &&
-		anyOf(operationsIn(patch), func(operation map[string]any) bool { return !strings.HasPrefix(text(operation["path"]), "/metadata") })
-}
-
-// operations reports whether a value names operations, or is a variable.
-func operations(v any) bool {
-	list, isList := v.([]any)
-	if !isList {
-		list = []any{v}
-		if strings.HasPrefix(text(v), "{{") && strings.HasSuffix(text(v), "}}") {
-			return true
-		}
-	}
-	return !slices.ContainsFunc(list, func(one any) bool { return !slices.Contains([]any{"CREATE", "UPDATE", "DELETE", "CONNECT"}, one) })
-}
-
 // check reports what Kyverno refuses in a part of a policy.
 func (c *checked) check(n policydecode.Node, checks []check) {
-	c.part = mapping(n.Value)
+	seen, in := c.see(mapping(n.Value)), jmespath.New(time.Time{}, 0)
 	for _, k := range checks {
-		value, _, _ := unstructured.NestedFieldNoCopy(c.part, strings.Split(k.place, ".")...)
-		if k.refused(c, value) {
+		seen["value"], _, _ = unstructured.NestedFieldNoCopy(mapping(n.Value), strings.Split(k.place, ".")...)
+		if refused, err := k.refused.Search(in, seen); err == nil && jmespath.Truthy(refused) {
 			at := n
 			at.Path = strings.TrimPrefix(n.Path+"."+k.place, ".")
 			at.Refuse(kyvernoName, "%s", k.reason)
@@ -249,6 +181,7 @@ func (c *checked) check(n policydecode.Node, checks []check) {
 func (c *checked) checkRule(n policydecode.Node) {
 	c.rule = mapping(n.Value)
 	c.mutate = mapping(c.rule["mutate"])
+	c.operations = operationsIn(c.mutate["patchesJson6902"])
 	c.check(n, ruleChecks)
 	match := child(n, "match")
 	for _, block := range []policydecode.Node{match, child(n, "exclude")} {
