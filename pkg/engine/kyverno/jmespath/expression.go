@@ -16,11 +16,8 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/randomtext"
 )
 
-// The bounds of an expression's text.
-const (
-	maxLength  = 64 << 10 // bytes
-	maxNesting = 1_000    // levels of nodes, on which evaluating recurses
-)
+// maxLength is how many bytes an expression may have, and so how deep it nests, on which evaluating recurses.
+const maxLength = 64 << 10
 
 // Expression is a compiled expression: immutable and safe for concurrent use.
 type Expression struct {
@@ -152,8 +149,7 @@ type Object interface {
 type compiler struct {
 	builds bool     // the result may hold more than the data does
 	impure []string // why the same data can give another result in another run, in the order of the text
-	depth  int
-	err    error // the first one
+	err    error    // the first one
 }
 
 func (c *compiler) fail(err error) node {
@@ -162,11 +158,6 @@ func (c *compiler) fail(err error) node {
 }
 
 func (c *compiler) compile(ast gojmespath.ASTNode) node {
-	c.depth++
-	defer func() { c.depth-- }()
-	if c.depth > maxNesting {
-		return c.fail(&limit.Error{What: "levels of nesting", Max: maxNesting})
-	}
 	child := func(i int) node {
 		if i >= len(ast.Children) { // some incomplete expressions pass the parser
 			return c.fail(errors.New("malformed expression"))

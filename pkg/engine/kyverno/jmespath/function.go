@@ -25,6 +25,9 @@ type function struct {
 	notIdempotent string
 }
 
+// stepsOfCall is after how many steps a clock looks at the time: it does so after each call, since functions take long for large values.
+const stepsOfCall = 1 << 10
+
 // call evaluates the arguments, checks them and calls a function. The error is a *CallError, of
 // this function or of one that an argument calls, unless a *limit.Error is the reason.
 func call(name string, f *function, arguments []node) node {
@@ -36,9 +39,6 @@ func call(name string, f *function, arguments []node) node {
 		if err := f.check(args); err != nil {
 			return nil, named(name, err)
 		}
-		if err := in.clock.Steps(stepsOf(args...)); err != nil {
-			return nil, err
-		}
 		result, err := f.call(in, args)
 		if text, ok := result.(string); ok && err == nil {
 			err = limit.Size(len(text))
@@ -46,25 +46,8 @@ func call(name string, f *function, arguments []node) node {
 		if err != nil {
 			return nil, named(name, err)
 		}
-		return result, in.clock.Steps(stepsOf(result))
+		return result, in.clock.Steps(stepsOfCall)
 	}
-}
-
-// stepsOf is how long functions take for large values, in steps of the clock.
-func stepsOf(values ...any) int {
-	const bytesOfStep, itemsOfStep = 1 << 10, 1 << 5
-	steps := 0
-	for _, value := range values {
-		switch v := value.(type) {
-		case string:
-			steps += len(v) / bytesOfStep
-		case []any:
-			steps += len(v) / itemsOfStep
-		case map[string]any:
-			steps += len(v) / itemsOfStep
-		}
-	}
-	return steps
 }
 
 func named(function string, err error) error {

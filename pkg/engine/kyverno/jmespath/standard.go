@@ -68,19 +68,15 @@ func valuesOf(object map[string]any) []any {
 	return list
 }
 
-func lengthOf(_ *Interpreter, args []any) (any, error) { return int64(length(args[0])), nil }
-
-// length of a text counts its characters.
-func length(value any) int {
-	switch v := value.(type) {
+// lengthOf a string counts its characters.
+func lengthOf(_ *Interpreter, args []any) (any, error) {
+	switch v := args[0].(type) {
 	case string:
-		return utf8.RuneCountInString(v)
+		return int64(utf8.RuneCountInString(v)), nil
 	case []any:
-		return len(v)
-	case map[string]any:
-		return len(v)
+		return int64(len(v)), nil
 	}
-	return 0
+	return int64(len(args[0].(map[string]any))), nil
 }
 
 func mapList(_ *Interpreter, args []any) (any, error) {
