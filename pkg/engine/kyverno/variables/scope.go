@@ -24,7 +24,7 @@ type Scope struct {
 
 // keeper keeps what was loaded for one scope.
 type keeper struct {
-	loaded map[*binding]*outcome
+	loaded map[*binding]outcome
 	size   int // bytes
 }
 
@@ -44,11 +44,10 @@ type binding struct {
 	prev  *binding
 }
 
-// outcome is what came of loading an entry; pending while it runs.
+// outcome is what came of loading an entry.
 type outcome struct {
-	value   any
-	err     error
-	pending bool
+	value any
+	err   error
 }
 
 // NewScope returns an empty scope.
@@ -60,7 +59,7 @@ func NewScope(in *jmespath.Interpreter) *Scope {
 // Child returns a scope that sees all that this one holds now. What it sets,
 // defines and loads stays its own.
 func (s *Scope) Child() *Scope {
-	own := &keeper{loaded: map[*binding]*outcome{}}
+	own := &keeper{loaded: map[*binding]outcome{}}
 	return &Scope{tree: s.tree, head: s.head, before: s.before, keepers: append([]*keeper{own}, s.keepers...)}
 }
 
@@ -120,32 +119,22 @@ func (s *Scope) lookup(name string) (value any, found bool, err error) {
 // has it.
 func (s *Scope) resolve(e *binding) (any, error) {
 	for _, keeper := range s.keepers {
-		if known := keeper.loaded[e]; known != nil {
-			if known.pending {
-				return nil, entryError(e.name, fmt.Errorf("entry %s needs itself", e.name))
-			}
+		if known, ok := keeper.loaded[e]; ok {
 			return known.value, known.err
 		}
 	}
-	result := &outcome{pending: true}
-	s.keepers[0].loaded[e] = result
 	value, err := e.load(&Scope{tree: s.tree, head: s.head, before: e.order, keepers: s.keepers})
 	if err == nil {
 		err = s.account(value)
 	}
-	switch {
-	case err == nil:
-		*result = outcome{value: value}
-	case isAbsent(e.name, err):
-		*result = outcome{err: err}
-	default:
-		*result = outcome{err: entryError(e.name, err)}
+	if err != nil {
+		value = nil
+		if !isAbsent(e.name, err) {
+			err = fmt.Errorf("failed to load context entry %s: %w", e.name, err)
+		}
 	}
-	return result.value, result.err
-}
-
-func entryError(name string, err error) error {
-	return fmt.Errorf("failed to load context entry %s: %w", name, err)
+	s.keepers[0].loaded[e] = outcome{value, err}
+	return value, err
 }
 
 func isAbsent(name string, err error) bool {
