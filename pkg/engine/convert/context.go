@@ -249,8 +249,9 @@ func reads(f *policydecode.Fields, context []policydecode.Node) bool {
 // where there is a default.
 func needs(value any, names map[string]bool) bool {
 	return anyText(value, func(text string) bool {
-		return slices.ContainsFunc(variables.Inspect(text).Variables, func(v variables.Variable) bool {
-			ast, err := jmespath.Parse(v.Text)
+		expressions, _ := variables.Inspect(text)
+		return slices.ContainsFunc(expressions, func(x *jmespath.Expression) bool {
+			ast, err := jmespath.Parse(x.String())
 			for err == nil && slices.Contains([]gojmespath.ASTNodeType{gojmespath.ASTSubexpression, gojmespath.ASTIndexExpression, gojmespath.ASTOrExpression}, ast.NodeType) {
 				ast = ast.Children[0]
 			}

@@ -180,12 +180,12 @@ func (t *texts) text(n policydecode.Node, text string, merged bool) {
 		t.template = true
 		return
 	}
-	found := variables.Inspect(text)
-	if found.Unclosed != "" {
-		n.Lint("%q is plain text: a variable stands between {{ and }}", shortened(found.Unclosed))
+	expressions, unclosed := variables.Inspect(text)
+	if unclosed != "" {
+		n.Lint("%q is plain text: a variable stands between {{ and }}", shortened(unclosed))
 	}
-	for _, v := range found.Variables {
-		if v.Text == "@" {
+	for _, x := range expressions {
+		if x.String() == "@" {
 			_, place, _ := strings.Cut(n.Path, "patchStrategicMerge")
 			switch {
 			case !merged:
@@ -195,7 +195,7 @@ func (t *texts) text(n policydecode.Node, text string, merged bool) {
 			}
 			continue
 		}
-		t.variable(n, v)
+		t.variable(n, x.String(), x.Roots())
 	}
 }
 
@@ -205,35 +205,35 @@ func shortened(text string) string {
 }
 
 // variable warns of one that has no value, or reports that Kyverno refuses it.
-func (t *texts) variable(n policydecode.Node, v variables.Variable) {
-	if strings.HasPrefix(v.Text, "element") && !strings.Contains(n.Path, ".foreach[") {
-		n.Refuse(kyvernoName, "the variable %s is outside of foreach", v.Text)
+func (t *texts) variable(n policydecode.Node, text string, roots []string) {
+	if strings.HasPrefix(text, "element") && !strings.Contains(n.Path, ".foreach[") {
+		n.Refuse(kyvernoName, "the variable %s is outside of foreach", text)
 		return
 	}
-	for _, name := range v.Expression.Roots() {
-		if slices.Contains(t.nested, name) && t.refused(v.Text) {
+	for _, name := range roots {
+		if slices.Contains(t.nested, name) && t.refused(text) {
 			n.Refuse(kyvernoName, "the variable %s is declared in a nested foreach, where Kyverno does not look for it", name)
 			return
 		}
 		if t.declares(name) {
 			continue
 		}
-		if t.refused(v.Text) {
+		if t.refused(text) {
 			n.Refuse(kyvernoName, "nothing declares the variable %s%s", name, t.meant(name))
 		} else {
 			n.Lint("nothing declares the variable %s%s", name, t.meant(name))
 		}
 		return
 	}
-	if asked := userVariable.FindStringSubmatch(v.Text); asked != nil && t.background && !t.ruleCompiler.targets {
+	if asked := userVariable.FindStringSubmatch(text); asked != nil && t.background && !t.ruleCompiler.targets {
 		n.Refuse(kyvernoName, "the variable %s is not available in background mode: set spec.background: false", asked[1])
 	}
-	for _, field := range metadataField.FindAllStringSubmatch(v.Text, -1) {
+	for _, field := range metadataField.FindAllStringSubmatch(text, -1) {
 		if slip := policydecode.MetadataSlip(field[2]); slip != "" {
 			n.Lint("%s: %s", field[1], slip)
 		}
 	}
-	for _, field := range requestField.FindAllStringSubmatch(v.Text, -1) {
+	for _, field := range requestField.FindAllStringSubmatch(text, -1) {
 		if slices.Contains(requestFields, field[1]) {
 			continue
 		}

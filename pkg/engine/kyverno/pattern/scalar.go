@@ -88,12 +88,21 @@ func parseTerms(text string) (conjuncts [][]Term) {
 	case isRange:
 		return [][]Term{{{">=", low}}, {{"<=", high}}}
 	}
+	op, behind := CutOperator(text)
+	if len(text) == 1 {
+		op, behind = "", text
+	}
+	return [][]Term{{{op, strings.TrimSpace(behind)}}}
+}
+
+// CutOperator returns the operator with which a pattern begins, or "", and what follows it.
+func CutOperator(pattern string) (operator, rest string) {
 	for _, op := range []string{">=", "<=", ">", "<", "!"} {
-		if behind, found := strings.CutPrefix(text, op); found && len(text) > 1 {
-			return [][]Term{{{op, strings.TrimSpace(behind)}}}
+		if rest, found := strings.CutPrefix(pattern, op); found {
+			return op, rest
 		}
 	}
-	return [][]Term{{{"", strings.TrimSpace(text)}}}
+	return "", pattern
 }
 
 // orders are those of value and text that an operator holds for.

@@ -10,19 +10,6 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/jmespath"
 )
 
-// Inspection is what a text of a policy holds, for those who look for mistakes in it.
-type Inspection struct {
-	Variables []Variable
-	// Unclosed is a variable that is not closed, or that stands in single braces: both are plain text.
-	Unclosed string
-}
-
-// Variable is one variable of a text. Text has "x" for the variables in it.
-type Variable struct {
-	Text       string
-	Expression *jmespath.Expression
-}
-
 // reserved begins a variable that every rule has.
 const reserved = `(?:request|target|element)\.[\w.]+`
 
@@ -34,31 +21,29 @@ var (
 // LooksLikeVariable reports whether a text is one that {{ }} is missing around, such as "request.operation".
 func LooksLikeVariable(text string) bool { return bareVariable.MatchString(text) }
 
-// Inspect looks at a text. What does not compile is left out.
-func Inspect(text string) Inspection {
+// Inspect looks for mistakes in a string of a policy: it returns the expressions of the variables in it, with "x" for variables in them, but for
+// those that do not compile, and the first variable that is not closed, or that stands in single braces: both are plain text.
+func Inspect(text string) (expressions []*jmespath.Expression, unclosed string) {
 	segments, unclosed, err := segmentsOf(text)
 	if err != nil {
-		return Inspection{}
+		return nil, ""
 	}
-	out := Inspection{Unclosed: unclosed}
-	out.add(segments, true)
-	return out
+	for _, s := range segments {
+		if s.Variable == nil && unclosed == "" {
+			unclosed = singleBraces.FindString(s.Text)
+		}
+	}
+	return expressionsIn(segments), unclosed
 }
 
-func (i *Inspection) add(segments []Segment, outside bool) {
+func expressionsIn(segments []Segment) (out []*jmespath.Expression) {
 	for _, s := range segments {
-		if s.Variable == nil {
-			if found := singleBraces.FindString(s.Text); outside && i.Unclosed == "" {
-				i.Unclosed = found
-			}
-			continue
-		}
-		i.add(s.Variable, false)
-		text := withPlaceholders(s.Variable)
-		if x, err := jmespath.Compile(text); err == nil {
-			i.Variables = append(i.Variables, Variable{Text: text, Expression: x})
+		out = append(out, expressionsIn(s.Variable)...)
+		if x, err := jmespath.Compile(withPlaceholders(s.Variable)); err == nil && s.Variable != nil {
+			out = append(out, x)
 		}
 	}
+	return out
 }
 
 // Contains reports whether something holds of a value or of one below it.

@@ -13,16 +13,6 @@ import (
 // reference is $(path), or \$(path) which is none.
 var reference = regexp.MustCompile(`\\?\$\([^ )]+\)`)
 
-// operators may stand before the path of a reference and stay before its value.
-//
-//nolint:gochecknoglobals // an immutable table
-var operators = []string{">=", "<=", ">", "<", "!"}
-
-// referenceError is about a $(path) that does not lead to a string in the document; it says how to escape it.
-func referenceError(reference, path, reason string) error {
-	return fmt.Errorf(`reference %s not resolved at path %s: %s; write \%s for the plain text`, reference, path, reason, reference)
-}
-
 // references replaces the references of one text.
 func (p *parser) references(text string, place []string) (string, error) {
 	var failed error
@@ -32,7 +22,7 @@ func (p *parser) references(text string, place []string) (string, error) {
 		}
 		value, reason := p.referenced(match[2:len(match)-1], p.pointer(place))
 		if reason != "" && failed == nil {
-			failed = referenceError(match, p.pointer(place), reason)
+			failed = fmt.Errorf(`reference %s not resolved at path %s: %s; write \%s for the plain text`, match, p.pointer(place), reason, match)
 		}
 		return value
 	})
@@ -41,13 +31,7 @@ func (p *parser) references(text string, place []string) (string, error) {
 
 // referenced returns the text that a path leads to, or the reason why there is none.
 func (p *parser) referenced(target, place string) (value, reason string) {
-	operator := ""
-	for _, candidate := range operators {
-		if strings.HasPrefix(target, candidate) {
-			operator, target = candidate, target[len(candidate):]
-			break
-		}
-	}
+	operator, target := pattern.CutOperator(target) // which stays before the value
 	if !path.IsAbs(target) {
 		target = path.Join(place, target)
 	}

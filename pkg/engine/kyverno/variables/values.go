@@ -7,6 +7,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/limit"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/policydecode"
 )
 
@@ -80,7 +81,7 @@ func (v *Values) decode(of subject, n policydecode.Node) {
 		v.trees[of] = tree
 	}
 	f := n.Fields()
-	for _, name := range slices.Sorted(maps.Keys(f.Values)) {
+	for _, name := range sortedKeys(f.Values) {
 		if isName(f.At(name), name) {
 			lay(nested(split(name), f.Values[name]), tree)
 		}
@@ -104,17 +105,14 @@ func lay(above, tree valuesTree) {
 	}
 }
 
-// maxParts is how many parts a name may have; each is a level of nesting.
-const maxParts = 128
-
-// isName checks that a text is the name of a variable, and reports what is not.
+// isName checks that a string is the name of a variable, each part of which is a level of nesting, and reports what is not.
 func isName(n policydecode.Node, name string) bool {
 	parts := split(name)
 	switch {
 	case slices.Contains(parts, ""):
 		n.Fail("is not a variable name: a part between dots is empty")
-	case len(parts) > maxParts:
-		n.Fail("is not a variable name: it has more than %d parts", maxParts)
+	case len(parts) > limit.Depth:
+		n.Fail("is not a variable name: it has more than %d parts", limit.Depth)
 	default:
 		return true
 	}
@@ -160,7 +158,7 @@ func decodeBlocks(n policydecode.Node) []block {
 	for _, n := range blocks {
 		f := n.Fields()
 		b := block{}
-		for _, name := range slices.Sorted(maps.Keys(f.Values)) {
+		for _, name := range sortedKeys(f.Values) {
 			if !isName(f.At(name), name) {
 				continue
 			}
