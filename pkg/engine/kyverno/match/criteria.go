@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/labels"
+
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/jmespath"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/selector"
@@ -90,7 +92,7 @@ var (
 			found: func(f *Filter, c *Candidate) string { return engine.FoundLabels(c.Object.GetLabels(), f.Labels) },
 		},
 		byAnnotations: {
-			name: "annotations", wanted: func(f *Filter) string { return joinPairs(f.Annotations) },
+			name: "annotations", wanted: func(f *Filter) string { return labels.Set(f.Annotations).String() },
 			holds: func(f *Filter, c *Candidate) (bool, error) {
 				return len(f.Annotations) == 0 || selector.Pairs(f.Annotations, c.Object.GetAnnotations()), nil
 			},
@@ -207,14 +209,6 @@ func joinedBy[T any](separator string, list []T, text func(T) string) string {
 		out[i] = text(item)
 	}
 	return strings.Join(out, separator)
-}
-
-func joinPairs(set map[string]string) string {
-	out := make([]string, 0, len(set))
-	for _, key := range sortedKeys(set) {
-		out = append(out, key+"="+set[key])
-	}
-	return strings.Join(out, ",")
 }
 
 // mostEntries bounds the entries that an error lists.

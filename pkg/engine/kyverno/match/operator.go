@@ -19,45 +19,35 @@ import (
 // Operator compares the key of a condition with its value.
 type Operator string
 
-// The operators. Equal and NotEqual are other names, In, NotIn and the Duration
+// The operators that others treat apart. Equal and NotEqual are other names, In, NotIn and the Duration
 // family are deprecated in Kyverno, and all work.
 const (
-	Equal                       Operator = "Equal"
-	Equals                      Operator = "Equals"
-	NotEqual                    Operator = "NotEqual"
-	NotEquals                   Operator = "NotEquals"
-	In                          Operator = "In"
-	AnyIn                       Operator = "AnyIn"
-	AllIn                       Operator = "AllIn"
-	NotIn                       Operator = "NotIn"
-	AnyNotIn                    Operator = "AnyNotIn"
-	AllNotIn                    Operator = "AllNotIn"
-	GreaterThanOrEquals         Operator = "GreaterThanOrEquals"
-	GreaterThan                 Operator = "GreaterThan"
-	LessThanOrEquals            Operator = "LessThanOrEquals"
-	LessThan                    Operator = "LessThan"
-	DurationGreaterThanOrEquals Operator = "DurationGreaterThanOrEquals"
-	DurationGreaterThan         Operator = "DurationGreaterThan"
-	DurationLessThanOrEquals    Operator = "DurationLessThanOrEquals"
-	DurationLessThan            Operator = "DurationLessThan"
+	Equal     Operator = "Equal"
+	Equals    Operator = "Equals"
+	NotEqual  Operator = "NotEqual"
+	NotEquals Operator = "NotEquals"
+	In        Operator = "In"
+	AnyIn     Operator = "AnyIn"
+	AllIn     Operator = "AllIn"
+	NotIn     Operator = "NotIn"
+	AnyNotIn  Operator = "AnyNotIn"
+	AllNotIn  Operator = "AllNotIn"
 )
 
 // operators is every operator by its name in lower case.
 //
 //nolint:gochecknoglobals // an immutable table
-var operators = byOperatorName(
-	Equal, Equals, NotEqual, NotEquals, In, AnyIn, AllIn, NotIn, AnyNotIn, AllNotIn,
-	GreaterThanOrEquals, GreaterThan, LessThanOrEquals, LessThan,
-	DurationGreaterThanOrEquals, DurationGreaterThan, DurationLessThanOrEquals, DurationLessThan,
-)
-
-func byOperatorName(all ...Operator) map[string]Operator {
-	table := make(map[string]Operator, len(all))
-	for _, o := range all {
+var operators = func() map[string]Operator {
+	table := map[string]Operator{}
+	for _, o := range []Operator{
+		Equal, Equals, NotEqual, NotEquals, In, AnyIn, AllIn, NotIn, AnyNotIn, AllNotIn,
+		"GreaterThanOrEquals", "GreaterThan", "LessThanOrEquals", "LessThan",
+		"DurationGreaterThanOrEquals", "DurationGreaterThan", "DurationLessThanOrEquals", "DurationLessThan",
+	} {
 		table[strings.ToLower(string(o))] = o
 	}
 	return table
-}
+}()
 
 // ParseOperator finds an operator by its name in any case. (Kyverno too, though
 // its numeric operators then never hold.)

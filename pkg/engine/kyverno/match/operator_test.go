@@ -164,7 +164,7 @@ func TestHolds(t *testing.T) {
 }
 
 func TestOperatorsIgnoreCase(t *testing.T) {
-	for name, want := range map[string]match.Operator{"anyin": match.AnyIn, "GREATERTHAN": match.GreaterThan, "Lt": ""} {
+	for name, want := range map[string]match.Operator{"anyin": match.AnyIn, "GREATERTHAN": "GreaterThan", "Lt": ""} {
 		if o, err := match.ParseOperator(name); o != want || (err == nil) != (want != "") {
 			t.Errorf("%s: %s, %v", name, o, err)
 		}
@@ -179,7 +179,7 @@ func FuzzHolds(f *testing.F) {
 	}
 	pairs := map[match.Operator]match.Operator{
 		match.Equals: match.NotEquals, match.AllIn: match.AnyNotIn, match.AnyIn: match.AllNotIn, match.In: match.NotIn,
-		match.GreaterThan: match.LessThanOrEquals, match.DurationGreaterThan: match.DurationLessThanOrEquals,
+		"GreaterThan": "LessThanOrEquals", "DurationGreaterThan": "DurationLessThanOrEquals",
 	}
 	f.Fuzz(func(t *testing.T, keyText, valueText string) {
 		var key, value any = keyText, valueText

@@ -190,28 +190,17 @@ func (m *Block) Unless() []string {
 	return out
 }
 
-// selects reports whether the selections of a filter hold what a criterion of it wants.
+// selects reports whether the selections of a filter, for each kind, hold what a criterion of it wants.
 func (f *Filter) selects(by int, wanted, namespace string) bool {
-	switch by {
-	case byKind:
-		return true
-	case byName, byNames:
-		return f.selected(func(s engine.Selection) bool { return s.Name == wanted })
-	case byNamespace:
-		return namespace == "" && f.selected(func(s engine.Selection) bool {
-			return s.Namespace == wanted || (s.Kind == "Namespace" && s.Name == wanted)
-		})
-	case bySelector:
-		return f.Labels.Exact() != nil
-	}
-	return false
-}
-
-// selected reports whether something holds of the selections of all kinds.
-func (f *Filter) selected(holds func(engine.Selection) bool) bool {
-	return !slices.ContainsFunc(f.kinds(), func(kind selector.Kind) bool {
+	return by == byKind || by == bySelector && f.Labels.Exact() != nil || !slices.ContainsFunc(f.kinds(), func(kind selector.Kind) bool {
 		s := engine.Selection{Kind: kind.Kind}
 		f.narrow(&s)
-		return !holds(s)
+		switch by {
+		case byName, byNames:
+			return s.Name != wanted
+		case byNamespace:
+			return namespace != "" || s.Namespace != wanted && (s.Kind != "Namespace" || s.Name != wanted)
+		}
+		return true
 	})
 }
