@@ -1,7 +1,6 @@
 package kyverno
 
 import (
-	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -23,10 +22,10 @@ import (
 
 // form is a form of a patch.
 type form struct {
-	// check returns what is wrong with a patch that may hold variables.
-	check func(patch any) error
-	// compile reads a patch without variables.
+	like    any // a patch as it stands in a policy: a map, a list or a string
 	compile func(patch any) (compiledPatch, error)
+	// checked is set where a patch has to compile also while it holds variables.
+	checked bool
 	// operations is set for a list of operations, of which each that is wrong is an error of the policy.
 	operations bool
 }
@@ -35,24 +34,24 @@ type form struct {
 //
 //nolint:gochecknoglobals // an immutable table
 var forms = map[string]form{
-	"patchStrategicMerge": {check: isA[map[string]any], compile: compileStrategicMerge},
-	"overlay":             {check: func(patch any) error { _, err := compileOverlay(patch); return err }, compile: compileOverlay},
-	"patchesJson6902":     {check: isA[string], compile: compileJSONPatch, operations: true},
-	"patches":             {check: isA[[]any], compile: compilePatches, operations: true},
+	"patchStrategicMerge": {like: map[string]any{}, compile: compileStrategicMerge},
+	"overlay":             {like: map[string]any{}, compile: compileOverlay, checked: true},
+	"patchesJson6902":     {like: "", compile: compileJSONPatch, operations: true},
+	"patches":             {like: []any{}, compile: func(patch any) (compiledPatch, error) { return applying(jsonpatch.DecodePatches(sequence(patch))) }, operations: true},
 }
 
-// isA returns an error for a patch of another type.
-func isA[T any](patch any) error {
-	if like, ok := patch.(T); !ok {
-		return fmt.Errorf("must be %s, not %s", policydecode.TypeName(any(like)), policydecode.TypeName(patch))
+// check returns what is wrong with a patch that may hold variables.
+func (f *form) check(patch any) (err error) {
+	if like, is := policydecode.TypeName(f.like), policydecode.TypeName(patch); like != is {
+		return fmt.Errorf("must be %s, not %s", like, is)
 	}
-	return nil
+	if f.checked {
+		_, err = f.compile(patch)
+	}
+	return err
 }
 
 func compileStrategicMerge(patch any) (compiledPatch, error) {
-	if err := isA[map[string]any](patch); err != nil {
-		return nil, err
-	}
 	compiled, err := strategicmerge.Compile(mapping(patch))
 	return func(e *execution, object map[string]any, why *engine.Reasons) (patchResult, error) {
 		lists := e.lists()
@@ -101,9 +100,6 @@ func jsonText(value any) string {
 const maxShown = 500
 
 func compileOverlay(patch any) (compiledPatch, error) {
-	if err := isA[map[string]any](patch); err != nil {
-		return nil, err
-	}
 	compiled, err := legacy.CompileOverlay(mapping(patch))
 	return func(e *execution, object map[string]any, why *engine.Reasons) (patchResult, error) {
 		after, err := compiled.Apply(limit.ClockOf(e.ctx), object, why)
@@ -143,23 +139,18 @@ func applying(p jsonpatch.Patch, err error) (compiledPatch, error) {
 // decodedSize is how many times its text a patch may take when it is decoded.
 const decodedSize = 8
 
-// compileJSONPatch reads the text of a patch, or the list that a patch which is one variable gave.
+// compileJSONPatch reads the string of a patch, or the list that a patch which is one variable gave.
 func compileJSONPatch(patch any) (compiledPatch, error) {
-	if list, isList := patch.([]any); isList {
-		return applying(jsonpatch.Decode(list))
+	switch p := patch.(type) {
+	case []any:
+		return applying(jsonpatch.Decode(p))
+	case string:
+		if err := limit.Size(len(p) * decodedSize); err != nil {
+			return nil, err
+		}
+		return applying(jsonpatch.Parse(p))
 	}
-	source := text(patch)
-	if err := cmp.Or(isA[string](patch), limit.Size(len(source)*decodedSize)); err != nil {
-		return nil, err
-	}
-	return applying(jsonpatch.Parse(source))
-}
-
-func compilePatches(patch any) (compiledPatch, error) {
-	if err := isA[[]any](patch); err != nil {
-		return nil, err
-	}
-	return applying(jsonpatch.DecodePatches(sequence(patch)))
+	return nil, fmt.Errorf("must be a string, not %s", policydecode.TypeName(patch))
 }
 
 // metadataPaths are the labels and annotations of an object and of its Pod template.
