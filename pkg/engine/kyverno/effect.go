@@ -13,17 +13,12 @@ import (
 
 // effect is one entry of a rule's targets, bound to a trigger.
 type effect struct {
-	*propagation
-	target   *target
-	subjects engine.Selection
-}
-
-// propagation is what all effects of a rule share.
-type propagation struct {
 	rule         *rule
 	trigger      engine.Target
 	operation    engine.Operation
 	confidential bool // as in engine.Step
+	target       *target
+	subjects     engine.Selection
 }
 
 // Effects runs the rules with targets up to the point where they name their
@@ -49,11 +44,11 @@ func (p *program) Effects(ctx context.Context, trigger engine.Target, w *engine.
 // propagate returns the effects of a rule that is admitted, and the steps of what kept others from being.
 // There is at least one of either. An entry that fails does not stop the others.
 func (e *execution) propagate(s *variables.Scope) (effects []engine.Effect, steps []engine.Step) {
-	shared := &propagation{rule: e.rule, trigger: e.matched.Target, operation: e.matched.Operation}
+	trigger := e.matched.Target
 	if !e.rule.asksTrigger {
 		// The trigger's content is not needed again, so it need not be kept.
-		shared.trigger.Object = &unstructured.Unstructured{Object: map[string]any{}}
-		shared.trigger.OldObject, shared.trigger.Namespace = nil, nil
+		trigger.Object = &unstructured.Unstructured{Object: map[string]any{}}
+		trigger.OldObject, trigger.Namespace = nil, nil
 	}
 	for _, t := range e.rule.targets {
 		subjects, err := t.subjects(s, e.world.Mapper)
@@ -61,9 +56,8 @@ func (e *execution) propagate(s *variables.Scope) (effects []engine.Effect, step
 			steps = append(steps, e.ended(patchResult{}, err)...)
 			continue
 		}
-		effects = append(effects, &effect{shared, t, subjects})
+		effects = append(effects, &effect{e.rule, trigger, e.matched.Operation, e.confidential || s.Confidential(), t, subjects})
 	}
-	shared.confidential = e.confidential || s.Confidential()
 	return effects, steps
 }
 

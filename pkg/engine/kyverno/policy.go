@@ -41,13 +41,13 @@ func decodePolicy(r *policydecode.Report, d engine.Document, given []string) *po
 		spec.At("rules").Fail("has no rules")
 	}
 	background := spec.Values["background"] != false && spec.Values["background"] != "false"
-	c := ruleCompiler{broken: map[string]bool{}, given: given, background: background, policy: p, ref: engine.RuleRef{Dialect: Name, Policy: nameOf(d), Origin: d.Origin, Severity: engine.SeverityOf(d.Object())}, gap: gap}
+	c := ruleCompiler{given: given, background: background, policy: p, ref: engine.RuleRef{Dialect: Name, Policy: nameOf(d), Origin: d.Origin, Severity: engine.SeverityOf(d.Object())}, gap: gap}
 	for _, n := range raw {
 		c.targets = c.targets || len(sequence(mapping(mapping(n.Value)["mutate"])["targets"])) > 0
 	}
 	checks := &checked{namespaced: p.namespace != "", checkKind: r.CheckKind, background: background, spec: spec.Values, variables: variables.Mentions(root.Values, "{{")}
-	known := map[string]bool{}
-	for _, n := range raw {
+	known, compiled := map[string]bool{}, map[int]*rule{}
+	for i, n := range raw {
 		n.Rule = ruleName(n.Value)
 		if known[n.Rule] {
 			n.Refuse(kyvernoName, "another rule of this policy is called %s too", n.Rule)
@@ -55,15 +55,24 @@ func decodePolicy(r *policydecode.Report, d engine.Document, given []string) *po
 		if known[n.Rule] = true; n.Rule != "" {
 			p.written = append(p.written, n.Rule)
 		}
-		c.add(n)
+		if one := c.add(n); one != nil {
+			compiled[i] = one
+		}
 		checks.checkRule(n)
 	}
 	checks.check(root.Node, policyChecks)
-	if len(c.rules) == 0 && len(r.Errs) == 0 {
+	if len(compiled) == 0 && len(r.Errs) == 0 {
 		spec.At("rules").Finding(engine.NothingToDo, "no rule mutates, so this policy does nothing here")
 	}
-	c.derive(raw, d.Object().GetAnnotations())
-	p.rules = c.rules
+	for _, w := range WrittenRules(d) {
+		one := compiled[w.Index]
+		if one != nil && w.Derived {
+			one = c.derive(raw[w.Index], w.Fields)
+		}
+		if one != nil {
+			p.rules = append(p.rules, one)
+		}
+	}
 	spec.Done()
 	root.DoneObject()
 	return p

@@ -1,8 +1,6 @@
 package kyverno
 
 import (
-	"slices"
-
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/contextentry"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/jmespath"
@@ -34,13 +32,11 @@ type rule struct {
 	mutate        map[string]any // the block as it is written, or derived
 }
 
-// ruleCompiler compiles the rules of one policy, in order.
+// ruleCompiler compiles the rules of one policy.
 type ruleCompiler struct {
 	policy *policy
 	ref    engine.RuleRef
 	gap    error
-	rules  []*rule
-	broken map[string]bool // by path
 
 	given      []string // names that the user gives values
 	background bool     // Kyverno may process the policy without a request
@@ -48,7 +44,7 @@ type ruleCompiler struct {
 	template   bool     // that the policy looks like a template has been said
 }
 
-// add compiles a rule. Rules that do not mutate are ignored.
+// add compiles a rule. One that does not mutate, or is broken, is nil.
 func (c *ruleCompiler) add(n policydecode.Node) *rule {
 	f := n.Fields()
 	n.Rule = ruleName(f.Values)
@@ -62,18 +58,15 @@ func (c *ruleCompiler) add(n policydecode.Node) *rule {
 	before := len(n.Report.Errs)
 	if c.unrendered(n) {
 		n.Fail("%s", engine.TemplateHint)
-		c.broken[n.Path] = true
 		return nil
 	}
 	r := c.compile(f)
 	c.lintTexts(f)
 	if len(n.Report.Errs) > before {
-		c.broken[n.Path] = true
 		return nil
 	}
 	r.lint(f, c.given)
 	r.lintExclude(f.At("exclude"))
-	c.rules = append(c.rules, r)
 	return r
 }
 
@@ -82,38 +75,29 @@ func (c *ruleCompiler) unrendered(n policydecode.Node) bool {
 	if !variables.Contains(n.Value, func(v any) bool { return engine.LooksLikeTemplate(text(v)) }) {
 		return false
 	}
-	quiet := *n.Report
-	quiet.Warn = func(engine.CompileError) {}
-	n.Report = &quiet
-	before := len(quiet.Errs)
+	before := len(n.Report.Errs)
+	n = quietly(n)
 	c.compile(n.Fields())
-	return len(quiet.Errs) > before
+	return len(n.Report.Errs) > before
 }
 
-// derive adds the rules for Pod controllers. They report nothing, since the rules
-// they come from have reported it already.
-func (c *ruleCompiler) derive(raw []policydecode.Node, annotations map[string]string) {
-	rules := make([]map[string]any, len(raw))
-	for i, n := range raw {
-		rules[i] = mapping(n.Value)
+// derive compiles a rule for Pod controllers. It reports errors only, since the rule it comes from has reported the rest.
+func (c *ruleCompiler) derive(from policydecode.Node, fields map[string]any) *rule {
+	n := quietly(from)
+	n.Rule, n.Value = "", fields
+	compiled := c.add(n)
+	if from.Report.Errs = n.Report.Errs; compiled != nil {
+		compiled.written = ruleName(from.Value)
 	}
-	derived, from := autogenRules(rules, annotations)
-	if len(derived) > 0 { // old versions of Kyverno stored them in the policy
-		c.rules = slices.DeleteFunc(c.rules, func(r *rule) bool { return isAutogenRule(r.ref.Rule) })
-	}
-	for i, rule := range derived {
-		n := raw[from[i]]
-		if c.broken[n.Path] {
-			continue
-		}
-		quiet := *n.Report
-		quiet.Warn = func(engine.CompileError) {}
-		compiled := c.add(policydecode.Node{Report: &quiet, Path: n.Path, Value: rule})
-		n.Report.Errs = quiet.Errs
-		if compiled != nil {
-			compiled.written = ruleName(rules[from[i]])
-		}
-	}
+	return compiled
+}
+
+// quietly returns a node whose warnings nobody hears.
+func quietly(n policydecode.Node) policydecode.Node {
+	report := *n.Report
+	report.Warn = func(engine.CompileError) {}
+	n.Report = &report
+	return n
 }
 
 func (c *ruleCompiler) compile(f *policydecode.Fields) *rule {
