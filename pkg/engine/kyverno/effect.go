@@ -26,7 +26,7 @@ type effect struct {
 // since only applying it would tell whether it changes something.
 func (p *program) Effects(ctx context.Context, trigger engine.Target, w *engine.World, sink engine.Sink) ([]engine.Effect, error) {
 	var out []engine.Effect
-	err := p.triggered.visit(ctx, &trigger, sink, func(r *rule) ([]engine.Step, bool) {
+	err := p.visit(ctx, &trigger, sink, true, func(r *rule) ([]engine.Step, bool) {
 		before := len(out)
 		steps := r.run(ctx, trigger, w, sink, func(e *execution, s *variables.Scope) []engine.Step {
 			effects, steps := e.propagate(s)

@@ -15,16 +15,16 @@ import (
 // "spec.containers[].image", and the paths of operations. It reads the block as it
 // is written, which may be a broken one.
 func patchFields(mutate map[string]any) []string {
-	named := &namedFields{}
+	var paths []string
 	eachPatch(mutate, func(key string, patch any) {
 		switch key {
 		case "patchStrategicMerge", "overlay":
-			named.ofPattern(patch, "", false)
+			paths = ofPattern(paths, patch, "", false)
 		default:
-			named.ofOperations(sequence(operationsIn(patch)))
+			paths = ofOperations(paths, sequence(operationsIn(patch)))
 		}
 	})
-	return engine.Distinct(named.paths)
+	return engine.Distinct(slices.DeleteFunc(paths, func(path string) bool { return path == "" }))
 }
 
 // eachPatch visits the patches that a mutate block, or an entry of a foreach, holds as it is written, with their keys.
@@ -42,16 +42,8 @@ func eachPatch(block map[string]any, visit func(key string, patch any)) {
 	}
 }
 
-type namedFields struct{ paths []string }
-
-func (f *namedFields) add(path string) {
-	if path != "" {
-		f.paths = append(f.paths, path)
-	}
-}
-
-// ofPattern adds the leaves of a merge. What an anchor asks for changes nothing, but patches nest in it.
-func (f *namedFields) ofPattern(value any, path string, asked bool) {
+// ofPattern appends the leaves of a merge. What an anchor asks for changes nothing, but patches nest in it.
+func ofPattern(paths []string, value any, path string, asked bool) []string {
 	switch v := value.(type) {
 	case map[string]any:
 		for _, key := range slices.Sorted(maps.Keys(v)) {
@@ -60,34 +52,35 @@ func (f *namedFields) ofPattern(value any, path string, asked bool) {
 				continue // the key by which the element of the list is found
 			}
 			asks := anchor != pattern.Add && (asked || anchor != pattern.None)
-			f.ofPattern(v[key], strings.TrimPrefix(path+"."+fieldName(name), "."), asks)
+			paths = ofPattern(paths, v[key], strings.TrimPrefix(path+"."+fieldName(name), "."), asks)
 		}
-		return
+		return paths
 	case []any:
 		for _, item := range v {
-			f.ofPattern(item, path+"[]", asked)
+			paths = ofPattern(paths, item, path+"[]", asked)
 		}
 		if len(v) > 0 {
-			return
+			return paths
 		}
 	}
-	if !asked {
-		f.add(path)
+	if asked {
+		return paths
 	}
+	return append(paths, path)
 }
 
-func (f *namedFields) ofOperations(list []any) {
+// ofOperations appends the paths of a JSON patch.
+func ofOperations(paths []string, list []any) []string {
 	for _, item := range list {
 		operation := mapping(item)
-		path, _ := operation["path"].(string)
-		from, _ := operation["from"].(string)
 		if operation["op"] != "test" {
-			f.add(fieldPath(path))
+			paths = append(paths, fieldPath(text(operation["path"])))
 		}
 		if operation["op"] == "move" {
-			f.add(fieldPath(from))
+			paths = append(paths, fieldPath(text(operation["from"])))
 		}
 	}
+	return paths
 }
 
 // fieldPath writes a JSON pointer as other paths are written.

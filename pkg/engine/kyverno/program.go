@@ -17,16 +17,17 @@ import (
 // program is all policies, by name: the rules by policy, in its order, derived ones last. It is an engine.Propagator.
 type program struct {
 	engine.Descriptions
-	own       *ruleIndex // of the rules without targets
-	triggered *ruleIndex // of those with targets
+	rules  []*rule
+	byKind sync.Map // the rules that may match, by the kinds that were asked for
 }
 
 func newProgram(policies []*policy) *program {
-	p := &program{own: newRuleIndex(policies, false), triggered: newRuleIndex(policies, true)}
+	p := &program{}
 	for _, policy := range policies {
-		for _, r := range policy.rules {
-			p.Add(r.describe())
-		}
+		p.rules = append(p.rules, policy.rules...)
+	}
+	for _, r := range p.rules {
+		p.Add(r.describe())
 	}
 	return p
 }
@@ -34,7 +35,7 @@ func newProgram(policies []*policy) *program {
 // Evaluate runs the rules without targets. Each sees the object as the rule
 // before it left it; one that fails leaves it as it was.
 func (p *program) Evaluate(ctx context.Context, t engine.Target, w *engine.World, sink engine.Sink) (*unstructured.Unstructured, error) {
-	err := p.own.visit(ctx, &t, sink, func(r *rule) ([]engine.Step, bool) {
+	err := p.visit(ctx, &t, sink, false, func(r *rule) ([]engine.Step, bool) {
 		steps := r.run(ctx, t, w, sink, func(e *execution, s *variables.Scope) []engine.Step {
 			return e.ended(r.mutation.mutate(e, s, t.Object.Object, e.why))
 		})
@@ -127,56 +128,39 @@ func (r *rule) applies(c *match.Candidate) error {
 	return r.exclude.Exclude(c)
 }
 
-// ruleIndex finds the rules that may match an object of a kind without asking each of them.
-type ruleIndex struct {
-	rules  []*rule  // in evaluation order
-	byKind sync.Map // which rules may match, by the kinds that were asked for
-	did    string   // what keeps the rest of a policy with applyRules: One from running
-}
-
-// newRuleIndex returns an index of the rules with targets, or of those without.
-func newRuleIndex(policies []*policy, targets bool) *ruleIndex {
-	x := &ruleIndex{did: "has changed the object"}
-	if targets {
-		x.did = "has named its targets"
-	}
-	for _, p := range policies {
-		for _, r := range p.rules {
-			if len(r.targets) > 0 == targets {
-				x.rules = append(x.rules, r)
-			}
-		}
-	}
-	return x
-}
-
 // of returns the rules that may match a kind.
-func (x *ruleIndex) of(kind string) []*rule {
-	if known, ok := x.byKind.Load(kind); ok {
+func (p *program) of(kind string) []*rule {
+	if known, ok := p.byKind.Load(kind); ok {
 		return known.([]*rule)
 	}
 	var may []*rule
-	for _, r := range x.rules {
+	for _, r := range p.rules {
 		if slices.ContainsFunc(r.match.Kinds(), func(k selector.Kind) bool { return selector.MatchWildcard(k.Kind, kind) }) {
 			may = append(may, r)
 		}
 	}
-	x.byKind.Store(kind, may)
+	p.byKind.Store(kind, may)
 	return may
 }
 
-// visit runs the rules that may match an object, or all where the sink wants to know why they do not, and hands over their
-// steps. run also reports whether the rule did something, after which applyRules: One keeps the rest of its policy from running.
-func (x *ruleIndex) visit(ctx context.Context, t *engine.Target, sink engine.Sink, run func(*rule) ([]engine.Step, bool)) error {
-	may := x.of(t.Key.Kind)
+// visit runs the rules with targets, or those without, that may match an object, or all where the sink wants to know why they do not, and
+// hands over their steps. run also reports whether the rule did something, after which applyRules: One keeps the rest of its policy from running.
+func (p *program) visit(ctx context.Context, t *engine.Target, sink engine.Sink, targets bool, run func(*rule) ([]engine.Step, bool)) error {
+	may, did := p.of(t.Key.Kind), "has changed the object"
 	rules := may
 	if sink.Wants(engine.NotMatched) {
-		rules = x.rules
+		rules = p.rules
+	}
+	if targets {
+		did = "has named its targets"
 	}
 	var applied *rule // after which no other one of its policy runs
 	for _, r := range rules {
+		if targets != (len(r.targets) > 0) {
+			continue
+		}
 		if applied != nil && applied.policy == r.policy && slices.Contains(may, r) {
-			err := &SkippedError{Reason: "applyRules is One, and rule " + applied.ref.Rule + " " + x.did}
+			err := &SkippedError{Reason: "applyRules is One, and rule " + applied.ref.Rule + " " + did}
 			sink.Step(r.step(t.Key, engine.Skipped, err))
 			continue
 		}
