@@ -12,13 +12,10 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
 )
 
-// Lists says how the lists of a kind merge. It looks each one up once, is for all objects of the kind, and
-// safe for concurrent use.
+// Lists says how the lists of a kind merge. It is for all objects of the kind, and safe for concurrent use.
 type Lists struct {
 	engine.Schema
 	types func() diff.Type
-
-	rules sync.Map // of *listRule, by pattern of the path
 }
 
 // NewLists returns what a schema says of the lists of a kind. The zero schema says that each is replaced.
@@ -99,22 +96,9 @@ type listRule struct {
 // schema's list type, which Kyverno does not know.
 func (p *place) listRule() listRule {
 	if p.rule == nil {
-		pattern := string(p.appendPattern(nil))
-		known, ok := p.lists.rules.Load(pattern)
-		if !ok {
-			known, _ = p.lists.rules.LoadOrStore(pattern, p.lookListRule())
-		}
-		p.rule = known.(*listRule)
+		p.rule = p.lookListRule()
 	}
 	return *p.rule
-}
-
-// appendPattern appends the path, in which all elements of a list are one.
-func (p *place) appendPattern(text []byte) []byte {
-	if p.parent == nil {
-		return text
-	}
-	return append(append(p.parent.appendPattern(text), p.key...), 0)
 }
 
 func (p *place) lookListRule() *listRule {
