@@ -12,6 +12,7 @@ import (
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/limit"
 )
 
 // Patch is a list of operations. The zero value changes nothing.
@@ -60,9 +61,6 @@ func (e *OperationError) Unwrap() error { return e.Err }
 
 // parserPrefix stands before what a parser says, whose lines are not those of the policy.
 var parserPrefix = regexp.MustCompile(`^(error converting YAML to JSON: )?(yaml: )?(line \d+: )?`)
-
-// maxDepth bounds paths, since add creates what is missing on its way.
-const maxDepth = 128
 
 // Parse reads a list of operations, written as YAML or JSON. The error is an
 // *OperationError where it is about one operation, and else about the whole text.
@@ -184,8 +182,8 @@ func parsePointer(path string) ([]string, error) {
 	if path[0] != '/' {
 		return nil, fmt.Errorf("the path must begin with /: /%s", path)
 	}
-	if n := strings.Count(path, "/"); n > maxDepth {
-		return nil, fmt.Errorf("the path has %d keys, more than the limit of %d", n, maxDepth)
+	if n := strings.Count(path, "/"); n > limit.Depth { // since add creates what is missing on its way
+		return nil, fmt.Errorf("the path has %d keys, more than the limit of %d", n, limit.Depth)
 	}
 	tokens := strings.Split(path[1:], "/")
 	for i, t := range tokens {

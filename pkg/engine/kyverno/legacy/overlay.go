@@ -88,7 +88,7 @@ func (o *Overlay) Apply(c *limit.Clock, live map[string]any, why *engine.Reasons
 		return live, failed
 	}
 	out := w.mergeMap(live, o.root, "")
-	if err := cmp.Or(c.Steps(0), w.err); err != nil {
+	if err := cmp.Or(c.Steps(0), w.err); err != nil || diff.Same(out, live) {
 		return live, err
 	}
 	return out, nil
@@ -219,7 +219,7 @@ func (w *writer) merge(live, patch any, at string) any {
 
 // mergeMap writes the fields of an overlay whose conditions hold.
 func (w *writer) mergeMap(live, patch map[string]any, at string) map[string]any {
-	out := live
+	out := maps.Clone(live)
 	for _, f := range fieldsOf(patch) {
 		old, present := live[f.name]
 		switch {
@@ -234,14 +234,7 @@ func (w *writer) mergeMap(live, patch map[string]any, at string) map[string]any 
 			w.why.Add("%s stays: an overlay does not delete", join(at, f.name))
 			continue
 		}
-		merged := w.merge(old, f.value, join(at, f.name))
-		if present && engine.Identical(old, merged) {
-			continue
-		}
-		if engine.Identical(out, live) {
-			out = maps.Clone(live)
-		}
-		out[f.name] = merged
+		out[f.name] = w.merge(old, f.value, join(at, f.name))
 	}
 	return out
 }
@@ -267,7 +260,7 @@ func (w *writer) content(patch any) any {
 // mergeList writes the elements of an overlay to a list. Each is judged by the
 // elements as they were, and new items come last. A map in the place of a list stands for each element, and is never a new one.
 func (w *writer) mergeList(live, patch []any, at string, each bool) []any {
-	out := live
+	out := slices.Clone(live)
 	var added []any
 	for _, element := range patch {
 		hits, isNew := w.targets(live, element, at, each)
@@ -278,17 +271,9 @@ func (w *writer) mergeList(live, patch []any, at string, each bool) []any {
 			w.why.Add("no element of %s matches the overlay", at)
 		}
 		for _, i := range hits { // perhaps patched by an element of the overlay before this one
-			merged := w.mergeMap(out[i].(map[string]any), element.(map[string]any), fmt.Sprintf("%s[%d]", at, i))
-			if engine.Identical(out[i], merged) {
-				continue
-			}
-			if engine.Identical(out, live) {
-				out = slices.Clone(live)
-			}
-			out[i] = merged
+			out[i] = w.mergeMap(out[i].(map[string]any), element.(map[string]any), fmt.Sprintf("%s[%d]", at, i))
 		}
 	}
-	out = slices.Clip(out) // so that adding to it does not write to what was given
 	for _, content := range w.content(added).([]any) {
 		if !slices.ContainsFunc(out, func(old any) bool { return w.holds(old, content) }) {
 			out = append(out, content)
