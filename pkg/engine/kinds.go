@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/selector"
@@ -90,6 +91,24 @@ type Kinds struct {
 	Unknown map[schema.GroupVersion]error
 	// Whose begins the message that there is no kind: "the server has no".
 	Whose string
+}
+
+// Add adds the kinds of a group version as a server publishes them: "pods", and "pods/exec" with the kind of its requests.
+func (k *Kinds) Add(gv schema.GroupVersion, published []metav1.APIResource) {
+	below := map[string][]string{}
+	for i := range published {
+		if parent, subresource, is := strings.Cut(published[i].Name, "/"); is {
+			below[parent] = append(below[parent], subresource)
+		}
+	}
+	for i := range published {
+		r := &published[i]
+		parent, _, _ := strings.Cut(r.Name, "/")
+		k.Known = append(k.Known, KnownKind{
+			GroupVersionKind: gv.WithKind(r.Kind), Resource: parent, Subresources: below[parent],
+			ClusterScoped: !r.Namespaced && !slices.Contains(below[parent], AnySubresource),
+		})
+	}
 }
 
 // Check returns an *UnknownKindError for a name that stands for no kind, or for no subresource of one, and ErrClusterScoped for

@@ -133,7 +133,7 @@ func TestForbiddenListingIsUnreadable(t *testing.T) {
 	}
 }
 
-// TestSnapshotKnowsScopes holds the snapshot's table of cluster-scoped kinds
+// TestSnapshotKnowsScopes holds what the snapshot knows of kinds
 // against what a server says.
 func TestSnapshotKnowsScopes(t *testing.T) {
 	known, err := snapshot.Load(nil, snapshot.Options{})
@@ -173,7 +173,7 @@ func TestSnapshotKnowsScopes(t *testing.T) {
 	}
 }
 
-// TestSnapshotKnowsShortNames holds the snapshot's tables of short names and of the category "all"
+// TestSnapshotKnowsShortNames holds what the snapshot knows of short names and of the category "all"
 // against what a server says.
 func TestSnapshotKnowsShortNames(t *testing.T) {
 	definition := &unstructured.Unstructured{} // no part of client-go's types, so known only where there is one

@@ -2,28 +2,30 @@ package snapshot
 
 import (
 	"cmp"
+	_ "embed"
 	"maps"
 	"reflect"
 	"slices"
+	"strings"
 	"sync"
 
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/version"
 	"k8s.io/client-go/kubernetes/scheme"
+	kjson "sigs.k8s.io/json"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 )
 
-// definition is one version of a custom resource.
+// definition is one version of a kind.
 type definition struct {
-	kind             schema.GroupVersionKind
-	plural, singular string
-	shortNames       []string
-	categories       []string
-	namespaced       bool
-	schema           map[string]any // openAPIV3Schema; nil where there is none
-	scale            *scalePaths    // nil where it has none
-	subresources     []string
+	kind      schema.GroupVersionKind
+	resources []metav1.APIResource // as a server publishes it: itself, and its subresources
+	schema    map[string]any       // openAPIV3Schema of a custom resource; nil where there is none
+	scale     *scalePaths          // nil for a custom resource that has none
 }
 
 // customResource is what is read of a CustomResourceDefinition.
@@ -66,10 +68,14 @@ func definitionsIn(entries []*entry) []definition {
 			if v.Name == "" {
 				continue
 			}
-			d := definition{
-				kind:   schema.GroupVersionKind{Group: c.Spec.Group, Version: v.Name, Kind: names.Kind},
-				plural: names.Plural, singular: names.Singular, shortNames: names.ShortNames, categories: names.Categories,
-				namespaced: c.Spec.Scope == "Namespaced", schema: v.Schema.OpenAPIV3Schema, subresources: slices.Sorted(maps.Keys(v.Subresources)),
+			d := definition{kind: schema.GroupVersionKind{Group: c.Spec.Group, Version: v.Name, Kind: names.Kind}, schema: v.Schema.OpenAPIV3Schema}
+			served := metav1.APIResource{
+				Name: names.Plural, SingularName: cmp.Or(names.Singular, names.Plural), Kind: names.Kind,
+				Namespaced: c.Spec.Scope == "Namespaced", ShortNames: names.ShortNames, Categories: names.Categories,
+			}
+			d.resources = append(d.resources, served)
+			for name := range v.Subresources {
+				d.resources = append(d.resources, metav1.APIResource{Name: names.Plural + "/" + name, Kind: names.Kind, Namespaced: served.Namespaced})
 			}
 			if scale, ok := v.Subresources["scale"]; ok {
 				d.scale = &scale
@@ -80,66 +86,131 @@ func definitionsIn(entries []*entry) []definition {
 	return out
 }
 
-// newMapper maps, in this order of trust, custom kinds by their definitions,
-// built-in kinds, and the kinds of objects about which nothing else is known:
-// these are namespaced if one of them has a namespace. Over a cluster, it maps what the cluster does
-// not, and no built-in kinds.
-func newMapper(definitions []definition, entries []*entry, cluster meta.RESTMapper) meta.RESTMapper {
-	known, kinds := map[schema.GroupVersionKind]bool{}, kindsOf(entries)
-	builtin, versions := builtinKinds(), scheme.Scheme.PrioritizedVersionsAllGroups()
-	if cluster != nil {
-		builtin, versions = nil, nil
-		for _, gvk := range kinds {
-			_, err := cluster.RESTMapping(gvk.GroupKind(), gvk.Version)
-			known[gvk] = err == nil
+// publishedText is what discovery of a server of Kubernetes 1.36 returns that serves all of its APIs, without the verbs.
+//
+//go:embed kubernetes.json
+var publishedText []byte
+
+// builtin are the types of Kubernetes that have metadata: as a server publishes them, and then those versions that it
+// serves no more, or not yet.
+var builtin = sync.OnceValue(func() (out []definition) { //nolint:gochecknoglobals // an immutable table
+	var lists []metav1.APIResourceList
+	if err := kjson.UnmarshalCaseSensitivePreserveInts(publishedText, &lists); err != nil {
+		panic(err) // what the program is built with
+	}
+	known, ofKind := map[schema.GroupVersionKind]bool{}, map[schema.GroupKind][]metav1.APIResource{}
+	for _, list := range lists {
+		gv := versionOf(&list)
+		for len(list.APIResources) > 0 { // subresources follow what they belong to
+			n := 1
+			for n < len(list.APIResources) && strings.Contains(list.APIResources[n].Name, "/") {
+				n++
+			}
+			kind := gv.WithKind(list.APIResources[0].Kind)
+			known[kind], ofKind[kind.GroupKind()] = true, list.APIResources[:n:n]
+			out = append(out, definition{kind: kind, resources: list.APIResources[:n:n]})
+			list.APIResources = list.APIResources[n:]
 		}
 	}
-	for _, d := range definitions {
-		versions = append(versions, d.kind.GroupVersion())
-	}
-	for _, gvk := range kinds {
-		versions = append(versions, gvk.GroupVersion())
-	}
-	// As on a server, the most stable version is preferred and of these the newest.
-	slices.SortStableFunc(versions, func(a, b schema.GroupVersion) int {
-		return version.CompareKubeAwareVersionStrings(b.Version, a.Version)
-	})
-	mapper := meta.NewDefaultRESTMapper(slices.Compact(versions))
-	for _, d := range definitions {
-		if known[d.kind] {
+	var others []definition
+	for gvk, t := range scheme.Scheme.AllKnownTypes() {
+		if _, ok := reflect.PointerTo(t).MethodByName("GetObjectMeta"); !ok || known[gvk] {
 			continue
 		}
-		known[d.kind] = true
-		gv := d.kind.GroupVersion()
-		mapper.AddSpecific(d.kind, gv.WithResource(d.plural), gv.WithResource(cmp.Or(d.singular, d.plural)), scopeOf(d.namespaced))
-	}
-	for _, gvk := range builtin {
-		if !known[gvk] {
-			known[gvk] = true
-			mapper.Add(gvk, scopeOf(!clusterScoped(gvk.GroupKind())))
+		other := guess(gvk, true)
+		if resources := ofKind[gvk.GroupKind()]; resources != nil {
+			other.resources = resources
 		}
+		others = append(others, other)
 	}
-	guessed := map[schema.GroupKind]bool{}
+	slices.SortFunc(others, func(a, b definition) int { return cmp.Compare(a.kind.String(), b.kind.String()) })
+	return append(out, others...)
+})
+
+// guess is a kind of which nothing is known but its objects.
+func guess(gvk schema.GroupVersionKind, namespaced bool) definition {
+	plural, singular := meta.UnsafeGuessKindToResource(gvk)
+	return definition{kind: gvk, resources: []metav1.APIResource{
+		{Name: plural.Resource, SingularName: singular.Resource, Kind: gvk.Kind, Namespaced: namespaced},
+		{Name: plural.Resource + "/" + engine.AnySubresource, Kind: gvk.Kind, Namespaced: namespaced},
+	}}
+}
+
+// publish returns, in this order of trust, Kubernetes' own kinds, custom kinds by their definitions, and the kinds of objects about
+// which nothing else is known: these are namespaced if one of them has a namespace. Over a cluster, which has them, Kubernetes' own are
+// left out. As on a server, the most stable version is preferred and of these the newest.
+func publish(definitions []definition, entries []*entry, overCluster bool) []*metav1.APIResourceList {
+	var all []definition
+	if !overCluster {
+		all = builtin()
+	}
+	all = slices.Concat(all, definitions)
+	namespaced := map[schema.GroupKind]bool{}
 	for _, e := range entries {
-		guessed[e.key.GroupKind] = guessed[e.key.GroupKind] || e.key.Namespace != ""
+		namespaced[e.key.GroupKind] = namespaced[e.key.GroupKind] || e.key.Namespace != ""
 	}
-	for _, gvk := range kinds {
-		if !known[gvk] {
+	known := map[schema.GroupVersionKind]bool{}
+	for _, d := range all {
+		known[d.kind] = true
+	}
+	for _, e := range entries {
+		if gvk := e.key.GroupVersionKind(); !known[gvk] {
 			known[gvk] = true
-			mapper.Add(gvk, scopeOf(guessed[gvk.GroupKind()] && !clusterScoped(gvk.GroupKind())))
+			all = append(all, guess(gvk, namespaced[e.key.GroupKind]))
 		}
 	}
-	if cluster != nil {
-		both := meta.FirstHitRESTMapper{MultiRESTMapper: meta.MultiRESTMapper{cluster, mapper}}
-		if categories, ok := cluster.(expander); ok {
-			return struct {
-				meta.RESTMapper
-				expander
-			}{both, categories}
+	lists, rank := map[schema.GroupVersion][]metav1.APIResource{}, map[string]int{}
+	for _, d := range all {
+		gv := d.kind.GroupVersion()
+		if _, known := rank[gv.Group]; !known {
+			rank[gv.Group] = len(rank)
 		}
-		return both
+		lists[gv] = append(lists[gv], d.resources...)
 	}
-	return withShortNames(mapper, definitions)
+	var out []*metav1.APIResourceList
+	for _, gv := range slices.SortedFunc(maps.Keys(lists), func(a, b schema.GroupVersion) int {
+		return cmp.Or(cmp.Compare(rank[a.Group], rank[b.Group]), version.CompareKubeAwareVersionStrings(b.Version, a.Version))
+	}) {
+		out = append(out, &metav1.APIResourceList{GroupVersion: gv.String(), APIResources: lists[gv]})
+	}
+	return out
+}
+
+// mapper maps the kinds that are published. Like kubectl's, it knows them by their short names and categories.
+type mapper struct {
+	meta.RESTMapper
+	published []*metav1.APIResourceList
+}
+
+// newMapper returns the mapper of what is published, over a cluster if there is one.
+func newMapper(published []*metav1.APIResourceList, cluster meta.RESTMapper) meta.RESTMapper {
+	var versions []schema.GroupVersion
+	for _, list := range published {
+		versions = append(versions, versionOf(list))
+	}
+	kinds := meta.NewDefaultRESTMapper(versions)
+	for _, list := range published {
+		for _, r := range list.APIResources {
+			scope := meta.RESTScopeRoot
+			if r.Namespaced {
+				scope = meta.RESTScopeNamespace
+			}
+			if gv := versionOf(list); !strings.Contains(r.Name, "/") {
+				kinds.AddSpecific(gv.WithKind(r.Kind), gv.WithResource(r.Name), gv.WithResource(r.SingularName), scope)
+			}
+		}
+	}
+	if cluster == nil {
+		return mapper{kinds, published}
+	}
+	both := meta.FirstHitRESTMapper{MultiRESTMapper: meta.MultiRESTMapper{cluster, kinds}}
+	if categories, ok := cluster.(expander); ok {
+		return struct {
+			meta.RESTMapper
+			expander
+		}{both, categories}
+	}
+	return both
 }
 
 // expander is a restmapper.CategoryExpander.
@@ -147,163 +218,46 @@ type expander interface {
 	Expand(category string) ([]schema.GroupResource, bool)
 }
 
-// kindsOf lists the kinds of objects, each once.
-func kindsOf(entries []*entry) []schema.GroupVersionKind {
-	var out []schema.GroupVersionKind
-	known := map[schema.GroupVersionKind]bool{}
-	for _, e := range entries {
-		if gvk := e.key.GroupVersionKind(); !known[gvk] {
-			known[gvk] = true
-			out = append(out, gvk)
-		}
-	}
-	return out
+// Expand implements restmapper.CategoryExpander.
+func (m mapper) Expand(category string) ([]schema.GroupResource, bool) {
+	return m.find(func(r *metav1.APIResource) bool { return slices.Contains(r.Categories, category) })
 }
 
-func scopeOf(namespaced bool) meta.RESTScope {
-	if namespaced {
-		return meta.RESTScopeNamespace
-	}
-	return meta.RESTScopeRoot
-}
-
-// builtinKinds lists the types of Kubernetes that have metadata, in order.
-var builtinKinds = sync.OnceValue(func() []schema.GroupVersionKind { //nolint:gochecknoglobals // an immutable table
-	var kinds []schema.GroupVersionKind
-	for gvk, t := range scheme.Scheme.AllKnownTypes() {
-		if _, ok := reflect.PointerTo(t).MethodByName("GetObjectMeta"); ok {
-			kinds = append(kinds, gvk)
-		}
-	}
-	slices.SortFunc(kinds, func(a, b schema.GroupVersionKind) int { return cmp.Compare(a.String(), b.String()) })
-	return kinds
-})
-
-// clusterScoped knows the built-in kinds that have no namespace; Go types do not
-// know that. A test compares it with a real server's discovery.
-func clusterScoped(gk schema.GroupKind) bool {
-	switch gk.Group {
-	case "":
-		return slices.Contains([]string{"ComponentStatus", "Namespace", "Node", "PersistentVolume"}, gk.Kind)
-	case "admissionregistration.k8s.io", "apiextensions.k8s.io", "apiregistration.k8s.io", "authentication.k8s.io",
-		"flowcontrol.apiserver.k8s.io", "internal.apiserver.k8s.io", "node.k8s.io", "storagemigration.k8s.io":
-		return true
-	case "authorization.k8s.io":
-		return gk.Kind != "LocalSubjectAccessReview"
-	case "certificates.k8s.io":
-		return gk.Kind != "PodCertificateRequest"
-	case "networking.k8s.io":
-		return slices.Contains([]string{"IngressClass", "IPAddress", "ServiceCIDR"}, gk.Kind)
-	case "policy":
-		return gk.Kind == "PodSecurityPolicy"
-	case "rbac.authorization.k8s.io":
-		return slices.Contains([]string{"ClusterRole", "ClusterRoleBinding"}, gk.Kind)
-	case "resource.k8s.io":
-		return !slices.Contains([]string{"ResourceClaim", "ResourceClaimTemplate"}, gk.Kind)
-	case "scheduling.k8s.io":
-		return gk.Kind == "PriorityClass"
-	case "storage.k8s.io":
-		return gk.Kind != "CSIStorageCapacity"
-	default:
-		return false
-	}
-}
-
-// builtinShortNames are the short names of Kubernetes' own resources, which their
-// Go types do not have. A test compares them with a real server's discovery.
-var builtinShortNames = map[string]schema.GroupResource{ //nolint:gochecknoglobals // an immutable table
-	"cm":     {Resource: "configmaps"},
-	"cs":     {Resource: "componentstatuses"},
-	"ep":     {Resource: "endpoints"},
-	"ev":     {Resource: "events"},
-	"limits": {Resource: "limitranges"},
-	"no":     {Resource: "nodes"},
-	"ns":     {Resource: "namespaces"},
-	"po":     {Resource: "pods"},
-	"pv":     {Resource: "persistentvolumes"},
-	"pvc":    {Resource: "persistentvolumeclaims"},
-	"quota":  {Resource: "resourcequotas"},
-	"rc":     {Resource: "replicationcontrollers"},
-	"sa":     {Resource: "serviceaccounts"},
-	"svc":    {Resource: "services"},
-	"deploy": {Group: "apps", Resource: "deployments"},
-	"ds":     {Group: "apps", Resource: "daemonsets"},
-	"rs":     {Group: "apps", Resource: "replicasets"},
-	"sts":    {Group: "apps", Resource: "statefulsets"},
-	"crd":    {Group: "apiextensions.k8s.io", Resource: "customresourcedefinitions"},
-	"crds":   {Group: "apiextensions.k8s.io", Resource: "customresourcedefinitions"},
-	"hpa":    {Group: "autoscaling", Resource: "horizontalpodautoscalers"},
-	"cj":     {Group: "batch", Resource: "cronjobs"},
-	"csr":    {Group: "certificates.k8s.io", Resource: "certificatesigningrequests"},
-	"ing":    {Group: "networking.k8s.io", Resource: "ingresses"},
-	"ip":     {Group: "networking.k8s.io", Resource: "ipaddresses"},
-	"netpol": {Group: "networking.k8s.io", Resource: "networkpolicies"},
-	"pdb":    {Group: "policy", Resource: "poddisruptionbudgets"},
-	"pc":     {Group: "scheduling.k8s.io", Resource: "priorityclasses"},
-	"sc":     {Group: "storage.k8s.io", Resource: "storageclasses"},
-	"vac":    {Group: "storage.k8s.io", Resource: "volumeattributesclasses"},
-}
-
-// builtinCategory has Kubernetes' own resources in the category "all", the only one that it has any in but
-// "api-extensions". A test compares them with a real server's discovery.
-var builtinCategory = []schema.GroupResource{ //nolint:gochecknoglobals // an immutable table
-	{Resource: "pods"},
-	{Resource: "replicationcontrollers"},
-	{Resource: "services"},
-	{Group: "apps", Resource: "daemonsets"},
-	{Group: "apps", Resource: "deployments"},
-	{Group: "apps", Resource: "replicasets"},
-	{Group: "apps", Resource: "statefulsets"},
-	{Group: "autoscaling", Resource: "horizontalpodautoscalers"},
-	{Group: "batch", Resource: "cronjobs"},
-	{Group: "batch", Resource: "jobs"},
-}
-
-// shortNames is a mapper that also knows resources by their short names, and by categories. Those of
-// Kubernetes come first, as in a server's discovery.
-type shortNames struct {
-	meta.RESTMapper
-	custom     map[string]schema.GroupResource
-	categories map[string][]schema.GroupResource
-}
-
-// withShortNames adds the short names and categories of Kubernetes' resources and of definitions.
-func withShortNames(m meta.RESTMapper, definitions []definition) meta.RESTMapper {
-	out := shortNames{m, map[string]schema.GroupResource{}, map[string][]schema.GroupResource{"all": slices.Clone(builtinCategory)}}
-	for _, d := range definitions {
-		resource := schema.GroupResource{Group: d.kind.Group, Resource: d.plural}
-		for _, name := range d.shortNames {
-			if _, taken := out.custom[name]; !taken {
-				out.custom[name] = resource
+// find returns the resources for which a function returns true, and whether there are any.
+func (m mapper) find(is func(*metav1.APIResource) bool) (out []schema.GroupResource, ok bool) {
+	for _, list := range m.published {
+		for i := range list.APIResources {
+			if r := &list.APIResources[i]; is(r) {
+				out = append(out, versionOf(list).WithResource(r.Name).GroupResource())
 			}
 		}
-		for _, name := range d.categories {
-			out.categories[name] = append(out.categories[name], resource)
-		}
 	}
-	return out
-}
-
-// Expand implements restmapper.CategoryExpander.
-func (s shortNames) Expand(category string) ([]schema.GroupResource, bool) {
-	resources, known := s.categories[category]
-	return resources, known
+	return out, len(out) > 0
 }
 
 // full is the resource that a short name stands for, and any other name as it is.
-func (s shortNames) full(short schema.GroupVersionResource) schema.GroupVersionResource {
-	for _, names := range []map[string]schema.GroupResource{builtinShortNames, s.custom} {
-		if long, known := names[short.Resource]; known && (short.Group == "" || short.Group == long.Group) {
+func (m mapper) full(short schema.GroupVersionResource) schema.GroupVersionResource {
+	known, _ := m.find(func(r *metav1.APIResource) bool { return slices.Contains(r.ShortNames, short.Resource) })
+	for _, long := range known {
+		if short.Group == "" || short.Group == long.Group {
 			return long.WithVersion(short.Version)
 		}
 	}
 	return short
 }
 
-func (s shortNames) KindFor(r schema.GroupVersionResource) (schema.GroupVersionKind, error) {
-	return s.RESTMapper.KindFor(s.full(r))
+// KindFor implements meta.RESTMapper.
+func (m mapper) KindFor(r schema.GroupVersionResource) (schema.GroupVersionKind, error) {
+	return m.RESTMapper.KindFor(m.full(r))
 }
 
-func (s shortNames) KindsFor(r schema.GroupVersionResource) ([]schema.GroupVersionKind, error) {
-	return s.RESTMapper.KindsFor(s.full(r))
+// KindsFor implements meta.RESTMapper.
+func (m mapper) KindsFor(r schema.GroupVersionResource) ([]schema.GroupVersionKind, error) {
+	return m.RESTMapper.KindsFor(m.full(r))
+}
+
+// versionOf is the group version of a list.
+func versionOf(list *metav1.APIResourceList) schema.GroupVersion {
+	gv, _ := schema.ParseGroupVersion(list.GroupVersion) // which is that of a kind
+	return gv
 }

@@ -49,6 +49,8 @@ type Snapshot struct {
 	names   engine.Kinds
 	schemas *schemas
 	custom  []definition
+
+	published []*metav1.APIResourceList
 }
 
 var (
@@ -170,9 +172,15 @@ func (l *Loader) Load(o Options) (*Snapshot, error) {
 	s := &Snapshot{
 		texts:   l.texts,
 		ofKind:  map[schema.GroupKind][]*entry{},
-		mapper:  newMapper(definitions, all, o.Cluster),
 		schemas: newSchemas(definitions),
 		custom:  definitions,
+
+		published: publish(definitions, all, o.Cluster != nil),
+		names:     engine.Kinds{Whose: "neither Kubernetes nor the manifests have a"},
+	}
+	s.mapper = newMapper(s.published, o.Cluster)
+	for _, list := range s.published {
+		s.names.Add(versionOf(list), list.APIResources)
 	}
 	mappings := map[schema.GroupVersionKind]*meta.RESTMapping{} // which the objects of a kind share
 	byName := map[engine.ObjectKey]*entry{}
@@ -205,7 +213,6 @@ func (l *Loader) Load(o Options) (*Snapshot, error) {
 	for _, entries := range s.ofKind { // of which those of another version may have another resource
 		slices.SortStableFunc(entries, func(a, b *entry) int { return a.compareName(b.key) })
 	}
-	s.names = engine.Kinds{Known: s.knownKinds(o.Cluster == nil), Whose: "neither Kubernetes nor the manifests have a"}
 	return s, nil
 }
 

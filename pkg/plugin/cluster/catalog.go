@@ -51,9 +51,8 @@ func (r *resource) namespaced() bool { return r.mapping.Scope.Name() == meta.RES
 type catalog struct {
 	kinds  [][]*resource // the versions of each kind
 	byKind map[schema.GroupKind][]*resource
-	below  map[schema.GroupVersionResource][]string // subresources
-	names  engine.Kinds                             // of the resources, and of those that cannot be read
-	failed error                                    // groups whose own server did not answer
+	names  engine.Kinds // of the resources, and of those that cannot be read
+	failed error        // groups whose own server did not answer
 }
 
 // served returns the catalog, which is read once.
@@ -97,33 +96,23 @@ func newCatalog(groups []*metav1.APIGroup, lists []*metav1.APIResourceList) *cat
 		}
 		rank[g.PreferredVersion.GroupVersion] = -1
 	}
-	cat := &catalog{
-		byKind: map[schema.GroupKind][]*resource{}, below: map[schema.GroupVersionResource][]string{},
-		names: engine.Kinds{Whose: "the server has no"},
-	}
+	cat := &catalog{byKind: map[schema.GroupKind][]*resource{}, names: engine.Kinds{Whose: "the server has no"}}
 	var resources []*resource
 	for _, list := range lists {
 		gv, err := schema.ParseGroupVersion(list.GroupVersion)
 		if err != nil {
 			continue // it cannot be requested by name
 		}
-		for _, served := range list.APIResources {
-			if gv.Group == "" && served.Name == "secrets" {
-				served.Kind = "Secret" // whatever a proxy calls them: its values are hidden
+		served := slices.Clone(list.APIResources)
+		for i := range served {
+			if gv.Group == "" && served[i].Name == "secrets" {
+				served[i].Kind = "Secret" // whatever a proxy calls them: its values are hidden
 			}
-			if r := newResource(gv, &served); r != nil {
+			if r := newResource(gv, &served[i]); r != nil {
 				resources = append(resources, r)
 			}
-			parent, subresource, _ := strings.Cut(served.Name, "/")
-			if subresource != "" {
-				cat.below[gv.WithResource(parent)] = append(cat.below[gv.WithResource(parent)], subresource)
-			}
-			cat.names.Known = append(cat.names.Known, engine.KnownKind{GroupVersionKind: gv.WithKind(served.Kind), Resource: parent, ClusterScoped: !served.Namespaced})
 		}
-	}
-	for i := range cat.names.Known {
-		known := &cat.names.Known[i]
-		known.Subresources = cat.below[known.GroupVersion().WithResource(known.Resource)]
+		cat.names.Add(gv, served)
 	}
 	slices.SortStableFunc(resources, func(a, b *resource) int {
 		x, y := a.mapping.Resource, b.mapping.Resource
@@ -206,7 +195,9 @@ func (c *Client) HasStatus(ctx context.Context, gvk schema.GroupVersionKind) (bo
 		return false, err
 	}
 	served, err := c.served(ctx)
-	return err == nil && slices.Contains(served.below[r.mapping.Resource], "status"), err
+	return err == nil && slices.ContainsFunc(served.names.Known, func(k engine.KnownKind) bool {
+		return k.GroupVersion().WithResource(k.Resource) == r.mapping.Resource && slices.Contains(k.Subresources, "status")
+	}), err
 }
 
 // Served lists the kinds that the server lists objects of, each in the version
