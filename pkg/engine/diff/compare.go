@@ -4,10 +4,10 @@ import (
 	"maps"
 	"slices"
 
-	"k8s.io/apimachinery/pkg/api/resource"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/stored"
 )
 
 // Compare lists what differs between two objects, in path order. An added or
@@ -145,7 +145,7 @@ func scalarsEqual(a, b any, t Type) bool {
 			return true
 		}
 	}
-	return t.IsQuantity() && quantitiesEqual(a, b) || t.Form.Same(a, b)
+	return t.IsQuantity() && stored.Quantity(a) == stored.Quantity(b) || t.Form.Same(a, b)
 }
 
 func number(v any) (float64, bool) {
@@ -158,23 +158,6 @@ func number(v any) (float64, bool) {
 		return float64(n), true
 	}
 	return 0, false
-}
-
-func quantitiesEqual(a, b any) bool {
-	x, okX := quantity(a)
-	y, okY := quantity(b)
-	return okX && okY && x.Cmp(y) == 0
-}
-
-func quantity(v any) (resource.Quantity, bool) {
-	switch q := v.(type) {
-	case string:
-		parsed, err := resource.ParseQuantity(q)
-		return parsed, err == nil
-	case int64:
-		return *resource.NewQuantity(q, resource.DecimalSI), true
-	}
-	return resource.Quantity{}, false
 }
 
 // Shared reports whether two maps, or two lists that are not empty, are one and the

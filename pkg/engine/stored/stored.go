@@ -80,7 +80,7 @@ func typeOf(of reflect.Type) *Type {
 	types[of] = t // before what is below, which may refer to it
 	switch reflect.Zero(of).Interface().(type) {
 	case resource.Quantity:
-		t.scalar = canonicalQuantity
+		t.scalar = Quantity
 		return t
 	case intstr.IntOrString:
 		t.zero = int64(0)
@@ -339,7 +339,8 @@ func owned(out, in map[string]any, more int) map[string]any {
 	return out
 }
 
-func canonicalQuantity(v any) any {
+// Quantity returns a quantity in its canonical form, and what is none as it is.
+func Quantity(v any) any {
 	switch q := v.(type) {
 	case string:
 		if isCanonical(q) {
@@ -352,14 +353,14 @@ func canonicalQuantity(v any) any {
 		return resource.NewQuantity(q, resource.DecimalSI).String()
 	case float64:
 		text, _ := json.Marshal(q)
-		return canonicalQuantity(string(text))
+		return Quantity(string(text))
 	}
 	return v
 }
 
 // canonicalAmount is a quantity of a resource, of which there are no parts below a thousandth.
 func canonicalAmount(v any) any {
-	v = canonicalQuantity(v)
+	v = Quantity(v)
 	if text, ok := v.(string); ok && !isCanonical(text) {
 		if parsed, err := resource.ParseQuantity(text); err == nil && !parsed.RoundUp(resource.Milli) {
 			return parsed.String()
