@@ -114,9 +114,8 @@ func (o *ApplyFleet) Run(ctx context.Context) (int, error) {
 
 // confirmed returns the run on each cluster, once the user has confirmed all of them. What is known to fail on one of them is
 // an error before anything is written to the others, unless the user wants otherwise.
-func (o *ApplyFleet) confirmed() ([]clusterRun, error) {
+func (o *ApplyFleet) confirmed() (runs []clusterRun, err error) {
 	f := o.flags
-	var runs []clusterRun
 	var broken []string
 	counts := map[string]int{} // objects that would be written, by cluster
 	for i, m := range o.clusters.Members {
@@ -133,11 +132,10 @@ func (o *ApplyFleet) confirmed() ([]clusterRun, error) {
 			broken = append(broken, fmt.Sprintf("%s refuses %s", m.Name, wording.Plural(end.Refused, "object")))
 			fallthrough
 		case end.Changed > 0 || m.Code != ExitOK:
-			one, err := f.live(o.command, file, o.streams)
-			if err != nil {
+			if run, err = f.planned(o.command, file, o.streams); err != nil {
 				return nil, apply.NothingWritten(err)
 			}
-			run, counts[m.Name] = one, one.writes
+			run.shown, counts[m.Name] = true, run.writes
 		}
 		runs = append(runs, run)
 	}
@@ -156,22 +154,6 @@ func (o *ApplyFleet) unplanned(m *fleet.Member) error {
 		return m.Problems[0]
 	}
 	return errors.New("there is no plan of it")
-}
-
-// live returns the run of a plan that was shown and confirmed.
-func (f *ApplyFlags) live(c *cobra.Command, file string, streams genericiooptions.IOStreams) (clusterRun, error) {
-	one := *f
-	one.Contexts = flags.Contexts{}
-	run, err := one.planned(c, file, streams)
-	if err != nil {
-		return run, err
-	}
-	open := run.open
-	run.open = func(m *writtenCluster) (runner, error) {
-		m.shown = true
-		return open(m)
-	}
-	return run, nil
 }
 
 // ask asks once for all clusters, and for the name of each of which more is to be written than --max-changes allows.

@@ -227,7 +227,7 @@ func (f *ApplyFlags) newOptions(c *cobra.Command, w *factory.Factory, request en
 
 // evaluating adds how the changes are evaluated.
 func (o *ApplyOptions) evaluating(c *cobra.Command, f *ApplyFlags, evaluation *preview.Options) {
-	if o.Metrics = metering(f.Metrics, c); f.cluster != nil {
+	if o.Metrics = metering(f.Metrics, "", c, nil); f.cluster != nil {
 		o.Metrics = Metering{Run: f.cluster.fleet.metrics.On(f.cluster.row.Name)}
 	}
 	evaluation.Counts, evaluation.FieldManager = o.Metrics.Run, f.FieldManager

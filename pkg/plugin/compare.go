@@ -204,14 +204,8 @@ func (o *CompareOptions) run(ctx context.Context) (int, error) {
 		o.addFailures(&failures, r)
 		return o.Printer.Print(output.Compared{Result: r, Difference: r.Difference()})
 	})
-	switch {
-	case interrupted(err):
-		return ExitInterrupted, errors.Join(interruptedAfter(summary.Objects), output.Flush(o.Printer))
-	case err != nil && summary.Objects == 0:
-		return ExitNothing, err
-	case err != nil:
-		err = fmt.Errorf("the comparison failed after %s: %w", wording.Plural(summary.Objects, "object"), err)
-		return ExitIncomplete, errors.Join(err, output.Flush(o.Printer))
+	if err != nil {
+		return ended(err, "the comparison", summary.Objects, o.Printer)
 	}
 	warnings := e.Warnings()
 	if !o.Quiet {

@@ -80,6 +80,18 @@ func interruptedAfter(objects int) error {
 	return fmt.Errorf("%w after %s", apply.ErrInterrupted, wording.Plural(objects, "object"))
 }
 
+// ended prints what is left of a run that an error ended after a number of objects, and returns its exit code and error.
+func ended(err error, what string, objects int, p output.Printer) (int, error) {
+	switch {
+	case interrupted(err):
+		return ExitInterrupted, errors.Join(interruptedAfter(objects), output.Flush(p))
+	case objects == 0:
+		return ExitNothing, err
+	}
+	err = fmt.Errorf("%s failed after %s: %w", what, wording.Plural(objects, "object"), err)
+	return ExitIncomplete, errors.Join(err, output.Flush(p))
+}
+
 // orInterrupted returns the error of a command, replaced by the reason why it was stopped, if it was: a request
 // that failed for that reason is no error of its own.
 func orInterrupted(ctx context.Context, err error) error {

@@ -21,7 +21,6 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/formats"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/plan"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/preview"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/wording"
 )
 
 // PreviewFlags are what a user types after preview.
@@ -190,9 +189,28 @@ func (f *PreviewFlags) ToOptions(c *cobra.Command, args []string, streams generi
 	if err != nil {
 		return nil, err
 	}
-	o, err := f.shown(c, w.Factory, w.OutputOptions(f.Output, request), args)
+	external, err := w.ExternalDiff(c.Context(), f.Output.Format)
 	if err != nil {
 		return nil, err
+	}
+	options, hints := w.OutputOptions(f.Output, request), f.hints(c, args)
+	hints.Namespace = options.Context.Namespace
+	options.Hint, options.Explain, options.Comparer = hints.Hint, f.Explain, external
+	if f.Watch.On || f.write != nil {
+		options.Hint = nil
+	}
+	printer, err := formats.New(f.Output.Format, options)
+	if err != nil {
+		return nil, err
+	}
+	reports, stored, err := w.PreviewReports(c.Context(), f.Report, options, args, c.Flags().Changed("output"))
+	if err != nil {
+		return nil, err
+	}
+	o := &PreviewOptions{
+		Metrics: metering(f.Metrics, "", c, nil), Printer: reports.Beside(printer), Reports: reports, Stored: stored,
+		Hints: hints, ExitCode: f.ExitCode, End: external.End,
+		factory: w.Factory, format: f.Output.Format, printing: options,
 	}
 	if f.Contexts.Given() {
 		return o, f.onClusters(c, w, args, request, o)
@@ -222,33 +240,6 @@ func (f *PreviewFlags) check(c *cobra.Command) (engine.Request, error) {
 		return request, f.Output.CheckReasons()
 	}
 	return request, nil
-}
-
-// shown returns options with how the run is shown.
-func (f *PreviewFlags) shown(c *cobra.Command, w *factory.Factory, options output.Options, args []string) (*PreviewOptions, error) {
-	external, err := w.ExternalDiff(c.Context(), f.Output.Format)
-	if err != nil {
-		return nil, err
-	}
-	hints := f.hints(c, args)
-	hints.Namespace = options.Context.Namespace
-	options.Hint, options.Explain, options.Comparer = hints.Hint, f.Explain, external
-	if f.Watch.On || f.write != nil {
-		options.Hint = nil
-	}
-	printer, err := formats.New(f.Output.Format, options)
-	if err != nil {
-		return nil, err
-	}
-	reports, stored, err := w.PreviewReports(c.Context(), f.Report, options, args, c.Flags().Changed("output"))
-	if err != nil {
-		return nil, err
-	}
-	return &PreviewOptions{
-		Metrics: metering(f.Metrics, c), Printer: reports.Beside(printer), Reports: reports, Stored: stored,
-		Hints: hints, ExitCode: f.ExitCode, End: external.End,
-		factory: w, format: f.Output.Format, printing: options,
-	}, nil
 }
 
 // evaluated adds to options what is evaluated, and the file of its plan.
@@ -327,13 +318,8 @@ func (o *PreviewOptions) show(ctx context.Context, e *preview.Run) (int, error) 
 		o.Hints.Blocked = "the server could not try any of the changes"
 	}
 	switch {
-	case interrupted(err):
-		return ExitInterrupted, errors.Join(interruptedAfter(summary.Objects), output.Flush(o.Printer))
-	case err != nil && summary.Objects == 0:
-		return ExitNothing, err
 	case err != nil:
-		err = fmt.Errorf("preview failed after %s: %w", wording.Plural(summary.Objects, "object"), err)
-		return ExitIncomplete, errors.Join(err, output.Flush(o.Printer))
+		return ended(err, "preview", summary.Objects, o.Printer)
 	case summary.Objects == 0 && len(e.Unreadable()) == 0 && o.NotFound != nil:
 		return ExitNothing, o.NotFound
 	}

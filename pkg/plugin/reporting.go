@@ -2,6 +2,7 @@ package plugin
 
 import (
 	"errors"
+	"path/filepath"
 	"slices"
 	"time"
 
@@ -32,15 +33,22 @@ type writeReports interface {
 
 // writing returns the printers of a run that writes, and its executor, which reports to them: of the only cluster, or of one of several.
 func (f *writeFlags) writing(c *cobra.Command, w *factory.Factory, request engine.Request) (p WritePrinters, x *apply.Executor, err error) {
-	options := w.WriteOptions(f.Output, request, f.Rehearsal())
-	if f.cluster != nil {
-		p, err = f.cluster.printers(w, options)
-	} else {
-		var reports *formats.Reports
-		if reports, err = w.Reports(f.Report, options, c.Flags().Changed("output")); err == nil {
-			p.Reports = reports
-			p.Shown, err = formats.NewWrites(f.Output.Format, options, reports, w.Streams.ErrOut)
-		}
+	options, m, format := w.WriteOptions(f.Output, request, f.Rehearsal()), f.cluster, f.Output.Format
+	var reports *formats.Reports
+	if m != nil {
+		reports, p.Reports, m.row.Server = m.fleet.reports, m.reports(), w.Client.Info().Server
+	} else if reports, err = w.Reports(f.Report, options, c.Flags().Changed("output")); err == nil {
+		p.Reports = reports
+	}
+	switch {
+	case err != nil:
+	case m != nil && m.fleet.results != nil:
+		p.Shown = onCluster{m.fleet.results, m, false}
+	default:
+		p.Shown, err = formats.NewResults(format, options, reports)
+	}
+	if err == nil && (m == nil || !m.shown) {
+		p.Shown, err = formats.NewWrites(p.Shown, format, options, reports, w.Streams.ErrOut)
 	}
 	x = w.Executor(&f.Write, p.written)
 	x.OnVerified = func() error { return output.Flush(p.Shown) }
@@ -82,7 +90,11 @@ func reported(r writeReports, code int, err error) (int, error) {
 		}
 		problems = append(problems, e)
 	}
-	failed := errors.Join(printProblems(r, problems), r.Close())
+	return lost(code, err, errors.Join(printProblems(r, problems), r.Close()))
+}
+
+// lost returns the exit code and error of a run of which something could not be written, if there is an error of that.
+func lost(code int, err, failed error) (int, error) {
 	if failed == nil {
 		return code, err
 	}
@@ -92,10 +104,20 @@ func reported(r writeReports, code int, err error) (int, error) {
 	return code, errors.Join(err, failed)
 }
 
-// newJournal returns the function that begins the journal of a run, whose header has what is not the same for all.
+// newJournal returns the function that begins the journal of a run, whose header has what is not the same for all: the
+// file that the flags name, or one in journal.Directory.
 func newJournal(w *factory.Factory, c *cobra.Command, args []string, f *flags.Write, h journal.Header) (func() (*journal.Writer, error), error) {
-	h.ID, h.Command, h.Arguments, h.Started, h.FieldManager = journal.NewID(), c.Name(), typed(c, args), time.Now(), f.FieldManager
-	return w.Journal(f, h)
+	h.ID, h.Command, h.Arguments, h.Started = journal.NewID(), c.Name(), typed(c, args), time.Now()
+	h.FieldManager, h.Secrets = f.FieldManager, f.JournalSecrets
+	path := f.Journal
+	if path == "" {
+		dir, err := journal.Directory()
+		if err != nil {
+			return nil, err
+		}
+		path = filepath.Join(dir, journal.FileName(h.Started, w.Client.Info().Context, h.ID))
+	}
+	return func() (*journal.Writer, error) { return journal.Create(path, h) }, nil
 }
 
 // typed returns the arguments of a command as they were typed, without credentials.
@@ -109,20 +131,15 @@ type Metering struct {
 	File         string // "" where the counts are a part of those of several clusters
 }
 
-// metering starts to count a command's run, if --metrics is set.
-func metering(file string, c *cobra.Command) Metering {
-	if file == "" {
+// metering starts to count a command's run, if --metrics is set, or a watch, if that or --metrics-listen is; waiting counts its events.
+func metering(file, listen string, c *cobra.Command, waiting func() int) Metering {
+	switch {
+	case file == "" && listen == "":
 		return Metering{}
+	case waiting != nil:
+		return Metering{Run: metrics.NewWatch(c.Name(), version.Release(), waiting), File: file}
 	}
 	return Metering{Run: metrics.New(c.Name(), version.Release()), File: file}
-}
-
-// meteringWatch starts to count a watch, if --metrics or --metrics-listen is set.
-func meteringWatch(file, listen string, c *cobra.Command, waiting func() int) Metering {
-	if file == "" && listen == "" {
-		return Metering{}
-	}
-	return Metering{Run: metrics.NewWatch(c.Name(), version.Release(), waiting), File: file}
 }
 
 // finish writes the metrics, also those of a run that failed, and returns the exit code and
@@ -131,12 +148,5 @@ func (m Metering) finish(code int, err error) (int, error) {
 	if m.File == "" {
 		return code, err
 	}
-	failed := m.WriteFile(m.File)
-	if failed == nil {
-		return code, err
-	}
-	if code != ExitNothing {
-		code = ExitIncomplete
-	}
-	return code, errors.Join(err, failed)
+	return lost(code, err, m.WriteFile(m.File))
 }

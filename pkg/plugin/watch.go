@@ -402,7 +402,7 @@ func (f *PreviewFlags) watch(c *cobra.Command, args []string, streams genericioo
 		return ExitNothing, err
 	}
 	w := &watcher{most: 1, settle: 100 * time.Millisecond}
-	w.metering = meteringWatch(f.Metrics, f.Watch.Listen, c, w.queue.Len)
+	w.metering = metering(f.Metrics, f.Watch.Listen, c, w.queue.Len)
 	var last *PreviewOptions
 	w.open = func() (*watched, error) {
 		o, err := f.ToOptions(c, args, streams)

@@ -41,7 +41,7 @@ func (f *ApplyFlags) watch(c *cobra.Command, args []string, streams genericioopt
 	w := &watchWrites{ApplyFlags: f, watcher: &watcher{most: maxBatch, settle: time.Second}, command: c, args: args}
 	// Changes are made independently of each other: nobody is there to run it again for those that another one has kept from being made.
 	w.OnError, w.Options.MaxFailures, w.Options.SkipRejected = flags.ContinueOnError, 0, true
-	w.metering = meteringWatch(f.Metrics, f.Watch.Listen, c, w.queue.Len)
+	w.metering = metering(f.Metrics, f.Watch.Listen, c, w.queue.Len)
 	w.open = func() (*watched, error) {
 		o, err := f.ToOptions(c, args, streams)
 		if err != nil {

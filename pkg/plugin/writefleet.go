@@ -50,6 +50,8 @@ type clusterRun struct {
 	open func(*writtenCluster) (runner, error)
 	// err is why nothing can be done.
 	err error
+	// shown says that what would change has been shown, and confirmed.
+	shown bool
 }
 
 // name is the context in a message.
@@ -77,7 +79,7 @@ func (f *writeFlags) newWriteFleet(c *cobra.Command, runs []clusterRun, streams 
 		contexts = append(contexts, run.context)
 	}
 	options := factory.OnAll(w.WriteOptions(f.Output, engine.Request{}, f.Rehearsal()), contexts)
-	out := &WriteFleet{runs: runs, goOn: f.OnError == flags.ContinueOnError, errOut: w.Streams.ErrOut, format: f.Output.Format, metrics: metering(f.Metrics, c)}
+	out := &WriteFleet{runs: runs, goOn: f.OnError == flags.ContinueOnError, errOut: w.Streams.ErrOut, format: f.Output.Format, metrics: metering(f.Metrics, "", c, nil)}
 	if out.reports, err = w.Reports(f.Report, options, c.Flags().Changed("output")); err != nil {
 		return nil, err
 	}
@@ -117,7 +119,7 @@ func (o *WriteFleet) write(ctx context.Context, rows []output.Cluster) (int, err
 	written, failed := false, false
 	for i, run := range o.runs {
 		fmt.Fprintf(o.errOut, "Cluster %d of %d: %s\n", i+1, len(o.runs), run.name())
-		at := &writtenCluster{fleet: o, row: &rows[i]}
+		at := &writtenCluster{fleet: o, row: &rows[i], shown: run.shown}
 		code := at.run(ctx, run)
 		written, failed = written || code != ExitNothing, failed || code != ExitOK
 		switch {
@@ -161,8 +163,7 @@ func writtenFleet(written bool) int {
 type writtenCluster struct {
 	fleet *WriteFleet
 	row   *output.Cluster // counts what is written
-	// shown says that what would change has been shown, and confirmed.
-	shown bool
+	shown bool            // see clusterRun
 }
 
 // run makes the changes on the cluster, and returns the exit code.
@@ -195,22 +196,6 @@ func (m *writtenCluster) run(ctx context.Context, run clusterRun) int {
 // problem adds an error that the run on the cluster cannot add itself to the reports.
 func (m *writtenCluster) problem(err error) {
 	_ = m.reports().Print(output.Problem{Err: err}) // the reports keep their errors
-}
-
-// printers returns those of the run on the cluster.
-func (m *writtenCluster) printers(w *factory.Factory, o output.Options) (WritePrinters, error) {
-	out := WritePrinters{Reports: m.reports()}
-	m.row.Server = w.Client.Info().Server
-	all, err := m.fleet.results, error(nil)
-	if all != nil {
-		all = onCluster{all, m, false}
-	} else if all, err = formats.NewResults(m.fleet.format, o, m.fleet.reports); err != nil {
-		return out, err
-	}
-	if out.Shown = all; !m.shown {
-		out.Shown, err = formats.NewWritesInto(all, m.fleet.format, o, m.fleet.reports, w.Streams.ErrOut)
-	}
-	return out, err
 }
 
 func (m *writtenCluster) reports() writeReports { return onCluster{m.fleet.reports, m, true} }

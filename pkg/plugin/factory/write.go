@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"path/filepath"
 	"strings"
 	"time"
 
@@ -19,7 +18,6 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/cluster"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/flags"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/input"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/journal"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/formats"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/plan"
@@ -39,21 +37,6 @@ func (f *Factory) Executor(write *flags.Write, report func(*apply.Result) error)
 			Allowed: write.Options.Allowed, DryRun: apply.DryRun(write.DryRun), HasStatus: f.Client.HasStatus,
 		},
 	}
-}
-
-// Journal returns the function that begins the journal of a run: the file that the flags name,
-// or one in journal.Directory.
-func (f *Factory) Journal(write *flags.Write, h journal.Header) (func() (*journal.Writer, error), error) {
-	path := write.Journal
-	h.Secrets = write.JournalSecrets
-	if path == "" {
-		dir, err := journal.Directory()
-		if err != nil {
-			return nil, err
-		}
-		path = filepath.Join(dir, journal.FileName(h.Started, f.Client.Info().Context, h.ID))
-	}
-	return func() (*journal.Writer, error) { return journal.Create(path, h) }, nil
 }
 
 // DriftPrinter shows the diff that was planned and the one that would be made now.

@@ -144,20 +144,11 @@ func (e *UnknownFormatError) Error() string {
 }
 
 // NewWrites returns the printer of a run that writes: it shows first what would change,
-// and then what was written. The formats for people show both on one stream; with the
+// and then, with a printer of NewResults, what was written. The formats for people show both on one stream; with the
 // others, standard output is for what was written, and what would change goes to
 // errOut. So it does with a report on standard output, which takes the place of the
 // rest. It fails for an unknown format, and for a query that cannot be used.
-func NewWrites(format string, o output.Options, r *Reports, errOut io.Writer) (output.Printer, error) {
-	writes, err := NewResults(format, o, r)
-	if err != nil {
-		return nil, err
-	}
-	return NewWritesInto(writes, format, o, r, errOut)
-}
-
-// NewWritesInto is NewWrites with the printer of what was written, one of NewResults.
-func NewWritesInto(writes output.Printer, format string, o output.Options, r *Reports, errOut io.Writer) (output.Printer, error) {
+func NewWrites(writes output.Printer, format string, o output.Options, r *Reports, errOut io.Writer) (output.Printer, error) {
 	first := format
 	if !ForPeople(format) {
 		first = Summary

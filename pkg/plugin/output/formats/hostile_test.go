@@ -260,7 +260,7 @@ func (f *shownFormat) print(t *testing.T, at told) (shown, beside string) {
 	case f.report:
 		p, err = formats.OpenReports([]string{f.name + "=-"}, formats.ReportOptions{Options: o, ErrOut: &errOut})
 	case f.Writes:
-		p, err = formats.NewWrites(f.name, o, &formats.Reports{}, &errOut)
+		p, err = newWrites(f.name, o, &formats.Reports{}, &errOut)
 	case f.Compares:
 		p, err = formats.New(f.name, o)
 	default:

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -133,12 +134,21 @@ func TestReportsOfFailedEvaluations(t *testing.T) {
 	}
 }
 
+// newWrites returns the printer of a run that writes.
+func newWrites(format string, o output.Options, r *formats.Reports, errOut io.Writer) (output.Printer, error) {
+	writes, err := formats.NewResults(format, o, r)
+	if err != nil {
+		return nil, err
+	}
+	return formats.NewWrites(writes, format, o, r, errOut)
+}
+
 // A report on standard output is all that stands there.
 func TestReportsInstead(t *testing.T) {
 	var out, errOut bytes.Buffer
 	o := output.Options{Out: &out, DryRun: "server", Writes: true}
 	r := open(t, formats.ReportOptions{Options: o}, "markdown=-")
-	shown, err := formats.NewWrites(formats.Summary, o, r, &errOut)
+	shown, err := newWrites(formats.Summary, o, r, &errOut)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -219,7 +229,7 @@ func TestFlush(t *testing.T) {
 			o := output.Options{Out: &out, Writes: writes}
 			p, err := formats.New(format, o)
 			if writes {
-				p, err = formats.NewWrites(format, o, &formats.Reports{}, &out)
+				p, err = newWrites(format, o, &formats.Reports{}, &out)
 			}
 			if unknown := (*formats.UnknownFormatError)(nil); errors.As(err, &unknown) {
 				continue // a write has no table
