@@ -50,10 +50,10 @@ func (o *Options) Compile() (*Run, error) {
 	var programs [2][]engine.Program
 	for side := range o.Sides {
 		var err error
-		if programs[side], err = out.compile(&o.Sides[side]); err != nil {
+		if programs[side], err = o.CompileOf(&o.Sides[side], &out.troubles); err != nil {
 			return nil, fmt.Errorf("the %s policies: %w", compare.Side(side), err)
 		}
-		out.descriptions[side] = describe(programs[side])
+		out.descriptions[side] = preview.Describe(programs[side])
 		if len(out.descriptions[side]) == 0 {
 			return nil, fmt.Errorf("the %s policies: %w", compare.Side(side), preview.ErrNoRules)
 		}
@@ -67,31 +67,6 @@ func (o *Options) Compile() (*Run, error) {
 		out.world, out.derived = world, compare.NewComparison(programs, asked, options)
 	}
 	return out, nil
-}
-
-func (r *Run) compile(p *preview.Policies) ([]engine.Program, error) {
-	o := r.options
-	p.Warn = func(w engine.CompileError) {
-		if !o.Quiet {
-			fmt.Fprintf(o.ErrOut, "%s: %v\n", w.Severity(), &w)
-		}
-	}
-	return p.Compile(func(err error) {
-		fmt.Fprintf(o.ErrOut, "error: %v\n", err)
-		r.troubles = append(r.troubles, err)
-	}, func(policies int) {
-		if !o.Quiet {
-			fmt.Fprintf(o.ErrOut, "note: left out, without a rule that mutates: %s\n", wording.Plural(policies, "installed policy"))
-		}
-	})
-}
-
-func describe(programs []engine.Program) []engine.Description {
-	var out []engine.Description
-	for _, p := range programs {
-		out = append(out, p.Describe()...)
-	}
-	return out
 }
 
 // operations are the requests to compare in, unless the user chose one: UPDATE, CREATE where rules may do something else then, and

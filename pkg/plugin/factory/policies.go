@@ -121,9 +121,7 @@ func (d *Described) describe(b *policies.Builder) error {
 	if err != nil {
 		return err
 	}
-	for _, program := range programs {
-		d.Descriptions = append(d.Descriptions, program.Describe()...)
-	}
+	d.Descriptions = preview.Describe(programs)
 	for _, r := range d.Descriptions {
 		b.Rule(r)
 	}

@@ -79,16 +79,7 @@ var ErrNoRules = errors.New("no mutate rule left to evaluate")
 // that knows what is broken, or that of a --only or --skip that names no rule.
 func (o *Options) Compile() (*Run, error) {
 	out := &Run{options: o, troubles: slices.Clone(o.Unreadable)}
-	o.Warn = o.warn
-	broken := func(err error) {
-		fmt.Fprintf(o.ErrOut, "error: %v\n", err)
-		out.troubles = append(out.troubles, err)
-	}
-	programs, err := o.Policies.Compile(broken, func(policies int) {
-		if !o.Quiet {
-			fmt.Fprintf(o.ErrOut, "note: left out, without a rule that mutates: %s\n", wording.Plural(policies, "installed policy"))
-		}
-	})
+	programs, err := o.CompileOf(&o.Policies, &out.troubles)
 	if err != nil {
 		return nil, err
 	}
@@ -113,6 +104,23 @@ func (o *Options) Compile() (*Run, error) {
 	return out, nil
 }
 
+// CompileOf compiles policies, reports what is wrong with them, and adds their errors to troubles.
+func (o *Options) CompileOf(p *Policies, troubles *[]error) ([]engine.Program, error) {
+	p.Warn = func(w engine.CompileError) {
+		if !o.Quiet {
+			fmt.Fprintf(o.ErrOut, "%s: %v\n", w.Severity(), &w)
+		}
+	}
+	return p.Compile(func(err error) {
+		fmt.Fprintf(o.ErrOut, "error: %v\n", err)
+		*troubles = append(*troubles, err)
+	}, func(policies int) {
+		if !o.Quiet {
+			fmt.Fprintf(o.ErrOut, "note: left out, without a rule that mutates: %s\n", wording.Plural(policies, "installed policy"))
+		}
+	})
+}
+
 // Over returns a run of the same rules over other objects, in a world of its own.
 func (r *Run) Over(objects, triggers engine.Source, w *engine.World) *Run {
 	o := *r.options
@@ -134,18 +142,15 @@ func (r *Run) prepare() {
 }
 
 // Descriptions describes the rules.
-func (r *Run) Descriptions() []engine.Description {
+func (r *Run) Descriptions() []engine.Description { return Describe(r.programs) }
+
+// Describe describes the rules of programs.
+func Describe(programs []engine.Program) []engine.Description {
 	var out []engine.Description
-	for _, p := range r.programs {
+	for _, p := range programs {
 		out = append(out, p.Describe()...)
 	}
 	return out
-}
-
-func (o *Options) warn(w engine.CompileError) {
-	if !o.Quiet {
-		fmt.Fprintf(o.ErrOut, "%s: %v\n", w.Severity(), &w)
-	}
 }
 
 // Untried counts the changes that the server should have tried, and could not, or that the user may not make.
@@ -232,11 +237,8 @@ func (r *Run) run(ctx context.Context, lacking *rbac.Lacking, emit func(*engine.
 		return r.evaluate(ctx, emit)
 	}
 	v := &validation{run: r, emit: emit, lacking: lacking}
-	add, wait := v.start(ctx)
-	err := r.evaluate(ctx, add)
-	if failed := wait(); failed != nil {
-		return failed
-	}
+	err := r.evaluate(ctx, func(c *engine.Change) error { return v.add(ctx, c) })
+	err = cmp.Or(err, v.flush(ctx))
 	r.refused = v.refused
 	for _, why := range v.untried.All() {
 		r.untriedChanges += why.Count

@@ -6,7 +6,8 @@ import (
 	"errors"
 	"slices"
 	"strings"
-	"sync"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/apply"
@@ -17,83 +18,68 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/wording"
 )
 
-// maxPending is how many changes may wait for the dry run of an earlier one.
+// maxPending is how many changes are tried side by side.
 const maxPending = 64
 
 // validation sends the changes of a run as server dry runs, several at once, and hands them over
 // in their order. What the server says of a change is among its Impacts then.
 type validation struct {
-	run   *Run
-	emit  func(*engine.Change) error
-	slots chan struct{}
-	queue chan pendingChange
-	group sync.WaitGroup
-	stop  context.CancelCauseFunc
+	run     *Run
+	emit    func(*engine.Change) error
+	pending []*engine.Change
 
 	refused int             // changes
 	untried wording.Reasons // why there was no dry run of a change
 	lacking *rbac.Lacking
 }
 
-// pendingChange is a change whose dry run is under way.
-type pendingChange struct {
-	*engine.Change
-	done chan error
+// add has a change tried with others, and then emitted.
+func (v *validation) add(ctx context.Context, c *engine.Change) error {
+	if v.pending = append(v.pending, c); len(v.pending) < maxPending {
+		return nil
+	}
+	return v.flush(ctx)
 }
 
-// start returns a function that has a change tried and then emitted, and one that waits for all
-// of them and returns the error that ended the run. With a cancelled context nothing more is emitted.
-func (v *validation) start(ctx context.Context) (add func(*engine.Change) error, wait func() error) {
-	v.slots, v.queue = make(chan struct{}, v.run.options.Validator.Concurrency), make(chan pendingChange, maxPending)
-	ctx, v.stop = context.WithCancelCause(ctx)
-	v.group.Go(func() {
-		for p := range v.queue {
-			if err := v.pass(ctx, p); err != nil {
-				v.stop(err)
-			}
-		}
-	})
-	add = func(c *engine.Change) error {
-		p := pendingChange{Change: c, done: make(chan error, 1)}
+// flush has the changes tried that wait for others. With a cancelled context none is emitted.
+func (v *validation) flush(ctx context.Context) error {
+	pending, errs := v.pending, make([]error, len(v.pending))
+	v.pending = nil
+	var group errgroup.Group
+	group.SetLimit(v.run.options.Validator.Concurrency)
+	for i, c := range pending {
 		// apply-existing would send neither what admission denies nor a change of an object that something else manages.
 		if c.Changed() && !c.Denied() && c.Before != nil && len(impact.Managed(c.Before)) == 0 {
-			v.slots <- struct{}{}
-			go func() {
-				p.done <- engine.Guard(func() error { return v.try(ctx, c) })
-				<-v.slots
-			}()
-		} else {
-			p.done <- nil
+			group.Go(func() error {
+				errs[i] = engine.Guard(func() error { return v.try(ctx, c) })
+				return nil
+			})
 		}
-		v.queue <- p
-		return context.Cause(ctx)
 	}
-	wait = func() error {
-		close(v.queue)
-		v.group.Wait()
-		err := context.Cause(ctx)
-		v.stop(nil)
-		return err
+	_ = group.Wait() // the errors are in errs
+	for i, c := range pending {
+		if err := v.pass(ctx, c, errs[i]); err != nil {
+			return err
+		}
 	}
-	return add, wait
+	return nil
 }
 
-// pass hands over a change when its dry run has ended. The error ends the run.
-func (v *validation) pass(ctx context.Context, p pendingChange) error {
-	err := <-p.done
+// pass hands over a change after its dry run. The error ends the run.
+func (v *validation) pass(ctx context.Context, c *engine.Change, err error) error {
 	var why *untriedError
 	switch {
 	case ctx.Err() != nil:
-		return nil
+		return context.Cause(ctx)
 	case errors.As(err, &why):
-		v.untried.Add(p.Subject, why.Error())
+		v.untried.Add(c.Subject, why.Error())
 		v.lacking.Of(why)
 	case err != nil:
 		return err
-	case slices.ContainsFunc(p.Impacts, func(i engine.Impact) bool { return i.Code == engine.ImpactRefused }):
+	case slices.ContainsFunc(c.Impacts, func(i engine.Impact) bool { return i.Code == engine.ImpactRefused }):
 		v.refused++
 	}
-	return v.emit(p.Change)
+	return v.emit(c)
 }
 
 // untriedError is why the server was not asked about one change.

@@ -1,6 +1,7 @@
 package preview
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -56,7 +57,6 @@ func validating(t *testing.T, n int, s goneServer, a allowing, emit func(*engine
 		got = append(got, c)
 		return emit(c)
 	}}
-	add, wait := v.start(t.Context())
 	var stopped error
 	for i := range n {
 		u := &unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{"name": fmt.Sprint(i), "namespace": "shop"}}}
@@ -65,15 +65,11 @@ func validating(t *testing.T, n int, s goneServer, a allowing, emit func(*engine
 		if i%3 != 0 {
 			c.Fields = []engine.FieldChange{{Kind: engine.Added, Path: fieldpath.MakePathOrDie("data", "a"), To: "b"}}
 		}
-		if stopped = add(c); stopped != nil {
+		if stopped = v.add(t.Context(), c); stopped != nil {
 			break
 		}
 	}
-	err := wait()
-	if err == nil && stopped != nil {
-		t.Errorf("stopped by %v, and ended without an error", stopped)
-	}
-	return v, got, err
+	return v, got, cmp.Or(stopped, v.flush(t.Context()))
 }
 
 func ok(*engine.Change) error { return nil }
