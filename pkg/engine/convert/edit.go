@@ -64,7 +64,7 @@ func (e *edit) patchOnly() bool {
 		// A list may not have an element twice: as one with a name, and as one that is found.
 		mixed := slices.ContainsFunc(e.elements, func(g *group) bool { return g.keyed() != e.elements[0].keyed() })
 		return mixed || len(e.at.listKeys()) == 0 || e.at.element("", nil).atomic() || slices.ContainsFunc(e.elements, func(g *group) bool {
-			return g.remove || e.ordered() && e.unordered(g) || slices.ContainsFunc(g.fields, (*edit).patchOnly) ||
+			return g.remove || e.ordered() && e.together(g) || slices.ContainsFunc(g.fields, (*edit).patchOnly) ||
 				slices.ContainsFunc(g.keys, func(k keyValue) bool { return k.cel == nil })
 		})
 	case e.unless != nil:
@@ -87,29 +87,21 @@ func (e *edit) ordered() bool {
 	return e.name() == "initContainers" && slices.ContainsFunc(e.elements, (*group).keyed)
 }
 
-// unordered reports whether a group of a list whose order counts says of an element with its keys alone what it does not say of none.
-func (e *edit) unordered(g *group) bool {
-	return e.at.of.has != nil || slices.ContainsFunc(g.fields, func(f *edit) bool { return f.unless != nil })
+// together reports whether an element of a list whose order counts has to be written in one piece: it is one of several, which an
+// ApplyConfiguration puts in another order, or more is written to a missing one than to one with its keys alone.
+func (e *edit) together(g *group) bool {
+	return len(e.elements) > 1 || e.at.of.has != nil || slices.ContainsFunc(g.fields, func(f *edit) bool { return f.unless != nil })
 }
 
 // missing are the operations that put the elements that are missing in front of the lists whose order counts, with their keys alone.
 func (o *operations) missing(edits []*edit) {
 	for _, e := range edits {
-		if o.missing(e.fields); !e.ordered() {
-			continue
+		o.missing(e.fields)
+		if e.ordered() {
+			g, list := e.elements[0], e.at.elements()
+			all := expr.Sum(expr.Elements(data(wholeOf(nil, g.keys))), list)
+			o.when(expr.Not(g.exists(list)), oneOperation(operation("add", e.at.jsonPointer(), all)))
 		}
-		list := e.at.elements()
-		var absent, all []expr.Expr
-		for _, g := range slices.Backward(e.elements) {
-			is := g.exists(list)
-			absent = append(absent, expr.Not(is))
-			alone := expr.Elements(data(wholeOf(nil, g.keys)))
-			if len(e.elements) > 1 {
-				alone = expr.Cond(is, expr.List(), alone)
-			}
-			all = append(all, alone)
-		}
-		o.when(expr.Or(absent...), oneOperation(operation("add", e.at.jsonPointer(), expr.Sum(append(all, list)...))))
 	}
 }
 
@@ -140,10 +132,37 @@ func (e *edit) split() (apply, patch *edit) {
 		return e.with(a), e.with(p)
 	case e.nullable() && e.at.known() && (e.at.scalar() != "" || !e.at.atomic()):
 		return e, &edit{at: e.at, remove: true, only: expr.Not(e.when())}
-	case e.patchOnly():
+	case e.elements != nil:
+		if apply, patch = e.apart(); apply != nil {
+			return apply, patch
+		}
+	}
+	if e.patchOnly() {
 		return nil, e
 	}
 	return e, nil
+}
+
+// apart divides elements with keys: an ApplyConfiguration adds those that are missing, and a JSON patch gives all of them what else
+// they have. Both are nil where that cannot be.
+func (e *edit) apart() (apply, patch *edit) {
+	added, rest := *e, *e
+	added.elements, rest.elements = nil, nil
+	for _, g := range e.elements {
+		whole := *g
+		fields, left := splitAll(g.fields)
+		if whole.fields = fields; !g.keyed() || g.remove || slices.ContainsFunc(left, func(f *edit) bool { return f.unless != nil }) {
+			return nil, nil
+		}
+		added.elements = append(added.elements, &whole)
+		if _, there := splitAll(g.there); len(there) > 0 {
+			rest.elements = append(rest.elements, &group{variable: g.variable, index: g.index, where: g.where, fields: there})
+		}
+	}
+	if len(rest.elements) == 0 || added.patchOnly() {
+		return nil, nil
+	}
+	return &added, &rest
 }
 
 func (e *edit) with(fields []*edit) *edit {

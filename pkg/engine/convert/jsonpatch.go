@@ -207,7 +207,7 @@ func (o *operations) groups(e *edit) {
 	if len(gone) > 0 {
 		o.when(expr.Or(gone...), oneOperation(operation("replace", e.at.jsonPointer(), kept)))
 	}
-	for _, g := range e.elements {
+	for _, g := range slices.Backward(e.elements) { // each in front of those before
 		if g.keyed() && !g.remove {
 			o.ensure(e.at, expr.List())
 			o.when(expr.Not(g.exists(list)), e.added(g))
