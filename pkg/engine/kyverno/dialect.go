@@ -110,7 +110,7 @@ func (r *rule) describe() engine.Description {
 		d.Existing = engine.ByTrigger
 		d.Targets = append(d.Targets, t.described())
 	}
-	d.Changes = patchFields(r.mutate)
+	d.Changes = engine.Distinct(r.footprint.paths)
 	for _, entries := range r.contexts() {
 		d.Asks = append(d.Asks, entries.Asks(r.policy.inputs.globals)...)
 	}

@@ -133,7 +133,9 @@ type patchNaming struct {
 
 func TestPatchFields(t *testing.T) {
 	conformance.EachCase(t, "testdata/parts/fields.txtar", func(t *testing.T, c *patchNaming) {
-		if diff := cmp.Diff(c.Want, patchFields(c.Mutate)); diff != "" {
+		var f footprint
+		f.add(c.Mutate)
+		if diff := cmp.Diff(c.Want, engine.Distinct(f.paths)); diff != "" {
 			t.Errorf("-want +got\n%s", diff)
 		}
 	})

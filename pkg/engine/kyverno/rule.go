@@ -21,15 +21,14 @@ type rule struct {
 	mutation      mutation
 	targets       []*target
 	exceptions    []*exception
-	gap           error          // an *jmespath.UnsupportedError when the rule cannot be evaluated at all
-	asksOperation bool           // the operation can decide whether the rule runs
-	asksUser      asksUser       // where it reads who makes the request
-	asksTrigger   bool           // what the rule does to its targets depends on the trigger's content
-	engineView    bool           // reports what Kyverno itself would write
-	annotates     bool           // its targets carry a line about what it changed
-	notIdempotent string         // as in patchResult, because of the context
-	footprint     footprint      // of the mutation
-	mutate        map[string]any // the block as it is written, or derived
+	gap           error     // an *jmespath.UnsupportedError when the rule cannot be evaluated at all
+	asksOperation bool      // the operation can decide whether the rule runs
+	asksUser      asksUser  // where it reads who makes the request
+	asksTrigger   bool      // what the rule does to its targets depends on the trigger's content
+	engineView    bool      // reports what Kyverno itself would write
+	annotates     bool      // its targets carry a line about what it changed
+	notIdempotent string    // as in patchResult, because of the context
+	footprint     footprint // of the mutation
 }
 
 // ruleCompiler compiles the rules of one policy.
@@ -150,8 +149,8 @@ func (r *rule) decodeMutate(f *policydecode.Fields, broken bool) {
 			rest[key] = f.Values[key]
 		}
 	}
-	r.mutation, r.mutate = decodeMutation(m, rest), m.Values
-	if eachPatch(m.Values, r.footprint.patch); len(targets) > 0 {
+	r.mutation = decodeMutation(m, rest)
+	if r.footprint.add(m.Values); len(targets) > 0 {
 		r.footprint.writes.Field("metadata").Field("annotations").Field(engine.AppliedPatches).Add(nil)
 	}
 	r.asksTrigger = m.Has("foreach") || variables.Used(onTargets(m.Values)) || variables.Used(rest)

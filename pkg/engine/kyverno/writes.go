@@ -12,67 +12,102 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/variables"
 )
 
-// footprint is what the patches of a rule do to any object, as far as it stands in the policy: where it writes what, and whether it reads what
-// the object has.
+// footprint is what the patches of a rule do to any object, as far as it stands in the policy, which may be a broken one.
 type footprint struct {
-	writes        engine.Writes
-	readsMetadata bool // of the object
+	paths         []string      // the fields that they name: the leaves of merges, such as "spec.containers[].image", and the paths of operations
+	writes        engine.Writes // where they write what
+	readsMetadata bool          // of the object
 	readsMore     bool
+}
+
+// add adds what the patches do that a mutate block, or an entry of a foreach, holds.
+func (f *footprint) add(block map[string]any) {
+	if loops, ok := block["foreach"].([]any); ok {
+		for _, entry := range loops {
+			f.add(mapping(entry))
+		}
+		return
+	}
+	for _, key := range []string{"patchStrategicMerge", "overlay"} {
+		if patch := block[key]; patch != nil {
+			f.merge(patch, &f.writes, nil, false)
+		}
+	}
+	for _, key := range []string{"patchesJson6902", "patches"} {
+		if patch := block[key]; patch != nil {
+			f.operations(patch)
+		}
+	}
+}
+
+// name adds the field at a path. Items of lists are in brackets.
+func (f *footprint) name(path []string) {
+	var out strings.Builder
+	for _, name := range path {
+		if out.Len() > 0 && !strings.HasPrefix(name, "[") {
+			out.WriteByte('.')
+		}
+		out.WriteString(name)
+	}
+	if out.Len() > 0 {
+		f.paths = append(f.paths, out.String())
+	}
+}
+
+// fieldName quotes a name that holds what separates names.
+func fieldName(name string) string {
+	if strings.ContainsAny(name, "./[]") && !strings.Contains(name, "{{") {
+		return `"` + name + `"`
+	}
+	return name
 }
 
 // reads notes that what an object has at a path decides what is written.
 func (f *footprint) reads(path []string) {
 	f.readsMetadata = true
-	if len(path) < 2 || path[0] != "metadata" || path[1] == "annotations" && (len(path) < 3 || path[2] == engine.LastApplied) {
+	if len(path) < 2 || path[0] != "metadata" || path[1] == "annotations" && (len(path) < 3 || path[2] == fieldName(engine.LastApplied)) {
 		f.readsMore = true
 	}
 }
 
-// patch adds what a patch does, by the key under which it stands.
-func (f *footprint) patch(key string, patch any) {
-	switch key {
-	case "patchStrategicMerge", "overlay":
-		f.merge(patch, &f.writes, nil)
-	default:
-		f.operations(patch)
-	}
-}
-
-// merge adds what a merge patch does to a value.
-func (f *footprint) merge(patch any, to *engine.Writes, path []string) {
+// merge adds what a merge patch does to a value. What an anchor asks for changes nothing, but patches nest in it.
+func (f *footprint) merge(patch any, to *engine.Writes, path []string, asked bool) {
 	switch p := patch.(type) {
 	case map[string]any:
-		for key, value := range p {
+		for _, key := range sortedKeys(p) {
 			anchor, name := pattern.ParseKey(key)
-			if variables.Used(name) {
-				to.Add(nil) // the map as a whole, so that its other names do not tell this one
-				return
-			}
-			below := append(slices.Clone(path), name)
+			below := append(slices.Clone(path), fieldName(name))
 			if anchor != pattern.None && anchor != pattern.Add {
 				f.reads(below)
 			}
+			if variables.Used(name) {
+				to.Add(nil) // the map as a whole, so that its other names do not tell this one
+			}
+			// The key by which the element of a list is found is no field that is named.
+			asks := anchor != pattern.Add && (asked || anchor != pattern.None || name == "name" && len(path) > 0 && path[len(path)-1] == "[]")
 			if directive, of, ok := strings.Cut(name, "/"); ok && strings.HasPrefix(directive, "$") { // $deleteFromPrimitiveList/NAME
 				name = of
 			}
-			f.merge(value, to.Field(name), below)
+			f.merge(p[key], to.Field(name), below, asks)
 		}
+		return
 	case []any:
 		for _, item := range p {
 			if element, isMap := item.(map[string]any); isMap && computesKeys(element) {
 				f.writes.Add(nil) // a name is computed
-				return
-			}
-			if _, isMap := item.(map[string]any); !isMap && variables.Used(item) {
+			} else if !isMap && variables.Used(item) {
 				to.Add(nil) // the paths of its items have their values
-				return
 			}
-			f.merge(item, to.Item(), path)
+			f.merge(item, to.Item(), append(slices.Clone(path), "[]"), asked)
 		}
+		asked = asked || len(p) > 0
 	default:
 		if variables.Used(p) {
 			to.Add(nil)
 		}
+	}
+	if !asked {
+		f.name(path)
 	}
 }
 
@@ -98,21 +133,28 @@ func (f *footprint) operations(patch any) {
 	}
 	for _, item := range list {
 		operation := mapping(item)
+		pathNames, fromNames := tokens(operation["path"]), tokens(operation["from"])
 		path, isPath := f.at(operation["path"])
 		from, isFrom := f.at(operation["from"])
+		if operation["op"] != "test" {
+			f.name(pathNames)
+		}
 		switch operation["op"] {
 		case "remove":
 		case "add", "replace":
 			if isPath {
-				f.merge(operation["value"], path, nil)
+				f.merge(operation["value"], path, nil, true)
 			}
 		case "copy", "move":
+			if operation["op"] == "move" {
+				f.name(fromNames)
+			}
 			if isPath && isFrom && path != from {
 				path.Add(nil)
 			}
-			f.reads(tokens(text(operation["from"])))
+			f.reads(fromNames)
 		case "test":
-			f.reads(tokens(text(operation["path"])))
+			f.reads(pathNames)
 		default:
 			f.writes.Add(nil) // a name is computed
 		}
@@ -130,7 +172,7 @@ func (f *footprint) at(pointer any) (at *engine.Writes, ok bool) {
 		return nil, false
 	}
 	at = &f.writes
-	for _, token := range tokens(text) {
+	for token := range strings.SplitSeq(strings.TrimPrefix(text, "/"), "/") {
 		if _, err := strconv.Atoi(token); err == nil || token == "-" {
 			item := at.Item()
 			if at.Fields == nil {
@@ -140,16 +182,19 @@ func (f *footprint) at(pointer any) (at *engine.Writes, ok bool) {
 			at = item
 			continue
 		}
-		at = at.Field(token)
+		at = at.Field(jsonpointer.Unescape(token))
 	}
 	return at, true
 }
 
-// tokens are the names in a JSON pointer.
-func tokens(pointer string) []string {
-	out := strings.Split(strings.TrimPrefix(pointer, "/"), "/")
-	for i := range out {
-		out[i] = jsonpointer.Unescape(out[i])
+// tokens are the names in a JSON pointer, as paths have them; those of items of lists are in brackets.
+func tokens(pointer any) (out []string) {
+	for token := range strings.SplitSeq(strings.Trim(text(pointer), "/"), "/") {
+		if _, err := strconv.Atoi(token); err == nil || token == "-" || strings.Contains(token, "{{elementIndex") {
+			out = append(out, "["+token+"]")
+		} else {
+			out = append(out, fieldName(jsonpointer.Unescape(token)))
+		}
 	}
 	return out
 }
