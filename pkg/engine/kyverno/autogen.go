@@ -102,7 +102,7 @@ func derivations(annotations map[string]string) []derivation {
 	requested := strings.Split(wanted, ",")
 	withCronJob := !limited || strings.Contains(wanted, cronJob) || slices.Contains(requested, "all")
 	var kinds []any
-	for _, kind := range sortedKeys(known) {
+	for _, kind := range slices.Sorted(maps.Keys(known)) {
 		if !limited || slices.Contains(requested, kind) || slices.Contains(requested, "all") {
 			kinds = append(kinds, known[kind])
 		}
@@ -295,5 +295,3 @@ func hasPod(kinds []any) bool {
 
 func sequence(v any) []any { s, _ := v.([]any); return s }
 func text(v any) string    { s, _ := v.(string); return s }
-
-func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

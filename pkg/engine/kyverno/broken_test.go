@@ -3,8 +3,10 @@ package kyverno
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -54,7 +56,7 @@ func eachBroken(value, broken any, try func(place string)) {
 	}
 	switch v := value.(type) {
 	case map[string]any:
-		for _, key := range sortedKeys(v) {
+		for _, key := range slices.Sorted(maps.Keys(v)) {
 			if key == "kind" || key == "apiVersion" {
 				continue
 			}

@@ -146,7 +146,7 @@ func (f *forEachEntry) each(e *execution, s *variables.Scope, why *engine.Reason
 		if err := e.ctx.Err(); err != nil {
 			return patched, err
 		}
-		next, err := f.element(e, f.elementScope(e, s, elements[index], index), out.Object, f.whyOf(index, why))
+		next, err := f.element(e, f.elementScope(e, s, elements[index], index), out.Object, why.At(fmt.Sprintf("%s, element %d", f.field, index)))
 		switch {
 		case isSkipped(err):
 			skipped++
@@ -176,14 +176,6 @@ func (f *forEachEntry) each(e *execution, s *variables.Scope, why *engine.Reason
 		why.Add("the list %s has only null elements", f.list)
 	}
 	return patched, nil
-}
-
-// whyOf returns the list for the reasons of one element.
-func (f *forEachEntry) whyOf(index int, why *engine.Reasons) *engine.Reasons {
-	if why == nil {
-		return nil
-	}
-	return why.At(fmt.Sprintf("%s, element %d", f.field, index))
 }
 
 // contexts are the context entries of each entry of a foreach, and of those nested in it.
@@ -220,7 +212,9 @@ func (f *forEachEntry) elementScope(e *execution, s *variables.Scope, element an
 		child.Set("elementIndex"+suffix, int64(index))
 	}
 	if f.level == 0 {
-		e.giveElement(child, f.index, index)
+		for name, value := range e.inputs().values.Element(e.rule.policy.name, e.rule.written, f.index, index) {
+			child.Set(name, value)
+		}
 	}
 	return child
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -176,7 +177,7 @@ func quoted(before, after map[string]any) patchResult {
 	for _, path := range metadataPaths {
 		found, _, _ := unstructured.NestedFieldNoCopy(after, path...)
 		values := mapping(found)
-		for _, key := range sortedKeys(values) {
+		for _, key := range slices.Sorted(maps.Keys(values)) {
 			switch value := values[key].(type) {
 			case bool, int64, float64:
 				if len(out.Warnings) == 0 {

@@ -1,7 +1,6 @@
 package kyverno
 
 import (
-	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -64,25 +63,6 @@ func (*Dialect) Supplied(d engine.Document) []*unstructured.Unstructured {
 
 // inputs are those of the rule's policy.
 func (e *execution) inputs() *inputs { return e.rule.policy.inputs }
-
-// operation returns the operation that the user's values give for an object; empty
-// where they give none.
-func (r *rule) operation(t engine.Target) engine.Operation {
-	o := engine.Operation(r.policy.inputs.values.Operation(r.policy.name, t.Key.Name))
-	switch o {
-	case engine.OperationCreate, engine.OperationUpdate, engine.OperationDelete:
-		return o
-	}
-	return ""
-}
-
-// giveElement gives a scope the user's values for one element of a foreach.
-func (e *execution) giveElement(s *variables.Scope, foreach, element int) {
-	given := e.inputs().values.Element(e.rule.policy.name, e.rule.written, foreach, element)
-	for _, name := range slices.Sorted(maps.Keys(given)) {
-		s.Set(name, given[name])
-	}
-}
 
 // isGiven reports whether the user gives the value of a context entry.
 func (e *execution) isGiven(name string) bool {

@@ -56,7 +56,11 @@ func (c *ruleCompiler) lintTexts(f *policydecode.Fields) {
 			t.declared = append(t.declared, namesIn(mapping(one))...)
 		}
 	}
-	t.nested = slices.DeleteFunc(declaredIn(f.Values), func(name string) bool { return slices.Contains(t.declared, name) })
+	variables.Contains(f.Values, func(value any) bool {
+		t.nested = append(t.nested, namesIn(mapping(value))...)
+		return false
+	})
+	t.nested = slices.DeleteFunc(t.nested, func(name string) bool { return slices.Contains(t.declared, name) })
 	for _, key := range []string{"context", "preconditions", "mutate"} {
 		t.walk(f.At(key), false)
 	}
@@ -65,16 +69,6 @@ func (c *ruleCompiler) lintTexts(f *policydecode.Fields) {
 			f.At(key).Refuse(kyvernoName, "has variables, which are never replaced there")
 		}
 	}
-}
-
-// declaredIn lists the names of the context entries anywhere in a rule.
-func declaredIn(rule any) []string {
-	var names []string
-	variables.Contains(rule, func(value any) bool {
-		names = append(names, namesIn(mapping(value))...)
-		return false
-	})
-	return names
 }
 
 // namesIn lists the names of the context entries of a rule, or of a part of one.

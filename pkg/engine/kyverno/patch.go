@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
@@ -54,28 +55,21 @@ func decodePatch(m *policydecode.Fields) []*patch {
 // had no effect beside an overlay.
 func decodeLegacyPatches(m *policydecode.Fields) []*patch {
 	var out []*patch
+	newerForms := []string{"foreach", "patchStrategicMerge", "patchesJson6902"}
 	for _, key := range []string{"overlay", "patches"} {
 		if !m.Has(key) {
 			continue
 		}
 		n := m.At(key)
-		if newer := newerForm(m); newer != "" {
-			n.Lint("has no effect beside %s", newer)
+		newer := slices.IndexFunc(newerForms, m.Has)
+		if newer >= 0 {
+			n.Lint("has no effect beside %s", newerForms[newer])
 			continue
 		}
 		n.Lint("is a form of Kyverno 1.0 to 1.5 that later versions do not support")
 		out = append(out, decodeForm(m, key))
 	}
 	return out
-}
-
-func newerForm(m *policydecode.Fields) string {
-	for _, key := range []string{"foreach", "patchStrategicMerge", "patchesJson6902"} {
-		if m.Has(key) {
-			return key
-		}
-	}
-	return ""
 }
 
 // decodeForm reads the patch under a key and, if it holds no variables, compiles it. There is a patch even where an error is

@@ -1,7 +1,6 @@
 package kyverno
 
 import (
-	"cmp"
 	"context"
 	"slices"
 	"sync"
@@ -77,8 +76,11 @@ func (e *execution) guarded(run func() []engine.Step) (steps []engine.Step) {
 
 // simulated returns the operation to evaluate. The user's values come first.
 func (r *rule) simulated(t engine.Target) engine.Operation {
-	if o := cmp.Or(r.operation(t), t.Request.Operation); o != engine.OperationAuto {
-		return cmp.Or(o, engine.OperationUpdate)
+	for _, o := range []engine.Operation{engine.Operation(r.policy.inputs.values.Operation(r.policy.name, t.Key.Name)), t.Request.Operation} {
+		switch o {
+		case engine.OperationCreate, engine.OperationUpdate, engine.OperationDelete:
+			return o
+		}
 	}
 	return engine.OperationUpdate
 }

@@ -1,6 +1,7 @@
 package kyverno
 
 import (
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -74,7 +75,7 @@ func (f *footprint) reads(path []string) {
 func (f *footprint) merge(patch any, to *engine.Writes, path []string, asked bool) {
 	switch p := patch.(type) {
 	case map[string]any:
-		for _, key := range sortedKeys(p) {
+		for _, key := range slices.Sorted(maps.Keys(p)) {
 			anchor, name := pattern.ParseKey(key)
 			below := append(slices.Clone(path), fieldName(name))
 			if anchor != pattern.None && anchor != pattern.Add {

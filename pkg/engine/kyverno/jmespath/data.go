@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 
 	"github.com/blang/semver/v4"
 	"sigs.k8s.io/yaml"
@@ -58,7 +60,7 @@ func items(_ *Interpreter, args []any) (any, error) {
 	}
 	switch v := args[0].(type) {
 	case map[string]any:
-		for _, key := range sortedKeys(v) {
+		for _, key := range slices.Sorted(maps.Keys(v)) {
 			add(key, v[key])
 		}
 	case []any:

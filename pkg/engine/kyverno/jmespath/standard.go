@@ -51,7 +51,7 @@ func join(_ *Interpreter, args []any) (any, error) {
 func keys(_ *Interpreter, args []any) (any, error) {
 	object := args[0].(map[string]any)
 	list := make([]any, 0, len(object))
-	for _, key := range sortedKeys(object) {
+	for _, key := range slices.Sorted(maps.Keys(object)) {
 		list = append(list, key)
 	}
 	return list, nil
@@ -62,7 +62,7 @@ func values(_ *Interpreter, args []any) (any, error) { return valuesOf(args[0].(
 // valuesOf lists the values of an object by their keys.
 func valuesOf(object map[string]any) []any {
 	list := make([]any, 0, len(object))
-	for _, key := range sortedKeys(object) {
+	for _, key := range slices.Sorted(maps.Keys(object)) {
 		list = append(list, object[key])
 	}
 	return list

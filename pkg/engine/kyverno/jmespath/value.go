@@ -31,9 +31,6 @@ func Truthy(value any) bool {
 	return true
 }
 
-// sortedKeys is the order in which objects are walked.
-func sortedKeys(m map[string]any) []string { return slices.Sorted(maps.Keys(m)) }
-
 // scalarText is the text of a scalar where a function takes scalars for texts.
 // Kyverno prints numbers with the precision of a float32, which garbles
 // integers from 16777217 on; here numbers keep their digits.

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -47,7 +48,7 @@ func DecodeConditions(n policydecode.Node) *Conditions {
 		c.all = decodeList(n)
 	case map[string]any:
 		f := n.Fields()
-		for _, name := range sortedKeys(v) {
+		for _, name := range slices.Sorted(maps.Keys(v)) {
 			switch at := f.At(name); name {
 			case "any":
 				c.any, c.hasAny = decodeList(at, name), at.Value != nil
@@ -148,7 +149,7 @@ func decodeList(n policydecode.Node, group ...string) []condition {
 }
 
 func (c *condition) decode(f *policydecode.Fields, path []string) {
-	for _, name := range sortedKeys(f.Values) {
+	for _, name := range slices.Sorted(maps.Keys(f.Values)) {
 		n := f.At(name)
 		text, isText := n.Value.(string)
 		var err error

@@ -73,7 +73,11 @@ var (
 	criteria = [...]criterion{
 		byKind: {
 			name: "kinds", wanted: func(f *Filter) string { return joined(f.Kinds, selector.Kind.String) },
-			holds: func(f *Filter, c *Candidate) (bool, error) { return len(f.Kinds) == 0 || f.matchesKind(c.Key), nil },
+			holds: func(f *Filter, c *Candidate) (bool, error) {
+				return len(f.Kinds) == 0 || slices.ContainsFunc(f.Kinds, func(kind selector.Kind) bool {
+					return kind.Matches(c.Key.GroupVersionKind(), c.Key.Subresource)
+				}), nil
+			},
 			value: func(c *Candidate) string { return kindOf(c).String() },
 		},
 		byName: {
@@ -142,10 +146,6 @@ func (m miss) mismatch(c *Candidate) engine.Mismatch {
 }
 
 func username(c *Candidate) string { return c.Request.User.Username }
-
-func (f *Filter) matchesKind(key engine.ObjectKey) bool {
-	return slices.ContainsFunc(f.Kinds, func(kind selector.Kind) bool { return kind.Matches(key.GroupVersionKind(), key.Subresource) })
-}
 
 // matchesNamespaceLabels judges the labels of the object's Namespace. It never
 // holds for a Namespace itself, and for other objects without a namespace there

@@ -79,7 +79,9 @@ func (o Operator) Holds(clock *limit.Clock, key, value any) bool {
 	case strings.HasSuffix(is, "In"):
 		return o.member(clock, key, value)
 	case strings.HasPrefix(is, "Duration"):
-		return o.orderDurations(key, value)
+		k, ok := seconds(key) // numbers are seconds, on both sides
+		v, also := seconds(value)
+		return ok && also && o.holdsFor(cmp.Compare(k, v))
 	}
 	return o.order(key, value)
 }
@@ -180,13 +182,6 @@ func incomparableHint(value any) string {
 		return fmt.Sprintf("; did you mean %q?", fmt.Sprintf("%dh", days*24))
 	}
 	return "; use a number, a quantity such as 10Gi, a duration such as 1h30m, or a version such as 1.2.3"
-}
-
-// orderDurations takes numbers for seconds, on both sides.
-func (o Operator) orderDurations(key, value any) bool {
-	k, ok := seconds(key)
-	v, also := seconds(value)
-	return ok && also && o.holdsFor(cmp.Compare(k, v))
 }
 
 // durations reads both sides as seconds, if at least one of the two is a text that is a duration, "0" not counting as one.

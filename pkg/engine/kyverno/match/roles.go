@@ -3,7 +3,6 @@ package match
 import (
 	"context"
 	"fmt"
-	"maps"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -81,5 +80,3 @@ func bindsOneOf(value any, names []string) bool {
 	}
 	return slices.Contains(names, name)
 }
-
-func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

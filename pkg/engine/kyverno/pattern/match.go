@@ -27,7 +27,12 @@ func match(c *limit.Clock, pattern, value any, at string) *Difference {
 	switch p := pattern.(type) {
 	case map[string]any:
 		if object, isMap := value.(map[string]any); isMap {
-			return matchMap(c, p, object, at)
+			for _, k := range keysOf(p) {
+				if d := k.match(c, object, at); d != nil {
+					return d
+				}
+			}
+			return nil
 		}
 	case []any:
 		if isList && len(p) > 0 {
@@ -47,15 +52,6 @@ func scalar(pattern, value any) *Difference {
 		return nil
 	}
 	return &Difference{Want: pattern, Got: value}
-}
-
-func matchMap(c *limit.Clock, pattern, object map[string]any, at string) *Difference {
-	for _, k := range keysOf(pattern) {
-		if d := k.match(c, object, at); d != nil {
-			return d
-		}
-	}
-	return nil
 }
 
 // key is a key of a pattern.

@@ -113,26 +113,21 @@ var orders = map[string][]int{"": {0}, "!": {-1, 1}, ">": {1}, ">=": {0, 1}, "<"
 // holds tries durations, then quantities, then text; the first that agrees
 // decides, so that `!5` holds for "5.0" as text although the amounts agree.
 func (t Term) holds(value any) bool {
-	if amount, ok := numberText(value); ok && (t.holdsForDuration(amount) || t.holdsForQuantity(amount)) {
-		return true
+	if amount, ok := numberText(value); ok {
+		want, isDuration := jmespath.ParseDuration(t.Text)
+		got, also := jmespath.ParseDuration(amount)
+		if isDuration && also && slices.Contains(orders[t.Operator], cmp.Compare(got, want)) {
+			return true
+		}
+		if want, err := jmespath.ParseQuantity(t.Text); err == nil {
+			got, err := jmespath.ParseQuantity(amount)
+			if err == nil && slices.Contains(orders[t.Operator], got.Cmp(want)) {
+				return true
+			}
+		}
 	}
 	shown, ok := scalarText(value)
 	return ok && (t.Operator == "" || t.Operator == "!") && selector.MatchWildcard(t.Text, shown) == (t.Operator == "")
-}
-
-func (t Term) holdsForDuration(amount string) bool {
-	want, ok := jmespath.ParseDuration(t.Text)
-	got, also := jmespath.ParseDuration(amount)
-	return ok && also && slices.Contains(orders[t.Operator], cmp.Compare(got, want))
-}
-
-func (t Term) holdsForQuantity(amount string) bool {
-	want, err := jmespath.ParseQuantity(t.Text)
-	if err != nil {
-		return false
-	}
-	got, err := jmespath.ParseQuantity(amount)
-	return err == nil && slices.Contains(orders[t.Operator], got.Cmp(want))
 }
 
 // numberText is the text that is read as an amount; null counts as zero.

@@ -24,7 +24,7 @@ func (m *merger) mergeList(live []any, values []*node, at *place) (value any, dr
 		return live, live == nil
 	}
 	if patch[0].kind != isMap {
-		i := slices.IndexFunc(live, isAMap)
+		i := slices.IndexFunc(live, func(v any) bool { return kindOf(v) == isMap })
 		if slices.ContainsFunc(patch, func(e *node) bool { return e.kind == isMap }) {
 			i = 0
 		}
@@ -92,13 +92,15 @@ func (m *merger) mergeElements(live []any, patch []*node, at *place) (any, bool)
 	return merged, live == nil && len(merged) == 0
 }
 
-func isAMap(v any) bool { return kindOf(v) == isMap }
-
 // anchored finds the live elements that an element with anchors patches.
 func (m *merger) anchored(e *node, live []any, sorted *elements, at *place) {
 	once := m.findOnce(e, live, at)
 	targets := selectTargets(e, live, at.listRule().keys)
-	patch := e.without(targets.namesToKeep(e))
+	keep := targets.names // which name the live element and so are not written, since a patch does not rename what it found; nor does Kyverno
+	if e.hasAnchored("name") {
+		keep = append(slices.Clip(keep), "name")
+	}
+	patch := e.without(keep)
 	m.noteNamed(patch, live, targets, at)
 	hit := false
 	var missed []*ConditionError
@@ -118,15 +120,6 @@ func (m *merger) anchored(e *node, live []any, sorted *elements, at *place) {
 	if !hit {
 		m.missed(e, live, missed, targets, at)
 	}
-}
-
-// namesToKeep are the keys that name the live element and so are not written, since
-// a patch does not rename what it found; nor does Kyverno.
-func (t targets) namesToKeep(e *node) []string {
-	if e.hasAnchored("name") {
-		return append(slices.Clip(t.names), "name")
-	}
-	return t.names
 }
 
 // plain finds the live element that an element without anchors patches, or makes

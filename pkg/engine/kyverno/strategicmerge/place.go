@@ -102,7 +102,10 @@ func (p *place) listRule() listRule {
 }
 
 func (p *place) lookListRule() *listRule {
-	keys := p.mapKeys()
+	var keys []string // of the schema's list type
+	if atom, _ := p.typ().Atom(); atom.List != nil && atom.List.ElementRelationship == schema.Associative {
+		keys = atom.List.Keys
+	}
 	rule := &listRule{known: len(keys) > 0}
 	if p.lists.Fields != nil && p.key != "" {
 		if strategies, key, known := p.lists.Fields.ListPatch(p.path()); known {
@@ -129,14 +132,6 @@ func (p *place) path() []string {
 		return nil
 	}
 	return append(p.parent.path(), p.key)
-}
-
-// mapKeys are the list-map keys of the list at this place; none where none are known.
-func (p *place) mapKeys() []string {
-	if atom, _ := p.typ().Atom(); atom.List != nil && atom.List.ElementRelationship == schema.Associative {
-		return atom.List.Keys
-	}
-	return nil
 }
 
 // typ is how the server types what is at this place.

@@ -2,8 +2,10 @@ package variables
 
 import (
 	"fmt"
+	"maps"
 	"path"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -85,7 +87,7 @@ func keyOf(fields map[string]any, name string) (string, bool) {
 	if _, ok := fields[name]; ok {
 		return name, true
 	}
-	for _, key := range sortedKeys(fields) {
+	for _, key := range slices.Sorted(maps.Keys(fields)) {
 		if _, plain := pattern.ParseKey(key); plain == name {
 			return key, true
 		}

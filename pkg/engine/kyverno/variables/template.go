@@ -156,7 +156,7 @@ func (p *parser) list(items []any, path []string) part {
 }
 
 func (p *parser) object(fields map[string]any, path []string) part {
-	keys := sortedKeys(fields)
+	keys := slices.Sorted(maps.Keys(fields))
 	parts := make([]part, 0, 2*len(keys)) // name and value of each
 	for _, key := range keys {
 		below := at(path, key)
@@ -333,8 +333,6 @@ func (r *renderer) query(expr *jmespath.Expression, path string) any {
 	}
 	return value
 }
-
-func sortedKeys(m map[string]any) []string { return slices.Sorted(maps.Keys(m)) }
 
 // maxQuoted is how much of an expression, and of a path, an error quotes, in bytes.
 const maxQuoted = 1000

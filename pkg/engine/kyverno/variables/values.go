@@ -81,7 +81,7 @@ func (v *Values) decode(of subject, n policydecode.Node) {
 		v.trees[of] = tree
 	}
 	f := n.Fields()
-	for _, name := range sortedKeys(f.Values) {
+	for _, name := range slices.Sorted(maps.Keys(f.Values)) {
 		if isName(f.At(name), name) {
 			lay(nested(split(name), f.Values[name]), tree)
 		}
@@ -158,7 +158,7 @@ func decodeBlocks(n policydecode.Node) []block {
 	for _, n := range blocks {
 		f := n.Fields()
 		b := block{}
-		for _, name := range sortedKeys(f.Values) {
+		for _, name := range slices.Sorted(maps.Keys(f.Values)) {
 			if !isName(f.At(name), name) {
 				continue
 			}
