@@ -227,29 +227,28 @@ func (from *Sources) decisive(err error) bool {
 	return err != nil && (from.Context.Err() != nil || Unsupported(err))
 }
 
-// dataPath is the jmesPath of a context entry, which may hold variables. A nil one
-// takes the data as it is.
+// dataPath is the jmesPath of a context entry, which may hold variables.
 type dataPath struct {
-	template *variables.Template
-	compiled *jmespath.Expression // when there are no variables
+	template      *variables.Template // nil to take the data as it is
+	notIdempotent string // as in source
 }
 
-func decodeDataPath(n policydecode.Node) *dataPath {
+func decodeDataPath(n policydecode.Node) (p dataPath) {
 	if n.Text() == "" {
-		return nil
+		return p
 	}
-	p := &dataPath{template: variables.Decode(n)}
+	p.template = variables.Decode(n)
+	p.notIdempotent = p.template.NotIdempotent()
 	if p.template != nil && p.template.Static() {
-		p.compiled = variables.DecodeExpression(n)
+		if x := variables.DecodeExpression(n); x != nil {
+			p.notIdempotent = x.NotIdempotent()
+		}
 	}
 	return p
 }
 
 // expression is the path with its variables resolved.
-func (p *dataPath) expression(s *variables.Scope) (*jmespath.Expression, error) {
-	if p.compiled != nil {
-		return p.compiled, nil
-	}
+func (p dataPath) expression(s *variables.Scope) (*jmespath.Expression, error) {
 	rendered, err := p.template.Render(s)
 	if err != nil {
 		return nil, err
@@ -262,8 +261,8 @@ func (p *dataPath) expression(s *variables.Scope) (*jmespath.Expression, error) 
 }
 
 // pick applies the path to data that has been read.
-func (p *dataPath) pick(s *variables.Scope, data any) (any, error) {
-	if p == nil {
+func (p dataPath) pick(s *variables.Scope, data any) (any, error) {
+	if p.template == nil {
 		return data, nil
 	}
 	expression, err := p.expression(s)
@@ -280,17 +279,6 @@ func search(expression *jmespath.Expression, s *variables.Scope, data any) (any,
 		return nil, fmt.Errorf("failed to apply JMESPath %s: %w", expression, err)
 	}
 	return result, nil
-}
-
-func (p *dataPath) notIdempotent() string {
-	switch {
-	case p == nil:
-		return ""
-	case p.compiled != nil:
-		return p.compiled.NotIdempotent()
-	default:
-		return p.template.NotIdempotent()
-	}
 }
 
 // textField is a string of a policy that may hold variables.

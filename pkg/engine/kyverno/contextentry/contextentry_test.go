@@ -66,7 +66,7 @@ func (c *loading) load(t *testing.T) (any, error) {
 		from.Globals.Add(u.GetName(), policydecode.Node{Report: &policydecode.Report{}, Value: g})
 	}
 	from.Values.Add(policydecode.Node{Report: strict(t), Value: c.Values})
-	s := variables.NewScope(jmespath.New(from.World.Now, 1))
+	s := variables.NewScope(jmespath.New(from.World.Now, 1, nil))
 	for name, value := range c.Names {
 		s.Set(name, value)
 	}

@@ -101,7 +101,7 @@ func decodeGlobalReference(f *policydecode.Fields) *source {
 		s := engine.Selection{Group: policydecode.GlobalContextKind.Group, Kind: policydecode.GlobalContextKind.Kind, Name: variables.Plain(name)}
 		return []engine.Ask{{Of: engine.AskObjects, What: what, Objects: s}}
 	}
-	return &source{load: load, asks: asks, notIdempotent: path.notIdempotent()}
+	return &source{load: load, asks: asks, notIdempotent: path.notIdempotent}
 }
 
 // globalData is the data of an entry, or one projection of it.

@@ -69,7 +69,7 @@ func decodeAPICall(f *policydecode.Fields) *source {
 		}
 		return value, nil
 	}
-	return &source{load: load, notIdempotent: path.notIdempotent(), asks: func(Globals) []engine.Ask { return []engine.Ask{call.ask("")} }}
+	return &source{load: load, notIdempotent: path.notIdempotent, asks: func(Globals) []engine.Ask { return []engine.Ask{call.ask("")} }}
 }
 
 // decodeConfigMap reads {data, metadata} of a ConfigMap, as Kyverno does; binaryData stays out. It is where the policy
@@ -142,7 +142,7 @@ func decodeImageLookup(f *policydecode.Fields) *source {
 		}
 		return path.pick(s, data)
 	}
-	return &source{load: load, notIdempotent: path.notIdempotent(), asks: func(Globals) []engine.Ask {
+	return &source{load: load, notIdempotent: path.notIdempotent, asks: func(Globals) []engine.Ask {
 		return []engine.Ask{{Of: engine.AskRegistry, What: written.written}}
 	}}
 }
@@ -176,7 +176,7 @@ func imageData(ctx context.Context, registry engine.ImageRegistry, reference str
 // for a failed path, and for an empty result only where there is no value.
 func decodeVariable(f *policydecode.Fields) *source {
 	given, path, fallback := variables.Decode(f.At("value")), decodeDataPath(f.At("jmesPath")), variables.Decode(f.At("default"))
-	if given == nil && path == nil && fallback == nil {
+	if given == nil && path.template == nil && fallback == nil {
 		f.Fail("needs a value, a jmesPath or a default")
 	}
 	load := func(from *Sources, s *variables.Scope) (any, error) {
@@ -184,7 +184,7 @@ func decodeVariable(f *policydecode.Fields) *source {
 		if err != nil {
 			return nil, err
 		}
-		if path != nil {
+		if path.template != nil {
 			query, err := path.expression(s)
 			if err != nil {
 				return nil, err
@@ -210,7 +210,7 @@ func decodeVariable(f *policydecode.Fields) *source {
 		}
 		return notNil(value)
 	}
-	return &source{load: load, notIdempotent: cmp.Or(path.notIdempotent(), given.NotIdempotent(), fallback.NotIdempotent())}
+	return &source{load: load, notIdempotent: cmp.Or(path.notIdempotent, given.NotIdempotent(), fallback.NotIdempotent())}
 }
 
 func notNil(value any) (any, error) {
