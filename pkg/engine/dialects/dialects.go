@@ -49,7 +49,7 @@ func project(w *engine.World, expression string, data any) (any, error) {
 	}
 	ctx, done := limit.Rule(context.Background(), compiled)
 	defer done()
-	return compiled.Search(jmespath.New(w.Now, w.Seed).WithClock(limit.ClockOf(ctx)), data)
+	return compiled.Search(jmespath.New(w.Now, w.Seed, limit.ClockOf(ctx)), data)
 }
 
 // OfKyverno reports whether Kyverno evaluates the policies of a language.

@@ -55,7 +55,7 @@ func (e *execution) begin() *variables.Scope {
 	if e.sink.Wants(engine.Unchanged) {
 		e.why = engine.NewReasons()
 	}
-	in := jmespath.New(e.world.Now, e.world.SeedOf(e.rule.ref, e.matched.Key, e.subject.Key)).WithClock(limit.ClockOf(e.ctx))
+	in := jmespath.New(e.world.Now, e.world.SeedOf(e.rule.ref, e.matched.Key, e.subject.Key), limit.ClockOf(e.ctx))
 	s := variables.NewScope(in)
 	e.scope = s
 	if e.matched.HoldsSecrets() {

@@ -36,7 +36,7 @@ type application struct {
 
 func TestPatchApply(t *testing.T) {
 	conformance.EachCase(t, "testdata/parts/apply.txtar", func(t *testing.T, c *application) {
-		s := variables.NewScope(jmespath.New(time.Unix(0, 0), 1))
+		s := variables.NewScope(jmespath.New(time.Unix(0, 0), 1, nil))
 		for name, value := range c.Names {
 			s.Set(name, value)
 		}

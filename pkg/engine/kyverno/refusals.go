@@ -166,7 +166,7 @@ func (c *checked) clusterScoped(kind any) bool {
 
 // check reports what Kyverno refuses in a part of a policy.
 func (c *checked) check(n policydecode.Node, checks []check) {
-	seen, in := c.see(mapping(n.Value)), jmespath.New(time.Time{}, 0)
+	seen, in := c.see(mapping(n.Value)), jmespath.New(time.Time{}, 0, nil)
 	for _, k := range checks {
 		seen["value"], _, _ = unstructured.NestedFieldNoCopy(mapping(n.Value), strings.Split(k.place, ".")...)
 		if refused, err := k.refused.Search(in, seen); err == nil && jmespath.Truthy(refused) {

@@ -51,7 +51,7 @@ func TestTargetNaming(t *testing.T) {
 }
 
 func (c *naming) subjects(t *testing.T, entry *target) string {
-	s := variables.NewScope(jmespath.New(time.Unix(0, 0), 1))
+	s := variables.NewScope(jmespath.New(time.Unix(0, 0), 1, nil))
 	for name, value := range c.Names {
 		s.Set(name, value)
 	}

@@ -79,7 +79,7 @@ func request(object map[string]any) map[string]any {
 }
 
 func kyvernoScope(object map[string]any) *variables.Scope {
-	s := variables.NewScope(jmespath.New(time.Unix(0, 0), 1))
+	s := variables.NewScope(jmespath.New(time.Unix(0, 0), 1, nil))
 	s.Set("request", request(object))
 	s.Set("serviceAccountName", "builder")
 	s.Set("serviceAccountNamespace", "shop")

@@ -270,7 +270,7 @@ func (c *callOf) folded(name string) (Value, bool) {
 	if err != nil {
 		return Value{}, false
 	}
-	value, err := call.Search(jmespath.New(time.Time{}, 0), nil)
+	value, err := call.Search(jmespath.New(time.Time{}, 0, nil), nil)
 	return Constant(value), err == nil
 }
 

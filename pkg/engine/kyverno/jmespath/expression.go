@@ -121,16 +121,10 @@ type Interpreter struct {
 	clock  *limit.Clock
 }
 
-// New returns an interpreter for a moment and a seed. Two interpreters that are
-// made alike answer the same series of queries alike.
-func New(now time.Time, seed uint64) *Interpreter {
-	return &Interpreter{now: now, random: randomtext.New(seed)}
-}
-
-// WithClock makes searches end when the time of a rule has passed. It returns the interpreter.
-func (in *Interpreter) WithClock(c *limit.Clock) *Interpreter {
-	in.clock = c
-	return in
+// New returns an interpreter for a moment and a seed, whose searches end when the time of a rule has passed; the clock may be nil. Two
+// interpreters that are made alike answer the same series of queries alike.
+func New(now time.Time, seed uint64, c *limit.Clock) *Interpreter {
+	return &Interpreter{now, randomtext.New(seed), c}
 }
 
 // Clock returns that of the rule; nil if there is none.

@@ -35,7 +35,7 @@ func search(t testing.TB, expr string, data any) (any, error) {
 	if err != nil {
 		t.Fatalf("Compile(%s): %v", expr, err)
 	}
-	return compiled.Search(jmespath.New(now, 1), data)
+	return compiled.Search(jmespath.New(now, 1, nil), data)
 }
 
 // cases are the sections of testdata: lines of an expression and what it gives for some data.
@@ -112,7 +112,7 @@ func TestRandomBySeed(t *testing.T) {
 		}
 		return drawn.([]any)
 	}
-	in := jmespath.New(now, 1)
+	in := jmespath.New(now, 1, nil)
 	first, next := draw(in), draw(in)
 	if !regexp.MustCompile("^[a-z]{20}$").MatchString(first[0].(string)) {
 		t.Errorf("%v does not match the pattern", first[0])
@@ -120,10 +120,10 @@ func TestRandomBySeed(t *testing.T) {
 	if first[0] == first[1] || first[0] == next[0] {
 		t.Errorf("texts repeat: %v, then %v", first, next)
 	}
-	if diff := cmp.Diff(first, draw(jmespath.New(now, 1))); diff != "" {
+	if diff := cmp.Diff(first, draw(jmespath.New(now, 1, nil))); diff != "" {
 		t.Errorf("one seed gives two series:\n%s", diff)
 	}
-	if other := draw(jmespath.New(now, 2)); first[0] == other[0] {
+	if other := draw(jmespath.New(now, 2, nil)); first[0] == other[0] {
 		t.Errorf("two seeds give %v", first)
 	}
 }
@@ -194,7 +194,7 @@ func TestSearchLimits(t *testing.T) {
 			defer cancel()
 			ctx, done := limit.Rule(ctx, compiled)
 			defer done()
-			result, err := compiled.Search(jmespath.New(now, 1).WithClock(limit.ClockOf(ctx)), decode(t, `{"a": [1, 2, 3]}`))
+			result, err := compiled.Search(jmespath.New(now, 1, limit.ClockOf(ctx)), decode(t, `{"a": [1, 2, 3]}`))
 			if err == nil {
 				t.Errorf("got %.60v, want a limit", result)
 			}
@@ -263,8 +263,8 @@ func FuzzSearch(f *testing.F) {
 		if utiljson.Unmarshal([]byte(text), &data) != nil {
 			data = decode(t, object)
 		}
-		first, firstErr := compiled.Search(jmespath.New(now, 7), data)
-		second, secondErr := compiled.Search(jmespath.New(now, 7), data)
+		first, firstErr := compiled.Search(jmespath.New(now, 7, nil), data)
+		second, secondErr := compiled.Search(jmespath.New(now, 7, nil), data)
 		if (firstErr == nil) != (secondErr == nil) || !cmp.Equal(first, second) {
 			t.Errorf("%q: first %v, %v; then %v, %v", expr, first, firstErr, second, secondErr)
 		}

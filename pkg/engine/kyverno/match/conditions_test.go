@@ -13,7 +13,7 @@ import (
 
 func scope(t testing.TB) *variables.Scope {
 	t.Helper()
-	s := variables.NewScope(jmespath.New(time.Unix(0, 0), 1))
+	s := variables.NewScope(jmespath.New(time.Unix(0, 0), 1, nil))
 	s.Set("request", decode(t, `{"operation": "UPDATE", "object": {"spec": {"replicas": 3, "list": ["a", "b"]}}}`))
 	return s
 }

@@ -13,7 +13,7 @@ import (
 )
 
 func newScope() *variables.Scope {
-	return variables.NewScope(jmespath.New(time.Unix(0, 0), 1))
+	return variables.NewScope(jmespath.New(time.Unix(0, 0), 1, nil))
 }
 
 // evaluate compiles an expression, and evaluates it on a scope.
