@@ -90,10 +90,7 @@ func (r *rule) source() engine.RuleRef {
 
 // nameOf is "name", or "namespace/name".
 func nameOf(d engine.Document) string {
-	if ns := d.Key.Namespace; ns != "" {
-		return ns + "/" + d.Key.Name
-	}
-	return d.Key.Name
+	return strings.TrimPrefix(d.Key.Namespace+"/"+d.Key.Name, "/")
 }
 
 // describe describes the rule as its document has it.
@@ -103,8 +100,7 @@ func (r *rule) describe() engine.Description {
 		Where: r.where(), Operations: r.match.Operations(), AsksOperation: r.asksOperation, Gap: r.gap,
 	}
 	if r.written != r.ref.Rule {
-		d.From = r.ref
-		d.From.Rule = r.written
+		d.From = r.source()
 	}
 	for _, t := range r.targets {
 		d.Existing = engine.ByTrigger

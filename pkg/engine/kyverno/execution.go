@@ -83,7 +83,7 @@ func (e *execution) begin() *variables.Scope {
 // define makes context entries known to a scope, none of them loaded.
 func (e *execution) define(s *variables.Scope, entries contextentry.Entries) {
 	in := e.inputs()
-	entries.Define(s, &contextentry.Sources{Context: e.ctx, World: e.world, Globals: in.globals, Values: in.values}, e.isGiven)
+	entries.Define(s, &contextentry.Sources{Context: e.ctx, World: e.world, Globals: in.globals, Values: &in.values}, e.isGiven)
 }
 
 // images are those of the matched object, with what the user gives laid over.

@@ -19,8 +19,8 @@ import (
 type inputs struct {
 	exceptions []*exception
 	globals    contextentry.Globals
-	values     *variables.Values // nil when the user gives none
-	lists      sync.Map          // of *strategicmerge.Lists, by kind
+	values     variables.Values // which the user gives
+	lists      sync.Map         // of *strategicmerge.Lists, by kind
 }
 
 // listsOf returns how the lists of a kind merge that has a schema. It is looked up once for all rules and objects.
@@ -45,9 +45,6 @@ func (in *inputs) add(r *policydecode.Report, d engine.Document) {
 		}
 		in.globals.Add(d.Key.Name, root)
 	case valuesKind.Kind:
-		if in.values == nil {
-			in.values = variables.NewValues()
-		}
 		in.values.Add(root)
 	}
 }

@@ -230,7 +230,7 @@ func (from *Sources) decisive(err error) bool {
 // dataPath is the jmesPath of a context entry, which may hold variables.
 type dataPath struct {
 	template      *variables.Template // nil to take the data as it is
-	notIdempotent string // as in source
+	notIdempotent string              // as in source
 }
 
 func decodeDataPath(n policydecode.Node) (p dataPath) {

@@ -60,7 +60,7 @@ func (c *loading) load(t *testing.T) (any, error) {
 	report := strict(t)
 	report.Namespace = c.Namespace
 	entries := contextentry.Decode(policydecode.Node{Report: report, Path: "spec.rules[0].context", Value: any(c.Context)})
-	from := &contextentry.Sources{Context: t.Context(), World: c.world(t), Globals: contextentry.Globals{}, Values: variables.NewValues()}
+	from := &contextentry.Sources{Context: t.Context(), World: c.world(t), Globals: contextentry.Globals{}, Values: &variables.Values{}}
 	for _, g := range c.Globals {
 		u := &unstructured.Unstructured{Object: g}
 		from.Globals.Add(u.GetName(), policydecode.Node{Report: &policydecode.Report{}, Value: g})

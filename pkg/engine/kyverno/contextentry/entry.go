@@ -35,7 +35,7 @@ type Sources struct {
 	Context context.Context // of the evaluation, which Sources do not outlive
 	World   *engine.World
 	Globals Globals           // among the documents of the run; others are in the cluster
-	Values  *variables.Values // what the user answers in place of servers; may be nil
+	Values  *variables.Values // what the user answers in place of servers
 }
 
 // ask gets what is asked for once in a run. The time that others take does not count.

@@ -60,9 +60,6 @@ func (v *Values) addAnswers(n policydecode.Node) {
 // server or to a URL; an answer for its method comes before one for all methods. The error is a *StatusError
 // where the given status is no success.
 func (v *Values) Answer(method, target string) (body any, given bool, err error) {
-	if v == nil {
-		return nil, false, nil
-	}
 	var found *answer
 	for i, a := range v.answers {
 		if a.target == target && (a.method == method || (a.method == "" && found == nil)) {
@@ -125,10 +122,10 @@ func DecodeExpression(n policydecode.Node) *jmespath.Expression {
 // Entry returns what the user gives for a GlobalContextEntry or one of its projections
 // (cmd/cli/kubectl-kyverno/store/mock.go).
 func (v *Values) Entry(in *jmespath.Interpreter, name, part string) (value any, given bool, err error) {
-	if v == nil || v.entries[name] == nil {
+	e := v.entries[name]
+	if e == nil {
 		return nil, false, nil
 	}
-	e := v.entries[name]
 	value = e.data
 	if e.root != nil {
 		if value, err = e.root.Search(in, value); err != nil {

@@ -12,7 +12,7 @@ import (
 )
 
 // Values are what a user gives for what policies read. They are immutable once
-// decoded; nil gives nothing.
+// decoded; the zero value gives nothing.
 type Values struct {
 	trees    map[subject]valuesTree
 	elements map[subject][]block
@@ -29,14 +29,12 @@ type subject struct{ policy, rule, object string }
 // block holds the values for the elements of one foreach, by variable.
 type block map[string][]any
 
-// NewValues returns values that give nothing yet.
-func NewValues() *Values {
-	return &Values{trees: map[subject]valuesTree{}, elements: map[subject][]block{}, entries: map[string]*entry{}}
-}
-
 // Add reads a Values document, which overrides those before it.
 // What is wrong or unknown goes to the node's report.
 func (v *Values) Add(n policydecode.Node) {
+	if v.trees == nil {
+		*v = Values{trees: map[subject]valuesTree{}, elements: map[subject][]block{}, entries: map[string]*entry{}}
+	}
 	f := n.Fields()
 	f.Accept("apiVersion", "kind", "metadata")
 	v.decode(subject{}, f.At("globalValues"))
@@ -177,9 +175,6 @@ func decodeBlocks(n policydecode.Node) []block {
 // object, by the first parts of their names: those of the rule before those of the object, before the global ones.
 // They must not be modified.
 func (v *Values) Given(policy, rule, object string) map[string]any {
-	if v == nil {
-		return nil
-	}
 	given := v.trees[subject{}]
 	for _, of := range []subject{{policy: policy, object: object}, {policy: policy, rule: rule}} {
 		if above := v.trees[of]; len(above) > 0 {
@@ -192,9 +187,6 @@ func (v *Values) Given(policy, rule, object string) map[string]any {
 // Element returns the values for one element of a foreach, of which index counts the
 // outermost ones of the rule; nil when there are none.
 func (v *Values) Element(policy, rule string, foreach, element int) map[string]any {
-	if v == nil {
-		return nil
-	}
 	blocks := v.elements[subject{policy: policy, rule: rule}]
 	switch {
 	case len(blocks) == 1:
@@ -217,9 +209,6 @@ func (v *Values) Element(policy, rule string, foreach, element int) map[string]a
 // GivesElements reports whether the elements of some foreach of a rule have values
 // whose names start with a name.
 func (v *Values) GivesElements(policy, rule, name string) bool {
-	if v == nil {
-		return false
-	}
 	for _, b := range v.elements[subject{policy: policy, rule: rule}] {
 		for dotted := range b {
 			if split(dotted)[0] == name {

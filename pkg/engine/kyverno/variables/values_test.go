@@ -17,7 +17,7 @@ import (
 // load reads the documents of testdata/values.txtar in the given order.
 func load(t *testing.T, names ...string) *variables.Values {
 	t.Helper()
-	v := variables.NewValues()
+	v := &variables.Values{}
 	for _, name := range names {
 		r := &policydecode.Report{Warn: func(e engine.CompileError) { t.Errorf("%s: %v", name, &e) }}
 		v.Add(policydecode.Node{Report: r, Value: document(t, name).Object})
@@ -84,7 +84,7 @@ func TestValuesNamespaces(t *testing.T) {
 }
 
 func TestValuesEmpty(t *testing.T) {
-	var v *variables.Values
+	var v variables.Values
 	_, answered, _ := v.Answer("GET", "/version")
 	_, entry, _ := v.Entry(nil, "a", "")
 	if len(v.Given("p", "r", "o")) > 0 || v.Element("p", "r", 0, 0) != nil || v.Operation("p", "o") != "" || v.GivesElements("p", "r", "a") || answered || entry {
