@@ -10,9 +10,9 @@ package junit
 
 import (
 	"encoding/xml"
-	"fmt"
 	"io"
 	"strings"
+	"text/template"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/evaluation"
@@ -34,23 +34,72 @@ type Report struct {
 
 // suite is the test suite of a policy.
 type suite struct {
-	name, pkg, origin, severity      string
-	tests, failures, errors, skipped int
-	cases                            strings.Builder
+	Name, Package, Origin, Severity string
+	Cases                           []testCase
+	Counts                          map[string]int // of the cases, by Result
 }
+
+// testCase is the result of a rule on an object.
+type testCase struct {
+	Name    string
+	Result  string // "failure", "error", "skipped"; empty for a test that passed
+	Type    string // of the result
+	Message string
+	Details string
+}
+
+// document is the report of suites. The result of a case is an element of its name.
+var document = template.Must(template.New("junit").Funcs(template.FuncMap{"attribute": attribute, "text": text}).Parse( //nolint:gochecknoglobals // an immutable table
+	`<?xml version="1.0" encoding="UTF-8"?>
+<testsuites>
+{{- range $id, $suite := .}}
+  <testsuite id="{{$id}}" name={{attribute .Name}} package={{attribute .Package}} tests="{{len .Cases}}" failures="{{index .Counts "failure"}}" errors="{{index .Counts "error"}}" skipped="{{index .Counts "skipped"}}" time="0">
+{{- if .Origin}}
+    <properties>
+      <property name="origin" value={{attribute .Origin}}/>
+{{- with .Severity}}
+      <property name="severity" value={{attribute .}}/>
+{{- end}}
+    </properties>
+{{- end}}
+{{- range .Cases}}
+    <testcase name={{attribute .Name}} classname={{attribute $suite.Class}} time="0"
+{{- if .Result}}>
+      <{{.Result}} type={{attribute .Type}} message={{attribute .Message}}{{if .Details}}>{{text .Details}}</{{.Result}}>{{else}}/>{{end}}
+    </testcase>
+{{- else if .Details}}>
+      <system-out>{{text .Details}}</system-out>
+    </testcase>
+{{- else}}/>{{end}}
+{{- end}}
+  </testsuite>
+{{- end}}
+</testsuites>
+`))
 
 // Add adds a test case for each finding.
 func (p *Report) Add(object *report.Object) error {
 	for i := range object.Findings {
 		f := &object.Findings[i]
-		name := object.Name
+		at := testCase{Name: object.Name, Type: f.Outcome, Message: f.Message, Details: f.Details()}
 		if f.Rule.Rule != "" {
-			name = f.Rule.Rule + ": " + name
+			at.Name = f.Rule.Rule + ": " + at.Name
 		}
 		if f.Rule.Via != "" {
-			name += " via " + f.Rule.Via
+			at.Name += " via " + f.Rule.Via
 		}
-		p.suiteOf(f.Rule).add(name, f)
+		switch f.Verdict {
+		case report.Fail:
+			if at.Result = "failure"; f.Outcome == string(engine.Changed) { // else it is of a comparison
+				at.Type = "would-change"
+			}
+		case report.Error:
+			at.Result = "error"
+		case report.Skip:
+			at.Result = "skipped"
+		case report.Pass:
+		}
+		p.suiteOf(f.Rule).add(at)
 	}
 	return nil
 }
@@ -58,8 +107,8 @@ func (p *Report) Add(object *report.Object) error {
 // suiteOf is the suite of a rule's policy.
 func (p *Report) suiteOf(r engine.RuleRef) *suite {
 	s := p.suite(strings.TrimSpace(r.Dialect+" "+r.Policy), r.Dialect)
-	if s.origin == "" {
-		s.origin, s.severity = r.Origin, r.Severity
+	if s.Origin == "" {
+		s.Origin, s.Severity = r.Origin, r.Severity
 	}
 	return s
 }
@@ -67,59 +116,21 @@ func (p *Report) suiteOf(r engine.RuleRef) *suite {
 func (p *Report) suite(name, pkg string) *suite {
 	s := p.index[name]
 	if s == nil {
-		s = &suite{name: name, pkg: pkg}
+		s = &suite{Name: name, Package: pkg, Counts: map[string]int{}}
 		p.index[name] = s
 		p.suites = append(p.suites, s)
 	}
 	return s
 }
 
-func (s *suite) add(name string, f *report.Finding) {
-	s.tests++
-	fmt.Fprintf(&s.cases, "    <testcase name=%s classname=%s time=\"0\"", attribute(name), attribute(className(s)))
-	body := s.result(f)
-	if body == "" {
-		s.cases.WriteString("/>\n")
-	} else {
-		s.cases.WriteString(">\n" + body + "    </testcase>\n")
-	}
+func (s *suite) add(c testCase) {
+	s.Cases = append(s.Cases, c)
+	s.Counts[c.Result]++
 }
 
-// result is what stands in a test case, and counts it.
-func (s *suite) result(f *report.Finding) string {
-	details := f.Details()
-	switch f.Verdict {
-	case report.Fail:
-		s.failures++
-		kind := "would-change"
-		if f.Outcome != string(engine.Changed) { // of a comparison
-			kind = f.Outcome
-		}
-		return element("failure", kind, f.Message, details)
-	case report.Error:
-		s.errors++
-		return element("error", f.Outcome, f.Message, details)
-	case report.Skip:
-		s.skipped++
-		return element("skipped", f.Outcome, f.Message, details)
-	case report.Pass:
-	}
-	if details == "" {
-		return ""
-	}
-	return "      <system-out>" + text(details) + "</system-out>\n"
-}
-
-// problems is the suite of what went wrong beside the objects.
-const problems = "kubectl-mutate problems"
-
-// Problem adds a test case in error.
+// Problem adds a test case in error to a suite of what went wrong beside the objects.
 func (p *Report) Problem(problem report.Problem) error {
-	s := p.suite(problems, "kubectl-mutate")
-	s.tests++
-	s.errors++
-	fmt.Fprintf(&s.cases, "    <testcase name=%s classname=%s time=\"0\">\n%s    </testcase>\n",
-		attribute(problem.Where), attribute(className(s)), element("error", "problem", problem.Text, ""))
+	p.suite("kubectl-mutate problems", "kubectl-mutate").add(testCase{Name: problem.Where, Result: "error", Type: "problem", Message: problem.Text})
 	return nil
 }
 
@@ -129,46 +140,13 @@ func (p *Report) Write(s evaluation.Summary) error {
 	for i := range s.Rules {
 		p.suiteOf(s.Rules[i].Rule)
 	}
-	if _, err := io.WriteString(p.out, "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites>\n"); err != nil {
-		return err
-	}
-	for i, s := range p.suites {
-		if _, err := io.WriteString(p.out, s.start(i)+s.cases.String()+"  </testsuite>\n"); err != nil {
-			return err
-		}
-	}
-	_, err := io.WriteString(p.out, "</testsuites>\n")
-	return err
+	return document.Execute(p.out, p.suites)
 }
 
-// start is the start tag of a suite and what stands before its cases.
-func (s *suite) start(id int) string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "  <testsuite id=\"%d\" name=%s package=%s tests=\"%d\" failures=\"%d\" errors=\"%d\" skipped=\"%d\" time=\"0\">\n",
-		id, attribute(s.name), attribute(s.pkg), s.tests, s.failures, s.errors, s.skipped)
-	if s.origin != "" {
-		fmt.Fprintf(&b, "    <properties>\n      <property name=\"origin\" value=%s/>\n", attribute(s.origin))
-		if s.severity != "" {
-			fmt.Fprintf(&b, "      <property name=\"severity\" value=%s/>\n", attribute(s.severity))
-		}
-		b.WriteString("    </properties>\n")
-	}
-	return b.String()
-}
-
-// className makes consumers group the test cases by dialect and policy: they take
+// Class makes consumers group the test cases by dialect and policy: they take
 // what stands before the last dot for a package.
-func className(s *suite) string {
-	return s.pkg + "." + strings.ReplaceAll(strings.TrimPrefix(s.name, s.pkg+" "), ".", "_")
-}
-
-// element is one that stands in a test case.
-func element(name, kind, message, body string) string {
-	start := "      <" + name + " type=" + attribute(kind) + " message=" + attribute(message)
-	if body == "" {
-		return start + "/>\n"
-	}
-	return start + ">" + text(body) + "</" + name + ">\n"
+func (s *suite) Class() string {
+	return s.Package + "." + strings.ReplaceAll(strings.TrimPrefix(s.Name, s.Package+" "), ".", "_")
 }
 
 // attribute is a quoted value. What no XML document may hold becomes U+FFFD.
