@@ -14,6 +14,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"text/template"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -71,7 +72,6 @@ func New(api API, o output.Options) *Report {
 type Report struct {
 	api      API
 	out      io.Writer
-	yaml     document // of one report, used again
 	written  bool
 	problems []report.Finding
 }
@@ -81,9 +81,7 @@ func (p *Report) Add(object *report.Object) error {
 	if len(object.Findings) == 0 {
 		return nil
 	}
-	p.report(nameOf(object), object.Key, object.Findings)
-	p.scope(object.Key)
-	if err := p.write(); err != nil {
+	if err := p.report(nameOf(object), object.Key, object.Findings); err != nil {
 		return fmt.Errorf("%s: %w", object.Name, err)
 	}
 	return nil
@@ -110,8 +108,7 @@ func (p *Report) Problem(problem report.Problem) error {
 // Write writes the report of the problems, if there are any.
 func (p *Report) Write(evaluation.Summary) error {
 	if len(p.problems) > 0 {
-		p.report(source+"-problems", engine.ObjectKey{}, p.problems)
-		return p.write()
+		return p.report(source+"-problems", engine.ObjectKey{}, p.problems)
 	}
 	if p.written {
 		return nil
@@ -120,110 +117,75 @@ func (p *Report) Write(evaluation.Summary) error {
 	return err
 }
 
-// report begins a document with all but its scope.
-func (p *Report) report(name string, of engine.ObjectKey, findings []report.Finding) {
-	d := &p.yaml
-	d.Reset()
-	d.WriteString("---\n")
+// report writes a report on an object, or on none.
+func (p *Report) report(name string, of engine.ObjectKey, findings []report.Finding) error {
+	p.written = true
 	kind := p.api.clusterKind
 	if of.Namespace != "" {
 		kind = p.api.kind
 	}
-	d.field(0, "apiVersion", p.api.apiVersion)
-	d.field(0, "kind", kind)
-	d.WriteString("metadata:\n")
-	if of.Cluster != "" {
-		d.WriteString("  annotations:\n")
-		d.field(4, clusterAnnotation, of.Cluster)
-	}
-	d.WriteString("  labels:\n")
-	d.field(4, "app.kubernetes.io/managed-by", source)
-	d.field(2, "name", name)
-	d.optional(2, "namespace", of.Namespace)
-	d.WriteString("results:\n")
 	counts := map[report.Verdict]int{}
 	for i := range findings {
 		counts[findings[i].Verdict]++
-		d.result(&findings[i])
 	}
-	d.WriteString("summary:\n")
-	for _, v := range []report.Verdict{report.Error, report.Fail, report.Pass, report.Skip, "warn"} {
-		fmt.Fprintf(d, "  %s: %d\n", v, counts[v])
+	var b bytes.Buffer // a report is written at once
+	err := manifest.Execute(&b, map[string]any{
+		"APIVersion": p.api.apiVersion, "Kind": kind, "HasSource": p.api.source, "Name": name, "Of": of, "Findings": findings, "Counts": counts,
+		"Group": of.GroupVersionKind().GroupVersion().String(), "UID": string(of.UID),
+	})
+	if err == nil {
+		_, err = p.out.Write(b.Bytes())
 	}
-	if p.api.source {
-		d.field(0, "source", source)
-	}
-}
-
-func (d *document) result(f *report.Finding) {
-	d.WriteString("- category: Mutation\n")
-	d.field(2, "message", f.Message)
-	d.field(2, "policy", f.Rule.Policy)
-	begun := false
-	for _, property := range [][2]string{
-		{"details", f.Details()}, {"dialect", f.Rule.Dialect}, {"origin", f.Rule.Origin}, {"outcome", f.Outcome}, {"via", f.Rule.Via},
-	} {
-		if property[1] != "" && !begun {
-			d.WriteString("  properties:\n")
-			begun = true
-		}
-		d.optional(4, property[0], property[1])
-	}
-	d.field(2, "result", string(f.Verdict))
-	d.optional(2, "rule", f.Rule.Rule)
-	d.WriteString("  scored: true\n")
-	d.optional(2, "severity", f.Rule.Severity)
-	d.field(2, "source", source)
-}
-
-// scope refers to the object.
-func (p *Report) scope(k engine.ObjectKey) {
-	d := &p.yaml
-	d.WriteString("scope:\n")
-	d.field(2, "apiVersion", k.GroupVersionKind().GroupVersion().String())
-	d.field(2, "kind", k.Kind)
-	d.field(2, "name", k.Name)
-	d.optional(2, "namespace", k.Namespace)
-	d.optional(2, "uid", string(k.UID))
-}
-
-func (p *Report) write() error {
-	p.written = true
-	_, err := p.out.Write(p.yaml.Bytes())
 	return err
 }
 
-// document is a YAML document of fields that are texts. A library that writes
-// any value takes as long for a report as a whole preview.
-type document struct{ bytes.Buffer }
-
-// field writes a text behind its name.
-func (d *document) field(indent int, name, text string) {
-	margin := strings.Repeat(" ", indent)
-	d.WriteString(margin + name + ": ")
-	switch {
-	case strings.ContainsFunc(text, unprintable):
-		d.WriteString(strconv.QuoteToASCII(text)) // its escapes are among YAML's
-	case strings.TrimSpace(text) != text && strings.Contains(text, "\n"):
-		d.WriteString(strconv.QuoteToASCII(text)) // what is a block's own margin, and its end, would be in doubt
-	case strings.Contains(text, "\n"):
-		d.WriteString("|-")
-		for line := range strings.SplitSeq(text, "\n") {
-			d.WriteString("\n" + margin + "  " + line)
-		}
-	case plain.MatchString(text) && !word.MatchString(text):
-		d.WriteString(text)
-	default:
-		d.WriteString("'" + strings.ReplaceAll(text, "'", "''") + "'")
-	}
-	d.WriteByte('\n')
+// verdicts are those that a report counts.
+func verdicts() []report.Verdict {
+	return []report.Verdict{report.Error, report.Fail, report.Pass, report.Skip, "warn"}
 }
 
-// optional writes a field unless it is empty.
-func (d *document) optional(indent int, name, text string) {
-	if text != "" {
-		d.field(indent, name, text)
+// manifest is a report. A library that writes any value takes as long for it as a whole preview.
+var manifest = template.Must(template.New("report").Funcs(template.FuncMap{"field": field, "optional": optional, "verdicts": verdicts}).Parse( //nolint:gochecknoglobals // an immutable table
+	`---
+{{field 0 "apiVersion" .APIVersion}}{{field 0 "kind" .Kind}}metadata:
+{{if .Of.Cluster}}  annotations:
+{{field 4 "` + clusterAnnotation + `" .Of.Cluster}}{{end}}  labels:
+    app.kubernetes.io/managed-by: ` + source + `
+{{field 2 "name" .Name}}{{optional 2 "namespace" .Of.Namespace}}results:
+{{range .Findings}}- category: Mutation
+{{field 2 "message" .Message}}{{field 2 "policy" .Rule.Policy}}{{with print (optional 4 "details" .Details) (optional 4 "dialect" .Rule.Dialect) (optional 4 "origin" .Rule.Origin)
+	(optional 4 "outcome" .Outcome) (optional 4 "via" .Rule.Via)}}  properties:
+{{.}}{{end}}  result: {{.Verdict}}
+{{optional 2 "rule" .Rule.Rule}}  scored: true
+{{optional 2 "severity" .Rule.Severity}}  source: ` + source + `
+{{end}}summary:
+{{range $verdict := verdicts}}  {{$verdict}}: {{index $.Counts $verdict}}
+{{end}}{{if .HasSource}}source: ` + source + `
+{{end}}{{if .Of.Kind}}scope:
+{{field 2 "apiVersion" .Group}}{{field 2 "kind" .Of.Kind}}{{field 2 "name" .Of.Name}}{{optional 2 "namespace" .Of.Namespace}}{{optional 2 "uid" .UID}}{{end}}`))
+
+// field is a line with a name and a text behind it.
+func field(indent int, name, text string) string {
+	margin := strings.Repeat(" ", indent)
+	switch {
+	case strings.ContainsFunc(text, unprintable):
+		text = strconv.QuoteToASCII(text) // its escapes are among YAML's
+	case strings.TrimSpace(text) != text && strings.Contains(text, "\n"):
+		text = strconv.QuoteToASCII(text) // what is a block's own margin, and its end, would be in doubt
+	case strings.Contains(text, "\n"):
+		text = "|-\n" + margin + "  " + strings.ReplaceAll(text, "\n", "\n"+margin+"  ")
+	case !plain.MatchString(text) || word.MatchString(text):
+		text = "'" + strings.ReplaceAll(text, "'", "''") + "'"
 	}
+	return margin + name + ": " + text + "\n"
+}
+
+// optional is a field, unless it is empty.
+func optional(indent int, name, text string) string {
+	if text == "" {
+		return ""
+	}
+	return field(indent, name, text)
 }
 
 var (

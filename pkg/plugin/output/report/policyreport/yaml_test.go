@@ -21,20 +21,16 @@ func FuzzField(f *testing.F) {
 		if !utf8.ValidString(text) {
 			t.Skip("no text of JSON")
 		}
-		var d document
-		d.field(0, "first", text)
-		d.WriteString("in:\n")
-		d.field(2, "second", text)
-		d.field(2, "last", "end")
+		d := field(0, "first", text) + "in:\n" + field(2, "second", text) + field(2, "last", "end")
 		var got struct {
 			First string
 			In    struct{ Second, Last string }
 		}
-		if err := yaml.UnmarshalStrict(d.Bytes(), &got); err != nil {
-			t.Fatalf("%q: %v\n%s", text, err, d.String())
+		if err := yaml.UnmarshalStrict([]byte(d), &got); err != nil {
+			t.Fatalf("%q: %v\n%s", text, err, d)
 		}
 		if got.First != text || got.In.Second != text || got.In.Last != "end" {
-			t.Errorf("%q: got %+v\n%s", text, got, d.String())
+			t.Errorf("%q: got %+v\n%s", text, got, d)
 		}
 	})
 }
