@@ -165,10 +165,6 @@ func (e Entry) Masked() Entry {
 		e.Object, e.Partial, e.Steps, e.Impacts, e.shown = e.shown.Object, e.shown.Partial, e.shown.Steps, e.shown.Impacts, nil
 	}
 	e.Partial = redact.Partial(e.Partial, e.Object)
-	e.Steps = slices.Clone(e.Steps)
-	for i := range e.Steps {
-		e.Steps[i] = redact.Step(&e.Steps[i])
-	}
 	return e
 }
 

@@ -8,7 +8,6 @@
 package redact
 
 import (
-	"errors"
 	"maps"
 	"slices"
 
@@ -90,20 +89,6 @@ func Holder(c *engine.Change, f *engine.FieldChange) *unstructured.Unstructured 
 		return c.Before
 	}
 	return c.After
-}
-
-// Step returns a step as files and reports have it: without objects, and with its reason as a string.
-func Step(s *engine.Step) engine.Step {
-	out := *s
-	out.After = nil
-	out.Fields = slices.Clone(s.Fields)
-	for i := range out.Fields {
-		out.Fields[i].From, out.Fields[i].To = nil, nil
-	}
-	if s.Err != nil {
-		out.Err = errors.New(s.Err.Error())
-	}
-	return out
 }
 
 // Partial returns the change of an object without what is secret: masks stand in the place of such values, and their fields are
