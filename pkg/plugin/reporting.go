@@ -22,13 +22,7 @@ import (
 // WritePrinters print a run that writes.
 type WritePrinters struct {
 	Shown   output.Printer // what -o prints
-	Reports writeReports   // what --report writes
-}
-
-// writeReports are formats.Reports, or on one cluster of several its part of them.
-type writeReports interface {
-	output.Printer
-	HasErrors() bool
+	Reports output.Printer // what --report writes
 }
 
 // writing returns the printers of a run that writes, and its executor, which reports to them: of the only cluster, or of one of several.
@@ -81,12 +75,12 @@ func printProblems(p output.Printer, problems []error) error {
 // reported adds the error that ended a run to its reports, unless their objects have it
 // already, writes the reports, and returns the exit code and error of the run. Reports that
 // cannot be written leave a run incomplete.
-func reported(r writeReports, code int, err error) (int, error) {
+func reported(r output.Printer, code int, err error) (int, error) {
 	var problems []error
 	for _, e := range engine.JoinedErrors(err) {
 		var unwritable *apply.UnwritableError
-		if errors.As(e, &unwritable) && r.HasErrors() {
-			continue // a pipeline would count it twice
+		if errors.As(e, &unwritable) {
+			continue // its objects are in the reports: a pipeline would count it twice
 		}
 		problems = append(problems, e)
 	}

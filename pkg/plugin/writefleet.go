@@ -198,7 +198,7 @@ func (m *writtenCluster) problem(err error) {
 	_ = m.reports().Print(output.Problem{Err: err}) // the reports keep their errors
 }
 
-func (m *writtenCluster) reports() writeReports { return onCluster{m.fleet.reports, m, true} }
+func (m *writtenCluster) reports() output.Printer { return onCluster{m.fleet.reports, m, true} }
 
 // onCluster is a printer of all clusters as that of the run on one.
 type onCluster struct {
@@ -217,9 +217,6 @@ func (p onCluster) Print(e output.Event) error {
 
 // Close leaves the printer open for the other clusters.
 func (onCluster) Close() error { return nil }
-
-// HasErrors reports whether an object of the reports is in error so far.
-func (p onCluster) HasErrors() bool { return p.cluster.fleet.reports.HasErrors() }
 
 // count counts what an event says of the cluster.
 func (m *writtenCluster) count(e output.Event) {

@@ -210,16 +210,6 @@ func (r *Reports) Print(e output.Event) error {
 	return errors.Join(errs...)
 }
 
-// HasErrors reports whether an object of the reports is in error so far.
-func (r *Reports) HasErrors() bool {
-	for _, f := range r.reports {
-		if p, ok := f.Format.(interface{ HasErrors() bool }); ok && p.HasErrors() {
-			return true
-		}
-	}
-	return false
-}
-
 // Close writes the reports. Of those that its error is about there is no file, or that
 // of the run before.
 func (r *Reports) Close() error {

@@ -84,9 +84,6 @@ func TestReportsOfAnUnfinishedRun(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if !r.HasErrors() {
-		t.Error("an object that was not tried is no error")
-	}
 	if _, err := os.Stat(file); err == nil {
 		t.Error("the report is there before it is complete")
 	}

@@ -248,7 +248,6 @@ type Printer struct {
 	report  Report
 	writes  bool
 	summary evaluation.Summary
-	errors  bool
 	// failed are objects that are still to be written, with the findings of the rules
 	// that could not be evaluated, and order lists them.
 	failed map[engine.ObjectKey]Object
@@ -269,18 +268,18 @@ func (p *Printer) Print(s output.Shown) error {
 			return nil
 		}
 		object := Describe(e.Change)
-		return p.add(&object)
+		return p.report.Add(&object)
 	case output.Compared:
 		object, err := DescribeCompared(e)
 		if err != nil {
 			return fmt.Errorf("%s: %w", e.Subject, err)
 		}
-		return p.add(&object)
+		return p.report.Add(&object)
 	case output.Comparison:
 		for _, side := range compare.Sides() {
 			for i := range e.Rules[side] {
 				object := DescribeExercise(side, &e.Rules[side][i])
-				if err := p.add(&object); err != nil {
+				if err := p.report.Add(&object); err != nil {
 					return err
 				}
 			}
@@ -291,7 +290,7 @@ func (p *Printer) Print(s output.Shown) error {
 			object.Findings = joined(object.Findings, failed.Findings)
 			delete(p.failed, key)
 		}
-		return p.add(&object)
+		return p.report.Add(&object)
 	case output.Problem:
 		return p.report.Problem(ProblemOf(e.Err))
 	case output.Summary:
@@ -300,11 +299,6 @@ func (p *Printer) Print(s output.Shown) error {
 		}
 	}
 	return nil
-}
-
-func (p *Printer) add(o *Object) error {
-	p.errors = p.errors || slices.ContainsFunc(o.Findings, func(f Finding) bool { return f.Verdict == Error })
-	return p.report.Add(o)
 }
 
 // keepFailed keeps which rules could not be evaluated on an object.
@@ -326,16 +320,13 @@ func (p *Printer) keepFailed(c *engine.Change) {
 func (p *Printer) Close() error {
 	for _, key := range p.order {
 		if object, ok := p.failed[key]; ok {
-			if err := p.add(&object); err != nil {
+			if err := p.report.Add(&object); err != nil {
 				return err
 			}
 		}
 	}
 	return p.report.Write(p.summary)
 }
-
-// HasErrors reports whether a finding is an Error so far.
-func (p *Printer) HasErrors() bool { return p.errors }
 
 // joined are the findings of an object that was written, and those of the rules that
 // could not be evaluated on it. One rule may be in both.
