@@ -103,16 +103,25 @@ type Store interface {
 
 // Reports is the printer of the reports of a run. The zero value writes none.
 type Reports struct {
-	reports         []*reportFile
-	secrets, writes bool
-	instead         bool
+	reports []output.Printer
+	files   []Store // of these
+	instead bool
 }
 
 // reportFile is a report whose file is there when it is closed.
 type reportFile struct {
-	output.Format
+	showing
 	file   Store // nil for a stream
+	writes bool
 	failed error // the first error of a run that writes
+}
+
+// add adds a report.
+func (r *Reports) add(f output.Format, o output.Options, file Store) {
+	r.reports = append(r.reports, &reportFile{showing: showing{f, o.ShowSecrets}, file: file, writes: o.Writes})
+	if file != nil {
+		r.files = append(r.files, file)
+	}
 }
 
 // OpenReports begins the reports that are named as FORMAT=FILE. It refuses what cannot
@@ -120,7 +129,7 @@ type reportFile struct {
 // refuses formats that describe the state of objects.
 func OpenReports(named []string, o ReportOptions) (*Reports, error) {
 	o.Color, o.Query, o.Comparer = false, "", nil
-	out := &Reports{secrets: o.ShowSecrets, writes: o.Writes}
+	out := &Reports{}
 	seen := map[string]bool{}
 	for _, text := range named {
 		name, path, _ := strings.Cut(text, "=")
@@ -137,7 +146,7 @@ func OpenReports(named []string, o ReportOptions) (*Reports, error) {
 	}
 	if o.Stored != nil {
 		o.Out = o.Stored
-		out.reports = append(out.reports, &reportFile{Format: report.New(o.Options, policyreport.New(o.API, o.Options)), file: o.Stored})
+		out.add(report.New(o.Options, policyreport.New(o.API, o.Options)), o.Options, o.Stored)
 	}
 	return out, nil
 }
@@ -166,10 +175,10 @@ func (r *Reports) open(name, path string, o ReportOptions) error {
 	if err != nil {
 		return err
 	}
-	r.reports = append(r.reports, &reportFile{Format: format.open(o.Options), file: f})
+	r.add(format.open(o.Options), o.Options, f)
 	if name == githubReport {
 		if summary := stepSummary(o.Options); summary != nil {
-			r.reports = append(r.reports, &reportFile{Format: summary})
+			r.add(summary, o.Options, nil)
 		}
 	}
 	return nil
@@ -188,42 +197,39 @@ func (r *Reports) Beside(p output.Printer) output.Printer {
 
 // Print adds an event to the reports. An error ends a run that writes nothing; in one
 // that writes, Close returns it.
-func (r *Reports) Print(e output.Event) error {
-	shown := output.Show(e, r.secrets)
-	isSummary := output.Ends(e)
-	var errs []error
-	for _, f := range r.reports {
-		if f.failed != nil {
-			continue
-		}
-		err := f.Print(shown)
-		switch {
-		case err == nil:
-		case r.writes:
-			f.failed = err
-		case isSummary: // as for output.Tee
-			errs = append(errs, err)
-		default:
-			return err
-		}
-	}
-	return errors.Join(errs...)
-}
+func (r *Reports) Print(e output.Event) error { return output.Tee(r.reports...).Print(e) }
 
 // Close writes the reports. Of those that its error is about there is no file, or that
 // of the run before.
-func (r *Reports) Close() error {
+func (r *Reports) Close() error { return output.Tee(r.reports...).Close() }
+
+// Discard removes what a run that broke off has left behind: its reports are not there,
+// or are those of the run before. It does nothing to reports that are closed.
+func (r *Reports) Discard() error {
 	var errs []error
-	for _, f := range r.reports {
-		errs = append(errs, f.close())
+	for _, f := range r.files {
+		errs = append(errs, f.Discard())
 	}
 	return errors.Join(errs...)
 }
 
-func (f *reportFile) close() error {
+// Print implements output.Printer.
+func (f *reportFile) Print(e output.Event) error {
+	if f.failed != nil {
+		return nil
+	}
+	err := f.showing.Print(e)
+	if f.writes {
+		f.failed, err = err, nil
+	}
+	return err
+}
+
+// Close implements output.Printer.
+func (f *reportFile) Close() error {
 	err := f.failed
 	if err == nil {
-		err = f.Format.Close()
+		err = f.showing.Close()
 	}
 	switch {
 	case f.file == nil:
@@ -232,18 +238,6 @@ func (f *reportFile) close() error {
 		return errors.Join(err, f.file.Discard())
 	}
 	return f.file.Commit()
-}
-
-// Discard removes what a run that broke off has left behind: its reports are not there,
-// or are those of the run before. It does nothing to reports that are closed.
-func (r *Reports) Discard() error {
-	var errs []error
-	for _, f := range r.reports {
-		if f.file != nil {
-			errs = append(errs, f.file.Discard())
-		}
-	}
-	return errors.Join(errs...)
 }
 
 // stepSummaryVariable names the file in which GitHub Actions collects the summaries of
