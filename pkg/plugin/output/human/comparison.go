@@ -26,7 +26,6 @@ type Comparison struct {
 	style  string // a format of -o
 	differ objectdiff.Differ
 	rows   [][]string // of the table
-	more   int        // rows that are not held
 	// problems are those of a page of Markdown.
 	problems Problems
 }
@@ -175,15 +174,8 @@ func (p *Comparison) manifest(b *page, e output.Compared) error {
 	return nil
 }
 
-// rowsHeld bounds the rows that are held until the end.
-const rowsHeld = 1000
-
 // row adds a row of the table.
 func (p *Comparison) row(e output.Compared) {
-	if len(p.rows) == rowsHeld {
-		p.more++
-		return
-	}
 	var rules [2][]string
 	add := func(side compare.Side, r engine.RuleRef) {
 		if name := r.String(); r != (engine.RuleRef{}) && !slices.Contains(rules[side], name) {
@@ -226,9 +218,6 @@ func (p *Comparison) end(s compare.Summary) error {
 	b.WriteString("\n")
 	if len(p.rows) > 0 {
 		b.table(append([][]string{{"NAMESPACE", "NAME", "VERDICT", "FIELDS", "OLD RULES", "NEW RULES"}}, p.rows...))
-		if p.more > 0 {
-			fmt.Fprintf(b, "and %s more\n", wording.PluralNumber(p.more, "object"))
-		}
 		b.WriteString("\n")
 	}
 	p.heading2(b, "What was exercised")
