@@ -12,7 +12,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"unicode/utf8"
 
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
@@ -179,11 +178,7 @@ func Cut(s string, length int) string {
 	if len(s) <= length {
 		return s
 	}
-	end := length
-	for end > 0 && !utf8.RuneStart(s[end]) {
-		end--
-	}
-	return fmt.Sprintf("%s... (%d bytes)", s[:end], len(s))
+	return fmt.Sprintf("%s (%d bytes)", engine.Shorten(s, length), len(s))
 }
 
 // Place is where a policy stands in a file, for programs that show files.

@@ -12,6 +12,7 @@ import (
 	"io"
 	"net/url"
 	"path"
+	"slices"
 	"strings"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
@@ -202,17 +203,8 @@ func locationOf(about *report.Object, place report.Place) structured.Object {
 // qualified is an object as "namespace/kind/name", the kind with its group; on one cluster of several, behind its
 // name.
 func qualified(k engine.ObjectKey) string {
-	parts := []string{k.GroupKind.String(), k.Name}
-	if k.Subresource != "" {
-		parts = append(parts, k.Subresource)
-	}
-	if k.Namespace != "" {
-		parts = append([]string{k.Namespace}, parts...)
-	}
-	if k.Cluster != "" {
-		parts = append([]string{k.Cluster}, parts...)
-	}
-	return strings.Join(parts, "/")
+	parts := []string{k.Cluster, k.Namespace, k.GroupKind.String(), k.Name, k.Subresource}
+	return strings.Join(slices.DeleteFunc(parts, func(part string) bool { return part == "" }), "/")
 }
 
 // physical is the location of a place, and empty where there is none.
