@@ -245,7 +245,8 @@ func printed(word string) string {
 type Reason struct {
 	Text  string // that of the first object; without its name where there are others
 	Count int
-	first []engine.ObjectKey
+	First []engine.ObjectKey // FewNamed of them
+	Lines []string           // what is said of each of them, for who adds it
 }
 
 // FewNamed is how many objects a Reason names.
@@ -254,7 +255,7 @@ const FewNamed = 3
 // Add counts an object.
 func (r *Reason) Add(key engine.ObjectKey) {
 	if r.Count++; r.Count <= FewNamed {
-		r.first = append(r.first, key)
+		r.First = append(r.First, key)
 	}
 }
 
@@ -266,7 +267,7 @@ func (r *Reason) Many() bool { return r.Count > FewNamed }
 
 // Names returns the names of the first few objects, and how many more there are.
 func (r *Reason) Names() string {
-	return engine.FewOf(r.first, r.Count)
+	return engine.FewOf(r.First, r.Count)
 }
 
 // Reasons groups objects by why something was not done with them: texts are alike if they differ in

@@ -25,13 +25,12 @@ type Writes struct {
 	counts    map[apply.Outcome]int
 	rows      []outcomeRow
 	conflicts output.Conflicts
-	unwritten wording.Reasons              // of what is not printed yet
-	lines     map[*wording.Reason][]string // the line of each object
+	unwritten wording.Reasons // of what is not printed yet
 }
 
 // NewWrites returns a printer of what was written.
 func NewWrites(o output.Options) *Writes {
-	return &Writes{base: newBase(o), counts: map[apply.Outcome]int{}, lines: map[*wording.Reason][]string{}}
+	return &Writes{base: newBase(o), counts: map[apply.Outcome]int{}}
 }
 
 // Print shows the line of an object that was to be written.
@@ -69,7 +68,7 @@ func (p *Writes) hold(w output.Written, text string) {
 	why := w.Explanation()
 	reason := p.unwritten.Add(w.Key, w.Verb()+": "+why)
 	if p.Expand || !reason.Many() {
-		p.lines[reason] = append(p.lines[reason], text+": "+why+p.suffix())
+		reason.Lines = append(reason.Lines, text+": "+why+p.suffix())
 	}
 }
 
@@ -86,12 +85,11 @@ func (p *Writes) Flush() error {
 			b.line(Plain, "    "+reason.Names()+" (--expand lists them)")
 			continue
 		}
-		for _, line := range p.lines[reason] {
+		for _, line := range reason.Lines {
 			b.line(Red, line)
 		}
 	}
 	p.unwritten = wording.Reasons{}
-	clear(p.lines)
 	return p.write(b)
 }
 

@@ -18,7 +18,7 @@ import (
 const WritesMarker = "<!-- kubectl-mutate results -->"
 
 // NewWrites returns a page of what a run wrote, no longer than limit bytes; 0 stands for
-// MaxBytes. Of the objects it holds no more than that.
+// MaxBytes.
 func NewWrites(o output.Options, limit int) *Writes {
 	if limit == 0 {
 		limit = MaxBytes
@@ -45,49 +45,20 @@ type Writes struct {
 type section struct {
 	title    string
 	outcomes []outcomeCount // in the order in which they were met
-	items    []*item        // of the first objects
-	alike    map[string]*item
-	bytes    int
+	reasons  wording.Reasons
 	objects  int
 }
 
-// item is an object of a section, or several of which the same is said but for their names.
-type item struct {
-	lines   []string // of the first few objects
-	names   []string // of these
-	said    string   // behind the names
-	objects int
-}
-
-// text returns the lines of an item.
-func (i *item) text() string {
-	if i.objects > wording.FewNamed {
-		return fmt.Sprintf("- %s (%s and %d more)%s", wording.Plural(i.objects, "object"), strings.Join(i.names, ", "), i.objects-len(i.names), i.said)
+// text returns the lines of the objects of which the same is said but for their names, or one line for many.
+func text(r *wording.Reason) string {
+	if !r.Many() {
+		return strings.Join(r.Lines, "")
 	}
-	return strings.Join(i.lines, "")
-}
-
-// add lists an object, with those of which the same is said if alike is not empty.
-func (s *section) add(name, said, alike string, limit int) {
-	at := s.alike[alike]
-	if at == nil || alike == "" {
-		if s.bytes += len(name) + len(said); s.bytes > limit {
-			return
-		}
-		at = &item{said: said}
-		s.items = append(s.items, at)
-		if s.alike == nil {
-			s.alike = map[string]*item{}
-		}
-		s.alike[alike] = at
+	var names []string
+	for _, key := range r.First {
+		names = append(names, human.ShortSpan(key.String()))
 	}
-	if at.objects++; at.objects > 1 {
-		at.said = alike
-	}
-	if len(at.names) < wording.FewNamed {
-		at.names = append(at.names, name)
-		at.lines = append(at.lines, "- "+name+said)
-	}
+	return fmt.Sprintf("- %s (%s)%s", wording.Plural(r.Count, "object"), engine.FewOf(names, r.Count), r.Text)
 }
 
 type outcomeCount struct {
@@ -120,11 +91,14 @@ func (p *Writes) Add(object *report.Object) error {
 	}
 	s := p.section(worst.Verdict)
 	s.count(worst.Outcome)
-	text, alike := said(object), ""
-	if s != &p.passed {
-		alike = wording.WithoutName(text, object.Key)
+	key, text := object.Key, said(object)
+	line := "- " + human.ShortSpan(object.Name) + text
+	if s == &p.passed { // each is listed
+		key, text = engine.ObjectKey{}, line
 	}
-	s.add(human.ShortSpan(object.Name), text, alike, p.limit)
+	if reason := s.reasons.Add(key, text); !reason.Many() {
+		reason.Lines = append(reason.Lines, line)
+	}
 	return nil
 }
 
@@ -215,13 +189,13 @@ func (p *Writes) heading() string {
 func (s *section) write(b *bytes.Buffer, limit int) (unlisted int) {
 	var list strings.Builder
 	listed := 0
-	for _, item := range s.items {
-		text := item.text()
+	for _, reason := range s.reasons.All() {
+		text := text(reason)
 		if b.Len()+list.Len()+len(text) > limit {
 			break
 		}
 		list.WriteString(text)
-		listed += item.objects
+		listed += reason.Count
 	}
 	if listed > 0 {
 		fmt.Fprintf(b, "\n<details><summary>%s: %s</summary>\n\n%s\n</details>\n", s.title, wording.Plural(s.objects, "object"), list.String())
