@@ -94,7 +94,7 @@ func (o *ApplyFleet) Run(ctx context.Context) (int, error) {
 		return ExitNothing, errors.Join(err, o.remove())
 	}
 	f := o.flags
-	all, err := f.newWriteFleet(o.command, runs, o.streams)
+	all, err := f.newWriteFleet(o.command, runs, "", o.streams)
 	if err != nil {
 		return ExitNothing, errors.Join(err, o.remove())
 	}

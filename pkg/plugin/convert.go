@@ -390,9 +390,6 @@ func (o *ConvertOptions) row(r *conversion.Result) {
 	}
 }
 
-// maxName bounds the bytes of a name in the table.
-const maxName = 90
-
 // table prints what became of each rule.
 func (o *ConvertOptions) table() {
 	if o.Quiet {
@@ -400,9 +397,7 @@ func (o *ConvertOptions) table() {
 	}
 	rows := [][]string{{"POLICY/RULE", "RESULT", "OBJECTS CHANGED", "VARIANTS CHANGED"}}
 	for _, row := range o.rows {
-		if row[0] = redact.EscapeLine(row[0]); len(row[0]) > maxName {
-			row[0] = strings.ToValidUTF8(row[0][:maxName], "") + "..."
-		}
+		row[0] = engine.Shorten(redact.EscapeLine(row[0]), 90)
 		rows = append(rows, row)
 	}
 	fmt.Fprint(o.ErrOut, wording.Table(rows))

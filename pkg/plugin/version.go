@@ -47,19 +47,14 @@ func (v VersionInfo) String() string {
 
 // print writes it as a line, or in a format.
 func (v VersionInfo) print(out io.Writer, format string) error {
-	text := v.String() + "\n"
 	switch format {
 	case "":
+		_, err := fmt.Fprintln(out, v)
+		return err
 	case formats.JSON, formats.YAML:
-		var err error
-		if text, err = structured.MarshalText(v, format == formats.YAML); err != nil {
-			return err
-		}
-	default:
-		return &formats.UnknownFormatError{Format: format, Allowed: []string{formats.JSON, formats.YAML}}
+		return structured.Write(out, format == formats.YAML, v)
 	}
-	_, err := io.WriteString(out, text)
-	return err
+	return &formats.UnknownFormatError{Format: format, Allowed: []string{formats.JSON, formats.YAML}}
 }
 
 // NewVersionCommand prints the version.

@@ -74,14 +74,7 @@ func (w *watcher) follow(ctx context.Context, now, before *watched) error {
 		w.objects.Track(nil)
 		return nil
 	}
-	all, unknown, err := now.factory.Followers(ctx, now.options, now.run)
-	if err != nil {
-		return err
-	}
-	for _, err := range unknown {
-		w.report(err)
-	}
-	params, unknown, err := now.factory.ParamFollowers(ctx, now.run)
+	all, params, unknown, err := now.factory.Followers(ctx, now.options, now.run)
 	if err != nil {
 		return err
 	}

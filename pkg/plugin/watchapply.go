@@ -25,12 +25,14 @@ import (
 // maxBatch is how many events are evaluated and written at once.
 const maxBatch = 100
 
-// watchWrites are what a watch that writes later writes with.
+// watchWrites are what a watch writes later with, and those of policies as they are.
 type watchWrites struct {
 	*ApplyFlags
 	*watcher
 	command *cobra.Command
 	args    []string
+	by      *ApplyOptions
+	own     watch.Settling
 }
 
 // watch is an apply-existing that goes on.
@@ -38,9 +40,9 @@ func (f *ApplyFlags) watch(c *cobra.Command, args []string, streams genericioopt
 	if err := f.check(c); err != nil {
 		return ExitNothing, err
 	}
-	w := &watchWrites{ApplyFlags: f, watcher: &watcher{most: maxBatch, settle: time.Second}, command: c, args: args}
+	w := &watcher{most: maxBatch, settle: time.Second}
 	// Changes are made independently of each other: nobody is there to run it again for those that another one has kept from being made.
-	w.OnError, w.Options.MaxFailures, w.Options.SkipRejected = flags.ContinueOnError, 0, true
+	f.OnError, f.Options.MaxFailures, f.Options.SkipRejected = flags.ContinueOnError, 0, true
 	w.metering = metering(f.Metrics, f.Watch.Listen, c, w.queue.Len)
 	w.open = func() (*watched, error) {
 		o, err := f.ToOptions(c, args, streams)
@@ -48,10 +50,9 @@ func (f *ApplyFlags) watch(c *cobra.Command, args []string, streams genericioopt
 			return nil, err
 		}
 		o.Metrics, o.Counts = w.metering, w.metering.Run
-		now, err := w.watched(o)
-		return now, err
+		return (&watchWrites{ApplyFlags: f, watcher: w, command: c, args: args, by: o}).watched()
 	}
-	code, err := w.metering.finish(w.watcher.watch(c, &f.Evaluate, &f.Watch, streams))
+	code, err := w.metering.finish(w.watch(c, &f.Evaluate, &f.Watch, streams))
 	if interrupted(err) {
 		code = ExitInterrupted
 	}
@@ -59,16 +60,16 @@ func (f *ApplyFlags) watch(c *cobra.Command, args []string, streams genericioopt
 }
 
 // watched compiles the policies of an apply-existing that goes on.
-func (w *watchWrites) watched(o *ApplyOptions) (*watched, error) {
+func (w *watchWrites) watched() (*watched, error) {
+	o := w.by
 	now := &watched{factory: o.factory, options: &o.Options}
 	var err error
 	now.run, err = o.Compile()
-	g := &watchedWrites{watchWrites: w, by: o}
 	written, left := false, overtaken{}
 	o.Executor.OnResult = func(t *apply.Task, r *apply.Result) {
 		written = written || r.Outcome == apply.Applied
 		left.add(t.Key, r)
-		g.wrote(t, r)
+		w.wrote(t, r)
 	}
 	o.Executor.Away = w.away()
 	now.all = func(ctx context.Context) (int, error) {
@@ -82,24 +83,17 @@ func (w *watchWrites) watched(o *ApplyOptions) (*watched, error) {
 		default:
 			return code, retryable(ctx, err)
 		}
-		return code, g.again(ctx, left, func() *preview.Run {
+		return code, w.again(ctx, left, func() *preview.Run {
 			_, _, world := o.factory.Events(&o.Options, nil)
 			return now.run.Over(o.Objects, o.Triggers, world)
 		})
 	}
-	now.some = g.write
+	now.some = w.write
 	return now, err
 }
 
-// watchedWrites are those of policies as they are.
-type watchedWrites struct {
-	*watchWrites
-	by  *ApplyOptions
-	own watch.Settling
-}
-
 // wrote notes what was written.
-func (w *watchedWrites) wrote(t *apply.Task, r *apply.Result) {
+func (w *watchWrites) wrote(t *apply.Task, r *apply.Result) {
 	w.by.count(t, r)
 	if r.Err != nil || r.Status != nil && r.Status.Err != nil {
 		w.failed.Store(true)
@@ -112,7 +106,7 @@ func (w *watchedWrites) wrote(t *apply.Task, r *apply.Result) {
 }
 
 // write makes the changes that events cause, as a run with a journal of its own.
-func (w *watchedWrites) write(ctx context.Context, e *preview.Run, events []*watch.Event) error {
+func (w *watchWrites) write(ctx context.Context, e *preview.Run, events []*watch.Event) error {
 	got, err := act(ctx, w.by.factory.Client, e)
 	if err != nil {
 		return err
@@ -170,7 +164,7 @@ const maxTries = 5
 
 // again makes the changes of objects that were overtaken, and of no others: a rule that appends would append twice. Evaluated
 // returns the run that finds them.
-func (w *watchedWrites) again(ctx context.Context, left overtaken, evaluated func() *preview.Run) error {
+func (w *watchWrites) again(ctx context.Context, left overtaken, evaluated func() *preview.Run) error {
 	for tries := 0; len(left) > 0; tries++ {
 		if tries == maxTries {
 			w.report(fmt.Errorf("%s: it was changed while its change was to be made, %d times in a row: it is left until something changes it again", engine.Few(slices.Collect(maps.Keys(left))), tries))
@@ -197,7 +191,7 @@ func (w *watchedWrites) again(ctx context.Context, left overtaken, evaluated fun
 }
 
 // make makes the changes of a run, as one with a journal of its own. It returns the objects that are to be evaluated again.
-func (w *watchedWrites) make(ctx context.Context, e *preview.Run, changes []*engine.Change, events []*watch.Event) (overtaken, error) {
+func (w *watchWrites) make(ctx context.Context, e *preview.Run, changes []*engine.Change, events []*watch.Event) (overtaken, error) {
 	left := overtaken{}
 	if len(changes) == 0 {
 		return left, nil
@@ -259,7 +253,7 @@ func (w *watchWrites) away() func(context.Context, error) bool {
 }
 
 // settled leaves out the changes of objects that never settle, and reports each object once when it is left out.
-func (w *watchedWrites) settled(changes []*engine.Change, events []*watch.Event) []*engine.Change {
+func (w *watchWrites) settled(changes []*engine.Change, events []*watch.Event) []*engine.Change {
 	var out []*engine.Change
 	for _, c := range changes {
 		var causes []engine.ObjectKey

@@ -67,8 +67,8 @@ type writeFlags struct {
 	cluster *writtenCluster // nil for the only one
 }
 
-// newWriteFleet returns a run on several clusters. Its runs share what is printed of all of them.
-func (f *writeFlags) newWriteFleet(c *cobra.Command, runs []clusterRun, streams genericiooptions.IOStreams) (*WriteFleet, error) {
+// newWriteFleet returns a run on several clusters, which the command resume continues. Its runs share what is printed of all of them.
+func (f *writeFlags) newWriteFleet(c *cobra.Command, runs []clusterRun, resume string, streams genericiooptions.IOStreams) (*WriteFleet, error) {
 	f.Policies.Recorded = true // each run has its own
 	w, err := factory.OpenShared(&f.Evaluate, streams, f.Output.ShowSecrets)
 	if err != nil {
@@ -79,7 +79,7 @@ func (f *writeFlags) newWriteFleet(c *cobra.Command, runs []clusterRun, streams 
 		contexts = append(contexts, run.context)
 	}
 	options := factory.OnAll(w.WriteOptions(f.Output, engine.Request{}, f.Rehearsal()), contexts)
-	out := &WriteFleet{runs: runs, goOn: f.OnError == flags.ContinueOnError, errOut: w.Streams.ErrOut, format: f.Output.Format, metrics: metering(f.Metrics, "", c, nil)}
+	out := &WriteFleet{runs: runs, resume: resume, goOn: f.OnError == flags.ContinueOnError, errOut: w.Streams.ErrOut, format: f.Output.Format, metrics: metering(f.Metrics, "", c, nil)}
 	if out.reports, err = w.Reports(f.Report, options, c.Flags().Changed("output")); err != nil {
 		return nil, err
 	}
@@ -280,11 +280,7 @@ func (f *ApplyFlags) runner(c *cobra.Command, args []string, streams genericioop
 		}
 		runs = append(runs, run)
 	}
-	out, err := f.newWriteFleet(c, runs, streams)
-	if err == nil {
-		out.resume = c.CommandPath() + " --resume " + wording.ShellQuote(dir)
-	}
-	return out, err
+	return f.newWriteFleet(c, runs, c.CommandPath()+" --resume "+wording.ShellQuote(dir), streams)
 }
 
 // planned returns the run of a plan: from its beginning, or of a directory that is resumed from where its
@@ -356,9 +352,5 @@ func (f *UndoFlags) runner(c *cobra.Command, args []string, streams genericioopt
 	if len(runs) == 0 {
 		return nil, fmt.Errorf("%s: %w", args[0], errNothingWritten)
 	}
-	out, err := f.newWriteFleet(c, runs, streams)
-	if err == nil {
-		out.resume = c.CommandPath() + " " + wording.ShellQuote(args[0])
-	}
-	return out, err
+	return f.newWriteFleet(c, runs, c.CommandPath()+" "+wording.ShellQuote(args[0]), streams)
 }

@@ -316,16 +316,11 @@ type Summary struct {
 
 // Print prints the results as JSON or YAML, whose schema is docs/summary.schema.json.
 func (s Summary) Print(out io.Writer, asYAML bool) error {
-	text, err := structured.MarshalText(struct {
+	return structured.Write(out, asYAML, struct {
 		APIVersion string `json:"apiVersion"`
 		Kind       string `json:"kind"`
 		Summary
-	}{"mutate.kubectl.dev/v1alpha1", "ReportSummary", s}, asYAML)
-	if err != nil {
-		return fmt.Errorf("writing the summary: %w", err)
-	}
-	_, err = io.WriteString(out, text)
-	return err
+	}{"mutate.kubectl.dev/v1alpha1", "ReportSummary", s})
 }
 
 // Read reads the reports of a set back; of all sets if the name is empty.

@@ -285,16 +285,12 @@ func (o *Options) conversion(ctx context.Context, d engine.Document, to convert.
 	})
 }
 
-// chooses reports whether --only and --skip leave a rule.
-func (o *Options) chooses(d engine.Document, rule string) bool {
-	named := func(name string) bool { return names(name, d, rule) }
-	f := o.Policies.Rules
-	return (len(f.Only) == 0 || slices.ContainsFunc(f.Only, named)) && !slices.ContainsFunc(f.Skip, named)
-}
-
-// names reports whether a name of --only or --skip is that of a rule, or of its policy.
-func names(name string, d engine.Document, rule string) bool {
-	return slices.ContainsFunc(d.Names(), func(policy string) bool { return name == policy || name == policy+"/"+rule })
+// refs returns what --only and --skip may call a rule.
+func refs(d engine.Document, rule string) (out []engine.RuleRef) {
+	for _, policy := range d.Names() {
+		out = append(out, engine.RuleRef{Policy: policy, Rule: rule})
+	}
+	return out
 }
 
 // checkChoice returns an error for an --only or --skip that names nothing.
@@ -313,7 +309,8 @@ func (o *Options) checkChoice(ctx context.Context) error {
 			rules = append(rules, refusal.Rule)
 		}
 		unknown = slices.DeleteFunc(unknown, func(name string) bool {
-			return slices.ContainsFunc(rules, func(rule string) bool { return names(name, d, rule) })
+			keeps := engine.RuleFilter{Only: []string{name}}.Keeps()
+			return slices.ContainsFunc(rules, func(rule string) bool { return keeps(refs(d, rule)...) })
 		})
 	}
 	if len(unknown) > 0 {
@@ -328,7 +325,7 @@ func (o *Options) convert(ctx context.Context, d engine.Document, taken map[stri
 	var best *Result
 	for _, to := range o.To {
 		c := o.conversion(ctx, d, to, taken)
-		c = c.Only(func(rule string) bool { return o.chooses(d, rule) })
+		c = c.Only(func(rule string) bool { return o.Policies.Rules.Keeps()(refs(d, rule)...) })
 		if len(c.Rules())+len(c.Refusals) == 0 {
 			return nil, nil
 		}

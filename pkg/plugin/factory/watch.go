@@ -37,8 +37,9 @@ func asksForOld(o *preview.Options) func(engine.RuleRef) bool {
 	}
 }
 
-// Followers returns what follows the objects that the rules of a run match. Kinds that are not known are reported.
-func (f *Factory) Followers(ctx context.Context, o *preview.Options, r *preview.Run) ([]*watch.Follower, []error, error) {
+// Followers returns what follows the objects that the rules of a run match, and the parameters of its policies, which are a
+// part of them. Kinds that are not known are reported.
+func (f *Factory) Followers(ctx context.Context, o *preview.Options, r *preview.Run) (objects, params []*watch.Follower, unknown []error, err error) {
 	everywhere := engine.Scope{ClusterScoped: true}
 	scope := everywhere
 	own, triggers := r.Selections()
@@ -47,7 +48,7 @@ func (f *Factory) Followers(ctx context.Context, o *preview.Options, r *preview.
 	}
 	watched, unknown, err := f.Client.Watches(ctx, scope, slices.Concat(own, triggers))
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
 	var old []engine.Selection
 	asksForOld := asksForOld(o)
@@ -58,15 +59,30 @@ func (f *Factory) Followers(ctx context.Context, o *preview.Options, r *preview.
 	}
 	keeps, err := engine.NewObjectFilter(old, everywhere)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
-	out := f.followers(watched)
-	for _, follower := range out {
+	objects = f.followers(watched)
+	for _, follower := range objects {
 		if kind, ok := keeps.ForKind(follower.Mapping()); ok {
 			follower.Keeps = func(u *unstructured.Unstructured) bool { return kind.Matches(u) }
 		}
 	}
-	return out, unknown, nil
+	var read []engine.Selection
+	for _, d := range r.Descriptions() {
+		for _, s := range d.Params {
+			at := []string{s.Namespace}
+			if s.Namespace == engine.Computed { // that of the object
+				if at = f.Namespaces(); len(at) == 0 {
+					at = []string{""}
+				}
+			}
+			for _, s.Namespace = range at {
+				read = append(read, s)
+			}
+		}
+	}
+	watched, more, err := f.Client.Watches(ctx, everywhere, read)
+	return objects, f.followers(watched), slices.Concat(unknown, more), err
 }
 
 // followers follow resources, or their parts where the user may not list all of one.
@@ -103,29 +119,6 @@ func (f *Factory) PolicyFollowers(ctx context.Context) ([]*watch.Follower, error
 		out = append(out, &watch.Follower{Resource: w})
 	}
 	return out, nil
-}
-
-// ParamFollowers returns what follows the parameters of the policies of a run, which are a part of them. Kinds that are not known are reported.
-func (f *Factory) ParamFollowers(ctx context.Context, r *preview.Run) ([]*watch.Follower, []error, error) {
-	var params []engine.Selection
-	for _, d := range r.Descriptions() {
-		for _, s := range d.Params {
-			at := []string{s.Namespace}
-			if s.Namespace == engine.Computed { // that of the object
-				if at = f.Namespaces(); len(at) == 0 {
-					at = []string{""}
-				}
-			}
-			for _, s.Namespace = range at {
-				params = append(params, s)
-			}
-		}
-	}
-	if len(params) == 0 {
-		return nil, nil, nil
-	}
-	watched, unknown, err := f.Client.Watches(ctx, engine.Scope{ClusterScoped: true}, params)
-	return f.followers(watched), unknown, err
 }
 
 // Files returns the files and directories that policies, and what they read beside a cluster, come from. What has a URL is read once.

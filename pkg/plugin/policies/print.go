@@ -24,12 +24,7 @@ func Formats() []string {
 func Print(out io.Writer, format string, l List) error {
 	switch format {
 	case formats.JSON, formats.YAML:
-		text, err := structured.MarshalText(l, format == formats.YAML)
-		if err != nil {
-			return err
-		}
-		_, err = io.WriteString(out, text)
-		return err
+		return structured.Write(out, format == formats.YAML, l)
 	case formats.Name:
 		return structured.WriteNames(out, names(l)...)
 	case formats.Table, formats.Wide:

@@ -399,13 +399,18 @@ func WriteList[T any](out io.Writer, asYAML bool, kind string, items []T) error 
 	if items == nil {
 		items = []T{} // an empty list, not null
 	}
-	text, err := MarshalText(struct {
+	return Write(out, asYAML, struct {
 		APIVersion string `json:"apiVersion"`
 		Kind       string `json:"kind"`
 		Items      []T    `json:"items"`
-	}{version, kind, items}, asYAML)
+	}{version, kind, items})
+}
+
+// Write prints a value as MarshalText returns it.
+func Write(out io.Writer, asYAML bool, v any) error {
+	text, err := MarshalText(v, asYAML)
 	if err != nil {
-		return fmt.Errorf("writing the list: %w", err)
+		return err
 	}
 	_, err = io.WriteString(out, text)
 	return err
