@@ -1,6 +1,7 @@
 package plugin
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -126,7 +127,7 @@ func (o *ApplyFleet) confirmed() (runs []clusterRun, err error) {
 		switch {
 		case m.Absent != nil:
 		case unsaved != nil:
-			run.err = o.unplanned(m)
+			run.err = cmp.Or(append(slices.Concat([]error{m.Err}, m.Problems), errors.New("there is no plan of it"))...)
 			broken = append(broken, m.Name+" was not evaluated")
 		case end.Refused > 0 && !f.Options.SkipRejected:
 			broken = append(broken, fmt.Sprintf("%s refuses %s", m.Name, wording.Plural(end.Refused, "object")))
@@ -143,17 +144,6 @@ func (o *ApplyFleet) confirmed() (runs []clusterRun, err error) {
 		return nil, fmt.Errorf("nothing was written: %s; leave such clusters out of --contexts, or write to the others with --on-error continue", strings.Join(broken, ", "))
 	}
 	return runs, o.ask(counts)
-}
-
-// unplanned returns why there is no plan for a cluster.
-func (o *ApplyFleet) unplanned(m *fleet.Member) error {
-	switch {
-	case m.Err != nil:
-		return m.Err
-	case len(m.Problems) > 0:
-		return m.Problems[0]
-	}
-	return errors.New("there is no plan of it")
 }
 
 // ask asks once for all clusters, and for the name of each of which more is to be written than --max-changes allows.

@@ -116,21 +116,23 @@ func (o *WriteFleet) Run(ctx context.Context) (int, error) {
 }
 
 func (o *WriteFleet) write(ctx context.Context, rows []output.Cluster) (int, error) {
-	written, failed := false, false
+	some, failed := ExitNothing, false // the exit code where not all went well
 	for i, run := range o.runs {
 		fmt.Fprintf(o.errOut, "Cluster %d of %d: %s\n", i+1, len(o.runs), run.name())
 		at := &writtenCluster{fleet: o, row: &rows[i], shown: run.shown}
 		code := at.run(ctx, run)
-		written, failed = written || code != ExitNothing, failed || code != ExitOK
+		if failed = failed || code != ExitOK; code != ExitNothing {
+			some = ExitIncomplete
+		}
 		switch {
 		case code == ExitInterrupted, ctx.Err() != nil:
 			return ExitInterrupted, o.left("interrupted", i)
 		case code != ExitOK && !o.goOn && i < len(o.runs)-1:
-			return writtenFleet(written), o.left("stopped after "+run.name(), i)
+			return some, o.left("stopped after "+run.name(), i)
 		}
 	}
 	if failed {
-		return writtenFleet(written), nil
+		return some, nil
 	}
 	return ExitOK, nil
 }
@@ -149,14 +151,6 @@ func (o *WriteFleet) left(why string, at int) error {
 		text += ". To go on: " + o.resume
 	}
 	return errors.New(text)
-}
-
-// writtenFleet returns the exit code where not all went well.
-func writtenFleet(written bool) int {
-	if written {
-		return ExitIncomplete
-	}
-	return ExitNothing
 }
 
 // writtenCluster is one of the clusters of a WriteFleet. Nil stands for the only one of a run.
