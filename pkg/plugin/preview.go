@@ -215,7 +215,7 @@ func (f *PreviewFlags) ToOptions(c *cobra.Command, args []string, streams generi
 	if f.Contexts.Given() {
 		return o, f.onClusters(c, w, args, request, o)
 	}
-	if err := f.evaluated(c, w.Factory, args, request, f.Save, o); err != nil {
+	if err := f.evaluated(c, w.Factory, args, request, o); err != nil {
 		return nil, err
 	}
 	w.Announce(&f.Output, &o.Options)
@@ -242,8 +242,8 @@ func (f *PreviewFlags) check(c *cobra.Command) (engine.Request, error) {
 	return request, nil
 }
 
-// evaluated adds to options what is evaluated, and the file of its plan.
-func (f *PreviewFlags) evaluated(c *cobra.Command, w *factory.Factory, args []string, request engine.Request, save string, o *PreviewOptions) error {
+// evaluated adds to options what is evaluated.
+func (f *PreviewFlags) evaluated(c *cobra.Command, w *factory.Factory, args []string, request engine.Request, o *PreviewOptions) error {
 	evaluation, err := w.Evaluation(c.Context(), args, request)
 	if err != nil {
 		return err
@@ -262,12 +262,12 @@ func (f *PreviewFlags) evaluated(c *cobra.Command, w *factory.Factory, args []st
 	if o.NotFound = w.Missing(c.Context(), evaluation); f.MustFind {
 		o.NotFound = w.NoObject()
 	}
-	if save != "" {
+	if f.Save != "" {
 		run, err := w.Recorded(c.Context(), args, evaluation)
 		if err != nil {
 			return err
 		}
-		o.Save = &planSaver{plan: plan.Plan{Run: run}, path: save, quiet: f.write != nil}
+		o.Save = &planSaver{plan: plan.Plan{Run: run}, path: f.Save, quiet: f.write != nil}
 	}
 	return nil
 }

@@ -24,12 +24,12 @@ func (f *PreviewFlags) onClusters(c *cobra.Command, w *factory.Fleet, args []str
 		}
 	}
 	o.clusters = readClusters(w, &f.Contexts, func(ctx context.Context, m *fleet.Member, at *factory.Factory) (code int, err error) {
-		one, save := &PreviewOptions{Printer: m, Hints: &output.HintCollector{}, ExitCode: true}, f.Save
+		one, own := &PreviewOptions{Printer: m, Hints: &output.HintCollector{}, ExitCode: true}, *f
 		if o.saved {
-			save = filepath.Join(f.Save, plan.FileName(slices.Index(w.Contexts, m.Name)+1, m.Name))
+			own.Save = filepath.Join(f.Save, plan.FileName(slices.Index(w.Contexts, m.Name)+1, m.Name))
 		}
 		code = ExitNothing
-		if err = f.evaluated(c, at, args, request, save, one); err == nil {
+		if err = own.evaluated(c, at, args, request, one); err == nil {
 			code, err = one.run(ctx)
 			m.Blocked = one.Hints.Blocked
 		}
