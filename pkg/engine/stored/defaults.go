@@ -66,6 +66,18 @@ func unless(in fields, name string, v any) fields {
 	return fields{name: v}
 }
 
+// with returns a struct with the fields of others, of which the last one counts.
+func with(in fields, others ...fields) fields {
+	out := maps.Clone(in)
+	if out == nil {
+		out = fields{}
+	}
+	for _, one := range others {
+		maps.Copy(out, one)
+	}
+	return out
+}
+
 func at(in fields, name string) fields {
 	below, _ := in[name].(fields)
 	return below
@@ -100,9 +112,7 @@ func claimTemplates(in fields) fields {
 func scaling(in fields) fields {
 	out := fields{}
 	for name, rules := range defaults["autoscaling/v2.HorizontalPodAutoscalerBehavior"] {
-		full := maps.Clone(rules.(fields)) //nolint:forcetypeassert // the table is that of this package
-		maps.Copy(full, at(in, name))
-		out[name] = full
+		out[name] = with(rules.(fields), at(in, name)) //nolint:forcetypeassert // the table is that of this package
 	}
 	return out
 }
@@ -113,20 +123,13 @@ func labelsOfTemplate(in fields) fields {
 	if len(labels) == 0 || len(at(at(in, "metadata"), "labels")) > 0 {
 		return nil
 	}
-	metadata := fields{"labels": labels}
-	maps.Copy(metadata, at(in, "metadata"))
-	return fields{"metadata": metadata}
+	return fields{"metadata": with(fields{"labels": labels}, at(in, "metadata"))}
 }
 
 func replicationController(in fields) fields {
 	out, spec := labelsOfTemplate(in), at(in, "spec")
 	if labels := at(at(at(spec, "template"), "metadata"), "labels"); len(labels) > 0 && spec["selector"] == nil {
-		spec = maps.Clone(spec)
-		spec["selector"] = labels
-		if out == nil {
-			out = fields{}
-		}
-		out["spec"] = spec
+		return with(out, fields{"spec": with(spec, fields{"selector": labels})})
 	}
 	return out
 }
@@ -146,10 +149,7 @@ func job(object fields) fields {
 	if in["podFailurePolicy"] != nil {
 		out["podReplacementPolicy"] = "Failed"
 	}
-	maps.Copy(out, in)
-	all := fields{"spec": out}
-	maps.Copy(all, labelsOfTemplate(object))
-	return all
+	return with(fields{"spec": with(out, in)}, labelsOfTemplate(object))
 }
 
 // without returns the fields that a struct does not have.
@@ -188,32 +188,24 @@ func namespace(in fields) fields {
 	name, _ := metadata["name"].(string)
 	const label = "kubernetes.io/metadata.name"
 	if labels := at(metadata, "labels"); name != "" && labels[label] != name {
-		labels = maps.Clone(labels)
-		if labels == nil {
-			labels = fields{}
-		}
-		metadata, labels[label] = maps.Clone(metadata), name
-		metadata["labels"] = labels
-		return fields{"metadata": metadata}
+		return fields{"metadata": with(metadata, fields{"labels": with(labels, fields{label: name})})}
 	}
 	return nil
 }
 
 // pod gives containers requests where they have limits, and the ports of the host's network.
 func pod(in fields) fields {
-	spec := maps.Clone(at(in, "spec"))
-	if spec == nil {
+	if at(in, "spec") == nil {
 		return nil
 	}
-	maps.Copy(spec, unless(spec, "enableServiceLinks", true))
+	spec := with(fields{"enableServiceLinks": true}, at(in, "spec"))
 	for _, name := range []string{"containers", "initContainers"} {
 		if list, ok := spec[name].([]any); ok {
 			spec[name] = each(list, func(c fields) fields {
 				out := fields{}
-				if limits := at(at(c, "resources"), "limits"); limits != nil {
-					resources, requests := maps.Clone(at(c, "resources")), maps.Clone(limits)
-					maps.Copy(requests, at(resources, "requests"))
-					resources["requests"], out["resources"] = requests, resources
+				resources := at(c, "resources")
+				if limits := at(resources, "limits"); limits != nil {
+					out["resources"] = with(resources, fields{"requests": with(limits, at(resources, "requests"))})
 				}
 				if ports, ok := c["ports"].([]any); ok && spec["hostNetwork"] == true {
 					out["ports"] = each(ports, func(p fields) fields { return unless(p, "hostPort", p["containerPort"]) })
@@ -231,9 +223,7 @@ func each(list []any, more func(fields) fields) []any {
 	for i := range out {
 		if in, ok := out[i].(fields); ok {
 			if extra := more(in); len(extra) > 0 {
-				in = maps.Clone(in)
-				maps.Copy(in, extra)
-				out[i] = in
+				out[i] = with(in, extra)
 			}
 		}
 	}
@@ -256,17 +246,8 @@ func limitRangeItem(in fields) fields {
 	if in["type"] != "Container" {
 		return nil
 	}
-	limits, requests := maps.Clone(at(in, "max")), maps.Clone(at(in, "min"))
-	if limits == nil {
-		limits = fields{}
-	}
-	if requests == nil {
-		requests = fields{}
-	}
-	maps.Copy(limits, at(in, "default"))
-	maps.Copy(requests, limits)
-	maps.Copy(requests, at(in, "defaultRequest"))
-	out := fields{}
+	limits := with(at(in, "max"), at(in, "default"))
+	out, requests := fields{}, with(at(in, "min"), limits, at(in, "defaultRequest"))
 	if len(limits) > 0 {
 		out["default"] = limits
 	}
@@ -282,10 +263,7 @@ func secret(in fields) fields {
 	if plain == nil {
 		return nil
 	}
-	data := maps.Clone(at(in, "data"))
-	if data == nil {
-		data = fields{}
-	}
+	data := with(at(in, "data"))
 	for name, v := range plain {
 		text, isText := v.(string)
 		if !isText {
@@ -301,8 +279,7 @@ func Secret(u *unstructured.Unstructured) *unstructured.Unstructured {
 	if !engine.IsSecret(u) || at(u.Object, "stringData") == nil {
 		return u
 	}
-	object := maps.Clone(u.Object)
-	maps.Copy(object, secret(object))
+	object := with(u.Object, secret(u.Object))
 	if object["stringData"] == nil {
 		delete(object, "stringData")
 	}
