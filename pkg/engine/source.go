@@ -53,6 +53,46 @@ type Source interface {
 	Pages(context.Context, []Selection) iter.Seq2[Page, error]
 }
 
+// Altered returns a source whose targets are altered by a function, in the context of their listing.
+func Altered(s Source, alter func(context.Context, Target) Target) Source { return altered{s, alter} }
+
+type altered struct {
+	Source
+	alter func(context.Context, Target) Target
+}
+
+// Pages implements Source.
+func (s altered) Pages(ctx context.Context, selections []Selection) iter.Seq2[Page, error] {
+	return func(yield func(Page, error) bool) {
+		for p, err := range s.Source.Pages(ctx, selections) {
+			if p != nil {
+				p = AlteredPage{p, func(t Target) Target { return s.alter(ctx, t) }}
+			}
+			if !yield(p, err) {
+				return
+			}
+		}
+	}
+}
+
+// AlteredPage is a page whose targets are altered by a function.
+type AlteredPage struct {
+	Page
+	Alter func(Target) Target
+}
+
+// Unwrap returns the page as it was read.
+func (p AlteredPage) Unwrap() Page { return p.Page }
+
+// Target implements Page.
+func (p AlteredPage) Target(i int) (Target, error) {
+	t, err := p.Page.Target(i)
+	if err != nil {
+		return t, err
+	}
+	return p.Alter(t), nil
+}
+
 // ReadAhead lets produce work on the next item while the current one is used. It is over when produce is.
 func ReadAhead[T any](ctx context.Context, produce func(context.Context) iter.Seq2[T, error]) iter.Seq2[T, error] {
 	type result struct {

@@ -117,7 +117,7 @@ func (c *Comparison) Unreadable() []*engine.UnreadableError {
 // reads nothing where no rule changes other objects than it matches.
 func (c *Comparison) Prepare(ctx context.Context, src engine.Source) error {
 	for _, l := range c.lanes {
-		if err := l.evaluation.Prepare(ctx, requesting{src, l}); err != nil {
+		if err := l.evaluation.Prepare(ctx, engine.Altered(src, func(_ context.Context, t engine.Target) engine.Target { return l.target(t) })); err != nil {
 			return err
 		}
 	}
@@ -192,35 +192,4 @@ func (l *lane) target(t engine.Target) engine.Target {
 		t.Request.User = l.user
 	}
 	return t.As(l.operation)
-}
-
-// requesting is a source whose objects are in the request of a lane.
-type requesting struct {
-	engine.Source
-	lane *lane
-}
-
-// Pages implements engine.Source.
-func (s requesting) Pages(ctx context.Context, selections []engine.Selection) iter.Seq2[engine.Page, error] {
-	return func(yield func(engine.Page, error) bool) {
-		for page, err := range s.Source.Pages(ctx, selections) {
-			if page != nil {
-				page = requestingPage{page, s.lane}
-			}
-			if !yield(page, err) {
-				return
-			}
-		}
-	}
-}
-
-type requestingPage struct {
-	engine.Page
-	lane *lane
-}
-
-// Target implements engine.Page.
-func (p requestingPage) Target(i int) (engine.Target, error) {
-	t, err := p.Page.Target(i)
-	return p.lane.target(t), err
 }

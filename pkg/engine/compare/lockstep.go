@@ -110,7 +110,7 @@ func (s fedSource) Pages(context.Context, []engine.Selection) iter.Seq2[engine.P
 		for s.yield(event{wants: true}) && !s.runner.ended {
 			page := s.runner.page
 			if page != nil {
-				page = requestingPage{page, s.runner.lane}
+				page = engine.AlteredPage{Page: page, Alter: s.runner.lane.target}
 			}
 			if !yield(page, s.runner.err) {
 				return

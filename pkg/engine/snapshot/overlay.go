@@ -156,40 +156,9 @@ func (r existing) Get(ctx context.Context, key engine.ObjectKey) (*unstructured.
 }
 
 // Source returns the objects of a source, each with the Namespace that the snapshot has of it.
-func (o *Overlay) Source(s engine.Source) engine.Source { return overlaid{s, o.objects} }
-
-type overlaid struct {
-	engine.Source
-	objects *Snapshot
-}
-
-// Pages implements engine.Source.
-func (s overlaid) Pages(ctx context.Context, selections []engine.Selection) iter.Seq2[engine.Page, error] {
-	return func(yield func(engine.Page, error) bool) {
-		for p, err := range s.Source.Pages(ctx, selections) {
-			if p != nil {
-				p = overlaidPage{p, s.objects}
-			}
-			if !yield(p, err) {
-				return
-			}
-		}
-	}
-}
-
-type overlaidPage struct {
-	engine.Page
-	objects *Snapshot
-}
-
-// Unwrap returns the page as it was read.
-func (p overlaidPage) Unwrap() engine.Page { return p.Page }
-
-// Target implements engine.Page.
-func (p overlaidPage) Target(i int) (engine.Target, error) {
-	t, err := p.Page.Target(i)
-	if namespace := p.objects.namespace(t.Key.Namespace); namespace != nil {
-		t.Namespace = namespace
-	}
-	return t, err
+func (o *Overlay) Source(s engine.Source) engine.Source {
+	return engine.Altered(s, func(_ context.Context, t engine.Target) engine.Target {
+		t.Namespace = cmp.Or(o.objects.namespace(t.Key.Namespace), t.Namespace)
+		return t
+	})
 }

@@ -212,34 +212,12 @@ func (s *Source) target(ctx context.Context, e *Event) engine.Target {
 
 // over streams the live objects, with those of the events as they were requested.
 func (s *Source) over(ctx context.Context, selections []engine.Selection) iter.Seq2[engine.Page, error] {
-	return func(yield func(engine.Page, error) bool) {
-		for p, err := range s.Live.Pages(ctx, selections) {
-			if p != nil {
-				p = overlaid{Page: p, ctx: ctx, source: s}
-			}
-			if !yield(p, err) {
-				return
+	return engine.Altered(s.Live, func(ctx context.Context, t engine.Target) engine.Target {
+		for _, e := range s.Events {
+			if e.Operation != engine.OperationDelete && e.Key.UID == t.Key.UID {
+				return s.target(ctx, e)
 			}
 		}
-	}
-}
-
-type overlaid struct {
-	engine.Page
-	ctx    context.Context // of the listing, which the page does not outlive
-	source *Source
-}
-
-// Target implements engine.Page.
-func (p overlaid) Target(i int) (engine.Target, error) {
-	t, err := p.Page.Target(i)
-	if err != nil {
-		return t, err
-	}
-	for _, e := range p.source.Events {
-		if e.Operation != engine.OperationDelete && e.Key.UID == t.Key.UID {
-			return p.source.target(p.ctx, e), nil
-		}
-	}
-	return t, nil
+		return t
+	}).Pages(ctx, selections)
 }
