@@ -11,16 +11,11 @@ import (
 // Entries are the context of a rule, of a target or of a loop, in the order of the
 // policy: data that a rule loads under a name, when the name is first used. They are
 // immutable.
-type Entries []entry
+type Entries []*entry
 
 // entry is one of them.
 type entry struct {
 	name string
-	*source
-}
-
-// source is where an entry gets its data.
-type source struct {
 	// load gets the data. The scope holds the entries before this one.
 	load func(from *Sources, s *variables.Scope) (any, error)
 	// asks returns what loading reads from the cluster or from elsewhere; nil for data that the policy
@@ -58,8 +53,9 @@ func Decode(n policydecode.Node) Entries {
 	for _, item := range n.List() {
 		f := item.Fields()
 		name := f.At("name").Required()
-		if from := decodeSource(f); from != nil {
-			out = append(out, entry{name, from})
+		if one := decodeSource(f); one != nil {
+			one.name = name
+			out = append(out, one)
 		}
 		f.Done()
 	}
@@ -77,7 +73,7 @@ func (e Entries) Define(s *variables.Scope, from *Sources, given func(name strin
 }
 
 // watched loads an entry, and notes in the scope that a Secret was read for it.
-func (e entry) watched(from *Sources, s *variables.Scope) (any, error) {
+func (e *entry) watched(from *Sources, s *variables.Scope) (any, error) {
 	under := *from
 	ctx, use := engine.WatchSecrets(from.Context)
 	under.Context = ctx

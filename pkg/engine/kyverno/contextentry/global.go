@@ -76,7 +76,7 @@ func (g *global) read(from *Sources, in *jmespath.Interpreter) (any, error) {
 // decodeGlobalReference reads data of a GlobalContextEntry, or of a projection of it ("ENTRY.PROJECTION"), which Kyverno keeps for all
 // policies and which is read here once in a run
 // (pkg/engine/context/loaders/globalcontext.go).
-func decodeGlobalReference(f *policydecode.Fields) *source {
+func decodeGlobalReference(f *policydecode.Fields) *entry {
 	f.At("name").Required()
 	name, path := decodeText(f.At("name"), "name: "), decodeDataPath(f.At("jmesPath"))
 	load := func(from *Sources, s *variables.Scope) (any, error) {
@@ -101,7 +101,7 @@ func decodeGlobalReference(f *policydecode.Fields) *source {
 		s := engine.Selection{Group: policydecode.GlobalContextKind.Group, Kind: policydecode.GlobalContextKind.Kind, Name: variables.Plain(name)}
 		return []engine.Ask{{Of: engine.AskObjects, What: what, Objects: s}}
 	}
-	return &source{load: load, asks: asks, notIdempotent: path.notIdempotent}
+	return &entry{load: load, asks: asks, notIdempotent: path.notIdempotent}
 }
 
 // globalData is the data of an entry, or one projection of it.

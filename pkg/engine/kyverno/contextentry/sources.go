@@ -16,12 +16,12 @@ import (
 )
 
 // decodeSource reads the source of an entry; of several, the first in Kyverno's order.
-func decodeSource(f *policydecode.Fields) *source {
-	var out *source
+func decodeSource(f *policydecode.Fields) *entry {
+	var out *entry
 	var found string
 	for _, s := range []struct {
 		key    string
-		decode func(*policydecode.Fields) *source
+		decode func(*policydecode.Fields) *entry
 	}{
 		{"configMap", decodeConfigMap},
 		{"apiCall", decodeAPICall},
@@ -49,7 +49,7 @@ func decodeSource(f *policydecode.Fields) *source {
 // (pkg/engine/apicall). The default stands in for a request that fails, not for
 // one that cannot be put together, that this program may not make, or whose
 // answer is not JSON or does not have what jmesPath looks for.
-func decodeAPICall(f *policydecode.Fields) *source {
+func decodeAPICall(f *policydecode.Fields) *entry {
 	call, path, fallback := decodeCall(f), decodeDataPath(f.At("jmesPath")), variables.Decode(f.At("default"))
 	load := func(from *Sources, s *variables.Scope) (any, error) {
 		r, err := call.render(s)
@@ -69,12 +69,12 @@ func decodeAPICall(f *policydecode.Fields) *source {
 		}
 		return value, nil
 	}
-	return &source{load: load, notIdempotent: path.notIdempotent, asks: func(Globals) []engine.Ask { return []engine.Ask{call.ask("")} }}
+	return &entry{load: load, notIdempotent: path.notIdempotent, asks: func(Globals) []engine.Ask { return []engine.Ask{call.ask("")} }}
 }
 
 // decodeConfigMap reads {data, metadata} of a ConfigMap, as Kyverno does; binaryData stays out. It is where the policy
 // has it, else in its own namespace, else in "default". A Policy may not look anywhere else.
-func decodeConfigMap(f *policydecode.Fields) *source {
+func decodeConfigMap(f *policydecode.Fields) *entry {
 	name, in, own := decodeText(f.At("name"), "name: "), decodeText(f.At("namespace"), "namespace: "), f.Report.Namespace
 	if name.template == nil {
 		f.At("name").Fail("is missing")
@@ -93,7 +93,7 @@ func decodeConfigMap(f *policydecode.Fields) *source {
 		}
 		return from.configMap(name, cmp.Or(namespace, own, "default"))
 	}
-	return &source{load: load, asks: func(Globals) []engine.Ask {
+	return &entry{load: load, asks: func(Globals) []engine.Ask {
 		namespace := cmp.Or(in.written, own, "default")
 		return []engine.Ask{{
 			Of: engine.AskObjects, What: "ConfigMap " + namespace + "/" + name.written,
@@ -119,7 +119,7 @@ func (from *Sources) configMap(name, namespace string) (any, error) {
 
 // decodeImageLookup reads what a registry knows about an image
 // (pkg/engine/context/loaders/imagedata.go).
-func decodeImageLookup(f *policydecode.Fields) *source {
+func decodeImageLookup(f *policydecode.Fields) *entry {
 	f.At("reference").Required()
 	place, written, path := f.PathInRule(), decodeText(f.At("reference"), "reference: "), decodeDataPath(f.At("jmesPath"))
 	if f.Has("imageRegistryCredentials") {
@@ -142,7 +142,7 @@ func decodeImageLookup(f *policydecode.Fields) *source {
 		}
 		return path.pick(s, data)
 	}
-	return &source{load: load, notIdempotent: path.notIdempotent, asks: func(Globals) []engine.Ask {
+	return &entry{load: load, notIdempotent: path.notIdempotent, asks: func(Globals) []engine.Ask {
 		return []engine.Ask{{Of: engine.AskRegistry, What: written.written}}
 	}}
 }
@@ -174,7 +174,7 @@ func imageData(ctx context.Context, registry engine.ImageRegistry, reference str
 // decodeVariable reads data that the policy itself computes, from value, jmesPath and default as Kyverno combines them:
 // the path is applied to the value, or else to the whole context; the default stands in
 // for a failed path, and for an empty result only where there is no value.
-func decodeVariable(f *policydecode.Fields) *source {
+func decodeVariable(f *policydecode.Fields) *entry {
 	given, path, fallback := variables.Decode(f.At("value")), decodeDataPath(f.At("jmesPath")), variables.Decode(f.At("default"))
 	if given == nil && path.template == nil && fallback == nil {
 		f.Fail("needs a value, a jmesPath or a default")
@@ -210,7 +210,7 @@ func decodeVariable(f *policydecode.Fields) *source {
 		}
 		return notNil(value)
 	}
-	return &source{load: load, notIdempotent: cmp.Or(path.notIdempotent, given.NotIdempotent(), fallback.NotIdempotent())}
+	return &entry{load: load, notIdempotent: cmp.Or(path.notIdempotent, given.NotIdempotent(), fallback.NotIdempotent())}
 }
 
 func notNil(value any) (any, error) {
