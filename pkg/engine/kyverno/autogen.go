@@ -53,17 +53,14 @@ func WrittenRules(d engine.Document) []WrittenRule {
 	for _, raw := range sequence(spec["rules"]) {
 		all = append(all, mapping(raw))
 	}
-	derived, from := autogenRules(all, d.Object().GetAnnotations())
+	derived := autogenRules(all, d.Object().GetAnnotations())
 	var out []WrittenRule
 	for i, rule := range all {
 		if rule["mutate"] != nil && (len(derived) == 0 || !isAutogenRule(ruleName(rule))) {
 			out = append(out, WrittenRule{Fields: rule, Index: i})
 		}
 	}
-	for i, rule := range derived {
-		out = append(out, WrittenRule{Fields: rule, Index: from[i], Derived: true})
-	}
-	return out
+	return append(out, derived...)
 }
 
 // derivation is how a Pod rule becomes a rule for controllers.
@@ -78,22 +75,20 @@ type derivation struct {
 func isAutogenRule(name string) bool { return strings.HasPrefix(name, autogenPrefix) }
 
 // autogenRules derives rules for Pod controllers from the raw rules of a policy
-// (pkg/autogen/v1). It returns them beside the index of the rule that each comes
-// from. Rules with targets, and foreach entries that are nested, have none:
+// (pkg/autogen/v1). Rules with targets, and foreach entries that are nested, have none:
 // Kyverno drops both on the way and patches the wrong object.
-func autogenRules(rules []map[string]any, annotations map[string]string) (derived []map[string]any, from []int) {
+func autogenRules(rules []map[string]any, annotations map[string]string) (derived []WrittenRule) {
 	if !allowsAutogen(rules) {
-		return nil, nil
+		return nil
 	}
 	for i, rule := range rules {
 		for _, d := range derivations(annotations) {
 			if out := d.derive(rule); out != nil {
-				derived = append(derived, out)
-				from = append(from, i)
+				derived = append(derived, WrittenRule{Fields: out, Index: i, Derived: true})
 			}
 		}
 	}
-	return derived, from
+	return derived
 }
 
 func derivations(annotations map[string]string) []derivation {

@@ -23,7 +23,10 @@ func derivedRules(t *testing.T, sections map[string]string) string {
 			t.Fatal(err)
 		}
 	}
-	derived, _ := autogenRules(in.Rules, in.Annotations)
+	var derived []map[string]any
+	for _, rule := range autogenRules(in.Rules, in.Annotations) {
+		derived = append(derived, rule.Fields)
+	}
 	if diff := cmp.Diff(untouched, in); diff != "" {
 		t.Errorf("the rules that were handed in were modified:\n%s", diff)
 	}
