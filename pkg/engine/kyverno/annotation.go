@@ -15,9 +15,6 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
 )
 
-// appliedPatchesAnnotation is the key of the annotation.
-const appliedPatchesAnnotation = engine.AppliedPatches
-
 // annotateAppliedPatches adds a rule's line to the target that its step changed. There is none
 // beside a change that the server does not see, on a subresource, or when the
 // rule takes back all that others did: the annotation is never the only change.
@@ -35,9 +32,9 @@ func annotateAppliedPatches(step *engine.Step, subject *engine.Target, t diff.Ty
 		step.After = old
 		return
 	}
-	noted, err := withLine(after, lineKey(step.Rule), lineValue(fields[len(fields)-1], before, after))
+	noted, err := withLine(after, step.Rule.Rule+"."+step.Rule.Policy+".kyverno.io", lineValue(fields[len(fields)-1], before, after))
 	if err != nil {
-		warning := engine.Warning(fmt.Sprintf("the annotation %s is left as it is: %v", appliedPatchesAnnotation, err))
+		warning := engine.Warning(fmt.Sprintf("the annotation %s is left as it is: %v", engine.AppliedPatches, err))
 		step.Warnings = append(slices.Clip(step.Warnings), warning)
 		return
 	}
@@ -47,13 +44,11 @@ func annotateAppliedPatches(step *engine.Step, subject *engine.Target, t diff.Ty
 // withoutLines is an object without the annotation, and without annotations where there is no other one.
 func withoutLines(object map[string]any) map[string]any {
 	metadata := diff.Without(mapping(object["metadata"]), "annotations")
-	if others := diff.Without(mapping(mapping(object["metadata"])["annotations"]), appliedPatchesAnnotation); len(others) > 0 {
+	if others := diff.Without(mapping(mapping(object["metadata"])["annotations"]), engine.AppliedPatches); len(others) > 0 {
 		metadata["annotations"] = others
 	}
 	return diff.With(object, "metadata", metadata)
 }
-
-func lineKey(r engine.RuleRef) string { return r.Rule + "." + r.Policy + ".kyverno.io" }
 
 // lineValue is the text of a line for a field: "added /metadata/labels/team".
 func lineValue(f engine.FieldChange, before, after map[string]any) string {
@@ -80,8 +75,8 @@ func withLine(object map[string]any, key, value string) (map[string]any, error) 
 	if !ok && metadata["annotations"] != nil {
 		return nil, errors.New("the object's annotations are not a mapping")
 	}
-	text, ok := annotations[appliedPatchesAnnotation].(string)
-	if !ok && annotations[appliedPatchesAnnotation] != nil {
+	text, ok := annotations[engine.AppliedPatches].(string)
+	if !ok && annotations[engine.AppliedPatches] != nil {
 		return nil, errors.New("it is not a string")
 	}
 	lines := map[string]string{}
@@ -99,7 +94,7 @@ func withLine(object map[string]any, key, value string) (map[string]any, error) 
 	for _, key := range slices.Sorted(maps.Keys(lines)) {
 		written.WriteString(yamlText(key) + ": " + yamlText(lines[key]) + "\n")
 	}
-	annotations = diff.With(annotations, appliedPatchesAnnotation, written.String())
+	annotations = diff.With(annotations, engine.AppliedPatches, written.String())
 	return diff.With(object, "metadata", diff.With(metadata, "annotations", annotations)), nil
 }
 

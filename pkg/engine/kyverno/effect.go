@@ -92,7 +92,7 @@ func (f *effect) Apply(ctx context.Context, subject engine.Target, w *engine.Wor
 
 func (f *effect) apply(e *execution) (patchResult, error) {
 	if e.subject.Object == nil {
-		return patchResult{}, e.failed(f.target.field, errors.New("the target does not exist"))
+		return patchResult{}, &RuleError{f.target.field, errors.New("the target does not exist")}
 	}
 	s := e.begin()
 	s.Set("target", e.subject.Object.Object)

@@ -161,7 +161,7 @@ func (e *execution) excepted(s *variables.Scope) error {
 		if err := x.conditions.Check(s); errors.As(err, &unmet) {
 			continue
 		} else if err != nil {
-			return e.failed("conditions of PolicyException "+x.name, err)
+			return &RuleError{"conditions of PolicyException " + x.name, err}
 		}
 		return &SkippedError{Reason: "rule is skipped due to policy exception " + x.name}
 	}

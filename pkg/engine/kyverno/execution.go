@@ -150,7 +150,7 @@ func (e *execution) meets(c *match.Conditions, s *variables.Scope, field string)
 		return &SkippedError{Reason: field + " not met", Err: unmet}
 	}
 	if err != nil {
-		return e.failed(field, withDefault(err))
+		return &RuleError{field, withDefault(err)}
 	}
 	return nil
 }
@@ -163,11 +163,6 @@ func withDefault(err error) error {
 		return err
 	}
 	return fmt.Errorf("%w; if the key may be absent, write {{ %s || '' }}", err, unresolved.Expression)
-}
-
-// failed returns an error with its place in the rule.
-func (e *execution) failed(field string, err error) error {
-	return &RuleError{Field: field, Err: err}
 }
 
 // lists says how the lists of the object merge that the rule changes: that all are replaced where its
@@ -209,7 +204,7 @@ func (e *execution) ended(out patchResult, err error) []engine.Step {
 func (e *execution) finish(step *engine.Step, out patchResult) {
 	before := e.subject.Object.Object
 	if err := engine.SameObject(before, out.Object); err != nil {
-		step.Outcome, step.Err = engine.Failed, e.failed("mutate", err)
+		step.Outcome, step.Err = engine.Failed, &RuleError{"mutate", err}
 		return
 	}
 	step.Outcome = engine.Changed

@@ -192,7 +192,7 @@ func (m *mutation) contexts() []contextentry.Entries {
 func (f *forEachEntry) elements(e *execution, s *variables.Scope) ([]any, error) {
 	value, err := s.Query(f.list)
 	if err != nil {
-		return nil, e.failed(f.field+".list", fmt.Errorf("failed to evaluate list %s: %w", f.list, err))
+		return nil, &RuleError{f.field + ".list", fmt.Errorf("failed to evaluate list %s: %w", f.list, err)}
 	}
 	list, ok := value.([]any)
 	if !ok {
@@ -200,7 +200,7 @@ func (f *forEachEntry) elements(e *execution, s *variables.Scope) ([]any, error)
 	}
 	e.visited += len(list)
 	if e.visited > limit.Elements {
-		return nil, e.failed(f.field+".list", fmt.Errorf("the rule visits more than %d elements (limit Elements)", limit.Elements))
+		return nil, &RuleError{f.field + ".list", fmt.Errorf("the rule visits more than %d elements (limit Elements)", limit.Elements)}
 	}
 	return list, nil
 }

@@ -182,7 +182,7 @@ func decodeMutation(m *policydecode.Fields, rest map[string]any) (out mutation) 
 func (m *mutation) mutate(e *execution, s *variables.Scope, object map[string]any, why *engine.Reasons) (patchResult, error) {
 	if m.rest != nil {
 		if _, err := m.rest.Render(s); err != nil {
-			return patchResult{Object: object}, e.failed("rule", fmt.Errorf("variable substitution failed: %w", err))
+			return patchResult{Object: object}, &RuleError{"rule", fmt.Errorf("variable substitution failed: %w", err)}
 		}
 	}
 	if len(m.entries) > 0 {
@@ -203,7 +203,7 @@ func (m *mutation) patch(e *execution, s *variables.Scope, object map[string]any
 		case errors.As(err, &condition):
 			held = &SkippedError{Reason: p.field, Err: condition}
 		case err != nil:
-			return patchResult{Object: object}, e.failed(p.field, err)
+			return patchResult{Object: object}, &RuleError{p.field, err}
 		default:
 			out.then(next)
 		}

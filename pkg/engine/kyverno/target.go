@@ -78,21 +78,21 @@ func lintTargetKinds(n policydecode.Node, targets []*target) {
 func (t *target) subjects(s *variables.Scope, mapper meta.RESTMapper) (engine.Selection, error) {
 	rendered, err := t.template.Render(s)
 	if err != nil {
-		return engine.Selection{}, t.failed("", fmt.Errorf("failed to substitute variables: %w", err))
+		return engine.Selection{}, &RuleError{t.field, fmt.Errorf("failed to substitute variables: %w", err)}
 	}
 	naming, _ := rendered.(map[string]any)
 	parts := map[string]string{}
 	for _, key := range []string{"apiVersion", "kind", "name", "namespace"} {
 		value, ok := naming[key].(string)
 		if (!ok || value == "") && t.written[key] != "" {
-			return engine.Selection{}, t.failed("."+key, fmt.Errorf(
-				"%s evaluates to nothing, which would stand for all; check the expression", t.written[key]))
+			return engine.Selection{}, &RuleError{t.field + "." + key, fmt.Errorf(
+				"%s evaluates to nothing, which would stand for all; check the expression", t.written[key])}
 		}
 		parts[key] = strings.Clone(value) // which may be a part of the trigger's text
 	}
 	kind, err := parseKind(parts["apiVersion"], parts["kind"])
 	if err != nil {
-		return engine.Selection{}, t.failed(".kind", err)
+		return engine.Selection{}, &RuleError{t.field + ".kind", err}
 	}
 	out := engine.Selection{
 		Group: kind.Group, Version: kind.Version, Kind: kind.Kind, Subresource: kind.Subresource,
@@ -103,7 +103,7 @@ func (t *target) subjects(s *variables.Scope, mapper meta.RESTMapper) (engine.Se
 	}
 	if wanted := naming["selector"]; wanted != nil {
 		if out.Labels, err = policydecode.LabelSelector(wanted); err != nil {
-			return out, t.failed(".selector", err)
+			return out, &RuleError{t.field + ".selector", err}
 		}
 	}
 	return narrow(out, mapper), nil
@@ -120,10 +120,6 @@ func (t *target) described() engine.Selection {
 		Group: kind.Group, Version: kind.Version, Kind: kind.Kind, Subresource: kind.Subresource,
 		Namespace: cmp.Or(t.own, variables.Plain(t.written["namespace"])), Name: variables.Plain(t.written["name"]), Labels: t.labels,
 	}
-}
-
-func (t *target) failed(at string, err error) error {
-	return &RuleError{Field: t.field + at, Err: err}
 }
 
 // parseKind reads apiVersion and kind, both perhaps with wildcards, in the

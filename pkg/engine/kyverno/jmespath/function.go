@@ -203,7 +203,7 @@ var functions = map[string]*function{
 	"compare":                   {params: []kind{aString, aString}, call: onStrings(compare)},
 	"equal_fold":                {params: []kind{aString, aString}, call: onStrings(strings.EqualFold)},
 	"replace":                   {params: []kind{aString, aString, aString, aNumber}, call: replace},
-	"replace_all":               {params: []kind{aString, aString, aString}, call: replaceAll},
+	"replace_all":               {params: []kind{aString, aString, aString}, call: replace},
 	"to_upper":                  {params: []kind{aString}, call: onString(strings.ToUpper)},
 	"to_lower":                  {params: []kind{aString}, call: onString(strings.ToLower)},
 	"trim":                      {params: []kind{aString, aString}, call: onStrings(trim)},

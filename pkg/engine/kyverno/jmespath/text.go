@@ -22,19 +22,12 @@ import (
 
 func compare(a, b string) int64 { return int64(strings.Compare(a, b)) }
 
+// replace replaces all, or as many as the fourth argument says.
 func replace(_ *Interpreter, args []any) (any, error) {
-	n, _ := Number(args[3])
-	times := -1
-	if n >= 0 && n < math.MaxInt32 {
+	text, old, with, times := args[0].(string), args[1].(string), args[2].(string), -1
+	if n, _ := Number(args[len(args)-1]); len(args) > 3 && n >= 0 && n < math.MaxInt32 {
 		times = int(n)
 	}
-	return replaceN(args, times)
-}
-
-func replaceAll(_ *Interpreter, args []any) (any, error) { return replaceN(args, -1) }
-
-func replaceN(args []any, times int) (any, error) {
-	text, old, with := args[0].(string), args[1].(string), args[2].(string)
 	count := strings.Count(text, old)
 	if times >= 0 {
 		count = min(count, times)

@@ -16,15 +16,6 @@ type answer struct {
 	body   any
 }
 
-// failure is the error of an answer whose status is no success: the status, and the message of a Kubernetes Status.
-func (a *answer) failure() error {
-	body, _ := a.body.(map[string]any)
-	if message, _ := body["message"].(string); message != "" {
-		return fmt.Errorf("HTTP %d: %s", a.status, message)
-	}
-	return fmt.Errorf("HTTP %d", a.status)
-}
-
 func (v *Values) addAnswers(n policydecode.Node) {
 	for _, n := range n.List() {
 		f := n.Fields()
@@ -57,8 +48,8 @@ func (v *Values) addAnswers(n policydecode.Node) {
 }
 
 // Answer returns the answer given by the user for a request to a path of the API
-// server or to a URL; an answer for its method comes before one for all methods. The error is a *StatusError
-// where the given status is no success.
+// server or to a URL; an answer for its method comes before one for all methods. The error is the given
+// status where that is no success.
 func (v *Values) Answer(method, target string) (body any, given bool, err error) {
 	var found *answer
 	for i, a := range v.answers {
@@ -70,7 +61,11 @@ func (v *Values) Answer(method, target string) (body any, given bool, err error)
 	case found == nil:
 		return nil, false, nil
 	case found.status < 200 || found.status >= 300:
-		return nil, true, found.failure()
+		body, _ := found.body.(map[string]any)
+		if message, _ := body["message"].(string); message != "" { // of a Kubernetes Status
+			return nil, true, fmt.Errorf("HTTP %d: %s", found.status, message)
+		}
+		return nil, true, fmt.Errorf("HTTP %d", found.status)
 	}
 	return found.body, true, nil
 }
