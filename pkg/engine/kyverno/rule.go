@@ -1,7 +1,10 @@
 package kyverno
 
 import (
+	"slices"
+
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/contextentry"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/jmespath"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/match"
@@ -153,25 +156,14 @@ func (r *rule) decodeMutate(f *policydecode.Fields, broken bool) {
 	if r.footprint.add(m.Values); len(targets) > 0 {
 		r.footprint.writes.Field("metadata").Field("annotations").Field(engine.AppliedPatches).Add(nil)
 	}
-	r.asksTrigger = m.Has("foreach") || variables.Used(onTargets(m.Values)) || variables.Used(rest)
+	r.asksTrigger = m.Has("foreach") || variables.Used(diff.Without(m.Values, "targets")) || variables.Used(rest) ||
+		slices.ContainsFunc(targets, func(n policydecode.Node) bool {
+			t := mapping(n.Value)
+			return variables.Used(t["context"]) || variables.Used(t["preconditions"])
+		})
 	m.Elsewhere("beside mutate", "preconditions", "context", "match", "exclude", "name")
 	m.Accept("mutateExistingOnPolicyUpdate", "patchStrategicMerge", "patchesJson6902", "foreach", "overlay", "patches")
 	m.Done()
-}
-
-// onTargets is what of a mutation is evaluated on its targets: all but what names them.
-func onTargets(mutation map[string]any) []any {
-	out := []any{}
-	for key, value := range mutation {
-		if key != "targets" {
-			out = append(out, value)
-		}
-	}
-	targets, _ := mutation["targets"].([]any)
-	for _, t := range targets {
-		out = append(out, mapping(t)["context"], mapping(t)["preconditions"])
-	}
-	return out
 }
 
 // lint warns of what a rule that compiles probably does not mean.
@@ -212,10 +204,7 @@ func (r *rule) lintInstall(n policydecode.Node) {
 }
 
 // ruleName is the name of a rule that has not been read yet.
-func ruleName(raw any) string {
-	name, _ := mapping(raw)["name"].(string)
-	return name
-}
+func ruleName(raw any) string { return text(mapping(raw)["name"]) }
 
 // asksUser is where a rule reads request.userInfo: in its preconditions, or only where they hold.
 type asksUser struct{ early, late bool }

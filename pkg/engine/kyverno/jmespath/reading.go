@@ -41,13 +41,6 @@ type readings struct {
 	names []string           // those that are looked up in the data itself, in the order of the text
 }
 
-// readingsOf returns what an expression may read of the names in a place, and what it stands for.
-func readingsOf(ast gojmespath.ASTNode, at place) (readings, place) {
-	r := readings{of: map[string]Reading{}}
-	stands := r.walk(ast, at)
-	return r, stands
-}
-
 func (r *readings) note(root string, reading Reading) { r.of[root] = max(r.of[root], reading) }
 
 // use notes that a value is computed with, and returns a value of its own.
@@ -58,6 +51,7 @@ func (r *readings) use(p place) place {
 	return place{}
 }
 
+// walk adds what an expression may read of the names in a place, and returns what it stands for.
 func (r *readings) walk(ast gojmespath.ASTNode, at place) place {
 	child := func(i int, at place) place {
 		if i >= len(ast.Children) {
@@ -155,12 +149,12 @@ func (e *Expression) ReadsObject() (reading Reading, isObject bool) {
 
 // read completes the expression with what it may read.
 func (e *Expression) read(ast gojmespath.ASTNode) {
-	r, result := readingsOf(ast, place{level: atNames})
-	r.use(result)
-	e.readings = r
-	r, result = readingsOf(ast, place{root: "@", level: atObject})
+	e.readings = readings{of: map[string]Reading{}}
+	e.readings.use(e.readings.walk(ast, place{level: atNames}))
+	object := readings{of: map[string]Reading{}}
+	result := object.walk(ast, place{root: "@", level: atObject})
 	if e.isObject = result.level == atObject; !e.isObject {
-		r.use(result)
+		object.use(result)
 	}
-	e.ofObject = r.of["@"]
+	e.ofObject = object.of["@"]
 }

@@ -153,11 +153,8 @@ func ParseQuantity(text string) (resource.Quantity, error) {
 	return resource.ParseQuantity(text)
 }
 
-// ParseDuration reads a duration as Go writes it, without the cost of an error where a string cannot be one.
+// ParseDuration reads a duration as Go writes it.
 func ParseDuration(text string) (time.Duration, bool) {
-	if text == "" || strings.IndexByte("+-.0123456789", text[0]) < 0 {
-		return 0, false
-	}
 	d, err := time.ParseDuration(text)
 	return d, err == nil
 }
