@@ -41,17 +41,11 @@ func onlyDeletion(operations any) bool {
 
 // awaited returns the condition for which a rule waits, and its event; "" where there is none, or another way.
 func awaited(n policydecode.Node) (policydecode.Node, string) {
-	list, all := n, true
-	if groups, isMap := n.Value.(map[string]any); isMap {
-		f := n.Fields()
-		if list = f.At("all"); len(sequence(groups["all"])) == 0 {
-			list, all = f.At("any"), len(sequence(groups["any"])) == 1
-		}
+	list := slices.Concat(items(n), items(child(n, "all")))
+	if one := items(child(n, "any")); len(list) == 0 && len(one) == 1 {
+		list = one
 	}
-	if _, isList := list.Value.([]any); !isList || !all {
-		return n, ""
-	}
-	for _, item := range list.List() {
+	for _, item := range list {
 		if event := eventOf(mapping(item.Value)); event != "" {
 			return item, event
 		}

@@ -32,25 +32,21 @@ func rolesOf(ctx context.Context, w *engine.World, user engine.UserInfo) (userRo
 	names := append(slices.Clone(user.Groups), user.Username)
 	type question struct{ names string }
 	answer, err := w.Memo.Ask(ctx, question{fmt.Sprintf("%q", names)}, func(ctx context.Context) (any, error) {
-		return readRoles(ctx, w.Reader, names)
+		var out userRoles
+		for _, selection := range Bindings() {
+			for binding, err := range w.Reader.List(ctx, selection) {
+				if err != nil {
+					return nil, err
+				}
+				out.add(binding, names)
+			}
+		}
+		return out, nil
 	})
 	if err != nil {
 		return userRoles{}, err
 	}
 	return answer.(userRoles), nil
-}
-
-func readRoles(ctx context.Context, reader engine.Reader, names []string) (userRoles, error) {
-	var out userRoles
-	for _, selection := range Bindings() {
-		for binding, err := range reader.List(ctx, selection) {
-			if err != nil {
-				return userRoles{}, err
-			}
-			out.add(binding, names)
-		}
-	}
-	return out, nil
 }
 
 func (r *userRoles) add(binding *unstructured.Unstructured, names []string) {
