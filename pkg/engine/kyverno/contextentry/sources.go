@@ -176,7 +176,7 @@ func imageData(ctx context.Context, registry engine.ImageRegistry, reference str
 // for a failed path, and for an empty result only where there is no value.
 func decodeVariable(f *policydecode.Fields) *entry {
 	given, path, fallback := variables.Decode(f.At("value")), decodeDataPath(f.At("jmesPath")), variables.Decode(f.At("default"))
-	if given == nil && path.template == nil && fallback == nil {
+	if written, _ := f.Values["jmesPath"].(string); given == nil && written == "" && fallback == nil {
 		f.Fail("needs a value, a jmesPath or a default")
 	}
 	load := func(from *Sources, s *variables.Scope) (any, error) {
