@@ -64,7 +64,11 @@ func compare(in map[string]any, one, other answer) (what string, paths []string)
 		if reflect.DeepEqual(pruned(a), pruned(b)) {
 			return "empty", differing(a, b, "")
 		}
-		return "order", differing(a, b, "")
+		for _, path := range differing(a, b, "") {
+			list, _, _ := strings.Cut(path, "[]")
+			paths = append(paths, list)
+		}
+		return "order", slices.Compact(paths)
 	}
 	was := pruned(number(in))
 	switch paths = differing(pruned(a), pruned(b), ""); {

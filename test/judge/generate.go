@@ -241,9 +241,7 @@ func (g *generator) object(gvk schema.GroupVersionKind, number int) map[string]a
 	if err := json.Unmarshal(content, &out); err != nil {
 		return nil
 	}
-	if status := object(out["status"]); len(status) == 0 {
-		delete(out, "status")
-	}
+	delete(out, "status")
 	return out
 }
 
@@ -384,6 +382,9 @@ func (g *generator) list(in map[string]any, field string, depth int) any {
 				object(e)[text(k)] = fmt.Sprintf("n%d", len(out))
 			}
 			key += fmt.Sprint(object(e)[text(k)], "/")
+		}
+		if volume := object(e); field == "volumes" && len(volume) == 1 && volume["name"] != nil {
+			volume["emptyDir"] = map[string]any{} // as a server has it
 		}
 		if in["x-kubernetes-list-type"] == "set" {
 			key = fmt.Sprint(e)
