@@ -36,10 +36,13 @@ func (c *Conversion) withAutogen() []*policy {
 		switch controllers, ok := c.controllers(g); {
 		case g[0].derived:
 			out[i].comment = []string{"For ReplicationControllers, which autogen leaves out. Where there are none, this policy is not needed."}
-		case !ok || len(controllers) > 0 && slices.ContainsFunc(out[i].mutations, func(m mutation) bool { return len(m.when) > 0 }):
+		case !ok || len(controllers) > 0 && slices.ContainsFunc(out[i].mutations, func(m mutation) bool { return expr.Fields(m.cel, "Object") == nil }):
 			return nil
 		case len(controllers) > 0:
 			derived, out[i].autogen = true, true
+			for j := range out[i].mutations {
+				out[i].mutations[j].inside = len(out[i].mutations[j].when) > 0
+			}
 			if len(controllers) != podControllers {
 				out[i].controllers = controllers
 			}

@@ -59,6 +59,7 @@ type mutation struct {
 	apply   bool // an ApplyConfiguration; else a JSONPatch
 	cel     expr.Expr
 	when    []expr.Expr
+	inside  bool // the condition stands in the fields of an ApplyConfiguration, which autogen moves into a template
 }
 
 // existing is what makes a policy one that changes other objects than those that it matches.
@@ -71,7 +72,18 @@ type existing struct {
 
 // expression is that of the mutation, with its condition.
 func (m *mutation) expression() expr.Expr {
-	return expr.Cond(expr.And(m.when...), m.cel, m.nothing())
+	when := expr.And(m.when...)
+	if !m.inside {
+		return expr.Cond(when, m.cel, m.nothing())
+	}
+	fields := expr.Fields(m.cel, "Object")
+	for i, f := range fields {
+		if fields[i].Value = only(when, f.Value); f.Optional {
+			fields[i].Value = expr.Cond(when, f.Value, expr.Call("optional.none"))
+		}
+		fields[i].Optional = true
+	}
+	return expr.Object("Object", fields...)
 }
 
 // nothing is the expression of a mutation that changes nothing.
