@@ -28,19 +28,17 @@ func (c *Client) Get(ctx context.Context, key engine.ObjectKey) (*unstructured.U
 	if err != nil {
 		return nil, err
 	}
-	u, _, err := c.get(ctx, r, key)
-	return u, err
+	return c.get(ctx, r, key)
 }
 
-// get is Get for a key of a resource. It returns the bytes of the answer, too.
-func (c *Client) get(ctx context.Context, r *resource, key engine.ObjectKey) (*unstructured.Unstructured, int, error) {
+// get is Get for a key of a resource.
+func (c *Client) get(ctx context.Context, r *resource, key engine.ObjectKey) (*unstructured.Unstructured, error) {
 	segments, err := objectPath(r, key)
 	if err != nil {
-		return nil, 0, err
+		return nil, err
 	}
 	body, err := do(ctx, http.MethodGet, c.rest.Get().AbsPath(segments...))
-	u, err := object(key, body, err)
-	return u, len(body), err
+	return object(key, body, err)
 }
 
 // Patch is one PATCH request.
@@ -256,9 +254,6 @@ func (t readOnlyTransport) writes(r *http.Request, apiPath string) bool {
 	return (r.Method == http.MethodPatch || r.Method == http.MethodDelete) && p.Name != "" && p.Subresource == "" && p.Clean == apiPath &&
 		slices.Contains(t.but, schema.GroupResource{Group: p.Group, Resource: p.Resource})
 }
-
-// WrappedRoundTripper lets client-go find the transport below.
-func (t readOnlyTransport) WrappedRoundTripper() http.RoundTripper { return t.next }
 
 func onlyReads(r *http.Request, apiPath string) bool {
 	p := engine.NewAPIPath(apiPath)

@@ -237,8 +237,8 @@ func (s *source) read(ctx context.Context, k chosenKind, q query) iter.Seq2[rawL
 		return s.client.list(ctx, k.resource, q)
 	}
 	return func(yield func(rawList, error) bool) {
-		u, size, err := s.client.get(ctx, k.resource, engine.ObjectKey{GroupKind: k.mapping.GroupVersionKind.GroupKind(), Namespace: q.namespace, Name: q.name})
-		yield(rawList{items: []*unstructured.Unstructured{u}, bytes: size}, err)
+		u, err := s.client.get(ctx, k.resource, engine.ObjectKey{GroupKind: k.mapping.GroupVersionKind.GroupKind(), Namespace: q.namespace, Name: q.name})
+		yield(rawList{items: []*unstructured.Unstructured{u}}, err)
 	}
 }
 
@@ -264,7 +264,6 @@ func unreadable(err error, r *resource, q query) error {
 // page holds the wanted objects of one page of a listing.
 type page struct {
 	items      []*unstructured.Unstructured
-	bytes      int
 	resource   *resource
 	namespaces map[string]*unstructured.Unstructured
 	request    engine.Request
@@ -279,23 +278,14 @@ func (s *source) page(ctx context.Context, k chosenKind, list rawList, known uid
 		}
 		p.items = append(p.items, u)
 	}
-	if len(p.items) > 0 {
-		p.bytes = decodedSize * list.bytes * len(p.items) / len(list.items)
-	}
 	if len(p.items) > 0 && k.namespaced() {
 		p.namespaces = s.readNamespaces(ctx)
 	}
 	return p
 }
 
-// decodedSize is about how many times its text an object takes.
-const decodedSize = 8
-
 // Len implements engine.Page.
 func (p *page) Len() int { return len(p.items) }
-
-// Bytes is about what the objects take.
-func (p *page) Bytes() int { return p.bytes }
 
 // Target implements engine.Page.
 func (p *page) Target(i int) (engine.Target, error) {

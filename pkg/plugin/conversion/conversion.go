@@ -509,12 +509,11 @@ func withoutWarnings(said string) string {
 	return b.String()
 }
 
-// maxKept bounds the bytes of the pages that once keeps.
-const maxKept = 64 << 20
+// maxKept is how many objects once keeps.
+const maxKept = 2500
 
 // once is a source that reads each set of selections once: every form of a policy is compared on the same
-// objects. It keeps the pages that know their size, which are those of a cluster; all others are in memory already. What exceeds
-// the bound is read again.
+// objects. What exceeds the bound is read again.
 type once struct {
 	engine.Source
 	kept map[string][]engine.Page
@@ -523,20 +522,6 @@ type once struct {
 
 func readOnce(s engine.Source) *once {
 	return &once{Source: s, kept: map[string][]engine.Page{}, left: maxKept}
-}
-
-// bytesOf is the size of the objects of a page as they were read from a server; it is not known of others.
-func bytesOf(p engine.Page) (int, bool) {
-	for {
-		switch of := p.(type) {
-		case interface{ Bytes() int }:
-			return of.Bytes(), true
-		case interface{ Unwrap() engine.Page }:
-			p = of.Unwrap()
-		default:
-			return 0, false
-		}
-	}
 }
 
 // Pages implements engine.Source.
@@ -553,11 +538,12 @@ func (s *once) Pages(ctx context.Context, selections []engine.Selection) iter.Se
 	}
 	return func(yield func(engine.Page, error) bool) {
 		var pages []engine.Page
-		complete, bytes := err == nil, 0
+		complete, objects := err == nil, 0
 		for p, err := range s.Source.Pages(ctx, selections) {
-			n, ok := bytesOf(p)
-			bytes += n
-			if complete = complete && ok && err == nil && bytes <= s.left; complete {
+			if p != nil {
+				objects += p.Len()
+			}
+			if complete = complete && err == nil && objects <= s.left; complete {
 				pages = append(pages, p)
 			} else {
 				pages = nil
@@ -568,7 +554,7 @@ func (s *once) Pages(ctx context.Context, selections []engine.Selection) iter.Se
 		}
 		if complete && ctx.Err() == nil {
 			s.kept[string(text)] = pages
-			s.left -= bytes
+			s.left -= objects
 		}
 	}
 }

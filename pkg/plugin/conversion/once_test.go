@@ -25,12 +25,8 @@ func (s *counting) Pages(context.Context, []engine.Selection) iter.Seq2[engine.P
 
 type page int
 
-func (page) Len() int                          { return 1 }
+func (p page) Len() int                        { return int(p) }
 func (page) Target(int) (engine.Target, error) { return engine.Target{}, nil }
-
-type listed struct{ page }
-
-func (p listed) Bytes() int { return int(p.page) }
 
 // A listing is read once; what is not one, is not complete or is too large is read again.
 func TestOnce(t *testing.T) {
@@ -39,10 +35,9 @@ func TestOnce(t *testing.T) {
 		source counting
 		want   int
 	}{
-		"a listing":                        {counting{page: listed{100}}, 2},
-		"objects in memory":                {counting{page: page(100)}, 5},
-		"a listing that could not be read": {counting{page: listed{100}, err: errors.New("refused")}, 5},
-		"a large listing":                  {counting{page: listed{maxKept/2 + 1}}, 3},
+		"a listing":                        {counting{page: page(100)}, 2},
+		"a listing that could not be read": {counting{page: page(100), err: errors.New("refused")}, 5},
+		"a large listing":                  {counting{page: page(maxKept/2 + 1)}, 3},
 	} {
 		t.Run(name, func(t *testing.T) {
 			once := readOnce(&c.source)
