@@ -23,50 +23,24 @@ import (
 // reverted: the keys of the list elements that its fields were in. The objects do not
 // change, and a failure leaves nothing behind but that ownership, so it is a warning.
 func (r *Reversal) release(ctx context.Context) error {
-	listed := slices.DeleteFunc(slices.Clone(r.Objects), func(o Object) bool { return !o.Applied || !o.inLists() })
-	return apply.ForEach(len(listed), r.Executor.Concurrency,
+	applied := slices.DeleteFunc(slices.Clone(r.Objects), func(o Object) bool { return !o.Applied })
+	return apply.ForEach(len(applied), r.Executor.Concurrency,
 		func(i int) (failed, broken error) {
 			if ctx.Err() != nil {
 				return nil, apply.ErrInterrupted
 			}
-			return r.releaseOne(listed[i].under(ctx), listed[i].Object), nil
+			return r.releaseOne(applied[i].under(ctx), applied[i].Object), nil
 		},
 		func(i int, failed error) (enough bool) {
 			if failed != nil {
 				why := redact.ServerError(failed)
-				if len(listed[i].secret()) > 0 {
+				if len(applied[i].secret()) > 0 {
 					why = engine.ErrHidden.Error()
 				}
-				fmt.Fprintf(r.Executor.ErrOut, "warning: %s: %s still owns keys of list elements: %s\n", listed[i].Object, r.Header.FieldManager, why)
+				fmt.Fprintf(r.Executor.ErrOut, "warning: %s: %s still owns keys of list elements: %s\n", applied[i].Object, r.Header.FieldManager, why)
 			}
 			return false
 		})
-}
-
-// inLists reports whether a write of an object may have touched elements of a list: only these have keys.
-func (o *Object) inLists() bool {
-	return slices.ContainsFunc(o.Writes, func(w Write) bool {
-		return slices.ContainsFunc(w.Fields, func(f engine.FieldChange) bool {
-			from, to := w.Contents(f)
-			return f.Withheld || slices.ContainsFunc(f.Path, func(e fieldpath.PathElement) bool { return e.FieldName == nil }) ||
-				hasList(from) || hasList(to)
-		})
-	})
-}
-
-// hasList reports whether a value is a list, or has one in it.
-func hasList(value any) bool {
-	switch value := value.(type) {
-	case []any:
-		return true
-	case map[string]any:
-		for _, v := range value {
-			if hasList(v) {
-				return true
-			}
-		}
-	}
-	return false
 }
 
 // releaseOne begins again if another client was faster, or if the answer to the write was
