@@ -92,9 +92,6 @@ func (t bounded) RoundTrip(r *http.Request) (*http.Response, error) {
 	return response, nil
 }
 
-// WrappedRoundTripper lets client-go find the transport below.
-func (t bounded) WrappedRoundTripper() http.RoundTripper { return t.next }
-
 // body is the body of an answer that ends when nothing more comes, and fails, rather than ends, where it is too large.
 type body struct {
 	io.ReadCloser

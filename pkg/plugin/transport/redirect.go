@@ -52,9 +52,6 @@ func (t redirects) RoundTrip(r *http.Request) (*http.Response, error) {
 	return t.next.RoundTrip(markChecked(r))
 }
 
-// WrappedRoundTripper lets client-go find the transport below.
-func (t redirects) WrappedRoundTripper() http.RoundTripper { return t.next }
-
 // refusal says why a request is not sent; nil for one that is. http.Client says from which answer it comes.
 func (d Redirects) refusal(r *http.Request) error {
 	refused := &RedirectError{
@@ -151,9 +148,6 @@ func (g *guard) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	return g.next.RoundTrip(r)
 }
-
-// WrappedRoundTripper lets client-go find the transport below.
-func (g *guard) WrappedRoundTripper() http.RoundTripper { return g.next }
 
 // checked is the key of the context of a request that came through Redirects.
 type checked struct{}

@@ -102,7 +102,7 @@ func TestRedirectsElsewhereAreNotFollowed(t *testing.T) {
 			t.Fatal(err)
 		}
 		r.Header = http.Header{"To": {away}, "Status": {"302"}}
-		if err := send(&http.Client{Transport: client.Transport.(interface{ WrappedRoundTripper() http.RoundTripper }).WrappedRoundTripper()}, r); err != nil || connections.Load() == 0 {
+		if err := send(server.Client(), r); err != nil || connections.Load() == 0 {
 			t.Errorf("without the transport: %d connections to the other server, error %v", connections.Load(), err)
 		}
 	}
