@@ -86,6 +86,12 @@ func (k ObjectKey) Named() ObjectKey {
 	return k
 }
 
+// Whole is Named for the object itself, whichever part of it a key means.
+func (k ObjectKey) Whole() ObjectKey {
+	k.Subresource = ""
+	return k.Named()
+}
+
 // String returns the name of the object for messages: "apps/Deployment shop/web",
 // "Node worker-1", "Deployment/scale shop/web", and with a cluster "Node worker-1 on prod".
 func (k ObjectKey) String() string {

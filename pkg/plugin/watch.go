@@ -196,7 +196,7 @@ func (p *pace) wait(ctx context.Context) bool {
 	if p.delay = min(2*p.delay, maxPace); p.delay == 0 || time.Since(p.since) > soon {
 		p.delay = minPace
 	}
-	return watch.Pause(ctx, p.delay)
+	return cluster.Pause(ctx, p.delay)
 }
 
 // next waits until policies have changed, and can be used. It is nil when the context ends.
@@ -258,7 +258,7 @@ func (w *watcher) generation(ctx context.Context, now, before *watched) (next *w
 			return nil, ExitNothing, err
 		}
 		w.report(err)
-		watch.Pause(ctx, time.Second)
+		cluster.Pause(ctx, time.Second)
 	}
 	w.broken.Store(now.run != nil && now.run.Broken() > 0)
 	following, end := context.WithCancel(ctx)

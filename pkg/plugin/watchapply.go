@@ -118,7 +118,7 @@ func (w *watchWrites) write(ctx context.Context, e *preview.Run, events []*watch
 	w.own.Seen(events)
 	left, err := w.make(ctx, e, changes, events)
 	maps.DeleteFunc(left, func(k engine.ObjectKey, drifted bool) bool { // the change of which is an event itself
-		return drifted && slices.ContainsFunc(events, func(e *watch.Event) bool { return named(e.Key) == k })
+		return drifted && slices.ContainsFunc(events, func(e *watch.Event) bool { return e.Key.Whole() == k })
 	})
 	var later *watch.RetryError
 	if err != nil && !errors.As(err, &later) {
@@ -134,27 +134,21 @@ func (w *watchWrites) write(ctx context.Context, e *preview.Run, events []*watch
 // They are to be evaluated again.
 type overtaken map[engine.ObjectKey]bool
 
-// named is the key by which an object is known, whichever part of it is written.
-func named(k engine.ObjectKey) engine.ObjectKey {
-	k.Subresource = ""
-	return k.Named()
-}
-
 // add adds an object if its result is such a one, and else removes it. One that is held back because of another one waits for that.
 func (o overtaken) add(k engine.ObjectKey, r *apply.Result) {
 	var busy *apply.BusyError
 	var held *apply.HeldBackError
 	switch {
 	case r.Outcome == apply.Drifted, errors.As(r.Err, &busy):
-		o[named(k)] = true
+		o[k.Whole()] = true
 	case r.Outcome == apply.NotTried:
-		o[named(k)] = false
+		o[k.Whole()] = false
 	case errors.As(r.Err, &held):
-		if _, waits := o[named(held.Target)]; waits {
-			o[named(k)] = false
+		if _, waits := o[held.Target.Whole()]; waits {
+			o[k.Whole()] = false
 		}
 	default:
-		delete(o, named(k))
+		delete(o, k.Whole())
 	}
 }
 
@@ -170,13 +164,13 @@ func (w *watchWrites) again(ctx context.Context, left overtaken, evaluated func(
 			w.report(fmt.Errorf("%s: it was changed while its change was to be made, %d times in a row: it is left until something changes it again", engine.Few(slices.Collect(maps.Keys(left))), tries))
 			return nil
 		}
-		if !watch.Pause(ctx, time.Second) {
+		if !cluster.Pause(ctx, time.Second) {
 			return nil
 		}
 		e := evaluated()
 		got, err := act(ctx, w.by.factory.Client, e)
 		if err == nil {
-			got.changes = slices.DeleteFunc(got.changes, func(c *engine.Change) bool { _, is := left[named(c.Subject)]; return !is })
+			got.changes = slices.DeleteFunc(got.changes, func(c *engine.Change) bool { _, is := left[c.Subject.Whole()]; return !is })
 			left, err = w.make(ctx, e, got.changes, nil)
 		}
 		var later *watch.RetryError
@@ -223,7 +217,7 @@ func (w *watchWrites) make(ctx context.Context, e *preview.Run, changes []*engin
 		}
 		if c.Changed() && !c.Denied() {
 			tasks = append(tasks, apply.NewTask(e, c))
-			left[named(c.Subject)] = false
+			left[c.Subject.Whole()] = false
 		}
 	}
 	if err := output.Flush(o.Shown); err != nil { // there is no summary that would end what is shown
@@ -248,7 +242,7 @@ func (w *watchWrites) away() func(context.Context, error) bool {
 			w.report(fmt.Errorf("it is open whether changes were made, trying again to look it up: %w", err))
 		}
 		reported = true
-		return watch.Pause(ctx, delay())
+		return cluster.Pause(ctx, delay())
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/cli-utils/pkg/kstatus/status"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/cluster"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/interrupt"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
 )
@@ -33,7 +34,7 @@ func (x *Executor) write(ctx context.Context, ready []*Task) error {
 	var err error
 	for _, batch := range batches(ready, size) {
 		if started > 0 {
-			if sleep(ctx, x.Pause) != nil {
+			if !cluster.Pause(ctx, x.Pause) {
 				err = ErrInterrupted
 			}
 		}
@@ -180,18 +181,6 @@ func untilSecondInterrupt(ctx context.Context, errOut io.Writer) (hard context.C
 	return hard, func() {
 		cancel()
 		release()
-	}
-}
-
-// sleep returns early with the context's error if that ends.
-func sleep(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-timer.C:
-		return nil
 	}
 }
 

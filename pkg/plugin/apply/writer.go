@@ -157,8 +157,8 @@ func (w *Writer) verify(ctx context.Context, key engine.ObjectKey, want Want) (*
 			v.because(Failed, &BusyError{Attempts: v.Retries + 1})
 			return v, nil
 		}
-		if err := sleep(ctx, waits.Step()); err != nil {
-			return v, err
+		if !cluster.Pause(ctx, waits.Step()) {
+			return v, ctx.Err()
 		}
 		key.UID = v.Key.UID // that very object, and no other that takes its name
 	}
@@ -300,8 +300,8 @@ func (t *endpointWrite) run(ctx context.Context) (Result, error) {
 			t.result.because(Failed, &BusyError{Attempts: t.result.Retries + 1})
 			return t.result, nil
 		}
-		if err := sleep(ctx, waits.Step()); err != nil {
-			return t.result, err
+		if !cluster.Pause(ctx, waits.Step()) {
+			return t.result, ctx.Err()
 		}
 		t.conflicts++
 		if done, err := t.verifyAgain(ctx); done || err != nil {

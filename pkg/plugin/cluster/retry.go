@@ -100,13 +100,19 @@ func (a *Attempts) Wait(ctx context.Context, last error) error {
 	if a.left--; a.left <= 0 || after > maxRetryAfter {
 		return last
 	}
-	timer := time.NewTimer(after + a.delay())
-	defer timer.Stop()
+	if !Pause(ctx, after+a.delay()) {
+		return ctx.Err()
+	}
+	return nil
+}
+
+// Pause waits, and reports whether the context is still not over.
+func Pause(ctx context.Context, d time.Duration) bool {
 	select {
 	case <-ctx.Done():
-		return ctx.Err()
-	case <-timer.C:
-		return nil
+		return false
+	case <-time.After(d):
+		return true
 	}
 }
 

@@ -297,16 +297,11 @@ func newFreshServer(s apply.Server) *freshServer {
 	return &freshServer{Server: s, least: map[engine.ObjectKey]string{}}
 }
 
-func nameOf(key engine.ObjectKey) engine.ObjectKey {
-	key.Subresource = ""
-	return key.Named()
-}
-
 // know records a state that the server has stored.
 func (f *freshServer) know(key engine.ObjectKey, version string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	name := nameOf(key)
+	name := key.Whole()
 	if order, err := resourceversion.CompareResourceVersion(version, cmp.Or(f.least[name], version)); err == nil && order >= 0 {
 		f.least[name] = version
 	}
@@ -316,7 +311,7 @@ func (f *freshServer) know(key engine.ObjectKey, version string) {
 func (f *freshServer) isStale(key engine.ObjectKey, live *unstructured.Unstructured) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	order, err := resourceversion.CompareResourceVersion(live.GetResourceVersion(), f.least[nameOf(key)])
+	order, err := resourceversion.CompareResourceVersion(live.GetResourceVersion(), f.least[key.Whole()])
 	return err == nil && order < 0
 }
 

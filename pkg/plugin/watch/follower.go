@@ -134,7 +134,7 @@ func (f *Follower) Run(ctx context.Context) {
 			f.Report(fmt.Errorf("cannot watch %s, trying again: %w", f, err))
 			f.state(err)
 		}
-		if !Pause(ctx, delay()) {
+		if !cluster.Pause(ctx, delay()) {
 			return
 		}
 	}

@@ -8,9 +8,11 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/cluster"
 )
 
 // RetryError is an error of an evaluation that may succeed later, such as one of a server that restarts.
@@ -39,7 +41,7 @@ func (l *Loop) Run(ctx, stop context.Context) {
 	delay, failures := DefaultBackoff().DelayFunc(), 0
 	for {
 		came, err := l.Queue.Wait(stop)
-		if err != nil || !Pause(stop, time.Until(came.Add(l.Settle))) {
+		if err != nil || !cluster.Pause(stop, time.Until(came.Add(l.Settle))) {
 			return
 		}
 		events := l.Queue.Take(l.Most)
@@ -59,21 +61,9 @@ func (l *Loop) Run(ctx, stop context.Context) {
 		if failures++; failures == quietFailures {
 			l.Report(fmt.Errorf("cannot evaluate %s of %s, trying again: %w", events[0].Operation, events[0].Key, err))
 		}
-		if !Pause(ctx, delay()) {
+		if !cluster.Pause(ctx, delay()) {
 			return
 		}
-	}
-}
-
-// Pause waits, and reports whether the context is still not over.
-func Pause(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-timer.C:
-		return true
 	}
 }
 
@@ -104,12 +94,12 @@ func (s *Settling) Wrote(k engine.ObjectKey, version string) {
 	if s.versions == nil {
 		s.versions, s.written = map[engine.ObjectKey]string{}, map[engine.ObjectKey]*written{}
 	}
-	k.Subresource = ""
-	s.versions[k.Named()] = version
-	w := s.written[k.Named()]
+	k = k.Whole()
+	s.versions[k] = version
+	w := s.written[k]
 	if w == nil {
 		w = &written{}
-		s.written[k.Named()] = w
+		s.written[k] = w
 	}
 	w.last = time.Now()
 	s.forget()
@@ -136,8 +126,8 @@ func (s *Settling) Len() int { return len(s.written) }
 // Pauses reports whether the change of an object is not to be made, and whether that begins with it. Causes are the triggers of
 // the rules that change it; an empty one is the object itself.
 func (s *Settling) Pauses(k engine.ObjectKey, causes []engine.ObjectKey, events []*Event) (paused, begins bool) {
-	k.Subresource = ""
-	w := s.written[k.Named()]
+	k = k.Whole()
+	w := s.written[k]
 	switch {
 	case w == nil:
 		return false, false
@@ -156,14 +146,11 @@ func (s *Settling) Pauses(k engine.ObjectKey, causes []engine.ObjectKey, events 
 func (s *Settling) again(k engine.ObjectKey, causes []engine.ObjectKey, events []*Event) bool {
 	for _, e := range events {
 		key := e.Key.Named()
-		switch {
-		case key == k.Named(), s.versions[key] == e.Object.GetResourceVersion():
+		if key == k || s.versions[key] == e.Object.GetResourceVersion() {
 			continue
 		}
-		for _, cause := range causes {
-			if cause.Named() == key {
-				return false
-			}
+		if slices.ContainsFunc(causes, func(cause engine.ObjectKey) bool { return cause.Named() == key }) {
+			return false
 		}
 	}
 	return true
@@ -186,7 +173,7 @@ const filesEvery = 2 * time.Second
 func Files(paths []string) (follow func(ctx context.Context, changed func())) {
 	before := stateOf(paths)
 	return func(ctx context.Context, changed func()) {
-		for len(paths) > 0 && Pause(ctx, filesEvery) {
+		for len(paths) > 0 && cluster.Pause(ctx, filesEvery) {
 			if now := stateOf(paths); now != before {
 				before = now
 				changed()
