@@ -168,16 +168,6 @@ func (c *Client) resource(ctx context.Context, key engine.ObjectKey) (*resource,
 	return nil, noMatch
 }
 
-// Mapping is the resource of a kind. A kind that the server does not serve is a meta.NoKindMatchError, unless it
-// does not report what it serves.
-func (c *Client) Mapping(ctx context.Context, gvk schema.GroupVersionKind) (*meta.RESTMapping, error) {
-	r, err := c.resource(ctx, engine.ObjectKey{GroupKind: gvk.GroupKind(), Version: gvk.Version})
-	if err != nil {
-		return nil, err
-	}
-	return r.mapping, nil
-}
-
 func (cat *catalog) find(gvk schema.GroupVersionKind) *resource {
 	for _, r := range cat.byKind[gvk.GroupKind()] {
 		if gvk.Version == "" || gvk.Version == r.mapping.GroupVersionKind.Version {

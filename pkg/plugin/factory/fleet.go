@@ -182,7 +182,7 @@ func (c ClusterReports) Open(ctx context.Context, config *genericclioptions.Conf
 	}
 	var resources []schema.GroupResource
 	for _, kind := range c.Kinds() {
-		mapping, err := read.Mapping(ctx, kind)
+		mapping, err := read.Mapper().RESTMapping(kind.GroupKind(), kind.Version)
 		if meta.IsNoMatchError(err) {
 			return nil, fmt.Errorf("the cluster has no %s of %s: install the CustomResourceDefinitions of that API", kind.Kind, kind.GroupVersion())
 		}

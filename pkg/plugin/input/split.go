@@ -11,9 +11,6 @@ import (
 	"sync/atomic"
 )
 
-// maxReserved bounds what is allocated for a document before it is read.
-const maxReserved = 16 << 10
-
 const byteOrderMark = "\uFEFF"
 
 // part is the text of one YAML document, or of JSON documents one after the other.
@@ -31,7 +28,6 @@ type splitter struct {
 	limit   int
 	line    int    // lines read so far
 	pending []byte // a marker that has content behind it: part of the next document
-	last    int    // bytes of the last document: the next one is probably like it
 	done    bool
 }
 
@@ -58,11 +54,10 @@ func (s *splitter) next() (part, error) {
 
 // cut reads up to the next marker or the end.
 func (s *splitter) cut() (part, error) {
-	p := part{text: make([]byte, 0, min(s.last, maxReserved)), line: s.line + 1}
+	p := part{line: s.line + 1}
 	if s.pending != nil {
 		p.text, p.line, s.pending = append(p.text, s.pending...), s.line, nil
 	}
-	defer func() { s.last = len(p.text) }()
 	for {
 		line, err := s.readLine(s.limit - len(p.text))
 		if err != nil && !errors.Is(err, io.EOF) {

@@ -130,17 +130,13 @@ func load(path string, check func(*os.File) error) (*Plan, error) {
 	if err := check(f); err != nil {
 		return nil, &FileError{Path: path, Err: err}
 	}
-	var text bytes.Buffer
-	if info, err := f.Stat(); err == nil && info.Mode().IsRegular() {
-		text.Grow(int(min(info.Size(), maxFileSize)) + bytes.MinRead)
-	}
-	_, err = text.ReadFrom(io.LimitReader(f, maxFileSize+1))
-	if err == nil && text.Len() > maxFileSize {
+	text, err := io.ReadAll(io.LimitReader(f, maxFileSize+1))
+	if err == nil && len(text) > maxFileSize {
 		err = fmt.Errorf("larger than %d MiB", maxFileSize>>20)
 	}
 	var p *Plan
 	if err == nil {
-		p, err = Parse(text.Bytes())
+		p, err = Parse(text)
 	}
 	if err != nil {
 		return nil, &FileError{Path: path, Err: err}
