@@ -20,7 +20,7 @@ type Document struct {
 	Line    int // of the content
 }
 
-// block decodes YAML as programs write it: mappings and sequences in block style, or in flow style on one line; plain,
+// block decodes YAML as programs write it: mappings and sequences in block style, or empty; plain,
 // quoted and literal scalars, of which each line stands for itself; ASCII. It makes the values straight from the lines. What is
 // more than that, or wrong, it leaves to a library: each method reports false then.
 type block struct {
@@ -186,9 +186,10 @@ func (b *block) value(indent, depth int, key bool) (any, bool) {
 		return nil, true
 	case content == "|" || content == "|-":
 		return b.literal(indent, content == "|")
-	case isFlow(content):
-		v, rest, ok := b.flow(content, depth)
-		return v, ok && isComment(rest) && !b.below(indent)
+	case content == "{}":
+		return map[string]any{}, !b.below(indent)
+	case content == "[]":
+		return []any{}, !b.below(indent)
 	}
 	v, ok := b.scalar(content)
 	return v, ok && !b.below(indent) // a text may go on there
@@ -197,91 +198,6 @@ func (b *block) value(indent, depth int, key bool) (any, bool) {
 // isComment reports whether nothing but a comment is behind a value.
 func isComment(rest string) bool {
 	return rest == "" || rest[0] == ' ' && strings.HasPrefix(strings.TrimLeft(rest, " "), "#")
-}
-
-func isFlow(content string) bool { return content != "" && (content[0] == '{' || content[0] == '[') }
-
-// flow decodes the collection in flow style that the content begins with, and returns what is behind it.
-func (b *block) flow(content string, depth int) (v any, rest string, ok bool) {
-	if depth >= b.Depth {
-		return nil, "", false
-	}
-	mapping, list := map[string]any(nil), []any{}
-	end := byte(']')
-	if content[0] == '{' {
-		mapping, end = map[string]any{}, '}'
-	}
-	rest = strings.TrimLeft(content[1:], " ")
-	for first := true; first || rest != "" && rest[0] == ','; first = false {
-		if first && rest != "" && rest[0] == end {
-			break
-		}
-		if !first {
-			rest = strings.TrimLeft(rest[1:], " ")
-		}
-		var key string
-		if mapping != nil {
-			if key, rest, ok = cutFlowKey(rest); !ok {
-				return nil, "", false
-			}
-			if _, twice := mapping[key]; twice {
-				return nil, "", false
-			}
-		}
-		if v, rest, ok = b.flowValue(rest, depth+1); !ok {
-			return nil, "", false
-		}
-		if rest = strings.TrimLeft(rest, " "); mapping != nil {
-			mapping[key] = v
-		} else {
-			list = append(list, v)
-		}
-	}
-	if rest == "" || rest[0] != end {
-		return nil, "", false
-	}
-	if mapping != nil {
-		return mapping, rest[1:], true
-	}
-	return list, rest[1:], true
-}
-
-// flowIndicators end a plain scalar in flow style, or may do so.
-const flowIndicators = ",[]{}?:#\"'"
-
-// cutFlowKey cuts content in flow style behind the key that it begins with.
-func cutFlowKey(content string) (key, rest string, ok bool) {
-	if content == "" {
-		return "", "", false
-	}
-	if content[0] == '"' || content[0] == '\'' {
-		key, rest, ok = cutQuoted(content)
-	} else if end := strings.IndexAny(content, flowIndicators+" "); end > 0 {
-		key, rest = content[:end], content[end:]
-		ok = isAnchor(key) || startsText(key[0]) && isText(key)
-	}
-	if !ok || !strings.HasPrefix(rest, ": ") || len(content)-len(rest) > 1000 {
-		return "", "", false
-	}
-	return key, strings.TrimLeft(rest[1:], " "), true
-}
-
-// flowValue decodes the value that content in flow style begins with.
-func (b *block) flowValue(content string, depth int) (v any, rest string, ok bool) {
-	switch {
-	case content == "":
-		return nil, "", false
-	case isFlow(content):
-		return b.flow(content, depth)
-	case content[0] == '"' || content[0] == '\'':
-		return cutQuoted(content)
-	}
-	end := strings.IndexAny(content, flowIndicators)
-	if end <= 0 {
-		return nil, "", false
-	}
-	v, ok = b.scalar(strings.TrimRight(content[:end], " "))
-	return v, content[end:], ok
 }
 
 // scalar decodes what stands on one line.
