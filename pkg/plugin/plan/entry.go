@@ -2,7 +2,6 @@ package plan
 
 import (
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -183,25 +182,14 @@ type Drift struct {
 type DriftedField struct {
 	Path fieldpath.Path
 	// By are the managers that own the field and wrote since the change was shown.
-	By []Writer
+	By []metav1.ManagedFieldsEntry
 }
 
-// Writer is an entry of managedFields.
-type Writer struct {
-	Manager, Subresource string
-	Operation            metav1.ManagedFieldsOperationType
-	Time                 time.Time
-}
-
-// String is "kubectl-edit (Update) at 2026-01-02T15:04:05Z".
-func (w Writer) String() string {
-	how := string(w.Operation)
-	if w.Subresource != "" {
-		how += " of " + w.Subresource
-	}
-	text := fmt.Sprintf("%s (%s)", w.Manager, how)
-	if !w.Time.IsZero() {
-		text += " at " + w.Time.UTC().Format(time.RFC3339)
+// WriterString is "kubectl-edit (Update) at 2026-01-02T15:04:05Z" for an entry of managedFields.
+func WriterString(e metav1.ManagedFieldsEntry) string {
+	text := request.Takeover{Manager: e.Manager, Operation: e.Operation, Subresource: e.Subresource}.Owner()
+	if e.Time != nil {
+		text += " at " + e.Time.UTC().Format(time.RFC3339)
 	}
 	return text
 }
@@ -213,7 +201,7 @@ func (d *Drift) Error() string {
 		text := engine.PathString(f.Path)
 		var by []string
 		for _, w := range f.By {
-			by = append(by, w.String())
+			by = append(by, WriterString(w))
 		}
 		if len(by) > 0 {
 			text += " (set by " + strings.Join(by, ", ") + ")"
@@ -322,37 +310,27 @@ func lastWrite(live *unstructured.Unstructured) metav1.Time {
 	return last
 }
 
-func writtenSince(last time.Time, writers []Writer) []Writer {
-	var out []Writer
-	for _, w := range writers {
-		if w.Time.After(last) {
-			out = append(out, w)
-		}
-	}
-	return out
+func writtenSince(last time.Time, writers []metav1.ManagedFieldsEntry) []metav1.ManagedFieldsEntry {
+	return slices.DeleteFunc(writers, func(e metav1.ManagedFieldsEntry) bool { return e.Time == nil || !e.Time.After(last) })
 }
 
 // OwnersOf returns the managers that own a field or a part of it; if there is none,
 // those that own a parent. The manager that gave the field its value is among them.
-func OwnersOf(live *unstructured.Unstructured, p fieldpath.Path) []Writer {
+func OwnersOf(live *unstructured.Unstructured, p fieldpath.Path) []metav1.ManagedFieldsEntry {
 	if live == nil {
 		return nil
 	}
-	var own, around []Writer
+	var own, around []metav1.ManagedFieldsEntry
 	for _, e := range live.GetManagedFields() {
-		owned := fieldpath.NewSet()
-		if e.FieldsV1 == nil || owned.FromJSON(e.FieldsV1.GetRawReader()) != nil {
+		owned, err := request.FieldsOf(e)
+		if err != nil {
 			continue // who cannot be read is not named
-		}
-		w := Writer{Manager: e.Manager, Subresource: e.Subresource, Operation: e.Operation}
-		if e.Time != nil {
-			w.Time = e.Time.Time
 		}
 		switch itself, above := owns(owned, p); {
 		case itself:
-			own = append(own, w)
+			own = append(own, e)
 		case above:
-			around = append(around, w)
+			around = append(around, e)
 		}
 	}
 	if len(own) > 0 {
@@ -363,12 +341,9 @@ func OwnersOf(live *unstructured.Unstructured, p fieldpath.Path) []Writer {
 
 // owns reports whether a set has a path or something below it, or else a leaf above.
 func owns(set *fieldpath.Set, p fieldpath.Path) (itself, above bool) {
-	set.Leaves().Iterate(func(q fieldpath.Path) {
-		n := min(len(p), len(q))
-		if !p[:n].Equals(q[:n]) {
-			return
-		}
-		itself, above = itself || len(q) >= len(p), above || len(q) < len(p)
-	})
-	return itself, above
+	leaves := set.Leaves()
+	for n := 1; n < len(p); n++ {
+		above = above || leaves.Has(p[:n])
+	}
+	return set.Has(p) || !request.Below(set, p).Empty(), above
 }

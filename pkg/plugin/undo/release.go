@@ -15,6 +15,7 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/apply"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/apply/request"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/cluster"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
 )
@@ -88,26 +89,25 @@ func (r *Reversal) tryRelease(ctx context.Context, key engine.ObjectKey) (sent b
 func withoutKeys(live *unstructured.Unstructured, manager string) ([]metav1.ManagedFieldsEntry, error) {
 	all := live.GetManagedFields()
 	i := slices.IndexFunc(all, func(e metav1.ManagedFieldsEntry) bool {
-		return e.Manager == manager && e.Operation == metav1.ManagedFieldsOperationApply && e.Subresource == "" && e.FieldsV1 != nil
+		return e.Manager == manager && e.Operation == metav1.ManagedFieldsOperationApply && e.Subresource == ""
 	})
 	if i < 0 {
 		return nil, nil
 	}
-	own, rest, keys := fieldpath.NewSet(), fieldpath.NewSet(), fieldpath.NewSet()
-	if err := own.FromJSON(all[i].FieldsV1.GetRawReader()); err != nil {
+	own, err := request.FieldsOf(all[i])
+	if err != nil {
 		return nil, fmt.Errorf("managedFields of %s cannot be read: %w", manager, err)
 	}
+	rest := fieldpath.NewSet()
 	for p := range own.All() {
 		if elementOf(p) == nil {
 			rest.Insert(p.Copy())
-		} else {
-			keys.Insert(p.Copy())
 		}
 	}
-	kept := rest
-	for p := range keys.All() {
-		if holdsBelow(rest, elementOf(p)) {
-			kept = kept.Union(fieldpath.NewSet(p.Copy()))
+	kept := rest.Union(fieldpath.NewSet())
+	for p := range own.Difference(rest).All() {
+		if !request.Below(rest, elementOf(p)).Empty() {
+			kept.Insert(p.Copy())
 		}
 	}
 	text, err := kept.ToJSON()
@@ -123,27 +123,11 @@ func withoutKeys(live *unstructured.Unstructured, manager string) ([]metav1.Mana
 
 // elementOf is the list element that a path names, or whose key it is a part of; nil for any other path.
 func elementOf(p fieldpath.Path) fieldpath.Path {
-	n := len(p)
-	switch {
+	switch n := len(p); {
 	case p[n-1].Key != nil:
 		return p
-	case n < 2 || p[n-2].Key == nil || p[n-1].FieldName == nil:
-		return nil
-	}
-	for _, k := range *p[n-2].Key {
-		if k.Name == *p[n-1].FieldName {
-			return p[:n-1]
-		}
+	case request.IsListKey(p):
+		return p[:n-1]
 	}
 	return nil
-}
-
-// holdsBelow reports whether a set has a path below another one.
-func holdsBelow(set *fieldpath.Set, root fieldpath.Path) bool {
-	for p := range set.All() {
-		if len(p) > len(root) && p[:len(root)].Equals(root) {
-			return true
-		}
-	}
-	return false
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
@@ -30,7 +31,7 @@ type Kept struct {
 	Path fieldpath.Path
 	Why  error // ErrChanged, ErrWithheld, ErrGone or ErrReordered
 	// Owners are the managers that own the field now, if it was changed.
-	Owners []plan.Writer
+	Owners []metav1.ManagedFieldsEntry
 }
 
 // Why a field is not put back.
@@ -47,7 +48,7 @@ func (k Kept) Error() string {
 	text := fmt.Sprintf("%s is not put back: it %v", engine.PathString(k.Path), k.Why)
 	var owners []string
 	for _, w := range k.Owners {
-		owners = append(owners, w.String())
+		owners = append(owners, plan.WriterString(w))
 	}
 	if len(owners) > 0 {
 		text += "; now set by " + strings.Join(owners, ", ")

@@ -131,7 +131,7 @@ func (a *applier) checkOwnVersion() Reason {
 		if e.APIVersion != a.Live.GetAPIVersion() {
 			return Reason{Kind: OtherVersion, Detail: e.APIVersion}
 		}
-		own, err := fieldsOf(e)
+		own, err := FieldsOf(e)
 		if err != nil {
 			return Reason{Kind: Simulation, Detail: "managedFields cannot be read"}
 		}
@@ -152,7 +152,7 @@ func (a *applier) checkForeignElements() Reason {
 		if e.Operation != metav1.ManagedFieldsOperationApply || e.Manager == a.manager {
 			continue
 		}
-		theirs, err := fieldsOf(e)
+		theirs, err := FieldsOf(e)
 		if err != nil {
 			return Reason{Kind: Simulation, Detail: "managedFields cannot be read"}
 		}
@@ -306,14 +306,6 @@ func (a *applier) addressed() map[string]any {
 	return body
 }
 
-func fieldsOf(e metav1.ManagedFieldsEntry) (*fieldpath.Set, error) {
-	set := fieldpath.NewSet()
-	if e.FieldsV1 == nil {
-		return set, nil
-	}
-	return set, set.FromJSON(e.FieldsV1.GetRawReader())
-}
-
 // simulate runs the server's own apply here, with the object's real
 // managedFields: reconciling with the schema, merging and pruning. A merge
 // alone would not show that a field which falls out of the body is pruned. The
@@ -349,7 +341,7 @@ func (a *applier) managers() (fieldpath.ManagedFields, error) {
 		if a.isOwnApply(e) {
 			name = a.manager
 		}
-		set, err := fieldsOf(e)
+		set, err := FieldsOf(e)
 		if err != nil {
 			return nil, err
 		}
@@ -364,7 +356,7 @@ func (a *applier) checkGain(now fieldpath.VersionedSet) Reason {
 	}
 	taken := fieldpath.NewSet()
 	for p := range now.Set().Leaves().Difference(a.own).Difference(a.Changed).Difference(a.whole).All() {
-		if !isListKey(p) && !isIdentity(p) {
+		if !IsListKey(p) && !isIdentity(p) {
 			taken.Insert(p.Copy())
 		}
 	}
@@ -407,9 +399,9 @@ func (v oneVersion) Convert(object *typed.TypedValue, to fieldpath.APIVersion) (
 
 func (v oneVersion) IsMissingVersionError(err error) bool { return errors.Is(err, errOtherVersion) }
 
-// isListKey reports whether a path ends in a key field of the list element that
+// IsListKey reports whether a path ends in a key field of the list element that
 // it leads through.
-func isListKey(p fieldpath.Path) bool {
+func IsListKey(p fieldpath.Path) bool {
 	n := len(p)
 	if n < 2 || p[n-2].Key == nil || p[n-1].FieldName == nil {
 		return false

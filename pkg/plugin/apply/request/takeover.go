@@ -103,13 +103,6 @@ func Owners(live *unstructured.Unstructured, us string) []Owner {
 	return out
 }
 
-func takeover(e metav1.ManagedFieldsEntry, fields *fieldpath.Set, us string) Takeover {
-	return Takeover{
-		Manager: e.Manager, Operation: e.Operation, Subresource: e.Subresource,
-		Fields: fields, Verdict: verdict(e.Manager, us, e.Operation, e.Subresource),
-	}
-}
-
 func verdict(manager, us string, op metav1.ManagedFieldsOperationType, subresource string) Verdict {
 	switch {
 	case manager == us, manager == beforeFirstApply:
@@ -130,28 +123,41 @@ func verdict(manager, us string, op metav1.ManagedFieldsOperationType, subresour
 //
 // For an object without managedFields nothing is known (OwnersKnown).
 func Takeovers(plan Request, answer *unstructured.Unstructured) ([]Takeover, error) {
-	var out []Takeover
 	now := answer.GetManagedFields()
-	for _, was := range plan.Live.GetManagedFields() {
-		if plan.writesInto(was) {
-			continue
-		}
-		fields, err := fieldsOf(was)
-		if err != nil {
-			return nil, unreadable(was, err)
-		}
+	return plan.takeovers(func(was metav1.ManagedFieldsEntry, fields *fieldpath.Set) (*fieldpath.Set, error) {
 		for _, e := range now {
 			if !sameEntry(was, e) {
 				continue
 			}
-			kept, err := fieldsOf(e)
+			kept, err := FieldsOf(e)
 			if err != nil {
-				return nil, unreadable(e, err)
+				return nil, err
 			}
 			fields = fields.Difference(kept)
 		}
+		return fields, nil
+	})
+}
+
+// takeovers are what the entries of the live object lose of their fields.
+func (r *Request) takeovers(lost func(metav1.ManagedFieldsEntry, *fieldpath.Set) (*fieldpath.Set, error)) ([]Takeover, error) {
+	var out []Takeover
+	for _, e := range r.Live.GetManagedFields() {
+		if r.writesInto(e) {
+			continue
+		}
+		fields, err := FieldsOf(e)
+		if err == nil {
+			fields, err = lost(e, fields)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("managedFields of %s cannot be read: %w", e.Manager, err)
+		}
 		if !fields.Empty() {
-			out = append(out, takeover(was, fields, plan.manager))
+			out = append(out, Takeover{
+				Manager: e.Manager, Operation: e.Operation, Subresource: e.Subresource,
+				Fields: fields, Verdict: verdict(e.Manager, r.manager, e.Operation, e.Subresource),
+			})
 		}
 	}
 	return out, nil
@@ -173,28 +179,29 @@ func sameEntry(a, b metav1.ManagedFieldsEntry) bool {
 	return a.Manager == b.Manager && a.Operation == b.Operation && a.Subresource == b.Subresource && a.APIVersion == b.APIVersion
 }
 
-func unreadable(e metav1.ManagedFieldsEntry, err error) error {
-	return fmt.Errorf("managedFields of %s cannot be read: %w", e.Manager, err)
-}
-
 // ForecastTakeovers predicts the takeovers without an answer of the server, from the
 // fields of the request. It may miss what the server's defaulting and admission would
 // take.
 func ForecastTakeovers(plan Request) ([]Takeover, error) {
-	answer := plan.Live.DeepCopy()
-	entries := answer.GetManagedFields()
 	touched := plan.Changed.Union(plan.Removed)
-	for i, e := range entries {
-		fields, err := fieldsOf(e)
-		if err != nil {
-			return nil, unreadable(e, err)
-		}
-		raw, err := fields.Difference(touched).ToJSON()
-		if err != nil {
-			return nil, unreadable(e, err)
-		}
-		entries[i].FieldsV1 = metav1.NewFieldsV1(string(raw))
+	return plan.takeovers(func(_ metav1.ManagedFieldsEntry, fields *fieldpath.Set) (*fieldpath.Set, error) {
+		return fields.Intersection(touched), nil
+	})
+}
+
+// FieldsOf returns the fields of an entry of managedFields.
+func FieldsOf(e metav1.ManagedFieldsEntry) (*fieldpath.Set, error) {
+	set := fieldpath.NewSet()
+	if e.FieldsV1 == nil {
+		return set, nil
 	}
-	answer.SetManagedFields(entries)
-	return Takeovers(plan, answer)
+	return set, set.FromJSON(e.FieldsV1.GetRawReader())
+}
+
+// Below returns what a set has below a path, by the rest of the paths.
+func Below(set *fieldpath.Set, p fieldpath.Path) *fieldpath.Set {
+	for _, e := range p {
+		set = set.WithPrefix(e)
+	}
+	return set
 }
