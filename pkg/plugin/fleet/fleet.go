@@ -7,6 +7,7 @@ package fleet
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -165,22 +166,35 @@ func (e *ClustersError) Error() string { return strings.Join(e.Clusters, ", ") +
 // Unwrap returns the problem.
 func (e *ClustersError) Unwrap() error { return e.Err }
 
+// said is what clusters say, each text once.
+type said struct {
+	all   []*ClustersError // in the order in which they came up
+	known map[string]*ClustersError
+}
+
+func (s *said) add(cluster string, err error) {
+	if s.known == nil {
+		s.known = map[string]*ClustersError{}
+	}
+	one := s.known[err.Error()]
+	if one == nil {
+		one = &ClustersError{Err: err}
+		s.known[err.Error()], s.all = one, append(s.all, one)
+	}
+	if !slices.Contains(one.Clusters, cluster) {
+		one.Clusters = append(one.Clusters, cluster)
+	}
+}
+
 // problems returns those of all clusters, each text once.
-func (f *Fleet) problems() []error {
-	var out []error
-	known := map[string]*ClustersError{}
+func (f *Fleet) problems() []*ClustersError {
+	var out said
 	for _, m := range f.Members {
 		for _, err := range m.problems() {
-			text := err.Error()
-			if one := known[text]; one == nil {
-				known[text] = &ClustersError{Clusters: []string{m.Name}, Err: err}
-				out = append(out, known[text])
-			} else if !slices.Contains(one.Clusters, m.Name) {
-				one.Clusters = append(one.Clusters, m.Name)
-			}
+			out.add(m.Name, err)
 		}
 	}
-	return out
+	return out.all
 }
 
 // Objects counts those that were evaluated on all clusters so far.
@@ -299,63 +313,42 @@ func present(u *unstructured.Unstructured) *unstructured.Unstructured {
 // Notices collects the messages of the runs on several clusters, to print each once, with the names of
 // its clusters. The zero value is empty and ready for use.
 type Notices struct {
-	mu    sync.Mutex
-	all   []*notice // in the order in which they came up
-	known map[string]*notice
-}
-
-type notice struct {
-	text     string
-	clusters []string
+	mu   sync.Mutex
+	said said
 }
 
 // Of returns the writer of one cluster's messages. Each has to be written with one call.
 func (n *Notices) Of(cluster string) io.Writer { return noticeWriter{n, cluster} }
 
 type noticeWriter struct {
-	all     *Notices
+	*Notices
 	cluster string
 }
 
 // Write implements io.Writer.
 func (w noticeWriter) Write(p []byte) (int, error) {
-	w.all.add(w.cluster, string(p))
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.said.add(w.cluster, errors.New(string(p)))
 	return len(p), nil
-}
-
-func (n *Notices) add(cluster, text string) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	one := n.known[text]
-	if one == nil {
-		one = &notice{text: text}
-		if n.known == nil {
-			n.known = map[string]*notice{}
-		}
-		n.known[text] = one
-		n.all = append(n.all, one)
-	}
-	if !slices.Contains(one.clusters, cluster) {
-		one.clusters = append(one.clusters, cluster)
-	}
 }
 
 // Flush prints the messages in the order of the clusters, and forgets them. Each line has the names of the clusters.
 func (n *Notices) Flush(out io.Writer, order []string) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	place := func(one *notice) int {
-		slices.SortFunc(one.clusters, func(a, b string) int { return slices.Index(order, a) - slices.Index(order, b) })
-		return slices.Index(order, one.clusters[0])
+	place := func(one *ClustersError) int {
+		slices.SortFunc(one.Clusters, func(a, b string) int { return slices.Index(order, a) - slices.Index(order, b) })
+		return slices.Index(order, one.Clusters[0])
 	}
-	slices.SortStableFunc(n.all, func(a, b *notice) int { return place(a) - place(b) })
-	for _, one := range n.all {
-		lines := prefixed{out, redact.EscapeLine(strings.Join(one.clusters, ", ")) + ": "}
-		if _, err := io.WriteString(redact.NewWriter(lines), one.text); err != nil {
+	slices.SortStableFunc(n.said.all, func(a, b *ClustersError) int { return place(a) - place(b) })
+	for _, one := range n.said.all {
+		lines := prefixed{out, redact.EscapeLine(strings.Join(one.Clusters, ", ")) + ": "}
+		if _, err := io.WriteString(redact.NewWriter(lines), one.Err.Error()); err != nil {
 			return err
 		}
 	}
-	n.all, n.known = nil, nil
+	n.said = said{}
 	return nil
 }
 
