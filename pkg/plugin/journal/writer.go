@@ -25,8 +25,7 @@ type Writer struct {
 	path    string
 	file    disk
 	secrets bool // their values are recorded
-	entries []engine.ObjectKey
-	made    map[int][]engine.FieldChange // fields of entries that were made of a Secret
+	entries []*plan.Entry
 
 	mu       sync.Mutex
 	finished *sync.Cond      // a sync has ended
@@ -35,18 +34,6 @@ type Writer struct {
 	open     map[int]Attempt // the last one of each entry that is on the disk and has no result yet
 	syncing  bool
 	err      error
-}
-
-// add knows an entry by its place. It is called with the lock held.
-func (w *Writer) add(place int, e *plan.Entry) {
-	if place == len(w.entries) {
-		w.entries = append(w.entries, engine.ObjectKey{})
-	}
-	w.entries[place] = e.Object
-	delete(w.made, place)
-	if made := e.Secrets(); len(made) > 0 {
-		w.made[place] = made
-	}
 }
 
 // disk is what a Writer needs of its file.
@@ -144,26 +131,26 @@ func (w *Writer) takeUp(f *os.File) (*Journal, error) {
 	if err := f.Truncate(j.size); err != nil {
 		return nil, &Error{Path: w.path, Err: err}
 	}
-	for i := range j.Entries {
-		w.add(i, j.Entries[i].Entry)
+	for _, e := range j.Entries {
+		w.entries = append(w.entries, e.Entry)
 	}
 	return j, nil
 }
 
 func newWriter(path string, f disk) *Writer {
-	w := &Writer{path: path, file: f, made: map[int][]engine.FieldChange{}, open: map[int]Attempt{}}
+	w := &Writer{path: path, file: f, open: map[int]Attempt{}}
 	w.finished = sync.NewCond(&w.mu)
 	return w
 }
 
 // covered returns a change of an entry as it is recorded: with the values of Secrets, or without.
 func (w *Writer) covered(t diff.Partial, entry int) diff.Partial {
-	object := w.entries[entry]
-	t = redact.MarkedBy(w.made[entry], t, object)
+	e := w.entries[entry]
+	t = redact.MarkedBy(e.Secrets(), t, e.Object)
 	if w.secrets {
 		return t
 	}
-	return redact.Partial(t, object)
+	return redact.Partial(t, e.Object)
 }
 
 // lock keeps a second run from writing to the same journal. It closes a file that it
@@ -184,12 +171,10 @@ func (w *Writer) Name() string { return nameOf(w.path) }
 
 // Plan records an entry that is to be written. It is durable after Begin.
 func (w *Writer) Plan(e plan.Entry) error {
-	w.mu.Lock()
-	place := len(w.entries)
-	w.add(place, &e)
-	w.mu.Unlock()
+	planned := e
+	w.entries = append(w.entries, &planned)
 	if w.secrets {
-		e.Partial = w.covered(e.Partial, place)
+		e.Partial = w.covered(e.Partial, len(w.entries)-1)
 	} else {
 		e = e.Masked()
 	}
@@ -199,9 +184,7 @@ func (w *Writer) Plan(e plan.Entry) error {
 // Evaluated records what an entry of a resumed journal is, as it was evaluated again: the values of Secrets that the journal does not
 // have, and what was made of them.
 func (w *Writer) Evaluated(entry int, e plan.Entry) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.add(entry, &e)
+	w.entries[entry] = &e
 }
 
 // Begin ends the planned entries.
@@ -241,7 +224,7 @@ func (w *Writer) Result(r Result) error {
 	w.mu.Unlock()
 	r.Time = time.Now()
 	r.Partial = w.covered(r.Partial, r.Entry)
-	if !w.secrets && r.Error != "" && len(w.made[r.Entry]) > 0 {
+	if !w.secrets && r.Error != "" && w.entries[r.Entry].HoldsSecrets() {
 		r.Error = engine.ErrHidden.Error()
 	}
 	return w.append(record{Result: &r})
