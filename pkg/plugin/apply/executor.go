@@ -74,7 +74,7 @@ type Executor struct {
 	Away func(ctx context.Context, err error) bool
 
 	tasks       []*Task
-	triggeredBy map[engine.ObjectKey][]*Task // where there are any: whose changes an object triggers, by Named
+	triggeredBy map[engine.ObjectKey][]*Task // those whose changes an object triggers, by Named
 	texts       packed.Dictionary            // of the objects that tasks hold
 	held        int                          // bytes of these
 	tally       Tally
@@ -309,29 +309,37 @@ func ForEach[R any](n, workers int, do func(i int) (R, error), take func(i int, 
 // triggers the changes of others comes after these, since a run that is interrupted and resumed would not find what
 // triggered them. In a circle no order is better than another.
 func (x *Executor) arrange(ready []*Task) {
-	o := order{triggeredBy: map[engine.ObjectKey][]*Task{}, waves: map[*Task]int{}}
+	x.triggeredBy = map[engine.ObjectKey][]*Task{}
 	for _, t := range x.tasks {
 		for _, s := range t.Entry.Steps {
 			if s.Outcome == engine.Changed && s.Trigger != (engine.ObjectKey{}) && s.Trigger.Named() != t.Key.Named() {
-				o.triggeredBy[s.Trigger.Named()] = append(o.triggeredBy[s.Trigger.Named()], t)
+				x.triggeredBy[s.Trigger.Named()] = append(x.triggeredBy[s.Trigger.Named()], t)
 			}
 		}
 	}
-	if len(o.triggeredBy) == 0 {
-		return
-	}
+	waves := map[*Task]int{}
 	for _, t := range ready {
-		t.wave = o.wave(t)
+		t.wave = x.wave(t, waves)
 	}
-	x.triggeredBy = o.triggeredBy
 	slices.SortStableFunc(ready, func(a, b *Task) int { return cmp.Compare(a.wave, b.wave) })
+}
+
+// wave is 0 for a task that triggers no other one, and else later than all that it triggers. Known are those of other tasks.
+func (x *Executor) wave(t *Task, known map[*Task]int) int {
+	if wave, ok := known[t]; ok {
+		return wave
+	}
+	known[t] = 0 // in a circle
+	after := 0
+	for _, other := range x.triggeredBy[t.Key.Named()] {
+		after = max(after, x.wave(other, known)+1)
+	}
+	known[t] = after
+	return after
 }
 
 // missedTarget returns a task whose change the object triggers, and that was not made; nil if there is none.
 func (x *Executor) missedTarget(t *Task) *Task {
-	if t.wave == 0 { // it triggers none
-		return nil
-	}
 	triggers := x.triggeredBy[t.Key.Named()]
 	if i := slices.IndexFunc(triggers, func(other *Task) bool { return other.wave < t.wave && other.missed }); i >= 0 {
 		return triggers[i]
@@ -351,25 +359,4 @@ func batches(tasks []*Task, size int) [][]*Task {
 		out, tasks = append(out, tasks[:n:n]), tasks[n:]
 	}
 	return out
-}
-
-// order finds out when tasks have their turn.
-type order struct {
-	triggeredBy map[engine.ObjectKey][]*Task // the tasks whose changes an object triggers, by Named
-	waves       map[*Task]int
-}
-
-// wave is 0 for a task that triggers no other one, and else later than all that it triggers.
-func (o *order) wave(t *Task) int {
-	known, ok := o.waves[t]
-	if ok {
-		return known
-	}
-	o.waves[t] = 0 // in a circle
-	after := 0
-	for _, other := range o.triggeredBy[t.Key.Named()] {
-		after = max(after, o.wave(other)+1)
-	}
-	o.waves[t] = after
-	return after
 }

@@ -18,7 +18,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
@@ -293,6 +292,9 @@ type freshServer struct {
 	least map[engine.ObjectKey]string // resourceVersions, by names
 }
 
+// maxStale is how often an object is read that may be known by the next answer.
+const maxStale = 10
+
 func newFreshServer(s apply.Server) *freshServer {
 	return &freshServer{Server: s, least: map[engine.ObjectKey]string{}}
 }
@@ -317,25 +319,21 @@ func (f *freshServer) isStale(key engine.ObjectKey, live *unstructured.Unstructu
 
 // Get reads an object.
 func (f *freshServer) Get(ctx context.Context, key engine.ObjectKey) (*unstructured.Unstructured, error) {
-	var live *unstructured.Unstructured
-	again := wait.Backoff{Duration: 20 * time.Millisecond, Steps: 10}
-	var failed error // of reading; it may be a timeout of its own
-	err := wait.ExponentialBackoffWithContext(ctx, again, func(ctx context.Context) (fresh bool, err error) {
-		live, failed = f.Server.Get(ctx, key)
-		return failed == nil && !f.isStale(key, live), failed
-	})
-	switch {
-	case ctx.Err() != nil:
-		return nil, apply.ErrInterrupted
-	case failed != nil:
-		return nil, failed
-	case wait.Interrupted(err):
-		return nil, fmt.Errorf("%s: the server answers with a state from before the run", key)
-	case err != nil:
-		return nil, err
+	for attempt := 1; ; attempt++ {
+		live, err := f.Server.Get(ctx, key)
+		switch {
+		case ctx.Err() != nil:
+			return nil, apply.ErrInterrupted
+		case err != nil:
+			return nil, err
+		case !f.isStale(key, live):
+			f.know(key, live.GetResourceVersion())
+			return live, nil
+		case attempt == maxStale:
+			return nil, fmt.Errorf("%s: the server answers with a state from before the run", key)
+		}
+		cluster.Pause(ctx, 20*time.Millisecond)
 	}
-	f.know(key, live.GetResourceVersion())
-	return live, nil
 }
 
 // Patch sends a patch.
