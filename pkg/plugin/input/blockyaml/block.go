@@ -145,10 +145,10 @@ func cutKey(content string) (key, rest string, ok bool) {
 		rest = rest[1:]
 	} else {
 		colon := strings.Index(content+" ", ": ")
-		if colon < 0 || !startsText(content[0]) && !isAnchor(content) {
+		if colon < 0 || !startsText(content[0]) {
 			return "", "", false
 		}
-		if key, rest = content[:colon], content[colon+1:]; strings.Contains(key, " ") || !isText(key) && !isAnchor(key) {
+		if key, rest = content[:colon], content[colon+1:]; strings.Contains(key, " ") || !isText(key) {
 			return "", "", false
 		}
 	}
@@ -160,11 +160,6 @@ func cutKey(content string) (key, rest string, ok bool) {
 		trimmed = ""
 	}
 	return key, trimmed, true
-}
-
-// isAnchor reports whether a plain key is one of Kyverno's anchors, such as +(name).
-func isAnchor(key string) bool {
-	return len(key) > 2 && strings.IndexByte("+=^<", key[0]) >= 0 && key[1] == '('
 }
 
 func isKey(content string) bool {
