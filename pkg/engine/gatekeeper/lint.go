@@ -88,13 +88,10 @@ func (m *mutator) shadowedBy(later *mutator) bool {
 	if m.kind != kindAssign || later.kind != kindAssign || later.written.tests || !m.path.HasPrefix(later.path) {
 		return false
 	}
-	types := sets.New(m.claim().Types...)
-	if !slices.ContainsFunc(later.claim().Types, types.Has) {
-		return false
-	}
 	mine, theirs := m.action.(*assign), later.action.(*assign)
 	if len(m.path) == len(later.path) && diff.Equal(mine.Value, theirs.Value, diff.Type{}) {
 		return false
 	}
-	return later.written.match == nil || diff.Equal(m.written.match, later.written.match, diff.Type{})
+	return (later.written.match == nil || diff.Equal(m.written.match, later.written.match, diff.Type{})) &&
+		slices.ContainsFunc(later.claim().Types, sets.New(m.claim().Types...).Has)
 }
