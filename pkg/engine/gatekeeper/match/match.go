@@ -88,27 +88,11 @@ func (c *Candidate) namespace() string {
 // Result is whether a mutator applies to a candidate. It costs nothing until it is
 // to be explained.
 type Result struct {
-	criterion criterion // that is not met; none where the mutator applies
+	unmet *criterion // nil where the mutator applies
 }
 
 // Applies reports whether the mutator applies.
-func (r Result) Applies() bool { return r.criterion == none }
-
-type criterion string
-
-const (
-	none                criterion = ""
-	byType              criterion = "applyTo"
-	byOperation         criterion = "applyTo.operations"
-	byKinds             criterion = "kinds"
-	byScope             criterion = "scope"
-	byNamespaces        criterion = "namespaces"
-	byExcluded          criterion = "excludedNamespaces"
-	byLabels            criterion = "labelSelector"
-	byNamespaceSelector criterion = "namespaceSelector"
-	byName              criterion = "name"
-	bySource            criterion = "source"
-)
+func (r Result) Applies() bool { return r.unmet == nil }
 
 // ErrNoNamespace is Gatekeeper's error for a namespaceSelector when it cannot read the
 // Namespace.
@@ -120,56 +104,29 @@ var ErrNoNamespace = errors.New("failed to run Match criteria: namespace selecto
 // Unlike Gatekeeper, and as its design document says, namespaces and
 // namespaceSelector do not match objects that are in no namespace.
 func (m *Criteria) Match(c *Candidate) (Result, error) {
-	v := m.matchType(c)
-	if !v.Applies() {
-		return v, nil
-	}
-	for _, check := range []struct {
-		criterion criterion
-		holds     func(*Candidate) bool
-	}{
-		{byKinds, m.kinds}, {byScope, m.scope}, {byNamespaces, m.namespaces}, {byExcluded, m.excluded}, {byLabels, m.labels},
-	} {
-		if !check.holds(c) {
-			return Result{criterion: check.criterion}, nil
+	for i := range criteria {
+		if criteria[i].holds(m, c) {
+			continue
 		}
+		if criteria[i].name == namespaceSelector && m.lacksNamespace(c) {
+			return Result{&criteria[i]}, ErrNoNamespace
+		}
+		return Result{&criteria[i]}, nil
 	}
-	switch holds, err := m.namespaceLabels(c); {
-	case err != nil:
-		return Result{criterion: byNamespaceSelector}, err
-	case !holds:
-		return Result{criterion: byNamespaceSelector}, nil
-	case !m.name(c):
-		return Result{criterion: byName}, nil
-	case m.Source == Generated:
-		return Result{criterion: bySource}, nil
-	}
-	return v, nil
+	return Result{}, nil
 }
 
-// matchType looks for an entry of applyTo that names both type and operation.
-func (m *Criteria) matchType(c *Candidate) Result {
-	if m.ApplyTo == nil {
-		if c.Operation == engine.OperationDelete {
-			return Result{criterion: byOperation}
-		}
-		return Result{}
-	}
+// applies reports whether an entry of applyTo names the type; for AssignMetadata there are none.
+func (m *Criteria) applies(c *Candidate) bool {
 	gvk := c.Key.GroupVersionKind()
-	worst := Result{criterion: byType}
-	for i := range m.ApplyTo {
-		entry := &m.ApplyTo[i]
-		switch {
-		case !entry.Covers(gvk):
-		case c.Operation == engine.OperationDelete:
-			worst = Result{criterion: byOperation}
-		case entry.Does(c.Operation):
-			return Result{}
-		case worst.criterion == byType:
-			worst = Result{criterion: byOperation}
-		}
-	}
-	return worst
+	return m.ApplyTo == nil || slices.ContainsFunc(m.ApplyTo, func(a ApplyTo) bool { return a.Covers(gvk) })
+}
+
+// does reports whether an entry of applyTo names both type and operation.
+func (m *Criteria) does(c *Candidate) bool {
+	gvk := c.Key.GroupVersionKind()
+	return c.Operation != engine.OperationDelete &&
+		(m.ApplyTo == nil || slices.ContainsFunc(m.ApplyTo, func(a ApplyTo) bool { return a.Covers(gvk) && a.Does(c.Operation) }))
 }
 
 func (m *Criteria) kinds(c *Candidate) bool {
@@ -206,30 +163,38 @@ func (m *Criteria) labels(c *Candidate) bool {
 	return m.Labels == nil || m.Labels.Matches(labelsOf(c.Object))
 }
 
-func (m *Criteria) namespaceLabels(c *Candidate) (bool, error) {
-	switch {
-	case m.NamespaceLabels == nil:
-		return true, nil
-	case c.isNamespace():
-		return m.NamespaceLabels.Matches(labelsOf(c.Object)), nil
-	case c.Key.Namespace == "":
-		return false, nil
-	case c.Namespace != nil:
-		return m.NamespaceLabels.Matches(labels.Set(engine.LabelsOfNamespace(c.Namespace))), nil
+// lacksNamespace reports whether labels count of a Namespace that is not known.
+func (m *Criteria) lacksNamespace(c *Candidate) bool {
+	if c.isNamespace() || c.Key.Namespace == "" || c.Namespace != nil {
+		return false
 	}
 	requirements, _ := m.NamespaceLabels.Requirements()
 	var keys []string
 	for i := range requirements {
 		keys = append(keys, requirements[i].Key())
 	}
-	switch {
-	case engine.OnlyName(keys):
-	case c.Bare == nil:
-		return false, ErrNoNamespace
-	default:
+	if engine.OnlyName(keys) {
+		return false
+	}
+	if c.Bare != nil {
 		c.Bare()
 	}
-	return m.NamespaceLabels.Matches(labelsOf(engine.BareNamespace(c.Key.Namespace).Object)), nil
+	return c.Bare == nil
+}
+
+func (m *Criteria) namespaceLabels(c *Candidate) bool {
+	return m.NamespaceLabels == nil || (c.isNamespace() || c.Key.Namespace != "") && !m.lacksNamespace(c) && m.NamespaceLabels.Matches(labels.Set(engine.LabelsOfNamespace(c.selected())))
+}
+
+// selected is what a namespaceSelector looks at; of a Namespace that is not there, its name.
+func (c *Candidate) selected() *unstructured.Unstructured {
+	switch {
+	case c.isNamespace():
+		return &unstructured.Unstructured{Object: c.Object}
+	case c.Namespace == nil:
+		return engine.BareNamespace(c.Key.Namespace)
+	}
+	return c.Namespace
 }
 
 func (m *Criteria) name(c *Candidate) bool {

@@ -7,56 +7,54 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 )
 
+const namespaceSelector = "namespaceSelector"
+
+// criterion is one that a candidate meets or not, and how a Mismatch words it.
+type criterion struct {
+	name          string
+	holds         func(*Criteria, *Candidate) bool
+	wanted, found func(*Criteria, *Candidate) string
+}
+
+// criteria are in the order in which Gatekeeper looks at them.
+//
+//nolint:gochecknoglobals // an immutable table
+var criteria = [...]criterion{
+	{"applyTo", (*Criteria).applies, (*Criteria).types, func(_ *Criteria, c *Candidate) string { return typeText(c.Key.Group, c.Key.Version, c.Key.Kind) }},
+	{"applyTo.operations", (*Criteria).does, (*Criteria).operations, func(_ *Criteria, c *Candidate) string { return string(c.Operation) }},
+	{"kinds", (*Criteria).kinds, (*Criteria).kindTexts, func(_ *Criteria, c *Candidate) string { return typeText(c.Key.Group, "", c.Key.Kind) }},
+	{"scope", (*Criteria).scope, func(m *Criteria, _ *Candidate) string { return m.Scope }, (*Criteria).otherScope},
+	{"namespaces", (*Criteria).namespaces, func(m *Criteria, _ *Candidate) string { return strings.Join(m.Namespaces, ", ") }, (*Criteria).namespace},
+	{"excludedNamespaces", (*Criteria).excluded, func(m *Criteria, _ *Candidate) string { return "none of " + strings.Join(m.ExcludedNamespaces, ", ") }, (*Criteria).namespace},
+	{"labelSelector", (*Criteria).labels, func(m *Criteria, _ *Candidate) string { return m.Labels.String() }, func(_ *Criteria, c *Candidate) string { return labelsOf(c.Object).String() }},
+	{namespaceSelector, (*Criteria).namespaceLabels, func(m *Criteria, _ *Candidate) string { return m.NamespaceLabels.String() }, (*Criteria).namespacePairs},
+	{"name", (*Criteria).name, func(m *Criteria, _ *Candidate) string { return m.Name }, func(_ *Criteria, c *Candidate) string { return c.Key.Name }},
+	{"source", func(m *Criteria, _ *Candidate) bool { return m.Source != Generated }, func(m *Criteria, _ *Candidate) string { return m.Source }, func(*Criteria, *Candidate) string { return "Original" }},
+}
+
 // Explain says why a result of Match, for the same candidate, does not apply.
 func (m *Criteria) Explain(r Result, c *Candidate) engine.Mismatch {
-	wanted, found := m.wantedAndFound(r.criterion, c)
-	return engine.NewMismatch(string(r.criterion), wanted, found)
+	return engine.NewMismatch(r.unmet.name, r.unmet.wanted(m, c), r.unmet.found(m, c))
 }
 
-func (m *Criteria) wantedAndFound(by criterion, c *Candidate) (wanted, found string) {
-	switch by {
-	case byType:
-		return m.types(), typeText(c.Key.Group, c.Key.Version, c.Key.Kind)
-	case byOperation:
-		return m.operations(c), string(c.Operation)
-	case byKinds:
-		return m.kindTexts(), typeText(c.Key.Group, "", c.Key.Kind)
-	case byScope:
-		if m.Scope == Cluster {
-			return Cluster, Namespaced
-		}
-		return Namespaced, Cluster
-	case byNamespaces:
-		return strings.Join(m.Namespaces, ", "), c.namespace()
-	case byExcluded:
-		return "none of " + strings.Join(m.ExcludedNamespaces, ", "), c.namespace()
-	case byLabels:
-		return m.Labels.String(), labelsOf(c.Object).String()
-	case byNamespaceSelector:
-		return m.NamespaceLabels.String(), m.namespacePairs(c)
-	case byName:
-		return m.Name, c.Key.Name
-	case bySource:
-		return m.Source, "Original"
-	case none:
+func (m *Criteria) otherScope(*Candidate) string {
+	if m.Scope == Cluster {
+		return Namespaced
 	}
-	return "", ""
+	return Cluster
 }
+
+func (m *Criteria) namespace(c *Candidate) string { return c.namespace() }
 
 func (m *Criteria) namespacePairs(c *Candidate) string {
-	switch {
-	case c.isNamespace():
-		return labelsOf(c.Object).String()
-	case c.Key.Namespace == "":
+	if c.namespace() == "" {
 		return ""
-	case c.Namespace == nil:
-		return labelsOf(engine.BareNamespace(c.Key.Namespace).Object).String()
 	}
-	return labelsOf(c.Namespace.Object).String()
+	return labelsOf(c.selected().Object).String()
 }
 
 // types are the types of applyTo, each of its combinations in short.
-func (m *Criteria) types() string {
+func (m *Criteria) types(*Candidate) string {
 	out := make([]string, len(m.ApplyTo))
 	for i := range m.ApplyTo {
 		a := &m.ApplyTo[i]
@@ -78,7 +76,7 @@ func (m *Criteria) operations(c *Candidate) string {
 	return strings.Join(out, ", ")
 }
 
-func (m *Criteria) kindTexts() string {
+func (m *Criteria) kindTexts(*Candidate) string {
 	var out []string
 	for _, k := range m.Kinds {
 		groups, kinds := strings.Join(k.APIGroups, "|"), strings.Join(k.Kinds, "|")
