@@ -29,14 +29,6 @@ type source struct {
 	External *external
 }
 
-// Provider is that of an external value; empty where the value is none.
-func (s *source) Provider() string {
-	if s.External == nil {
-		return ""
-	}
-	return s.External.Provider
-}
-
 // on is the value for one object.
 func (s *source) on(key engine.ObjectKey) any {
 	switch s.Metadata {
@@ -48,16 +40,20 @@ func (s *source) on(key engine.ObjectKey) any {
 	return s.Value
 }
 
-// external is a value that only a provider in the cluster knows.
+// external is a value that only an external data provider, asked from inside the cluster, knows. It is also the
+// reason why a field keeps its value.
 type external struct {
 	Provider, DataSource string
 	Location             location.Path
 }
 
-// Set implements location.Setter: the provider is not asked, and the field keeps its
-// value.
-func (e *external) Set(any, bool) (location.Result, error) {
-	return location.Result{Skip: &externalDataError{Provider: e.Provider, DataSource: e.DataSource, Location: e.Location}}, nil
+// Set implements location.Setter: the provider is not asked.
+func (e *external) Set(any, bool) (location.Result, error) { return location.Result{Skip: e}, nil }
+
+// Error names the place and the provider.
+func (e *external) Error() string {
+	return fmt.Sprintf("%s: the value comes from the external data provider %q (dataSource %s), which can only be asked by Gatekeeper",
+		e.Location, e.Provider, e.DataSource)
 }
 
 // assign writes a value, whatever was there; or, to add a label or an annotation, where there is none.

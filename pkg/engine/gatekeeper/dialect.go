@@ -173,8 +173,8 @@ func (m *mutator) describe() engine.Description {
 		Rule: m.ref, Matches: m.selections(), Existing: engine.OnAdmission,
 		Where: append(m.criteria.Where(), m.tests.Texts()...), Operations: m.operations(), AsksOperation: m.asksOperation(), Changes: []string{m.path.String()},
 	}
-	if from, ok := m.action.(interface{ Provider() string }); ok && from.Provider() != "" {
-		d.Asks = []engine.Ask{{Of: engine.AskProvider, What: from.Provider()}}
+	if a, ok := m.action.(*assign); ok && a.External != nil {
+		d.Asks = []engine.Ask{{Of: engine.AskProvider, What: a.External.Provider}}
 	}
 	return d
 }

@@ -28,7 +28,7 @@ type run struct {
 	history   []history                  // for each mutator
 	changes   int                        // by all mutators in all rounds
 	failed    int                        // index of the mutator that failed, or -1
-	endless   *notConvergingError
+	endless   error                      // the set does not converge
 	schema    func() engine.Schema
 }
 
@@ -87,7 +87,11 @@ func (r *run) converge() {
 			return
 		}
 	}
-	r.endless = &notConvergingError{Rounds: rounds, Limited: rounds < r.program.rounds}
+	limited := ""
+	if rounds < r.program.rounds {
+		limited = ", the limit of this program"
+	}
+	r.endless = refused(fmt.Errorf("mutation not converging: the object still changes after %d rounds%s", rounds, limited))
 	r.abandon()
 }
 
@@ -223,12 +227,12 @@ func (r *run) report(sink engine.Sink) {
 func (r *run) stepOf(i int, sink engine.Sink) engine.Step {
 	h, m := &r.history[i], r.program.mutators[i]
 	step := engine.Step{Rule: m.ref}
-	var external *externalDataError
+	var value *external
 	switch {
 	case h.err != nil:
 		step.Outcome, step.Err = engine.Failed, h.err
 	case r.endless != nil && h.times > 0:
-		step.Outcome, step.Err = engine.Failed, refused(r.endless)
+		step.Outcome, step.Err = engine.Failed, r.endless
 	case !h.matched:
 		step.Outcome = engine.NotMatched
 		if sink.Wants(engine.NotMatched) {
@@ -237,13 +241,13 @@ func (r *run) stepOf(i int, sink engine.Sink) engine.Step {
 	case r.failed >= 0:
 		step.Outcome, step.Err = engine.Skipped, engine.HeldBack(r.program.mutators[r.failed].ref.Policy)
 	case r.endless != nil:
-		step.Outcome, step.Err = engine.Skipped, refused(r.endless)
+		step.Outcome, step.Err = engine.Skipped, r.endless
 	case h.times > 0:
 		step.Outcome, step.After = engine.Changed, h.after
 		if h.warning != "" {
 			step.Warnings = append(step.Warnings, h.warning)
 		}
-	case errors.As(h.skip, &external):
+	case errors.As(h.skip, &value):
 		step.Outcome, step.Err = engine.Unsupported, h.skip
 	case h.skip != nil:
 		step.Outcome, step.Err = engine.Skipped, h.skip
