@@ -23,15 +23,12 @@ import (
 
 // binding is a MutatingAdmissionPolicyBinding.
 type binding struct {
-	name, policy string
-	report       *policydecode.Report
-	broken       bool
-	resources    *cel.Constraints // nil for all that the policy matches
-	params       *paramRef        // nil for none
+	policydecode.Node // of the document
+	name, policy      string
+	broken            bool
+	resources         *cel.Constraints // nil for all that the policy matches
+	params            *paramRef        // nil for none
 }
-
-// root is the place of the document as a whole.
-func (b *binding) root() policydecode.Node { return policydecode.Node{Report: b.report} }
 
 // paramRef names the parameters of a binding, by name or by selector.
 type paramRef struct {
@@ -42,7 +39,7 @@ type paramRef struct {
 
 // decodeBinding reads a binding. What is wrong with it goes to the report.
 func decodeBinding(r *policydecode.Report, d engine.Document) *binding {
-	b := &binding{name: d.Key.Name, report: r}
+	b := &binding{Node: policydecode.Node{Report: r}, name: d.Key.Name}
 	root := policydecode.Node{Report: r, Value: d.Object().Object}.Fields()
 	checkVersion(root.At("apiVersion"), d)
 	spec := root.At("spec").Fields()
@@ -125,10 +122,10 @@ func (p *policy) unbound(assume bool) bool {
 		return false
 	case assume:
 	case p.Ref.Origin == fromCluster:
-		p.root().Lint("nothing binds it, so that it does nothing in the cluster: a %s puts it to work; --assume-binding evaluates it as if it were bound to everything that it matches", kindBinding)
+		p.Lint("nothing binds it, so that it does nothing in the cluster: a %s puts it to work; --assume-binding evaluates it as if it were bound to everything that it matches", kindBinding)
 		return false
 	default:
-		p.root().Lint("no %s comes with it: it is evaluated as if it were bound to everything that it matches; --assume-binding leaves this warning out", kindBinding)
+		p.Lint("no %s comes with it: it is evaluated as if it were bound to everything that it matches; --assume-binding leaves this warning out", kindBinding)
 	}
 	return true
 }
@@ -137,11 +134,11 @@ func (p *policy) unbound(assume bool) bool {
 func (p *policy) lintParams(b *binding) {
 	switch {
 	case p.params == nil && b != nil && b.params != nil:
-		b.root().Lint("the policy has no paramKind, so that paramRef has no effect")
+		b.Lint("the policy has no paramKind, so that paramRef has no effect")
 	case p.asksParams && b == nil:
-		p.root().Lint("params would be a %s, which the paramRef of a %s names", p.params.Kind, kindBinding)
+		p.Lint("params would be a %s, which the paramRef of a %s names", p.params.Kind, kindBinding)
 	case p.params != nil && b != nil && b.params == nil:
-		p.root().Lint("it has the paramKind %s, and its binding %s has no paramRef that names one: params is null", p.params.Kind, b.name)
+		p.Lint("it has the paramKind %s, and its binding %s has no paramRef that names one: params is null", p.params.Kind, b.name)
 	}
 }
 
@@ -161,7 +158,7 @@ func (u *unit) refOf(p *param) engine.RuleRef {
 }
 
 // params returns the parameters that a policy is evaluated with: a single nil where it has
-// no paramKind. Where none is found, the error is a *noParameterError.
+// no paramKind. Where none is found, and the binding allows that, the error is a *cel.SkippedError.
 func (r *run) params(u *unit) ([]*param, error) {
 	if u.binding == nil && u.asksParams {
 		return nil, &cel.UnsupportedError{Reason: fmt.Sprintf("params would be a %s, which the paramRef of a %s names", u.params.Kind, kindBinding)}
@@ -181,12 +178,14 @@ func (r *run) params(u *unit) ([]*param, error) {
 	if err != nil {
 		return nil, parameterError(err)
 	}
-	if len(found) == 0 {
-		return nil, parameterError(&noParameterError{denies: ref.denies, wants: engine.Selection{
-			Group: u.params.Group, Kind: u.params.Kind, Namespace: namespace, Name: ref.name, Labels: ref.selector,
-		}})
+	if len(found) > 0 {
+		return found, nil
 	}
-	return found, nil
+	wants := engine.Selection{Group: u.params.Group, Kind: u.params.Kind, Namespace: namespace, Name: ref.name, Labels: ref.selector}
+	if ref.denies {
+		return nil, parameterError(fmt.Errorf("there is no %s, and parameterNotFoundAction is Deny", wants))
+	}
+	return nil, parameterError(&cel.SkippedError{Reason: fmt.Sprintf("there is no %s, and parameterNotFoundAction is Allow", wants)})
 }
 
 // paramNamespace is where a server looks for parameters: nowhere in particular
@@ -200,7 +199,7 @@ func (r *run) paramNamespace(u *unit) (string, error) {
 		return "", fmt.Errorf("paramKind %s is not known: %w", u.params.Kind, err)
 	}
 	own := u.binding.params.namespace
-	switch objects := r.request.Namespace; {
+	switch objects := r.candidate.Namespace; {
 	case mapping.Scope.Name() != meta.RESTScopeNameNamespace && own != "":
 		return "", errors.New("paramRef.namespace must not be given for a kind without namespaces")
 	case mapping.Scope.Name() != meta.RESTScopeNameNamespace:
@@ -261,19 +260,4 @@ func paramName(u *unstructured.Unstructured) string {
 		return ns + "/" + u.GetName()
 	}
 	return u.GetName()
-}
-
-// noParameterError is a binding of which there are no parameters.
-type noParameterError struct {
-	wants  engine.Selection
-	denies bool
-}
-
-// Error names the parameters, and what the binding does without them.
-func (e *noParameterError) Error() string {
-	action := "Allow"
-	if e.denies {
-		action = "Deny"
-	}
-	return fmt.Sprintf("there is no %s, and parameterNotFoundAction is %s", e.wants, action)
 }

@@ -84,7 +84,7 @@ func (*Dialect) Compile(c engine.Compilation) (engine.Program, error) {
 	for _, name := range slices.Sorted(maps.Keys(bindings)) {
 		if err := known.Check(name); err != nil && name != "" {
 			for _, b := range bindings[name] {
-				policydecode.Node{Report: b.report, Path: "spec.policyName"}.Lint("%w", err)
+				policydecode.Node{Report: b.Report, Path: "spec.policyName"}.Lint("%w", err)
 			}
 		}
 	}
@@ -127,7 +127,7 @@ type invoked map[engine.RuleRef]bool
 // for them whenever any mutation was applied at all.
 func (p *program) Evaluate(ctx context.Context, t engine.Target, w *engine.World, sink engine.Sink) (*unstructured.Unstructured, error) {
 	r := &run{ctx: ctx, target: t, world: w, object: t.Object, sink: sink, asksUser: p.asksUser, excluded: excluded(t), reinvocable: invoked{}}
-	r.request = r.newRequest()
+	r.candidate, r.fields = r.request()
 	if t.Request.Reinvocation {
 		if t.Invocation != nil {
 			r.again, _ = t.Invocation.Kept.(invoked)

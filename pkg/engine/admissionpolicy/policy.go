@@ -17,16 +17,13 @@ import (
 
 // policy is a MutatingAdmissionPolicy.
 type policy struct {
+	policydecode.Node // of the document
 	cel.Policy
-	report        *policydecode.Report
 	broken        bool                     // it does not compile
 	params        *schema.GroupVersionKind // paramKind; nil for none
 	asksParams    bool                     // an expression uses params
 	asksNamespace bool                     // an expression uses namespaceObject
 }
-
-// root is the place of the document as a whole.
-func (p *policy) root() policydecode.Node { return policydecode.Node{Report: p.report} }
 
 // maxConditions is how many match conditions an API server takes.
 const maxConditions = 64
@@ -36,7 +33,7 @@ type expressions struct{ variables, conditions, mutations []cel.Source }
 
 // decodePolicy reads a policy. What is wrong with it goes to the report.
 func decodePolicy(r *policydecode.Report, d engine.Document) (*policy, expressions) {
-	p := &policy{report: r}
+	p := &policy{Node: policydecode.Node{Report: r}}
 	p.Ref = engine.RuleRef{Dialect: Name, Policy: d.Key.Name, Origin: d.Origin, Severity: engine.SeverityOf(d.Object())}
 	root := policydecode.Node{Report: r, Value: d.Object().Object}.Fields()
 	checkVersion(root.At("apiVersion"), d)
@@ -83,7 +80,7 @@ func (p *policy) compile(x expressions, in *cel.Environment) {
 	}
 	p.Scope, p.Conditions, p.Mutations = b.Scope, b.Conditions(x.conditions), b.Mutations(x.mutations)
 	p.Complete()
-	if p.broken = len(p.report.Errs) > 0; p.broken {
+	if p.broken = len(p.Report.Errs) > 0; p.broken {
 		return
 	}
 	for _, c := range p.Conditions {
@@ -100,15 +97,15 @@ func (p *policy) lint() {
 	p.asksParams = p.params != nil && p.Scope.Uses("params")
 	p.asksNamespace = p.Scope.Uses("namespaceObject")
 	if p.AsksUser {
-		p.root().Finding(engine.AsksUser, engine.RequestUserLint)
+		p.Node.Finding(engine.AsksUser, engine.RequestUserLint)
 	}
 	for i := range p.Constraints.Rules {
 		if slices.Contains(p.Constraints.Rules[i].Operations, "DELETE") {
-			p.root().Lint("an API server refuses DELETE in a resource rule: it mutates what is created or updated")
+			p.Node.Lint("an API server refuses DELETE in a resource rule: it mutates what is created or updated")
 		}
 	}
 	if p.Constraints.OnlySubresources() {
-		p.root().Lint("its resource rules name only subresources: it is not evaluated on objects themselves")
+		p.Node.Lint("its resource rules name only subresources: it is not evaluated on objects themselves")
 	}
 }
 

@@ -31,18 +31,12 @@ type run struct {
 	denied      string // the first policy for which the object would be denied
 	steps       []engine.Step
 
-	request *request // that all policies share
+	candidate *cel.Candidate // the simulated request, which all policies share
+	fields    map[string]any // of it, for expressions
 }
 
-// request is the admission request that a round simulates, for matching and for
-// expressions.
-type request struct {
-	*cel.Candidate
-	fields map[string]any
-}
-
-// newRequest returns the simulated request.
-func (r *run) newRequest() *request {
+// request returns the simulated request, for matching and for expressions.
+func (r *run) request() (*cel.Candidate, map[string]any) {
 	t := r.target
 	operation := t.Request.Operation
 	options := "UpdateOptions"
@@ -56,12 +50,12 @@ func (r *run) newRequest() *request {
 	if isNamespace(t) {
 		c.Namespace = t.Key.Name
 	}
-	q := &request{c, c.Request(r.ctx, &t, r.world, r.asksUser)}
-	q.fields["options"] = map[string]any{"apiVersion": "meta.k8s.io/v1", "kind": options}
+	fields := c.Request(r.ctx, &t, r.world, r.asksUser)
+	fields["options"] = map[string]any{"apiVersion": "meta.k8s.io/v1", "kind": options}
 	if c.Subresource != "" {
-		q.fields["requestSubResource"] = c.Subresource
+		fields["requestSubResource"] = c.Subresource
 	}
-	return q
+	return c, fields
 }
 
 func isNamespace(t engine.Target) bool { return t.Key.Group == "" && t.Key.Kind == "Namespace" }
@@ -86,13 +80,8 @@ func (r *run) unit(u *unit) error {
 		return nil
 	}
 	params, err := r.params(u)
-	var missing *noParameterError
 	switch {
-	case errors.As(err, &missing) && !missing.denies:
-		if r.again == nil {
-			step.Outcome, step.Err = engine.Skipped, err
-			r.steps = append(r.steps, step)
-		}
+	case cel.Skipped(err) && r.again != nil:
 		return nil
 	case err != nil:
 		return r.fail(u, step, err)
@@ -111,7 +100,7 @@ func (r *run) unit(u *unit) error {
 
 // match compares the request with a policy and its binding. The error is why it is not known.
 func (r *run) match(u *unit) (cel.Match, error) {
-	c := r.request.Candidate
+	c := r.candidate
 	m, err := u.Constraints.Match(c)
 	if err != nil || !m.Applies() {
 		return m, err
@@ -164,13 +153,12 @@ func (r *run) invoke(u *unit, step engine.Step, p *param) error {
 	u.Traffic.Mark(&step, cel.Reads{Object: r.target.HoldsSecrets(), Metadata: r.target.Tainted, Params: p != nil && p.secret})
 	ctx, done := limit.Rule(r.ctx, step.Rule)
 	defer done()
-	q := r.request
 	in := cel.Input{
-		Object: r.decoded().Object, Request: q.Candidate, RequestMap: q.fields,
+		Object: r.decoded().Object, Request: r.candidate, RequestMap: r.fields,
 		Access: r.world.Access, User: r.target.Request.User, Explain: r.sink.Wants(engine.Unchanged),
 	}
-	if q.OldObject != nil {
-		in.OldObject = q.OldObject.Object
+	if old := r.candidate.OldObject; old != nil {
+		in.OldObject = old.Object
 	}
 	if p != nil {
 		in.Params = p.content
