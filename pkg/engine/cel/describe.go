@@ -22,12 +22,8 @@ func (x *Expression) Uses(name string) bool {
 
 // Uses reports whether an expression of the policy names something, as Expression.Uses does.
 func (s *Scope) Uses(name string) bool {
-	return s.VariablesUse(name) || slices.ContainsFunc(s.compiled, func(x *Expression) bool { return x.Uses(name) })
-}
-
-// VariablesUse reports whether a variable names something.
-func (s *Scope) VariablesUse(name string) bool {
-	return slices.ContainsFunc(s.variables, func(x *Expression) bool { return x.Uses(name) })
+	uses := func(x *Expression) bool { return x.Uses(name) }
+	return slices.ContainsFunc(s.variables, uses) || slices.ContainsFunc(s.compiled, uses)
 }
 
 // Call is a call that an expression makes on a variable.

@@ -208,10 +208,8 @@ type Expression struct {
 	reads   Reads
 	writes  *engine.Writes // of a patch
 
-	condition bool   // it is a match condition
-	constant  string // what is wrong with a condition that is the same for every object
-	changing  string // the field that a condition wants to be changed
-	slips     []string
+	changing string // the field that a match condition wants to be changed
+	slips    []string
 }
 
 func (s *Scope) compile(in *cel.Env, source Source, want []*cel.Type) (x *Expression, err error) {
@@ -234,7 +232,9 @@ func (s *Scope) compile(in *cel.Env, source Source, want []*cel.Type) (x *Expres
 	}
 	x = &Expression{Source: source, output: output, reads: s.readsOf(ast), writes: writesOf(ast)}
 	x.describe(ast.NativeRep().Expr())
-	x.judge(ast)
+	if source.condition {
+		x.judge(ast.NativeRep().Expr())
+	}
 	if x.program, err = in.Program(ast, cel.InterruptCheckFrequency(celconfig.CheckFrequency)); err != nil {
 		return nil, asWhole(text, err.Error())
 	}

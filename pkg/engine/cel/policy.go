@@ -19,6 +19,7 @@ type Source struct {
 	policydecode.Node        // of the expression
 	Name, Text        string // a mutation has no name
 	JSONPatch         bool   // of a mutation; else it is an apply configuration
+	condition         bool   // it is a match condition
 }
 
 // DecodeNamed reads a list of names and expressions. Twice reports the second one of a name.
@@ -115,11 +116,10 @@ func (b *Builder) Variables(all []Source) { b.each(all, b.variable) }
 
 // Conditions compiles match conditions.
 func (b *Builder) Conditions(all []Source) []*Expression {
-	out := b.each(all, func(x Source) (*Expression, error) { return b.add(b.environment.plain, b.rewritten(x), cel.BoolType) })
-	for _, x := range out {
+	return b.each(all, func(x Source) (*Expression, error) {
 		x.condition = true
-	}
-	return out
+		return b.add(b.environment.plain, b.rewritten(x), cel.BoolType)
+	})
 }
 
 // Mutations compiles mutations. JSON patches are not rewritten.

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"strings"
 
-	"github.com/google/cel-go/cel"
 	"github.com/google/cel-go/common/ast"
 	"github.com/google/cel-go/common/operators"
 	"github.com/google/cel-go/common/types"
@@ -17,30 +16,27 @@ func (x *Expression) lint() {
 	for _, slip := range x.slips {
 		x.Lint("%s", slip)
 	}
-	switch {
-	case x.condition && x.constant != "":
-		x.Lint("%s", x.constant)
-	case x.condition && x.changing != "":
+	if x.changing != "" {
 		x.Note("the policy acts on updates that change %s: what exists is evaluated unchanged, so nothing is shown", x.changing)
 	}
 }
 
-// judge finds out whether a condition is constant, and which path it wants to be changed.
-func (x *Expression) judge(a *cel.Ast) {
-	e := a.NativeRep().Expr()
+// judge finds out whether a condition is constant, or else which path it wants to be changed.
+func (x *Expression) judge(e ast.Expr) {
 	value, known := truth(e)
 	always, never := twice(e, operators.LogicalOr, operators.NotEquals, map[string]ref.Val{}), twice(e, operators.LogicalAnd, operators.Equals, map[string]ref.Val{})
 	switch {
 	case known && value:
-		x.constant = "is true for every object: nothing in it depends on one"
+		x.slips = append(x.slips, "is true for every object: nothing in it depends on one")
 	case known:
-		x.constant = "is false for every object, so the policy never applies: nothing in it depends on one"
+		x.slips = append(x.slips, "is false for every object, so the policy never applies: nothing in it depends on one")
 	case never != "":
-		x.constant = "is false for every object, so the policy never applies: " + never + " cannot have two values; || was probably meant"
+		x.slips = append(x.slips, "is false for every object, so the policy never applies: "+never+" cannot have two values; || was probably meant")
 	case always != "":
-		x.constant = "is true for every object: " + always + " always differs from one of these values; && was probably meant"
+		x.slips = append(x.slips, "is true for every object: "+always+" always differs from one of these values; && was probably meant")
+	default:
+		x.changing = changing(e)
 	}
-	x.changing = changing(e)
 }
 
 // truth returns the value of an expression that is the same whatever the object is, as far as its form tells.
