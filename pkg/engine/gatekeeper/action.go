@@ -16,9 +16,6 @@ import (
 type action interface {
 	// Setter writes on one object.
 	Setter(engine.ObjectKey) location.Setter
-	// Terminal is what the action takes the end of the location for, and whether
-	// nothing can stand below.
-	Terminal() (t nodeType, ends bool)
 }
 
 // source is where an assigned value comes from; one of its fields is set.
@@ -60,11 +57,6 @@ func (e *external) Error() string {
 type assign struct {
 	source
 	adds bool
-}
-
-// Terminal implements action.
-func (a *assign) Terminal() (t nodeType, ends bool) {
-	return typeUnknown, a.External != nil
 }
 
 // Setter implements action.
@@ -124,9 +116,6 @@ type modifySet struct {
 	Values []any
 }
 
-// Terminal implements action.
-func (*modifySet) Terminal() (t nodeType, ends bool) { return typeSet, false }
-
 // Setter implements action.
 func (m *modifySet) Setter(engine.ObjectKey) location.Setter { return m }
 
@@ -177,9 +166,6 @@ func keyOf(value any) string {
 
 // assignImage exchanges the parts of an image reference that are not empty here.
 type assignImage struct{ Parts imageReference }
-
-// Terminal implements action.
-func (*assignImage) Terminal() (t nodeType, ends bool) { return typeString, true }
 
 // Setter implements action.
 func (a *assignImage) Setter(engine.ObjectKey) location.Setter { return a }

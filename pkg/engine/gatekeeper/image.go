@@ -1,6 +1,7 @@
 package gatekeeper
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"regexp"
@@ -29,16 +30,7 @@ func parseImage(text string) imageReference {
 
 // With is the reference with the parts of another one that are not empty.
 func (r imageReference) With(parts imageReference) imageReference {
-	if parts.Domain != "" {
-		r.Domain = parts.Domain
-	}
-	if parts.Path != "" {
-		r.Path = parts.Path
-	}
-	if parts.Tag != "" {
-		r.Tag = parts.Tag
-	}
-	return r
+	return imageReference{Domain: cmp.Or(parts.Domain, r.Domain), Path: cmp.Or(parts.Path, r.Path), Tag: cmp.Or(parts.Tag, r.Tag)}
 }
 
 // String puts the parts together.

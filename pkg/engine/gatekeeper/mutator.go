@@ -41,7 +41,14 @@ func (m *mutator) apply(object map[string]any, key engine.ObjectKey, clock *limi
 // claim is what the mutator implies about its kinds.
 func (m *mutator) claim() schemaClaim {
 	c := schemaClaim{ID: m.id, Name: m.kind + " " + m.name, Location: m.path}
-	c.Terminal, c.MustTerminate = m.action.Terminal()
+	switch a := m.action.(type) {
+	case *assign:
+		c.MustTerminate = a.External != nil
+	case *modifySet:
+		c.Terminal = typeSet
+	case *assignImage:
+		c.Terminal, c.MustTerminate = typeString, true
+	}
 	for i := range m.criteria.ApplyTo {
 		a := &m.criteria.ApplyTo[i]
 		for _, gvk := range typesOf(a) {

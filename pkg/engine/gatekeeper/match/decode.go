@@ -110,10 +110,5 @@ func (g glob) matchesGenerated(prefix string) bool {
 
 // AnyGlob reports whether one of the patterns, in Gatekeeper's syntax, matches.
 func AnyGlob(patterns []string, name string) bool {
-	for _, p := range patterns {
-		if glob(p).matches(name) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(patterns, func(p string) bool { return glob(p).matches(name) })
 }
