@@ -12,18 +12,13 @@ const (
 	maxText  = 10_000 // bytes
 )
 
-// SyntaxError is what is wrong with the text of a location, in Gatekeeper's
-// words, and where.
-type SyntaxError struct {
-	At     int // in bytes from the beginning
-	Reason string
+// syntaxError is what is wrong with the text of a location, in Gatekeeper's words, and the position in bytes, which
+// Gatekeeper leaves out.
+func syntaxError(at int, format string, args ...any) error {
+	return fmt.Errorf(format+" (at character %d)", append(args, at+1)...)
 }
 
-// Error is Gatekeeper's text with the position, which Gatekeeper leaves out.
-func (e *SyntaxError) Error() string { return fmt.Sprintf("%s (at character %d)", e.Reason, e.At+1) }
-
-// Parse parses a location. An empty one is an empty path. The error is a
-// *SyntaxError.
+// Parse parses a location. An empty one is an empty path.
 //
 // The grammar is that of pkg/mutation/path/parser in Gatekeeper:
 //
@@ -32,7 +27,7 @@ func (e *SyntaxError) Error() string { return fmt.Sprintf("%s (at character %d)"
 //	name   := word | quoted
 func Parse(text string) (Path, error) {
 	if len(text) > maxText {
-		return nil, &SyntaxError{At: maxText, Reason: fmt.Sprintf("the path has more than %d bytes", maxText)}
+		return nil, syntaxError(maxText, "the path has more than %d bytes", maxText)
 	}
 	p := parser{scanner: scanner{text: text}}
 	p.advance()
@@ -50,7 +45,7 @@ func Parse(text string) (Path, error) {
 			path = append(path, list)
 		}
 		if len(path) > maxNodes {
-			return nil, &SyntaxError{At: p.current.at, Reason: fmt.Sprintf("the path has more than %d nodes", maxNodes)}
+			return nil, syntaxError(p.current.at, "the path has more than %d nodes", maxNodes)
 		}
 		if p.current.kind == tokenEOF {
 			break
@@ -59,7 +54,7 @@ func Parse(text string) (Path, error) {
 			return nil, p.unexpected("expected '.' or eof")
 		}
 		if dot := p.take(); p.current.kind == tokenEOF {
-			return nil, &SyntaxError{At: dot.at, Reason: "trailing separators are forbidden"}
+			return nil, syntaxError(dot.at, "trailing separators are forbidden")
 		}
 	}
 	return path, nil
@@ -98,8 +93,7 @@ func (p *parser) list() (List, error) {
 	case tokenInt:
 		n, err := strconv.ParseInt(p.current.text, 10, 64)
 		if errors.Is(err, strconv.ErrRange) {
-			return List{}, &SyntaxError{At: p.current.at, Reason: fmt.Sprintf(
-				"invalid integer: overflow in integer string: %s: parsing key value for key: %s", p.current.text, list.Key)}
+			return List{}, syntaxError(p.current.at, "invalid integer: overflow in integer string: %s: parsing key value for key: %s", p.current.text, list.Key)
 		}
 		list.Value = n
 	default:
@@ -114,5 +108,5 @@ func (p *parser) list() (List, error) {
 }
 
 func (p *parser) unexpected(want string) error {
-	return &SyntaxError{At: p.current.at, Reason: fmt.Sprintf("unexpected token: %s, got: %s", want, p.current)}
+	return syntaxError(p.current.at, "unexpected token: %s, got: %s", want, p.current)
 }

@@ -47,7 +47,7 @@ func (s *scanner) next() token {
 	}
 	start := s.pos
 	c := s.text[start]
-	if one, ok := punctuation(c); ok {
+	if one, ok := punctuation[c]; ok {
 		s.pos++
 		return token{one, string(c), start}
 	}
@@ -62,21 +62,8 @@ func (s *scanner) next() token {
 	return token{tokenError, s.text[start:s.pos], start}
 }
 
-func punctuation(c byte) (kind, bool) {
-	switch c {
-	case '.':
-		return tokenSeparator, true
-	case '[':
-		return tokenLBracket, true
-	case ']':
-		return tokenRBracket, true
-	case ':':
-		return tokenColon, true
-	case '*':
-		return tokenGlob, true
-	}
-	return "", false
-}
+//nolint:gochecknoglobals // an immutable table
+var punctuation = map[byte]kind{'.': tokenSeparator, '[': tokenLBracket, ']': tokenRBracket, ':': tokenColon, '*': tokenGlob}
 
 // quoted reads up to the closing quote; a backslash takes the next character as
 // it is. A text that is not closed is an error token.
