@@ -237,7 +237,7 @@ func (e *execution) audit(evaluation *cel.Evaluation) error {
 // step returns the step of the subject: with the object as it is now, or with an error.
 func (e *execution) step(object map[string]any, err error) engine.Step {
 	if e.session != nil {
-		e.warnings = append(e.warnings, e.session.Warnings()...)
+		e.warnings = append(e.warnings, e.session.Warnings...)
 	}
 	step := engine.Step{Rule: e.rule.Ref, Warnings: e.warnings}
 	if e.rule.policy.targets != nil {
@@ -275,9 +275,7 @@ func (e *execution) secrets() cel.Reads {
 func (e *execution) outcome(err error) (engine.Outcome, error) {
 	if e.session != nil && !cel.Skipped(err) {
 		err = e.session.Explain(err)
-		if missing := e.session.Missing(); missing != nil {
-			err = missing
-		}
+		err = cmp.Or(e.session.Missing, err)
 	}
 	if errors.Is(err, cel.ErrTypeMismatch) && strings.HasPrefix(e.rule.Ref.Rule, "autogen-") {
 		err = fmt.Errorf("%w; the rule is derived for Pod controllers, in whose expressions Object.metadata is not replaced: "+

@@ -53,20 +53,17 @@ func decodeRequest(f *policydecode.Fields) *request {
 	return &request{path: f.At("urlPath").Text(), service: f.At("service").Fields().At("url").Text()}
 }
 
-// globals answers globalContext.Get().
-type globals struct{ *Session }
-
 // GetGlobalReference is the data of an entry, or a projection of it; null for an
 // entry that is not there, as in Kyverno.
-func (g globals) GetGlobalReference(name, projection string) (any, error) {
-	found, err := g.entry(name)
+func (s *Session) GetGlobalReference(name, projection string) (any, error) {
+	found, err := s.entry(name)
 	if err != nil || found == nil {
 		return nil, err
 	}
 	if found.Broken != nil {
 		return nil, found.Broken
 	}
-	data, err := found.read(g.Session)
+	data, err := found.read(s)
 	if err != nil || projection == "" {
 		return data, err
 	}
@@ -74,24 +71,24 @@ func (g globals) GetGlobalReference(name, projection string) (any, error) {
 	if !ok {
 		return nil, fmt.Errorf("entry %s has no projection %s", name, projection)
 	}
-	return g.Entries.Project(g.world, expression, data)
+	return s.Entries.Project(s.world, expression, data)
 }
 
 // entry finds an entry among the documents of the run, or else in the cluster.
-func (g globals) entry(name string) (*entry, error) {
-	if known := g.Entries.byName[name]; known != nil {
+func (s *Session) entry(name string) (*entry, error) {
+	if known := s.Entries.byName[name]; known != nil {
 		return known, nil
 	}
-	if g.world.Reader == nil {
-		return nil, g.lacks("globalContext: there is no GlobalContextEntry %s among the policies and no cluster to read it from", name)
+	if s.world.Reader == nil {
+		return nil, s.lacks("globalContext: there is no GlobalContextEntry %s among the policies and no cluster to read it from", name)
 	}
 	var u *unstructured.Unstructured
 	var err error
-	limit.Wait(g.context, func() {
-		u, err = g.world.Reader.Get(g.context, engine.ObjectKey{GroupKind: policydecode.GlobalContextKind, Name: name})
+	limit.Wait(s.context, func() {
+		u, err = s.world.Reader.Get(s.context, engine.ObjectKey{GroupKind: policydecode.GlobalContextKind, Name: name})
 	})
 	if apierrors.IsNotFound(err) {
-		g.warn("globalContext: there is no GlobalContextEntry %s; it counts as null", name)
+		s.warn("globalContext: there is no GlobalContextEntry %s; it counts as null", name)
 		return nil, nil
 	}
 	if err != nil {

@@ -98,8 +98,8 @@ func TestDecompressIsBounded(t *testing.T) {
 		"resource.toGVR('v1', 'Pod') != null ? 1 : 2": "no cluster",
 	} {
 		_, s, err := evaluate(t, world(), expression, object)
-		if s.Missing() != nil {
-			err = errors.Join(err, s.Missing())
+		if s.Missing != nil {
+			err = errors.Join(err, s.Missing)
 		}
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: error %v, want one with %q", expression, err, want)

@@ -29,15 +29,11 @@ func (s *Session) in(namespace string) string {
 	return namespace
 }
 
-// resources answers resource.Get(), List(), Post() and ToGVR() with what the user
-// may read; Kyverno answers with what its own ServiceAccount may.
-type resources struct{ *Session }
-
-// GetResource reads one object; one that is not there is a NotFound error, which
-// an expression sees as null.
-func (r resources) GetResource(apiVersion, name, namespace, object string) (*unstructured.Unstructured, error) {
-	namespace = r.in(namespace)
-	mapping, subresource, err := r.mapping(apiVersion, name)
+// GetResource reads one object, of those that the user may read; Kyverno answers with what its own ServiceAccount
+// may. One that is not there is a NotFound error, which an expression sees as null.
+func (s *Session) GetResource(apiVersion, name, namespace, object string) (*unstructured.Unstructured, error) {
+	namespace = s.in(namespace)
+	mapping, subresource, err := s.mapping(apiVersion, name)
 	if err != nil {
 		return nil, err
 	}
@@ -51,17 +47,17 @@ func (r resources) GetResource(apiVersion, name, namespace, object string) (*uns
 	gvk := mapping.GroupVersionKind
 	key := engine.ObjectKey{GroupKind: gvk.GroupKind(), Version: gvk.Version, Namespace: namespace, Name: object, Subresource: subresource}
 	var u *unstructured.Unstructured
-	limit.Wait(r.context, func() { u, err = r.world.Reader.Get(r.context, key) })
-	if apierrors.IsNotFound(err) && r.absent == "" {
-		r.absent = key.String()
+	limit.Wait(s.context, func() { u, err = s.world.Reader.Get(s.context, key) })
+	if apierrors.IsNotFound(err) && s.absent == "" {
+		s.absent = key.String()
 	}
 	return u, err
 }
 
 // ListResources lists objects, those with the labels where there are any.
-func (r resources) ListResources(apiVersion, name, namespace string, labels map[string]string) (*unstructured.UnstructuredList, error) {
-	namespace = r.in(namespace)
-	mapping, _, err := r.mapping(apiVersion, name)
+func (s *Session) ListResources(apiVersion, name, namespace string, labels map[string]string) (*unstructured.UnstructuredList, error) {
+	namespace = s.in(namespace)
+	mapping, _, err := s.mapping(apiVersion, name)
 	if err != nil {
 		return nil, err
 	}
@@ -77,7 +73,7 @@ func (r resources) ListResources(apiVersion, name, namespace string, labels map[
 	if len(labels) > 0 {
 		selection.Labels = &metav1.LabelSelector{MatchLabels: labels}
 	}
-	list.Items, err = listed(r.context, r.world, selection)
+	list.Items, err = listed(s.context, s.world, selection)
 	return list, err
 }
 
@@ -100,27 +96,27 @@ func listed(ctx context.Context, w *engine.World, s engine.Selection) (items []u
 }
 
 // PostResource creates an access review; nothing else may be created.
-func (r resources) PostResource(apiVersion, name, namespace string, data map[string]any) (*unstructured.Unstructured, error) {
+func (s *Session) PostResource(apiVersion, name, namespace string, data map[string]any) (*unstructured.Unstructured, error) {
 	root := "/apis/"
 	if !strings.Contains(apiVersion, "/") {
 		root = "/api/"
 	}
 	target := root + apiVersion + "/"
-	if namespace = r.in(namespace); namespace != "" {
+	if namespace = s.in(namespace); namespace != "" {
 		target += "namespaces/" + namespace + "/"
 	}
 	path, err := engine.ParseAPIPath(target + name)
 	if err != nil {
-		return nil, r.lacks("resource.Post to %s is refused: %v", target+name, err)
+		return nil, s.lacks("resource.Post to %s is refused: %v", target+name, err)
 	}
 	if reason := path.Refusal("POST"); reason != "" {
-		return nil, r.lacks("resource.Post to %s is refused: %s", path, reason)
+		return nil, s.lacks("resource.Post to %s is refused: %s", path, reason)
 	}
 	body, err := json.Marshal(data)
 	if err != nil {
 		return nil, err
 	}
-	answer, err := r.raw(r.context, "POST", path.String(), body)
+	answer, err := s.raw(s.context, "POST", path.String(), body)
 	if err != nil {
 		return nil, err
 	}
@@ -132,15 +128,15 @@ func (r resources) PostResource(apiVersion, name, namespace string, data map[str
 }
 
 // ToGVR finds the resource of a kind.
-func (r resources) ToGVR(apiVersion, kind string) (*schema.GroupVersionResource, error) {
+func (s *Session) ToGVR(apiVersion, kind string) (*schema.GroupVersionResource, error) {
 	gv, err := schema.ParseGroupVersion(apiVersion)
 	if err != nil {
 		return nil, err
 	}
-	if r.world.Mapper == nil {
-		return nil, r.lacks("resource.ToGVR: there is no cluster that knows the resource of %s", kind)
+	if s.world.Mapper == nil {
+		return nil, s.lacks("resource.ToGVR: there is no cluster that knows the resource of %s", kind)
 	}
-	mapping, err := r.world.Mapper.RESTMapping(gv.WithKind(kind).GroupKind(), gv.Version)
+	mapping, err := s.world.Mapper.RESTMapping(gv.WithKind(kind).GroupKind(), gv.Version)
 	if err != nil {
 		return nil, err
 	}
@@ -149,9 +145,9 @@ func (r resources) ToGVR(apiVersion, kind string) (*schema.GroupVersionResource,
 
 // mapping resolves "pods" or "pods/status" of an API version, once in a run. A resource that the server
 // does not have is a NotFound error.
-func (r resources) mapping(apiVersion, name string) (mapping *meta.RESTMapping, subresource string, err error) {
-	if r.world.Reader == nil || r.world.Mapper == nil {
-		return nil, "", r.lacks("resource: there is no cluster and no --world to read %s from", name)
+func (s *Session) mapping(apiVersion, name string) (mapping *meta.RESTMapping, subresource string, err error) {
+	if s.world.Reader == nil || s.world.Mapper == nil {
+		return nil, "", s.lacks("resource: there is no cluster and no --world to read %s from", name)
 	}
 	gv, err := schema.ParseGroupVersion(apiVersion)
 	if err != nil {
@@ -160,9 +156,9 @@ func (r resources) mapping(apiVersion, name string) (mapping *meta.RESTMapping, 
 	name, subresource, _ = strings.Cut(name, "/")
 	gvr := gv.WithResource(name)
 	type question schema.GroupVersionResource
-	found, err := r.world.Memo.Do(r.context, question(gvr), func(context.Context) (any, error) { return engine.MappingOf(r.world.Mapper, gvr) })
+	found, err := s.world.Memo.Do(s.context, question(gvr), func(context.Context) (any, error) { return engine.MappingOf(s.world.Mapper, gvr) })
 	if meta.IsNoMatchError(err) {
-		r.warn("resource: %s of %s is not known; it is taken to have no objects", name, apiVersion)
+		s.warn("resource: %s of %s is not known; it is taken to have no objects", name, apiVersion)
 		return nil, "", apierrors.NewNotFound(gvr.GroupResource(), "")
 	}
 	mapping, _ = found.(*meta.RESTMapping)

@@ -19,12 +19,16 @@ import (
 // Session answers the functions of one evaluation. It belongs to one goroutine.
 type Session struct {
 	Settings
-	context  context.Context // a session does not outlive its evaluation
-	world    *engine.World
-	dice     *randomtext.Source
-	missing  error
-	absent   string // the first object that was read by name and is not there
-	warnings []engine.Warning
+	context context.Context // a session does not outlive its evaluation
+	world   *engine.World
+	dice    *randomtext.Source
+	absent  string // the first object that was read by name and is not there
+
+	// Missing is the first thing that an expression needed and the run lacks, as a *cel.UnsupportedError. It is why
+	// an expression failed, even where its error does not say so. A value that was computed without it is valid.
+	Missing error
+	// Warnings are what a user should know about the answers.
+	Warnings []engine.Warning
 }
 
 // Settings are what an evaluation brings along.
@@ -48,8 +52,8 @@ func NewSession(ctx context.Context, w *engine.World, s Settings) *Session {
 // Bindings returns the values of the variables that Options declares.
 func (s *Session) Bindings() map[string]any {
 	return map[string]any{
-		resourceName:      resource.Context{ContextInterface: resources{s}},
-		globalContextName: globalcontext.Context{ContextInterface: globals{s}},
+		resourceName:      resource.Context{ContextInterface: s},
+		globalContextName: globalcontext.Context{ContextInterface: s},
 		httpName:          newOpaque(httpType, httpClient{session: s}),
 		imageName:         newOpaque(imageDataType, s),
 		clockName:         s.world.Now,
@@ -61,11 +65,6 @@ func (s *Session) Bindings() map[string]any {
 	}
 }
 
-// Missing returns the first thing that an expression needed and the run lacks, as a
-// *cel.UnsupportedError; nil if there is none. It is why an expression failed, even
-// where its error does not say so. A value that was computed without it is valid.
-func (s *Session) Missing() error { return s.missing }
-
 // Explain adds to the error of an expression which object it read that is not there: the expression sees null.
 func (s *Session) Explain(err error) error {
 	if err == nil || s.absent == "" {
@@ -74,22 +73,19 @@ func (s *Session) Explain(err error) error {
 	return fmt.Errorf("%w; resource.Get found no %s", err, s.absent)
 }
 
-// Warnings are what a user should know about the answers.
-func (s *Session) Warnings() []engine.Warning { return s.warnings }
-
 // lacks records that something is missing, and returns the error for it.
 func (s *Session) lacks(format string, args ...any) error {
 	err := &cel.UnsupportedError{Reason: fmt.Sprintf(format, args...)}
-	if s.missing == nil {
-		s.missing = err
+	if s.Missing == nil {
+		s.Missing = err
 	}
 	return err
 }
 
 func (s *Session) warn(format string, args ...any) {
 	w := engine.Warning(fmt.Sprintf(format, args...))
-	if !slices.Contains(s.warnings, w) {
-		s.warnings = append(s.warnings, w)
+	if !slices.Contains(s.Warnings, w) {
+		s.Warnings = append(s.Warnings, w)
 	}
 }
 
