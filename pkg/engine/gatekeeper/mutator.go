@@ -10,7 +10,6 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/gatekeeper/location"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/gatekeeper/match"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/limit"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/policydecode"
 )
 
@@ -31,11 +30,6 @@ type mutator struct {
 type written struct {
 	match any
 	tests bool
-}
-
-// apply runs the mutator on an object that it matches.
-func (m *mutator) apply(object map[string]any, key engine.ObjectKey, clock *limit.Clock) (location.Outcome, error) {
-	return location.Walk(object, location.Way{Path: m.path, Tests: m.tests, Setter: m.action.Setter(key), Clock: clock})
 }
 
 // claim is what the mutator implies about its kinds.

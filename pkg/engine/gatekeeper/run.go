@@ -138,7 +138,7 @@ func (r *run) attempt(i int, object *unstructured.Unstructured, h *history) (loc
 		return location.Outcome{}, nil
 	}
 	h.matched = true
-	out, err := m.apply(object.Object, r.target.Key, r.clock)
+	out, err := location.Walk(object.Object, location.Way{Path: m.path, Tests: m.tests, Setter: m.action.Setter(r.target.Key), Clock: r.clock})
 	if err == nil && out.Changed {
 		err = engine.SameObject(object.Object, out.Object)
 	}

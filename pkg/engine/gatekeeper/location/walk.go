@@ -66,7 +66,7 @@ func Walk(object map[string]any, way Way) (Outcome, error) {
 	if len(way.Path) == 0 {
 		return Outcome{Object: object}, errors.New("attempting to mutate an empty target location")
 	}
-	w := walker{path: way.Path, tests: way.Tests, setter: way.Setter, clock: way.Clock}
+	w := walker{Way: way}
 	next, did, err := w.visit(object, 0)
 	if err != nil {
 		return Outcome{Object: object}, err
@@ -79,14 +79,11 @@ func Walk(object map[string]any, way Way) (Outcome, error) {
 }
 
 type walker struct {
-	path   Path
-	tests  Tests
-	setter Setter
-	clock  *limit.Clock
-	skip   error
-	warn   string
-	bare   Path
-	empty  Path
+	Way
+	skip  error
+	warn  string
+	bare  Path
+	empty Path
 }
 
 // effect is what happened at a node or below it.
@@ -102,11 +99,11 @@ func (e effect) and(other effect) effect {
 
 // visit returns the new value for one at a depth of the path.
 func (w *walker) visit(current any, depth int) (any, effect, error) {
-	if err := w.clock.Step(); err != nil {
+	if err := w.Clock.Step(); err != nil {
 		return nil, effect{}, err
 	}
-	last := depth == len(w.path)-1
-	switch node := w.path[depth].(type) {
+	last := depth == len(w.Path)-1
+	switch node := w.Path[depth].(type) {
 	case List:
 		list, ok := current.([]any)
 		if !ok {
@@ -135,7 +132,7 @@ func (w *walker) visit(current any, depth int) (any, effect, error) {
 // allowed reports whether the tests hold for a value, or for there being none, and records
 // the first that does not.
 func (w *walker) allowed(depth int, value any, exists bool) bool {
-	held := w.tests.Check(depth, value, exists)
+	held := w.Tests.Check(depth, value, exists)
 	if held != nil && w.skip == nil {
 		w.skip = held
 	}
@@ -168,7 +165,7 @@ func (w *walker) field(object map[string]any, name string, depth int) (any, effe
 
 // missing is an empty value for the node after a depth.
 func (w *walker) missing(depth int) any {
-	if _, isList := w.path[depth+1].(List); isList {
+	if _, isList := w.Path[depth+1].(List); isList {
 		return []any{}
 	}
 	return map[string]any{}
@@ -176,7 +173,7 @@ func (w *walker) missing(depth int) any {
 
 func (w *walker) attached(depth int, did effect) {
 	if !did.wrote {
-		w.bare = w.path[:depth+1]
+		w.bare = w.Path[:depth+1]
 	}
 }
 
@@ -187,11 +184,11 @@ func (w *walker) set(object map[string]any, name string, depth int) (any, effect
 		return object, effect{}, nil
 	}
 	if list, isList := current.([]any); isList {
-		if err := w.clock.Steps(len(list)); err != nil {
+		if err := w.Clock.Steps(len(list)); err != nil {
 			return nil, effect{}, err
 		}
 	}
-	result, err := w.setter.Set(current, exists)
+	result, err := w.Setter.Set(current, exists)
 	if err != nil {
 		return nil, effect{}, err
 	}
@@ -211,7 +208,7 @@ func (w *walker) set(object map[string]any, name string, depth int) (any, effect
 // every continues below all elements of a list.
 func (w *walker) every(list []any, depth int) (any, effect, error) {
 	if len(list) == 0 {
-		w.empty = w.path[:depth]
+		w.empty = w.Path[:depth]
 	}
 	if !w.allowed(depth, list, true) { // for Gatekeeper, even an empty list has elements
 		return list, effect{}, nil
@@ -222,7 +219,7 @@ func (w *walker) every(list []any, depth int) (any, effect, error) {
 // keyed continues below the elements that the node names, or below a new one at the end
 // of the list if it names none.
 func (w *walker) keyed(list []any, node List, depth int) (any, effect, error) {
-	if err := w.clock.Steps(len(list)); err != nil {
+	if err := w.Clock.Steps(len(list)); err != nil {
 		return nil, effect{}, err
 	}
 	names := func(element any) bool {
@@ -254,7 +251,7 @@ func (w *walker) keyed(list []any, node List, depth int) (any, effect, error) {
 func (w *walker) elements(list []any, depth int, wanted func(any) bool) (any, effect, error) {
 	out := list
 	var all effect
-	if err := w.clock.Steps(len(list)); err != nil {
+	if err := w.Clock.Steps(len(list)); err != nil {
 		return nil, effect{}, err
 	}
 	for i, element := range list {
@@ -279,7 +276,7 @@ func (w *walker) elements(list []any, depth int, wanted func(any) bool) (any, ef
 // element ends the path in a list: the first element that the node names is replaced as a
 // whole, or the new one is appended.
 func (w *walker) element(list []any, node List, depth int) (any, effect, error) {
-	setter, ok := w.setter.(ElementSetter)
+	setter, ok := w.Setter.(ElementSetter)
 	switch {
 	case !ok:
 		return nil, effect{}, errors.New("mutator does not understand keyed lists")
@@ -288,7 +285,7 @@ func (w *walker) element(list []any, node List, depth int) (any, effect, error) 
 	}
 	value, err := setter.Element()
 	if err == nil {
-		err = w.clock.Steps(len(list))
+		err = w.Clock.Steps(len(list))
 	}
 	if err != nil {
 		return nil, effect{}, err
@@ -297,7 +294,7 @@ func (w *walker) element(list []any, node List, depth int) (any, effect, error) 
 	for i, existing := range list {
 		object, ok := existing.(map[string]any)
 		if !ok {
-			return nil, effect{}, fmt.Errorf("cast error, unable to case %T to map[string]interface{} (at %s)", existing, place(w.path[:depth]))
+			return nil, effect{}, fmt.Errorf("cast error, unable to case %T to map[string]interface{} (at %s)", existing, place(w.Path[:depth]))
 		}
 		if !named(object, node) {
 			continue
