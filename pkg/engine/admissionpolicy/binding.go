@@ -246,18 +246,11 @@ func (r *run) readParams(kind schema.GroupVersionKind, namespace string, ref *pa
 // newParam returns a parameter as expressions see it. A server holds its built-in kinds as
 // Go values without apiVersion and kind.
 func newParam(u *unstructured.Unstructured) *param {
-	p := &param{name: paramName(u), content: u.Object, secret: engine.IsSecret(u)}
+	p := &param{name: strings.TrimPrefix(u.GetNamespace()+"/"+u.GetName(), "/"), content: u.Object, secret: engine.IsSecret(u)}
 	if scheme.Scheme.Recognizes(u.GroupVersionKind()) {
 		p.content = maps.Clone(u.Object)
 		delete(p.content, "apiVersion")
 		delete(p.content, "kind")
 	}
 	return p
-}
-
-func paramName(u *unstructured.Unstructured) string {
-	if ns := u.GetNamespace(); ns != "" {
-		return ns + "/" + u.GetName()
-	}
-	return u.GetName()
 }
