@@ -3,8 +3,6 @@ package variant
 import (
 	"context"
 	"slices"
-
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
 // maxReductions bounds the objects that are tried to reduce one.
@@ -14,44 +12,59 @@ const maxReductions = 400
 // one object beside it, field or element after the other, also of its Namespace, as long as all stays valid.
 func (g *Generator) Reduce(ctx context.Context, v Variant, holds func(Variant) bool) Variant {
 	left := maxReductions
-	try := func(smaller Variant) bool {
-		if left--; left < 0 || ctx.Err() != nil || !g.valid(ctx, smaller) || !holds(smaller) {
-			return false
-		}
-		v = smaller
-		return true
+	still := func(smaller Variant) bool {
+		left--
+		return left >= 0 && ctx.Err() == nil && g.valid(ctx, smaller) && holds(smaller)
 	}
 	for i := len(v.Beside) - 1; i >= 0; i-- {
-		fewer, _ := v.after(removed(i))
-		try(fewer)
+		if fewer, _ := v.after(removed(i)); still(fewer) {
+			v = fewer
+		}
 	}
+	copied := func() Variant { u, _ := v.after(func(*Variant) bool { return true }); return u }
+	v = copied() // which is changed in place
 	for again := true; again; {
 		again = false
 		for i := itsNamespace; i < len(v.Beside); i++ {
-			again = reduced(&v, i, try) || again
+			if u := v.at(i); u != nil {
+				again = reduced(u.Object, nil, func() bool { return still(copied()) }) || again
+			}
 		}
 	}
 	return v
 }
 
-// reduced tries what is left of a variant without each part of the object that Variant.at returns, and reports whether it could do without one.
-func reduced(v *Variant, beside int, try func(Variant) bool) bool {
-	again, u := false, v.at(beside)
-	if u == nil {
-		return false
-	}
-	for _, way := range ways(u.Object, nil) {
-		one, changed := v.after(changing(beside, func(u *unstructured.Unstructured) bool {
-			_, found := without(u.Object, way)
-			return found
-		}))
-		again = !identifies(way) && changed && try(one) || again
+// reduced leaves out each field, and each element of a list, that a value can do without, what is above before what is below, and
+// reports whether there was one.
+func reduced(value any, way []string, still func() bool) bool {
+	again := false
+	fields, _ := value.(map[string]any)
+	for _, name := range sortedKeys(fields) {
+		way, below := append(slices.Clip(way), name), fields[name]
+		if !identifies(way) {
+			if delete(fields, name); still() {
+				again = true
+				continue
+			}
+			fields[name] = below
+		}
+		again = reduced(below, way, still) || again
+		list, _ := below.([]any)
+		for i, item := range slices.Backward(list) {
+			fields[name] = slices.Delete(slices.Clone(list), i, i+1)
+			if still() {
+				list, again = fields[name].([]any), true //nolint:forcetypeassert // it was just written
+				continue
+			}
+			fields[name] = list
+			again = reduced(item, way, still) || again
+		}
 	}
 	return again
 }
 
 // identifies reports whether a path leads to what identifies an object.
-func identifies(way []any) bool {
+func identifies(way []string) bool {
 	switch way[0] {
 	case "apiVersion", "kind":
 		return true
@@ -61,52 +74,4 @@ func identifies(way []any) bool {
 		return len(way) == 1 || way[1] == "name" || way[1] == "namespace"
 	}
 	return false
-}
-
-// ways are the paths to all that a value holds, what is above before what is below. An element of a list is
-// named by its index.
-func ways(v any, way []any) [][]any {
-	var out [][]any
-	visit := func(step, below any) {
-		next := append(slices.Clip(way), step)
-		out = append(append(out, next), ways(below, next)...)
-	}
-	switch v := v.(type) {
-	case map[string]any:
-		for _, name := range sortedKeys(v) {
-			visit(name, v[name])
-		}
-	case []any:
-		for i, item := range slices.Backward(v) {
-			visit(i, item)
-		}
-	}
-	return out
-}
-
-// without removes what a path leads to from a value, and returns what is left and whether there was anything.
-func without(v any, way []any) (any, bool) {
-	last := len(way) == 1
-	switch v := v.(type) {
-	case map[string]any:
-		name, _ := way[0].(string)
-		below, ok := v[name]
-		if last {
-			delete(v, name)
-		} else if ok {
-			v[name], ok = without(below, way[1:])
-		}
-		return v, ok
-	case []any:
-		i, ok := way[0].(int)
-		switch {
-		case !ok || i >= len(v):
-			return v, false
-		case last:
-			return slices.Delete(v, i, i+1), true
-		}
-		v[i], ok = without(v[i], way[1:])
-		return v, ok
-	}
-	return v, false
 }
