@@ -164,7 +164,8 @@ func (r *Run) object(ctx context.Context, v variant.Variant) (*compare.Result, [
 		return nil, nil, err
 	}
 	result, err := r.derived.Object(ctx, v.Target)
-	return result, variant.Missing(ctx), err
+	_, missing := variant.Asked(ctx)
+	return result, missing, err
 }
 
 // asked evaluates the rules of both sides on a variant, and returns what they ask for. An error of that is reported for the variant itself.
@@ -176,7 +177,8 @@ func (r *Run) asked(ctx context.Context, v variant.Variant) []engine.Selection {
 	if _, err := r.derived.Object(ctx, v.Target); err != nil {
 		return nil
 	}
-	return variant.Asked(ctx)
+	asked, _ := variant.Asked(ctx)
+	return asked
 }
 
 // withholds reports whether a Secret decides what becomes of a variant, so that which variants do what is not shown.

@@ -98,20 +98,13 @@ func (o only) Raw(ctx context.Context, method, path string, body []byte) ([]byte
 // maxAsked bounds what is kept of the questions of one variant.
 const maxAsked = 20
 
-// Asked returns which objects have been asked for in a context of World.With, each selection once.
-func Asked(ctx context.Context) []engine.Selection {
+// Asked returns which objects have been asked for in a context of World.With, each selection once, and names those that
+// have been asked for by their names and are not there.
+func Asked(ctx context.Context) (asked []engine.Selection, missing []string) {
 	p := reader{}.of(ctx)
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return slices.Clone(p.asked)
-}
-
-// Missing names the objects that have been asked for by their names in a context of World.With, and are not there.
-func Missing(ctx context.Context) []string {
-	p := reader{}.of(ctx)
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return slices.Sorted(slices.Values(p.missing))
+	return slices.Clone(p.asked), slices.Sorted(slices.Values(p.missing))
 }
 
 // ask notes a question, and what came of it.
