@@ -110,8 +110,14 @@ func (l *literals) condition(key string, value any) {
 		case isLabels(t):
 			of = labels
 		case t == "keys" && of != "":
-			for _, text := range stringsIn(value) {
-				l.key(labels, text)
+			list, isList := value.([]any)
+			if !isList {
+				list = []any{value}
+			}
+			for _, item := range list {
+				if text, ok := item.(string); ok {
+					l.key(labels, text)
+				}
 			}
 			return
 		case quoted && t[0] == '"':
@@ -124,21 +130,6 @@ func (l *literals) condition(key string, value any) {
 		l.key(labels, name)
 	}
 	l.value(name, value)
-}
-
-// stringsIn are the strings of a value or a list.
-func stringsIn(value any) []string {
-	var out []string
-	list, ok := value.([]any)
-	if !ok {
-		list = []any{value}
-	}
-	for _, item := range list {
-		if text, ok := item.(string); ok {
-			out = append(out, text)
-		}
-	}
-	return out
 }
 
 // add adds a value that follows a name.
