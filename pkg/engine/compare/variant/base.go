@@ -25,7 +25,8 @@ func (g *Generator) bases(ctx context.Context, others []engine.Target) []Variant
 	}
 	out = append(out, g.requests(ctx)...)
 	for _, base := range out {
-		out = append(out, base.with(g.full(ctx, base.Object)))
+		base.Object = g.full(ctx, base.Object)
+		out = append(out, base)
 	}
 	for _, t := range others {
 		if !engine.IsSecret(t.Object) {

@@ -54,12 +54,6 @@ type Variant struct {
 	there bool // it is derived from an object that is there
 }
 
-// with returns the variant with another state of its object.
-func (v Variant) with(object *unstructured.Unstructured) Variant {
-	v.Object = object
-	return v
-}
-
 // Generator derives variants.
 type Generator struct {
 	o        Options

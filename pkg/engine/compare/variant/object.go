@@ -80,10 +80,15 @@ var samplesOf = map[string]string{ //nolint:gochecknoglobals // an immutable tab
 	"Binding":                   `target: {kind: Node, name: minimal}`,
 }
 
-// completed adds what a struct requires, and what that requires.
-func (k *kind) completed(fields map[string]any, t diff.Type, path fieldpath.Path) {
+// completed adds what the structs of a value require, and what that requires.
+func (k *kind) completed(v any, t diff.Type, path fieldpath.Path) {
+	list, _ := v.([]any)
+	for i, item := range list {
+		k.completed(item, t.Element(), appended(path, fieldpath.PathElement{Index: &i}))
+	}
+	fields, isMap := v.(map[string]any)
 	atom, ok := t.Atom()
-	if !ok || atom.Map == nil || len(path) > maxDepth {
+	if !isMap || !ok || atom.Map == nil || len(path) > maxDepth {
 		return
 	}
 	for _, name := range k.required(t, path) {
@@ -101,19 +106,7 @@ func (k *kind) completed(fields map[string]any, t diff.Type, path fieldpath.Path
 	}
 	for _, name := range sortedKeys(fields) {
 		if _, found := atom.Map.FindField(name); found {
-			k.completedBelow(fields[name], t.Field(name), appended(path, fieldpath.FieldNameElement(name)))
-		}
-	}
-}
-
-// completedBelow completes a map, or the elements of a list.
-func (k *kind) completedBelow(v any, t diff.Type, path fieldpath.Path) {
-	switch v := v.(type) {
-	case map[string]any:
-		k.completed(v, t, path)
-	case []any:
-		for i, item := range v {
-			k.completedBelow(item, t.Element(), appended(path, fieldpath.PathElement{Index: &i}))
+			k.completed(fields[name], t.Field(name), appended(path, fieldpath.FieldNameElement(name)))
 		}
 	}
 }
