@@ -68,7 +68,7 @@ require (
 	github.com/google/gnostic-models v0.7.1 // indirect
 	github.com/google/uuid v1.6.0 // indirect
 	github.com/inconshreveable/mousetrap v1.1.0 // indirect
-	github.com/json-iterator/go v1.1.12 // indirect
+	github.com/json-iterator/go v1.1.12
 	github.com/klauspost/compress v1.19.2 // indirect
 	github.com/kyverno/sdk v0.0.0-20260825082632-68d74afcb07a
 	github.com/liggitt/tabwriter v0.0.0-20181228230101-89fcab3d43de // indirect

@@ -265,7 +265,8 @@ func toArray(c *callOf) Value {
 	panic(unsupported(c.name, reasonUnknownType, ""))
 }
 
-// toNumber of what is no number is null. What else a text can be as a number than a decimal one is left out.
+// toNumber of what is no number is null. Other forms of numbers than decimal ones are left out. Infinite ones, and what is none by its name,
+// make the rule fail, since JSON does not have them.
 func toNumber(c *callOf) Value {
 	arg := c.args[0]
 	if value, ok := arg.Literal(); ok {
@@ -278,7 +279,8 @@ func toNumber(c *callOf) Value {
 	case arg.typ.is(isNumber):
 		return arg
 	case arg.typ.is(isString):
-		whole := expr.Method(arg.plain, "matches", expr.String("^[-+]?[0-9]{1,18}$"))
+		c.ok = all(c.ok, implied(expr.And(arg.has), expr.Not(expr.Method(arg.plain, "matches", expr.String("^[-+]?(?i:inf|infinity)$|^(?i:nan)$")))))
+		whole := expr.Method(arg.plain, "matches", expr.String("^[-+]?[0-9]{1,15}$"))
 		v := Expression(expr.Cond(whole, expr.Call("dyn", expr.Call("int", arg.plain)), expr.Call("dyn", expr.Call("double", arg.plain))), Number)
 		v.has = all(arg.has, expr.Method(arg.plain, "matches", expr.String(decimal)))
 		return v
@@ -290,7 +292,7 @@ func toNumber(c *callOf) Value {
 const decimal = `^[-+]?([0-9](_?[0-9]){0,199}([.][0-9]*)?|[.][0-9]+)([eE][-+]?[0-9]{1,2})?$`
 
 func toString(c *callOf) Value {
-	v := c.inserting(c.args[0])
+	v := c.inserting(c.args[0], c.encoded)
 	v.strict, v.lenient = nil, nil
 	return v
 }
@@ -420,6 +422,9 @@ func fraction(v Value) expr.Expr {
 			return expr.Float(n)
 		}
 	}
+	if expr.KindOf(v.plain) == expr.Double {
+		return v.plain
+	}
 	return expr.Call("double", v.plain)
 }
 
@@ -512,16 +517,12 @@ func sum(c *callOf) Value {
 	return c.finite(c.sumOf(kind))
 }
 
-// average of an empty list is null.
 func average(c *callOf) Value {
-	before := c.has
-	total := c.sumOf("double")
-	v := Expression(expr.Binary("/", total, expr.Call("double", expr.Method(c.args[0].plain, "size"))), Number)
-	if !c.args[0].Elements().whole {
-		v = c.finite(v.plain)
+	total := expr.Binary("/", c.sumOf("double"), expr.Call("double", expr.Method(c.args[0].plain, "size")))
+	if c.args[0].Elements().whole {
+		return Expression(total, Number)
 	}
-	v.has, c.has = c.has, before
-	return v
+	return c.finite(total)
 }
 
 // The form of times that servers write, and of durations. CEL fails for a day that is in no calendar, and for more than 292

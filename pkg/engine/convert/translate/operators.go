@@ -186,18 +186,22 @@ func (want *asText) relates(e expr.Expr, op string, onlyDurations, sure bool) ex
 	return expr.Or(duration, want.secondsIs(e, op))
 }
 
-// secondsIs compares a text that is a number with a duration of a policy: Kyverno takes its whole seconds. Numbers that overflow
-// there, and durations that are not positive, are left out.
+// secondsIs compares a text that is a number with a duration of a policy: Kyverno takes its whole seconds, and for those of an infinite one
+// 0 or -1. Other numbers that overflow, and durations that are not positive, are left out.
 func (want *asText) secondsIs(e expr.Expr, op string) expr.Expr {
 	if want.seconds == nil || *want.seconds <= 0 {
 		return expr.Bool(false)
 	}
-	bound := math.Ceil(*want.seconds)
+	bound, most := math.Ceil(*want.seconds), float64(math.MaxInt64/int64(time.Second))
 	if op == ">" || op == "<=" {
 		bound = math.Floor(*want.seconds) + 1
 	}
-	op = strings.Replace(strings.TrimSuffix(op, "="), ">", ">=", 1)
-	return expr.And(expr.Method(e, "matches", expr.String(`^[-+]?[0-9]{1,9}([.][0-9]*)?$`)), expr.Binary(op, expr.Call("double", e), expr.Float(bound)))
+	number := expr.Call("double", e)
+	if op[0] == '>' {
+		return expr.And(expr.Method(e, "matches", expr.String(decimal)), expr.Binary(">=", number, expr.Float(bound)), expr.Binary("<=", number, expr.Float(most)))
+	}
+	return expr.Or(expr.Method(e, "matches", expr.String("^[-+]?(?i:inf|infinity)$")),
+		expr.And(expr.Method(e, "matches", expr.String(decimal)), expr.Binary("<", number, expr.Float(bound)), expr.Binary(">=", number, expr.Float(-most))))
 }
 
 // quantityIs compares a text that is a quantity, which it is asked for first unless that is sure.

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/convert/expr"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/jmespath"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/pattern"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/variables"
 )
@@ -78,7 +79,7 @@ func (s *Scope) Text(text string) Value {
 	for i, segment := range segments {
 		part := Constant(segment.Text)
 		if segment.Variable != nil {
-			part = s.inserting(s.variable(segment.Variable))
+			part = s.inserting(s.variable(segment.Variable), s.AsText)
 		}
 		v.typ.form = min(v.typ.form, part.typ.Form())
 		constant = constant && part.lit != nil && part.strict == nil
@@ -94,14 +95,14 @@ func (s *Scope) Text(text string) Value {
 	return v.settled()
 }
 
-// inserting is a value as the text that it is in another text.
-func (s *Scope) inserting(v Value) Value {
+// inserting is a value as the text that it is in another text, where a function says what others are than texts.
+func (s *Scope) inserting(v Value, asText func(Value) expr.Expr) Value {
 	if value, ok := v.Literal(); ok {
-		if text, isText := pattern.Text(value); isText {
-			fixed := Constant(text)
-			fixed.strict, fixed.lenient = v.strict, v.lenient
-			return fixed
+		text, isText := value.(string)
+		if !isText {
+			text = must(jmespath.ToJSON(value))
 		}
+		return Constant(text)
 	}
 	out := Value{typ: Text, strict: v.strict, lenient: v.lenient}
 	if v.typ.is(isScalar) { // others are JSON
@@ -111,7 +112,7 @@ func (s *Scope) inserting(v Value) Value {
 	case v.typ.is(isString):
 		out.plain = v.plain
 	default:
-		out.plain = s.AsText(v)
+		out.plain = asText(v)
 	}
 	if v.has != nil && !expr.Same(v.has, v.strict) {
 		if v.typ.is(isString) {
@@ -123,9 +124,18 @@ func (s *Scope) inserting(v Value) Value {
 	return out
 }
 
-// AsText is the text of a value. CEL's string() writes 1e-07 and 1e+20, and has an error for lists and maps; what may be one of these is
-// written by json.marshal(), as Kyverno writes it.
+// AsText is the string that a value is in another one, in which Kyverno writes 1e-07, and json.marshal() 1e-7.
 func (s *Scope) AsText(v Value) expr.Expr {
+	text := s.encoded(v)
+	if v.typ.is(isNumber) && v.mayHaveFraction() {
+		return expr.Call("regex.replace", text, expr.String("e-([7-9])$"), expr.String(`e-0\1`))
+	}
+	return text
+}
+
+// encoded is a value as a string or, if it is none, as JSON. CEL's string() writes 1e+20, and has an error for lists and maps; what may be
+// one of these is written by json.marshal(). Kyverno's numbers are doubles.
+func (s *Scope) encoded(v Value) expr.Expr {
 	switch {
 	case expr.KindOf(v.plain) == expr.Text:
 		return v.plain
@@ -135,6 +145,8 @@ func (s *Scope) AsText(v Value) expr.Expr {
 		panic(unsupported("a number in a text", reasonFraction, "write a MutatingPolicy, or a field that is a number"))
 	case s.options.Language != MutatingPolicy:
 		panic(unsupported("a value that may be a list or an object in a text", reasonOnlyPolicies, "write a MutatingPolicy, or give the definition of the kind"))
+	case v.typ.is(isNumber):
+		return expr.Call("json.marshal", fraction(v))
 	case v.typ.can(isString):
 		return expr.Cond(isOf(v.plain, isString), expr.Call("string", v.plain), expr.Call("json.marshal", v.plain))
 	}
@@ -182,7 +194,7 @@ func (s *Scope) variable(pieces []variables.Segment) Value {
 		if strings.HasSuffix(b.String(), "[") {
 			fmt.Fprint(&b, insertedFirst+number)
 		} else {
-			v = s.inserting(v)
+			v = s.inserting(v, s.AsText)
 			if strings.HasSuffix(b.String(), ".") { // of another one, such as a-b, Kyverno makes no name but an error
 				guard = all(guard, expr.Method(v.plain, "matches", expr.String("^[A-Za-z_][A-Za-z0-9_]*$")))
 			}

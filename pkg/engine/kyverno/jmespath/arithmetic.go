@@ -67,6 +67,7 @@ func amount(operand any) float64 {
 
 func alike(a, b any) bool { return reflect.TypeOf(a) == reflect.TypeOf(b) }
 
+// finite refuses numbers that JSON does not have, for which Kyverno fails as soon as it writes them.
 func finite(f float64) (any, error) {
 	if math.IsInf(f, 0) || math.IsNaN(f) {
 		return nil, errRange
@@ -76,7 +77,7 @@ func finite(f float64) (any, error) {
 
 // add adds the second argument, or subtracts it where the sign is -1.
 func add(sign int64) func(*Interpreter, []any) (any, error) {
-	operands := onOperands(func(a, b any) (any, error) {
+	return onOperands(func(a, b any) (any, error) {
 		if !alike(a, b) {
 			return nil, errTypes
 		}
@@ -93,14 +94,6 @@ func add(sign int64) func(*Interpreter, []any) (any, error) {
 		}
 		return finite(amount(a) + float64(sign)*amount(b))
 	})
-	return func(in *Interpreter, args []any) (any, error) {
-		a, ok := args[0].(int64)
-		b, also := args[1].(int64)
-		if sum := a + sign*b; ok && also && (sum > a) == (sign*b > 0) && b != math.MinInt64 { // exact, and in range
-			return sum, nil
-		}
-		return operands(in, args)
-	}
 }
 
 func multiply(a, b any) (any, error) {

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/blang/semver/v4"
+	jsoniter "github.com/json-iterator/go"
 	"sigs.k8s.io/yaml"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/limit"
@@ -129,13 +130,12 @@ func isExternalURL(_ *Interpreter, _ []any) (any, error) {
 	return nil, &UnsupportedError{Reason: "unsupported: it needs to resolve host names over the network"}
 }
 
-// ToJSON returns a value's JSON, with characters escaped as encoding/json does by default.
+// ToJSON returns a value's JSON as Kyverno inserts it in strings: encoding/json writes 1e-7, and json-iterator 1e-07.
 func ToJSON(value any) (string, error) {
 	if err := limit.Value(value); err != nil {
 		return "", err
 	}
-	text, err := json.Marshal(value)
-	return string(text), err
+	return jsoniter.ConfigCompatibleWithStandardLibrary.MarshalToString(value)
 }
 
 // decodedSize is how many times its text JSON or YAML may take when it is decoded.

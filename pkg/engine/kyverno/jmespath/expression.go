@@ -80,12 +80,15 @@ func (e *Expression) Search(in *Interpreter, data any) (any, error) {
 	case float64:
 		return canonical(v), nil
 	case Object:
-		return v.Fields()
+		result, err = v.Fields()
 	}
-	if e.builds {
+	if e.builds && err == nil {
 		err = limit.Value(result)
 	}
-	return result, err
+	if err != nil {
+		return nil, err
+	}
+	return asFloats(result), nil
 }
 
 // String returns the expression as it was written.

@@ -139,9 +139,9 @@ func TestSearchKeepsItsData(t *testing.T) {
 	if diff := cmp.Diff(before, data); diff != "" {
 		t.Errorf("the data was modified:\n%s", diff)
 	}
-	got, _ := search(t, "a", data)
+	got, _ := search(t, "labels", data)
 	got.(map[string]any)["mark"] = true
-	if _, ok := data.(map[string]any)["a"].(map[string]any)["mark"]; !ok {
+	if _, ok := data.(map[string]any)["labels"].(map[string]any)["mark"]; !ok {
 		t.Error("the result is a copy")
 	}
 }

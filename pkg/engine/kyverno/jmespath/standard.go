@@ -2,6 +2,7 @@ package jmespath
 
 import (
 	"cmp"
+	"encoding/json"
 	"errors"
 	"maps"
 	"slices"
@@ -15,7 +16,6 @@ import (
 // The standard functions of JMESPath, on integers too. Arguments are checked
 // before they get here, so that assertions on their kinds hold.
 
-// avg of an empty list is null.
 func avg(_ *Interpreter, args []any) (any, error) {
 	list := args[0].([]any)
 	total := 0.0
@@ -23,7 +23,7 @@ func avg(_ *Interpreter, args []any) (any, error) {
 		f, _ := Number(item)
 		total += f
 	}
-	return canonical(total / float64(len(list))), nil
+	return finite(total / float64(len(list)))
 }
 
 func contains(in *Interpreter, args []any) (any, error) {
@@ -131,7 +131,12 @@ func toString(_ *Interpreter, args []any) (any, error) {
 	if text, ok := args[0].(string); ok {
 		return text, nil
 	}
-	return ToJSON(args[0])
+	err := limit.Value(args[0])
+	if err != nil {
+		return nil, err
+	}
+	data, err := json.Marshal(asFloats(args[0]))
+	return string(data), err
 }
 
 // toNumber of what is no number is null.
@@ -143,14 +148,11 @@ func toNumber(_ *Interpreter, args []any) (any, error) {
 		}
 		return nil, nil
 	}
-	if n, err := strconv.ParseInt(text, 10, 64); err == nil {
-		return n, nil
-	}
 	f, err := strconv.ParseFloat(text, 64)
 	if err != nil {
 		return nil, nil
 	}
-	return canonical(f), nil
+	return finite(f)
 }
 
 func typeOf(_ *Interpreter, args []any) (any, error) {

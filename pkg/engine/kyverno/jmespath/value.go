@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/limit"
 )
@@ -96,35 +97,55 @@ func Number(v any) (float64, bool) {
 
 // compareNumbers orders two numbers, and reports whether they are numbers.
 func compareNumbers(a, b any) (int, bool) {
-	if i, ok := a.(int64); ok { // exact where both are integers
-		if j, ok := b.(int64); ok {
-			return cmp.Compare(i, j), true
-		}
-	}
 	x, ok := Number(a)
 	y, also := Number(b)
 	return cmp.Compare(x, y), ok && also
 }
 
-// canonical returns a number as unstructured objects hold it: whole ones as
-// int64. What JSON cannot hold (infinities, NaN) is null.
+// canonical returns a number as unstructured objects hold it after its JSON is decoded: whole ones as int64.
 func canonical(f float64) any {
-	const exact = 1 << 53 // beyond it a float64 no longer distinguishes integers
-	switch {
-	case math.IsNaN(f) || math.IsInf(f, 0):
-		return nil
-	case f == math.Trunc(f) && math.Abs(f) <= exact:
-		return int64(f)
-	default:
-		return f
+	if f == math.Trunc(f) {
+		if n, err := strconv.ParseInt(strconv.FormatFloat(f, 'f', -1, 64), 10, 64); err == nil {
+			return n
+		}
 	}
+	return f
 }
 
-// canonicalTree does the same for all numbers of a freshly decoded value, in place.
+// asFloats returns a value with the numbers of Kyverno, whose context is decoded from the JSON of the request, with a float64 for each. (After
+// the first rule that matches, and in rules with targets, Kyverno 1.19 has integers that are exact: pkg/engine/engine.go, invokeRuleHandler.)
+func asFloats(value any) any {
+	if !hasLarge(value) {
+		return value
+	}
+	return canonicalTree(runtime.DeepCopyJSONValue(value))
+}
+
+// hasLarge reports whether there are integers that a float64 may not hold.
+func hasLarge(value any) bool {
+	const exact = 1 << 53
+	switch v := value.(type) {
+	case int64:
+		return v < -exact || v > exact
+	case []any:
+		return slices.ContainsFunc(v, hasLarge)
+	case map[string]any:
+		for _, field := range v {
+			if hasLarge(field) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// canonicalTree makes all numbers of a value canonical, in place.
 func canonicalTree(value any) any {
 	switch v := value.(type) {
 	case float64:
 		return canonical(v)
+	case int64:
+		return canonical(float64(v))
 	case []any:
 		for i := range v {
 			v[i] = canonicalTree(v[i])

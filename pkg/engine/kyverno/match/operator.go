@@ -4,9 +4,9 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
-	"math"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/blang/semver/v4"
 
@@ -145,7 +145,7 @@ func (o Operator) order(key, value any) bool {
 		v, ok := anyNumber(value)
 		if !ok && texts { // a key that is a number is one of seconds where the value is a duration
 			v, ok = seconds(value)
-			k = math.Trunc(k)
+			k, _ = seconds(k)
 		}
 		return ok && o.holdsFor(cmp.Compare(k, v))
 	}
@@ -196,10 +196,12 @@ func durations(key, value any) (k, v float64, ok bool) {
 	return k, v, ok && also
 }
 
+// seconds reads a duration, or a number of whole seconds, which overflows as in Kyverno where it is large.
 func seconds(side any) (float64, bool) {
 	text, ok := side.(string)
 	if !ok {
-		return jmespath.Number(side)
+		n, ok := jmespath.Number(side)
+		return (time.Duration(n) * time.Second).Seconds(), ok
 	}
 	d, ok := jmespath.ParseDuration(text)
 	return d.Seconds(), ok

@@ -2,7 +2,6 @@ package pattern
 
 import (
 	"cmp"
-	"encoding/json"
 	"regexp"
 	"slices"
 	"strconv"
@@ -169,8 +168,8 @@ func Text(value any) (string, bool) {
 	case int:
 		return strconv.Itoa(v), true
 	case float64:
-		text, err := json.Marshal(v)
-		return string(text), err == nil
+		text, err := jmespath.ToJSON(v)
+		return text, err == nil
 	default:
 		return "", false
 	}
