@@ -140,10 +140,11 @@ func scalarsEqual(a, b any, t Type) bool {
 	if a == b {
 		return true
 	}
-	if x, ok := number(a); ok {
-		if y, ok := number(b); ok && x == y {
-			return true
-		}
+	x, isNumber := number(a)
+	y, also := number(b)
+	_, whole := a.(int64)
+	if _, both := b.(int64); isNumber && also && x == y && !(whole && both) { // two integers differ beyond 2^53, too
+		return true
 	}
 	return t.IsQuantity() && stored.Quantity(a) == stored.Quantity(b) || t.Form.Same(a, b)
 }
