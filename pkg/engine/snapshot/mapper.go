@@ -70,7 +70,7 @@ func definitionsIn(entries []*entry) []definition {
 			}
 			d := definition{kind: schema.GroupVersionKind{Group: c.Spec.Group, Version: v.Name, Kind: names.Kind}, schema: v.Schema.OpenAPIV3Schema}
 			served := metav1.APIResource{
-				Name: names.Plural, SingularName: cmp.Or(names.Singular, names.Plural), Kind: names.Kind,
+				Name: names.Plural, SingularName: cmp.Or(names.Singular, strings.ToLower(names.Kind)), Kind: names.Kind,
 				Namespaced: c.Spec.Scope == "Namespaced", ShortNames: names.ShortNames, Categories: names.Categories,
 			}
 			d.resources = append(d.resources, served)
