@@ -57,7 +57,7 @@ type Conversion struct {
 	rules    []*rule
 	options  Options
 	one      bool // no rule is applied after one that changes the object
-	notes    []string
+	without  bool // rules for ReplicationControllers
 }
 
 // autogenAnnotation names the controllers that a policy wants rules for.
@@ -99,7 +99,7 @@ func Convert(ctx context.Context, d engine.Document, o Options) *Conversion {
 		d = withAutogenOf(d, "CronJob,DaemonSet,Deployment,Job,ReplicaSet,StatefulSet")
 	}
 	c := &converter{Options: o, document: d, ctx: ctx}
-	out := &Conversion{document: d, options: o}
+	out := &Conversion{document: d, options: o, without: without}
 	if text, _, _ := unstructured.NestedString(d.Object().Object, "spec", "applyRules"); text == "One" {
 		out.one = true
 	}
@@ -129,9 +129,6 @@ func Convert(ctx context.Context, d engine.Document, o Options) *Conversion {
 		}
 	}
 	out.rules = slices.DeleteFunc(c.rules, func(r *rule) bool { return refused[r.index] })
-	if without && slices.ContainsFunc(out.rules, func(r *rule) bool { return r.derived }) {
-		out.notes = []string{"ReplicationControllers are left out, for which the old policy has rules, too; --replication-controllers keeps them"}
-	}
 	if out.one {
 		out.onlyFirst()
 	}
@@ -186,7 +183,10 @@ func (c *Conversion) Rules() []string {
 
 // Notes say what the new rules do otherwise than the old ones where no object at hand need show it.
 func (c *Conversion) Notes() []string {
-	out := slices.Clone(c.notes)
+	var out []string
+	if c.leavesOut() {
+		out = append(out, "ReplicationControllers are left out, for which the old policy has rules, too; --replication-controllers keeps them")
+	}
 	written := slices.DeleteFunc(slices.Clone(c.rules), func(r *rule) bool { return r.derived })
 	for _, r := range written {
 		for _, note := range r.notes {
@@ -249,6 +249,21 @@ func (c *Conversion) Old() *unstructured.Unstructured {
 		out = withAutogenOf(out, "none")
 	}
 	return out.Object()
+}
+
+// Whole is Old with the rules for ReplicationControllers, which the new policies leave out; nil where they leave out none.
+func (c *Conversion) Whole() *unstructured.Unstructured {
+	if !c.leavesOut() {
+		return nil
+	}
+	old := c.Old()
+	unstructured.RemoveNestedField(old.Object, "metadata", "annotations", autogenAnnotation)
+	return old
+}
+
+// leavesOut reports whether there are rules for ReplicationControllers in the old policy that the new ones do not have.
+func (c *Conversion) leavesOut() bool {
+	return c.without && slices.ContainsFunc(c.rules, func(r *rule) bool { return r.derived })
 }
 
 // Forms are the ways to write the new policies, the simplest first: manifests, without what is said about them.

@@ -6,8 +6,11 @@ import (
 	"slices"
 	"strings"
 
+	"sigs.k8s.io/structured-merge-diff/v6/schema"
+
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/convert/expr"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/convert/translate"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/policydecode"
 )
 
@@ -95,9 +98,19 @@ func listPlace(s *scope, root place, query string) place {
 		at = outer.list.element(outer.variable, indexText(outer.index))
 	}
 	for _, name := range strings.Split(m[2], ".") {
+		atom, ok := at.shape()
 		at = at.field(name, s.sure(at, name))
+		if ok && atom.Map != nil && len(atom.Map.Fields) > 0 && !slices.ContainsFunc(at.types, hasShape) {
+			panic(refuseField("list", "correct the name", "the object has no field %s, so that there is nothing to loop over", strings.Join(at.path, ".")))
+		}
 	}
 	return at
+}
+
+// hasShape reports whether a schema says what a value is.
+func hasShape(t diff.Type) bool {
+	atom, ok := t.Atom()
+	return ok && atom != (schema.Atom{})
 }
 
 // patchEach adds the operations of a loop with a JSON patch, or with another loop.

@@ -176,7 +176,7 @@ func (m *matcher) resources(k selector.Kind) []resourceRule {
 	}
 	mappings := m.find(k)
 	if len(mappings) == 0 {
-		panic(refuseField("match", "give its CustomResourceDefinition with -p or -f, or use a cluster that has it", "the kind %s is not known, so that its resource is not known either", k.Kind))
+		panic(refuseField("match", translate.GiveDefinition, "the kind %s is not known, so that its resource is not known either", k.Kind))
 	}
 	var rules []resourceRule
 	for _, mapping := range mappings {

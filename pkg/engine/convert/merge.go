@@ -102,6 +102,10 @@ func (m *merge) edit(patch any, at place, ifAbsent bool, guards *[]expr.Expr) *e
 	default:
 		m.scope.within(at, "scalar")
 		e.value = m.content(patch, at)
+		x, computed := e.value.(expression)
+		if atom, ok := at.shape(); ok && atom.Scalar == nil && (!computed || x.isText()) {
+			panic(refuse(at, "a single value, where the object has a list or a map; write that without quotes"))
+		}
 	}
 	return e
 }
@@ -139,7 +143,11 @@ func (m *merge) content(patch any, at place) any {
 	case []any:
 		out := make([]any, 0, len(v))
 		for _, item := range v {
-			out = append(out, m.content(item, at.element("", nil)))
+			content := m.content(item, at.element("", nil))
+			if x, _ := content.(expression); x.when != nil { // a server takes no null in a list
+				m.scope.need(x.when)
+			}
+			out = append(out, content)
 		}
 		return out
 	case string:

@@ -122,7 +122,7 @@ func data(content any) expr.Expr {
 			key, value := entryOf(name, v[name])
 			entry := expr.Entry{Key: key, Value: data(value)}
 			if x, ok := value.(expression); ok && x.when != nil {
-				entry.Value, entry.Optional = only(x.when, x.cel), true
+				entry.Value, entry.Optional = only(x.when, expr.Call("dyn", x.cel)), true
 			}
 			entries = append(entries, entry)
 		}

@@ -66,7 +66,7 @@ func (s *scope) within(p place, kind string) {
 	case kind == "map" && len(p.path) == 1 && slices.Contains(translate.Conventions, p.path[0]):
 	case kind == "scalar" && p.types[0].EmptyIsAbsent: // built-in kinds say it of ports
 	case p.root != "object" && !slices.ContainsFunc(s.loops, func(l loop) bool { return l.variable == p.root }):
-		panic(refuse(p, "the schema does not say that it is a %s; give the definition of the kind", kind))
+		panic(refuse(p, "the schema does not say that it is a %s; %s", kind, translate.GiveDefinition))
 	default:
 		s.need(expr.Or(expr.Not(p.has), is))
 	}

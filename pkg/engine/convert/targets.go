@@ -32,7 +32,7 @@ func (c *converter) targets(r *rule, s *scope, f, t *policydecode.Fields) {
 	gvk := schema.FromAPIVersionAndKind(parts["apiVersion"], parts["kind"])
 	mapping, err := c.Mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
 	if err != nil {
-		panic(refuseField("mutate.targets[0].kind", "give its CustomResourceDefinition with -p or -f, or use a cluster that has it", "the kind %s is not known", gvk.Kind))
+		panic(refuseField("mutate.targets[0].kind", translate.GiveDefinition, "the kind %s is not known", gvk.Kind))
 	}
 	for i := range r.guards { // in whose variables the object is the trigger, and in others the target
 		r.guards[i] = r.inlined(r.guards[i])

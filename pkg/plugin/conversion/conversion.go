@@ -87,8 +87,10 @@ func (v *Verdict) exercised() bool {
 // String is what a user reads of the verdict.
 func (v *Verdict) String() string {
 	on, verified := wording.Plural(v.Variants.Compared, "variant"), wording.Verified(&v.Summary)
-	if v.Objects > 0 {
-		on = wording.Plural(v.Objects, "object") + " and " + on
+	if objects := wording.Plural(v.Objects, "object"); v.Variants.Compared == 0 {
+		on = objects
+	} else if v.Objects > 0 {
+		on = objects + " and " + on
 	}
 	switch {
 	case v.Err != nil:
@@ -374,7 +376,11 @@ func (o *Options) verify(ctx context.Context, c *convert.Conversion, d engine.Do
 			verified = append(verified, name)
 			continue
 		}
-		out.Refusals = append(out.Refusals, &convert.Refusal{Rule: name, Reason: "what it is converted to does not hold: " + one.String(), Instead: "--unverified prints it"})
+		refusal := &convert.Refusal{Rule: name, Reason: "what it is converted to does not hold: " + one.String(), Instead: "--unverified prints it"}
+		if one.Difference != nil && one.Difference.Subject.Kind == "ReplicationController" && !o.ReplicationControllers {
+			refusal.Instead = "--replication-controllers keeps the rules for them"
+		}
+		out.Refusals = append(out.Refusals, refusal)
 	}
 	if len(verified) == 0 {
 		return out, nil
@@ -399,9 +405,14 @@ func (o *Options) try(ctx context.Context, d engine.Document, c *convert.Convers
 	var best *convert.Form
 	said := Verdict{Err: errors.New("its rules have no form in common")}
 	for _, form := range c.Forms() {
-		verdict := o.compare(ctx, d, c, form, o.Variants)
+		verdict := o.compare(ctx, d, c.Old(), form, o.Variants)
 		if idle := verdict.alike() && verdict.Unexercised() > 0; idle && o.MoreVariants > o.Variants {
-			verdict = o.compare(ctx, d, c, form, o.MoreVariants)
+			verdict = o.compare(ctx, d, c.Old(), form, o.MoreVariants)
+		}
+		if old := c.Whole(); old != nil && verdict.alike() {
+			if onObjects := o.compare(ctx, d, old, form, 0); onObjects.Conclusion == compare.SomeDiffer {
+				verdict = onObjects
+			}
 		}
 		if err := ctx.Err(); err != nil {
 			return nil, verdict, err
@@ -417,7 +428,7 @@ func (o *Options) try(ctx context.Context, d engine.Document, c *convert.Convers
 }
 
 // compare compares the new policies, as they are printed, with the old one.
-func (o *Options) compare(ctx context.Context, d engine.Document, c *convert.Conversion, form *convert.Form, variants int) Verdict {
+func (o *Options) compare(ctx context.Context, d engine.Document, policy *unstructured.Unstructured, form *convert.Form, variants int) Verdict {
 	documents, err := (&input.Reader{Stdin: strings.NewReader(form.String())}).ReadAll(ctx, input.Files{Paths: []string{"-"}})
 	if err != nil {
 		return Verdict{Err: err}
@@ -432,7 +443,7 @@ func (o *Options) compare(ctx context.Context, d engine.Document, c *convert.Con
 		p.Refused = true
 		return p
 	}
-	old := engine.NewDocument(c.Old(), d.Origin)
+	old := engine.NewDocument(policy, d.Origin)
 	run := comparison.Options{
 		Options: &options, Sides: [2]preview.Policies{compare.Old: side(old), compare.New: side(documents...)},
 		Variants: variants, Seed: o.Seed, DependingVariants: true,

@@ -1,6 +1,9 @@
 package translate
 
-import "fmt"
+import (
+	"fmt"
+	"strings"
+)
 
 // UnsupportedError is something that the target language cannot say.
 type UnsupportedError struct {
@@ -34,7 +37,13 @@ const (
 // Failure is what a translation panics with, as deep as it may be in an expression: an *UnsupportedError, or the error of a parser.
 type Failure struct{ error }
 
+// GiveDefinition is how a kind becomes known, and the types of its fields.
+const GiveDefinition = "give its CustomResourceDefinition with -f or -p, or use a cluster that has it"
+
 func unsupported(construct, reason, instead string) Failure {
+	if reason == reasonUnknownType {
+		instead = strings.TrimPrefix(instead+"; for a custom resource, "+GiveDefinition, "; ")
+	}
 	return Failure{&UnsupportedError{Construct: construct, Reason: reason, Instead: instead}}
 }
 

@@ -397,7 +397,7 @@ func (c *callOf) number(i int) Value {
 	case arg.typ.quantity:
 		panic(c.quantities())
 	}
-	panic(unsupported(c.name, reasonUnknownType, "give the definition of the kind, or use to_number"))
+	panic(unsupported(c.name, reasonUnknownType, "use to_number"))
 }
 
 // quantities is the error of a function of them.

@@ -26,7 +26,7 @@ func (s *Scope) Pattern(v Value, want any) expr.Expr {
 		return expr.And(v.has, s.every(v, func(item Value) expr.Expr { return scalarPattern(item, text) }))
 	}
 	if v.typ.kinds == 0 { // it may be a scalar, or a list of them
-		panic(unsupported("a pattern", reasonUnknownType, "give the definition of the kind"))
+		panic(unsupported("a pattern", reasonUnknownType, ""))
 	}
 	return scalarPattern(v, text)
 }

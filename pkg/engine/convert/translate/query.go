@@ -424,7 +424,7 @@ func (s *Scope) truthy(v Value) expr.Expr {
 	case t.is(isMap):
 		return expr.Binary(">", expr.Method(v.Or(expr.Map()), "size"), expr.Int(0))
 	}
-	panic(unsupported("whether "+v.plain.String()+" is empty", reasonUnknownType, "give the definition of its kind"))
+	panic(unsupported("whether "+v.plain.String()+" is empty", reasonUnknownType, ""))
 }
 
 func (s *Scope) comparison(ast gojmespath.ASTNode, on *Value) Value {

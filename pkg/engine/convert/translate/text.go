@@ -144,7 +144,7 @@ func (s *Scope) encoded(v Value) expr.Expr {
 	case s.options.Language != MutatingPolicy && v.mayHaveFraction():
 		panic(unsupported("a number in a text", reasonFraction, "write a MutatingPolicy, or a field that is a number"))
 	case s.options.Language != MutatingPolicy:
-		panic(unsupported("a value that may be a list or an object in a text", reasonOnlyPolicies, "write a MutatingPolicy, or give the definition of the kind"))
+		panic(unsupported("a value that may be a list or an object in a text", reasonOnlyPolicies, "write a MutatingPolicy; for a custom resource, "+GiveDefinition))
 	case v.typ.is(isNumber):
 		return expr.Call("json.marshal", fraction(v))
 	case v.typ.can(isString):
