@@ -51,8 +51,10 @@ func TestRender(t *testing.T) {
 		{"a list keeps its type", `"{{request.object.spec.list}}"`, `["a","b"]`},
 		{"a map keeps its type", `"{{request.object.metadata.labels}}"`, `{"app":"web"}`},
 		{"in other text values are text", `"n={{request.object.spec.replicas}} {{request.object.spec.half}} {{request.object.spec.on}} {{request.object.spec.none}}"`, `"n=3 0.5 true null"`},
-		{"in other text numbers are float64", "\"{{ `9007199254740993` }} {{ `1152921504606846977` }} {{ `1e21` }} {{ `1e-7` }} {{ to_string(`1e-7`) }} {{ {a: `1e-7`} }}\"",
-			`"9007199254740992 1152921504606847000 1e+21 1e-07 1e-7 {\"a\":1e-07}"`},
+		{
+			"in other text numbers are float64", "\"{{ `9007199254740993` }} {{ `1152921504606846977` }} {{ `1e21` }} {{ `1e-7` }} {{ to_string(`1e-7`) }} {{ {a: `1e-7`} }}\"",
+			`"9007199254740992 1152921504606847000 1e+21 1e-07 1e-7 {\"a\":1e-07}"`,
+		},
 		{"an integer of the object is a float64", `"{{request.object.spec.big}} {{ request.object.spec.big == request.object.spec.bigger }}"`, `"9007199254740992 true"`},
 		{"also as it is, and in a list", `["{{request.object.spec.big}}", "{{ [request.object.spec.big] }}"]`, `[9007199254740992, [9007199254740992]]`},
 		{"in other text maps are JSON", `" {{request.object.metadata.labels}}"`, `" {\"app\":\"web\"}"`},
