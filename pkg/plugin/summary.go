@@ -85,7 +85,7 @@ func (f *SummaryFlags) Run(ctx context.Context, streams genericiooptions.IOStrea
 	if err != nil {
 		return ExitNothing, err
 	}
-	client, err := reports.Open(ctx, f.Config, f.Client)
+	client, err := reports.Open(f.Config, f.Client)
 	if err != nil {
 		return ExitNothing, err
 	}

@@ -175,7 +175,7 @@ func (c ClusterReports) Kinds() [2]schema.GroupVersionKind {
 }
 
 // Open returns a client that can write such reports and nothing else.
-func (c ClusterReports) Open(ctx context.Context, config *genericclioptions.ConfigFlags, client flags.Client) (*cluster.ReportClient, error) {
+func (c ClusterReports) Open(config *genericclioptions.ConfigFlags, client flags.Client) (*cluster.ReportClient, error) {
 	read, err := cluster.New(config, cluster.Options{ReadOnly: true})
 	if err != nil {
 		return nil, err
@@ -219,7 +219,7 @@ func (f *Factory) store(ctx context.Context, args []string, written string) (*cl
 	if err != nil {
 		return nil, c.API, err
 	}
-	client, err := c.Open(ctx, f.Config, f.Evaluate.Client)
+	client, err := c.Open(f.Config, f.Evaluate.Client)
 	if err != nil {
 		return nil, c.API, fmt.Errorf("--write-reports %s: %w", written, err)
 	}
