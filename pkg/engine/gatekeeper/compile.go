@@ -30,7 +30,7 @@ func decodeMutator(r *policydecode.Report, d engine.Document) *mutator {
 	m.checkName(root.At("metadata").Fields().At("name"))
 	m.decodePath()
 	m.criteria = match.Decode(spec.At("match"))
-	m.written.match = spec.At("match").Value
+	m.written.match = keyOf(spec.At("match").Value)
 	spec.Elsewhere("below parameters", "assign", "assignDomain", "assignPath", "assignTag", "pathTests", "operation", "values")
 	spec.Elsewhere("below match", "kinds", "namespaces", "excludedNamespaces", "labelSelector", "namespaceSelector")
 	parameters := spec.At("parameters").Fields()

@@ -85,13 +85,13 @@ func lintSet(mutators []*mutator) {
 // shadowedBy reports whether a later mutator always undoes what m does to objects of the
 // types that both name, if there are any.
 func (m *mutator) shadowedBy(later *mutator) bool {
-	if m.kind != kindAssign || later.kind != kindAssign || later.written.tests || !m.path.HasPrefix(later.path) {
+	if m.kind != kindAssign || later.kind != kindAssign || later.written.tests || !m.path.HasPrefix(later.path) ||
+		later.written.match != "null" && later.written.match != m.written.match {
 		return false
 	}
 	mine, theirs := m.action.(*assign), later.action.(*assign)
 	if len(m.path) == len(later.path) && diff.Equal(mine.Value, theirs.Value, diff.Type{}) {
 		return false
 	}
-	return (later.written.match == nil || diff.Equal(m.written.match, later.written.match, diff.Type{})) &&
-		slices.ContainsFunc(later.claim().Types, sets.New(m.claim().Types...).Has)
+	return slices.ContainsFunc(later.claim().Types, sets.New(m.claim().Types...).Has)
 }

@@ -28,7 +28,7 @@ type mutator struct {
 
 // written is what lints compare: the criteria and tests as their author wrote them.
 type written struct {
-	match any
+	match string // as JSON; "null" for none
 	tests bool
 }
 
