@@ -134,8 +134,8 @@ func buildPlugin(dir string) error {
 // builtPlugin compiles the program once; TestMain removes it.
 var builtPlugin = sync.OnceValues(func() (string, error) {
 	path := filepath.Join(pluginDir, "kubectl-mutate")
-	cmd := exec.Command("go", "build", "-o", path, "./cmd/kubectl-mutate")
-	cmd.Dir, cmd.Env = filepath.Join("..", ".."), append(os.Environ(), "CGO_ENABLED=0") // as a release is built
+	cmd := exec.Command("go", "build", "-buildvcs=false", "-o", path, "./cmd/kubectl-mutate") // version "dev"
+	cmd.Dir, cmd.Env = filepath.Join("..", ".."), append(os.Environ(), "CGO_ENABLED=0")       // as a release is built
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("building kubectl-mutate: %w\n%s", err, out)
 	}
