@@ -131,5 +131,9 @@ func (f *Report) AddClusterFlag(flags *pflag.FlagSet) {
 
 // AddFlags registers the flag; names lists the formats that the command knows.
 func (f *Report) AddFlags(flags *pflag.FlagSet, names string) {
-	flags.StringArrayVar(&f.Reports, "report", nil, "Also write a report, as FORMAT=FILE: one of "+names+". May be given more than once. FILE - is standard output, instead of what -o prints; github without a FILE goes to standard error.")
+	help := "Also write a report, as FORMAT=FILE: one of " + names + ". May be given more than once. FILE - is standard output, instead of what -o prints"
+	if strings.Contains(names, "github") {
+		help += "; github without a FILE goes to standard error"
+	}
+	flags.StringArrayVar(&f.Reports, "report", nil, help+".")
 }
