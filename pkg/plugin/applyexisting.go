@@ -27,9 +27,6 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/version"
 )
 
-// applyExisting is the name of the command.
-const applyExisting = "apply-existing"
-
 // ApplyFlags are what a user types after apply-existing.
 type ApplyFlags struct {
 	writeFlags
@@ -333,7 +330,7 @@ func (f *ApplyFlags) recordedOptions(c *cobra.Command, args []string, streams ge
 	f.Policies.Recorded = true
 	if f.Resume != "" {
 		var err error
-		if f.Resume, err = journal.Find(f.Resume, currentContext(f.Config), (*journal.Run).Resumable); err != nil {
+		if f.Resume, err = journal.Find(f.Resume, flags.CurrentContext(f.Config), (*journal.Run).Resumable); err != nil {
 			return nil, err
 		}
 		if err := flags.CheckFiles(c.Flags(), f.Resume); err != nil {

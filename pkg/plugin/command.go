@@ -31,7 +31,6 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/flags"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/interrupt"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/memory"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/rbac"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/transport"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/version"
@@ -64,14 +63,6 @@ func Run(ctx context.Context, c *cobra.Command, args []string, streams genericio
 		printError(redact.NewWriter(streams.ErrOut), "", err)
 	}
 	return codeOf(err)
-}
-
-// printError prints the error of a run, and the permissions that it lacked.
-func printError(errOut io.Writer, where string, err error) {
-	var lacking rbac.Lacking
-	lacking.Of(err)
-	fmt.Fprintf(errOut, "error: %s%s\n", where, textOf(err))
-	fmt.Fprint(errOut, lacking.Hint())
 }
 
 // NewCommand is the root command. Name is how help and errors call the program.

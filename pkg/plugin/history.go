@@ -14,6 +14,7 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/kubectl/pkg/util/templates"
 
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/flags"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/journal"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/formats"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/structured"
@@ -72,7 +73,7 @@ func (f *HistoryFlags) run(c *cobra.Command, args []string, streams genericioopt
 	if err != nil {
 		return ExitNothing, err
 	}
-	here := currentContext(f.Config)
+	here := flags.CurrentContext(f.Config)
 	var journals []string // of the runs that are named
 	for _, name := range args {
 		path, err := journal.Find(name, here, func(*journal.Run) bool { return true })
@@ -104,19 +105,6 @@ func (f *HistoryFlags) run(c *cobra.Command, args []string, streams genericioopt
 		return ExitNothing, err
 	}
 	return code, printer.Print(slices.DeleteFunc(runs, func(r journal.Run) bool { return !lists(r.Journal) }))
-}
-
-// currentContext is the kubeconfig's, or the one that --context names; empty where
-// there is none.
-func currentContext(config *genericclioptions.ConfigFlags) string {
-	if config.Context != nil && *config.Context != "" {
-		return *config.Context
-	}
-	raw, err := config.ToRawKubeConfigLoader().RawConfig()
-	if err != nil {
-		return "" // history needs no kubeconfig
-	}
-	return raw.CurrentContext
 }
 
 // historyFormats lists the formats of history.

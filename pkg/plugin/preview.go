@@ -164,21 +164,6 @@ func (f *PreviewFlags) addFlags(set *pflag.FlagSet) {
 	set.StringVar(&f.Save, "save", "", "Also save the changes as a plan, a file for apply-existing --plan without values of Secrets; with --contexts a directory with a plan for each cluster. Rules that run only when an object is created are then left out unless --operation is given.")
 }
 
-// runner is a run on one cluster or on several.
-type runner interface {
-	Run(ctx context.Context) (int, error)
-}
-
-// run returns what runs a command, unless its flags are an error.
-func run(ctx context.Context) func(runner, error) error {
-	return func(o runner, err error) error {
-		if err != nil {
-			return err
-		}
-		return exit(o.Run(ctx))
-	}
-}
-
 // ToOptions returns the options for the flags.
 func (f *PreviewFlags) ToOptions(c *cobra.Command, args []string, streams genericiooptions.IOStreams) (*PreviewOptions, error) {
 	request, err := f.check(c)

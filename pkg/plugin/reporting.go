@@ -13,10 +13,8 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/factory"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/flags"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/journal"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/metrics"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/formats"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/version"
 )
 
 // WritePrinters print a run that writes.
@@ -62,16 +60,6 @@ func (p WritePrinters) notTried(r *apply.Result) error {
 	return p.Reports.Print(output.Written{Result: r})
 }
 
-// printProblems prints what went wrong beside the objects.
-func printProblems(p output.Printer, problems []error) error {
-	for _, err := range problems {
-		if err := p.Print(output.Problem{Err: err}); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // reported adds the error that ended a run to its reports, unless their objects have it
 // already, writes the reports, and returns the exit code and error of the run. Reports that
 // cannot be written leave a run incomplete.
@@ -85,17 +73,6 @@ func reported(r output.Printer, code int, err error) (int, error) {
 		problems = append(problems, e)
 	}
 	return lost(code, err, errors.Join(printProblems(r, problems), r.Close()))
-}
-
-// lost returns the exit code and error of a run of which something could not be written, if there is an error of that.
-func lost(code int, err, failed error) (int, error) {
-	if failed == nil {
-		return code, err
-	}
-	if code != ExitNothing {
-		code = ExitIncomplete
-	}
-	return code, errors.Join(err, failed)
 }
 
 // newJournal returns the function that begins the journal of a run, whose header has what is not the same for all: the
@@ -117,30 +94,4 @@ func newJournal(w *factory.Factory, c *cobra.Command, args []string, f *flags.Wr
 // typed returns the arguments of a command as they were typed, without credentials.
 func typed(c *cobra.Command, args []string) []string {
 	return append(slices.Clone(args), flags.Typed(c.Flags())...)
-}
-
-// Metering counts a run for --metrics.
-type Metering struct {
-	*metrics.Run        // nil counts nothing
-	File         string // "" where the counts are a part of those of several clusters
-}
-
-// metering starts to count a command's run, if --metrics is set, or a watch, if that or --metrics-listen is; waiting counts its events.
-func metering(file, listen string, c *cobra.Command, waiting func() int) Metering {
-	switch {
-	case file == "" && listen == "":
-		return Metering{}
-	case waiting != nil:
-		return Metering{Run: metrics.NewWatch(c.Name(), version.Release(), waiting), File: file}
-	}
-	return Metering{Run: metrics.New(c.Name(), version.Release()), File: file}
-}
-
-// finish writes the metrics, also those of a run that failed, and returns the exit code and
-// error of the run. Metrics that cannot be written leave a run incomplete.
-func (m Metering) finish(code int, err error) (int, error) {
-	if m.File == "" {
-		return code, err
-	}
-	return lost(code, err, m.WriteFile(m.File))
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/evaluation"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/apply"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/factory"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/file"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/flags"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/journal"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output"
@@ -101,7 +102,7 @@ func (f *UndoFlags) ToOptions(c *cobra.Command, args []string, streams genericio
 	if err := f.Write.Validate(); err != nil {
 		return nil, err
 	}
-	path, err := journal.Find(args[0], currentContext(f.Config), (*journal.Run).Undoable)
+	path, err := journal.Find(args[0], flags.CurrentContext(f.Config), (*journal.Run).Undoable)
 	if err != nil {
 		return nil, err
 	}
@@ -206,4 +207,42 @@ func (o *UndoOptions) Run(ctx context.Context) (int, error) {
 		code = ExitInterrupted
 	}
 	return code, err
+}
+
+// runner returns what undo does: on one cluster, or on those of a directory of plans.
+func (f *UndoFlags) runner(c *cobra.Command, args []string, streams genericiooptions.IOStreams) (runner, error) {
+	if !plan.IsDirectory(args[0]) {
+		return f.ToOptions(c, args, streams)
+	}
+	if err := errors.Join(f.Write.Validate(), checkDirectory(c), flags.CheckFiles(c.Flags())); err != nil {
+		return nil, err
+	}
+	if err := file.CheckDirectory(args[0]); err != nil {
+		return nil, fmt.Errorf("%s: %w", args[0], err)
+	}
+	files, err := journal.Files(args[0])
+	if err != nil {
+		return nil, err
+	}
+	var runs []clusterRun
+	for _, path := range slices.Backward(files) {
+		j, err := journal.Glance(path)
+		if err != nil {
+			return nil, err
+		}
+		if run := j.Run(); run.Written == 0 {
+			continue
+		}
+		one := *f
+		one.Config = flags.ConfigOf(f.Config, j.Header.Run.Cluster.Context)
+		one.Options.TakeFrom = slices.Clone(f.Options.TakeFrom)
+		runs = append(runs, clusterRun{context: j.Header.Run.Cluster.Context, open: func(m *writtenCluster) (runner, error) {
+			one.cluster = m
+			return one.ToOptions(c, append([]string{path}, args[1:]...), streams)
+		}})
+	}
+	if len(runs) == 0 {
+		return nil, fmt.Errorf("%s: %w", args[0], errNothingWritten)
+	}
+	return f.newWriteFleet(c, runs, c.CommandPath()+" "+wording.ShellQuote(args[0]), streams)
 }

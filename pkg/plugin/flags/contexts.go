@@ -85,3 +85,15 @@ func ConfigOf(typed *genericclioptions.ConfigFlags, context string) *genericclio
 	out.Context = &context
 	return out
 }
+
+// CurrentContext returns the context that --context names, or the current one of the kubeconfig; empty if there is none.
+func CurrentContext(config *genericclioptions.ConfigFlags) string {
+	if config.Context != nil && *config.Context != "" {
+		return *config.Context
+	}
+	raw, err := config.ToRawKubeConfigLoader().RawConfig()
+	if err != nil {
+		return "" // history needs no kubeconfig
+	}
+	return raw.CurrentContext
+}
