@@ -82,7 +82,7 @@ func (s server) load(n int) error {
 			failed <- err
 		})
 	}
-	g := generator{rand.New(rand.NewPCG(1, 2))} //nolint:gosec // the same numbers each time
+	g := generator{rand.New(rand.NewPCG(1, 2))} // the same numbers each time
 	namespaces := map[any]error{}
 	for i, made := 0, 0; made < n; i++ {
 		pod := g.object(i)

@@ -205,7 +205,7 @@ func (b *bench) measure(out io.Writer, r row) error {
 func ratio(a, b time.Duration) float64 { return float64(a) / float64(max(b, time.Millisecond)) }
 
 func (b *bench) measured(command []string) (usage, error) {
-	c := exec.Command(command[0], command[1:]...) //nolint:gosec // the flags of a developer
+	c := exec.Command(command[0], command[1:]...) // the flags of a developer
 	c.Env = append(os.Environ(), "KUBECONFIG="+b.kubeconfig)
 	start := time.Now()
 	var text bytes.Buffer // of standard output nothing is kept

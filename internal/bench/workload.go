@@ -43,7 +43,7 @@ func (w workload) write(name string, content func(*bufio.Writer) error) error {
 func (w workload) objects(n int) (string, error) {
 	name := fmt.Sprintf("objects-%d.yaml", n)
 	return w.path(name), w.write(name, func(out *bufio.Writer) error {
-		g := generator{rand.New(rand.NewPCG(1, 2))} //nolint:gosec // the same numbers each time
+		g := generator{rand.New(rand.NewPCG(1, 2))} // the same numbers each time
 		for i := range n {
 			text, err := yaml.Marshal(g.object(i))
 			if err != nil {

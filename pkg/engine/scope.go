@@ -55,7 +55,7 @@ func (s *Scope) InPercent(k ObjectKey) bool {
 		return true
 	}
 	sum := sha256.Sum256([]byte(strings.Join([]string{s.Seed, k.Group, k.Kind, k.Namespace, k.Name}, "\x00")))
-	return binary.BigEndian.Uint64(sum[:])%100 < uint64(s.Percent) //nolint:gosec // a percentage
+	return binary.BigEndian.Uint64(sum[:])%100 < uint64(s.Percent) // a percentage
 }
 
 // InShard reports whether an object is in the Shard.
@@ -218,7 +218,7 @@ func (s *Shard) UnmarshalText(text []byte) error {
 	if !ok || badIndex != nil || badCount != nil || i >= of || of > MaxShards {
 		return fmt.Errorf("%q is no shard: use INDEX/COUNT, such as 0/4, with an INDEX from 0 to COUNT-1 and a COUNT of at most %d", text, MaxShards)
 	}
-	*s = Shard{Index: int(i), Of: int(of)} //nolint:gosec // they have 31 bits
+	*s = Shard{Index: int(i), Of: int(of)} // they have 31 bits
 	return nil
 }
 
@@ -246,5 +246,5 @@ func (s Shard) Has(namespace, name string) bool {
 	}
 	h := fnv.New64a()
 	_, _ = h.Write([]byte(name))                     // it never fails
-	return h.Sum64()%uint64(s.Of) == uint64(s.Index) //nolint:gosec // neither is negative
+	return h.Sum64()%uint64(s.Of) == uint64(s.Index) // neither is negative
 }

@@ -361,7 +361,7 @@ func TestSecretsFromElsewhere(t *testing.T) {
 	defer echo.Close()
 	dir := t.TempDir()
 	script := write(t, dir, "differ", "#!/bin/sh\ncat \"$1\"/* \"$2\"/*; ls -R \"$1\" \"$2\" | grep -v :\n")
-	if err := os.Chmod(script, 0o700); err != nil { //nolint:gosec // it is a program
+	if err := os.Chmod(script, 0o700); err != nil { // it is a program
 		t.Fatal(err)
 	}
 	t.Setenv("KUBECTL_EXTERNAL_DIFF", script)

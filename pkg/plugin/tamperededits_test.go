@@ -286,7 +286,7 @@ func TestTamperedDirectories(t *testing.T) {
 		return files
 	}
 	others := write(t, x.dir, "others.plan", x.saved["001-a.plan"])
-	if err := os.Chmod(others, 0o666); err != nil { //nolint:gosec // this is what is tested
+	if err := os.Chmod(others, 0o666); err != nil { // this is what is tested
 		t.Fatal(err)
 	}
 	ofA := func(s string) string { return strings.ReplaceAll(s, `"context":"b"`, `"context":"a"`) }

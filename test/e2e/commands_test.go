@@ -39,7 +39,7 @@ func cmdModuleFile(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 3 {
 		ts.Fatalf("usage: modulefile MODULE@VERSION PATH COPY")
 	}
-	out, err := exec.Command("go", "mod", "download", "-json", args[0]).Output() //nolint:gosec // of a script of ours
+	out, err := exec.Command("go", "mod", "download", "-json", args[0]).Output() // of a script of ours
 	ts.Check(err)
 	var module struct{ Dir string }
 	ts.Check(json.Unmarshal(out, &module))

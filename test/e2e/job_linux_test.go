@@ -100,7 +100,7 @@ func newJobTest(t *testing.T) *jobTest {
 		t.Fatal(err)
 	}
 	j := &jobTest{T: t, namespace: newNamespace(t), dir: t.TempDir(), client: client}
-	if err := os.Chmod(j.dir, 0o755); err != nil { //nolint:gosec // other users run programs in it
+	if err := os.Chmod(j.dir, 0o755); err != nil { // other users run programs in it
 		t.Fatal(err)
 	}
 	j.admin, j.program = filepath.Join(j.dir, "admin"), filepath.Join(j.dir, "kubectl-mutate")
@@ -122,10 +122,10 @@ func newJobTest(t *testing.T) *jobTest {
 func (j *jobTest) write(name string, content []byte) string {
 	j.Helper()
 	path := filepath.Join(j.dir, name)
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil { //nolint:gosec // other users read it
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil { // other users read it
 		j.Fatal(err)
 	}
-	if err := os.WriteFile(path, content, 0o644); err != nil { //nolint:gosec // other users read it
+	if err := os.WriteFile(path, content, 0o644); err != nil { // other users read it
 		j.Fatal(err)
 	}
 	return path
@@ -316,7 +316,7 @@ func (j *jobTest) pod(index int) *pod {
 	for _, arg := range append(append([]string{}, c.Command...), c.Args...) {
 		p.args = append(p.args, strings.ReplaceAll(strings.ReplaceAll(arg, "$(JOB_COMPLETION_INDEX)", strconv.Itoa(index)), "$$", "$"))
 	}
-	if err := os.MkdirAll(p.root, 0o755); err != nil { //nolint:gosec // other users run programs in it
+	if err := os.MkdirAll(p.root, 0o755); err != nil { // other users run programs in it
 		j.Fatal(err)
 	}
 	if err := os.Link(j.program, filepath.Join(p.root, "kubectl-mutate")); err != nil {
@@ -337,10 +337,10 @@ func (j *jobTest) pod(index int) *pod {
 		j.Fatal(err)
 	}
 	for _, dir := range []string{"tmp", "records"} {
-		if err := os.MkdirAll(filepath.Join(p.root, dir), 0o755); err != nil { //nolint:gosec // as a volume
+		if err := os.MkdirAll(filepath.Join(p.root, dir), 0o755); err != nil { // as a volume
 			j.Fatal(err)
 		}
-		if err := os.Chmod(filepath.Join(p.root, dir), 0o777); err != nil { //nolint:gosec // as a volume with a group of its own
+		if err := os.Chmod(filepath.Join(p.root, dir), 0o777); err != nil { // as a volume with a group of its own
 			j.Fatal(err)
 		}
 	}

@@ -34,7 +34,7 @@ func (f *finding) key() string {
 type findings map[string]*finding
 
 func (all findings) add(f *finding) {
-	content, _ := json.Marshal(f.object) //nolint:errchkjson // it was read from JSON
+	content, _ := json.Marshal(f.object) // it was read from JSON
 	f.size = len(content)
 	old, ok := all[f.key()]
 	if !ok {
@@ -182,7 +182,7 @@ func (all findings) print(out io.Writer) {
 			name  string
 			value any
 		}{{"object", f.object}, {"one", f.one.object}, {"errors", f.one.errors}, {"other", f.other.object}, {"errors", f.other.errors}} {
-			content, _ := json.Marshal(part.value) //nolint:errchkjson // it was read from JSON
+			content, _ := json.Marshal(part.value) // it was read from JSON
 			if string(content) != "null" {
 				fmt.Fprintf(out, "- %s: `%s`\n", part.name, content)
 			}

@@ -339,7 +339,7 @@ func native(v any) (any, error) {
 		}
 		return v, nil
 	case uint64:
-		return int64(v), nil //nolint:gosec // a server's fields are no larger
+		return int64(v), nil // a server's fields are no larger
 	case map[string]any:
 		out := make(map[string]any, len(v))
 		for _, name := range slices.Sorted(maps.Keys(v)) {

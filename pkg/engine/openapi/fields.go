@@ -52,7 +52,7 @@ func (t typed) items() *spec.Schema {
 // of its values, so each schema's are copied once.
 func (t typed) properties() map[string]*spec.Schema {
 	if known, ok := t.fields.Load(t.schema); ok {
-		return known.(map[string]*spec.Schema) //nolint:forcetypeassert // nothing else is stored
+		return known.(map[string]*spec.Schema) // nothing else is stored
 	}
 	out := make(map[string]*spec.Schema, len(t.schema.Properties))
 	for name, property := range t.schema.Properties {

@@ -160,7 +160,7 @@ func (f *invalid) value(at fieldpath.Path, value any, t typed) {
 		names := slices.AppendSeq(make([]string, 0, len(value)), maps.Keys(value))
 		slices.Sort(names)
 		for _, name := range names {
-			below := append(at, fieldpath.PathElement{FieldName: &name}) //nolint:gocritic // see above
+			below := append(at, fieldpath.PathElement{FieldName: &name}) // see above
 			of, known := t.property(name)
 			if !known {
 				f.unknown(below, t)
@@ -179,7 +179,7 @@ func (f *invalid) value(at fieldpath.Path, value any, t typed) {
 			return
 		}
 		for i, item := range value {
-			below := append(at, fieldpath.PathElement{Index: &i}) //nolint:gocritic // see above
+			below := append(at, fieldpath.PathElement{Index: &i}) // see above
 			f.keys(below, item, t, of)
 			f.value(below, item, of)
 		}

@@ -82,7 +82,7 @@ func (d *Dictionary) append(to []byte, value any) (_ []byte, ok bool) {
 }
 
 func begin(to []byte, kind byte, length int) []byte {
-	return binary.AppendUvarint(append(to, kind), uint64(length)) //nolint:gosec // a length is not negative
+	return binary.AppendUvarint(append(to, kind), uint64(length)) // a length is not negative
 }
 
 func (d *Dictionary) appendText(to []byte, text string) []byte {
@@ -144,7 +144,7 @@ func (d *Dictionary) first(p Value) (any, Value) {
 		return d.texts[number], p
 	case packedInt:
 		number, p := uvarint(p)
-		return int64(number>>1) ^ -int64(number&1), p //nolint:gosec // as binary.Varint does it
+		return int64(number>>1) ^ -int64(number&1), p // as binary.Varint does it
 	case packedFloat:
 		return math.Float64frombits(binary.LittleEndian.Uint64([]byte(p[:8]))), p[8:]
 	case packedNull:

@@ -112,7 +112,7 @@ func claimTemplates(in fields) fields {
 func scaling(in fields) fields {
 	out := fields{}
 	for name, rules := range defaults["autoscaling/v2.HorizontalPodAutoscalerBehavior"] {
-		out[name] = with(rules.(fields), at(in, name)) //nolint:forcetypeassert // the table is that of this package
+		out[name] = with(rules.(fields), at(in, name)) // the table is that of this package
 	}
 	return out
 }

@@ -56,7 +56,7 @@ var (
 // Of returns the type of a built-in kind; nil for others.
 func Of(gvk schema.GroupVersionKind) *Type {
 	if known, ok := kinds.Load(gvk); ok {
-		return known.(*Type) //nolint:forcetypeassert // nothing else is stored
+		return known.(*Type) // nothing else is stored
 	}
 	var t *Type
 	if object, err := scheme.Scheme.New(gvk); err == nil {

@@ -323,7 +323,7 @@ func TestRequestsOfAnObject(t *testing.T) {
 				c.do(s)
 				s.read = func(int) (*unstructured.Unstructured, error) {
 					sent = append(sent, "get")
-					return nil, nil //nolint:nilnil // the server answers
+					return nil, nil // the server answers
 				}
 			}}
 			s.before = func(_ int, p cluster.Patch) error {

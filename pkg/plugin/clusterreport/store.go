@@ -60,7 +60,7 @@ type Options struct {
 type Store struct {
 	Options
 	server Server
-	ctx    context.Context //nolint:containedctx // of the run, which Write does not get
+	ctx    context.Context // of the run, which Write does not get
 	group  errgroup.Group
 	seen   map[engine.ObjectKey]bool
 	// stored are the reports of the set that the run has not written yet; nil before they are listed, which may fail.

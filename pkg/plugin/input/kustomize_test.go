@@ -60,7 +60,7 @@ func TestKustomizeErrorsQuoteOthers(t *testing.T) {
 // git that notes that it was called.
 func TestKustomizationsFetchNothing(t *testing.T) {
 	bin, called := t.TempDir(), filepath.Join(t.TempDir(), "called")
-	if err := os.WriteFile(filepath.Join(bin, "git"), []byte("#!/bin/sh\necho \"$@\" >> "+called+"\nexit 1\n"), 0o700); err != nil { //nolint:gosec // it is to be run
+	if err := os.WriteFile(filepath.Join(bin, "git"), []byte("#!/bin/sh\necho \"$@\" >> "+called+"\nexit 1\n"), 0o700); err != nil { // it is to be run
 		t.Fatal(err)
 	}
 	t.Setenv("PATH", bin)

@@ -110,7 +110,7 @@ func (s *Spec) job(policies []*corev1.ConfigMap) batchv1.JobSpec {
 	}
 	spec := batchv1.JobSpec{Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: s.labels()}, Spec: s.pod(policies)}}
 	if s.sharded() {
-		n := int32(s.Shards) //nolint:gosec // at most engine.MaxShards
+		n := int32(s.Shards) // at most engine.MaxShards
 		spec.CompletionMode, spec.Completions, spec.Parallelism = new(batchv1.IndexedCompletion), &n, &n
 		spec.BackoffLimitPerIndex = new(int32(2))
 		ends.Action = batchv1.PodFailurePolicyActionFailIndex

@@ -16,7 +16,7 @@ func machine() int64 {
 	if unix.Sysinfo(&of) != nil {
 		return 0
 	}
-	return int64(of.Totalram) * int64(of.Unit) //nolint:gosec // no machine has that much
+	return int64(of.Totalram) * int64(of.Unit) // no machine has that much
 }
 
 // container returns how many bytes the control group of the process has; zero if it has no limit.

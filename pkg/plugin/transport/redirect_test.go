@@ -119,7 +119,7 @@ func clientOf(t *testing.T, server *httptest.Server) *http.Client {
 		t.Fatal(err)
 	}
 	// A client certificate, and trust in any server: nothing but the transport keeps it here.
-	below := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true, Certificates: server.TLS.Certificates}} //nolint:gosec // see above
+	below := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true, Certificates: server.TLS.Certificates}} // see above
 	t.Cleanup(below.CloseIdleConnections)
 	return &http.Client{Transport: transport.Redirects{Origin: origin}.Bound(below)}
 }

@@ -161,7 +161,7 @@ func Cell(text string) string {
 // Table returns rows whose columns stand in line, each text escaped and on one line.
 func Table(rows [][]string) string {
 	var b strings.Builder
-	w := tabwriter.NewWriter(&b, 0, 0, 3, ' ', 0) //nolint:mnd // spaces between columns
+	w := tabwriter.NewWriter(&b, 0, 0, 3, ' ', 0) // spaces between columns
 	for _, row := range rows {
 		cells := make([]string, len(row))
 		for i, text := range row {

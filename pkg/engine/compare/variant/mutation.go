@@ -59,7 +59,7 @@ func (m *mutation) apply(object map[string]any, path []string, t diff.Type) bool
 			object[name] = below
 		}
 		return m.apply(below, path[1:], t.Field(name))
-	case len(path) == 2 || path[2] == element: //nolint:mnd // the list of an element is none of the fields
+	case len(path) == 2 || path[2] == element: // the list of an element is none of the fields
 		return false
 	}
 	list, _ := now.([]any)
@@ -222,7 +222,7 @@ func (l *literals) mutations(f *field) []mutation {
 	}
 	depth := len(f.path)
 	if f.name() == "image" {
-		depth = min(depth, 2) //nolint:mnd // many policies are about images, deep as they are
+		depth = min(depth, 2) // many policies are about images, deep as they are
 	}
 	out = append(out, elsewhere...)
 	for i := range out {

@@ -29,7 +29,7 @@ func (g *Generator) Minimal(ctx context.Context, gvk schema.GroupVersionKind) (e
 		return engine.Target{}, false
 	}
 	atom, _ := k.typ.Atom()
-	if atom.Map == nil || len(k.mutations) == 0 && len(atom.Map.Fields) < 4 { //nolint:mnd // nor more than what all objects have
+	if atom.Map == nil || len(k.mutations) == 0 && len(atom.Map.Fields) < 4 { // nor more than what all objects have
 		return engine.Target{}, false
 	}
 	u := &unstructured.Unstructured{Object: map[string]any{}}
@@ -122,7 +122,7 @@ func (k *kind) required(t diff.Type, path fieldpath.Path) []string {
 		name = *t.Ref.NamedType
 	}
 	if known, ok := k.needs.Load(name); ok {
-		return known.([]string) //nolint:forcetypeassert // nothing else is stored
+		return known.([]string) // nothing else is stored
 	}
 	var out []string
 	atom, ok := t.Atom()

@@ -53,7 +53,7 @@ func reduced(value any, way []string, still func() bool) bool {
 		for i, item := range slices.Backward(list) {
 			fields[name] = slices.Delete(slices.Clone(list), i, i+1)
 			if still() {
-				list, again = fields[name].([]any), true //nolint:forcetypeassert // it was just written
+				list, again = fields[name].([]any), true // it was just written
 				continue
 			}
 			fields[name] = list

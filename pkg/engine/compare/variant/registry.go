@@ -38,7 +38,7 @@ func (r registry) Image(_ context.Context, reference string) (engine.Image, erro
 		digest = out.Identifier
 	}
 	out.Resolved = ref.Context().Name() + "@" + digest
-	chance := rand.New(rand.NewPCG(binary.BigEndian.Uint64(sum[:]), binary.BigEndian.Uint64(sum[8:]))) //nolint:gosec // repeatable
+	chance := rand.New(rand.NewPCG(binary.BigEndian.Uint64(sum[:]), binary.BigEndian.Uint64(sum[8:]))) // repeatable
 	config := map[string]any{
 		"User": r.near("User", "1000", chance), "WorkingDir": r.near("WorkingDir", "/", chance), "Labels": r.labels(chance),
 		"Entrypoint": []any{"/app"}, "Cmd": []any{"serve"}, "Env": []any{"PATH=/bin"}, "ExposedPorts": map[string]any{"80/tcp": map[string]any{}},

@@ -153,7 +153,7 @@ func amounts(text string) []string {
 		out = append(out, fmt.Sprint(n-1, m[2]))
 	}
 	if smaller, ok := map[string]string{"Gi": "Mi", "Mi": "Ki"}[m[2]]; ok {
-		out = append(out, fmt.Sprint(1024*n, smaller)) //nolint:mnd // of the one are one of the other
+		out = append(out, fmt.Sprint(1024*n, smaller)) // of the one are one of the other
 	}
 	return out
 }

@@ -136,8 +136,8 @@ func (s *stream) singles(bases []Variant) []*varied {
 // pairs yields variants with two differences, which the seed chooses; where these are not enough, with a third one.
 func (s *stream) pairs(bases []*varied) {
 	bases = slices.DeleteFunc(bases, func(one *varied) bool { return one.every > 1 || len(one.steps) == 0 })
-	random := rand.New(rand.NewPCG(s.o.Seed, 1)) //nolint:gosec // it has to be repeatable
-	few := 5 * s.o.Limit                         //nolint:mnd // tries, after which few pairs are new
+	random := rand.New(rand.NewPCG(s.o.Seed, 1)) // it has to be repeatable
+	few := 5 * s.o.Limit                         // tries, after which few pairs are new
 	for try := 0; try < 2*few && len(bases) > 0; try++ {
 		base := bases[random.IntN(len(bases))]
 		v, some, differences := base.Variant, base.steps[:min(len(base.steps), paired)], 2

@@ -171,7 +171,7 @@ const maxListed = 2000
 // once returns the answer to a question that was asked once.
 func once[T any](k *kept, question string, ask func() (T, error)) (T, error) {
 	a, _ := k.answers.LoadOrStore(question, sync.OnceValues(ask))
-	return a.(func() (T, error))() //nolint:forcetypeassert // a question has one sort of answer
+	return a.(func() (T, error))() // a question has one sort of answer
 }
 
 // Get implements engine.Reader.

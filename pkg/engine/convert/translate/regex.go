@@ -193,7 +193,7 @@ func matchesAtStart(re *syntax.Regexp) (one, longest bool) {
 	}
 	one, longest = true, true
 	effort := 1 << 16
-	queue := [][]uint32{follow(prog, uint32(prog.Start))} //nolint:gosec // an index
+	queue := [][]uint32{follow(prog, uint32(prog.Start))} // an index
 	seen := map[string]bool{}
 	for len(queue) > 0 && longest {
 		alive := queue[0]

@@ -75,7 +75,7 @@ func (c *Candidate) NotMatched(why func() error) error {
 	return &NotMatchedError{why()}
 }
 
-var unexplained error = &NotMatchedError{} //nolint:gochecknoglobals,errname // an immutable value, which most objects share
+var unexplained error = &NotMatchedError{} //nolint:gochecknoglobals // an immutable value, which most objects share
 
 // Match compares a candidate with a match block. The error is a *NotMatchedError where the rule does not apply, and then says
 // most about what the object is, whichever criterion was compared first.

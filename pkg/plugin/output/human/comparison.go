@@ -268,7 +268,7 @@ func (p *Comparison) exercised(b *page, s compare.Summary) {
 		}
 		return
 	}
-	markdownTable(b, 2, exercises(s, func(r engine.RuleRef) string { return cell(wording.Rule(r)) })) //nolint:mnd // the side and the rule
+	markdownTable(b, 2, exercises(s, func(r engine.RuleRef) string { return cell(wording.Rule(r)) })) // the side and the rule
 	if len(remarks) > 0 {
 		lines := p.page()
 		for _, line := range remarks {

@@ -99,8 +99,8 @@ func (p *Page) preview(b *bytes.Buffer) {
 // comparison writes the overview, as many of the objects as there is room for, and what was exercised.
 func (p *Page) comparison(b *bytes.Buffer) {
 	last := p.pages.after(1)
-	b.WriteString(fit(p.pages.after(0), MaxBytes/4))            //nolint:mnd // errors are in it
-	room := max(MaxBytes-b.Len()-reserve-len(last), MaxBytes/4) //nolint:mnd // what was exercised may be cut, too
+	b.WriteString(fit(p.pages.after(0), MaxBytes/4))            // errors are in it
+	room := max(MaxBytes-b.Len()-reserve-len(last), MaxBytes/4) // what was exercised may be cut, too
 	one, below, alike := "difference", "fields", " Objects that differ alike are one difference."
 	if p.converts {
 		one, below, alike = "policy", "texts", ""
