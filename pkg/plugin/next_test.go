@@ -9,24 +9,24 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	"github.com/kubectl-mutate/kubectl-mutate/internal/hostile"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/wording"
 )
 
 // Whatever flags a preview had, the commands that it says to type next understand
 // those that they get.
 func TestNextCommandFlags(t *testing.T) {
-	_, preview := previewCommand(t)
-	preview.Flags().VisitAll(func(f *pflag.Flag) {
+	_, c := previewCommand(t)
+	c.Flags().VisitAll(func(f *pflag.Flag) {
 		t.Run(f.Name, func(t *testing.T) {
-			root, preview := previewCommand(t)
-			if !setSomehow(preview.Flags(), f.Name) {
+			root, c := previewCommand(t)
+			if !setSomehow(c.Flags(), f.Name) {
 				t.Fatalf("no value for --%s", f.Name)
 			}
 			for name, command := range map[string]string{
-				applyExisting: nextCommand(preview, nil),
-				"preview":     explainCommand(preview, []string{"preview"}, []string{"--explain"}),
-				"explain":     explainCommand(preview, []string{"explain"}, []string{"TYPE/NAME"}),
+				applyExisting: nextCommand(c, nil),
+				"preview":     explainCommand(c, []string{"preview"}, []string{"--explain"}),
+				"explain":     explainCommand(c, []string{"explain"}, []string{"TYPE/NAME"}),
 			} {
 				words := strings.Fields(command)
 				found, flags, err := root.Find(words[1:])
@@ -48,13 +48,13 @@ func TestNextCommandsArePasted(t *testing.T) {
 		if strings.Contains(text.Text, "\x00") || strings.HasSuffix(text.Text, "\n") {
 			continue // which no word holds, and which a shell cannot be given in one line
 		}
-		root, preview := previewCommand(t)
+		root, c := previewCommand(t)
 		for _, flag := range []string{"namespace", "policy", "context"} {
-			if err := preview.Flags().Set(flag, text.Text); err != nil {
+			if err := c.Flags().Set(flag, text.Text); err != nil {
 				t.Fatal(err)
 			}
 		}
-		line := redact.EscapeLine("Next: " + nextCommand(preview, []string{text.Text}) + "; To see why: " + explainCommand(preview, []string{"preview"}, quoteAll([]string{text.Text})) + "; " + planCommand(root, text.Text))
+		line := redact.EscapeLine("Next: " + nextCommand(c, []string{text.Text}) + "; To see why: " + explainCommand(c, []string{"preview"}, []string{wording.ShellQuote(text.Text)}) + "; " + planCommand(root, text.Text))
 		lines.WriteString(strings.ReplaceAll(strings.TrimPrefix(line, "Next: "), "; To see why: ", "; ") + "\n")
 		flags := []string{"--context=" + text.Text, "-n", text.Text, "-p", text.Text}
 		for _, words := range [][]string{{"apply-existing", text.Text}, {"preview", text.Text}} {
@@ -75,34 +75,15 @@ func TestNextCommandsArePasted(t *testing.T) {
 	}
 }
 
-func TestNextCommandStandardInput(t *testing.T) {
-	_, preview := previewCommand(t)
-	if err := preview.ParseFlags([]string{"-p", "policy.yaml", "-p", "-"}); err != nil {
-		t.Fatal(err)
-	}
-	f := PreviewFlags{}
-	f.Policies.Paths = []string{"policy.yaml", "-"}
-	if got := f.hints(preview, nil); *got != (output.HintCollector{}) {
-		t.Errorf("standard input is spent, and the advice is %+v", got)
-	}
-	// A plan holds the policies.
-	if err := preview.Flags().Set("save", "x.plan"); err != nil {
-		t.Fatal(err)
-	}
-	if got := f.hints(preview, nil).Apply; got != "kubectl-mutate apply-existing --plan x.plan" {
-		t.Errorf("the advice after --save is %q", got)
-	}
-}
-
-func previewCommand(t *testing.T) (root, preview *cobra.Command) {
+func previewCommand(t *testing.T) (root, c *cobra.Command) {
 	t.Helper()
 	root = NewCommand("kubectl-mutate", genericiooptions.NewTestIOStreamsDiscard())
-	preview, _, err := root.Find([]string{"preview"})
+	c, _, err := root.Find([]string{"preview"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	_ = preview.InheritedFlags() // adds them to its own
-	return root, preview
+	_ = c.InheritedFlags() // adds them to its own
+	return root, c
 }
 
 // setSomehow sets a flag to the first value that it takes.

@@ -356,12 +356,12 @@ func (f *PreviewFlags) checkSave(request *engine.Request) error {
 func (f *PreviewFlags) validate(w *factory.Factory, o *preview.Options) {
 	switch {
 	case f.Validation == flags.ValidateServer, f.Validation == "" && f.Save != "":
-		write := flags.NewWrite()
+		with := flags.NewWrite()
 		if f.write != nil {
-			write = *f.write
+			with = *f.write
 		}
-		write.DryRun = string(apply.DryRunServer)
-		o.Validator = w.Executor(&write, nil)
+		with.DryRun = string(apply.DryRunServer)
+		o.Validator = w.Executor(&with, nil)
 	case f.Validation == flags.ValidateNone:
 		o.Unchecked = true
 	}

@@ -106,38 +106,3 @@ func TestReportsAreWholeIfNothingCanBeShown(t *testing.T) {
 		t.Errorf("%v in the report\n%s", err, text)
 	}
 }
-
-// Numbers are written however a run ends, and a run whose numbers are lost is not
-// reported as complete.
-func TestMetering(t *testing.T) {
-	broke := errors.New("broke off")
-	file := filepath.Join(t.TempDir(), "run.prom")
-	for name, c := range map[string]struct {
-		file       string
-		code, want int
-		err        error
-	}{
-		"written":                   {file, ExitChanges, ExitChanges, nil},
-		"written after an error":    {file, ExitNothing, ExitNothing, broke},
-		"lost":                      {filepath.Join(file, "x"), ExitOK, ExitIncomplete, nil},
-		"lost after an error":       {filepath.Join(file, "x"), ExitNothing, ExitNothing, broke},
-		"lost when some was broken": {filepath.Join(file, "x"), ExitIncomplete, ExitIncomplete, broke},
-	} {
-		t.Run(name, func(t *testing.T) {
-			if err := os.WriteFile(file, nil, 0o600); err != nil {
-				t.Fatal(err)
-			}
-			code, err := Metering{Run: metrics.New("preview", "v1"), File: c.file}.finish(c.code, c.err)
-			lost := c.file != file
-			if code != c.want || (err != nil) != (lost || c.err != nil) || (c.err != nil && !errors.Is(err, c.err)) {
-				t.Errorf("exit code %d, error %v", code, err)
-			}
-			if content, err := os.ReadFile(file); err != nil || strings.Contains(string(content), "# EOF") == lost {
-				t.Errorf("%q, %v", content, err)
-			}
-		})
-	}
-	if code, err := (Metering{}).finish(ExitChanges, broke); code != ExitChanges || !errors.Is(err, broke) {
-		t.Errorf("without --metrics: %d, %v", code, err)
-	}
-}

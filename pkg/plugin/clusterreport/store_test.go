@@ -73,7 +73,7 @@ func (s *server) names() []string {
 }
 
 // report is one as package policyreport writes it.
-func report(namespace, name, result string) string {
+func written(namespace, name, result string) string {
 	kind, scope := "ClusterPolicyReport", ""
 	if namespace != "" {
 		kind, scope = "PolicyReport", "\n  namespace: "+namespace
@@ -128,7 +128,7 @@ func TestStoreDeletesWhatARunNoLongerFinds(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := &server{objects: map[string]*unstructured.Unstructured{}}
-			if err := s.run(t, options(all), true, report("shop", "a", "fail"), report("shop", "b", "pass"), report("bank", "c", "fail"), report("", "node", "fail")); err != nil {
+			if err := s.run(t, options(all), true, written("shop", "a", "fail"), written("shop", "b", "pass"), written("bank", "c", "fail"), written("", "node", "fail")); err != nil {
 				t.Fatal(err)
 			}
 			if diff := cmp.Diff(everything, s.names()); diff != "" {
@@ -139,7 +139,7 @@ func TestStoreDeletesWhatARunNoLongerFinds(t *testing.T) {
 					"name": "foreign", "namespace": "shop", "labels": map[string]any{"app.kubernetes.io/managed-by": "kyverno", "app.kubernetes.io/instance": "set"},
 				},
 			}}
-			if err := s.run(t, options(c.scope), c.complete, report("shop", "a", "pass")); err != nil {
+			if err := s.run(t, options(c.scope), c.complete, written("shop", "a", "pass")); err != nil {
 				t.Fatal(err)
 			}
 			if _, there := s.objects["shop/foreign"]; !there {
@@ -159,7 +159,7 @@ func TestStoreWritesWhatChanged(t *testing.T) {
 	all := engine.Scope{ClusterScoped: true}
 	tenth := all
 	tenth.Percent = 10
-	reports := []string{report("shop", "a", "fail"), report("shop", "b", "pass"), report("", "node", "fail")}
+	reports := []string{written("shop", "a", "fail"), written("shop", "b", "pass"), written("", "node", "fail")}
 	labelled := func() {
 		u := s.objects["shop/set-u-a"]
 		labels := u.GetLabels()
@@ -177,7 +177,7 @@ func TestStoreWritesWhatChanged(t *testing.T) {
 	}{
 		{"the first run", nil, all, reports, []string{"set-u-node", "shop/set-u-a", "shop/set-u-b"}},
 		{"the same again", labelled, all, reports, nil},
-		{"one that changed", nil, all, []string{reports[0], report("shop", "b", "fail"), reports[2]}, []string{"shop/set-u-b"}},
+		{"one that changed", nil, all, []string{reports[0], written("shop", "b", "fail"), reports[2]}, []string{"shop/set-u-b"}},
 		{"one that others changed", func() { s.objects["shop/set-u-a"].Object["results"] = nil }, all, reports, []string{"shop/set-u-a", "shop/set-u-b"}},
 		{"one that is no longer of the set", func() { s.objects["set-u-node"].SetLabels(nil) }, all, reports, []string{"set-u-node"}},
 		{"one without its owner", func() { s.objects["shop/set-u-b"].SetOwnerReferences(nil) }, all, reports, []string{"shop/set-u-b"}},
@@ -204,8 +204,8 @@ func TestStoreNamesReports(t *testing.T) {
 	second := options(all)
 	second.Name = "second"
 	err := errors.Join(
-		s.run(t, options(all), true, report("shop", "a", "fail"), report("shop", "a", "fail"), "# No rule matched an object.\n"),
-		s.run(t, second, true, report("shop", "b", "pass"), "kind: ClusterPolicyReport\napiVersion: wgpolicyk8s.io/v1alpha2\nmetadata: {name: kubectl-mutate-problems}\nresults: [{policy: p, result: error}]\n"),
+		s.run(t, options(all), true, written("shop", "a", "fail"), written("shop", "a", "fail"), "# No rule matched an object.\n"),
+		s.run(t, second, true, written("shop", "b", "pass"), "kind: ClusterPolicyReport\napiVersion: wgpolicyk8s.io/v1alpha2\nmetadata: {name: kubectl-mutate-problems}\nresults: [{policy: p, result: error}]\n"),
 	)
 	if err != nil {
 		t.Fatal(err)
@@ -228,11 +228,11 @@ func TestStoreNamesReports(t *testing.T) {
 func TestStoreTellsWhatItCannotWrite(t *testing.T) {
 	s := &server{objects: map[string]*unstructured.Unstructured{}}
 	all := options(engine.Scope{ClusterScoped: true})
-	if err := s.run(t, all, true, report("shop", "a", "fail"), report("shop", "b", "fail")); err != nil {
+	if err := s.run(t, all, true, written("shop", "a", "fail"), written("shop", "b", "fail")); err != nil {
 		t.Fatal(err)
 	}
 	s.refuses = "u-c"
-	err := s.run(t, all, true, report("shop", "a", "fail"), report("shop", "c", "fail"))
+	err := s.run(t, all, true, written("shop", "a", "fail"), written("shop", "c", "fail"))
 	if err == nil || !strings.HasPrefix(err.Error(), "1 of 2 reports were not written to the cluster") {
 		t.Errorf("got %v", err)
 	}

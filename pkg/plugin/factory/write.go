@@ -26,15 +26,15 @@ import (
 )
 
 // Executor returns what verifies and writes changes.
-func (f *Factory) Executor(write *flags.Write, report func(*apply.Result) error) *apply.Executor {
+func (f *Factory) Executor(with *flags.Write, report func(*apply.Result) error) *apply.Executor {
 	prompt := apply.NewPrompt(f.Streams.In, f.Streams.ErrOut, f.Client.Info())
-	prompt.Yes = write.Yes || write.Rehearses()
+	prompt.Yes = with.Yes || with.Rehearses()
 	return &apply.Executor{
-		Options: write.ExecutorOptions(), Hooks: apply.Hooks{Report: report}, Prompt: prompt, Access: cluster.NewAuthorizer(f.Client), Mapper: f.Client.Mapper(),
+		Options: with.ExecutorOptions(), Hooks: apply.Hooks{Report: report}, Prompt: prompt, Access: cluster.NewAuthorizer(f.Client), Mapper: f.Client.Mapper(),
 		ErrOut: f.Streams.ErrOut, Meter: f.progress,
 		Writer: &apply.Writer{
-			Server: cluster.RetryingClient{Client: f.Client}, Manager: write.FieldManager,
-			Allowed: write.Options.Allowed, DryRun: apply.DryRun(write.DryRun), HasStatus: f.Client.HasStatus,
+			Server: cluster.RetryingClient{Client: f.Client}, Manager: with.FieldManager,
+			Allowed: with.Options.Allowed, DryRun: apply.DryRun(with.DryRun), HasStatus: f.Client.HasStatus,
 		},
 	}
 }

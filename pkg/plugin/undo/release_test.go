@@ -91,16 +91,16 @@ func TestReleaseBeginsAgainOnlyAfterItsOwnWrite(t *testing.T) {
 
 // What a run did not apply, it owns no keys in.
 func TestReleaseReadsOnlyWhatWasApplied(t *testing.T) {
-	write := func(withheld bool) []Write {
+	writes := func(withheld bool) []Write {
 		return []Write{{Partial: diff.Partial{Fields: []engine.FieldChange{{Path: fieldpath.MakePathOrDie("data", "key"), Kind: engine.Replaced, Withheld: withheld}}}}}
 	}
 	for name, c := range map[string]struct {
 		object Object
 		read   int
 	}{
-		"what was applied":       {Object{Applied: true, Writes: write(false)}, 1},
-		"what is not recorded":   {Object{Applied: true, Writes: write(true)}, 1},
-		"what was sent as patch": {Object{Writes: write(false)}, 0},
+		"what was applied":       {Object{Applied: true, Writes: writes(false)}, 1},
+		"what is not recorded":   {Object{Applied: true, Writes: writes(true)}, 1},
+		"what was sent as patch": {Object{Writes: writes(false)}, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			server := &flaky{}
@@ -252,17 +252,17 @@ func TestUnseenValuesArePutBackWithAWarning(t *testing.T) {
 	} {
 		for _, keeps := range []bool{false, true} {
 			var live unstructured.Unstructured
-			var write diff.Partial
+			var wrote diff.Partial
 			if err := json.Unmarshal([]byte(c.live), &live.Object); err != nil {
 				t.Fatal(err)
 			}
-			if err := json.Unmarshal([]byte(c.write), &write); err != nil {
+			if err := json.Unmarshal([]byte(c.write), &wrote); err != nil {
 				t.Fatal(err)
 			}
-			if err := write.Validate(); err != nil {
+			if err := wrote.Validate(); err != nil {
 				t.Fatal(err)
 			}
-			of := Object{Object: engine.KeyOf(&live), Writes: []Write{{Partial: write, ResourceVersion: "7"}}}
+			of := Object{Object: engine.KeyOf(&live), Writes: []Write{{Partial: wrote, ResourceVersion: "7"}}}
 			r := Reversal{Header: journal.Header{ID: "1", Secrets: keeps}, Executor: &apply.Executor{}}
 			change := r.restore(t.Context(), &of, &live)
 			warned := slices.Contains(change.ToShow().Steps[0].Warnings, unseen)
