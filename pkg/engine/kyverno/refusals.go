@@ -15,7 +15,8 @@ import (
 )
 
 // check is a reason for which Kyverno 1.19 does not install a policy that can be evaluated here, in its words where they say
-// enough (pkg/validation/policy, pkg/policy/mutate, and Validate of api/kyverno/v1). docs/maintaining.md lists all that it makes.
+// enough (pkg/validation/policy, pkg/policy/mutate, and Validate of api/kyverno/v1). testdata/compile/refused.txtar has a
+// policy for each, and lists what is not checked.
 type check struct {
 	place   string               // a path below what is checked
 	refused *jmespath.Expression // on what checked.see gives it, and value, which stands at the place; an error is no refusal
