@@ -26,6 +26,16 @@ func applyObject(edits []*edit, at place) expr.Expr {
 	return expr.Object("", entries...)
 }
 
+// variablesLast is a note for what adds environment variables: to which others refer as $(NAME) only where they stand before.
+const variablesLast = "a missing variable is added at the end of env, where the old rule puts it first: variables before it cannot refer to it as $(NAME)"
+
+// addVariables reports whether edits may add an environment variable.
+func addVariables(edits []*edit) bool {
+	return slices.ContainsFunc(edits, func(e *edit) bool {
+		return addVariables(e.fields) || slices.ContainsFunc(e.elements, func(g *group) bool { return g.keyed() && e.name() == "env" || addVariables(g.fields) })
+	})
+}
+
 // name is that of the field that is edited.
 func (e *edit) name() string { return e.at.path[len(e.at.path)-1] }
 

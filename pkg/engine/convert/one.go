@@ -130,7 +130,7 @@ func firstChange(rules []*rule, simplest bool, common []expr.Expr) (m mutation, 
 		if len(form) != 1 || i < len(rules)-1 && form[0].apply != m.apply {
 			return m, false
 		}
-		m.apply = form[0].apply
+		m.apply, m.note = form[0].apply, cmp.Or(m.note, form[0].note)
 		if m.cel == nil {
 			m.cel = m.nothing()
 		}

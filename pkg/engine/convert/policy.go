@@ -56,7 +56,8 @@ func addNamed(all []named, more ...named) []named {
 // mutation is one step of a policy.
 type mutation struct {
 	comment string
-	apply   bool // an ApplyConfiguration; else a JSONPatch
+	note    string // what it does otherwise than the rule
+	apply   bool   // an ApplyConfiguration; else a JSONPatch
 	cel     expr.Expr
 	when    []expr.Expr
 	inside  bool // the condition stands in the fields of an ApplyConfiguration, which autogen moves into a template

@@ -326,6 +326,9 @@ func formsOf(edits []*edit, root place) [][]mutation {
 	var forms [][]mutation
 	if apply, patch := splitAll(edits); len(apply) > 0 {
 		forms = [][]mutation{{{apply: true, cel: applyObject(apply, root)}}}
+		if addVariables(apply) {
+			forms[0][0].note = variablesLast
+		}
 		first := &operations{}
 		if first.missing(apply); len(first.parts) > 0 {
 			forms[0] = slices.Insert(forms[0], 0, mutation{cel: first.expr()})

@@ -111,8 +111,10 @@ func (w *writer) expression(level int, field string, cel expr.Expr) {
 }
 
 func (w *writer) mutation(m *mutation) {
-	if m.comment != "" {
-		w.comment(2, m.comment)
+	for _, text := range []string{m.comment, m.note} {
+		if text != "" {
+			w.comment(2, text)
+		}
 	}
 	if m.apply {
 		w.line(2, "- patchType: ApplyConfiguration", "  applyConfiguration:")
