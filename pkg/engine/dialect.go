@@ -91,14 +91,16 @@ type Propagator interface {
 }
 
 // Effect is what one rule does to its subjects because of one trigger.
-type Effect interface {
+type Effect struct {
 	// Rule and Trigger are what caused the effect.
-	Rule() RuleRef
-	Trigger() ObjectKey
+	Rule    RuleRef
+	Trigger ObjectKey
 	// Subjects names the objects that it changes.
-	Subjects() Selection
-	// Apply runs the rule on a subject, like Program.Evaluate.
-	Apply(ctx context.Context, subject Target, w *World, s Sink) (*unstructured.Unstructured, error)
+	Subjects Selection
+	// Confidential reports whether a Secret may have decided that there is the effect, or named its subjects.
+	Confidential bool
+	// Apply runs the rule on a subject, and returns what it did. It hands nothing over to the Sink.
+	Apply func(ctx context.Context, subject Target, w *World, s Sink) Step
 }
 
 // Descriptions describe the rules of a Program without any object, which is what it is to those who list objects, review policies,

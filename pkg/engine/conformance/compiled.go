@@ -149,8 +149,6 @@ func evaluateAll(t *testing.T, program engine.Program, target engine.Target) {
 		t.Fatal(err)
 	}
 	for _, effect := range effects {
-		if _, err := effect.Apply(t.Context(), target, cluster.World, sink); err != nil {
-			t.Fatal(err)
-		}
+		sink.Step(effect.Apply(t.Context(), target, cluster.World, sink))
 	}
 }

@@ -337,7 +337,7 @@ func (c *chains) replace(f *fed, r *triggeredRule, effects []*orderedEffect) {
 		e.gone = false
 	}
 	for _, e := range slices.Concat(had, effects) {
-		if !e.subjects.Exact() || subjectKey(e.subjects).Named() != f.key {
+		if !e.Subjects.Exact() || subjectKey(e.Subjects).Named() != f.key {
 			c.news = append(c.news, e)
 		}
 	}
@@ -353,7 +353,7 @@ func (c *chains) report(rule engine.RuleRef, now answer) {
 			}
 		}
 		for _, f := range from.effects {
-			if (f.Rule() == rule) == (from == now.triggered) {
+			if (f.Rule == rule) == (from == now.triggered) {
 				t.effects = append(t.effects, f)
 			}
 		}
@@ -413,7 +413,7 @@ func (c *chains) unread(effects []*orderedEffect) [][]engine.Selection {
 	var exact, kinds []engine.Selection
 	listed := false
 	for _, f := range effects {
-		s := f.subjects
+		s := f.Subjects
 		if s.Labels = nil; s.Subresource != "" || c.read[s] {
 			continue
 		}
@@ -495,9 +495,9 @@ func (c *chains) fail() {
 		}
 	}
 	for _, f := range left {
-		onOne := slices.ContainsFunc(triggers, f.subjects.MatchesName)
-		if onOne && !slices.Contains(rules, f.Rule()) {
-			rules = append(rules, f.Rule())
+		onOne := slices.ContainsFunc(triggers, f.Subjects.MatchesName)
+		if onOne && !slices.Contains(rules, f.Rule) {
+			rules = append(rules, f.Rule)
 		}
 	}
 	for i := 0; i < len(left); i++ {
@@ -512,7 +512,9 @@ func (c *chains) fail() {
 	err := fmt.Errorf("reached the limit of %d rounds: %s go on changing what triggers them (%s), so they change nothing; give one of them a precondition that its change ends",
 		maxVisits, engine.Few(rules), engine.Few(triggers))
 	for _, f := range left {
-		f.endless = err
+		f.Apply = func(context.Context, engine.Target, *engine.World, engine.Sink) engine.Step {
+			return engine.Step{Rule: f.Rule, Trigger: f.Trigger, Outcome: engine.Failed, Err: err}
+		}
 	}
 }
 

@@ -56,22 +56,19 @@ func (p propagation) turn(r engine.RuleRef) turn { return turn{p.program, p.rule
 type orderedEffect struct {
 	engine.Effect
 	turn
-	trigger  int
-	subjects engine.Selection
-	by       []engine.RuleRef // that made the trigger what it is for the rule
-	secret   bool             // a Secret may have named its subjects
-	repeats  bool             // the rule would go on changing its own trigger
-	gone     bool             // the rule does something else
-	created  bool             // the trigger is created
-	endless  error            // why it does nothing; nil where it does
+	trigger int
+	by      []engine.RuleRef // that made the trigger what it is for the rule
+	repeats bool             // the rule would go on changing its own trigger
+	gone    bool             // the rule does something else
+	created bool             // the trigger is created
 }
 
 // mayActOn reports whether the subjects of an effect include an object, once it has their labels.
 func (f *orderedEffect) mayActOn(key engine.ObjectKey, u *unstructured.Unstructured) bool {
-	if f.subjects.Exact() {
-		return subjectKey(f.subjects).Named() == key.Named()
+	if f.Subjects.Exact() {
+		return subjectKey(f.Subjects).Named() == key.Named()
 	}
-	open := f.subjects
+	open := f.Subjects
 	open.Labels = nil
 	return key.Subresource == "" && open.Subresource == "" && open.Matches(u)
 }
@@ -79,7 +76,7 @@ func (f *orderedEffect) mayActOn(key engine.ObjectKey, u *unstructured.Unstructu
 // selects reports whether the subjects of an effect that may act on an object include it, by its labels. A
 // subresource has none: those of its object were compared.
 func (f *orderedEffect) selects(u *unstructured.Unstructured) bool {
-	return f.subjects.Labels == nil || f.subjects.Subresource != "" || f.subjects.Matches(u)
+	return f.Subjects.Labels == nil || f.Subjects.Subresource != "" || f.Subjects.Matches(u)
 }
 
 // triggered is what one object triggered.
@@ -166,7 +163,7 @@ func (e *Evaluation) effectsOf(ctx context.Context, t state, p propagation, out 
 			}
 		}
 		for i := range one.effects {
-			if f := &one.effects[i]; p.asks(f.Rule(), t.target.Key) {
+			if f := &one.effects[i]; p.asks(f.Rule, t.target.Key) {
 				out.effects = append(out.effects, *f)
 			}
 		}
@@ -193,11 +190,7 @@ func (e *Evaluation) addEffects(ctx context.Context, t state, p propagation, out
 		s.Confidential = s.Confidential || quotes(&t.target, s)
 	}
 	for _, effect := range effects {
-		f := orderedEffect{Effect: effect, turn: p.turn(effect.Rule()), by: t.by, subjects: effect.Subjects(), created: t.target.Request.Operation == engine.OperationCreate}
-		if named, ok := effect.(interface{ Confidential() bool }); ok {
-			f.secret = named.Confidential()
-		}
-		out.effects = append(out.effects, f)
+		out.effects = append(out.effects, orderedEffect{Effect: effect, turn: p.turn(effect.Rule), by: t.by, created: t.target.Request.Operation == engine.OperationCreate})
 	}
 	return nil
 }
@@ -211,7 +204,7 @@ func hiddenSubject() engine.ObjectKey {
 
 // addInScope stores an effect that may act in the scope.
 func (e *Evaluation) addInScope(f *orderedEffect) {
-	if e.options.Reasons || len(e.narrow(f.subjects)) > 0 {
+	if e.options.Reasons || len(e.narrow(f.Subjects)) > 0 {
 		e.effects.add(f)
 	}
 }
@@ -285,7 +278,7 @@ func (e *Evaluation) reportTrigger(c *engine.Change) {
 		}
 	}
 	asked := slices.DeleteFunc(slices.Concat(c.Asked, e.others), func(r engine.RuleRef) bool {
-		return slices.ContainsFunc(t.effects, func(f orderedEffect) bool { return f.Rule() == r })
+		return slices.ContainsFunc(t.effects, func(f orderedEffect) bool { return f.Rule == r })
 	})
 	for _, one := range states(c) {
 		one.Asked = asked
@@ -338,7 +331,7 @@ func (x *effectIndex) add(f *orderedEffect) {
 		x.named, x.byKind = map[engine.ObjectKey][]*orderedEffect{}, map[string][]*orderedEffect{}
 	}
 	x.all = append(x.all, f)
-	switch s := f.subjects; {
+	switch s := f.Subjects; {
 	case s.Exact():
 		k := subjectKey(s).Named()
 		x.named[k] = append(x.named[k], f)

@@ -367,29 +367,28 @@ func (p *pass) effect(f *orderedEffect) error {
 		p.unselected = append(p.unselected, f)
 		return nil
 	}
-	if f.secret {
+	if f.Confidential {
 		engine.NoteSecret(p.ctx)
 	}
-	apply := f.Apply
-	if f.endless != nil {
-		apply = f.fail
-	}
 	from := len(p.rec.steps)
-	err := p.run(f.Rule(), apply)
+	err := p.run(f.Rule, func(ctx context.Context, t engine.Target, w *engine.World, s engine.Sink) (*unstructured.Unstructured, error) {
+		step := f.Apply(ctx, t, w, s)
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		if s.Step(step); step.Outcome != engine.Changed {
+			step.After = t.Object
+		}
+		return step.After, nil
+	})
 	f.complete(p.rec.steps[from:])
 	return err
-}
-
-// fail is Apply for an effect of a chain without an end.
-func (f *orderedEffect) fail(_ context.Context, t engine.Target, _ *engine.World, s engine.Sink) (*unstructured.Unstructured, error) {
-	s.Step(engine.Step{Rule: f.Rule(), Trigger: f.Trigger(), Outcome: engine.Failed, Err: f.endless})
-	return t.Object, nil
 }
 
 // complete adds to the steps of an effect what its rule does not know.
 func (f *orderedEffect) complete(steps []engine.Step) {
 	for i := range steps {
-		steps[i].TriggerChangedBy = slices.DeleteFunc(slices.Clone(f.by), func(r engine.RuleRef) bool { return r == f.Rule() })
+		steps[i].TriggerChangedBy = slices.DeleteFunc(slices.Clone(f.by), func(r engine.RuleRef) bool { return r == f.Rule })
 		if f.repeats && steps[i].Outcome == engine.Changed && steps[i].NotIdempotent == "" {
 			steps[i].NotIdempotent = "it changes the object that triggers it, and would change it once more"
 		}

@@ -94,17 +94,17 @@ func (r rule) Describe() []engine.Description {
 	return []engine.Description{{Rule: r.ref(), Matches: r.Selections()}}
 }
 
-func (r rule) write(t engine.Target, s engine.Sink, trigger engine.ObjectKey) *unstructured.Unstructured {
-	after := with(t.Object, r.key, r.value(t))
-	s.Step(engine.Step{Rule: r.ref(), Trigger: trigger, Outcome: engine.Changed, After: after})
-	return after
+func (r rule) write(t engine.Target) engine.Step {
+	return engine.Step{Rule: r.ref(), Outcome: engine.Changed, After: with(t.Object, r.key, r.value(t))}
 }
 
 func (r rule) Evaluate(_ context.Context, t engine.Target, _ *engine.World, s engine.Sink) (*unstructured.Unstructured, error) {
 	if t.Request.Reinvocation {
 		return t.Object, nil
 	}
-	return r.write(t, s, engine.ObjectKey{}), nil
+	step := r.write(t)
+	s.Step(step)
+	return step.After, nil
 }
 
 func constant(v string) func(engine.Target) string { return func(engine.Target) string { return v } }
@@ -129,22 +129,18 @@ func (a appender) Effects(_ context.Context, t engine.Target, _ *engine.World, _
 	if !strings.HasPrefix(t.Key.Name, "trigger") {
 		return nil, nil
 	}
-	return []engine.Effect{appendName{a, t.Key}}, nil
+	return []engine.Effect{a.append(t.Key)}, nil
 }
 
-type appendName struct {
-	appender
-	trigger engine.ObjectKey
-}
-
-func (a appendName) Rule() engine.RuleRef       { return a.ref() }
-func (a appendName) Trigger() engine.ObjectKey  { return a.trigger }
-func (a appendName) Subjects() engine.Selection { return a.target }
-
-func (a appendName) Apply(_ context.Context, t engine.Target, _ *engine.World, s engine.Sink) (*unstructured.Unstructured, error) {
-	before, _, _ := unstructured.NestedString(t.Object.Object, "data", a.key)
-	a.value = constant(before + a.trigger.Name + ";")
-	return a.write(t, s, a.trigger), nil
+// append appends the name of the trigger.
+func (a appender) append(trigger engine.ObjectKey) engine.Effect {
+	apply := func(_ context.Context, t engine.Target, _ *engine.World, _ engine.Sink) engine.Step {
+		before, _, _ := unstructured.NestedString(t.Object.Object, "data", a.key)
+		step := rule{a.name, a.key, constant(before + trigger.Name + ";")}.write(t)
+		step.Trigger = trigger
+		return step
+	}
+	return engine.Effect{Rule: a.ref(), Trigger: trigger, Subjects: a.target, Apply: apply}
 }
 
 func run(t *testing.T, w world, programs ...engine.Program) []*engine.Change {

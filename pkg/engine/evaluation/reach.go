@@ -64,7 +64,7 @@ func (x *reaches) note(t *triggered) {
 	}
 	counted := map[*reach]bool{}
 	for i := range t.effects {
-		if r := x.byRule[t.effects[i].Rule()]; r != nil && !counted[r] {
+		if r := x.byRule[t.effects[i].Rule]; r != nil && !counted[r] {
 			counted[r] = true
 			r.triggers++
 		}
@@ -124,7 +124,7 @@ func (x *reaches) index(effects []*orderedEffect) {
 		return
 	}
 	for _, f := range effects {
-		if r := x.byRule[f.Rule()]; r != nil {
+		if r := x.byRule[f.Rule]; r != nil {
 			r.effects = append(r.effects, f)
 		}
 	}
@@ -138,7 +138,7 @@ func (x *reaches) unreached(c *engine.Change, acting []*orderedEffect) []engine.
 	}
 	acts := map[engine.RuleRef]bool{}
 	for _, f := range acting {
-		acts[f.Rule()] = true
+		acts[f.Rule] = true
 	}
 	var out []engine.Step
 	for _, r := range x.all {
@@ -164,16 +164,16 @@ func (r *reach) why(c *engine.Change) error {
 	var nearest []engine.Mismatch
 	labels := c.Before.GetLabels()
 	for i, f := range r.effects[:min(len(r.effects), maxCompared)] {
-		if i > 0 && !f.subjects.MatchesKind(c.Subject) {
+		if i > 0 && !f.Subjects.MatchesKind(c.Subject) {
 			continue // it is no nearer than the first
 		}
-		subjects := f.subjects
-		if f.secret {
+		subjects := f.Subjects
+		if f.Confidential {
 			subjects = engine.Selection{Kind: engine.HiddenValue, Namespace: engine.HiddenValue, Name: engine.HiddenValue}
 		}
 		mismatches := subjects.Mismatches(c.Subject, labels)
 		if i == 0 || nearer(mismatches, nearest) {
-			trigger, target, nearest = f.Trigger(), subjects, mismatches
+			trigger, target, nearest = f.Trigger, subjects, mismatches
 		}
 	}
 	text := fmt.Sprintf("none of %d triggers names it as a target", r.triggers)

@@ -44,7 +44,7 @@ func (p pointing) Effects(_ context.Context, t engine.Target, _ *engine.World, s
 	case "trigger":
 		var out []engine.Effect
 		for _, target := range p.targets {
-			out = append(out, appendName{appender{p.rule, target}, t.Key})
+			out = append(out, appender{p.rule, target}.append(t.Key))
 		}
 		return out, nil
 	case "held":

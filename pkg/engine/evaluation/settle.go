@@ -96,12 +96,12 @@ func (c *chains) relabelled() []engine.Selection {
 	var out engine.SelectionSet
 	for _, s := range withoutLabels(labelled(c.own)) {
 		for _, f := range c.effects.all {
-			if f.subjects.Subresource != "" || !c.mayBe(s, f.subjects) {
+			if f.Subjects.Subresource != "" || !c.mayBe(s, f.Subjects) {
 				continue
 			}
 			one := s
-			if f.subjects.Exact() {
-				one.Namespace, one.Name = f.subjects.Namespace, f.subjects.Name
+			if f.Subjects.Exact() {
+				one.Namespace, one.Name = f.Subjects.Namespace, f.Subjects.Name
 			}
 			out.Add(one)
 		}

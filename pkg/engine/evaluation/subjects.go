@@ -22,7 +22,7 @@ type subjects struct {
 // under returns a context for the requests for the subjects, which a Secret may have chosen.
 func (s *subjects) under(ctx context.Context) context.Context {
 	ctx, _ = engine.WatchSecrets(ctx)
-	if slices.ContainsFunc(s.effects, func(f *orderedEffect) bool { return f.secret }) {
+	if slices.ContainsFunc(s.effects, func(f *orderedEffect) bool { return f.Confidential }) {
 		engine.NoteSecret(ctx)
 	}
 	return ctx
@@ -50,7 +50,7 @@ func (e *Evaluation) bySubjects() []*subjects {
 		all = append(all, l.effects.all...)
 	}
 	for _, f := range all {
-		for _, s := range e.narrow(f.subjects) {
+		for _, s := range e.narrow(f.Subjects) {
 			if !e.options.Scope.ShardMeets(s) {
 				continue
 			}
@@ -301,14 +301,14 @@ func (e unvisited) missing(s *subjects, cause error) *engine.Change {
 	for _, f := range s.effects {
 		err := fmt.Errorf("reading the target: %w", cause)
 		if apierrors.IsNotFound(cause) {
-			if !f.subjects.Exact() {
+			if !f.Subjects.Exact() {
 				continue
 			}
 			err = fmt.Errorf("the target does not exist: %w", cause)
 		}
-		addStep(c, &engine.Step{Rule: f.Rule(), Trigger: f.Trigger(), Outcome: engine.Failed, Err: brief(err), Confidential: f.secret, AsCreated: f.created && e.created != nil})
+		addStep(c, &engine.Step{Rule: f.Rule, Trigger: f.Trigger, Outcome: engine.Failed, Err: brief(err), Confidential: f.Confidential, AsCreated: f.created && e.created != nil})
 	}
-	if s.effects[0].secret && c.Shown != nil {
+	if s.effects[0].Confidential && c.Shown != nil {
 		c.Shown.Subject = hiddenSubject()
 	}
 	if len(c.Steps) > 0 {
@@ -346,7 +346,7 @@ func areaOf(k engine.ObjectKey) engine.Selection {
 // count notes the objects that a selection names and that did not stream by. Secrets are read by themselves, so that
 // no others are read, and so is what a Secret names.
 func (e unvisited) count(s *subjects) {
-	if slices.ContainsFunc(s.effects, func(f *orderedEffect) bool { return f.secret }) {
+	if slices.ContainsFunc(s.effects, func(f *orderedEffect) bool { return f.Confidential }) {
 		return
 	}
 	for _, k := range e.keys(s) {

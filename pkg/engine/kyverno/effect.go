@@ -18,7 +18,6 @@ type effect struct {
 	operation    engine.Operation
 	confidential bool // as in engine.Step
 	target       *target
-	subjects     engine.Selection
 }
 
 // Effects runs the rules with targets up to the point where they name their
@@ -56,41 +55,23 @@ func (e *execution) propagate(s *variables.Scope) (effects []engine.Effect, step
 			steps = append(steps, e.ended(patchResult{}, err)...)
 			continue
 		}
-		effects = append(effects, &effect{e.rule, trigger, e.matched.Operation, e.confidential || s.Confidential(), t, subjects})
+		f := &effect{e.rule, trigger, e.matched.Operation, e.confidential || s.Confidential(), t}
+		effects = append(effects, engine.Effect{Rule: e.rule.ref, Trigger: trigger.Key, Subjects: subjects, Confidential: f.confidential, Apply: f.apply})
 	}
 	return effects, steps
 }
 
-// Rule is the rule that acts.
-func (f *effect) Rule() engine.RuleRef { return f.rule.ref }
-
-// Trigger is the object that the rule matched.
-func (f *effect) Trigger() engine.ObjectKey { return f.trigger.Key }
-
-// Subjects names the objects to change.
-func (f *effect) Subjects() engine.Selection { return f.subjects }
-
-// Confidential reports whether a Secret may have decided that there is the effect, or named its subjects.
-func (f *effect) Confidential() bool { return f.confidential }
-
-// Apply changes one subject. Variables see the trigger as request.object and the
+// apply changes one subject. Variables see the trigger as request.object and the
 // subject as target.
-func (f *effect) Apply(ctx context.Context, subject engine.Target, w *engine.World, sink engine.Sink) (*unstructured.Unstructured, error) {
+func (f *effect) apply(ctx context.Context, subject engine.Target, w *engine.World, sink engine.Sink) engine.Step {
 	e := newExecution(ctx, w, f.rule, f.trigger, sink)
 	e.matched.Operation = f.operation
 	e.onTarget, e.subject, e.confidential = true, &subject, f.confidential
-	step := e.guarded(func() []engine.Step { return e.ended(f.apply(e)) })[0]
-	if err := ctx.Err(); err != nil {
-		return nil, err
-	}
-	sink.Step(step)
-	if step.Outcome == engine.Changed {
-		return step.After, nil
-	}
-	return subject.Object, nil
+	return e.guarded(func() []engine.Step { return e.ended(f.patched(e)) })[0]
 }
 
-func (f *effect) apply(e *execution) (patchResult, error) {
+// patched returns what the rule makes of the subject of an execution.
+func (f *effect) patched(e *execution) (patchResult, error) {
 	if e.subject.Object == nil {
 		return patchResult{}, &RuleError{f.target.field, errors.New("the target does not exist")}
 	}

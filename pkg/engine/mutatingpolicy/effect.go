@@ -16,12 +16,11 @@ import (
 
 // effect is a rule with targets, bound to a trigger.
 type effect struct {
+	engine.Effect
 	rule      *rule
 	trigger   engine.Target
 	operation engine.Operation
-	subjects  engine.Selection
 	resource  schema.GroupVersionResource
-	secret    bool // it read more of the trigger, or of answers, than metadata, and these hold values of Secrets
 	listed    bool // resource rules name the subjects, and have to select each of them
 }
 
@@ -45,7 +44,7 @@ func (p *program) Effects(ctx context.Context, trigger engine.Target, w *engine.
 			sink.Step(step)
 		}
 		for _, f := range effects {
-			out = append(out, f)
+			out = append(out, f.Effect)
 		}
 	}
 	return out, nil
@@ -79,42 +78,19 @@ func (e *execution) effects() ([]*effect, error) {
 		trigger.OldObject, trigger.Namespace = nil, nil
 	}
 	for _, f := range effects {
-		f.rule, f.trigger, f.operation, f.secret = e.rule, trigger, e.operation, secret.Object || secret.Answers
+		f.rule, f.trigger, f.operation = e.rule, trigger, e.operation
+		f.Rule, f.Trigger, f.Confidential, f.Apply = e.rule.Ref, trigger.Key, secret.Object || secret.Answers, f.apply
 	}
 	return effects, err
 }
 
-// Rule returns the rule that acts.
-func (f *effect) Rule() engine.RuleRef { return f.rule.Ref }
-
-// Trigger returns the object that triggered it.
-func (f *effect) Trigger() engine.ObjectKey { return f.trigger.Key }
-
-// Subjects selects the objects to change.
-func (f *effect) Subjects() engine.Selection { return f.subjects }
-
-// Confidential reports whether a Secret may have decided that there is the effect, or named its subjects.
-func (f *effect) Confidential() bool { return f.secret }
-
-// Apply changes one subject. Expressions see it as object; the request is that of
+// apply changes one subject. Expressions see it as object; the request is that of
 // the trigger, and there is neither an old object nor a namespaceObject, as in
 // Kyverno's background controller.
-func (f *effect) Apply(ctx context.Context, subject engine.Target, w *engine.World, sink engine.Sink) (*unstructured.Unstructured, error) {
+func (f *effect) apply(ctx context.Context, subject engine.Target, w *engine.World, sink engine.Sink) engine.Step {
 	e, done := f.rule.start(ctx, subject, w, sink, f.operation)
 	defer done()
-	e.resource, e.secret, e.trigger, e.onTarget = f.resource, f.secret, &f.trigger, true
-	step := f.apply(e)
-	if err := ctx.Err(); err != nil {
-		return nil, err
-	}
-	sink.Step(step)
-	if step.Outcome == engine.Changed {
-		return step.After, nil
-	}
-	return subject.Object, nil
-}
-
-func (f *effect) apply(e *execution) engine.Step {
+	e.resource, e.secret, e.trigger, e.onTarget = f.resource, f.Confidential, &f.trigger, true
 	if e.subject.Object == nil {
 		return e.step(nil, errors.New("the target does not exist"))
 	}
@@ -123,7 +99,7 @@ func (f *effect) apply(e *execution) engine.Step {
 	}
 	if f.listed {
 		constraints := *f.rule.policy.targets // which say more than a selection can
-		if f.subjects.Subresource != "" {     // it has none of its object's labels: the selection has compared these
+		if f.Subjects.Subresource != "" {     // it has none of its object's labels: the selection has compared these
 			constraints.Objects = nil
 		}
 		m, err := e.matchConstraints(&constraints, "")
@@ -157,7 +133,7 @@ func (e *execution) targets(evaluation *cel.Evaluation) ([]*effect, error) {
 		if s.Labels == nil { // constraints filter what is there: a name in them is no object that has to exist
 			s.Labels = &metav1.LabelSelector{}
 		}
-		out = append(out, &effect{listed: true, resource: resource, subjects: s})
+		out = append(out, &effect{Effect: engine.Effect{Subjects: s}, listed: true, resource: resource})
 	}
 	return out, nil
 }
@@ -187,10 +163,10 @@ func (e *execution) namedTargets(evaluation *cel.Evaluation) ([]*effect, error) 
 			return nil, fmt.Errorf("%s: %w", field, fmt.Errorf("%s is not in namespace %s, which a %s cannot leave", key, ns, kindNamespacedPolicy))
 		}
 		resource := cel.ResourceOf(&engine.Target{Key: key}, e.world)
-		out = append(out, &effect{resource: resource, subjects: engine.Selection{
+		out = append(out, &effect{resource: resource, Effect: engine.Effect{Subjects: engine.Selection{
 			Group: key.Group, Version: key.Version, Kind: key.Kind, Namespace: key.Namespace, Name: key.Name,
 			Subresource: subresourceOf(e.rule.policy.targets, resource),
-		}})
+		}}})
 	}
 	return out, nil
 }
