@@ -5,9 +5,11 @@ import (
 	"errors"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"sync/atomic"
 
+	"github.com/go-openapi/jsonpointer"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
@@ -183,6 +185,19 @@ func (w *Writes) Item() *Writes {
 		w.Items = &Writes{}
 	}
 	return w.Items
+}
+
+// At returns what is written at a JSON pointer, which is made known. A number may be the index of an item, or a name.
+func (w *Writes) At(pointer string) *Writes {
+	for token := range strings.SplitSeq(strings.TrimPrefix(pointer, "/"), "/") {
+		below := w.Field(jsonpointer.Unescape(token))
+		if _, err := strconv.Atoi(token); err == nil || token == "-" {
+			below = w.Item()
+			w.Fields[token] = below
+		}
+		w = below
+	}
+	return w
 }
 
 // Add adds what another rule writes.

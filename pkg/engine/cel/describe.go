@@ -1,11 +1,9 @@
 package cel
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 
-	"github.com/go-openapi/jsonpointer"
 	"github.com/google/cel-go/common/ast"
 	"k8s.io/apiserver/pkg/cel/mutation"
 
@@ -94,7 +92,7 @@ func (x *Expression) construct(e ast.Expr, slip func(string)) {
 		case e.AsStruct().TypeName() == mutation.ObjectTypeName+".metadata":
 			slip(policydecode.MetadataSlip(field.Name()))
 		case e.AsStruct().TypeName() == mutation.JSONPatchTypeName && field.Name() == "path":
-			add(pointed(plainText(field.Value())))
+			add(policydecode.JoinNames(policydecode.PointerNames(plainText(field.Value()))))
 			slip(policydecode.PointerSlip(plainText(field.Value())))
 		}
 	}
@@ -126,7 +124,7 @@ func leaves(e ast.Expr, path string, add func(string)) {
 			if name == "" {
 				name = "*"
 			}
-			leaves(entry.AsMapEntry().Value(), path+"."+quotedName(name), add)
+			leaves(entry.AsMapEntry().Value(), path+"."+policydecode.FieldName(name), add)
 		}
 		if e.AsMap().Size() == 0 {
 			add(path)
@@ -157,32 +155,4 @@ func leavesOfMapped(c ast.ComprehensionExpr, path string, add func(string)) bool
 		}
 	}))
 	return found
-}
-
-// pointed converts a JSON pointer to the form of other paths.
-func pointed(pointer string) string {
-	if pointer == "" {
-		return ""
-	}
-	var out strings.Builder
-	for _, segment := range strings.Split(strings.TrimPrefix(pointer, "/"), "/") {
-		segment = jsonpointer.Unescape(segment)
-		switch {
-		case segment == "-" || strings.Trim(segment, "0123456789") == "":
-			fmt.Fprintf(&out, "[%s]", segment)
-		case out.Len() > 0:
-			out.WriteString("." + quotedName(segment))
-		default:
-			out.WriteString(quotedName(segment))
-		}
-	}
-	return out.String()
-}
-
-// quotedName quotes a name that contains a separator of paths.
-func quotedName(name string) string {
-	if strings.ContainsAny(name, "./[]") {
-		return `"` + name + `"`
-	}
-	return name
 }

@@ -4,7 +4,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/go-openapi/jsonpointer"
 	"github.com/google/cel-go/cel"
 	"github.com/google/cel-go/common/ast"
 	"github.com/google/cel-go/common/operators"
@@ -246,16 +245,12 @@ func operationsOf(e ast.Expr, w *engine.Writes) {
 			w.Add(nil)
 			return
 		}
-		at := &engine.Writes{}
+		at := w.At(plainText(path))
 		if value, ok := fields["value"]; ok {
 			valuesOf(value, at)
 		} else if fields["from"] != nil {
 			at.Add(nil)
 		}
-		for _, segment := range slices.Backward(strings.Split(strings.TrimPrefix(plainText(path), "/"), "/")) {
-			at = pointedTo(segment, at)
-		}
-		w.Add(at)
 	default:
 		branches := branchesOf(e)
 		for _, branch := range branches {
@@ -265,14 +260,4 @@ func operationsOf(e ast.Expr, w *engine.Writes) {
 			w.Add(nil)
 		}
 	}
-}
-
-// pointedTo returns the place from which a segment of a JSON pointer leads to another one: an element of a list has
-// a number there, as a field may.
-func pointedTo(segment string, at *engine.Writes) *engine.Writes {
-	w := &engine.Writes{Fields: map[string]*engine.Writes{jsonpointer.Unescape(segment): at}}
-	if segment == "-" || strings.Trim(segment, "0123456789") == "" {
-		w.Items = at
-	}
-	return w
 }

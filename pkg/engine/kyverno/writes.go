@@ -3,14 +3,12 @@ package kyverno
 import (
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
-
-	"github.com/go-openapi/jsonpointer"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/pattern"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/variables"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/policydecode"
 )
 
 // footprint is what the patches of a rule do to any object, as far as it stands in the policy, which may be a broken one.
@@ -41,32 +39,17 @@ func (f *footprint) add(block map[string]any) {
 	}
 }
 
-// name adds the field at a path. Items of lists are in brackets.
+// name adds the field at a path.
 func (f *footprint) name(path []string) {
-	var out strings.Builder
-	for _, name := range path {
-		if out.Len() > 0 && !strings.HasPrefix(name, "[") {
-			out.WriteByte('.')
-		}
-		out.WriteString(name)
+	if name := policydecode.JoinNames(path); name != "" {
+		f.paths = append(f.paths, name)
 	}
-	if out.Len() > 0 {
-		f.paths = append(f.paths, out.String())
-	}
-}
-
-// fieldName quotes a name that holds what separates names.
-func fieldName(name string) string {
-	if strings.ContainsAny(name, "./[]") && !strings.Contains(name, "{{") {
-		return `"` + name + `"`
-	}
-	return name
 }
 
 // reads notes that what an object has at a path decides what is written.
 func (f *footprint) reads(path []string) {
 	f.readsMetadata = true
-	if len(path) < 2 || path[0] != "metadata" || path[1] == "annotations" && (len(path) < 3 || path[2] == fieldName(engine.LastApplied)) {
+	if len(path) < 2 || path[0] != "metadata" || path[1] == "annotations" && (len(path) < 3 || path[2] == policydecode.FieldName(engine.LastApplied)) {
 		f.readsMore = true
 	}
 }
@@ -77,7 +60,7 @@ func (f *footprint) merge(patch any, to *engine.Writes, path []string, asked boo
 	case map[string]any:
 		for _, key := range slices.Sorted(maps.Keys(p)) {
 			anchor, name := pattern.ParseKey(key)
-			below := append(slices.Clone(path), fieldName(name))
+			below := append(slices.Clone(path), policydecode.FieldName(name))
 			if anchor != pattern.None && anchor != pattern.Add {
 				f.reads(below)
 			}
@@ -134,7 +117,7 @@ func (f *footprint) operations(patch any) {
 	}
 	for _, item := range list {
 		operation := mapping(item)
-		pathNames, fromNames := tokens(operation["path"]), tokens(operation["from"])
+		pathNames, fromNames := policydecode.PointerNames(text(operation["path"])), policydecode.PointerNames(text(operation["from"]))
 		path, isPath := f.at(operation["path"])
 		from, isFrom := f.at(operation["from"])
 		if operation["op"] != "test" {
@@ -162,7 +145,7 @@ func (f *footprint) operations(patch any) {
 	}
 }
 
-// at returns what is written at a JSON pointer. A number may be the index of a list, or a name.
+// at returns what is written at a JSON pointer without variables.
 func (f *footprint) at(pointer any) (at *engine.Writes, ok bool) {
 	text, isText := pointer.(string)
 	if !isText {
@@ -172,32 +155,7 @@ func (f *footprint) at(pointer any) (at *engine.Writes, ok bool) {
 		f.writes.Add(nil) // a name is computed
 		return nil, false
 	}
-	at = &f.writes
-	for token := range strings.SplitSeq(strings.TrimPrefix(text, "/"), "/") {
-		if _, err := strconv.Atoi(token); err == nil || token == "-" {
-			item := at.Item()
-			if at.Fields == nil {
-				at.Fields = map[string]*engine.Writes{}
-			}
-			at.Fields[token] = item
-			at = item
-			continue
-		}
-		at = at.Field(jsonpointer.Unescape(token))
-	}
-	return at, true
-}
-
-// tokens are the names in a JSON pointer, as paths have them; those of items of lists are in brackets.
-func tokens(pointer any) (out []string) {
-	for token := range strings.SplitSeq(strings.Trim(text(pointer), "/"), "/") {
-		if _, err := strconv.Atoi(token); err == nil || token == "-" || strings.Contains(token, "{{elementIndex") {
-			out = append(out, "["+token+"]")
-		} else {
-			out = append(out, fieldName(jsonpointer.Unescape(token)))
-		}
-	}
-	return out
+	return f.writes.At(text), true
 }
 
 // secrets notes in a step whether it is confidential, and what the rule then writes.
