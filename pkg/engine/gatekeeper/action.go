@@ -14,8 +14,8 @@ import (
 
 // action is what a mutator does at the end of its location.
 type action interface {
-	// Setter writes on one object.
-	Setter(engine.ObjectKey) location.Setter
+	// set is location.Way.Set for one object.
+	set(of engine.ObjectKey, current any, exists bool) (location.Result, error)
 }
 
 // source is where an assigned value comes from; one of its fields is set.
@@ -44,48 +44,31 @@ type external struct {
 	Location             location.Path
 }
 
-// Set implements location.Setter: the provider is not asked.
-func (e *external) Set(any, bool) (location.Result, error) { return location.Result{Skip: e}, nil }
-
 // Error names the place and the provider.
 func (e *external) Error() string {
 	return fmt.Sprintf("%s: the value comes from the external data provider %q (dataSource %s), which can only be asked by Gatekeeper",
 		e.Location, e.Provider, e.DataSource)
 }
 
-// assign writes a value, whatever was there; or, to add a label or an annotation, where there is none.
+// assign writes a value, whatever was there; or, to add a label or an annotation, where there is none. The value is never modified
+// later, so that all places that it is written to can share it.
 type assign struct {
 	source
 	adds bool
 }
 
-// Setter implements action.
-func (a *assign) Setter(key engine.ObjectKey) location.Setter {
-	if a.External != nil {
-		return a.External
+// set implements action. A provider is not asked.
+func (a *assign) set(of engine.ObjectKey, current any, exists bool) (location.Result, error) {
+	value := a.on(of)
+	switch {
+	case a.External != nil:
+		return location.Result{Skip: a.External}, nil
+	case !a.adds || !exists:
+		return location.Result{Write: true, Value: value}, nil
+	case diff.Equal(current, value, diff.Type{}):
+		return location.Result{}, nil
 	}
-	if a.adds {
-		return added{a.on(key)}
-	}
-	return assigned{a.on(key)}
-}
-
-// assigned writes one value. It is never modified later, so that all places that it is
-// written to can share it.
-type assigned struct{ value any }
-
-// Set implements location.Setter.
-func (a assigned) Set(any, bool) (location.Result, error) {
-	return location.Result{Write: true, Value: a.value}, nil
-}
-
-// Element implements location.ElementSetter.
-func (a assigned) Element() (map[string]any, error) {
-	element, ok := a.value.(map[string]any)
-	if !ok {
-		return nil, fmt.Errorf("invalid value: `%s`, only objects can be added to keyed lists", quoted(a.value))
-	}
-	return element, nil
+	return location.Result{Skip: &keptError{Value: current}}, nil
 }
 
 // maxQuoted bounds how much of a value a message quotes, in bytes.
@@ -96,31 +79,14 @@ func quoted(value any) string {
 	return engine.Shorten(fmt.Sprint(value), maxQuoted)
 }
 
-// added writes one value where there is none.
-type added struct{ value any }
-
-// Set implements location.Setter.
-func (a added) Set(current any, exists bool) (location.Result, error) {
-	switch {
-	case !exists:
-		return location.Result{Write: true, Value: a.value}, nil
-	case diff.Equal(current, a.value, diff.Type{}):
-		return location.Result{}, nil
-	}
-	return location.Result{Skip: &keptError{Value: current}}, nil
-}
-
 // modifySet adds values to a list or, to prune it, takes them out.
 type modifySet struct {
 	Prune  bool
 	Values []any
 }
 
-// Setter implements action.
-func (m *modifySet) Setter(engine.ObjectKey) location.Setter { return m }
-
-// Set implements location.Setter.
-func (m *modifySet) Set(current any, exists bool) (location.Result, error) {
+// set implements action.
+func (m *modifySet) set(_ engine.ObjectKey, current any, exists bool) (location.Result, error) {
 	if !exists {
 		// As in Gatekeeper, pruning nothing creates the parents all the same.
 		return location.Result{Write: !m.Prune && len(m.Values) > 0, Value: m.Values, Create: m.Prune}, nil
@@ -167,12 +133,9 @@ func keyOf(value any) string {
 // assignImage exchanges the parts of an image reference that are not empty here.
 type assignImage struct{ Parts imageReference }
 
-// Setter implements action.
-func (a *assignImage) Setter(engine.ObjectKey) location.Setter { return a }
-
-// Set implements location.Setter. Where there is no image, what is assigned becomes
+// set implements action. Where there is no image, what is assigned becomes
 // one, as in Gatekeeper, although a domain or a tag alone names nothing.
-func (a *assignImage) Set(current any, exists bool) (location.Result, error) {
+func (a *assignImage) set(_ engine.ObjectKey, current any, exists bool) (location.Result, error) {
 	text, isText := current.(string)
 	if exists && !isText {
 		return location.Result{}, fmt.Errorf("expected value at AssignImage location to be a string, got %s of type %T", quoted(current), current)

@@ -43,7 +43,7 @@ func TestActionWrites(t *testing.T) {
 			if absent {
 				current = nil
 			}
-			got, err := c.action.Setter(key).Set(current, !absent)
+			got, err := c.action.set(key, current, !absent)
 			if err != nil {
 				t.Fatal(err)
 			}

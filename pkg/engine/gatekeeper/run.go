@@ -138,7 +138,10 @@ func (r *run) attempt(i int, object *unstructured.Unstructured, h *history) (loc
 		return location.Outcome{}, nil
 	}
 	h.matched = true
-	out, err := location.Walk(object.Object, location.Way{Path: m.path, Tests: m.tests, Setter: m.action.Setter(r.target.Key), Clock: r.clock})
+	set := func(current any, exists bool) (location.Result, error) {
+		return m.action.set(r.target.Key, current, exists)
+	}
+	out, err := location.Walk(object.Object, location.Way{Path: m.path, Tests: m.tests, Set: set, Clock: r.clock})
 	if err == nil && out.Changed {
 		err = engine.SameObject(object.Object, out.Object)
 	}

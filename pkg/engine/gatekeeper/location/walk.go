@@ -10,21 +10,7 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/limit"
 )
 
-// Setter computes the new value of a field.
-type Setter interface {
-	// Set is called for each field that the location leads to. It must not modify the
-	// current value. The value that it returns is never modified, and may be shared.
-	Set(current any, exists bool) (Result, error)
-}
-
-// ElementSetter is a Setter for locations that end in an element of a list.
-type ElementSetter interface {
-	Setter
-	// Element is the element that replaces the one found, or is appended.
-	Element() (map[string]any, error)
-}
-
-// Result is what a Setter does to one field. The zero value leaves it alone.
+// Result is what Way.Set does to one field. The zero value leaves it alone.
 type Result struct {
 	Write bool
 	Value any // what to write
@@ -42,9 +28,9 @@ type Outcome struct {
 	// that shares with it what did not change.
 	Object  map[string]any
 	Changed bool
-	// Skip is the first reason why the Setter, or a path test, left something alone.
+	// Skip is the first reason why Way.Set, or a path test, left something alone.
 	Skip error
-	Warn string // the first one of the Setter
+	Warn string // the first one of Way.Set
 	// Bare is a parent that was created although nothing was written below it.
 	Bare Path
 	// Empty is a list whose elements were all to be changed, and which has none.
@@ -53,14 +39,17 @@ type Outcome struct {
 
 // Way is a location, what has to hold on the way there, and what is done at its end.
 type Way struct {
-	Path   Path
-	Tests  Tests
-	Setter Setter
+	Path  Path
+	Tests Tests
+	// Set is called for each field that the location leads to, and computes its new value. It must not modify the current value. The
+	// value that it returns is never modified, and may be shared. Where the location ends in an element of a list, which the value then is,
+	// Set is called as if there were none.
+	Set func(current any, exists bool) (Result, error)
 	// Clock is that of all mutators on the object.
 	Clock *limit.Clock
 }
 
-// Walk follows a way from the root of an object and calls the setter where it ends. Its
+// Walk follows a way from the root of an object and calls Set where it ends. Its
 // errors are in Gatekeeper's words, or that of a limit; the object then stays as it was.
 func Walk(object map[string]any, way Way) (Outcome, error) {
 	if len(way.Path) == 0 {
@@ -188,7 +177,7 @@ func (w *walker) set(object map[string]any, name string, depth int) (any, effect
 			return nil, effect{}, err
 		}
 	}
-	result, err := w.Setter.Set(current, exists)
+	result, err := w.Set(current, exists)
 	if err != nil {
 		return nil, effect{}, err
 	}
@@ -276,14 +265,7 @@ func (w *walker) elements(list []any, depth int, wanted func(any) bool) (any, ef
 // element ends the path in a list: the first element that the node names is replaced as a
 // whole, or the new one is appended.
 func (w *walker) element(list []any, node List, depth int) (any, effect, error) {
-	setter, ok := w.Setter.(ElementSetter)
-	switch {
-	case !ok:
-		return nil, effect{}, errors.New("mutator does not understand keyed lists")
-	case node.Glob():
-		return nil, effect{}, errors.New("last path entry can not be globbed")
-	}
-	value, err := setter.Element()
+	result, err := w.Set(nil, false)
 	if err == nil {
 		err = w.Clock.Steps(len(list))
 	}
@@ -300,21 +282,19 @@ func (w *walker) element(list []any, node List, depth int) (any, effect, error) 
 			continue
 		}
 		switch {
-		case !named(value, node):
-			return nil, effect{}, errors.New("key value of replaced object must not change")
 		case !w.allowed(depth, object, true):
 			return list, effect{}, nil
-		case diff.Equal(object, value, diff.Type{}):
+		case diff.Equal(object, result.Value, diff.Type{}):
 			return list, effect{touched: true, wrote: true}, nil
 		}
 		out := slices.Clone(list)
-		out[i] = value
+		out[i] = result.Value
 		return out, wrote, nil
 	}
 	if !w.allowed(depth, nil, false) {
 		return list, effect{}, nil
 	}
-	return append(slices.Clip(list), value), wrote, nil
+	return append(slices.Clip(list), result.Value), wrote, nil
 }
 
 // named reports whether an element is the one that a node names. Texts never equal
