@@ -82,10 +82,7 @@ func (x *Executor) batch(ctx, hard context.Context, batch []*Task, tooManyFailur
 func (x *Executor) holdBack(t *Task, target engine.ObjectKey) (*Result, error) {
 	r := t.verified.Result
 	r.because(Failed, &HeldBackError{Target: target})
-	if x.Writer.Journal == nil {
-		return &r, nil
-	}
-	return &r, x.Writer.Journal.Result(t.verified, &r)
+	return &r, x.Writer.outcome(t.verified, &r)
 }
 
 // writers is the number of workers. The slots let as many of them send as the user

@@ -78,7 +78,6 @@ type Executor struct {
 	texts       packed.Dictionary            // of the objects that tasks hold
 	held        int                          // bytes of these
 	tally       Tally
-	journal     *journal.Writer
 }
 
 // Hooks are what a run tells its caller. All but Report may be nil.

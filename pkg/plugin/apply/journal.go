@@ -12,25 +12,28 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/wording"
 )
 
-// journalRecord is the Journal of a Writer.
-type journalRecord struct{ *journal.Writer }
-
-// Attempt implements Journal.
-func (j journalRecord) Attempt(v *Verified) error {
-	return j.Writer.Attempt(journal.Attempt{
+// attempt records that a change is about to be sent.
+func (w *Writer) attempt(v *Verified) error {
+	if w.Journal == nil {
+		return nil
+	}
+	return w.Journal.Attempt(journal.Attempt{
 		Entry: v.JournalIndex, Subresource: v.Key.Subresource, UID: v.Key.UID, ResourceVersion: v.ResourceVersion,
 		Method: v.Method, Partial: v.Answered(),
 	})
 }
 
-// Result implements Journal.
-func (j journalRecord) Result(v *Verified, r *Result) error {
+// outcome records what came of a change, with the request of the last attempt.
+func (w *Writer) outcome(v *Verified, r *Result) error {
+	if w.Journal == nil {
+		return nil
+	}
 	out := recordOf(v.JournalIndex, v.Key, r)
 	out.More = r.Outcome.Reached() && v.status != nil && v.status.Outcome == Planned
 	if out.Written {
 		out.ResourceVersion, out.Partial = r.After.GetResourceVersion(), r.Touched
 	}
-	return j.Writer.Result(out)
+	return w.Journal.Result(out)
 }
 
 // recordOf is the record of what came of an entry, but for what was stored.
@@ -49,10 +52,10 @@ func recordOf(entry int, key engine.ObjectKey, r *Result) journal.Result {
 // already.
 func (x *Executor) openJournal(ready []*Task) error {
 	switch {
-	case x.journal != nil:
+	case x.Writer.Journal != nil:
 		for _, q := range ready {
 			q.verified.setJournalIndex(q.JournalIndex)
-			x.journal.Evaluated(q.JournalIndex, *q.Entry)
+			x.Writer.Journal.Evaluated(q.JournalIndex, *q.Entry)
 		}
 		return nil
 	case x.Journal == nil:
@@ -80,21 +83,21 @@ func (x *Executor) openJournal(ready []*Task) error {
 
 // ResumeJournal continues a journal, in which every task has its JournalIndex.
 func (x *Executor) ResumeJournal(j *journal.Writer) {
-	x.journal, x.Writer.Journal = j, journalRecord{j}
+	x.Writer.Journal = j
 	fmt.Fprintf(x.ErrOut, "Journal: %s\n", j.Path())
 }
 
 // closeJournal ends the journal. An error of the journal that has ended the run is
 // not returned again.
 func (x *Executor) closeJournal(interrupted bool, ended error) error {
-	if x.journal == nil {
+	if x.Writer.Journal == nil {
 		return nil
 	}
-	unrecorded := x.journal.End(journal.End{Interrupted: interrupted, Outcomes: x.tally.Outcomes})
+	unrecorded := x.Writer.Journal.End(journal.End{Interrupted: interrupted, Outcomes: x.tally.Outcomes})
 	if x.tally.NotTried > 0 {
-		fmt.Fprintf(x.ErrOut, "To continue with %s: %s --resume %s\n", wording.Plural(x.tally.NotTried, "object"), x.Command, wording.ShellQuote(x.journal.Name()))
+		fmt.Fprintf(x.ErrOut, "To continue with %s: %s --resume %s\n", wording.Plural(x.tally.NotTried, "object"), x.Command, wording.ShellQuote(x.Writer.Journal.Name()))
 	}
-	unclosed := x.journal.Close()
+	unclosed := x.Writer.Journal.Close()
 	switch {
 	case unrecorded == nil:
 		return unclosed
@@ -125,7 +128,7 @@ func (x *Executor) resolvePending(ctx context.Context, tasks []*Task) ([]*Task, 
 // settle looks up the writes that were started before the server went away, as resolvePending does for a run that was
 // interrupted, for as long as Away lets it. What was not stored stays without a result.
 func (x *Executor) settle(ctx context.Context, ready []*Task, lost error) error {
-	if x.Away == nil || x.journal == nil {
+	if x.Away == nil || x.Writer.Journal == nil {
 		return nil
 	}
 	var doubtful []*Task
@@ -133,7 +136,7 @@ func (x *Executor) settle(ctx context.Context, ready []*Task, lost error) error 
 		if q.reported {
 			continue
 		}
-		if q.Pending = x.journal.Open(q.JournalIndex); q.Pending != nil {
+		if q.Pending = x.Writer.Journal.Open(q.JournalIndex); q.Pending != nil {
 			doubtful = append(doubtful, q)
 		}
 	}
@@ -173,8 +176,8 @@ func (x *Executor) resolveWrite(ctx context.Context, t *Task) (*Result, error) {
 		j.ResourceVersion, j.Partial = live.GetResourceVersion(), t.Pending.Answered(live)
 		j.More = t.Pending.Subresource == "" && t.Entry.SplitsStatus()
 	}
-	if x.journal != nil {
-		err = x.journal.Result(j)
+	if x.Writer.Journal != nil {
+		err = x.Writer.Journal.Result(j)
 	}
 	if j.More {
 		status := t.Entry.StatusPart()
@@ -187,7 +190,7 @@ func (x *Executor) resolveWrite(ctx context.Context, t *Task) (*Result, error) {
 // recordUnwritten records in a resumed journal the result of an entry that is not
 // written any more. A rejected entry stays planned, so that it can be tried again.
 func (x *Executor) recordUnwritten(t *Task, v *Verified) error {
-	if x.journal == nil || v.Outcome.Rejection() || v.Outcome == Managed || v.Outcome == NotTried {
+	if x.Writer.Journal == nil || v.Outcome.Rejection() || v.Outcome == Managed || v.Outcome == NotTried {
 		return nil
 	}
 	found := t.unsure && v.Outcome == Unchanged
@@ -202,5 +205,5 @@ func (x *Executor) recordUnwritten(t *Task, v *Verified) error {
 	if found {
 		out.ResourceVersion, out.Partial = v.ResourceVersion, t.Pending.Partial
 	}
-	return x.journal.Result(out)
+	return x.Writer.Journal.Result(out)
 }

@@ -64,20 +64,10 @@ type Writer struct {
 	// live data that the change means to keep; nil answers no. It is called by several
 	// goroutines if Write is.
 	Confirm func(ctx context.Context, planned Result) (bool, error)
-	// Journal records every write, before it is sent and after; it may be nil.
-	Journal Journal
+	// Journal records every write, before it is sent and after; nil records none. What cannot be recorded is not sent.
+	Journal *journal.Writer
 	// Slots limit the writes that are in flight, so that more workers than that can wait for the journal meanwhile; nil is no limit.
 	Slots chan struct{}
-}
-
-// Journal records writes. Its error ends the run: what cannot be recorded is not
-// sent.
-type Journal interface {
-	// Attempt is called before a request is sent for the first time.
-	Attempt(v *Verified) error
-	// Result is called when the outcome is known, with the request of the last
-	// attempt.
-	Result(v *Verified, r *Result) error
 }
 
 // conflictBackoff is between attempts that lost against another writer. The jitter is
@@ -191,10 +181,8 @@ func (w *Writer) writeStatus(ctx context.Context, v *Verified) (Result, error) {
 	switch {
 	case err != nil:
 		return t.result, err
-	case done && w.Journal != nil:
-		return t.result, w.Journal.Result(v, &t.result)
 	case done:
-		return t.result, nil
+		return t.result, w.outcome(v, &t.result)
 	}
 	return t.write(ctx)
 }
@@ -279,8 +267,8 @@ type endpointWrite struct {
 // write sends until the outcome is final, and records it.
 func (t *endpointWrite) write(ctx context.Context) (Result, error) {
 	result, err := t.run(ctx)
-	if err == nil && t.Journal != nil {
-		err = t.Journal.Result(t.now, &result)
+	if err == nil {
+		err = t.outcome(t.now, &result)
 	}
 	return result, err
 }
@@ -312,10 +300,8 @@ func (t *endpointWrite) run(ctx context.Context) (Result, error) {
 
 // store sends the request until its outcome is known.
 func (t *endpointWrite) store(ctx context.Context) error {
-	if t.Journal != nil {
-		if err := t.Journal.Attempt(t.now); err != nil {
-			return err
-		}
+	if err := t.attempt(t.now); err != nil {
+		return err
 	}
 	for attempts := cluster.NewAttempts(t.Retry); ; {
 		answer, err := t.send(ctx)

@@ -7,6 +7,8 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
@@ -27,6 +29,7 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/apply/request"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/cluster"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/journal"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/transport"
 )
 
@@ -471,33 +474,45 @@ func TestWriterGivesUpOnASilentServer(t *testing.T) {
 	}
 }
 
-// records is a journal that notes its calls.
-type records struct {
-	calls []string
-	fail  error
-}
-
-func (j *records) Attempt(v *Verified) error {
-	j.calls = append(j.calls, "attempt "+v.ResourceVersion)
-	return j.fail
-}
-
-func (j *records) Result(_ *Verified, r *Result) error {
-	j.calls = append(j.calls, "result "+string(r.Outcome))
-	return j.fail
-}
-
 func TestWriterJournalsEveryWriteBeforeAndAfter(t *testing.T) {
 	s := newFakeServer(t, configMap)
 	s.before = only(2, func() error { s.touch(); return nil })
-	w, j := writerTo(s), &records{}
-	w.Journal = j
+	file := filepath.Join(t.TempDir(), "run.jsonl")
+	w, entry := writerTo(s), tasks("c")[0].Entry
+	var err error
+	w.Journal, err = newJournal(file)
+	if err := errors.Join(err, w.Journal.Plan(*entry), w.Journal.Begin()); err != nil {
+		t.Fatal(err)
+	}
 	checkOutcome(t, mustApply(t, w, setA("2")), Applied)
-	if d := cmp.Diff([]string{"attempt 2", "attempt 3", "result applied"}, j.calls); d != "" {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var calls []string
+	for line := range strings.Lines(string(text)) {
+		var r struct {
+			Attempt *journal.Attempt
+			Result  *journal.Result
+		}
+		switch err := json.Unmarshal([]byte(line), &r); {
+		case err != nil:
+			t.Fatal(err)
+		case r.Attempt != nil:
+			calls = append(calls, "attempt "+r.Attempt.ResourceVersion)
+		case r.Result != nil:
+			calls = append(calls, "result "+r.Result.Outcome)
+		}
+	}
+	if d := cmp.Diff([]string{"attempt 2", "attempt 3", "result applied"}, calls); d != "" {
 		t.Errorf("(-want +got):\n%s", d)
 	}
-	s.sent, j.fail = nil, errors.New("disk full")
-	if _, err := verifyAndWrite(t.Context(), w, key, setA("3")); !errors.Is(err, j.fail) {
+	if err := w.Journal.Close(); err != nil {
+		t.Fatal(err)
+	}
+	s.sent = nil
+	var failed *journal.Error
+	if _, err := verifyAndWrite(t.Context(), w, key, setA("3")); !errors.As(err, &failed) {
 		t.Errorf("got %v", err)
 	}
 	checkSent(t, s, "(patch)")
