@@ -77,31 +77,30 @@ const calm = time.Minute
 // Settling finds objects that never settle: rules change them again after each write, or somebody else sets them back. The zero
 // value is ready for use.
 type Settling struct {
-	versions map[engine.ObjectKey]string // of own writes whose events have not been seen
-	written  map[engine.ObjectKey]*written
-	swept    time.Time // when what is over was dropped
+	written map[engine.ObjectKey]*written
+	swept   time.Time // when what is over was dropped
 }
 
 // written is an object that was written.
 type written struct {
-	times  int // in a row
-	last   time.Time
-	paused bool
+	version string // of the last write, if its event has not been seen
+	times   int    // in a row
+	last    time.Time
+	paused  bool
 }
 
 // Wrote notes a write, and the version that the object has after it.
 func (s *Settling) Wrote(k engine.ObjectKey, version string) {
-	if s.versions == nil {
-		s.versions, s.written = map[engine.ObjectKey]string{}, map[engine.ObjectKey]*written{}
+	if s.written == nil {
+		s.written = map[engine.ObjectKey]*written{}
 	}
 	k = k.Whole()
-	s.versions[k] = version
 	w := s.written[k]
 	if w == nil {
 		w = &written{}
 		s.written[k] = w
 	}
-	w.last = time.Now()
+	w.version, w.last = version, time.Now()
 	s.forget()
 }
 
@@ -115,13 +114,9 @@ func (s *Settling) forget() {
 	for k, w := range s.written {
 		if !w.paused && now.Sub(w.last) > calm {
 			delete(s.written, k)
-			delete(s.versions, k)
 		}
 	}
 }
-
-// Len returns of how many objects something is kept.
-func (s *Settling) Len() int { return len(s.written) }
 
 // Pauses reports whether the change of an object is not to be made, and whether that begins with it. Causes are the triggers of
 // the rules that change it; an empty one is the object itself.
@@ -146,7 +141,7 @@ func (s *Settling) Pauses(k engine.ObjectKey, causes []engine.ObjectKey, events 
 func (s *Settling) again(k engine.ObjectKey, causes []engine.ObjectKey, events []*Event) bool {
 	for _, e := range events {
 		key := e.Key.Named()
-		if key == k || s.versions[key] == e.Object.GetResourceVersion() {
+		if w := s.written[key]; key == k || w != nil && w.version == e.Object.GetResourceVersion() {
 			continue
 		}
 		if slices.ContainsFunc(causes, func(cause engine.ObjectKey) bool { return cause.Named() == key }) {
@@ -159,8 +154,8 @@ func (s *Settling) again(k engine.ObjectKey, causes []engine.ObjectKey, events [
 // Seen notes that events were evaluated.
 func (s *Settling) Seen(events []*Event) {
 	for _, e := range events {
-		if key := e.Key.Named(); s.versions[key] == e.Object.GetResourceVersion() {
-			delete(s.versions, key)
+		if w := s.written[e.Key.Named()]; w != nil && w.version == e.Object.GetResourceVersion() {
+			w.version = ""
 		}
 	}
 }
