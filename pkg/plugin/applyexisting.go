@@ -235,12 +235,7 @@ func (o *ApplyOptions) evaluating(c *cobra.Command, f *ApplyFlags, evaluation *p
 // nothing, or not everything, was tried; objects that could not be written are results.
 func (o *ApplyOptions) Run(ctx context.Context) (int, error) {
 	code, err := o.run(ctx)
-	code, err = reported(o.Reports, code, err)
-	code, err = o.Metrics.finish(code, err)
-	if interrupted(err) {
-		code = ExitInterrupted
-	}
-	return code, err
+	return o.Metrics.finish(reported(o.Reports, code, err))
 }
 
 func (o *ApplyOptions) run(ctx context.Context) (int, error) {

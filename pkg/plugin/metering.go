@@ -30,18 +30,20 @@ func metering(file, listen string, c *cobra.Command, waiting func() int) Meterin
 // finish writes the metrics, also those of a run that failed, and returns the exit code and
 // error of the run. Metrics that cannot be written leave a run incomplete.
 func (m Metering) finish(code int, err error) (int, error) {
-	if m.File == "" {
-		return code, err
+	var failed error
+	if m.File != "" {
+		failed = m.WriteFile(m.File)
 	}
-	return lost(code, err, m.WriteFile(m.File))
+	return lost(code, err, failed)
 }
 
-// lost returns the exit code and error of a run of which something could not be written, if there is an error of that.
+// lost returns the exit code and error of a run of which something could not be written, if there is an error of that, or which
+// was interrupted.
 func lost(code int, err, failed error) (int, error) {
-	if failed == nil {
-		return code, err
-	}
-	if code != ExitNothing {
+	switch {
+	case interrupted(err):
+		code = ExitInterrupted
+	case failed != nil && code != ExitNothing:
 		code = ExitIncomplete
 	}
 	return code, errors.Join(err, failed)

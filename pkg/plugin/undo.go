@@ -202,11 +202,7 @@ func (o *UndoOptions) Run(ctx context.Context) (int, error) {
 	if err == nil || len(tally.Outcomes) > 0 {
 		err = errors.Join(o.Shown.Close(), err)
 	}
-	code, err := reported(o.Reports, writtenCode(tally, incomplete), err)
-	if interrupted(err) {
-		code = ExitInterrupted
-	}
-	return code, err
+	return reported(o.Reports, writtenCode(tally, incomplete), err)
 }
 
 // runner returns what undo does: on one cluster, or on those of a directory of plans.

@@ -52,11 +52,7 @@ func (f *ApplyFlags) watch(c *cobra.Command, args []string, streams genericioopt
 		o.Metrics, o.Counts = w.metering, w.metering.Run
 		return (&watchWrites{ApplyFlags: f, watcher: w, command: c, args: args, by: o}).watched()
 	}
-	code, err := w.metering.finish(w.watch(c, &f.Evaluate, &f.Watch, streams))
-	if interrupted(err) {
-		code = ExitInterrupted
-	}
-	return code, err
+	return w.metering.finish(w.watch(c, &f.Evaluate, &f.Watch, streams))
 }
 
 // watched compiles the policies of an apply-existing that goes on.

@@ -110,8 +110,7 @@ func (o *WriteFleet) Run(ctx context.Context) (int, error) {
 	if o.results != nil {
 		shown = errors.Join(shown, o.results.Print(all), o.results.Close())
 	}
-	code, err = reported(o.reports, code, errors.Join(err, shown))
-	return o.metrics.finish(code, err)
+	return o.metrics.finish(reported(o.reports, code, errors.Join(err, shown)))
 }
 
 func (o *WriteFleet) write(ctx context.Context, rows []output.Cluster) (int, error) {
