@@ -4,11 +4,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"regexp"
 	"slices"
-	"strconv"
 	"strings"
-	"unicode/utf16"
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -84,18 +81,11 @@ func texts(values []string) string {
 	return strings.Join(quoted, ", ")
 }
 
-// Text is a text as YAML and JSON have it, in quotes, so that it acts on no terminal, shell or CI runner.
+// Text is a string as YAML has it, in quotes, so that it acts on no terminal, shell or CI runner.
 func Text(value string) string {
-	quoted, _ := json.Marshal(value) // a string has no way to fail
-	return surrogates.ReplaceAllStringFunc(string(escape(quoted)), func(pair string) string {
-		high, _ := strconv.ParseUint(pair[2:6], 16, 16)
-		low, _ := strconv.ParseUint(pair[8:], 16, 16)
-		return fmt.Sprintf(`\U%08x`, utf16.DecodeRune(rune(high), rune(low)))
-	})
+	quoted, _ := json.Marshal(value)                              // a string has no way to fail
+	return jsonEscaper.Replace(redact.Escape(string(quoted), "")) // whose escapes are among YAML's
 }
-
-// surrogates are how JSON escapes a character beyond the first 65,536, and YAML does not.
-var surrogates = regexp.MustCompile(`\\ud[89ab][0-9a-f]{2}\\ud[c-f][0-9a-f]{2}`)
 
 // What a shell acts on in a here-document, or, of what is pasted, in its history; and how a
 // command to a CI runner begins.
@@ -103,9 +93,6 @@ var (
 	jsonEscaper    = strings.NewReplacer("$", `\u0024`, "`", `\u0060`, "!", `\u0021`, `\\`, `\u005c`, "##", `#\u0023`) //nolint:gochecknoglobals // an immutable table
 	commentEscaper = strings.NewReplacer("$", `\x24`, "`", `\x60`, "!", `\x21`, `\`, `\x5c`)                           //nolint:gochecknoglobals // an immutable table
 )
-
-// escape escapes JSON so that it acts on no terminal, shell or CI runner.
-func escape(text []byte) []byte { return []byte(jsonEscaper.Replace(string(redact.EscapeJSON(text)))) }
 
 // Comment is a text as a comment, of which no shell expands a part.
 func Comment(s string) string {
@@ -122,6 +109,6 @@ func PrintList(out io.Writer, items []any) error {
 	if err != nil {
 		return err
 	}
-	_, err = out.Write(append(escape(content), '\n'))
+	_, err = io.WriteString(out, jsonEscaper.Replace(string(redact.EscapeJSON(content)))+"\n")
 	return err
 }
