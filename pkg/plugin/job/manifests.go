@@ -2,7 +2,6 @@ package job
 
 import (
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"io"
 	"maps"
@@ -14,6 +13,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/rbac"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
@@ -241,16 +241,9 @@ func PrintJSON(out io.Writer, objects []any) error {
 
 // fields are those of an object that a user sets.
 func fields(object any) (map[string]any, error) {
-	content, err := json.Marshal(object)
-	if err != nil {
-		return nil, err
-	}
-	var out map[string]any
-	if err := json.Unmarshal(content, &out); err != nil {
-		return nil, err
-	}
+	out, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
 	delete(out, "status") // Go's types have it even if it is empty
-	return out, nil
+	return out, err
 }
 
 // write writes a value in block style, its fields in order. Texts are quoted, unless each line stands for itself.
