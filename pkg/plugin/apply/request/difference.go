@@ -1,6 +1,7 @@
 package request
 
 import (
+	"bytes"
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
@@ -156,19 +157,7 @@ func isEmpty(v any) bool {
 }
 
 // isZero reports whether a Go type with `omitempty` omits the value.
-func isZero(v any) bool {
-	switch v := v.(type) {
-	case bool:
-		return !v
-	case string:
-		return v == ""
-	case int64:
-		return v == 0
-	case float64:
-		return v == 0
-	}
-	return false
-}
+func isZero(v any) bool { return v == false || v == "" || v == int64(0) || v == float64(0) }
 
 // sameMeaning reports whether a server's value is the canonical form of ours. A null
 // asks for the default, which may be any value.
@@ -181,33 +170,18 @@ func sameMeaning(ours, server any) bool {
 		return false
 	}
 	want := fmt.Sprint(ours)
-	return sameQuantity(want, got) || sameTime(want, got) || sameDuration(want, got) || sameBytes(want, got)
+	timeOf := func(text string) (time.Time, error) { return time.Parse(time.RFC3339, text) }
+	return alike(want, got, resource.ParseQuantity, func(x, y resource.Quantity) bool { return x.Cmp(y) == 0 }) ||
+		alike(want, got, timeOf, func(x, y time.Time) bool { return x.Truncate(time.Second).Equal(y) }) ||
+		alike(want, got, time.ParseDuration, func(x, y time.Duration) bool { return x == y }) ||
+		alike(want, got, base64.StdEncoding.DecodeString, bytes.Equal) // which ignores the unused bits of the last character, like the server
 }
 
-func sameQuantity(a, b string) bool {
-	x, errX := resource.ParseQuantity(a)
-	y, errY := resource.ParseQuantity(b)
-	return errX == nil && errY == nil && x.Cmp(y) == 0
-}
-
-func sameTime(a, b string) bool {
-	x, errX := time.Parse(time.RFC3339, a)
-	y, errY := time.Parse(time.RFC3339, b)
-	return errX == nil && errY == nil && x.Truncate(time.Second).Equal(y)
-}
-
-func sameDuration(a, b string) bool {
-	x, errX := time.ParseDuration(a)
-	y, errY := time.ParseDuration(b)
-	return errX == nil && errY == nil && x == y
-}
-
-// sameBytes compares the decoded values of base64. Like the server, it ignores the
-// unused bits of the last character.
-func sameBytes(a, b string) bool {
-	x, errX := base64.StdEncoding.DecodeString(a)
-	y, errY := base64.StdEncoding.DecodeString(b)
-	return errX == nil && errY == nil && string(x) == string(y)
+// alike reports whether two strings are written forms of the same value.
+func alike[T any](a, b string, parse func(string) (T, error), same func(x, y T) bool) bool {
+	x, errX := parse(a)
+	y, errY := parse(b)
+	return errX == nil && errY == nil && same(x, y)
 }
 
 // canonical copies an object as the server will see it: through JSON, so that 2.0 is
