@@ -146,6 +146,20 @@ func (c Compared) toShow() Compared {
 	return out
 }
 
+// NewPrinter returns a printer that shows events with a format, as they may be shown.
+func NewPrinter(f Format, secrets bool) Printer { return printer{f, secrets} }
+
+type printer struct {
+	Format
+	secrets bool
+}
+
+// Print implements Printer.
+func (p printer) Print(e Event) error { return p.Format.Print(Show(e, p.secrets)) }
+
+// Flush implements Flusher.
+func (p printer) Flush() error { return Flush(p.Format) }
+
 // Flusher is a Printer, or a Format, that may hold events, to show them together.
 type Flusher interface {
 	// Flush prints the events that were held, for a run that breaks off before its Summary.

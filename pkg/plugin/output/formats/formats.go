@@ -168,7 +168,7 @@ func NewResults(format string, o output.Options, r *Reports) (output.Printer, er
 	var writes output.Printer
 	var err error
 	if f := find(format); f != nil && f.writes && f.people {
-		err, writes = checkQuery(format, &o), showing{human.NewWrites(o), o.ShowSecrets}
+		err, writes = checkQuery(format, &o), output.NewPrinter(human.NewWrites(o), o.ShowSecrets)
 	} else {
 		o.Writes = true
 		writes, err = New(format, o)
@@ -192,7 +192,7 @@ func New(format string, o output.Options) (output.Printer, error) {
 	case f != nil && !f.of(o), f == nil && (o.Template == "" || o.Compares):
 		return nil, &UnknownFormatError{Format: format, Allowed: namesOf(o)}
 	case o.Compares && f.people:
-		return showing{human.NewComparison(o, format), o.ShowSecrets}, nil
+		return output.NewPrinter(human.NewComparison(o, format), o.ShowSecrets), nil
 	case f != nil && f.template != "":
 		template, err = f.templateOf(format, o)
 	case o.Template != "" && !o.Compares:
@@ -206,7 +206,7 @@ func New(format string, o output.Options) (output.Printer, error) {
 	if err != nil {
 		return nil, err
 	}
-	return showing{shown, o.ShowSecrets}, nil
+	return output.NewPrinter(shown, o.ShowSecrets), nil
 }
 
 // errTwoTemplates is the error for one template too many.
@@ -264,15 +264,3 @@ func checkQuery(format string, o *output.Options) error {
 	}
 	return fmt.Errorf("a query works on the report: use it with -o %s or -o %s", JSON, YAML)
 }
-
-// showing is a printer that shows events with a format, as they may be shown.
-type showing struct {
-	output.Format
-	secrets bool
-}
-
-// Print implements output.Printer.
-func (s showing) Print(e output.Event) error { return s.Format.Print(output.Show(e, s.secrets)) }
-
-// Flush implements output.Flusher.
-func (s showing) Flush() error { return output.Flush(s.Format) }

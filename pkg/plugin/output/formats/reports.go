@@ -110,7 +110,7 @@ type Reports struct {
 
 // reportFile is a report whose file is there when it is closed.
 type reportFile struct {
-	showing
+	output.Printer
 	file   Store // nil for a stream
 	writes bool
 	failed error // the first error of a run that writes
@@ -118,7 +118,7 @@ type reportFile struct {
 
 // add adds a report.
 func (r *Reports) add(f output.Format, o output.Options, file Store) {
-	r.reports = append(r.reports, &reportFile{showing: showing{f, o.ShowSecrets}, file: file, writes: o.Writes})
+	r.reports = append(r.reports, &reportFile{Printer: output.NewPrinter(f, o.ShowSecrets), file: file, writes: o.Writes})
 	if file != nil {
 		r.files = append(r.files, file)
 	}
@@ -218,7 +218,7 @@ func (f *reportFile) Print(e output.Event) error {
 	if f.failed != nil {
 		return nil
 	}
-	err := f.showing.Print(e)
+	err := f.Printer.Print(e)
 	if f.writes {
 		f.failed, err = err, nil
 	}
@@ -229,7 +229,7 @@ func (f *reportFile) Print(e output.Event) error {
 func (f *reportFile) Close() error {
 	err := f.failed
 	if err == nil {
-		err = f.showing.Close()
+		err = f.Printer.Close()
 	}
 	switch {
 	case f.file == nil:

@@ -36,12 +36,4 @@ func End(p output.Printer, s evaluation.Summary) error {
 }
 
 // Printer is a printer that shows events with a format, without what is secret.
-func Printer(f output.Format) output.Printer { return printer{f} }
-
-type printer struct{ output.Format }
-
-// Print implements output.Printer.
-func (p printer) Print(e output.Event) error { return p.Format.Print(output.Show(e, false)) }
-
-// Flush implements output.Flusher.
-func (p printer) Flush() error { return output.Flush(p.Format) }
+func Printer(f output.Format) output.Printer { return output.NewPrinter(f, false) }
