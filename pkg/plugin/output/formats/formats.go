@@ -58,9 +58,9 @@ var all = []outputFormat{ //nolint:gochecknoglobals // an immutable table
 	{name: YAML, open: reportAs(true), writes: true, compares: true},
 	{name: Manifests, open: always(structured.NewManifests), objects: true},
 	{name: JSONPatch, open: always(structured.NewPatches), objects: true},
-	{name: JSONPath, open: structured.NewJSONPath, template: "TEMPLATE"},
-	{name: JSONPathAsJSON, open: structured.NewJSONPathAsJSON, template: "TEMPLATE"},
-	{name: "jsonpath-file", open: structured.NewJSONPath, template: fromFile},
+	{name: JSONPath, open: jsonPath(false), template: "TEMPLATE"},
+	{name: JSONPathAsJSON, open: jsonPath(true), template: "TEMPLATE"},
+	{name: "jsonpath-file", open: jsonPath(false), template: fromFile},
 	{name: GoTemplate, also: "template", open: structured.NewGoTemplate, template: "TEMPLATE"},
 	{name: "go-template-file", also: "templatefile", open: structured.NewGoTemplate, template: fromFile},
 	{name: CustomColumns, open: structured.NewCustomColumns, template: "HEADER:PATH,..."},
@@ -70,6 +70,12 @@ var all = []outputFormat{ //nolint:gochecknoglobals // an immutable table
 // always opens a format that takes no template.
 func always[F output.Format](begin func(output.Options) F) func(output.Options, string) (output.Format, error) {
 	return func(o output.Options, _ string) (output.Format, error) { return begin(o), nil }
+}
+
+func jsonPath(asJSON bool) func(output.Options, string) (output.Format, error) {
+	return func(o output.Options, text string) (output.Format, error) {
+		return structured.NewJSONPath(o, text, asJSON)
+	}
 }
 
 func reportAs(asYAML bool) func(output.Options, string) (output.Format, error) {

@@ -195,17 +195,9 @@ func (p *Columns) headers() error {
 // Close has nothing to add.
 func (p *Columns) Close() error { return nil }
 
-// NewJSONPath returns a printer of what a JSONPath template finds in the report. It fails for a template that is none.
-func NewJSONPath(o output.Options, template string) (output.Format, error) {
-	return newJSONPath(o, template, false)
-}
-
-// NewJSONPathAsJSON is NewJSONPath for a JSON list.
-func NewJSONPathAsJSON(o output.Options, template string) (output.Format, error) {
-	return newJSONPath(o, template, true)
-}
-
-func newJSONPath(o output.Options, template string, asJSON bool) (output.Format, error) {
+// NewJSONPath returns a printer of what a JSONPath template finds in the report, as text or as a JSON list. It fails for a template
+// that is none.
+func NewJSONPath(o output.Options, template string, asJSON bool) (output.Format, error) {
 	path := jsonpath.New("out").AllowMissingKeys(true)
 	if err := path.Parse(template); err != nil {
 		return nil, fmt.Errorf("-o jsonpath: %w", err)

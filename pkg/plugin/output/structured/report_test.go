@@ -40,7 +40,7 @@ func TestValuesAreAsTheyAre(t *testing.T) {
 		want  string
 	}{
 		"jsonpath": {func(o output.Options) (output.Format, error) {
-			return structured.NewJSONPath(o, "{.changes[0].after.data.k}")
+			return structured.NewJSONPath(o, "{.changes[0].after.data.k}", false)
 		}, `\x1b[2J` + "\n" + command},
 		"go-template": {func(o output.Options) (output.Format, error) {
 			return structured.NewGoTemplate(o, "{{(index .changes 0).after.data.k}}")
@@ -67,7 +67,7 @@ func TestValuesAreAsTheyAre(t *testing.T) {
 
 func TestTemplatesRefused(t *testing.T) {
 	for what, begin := range map[string]func() error{
-		"a JSONPath that does not end":   func() error { _, err := structured.NewJSONPath(output.Options{}, "{.a"); return err },
+		"a JSONPath that does not end":   func() error { _, err := structured.NewJSONPath(output.Options{}, "{.a", false); return err },
 		"a template that does not end":   func() error { _, err := structured.NewGoTemplate(output.Options{}, "{{.a"); return err },
 		"columns without paths":          func() error { _, err := structured.NewCustomColumns(output.Options{}, "NAME"); return err },
 		"a column whose path is no path": func() error { _, err := structured.NewCustomColumns(output.Options{}, "NAME:.a["); return err },
@@ -102,7 +102,7 @@ func TestPatchesHoldTheFieldsOfTheChange(t *testing.T) {
 // The error of a template or a query says what failed, and nothing of the objects.
 func TestErrorsRepeatNoObject(t *testing.T) {
 	jsonPath := func(text string) func(output.Options) (output.Format, error) {
-		return func(o output.Options) (output.Format, error) { return structured.NewJSONPath(o, text) }
+		return func(o output.Options) (output.Format, error) { return structured.NewJSONPath(o, text, false) }
 	}
 	template := func(text string) func(output.Options) (output.Format, error) {
 		return func(o output.Options) (output.Format, error) { return structured.NewGoTemplate(o, text) }
