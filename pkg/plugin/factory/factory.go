@@ -5,7 +5,6 @@ package factory
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"log"
@@ -202,9 +201,6 @@ func (f *Factory) PreviewReports(ctx context.Context, report flags.Report, o out
 		options.Stored = store
 	}
 	reports, err := formats.OpenReports(report.Reports, options)
-	if err != nil && store != nil {
-		return nil, nil, errors.Join(err, store.Discard())
-	}
 	return reports, store, err
 }
 
