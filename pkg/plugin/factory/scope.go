@@ -222,9 +222,12 @@ const maxAsked = 1000
 // narrower says in which namespaces the user may list what was refused in all of them, as far as their names are known.
 func (f *Factory) narrower(ctx context.Context, w *engine.World, lacking []rbac.Need) string {
 	var refused []schema.GroupResource
-	for _, n := range lacking {
-		r := schema.GroupResource{Group: n.Group, Resource: n.Resource}
-		if n.Verb == "list" && n.Namespace == "" && f.namespaced(r) && !slices.Contains(refused, r) {
+	served, _ := f.Client.Served(ctx) // or else nothing could have been refused
+	for _, m := range served {
+		r := m.Resource.GroupResource()
+		if m.Scope.Name() == meta.RESTScopeNameNamespace && slices.ContainsFunc(lacking, func(n rbac.Need) bool {
+			return n.Verb == "list" && n.Namespace == "" && n.Group == r.Group && n.Resource == r.Resource
+		}) {
 			refused = append(refused, r)
 		}
 	}
@@ -242,16 +245,6 @@ func (f *Factory) narrower(ctx context.Context, w *engine.World, lacking []rbac.
 		return "hint: --namespaces a,b,c in place of -A reads nothing but the namespaces that you name\n"
 	}
 	return fmt.Sprintf("hint: you may list these objects in the following of the namespaces that are known: use --namespaces %s in place of -A\n", strings.Join(found, ","))
-}
-
-// namespaced reports whether the objects of a resource are in namespaces.
-func (f *Factory) namespaced(r schema.GroupResource) bool {
-	kind, err := f.Client.Mapper().KindFor(r.WithVersion(""))
-	if err != nil {
-		return false
-	}
-	mapping, err := f.Client.Mapper().RESTMapping(kind.GroupKind(), kind.Version)
-	return err == nil && mapping.Scope.Name() == meta.RESTScopeNameNamespace
 }
 
 // knownNamespaces returns those that the user may list, else those that the kubeconfig names for the cluster.
