@@ -49,7 +49,7 @@ func (t redirects) RoundTrip(r *http.Request) (*http.Response, error) {
 		closeBody(r)
 		return nil, refused
 	}
-	return t.next.RoundTrip(markChecked(r))
+	return t.next.RoundTrip(r.WithContext(context.WithValue(r.Context(), checked{}, true)))
 }
 
 // refusal says why a request is not sent; nil for one that is. http.Client says from which answer it comes.
@@ -151,7 +151,3 @@ func (g *guard) RoundTrip(r *http.Request) (*http.Response, error) {
 
 // checked is the key of the context of a request that came through Redirects.
 type checked struct{}
-
-func markChecked(r *http.Request) *http.Request {
-	return r.WithContext(context.WithValue(r.Context(), checked{}, true))
-}
