@@ -383,20 +383,12 @@ func middle(text string, most int) string {
 // table writes rows whose columns stand in line.
 func (p *page) table(rows [][]string) { p.WriteString(wording.Table(rows)) }
 
-// filled are the texts of a row, with another in the place of empty ones.
+// filled are the texts of a row, each escaped and on one line, with another in the place of empty ones.
 func filled(texts []string, empty string) []string {
 	for i := range texts {
-		texts[i] = cmp.Or(texts[i], empty)
+		texts[i] = cmp.Or(redact.EscapeLine(texts[i]), empty)
 	}
 	return texts
-}
-
-// cells are the texts of a row whose columns a tabwriter lines up.
-func cells(texts ...string) string {
-	for i, text := range texts {
-		texts[i] = redact.EscapeLine(text)
-	}
-	return strings.Join(texts, "\t")
 }
 
 // Color is what a terminal begins to write in a color with.

@@ -264,7 +264,7 @@ func (p *Table) row(c *engine.Change) error {
 		texts = append([]string{c.Subject.Cluster}, texts...)
 	}
 	p.printed = true
-	return p.rows.Add(cells(filled(texts, "<none>")...))
+	return p.rows.Add(filled(texts, "<none>")...)
 }
 
 func (p *Table) headers(clusters bool) error {
