@@ -73,10 +73,5 @@ func Listen(ctx context.Context, address string, r *Run, ready func() error) (*S
 // URL is where it serves the metrics.
 func (s *Server) URL() string { return "http://" + s.listener.Addr().String() + "/metrics" }
 
-// Close ends the server and its connections. A nil Server has none.
-func (s *Server) Close() error {
-	if s == nil {
-		return nil
-	}
-	return s.server.Close()
-}
+// Close ends the server and its connections.
+func (s *Server) Close() error { return s.server.Close() }
