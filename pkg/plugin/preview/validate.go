@@ -7,8 +7,6 @@ import (
 	"slices"
 	"strings"
 
-	"golang.org/x/sync/errgroup"
-
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/apply"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/apply/request"
@@ -43,26 +41,24 @@ func (v *validation) add(ctx context.Context, c *engine.Change) error {
 
 // flush has the changes tried that wait for others. With a cancelled context none is emitted.
 func (v *validation) flush(ctx context.Context) error {
-	pending, errs := v.pending, make([]error, len(v.pending))
+	pending := v.pending
 	v.pending = nil
-	var group errgroup.Group
-	group.SetLimit(v.run.options.Validator.Concurrency)
-	for i, c := range pending {
-		// apply-existing would send neither what admission denies nor a change of an object that something else manages.
-		if c.Changed() && !c.Denied() && c.Before != nil && len(impact.Managed(c.Before)) == 0 {
-			group.Go(func() error {
-				errs[i] = engine.Guard(func() error { return v.try(ctx, c) })
-				return nil
-			})
-		}
-	}
-	_ = group.Wait() // the errors are in errs
-	for i, c := range pending {
-		if err := v.pass(ctx, c, errs[i]); err != nil {
-			return err
-		}
-	}
-	return nil
+	var broken error
+	err := apply.ForEach(len(pending), v.run.options.Validator.Concurrency,
+		func(i int) (failed, _ error) {
+			// apply-existing would send neither what admission denies nor a change of an object that something else manages.
+			if c := pending[i]; c.Changed() && !c.Denied() && c.Before != nil && len(impact.Managed(c.Before)) == 0 {
+				failed = engine.Guard(func() error { return v.try(ctx, c) })
+			}
+			return failed, nil
+		},
+		func(i int, failed error) (enough bool) {
+			if broken == nil {
+				broken = v.pass(ctx, pending[i], failed)
+			}
+			return broken != nil
+		})
+	return cmp.Or(err, broken)
 }
 
 // pass hands over a change after its dry run. The error ends the run.
