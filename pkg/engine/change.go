@@ -81,6 +81,11 @@ func (c *Change) Denied() bool {
 	return slices.ContainsFunc(c.Steps, func(s Step) bool { return s.Outcome == Denied })
 }
 
+// Managed reports whether something else keeps the object as it is, so that it is left alone unless the user asks for it.
+func (c *Change) Managed() bool {
+	return slices.ContainsFunc(c.Impacts, func(i Impact) bool { return i.Code == ImpactManaged })
+}
+
 // Refused reports whether the server would refuse the change, as far as that is known.
 func (c *Change) Refused() bool {
 	return slices.ContainsFunc(c.Impacts, func(i Impact) bool { return i.Code.Refuses() })

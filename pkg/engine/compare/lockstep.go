@@ -29,12 +29,11 @@ func (c *Comparison) Run(ctx context.Context, src engine.Source, emit func(*Resu
 			page = &sharedPage{Page: page, targets: make([]sharedTarget, page.Len())}
 		}
 		for i, r := range runners {
-			r.page, r.err = page, err
-			if err := r.advance(func(change *engine.Change) { m.add(i, change) }); err != nil {
+			if err := r.feed(page, err, func(change *engine.Change) { m.add(i, change) }); err != nil {
 				return err
 			}
 		}
-		if err := m.flush(true); err != nil {
+		if err := m.flush(); err != nil {
 			return err
 		}
 	}
@@ -59,11 +58,11 @@ func (c *Comparison) finish(runners []*runner, m *merger) error {
 				left++
 			}
 		}
-		if err := m.flush(false); err != nil {
+		if err := m.flushComplete(); err != nil {
 			return err
 		}
 	}
-	return m.flush(true)
+	return m.flush()
 }
 
 // runner is the run of a lane, which is suspended where it wants another page of the source or has a result.
@@ -130,7 +129,13 @@ func (r *runner) next() (*engine.Change, error) {
 	}
 }
 
-// advance resumes a run until it wants a page, and takes what comes of the one before.
+// feed gives a run a page, and takes what comes of it.
+func (r *runner) feed(page engine.Page, err error, take func(*engine.Change)) error {
+	r.page, r.err = page, err
+	return r.advance(take)
+}
+
+// advance resumes a run until it wants a page.
 func (r *runner) advance(take func(*engine.Change)) error {
 	for {
 		e, ok := r.pull()
@@ -185,11 +190,18 @@ func (m *merger) add(lane int, c *engine.Change) {
 	m.held[key][lane] = c
 }
 
-// flush emits what is held: all, or what all lanes have reported.
-func (m *merger) flush(all bool) error {
+// flush emits all that is held.
+func (m *merger) flush() error { return m.flushWhere(func([]*engine.Change) bool { return true }) }
+
+// flushComplete emits what all lanes have reported.
+func (m *merger) flushComplete() error {
+	return m.flushWhere(func(changes []*engine.Change) bool { return !slices.Contains(changes, nil) })
+}
+
+func (m *merger) flushWhere(ready func([]*engine.Change) bool) error {
 	var waiting []engine.ObjectKey
 	for _, key := range m.order {
-		if !all && slices.Contains(m.held[key], nil) {
+		if !ready(m.held[key]) {
 			waiting = append(waiting, key)
 			continue
 		}

@@ -42,7 +42,7 @@ func TestReviewOfWrittenObjects(t *testing.T) {
 	if reviewed.Load() != 2 { // not b, which is as it should be
 		t.Errorf("%d objects reviewed", reviewed.Load())
 	}
-	if d := cmp.Diff(evaluation.Restarts{Workloads: 2, Pods: 4}, s.Restarts); d != "" || s.Warnings != 4 {
+	if d := cmp.Diff(evaluation.Restarts{ManagedWorkloads: 2, ManagedPods: 4}, s.Restarts); d != "" || s.Warnings != 4 {
 		t.Errorf("%d warnings; restarts (-want +got):\n%s", s.Warnings, d)
 	}
 }

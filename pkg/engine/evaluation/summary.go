@@ -79,7 +79,7 @@ func (s *Summary) Add(c *engine.Change) {
 	s.Fields += len(counted) + len(records)
 	s.Records += len(records)
 	s.Warnings += len(c.Impacts)
-	s.Restarts.add(c.Impacts)
+	s.Restarts.add(c)
 	if c.Changed() {
 		s.Changed++
 	}
@@ -172,6 +172,8 @@ func (s *Summary) Join(other *Summary) {
 	s.Warnings += other.Warnings
 	s.Restarts.Workloads += other.Restarts.Workloads
 	s.Restarts.Pods += other.Restarts.Pods
+	s.ManagedWorkloads += other.ManagedWorkloads
+	s.ManagedPods += other.ManagedPods
 	if s.Overlay == nil {
 		s.Overlay = other.Overlay
 	}
@@ -260,17 +262,23 @@ func (s *Summary) place(r engine.RuleRef) int {
 	return i
 }
 
-// Restarts counts what a run would restart.
+// Restarts counts what a run would restart, and apart what it would if it also wrote what something else manages.
 type Restarts struct {
-	Workloads int `json:"restartedWorkloads,omitempty"`
-	Pods      int `json:"restartedPods,omitempty"`
+	Workloads        int `json:"restartedWorkloads,omitempty"`
+	Pods             int `json:"restartedPods,omitempty"`
+	ManagedWorkloads int `json:"restartedManagedWorkloads,omitempty"`
+	ManagedPods      int `json:"restartedManagedPods,omitempty"`
 }
 
-func (r *Restarts) add(impacts []engine.Impact) {
-	for i := range impacts {
-		if impacts[i].Pods > 0 {
-			r.Workloads++
-			r.Pods += impacts[i].Pods
+func (r *Restarts) add(c *engine.Change) {
+	workloads, pods := &r.Workloads, &r.Pods
+	if c.Managed() {
+		workloads, pods = &r.ManagedWorkloads, &r.ManagedPods
+	}
+	for i := range c.Impacts {
+		if n := c.Impacts[i].Pods; n > 0 && !c.Denied() {
+			*workloads++
+			*pods += n
 		}
 	}
 }

@@ -130,7 +130,7 @@ func (a *HintCollector) Add(c *engine.Change) {
 		a.created++
 	case c.Refused():
 		a.refused++
-	case slices.ContainsFunc(c.Impacts, func(i engine.Impact) bool { return i.Code == engine.ImpactManaged }):
+	case c.Managed():
 		a.managed++
 	default:
 		a.ready++

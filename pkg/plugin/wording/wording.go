@@ -64,30 +64,30 @@ func Counts(s evaluation.Summary) string {
 	if s.Objects == 0 {
 		b.WriteString("No objects evaluated.")
 	} else {
-		fmt.Fprintf(&b, "%s evaluated: %d would change", Plural(s.Objects, "object"), s.Changed)
+		fmt.Fprintf(&b, "%s evaluated: %s would change", PluralNumber(s.Objects, "object"), Number(s.Changed))
 		if s.Changed > 0 {
-			fmt.Fprintf(&b, " (%s)", Plural(s.Fields-s.Records, "field")+records(s.Records))
+			fmt.Fprintf(&b, " (%s)", PluralNumber(s.Fields-s.Records, "field")+records(s.Records))
 		}
-		fmt.Fprintf(&b, ", %d would not.", s.Objects-s.Changed)
+		fmt.Fprintf(&b, ", %s would not.", Number(s.Objects-s.Changed))
 	}
 	if s.Created > 0 {
-		fmt.Fprintf(&b, " As if created, %s would be different.", Plural(s.Created, "object"))
+		fmt.Fprintf(&b, " As if created, %s would be different.", PluralNumber(s.Created, "object"))
 	}
 	b.WriteString(canary(s.Canary))
 	var rest []string
 	if s.Refused > 0 {
-		rest = append(rest, Plural(s.Refused, "object")+" would be refused by the server")
+		rest = append(rest, PluralNumber(s.Refused, "object")+" would be refused by the server")
 	}
 	if s.Incomplete > 0 {
-		rest = append(rest, Plural(s.Incomplete, "object")+" incomplete")
+		rest = append(rest, PluralNumber(s.Incomplete, "object")+" incomplete")
 	}
 	for _, o := range []engine.Outcome{engine.Skipped, engine.Denied, engine.Failed, engine.Unsupported} {
 		if n := s.Outcomes(o); n > 0 {
-			rest = append(rest, fmt.Sprintf("%s %s", Plural(n, "rule result"), o))
+			rest = append(rest, fmt.Sprintf("%s %s", PluralNumber(n, "rule result"), o))
 		}
 	}
 	if s.Warnings > 0 {
-		rest = append(rest, Plural(s.Warnings, "warning"))
+		rest = append(rest, PluralNumber(s.Warnings, "warning"))
 	}
 	if len(rest) > 0 {
 		b.WriteString(" " + strings.Join(rest, ", ") + ".")
@@ -108,7 +108,7 @@ func records(n int) string {
 	case 1:
 		return " and 1 annotation"
 	}
-	return fmt.Sprintf(" and %d annotations", n)
+	return " and " + Number(n) + " annotations"
 }
 
 // canary says how a run was kept to some of the objects.
@@ -125,10 +125,17 @@ func canary(c *evaluation.Canary) string {
 
 // Restarts returns a sentence on what a run would restart, and "" where that is nothing.
 func Restarts(r evaluation.Restarts) string {
-	if r.Pods == 0 {
+	var parts []string
+	if r.Pods > 0 {
+		parts = append(parts, fmt.Sprintf("%s of %s would restart", PluralNumber(r.Pods, "Pod"), PluralNumber(r.Workloads, "workload")))
+	}
+	if r.ManagedPods > 0 {
+		parts = append(parts, fmt.Sprintf("%s of %s would restart with --include-managed", PluralNumber(r.ManagedPods, "Pod"), PluralNumber(r.ManagedWorkloads, "workload")))
+	}
+	if len(parts) == 0 {
 		return ""
 	}
-	return fmt.Sprintf("%s of %s would restart.", Plural(r.Pods, "Pod"), Plural(r.Workloads, "workload"))
+	return strings.Join(parts, "; ") + "."
 }
 
 // Brief returns the text of an error without what is particular to one object, if the

@@ -59,6 +59,10 @@ func TestRestarts(t *testing.T) {
 	if got := wording.Restarts(evaluation.Restarts{Workloads: 1, Pods: 3}); got != "3 Pods of 1 workload would restart." {
 		t.Errorf("got %q", got)
 	}
+	managed := evaluation.Restarts{Workloads: 2, Pods: 5, ManagedWorkloads: 1, ManagedPods: 1}
+	if got := wording.Restarts(managed); got != "5 Pods of 2 workloads would restart; 1 Pod of 1 workload would restart with --include-managed." {
+		t.Errorf("got %q", got)
+	}
 	if got := wording.Restarts(evaluation.Restarts{}); got != "" {
 		t.Errorf("got %q", got)
 	}
