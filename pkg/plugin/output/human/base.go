@@ -32,6 +32,7 @@ type base struct {
 	overview *overview           // nil where each change is shown, however many there are
 	// What the summary at the end says in addition to numbers.
 	skipped, warned, broken Counter
+	often                   Counter // fields that change, with their rules
 	running                 running
 	remarked                int              // objects with a warning, or on which a rule failed
 	nameless                engine.ObjectKey // the object whose name is left out of texts, if any
@@ -78,9 +79,7 @@ func (h *base) begin(c *engine.Change) {
 	if !c.AsCreated {
 		h.running.add(c)
 	}
-	if h.overview != nil {
-		h.overview.add(c)
-	}
+	h.countFields(c)
 }
 
 // show prints an object, or keeps it to print it with those that are like it. The words are equal for objects that are shown as one.

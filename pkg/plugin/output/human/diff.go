@@ -132,6 +132,9 @@ func (h *base) markdownSummary(b *page, s evaluation.Summary) {
 		b.WriteString("\n" + text + "\n")
 	}
 	h.table(b, s)
+	if s.Changed > fewObjects {
+		h.frequent(b)
+	}
 	for _, list := range h.lists() {
 		h.list(b, list.title, list.tally)
 	}

@@ -50,7 +50,7 @@ func (h *base) summary(b *page, s evaluation.Summary) {
 	h.table(b, s)
 	crowded := h.overview.takesOver()
 	if crowded {
-		h.overview.write(b)
+		h.frequent(b)
 	}
 	for _, list := range h.lists() {
 		h.list(b, list.title, list.tally)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
@@ -102,10 +103,8 @@ const (
 	lineListed     = 87 // bytes of a reason, behind its count and before "..."
 )
 
-// overview counts changes by field and rule. It takes the place of the changes when there are more
-// different ones than a screen shows.
+// overview takes the place of the changes when there are more different ones than a screen shows.
 type overview struct {
-	counts  Counter
 	crowded bool
 	failed  int // different failures that are listed
 }
@@ -147,8 +146,11 @@ func (v *overview) remark(m *engine.Impact, kind string) string {
 	return string(m.Code) + ": " + m.Alike()
 }
 
-// add counts the fields of an object, each with its rule; those of several elements of a list once.
-func (v *overview) add(c *engine.Change) {
+// countFields counts the fields of an object, each with its rule; those of several elements of a list once.
+func (h *base) countFields(c *engine.Change) {
+	if h.overview == nil && !h.markdown {
+		return
+	}
 	seen := map[string]bool{}
 	for _, f := range c.Fields {
 		if f.Records() {
@@ -157,7 +159,7 @@ func (v *overview) add(c *engine.Change) {
 		text := fieldMarker(f.Kind) + " " + engine.PathPattern(f.Path) + "\t" + f.Rule.String()
 		if !seen[text] {
 			seen[text] = true
-			v.counts.Add(text)
+			h.often.Add(text)
 		}
 	}
 }
@@ -173,17 +175,29 @@ func (v *overview) leavesOut(marker string) bool {
 	return marker != failure || v.failed > failuresListed
 }
 
-// write lists the most frequent changes.
-func (v *overview) write(b *page) {
-	top, _ := v.counts.Top(changesListed)
+// frequent lists the most frequent changes.
+func (h *base) frequent(b *page) {
+	top, _ := h.often.Top(changesListed)
 	if len(top) == 0 {
 		return
+	}
+	if h.markdown {
+		b.WriteString("\n")
 	}
 	b.WriteString("Most frequent changes:\n")
 	var rows [][]string
 	for _, c := range top {
 		field, rule, _ := strings.Cut(c.Text, "\t")
+		if h.markdown {
+			rows = append(rows, []string{cell(field), cell(rule), strconv.Itoa(c.N)})
+			continue
+		}
 		rows = append(rows, []string{fmt.Sprintf("%8d  %s", c.N, middle(field, cellPath)), middle(rule, cellRule)})
+	}
+	if h.markdown {
+		b.WriteString("\n")
+		markdownTable(b, 2, append([][]string{{"FIELD", "RULE", "OBJECTS"}}, rows...)) //nolint:mnd // the field and the rule
+		return
 	}
 	b.table(rows)
 	b.WriteString("\n")
