@@ -130,7 +130,7 @@ func TestInABrowserHostileTextsDoNothing(t *testing.T) {
 	tag := regexp.MustCompile(`<[a-zA-Z][^\s>]*`)
 	known := tag.FindAllString(opened(t, pageOf(t, options, ordinary, errors.New(markup))), -1)
 	got := opened(t, pageOf(t, options, harmful(), errors.New(markup)))
-	if !strings.Contains(got, "<title>Mutation preview: ") || !strings.Contains(got, `id="count"`) {
+	if !strings.Contains(got, "<title>Mutation preview on ") || !strings.Contains(got, `id="count"`) {
 		t.Errorf("no page, or another title: %.500s", got)
 	}
 	for _, name := range tag.FindAllString(got, -1) {

@@ -2,7 +2,10 @@ package html
 
 import (
 	"cmp"
+	"encoding/json"
 	"fmt"
+	"maps"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -33,16 +36,15 @@ func levelOf(c *engine.Change) level {
 	return plain
 }
 
-// change is what happens to an object, and to all those that change alike. Its texts
-// are masked and escaped.
+// change is what happens to the objects of a shape, with the first of them as the example. Its strings are masked and escaped.
 type change struct {
-	ID    int    `json:"id"`
-	Level level  `json:"level"`
-	Kind  string `json:"kind"` // "apps/Deployment"
-	// Verb says what happens in a word: "change", "create", "none".
-	Verb   string `json:"verb"`
+	ID     int    `json:"id"`
+	Level  level  `json:"level"`
+	Kind   string `json:"kind"`          // "apps/Deployment"
+	New    bool   `json:"new,omitempty"` // the object is not there yet
 	Fields int    `json:"fields"`
 	Brief  string `json:"brief,omitempty"` // what does what, on a line
+	Tags   []tag  `json:"tags,omitempty"`
 	Rules  []rule `json:"rules"`
 	// Warnings are about the first object, Alike about all of them.
 	Warnings []warning `json:"warnings,omitempty"`
@@ -58,20 +60,84 @@ type change struct {
 	count, pods int
 	first       []member
 	namespaces  map[string]bool
+	varieties   varieties
+}
+
+// field is a field of the example, and how many values the objects have of it, if several.
+type field struct {
+	report.Field
+	Values int `json:"values,omitempty"`
+}
+
+var listElement = regexp.MustCompile(`\[[^"\]][^\]]*\]`)
+
+// pattern replaces the elements of lists in paths, so that the same fields of several elements are equal.
+func pattern(text string) string { return listElement.ReplaceAllString(text, "[*]") }
+
+// shape is equal for objects of a kind in which the same rules change the same fields, whatever the values.
+func (c *change) shape() (string, error) {
+	like := change{Level: c.Level, Kind: c.Kind, New: c.New, Alike: c.Alike}
+	for _, r := range c.Rules {
+		fields := r.Fields
+		r.Fields = nil
+		for _, f := range fields {
+			f.Path, f.From, f.To = pattern(f.Path), "", ""
+			if !slices.Contains(r.Fields, f) {
+				r.Fields = append(r.Fields, f)
+			}
+		}
+		like.Rules = append(like.Rules, r)
+	}
+	text, err := json.Marshal([]any{like, c.Verdict, c.Variant, c.Manifest})
+	return string(text), err
+}
+
+// variety counts what one rule does to a field: on how many objects, and with how many values.
+type variety struct {
+	Objects int
+	Rule    string
+	Field   report.Field // of the first object
+	Values  map[string]bool
+}
+
+// varieties are known by rule, kind of change and pattern of the path.
+type varieties map[[3]string]*variety
+
+func (v varieties) of(r *rule, f *field) *variety {
+	key := [3]string{r.Name, string(f.Kind), pattern(f.Path)}
+	if v[key] == nil {
+		v[key] = &variety{Rule: r.Name, Field: f.Field, Values: map[string]bool{}}
+	}
+	return v[key]
+}
+
+// add counts the fields of an object.
+func (v varieties) add(rules []rule) {
+	seen := map[*variety]bool{}
+	for i := range rules {
+		for j := range rules[i].Fields {
+			f := &rules[i].Fields[j]
+			at := v.of(&rules[i], f)
+			if at.Values[f.From+" "+f.To] = true; !seen[at] {
+				seen[at] = true
+				at.Objects++
+			}
+		}
+	}
 }
 
 // rule is what one rule does.
 type rule struct {
-	Name     string         `json:"name"`
-	Policy   string         `json:"policy"`
-	Origin   string         `json:"origin,omitempty"`
-	Outcome  string         `json:"outcome"`
-	Broken   bool           `json:"broken,omitempty"`
-	Fields   []report.Field `json:"fields,omitempty"`
-	More     int            `json:"more,omitempty"` // fields beyond these
-	Reasons  []string       `json:"reasons,omitempty"`
-	Notes    []string       `json:"notes,omitempty"`
-	Warnings []string       `json:"warnings,omitempty"`
+	Name     string   `json:"name"`
+	Policy   string   `json:"policy"`
+	Origin   string   `json:"origin,omitempty"`
+	Outcome  string   `json:"outcome"`
+	Broken   bool     `json:"broken,omitempty"`
+	Fields   []field  `json:"fields,omitempty"`
+	More     int      `json:"more,omitempty"` // fields beyond these
+	Reasons  []string `json:"reasons,omitempty"`
+	Notes    []string `json:"notes,omitempty"`
+	Warnings []string `json:"warnings,omitempty"`
 }
 
 type warning struct {
@@ -81,17 +147,23 @@ type warning struct {
 
 // member is an object of a change.
 type member struct {
-	Namespace, Name string // on one cluster of several, the namespace stands behind its name
-	Pods            int    // that would restart
+	Namespace, Name string   // on one cluster of several, the namespace stands behind its name
+	Pods            int      // that would restart, unless the object is left alone
+	Own             []string // where it was read, if a rule failed on it, and fields that are not those of the example
 }
 
-func memberOf(c *engine.Change) member {
+func memberOf(c *engine.Change, failed bool) member {
 	m := member{Namespace: line(c.Subject.Namespace, nameLength), Name: line(c.Subject.Name, nameLength)}
 	if c.Subject.Cluster != "" {
 		m.Namespace = line(c.Subject.Cluster+"/"+c.Subject.Namespace, nameLength)
 	}
 	for i := range c.Impacts {
-		m.Pods += c.Impacts[i].Pods
+		if !c.Managed() {
+			m.Pods += c.Impacts[i].Pods
+		}
+	}
+	if failed && c.Target.Origin != "" {
+		m.Own = append(m.Own, "read at "+line(c.Target.Origin, nameLength))
 	}
 	return m
 }
@@ -101,28 +173,34 @@ func (p *Printer) describe(c *engine.Change, findings []report.Finding) *change 
 	counted, _ := engine.SplitRecords(c.Fields)
 	out := &change{
 		Level: levelOf(c), Kind: line(wording.Kind(c.Subject), nameLength),
-		Verb: verb(c), Fields: len(counted), Rules: []rule{}, namespaces: map[string]bool{},
+		New: c.Changed() && c.Before == nil, Fields: len(counted), Rules: []rule{}, namespaces: map[string]bool{}, varieties: varieties{},
 	}
 	for i := range findings {
 		if f := &findings[i]; p.options.Explain || worthALine(f) {
 			out.Rules = append(out.Rules, ruleOf(f, c.Subject))
 		}
 	}
-	out.Brief = whatByWhom(out.Rules)
-	for _, impact := range c.Impacts {
-		out.Warnings = append(out.Warnings, p.warning(impact.Code, impact.Text, impact.Advice))
-		if impact.Pods == 0 { // else they are added up
-			out.Alike = append(out.Alike, p.warning(impact.Code, impact.Alike(), impact.Advice))
+	for i := range c.Impacts {
+		impact := &c.Impacts[i]
+		text := impact.Text
+		if impact.Advice != "" {
+			text += "; " + impact.Advice
+		}
+		out.Warnings = append(out.Warnings, warningOf(impact, text))
+		if impact.Pods == 0 || c.Managed() { // else they are added up
+			out.Alike = append(out.Alike, warningOf(impact, alike(cmp.Or(impact.Brief, text), c.Subject)))
 		}
 	}
 	return out
 }
 
-func (p *Printer) warning(code engine.ImpactCode, text, advice string) warning {
-	if advice != "" {
-		text += "; " + advice
-	}
-	return warning{Code: line(string(code), nameLength), Text: line(text, textLength)}
+// alike is what a warning of an object says of all whose changes have its shape.
+func alike(text string, subject engine.ObjectKey) string {
+	return pattern(wording.WithoutName(text, subject))
+}
+
+func warningOf(impact *engine.Impact, text string) warning {
+	return warning{Code: line(string(impact.Code), nameLength), Text: line(text, textLength)}
 }
 
 // worthALine reports whether a rule is shown when not everything is explained.
@@ -137,9 +215,9 @@ func ruleOf(f *report.Finding, subject engine.ObjectKey) rule {
 		Outcome: f.Outcome, Broken: f.Verdict == report.Error, More: f.Changed - len(f.Fields),
 		Reasons: cutAll(f.Reasons, subject), Notes: cutAll(f.Notes, subject), Warnings: cutAll(f.Warnings, subject),
 	}
-	for _, field := range f.Fields {
-		field.Path = report.Cut(field.Path, textLength)
-		out.Fields = append(out.Fields, field)
+	for _, of := range f.Fields {
+		of.Path = report.Cut(of.Path, textLength)
+		out.Fields = append(out.Fields, field{Field: of})
 	}
 	return out
 }
@@ -147,7 +225,7 @@ func ruleOf(f *report.Finding, subject engine.ObjectKey) rule {
 // briefRules bounds the line that says what does what.
 const briefRules = 2
 
-// whatByWhom is "kyverno team-labels/add: metadata.labels.team and 2 more".
+// whatByWhom is `kyverno team-labels/add: + metadata.labels.team: "blue" and 2 more fields`.
 func whatByWhom(rules []rule) string {
 	var parts []string
 	for _, r := range rules {
@@ -158,14 +236,17 @@ func whatByWhom(rules []rule) string {
 			parts = append(parts, "...")
 			break
 		}
-		text := report.Cut(r.Name, briefLength)
-		switch {
-		case r.Broken:
-			text += ": " + r.Outcome
-		case len(r.Fields)+r.More > 1:
-			text += fmt.Sprintf(": %s and %d more", report.Cut(r.Fields[0].Path, briefLength), len(r.Fields)+r.More-1)
-		default:
-			text += ": " + report.Cut(r.Fields[0].Path, briefLength)
+		text := report.Cut(r.Name, briefLength) + ": "
+		if r.Broken {
+			parts = append(parts, text+r.Outcome)
+			continue
+		}
+		text += engine.Shorten(r.Fields[0].String(), briefLength)
+		if n := r.Fields[0].Values; n > 0 {
+			text += " and " + wording.PluralNumber(n-1, "other value")
+		}
+		if more := len(r.Fields) + r.More - 1; more > 0 {
+			text += " and " + wording.PluralNumber(more, "more field")
 		}
 		parts = append(parts, text)
 	}
@@ -177,23 +258,38 @@ func policyName(r engine.RuleRef) string {
 	return line(wording.Policy(r), nameLength)
 }
 
-func verb(c *engine.Change) string {
-	switch {
-	case !c.Changed():
-		return "none"
-	case c.Before == nil:
-		return "create"
-	}
-	return "change"
-}
-
-// join adds an object, for the page without scripts.
-func (c *change) join(m member) {
+// join adds an object, with what the rules do to it.
+func (c *change) join(m member, rules []rule) member {
 	c.count++
 	c.pods += m.Pods
 	c.namespaces[m.Namespace] = true
+	c.varieties.add(rules)
+	for _, r := range rules {
+		for _, f := range r.Fields {
+			if !slices.ContainsFunc(c.Rules, func(of rule) bool { return slices.Contains(of.Fields, f) }) {
+				m.Own = append(m.Own, f.String())
+			}
+		}
+	}
 	if len(c.first) < membersListed {
 		c.first = append(c.first, m)
+	}
+	return m
+}
+
+// finish says what is known when all objects have joined.
+func (c *change) finish() {
+	for i := range c.Rules {
+		r := &c.Rules[i]
+		for j := range r.Fields {
+			if n := len(c.varieties.of(r, &r.Fields[j]).Values); n > 1 && c.count > 1 {
+				r.Fields[j].Values = n
+			}
+		}
+	}
+	c.Tags = tags(c)
+	if c.Verdict == "" {
+		c.Brief = whatByWhom(c.Rules)
 	}
 }
 
@@ -236,7 +332,8 @@ func cutLines(s string, length int) string {
 // overview counts objects for the charts.
 type overview struct {
 	policies, namespaces counts
-	skipped              human.Counter
+	skipped, owners      human.Counter
+	fields               varieties
 }
 
 // counts are those of a chart, by name.
@@ -247,14 +344,7 @@ type bar struct {
 	Name    string // by which the script filters
 	Changed int    // objects that would change
 	Broken  int    // objects of which not everything is known, or that would be refused
-	Width   int    // of Changed, out of 100
-	Begin   int    // of Broken, which lies over Changed where objects are both
-	Hollow  int    // of Broken
-	both    int
 }
-
-// objects counts those of the bar, each once.
-func (b *bar) objects() int { return b.Changed + b.Broken - b.both }
 
 func (c counts) of(name string) *bar {
 	if c[name] == nil {
@@ -272,8 +362,13 @@ func (o *overview) add(c *engine.Change, findings []report.Finding) {
 			o.skipped.Add(wording.Brief(s.Err))
 		}
 	}
+	for i := range c.Impacts {
+		if impact := &c.Impacts[i]; impact.Owner != "" {
+			o.owners.Add(line(string(impact.Code)+": "+alike(impact.Alike(), c.Subject), textLength))
+		}
+	}
 	if c.Changed() || c.Incomplete() {
-		o.namespaces.add(cmp.Or(memberOf(c).Namespace, clusterScoped), c.Changed(), c.Incomplete())
+		o.namespaces.add(cmp.Or(memberOf(c, false).Namespace, clusterScoped), c.Changed(), c.Incomplete())
 	}
 	type outcome struct{ changed, broken bool }
 	policies := map[string]outcome{}
@@ -295,9 +390,15 @@ func (c counts) add(name string, changed, broken bool) {
 	if broken {
 		at.Broken++
 	}
-	if changed && broken {
-		at.both++
-	}
+}
+
+// frequent are the changes of fields that most objects have.
+func (o *overview) frequent() []*variety {
+	all := slices.Collect(maps.Values(o.fields))
+	slices.SortFunc(all, func(a, b *variety) int {
+		return cmp.Or(cmp.Compare(b.Objects, a.Objects), cmp.Compare(a.Rule, b.Rule), cmp.Compare(a.Field.Path, b.Field.Path), cmp.Compare(a.Field.Kind, b.Field.Kind))
+	})
+	return all[:min(len(all), barsShown)]
 }
 
 // barsShown bounds a chart; the filters know all names.
@@ -307,40 +408,25 @@ const barsShown = 12
 type chart struct {
 	Title, Head, Filter string
 	Bars                []*bar
+	Most                int  // objects of a bar
 	Broken              bool // there is a bar with a hollow part
-	Rest                int  // names that are left out
 	All                 []string
 }
 
 // chartOf draws those with most objects first.
 func (c counts) chartOf(title, head, filter string) chart {
-	out := chart{Title: title, Head: head, Filter: filter}
+	out := chart{Title: title, Head: head, Filter: filter, Most: 1}
 	for _, b := range c {
 		out.Bars = append(out.Bars, b)
 		out.All = append(out.All, b.Name)
 	}
 	slices.Sort(out.All)
 	slices.SortFunc(out.Bars, func(a, b *bar) int {
-		return cmp.Or(cmp.Compare(b.objects(), a.objects()), cmp.Compare(a.Name, b.Name))
+		return cmp.Or(cmp.Compare(b.Changed+b.Broken, a.Changed+a.Broken), cmp.Compare(a.Name, b.Name))
 	})
-	if rest := len(out.Bars) - barsShown; rest > 0 {
-		out.Bars, out.Rest = out.Bars[:barsShown], rest
-	}
-	most := 1
+	out.Bars = out.Bars[:min(len(out.Bars), barsShown)]
 	for _, b := range out.Bars {
-		most = max(most, b.objects())
-	}
-	for _, b := range out.Bars {
-		b.Width, b.Begin, b.Hollow = share(b.Changed, most), share(b.Changed-b.both, most), share(b.Broken, most)
-		out.Broken = out.Broken || b.Broken > 0
+		out.Most, out.Broken = max(out.Most, b.Changed, b.Broken), out.Broken || b.Broken > 0
 	}
 	return out
-}
-
-// share is n out of most as a percentage that is not 0 where n is not.
-func share(n, most int) int {
-	if n == 0 {
-		return 0
-	}
-	return max(1, n*100/most)
 }

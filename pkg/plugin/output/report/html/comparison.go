@@ -1,13 +1,11 @@
 package html
 
 import (
-	"encoding/json"
 	"strings"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/compare"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/human"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/objectdiff"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/report"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
@@ -29,6 +27,7 @@ func (p *Printer) compared(e output.Compared) error {
 		return nil
 	}
 	d := difference(e)
+	m := memberOf(e.Difference, d.Level == failed)
 	if e.Variant != nil {
 		manifest, err := objectdiff.Manifests(e.Variant.Objects())
 		if err != nil {
@@ -39,13 +38,12 @@ func (p *Printer) compared(e output.Compared) error {
 			d.Manifest += redact.EscapeLine(strings.TrimSuffix(text, "\n")) + "\n"
 		}
 	}
-	words, err := json.Marshal([]any{d.Rules, d.Verdict, d.Variant, d.Manifest})
+	shape, err := d.shape()
 	if err != nil {
 		return err
 	}
-	likeness := human.Likeness(e.Difference, words)
-	if known := p.known[likeness]; known != nil {
-		known.join(memberOf(e.Difference))
+	if known := p.known[shape]; known != nil {
+		known.join(m, d.Rules)
 		return nil
 	}
 	at := section{e.Variant != nil, e.Verdict}
@@ -60,8 +58,8 @@ func (p *Printer) compared(e output.Compared) error {
 		}
 		d.diff = cutLines(diffText(text), staticDiff)
 	}
-	d.join(memberOf(e.Difference))
-	p.known[likeness] = d
+	d.join(m, d.Rules)
+	p.known[shape] = d
 	p.differences[at] = append(p.differences[at], d)
 	return nil
 }
@@ -69,7 +67,8 @@ func (p *Printer) compared(e output.Compared) error {
 // difference says what the sides do not make alike, but for the diff.
 func difference(e output.Compared) *change {
 	out := &change{
-		Level: warned, Kind: line(wording.Kind(e.Subject), nameLength), Fields: len(e.Fields), Verdict: wording.Verdict(e.Result), namespaces: map[string]bool{},
+		Level: warned, Kind: line(wording.Kind(e.Subject), nameLength), Fields: len(e.Fields), Verdict: wording.Verdict(e.Result),
+		namespaces: map[string]bool{}, varieties: varieties{},
 	}
 	if e.Verdict == compare.NotComparable {
 		out.Level = failed
@@ -94,9 +93,9 @@ func ruledFields(e output.Compared) []rule {
 			out[at].More++
 			continue
 		}
-		field := report.FieldOf(&f.FieldChange)
-		field.Path = report.Cut(field.Path, textLength)
-		out[at].Fields = append(out[at].Fields, field)
+		of := report.FieldOf(&f.FieldChange)
+		of.Path = report.Cut(of.Path, textLength)
+		out[at].Fields = append(out[at].Fields, field{Field: of})
 	}
 	return out
 }
@@ -118,9 +117,6 @@ func troubles(e output.Compared) []rule {
 			}
 			if s.Err != nil {
 				r.Reasons = []string{line(wording.WithoutName(s.Err.Error(), e.Subject), textLength)}
-			}
-			if origin := e.Target.Origin; origin != "" {
-				r.Notes = []string{line("The object was read at "+origin+".", textLength)}
 			}
 			out = append(out, r)
 		}
@@ -156,6 +152,7 @@ func (p *Printer) writeComparison() error {
 	for _, variant := range []bool{false, true} {
 		for _, verdict := range compare.Verdicts() {
 			for _, d := range p.differences[section{variant, verdict}] {
+				d.finish()
 				out.Differences = append(out.Differences, rowOf(d))
 			}
 		}

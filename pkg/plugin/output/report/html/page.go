@@ -1,8 +1,8 @@
 // Package html writes a run as one HTML file for a change review, and a comparison as one without a script.
 //
 // The file needs no network and no server, and its content policy lets nothing run
-// but the one script that is part of this package. Objects that change alike are
-// one change. All changes are in the file as compressed data, from which the script
+// but the one script that is part of this package. Objects in which the same rules change
+// the same fields are one change, with an example. All changes are in the file as compressed data, from which the script
 // builds the rows that are looked at; the first of them are there as HTML, too, so
 // that the page can be read without scripts.
 //
@@ -12,6 +12,7 @@ package html
 
 import (
 	"bytes"
+	"cmp"
 	"compress/gzip"
 	"crypto/sha256"
 	_ "embed" // the parts of the page
@@ -21,9 +22,7 @@ import (
 	"fmt"
 	"html/template"
 	"io"
-	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
@@ -59,7 +58,9 @@ type page struct {
 
 	Sentence, Restarts    string
 	Tiles                 []tile
+	Owners                []wording.Count
 	Charts                []chart
+	Frequent              []*variety
 	Outcomes              []engine.Outcome // of the table of rules
 	Rules                 []evaluation.RuleSummary
 	RulesRest             int // that matched no object
@@ -81,14 +82,16 @@ type tile struct {
 type row struct {
 	*change
 	Title, Where string
-	Tags         []tag
 	Warnings     []warning
 	Lines        []diffLine
-	Objects      []string
+	Objects      []member
 	ObjectsRest  int
 }
 
-type tag struct{ Class, Text string }
+type tag struct {
+	Class string `json:"class"`
+	Text  string `json:"text"`
+}
 
 type diffLine struct{ Class, Text string }
 
@@ -97,7 +100,7 @@ type diffLine struct{ Class, Text string }
 const (
 	skippedListed = 5
 	membersListed = 20
-	staticDiff    = 8 << 10
+	staticDiff    = 4 << 10
 )
 
 func (p *Printer) write(s evaluation.Summary) error {
@@ -132,7 +135,7 @@ func contentPolicy(script string) template.HTML {
 func (p *Printer) page(s *evaluation.Summary) *page {
 	out := &page{
 		frame: p.frame, Script: template.JS(script), // a part of this package
-		Sentence: groupedIn(wording.Counts(*s)), Restarts: groupedIn(wording.Restarts(s.Restarts)),
+		Sentence: wording.Counts(*s), Restarts: wording.Restarts(s.Restarts),
 		Tiles: tiles(s), Outcomes: human.Outcomes(*s), Rules: s.Rules, Distinct: len(p.changes),
 	}
 	if !p.options.Explain {
@@ -146,6 +149,10 @@ func (p *Printer) page(s *evaluation.Summary) *page {
 	out.Charts = []chart{
 		p.overview.policies.chartOf("By policy", "Policy", "policy"),
 		p.overview.namespaces.chartOf("By namespace", "Namespace", "namespace"),
+	}
+	out.Owners, _ = p.overview.owners.Top(skippedListed)
+	if len(p.changes) > 1 {
+		out.Frequent = p.overview.frequent()
 	}
 	out.Skipped, out.SkippedRest = p.overview.skipped.Top(skippedListed)
 	out.CommandTitle, out.Command = p.command(s)
@@ -176,12 +183,13 @@ func title(s *evaluation.Summary) string {
 }
 
 func tiles(s *evaluation.Summary) []tile {
-	out := []tile{{"objects evaluated", s.Objects, ""}, {"would change", s.Changed, ""}, {"fields", s.Fields, ""}}
+	out := []tile{{"objects evaluated", s.Objects, ""}, {"would change", s.Changed, ""}}
 	for _, t := range []tile{
 		{"Pods would restart", s.Restarts.Pods, "warned"},
 		{"would be refused", s.Refused, "failed"},
 		{"warnings", s.Warnings, "warned"},
 		{"incomplete", s.Incomplete, "failed"},
+		{"fields", s.Fields - s.Records, ""},
 	} {
 		if t.N > 0 {
 			out = append(out, t)
@@ -191,16 +199,15 @@ func tiles(s *evaluation.Summary) []tile {
 }
 
 func rowOf(c *change) row {
-	out := row{change: c, Title: displayName(c.first[0]), Where: others(c), Tags: tags(c), Warnings: c.Warnings}
+	out := row{change: c, Title: c.first[0].String(), Where: others(c), Warnings: c.Warnings}
+	if c.count > 1 || len(c.first[0].Own) > 0 {
+		out.Objects, out.ObjectsRest = c.first, c.count-len(c.first)
+	}
 	if c.count > 1 {
 		out.Warnings = c.Alike
 		if c.pods > 0 {
 			out.Warnings = append([]warning{{Code: string(engine.ImpactRollout), Text: wording.PluralNumber(c.pods, "Pod") + " would restart in total"}}, c.Alike...)
 		}
-		for _, m := range c.first {
-			out.Objects = append(out.Objects, displayName(m))
-		}
-		out.ObjectsRest = c.count - len(c.first)
 	}
 	for line := range strings.Lines(cutLines(c.diff, staticDiff)) {
 		out.Lines = append(out.Lines, diffLine{lineClass(line), line})
@@ -208,8 +215,8 @@ func rowOf(c *change) row {
 	return out
 }
 
-// displayName is "shop/web".
-func displayName(m member) string { return strings.TrimPrefix(m.Namespace+"/"+m.Name, "/") }
+// String is "shop/web".
+func (m member) String() string { return strings.TrimPrefix(m.Namespace+"/"+m.Name, "/") }
 
 func others(c *change) string {
 	if c.count == 1 {
@@ -233,10 +240,20 @@ func tags(c *change) []tag {
 	if c.Level == failed {
 		out = append(out, tag{"failed", "✕ incomplete"})
 	}
-	if c.Level == warned || c.Level == failed && len(c.Warnings) > 0 {
+	if c.pods > 0 {
+		out = append(out, tag{"warned", "! " + wording.PluralNumber(c.pods, "Pod") + " restart"})
+	}
+	for i, w := range c.Warnings {
+		repeated := slices.ContainsFunc(c.Warnings[:i], func(before warning) bool { return before.Code == w.Code })
+		if repeated || c.pods > 0 && w.Code == string(engine.ImpactRollout) {
+			continue
+		}
+		out = append(out, tag{"warned", "! " + w.Code})
+	}
+	if c.Level == warned && len(c.Warnings) == 0 {
 		out = append(out, tag{"warned", "! warning"})
 	}
-	if c.Verb == "create" {
+	if c.New {
 		out = append(out, tag{"plain", "new object"})
 	}
 	if c.Fields > 0 {
@@ -255,19 +272,6 @@ func lineClass(line string) string {
 		return "hunk"
 	}
 	return "same"
-}
-
-var largeNumber = regexp.MustCompile(`[0-9]{4,18}`)
-
-// groupedIn is a sentence with commas in its numbers, as in all others of the page.
-func groupedIn(sentence string) string {
-	return largeNumber.ReplaceAllStringFunc(sentence, func(digits string) string {
-		n, err := strconv.Atoi(digits)
-		if err != nil {
-			return digits
-		}
-		return wording.Number(n)
-	})
 }
 
 // frame is what the pages have in common. Its texts are masked; those of the Context and the Clusters are escaped where they are shown.
@@ -312,7 +316,7 @@ func parsed(source string) (*template.Template, error) {
 
 // The bounds of what is in the page.
 const (
-	maxStatic   = 40 // changes that are there without scripts, too
+	maxStatic   = 20 // changes that are there without scripts, too
 	maxProblems = 100
 )
 
@@ -320,8 +324,8 @@ const (
 // closed.
 func New(o output.Options) *Printer {
 	p := &Printer{
-		options: o, differ: human.NewDiffer(o), known: map[[32]byte]*change{}, differences: map[section][]*change{},
-		overview: overview{policies: counts{}, namespaces: counts{}},
+		options: o, differ: human.NewDiffer(o), known: map[string]*change{}, differences: map[section][]*change{},
+		overview: overview{policies: counts{}, namespaces: counts{}, fields: varieties{}},
 		frame: frame{
 			Policy: contentPolicy(script), Style: template.CSS(style), // parts of this package
 			What: "Mutation preview", Done: "evaluated", ClusterChanged: "would change", Context: o.Context,
@@ -341,7 +345,7 @@ type Printer struct {
 	options output.Options
 	differ  objectdiff.Differ
 	frame   frame
-	known   map[[32]byte]*change // by likeness
+	known   map[string]*change // by shape
 
 	changes  []*change    // distinct ones, numbered as they come
 	members  bytes.Buffer // the objects that belong to them
@@ -382,7 +386,7 @@ func (p *Printer) Print(s output.Shown) error {
 // object adds an object, if it is listed.
 func (p *Printer) object(c *engine.Change) error {
 	alone := *c
-	alone.Impacts = nil // they stand at the object, not at a rule
+	alone.Impacts, alone.Target.Origin = nil, "" // they stand at the object, not at a rule
 	object := report.Describe(&alone)
 	p.overview.add(c, object.Findings)
 	if !c.Changed() && !c.Writes() && levelOf(c) == plain && (!p.options.Explain || len(object.Findings) == 0) {
@@ -396,12 +400,12 @@ func (p *Printer) object(c *engine.Change) error {
 
 func (p *Printer) add(c *engine.Change, findings []report.Finding) error {
 	described := p.describe(c, findings)
-	words, err := json.Marshal(described.Rules)
+	shape, err := described.shape()
 	if err != nil {
 		return err
 	}
-	likeness := human.Likeness(c, words)
-	alike := p.known[likeness]
+	p.overview.fields.add(described.Rules)
+	alike := p.known[shape]
 	if alike == nil {
 		if alike = described; c.Changed() {
 			unified, err := p.differ.Unified(c, nil)
@@ -411,11 +415,10 @@ func (p *Printer) add(c *engine.Change, findings []report.Finding) error {
 			alike.diff = diffText(unified)
 		}
 		alike.ID = len(p.changes)
-		p.changes, p.known[likeness] = append(p.changes, alike), alike
+		p.changes, p.known[shape] = append(p.changes, alike), alike
 	}
-	m := memberOf(c)
-	alike.join(m)
-	text, err := json.Marshal([]any{alike.ID, m.Namespace, m.Name, m.Pods})
+	m := alike.join(memberOf(c, c.Incomplete()), described.Rules)
+	text, err := json.Marshal([]any{alike.ID, m.Namespace, m.Name, m.Pods, m.Own})
 	if err != nil {
 		return err
 	}
@@ -423,13 +426,18 @@ func (p *Printer) add(c *engine.Change, findings []report.Finding) error {
 	return nil
 }
 
-// Close writes the page, the changes of the highest level first.
+// Close writes the page, the changes of the highest level first, and of a level those that restart Pods, or that owners revert.
 func (p *Printer) Close() error {
 	if p.options.Compares || p.options.Converts {
 		return p.writeComparison()
 	}
 	levels := []level{failed, warned, plain}
-	slices.SortStableFunc(p.changes, func(a, b *change) int { return slices.Index(levels, a.Level) - slices.Index(levels, b.Level) })
+	slices.SortStableFunc(p.changes, func(a, b *change) int {
+		return cmp.Or(slices.Index(levels, a.Level)-slices.Index(levels, b.Level), b.pods-a.pods, len(b.Warnings)-len(a.Warnings), b.count-a.count)
+	})
+	for _, c := range p.changes {
+		c.finish()
+	}
 	return p.write(p.summary)
 }
 

@@ -75,7 +75,7 @@
     if (!words.length && !f.namespace) return c.members;
     return c.members.filter((m) => {
       if (f.namespace && (m[1] || CLUSTER) !== f.namespace) return false;
-      const name = display(m).toLowerCase();
+      const name = [display(m), ...(m[4] || [])].join("\n").toLowerCase();
       return words.every((w) => name.includes(w));
     });
   };
@@ -135,14 +135,7 @@
     return el("li", "", details);
   };
 
-  const tags = (c) => {
-    const out = el("span", "tags");
-    if (c.level === "failed") out.append(el("span", "tag failed", "✕ incomplete"), " ");
-    if (c.level === "warned" || (c.warnings || []).length) out.append(el("span", "tag warned", "! warning"), " ");
-    if (c.verb === "create") out.append(el("span", "tag plain", "new object"), " ");
-    if (c.fields) out.append(el("span", "tag plain", plural(c.fields, "field")), " ");
-    return out;
-  };
+  const tags = (c) => el("span", "tags", ...(c.tags || []).flatMap((t) => [el("span", "tag " + t.class, t.text), " "]));
 
   const build = (details, c, members) => {
     if (details.childElementCount > 1) return;
@@ -151,9 +144,9 @@
     const text = JSON.parse(c.diff);
     if (text) {
       const alone = c.members.length === 1;
-      body.append(el("h4", "", "Diff" + (alone ? "" : " of " + display(c.members[0]))), diff(text));
+      body.append(el("h4", "", "Diff" + (alone ? "" : " of " + display(c.members[0]))), sideBySide() ? sides(text) : diff(text));
     }
-    if (c.members.length > 1) body.append(...objects(members));
+    if (c.members.length > 1 || c.members[0][4]) body.append(...objects(members));
     details.append(body);
   };
 
@@ -190,6 +183,7 @@
     if (f.from) values.append(el("del", "", f.from));
     if (f.from && f.to) values.append(" ", sign("→"), " ");
     if (f.to) values.append(el("ins", "", f.to));
+    if (f.values) values.append(" ", el("span", "note", "one of " + number.format(f.values) + " values"));
     return el("li", "", el("span", "what " + f.kind, f.kind), " ", path(f.path), " ", values);
   };
 
@@ -201,11 +195,35 @@
     return out;
   };
 
+  // Lines that were removed stand beside those that were added in their place.
+  const sides = (text) => {
+    const rows = el("tbody"), removed = [], added = [];
+    const cell = (line) => el("td", line === undefined ? "none" : CLASSES[line[0]] || "same", line && line.slice(1));
+    const flush = () => {
+      while (removed.length || added.length) rows.append(el("tr", "", cell(removed.shift()), cell(added.shift())));
+    };
+    for (const line of text.replace(/\n$/, "").split("\n")) {
+      if (line[0] === "-") removed.push(line);
+      else if (line[0] === "+") added.push(line);
+      else {
+        flush();
+        if (line[0] === "@") {
+          const hunk = el("td", "hunk", line);
+          hunk.colSpan = 2;
+          rows.append(el("tr", "", hunk));
+        } else rows.append(el("tr", "", cell(line), cell(line)));
+      }
+    }
+    flush();
+    return el("table", "diff sides", el("thead", "", el("tr", "", el("th", "", "Before"), el("th", "", "After"))), rows);
+  };
+  const sideBySide = () => id("beside").getAttribute("aria-pressed") === "true";
+
   const objects = (members) => {
     const all = el("ul", "members"), button = el("button", "link");
     let at = 0;
     const add = () => {
-      for (const m of members.slice(at, at + MEMBERS)) all.append(el("li", "", display(m)));
+      for (const m of members.slice(at, at + MEMBERS)) all.append(el("li", "", display(m), ...(m[4] || []).flatMap((f) => [" ", el("span", "own", f)])));
       at += MEMBERS;
       button.hidden = at >= members.length;
       button.textContent = plural(members.length - at, "more object");
@@ -224,6 +242,14 @@
   form.addEventListener("reset", () => setTimeout(filter));
   form.addEventListener("submit", (e) => { e.preventDefault(); clearTimeout(waiting); filter(); });
   id("open").addEventListener("click", openAll);
+  id("beside").addEventListener("click", (e) => {
+    e.target.setAttribute("aria-pressed", String(!sideBySide()));
+    for (const d of opened()) {
+      if (d.childElementCount < 2) continue;
+      d.lastChild.remove();
+      d.fill();
+    }
+  });
   id("close").addEventListener("click", () => { for (const d of opened()) d.open = false; });
   more.addEventListener("click", () => {
     const first = list.childElementCount;
@@ -233,9 +259,14 @@
   });
   document.addEventListener("keydown", (e) => {
     const typing = /^(INPUT|SELECT|TEXTAREA)$/.test(e.target.tagName);
-    if (e.key === "/" && !typing && !e.ctrlKey && !e.metaKey && !e.altKey) {
+    if (typing || e.ctrlKey || e.metaKey || e.altKey) return;
+    if (e.key === "/") {
       e.preventDefault();
       form.elements.text.focus();
+    }
+    if (e.key === "j" || e.key === "k") {
+      const rows = [...list.querySelectorAll("summary")], at = rows.indexOf(document.activeElement.closest(".change")?.firstElementChild);
+      rows[Math.max(0, Math.min(rows.length - 1, at + (e.key === "j" ? 1 : -1)))]?.focus();
     }
   });
   for (const name of document.querySelectorAll("[data-filter]")) {
