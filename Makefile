@@ -72,6 +72,11 @@ test-browser: export CHROMIUM_REQUIRED := 1
 test-browser: ## Try the HTML report in headless Chromium; on Debian, root gets it installed.
 	$(WITH_BROWSER) $(GO) test -count 1 -run '^TestInABrowser' -v ./pkg/plugin/output/report/html
 
+.PHONY: pictures
+pictures: export CHROMIUM_REQUIRED := 1
+pictures: ## Make the pictures of README.md and docs anew, from runs of the program; takes Chromium.
+	$(WITH_BROWSER) $(GO) test -count 1 ./test/pictures -update
+
 FUZZTIME ?= 10s
 
 .PHONY: fuzz
