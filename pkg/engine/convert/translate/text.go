@@ -147,7 +147,12 @@ func (s *Scope) encoded(v Value) expr.Expr {
 		panic(unsupported("a value that may be a list or an object in a text", reasonOnlyPolicies, "write a MutatingPolicy; for a custom resource, "+GiveDefinition))
 	case v.typ.is(isNumber):
 		return expr.Call("json.marshal", fraction(v))
+	case v.typ.kinds != 0 && v.typ.holdsFractions():
+		panic(unsupported("a list or an object of numbers in a string", reasonFraction, "write the numbers one by one"))
 	case v.typ.can(isString):
+		if v.typ.kinds == 0 {
+			s.Note("in strings, integers beyond 2^53 and fractions below 0.000001 of a value of unknown type are written otherwise")
+		}
 		return expr.Cond(isOf(v.plain, isString), expr.Call("string", v.plain), expr.Call("json.marshal", v.plain))
 	}
 	return expr.Call("json.marshal", v.plain)

@@ -1,6 +1,7 @@
 package translate
 
 import (
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -261,6 +262,19 @@ func (t Type) ofSchema() Type {
 		return TypeOf(t.in.Field(""))
 	}
 	return Any
+}
+
+// holdsFractions reports whether there may be numbers in a list or a map that are not known to be whole.
+func (t Type) holdsFractions() bool {
+	switch {
+	case t.in.EmptyIsAbsent, t.is(isString|isBool), t.whole: // built-in kinds have no others
+		return false
+	case t.known != nil && t.known["metadata"] == nil: // those of an object are not all
+		return slices.ContainsFunc(slices.Collect(maps.Values(t.known)), func(field *Type) bool { return field.holdsFractions() })
+	case t.is(isList), t.is(isMap) && !t.isStruct():
+		return t.element().holdsFractions()
+	}
+	return true
 }
 
 // typeOfLiteral is the type of a constant.
