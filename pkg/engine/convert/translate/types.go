@@ -138,17 +138,6 @@ func (t Type) or(other Type) Type {
 	return out
 }
 
-// lacks reports whether the objects of a kind never have a field.
-func (t Type) lacks(name string) bool {
-	atom, ok := t.in.Atom()
-	if !ok || atom.Map == nil || atom.List != nil || atom.Scalar != nil || len(atom.Map.Fields) == 0 {
-		return false
-	}
-	_, has := atom.Map.FindField(name)
-	_, more := t.in.Field("\x00").Atom()
-	return !has && !more
-}
-
 func typeOf(in diff.Type) Type {
 	atom, ok := in.Atom()
 	if !ok {
@@ -195,15 +184,9 @@ func (t Type) named(name string) (of Type, required bool) {
 	if t.elem != nil && t.is(isMap) {
 		return *t.elem, required
 	}
-	found := false
-	for _, kind := range append([]Type{{in: t.in}}, t.also...) {
-		switch field := kind.inSchema(name); {
-		case kind.lacks(name):
-		case found:
-			of = of.or(field)
-		default:
-			of, found = field, true
-		}
+	of = t.inSchema(name)
+	for _, kind := range t.also {
+		of = of.or(kind.inSchema(name))
 	}
 	if of.kinds == 0 && t.known["metadata"] != nil && slices.Contains(Conventions, name) {
 		of = Type{kinds: isMap}
