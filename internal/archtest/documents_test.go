@@ -1,12 +1,18 @@
 package archtest
 
 import (
+	"flag"
 	"io/fs"
+	"math"
 	"os"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
+	"text/template"
+
+	"github.com/google/go-cmp/cmp"
 )
 
 var (
@@ -112,21 +118,71 @@ The connection to the server X was refused Unknown key "X" in path no such key: 
 	}
 }
 
-// The plot of docs/performance.md shows the table beside it.
+// The plot of docs/performance.md is drawn from the table beside it.
 func TestPlotOfPerformance(t *testing.T) {
 	t.Parallel()
-	plot, err := os.ReadFile("../../docs/performance.svg")
+	bars := bars(pages(t)["../../docs/performance.md"])
+	if len(bars) == 0 {
+		t.Fatal("the page has no table")
+	}
+	var want strings.Builder
+	if err := plot.Execute(&want, bars); err != nil {
+		t.Fatal(err)
+	}
+	const path = "../../docs/performance.svg"
+	if *update {
+		if err := os.WriteFile(path, []byte(want.String()), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	var want, got []string
-	for _, row := range regexp.MustCompile(`(?m)^\| .* \| ([\d.]+) \| [\d.]+ \| \d+ \|$`).FindAllStringSubmatch(pages(t)["../../docs/performance.md"], -1) {
-		want = append(want, row[1])
-	}
-	for _, value := range regexp.MustCompile(`class="value"[^>]*>([^<]+)<`).FindAllSubmatch(plot, -1) {
-		got = append(got, string(value[1]))
-	}
-	if len(want) == 0 || strings.Join(got, " ") != strings.Join(want, " ") {
-		t.Errorf("the plot shows %v, the table %v", got, want)
+	if diff := cmp.Diff(want.String(), string(got)); diff != "" {
+		t.Errorf("%s is not what the table says; -update draws it (-table +plot):\n%s", path, diff)
 	}
 }
+
+var update = flag.Bool("update", false, "draw docs/performance.svg from the table of docs/performance.md")
+
+// bar is a row of the table: what was measured, and its CPU in multiples of the bare work.
+type bar struct {
+	Work  string
+	Value float64
+}
+
+// bars returns the rows of the table. A row that begins with "the same" continues the one before.
+func bars(page string) []bar {
+	var out []bar
+	first := ""
+	for _, row := range regexp.MustCompile(`(?m)^\| (.*) \| ([\d.]+) \| \d+ \|$`).FindAllStringSubmatch(page, -1) {
+		work := strings.ReplaceAll(strings.ReplaceAll(row[1], "`", ""), " x ", " × ")
+		if rest, same := strings.CutPrefix(work, "the same"); same {
+			work = first + rest
+		} else {
+			first, _, _ = strings.Cut(work, ", ")
+		}
+		value, _ := strconv.ParseFloat(row[2], 64) // digits
+		out = append(out, bar{work, value})
+	}
+	return out
+}
+
+// A bar is 24 pixels below the one before, and 120 pixels long for the bare work.
+var plot = template.Must(template.New("").Funcs(template.FuncMap{
+	"y":    func(row, below int) int { return 34 + 24*row + below },
+	"x":    func(value float64) int { return 430 + int(math.Round(120*value)) },
+	"wide": func(value float64) int { return int(math.Round(120 * value)) },
+	"add":  func(x, y int) int { return x + y },
+}).Parse(`<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 860 {{y (len .) 28}}" width="860" height="{{y (len .) 28}}" role="img" aria-labelledby="title">
+<title id="title">CPU of a run in multiples of the bare work</title>
+<style>text{font:13px system-ui,sans-serif;fill:#1f2328}rect{fill:#0969da}.value{fill:#fff}.axis{stroke:#8c959f}.least{stroke:#cf222e;stroke-dasharray:4 3}@media(prefers-color-scheme:dark){text{fill:#e6edf3}rect{fill:#1f6feb}.value{fill:#fff}.axis{stroke:#6e7681}.least{stroke:#f85149}}</style>
+<text x="{{x 1}}" y="16" text-anchor="middle">bare work</text>
+{{range $i, $b := . -}}
+<text x="420" y="{{y $i 13}}" text-anchor="end">{{$b.Work}}</text><rect x="{{x 0}}" y="{{y $i 1}}" width="{{wide $b.Value}}" height="16"/><text class="value" x="{{add (x $b.Value) -6}}" y="{{y $i 13}}" text-anchor="end">{{printf "%.2f" $b.Value}}</text>
+{{end -}}
+<line class="axis" x1="{{x 0}}" y1="28" x2="{{x 0}}" y2="{{y (len .) 0}}"/><line class="least" x1="{{x 1}}" y1="22" x2="{{x 1}}" y2="{{y (len .) 0}}"/>
+<text x="{{x 0}}" y="{{y (len .) 18}}" text-anchor="middle">0</text><text x="{{x 1}}" y="{{y (len .) 18}}" text-anchor="middle">1</text><text x="{{x 2}}" y="{{y (len .) 18}}" text-anchor="middle">2</text><text x="{{x 3}}" y="{{y (len .) 18}}" text-anchor="middle">3</text>
+</svg>
+`))
