@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
@@ -161,34 +162,31 @@ func (r *restoring) order(list fieldpath.Path, like fieldpath.PathElement) (done
 	if !ok || !okBefore || !okAfter {
 		return true // the list came or went as a whole
 	}
-	l := ordering{is: is, now: names(is, like), was: names(was, like), wrote: names(wrote, like)}
-	if !l.distinct() {
-		return false
+	now, before, after := names(is, like), names(was, like), names(wrote, like)
+	if sets.New(now...).Len() < len(now) || sets.New(before...).Len() < len(before) {
+		return false // names do not tell the elements apart
 	}
 	var wanted []string
 	// Done says that the elements that the run left behind are still in the order in which it did.
-	if done = slices.Equal(common(l.now, l.wrote), common(l.wrote, l.now)); done {
-		wanted = l.arranged(common(l.was, l.now), l.now) // what is new stays where it is
+	if done = slices.Equal(common(now, after), common(after, now)); done {
+		wanted = arranged(common(before, now), now, now) // what is new stays where it is
 	} else { // what was put back goes to its place
-		wanted = l.arranged(slices.DeleteFunc(slices.Clone(l.now), func(name string) bool {
-			return slices.Contains(l.was, name) && !slices.Contains(l.wrote, name)
-		}), l.was)
+		wanted = arranged(slices.DeleteFunc(slices.Clone(now), func(name string) bool {
+			return slices.Contains(before, name) && !slices.Contains(after, name)
+		}), now, before)
 	}
-	if slices.Equal(wanted, l.now) {
+	if slices.Equal(wanted, now) {
 		return done
 	}
 	if r.Want == r.live {
 		r.Want = r.live.DeepCopy()
 	}
-	set(r.Want.Object, list, content{value: l.elements(wanted), there: true})
+	elements := make([]any, len(wanted))
+	for i, name := range wanted {
+		elements[i] = is[slices.Index(now, name)]
+	}
+	set(r.Want.Object, list, content{value: elements, there: true})
 	return done
-}
-
-// ordering is a list and the names of its elements: now, before the run, and as
-// the run left it.
-type ordering struct {
-	is              []any
-	now, was, wrote []string
 }
 
 // names are what the key of each element says, or the elements of a set.
@@ -209,57 +207,24 @@ func names(list []any, like fieldpath.PathElement) []string {
 	return out
 }
 
-// distinct reports whether the names tell the elements apart.
-func (l *ordering) distinct() bool {
-	for _, list := range [][]string{l.now, l.was} {
-		if len(slices.Compact(slices.Sorted(slices.Values(list)))) != len(list) {
-			return false
-		}
-	}
-	return true
-}
-
 // common are the elements of a list that are in another one too.
 func common(list, other []string) []string {
-	in := map[string]bool{}
-	for _, name := range other {
-		in[name] = true
-	}
-	return slices.DeleteFunc(slices.Clone(list), func(name string) bool { return !in[name] })
+	in := sets.New(other...)
+	return slices.DeleteFunc(slices.Clone(list), func(name string) bool { return !in.Has(name) })
 }
 
 // arranged is the order of a base, with every other element that there is now behind the one that it stands behind in another order.
-func (l *ordering) arranged(base, order []string) []string {
-	for i, name := range order {
-		if !slices.Contains(base, name) && slices.Contains(l.now, name) {
-			base = insertBehind(base, name, order[:i])
+func arranged(base, now, order []string) []string {
+	at := 0
+	for _, name := range order {
+		if i := slices.Index(base, name); i >= 0 {
+			at = i + 1
+		} else if slices.Contains(now, name) {
+			base = slices.Insert(base, at, name)
+			at++
 		}
 	}
 	return base
-}
-
-// insertBehind inserts a name behind the last of others that is there, else in
-// front.
-func insertBehind(list []string, name string, others []string) []string {
-	for _, other := range slices.Backward(others) {
-		if i := slices.Index(list, other); i >= 0 {
-			return slices.Insert(list, i+1, name)
-		}
-	}
-	return slices.Insert(list, 0, name)
-}
-
-// elements are those of the list in the order of names.
-func (l *ordering) elements(wanted []string) []any {
-	places := make(map[string]int, len(l.now))
-	for i, name := range l.now {
-		places[name] = i
-	}
-	out := make([]any, len(wanted))
-	for i, name := range wanted {
-		out[i] = l.is[places[name]]
-	}
-	return out
 }
 
 // set gives a path of an object a content, and reports whether it could. Missing maps on
