@@ -38,14 +38,13 @@ type Options struct {
 type Meter struct {
 	options Options
 
-	mu      sync.Mutex
-	begun   time.Time
-	state   state
-	due     time.Time // of the next line, where Out is no terminal
-	pause   time.Duration
-	drawn   bool // the line is on the terminal
-	stopped chan struct{}
-	done    chan struct{}
+	mu    sync.Mutex
+	begun time.Time
+	state state
+	due   time.Time // of the next line, where Out is no terminal
+	pause time.Duration
+	drawn bool   // the line is on the terminal
+	end   func() // stops drawing; nil where nothing is drawn
 }
 
 // New returns a Meter that has not started.
@@ -63,20 +62,19 @@ func (m *Meter) Start() {
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.stopped != nil {
+	if m.end != nil {
 		return
 	}
 	m.begun, m.state = time.Now(), state{offline: m.options.Offline}
-	m.stopped, m.done = make(chan struct{}), make(chan struct{})
 	every := Early
 	m.due, m.pause = m.begun.Add(Early), Early
 	if m.options.Terminal {
 		every = Refresh
 	}
-	go func(stopped <-chan struct{}, done chan<- struct{}) {
-		defer close(done)
-		wait.Until(m.draw, every, stopped)
-	}(m.stopped, m.done)
+	var drawing sync.WaitGroup
+	stopped := make(chan struct{})
+	drawing.Go(func() { wait.Until(m.draw, every, stopped) })
+	m.end = func() { close(stopped); drawing.Wait() }
 }
 
 // Stop stops showing progress, and clears the line.
@@ -85,16 +83,13 @@ func (m *Meter) Stop() {
 		return
 	}
 	m.mu.Lock()
-	if m.stopped == nil {
-		m.mu.Unlock()
-		return
-	}
-	close(m.stopped)
-	m.stopped = nil
+	end := m.end
+	m.end = nil
 	m.clear()
-	done := m.done
 	m.mu.Unlock()
-	<-done
+	if end != nil {
+		end()
+	}
 }
 
 // Listed sets how many objects of a resource have been read, and how many are left: a
@@ -153,7 +148,7 @@ func (m *Meter) draw() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	now := time.Now()
-	if m.stopped == nil || now.Sub(m.begun) < Patience {
+	if m.end == nil || now.Sub(m.begun) < Patience {
 		return
 	}
 	// Progress that cannot be written does not end a run.
