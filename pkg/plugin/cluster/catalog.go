@@ -219,11 +219,6 @@ func (m *knownMapper) KindFor(r schema.GroupVersionResource) (schema.GroupVersio
 	return known(m, r, func() (schema.GroupVersionKind, error) { return m.RESTMapper.KindFor(r) })
 }
 
-// KindsFor implements meta.RESTMapper.
-func (m *knownMapper) KindsFor(r schema.GroupVersionResource) ([]schema.GroupVersionKind, error) {
-	return known(m, [1]schema.GroupVersionResource{r}, func() ([]schema.GroupVersionKind, error) { return m.RESTMapper.KindsFor(r) })
-}
-
 // RESTMapping implements meta.RESTMapper.
 func (m *knownMapper) RESTMapping(gk schema.GroupKind, versions ...string) (*meta.RESTMapping, error) {
 	key := [2]string{gk.String(), strings.Join(versions, ",")}
