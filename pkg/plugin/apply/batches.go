@@ -30,18 +30,13 @@ func (x *Executor) write(ctx context.Context, ready []*Task) error {
 	if x.BatchSize > 0 {
 		size = x.BatchSize
 	}
-	started := 0
 	var err error
-	for _, batch := range batches(ready, size) {
-		if started > 0 {
-			if !cluster.Pause(ctx, x.Pause) {
-				err = ErrInterrupted
-			}
+	for i, batch := range batches(ready, size) {
+		if i > 0 && !cluster.Pause(ctx, x.Pause) {
+			err = ErrInterrupted
 		}
 		if err == nil {
-			var n int
-			n, err = x.batch(ctx, hard, batch, tooManyFailures)
-			started += n
+			err = x.batch(ctx, hard, batch, tooManyFailures)
 		}
 		if err == nil && x.Wait {
 			err = x.rollOut(ctx, batch)
@@ -50,14 +45,20 @@ func (x *Executor) write(ctx context.Context, ready []*Task) error {
 			break
 		}
 	}
-	return errors.Join(err, x.settle(ctx, ready, err), x.reportNotTried(ready))
+	x.settle(ctx, ready, err)
+	return errors.Join(err, x.reportNotTried(ready))
 }
 
-// batch writes some of the objects, and returns how many were started. The context hard is that of the requests in flight; where there
-// were too many failures, no further write is started.
-func (x *Executor) batch(ctx, hard context.Context, batch []*Task, tooManyFailures func() bool) (started int, _ error) {
+// batch writes some of the objects. The context hard is that of the requests in flight; where there were too many failures, no further
+// write is started.
+func (x *Executor) batch(ctx, hard context.Context, batch []*Task, tooManyFailures func() bool) error {
+	// The slots let as many workers send as the user allows, while the others wait for their journal. One alone keeps the order.
+	workers := 4 * x.Concurrency
+	if x.Concurrency == 1 {
+		workers = 1
+	}
 	var broken error
-	err := ForEach(len(batch), x.writers(),
+	err := ForEach(len(batch), workers,
 		func(i int) (*Result, error) {
 			if ctx.Err() != nil {
 				return nil, ErrInterrupted
@@ -71,11 +72,10 @@ func (x *Executor) batch(ctx, hard context.Context, batch []*Task, tooManyFailur
 			if r == nil {
 				return false
 			}
-			started++
 			broken = errors.Join(broken, x.report(batch[i], r))
 			return broken != nil || tooManyFailures()
 		})
-	return started, errors.Join(err, broken)
+	return errors.Join(err, broken)
 }
 
 // holdBack leaves an object as it is, because of a change that it triggers.
@@ -83,15 +83,6 @@ func (x *Executor) holdBack(t *Task, target engine.ObjectKey) (*Result, error) {
 	r := t.verified.Result
 	r.because(Failed, &HeldBackError{Target: target})
 	return &r, x.Writer.outcome(t.verified, &r)
-}
-
-// writers is the number of workers. The slots let as many of them send as the user
-// allows, while the others wait for their journal. One alone keeps the order.
-func (x *Executor) writers() int {
-	if x.Concurrency == 1 {
-		return 1
-	}
-	return 4 * x.Concurrency
 }
 
 func (x *Executor) writeOne(ctx context.Context, t *Task) (*Result, error) {

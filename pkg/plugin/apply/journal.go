@@ -127,9 +127,9 @@ func (x *Executor) resolvePending(ctx context.Context, tasks []*Task) ([]*Task, 
 
 // settle looks up the writes that were started before the server went away, as resolvePending does for a run that was
 // interrupted, for as long as Away lets it. What was not stored stays without a result.
-func (x *Executor) settle(ctx context.Context, ready []*Task, lost error) error {
+func (x *Executor) settle(ctx context.Context, ready []*Task, lost error) {
 	if x.Away == nil || x.Writer.Journal == nil {
-		return nil
+		return
 	}
 	var doubtful []*Task
 	for _, q := range ready {
@@ -144,7 +144,6 @@ func (x *Executor) settle(ctx context.Context, ready []*Task, lost error) error 
 		_, lost = x.resolvePending(ctx, doubtful)
 		doubtful = slices.DeleteFunc(doubtful, func(q *Task) bool { return q.reported })
 	}
-	return nil
 }
 
 // resolveWrite is nil where the change is still to be made, or where that is up to

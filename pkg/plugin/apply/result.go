@@ -240,13 +240,6 @@ func touchedBy(in request.Input, r request.Request) diff.Partial {
 	return diff.Between(in.Live, r.Want, diff.NewType(in.Types, in.Live.GroupVersionKind()))
 }
 
-// sameFields reports whether two changes touch the same fields.
-func sameFields(a, b diff.Partial) bool {
-	return slices.EqualFunc(a.Fields, b.Fields, func(x, y engine.FieldChange) bool {
-		return x.Kind == y.Kind && x.Path.Equals(y.Path)
-	})
-}
-
 // ObjectError is why one object was not changed. A Want returns one if it fails for
 // this object alone; any other error of it ends the run.
 type ObjectError struct {

@@ -117,7 +117,7 @@ func (t *verification) read(ctx context.Context) (Outcome, error) {
 	if live.GetDeletionTimestamp() != nil {
 		return Terminating, nil
 	}
-	t.out.OwnersUnknown = !request.OwnersKnown(live)
+	t.out.OwnersUnknown = len(live.GetManagedFields()) == 0
 	t.input = request.Input{Live: live, Subresource: t.key.Subresource, Manager: t.Manager}
 	return "", nil
 }
@@ -272,7 +272,9 @@ func (t *verification) readAnswer(answer *unstructured.Unstructured) error {
 		return nil
 	}
 	typ := diff.NewType(t.input.Types, t.input.Live.GroupVersionKind())
-	if effect := diff.Between(t.input.Live, answer, typ); !sameFields(effect, t.out.Touched) {
+	if effect := diff.Between(t.input.Live, answer, typ); !slices.EqualFunc(effect.Fields, t.out.Touched.Fields, func(x, y engine.FieldChange) bool {
+		return x.Kind == y.Kind && x.Path.Equals(y.Path)
+	}) {
 		t.out.effect = effect
 	}
 	return nil

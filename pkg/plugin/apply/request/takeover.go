@@ -121,12 +121,12 @@ func verdict(manager, us string, op metav1.ManagedFieldsOperationType, subresour
 // the live object's managedFields. They are the server's conflicts of an apply, and the
 // same for a JSON patch, which never conflicts.
 //
-// For an object without managedFields nothing is known (OwnersKnown).
+// For an object without managedFields nothing is known.
 func Takeovers(plan Request, answer *unstructured.Unstructured) ([]Takeover, error) {
 	now := answer.GetManagedFields()
 	return plan.takeovers(func(was metav1.ManagedFieldsEntry, fields *fieldpath.Set) (*fieldpath.Set, error) {
 		for _, e := range now {
-			if !sameEntry(was, e) {
+			if was.Manager != e.Manager || was.Operation != e.Operation || was.Subresource != e.Subresource || was.APIVersion != e.APIVersion {
 				continue
 			}
 			kept, err := FieldsOf(e)
@@ -163,9 +163,6 @@ func (r *Request) takeovers(lost func(metav1.ManagedFieldsEntry, *fieldpath.Set)
 	return out, nil
 }
 
-// OwnersKnown reports whether the object records who set which fields.
-func OwnersKnown(live *unstructured.Unstructured) bool { return len(live.GetManagedFields()) > 0 }
-
 // writesInto reports whether the request itself is recorded in an entry.
 func (r *Request) writesInto(e metav1.ManagedFieldsEntry) bool {
 	operation := metav1.ManagedFieldsOperationUpdate
@@ -173,10 +170,6 @@ func (r *Request) writesInto(e metav1.ManagedFieldsEntry) bool {
 		operation = metav1.ManagedFieldsOperationApply
 	}
 	return e.Manager == r.manager && e.Operation == operation && e.Subresource == r.subresource
-}
-
-func sameEntry(a, b metav1.ManagedFieldsEntry) bool {
-	return a.Manager == b.Manager && a.Operation == b.Operation && a.Subresource == b.Subresource && a.APIVersion == b.APIVersion
 }
 
 // ForecastTakeovers predicts the takeovers without an answer of the server, from the
