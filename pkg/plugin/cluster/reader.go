@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/json"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/selector"
@@ -106,9 +107,9 @@ func object(key engine.ObjectKey, body []byte, err error) (*unstructured.Unstruc
 	if err != nil {
 		return nil, err
 	}
-	u, err := readObject(body)
-	if err != nil {
-		return nil, &AnswerError{err}
+	u := &unstructured.Unstructured{}
+	if err := json.Unmarshal(body, &u.Object); err != nil {
+		return nil, &AnswerError{fmt.Errorf("the answer is no object: %w", err)}
 	}
 	isKind := key.Subresource != "" || u.GetKind() == "" || u.GetKind() == key.Kind
 	if u.GetName() != key.Name || !isKind {

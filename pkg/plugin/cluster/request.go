@@ -201,15 +201,6 @@ func (r *resource) typed(u *unstructured.Unstructured, list string) (*unstructur
 	return u, nil
 }
 
-// readObject reads a single object.
-func readObject(body []byte) (*unstructured.Unstructured, error) {
-	u := &unstructured.Unstructured{}
-	if err := json.Unmarshal(body, &u.Object); err != nil {
-		return nil, fmt.Errorf("the answer is no object: %w", err)
-	}
-	return u, nil
-}
-
 // maxRestarts is how often a listing begins again after its snapshot expired on the server.
 const maxRestarts = 3
 

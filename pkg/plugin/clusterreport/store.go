@@ -238,14 +238,6 @@ func (s *Store) Commit() error {
 // Discard ends the writing of a run that broke off. What was written stays, as it is true.
 func (s *Store) Discard() error { return s.group.Wait() }
 
-// kinds are those of the reports that the run may have.
-func (s *Store) kinds() []schema.GroupVersionKind {
-	if len(s.Scope.Namespaces) > 0 {
-		return []schema.GroupVersionKind{s.Kind}
-	}
-	return []schema.GroupVersionKind{s.Kind, s.ClusterKind}
-}
-
 // prune deletes the reports that the run would have written if they were still true.
 func (s *Store) prune() error {
 	if s.list(); s.unlisted != nil {
@@ -279,12 +271,12 @@ func (s *Store) reports(ctx context.Context) iter.Seq2[*unstructured.Unstructure
 	if s.Name != "" {
 		labels[instance] = s.Name
 	}
-	namespaces := s.Scope.Namespaces
+	namespaces, kinds := s.Scope.Namespaces, []schema.GroupVersionKind{s.Kind}
 	if len(namespaces) == 0 {
-		namespaces = []string{""}
+		namespaces, kinds = []string{""}, append(kinds, s.ClusterKind)
 	}
 	return func(yield func(*unstructured.Unstructured, error) bool) {
-		for _, kind := range s.kinds() {
+		for _, kind := range kinds {
 			for _, namespace := range namespaces {
 				for u, err := range s.server.List(ctx, engine.Selection{
 					Group: kind.Group, Version: kind.Version, Kind: kind.Kind, Namespace: namespace, Labels: &metav1.LabelSelector{MatchLabels: labels},

@@ -103,12 +103,6 @@ func (e *Entry) Doubt() *Attempt {
 	return nil
 }
 
-// sends reports whether a part of the change of an object may be sent to a subresource; "" is the
-// object itself.
-func sends(object *engine.ObjectKey, subresource string) bool {
-	return subresource == "" || subresource == object.Subresource || object.Subresource == "" && subresource == request.StatusSubresource
-}
-
 // Count counts the entries by status.
 func (j *Journal) Count() map[Status]int {
 	out := map[Status]int{}
@@ -358,7 +352,11 @@ func (p *parser) check(entry int, subresource string) error {
 		return errOrder
 	case entry < 0 || entry >= len(p.Entries):
 		return errors.New("no such entry")
-	case !p.brief && !sends(&p.Entries[entry].Object, subresource): // a glance does not read of what kind the object is
+	case p.brief, subresource == "": // a glance does not read of what kind the object is
+		return nil
+	}
+	object := &p.Entries[entry].Object
+	if subresource != object.Subresource && (object.Subresource != "" || subresource != request.StatusSubresource) {
 		return errors.New("its entry is not sent to that subresource")
 	}
 	return nil

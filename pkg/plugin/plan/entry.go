@@ -117,7 +117,11 @@ func NewEntry(c *engine.Change) Entry {
 	for i := range c.Steps {
 		s := &c.Steps[i]
 		if s.Outcome == engine.Changed || s.Outcome.Incomplete() || len(s.Warnings) > 0 {
-			e.Steps = append(e.Steps, stepOf(s))
+			e.Steps = append(e.Steps, *s)
+			out := &e.Steps[len(e.Steps)-1] // without the object that it made, and with its reason as a string
+			if out.After, out.Fields = nil, nil; s.Err != nil {
+				out.Err = errors.New(s.Err.Error())
+			}
 		}
 	}
 	e.Impacts = slices.Clone(c.Impacts)
@@ -126,16 +130,6 @@ func NewEntry(c *engine.Change) Entry {
 		e.shown = &shown
 	}
 	return e
-}
-
-// stepOf returns a step without the object that it made, and with its reason as a string.
-func stepOf(s *engine.Step) engine.Step {
-	out := *s
-	out.After, out.Fields, out.Trigger = nil, nil, s.Trigger
-	if s.Err != nil {
-		out.Err = errors.New(s.Err.Error())
-	}
-	return out
 }
 
 // Change is the entry as an evaluation handed it out, for printers: its objects
