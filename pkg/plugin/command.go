@@ -136,19 +136,15 @@ func flagError(c *cobra.Command, err error) error {
 	var unknown *pflag.NotExistError
 	hint := ""
 	if errors.As(err, &unknown) {
-		if name := nearestFlag(c.Flags(), unknown.GetSpecifiedName()); name != "" {
+		name := engine.Nearest(unknown.GetSpecifiedName(), func(yield func(string) bool) {
+			done := false
+			c.Flags().VisitAll(func(f *pflag.Flag) { done = done || !f.Hidden && !yield(f.Name) })
+		})
+		if name != "" {
 			hint = "\nDid you mean --" + name + "?"
 		}
 	}
 	return fmt.Errorf("%w%s\nSee '%s --help'", err, hint, c.CommandPath())
-}
-
-// nearestFlag returns the name of the flag that a misspelt one was probably meant to be, or "".
-func nearestFlag(flags *pflag.FlagSet, name string) string {
-	return engine.Nearest(name, func(yield func(string) bool) {
-		done := false
-		flags.VisitAll(func(f *pflag.Flag) { done = done || !f.Hidden && !yield(f.Name) })
-	})
 }
 
 // takePolicies has a command take the files in front of its arguments for policies.

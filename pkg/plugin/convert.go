@@ -303,7 +303,7 @@ func (o *ConvertOptions) write(policy *unstructured.Unstructured, text string) e
 	if err := os.MkdirAll(o.Directory, 0o777); err != nil {
 		return err
 	}
-	path := o.path(fileName(policy.GetNamespace(), policy.GetName()))
+	path := o.path(file.PlainName(policy.GetNamespace()+"-"+policy.GetName()) + ".yaml")
 	if err := checkOverwrite(path); err != nil {
 		o.kept++
 		fmt.Fprintf(o.ErrOut, "error: %v\n", err)
@@ -463,9 +463,4 @@ func checkOverwrite(path string) error {
 		return fmt.Errorf("%s was edited since convert wrote it and is not overwritten; delete it, or name another directory with -o", path)
 	}
 	return nil
-}
-
-// fileName is the name of the file of a policy.
-func fileName(namespace, name string) string {
-	return file.PlainName(namespace+"-"+name) + ".yaml"
 }

@@ -89,8 +89,8 @@ func (h *base) last(s evaluation.Summary) []string {
 
 // table counts outcomes by rule.
 func (h *base) table(b *page, s evaluation.Summary) {
-	if h.traced(s) {
-		return
+	if h.Explain && s.Objects <= 1 {
+		return // the trace above, of the one object of the run, has said it
 	}
 	rules, above := h.listed(s), ""
 	if h.markdown {
@@ -124,10 +124,6 @@ func (h *base) table(b *page, s evaluation.Summary) {
 		b.WriteString("\n")
 	}
 }
-
-// traced reports whether the trace above, of the one object of the run, has said what
-// the table would count.
-func (h *base) traced(s evaluation.Summary) bool { return h.Explain && s.Objects <= 1 }
 
 // listed are the rules of the table. Those that matched no object are counted
 // below it, unless everything is explained.

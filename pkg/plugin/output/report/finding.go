@@ -290,7 +290,11 @@ func (p *Printer) Print(s output.Shown) error {
 		return p.report.Problem(ProblemOf(e.Err))
 	case output.Summary:
 		if !p.writes {
-			p.summary = escapedSummary(e.Summary)
+			p.summary = e.Summary
+			p.summary.Rules = slices.Clone(e.Rules)
+			for i := range p.summary.Rules {
+				p.summary.Rules[i].Rule = escapedRule(p.summary.Rules[i].Rule)
+			}
 		}
 	}
 	return nil

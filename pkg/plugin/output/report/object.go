@@ -10,7 +10,6 @@ import (
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/compare"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/evaluation"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/apply"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/objectdiff"
@@ -39,14 +38,6 @@ func newObject(k engine.ObjectKey) Object {
 func escapedRule(r engine.RuleRef) engine.RuleRef {
 	escape(&r.Dialect, &r.Policy, &r.Rule, &r.Via, &r.Origin)
 	return r
-}
-
-func escapedSummary(s evaluation.Summary) evaluation.Summary {
-	s.Rules = slices.Clone(s.Rules)
-	for i := range s.Rules {
-		s.Rules[i].Rule = escapedRule(s.Rules[i].Rule)
-	}
-	return s
 }
 
 // Describe returns an object with a finding of each rule that matched it, in the order

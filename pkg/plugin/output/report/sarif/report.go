@@ -110,11 +110,12 @@ func (p *Report) result(about *report.Object, f *report.Finding) error {
 	if f.Verdict == report.Error {
 		level, p.failed = "error", true
 	}
+	sum := sha256.Sum256([]byte(id + "\x00" + qualified(about.Key)))
 	r := object(
 		"ruleId", id, "ruleIndex", at, "level", level, "message", message(plain(about.Name+": "+f.Message)),
 		"locations", []structured.Object{locationOf(about, f.Place)},
-		// Results of one rule have one line; code scanning distinguishes them by this.
-		"partialFingerprints", object("primaryLocationLineHash", fingerprint(id, about.Key)),
+		// Results of one rule have one line; code scanning distinguishes them by this, however often the file of the policy is edited.
+		"partialFingerprints", object("primaryLocationLineHash", hex.EncodeToString(sum[:16])),
 		"properties", struct {
 			Outcome  string         `json:"outcome"`
 			Fields   []report.Field `json:"fields,omitempty"`
@@ -220,11 +221,4 @@ func physical(place report.Place) structured.Object {
 		u.Scheme, u.Path = "file", "/"+place.Path
 	}
 	return object("physicalLocation", object("artifactLocation", object("uri", u.String()), "region", object("startLine", place.Line)))
-}
-
-// fingerprint identifies a rule's result on one object, however often the file of the
-// policy is edited.
-func fingerprint(rule string, k engine.ObjectKey) string {
-	sum := sha256.Sum256([]byte(rule + "\x00" + qualified(k)))
-	return hex.EncodeToString(sum[:16])
 }
