@@ -83,11 +83,7 @@ func (p Path) Last() Node {
 
 // quoted is the text of a name: bare where that is a word, else in quotes.
 func quoted(name string) string {
-	bare := name != "" && !isDigit(name[0])
-	for i := 0; i < len(name); i++ {
-		bare = bare && isWord(name[i])
-	}
-	if bare {
+	if names.MatchString(name) {
 		return name
 	}
 	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(name) + `"`

@@ -2,6 +2,7 @@ package location
 
 import (
 	"fmt"
+	"regexp"
 	"strings"
 	"unicode/utf8"
 )
@@ -37,76 +38,42 @@ type scanner struct {
 	pos  int
 }
 
+var (
+	words   = regexp.MustCompile(`^[A-Za-z0-9_-]+`)
+	numbers = regexp.MustCompile(`^[0-9]+$`)
+	names   = regexp.MustCompile(`^[A-Za-z_-][A-Za-z0-9_-]*$`)
+	// quotes matches a text in quotes, which may lack the last one, with a backslash before a character that is taken as it is.
+	quotes    = regexp.MustCompile(`(?s)^(?:"((?:[^"\\]|\\.)*\\?)("?)|'((?:[^'\\]|\\.)*\\?)('?))`)
+	backslash = regexp.MustCompile(`(?s)\\(.?)`)
+	// punctuation is what stands by itself.
+	punctuation = map[string]kind{".": tokenSeparator, "[": tokenLBracket, "]": tokenRBracket, ":": tokenColon, "*": tokenGlob} //nolint:gochecknoglobals // an immutable table
+)
+
 // next is the next token; at the end of the text it is tokenEOF for ever.
 func (s *scanner) next() token {
-	for s.pos < len(s.text) && strings.IndexByte(" \t\r\n", s.text[s.pos]) >= 0 {
-		s.pos++
+	rest := strings.TrimLeft(s.text[s.pos:], " \t\r\n")
+	t := token{kind: tokenEOF, at: len(s.text) - len(rest)}
+	if rest == "" {
+		return t
 	}
-	if s.pos == len(s.text) {
-		return token{kind: tokenEOF, at: s.pos}
-	}
-	start := s.pos
-	c := s.text[start]
-	if one, ok := punctuation[c]; ok {
-		s.pos++
-		return token{one, string(c), start}
-	}
-	switch {
-	case c == '"' || c == '\'':
-		return s.quoted(c)
-	case isWord(c):
-		return s.word()
-	}
-	_, width := utf8.DecodeRuneInString(s.text[start:])
-	s.pos += width
-	return token{tokenError, s.text[start:s.pos], start}
-}
-
-//nolint:gochecknoglobals // an immutable table
-var punctuation = map[byte]kind{'.': tokenSeparator, '[': tokenLBracket, ']': tokenRBracket, ':': tokenColon, '*': tokenGlob}
-
-// quoted reads up to the closing quote; a backslash takes the next character as
-// it is. A text that is not closed is an error token.
-func (s *scanner) quoted(quote byte) token {
-	start := s.pos
-	var b strings.Builder
-	for s.pos++; s.pos < len(s.text); {
-		switch c := s.text[s.pos]; c {
-		case quote:
-			s.pos++
-			return token{tokenIdent, b.String(), start}
-		case '\\':
-			if s.pos++; s.pos == len(s.text) {
-				continue
-			}
+	t.kind, t.text = tokenError, words.FindString(rest)
+	size := len(t.text)
+	switch quoted := quotes.FindStringSubmatch(rest); {
+	case quoted != nil:
+		size, t.text = len(quoted[0]), backslash.ReplaceAllString(quoted[1]+quoted[3], "$1")
+		if quoted[2]+quoted[4] != "" {
+			t.kind = tokenIdent
 		}
-		_, width := utf8.DecodeRuneInString(s.text[s.pos:])
-		b.WriteString(s.text[s.pos : s.pos+width])
-		s.pos += width
-	}
-	return token{tokenError, b.String(), start}
-}
-
-// word reads a name or a number. What begins with a digit is a number, or else
-// an error.
-func (s *scanner) word() token {
-	start := s.pos
-	digits := true
-	for ; s.pos < len(s.text) && isWord(s.text[s.pos]); s.pos++ {
-		digits = digits && isDigit(s.text[s.pos])
-	}
-	t := token{tokenIdent, s.text[start:s.pos], start}
-	switch {
-	case digits:
+	case numbers.MatchString(t.text):
 		t.kind = tokenInt
-	case isDigit(t.text[0]):
-		t.kind = tokenError
+	case names.MatchString(t.text):
+		t.kind = tokenIdent
+	case size == 0:
+		_, size = utf8.DecodeRuneInString(rest)
+		if t.text = rest[:size]; punctuation[t.text] != "" {
+			t.kind = punctuation[t.text]
+		}
 	}
+	s.pos = t.at + size
 	return t
-}
-
-func isDigit(c byte) bool { return '0' <= c && c <= '9' }
-
-func isWord(c byte) bool {
-	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || isDigit(c) || c == '_' || c == '-'
 }
