@@ -46,11 +46,7 @@ func (n *KindName) sort() string {
 
 // in reports whether the policy means the group and version of a kind.
 func (n *KindName) in(k *KnownKind) bool {
-	return anyMatches(n.Groups, k.Group) && anyMatches(n.Versions, k.Version)
-}
-
-func anyMatches(patterns []string, text string) bool {
-	return len(patterns) == 0 || slices.ContainsFunc(patterns, func(p string) bool { return selector.MatchWildcard(p, text) })
+	return (len(n.Groups) == 0 || selector.AnyOf(n.Groups, k.Group)) && (len(n.Versions) == 0 || selector.AnyOf(n.Versions, k.Version))
 }
 
 // of is the name in the sort that the policy names.

@@ -285,7 +285,7 @@ func (c *ObjectFilter) ForKind(m *meta.RESTMapping) (*KindFilter, bool) {
 	}
 	k := &KindFilter{scope: c.scope}
 	for _, s := range c.selections {
-		if s.matchesKind(gvk) && s.MatchesResource(m.Resource.Resource) && c.reaches(m, s) {
+		if s.MatchesKind(ObjectKey{GroupKind: gvk.GroupKind()}) && openOrMatch(s.Version, gvk.Version) && s.MatchesResource(m.Resource.Resource) && c.reaches(m, s) {
 			k.selections = append(k.selections, s)
 			k.explicit = k.explicit || s.Kind != "*" || (s.Resource != "" && s.Resource != "*")
 		}
@@ -385,11 +385,6 @@ func (k *KindFilter) shared(part func(selection) string) string {
 
 func names(key ObjectKey, namespace, name string) bool {
 	return key.Name == name && (key.Namespace == "" || key.Namespace == namespace)
-}
-
-func (s selection) matchesKind(gvk schema.GroupVersionKind) bool {
-	return selector.MatchWildcard(s.Group, gvk.Group) &&
-		openOrMatch(s.Version, gvk.Version) && selector.MatchWildcard(s.Kind, gvk.Kind)
 }
 
 // leftOutOfWildcards are kinds of which there are many short-lived objects that

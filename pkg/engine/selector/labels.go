@@ -110,34 +110,20 @@ func expandPair(key, value string, set map[string]string) (string, string) {
 // pair of the set, as Kyverno matches annotations.
 func Pairs(patterns, set map[string]string) bool {
 	for key, value := range patterns {
-		if !hasPair(key, value, set) {
+		found := false
+		for k, actual := range set {
+			found = found || MatchWildcard(key, k) && MatchWildcard(value, actual)
+		}
+		if !found {
 			return false
 		}
 	}
 	return true
 }
 
-func hasPair(key, value string, set map[string]string) bool {
-	if !HasWildcard(key) {
-		actual, ok := set[key]
-		return ok && MatchWildcard(value, actual)
-	}
-	for k, actual := range set {
-		if MatchWildcard(key, k) && MatchWildcard(value, actual) {
-			return true
-		}
-	}
-	return false
-}
-
 // AnyOf reports whether one of the patterns matches the text.
 func AnyOf(patterns []string, text string) bool {
-	for _, pattern := range patterns {
-		if MatchWildcard(pattern, text) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(patterns, func(pattern string) bool { return MatchWildcard(pattern, text) })
 }
 
 // Written returns the selector as it is written; nil for none.
