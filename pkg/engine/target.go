@@ -16,8 +16,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/limit"
 )
 
 // ObjectKey identifies an object: by UID where it is known, else by group,
@@ -325,11 +323,8 @@ func (w *World) LackNamespace(name string) {
 var errNoNamespace = errors.New("it is not there, and rules that ask for its labels are evaluated as if it had none; --world adds it to manifests")
 
 // ReadNamespace reads a Namespace. The error is that of the Reader, which must not be nil.
-func (w *World) ReadNamespace(ctx context.Context, name string) (u *unstructured.Unstructured, err error) {
-	limit.Wait(ctx, func() {
-		u, err = w.Reader.Get(ctx, ObjectKey{GroupKind: schema.GroupKind{Kind: "Namespace"}, Version: "v1", Name: name})
-	})
-	return u, err
+func (w *World) ReadNamespace(ctx context.Context, name string) (*unstructured.Unstructured, error) {
+	return w.Get(ctx, ObjectKey{GroupKind: schema.GroupKind{Kind: "Namespace"}, Version: "v1", Name: name})
 }
 
 // NamespaceError is a Namespace that cannot be read, so that nothing is known of

@@ -57,6 +57,22 @@ type World struct {
 // ReadsExisting returns the Reader of the objects that a run may change.
 func (w *World) ReadsExisting() Reader { return cmp.Or(w.Existing, w.Reader) }
 
+// Get reads an object from the Reader, which must not be nil. The time that it takes does not count for the rule that the context is
+// for. The error is that of the Reader.
+func (w *World) Get(ctx context.Context, key ObjectKey) (u *unstructured.Unstructured, err error) {
+	limit.Wait(ctx, func() { u, err = w.Reader.Get(ctx, key) })
+	return u, err
+}
+
+// Schema returns what the Reader knows of a kind: nothing where there is no Reader, or the schema cannot be read, which the error
+// says.
+func (w *World) Schema(ctx context.Context, gvk schema.GroupVersionKind) (Schema, error) {
+	if w.Reader == nil {
+		return Schema{}, nil
+	}
+	return w.Reader.Schema(ctx, gvk)
+}
+
 // RawReader reads policy-chosen paths of the user's own API server. Where a live
 // server would know the answer and the RawReader cannot, its error is an
 // *UnansweredError.

@@ -243,10 +243,7 @@ func OutcomeOf(err error, ignored bool) (engine.Outcome, error) {
 
 // SchemaOf returns that by which objects of a kind merge.
 func SchemaOf(ctx context.Context, w *engine.World, kind schema.GroupVersionKind) (engine.Schema, error) {
-	if w.Reader == nil {
-		return engine.Schema{}, nil
-	}
-	s, err := w.Reader.Schema(ctx, kind)
+	s, err := w.Schema(ctx, kind)
 	if err != nil {
 		return s, &UnsupportedError{Reason: "the schema of the object cannot be read: " + err.Error()}
 	}

@@ -168,13 +168,8 @@ func withDefault(err error) error {
 // lists says how the lists of the object merge that the rule changes: that all are replaced where its
 // schema is not known.
 func (e *execution) lists() *strategicmerge.Lists {
-	var s engine.Schema
 	gvk := e.subject.Key.GroupVersionKind()
-	if e.world.Reader != nil {
-		if known, err := e.world.Reader.Schema(e.ctx, gvk); err == nil {
-			s = known
-		}
-	}
+	s, _ := e.world.Schema(e.ctx, gvk)
 	return e.inputs().listsOf(s, gvk)
 }
 

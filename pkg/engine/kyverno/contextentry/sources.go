@@ -6,12 +6,9 @@ import (
 	"errors"
 	"fmt"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/jmespath"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/variables"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/limit"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/policydecode"
 )
 
@@ -108,9 +105,7 @@ func (from *Sources) configMap(name, namespace string) (any, error) {
 	}
 	key := engine.ObjectKey{Version: "v1", Namespace: namespace, Name: name}
 	key.Kind = "ConfigMap"
-	var object *unstructured.Unstructured
-	var err error
-	limit.Wait(from.Context, func() { object, err = from.World.Reader.Get(from.Context, key) })
+	object, err := from.World.Get(from.Context, key)
 	if err != nil {
 		return nil, fmt.Errorf("failed to get configmap %s/%s: %w", namespace, name, err)
 	}

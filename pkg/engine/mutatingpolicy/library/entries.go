@@ -4,10 +4,8 @@ import (
 	"fmt"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/limit"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/policydecode"
 )
 
@@ -82,11 +80,7 @@ func (s *Session) entry(name string) (*entry, error) {
 	if s.world.Reader == nil {
 		return nil, s.lacks("globalContext: there is no GlobalContextEntry %s among the policies and no cluster to read it from", name)
 	}
-	var u *unstructured.Unstructured
-	var err error
-	limit.Wait(s.context, func() {
-		u, err = s.world.Reader.Get(s.context, engine.ObjectKey{GroupKind: policydecode.GlobalContextKind, Name: name})
-	})
+	u, err := s.world.Get(s.context, engine.ObjectKey{GroupKind: policydecode.GlobalContextKind, Name: name})
 	if apierrors.IsNotFound(err) {
 		s.warn("globalContext: there is no GlobalContextEntry %s; it counts as null", name)
 		return nil, nil

@@ -46,8 +46,7 @@ func (s *Session) GetResource(apiVersion, name, namespace, object string) (*unst
 	}
 	gvk := mapping.GroupVersionKind
 	key := engine.ObjectKey{GroupKind: gvk.GroupKind(), Version: gvk.Version, Namespace: namespace, Name: object, Subresource: subresource}
-	var u *unstructured.Unstructured
-	limit.Wait(s.context, func() { u, err = s.world.Reader.Get(s.context, key) })
+	u, err := s.world.Get(s.context, key)
 	if apierrors.IsNotFound(err) && s.absent == "" {
 		s.absent = key.String()
 	}
