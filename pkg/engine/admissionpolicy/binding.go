@@ -149,14 +149,6 @@ type param struct {
 	secret  bool // it is a Secret
 }
 
-// refOf returns the reference of a policy with its binding and a parameter.
-func (u *unit) refOf(p *param) engine.RuleRef {
-	if p == nil {
-		return u.rule()
-	}
-	return u.rule().WithParameter(u.params.Kind + " " + p.name)
-}
-
 // params returns the parameters that a policy is evaluated with: a single nil where it has
 // no paramKind. Where none is found, and the binding allows that, the error is a *cel.SkippedError.
 func (r *run) params(u *unit) ([]*param, error) {
@@ -217,18 +209,18 @@ func parameterError(err error) error { return fmt.Errorf("parameters of the bind
 
 // readParams reads the parameters of a binding, in the order of their names.
 func (r *run) readParams(kind schema.GroupVersionKind, namespace string, ref *paramRef) (out []*param, err error) {
-	limit.Wait(r.ctx, func() {
-		if ref.name != "" {
-			key := engine.ObjectKey{GroupKind: kind.GroupKind(), Version: kind.Version, Namespace: namespace, Name: ref.name}
-			var u *unstructured.Unstructured
-			if u, err = r.world.Reader.Get(r.ctx, key); err == nil {
-				out = []*param{newParam(u)}
-			} else if apierrors.IsNotFound(err) {
-				err = nil
-			}
-			return
+	if ref.name != "" {
+		u, err := r.world.Get(r.ctx, engine.ObjectKey{GroupKind: kind.GroupKind(), Version: kind.Version, Namespace: namespace, Name: ref.name})
+		switch {
+		case apierrors.IsNotFound(err):
+			return nil, nil
+		case err != nil:
+			return nil, err
 		}
-		selection := engine.Selection{Group: kind.Group, Version: kind.Version, Kind: kind.Kind, Namespace: namespace, Labels: ref.selector}
+		return []*param{newParam(u)}, nil
+	}
+	selection := engine.Selection{Group: kind.Group, Version: kind.Version, Kind: kind.Kind, Namespace: namespace, Labels: ref.selector}
+	limit.Wait(r.ctx, func() {
 		for u, failed := range r.world.Reader.List(r.ctx, selection) {
 			if err = failed; err != nil {
 				return
@@ -238,8 +230,8 @@ func (r *run) readParams(kind schema.GroupVersionKind, namespace string, ref *pa
 				return
 			}
 		}
-		slices.SortFunc(out, func(a, b *param) int { return strings.Compare(a.name, b.name) })
 	})
+	slices.SortFunc(out, func(a, b *param) int { return strings.Compare(a.name, b.name) })
 	return out, err
 }
 

@@ -87,7 +87,9 @@ func (r *run) unit(u *unit) error {
 		return r.fail(u, step, err)
 	}
 	for _, p := range params {
-		step.Rule = u.refOf(p)
+		if step.Rule = u.rule(); p != nil {
+			step.Rule = step.Rule.WithParameter(u.params.Kind + " " + p.name)
+		}
 		if r.again != nil && !r.again[step.Rule] {
 			continue
 		}

@@ -2,6 +2,7 @@ package gatekeeper
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strings"
 	"sync"
@@ -45,7 +46,9 @@ func (p *program) Evaluate(ctx context.Context, t engine.Target, w *engine.World
 		t = r.readNamespace(ctx, w)
 	}
 	if reason := p.excludes(t); reason != "" {
-		r.exclude(sink, reason)
+		for _, m := range p.mutators {
+			sink.Step(engine.Step{Rule: m.ref, Outcome: engine.NotMatched, Err: errors.New(reason)})
+		}
 		return t.Object, nil
 	}
 	rules, done := limit.Rule(ctx, r)
@@ -55,21 +58,12 @@ func (p *program) Evaluate(ctx context.Context, t engine.Target, w *engine.World
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	r.schema = sync.OnceValue(func() engine.Schema { return schemaOf(ctx, w, t.Key) })
+	r.schema = sync.OnceValue(func() engine.Schema {
+		s, _ := w.Schema(ctx, t.Key.GroupVersionKind())
+		return s
+	})
 	r.report(sink)
 	return r.object, nil
-}
-
-// schemaOf is empty where nothing is known of a kind.
-func schemaOf(ctx context.Context, w *engine.World, of engine.ObjectKey) engine.Schema {
-	if w.Reader == nil {
-		return engine.Schema{}
-	}
-	s, err := w.Reader.Schema(ctx, of.GroupVersionKind())
-	if err != nil {
-		return engine.Schema{}
-	}
-	return s
 }
 
 // readNamespace adds the Namespace to a target that came without, where a mutator

@@ -62,13 +62,6 @@ func newRun(p *program, t engine.Target) *run {
 // String names the mutator whose turn it is.
 func (r *run) String() string { return r.program.mutators[r.at.Load()].ref.String() }
 
-// exclude reports that no mutator sees the object.
-func (r *run) exclude(sink engine.Sink, reason string) {
-	for _, m := range r.program.mutators {
-		sink.Step(engine.Step{Rule: m.ref, Outcome: engine.NotMatched, Err: errors.New(reason)})
-	}
-}
-
 // converge runs the set until a round changes nothing, or ends with the object that it
 // began with. The latter is not checked in the first round: where it is true, it is true
 // of the second round too, which mostly changes nothing at all.

@@ -59,7 +59,11 @@ func decodePolicy(r *policydecode.Report, d engine.Document) *policy {
 	root := policydecode.Node{Report: r, Value: d.Object().Object}.Fields()
 	lintVersion(root.At("apiVersion"))
 	f := root.At("spec").Fields()
-	p.decodeMatch(f)
+	constraints := f.At("matchConstraints").Fields()
+	p.Constraints = p.decodeConstraints(constraints)
+	constraints.Done()
+	p.conditions = cel.DecodeNamed(f.At("matchConditions"), nil)
+	p.variables = cel.DecodeNamed(f.At("variables"), func(_ policydecode.Node, v cel.Source) { v.Fail("another variable is also called %s", v.Name) })
 	p.mutations = cel.DecodePatches(f.At("mutations"), nil)
 	p.decodeAnnotations(f.At("auditAnnotations"))
 	p.decodeTargets(f.At("targetMatchConstraints"))
@@ -111,14 +115,6 @@ func selectionsOf(c *cel.Constraints, namespace string) []engine.Selection {
 		out[i].ReadAs, out[i].Version = out[i].Version, ""
 	}
 	return out
-}
-
-func (p *policy) decodeMatch(f *policydecode.Fields) {
-	constraints := f.At("matchConstraints").Fields()
-	p.Constraints = p.decodeConstraints(constraints)
-	constraints.Done()
-	p.conditions = cel.DecodeNamed(f.At("matchConditions"), nil)
-	p.variables = cel.DecodeNamed(f.At("variables"), func(_ policydecode.Node, v cel.Source) { v.Fail("another variable is also called %s", v.Name) })
 }
 
 func (p *policy) decodeAnnotations(n policydecode.Node) {

@@ -65,7 +65,9 @@ func (v validator) Validate(at fieldpath.Path, value any) []engine.InvalidField 
 			if slices.Contains(t.schema.Required, *e.FieldName) {
 				found.add(at, "is required")
 			} else if empty, isStruct := of.Default.(map[string]any); isStruct && len(empty) == 0 {
-				found.emptied(at, t, of)
+				if t, ok := t.to(of); ok { // a struct that is always there, and is empty now
+					found.required(at, t, func(string) bool { return true })
+				}
 			}
 			return found.fields
 		}
@@ -97,13 +99,6 @@ func (f *invalid) unknown(at fieldpath.Path, t typed) {
 		f.add(at, "is not in the schema of the kind")
 		last := &f.fields[len(f.fields)-1]
 		last.Unknown, last.Meant = true, engine.Nearest(*at[len(at)-1].FieldName, maps.Keys(t.properties()))
-	}
-}
-
-// emptied holds a struct that is always there, and is empty now, against what it requires.
-func (f *invalid) emptied(at fieldpath.Path, t typed, of *spec.Schema) {
-	if t, ok := t.to(of); ok {
-		f.required(at, t, func(string) bool { return true })
 	}
 }
 

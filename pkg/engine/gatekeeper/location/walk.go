@@ -82,10 +82,6 @@ type effect struct {
 	wrote   bool
 }
 
-func (e effect) and(other effect) effect {
-	return effect{e.touched || other.touched, e.changed || other.changed, e.wrote || other.wrote}
-}
-
 // visit returns the new value for one at a depth of the path.
 func (w *walker) visit(current any, depth int) (any, effect, error) {
 	if err := w.Clock.Step(); err != nil {
@@ -257,7 +253,7 @@ func (w *walker) elements(list []any, depth int, wanted func(any) bool) (any, ef
 			}
 			out[i] = next
 		}
-		all = all.and(did)
+		all = effect{all.touched || did.touched, all.changed || did.changed, all.wrote || did.wrote}
 	}
 	return out, all, nil
 }
