@@ -1,5 +1,5 @@
 # Needs Go, git and make. The only thing taken from the network is Go modules; with
-# CHROMIUM_REQUIRED=1, as in .ci/run, also Debian's Chromium where there is none.
+# CHROMIUM_REQUIRED=1, as at night, also Debian's Chromium where there is none.
 
 GO      ?= go
 BIN     := $(CURDIR)/.bin
@@ -46,7 +46,7 @@ test: test-unit test-e2e ## Run what a push needs, and name the ten slowest test
 	@cat $(BIN)/unit.json $(BIN)/e2e.json | $(BIN)/gotestsum tool slowest --num 10
 
 .PHONY: test-unit
-test-unit: $(BIN)/gotestsum ## Run the unit tests, those in a browser if there is one, and the conformance cases with their counts.
+test-unit: $(BIN)/gotestsum ## Run the unit tests, with TEST_ALL those in a browser if there is one, and the conformance cases with their counts.
 	$(WITH_BROWSER) $(TESTSUM) --jsonfile $(BIN)/unit.json -- $(TESTFLAGS) ./...
 	@sed -n 's/.*"Output":" *\(conformance .*\|.*: converted .*\|.*CONFORMANCE_DIR.*\)\\n".*/\1/p' $(BIN)/unit.json | sort -u
 
@@ -69,6 +69,7 @@ test-platform: build ## Vet everything, and run the unit tests of what differs b
 
 .PHONY: test-browser
 test-browser: export CHROMIUM_REQUIRED := 1
+test-browser: export TEST_ALL := 1
 test-browser: ## Try the HTML report in headless Chromium; on Debian, root gets it installed.
 	$(WITH_BROWSER) $(GO) test -count 1 -run '^TestInABrowser' -v ./pkg/plugin/output/report/html
 

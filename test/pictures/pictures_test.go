@@ -17,6 +17,7 @@ import (
 
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/dialects"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin"
 )
 
@@ -85,6 +86,39 @@ func TestPages(t *testing.T) {
 	if committed, err := os.ReadFile(filepath.Join(root, sums)); err != nil || string(committed) != now.String() {
 		t.Errorf("%s/report.png or comparison.png is older than what it shows: run make pictures (%v)\n%s", pictures, err, now.String())
 	}
+}
+
+// A drawing names the commands that there are, and the languages in admission order.
+func TestDrawings(t *testing.T) {
+	t.Parallel()
+	read := func(name string) string {
+		text, err := os.ReadFile(filepath.Join("../..", pictures, name))
+		check(t, err)
+		return string(text)
+	}
+	root := plugin.NewCommand("kubectl mutate", genericiooptions.NewTestIOStreamsDiscard())
+	for _, words := range regexp.MustCompile(`class="command"[^>]*>([^<]*)<`).FindAllStringSubmatch(read("how-it-works.svg"), -1) {
+		for name := range strings.SplitSeq(words[1], ", ") {
+			name, option, _ := strings.Cut(name, " --")
+			c, rest, err := root.Find(strings.Fields(name))
+			if err != nil || len(rest) > 0 || option != "" && c.Flags().Lookup(option) == nil {
+				t.Errorf("how-it-works.svg shows the command %q, which is not there: %v", words[1], err)
+			}
+		}
+	}
+	rest := read("rounds.svg")
+	for _, d := range dialects.All() {
+		_, after, found := strings.Cut(rest, ">"+languages[d.Name()]+"<")
+		if !found || languages[d.Name()] == "" {
+			t.Errorf("rounds.svg does not show %s in admission order", d.Name())
+		}
+		rest = after
+	}
+}
+
+// languages are the dialects as rounds.svg names them.
+var languages = map[string]string{
+	"admissionpolicy": "MutatingAdmissionPolicy", "gatekeeper": "Assign, ModifySet, ...", "kyverno": "ClusterPolicy, Policy", "mutatingpolicy": "MutatingPolicy",
 }
 
 func TestPicturesAreSmall(t *testing.T) {

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/kubectl-mutate/kubectl-mutate/internal/tier"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output"
 )
@@ -23,6 +24,7 @@ const browserTime = 2 * time.Minute
 // CHROMIUM_REQUIRED is set.
 func browser(t *testing.T) string {
 	t.Helper()
+	tier.Night(t, "TestHostileTextsAreText and TestContentPolicy")
 	for _, name := range []string{os.Getenv("CHROMIUM"), "chromium", "chromium-browser", "google-chrome", "google-chrome-stable"} {
 		if path, err := exec.LookPath(name); err == nil {
 			return path
@@ -96,6 +98,11 @@ func TestInABrowser(t *testing.T) {
 		document.querySelector("#list li:nth-child(4) summary").click();
 		await until(() => document.querySelectorAll("#list .diff .add").length === 1);
 		says.push(document.querySelector("#list .rule h4").textContent);
+		document.querySelector("#beside").click();
+		says.push([...document.querySelectorAll("#list .sides td.del, #list .sides td.add")].map(e => e.textContent.trim()).join(" | "));
+		const press = key => { document.activeElement.dispatchEvent(new KeyboardEvent("keydown", {key, bubbles: true})); return document.activeElement.querySelector(".name")?.textContent };
+		document.activeElement.blur();
+		says.push([press("j"), press("j"), press("k")].join(" "));
 		document.querySelector('[data-filter="policy"][data-value="gatekeeper AssignImage pin"] button').click();
 		await until(() => document.querySelectorAll("#list h3").length === 2);
 		says.push(rows(), document.querySelector("[name=policy]").value);
@@ -109,6 +116,8 @@ func TestInABrowser(t *testing.T) {
 	want := `data-says="ConfigMap payments/broken; ConfigMap shop/image-0 and 2 more; ConfigMap shop/settings-0 and 11 more, in 3 namespaces; ConfigMap shop/script; Secret shop/password
 5 changes, 18 objects.
 kyverno team-labels/add policies/labels.yaml:3
+echo one | echo two
+payments/broken shop/image-0 payments/broken
 ConfigMap payments/broken; ConfigMap shop/image-0 and 2 more
 gatekeeper AssignImage pin
 2 changes, 5 objects (of 5 changes)."`

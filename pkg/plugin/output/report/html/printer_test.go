@@ -138,6 +138,41 @@ func TestChangesAreGroupedAndSorted(t *testing.T) {
 	}
 }
 
+// Objects in which one rule changes the same fields of other elements to other values are one change: the values are those of the
+// example, and what an object has otherwise stands at it.
+func TestShapes(t *testing.T) {
+	var changes []engine.Change
+	for i := range 300 {
+		state := func(image string) map[string]any {
+			return map[string]any{"containers": []any{map[string]any{"name": fmt.Sprint("c", i), "image": image}}}
+		}
+		c := configMap(images, "shop", fmt.Sprint("o", i), state(fmt.Sprint("web:", i)), state(fmt.Sprint("registry/web:", i)))
+		changes = append(changes, warning(c, engine.ImpactRollout, "1 Pod would be replaced", "Pods would be replaced", 1))
+	}
+	for i := range changes[:10] {
+		changes[i].Impacts = append(changes[i].Impacts, engine.Impact{Code: engine.ImpactManaged, Owner: "Helm release shop", Text: "Helm release shop manages it", Brief: "Helm manages it"})
+	}
+	page := pageOf(t, output.Options{Context: output.Context{Context: "production"}}, changes)
+	if n := len(page); n > 100_000 {
+		t.Errorf("%d bytes", n)
+	}
+	if n := len(islandOf(t, page).Changes); n != 2 {
+		t.Errorf("%d changes, want those that are managed, and the others", n)
+	}
+	text := strings.Join(strings.Fields(tags.ReplaceAllString(page[:strings.Index(page, `id="data"`)], " ")), " ")
+	for _, want := range []string{
+		"Mutation preview on production: 300 of 300 objects would change", "290 Pods would restart",
+		"! 290 Pods of 290 workloads would restart; 10 Pods of 10 workloads would restart with --include-managed. ! 10 managed: Helm manages it",
+		"Objects Values replaced data. containers", "gatekeeper AssignImage pin 300 300",
+		"ConfigMap shop/o10 and 289 more ! 290 Pods restart 1 field", "and 289 other values", "one of 290 values",
+		"ConfigMap shop/o0 and 9 more ! rollout ! managed 1 field", "shop/o1 ~ data.containers",
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("the page lacks %q:\n%s", want, text)
+		}
+	}
+}
+
 // next advises to type a command.
 func next(command string) func(evaluation.Summary) output.Hint {
 	return func(evaluation.Summary) output.Hint { return output.Hint{Next: command} }
