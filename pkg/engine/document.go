@@ -164,22 +164,12 @@ func JoinErrors(errs []error) error {
 	case 1:
 		return errs[0]
 	}
-	return joinedErrors(errs)
-}
-
-type joinedErrors []error
-
-// Error joins the texts.
-func (e joinedErrors) Error() string {
-	texts := make([]string, len(e))
-	for i, err := range e {
-		texts[i] = err.Error()
+	all := make([]any, len(errs))
+	for i, err := range errs {
+		all[i] = err
 	}
-	return strings.Join(texts, "; ")
+	return fmt.Errorf("%w"+strings.Repeat("; %w", len(errs)-1), all...)
 }
-
-// Unwrap returns all errors.
-func (e joinedErrors) Unwrap() []error { return e }
 
 // JoinedErrors returns the errors that errors.Join has put together, such as those of
 // Dialect.Compile. What one of them wraps is a part of it; nil has none.
