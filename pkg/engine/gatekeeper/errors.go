@@ -1,25 +1,11 @@
 package gatekeeper
 
-import (
-	"errors"
-	"fmt"
-
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-)
+import "fmt"
 
 // refused is the error of a mutator that fails on an object: in Gatekeeper's words, and with what follows from it. Gatekeeper
 // then refuses the whole object at admission, so that no mutator changes it.
 func refused(err error) error {
 	return fmt.Errorf("%w; Gatekeeper refuses such an object at admission", err)
-}
-
-// misspelt is why there can be no list where a mutator looks for its elements.
-func misspelt(found engine.InvalidField) error {
-	text := fmt.Sprintf("spec.location finds nothing: %s %s", engine.PathString(found.Path), found.Why)
-	if found.Meant != "" {
-		text += "; did you mean " + found.Meant + "?"
-	}
-	return errors.New(text)
 }
 
 // keptError is a label or an annotation that AssignMetadata, which only adds,

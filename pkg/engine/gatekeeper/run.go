@@ -278,7 +278,11 @@ func (r *run) misspelt(list location.Path) error {
 		at = append(at, element)
 	}
 	if found := fields.Validate(at, []any{}); len(found) > 0 {
-		return misspelt(found[0])
+		text := fmt.Sprintf("spec.location finds nothing: %s %s", engine.PathString(found[0].Path), found[0].Why)
+		if found[0].Meant != "" {
+			text += "; did you mean " + found[0].Meant + "?"
+		}
+		return errors.New(text)
 	}
 	return nil
 }
