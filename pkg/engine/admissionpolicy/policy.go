@@ -2,6 +2,7 @@ package admissionpolicy
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"regexp"
 	"slices"
@@ -143,19 +144,10 @@ func decodeParamKind(n policydecode.Node) *schema.GroupVersionKind {
 	return &gvk
 }
 
-// decodeError is the result of a JSON patch that an API server cannot decode. It
+// errUndecodable is the error of a JSON patch whose result an API server cannot decode, in its words. It
 // refuses the object then, whatever the failurePolicy (dispatch in
 // pkg/admission/plugin/policy/mutating of k8s.io/apiserver).
-type decodeError struct{ Unknown []string }
-
-// Error is the server's text.
-func (e *decodeError) Error() string {
-	parts := make([]string, len(e.Unknown))
-	for i, path := range e.Unknown {
-		parts[i] = fmt.Sprintf("unknown field %q", path)
-	}
-	return "strict decoding error: " + strings.Join(parts, ", ")
-}
+var errUndecodable = errors.New("strict decoding error")
 
 // decodable checks the result of a JSON patch as an API server does, which decodes built-in
 // kinds strictly: a field that the kind does not have is an error. Fields that were there
@@ -177,15 +169,15 @@ func (r *run) decodable(ctx context.Context, before, after map[string]any) error
 	if len(added) == 0 {
 		return nil
 	}
-	return &decodeError{Unknown: added}
+	return fmt.Errorf("%w: %s", errUndecodable, strings.Join(added, ", "))
 }
 
-// unknownFields returns the paths of fields that a schema does not have.
+// unknownFields names the fields that a schema does not have.
 func unknownFields(v engine.FieldValidator, object map[string]any) []string {
 	var out []string
 	for _, f := range v.Validate(nil, object) {
 		if f.Unknown {
-			out = append(out, engine.PathString(f.Path))
+			out = append(out, fmt.Sprintf("unknown field %q", engine.PathString(f.Path)))
 		}
 	}
 	return out

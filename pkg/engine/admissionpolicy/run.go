@@ -145,9 +145,8 @@ func (r *run) fail(u *unit, step engine.Step, err error) error {
 
 // isRefused reports whether a server refuses the object whatever the failurePolicy.
 func isRefused(err error) bool {
-	var undecodable *decodeError
 	var another *engine.IdentityError
-	return errors.As(err, &undecodable) || errors.As(err, &another)
+	return errors.Is(err, errUndecodable) || errors.As(err, &another)
 }
 
 // invoke evaluates a policy with one parameter. On a server, conditions do not see the Namespace.

@@ -16,23 +16,6 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/limit"
 )
 
-// EvaluationError is an expression that fails on an object.
-type EvaluationError struct {
-	Expression string // empty where it is not to be quoted
-	Err        error
-}
-
-// Error quotes the expression, shortened to one line.
-func (e *EvaluationError) Error() string {
-	if e.Expression == "" {
-		return e.Err.Error()
-	}
-	return fmt.Sprintf("expression %q resulted in error: %v", shorten(e.Expression), e.Err)
-}
-
-// Unwrap returns the reason.
-func (e *EvaluationError) Unwrap() error { return e.Err }
-
 // At adds the place of an expression to its error, and how to name a user whom it asks for and who is not known.
 func (x *Expression) At(err error) error {
 	if err == nil {
@@ -88,15 +71,8 @@ func (e *UnsupportedError) Error() string { return e.Reason }
 // Unwrap returns the cause.
 func (e *UnsupportedError) Unwrap() error { return e.Err }
 
-// AtomicError is an apply configuration with values that can only be replaced as a
-// whole.
-type AtomicError struct{ Paths []string }
-
-// Error is the server's text, with a hint.
-func (e *AtomicError) Error() string {
-	return "invalid ApplyConfiguration: may not mutate atomic arrays, maps or structs: " + strings.Join(e.Paths, ", ") +
-		" (a JSONPatch mutation can)"
-}
+// ErrAtomic is the error of an apply configuration with values that can only be replaced as a whole, in the words of a server.
+var ErrAtomic = errors.New("invalid ApplyConfiguration: may not mutate atomic arrays, maps or structs")
 
 // noSchema is the error of a kind without a schema, which says how its lists and maps merge.
 func noSchema(kind schema.GroupVersionKind) error {

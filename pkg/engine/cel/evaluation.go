@@ -187,7 +187,7 @@ func (e *Evaluation) recoverAs(x *Expression, err *error) {
 // errorOf returns the error of an expression that fails on the object.
 func (e *Evaluation) errorOf(x *Expression, err error) error {
 	if e.scope.environment.unquoted {
-		return &EvaluationError{Err: err}
+		return err
 	}
-	return &EvaluationError{Expression: x.Text, Err: err}
+	return fmt.Errorf("expression %q resulted in error: %w", shorten(x.Text), err)
 }

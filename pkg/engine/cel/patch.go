@@ -242,7 +242,7 @@ func isObject(v ref.Val) bool {
 
 // merge merges an apply configuration, which is what Object{...} evaluates to, into the object
 // of the evaluation by the schema of its kind, no matter who owns its fields. It fails with an
-// *UnsupportedError where the types are nil, with an *AtomicError, and where a value does not fit
+// *UnsupportedError where the types are nil, with ErrAtomic, and where a value does not fit
 // the schema.
 func (e *Evaluation) merge(v ref.Val, types managedfields.TypeConverter, replaceAtomic bool) (Result, error) {
 	live := asObject(e.input.Object)
@@ -288,16 +288,13 @@ func replace(types managedfields.TypeConverter, live *unstructured.Unstructured,
 	return types.TypedToObject(merged)
 }
 
-// How an API server begins its errors (pkg/admission/plugin/policy/mutating/patch).
-const (
-	atomic    = "invalid ApplyConfiguration: may not mutate atomic arrays, maps or structs: "
-	unfitLive = "failed to convert original object to typed object: "
-)
+// unfitLive is how an API server begins an error (pkg/admission/plugin/policy/mutating/patch).
+const unfitLive = "failed to convert original object to typed object: "
 
 // mergeError returns the error of an apply configuration, with a hint.
 func mergeError(err error, live *unstructured.Unstructured) error {
-	if paths, ok := strings.CutPrefix(err.Error(), atomic); ok {
-		return &AtomicError{Paths: slices.Sorted(strings.SplitSeq(paths, ", "))}
+	if paths, ok := strings.CutPrefix(err.Error(), ErrAtomic.Error()+": "); ok {
+		return fmt.Errorf("%w: %s (a JSONPatch mutation can)", ErrAtomic, strings.Join(slices.Sorted(strings.SplitSeq(paths, ", ")), ", "))
 	}
 	if text, ok := strings.CutPrefix(err.Error(), unfitLive); ok {
 		return fmt.Errorf("the object does not fit the schema of %s: %s", kindText(live.GroupVersionKind()), text)

@@ -81,7 +81,7 @@ type Builder struct {
 	Failed  func(policydecode.Node, error)
 	Rewrite func(expression string) string // of what is about the object; nil leaves it
 	// ReplaceAtomic lets apply configurations replace atomic lists, maps and structs, as server-side apply
-	// does. Else they fail with an *AtomicError, as on an API server: fields that such a value leaves out would be lost.
+	// does. Else they fail with ErrAtomic, as on an API server: fields that such a value leaves out would be lost.
 	ReplaceAtomic bool
 	built         []*Expression
 }

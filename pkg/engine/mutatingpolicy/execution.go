@@ -213,8 +213,7 @@ func (e *execution) mutate(conditions []*cel.Expression) (map[string]any, error)
 
 // withHint adds this language's own hint to an error of package cel.
 func withHint(err error) error {
-	var atomic *cel.AtomicError
-	if errors.As(err, &atomic) {
+	if errors.Is(err, cel.ErrAtomic) {
 		return fmt.Errorf("%w; with evaluation.useServerSideApply, Kyverno 1.19 replaces them", err)
 	}
 	return err
