@@ -305,11 +305,9 @@ func (w *watcher) announce(now *watched) {
 	}
 	var kinds []string
 	for _, f := range now.followers {
-		if !slices.Contains(kinds, f.String()) {
-			kinds = append(kinds, f.String())
-		}
+		kinds = append(kinds, f.String())
 	}
-	fmt.Fprintf(w.errOut, "Watching %s. Interrupt to end.\n", engine.Few(kinds))
+	fmt.Fprintf(w.errOut, "Watching %s. Interrupt to end.\n", engine.Few(engine.Distinct(kinds)))
 }
 
 // evaluate evaluates events, for a watch.Loop.

@@ -2,7 +2,6 @@ package apply
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -270,12 +269,10 @@ func (e *ConflictError) Error() string {
 	var owners, flags []string
 	for _, t := range e.Takeovers {
 		owners = append(owners, t.String())
-		if flag := "--take-from=" + t.Manager; !slices.Contains(flags, flag) {
-			flags = append(flags, flag)
-		}
+		flags = append(flags, "--take-from="+t.Manager)
 	}
 	return fmt.Sprintf("conflict with %s; change it there, or take it over with %s (the owner will then set it back, or fail)",
-		strings.Join(owners, "; "), strings.Join(flags, " "))
+		strings.Join(owners, "; "), strings.Join(engine.Distinct(flags), " "))
 }
 
 // driftError reports that another client has written the object, so that the change is

@@ -164,32 +164,24 @@ func (t *Task) evaluate(r Evaluation, c *engine.Change, incomplete bool) {
 func EndpointsOf(c *engine.Change) []string {
 	var out []string
 	for i := range c.Fields {
-		if endpoint := request.EndpointOf(c.Fields[i].Path); !slices.Contains(out, endpoint) {
-			out = append(out, endpoint)
-		}
+		out = append(out, request.EndpointOf(c.Fields[i].Path))
 	}
-	return out
+	return engine.Distinct(out)
 }
 
 // changing returns the rules that changed the object, and those of them that another
 // object triggered, each once.
 func changing(c *engine.Change) (all, propagated []engine.RuleRef) {
-	add := func(list []engine.RuleRef, r engine.RuleRef) []engine.RuleRef {
-		if slices.Contains(list, r) {
-			return list
-		}
-		return append(list, r)
-	}
 	for _, s := range c.Steps {
 		if s.Outcome != engine.Changed {
 			continue
 		}
-		all = add(all, s.Rule)
+		all = append(all, s.Rule)
 		if s.Trigger != (engine.ObjectKey{}) {
-			propagated = add(propagated, s.Rule)
+			propagated = append(propagated, s.Rule)
 		}
 	}
-	return all, propagated
+	return engine.Distinct(all), engine.Distinct(propagated)
 }
 
 // RecordedRun is a run whose changes are known before it is evaluated.

@@ -266,13 +266,9 @@ func (x completer) rules(c *cobra.Command, _ []string, _ string) ([]string, cobr
 	}
 	var out []string
 	for _, r := range found.Descriptions {
-		for _, name := range []string{r.Rule.Policy, r.Rule.String()} {
-			if !slices.Contains(out, name) {
-				out = append(out, name)
-			}
-		}
+		out = append(out, r.Rule.Policy, r.Rule.String())
 	}
-	return out, nothing
+	return engine.Distinct(out), nothing
 }
 
 // objects completes TYPE, and behind a slash the names of its objects in the

@@ -77,11 +77,6 @@ func namesBehindType(mapper meta.RESTMapper, args []string) ([]engine.ObjectKey,
 // kindsOf finds the kinds of types and categories that are joined by commas, each once.
 func kindsOf(mapper meta.RESTMapper, types string) ([]schema.GroupKind, error) {
 	var out []schema.GroupKind
-	add := func(gk schema.GroupKind) {
-		if !slices.Contains(out, gk) {
-			out = append(out, gk)
-		}
-	}
 	for _, t := range strings.Split(types, ",") {
 		if e, ok := mapper.(interface {
 			Expand(category string) ([]schema.GroupResource, bool)
@@ -89,7 +84,7 @@ func kindsOf(mapper meta.RESTMapper, types string) ([]schema.GroupKind, error) {
 			if category, ok := e.Expand(t); ok {
 				for _, r := range category {
 					if gk, err := KindOf(mapper, r.String()); err == nil {
-						add(gk)
+						out = append(out, gk)
 					}
 				}
 				continue
@@ -99,9 +94,9 @@ func kindsOf(mapper meta.RESTMapper, types string) ([]schema.GroupKind, error) {
 		if err != nil {
 			return nil, err
 		}
-		add(gk)
+		out = append(out, gk)
 	}
-	return out, nil
+	return engine.Distinct(out), nil
 }
 
 // KindOf finds the kind that a user means by "deploy", "deployments.apps" or

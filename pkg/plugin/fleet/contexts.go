@@ -28,16 +28,12 @@ func Contexts(config *clientcmdapi.Config, typed []string) ([]string, error) {
 		if len(found) == 0 {
 			return nil, unknown(known, name)
 		}
-		for _, context := range found {
-			if !slices.Contains(out, context) {
-				out = append(out, context)
-			}
-		}
+		out = append(out, found...)
 	}
 	if len(out) == 0 {
 		return nil, errors.New("--contexts names no context")
 	}
-	return out, nil
+	return engine.Distinct(out), nil
 }
 
 func matching(known []string, name string) []string {

@@ -54,11 +54,9 @@ func (r *repeat) note(second *engine.Change) {
 	for i := range second.Fields {
 		f := &second.Fields[i]
 		r.fields, r.places = append(r.fields, f.Path), append(r.places, engine.PathPattern(f.Path))
-		if name := f.Rule.String(); !slices.Contains(rules, name) {
-			rules = append(rules, name)
-		}
+		rules = append(rules, f.Rule.String())
 	}
-	r.rules = strings.Join(rules, " and ")
+	r.rules = strings.Join(engine.Distinct(rules), " and ")
 	r.wrote = map[engine.RuleRef][]string{}
 	for i := range second.Steps {
 		s := &second.Steps[i]

@@ -147,10 +147,8 @@ func (r *Run) Written(result *apply.Result, rules []engine.RuleRef) {
 		return
 	}
 	r.add(writes, append(r.kindOf(result.Key), string(result.Outcome)))
-	for i, rule := range rules {
-		if !slices.Contains(rules[:i], rule) {
-			r.add(ruleWrites, append(r.ruleOf(rule, result.Key), string(result.Outcome)))
-		}
+	for _, rule := range engine.Distinct(slices.Clone(rules)) {
+		r.add(ruleWrites, append(r.ruleOf(rule, result.Key), string(result.Outcome)))
 	}
 	if result.Status != nil {
 		r.Written(result.Status, rules)

@@ -372,13 +372,9 @@ func (b *Builder) texts(selections []engine.Selection) []string {
 				texts = append(texts, named.String())
 			}
 		}
-		for _, t := range texts {
-			if !slices.Contains(out, t) {
-				out = append(out, t)
-			}
-		}
+		out = append(out, texts...)
 	}
-	return out
+	return engine.Distinct(out)
 }
 
 // named is a selection by its kinds.
@@ -431,9 +427,9 @@ func (b *Builder) kinds(s engine.Selection) []schema.GroupKind {
 	for _, gvk := range found {
 		// No server has kinds of the group extensions any more: Kubernetes 1.22.
 		fits := selector.MatchWildcard(s.Group, gvk.Group) && selector.MatchWildcard(s.Kind, gvk.Kind) && gvk.Group != "extensions"
-		if fits && !slices.Contains(out, gvk.GroupKind()) {
+		if fits {
 			out = append(out, gvk.GroupKind())
 		}
 	}
-	return out
+	return engine.Distinct(out)
 }

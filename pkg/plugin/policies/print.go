@@ -38,12 +38,10 @@ func names(l List) []string {
 	var names []string
 	for i := range l.Policies {
 		for _, r := range l.Policies[i].Rules {
-			if !slices.Contains(names, r.Ref) {
-				names = append(names, r.Ref)
-			}
+			names = append(names, r.Ref)
 		}
 	}
-	return names
+	return engine.Distinct(names)
 }
 
 // printTable writes a line for each rule, and the problems below the table.
@@ -130,11 +128,9 @@ func matches(r *Rule, wide bool) string {
 func asks(r *Rule) string {
 	var out []string
 	for _, a := range r.Asks {
-		if !slices.Contains(out, string(a.Of)) {
-			out = append(out, string(a.Of))
-		}
+		out = append(out, string(a.Of))
 	}
-	return strings.Join(out, ",")
+	return strings.Join(engine.Distinct(out), ",")
 }
 
 // notes returns the problems of policies, and the flags that they need, below an empty line.

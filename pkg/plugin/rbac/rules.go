@@ -70,15 +70,13 @@ func (c *collector) parts(d *engine.Description, target engine.Selection, m *met
 		if field, _, _ := strings.Cut(path, "."); field == request.StatusSubresource && c.HasStatus(m.GroupVersionKind) {
 			part = request.StatusSubresource
 		}
-		if !slices.Contains(out, part) {
-			out = append(out, part)
-		}
+		out = append(out, part)
 	}
 	if len(out) == 0 {
 		c.note("%s computes which fields it changes: if these are in the status, patch on the subresource status is needed too", d.Rule)
 		return []string{""}
 	}
-	return out
+	return engine.Distinct(out)
 }
 
 // read gets what is one object by its name, and lists anything else.

@@ -2,7 +2,6 @@ package human
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
@@ -179,17 +178,14 @@ func (p *Writes) table(b *page) {
 			}
 			names, namespaces, message = nil, nil, r.alike().message
 			for _, one := range all {
-				names = append(names, one.key.Name)
-				if !slices.Contains(namespaces, one.key.Namespace) {
-					namespaces = append(namespaces, one.key.Namespace)
-				}
+				names, namespaces = append(names, one.key.Name), append(namespaces, one.key.Namespace)
 			}
 		}
 		kind := r.key.Kind
 		if r.key.Subresource != "" {
 			kind += "/" + r.key.Subresource
 		}
-		texts := []string{r.rule.Policy, r.rule.Rule, kind, engine.Few(names), engine.Few(namespaces), string(r.status)}
+		texts := []string{r.rule.Policy, r.rule.Rule, kind, engine.Few(names), engine.Few(engine.Distinct(namespaces)), string(r.status)}
 		rows = append(rows, append(filled(texts, "-"), message))
 	}
 	b.table(rows)
