@@ -221,13 +221,7 @@ func (t tee) Close() error {
 // Listed reports whether the formats that list objects list this one: it differs, or
 // needs a remark; with all reasons every object is listed.
 func Listed(c *engine.Change, reasons bool) bool {
-	if c.Changed() || reasons || len(c.Impacts) > 0 {
-		return true
-	}
-	for _, s := range c.Steps {
-		if s.Outcome == engine.Changed || s.Outcome.Incomplete() || len(s.Warnings) > 0 {
-			return true
-		}
-	}
-	return false
+	return c.Changed() || reasons || len(c.Impacts) > 0 || slices.ContainsFunc(c.Steps, func(s engine.Step) bool {
+		return s.Outcome == engine.Changed || s.Outcome.Incomplete() || len(s.Warnings) > 0
+	})
 }

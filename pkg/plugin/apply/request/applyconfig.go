@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -13,6 +14,7 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 	"sigs.k8s.io/structured-merge-diff/v6/merge"
 	"sigs.k8s.io/structured-merge-diff/v6/typed"
+	"sigs.k8s.io/structured-merge-diff/v6/value"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
 )
@@ -403,15 +405,8 @@ func (v oneVersion) IsMissingVersionError(err error) bool { return errors.Is(err
 // it leads through.
 func IsListKey(p fieldpath.Path) bool {
 	n := len(p)
-	if n < 2 || p[n-2].Key == nil || p[n-1].FieldName == nil {
-		return false
-	}
-	for _, k := range *p[n-2].Key {
-		if k.Name == *p[n-1].FieldName {
-			return true
-		}
-	}
-	return false
+	return n > 1 && p[n-2].Key != nil && p[n-1].FieldName != nil &&
+		slices.ContainsFunc(*p[n-2].Key, func(k value.Field) bool { return k.Name == *p[n-1].FieldName })
 }
 
 // brief names the first fields of a set, for messages.

@@ -52,15 +52,7 @@ type Difference []Finding
 
 // Of returns the findings of some classes.
 func (d Difference) Of(classes ...Class) Difference {
-	var out Difference
-	for _, f := range d {
-		for _, c := range classes {
-			if f.Class == c {
-				out = append(out, f)
-			}
-		}
-	}
-	return out
+	return slices.DeleteFunc(slices.Clone(d), func(f Finding) bool { return !slices.Contains(classes, f.Class) })
 }
 
 // Expected reports whether every server makes such differences, so that none is shown

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
@@ -44,9 +45,8 @@ type Writes struct {
 // section is a list of objects with one verdict.
 type section struct {
 	title    string
-	outcomes []outcomeCount // in the order in which they were met
+	outcomes []string // of each
 	reasons  wording.Reasons
-	objects  int
 }
 
 // text returns the lines of the objects of which the same is said but for their names, or one line for many.
@@ -59,22 +59,6 @@ func text(r *wording.Reason) string {
 		names = append(names, human.ShortSpan(key.String()))
 	}
 	return fmt.Sprintf("- %s (%s)%s", wording.Plural(r.Count, "object"), engine.FewOf(names, r.Count), r.Text)
-}
-
-type outcomeCount struct {
-	outcome string
-	objects int
-}
-
-func (s *section) count(outcome string) {
-	s.objects++
-	for i := range s.outcomes {
-		if s.outcomes[i].outcome == outcome {
-			s.outcomes[i].objects++
-			return
-		}
-	}
-	s.outcomes = append(s.outcomes, outcomeCount{outcome, 1})
 }
 
 // Add adds an object to its section.
@@ -90,7 +74,7 @@ func (p *Writes) Add(object *report.Object) error {
 		}
 	}
 	s := p.section(worst.Verdict)
-	s.count(worst.Outcome)
+	s.outcomes = append(s.outcomes, worst.Outcome)
 	key, text := object.Key, said(object)
 	line := "- " + human.ShortSpan(object.Name) + text
 	if s == &p.passed { // each is listed
@@ -150,8 +134,12 @@ func (p *Writes) Write(evaluation.Summary) error {
 	if p.objects() > 0 {
 		b.WriteString("\n| outcome | objects |\n|---|---:|\n")
 		for _, s := range []*section{&p.passed, &p.skipped, &p.failed} {
-			for _, c := range s.outcomes {
-				fmt.Fprintf(&b, "| %s | %d |\n", c.outcome, c.objects)
+			counts := map[string]int{}
+			for _, outcome := range s.outcomes {
+				counts[outcome]++
+			}
+			for _, outcome := range engine.Distinct(slices.Clone(s.outcomes)) {
+				fmt.Fprintf(&b, "| %s | %d |\n", outcome, counts[outcome])
 			}
 		}
 	}
@@ -166,7 +154,9 @@ func (p *Writes) Write(evaluation.Summary) error {
 	return err
 }
 
-func (p *Writes) objects() int { return p.failed.objects + p.skipped.objects + p.passed.objects }
+func (p *Writes) objects() int {
+	return len(p.failed.outcomes) + len(p.skipped.outcomes) + len(p.passed.outcomes)
+}
 
 // heading sums up the run in a line.
 func (p *Writes) heading() string {
@@ -174,12 +164,12 @@ func (p *Writes) heading() string {
 	if all == 0 {
 		return "# Mutation policies: no object to write"
 	}
-	text := fmt.Sprintf("# Mutation policies: %d of %s as wanted", p.passed.objects, wording.Plural(all, "object"))
-	if p.failed.objects > 0 {
-		text += fmt.Sprintf(", %d not", p.failed.objects)
+	text := fmt.Sprintf("# Mutation policies: %d of %s as wanted", len(p.passed.outcomes), wording.Plural(all, "object"))
+	if len(p.failed.outcomes) > 0 {
+		text += fmt.Sprintf(", %d not", len(p.failed.outcomes))
 	}
-	if p.skipped.objects > 0 {
-		text += fmt.Sprintf(", %d left alone", p.skipped.objects)
+	if len(p.skipped.outcomes) > 0 {
+		text += fmt.Sprintf(", %d left alone", len(p.skipped.outcomes))
 	}
 	return text
 }
@@ -198,7 +188,7 @@ func (s *section) write(b *bytes.Buffer, limit int) (unlisted int) {
 		listed += reason.Count
 	}
 	if listed > 0 {
-		fmt.Fprintf(b, "\n<details><summary>%s: %s</summary>\n\n%s\n</details>\n", s.title, wording.Plural(s.objects, "object"), list.String())
+		fmt.Fprintf(b, "\n<details><summary>%s: %s</summary>\n\n%s\n</details>\n", s.title, wording.Plural(len(s.outcomes), "object"), list.String())
 	}
-	return s.objects - listed
+	return len(s.outcomes) - listed
 }
