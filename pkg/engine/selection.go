@@ -157,7 +157,7 @@ func (s Selection) Mismatches(k ObjectKey, has map[string]string) []Mismatch {
 	}
 	selector, err := metav1.LabelSelectorAsSelector(s.Labels)
 	if err != nil || !selector.Matches(labels.Set(has)) {
-		add(false, "labels", labelText(s.Labels), labels.Set(has).String())
+		add(false, "labels", metav1.FormatLabelSelector(s.Labels), labels.Set(has).String())
 	}
 	return out
 }
@@ -198,7 +198,7 @@ func (s Selection) String() string {
 		b.WriteString(" in " + s.Namespace)
 	}
 	if s.Labels != nil && len(s.Labels.MatchLabels)+len(s.Labels.MatchExpressions) > 0 {
-		b.WriteString(" with " + labelText(s.Labels))
+		b.WriteString(" with " + metav1.FormatLabelSelector(s.Labels))
 	}
 	return b.String()
 }
@@ -217,25 +217,6 @@ func (s Selection) typeText() string {
 		return group + "/" + s.Kind
 	}
 	return s.Kind
-}
-
-// labelText is a label selector as kubectl writes it; HiddenValue where it is none because what it selects is hidden.
-func labelText(s *metav1.LabelSelector) string {
-	if _, err := metav1.LabelSelectorAsSelector(s); err != nil && holdsHidden(s) {
-		return HiddenValue
-	}
-	return metav1.FormatLabelSelector(s)
-}
-
-func holdsHidden(s *metav1.LabelSelector) bool {
-	for name, value := range s.MatchLabels {
-		if IsHidden(name) || IsHidden(value) {
-			return true
-		}
-	}
-	return slices.ContainsFunc(s.MatchExpressions, func(r metav1.LabelSelectorRequirement) bool {
-		return IsHidden(r.Key) || slices.ContainsFunc(r.Values, IsHidden)
-	})
 }
 
 // ObjectFilter decides which objects a Source hands out: those that some selection of
