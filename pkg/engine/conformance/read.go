@@ -4,7 +4,9 @@ import (
 	"errors"
 	"io"
 	"iter"
+	"maps"
 	"os"
+	"path"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -144,27 +146,20 @@ type PatchCase struct {
 	Parts map[string]string
 }
 
-// ReadPatchCases reads the cases of an archive, in order.
-func ReadPatchCases(t testing.TB, archive string) []PatchCase {
+// ReadPatchCases reads the cases of an archive, in order. The case default is the first one.
+func ReadPatchCases(t testing.TB, archive string) (out []PatchCase) {
 	t.Helper()
-	var out []PatchCase
-	known, defaults := map[string]map[string]string{}, map[string]string{}
-	known["default"] = defaults
+	defaults := map[string]string{}
 	for _, f := range readArchive(t, archive).Files {
-		i := strings.LastIndex(f.Name, "/")
-		name := f.Name[:max(i, 0)]
-		if known[name] == nil {
-			known[name] = map[string]string{}
-			out = append(out, PatchCase{Name: name, Parts: known[name]})
+		name, part := path.Split(f.Name)
+		if name == "default/" {
+			defaults[part] = string(f.Data)
+			continue
 		}
-		known[name][f.Name[i+1:]] = string(f.Data)
-	}
-	for _, c := range out {
-		for part, text := range defaults {
-			if _, own := c.Parts[part]; !own {
-				c.Parts[part] = text
-			}
+		if name = strings.TrimSuffix(name, "/"); len(out) == 0 || out[len(out)-1].Name != name {
+			out = append(out, PatchCase{Name: name, Parts: maps.Clone(defaults)})
 		}
+		out[len(out)-1].Parts[part] = string(f.Data)
 	}
 	return out
 }
