@@ -94,19 +94,13 @@ func (r *reach) missed(t *triggered, s *engine.Step) {
 	if s.Outcome.Incomplete() && r.broken == nil {
 		r.broken = s
 	}
-	if s.Outcome == engine.NotMatched && !slices.ContainsFunc(r.wants, t.couldBe) {
-		return
+	if s.Outcome == engine.NotMatched && !slices.ContainsFunc(r.wants, func(s engine.Selection) bool { return s.MatchesResource(t.resource) && s.MatchesName(t.key) }) {
+		return // by its identity: labels that it lacks are worth reporting
 	}
 	r.near++
 	if r.nearest == nil || (r.nearest.Outcome == engine.NotMatched && s.Outcome != engine.NotMatched) {
 		r.nearest = s
 	}
-}
-
-// couldBe reports whether the selection may name the object, of which only the identity
-// is looked at: labels that it lacks are worth reporting.
-func (t *triggered) couldBe(s engine.Selection) bool {
-	return s.MatchesResource(t.resource) && s.MatchesName(t.key)
 }
 
 // resourceName is the resource of a target, or what its kind makes likely.

@@ -48,7 +48,7 @@ type state struct {
 // state returns the object as it is now. One that admission would deny stays as it was.
 func (p *pass) state() state {
 	s := state{target: p.target}
-	if slices.ContainsFunc(p.rec.steps, func(s engine.Step) bool { return s.Outcome == engine.Denied }) {
+	if p.denied(0) {
 		s.target = s.target.With(p.rec.before)
 		return s
 	}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"net/url"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -38,7 +39,7 @@ func (s *Snapshot) Raw(ctx context.Context, method, target string, _ []byte) ([]
 	switch {
 	case method != "GET":
 		return nil, unanswered("manifests can only be read")
-	case p.Resource == "" && isDiscovery(p):
+	case p.Resource == "" && discovery.MatchString(p.Clean):
 		return s.discover(p)
 	case p.Resource == "":
 		return nil, unanswered("manifests do not say this about the server")
@@ -155,11 +156,8 @@ func selectionOf(query url.Values) (out engine.Selection, wanted labels.Selector
 	return out, wanted, nil
 }
 
-// isDiscovery reports whether a path asks which kinds there are.
-func isDiscovery(p engine.APIPath) bool {
-	first, _, _ := strings.Cut(strings.TrimPrefix(p.Clean, "/"), "/")
-	return slices.Contains([]string{"api", "apis"}, first)
-}
+// discovery matches the paths that ask which kinds there are.
+var discovery = regexp.MustCompile(`^/apis?(/|$)`)
 
 // scalePaths are where an object has what its Scale shows.
 type scalePaths struct {

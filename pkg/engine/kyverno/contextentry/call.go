@@ -153,7 +153,7 @@ func (c *call) answer(from *Sources, r engine.RemoteRequest) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	answer, err := from.ask(key{c.service, string(id)}, func(ctx context.Context) (any, error) {
+	answer, err := from.World.Memo.Ask(from.Context, key{c.service, string(id)}, func(ctx context.Context) (any, error) {
 		content, err := send(ctx)
 		if err != nil {
 			return nil, err

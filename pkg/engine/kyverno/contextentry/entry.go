@@ -33,11 +33,6 @@ type Sources struct {
 	Values  *variables.Values // what the user answers in place of servers
 }
 
-// ask gets what is asked for once in a run. The time that others take does not count.
-func (from *Sources) ask(id any, ask func(context.Context) (any, error)) (answer any, err error) {
-	return from.World.Memo.Ask(from.Context, id, ask)
-}
-
 // answered returns an answer that the user gives in place of a server. It is treated as the server's would be.
 func (from *Sources) answered(value any) any {
 	if engine.HoldsSecret(value) {

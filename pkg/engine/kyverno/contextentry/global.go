@@ -138,7 +138,7 @@ func (from *Sources) global(name string) (*global, error) {
 		return nil, &jmespath.UnsupportedError{Field: "globalReference", Reason: "there is no GlobalContextEntry " + name + " among the policies and no cluster to read it from"}
 	}
 	type key struct{ name string }
-	found, err := from.ask(key{name}, func(ctx context.Context) (any, error) {
+	found, err := from.World.Memo.Ask(from.Context, key{name}, func(ctx context.Context) (any, error) {
 		object, err := from.World.Reader.Get(ctx, engine.ObjectKey{GroupKind: policydecode.GlobalContextKind, Name: name})
 		if err != nil {
 			return nil, err

@@ -129,7 +129,7 @@ func decodeImageLookup(f *policydecode.Fields) *entry {
 			return nil, &jmespath.UnsupportedError{Field: place, Reason: "images are looked up in registries only with --allow-registry"}
 		}
 		type key struct{ reference string }
-		data, err := from.ask(key{reference}, func(ctx context.Context) (any, error) {
+		data, err := from.World.Memo.Ask(from.Context, key{reference}, func(ctx context.Context) (any, error) {
 			return imageData(ctx, from.World.Registry, reference)
 		})
 		if err != nil {
