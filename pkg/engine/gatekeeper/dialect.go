@@ -190,11 +190,8 @@ func (m *mutator) asksOperation() bool {
 func (m *mutator) operations() []engine.Operation {
 	var out []engine.Operation
 	for _, operation := range []engine.Operation{engine.OperationCreate, engine.OperationUpdate} {
-		for i := range m.criteria.ApplyTo {
-			if m.criteria.ApplyTo[i].Does(operation) {
-				out = append(out, operation)
-				break
-			}
+		if slices.ContainsFunc(m.criteria.ApplyTo, func(a match.ApplyTo) bool { return a.Does(operation) }) {
+			out = append(out, operation)
 		}
 	}
 	if len(out) == 2 {

@@ -134,7 +134,7 @@ func (m *mutator) types() []schema.GroupVersionKind {
 		for i := range m.criteria.ApplyTo {
 			for _, gvk := range typesOf(&m.criteria.ApplyTo[i]) {
 				literal := !strings.Contains(gvk.Group+gvk.Version+gvk.Kind, "*")
-				if literal && m.coversKind(gvk.GroupKind()) {
+				if literal && m.criteria.CoversKind(gvk.GroupKind()) {
 					out = append(out, gvk)
 				}
 			}
@@ -159,10 +159,6 @@ func (m *mutator) types() []schema.GroupVersionKind {
 		}
 	}
 	return out
-}
-
-func (m *mutator) coversKind(gk schema.GroupKind) bool {
-	return len(m.criteria.Kinds) == 0 || slices.ContainsFunc(m.criteria.Kinds, func(k match.Kinds) bool { return k.Covers(gk) })
 }
 
 func orAny(list []string) []string {

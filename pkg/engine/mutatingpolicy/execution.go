@@ -132,14 +132,6 @@ func (e *execution) input() cel.Input {
 	return in
 }
 
-// background returns what the expression of targets sees, and conditions when Kyverno's background controller evaluates
-// them once more (getTargetsFromExpression in pkg/background/mpol/processor.go).
-func (e *execution) background() cel.Input {
-	in := e.input()
-	in.Object, in.OldObject, in.Namespace = e.subject.Object.Object, nil, nil
-	return in
-}
-
 // begin opens the session that answers the functions of the library, for a rule that calls any. The error is that of
 // the subject's Namespace, for a rule that asks for it.
 func (e *execution) begin() (err error) {
@@ -202,21 +194,16 @@ func (e *execution) mutate(conditions []*cel.Expression) (map[string]any, error)
 	for _, x := range e.rule.Mutations {
 		result, err := evaluation.Mutate(x, schema.Types)
 		if err != nil {
-			return nil, withHint(err)
+			if errors.Is(err, cel.ErrAtomic) {
+				err = fmt.Errorf("%w; with evaluation.useServerSideApply, Kyverno 1.19 replaces them", err)
+			}
+			return nil, err
 		}
 		e.warnings = append(e.warnings, result.Warnings...)
 		object = result.Object
 		evaluation.Replace(object)
 	}
 	return object, e.audit(evaluation)
-}
-
-// withHint adds this language's own hint to an error of package cel.
-func withHint(err error) error {
-	if errors.Is(err, cel.ErrAtomic) {
-		return fmt.Errorf("%w; with evaluation.useServerSideApply, Kyverno 1.19 replaces them", err)
-	}
-	return err
 }
 
 // audit evaluates the auditAnnotations, which see the mutated object.

@@ -129,11 +129,9 @@ func (m *Criteria) does(c *Candidate) bool {
 		(m.ApplyTo == nil || slices.ContainsFunc(m.ApplyTo, func(a ApplyTo) bool { return a.Covers(gvk) && a.Does(c.Operation) }))
 }
 
-func (m *Criteria) kinds(c *Candidate) bool {
-	if len(m.Kinds) == 0 {
-		return true
-	}
-	return slices.ContainsFunc(m.Kinds, func(k Kinds) bool { return k.Covers(c.Key.GroupKind) })
+// CoversKind reports whether the kinds cover one.
+func (m *Criteria) CoversKind(gk schema.GroupKind) bool {
+	return len(m.Kinds) == 0 || slices.ContainsFunc(m.Kinds, func(k Kinds) bool { return k.Covers(gk) })
 }
 
 func (m *Criteria) scope(c *Candidate) bool {

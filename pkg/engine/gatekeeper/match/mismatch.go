@@ -22,7 +22,7 @@ type criterion struct {
 var criteria = [...]criterion{
 	{"applyTo", (*Criteria).applies, (*Criteria).types, func(_ *Criteria, c *Candidate) string { return typeText(c.Key.Group, c.Key.Version, c.Key.Kind) }},
 	{"applyTo.operations", (*Criteria).does, (*Criteria).operations, func(_ *Criteria, c *Candidate) string { return string(c.Operation) }},
-	{"kinds", (*Criteria).kinds, (*Criteria).kindTexts, func(_ *Criteria, c *Candidate) string { return typeText(c.Key.Group, "", c.Key.Kind) }},
+	{"kinds", func(m *Criteria, c *Candidate) bool { return m.CoversKind(c.Key.GroupKind) }, (*Criteria).kindTexts, func(_ *Criteria, c *Candidate) string { return typeText(c.Key.Group, "", c.Key.Kind) }},
 	{"scope", (*Criteria).scope, func(m *Criteria, _ *Candidate) string { return m.Scope }, (*Criteria).otherScope},
 	{"namespaces", (*Criteria).namespaces, func(m *Criteria, _ *Candidate) string { return strings.Join(m.Namespaces, ", ") }, (*Criteria).namespace},
 	{"excludedNamespaces", (*Criteria).excluded, func(m *Criteria, _ *Candidate) string { return "none of " + strings.Join(m.ExcludedNamespaces, ", ") }, (*Criteria).namespace},
