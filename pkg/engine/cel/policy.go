@@ -159,14 +159,10 @@ func (p *Policy) Complete() {
 	p.Traffic, p.AsksUser = p.Scope.Traffic(), p.Scope.Uses("request.userInfo")
 }
 
-// asksOperation reports whether the operation may decide what the policy does.
-func (p *Policy) asksOperation() bool {
-	return p.Constraints.AsksOperation() || slices.ContainsFunc([]string{"request.operation", "oldObject", "request.oldObject"}, p.Scope.Uses)
-}
-
 // Describe describes a policy that acts on admission.
 func (p *Policy) Describe() engine.Description {
-	d := engine.Description{Rule: p.Ref, Existing: engine.OnAdmission, Where: p.Constraints.Where(), Operations: p.Constraints.Operations(), AsksOperation: p.asksOperation()}
+	d := engine.Description{Rule: p.Ref, Existing: engine.OnAdmission, Where: p.Constraints.Where(), Operations: p.Constraints.Operations()}
+	d.AsksOperation = p.Constraints.AsksOperation() || slices.ContainsFunc([]string{"request.operation", "oldObject", "request.oldObject"}, p.Scope.Uses)
 	for _, x := range p.Conditions {
 		d.Where = append(d.Where, fmt.Sprintf("matchCondition %q", x.Name))
 	}

@@ -29,11 +29,12 @@ func (c *Comparison) Run(ctx context.Context, src engine.Source, emit func(*Resu
 			page = &sharedPage{Page: page, targets: make([]sharedTarget, page.Len())}
 		}
 		for i, r := range runners {
-			if err := r.feed(page, err, func(change *engine.Change) { m.add(i, change) }); err != nil {
+			r.page, r.err = page, err
+			if err := r.advance(func(change *engine.Change) { m.add(i, change) }); err != nil {
 				return err
 			}
 		}
-		if err := m.flush(); err != nil {
+		if err := m.flush(true); err != nil {
 			return err
 		}
 	}
@@ -58,11 +59,11 @@ func (c *Comparison) finish(runners []*runner, m *merger) error {
 				left++
 			}
 		}
-		if err := m.flushComplete(); err != nil {
+		if err := m.flush(false); err != nil {
 			return err
 		}
 	}
-	return m.flush()
+	return m.flush(true)
 }
 
 // runner is the run of a lane, which is suspended where it wants another page of the source or has a result.
@@ -129,13 +130,7 @@ func (r *runner) next() (*engine.Change, error) {
 	}
 }
 
-// feed gives a run a page, and takes what comes of it.
-func (r *runner) feed(page engine.Page, err error, take func(*engine.Change)) error {
-	r.page, r.err = page, err
-	return r.advance(take)
-}
-
-// advance resumes a run until it wants a page.
+// advance resumes a run until it wants a page, and takes what comes of the one before.
 func (r *runner) advance(take func(*engine.Change)) error {
 	for {
 		e, ok := r.pull()
@@ -190,18 +185,11 @@ func (m *merger) add(lane int, c *engine.Change) {
 	m.held[key][lane] = c
 }
 
-// flush emits all that is held.
-func (m *merger) flush() error { return m.flushWhere(func([]*engine.Change) bool { return true }) }
-
-// flushComplete emits what all lanes have reported.
-func (m *merger) flushComplete() error {
-	return m.flushWhere(func(changes []*engine.Change) bool { return !slices.Contains(changes, nil) })
-}
-
-func (m *merger) flushWhere(ready func([]*engine.Change) bool) error {
+// flush emits what is held: all, or what all lanes have reported.
+func (m *merger) flush(all bool) error {
 	var waiting []engine.ObjectKey
 	for _, key := range m.order {
-		if !ready(m.held[key]) {
+		if !all && slices.Contains(m.held[key], nil) {
 			waiting = append(waiting, key)
 			continue
 		}

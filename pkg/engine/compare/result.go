@@ -294,7 +294,7 @@ func (c *Comparison) addFields(ctx context.Context, r *Result) {
 			continue
 		}
 		if f.Kind == engine.Moved && !(inList(f.Path, "env") && !slices.Equal(references(contents[Old]), references(contents[New]))) {
-			r.Alike, r.Reordered = append(r.Alike, f), r.Reordered || ordered(f.Path)
+			r.Alike, r.Reordered = append(r.Alike, f), r.Reordered || inList(f.Path, "initContainers") // which are started one after the other
 			continue
 		}
 		r.Fields = append(r.Fields, Field{FieldChange: f, Rules: [2]engine.RuleRef{writerOf(sides[Old], f.Path), writerOf(sides[New], f.Path)}})
@@ -305,12 +305,6 @@ func (c *Comparison) addFields(ctx context.Context, r *Result) {
 func dropped(subject engine.ObjectKey, p fieldpath.Path) bool {
 	containers := fieldpath.MakePathOrDie("spec", "ephemeralContainers")
 	return subject.Subresource == "ephemeralcontainers" && (len(p) < len(containers) || !p[:len(containers)].Equals(containers))
-}
-
-// ordered reports whether a list whose elements have keys is read in its order all the same: containers that
-// are started one after the other.
-func ordered(p fieldpath.Path) bool {
-	return inList(p, "initContainers")
 }
 
 // inList reports whether a path is that of an element of a list of a name.

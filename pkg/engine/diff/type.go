@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	apischema "k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/managedfields"
+	"k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/structured-merge-diff/v6/schema"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
@@ -61,17 +62,7 @@ func NewType(types managedfields.TypeConverter, gvk apischema.GroupVersionKind) 
 // The suffix alone is not enough: gateway.networking.k8s.io is made of custom
 // resources.
 func BuiltIn(group string) bool {
-	switch group {
-	case "", "apps", "autoscaling", "batch", "extensions", "policy",
-		"admissionregistration.k8s.io", "apiextensions.k8s.io", "apiregistration.k8s.io",
-		"authentication.k8s.io", "authorization.k8s.io", "certificates.k8s.io",
-		"coordination.k8s.io", "discovery.k8s.io", "events.k8s.io",
-		"flowcontrol.apiserver.k8s.io", "internal.apiserver.k8s.io", "networking.k8s.io",
-		"node.k8s.io", "rbac.authorization.k8s.io", "resource.k8s.io", "scheduling.k8s.io",
-		"storage.k8s.io", "storagemigration.k8s.io":
-		return true
-	}
-	return false
+	return scheme.Scheme.IsGroupRegistered(group) || group == "apiextensions.k8s.io" || group == "apiregistration.k8s.io"
 }
 
 // Atom resolves the type; ok is false where nothing is known.

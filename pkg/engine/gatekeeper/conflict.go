@@ -55,14 +55,7 @@ type conflictError struct {
 // Error is Gatekeeper's text, followed by what it leaves out: where, and why.
 func (e *conflictError) Error() string {
 	return fmt.Sprintf("the following mutators have conflicting schemas: [%s]: at %s of %s: %s; none of them is enforced until only one side is left",
-		few(e.Parties, ","), e.Node, kindText(e.Kind), e.Reason)
-}
-
-func kindText(k schema.GroupVersionKind) string {
-	if k.Group == "" {
-		return k.Version + "/" + k.Kind
-	}
-	return k.Group + "/" + k.Version + "/" + k.Kind
+		few(e.Parties, ","), e.Node, strings.TrimPrefix(e.Kind.Group+"/"+e.Kind.Version+"/"+e.Kind.Kind, "/"), e.Reason)
 }
 
 // findConflicts returns, for each mutator that has conflicts, the first one, by kind and

@@ -23,14 +23,7 @@ type codec struct{}
 
 // Unmarshal reads JSON.
 func (codec) Unmarshal(content []byte) (any, error) {
-	if err := checkContent(content); err != nil {
-		return nil, fmt.Errorf("json.unmarshal: %w", err)
-	}
-	var v any
-	if err := json.Unmarshal(content, &v); err != nil {
-		return nil, fmt.Errorf("json.unmarshal: %w", err)
-	}
-	return v, nil
+	return parsed("json.unmarshal", content, json.Unmarshal)
 }
 
 // Marshal writes JSON, keys in order.
@@ -38,21 +31,20 @@ func (codec) Marshal(v any) ([]byte, error) { return json.Marshal(v) }
 
 // Parse reads YAML. The parser refuses aliases that multiply.
 func (codec) Parse(content []byte) (any, error) {
-	if err := checkContent(content); err != nil {
-		return nil, fmt.Errorf("yaml.parse: %w", err)
-	}
-	var v any
-	if err := yaml.Unmarshal(content, &v); err != nil {
-		return nil, fmt.Errorf("yaml.parse: %w", err)
-	}
-	return v, nil
+	return parsed("yaml.parse", content, func(content []byte, v any) error { return yaml.Unmarshal(content, v) })
 }
 
-func checkContent(content []byte) error {
+// parsed is what a function reads.
+func parsed(function string, content []byte, read func([]byte, any) error) (v any, err error) {
 	if len(content) > maxUnpacked {
-		return &limit.Error{What: "bytes of text to parse", Max: maxUnpacked}
+		err = &limit.Error{What: "bytes of text to parse", Max: maxUnpacked}
+	} else {
+		err = read(content, &v)
 	}
-	return nil
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", function, err)
+	}
+	return v, nil
 }
 
 // maxUnpacked bounds what gzip.decompress() unpacks and what the parsers of JSON

@@ -53,8 +53,9 @@ func Options(namespaced bool) []celgo.EnvOption {
 		x509.Lib(x509.Latest()),
 		transform.Lib(transform.Latest()),
 		user.Lib(user.Latest()),
+		celgo.Variable(exceptionsName, celgo.MapType(celgo.StringType, celgo.ListType(celgo.StringType))),
 	}
-	for _, declare := range []func() []celgo.EnvOption{clockOptions, diceOptions, gzipOptions, httpOptions, imageDataOptions, exceptionOptions} {
+	for _, declare := range []func() []celgo.EnvOption{clockOptions, diceOptions, gzipOptions, httpOptions, imageDataOptions} {
 		options = append(options, declare()...)
 	}
 	return options

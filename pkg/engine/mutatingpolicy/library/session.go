@@ -89,11 +89,6 @@ func (s *Session) warn(format string, args ...any) {
 	}
 }
 
-// exceptionOptions declare what PolicyExceptions allow.
-func exceptionOptions() []celgo.EnvOption {
-	return []celgo.EnvOption{celgo.Variable(exceptionsName, celgo.MapType(celgo.StringType, celgo.ListType(celgo.StringType)))}
-}
-
 // opaque is a value that expressions can only pass to functions. It equals nothing.
 type opaque struct {
 	ref.Val // null
