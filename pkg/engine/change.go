@@ -111,21 +111,21 @@ const (
 
 // FieldChange is one field in which two states of an object differ.
 type FieldChange struct {
-	Path fieldpath.Path
-	Kind ChangeKind
+	Path fieldpath.Path `json:"-"`
+	Kind ChangeKind     `json:"kind"`
 	// From and To are the values before and after: From is nil when the field was
 	// added, To when it was removed. Those of a moved element are its old and new
 	// index, as int64.
-	From, To any
-	// Rule is the rule that wrote the field last; zero where nothing was evaluated.
-	Rule RuleRef
+	From, To any `json:"-"`
 	// Withheld reports that a value belongs to a Secret and is masked in From and To.
-	Withheld bool
+	Withheld bool `json:"withheld,omitempty"`
 	// Secret reports that a value belongs to a Secret and is there all the same.
-	Secret bool
+	Secret bool `json:"secret,omitempty"`
 	// SecretFrom is the place, counted from 1, of the first element of Path that was made of a
 	// Secret; 0 if none was.
-	SecretFrom int
+	SecretFrom int `json:"secretFrom,omitempty"`
+	// Rule is the rule that wrote the field last; zero where nothing was evaluated.
+	Rule RuleRef `json:"rule,omitzero"`
 }
 
 // AppliedPatches is the annotation in which the targets of Kyverno's rules carry what was changed, by which rule.
@@ -201,18 +201,16 @@ func (f FieldChange) ShownPath(p fieldpath.Path) fieldpath.Path {
 // String returns the kind and the path in structured-merge-diff's notation.
 func (f FieldChange) String() string { return fmt.Sprintf("%s %s", f.Kind, f.Path) }
 
-// fieldChangeJSON is a FieldChange in files. Path is for people; Elements, in
+// fieldChangeJSON is a FieldChange in files. Place is for people; Elements, in
 // structured-merge-diff's notation, is what is read back.
 type fieldChangeJSON struct {
-	Path     string     `json:"path"`
-	Elements []string   `json:"elements"`
-	Kind     ChangeKind `json:"kind"`
-	Withheld bool       `json:"withheld,omitempty"`
-	Secret   bool       `json:"secret,omitempty"`
-	// SecretFrom is the same as that of a FieldChange.
-	SecretFrom int     `json:"secretFrom,omitempty"`
-	Rule       RuleRef `json:"rule,omitzero"`
+	Place    string   `json:"path"`
+	Elements []string `json:"elements"`
+	fieldChange
 }
+
+// fieldChange is a FieldChange without its methods.
+type fieldChange FieldChange
 
 // MarshalJSON writes the path in both notations, and all else but the values: files
 // hold these once, in the states of the object that the field belongs to.
@@ -221,10 +219,7 @@ func (f FieldChange) MarshalJSON() ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return json.Marshal(fieldChangeJSON{
-		Path: PathString(f.Path), Elements: elements, Kind: f.Kind,
-		Withheld: f.Withheld, Secret: f.Secret, SecretFrom: f.SecretFrom, Rule: f.Rule,
-	})
+	return json.Marshal(fieldChangeJSON{PathString(f.Path), elements, fieldChange(f)})
 }
 
 // UnmarshalJSON reads what MarshalJSON wrote.
@@ -235,17 +230,16 @@ func (f *FieldChange) UnmarshalJSON(text []byte) error {
 	}
 	path, err := ParsePathElements(in.Elements)
 	if err != nil {
-		return fmt.Errorf("field %q: %w", in.Path, err)
+		return fmt.Errorf("field %q: %w", in.Place, err)
 	}
-	switch in.Kind {
-	case Added, Replaced, Removed, Moved:
-	default:
-		return fmt.Errorf("field %q: unknown kind %q", in.Path, in.Kind)
+	if !slices.Contains([]ChangeKind{Added, Replaced, Removed, Moved}, in.Kind) {
+		return fmt.Errorf("field %q: unknown kind %q", in.Place, in.Kind)
 	}
 	if in.SecretFrom < 0 || in.SecretFrom > len(path) {
-		return fmt.Errorf("field %q: secretFrom is %d, and the path has %d elements", in.Path, in.SecretFrom, len(path))
+		return fmt.Errorf("field %q: secretFrom is %d, and the path has %d elements", in.Place, in.SecretFrom, len(path))
 	}
-	*f = FieldChange{Path: path, Kind: in.Kind, Withheld: in.Withheld, Secret: in.Secret, SecretFrom: in.SecretFrom, Rule: in.Rule}
+	in.Path = path
+	*f = FieldChange(in.fieldChange)
 	return nil
 }
 
