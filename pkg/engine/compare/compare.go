@@ -44,10 +44,8 @@ type Options struct {
 // Comparison is a comparison of two compiled sides.
 type Comparison struct {
 	lanes      []*lane // by operation, the old side before the new one
-	operations []engine.Operation
 	selections []engine.Selection
 	rules      [2][]engine.RuleRef
-	reader     engine.Reader
 
 	// What a comparison of one object is made of.
 	sides      [2][]engine.Program
@@ -67,13 +65,10 @@ type lane struct {
 // NewComparison returns a comparison of two sides, each a set of programs in admission order,
 // that ask one world.
 func NewComparison(sides [2][]engine.Program, w *engine.World, o Options) *Comparison {
-	c := &Comparison{
-		operations: o.Operations, reader: w.ReadsExisting(),
-		sides: sides, world: w, options: o,
+	if len(o.Operations) == 0 {
+		o.Operations = []engine.Operation{engine.OperationUpdate}
 	}
-	if len(c.operations) == 0 {
-		c.operations = []engine.Operation{engine.OperationUpdate}
-	}
+	c := &Comparison{sides: sides, world: w, options: o}
 	for side, programs := range sides {
 		for _, p := range programs {
 			c.rules[side] = append(c.rules[side], p.Rules()...)
@@ -83,7 +78,7 @@ func NewComparison(sides [2][]engine.Program, w *engine.World, o Options) *Compa
 			}
 		}
 	}
-	for _, operation := range c.operations {
+	for _, operation := range o.Operations {
 		for _, side := range Sides() {
 			request := o.Request
 			request.Operation = operation
@@ -98,7 +93,7 @@ func NewComparison(sides [2][]engine.Program, w *engine.World, o Options) *Compa
 func (c *Comparison) Rules(s Side) []engine.RuleRef { return c.rules[s] }
 
 // Operations returns the requests in which the sides are compared.
-func (c *Comparison) Operations() []engine.Operation { return c.operations }
+func (c *Comparison) Operations() []engine.Operation { return c.options.Operations }
 
 // Unreadable lists what the sources could not read, and what rules lacked, each once.
 func (c *Comparison) Unreadable() []*engine.UnreadableError {
@@ -132,7 +127,7 @@ func (c *Comparison) Prepare(ctx context.Context, src engine.Source) error {
 func (c *Comparison) Object(ctx context.Context, t engine.Target) (*Result, error) {
 	options := c.options
 	options.requests = t.Key.Subresource != ""
-	if op := t.Request.Operation; op != "" && (len(c.operations) > 1 || c.operations[0] != op) {
+	if op := t.Request.Operation; op != "" && (len(options.Operations) > 1 || options.Operations[0] != op) {
 		options.Operations = []engine.Operation{op}
 		out, err := NewComparison(c.sides, c.world, options).Object(ctx, t)
 		if out != nil {

@@ -200,7 +200,7 @@ func difference(r *Result, sides [2]*engine.Change) *engine.Change {
 func (c *Comparison) judge(ctx context.Context, lanes []*engine.Change) *Result {
 	complete(lanes)
 	var out *Result
-	for i, operation := range c.operations {
+	for i, operation := range c.options.Operations {
 		one := c.judgeOne(ctx, [2]*engine.Change{lanes[2*i], lanes[2*i+1]})
 		switch {
 		case out == nil || one.Verdict.worse(out.Verdict):
@@ -211,7 +211,7 @@ func (c *Comparison) judge(ctx context.Context, lanes []*engine.Change) *Result 
 		}
 	}
 	out.lanes, out.Failed = lanes, slices.ContainsFunc(lanes, failed)
-	out.Everywhere = len(out.Operations) == len(c.operations)
+	out.Everywhere = len(out.Operations) == len(c.options.Operations)
 	return out
 }
 
@@ -289,7 +289,7 @@ func (c *Comparison) addFields(ctx context.Context, r *Result) {
 			contents[i] = state.Object
 		}
 	}
-	for _, f := range diff.Compare(contents[Old], contents[New], diff.TypeOf(ctx, c.reader, sides[Old].Subject.GroupVersionKind())) {
+	for _, f := range diff.Compare(contents[Old], contents[New], diff.TypeOf(ctx, c.world.ReadsExisting(), sides[Old].Subject.GroupVersionKind())) {
 		if dropped(sides[Old].Subject, f.Path) {
 			continue
 		}

@@ -322,7 +322,7 @@ func (s *Summary) Exercised() bool {
 // Summary returns what was counted. Descriptions are those of the rules, as far as there are any, and
 // variants the tally of the variants; nil where there are none.
 func (t *Tally) Summary(c *Comparison, descriptions [2][]engine.Description, variants *Tally) Summary {
-	out := Summary{Counts: t.Counts, Operations: c.operations}
+	out := Summary{Counts: t.Counts, Operations: c.options.Operations}
 	for _, side := range Sides() {
 		out.Rules[side] = t.Rules(side)
 		described := make(map[engine.RuleRef]*engine.Description, len(descriptions[side]))
