@@ -135,8 +135,9 @@ func (f *invalid) value(at fieldpath.Path, value any, t typed) {
 	if value == nil {
 		return // a server drops it, or says so itself
 	}
-	if types := t.types(); len(types) > 0 && !slices.ContainsFunc(types, func(name string) bool { return isOf(value, name) }) {
-		f.add(at, fmt.Sprintf("has to be %s, and is %s", join(types), article(typeOf(value))))
+	is := typeOf(value)
+	if types := t.types(); len(types) > 0 && !slices.ContainsFunc(types, func(name string) bool { return is == name || is == "integer" && name == "number" }) {
+		f.add(at, fmt.Sprintf("has to be %s, and is %s", join(types), article(is)))
 		return
 	}
 	if allowed := t.schema.Enum; len(allowed) > 0 && value != "" && !slices.ContainsFunc(allowed, func(one any) bool { return sameJSON(one, value) }) {
@@ -222,11 +223,6 @@ func (t typed) types() []string {
 		out = append(out, one.Type...)
 	}
 	return out
-}
-
-func isOf(value any, name string) bool {
-	is := typeOf(value)
-	return is == name || is == "integer" && name == "number"
 }
 
 // typeOf returns the JSON type of a value, as schemas name it.
