@@ -74,7 +74,12 @@ type finding struct {
 // difference, one for each that is not alike, nor like one that an object shows.
 func (r *Run) variants(ctx context.Context, from *bases, emit func(*compare.Result) error) (*compare.Tally, *variant.Generator, error) {
 	o := r.options
-	objects, requests := r.matches()
+	var objects, requests []engine.Selection // that the rules of both sides match
+	for _, side := range r.descriptions {
+		for i := range side {
+			objects, requests = append(objects, side[i].Matches...), append(requests, side[i].Requests...)
+		}
+	}
 	generator := variant.New(variant.Options{
 		Policies: r.texts(), Matches: objects, Requests: requests, Reader: r.world.Reader(), Mapper: o.World.Mapper, Seed: o.Seed, Limit: o.Variants,
 		Named: o.Request.Operation != engine.OperationAuto && o.Request.Operation != engine.OperationCreate, Asked: r.asked,
@@ -263,14 +268,4 @@ func (r *Run) texts() []*unstructured.Unstructured {
 		}
 	}
 	return out
-}
-
-// matches are the objects that the rules of both sides match, and the requests to subresources.
-func (r *Run) matches() (objects, requests []engine.Selection) {
-	for _, side := range r.descriptions {
-		for i := range side {
-			objects, requests = append(objects, side[i].Matches...), append(requests, side[i].Requests...)
-		}
-	}
-	return objects, requests
 }

@@ -77,9 +77,13 @@ func Runs(directory, context string, broken func(journal string, err error)) ([]
 			broken(file, err)
 			continue
 		}
-		runs = append(runs, runOf(j))
+		runs = append(runs, j.Run())
 	}
-	countUndone(runs)
+	for _, r := range runs {
+		if i := slices.IndexFunc(runs, func(of Run) bool { return r.Undoes != "" && of.ID == r.Undoes }); i >= 0 {
+			runs[i].Undone += r.Applied + r.Unchanged
+		}
+	}
 	if context != "" {
 		runs = slices.DeleteFunc(runs, func(r Run) bool { return r.Context != context })
 	}
@@ -90,9 +94,7 @@ func Runs(directory, context string, broken func(journal string, err error)) ([]
 }
 
 // Run summarises the journal, but for what later runs undid.
-func (j *Journal) Run() Run { return runOf(j) }
-
-func runOf(j *Journal) Run {
+func (j *Journal) Run() Run {
 	h := &j.Header
 	r := Run{
 		ID: h.ID, Started: h.Started, Context: h.Run.Cluster.Context, Server: h.Run.Cluster.Server,
@@ -114,16 +116,6 @@ func runOf(j *Journal) Run {
 		}
 	}
 	return r
-}
-
-// countUndone sets for each run how many of its objects others undid.
-func countUndone(runs []Run) {
-	for _, r := range runs {
-		i := slices.IndexFunc(runs, func(of Run) bool { return r.Undoes != "" && of.ID == r.Undoes })
-		if i >= 0 {
-			runs[i].Undone += r.Applied + r.Unchanged
-		}
-	}
 }
 
 // Directory is where journals are kept unless the user names a file: in

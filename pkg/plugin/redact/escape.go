@@ -217,7 +217,7 @@ func ServerError(err error) string {
 // cleanCause is "spec.replicas: Invalid value: must be greater than 0".
 func cleanCause(c metav1.StatusCause) string {
 	text := c.Message
-	if kind, rest, ok := strings.Cut(text, ": "); ok && quotesValue(kind) {
+	if kind, rest, ok := strings.Cut(text, ": "); ok && slices.Contains(quoting, kind) {
 		text = kind
 		if detail := afterValue(rest); detail != "" {
 			text += ": " + detail
@@ -229,11 +229,8 @@ func cleanCause(c metav1.StatusCause) string {
 	return c.Field + ": " + firstLine(text)
 }
 
-// quotesValue reports whether an error of apimachinery's field package holds the rejected
-// value in its text.
-func quotesValue(kind string) bool {
-	return slices.Contains([]string{"Invalid value", "Unsupported value", "Duplicate value", "Not found", "Too many", "Too few"}, kind)
-}
+// quoting are the errors of apimachinery's field package that hold the rejected value in their text.
+var quoting = []string{"Invalid value", "Unsupported value", "Duplicate value", "Not found", "Too many", "Too few"} //nolint:gochecknoglobals // an immutable table
 
 // afterValue skips a value: a Go string, JSON, or a Go struct. What could be a part of
 // the value is left out with it.

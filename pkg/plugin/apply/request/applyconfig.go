@@ -329,7 +329,11 @@ func (a *applier) simulate() Reason {
 	}
 	merged, _ := result.AsValue().Unstructured().(map[string]any)
 	if differences := diff.Edits(a.Want.Object, merged); len(differences) > 0 {
-		return Reason{Kind: Simulation, Detail: briefEdits(differences)}
+		var names []string
+		for _, e := range differences {
+			names = append(names, e.Path.String())
+		}
+		return Reason{Kind: Simulation, Detail: few(names)}
 	}
 	return a.checkGain(owners[a.manager])
 }
@@ -376,14 +380,6 @@ func isIdentity(p fieldpath.Path) bool {
 		return true
 	}
 	return false
-}
-
-func briefEdits(all []diff.Edit) string {
-	var names []string
-	for _, e := range all {
-		names = append(names, e.Path.String())
-	}
-	return few(names)
 }
 
 // oneVersion is a merge.Converter between no versions at all: entries of other

@@ -296,7 +296,11 @@ func (h *base) trace(b *page, c *engine.Change) {
 		if i == 0 || policy != last {
 			h.traceDerived(b, derived)
 			last, derived = policy, nil
-			h.tracePolicy(b, policy)
+			text := "  " + wording.Rule(policy)
+			if policy.Origin != "" {
+				text += " (" + policy.Origin + ")"
+			}
+			b.line(Plain, text)
 		}
 		if derivedForOthers(s) {
 			derived = append(derived, s)
@@ -324,14 +328,6 @@ func (h *base) traceDerived(b *page, steps []*engine.Step) {
 		names[i] = s.Rule.Rule
 	}
 	b.line(Plain, "      derived for other kinds: "+engine.Few(names))
-}
-
-func (h *base) tracePolicy(b *page, r engine.RuleRef) {
-	text := "  " + wording.Rule(r)
-	if r.Origin != "" {
-		text += " (" + r.Origin + ")"
-	}
-	b.line(Plain, text)
 }
 
 func (h *base) traceStep(b *page, s *engine.Step, triggers int) {

@@ -80,14 +80,6 @@ func (f *Finding) message() string {
 	return "the rule finds nothing to change"
 }
 
-// differs is what the two sides of a comparison do not do alike, or why that is not known.
-func (f *Finding) differs() string {
-	if f.Changed == 0 {
-		return strings.Join(f.Reasons, "; ")
-	}
-	return f.fields("not alike")
-}
-
 // fields counts the fields, and names the first.
 func (f *Finding) fields(what string) string {
 	var named []string

@@ -351,8 +351,12 @@ func (d *describer) compared(f *Finding, v compare.Verdict) {
 		f.Verdict, f.Outcome = Fail, string(v)
 	}
 	f.Message = "old and new policies make the same of the object"
-	if f.Verdict != Pass {
-		f.Message = f.Outcome + ": " + cmp.Or(f.differs(), d.reasons())
+	switch {
+	case f.Verdict == Pass:
+	case f.Changed > 0:
+		f.Message = f.Outcome + ": " + f.fields("not alike")
+	default: // why that is not known
+		f.Message = f.Outcome + ": " + cmp.Or(strings.Join(f.Reasons, "; "), d.reasons())
 	}
 	if place := d.change.Target.Origin; place != "" && f.Verdict != Pass && !slices.Contains(f.Notes, place) {
 		add(&f.Notes, "the object was read at "+escaped(place))
