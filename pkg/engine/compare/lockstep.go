@@ -4,7 +4,6 @@ import (
 	"context"
 	"iter"
 	"slices"
-	"sync"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 )
@@ -25,9 +24,6 @@ func (c *Comparison) Run(ctx context.Context, src engine.Source, emit func(*Resu
 		}
 	}
 	for page, err := range src.Pages(ctx, c.selections) {
-		if page != nil {
-			page = &sharedPage{Page: page, targets: make([]sharedTarget, page.Len())}
-		}
 		for i, r := range runners {
 			r.page, r.err = page, err
 			if err := r.advance(func(change *engine.Change) { m.add(i, change) }); err != nil {
@@ -143,25 +139,6 @@ func (r *runner) advance(take func(*engine.Change)) error {
 			take(e.change)
 		}
 	}
-}
-
-// sharedPage decodes each object of a page once for all lanes.
-type sharedPage struct {
-	engine.Page
-	targets []sharedTarget
-}
-
-type sharedTarget struct {
-	once   sync.Once
-	target engine.Target
-	err    error
-}
-
-// Target implements engine.Page.
-func (p *sharedPage) Target(i int) (engine.Target, error) {
-	t := &p.targets[i]
-	t.once.Do(func() { t.target, t.err = p.Page.Target(i) })
-	return t.target, t.err
 }
 
 // merger joins what the lanes found about the same objects, in the order of the first that found it.
