@@ -60,11 +60,7 @@ func (c *converter) loop(r *rule, outer *scope, f *policydecode.Fields, level in
 	}
 	l.variable, l.index = outer.variables(l.list, map[string]bool{})
 	s := &scope{Scope: outer.Child(), always: outer.always, needs: outer.needs, loops: slices.Clone(outer.loops)}
-	for s.Bind(l.variable+"s") != l.variable {
-		if len(l.variable) > 3 {
-			break
-		}
-	}
+	s.Bind(l.variable + "s")
 	s.loops = append(s.loops, l)
 	current := &s.loops[len(s.loops)-1]
 	for _, suffix := range []string{"", fmt.Sprint(level)} {

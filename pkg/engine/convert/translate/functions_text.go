@@ -122,8 +122,6 @@ func Wildcard(text expr.Expr, pattern string) expr.Expr {
 		return expr.Bool(true)
 	case inner == "?" && len(pattern) > 1:
 		return expr.NotEqual(text, expr.String(""))
-	case pattern == "?":
-		return expr.Equal(expr.Method(text, "size"), expr.Int(1))
 	case selector.HasWildcard(inner):
 		return expr.Method(text, "matches", expr.String("^(?s)"+RegularExpression(pattern)+"$"))
 	case front && back:

@@ -25,9 +25,6 @@ func (c *condition) compare(key, value Value) expr.Expr {
 	if literal, ok := key.Literal(); ok && constant {
 		return expr.Bool(c.operator.Holds(nil, literal, fixed))
 	}
-	if text, ok := expr.StringOf(key.plain); ok && constant {
-		return expr.And(key.has, expr.Bool(c.operator.Holds(nil, text, fixed)))
-	}
 	if constant && key.missing != nil && key.missing.of != nil {
 		if c.operator.Holds(nil, key.missing.value, fixed) {
 			return expr.Or(expr.Not(key.missing.unless), c.compare(key.missing.of.certain(), value))
@@ -369,7 +366,7 @@ func (m members) among(v Value, old bool) expr.Expr {
 		}
 	}
 	plain := v.plain
-	if v.typ.kinds == 0 && slices.ContainsFunc(m.all, looksScalar) || v.typ.kinds != 0 && !v.typ.is(isString) && !v.typ.is(isNumber) && !v.typ.is(isBool) {
+	if !v.typ.is(isString) && !v.typ.is(isNumber) && !v.typ.is(isBool) {
 		plain = stringOf(v)
 	}
 	switch len(exact) {
@@ -380,12 +377,6 @@ func (m members) among(v Value, old bool) expr.Expr {
 		out = append([]expr.Expr{expr.Binary("in", plain, expr.List(exact...))}, out...)
 	}
 	return expr.Or(out...)
-}
-
-// looksScalar reports whether a text may be that of a number, true or false.
-func looksScalar(text string) bool {
-	_, err := strconv.ParseFloat(text, 64)
-	return err == nil || text == "true" || text == "false"
 }
 
 // memberLiteral is a member as a literal of the type of a value; none where no value has this text.

@@ -1,10 +1,12 @@
 package translate
 
 import (
+	"encoding/json"
 	"fmt"
 	"slices"
 
 	gojmespath "github.com/kyverno/go-jmespath"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/convert/expr"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/jmespath"
@@ -179,26 +181,9 @@ func (s *Scope) literal(value any) Value {
 }
 
 // canonical is a decoded JSON value with whole numbers as integers.
-func canonical(value any) any {
-	switch v := value.(type) {
-	case float64:
-		if v == float64(int64(v)) {
-			return int64(v)
-		}
-	case []any:
-		out := make([]any, len(v))
-		for i := range v {
-			out[i] = canonical(v[i])
-		}
-		return out
-	case map[string]any:
-		out := make(map[string]any, len(v))
-		for key := range v {
-			out[key] = canonical(v[key])
-		}
-		return out
-	}
-	return value
+func canonical(value any) (out any) {
+	check(utiljson.Unmarshal(must(json.Marshal(value)), &out))
+	return out
 }
 
 func (s *Scope) index(ast gojmespath.ASTNode, on *Value) Value {

@@ -250,7 +250,7 @@ func (t Type) ofSchema() Type {
 // holdsFractions reports whether there may be numbers in a list or a map that are not known to be whole.
 func (t Type) holdsFractions() bool {
 	switch {
-	case t.in.EmptyIsAbsent, t.is(isString|isBool), t.whole: // built-in kinds have no others
+	case t.in.EmptyIsAbsent, t.is(isString | isBool), t.whole: // built-in kinds have no others
 		return false
 	case t.known != nil && t.known["metadata"] == nil: // those of an object are not all
 		return slices.ContainsFunc(slices.Collect(maps.Values(t.known)), func(field *Type) bool { return field.holdsFractions() })
