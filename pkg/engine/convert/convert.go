@@ -421,21 +421,16 @@ func (c *Conversion) nameOf(g []*rule) string {
 		written := c.rules[slices.IndexFunc(c.rules, func(r *rule) bool { return r.index == first.index })].name
 		name = strings.TrimSuffix(name+"-"+dns(written), "-")
 	}
-	if first.derived {
-		name += "-" + controllersOf(first)
+	switch {
+	case first.derived && len(first.rules) == 1 && len(first.rules[0].Resources) == 1:
+		name += "-" + first.rules[0].Resources[0]
+	case first.derived:
+		name += "-controllers"
 	}
 	if first.part > 0 {
 		name = fmt.Sprintf("%s-%d", name, first.part+1)
 	}
 	return shorten(name)
-}
-
-// controllersOf says what controllers a derived rule is for.
-func controllersOf(r *rule) string {
-	if len(r.rules) == 1 && len(r.rules[0].Resources) == 1 {
-		return r.rules[0].Resources[0]
-	}
-	return "controllers"
 }
 
 // dns is a text as a part of the name of an object.
@@ -463,11 +458,8 @@ func (c *Conversion) policy(rules []*rule, simplest bool) *policy {
 		admission: c.options.To == MutatingAdmissionPolicy, name: object.GetName(), labels: object.GetLabels(),
 		annotations: carried(object.GetAnnotations()), rules: rules[0].rules, namespaces: rules[0].namespaces, param: rules[0].param,
 	}
-	if object.GetKind() == "Policy" && !p.admission {
-		p.namespace = object.GetNamespace()
-		if p.namespace == "" {
-			p.namespace = "default"
-		}
+	if !p.admission {
+		p.namespace = rules[0].policyNamespace
 	}
 	p.failurePolicy, _ = ofWebhook(object, "failurePolicy", "failurePolicy").(string)
 	p.timeout = ofWebhook(object, "timeoutSeconds", "webhookTimeoutSeconds")

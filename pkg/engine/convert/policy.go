@@ -142,7 +142,7 @@ func (p *policy) head(w *writer) {
 		w.line(0, "apiVersion: policies.kyverno.io/v1", "kind: MutatingPolicy")
 	}
 	w.line(0, "metadata:", "  name: "+scalar(p.name))
-	if p.namespace != "" && !p.admission {
+	if p.namespace != "" {
 		w.line(1, "namespace: "+scalar(p.namespace))
 	}
 	w.value(1, "labels", p.labels)

@@ -1,6 +1,7 @@
 package convert
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"regexp"
@@ -91,10 +92,7 @@ func (c *converter) rule(w kyverno.WrittenRule, part int) *rule {
 	}
 	m := matcher{mapper: c.Mapper, admission: c.To == MutatingAdmissionPolicy}
 	if c.document.Key.Kind == "Policy" {
-		m.namespace = c.document.Key.Namespace
-		if m.namespace == "" {
-			m.namespace = "default"
-		}
+		m.namespace = cmp.Or(c.document.Key.Namespace, "default")
 	}
 	m.ephemeral = names(w.Fields, "ephemeralContainers")
 	s := m.selection(in, out)
