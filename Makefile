@@ -5,7 +5,7 @@ GO      ?= go
 BIN     := $(CURDIR)/.bin
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 COMMIT  ?= $(shell git rev-parse --verify HEAD 2>/dev/null || echo unknown)
-PKG     := github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/version
+PKG     := github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/process
 LDFLAGS := -s -w -X $(PKG).version=$(VERSION) -X $(PKG).commit=$(COMMIT)
 
 # One setting for all, so that plugin, tests, tools and control plane share the build
@@ -59,8 +59,8 @@ test-race: $(BIN)/gotestsum ## Run the unit tests with the race detector, which 
 	CGO_ENABLED=1 $(TESTSUM) -- -race -timeout 60m ./...
 
 # What differs between operating systems: files, locks, owners, signals, paths, terminals.
-PLATFORM := ./cmd/... ./internal/... ./pkg/plugin/file ./pkg/plugin/input ./pkg/plugin/interrupt ./pkg/plugin/journal \
-	./pkg/plugin/memory ./pkg/plugin/output/... ./pkg/plugin/plan ./pkg/plugin/progress ./pkg/plugin/undo
+PLATFORM := ./cmd/... ./internal/... ./pkg/plugin/file ./pkg/plugin/input ./pkg/plugin/output/... \
+	./pkg/plugin/process ./pkg/plugin/undo ./pkg/plugin/wording ./pkg/plugin/write/...
 
 .PHONY: test-platform
 test-platform: build ## Vet everything, and run the unit tests of what differs between operating systems.
@@ -71,7 +71,7 @@ test-platform: build ## Vet everything, and run the unit tests of what differs b
 test-browser: export CHROMIUM_REQUIRED := 1
 test-browser: export TEST_ALL := 1
 test-browser: ## Try the HTML report in headless Chromium; on Debian, root gets it installed.
-	$(WITH_BROWSER) $(GO) test -count 1 -run '^TestInABrowser' -v ./pkg/plugin/output/report/html
+	$(WITH_BROWSER) $(GO) test -count 1 -run '^TestInABrowser' -v ./pkg/plugin/output/report
 
 .PHONY: pictures
 pictures: export CHROMIUM_REQUIRED := 1

@@ -15,7 +15,7 @@ import (
 	"github.com/blang/semver/v4"
 	"sigs.k8s.io/yaml"
 
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/version"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/process"
 )
 
 const file = "mutate.yaml"
@@ -225,7 +225,7 @@ func TestImageIsTheOneThatJobsRun(t *testing.T) {
 		t.Fatalf("%d images are built and %d signed, want one", len(r.Dockers), len(r.DockerSigns))
 	}
 	image, sign := r.Dockers[0], r.DockerSigns[0]
-	check(t, slices.Equal(image.Images, []string{version.Repository}) && slices.Equal(image.Tags, []string{"{{ .Version }}"}), "the image is %v:%v, and jobs run %s:VERSION", image.Images, image.Tags, version.Repository)
+	check(t, slices.Equal(image.Images, []string{process.Repository}) && slices.Equal(image.Tags, []string{"{{ .Version }}"}), "the image is %v:%v, and jobs run %s:VERSION", image.Images, image.Tags, process.Repository)
 	for _, arch := range r.Builds[0].Goarch {
 		check(t, slices.Contains(image.Platforms, "linux/"+arch), "there is no image for linux/%s: %v", arch, image.Platforms)
 	}
@@ -280,7 +280,7 @@ func TestWorkflowsHaveNoMoreRightsThanTheyNeed(t *testing.T) {
 // The linker ignores -X for a variable that is not there, so a renamed one
 // would go unnoticed.
 func TestLinkerSetsVariablesThatExist(t *testing.T) {
-	variables := packageVariables(t, "../pkg/plugin/version")
+	variables := packageVariables(t, "../pkg/plugin/process")
 	build := read[release](t, "../.goreleaser.yaml").Builds[0]
 	check(t, slices.Contains(build.Flags, "-trimpath"), "flags %v make no reproducible build", build.Flags)
 	makefile, err := os.ReadFile("../Makefile")
@@ -291,7 +291,7 @@ func TestLinkerSetsVariablesThatExist(t *testing.T) {
 	if name == nil {
 		t.Fatal("the Makefile names no package for -X")
 	}
-	flag := regexp.MustCompile(`-X github\.com/kubectl-mutate/kubectl-mutate/pkg/plugin/version\.(\w+)=`)
+	flag := regexp.MustCompile(`-X github\.com/kubectl-mutate/kubectl-mutate/pkg/plugin/process\.(\w+)=`)
 	for from, ldflags := range map[string]string{
 		".goreleaser.yaml": strings.Join(build.Ldflags, " "),
 		"Makefile":         strings.ReplaceAll(string(makefile), "$(PKG)", string(name[1])),
@@ -299,7 +299,7 @@ func TestLinkerSetsVariablesThatExist(t *testing.T) {
 		set := flag.FindAllStringSubmatch(ldflags, -1)
 		check(t, len(set) == 2, "%s sets %d variables, want version and commit", from, len(set))
 		for _, match := range set {
-			check(t, slices.Contains(variables, match[1]), "%s: pkg/plugin/version has no variable %s", from, match[1])
+			check(t, slices.Contains(variables, match[1]), "%s: pkg/plugin/process has no variable %s", from, match[1])
 		}
 	}
 }

@@ -28,7 +28,8 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/objectdiff"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/process"
 )
 
 // apiServer is an API server with one ConfigMap, which takes every patch for one that adds the
@@ -187,17 +188,17 @@ func serverCommands() map[string]struct {
 		args []string
 		code int
 	}{
-		"preview":                {[]string{"preview", "-p", "POLICY"}, plugin.ExitChanges},
-		"preview of the cluster": {[]string{"preview", "--from-cluster"}, plugin.ExitChanges},
-		"explain":                {[]string{"explain", "configmap/c", "-p", "POLICY"}, plugin.ExitOK},
-		"apply-existing":         {[]string{"apply-existing", "-p", "POLICY", "--yes", "--annotate=false", "--journal", "DIR/journal"}, plugin.ExitOK},
-		"dry run":                {[]string{"apply-existing", "-p", "POLICY", "--yes", "--annotate=false", "--dry-run=server"}, plugin.ExitOK},
-		"compare":                {[]string{"compare", "-p", "POLICY", "--with", "POLICY"}, plugin.ExitOK},
-		"convert":                {[]string{"convert", "-p", "SIMPLE", "--namespaces=default", "--variants=0"}, plugin.ExitOK},
-		"summary":                {[]string{"summary"}, plugin.ExitChanges},
-		"policies":               {[]string{"policies", "--from-cluster"}, plugin.ExitOK},
-		"rbac":                   {[]string{"rbac", "-p", "POLICY", "--from-cluster", "--for=apply"}, plugin.ExitOK},
-		"completion":             {[]string{"__complete", "preview", "configmap/"}, plugin.ExitOK},
+		"preview":                {[]string{"preview", "-p", "POLICY"}, process.ExitChanges},
+		"preview of the cluster": {[]string{"preview", "--from-cluster"}, process.ExitChanges},
+		"explain":                {[]string{"explain", "configmap/c", "-p", "POLICY"}, process.ExitOK},
+		"apply-existing":         {[]string{"apply-existing", "-p", "POLICY", "--yes", "--annotate=false", "--journal", "DIR/journal"}, process.ExitOK},
+		"dry run":                {[]string{"apply-existing", "-p", "POLICY", "--yes", "--annotate=false", "--dry-run=server"}, process.ExitOK},
+		"compare":                {[]string{"compare", "-p", "POLICY", "--with", "POLICY"}, process.ExitOK},
+		"convert":                {[]string{"convert", "-p", "SIMPLE", "--namespaces=default", "--variants=0"}, process.ExitOK},
+		"summary":                {[]string{"summary"}, process.ExitChanges},
+		"policies":               {[]string{"policies", "--from-cluster"}, process.ExitOK},
+		"rbac":                   {[]string{"rbac", "-p", "POLICY", "--from-cluster", "--for=apply"}, process.ExitOK},
+		"completion":             {[]string{"__complete", "preview", "configmap/"}, process.ExitOK},
 	}
 }
 
@@ -220,7 +221,7 @@ func runUntil(ctx context.Context, t testing.TB, s *apiServer, user string, args
 	t.Setenv("KUBECACHEDIR", t.TempDir())
 	t.Setenv("HOME", dir)
 	t.Setenv("XDG_STATE_HOME", dir)
-	name, err := objectdiff.MarshalYAML(cmp.Or(s.named, "c"))
+	name, err := output.MarshalYAML(cmp.Or(s.named, "c"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -306,7 +307,7 @@ func TestCredentialsStay(t *testing.T) {
 		} {
 			logins.Store(0)
 			got := runAgainst(t, s, user, []string{"preview", "-p", "POLICY"})
-			if got.code != plugin.ExitNothing && got.code != plugin.ExitIncomplete || !strings.Contains(got.errOut, s.URL+" redirects a GET request") || strings.Contains(got.errOut, "hidden") {
+			if got.code != process.ExitNothing && got.code != process.ExitIncomplete || !strings.Contains(got.errOut, s.URL+" redirects a GET request") || strings.Contains(got.errOut, "hidden") {
 				t.Errorf("%s to %s: exit code %d\n%s", login, location, got.code, got.errOut)
 			}
 			if logins.Load() == 0 {

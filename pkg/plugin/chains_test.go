@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/kubectl-mutate/kubectl-mutate/internal/tier"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/process"
 )
 
 var (
@@ -222,18 +222,18 @@ func TestChainsReachTheirEnd(t *testing.T) {
 		}
 		chained, contested := report.facts()
 		switch {
-		case code == plugin.ExitIncomplete && strings.Contains(printed, "go on changing what triggers them"):
+		case code == process.ExitIncomplete && strings.Contains(printed, "go on changing what triggers them"):
 			counted["without end"]++
 			continue
-		case code == plugin.ExitOK || strings.Contains(printed, "notIdempotent"):
+		case code == process.ExitOK || strings.Contains(printed, "notIdempotent"):
 			continue
-		case code != plugin.ExitChanges:
+		case code != process.ExitChanges:
 			t.Fatalf("seed %d: exit code %d\n%s---\n%s\n%s", seed, code, policies, before, said)
 		}
 		g.apply(t, dir)
 		code, again, _ := g.run(t, dir, "diff")
 		switch {
-		case code == plugin.ExitOK:
+		case code == process.ExitOK:
 			counted["settled"]++
 			if chained {
 				counted["chained"]++

@@ -25,24 +25,30 @@ import (
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/limit"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/apply"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/cluster"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/completion"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/compare"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/convert"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/factory"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/flags"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/interrupt"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/memory"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/job"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/policies"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/preview"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/process"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/rbac"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/transport"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/version"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/undo"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/write"
 )
 
 // Main runs the program for the process's arguments, the program's own name
 // first, and returns its exit code. A signal, and the limit of memory, end the process if the program does not end soon.
 func Main(argv []string, streams genericiooptions.IOStreams) int {
 	transport.GuardDefault()
-	watched, unwatch := limit.Watch(context.Background(), memory.SetLimit())
+	watched, unwatch := limit.Watch(context.Background(), process.SetLimit())
 	defer unwatch()
-	ctx, stop := interrupt.Context(watched, func() { abort(watched, streams.ErrOut) })
+	ctx, stop := write.Context(watched, func() { process.Abort(watched, streams.ErrOut) })
 	defer stop()
 	klog.SetLogger(logr.Discard()) // until -v asks for it: client-go also logs the errors that it returns
 	name := displayName(argv[0], os.Getenv("_"))
@@ -57,12 +63,12 @@ func Run(ctx context.Context, c *cobra.Command, args []string, streams genericio
 	if err == nil && called.Name() == cobra.ShellCompRequestCmd {
 		err = ctx.Err() // a completion has no errors of its own
 	}
-	err = orInterrupted(ctx, err)
-	var quiet *ExitError
+	err = process.OrInterrupted(ctx, err)
+	var quiet *process.Error
 	if err != nil && (!errors.As(err, &quiet) || quiet.Err != nil) {
-		printError(redact.NewWriter(streams.ErrOut), "", err)
+		process.PrintError(redact.NewWriter(streams.ErrOut), "", err)
 	}
-	return codeOf(err)
+	return process.CodeOf(err)
 }
 
 // NewCommand is the root command. Name is how help and errors call the program.
@@ -89,7 +95,7 @@ func NewCommand(name string, streams genericiooptions.IOStreams) *cobra.Command 
 	var level int // as in kubectl: 0 is nothing, 6 shows requests, 8 shows bodies
 	c.PersistentFlags().IntVarP(&level, "v", "v", 0, "Log level: 6 logs each request to the API server with its status and time, 7 headers, 8 bodies. Credentials and values of Secrets are never logged.")
 	config := flags.NewConfig(func(c *rest.Config) *rest.Config {
-		c.UserAgent = version.UserAgent()
+		c.UserAgent = process.UserAgent()
 		return cluster.Wrap(c)
 	})
 	config.AddFlags(c.PersistentFlags())
@@ -103,18 +109,18 @@ func NewCommand(name string, streams genericiooptions.IOStreams) *cobra.Command 
 	}
 	evaluate := flags.NewEvaluate(config)
 	c.AddCommand(
-		NewPreviewCommand(evaluate, name, streams),
-		NewExplainCommand(evaluate, name, streams),
-		NewCompareCommand(evaluate, name, streams),
-		NewConvertCommand(evaluate, name, streams),
-		NewApplyExistingCommand(evaluate, name, streams),
-		NewPlanCommand(name, streams),
-		NewUndoCommand(evaluate, name, streams),
-		NewHistoryCommand(config, name, streams),
-		NewPoliciesCommand(evaluate, name, streams),
-		NewRBACCommand(evaluate, name, streams),
-		NewJobCommand(evaluate, name, streams),
-		NewSummaryCommand(evaluate, name, streams),
+		preview.NewCommand(evaluate, name, streams),
+		preview.NewExplainCommand(evaluate, name, streams),
+		compare.NewCommand(evaluate, name, streams),
+		convert.NewCommand(evaluate, name, streams),
+		apply.NewCommand(evaluate, name, streams),
+		preview.NewPlanCommand(name, streams),
+		undo.NewCommand(evaluate, name, streams),
+		undo.NewHistoryCommand(config, name, streams),
+		policies.NewCommand(evaluate, name, streams),
+		rbac.NewCommand(evaluate, name, streams),
+		job.NewCommand(evaluate, name, streams),
+		preview.NewSummaryCommand(evaluate, name, streams),
 		NewCompletionCommand(name, streams),
 		NewVersionCommand(name, streams),
 		newOptionsCommand(streams),
@@ -124,7 +130,7 @@ func NewCommand(name string, streams genericiooptions.IOStreams) *cobra.Command 
 			takePolicies(sub)
 		}
 	}
-	completion.Add(c, config)
+	Add(c, config)
 	templates.ActsAsRootCommand(c, nil)
 	c.SetFlagErrorFunc(flagError) // the template's knows no suggestions
 	correctHelp(c, name)

@@ -16,8 +16,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/kubectl-mutate/kubectl-mutate/internal/tier"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/stored"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/openapi"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/process"
 	"github.com/kubectl-mutate/kubectl-mutate/test/corpus"
 )
 
@@ -115,7 +115,7 @@ func (c *replayCase) run(t *testing.T) string {
 		args = append(args, "--values", c.file("values.yaml"))
 	}
 	code, out, errOut := runCommand(t, args...)
-	if code == plugin.ExitNothing && !c.Has("want.error") {
+	if code == process.ExitNothing && !c.Has("want.error") {
 		return "nothing was evaluated: " + errOut
 	}
 	if diff := c.compare(out); diff != "" {
@@ -167,7 +167,7 @@ func decoded(object any) any {
 	if !ok {
 		return nil
 	}
-	return stored.Decode(&unstructured.Unstructured{Object: content}).Object
+	return openapi.Decode(&unstructured.Unstructured{Object: content}).Object
 }
 
 func (c *replayCase) file(name string) string { return filepath.Join(c.dir, name) }

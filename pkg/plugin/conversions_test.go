@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"github.com/kubectl-mutate/kubectl-mutate/internal/tier"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/process"
 )
 
 // convertListFile lists what is not converted: lines "ID TARGET  # reason".
@@ -105,8 +105,8 @@ func (c *conversionCase) convert(t *testing.T) string {
 		args = append(args, "--world", c.world)
 	}
 	code, out, errOut := runCommand(t, args...)
-	idle := code == plugin.ExitIncomplete && !strings.Contains(errOut, "not converted: ") && !strings.Contains(errOut, ": not exercised: ")
-	if code != plugin.ExitOK && !idle { // a few variants do not exercise each rule
+	idle := code == process.ExitIncomplete && !strings.Contains(errOut, "not converted: ") && !strings.Contains(errOut, ": not exercised: ")
+	if code != process.ExitOK && !idle { // a few variants do not exercise each rule
 		return errOut
 	}
 	printed := write(t, t.TempDir(), "new.yaml", out)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/kubectl-mutate/kubectl-mutate/internal/tier"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/process"
 )
 
 // TestConvertWrong converts policies that are easily converted to what does something else on objects that no variant
@@ -48,7 +49,7 @@ func TestConvertWrong(t *testing.T) {
 				}
 				code, out, errOut := runCommand(t, args...)
 				refused := strings.Contains(errOut, "not converted: ")
-				if want := strings.Contains("\n"+string(archive.Comment), "\nrefused: "+to+"\n"); refused != want || refused && code != plugin.ExitIncomplete {
+				if want := strings.Contains("\n"+string(archive.Comment), "\nrefused: "+to+"\n"); refused != want || refused && code != process.ExitIncomplete {
 					t.Fatalf("refused: %t, want %t, exit code %d\n%s%s", refused, want, code, errOut, out)
 				}
 				if refused {

@@ -13,6 +13,7 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/process"
 )
 
 // example is one command line of a command's help.
@@ -116,7 +117,7 @@ func TestHelpExamplesRun(t *testing.T) {
 		}
 		ran++
 		code, out, errOut := runCommand(t, e.args...)
-		if code != plugin.ExitOK && code != plugin.ExitChanges || out == "" {
+		if code != process.ExitOK && code != process.ExitChanges || out == "" {
 			t.Errorf("%q: exit code %d\n%s", e.line, code, errOut)
 		}
 	}

@@ -11,9 +11,9 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/kubectl-mutate/kubectl-mutate/internal/hostile"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/journal"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/formats"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/undo"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/write/journal"
 )
 
 func TestHistoryTableEndsWithTheNextCommands(t *testing.T) {
@@ -99,7 +99,7 @@ func TestHistoryFormats(t *testing.T) {
 func printedHistory(t *testing.T, format string, runs []journal.Run) string {
 	t.Helper()
 	var b strings.Builder
-	p := plugin.HistoryPrinter{Out: &b, Format: format, Where: "state/kubectl-mutate", Resume: "mutate apply", Undo: "mutate undo"}
+	p := undo.HistoryPrinter{Out: &b, Format: format, Where: "state/kubectl-mutate", Resume: "mutate apply", Undo: "mutate undo"}
 	if err := p.Print(runs); err != nil {
 		t.Fatal(err)
 	}

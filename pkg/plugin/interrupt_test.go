@@ -15,6 +15,7 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/process"
 )
 
 // A shell makes 130 of a program that Ctrl-C has ended; so do all commands.
@@ -43,8 +44,8 @@ func TestInterrupt(t *testing.T) {
 			var errOut bytes.Buffer
 			streams := genericiooptions.IOStreams{In: strings.NewReader(""), Out: onWrite(cancel), ErrOut: &errOut}
 			code := plugin.Run(ctx, plugin.NewCommand("kubectl mutate", streams), append(c.args, "-p", policy), streams)
-			if code != plugin.ExitInterrupted || !regexp.MustCompile(c.want).MatchString(errOut.String()) {
-				t.Errorf("exit code %d, want %d; standard error:\n%s", code, plugin.ExitInterrupted, errOut.String())
+			if code != process.ExitInterrupted || !regexp.MustCompile(c.want).MatchString(errOut.String()) {
+				t.Errorf("exit code %d, want %d; standard error:\n%s", code, process.ExitInterrupted, errOut.String())
 			}
 		})
 	}

@@ -12,6 +12,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/process"
 )
 
 // TestVerbosity runs a preview of a Secret with levels of -v. No body is logged, for client-go knows no Secrets, unless
@@ -40,7 +41,7 @@ func TestVerbosity(t *testing.T) {
 			var out, errOut bytes.Buffer // as klog writes to it when the command has ended
 			streams := genericiooptions.IOStreams{In: strings.NewReader(""), Out: &out, ErrOut: &errOut}
 			args := []string{"preview", "-q", "-p", policy, "-v", level}
-			if code := plugin.Run(t.Context(), plugin.NewCommand("kubectl mutate", streams), args, streams); code != plugin.ExitChanges {
+			if code := plugin.Run(t.Context(), plugin.NewCommand("kubectl mutate", streams), args, streams); code != process.ExitChanges {
 				t.Errorf("exit code %d", code)
 			}
 			klog.Error("an error of a library")

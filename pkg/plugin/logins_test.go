@@ -15,7 +15,7 @@ import (
 
 	_ "k8s.io/client-go/plugin/pkg/client/auth/oidc" // as the program has it
 
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/process"
 )
 
 // webToken is a JSON Web Token that expires at a time in Unix seconds.
@@ -70,7 +70,7 @@ func TestIDTokensAreRefreshedOnce(t *testing.T) {
 		s.Server = httptest.NewTLSServer(s)
 		got := runAgainst(t, s, oidcUser(provider, c.token), []string{"preview", "-p", "POLICY"})
 		s.Close()
-		if got.code != plugin.ExitChanges || made.Load() != c.made || old.Load() != 0 {
+		if got.code != process.ExitChanges || made.Load() != c.made || old.Load() != 0 {
 			t.Errorf("%s: exit code %d, %d refreshes, %d requests with another token\n%s", name, got.code, made.Load(), old.Load(), got.errOut)
 		}
 		stored, err := os.ReadFile(os.Getenv("KUBECONFIG"))
@@ -115,7 +115,7 @@ func TestPasswordsOfURLsAreNotShown(t *testing.T) {
 			code, out, text := runCommand(t, args...)
 			files, _ := os.ReadFile(saved)
 			more, _ := os.ReadFile(record)
-			if strings.Contains(out+text+string(files)+string(more), "hidden") || (code == plugin.ExitNothing) == valid {
+			if strings.Contains(out+text+string(files)+string(more), "hidden") || (code == process.ExitNothing) == valid {
 				t.Errorf("%s, %s: exit code %d\n%s\n%s%s", cluster, args[0], code, out+text, files, more)
 			}
 		}

@@ -12,7 +12,7 @@ import (
 	"testing"
 
 	"github.com/kubectl-mutate/kubectl-mutate/internal/tier"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/process"
 )
 
 // meanwhilePolicy reads all that a policy can read: a ConfigMap, a Secret, the labels of a Namespace, and a trigger.
@@ -143,11 +143,11 @@ func meanwhileModes(x *tampered, s *meanwhileServer) map[string]meanwhileMode {
 	before := maps.Clone(s.objects)
 	planFile, record, edited := filepath.Join(x.dir, "plan.json"), filepath.Join(x.dir, "run.jsonl"), filepath.Join(x.dir, "edited")
 	s.begin(before, -1, nil)
-	if code, out, errOut := x.run("preview", "configmaps", "-n", "shop", "--from-cluster", "--save", planFile); code != plugin.ExitChanges {
+	if code, out, errOut := x.run("preview", "configmaps", "-n", "shop", "--from-cluster", "--save", planFile); code != process.ExitChanges {
 		x.t.Fatalf("exit code %d:\n%s%s", code, out, errOut)
 	}
 	s.begin(before, -1, nil)
-	if code, _, errOut := x.run("apply-existing", "--plan", planFile, "--concurrency=1", "--journal", record); code != plugin.ExitOK {
+	if code, _, errOut := x.run("apply-existing", "--plan", planFile, "--concurrency=1", "--journal", record); code != process.ExitOK {
 		x.t.Fatalf("exit code %d:\n%s", code, errOut)
 	}
 	after := maps.Clone(s.objects)
@@ -185,7 +185,7 @@ func TestWhatChangesBeforeEachRequest(t *testing.T) {
 			return code, shown, out, errOut
 		}
 		code, _, out, errOut := run(-1, nil)
-		if code != plugin.ExitOK || len(s.writes) == 0 {
+		if code != process.ExitOK || len(s.writes) == 0 {
 			t.Fatalf("%s: exit code %d, %q\n%s%s", mode, code, s.writes, out, errOut)
 		}
 		requests := slices.Clone(s.requests)

@@ -9,6 +9,7 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	"github.com/kubectl-mutate/kubectl-mutate/internal/hostile"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/preview"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/wording"
 )
@@ -24,9 +25,9 @@ func TestNextCommandFlags(t *testing.T) {
 				t.Fatalf("no value for --%s", f.Name)
 			}
 			for name, command := range map[string]string{
-				applyExisting: nextCommand(c, nil),
-				"preview":     explainCommand(c, []string{"preview"}, []string{"--explain"}),
-				"explain":     explainCommand(c, []string{"explain"}, []string{"TYPE/NAME"}),
+				preview.ApplyExisting: preview.NextCommand(c, nil),
+				"preview":             preview.ExplainCommand(c, []string{"preview"}, []string{"--explain"}),
+				"explain":             preview.ExplainCommand(c, []string{"explain"}, []string{"TYPE/NAME"}),
 			} {
 				words := strings.Fields(command)
 				found, flags, err := root.Find(words[1:])
@@ -54,7 +55,7 @@ func TestNextCommandsArePasted(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		line := redact.EscapeLine("Next: " + nextCommand(c, []string{text.Text}) + "; To see why: " + explainCommand(c, []string{"preview"}, []string{wording.ShellQuote(text.Text)}) + "; " + planCommand(root, text.Text))
+		line := redact.EscapeLine("Next: " + preview.NextCommand(c, []string{text.Text}) + "; To see why: " + preview.ExplainCommand(c, []string{"preview"}, []string{wording.ShellQuote(text.Text)}) + "; " + preview.PlanCommand(root, text.Text))
 		lines.WriteString(strings.ReplaceAll(strings.TrimPrefix(line, "Next: "), "; To see why: ", "; ") + "\n")
 		flags := []string{"--context=" + text.Text, "-n", text.Text, "-p", text.Text}
 		for _, words := range [][]string{{"apply-existing", text.Text}, {"preview", text.Text}} {

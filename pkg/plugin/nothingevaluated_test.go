@@ -39,8 +39,8 @@ type ending struct {
 // missing begins what is said of kinds that are not known.
 const missing = "neither Kubernetes nor the manifests have a "
 
-// run runs commands on the manifests.
-func run(t *testing.T, commands map[string]ending) {
+// RunE runs commands on the manifests.
+func RunE(t *testing.T, commands map[string]ending) {
 	t.Helper()
 	t.Chdir(manifests(t))
 	t.Setenv("KUBECONFIG", "/dev/null")
@@ -51,7 +51,7 @@ func run(t *testing.T, commands map[string]ending) {
 
 // A run that has no policy or no object is an error.
 func TestNothingToEvaluate(t *testing.T) {
-	run(t, map[string]ending{
+	RunE(t, map[string]ending{
 		"preview -f settings.yaml":                                     {2, "no policies"},
 		"preview -p empty.yaml -f settings.yaml":                       {2, "no policy in empty.yaml"},
 		"preview -p - -f settings.yaml":                                {2, "stdin: there is no object in standard input"},
@@ -77,7 +77,7 @@ func TestNothingToEvaluate(t *testing.T) {
 
 // A kind that is known may have no object; a strict run needs one.
 func TestKindsWithoutObjects(t *testing.T) {
-	run(t, map[string]ending{
+	RunE(t, map[string]ending{
 		"preview -p known.yaml -f settings.yaml -n other":        {0, "1 rule matched no object."},
 		"preview -p known.yaml -f settings.yaml -l a=b":          {0, "1 rule matched no object."},
 		"preview -p other.yaml -f settings.yaml":                 {0, "1 rule matched no object."},
@@ -97,7 +97,7 @@ func TestKindsWithoutObjects(t *testing.T) {
 
 // A kind that there is not is an error of its policy, in every language.
 func TestUnknownKinds(t *testing.T) {
-	run(t, map[string]ending{
+	RunE(t, map[string]ending{
 		"preview -p lower.yaml -f settings.yaml":               {3, `error: lower.yaml:8: ClusterPolicy lower, rule r: spec.rules[0].match.any[0].resources.kinds[0]: ` + missing + `kind "configmap", so this has no effect; did you mean "ConfigMap"?`},
 		"preview -p plural.yaml -f settings.yaml":              {3, missing + `kind "Deployments", so this has no effect; did you mean "Deployment"?`},
 		"preview -p typo.yaml -f settings.yaml":                {3, missing + `kind "Deploymnet", so this has no effect; did you mean "Deployment"?`},
@@ -130,7 +130,7 @@ func TestUnknownKinds(t *testing.T) {
 
 // Unknown kinds can be made known, allowed or left out.
 func TestUnknownKindsThatAreMeant(t *testing.T) {
-	run(t, map[string]ending{
+	RunE(t, map[string]ending{
 		"preview -p beside.yaml -f settings.yaml --world crd.yaml":             {1, "1 would change"},
 		"preview -p beside.yaml -p crd.yaml -f settings.yaml":                  {1, "1 would change"},
 		"preview -p beside.yaml -f settings.yaml,crd.yaml":                     {1, "1 would change"},
@@ -145,7 +145,7 @@ func TestUnknownKindsThatAreMeant(t *testing.T) {
 
 // The inventory says what kinds are.
 func TestPoliciesTellKinds(t *testing.T) {
-	run(t, map[string]ending{
+	RunE(t, map[string]ending{
 		"policies -p known.yaml":                               {0, "ConfigMap"},
 		"policies -p lower.yaml":                               {0, "configmap (unknown)"},
 		"policies -p lower.yaml -o wide":                       {0, `warning: lower.yaml:8: ClusterPolicy lower, rule r: spec.rules[0].match.any[0].resources.kinds[0]: ` + missing},
@@ -161,7 +161,7 @@ func TestPoliciesTellKinds(t *testing.T) {
 
 // What is a warning about a policy is an error of a strict run.
 func TestStrict(t *testing.T) {
-	run(t, map[string]ending{
+	RunE(t, map[string]ending{
 		"preview -p field.yaml -f settings.yaml":                           {3, "error: field.yaml:8: ClusterPolicy field, rule r: spec.rules[0].mutat: unknown field"},
 		"preview -p field.yaml -f settings.yaml -q":                        {3, "error: field.yaml:8: ClusterPolicy field, rule r: spec.rules[0].mutat: unknown field"},
 		"preview -p old.yaml -f settings.yaml":                             {1, "warning: old.yaml:1: MutatingPolicy old: apiVersion: v1alpha1 is deprecated"},
@@ -180,7 +180,7 @@ func TestStrict(t *testing.T) {
 
 // A rule that asks for labels of a Namespace which is not among the manifests leaves the run incomplete.
 func TestNamespacesThatAreMissing(t *testing.T) {
-	run(t, map[string]ending{
+	RunE(t, map[string]ending{
 		"preview -p ns-kyverno.yaml -f settings.yaml":                      {3, "error: cannot read Namespace shop: it is not there, and rules that ask for its labels are evaluated as if it had none; --world adds it to manifests"},
 		"preview -p ns-map.yaml -f settings.yaml":                          {3, "cannot read Namespace shop"},
 		"preview -p ns-object.yaml -f settings.yaml":                       {3, "cannot read Namespace shop"},
@@ -197,7 +197,7 @@ func TestNamespacesThatAreMissing(t *testing.T) {
 
 // Settings of engines count where they stand among the manifests.
 func TestSettingsAmongManifests(t *testing.T) {
-	run(t, map[string]ending{
+	RunE(t, map[string]ending{
 		"preview -p known.yaml -f settings.yaml --world kyverno.yaml":             {0, "0 would change"},
 		"preview -p known.yaml -p kyverno.yaml -f settings.yaml":                  {0, "0 would change"},
 		"preview -p known.yaml -f settings.yaml,kyverno.yaml -n shop":             {0, "0 would change"},

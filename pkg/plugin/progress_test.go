@@ -13,11 +13,12 @@ import (
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/compare"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/flags"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/formats"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/progress"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/process"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/wording"
 )
 
 // onVariant is a printer that lets time pass where a variant is printed, so that the progress is drawn.
@@ -44,19 +45,19 @@ func testProgressOfVariants(t *testing.T) {
 	}
 	streams := genericiooptions.IOStreams{In: strings.NewReader(""), Out: io.Discard, ErrOut: io.Discard}
 	evaluate := flags.NewEvaluate(genericclioptions.NewConfigFlags(false))
-	f := plugin.CompareFlags{Evaluate: evaluate, Output: flags.NewOutput(formats.Diff), Contexts: flags.NewContexts(), Variants: flags.Variants{Variants: 200, Seed: 1}}
+	f := compare.Flags{Evaluate: evaluate, Output: flags.NewOutput(formats.Diff), Contexts: flags.NewContexts(), Variants: flags.Variants{Variants: 200, Seed: 1}}
 	f.Policies.Paths, f.With = []string{filepath.Join(dir, "old.yaml")}, []string{filepath.Join(dir, "new.yaml")}
 	f.Objects.Filenames = []string{filepath.Join(dir, "pods.yaml")}
-	c := plugin.NewCompareCommand(evaluate, "kubectl mutate", streams)
+	c := compare.NewCommand(evaluate, "kubectl mutate", streams)
 	c.SetContext(t.Context())
 	o, err := f.ToOptions(c, nil, streams)
 	if err != nil {
 		t.Fatal(err)
 	}
 	var shown bytes.Buffer
-	o.Progress = progress.New(progress.Options{Out: &shown})
+	o.Progress = wording.New(wording.Options{Out: &shown})
 	o.Printer = onVariant{o.Printer}
-	if code, err := o.Run(t.Context()); code != plugin.ExitChanges || err != nil {
+	if code, err := o.Run(t.Context()); code != process.ExitChanges || err != nil {
 		t.Fatal(code, err)
 	}
 	if want := "progress: 200 of 200 variants compared"; !strings.Contains(shown.String(), want) {

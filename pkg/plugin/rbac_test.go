@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"k8s.io/cli-runtime/pkg/genericiooptions"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/process"
 )
 
 // A server that cannot be asked for its kinds is not asked again for each policy.
@@ -34,7 +36,7 @@ func TestRBACWithoutAServer(t *testing.T) {
 		asked.Store(0)
 		streams, _, _, errOut := genericiooptions.NewTestIOStreams()
 		code := Run(t.Context(), NewCommand("kubectl-mutate", streams), []string{"rbac", "-p", file, "--server", server.URL, "--cache-dir", t.TempDir()}, streams)
-		if code != ExitNothing {
+		if code != process.ExitNothing {
 			t.Errorf("exit code %d: %s", code, errOut)
 		}
 		return asked.Load()

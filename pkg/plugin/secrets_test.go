@@ -24,7 +24,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/kubectl-mutate/kubectl-mutate/internal/tier"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/process"
 )
 
 // The values of the Secret. No five letters or digits of one, in either direction, stand anywhere else: no time of day,
@@ -313,7 +313,7 @@ func TestSecretsOfPlaces(t *testing.T) {
 	policy := write(t, dir, "policy.json", strings.Join(all, "\n---\n"))
 	run := func(args ...string) string { // the policies name no other host than 127.0.0.1
 		code, out := secretsRun(t, append([]string{"preview", "-p", policy, "-f", world, "-q", "--allow-http"}, args...)...)
-		if code == plugin.ExitNothing {
+		if code == process.ExitNothing {
 			t.Fatalf("%v: %s", args, out[:min(len(out), 2000)])
 		}
 		return out
@@ -404,7 +404,7 @@ func secretSource(t *testing.T, files []txtar.File, echo string) {
 			args = append(args, "--values", filepath.Join(dir, "values.yaml"))
 		}
 		code, out := secretsRun(t, args...)
-		if code == plugin.ExitNothing && args[0] != "convert" { // which converts no policy in CEL
+		if code == process.ExitNothing && args[0] != "convert" { // which converts no policy in CEL
 			t.Fatalf("%v: %s", args, out)
 		}
 		return out
@@ -535,7 +535,7 @@ func TestSecretsThatDecide(t *testing.T) {
 					t.Errorf("%v: what is shown depends on the Secret:\n%s", args, diff)
 				}
 			}
-			if code, out := secretsRun(t, "preview", "configmaps", "-p", policy, "-f", worlds[0]); code == plugin.ExitNothing {
+			if code, out := secretsRun(t, "preview", "configmaps", "-p", policy, "-f", worlds[0]); code == process.ExitNothing {
 				t.Errorf("exit code %d: %s", code, out)
 			}
 		})
@@ -555,7 +555,7 @@ func TestSecretsThatNameNoTarget(t *testing.T) {
 		if args[0] != "compare" {
 			continue
 		}
-		if code, out := secretsRun(t, slices.Concat(args[:1], []string{"configmaps", "-p", policy, "-f", world}, args[1:])...); code != plugin.ExitIncomplete {
+		if code, out := secretsRun(t, slices.Concat(args[:1], []string{"configmaps", "-p", policy, "-f", world}, args[1:])...); code != process.ExitIncomplete {
 			t.Errorf("%v: exit code %d: %s", args, code, out)
 		}
 	}

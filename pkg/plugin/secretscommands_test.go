@@ -23,8 +23,9 @@ import (
 
 	"github.com/kubectl-mutate/kubectl-mutate/internal/tier"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/journal"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/plan"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/process"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/write/journal"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/write/plan"
 )
 
 // secretServer is an API server with the objects of secretWorld. It takes each patch.
@@ -206,7 +207,7 @@ func (x *secretRuns) run(args ...string) (code int, out string) {
 func (x *secretRuns) does(args ...string) string {
 	x.t.Helper()
 	code, out := x.run(args...)
-	if code == plugin.ExitNothing {
+	if code == process.ExitNothing {
 		x.t.Errorf("%v: %s", args, out[max(0, len(out)-1000):])
 	}
 	return out

@@ -11,7 +11,6 @@ import (
 	"testing"
 
 	"github.com/kubectl-mutate/kubectl-mutate/internal/hostile"
-
 	"github.com/kubectl-mutate/kubectl-mutate/internal/tier"
 )
 

@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"github.com/kubectl-mutate/kubectl-mutate/internal/tier"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/process"
 )
 
 // A signal ends the program also where nothing looks at the context.
@@ -89,8 +89,8 @@ func endsAt(t *testing.T, args []string, stuck func(*testing.T), signals []sysca
 	case <-time.After(20 * time.Second):
 		t.Fatalf("it still runs 20 seconds after the last of %v", signals)
 	}
-	if code := c.ProcessState.ExitCode(); code != plugin.ExitInterrupted || !strings.Contains(output.String(), "error: interrupted") {
-		t.Errorf("exit code %d, want %d, and an error:\n%s", code, plugin.ExitInterrupted, output.String())
+	if code := c.ProcessState.ExitCode(); code != process.ExitInterrupted || !strings.Contains(output.String(), "error: interrupted") {
+		t.Errorf("exit code %d, want %d, and an error:\n%s", code, process.ExitInterrupted, output.String())
 	}
 }
 

@@ -15,8 +15,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/plan"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/process"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/write/plan"
 )
 
 // forgedUndos are changes of the journal of a run that has written what forgeries are about: what undo is to put back is evil, and not to be shown.
@@ -113,7 +113,7 @@ func newEditedFiles(t *testing.T) *editedFiles {
 	policy := write(t, x.dir, "policy.yaml", tamperedPolicy)
 	x.run("preview", "configmaps", "-n", "shop", "-p", policy, "--save", plan)
 	x.before = maps.Clone(x.server.objects)
-	if code, _, errOut := x.run("apply-existing", "--plan", plan, "--concurrency=1", "--journal", record); code != plugin.ExitOK {
+	if code, _, errOut := x.run("apply-existing", "--plan", plan, "--concurrency=1", "--journal", record); code != process.ExitOK {
 		t.Fatal(errOut)
 	}
 	x.after = maps.Clone(x.server.objects)
@@ -226,7 +226,7 @@ func newTamperedFleet(t *testing.T, owner string, flags ...string) *tamperedFlee
 
 func (x *tamperedFleet) must(args ...string) {
 	x.t.Helper()
-	if code, out, errOut := x.run(args...); code > plugin.ExitChanges {
+	if code, out, errOut := x.run(args...); code > process.ExitChanges {
 		x.t.Fatalf("%q: exit code %d\n%s\n%s", args, code, out, errOut)
 	}
 }
@@ -301,31 +301,31 @@ func TestTamperedDirectories(t *testing.T) {
 		written string // on clusters
 		told    string
 	}{
-		"as it was":                     {apply, both(), plugin.ExitOK, "a b", ""},
-		"a missing plan":                {apply, map[string]string{"002-b.plan": "002-b.plan"}, plugin.ExitOK, "b", ""},
-		"no plan":                       {apply, map[string]string{"001-a.jsonl": "001-a.jsonl"}, plugin.ExitNothing, "", "the directory has no plan"},
-		"a doubled plan":                {apply, both("003-a.plan", "001-a.plan"), plugin.ExitIncomplete, "a b", "drifted"},
-		"plans with each other's name":  {apply, both("001-a.plan", "002-b.plan", "002-b.plan", "001-a.plan"), plugin.ExitOK, "a b", ""},
-		"another order":                 {apply, map[string]string{"009-a.plan": "001-a.plan", "002-b.plan": "002-b.plan"}, plugin.ExitOK, "a b", ""},
-		"files that are no plans":       {apply, both("notes.txt", "x", "002-b.plan~", "001-a.plan", ".hidden", "x"), plugin.ExitOK, "a b", ""},
-		"an empty plan":                 {apply, both("003-c.plan", ""), plugin.ExitNothing, "", "nothing was written: "},
-		"half a plan":                   {apply, both("003-c.plan", x.saved["001-a.plan"][:100]), plugin.ExitNothing, "", "nothing was written: "},
-		"a journal for a plan":          {apply, both("003-c.plan", "001-a.jsonl"), plugin.ExitNothing, "", "nothing was written: "},
-		"a link to the plan of others":  {apply, both("003-c.plan", "-> "+others), plugin.ExitNothing, "", "others can write to it"},
-		"a link to nothing":             {apply, both("003-c.plan", "-> nothing"), plugin.ExitNothing, "", "nothing was written: "},
-		"a plan with another's context": {apply, both("002-b.plan", ofA(x.saved["002-b.plan"])), plugin.ExitIncomplete, "a", "it was made on another cluster"},
-		"a journal of another run":      {apply, both("001-a.jsonl", "002-b.jsonl"), plugin.ExitNothing, "", "is the journal of a run that has begun"},
-		"resumed: journals that begin":  {resume, both("001-a.jsonl", x.begun("001-a.jsonl"), "002-b.jsonl", x.begun("002-b.jsonl")), plugin.ExitOK, "a b", ""},
-		"resumed: each other's journal": {resume, both("001-a.jsonl", x.begun("002-b.jsonl"), "002-b.jsonl", x.begun("001-a.jsonl")), plugin.ExitNothing, "", "error: "},
-		"resumed: another's context":    {resume, both("001-a.jsonl", ofA(x.begun("002-b.jsonl")), "002-b.jsonl", "002-b.jsonl"), plugin.ExitIncomplete, "", "it was made on another cluster"},
-		"resumed: half a journal":       {resume, both("001-a.jsonl", x.saved["001-a.jsonl"][:100], "002-b.jsonl", "002-b.jsonl"), plugin.ExitNothing, "", "error: "},
-		"resumed: a link to a journal":  {resume, both("001-a.jsonl", "-> "+others), plugin.ExitNothing, "", "error: "},
-		"undone: no journal":            {undo, both(), plugin.ExitNothing, "", "nothing"},
-		"undone: half a journal":        {undo, both("001-a.jsonl", x.saved["001-a.jsonl"][:100], "002-b.jsonl", "002-b.jsonl"), plugin.ExitNothing, "", "error: "},
-		"undone: a run that never was":  {undo, both("001-a.jsonl", "001-a.jsonl", "002-b.jsonl", "002-b.jsonl"), plugin.ExitNothing, "", "a state from before the run"},
-		"undone: a link, not followed":  {undo, map[string]string{"001-a.jsonl": "-> " + others}, plugin.ExitNothing, "", "nothing"},
-		"undone: another's context":     {undo, map[string]string{"001-a.jsonl": ofA(x.saved["002-b.jsonl"])}, plugin.ExitNothing, "", "error: "},
-		"undone: a plan for a journal":  {undo, map[string]string{"001-a.jsonl": "001-a.plan"}, plugin.ExitNothing, "", "error: "},
+		"as it was":                     {apply, both(), process.ExitOK, "a b", ""},
+		"a missing plan":                {apply, map[string]string{"002-b.plan": "002-b.plan"}, process.ExitOK, "b", ""},
+		"no plan":                       {apply, map[string]string{"001-a.jsonl": "001-a.jsonl"}, process.ExitNothing, "", "the directory has no plan"},
+		"a doubled plan":                {apply, both("003-a.plan", "001-a.plan"), process.ExitIncomplete, "a b", "drifted"},
+		"plans with each other's name":  {apply, both("001-a.plan", "002-b.plan", "002-b.plan", "001-a.plan"), process.ExitOK, "a b", ""},
+		"another order":                 {apply, map[string]string{"009-a.plan": "001-a.plan", "002-b.plan": "002-b.plan"}, process.ExitOK, "a b", ""},
+		"files that are no plans":       {apply, both("notes.txt", "x", "002-b.plan~", "001-a.plan", ".hidden", "x"), process.ExitOK, "a b", ""},
+		"an empty plan":                 {apply, both("003-c.plan", ""), process.ExitNothing, "", "nothing was written: "},
+		"half a plan":                   {apply, both("003-c.plan", x.saved["001-a.plan"][:100]), process.ExitNothing, "", "nothing was written: "},
+		"a journal for a plan":          {apply, both("003-c.plan", "001-a.jsonl"), process.ExitNothing, "", "nothing was written: "},
+		"a link to the plan of others":  {apply, both("003-c.plan", "-> "+others), process.ExitNothing, "", "others can write to it"},
+		"a link to nothing":             {apply, both("003-c.plan", "-> nothing"), process.ExitNothing, "", "nothing was written: "},
+		"a plan with another's context": {apply, both("002-b.plan", ofA(x.saved["002-b.plan"])), process.ExitIncomplete, "a", "it was made on another cluster"},
+		"a journal of another run":      {apply, both("001-a.jsonl", "002-b.jsonl"), process.ExitNothing, "", "is the journal of a run that has begun"},
+		"resumed: journals that begin":  {resume, both("001-a.jsonl", x.begun("001-a.jsonl"), "002-b.jsonl", x.begun("002-b.jsonl")), process.ExitOK, "a b", ""},
+		"resumed: each other's journal": {resume, both("001-a.jsonl", x.begun("002-b.jsonl"), "002-b.jsonl", x.begun("001-a.jsonl")), process.ExitNothing, "", "error: "},
+		"resumed: another's context":    {resume, both("001-a.jsonl", ofA(x.begun("002-b.jsonl")), "002-b.jsonl", "002-b.jsonl"), process.ExitIncomplete, "", "it was made on another cluster"},
+		"resumed: half a journal":       {resume, both("001-a.jsonl", x.saved["001-a.jsonl"][:100], "002-b.jsonl", "002-b.jsonl"), process.ExitNothing, "", "error: "},
+		"resumed: a link to a journal":  {resume, both("001-a.jsonl", "-> "+others), process.ExitNothing, "", "error: "},
+		"undone: no journal":            {undo, both(), process.ExitNothing, "", "nothing"},
+		"undone: half a journal":        {undo, both("001-a.jsonl", x.saved["001-a.jsonl"][:100], "002-b.jsonl", "002-b.jsonl"), process.ExitNothing, "", "error: "},
+		"undone: a run that never was":  {undo, both("001-a.jsonl", "001-a.jsonl", "002-b.jsonl", "002-b.jsonl"), process.ExitNothing, "", "a state from before the run"},
+		"undone: a link, not followed":  {undo, map[string]string{"001-a.jsonl": "-> " + others}, process.ExitNothing, "", "nothing"},
+		"undone: another's context":     {undo, map[string]string{"001-a.jsonl": ofA(x.saved["002-b.jsonl"])}, process.ExitNothing, "", "error: "},
+		"undone: a plan for a journal":  {undo, map[string]string{"001-a.jsonl": "001-a.plan"}, process.ExitNothing, "", "error: "},
 	} {
 		t.Run(what, func(t *testing.T) {
 			x.lay(c.files)

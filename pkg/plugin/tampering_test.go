@@ -23,7 +23,7 @@ import (
 
 	"sigs.k8s.io/yaml"
 
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/process"
 )
 
 const (
@@ -230,7 +230,7 @@ func (x *tampered) check(what, shown, errOut string, code int) {
 		x.t.Errorf("%s: %s", what, errOut)
 	case len(writes) > 0:
 		x.counts["written as shown"]++
-	case code == plugin.ExitNothing && strings.Contains(errOut, "error: "):
+	case code == process.ExitNothing && strings.Contains(errOut, "error: "):
 		x.counts["refused"]++
 	default:
 		x.counts["nothing written"]++
@@ -304,7 +304,7 @@ func TestPlanShowCountsTheEntries(t *testing.T) {
 		if strings.Contains(numbers, "-1") {
 			got = strings.ReplaceAll(strings.ReplaceAll(got, "2 objects evaluated", "3 objects evaluated"), ", 0 would not", ", 1 would not")
 		}
-		if code != plugin.ExitChanges || got != want {
+		if code != process.ExitChanges || got != want {
 			t.Errorf("exit code %d:\n%s\nwant:\n%s", code, got, want)
 		}
 	}
@@ -320,7 +320,7 @@ func TestFilesOfOthers(t *testing.T) {
 	planFile, record, link := filepath.Join(x.dir, "plan.json"), filepath.Join(x.dir, "run.jsonl"), filepath.Join(x.dir, "link")
 	saving := []string{"preview", "configmaps", "-n", "shop", "-p", write(t, x.dir, "policy.yaml", tamperedPolicy), "--save"}
 	x.run(append(saving, planFile)...)
-	if code, _, errOut := x.run("apply-existing", "--plan", planFile, "--journal", record); code != plugin.ExitOK {
+	if code, _, errOut := x.run("apply-existing", "--plan", planFile, "--journal", record); code != process.ExitOK {
 		t.Fatal(errOut)
 	}
 	x.server.reset()
@@ -336,11 +336,11 @@ func TestFilesOfOthers(t *testing.T) {
 		} {
 			code, _, errOut := x.run(args...)
 			want := fmt.Sprintf(": others can write to it (mode %04o), so that", mode)
-			if code != plugin.ExitNothing || !strings.Contains(errOut, want) || len(x.server.writes) > 0 {
+			if code != process.ExitNothing || !strings.Contains(errOut, want) || len(x.server.writes) > 0 {
 				t.Errorf("%v: exit code %d, %s, writes %q", args, code, errOut, x.server.writes)
 			}
 		}
-		if code, _, errOut := x.run("plan", "show", planFile); code != plugin.ExitChanges {
+		if code, _, errOut := x.run("plan", "show", planFile); code != process.ExitChanges {
 			t.Errorf("plan show: exit code %d, %s", code, errOut)
 		}
 	}
@@ -350,7 +350,7 @@ func TestFilesOfOthers(t *testing.T) {
 		t.Fatal(err)
 	}
 	code, _, errOut := x.run(append(saving, link)...)
-	if text, err := os.ReadFile(target); code != plugin.ExitNothing || err != nil || string(text) != "precious" || !strings.Contains(errOut, "it is a link, which is not followed") {
+	if text, err := os.ReadFile(target); code != process.ExitNothing || err != nil || string(text) != "precious" || !strings.Contains(errOut, "it is a link, which is not followed") {
 		t.Errorf("exit code %d, %s, %q, %v", code, errOut, text, err)
 	}
 }
@@ -359,7 +359,7 @@ func TestFilesOfOthers(t *testing.T) {
 func (x *tampered) checkDirectory(saving []string) {
 	x.t.Helper()
 	dir := filepath.Join(x.dir, "plans")
-	if code, _, errOut := x.run(saving...); code != plugin.ExitChanges {
+	if code, _, errOut := x.run(saving...); code != process.ExitChanges {
 		x.t.Fatal(errOut)
 	}
 	x.server.reset()
@@ -369,7 +369,7 @@ func (x *tampered) checkDirectory(saving []string) {
 		}
 		for _, args := range [][]string{{"apply-existing", "--plan", dir}, {"apply-existing", "--resume", dir, "--yes"}, {"undo", dir, "--yes"}} {
 			code, _, errOut := x.run(args...)
-			if code != plugin.ExitNothing || !strings.Contains(errOut, ": others can write to it (mode ") || len(x.server.writes) > 0 {
+			if code != process.ExitNothing || !strings.Contains(errOut, ": others can write to it (mode ") || len(x.server.writes) > 0 {
 				x.t.Errorf("%v: exit code %d, %s, writes %q", args, code, errOut, x.server.writes)
 			}
 		}
@@ -377,7 +377,7 @@ func (x *tampered) checkDirectory(saving []string) {
 	if err := os.Chmod(dir, 0o700); err != nil {
 		x.t.Fatal(err)
 	}
-	if code, _, errOut := x.run("apply-existing", "--plan", dir); code != plugin.ExitOK || len(x.server.writes) == 0 {
+	if code, _, errOut := x.run("apply-existing", "--plan", dir); code != process.ExitOK || len(x.server.writes) == 0 {
 		x.t.Errorf("one's own: exit code %d, %s", code, errOut)
 	}
 }
@@ -387,7 +387,7 @@ func TestResumeAsks(t *testing.T) {
 	x := newTampered(t)
 	file := filepath.Join(x.dir, "run.jsonl")
 	policy := write(t, x.dir, "policy.yaml", tamperedPolicy)
-	if code, _, errOut := x.run("apply-existing", "configmaps", "-n", "shop", "-p", policy, "--yes", "--concurrency", "1", "--journal", file, "--field-manager", "me", "--force-conflicts"); code != plugin.ExitOK {
+	if code, _, errOut := x.run("apply-existing", "configmaps", "-n", "shop", "-p", policy, "--yes", "--concurrency", "1", "--journal", file, "--field-manager", "me", "--force-conflicts"); code != process.ExitOK {
 		t.Fatal(errOut)
 	}
 	text, err := os.ReadFile(file)
@@ -401,9 +401,9 @@ func TestResumeAsks(t *testing.T) {
 		want   string
 		writes int
 	}{
-		{nil, plugin.ExitNothing, "there is no terminal to ask on; use --yes", 0},
-		{[]string{"--yes", "--max-changes", "1"}, plugin.ExitNothing, "2 objects are more than --max-changes 1", 0},
-		{[]string{"--yes"}, plugin.ExitOK, "With the options of the original run: --force-conflicts --field-manager=me", 7},
+		{nil, process.ExitNothing, "there is no terminal to ask on; use --yes", 0},
+		{[]string{"--yes", "--max-changes", "1"}, process.ExitNothing, "2 objects are more than --max-changes 1", 0},
+		{[]string{"--yes"}, process.ExitOK, "With the options of the original run: --force-conflicts --field-manager=me", 7},
 	} {
 		write(t, x.dir, "run.jsonl", begun)
 		x.server.reset()
@@ -427,7 +427,7 @@ func TestForgedReasonsAreEvaluatedAgain(t *testing.T) {
 	apply := func(from string, args ...string) string {
 		x.server.reset()
 		code, out, errOut := x.run(append([]string{"apply-existing", "--yes", "--concurrency=1", "-o", "diff", "--color=never"}, args...)...)
-		if code != plugin.ExitOK || len(x.server.writes) != 7 {
+		if code != process.ExitOK || len(x.server.writes) != 7 {
 			t.Errorf("%s: exit code %d, %q\n%s", from, code, x.server.writes, errOut)
 		}
 		return out

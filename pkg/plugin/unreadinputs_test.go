@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/process"
 )
 
 // Exceptions decide what a policy changes. That they may not be read is usual, and
@@ -21,10 +21,10 @@ func TestUnreadInputs(t *testing.T) {
 		code       int
 		out, quiet string
 	}{
-		"forbidden":             {[]string{"preview"}, http.StatusForbidden, plugin.ExitChanges, "1 would change (1 field), 0 would not. 1 warning.", "warning: cannot read policyexceptions.kyverno.io"},
-		"broken":                {[]string{"preview"}, http.StatusBadRequest, plugin.ExitIncomplete, "1 would change (1 field), 0 would not.", "error: cannot read policyexceptions.kyverno.io"},
-		"broken, to be applied": {[]string{"apply-existing", "--yes"}, http.StatusBadRequest, plugin.ExitNothing, "", "error: nothing was written: cannot read policyexceptions.kyverno.io"},
-		"not there":             {[]string{"preview"}, http.StatusOK, plugin.ExitChanges, "1 would change (1 field), 0 would not.\n", ""},
+		"forbidden":             {[]string{"preview"}, http.StatusForbidden, process.ExitChanges, "1 would change (1 field), 0 would not. 1 warning.", "warning: cannot read policyexceptions.kyverno.io"},
+		"broken":                {[]string{"preview"}, http.StatusBadRequest, process.ExitIncomplete, "1 would change (1 field), 0 would not.", "error: cannot read policyexceptions.kyverno.io"},
+		"broken, to be applied": {[]string{"apply-existing", "--yes"}, http.StatusBadRequest, process.ExitNothing, "", "error: nothing was written: cannot read policyexceptions.kyverno.io"},
+		"not there":             {[]string{"preview"}, http.StatusOK, process.ExitChanges, "1 would change (1 field), 0 would not.\n", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := &apiServer{instead: func(w http.ResponseWriter, r *http.Request) bool {

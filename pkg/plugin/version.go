@@ -12,7 +12,7 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/dialects"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/formats"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/structured"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/version"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/process"
 )
 
 // VersionInfo is what -o json and -o yaml print of the program.
@@ -28,7 +28,7 @@ type VersionInfo struct {
 // versionInfo reads it from the build.
 func versionInfo() VersionInfo {
 	info := VersionInfo{
-		Version: version.Release(), Commit: version.Commit(), GoVersion: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH,
+		Version: process.Release(), Commit: process.Commit(), GoVersion: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH,
 	}
 	for _, d := range dialects.All() {
 		info.Languages = append(info.Languages, d.Name())

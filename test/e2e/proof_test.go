@@ -29,7 +29,7 @@ import (
 
 	"github.com/kubectl-mutate/kubectl-mutate/internal/tier"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/journal"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/write/journal"
 	"github.com/kubectl-mutate/kubectl-mutate/test/e2e/internal/faultproxy"
 )
 

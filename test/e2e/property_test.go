@@ -21,8 +21,8 @@ import (
 
 	"github.com/kubectl-mutate/kubectl-mutate/internal/tier"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/apply"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/cluster"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/write"
 )
 
 var (
@@ -227,7 +227,7 @@ func (p *property) put(key engine.ObjectKey, wanted map[string]any) (*unstructur
 		subresources(key)...)
 }
 
-func (p *property) apply(s apply.Server, key engine.ObjectKey, edits []tweak) (apply.Result, error) {
+func (p *property) apply(s write.Server, key engine.ObjectKey, edits []tweak) (write.Result, error) {
 	w := *p.writer
 	w.Server = s
 	return verifyAndWrite(p.ctx, &w, key, func(_ context.Context, live *unstructured.Unstructured, _ string) (*unstructured.Unstructured, error) {
@@ -237,11 +237,11 @@ func (p *property) apply(s apply.Server, key engine.ObjectKey, edits []tweak) (a
 
 // countingServer counts what is meant to be stored.
 type countingServer struct {
-	apply.Server
+	write.Server
 	writes int
 }
 
-// Patch implements apply.Server.
+// Patch implements write.Server.
 func (s *countingServer) Patch(ctx context.Context, key engine.ObjectKey, p cluster.Patch) (*unstructured.Unstructured, error) {
 	if !p.DryRun {
 		s.writes++
@@ -249,7 +249,7 @@ func (s *countingServer) Patch(ctx context.Context, key engine.ObjectKey, p clus
 	return s.Server.Patch(ctx, key, p)
 }
 
-func (p *property) countResult(r apply.Result, writes int) {
+func (p *property) countResult(r write.Result, writes int) {
 	p.counted[string(r.Method)]++
 	if !r.Reason.None() {
 		p.counted[string(r.Reason.Kind)]++
@@ -294,8 +294,8 @@ func counts[N int | int64](m map[string]N) string {
 }
 
 // checkRefused demands that what a PUT is refused is a failure, and not written.
-func checkRefused(live, final *unstructured.Unstructured, refusal error, r apply.Result) *violation {
-	if r.Err == nil || r.Outcome != apply.Failed {
+func checkRefused(live, final *unstructured.Unstructured, refusal error, r write.Result) *violation {
+	if r.Err == nil || r.Outcome != write.Failed {
 		return &violation{"what the server refuses is not reported", fmt.Sprintf("%s %s by %s, but a PUT: %v", r.Outcome, r.Reason, r.Method, refusal)}
 	}
 	if live.GetResourceVersion() != final.GetResourceVersion() {
@@ -305,7 +305,7 @@ func checkRefused(live, final *unstructured.Unstructured, refusal error, r apply
 }
 
 // checkAnswer demands the object that a PUT would give.
-func checkAnswer(ideal, final *unstructured.Unstructured, r apply.Result) *violation {
+func checkAnswer(ideal, final *unstructured.Unstructured, r write.Result) *violation {
 	if r.Err != nil {
 		return &violation{"what the server takes is not written", fmt.Sprintf("%s by %s: %v", r.Outcome, r.Method, r.Err)}
 	}
@@ -320,7 +320,7 @@ func content(u *unstructured.Unstructured) map[string]any { return withoutOwners
 
 // checkOwners demands that no manager loses the ownership of more fields than by the
 // PUT, but for fields that are asked for in another form: "1000m" for "1".
-func checkOwners(live, ideal, final *unstructured.Unstructured, r apply.Result) *violation {
+func checkOwners(live, ideal, final *unstructured.Unstructured, r write.Result) *violation {
 	for _, e := range live.GetManagedFields() {
 		if e.Manager == manager {
 			continue

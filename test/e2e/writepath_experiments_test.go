@@ -19,9 +19,9 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/apply"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/apply/request"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/cluster"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/write"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/write/request"
 )
 
 func check(t *testing.T, err error) {
@@ -31,7 +31,7 @@ func check(t *testing.T, err error) {
 	}
 }
 
-func checkOutcome(t *testing.T, r apply.Result, want apply.Outcome) {
+func checkOutcome(t *testing.T, r write.Result, want write.Outcome) {
 	t.Helper()
 	if r.Outcome != want {
 		t.Fatalf("outcome %s (%s, %s, %v), want %s", r.Outcome, r.Method, r.Reason, r.Err, want)
@@ -65,7 +65,7 @@ func TestAGitOpsOwnerCanStillRemoveWhatWeChanged(t *testing.T) {
 			key := w.deployment(name)
 			check(t, w.applyAs(w.ctx, gitops, w.manifest("deployment", name), false))
 			_, r := w.write(t, key, change)
-			checkOutcome(t, r, apply.Applied)
+			checkOutcome(t, r, write.Applied)
 			check(t, w.applyAs(w.ctx, gitops, w.manifest("deployment", name, "      - {name: side, image: \"envoy:1\"}\n", ""), true))
 			if got := w.names(t, key, "spec", "template", "spec", "containers"); got != "app" {
 				t.Errorf("containers %s", got)
@@ -79,7 +79,7 @@ func TestAGitOpsOwnerIsNamedAndNotOverruled(t *testing.T) {
 	w.writer.ForceConflicts = false
 	check(t, w.applyAs(w.ctx, gitops, w.manifest("deployment", "web"), false))
 	_, r := w.write(t, w.deployment("web"), set("metadata|labels|tier", "b"))
-	checkOutcome(t, r, apply.Conflicted)
+	checkOutcome(t, r, write.Conflicted)
 	if text := r.Err.Error(); !strings.Contains(text, "argocd (Apply): .metadata.labels.tier") || !strings.Contains(text, "--take-from=argocd") {
 		t.Errorf("got %s", text)
 	}
@@ -102,7 +102,7 @@ func TestAnOldSchemaLosesNothing(t *testing.T) {
 	check(t, w.redefine("Flip", "atomic-list"))
 	w.writer.Confirm = nil // data may not be lost, and no one says yes
 	_, r := w.write(t, key, set("spec|l|[x]|v", "10"))
-	checkOutcome(t, r, apply.Applied)
+	checkOutcome(t, r, write.Applied)
 	if got := w.names(t, key, "spec", "l"); got != "x yo" {
 		t.Errorf("elements %s after %s (%s)", got, r.Method, r.Reason)
 	}
@@ -115,7 +115,7 @@ func TestStringDataTakesOverWhatItOverwrites(t *testing.T) {
 	check(t, w.create(w.ctx, "helm", w.manifest("secret", "s")))
 	key := w.key("", "v1", "Secret", "s")
 	_, r := w.write(t, key, set("stringData|a", "new"))
-	checkOutcome(t, r, apply.Applied)
+	checkOutcome(t, r, write.Applied)
 	if got := fmt.Sprint(owners(r.Takeovers, leaves)); got != "[helm(U)-1]" {
 		t.Errorf("takeovers %s", got)
 	}
@@ -129,7 +129,7 @@ func TestARejectedSecretIsNotShown(t *testing.T) {
 	w := newWritePath(t)
 	check(t, w.object("secret", "s", "YQ==", "aHVudGVyMg==")())
 	_, r := w.write(t, w.key("", "v1", "Secret", "s"), set("bogus", "x"))
-	checkOutcome(t, r, apply.Failed)
+	checkOutcome(t, r, write.Failed)
 	var status apierrors.APIStatus
 	if !errors.As(r.Err, &status) || !strings.Contains(status.Status().Message, "aHVudGVyMg==") {
 		t.Errorf("the server no longer quotes the object: %v", status)
@@ -160,19 +160,19 @@ func TestWhatHappensMeanwhile(t *testing.T) {
 				r := meanwhile(t, method, when, func(w *writePath, key engine.ObjectKey) error {
 					return w.patchAs(w.ctx, "human", key, types.MergePatchType, `{"data":{"b":"theirs"}}`)
 				})
-				checkOutcome(t, r, apply.Applied)
+				checkOutcome(t, r, write.Applied)
 				b, _, _ := unstructured.NestedString(r.After.Object, "data", "b")
 				if r.Retries != 1 || b != "theirs" {
 					t.Errorf("%d retries, data.b %q", r.Retries, b)
 				}
 			})
 			t.Run(name+"deleted", func(t *testing.T) {
-				checkOutcome(t, meanwhile(t, method, when, deleted), apply.Deleted)
+				checkOutcome(t, meanwhile(t, method, when, deleted), write.Deleted)
 			})
 			t.Run(name+"replaced", func(t *testing.T) {
 				checkOutcome(t, meanwhile(t, method, when, func(w *writePath, key engine.ObjectKey) error {
 					return errors.Join(deleted(w, key), w.withData("c", "data: {a: '1', gone: x}")())
-				}), apply.Replaced)
+				}), write.Replaced)
 			})
 		}
 	}
@@ -184,7 +184,7 @@ func deleted(w *writePath, key engine.ObjectKey) error {
 
 // meanwhile writes a ConfigMap by one method, and lets another client act just before
 // the first dry run or the first write.
-func meanwhile(t *testing.T, method request.Method, dryRun bool, act func(*writePath, engine.ObjectKey) error) apply.Result {
+func meanwhile(t *testing.T, method request.Method, dryRun bool, act func(*writePath, engine.ObjectKey) error) write.Result {
 	t.Helper()
 	w := newWritePath(t)
 	key := w.configMap("c")
@@ -219,9 +219,9 @@ func TestAValueThatAdmissionSetsBackIsNotWritten(t *testing.T) {
 	key := w.configMap(name)
 	w.awaitInjection(t, name)
 	_, r := w.write(t, key, set("data|b", "2"))
-	checkOutcome(t, r, apply.Applied)
+	checkOutcome(t, r, write.Applied)
 	_, r = w.write(t, key, set("data|forced", "me"))
-	checkOutcome(t, r, apply.ServerKeepsValue)
+	checkOutcome(t, r, write.ServerKeepsValue)
 	if got := r.Difference.Of(request.Overridden).Paths(); len(got) != 1 || got[0] != "data.forced" {
 		t.Errorf("findings %v", r.Difference)
 	}
@@ -262,11 +262,11 @@ func TestWritersSideBySideLoseNothing(t *testing.T) {
 		running.Go(func() {
 			for k := range changesEach {
 				r, err := verifyAndWrite(w.ctx, &writer, key, wanted(set(fmt.Sprintf("data|w%d-%d", i, k), "v")))
-				var busy *apply.BusyError
+				var busy *write.BusyError
 				switch {
 				case err != nil:
 					t.Error(err)
-				case r.Outcome == apply.Applied:
+				case r.Outcome == write.Applied:
 					applied.Add(1)
 				case !errors.As(r.Err, &busy):
 					t.Errorf("%s: %v", r.Outcome, r.Err)
@@ -290,16 +290,16 @@ func TestStatusBesideAnotherChange(t *testing.T) {
 	check(t, w.made("web")())
 	change := all(set("metadata|labels|tier", "b"), set("status|observedGeneration", 7))
 	_, r := w.write(t, w.deployment("web"), change)
-	checkOutcome(t, r, apply.Applied)
+	checkOutcome(t, r, write.Applied)
 	if r.Status == nil {
 		t.Fatal("the status was not written")
 	}
-	checkOutcome(t, *r.Status, apply.Applied)
+	checkOutcome(t, *r.Status, write.Applied)
 	if n, _, _ := unstructured.NestedInt64(r.Status.After.Object, "status", "observedGeneration"); n != 7 {
 		t.Errorf("status %v", r.Status.After.Object["status"])
 	}
 	_, r = w.write(t, w.deployment("web"), change)
-	checkOutcome(t, r, apply.Unchanged)
+	checkOutcome(t, r, write.Unchanged)
 }
 
 func TestReplicasThroughScale(t *testing.T) {
@@ -308,7 +308,7 @@ func TestReplicasThroughScale(t *testing.T) {
 	key := w.deployment("web")
 	key.Subresource = "scale"
 	_, r := w.write(t, key, set("spec|replicas", 3))
-	checkOutcome(t, r, apply.Applied)
+	checkOutcome(t, r, write.Applied)
 	live, err := w.Get(w.ctx, w.deployment("web"))
 	check(t, err)
 	if n, _, _ := unstructured.NestedInt64(live.Object, "spec", "replicas"); n != 3 {
@@ -316,7 +316,7 @@ func TestReplicasThroughScale(t *testing.T) {
 	}
 	t.Logf("%s %s", r.Method, r.Reason)
 	_, r = w.write(t, key, set("spec|replicas", 3))
-	checkOutcome(t, r, apply.Unchanged)
+	checkOutcome(t, r, write.Unchanged)
 	_, r = w.write(t, key, set("spec|replicas", 4))
-	checkOutcome(t, r, apply.Applied)
+	checkOutcome(t, r, write.Applied)
 }

@@ -36,14 +36,14 @@ import (
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/apply"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/apply/request"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/cluster"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/write"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/write/request"
 )
 
-// recordings is where the cases are kept that pkg/plugin/apply/request replays without
+// recordings is where the cases are kept that pkg/plugin/write/request replays without
 // a server.
-var recordings = filepath.Join("..", "..", "pkg", "plugin", "apply", "request", "testdata")
+var recordings = filepath.Join("..", "..", "pkg", "plugin", "write", "request", "testdata")
 
 func asStatus(err error, status *apierrors.APIStatus) bool { return errors.As(err, status) }
 
@@ -57,7 +57,7 @@ type recording struct {
 }
 
 // add records one write: the two states, the request, and the dry run's answer.
-func (rec *recording) add(t *testing.T, w *writePath, after *unstructured.Unstructured, r apply.Result) {
+func (rec *recording) add(t *testing.T, w *writePath, after *unstructured.Unstructured, r write.Result) {
 	t.Helper()
 	if !*update || r.Before == nil || after == nil {
 		return
@@ -364,12 +364,12 @@ func subresources(key engine.ObjectKey) []string {
 	return []string{key.Subresource}
 }
 
-// Get implements apply.Server.
+// Get implements write.Server.
 func (s *writePathServer) Get(ctx context.Context, key engine.ObjectKey) (*unstructured.Unstructured, error) {
 	return s.plugin.Get(ctx, key)
 }
 
-// Patch implements apply.Server.
+// Patch implements write.Server.
 func (s *writePathServer) Patch(ctx context.Context, key engine.ObjectKey, p cluster.Patch) (*unstructured.Unstructured, error) {
 	if !p.DryRun {
 		return s.plugin.Patch(ctx, key, p)
@@ -385,7 +385,7 @@ func (s *writePathServer) Patch(ctx context.Context, key engine.ObjectKey, p clu
 	return answer, err
 }
 
-// Types implements apply.Server.
+// Types implements write.Server.
 func (s *writePathServer) Types(ctx context.Context, gvk schema.GroupVersionKind, refresh bool) (managedfields.TypeConverter, error) {
 	if k, ok := s.known[gvk]; ok && !refresh {
 		return k.types, nil

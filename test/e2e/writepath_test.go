@@ -23,18 +23,18 @@ import (
 
 	"github.com/kubectl-mutate/kubectl-mutate/internal/tier"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/apply"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/apply/request"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/journal"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/write"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/write/journal"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/write/request"
 )
 
 const (
 	testGroup = "writepath.example.com"
-	manager   = apply.DefaultFieldManager
+	manager   = write.DefaultFieldManager
 	creator   = "kubectl-create"
 )
 
-var update = flag.Bool("update", false, "rewrite the golden table of the write path, the recordings that pkg/plugin/apply/request replays, and what the server answers to the cases of testdata/oracle")
+var update = flag.Bool("update", false, "rewrite the golden table of the write path, the recordings that pkg/plugin/write/request replays, and what the server answers to the cases of testdata/oracle")
 
 // tableFile holds a line per case: the result of each of its changes.
 var tableFile = filepath.Join("testdata", "writepath", "table.md")
@@ -47,7 +47,7 @@ var tableFile = filepath.Join("testdata", "writepath", "table.md")
 // The cases are run in order, because some continue where another ended.
 func TestWritePath(t *testing.T) {
 	if !*update {
-		tier.Night(t, "TestPlanReplaysRecordings of pkg/plugin/apply/request")
+		tier.Night(t, "TestPlanReplaysRecordings of pkg/plugin/write/request")
 	}
 	w := newWritePath(t)
 	golden := readTable(t)
@@ -71,7 +71,7 @@ type writePath struct {
 	*writePathServer
 	t         *testing.T // of the test as a whole: what cases make stays until its end
 	ctx       context.Context
-	writer    *apply.Writer
+	writer    *write.Writer
 	namespace string
 	objects   map[string]string // of testdata/writepath/objects.txtar
 }
@@ -87,8 +87,8 @@ func newWritePath(t *testing.T) *writePath {
 	for _, f := range archive.Files {
 		w.objects[f.Name] = string(f.Data)
 	}
-	yes := func(context.Context, apply.Result) (bool, error) { return true, nil }
-	w.writer = &apply.Writer{Server: s, Manager: manager, Allowed: journal.Allowed{ForceConflicts: true, IncludeManaged: true}, DryRun: apply.DryRunNone, Confirm: yes}
+	yes := func(context.Context, write.Result) (bool, error) { return true, nil }
+	w.writer = &write.Writer{Server: s, Manager: manager, Allowed: journal.Allowed{ForceConflicts: true, IncludeManaged: true}, DryRun: write.DryRunNone, Confirm: yes}
 	return w
 }
 
@@ -228,7 +228,7 @@ func (w *writePath) run(t *testing.T, c writeCase) row {
 }
 
 // write makes one change, and gives the state that was wanted in the end.
-func (w *writePath) write(t *testing.T, key engine.ObjectKey, change mutation) (*unstructured.Unstructured, apply.Result) {
+func (w *writePath) write(t *testing.T, key engine.ObjectKey, change mutation) (*unstructured.Unstructured, write.Result) {
 	t.Helper()
 	w.answer, w.unforced = nil, nil
 	var after *unstructured.Unstructured
@@ -243,9 +243,9 @@ func (w *writePath) write(t *testing.T, key engine.ObjectKey, change mutation) (
 }
 
 // verifyAndWrite is how the commands change one object.
-func verifyAndWrite(ctx context.Context, w *apply.Writer, key engine.ObjectKey, want apply.Want) (apply.Result, error) {
+func verifyAndWrite(ctx context.Context, w *write.Writer, key engine.ObjectKey, want write.Want) (write.Result, error) {
 	v, err := w.Verify(ctx, key, want)
-	if err != nil || v.Outcome != apply.Planned {
+	if err != nil || v.Outcome != write.Planned {
 		return v.Result, err
 	}
 	if yes, err := w.ConfirmLoss(ctx, v); !yes || err != nil {
@@ -255,7 +255,7 @@ func verifyAndWrite(ctx context.Context, w *apply.Writer, key engine.ObjectKey, 
 }
 
 // wanted makes a change of whatever is live.
-func wanted(change mutation) apply.Want {
+func wanted(change mutation) write.Want {
 	return func(_ context.Context, live *unstructured.Unstructured, _ string) (*unstructured.Unstructured, error) {
 		after := live.DeepCopy()
 		change(after.Object)
@@ -272,7 +272,7 @@ func (w *writePath) again(t *testing.T, key engine.ObjectKey, made []mutation) s
 		switch {
 		case r.Method == request.None:
 			signs += "0"
-		case r.Outcome == apply.Unchanged, r.Outcome == apply.ServerKeepsValue:
+		case r.Outcome == write.Unchanged, r.Outcome == write.ServerKeepsValue:
 			signs += "n"
 		default:
 			signs += "X"
@@ -283,7 +283,7 @@ func (w *writePath) again(t *testing.T, key engine.ObjectKey, made []mutation) s
 
 // checkConflicts demands that the takeovers that the plugin reads from the dry
 // run are those that the server itself reports when it is not forced.
-func (w *writePath) checkConflicts(t *testing.T, r apply.Result) {
+func (w *writePath) checkConflicts(t *testing.T, r write.Result) {
 	t.Helper()
 	if r.Method != request.Apply || r.Err != nil {
 		return
@@ -389,9 +389,9 @@ func (r row) String() string {
 		r.name, column(r.request), column(r.takes), column(r.answer), column(r.gains), r.again)
 }
 
-func (r *row) add(result apply.Result) {
+func (r *row) add(result write.Result) {
 	takes := strings.Join(owners(result.Takeovers, leaves), ",")
-	if takes == "" || result.Outcome != apply.Applied {
+	if takes == "" || result.Outcome != write.Applied {
 		takes = "-"
 	}
 	r.request = append(r.request, requestOf(result))
@@ -400,7 +400,7 @@ func (r *row) add(result apply.Result) {
 	r.gains = append(r.gains, gainsOf(result))
 }
 
-func requestOf(r apply.Result) string {
+func requestOf(r write.Result) string {
 	text := string(r.Method)
 	if !r.Reason.None() {
 		text += " (" + string(r.Reason.Kind) + ")"
@@ -411,13 +411,13 @@ func requestOf(r apply.Result) string {
 		text += fmt.Sprintf(", rejected %d", status.Status().Code)
 	case r.Err != nil:
 		text += ", " + string(r.Outcome)
-	case r.Method != request.None && r.Outcome != apply.Applied:
+	case r.Method != request.None && r.Outcome != write.Applied:
 		text += ", no-op"
 	}
 	return text
 }
 
-func answerOf(r apply.Result) string {
+func answerOf(r write.Result) string {
 	var classes []string
 	for _, f := range r.Difference {
 		if !slices.Contains(classes, string(f.Class)) {
@@ -435,8 +435,8 @@ func answerOf(r apply.Result) string {
 }
 
 // gainsOf compares the manager's own entry before and after the write.
-func gainsOf(r apply.Result) string {
-	if r.Outcome != apply.Applied {
+func gainsOf(r write.Result) string {
+	if r.Outcome != write.Applied {
 		return "-"
 	}
 	before, after := ownFields(r, r.Before), ownFields(r, r.After)
@@ -465,7 +465,7 @@ func gainsOf(r apply.Result) string {
 	return strings.Join(parts, ", ")
 }
 
-func ownFields(r apply.Result, object *unstructured.Unstructured) *fieldpath.Set {
+func ownFields(r write.Result, object *unstructured.Unstructured) *fieldpath.Set {
 	operation := metav1.ManagedFieldsOperationUpdate
 	if r.Method == request.Apply {
 		operation = metav1.ManagedFieldsOperationApply

@@ -4,8 +4,8 @@ import (
 	"flag"
 	"testing"
 
+	"github.com/kubectl-mutate/kubectl-mutate/internal/conformance"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/admissionpolicy"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/conformance"
 )
 
 var update = flag.Bool("update", false, "rewrite the results in testdata")

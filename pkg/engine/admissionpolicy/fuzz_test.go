@@ -5,8 +5,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/kubectl-mutate/kubectl-mutate/internal/conformance"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/admissionpolicy"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/conformance"
 )
 
 func FuzzCompile(f *testing.F) {

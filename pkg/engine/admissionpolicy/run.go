@@ -12,7 +12,7 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/cel"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/limit"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/stored"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/openapi"
 )
 
 // run is one round of all policies on one object.
@@ -231,7 +231,7 @@ func (r *run) decoded() *unstructured.Unstructured {
 	if !r.applied {
 		return r.object
 	}
-	return stored.Decode(r.object)
+	return openapi.Decode(r.object)
 }
 
 // mutation runs a mutation of a policy; before is the object before the first one.

@@ -7,7 +7,7 @@ import (
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/evaluation"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/stored"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/openapi"
 )
 
 // Side is one of the two sides of a comparison.
@@ -181,7 +181,7 @@ func (c *Comparison) evaluated(ctx context.Context, t engine.Target) (*Result, e
 // target returns an object in the request of the lane.
 func (l *lane) target(t engine.Target) engine.Target {
 	if t.Written == nil { // a variant
-		t.Written, t.Object = t.Object, stored.Decode(t.Object)
+		t.Written, t.Object = t.Object, openapi.Decode(t.Object)
 	}
 	if t.Request.User.Empty() {
 		t.Request.User = l.user

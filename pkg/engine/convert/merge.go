@@ -8,14 +8,14 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/schema"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/convert/expr"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/patching"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/pattern"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/strategicmerge"
 )
 
 // merge lowers strategic merge patches to edits.
 type merge struct {
 	scope *scope
-	lists []*strategicmerge.Lists // of each kind
+	lists []*patching.Lists // of each kind
 	// guards are what the whole patch depends on.
 	guards []expr.Expr
 	used   map[string]bool // variables of elements that are in scope

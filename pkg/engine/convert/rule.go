@@ -20,7 +20,7 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/jmespath"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/match"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/strategicmerge"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/patching"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/policydecode"
 )
 
@@ -296,14 +296,14 @@ func (r *rule) onlyDeleted() bool {
 }
 
 // lists says how the lists of the rule's kinds merge.
-func (c *converter) lists(r *rule) []*strategicmerge.Lists {
-	var out []*strategicmerge.Lists
+func (c *converter) lists(r *rule) []*patching.Lists {
+	var out []*patching.Lists
 	for _, gvk := range r.typed() {
 		s, err := c.Reader.Schema(c.ctx, gvk)
 		if err != nil {
 			s = engine.Schema{}
 		}
-		out = append(out, strategicmerge.NewLists(s, gvk))
+		out = append(out, patching.NewLists(s, gvk))
 	}
 	return out
 }

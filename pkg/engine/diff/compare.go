@@ -7,7 +7,7 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/stored"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/openapi"
 )
 
 // Compare lists what differs between two objects, in path order. An added or
@@ -146,7 +146,7 @@ func scalarsEqual(a, b any, t Type) bool {
 	if _, both := b.(int64); isNumber && also && x == y && !(whole && both) { // two integers differ beyond 2^53, too
 		return true
 	}
-	return t.IsQuantity() && stored.Quantity(a) == stored.Quantity(b) || t.Form.Same(a, b)
+	return t.IsQuantity() && openapi.Quantity(a) == openapi.Quantity(b) || t.Form.Same(a, b)
 }
 
 func number(v any) (float64, bool) {

@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/schema"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/stored"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/openapi"
 )
 
 // Type is how the server types a value. The zero Type stands for "unknown":
@@ -24,7 +24,7 @@ type Type struct {
 	// has no difference.
 	EmptyIsAbsent bool
 	// Form is that of values of built-in kinds, of which some are as good as absent.
-	Form *stored.Type
+	Form *openapi.Type
 }
 
 // TypeOf returns how the server types objects of a kind, as far as the reader knows
@@ -43,7 +43,7 @@ func TypeOf(ctx context.Context, r engine.Reader, gvk apischema.GroupVersionKind
 // NewType returns how the server types objects of a kind, as far as its schemas are
 // known; types may be nil.
 func NewType(types managedfields.TypeConverter, gvk apischema.GroupVersionKind) Type {
-	t := Type{EmptyIsAbsent: BuiltIn(gvk.Group), Form: stored.Of(gvk)}
+	t := Type{EmptyIsAbsent: BuiltIn(gvk.Group), Form: openapi.Of(gvk)}
 	if types == nil {
 		return t
 	}
@@ -73,11 +73,11 @@ func (t Type) Atom() (schema.Atom, bool) {
 	return t.Schema.Resolve(t.Ref)
 }
 
-func (t Type) unknown(form *stored.Type) Type {
+func (t Type) unknown(form *openapi.Type) Type {
 	return Type{EmptyIsAbsent: t.EmptyIsAbsent, Form: form}
 }
 
-func (t Type) to(ref schema.TypeRef, form *stored.Type) Type {
+func (t Type) to(ref schema.TypeRef, form *openapi.Type) Type {
 	return Type{Schema: t.Schema, Ref: ref, EmptyIsAbsent: t.EmptyIsAbsent, Form: form}
 }
 

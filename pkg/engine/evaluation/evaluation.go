@@ -13,7 +13,7 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/limit"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/stored"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/openapi"
 )
 
 // Options tune a run. The zero value is ready for use.
@@ -462,7 +462,7 @@ func brief(err error) error {
 // the server reads as the same is reported as having changed nothing.
 func (r *recorder) note(s *engine.Step) {
 	if r.live {
-		s.After = stored.Secret(s.After)
+		s.After = openapi.Secret(s.After)
 	}
 	fields, err := between(r.state, s.After, r.typ())
 	if err != nil {

@@ -4,7 +4,7 @@ import (
 	"flag"
 	"testing"
 
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/conformance"
+	"github.com/kubectl-mutate/kubectl-mutate/internal/conformance"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/gatekeeper"
 )
 

@@ -8,7 +8,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/contextentry"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/match"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/policydecode"
 )
@@ -131,8 +130,8 @@ func (r *rule) where() []string {
 }
 
 // contexts are the context entries of the rule, its targets and its loops.
-func (r *rule) contexts() []contextentry.Entries {
-	out := []contextentry.Entries{r.context}
+func (r *rule) contexts() []Entries {
+	out := []Entries{r.context}
 	for _, t := range r.targets {
 		out = append(out, t.context)
 	}

@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/contextentry"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/match"
 )
 
@@ -56,7 +55,7 @@ func outcomeOf(err error) (engine.Outcome, error) {
 	switch {
 	case isSkipped(err):
 		return engine.Skipped, err
-	case contextentry.Unsupported(err):
+	case UnsupportedEntry(err):
 		return engine.Unsupported, err
 	}
 	return engine.Failed, err

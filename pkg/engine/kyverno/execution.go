@@ -13,10 +13,9 @@ import (
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/contextentry"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/jmespath"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/match"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/strategicmerge"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/patching"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/variables"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/limit"
 )
@@ -81,9 +80,9 @@ func (e *execution) begin() *variables.Scope {
 }
 
 // define makes context entries known to a scope, none of them loaded.
-func (e *execution) define(s *variables.Scope, entries contextentry.Entries) {
+func (e *execution) define(s *variables.Scope, entries Entries) {
 	in := e.inputs()
-	entries.Define(s, &contextentry.Sources{Context: e.ctx, World: e.world, Globals: in.globals, Values: &in.values}, e.isGiven)
+	entries.Define(s, &Sources{Context: e.ctx, World: e.world, Globals: in.globals, Values: &in.values}, e.isGiven)
 }
 
 // images are those of the matched object, with what the user gives laid over.
@@ -167,7 +166,7 @@ func withDefault(err error) error {
 
 // lists says how the lists of the object merge that the rule changes: that all are replaced where its
 // schema is not known.
-func (e *execution) lists() *strategicmerge.Lists {
+func (e *execution) lists() *patching.Lists {
 	gvk := e.subject.Key.GroupVersionKind()
 	s, _ := e.world.Schema(e.ctx, gvk)
 	return e.inputs().listsOf(s, gvk)

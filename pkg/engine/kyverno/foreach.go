@@ -9,7 +9,6 @@ import (
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/contextentry"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/jmespath"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/match"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/variables"
@@ -25,7 +24,7 @@ type forEachEntry struct {
 	level         int    // of nesting; 0 is the outermost
 	list          *jmespath.Expression
 	descending    bool
-	context       contextentry.Entries
+	context       Entries
 	preconditions *match.Conditions
 	mutation      mutation
 	notIdempotent string // as in patchResult, because of the list or the context
@@ -55,7 +54,7 @@ func decodeForEachEntry(n policydecode.Node, level int) *forEachEntry {
 	f := n.Fields()
 	out := &forEachEntry{
 		field: n.PathInRule(), level: level, list: decodeList(f.At("list")),
-		context: contextentry.Decode(f.At("context")), preconditions: match.DecodeConditions(f.At("preconditions")),
+		context: DecodeEntries(f.At("context")), preconditions: match.DecodeConditions(f.At("preconditions")),
 	}
 	if out.notIdempotent = out.context.NotIdempotent(); out.notIdempotent == "" && out.list != nil {
 		out.notIdempotent = out.list.NotIdempotent()
@@ -179,8 +178,8 @@ func (f *forEachEntry) each(e *execution, s *variables.Scope, why *engine.Reason
 }
 
 // contexts are the context entries of each entry of a foreach, and of those nested in it.
-func (m *mutation) contexts() []contextentry.Entries {
-	var out []contextentry.Entries
+func (m *mutation) contexts() []Entries {
+	var out []Entries
 	for _, entry := range m.entries {
 		out = append(append(out, entry.context), entry.mutation.contexts()...)
 	}

@@ -13,10 +13,8 @@ import (
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/jsonpatch"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/legacy"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/patching"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/pattern"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/strategicmerge"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/limit"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/policydecode"
 )
@@ -38,7 +36,7 @@ var forms = map[string]form{
 	"patchStrategicMerge": {like: map[string]any{}, compile: compileStrategicMerge},
 	"overlay":             {like: map[string]any{}, compile: compileOverlay, checked: true},
 	"patchesJson6902":     {like: "", compile: compileJSONPatch, operations: true},
-	"patches":             {like: []any{}, compile: func(patch any) (compiledPatch, error) { return applying(jsonpatch.DecodePatches(sequence(patch))) }, operations: true},
+	"patches":             {like: []any{}, compile: func(patch any) (compiledPatch, error) { return applying(patching.DecodeOldPatches(sequence(patch))) }, operations: true},
 }
 
 // check returns what is wrong with a patch that may hold variables.
@@ -53,7 +51,7 @@ func (f *form) check(patch any) (err error) {
 }
 
 func compileStrategicMerge(patch any) (compiledPatch, error) {
-	compiled, err := strategicmerge.Compile(mapping(patch))
+	compiled, err := patching.CompileStrategicMerge(mapping(patch))
 	return func(e *execution, object map[string]any, why *engine.Reasons) (patchResult, error) {
 		lists := e.lists()
 		patched, warnings, err := compiled.Apply(limit.ClockOf(e.ctx), object, lists, why)
@@ -68,7 +66,7 @@ func compileStrategicMerge(patch any) (compiledPatch, error) {
 
 // inEngine returns a warning for each field of the patched object that Kyverno 1.19 would write
 // otherwise, where that is known.
-func inEngine(p *strategicmerge.Patch, e *execution, lists *strategicmerge.Lists, object, patched map[string]any) ([]engine.Warning, error) {
+func inEngine(p *patching.StrategicMerge, e *execution, lists *patching.Lists, object, patched map[string]any) ([]engine.Warning, error) {
 	theirs, known, err := p.InEngine(limit.ClockOf(e.ctx), object, lists)
 	if err != nil || !known {
 		return nil, err
@@ -101,7 +99,7 @@ func jsonText(value any) string {
 const maxShown = 500
 
 func compileOverlay(patch any) (compiledPatch, error) {
-	compiled, err := legacy.CompileOverlay(mapping(patch))
+	compiled, err := patching.CompileOverlay(mapping(patch))
 	return func(e *execution, object map[string]any, why *engine.Reasons) (patchResult, error) {
 		after, err := compiled.Apply(limit.ClockOf(e.ctx), object, why)
 		return quoted(object, after), err
@@ -110,7 +108,7 @@ func compileOverlay(patch any) (compiledPatch, error) {
 
 // failIn reports what is wrong with a list of operations, at the line in its text.
 func failIn(n policydecode.Node, err error) {
-	var operation *jsonpatch.OperationError
+	var operation *patching.OperationError
 	if !errors.As(err, &operation) {
 		field := n.Path
 		n.Path += "[0]"
@@ -127,7 +125,7 @@ func failIn(n policydecode.Node, err error) {
 	n.Fail("%w", operation.Err)
 }
 
-func applying(p jsonpatch.Patch, err error) (compiledPatch, error) {
+func applying(p patching.JSONPatch, err error) (compiledPatch, error) {
 	return func(e *execution, object map[string]any, why *engine.Reasons) (patchResult, error) {
 		after, err := p.Apply(limit.ClockOf(e.ctx), object, why)
 		if err != nil {
@@ -144,12 +142,12 @@ const decodedSize = 8
 func compileJSONPatch(patch any) (compiledPatch, error) {
 	switch p := patch.(type) {
 	case []any:
-		return applying(jsonpatch.Decode(p))
+		return applying(patching.DecodeJSONPatch(p))
 	case string:
 		if err := limit.Size(len(p) * decodedSize); err != nil {
 			return nil, err
 		}
-		return applying(jsonpatch.Parse(p))
+		return applying(patching.ParseJSONPatch(p))
 	}
 	return nil, fmt.Errorf("must be a string, not %s", policydecode.TypeName(patch))
 }

@@ -9,8 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/contextentry"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/strategicmerge"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/patching"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/variables"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/policydecode"
 )
@@ -18,17 +17,17 @@ import (
 // inputs are the documents that policies read beside themselves.
 type inputs struct {
 	exceptions []*exception
-	globals    contextentry.Globals
+	globals    Globals
 	values     variables.Values // which the user gives
-	lists      sync.Map         // of *strategicmerge.Lists, by kind
+	lists      sync.Map         // of *patching.Lists, by kind
 }
 
 // listsOf returns how the lists of a kind merge that has a schema. It is looked up once for all rules and objects.
-func (in *inputs) listsOf(s engine.Schema, gvk schema.GroupVersionKind) *strategicmerge.Lists {
-	if known, ok := in.lists.Load(gvk); ok && known.(*strategicmerge.Lists).Types == s.Types {
-		return known.(*strategicmerge.Lists)
+func (in *inputs) listsOf(s engine.Schema, gvk schema.GroupVersionKind) *patching.Lists {
+	if known, ok := in.lists.Load(gvk); ok && known.(*patching.Lists).Types == s.Types {
+		return known.(*patching.Lists)
 	}
-	l := strategicmerge.NewLists(s, gvk)
+	l := patching.NewLists(s, gvk)
 	in.lists.Store(gvk, l)
 	return l
 }
@@ -41,7 +40,7 @@ func (in *inputs) add(r *policydecode.Report, d engine.Document) {
 		in.exceptions = append(in.exceptions, decodeException(r, d))
 	case "GlobalContextEntry":
 		if in.globals == nil {
-			in.globals = contextentry.Globals{}
+			in.globals = Globals{}
 		}
 		in.globals.Add(d.Key.Name, root)
 	case valuesKind.Kind:

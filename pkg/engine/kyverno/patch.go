@@ -9,7 +9,7 @@ import (
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/strategicmerge"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/patching"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/variables"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/limit"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/policydecode"
@@ -27,7 +27,7 @@ type patch struct {
 }
 
 // compiledPatch is a patch without variables, compiled: it patches an object, which stays as it is. Why nothing changes goes
-// to the reasons, which may be nil. The error is a *strategicmerge.ConditionError where the patch does not apply to the object.
+// to the reasons, which may be nil. The error is a *patching.ConditionError where the patch does not apply to the object.
 type compiledPatch func(e *execution, object map[string]any, why *engine.Reasons) (patchResult, error)
 
 // decodePatch reads patchStrategicMerge or patchesJson6902 of a mutate block, or of an
@@ -198,7 +198,7 @@ func (m *mutation) patch(e *execution, s *variables.Scope, object map[string]any
 	var held error
 	for _, p := range m.patches {
 		next, err := p.apply(e, s, out.Object, why)
-		var condition *strategicmerge.ConditionError
+		var condition *patching.ConditionError
 		switch {
 		case errors.As(err, &condition):
 			held = &SkippedError{Reason: p.field, Err: condition}

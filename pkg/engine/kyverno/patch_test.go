@@ -10,11 +10,11 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/kubectl-mutate/kubectl-mutate/internal/conformance"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/conformance"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/jmespath"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/strategicmerge"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/patching"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/variables"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/openapi"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/policydecode"
@@ -43,7 +43,7 @@ func TestPatchApply(t *testing.T) {
 		why := engine.NewReasons()
 		e := &execution{ctx: t.Context(), world: &engine.World{Reader: podSchema{}}, rule: &rule{policy: &policy{inputs: &inputs{}}}, subject: &engine.Target{Key: engine.ObjectKey{GroupKind: schema.GroupKind{Kind: "Pod"}, Version: "v1"}}}
 		got, err := decoded(t, c.Mutate).apply(e, s, c.Object, why)
-		var held *strategicmerge.ConditionError
+		var held *patching.ConditionError
 		switch isHeld := errors.As(err, &held); {
 		case c.Fails+c.Held == "" && err != nil:
 			t.Fatal(err)

@@ -5,7 +5,6 @@ import (
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/contextentry"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/jmespath"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/match"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/variables"
@@ -19,7 +18,7 @@ type rule struct {
 	policy        *policy
 	match         *match.Block
 	exclude       *match.Block // nil when there is none
-	context       contextentry.Entries
+	context       Entries
 	preconditions *match.Conditions // nil when there are none
 	mutation      mutation
 	targets       []*target
@@ -120,7 +119,7 @@ func (c *ruleCompiler) compile(f *policydecode.Fields) *rule {
 	if len(f.At("celPreconditions").List()) > 0 {
 		f.At("celPreconditions").Fail("are for validate.cel rules only")
 	}
-	r.context = contextentry.Decode(f.At("context"))
+	r.context = DecodeEntries(f.At("context"))
 	r.notIdempotent = r.context.NotIdempotent()
 	r.preconditions = match.DecodeConditions(f.At("preconditions"))
 	r.decodeMutate(f, len(f.Report.Errs) > before)

@@ -10,7 +10,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/contextentry"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/match"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/variables"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/policydecode"
@@ -20,7 +19,7 @@ import (
 // target is one compiled entry of mutate.targets: immutable.
 type target struct {
 	field         string // in the rule: "mutate.targets[0]"
-	context       contextentry.Entries
+	context       Entries
 	preconditions *match.Conditions // nil when there are none
 
 	template *variables.Template // of what names the objects
@@ -54,7 +53,7 @@ func decodeTarget(n policydecode.Node) *target {
 		f.At("namespace").Refuse(kyvernoName, "a Policy only changes objects in its own namespace %s", t.own)
 	}
 	t.template = variables.Decode(policydecode.Node{Report: n.Report, Rule: n.Rule, Path: n.Path, Value: naming})
-	t.context = contextentry.Decode(f.At("context"))
+	t.context = DecodeEntries(f.At("context"))
 	t.preconditions = match.DecodeConditions(f.At("preconditions"))
 	f.Accept("uid")
 	f.Done()

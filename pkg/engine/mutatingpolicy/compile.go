@@ -9,7 +9,6 @@ import (
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/cel"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/mutatingpolicy/library"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/policydecode"
 )
 
@@ -17,14 +16,14 @@ import (
 type rule struct {
 	cel.Policy
 	policy  *policy
-	entries *library.Entries
+	entries *Entries
 
 	targetConditions []*cel.Expression
 	annotations      []*cel.Expression
 	target           *cel.Expression // nil unless an expression names the targets
 	exceptions       []*exception
 
-	library bool   // an expression calls what a library.Session answers
+	library bool   // an expression calls what a Session answers
 	impure  string // why another run may have another result
 }
 
@@ -32,7 +31,7 @@ type rule struct {
 type compiler struct {
 	keeps        func(...engine.RuleRef) bool
 	exceptions   []*exceptionSpec
-	entries      *library.Entries
+	entries      *Entries
 	environments map[bool]*cel.Environment // of namespaced policies, and of others
 }
 
@@ -72,7 +71,7 @@ func (c *compiler) environment(namespaced bool) (*cel.Environment, error) {
 	if known := c.environments[namespaced]; known != nil {
 		return known, nil
 	}
-	e, err := cel.NewEnvironment(cel.Options{RequestObjects: true, PatchTypes: true, Extensions: library.Options(namespaced)})
+	e, err := cel.NewEnvironment(cel.Options{RequestObjects: true, PatchTypes: true, Extensions: Options(namespaced)})
 	if err == nil {
 		c.environments[namespaced] = e
 	}
@@ -110,7 +109,7 @@ func (c *compiler) rule(p *policy, in *cel.Environment, derived *derivation) *ru
 		}
 	}
 	r.Complete()
-	r.library, r.impure = library.Needs(r.Scope), library.Impure(r.Scope)
+	r.library, r.impure = Needs(r.Scope), Impure(r.Scope)
 	return r
 }
 

@@ -11,7 +11,6 @@ import (
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/cel"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/mutatingpolicy/library"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/policydecode"
 )
 
@@ -19,11 +18,11 @@ import (
 const Name = "mutatingpolicy"
 
 // Dialect reads Kyverno's MutatingPolicies.
-type Dialect struct{ project library.Project }
+type Dialect struct{ project Project }
 
 // New returns the dialect. Project applies JMESPath, in which Kyverno writes the
 // projections of GlobalContextEntries.
-func New(project library.Project) *Dialect { return &Dialect{project: project} }
+func New(project Project) *Dialect { return &Dialect{project: project} }
 
 // Name is "mutatingpolicy".
 func (*Dialect) Name() string { return Name }
@@ -50,7 +49,7 @@ func (*Dialect) Accepts(gk schema.GroupKind) engine.Role {
 // not compile is left out and reported, as Kyverno disables it.
 func (d *Dialect) Compile(c engine.Compilation) (engine.Program, error) {
 	shared := &compiler{
-		keeps: c.Rules.Keeps(), environments: map[bool]*cel.Environment{}, entries: &library.Entries{Project: d.project},
+		keeps: c.Rules.Keeps(), environments: map[bool]*cel.Environment{}, entries: &Entries{Project: d.project},
 	}
 	var policies []engine.Document
 	var reports []*policydecode.Report
@@ -141,7 +140,7 @@ func (p *program) Evaluate(ctx context.Context, t engine.Target, w *engine.World
 
 func (r *rule) describe() engine.Description {
 	d := r.Policy.Describe()
-	d.Asks = library.Asks(library.Asking{Scope: r.Scope, Namespace: r.policy.Namespace, Entries: r.entries})
+	d.Asks = Asks(Asking{Scope: r.Scope, Namespace: r.policy.Namespace, Entries: r.entries})
 	d.Matches, d.Requests = engine.SplitRequests(selectionsOf(r.Constraints, r.policy.Namespace))
 	for _, x := range r.exceptions {
 		if !x.Partial() { // a partial one only allows values

@@ -10,6 +10,6 @@
 // targets. Without targetMatchConstraints every object is its own trigger, and the rule
 // is evaluated like any other.
 //
-// Package library below this one has Kyverno's CEL functions. Package cel has what
+// Kyverno's CEL functions are here too (library.go, session.go). Package cel has what
 // MutatingAdmissionPolicies need as well.
 package mutatingpolicy

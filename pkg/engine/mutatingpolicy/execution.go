@@ -14,7 +14,6 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/cel"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/limit"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/mutatingpolicy/library"
 )
 
 // execution is the evaluation of one rule on one object, for one operation.
@@ -29,7 +28,7 @@ type execution struct {
 	secret    bool           // the trigger of what is changed on a target gave away more than its metadata
 	onTarget  bool           // the rule changes another object than the one it matched
 	resource  schema.GroupVersionResource
-	session   *library.Session // nil until it is needed
+	session   *Session // nil until it is needed
 	warnings  []engine.Warning
 	sink      engine.Sink
 }
@@ -136,7 +135,7 @@ func (e *execution) input() cel.Input {
 // the subject's Namespace, for a rule that asks for it.
 func (e *execution) begin() (err error) {
 	if e.rule.library {
-		e.session = library.NewSession(e.ctx, e.world, library.Settings{Seed: e.world.SeedOf(e.rule.Ref, e.trigger.Key, e.subject.Key), Entries: e.rule.entries, Namespace: e.rule.policy.Namespace})
+		e.session = NewSession(e.ctx, e.world, Settings{Seed: e.world.SeedOf(e.rule.Ref, e.trigger.Key, e.subject.Key), Entries: e.rule.entries, Namespace: e.rule.policy.Namespace})
 	}
 	if !e.onTarget && e.rule.Scope.Uses("namespaceObject") {
 		e.subject.Namespace, err = e.subject.ReadNamespace(e.ctx, e.world)

@@ -21,8 +21,6 @@ import (
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/openapi"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/packed"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/stored"
 )
 
 // Options tune Load.
@@ -42,7 +40,7 @@ type Options struct {
 
 // Snapshot is an immutable set of objects. It is safe for concurrent use.
 type Snapshot struct {
-	texts   packed.Dictionary
+	texts   Dictionary
 	entries []*entry                      // in order of group, resource, namespace and name
 	ofKind  map[schema.GroupKind][]*entry // each in order of namespace and name
 	mapper  meta.RESTMapper
@@ -62,7 +60,7 @@ var (
 // with every object in it, or a CustomResourceDefinition.
 type entry struct {
 	key        engine.ObjectKey
-	head, rest packed.Value
+	head, rest Value
 	unpacked   *unstructured.Unstructured // nil if it is packed
 	decoded    *unstructured.Unstructured // of an unpacked one
 	origin     string                     // as in engine.Document
@@ -83,7 +81,7 @@ func (s *Snapshot) decode(u *unstructured.Unstructured) *unstructured.Unstructur
 }
 
 // object returns the object of an entry as it was written. It must not be modified.
-func (e *entry) object(texts *packed.Dictionary) *unstructured.Unstructured {
+func (e *entry) object(texts *Dictionary) *unstructured.Unstructured {
 	out := e.unpackedHead(texts)
 	if e.unpacked == nil {
 		rest, _ := texts.Unpack(e.rest).(map[string]any)
@@ -93,7 +91,7 @@ func (e *entry) object(texts *packed.Dictionary) *unstructured.Unstructured {
 }
 
 // unpackedHead returns an object of which at least the type and the metadata are there.
-func (e *entry) unpackedHead(texts *packed.Dictionary) *unstructured.Unstructured {
+func (e *entry) unpackedHead(texts *Dictionary) *unstructured.Unstructured {
 	if e.unpacked != nil {
 		return e.unpacked
 	}
@@ -102,7 +100,7 @@ func (e *entry) unpackedHead(texts *packed.Dictionary) *unstructured.Unstructure
 }
 
 // pack packs an object; false if it has values that are not of JSON.
-func (e *entry) pack(texts *packed.Dictionary, u *unstructured.Unstructured) (ok bool) {
+func (e *entry) pack(texts *Dictionary, u *unstructured.Unstructured) (ok bool) {
 	head, rest := map[string]any{}, maps.Clone(u.Object)
 	for _, name := range []string{"apiVersion", "kind", "metadata"} {
 		if value, has := rest[name]; has {
@@ -129,7 +127,7 @@ func Load(objects []engine.Document, o Options) (*Snapshot, error) {
 // zero value is ready for use.
 type Loader struct {
 	objects, world []*entry
-	texts          packed.Dictionary
+	texts          Dictionary
 	problems       []error
 }
 
@@ -358,15 +356,15 @@ func (s *Snapshot) Schema(_ context.Context, gvk schema.GroupVersionKind) (engin
 // schemas makes each schema when it is first asked for.
 type schemas struct {
 	custom map[schema.GroupVersionKind]func() (*openapi.Document, error)
-	forms  map[schema.GroupVersionKind]*stored.Type // of custom kinds
-	open   sync.Map                                 // of kinds of which nothing is known, by schema.GroupVersionKind
+	forms  map[schema.GroupVersionKind]*openapi.Type // of custom kinds
+	open   sync.Map                                  // of kinds of which nothing is known, by schema.GroupVersionKind
 }
 
 func newSchemas(definitions []definition) *schemas {
-	s := &schemas{custom: map[schema.GroupVersionKind]func() (*openapi.Document, error){}, forms: map[schema.GroupVersionKind]*stored.Type{}}
+	s := &schemas{custom: map[schema.GroupVersionKind]func() (*openapi.Document, error){}, forms: map[schema.GroupVersionKind]*openapi.Type{}}
 	for _, d := range definitions {
 		if d.schema != nil {
-			s.forms[d.kind] = stored.FromSchema(d.schema)
+			s.forms[d.kind] = openapi.FromSchema(d.schema)
 			s.custom[d.kind] = sync.OnceValues(func() (*openapi.Document, error) {
 				return openapi.FromCustomResource(d.kind, d.schema)
 			})
@@ -388,11 +386,11 @@ func (s *schemas) schema(gvk schema.GroupVersionKind) (engine.Schema, error) {
 }
 
 // form is that in which a server has objects of a kind; nil if that is not known.
-func (s *schemas) form(gvk schema.GroupVersionKind) *stored.Type {
+func (s *schemas) form(gvk schema.GroupVersionKind) *openapi.Type {
 	if custom := s.forms[gvk]; custom != nil {
 		return custom
 	}
-	return stored.Of(gvk)
+	return openapi.Of(gvk)
 }
 
 // openSchema is the schema of a kind of objects that no CustomResourceDefinition describes: its metadata is

@@ -19,7 +19,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/rbac"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/permission"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/transport"
 )
 
@@ -71,7 +71,7 @@ func (c *Client) pathOf(ctx context.Context, key engine.ObjectKey) ([]string, er
 }
 
 // do sends a request, once unless it is a read, and returns the body of the answer. An error that the server
-// answered is an API status error, wrapped in an *rbac.ForbiddenError if the user
+// answered is an API status error, wrapped in an *permission.ForbiddenError if the user
 // lacks a permission; any other error means that there was no answer.
 func do(ctx context.Context, method string, request *rest.Request) ([]byte, error) {
 	if engine.UsesSecret(ctx) { // client-go would log the URL and the errors, such as when it has waited
@@ -81,7 +81,7 @@ func do(ctx context.Context, method string, request *rest.Request) ([]byte, erro
 	send := func() error {
 		result := request.MaxRetries(0).Do(ctx) // what may be repeated, Retry repeats
 		if err := result.Error(); err != nil {
-			return rbac.Forbidden(transport.Cause(err), method, request.URL().Path)
+			return permission.Forbidden(transport.Cause(err), method, request.URL().Path)
 		}
 		var err error
 		body, err = result.Raw()

@@ -24,7 +24,7 @@ import (
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/rbac"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/permission"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/transport"
 )
 
@@ -156,7 +156,7 @@ func (w *Watched) Watch(ctx context.Context, version string, opened func(), each
 	}
 	body, err := request.MaxRetries(0).Stream(transport.ForWatch(ctx))
 	if err != nil {
-		return rbac.Forbidden(transport.Cause(err), http.MethodGet, request.URL().Path)
+		return permission.Forbidden(transport.Cause(err), http.MethodGet, request.URL().Path)
 	}
 	defer body.Close() //nolint:errcheck // it was read
 	opened()

@@ -20,17 +20,16 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/evaluation"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/snapshot"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/cluster"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/external"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/evaluate"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/flags"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/input"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/preview"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/version"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/process"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/wording"
 )
 
 // Evaluation reads policies and manifests, and returns the options of an evaluation. Args are
 // the types and names that the user typed.
-func (f *Factory) Evaluation(ctx context.Context, args []string, request engine.Request) (*preview.Options, error) {
+func (f *Factory) Evaluation(ctx context.Context, args []string, request engine.Request) (*evaluate.Comparison, error) {
 	o := f.options(request)
 	var err error
 	if o.Documents, err = f.readPolicies(ctx, o, &f.Policies); err != nil {
@@ -43,9 +42,9 @@ func (f *Factory) Evaluation(ctx context.Context, args []string, request engine.
 }
 
 // options returns the options of an evaluation that do not depend on what is read.
-func (f *Factory) options(request engine.Request) *preview.Options {
-	o := &preview.Options{
-		Policies: preview.Policies{Dialects: dialects.All()},
+func (f *Factory) options(request engine.Request) *evaluate.Comparison {
+	o := &evaluate.Comparison{
+		Policies: evaluate.Policies{Dialects: dialects.All()},
 		Options:  evaluation.Options{Request: request},
 		ErrOut:   f.Streams.ErrOut, Quiet: f.Quiet, Progress: f.progress,
 		World: &engine.World{Now: time.Now(), Seed: rand.Uint64(), Memo: &engine.Memo{}},
@@ -53,16 +52,16 @@ func (f *Factory) options(request engine.Request) *preview.Options {
 	o.Rules, o.Strict, o.Annotate, o.EngineView = f.Policies.Rules, f.Policies.Strict, f.Annotate, f.EngineView
 	o.AssumeBinding, o.UserNamed = f.Policies.AssumeBinding, !request.User.Empty()
 	if f.Context.AllowHTTP {
-		o.World.Remote = &external.ServiceClient{}
+		o.World.Remote = &ServiceClient{}
 	}
 	if f.Context.AllowRegistry {
-		o.World.Registry = &external.RegistryClient{UserAgent: version.UserAgent()}
+		o.World.Registry = &RegistryClient{UserAgent: process.UserAgent()}
 	}
 	return o
 }
 
 // complete adds to options with policies what these may read, and the objects.
-func (f *Factory) complete(ctx context.Context, o *preview.Options, args []string) error {
+func (f *Factory) complete(ctx context.Context, o *evaluate.Comparison, args []string) error {
 	values, err := loadValues(ctx, f.Context.Values, f.reader)
 	if err != nil {
 		return err
@@ -101,7 +100,7 @@ func (f *Factory) complete(ctx context.Context, o *preview.Options, args []strin
 
 // addInputs adds the objects of --world to the documents of a live run and, unless they are read already, the
 // inputs that are installed. A file takes the place of what is installed.
-func (f *Factory) addInputs(ctx context.Context, o *preview.Options, installed bool) error {
+func (f *Factory) addInputs(ctx context.Context, o *evaluate.Comparison, installed bool) error {
 	if f.Client == nil {
 		return nil
 	}
@@ -127,7 +126,7 @@ func (f *Factory) addInputs(ctx context.Context, o *preview.Options, installed b
 }
 
 // readPolicies reads the policies that flags name, and reports those that cannot be read.
-func (f *Factory) readPolicies(ctx context.Context, o *preview.Options, named *flags.Policies) ([]engine.Document, error) {
+func (f *Factory) readPolicies(ctx context.Context, o *evaluate.Comparison, named *flags.Policies) ([]engine.Document, error) {
 	documents, broken, err := loadPolicies(ctx, named, f.Client, input.Policies{Reader: f.reader, Accepts: besidePolicies(o.Dialects), Warn: f.warnAt, Note: f.note})
 	if err != nil {
 		return nil, err
@@ -142,7 +141,7 @@ func (f *Factory) readPolicies(ctx context.Context, o *preview.Options, named *f
 // installedInputs returns what the cluster's engines use in addition to policies, such as exceptions
 // and excluded namespaces: they apply to policies from files too. What cannot be read is
 // reported; see Factory.leave.
-func (f *Factory) installedInputs(ctx context.Context, o *preview.Options) []engine.Document {
+func (f *Factory) installedInputs(ctx context.Context, o *evaluate.Comparison) []engine.Document {
 	fromFiles := map[engine.ObjectKey]bool{}
 	for _, d := range o.Documents {
 		fromFiles[d.Key.Named()] = true
@@ -158,7 +157,7 @@ func (f *Factory) installedInputs(ctx context.Context, o *preview.Options) []eng
 }
 
 // inputs returns the role of a kind that the languages in use read besides policies.
-func inputs(o *preview.Policies) func(schema.GroupKind) engine.Role {
+func inputs(o *evaluate.Policies) func(schema.GroupKind) engine.Role {
 	return func(gk schema.GroupKind) engine.Role {
 		for _, d := range o.Dialects {
 			if d.Accepts(gk) == engine.Input && len(o.Of(d)) > 0 && besidePolicies(o.Dialects)(gk) == engine.Input {
@@ -171,7 +170,7 @@ func inputs(o *preview.Policies) func(schema.GroupKind) engine.Role {
 
 // openCluster sets what policies may read: the cluster, and over it the documents of files that are no
 // policies. These are not objects that a run may change.
-func (f *Factory) openCluster(ctx context.Context, o *preview.Options) error {
+func (f *Factory) openCluster(ctx context.Context, o *evaluate.Comparison) error {
 	o.World.Reader, o.World.Raw, o.World.Access, o.World.Mapper = f.Client.Reader(), f.Client, cluster.NewAuthorizer(f.Client), f.Client.Mapper()
 	o.CheckKind = checkKind(ctx, &f.Policies, nil, f.Client, o.Documents)
 	role := besidePolicies(o.Dialects)
@@ -220,7 +219,7 @@ func (f *Factory) openCluster(ctx context.Context, o *preview.Options) error {
 
 // openWorld sets what policies may read: the cluster, or the manifests together with the
 // objects in the policy files, and those that values describe.
-func (f *Factory) openWorld(ctx context.Context, o *preview.Options, described []*unstructured.Unstructured) (meta.RESTMapper, error) {
+func (f *Factory) openWorld(ctx context.Context, o *evaluate.Comparison, described []*unstructured.Unstructured) (meta.RESTMapper, error) {
 	if f.Client != nil {
 		if len(described) > 0 {
 			f.warnAt(f.Context.Values, "the Namespaces that it describes are not used: those of the cluster are")
@@ -348,7 +347,7 @@ func (s asked) Pages(ctx context.Context, selections []engine.Selection) iter.Se
 
 // Explain makes a run explain the objects that it shows, and those that the user named and that
 // no policy selects; or all objects of its source, whatever the policies select.
-func (f *Factory) Explain(o *preview.Options, args []string, all bool) error {
+func (f *Factory) Explain(o *evaluate.Comparison, args []string, all bool) error {
 	if o.Reasons = true; all {
 		o.Objects = asked{o.Objects, []engine.Selection{{Group: "*", Kind: "*"}}}
 		return nil
@@ -376,8 +375,8 @@ func (f *Factory) NoObject() error {
 // Comparison is Evaluation for two sides, each the policies that flags name: the options are those of
 // both, and the sides have the policies of each. The inputs of policies, such as exceptions, belong to the
 // side that they were read for; those of a cluster, or among the objects, to both.
-func (f *Factory) Comparison(ctx context.Context, args []string, request engine.Request, named [2]flags.Policies) (*preview.Options, [2]preview.Policies, error) {
-	var sides [2]preview.Policies
+func (f *Factory) Comparison(ctx context.Context, args []string, request engine.Request, named [2]flags.Policies) (*evaluate.Comparison, [2]evaluate.Policies, error) {
+	var sides [2]evaluate.Policies
 	o := f.options(request)
 	o.Annotate = false // the annotation names the policy
 	of := map[*unstructured.Unstructured]int{}

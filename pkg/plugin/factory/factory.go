@@ -21,16 +21,14 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/snapshot"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/cluster"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/clusterreport"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/evaluate"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/flags"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/input"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/formats"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/objectdiff"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/preview"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/progress"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/report"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/process"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/version"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/wording"
 )
 
@@ -41,13 +39,13 @@ type Factory struct {
 	ShowSecrets bool
 	Client      *cluster.Client // nil offline
 
-	stdout   io.Writer       // the original; Streams.Out may wrap it
-	stderr   io.Writer       // for text that is masked and escaped already
-	progress *progress.Meter // nil shows none
+	stdout   io.Writer      // the original; Streams.Out may wrap it
+	stderr   io.Writer      // for text that is masked and escaped already
+	progress *wording.Meter // nil shows none
 	reader   *input.Reader
 	snapshot *snapshot.Snapshot // the objects of a run without a cluster
 	overlay  *snapshot.Overlay  // what policies read, where files lie over the cluster; nil for the cluster alone
-	unread   preview.UnreadInputs
+	unread   evaluate.UnreadInputs
 }
 
 // Open makes a Factory for the flags, with a client that can only read unless the command
@@ -142,7 +140,7 @@ func LogTo(out io.Writer) {
 func (f *Factory) OutputOptions(out flags.Output, request engine.Request) output.Options {
 	o := out.PrinterOptions(f.stdout)
 	o.Out = f.Streams.Out
-	o.Context = output.Context{Version: version.Release(), Operation: string(request.Operation), Namespace: strings.Join(f.Namespaces(), ", ")}
+	o.Context = output.Context{Version: process.Release(), Operation: string(request.Operation), Namespace: strings.Join(f.Namespaces(), ", ")}
 	if f.Client != nil {
 		info := f.Client.Info()
 		o.Context.Context, o.Context.Server, o.Context.User = info.Context, info.Server, info.User
@@ -152,7 +150,7 @@ func (f *Factory) OutputOptions(out flags.Output, request engine.Request) output
 }
 
 // Announce prints, above changes for people, the cluster and the number of policies.
-func (f *Factory) Announce(view *flags.Output, o *preview.Options) {
+func (f *Factory) Announce(view *flags.Output, o *evaluate.Comparison) {
 	if f.Client == nil || f.Quiet || !formats.ForPeople(view.Format) {
 		return
 	}
@@ -191,7 +189,7 @@ func (f *Factory) Reports(report flags.Report, o output.Options, stdoutTaken boo
 }
 
 // PreviewReports is Reports for a preview of types and names, which may also keep some in the cluster: the Store is nil if it keeps none.
-func (f *Factory) PreviewReports(ctx context.Context, report flags.Report, o output.Options, args []string, stdoutTaken bool) (*formats.Reports, *clusterreport.Store, error) {
+func (f *Factory) PreviewReports(ctx context.Context, report flags.Report, o output.Options, args []string, stdoutTaken bool) (*formats.Reports, *report.Store, error) {
 	options := formats.ReportOptions{Options: o, ErrOut: f.stderr, StdoutTaken: stdoutTaken}
 	store, api, err := f.store(ctx, args, report.Written)
 	if err != nil {
@@ -206,12 +204,12 @@ func (f *Factory) PreviewReports(ctx context.Context, report flags.Report, o out
 
 // ExternalDiff returns the program with which the user has set to compare objects, or nil, for the format that uses one.
 // A program that cannot be found is an error.
-func (f *Factory) ExternalDiff(ctx context.Context, format string) (*objectdiff.External, error) {
-	command := os.Getenv(objectdiff.ExternalVariable)
+func (f *Factory) ExternalDiff(ctx context.Context, format string) (*output.External, error) {
+	command := os.Getenv(output.ExternalVariable)
 	if command == "" || format != formats.Diff {
 		return nil, nil // the user has set none
 	}
-	return objectdiff.FindExternal(ctx, command, f.stdout, f.Streams.ErrOut)
+	return output.FindExternal(ctx, command, f.stdout, f.Streams.ErrOut)
 }
 
 // showProgress shows the progress of the run on standard error, unless --quiet is set. What is
@@ -221,7 +219,7 @@ func (f *Factory) showProgress() {
 		return
 	}
 	errOut := f.Streams.ErrOut
-	f.progress = progress.New(progress.Options{
+	f.progress = wording.New(wording.Options{
 		Out: errOut, Terminal: printers.IsTerminal(errOut), Offline: f.Objects.Offline(),
 		Width: func() int {
 			if size := (term.TTY{Out: errOut}).GetSize(); size != nil && size.Width > 0 {

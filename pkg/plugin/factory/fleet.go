@@ -20,22 +20,20 @@ import (
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/cluster"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/clusterreport"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/flags"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/fleet"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/input"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/report/policyreport"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/report"
 )
 
 // Fleet makes the parts of runs on several clusters: a Factory for what they share, which has no client,
 // and one for each cluster. With one cluster it is its Factory.
 type Fleet struct {
 	*Factory
-	Contexts []string      // nil for one cluster
-	notices  fleet.Notices // of the clusters' runs
-	stdin    []byte        // what "-" stands for, for each of them
-	terminal bool          // standard error is one
+	Contexts []string // nil for one cluster
+	notices  Notices  // of the clusters' runs
+	stdin    []byte   // what "-" stands for, for each of them
+	terminal bool     // standard error is one
 }
 
 // OpenFleet is Open for a command that reads one cluster, or those of the contexts that flags choose. Two that would
@@ -54,15 +52,15 @@ func OpenFleet(evaluate *flags.Evaluate, chosen *flags.Contexts, streams generic
 	if err != nil {
 		return nil, err
 	}
-	all, err := fleet.Contexts(&config, chosen.Names)
+	all, err := Contexts(&config, chosen.Names)
 	if err != nil {
 		return nil, err
 	}
-	for _, name := range fleet.Repeated(chosen.Names) {
+	for _, name := range Repeated(chosen.Names) {
 		f.note("--contexts", name+" is named twice; it is taken once")
 	}
 	var notes []string
-	f.Contexts, notes = fleet.Distinct(&config, all, evaluate.Objects.AllNamespaces || shared.NamespacesTyped())
+	f.Contexts, notes = Distinct(&config, all, evaluate.Objects.AllNamespaces || shared.NamespacesTyped())
 	for _, text := range notes {
 		f.note("--contexts", text)
 	}
@@ -86,19 +84,19 @@ func (f *Fleet) readStdin(more []string) error {
 }
 
 // Fleet returns the run on all clusters.
-func (f *Fleet) Fleet(chosen *flags.Contexts, run func(context.Context, *fleet.Member) (int, error)) *fleet.Fleet {
-	out := &fleet.Fleet{AtOnce: chosen.AtOnce, ShowSecrets: f.ShowSecrets, Meter: f.progress}
+func (f *Fleet) Fleet(chosen *flags.Contexts, run func(context.Context, *Member) (int, error)) *FleetRun {
+	out := &FleetRun{AtOnce: chosen.AtOnce, ShowSecrets: f.ShowSecrets, Meter: f.progress}
 	for _, name := range f.Contexts {
-		out.Members = append(out.Members, &fleet.Member{Name: name, Run: run})
+		out.Members = append(out.Members, &Member{Name: name, Run: run})
 	}
 	if f.terminal && !f.Quiet {
-		out.Ended = func(m *fleet.Member) { fmt.Fprintf(f.Streams.ErrOut, "%s\n", m) }
+		out.Ended = func(m *Member) { fmt.Fprintf(f.Streams.ErrOut, "%s\n", m) }
 	}
 	return out
 }
 
 // At returns the Factory of one of the clusters, whose client can only read. Its messages go to the Notices.
-func (f *Fleet) At(m *fleet.Member) (*Factory, error) {
+func (f *Fleet) At(m *Member) (*Factory, error) {
 	evaluate := *f.Evaluate
 	evaluate.Config = flags.ConfigOf(f.Config, m.Name)
 	errOut := f.notices.Of(m.Name)
@@ -115,7 +113,7 @@ func (f *Fleet) At(m *fleet.Member) (*Factory, error) {
 }
 
 // TellNotices prints what the runs on the clusters had to say, and their errors but those of runs that the user stopped.
-func (f *Fleet) TellNotices(run *fleet.Fleet) error {
+func (f *Fleet) TellNotices(run *FleetRun) error {
 	for _, m := range run.Members {
 		if m.Err != nil && !errors.Is(m.Err, context.Canceled) {
 			fmt.Fprintf(f.notices.Of(m.Name), "error: %v\n", m.Err)
@@ -144,7 +142,7 @@ func (f *Fleet) OutputOptions(out flags.Output, request engine.Request) output.O
 
 // ClusterReports are reports in a cluster, as FORMAT or FORMAT=NAME names them.
 type ClusterReports struct {
-	API  policyreport.API
+	API  report.API
 	Name string
 }
 
@@ -154,9 +152,9 @@ func ParseClusterReports(text string) (ClusterReports, error) {
 	out := ClusterReports{Name: "kubectl-mutate"}
 	switch format {
 	case "policyreport":
-		out.API = policyreport.WGPolicy()
+		out.API = report.WGPolicy()
 	case "openreports":
-		out.API = policyreport.OpenReports()
+		out.API = report.OpenReports()
 	default:
 		return out, fmt.Errorf("--write-reports %q: use policyreport or openreports, or FORMAT=NAME", text)
 	}
@@ -196,15 +194,15 @@ func (c ClusterReports) Open(config *genericclioptions.ConfigFlags, client flags
 }
 
 // Options are those of the reports of a scope.
-func (c ClusterReports) Options(scope engine.Scope) clusterreport.Options {
+func (c ClusterReports) Options(scope engine.Scope) report.StoreOptions {
 	kinds := c.Kinds()
-	return clusterreport.Options{Name: c.Name, Kind: kinds[0], ClusterKind: kinds[1], Scope: scope, Workers: 8}
+	return report.StoreOptions{Name: c.Name, Kind: kinds[0], ClusterKind: kinds[1], Scope: scope, Workers: 8}
 }
 
 // store begins the reports of a run in the cluster; nil where none are wanted.
-func (f *Factory) store(ctx context.Context, args []string, written string) (*clusterreport.Store, policyreport.API, error) {
+func (f *Factory) store(ctx context.Context, args []string, written string) (*report.Store, report.API, error) {
 	if written == "" {
-		return nil, policyreport.API{}, nil
+		return nil, report.API{}, nil
 	}
 	c, err := ParseClusterReports(written)
 	switch {
@@ -223,5 +221,5 @@ func (f *Factory) store(ctx context.Context, args []string, written string) (*cl
 	if err != nil {
 		return nil, c.API, fmt.Errorf("--write-reports %s: %w", written, err)
 	}
-	return clusterreport.New(ctx, client, c.Options(scope)), c.API, nil
+	return report.NewStore(ctx, client, c.Options(scope)), c.API, nil
 }

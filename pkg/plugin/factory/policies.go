@@ -12,18 +12,18 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/dialects"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/snapshot"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/catalog"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/cluster"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/evaluate"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/flags"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/input"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/policies"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/preview"
 )
 
 // Described is a set of policies with their descriptions.
 type Described struct {
-	preview.Policies
+	evaluate.Policies
 	Descriptions []engine.Description // of the rules
-	List         policies.List
+	List         catalog.List
 
 	offline bool // nothing but Kubernetes' own kinds, and those of the files, is known
 }
@@ -31,25 +31,25 @@ type Described struct {
 // Describe reads the policies, and describes them. Problems of single policies are in the List; the error is that of
 // the cluster, or of missing policies.
 func (f *Factory) Describe(ctx context.Context) (Described, error) {
-	out := Described{Policies: preview.Policies{Dialects: dialects.All()}, offline: f.Client == nil}
+	out := Described{Policies: evaluate.Policies{Dialects: dialects.All()}, offline: f.Client == nil}
 	out.Rules, out.Strict, out.AssumeBinding = f.Policies.Rules, f.Policies.Strict, f.Policies.AssumeBinding
 	accepts := besidePolicies(out.Dialects)
-	builder := policies.NewBuilder()
-	problem := func(s policies.Severity) func(origin, text string) {
+	builder := catalog.NewBuilder()
+	problem := func(s catalog.Severity) func(origin, text string) {
 		return func(origin, text string) { builder.Problem(s, fmt.Errorf("%s: %s", origin, text)) }
 	}
-	warning := policies.Warning
+	warning := catalog.Warning
 	if f.Policies.Strict {
-		warning = policies.Error
+		warning = catalog.Error
 	}
 	documents, broken, err := loadPolicies(ctx, &f.Policies, f.Client, input.Policies{
-		Reader: f.reader, Accepts: accepts, Warn: problem(warning), Note: problem(policies.Warning),
+		Reader: f.reader, Accepts: accepts, Warn: problem(warning), Note: problem(catalog.Warning),
 	})
 	if err != nil {
 		return out, err
 	}
 	for _, problem := range broken {
-		builder.Problem(policies.Error, problem)
+		builder.Problem(catalog.Error, problem)
 	}
 	out.Documents = documents
 	files := snapshot.Options{World: slices.DeleteFunc(slices.Clone(documents), isInstalled)}
@@ -101,7 +101,7 @@ func checkKind(ctx context.Context, f *flags.Policies, files *snapshot.Snapshot,
 }
 
 // describe compiles the policies as an evaluation does.
-func (d *Described) describe(b *policies.Builder) error {
+func (d *Described) describe(b *catalog.Builder) error {
 	b.CheckKind = d.CheckKind
 	for _, dialect := range d.Dialects {
 		for _, document := range d.Of(dialect) {
@@ -110,24 +110,24 @@ func (d *Described) describe(b *policies.Builder) error {
 			}
 		}
 	}
-	d.Warn = func(w engine.CompileError) { b.Problem(policies.Severity(w.Severity()), &w) }
+	d.Warn = func(w engine.CompileError) { b.Problem(catalog.Severity(w.Severity()), &w) }
 	programs, err := d.Compile(func(broken error) {
-		severity := policies.Error
+		severity := catalog.Error
 		if unknown := (*engine.UnknownKindError)(nil); d.offline && !d.Strict && errors.As(broken, &unknown) {
-			severity = policies.Warning // it may be one that is installed in a cluster
+			severity = catalog.Warning // it may be one that is installed in a cluster
 		}
 		b.Problem(severity, broken)
 	}, b.Idle)
 	if err != nil {
 		return err
 	}
-	d.Descriptions = preview.Describe(programs)
+	d.Descriptions = evaluate.Describe(programs)
 	for _, r := range d.Descriptions {
 		b.Rule(r)
 	}
 	d.List = b.List()
 	chosen := len(d.Rules.Only)+len(d.Rules.Skip) > 0
-	d.List.Policies = slices.DeleteFunc(d.List.Policies, func(p policies.Policy) bool {
+	d.List.Policies = slices.DeleteFunc(d.List.Policies, func(p catalog.Policy) bool {
 		return len(p.Rules)+len(p.Problems) == 0 && (chosen || p.Origin == cluster.Origin)
 	})
 	return nil

@@ -19,8 +19,8 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/selector"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/snapshot"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/cluster"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/preview"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/rbac"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/evaluate"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/permission"
 )
 
 // namespace is the one that -n names, else the current one of the kubeconfig.
@@ -64,7 +64,7 @@ func (f *Factory) checkNamespaces(ctx context.Context, mapper meta.RESTMapper, s
 
 // Missing returns an error if the user named objects, and none of them exists: where no policy matches
 // their kinds, the evaluation does not look for them. It says nothing of names in all namespaces.
-func (f *Factory) Missing(ctx context.Context, o *preview.Options) error {
+func (f *Factory) Missing(ctx context.Context, o *evaluate.Comparison) error {
 	var errs []error
 	for _, key := range o.Scope.Only {
 		mapping, err := o.World.Mapper.RESTMapping(key.GroupKind)
@@ -106,9 +106,9 @@ func (f *Factory) Namespaces() []string {
 
 // choose makes a run change the objects of a scope and no others. What triggers rules for them is
 // read wherever the policies say; where the user may not read that, in the namespaces of the scope.
-func (f *Factory) choose(o *preview.Options, scope engine.Scope) {
+func (f *Factory) choose(o *evaluate.Comparison, scope engine.Scope) {
 	if f.Client != nil && f.Objects.AllNamespaces {
-		o.Narrower = func(ctx context.Context, lacking []rbac.Need) string { return f.narrower(ctx, o.World, lacking) }
+		o.Narrower = func(ctx context.Context, lacking []permission.Need) string { return f.narrower(ctx, o.World, lacking) }
 	}
 	o.Scope, o.Objects = &scope, f.source(scope, nil)
 	o.Triggers = o.Objects
@@ -179,12 +179,12 @@ func (f *Factory) source(scope engine.Scope, fallback []string) engine.Source {
 // filtered reads Kyverno's resourceFilters from the ConfigMap of a Kyverno that is installed in
 // its usual place, if any policy is Kyverno's, and sets what they keep its policies from: not
 // from objects that the user named. An error is reported only if Kyverno is installed.
-func (f *Factory) filtered(ctx context.Context, o *preview.Options, scope engine.Scope) {
+func (f *Factory) filtered(ctx context.Context, o *evaluate.Comparison, scope engine.Scope) {
 	if !slices.ContainsFunc(o.Dialects, func(d engine.Dialect) bool { return dialects.OfKyverno(d) && len(o.Of(d)) > 0 }) {
 		return
 	}
 	filters, err := readFilters(ctx, o.World.Reader)
-	if err != nil && f.Client != nil && slices.ContainsFunc(rbac.KyvernoKinds(), func(kind schema.GroupKind) bool {
+	if err != nil && f.Client != nil && slices.ContainsFunc(permission.KyvernoKinds(), func(kind schema.GroupKind) bool {
 		_, err := f.Client.Mapper().RESTMapping(kind)
 		return err == nil
 	}) {
@@ -220,12 +220,12 @@ func readFilters(ctx context.Context, from engine.Reader) (selector.ResourceFilt
 const maxAsked = 1000
 
 // narrower says in which namespaces the user may list what was refused in all of them, as far as their names are known.
-func (f *Factory) narrower(ctx context.Context, w *engine.World, lacking []rbac.Need) string {
+func (f *Factory) narrower(ctx context.Context, w *engine.World, lacking []permission.Need) string {
 	var refused []schema.GroupResource
 	served, _ := f.Client.Served(ctx) // or else nothing could have been refused
 	for _, m := range served {
 		r := m.Resource.GroupResource()
-		if m.Scope.Name() == meta.RESTScopeNameNamespace && slices.ContainsFunc(lacking, func(n rbac.Need) bool {
+		if m.Scope.Name() == meta.RESTScopeNameNamespace && slices.ContainsFunc(lacking, func(n permission.Need) bool {
 			return n.Verb == "list" && n.Namespace == "" && n.Group == r.Group && n.Resource == r.Resource
 		}) {
 			refused = append(refused, r)

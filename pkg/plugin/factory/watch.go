@@ -14,8 +14,8 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/dialects"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/cluster"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/preview"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/rbac"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/evaluate"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/permission"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/watch"
 )
 
@@ -24,7 +24,7 @@ var asks = []string{"oldObject", "objectSelector", "DELETE", `"operations":["*"`
 
 // asksForOld returns a function that reports whether a rule may ask for the state of an object before it was changed or
 // deleted.
-func asksForOld(o *preview.Options) func(engine.RuleRef) bool {
+func asksForOld(o *evaluate.Comparison) func(engine.RuleRef) bool {
 	var asking []string
 	for _, d := range o.Documents {
 		text, err := json.Marshal(d.Object().Object)
@@ -39,7 +39,7 @@ func asksForOld(o *preview.Options) func(engine.RuleRef) bool {
 
 // Followers returns what follows the objects that the rules of a run match, and the parameters of its policies, which are a
 // part of them. Kinds that are not known are reported.
-func (f *Factory) Followers(ctx context.Context, o *preview.Options, r *preview.Run) (objects, params []*watch.Follower, unknown []error, err error) {
+func (f *Factory) Followers(ctx context.Context, o *evaluate.Comparison, r *evaluate.Run) (objects, params []*watch.Follower, unknown []error, err error) {
 	everywhere := engine.Scope{ClusterScoped: true}
 	scope := everywhere
 	own, triggers := r.Selections()
@@ -103,7 +103,7 @@ func (f *Factory) followers(watched []*cluster.Watched) []*watch.Follower {
 func (f *Factory) PolicyFollowers(ctx context.Context) ([]*watch.Follower, error) {
 	accepts := besidePolicies(dialects.All())
 	watched, err := f.Client.PolicyWatches(ctx, func(gk schema.GroupKind) engine.Role {
-		if gk == rbac.DefinitionKind() {
+		if gk == permission.DefinitionKind() {
 			return engine.Input
 		}
 		if role := accepts(gk); role == engine.Input || f.Policies.FromCluster {
@@ -133,7 +133,7 @@ func (f *Factory) Files() []string {
 }
 
 // Events returns the sources of a run over events, and its world: the cluster as it is now.
-func (f *Factory) Events(o *preview.Options, events []*watch.Event) (objects, triggers engine.Source, w *engine.World) {
+func (f *Factory) Events(o *evaluate.Comparison, events []*watch.Event) (objects, triggers engine.Source, w *engine.World) {
 	f.Client.Renew()
 	world := *o.World
 	w = &world

@@ -14,27 +14,27 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/apply"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/cluster"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/evaluate"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/flags"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/input"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/formats"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/plan"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/preview"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/version"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/process"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/write"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/write/plan"
 )
 
 // Executor returns what verifies and writes changes.
-func (f *Factory) Executor(with *flags.Write, report func(*apply.Result) error) *apply.Executor {
-	prompt := apply.NewPrompt(f.Streams.In, f.Streams.ErrOut, f.Client.Info())
+func (f *Factory) Executor(with *flags.Write, report func(*write.Result) error) *write.Executor {
+	prompt := write.NewPrompt(f.Streams.In, f.Streams.ErrOut, f.Client.Info())
 	prompt.Yes = with.Yes || with.Rehearses()
-	return &apply.Executor{
-		Options: with.ExecutorOptions(), Hooks: apply.Hooks{Report: report}, Prompt: prompt, Access: cluster.NewAuthorizer(f.Client), Mapper: f.Client.Mapper(),
+	return &write.Executor{
+		Options: with.ExecutorOptions(), Hooks: write.Hooks{Report: report}, Prompt: prompt, Access: cluster.NewAuthorizer(f.Client), Mapper: f.Client.Mapper(),
 		ErrOut: f.Streams.ErrOut, Meter: f.progress,
-		Writer: &apply.Writer{
+		Writer: &write.Writer{
 			Server: cluster.RetryingClient{Client: f.Client}, Manager: with.FieldManager,
-			Allowed: with.Options.Allowed, DryRun: apply.DryRun(with.DryRun), HasStatus: f.Client.HasStatus,
+			Allowed: with.Options.Allowed, DryRun: write.DryRun(with.DryRun), HasStatus: f.Client.HasStatus,
 		},
 	}
 }
@@ -66,12 +66,12 @@ func DriftPrinter(options output.Options, errOut io.Writer) func(*plan.Drift) er
 }
 
 // Recorded describes the run that is about to be evaluated, so that it can be repeated.
-func (f *Factory) Recorded(ctx context.Context, args []string, o *preview.Options) (plan.Run, error) {
+func (f *Factory) Recorded(ctx context.Context, args []string, o *evaluate.Comparison) (plan.Run, error) {
 	here, err := f.Here(ctx)
 	if err != nil {
 		return plan.Run{}, err
 	}
-	run := plan.Run{Cluster: here, Version: version.Release(), Created: o.World.Now, Seed: o.World.Seed, Choice: f.choice(args, o.Request)}
+	run := plan.Run{Cluster: here, Version: process.Release(), Created: o.World.Now, Seed: o.World.Seed, Choice: f.choice(args, o.Request)}
 	run.Documents, run.Digest, err = plan.DocumentsOf(o.InUse(), isInstalled)
 	return run, err
 }
@@ -112,14 +112,14 @@ func (f *Factory) CheckRun(ctx context.Context, run *plan.Run, maxAge time.Durat
 	if err != nil {
 		return err
 	}
-	return run.Check(here, version.Release(), time.Now(), maxAge)
+	return run.Check(here, process.Release(), time.Now(), maxAge)
 }
 
 // Repeat returns the options with which an evaluation gives the same results as the recorded
 // run: its policies, its choice of objects, its clock and its seed. Installed policies are read
 // again; it is an error if they have changed. What policies may access
 // outside of the cluster has to be allowed again: a file cannot grant it.
-func (f *Factory) Repeat(ctx context.Context, run *plan.Run) (*preview.Options, error) {
+func (f *Factory) Repeat(ctx context.Context, run *plan.Run) (*evaluate.Comparison, error) {
 	if err := f.checkGrants(&run.Choice); err != nil {
 		return nil, err
 	}
@@ -162,7 +162,7 @@ func (f *Factory) checkGrants(c *plan.Choice) error {
 	return nil
 }
 
-func (f *Factory) recordedDocuments(ctx context.Context, run *plan.Run, o *preview.Options) ([]engine.Document, error) {
+func (f *Factory) recordedDocuments(ctx context.Context, run *plan.Run, o *evaluate.Comparison) ([]engine.Document, error) {
 	if run.Choice.FromCluster {
 		installed, unread := f.Client.PolicyDocuments(ctx, besidePolicies(o.Dialects))
 		if len(unread) > 0 {

@@ -12,7 +12,6 @@ import (
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/formats"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/objectdiff"
 )
 
 // Output has the flags for what is printed, and how.
@@ -27,7 +26,7 @@ type Output struct {
 func NewOutput(format string) Output {
 	return Output{
 		Format: format, Color: "auto",
-		Options: output.Options{GroupBy: output.ByPatch, ContextLines: objectdiff.DefaultContextLines},
+		Options: output.Options{GroupBy: output.ByPatch, ContextLines: output.DefaultContextLines},
 	}
 }
 

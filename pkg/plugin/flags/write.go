@@ -10,7 +10,7 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/apply"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/write"
 )
 
 // What --on-error takes.
@@ -25,7 +25,7 @@ type Write struct {
 	DryRun       string
 	FieldManager string
 
-	Options apply.Options
+	Options write.Options
 	OnError string
 
 	Journal        string
@@ -35,8 +35,8 @@ type Write struct {
 // NewWrite returns the defaults.
 func NewWrite() Write {
 	return Write{
-		DryRun: string(apply.DryRunNone), FieldManager: apply.DefaultFieldManager,
-		OnError: StopOnError, Options: apply.Options{Concurrency: 8, MaxChanges: 100, Timeout: 10 * time.Minute},
+		DryRun: string(write.DryRunNone), FieldManager: write.DefaultFieldManager,
+		OnError: StopOnError, Options: write.Options{Concurrency: 8, MaxChanges: 100, Timeout: 10 * time.Minute},
 	}
 }
 
@@ -68,8 +68,8 @@ func (f *Write) AddGuardFlags(flags *pflag.FlagSet) {
 
 // Validate returns an error for values that are out of range, or contradict each other.
 func (f *Write) Validate() error {
-	switch dryRun := apply.DryRun(f.DryRun); {
-	case dryRun != apply.DryRunNone && dryRun != apply.DryRunClient && dryRun != apply.DryRunServer:
+	switch dryRun := write.DryRun(f.DryRun); {
+	case dryRun != write.DryRunNone && dryRun != write.DryRunClient && dryRun != write.DryRunServer:
 		return fmt.Errorf("--dry-run %q: use none, client or server", f.DryRun)
 	case f.FieldManager == "":
 		return errors.New("--field-manager must not be empty")
@@ -86,7 +86,7 @@ func (f *Write) Validate() error {
 }
 
 // Rehearses reports whether the run is a dry run.
-func (f *Write) Rehearses() bool { return apply.DryRun(f.DryRun) != apply.DryRunNone }
+func (f *Write) Rehearses() bool { return write.DryRun(f.DryRun) != write.DryRunNone }
 
 // Rehearsal returns the kind of dry run, "client" or "server", and "" for a run that writes.
 func (f *Write) Rehearsal() string {
@@ -97,7 +97,7 @@ func (f *Write) Rehearsal() string {
 }
 
 // ExecutorOptions returns the Options with what --on-error means for them.
-func (f *Write) ExecutorOptions() apply.Options {
+func (f *Write) ExecutorOptions() write.Options {
 	o := f.Options
 	if o.MaxFailures == 0 && f.OnError == StopOnError {
 		o.MaxFailures = 1

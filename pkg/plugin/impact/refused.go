@@ -11,7 +11,7 @@ import (
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/stored"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/openapi"
 )
 
 // rule is one by which the server refuses an update.
@@ -39,7 +39,7 @@ func ImmutableRefusals(c *engine.Change) []engine.Impact {
 		advice = "change " + owner + " instead"
 	}
 	decoded := func(u *unstructured.Unstructured) func() map[string]any {
-		return sync.OnceValue(func() map[string]any { return stored.Decode(u).Object })
+		return sync.OnceValue(func() map[string]any { return openapi.Decode(u).Object })
 	}
 	before, after, concerned := decoded(c.Before), decoded(c.After), make([][]fieldpath.Path, len(rules))
 	for i := range c.Fields {

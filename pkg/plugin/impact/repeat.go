@@ -11,7 +11,7 @@ import (
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/evaluation"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/stored"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/openapi"
 )
 
 // repeat is what rules do to the result of their own change.
@@ -35,7 +35,7 @@ func (r *repeat) evaluate(ctx context.Context, e *evaluation.Evaluation) error {
 		if c.Changed() {
 			again := c.Target.With(c.After)
 			if again.Written != nil { // as a manifest is read, with the defaults of what the rules made of it
-				again.Object, again.Written = stored.Decode(c.After), c.After
+				again.Object, again.Written = openapi.Decode(c.After), c.After
 			}
 			if again.OldObject != nil {
 				again.OldObject = again.Object

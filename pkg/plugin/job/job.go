@@ -19,7 +19,7 @@ import (
 	yaml "sigs.k8s.io/yaml/goyaml.v2"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/rbac"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/permission"
 )
 
 // Spec is what a Job or CronJob is to do.
@@ -42,7 +42,7 @@ type Spec struct {
 	// Policies are those of files, and the objects beside them.
 	Policies []engine.Document
 	// Roles are bound to the ServiceAccount.
-	Roles []rbac.Role
+	Roles []permission.Role
 }
 
 // The longest names that Kubernetes makes of others, and takes.

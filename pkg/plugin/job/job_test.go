@@ -18,7 +18,7 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/internal/hostile"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/job"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/rbac"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/permission"
 )
 
 func spec() job.Spec {
@@ -80,7 +80,7 @@ func printed(t *testing.T, s job.Spec) (text string, objects []map[string]any, n
 		t.Fatal(err)
 	}
 	var out, list bytes.Buffer
-	if err := errors.Join(job.PrintYAML(&out, made, notes), job.PrintJSON(&list, made)); err != nil {
+	if err := errors.Join(permission.PrintYAML(&out, made, notes), permission.PrintJSON(&list, made)); err != nil {
 		t.Fatal(err)
 	}
 	var asJSON struct{ Items []map[string]any }
@@ -157,7 +157,7 @@ func TestHostileTexts(t *testing.T) {
 		named.Object().SetName(text)
 		s.Policies = []engine.Document{engine.NewDocument(named.Object(), named.Origin)}
 		s.Command = append(s.Command, "--only="+text)
-		s.Roles = rbac.Roles("ops:mutate", []rbac.Need{{Verb: "list", Resource: "pods", Why: text}}, nil, nil)
+		s.Roles = permission.Roles("ops:mutate", []permission.Need{{Verb: "list", Resource: "pods", Why: text}}, nil, nil)
 		out, objects, _ := printed(t, s)
 		if err := errors.Join(hostile.Terminal(out), hostile.Runner(out)); err != nil || strings.ContainsAny(out, "$`!") {
 			t.Errorf("%q: %v\n%s", text, err, out)

@@ -30,9 +30,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/apply"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/file"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/write"
 )
 
 // Run holds the counts of one run. It is safe for concurrent use. A nil Run counts nothing.
@@ -142,7 +142,7 @@ func (r *Run) Evaluated(c *engine.Change) {
 
 // Written counts the outcome of one object that was to be written, and the rules that
 // change it. A separate write to /status counts as another write.
-func (r *Run) Written(result *apply.Result, rules []engine.RuleRef) {
+func (r *Run) Written(result *write.Result, rules []engine.RuleRef) {
 	if r == nil {
 		return
 	}

@@ -19,8 +19,8 @@ import (
 
 	"github.com/kubectl-mutate/kubectl-mutate/internal/hostile"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/apply"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/metrics"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/write"
 )
 
 var update = flag.Bool("update", false, "rewrite the results in testdata")
@@ -50,8 +50,8 @@ func example() *metrics.Run {
 	}})
 	// A target that does not exist is no object, but a failure of the rule.
 	r.Evaluated(&engine.Change{Subject: deployment("gone"), Steps: []engine.Step{step(team, deployment("gone"), engine.Failed)}})
-	r.Written(&apply.Result{Key: deployment("shop"), Outcome: apply.Applied, Status: &apply.Result{Key: deployment("shop"), Outcome: apply.Failed}}, []engine.RuleRef{team, team})
-	r.Written(&apply.Result{Key: deployment("team"), Outcome: apply.Conflicted}, []engine.RuleRef{team, odd})
+	r.Written(&write.Result{Key: deployment("shop"), Outcome: write.Applied, Status: &write.Result{Key: deployment("shop"), Outcome: write.Failed}}, []engine.RuleRef{team, team})
+	r.Written(&write.Result{Key: deployment("team"), Outcome: write.Conflicted}, []engine.RuleRef{team, odd})
 	return r
 }
 
@@ -87,7 +87,7 @@ func TestCountsOfClusters(t *testing.T) {
 	rule := engine.RuleRef{Dialect: "kyverno", Policy: "p", Rule: "r"}
 	for _, cluster := range []string{"eu", "us", "us"} {
 		r.On(cluster).Evaluated(&engine.Change{Subject: key, Before: &unstructured.Unstructured{}, Steps: []engine.Step{{Rule: rule, Outcome: engine.Changed}}})
-		r.On(cluster).Written(&apply.Result{Key: key, Outcome: apply.Applied}, []engine.RuleRef{rule})
+		r.On(cluster).Written(&write.Result{Key: key, Outcome: write.Applied}, []engine.RuleRef{rule})
 	}
 	var out strings.Builder
 	if _, err := r.WriteTo(&out); err != nil {
@@ -116,7 +116,7 @@ func TestMetricsOfHostileNames(t *testing.T) {
 		rule := engine.RuleRef{Dialect: "kyverno", Policy: text.Text, Rule: text.Text}
 		r := metrics.New("apply-existing", text.Text)
 		r.Evaluated(&engine.Change{Subject: key, Before: &unstructured.Unstructured{}, Steps: []engine.Step{{Rule: rule, Outcome: engine.Failed}}})
-		r.Written(&apply.Result{Key: key, Outcome: apply.Failed}, []engine.RuleRef{rule})
+		r.Written(&write.Result{Key: key, Outcome: write.Failed}, []engine.RuleRef{rule})
 		var out strings.Builder
 		_, err := r.WriteTo(&out)
 		if err := errors.Join(err, hostile.Terminal(out.String()), hostile.Lines(out.String(), 19)); err != nil {

@@ -11,8 +11,8 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/compare"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/evaluation"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/apply"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/write"
 )
 
 // Event is something that a run finds or does: a Fleet, an Evaluated, a Compared, a Converted, a Written, a
@@ -43,7 +43,7 @@ type Evaluated struct{ *engine.Change }
 type Summary struct{ evaluation.Summary }
 
 // Written is the outcome of an object that was to be written.
-type Written struct{ *apply.Result }
+type Written struct{ *write.Result }
 
 // Problem is an error that is not about one object: a policy that does not compile,
 // objects that may not be listed. Without it, a run that saw half of the objects would

@@ -8,7 +8,6 @@ import (
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/evaluation"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/objectdiff"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/wording"
 )
 
@@ -25,7 +24,7 @@ type Options struct {
 	// whether the names of all of them are listed.
 	GroupBy GroupBy
 	Expand  bool
-	// ContextLines are those of objectdiff.Differ.
+	// ContextLines are those of Differ.
 	ContextLines int
 	// Query is a JMESPath expression over the report; with JSON and YAML only. The
 	// report is then held in memory.
@@ -37,7 +36,7 @@ type Options struct {
 	// user chose.
 	Context Context
 	// Comparer, if set, shows the differences instead of the diff format.
-	Comparer *objectdiff.External
+	Comparer *External
 	// Hint returns the command to type next, with which the formats for people end; nil
 	// for none.
 	Hint func(evaluation.Summary) Hint

@@ -8,9 +8,9 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/apply"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/apply/request"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/write"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/write/request"
 )
 
 // What is said of a Written is said in the same words by all printers. The texts are
@@ -38,7 +38,7 @@ func (w Written) ToShow() Written {
 	return Written{&out}
 }
 
-func shownResult(r apply.Result) apply.Result {
+func shownResult(r write.Result) write.Result {
 	r.Err, r.Unverified = hidden(&r, r.Err), hidden(&r, r.Unverified)
 	r.Touched = redact.Hidden(redact.MarkedBy(r.Secrets, r.Touched, r.Key))
 	r.Takeovers = shownTakeovers(&r, r.Takeovers)
@@ -50,7 +50,7 @@ func shownResult(r apply.Result) apply.Result {
 	return r
 }
 
-func shownTakeovers(r *apply.Result, all []request.Takeover) []request.Takeover {
+func shownTakeovers(r *write.Result, all []request.Takeover) []request.Takeover {
 	out := make([]request.Takeover, len(all))
 	for i, t := range all {
 		out[i] = t.Shown(r.ShownPath)
@@ -58,13 +58,13 @@ func shownTakeovers(r *apply.Result, all []request.Takeover) []request.Takeover 
 	return out
 }
 
-func hidden(r *apply.Result, err error) error {
-	var conflict *apply.ConflictError
-	var managed *apply.ManagedError
-	var busy *apply.BusyError
+func hidden(r *write.Result, err error) error {
+	var conflict *write.ConflictError
+	var managed *write.ManagedError
+	var busy *write.BusyError
 	switch {
 	case errors.As(err, &conflict):
-		return &apply.ObjectError{Key: r.Key, Err: &apply.ConflictError{Takeovers: shownTakeovers(r, conflict.Takeovers)}}
+		return &write.ObjectError{Key: r.Key, Err: &write.ConflictError{Takeovers: shownTakeovers(r, conflict.Takeovers)}}
 	case err == nil, errors.As(err, &managed), errors.As(err, &busy):
 		return err
 	}
@@ -74,20 +74,20 @@ func hidden(r *apply.Result, err error) error {
 // Verb is what was done, in the words of kubectl where it has one: "patched".
 func (w Written) Verb() string {
 	switch w.Outcome {
-	case apply.Applied, apply.Planned:
+	case write.Applied, write.Planned:
 		if w.Method == request.JSONPatch {
 			return "patched"
 		}
 		return "serverside-applied"
-	case apply.Deleted:
+	case write.Deleted:
 		return "skipped (deleted meanwhile)"
-	case apply.Replaced:
+	case write.Replaced:
 		return "skipped (replaced meanwhile)"
-	case apply.Terminating:
+	case write.Terminating:
 		return "skipped (terminating)"
-	case apply.Managed:
+	case write.Managed:
 		return "left alone"
-	case apply.ServerKeepsValue:
+	case write.ServerKeepsValue:
 		return "unchanged (the server keeps its value)"
 	}
 	return string(w.Outcome)
@@ -121,7 +121,7 @@ func (w Written) Cause() error { return cause(w.Err) }
 func (w Written) UnverifiedCause() error { return cause(w.Unverified) }
 
 func cause(err error) error {
-	var o *apply.ObjectError
+	var o *write.ObjectError
 	if errors.As(err, &o) {
 		return o.Err
 	}
@@ -135,13 +135,13 @@ func (w Written) Message() string {
 	if err == nil && w.Status != nil {
 		err = w.Status.Err
 	}
-	var rejected *apply.RejectedError
+	var rejected *write.RejectedError
 	switch {
 	case errors.As(err, &rejected):
 		return rejected.Text
 	case err != nil:
 		return cause(err).Error()
-	case w.RuleStatus() == Completed && w.Outcome == apply.Applied:
+	case w.RuleStatus() == Completed && w.Outcome == write.Applied:
 		return ""
 	}
 	return w.Verb()
@@ -207,7 +207,7 @@ const (
 // RuleStatus is the outcome of the rules that make the change.
 func (w Written) RuleStatus() RuleStatus {
 	switch {
-	case w.Outcome == apply.Managed:
+	case w.Outcome == write.Managed:
 		return Skipped
 	case w.Err != nil, w.Status != nil && w.Status.Err != nil:
 		return Failed
@@ -233,8 +233,8 @@ type Conflict struct {
 
 // Add adds the fields for which an object was not written.
 func (c *Conflicts) Add(w Written) {
-	var err *apply.ConflictError
-	if w.Outcome != apply.Conflicted || !errors.As(w.Err, &err) {
+	var err *write.ConflictError
+	if w.Outcome != write.Conflicted || !errors.As(w.Err, &err) {
 		return
 	}
 	for _, t := range err.Takeovers {

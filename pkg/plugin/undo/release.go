@@ -14,10 +14,10 @@ import (
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/apply"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/apply/request"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/cluster"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/write"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/write/request"
 )
 
 // release gives up what the run still owns of objects although its values are
@@ -25,10 +25,10 @@ import (
 // change, and a failure leaves nothing behind but that ownership, so it is a warning.
 func (r *Reversal) release(ctx context.Context) error {
 	applied := slices.DeleteFunc(slices.Clone(r.Objects), func(o Object) bool { return !o.Applied })
-	return apply.ForEach(len(applied), r.Executor.Concurrency,
+	return write.ForEach(len(applied), r.Executor.Concurrency,
 		func(i int) (failed, broken error) {
 			if ctx.Err() != nil {
-				return nil, apply.ErrInterrupted
+				return nil, write.ErrInterrupted
 			}
 			return r.releaseOne(applied[i].under(ctx), applied[i].Object), nil
 		},

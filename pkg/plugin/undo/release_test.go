@@ -19,15 +19,15 @@ import (
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/apply"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/cluster"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/journal"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/write"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/write/journal"
 )
 
 // flaky holds a Deployment in which a run owns nothing but the key of a container. It
 // answers with errors before it answers.
 type flaky struct {
-	apply.Server
+	write.Server
 	reads, writes []error
 	read, written int
 	secret        bool // a Secret was used for the last read
@@ -79,7 +79,7 @@ func TestReleaseBeginsAgainOnlyAfterItsOwnWrite(t *testing.T) {
 			s := &flaky{reads: c.reads, writes: c.writes}
 			r := Reversal{
 				Header:   journal.Header{FieldManager: "run"},
-				Executor: &apply.Executor{Writer: &apply.Writer{Server: s, Retry: wait.Backoff{Steps: 3}}, ErrOut: io.Discard},
+				Executor: &write.Executor{Writer: &write.Writer{Server: s, Retry: wait.Backoff{Steps: 3}}, ErrOut: io.Discard},
 			}
 			err := r.releaseOne(t.Context(), engine.ObjectKey{Namespace: "shop", Name: "web"})
 			if s.read != c.read || s.written != c.written || (err == nil) != (c.want == nil) {
@@ -106,7 +106,7 @@ func TestReleaseReadsOnlyWhatWasApplied(t *testing.T) {
 			server := &flaky{}
 			r := Reversal{
 				Header: journal.Header{FieldManager: "run"}, Objects: []Object{c.object},
-				Executor: &apply.Executor{Options: apply.Options{Concurrency: 1}, Writer: &apply.Writer{Server: server}, ErrOut: io.Discard},
+				Executor: &write.Executor{Options: write.Options{Concurrency: 1}, Writer: &write.Writer{Server: server}, ErrOut: io.Discard},
 			}
 			if err := r.release(t.Context()); err != nil || server.read != c.read {
 				t.Errorf("%d reads, want %d; %v", server.read, c.read, err)
@@ -165,7 +165,7 @@ func sorted(t *testing.T, text string) string {
 
 // staleServer answers with one version of an object after the other.
 type staleServer struct {
-	apply.Server
+	write.Server
 	versions []string
 	failed   error
 	reads    int
@@ -263,7 +263,7 @@ func TestUnseenValuesArePutBackWithAWarning(t *testing.T) {
 				t.Fatal(err)
 			}
 			of := Object{Object: engine.KeyOf(&live), Writes: []Write{{Partial: wrote, ResourceVersion: "7"}}}
-			r := Reversal{Header: journal.Header{ID: "1", Secrets: keeps}, Executor: &apply.Executor{}}
+			r := Reversal{Header: journal.Header{ID: "1", Secrets: keeps}, Executor: &write.Executor{}}
 			change := r.restore(t.Context(), &of, &live)
 			warned := slices.Contains(change.ToShow().Steps[0].Warnings, unseen)
 			refused := errors.Is(change.Steps[0].Err, errUnfounded)

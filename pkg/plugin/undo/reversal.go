@@ -23,12 +23,12 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/evaluation"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/apply"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/apply/request"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/cluster"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/journal"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/plan"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/write"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/write/journal"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/write/plan"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/write/request"
 )
 
 // Reversal reverts the writes of one run.
@@ -38,7 +38,7 @@ type Reversal struct {
 	Schemas engine.Reader
 	// Executor writes. Its Writer is set to read no stale state, and to send what
 	// takes no ownership.
-	Executor *apply.Executor
+	Executor *write.Executor
 	// Found is given what would be put back of each object, and Previewed what that
 	// comes to, before anything is written.
 	Found     func(*engine.Change) error
@@ -50,14 +50,14 @@ type Reversal struct {
 // Run shows what would be put back, verifies it, asks, and writes. The error says
 // why nothing, or not everything, was tried; objects that could not be put back
 // are results. Incomplete reports that something is left open beside the objects that the tally counts.
-func (r *Reversal) Run(ctx context.Context) (tally apply.Tally, incomplete bool, _ error) {
+func (r *Reversal) Run(ctx context.Context) (tally write.Tally, incomplete bool, _ error) {
 	writer := r.Executor.Writer
 	r.fresh = newFreshServer(writer.Server)
 	writer.Server = r.fresh
 	writer.PatchOnly = request.Reason{Kind: request.Ownership}
 	summary, err := r.preview(ctx)
 	if err != nil {
-		return tally, true, apply.NothingWritten(err)
+		return tally, true, write.NothingWritten(err)
 	}
 	tally, err = r.Executor.Run(ctx, nil)
 	if err == nil && !r.Executor.IsDryRun() {
@@ -70,7 +70,7 @@ func (r *Reversal) Run(ctx context.Context) (tally apply.Tally, incomplete bool,
 func (r *Reversal) preview(ctx context.Context) (evaluation.Summary, error) {
 	summary := evaluation.NewSummary([]engine.RuleRef{r.rule()})
 	var broken error
-	err := apply.ForEach(len(r.Objects), r.Executor.Concurrency,
+	err := write.ForEach(len(r.Objects), r.Executor.Concurrency,
 		func(i int) (*engine.Change, error) {
 			of := &r.Objects[i]
 			r.fresh.know(of.Object, of.ResourceVersion)
@@ -184,9 +184,9 @@ func (r *Reversal) step(c *engine.Change, outcome engine.Outcome, why error) {
 }
 
 // task puts one object back. It holds on to no object: that is read afresh.
-func (r *Reversal) task(of *Object, c *engine.Change) *apply.Task {
+func (r *Reversal) task(of *Object, c *engine.Change) *write.Task {
 	entry := plan.NewEntry(c)
-	t := &apply.Task{Key: entry.Object, Rules: []engine.RuleRef{r.rule()}, Entry: &entry, Endpoints: apply.EndpointsOf(c)}
+	t := &write.Task{Key: entry.Object, Rules: []engine.RuleRef{r.rule()}, Entry: &entry, Endpoints: write.EndpointsOf(c)}
 	for _, p := range of.secret() {
 		t.Secrets = append(t.Secrets, engine.FieldChange{Path: p, Secret: true})
 	}
@@ -194,7 +194,7 @@ func (r *Reversal) task(of *Object, c *engine.Change) *apply.Task {
 	t.Change = func(ctx context.Context, live *unstructured.Unstructured) (*engine.Change, error) {
 		now := r.restore(ctx, of, live)
 		if !keptPaths(now).Difference(shown).Empty() {
-			return nil, &apply.ObjectError{Key: of.Object, Err: errors.New("it was changed while this run was under way; run the command again")}
+			return nil, &write.ObjectError{Key: of.Object, Err: errors.New("it was changed while this run was under way; run the command again")}
 		}
 		return now, nil
 	}
@@ -287,7 +287,7 @@ func (o *Object) under(ctx context.Context) context.Context {
 // catches that, because nothing is sent then. API servers do not serve such states,
 // but a cache in front of them may.
 type freshServer struct {
-	apply.Server
+	write.Server
 	mu    sync.Mutex
 	least map[engine.ObjectKey]string // resourceVersions, by names
 }
@@ -295,7 +295,7 @@ type freshServer struct {
 // maxStale is how often an object is read that may be known by the next answer.
 const maxStale = 10
 
-func newFreshServer(s apply.Server) *freshServer {
+func newFreshServer(s write.Server) *freshServer {
 	return &freshServer{Server: s, least: map[engine.ObjectKey]string{}}
 }
 
@@ -323,7 +323,7 @@ func (f *freshServer) Get(ctx context.Context, key engine.ObjectKey) (*unstructu
 		live, err := f.Server.Get(ctx, key)
 		switch {
 		case ctx.Err() != nil:
-			return nil, apply.ErrInterrupted
+			return nil, write.ErrInterrupted
 		case err != nil:
 			return nil, err
 		case !f.isStale(key, live):

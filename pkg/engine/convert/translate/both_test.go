@@ -19,7 +19,7 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/match"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/pattern"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/variables"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/mutatingpolicy/library"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/mutatingpolicy"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/openapi"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/policydecode"
 )
@@ -38,7 +38,7 @@ func newBoth(t testing.TB, objects []map[string]any) *both {
 	if err != nil {
 		t.Fatal(err)
 	}
-	kyverno, err := cel.NewEnvironment(cel.Options{RequestObjects: true, PatchTypes: true, Extensions: library.Options(false)})
+	kyverno, err := cel.NewEnvironment(cel.Options{RequestObjects: true, PatchTypes: true, Extensions: mutatingpolicy.Options(false)})
 	if err != nil {
 		t.Fatal(err)
 	}

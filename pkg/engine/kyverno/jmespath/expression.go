@@ -12,8 +12,8 @@ import (
 
 	gojmespath "github.com/kyverno/go-jmespath"
 
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/limit"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/randomtext"
 )
 
 // maxLength is how many bytes an expression may have, and so how deep it nests, on which evaluating recurses.
@@ -120,14 +120,14 @@ func mentions(text, name string) bool {
 // of random() draws the next value, so it is not for concurrent use.
 type Interpreter struct {
 	now    time.Time
-	random *randomtext.Source
+	random *engine.Random
 	clock  *limit.Clock
 }
 
 // New returns an interpreter for a moment and a seed, whose searches end when the time of a rule has passed; the clock may be nil. Two
 // interpreters that are made alike answer the same series of queries alike.
 func New(now time.Time, seed uint64, c *limit.Clock) *Interpreter {
-	return &Interpreter{now, randomtext.New(seed), c}
+	return &Interpreter{now, engine.NewRandom(seed), c}
 }
 
 // Clock returns that of the rule; nil if there is none.

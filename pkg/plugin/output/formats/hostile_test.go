@@ -27,11 +27,11 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/compare"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/evaluation"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/apply"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/apply/request"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/formats"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/human"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/write"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/write/request"
 )
 
 // places are where a text of others stands in a run.
@@ -120,20 +120,20 @@ func hostileRun(at told) []output.Event {
 	takeover := request.Takeover{Manager: at("field manager"), Subresource: at("takeover's subresource"), Verdict: request.Contested, Fields: fieldpath.NewSet(path)}
 	shown := takeover
 	shown.Verdict = request.Shown
-	refused := &apply.ObjectError{Key: key, Err: failed("server's error")}
-	results := []apply.Result{
-		{Outcome: apply.Applied, Method: request.JSONPatch, Reason: request.Reason{Kind: request.Removal}, Retries: 1, Takeovers: []request.Takeover{takeover, shown}, Unverified: failed("why not verified"), Drift: []fieldpath.Path{path}},
-		{Outcome: apply.Failed, Err: refused, Instead: at("instead")},
+	refused := &write.ObjectError{Key: key, Err: failed("server's error")}
+	results := []write.Result{
+		{Outcome: write.Applied, Method: request.JSONPatch, Reason: request.Reason{Kind: request.Removal}, Retries: 1, Takeovers: []request.Takeover{takeover, shown}, Unverified: failed("why not verified"), Drift: []fieldpath.Path{path}},
+		{Outcome: write.Failed, Err: refused, Instead: at("instead")},
 		{
-			Outcome: apply.Conflicted, Err: &apply.ObjectError{Key: key, Err: &apply.ConflictError{Takeovers: []request.Takeover{takeover}}},
+			Outcome: write.Conflicted, Err: &write.ObjectError{Key: key, Err: &write.ConflictError{Takeovers: []request.Takeover{takeover}}},
 			Autoscaled: []engine.Impact{{Owner: at("owner"), Fields: []fieldpath.Path{path}}},
 		},
-		{Outcome: apply.Applied, Status: &apply.Result{Key: key, Outcome: apply.Failed, Err: refused}},
+		{Outcome: write.Applied, Status: &write.Result{Key: key, Outcome: write.Failed, Err: refused}},
 	}
-	for _, o := range []apply.Outcome{
-		apply.Planned, apply.Unchanged, apply.ServerKeepsValue, apply.Deleted, apply.Replaced, apply.Terminating, apply.Managed, apply.Declined, apply.Drifted, apply.NotTried,
+	for _, o := range []write.Outcome{
+		write.Planned, write.Unchanged, write.ServerKeepsValue, write.Deleted, write.Replaced, write.Terminating, write.Managed, write.Declined, write.Drifted, write.NotTried,
 	} {
-		results = append(results, apply.Result{Outcome: o})
+		results = append(results, write.Result{Outcome: o})
 	}
 	touched := diff.Between(state("1"), state("2"), diff.Type{})
 	for _, r := range results {

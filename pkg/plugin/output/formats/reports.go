@@ -11,12 +11,6 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/file"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/report"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/report/github"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/report/html"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/report/junit"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/report/markdown"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/report/policyreport"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/report/sarif"
 )
 
 // reportFormat is a format of --report.
@@ -29,24 +23,24 @@ type reportFormat struct {
 }
 
 var reportFormats = []reportFormat{ //nolint:gochecknoglobals // an immutable table
-	{"junit", true, true, false, func(o output.Options) output.Format { return report.New(o, junit.New(o)) }},
-	{"sarif", false, false, false, func(o output.Options) output.Format { return report.New(o, sarif.New(o)) }},
+	{"junit", true, true, false, func(o output.Options) output.Format { return report.New(o, report.NewJUnit(o)) }},
+	{"sarif", false, false, false, func(o output.Options) output.Format { return report.New(o, report.NewSARIF(o)) }},
 	{"markdown", true, true, true, func(o output.Options) output.Format { return newMarkdown(o, 0) }},
-	{"html", false, true, true, func(o output.Options) output.Format { return html.New(o) }},
-	{githubReport, true, false, false, func(o output.Options) output.Format { return report.New(o, github.New(o)) }},
+	{"html", false, true, true, func(o output.Options) output.Format { return report.NewHTML(o) }},
+	{githubReport, true, false, false, func(o output.Options) output.Format { return report.New(o, report.NewGitHub(o)) }},
 	{"policyreport", false, false, false, func(o output.Options) output.Format {
-		return report.New(o, policyreport.New(policyreport.WGPolicy(), o))
+		return report.New(o, report.NewPolicyReport(report.WGPolicy(), o))
 	}},
 	{"openreports", false, false, false, func(o output.Options) output.Format {
-		return report.New(o, policyreport.New(policyreport.OpenReports(), o))
+		return report.New(o, report.NewPolicyReport(report.OpenReports(), o))
 	}},
 }
 
 func newMarkdown(o output.Options, limit int) output.Format {
 	if o.Writes {
-		return report.New(o, markdown.NewWrites(o, limit))
+		return report.New(o, report.NewWrites(o, limit))
 	}
-	return markdown.NewPage(o, limit)
+	return report.NewPage(o, limit)
 }
 
 // githubReport may go without a file: a runner reads commands from standard error
@@ -89,7 +83,7 @@ type ReportOptions struct {
 	ErrOut         io.Writer
 	// Stored, if set, takes reports of the API in the cluster, one with each call of Write.
 	Stored Store
-	API    policyreport.API
+	API    report.API
 	// StdoutTaken says that the user wants something else on standard output.
 	StdoutTaken bool
 }
@@ -146,7 +140,7 @@ func OpenReports(named []string, o ReportOptions) (*Reports, error) {
 	}
 	if o.Stored != nil {
 		o.Out = o.Stored
-		out.add(report.New(o.Options, policyreport.New(o.API, o.Options)), o.Options, o.Stored)
+		out.add(report.New(o.Options, report.NewPolicyReport(o.API, o.Options)), o.Options, o.Stored)
 	}
 	return out, nil
 }
@@ -253,7 +247,7 @@ func stepSummary(o output.Options) output.Format {
 	if info, err := os.Stat(path); err == nil {
 		room -= int(min(info.Size(), stepSummaryBytes))
 	}
-	if o.Out = appender(path); path == "" || room < markdown.MinBytes {
+	if o.Out = appender(path); path == "" || room < report.MinBytes {
 		return nil
 	}
 	return newMarkdown(o, room)

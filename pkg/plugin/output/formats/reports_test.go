@@ -10,14 +10,14 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/kubectl-mutate/kubectl-mutate/internal/outputtest"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/evaluation"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/apply"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/formats"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/internal/outputtest"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/report/markdown"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/report"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/write"
 )
 
 func key(name string) engine.ObjectKey {
@@ -28,8 +28,8 @@ func key(name string) engine.ObjectKey {
 
 var ruleR = engine.RuleRef{Dialect: "kyverno", Policy: "p", Rule: "r"}
 
-func written(name string, outcome apply.Outcome) output.Event {
-	return output.Written{Result: &apply.Result{Key: key(name), Outcome: outcome, Rules: []engine.RuleRef{ruleR}}}
+func written(name string, outcome write.Outcome) output.Event {
+	return output.Written{Result: &write.Result{Key: key(name), Outcome: outcome, Rules: []engine.RuleRef{ruleR}}}
 }
 
 // open opens the reports of a run that writes.
@@ -79,7 +79,7 @@ func TestOpenReportsRefuses(t *testing.T) {
 func TestReportsOfAnUnfinishedRun(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "junit.xml")
 	r := open(t, formats.ReportOptions{}, "junit="+file)
-	for _, e := range []output.Event{written("a", apply.Applied), written("b", apply.NotTried), output.Problem{Err: errors.New("interrupted")}} {
+	for _, e := range []output.Event{written("a", write.Applied), written("b", write.NotTried), output.Problem{Err: errors.New("interrupted")}} {
 		if err := r.Print(e); err != nil {
 			t.Fatal(err)
 		}
@@ -111,7 +111,7 @@ func TestReportsOfFailedEvaluations(t *testing.T) {
 		evaluated("written", bad, engine.Failed, noVariable), evaluated("part", ruleR, engine.Failed, noVariable),
 		evaluated("alone", bad, engine.Failed, noVariable), evaluated("fine", ruleR, engine.Unchanged, nil),
 		output.Summary{},
-		written("written", apply.Applied), written("part", apply.Applied),
+		written("written", write.Applied), written("part", write.Applied),
 	} {
 		if err := r.Print(e); err != nil {
 			t.Fatal(err)
@@ -151,10 +151,10 @@ func TestReportsInstead(t *testing.T) {
 	}
 	p := output.Tee(shown, r)
 	c := engine.Change{Subject: key("a"), Fields: make([]engine.FieldChange, 1)}
-	if err := errors.Join(p.Print(output.Evaluated{Change: &c}), p.Print(output.Summary{}), p.Print(written("a", apply.Planned)), p.Close()); err != nil {
+	if err := errors.Join(p.Print(output.Evaluated{Change: &c}), p.Print(output.Summary{}), p.Print(written("a", write.Planned)), p.Close()); err != nil {
 		t.Fatal(err)
 	}
-	if got := out.String(); !r.Instead() || !strings.HasPrefix(got, markdown.WritesMarker) || !strings.Contains(got, "# Mutation policies: 1 of 1 object as wanted (server dry run)\n") {
+	if got := out.String(); !r.Instead() || !strings.HasPrefix(got, report.WritesMarker) || !strings.Contains(got, "# Mutation policies: 1 of 1 object as wanted (server dry run)\n") {
 		t.Errorf("shown:\n%s", got)
 	}
 	if !strings.Contains(errOut.String(), "shop/a") {
@@ -172,7 +172,7 @@ func TestReportsUnwritable(t *testing.T) {
 	if err := os.Remove(dir); err != nil {
 		t.Fatal(err)
 	}
-	if err := r.Print(written("a", apply.Applied)); err != nil {
+	if err := r.Print(written("a", write.Applied)); err != nil {
 		t.Error(err)
 	}
 	if err := r.Close(); err == nil || !strings.Contains(err.Error(), "junit.xml") {

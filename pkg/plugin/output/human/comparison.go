@@ -8,7 +8,6 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/compare"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/objectdiff"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/wording"
 )
 
@@ -24,7 +23,7 @@ const (
 type Comparison struct {
 	base
 	style  string // a format of -o
-	differ objectdiff.Differ
+	differ output.Differ
 	rows   [][]string // of the table
 	// problems are those of a page of Markdown.
 	problems Problems
@@ -164,7 +163,7 @@ func (p *Comparison) manifest(b *page, e output.Compared) error {
 		return nil
 	}
 	b.line(Plain, "  shown by "+wording.PluralNumber(e.Variant.Count, "variant")+" ("+engine.Few(e.Variant.Kinds)+"); the smallest object that shows it"+wording.Requested(e.Variant)+":")
-	text, err := objectdiff.Manifests(e.Variant.Objects())
+	text, err := output.Manifests(e.Variant.Objects())
 	if err != nil {
 		return fmt.Errorf("%s: %w", e.Subject, err)
 	}

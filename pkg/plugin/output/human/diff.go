@@ -10,7 +10,6 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/compare"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/evaluation"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/objectdiff"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/wording"
 )
@@ -19,7 +18,7 @@ import (
 // changed what. Where the options have a Comparer, that shows the differences instead.
 type Diff struct {
 	base
-	differ objectdiff.Differ
+	differ output.Differ
 }
 
 // NewDiff returns a printer of unified diffs.
@@ -94,10 +93,10 @@ func lineColor(l string) Color {
 }
 
 // NewDiffer returns what compares states as the diff format does, or the sides of a comparison.
-func NewDiffer(o output.Options) objectdiff.Differ {
-	out := objectdiff.Differ{ContextLines: o.ContextLines}
+func NewDiffer(o output.Options) output.Differ {
+	out := output.Differ{ContextLines: o.ContextLines}
 	if o.Compares {
-		out.Names = objectdiff.UnifiedNames{Before: compare.Old.String(), After: compare.New.String()}
+		out.Names = output.UnifiedNames{Before: compare.Old.String(), After: compare.New.String()}
 	}
 	return out
 }

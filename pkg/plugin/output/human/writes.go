@@ -5,15 +5,15 @@ import (
 	"strings"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/apply"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/wording"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/write"
 )
 
 // outcomeOrder is the order in which results are counted: what was done first.
-var outcomeOrder = []apply.Outcome{ //nolint:gochecknoglobals // an immutable table
-	apply.Applied, apply.Planned, apply.Unchanged, apply.ServerKeepsValue, apply.Deleted, apply.Replaced,
-	apply.Terminating, apply.Managed, apply.Conflicted, apply.Declined, apply.Drifted, apply.Failed, apply.NotTried,
+var outcomeOrder = []write.Outcome{ //nolint:gochecknoglobals // an immutable table
+	write.Applied, write.Planned, write.Unchanged, write.ServerKeepsValue, write.Deleted, write.Replaced,
+	write.Terminating, write.Managed, write.Conflicted, write.Declined, write.Drifted, write.Failed, write.NotTried,
 }
 
 // Writes prints a line for each object that was to be written, in kubectl apply's
@@ -21,7 +21,7 @@ var outcomeOrder = []apply.Outcome{ //nolint:gochecknoglobals // an immutable ta
 // rules. Objects that are not written for one reason have one line, and one row of the table, unless there are few of them.
 type Writes struct {
 	base
-	counts    map[apply.Outcome]int
+	counts    map[write.Outcome]int
 	rows      []outcomeRow
 	conflicts output.Conflicts
 	unwritten wording.Reasons // of what is not printed yet
@@ -29,7 +29,7 @@ type Writes struct {
 
 // NewWrites returns a printer of what was written.
 func NewWrites(o output.Options) *Writes {
-	return &Writes{base: newBase(o), counts: map[apply.Outcome]int{}}
+	return &Writes{base: newBase(o), counts: map[write.Outcome]int{}}
 }
 
 // Print shows the line of an object that was to be written.
@@ -43,7 +43,7 @@ func (p *Writes) Print(s output.Shown) error {
 		p.rows = append(p.rows, rowsOf(w)...)
 	}
 	p.conflicts.Add(w)
-	if w.Outcome == apply.NotTried {
+	if w.Outcome == write.NotTried {
 		return nil // the count at the end says it all
 	}
 	text := wording.ResourceName(w.Key) + " " + w.Verb()

@@ -11,23 +11,23 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
+	"github.com/kubectl-mutate/kubectl-mutate/internal/outputtest"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/apply"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/apply/request"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/human"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/internal/outputtest"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/write"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/write/request"
 )
 
 func TestWritesLines(t *testing.T) {
 	key := engine.ObjectKey{GroupKind: schema.GroupKind{Group: "apps", Kind: "Deployment"}, Version: "v1", Namespace: "shop", Name: "web"}
 	var out bytes.Buffer
 	p := outputtest.Printer(human.NewWrites(output.Options{Out: &out, DryRun: "server"}))
-	for _, r := range []apply.Result{
-		{Key: key, Outcome: apply.Planned, Method: request.Apply},
-		{Key: key, Outcome: apply.Planned, Method: request.JSONPatch},
-		{Key: key, Outcome: apply.Deleted},
-		{Key: key, Outcome: apply.Failed, Err: errors.New("no\x1b[2J")},
+	for _, r := range []write.Result{
+		{Key: key, Outcome: write.Planned, Method: request.Apply},
+		{Key: key, Outcome: write.Planned, Method: request.JSONPatch},
+		{Key: key, Outcome: write.Deleted},
+		{Key: key, Outcome: write.Failed, Err: errors.New("no\x1b[2J")},
 	} {
 		if err := p.Print(output.Written{Result: &r}); err != nil {
 			t.Fatal(err)
@@ -52,11 +52,11 @@ deployment.apps/web failed in namespace shop: no\x1b[2J (server dry run)
 // are asked for. They are printed when the run has verified all, and at its end. What was written has its line
 // alone, unless all are asked for.
 func TestWritesAlike(t *testing.T) {
-	result := func(name, why string) *apply.Result {
+	result := func(name, why string) *write.Result {
 		key := engine.ObjectKey{GroupKind: schema.GroupKind{Kind: "Pod"}, Version: "v1", Namespace: "shop", Name: name}
-		r := &apply.Result{Key: key, Outcome: apply.Applied, Method: request.Apply, Rules: []engine.RuleRef{{Policy: "p", Rule: "r"}}}
+		r := &write.Result{Key: key, Outcome: write.Applied, Method: request.Apply, Rules: []engine.RuleRef{{Policy: "p", Rule: "r"}}}
 		if why != "" {
-			r.Outcome, r.Err = apply.Failed, &apply.ObjectError{Key: key, Err: errors.New(why)}
+			r.Outcome, r.Err = write.Failed, &write.ObjectError{Key: key, Err: errors.New(why)}
 		}
 		return r
 	}
@@ -113,9 +113,9 @@ func TestWritesConflicts(t *testing.T) {
 	var out bytes.Buffer
 	p := outputtest.Printer(human.NewWrites(output.Options{Out: &out}))
 	key := engine.ObjectKey{GroupKind: schema.GroupKind{Group: "apps", Kind: "Deployment"}, Version: "v1", Namespace: "shop", Name: "web"}
-	err := p.Print(output.Written{Result: &apply.Result{
-		Key: key, Outcome: apply.Conflicted,
-		Err:        &apply.ObjectError{Key: key, Err: &apply.ConflictError{Takeovers: []request.Takeover{scaled, argo}}},
+	err := p.Print(output.Written{Result: &write.Result{
+		Key: key, Outcome: write.Conflicted,
+		Err:        &write.ObjectError{Key: key, Err: &write.ConflictError{Takeovers: []request.Takeover{scaled, argo}}},
 		Autoscaled: []engine.Impact{{Owner: "HorizontalPodAutoscaler web", Fields: []fieldpath.Path{replicas}}},
 	}})
 	if err != nil {

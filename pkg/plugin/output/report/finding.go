@@ -49,7 +49,7 @@ type Finding struct {
 	Place   Place          // of the policy
 	Verdict Verdict
 	// Outcome is the most telling engine.Outcome of the rule's steps; of a run that
-	// writes, the apply.Outcome of the object.
+	// writes, the write.Outcome of the object.
 	Outcome string
 	// Message is the result in one line.
 	Message string

@@ -10,11 +10,10 @@ import (
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/compare"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/apply"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/objectdiff"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/wording"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/write"
 )
 
 // Object is what a run found about one object, or did to it. All of its texts are
@@ -239,20 +238,20 @@ func verdictOf(w output.Written) Verdict {
 		return Error
 	}
 	switch w.Outcome {
-	case apply.Applied, apply.Planned, apply.Unchanged:
+	case write.Applied, write.Planned, write.Unchanged:
 		return Pass
-	case apply.Declined, apply.Drifted, apply.Managed, apply.Deleted, apply.Replaced, apply.Terminating:
+	case write.Declined, write.Drifted, write.Managed, write.Deleted, write.Replaced, write.Terminating:
 		return Skip
-	case apply.Failed, apply.Conflicted, apply.ServerKeepsValue, apply.NotTried:
+	case write.Failed, write.Conflicted, write.ServerKeepsValue, write.NotTried:
 	}
 	return Error
 }
 
 // written adds the fields that were written, or would be, to the object and to its
 // /status.
-func (f *Finding) written(r *apply.Result) {
-	for _, part := range []*apply.Result{r, r.Status} {
-		if part == nil || part.Outcome != apply.Applied && part.Outcome != apply.Planned {
+func (f *Finding) written(r *write.Result) {
+	for _, part := range []*write.Result{r, r.Status} {
+		if part == nil || part.Outcome != write.Applied && part.Outcome != write.Planned {
 			continue
 		}
 		c := part.Touched.Change(part.Key)
@@ -295,7 +294,7 @@ func DescribeCompared(e output.Compared) (Object, error) {
 		return out, nil
 	}
 	out.Name += " (variant)"
-	manifest, err := objectdiff.Manifests(e.Variant.Objects())
+	manifest, err := output.Manifests(e.Variant.Objects())
 	if err != nil {
 		return out, err
 	}

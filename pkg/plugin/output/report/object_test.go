@@ -13,19 +13,14 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/kubectl-mutate/kubectl-mutate/internal/hostile"
+	"github.com/kubectl-mutate/kubectl-mutate/internal/outputtest"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/compare"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/apply"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/apply/request"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/internal/outputtest"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/report"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/report/github"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/report/junit"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/report/markdown"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/report/policyreport"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/report/sarif"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/write"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/write/request"
 )
 
 func rule(name string) engine.RuleRef {
@@ -161,7 +156,7 @@ type writes struct {
 	Problems []string
 	Results  []struct {
 		Before, After map[string]any
-		Outcome       apply.Outcome
+		Outcome       write.Outcome
 		Method        request.Method
 		Error         string
 		StatusError   string
@@ -170,18 +165,18 @@ type writes struct {
 	}
 }
 
-func (w *writes) results() []apply.Result {
-	var out []apply.Result
+func (w *writes) results() []write.Result {
+	var out []write.Result
 	for _, in := range w.Results {
-		r := apply.Result{Key: engine.KeyOf(object(in.Before)), Outcome: in.Outcome, Method: in.Method, Found: in.Found, Rules: in.Rules}
+		r := write.Result{Key: engine.KeyOf(object(in.Before)), Outcome: in.Outcome, Method: in.Method, Found: in.Found, Rules: in.Rules}
 		if in.After != nil {
 			r.Touched = diff.Between(object(in.Before), object(in.After), diff.Type{})
 		}
 		if in.Error != "" {
-			r.Err = &apply.ObjectError{Key: r.Key, Err: errors.New(in.Error)}
+			r.Err = &write.ObjectError{Key: r.Key, Err: errors.New(in.Error)}
 		}
 		if in.StatusError != "" {
-			r.Status = &apply.Result{Key: r.Key, Outcome: apply.Failed, Err: &apply.ObjectError{Key: r.Key, Err: errors.New(in.StatusError)}}
+			r.Status = &write.Result{Key: r.Key, Outcome: write.Failed, Err: &write.ObjectError{Key: r.Key, Err: errors.New(in.StatusError)}}
 		}
 		out = append(out, r)
 	}
@@ -190,9 +185,9 @@ func (w *writes) results() []apply.Result {
 
 // writeFormats are those of --report for a run that writes.
 var writeFormats = map[string]func(output.Options) report.Report{
-	"junit":    func(o output.Options) report.Report { return junit.New(o) },
-	"github":   func(o output.Options) report.Report { return github.New(o) },
-	"markdown": func(o output.Options) report.Report { return markdown.NewWrites(o, 0) },
+	"junit":    func(o output.Options) report.Report { return report.NewJUnit(o) },
+	"github":   func(o output.Options) report.Report { return report.NewGitHub(o) },
+	"markdown": func(o output.Options) report.Report { return report.NewWrites(o, 0) },
 }
 
 // TestWrites writes testdata/results/<case>.txtar in every format, and has each read
@@ -224,13 +219,13 @@ func reported(t *testing.T, format string, w *writes) string {
 // What is as it should be passes, what was left to others is skipped, and the rest
 // is in error.
 func TestDescribeWrittenVerdicts(t *testing.T) {
-	for outcome, want := range map[apply.Outcome]report.Verdict{
-		apply.Applied: report.Pass, apply.Planned: report.Pass, apply.Unchanged: report.Pass,
-		apply.Failed: report.Error, apply.Conflicted: report.Error, apply.ServerKeepsValue: report.Error, apply.NotTried: report.Error,
-		apply.Declined: report.Skip, apply.Drifted: report.Skip, apply.Managed: report.Skip,
-		apply.Deleted: report.Skip, apply.Replaced: report.Skip, apply.Terminating: report.Skip,
+	for outcome, want := range map[write.Outcome]report.Verdict{
+		write.Applied: report.Pass, write.Planned: report.Pass, write.Unchanged: report.Pass,
+		write.Failed: report.Error, write.Conflicted: report.Error, write.ServerKeepsValue: report.Error, write.NotTried: report.Error,
+		write.Declined: report.Skip, write.Drifted: report.Skip, write.Managed: report.Skip,
+		write.Deleted: report.Skip, write.Replaced: report.Skip, write.Terminating: report.Skip,
 	} {
-		r := apply.Result{Outcome: outcome, Rules: []engine.RuleRef{rule("a"), rule("b")}}
+		r := write.Result{Outcome: outcome, Rules: []engine.RuleRef{rule("a"), rule("b")}}
 		got := report.DescribeWritten(output.Written{Result: &r}).Findings
 		if len(got) != 2 || got[0].Verdict != want || got[1].Outcome != string(outcome) || got[1].Rule != rule("b") {
 			t.Errorf("%s: got %+v, want %s", outcome, got, want)
@@ -311,16 +306,16 @@ func (g *given) changes() []engine.Change {
 
 // formats are those of --report, but for what they write into.
 var formats = map[string]func(output.Options) output.Format{
-	"junit":  func(o output.Options) output.Format { return report.New(o, junit.New(o)) },
-	"sarif":  func(o output.Options) output.Format { return report.New(o, sarif.New(o)) },
-	"github": func(o output.Options) output.Format { return report.New(o, github.New(o)) },
+	"junit":  func(o output.Options) output.Format { return report.New(o, report.NewJUnit(o)) },
+	"sarif":  func(o output.Options) output.Format { return report.New(o, report.NewSARIF(o)) },
+	"github": func(o output.Options) output.Format { return report.New(o, report.NewGitHub(o)) },
 	"policyreport": func(o output.Options) output.Format {
-		return report.New(o, policyreport.New(policyreport.WGPolicy(), o))
+		return report.New(o, report.NewPolicyReport(report.WGPolicy(), o))
 	},
 	"openreports": func(o output.Options) output.Format {
-		return report.New(o, policyreport.New(policyreport.OpenReports(), o))
+		return report.New(o, report.NewPolicyReport(report.OpenReports(), o))
 	},
-	"markdown": func(o output.Options) output.Format { return markdown.NewPage(o, 0) },
+	"markdown": func(o output.Options) output.Format { return report.NewPage(o, 0) },
 }
 
 // TestGolden writes testdata/<case>.txtar in every format.

@@ -6,11 +6,10 @@ import (
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/apply"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/objectdiff"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/wording"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/write"
 )
 
 // Objects prints something of each object that would change, and of nothing else.
@@ -60,7 +59,7 @@ func (p *Objects) name(e output.Event) (string, error) {
 	case output.Compared:
 		key, is = e.Subject, e.Verdict.Differs()
 	case output.Written:
-		key, is = e.Key, e.Outcome == apply.Applied || e.Outcome == apply.Planned
+		key, is = e.Key, e.Outcome == write.Applied || e.Outcome == write.Planned
 	}
 	if !is {
 		return "", nil
@@ -92,7 +91,7 @@ func (p *Objects) manifest(e output.Event) (string, error) {
 		above += maskedNote
 		object = engine.HideObject(object) // with the same mask whether the value changes or not
 	}
-	out, err := objectdiff.MarshalYAML(object.Object)
+	out, err := output.MarshalYAML(object.Object)
 	if err != nil {
 		return "", fmt.Errorf("%s: %w", c.Subject, err)
 	}

@@ -20,10 +20,9 @@ import (
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/compare"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/apply"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/objectdiff"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/write"
 )
 
 // version is that of all documents, and previewKind and previewList are of the report of what was evaluated.
@@ -44,7 +43,7 @@ type Report struct {
 	items      int // of the list
 	problems   []string
 	clusters   []output.Cluster // of a run over several that are not written yet
-	outcomes   map[apply.Outcome]int
+	outcomes   map[write.Outcome]int
 	conflicts  output.Conflicts
 
 	held  *bytes.Buffer                       // the report as JSON, for whole
@@ -54,7 +53,7 @@ type Report struct {
 // NewReport returns a printer of the report, or of what the query of the options finds
 // in it. It fails for a query that is none.
 func NewReport(o output.Options, asYAML bool) (*Report, error) {
-	r := &Report{Options: o, yaml: asYAML, kind: previewKind, list: previewList, outcomes: map[apply.Outcome]int{}}
+	r := &Report{Options: o, yaml: asYAML, kind: previewKind, list: previewList, outcomes: map[write.Outcome]int{}}
 	switch {
 	case o.Compares:
 		r.kind, r.list = "ComparisonReport", "differences"
@@ -431,7 +430,7 @@ const indent = "    "
 // MarshalText returns a value as YAML, or as indented JSON; it ends with a line break.
 func MarshalText(v any, asYAML bool) (string, error) {
 	if asYAML {
-		out, err := objectdiff.MarshalYAML(mapped(v))
+		out, err := output.MarshalYAML(mapped(v))
 		return string(out), err
 	}
 	var w jsonWriter

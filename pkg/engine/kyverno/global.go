@@ -1,0 +1,157 @@
+package kyverno
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/jmespath"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/variables"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/limit"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/policydecode"
+)
+
+// Globals are GlobalContextEntries by name.
+type Globals map[string]*global
+
+// Add reads a GlobalContextEntry. What is wrong goes to the node's report, and is
+// the error of every rule that refers to the entry.
+func (g Globals) Add(name string, n policydecode.Node) { g[name] = decodeGlobal(n) }
+
+// global is a compiled GlobalContextEntry.
+type global struct {
+	*policydecode.GlobalContext[call, *jmespath.Expression]
+}
+
+func decodeGlobal(n policydecode.Node) *global {
+	return &global{policydecode.DecodeGlobalContext(n, decodeCall, variables.DecodeExpression)}
+}
+
+// ask describes what it reads.
+func (g *global) ask(what string) engine.Ask {
+	if g.Call != nil {
+		return g.Call.ask(what + ": ")
+	}
+	return engine.Ask{Of: engine.AskObjects, What: what, Objects: g.Lists()}
+}
+
+// read gets the data: the answer to the request, or the list of the objects.
+func (g *global) read(from *Sources, in *jmespath.Interpreter) (any, error) {
+	if g.Call != nil {
+		// An entry belongs to no rule, so that its request has no variables.
+		r, err := g.Call.render(variables.NewScope(in))
+		if err != nil {
+			return nil, err
+		}
+		return g.Call.answer(from, r)
+	}
+	if from.World.Reader == nil || from.World.Mapper == nil {
+		return nil, &jmespath.UnsupportedError{Field: "globalReference", Reason: "there is no cluster to list " + g.Lists().Resource + " in"}
+	}
+	all, err := g.Selection(from.World.Mapper)
+	if err != nil {
+		return nil, err
+	}
+	list := []any{}
+	limit.Wait(from.Context, func() {
+		var object *unstructured.Unstructured
+		for object, err = range from.World.Reader.List(from.Context, all) {
+			if err != nil {
+				return
+			}
+			list = append(list, object.Object)
+		}
+	})
+	if err != nil {
+		return nil, err
+	}
+	return list, nil
+}
+
+// decodeGlobalReference reads data of a GlobalContextEntry, or of a projection of it ("ENTRY.PROJECTION"), which Kyverno keeps for all
+// policies and which is read here once in a run
+// (pkg/engine/context/loaders/globalcontext.go).
+func decodeGlobalReference(f *policydecode.Fields) *entry {
+	f.At("name").Required()
+	name, path := decodeText(f.At("name"), "name: "), decodeDataPath(f.At("jmesPath"))
+	load := func(from *Sources, s *variables.Scope) (any, error) {
+		reference, err := name.render(s)
+		if err != nil {
+			return nil, err
+		}
+		name, part, _ := strings.Cut(reference, ".")
+		data, err := from.globalData(s, name, part)
+		if err != nil {
+			return nil, fmt.Errorf("global context entry %s: %w", reference, err)
+		}
+		return path.pick(s, data)
+	}
+	// What an entry reads that is not among the documents of the run, but in the cluster, is not known.
+	asks := func(all Globals) []engine.Ask {
+		name, _, _ := strings.Cut(name.written, ".")
+		what := "GlobalContextEntry " + name
+		if entry := all[name]; entry != nil {
+			return []engine.Ask{entry.ask(what)}
+		}
+		s := engine.Selection{Group: policydecode.GlobalContextKind.Group, Kind: policydecode.GlobalContextKind.Kind, Name: variables.Plain(name)}
+		return []engine.Ask{{Of: engine.AskObjects, What: what, Objects: s}}
+	}
+	return &entry{load: load, asks: asks, notIdempotent: path.notIdempotent}
+}
+
+// globalData is the data of an entry, or one projection of it.
+func (from *Sources) globalData(s *variables.Scope, name, part string) (any, error) {
+	in := s.Interpreter()
+	if value, given, err := from.Values.Entry(in, name, part); given {
+		return from.answered(value), err
+	}
+	entry, err := from.global(name)
+	if err != nil {
+		return nil, err
+	}
+	type key struct{ name string }
+	data, err := from.World.Memo.Do(from.Context, key{name}, func(ctx context.Context) (any, error) {
+		under := *from
+		under.Context = ctx
+		return entry.read(&under, in)
+	})
+	if err != nil || part == "" {
+		return data, err
+	}
+	if path := entry.Projections[part]; path != nil {
+		return search(path, s, data)
+	}
+	return nil, fmt.Errorf("it has no projection %s", part)
+}
+
+// global finds an entry among the documents of the run, or else in the cluster.
+func (from *Sources) global(name string) (*global, error) {
+	if entry := from.Globals[name]; entry != nil {
+		return entry, entry.Broken
+	}
+	if from.World.Reader == nil {
+		return nil, &jmespath.UnsupportedError{Field: "globalReference", Reason: "there is no GlobalContextEntry " + name + " among the policies and no cluster to read it from"}
+	}
+	type key struct{ name string }
+	found, err := from.World.Memo.Ask(from.Context, key{name}, func(ctx context.Context) (any, error) {
+		object, err := from.World.Reader.Get(ctx, engine.ObjectKey{GroupKind: policydecode.GlobalContextKind, Name: name})
+		if err != nil {
+			return nil, err
+		}
+		r := &policydecode.Report{Origin: "cluster", Policy: "GlobalContextEntry " + name}
+		return decodeGlobal(policydecode.Node{Report: r, Value: object.Object}), nil
+	})
+	if apierrors.IsNotFound(err) {
+		return nil, errors.New("failed to fetch entry: there is no GlobalContextEntry of this name")
+	}
+	if err != nil {
+		return nil, err
+	}
+	entry := found.(*global)
+	return entry, entry.Broken
+}

@@ -1,0 +1,355 @@
+package patching
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/pattern"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/limit"
+)
+
+// Overlay is an overlay whose anchors are those that overlays have: immutable and safe for concurrent use.
+type Overlay struct{ root map[string]any }
+
+// CompileOverlay reads an overlay. The error is about an anchor, or a *limit.Error when
+// it nests too deep.
+func CompileOverlay(overlay map[string]any) (*Overlay, error) {
+	return &Overlay{overlay}, checkAnchors(overlay, "", 0)
+}
+
+func checkAnchors(value any, at string, depth int) error {
+	if depth > limit.Depth {
+		return &limit.Error{What: "levels of nesting in an overlay", Max: limit.Depth}
+	}
+	switch v := value.(type) {
+	case map[string]any:
+		for _, f := range fieldsOf(v) {
+			if f.anchor != pattern.None && f.anchor != pattern.Add && f.anchor != pattern.Condition {
+				return fmt.Errorf("%s: the anchor %s is not supported in an overlay: use () or +()", join(at, f.name), f.anchor)
+			}
+			if f.compares() {
+				continue
+			}
+			if err := checkAnchors(f.value, join(at, f.name), depth+1); err != nil {
+				return err
+			}
+		}
+	case []any:
+		for i, element := range v {
+			if err := checkAnchors(element, fmt.Sprintf("%s[%d]", at, i), depth+1); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// field is a field of a map of an overlay.
+type field struct {
+	anchor pattern.Anchor
+	name   string
+	value  any
+}
+
+// fieldsOf lists the fields by their keys.
+func fieldsOf(m map[string]any) []field {
+	out := make([]field, 0, len(m))
+	for _, key := range slices.Sorted(maps.Keys(m)) {
+		f := field{value: m[key]}
+		f.anchor, f.name = pattern.ParseKey(key)
+		out = append(out, f)
+	}
+	return out
+}
+
+// compares reports whether a field is a condition that only compares; else it may ask only that the key be there.
+func (f field) compares() bool {
+	return f.anchor == pattern.Condition && !pattern.Has(f.value, pattern.Add)
+}
+
+// Apply writes the overlay to an object, which stays as it is. The result is the very
+// map that was given where nothing changed; then why, which may be nil, holds what kept
+// each part of the overlay from being written that the object does not hold already.
+//
+// The error is a *ConditionError when the overlay does not apply to this
+// object, another one when it cannot be written, and that of the clock.
+func (o *Overlay) Apply(c *limit.Clock, live map[string]any, why *engine.Reasons) (map[string]any, error) {
+	w := &writer{why: why, clock: c}
+	failed := w.check(o.root, live, "")
+	if err := c.Steps(0); err != nil {
+		return live, err
+	}
+	if failed != nil {
+		return live, failed
+	}
+	out := w.mergeMap(live, o.root, "")
+	if err := cmp.Or(c.Steps(0), w.err); err != nil || diff.Same(out, live) {
+		return live, err
+	}
+	return out, nil
+}
+
+// writer writes one overlay. It looks at the clock, since elements of an overlay that are merged into what others have
+// added multiply.
+type writer struct {
+	clock *limit.Clock
+	why   *engine.Reasons
+	err   error // a list holds maps in the overlay and something else in the object, or the other way round
+}
+
+// check judges all conditions of an overlay on what is there. It returns the first that does not hold, in the order of
+// keys, those of a map before those further down.
+func (w *writer) check(patch map[string]any, live any, at string) *ConditionError {
+	if w.clock.Step() != nil {
+		return nil
+	}
+	object, _ := live.(map[string]any)
+	fields := fieldsOf(patch)
+	for _, f := range fields {
+		if f.anchor == pattern.Condition {
+			if failed := w.checkCondition(f, object, join(at, f.name)); failed != nil {
+				return failed
+			}
+		}
+	}
+	for _, f := range fields {
+		value, present := object[f.name]
+		if f.compares() || f.anchor == pattern.Add && present {
+			continue
+		}
+		if failed := w.checkValue(f.value, value, join(at, f.name)); failed != nil {
+			return failed
+		}
+	}
+	return nil
+}
+
+func (w *writer) checkValue(patch, live any, at string) *ConditionError {
+	list, isList := live.([]any)
+	switch p := patch.(type) {
+	case map[string]any:
+		if !isList {
+			return w.check(p, live, at)
+		}
+		return w.checkList([]any{p}, list, at)
+	case []any:
+		return w.checkList(p, list, at)
+	}
+	return nil
+}
+
+// checkList asks that, where elements of an overlay have conditions, one live
+// element meets those of one of them.
+func (w *writer) checkList(patch, live []any, at string) (failed *ConditionError) {
+	if len(live) == 0 {
+		live = []any{nil}
+	}
+	for _, p := range patch {
+		element, isMap := p.(map[string]any)
+		if !isMap || !pattern.Has(p, pattern.Condition) {
+			continue
+		}
+		for _, candidate := range live {
+			if failed = w.check(element, candidate, at); failed == nil {
+				return nil
+			}
+		}
+	}
+	return failed
+}
+
+// checkCondition compares scalars as strings: 3 and "3" are the same, as in the
+// anchors of patchStrategicMerge.
+func (w *writer) checkCondition(f field, object map[string]any, at string) *ConditionError {
+	got, present := object[f.name]
+	if !present {
+		return &ConditionError{Path: at, Want: f.value, Missing: true}
+	}
+	var why pattern.Difference
+	if !f.compares() || pattern.Match(w.clock, overlayText(f.value), overlayText(got), &why) {
+		return nil
+	}
+	if why.Path == "" { // as they are, not as strings
+		why.Want, why.Got = f.value, got
+	}
+	return &ConditionError{Path: at, Want: f.value, Got: got, Why: why}
+}
+
+// overlayText returns the text of a scalar, and any other value itself.
+func overlayText(v any) any {
+	if s, ok := pattern.Text(v); ok && v != nil {
+		return s
+	}
+	return v
+}
+
+// merge writes an overlay's value over what is there, of whatever type. A null
+// writes nothing, since overlays do not delete.
+func (w *writer) merge(live, patch any, at string) any {
+	if w.clock.Step() != nil {
+		return live
+	}
+	list, isList := live.([]any)
+	switch p := patch.(type) {
+	case nil:
+		return live
+	case map[string]any:
+		if object, isMap := live.(map[string]any); isMap {
+			return w.mergeMap(object, p, at)
+		}
+		if isList && holdsMaps(list) {
+			return w.mergeList(list, []any{p}, at, true)
+		}
+	case []any:
+		if isList {
+			return w.mergeList(list, p, at, false)
+		}
+	default:
+		if live != nil && diff.Equal(live, p, diff.Type{}) {
+			return live // the same number, perhaps of another type
+		}
+	}
+	return w.content(patch)
+}
+
+// mergeMap writes the fields of an overlay whose conditions hold.
+func (w *writer) mergeMap(live, patch map[string]any, at string) map[string]any {
+	out := maps.Clone(live)
+	for _, f := range fieldsOf(patch) {
+		old, present := live[f.name]
+		switch {
+		case f.compares(), !present && (f.value == nil || onlyConditions(f.value)):
+			continue
+		case present && f.anchor == pattern.Add:
+			if w.why != nil && !diff.Equal(old, f.value, diff.Type{}) {
+				w.why.Add("%s is there already (%s): +() only adds", join(at, f.name), engine.BriefValue(old))
+			}
+			continue
+		case f.value == nil:
+			w.why.Add("%s stays: an overlay does not delete", join(at, f.name))
+			continue
+		}
+		out[f.name] = w.merge(old, f.value, join(at, f.name))
+	}
+	return out
+}
+
+// content is an overlay's value where nothing is there yet: without anchors and
+// nulls.
+func (w *writer) content(patch any) any {
+	switch p := patch.(type) {
+	case map[string]any:
+		return w.mergeMap(map[string]any{}, p, "")
+	case []any:
+		out := make([]any, 0, len(p))
+		for _, item := range p {
+			if item != nil && !onlyConditions(item) && w.clock.Step() == nil {
+				out = append(out, w.content(item))
+			}
+		}
+		return out
+	}
+	return patch
+}
+
+// mergeList writes the elements of an overlay to a list. Each is judged by the
+// elements as they were, and new items come last. A map in the place of a list stands for each element, and is never a new one.
+func (w *writer) mergeList(live, patch []any, at string, each bool) []any {
+	out := slices.Clone(live)
+	var added []any
+	for _, element := range patch {
+		hits, isNew := w.targets(live, element, at, each)
+		switch {
+		case isNew:
+			added = append(added, element)
+		case len(hits) == 0 && element != nil:
+			w.why.Add("no element of %s matches the overlay", at)
+		}
+		for _, i := range hits { // perhaps patched by an element of the overlay before this one
+			out[i] = w.mergeMap(out[i].(map[string]any), element.(map[string]any), fmt.Sprintf("%s[%d]", at, i))
+		}
+	}
+	for _, content := range w.content(added).([]any) {
+		if !slices.ContainsFunc(out, func(old any) bool { return w.holds(old, content) }) {
+			out = append(out, content)
+		}
+	}
+	return out
+}
+
+// targets returns the live elements that an element of an overlay is merged into, or
+// else whether it is a new item.
+func (w *writer) targets(live []any, element any, at string, each bool) (hits []int, isNew bool) {
+	patch, isMap := element.(map[string]any)
+	if len(live) > 0 && element != nil && isMap != holdsMaps(live) {
+		w.err = cmp.Or(w.err, fmt.Errorf("%s: the elements of the overlay's list are of another type than those that are there", at))
+	}
+	if !isMap || w.err != nil {
+		return nil, element != nil
+	}
+	selects := each || pattern.Has(patch, pattern.Condition)
+	all := selects || !hasScalars(patch)
+	for i := range live {
+		object, ok := live[i].(map[string]any)
+		if ok && (all && w.check(patch, object, at) == nil || !all && w.holds(object, patch)) {
+			hits = append(hits, i)
+		}
+	}
+	return hits, len(hits) == 0 && !selects && (!all || len(live) == 0)
+}
+
+// holds reports whether a live value has all that another one has, or that an overlay would write without its +(). A server adds
+// defaults to an item, which is no other item for that. Null asks for nothing.
+func (w *writer) holds(live, content any) bool {
+	if w.clock.Step() != nil {
+		return true // adds nothing more
+	}
+	switch c := content.(type) {
+	case nil:
+		return true
+	case map[string]any:
+		object, ok := live.(map[string]any)
+		return ok && !slices.ContainsFunc(fieldsOf(c), func(f field) bool { return f.anchor != pattern.Add && !w.holds(object[f.name], f.value) })
+	case []any:
+		list, ok := live.([]any)
+		return ok && !slices.ContainsFunc(c, func(item any) bool {
+			return !slices.ContainsFunc(list, func(element any) bool { return w.holds(element, item) })
+		})
+	}
+	return diff.Equal(live, content, diff.Type{})
+}
+
+// holdsMaps reports whether a list is one of maps; an empty one may be.
+func holdsMaps(list []any) bool {
+	return len(list) == 0 || slices.ContainsFunc(list, func(v any) bool { _, isMap := v.(map[string]any); return isMap })
+}
+
+// hasScalars reports whether a map has values other than maps, lists and +().
+func hasScalars(patch map[string]any) bool {
+	return slices.ContainsFunc(fieldsOf(patch), func(f field) bool {
+		switch f.value.(type) {
+		case nil, map[string]any, []any:
+			return false
+		}
+		return f.anchor != pattern.Add
+	})
+}
+
+// onlyConditions reports whether nothing is left of a value to write where nothing
+// is there: it holds conditions, and no field besides them.
+func onlyConditions(value any) bool {
+	m, _ := value.(map[string]any)
+	return len(m) > 0 && !slices.ContainsFunc(fieldsOf(m), func(f field) bool { return f.anchor != pattern.Condition })
+}
+
+// join returns the path of a field.
+func join(at, key string) string {
+	if at == "" {
+		return key
+	}
+	return at + "." + key
+}

@@ -1,0 +1,104 @@
+package mutatingpolicy
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	celgo "github.com/google/cel-go/cel"
+	"github.com/google/cel-go/common/types"
+	"github.com/google/cel-go/common/types/ref"
+	"github.com/kyverno/sdk/extensions/cel/libs/globalcontext"
+	"github.com/kyverno/sdk/extensions/cel/libs/resource"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/cel"
+)
+
+// Session answers the functions of one evaluation. It belongs to one goroutine.
+type Session struct {
+	Settings
+	context context.Context // a session does not outlive its evaluation
+	world   *engine.World
+	dice    *engine.Random
+	absent  string // the first object that was read by name and is not there
+
+	// Missing is the first thing that an expression needed and the run lacks, as a *cel.UnsupportedError. It is why
+	// an expression failed, even where its error does not say so. A value that was computed without it is valid.
+	Missing error
+	// Warnings are what a user should know about the answers.
+	Warnings []engine.Warning
+}
+
+// Settings are what an evaluation brings along.
+type Settings struct {
+	// Seed is that of the random values of this evaluation. The first is the same
+	// for all evaluations with the same seed, and so on.
+	Seed uint64
+	// Entries are the GlobalContextEntries that were read beside the policies.
+	Entries *Entries
+	// Namespace is that of a namespaced policy.
+	Namespace string
+	// Images and Values are what the exceptions that hold allow.
+	Images, Values []string
+}
+
+// NewSession starts the session of an evaluation in a world.
+func NewSession(ctx context.Context, w *engine.World, s Settings) *Session {
+	return &Session{Settings: s, context: ctx, world: w, dice: engine.NewRandom(s.Seed)}
+}
+
+// Bindings returns the values of the variables that Options declares.
+func (s *Session) Bindings() map[string]any {
+	return map[string]any{
+		resourceName:      resource.Context{ContextInterface: s},
+		globalContextName: globalcontext.Context{ContextInterface: s},
+		httpName:          newOpaque(httpType, httpClient{session: s}),
+		imageName:         newOpaque(imageDataType, s),
+		clockName:         s.world.Now,
+		diceName:          newOpaque(diceType, s.dice),
+		exceptionsName: map[string][]string{
+			"allowedImages": append([]string{}, s.Images...),
+			"allowedValues": append([]string{}, s.Values...),
+		},
+	}
+}
+
+// Explain adds to the error of an expression which object it read that is not there: the expression sees null.
+func (s *Session) Explain(err error) error {
+	if err == nil || s.absent == "" {
+		return err
+	}
+	return fmt.Errorf("%w; resource.Get found no %s", err, s.absent)
+}
+
+// lacks records that something is missing, and returns the error for it.
+func (s *Session) lacks(format string, args ...any) error {
+	err := &cel.UnsupportedError{Reason: fmt.Sprintf(format, args...)}
+	if s.Missing == nil {
+		s.Missing = err
+	}
+	return err
+}
+
+func (s *Session) warn(format string, args ...any) {
+	w := engine.Warning(fmt.Sprintf(format, args...))
+	if !slices.Contains(s.Warnings, w) {
+		s.Warnings = append(s.Warnings, w)
+	}
+}
+
+// opaque is a value that expressions can only pass to functions. It equals nothing.
+type opaque struct {
+	ref.Val // null
+	kind    *celgo.Type
+	value   any
+}
+
+func newOpaque(kind *celgo.Type, value any) opaque { return opaque{types.NullValue, kind, value} }
+
+// Type is the type.
+func (o opaque) Type() ref.Type { return o.kind }
+
+// Value is what functions take out.
+func (o opaque) Value() any { return o.value }

@@ -1,0 +1,174 @@
+// This file draws random texts that match a regular expression, as the
+// function random() of Kyverno's expression languages does.
+//
+// Both of them, JMESPath and CEL, hand the pattern to the same generator,
+// github.com/zach-klippenstein/goregen, with its defaults. It reads patterns in
+// POSIX's syntax, so that \d, \w, (?i) and all else that Perl added is an error,
+// and gives ^ and $ no text, wherever they stand. This package keeps that, and
+// differs where a text would be of no use in an object: what has no upper bound
+// (*, + and {n,}) repeats up to 10 times rather than 4,096; "." and classes draw
+// printable ASCII characters where they have any, rather than any code point or
+// none; and a pattern that the generator panics on is an error. Texts are drawn
+// from a seed, and their cost is bounded.
+
+package engine
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"regexp/syntax"
+	"slices"
+	"unicode/utf8"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/limit"
+)
+
+// The bounds of texts. They are far beyond names and labels, and low enough that a
+// hostile pattern ends within milliseconds.
+const (
+	maxPattern = 1_000  // bytes of a pattern
+	maxText    = 10_000 // bytes of a text
+	maxSteps   = 50_000 // parts of a pattern that are walked through for a text
+	maxRepeat  = 10     // of what has no upper bound
+)
+
+const (
+	blank, tilde = 0x20, 0x7e // from space to tilde, ASCII is printable
+	// The code points that UTF-16 needs for itself; no text can hold them.
+	surrogates, afterSurrogates = 0xd800, 0xe000
+)
+
+// Random draws a series of texts, for one evaluation of policies: equal seeds and
+// equal patterns give equal series. It is not for concurrent use.
+type Random struct{ numbers *rand.Rand }
+
+// NewRandom returns the source of the series that belongs to a seed.
+func NewRandom(seed uint64) *Random {
+	return &Random{rand.New(rand.NewPCG(seed, seed))} // reproducible on purpose
+}
+
+// errNothing is the reason of a pattern such as [^\x00-\x{10FFFF}], and of one
+// that only what is no text would match: NUL, or half a surrogate pair.
+var errNothing = errors.New("it matches no text")
+
+// Text draws the next text, which matches the pattern from its beginning to its
+// end unless ^ or $ stand in the midst of the pattern. The error says why there is none; it wraps a
+// *limit.Error, or the *syntax.Error of a pattern that is not in POSIX's syntax.
+func (s *Random) Text(pattern string) (string, error) {
+	if len(pattern) > maxPattern {
+		return "", &limit.Error{What: "bytes in a pattern of random()", Max: maxPattern}
+	}
+	parsed, err := syntax.Parse(pattern, syntax.POSIX)
+	if err != nil {
+		return "", fmt.Errorf("pattern %#.200q: it is no POSIX regular expression: %w", pattern, err)
+	}
+	d := drawing{numbers: s.numbers}
+	if err := d.draw(parsed); errors.Is(err, errNothing) {
+		return "", fmt.Errorf("pattern %#.200q: %w", pattern, err)
+	} else if err != nil {
+		return "", err
+	}
+	return string(d.text), nil
+}
+
+// drawing is one text on its way.
+type drawing struct {
+	numbers *rand.Rand
+	text    []byte
+	steps   int
+}
+
+func (d *drawing) draw(re *syntax.Regexp) error {
+	if d.steps++; d.steps > maxSteps {
+		return &limit.Error{What: "steps of random()", Max: maxSteps}
+	}
+	times := 1 // that all below is drawn
+	switch re.Op {
+	case syntax.OpEmptyMatch, syntax.OpBeginLine, syntax.OpEndLine:
+		return nil
+	case syntax.OpLiteral:
+		for _, r := range re.Rune {
+			if err := d.write(r); err != nil {
+				return err
+			}
+		}
+		return nil
+	case syntax.OpCharClass:
+		return d.class(re.Rune)
+	case syntax.OpAnyCharNotNL:
+		return d.class([]rune{blank, tilde})
+	case syntax.OpAlternate:
+		return d.draw(re.Sub[d.numbers.IntN(len(re.Sub))])
+	case syntax.OpCapture, syntax.OpConcat:
+	case syntax.OpStar:
+		times = d.between(0, maxRepeat)
+	case syntax.OpPlus:
+		times = d.between(1, maxRepeat)
+	case syntax.OpQuest:
+		times = d.between(0, 1)
+	case syntax.OpRepeat:
+		most := re.Max
+		if most < 0 { // {n,} is n-1 times and then a +, and {0,} a *
+			most = max(re.Min-1, 0) + maxRepeat
+		}
+		times = d.between(re.Min, most)
+	default:
+		return errNothing
+	}
+	for range times {
+		for _, sub := range re.Sub {
+			if err := d.draw(sub); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (d *drawing) between(least, most int) int { return least + d.numbers.IntN(most-least+1) }
+
+// class draws one of the characters of a class, given as pairs of first and last.
+func (d *drawing) class(ranges []rune) error {
+	candidates := within(ranges, blank, tilde)
+	if len(candidates) == 0 {
+		candidates = slices.Concat(within(ranges, 1, surrogates-1), within(ranges, afterSurrogates, utf8.MaxRune))
+	}
+	total := 0
+	for pair := range slices.Chunk(candidates, 2) {
+		total += int(pair[1]-pair[0]) + 1
+	}
+	if total == 0 {
+		return errNothing
+	}
+	drawn := d.numbers.IntN(total)
+	for pair := range slices.Chunk(candidates, 2) {
+		size := int(pair[1]-pair[0]) + 1
+		if drawn < size {
+			return d.write(pair[0] + rune(drawn))
+		}
+		drawn -= size
+	}
+	return nil
+}
+
+// within is the part of the ranges that lies between first and last.
+func within(ranges []rune, first, last rune) []rune {
+	var part []rune
+	for pair := range slices.Chunk(ranges, 2) {
+		if from, to := max(pair[0], first), min(pair[1], last); from <= to {
+			part = append(part, from, to)
+		}
+	}
+	return part
+}
+
+func (d *drawing) write(r rune) error {
+	if r == 0 || !utf8.ValidRune(r) {
+		return errNothing
+	}
+	if d.text = utf8.AppendRune(d.text, r); len(d.text) > maxText {
+		return &limit.Error{What: "bytes of random text", Max: maxText}
+	}
+	return nil
+}

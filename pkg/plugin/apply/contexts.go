@@ -1,0 +1,173 @@
+package apply
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/cluster"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/flags"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/formats"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/preview"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/process"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/wording"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/write"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/write/journal"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/write/plan"
+)
+
+// Contexts previews several clusters side by side, with a plan for each, asks once, and applies the plans one after the other.
+type Contexts struct {
+	*preview.Options
+	flags   *Flags
+	command *cobra.Command
+	streams genericiooptions.IOStreams
+	dir     string // of the plans and journals
+}
+
+// toFleet returns the options of an apply-existing on several clusters.
+func (f *Flags) toFleet(c *cobra.Command, args []string, streams genericiooptions.IOStreams) (_ *Contexts, err error) {
+	if err := errors.Join(f.Write.Validate(), f.checkContexts(c)); err != nil {
+		return nil, err
+	}
+	o := &Contexts{flags: f, command: c, streams: streams}
+	if o.dir, err = f.fleetDirectory(); err != nil {
+		return nil, err
+	}
+	first := preview.Flags{Evaluate: f.Evaluate, Output: f.Output, Contexts: f.Contexts, ExitCode: true, Save: o.dir, Write: &f.Write}
+	first.Metrics = "" // what is written is counted with it
+	if !formats.ForPeople(f.Output.Format) || slices.ContainsFunc(f.Report.Reports, func(text string) bool { return strings.HasSuffix(text, "=-") }) {
+		first.Output.Format, first.Output.Query, streams.Out = formats.Summary, "", streams.ErrOut
+	}
+	if o.Options, err = first.ToOptions(c, args, streams); err != nil {
+		return nil, errors.Join(err, o.remove())
+	}
+	return o, nil
+}
+
+// checkContexts returns an error for flags that contradict --contexts.
+func (f *Flags) checkContexts(c *cobra.Command) error {
+	switch {
+	case slices.ContainsFunc(offline, c.Flags().Changed):
+		return errOffline
+	case f.Record.Given():
+		return errors.New("a plan, and a journal, names its cluster: leave out --contexts")
+	case c.Flags().Changed("journal"):
+		return errors.New("--journal names one file, and each cluster of --contexts has a journal: leave it out, and the run prints where they are")
+	}
+	return nil
+}
+
+// fleetDirectory returns the directory of the plans and journals of a run: a temporary one if it is a dry run.
+func (f *Flags) fleetDirectory() (string, error) {
+	if f.Rehearses() {
+		return os.MkdirTemp("", "kubectl-mutate-*")
+	}
+	dir, err := journal.Directory()
+	return filepath.Join(dir, journal.FleetName(time.Now(), journal.NewID())), err
+}
+
+// remove removes the plans of a run that wrote nothing.
+func (o *Contexts) remove() error { return os.RemoveAll(o.dir) }
+
+// Run previews, asks and writes, and returns the exit code.
+func (o *Contexts) Run(ctx context.Context) (int, error) {
+	code, err := o.Options.Run(ctx)
+	if err == nil && code == process.ExitNothing {
+		err = errors.New("none of the clusters was evaluated")
+	}
+	if err != nil {
+		return max(code, process.ExitNothing), errors.Join(write.NothingWritten(err), o.remove())
+	}
+	runs, err := o.confirmed()
+	if err != nil {
+		return process.ExitNothing, errors.Join(err, o.remove())
+	}
+	f := o.flags
+	all, err := f.NewWriteFleet(o.command, runs, "", o.streams)
+	if err != nil {
+		return process.ExitNothing, errors.Join(err, o.remove())
+	}
+	if f.Rehearses() {
+		code, err = all.Run(ctx)
+		return code, errors.Join(err, o.remove())
+	}
+	root := o.command.Root().CommandPath()
+	all.resume = o.command.CommandPath() + " --resume " + wording.ShellQuote(o.dir)
+	code, err = all.Run(ctx)
+	if files, unread := journal.Files(o.dir); err == nil && len(files) == 0 {
+		return code, errors.Join(unread, o.remove())
+	}
+	fmt.Fprintf(o.ErrOut, "Plans and journals: %s\nTo undo: %s undo %s\n", o.dir, root, wording.ShellQuote(o.dir))
+	return code, err
+}
+
+// confirmed returns the run on each cluster, once the user has confirmed all of them. What is known to fail on one of them is
+// an error before anything is written to the others, unless the user wants otherwise.
+func (o *Contexts) confirmed() (runs []ClusterRun, err error) {
+	f := o.flags
+	var broken []string
+	counts := map[string]int{} // objects that would be written, by cluster
+	for i, m := range o.Clusters.Members {
+		run := ClusterRun{Context: m.Name}
+		file := filepath.Join(o.dir, plan.FileName(i+1, m.Name))
+		_, unsaved := os.Stat(file)
+		end, _ := m.End.(output.Summary)
+		switch {
+		case m.Absent != nil:
+		case unsaved != nil:
+			run.err = cmp.Or(append(slices.Concat([]error{m.Err}, m.Problems), errors.New("there is no plan of it"))...)
+			broken = append(broken, m.Name+" was not evaluated")
+		case end.Refused > 0 && !f.Options.SkipRejected:
+			broken = append(broken, fmt.Sprintf("%s refuses %s", m.Name, wording.Plural(end.Refused, "object")))
+			fallthrough
+		case end.Changed > 0 || m.Code != process.ExitOK:
+			if run, err = f.planned(o.command, file, o.streams); err != nil {
+				return nil, write.NothingWritten(err)
+			}
+			run.shown, counts[m.Name] = true, run.writes
+		}
+		runs = append(runs, run)
+	}
+	if len(broken) > 0 && f.OnError != flags.ContinueOnError {
+		return nil, fmt.Errorf("nothing was written: %s; leave such clusters out of --contexts, or write to the others with --on-error continue", strings.Join(broken, ", "))
+	}
+	return runs, o.ask(counts)
+}
+
+// ask asks once for all clusters, and for the name of each of which more is to be written than --max-changes allows.
+func (o *Contexts) ask(counts map[string]int) error {
+	f := o.flags
+	objects, where := 0, []string{}
+	for _, m := range o.Clusters.Members {
+		n := counts[m.Name]
+		if n == 0 {
+			continue
+		}
+		objects, where = objects+n, append(where, fmt.Sprintf("%s %d", m.Name, n))
+		if err := o.prompt(cluster.Info{Context: m.Name, Server: m.Server}).ConfirmMany(n, f.Options.MaxChanges); err != nil && !f.Rehearses() {
+			return fmt.Errorf("%s: %w", m.Name, err)
+		}
+	}
+	if objects == 0 {
+		return nil
+	}
+	return o.prompt(cluster.Info{}).Confirm(fmt.Sprintf("Write %s on %s (%s)?",
+		wording.Plural(objects, "object"), wording.Plural(len(where), "cluster"), strings.Join(where, ", ")))
+}
+
+func (o *Contexts) prompt(of cluster.Info) *write.Prompt {
+	p := write.NewPrompt(o.streams.In, o.ErrOut, of)
+	p.Yes = o.flags.Yes || o.flags.Rehearses()
+	return p
+}

@@ -1,0 +1,271 @@
+package compare
+
+import (
+	"context"
+	"fmt"
+	"regexp"
+	"runtime"
+	"slices"
+	"strings"
+
+	"golang.org/x/sync/errgroup"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/compare"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/compare/variant"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/wording"
+)
+
+// basesOfKind bounds the objects of one kind from which variants are derived.
+const basesOfKind = 3
+
+// bases collects objects from which variants are derived: of each kind the first, those first that a
+// side changes. It also knows which differences the objects show.
+type bases struct {
+	shown   map[string]bool            // by likeness
+	targets map[string][]engine.Target // by kind
+	changed map[string]int             // the first of them
+	order   []string
+}
+
+func (b *bases) add(r *compare.Result) {
+	if r.Verdict.Differs() {
+		b.shown[likeness(r)] = true
+	}
+	if r.Target.Object == nil || r.Target.Key.Subresource != "" {
+		return
+	}
+	kind := r.Target.Object.GroupVersionKind().String()
+	all, at := b.targets[kind], b.changed[kind]
+	switch {
+	case len(all) == 0:
+		b.order = append(b.order, kind)
+	case at == basesOfKind, !r.Changed() && len(all) == basesOfKind:
+		return
+	}
+	if r.Changed() {
+		b.changed[kind]++
+	} else {
+		at = len(all)
+	}
+	all = slices.Insert(all, at, r.Target)
+	b.targets[kind] = all[:min(len(all), basesOfKind)]
+}
+
+func (b *bases) all() []engine.Target {
+	var out []engine.Target
+	for _, kind := range b.order {
+		out = append(out, b.targets[kind]...)
+	}
+	return out
+}
+
+// finding is a difference that variants show, and the first of them.
+type finding struct {
+	variant variant.Variant
+	result  *compare.Result
+	count   int
+	kinds   []string
+}
+
+// variants compares the sides on variants of the objects, and calls emit with the smallest that show a
+// difference, one for each that is not alike, nor like one that an object shows.
+func (r *Run) variants(ctx context.Context, from *bases, emit func(*compare.Result) error) (*compare.Tally, *variant.Generator, error) {
+	o := r.options
+	var objects, requests []engine.Selection // that the rules of both sides match
+	for _, side := range r.descriptions {
+		for i := range side {
+			objects, requests = append(objects, side[i].Matches...), append(requests, side[i].Requests...)
+		}
+	}
+	generator := variant.New(variant.Options{
+		Policies: r.texts(), Matches: objects, Requests: requests, Reader: r.world.Reader(), Mapper: o.World.Mapper, Seed: o.Seed, Limit: o.Variants,
+		Named: o.Request.Operation != engine.OperationAuto && o.Request.Operation != engine.OperationCreate, Asked: r.asked,
+	})
+	tally := r.comparison.NewTally()
+	var order []string
+	found := map[string]*finding{}
+	take := func(v variant.Variant, result *compare.Result) {
+		if r.withholds(v, result) {
+			tally.Withhold() // which variants a rule changes, out of many, shows what the Secret holds
+			return
+		}
+		if before := result.Changes[compare.Old].After; before != nil && result.Verdict.Differs() && !generator.Valid(ctx, before) {
+			tally.Refused++ // with the old policies there is no such object
+			return
+		}
+		tally.Add(result, wording.Brief)
+		r.warn(result, func(text string) { r.warnings[text]++ })
+		if !result.Verdict.Differs() {
+			return
+		}
+		key := likeness(result)
+		if found[key] == nil {
+			found[key] = &finding{variant: v, result: result}
+			order = append(order, key)
+		}
+		found[key].count++
+		kind := strings.TrimSpace(engine.ObjectKey{GroupKind: v.Key.GroupKind}.String())
+		if !slices.Contains(found[key].kinds, kind) {
+			found[key].kinds = append(found[key].kinds, kind)
+		}
+	}
+	batch, done := make([]variant.Variant, 0, 64), 0
+	o.Progress.Did("variants compared", 0, o.Variants)
+	flush := func() error {
+		results, err := r.objects(ctx, batch)
+		for i, result := range results {
+			if result != nil {
+				take(batch[i], result)
+			}
+		}
+		done += len(batch)
+		o.Progress.Did("variants compared", done, o.Variants)
+		batch = batch[:0]
+		return err
+	}
+	for v := range generator.Variants(ctx, from.all()) {
+		if batch = append(batch, v); len(batch) == cap(batch) {
+			if err := flush(); err != nil {
+				return tally, generator, err
+			}
+		}
+	}
+	if err := flush(); err != nil {
+		return tally, generator, err
+	}
+	for _, key := range order {
+		if from.shown[key] {
+			continue
+		}
+		result := r.reduce(ctx, generator, found[key])
+		if err := emit(result); err != nil {
+			return tally, generator, err
+		}
+	}
+	return tally, generator, ctx.Err()
+}
+
+// objects compares the sides on objects, several side by side.
+func (r *Run) objects(ctx context.Context, variants []variant.Variant) ([]*compare.Result, error) {
+	results := make([]*compare.Result, len(variants))
+	var group errgroup.Group
+	group.SetLimit(runtime.GOMAXPROCS(0))
+	for i := range variants {
+		group.Go(func() (err error) {
+			results[i], _, err = r.object(ctx, variants[i])
+			return err
+		})
+	}
+	return results, group.Wait()
+}
+
+// object compares the sides on a variant in a world in which it is there, and names what the rules ask for and the world has not.
+func (r *Run) object(ctx context.Context, v variant.Variant) (*compare.Result, []string, error) {
+	ctx, err := r.world.With(ctx, v)
+	if err != nil {
+		return nil, nil, err
+	}
+	result, err := r.derived.Object(ctx, v.Target)
+	_, missing := variant.Asked(ctx)
+	return result, missing, err
+}
+
+// asked evaluates the rules of both sides on a variant, and returns what they ask for. An error of that is reported for the variant itself.
+func (r *Run) asked(ctx context.Context, v variant.Variant) []engine.Selection {
+	ctx, err := r.world.With(ctx, v)
+	if err != nil {
+		return nil
+	}
+	if _, err := r.derived.Object(ctx, v.Target); err != nil {
+		return nil
+	}
+	asked, _ := variant.Asked(ctx)
+	return asked
+}
+
+// withholds reports whether a Secret decides what becomes of a variant, so that which variants do what is not shown.
+func (r *Run) withholds(v variant.Variant, result *compare.Result) bool {
+	o := r.options
+	return !o.ShowSecrets && !o.DependingVariants && result.DependsOnSecret() && !engine.IsSecret(v.Object)
+}
+
+// reduce returns the result on the smallest variant that shows a difference. Where a Secret decides what differs, it stays as it
+// is: what is left of it would say what the Secret is.
+func (r *Run) reduce(ctx context.Context, g *variant.Generator, f *finding) *compare.Result {
+	want, out := likeness(f.result), f.result
+	smallest := f.variant
+	var missing []string
+	if f.result.Difference().Shown == nil {
+		smallest = g.Reduce(ctx, f.variant, func(v variant.Variant) bool {
+			result, _, err := r.object(ctx, v)
+			if err != nil || result == nil || likeness(result) != want {
+				return false
+			}
+			out = result
+			return true
+		})
+		_, missing, _ = r.object(ctx, smallest) // which has been evaluated
+	}
+	out.Variant = &compare.Variant{Count: f.count, Kinds: f.kinds, Object: smallest.Object, Request: smallest.Request, Beside: smallest.Beside, Missing: missing}
+	if n := smallest.Namespace; n != nil && len(n.GetLabels())+len(n.GetAnnotations()) > 1 {
+		out.Variant.Beside = append([]*unstructured.Unstructured{n}, out.Variant.Beside...)
+	}
+	return out
+}
+
+// likeness is equal for differences that have the same cause, as far as can be told: of the same fields, of a Pod or of
+// its template, by the same policies.
+func likeness(r *compare.Result) string {
+	var b strings.Builder
+	fmt.Fprint(&b, r.Verdict, r.Operations)
+	seen := map[string]bool{}
+	for i := range r.Fields {
+		f := &r.Fields[i]
+		text := fmt.Sprint(number.ReplaceAllString(names(f.Path), "0"), f.Kind, f.Rules[compare.Old].Policy, f.Rules[compare.New].Policy)
+		if !seen[text] {
+			seen[text] = true
+			b.WriteString("\x00" + text)
+		}
+	}
+	for _, side := range r.Changes {
+		for i := range side.Steps {
+			if s := &side.Steps[i]; s.Outcome.Incomplete() {
+				b.WriteString("\x00" + s.Rule.Policy + string(s.Outcome))
+			}
+		}
+	}
+	return b.String()
+}
+
+// number matches what is counted in the name of a key, such as the index of a container.
+var number = regexp.MustCompile(`[0-9]+`)
+
+// names are the names of the fields of a path, from the Pod's on where they are those of its template.
+func names(p fieldpath.Path) string {
+	var out []string
+	for _, e := range p {
+		if e.FieldName != nil {
+			out = append(out, *e.FieldName)
+		}
+	}
+	text := strings.Join(out, ".")
+	text = strings.TrimPrefix(text, "spec.jobTemplate.")
+	return strings.TrimPrefix(text, "spec.template.")
+}
+
+// texts are the policies of both sides.
+func (r *Run) texts() []*unstructured.Unstructured {
+	var out []*unstructured.Unstructured
+	for _, side := range r.options.Sides {
+		for _, d := range side.Documents {
+			kind := d.Key.GroupKind
+			if slices.ContainsFunc(side.Dialects, func(dialect engine.Dialect) bool { return dialect.Accepts(kind) == engine.Policy }) {
+				out = append(out, d.Object())
+			}
+		}
+	}
+	return out
+}

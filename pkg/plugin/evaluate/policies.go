@@ -1,0 +1,248 @@
+package evaluate
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/util/sets"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/cluster"
+)
+
+// Policies are the policies of a run and their inputs, and the languages in which
+// they may be written.
+type Policies struct {
+	// Compilation has the documents of all dialects. Its Warn is called for each probable
+	// mistake in a policy that the user wants.
+	engine.Compilation
+	Dialects []engine.Dialect
+	// Strict takes each warning for an error.
+	Strict bool
+	// Refused takes policies that their own engine refuses as they are: for a comparison, in which nothing is written.
+	Refused bool
+	// UserNamed reports that the run says who makes requests, so that no warning asks for it.
+	UserNamed bool
+}
+
+// Compile compiles the policies, each dialect's in turn. It calls broken for each error of a
+// policy or rule that the user wants, and for each field or kind that there is not: of its rule the rest
+// is used, and so are the other policies. It calls idle with the number of
+// installed policies that change nothing: they are installed for other purposes, so that there
+// is no warning. The error is that of a choice that names no rule.
+func (p *Policies) Compile(broken func(error), idle func(policies int)) ([]engine.Program, error) {
+	var programs []engine.Program
+	var seen []engine.RuleRef
+	idlers, wants := 0, p.Wants()
+	warn := func(w engine.CompileError) {
+		installed := w.Origin == cluster.Origin
+		var unknown *engine.UnknownKindError
+		switch class := engine.ClassOf(w.Err); {
+		case !wants(&w), class == engine.AsksUser && p.UserNamed:
+		case installed && class == engine.UnknownPolicy: // an exception or binding of a policy that is not in the run
+		case installed && class == engine.NothingToDo && len(p.Rules.Only) == 0:
+			idlers++
+		case class == engine.Note, class == engine.Refused && p.Refused && !p.Strict:
+			p.Warn(w)
+		case p.Strict, errors.As(w.Err, &unknown), class == engine.UnknownField, class == engine.Refused:
+			broken(&w)
+		default:
+			p.Warn(w)
+		}
+	}
+	c := p.Compilation
+	c.Warn = warn
+	p.each(c, func(program engine.Program, problems []error) {
+		for _, problem := range problems {
+			if wants(problem) {
+				broken(problem)
+			}
+		}
+		if program != nil {
+			programs, seen = append(programs, program), append(seen, program.Rules()...)
+		}
+	})
+	if idlers > 0 {
+		idle(idlers)
+	}
+	return programs, p.checkChoice(seen)
+}
+
+// each compiles the policies of each dialect, and calls compiled with what comes of it; the program may be nil.
+func (p *Policies) each(c engine.Compilation, compiled func(engine.Program, []error)) {
+	for _, d := range p.Dialects {
+		if c.Documents = p.Of(d); len(c.Documents) == 0 {
+			continue
+		}
+		var program engine.Program
+		err := engine.Guard(func() (err error) { program, err = d.Compile(c); return err })
+		compiled(program, engine.JoinedErrors(err))
+	}
+}
+
+// Of returns the documents of a dialect, or none if there is no policy among them.
+func (p *Policies) Of(d engine.Dialect) []engine.Document {
+	var out []engine.Document
+	policies := 0
+	for _, doc := range p.Documents {
+		role := d.Accepts(doc.Key.GroupKind)
+		if role == engine.Policy {
+			policies++
+		}
+		if role != engine.Foreign {
+			out = append(out, doc)
+		}
+	}
+	if policies == 0 {
+		return nil
+	}
+	return out
+}
+
+// InUse returns the documents of the dialects in use, and those of no dialect: what policies read as if it were
+// in the cluster. Secrets are none of them.
+func (p *Policies) InUse() []engine.Document {
+	var use []engine.Dialect
+	for _, d := range p.Dialects {
+		if len(p.Of(d)) > 0 {
+			use = append(use, d)
+		}
+	}
+	if len(use) == 0 {
+		return nil
+	}
+	accepted := func(by []engine.Dialect, doc engine.Document) bool {
+		return slices.ContainsFunc(by, func(d engine.Dialect) bool { return d.Accepts(doc.Key.GroupKind) != engine.Foreign })
+	}
+	return slices.DeleteFunc(slices.Clone(p.Documents), func(doc engine.Document) bool {
+		return doc.Key.IsSecret() || accepted(p.Dialects, doc) && !accepted(use, doc)
+	})
+}
+
+// Wants returns a function that reports whether an error is of a policy or rule that --only and --skip leave: a broken
+// one can be skipped like any other. A broken exception or binding cannot, since rules that are left may lack it.
+func (p *Policies) Wants() func(error) bool {
+	keeps, policies, kinds := p.Rules.Keeps(), sets.New[string](), p.kinds()
+	for _, name := range p.Rules.Only {
+		policies.Insert(policiesOf(name)...)
+	}
+	return func(err error) bool {
+		var e *engine.CompileError
+		if !errors.As(err, &e) {
+			return true
+		}
+		if kind, _, _ := strings.Cut(e.Policy, " "); !kinds.Has(kind) {
+			return true
+		}
+		r := brokenRef(e)
+		return keeps(r) || r.Rule == "" && policies.Has(r.Policy)
+	}
+}
+
+// kinds returns the kinds of the policies, without those of what policies read.
+func (p *Policies) kinds() sets.Set[string] {
+	kinds := sets.New[string]()
+	for _, doc := range p.Documents {
+		for _, d := range p.Dialects {
+			if d.Accepts(doc.Key.GroupKind) == engine.Policy {
+				kinds.Insert(doc.Key.Kind)
+			}
+		}
+	}
+	return kinds
+}
+
+// policiesOf returns the policies of which a name may be that of a rule, since one that is too broken has no rules to
+// compare: "POLICY", and "NAMESPACE/POLICY" or "KIND/POLICY".
+func policiesOf(name string) []string {
+	first, rest, ok := strings.Cut(name, "/")
+	if !ok {
+		return nil
+	}
+	if second, _, ok := strings.Cut(rest, "/"); ok {
+		return []string{first, first + "/" + second}
+	}
+	return []string{first}
+}
+
+// brokenRef returns the name for --only and --skip of what did not compile.
+func brokenRef(e *engine.CompileError) engine.RuleRef {
+	_, name, _ := strings.Cut(e.Policy, " ") // "ClusterPolicy team-labels"
+	return engine.RuleRef{Policy: name, Rule: e.Rule}
+}
+
+// checkChoice returns an error for an --only or --skip that names nothing. A typo in --only would
+// look like a policy that changes nothing; with one in --skip, a rule that was to be skipped would
+// be applied.
+func (p *Policies) checkChoice(kept []engine.RuleRef) error {
+	mine, read, all := namesOf(kept), sync.OnceValue(p.read), sync.OnceValue(p.existing)
+	exists := func(name string) bool {
+		return mine.Has(name) || read().Has(name) || all()(name)
+	}
+	for _, typed := range []struct {
+		flag  string
+		names []string
+	}{{"--only", p.Rules.Only}, {"--skip", p.Rules.Skip}} {
+		i := slices.IndexFunc(typed.names, func(name string) bool { return !exists(name) })
+		if i < 0 {
+			continue
+		}
+		name := typed.names[i]
+		if i := strings.LastIndex(name, "/"); i > 0 && read().Has(name[:i]) {
+			return fmt.Errorf("%s %s: policy %s has no mutate rule %s", typed.flag, name, name[:i], name[i+1:])
+		}
+		return fmt.Errorf("%s %s: no such policy or rule", typed.flag, name)
+	}
+	return nil
+}
+
+// read returns the names of the policies that were read. Those without rules have an error or a warning of their own.
+func (p *Policies) read() sets.Set[string] {
+	names := sets.New[string]()
+	for _, d := range p.Dialects {
+		for _, doc := range p.Of(d) {
+			if d.Accepts(doc.Key.GroupKind) == engine.Policy {
+				names.Insert(doc.Names()...)
+			}
+		}
+	}
+	return names
+}
+
+// namesOf returns what --only and --skip call rules and their policies.
+func namesOf(rules []engine.RuleRef) sets.Set[string] {
+	names := sets.New[string]()
+	for _, r := range rules {
+		names.Insert(r.Policy)
+		if r.Rule != "" {
+			names.Insert(r.String())
+		}
+	}
+	return names
+}
+
+// existing compiles the policies without --only and --skip, and reports whether a name is that of a rule that exists, or may be that of
+// one of a policy that is too broken to have rules.
+func (p *Policies) existing() func(name string) bool {
+	var rules []engine.RuleRef
+	broken := sets.New[string]()
+	p.each(engine.Compilation{Warn: func(engine.CompileError) {}}, func(program engine.Program, problems []error) {
+		if program != nil {
+			rules = append(rules, program.Rules()...)
+		}
+		for _, problem := range problems {
+			var e *engine.CompileError
+			if errors.As(problem, &e) {
+				r := brokenRef(e)
+				if rules = append(rules, r); r.Rule == "" {
+					broken.Insert(r.Policy)
+				}
+			}
+		}
+	})
+	names := namesOf(rules)
+	return func(name string) bool { return names.Has(name) || broken.HasAny(policiesOf(name)...) }
+}

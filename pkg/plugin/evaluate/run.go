@@ -1,0 +1,321 @@
+// Package evaluate evaluates policies over the objects of a run. Every command that
+// shows changes or makes them begins with it.
+package evaluate
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/evaluation"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/impact"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/metrics"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/permission"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/wording"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/write"
+)
+
+// Comparison are the inputs of an evaluation.
+type Comparison struct {
+	Policies
+	evaluation.Options
+	World *engine.World
+	// Unreadable has the errors of documents that could not be read, which are already reported.
+	Unreadable []error
+	Unread     UnreadInputs
+	Overlay    map[string]int // objects of files over the cluster, by kind, for the summary
+	Objects    engine.Source
+	// Triggers are the objects that may trigger rules for others.
+	Triggers engine.Source
+	// MaxObjects is how many objects may change: the run ends before the next one. 0 stands for any number.
+	MaxObjects int
+	Quiet      bool // no warnings
+	Progress   *wording.Meter
+	// FieldManager would write the changes; empty stands for write.DefaultFieldManager.
+	FieldManager string
+	// Unchecked holds no value against the schema of its kind.
+	Unchecked bool
+	// Validator sends each change as a server dry run; nil sends none.
+	Validator *write.Executor
+	Counts    *metrics.Run // counts what is evaluated; nil counts nothing
+	// Narrower says how to run without permissions that were lacking; nil says nothing.
+	Narrower func(context.Context, []permission.Need) string
+	ErrOut   io.Writer // notices, warnings and errors
+}
+
+// UnreadInputs are the inputs that engines in the cluster use and the run could not read:
+// exceptions, and the objects that an engine is configured to ignore. They are already reported.
+type UnreadInputs struct {
+	Forbidden int     // those that the user may not read; the summary counts them as warnings
+	Errs      []error // of the others, which leave the run incomplete
+}
+
+// Run is an evaluation whose policies are compiled.
+type Run struct {
+	*evaluation.Evaluation
+	options  *Comparison
+	programs []engine.Program
+	rules    []engine.RuleRef
+	troubles []error // of policies that could not be read or compiled
+	unmet    []error // of rules that met no object or warned, in a strict run
+	more     bool    // more objects would change than may
+	untried  []error // of changes that the server should have tried
+	// untriedChanges counts them.
+	untriedChanges int
+	refused        int // changes, by the server in a dry run
+}
+
+// ErrNoRules ends a run in which there is nothing to evaluate.
+var ErrNoRules = errors.New("no mutate rule left to evaluate")
+
+// Compile compiles the policies. It reports each that is broken,
+// and continues with the others. The error is ErrNoRules, beside which there is a run
+// that knows what is broken, or that of a --only or --skip that names no rule.
+func (o *Comparison) Compile() (*Run, error) {
+	out := &Run{options: o, troubles: slices.Clone(o.Unreadable)}
+	programs, err := o.CompileOf(&o.Policies, &out.troubles)
+	if err != nil {
+		return nil, err
+	}
+	for _, program := range programs {
+		out.rules = slices.Concat(out.rules, program.Rules())
+	}
+	if len(out.rules) == 0 {
+		return out, ErrNoRules
+	}
+	var kinds []string // that policies name and that there are not
+	for _, err := range out.troubles {
+		var unknown *engine.UnknownKindError
+		if errors.As(err, &unknown) && !slices.Contains(kinds, unknown.Name.String()) {
+			kinds = append(kinds, unknown.Name.String())
+		}
+	}
+	if len(kinds) > 0 && !o.Quiet {
+		fmt.Fprintf(o.ErrOut, "note: kinds that are rightly not here: --allow-unknown-kinds=%s\n", strings.Join(kinds, ","))
+	}
+	out.programs = programs
+	out.prepare()
+	return out, nil
+}
+
+// CompileOf compiles policies, reports what is wrong with them, and adds their errors to troubles.
+func (o *Comparison) CompileOf(p *Policies, troubles *[]error) ([]engine.Program, error) {
+	p.Warn = func(w engine.CompileError) {
+		if !o.Quiet {
+			fmt.Fprintf(o.ErrOut, "%s: %v\n", w.Severity(), &w)
+		}
+	}
+	return p.Compile(func(err error) {
+		fmt.Fprintf(o.ErrOut, "error: %v\n", err)
+		*troubles = append(*troubles, err)
+	}, func(policies int) {
+		if !o.Quiet {
+			fmt.Fprintf(o.ErrOut, "note: left out, without a rule that mutates: %s\n", wording.Plural(policies, "installed policy"))
+		}
+	})
+}
+
+// Over returns a run of the same rules over other objects, in a world of its own.
+func (r *Run) Over(objects, triggers engine.Source, w *engine.World) *Run {
+	o := *r.options
+	o.World, o.Objects, o.Triggers, o.Progress = w, objects, triggers, nil
+	o.Quiet, o.Strict, o.Unread = true, false, UnreadInputs{} // the notes are those of the first run
+	out := &Run{options: &o, programs: r.programs, rules: r.rules}
+	out.prepare()
+	return out
+}
+
+// World returns what the rules may ask.
+func (r *Run) World() *engine.World { return r.options.World }
+
+// prepare makes the evaluation.
+func (r *Run) prepare() {
+	o := r.options
+	o.Review = (&impact.Reviewer{Reader: o.World.ReadsExisting(), FieldManager: cmp.Or(o.FieldManager, write.DefaultFieldManager), Unchecked: o.Unchecked}).Review
+	r.Evaluation = evaluation.New(r.programs, o.World, o.Options)
+}
+
+// Descriptions describes the rules.
+func (r *Run) Descriptions() []engine.Description { return Describe(r.programs) }
+
+// Describe describes the rules of programs.
+func Describe(programs []engine.Program) []engine.Description {
+	var out []engine.Description
+	for _, p := range programs {
+		out = append(out, p.Describe()...)
+	}
+	return out
+}
+
+// Untried counts the changes that the server should have tried, and could not, or that the user may not make.
+func (r *Run) Untried() int { return r.untriedChanges }
+
+// Rules returns the rules that are evaluated, in their order.
+func (r *Run) Rules() []engine.RuleRef { return r.rules }
+
+// Broken counts the errors of policies, which are reported. Nothing is written then.
+func (r *Run) Broken() int { return len(r.troubles) }
+
+// BrokenText says that there are errors in policies, and what to do about them.
+func (r *Run) BrokenText() string {
+	return wording.Plural(r.Broken(), "error") + " in policies, which are listed above; fix them, or leave their rules out with --skip"
+}
+
+// Each evaluates every object and calls emit with the result. It may be called once.
+//
+// What may not be read is reported, and leaves the run incomplete. The error is one that ends
+// the run: a cancelled context, a lost connection, an error of emit.
+func (r *Run) Each(ctx context.Context, emit func(*engine.Change) error) (evaluation.Summary, error) {
+	o, summary := r.options, evaluation.NewSummary(r.rules)
+	summary.Warnings, summary.Overlay = o.Unread.Forbidden, o.Overlay
+	o.Progress.Start()
+	defer o.Progress.Stop()
+	if err := r.Prepare(ctx, o.Triggers); err != nil {
+		return *summary, err
+	}
+	var lacking permission.Lacking
+	var warned wording.Reasons
+	err := r.run(ctx, &lacking, func(c *engine.Change) error {
+		summary.Add(c)
+		for i := range c.ToShow().Steps {
+			if s := &c.ToShow().Steps[i]; s.Outcome.Incomplete() {
+				lacking.Of(s.Err)
+			}
+		}
+		if o.Strict {
+			for _, s := range c.ToShow().Steps {
+				for _, w := range s.Warnings {
+					warned.Add(c.Subject, fmt.Sprintf("%s: %s: %s", s.Rule.Origin, s.Rule, w))
+				}
+			}
+		}
+		o.Counts.Evaluated(c.ToShow())
+		o.Progress.Evaluated()
+		return emit(c)
+	})
+	summary.Settle()
+	for _, part := range r.Unreadable() {
+		fmt.Fprintf(o.ErrOut, "error: %v\n", part)
+		lacking.Of(part)
+	}
+	if summary.Outdated = r.Outdated(); len(summary.Outdated) > 0 && !o.Quiet {
+		fmt.Fprintf(o.ErrOut, "note: rules read what this run changes, as it is now (%s): once it is written, run again until nothing changes\n", engine.Few(summary.Outdated))
+	}
+	if o.MaxObjects > 0 || o.Scope != nil && o.Scope.Percent > 0 {
+		summary.Canary = &evaluation.Canary{LeftOut: r.LeftOut(), MaxObjects: o.MaxObjects, More: r.more}
+		if o.Scope != nil {
+			summary.Canary.Percent = o.Scope.Percent
+		}
+	}
+	if o.Strict && err == nil {
+		r.reportUnmet(summary, &warned)
+	}
+	o.TellLacking(ctx, &lacking)
+	if len(r.untried) > 0 {
+		fmt.Fprintln(o.ErrOut, "hint: with --validate=client there are no dry runs; apply-existing is then the first to try the changes")
+	}
+	return *summary, err
+}
+
+// TellLacking says which permissions were lacking, and how to run without them.
+func (o *Comparison) TellLacking(ctx context.Context, lacking *permission.Lacking) {
+	fmt.Fprint(o.ErrOut, lacking.Hint())
+	if o.Narrower != nil && ctx.Err() == nil {
+		fmt.Fprint(o.ErrOut, o.Narrower(ctx, lacking.Needs))
+	}
+}
+
+// run evaluates every object, and has the server try the changes if that is wanted.
+func (r *Run) run(ctx context.Context, lacking *permission.Lacking, emit func(*engine.Change) error) error {
+	if r.options.Validator == nil {
+		return r.evaluate(ctx, emit)
+	}
+	v := &validation{run: r, emit: emit, lacking: lacking}
+	err := r.evaluate(ctx, func(c *engine.Change) error { return v.add(ctx, c) })
+	err = cmp.Or(err, v.flush(ctx))
+	r.refused = v.refused
+	for _, why := range v.untried.All() {
+		r.untriedChanges += why.Count
+		r.untried = append(r.untried, fmt.Errorf("%s not tried on the server (%s): %s", wording.Plural(why.Count, "change"), why.Names(), why.Text))
+		fmt.Fprintf(r.options.ErrOut, "error: %v\n", r.untried[len(r.untried)-1])
+	}
+	return err
+}
+
+// errEnough ends the evaluation where as many objects would change as may.
+var errEnough = errors.New("no more objects may change")
+
+// evaluate evaluates every object, up to the one that is one more than may change.
+func (r *Run) evaluate(ctx context.Context, emit func(*engine.Change) error) error {
+	changed := 0
+	err := r.Run(ctx, r.options.Objects, func(c *engine.Change) error {
+		if c.Changed() && !c.Denied() {
+			if changed++; r.options.MaxObjects > 0 && changed > r.options.MaxObjects {
+				return errEnough
+			}
+		}
+		return emit(c)
+	})
+	if r.more = errors.Is(err, errEnough); r.more {
+		return nil
+	}
+	return err
+}
+
+// reportUnmet reports the rules that no object met, unless a canary or a shard has left objects out, and those
+// that warned.
+func (r *Run) reportUnmet(s *evaluation.Summary, warned *wording.Reasons) {
+	report := func(err error) {
+		fmt.Fprintf(r.options.ErrOut, "error: %v\n", err)
+		r.unmet = append(r.unmet, err)
+	}
+	if scope := r.options.Scope; s.Canary == nil && (scope == nil || scope.Shard.Whole()) {
+		for _, rule := range r.metNothing(s) {
+			report(fmt.Errorf("%s: %s matches no object of the run", rule.Origin, rule))
+		}
+	}
+	for _, why := range warned.All() {
+		report(fmt.Errorf("%s (on %s)", why.Text, why.Names()))
+	}
+}
+
+// metNothing returns the rules that no object met, nor one that is derived from them. One that waits for a deletion
+// meets none unless that is asked for.
+func (r *Run) metNothing(s *evaluation.Summary) []engine.RuleRef {
+	from, deletes := map[engine.RuleRef]engine.RuleRef{}, map[engine.RuleRef]bool{}
+	for _, d := range r.Descriptions() {
+		from[d.Rule] = cmp.Or(d.From, d.Rule)
+		deletes[d.Rule] = r.options.Request.Operation != engine.OperationDelete && slices.Equal(d.Operations, []engine.Operation{engine.OperationDelete})
+	}
+	var out []engine.RuleRef
+	met := map[engine.RuleRef]bool{}
+	for i := range s.Rules {
+		rule := cmp.Or(from[s.Rules[i].Rule], s.Rules[i].Rule)
+		if _, known := met[rule]; !known {
+			out = append(out, rule)
+		}
+		met[rule] = met[rule] || deletes[rule] || !s.Rules[i].MetNothing()
+	}
+	return slices.DeleteFunc(out, func(rule engine.RuleRef) bool { return met[rule] })
+}
+
+// Incomplete reports whether something could not be read, compiled or evaluated, or whether the server
+// refused a change or could not try it.
+func (r *Run) Incomplete(s evaluation.Summary) bool {
+	return r.Broken() > 0 || s.Incomplete > 0 || r.refused+len(r.Unreadable())+len(r.options.Unread.Errs)+len(r.unmet)+len(r.untried) > 0
+}
+
+// Problems returns the reported errors that leave the run incomplete, other than those of
+// objects.
+func (r *Run) Problems() []error {
+	out := slices.Concat(r.troubles, r.options.Unread.Errs, r.unmet, r.untried)
+	for _, part := range r.Unreadable() {
+		out = append(out, part)
+	}
+	return out
+}

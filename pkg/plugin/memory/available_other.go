@@ -1,9 +1,0 @@
-//go:build !linux
-
-package memory
-
-// machine returns zero: the memory of the machine is not known.
-func machine() int64 { return 0 }
-
-// container returns zero: there are no control groups.
-func container() int64 { return 0 }

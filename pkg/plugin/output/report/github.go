@@ -1,0 +1,173 @@
+// This file writes a run for GitHub Actions: a few annotations as workflow commands, and the rest as the summary of the step.
+//
+// The runner shows at most ten annotations of a kind for a step. So there is
+// one for each rule, however many objects it would change, and the last one stands
+// for all rules that are too many.
+
+package report
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/evaluation"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/wording"
+)
+
+// The bounds of what is annotated.
+const (
+	maxAnnotations    = 10
+	maxGitHubProblems = maxAnnotations
+)
+
+// GitHub collects annotations by rule and problem, and writes them at its end: of a run that writes an
+// error for each rule whose changes were not all made, and a warning for each whose
+// objects were in part left alone.
+type GitHub struct {
+	out            io.Writer
+	writes         bool
+	failed, warned string  // before the number of objects in error, and of those that are annotated, too
+	annotated      Verdict // of these
+
+	objects  int
+	rules    []*githubRule // in the order in which they were met
+	index    map[engine.RuleRef]*githubRule
+	problems []Problem
+	leftOut  int
+}
+
+// NewGitHub returns a report without annotations.
+func NewGitHub(o output.Options) *GitHub {
+	r := &GitHub{
+		out: o.Out, writes: o.Writes, index: map[engine.RuleRef]*githubRule{},
+		failed: "failed, denied or not supported on", warned: "would change", annotated: Fail,
+	}
+	if o.Writes {
+		r.failed, r.warned, r.annotated = "could not change", "left alone", Skip
+	}
+	return r
+}
+
+// Add counts what the rules would change on an object, or changed.
+func (r *GitHub) Add(object *Object) error {
+	r.objects++
+	for i := range object.Findings {
+		f := &object.Findings[i]
+		switch f.Verdict {
+		case Error:
+			found := r.rule(f)
+			if found.failed.Count == 0 {
+				found.reason = f.Message
+			}
+			found.failed.Add(object.Key)
+		case r.annotated:
+			r.rule(f).warned.Add(object.Key)
+		case Pass, Fail, Skip:
+		}
+	}
+	return nil
+}
+
+// Problem adds an annotation.
+func (r *GitHub) Problem(p Problem) error {
+	if len(r.problems) < maxGitHubProblems {
+		r.problems = append(r.problems, p)
+	} else {
+		r.leftOut++
+	}
+	return nil
+}
+
+// Write writes the annotations, errors first. The last one sums up those that are too many.
+func (r *GitHub) Write(s evaluation.Summary) error {
+	all := r.all()
+	shown := all
+	if len(all)+r.leftOut > maxAnnotations {
+		counts := wording.Counts(s)
+		if r.writes {
+			counts = wording.Plural(r.objects, "object") + " to write."
+		}
+		shown = append(slices.Clone(all[:maxAnnotations-1]), annotation{
+			level: all[maxAnnotations-1].level, title: "kubectl mutate",
+			text: fmt.Sprintf("%d more annotations are left out. %s", len(all)+r.leftOut-maxAnnotations+1, counts),
+		})
+	}
+	for _, at := range shown {
+		if _, err := io.WriteString(r.out, at.command()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// githubRule is what an annotation says about a rule.
+type githubRule struct {
+	name           string
+	place          Place
+	warned, failed wording.Reason // their objects
+	reason         string         // the first
+}
+
+func (r *GitHub) rule(f *Finding) *githubRule {
+	found := r.index[f.Rule]
+	if found == nil {
+		found = &githubRule{name: f.Name, place: f.Place}
+		r.index[f.Rule] = found
+		r.rules = append(r.rules, found)
+	}
+	return found
+}
+
+// all returns all annotations, the most important first.
+func (r *GitHub) all() []annotation {
+	var out []annotation
+	for _, problem := range r.problems {
+		out = append(out, annotation{level: "error", title: problem.Where, text: problem.Text, place: problem.Place})
+	}
+	for _, at := range r.rules {
+		if at.failed.Count > 0 {
+			out = append(out, annotation{
+				level: "error", title: at.name, place: at.place,
+				text: fmt.Sprintf("%s %s. The first %s", r.failed, at.failed.Objects(), at.reason),
+			})
+		}
+	}
+	slices.SortStableFunc(r.rules, func(a, b *githubRule) int { return b.warned.Count - a.warned.Count })
+	for _, at := range r.rules {
+		if at.warned.Count > 0 {
+			out = append(out, annotation{level: "warning", title: at.name, place: at.place, text: r.warned + " " + at.warned.Objects()})
+		}
+	}
+	return out
+}
+
+// annotation is one that is shown at a line of a file, or at none.
+type annotation struct {
+	level, title, text string
+	place              Place
+}
+
+// command is the annotation as the runner reads it from a line of output.
+func (a *annotation) command() string {
+	var b strings.Builder
+	b.WriteString("::" + a.level + " ")
+	if a.place.Path != "" {
+		fmt.Fprintf(&b, "file=%s,line=%d,", property(redact.EscapeLine(a.place.Path)), a.place.Line)
+	}
+	return b.String() + "title=" + property(a.title) + "::" + data(a.text) + "\n"
+}
+
+// What the runner decodes again (ActionCommand.cs of actions/runner).
+var (
+	dataEscaper     = strings.NewReplacer("%", "%25", "\r", "%0D", "\n", "%0A")                         //nolint:gochecknoglobals // an immutable table
+	propertyEscaper = strings.NewReplacer("%", "%25", "\r", "%0D", "\n", "%0A", ":", "%3A", ",", "%2C") //nolint:gochecknoglobals // an immutable table
+)
+
+func data(s string) string { return dataEscaper.Replace(s) }
+
+func property(s string) string { return propertyEscaper.Replace(s) }

@@ -1,0 +1,207 @@
+// This file writes a run as Markdown for a comment on a change: the summary first, then what would change, cut where there is no more room.
+
+package report
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/evaluation"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/human"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/wording"
+)
+
+// MaxBytes is what GitHub takes as a comment, and others more than that.
+const MaxBytes = 64 << 10
+
+// Marker begins the page, so that a pipeline finds its comment again to replace it.
+const Marker = "<!-- kubectl-mutate preview -->"
+
+// The bounds. reserve is kept for what stands around the changes.
+const (
+	reserve = 600
+	// MinBytes is the least that a page can be cut to.
+	MinBytes = 16 << 10
+)
+
+// NewPage returns a printer of a page of what would change, or of what two sets of policies do not do alike, no longer than
+// limit bytes; 0 stands for MaxBytes. Of the changes or differences it holds no more than that.
+func NewPage(o output.Options, limit int) *Page {
+	if limit == 0 {
+		limit = MaxBytes
+	}
+	p := &Page{out: o.Out, compares: o.Compares || o.Converts, converts: o.Converts, pages: pages{limit: limit, room: limit}}
+	o.Out = &p.pages
+	if p.inner = output.Format(human.NewMarkdown(o)); p.compares {
+		p.inner = human.NewComparison(o, "markdown")
+	}
+	return p
+}
+
+// Page is written at the end, of what another format writes a block at a time.
+type Page struct {
+	out      io.Writer
+	compares bool // or converts
+	converts bool
+	inner    output.Format
+	pages    pages
+	problems human.Problems // of a preview
+	counts   evaluation.Summary
+}
+
+// Print adds an event to the page.
+func (p *Page) Print(s output.Shown) error {
+	switch e := s.Event().(type) {
+	case output.Problem:
+		if !p.compares {
+			p.problems.Add(ProblemOf(e.Err).Text)
+			return nil
+		}
+	case output.Summary:
+		p.counts = e.Summary
+	}
+	if output.Ends(s.Event()) {
+		if err := output.Flush(p.inner); err != nil {
+			return err
+		}
+		p.pages.ended = true
+	}
+	return p.inner.Print(s)
+}
+
+// Close writes the page.
+func (p *Page) Close() error {
+	var b bytes.Buffer
+	if p.compares {
+		p.comparison(&b)
+	} else {
+		p.preview(&b)
+	}
+	_, err := p.out.Write(b.Bytes())
+	return err
+}
+
+func (p *Page) preview(b *bytes.Buffer) {
+	b.WriteString(Marker + "\n")
+	b.WriteString(heading(p.counts) + "\n")
+	b.WriteString(p.problems.String())
+	b.WriteString("\n" + fit(p.pages.after(0), (p.pages.limit-b.Len()-reserve)/2))
+	if len(p.pages.held) > 0 {
+		b.WriteString("\n<details><summary>Changes</summary>\n")
+		note := p.pages.fill(b, p.pages.limit-reserve+1, "change", "diff", " Objects that change alike are one change.")
+		b.WriteString("\n</details>\n" + note)
+	}
+}
+
+// comparison writes the overview, as many of the objects as there is room for, and what was exercised.
+func (p *Page) comparison(b *bytes.Buffer) {
+	last := p.pages.after(1)
+	b.WriteString(fit(p.pages.after(0), MaxBytes/4))            // errors are in it
+	room := max(MaxBytes-b.Len()-reserve-len(last), MaxBytes/4) // what was exercised may be cut, too
+	one, below, alike := "difference", "fields", " Objects that differ alike are one difference."
+	if p.converts {
+		one, below, alike = "policy", "texts", ""
+	}
+	b.WriteString(p.pages.fill(b, b.Len()+room, one, below, alike))
+	if last != "" {
+		b.WriteString("\n" + fit(last, MaxBytes-b.Len()-1))
+	}
+}
+
+// heading sums up the run in a line.
+func heading(s evaluation.Summary) string {
+	if s.Incomplete > 0 {
+		return fmt.Sprintf("# Mutation policies: %d of %d objects would change, %d incomplete", s.Changed, s.Objects, s.Incomplete)
+	}
+	return fmt.Sprintf("# Mutation policies: %d of %d objects would change", s.Changed, s.Objects)
+}
+
+// fit leaves out the last lines of a text that is too long.
+func fit(text string, room int) string {
+	if len(text) <= room {
+		return text
+	}
+	const cut = "\n(The summary is longer; the rest of it is left out.)\n"
+	text = text[:max(room-len(cut), 0)]
+	text = text[:strings.LastIndexByte(text, '\n')+1]
+	if strings.Count(text, "\n```")%2 == 1 { // a fence that would stay open
+		text = text[:strings.LastIndex(text, "\n```")+1]
+	}
+	return text + cut
+}
+
+// block is what is shown of objects that change alike: a heading, and a fenced text
+// below it.
+type block struct {
+	text  string
+	short bool // the heading alone
+}
+
+func (b block) heading() block {
+	text, _, _ := strings.Cut(b.text, "\n\n```")
+	return block{text: strings.TrimSuffix(text, "\n") + "\n", short: true}
+}
+
+// pages takes the blocks of the changes, and then those that end the page. It keeps as much of
+// the changes as could be shown.
+type pages struct {
+	limit   int // of the page
+	room    int
+	held    []block
+	blocks  int
+	ended   bool
+	endings []string // the blocks after them
+}
+
+// after returns the first or second of the blocks after those of the changes.
+func (p *pages) after(i int) string {
+	if i >= len(p.endings) {
+		return ""
+	}
+	return strings.TrimLeft(p.endings[i], "\n")
+}
+
+// Write takes a block: the printer writes each at once.
+func (p *pages) Write(b []byte) (int, error) {
+	if p.ended {
+		p.endings = append(p.endings, string(b))
+		return len(b), nil
+	}
+	p.blocks++
+	at := block{text: strings.TrimLeft(string(b), "\n")}
+	if len(at.text) > p.room {
+		at = at.heading()
+	}
+	if len(at.text) <= p.room {
+		p.room -= len(at.text)
+		p.held = append(p.held, at)
+	}
+	return len(b), nil
+}
+
+// fill writes as many of the blocks as there is room for, up to a length of the page, and returns what to say of the others: in
+// the words for one of them, for what is left out below a heading, and of what several are one.
+func (p *pages) fill(b *bytes.Buffer, end int, one, below, alike string) (note string) {
+	shown, short := 0, 0
+	for _, at := range p.held {
+		if b.Len()+1+len(at.text) > end {
+			at = at.heading()
+		}
+		if b.Len()+1+len(at.text) > end {
+			break
+		}
+		b.WriteString("\n" + at.text)
+		shown++
+		if at.short {
+			short++
+		}
+	}
+	if shown == p.blocks && short == 0 {
+		return ""
+	}
+	return fmt.Sprintf("\n**Cut at %d KiB**: of %s, %d are shown without their %s and %d not at all.%s\n",
+		p.limit>>10, wording.Plural(p.blocks, one), short, below, p.blocks-shown, alike)
+}

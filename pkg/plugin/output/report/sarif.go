@@ -1,0 +1,224 @@
+// This file writes a run as SARIF 2.1.0: a result for each rule that would change an object, or that denies it.
+//
+// What could not be evaluated is a notification of the tool, not a result. Objects
+// that are as the policies want them are counted only: code scanning shows whatever
+// is a result as something to fix.
+
+package report
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"net/url"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/evaluation"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/structured"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/wording"
+)
+
+const sarifSchema = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
+
+// The bounds. GitHub's code scanning takes no file with more results in a run.
+const (
+	maxResults       = 25_000
+	maxNotifications = 1_000
+)
+
+// NewSARIF returns a report that is written at its end.
+func NewSARIF(o output.Options) *SARIF {
+	return &SARIF{out: o.Out, version: redact.EscapeLine(o.Context.Version), rules: map[string]int{}}
+}
+
+// object is a part of a SARIF log, by section 3 of the standard, of names and values in turn. What is not required is left out
+// where it is empty.
+func object(fields ...any) structured.Object {
+	var out structured.Object
+	for i := 0; i < len(fields); i += 2 {
+		out = out.Add(fields[i].(string), fields[i+1])
+	}
+	return out
+}
+
+func message(text string) structured.Object { return object("text", text) }
+
+// SARIF is the report.
+type SARIF struct {
+	out     io.Writer
+	version string
+
+	descriptors   []structured.Object
+	rules         map[string]int // the place of each in descriptors, by its ID
+	results       []string
+	leftOut       int
+	notifications []structured.Object
+	unlisted      int  // notifications that are too many
+	failed        bool // something could not be evaluated
+}
+
+// Add writes what the rules would change on an object.
+func (p *SARIF) Add(about *Object) error {
+	for i := range about.Findings {
+		f := &about.Findings[i]
+		switch {
+		case f.Outcome == string(engine.Denied) || f.Verdict == Fail:
+			if err := p.result(about, f); err != nil {
+				return fmt.Errorf("%s: %w", about.Name, err)
+			}
+		case f.Verdict == Error:
+			p.notEvaluated(about, f)
+		}
+	}
+	return nil
+}
+
+// rule is the ID of a rule and its place among the descriptors.
+func (p *SARIF) rule(r engine.RuleRef) (string, int) {
+	id := strings.Trim(r.Dialect+"/"+r.String(), "/")
+	if r.Via != "" {
+		id += " via " + r.Via
+	}
+	at, ok := p.rules[id]
+	if !ok {
+		at = len(p.descriptors)
+		p.rules[id] = at
+		properties := object("dialect", r.Dialect).With("origin", r.Origin).With("severity", r.Severity)
+		p.descriptors = append(p.descriptors, object(
+			"id", id,
+			"shortDescription", message("Mutation policy "+plainSARIF(wording.Rule(r))),
+			"help", message("A live object is not as this rule of a mutation policy would make it. Look at the change with kubectl mutate preview, and make it with kubectl mutate apply-existing."),
+			"properties", properties.Add("tags", []string{"kubernetes", "mutation"}),
+		))
+	}
+	return id, at
+}
+
+func (p *SARIF) result(about *Object, f *Finding) error {
+	id, at := p.rule(f.Rule)
+	if len(p.results) == maxResults {
+		p.leftOut++
+		return nil
+	}
+	level := "warning"
+	if f.Verdict == Error {
+		level, p.failed = "error", true
+	}
+	sum := sha256.Sum256([]byte(id + "\x00" + qualified(about.Key)))
+	r := object(
+		"ruleId", id, "ruleIndex", at, "level", level, "message", message(plainSARIF(about.Name+": "+f.Message)),
+		"locations", []structured.Object{locationOf(about, f.Place)},
+		// Results of one rule have one line; code scanning distinguishes them by this, however often the file of the policy is edited.
+		"partialFingerprints", object("primaryLocationLineHash", hex.EncodeToString(sum[:16])),
+		"properties", struct {
+			Outcome  string   `json:"outcome"`
+			Fields   []Field  `json:"fields,omitempty"`
+			Notes    []string `json:"notes,omitempty"`
+			Warnings []string `json:"warnings,omitempty"`
+		}{f.Outcome, f.Fields, f.Notes, f.Warnings},
+	)
+	text, err := structured.MarshalLine(r)
+	p.results = append(p.results, "\n"+strings.TrimSuffix(text, "\n"))
+	return err
+}
+
+func (p *SARIF) notEvaluated(about *Object, f *Finding) {
+	id, at := p.rule(f.Rule)
+	p.notify(object(
+		"level", "error", "message", message(plainSARIF(f.Name+" on "+about.Name+" "+f.Message)),
+		"locations", []structured.Object{locationOf(about, f.Place)}, "associatedRule", object("id", id, "index", at),
+	))
+}
+
+func (p *SARIF) notify(n structured.Object) {
+	p.failed = true
+	if len(p.notifications) == maxNotifications {
+		p.unlisted++
+		return
+	}
+	p.notifications = append(p.notifications, n)
+}
+
+// Problem adds a notification.
+func (p *SARIF) Problem(problem Problem) error {
+	n := object("level", "error", "message", message(plainSARIF(problem.Text)))
+	if problem.Place.Path != "" {
+		n = n.Add("locations", []structured.Object{physical(problem.Place)})
+	}
+	p.notify(n)
+	return nil
+}
+
+// Write ends the log with the rules, and what could not be evaluated.
+func (p *SARIF) Write(s evaluation.Summary) error {
+	for i := range s.Rules {
+		p.rule(s.Rules[i].Rule)
+	}
+	warn := func(n int, format string, args ...any) {
+		if n > 0 {
+			p.notifications = append(p.notifications, object("level", "warning", "message", message(fmt.Sprintf(format, args...))))
+		}
+	}
+	warn(p.leftOut, "%d results are left out: there are no more than %d in a run", p.leftOut, maxResults)
+	warn(p.unlisted, "%d more could not be evaluated than are listed here", p.unlisted)
+	if p.descriptors == nil {
+		p.descriptors = []structured.Object{}
+	}
+	invocation := object("executionSuccessful", !p.failed)
+	if len(p.notifications) > 0 {
+		invocation = invocation.Add("toolExecutionNotifications", p.notifications)
+	}
+	driver := object("name", "kubectl-mutate").With("version", p.version).Add("rules", p.descriptors)
+	text := `{"$schema": "` + sarifSchema + `", "version": "2.1.0", "runs": [{` + "\n\"results\": [" + strings.Join(p.results, ",") + "\n]"
+	for _, part := range object(
+		"tool", object("driver", driver),
+		"invocations", []structured.Object{invocation},
+		"columnKind", "utf16CodeUnits",
+		"properties", object("objects", s.Objects, "changed", s.Changed, "incomplete", s.Incomplete, "results", len(p.results), "resultsLeftOut", p.leftOut),
+	) {
+		value, err := structured.MarshalLine(part.Value)
+		if err != nil {
+			return fmt.Errorf("writing SARIF: %w", err)
+		}
+		text += ",\n\"" + part.Name + "\": " + strings.TrimSuffix(value, "\n")
+	}
+	_, err := io.WriteString(p.out, text+"\n}]}\n")
+	return err
+}
+
+// plainSARIF breaks what SARIF takes for a link.
+func plainSARIF(s string) string { return strings.ReplaceAll(s, "](", "] (") }
+
+// locationOf is the line of the policy, where it is known, and the object.
+func locationOf(about *Object, place Place) structured.Object {
+	logical := object("name", about.Key.Name, "fullyQualifiedName", qualified(about.Key), "kind", "resource")
+	return physical(place).Add("logicalLocations", []structured.Object{logical})
+}
+
+// qualified is an object as "namespace/kind/name", the kind with its group; on one cluster of several, behind its
+// name.
+func qualified(k engine.ObjectKey) string {
+	parts := []string{k.Cluster, k.Namespace, k.GroupKind.String(), k.Name, k.Subresource}
+	return strings.Join(slices.DeleteFunc(parts, func(part string) bool { return part == "" }), "/")
+}
+
+// physical is the location of a place, and empty where there is none.
+func physical(place Place) structured.Object {
+	if place.Path == "" {
+		return nil
+	}
+	u := url.URL{Path: place.Path}
+	switch {
+	case path.IsAbs(place.Path):
+		u.Scheme = "file"
+	case strings.HasPrefix(place.Path[min(1, len(place.Path)):], ":/"): // a drive
+		u.Scheme, u.Path = "file", "/"+place.Path
+	}
+	return object("physicalLocation", object("artifactLocation", object("uri", u.String()), "region", object("startLine", place.Line)))
+}

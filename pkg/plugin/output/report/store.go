@@ -1,0 +1,358 @@
+// This file keeps the reports of a preview in the cluster, one for each object, and reads them back.
+//
+// A report is named after the UID of its object, and owned by it, so that it goes with it. Each set of reports has a name of
+// its own, which is in their labels: runs of other policies keep other sets. What a run no longer finds, it deletes from its set.
+
+package report
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"io"
+	"iter"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+
+	"golang.org/x/sync/errgroup"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/yaml"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/structured"
+)
+
+// Server is where the reports are. Its client can write nothing else.
+type Server interface {
+	// Apply makes an object, or takes the fields of one that is there.
+	Apply(context.Context, engine.ObjectKey, []byte) error
+	// Delete deletes the very object that has a UID.
+	Delete(context.Context, engine.ObjectKey, types.UID) error
+	List(context.Context, engine.Selection) iter.Seq2[*unstructured.Unstructured, error]
+}
+
+// Labels of a report.
+const (
+	managedBy = "app.kubernetes.io/managed-by"
+	instance  = "app.kubernetes.io/instance"
+	program   = "kubectl-mutate"
+)
+
+// StoreOptions say which reports a run writes.
+type StoreOptions struct {
+	// Name is that of the set of reports.
+	Name string
+	// Kind is that of the reports on objects in namespaces, ClusterKind that of the others, and what went wrong beside the objects.
+	Kind, ClusterKind schema.GroupVersionKind
+	// Scope is that of the run: it deletes no report on an object beyond it.
+	Scope engine.Scope
+	// Workers is how many reports are written at the same time.
+	Workers int
+}
+
+// Store writes reports as they come. A nil Store writes none.
+type Store struct {
+	StoreOptions
+	server Server
+	ctx    context.Context // of the run, which Write does not get
+	group  errgroup.Group
+	seen   map[engine.ObjectKey]bool
+	// stored are the reports of the set that the run has not written yet; nil before they are listed, which may fail.
+	stored   map[engine.ObjectKey]stored
+	unlisted error
+
+	mu     sync.Mutex
+	failed []error
+	count  int
+
+	complete bool
+}
+
+// stored is a report that is in the cluster.
+type stored struct {
+	uid    types.UID
+	digest [sha256.Size]byte
+	covers bool // the run would find what it is about
+}
+
+// NewStore begins the reports of a run.
+func NewStore(ctx context.Context, server Server, o StoreOptions) *Store {
+	s := &Store{StoreOptions: o, server: server, ctx: ctx, seen: map[engine.ObjectKey]bool{}}
+	s.group.SetLimit(max(o.Workers, 1))
+	return s
+}
+
+// Write takes the manifest of one report, as package policyreport writes it.
+func (s *Store) Write(manifest []byte) (int, error) {
+	u := &unstructured.Unstructured{}
+	if err := yaml.Unmarshal(manifest, &u.Object); err != nil {
+		return 0, fmt.Errorf("report: %w", err)
+	}
+	if u.Object == nil {
+		return len(manifest), nil // a comment
+	}
+	s.name(u)
+	key := engine.KeyOf(u).Named()
+	s.seen[key] = true
+	same, err := s.isStored(key, u)
+	if err != nil || same {
+		return len(manifest), err
+	}
+	s.group.Go(func() error {
+		s.apply(u)
+		return nil
+	})
+	return len(manifest), s.ctx.Err()
+}
+
+// isStored reports whether a report says what is in the cluster already: it is not written again then, so that it has the time
+// of its last change.
+func (s *Store) isStored(key engine.ObjectKey, u *unstructured.Unstructured) (bool, error) {
+	if !s.finds() {
+		return false, nil // for few of them, all are not listed
+	}
+	s.list()
+	known, there := s.stored[key]
+	delete(s.stored, key)
+	digest, err := digestOf(u)
+	if err != nil || !there || digest != known.digest {
+		return false, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.count++
+	return true, nil
+}
+
+// finds reports whether a run of this scope can find all that the reports are about.
+func (s *Store) finds() bool {
+	return s.Scope.Labels == nil && s.Scope.Fields == nil && s.Scope.Percent == 0
+}
+
+// list lists the reports of the set, once.
+func (s *Store) list() {
+	if s.stored != nil {
+		return
+	}
+	s.stored = map[engine.ObjectKey]stored{}
+	for u, err := range s.reports(s.ctx) {
+		var digest [sha256.Size]byte
+		if err == nil {
+			digest, err = digestOf(u)
+		}
+		if err != nil {
+			s.unlisted = err
+			return
+		}
+		s.stored[engine.KeyOf(u).Named()] = stored{uid: u.GetUID(), digest: digest, covers: s.covers(u)}
+	}
+}
+
+// digestOf is a digest of what a run writes of a report.
+func digestOf(u *unstructured.Unstructured) ([sha256.Size]byte, error) {
+	content := maps.Clone(u.Object)
+	labels := u.GetLabels()
+	content["metadata"] = []any{labels[managedBy], labels[instance], u.GetOwnerReferences()}
+	text, err := json.Marshal(content)
+	return sha256.Sum256(text), err
+}
+
+// name makes a report one of the set.
+func (s *Store) name(u *unstructured.Unstructured) {
+	u.SetLabels(map[string]string{managedBy: program, instance: s.Name})
+	about, _, _ := unstructured.NestedStringMap(u.Object, "scope")
+	if about == nil {
+		if u.SetName(s.problems()); len(s.Scope.Namespaces) > 0 {
+			u.SetKind(s.Kind.Kind)
+			u.SetNamespace(s.Scope.Namespaces[0])
+		}
+		return
+	}
+	own := strings.TrimPrefix(u.GetName(), program)
+	uid := about["uid"]
+	if uid == "" {
+		u.SetName(s.Name + own)
+		return
+	}
+	u.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: about["apiVersion"], Kind: about["kind"], Name: about["name"], UID: types.UID(uid)}})
+	if u.SetName(s.Name + "-" + uid); s.seen[engine.KeyOf(u).Named()] {
+		u.SetName(s.Name + "-" + uid + own) // of a subresource
+	}
+}
+
+// problems is the name of the report on what went wrong beside the objects.
+func (s *Store) problems() string {
+	name := s.Name + "-problems"
+	if !s.Scope.Shard.Whole() {
+		name += "-" + strings.ReplaceAll(s.Scope.Shard.String(), "/", "-of-")
+	}
+	return name
+}
+
+func (s *Store) apply(u *unstructured.Unstructured) {
+	body, err := json.Marshal(u.Object)
+	if err == nil {
+		err = s.server.Apply(s.ctx, engine.KeyOf(u), body)
+	}
+	if apierrors.IsNotFound(err) && s.ctx.Err() == nil {
+		err = nil // its namespace has gone, with the object
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.count++; err != nil {
+		s.failed = append(s.failed, err)
+	}
+}
+
+// Finds says whether the run has found all that it was to find: only then is what it did not find gone.
+func (s *Store) Finds(all bool) {
+	if s != nil {
+		s.complete = all
+	}
+}
+
+// Commit waits for the reports, and deletes those of the set that the run no longer finds. Its error has the first of
+// the requests that failed.
+func (s *Store) Commit() error {
+	if err := s.Discard(); err != nil {
+		return err
+	}
+	if len(s.failed) > 0 {
+		return fmt.Errorf("%d of %d reports were not written to the cluster, so that none was deleted: %w", len(s.failed), s.count, s.failed[0])
+	}
+	if !s.complete || !s.finds() {
+		return nil
+	}
+	if err := s.prune(); err != nil {
+		return fmt.Errorf("deleting reports that are out of date: %w", err)
+	}
+	return nil
+}
+
+// Discard ends the writing of a run that broke off. What was written stays, as it is true.
+func (s *Store) Discard() error { return s.group.Wait() }
+
+// prune deletes the reports that the run would have written if they were still true.
+func (s *Store) prune() error {
+	if s.list(); s.unlisted != nil {
+		return s.unlisted
+	}
+	for key, r := range s.stored {
+		if !r.covers {
+			continue
+		}
+		key.Version = s.Kind.Version
+		if err := s.server.Delete(s.ctx, key, r.uid); err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
+			return err
+		}
+	}
+	return nil
+}
+
+// covers reports whether the run would have found what a report is about.
+func (s *Store) covers(u *unstructured.Unstructured) bool {
+	about, _, _ := unstructured.NestedStringMap(u.Object, "scope")
+	if about == nil {
+		return u.GetName() == s.problems()
+	}
+	k := engine.ObjectKey{GroupKind: schema.FromAPIVersionAndKind(about["apiVersion"], about["kind"]).GroupKind(), Namespace: about["namespace"], Name: about["name"]}
+	return s.Scope.Includes(k, nil) && s.Scope.InShard(k)
+}
+
+// reports streams the reports of the set, or of all sets if it has no name, in the namespaces of the run, up to the first error.
+func (s *Store) reports(ctx context.Context) iter.Seq2[*unstructured.Unstructured, error] {
+	labels := map[string]string{managedBy: program}
+	if s.Name != "" {
+		labels[instance] = s.Name
+	}
+	namespaces, kinds := s.Scope.Namespaces, []schema.GroupVersionKind{s.Kind}
+	if len(namespaces) == 0 {
+		namespaces, kinds = []string{""}, append(kinds, s.ClusterKind)
+	}
+	return func(yield func(*unstructured.Unstructured, error) bool) {
+		for _, kind := range kinds {
+			for _, namespace := range namespaces {
+				for u, err := range s.server.List(ctx, engine.Selection{
+					Group: kind.Group, Version: kind.Version, Kind: kind.Kind, Namespace: namespace, Labels: &metav1.LabelSelector{MatchLabels: labels},
+				}) {
+					if !yield(u, err) || err != nil {
+						return
+					}
+				}
+			}
+		}
+	}
+}
+
+// Count is how often the rules of one policy came to each result.
+type Count struct {
+	Policy string `json:"policy"`
+	Rule   string `json:"rule,omitempty"`
+	Fail   int    `json:"fail"`
+	Error  int    `json:"error"`
+	Skip   int    `json:"skip"`
+	Pass   int    `json:"pass"`
+}
+
+// Summary are the results of all reports of a set, by policy and rule, and how many objects have one.
+type Summary struct {
+	Objects int     `json:"objects"`
+	Rules   []Count `json:"rules"`
+}
+
+// Print prints the results as JSON or YAML, whose schema is docs/summary.schema.json.
+func (s Summary) Print(out io.Writer, asYAML bool) error {
+	return structured.Write(out, asYAML, struct {
+		APIVersion string `json:"apiVersion"`
+		Kind       string `json:"kind"`
+		Summary
+	}{"mutate.kubectl.dev/v1alpha1", "ReportSummary", s})
+}
+
+// ReadSummary reads the reports of a set back; of all sets if the name is empty.
+func ReadSummary(ctx context.Context, server Server, o StoreOptions) (Summary, error) {
+	var out Summary
+	counts := map[[2]string]*Count{}
+	s := Store{StoreOptions: o, server: server}
+	for u, err := range s.reports(ctx) {
+		if err != nil {
+			return out, err
+		}
+		if _, about := u.Object["scope"]; about {
+			out.Objects++
+		}
+		results, _, _ := unstructured.NestedSlice(u.Object, "results")
+		for _, r := range results {
+			result, _ := r.(map[string]any)
+			count(counts, result)
+		}
+	}
+	for _, c := range counts {
+		out.Rules = append(out.Rules, *c)
+	}
+	slices.SortFunc(out.Rules, func(a, b Count) int {
+		return strings.Compare(a.Policy+"\x00"+a.Rule, b.Policy+"\x00"+b.Rule)
+	})
+	return out, nil
+}
+
+// count counts a result.
+func count(counts map[[2]string]*Count, result map[string]any) {
+	text := func(name string) string { s, _ := result[name].(string); return s }
+	at := [2]string{text("policy"), text("rule")}
+	c := counts[at]
+	if c == nil {
+		c = &Count{Policy: at[0], Rule: at[1]}
+		counts[at] = c
+	}
+	if n := map[string]*int{"fail": &c.Fail, "error": &c.Error, "skip": &c.Skip, "pass": &c.Pass}[text("result")]; n != nil {
+		*n++
+	}
+}

@@ -1,0 +1,247 @@
+// This file shows the two states of a changed object as text: a unified
+// diff of YAML for people, or what the program of KUBECTL_EXTERNAL_DIFF prints.
+
+package output
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode"
+
+	"github.com/aymanbagabas/go-udiff/lcs"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
+)
+
+// UnifiedNames stand above the two texts of a diff.
+type UnifiedNames struct{ Before, After string }
+
+// unified writes a diff.
+type unified struct {
+	bytes.Buffer
+	before, after *Document
+	from, to      []string // their lines
+	context       int
+}
+
+// unifiedDiff returns the unified diff of two documents with so many lines of context; it is
+// empty where they are equal. The head of a hunk names what holds the first line
+// that differs, as git names a function:
+// "@@ -40,7 +41,7 @@ spec.containers[web].env". Where lines differ in nothing but white
+// space, that is marked.
+func unifiedDiff(names UnifiedNames, before, after *Document, context int) string {
+	u := unified{
+		before: before, after: after, context: context,
+		from: slices.Collect(strings.Lines(before.Text)), to: slices.Collect(strings.Lines(after.Text)),
+	}
+	diffs := lcs.DiffLines(u.from, u.to)
+	if len(diffs) == 0 {
+		return ""
+	}
+	u.WriteString("--- " + names.Before + "\n+++ " + names.After + "\n")
+	for len(diffs) > 0 {
+		n := 1
+		for n < len(diffs) && diffs[n].Start-diffs[n-1].End <= 2*context {
+			n++
+		}
+		u.hunk(diffs[:n])
+		diffs = diffs[n:]
+	}
+	return u.String()
+}
+
+// hunk writes differences that stand close together.
+func (u *unified) hunk(diffs []lcs.Diff) {
+	first, last := diffs[0], diffs[len(diffs)-1]
+	above := min(u.context, first.Start)
+	below := min(u.context, len(u.from)-last.End)
+	u.WriteString("@@ -" + span(first.Start-above, last.End+below) + " +" + span(first.ReplStart-above, last.ReplEnd+below) + " @@")
+	created := len(u.from) == 0 || len(u.to) == 0
+	if place := u.place(first); place != "" && !created {
+		u.WriteString(" " + place)
+	}
+	u.WriteString("\n")
+	at := first.Start - above
+	for _, d := range diffs {
+		removed, added, legend := u.from[d.Start:d.End], u.to[d.ReplStart:d.ReplEnd], ""
+		if len(removed) > 0 && len(added) > 0 {
+			removed, added, legend = markSpaces(removed, added)
+		}
+		u.lines(' ', u.from[at:d.Start])
+		u.lines('-', removed)
+		u.lines('+', added)
+		u.WriteString(legend)
+		at = d.End
+	}
+	u.lines(' ', u.from[at:last.End+below])
+}
+
+// place is what holds the first line that differs.
+func (u *unified) place(d lcs.Diff) string {
+	if d.Start < d.End {
+		return redact.EscapeLine(u.before.Place(d.Start))
+	}
+	return redact.EscapeLine(u.after.Place(d.ReplStart))
+}
+
+// lines writes lines behind a sign.
+func (u *unified) lines(sign byte, lines []string) {
+	for _, line := range lines {
+		u.WriteByte(sign)
+		u.WriteString(line)
+	}
+}
+
+// span names lines, which are counted from 0, as GNU diff does: of none, the line before them is named.
+func span(first, end int) string {
+	switch end - first {
+	case 0:
+		return strconv.Itoa(first) + ",0"
+	case 1:
+		return strconv.Itoa(first + 1)
+	}
+	return strconv.Itoa(first+1) + "," + strconv.Itoa(end-first)
+}
+
+// DefaultContextLines are shown around each line that differs.
+const DefaultContextLines = 3
+
+// Differ compares the states of objects.
+type Differ struct {
+	// ContextLines are shown around each line that differs; 0 stands for
+	// DefaultContextLines, a negative number for none.
+	ContextLines int
+	// Names are what the two states are called; empty ones stand for "before" and "after".
+	Names UnifiedNames
+}
+
+// Unified returns the unified diff of the two states' YAML, which is empty if they are
+// the same text. Others are differences between them besides those of the change, which are not shown. Characters are escaped before they are
+// compared, so that a line break in a name cannot forge a line.
+func (d *Differ) Unified(c *engine.Change, others []engine.FieldChange) (string, error) {
+	before, after, err := d.Texts(c, others)
+	if err != nil {
+		return "", err
+	}
+	name := redact.EscapeLine(c.Subject.String())
+	is := "after"
+	if c.AsCreated {
+		is = "as if created"
+	}
+	names := UnifiedNames{Before: name + " (" + cmp.Or(d.Names.Before, "before") + ")", After: name + " (" + cmp.Or(d.Names.After, is) + ")"}
+	return unifiedDiff(names, before, after, d.lines()), nil
+}
+
+func (d *Differ) lines() int {
+	if d.ContextLines == 0 {
+		return DefaultContextLines
+	}
+	return max(d.ContextLines, 0)
+}
+
+// Texts returns the two states as they may be shown, as YAML; that of a state in which
+// there is no object is empty. They differ in the fields of the change alone: what
+// is equal to the server is no difference to a reader.
+func (d *Differ) Texts(c *engine.Change, others []engine.FieldChange) (before, after *Document, err error) {
+	to := c.After
+	if c.Before != nil && c.After != nil {
+		wanted, records := engine.SplitRecords(c.Fields)
+		to = &unstructured.Unstructured{Object: diff.Subset(c.Before.Object, c.After.Object, wanted, slices.Concat(records, others))}
+	}
+	if before, err = d.text(redact.Trim(c.Before, c.Fields, redact.Readable)); err == nil {
+		after, err = d.text(redact.Trim(to, c.Fields, redact.Readable))
+	}
+	if err != nil {
+		return nil, nil, fmt.Errorf("%s: %w", c.Subject, err)
+	}
+	return before, after, nil
+}
+
+func (d *Differ) text(u *unstructured.Unstructured) (*Document, error) {
+	if u == nil {
+		return &Document{}, nil
+	}
+	out, err := documentOf(u.Object)
+	out.Text = redact.EscapeLines(out.Text) // each line stays one
+	return out, err
+}
+
+// spaceLegend is the line below those in which white space was marked. Remarks in a
+// unified diff begin with a backslash.
+const spaceLegend = "\\ only white space differs: · is a space, → a tab\n"
+
+// markSpaces shows the white space of lines that stand for others and differ from them in nothing else, which would
+// look the same otherwise.
+func markSpaces(removed, added []string) (markedRemoved, markedAdded []string, legend string) {
+	byWords := map[string]int{} // the place of a line with these words
+	for i, l := range removed {
+		byWords[words(l)] = i
+	}
+	markedRemoved, markedAdded = slices.Clone(removed), slices.Clone(added)
+	for i, l := range added {
+		if at, ok := byWords[words(l)]; ok {
+			a, b := markPair(removed[at], l)
+			markedRemoved[at], markedAdded[i] = a, b
+			if a != removed[at] || b != l {
+				legend = spaceLegend
+			}
+		}
+	}
+	return markedRemoved, markedAdded, legend
+}
+
+// words returns a line with single spaces.
+func words(line string) string { return strings.Join(strings.Fields(line), " ") }
+
+// markPair marks the white space in which two lines of the same words differ. How far
+// they are indented can be seen.
+func markPair(a, b string) (markedA, markedB string) {
+	ofA, ofB := pieces(a), pieces(b)
+	for i := 0; i < len(ofA); i += 2 {
+		indents := i == 0 && len(ofA) > 1 && strings.Trim(ofA[i]+ofB[i], " ") == ""
+		if ofA[i] != ofB[i] && !indents {
+			ofA[i], ofB[i] = marked(ofA[i]), marked(ofB[i])
+		}
+	}
+	return strings.Join(ofA, ""), strings.Join(ofB, "")
+}
+
+// pieces are white space and words by turns, beginning and ending with white space.
+func pieces(line string) []string {
+	out := []string{""}
+	for _, r := range line {
+		if unicode.IsSpace(r) != (len(out)%2 == 1) {
+			out = append(out, "")
+		}
+		out[len(out)-1] += string(r)
+	}
+	if len(out)%2 == 0 {
+		out = append(out, "")
+	}
+	return out
+}
+
+// marked is white space as it can be seen.
+func marked(space string) string {
+	var b strings.Builder
+	for _, r := range space {
+		switch r {
+		case ' ':
+			b.WriteRune('·')
+		case '\t':
+			b.WriteRune('→')
+		case '\n':
+			b.WriteRune(r)
+		default:
+			fmt.Fprintf(&b, `\u%04x`, r)
+		}
+	}
+	return b.String()
+}

@@ -1,0 +1,454 @@
+package output
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	yaml "sigs.k8s.io/yaml/goyaml.v2"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
+)
+
+// longestPlain bounds, in bytes, the texts that are looked at before they are left to the library.
+const longestPlain = 64
+
+// yamlWriter writes an object as YAML, two of them for each diff. It knows the shapes of
+// objects only, and leaves to the YAML library each text that may need quotes: the
+// library's own events for whole objects would be most of the time and memory of a
+// preview.
+type yamlWriter struct {
+	bytes.Buffer
+	lines  []*holder
+	inline bool // the next line goes on behind the dash of an element
+}
+
+// documentOf returns an object's YAML, but for one thing: of a text with the line ends of
+// Windows each line ends in "\r", as an escape, where YAML could show the text on one
+// line only. It fails for a value that no JSON document holds.
+func documentOf(fields map[string]any) (*Document, error) {
+	var w yamlWriter
+	err := w.fields(fields, 0, nil)
+	return &Document{Text: w.String(), lines: w.lines}, err
+}
+
+// line begins a line of what is held there.
+func (w *yamlWriter) line(at *holder, indent int) {
+	if w.inline {
+		w.inline = false
+		return
+	}
+	w.lines = append(w.lines, at)
+	for range indent {
+		w.WriteByte(' ')
+	}
+}
+
+// value writes what stands behind a key or the dash of an element, its line break included. The holder
+// is that of its lines behind the first.
+func (w *yamlWriter) value(v any, indent int, self *holder) error {
+	fields, _ := v.(map[string]any)
+	list, _ := v.([]any)
+	if len(fields)+len(list) > 0 {
+		if w.inline = self.item != nil; w.inline {
+			w.WriteByte(' ')
+		} else {
+			w.WriteByte('\n')
+		}
+		return cmp.Or(w.fields(fields, indent, self), w.list(list, indent, self))
+	}
+	w.WriteByte(' ')
+	if s, ok := v.(string); ok && w.block(s, indent, self) {
+		return nil
+	}
+	text, err := w.scalar(v)
+	w.continued(text, indent, self)
+	return err
+}
+
+// continued writes a text of the library. Its lines behind the first, written for the
+// outermost level, are two further in than what holds them.
+func (w *yamlWriter) continued(text string, indent int, self *holder) {
+	first, rest, more := strings.Cut(text, "\n")
+	w.WriteString(first)
+	w.WriteByte('\n')
+	if !more {
+		return
+	}
+	for line := range strings.SplitSeq(rest, "\n") {
+		if line == "" {
+			w.line(self, 0)
+		} else {
+			w.line(self, max(indent-2, 0))
+		}
+		w.WriteString(line)
+		w.WriteByte('\n')
+	}
+}
+
+func (w *yamlWriter) fields(m map[string]any, indent int, at *holder) error {
+	for _, key := range slices.Sorted(maps.Keys(m)) {
+		v := m[key]
+		name, err := w.key(key)
+		if err != nil {
+			return err
+		}
+		w.line(at, indent)
+		w.WriteString(name)
+		w.WriteByte(':')
+		below := indent + 2
+		if _, isList := v.([]any); isList {
+			below = indent
+		}
+		if err := w.value(v, below, &holder{parent: at, key: key}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (w *yamlWriter) list(items []any, indent int, at *holder) error {
+	for i, item := range items {
+		w.line(at, indent)
+		w.WriteByte('-')
+		if err := w.value(item, indent+2, &holder{parent: at, index: i, item: item}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (w *yamlWriter) key(key string) (string, error) {
+	text, err := w.text(key)
+	if err == nil && (strings.Contains(text, "\n") || len(text) > longestPlain*2) {
+		return strconv.Quote(key), nil // a key is one line
+	}
+	return text, err
+}
+
+func (w *yamlWriter) scalar(v any) (string, error) {
+	switch v := v.(type) {
+	case nil:
+		return "null", nil
+	case bool:
+		return strconv.FormatBool(v), nil
+	case int64:
+		return strconv.FormatInt(v, 10), nil
+	case string:
+		return w.text(v)
+	}
+	text, err := MarshalYAML(v)
+	return strings.TrimSuffix(string(text), "\n"), err
+}
+
+// text is a text as YAML, with quotes where it needs them.
+func (w *yamlWriter) text(s string) (string, error) {
+	if plain(s) {
+		return s, nil
+	}
+	if ambiguous(s) || s == mergeKey {
+		return strconv.Quote(s), nil
+	}
+	text, err := yaml.Marshal(strings.ToValidUTF8(s, "\ufffd"))
+	if err != nil {
+		return "", err
+	}
+	return strings.TrimSuffix(string(text), "\n"), nil
+}
+
+// plain reports whether a text surely means itself without quotes: words, names and
+// paths that begin with a letter and are no word of YAML 1.1, and what begins with a digit
+// and has a letter that is in no number and no time.
+func plain(s string) bool {
+	if s == "" || len(s) > longestPlain {
+		return false
+	}
+	word := isLetter(s[0])
+	if !word && !isDigit(s[0]) {
+		return false
+	}
+	for i := 1; i < len(s); i++ {
+		switch c := s[i]; {
+		case isLetter(c):
+			word = word || !strings.ContainsRune("beotxzBEOTXZ", rune(c))
+		case isDigit(c), c == '-', c == '.', c == '/', c == '_', c == '=', c == '@', c == ':' && i < len(s)-1:
+		default:
+			return false
+		}
+	}
+	if len(s) <= len("false") {
+		switch strings.ToLower(s) {
+		case "y", "n", "yes", "no", "on", "off", "true", "false", "null":
+			return false
+		}
+	}
+	hexadecimal := s[0] == '0' && len(s) > 1 && s[1]|0x20 == 'x'
+	return word && !hexadecimal
+}
+
+func isLetter(c byte) bool { return (c|0x20) >= 'a' && (c|0x20) <= 'z' }
+func isDigit(c byte) bool  { return c >= '0' && c <= '9' }
+
+// block writes a text of several lines as it is, line by line, and reports whether
+// it could. The library would write a text with a tab, or with a space at the end of a
+// line, as one line of escapes: a file in a ConfigMap could not be read there, nor a
+// change in it be seen.
+func (w *yamlWriter) block(s string, indent int, self *holder) bool {
+	if !asLines(s) {
+		return false
+	}
+	w.WriteByte('|')
+	if s[0] == ' ' || s[0] == '\t' || s[0] == '\n' {
+		w.WriteByte('2') // or else the first line would say how far the text is moved
+	}
+	switch body := strings.TrimRight(s, "\n"); len(s) - len(body) {
+	case 0:
+		w.WriteByte('-')
+	case 1:
+	default:
+		w.WriteByte('+')
+	}
+	// At the outermost level, where it is a key's, a text is moved by two as well.
+	margin := max(indent, 2)
+	for line := range strings.SplitSeq(strings.TrimSuffix(s, "\n"), "\n") {
+		w.WriteByte('\n')
+		if line == "" {
+			w.line(self, 0)
+		} else {
+			w.line(self, margin)
+			text, returned := strings.CutSuffix(line, "\r")
+			w.WriteString(text)
+			if returned {
+				w.WriteString(carriageReturn)
+			}
+		}
+	}
+	w.WriteByte('\n')
+	return true
+}
+
+// carriageReturn is written at the end of a line for a carriage return before the line
+// break, as Windows ends lines, so that it is seen, and a change of it.
+const carriageReturn = `\r`
+
+// ambiguous reports whether lines of a text end in the escape of a carriage return.
+func ambiguous(s string) bool { return strings.Contains(s, carriageReturn+"\n") }
+
+// asLines reports whether a text has several lines and nothing in it that a YAML
+// block cannot hold.
+func asLines(s string) bool {
+	if strings.IndexByte(s, '\n') < 0 || ambiguous(s) {
+		return false
+	}
+	s = strings.ReplaceAll(s, "\r\n", "\n")
+	if strings.Trim(s, "\n") == "" || !utf8.ValidString(s) {
+		return false
+	}
+	return !strings.ContainsFunc(s, func(r rune) bool {
+		special := unicode.IsControl(r) && r != '\n' && r != '\t'
+		return special || unreadable(r) || r == '\u2028' || r == '\u2029'
+	})
+}
+
+// Document is an object as YAML, and what holds each of its lines.
+type Document struct {
+	Text string
+
+	lines []*holder // of each line; nil for the outermost level
+}
+
+// holder is a field or a list element that holds lines.
+type holder struct {
+	parent *holder // nil for the outermost level
+	key    string  // of a field; empty for an element
+	index  int     // of an element
+	item   any     // the element
+}
+
+// Place returns the path of what holds a line, which are counted from 0, as
+// "spec.containers[web].env": elements that have a name go by it. It is empty for the
+// outermost level. What holds the lines of a text is the field of the text.
+func (d *Document) Place(line int) string {
+	if line < 0 || line >= len(d.lines) {
+		return ""
+	}
+	return strings.TrimPrefix(d.lines[line].path(), ".")
+}
+
+func (h *holder) path() string {
+	if h == nil {
+		return ""
+	}
+	return h.parent.path() + h.String()
+}
+
+var (
+	plainName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_-]*$`)
+	plainItem = regexp.MustCompile(`^[A-Za-z0-9_./:@-]+$`)
+)
+
+// String returns the last part of the holder's path.
+func (h *holder) String() string {
+	if h.item != nil {
+		object, _ := h.item.(map[string]any)
+		if name, ok := object["name"].(string); ok && plainItem.MatchString(name) {
+			return "[" + name + "]"
+		}
+		return "[" + strconv.Itoa(h.index) + "]"
+	}
+	if plainName.MatchString(h.key) {
+		return "." + h.key
+	}
+	return "[" + strconv.Quote(h.key) + "]"
+}
+
+// Manifests returns objects as documents of MarshalYAML.
+func Manifests(objects []*unstructured.Unstructured) (string, error) {
+	var b strings.Builder
+	for i, u := range objects {
+		if i > 0 {
+			b.WriteString("---\n")
+		}
+		text, err := MarshalYAML(u.Object)
+		if err != nil {
+			return "", err
+		}
+		b.Write(text)
+	}
+	return b.String(), nil
+}
+
+// MarshalYAML returns a value as YAML as the library writes it, except that characters
+// that a terminal acts on, or that mislead a reader, are escapes in quotes.
+func MarshalYAML(v any) ([]byte, error) {
+	// The library has escapes, but not for these characters. So each goes through it as
+	// its code between marks, which are control characters: for these it has.
+	//
+	// Its own way by JSON is not taken: it reads that as YAML, and refuses keys of more than 1,024 bytes and some
+	// control characters, so that one object could end a run.
+	var m marker
+	ready := m.value(v)
+	if m.err != nil {
+		return nil, fmt.Errorf("writing YAML: %w", m.err)
+	}
+	out, err := yaml.Marshal(ready)
+	if err != nil || !m.marked {
+		return out, err
+	}
+	return markedCode.ReplaceAllFunc(out, func(m []byte) []byte {
+		code, _ := strconv.ParseUint(string(m[len(yamlMark):len(m)-len(yamlMark)]), 16, 32)
+		switch {
+		case code < 0x7f && code >= ' ': // of a merge key
+			return []byte{byte(code)}
+		case code <= 0xff:
+			return fmt.Appendf(nil, `\x%02x`, code)
+		case code <= 0xffff:
+			return fmt.Appendf(nil, `\u%04x`, code)
+		}
+		return fmt.Appendf(nil, `\U%08x`, code)
+	}), nil
+}
+
+// mark stands around the code of a character, and yamlMark is what YAML writes for it.
+const (
+	mark     = '\x01'
+	yamlMark = `\x01`
+)
+
+var markedCode = regexp.MustCompile(`\\x01[0-9a-f]+\\x01`)
+
+// mergeKey is a key that readers of YAML merge into the map that it stands in, unless it has
+// quotes. The library writes none.
+const mergeKey = "<<"
+
+// marker makes of values what the library writes.
+type marker struct {
+	marked bool
+	err    error // of a value that JSON does not have
+}
+
+// value returns a copy of a value as JSON has it, whose misleading characters are their codes between marks. What is not of the
+// types of an object goes by JSON; if all did, a report would take 1.4 times as long.
+func (m *marker) value(v any) any {
+	switch v := v.(type) {
+	case nil, bool, int64:
+		return v
+	case string:
+		return m.text(v)
+	case json.Number:
+		return number(v)
+	case []any:
+		if v == nil {
+			return nil
+		}
+		out := make([]any, len(v))
+		for i := range v {
+			out[i] = m.value(v[i])
+		}
+		return out
+	case map[string]any:
+		if v == nil {
+			return nil
+		}
+		out := make(map[string]any, len(v))
+		for key, value := range v {
+			out[m.text(key)] = m.value(value)
+		}
+		return out
+	}
+	text, err := json.Marshal(v)
+	var decoded any
+	if err == nil {
+		decoder := json.NewDecoder(bytes.NewReader(text))
+		decoder.UseNumber()
+		err = decoder.Decode(&decoded)
+	}
+	m.err = cmp.Or(m.err, err)
+	return m.value(decoded)
+}
+
+// number returns a number of JSON: infinite where it is too large.
+func number(n json.Number) any {
+	if i, err := strconv.ParseInt(n.String(), 10, 64); err == nil {
+		return i
+	}
+	if u, err := strconv.ParseUint(n.String(), 10, 64); err == nil {
+		return u
+	}
+	f, _ := n.Float64()
+	return f
+}
+
+func (m *marker) text(s string) string {
+	if s != mergeKey && utf8.ValidString(s) && strings.IndexFunc(s, marks) < 0 {
+		return s
+	}
+	m.marked = true
+	var b strings.Builder
+	for _, r := range s {
+		if marks(r) || s == mergeKey {
+			fmt.Fprintf(&b, "%c%x%c", mark, r, mark)
+		} else {
+			b.WriteRune(r) // U+FFFD where it is none
+		}
+	}
+	return b.String()
+}
+
+// marks reports whether YAML holds a character as it is that a reader should not
+// see so, or it is no character. The library escapes control characters itself.
+func marks(r rune) bool { return r == mark || r >= 0xa0 && r != utf8.RuneError && redact.Harmful(r) }
+
+// unreadable reports whether YAML takes a character for no text, or for a line break.
+func unreadable(r rune) bool {
+	return r >= 0x7f && r < 0xa0 || r == 0xfeff || r == 0xfffe || r == 0xffff
+}

@@ -1,0 +1,114 @@
+package permission
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
+)
+
+// WriteYAML writes the role and its binding. It writes by hand what a marshaller would write without comments: every text
+// is JSON's, which YAML reads as the same text but for surrogates.
+func (r Role) WriteYAML(b *strings.Builder) {
+	r.head(b, r.kind())
+	b.WriteString("rules:\n")
+	for _, rule := range r.Rules {
+		fmt.Fprintf(b, "  # %s\n", Comment(strings.Join(rule.Why, "; ")))
+		sign := "-"
+		for _, f := range rule.fields() {
+			fmt.Fprintf(b, "  %s %s: [%s]\n", sign, f.name, texts(f.values))
+			sign = " "
+		}
+	}
+	if len(r.Subjects) > 0 {
+		b.WriteString("---\n")
+		r.binding(b)
+	}
+}
+
+// head writes what the role and its binding begin with.
+func (r Role) head(b *strings.Builder, kind string) {
+	fmt.Fprintf(b, "apiVersion: rbac.authorization.k8s.io/v1\nkind: %s\nmetadata:\n  name: %s\n", kind, Text(r.Name))
+	if r.Namespace != "" {
+		fmt.Fprintf(b, "  namespace: %s\n", Text(r.Namespace))
+	}
+}
+
+// binding writes who has the role.
+func (r Role) binding(b *strings.Builder) {
+	r.head(b, r.kind()+"Binding")
+	fmt.Fprintf(b, "roleRef:\n  apiGroup: %s\n  kind: %s\n  name: %s\nsubjects:\n", rbacv1.GroupName, r.kind(), Text(r.Name))
+	for _, s := range r.Subjects {
+		fmt.Fprintf(b, "  - kind: %s\n", s.Kind)
+		if s.APIGroup != "" {
+			fmt.Fprintf(b, "    apiGroup: %s\n", s.APIGroup)
+		}
+		fmt.Fprintf(b, "    name: %s\n", Text(s.Name))
+		if s.Namespace != "" {
+			fmt.Fprintf(b, "    namespace: %s\n", Text(s.Namespace))
+		}
+	}
+}
+
+// field is one of a rule, with what it lists.
+type field struct {
+	name   string
+	values []string
+}
+
+// fields are those that are not empty, in the order in which they are written.
+func (r Rule) fields() []field {
+	return slices.DeleteFunc([]field{
+		{"nonResourceURLs", r.NonResourceURLs},
+		{"apiGroups", r.APIGroups},
+		{"resources", r.Resources},
+		{"resourceNames", r.ResourceNames},
+		{"verbs", r.Verbs},
+	}, func(f field) bool { return len(f.values) == 0 })
+}
+
+func texts(values []string) string {
+	quoted := make([]string, len(values))
+	for i, v := range values {
+		quoted[i] = Text(v)
+	}
+	return strings.Join(quoted, ", ")
+}
+
+// Text is a string as YAML has it, in quotes, so that it acts on no terminal, shell or CI runner.
+func Text(value string) string {
+	quoted, _ := json.Marshal(value)                              // a string has no way to fail
+	return jsonEscaper.Replace(redact.Escape(string(quoted), "")) // whose escapes are among YAML's
+}
+
+// What a shell acts on in a here-document, or, of what is pasted, in its history; and how a
+// command to a CI runner begins.
+var (
+	jsonEscaper    = strings.NewReplacer("$", `\u0024`, "`", `\u0060`, "!", `\u0021`, `\\`, `\u005c`, "##", `#\u0023`) //nolint:gochecknoglobals // an immutable table
+	commentEscaper = strings.NewReplacer("$", `\x24`, "`", `\x60`, "!", `\x21`, `\`, `\x5c`)                           //nolint:gochecknoglobals // an immutable table
+)
+
+// Comment is a text as a comment, of which no shell expands a part.
+func Comment(s string) string {
+	return redact.EscapeLine(commentEscaper.Replace(strings.Join(strings.Fields(s), " ")))
+}
+
+// PrintList writes objects as a List, so that no text of them acts on a terminal, shell or CI runner.
+func PrintList(out io.Writer, items []any) error {
+	list := struct {
+		metav1.TypeMeta `json:",inline"`
+		Items           []any `json:"items"`
+	}{metav1.TypeMeta{APIVersion: "v1", Kind: "List"}, items}
+	content, err := json.MarshalIndent(list, "", "    ")
+	if err != nil {
+		return err
+	}
+	_, err = io.WriteString(out, jsonEscaper.Replace(string(redact.EscapeJSON(content)))+"\n")
+	return err
+}

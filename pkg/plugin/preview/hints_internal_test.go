@@ -1,0 +1,32 @@
+package preview
+
+import (
+	"testing"
+
+	"github.com/spf13/cobra"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/flags"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output"
+)
+
+func TestNextCommandStandardInput(t *testing.T) {
+	root := &cobra.Command{Use: "kubectl-mutate"}
+	c := NewCommand(flags.NewEvaluate(flags.NewConfig(nil)), "kubectl-mutate", genericiooptions.NewTestIOStreamsDiscard())
+	root.AddCommand(c)
+	if err := c.ParseFlags([]string{"-p", "policy.yaml", "-p", "-"}); err != nil {
+		t.Fatal(err)
+	}
+	f := Flags{}
+	f.Policies.Paths = []string{"policy.yaml", "-"}
+	if got := f.hints(c, nil); *got != (output.HintCollector{}) {
+		t.Errorf("standard input is spent, and the advice is %+v", got)
+	}
+	// A plan holds the policies.
+	if err := c.Flags().Set("save", "x.plan"); err != nil {
+		t.Fatal(err)
+	}
+	if got := f.hints(c, nil).Apply; got != "kubectl-mutate apply-existing --plan x.plan" {
+		t.Errorf("the advice after --save is %q", got)
+	}
+}

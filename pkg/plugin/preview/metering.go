@@ -1,0 +1,60 @@
+package preview
+
+import (
+	"errors"
+
+	"github.com/spf13/cobra"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/metrics"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/process"
+)
+
+// Metering counts a run for --metrics.
+type Metering struct {
+	*metrics.Run        // nil counts nothing
+	File         string // "" where the counts are a part of those of several clusters
+}
+
+// NewMetering starts to count a command's run, if --metrics is set, or a watch, if that or --metrics-listen is; waiting counts its events.
+func NewMetering(file, listen string, c *cobra.Command, waiting func() int) Metering {
+	switch {
+	case file == "" && listen == "":
+		return Metering{}
+	case waiting != nil:
+		return Metering{Run: metrics.NewWatch(c.Name(), process.Release(), waiting), File: file}
+	}
+	return Metering{Run: metrics.New(c.Name(), process.Release()), File: file}
+}
+
+// Finish writes the metrics, also those of a run that failed, and returns the exit code and
+// error of the run. Metrics that cannot be written leave a run incomplete.
+func (m Metering) Finish(code int, err error) (int, error) {
+	var failed error
+	if m.File != "" {
+		failed = m.WriteFile(m.File)
+	}
+	return Incomplete(code, err, failed)
+}
+
+// Incomplete returns the exit code and error of a run of which something could not be written, if there is an error of that, or which
+// was interrupted.
+func Incomplete(code int, err, failed error) (int, error) {
+	switch {
+	case process.Interrupted(err):
+		code = process.ExitInterrupted
+	case failed != nil && code != process.ExitNothing:
+		code = process.ExitIncomplete
+	}
+	return code, errors.Join(err, failed)
+}
+
+// PrintProblems prints what went wrong beside the objects.
+func PrintProblems(p output.Printer, problems []error) error {
+	for _, err := range problems {
+		if err := p.Print(output.Problem{Err: err}); err != nil {
+			return err
+		}
+	}
+	return nil
+}

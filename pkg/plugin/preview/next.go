@@ -1,0 +1,78 @@
+package preview
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/flags"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/wording"
+)
+
+// ApplyExisting is the name of the command.
+const ApplyExisting = "apply-existing"
+
+// hints returns the commands that a preview may suggest. They have its arguments and flags;
+// what was read from standard input cannot be read again.
+func (f *Flags) hints(c *cobra.Command, args []string) *output.HintCollector {
+	out := &output.HintCollector{}
+	saved := c.Flags().Changed("save")
+	spent := slices.Contains(slices.Concat(f.Policies.Paths, f.Objects.Filenames, f.Objects.World), "-")
+	if !f.Objects.Offline() && !f.MustFind && (saved || !spent) {
+		out.Apply = NextCommand(c, args)
+	}
+	if !f.Explain && !spent {
+		out.Explain = ExplainCommand(c, []string{c.Name()}, append(quoteAll(args), "--explain"))
+		named := quoteAll(args)
+		if len(named) == 0 {
+			named = []string{"TYPE/NAME"}
+		}
+		if !f.Contexts.Given() { // explain is for one cluster
+			out.ExplainOne = ExplainCommand(c, []string{"explain"}, named)
+		}
+	}
+	return out
+}
+
+// NextCommand returns the apply-existing command that makes the changes of a preview:
+// the same arguments and flags, without those for the output.
+func NextCommand(preview *cobra.Command, args []string) string {
+	if save := preview.Flag("save"); save != nil && save.Changed {
+		return PlanCommand(preview.Root(), save.Value.String())
+	}
+	words := append([]string{preview.Parent().CommandPath(), ApplyExisting}, quoteAll(args)...)
+	words = append(words, flags.Typed(preview.Flags(), "output", "query", "template", "report", "write-reports", "exit-code", "show-secrets", "explain", "metrics",
+		"color", "group-by", "expand", "context-lines", "quiet", "validate")...)
+	return strings.Join(words, " ")
+}
+
+// ExplainCommand returns a command that explains why objects of a preview do not change.
+func ExplainCommand(preview *cobra.Command, command, args []string) string {
+	words := slices.Concat([]string{preview.Parent().CommandPath()}, command, args)
+	without := []string{
+		"output", "query", "template", "report", "write-reports", "exit-code", "save", "explain", "metrics", "quiet", "validate", "max-objects", "percent", "percent-seed", "shard", "watch", "metrics-listen",
+	}
+	if command[0] != preview.Name() { // the others are for one cluster
+		without = append(without, "contexts", "max-clusters-at-once")
+	}
+	words = append(words, flags.Typed(preview.Flags(), without...)...)
+	return strings.Join(words, " ")
+}
+
+// PlanCommand returns the apply-existing command for a plan, with the flags that choose a
+// cluster.
+func PlanCommand(root *cobra.Command, file string) string {
+	words := []string{root.CommandPath(), ApplyExisting, "--plan", wording.ShellQuote(file)}
+	words = append(words, flags.Typed(root.PersistentFlags(), "namespace")...) // which the plan knows
+	return strings.Join(words, " ")
+}
+
+func quoteAll(words []string) []string {
+	out := make([]string, len(words))
+	for i, w := range words {
+		out[i] = wording.ShellQuote(w)
+	}
+	return out
+}

@@ -1,0 +1,496 @@
+package preview
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/evaluation"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/cluster"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/evaluate"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/factory"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/flags"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/input"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/metrics"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/formats"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/permission"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/process"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/watch"
+)
+
+// WatchFormats are the formats of -o that show one change after another.
+func WatchFormats() []string {
+	return []string{formats.Diff, formats.Summary, formats.Name, formats.JSON, formats.YAML}
+}
+
+// Watched is a command that goes on with what changes, with its policies as they are now.
+type Watched struct {
+	Factory *factory.Factory
+	Options *evaluate.Comparison
+	Run     *evaluate.Run
+	// All evaluates everything, and some what events mean for the rules. A *watch.RetryError of all says that nothing was written
+	// and the server could not be asked.
+	All       func(context.Context) (code int, err error)
+	Some      func(context.Context, *evaluate.Run, []*watch.Event) error
+	followers []*watch.Follower
+	params    []*watch.Follower // of the policies, of which they are a part
+}
+
+// Watcher goes on with a command until its context ends.
+type Watcher struct {
+	Most   int           // events that are evaluated at once
+	Settle time.Duration // before
+	errOut io.Writer
+	Queue  watch.Queue
+	// Open reads and compiles the policies as they are.
+	Open    func() (*Watched, error)
+	changed chan struct{} // what they come from
+	pace    pace
+	Failed  atomic.Bool // something was not evaluated, or not made
+	broken  atomic.Bool // policies have errors, such as a kind that there is not
+
+	Metering Metering
+	// objects and policySources say whether these are watched.
+	objects, policySources watch.Readiness
+}
+
+// follow makes the followers of the objects, and lists these. They go on where those before them have ended.
+func (w *Watcher) follow(ctx context.Context, now, before *Watched) error {
+	now.followers, now.params = nil, nil // of an attempt that failed
+	if now.Run == nil {
+		w.objects.Track(nil)
+		return nil
+	}
+	all, params, unknown, err := now.Factory.Followers(ctx, now.Options, now.Run)
+	if err != nil {
+		return err
+	}
+	for _, err := range unknown {
+		w.Report(err)
+	}
+	w.objects.Track(slices.Concat(all, params))
+	now.params, err = w.begin(ctx, params, w.noteChange, func(err error) {
+		w.Report(fmt.Errorf("changes of parameters are not noticed: %w", err))
+	})
+	if err != nil {
+		return err
+	}
+	if before != nil {
+		for _, f := range all {
+			if i := slices.IndexFunc(before.followers, f.Same); i >= 0 {
+				f.Adopt(before.followers[i])
+			}
+		}
+	}
+	if now.followers, err = w.begin(ctx, all, w.Queue.Put, nil); err != nil {
+		return err
+	}
+	w.objects.Track(slices.Concat(now.followers, now.params)) // some in place of others
+	return nil
+}
+
+// begin has followers begin that emit in a way, unless they have one of their own. Those that may not list what they follow are
+// left out where forbidden takes the reason.
+func (w *Watcher) begin(ctx context.Context, all []*watch.Follower, emit func(context.Context, *watch.Event) error, forbidden func(error)) ([]*watch.Follower, error) {
+	var out []*watch.Follower
+	for _, f := range all {
+		if f.Report = w.Report; f.Emit == nil {
+			f.Emit = emit
+		}
+		begun, err := f.Begin(ctx)
+		switch {
+		case forbidden != nil && apierrors.IsForbidden(err):
+			forbidden(err)
+		case err != nil:
+			return nil, fmt.Errorf("watch %s: %w", f, err)
+		default:
+			out = append(out, begun...)
+		}
+	}
+	return out, nil
+}
+
+// Report prints an error, which leaves the run incomplete.
+func (w *Watcher) Report(err error) {
+	w.Failed.Store(true)
+	w.Metering.Error()
+	fmt.Fprintf(w.errOut, "error: %v\n", err)
+}
+
+// policies follows what policies come from, from before they are read.
+func (w *Watcher) policies(ctx context.Context, f *factory.Factory) error {
+	followers, err := f.PolicyFollowers(ctx)
+	if err != nil {
+		return err
+	}
+	for _, p := range followers {
+		if p.Mapping().GroupVersionKind.GroupKind() == permission.DefinitionKind() {
+			p.Emit = w.noteKind
+		}
+	}
+	begun, err := w.begin(ctx, followers, w.noteChange, func(error) {}) // those who read policies report it
+	if err != nil {
+		return err
+	}
+	w.policySources.Track(begun)
+	for _, p := range begun {
+		go p.Run(ctx)
+	}
+	files := watch.Files(f.Files())
+	go files(ctx, func() { _ = w.noteChange(ctx, nil) }) // which never fails
+	return nil
+}
+
+// noteKind notes that the kinds of the cluster have changed, where the policies may lack one.
+func (w *Watcher) noteKind(ctx context.Context, e *watch.Event) error {
+	if !w.broken.Load() {
+		return nil
+	}
+	return w.noteChange(ctx, e)
+}
+
+// noteChange notes that policies, or what they come from, have changed. It implements the Emit of a follower.
+func (w *Watcher) noteChange(context.Context, *watch.Event) error {
+	select {
+	case w.changed <- struct{}{}:
+	default: // one is noted already
+	}
+	return nil
+}
+
+// retry has everything read and evaluated again, as after a change of policies.
+func (w *Watcher) retry() { _ = w.noteChange(context.Background(), nil) }
+
+// pace is how fast changes of policies are followed: more and more slowly where each comes right after everything was evaluated, as
+// one does that the run makes itself.
+type pace struct {
+	delay time.Duration
+	since time.Time // everything was evaluated
+}
+
+// The bounds of a pace: how long several changes are waited for, and how long at most; and how soon after an evaluation a change may be its
+// own.
+const (
+	minPace = time.Second
+	maxPace = time.Minute
+	soon    = 5 * time.Second
+)
+
+func (p *pace) evaluated() { p.since = time.Now() }
+
+// wait waits after a change. It returns false when the context ends.
+func (p *pace) wait(ctx context.Context) bool {
+	if p.delay = min(2*p.delay, maxPace); p.delay == 0 || time.Since(p.since) > soon {
+		p.delay = minPace
+	}
+	return cluster.Pause(ctx, p.delay)
+}
+
+// next waits until policies have changed, and can be used. It is nil when the context ends.
+func (w *Watcher) next(ctx context.Context) *Watched {
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-w.changed:
+		}
+		if !w.pace.wait(ctx) { // several are often changed together
+			return nil
+		}
+		select {
+		case <-w.changed:
+		default:
+		}
+		fmt.Fprintln(w.errOut, "Policies, or what they read beside the objects, have changed.")
+		now, err := w.Open()
+		switch {
+		case ctx.Err() != nil:
+			return nil
+		case now != nil && now.Run != nil && now.Run.Broken() > 0:
+			err = errors.New(now.Run.BrokenText())
+		case errors.Is(err, evaluate.ErrNoRules), errors.Is(err, input.ErrNoPolicy):
+			w.Report(fmt.Errorf("%w: nothing is evaluated until there are policies again", err))
+			return &Watched{All: func(context.Context) (int, error) { return process.ExitOK, nil }}
+		case err == nil:
+			return now
+		}
+		w.Report(fmt.Errorf("the policies are used as they were before: %w", err))
+		if w.pace.evaluated(); cluster.Uncertain(ctx, err) {
+			w.retry()
+		}
+	}
+}
+
+// Run evaluates everything, and then each change until the context ends. When policies change, it begins anew.
+func (w *Watcher) Run(ctx context.Context, now *Watched) (code int, err error) {
+	var before *Watched
+	for {
+		next, code, err := w.generation(ctx, now, before)
+		switch {
+		case err != nil || code == process.ExitInterrupted:
+			return code, err
+		case next == nil && w.Failed.Load():
+			return process.ExitIncomplete, nil
+		case next == nil:
+			return process.ExitOK, nil
+		}
+		before, now = now, next
+	}
+}
+
+// generation is Run for policies as they are. It returns those that take their place; nil where the context ended.
+func (w *Watcher) generation(ctx context.Context, now, before *Watched) (next *Watched, code int, err error) {
+	for err := w.follow(ctx, now, before); err != nil; err = w.follow(ctx, now, before) {
+		if before == nil || !cluster.Uncertain(ctx, err) {
+			return nil, process.ExitNothing, err
+		}
+		w.Report(err)
+		cluster.Pause(ctx, time.Second)
+	}
+	w.broken.Store(now.Run != nil && now.Run.Broken() > 0)
+	following, end := context.WithCancel(ctx)
+	var group sync.WaitGroup
+	defer group.Wait()
+	defer end()
+	for _, f := range slices.Concat(now.followers, now.params) {
+		group.Go(func() { f.Run(following) })
+	}
+	code, err = now.All(ctx)
+	var again *watch.RetryError
+	switch {
+	case code == process.ExitInterrupted || ctx.Err() != nil || err != nil && before == nil && !errors.As(err, &again):
+		return nil, code, err
+	case errors.As(err, &again):
+		w.Report(fmt.Errorf("not everything was evaluated, trying again: %w", err))
+		w.retry()
+	case err != nil:
+		w.Report(err)
+	}
+	w.Failed.Store(w.Failed.Load() || code > process.ExitChanges)
+	w.pace.evaluated()
+	w.announce(now)
+	stop, changed := context.WithCancel(ctx)
+	defer changed()
+	group.Go(func() {
+		if next = w.next(stop); next != nil {
+			changed()
+		}
+	})
+	loop := watch.Loop{Queue: &w.Queue, Most: w.Most, Settle: w.Settle, Report: w.Report, Evaluate: func(ctx context.Context, events []*watch.Event) error {
+		return w.evaluate(ctx, now, events)
+	}}
+	loop.Run(ctx, stop)
+	end()
+	group.Wait() // next is known
+	return next, process.ExitOK, nil
+}
+
+// announce says that the first run is over, and what is watched.
+func (w *Watcher) announce(now *Watched) {
+	if now.Run == nil || now.Options.Quiet {
+		return
+	}
+	var kinds []string
+	for _, f := range now.followers {
+		kinds = append(kinds, f.String())
+	}
+	fmt.Fprintf(w.errOut, "Watching %s. Interrupt to end.\n", engine.Few(engine.Distinct(kinds)))
+}
+
+// evaluate evaluates events, for a watch.Loop.
+func (w *Watcher) evaluate(ctx context.Context, now *Watched, events []*watch.Event) error {
+	if now.Run == nil {
+		return nil
+	}
+	objects, triggers, world := now.Factory.Events(now.Options, events)
+	err := now.Some(ctx, now.Run.Over(objects, triggers, world), events)
+	for _, e := range events {
+		if err == nil {
+			w.Metering.Event(e.Operation, e.Key.GroupKind)
+		}
+	}
+	return err
+}
+
+// Evaluated is what rules do because of events.
+type Evaluated struct {
+	Changes []*engine.Change // those that are worth showing
+	summary evaluation.Summary
+}
+
+// Incomplete reports whether a rule failed.
+func (a *Evaluated) Incomplete() bool {
+	return slices.ContainsFunc(a.Changes, func(c *engine.Change) bool { return c.Incomplete() })
+}
+
+// Evaluate evaluates a run over events, and keeps what acts. It is a *watch.RetryError where the server could not be asked.
+func Evaluate(ctx context.Context, client *cluster.Client, e *evaluate.Run) (Evaluated, error) {
+	var out Evaluated
+	var lost error
+	summary, err := e.Each(ctx, func(c *engine.Change) error {
+		for _, s := range c.Steps {
+			if s.Outcome.Incomplete() && cluster.Uncertain(ctx, s.Err) {
+				lost = s.Err
+			}
+		}
+		if output.Listed(c, false) {
+			out.Changes = append(out.Changes, c)
+		}
+		return nil
+	})
+	out.summary = summary
+	for _, part := range e.Unreadable() {
+		if cluster.Uncertain(ctx, part) {
+			lost = part
+		}
+	}
+	if err == nil && lost != nil && !answers(ctx, client) {
+		return out, &watch.RetryError{Err: lost}
+	}
+	return out, Retryable(ctx, err)
+}
+
+// Retryable makes a *watch.RetryError of an error that says that the server could not be asked.
+func Retryable(ctx context.Context, err error) error {
+	if cluster.Uncertain(ctx, err) {
+		return &watch.RetryError{Err: err}
+	}
+	return err
+}
+
+// answers reports whether the server answers at all: a rule may also ask others, which do not.
+func answers(ctx context.Context, client *cluster.Client) bool {
+	_, err := client.Get(ctx, engine.ObjectKey{GroupKind: schema.GroupKind{Kind: "Namespace"}, Version: "v1", Name: "default"})
+	return !cluster.Uncertain(ctx, err)
+}
+
+// PrintHeading is the line above what events cause, for people.
+func PrintHeading(out io.Writer, events []*watch.Event) error {
+	for _, e := range events {
+		if _, err := fmt.Fprintln(out, redact.EscapeLine(fmt.Sprintf("== %s %s (%s)", e.Operation, e.Key, e.Time.UTC().Format(time.RFC3339)))); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// watch is a preview that goes on.
+func (f *Flags) watch(c *cobra.Command, args []string, streams genericiooptions.IOStreams) (code int, err error) {
+	if _, err := f.check(c); err != nil {
+		return process.ExitNothing, err
+	}
+	w := &Watcher{Most: 1, Settle: 100 * time.Millisecond}
+	w.Metering = NewMetering(f.Metrics, f.Watch.Listen, c, w.Queue.Len)
+	var last *Options
+	w.Open = func() (*Watched, error) {
+		o, err := f.ToOptions(c, args, streams)
+		if err != nil {
+			return nil, err
+		}
+		o.Metrics, o.Counts, o.incomplete = w.Metering, w.Metering.Run, func() { w.Failed.Store(true) }
+		if last != nil {
+			err = last.End()
+		}
+		last = o
+		now, failed := o.watched()
+		return now, errors.Join(failed, err)
+	}
+	code, err = w.Metering.Finish(w.Watch(c, &f.Evaluate, &f.Watch, streams))
+	if last != nil {
+		err = errors.Join(err, last.End())
+	}
+	return code, err
+}
+
+// Watch follows what policies come from, reads them, and runs until the context ends.
+func (w *Watcher) Watch(c *cobra.Command, evaluate *flags.Evaluate, f *flags.Watch, streams genericiooptions.IOStreams) (code int, err error) {
+	with, err := factory.Open(evaluate, streams, false, false)
+	if err != nil {
+		return process.ExitNothing, err
+	}
+	w.errOut, w.changed = with.Streams.ErrOut, make(chan struct{}, 1)
+	if f.Listen != "" {
+		server, err := metrics.Listen(c.Context(), f.Listen, w.Metering.Run, func() error {
+			return cmp.Or(w.policySources.Err(), w.objects.Err())
+		})
+		if err != nil {
+			return process.ExitNothing, fmt.Errorf("--metrics-listen: %w", err)
+		}
+		defer server.Close() //nolint:errcheck // nobody is served any more
+		fmt.Fprintf(w.errOut, "Metrics: %s\n", server.URL())
+	}
+	if with.Client != nil {
+		if err := w.policies(c.Context(), with); err != nil {
+			return process.ExitNothing, err
+		}
+	}
+	now, err := w.Open()
+	if err != nil {
+		return process.ExitNothing, err
+	}
+	return w.Run(c.Context(), now)
+}
+
+// watched compiles the policies of a preview that goes on.
+func (o *Options) watched() (*Watched, error) {
+	now := &Watched{Factory: o.factory, Options: &o.Comparison, Some: o.showEvents}
+	o.NotFound = nil // it may come
+	var err error
+	now.Run, err = o.Compile()
+	now.All = func(ctx context.Context) (int, error) {
+		code, err := o.show(ctx, now.Run)
+		return code, Retryable(ctx, err)
+	}
+	return now, err
+}
+
+// showEvents shows what an event would change.
+func (o *Options) showEvents(ctx context.Context, e *evaluate.Run, events []*watch.Event) error {
+	got, err := Evaluate(ctx, o.factory.Client, e)
+	if err != nil || len(got.Changes) == 0 {
+		return err
+	}
+	if got.Incomplete() {
+		o.incomplete()
+	}
+	options := o.printing
+	options.Context.Operation, options.Context.Trigger = string(events[0].Operation), &events[0].Key
+	printer, err := formats.New(o.format, options)
+	if err != nil {
+		return err
+	}
+	people := formats.ForPeople(o.format)
+	switch {
+	case people:
+		_, err = fmt.Fprintln(options.Out)
+		err = errors.Join(err, PrintHeading(options.Out, events))
+	case o.format == formats.YAML:
+		_, err = fmt.Fprintln(options.Out, "---")
+	}
+	for _, c := range got.Changes {
+		if err == nil {
+			err = printer.Print(output.Evaluated{Change: c})
+		}
+	}
+	switch {
+	case err != nil:
+		return err
+	case people:
+		return output.Flush(printer)
+	}
+	return errors.Join(printer.Print(output.Summary{Summary: got.summary}), printer.Close())
+}

@@ -1,0 +1,45 @@
+package process
+
+import (
+	"math"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// machine returns how many bytes the machine has; zero if that is not known.
+func machine() int64 {
+	var of unix.Sysinfo_t
+	if unix.Sysinfo(&of) != nil {
+		return 0
+	}
+	return int64(of.Totalram) * int64(of.Unit) // no machine has that much
+}
+
+// container returns how many bytes the control group of the process has; zero if it has no limit.
+func container() int64 {
+	groups, _ := os.ReadFile("/proc/self/cgroup") // absent without control groups
+	if most := groupLimit("/sys/fs/cgroup", string(groups), math.MaxInt64); most < math.MaxInt64 {
+		return most
+	}
+	return 0
+}
+
+// groupLimit returns the smallest memory limit of the control group that /proc/self/cgroup names, and of those above
+// it, below the directory where control groups are mounted; most if none is smaller.
+func groupLimit(mounted, groups string, most int64) int64 {
+	for line := range strings.Lines(groups) {
+		group, ok := strings.CutPrefix(strings.TrimSpace(line), "0::") // version 2
+		for path := filepath.Join("/", group); ok; path = filepath.Dir(path) {
+			text, _ := os.ReadFile(filepath.Join(mounted, path, "memory.max")) // absent at the root, and in other namespaces
+			if limit, err := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64); err == nil {
+				most = min(most, limit) // "max" is no number
+			}
+			ok = path != "/"
+		}
+	}
+	return most
+}

@@ -1,0 +1,244 @@
+package undo
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"k8s.io/kubectl/pkg/util/templates"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/evaluation"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/apply"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/factory"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/file"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/flags"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/formats"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/process"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/wording"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/write"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/write/journal"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/write/plan"
+)
+
+// undoManager is the field manager that owns restored values. It is not that of the run,
+// which gives the fields up.
+const undoManager = "kubectl-mutate-undo"
+
+// Flags are what a user types after undo.
+type Flags struct{ apply.WriteFlags }
+
+// Options are what undo needs.
+type Options struct {
+	Reversal
+	apply.Printers
+}
+
+// NewCommand is `undo`: it reverts the writes of a run.
+func NewCommand(evaluate flags.Evaluate, name string, streams genericiooptions.IOStreams) *cobra.Command {
+	f := Flags{apply.WriteFlags{Evaluate: evaluate, Write: flags.NewWrite(), Output: flags.NewOutput(formats.Diff)}}
+	f.FieldManager, f.Options.IncludeManaged = undoManager, true
+	c := &cobra.Command{
+		Use:        "undo RUN [TYPE/NAME ...]",
+		SuggestFor: []string{"rollback", "revert", "restore"},
+		Short:      "Undo what a run wrote",
+		Long: templates.LongDesc(`
+			Undo what a run wrote, to all of its objects or to some. RUN is the ID that history
+			shows, the file in which the run was recorded, or "latest": the latest run on this
+			context that has something to undo. With the directory of apply-existing --plan, the runs
+			on all of its clusters are undone one by one, the last first.
+
+			Objects that are named are those of the current namespace, of that of -n, or of all
+			namespaces with -A; without names all of the run is undone, or what it did in that of -n.
+
+			A value is restored only if the object still has the value that the server returned for
+			the write. What has been changed since is left alone and reported with its current
+			owner. So are values of Secrets, unless the run was made with --journal-secrets.
+
+			The changes are shown first, and nothing is written before you confirm. They are
+			verified and journaled like those of any other run, so that an undo can be undone too.
+			A field that is removed has no owner any more; a value that is restored is owned by the
+			field manager kubectl-mutate-undo, and no longer by that of the run.
+
+			Exit codes: 0 everything is restored, 2 nothing was written, 3 some objects were
+			restored and some were not, 130 interrupted.`),
+		Example: templates.Examples(fmt.Sprintf(`
+			# What would be undone of the run 0a1b2c3d?
+			%[1]s undo 0a1b2c3d --dry-run=server
+
+			# Undo the latest run
+			%[1]s undo latest
+
+			# Undo what it did to one object
+			%[1]s undo 0a1b2c3d deployment/web -n shop`, name)),
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return fmt.Errorf("name a run: %[1]s undo latest, or an ID that %[1]s history lists", name)
+			}
+			return nil
+		},
+		RunE: func(c *cobra.Command, args []string) error {
+			return process.RunE(c.Context())(f.runner(c, args, streams))
+		},
+	}
+	c.Flags().BoolVarP(&f.Objects.AllNamespaces, "all-namespaces", "A", false, "Undo what was done to the named objects in all namespaces.")
+	f.Client.AddFlags(c.Flags())
+	f.AddQuietFlag(c.Flags())
+	f.Write.AddFlags(c.Flags())
+	f.Output.AddFlags(c.Flags(), formats.Names(output.Options{Writes: true}))
+	f.Report.AddFlags(c.Flags(), formats.ReportNames(output.Options{Writes: true}))
+	return c
+}
+
+// ToOptions reads the journal, and checks that it is of this cluster.
+func (f *Flags) ToOptions(c *cobra.Command, args []string, streams genericiooptions.IOStreams) (o *Options, err error) {
+	if err := f.Write.Validate(); err != nil {
+		return nil, err
+	}
+	path, err := journal.Find(args[0], flags.CurrentContext(f.Config), (*journal.Run).Undoable)
+	if err != nil {
+		return nil, err
+	}
+	if err := flags.CheckFiles(c.Flags(), path); err != nil {
+		return nil, err
+	}
+	j, err := journal.Read(path)
+	if err != nil {
+		return nil, err
+	}
+	f.Policies.Recorded = true // undo needs no policies
+	w, err := factory.Open(&f.Evaluate, streams, f.Output.ShowSecrets, true)
+	if err != nil {
+		return nil, err
+	}
+	here, err := w.Here(c.Context())
+	if err == nil {
+		err = j.Header.Run.CheckCluster(here)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("journal %s: %w", j.Path, err)
+	}
+	if manager := j.Header.FieldManager; manager != write.DefaultFieldManager {
+		fmt.Fprintf(w.Streams.ErrOut, "With the field manager of the run: %s. What it owns is taken back\n", redact.EscapeLine(manager))
+	}
+	o = &Options{Reversal: Reversal{Header: j.Header, Schemas: w.Client}}
+	if o.Objects, err = choose(w, j, args[1:]); err != nil {
+		return nil, err
+	}
+	f.Options.TakeFrom = append(f.Options.TakeFrom, o.Header.FieldManager) // it is the run's own that is taken back
+	if o.Printers, o.Executor, err = f.Writing(c, w, engine.Request{}); err != nil {
+		return nil, err
+	}
+	o.Executor.ShowDrift = nil
+	o.Found = func(c *engine.Change) error { return o.Print(output.Evaluated{Change: c}) }
+	o.Previewed = func(s evaluation.Summary) error { return o.Print(output.Summary{Summary: s}) }
+	if !f.Rehearses() {
+		o.Executor.Journal, err = apply.NewJournal(w, c, args, &f.Write, journal.Header{Undoes: o.Header.ID, Run: plan.NewRun(here, process.Release(), time.Now())})
+	}
+	return o, err
+}
+
+// errNothingWritten reports that there is nothing to undo.
+var errNothingWritten = errors.New("the run wrote nothing: there is nothing to undo")
+
+// choose leaves of what a run wrote the objects that args select. As everywhere, names are those of the current
+// namespace, unless flags say otherwise; where the run wrote such objects in others too, it says so.
+func choose(w *factory.Factory, j *journal.Journal, args []string) ([]Object, error) {
+	all := Objects(j)
+	if len(all) == 0 {
+		return nil, fmt.Errorf("journal %s: %w", j.Path, errNothingWritten)
+	}
+	if len(args) == 0 && !w.NamespacesTyped() {
+		return all, nil
+	}
+	keys, err := factory.Resolve(w.Client.Mapper(), args)
+	if err != nil {
+		return nil, err
+	}
+	namespaces := w.Namespaces()
+	var elsewhere []string // the other namespaces in which the run wrote such objects
+	all = slices.DeleteFunc(all, func(o Object) bool {
+		key := o.Object
+		named := func(k engine.ObjectKey) bool {
+			return k.GroupKind == key.GroupKind && (k.Name == "" || k.Name == key.Name)
+		}
+		switch {
+		case len(args) > 0 && !slices.ContainsFunc(keys, named):
+			return true
+		case namespaces == nil, slices.Contains(namespaces, key.Namespace), key.Namespace == "" && len(args) > 0:
+			return false
+		}
+		if key.Namespace != "" && !slices.Contains(elsewhere, key.Namespace) {
+			elsewhere = append(elsewhere, key.Namespace)
+		}
+		return true
+	})
+	others := wording.Namespaces(elsewhere)
+	switch what := strings.Join(args, " "); {
+	case len(all) > 0 && len(elsewhere) > 0 && !w.NamespacesTyped():
+		w.Warn(fmt.Errorf("the run also wrote to %s in %s, where nothing is undone: choose one namespace with -n, or all with -A", what, others))
+	case len(all) > 0:
+	case len(args) == 0:
+		return nil, fmt.Errorf("journal %s: the run wrote to nothing in %s", j.Path, wording.Namespaces(namespaces))
+	case len(elsewhere) > 0:
+		return nil, fmt.Errorf("journal %s: the run wrote to no such object: %s in %s, but to some in %s: choose one namespace with -n, or all with -A",
+			j.Path, what, wording.Namespaces(namespaces), others)
+	default:
+		return nil, fmt.Errorf("journal %s: the run wrote to no such object: %s", j.Path, what)
+	}
+	return all, nil
+}
+
+// Run undoes the writes, and returns the exit code.
+func (o *Options) Run(ctx context.Context) (int, error) {
+	tally, incomplete, err := o.Reversal.Run(ctx)
+	if err == nil || len(tally.Outcomes) > 0 {
+		err = errors.Join(o.Shown.Close(), err)
+	}
+	return apply.WriteReports(o.Reports, process.WrittenCode(tally, incomplete), err)
+}
+
+// runner returns what undo does: on one cluster, or on those of a directory of plans.
+func (f *Flags) runner(c *cobra.Command, args []string, streams genericiooptions.IOStreams) (process.Runner, error) {
+	if !plan.IsDirectory(args[0]) {
+		return f.ToOptions(c, args, streams)
+	}
+	if err := errors.Join(f.Write.Validate(), apply.CheckDirectory(c), flags.CheckFiles(c.Flags())); err != nil {
+		return nil, err
+	}
+	if err := file.CheckDirectory(args[0]); err != nil {
+		return nil, fmt.Errorf("%s: %w", args[0], err)
+	}
+	files, err := journal.Files(args[0])
+	if err != nil {
+		return nil, err
+	}
+	var runs []apply.ClusterRun
+	for _, path := range slices.Backward(files) {
+		j, err := journal.Glance(path)
+		if err != nil {
+			return nil, err
+		}
+		if run := j.Run(); run.Written == 0 {
+			continue
+		}
+		one := *f
+		one.Config = flags.ConfigOf(f.Config, j.Header.Run.Cluster.Context)
+		one.Options.TakeFrom = slices.Clone(f.Options.TakeFrom)
+		runs = append(runs, apply.ClusterRun{Context: j.Header.Run.Cluster.Context, Open: func(m *apply.WrittenCluster) (process.Runner, error) {
+			one.Cluster = m
+			return one.ToOptions(c, append([]string{path}, args[1:]...), streams)
+		}})
+	}
+	if len(runs) == 0 {
+		return nil, fmt.Errorf("%s: %w", args[0], errNothingWritten)
+	}
+	return f.NewWriteFleet(c, runs, c.CommandPath()+" "+wording.ShellQuote(args[0]), streams)
+}

@@ -1,0 +1,275 @@
+package write
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"sigs.k8s.io/cli-utils/pkg/kstatus/status"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/cluster"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
+)
+
+// write writes batch by batch, and reports what was not started.
+func (x *Executor) write(ctx context.Context, ready []*Task) error {
+	x.Writer.Slots = make(chan struct{}, x.Concurrency)
+	hard, end := untilSecondInterrupt(ctx, x.ErrOut)
+	defer end()
+	earlier := x.tally.Failed // from before the first write
+	tooManyFailures := func() bool { return x.MaxFailures > 0 && x.tally.Failed-earlier >= x.MaxFailures }
+	size := len(ready)
+	if x.BatchSize > 0 {
+		size = x.BatchSize
+	}
+	var err error
+	for i, batch := range batches(ready, size) {
+		if i > 0 && !cluster.Pause(ctx, x.Pause) {
+			err = ErrInterrupted
+		}
+		if err == nil {
+			err = x.batch(ctx, hard, batch, tooManyFailures)
+		}
+		if err == nil && x.Wait {
+			err = x.rollOut(ctx, batch)
+		}
+		if err != nil || tooManyFailures() {
+			break
+		}
+	}
+	x.settle(ctx, ready, err)
+	return errors.Join(err, x.reportNotTried(ready))
+}
+
+// batch writes some of the objects. The context hard is that of the requests in flight; where there were too many failures, no further
+// write is started.
+func (x *Executor) batch(ctx, hard context.Context, batch []*Task, tooManyFailures func() bool) error {
+	// The slots let as many workers send as the user allows, while the others wait for their journal. One alone keeps the order.
+	workers := 4 * x.Concurrency
+	if x.Concurrency == 1 {
+		workers = 1
+	}
+	var broken error
+	err := ForEach(len(batch), workers,
+		func(i int) (*Result, error) {
+			if ctx.Err() != nil {
+				return nil, ErrInterrupted
+			}
+			if missed := x.missedTarget(batch[i]); missed != nil {
+				return x.holdBack(batch[i], missed.Key.Named())
+			}
+			return x.writeOne(hard, batch[i])
+		},
+		func(i int, r *Result) (enough bool) {
+			if r == nil {
+				return false
+			}
+			broken = errors.Join(broken, x.report(batch[i], r))
+			return broken != nil || tooManyFailures()
+		})
+	return errors.Join(err, broken)
+}
+
+// holdBack leaves an object as it is, because of a change that it triggers.
+func (x *Executor) holdBack(t *Task, target engine.ObjectKey) (*Result, error) {
+	r := t.verified.Result
+	r.because(Failed, &HeldBackError{Target: target})
+	return &r, x.Writer.outcome(t.verified, &r)
+}
+
+func (x *Executor) writeOne(ctx context.Context, t *Task) (*Result, error) {
+	r, err := x.Writer.Write(t.under(ctx), t.verified)
+	x.trim(&r)
+	if err != nil {
+		if r.Outcome == Applied { // and its status is left
+			r.Status, t.stored = nil, &r
+		}
+		return nil, fmt.Errorf("stopped at %w", err)
+	}
+	x.trim(r.Status)
+	written := r.Outcome == Applied || (r.Status != nil && r.Status.Outcome == Applied)
+	if written && x.OnWrite != nil {
+		x.OnWrite(ctx, t, &r)
+	}
+	return &r, nil
+}
+
+// trim keeps of the states of a result the version alone.
+func (x *Executor) trim(r *Result) {
+	if r == nil {
+		return
+	}
+	if r.Outcome == Applied {
+		r.Version = r.After.GetResourceVersion()
+	}
+	r.Before, r.After = nil, nil
+}
+
+// reportNotTried reports what was verified and has no result.
+func (x *Executor) reportNotTried(ready []*Task) error {
+	for _, t := range ready {
+		if t.reported {
+			continue
+		}
+		r := t.verified.Result
+		r.Outcome = NotTried
+		if t.stored != nil {
+			status := Result{
+				Key: t.Key, Method: r.Method, Outcome: NotTried,
+				Err: errors.New("the server did not answer any more when the status was to be written: continue with --resume"),
+			}
+			r = *t.stored
+			r.Status = &status
+		}
+		if err := x.report(t, &r); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// rollOut waits until what was written has rolled out.
+func (x *Executor) rollOut(ctx context.Context, batch []*Task) error {
+	var keys []engine.ObjectKey
+	for _, q := range batch {
+		keys = append(keys, q.Key)
+		if len(q.secrets()) > 0 && !engine.UsesSecret(ctx) {
+			ctx = engine.WithSecret(ctx)
+		}
+	}
+	return waitForRollouts(ctx, x.Writer.Server, keys, x.Timeout, func(text string) { fmt.Fprintln(x.ErrOut, redact.EscapeLine(text)) })
+}
+
+// untilSecondInterrupt returns a context for requests in flight. An interrupt cancels
+// ctx, and only a second one the returned context. Call end when nothing is in flight.
+func untilSecondInterrupt(ctx context.Context, errOut io.Writer) (hard context.Context, end func()) {
+	second, release := Hold(ctx)
+	hard, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	go func() {
+		select {
+		case <-hard.Done():
+			return
+		case <-ctx.Done():
+		}
+		fmt.Fprintln(errOut, "Interrupted: waiting for the requests in flight. Interrupt again to stop at once.")
+		select {
+		case <-hard.Done():
+		case <-second:
+			cancel()
+		}
+	}()
+	return hard, func() {
+		cancel()
+		release()
+	}
+}
+
+// rolloutInterval is how often a workload is read.
+const rolloutInterval = time.Second
+
+// rollout is a workload that is not ready, and why, as it was last reported.
+type rollout struct {
+	key engine.ObjectKey
+	why string
+}
+
+// waitForRollouts returns when all workloads among the objects have rolled out. Other kinds,
+// and objects that are gone, are not waited for. Told is called when a workload has come further. The error
+// names those that were not ready in time, or whose controller has given up, or is one of reading.
+func waitForRollouts(ctx context.Context, server Server, keys []engine.ObjectKey, timeout time.Duration, told func(text string)) error {
+	var left []rollout
+	for _, k := range keys {
+		if isWorkload(k) && (k.Subresource == "" || k.Subresource == "scale") {
+			k.Subresource = ""
+			left = append(left, rollout{key: k})
+		}
+	}
+	var failed error // of reading; it may be a timeout of its own
+	err := wait.PollUntilContextTimeout(ctx, rolloutInterval, timeout, true, func(context.Context) (bool, error) {
+		left, failed = lookAtRollouts(ctx, server, left, told) // not cut off by the timeout
+		return len(left) == 0, failed
+	})
+	switch {
+	case err == nil:
+		return nil
+	case failed != nil && !errors.Is(failed, ctx.Err()):
+		return failed
+	case ctx.Err() != nil:
+		return errors.Join(ctx.Err(), errors.New("stopped waiting for rollouts"))
+	case wait.Interrupted(err):
+		waiting := make([]string, len(left))
+		for i, l := range left {
+			waiting[i] = fmt.Sprintf("%s: %s", l.key, l.why)
+		}
+		return fmt.Errorf("not rolled out after %s: %s", timeout, strings.Join(waiting, "; "))
+	}
+	return err
+}
+
+// lookAtRollouts reads the workloads once, and returns those that are not ready.
+func lookAtRollouts(ctx context.Context, server Server, all []rollout, told func(string)) ([]rollout, error) {
+	var left []rollout
+	for _, l := range all {
+		u, err := server.Get(ctx, l.key)
+		if apierrors.IsNotFound(err) {
+			continue
+		}
+		if err != nil {
+			return all, fmt.Errorf("waiting for %s: %w", l.key, err)
+		}
+		why, err := rolloutStatus(u)
+		if err != nil {
+			return all, err
+		}
+		if why != l.why && why != "" {
+			told(fmt.Sprintf("%s: %s", l.key, why))
+		}
+		if why != "" {
+			left = append(left, rollout{l.key, why})
+		}
+	}
+	return left, nil
+}
+
+func isWorkload(key engine.ObjectKey) bool {
+	return key.Group == "apps" && (key.Kind == "Deployment" || key.Kind == "StatefulSet" || key.Kind == "DaemonSet")
+}
+
+// rolloutStatus returns what a workload is waiting for, in the words of kstatus. It
+// is empty if the workload has rolled out, and for any other kind. The error is
+// that of a controller that has given up, or of an object that cannot be read.
+func rolloutStatus(u *unstructured.Unstructured) (string, error) {
+	key := engine.KeyOf(u)
+	strategy, _, _ := unstructured.NestedString(u.Object, "spec", "updateStrategy", "type")
+	observed, _, _ := unstructured.NestedInt64(u.Object, "status", "observedGeneration")
+	switch {
+	case !isWorkload(key):
+		return "", nil
+	case strategy == "OnDelete": // nothing rolls out on its own; kstatus knows that of StatefulSets alone
+		return "", nil
+	case u.GetGeneration() > observed: // kstatus takes a workload without an observedGeneration for an observed one
+		return "its controller has not seen the change yet", nil
+	}
+	if paused, _, _ := unstructured.NestedBool(u.Object, "spec", "paused"); paused {
+		// The controller reports no progress then, for which kstatus would wait: the replicas decide.
+		u = u.DeepCopy()
+		unstructured.RemoveNestedField(u.Object, "spec", "progressDeadlineSeconds")
+	}
+	result, err := status.Compute(u)
+	switch {
+	case err != nil:
+		return "", fmt.Errorf("%s: %w", key, err)
+	case result.Status == status.CurrentStatus:
+		return "", nil
+	case result.Status == status.FailedStatus:
+		return "", fmt.Errorf("%s: %s", key, result.Message)
+	}
+	return result.Message, nil
+}

@@ -1,0 +1,86 @@
+package write
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/validation"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+)
+
+// EventSource is the source of the events.
+const EventSource = "kubectl-mutate"
+
+// EventRecorder records events. It is safe for concurrent use if its functions are.
+type EventRecorder struct {
+	// Create creates an object in the cluster.
+	Create func(context.Context, *unstructured.Unstructured) error
+	// Now is the clock. Never nil.
+	Now func() time.Time
+	// Warn is called with the reason why an event was not recorded. Never nil.
+	Warn func(error)
+
+	forbidden sync.Map // namespaces
+}
+
+// PolicyApplied records that a rule has changed an object. An event that cannot be
+// recorded is a warning and not a failure, since the object has been changed. If the
+// user may not create events, there is one attempt in each namespace.
+func (r *EventRecorder) PolicyApplied(ctx context.Context, key engine.ObjectKey, rule engine.RuleRef) {
+	e := r.event(key, rule)
+	namespace := e.GetNamespace()
+	if _, ok := r.forbidden.Load(namespace); ok {
+		return
+	}
+	err := r.Create(ctx, e)
+	if err == nil {
+		return
+	}
+	if apierrors.IsForbidden(err) {
+		r.forbidden.Store(namespace, true)
+	}
+	r.Warn(fmt.Errorf("%s was changed, but its event could not be recorded: %w", key, err))
+}
+
+// event is a core/v1 Event, of which `kubectl describe` shows reason, source and
+// message. Those of objects without a namespace are in the namespace default, as those
+// of all components of Kubernetes.
+func (r *EventRecorder) event(key engine.ObjectKey, rule engine.RuleRef) *unstructured.Unstructured {
+	namespace := key.Namespace
+	if namespace == "" {
+		namespace = metav1.NamespaceDefault
+	}
+	now := r.Now().UTC().Format(time.RFC3339)
+	return &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "v1",
+		"kind":       "Event",
+		"metadata":   map[string]any{"generateName": generateName(key.Name), "namespace": namespace},
+		"involvedObject": map[string]any{
+			"apiVersion": key.GroupVersionKind().GroupVersion().String(), "kind": key.Kind,
+			"namespace": key.Namespace, "name": key.Name, "uid": string(key.UID),
+		},
+		"type":               "Normal",
+		"reason":             "PolicyApplied", // as in Kyverno's documentation
+		"message":            fmt.Sprintf("policy %s applied", rule),
+		"source":             map[string]any{"component": EventSource},
+		"reportingComponent": EventSource,
+		"firstTimestamp":     now,
+		"lastTimestamp":      now,
+		"count":              int64(1),
+	}}
+}
+
+// generateName starts with the object's name if it is valid in the name of an event;
+// that of a role, for example, need not be.
+func generateName(name string) string {
+	if len(validation.NameIsDNSSubdomain(name, false)) > 0 {
+		return EventSource + "."
+	}
+	return name + "."
+}

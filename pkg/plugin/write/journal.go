@@ -1,0 +1,208 @@
+package write
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/cluster"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/wording"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/write/journal"
+)
+
+// attempt records that a change is about to be sent.
+func (w *Writer) attempt(v *Verified) error {
+	if w.Journal == nil {
+		return nil
+	}
+	return w.Journal.Attempt(journal.Attempt{
+		Entry: v.JournalIndex, Subresource: v.Key.Subresource, UID: v.Key.UID, ResourceVersion: v.ResourceVersion,
+		Method: v.Method, Partial: v.Answered(),
+	})
+}
+
+// outcome records what came of a change, with the request of the last attempt.
+func (w *Writer) outcome(v *Verified, r *Result) error {
+	if w.Journal == nil {
+		return nil
+	}
+	out := recordOf(v.JournalIndex, v.Key, r)
+	out.More = r.Outcome.Reached() && v.status != nil && v.status.Outcome == Planned
+	if out.Written {
+		out.ResourceVersion, out.Partial = r.After.GetResourceVersion(), r.Touched
+	}
+	return w.Journal.Result(out)
+}
+
+// recordOf is the record of what came of an entry, but for what was stored.
+func recordOf(entry int, key engine.ObjectKey, r *Result) journal.Result {
+	out := journal.Result{
+		Entry: entry, Subresource: key.Subresource, UID: key.UID, Outcome: string(r.Outcome),
+		Written: r.Outcome == Applied, Failed: r.Err != nil, Retries: r.Retries,
+	}
+	if r.Err != nil {
+		out.Error = r.Err.Error()
+	}
+	return out
+}
+
+// openJournal starts the journal with what is planned; a resumed one has that
+// already.
+func (x *Executor) openJournal(ready []*Task) error {
+	switch {
+	case x.Writer.Journal != nil:
+		for _, q := range ready {
+			q.verified.setJournalIndex(q.JournalIndex)
+			x.Writer.Journal.Evaluated(q.JournalIndex, *q.Entry)
+		}
+		return nil
+	case x.Journal == nil:
+		return nil
+	}
+	j, err := x.Journal()
+	if err != nil {
+		return err
+	}
+	x.ResumeJournal(j)
+	for i, q := range ready {
+		q.JournalIndex = i
+		q.verified.setJournalIndex(i)
+		entry, v := *q.Entry, q.verified
+		entry.Method = v.Method
+		if !v.Reason.None() {
+			entry.MethodReason = v.Reason.String()
+		}
+		if err := j.Plan(entry); err != nil {
+			return err
+		}
+	}
+	return j.Begin()
+}
+
+// ResumeJournal continues a journal, in which every task has its JournalIndex.
+func (x *Executor) ResumeJournal(j *journal.Writer) {
+	x.Writer.Journal = j
+	fmt.Fprintf(x.ErrOut, "Journal: %s\n", j.Path())
+}
+
+// closeJournal ends the journal. An error of the journal that has ended the run is
+// not returned again.
+func (x *Executor) closeJournal(interrupted bool, ended error) error {
+	if x.Writer.Journal == nil {
+		return nil
+	}
+	unrecorded := x.Writer.Journal.End(journal.End{Interrupted: interrupted, Outcomes: x.tally.Outcomes})
+	if x.tally.NotTried > 0 {
+		fmt.Fprintf(x.ErrOut, "To continue with %s: %s --resume %s\n", wording.Plural(x.tally.NotTried, "object"), x.Command, wording.ShellQuote(x.Writer.Journal.Name()))
+	}
+	unclosed := x.Writer.Journal.Close()
+	switch {
+	case unrecorded == nil:
+		return unclosed
+	case errors.Is(ended, unrecorded):
+		return nil
+	}
+	return unrecorded
+}
+
+// resolvePending looks up the writes that an interrupted run had started, and reports
+// those whose outcome is known now. The others are returned.
+func (x *Executor) resolvePending(ctx context.Context, tasks []*Task) ([]*Task, error) {
+	rest := make([]*Task, 0, len(tasks))
+	var broken error
+	err := ForEach(len(tasks), x.Concurrency,
+		func(i int) (*Result, error) { return x.resolveWrite(ctx, tasks[i]) },
+		func(i int, r *Result) (enough bool) {
+			if r == nil {
+				rest = append(rest, tasks[i])
+				return false
+			}
+			broken = x.report(tasks[i], r)
+			return broken != nil
+		})
+	return rest, errors.Join(err, broken)
+}
+
+// settle looks up the writes that were started before the server went away, as resolvePending does for a run that was
+// interrupted, for as long as Away lets it. What was not stored stays without a result.
+func (x *Executor) settle(ctx context.Context, ready []*Task, lost error) {
+	if x.Away == nil || x.Writer.Journal == nil {
+		return
+	}
+	var doubtful []*Task
+	for _, q := range ready {
+		if q.reported {
+			continue
+		}
+		if q.Pending = x.Writer.Journal.Open(q.JournalIndex); q.Pending != nil {
+			doubtful = append(doubtful, q)
+		}
+	}
+	for len(doubtful) > 0 && cluster.Uncertain(ctx, lost) && x.Away(ctx, lost) {
+		_, lost = x.resolvePending(ctx, doubtful)
+		doubtful = slices.DeleteFunc(doubtful, func(q *Task) bool { return q.reported })
+	}
+}
+
+// resolveWrite is nil where the change is still to be made, or where that is up to
+// another evaluation.
+func (x *Executor) resolveWrite(ctx context.Context, t *Task) (*Result, error) {
+	if t.Pending == nil {
+		return nil, nil // no write was started
+	}
+	key := t.Key
+	key.UID = t.Pending.UID
+	if t.Pending.Subresource != "" {
+		key.Subresource = t.Pending.Subresource
+	}
+	outcome, live, err := x.Writer.lookUp(t.under(ctx), key, t.Pending.ResourceVersion, t.Pending.Partial)
+	switch {
+	case errors.Is(err, errStale):
+		t.unsure = t.Pending.Withholds()
+		return nil, nil
+	case err != nil, outcome == NotTried:
+		return nil, err
+	}
+	r := &Result{Key: t.Key, Outcome: outcome, Method: t.Pending.Method, Touched: t.Pending.Partial, Found: true}
+	if outcome == Drifted {
+		r.because(Drifted, driftError(t.Pending.Drift(live.Object)))
+	}
+	key.Subresource = t.Pending.Subresource
+	j := recordOf(t.JournalIndex, key, r)
+	if j.Written {
+		j.ResourceVersion, j.Partial = live.GetResourceVersion(), t.Pending.Answered(live)
+		j.More = t.Pending.Subresource == "" && t.Entry.SplitsStatus()
+	}
+	if x.Writer.Journal != nil {
+		err = x.Writer.Journal.Result(j)
+	}
+	if j.More {
+		status := t.Entry.StatusPart()
+		t.Entry, t.stored = &status, r // that of the object itself was stored
+		return nil, err
+	}
+	return r, err
+}
+
+// recordUnwritten records in a resumed journal the result of an entry that is not
+// written any more. A rejected entry stays planned, so that it can be tried again.
+func (x *Executor) recordUnwritten(t *Task, v *Verified) error {
+	if x.Writer.Journal == nil || v.Outcome.Rejection() || v.Outcome == Managed || v.Outcome == NotTried {
+		return nil
+	}
+	found := t.unsure && v.Outcome == Unchanged
+	if found { // The lookup could not tell, but nothing is left to change: it was stored, and can be undone.
+		v.Outcome, v.Found, v.Method, v.Touched = Applied, true, t.Pending.Method, t.Pending.Partial
+	}
+	key := v.Key
+	if key.Subresource = ""; t.Pending != nil {
+		key.Subresource = t.Pending.Subresource
+	}
+	out := recordOf(t.JournalIndex, key, &v.Result)
+	if found {
+		out.ResourceVersion, out.Partial = v.ResourceVersion, t.Pending.Partial
+	}
+	return x.Writer.Journal.Result(out)
+}

@@ -1,0 +1,401 @@
+package journal
+
+import (
+	"bufio"
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"unicode"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/file"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/write/plan"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/write/request"
+)
+
+// Journal is the record of a run, as read from a file.
+type Journal struct {
+	Path    string
+	Header  Header
+	Entries []Entry
+	// Begun reports that the planned entries are complete. Before that nothing was
+	// written.
+	Begun   bool
+	Resumed []Resumed
+	// End is nil where the run was cut off.
+	End *End
+	// Torn reports that the last line is incomplete, as after a kill.
+	Torn bool
+
+	size int64 // of what is whole
+}
+
+// HoldsSecrets reports whether an entry has values that were made of a Secret, or withholds them.
+func (j *Journal) HoldsSecrets() bool {
+	return slices.ContainsFunc(j.Entries, func(e Entry) bool { return e.HoldsSecrets() })
+}
+
+// Entry is one object of a run with its attempts and results.
+type Entry struct {
+	// Entry is as it was planned; nil at a glance.
+	*plan.Entry
+	// Attempts has the last request to each endpoint of which it is not known what the server did, and Results what came of the
+	// entry, in their order. At a glance they say no more than how far the entry came.
+	Attempts []Attempt
+	Results  []Result
+	// Applied reports that one of the requests was a server-side apply.
+	Applied bool
+
+	doubt []string // subresources with an attempt and no result after it
+}
+
+// Wrote reports whether the server stored something of the entry.
+func (e *Entry) Wrote() bool {
+	return slices.ContainsFunc(e.Results, func(r Result) bool { return r.Written })
+}
+
+// Status is how far an entry has come.
+type Status string
+
+// The statuses.
+const (
+	// Planned: nothing was sent yet.
+	Planned Status = "planned"
+	// InDoubt: a request was about to be sent, and whether the server stored it is
+	// not recorded. Doubt gives the attempt.
+	InDoubt Status = "in-doubt"
+	// Partial: the object was written, and its status is still to be.
+	Partial Status = "partial"
+	Done    Status = "done"
+	Failed  Status = "failed"
+)
+
+// Status returns how far the entry has come.
+func (e *Entry) Status() Status {
+	switch {
+	case len(e.doubt) > 0:
+		return InDoubt
+	case len(e.Results) == 0:
+		return Planned
+	}
+	switch last := e.Results[len(e.Results)-1]; {
+	case last.Failed:
+		return Failed
+	case last.More:
+		return Partial
+	}
+	return Done
+}
+
+// Doubt returns the last attempt without a recorded result, or nil.
+func (e *Entry) Doubt() *Attempt {
+	for i := len(e.Attempts) - 1; i >= 0; i-- {
+		if slices.Contains(e.doubt, e.Attempts[i].Subresource) {
+			return &e.Attempts[i]
+		}
+	}
+	return nil
+}
+
+// Count counts the entries by status.
+func (j *Journal) Count() map[Status]int {
+	out := map[Status]int{}
+	for i := range j.Entries {
+		out[j.Entries[i].Status()]++
+	}
+	return out
+}
+
+var errLocked = errors.New("another run is writing to it")
+
+// Read reads a journal that other users cannot have written. A last line that is not
+// whole is what a kill leaves behind, and is skipped. The error is an *Error.
+func Read(path string) (*Journal, error) {
+	f, err := open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close() //nolint:errcheck // it was only read
+	return Parse(path, f)
+}
+
+// open opens a journal that other users cannot have written.
+func open(path string) (*os.File, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, &Error{Path: path, Err: errors.Unwrap(err)}
+	}
+	if err := file.CheckOwner(f); err != nil {
+		_ = f.Close() // the error that is returned comes first
+		return nil, &Error{Path: path, Err: err}
+	}
+	return f, nil
+}
+
+// Glance is Read without the contents of entries, attempts and results: it returns
+// which run it is and how far its entries have come, in a fraction of the time. Anybody
+// may have written it.
+func Glance(path string) (*Journal, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, &Error{Path: path, Err: errors.Unwrap(err)}
+	}
+	defer f.Close() //nolint:errcheck // it was only read
+	p := parser{Journal: Journal{Path: path}, brief: true}
+	return p.parse(f)
+}
+
+// Parse reads a journal from in; the path is for messages.
+func Parse(path string, in io.Reader) (*Journal, error) {
+	p := parser{Journal: Journal{Path: path}, seen: map[engine.ObjectKey]bool{}}
+	return p.parse(in)
+}
+
+func (p *parser) parse(in io.Reader) (*Journal, error) {
+	lines := bufio.NewReader(in)
+	for number := 1; ; number++ {
+		line, err := lines.ReadBytes('\n')
+		switch {
+		case errors.Is(err, io.EOF):
+			p.Torn = p.Torn || len(line) > 0
+			return p.finish(number)
+		case err != nil:
+			return nil, &Error{Path: p.Path, Err: err}
+		}
+		if err := p.line(line); err != nil {
+			var notJSON *json.SyntaxError
+			if _, end := lines.Peek(1); number > 1 && errors.Is(end, io.EOF) && errors.As(err, &notJSON) {
+				p.Torn = true // a crash of the machine may leave rubbish up to the end
+				return p.finish(number)
+			}
+			return nil, &Error{Path: p.Path, Line: number, Err: err}
+		}
+		p.size += int64(len(line))
+	}
+}
+
+// parser builds a journal record by record.
+type parser struct {
+	Journal
+	brief bool // leave out the contents
+	seen  map[engine.ObjectKey]bool
+}
+
+func (p *parser) finish(lines int) (*Journal, error) {
+	if p.size == 0 {
+		return nil, &Error{Path: p.Path, Line: lines, Err: errors.New("not a journal")}
+	}
+	return &p.Journal, nil
+}
+
+// firstFormat is that of journals whose header does not name one.
+const firstFormat = "mutate.kubectl.dev/v1alpha1"
+
+var (
+	errOrder = errors.New("a record is out of order")
+	errOneOf = errors.New("a line must be exactly one record")
+)
+
+// notOfID reports whether an ID cannot have a character. An ID that were a text could pose as another line where it is shown.
+func notOfID(r rune) bool {
+	return r != '-' && r != '_' && (r > unicode.MaxASCII || !unicode.IsLetter(r) && !unicode.IsDigit(r))
+}
+
+func (p *parser) line(text []byte) error {
+	if p.brief {
+		return p.record(readBrief(text))
+	}
+	if p.size == 0 {
+		if err := checkFormat(text); err != nil {
+			return err
+		}
+	}
+	return p.record(readRecord(text))
+}
+
+// checkFormat returns an error for the header of a journal that another version wrote.
+func checkFormat(text []byte) error {
+	var r struct{ Header *struct{ APIVersion string } }
+	if json.Unmarshal(text, &r) != nil || r.Header == nil {
+		return nil // readRecord says what is wrong
+	}
+	err := plan.CheckFormat(cmp.Or(r.Header.APIVersion, firstFormat))
+	if err != nil {
+		return fmt.Errorf("%w; resume or undo the run with the version that made it", err)
+	}
+	return nil
+}
+
+// record takes a record that was read.
+func (p *parser) record(r *record, err error) error {
+	if err != nil {
+		return err
+	}
+	n := 0
+	for _, set := range []bool{r.Header != nil, r.Planned != nil, r.Begin != nil, r.Attempt != nil, r.Result != nil, r.Resumed != nil, r.End != nil} {
+		if set {
+			n++
+		}
+	}
+	if n != 1 {
+		return errOneOf
+	}
+	if first := p.size == 0; first != (r.Header != nil) {
+		return errors.New("the first record must be the header")
+	}
+	return p.take(r)
+}
+
+func readRecord(text []byte) (*record, error) {
+	var r record
+	decoder := json.NewDecoder(bytes.NewReader(text))
+	decoder.DisallowUnknownFields()
+	if err := decoder.Decode(&r); err != nil {
+		return nil, err
+	}
+	if decoder.More() {
+		return nil, errOneOf
+	}
+	return &r, nil
+}
+
+func (p *parser) take(r *record) error {
+	switch {
+	case r.Header != nil:
+		p.Header = *r.Header
+		switch {
+		case p.Header.FieldManager == "":
+			return errors.New("the header names no field manager")
+		case strings.ContainsFunc(p.Header.ID, notOfID):
+			return errors.New("the header's ID is none: it has other characters than letters and digits")
+		}
+		return p.Header.Run.Validate()
+	case r.Planned != nil:
+		return p.plan(r.Planned)
+	case r.Begin != nil:
+		if p.Begun || r.Begin.Entries != len(p.Entries) {
+			return errOrder
+		}
+		p.Begun = true
+	case r.Attempt != nil:
+		return p.attempt(r.Attempt)
+	case r.Result != nil:
+		return p.result(r.Result)
+	case r.Resumed != nil:
+		p.Resumed, p.End = append(p.Resumed, *r.Resumed), nil
+	case r.End != nil:
+		p.End = r.End
+	}
+	return nil
+}
+
+func (p *parser) plan(e *plan.Entry) error {
+	if p.Begun {
+		return errOrder
+	}
+	if p.brief {
+		p.Entries = append(p.Entries, Entry{})
+		return nil
+	}
+	key := e.Object.Named()
+	if p.seen[key] {
+		return fmt.Errorf("%s: %w", key, plan.ErrTwice)
+	}
+	p.seen[key] = true
+	p.Entries = append(p.Entries, Entry{Entry: e})
+	return e.Validate() // which gives the fields their values
+}
+
+func (p *parser) attempt(a *Attempt) error {
+	if err := p.check(a.Entry, a.Subresource); err != nil {
+		return err
+	}
+	e := &p.Entries[a.Entry]
+	e.settle(a.Subresource)
+	e.Attempts, e.Applied = append(e.Attempts, *a), e.Applied || a.Method == request.Apply
+	if !slices.Contains(e.doubt, a.Subresource) {
+		e.doubt = append(e.doubt, a.Subresource)
+	}
+	return e.Attempts[len(e.Attempts)-1].Validate()
+}
+
+// result takes a result. One that neither wrote nor failed found the object to be as wanted already, perhaps because of
+// the attempt.
+func (p *parser) result(r *Result) error {
+	if err := p.check(r.Entry, r.Subresource); err != nil {
+		return err
+	}
+	e := &p.Entries[r.Entry]
+	e.doubt = slices.DeleteFunc(e.doubt, func(s string) bool { return s == r.Subresource })
+	if r.Written || r.Failed {
+		e.settle(r.Subresource)
+	}
+	e.Results = append(e.Results, *r)
+	return e.Results[len(e.Results)-1].Validate()
+}
+
+// settle takes away the doubt about the attempts on an endpoint.
+func (e *Entry) settle(subresource string) {
+	e.Attempts = slices.DeleteFunc(e.Attempts, func(a Attempt) bool { return a.Subresource == subresource })
+}
+
+// check returns an error unless an entry has been planned, and may be sent to a subresource.
+func (p *parser) check(entry int, subresource string) error {
+	switch {
+	case !p.Begun:
+		return errOrder
+	case entry < 0 || entry >= len(p.Entries):
+		return errors.New("no such entry")
+	case p.brief, subresource == "": // a glance does not read of what kind the object is
+		return nil
+	}
+	object := &p.Entries[entry].Object
+	if subresource != object.Subresource && (object.Subresource != "" || subresource != request.StatusSubresource) {
+		return errors.New("its entry is not sent to that subresource")
+	}
+	return nil
+}
+
+// briefRecord is a record without its contents, which the first format had in another form.
+type briefRecord struct {
+	record
+	Planned *struct{} `json:"planned"`
+	Attempt *struct {
+		Attempt
+		noContents
+	} `json:"attempt"`
+	Result *struct {
+		Result
+		noContents
+	} `json:"result"`
+}
+
+// noContents hides the diff.Partial of a record.
+type noContents struct {
+	Before json.RawMessage `json:"before"`
+	After  json.RawMessage `json:"after"`
+	Fields json.RawMessage `json:"fields"`
+}
+
+func readBrief(text []byte) (*record, error) {
+	var b briefRecord
+	if err := json.Unmarshal(text, &b); err != nil {
+		return nil, err
+	}
+	if b.Planned != nil {
+		b.record.Planned = &plan.Entry{}
+	}
+	if b.Attempt != nil {
+		b.record.Attempt = &b.Attempt.Attempt
+	}
+	if b.Result != nil {
+		b.record.Result = &b.Result.Result
+	}
+	return &b.record, nil
+}

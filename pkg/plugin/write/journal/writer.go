@@ -1,0 +1,319 @@
+package journal
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"runtime"
+	"sync"
+	"time"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/file"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/write/plan"
+)
+
+// Writer appends to a journal. Every method but Plan and Result returns once its record is on the
+// disk; concurrent calls share the wait. After an error all further calls fail: a run
+// that cannot keep its journal must not go on writing. It is safe for concurrent use.
+type Writer struct {
+	path    string
+	file    disk
+	secrets bool // their values are recorded
+	entries []*plan.Entry
+
+	mu       sync.Mutex
+	finished *sync.Cond      // a sync has ended
+	appended int             // records so far ...
+	durable  int             // ... of which so many are on the disk
+	open     map[int]Attempt // the last one of each entry that is on the disk and has no result yet
+	syncing  bool
+	err      error
+}
+
+// disk is what a Writer needs of its file.
+type disk interface {
+	io.WriteCloser
+	Sync() error
+}
+
+// gather is how long a flush waits for the attempts of others while requests are under way. A run that has as many attempts on the
+// disk as it may send at once loses nothing by that, and flushes are the largest cost of a journal.
+const gather = 4 * time.Millisecond
+
+// Error is the error for a journal that cannot be read or written, or not be trusted.
+type Error struct {
+	Path string
+	Line int // from 1, of a journal that is damaged; else 0
+	Err  error
+}
+
+// Error is "journal FILE: reason", or "journal FILE, line N: reason". What a damaged line holds may be quoted in the
+// reason, which is cut.
+func (e *Error) Error() string {
+	if e.Line > 0 {
+		return fmt.Sprintf("journal %s, line %d: %.400v", e.Path, e.Line, e.Err)
+	}
+	return fmt.Sprintf("journal %s: %v", e.Path, e.Err)
+}
+
+// Unwrap returns the reason.
+func (e *Error) Unwrap() error { return e.Err }
+
+// Create begins a journal in a file that must not exist yet; the directory is
+// made if need be. The error is an *Error.
+func Create(path string, h Header) (*Writer, error) {
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return nil, &Error{Path: path, Err: err}
+	}
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL|os.O_APPEND, 0o600)
+	if errors.Is(err, os.ErrExist) {
+		err = errors.New("the file exists already, and a journal is never written over; name another one")
+	}
+	if err != nil {
+		return nil, &Error{Path: path, Err: err}
+	}
+	if err := lock(path, f); err != nil {
+		return nil, err
+	}
+	w := newWriter(path, f)
+	w.secrets, h.APIVersion = h.Secrets, plan.APIVersion
+	if err := w.appendDurable(record{Header: &h}); err != nil {
+		return nil, err
+	}
+	if err := syncDirectory(filepath.Dir(path)); err != nil {
+		return nil, &Error{Path: path, Err: err}
+	}
+	return w, nil
+}
+
+// Resume reads a journal, and opens it to append to it, beginning with Resumed. A torn
+// last line was never reported as recorded, and is cut off. The error is an *Error.
+func Resume(path string) (*Journal, *Writer, error) {
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_APPEND, 0)
+	if err != nil {
+		return nil, nil, &Error{Path: path, Err: errors.Unwrap(err)}
+	}
+	if err := file.CheckOwner(f); err != nil {
+		_ = f.Close() // the error that is returned comes first
+		return nil, nil, &Error{Path: path, Err: err}
+	}
+	if err := lock(path, f); err != nil {
+		return nil, nil, err
+	}
+	w := newWriter(path, f)
+	j, err := w.takeUp(f)
+	if err != nil {
+		_ = f.Close() // the error that is returned comes first
+		return nil, nil, err
+	}
+	w.secrets = j.Header.Secrets
+	return j, w, nil
+}
+
+// Resumed records that a later run resumes the journal.
+func (w *Writer) Resumed(r Resumed) error {
+	r.Time = time.Now()
+	return w.appendDurable(record{Resumed: &r})
+}
+
+// takeUp reads the journal and truncates the file to its last whole line.
+func (w *Writer) takeUp(f *os.File) (*Journal, error) {
+	j, err := Parse(w.path, f)
+	if err != nil {
+		return nil, err
+	}
+	if err := f.Truncate(j.size); err != nil {
+		return nil, &Error{Path: w.path, Err: err}
+	}
+	for _, e := range j.Entries {
+		w.entries = append(w.entries, e.Entry)
+	}
+	return j, nil
+}
+
+func newWriter(path string, f disk) *Writer {
+	w := &Writer{path: path, file: f, open: map[int]Attempt{}}
+	w.finished = sync.NewCond(&w.mu)
+	return w
+}
+
+// covered returns a change of an entry as it is recorded: with the values of Secrets, or without.
+func (w *Writer) covered(t diff.Partial, entry int) diff.Partial {
+	e := w.entries[entry]
+	t = redact.MarkedBy(e.Secrets(), t, e.Object)
+	if w.secrets {
+		return t
+	}
+	return redact.Partial(t, e.Object)
+}
+
+// lock keeps a second run from writing to the same journal. It closes a file that it
+// cannot lock.
+func lock(path string, f *os.File) error {
+	if err := lockFile(f); err != nil {
+		_ = f.Close() // the error that is returned comes first
+		return &Error{Path: path, Err: err}
+	}
+	return nil
+}
+
+// Path returns the name of the file.
+func (w *Writer) Path() string { return w.path }
+
+// Name returns how a user can name the run: by its ID, or by the file if that is kept elsewhere.
+func (w *Writer) Name() string { return nameOf(w.path) }
+
+// Plan records an entry that is to be written. It is durable after Begin.
+func (w *Writer) Plan(e plan.Entry) error {
+	planned := e
+	w.entries = append(w.entries, &planned)
+	if w.secrets {
+		e.Partial = w.covered(e.Partial, len(w.entries)-1)
+	} else {
+		e = e.Masked()
+	}
+	return w.append(record{Planned: &e})
+}
+
+// Evaluated records what an entry of a resumed journal is, as it was evaluated again: the values of Secrets that the journal does not
+// have, and what was made of them.
+func (w *Writer) Evaluated(entry int, e plan.Entry) {
+	w.entries[entry] = &e
+}
+
+// Begin ends the planned entries.
+func (w *Writer) Begin() error {
+	return w.appendDurable(record{Begin: &begin{Entries: len(w.entries), Time: time.Now()}})
+}
+
+// Attempt records that a request is about to be sent.
+func (w *Writer) Attempt(a Attempt) error {
+	a.Time = time.Now()
+	recorded := a
+	recorded.Partial = w.covered(a.Partial, a.Entry)
+	if err := w.appendDurable(record{Attempt: &recorded}); err != nil {
+		return err
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.open[a.Entry] = a
+	return nil
+}
+
+// Open returns the write of an entry that was attempted and has no result, values of Secrets included; nil if there is none.
+func (w *Writer) Open(entry int) *Attempt {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if a, is := w.open[entry]; is {
+		return &a
+	}
+	return nil
+}
+
+// Result records the outcome of an entry. It is in the file when Result returns, and on the disk with the next record that is to be
+// there. If the machine stops in between, the attempt is in doubt.
+func (w *Writer) Result(r Result) error {
+	w.mu.Lock()
+	delete(w.open, r.Entry)
+	w.mu.Unlock()
+	r.Time = time.Now()
+	r.Partial = w.covered(r.Partial, r.Entry)
+	if !w.secrets && r.Error != "" && w.entries[r.Entry].HoldsSecrets() {
+		r.Error = engine.ErrHidden.Error()
+	}
+	return w.append(record{Result: &r})
+}
+
+// End records that the run is over.
+func (w *Writer) End(e End) error {
+	e.Time = time.Now()
+	return w.appendDurable(record{End: &e})
+}
+
+// Close closes the file.
+func (w *Writer) Close() error {
+	if err := w.file.Close(); err != nil {
+		return &Error{Path: w.path, Err: err}
+	}
+	return nil
+}
+
+// append adds a line to the file: it is there even if the process is killed.
+func (w *Writer) append(r record) error {
+	line, err := json.Marshal(r)
+	if err != nil {
+		return &Error{Path: w.path, Err: err}
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.err == nil {
+		_, err := w.file.Write(append(line, '\n'))
+		w.failed(err)
+	}
+	w.appended++
+	return w.err
+}
+
+// appendDurable adds a line, and returns once it is on the disk: it is there even if the machine stops.
+func (w *Writer) appendDurable(r record) error {
+	if err := w.append(r); err != nil {
+		return err
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.sync()
+	return w.err
+}
+
+// sync brings all records so far to the disk. It is called with the lock held, and releases it meanwhile, so that others can add
+// to what the next sync has.
+func (w *Writer) sync() {
+	for upTo := w.appended; w.durable < upTo && w.err == nil; {
+		if w.syncing {
+			w.finished.Wait()
+			continue
+		}
+		w.syncing = true
+		if len(w.open) > 0 {
+			w.mu.Unlock()
+			time.Sleep(gather)
+			w.mu.Lock()
+		}
+		all := w.appended
+		w.mu.Unlock()
+		err := w.file.Sync()
+		w.mu.Lock()
+		if w.failed(err); w.err == nil {
+			w.durable = all
+		}
+		w.syncing = false
+		w.finished.Broadcast()
+	}
+}
+
+// failed keeps the first error.
+func (w *Writer) failed(err error) {
+	if err != nil && w.err == nil {
+		w.err = &Error{Path: w.path, Err: err}
+	}
+}
+
+// syncDirectory makes the name of a new file durable, where a directory can be
+// synced.
+func syncDirectory(path string) error {
+	if runtime.GOOS == "windows" {
+		return nil
+	}
+	d, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer d.Close() //nolint:errcheck // it was only read
+	return d.Sync()
+}

@@ -1,0 +1,372 @@
+package write
+
+import (
+	"bufio"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/cli-runtime/pkg/printers"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/cluster"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/permission"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/wording"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/write/request"
+)
+
+// Prompt asks the user before a run that writes and, where necessary, during it. It
+// is safe for concurrent use: one question is asked at a time.
+type Prompt struct {
+	// Yes answers the question about the run, and no other.
+	Yes bool
+
+	mu       sync.Mutex
+	in       *bufio.Reader
+	out      io.Writer
+	terminal bool
+	cluster  cluster.Info
+}
+
+// NewPrompt asks on out and reads answers from in, if that is a terminal. The
+// cluster is named in the question.
+func NewPrompt(in io.Reader, out io.Writer, c cluster.Info) *Prompt {
+	return &Prompt{in: bufio.NewReader(in), out: out, terminal: printers.IsTerminal(in), cluster: c}
+}
+
+var (
+	errDeclined   = errors.New("nothing was written: not confirmed")
+	errNoTerminal = errors.New("nothing was written: there is no terminal to ask on; use --yes to write without asking")
+)
+
+// ConfirmMany asks whether so many objects may be written, if they are more than most. It wants the name of the
+// context typed, so that the wrong cluster is not confirmed out of habit.
+func (p *Prompt) ConfirmMany(objects, most int) error {
+	switch {
+	case most == 0 || objects <= most:
+		return nil
+	case p.Yes:
+		return fmt.Errorf("nothing was written: %d objects are more than --max-changes %d; raise it to write them", objects, most)
+	case !p.terminal:
+		return errNoTerminal
+	}
+	name := cmp.Or(p.cluster.Context, p.cluster.Server)
+	answer, err := p.read("\n" + redact.EscapeLine(fmt.Sprintf("%s of %s would be written: more than --max-changes %d. Type %q to continue: ",
+		wording.Plural(objects, "object"), p.cluster, most, name)))
+	if err == nil && answer != name {
+		return errDeclined
+	}
+	return err
+}
+
+// Confirm asks a question about a run. The error says that nothing was written because the answer was no, or there is no
+// terminal to ask on.
+func (p *Prompt) Confirm(question string) error {
+	switch {
+	case p.Yes:
+		return nil
+	case !p.terminal:
+		return errNoTerminal
+	}
+	yes, err := p.ask(question)
+	if err == nil && !yes {
+		return errDeclined
+	}
+	return err
+}
+
+// question asks whether to start the run: it names what is about to be written,
+// where, and how many objects are left out.
+func (p *Prompt) question(ready []*Task, leftOut int) string {
+	in := namespaces(ready)
+	text := fmt.Sprintf("Write %s in %s (%s) of %s?",
+		wording.Plural(len(ready), "object"), wording.Plural(len(in), "namespace"), strings.Join(in, ", "), p.cluster)
+	unverified := 0
+	for _, t := range ready {
+		if t.verified.Unverified != nil {
+			unverified++
+		}
+	}
+	if unverified > 0 {
+		text = fmt.Sprintf("%s not verified. %s", wording.Plural(unverified, "object"), text)
+	}
+	if leftOut > 0 {
+		text = fmt.Sprintf("%s left out. %s", wording.Plural(leftOut, "object"), text)
+	}
+	return text
+}
+
+// confirmLoss asks about one object of which the server would drop data; it is the
+// Confirm of a Writer. Without a terminal the answer is no, and --yes is no answer.
+func (p *Prompt) confirmLoss(_ context.Context, r Result) (bool, error) {
+	if !p.terminal {
+		return false, nil
+	}
+	return p.ask(fmt.Sprintf("%s: the server would drop %s. Write it anyway?", r.Key, strings.Join(r.Difference.Shown(r.ShownPath).Paths(), ", ")))
+}
+
+func (p *Prompt) ask(question string) (bool, error) {
+	answer, err := p.read("\n" + redact.EscapeLine(question) + " [y/N]: ")
+	answer = strings.ToLower(answer)
+	return answer == "y" || answer == "yes", err
+}
+
+func (p *Prompt) read(question string) (string, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	fmt.Fprint(p.out, question)
+	answer, err := p.in.ReadString('\n')
+	if err != nil && !errors.Is(err, io.EOF) {
+		return "", fmt.Errorf("reading the answer: %w", err)
+	}
+	return strings.TrimSpace(answer), nil
+}
+
+// namespaces returns the namespaces of the objects with their counts, largest first:
+// "shop 12", "(cluster) 3".
+func namespaces(tasks []*Task) []string {
+	counts := map[string]int{}
+	for _, t := range tasks {
+		counts[cmp.Or(t.Key.Namespace, "(cluster)")]++
+	}
+	names := slices.SortedFunc(maps.Keys(counts), func(a, b string) int { return cmp.Or(cmp.Compare(counts[b], counts[a]), cmp.Compare(a, b)) })
+	for i, ns := range names {
+		names[i] = fmt.Sprintf("%s %d", ns, counts[ns])
+	}
+	return names
+}
+
+// UnwritableError ends a run before its first write, because of objects that cannot
+// be written. Their results have been reported.
+type UnwritableError struct {
+	Unwritable int
+	Objects    int // those that cannot be written, and those that could
+}
+
+// Error counts them, and says what can be done.
+func (e *UnwritableError) Error() string {
+	return fmt.Sprintf("nothing was written: %s of %d cannot be written; fix them, or skip them with --skip-rejected",
+		wording.Plural(e.Unwritable, "object"), e.Objects)
+}
+
+// confirm asks about what the verification found, and then about all of the run, of which so many objects were counted.
+func (x *Executor) confirm(ctx context.Context, ready []*Task, counted int) ([]*Task, error) {
+	ready, err := x.confirmLosses(ctx, ready)
+	switch {
+	case err != nil:
+		return nil, err
+	case x.tally.Rejected > 0 && !x.SkipRejected:
+		return nil, &UnwritableError{Unwritable: x.tally.Rejected, Objects: x.tally.Rejected + len(ready)}
+	case len(ready) == 0:
+		return nil, nil
+	}
+	if x.OnVerified != nil {
+		if err := x.OnVerified(); err != nil {
+			return nil, err
+		}
+	}
+	x.warnOfUnverified(ready)
+	if x.Confirmed {
+		return ready, nil
+	}
+	if len(ready) > counted { // what was managed when it was shown is so no more
+		if err := x.Prompt.ConfirmMany(len(ready), x.MaxChanges); err != nil {
+			return nil, err
+		}
+	}
+	return ready, x.Prompt.Confirm(x.Prompt.question(ready, x.tally.Failed+x.tally.LeftAlone))
+}
+
+// confirmMany asks about a run over more objects than MaxChanges, those that are left out because
+// something else manages them not counted; the others are. What was confirmed before is not asked about.
+func (x *Executor) confirmMany(tasks []*Task) (counted int, _ error) {
+	for _, t := range tasks {
+		t.managed = t.isShownManaged()
+		if x.IncludeManaged || !t.managed {
+			counted++
+		}
+	}
+	if x.Confirmed || x.IsDryRun() {
+		return counted, nil
+	}
+	return counted, x.Prompt.ConfirmMany(counted, x.MaxChanges)
+}
+
+// warnOfUnverified warns, once for each reason, of changes that were not tried.
+func (x *Executor) warnOfUnverified(ready []*Task) {
+	var unverified wording.Reasons
+	for _, q := range ready {
+		var why *ObjectError
+		if errors.As(q.verified.Unverified, &why) {
+			unverified.Add(q.Key, why.Err.Error())
+		}
+	}
+	for _, why := range unverified.All() {
+		fmt.Fprintf(x.ErrOut, "warning: %s: %s: not verified by a dry run; the server may still reject the write\n", why.Names(), why.Text)
+	}
+}
+
+// confirmLosses asks about each change by which the server would drop live data,
+// and reports those that are not agreed to.
+func (x *Executor) confirmLosses(ctx context.Context, ready []*Task) ([]*Task, error) {
+	agreed := make([]*Task, 0, len(ready))
+	for _, t := range ready {
+		if len(t.verified.losses()) == 0 {
+			agreed = append(agreed, t)
+			continue
+		}
+		yes, err := x.Writer.ConfirmLoss(ctx, t.verified)
+		if err == nil && !yes {
+			err = x.report(t, &t.verified.Result)
+		}
+		if err != nil {
+			return nil, err
+		}
+		if yes {
+			agreed = append(agreed, t)
+		}
+	}
+	return agreed, nil
+}
+
+// writeVerb is the verb of every write of this program.
+const writeVerb = "patch"
+
+// what is "deployments.apps/scale", as kubectl auth can-i takes it.
+func what(n permission.Need) string {
+	resource, subresource, _ := strings.Cut(n.Resource, "/")
+	text := schema.GroupResource{Group: n.Group, Resource: resource}.String()
+	if subresource != "" {
+		text += "/" + subresource
+	}
+	return text
+}
+
+// Forbidden is the error of a write without a permission.
+func Forbidden(n permission.Need) *permission.ForbiddenError {
+	n.Name = ""
+	return &permission.ForbiddenError{Need: n, Err: fmt.Errorf("you may not %s %s", writeVerb, what(n))}
+}
+
+// MissingPermissions asks for every resource in all namespaces, then in each, and then
+// for each object, since a role may name its objects; each step only where the answer
+// before was no. The result is in order of resource and namespace. The error is that of a request.
+func MissingPermissions(ctx context.Context, a engine.Authorizer, needs []permission.Need, workers int) ([]permission.Need, error) {
+	for _, step := range []func(permission.Need) permission.Need{
+		func(n permission.Need) permission.Need { n.Namespace, n.Name = "", ""; return n },
+		func(n permission.Need) permission.Need { n.Name = ""; return n },
+		func(n permission.Need) permission.Need { return n },
+	} {
+		allowed, err := allowedOf(ctx, a, needs, step, workers)
+		if err != nil {
+			return nil, err
+		}
+		needs = slices.DeleteFunc(slices.Clone(needs), func(n permission.Need) bool { return allowed[step(n)] })
+	}
+	slices.SortStableFunc(needs, func(x, y permission.Need) int {
+		return cmp.Or(cmp.Compare(what(x), what(y)), cmp.Compare(x.Namespace, y.Namespace))
+	})
+	return needs, nil
+}
+
+// allowedOf asks, once each, for what a step makes of the permissions, and returns those that the user has.
+func allowedOf(ctx context.Context, a engine.Authorizer, needs []permission.Need, step func(permission.Need) permission.Need, workers int) (map[permission.Need]bool, error) {
+	out := map[permission.Need]bool{}
+	for _, n := range needs {
+		out[step(n)] = false
+	}
+	asked := slices.Collect(maps.Keys(out))
+	err := ForEach(len(asked), workers, func(i int) (bool, error) {
+		n := asked[i]
+		resource, subresource, _ := strings.Cut(n.Resource, "/")
+		decision, err := a.Authorize(ctx, engine.AccessRequest{
+			Verb: writeVerb, Group: n.Group, Resource: resource, Subresource: subresource, Namespace: n.Namespace, Name: n.Name,
+		})
+		if err != nil {
+			err = fmt.Errorf("asking whether you may %s %s: %w", writeVerb, what(n), err)
+		}
+		return decision.Allowed, err
+	}, func(i int, allowed bool) (enough bool) {
+		out[asked[i]] = allowed
+		return false
+	})
+	return out, err
+}
+
+// checkPermissions asks the server whether the user may write all of the objects, and
+// shows what is missing in a table. If the server cannot be asked there is a warning,
+// and the dry runs show it object by object.
+func (x *Executor) checkPermissions(ctx context.Context, tasks []*Task) error {
+	var needs []permission.Need
+	for _, t := range tasks {
+		more, err := x.RequiredPermissions(ctx, t)
+		if err != nil {
+			return err
+		}
+		needs = append(needs, more...)
+	}
+	missing, err := MissingPermissions(ctx, x.Access, needs, x.Concurrency)
+	switch {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case err != nil:
+		fmt.Fprintf(x.ErrOut, "warning: %v; the dry runs will show what is forbidden\n", err)
+		return nil
+	case len(missing) == 0:
+		return nil
+	}
+	if err := x.showMissing(missing); err != nil || x.SkipRejected {
+		return err // each of them is rejected by its own dry run
+	}
+	return fmt.Errorf("you may not write %s; ask for the permissions above, or exclude these objects", wording.Plural(len(missing), "object"))
+}
+
+// RequiredPermissions are those that a task needs. The error is that of a request, or of a kind that the
+// server does not have.
+func (x *Executor) RequiredPermissions(ctx context.Context, t *Task) (needs []permission.Need, _ error) {
+	key := t.Key
+	mapping, err := x.Mapper.RESTMapping(key.GroupKind, key.Version)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", key, err)
+	}
+	hasStatus := false
+	if slices.Contains(t.Endpoints, request.StatusSubresource) && key.Subresource == "" {
+		if hasStatus, err = x.Writer.HasStatus(ctx, key.GroupVersionKind()); err != nil {
+			return nil, err
+		}
+	}
+	add := func(subresource string) {
+		resource := strings.TrimSuffix(mapping.Resource.Resource+"/"+subresource, "/")
+		needs = append(needs, permission.Need{Verb: writeVerb, Group: key.Group, Resource: resource, Namespace: key.Namespace, Name: key.Name})
+	}
+	if !hasStatus || slices.Contains(t.Endpoints, "") {
+		add(key.Subresource)
+	}
+	if hasStatus {
+		add(request.StatusSubresource)
+	}
+	return needs, nil
+}
+
+// showMissing has a row for the objects of a resource in a namespace.
+func (x *Executor) showMissing(missing []permission.Need) error {
+	fmt.Fprintln(x.ErrOut, "Permissions that you need and do not have:")
+	rows := [][]string{{"VERB", "RESOURCE", "NAMESPACE", "OBJECTS"}}
+	for len(missing) > 0 {
+		n, names := missing[0], []string{}
+		for len(missing) > 0 && what(missing[0]) == what(n) && missing[0].Namespace == n.Namespace {
+			names, missing = append(names, missing[0].Name), missing[1:]
+		}
+		rows = append(rows, []string{writeVerb, what(n), cmp.Or(n.Namespace, "(cluster)"), wording.Cell(engine.Few(names))})
+	}
+	_, err := io.WriteString(x.ErrOut, wording.Table(rows))
+	return err
+}

@@ -1,0 +1,448 @@
+package write
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/managedfields"
+	"k8s.io/apimachinery/pkg/util/wait"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/cluster"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/write/journal"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/write/request"
+)
+
+// DryRun says how far a Writer goes; the values are kubectl's.
+type DryRun string
+
+// With DryRunClient nothing is sent but reads, with DryRunServer nothing that
+// the server stores.
+const (
+	DryRunNone   DryRun = "none"
+	DryRunClient DryRun = "client"
+	DryRunServer DryRun = "server"
+)
+
+// DefaultFieldManager is the manager that writes are recorded under unless the
+// user names another.
+const DefaultFieldManager = "kubectl-mutate"
+
+// Want returns how an object should be, given how it is: live itself if nothing is
+// to be changed, which it must not modify. It is called again when the object has
+// changed in the meantime. The endpoint is request.StatusSubresource where only that
+// part is going to be sent, because the other part has been, or will have been by then.
+type Want func(ctx context.Context, live *unstructured.Unstructured, endpoint string) (*unstructured.Unstructured, error)
+
+// Writer verifies and writes changes, one object at a time. It holds no state of
+// its own and may be used by several goroutines if its fields may.
+type Writer struct {
+	Server Server
+	// Manager is the field manager that the writes are recorded under.
+	Manager string
+	journal.Allowed
+	// PatchOnly is why server-side apply is not to be used; zero if it may be.
+	PatchOnly request.Reason
+	DryRun    DryRun
+	// Retry is how often, and after which waits, a write whose answer is lost is sent
+	// again; without Steps it is cluster.DefaultBackoff. The Server repeats all else.
+	Retry wait.Backoff
+	// HasStatus reports whether a kind has a /status endpoint, to which the changes
+	// below .status are sent. With nil they are sent with the others; the server may
+	// ignore them, and the result says so.
+	HasStatus func(context.Context, schema.GroupVersionKind) (bool, error)
+	// Confirm asks the user whether to write an object of which the server would drop
+	// live data that the change means to keep; nil answers no. It is called by several
+	// goroutines if Write is.
+	Confirm func(ctx context.Context, planned Result) (bool, error)
+	// Journal records every write, before it is sent and after; nil records none. What cannot be recorded is not sent.
+	Journal *journal.Writer
+	// Slots limit the writes that are in flight, so that more workers than that can wait for the journal meanwhile; nil is no limit.
+	Slots chan struct{}
+}
+
+// conflictBackoff is between attempts that lost against another writer. The jitter is
+// wide because those who collided have waited equally long.
+func conflictBackoff() wait.Backoff {
+	return wait.Backoff{Duration: 5 * time.Millisecond, Factor: 2, Jitter: 3, Steps: 5}
+}
+
+// VerifyListed is Verify for an object as it was listed, which is not read again if the dry run shows that it has not
+// changed since, and that the change can be written. Without an object it is Verify.
+func (w *Writer) VerifyListed(ctx context.Context, key engine.ObjectKey, listed *unstructured.Unstructured, want Want) (*Verified, error) {
+	if listed == nil || w.DryRun == DryRunClient { // which would not find out
+		return w.Verify(ctx, key, want)
+	}
+	from := *w
+	from.Server = &listedServer{Server: w.Server, listed: listed}
+	v, err := from.Verify(ctx, key, want)
+	switch {
+	case err != nil:
+		return v, err
+	case v.Retries > 0: // it was read again
+		v.Retries--
+	case v.Outcome != Planned, v.Unverified != nil:
+		return w.Verify(ctx, key, want) // the reason is to be found in the object as it is now
+	}
+	return v, nil
+}
+
+// listedServer answers the first read of an object with what was listed.
+type listedServer struct {
+	Server
+	listed *unstructured.Unstructured
+}
+
+// Get implements Server.
+func (s *listedServer) Get(ctx context.Context, key engine.ObjectKey) (*unstructured.Unstructured, error) {
+	if live := s.listed; live != nil {
+		s.listed = nil
+		return live, nil
+	}
+	return s.Server.Get(ctx, key)
+}
+
+// Verify plans the request that makes an object as wanted, and sends it as a dry run.
+// A key with a UID means that very object and no other of its name; a key with a
+// Subresource means that endpoint alone.
+//
+// What fails for this object is in the Result; the error ends the run: a cancelled
+// context, a lost connection, an error of want other than an *ObjectError.
+func (w *Writer) Verify(ctx context.Context, key engine.ObjectKey, want Want) (*Verified, error) {
+	if key.Subresource != "" {
+		return w.verify(ctx, key, want)
+	}
+	split := &statusSplit{want: want, hasStatus: w.HasStatus}
+	v, err := w.verify(ctx, key, split.object)
+	if err != nil || !split.found || !v.Outcome.Reached() {
+		return v, err
+	}
+	key.Subresource, key.UID = request.StatusSubresource, v.Key.UID
+	status, err := w.verify(ctx, key, split.status)
+	if v.Outcome == Unchanged {
+		return status, err
+	}
+	v.status = status
+	return v, err
+}
+
+// verify repeats the verification until no other writer is faster.
+func (w *Writer) verify(ctx context.Context, key engine.ObjectKey, want Want) (*Verified, error) {
+	for waits := conflictBackoff(); ; {
+		v, err := w.verifyOnce(ctx, key, want)
+		v.Retries = conflictBackoff().Steps - waits.Steps
+		if !errors.Is(err, errStale) {
+			return v, err
+		}
+		if waits.Steps == 0 {
+			v.because(Failed, &BusyError{Attempts: v.Retries + 1})
+			return v, nil
+		}
+		if !cluster.Pause(ctx, waits.Step()) {
+			return v, ctx.Err()
+		}
+		key.UID = v.Key.UID // that very object, and no other that takes its name
+	}
+}
+
+// Write sends what was verified: one request, if no other client has written the object
+// and the server answers. Otherwise the object is verified again, and written if the
+// change is still the same.
+//
+// The error ends the run, as that of Verify does; the outcome is then unknown.
+func (w *Writer) Write(ctx context.Context, v *Verified) (Result, error) {
+	t := endpointWrite{Writer: w, now: v, first: v}
+	result, err := t.write(ctx)
+	if err != nil || v.status == nil || !result.Outcome.Reached() {
+		return result, err
+	}
+	status, err := w.writeStatus(ctx, v.status)
+	result.Status = &status
+	return result, err
+}
+
+// writeStatus verifies the part for /status again, since the write of the other part
+// has made a new version of the object.
+func (w *Writer) writeStatus(ctx context.Context, v *Verified) (Result, error) {
+	if v.Outcome != Planned {
+		return v.Result, nil
+	}
+	t := endpointWrite{Writer: w, now: v, first: v}
+	done, err := t.verifyAgain(ctx)
+	switch {
+	case err != nil:
+		return t.result, err
+	case done:
+		return t.result, w.outcome(v, &t.result)
+	}
+	return t.write(ctx)
+}
+
+// ConfirmLoss asks before a write by which the server would drop live data: the
+// confirmation of the run does not cover that. Without a yes the outcome is Declined.
+func (w *Writer) ConfirmLoss(ctx context.Context, v *Verified) (yes bool, err error) {
+	lost := v.losses()
+	if len(lost) == 0 {
+		return true, nil
+	}
+	if w.Confirm != nil {
+		yes, err = w.Confirm(ctx, v.Result)
+	}
+	if !yes {
+		v.because(Declined, fmt.Errorf("the server would drop %s, which the change means to keep; not written, because that needs a confirmation for this object", strings.Join(lost.Paths(), ", ")))
+	}
+	return yes, err
+}
+
+// Server is what a Writer needs of an API server. Errors that the server itself
+// answers are API status errors, as of k8s.io/apimachinery/pkg/api/errors; any
+// other error ends the run.
+type Server interface {
+	// Get reads an object, or the subresource that the key names, from the server
+	// and from no cache, with its managedFields.
+	Get(ctx context.Context, key engine.ObjectKey) (*unstructured.Unstructured, error)
+	// Patch sends a patch to the object, or to the subresource that the key
+	// names, with strict field validation.
+	Patch(ctx context.Context, key engine.ObjectKey, p cluster.Patch) (*unstructured.Unstructured, error)
+	// Types knows the schema of a kind; nil where the server publishes none.
+	// Refresh reads it again even if it has been read before.
+	Types(ctx context.Context, gvk schema.GroupVersionKind, refresh bool) (managedfields.TypeConverter, error)
+}
+
+// statusSplit makes two Wants of one, for the two endpoints of an object.
+type statusSplit struct {
+	want      Want
+	hasStatus func(context.Context, schema.GroupVersionKind) (bool, error)
+	found     bool // the change reaches below .status, which has an endpoint
+}
+
+// object wants everything but the change of the status.
+func (s *statusSplit) object(ctx context.Context, live *unstructured.Unstructured, _ string) (*unstructured.Unstructured, error) {
+	after, err := s.want(ctx, live, "")
+	if err != nil {
+		return nil, err
+	}
+	s.found = false
+	object, status := request.SplitStatus(live, after)
+	if status == nil || s.hasStatus == nil {
+		return after, nil
+	}
+	if s.found, err = s.hasStatus(ctx, live.GroupVersionKind()); err != nil || !s.found {
+		return after, err
+	}
+	return object, nil
+}
+
+// status wants the change of the status and nothing else.
+func (s *statusSplit) status(ctx context.Context, live *unstructured.Unstructured, _ string) (*unstructured.Unstructured, error) {
+	after, err := s.want(ctx, live, request.StatusSubresource)
+	if err != nil {
+		return nil, err
+	}
+	if _, status := request.SplitStatus(live, after); status != nil {
+		return status, nil
+	}
+	return live, nil
+}
+
+// endpointWrite is the write to one endpoint of an object.
+type endpointWrite struct {
+	*Writer
+	now       *Verified // what is sent
+	first     *Verified // what was agreed to
+	uncertain bool      // a request whose answer was lost may have been stored
+	conflicts int       // how often another writer was faster
+	result    Result
+}
+
+// write sends until the outcome is final, and records it.
+func (t *endpointWrite) write(ctx context.Context) (Result, error) {
+	result, err := t.run(ctx)
+	if err == nil {
+		err = t.outcome(t.now, &result)
+	}
+	return result, err
+}
+
+func (t *endpointWrite) run(ctx context.Context) (Result, error) {
+	for waits := conflictBackoff(); ; {
+		t.result = t.now.Result
+		t.result.Retries = t.first.Retries + t.conflicts
+		err := t.store(ctx)
+		if err == nil {
+			return t.result, nil
+		}
+		if err := t.result.fail(err); !errors.Is(err, errStale) {
+			return t.result, err
+		}
+		if waits.Steps == 0 {
+			t.result.because(Failed, &BusyError{Attempts: t.result.Retries + 1})
+			return t.result, nil
+		}
+		if !cluster.Pause(ctx, waits.Step()) {
+			return t.result, ctx.Err()
+		}
+		t.conflicts++
+		if done, err := t.verifyAgain(ctx); done || err != nil {
+			return t.result, err
+		}
+	}
+}
+
+// store sends the request until its outcome is known.
+func (t *endpointWrite) store(ctx context.Context) error {
+	if err := t.attempt(t.now); err != nil {
+		return err
+	}
+	for attempts := cluster.NewAttempts(t.Retry); ; {
+		answer, err := t.send(ctx)
+		switch {
+		case err == nil:
+			t.applied(answer)
+			return nil
+		case t.uncertain && (isStale(err) || isUnfit(t.now.patch, err)): // perhaps after our own write
+			err = errStale
+		case t.stale(ctx, t.now, err):
+			return errStale
+		case !cluster.Unsettled(ctx, err):
+			return err
+		}
+		t.uncertain = true
+		giveUp := attempts.Wait(ctx, err)
+		if done, err := t.look(ctx); done || err != nil {
+			return err
+		}
+		if giveUp != nil {
+			return giveUp
+		}
+	}
+}
+
+// send waits for a slot and sends the request once.
+func (t *endpointWrite) send(ctx context.Context) (*unstructured.Unstructured, error) {
+	if t.Slots != nil {
+		select {
+		case t.Slots <- struct{}{}:
+			defer func() { <-t.Slots }()
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+	return t.Server.Patch(ctx, t.now.Key, t.now.patch)
+}
+
+// stale reports whether a request was refused because the object has changed since
+// it was read. The server answers 409 or 404 then, but applies a JSON patch first:
+// an object that does not fit the patch may be one that has changed.
+func (w *Writer) stale(ctx context.Context, v *Verified, err error) bool {
+	if !isUnfit(v.patch, err) {
+		return isStale(err)
+	}
+	live, err := w.Server.Get(ctx, readable(v.Key))
+	return apierrors.IsNotFound(err) || err == nil && live.GetResourceVersion() != v.ResourceVersion
+}
+
+// isUnfit reports whether a JSON patch was refused because it does not fit the
+// object, or the result is invalid.
+func isUnfit(p cluster.Patch, err error) bool {
+	return p.Type == types.JSONPatchType && apierrors.IsInvalid(err)
+}
+
+// applied records the server's answer to the write.
+func (t *endpointWrite) applied(answer *unstructured.Unstructured) {
+	t.result.Outcome, t.result.After = Applied, answer
+	t.result.Drift = t.now.drift(answer.Object)
+	effect := t.now.Touched
+	if len(t.now.effect.Fields) > 0 {
+		effect = t.now.effect
+	}
+	t.result.Touched = effect.Answered(answer)
+}
+
+// look looks up the outcome of a request whose answer was lost. Done means that
+// there is a result; otherwise the request was not stored and may be sent again: its
+// guard keeps it from being stored twice.
+func (t *endpointWrite) look(ctx context.Context) (done bool, err error) {
+	outcome, live, err := t.lookUp(ctx, t.now.Key, t.now.ResourceVersion, t.now.Answered())
+	if err != nil || outcome == NotTried {
+		return false, err
+	}
+	switch t.result.Outcome = outcome; outcome {
+	case Applied:
+		t.applied(live)
+		t.result.Found = true
+	case Drifted:
+		t.result.because(Drifted, driftError(t.now.Answered().Drift(live.Object)))
+	}
+	return true, nil
+}
+
+// verifyAgain verifies the change again, because another writer was faster. Done
+// means that there is a result: the change is a different one now, or needless.
+func (t *endpointWrite) verifyAgain(ctx context.Context) (done bool, err error) {
+	next, err := t.verify(ctx, t.now.Key, t.now.want)
+	if err != nil {
+		return true, err
+	}
+	next.JournalIndex, next.status, next.Retries, next.Secrets = t.first.JournalIndex, t.first.status, t.first.Retries, t.first.Secrets
+	t.result = next.Result
+	t.result.Retries += t.conflicts
+	switch {
+	case next.Outcome == Unchanged && t.uncertain:
+		// Either the request whose answer was lost was stored, or another client wrote
+		// the same: the object is as wanted.
+		t.result.Outcome, t.result.Found, t.result.Method = Applied, true, t.first.Method
+		t.result.Touched = t.first.Answered()
+		return true, nil
+	case next.Outcome != Planned:
+		return true, nil
+	}
+	if other := t.first.Touched.Unlike(next.Touched); len(other) > 0 {
+		t.result.because(Drifted, driftError(other))
+		return true, nil
+	}
+	if !slices.Equal(t.first.losses().Paths(), next.losses().Paths()) {
+		if yes, err := t.ConfirmLoss(ctx, next); !yes || err != nil {
+			t.result.Outcome, t.result.Err = next.Outcome, next.Err
+			return true, err
+		}
+	}
+	t.first, t.now = next, next
+	return false, nil
+}
+
+// lookUp looks up the outcome of a request whose answer was lost, and returns the object as it is now: Applied if the fields are as
+// the server would have made them, Deleted or Replaced if the object is gone, Drifted if another client has written the fields, and
+// NotTried if the object is the very version that the request was made for. The error is errStale if another client has written the
+// object, and its fields are as before the request, or cannot be compared because they hold secrets: whether the change is still
+// to be made has to be evaluated.
+func (w *Writer) lookUp(ctx context.Context, key engine.ObjectKey, resourceVersion string, touched diff.Partial) (Outcome, *unstructured.Unstructured, error) {
+	live, err := w.Server.Get(ctx, readable(key))
+	switch {
+	case apierrors.IsNotFound(err):
+		return Deleted, nil, nil
+	case err != nil:
+		return "", nil, fmt.Errorf("looking up the outcome of a write whose answer was lost: %w", err)
+	case key.UID != "" && live.GetUID() != key.UID:
+		return Replaced, live, nil
+	case live.GetResourceVersion() == resourceVersion:
+		return NotTried, live, nil
+	}
+	withheld := touched.Withholds()
+	switch {
+	case !withheld && len(touched.Drift(live.Object)) == 0:
+		return Applied, live, nil
+	case withheld || len(touched.DriftBefore(live.Object)) == 0:
+		return "", live, errStale
+	}
+	return Drifted, live, nil
+}
