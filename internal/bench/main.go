@@ -1,8 +1,8 @@
 //go:build linux
 
-// Command bench measures the program on files or on an API server, and prints a table. Each row is a ratio to the
-// bare work, done in turn: a file of YAML documents decoded as kubectl does it, or a listing in pages, and kept by nobody.
-// User CPU is what to trust; wall time depends on what else the machine does.
+// Command bench measures the program on files or on an API server, and prints a table. Each row is a ratio to
+// the bare work, done in turn: a file of YAML documents decoded as kubectl does it, or a listing in pages,
+// and kept by nobody. User CPU is what to trust; wall time depends on what else the machine does.
 package main
 
 import (

@@ -15,9 +15,9 @@ import (
 )
 
 // Compiled says what comes of compiling policy.yaml: what is reported, the rules in order, what is worth
-// listing, and what becomes of the objects of live.yaml, with reasons. The sections only and skip choose rules,
-// origin is where the policies come from, user who sends the requests, and reinvocation is there for the second
-// round of a request.
+// listing, and what becomes of the objects of live.yaml, with reasons. The sections only and skip choose
+// rules, origin is where the policies come from, user who sends the requests, and reinvocation is there for
+// the second round of a request.
 func Compiled(t *testing.T, d engine.Dialect, sections map[string]string) string {
 	t.Helper()
 	var out strings.Builder
@@ -100,7 +100,8 @@ func (w Steps) Step(s engine.Step) {
 }
 
 // FuzzCompile holds that no text, read as a policy, makes compiling it or evaluating it panic, on an ordinary
-// object and on one that no server would hold. The first files of the archives in some directories are where it begins.
+// object and on one that no server would hold. The first files of the archives in some directories are where
+// it begins.
 func FuzzCompile(f *testing.F, d engine.Dialect, gvk schema.GroupVersionKind, dirs ...string) {
 	f.Helper()
 	for _, dir := range dirs {

@@ -25,15 +25,16 @@ import (
 
 // Options say where the cases of a directory are run.
 type Options struct {
-	// NewCluster makes a cluster of the objects that are evaluated and of those that exist besides. The laws compare
-	// these objects with what they were before, so that it must hand on the very objects. The default is NewCluster.
+	// NewCluster makes a cluster of the objects that are evaluated and of those that exist besides. The laws
+	// compare these objects with what they were before, so that it must hand on the very objects. The default
+	// is NewCluster.
 	NewCluster func(live, others []*unstructured.Unstructured, r engine.Request) (Cluster, error)
 	// Annotate has dialects annotate the targets of mutate-existing rules.
 	Annotate bool
 }
 
-// RunDirectory runs every case of a directory that has policies in the dialect's language, each as a subtest. It fails
-// the test where there is none. Update rewrites results that are other than they were.
+// RunDirectory runs every case of a directory that has policies in the dialect's language, each as a subtest.
+// It fails the test where there is none. Update rewrites results that are other than they were.
 func RunDirectory(t *testing.T, d engine.Dialect, dir string, update bool, o Options) {
 	t.Helper()
 	ran := false
@@ -211,7 +212,8 @@ func copies(documents []engine.Document, lists ...[]*unstructured.Unstructured) 
 	return out
 }
 
-// ended are the objects that end changed, by name: those that an update changes with what a creation does differently.
+// ended are the objects that end changed, by name: those that an update changes with what a creation does
+// differently.
 func (a *answer) ended() []*unstructured.Unstructured {
 	var out []*unstructured.Unstructured
 	for i, c := range a.changes {

@@ -116,8 +116,8 @@ func EachCase[C any](t *testing.T, archive string, check func(*testing.T, *C)) {
 	}
 }
 
-// Golden checks each archive of a directory: its last file is what comes of the others, by their names. Update
-// rewrites it.
+// Golden checks each archive of a directory: its last file is what comes of the others, by their names.
+// Update rewrites it.
 func Golden(t *testing.T, dir string, update bool, result func(t *testing.T, sections map[string]string) string) {
 	t.Helper()
 	for file, archive := range archives(t, dir) {

@@ -36,7 +36,8 @@ func NewCluster(live, others []*unstructured.Unstructured, r engine.Request) (Cl
 }
 
 // Grant lets a World reach services, which answer with the request but for the paths /absent and /text, and a
-// registry, which has ghcr.io/org/app with a manifest (v1), with that and an index (multi), and with neither (bare).
+// registry, which has ghcr.io/org/app with a manifest (v1), with that and an index (multi), and with neither
+// (bare).
 func Grant(w *engine.World) {
 	w.Remote, w.Registry, w.Memo = services{}, registry{}, &engine.Memo{}
 }

@@ -33,14 +33,15 @@ type Change struct {
 	// Steps are in the order in which they happened. A rule that did not match is a
 	// Step only if the run keeps reasons.
 	Steps []Step
-	// Asked are the rules that were evaluated on the object, which changes may share. One without a step did not match.
+	// Asked are the rules that were evaluated on the object, which changes may share. One without a step did
+	// not match.
 	Asked []RuleRef
 	// Impacts is what the change means beyond its fields, as far as the run had it
 	// reviewed (evaluation.Options.Review).
 	Impacts []Impact
-	// Created is what a creation of the object would do differently, where Before is what is created: its After has
-	// these differences alone, and its Steps are those that make them, all AsCreated. It is nil where nothing is
-	// different, or the operation was chosen. It is shown, and never written.
+	// Created is what a creation of the object would do differently, where Before is what is created: its
+	// After has these differences alone, and its Steps are those that make them, all AsCreated. It is nil
+	// where nothing is different, or the operation was chosen. It is shown, and never written.
 	Created *Change
 	// AsCreated reports whether the change is the Created of another one.
 	AsCreated bool
@@ -81,7 +82,8 @@ func (c *Change) Denied() bool {
 	return slices.ContainsFunc(c.Steps, func(s Step) bool { return s.Outcome == Denied })
 }
 
-// Managed reports whether something else keeps the object as it is, so that it is left alone unless the user asks for it.
+// Managed reports whether something else keeps the object as it is, so that it is left alone unless the user
+// asks for it.
 func (c *Change) Managed() bool {
 	return slices.ContainsFunc(c.Impacts, func(i Impact) bool { return i.Code == ImpactManaged })
 }
@@ -128,7 +130,8 @@ type FieldChange struct {
 	Rule RuleRef `json:"rule,omitzero"`
 }
 
-// AppliedPatches is the annotation in which the targets of Kyverno's rules carry what was changed, by which rule.
+// AppliedPatches is the annotation in which the targets of Kyverno's rules carry what was changed, by which
+// rule.
 const AppliedPatches = "policies.kyverno.io/last-applied-patches"
 
 var recordPath = fieldpath.MakePathOrDie("metadata", "annotations", AppliedPatches) //nolint:gochecknoglobals // never modified
@@ -143,14 +146,15 @@ func (f *FieldChange) Records() bool {
 	return n == len(recordPath) || f.Kind == Added && len(added) == 1 && added[AppliedPatches] != nil
 }
 
-// addsRecord reports whether the field is the first annotations of an object, with AppliedPatches among others.
+// addsRecord reports whether the field is the first annotations of an object, with AppliedPatches among
+// others.
 func (f *FieldChange) addsRecord() bool {
 	added, _ := f.To.(map[string]any)
 	return f.Kind == Added && f.Path.Equals(recordPath[:2]) && len(added) > 1 && added[AppliedPatches] != nil
 }
 
-// HeldBack returns the steps of the rules that were skipped and did nothing else to the object: one for each rule,
-// however many triggers and rounds it had.
+// HeldBack returns the steps of the rules that were skipped and did nothing else to the object: one for each
+// rule, however many triggers and rounds it had.
 func (c *Change) HeldBack() []*Step {
 	var out []*Step
 	seen := map[RuleRef]bool{}
@@ -184,8 +188,8 @@ func SplitRecords(fields []FieldChange) (counted, records []FieldChange) {
 	return counted, records
 }
 
-// ShownPath returns a path that is, or leads to, the field, or to a part of it, as it may be shown: up to what was made of a
-// Secret, which the names in a value may be as well. Other paths are returned as they are.
+// ShownPath returns a path that is, or leads to, the field, or to a part of it, as it may be shown: up to
+// what was made of a Secret, which the names in a value may be as well. Other paths are returned as they are.
 func (f FieldChange) ShownPath(p fieldpath.Path) fieldpath.Path {
 	from := f.SecretFrom
 	if from == 0 && (f.Secret || f.Withheld) {
@@ -272,11 +276,10 @@ func ParsePathElements(elements []string) (fieldpath.Path, error) {
 	return out, nil
 }
 
-// PathString is a path as people write it:
-// `spec.containers[web].ports[containerPort=80,protocol=TCP]`,
-// `metadata.labels["app.kubernetes.io/name"]`, `metadata.finalizers[=keep]`,
-// `spec.args[0]`. Two different paths never have the same text, and what cannot be
-// printed in it is escaped: control characters, and those of no width. The path of a whole object is the empty text.
+// PathString is a path as people write it: `spec.containers[web].ports[containerPort=80,protocol=TCP]`,
+// `metadata.labels["app.kubernetes.io/name"]`, `metadata.finalizers[=keep]`, `spec.args[0]`. Two different
+// paths never have the same text, and what cannot be printed in it is escaped: control characters, and those
+// of no width. The path of a whole object is the empty text.
 func PathString(p fieldpath.Path) string { return pathText(p, elementText) }
 
 // PathPattern returns a path as PathString does, with [*] for the elements of lists: it is equal for
@@ -304,7 +307,8 @@ func pathText(p fieldpath.Path, element func(fieldpath.PathElement) string) stri
 	return string(b)
 }
 
-// isPlainName reports whether a field's name needs no quotes. (All changes are grouped by paths: a regular expression takes some 4 % of a run.)
+// isPlainName reports whether a field's name needs no quotes. (All changes are grouped by paths: a regular
+// expression takes some 4 % of a run.)
 func isPlainName(name string) bool {
 	for i, c := range []byte(name) {
 		letter := c == '_' || 'a' <= c|0x20 && c|0x20 <= 'z'

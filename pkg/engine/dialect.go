@@ -103,16 +103,17 @@ type Effect struct {
 	Apply func(ctx context.Context, subject Target, w *World, s Sink) Step
 }
 
-// Descriptions describe the rules of a Program without any object, which is what it is to those who list objects, review policies,
-// or look for the permissions that a run needs. A Program has one, and adds its rules to it when it is compiled.
+// Descriptions describe the rules of a Program without any object, which is what it is to those who list
+// objects, review policies, or look for the permissions that a run needs. A Program has one, and adds its
+// rules to it when it is compiled.
 type Descriptions struct {
 	all        []Description
 	rules      []RuleRef
 	selections SelectionSet
 }
 
-// Add adds the next rule in evaluation order. One that only requests to subresources trigger is matched by the objects
-// that these requests have.
+// Add adds the next rule in evaluation order. One that only requests to subresources trigger is matched by
+// the objects that these requests have.
 func (d *Descriptions) Add(one Description) {
 	if one.Existing == ByTrigger && len(one.Matches) == 0 {
 		one.Matches, one.Requests = TellObjects(one.Requests)
@@ -166,7 +167,8 @@ type Description struct {
 	Changes []string
 	// Asks is what the rule reads in addition to the object.
 	Asks []Ask
-	// Params names those of the objects in Asks that are a part of the policy: to change one is to change the policy.
+	// Params names those of the objects in Asks that are a part of the policy: to change one is to change the
+	// policy.
 	Params []Selection
 	// Gap says why the rule cannot be evaluated at all; nil where it can.
 	Gap error

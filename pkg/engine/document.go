@@ -188,8 +188,8 @@ func JoinedErrors(err error) []error {
 	return out
 }
 
-// templates matches what the templates of Helm and its like leave in a manifest: "{{ .Values.x }}", "{{ include",
-// "{{`", "{{- if", "[[ include", and those of Terraform: "%{ for".
+// templates matches what the templates of Helm and its like leave in a manifest: "{{ .Values.x }}", "{{
+// include", "{{`", "{{- if", "[[ include", and those of Terraform: "%{ for".
 var templates = regexp.MustCompile("%\\{~?\\s*(?:for|if|else|endfor|endif)\\b|(?:\\{\\{|\\[\\[)-?\\s*(?:`|\\.(?:Values|Release|Chart|Capabilities|Files)\\b|(?:include|template|if|range|with|define|end|toYaml)\\b\\s*[^\\s|.(&=!<>]|end\\s*-?(?:\\}\\}|\\]\\]))")
 
 // TemplateHint says what to do with a text that LooksLikeTemplate.

@@ -89,7 +89,8 @@ type Kinds struct {
 	Whose string
 }
 
-// Add adds the kinds of a group version as a server publishes them: "pods", and "pods/exec" with the kind of its requests.
+// Add adds the kinds of a group version as a server publishes them: "pods", and "pods/exec" with the kind of
+// its requests.
 func (k *Kinds) Add(gv schema.GroupVersion, published []metav1.APIResource) {
 	below := map[string][]string{}
 	for i := range published {
@@ -107,8 +108,8 @@ func (k *Kinds) Add(gv schema.GroupVersion, published []metav1.APIResource) {
 	}
 }
 
-// Check returns an *UnknownKindError for a name that stands for no kind, or for no subresource of one, and ErrClusterScoped for
-// one of another scope than it asks for.
+// Check returns an *UnknownKindError for a name that stands for no kind, or for no subresource of one, and
+// ErrClusterScoped for one of another scope than it asks for.
 func (k *Kinds) Check(n KindName) error {
 	e := &UnknownKindError{Name: n, whose: k.Whose}
 	subresources := map[string]bool{} // of the kinds that the name stands for
@@ -197,7 +198,8 @@ func (n *KindName) typos(k *KnownKind) int {
 	return -1
 }
 
-// Nearest returns the one of several names that a misspelt one was probably meant to be; empty if none is near.
+// Nearest returns the one of several names that a misspelt one was probably meant to be; empty if none is
+// near.
 func Nearest(name string, names iter.Seq[string]) string {
 	best, least := "", 0
 	for known := range names {
@@ -212,8 +214,8 @@ func Nearest(name string, names iter.Seq[string]) string {
 // longestName is that of the names in Kubernetes.
 const longestName = 253
 
-// near returns the distance of two names, whatever their case, and whether it is so small that the first may be a
-// misspelling of the second.
+// near returns the distance of two names, whatever their case, and whether it is so small that the first may
+// be a misspelling of the second.
 func near(name, known string) (int, bool) {
 	a, b, most := strings.ToLower(name), strings.ToLower(known), min(maxTypos, len(name)/3)
 	if max(len(a), len(b)) > longestName+maxTypos || len(a)-len(b) > most || len(b)-len(a) > most {
@@ -223,8 +225,8 @@ func near(name, known string) (int, bool) {
 	return d, d <= most
 }
 
-// distance is how many letters of a text are wrong, missing, too many or exchanged with the next: the optimal string
-// alignment distance.
+// distance is how many letters of a text are wrong, missing, too many or exchanged with the next: the optimal
+// string alignment distance.
 func distance(a, b string) int {
 	rows := make([][]int, len(a)+1)
 	for i := range rows {
@@ -304,8 +306,9 @@ func (n *KindName) where() string {
 // Unwrap returns why the kinds of some groups are not known.
 func (e *UnknownKindError) Unwrap() []error { return e.unknown }
 
-// MappingOf returns the mapping of a resource that a request names, by its plural name, in its group and version. A mapper also
-// finds one by its singular or short name, or in another version; a server does not, and the error is one of no match.
+// MappingOf returns the mapping of a resource that a request names, by its plural name, in its group and
+// version. A mapper also finds one by its singular or short name, or in another version; a server does not,
+// and the error is one of no match.
 func MappingOf(mapper meta.RESTMapper, resource schema.GroupVersionResource) (*meta.RESTMapping, error) {
 	kind, err := mapper.KindFor(resource)
 	if err != nil {
@@ -321,7 +324,8 @@ func MappingOf(mapper meta.RESTMapper, resource schema.GroupVersionResource) (*m
 	return mapping, nil
 }
 
-// requestKinds are the kinds of the objects that requests to subresources have; those of the object itself are empty.
+// requestKinds are the kinds of the objects that requests to subresources have; those of the object itself
+// are empty.
 var requestKinds = map[string]schema.GroupVersionKind{ //nolint:gochecknoglobals // an immutable table
 	"": {}, "status": {}, "ephemeralcontainers": {}, "resize": {}, "approval": {}, "finalize": {},
 	"scale":    {Group: "autoscaling", Version: "v1", Kind: "Scale"},

@@ -22,8 +22,8 @@ func (e *PanicError) Error() string {
 	return fmt.Sprintf("internal error, please report it: %v (at %s)", e.Value, e.Place)
 }
 
-// OfThisProgram reports whether an evaluation failed at a limit or a defect of this program, which no server has. What
-// the rule does there is not known, whatever its failurePolicy.
+// OfThisProgram reports whether an evaluation failed at a limit or a defect of this program, which no server
+// has. What the rule does there is not known, whatever its failurePolicy.
 func OfThisProgram(err error) bool {
 	var over *limit.Error
 	var panicked *PanicError

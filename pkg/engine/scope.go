@@ -37,8 +37,8 @@ type Scope struct {
 	// 10 are among those of 20. 0 chooses all. A Source streams the others too.
 	Percent int
 	Seed    string
-	// Shard is the part of the chosen objects that the run takes care of. The others are changed by other runs at the
-	// same time: where they trigger rules, they are seen as those runs leave them.
+	// Shard is the part of the chosen objects that the run takes care of. The others are changed by other
+	// runs at the same time: where they trigger rules, they are seen as those runs leave them.
 	Shard Shard
 	// Request is the admission request to simulate for each object.
 	Request Request
@@ -72,8 +72,8 @@ func (s *Scope) ShardMeets(sel Selection) bool {
 	return !sel.Exact() || s.Shard.Has("", sel.Name)
 }
 
-// Includes reports whether the scope chooses an object, but for the Percent and the Shard, as far as its key and
-// labels show: which Fields it has, but for its name and namespace, only a Source or a Reader can tell.
+// Includes reports whether the scope chooses an object, but for the Percent and the Shard, as far as its key
+// and labels show: which Fields it has, but for its name and namespace, only a Source or a Reader can tell.
 func (s *Scope) Includes(k ObjectKey, has map[string]string) bool {
 	if s.Whole() {
 		return true
@@ -133,9 +133,9 @@ type Mapper interface {
 	RESTMapping(gk schema.GroupKind, versions ...string) (*meta.RESTMapping, error)
 }
 
-// Narrow returns the part of a selection that the scope chooses too, but for its Labels, so that no
-// more is read than that: one selection for each type that the user typed and each namespace, and none where they have
-// nothing in common. A kind that the mapper does not know, as a pattern, is taken for any.
+// Narrow returns the part of a selection that the scope chooses too, but for its Labels, so that no more is
+// read than that: one selection for each type that the user typed and each namespace, and none where they
+// have nothing in common. A kind that the mapper does not know, as a pattern, is taken for any.
 func (s *Scope) Narrow(sel Selection, m Mapper) []Selection {
 	if s.Whole() {
 		return []Selection{sel}

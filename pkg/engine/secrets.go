@@ -121,8 +121,8 @@ func HoldsSecret(value any) bool {
 	return false
 }
 
-// HideObject returns an object in which the values of a Secret are HiddenValue, and older ones in an annotation. Another
-// object, and nil, is returned as it is.
+// HideObject returns an object in which the values of a Secret are HiddenValue, and older ones in an
+// annotation. Another object, and nil, is returned as it is.
 func HideObject(u *unstructured.Unstructured) *unstructured.Unstructured {
 	if !IsSecret(u) {
 		return u
@@ -159,9 +159,9 @@ func hideAll(value any) any {
 	return out
 }
 
-// Writes says where a rule writes, and where a value that it writes does not stand literally in its policy, but is
-// computed or copied. What leads through a list goes for all of its items. The zero value is a place whose
-// values are literal; nil stands for a rule of which nothing is known.
+// Writes says where a rule writes, and where a value that it writes does not stand literally in its policy,
+// but is computed or copied. What leads through a list goes for all of its items. The zero value is a place
+// whose values are literal; nil stands for a rule of which nothing is known.
 type Writes struct {
 	Computed bool // the value, or a name in it
 	Fields   map[string]*Writes
@@ -187,7 +187,8 @@ func (w *Writes) Item() *Writes {
 	return w.Items
 }
 
-// At returns what is written at a JSON pointer, which is made known. A number may be the index of an item, or a name.
+// At returns what is written at a JSON pointer, which is made known. A number may be the index of an item, or
+// a name.
 func (w *Writes) At(pointer string) *Writes {
 	for token := range strings.SplitSeq(strings.TrimPrefix(pointer, "/"), "/") {
 		below := w.Field(jsonpointer.Unescape(token))

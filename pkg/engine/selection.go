@@ -33,7 +33,8 @@ type Selection struct {
 	ReadAs string
 }
 
-// SelectionSet is a list of selections, each of which is in it once: thousands of policies may select the same. The zero value is empty.
+// SelectionSet is a list of selections, each of which is in it once: thousands of policies may select the
+// same. The zero value is empty.
 type SelectionSet struct {
 	All []Selection // in the order in which they were added
 
@@ -56,7 +57,8 @@ func (s *SelectionSet) Add(all ...Selection) {
 // OfRequests reports whether the selection is of requests to a subresource, for which no live object stands.
 func (s Selection) OfRequests() bool { return s.Subresource != "" && s.Subresource != AnySubresource }
 
-// SplitRequests tells selections of objects from those of requests to subresources. AnySubresource stands for both.
+// SplitRequests tells selections of objects from those of requests to subresources. AnySubresource stands for
+// both.
 func SplitRequests(all []Selection) (objects, requests []Selection) {
 	for _, s := range all {
 		if s.Subresource != "" {
@@ -70,7 +72,8 @@ func SplitRequests(all []Selection) (objects, requests []Selection) {
 	return objects, requests
 }
 
-// TellObjects tells the requests to subresources that have the object itself, such as those to its status, from others.
+// TellObjects tells the requests to subresources that have the object itself, such as those to its status,
+// from others.
 func TellObjects(requests []Selection) (objects, others []Selection) {
 	for _, s := range requests {
 		if kind, known := KindOfRequest(schema.GroupVersionKind{}, s.Subresource); known && kind.Empty() {
@@ -259,7 +262,8 @@ type KindFilter struct {
 // ForKind returns the filter for a kind; false when it selects no object of the kind.
 func (c *ObjectFilter) ForKind(m *meta.RESTMapping) (*KindFilter, bool) {
 	gvk := m.GroupVersionKind
-	// The namespaces of the scope do not apply to objects that have none if the user typed their kind, as in kubectl get.
+	// The namespaces of the scope do not apply to objects that have none if the user typed their kind, as in
+	// kubectl get.
 	typed := slices.DeleteFunc(slices.Clone(c.scope.Only), func(key ObjectKey) bool { return key.GroupKind != gvk.GroupKind() })
 	if m.Scope.Name() != meta.RESTScopeNameNamespace && !c.scope.ClusterScoped && len(typed) == 0 {
 		return nil, false
@@ -305,8 +309,8 @@ func (k *KindFilter) Matches(u *unstructured.Unstructured) bool {
 // Keys lists the objects that the user named; empty if there is no such restriction.
 func (k *KindFilter) Keys() []ObjectKey { return k.names }
 
-// Namespaces returns the namespaces that matching objects can be in; none where these are not known. It is meaningful
-// for namespaced kinds only.
+// Namespaces returns the namespaces that matching objects can be in; none where these are not known. It is
+// meaningful for namespaced kinds only.
 func (k *KindFilter) Namespaces() []string {
 	if len(k.scope.Namespaces) > 0 {
 		return slices.DeleteFunc(slices.Clone(k.scope.Namespaces), func(namespace string) bool { return !k.MayBeIn(namespace) })

@@ -135,7 +135,8 @@ type Schema struct {
 	// Types converts to structured-merge-diff's typed values: list-map keys,
 	// sets and atomics, as server-side apply and CEL's ApplyConfiguration merge.
 	Types managedfields.TypeConverter
-	// NonNull returns Types without those of fields that may be null, as a CustomResourceDefinition can allow it.
+	// NonNull returns Types without those of fields that may be null, as a CustomResourceDefinition can allow
+	// it.
 	NonNull func() managedfields.TypeConverter
 	// Fields says which values a server takes, and how lists are patched.
 	Fields FieldValidator
@@ -147,8 +148,8 @@ type FieldValidator interface {
 	// Validate returns what of a value a server would refuse, if the value stood at the path, or,
 	// for nil, if nothing did.
 	Validate(at fieldpath.Path, value any) []InvalidField
-	// ListPatch returns the patch strategies and the merge key of a list, for strategic merge; false if there is no such
-	// list. An empty name on the path stands for the elements of one.
+	// ListPatch returns the patch strategies and the merge key of a list, for strategic merge; false if there
+	// is no such list. An empty name on the path stands for the elements of one.
 	ListPatch(path []string) (strategies []string, key string, known bool)
 }
 

@@ -27,8 +27,8 @@ type RuleRef struct {
 	Severity string `json:"severity,omitempty"`
 }
 
-// SeverityOf returns how important a policy is by its annotation policies.kyverno.io/severity: critical, high, medium,
-// low or info; empty where it says nothing else.
+// SeverityOf returns how important a policy is by its annotation policies.kyverno.io/severity: critical,
+// high, medium, low or info; empty where it says nothing else.
 func SeverityOf(policy *unstructured.Unstructured) string {
 	switch severity := strings.ToLower(policy.GetAnnotations()["policies.kyverno.io/severity"]); severity {
 	case "critical", "high", "medium", "low", "info":
@@ -72,8 +72,8 @@ const (
 	Skipped     Outcome = "skipped"     // matched, then a precondition or exception held it back
 	Unchanged   Outcome = "unchanged"   // ran, and the object is as it was; Err says why where that is not just what the rule wants
 	NotMatched  Outcome = "not-matched"
-	// AsCreated is what a RuleSummary has of a rule that would change the object if it were created, and not, or
-	// not so, if it were updated. No step has it.
+	// AsCreated is what a RuleSummary has of a rule that would change the object if it were created, and not,
+	// or not so, if it were updated. No step has it.
 	AsCreated Outcome = "as-created"
 )
 
@@ -179,8 +179,8 @@ type Sink interface {
 	Step(Step)
 }
 
-// HandOver gives all steps of a program to a Sink. Where a policy fails, for which admission refuses the object, those that
-// changed it are held back.
+// HandOver gives all steps of a program to a Sink. Where a policy fails, for which admission refuses the
+// object, those that changed it are held back.
 func HandOver(sink Sink, steps []Step, denied string) {
 	for _, s := range steps {
 		if denied != "" && s.Outcome == Changed {
@@ -244,8 +244,8 @@ func (l *Reasons) Add(format string, args ...any) {
 	}
 }
 
-// Err returns all reasons as one error, or nil if there are none: why a rule that ran changed nothing, where the object does
-// not simply have what the rule writes already.
+// Err returns all reasons as one error, or nil if there are none: why a rule that ran changed nothing, where
+// the object does not simply have what the rule writes already.
 func (l *Reasons) Err() error {
 	if l == nil || len(l.gathered.texts) == 0 {
 		return nil

@@ -41,7 +41,8 @@ func Shorten(text string, most int) string {
 	return strings.ToValidUTF8(text[:most], "") + Cut
 }
 
-// FirstWords returns the words that begin a text, as many as take so many bytes, and Cut where there are more. No word is split.
+// FirstWords returns the words that begin a text, as many as take so many bytes, and Cut where there are
+// more. No word is split.
 func FirstWords(text string, most int) string {
 	if len(text) <= most {
 		return text
@@ -49,12 +50,13 @@ func FirstWords(text string, most int) string {
 	return text[:max(0, strings.LastIndexAny(text[:most], space))] + " " + Cut
 }
 
-// MaxMessage is how many bytes a message has that may quote what a policy or an object says: one about a policy, or why a rule failed,
-// was denied or is not supported.
+// MaxMessage is how many bytes a message has that may quote what a policy or an object says: one about a
+// policy, or why a rule failed, was denied or is not supported.
 const MaxMessage = 8 << 10
 
-// Ends returns the words that begin and end a text, as many as take so many bytes, with Cut in the place of those between them. It
-// is for messages, which quote what they are about and then say what is wrong with it. No word is split.
+// Ends returns the words that begin and end a text, as many as take so many bytes, with Cut in the place of
+// those between them. It is for messages, which quote what they are about and then say what is wrong with it.
+// No word is split.
 func Ends(text string, most int) string {
 	if len(text) <= most {
 		return text

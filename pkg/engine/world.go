@@ -49,23 +49,24 @@ type World struct {
 	// Lack is notified of what the evaluation needs and there is not, so that it went on as
 	// if that were empty; by several goroutines, and more than once. Nil where it does not matter.
 	Lack func(*UnreadableError)
-	// Noted is called for each object that a rule reads, or depends on without a request, such as the Namespace
-	// of its object, and without a name for each list; of a path, the Kind is the resource. It may be nil.
+	// Noted is called for each object that a rule reads, or depends on without a request, such as the
+	// Namespace of its object, and without a name for each list; of a path, the Kind is the resource. It may
+	// be nil.
 	Noted func(context.Context, ObjectKey)
 }
 
 // ReadsExisting returns the Reader of the objects that a run may change.
 func (w *World) ReadsExisting() Reader { return cmp.Or(w.Existing, w.Reader) }
 
-// Get reads an object from the Reader, which must not be nil. The time that it takes does not count for the rule that the context is
-// for. The error is that of the Reader.
+// Get reads an object from the Reader, which must not be nil. The time that it takes does not count for the
+// rule that the context is for. The error is that of the Reader.
 func (w *World) Get(ctx context.Context, key ObjectKey) (u *unstructured.Unstructured, err error) {
 	limit.Wait(ctx, func() { u, err = w.Reader.Get(ctx, key) })
 	return u, err
 }
 
-// Schema returns what the Reader knows of a kind: nothing where there is no Reader, or the schema cannot be read, which the error
-// says.
+// Schema returns what the Reader knows of a kind: nothing where there is no Reader, or the schema cannot be
+// read, which the error says.
 func (w *World) Schema(ctx context.Context, gvk schema.GroupVersionKind) (Schema, error) {
 	if w.Reader == nil {
 		return Schema{}, nil
@@ -123,8 +124,8 @@ func (w *World) SeedOf(r RuleRef, objects ...ObjectKey) uint64 {
 	return h.Sum64()
 }
 
-// Watched returns a view of a world in which reading a Secret is noted (NoteSecret), and each question is asked once in
-// a run, if there is a Memo.
+// Watched returns a view of a world in which reading a Secret is noted (NoteSecret), and each question is
+// asked once in a run, if there is a Memo.
 func (w *World) Watched() *World {
 	out := *w
 	if w.Reader != nil {

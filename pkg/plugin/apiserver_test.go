@@ -84,8 +84,8 @@ func apiAnswers() map[string]string {
 	return out
 }
 
-// discovery are the answers of an API server about what there is: a version, a resource, its kind and verbs in each line, and "cluster"
-// where it has no namespaces.
+// discovery are the answers of an API server about what there is: a version, a resource, its kind and verbs
+// in each line, and "cluster" where it has no namespaces.
 func discovery(resources ...string) map[string]string {
 	text := func(object any) string {
 		out, err := json.Marshal(object)

@@ -21,12 +21,13 @@ var (
 	chainSeed   = flag.Uint64("chain-seed", 0, "try the graph of one seed only")
 )
 
-// graph is a random set of rules over a few ConfigMaps. Each rule sets one field to a constant or to what its trigger has,
-// so that it does nothing a second time; what it makes of one object may trigger others.
+// graph is a random set of rules over a few ConfigMaps. Each rule sets one field to a constant or to what its
+// trigger has, so that it does nothing a second time; what it makes of one object may trigger others.
 type graph struct {
 	*rand.Rand
 	objects map[string]map[string]any // by name
-	// standard reports whether there is a rule without targets. A second one may depend on the first one, or the first one on it, as in admission.
+	// standard reports whether there is a rule without targets. A second one may depend on the first one, or
+	// the first one on it, as in admission.
 	standard bool
 	// spread gives each object a namespace of its own.
 	spread bool
@@ -198,9 +199,9 @@ func (r *graphReport) facts() (chained, contested bool) {
 	return chained, contested
 }
 
-// TestChainsReachTheirEnd makes the changes of random rules and previews again: nothing more may change. Where several rules,
-// or triggers, write one field, the last one wins, and a second run may miss one that the first one stopped: such graphs count
-// only where they do reach their end.
+// TestChainsReachTheirEnd makes the changes of random rules and previews again: nothing more may change.
+// Where several rules, or triggers, write one field, the last one wins, and a second run may miss one that
+// the first one stopped: such graphs count only where they do reach their end.
 func TestChainsReachTheirEnd(t *testing.T) {
 	tier.NotShort(t)
 	from, to := uint64(1), uint64(*chainTrials)
@@ -250,8 +251,8 @@ func TestChainsReachTheirEnd(t *testing.T) {
 	}
 }
 
-// What a rule did because of a trigger that others change meanwhile is not followed: "a" makes "e" name "c", and no longer "b",
-// which would have triggered a change of "d".
+// What a rule did because of a trigger that others change meanwhile is not followed: "a" makes "e" name "c",
+// and no longer "b", which would have triggered a change of "d".
 func TestChainsFollowWhatIsLeft(t *testing.T) {
 	dir := t.TempDir()
 	rule := func(name, trigger, condition, target, patch string) string {

@@ -42,8 +42,8 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/write"
 )
 
-// Main runs the program for the process's arguments, the program's own name
-// first, and returns its exit code. A signal, and the limit of memory, end the process if the program does not end soon.
+// Main runs the program for the process's arguments, the program's own name first, and returns its exit code.
+// A signal, and the limit of memory, end the process if the program does not end soon.
 func Main(argv []string, streams genericiooptions.IOStreams) int {
 	transport.GuardDefault()
 	watched, unwatch := limit.Watch(context.Background(), process.SetLimit())

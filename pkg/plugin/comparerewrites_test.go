@@ -46,7 +46,8 @@ func (r *rewrite) policies(t *testing.T, dir string) policyPair {
 	return p
 }
 
-// TestCompareRewrites compares rules with wrong rewrites of them. Variants of minimal objects have to show each.
+// TestCompareRewrites compares rules with wrong rewrites of them. Variants of minimal objects have to show
+// each.
 func TestCompareRewrites(t *testing.T) {
 	tier.NotShort(t)
 	t.Setenv("KUBECONFIG", filepath.Join(t.TempDir(), "no-cluster"))

@@ -20,7 +20,8 @@ var slipsFile = filepath.Join("testdata", "compare-slips.txtar")
 // notFound ends the names of slips that no variant shows.
 const notFound = " (not found)"
 
-// TestCompareSlips compares a policy with a rewrite that has a slip. Variants of minimal objects have to show it.
+// TestCompareSlips compares a policy with a rewrite that has a slip. Variants of minimal objects have to show
+// it.
 func TestCompareSlips(t *testing.T) {
 	tier.NotShort(t)
 	pairs := map[string]corpus.Pair{}

@@ -149,8 +149,8 @@ func (c *replayCase) compare(printed string) string {
 	return diff
 }
 
-// asStored returns the objects that differ, once a server has decoded them, from those that were given. The engines
-// were asked without a server: what they write as a default is no change there.
+// asStored returns the objects that differ, once a server has decoded them, from those that were given. The
+// engines were asked without a server: what they write as a default is no change there.
 func asStored(objects, given map[string]any) map[string]any {
 	out := map[string]any{}
 	for name, object := range objects {

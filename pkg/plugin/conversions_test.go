@@ -65,8 +65,8 @@ func (all *conversions) end(t *testing.T) {
 	t.Log("\n" + strings.Join(table, "\n"))
 }
 
-// converts reports whether the case is a ClusterPolicy that needs no data from elsewhere. Those of other projects
-// are converted at night.
+// converts reports whether the case is a ClusterPolicy that needs no data from elsewhere. Those of other
+// projects are converted at night.
 func (c *replayCase) converts() bool {
 	text := string(c.Files["policy.yaml"])
 	return (c.Own || tier.All()) && slices.Contains(c.Dialects, "kyverno") && strings.Contains(text, "mutate:") && strings.Contains(text, "Policy\n") &&

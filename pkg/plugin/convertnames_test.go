@@ -11,8 +11,8 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/internal/hostile"
 )
 
-// TestConvertWritesPlainFiles converts policies and rules with hostile names into a directory: each has a file there, with a name that
-// a shell takes for nothing else.
+// TestConvertWritesPlainFiles converts policies and rules with hostile names into a directory: each has a
+// file there, with a name that a shell takes for nothing else.
 func TestConvertWritesPlainFiles(t *testing.T) {
 	dir := t.TempDir()
 	var policies []any

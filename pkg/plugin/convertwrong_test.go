@@ -16,9 +16,9 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/process"
 )
 
-// TestConvertWrong converts policies that are easily converted to what does something else on objects that no variant
-// resembles. Neither language has to have each of them, but what is printed does the same on these objects. The comment of a
-// case says in which languages it is refused.
+// TestConvertWrong converts policies that are easily converted to what does something else on objects that no
+// variant resembles. Neither language has to have each of them, but what is printed does the same on these
+// objects. The comment of a case says in which languages it is refused.
 func TestConvertWrong(t *testing.T) {
 	tier.NotShort(t)
 	t.Setenv("KUBECONFIG", filepath.Join(t.TempDir(), "no-cluster"))
@@ -42,7 +42,8 @@ func TestConvertWrong(t *testing.T) {
 		old := filepath.Join(dir, "old.yaml")
 		for _, to := range []string{"mutatingpolicy", "mutatingadmissionpolicy"} {
 			t.Run(strings.TrimSuffix(filepath.Base(path), ".txtar")+"/"+to, func(t *testing.T) {
-				// The objects are kept from the conversion, which would refuse what it finds to differ on them.
+				// The objects are kept from the conversion, which would refuse what it finds to differ on
+				// them.
 				args := []string{"convert", "-p", old, "--to", to, "--variants=60"}
 				if crd := filepath.Join(dir, "crd.yaml"); exists(crd) {
 					args = append(args, "-f", crd)

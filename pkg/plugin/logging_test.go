@@ -15,8 +15,8 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/process"
 )
 
-// TestVerbosity runs a preview of a Secret with levels of -v. No body is logged, for client-go knows no Secrets, unless
-// these may be shown.
+// TestVerbosity runs a preview of a Secret with levels of -v. No body is logged, for client-go knows no
+// Secrets, unless these may be shown.
 func TestVerbosity(t *testing.T) {
 	answers := discovery("v1 secrets Secret get,list", "v1 namespaces Namespace get,list cluster")
 	answers["/api/v1/namespaces/default"] = defaultNamespace

@@ -80,7 +80,8 @@ func TestIDTokensAreRefreshedOnce(t *testing.T) {
 	}
 }
 
-// TestPasswordsOfURLsAreNotShown has URLs of a kubeconfig hold passwords, in the server's and in the proxy's, which are valid or not.
+// TestPasswordsOfURLsAreNotShown has URLs of a kubeconfig hold passwords, in the server's and in the proxy's,
+// which are valid or not.
 func TestPasswordsOfURLsAreNotShown(t *testing.T) {
 	s := &apiServer{}
 	var asked atomic.Bool

@@ -15,7 +15,8 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/process"
 )
 
-// meanwhilePolicy reads all that a policy can read: a ConfigMap, a Secret, the labels of a Namespace, and a trigger.
+// meanwhilePolicy reads all that a policy can read: a ConfigMap, a Secret, the labels of a Namespace, and a
+// trigger.
 const meanwhilePolicy = `{"apiVersion": "kyverno.io/v1", "kind": "ClusterPolicy", "metadata": {"name": "p", "uid": "u-p", "resourceVersion": "1"}, "spec": {"rules": [
 	{"name": "level", "match": {"any": [{"resources": {"kinds": ["ConfigMap"], "names": ["a", "b"]}}]},
 		"context": [{"name": "conf", "configMap": {"namespace": "shop", "name": "c"}}],
@@ -30,8 +31,8 @@ const meanwhilePolicy = `{"apiVersion": "kyverno.io/v1", "kind": "ClusterPolicy"
 	{"name": "existing", "match": {"any": [{"resources": {"kinds": ["ConfigMap"], "names": ["c"]}}]},
 		"mutate": {"targets": [{"apiVersion": "v1", "kind": "ConfigMap", "namespace": "shop", "name": "b"}], "patchStrategicMerge": {"data": {"from": "{{ request.object.data.other }}"}}}}]}}`
 
-// meanwhileServer is a tamperedServer with a policy, a Secret and a Namespace that can change as well. It has something happen before
-// the request with a number.
+// meanwhileServer is a tamperedServer with a policy, a Secret and a Namespace that can change as well. It has
+// something happen before the request with a number.
 type meanwhileServer struct {
 	*tamperedServer
 	policy, secret, labels string
@@ -166,8 +167,8 @@ func meanwhileModes(x *tampered, s *meanwhileServer) map[string]meanwhileMode {
 	}
 }
 
-// Whatever happens in a cluster before whichever request of a run, in each of its modes, nothing is written that was not shown, nor
-// to an object that took the place of another one.
+// Whatever happens in a cluster before whichever request of a run, in each of its modes, nothing is written
+// that was not shown, nor to an object that took the place of another one.
 func TestWhatChangesBeforeEachRequest(t *testing.T) {
 	tier.NotShort(t)
 	x := &tampered{t: t, dir: t.TempDir(), counts: map[string]int{}}
@@ -205,7 +206,8 @@ func TestWhatChangesBeforeEachRequest(t *testing.T) {
 	t.Log(x.counts)
 }
 
-// eachMeanwhile calls try with what is to happen before a request, for a part of all such pairs, or all with -every-mutation.
+// eachMeanwhile calls try with what is to happen before a request, for a part of all such pairs, or all with
+// -every-mutation.
 func (s *meanwhileServer) eachMeanwhile(requests []string, try func(at int, what string)) {
 	for at := range requests {
 		for n, what := range slices.Sorted(maps.Keys(s.meanwhiles())) {

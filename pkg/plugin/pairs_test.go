@@ -51,8 +51,8 @@ func (c *compared) where() string {
 }
 
 // TestPairs compares policies with their verified rewrites, converts the originals, and compares what is
-// printed with them as a user would. What differs, and where, has to be what pairsListFile says, and what is not
-// converted, and why, what convertListFile says.
+// printed with them as a user would. What differs, and where, has to be what pairsListFile says, and what is
+// not converted, and why, what convertListFile says.
 func TestPairs(t *testing.T) {
 	tier.NotShort(t)
 	listed := readPairsList(t)
@@ -96,8 +96,8 @@ func TestPairs(t *testing.T) {
 	t.Log("\n" + strings.Join(table, "\n") + "\n" + corpus.NotRun())
 }
 
-// findPairs writes the pairs of the corpus into directories, one for each rewrite of a policy. On a push, those that
-// are the same are compared on fewer variants than at night.
+// findPairs writes the pairs of the corpus into directories, one for each rewrite of a policy. On a push,
+// those that are the same are compared on fewer variants than at night.
 func findPairs(t *testing.T, listed map[string]string) []policyPair {
 	t.Helper()
 	all, err := corpus.Pairs()

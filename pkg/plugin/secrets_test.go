@@ -27,8 +27,8 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/process"
 )
 
-// The values of the Secret. No five letters or digits of one, in either direction, stand anywhere else: no time of day,
-// date or port has five digits above 5.
+// The values of the Secret. No five letters or digits of one, in either direction, stand anywhere else: no
+// time of day, date or port has five digits above 5.
 const (
 	secretText   = `zQx7Wv9Kp3Jm5"<Ty8`
 	secretNumber = "8697968779"
@@ -236,7 +236,8 @@ func celPlaces(call string) []fields {
 	}
 }
 
-// celPolicy is a policy of a kind on the ConfigMap c that has the Secret as variables.s, and its binding if it has one.
+// celPolicy is a policy of a kind on the ConfigMap c that has the Secret as variables.s, and its binding if
+// it has one.
 func celPolicy(kyverno bool, name string, of fields) string {
 	from := "params.data"
 	if kyverno {
@@ -346,8 +347,8 @@ func TestSecretsOfPlaces(t *testing.T) {
 	}
 }
 
-// Wherever a policy gets a Secret from, what is shown is the same for two Secrets that differ in nothing but their
-// values: with all formats, an external diff and reports.
+// Wherever a policy gets a Secret from, what is shown is the same for two Secrets that differ in nothing but
+// their values: with all formats, an external diff and reports.
 func TestSecretsFromElsewhere(t *testing.T) {
 	tier.NotShort(t)
 	echo := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -167,8 +167,8 @@ func (s *secretServer) holds() string {
 	return ""
 }
 
-// secretRuns are runs of commands against a secretServer, none of which may show a value of its Secret, to the
-// terminal or in a file of the directory.
+// secretRuns are runs of commands against a secretServer, none of which may show a value of its Secret, to
+// the terminal or in a file of the directory.
 type secretRuns struct {
 	t      *testing.T
 	server *secretServer
@@ -390,7 +390,8 @@ func TestSecretsOfCommands(t *testing.T) {
 	}
 }
 
-// Wherever a rule puts what it makes of a Secret, the server takes or refuses it, and neither is shown, nor kept in a file.
+// Wherever a rule puts what it makes of a Secret, the server takes or refuses it, and neither is shown, nor
+// kept in a file.
 func TestSecretsThatAServerRefuses(t *testing.T) {
 	tier.NotShort(t)
 	x := newSecretRuns(t)
@@ -441,7 +442,8 @@ func (x *secretRuns) complete(c *cobra.Command, words []string, policy string) {
 	})
 }
 
-// checkReadable reads the plan and the journal of a policy, if there are any, as commands do that go on with them.
+// checkReadable reads the plan and the journal of a policy, if there are any, as commands do that go on with
+// them.
 func (x *secretRuns) checkReadable(policy string) {
 	x.t.Helper()
 	if _, err := plan.Load(x.file("saved-plan")); err != nil && !errors.Is(err, fs.ErrNotExist) {

@@ -12,8 +12,8 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/internal/tier"
 )
 
-// TestShardsTogetherAreOneRun tries random graphs of rules whose triggers and targets lie in several namespaces. What all
-// shards would change is what one run would, each object in one of them.
+// TestShardsTogetherAreOneRun tries random graphs of rules whose triggers and targets lie in several
+// namespaces. What all shards would change is what one run would, each object in one of them.
 func TestShardsTogetherAreOneRun(t *testing.T) {
 	tier.NotShort(t)
 	const shards = 3

@@ -19,7 +19,8 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/write/plan"
 )
 
-// forgedUndos are changes of the journal of a run that has written what forgeries are about: what undo is to put back is evil, and not to be shown.
+// forgedUndos are changes of the journal of a run that has written what forgeries are about: what undo is to
+// put back is evil, and not to be shown.
 var forgedUndos = map[string][]string{ // pairs of texts
 	"made of a Secret":            {`"level":"debug"`, `"level":"evil"`, `"kind":"replaced"`, `"kind":"replaced","secret":true`},
 	"by a name made of a Secret":  {`"level":"debug"`, `"level":"evil"`, `"kind":"replaced"`, `"kind":"replaced","secretFrom":2`},
@@ -75,8 +76,9 @@ func (s *tamperedServer) lay(objects map[string]map[string]any) {
 	s.writes, s.objects = nil, maps.Clone(objects)
 }
 
-// asUndone is what an undo shows, for check. It evaluates nothing: so what it removes of what a journal withholds is masked whole, and what
-// the run made of a Secret is masked only where the journal still says so. To built-in kinds null and the empty list are as good as absent.
+// asUndone is what an undo shows, for check. It evaluates nothing: so what it removes of what a journal
+// withholds is masked whole, and what the run made of a Secret is masked only where the journal still says
+// so. To built-in kinds null and the empty list are as good as absent.
 func (x *tampered) asUndone(shown, what string) string {
 	x.server.writes = slices.DeleteFunc(x.server.writes, func(line string) bool {
 		name, removed, _ := strings.Cut(line, " -")
@@ -94,7 +96,8 @@ func (x *tampered) asUndone(shown, what string) string {
 	return shown
 }
 
-// editedFiles are a plan and the journal of a run that was to make its changes, of which edited copies are tried.
+// editedFiles are a plan and the journal of a run that was to make its changes, of which edited copies are
+// tried.
 type editedFiles struct {
 	*tampered
 	t             *testing.T
@@ -157,8 +160,9 @@ func (x *editedFiles) try(state map[string]map[string]any, m mutation, args ...s
 	x.check(strings.Join(args[:2], " ")+": "+m.what, shown, errOut, code)
 }
 
-// Whatever is forged in a plan or a journal, no command writes what it has not shown, shows a Secret, or breaks. That the law
-// holds for each value is tested where it lives: diff.Partial.ValidateShown and plan.Entry.Drift.
+// Whatever is forged in a plan or a journal, no command writes what it has not shown, shows a Secret, or
+// breaks. That the law holds for each value is tested where it lives: diff.Partial.ValidateShown and
+// plan.Entry.Drift.
 func TestForgedPlansAndJournals(t *testing.T) {
 	x := newEditedFiles(t)
 	apply := []string{"apply-existing", "--plan", x.edited, "--journal", filepath.Join(x.dir, "new"), "--concurrency=1"}
@@ -192,7 +196,8 @@ func TestForgedPlansAndJournals(t *testing.T) {
 	t.Logf("%d edits: %v", x.tried, x.counts)
 }
 
-// tamperedFleet is a directory with the plans of two clusters, which have the same objects, and with the journals of their runs.
+// tamperedFleet is a directory with the plans of two clusters, which have the same objects, and with the
+// journals of their runs.
 type tamperedFleet struct {
 	*tampered
 	servers map[string]*tamperedServer
@@ -231,7 +236,8 @@ func (x *tamperedFleet) must(args ...string) {
 	}
 }
 
-// lay makes the directory anew, with files by their names: the contents of a saved file that is named, or any text.
+// lay makes the directory anew, with files by their names: the contents of a saved file that is named, or any
+// text.
 func (x *tamperedFleet) lay(files map[string]string) {
 	x.t.Helper()
 	if err := errors.Join(os.RemoveAll(x.plans), os.Mkdir(x.plans, 0o700)); err != nil {
@@ -271,8 +277,9 @@ func (x *tamperedFleet) begun(name string) string {
 	return strings.Join(strings.SplitAfter(x.saved[name], "\n")[:4], "") // header, two entries, beginning
 }
 
-// TestTamperedDirectories changes which files are in a directory of plans and journals. Each file is for the cluster that it names, and
-// is applied once; one that cannot be read, or that others may have written, keeps all from being written.
+// TestTamperedDirectories changes which files are in a directory of plans and journals. Each file is for the
+// cluster that it names, and is applied once; one that cannot be read, or that others may have written, keeps
+// all from being written.
 func TestTamperedDirectories(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("modes say nothing there")

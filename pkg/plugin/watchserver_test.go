@@ -14,7 +14,8 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/internal/tier"
 )
 
-// A server that goes away while a watch begins anew with changed policies: what had begun is not watched twice.
+// A server that goes away while a watch begins anew with changed policies: what had begun is not watched
+// twice.
 func TestWatchBeginsAgain(t *testing.T) {
 	tier.NotShort(t)
 	ctx, end := context.WithCancel(t.Context())

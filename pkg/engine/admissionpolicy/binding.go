@@ -115,7 +115,8 @@ func bind(policies []*policy, bindings map[string][]*binding, assume bool) []uni
 	return out
 }
 
-// unbound warns about a policy without a binding, unless the user asked for it to be evaluated, and reports whether it is.
+// unbound warns about a policy without a binding, unless the user asked for it to be evaluated, and reports
+// whether it is.
 func (p *policy) unbound(assume bool) bool {
 	switch {
 	case p.broken:

@@ -16,7 +16,8 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/limit"
 )
 
-// At adds the place of an expression to its error, and how to name a user whom it asks for and who is not known.
+// At adds the place of an expression to its error, and how to name a user whom it asks for and who is not
+// known.
 func (x *Expression) At(err error) error {
 	if err == nil {
 		return nil
@@ -71,7 +72,8 @@ func (e *UnsupportedError) Error() string { return e.Reason }
 // Unwrap returns the cause.
 func (e *UnsupportedError) Unwrap() error { return e.Err }
 
-// ErrAtomic is the error of an apply configuration with values that can only be replaced as a whole, in the words of a server.
+// ErrAtomic is the error of an apply configuration with values that can only be replaced as a whole, in the
+// words of a server.
 var ErrAtomic = errors.New("invalid ApplyConfiguration: may not mutate atomic arrays, maps or structs")
 
 // noSchema is the error of a kind without a schema, which says how its lists and maps merge.
@@ -85,8 +87,8 @@ func kindText(gvk schema.GroupVersionKind) string {
 	return gvk.GroupVersion().String() + " " + gvk.Kind
 }
 
-// CompileError is an expression that does not compile. It has all problems, each with its place in the expression
-// below it.
+// CompileError is an expression that does not compile. It has all problems, each with its place in the
+// expression below it.
 type CompileError struct{ text string }
 
 // Error is the text.

@@ -64,8 +64,8 @@ func (e *Evaluation) Replace(object map[string]any) {
 	delete(e.values, objectName)
 }
 
-// Holds evaluates match conditions in order. The error is a *ConditionError for the first one that is false, which
-// counts more than the failure of one before it.
+// Holds evaluates match conditions in order. The error is a *ConditionError for the first one that is false,
+// which counts more than the failure of one before it.
 func (e *Evaluation) Holds(conditions []*Expression) error {
 	var failures []error
 	for _, x := range conditions {

@@ -50,8 +50,8 @@ func CandidateOf(ctx context.Context, t *engine.Target, w *engine.World, operati
 	}
 }
 
-// ResourceOf returns the resource of an object: from the target, or else from the mapper, or else the usual plural of
-// the kind.
+// ResourceOf returns the resource of an object: from the target, or else from the mapper, or else the usual
+// plural of the kind.
 func ResourceOf(t *engine.Target, w *engine.World) schema.GroupVersionResource {
 	if t.Mapping != nil {
 		return t.Mapping.Resource
@@ -68,7 +68,8 @@ func ResourceOf(t *engine.Target, w *engine.World) schema.GroupVersionResource {
 
 // Match is whether constraints select a candidate.
 type Match struct {
-	// Why says what keeps them from it; nil where they select the candidate. It costs nothing until it is called.
+	// Why says what keeps them from it; nil where they select the candidate. It costs nothing until it is
+	// called.
 	Why func() error
 	// Version is a served version of the resource that a rule names, where none names
 	// the candidate's. With equivalent versions the constraints select the candidate in
@@ -85,7 +86,8 @@ func NotApplicable(reason string) Match {
 // Applies reports whether the constraints select the candidate.
 func (m Match) Applies() bool { return m.Why == nil }
 
-// unmet is the Match of a criterion that is not met. That the rules name other resources says more than any other.
+// unmet is the Match of a criterion that is not met. That the rules name other resources says more than any
+// other.
 func (c *Constraints) unmet(k *Candidate, criterion string, values func() (wanted, found string)) Match {
 	return Match{Why: func() error {
 		if len(c.Rules) > 0 && !k.named(c.Rules, false, false) {
@@ -158,8 +160,8 @@ var (
 	anyOperation = []admissionregistrationv1.OperationType{admissionregistrationv1.OperationAll}
 )
 
-// named reports, as an API server does, whether one of the rules names the candidate: in its version, or in any; with
-// its operation, or with any.
+// named reports, as an API server does, whether one of the rules names the candidate: in its version, or in
+// any; with its operation, or with any.
 func (k *Candidate) named(all []Rule, version, operation bool) bool {
 	if len(all) == 0 {
 		return false

@@ -132,8 +132,8 @@ const maxCopied = 3 << 20
 
 var _ = func() int { jsonpatch.AccumulatedCopySizeLimit = maxCopied; return 0 }()
 
-// patch applies a JSON patch, which is a list of JSONPatch values, to the object of the
-// evaluation. An API server's patcher writes and reads JSON, so it gets only the fields that the patch is about.
+// patch applies a JSON patch, which is a list of JSONPatch values, to the object of the evaluation. An API
+// server's patcher writes and reads JSON, so it gets only the fields that the patch is about.
 func (e *Evaluation) patch(list ref.Val) (Result, error) {
 	live := e.input.Object
 	names, r := fieldsPatched(list)
@@ -162,8 +162,9 @@ func (e *Evaluation) patch(list ref.Val) (Result, error) {
 	return r, nil
 }
 
-// fieldsPatched returns the top-level fields that a JSON patch is about, with those that say what the object is; nil for
-// the object as a whole. The Result has warnings of what other versions of an API server do differently.
+// fieldsPatched returns the top-level fields that a JSON patch is about, with those that say what the object
+// is; nil for the object as a whole. The Result has warnings of what other versions of an API server do
+// differently.
 func fieldsPatched(list ref.Val) (names []string, r Result) {
 	names, whole := []string{"apiVersion", "kind"}, false
 	for it := list.(traits.Lister).Iterator(); it.HasNext() == types.True; {

@@ -127,7 +127,8 @@ func TestApplyConfigurations(t *testing.T) {
 			expression: "Object{metadata: Object.metadata{labels: {1: 'a'}}}",
 			outcome:    outcome{err: "is of type types.Int, not string"},
 		},
-		// Maps and lists that an expression spells out within one another are not converted, as in an API server.
+		// Maps and lists that an expression spells out within one another are not converted, as in an API
+		// server.
 		"a map that is spelled out within another": {
 			expression: "Object{spec: {'securityContext': {'runAsNonRoot': true}}}",
 			outcome:    outcome{err: `field "spec": field "securityContext": a {...} or [...] within another one is not converted`},

@@ -81,7 +81,8 @@ type Builder struct {
 	Failed  func(policydecode.Node, error)
 	Rewrite func(expression string) string // of what is about the object; nil leaves it
 	// ReplaceAtomic lets apply configurations replace atomic lists, maps and structs, as server-side apply
-	// does. Else they fail with ErrAtomic, as on an API server: fields that such a value leaves out would be lost.
+	// does. Else they fail with ErrAtomic, as on an API server: fields that such a value leaves out would be
+	// lost.
 	ReplaceAtomic bool
 	built         []*Expression
 }
@@ -173,8 +174,8 @@ func (p *Policy) Describe() engine.Description {
 	return d
 }
 
-// Request returns what expressions see as request, of the candidate that a target is. Who makes it is only looked up if a
-// policy asks. As on a server, empty fields are left out.
+// Request returns what expressions see as request, of the candidate that a target is. Who makes it is only
+// looked up if a policy asks. As on a server, empty fields are left out.
 func (k *Candidate) Request(ctx context.Context, t *engine.Target, w *engine.World, asksUser bool) map[string]any {
 	gvk := t.Object.GroupVersionKind()
 	kind := map[string]any{"group": gvk.Group, "version": gvk.Version, "kind": gvk.Kind}
@@ -221,8 +222,9 @@ func Skipped(err error) bool {
 // Ignored is the error of a failure that the failurePolicy ignores.
 func Ignored(err error) error { return fmt.Errorf("%w (ignored, by the failurePolicy)", err) }
 
-// OutcomeOf returns what comes of a policy that does not apply or fails: admission refuses the object, unless the
-// failurePolicy ignores the failure. Where this run lacks something, or ends at a limit of its own, neither is known.
+// OutcomeOf returns what comes of a policy that does not apply or fails: admission refuses the object, unless
+// the failurePolicy ignores the failure. Where this run lacks something, or ends at a limit of its own,
+// neither is known.
 func OutcomeOf(err error, ignored bool) (engine.Outcome, error) {
 	switch {
 	case Skipped(err):

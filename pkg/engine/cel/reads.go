@@ -214,8 +214,8 @@ func valuesOf(e ast.Expr, w *engine.Writes) {
 	}
 }
 
-// branchesOf returns the operands of a choice, or of a list that is joined, of which a patch is made; none for
-// anything else.
+// branchesOf returns the operands of a choice, or of a list that is joined, of which a patch is made; none
+// for anything else.
 func branchesOf(e ast.Expr) []ast.Expr {
 	switch function, args := callOf(e); function {
 	case operators.Conditional:

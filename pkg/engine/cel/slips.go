@@ -10,8 +10,8 @@ import (
 	"github.com/google/cel-go/common/types/ref"
 )
 
-// lint warns of fields that no metadata has, of JSON pointers that cannot be meant, and of a match condition that is
-// the same for every object. It notes a condition that is about what changes.
+// lint warns of fields that no metadata has, of JSON pointers that cannot be meant, and of a match condition
+// that is the same for every object. It notes a condition that is about what changes.
 func (x *Expression) lint() {
 	for _, slip := range x.slips {
 		x.Lint("%s", slip)

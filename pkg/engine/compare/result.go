@@ -61,23 +61,24 @@ type Result struct {
 	Reordered bool
 	// Variant is set for an object that is not there.
 	Variant *Variant
-	// Failed reports that a rule fails on the object in one of the requests that were compared, and so changes nothing,
-	// as it does on a server.
+	// Failed reports that a rule fails on the object in one of the requests that were compared, and so
+	// changes nothing, as it does on a server.
 	Failed bool
 
 	lanes []*engine.Change // of all operations, for the Tally
 }
 
-// Variant says of a Result that its object is derived from the policies: the smallest that shows what the Result
-// says.
+// Variant says of a Result that its object is derived from the policies: the smallest that shows what the
+// Result says.
 type Variant struct {
 	Count  int      // of the variants on which the sides differ alike
 	Kinds  []string // of these, as in "apps/Deployment"
 	Object *unstructured.Unstructured
-	// Request says what the request for it is, where that is not what any request is: its user, and whether it is a dry run.
+	// Request says what the request for it is, where that is not what any request is: its user, and whether
+	// it is a dry run.
 	Request engine.Request
-	// Beside are other objects that are there with it: its Namespace where its labels or annotations matter, and what the rules
-	// change or read.
+	// Beside are other objects that are there with it: its Namespace where its labels or annotations matter,
+	// and what the rules change or read.
 	Beside []*unstructured.Unstructured
 	// Missing names the objects that the rules ask for, and that are not there.
 	Missing []string
@@ -100,7 +101,8 @@ func (r *Result) Changed() bool {
 	return slices.ContainsFunc(r.lanes, func(c *engine.Change) bool { return c.Changed() })
 }
 
-// Steps calls f with each step of a side, in any of the requests: as it may be shown, or with showSecrets as it is.
+// Steps calls f with each step of a side, in any of the requests: as it may be shown, or with showSecrets as
+// it is.
 func (r *Result) Steps(showSecrets bool, f func(Side, *engine.Step)) {
 	for i, lane := range r.lanes {
 		if !showSecrets {
@@ -155,7 +157,8 @@ func (r *Result) ToShow() (*Result, *engine.Change) {
 	return &out, c.Shown
 }
 
-// once leaves out the fields of which nothing else may be shown than of one before: how many there are says which they are.
+// once leaves out the fields of which nothing else may be shown than of one before: how many there are says
+// which they are.
 func once(fields []Field) []Field {
 	var out []Field
 	for _, f := range fields {
@@ -260,8 +263,8 @@ func failed(c *engine.Change) bool {
 	return slices.ContainsFunc(c.Steps, func(s engine.Step) bool { return s.Outcome == engine.Failed })
 }
 
-// unknown reports whether the result of a side is not known: a rule is not supported, or failed for a reason of this
-// run. One that fails of itself changes nothing, on a server as here.
+// unknown reports whether the result of a side is not known: a rule is not supported, or failed for a reason
+// of this run. One that fails of itself changes nothing, on a server as here.
 func unknown(c *engine.Change) bool {
 	return slices.ContainsFunc(c.Steps, func(s engine.Step) bool {
 		return s.Outcome == engine.Unsupported || s.Outcome == engine.Failed && ofThisRun(s.Err)
@@ -301,7 +304,8 @@ func (c *Comparison) addFields(ctx context.Context, r *Result) {
 	}
 }
 
-// dropped reports whether a server leaves a field as it was, whatever a request to the subresource has for it.
+// dropped reports whether a server leaves a field as it was, whatever a request to the subresource has for
+// it.
 func dropped(subject engine.ObjectKey, p fieldpath.Path) bool {
 	containers := fieldpath.MakePathOrDie("spec", "ephemeralContainers")
 	return subject.Subresource == "ephemeralcontainers" && (len(p) < len(containers) || !p[:len(containers)].Equals(containers))
@@ -315,8 +319,8 @@ func inList(p fieldpath.Path, name string) bool {
 // reference matches a reference in the value of an environment variable.
 var reference = regexp.MustCompile(`\$\(([^)]+)\)`)
 
-// references lists what the environment variables of containers have references to: a variable that stands before. The kubelet
-// leaves others as they are.
+// references lists what the environment variables of containers have references to: a variable that stands
+// before. The kubelet leaves others as they are.
 func references(v any) []string {
 	var out []string
 	switch v := v.(type) {

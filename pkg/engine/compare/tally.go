@@ -68,8 +68,8 @@ type Exercise struct {
 	Missing string
 }
 
-// Exercised reports whether the rule changed an object, or a variant. One for requests that cannot be tried was not
-// exercised on these.
+// Exercised reports whether the rule changed an object, or a variant. One for requests that cannot be tried
+// was not exercised on these.
 func (e *Exercise) Exercised() bool { return e.changed() && !e.Connects }
 
 func (e *Exercise) changed() bool { return e.Outcomes[engine.Changed]+e.Variants > 0 }
@@ -193,7 +193,8 @@ type Summary struct {
 	Counts
 	// Problems counts what could not be read or compiled, so that the conclusion is not about all of it.
 	Problems int
-	// Unread counts those of the Problems that are no policies: objects that a source or a rule asked for in vain.
+	// Unread counts those of the Problems that are no policies: objects that a source or a rule asked for in
+	// vain.
 	Unread     int
 	Operations []engine.Operation
 	Rules      [2][]Exercise
@@ -208,8 +209,8 @@ type VariantSummary struct {
 	Reordered int
 	Differ    int // variants of which the sides do not make the same
 	Unknown   int // variants that are not comparable, also because a rule reads a Secret
-	// Refused counts those that are left out: a server refuses what the old policies make of them, and the new ones make
-	// something else.
+	// Refused counts those that are left out: a server refuses what the old policies make of them, and the
+	// new ones make something else.
 	Refused int
 	Kinds   int
 	Limit   int // of variants
@@ -217,8 +218,8 @@ type VariantSummary struct {
 	Seed    uint64
 }
 
-// Join adds the counts of a comparison of the same policies on other objects. A rule is exercised where either
-// comparison exercises it.
+// Join adds the counts of a comparison of the same policies on other objects. A rule is exercised where
+// either comparison exercises it.
 func (s *Summary) Join(other *Summary) {
 	s.Objects += other.Objects
 	s.Changed += other.Changed
@@ -291,8 +292,8 @@ func (s *Summary) Unexercised() int {
 	return n
 }
 
-// NotExercised lists the rules of a side, as they are written, that changed nothing anywhere; neither did those that are
-// derived from them.
+// NotExercised lists the rules of a side, as they are written, that changed nothing anywhere; neither did
+// those that are derived from them.
 func (s *Summary) NotExercised(side Side) []Exercise {
 	var out []Exercise
 	exercised := map[engine.RuleRef]bool{}

@@ -26,7 +26,8 @@ func applyObject(edits []*edit, at place) expr.Expr {
 	return expr.Object("", entries...)
 }
 
-// variablesLast is a note for what adds environment variables: to which others refer as $(NAME) only where they stand before.
+// variablesLast is a note for what adds environment variables: to which others refer as $(NAME) only where
+// they stand before.
 const variablesLast = "a missing variable is added at the end of env, where the old rule puts it first: variables before it cannot refer to it as $(NAME)"
 
 // addVariables reports whether edits may add an environment variable.
@@ -131,7 +132,8 @@ func applyFound(e *edit, groups []*group, list expr.Expr) expr.Expr {
 	return expr.Macro(list, "map", variable, expr.Object(e.at.element("", nil).object(), fields...))
 }
 
-// applyTogether writes several groups of elements as one, since a list may not have two entries for one element.
+// applyTogether writes several groups of elements as one, since a list may not have two entries for one
+// element.
 func applyTogether(groups []*group, fields []expr.Entry) (filter expr.Expr, all []expr.Entry) {
 	var any []expr.Expr
 	for _, g := range groups {

@@ -7,12 +7,13 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/mutatingpolicy"
 )
 
-// podControllers is how many controllers of Pods Kyverno derives policies for unless a MutatingPolicy names some.
+// podControllers is how many controllers of Pods Kyverno derives policies for unless a MutatingPolicy names
+// some.
 const podControllers = 6
 
-// withAutogen makes policies in which Kyverno derives what holds for the controllers of Pods. A derived rule is
-// left for controllers that it derives nothing for, which are ReplicationControllers. It returns nil where that
-// says something else for any policy.
+// withAutogen makes policies in which Kyverno derives what holds for the controllers of Pods. A derived rule
+// is left for controllers that it derives nothing for, which are ReplicationControllers. It returns nil where
+// that says something else for any policy.
 func (c *Conversion) withAutogen() []*policy {
 	if c.options.To != MutatingPolicy {
 		return nil
@@ -73,8 +74,8 @@ func (r *rule) notByAutogen() *rule {
 	return &out
 }
 
-// controllers are the resources that rules are derived for. It reports false where what Kyverno derives from the
-// new rules is not what it derived from the old ones.
+// controllers are the resources that rules are derived for. It reports false where what Kyverno derives from
+// the new rules is not what it derived from the old ones.
 func (c *Conversion) controllers(g []*rule) ([]string, bool) {
 	var out []string
 	for i, r := range g {

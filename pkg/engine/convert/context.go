@@ -47,8 +47,8 @@ func (c *converter) contextEntry(r *rule, s *scope, name string, f *policydecode
 	panic(refuseField("", "", "an entry of an unknown sort"))
 }
 
-// imageData looks an image up. Kyverno's function has other names for a part of what it finds, and another text
-// for the image with its digest.
+// imageData looks an image up. Kyverno's function has other names for a part of what it finds, and another
+// text for the image with its digest.
 func (c *converter) imageData(r *rule, s *scope, name string, f *policydecode.Fields) translate.Value {
 	if c.To == MutatingAdmissionPolicy {
 		panic(refuseField("", "write a MutatingPolicy", "a MutatingAdmissionPolicy cannot look images up"))
@@ -162,7 +162,8 @@ func isComputed(template string) bool {
 	return err == nil && !slices.ContainsFunc(segments, func(s variables.Segment) bool { return s.Variable == nil && s.Text != "" }) && template != ""
 }
 
-// notEmpty is the expression of a name or a namespace, without which the rule changes nothing: none is everything there is.
+// notEmpty is the expression of a name or a namespace, without which the rule changes nothing: none is
+// everything there is.
 func (s *scope) notEmpty(template string) expression {
 	x := s.text(template)
 	if isComputed(template) && !neverEmpty.MatchString(x.cel.String()) {
@@ -171,8 +172,8 @@ func (s *scope) notEmpty(template string) expression {
 	return x
 }
 
-// neverEmpty matches the expressions of names that are not empty where they are there. A namespace of a request that may be empty
-// is written in another way.
+// neverEmpty matches the expressions of names that are not empty where they are there. A namespace of a
+// request that may be empty is written in another way.
 var neverEmpty = regexp.MustCompile(`^request\.namespace$|^(string\()?(request\.)?(object|oldObject)\.metadata\.(name|namespace)\)?$`)
 
 // isEmpty is a condition: a string is empty.
@@ -245,8 +246,8 @@ func reads(f *policydecode.Fields, context []policydecode.Node) bool {
 	return slices.ContainsFunc(values, func(value any) bool { return needs(value, names) })
 }
 
-// needs reports whether a value has no meaning unless one of the names has: a variable begins with it, which reads an entry even
-// where there is a default.
+// needs reports whether a value has no meaning unless one of the names has: a variable begins with it, which
+// reads an entry even where there is a default.
 func needs(value any, names map[string]bool) bool {
 	return anyText(value, func(text string) bool {
 		expressions, _ := variables.Inspect(text)
@@ -283,7 +284,8 @@ func (r *rule) define(name string, value expr.Expr) string {
 	return name
 }
 
-// variable is a value as a variable of the policy, which knows no element of a loop: what is looked up by one stays where it is.
+// variable is a value as a variable of the policy, which knows no element of a loop: what is looked up by one
+// stays where it is.
 func (r *rule) variable(s *scope, name string, value expr.Expr) expr.Expr {
 	for _, l := range s.loops {
 		if expr.Mentions(value, expr.Name(l.variable)) || expr.Mentions(value, expr.Name(l.index)) {

@@ -2,9 +2,9 @@
 // MutatingPolicies, or MutatingAdmissionPolicies of Kubernetes.
 //
 // A rule is lowered to what has to hold (conditions) and what is written where (edits), and printed in
-// several forms, the simplest first: an ApplyConfiguration where it can say the edit, a JSON patch else. Which of
-// them does the same as the rule is for the caller to find out, with package compare. What cannot be said
-// in the new language is a Refusal.
+// several forms, the simplest first: an ApplyConfiguration where it can say the edit, a JSON patch else.
+// Which of them does the same as the rule is for the caller to find out, with package compare. What cannot be
+// said in the new language is a Refusal.
 package convert
 
 import (
@@ -44,7 +44,8 @@ type Options struct {
 	Reader engine.Reader
 	// Documents has the PolicyExceptions, among others.
 	Documents []engine.Document
-	// ReplicationControllers has the rules that autogen derives for them, which autogen of a MutatingPolicy does not.
+	// ReplicationControllers has the rules that autogen derives for them, which autogen of a MutatingPolicy
+	// does not.
 	ReplicationControllers bool
 	// Taken are the names that other new policies have, as of Form.Names.
 	Taken map[string]bool
@@ -251,7 +252,8 @@ func (c *Conversion) Old() *unstructured.Unstructured {
 	return out.Object()
 }
 
-// Whole is Old with the rules for ReplicationControllers, which the new policies leave out; nil where they leave out none.
+// Whole is Old with the rules for ReplicationControllers, which the new policies leave out; nil where they
+// leave out none.
 func (c *Conversion) Whole() *unstructured.Unstructured {
 	if !c.leavesOut() {
 		return nil
@@ -261,12 +263,14 @@ func (c *Conversion) Whole() *unstructured.Unstructured {
 	return old
 }
 
-// leavesOut reports whether there are rules for ReplicationControllers in the old policy that the new ones do not have.
+// leavesOut reports whether there are rules for ReplicationControllers in the old policy that the new ones do
+// not have.
 func (c *Conversion) leavesOut() bool {
 	return c.without && slices.ContainsFunc(c.rules, func(r *rule) bool { return r.derived })
 }
 
-// Forms are the ways to write the new policies, the simplest first: manifests, without what is said about them.
+// Forms are the ways to write the new policies, the simplest first: manifests, without what is said about
+// them.
 func (c *Conversion) Forms() []*Form {
 	var out []*Form
 	add := func(policies []*policy) {
@@ -309,8 +313,8 @@ func (f *Form) Names() []string {
 	return out
 }
 
-// Needs is the first version that has all fields of the policies: of Kubernetes for MutatingAdmissionPolicies, else of Kyverno
-// (v1 of MutatingPolicy: 1.17; targetMatchConditions: 1.19).
+// Needs is the first version that has all fields of the policies: of Kubernetes for
+// MutatingAdmissionPolicies, else of Kyverno (v1 of MutatingPolicy: 1.17; targetMatchConditions: 1.19).
 func (f *Form) Needs() string {
 	needs := "Kyverno 1.17"
 	for _, p := range f.policies {
@@ -327,8 +331,8 @@ func (f *Form) Needs() string {
 // spelledAlike spells the ways to read a field alike.
 var spelledAlike = strings.NewReplacer("?", "", `["`, ".", `"]`, "") //nolint:gochecknoglobals // immutable
 
-// Reads returns a function that reports whether the expressions read a field of the object, or of its Pod template, that is
-// named as engine.Description has it: metadata.labels."a.b/c", spec.containers[].image.
+// Reads returns a function that reports whether the expressions read a field of the object, or of its Pod
+// template, that is named as engine.Description has it: metadata.labels."a.b/c", spec.containers[].image.
 func (f *Form) Reads() func(field string) bool {
 	text := spelledAlike.Replace(f.String())
 	return func(field string) bool {
@@ -366,7 +370,8 @@ func grouped(rules []*rule) [][]*rule {
 	return groups
 }
 
-// numbered has a number for each rule, from 0 in the order of the rules, which is the same where rules can be mutations of one policy.
+// numbered has a number for each rule, from 0 in the order of the rules, which is the same where rules can be
+// mutations of one policy.
 func numbered(rules []*rule) []int {
 	out, known, next := make([]int, len(rules)), map[string]int{}, 0
 	for i, r := range rules {

@@ -20,8 +20,9 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the want sections in testdata")
 
-// TestConvert converts the policy of each case, and compares what is refused, the notes and the first form, which is
-// the one that people get unless it does not hold. The last line says how many other forms there are.
+// TestConvert converts the policy of each case, and compares what is refused, the notes and the first form,
+// which is the one that people get unless it does not hold. The last line says how many other forms there
+// are.
 func TestConvert(t *testing.T) {
 	world, err := snapshot.Load(nil, snapshot.Options{})
 	if err != nil {

@@ -81,19 +81,22 @@ func (e *edit) patchOnly() bool {
 	return false
 }
 
-// ordered reports whether the order of a list counts, in front of which an element is added that is missing: init containers start
-// in theirs. An ApplyConfiguration adds the last one, and so comes after a JSON patch that adds one with its keys alone.
+// ordered reports whether the order of a list counts, in front of which an element is added that is missing:
+// init containers start in theirs. An ApplyConfiguration adds the last one, and so comes after a JSON patch
+// that adds one with its keys alone.
 func (e *edit) ordered() bool {
 	return e.name() == "initContainers" && slices.ContainsFunc(e.elements, (*group).keyed)
 }
 
-// together reports whether an element of a list whose order counts has to be written in one piece: it is one of several, which an
-// ApplyConfiguration puts in another order, or more is written to a missing one than to one with its keys alone.
+// together reports whether an element of a list whose order counts has to be written in one piece: it is one
+// of several, which an ApplyConfiguration puts in another order, or more is written to a missing one than to
+// one with its keys alone.
 func (e *edit) together(g *group) bool {
 	return len(e.elements) > 1 || e.at.of.has != nil || slices.ContainsFunc(g.fields, func(f *edit) bool { return f.unless != nil })
 }
 
-// missing are the operations that put the elements that are missing in front of the lists whose order counts, with their keys alone.
+// missing are the operations that put the elements that are missing in front of the lists whose order counts,
+// with their keys alone.
 func (o *operations) missing(edits []*edit) {
 	for _, e := range edits {
 		o.missing(e.fields)
@@ -124,7 +127,8 @@ func applicable(content any, at place) bool {
 	return at.known()
 }
 
-// split divides an edit into what an ApplyConfiguration can make and what a JSON patch has to; either may be nil.
+// split divides an edit into what an ApplyConfiguration can make and what a JSON patch has to; either may be
+// nil.
 func (e *edit) split() (apply, patch *edit) {
 	switch {
 	case e.fields != nil && !e.at.atomic():
@@ -143,8 +147,8 @@ func (e *edit) split() (apply, patch *edit) {
 	return e, nil
 }
 
-// apart divides elements with keys: an ApplyConfiguration adds those that are missing, and a JSON patch gives all of them what else
-// they have. Both are nil where that cannot be.
+// apart divides elements with keys: an ApplyConfiguration adds those that are missing, and a JSON patch gives
+// all of them what else they have. Both are nil where that cannot be.
 func (e *edit) apart() (apply, patch *edit) {
 	added, rest := *e, *e
 	added.elements, rest.elements = nil, nil

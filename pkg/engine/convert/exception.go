@@ -9,8 +9,8 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/selector"
 )
 
-// exceptions adds to a rule that it does not apply to what PolicyExceptions name: the new policies have other names, so
-// that the exceptions do not name them.
+// exceptions adds to a rule that it does not apply to what PolicyExceptions name: the new policies have other
+// names, so that the exceptions do not name them.
 func (c *converter) exceptions(r *rule, m *matcher) {
 	for _, d := range c.Documents {
 		gvk := d.Key.GroupVersionKind()

@@ -29,8 +29,8 @@ spec:
     mutate: {patchStrategicMerge: {metadata: {labels: {a: "{{ v }}"}}}}
 `
 
-// TestEveryField gives a policy each field that Kyverno's has, and sees that it is carried over, refused by its name, or without effect, as
-// testdata/kyverno-fields.txt says.
+// TestEveryField gives a policy each field that Kyverno's has, and sees that it is carried over, refused by
+// its name, or without effect, as testdata/kyverno-fields.txt says.
 func TestEveryField(t *testing.T) {
 	t.Parallel()
 	data, err := os.ReadFile(filepath.Join("testdata", "kyverno-fields.txt"))

@@ -51,8 +51,8 @@ func imagePart(name string) expr.Expr {
 // imageQuery is a part of an image, by the list and the name of its container.
 var imageQuery = regexp.MustCompile(`\bimages\.(containers|initContainers|ephemeralContainers)\.(?:\*|"[^"]*"|\{\{[^{}]*\}\}|[A-Za-z0-9_]+)\.([A-Za-z]+)`)
 
-// images defines Kyverno's variable images, where a rule mentions it, as a variable of the policy that has the lists and
-// the parts that the rule mentions.
+// images defines Kyverno's variable images, where a rule mentions it, as a variable of the policy that has
+// the lists and the parts that the rule mentions.
 func (c *converter) images(r *rule, s *scope, fields map[string]any) {
 	lists, parts := map[string]bool{}, map[string]bool{}
 	for _, m := range imageQuery.FindAllStringSubmatch(fmt.Sprint(fields), -1) {

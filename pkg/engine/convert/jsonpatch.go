@@ -189,8 +189,8 @@ func (g *group) exists(list expr.Expr) expr.Expr {
 	return expr.Macro(list, "exists", g.variable, expr.And(g.where...))
 }
 
-// groups adds the operations for elements of a list. Those that have the indexes of what is there come first: what is removed and
-// added changes the indexes.
+// groups adds the operations for elements of a list. Those that have the indexes of what is there come first:
+// what is removed and added changes the indexes.
 func (o *operations) groups(e *edit) {
 	list, kept := e.at.elements(), e.at.plain
 	var gone []expr.Expr

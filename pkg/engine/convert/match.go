@@ -39,7 +39,8 @@ type matcher struct {
 	cluster   bool            // some objects may be in no namespace, others than Namespaces
 	kinds     []selector.Kind // that the rule matches
 	object    string          // what is matched: object, or request.oldObject where that is deleted
-	// ephemeral says that the rule names the ephemeral containers of Pods, which requests to a subresource add.
+	// ephemeral says that the rule names the ephemeral containers of Pods, which requests to a subresource
+	// add.
 	ephemeral bool
 }
 
@@ -128,8 +129,8 @@ func (m *matcher) constraints(s *selection, filters []match.Filter, all bool) {
 	}
 }
 
-// ephemeralContainers is what a request that adds ephemeral containers to a Pod is to. A rule of Kyverno for Pods is one
-// for it too.
+// ephemeralContainers is what a request that adds ephemeral containers to a Pod is to. A rule of Kyverno for
+// Pods is one for it too.
 const ephemeralContainers = "pods/ephemeralcontainers"
 
 // addEphemeral adds the requests for ephemeral containers where there are those for Pods.
@@ -345,8 +346,8 @@ func (m *matcher) requestNamespace() expr.Expr {
 	return expr.Path("request.namespace")
 }
 
-// namespacedOnly keeps a namespaceSelector from Namespaces, which it never selects in a ClusterPolicy, and from
-// objects without a namespace, whose Namespace has no labels there.
+// namespacedOnly keeps a namespaceSelector from Namespaces, which it never selects in a ClusterPolicy, and
+// from objects without a namespace, whose Namespace has no labels there.
 func (m *matcher) namespacedOnly(f match.Filter) []expr.Expr {
 	switch {
 	case len(f.Kinds) == 0, slices.ContainsFunc(f.Kinds, func(k selector.Kind) bool { return selector.HasWildcard(k.Kind) }):
@@ -394,7 +395,8 @@ func (m *matcher) kindCondition(f match.Filter) []expr.Expr {
 	return []expr.Expr{anyOf(append(other, requests...))}
 }
 
-// anyOf holds where one of the conditions does, which are written in parentheses where they are made of others.
+// anyOf holds where one of the conditions does, which are written in parentheses where they are made of
+// others.
 func anyOf(all []expr.Expr) expr.Expr {
 	for i := range all {
 		if len(all) > 1 {

@@ -19,7 +19,8 @@ type merge struct {
 	// guards are what the whole patch depends on.
 	guards []expr.Expr
 	used   map[string]bool // variables of elements that are in scope
-	// loop is the foreach around the patch; nil for none. looped is set where the patch names the loop's own elements.
+	// loop is the foreach around the patch; nil for none. looped is set where the patch names the loop's own
+	// elements.
 	loop   *loop
 	looped bool
 }
@@ -300,7 +301,8 @@ func (m *merge) keys(patch map[string]any, g *group, at place, keys []string) {
 	}
 }
 
-// anyProtocol adds to a group that an element without a protocol is of TCP or, where there is none of TCP, of any.
+// anyProtocol adds to a group that an element without a protocol is of TCP or, where there is none of TCP, of
+// any.
 func (m *merge) anyProtocol(patch map[string]any, g *group, list place, keys []string) {
 	variable, _ := m.variables(list)
 	defer func() { delete(m.used, variable) }()
@@ -314,7 +316,8 @@ func (m *merge) anyProtocol(patch map[string]any, g *group, list place, keys []s
 	g.where = append(g.where, expr.Equal(expr.Name(g.variable), first))
 }
 
-// ofLoop is the group of the elements of the loop, if the patch names one by name, and what else is in the patch.
+// ofLoop is the group of the elements of the loop, if the patch names one by name, and what else is in the
+// patch.
 func (m *merge) ofLoop(patch map[string]any, list place) (*group, map[string]any) {
 	if m.loop == nil || m.loop.list.root == "" || !expr.Same(m.loop.list.jsonPointer(), list.jsonPointer()) {
 		return nil, nil

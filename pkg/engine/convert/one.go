@@ -8,8 +8,8 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/convert/expr"
 )
 
-// onlyFirst makes each rule depend on those before it, of which the first that changes an object is the last one that is
-// applied to it. Rules with targets count as applied where they match.
+// onlyFirst makes each rule depend on those before it, of which the first that changes an object is the last
+// one that is applied to it. Rules with targets count as applied where they match.
 func (c *Conversion) onlyFirst() {
 	var own, others []*rule
 	for _, r := range c.rules {
@@ -89,8 +89,8 @@ func (r *rule) sharesKind(other *rule) bool {
 	return false
 }
 
-// changed is the condition that edits change anything; nil where none says so. Kyverno puts the elements of a list
-// that it merges in another place, which is a change as well.
+// changed is the condition that edits change anything; nil where none says so. Kyverno puts the elements of a
+// list that it merges in another place, which is a change as well.
 func changed(edits []*edit) expr.Expr {
 	var any []expr.Expr
 	for _, e := range edits {
@@ -121,8 +121,8 @@ func (e *edit) changes() expr.Expr {
 	return expr.And(e.when(), expr.Or(expr.Not(e.at.has), expr.NotEqual(e.at.plain, data(e.value))))
 }
 
-// firstChange is one mutation that makes the changes of the first rule that changes anything. ok is false where the rules
-// have no form in common.
+// firstChange is one mutation that makes the changes of the first rule that changes anything. ok is false
+// where the rules have no form in common.
 func firstChange(rules []*rule, simplest bool, common []expr.Expr) (m mutation, ok bool) {
 	var names []string
 	for i, r := range slices.Backward(rules) {

@@ -192,7 +192,8 @@ func (r *patchReader) form(text string) translate.Form {
 	return form
 }
 
-// plainScalar is a scalar as Kyverno's library reads it, which is YAML 1.1: n and off are false, and 010 is 8.
+// plainScalar is a scalar as Kyverno's library reads it, which is YAML 1.1: n and off are false, and 010 is
+// 8.
 func plainScalar(n *yaml.Node) any {
 	if n.Style != 0 {
 		return n.Value
@@ -279,7 +280,8 @@ func (s *scope) patchOne(o patchOperation, root place, out *operations) {
 	}
 }
 
-// moved adds an operation that takes a value from another place, which has to be there, as the map that it is written to.
+// moved adds an operation that takes a value from another place, which has to be there, as the map that it is
+// written to.
 func (s *scope) moved(o patchOperation, root, to place, out *operations) {
 	last := o.path[len(o.path)-1]
 	if len(o.from) == 0 || to.isList() || last.text == "-" {
@@ -302,7 +304,8 @@ func (s *scope) moved(o patchOperation, root, to place, out *operations) {
 	out.make(at)
 }
 
-// parent returns the place of the map or list that an operation writes to, and adds what makes it, and those above it, where there are none.
+// parent returns the place of the map or list that an operation writes to, and adds what makes it, and those
+// above it, where there are none.
 func (s *scope) parent(o patchOperation, root place, out *operations) place {
 	at := root
 	for i, seg := range o.path[:len(o.path)-1] {

@@ -19,8 +19,8 @@ type place struct {
 	root string    // "object", or the variable of a list's element; empty for what is no place of the object
 	of   *place    // what it is a field of, or the list that it is an element of by an index; nil for a root
 	key  expr.Expr // a computed key, or an index; nil for a field
-	// plain is the value where it is there, found an optional of it, and has the condition that it is there. The latter are nil
-	// where it always is.
+	// plain is the value where it is there, found an optional of it, and has the condition that it is there.
+	// The latter are nil where it always is.
 	plain, found, has expr.Expr
 	// pointer has the parts of the JSON pointer.
 	pointer []expr.Expr
@@ -66,8 +66,8 @@ func typesOf(types []diff.Type, part func(diff.Type) diff.Type) []diff.Type {
 	return out
 }
 
-// shape is what the schemas say of the place. It is not known where one of the kinds has it not, or in another form: what is right for the
-// first kind would be denied for another one.
+// shape is what the schemas say of the place. It is not known where one of the kinds has it not, or in
+// another form: what is right for the first kind would be denied for another one.
 func (p place) shape() (atom schema.Atom, ok bool) {
 	atom, ok = p.types[0].Atom()
 	for _, t := range p.types[1:] {
@@ -106,8 +106,8 @@ func (p place) at(index, pointer expr.Expr) place {
 	return out
 }
 
-// element is an element of the list at the place, which a variable holds; index is the expression of its place in
-// the list.
+// element is an element of the list at the place, which a variable holds; index is the expression of its
+// place in the list.
 func (p place) element(variable string, index expr.Expr) place {
 	return place{
 		root: variable, plain: expr.Name(variable), pointer: append(slices.Clip(p.pointer), index), types: typesOf(p.types, diff.Type.Element),

@@ -26,7 +26,8 @@ type policy struct {
 	failurePolicy       string
 	timeout             any // of the webhook, in seconds; nil for the default
 	existing            *existing
-	// autogen has Kyverno derive policies for controllers of Pods: for those, or all that it knows where there are none.
+	// autogen has Kyverno derive policies for controllers of Pods: for those, or all that it knows where
+	// there are none.
 	autogen     bool
 	controllers []string
 	param       types.NamespacedName // the ConfigMap that is the parameter of a MutatingAdmissionPolicy

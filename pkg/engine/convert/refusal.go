@@ -96,8 +96,9 @@ func refuseField(field, instead, format string, args ...any) *Refusal {
 // wholePolicy stands for the index of a rule.
 const wholePolicy = -1
 
-// closed refuses a field that is given and is none of those that the conversion reads, or that say nothing about what a mutate rule
-// does: what is neither carried over nor known to be of no effect would be lost. The place is that of the mapping.
+// closed refuses a field that is given and is none of those that the conversion reads, or that say nothing
+// about what a mutate rule does: what is neither carried over nor known to be of no effect would be lost. The
+// place is that of the mapping.
 func closed(f *policydecode.Fields, place string, read ...string) {
 	for _, key := range sortedKeys(f.Values) {
 		if f.Values[key] != nil && !slices.Contains(read, key) {
@@ -114,9 +115,10 @@ func one(f *policydecode.Fields, place string, of ...string) {
 	}
 }
 
-// spec refuses what a policy says of all its rules and the new policies cannot say. Of the fields that are read nowhere, the ones of other
-// rules (validationFailureAction, generateExisting, ...) do not concern mutation, scans in the background only report on mutate rules,
-// and mutateExistingOnPolicyUpdate is told by a note.
+// spec refuses what a policy says of all its rules and the new policies cannot say. Of the fields that are
+// read nowhere, the ones of other rules (validationFailureAction, generateExisting, ...) do not concern
+// mutation, scans in the background only report on mutate rules, and mutateExistingOnPolicyUpdate is told by
+// a note.
 func (c *converter) spec() {
 	spec := policydecode.Node{Report: &policydecode.Report{}, Value: c.document.Object().Object["spec"]}.Fields()
 	closed(spec, "spec", "rules", "applyRules", "failurePolicy", "admission", "webhookTimeoutSeconds", "webhookConfiguration",
@@ -132,7 +134,8 @@ func (c *converter) spec() {
 	closed(webhook, "spec.webhookConfiguration", "failurePolicy", "timeoutSeconds")
 }
 
-// unknownFields returns the first field that there is not of each rule that mutates, by its index, and of the rest of the policy.
+// unknownFields returns the first field that there is not of each rule that mutates, by its index, and of the
+// rest of the policy.
 func unknownFields(d engine.Document, written []kyverno.WrittenRule) map[int]*Refusal {
 	out := map[int]*Refusal{}
 	_, _ = new(kyverno.Dialect).Compile(engine.Compilation{Documents: []engine.Document{d}, Warn: func(e engine.CompileError) {

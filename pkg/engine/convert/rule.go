@@ -71,7 +71,8 @@ func (c *converter) rule(w kyverno.WrittenRule, part int) *rule {
 	c.spec()
 	report := &policydecode.Report{}
 	f := policydecode.Node{Report: report, Path: fmt.Sprintf("spec.rules[%d]", w.Index), Value: w.Fields}.Fields()
-	// A request of Kyverno's background controller is skipped by both unless they say otherwise; reportProperties are for reports.
+	// A request of Kyverno's background controller is skipped by both unless they say otherwise;
+	// reportProperties are for reports.
 	closed(f, "", "name", "match", "exclude", "context", "preconditions", "mutate", "reportProperties", "description", "skipBackgroundRequests")
 	if f.Values["skipBackgroundRequests"] == false {
 		panic(refuseField("skipBackgroundRequests", "leave it out, and set evaluation.skipBackgroundRequests of the MutatingPolicy", "is false"))
@@ -212,7 +213,8 @@ func (c *converter) jsonPatch(r *rule, s *scope, text string) {
 	r.forms = [][]mutation{{{cel: out.expr()}}}
 }
 
-// typed are the kinds whose schemas say how to write a patch; one of which nothing is known where the rule has others, too.
+// typed are the kinds whose schemas say how to write a patch; one of which nothing is known where the rule
+// has others, too.
 func (r *rule) typed() []schema.GroupVersionKind {
 	if r.target.Kind != "" {
 		return []schema.GroupVersionKind{r.target}
@@ -223,8 +225,8 @@ func (r *rule) typed() []schema.GroupVersionKind {
 	return []schema.GroupVersionKind{{}}
 }
 
-// types are those of the kinds. A field that may be null has none, so that expressions ask for its type: CEL fails on a
-// null that is taken for a map or a string.
+// types are those of the kinds. A field that may be null has none, so that expressions ask for its type: CEL
+// fails on a null that is taken for a map or a string.
 func (c *converter) types(kinds []schema.GroupVersionKind) []diff.Type {
 	out := make([]diff.Type, len(kinds))
 	for i, k := range kinds {
@@ -319,7 +321,8 @@ func (c *converter) strategicMerge(r *rule, s *scope, patch map[string]any) []ex
 	return m.guards
 }
 
-// formsOf are the ways to make edits: an ApplyConfiguration, before a JSON patch of what it cannot say, and a JSON patch.
+// formsOf are the ways to make edits: an ApplyConfiguration, before a JSON patch of what it cannot say, and a
+// JSON patch.
 func formsOf(edits []*edit, root place) [][]mutation {
 	var forms [][]mutation
 	if apply, patch := splitAll(edits); len(apply) > 0 {

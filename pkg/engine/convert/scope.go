@@ -50,8 +50,9 @@ func (s *scope) need(c expr.Expr) {
 	}
 }
 
-// within makes the rule depend on that a place is a map, a list or a scalar, where there is anything. Of what the schemas do not say that it is one,
-// both CEL and a JSON patch have errors where it is something else, and the request would be denied; Kyverno's rule fails, and changes nothing.
+// within makes the rule depend on that a place is a map, a list or a scalar, where there is anything. Of what
+// the schemas do not say that it is one, both CEL and a JSON patch have errors where it is something else,
+// and the request would be denied; Kyverno's rule fails, and changes nothing.
 func (s *scope) within(p place, kind string) {
 	atom, ok := p.shape()
 	kinds := map[string]bool{"map": atom.Map != nil, "list": atom.List != nil, "scalar": atom.Scalar != nil}
@@ -134,7 +135,8 @@ func (s *scope) conditions(raw any) []expr.Expr {
 	return out
 }
 
-// conditionsOfLoop translates the preconditions of the innermost loop. Where one fails for an element, the whole rule does.
+// conditionsOfLoop translates the preconditions of the innermost loop. Where one fails for an element, the
+// whole rule does.
 func (s *scope) conditionsOfLoop(raw any) {
 	l := &s.loops[len(s.loops)-1]
 	for _, c := range s.Conditions(raw) {

@@ -125,8 +125,8 @@ func computedLabels(s *scope, labels *metav1.LabelSelector) expr.Expr {
 	return expr.And(all...)
 }
 
-// isTrigger reports whether the target is the object that the rule matches. Without a namespace, it is each object
-// of that name.
+// isTrigger reports whether the target is the object that the rule matches. Without a namespace, it is each
+// object of that name.
 func (c *converter) isTrigger(r *rule, gvk schema.GroupVersionKind, namespaced bool, parts map[string]string) bool {
 	plain := func(text string) string { return strings.Join(strings.Fields(text), "") }
 	if plain(parts["name"]) != "{{request.object.metadata.name}}" && plain(parts["name"]) != "{{request.name}}" {

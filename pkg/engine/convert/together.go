@@ -7,7 +7,8 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/convert/expr"
 )
 
-// Of a policy for Pods and their controllers, these variables are the Pod, or its template, and the JSON pointer of that.
+// Of a policy for Pods and their controllers, these variables are the Pod, or its template, and the JSON
+// pointer of that.
 const (
 	podVariable     = "pod"
 	podPathVariable = "podPath"
@@ -19,8 +20,8 @@ const (
 	jobTemplate = "spec.jobTemplate.spec.template"
 )
 
-// together are the rules, where those that are derived from one for Pods are one with it: a JSON patch at the place
-// where the kind has the Pod. It returns nil where no rule can be written so.
+// together are the rules, where those that are derived from one for Pods are one with it: a JSON patch at the
+// place where the kind has the Pod. It returns nil where no rule can be written so.
 func (c *Conversion) together() []*rule {
 	admission := c.options.To == MutatingAdmissionPolicy
 	var out []*rule
@@ -55,8 +56,8 @@ func (c *Conversion) together() []*rule {
 	return out
 }
 
-// withControllers is a rule for Pods and for the controllers that others are derived for; nil where these differ in
-// more than where the Pod is.
+// withControllers is a rule for Pods and for the controllers that others are derived for; nil where these
+// differ in more than where the Pod is.
 func (r *rule) withControllers(all []*rule, admission bool) *rule {
 	out := *r
 	s := selection{rules: slices.Clone(r.rules)}
@@ -65,7 +66,8 @@ func (r *rule) withControllers(all []*rule, admission bool) *rule {
 		if !d.derived || d.index != r.index {
 			continue
 		}
-		// A kind of the same name in another group need not have what the variables read: they would fail, and the request be denied.
+		// A kind of the same name in another group need not have what the variables read: they would fail,
+		// and the request be denied.
 		if alwaysThere(r.kindsOf()) == nil || alwaysThere(d.kindsOf()) == nil {
 			return nil
 		}

@@ -6,7 +6,8 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 )
 
-// Limits of this program, and its defects, make a rule fail: only those of a server are for the failurePolicy.
+// Limits of this program, and its defects, make a rule fail: only those of a server are for the
+// failurePolicy.
 func TestLimitsOfThisProgramFail(t *testing.T) {
 	for name, c := range map[string]struct {
 		expression string

@@ -45,8 +45,8 @@ func (noSteps) Wants(engine.Outcome) bool { return false }
 
 func (noSteps) Step(engine.Step) {}
 
-// What policies ask for is read once in a run, whatever their language, and so is a Namespace that did not come with
-// the objects in it, as where the user may not list Namespaces.
+// What policies ask for is read once in a run, whatever their language, and so is a Namespace that did not
+// come with the objects in it, as where the user may not list Namespaces.
 func TestEachReadIsMadeOnce(t *testing.T) {
 	for file, want := range map[string]map[string]int{
 		"namespaces": {"Namespace shop": 1, "Namespace absent": 1},

@@ -19,8 +19,8 @@ import (
 // free are the places where any field may stand.
 var free = regexp.MustCompile(`(?:^metadata\.(?:labels|annotations)|matchLabels|patchStrategicMerge|variable\.value|parameters\.assign\.value|parameters\.values\.fromList\[\d+\])(?:\.|\[|$)`)
 
-// A field that there is not, in any mapping of a policy and of what policies read, is an error, with its place: a guard that is
-// misspelt or in the wrong place never widens what a policy does.
+// A field that there is not, in any mapping of a policy and of what policies read, is an error, with its
+// place: a guard that is misspelt or in the wrong place never widens what a policy does.
 func TestUnknownFieldsAreErrors(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("testdata/unknown-fields.yaml")

@@ -20,8 +20,8 @@ func cut(before, after *unstructured.Unstructured, fields []engine.FieldChange) 
 	return Partial{Before: partOf(before.Object, kept), After: partOf(after.Object, kept), Fields: fields}
 }
 
-// shortened returns a path up to the first list that has to be kept whole: one that has no keys, or not the same elements at
-// the same places in both states.
+// shortened returns a path up to the first list that has to be kept whole: one that has no keys, or not the
+// same elements at the same places in both states.
 func shortened(p fieldpath.Path, before, after any) fieldpath.Path {
 	for i, e := range p {
 		if e.Index != nil || e.Value != nil || e.Key != nil && !sameKeys(before, after, *e.Key) {

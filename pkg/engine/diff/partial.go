@@ -88,8 +88,8 @@ func (p Partial) Answered(answer *unstructured.Unstructured) Partial {
 	return out
 }
 
-// Sharing returns the change with the states of another one in place of equal ones: a run keeps both for each object that
-// it writes.
+// Sharing returns the change with the states of another one in place of equal ones: a run keeps both for each
+// object that it writes.
 func (p Partial) Sharing(other Partial) Partial {
 	if reflect.DeepEqual(p.Before, other.Before) {
 		p.Before = other.Before

@@ -41,8 +41,8 @@ func Lookup(object any, p fieldpath.Path) (any, bool) {
 	return object, true
 }
 
-// Replaced returns what has become of an object, with a string in the place of the value that is at a path of the object.
-// Where the object has no such path, it is returned as it is. Nothing is modified.
+// Replaced returns what has become of an object, with a string in the place of the value that is at a path of
+// the object. Where the object has no such path, it is returned as it is. Nothing is modified.
 func Replaced(object, now any, p fieldpath.Path, s string) any {
 	if len(p) == 0 {
 		return s

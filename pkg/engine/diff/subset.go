@@ -78,7 +78,8 @@ type content struct {
 	ok bool
 }
 
-// orEmpty is what stands at a place, or an empty map or list where there is nothing, and the other object has one.
+// orEmpty is what stands at a place, or an empty map or list where there is nothing, and the other object has
+// one.
 func (c content) orEmpty(other content) content {
 	if c.v != nil {
 		return c
@@ -174,7 +175,8 @@ func (n *node) makeList(from, to []any) ([]any, bool) {
 	return out, true
 }
 
-// arranged returns slots in the order of one list. What is not in it follows what stands next before it in the other one.
+// arranged returns slots in the order of one list. What is not in it follows what stands next before it in
+// the other one.
 func arranged(slots []slot, base, other func(slot) int) []slot {
 	alien := slices.DeleteFunc(slices.Clone(slots), func(s slot) bool { return base(s) >= 0 })
 	slots = slices.DeleteFunc(slots, func(s slot) bool { return base(s) < 0 })
@@ -202,9 +204,9 @@ func arranged(slots []slot, base, other func(slot) int) []slot {
 	return out
 }
 
-// pair finds the elements of two lists: all of the first, in its order, and those that differ, without what they
-// are. Those that do not differ have kept their order, and so are found without a look at their keys. It is not ok
-// where elements have no keys.
+// pair finds the elements of two lists: all of the first, in its order, and those that differ, without what
+// they are. Those that do not differ have kept their order, and so are found without a look at their keys. It
+// is not ok where elements have no keys.
 func (n *node) pair(from, to []any) (slots []slot, places map[*node]slot, ok bool) {
 	slots, places = make([]slot, len(from)), make(map[*node]slot, len(n.below))
 	known, taken := make([]bool, len(from)), make([]bool, len(to))

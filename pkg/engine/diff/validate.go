@@ -82,9 +82,10 @@ func (p *Partial) shows(f *engine.FieldChange) bool {
 	return !Same(from, to)
 }
 
-// showsPlaces reports whether the elements by whose places a field is named differ in what is shown, and as they should: what is
-// shown of ["a"] and ["b", "a"] is that "b" comes first, and not that "a" comes second. Seen has the lists that were compared. Where values
-// of a list are withheld, what differs in it is not known.
+// showsPlaces reports whether the elements by whose places a field is named differ in what is shown, and as
+// they should: what is shown of ["a"] and ["b", "a"] is that "b" comes first, and not that "a" comes second.
+// Seen has the lists that were compared. Where values of a list are withheld, what differs in it is not
+// known.
 func (p *Partial) showsPlaces(f *engine.FieldChange, seen map[string]map[int]engine.ChangeKind) bool {
 	for n, e := range f.Path {
 		if e.Index == nil {

@@ -1,7 +1,7 @@
 package diff
 
-// AsWritten returns what comes of an object as somebody wrote it, where decoded is what a server makes of that
-// and after what comes of decoded. What does not change keeps its spelling, and defaults stay away.
+// AsWritten returns what comes of an object as somebody wrote it, where decoded is what a server makes of
+// that and after what comes of decoded. What does not change keeps its spelling, and defaults stay away.
 // Nothing is modified; the result refers to the values of all three.
 func AsWritten(written, decoded, after map[string]any, t Type) map[string]any {
 	return writtenMap(written, decoded, after, t)

@@ -8,8 +8,8 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
 )
 
-// What a policy writes beside what a server drops, such as the stringData of a Secret, leaves that as it was written;
-// defaults stay away.
+// What a policy writes beside what a server drops, such as the stringData of a Secret, leaves that as it was
+// written; defaults stay away.
 func TestAsWritten(t *testing.T) {
 	t.Parallel()
 	type fields = map[string]any

@@ -79,7 +79,8 @@ func (r *recorder) writes() (out writers) {
 	return out
 }
 
-// touching returns the first and the last write of the path, a part of it, or a parent of it; the last of all where there is none.
+// touching returns the first and the last write of the path, a part of it, or a parent of it; the last of all
+// where there is none.
 func (w writers) touching(p fieldpath.Path) (first, last *engine.Step) {
 	touches := func(f engine.FieldChange) bool {
 		n := min(len(p), len(f.Path))
@@ -111,7 +112,8 @@ func (w writers) append(out []engine.FieldChange, f engine.FieldChange) []engine
 	return out
 }
 
-// typeOf is how the server reads a kind. One whose schema is not known, or cannot be read, is compared without one.
+// typeOf is how the server reads a kind. One whose schema is not known, or cannot be read, is compared
+// without one.
 func (e *Evaluation) typeOf(ctx context.Context, gvk schema.GroupVersionKind) diff.Type {
 	known, _ := e.types.Do(ctx, gvk, func(ctx context.Context) (any, error) { return diff.TypeOf(ctx, e.reader, gvk), nil })
 	t, _ := known.(diff.Type)

@@ -14,8 +14,8 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
 )
 
-// maxVisits bounds how often a trigger is looked at once more because other rules have changed it, and how often what it triggers
-// itself may change it.
+// maxVisits bounds how often a trigger is looked at once more because other rules have changed it, and how
+// often what it triggers itself may change it.
 const maxVisits = 5
 
 // turn is the place of a rule in a run: its program, and its place in that.
@@ -139,8 +139,8 @@ func (c *chains) triggeredBy(t *engine.Target) []*triggeredRule {
 	return out
 }
 
-// asTrigger returns an object as its own rules leave it, where there are such: that is what the rules see that
-// it triggers. Covered reports whether there may be any of these.
+// asTrigger returns an object as its own rules leave it, where there are such: that is what the rules see
+// that it triggers. Covered reports whether there may be any of these.
 func (c *chains) asTrigger(ctx context.Context, t engine.Target) (s state, covered bool, err error) {
 	p := c.begin(ctx, t, false)
 	covered = slices.ContainsFunc(c.rules, func(r *triggeredRule) bool { return covers(r.wants, &t) })
@@ -215,9 +215,9 @@ func (c *chains) inTurn(ctx context.Context, f *fed) error {
 	return err
 }
 
-// atEnd asks the rules that saw another state than the one that the run ends with, until the trigger no longer
-// changes by what it triggers itself. Rules that go on changing their own trigger are not asked again, and go back to what they did
-// to it when the visit began.
+// atEnd asks the rules that saw another state than the one that the run ends with, until the trigger no
+// longer changes by what it triggers itself. Rules that go on changing their own trigger are not asked again,
+// and go back to what they did to it when the visit began.
 func (c *chains) atEnd(ctx context.Context, f *fed) error {
 	began := maps.Clone(f.effects)
 	for i := 0; ; i++ {
@@ -262,8 +262,8 @@ func (c *chains) askAtEnd(ctx context.Context, f *fed, s state) (changed bool, e
 	return changed, nil
 }
 
-// walk evaluates the trigger with the effects as they are now. It calls before when each rule that the trigger
-// may trigger has its turn.
+// walk evaluates the trigger with the effects as they are now. It calls before when each rule that the
+// trigger may trigger has its turn.
 func (c *chains) walk(ctx context.Context, f *fed, before func(*triggeredRule, state) error) (*pass, error) {
 	p := c.begin(ctx, f.target, false)
 	if covers(c.own, &f.target) {
@@ -407,8 +407,8 @@ func (c *chains) keepFed(f *fed) {
 	c.fed[f.key] = f
 }
 
-// unread are selections of the triggers on which effects may act, as far as they were not read before: one for each, in several
-// listings, where these take fewer requests than one.
+// unread are selections of the triggers on which effects may act, as far as they were not read before: one
+// for each, in several listings, where these take fewer requests than one.
 func (c *chains) unread(effects []*orderedEffect) [][]engine.Selection {
 	var exact, kinds []engine.Selection
 	listed := false
@@ -472,7 +472,8 @@ func withoutLabels(all []engine.Selection) []engine.Selection {
 	return out.All
 }
 
-// fail makes the effects fail of the triggers that go on changing, which were visited as often as any, and all that depends on them.
+// fail makes the effects fail of the triggers that go on changing, which were visited as often as any, and
+// all that depends on them.
 func (c *chains) fail() {
 	var rules []engine.RuleRef
 	var triggers []engine.ObjectKey

@@ -11,8 +11,9 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
 )
 
-// asCreated returns an evaluation of the same programs as if all objects were created now. It is nil where the user chose
-// the operation, or no rule asks for it. What it evaluates is only shown, beside what an update does.
+// asCreated returns an evaluation of the same programs as if all objects were created now. It is nil where
+// the user chose the operation, or no rule asks for it. What it evaluates is only shown, beside what an
+// update does.
 func (e *Evaluation) asCreated() *Evaluation {
 	if !e.options.Request.Open() {
 		return nil
@@ -44,8 +45,8 @@ func (e *Evaluation) lanes() []*Evaluation {
 	return []*Evaluation{e, e.created}
 }
 
-// both evaluates an object and, where its request is left open and the update holds back a rule that asks for the operation,
-// its creation.
+// both evaluates an object and, where its request is left open and the update holds back a rule that asks for
+// the operation, its creation.
 func (e *Evaluation) both(ctx context.Context, t engine.Target, scoped bool) (*engine.Change, error) {
 	c, err := e.Evaluate(ctx, t, scoped)
 	if err == nil && e.created != nil && t.Request.Open() && (e.holdsBack(c, &t) || len(e.created.effects.on(t.Key, t.Object)) > 0) {
@@ -54,7 +55,8 @@ func (e *Evaluation) both(ctx context.Context, t engine.Target, scoped bool) (*e
 	return c, err
 }
 
-// holdsBack reports whether a rule that asks for the operation may match an object, and did not run as it was updated.
+// holdsBack reports whether a rule that asks for the operation may match an object, and did not run as it was
+// updated.
 func (e *Evaluation) holdsBack(c *engine.Change, t *engine.Target) bool {
 	ran := map[engine.RuleRef]bool{}
 	for i := range c.Steps {
@@ -79,9 +81,9 @@ func (e *Evaluation) acting(key engine.ObjectKey, u *unstructured.Unstructured) 
 	return out
 }
 
-// differently reduces the Created of a change to what the update does not do as well, where it runs a rule that the update
-// holds back: that a rule of both writes another value is no news of an object that is there. Why a creation does
-// not run a rule either is added to the reason of the change itself.
+// differently reduces the Created of a change to what the update does not do as well, where it runs a rule
+// that the update holds back: that a rule of both writes another value is no news of an object that is there.
+// Why a creation does not run a rule either is added to the reason of the change itself.
 func (e *Evaluation) differently(c *engine.Change) {
 	created := c.Created
 	if created == nil {
@@ -131,8 +133,8 @@ func (e *Evaluation) differently(c *engine.Change) {
 	}
 }
 
-// heldBack returns the outcome with which the rule of a step did not run when the object was updated; empty where it did. Of a
-// trigger that no rule held back there is no step.
+// heldBack returns the outcome with which the rule of a step did not run when the object was updated; empty
+// where it did. Of a trigger that no rule held back there is no step.
 func heldBack(c *engine.Change, s *engine.Step) engine.Outcome {
 	var at engine.Outcome
 	if s.Trigger != c.Subject || slices.Contains(c.Asked, s.Rule) { // one without a step did not match

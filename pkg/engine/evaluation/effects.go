@@ -143,8 +143,8 @@ func (e *Evaluation) trigger(ctx context.Context, t engine.Target, c *chains) (*
 	return out, nil
 }
 
-// effectsOf adds the effects of one program: because of an object and, for the rules that nothing else triggers, because
-// of updates of its subresources.
+// effectsOf adds the effects of one program: because of an object and, for the rules that nothing else
+// triggers, because of updates of its subresources.
 func (e *Evaluation) effectsOf(ctx context.Context, t state, p propagation, out *triggered) error {
 	if len(p.subresources) == 0 || t.target.Key.Subresource != "" {
 		return e.addEffects(ctx, t, p, out)
@@ -346,8 +346,8 @@ func rank(a, b *orderedEffect) int {
 	return cmp.Or(a.turn.compare(b.turn), cmp.Compare(a.trigger, b.trigger))
 }
 
-// on lists the effects that may act on an object, in order: rules before them decide whether it has the labels
-// that they select. An object that was read through a subresource is known by its key alone.
+// on lists the effects that may act on an object, in order: rules before them decide whether it has the
+// labels that they select. An object that was read through a subresource is known by its key alone.
 func (x *effectIndex) on(key engine.ObjectKey, u *unstructured.Unstructured) []*orderedEffect {
 	if len(x.all) == 0 || u == nil {
 		return nil
@@ -388,8 +388,8 @@ func (e *Evaluation) pages(ctx context.Context, src engine.Source, selections []
 	}
 }
 
-// eachPage does something with every target of the pages, side by side on one page. Take receives the results of a page in the order of
-// the source. The first error ends it.
+// eachPage does something with every target of the pages, side by side on one page. Take receives the results
+// of a page in the order of the source. The first error ends it.
 func eachPage[R any](
 	ctx context.Context, workers int, pages iter.Seq2[engine.Page, error], do func(context.Context, engine.Target) (R, error), take func([]R) error,
 ) error {

@@ -32,8 +32,9 @@ type Options struct {
 	Request engine.Request
 	// Requests says that the sources have requests to subresources, which no selection names.
 	Requests bool
-	// Review, if set, sees each Change to which a rule wrote, one after the other in the order of Run. What it
-	// returns may add Impacts to the change before Run hands it over. Workers call it side by side; its error ends the run.
+	// Review, if set, sees each Change to which a rule wrote, one after the other in the order of Run. What
+	// it returns may add Impacts to the change before Run hands it over. Workers call it side by side; its
+	// error ends the run.
 	Review func(*engine.Change) func(context.Context, *Evaluation) error
 }
 
@@ -213,8 +214,8 @@ func (e *Evaluation) Run(ctx context.Context, src engine.Source, emit func(*engi
 	return e.runLeftTriggers(emit)
 }
 
-// Selections returns what Run and Prepare want of their sources: the objects of the scope that rules match, and
-// what triggers rules that may change others in it, wherever it is.
+// Selections returns what Run and Prepare want of their sources: the objects of the scope that rules match,
+// and what triggers rules that may change others in it, wherever it is.
 func (e *Evaluation) Selections() (own, triggers []engine.Selection) {
 	for _, p := range e.programs {
 		for _, s := range p.Selections() {
@@ -236,8 +237,8 @@ func (e *Evaluation) emit(c *engine.Change, emit func(*engine.Change) error) err
 	return emit(c)
 }
 
-// Outdated lists what rules read beside the objects of the run and that the run changes: they saw it as it was
-// before. It is known after Run.
+// Outdated lists what rules read beside the objects of the run and that the run changes: they saw it as it
+// was before. It is known after Run.
 func (e *Evaluation) Outdated() []string { return e.reads.outdated() }
 
 // leaveOut notes an object that is beyond the percentage of the scope.
@@ -360,8 +361,8 @@ func (p *pass) runProgram(i int) error {
 	return p.run(allPolicies, p.programs[i].Evaluate)
 }
 
-// effect applies an effect to the object, if it has the labels that the effect selects. One that a Secret chose is the
-// use of a Secret.
+// effect applies an effect to the object, if it has the labels that the effect selects. One that a Secret
+// chose is the use of a Secret.
 func (p *pass) effect(f *orderedEffect) error {
 	if !f.selects(p.target.Object) {
 		p.unselected = append(p.unselected, f)
@@ -411,8 +412,8 @@ type recorder struct {
 	reasons bool
 	live    bool // the object is one of a server, and no manifest
 	steps   []engine.Step
-	// state is the object after the last step. Steps do not keep their own states, which would be as many objects as
-	// there are rules.
+	// state is the object after the last step. Steps do not keep their own states, which would be as many
+	// objects as there are rules.
 	state  *unstructured.Unstructured
 	typ    func() diff.Type           // nil for steps that change nothing
 	before *unstructured.Unstructured // the object before the first step
@@ -448,8 +449,8 @@ func (r *recorder) lastChange() string {
 	return ""
 }
 
-// brief returns an error as it is, or an error of the words that begin and end its text where that is long: a page of objects keeps
-// the reasons of all rules that fail on them.
+// brief returns an error as it is, or an error of the words that begin and end its text where that is long: a
+// page of objects keeps the reasons of all rules that fail on them.
 func brief(err error) error {
 	text := err.Error()
 	if len(text) <= engine.MaxMessage {

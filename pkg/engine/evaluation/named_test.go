@@ -63,7 +63,8 @@ func refuse(yield func(*unstructured.Unstructured, error) bool) {
 	yield(nil, apierrors.NewForbidden(schema.GroupResource{Resource: "configmaps"}, "", errors.New("not yours")))
 }
 
-// Targets that rules name one by one are read several at once, and told in the order of the rules and triggers.
+// Targets that rules name one by one are read several at once, and told in the order of the rules and
+// triggers.
 func TestNamedTargetsAreReadSideBySide(t *testing.T) {
 	const targets, missing = 250, 120
 	var scope, all world
@@ -130,8 +131,8 @@ func (c *counting) List(ctx context.Context, s engine.Selection) iter.Seq2[*unst
 	}
 }
 
-// Where rules name many objects of one kind in one namespace, these are listed, as far as this reads less than reading
-// each of them by itself. What comes out is the same.
+// Where rules name many objects of one kind in one namespace, these are listed, as far as this reads less
+// than reading each of them by itself. What comes out is the same.
 func TestManyNamedTargetsAreListed(t *testing.T) {
 	const few, many = 99, 150
 	for name, c := range map[string]struct {

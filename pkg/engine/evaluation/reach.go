@@ -143,8 +143,8 @@ func (x *reaches) unreached(c *engine.Change, acting []*orderedEffect) []engine.
 	return out
 }
 
-// why says why the rule does not change an object: what would trigger it, and the object that came nearest, or else
-// what the trigger names that came nearest to naming the object.
+// why says why the rule does not change an object: what would trigger it, and the object that came nearest,
+// or else what the trigger names that came nearest to naming the object.
 func (r *reach) why(c *engine.Change) error {
 	const none = "no object triggers the rule"
 	switch {

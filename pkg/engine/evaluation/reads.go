@@ -11,8 +11,8 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 )
 
-// reads notes what rules read beside the objects of the run, and which objects the run changes: a rule that read
-// one of these saw it as it was.
+// reads notes what rules read beside the objects of the run, and which objects the run changes: a rule that
+// read one of these saw it as it was.
 type reads struct {
 	mu   sync.Mutex
 	read map[engine.ObjectKey]bool // as World.Noted has it

@@ -33,7 +33,8 @@ func TestLargeObjectsFail(t *testing.T) {
 	}
 }
 
-// What a policy or an object says may be long; of a reason that quotes it, the ends are kept, and of no other reason anything is lost.
+// What a policy or an object says may be long; of a reason that quotes it, the ends are kept, and of no other
+// reason anything is lost.
 func TestLongReasonsAreCut(t *testing.T) {
 	for _, o := range []engine.Outcome{engine.Failed, engine.Denied, engine.Unsupported} {
 		cause := errors.New("not found")

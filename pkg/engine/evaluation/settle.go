@@ -30,8 +30,8 @@ func (p *pass) reset(m mark) {
 }
 
 // settle has the own rules of an object that effects have changed see it, as admission of the write does, and
-// the effects what these rules make of it, and those that only its new labels select, until nothing changes. Rules that do not come to an end with one
-// object are not idempotent: it stays as it was.
+// the effects what these rules make of it, and those that only its new labels select, until nothing changes.
+// Rules that do not come to an end with one object are not idempotent: it stays as it was.
 func (p *pass) settle(effects []*orderedEffect, scoped bool) error {
 	own := scoped && covers(p.chains.own, &p.target)
 	if !own && !p.selectedLate() {
@@ -66,8 +66,8 @@ func (p *pass) settle(effects []*orderedEffect, scoped bool) error {
 	return nil
 }
 
-// relabelling are the objects to which their own rules may give the labels by which rules select triggers: they
-// have to be read as such.
+// relabelling are the objects to which their own rules may give the labels by which rules select triggers:
+// they have to be read as such.
 func (c *chains) relabelling() []engine.Selection {
 	var byLabels, out []engine.Selection
 	for _, rule := range c.rules {
@@ -87,8 +87,8 @@ func (c *chains) relabelling() []engine.Selection {
 	return out
 }
 
-// relabelled are the subjects of effects that may get the labels by which a rule that changes what it matches selects
-// objects: they have to be read as such.
+// relabelled are the subjects of effects that may get the labels by which a rule that changes what it matches
+// selects objects: they have to be read as such.
 func (c *chains) relabelled() []engine.Selection {
 	if c == nil {
 		return nil

@@ -95,8 +95,8 @@ func panicked(err error) bool {
 	return is
 }
 
-// Conceal completes a change with what may be shown of it, where that is not all: without what confidential steps say and write,
-// and without the values of a Secret.
+// Conceal completes a change with what may be shown of it, where that is not all: without what confidential
+// steps say and write, and without the values of a Secret.
 func Conceal(c *engine.Change) {
 	var writes engine.Writes
 	confidential := false
@@ -136,8 +136,8 @@ func Conceal(c *engine.Change) {
 	c.Shown = &out
 }
 
-// withheld returns an object without what was computed, and without the values of a Secret. Where it is computed which fields there
-// are, nothing is left but what names it.
+// withheld returns an object without what was computed, and without the values of a Secret. Where it is
+// computed which fields there are, nothing is left but what names it.
 func withheld(u *unstructured.Unstructured, w *engine.Writes) *unstructured.Unstructured {
 	u = engine.HideObject(u)
 	switch {
@@ -198,7 +198,8 @@ func shownStep(s engine.Step, was, is *view) engine.Step {
 	return s
 }
 
-// hiddenErr is what may be shown of an error: nothing, but that the user lacks the permission to ask for permissions.
+// hiddenErr is what may be shown of an error: nothing, but that the user lacks the permission to ask for
+// permissions.
 func hiddenErr(err error) error {
 	if status := apierrors.APIStatus(nil); errors.As(err, &status) && apierrors.IsForbidden(err) {
 		if of := status.Status().Details; of != nil && strings.HasSuffix(of.Kind, "subjectaccessreviews") {
@@ -212,8 +213,8 @@ func hiddenPath() fieldpath.Path {
 	return fieldpath.Path{fieldpath.FieldNameElement(engine.HiddenValue)}
 }
 
-// shownImpacts are the impacts of a change as they may be shown. The text of one is withheld that is about a field with a
-// hidden name, or that says of a hidden value what it is.
+// shownImpacts are the impacts of a change as they may be shown. The text of one is withheld that is about a
+// field with a hidden name, or that says of a hidden value what it is.
 func shownImpacts(c *engine.Change) []engine.Impact {
 	paths := make(map[string]fieldpath.Path, len(c.Fields))
 	for i, f := range c.Fields {
@@ -240,8 +241,9 @@ func shownImpacts(c *engine.Change) []engine.Impact {
 	return out
 }
 
-// shownIn is how a path in one of the states of a change may be shown, whether the value there is hidden, and whether it is there. One in
-// neither may be shown if all is there but its last name, where that is one of the schema: no Secret has made a field that it misses.
+// shownIn is how a path in one of the states of a change may be shown, whether the value there is hidden, and
+// whether it is there. One in neither may be shown if all is there but its last name, where that is one of
+// the schema: no Secret has made a field that it misses.
 func shownIn(was, is *view, p fieldpath.Path) (shown fieldpath.Path, isHidden, there bool) {
 	path, found, there := is.at(p)
 	if !there {
@@ -257,8 +259,8 @@ func shownIn(was, is *view, p fieldpath.Path) (shown fieldpath.Path, isHidden, t
 	return path, isHidden, there
 }
 
-// shownPaths are the paths of fields that a step changed, as they may be shown, in the object before the first rule and after
-// the last one.
+// shownPaths are the paths of fields that a step changed, as they may be shown, in the object before the
+// first rule and after the last one.
 func shownPaths(was, is *view, fields []engine.FieldChange) []engine.FieldChange {
 	var out []engine.FieldChange
 	hidden := map[string]bool{} // by kind and path
@@ -288,8 +290,8 @@ func shownPaths(was, is *view, fields []engine.FieldChange) []engine.FieldChange
 	return out
 }
 
-// Hide completes a change that no program made with what may be shown of it: without what it has at some paths, and
-// without the values of a Secret.
+// Hide completes a change that no program made with what may be shown of it: without what it has at some
+// paths, and without the values of a Secret.
 func Hide(c *engine.Change, paths []fieldpath.Path) {
 	if !c.Changed() || len(paths) == 0 && !engine.IsSecret(c.Before) {
 		return
@@ -345,8 +347,9 @@ func hidesFields(u *unstructured.Unstructured) bool {
 	return hides
 }
 
-// ShowFields gives a change that may be shown, which has its own states, the fields of the change itself as they may be shown,
-// and reports whether anything of them is hidden. The fields that were made of a Secret are marked.
+// ShowFields gives a change that may be shown, which has its own states, the fields of the change itself as
+// they may be shown, and reports whether anything of them is hidden. The fields that were made of a Secret
+// are marked.
 func ShowFields(c, shown *engine.Change) (hidden bool) {
 	if hidesFields(shown.Before) || hidesFields(shown.After) { // of a comparison, one alone may
 		shown.Before, shown.After = &unstructured.Unstructured{Object: identity(shown.Before.Object)}, &unstructured.Unstructured{Object: identity(shown.After.Object)}
@@ -385,8 +388,8 @@ func hiddenWhole(f *engine.FieldChange, at fieldpath.Path, found any) bool {
 	return ok && engine.IsHidden(text) && !at.Equals(f.Path)
 }
 
-// shownField returns a field as it may be shown. The state before may be made of a Secret as well: it is that of the
-// other side where two results are compared.
+// shownField returns a field as it may be shown. The state before may be made of a Secret as well: it is that
+// of the other side where two results are compared.
 func shownField(before, after *view, f *engine.FieldChange) engine.FieldChange {
 	out := *f
 	path, to, _ := after.at(f.Path)

@@ -247,7 +247,8 @@ func (e unvisited) listPages(ctx context.Context, s *subjects) iter.Seq2[[]subje
 	}
 }
 
-// means reports whether an object is one of the subjects, in the scope; that of a subresource is decided already.
+// means reports whether an object is one of the subjects, in the scope; that of a subresource is decided
+// already.
 func (e unvisited) means(s *subjects, k engine.ObjectKey, u *unstructured.Unstructured) bool {
 	return k.Subresource != "" || s.Matches(u) && e.options.Scope.Includes(k, u.GetLabels()) && e.options.Scope.InShard(k)
 }
@@ -266,8 +267,8 @@ func (e unvisited) target(k engine.ObjectKey, u *unstructured.Unstructured) engi
 	return t
 }
 
-// evaluate returns what becomes of a subject: nil where it is not meant, or visited already, and nothing but its key where it is beyond
-// the percentage of the scope.
+// evaluate returns what becomes of a subject: nil where it is not meant, or visited already, and nothing but
+// its key where it is beyond the percentage of the scope.
 func (e unvisited) evaluate(ctx context.Context, s subject) (*engine.Change, error) {
 	if e.visited.has(s.key) {
 		return nil, nil
@@ -293,9 +294,9 @@ func (e unvisited) evaluate(ctx context.Context, s subject) (*engine.Change, err
 	return e.both(ctx, t, false)
 }
 
-// missing is the change of a subject that does not exist, or may not be read: a failed
-// step of each rule that wanted to change it; nil where there is none. That there is nothing of what a pattern stands for is
-// no failure, but one object that the user typed should be there.
+// missing is the change of a subject that does not exist, or may not be read: a failed step of each rule that
+// wanted to change it; nil where there is none. That there is nothing of what a pattern stands for is no
+// failure, but one object that the user typed should be there.
 func (e unvisited) missing(s *subjects, cause error) *engine.Change {
 	c := &engine.Change{Subject: subjectKey(s.Selection)}
 	for _, f := range s.effects {
@@ -327,8 +328,8 @@ const (
 	readsOfOne = 5
 )
 
-// areas are where rules name objects. Where they name many, a listing takes the place of reading each by itself, as
-// far as it may be made. What it does not have is read by itself.
+// areas are where rules name objects. Where they name many, a listing takes the place of reading each by
+// itself, as far as it may be made. What it does not have is read by itself.
 type areas map[engine.Selection]*area
 
 // area is a kind in a namespace.
@@ -343,8 +344,8 @@ func areaOf(k engine.ObjectKey) engine.Selection {
 	return engine.Selection{Group: k.Group, Version: k.Version, Kind: k.Kind, Namespace: k.Namespace}
 }
 
-// count notes the objects that a selection names and that did not stream by. Secrets are read by themselves, so that
-// no others are read, and so is what a Secret names.
+// count notes the objects that a selection names and that did not stream by. Secrets are read by themselves,
+// so that no others are read, and so is what a Secret names.
 func (e unvisited) count(s *subjects) {
 	if slices.ContainsFunc(s.effects, func(f *orderedEffect) bool { return f.Confidential }) {
 		return
@@ -376,8 +377,8 @@ func (e unvisited) listed(ctx context.Context, k engine.ObjectKey) *unstructured
 	return object
 }
 
-// list reads an area, as long as that takes less than reading by itself each object that is named there. Where it
-// fails, reading each object by itself reports why.
+// list reads an area, as long as that takes less than reading by itself each object that is named there.
+// Where it fails, reading each object by itself reports why.
 func (e unvisited) list(ctx context.Context, at engine.Selection, a *area) {
 	if a.named <= maxByName {
 		return

@@ -136,8 +136,8 @@ func (s *Summary) addOutcomes(c *engine.Change) {
 	}
 }
 
-// counting returns those of a rule's outcomes on one object that count: each by which something was done or went wrong, and only
-// where there is none the strongest of the others.
+// counting returns those of a rule's outcomes on one object that count: each by which something was done or
+// went wrong, and only where there is none the strongest of the others.
 func counting(all []engine.Outcome) []engine.Outcome {
 	isIdle := func(o engine.Outcome) bool { return slices.Contains(idle, o) }
 	switch did := slices.DeleteFunc(slices.Clone(all), isIdle); {
@@ -262,7 +262,8 @@ func (s *Summary) place(r engine.RuleRef) int {
 	return i
 }
 
-// Restarts counts what a run would restart, and apart what it would if it also wrote what something else manages.
+// Restarts counts what a run would restart, and apart what it would if it also wrote what something else
+// manages.
 type Restarts struct {
 	Workloads        int `json:"restartedWorkloads,omitempty"`
 	Pods             int `json:"restartedPods,omitempty"`

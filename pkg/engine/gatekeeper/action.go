@@ -37,8 +37,8 @@ func (s *source) on(key engine.ObjectKey) any {
 	return s.Value
 }
 
-// external is a value that only an external data provider, asked from inside the cluster, knows. It is also the
-// reason why a field keeps its value.
+// external is a value that only an external data provider, asked from inside the cluster, knows. It is also
+// the reason why a field keeps its value.
 type external struct {
 	Provider, DataSource string
 	Location             location.Path
@@ -50,8 +50,8 @@ func (e *external) Error() string {
 		e.Location, e.Provider, e.DataSource)
 }
 
-// assign writes a value, whatever was there; or, to add a label or an annotation, where there is none. The value is never modified
-// later, so that all places that it is written to can share it.
+// assign writes a value, whatever was there; or, to add a label or an annotation, where there is none. The
+// value is never modified later, so that all places that it is written to can share it.
 type assign struct {
 	source
 	adds bool

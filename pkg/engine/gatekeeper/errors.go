@@ -2,8 +2,8 @@ package gatekeeper
 
 import "fmt"
 
-// refused is the error of a mutator that fails on an object: in Gatekeeper's words, and with what follows from it. Gatekeeper
-// then refuses the whole object at admission, so that no mutator changes it.
+// refused is the error of a mutator that fails on an object: in Gatekeeper's words, and with what follows
+// from it. Gatekeeper then refuses the whole object at admission, so that no mutator changes it.
 func refused(err error) error {
 	return fmt.Errorf("%w; Gatekeeper refuses such an object at admission", err)
 }

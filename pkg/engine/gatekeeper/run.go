@@ -259,7 +259,8 @@ func (r *run) stepOf(i int, sink engine.Sink) engine.Step {
 	return step
 }
 
-// misspelt returns what a server would say of a list without elements, if it were there: there is no such field, or it is no list.
+// misspelt returns what a server would say of a list without elements, if it were there: there is no such
+// field, or it is no list.
 func (r *run) misspelt(list location.Path) error {
 	if len(list) == 0 {
 		return nil

@@ -172,8 +172,8 @@ func (c *call) answer(from *Sources, r engine.RemoteRequest) (any, error) {
 	return answer, err
 }
 
-// sender returns what makes a request to the API server, if it is one that a policy may make, or to a service. Kyverno adds
-// the token of its ServiceAccount to these; the user's own credentials are never sent.
+// sender returns what makes a request to the API server, if it is one that a policy may make, or to a
+// service. Kyverno adds the token of its ServiceAccount to these; the user's own credentials are never sent.
 func (c *call) sender(w *engine.World, r *engine.RemoteRequest) (func(context.Context) ([]byte, error), error) {
 	switch {
 	case c.service && w.Remote == nil:
@@ -213,16 +213,16 @@ func decodeAnswer(content []byte) (any, error) {
 	return out, nil
 }
 
-// UnsupportedEntry reports whether this program is the cause of an error, not the policy: it cannot, or may not,
-// do what Kyverno could.
+// UnsupportedEntry reports whether this program is the cause of an error, not the policy: it cannot, or may
+// not, do what Kyverno could.
 func UnsupportedEntry(err error) bool {
 	var unsupported *jmespath.UnsupportedError
 	var unanswered *engine.UnansweredError
 	return errors.As(err, &unsupported) || errors.As(err, &unanswered)
 }
 
-// decisive reports whether no default may hide an error: the run was cancelled, this program cannot do what the
-// expression asks for, or that depends on a value that is hidden.
+// decisive reports whether no default may hide an error: the run was cancelled, this program cannot do what
+// the expression asks for, or that depends on a value that is hidden.
 func (from *Sources) decisive(err error) bool {
 	return err != nil && (from.Context.Err() != nil || UnsupportedEntry(err))
 }

@@ -33,7 +33,8 @@ type Sources struct {
 	Values  *variables.Values // what the user answers in place of servers
 }
 
-// answered returns an answer that the user gives in place of a server. It is treated as the server's would be.
+// answered returns an answer that the user gives in place of a server. It is treated as the server's would
+// be.
 func (from *Sources) answered(value any) any {
 	if engine.HoldsSecret(value) {
 		engine.NoteSecret(from.Context)

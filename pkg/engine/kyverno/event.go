@@ -9,8 +9,9 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/policydecode"
 )
 
-// lintEvent notes that a rule acts on an event alone, which what exists does not go through: that a field changes, or
-// that an object is deleted. It reports whether the rule does. Given are the names that have values.
+// lintEvent notes that a rule acts on an event alone, which what exists does not go through: that a field
+// changes, or that an object is deleted. It reports whether the rule does. Given are the names that have
+// values.
 func (r *rule) lintEvent(f *policydecode.Fields, given []string) bool {
 	n, event := f.At("match"), deleted
 	if !slices.Equal(r.match.Operations(), []engine.Operation{deleted}) {
@@ -39,7 +40,8 @@ func onlyDeletion(operations any) bool {
 	return operations == any(deleted) || isList && len(list) == 1 && list[0] == any(deleted)
 }
 
-// awaited returns the condition for which a rule waits, and its event; "" where there is none, or another way.
+// awaited returns the condition for which a rule waits, and its event; "" where there is none, or another
+// way.
 func awaited(n policydecode.Node) (policydecode.Node, string) {
 	list := slices.Concat(items(n), items(child(n, "all")))
 	if one := items(child(n, "any")); len(list) == 0 && len(one) == 1 {
@@ -53,7 +55,8 @@ func awaited(n policydecode.Node) (policydecode.Node, string) {
 	return n, ""
 }
 
-// eventOf returns what a condition waits for: a field that is to change, such as "request.object.data", or deleted.
+// eventOf returns what a condition waits for: a field that is to change, such as "request.object.data", or
+// deleted.
 func eventOf(condition map[string]any) string {
 	key, isText := condition["key"].(string)
 	if !isText {
@@ -86,7 +89,8 @@ func expressionIn(text string) string {
 	return text
 }
 
-// changedBetween returns the field of the object that is compared with what it was before; "" for other operands.
+// changedBetween returns the field of the object that is compared with what it was before; "" for other
+// operands.
 func changedBetween(a, b string) string {
 	for _, pair := range [][2]string{{a, b}, {b, a}} {
 		if strings.HasPrefix(pair[0], "request.object") && strings.ReplaceAll(pair[1], "request.oldObject", "request.object") == pair[0] && pair[0] != pair[1] {

@@ -21,7 +21,8 @@ type exception struct {
 	conditions *match.Conditions
 }
 
-// exceptedRules are rules of a policy; a derived one has to be named by its own name. Names may have wildcards.
+// exceptedRules are rules of a policy; a derived one has to be named by its own name. Names may have
+// wildcards.
 type exceptedRules struct {
 	policy policydecode.Node
 	rules  []policydecode.Node

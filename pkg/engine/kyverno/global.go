@@ -73,8 +73,8 @@ func (g *global) read(from *Sources, in *jmespath.Interpreter) (any, error) {
 	return list, nil
 }
 
-// decodeGlobalReference reads data of a GlobalContextEntry, or of a projection of it ("ENTRY.PROJECTION"), which Kyverno keeps for all
-// policies and which is read here once in a run
+// decodeGlobalReference reads data of a GlobalContextEntry, or of a projection of it ("ENTRY.PROJECTION"),
+// which Kyverno keeps for all policies and which is read here once in a run
 // (pkg/engine/context/loaders/globalcontext.go).
 func decodeGlobalReference(f *policydecode.Fields) *entry {
 	f.At("name").Required()

@@ -24,8 +24,8 @@ func (o outcomes) Step(s engine.Step) {
 	}
 }
 
-// A run that wants reasons asks every rule. One that does not comes to the same, although it asks only those that
-// the index names.
+// A run that wants reasons asks every rule. One that does not comes to the same, although it asks only those
+// that the index names.
 func TestIndexLeavesNothingOut(t *testing.T) {
 	cases, err := filepath.Glob("testdata/*.txtar")
 	if err != nil || len(cases) < 50 {

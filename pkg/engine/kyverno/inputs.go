@@ -22,7 +22,8 @@ type inputs struct {
 	lists      sync.Map         // of *patching.Lists, by kind
 }
 
-// listsOf returns how the lists of a kind merge that has a schema. It is looked up once for all rules and objects.
+// listsOf returns how the lists of a kind merge that has a schema. It is looked up once for all rules and
+// objects.
 func (in *inputs) listsOf(s engine.Schema, gvk schema.GroupVersionKind) *patching.Lists {
 	if known, ok := in.lists.Load(gvk); ok && known.(*patching.Lists).Types == s.Types {
 		return known.(*patching.Lists)
@@ -66,7 +67,8 @@ func (e *execution) isGiven(name string) bool {
 	return given || e.inputs().values.GivesElements(e.rule.policy.name, e.rule.written, name)
 }
 
-// givenNames lists the names of variables that Values documents give values: they are among the first parts of all keys.
+// givenNames lists the names of variables that Values documents give values: they are among the first parts
+// of all keys.
 func givenNames(documents []engine.Document) []string {
 	var names []string
 	for _, d := range documents {

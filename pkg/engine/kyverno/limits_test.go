@@ -11,7 +11,8 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 )
 
-// The elements of nested lists count together: a hundred containers, and a hundred variables in each of them, are too many.
+// The elements of nested lists count together: a hundred containers, and a hundred variables in each of them,
+// are too many.
 func TestForEachElementLimit(t *testing.T) {
 	documents, live := readCase(t, "foreach-nested")
 	program, err := New().Compile(engine.Compilation{Documents: documents})

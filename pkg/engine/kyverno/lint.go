@@ -18,9 +18,9 @@ import (
 // kyvernoName is what messages call the engine in a cluster.
 const kyvernoName = "Kyverno"
 
-// Kyverno refuses a policy with a variable whose text has none of these in it and that no entry of a context is for
-// (pkg/validation/policy/validate.go, allowedVariables and those below it). They differ in what background
-// processing lacks, and in what the targets of a rule add.
+// Kyverno refuses a policy with a variable whose text has none of these in it and that no entry of a context
+// is for (pkg/validation/policy/validate.go, allowedVariables and those below it). They differ in what
+// background processing lacks, and in what the targets of a rule add.
 //
 //nolint:gochecknoglobals // immutable tables
 var (
@@ -120,8 +120,8 @@ func operationsIn(value any) any {
 	return value
 }
 
-// lintAnchor warns of an anchor whose value says little, and of a key with parentheses that is no anchor: it is taken
-// for a name.
+// lintAnchor warns of an anchor whose value says little, and of a key with parentheses that is no anchor: it
+// is taken for a name.
 func lintAnchor(n policydecode.Node, key string) {
 	anchor, name := pattern.ParseKey(key)
 	if anchor != pattern.None {

@@ -26,8 +26,9 @@ type patch struct {
 	err      error         // of compiling it
 }
 
-// compiledPatch is a patch without variables, compiled: it patches an object, which stays as it is. Why nothing changes goes
-// to the reasons, which may be nil. The error is a *patching.ConditionError where the patch does not apply to the object.
+// compiledPatch is a patch without variables, compiled: it patches an object, which stays as it is. Why
+// nothing changes goes to the reasons, which may be nil. The error is a *patching.ConditionError where the
+// patch does not apply to the object.
 type compiledPatch func(e *execution, object map[string]any, why *engine.Reasons) (patchResult, error)
 
 // decodePatch reads patchStrategicMerge or patchesJson6902 of a mutate block, or of an
@@ -72,8 +73,8 @@ func decodeLegacyPatches(m *policydecode.Fields) []*patch {
 	return out
 }
 
-// decodeForm reads the patch under a key and, if it holds no variables, compiles it. There is a patch even where an error is
-// reported; that of a merge is one of its evaluation.
+// decodeForm reads the patch under a key and, if it holds no variables, compiles it. There is a patch even
+// where an error is reported; that of a merge is one of its evaluation.
 func decodeForm(m *policydecode.Fields, key string) *patch {
 	n, form := m.At(key), forms[key]
 	p := &patch{field: strings.Clone(n.PathInRule()), form: form}
@@ -132,11 +133,11 @@ func (p *patch) resolve(s *variables.Scope) (compiledPatch, error) {
 	return p.form.compile(rendered)
 }
 
-// mutation is what a rule, or an entry of a foreach, does to an object: it applies the entries of a foreach, or a patch, in
-// rules of Kyverno 1.0 to 1.5 several.
+// mutation is what a rule, or an entry of a foreach, does to an object: it applies the entries of a foreach,
+// or a patch, in rules of Kyverno 1.0 to 1.5 several.
 type mutation struct {
-	// rest is that of a rule with variables: Kyverno substitutes them in all of it before it patches, so that one that cannot
-	// be resolved anywhere fails the rule.
+	// rest is that of a rule with variables: Kyverno substitutes them in all of it before it patches, so that
+	// one that cannot be resolved anywhere fails the rule.
 	rest    *variables.Template
 	entries []*forEachEntry
 	patches []*patch
@@ -177,8 +178,8 @@ func decodeMutation(m *policydecode.Fields, rest map[string]any) (out mutation) 
 	return out
 }
 
-// mutate returns the object after the mutation: the very map it was given where
-// nothing changed; why, which may be nil, then collects the reasons. The error is a *SkippedError where the mutation does not apply.
+// mutate returns the object after the mutation: the very map it was given where nothing changed; why, which
+// may be nil, then collects the reasons. The error is a *SkippedError where the mutation does not apply.
 func (m *mutation) mutate(e *execution, s *variables.Scope, object map[string]any, why *engine.Reasons) (patchResult, error) {
 	if m.rest != nil {
 		if _, err := m.rest.Render(s); err != nil {

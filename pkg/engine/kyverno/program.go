@@ -13,7 +13,8 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/selector"
 )
 
-// program is all policies, by name: the rules by policy, in its order, derived ones last. It is an engine.Propagator.
+// program is all policies, by name: the rules by policy, in its order, derived ones last. It is an
+// engine.Propagator.
 type program struct {
 	engine.Descriptions
 	rules  []*rule
@@ -145,8 +146,9 @@ func (p *program) of(kind string) []*rule {
 	return may
 }
 
-// visit runs the rules with targets, or those without, that may match an object, or all where the sink wants to know why they do not, and
-// hands over their steps. run also reports whether the rule did something, after which applyRules: One keeps the rest of its policy from running.
+// visit runs the rules with targets, or those without, that may match an object, or all where the sink wants
+// to know why they do not, and hands over their steps. run also reports whether the rule did something, after
+// which applyRules: One keeps the rest of its policy from running.
 func (p *program) visit(ctx context.Context, t *engine.Target, sink engine.Sink, targets bool, run func(*rule) ([]engine.Step, bool)) error {
 	may, did := p.of(t.Key.Kind), "has changed the object"
 	rules := may

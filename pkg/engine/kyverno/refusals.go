@@ -14,9 +14,9 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/selector"
 )
 
-// check is a reason for which Kyverno 1.19 does not install a policy that can be evaluated here, in its words where they say
-// enough (pkg/validation/policy, pkg/policy/mutate, and Validate of api/kyverno/v1). testdata/compile/refused.txtar has a
-// policy for each, and lists what is not checked.
+// check is a reason for which Kyverno 1.19 does not install a policy that can be evaluated here, in its words
+// where they say enough (pkg/validation/policy, pkg/policy/mutate, and Validate of api/kyverno/v1).
+// testdata/compile/refused.txtar has a policy for each, and lists what is not checked.
 type check struct {
 	place   string               // a path below what is checked
 	refused *jmespath.Expression // on what checked.see gives it, and value, which stands at the place; an error is no refusal
@@ -44,7 +44,8 @@ type checked struct {
 	operations             any // of the rule's JSON patch
 }
 
-// see is what expressions see of a part: the document, the rule, a block, a filter, an entry of context, or a condition.
+// see is what expressions see of a part: the document, the rule, a block, a filter, an entry of context, or a
+// condition.
 func (c *checked) see(part map[string]any) map[string]any {
 	kinds := sequence(mapping(part["resources"])["kinds"])
 	return map[string]any{
@@ -115,7 +116,8 @@ var (
 			`a rule for "*" can only deal with the metadata field`,
 		},
 	}...)
-	// Those of the context and the preconditions of the rule only: Kyverno does not look at those of targets and of foreach.
+	// Those of the context and the preconditions of the rule only: Kyverno does not look at those of targets
+	// and of foreach.
 	entryChecks = checks([][3]string{
 		{"globalReference", "namespaced && value != `null`", "a globalReference is not allowed in namespaced policies"},
 		{
@@ -135,8 +137,8 @@ var (
 	}...)
 )
 
-// oddLabels reports whether a label or annotation in a strategic merge, in that of the first entry of a foreach, is no string.
-// Of metadata and spec, Kyverno looks at one, by chance: both have to be wrong.
+// oddLabels reports whether a label or annotation in a strategic merge, in that of the first entry of a
+// foreach, is no string. Of metadata and spec, Kyverno looks at one, by chance: both have to be wrong.
 func (c *checked) oddLabels() bool {
 	merge := mapping(c.mutate["patchStrategicMerge"])
 	for _, entry := range sequence(c.mutate["foreach"]) {

@@ -82,7 +82,8 @@ func (c *ruleCompiler) unrendered(n policydecode.Node) bool {
 	return len(n.Report.Errs) > before
 }
 
-// derive compiles a rule for Pod controllers. It reports errors only, since the rule it comes from has reported the rest.
+// derive compiles a rule for Pod controllers. It reports errors only, since the rule it comes from has
+// reported the rest.
 func (c *ruleCompiler) derive(from policydecode.Node, fields map[string]any) *rule {
 	n := quietly(from)
 	n.Rule, n.Value = "", fields
@@ -210,7 +211,8 @@ type asksUser struct{ early, late bool }
 
 func readsUser(part any) bool { return variables.Mentions(part, "request.userInfo") }
 
-// unknownUser returns an *jmespath.UnsupportedError where the rule asks who makes the request and nobody said.
+// unknownUser returns an *jmespath.UnsupportedError where the rule asks who makes the request and nobody
+// said.
 func (e *execution) unknownUser(asks bool) error {
 	if !asks || mapping(e.given["request"])["userInfo"] != nil || !e.matched.Request.User.Empty() {
 		return nil

@@ -69,8 +69,8 @@ func decodeAPICall(f *policydecode.Fields) *entry {
 	return &entry{load: load, notIdempotent: path.notIdempotent, asks: func(Globals) []engine.Ask { return []engine.Ask{call.ask("")} }}
 }
 
-// decodeConfigMap reads {data, metadata} of a ConfigMap, as Kyverno does; binaryData stays out. It is where the policy
-// has it, else in its own namespace, else in "default". A Policy may not look anywhere else.
+// decodeConfigMap reads {data, metadata} of a ConfigMap, as Kyverno does; binaryData stays out. It is where
+// the policy has it, else in its own namespace, else in "default". A Policy may not look anywhere else.
 func decodeConfigMap(f *policydecode.Fields) *entry {
 	name, in, own := decodeText(f.At("name"), "name: "), decodeText(f.At("namespace"), "namespace: "), f.Report.Namespace
 	if name.template == nil {
@@ -166,9 +166,9 @@ func imageData(ctx context.Context, registry engine.ImageRegistry, reference str
 	return data, nil
 }
 
-// decodeVariable reads data that the policy itself computes, from value, jmesPath and default as Kyverno combines them:
-// the path is applied to the value, or else to the whole context; the default stands in
-// for a failed path, and for an empty result only where there is no value.
+// decodeVariable reads data that the policy itself computes, from value, jmesPath and default as Kyverno
+// combines them: the path is applied to the value, or else to the whole context; the default stands in for a
+// failed path, and for an empty result only where there is no value.
 func decodeVariable(f *policydecode.Fields) *entry {
 	given, path, fallback := variables.Decode(f.At("value")), decodeDataPath(f.At("jmesPath")), variables.Decode(f.At("default"))
 	if written, _ := f.Values["jmesPath"].(string); given == nil && written == "" && fallback == nil {

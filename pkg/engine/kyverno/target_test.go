@@ -126,7 +126,8 @@ func checkSaid(t *testing.T, want []string, decode func(*policydecode.Report)) {
 	}
 }
 
-// A run keeps all effects until their targets are changed, but of a trigger only what a target needs. To name it needs nothing.
+// A run keeps all effects until their targets are changed, but of a trigger only what a target needs. To name
+// it needs nothing.
 func TestEffectsKeepNoTriggerThatTheyDoNotUse(t *testing.T) {
 	for name, want := range map[string]bool{"doc-mutate-12-existing-secret": false, "targets-trigger-stays": true} {
 		documents, live := readCase(t, name)

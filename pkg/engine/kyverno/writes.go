@@ -11,7 +11,8 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/policydecode"
 )
 
-// footprint is what the patches of a rule do to any object, as far as it stands in the policy, which may be a broken one.
+// footprint is what the patches of a rule do to any object, as far as it stands in the policy, which may be a
+// broken one.
 type footprint struct {
 	paths         []string      // the fields that they name: the leaves of merges, such as "spec.containers[].image", and the paths of operations
 	writes        engine.Writes // where they write what
@@ -54,7 +55,8 @@ func (f *footprint) reads(path []string) {
 	}
 }
 
-// merge adds what a merge patch does to a value. What an anchor asks for changes nothing, but patches nest in it.
+// merge adds what a merge patch does to a value. What an anchor asks for changes nothing, but patches nest in
+// it.
 func (f *footprint) merge(patch any, to *engine.Writes, path []string, asked bool) {
 	switch p := patch.(type) {
 	case map[string]any:

@@ -7,11 +7,12 @@ import (
 	"time"
 )
 
-// Time is how long one rule may take on one object, without the time that it waits for others, such as a server.
+// Time is how long one rule may take on one object, without the time that it waits for others, such as a
+// server.
 const Time = 5 * time.Second
 
-// The bounds of one evaluation are wide enough for every policy that a server would admit. Policies and cluster contents are
-// untrusted.
+// The bounds of one evaluation are wide enough for every policy that a server would admit. Policies and
+// cluster contents are untrusted.
 const (
 	Depth       = 128     // nesting of objects, patches and expressions
 	Elements    = 10_000  // of one list that a rule iterates over
@@ -54,7 +55,8 @@ func (c *Clock) Value(key any) any {
 	return c.Context.Value(key)
 }
 
-// Rule returns the context in which a rule is evaluated on an object, with a Clock of its own. Call done afterwards.
+// Rule returns the context in which a rule is evaluated on an object, with a Clock of its own. Call done
+// afterwards.
 func Rule(ctx context.Context, rule fmt.Stringer) (_ context.Context, done func()) {
 	c := &Clock{Context: ctx, outer: ClockOf(ctx), rule: rule, began: time.Now()}
 	return c, enter(ctx, c)
@@ -66,8 +68,8 @@ func ClockOf(ctx context.Context) *Clock {
 	return c
 }
 
-// Step is called for each round of a loop that a policy can make long. It returns the error of Err at times, and always
-// once it has been met.
+// Step is called for each round of a loop that a policy can make long. It returns the error of Err at times,
+// and always once it has been met.
 func (c *Clock) Step() error { return c.Steps(1) }
 
 // Steps is Step for so many rounds, or values that are looked at.
@@ -82,8 +84,8 @@ func (c *Clock) Steps(n int) error {
 	return c.err
 }
 
-// Err returns that of the context outside of the rule, or an *Error when the rule has taken too long. No timer is needed for it,
-// since what evaluates asks; so Done is not closed then.
+// Err returns that of the context outside of the rule, or an *Error when the rule has taken too long. No
+// timer is needed for it, since what evaluates asks; so Done is not closed then.
 func (c *Clock) Err() error {
 	if c == nil || c.Context == nil {
 		return nil
@@ -115,8 +117,8 @@ func (c *Clock) taken() time.Duration {
 	return time.Duration(now - waited)
 }
 
-// Wait calls a function that waits for others, such as a server. The time that it takes does not count for the rule that
-// the context is for.
+// Wait calls a function that waits for others, such as a server. The time that it takes does not count for
+// the rule that the context is for.
 func Wait(ctx context.Context, ask func()) {
 	for c := ClockOf(ctx); c != nil; c = c.outer {
 		defer c.wait()()
@@ -153,8 +155,9 @@ func Size(bytes int) error {
 // Value is Size for the Bytes of a value.
 func Value(value any) error { return Size(Bytes(value)) }
 
-// Bytes returns how many bytes a value of JSON takes, about, and no more than tells that it is more than MaxSize: as a tree, as whatever
-// writes it will see it, since a list can hold another one so often that it would fit into no memory when it is written.
+// Bytes returns how many bytes a value of JSON takes, about, and no more than tells that it is more than
+// MaxSize: as a tree, as whatever writes it will see it, since a list can hold another one so often that it
+// would fit into no memory when it is written.
 func Bytes(value any) int { return add(0, value) }
 
 // add adds what a value takes to a sum, until that is too large.

@@ -14,8 +14,9 @@ import (
 // MaxMemory is the limit of memory where neither GOMEMLIMIT nor a smaller machine sets another one.
 const MaxMemory = 2 << 30
 
-// Memory returns the limit of memory of the process: what GOMEMLIMIT says, else a quarter of the machine, at most MaxMemory, and at
-// most three quarters of what its container has. Both are in bytes, and 0 where they are not known.
+// Memory returns the limit of memory of the process: what GOMEMLIMIT says, else a quarter of the machine, at
+// most MaxMemory, and at most three quarters of what its container has. Both are in bytes, and 0 where they
+// are not known.
 func Memory(machine, container int64) int64 {
 	if set := debug.SetMemoryLimit(-1); set != math.MaxInt64 {
 		return set
@@ -74,8 +75,8 @@ type (
 // lookAfter is how long the watch waits between two looks.
 const lookAfter = 20 * time.Millisecond
 
-// Watch returns a context that is cancelled, with a *MemoryError as the cause, when what the process keeps takes more memory than
-// the limit. Call stop when the run has ended.
+// Watch returns a context that is cancelled, with a *MemoryError as the cause, when what the process keeps
+// takes more memory than the limit. Call stop when the run has ended.
 func Watch(parent context.Context, limit int64) (ctx context.Context, stop func()) {
 	w := &watch{limit: limit, busy: map[*object]bool{}}
 	ctx, cancel := context.WithCancelCause(context.WithValue(parent, watchKey{}, w))
@@ -121,8 +122,8 @@ func (w *watch) longest() string {
 	return first.String()
 }
 
-// Object returns a context for the object, or the file, that is evaluated or read in it: an error about memory names it, and the
-// rule that is evaluated on it. Call done afterwards.
+// Object returns a context for the object, or the file, that is evaluated or read in it: an error about
+// memory names it, and the rule that is evaluated on it. Call done afterwards.
 func Object(ctx context.Context, name fmt.Stringer) (_ context.Context, done func()) {
 	w, ok := ctx.Value(watchKey{}).(*watch)
 	if !ok {

@@ -78,8 +78,9 @@ func (c *compiler) environment(namespaced bool) (*cel.Environment, error) {
 	return e, err
 }
 
-// rule compiles a policy as it is written, or as it is derived for controllers: everything, so that all errors are
-// reported at once. The report says so where an expression is derived, since its text is in no file.
+// rule compiles a policy as it is written, or as it is derived for controllers: everything, so that all
+// errors are reported at once. The report says so where an expression is derived, since its text is in no
+// file.
 func (c *compiler) rule(p *policy, in *cel.Environment, derived *derivation) *rule {
 	r := &rule{Policy: p.Policy, policy: p, entries: c.entries}
 	b := cel.Builder{Scope: in.NewScope(), ReplaceAtomic: p.replaceAtomic, Failed: func(n policydecode.Node, err error) {

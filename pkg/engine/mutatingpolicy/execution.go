@@ -131,8 +131,8 @@ func (e *execution) input() cel.Input {
 	return in
 }
 
-// begin opens the session that answers the functions of the library, for a rule that calls any. The error is that of
-// the subject's Namespace, for a rule that asks for it.
+// begin opens the session that answers the functions of the library, for a rule that calls any. The error is
+// that of the subject's Namespace, for a rule that asks for it.
 func (e *execution) begin() (err error) {
 	if e.rule.library {
 		e.session = NewSession(e.ctx, e.world, Settings{Seed: e.world.SeedOf(e.rule.Ref, e.trigger.Key, e.subject.Key), Entries: e.rule.entries, Namespace: e.rule.policy.Namespace})

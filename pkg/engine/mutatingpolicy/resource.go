@@ -17,8 +17,8 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/selector"
 )
 
-// ownNamespace is what the functions of resource ask for in namespaced policies: no namespace has this name. So
-// policies of all namespaces share one environment.
+// ownNamespace is what the functions of resource ask for in namespaced policies: no namespace has this name.
+// So policies of all namespaces share one environment.
 const ownNamespace = "/"
 
 // in returns the namespace that a function asks for.
@@ -29,8 +29,8 @@ func (s *Session) in(namespace string) string {
 	return namespace
 }
 
-// GetResource reads one object, of those that the user may read; Kyverno answers with what its own ServiceAccount
-// may. One that is not there is a NotFound error, which an expression sees as null.
+// GetResource reads one object, of those that the user may read; Kyverno answers with what its own
+// ServiceAccount may. One that is not there is a NotFound error, which an expression sees as null.
 func (s *Session) GetResource(apiVersion, name, namespace, object string) (*unstructured.Unstructured, error) {
 	namespace = s.in(namespace)
 	mapping, subresource, err := s.mapping(apiVersion, name)

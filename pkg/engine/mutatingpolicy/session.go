@@ -23,8 +23,9 @@ type Session struct {
 	dice    *engine.Random
 	absent  string // the first object that was read by name and is not there
 
-	// Missing is the first thing that an expression needed and the run lacks, as a *cel.UnsupportedError. It is why
-	// an expression failed, even where its error does not say so. A value that was computed without it is valid.
+	// Missing is the first thing that an expression needed and the run lacks, as a *cel.UnsupportedError. It
+	// is why an expression failed, even where its error does not say so. A value that was computed without it
+	// is valid.
 	Missing error
 	// Warnings are what a user should know about the answers.
 	Warnings []engine.Warning
@@ -64,7 +65,8 @@ func (s *Session) Bindings() map[string]any {
 	}
 }
 
-// Explain adds to the error of an expression which object it read that is not there: the expression sees null.
+// Explain adds to the error of an expression which object it read that is not there: the expression sees
+// null.
 func (s *Session) Explain(err error) error {
 	if err == nil || s.absent == "" {
 		return err

@@ -14,8 +14,8 @@ const (
 	componentPrefix        = "/components/schemas/"
 )
 
-// typed is a schema of a document. Those of custom and aggregated resources are anybody's, so that it takes nothing about a
-// schema for granted.
+// typed is a schema of a document. Those of custom and aggregated resources are anybody's, so that it takes
+// nothing about a schema for granted.
 type typed struct {
 	*Document
 	schema *spec.Schema

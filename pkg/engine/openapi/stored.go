@@ -330,7 +330,8 @@ func (f *field) empty(v any) bool {
 	return !f.pointer && f.zero != nil && f.zero == v
 }
 
-// owned returns a map that may be modified: a copy with room for more fields, if it is still the one that was handed in.
+// owned returns a map that may be modified: a copy with room for more fields, if it is still the one that was
+// handed in.
 func owned(out, in map[string]any, more int) map[string]any {
 	if !engine.Identical(out, in) {
 		return out
@@ -370,7 +371,8 @@ func canonicalAmount(v any) any {
 	return v
 }
 
-// isCanonical reports whether a quantity is plainly in its canonical form, as most are: up to three digits and a suffix.
+// isCanonical reports whether a quantity is plainly in its canonical form, as most are: up to three digits
+// and a suffix.
 func isCanonical(text string) bool {
 	digits := 0
 	for digits < len(text) && '0' <= text[digits] && text[digits] <= '9' {

@@ -82,8 +82,9 @@ func (v validator) Validate(at fieldpath.Path, value any) []engine.InvalidField 
 // invalid collects what is wrong.
 type invalid struct {
 	fields []engine.InvalidField
-	// strict reports that the server holds each value against all that its schema requires, as that of a custom resource. In
-	// Kubernetes' own types a field that is required may have a zero value, and then be left out.
+	// strict reports that the server holds each value against all that its schema requires, as that of a
+	// custom resource. In Kubernetes' own types a field that is required may have a zero value, and then be
+	// left out.
 	strict bool
 }
 
@@ -111,7 +112,8 @@ func (f *invalid) required(at fieldpath.Path, t typed, wanted func(string) bool)
 	}
 }
 
-// keys adds the fields that an element of a list with keys lacks, and that its type requires: it was made by its key alone.
+// keys adds the fields that an element of a list with keys lacks, and that its type requires: it was made by
+// its key alone.
 func (f *invalid) keys(at fieldpath.Path, element any, list, of typed) {
 	m, isMap := element.(map[string]any)
 	if !isMap || f.strict {

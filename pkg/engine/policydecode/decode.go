@@ -89,8 +89,8 @@ func (n Node) Finding(c engine.LintClass, format string, args ...any) {
 // Note reports what a reader should know of a policy that is as it should be.
 func (n Node) Note(format string, args ...any) { n.Finding(engine.Note, format, args...) }
 
-// Refuse reports what a policy's own engine does not accept, although it can be read here. An installed policy was
-// accepted, by an older version of the engine: it has a warning.
+// Refuse reports what a policy's own engine does not accept, although it can be read here. An installed
+// policy was accepted, by an older version of the engine: it has a warning.
 func (n Node) Refuse(engineName, format string, args ...any) {
 	text := fmt.Sprintf(format, args...)
 	if n.Report.Origin == fromCluster {
@@ -100,8 +100,8 @@ func (n Node) Refuse(engineName, format string, args ...any) {
 	n.Finding(engine.Refused, "%s; %s refuses this policy", text, engineName)
 }
 
-// Empty reports a block that was to select objects and says nothing, which is as bad as an engine.UnknownField; of an installed
-// policy it is a warning.
+// Empty reports a block that was to select objects and says nothing, which is as bad as an
+// engine.UnknownField; of an installed policy it is a warning.
 func (n Node) Empty(format string, args ...any) {
 	if n.Report.Origin == fromCluster {
 		n.Lint(format, args...)
@@ -297,8 +297,8 @@ func (f *Fields) Elsewhere(place string, keys ...string) {
 // fromCluster is the Origin of documents from the cluster.
 const fromCluster = "cluster"
 
-// Done reports an engine.UnknownField for each field that was not read. A server keeps only fields of its API, so
-// that one in an installed policy is of a later version of that: a warning says so.
+// Done reports an engine.UnknownField for each field that was not read. A server keeps only fields of its
+// API, so that one in an installed policy is of a later version of that: a warning says so.
 func (f *Fields) Done() {
 	var unknown []string
 	for key := range f.Values {
@@ -357,8 +357,8 @@ func (r *Report) Err() error { return errors.Join(r.Errs...) }
 // flatMap finds a JSON pointer that goes on below a key of a map whose values are texts.
 var flatMap = regexp.MustCompile(`^(.*/(?:metadata/(?:labels|annotations)|matchLabels|nodeSelector)/)([^/]+/.*[^/])$`)
 
-// PointerSlip says that a JSON pointer goes on below a label or an annotation, whose key was to have a slash; empty if
-// it does not.
+// PointerSlip says that a JSON pointer goes on below a label or an annotation, whose key was to have a slash;
+// empty if it does not.
 func PointerSlip(pointer string) string {
 	found := flatMap.FindStringSubmatch(pointer)
 	if found == nil {
@@ -367,7 +367,8 @@ func PointerSlip(pointer string) string {
 	return fmt.Sprintf("%s goes on below a text; a / in a key is written ~1: %s", pointer, found[1]+strings.ReplaceAll(found[2], "/", "~1"))
 }
 
-// PointerNames returns the names in a JSON pointer, as FieldName has them, with those of items of lists in brackets.
+// PointerNames returns the names in a JSON pointer, as FieldName has them, with those of items of lists in
+// brackets.
 func PointerNames(pointer string) (names []string) {
 	for token := range strings.SplitSeq(strings.Trim(pointer, "/"), "/") {
 		if _, err := strconv.Atoi(token); err == nil || token == "-" || strings.Contains(token, "{{elementIndex") {
@@ -407,7 +408,8 @@ var metadataFields = []string{
 	"deletionGracePeriodSeconds", "labels", "annotations", "ownerReferences", "finalizers", "managedFields",
 }
 
-// MetadataSlip says that no object has a field in its metadata, which may be a misspelling; empty if objects have it.
+// MetadataSlip says that no object has a field in its metadata, which may be a misspelling; empty if objects
+// have it.
 func MetadataSlip(field string) string {
 	if slices.Contains(metadataFields, field) {
 		return ""

@@ -7,8 +7,9 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 )
 
-// GlobalContextKind is that of data that Kyverno keeps for the policies of both its languages. It has no version:
-// whichever the cluster prefers has the fields that are read here (v2alpha1, v2beta1 and v2 share them).
+// GlobalContextKind is that of data that Kyverno keeps for the policies of both its languages. It has no
+// version: whichever the cluster prefers has the fields that are read here (v2alpha1, v2beta1 and v2 share
+// them).
 //
 //nolint:gochecknoglobals // an immutable value
 var GlobalContextKind = schema.GroupKind{Group: "kyverno.io", Kind: "GlobalContextEntry"}

@@ -134,8 +134,8 @@ func (l *Labels) Written() *metav1.LabelSelector {
 	return l.written
 }
 
-// Contradiction describes why no labels can meet a selector; empty if some can. Values with wildcards are not looked
-// at, nor is what no server would accept.
+// Contradiction describes why no labels can meet a selector; empty if some can. Values with wildcards are not
+// looked at, nor is what no server would accept.
 func Contradiction(s *metav1.LabelSelector) string {
 	plain := metav1.LabelSelector{MatchLabels: maps.Clone(s.MatchLabels), MatchExpressions: s.MatchExpressions}
 	maps.DeleteFunc(plain.MatchLabels, func(key, value string) bool { return HasWildcard(key + value) })

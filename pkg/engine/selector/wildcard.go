@@ -40,7 +40,8 @@ func MatchWildcard(pattern, text string) bool {
 	return strings.Trim(pattern[p:], "*") == ""
 }
 
-// maxSegment is how many characters may stand behind a `*`, up to the next one: they are compared at each place of a text.
+// maxSegment is how many characters may stand behind a `*`, up to the next one: they are compared at each
+// place of a text.
 const maxSegment = 1000
 
 // CheckWildcard returns an error for a pattern that takes too long to match.

@@ -86,13 +86,14 @@ func definitionsIn(entries []*entry) []definition {
 	return out
 }
 
-// publishedText is what discovery of a server of Kubernetes 1.36 returns that serves all of its APIs, without the verbs.
+// publishedText is what discovery of a server of Kubernetes 1.36 returns that serves all of its APIs, without
+// the verbs.
 //
 //go:embed kubernetes.json
 var publishedText []byte
 
-// builtin are the types of Kubernetes that have metadata: as a server publishes them, and then those versions that it
-// serves no more, or not yet.
+// builtin are the types of Kubernetes that have metadata: as a server publishes them, and then those versions
+// that it serves no more, or not yet.
 var builtin = sync.OnceValue(func() (out []definition) { //nolint:gochecknoglobals // an immutable table
 	var lists []metav1.APIResourceList
 	if err := kjson.UnmarshalCaseSensitivePreserveInts(publishedText, &lists); err != nil {
@@ -136,9 +137,10 @@ func guess(gvk schema.GroupVersionKind, namespaced bool) definition {
 	}}
 }
 
-// publish returns, in this order of trust, Kubernetes' own kinds, custom kinds by their definitions, and the kinds of objects about
-// which nothing else is known: these are namespaced if one of them has a namespace. Over a cluster, which has them, Kubernetes' own are
-// left out. As on a server, the most stable version is preferred and of these the newest.
+// publish returns, in this order of trust, Kubernetes' own kinds, custom kinds by their definitions, and the
+// kinds of objects about which nothing else is known: these are namespaced if one of them has a namespace.
+// Over a cluster, which has them, Kubernetes' own are left out. As on a server, the most stable version is
+// preferred and of these the newest.
 func publish(definitions []definition, entries []*entry, overCluster bool) []*metav1.APIResourceList {
 	var all []definition
 	if !overCluster {
@@ -176,7 +178,8 @@ func publish(definitions []definition, entries []*entry, overCluster bool) []*me
 	return out
 }
 
-// mapper maps the kinds that are published. Like kubectl's, it knows them by their short names and categories.
+// mapper maps the kinds that are published. Like kubectl's, it knows them by their short names and
+// categories.
 type mapper struct {
 	meta.RESTMapper
 	published []*metav1.APIResourceList

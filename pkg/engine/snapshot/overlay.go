@@ -22,7 +22,8 @@ type Cluster interface {
 }
 
 // Overlay serves the objects of a snapshot over those of a cluster, as if they had been applied to it: of two
-// objects of one name it has the snapshot's. A listing has both, and what the cluster refuses to list is refused.
+// objects of one name it has the snapshot's. A listing has both, and what the cluster refuses to list is
+// refused.
 type Overlay struct {
 	objects *Snapshot
 	cluster Cluster
@@ -125,8 +126,8 @@ func (o *Overlay) Raw(ctx context.Context, method, target string, body []byte) (
 	return collection(ctx, o, mapping, p)
 }
 
-// has reports whether a path means objects of the snapshot: the one that it names, or any of the resource that
-// it lists.
+// has reports whether a path means objects of the snapshot: the one that it names, or any of the resource
+// that it lists.
 func (o *Overlay) has(p engine.APIPath) bool {
 	return p.Resource != "" && slices.ContainsFunc(o.objects.entries, func(e *entry) bool {
 		return p.Name == "" && e.of(p) || e.of(p) && e.key.Name == p.Name && e.key.Namespace == p.Namespace

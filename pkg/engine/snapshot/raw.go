@@ -127,7 +127,8 @@ func collection(ctx context.Context, objects engine.Reader, mapping *meta.RESTMa
 	})
 }
 
-// selectionOf reads the parameters of a request for a collection. A label selector may be more than one of a policy is.
+// selectionOf reads the parameters of a request for a collection. A label selector may be more than one of a
+// policy is.
 func selectionOf(query url.Values) (out engine.Selection, wanted labels.Selector, err error) {
 	wanted = labels.Everything()
 	for _, name := range slices.Sorted(maps.Keys(query)) {

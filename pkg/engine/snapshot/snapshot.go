@@ -31,7 +31,8 @@ type Options struct {
 	// "default".
 	Namespace string
 	// Cluster maps the kinds of a cluster that the objects are to lie over; nil for objects that stand for
-	// themselves. Then no kinds are known but those of the cluster, of CustomResourceDefinitions and of the objects.
+	// themselves. Then no kinds are known but those of the cluster, of CustomResourceDefinitions and of the
+	// objects.
 	Cluster meta.RESTMapper
 	// Warn receives what is probably not meant, and the origin of the object that it is about;
 	// nil drops it.
@@ -56,8 +57,8 @@ var (
 	_ engine.RawReader = (*Snapshot)(nil)
 )
 
-// entry is one object. It is packed, its type and metadata by themselves, unless it is a Namespace, which is asked for
-// with every object in it, or a CustomResourceDefinition.
+// entry is one object. It is packed, its type and metadata by themselves, unless it is a Namespace, which is
+// asked for with every object in it, or a CustomResourceDefinition.
 type entry struct {
 	key        engine.ObjectKey
 	head, rest Value

@@ -26,7 +26,8 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/write/plan"
 )
 
-// Contexts previews several clusters side by side, with a plan for each, asks once, and applies the plans one after the other.
+// Contexts previews several clusters side by side, with a plan for each, asks once, and applies the plans one
+// after the other.
 type Contexts struct {
 	*preview.Options
 	flags   *Flags
@@ -68,7 +69,8 @@ func (f *Flags) checkContexts(c *cobra.Command) error {
 	return nil
 }
 
-// fleetDirectory returns the directory of the plans and journals of a run: a temporary one if it is a dry run.
+// fleetDirectory returns the directory of the plans and journals of a run: a temporary one if it is a dry
+// run.
 func (f *Flags) fleetDirectory() (string, error) {
 	if f.Rehearses() {
 		return os.MkdirTemp("", "kubectl-mutate-*")
@@ -112,8 +114,8 @@ func (o *Contexts) Run(ctx context.Context) (int, error) {
 	return code, err
 }
 
-// confirmed returns the run on each cluster, once the user has confirmed all of them. What is known to fail on one of them is
-// an error before anything is written to the others, unless the user wants otherwise.
+// confirmed returns the run on each cluster, once the user has confirmed all of them. What is known to fail
+// on one of them is an error before anything is written to the others, unless the user wants otherwise.
 func (o *Contexts) confirmed() (runs []ClusterRun, err error) {
 	f := o.flags
 	var broken []string
@@ -145,7 +147,8 @@ func (o *Contexts) confirmed() (runs []ClusterRun, err error) {
 	return runs, o.ask(counts)
 }
 
-// ask asks once for all clusters, and for the name of each of which more is to be written than --max-changes allows.
+// ask asks once for all clusters, and for the name of each of which more is to be written than --max-changes
+// allows.
 func (o *Contexts) ask(counts map[string]int) error {
 	f := o.flags
 	objects, where := 0, []string{}

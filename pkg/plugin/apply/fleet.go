@@ -36,7 +36,8 @@ type Fleet struct {
 	format  string
 	metrics preview.Metering
 	reports *formats.Reports
-	// results shows what was written on all clusters, in a format for programs; nil for people, who see each cluster by itself.
+	// results shows what was written on all clusters, in a format for programs; nil for people, who see each
+	// cluster by itself.
 	results output.Printer
 	// overview shows at the end what came of each cluster.
 	overview output.Printer
@@ -67,7 +68,8 @@ type WriteFlags struct {
 	Cluster *WrittenCluster // nil for the only one
 }
 
-// NewWriteFleet returns a run on several clusters, which the command resume continues. Its runs share what is printed of all of them.
+// NewWriteFleet returns a run on several clusters, which the command resume continues. Its runs share what is
+// printed of all of them.
 func (f *WriteFlags) NewWriteFleet(c *cobra.Command, runs []ClusterRun, resume string, streams genericiooptions.IOStreams) (*Fleet, error) {
 	f.Policies.Recorded = true // each run has its own
 	w, err := factory.OpenShared(&f.Evaluate, streams, f.Output.ShowSecrets)
@@ -96,8 +98,8 @@ func (f *WriteFlags) NewWriteFleet(c *cobra.Command, runs []ClusterRun, resume s
 	return out, err
 }
 
-// Run runs cluster by cluster, in their order, and returns the exit code: that of one run on all of them. After a
-// cluster where not all went well, the others are left as they are, unless the user wants otherwise.
+// Run runs cluster by cluster, in their order, and returns the exit code: that of one run on all of them.
+// After a cluster where not all went well, the others are left as they are, unless the user wants otherwise.
 func (o *Fleet) Run(ctx context.Context) (int, error) {
 	all := output.Fleet{Clusters: make([]output.Cluster, len(o.runs))}
 	for i, run := range o.runs {

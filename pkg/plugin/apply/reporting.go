@@ -24,7 +24,8 @@ type Printers struct {
 	Reports output.Printer // what --report writes
 }
 
-// Writing returns the printers of a run that writes, and its executor, which reports to them: of the only cluster, or of one of several.
+// Writing returns the printers of a run that writes, and its executor, which reports to them: of the only
+// cluster, or of one of several.
 func (f *WriteFlags) Writing(c *cobra.Command, w *factory.Factory, request engine.Request) (p Printers, x *write.Executor, err error) {
 	options, m, format := w.WriteOptions(f.Output, request, f.Rehearsal()), f.Cluster, f.Output.Format
 	var reports *formats.Reports
@@ -76,8 +77,8 @@ func WriteReports(r output.Printer, code int, err error) (int, error) {
 	return preview.Incomplete(code, err, errors.Join(preview.PrintProblems(r, problems), r.Close()))
 }
 
-// NewJournal returns the function that begins the journal of a run, whose header has what is not the same for all: the
-// file that the flags name, or one in journal.Directory.
+// NewJournal returns the function that begins the journal of a run, whose header has what is not the same for
+// all: the file that the flags name, or one in journal.Directory.
 func NewJournal(w *factory.Factory, c *cobra.Command, args []string, f *flags.Write, h journal.Header) (func() (*journal.Writer, error), error) {
 	h.ID, h.Command, h.Arguments, h.Started = journal.NewID(), c.Name(), typed(c, args), time.Now()
 	h.FieldManager, h.Secrets = f.FieldManager, f.JournalSecrets

@@ -43,7 +43,8 @@ func (f *Flags) watch(c *cobra.Command, args []string, streams genericiooptions.
 		return process.ExitNothing, err
 	}
 	w := &preview.Watcher{Most: maxBatch, Settle: time.Second}
-	// Changes are made independently of each other: nobody is there to run it again for those that another one has kept from being made.
+	// Changes are made independently of each other: nobody is there to run it again for those that another
+	// one has kept from being made.
 	f.OnError, f.Options.MaxFailures, f.Options.SkipRejected = flags.ContinueOnError, 0, true
 	w.Metering = preview.NewMetering(f.Metrics, f.Watch.Listen, c, w.Queue.Len)
 	w.Open = func() (*preview.Watched, error) {
@@ -128,11 +129,12 @@ func (w *watchWrites) write(ctx context.Context, e *evaluate.Run, events []*watc
 	})
 }
 
-// overtaken are the objects, by their names, whose changes were not made because of what others did meanwhile, which is true, or not tried.
-// They are to be evaluated again.
+// overtaken are the objects, by their names, whose changes were not made because of what others did
+// meanwhile, which is true, or not tried. They are to be evaluated again.
 type overtaken map[engine.ObjectKey]bool
 
-// add adds an object if its result is such a one, and else removes it. One that is held back because of another one waits for that.
+// add adds an object if its result is such a one, and else removes it. One that is held back because of
+// another one waits for that.
 func (o overtaken) add(k engine.ObjectKey, r *write.Result) {
 	var busy *write.BusyError
 	var held *write.HeldBackError
@@ -150,12 +152,12 @@ func (o overtaken) add(k engine.ObjectKey, r *write.Result) {
 	}
 }
 
-// maxTries is how often what was not made because of what others did meanwhile is tried again. A rule that makes something else each
-// time, such as of what a service answers, would never be over.
+// maxTries is how often what was not made because of what others did meanwhile is tried again. A rule that
+// makes something else each time, such as of what a service answers, would never be over.
 const maxTries = 5
 
-// again makes the changes of objects that were overtaken, and of no others: a rule that appends would append twice. Evaluated
-// returns the run that finds them.
+// again makes the changes of objects that were overtaken, and of no others: a rule that appends would append
+// twice. Evaluated returns the run that finds them.
 func (w *watchWrites) again(ctx context.Context, left overtaken, evaluated func() *evaluate.Run) error {
 	for tries := 0; len(left) > 0; tries++ {
 		if tries == maxTries {
@@ -182,7 +184,8 @@ func (w *watchWrites) again(ctx context.Context, left overtaken, evaluated func(
 	return nil
 }
 
-// make makes the changes of a run, as one with a journal of its own. It returns the objects that are to be evaluated again.
+// make makes the changes of a run, as one with a journal of its own. It returns the objects that are to be
+// evaluated again.
 func (w *watchWrites) make(ctx context.Context, e *evaluate.Run, changes []*engine.Change, events []*watch.Event) (overtaken, error) {
 	left := overtaken{}
 	if len(changes) == 0 {
@@ -244,7 +247,8 @@ func (w *watchWrites) away() func(context.Context, error) bool {
 	}
 }
 
-// settled leaves out the changes of objects that never settle, and reports each object once when it is left out.
+// settled leaves out the changes of objects that never settle, and reports each object once when it is left
+// out.
 func (w *watchWrites) settled(changes []*engine.Change, events []*watch.Event) []*engine.Change {
 	var out []*engine.Change
 	for _, c := range changes {

@@ -82,7 +82,8 @@ type Ask struct {
 	Flag string       `json:"flag,omitempty"`
 }
 
-// Problem is a mistake, or a probable one, in a policy. Origin has the line of the field, where that is known.
+// Problem is a mistake, or a probable one, in a policy. Origin has the line of the field, where that is
+// known.
 type Problem struct {
 	Severity Severity `json:"severity"`
 	Rule     string   `json:"rule,omitempty"`
@@ -112,8 +113,8 @@ type Builder struct {
 
 	list   List
 	byName map[key]int
-	// subresources are those that rules match and that there are not, by policy. Selections have none of them: only
-	// requests go to subresources.
+	// subresources are those that rules match and that there are not, by policy. Selections have none of
+	// them: only requests go to subresources.
 	subresources map[int][]*engine.CompileError
 }
 
@@ -211,7 +212,8 @@ func (b *Builder) Problem(s Severity, err error) {
 // Idle adds installed policies of which no rule mutates.
 func (b *Builder) Idle(policies int) { b.list.Idle += policies }
 
-// List returns the list. A policy that changes nothing has no deprecation notice: its successor is not a mutation policy.
+// List returns the list. A policy that changes nothing has no deprecation notice: its successor is not a
+// mutation policy.
 func (b *Builder) List() List {
 	for i := range b.list.Policies {
 		if p := &b.list.Policies[i]; len(p.Rules) == 0 {
@@ -256,8 +258,9 @@ type Cluster struct {
 	Problem string `json:"problem,omitempty"`
 }
 
-// Join returns the list of all policies of several clusters. Those that are the same on several of them, whatever kinds
-// these have, are there once and name the clusters. A nil list is that of a cluster that could not be read.
+// Join returns the list of all policies of several clusters. Those that are the same on several of them,
+// whatever kinds these have, are there once and name the clusters. A nil list is that of a cluster that could
+// not be read.
 func Join(clusters []Cluster, lists []*List) List {
 	out := List{APIVersion: apiVersion, Kind: listKind, Clusters: clusters, Policies: []Policy{}}
 	policies, problems := map[string]int{}, map[string]int{}

@@ -68,7 +68,8 @@ func printed(t *testing.T, format string, l catalog.List) string {
 	return out.String()
 }
 
-// joined is the list of two clusters that have the same, of a third that has one of the policies otherwise, and of one that is down.
+// joined is the list of two clusters that have the same, of a third that has one of the policies otherwise,
+// and of one that is down.
 func joined(t *testing.T) catalog.List {
 	t.Helper()
 	one, two, other := full(t), full(t), catalog.NewBuilder()

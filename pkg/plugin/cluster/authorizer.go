@@ -24,9 +24,9 @@ var _ engine.Authorizer = (*Authorizer)(nil)
 // NewAuthorizer makes an Authorizer that sends its reviews through server.
 func NewAuthorizer(server engine.RawReader) *Authorizer { return &Authorizer{server: server} }
 
-// Authorize asks with a SelfSubjectAccessReview about the user of this run, and
-// with a SubjectAccessReview about another one. Its error means that there is no answer. Errors of the server's own authorizers are a part
-// of the answer.
+// Authorize asks with a SelfSubjectAccessReview about the user of this run, and with a SubjectAccessReview
+// about another one. Its error means that there is no answer. Errors of the server's own authorizers are a
+// part of the answer.
 func (a *Authorizer) Authorize(ctx context.Context, r engine.AccessRequest) (engine.AccessDecision, error) {
 	resource, body, err := review(r)
 	if err != nil {
@@ -63,8 +63,8 @@ func (a *Authorizer) ask(ctx context.Context, resource string, body []byte) (eng
 	}, nil
 }
 
-// review is a request as the server takes it, and the resource to send it to. Both kinds have the same fields, but that one about the
-// user of this run has no user.
+// review is a request as the server takes it, and the resource to send it to. Both kinds have the same
+// fields, but that one about the user of this run has no user.
 func review(r engine.AccessRequest) (resource string, body []byte, err error) {
 	resource, kind := "subjectaccessreviews", "SubjectAccessReview"
 	if r.User.Empty() {

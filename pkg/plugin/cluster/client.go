@@ -44,8 +44,8 @@ const (
 
 // Options tune a Client; the zero value of a field stands for its default.
 type Options struct {
-	// QPS and Burst limit the requests; a negative QPS is no limit. Without both, the server sets the pace if it
-	// has API Priority and Fairness.
+	// QPS and Burst limit the requests; a negative QPS is no limit. Without both, the server sets the pace if
+	// it has API Priority and Fairness.
 	QPS   float32
 	Burst int
 	// ReadOnly makes writing impossible; see RefusedError.
@@ -135,8 +135,8 @@ func newRESTClient(config *rest.Config, o Options) (rest.Interface, error) {
 	return rest.UnversionedRESTClientFor(config)
 }
 
-// warner writes warnings of the server, each once. One about a request that may hold what was made of a Secret
-// may quote it.
+// warner writes warnings of the server, each once. One about a request that may hold what was made of a
+// Secret may quote it.
 type warner struct{ rest.WarningHandler }
 
 // HandleWarningHeaderWithContext implements rest.WarningHandlerWithContext.
@@ -169,7 +169,8 @@ func (c *Client) Info() Info { return c.info }
 // userInfo is what a URL has before its host.
 var userInfo = regexp.MustCompile(`(^|//)\S*@`)
 
-// withoutPassword is a URL, or a text that quotes some, without the user and the password that a URL may have.
+// withoutPassword is a URL, or a text that quotes some, without the user and the password that a URL may
+// have.
 func withoutPassword(text string) string { return userInfo.ReplaceAllString(text, "$1") }
 
 // unquoted is an error without the passwords of URLs in it.
@@ -232,11 +233,11 @@ func loginOf(config *rest.Config, server *url.URL) {
 	}
 }
 
-// pace limits the requests of a client as its options say, and reports how long each request waits, because of
-// this limit or a Retry-After of the server.
+// pace limits the requests of a client as its options say, and reports how long each request waits, because
+// of this limit or a Retry-After of the server.
 //
-// Without a limit in the options, a server that has API Priority and Fairness sets the pace: it divides what it
-// can do among its users by itself, and says so in each answer. Any other one is asked 50 times a second.
+// Without a limit in the options, a server that has API Priority and Fairness sets the pace: it divides what
+// it can do among its users by itself, and says so in each answer. Any other one is asked 50 times a second.
 func pace(config *rest.Config, o Options) {
 	config.QPS, config.Burst = cmp.Or(o.QPS, defaultQPS), cmp.Or(o.Burst, defaultBurst)
 	p := &limiter{waiting: o.Waiting}

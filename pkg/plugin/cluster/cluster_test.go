@@ -61,8 +61,8 @@ func TestListReadsPageByPage(t *testing.T) {
 	}
 }
 
-// A listing whose snapshot has expired begins again in pages where the server has no token to go on with, or one that expires
-// as well; objects that came before are skipped.
+// A listing whose snapshot has expired begins again in pages where the server has no token to go on with, or
+// one that expires as well; objects that came before are skipped.
 func TestListBeginsAgainInPages(t *testing.T) {
 	for name, token := range map[string]string{"no token": "", "a token that has expired, too": "newer"} {
 		t.Run(name, func(t *testing.T) {

@@ -11,7 +11,8 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/cluster"
 )
 
-// What discovery says may be true of another cluster: a listing, an object and the answer to a write are of the kind that was asked for.
+// What discovery says may be true of another cluster: a listing, an object and the answer to a write are of
+// the kind that was asked for.
 func TestAnswersOfAnotherKind(t *testing.T) {
 	const item, path = `"metadata":{"name":"a","uid":"u"}`, "/api/v1/namespaces/shop/configmaps/a"
 	for body, want := range map[string]string{

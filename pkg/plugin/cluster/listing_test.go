@@ -29,8 +29,8 @@ func listServer(t *testing.T, listed func(r *http.Request) answer) *fakeServer {
 	return s
 }
 
-// TestPagesAreOfAGoodSize lists objects of which some twenty fit into an answer, and those whose pages should have about a mebibyte, and
-// a tenth of the objects at least.
+// TestPagesAreOfAGoodSize lists objects of which some twenty fit into an answer, and those whose pages should
+// have about a mebibyte, and a tenth of the objects at least.
 func TestPagesAreOfAGoodSize(t *testing.T) {
 	for name, c := range map[string]struct {
 		size, objects int

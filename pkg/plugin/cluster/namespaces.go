@@ -53,8 +53,8 @@ func (c *Client) Namespace(ctx context.Context, name string) (*unstructured.Unst
 	return u, err
 }
 
-// inShard turns a listing of all namespaces into one for each namespace of a shard that it may be about. Without the right to list
-// namespaces it is left: what is in other shards is dropped by who lists.
+// inShard turns a listing of all namespaces into one for each namespace of a shard that it may be about.
+// Without the right to list namespaces it is left: what is in other shards is dropped by who lists.
 func (c *Client) inShard(ctx context.Context, r *resource, shard engine.Shard, queries []query, mayBeIn func(namespace string) bool) []query {
 	if shard.Whole() || !r.namespaced() {
 		return queries
@@ -78,8 +78,8 @@ func (c *Client) inShard(ctx context.Context, r *resource, shard engine.Shard, q
 	return out
 }
 
-// RunReader is what policies read from, or what a run may change. Unlike the Client, it knows the Namespaces that the run has read without
-// another request.
+// RunReader is what policies read from, or what a run may change. Unlike the Client, it knows the Namespaces
+// that the run has read without another request.
 type RunReader struct {
 	*Client
 	Shard engine.Shard // in whose namespaces it lists

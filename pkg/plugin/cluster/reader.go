@@ -101,8 +101,9 @@ func (c *Client) Create(ctx context.Context, u *unstructured.Unstructured) error
 	})
 }
 
-// object decodes the answer to a request for an object. An answer without its name, or of another kind, is an error: it says
-// neither what the object is like nor what became of a write. A subresource may have a kind of its own.
+// object decodes the answer to a request for an object. An answer without its name, or of another kind, is an
+// error: it says neither what the object is like nor what became of a write. A subresource may have a kind of
+// its own.
 func object(key engine.ObjectKey, body []byte, err error) (*unstructured.Unstructured, error) {
 	if err != nil {
 		return nil, err
@@ -118,8 +119,8 @@ func object(key engine.ObjectKey, body []byte, err error) (*unstructured.Unstruc
 	return u, nil
 }
 
-// AnswerError is that of an answer which is not what was asked for, although the server calls it a success: what
-// became of a write is open.
+// AnswerError is that of an answer which is not what was asked for, although the server calls it a success:
+// what became of a write is open.
 type AnswerError struct{ Err error }
 
 // Error is what is wrong with the answer.
@@ -232,8 +233,8 @@ type readOnlyTransport struct {
 	next http.RoundTripper
 }
 
-// ReadOnlyBut wraps a transport so that it refuses every request that may write, but for those that patch or delete a
-// single object of some resources. Prefix is the path under which a proxy serves the API server.
+// ReadOnlyBut wraps a transport so that it refuses every request that may write, but for those that patch or
+// delete a single object of some resources. Prefix is the path under which a proxy serves the API server.
 func ReadOnlyBut(prefix string, but []schema.GroupResource) func(http.RoundTripper) http.RoundTripper {
 	return func(next http.RoundTripper) http.RoundTripper { return readOnlyTransport{prefix, but, next} }
 }

@@ -188,8 +188,8 @@ func readList(body []byte, r *resource) (rawList, error) {
 	return out, nil
 }
 
-// typed gives an object of a list the type of the resource, unless it has one. An object of another kind is an error: what
-// discovery says may be true of another server, and a Secret would be shown as what it names.
+// typed gives an object of a list the type of the resource, unless it has one. An object of another kind is
+// an error: what discovery says may be true of another server, and a Secret would be shown as what it names.
 func (r *resource) typed(u *unstructured.Unstructured, list string) (*unstructured.Unstructured, error) {
 	want := r.mapping.GroupVersionKind
 	if kind := cmp.Or(u.GetKind(), strings.TrimSuffix(list, "List"), want.Kind); kind != want.Kind {
@@ -217,8 +217,8 @@ type listing struct {
 	restarts int
 }
 
-// goodPage is how many bytes a page may have before the next one is asked for with fewer objects: up to three are in memory at
-// once, beside what is made of them.
+// goodPage is how many bytes a page may have before the next one is asked for with fewer objects: up to three
+// are in memory at once, beside what is made of them.
 const goodPage = 1 << 20
 
 // limit is how many objects the next page has at most; not positive for all that follow.
@@ -233,9 +233,10 @@ func (l *listing) limit() int64 {
 	return min(l.chunk, max(l.fitting, asked/sparse, 1))
 }
 
-// expire reports whether a listing goes on where an error says that the snapshot that the pages are cut from has
-// expired on the server: with the token that it offers, or else from the beginning. It goes on in pages, unlike
-// client-go's pager: who lists skips what came before, and a large listing in one piece takes too much memory.
+// expire reports whether a listing goes on where an error says that the snapshot that the pages are cut from
+// has expired on the server: with the token that it offers, or else from the beginning. It goes on in pages,
+// unlike client-go's pager: who lists skips what came before, and a large listing in one piece takes too much
+// memory.
 func (l *listing) expire(err error) bool {
 	if !apierrors.IsResourceExpired(err) || l.next == "" {
 		return false
@@ -263,8 +264,8 @@ func (l *listing) shrink(err error) bool {
 	return true
 }
 
-// uids are those of the objects that came before. Some come again: those that two kinds share, and those of a listing
-// that began anew.
+// uids are those of the objects that came before. Some come again: those that two kinds share, and those of a
+// listing that began anew.
 type uids map[string]bool
 
 // again reports whether an object came before, and notes that it has come.

@@ -33,10 +33,10 @@ func DefaultBackoff() wait.Backoff {
 // more is not going to answer this run.
 const maxRetryAfter = time.Minute
 
-// Retry makes a call until it succeeds, fails in a way that waiting does not fix, or after which again is false, or
-// has been made b.Steps times; a Backoff without Steps stands for DefaultBackoff, and a nil again for one that is always true.
-// Waits are those of the Backoff, after the Retry-After of the server. The error is
-// that of the last call, or of a context that ended meanwhile.
+// Retry makes a call until it succeeds, fails in a way that waiting does not fix, or after which again is
+// false, or has been made b.Steps times; a Backoff without Steps stands for DefaultBackoff, and a nil again
+// for one that is always true. Waits are those of the Backoff, after the Retry-After of the server. The error
+// is that of the last call, or of a context that ended meanwhile.
 //
 // client-go's own retries are not used for what is written: they repeat every
 // request, writes as well, to which the server answers with a Retry-After.
@@ -55,9 +55,10 @@ func Retry(ctx context.Context, b wait.Backoff, again func(error) bool, call fun
 // patience is the key of the Backoff of a RetryingClient.
 type patience struct{}
 
-// retryRead repeats a read if the server is busy, fails, or breaks off in the middle of its answer: a run over many
-// objects must not end at the first of these. A server that cannot be reached at all, or does not answer in time, is
-// not waited for, but by a RetryingClient: the address is wrong more often than the server is about to come up.
+// retryRead repeats a read if the server is busy, fails, or breaks off in the middle of its answer: a run
+// over many objects must not end at the first of these. A server that cannot be reached at all, or does not
+// answer in time, is not waited for, but by a RetryingClient: the address is wrong more often than the server
+// is about to come up.
 func retryRead(ctx context.Context, read func() error) error {
 	if b, ok := ctx.Value(patience{}).(wait.Backoff); ok {
 		return Retry(ctx, b, nil, read)
@@ -69,8 +70,8 @@ func retryRead(ctx context.Context, read func() error) error {
 	}, read)
 }
 
-// readBackoff is over within a second: a run begins with many reads, and an aggregated API whose server is down must
-// not hold it up.
+// readBackoff is over within a second: a run begins with many reads, and an aggregated API whose server is
+// down must not hold it up.
 func readBackoff() wait.Backoff {
 	b := DefaultBackoff()
 	b.Steps = 5
@@ -138,16 +139,16 @@ func Uncertain(ctx context.Context, err error) bool {
 		strings.Contains(err.Error(), connectionGone)
 }
 
-// Unsettled reports whether it is open what became of a write: it is Uncertain, or the answer is not the object, although
-// the server calls it a success, or leads to another server.
+// Unsettled reports whether it is open what became of a write: it is Uncertain, or the answer is not the
+// object, although the server calls it a success, or leads to another server.
 func Unsettled(ctx context.Context, err error) bool {
 	var answer *AnswerError
 	var redirect *transport.RedirectError
 	return Uncertain(ctx, err) || ctx.Err() == nil && (errors.As(err, &answer) || errors.As(err, &redirect))
 }
 
-// connectionGone is in the errors of net/http for an HTTP/2 connection that ends under an answer. They have no type
-// (http2errClientConnForceClosed and closeForLostPing in its h2_bundle.go).
+// connectionGone is in the errors of net/http for an HTTP/2 connection that ends under an answer. They have
+// no type (http2errClientConnForceClosed and closeForLostPing in its h2_bundle.go).
 const connectionGone = "http2: client connection "
 
 // IsMergeFailure reports whether an error is the 500 by which a server says that it

@@ -193,8 +193,8 @@ func (e *refusedError) Error() string {
 // Unwrap returns all of them.
 func (e *refusedError) Unwrap() []error { return e.errs }
 
-// queries are the requests that cover a kind: a listing of all namespaces or of each of the scope's, for all objects or for
-// each that the user named. One that can be nowhere else is read by its name.
+// queries are the requests that cover a kind: a listing of all namespaces or of each of the scope's, for all
+// objects or for each that the user named. One that can be nowhere else is read by its name.
 func (s *source) queries(k chosenKind) []query {
 	base := query{labels: k.Labels()}
 	if s.scope.Fields != nil {

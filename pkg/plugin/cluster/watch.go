@@ -32,9 +32,9 @@ import (
 // transport gives up an answer.
 const watchTime = 5 * time.Minute
 
-// Watched is a resource, or the part of it that a Source would read, that can be listed and then
-// watched from there. Unlike a Source it leaves out no object because of its labels: one that gains or loses them
-// is neither created nor deleted.
+// Watched is a resource, or the part of it that a Source would read, that can be listed and then watched from
+// there. Unlike a Source it leaves out no object because of its labels: one that gains or loses them is
+// neither created nor deleted.
 type Watched struct {
 	client *Client
 	kind   chosenKind
@@ -49,7 +49,8 @@ type WatchEvent struct {
 }
 
 // Watches returns what Source would read for selections, to be watched. Beside them it returns an
-// *engine.UnreadableError for each group whose kinds are not known, and for each kind that cannot be watched. The error is one that ends a Source.
+// *engine.UnreadableError for each group whose kinds are not known, and for each kind that cannot be watched.
+// The error is one that ends a Source.
 func (c *Client) Watches(ctx context.Context, scope engine.Scope, selections []engine.Selection) ([]*Watched, []error, error) {
 	s := &source{client: c, scope: scope}
 	kinds, unknown, err := s.choose(ctx, selections)
@@ -89,7 +90,8 @@ func (c *Client) PolicyWatches(ctx context.Context, role func(schema.GroupKind) 
 	return out, nil
 }
 
-// String names the resource, and which part of it is watched: "configmaps in namespace shop (metadata.name=settings)".
+// String names the resource, and which part of it is watched: "configmaps in namespace shop
+// (metadata.name=settings)".
 func (w *Watched) String() string {
 	text := w.kind.mapping.Resource.GroupResource().String()
 	if w.query.namespace != "" {
@@ -123,8 +125,8 @@ func (w *Watched) Wants(u *unstructured.Unstructured) bool {
 // Mapping returns the kind and its resource, in the version in which it is read.
 func (w *Watched) Mapping() *meta.RESTMapping { return w.kind.mapping }
 
-// List calls each with all objects as they are, until that fails, and returns the version from which they can be watched. One that came on an
-// earlier page may come again.
+// List calls each with all objects as they are, until that fails, and returns the version from which they can
+// be watched. One that came on an earlier page may come again.
 func (w *Watched) List(ctx context.Context, each func(*unstructured.Unstructured) error) (version string, err error) {
 	for page, err := range w.client.list(ctx, w.kind.resource, w.query) {
 		if err != nil {
@@ -142,11 +144,12 @@ func (w *Watched) List(ctx context.Context, each func(*unstructured.Unstructured
 	return version, nil
 }
 
-// Watch calls opened when the server has taken the watch, and each with every change since a version, in order, until the
-// server ends the watch, which is no error. An error of each ends it too. A version that the server does not know any more is an error for which Expired holds.
+// Watch calls opened when the server has taken the watch, and each with every change since a version, in
+// order, until the server ends the watch, which is no error. An error of each ends it too. A version that the
+// server does not know any more is an error for which Expired holds.
 //
-// The server is asked to end it after some minutes. One from which nothing comes for longer than bookmarks take is given up with the
-// error of package transport.
+// The server is asked to end it after some minutes. One from which nothing comes for longer than bookmarks
+// take is given up with the error of package transport.
 func (w *Watched) Watch(ctx context.Context, version string, opened func(), each func(WatchEvent) error) error {
 	request := w.client.rest.Get().AbsPath(collectionPath(w.kind.resource, w.query.namespace)...).
 		Param("watch", "true").Param("allowWatchBookmarks", "true").Param("resourceVersion", version).
@@ -215,8 +218,8 @@ func readEvent(line string) (WatchEvent, error) {
 	return event, fmt.Errorf("the answer is no event of a watch: its type is %.40q", string(event.Type))
 }
 
-// Expired reports whether an error says that the server does not have the changes since a version any more, so that
-// the objects have to be listed again.
+// Expired reports whether an error says that the server does not have the changes since a version any more,
+// so that the objects have to be listed again.
 func Expired(err error) bool { return apierrors.IsResourceExpired(err) || apierrors.IsGone(err) }
 
 // digestSeed is that of Digest.
@@ -224,8 +227,8 @@ func Expired(err error) bool { return apierrors.IsResourceExpired(err) || apierr
 //nolint:gochecknoglobals // an immutable value
 var digestSeed = maphash.MakeSeed()
 
-// Digest identifies what an object says: two states of it with the same one differ, if at all, in their status and in what
-// the server notes about writes. It is comparable within the process.
+// Digest identifies what an object says: two states of it with the same one differ, if at all, in their
+// status and in what the server notes about writes. It is comparable within the process.
 func Digest(u *unstructured.Unstructured) uint64 {
 	content := maps.Clone(diff.WithoutBookkeeping(u.Object))
 	for _, field := range []string{"status", "apiVersion", "kind"} {

@@ -121,7 +121,8 @@ func (f *Flags) sides() ([2]flags.Policies, error) {
 	return sides, nil
 }
 
-// check returns the request to simulate and the policies of the two sides, or an error for flags that contradict each other.
+// check returns the request to simulate and the policies of the two sides, or an error for flags that
+// contradict each other.
 func (f *Flags) check(c *cobra.Command) (engine.Request, [2]flags.Policies, error) {
 	request, err := f.Objects.Request()
 	if err != nil {
@@ -226,8 +227,8 @@ func (o *Options) run(ctx context.Context) (int, error) {
 	return code, nil
 }
 
-// addFailures adds why rules fail on an object. One that is not comparable is shown with its reason, and a variant is no object of
-// the run.
+// addFailures adds why rules fail on an object. One that is not comparable is shown with its reason, and a
+// variant is no object of the run.
 func (o *Options) addFailures(to *wording.Reasons, r *compare.Result) {
 	if !r.Failed || r.Verdict == compare.NotComparable || r.Variant != nil {
 		return

@@ -26,8 +26,8 @@ type Comparison struct {
 	Seed     uint64
 	// ShowSecrets is that of compare.Options.
 	ShowSecrets bool
-	// DependingVariants compares also the variants of which a side depends on a Secret. Which of them differ shows what
-	// it holds, so that only whether one does may be shown.
+	// DependingVariants compares also the variants of which a side depends on a Secret. Which of them differ
+	// shows what it holds, so that only whether one does may be shown.
 	DependingVariants bool
 }
 
@@ -69,8 +69,8 @@ func (o *Comparison) Compile() (*Run, error) {
 	return out, nil
 }
 
-// operations are the requests to compare in, unless the user chose one: UPDATE, CREATE where rules may do something else then, and
-// DELETE where rules ask for it.
+// operations are the requests to compare in, unless the user chose one: UPDATE, CREATE where rules may do
+// something else then, and DELETE where rules ask for it.
 func (o *Comparison) operations(sides [2][]engine.Description) []engine.Operation {
 	if o.Request.Operation != engine.OperationAuto {
 		return []engine.Operation{o.Request.Operation}
@@ -157,8 +157,8 @@ func (r *Run) warn(result *compare.Result, add func(string)) {
 	})
 }
 
-// Warnings returns what the rules warn of, such as that Kyverno itself does something else, with the objects; of variants
-// what no object shows.
+// Warnings returns what the rules warn of, such as that Kyverno itself does something else, with the objects;
+// of variants what no object shows.
 func (r *Run) Warnings() []string {
 	var out []string
 	known := map[string]bool{}
@@ -174,8 +174,8 @@ func (r *Run) Warnings() []string {
 	return out
 }
 
-// Unpaired names the policies of each side without a counterpart: one of that name or, where several are made of one,
-// with a name that begins with it. A single policy of a side is the counterpart of all.
+// Unpaired names the policies of each side without a counterpart: one of that name or, where several are made
+// of one, with a name that begins with it. A single policy of a side is the counterpart of all.
 func (r *Run) Unpaired() []string {
 	var policies [2][]engine.RuleRef
 	for side, rules := range r.descriptions {

@@ -162,7 +162,8 @@ func (r *Run) objects(ctx context.Context, variants []variant.Variant) ([]*compa
 	return results, group.Wait()
 }
 
-// object compares the sides on a variant in a world in which it is there, and names what the rules ask for and the world has not.
+// object compares the sides on a variant in a world in which it is there, and names what the rules ask for
+// and the world has not.
 func (r *Run) object(ctx context.Context, v variant.Variant) (*compare.Result, []string, error) {
 	ctx, err := r.world.With(ctx, v)
 	if err != nil {
@@ -173,7 +174,8 @@ func (r *Run) object(ctx context.Context, v variant.Variant) (*compare.Result, [
 	return result, missing, err
 }
 
-// asked evaluates the rules of both sides on a variant, and returns what they ask for. An error of that is reported for the variant itself.
+// asked evaluates the rules of both sides on a variant, and returns what they ask for. An error of that is
+// reported for the variant itself.
 func (r *Run) asked(ctx context.Context, v variant.Variant) []engine.Selection {
 	ctx, err := r.world.With(ctx, v)
 	if err != nil {
@@ -186,14 +188,15 @@ func (r *Run) asked(ctx context.Context, v variant.Variant) []engine.Selection {
 	return asked
 }
 
-// withholds reports whether a Secret decides what becomes of a variant, so that which variants do what is not shown.
+// withholds reports whether a Secret decides what becomes of a variant, so that which variants do what is not
+// shown.
 func (r *Run) withholds(v variant.Variant, result *compare.Result) bool {
 	o := r.options
 	return !o.ShowSecrets && !o.DependingVariants && result.DependsOnSecret() && !engine.IsSecret(v.Object)
 }
 
-// reduce returns the result on the smallest variant that shows a difference. Where a Secret decides what differs, it stays as it
-// is: what is left of it would say what the Secret is.
+// reduce returns the result on the smallest variant that shows a difference. Where a Secret decides what
+// differs, it stays as it is: what is left of it would say what the Secret is.
 func (r *Run) reduce(ctx context.Context, g *variant.Generator, f *finding) *compare.Result {
 	want, out := likeness(f.result), f.result
 	smallest := f.variant
@@ -216,8 +219,8 @@ func (r *Run) reduce(ctx context.Context, g *variant.Generator, f *finding) *com
 	return out
 }
 
-// likeness is equal for differences that have the same cause, as far as can be told: of the same fields, of a Pod or of
-// its template, by the same policies.
+// likeness is equal for differences that have the same cause, as far as can be told: of the same fields, of a
+// Pod or of its template, by the same policies.
 func likeness(r *compare.Result) string {
 	var b strings.Builder
 	fmt.Fprint(&b, r.Verdict, r.Operations)

@@ -1,5 +1,5 @@
-// Package convert converts policies, and verifies each new one: it is compared with its original on the objects of
-// a run, and on variants of them.
+// Package convert converts policies, and verifies each new one: it is compared with its original on the
+// objects of a run, and on variants of them.
 package convert
 
 import (
@@ -32,8 +32,8 @@ type Conversion struct {
 	*evaluate.Comparison
 	// To has the languages to try, in this order.
 	To []convert.Target
-	// Variants is how many variants of objects a policy is compared on at most, or MoreVariants where a rule changes
-	// none of these. Seed chooses among them.
+	// Variants is how many variants of objects a policy is compared on at most, or MoreVariants where a rule
+	// changes none of these. Seed chooses among them.
 	Variants, MoreVariants int
 	Seed                   uint64
 	// ReplicationControllers is that of convert.Options.
@@ -70,10 +70,12 @@ type Verdict struct {
 	Err        error    // why nothing was compared
 }
 
-// Same reports whether old and new do the same, as far as they could be compared, and the old rules do anything.
+// Same reports whether old and new do the same, as far as they could be compared, and the old rules do
+// anything.
 func (v *Verdict) Same() bool { return v.alike() && v.exercised() }
 
-// Untested reports whether nothing showed whether old and new do the same, since no old rule changes anything.
+// Untested reports whether nothing showed whether old and new do the same, since no old rule changes
+// anything.
 func (v *Verdict) Untested() bool { return v.alike() && !v.exercised() }
 
 func (v *Verdict) alike() bool {
@@ -120,8 +122,8 @@ func (v *Verdict) notes() []string {
 	return append(v.Notes, "of "+wording.Plural(v.Variants.Refused, "more variant")+" the old policy makes what a server refuses, and the new form something else")
 }
 
-// NotExercised says of each rule of the old policy that changed no object and no variant what is missing: nothing shows
-// whether its new form does the same.
+// NotExercised says of each rule of the old policy that changed no object and no variant what is missing:
+// nothing shows whether its new form does the same.
 func (v *Verdict) NotExercised() []string {
 	var out []string
 	for _, e := range v.Summary.NotExercised(compare.Old) {
@@ -185,8 +187,8 @@ func why(r *compare.Result) string {
 	return ""
 }
 
-// Run converts the rules of every ClusterPolicy and Policy that --only and --skip leave, and calls emit with each
-// result. The error is one that ends the run.
+// Run converts the rules of every ClusterPolicy and Policy that --only and --skip leave, and calls emit with
+// each result. The error is one that ends the run.
 func (o *Conversion) Run(ctx context.Context, emit func(*Result) error) error {
 	if err := o.checkChoice(ctx); err != nil {
 		return err
@@ -248,7 +250,8 @@ func nameOf(d engine.Document) string {
 	return d.Key.Kind + " " + strings.TrimPrefix(d.Key.Namespace+"/"+d.Key.Name, "/")
 }
 
-// between are notes about fields that the new policies read and another policy writes: nothing promises which comes first.
+// between are notes about fields that the new policies read and another policy writes: nothing promises which
+// comes first.
 func (o *Conversion) between(r *Result) []string {
 	var out []string
 	mine, reads := o.described[nameOf(r.Document)], r.Form.Reads()
@@ -321,8 +324,8 @@ func (o *Conversion) checkChoice(ctx context.Context) error {
 	return nil
 }
 
-// convert converts a policy to the first language that can say all of it, else to that which can say most. Its new
-// policies have no name that is taken.
+// convert converts a policy to the first language that can say all of it, else to that which can say most.
+// Its new policies have no name that is taken.
 func (o *Conversion) convert(ctx context.Context, d engine.Document, taken map[string]bool) (*Result, error) {
 	var best *Result
 	for _, to := range o.To {
@@ -483,8 +486,8 @@ func (o *Conversion) compare(ctx context.Context, d engine.Document, policy *uns
 	return out
 }
 
-// installing says what a policy for existing objects does as soon as it is installed, and the rights that Kyverno needs for that
-// and for what policies list.
+// installing says what a policy for existing objects does as soon as it is installed, and the rights that
+// Kyverno needs for that and for what policies list.
 func installing(r *plugincompare.Run, changed []engine.ObjectKey, pods int) []string {
 	var out []string
 	if len(changed) > 0 {

@@ -298,7 +298,8 @@ func (o *Options) print(r *Result, more bool) error {
 	return o.write(object, text+unconverted(r))
 }
 
-// write writes the file of a policy, unless there is one that was edited since convert wrote it, or that it has not written.
+// write writes the file of a policy, unless there is one that was edited since convert wrote it, or that it
+// has not written.
 func (o *Options) write(policy *unstructured.Unstructured, text string) error {
 	if err := os.MkdirAll(o.Directory, 0o777); err != nil {
 		return err
@@ -318,7 +319,8 @@ func digest(first, rest string) string {
 	return fmt.Sprintf("%x", sha256.Sum256([]byte(first+"\n"+rest)))
 }
 
-// unconverted has the reasons why rules are not converted, and the rules, or the policy where none is converted, as comments.
+// unconverted has the reasons why rules are not converted, and the rules, or the policy where none is
+// converted, as comments.
 func unconverted(r *Result) string {
 	var b strings.Builder
 	object := r.Document.Object()
@@ -408,7 +410,8 @@ func (o *Options) comment(r *Result, text string) {
 	r.Form.Comment(redact.EscapeLines(text))
 }
 
-// chosen says which language --to auto chose for a policy, and what the other one cannot say; nothing where the user did.
+// chosen says which language --to auto chose for a policy, and what the other one cannot say; nothing where
+// the user did.
 func (o *Options) chosen(r *Result) string {
 	if len(o.To) == 1 {
 		return ""

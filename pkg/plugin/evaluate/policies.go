@@ -22,7 +22,8 @@ type Policies struct {
 	Dialects []engine.Dialect
 	// Strict takes each warning for an error.
 	Strict bool
-	// Refused takes policies that their own engine refuses as they are: for a comparison, in which nothing is written.
+	// Refused takes policies that their own engine refuses as they are: for a comparison, in which nothing is
+	// written.
 	Refused bool
 	// UserNamed reports that the run says who makes requests, so that no warning asks for it.
 	UserNamed bool
@@ -71,7 +72,8 @@ func (p *Policies) Compile(broken func(error), idle func(policies int)) ([]engin
 	return programs, p.checkChoice(seen)
 }
 
-// each compiles the policies of each dialect, and calls compiled with what comes of it; the program may be nil.
+// each compiles the policies of each dialect, and calls compiled with what comes of it; the program may be
+// nil.
 func (p *Policies) each(c engine.Compilation, compiled func(engine.Program, []error)) {
 	for _, d := range p.Dialects {
 		if c.Documents = p.Of(d); len(c.Documents) == 0 {
@@ -102,8 +104,8 @@ func (p *Policies) Of(d engine.Dialect) []engine.Document {
 	return out
 }
 
-// InUse returns the documents of the dialects in use, and those of no dialect: what policies read as if it were
-// in the cluster. Secrets are none of them.
+// InUse returns the documents of the dialects in use, and those of no dialect: what policies read as if it
+// were in the cluster. Secrets are none of them.
 func (p *Policies) InUse() []engine.Document {
 	var use []engine.Dialect
 	for _, d := range p.Dialects {
@@ -122,8 +124,9 @@ func (p *Policies) InUse() []engine.Document {
 	})
 }
 
-// Wants returns a function that reports whether an error is of a policy or rule that --only and --skip leave: a broken
-// one can be skipped like any other. A broken exception or binding cannot, since rules that are left may lack it.
+// Wants returns a function that reports whether an error is of a policy or rule that --only and --skip leave:
+// a broken one can be skipped like any other. A broken exception or binding cannot, since rules that are left
+// may lack it.
 func (p *Policies) Wants() func(error) bool {
 	keeps, policies, kinds := p.Rules.Keeps(), sets.New[string](), p.kinds()
 	for _, name := range p.Rules.Only {
@@ -155,8 +158,8 @@ func (p *Policies) kinds() sets.Set[string] {
 	return kinds
 }
 
-// policiesOf returns the policies of which a name may be that of a rule, since one that is too broken has no rules to
-// compare: "POLICY", and "NAMESPACE/POLICY" or "KIND/POLICY".
+// policiesOf returns the policies of which a name may be that of a rule, since one that is too broken has no
+// rules to compare: "POLICY", and "NAMESPACE/POLICY" or "KIND/POLICY".
 func policiesOf(name string) []string {
 	first, rest, ok := strings.Cut(name, "/")
 	if !ok {
@@ -199,7 +202,8 @@ func (p *Policies) checkChoice(kept []engine.RuleRef) error {
 	return nil
 }
 
-// read returns the names of the policies that were read. Those without rules have an error or a warning of their own.
+// read returns the names of the policies that were read. Those without rules have an error or a warning of
+// their own.
 func (p *Policies) read() sets.Set[string] {
 	names := sets.New[string]()
 	for _, d := range p.Dialects {
@@ -224,8 +228,8 @@ func namesOf(rules []engine.RuleRef) sets.Set[string] {
 	return names
 }
 
-// existing compiles the policies without --only and --skip, and reports whether a name is that of a rule that exists, or may be that of
-// one of a policy that is too broken to have rules.
+// existing compiles the policies without --only and --skip, and reports whether a name is that of a rule that
+// exists, or may be that of one of a policy that is too broken to have rules.
 func (p *Policies) existing() func(name string) bool {
 	var rules []engine.RuleRef
 	broken := sets.New[string]()

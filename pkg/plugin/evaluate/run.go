@@ -267,8 +267,8 @@ func (r *Run) evaluate(ctx context.Context, emit func(*engine.Change) error) err
 	return err
 }
 
-// reportUnmet reports the rules that no object met, unless a canary or a shard has left objects out, and those
-// that warned.
+// reportUnmet reports the rules that no object met, unless a canary or a shard has left objects out, and
+// those that warned.
 func (r *Run) reportUnmet(s *evaluation.Summary, warned *wording.Reasons) {
 	report := func(err error) {
 		fmt.Fprintf(r.options.ErrOut, "error: %v\n", err)
@@ -284,8 +284,8 @@ func (r *Run) reportUnmet(s *evaluation.Summary, warned *wording.Reasons) {
 	}
 }
 
-// metNothing returns the rules that no object met, nor one that is derived from them. One that waits for a deletion
-// meets none unless that is asked for.
+// metNothing returns the rules that no object met, nor one that is derived from them. One that waits for a
+// deletion meets none unless that is asked for.
 func (r *Run) metNothing(s *evaluation.Summary) []engine.RuleRef {
 	from, deletes := map[engine.RuleRef]engine.RuleRef{}, map[engine.RuleRef]bool{}
 	for _, d := range r.Descriptions() {

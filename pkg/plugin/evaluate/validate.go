@@ -46,7 +46,8 @@ func (v *validation) flush(ctx context.Context) error {
 	var broken error
 	err := write.ForEach(len(pending), v.run.options.Validator.Concurrency,
 		func(i int) (failed, _ error) {
-			// apply-existing would send neither what admission denies nor a change of an object that something else manages.
+			// apply-existing would send neither what admission denies nor a change of an object that
+			// something else manages.
 			if c := pending[i]; c.Changed() && !c.Denied() && c.Before != nil && len(impact.Managed(c.Before)) == 0 {
 				failed = engine.Guard(func() error { return v.try(ctx, c) })
 			}

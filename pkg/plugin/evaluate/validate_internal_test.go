@@ -45,7 +45,8 @@ func (a allowing) Authorize(_ context.Context, r engine.AccessRequest) (engine.A
 	return engine.AccessDecision{Allowed: a.forbidden == "" || r.Name != "" && r.Name != a.forbidden}, nil
 }
 
-// validating runs a validation of so many changes, of which each third changes nothing, and returns what was emitted.
+// validating runs a validation of so many changes, of which each third changes nothing, and returns what was
+// emitted.
 func validating(t *testing.T, n int, s goneServer, a allowing, emit func(*engine.Change) error) (*validation, []*engine.Change, error) {
 	t.Helper()
 	gvk := schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}

@@ -263,7 +263,8 @@ func (f *Factory) openWorld(ctx context.Context, o *evaluate.Comparison, describ
 }
 
 // readObjects hands over the objects of manifests, but for what kustomize reads: that is no object of a
-// cluster. That there is none is an error: an empty answer to a pipe is rather a command before it that failed.
+// cluster. That there is none is an error: an empty answer to a pipe is rather a command before it that
+// failed.
 func (f *Factory) readObjects(ctx context.Context, from input.Files, add func(engine.Document)) error {
 	var errs []error
 	found := false

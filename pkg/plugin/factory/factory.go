@@ -92,7 +92,8 @@ func (f *Factory) Warn(err error) {
 	}
 }
 
-// warnAt warns of a document; a strict run takes that for an error, which leaves it incomplete, whether it is shown or not.
+// warnAt warns of a document; a strict run takes that for an error, which leaves it incomplete, whether it is
+// shown or not.
 func (f *Factory) warnAt(origin, text string) {
 	err := fmt.Errorf("%s: %s", origin, text)
 	if f.Policies.Strict {
@@ -188,7 +189,8 @@ func (f *Factory) Reports(report flags.Report, o output.Options, stdoutTaken boo
 	return formats.OpenReports(report.Reports, formats.ReportOptions{Options: o, ErrOut: f.stderr, StdoutTaken: stdoutTaken})
 }
 
-// PreviewReports is Reports for a preview of types and names, which may also keep some in the cluster: the Store is nil if it keeps none.
+// PreviewReports is Reports for a preview of types and names, which may also keep some in the cluster: the
+// Store is nil if it keeps none.
 func (f *Factory) PreviewReports(ctx context.Context, report flags.Report, o output.Options, args []string, stdoutTaken bool) (*formats.Reports, *report.Store, error) {
 	options := formats.ReportOptions{Options: o, ErrOut: f.stderr, StdoutTaken: stdoutTaken}
 	store, api, err := f.store(ctx, args, report.Written)
@@ -202,8 +204,8 @@ func (f *Factory) PreviewReports(ctx context.Context, report flags.Report, o out
 	return reports, store, err
 }
 
-// ExternalDiff returns the program with which the user has set to compare objects, or nil, for the format that uses one.
-// A program that cannot be found is an error.
+// ExternalDiff returns the program with which the user has set to compare objects, or nil, for the format
+// that uses one. A program that cannot be found is an error.
 func (f *Factory) ExternalDiff(ctx context.Context, format string) (*output.External, error) {
 	command := os.Getenv(output.ExternalVariable)
 	if command == "" || format != formats.Diff {

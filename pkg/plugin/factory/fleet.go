@@ -36,8 +36,8 @@ type Fleet struct {
 	terminal bool     // standard error is one
 }
 
-// OpenFleet is Open for a command that reads one cluster, or those of the contexts that flags choose. Two that would
-// evaluate the same objects are one. More are paths that each run reads beside those of the flags.
+// OpenFleet is Open for a command that reads one cluster, or those of the contexts that flags choose. Two
+// that would evaluate the same objects are one. More are paths that each run reads beside those of the flags.
 func OpenFleet(evaluate *flags.Evaluate, chosen *flags.Contexts, streams genericiooptions.IOStreams, showSecrets bool, more ...string) (*Fleet, error) {
 	if !chosen.Given() {
 		one, err := Open(evaluate, streams, showSecrets, false)
@@ -112,7 +112,8 @@ func (f *Fleet) At(m *Member) (*Factory, error) {
 	return out, err
 }
 
-// TellNotices prints what the runs on the clusters had to say, and their errors but those of runs that the user stopped.
+// TellNotices prints what the runs on the clusters had to say, and their errors but those of runs that the
+// user stopped.
 func (f *Fleet) TellNotices(run *FleetRun) error {
 	for _, m := range run.Members {
 		if m.Err != nil && !errors.Is(m.Err, context.Canceled) {

@@ -29,8 +29,8 @@ import (
 // output.Comparison ends the run.
 type Member struct {
 	Name, Server string
-	// Run evaluates the cluster, and returns the exit code that a run on this cluster alone would have. Its error, with
-	// the problems that it prints, is why not all is known.
+	// Run evaluates the cluster, and returns the exit code that a run on this cluster alone would have. Its
+	// error, with the problems that it prints, is why not all is known.
 	Run func(context.Context, *Member) (code int, err error)
 	// Absent is why there was no object to evaluate, which Run sets: it may be on another cluster.
 	Absent error
@@ -242,7 +242,8 @@ func (m *Member) String() string {
 	return text
 }
 
-// On returns an event of the run on one cluster as one of a run on several: what it is about is on that cluster.
+// On returns an event of the run on one cluster as one of a run on several: what it is about is on that
+// cluster.
 func On(cluster string, e output.Event) output.Event {
 	switch e := e.(type) {
 	case output.Evaluated:
@@ -333,7 +334,8 @@ func (w noticeWriter) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// Flush prints the messages in the order of the clusters, and forgets them. Each line has the names of the clusters.
+// Flush prints the messages in the order of the clusters, and forgets them. Each line has the names of the
+// clusters.
 func (n *Notices) Flush(out io.Writer, order []string) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -85,7 +85,8 @@ func TestDistinct(t *testing.T) {
 		}
 	}
 	for _, anyNamespace := range []bool{false, true} {
-		// Teleport's proxy tells clusters apart by the user; others do by the name in the TLS handshake, or by how they are reached.
+		// Teleport's proxy tells clusters apart by the user; others do by the name in the TLS handshake, or
+		// by how they are reached.
 		proxied := clientcmdapi.NewConfig()
 		proxied.Clusters["teleport"] = &clientcmdapi.Cluster{Server: "https://proxy"}
 		proxied.Clusters["name"] = &clientcmdapi.Cluster{Server: "https://proxy", TLSServerName: "other"}

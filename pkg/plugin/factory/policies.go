@@ -28,8 +28,8 @@ type Described struct {
 	offline bool // nothing but Kubernetes' own kinds, and those of the files, is known
 }
 
-// Describe reads the policies, and describes them. Problems of single policies are in the List; the error is that of
-// the cluster, or of missing policies.
+// Describe reads the policies, and describes them. Problems of single policies are in the List; the error is
+// that of the cluster, or of missing policies.
 func (f *Factory) Describe(ctx context.Context) (Described, error) {
 	out := Described{Policies: evaluate.Policies{Dialects: dialects.All()}, offline: f.Client == nil}
 	out.Rules, out.Strict, out.AssumeBinding = f.Policies.Rules, f.Policies.Strict, f.Policies.AssumeBinding
@@ -75,8 +75,8 @@ func loadPolicies(ctx context.Context, named *flags.Policies, c *cluster.Client,
 	return from.Load(ctx)
 }
 
-// checkKind returns the check of a compilation: kinds that files have, a cluster if there is one, or the user takes for known, and
-// those of the policies themselves.
+// checkKind returns the check of a compilation: kinds that files have, a cluster if there is one, or the user
+// takes for known, and those of the policies themselves.
 func checkKind(ctx context.Context, f *flags.Policies, files *snapshot.Snapshot, c *cluster.Client, policies []engine.Document) func(engine.KindName) error {
 	if f.Recorded {
 		return nil // it was checked when it was recorded

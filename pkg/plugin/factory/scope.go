@@ -127,8 +127,8 @@ func (f *Factory) choose(o *evaluate.Comparison, scope engine.Scope) {
 	o.Triggers = installing{o.Triggers, policies, o.World, scope.Request, snapshot.Options{Namespace: f.namespace(), Cluster: o.World.Mapper}}
 }
 
-// installing also streams the policies of files that rules name as triggers, unless they are there: a policy that is installed is
-// an object as well (getTriggers in Kyverno's pkg/policy/policy_controller.go).
+// installing also streams the policies of files that rules name as triggers, unless they are there: a policy
+// that is installed is an object as well (getTriggers in Kyverno's pkg/policy/policy_controller.go).
 type installing struct {
 	engine.Source
 	policies []engine.Document
@@ -219,7 +219,8 @@ func readFilters(ctx context.Context, from engine.Reader) (selector.ResourceFilt
 // maxAsked is how many access reviews may look for the namespaces in which a user may list objects.
 const maxAsked = 1000
 
-// narrower says in which namespaces the user may list what was refused in all of them, as far as their names are known.
+// narrower says in which namespaces the user may list what was refused in all of them, as far as their names
+// are known.
 func (f *Factory) narrower(ctx context.Context, w *engine.World, lacking []permission.Need) string {
 	var refused []schema.GroupResource
 	served, _ := f.Client.Served(ctx) // or else nothing could have been refused

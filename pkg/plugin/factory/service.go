@@ -34,7 +34,8 @@ type ServiceClient struct {
 
 var _ engine.Fetcher = (*ServiceClient)(nil)
 
-// Fetch implements engine.Fetcher for http and https. An answer whose status is not 2xx is an error with its beginning.
+// Fetch implements engine.Fetcher for http and https. An answer whose status is not 2xx is an error with its
+// beginning.
 func (c *ServiceClient) Fetch(ctx context.Context, r engine.RemoteRequest) ([]byte, error) {
 	var roots *x509.CertPool // the system's own
 	if len(r.CABundle) > 0 {

@@ -51,7 +51,8 @@ func TestTokensOfRegistries(t *testing.T) {
 	}
 }
 
-// logIn looks an image up in a registry that makes its tokens somewhere, and returns the hosts that were sent the password.
+// logIn looks an image up in a registry that makes its tokens somewhere, and returns the hosts that were sent
+// the password.
 func logIn(t *testing.T, image v1.Image, realm string) (told []string, err error) {
 	t.Helper()
 	images := registry.New(registry.Logger(log.New(io.Discard, "", 0)))

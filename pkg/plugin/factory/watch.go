@@ -22,8 +22,8 @@ import (
 // asks are the words of a policy that may ask for the state of an object that is changed or gone.
 var asks = []string{"oldObject", "objectSelector", "DELETE", `"operations":["*"`} //nolint:gochecknoglobals // an immutable table
 
-// asksForOld returns a function that reports whether a rule may ask for the state of an object before it was changed or
-// deleted.
+// asksForOld returns a function that reports whether a rule may ask for the state of an object before it was
+// changed or deleted.
 func asksForOld(o *evaluate.Comparison) func(engine.RuleRef) bool {
 	var asking []string
 	for _, d := range o.Documents {
@@ -37,8 +37,8 @@ func asksForOld(o *evaluate.Comparison) func(engine.RuleRef) bool {
 	}
 }
 
-// Followers returns what follows the objects that the rules of a run match, and the parameters of its policies, which are a
-// part of them. Kinds that are not known are reported.
+// Followers returns what follows the objects that the rules of a run match, and the parameters of its
+// policies, which are a part of them. Kinds that are not known are reported.
 func (f *Factory) Followers(ctx context.Context, o *evaluate.Comparison, r *evaluate.Run) (objects, params []*watch.Follower, unknown []error, err error) {
 	everywhere := engine.Scope{ClusterScoped: true}
 	scope := everywhere
@@ -98,8 +98,8 @@ func (f *Factory) followers(watched []*cluster.Watched) []*watch.Follower {
 	return out
 }
 
-// PolicyFollowers returns what follows the policies and inputs that are installed, as far as the run uses them, and the definitions of
-// custom kinds, which policies may lack.
+// PolicyFollowers returns what follows the policies and inputs that are installed, as far as the run uses
+// them, and the definitions of custom kinds, which policies may lack.
 func (f *Factory) PolicyFollowers(ctx context.Context) ([]*watch.Follower, error) {
 	accepts := besidePolicies(dialects.All())
 	watched, err := f.Client.PolicyWatches(ctx, func(gk schema.GroupKind) engine.Role {
@@ -121,7 +121,8 @@ func (f *Factory) PolicyFollowers(ctx context.Context) ([]*watch.Follower, error
 	return out, nil
 }
 
-// Files returns the files and directories that policies, and what they read beside a cluster, come from. What has a URL is read once.
+// Files returns the files and directories that policies, and what they read beside a cluster, come from. What
+// has a URL is read once.
 func (f *Factory) Files() []string {
 	var out []string
 	for _, path := range slices.Concat(f.Policies.Paths, f.Objects.World, []string{f.Context.Values}) {

@@ -1,4 +1,5 @@
-// Package file writes files that replace others in one step, when they are complete, and temporary ones that nobody else can read.
+// Package file writes files that replace others in one step, when they are complete, and temporary ones that
+// nobody else can read.
 package file
 
 import (
@@ -161,7 +162,8 @@ func Check(path string, mode fs.FileMode) error {
 	return err
 }
 
-// Replace writes a whole file, or leaves what was there. It fails where NewRegular does. The error is a *fs.PathError.
+// Replace writes a whole file, or leaves what was there. It fails where NewRegular does. The error is a
+// *fs.PathError.
 func Replace(path string, mode fs.FileMode, text []byte) error {
 	f, err := NewRegular(path, mode)
 	if err != nil {
@@ -173,8 +175,8 @@ func Replace(path string, mode fs.FileMode, text []byte) error {
 	return f.Commit()
 }
 
-// NewRegular is New for a file that is read later: it fails for a device or a pipe, and for a link, since it is to replace
-// nothing that its path does not name.
+// NewRegular is New for a file that is read later: it fails for a device or a pipe, and for a link, since it
+// is to replace nothing that its path does not name.
 func NewRegular(path string, mode fs.FileMode) (*File, error) {
 	f, err := New(path, mode)
 	if err != nil {
@@ -253,7 +255,8 @@ func PlainName(s string) string {
 	return s[:min(len(s), longestName)]
 }
 
-// foreignError reports that a file may hold what another user has put there: why, and which command makes it one's own.
+// foreignError reports that a file may hold what another user has put there: why, and which command makes it
+// one's own.
 func foreignError(why, do string) error {
 	return errors.New(why + ", so that what it would write may not be what you saw; look at it, and if you trust it: " + do)
 }
@@ -269,8 +272,8 @@ func CheckOwner(f *os.File) error {
 	return foreign(f.Name(), info)
 }
 
-// CheckDirectory is CheckOwner for a directory whose files decide, together, what is written: who can write to it
-// can add a link to another file of its user, or take one away.
+// CheckDirectory is CheckOwner for a directory whose files decide, together, what is written: who can write
+// to it can add a link to another file of its user, or take one away.
 func CheckDirectory(path string) error {
 	f, err := os.Open(path)
 	if err != nil {

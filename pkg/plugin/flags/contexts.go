@@ -72,8 +72,8 @@ func NewConfig(wrap func(*rest.Config) *rest.Config) *genericclioptions.ConfigFl
 	return genericclioptions.NewConfigFlags(true).WithDiscoveryBurst(300).WithDiscoveryQPS(50).WithWrapConfigFn(wrap)
 }
 
-// ConfigOf returns the flags for a context of the kubeconfig, as they were typed but for those that choose one cluster, or
-// log in to it with a token.
+// ConfigOf returns the flags for a context of the kubeconfig, as they were typed but for those that choose
+// one cluster, or log in to it with a token.
 func ConfigOf(typed *genericclioptions.ConfigFlags, context string) *genericclioptions.ConfigFlags {
 	out := NewConfig(typed.WrapConfigFn)
 	dir := *typed.CacheDir // each has its own
@@ -86,7 +86,8 @@ func ConfigOf(typed *genericclioptions.ConfigFlags, context string) *genericclio
 	return out
 }
 
-// CurrentContext returns the context that --context names, or the current one of the kubeconfig; empty if there is none.
+// CurrentContext returns the context that --context names, or the current one of the kubeconfig; empty if
+// there is none.
 func CurrentContext(config *genericclioptions.ConfigFlags) string {
 	if config.Context != nil && *config.Context != "" {
 		return *config.Context

@@ -98,8 +98,8 @@ func (f *Context) AddFlags(flags *pflag.FlagSet) {
 	flags.BoolVar(&f.AllowRegistry, "allow-registry", false, "Let policies look up images in their registries, with the credentials of your docker configuration.")
 }
 
-// Client limits the requests to the API server. The zero value leaves it to the server, if it has API Priority and
-// Fairness; cluster.Options has the limits for one that has not.
+// Client limits the requests to the API server. The zero value leaves it to the server, if it has API
+// Priority and Fairness; cluster.Options has the limits for one that has not.
 type Client struct {
 	QPS   float32
 	Burst int

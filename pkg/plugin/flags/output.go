@@ -110,7 +110,8 @@ const (
 	ValidateNone   = "none"
 )
 
-// AddValidateFlag registers the flag that says what checks the changes of a preview. Without a value it is ValidateServer.
+// AddValidateFlag registers the flag that says what checks the changes of a preview. Without a value it is
+// ValidateServer.
 func AddValidateFlag(flags *pflag.FlagSet, to *string, usage string) {
 	flags.Var(choice{to, []string{ValidateServer, "client", ValidateNone}, "server, client or none"}, "validate", usage)
 	flags.Lookup("validate").NoOptDefVal = ValidateServer

@@ -170,7 +170,8 @@ var watchable = []string{"metadata.name", "metadata.namespace"} //nolint:gocheck
 // once are the flags of what is written at the end of a run.
 var once = []string{"report", "save", "journal", "explain", "plan", "resume", "dry-run", "max-objects", "max-failures", "shard", "write-reports"} //nolint:gochecknoglobals // an immutable table
 
-// Validate returns an error for flags that a watch cannot follow. Formats are those of -o that show one change after another.
+// Validate returns an error for flags that a watch cannot follow. Formats are those of -o that show one
+// change after another.
 func (f *Watch) Validate(set *pflag.FlagSet, e *Evaluate, format string, formats ...string) error {
 	if f.Listen != "" {
 		if _, _, err := net.SplitHostPort(f.Listen); err != nil {

@@ -14,8 +14,8 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/write/request"
 )
 
-// owned forecasts, from the managedFields of the object before the change, whose fields a write would take. The dry run of the write
-// decides: request.Takeovers.
+// owned forecasts, from the managedFields of the object before the change, whose fields a write would take.
+// The dry run of the write decides: request.Takeovers.
 func owned(c *engine.Change, owners []request.Owner) []engine.Impact {
 	var out []engine.Impact
 	for _, o := range owners {
@@ -54,8 +54,9 @@ func loses(c *engine.Change, owns map[string]any) []fieldpath.Path {
 	return out
 }
 
-// holds finds what an owner has of a path in an object: the path itself, if only a part of it, or the leaf above that is owned as a
-// whole; nil where it has neither. A leaf that was an empty map when it was set holds nothing: what others put into it is theirs.
+// holds finds what an owner has of a path in an object: the path itself, if only a part of it, or the leaf
+// above that is owned as a whole; nil where it has neither. A leaf that was an empty map when it was set
+// holds nothing: what others put into it is theirs.
 func holds(fieldsV1 map[string]any, object map[string]any, p fieldpath.Path) fieldpath.Path {
 	for n := range p {
 		var ok bool
@@ -174,9 +175,9 @@ func elementsAbove(c *engine.Change) []fieldpath.Path {
 	return out
 }
 
-// applied returns which fields kubectl's client-side apply will set back, by the manifest that it left in an annotation:
-// https://kubernetes.io/docs/tasks/manage-kubernetes-objects/declarative-config/. It writes what its manifest has, where the
-// object has something else.
+// applied returns which fields kubectl's client-side apply will set back, by the manifest that it left in an
+// annotation: https://kubernetes.io/docs/tasks/manage-kubernetes-objects/declarative-config/. It writes what
+// its manifest has, where the object has something else.
 func (r *Reviewer) applied(ctx context.Context, c *engine.Change) []engine.Impact {
 	after := engine.HideObject(c.ToShow().After) // a secret value is never as the manifest has it, so that an impact says nothing of it
 	manifest := lastApplied(c)
@@ -184,7 +185,8 @@ func (r *Reviewer) applied(ctx context.Context, c *engine.Change) []engine.Impac
 		return nil
 	}
 	gvk := c.Subject.GroupVersionKind()
-	// kubectl merges lists of the kinds that it knows by the keys of their elements, and replaces any other list as a whole.
+	// kubectl merges lists of the kinds that it knows by the keys of their elements, and replaces any other
+	// list as a whole.
 	merges := scheme.Scheme.Recognizes(gvk)
 	var back []fieldpath.Path
 	for _, f := range diff.Compare(manifest, after.Object, diff.TypeOf(ctx, r.Reader, gvk)) {
@@ -219,8 +221,8 @@ func (r *Reviewer) applied(ctx context.Context, c *engine.Change) []engine.Impac
 	}}
 }
 
-// lastApplied is the manifest of the last client-side apply to the object before the change; nil where there is none that can be
-// read.
+// lastApplied is the manifest of the last client-side apply to the object before the change; nil where there
+// is none that can be read.
 func lastApplied(c *engine.Change) map[string]any {
 	text := at[string](c.Before.Object, "metadata", "annotations", engine.LastApplied)
 	var manifest map[string]any

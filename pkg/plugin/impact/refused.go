@@ -63,8 +63,9 @@ func ImmutableRefusals(c *engine.Change) []engine.Impact {
 	return out
 }
 
-// keptByServer reports whether the server reads the two values as the same: it has a default for what is removed, or, of a Pod,
-// fills it in again (the admission plugin Priority), and makes no difference between an empty value and none.
+// keptByServer reports whether the server reads the two values as the same: it has a default for what is
+// removed, or, of a Pod, fills it in again (the admission plugin Priority), and makes no difference between
+// an empty value and none.
 func keptByServer(before, after func() map[string]any, f *engine.FieldChange) bool {
 	if f.Kind != engine.Removed && (f.Kind != engine.Added || !empty(f.To)) {
 		return false

@@ -26,7 +26,8 @@ type repeat struct {
 	wrote map[engine.RuleRef][]string
 }
 
-// evaluate evaluates the result of the change of the first object. It stands for all whose change is of the same kind.
+// evaluate evaluates the result of the change of the first object. It stands for all whose change is of the
+// same kind.
 func (r *repeat) evaluate(ctx context.Context, e *evaluation.Evaluation) error {
 	r.once.Do(func() {
 		c := r.first
@@ -66,9 +67,9 @@ func (r *repeat) note(second *engine.Change) {
 	}
 }
 
-// kindOf is the same for changes of the same rules to the same fields of a kind,
-// whatever the elements of lists are called, and whether there are two of them or more: a rule may do again to several
-// what it does not to one.
+// kindOf is the same for changes of the same rules to the same fields of a kind, whatever the elements of
+// lists are called, and whether there are two of them or more: a rule may do again to several what it does
+// not to one.
 func kindOf(c *engine.Change) string {
 	parts := []string{c.Subject.GroupKind.String()}
 	for i := range c.Steps {
@@ -155,8 +156,8 @@ func fight(first, second *engine.Step, over []fieldpath.Path) engine.Impact {
 	return out
 }
 
-// fought returns the last one of the steps that set what a step overwrites at a path, and that would set it again; -1 if
-// there is none.
+// fought returns the last one of the steps that set what a step overwrites at a path, and that would set it
+// again; -1 if there is none.
 func (r *repeat) fought(before []engine.Step, step *engine.Step, p fieldpath.Path) int {
 	for i := len(before) - 1; i >= 0; i-- {
 		s := &before[i]

@@ -123,7 +123,8 @@ func TestReviewRepeatsOncePerKindOfChange(t *testing.T) {
 	}
 }
 
-// Of objects that differ in how many containers they have, one that has one is evaluated again, and one that has several.
+// Of objects that differ in how many containers they have, one that has one is evaluated again, and one that
+// has several.
 func TestKindOfChangeCountsElementsToTwo(t *testing.T) {
 	changed := func(fields ...string) string {
 		step := engine.Step{Rule: engine.RuleRef{Policy: "p"}, Outcome: engine.Changed}

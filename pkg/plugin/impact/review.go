@@ -26,8 +26,8 @@ type Reviewer struct {
 	repeats sync.Map
 }
 
-// Review is for evaluation.Options. It chooses the object that stands for all whose change is of the same kind: the first
-// one. The error of what it returns is that of the context, or one that ends an evaluation.
+// Review is for evaluation.Options. It chooses the object that stands for all whose change is of the same
+// kind: the first one. The error of what it returns is that of the context, or one that ends an evaluation.
 func (r *Reviewer) Review(c *engine.Change) func(context.Context, *evaluation.Evaluation) error {
 	again, _ := r.repeats.LoadOrStore(kindOf(c), &repeat{first: c})
 	return func(ctx context.Context, e *evaluation.Evaluation) error { return r.review(ctx, e, c, again.(*repeat)) }

@@ -13,7 +13,8 @@ import (
 // workload is a kind that makes Pods from a template.
 type workload struct {
 	template string
-	// pods says what becomes of the Pods, of which there are n, when it changes; no Text where it does nothing.
+	// pods says what becomes of the Pods, of which there are n, when it changes; no Text where it does
+	// nothing.
 	pods func(object map[string]any, n int) engine.Impact
 }
 

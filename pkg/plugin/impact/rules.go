@@ -283,7 +283,8 @@ func notSuspended(before, _ map[string]any) bool {
 	return !at[bool](before, "spec", "suspend")
 }
 
-// A place is a path as engine.PathPattern writes it, without the keys of list elements: "spec.containers[*].image".
+// A place is a path as engine.PathPattern writes it, without the keys of list elements:
+// "spec.containers[*].image".
 
 // isWithin reports whether a place is another one, or below it.
 func isWithin(p, q string) bool {

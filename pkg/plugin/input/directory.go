@@ -26,8 +26,8 @@ func files(path string, input Files) iter.Seq2[string, error] {
 	}
 }
 
-// walk yields the manifests of a directory in the order of their names. It cannot loop: links to directories are
-// not followed.
+// walk yields the manifests of a directory in the order of their names. It cannot loop: links to directories
+// are not followed.
 func walk(directory string, input Files, yield func(string, error) bool) {
 	found, hint := 0, ""
 	hand := func(name string, err error) error {

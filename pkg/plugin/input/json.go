@@ -39,8 +39,8 @@ func (p part) from(offset int) part {
 	return part{text: p.text[offset:], line: p.line + bytes.Count(p.text[:offset], []byte("\n"))}
 }
 
-// decodeJSONValue decodes valid JSON. What is wrong with its values, such as a key that occurs twice, the decoder of YAML
-// finds with its line.
+// decodeJSONValue decodes valid JSON. What is wrong with its values, such as a key that occurs twice, the
+// decoder of YAML finds with its line.
 func decodeJSONValue(p part) (value, error) {
 	v := value{line: p.line}
 	wrong, err := kjson.UnmarshalStrict(p.text, &v.content, kjson.DisallowDuplicateFields)

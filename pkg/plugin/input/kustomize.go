@@ -125,9 +125,9 @@ func redactedRemote(path string) string {
 	return path
 }
 
-// kustomizeError returns an error of kustomize without the values of generators, and, where it has read a Secret, without
-// what it quotes: for a literal that is not KEY=VALUE, kustomize quotes all literals of a Secret, and for a patch that
-// does not fit its whole data.
+// kustomizeError returns an error of kustomize without the values of generators, and, where it has read a
+// Secret, without what it quotes: for a literal that is not KEY=VALUE, kustomize quotes all literals of a
+// Secret, and for a patch that does not fit its whole data.
 func kustomizeError(err error, secret bool) error {
 	text := err.Error()
 	if before, _, found := strings.Cut(text, "literal source"); found {
@@ -145,7 +145,8 @@ func kustomizeError(err error, secret bool) error {
 }
 
 var (
-	// kustomizeQuotes are the forms in which kustomize and the libraries below it quote values, and those that look alike.
+	// kustomizeQuotes are the forms in which kustomize and the libraries below it quote values, and those
+	// that look alike.
 	kustomizeQuotes = regexp.MustCompile("(?s)(?:(?:unknown field|mapping key|unable to find field) )?\"(?:[^\"\\\\]|\\\\.)*\"|`[^`]*`|anchor '.*'|node contents:.*|map key: .*|\\{\\{.*\\}|(?:map\\[|\\[\\])\\S*interface \\{\\}\\{.*|number \\S+")
 	// kustomizeNames are names of fields.
 	kustomizeNames = regexp.MustCompile(`(?s)^(?:unknown field|mapping key|unable to find field) .*`)

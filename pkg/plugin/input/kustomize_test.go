@@ -12,8 +12,8 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 )
 
-// kustomize quotes what it cannot use: all literals of a Secret when one of them is wrong, and the data of one that a patch
-// does not fit.
+// kustomize quotes what it cannot use: all literals of a Secret when one of them is wrong, and the data of
+// one that a patch does not fit.
 func TestKustomizeErrorsQuoteNoSecrets(t *testing.T) {
 	const generator = "secretGenerator: [{name: s, literals: [password=hunter2hunter2]}]\n"
 	const secret = "resources: [s.yaml]\n"

@@ -33,8 +33,8 @@ func (p part) locator() func(document int) func(field string) int {
 	}
 }
 
-// documents returns the mappings that may be documents by their lines: the values of a text, and the elements of
-// lists.
+// documents returns the mappings that may be documents by their lines: the values of a text, and the elements
+// of lists.
 func (c *converter) documents(text []byte) map[int]*yamlv3.Node {
 	out := map[int]*yamlv3.Node{}
 	decoder := yamlv3.NewDecoder(io.MultiReader(strings.NewReader("\n"), bytes.NewReader(text)))
@@ -104,8 +104,8 @@ func (c *converter) lineInText(at *yamlv3.Node, field string) int {
 	return c.line(at)
 }
 
-// step goes one step of a path: it returns where the step leads, the value that is there, and the rest of the path.
-// Keys may hold dots.
+// step goes one step of a path: it returns where the step leads, the value that is there, and the rest of the
+// path. Keys may hold dots.
 func step(n *yamlv3.Node, field string) (at, below *yamlv3.Node, rest string) {
 	switch n.Kind {
 	case yamlv3.MappingNode:

@@ -181,8 +181,8 @@ func at(path string, err error) *Error {
 	return &Error{Path: path, Err: err}
 }
 
-// mayBeSecret reports whether a text may be that of a Secret, or of what makes one. It is asked where the text cannot be
-// decoded, so that nobody knows what it is.
+// mayBeSecret reports whether a text may be that of a Secret, or of what makes one. It is asked where the
+// text cannot be decoded, so that nobody knows what it is.
 func mayBeSecret(text []byte) bool {
 	text = bytes.ToLower(text)
 	return bytes.Contains(text, []byte("secret")) || bytes.Contains(text, []byte("stringdata"))
@@ -205,10 +205,11 @@ var blockStart = regexp.MustCompile(`\A(?:[ \t]*(?:#.*)?\r?\n)*[A-Za-z]+:(?:[ \t
 // itemsLine matches the line in front of the elements.
 var itemsLine = regexp.MustCompile(`(?m)^items:\n`)
 
-// decodeList decodes a document in block style, as kubectl prints it, by the elements of its list: the nodes of a text take many
-// times the memory of its values. It cuts it by indentation alone, and reports false for a document that has to be decoded as a
-// whole: for example, an element has an alias for something in another one, or is only a part of a text in quotes. A text that is
-// cut inside of quotes or brackets is never valid before the cut.
+// decodeList decodes a document in block style, as kubectl prints it, by the elements of its list: the nodes
+// of a text take many times the memory of its values. It cuts it by indentation alone, and reports false for
+// a document that has to be decoded as a whole: for example, an element has an alias for something in another
+// one, or is only a part of a text in quotes. A text that is cut inside of quotes or brackets is never valid
+// before the cut.
 func decodeList(p part, aliases *int) (value, bool) {
 	at := itemsLine.FindIndex(p.text)
 	if at == nil || !blockStart.Match(p.text) || bytes.Contains(p.text, []byte(placeholder)) || otherBreaks(p.text) {
@@ -246,8 +247,8 @@ func otherBreaks(text []byte) bool {
 	return bytes.Count(text, []byte("\r")) > bytes.Count(text, []byte("\r\n"))
 }
 
-// cutElements cuts the sequence in a text into its elements, and returns where the first of them begins, and where the last one
-// ends. Lines that are indented deeper belong to an element, and so do comments.
+// cutElements cuts the sequence in a text into its elements, and returns where the first of them begins, and
+// where the last one ends. Lines that are indented deeper belong to an element, and so do comments.
 func cutElements(p part) (elements []part, first, end int) {
 	indent, start := -1, 0
 	cut := func() {

@@ -20,7 +20,8 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/transport"
 )
 
-// defaultMaxDocument is how many bytes a document has at most: room for a `List` of some twenty thousand objects.
+// defaultMaxDocument is how many bytes a document has at most: room for a `List` of some twenty thousand
+// objects.
 const defaultMaxDocument = 64 << 20
 
 // Reader reads manifests. It remembers that standard input was read, so that
@@ -129,7 +130,8 @@ func (r *Reader) readFile(ctx context.Context, path string, input Files, yield f
 	return err
 }
 
-// ErrEmptyStream reports standard input without an object, which is a mistake even where other files have some.
+// ErrEmptyStream reports standard input without an object, which is a mistake even where other files have
+// some.
 var ErrEmptyStream = errors.New("there is no object in standard input; has the command before the pipe failed?")
 
 // stream is the content of a file, and the name that messages call it by.

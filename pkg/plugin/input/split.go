@@ -144,8 +144,8 @@ const (
 	batchBytes     = 128 << 10
 )
 
-// batch returns the next documents, of which small ones are decoded: side by side, for that is most of the time that
-// reading takes. Behind them there is an error, or io.EOF.
+// batch returns the next documents, of which small ones are decoded: side by side, for that is most of the
+// time that reading takes. Behind them there is an error, or io.EOF.
 func (s *splitter) batch() (parts []part, err error) {
 	for size := 0; len(parts) < batchDocuments && size < batchBytes; {
 		var p part

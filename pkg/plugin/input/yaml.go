@@ -276,7 +276,8 @@ func (c *converter) number(n *yamlv3.Node, v any) (any, error) {
 
 var errorLine = regexp.MustCompile(`^yaml: (?:line (\d+): )?(.*)$`)
 
-// quotedName is that of an anchor in a parser's error. What has the form of an alias may be a value that begins with an asterisk.
+// quotedName is that of an anchor in a parser's error. What has the form of an alias may be a value that
+// begins with an asterisk.
 var quotedName = regexp.MustCompile(`anchor '.*'`)
 
 // syntaxError finds the line in the file that a parser's error means. Of what

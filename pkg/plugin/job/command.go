@@ -129,8 +129,8 @@ func (f *Flags) Validate(typed *pflag.FlagSet) error {
 	return f.Write.Validate()
 }
 
-// run reads the policies, asks the server for its kinds, prints the manifests, reports the policies that the run would leave out, and
-// returns the exit code. Args are the types and names that the user typed.
+// run reads the policies, asks the server for its kinds, prints the manifests, reports the policies that the
+// run would leave out, and returns the exit code. Args are the types and names that the user typed.
 func (f *Flags) run(ctx context.Context, typed *pflag.FlagSet, args []string, streams genericiooptions.IOStreams) (int, error) {
 	if err := f.Validate(typed); err != nil {
 		return process.ExitNothing, err

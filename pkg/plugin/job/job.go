@@ -1,8 +1,8 @@
 // Package job makes the manifests of a Job or CronJob that previews or applies policies inside a cluster: a
 // ServiceAccount, its roles, the policies in ConfigMaps, a volume for what a run that writes records.
 //
-// The manifests are the same for the same policies, flags and cluster. What they are made of is untrusted: no text
-// of a policy acts on a terminal, a shell that the manifests are pasted into, or the kubelet.
+// The manifests are the same for the same policies, flags and cluster. What they are made of is untrusted: no
+// text of a policy acts on a terminal, a shell that the manifests are pasted into, or the kubelet.
 package job
 
 import (
@@ -32,8 +32,8 @@ type Spec struct {
 	Schedule string
 	// Shards divide the objects of a run; one does not.
 	Shards int
-	// Command is the command of the program with its flags and arguments, without the policies, the shard, and where the run
-	// keeps its records.
+	// Command is the command of the program with its flags and arguments, without the policies, the shard,
+	// and where the run keeps its records.
 	Command []string
 	// Records reports that the run keeps its journal and its metrics on a volume: that of Claim, or of a
 	// PersistentVolumeClaim that is made if that is empty.
@@ -125,8 +125,8 @@ const (
 	maxConfigMaps = 500
 )
 
-// configMaps are the policies, as many to each as kubectl apply takes. A note names one that only a server-side
-// apply takes.
+// configMaps are the policies, as many to each as kubectl apply takes. A note names one that only a
+// server-side apply takes.
 func (s *Spec) configMaps() (out []*corev1.ConfigMap, notes []string, err error) {
 	size := 0
 	for i, d := range s.Policies {

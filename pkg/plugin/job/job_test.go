@@ -143,7 +143,8 @@ func TestSecretAmongPolicies(t *testing.T) {
 	}
 }
 
-// No text of a policy, and no argument, acts on what the manifests are pasted or piped into; a server reads what was meant.
+// No text of a policy, and no argument, acts on what the manifests are pasted or piped into; a server reads
+// what was meant.
 func TestHostileTexts(t *testing.T) {
 	var texts []string
 	for _, t := range hostile.Texts() {

@@ -28,8 +28,8 @@ const indexVariable = "$(JOB_COMPLETION_INDEX)"
 // the same.
 const incomplete = 3
 
-// Manifests are the objects, in the order in which they can be made, and what their reader should know. The error is
-// that of Validate, or is about a policy: one that is too large, or a Secret.
+// Manifests are the objects, in the order in which they can be made, and what their reader should know. The
+// error is that of Validate, or is about a policy: one that is too large, or a Secret.
 func (s *Spec) Manifests() (objects []any, notes []string, err error) {
 	if err := s.Validate(); err != nil {
 		return nil, nil, err

@@ -1,8 +1,8 @@
 // Package metrics counts what a run did, and writes the counts as OpenMetrics text with
 // the Prometheus libraries.
 //
-// All metrics of a run that ends are gauges: they say what the last run found and did, and do not add
-// up over runs. Those of a watch are counters, since it began: an object that is evaluated again counts again.
+// All metrics of a run that ends are gauges: they say what the last run found and did, and do not add up over
+// runs. Those of a watch are counters, since it began: an object that is evaluated again counts again.
 //
 //   - kubectl_mutate_objects: evaluated objects, by what would become of them;
 //   - kubectl_mutate_incomplete_objects: those of them on which a rule failed, was
@@ -73,8 +73,8 @@ func New(verb, version string) *Run {
 	return r
 }
 
-// NewWatch returns a Run for one that goes on. Its metrics are counters, which name no namespace: those come and go, and what is kept must not
-// grow with them. Waiting returns how many events wait to be evaluated.
+// NewWatch returns a Run for one that goes on. Its metrics are counters, which name no namespace: those come
+// and go, and what is kept must not grow with them. Waiting returns how many events wait to be evaluated.
 func NewWatch(verb, version string, waiting func() int) *Run {
 	r := New(verb, version)
 	r.waiting = waiting

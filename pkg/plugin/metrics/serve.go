@@ -24,14 +24,15 @@ const (
 // contentType is that of OpenMetrics.
 const contentType = "application/openmetrics-text; version=1.0.0; charset=utf-8"
 
-// Server serves the metrics of a run at /metrics, and at /readyz whether it is ready: 200, or 503 with the reason.
+// Server serves the metrics of a run at /metrics, and at /readyz whether it is ready: 200, or 503 with the
+// reason.
 type Server struct {
 	server   http.Server
 	listener net.Listener
 }
 
-// Listen begins to serve on HOST:PORT, until Close; without a HOST on the loopback interface alone. Ready is called by several
-// goroutines; its error is why the run is not ready, and is shown to anybody who asks.
+// Listen begins to serve on HOST:PORT, until Close; without a HOST on the loopback interface alone. Ready is
+// called by several goroutines; its error is why the run is not ready, and is shown to anybody who asks.
 func Listen(ctx context.Context, address string, r *Run, ready func() error) (*Server, error) {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil {

@@ -30,8 +30,8 @@ type Cluster struct {
 	Changed int    `json:"changed"`    // objects that would change, of a comparison that differ, or of a run that writes that were written
 	Failed  int    `json:"incomplete"` // objects that are incomplete, or that could not be written
 	Pods    int    `json:"pods"`       // that would restart
-	// Problems counts what went wrong beside the objects. Problem is the first of it; empty if all that was chosen
-	// was evaluated.
+	// Problems counts what went wrong beside the objects. Problem is the first of it; empty if all that was
+	// chosen was evaluated.
 	Problems int    `json:"problems"`
 	Problem  string `json:"problem,omitempty"`
 }
@@ -60,7 +60,8 @@ type Compared struct {
 // Comparison ends a comparison with its counts.
 type Comparison struct{ compare.Summary }
 
-// Converted is a policy, what it was converted to, and what both were compared on. Its strings are as they may be shown.
+// Converted is a policy, what it was converted to, and what both were compared on. Its strings are as they
+// may be shown.
 type Converted struct {
 	Policy, Origin string // the kind and name; FILE:LINE
 	Old, New       string // as YAML; New is empty where no rule is converted
@@ -99,8 +100,8 @@ type Printer interface {
 	Close() error
 }
 
-// Format shows a run. It decides nothing: it shows what is in an event, and ignores the
-// events that it has no place for. It escapes control characters, and writes the same bytes for the same events.
+// Format shows a run. It decides nothing: it shows what is in an event, and ignores the events that it has no
+// place for. It escapes control characters, and writes the same bytes for the same events.
 type Format interface {
 	// Print shows an event. It keeps no object of it, and modifies none.
 	Print(Shown) error

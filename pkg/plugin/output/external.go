@@ -20,8 +20,8 @@ var argument = regexp.MustCompile(`^[a-zA-Z0-9-=]+$`)
 // ExternalVariable is the environment variable that names the program, as for kubectl diff.
 const ExternalVariable = "KUBECTL_EXTERNAL_DIFF"
 
-// External is the program that compares, with two directories of the states of objects before and after. A nil External has
-// nothing to end.
+// External is the program that compares, with two directories of the states of objects before and after. A
+// nil External has nothing to end.
 type External struct {
 	ctx           context.Context // of the command
 	name          string

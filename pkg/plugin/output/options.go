@@ -44,7 +44,8 @@ type Options struct {
 	Writes bool
 	// Compares says that the run compares two sets of policies: its reports are about their differences.
 	Compares bool
-	// Converts says that the run converts policies: its reports are pages with the old ones beside the new ones.
+	// Converts says that the run converts policies: its reports are pages with the old ones beside the new
+	// ones.
 	Converts bool
 	// DryRun is "client" or "server" if nothing is really written.
 	DryRun string
@@ -57,7 +58,8 @@ type Context struct {
 	User      string `json:"user,omitempty"`
 	Namespace string `json:"namespace,omitempty"`
 	Operation string `json:"operation,omitempty"`
-	// Trigger is the object whose change is evaluated, with the Operation that it was; nil for a run over all objects.
+	// Trigger is the object whose change is evaluated, with the Operation that it was; nil for a run over all
+	// objects.
 	Trigger *engine.ObjectKey `json:"trigger,omitempty"`
 	Version string            `json:"version,omitempty"` // of this program
 	// Time is when the state of a cluster was read, in RFC 3339; empty for manifests,

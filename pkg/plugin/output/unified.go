@@ -122,9 +122,9 @@ type Differ struct {
 	Names UnifiedNames
 }
 
-// Unified returns the unified diff of the two states' YAML, which is empty if they are
-// the same text. Others are differences between them besides those of the change, which are not shown. Characters are escaped before they are
-// compared, so that a line break in a name cannot forge a line.
+// Unified returns the unified diff of the two states' YAML, which is empty if they are the same text. Others
+// are differences between them besides those of the change, which are not shown. Characters are escaped
+// before they are compared, so that a line break in a name cannot forge a line.
 func (d *Differ) Unified(c *engine.Change, others []engine.FieldChange) (string, error) {
 	before, after, err := d.Texts(c, others)
 	if err != nil {
@@ -177,8 +177,8 @@ func (d *Differ) text(u *unstructured.Unstructured) (*Document, error) {
 // unified diff begin with a backslash.
 const spaceLegend = "\\ only white space differs: · is a space, → a tab\n"
 
-// markSpaces shows the white space of lines that stand for others and differ from them in nothing else, which would
-// look the same otherwise.
+// markSpaces shows the white space of lines that stand for others and differ from them in nothing else, which
+// would look the same otherwise.
 func markSpaces(removed, added []string) (markedRemoved, markedAdded []string, legend string) {
 	byWords := map[string]int{} // the place of a line with these words
 	for i, l := range removed {

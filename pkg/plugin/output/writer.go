@@ -333,8 +333,8 @@ func MarshalYAML(v any) ([]byte, error) {
 	// The library has escapes, but not for these characters. So each goes through it as
 	// its code between marks, which are control characters: for these it has.
 	//
-	// Its own way by JSON is not taken: it reads that as YAML, and refuses keys of more than 1,024 bytes and some
-	// control characters, so that one object could end a run.
+	// Its own way by JSON is not taken: it reads that as YAML, and refuses keys of more than 1,024 bytes and
+	// some control characters, so that one object could end a run.
 	var m marker
 	ready := m.value(v)
 	if m.err != nil {
@@ -376,8 +376,8 @@ type marker struct {
 	err    error // of a value that JSON does not have
 }
 
-// value returns a copy of a value as JSON has it, whose misleading characters are their codes between marks. What is not of the
-// types of an object goes by JSON; if all did, a report would take 1.4 times as long.
+// value returns a copy of a value as JSON has it, whose misleading characters are their codes between marks.
+// What is not of the types of an object goes by JSON; if all did, a report would take 1.4 times as long.
 func (m *marker) value(v any) any {
 	switch v := v.(type) {
 	case nil, bool, int64:

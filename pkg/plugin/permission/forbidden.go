@@ -75,8 +75,8 @@ func (l *Lacking) Of(err error) {
 	}
 }
 
-// Hint returns a line for each lacking rule of a role, with the first namespaces of many, and how to print all that a run needs;
-// empty if no permission is lacking.
+// Hint returns a line for each lacking rule of a role, with the first namespaces of many, and how to print
+// all that a run needs; empty if no permission is lacking.
 func (l *Lacking) Hint() string {
 	byNamespace := inNamespaces(l.Needs)
 	if len(byNamespace) == 0 {

@@ -60,7 +60,8 @@ func fields(object any) (map[string]any, error) {
 	return out, err
 }
 
-// write writes a value in block style, its fields in order. Texts are quoted, unless each line stands for itself.
+// write writes a value in block style, its fields in order. Texts are quoted, unless each line stands for
+// itself.
 func write(b *strings.Builder, value any, margin string) {
 	switch value := value.(type) {
 	case map[string]any:
@@ -124,8 +125,8 @@ func scalar(text, margin string) string {
 	return b.String()
 }
 
-// harmless reports whether the lines of a text mean themselves in a block, in a terminal, in a shell that they are
-// pasted into, and in the log of a CI runner. It begins with no blank, and ends with one line break.
+// harmless reports whether the lines of a text mean themselves in a block, in a terminal, in a shell that
+// they are pasted into, and in the log of a CI runner. It begins with no blank, and ends with one line break.
 func harmless(text string) bool {
 	return !strings.ContainsAny(text, "$`!\\\t") && text[0] != ' ' && text[0] != '\n' && strings.HasSuffix(text, "\n") && !strings.HasSuffix(text, "\n\n") &&
 		!strings.Contains(text, "##") && redact.EscapeLines(text) == text && !strings.ContainsFunc(text, func(r rune) bool { return r > '~' })

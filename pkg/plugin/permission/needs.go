@@ -30,7 +30,8 @@ type Run struct {
 	Only []engine.ObjectKey
 	// Purpose is what the run does.
 	Purpose Purpose
-	// Reports are the kinds of the reports that a preview keeps in the cluster: of objects in namespaces, and of the others.
+	// Reports are the kinds of the reports that a preview keeps in the cluster: of objects in namespaces, and
+	// of the others.
 	Reports []schema.GroupKind
 	// DryRuns reports whether a preview sends the changes as dry runs.
 	DryRuns bool
@@ -170,7 +171,8 @@ func (c *collector) triggers(all []engine.Selection) error {
 
 var everywhere = engine.Scope{ClusterScoped: true} //nolint:gochecknoglobals // an immutable value
 
-// each calls found with the kinds of which a scope leaves objects of selections. The error is that of a label selector.
+// each calls found with the kinds of which a scope leaves objects of selections. The error is that of a label
+// selector.
 func (c *collector) each(all []engine.Selection, scope engine.Scope, found func(*meta.RESTMapping, *engine.KindFilter)) error {
 	chosen, err := engine.NewObjectFilter(all, scope)
 	if err != nil {

@@ -13,8 +13,8 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
 )
 
-// WriteYAML writes the role and its binding. It writes by hand what a marshaller would write without comments: every text
-// is JSON's, which YAML reads as the same text but for surrogates.
+// WriteYAML writes the role and its binding. It writes by hand what a marshaller would write without
+// comments: every text is JSON's, which YAML reads as the same text but for surrogates.
 func (r Role) WriteYAML(b *strings.Builder) {
 	r.head(b, r.kind())
 	b.WriteString("rules:\n")

@@ -28,8 +28,8 @@ func ReadClusters(w *factory.Fleet, chosen *flags.Contexts, run func(context.Con
 	})}
 }
 
-// RunAll runs all of them, prints what they have to say, and returns the exit code of the whole. The error says that the
-// user stopped it, or that there is no object on any cluster.
+// RunAll runs all of them, prints what they have to say, and returns the exit code of the whole. The error
+// says that the user stopped it, or that there is no object on any cluster.
 func (r *ClusterRuns) RunAll(ctx context.Context) (int, error) {
 	r.Gather(ctx)
 	if err := r.factory.TellNotices(r.FleetRun); err != nil {

@@ -66,8 +66,8 @@ func (o *Options) runClusters(ctx context.Context) (int, error) {
 	return code, nil
 }
 
-// blockedFleet returns why apply-existing would write nothing: that clusters without a plan were not evaluated, or what holds for all
-// clusters; that of the first.
+// blockedFleet returns why apply-existing would write nothing: that clusters without a plan were not
+// evaluated, or what holds for all clusters; that of the first.
 func (o *Options) blockedFleet() string {
 	var lost []string
 	for _, m := range o.Clusters.Members {

@@ -16,7 +16,8 @@ type Metering struct {
 	File         string // "" where the counts are a part of those of several clusters
 }
 
-// NewMetering starts to count a command's run, if --metrics is set, or a watch, if that or --metrics-listen is; waiting counts its events.
+// NewMetering starts to count a command's run, if --metrics is set, or a watch, if that or --metrics-listen
+// is; waiting counts its events.
 func NewMetering(file, listen string, c *cobra.Command, waiting func() int) Metering {
 	switch {
 	case file == "" && listen == "":
@@ -37,8 +38,8 @@ func (m Metering) Finish(code int, err error) (int, error) {
 	return Incomplete(code, err, failed)
 }
 
-// Incomplete returns the exit code and error of a run of which something could not be written, if there is an error of that, or which
-// was interrupted.
+// Incomplete returns the exit code and error of a run of which something could not be written, if there is an
+// error of that, or which was interrupted.
 func Incomplete(code int, err, failed error) (int, error) {
 	switch {
 	case process.Interrupted(err):

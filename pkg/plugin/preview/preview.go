@@ -1,6 +1,6 @@
 // Package preview has the commands that show what policies would change: preview, explain, plan show and
-// summary; and what apply-existing shares with them, which is a preview that writes: several clusters, a watch,
-// metrics, and the command to type next.
+// summary; and what apply-existing shares with them, which is a preview that writes: several clusters, a
+// watch, metrics, and the command to type next.
 package preview
 
 import (
@@ -40,8 +40,8 @@ type Flags struct {
 	Validation string
 	Watch      flags.Watch
 
-	// Write has the flags of the apply-existing that makes the changes of the plan, after it has asked; nil for a
-	// preview by itself.
+	// Write has the flags of the apply-existing that makes the changes of the plan, after it has asked; nil
+	// for a preview by itself.
 	Write *flags.Write
 }
 

@@ -42,8 +42,8 @@ type Watched struct {
 	Factory *factory.Factory
 	Options *evaluate.Comparison
 	Run     *evaluate.Run
-	// All evaluates everything, and some what events mean for the rules. A *watch.RetryError of all says that nothing was written
-	// and the server could not be asked.
+	// All evaluates everything, and some what events mean for the rules. A *watch.RetryError of all says that
+	// nothing was written and the server could not be asked.
 	All       func(context.Context) (code int, err error)
 	Some      func(context.Context, *evaluate.Run, []*watch.Event) error
 	followers []*watch.Follower
@@ -103,8 +103,8 @@ func (w *Watcher) follow(ctx context.Context, now, before *Watched) error {
 	return nil
 }
 
-// begin has followers begin that emit in a way, unless they have one of their own. Those that may not list what they follow are
-// left out where forbidden takes the reason.
+// begin has followers begin that emit in a way, unless they have one of their own. Those that may not list
+// what they follow are left out where forbidden takes the reason.
 func (w *Watcher) begin(ctx context.Context, all []*watch.Follower, emit func(context.Context, *watch.Event) error, forbidden func(error)) ([]*watch.Follower, error) {
 	var out []*watch.Follower
 	for _, f := range all {
@@ -175,15 +175,15 @@ func (w *Watcher) noteChange(context.Context, *watch.Event) error {
 // retry has everything read and evaluated again, as after a change of policies.
 func (w *Watcher) retry() { _ = w.noteChange(context.Background(), nil) }
 
-// pace is how fast changes of policies are followed: more and more slowly where each comes right after everything was evaluated, as
-// one does that the run makes itself.
+// pace is how fast changes of policies are followed: more and more slowly where each comes right after
+// everything was evaluated, as one does that the run makes itself.
 type pace struct {
 	delay time.Duration
 	since time.Time // everything was evaluated
 }
 
-// The bounds of a pace: how long several changes are waited for, and how long at most; and how soon after an evaluation a change may be its
-// own.
+// The bounds of a pace: how long several changes are waited for, and how long at most; and how soon after an
+// evaluation a change may be its own.
 const (
 	minPace = time.Second
 	maxPace = time.Minute
@@ -235,7 +235,8 @@ func (w *Watcher) next(ctx context.Context) *Watched {
 	}
 }
 
-// Run evaluates everything, and then each change until the context ends. When policies change, it begins anew.
+// Run evaluates everything, and then each change until the context ends. When policies change, it begins
+// anew.
 func (w *Watcher) Run(ctx context.Context, now *Watched) (code int, err error) {
 	var before *Watched
 	for {
@@ -252,7 +253,8 @@ func (w *Watcher) Run(ctx context.Context, now *Watched) (code int, err error) {
 	}
 }
 
-// generation is Run for policies as they are. It returns those that take their place; nil where the context ended.
+// generation is Run for policies as they are. It returns those that take their place; nil where the context
+// ended.
 func (w *Watcher) generation(ctx context.Context, now, before *Watched) (next *Watched, code int, err error) {
 	for err := w.follow(ctx, now, before); err != nil; err = w.follow(ctx, now, before) {
 		if before == nil || !cluster.Uncertain(ctx, err) {
@@ -337,7 +339,8 @@ func (a *Evaluated) Incomplete() bool {
 	return slices.ContainsFunc(a.Changes, func(c *engine.Change) bool { return c.Incomplete() })
 }
 
-// Evaluate evaluates a run over events, and keeps what acts. It is a *watch.RetryError where the server could not be asked.
+// Evaluate evaluates a run over events, and keeps what acts. It is a *watch.RetryError where the server could
+// not be asked.
 func Evaluate(ctx context.Context, client *cluster.Client, e *evaluate.Run) (Evaluated, error) {
 	var out Evaluated
 	var lost error

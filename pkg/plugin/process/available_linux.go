@@ -28,8 +28,8 @@ func container() int64 {
 	return 0
 }
 
-// groupLimit returns the smallest memory limit of the control group that /proc/self/cgroup names, and of those above
-// it, below the directory where control groups are mounted; most if none is smaller.
+// groupLimit returns the smallest memory limit of the control group that /proc/self/cgroup names, and of
+// those above it, below the directory where control groups are mounted; most if none is smaller.
 func groupLimit(mounted, groups string, most int64) int64 {
 	for line := range strings.Lines(groups) {
 		group, ok := strings.CutPrefix(strings.TrimSpace(line), "0::") // version 2

@@ -78,7 +78,8 @@ func InterruptedAfter(objects int) error {
 	return fmt.Errorf("%w after %s", write.ErrInterrupted, wording.Plural(objects, "object"))
 }
 
-// Ended prints what is left of a run that an error ended after a number of objects, and returns its exit code and error.
+// Ended prints what is left of a run that an error ended after a number of objects, and returns its exit code
+// and error.
 func Ended(err error, what string, objects int, p output.Printer) (int, error) {
 	switch {
 	case Interrupted(err):
@@ -90,8 +91,8 @@ func Ended(err error, what string, objects int, p output.Printer) (int, error) {
 	return ExitIncomplete, errors.Join(err, output.Flush(p))
 }
 
-// OrInterrupted returns the error of a command, replaced by the reason why it was stopped, if it was: a request
-// that failed for that reason is no error of its own.
+// OrInterrupted returns the error of a command, replaced by the reason why it was stopped, if it was: a
+// request that failed for that reason is no error of its own.
 func OrInterrupted(ctx context.Context, err error) error {
 	code, why := CodeOf(err), whyStopped(ctx)
 	switch {

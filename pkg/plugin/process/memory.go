@@ -1,5 +1,5 @@
-// Package process has what concerns the process as a whole: exit codes and the error that a command ends with, how
-// much memory a run may have, and which build this is.
+// Package process has what concerns the process as a whole: exit codes and the error that a command ends
+// with, how much memory a run may have, and which build this is.
 package process
 
 import (
@@ -9,10 +9,12 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/limit"
 )
 
-// garbage is how much garbage there may be beside what is kept, in percent of that: more takes less time, and more memory than a run may have.
+// garbage is how much garbage there may be beside what is kept, in percent of that: more takes less time, and
+// more memory than a run may have.
 const garbage = 125
 
-// SetLimit sets the limit of memory of the process, near which it collects garbage more often, and returns it.
+// SetLimit sets the limit of memory of the process, near which it collects garbage more often, and returns
+// it.
 func SetLimit() int64 {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(garbage)

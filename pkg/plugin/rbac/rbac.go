@@ -144,8 +144,8 @@ func (f *Flags) subjects() ([]rbacv1.Subject, error) {
 	return out, nil
 }
 
-// Run reads the policies, asks the server for its kinds, prints the roles, reports the policies that they do not cover, and returns the
-// exit code. Args are the types and names that the user typed.
+// Run reads the policies, asks the server for its kinds, prints the roles, reports the policies that they do
+// not cover, and returns the exit code. Args are the types and names that the user typed.
 func (f *Flags) Run(ctx context.Context, args []string, streams genericiooptions.IOStreams) (int, error) {
 	subjects, err := f.subjects()
 	if err = cmp.Or(f.Validate(args), err); err != nil {
@@ -176,7 +176,8 @@ func PrintBroken(found *factory.Described, so string, errOut io.Writer) int {
 	return len(broken)
 }
 
-// PrintManifests prints manifests for which some policies are broken, with notes for their reader, and returns the exit code.
+// PrintManifests prints manifests for which some policies are broken, with notes for their reader, and
+// returns the exit code.
 func PrintManifests(format string, objects []any, notes []string, broken int, streams genericiooptions.IOStreams) (int, error) {
 	for _, note := range notes {
 		fmt.Fprintf(redact.NewWriter(streams.ErrOut), "warning: %s\n", note)

@@ -2,9 +2,9 @@
 // Secrets hold, escapes characters that a terminal or a CI runner would act on, and
 // reduces server errors to words that are safe to show.
 //
-// In a Secret, all of data, stringData and the last-applied-configuration annotation is masked. What policies make of
-// Secrets is left out before, by its origin: printers are handed engine.Change.Shown. The length of
-// a value is never shown.
+// In a Secret, all of data, stringData and the last-applied-configuration annotation is masked. What policies
+// make of Secrets is left out before, by its origin: printers are handed engine.Change.Shown. The length of a
+// value is never shown.
 package redact
 
 import (
@@ -24,7 +24,8 @@ const (
 	afterSuffix  = " (after)"
 )
 
-// Change returns a change as it may be shown: without what rules made of Secrets, and without what a Secret itself holds.
+// Change returns a change as it may be shown: without what rules made of Secrets, and without what a Secret
+// itself holds.
 func Change(c *engine.Change) *engine.Change {
 	c = c.ToShow()
 	if !engine.IsSecret(c.Before) && !engine.IsSecret(c.After) {
@@ -46,7 +47,8 @@ func Change(c *engine.Change) *engine.Change {
 	return &out
 }
 
-// pair hides what two states of a Secret hold, either of which may be nil. If two values differ, so do their masks.
+// pair hides what two states of a Secret hold, either of which may be nil. If two values differ, so do their
+// masks.
 func pair(from, to *unstructured.Unstructured) (a, b *unstructured.Unstructured) {
 	a, b = engine.HideObject(from), engine.HideObject(to)
 	if a == nil || b == nil {
@@ -61,7 +63,8 @@ func object(v any) *unstructured.Unstructured {
 	return &unstructured.Unstructured{Object: fields}
 }
 
-// toldApart returns two values that were hidden, with other masks in the place of those that hide what differs.
+// toldApart returns two values that were hidden, with other masks in the place of those that hide what
+// differs.
 func toldApart(from, to, a, b any) (any, any) {
 	x, isMap := a.(map[string]any)
 	y, areMaps := b.(map[string]any)
@@ -91,8 +94,8 @@ func Holder(c *engine.Change, f *engine.FieldChange) *unstructured.Unstructured 
 	return c.After
 }
 
-// Partial returns the change of an object without what is secret: masks stand in the place of such values, and their fields are
-// Withheld.
+// Partial returns the change of an object without what is secret: masks stand in the place of such values,
+// and their fields are Withheld.
 func Partial(p diff.Partial, key engine.ObjectKey) diff.Partial {
 	if len(p.Fields) == 0 {
 		return p
@@ -110,8 +113,8 @@ func Partial(p diff.Partial, key engine.ObjectKey) diff.Partial {
 	return out
 }
 
-// MarkedBy returns a change with its fields marked as Secret that are, lead to, or are parts of some that were made of a
-// Secret, and what a Secret holds.
+// MarkedBy returns a change with its fields marked as Secret that are, lead to, or are parts of some that
+// were made of a Secret, and what a Secret holds.
 func MarkedBy(secrets []engine.FieldChange, p diff.Partial, key engine.ObjectKey) diff.Partial {
 	if key.IsSecret() {
 		for _, path := range []fieldpath.Path{{fieldName("data")}, {fieldName("stringData")}, {fieldName("metadata"), fieldName("annotations"), fieldName(engine.LastApplied)}} {
@@ -141,11 +144,13 @@ func MarkedBy(secrets []engine.FieldChange, p diff.Partial, key engine.ObjectKey
 
 func fieldName(name string) fieldpath.PathElement { return fieldpath.FieldNameElement(name) }
 
-// Hidden returns a change without the names and values of the fields that are marked as Secret, which are Withheld in it.
+// Hidden returns a change without the names and values of the fields that are marked as Secret, which are
+// Withheld in it.
 func Hidden(p diff.Partial) diff.Partial { return withoutSecrets(withoutNames(p)) }
 
-// withoutNames returns a change without the names that were made of a Secret: what is in a map or list with such a name becomes one
-// field, all of which is secret. Fields with such names of the object itself, or of its metadata, become one that has none.
+// withoutNames returns a change without the names that were made of a Secret: what is in a map or list with
+// such a name becomes one field, all of which is secret. Fields with such names of the object itself, or of
+// its metadata, become one that has none.
 func withoutNames(p diff.Partial) diff.Partial {
 	var around, outermost []fieldpath.Path
 	for _, f := range p.Fields {
@@ -183,14 +188,14 @@ func withoutNames(p diff.Partial) diff.Partial {
 	return out
 }
 
-// isOutermost reports whether a name that was made of a Secret is that of a field of the object itself or of its metadata, which hold
-// what names the object.
+// isOutermost reports whether a name that was made of a Secret is that of a field of the object itself or of
+// its metadata, which hold what names the object.
 func isOutermost(f engine.FieldChange) bool {
 	return f.SecretFrom == 1 || f.SecretFrom == 2 && f.Path[0].Equals(fieldName("metadata"))
 }
 
-// nameless returns a part with one field without a name in the place of those of the object, and one in the place of those of its
-// metadata. withoutSecrets hides what they hold.
+// nameless returns a part with one field without a name in the place of those of the object, and one in the
+// place of those of its metadata. withoutSecrets hides what they hold.
 func nameless(p diff.Part, outermost []fieldpath.Path) diff.Part {
 	out := diff.Part{}
 	maps.Copy(out, p)

@@ -108,7 +108,8 @@ func TestHolder(t *testing.T) {
 	}
 }
 
-// Wherever a name was made of a Secret, what is recorded has no such name, and can be read again: its fields are in its states.
+// Wherever a name was made of a Secret, what is recorded has no such name, and can be read again: its fields
+// are in its states.
 func TestPartialHidesNames(t *testing.T) {
 	key := engine.ObjectKey{GroupKind: schema.GroupKind{Kind: "ConfigMap"}, Version: "v1", Namespace: "shop", Name: "c", UID: "u"}
 	before := diff.Part{"data": map[string]any{"kept": "a", "s3cret": "b"}, "s3cret": "c", "metadata": map[string]any{"s3cret": "d", "labels": map[string]any{"a": "1"}}}
@@ -145,7 +146,8 @@ func TestPartialHidesNames(t *testing.T) {
 	}
 }
 
-// What may be secret of a change is masked, whichever way it is known to be; a change without any of it stays as it is.
+// What may be secret of a change is masked, whichever way it is known to be; a change without any of it stays
+// as it is.
 func TestPartialMasks(t *testing.T) {
 	for name, c := range map[string]struct {
 		kind   string

@@ -66,9 +66,9 @@ func disarm(s string) string {
 	return s
 }
 
-// Escape shows by codes what could act on a terminal or mislead a reader, and combining marks
-// beyond a number in a row, but for the characters to keep. It is for what programs read: unlike EscapeLine and EscapeLines it
-// leaves alone what a CI runner would take for a command.
+// Escape shows by codes what could act on a terminal or mislead a reader, and combining marks beyond a number
+// in a row, but for the characters to keep. It is for what programs read: unlike EscapeLine and EscapeLines
+// it leaves alone what a CI runner would take for a command.
 func Escape(s, keep string) string {
 	if printable(s, keep) {
 		return s
@@ -137,11 +137,13 @@ func EscapeJSON(text []byte) []byte {
 	return b.Bytes()
 }
 
-// credentialName is like the names of the parameters in which URLs have credentials: token, private_token, X-Amz-Signature, sig.
+// credentialName is like the names of the parameters in which URLs have credentials: token, private_token,
+// X-Amz-Signature, sig.
 var credentialName = regexp.MustCompile(`(?i)token|secret|passw|signature|credential|^sig$|api[-_]?key|access[-_]?key|^auth`)
 
-// URL returns a URL as it may be shown: without a user, who may be a token, and a password, and without the values of parameters that have
-// the names of credentials; xxxxx stands for them. Any other text is returned as it is.
+// URL returns a URL as it may be shown: without a user, who may be a token, and a password, and without the
+// values of parameters that have the names of credentials; xxxxx stands for them. Any other text is returned
+// as it is.
 func URL(address string) string {
 	u, err := url.Parse(address)
 	if err != nil || u.Host == "" {
@@ -160,9 +162,9 @@ func URL(address string) string {
 	return u.String()
 }
 
-// NewWriter returns a writer of text for people, which escapes as EscapeLines does. A message, or a block of lines,
-// has to be written with one call. The further lines of an error,
-// a warning, a note or what convert says of a policy are indented, so that none of them reads as a message of its own.
+// NewWriter returns a writer of text for people, which escapes as EscapeLines does. A message, or a block of
+// lines, has to be written with one call. The further lines of an error, a warning, a note or what convert
+// says of a policy are indented, so that none of them reads as a message of its own.
 func NewWriter(out io.Writer) io.Writer { return writer{out} }
 
 type writer struct{ out io.Writer }

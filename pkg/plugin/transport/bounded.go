@@ -17,7 +17,8 @@ const MaxBytes = 128 << 20
 // minute, and send a bookmark of a watch as often.
 const maxSilence = 90 * time.Second
 
-// LimitError reports an answer that reached a limit: what became of its request is open, and the next try would be answered alike.
+// LimitError reports an answer that reached a limit: what became of its request is open, and the next try
+// would be answered alike.
 type LimitError struct {
 	Answer string // "the answer of https://10.0.0.1:6443 to GET /api/v1/pods"
 	Limit  string // "was given up: nothing came for 1m30s"
@@ -59,8 +60,8 @@ type watchKey struct{}
 // ForWatch returns a context for a request that asks for a watch, whose answer has no end.
 func ForWatch(ctx context.Context) context.Context { return context.WithValue(ctx, watchKey{}, true) }
 
-// Bounded wraps a transport so that an answer with more bytes, unless it is that of a watch, and one of which nothing comes for a
-// while, is a *LimitError, the first with an advice.
+// Bounded wraps a transport so that an answer with more bytes, unless it is that of a watch, and one of which
+// nothing comes for a while, is a *LimitError, the first with an advice.
 func Bounded(bytes int64, advice string) func(http.RoundTripper) http.RoundTripper {
 	return func(next http.RoundTripper) http.RoundTripper { return bounded{bytes, advice, maxSilence, next} }
 }
@@ -92,7 +93,8 @@ func (t bounded) RoundTrip(r *http.Request) (*http.Response, error) {
 	return response, nil
 }
 
-// body is the body of an answer that ends when nothing more comes, and fails, rather than ends, where it is too large.
+// body is the body of an answer that ends when nothing more comes, and fails, rather than ends, where it is
+// too large.
 type body struct {
 	io.ReadCloser
 	left    int64 // bytes

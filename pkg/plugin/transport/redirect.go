@@ -43,7 +43,8 @@ type redirects struct {
 	next http.RoundTripper
 }
 
-// RoundTrip sends the request, unless it comes from a redirect that must not be followed, which is a *RedirectError.
+// RoundTrip sends the request, unless it comes from a redirect that must not be followed, which is a
+// *RedirectError.
 func (t redirects) RoundTrip(r *http.Request) (*http.Response, error) {
 	if refused := t.refusal(r); refused != nil {
 		closeBody(r)

@@ -58,7 +58,8 @@ func (r *Reversal) releaseOne(ctx context.Context, key engine.ObjectKey) error {
 	}
 }
 
-// tryRelease writes the managedFields of an object, and no more of it, as the manager that gives them up. Sent reports whether the error is that of the write.
+// tryRelease writes the managedFields of an object, and no more of it, as the manager that gives them up.
+// Sent reports whether the error is that of the write.
 func (r *Reversal) tryRelease(ctx context.Context, key engine.ObjectKey) (sent bool, _ error) {
 	server := r.Executor.Writer.Server
 	live, err := server.Get(ctx, key)
@@ -83,9 +84,9 @@ func (r *Reversal) tryRelease(ctx context.Context, key engine.ObjectKey) (sent b
 	return true, err
 }
 
-// withoutKeys returns the managedFields of an object without the list elements of which a manager owns only the key;
-// nil if there are none. They are left in its Apply entry when the fields that it applied in them are reverted, and as
-// long as they are, the owner of the elements cannot remove them.
+// withoutKeys returns the managedFields of an object without the list elements of which a manager owns only
+// the key; nil if there are none. They are left in its Apply entry when the fields that it applied in them
+// are reverted, and as long as they are, the owner of the elements cannot remove them.
 func withoutKeys(live *unstructured.Unstructured, manager string) ([]metav1.ManagedFieldsEntry, error) {
 	all := live.GetManagedFields()
 	i := slices.IndexFunc(all, func(e metav1.ManagedFieldsEntry) bool {

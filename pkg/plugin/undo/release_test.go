@@ -226,8 +226,9 @@ func TestFreshServerReadsNoStaleState(t *testing.T) {
 	}
 }
 
-// A journal says what was made of a Secret, and is not shown. So somebody who changes it could have values put back that
-// nobody sees. One that keeps no values of Secrets has none to put back; with one that does, a warning tells it.
+// A journal says what was made of a Secret, and is not shown. So somebody who changes it could have values
+// put back that nobody sees. One that keeps no values of Secrets has none to put back; with one that does, a
+// warning tells it.
 func TestUnseenValuesArePutBackWithAWarning(t *testing.T) {
 	const (
 		configMap = `{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c", "resourceVersion": "7"}, "data": {"level": "info"}}`

@@ -213,7 +213,8 @@ func common(list, other []string) []string {
 	return slices.DeleteFunc(slices.Clone(list), func(name string) bool { return !in.Has(name) })
 }
 
-// arranged is the order of a base, with every other element that there is now behind the one that it stands behind in another order.
+// arranged is the order of a base, with every other element that there is now behind the one that it stands
+// behind in another order.
 func arranged(base, now, order []string) []string {
 	at := 0
 	for _, name := range order {

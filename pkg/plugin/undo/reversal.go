@@ -101,7 +101,8 @@ func (r *Reversal) rule() engine.RuleRef {
 // errUnfounded reports a journal that somebody has changed.
 var errUnfounded = errors.New("the journal gives it values that may not be shown, and says that it keeps no values of Secrets (--journal-secrets)")
 
-// unseen warns of values that may not be shown, and which no evaluation makes anew: they are written as the journal has them.
+// unseen warns of values that may not be shown, and which no evaluation makes anew: they are written as the
+// journal has them.
 const unseen engine.Warning = "values that may not be shown are put back as the journal has them; --show-secrets shows them"
 
 // change is what would be put back of one object.
@@ -162,8 +163,8 @@ func (r *Reversal) restore(ctx context.Context, of *Object, live *unstructured.U
 	return c
 }
 
-// givesUnseen reports whether a change gives a field a value, or a place, that is withheld where it is shown. What is removed is the
-// cluster's.
+// givesUnseen reports whether a change gives a field a value, or a place, that is withheld where it is shown.
+// What is removed is the cluster's.
 func givesUnseen(fields, shown []engine.FieldChange) bool {
 	for i, f := range shown {
 		removed := f.Kind == engine.Removed && fields[i].Kind == engine.Removed && f.Path.Equals(fields[i].Path)
@@ -257,7 +258,8 @@ func Objects(j *journal.Journal) []Object {
 	return out
 }
 
-// secret are the places in the object whose values, or the names in which, were made of a Secret by the journal.
+// secret are the places in the object whose values, or the names in which, were made of a Secret by the
+// journal.
 func (o *Object) secret() []fieldpath.Path {
 	var out []fieldpath.Path
 	for _, w := range o.Writes {
@@ -273,7 +275,8 @@ func (o *Object) secret() []fieldpath.Path {
 	return out
 }
 
-// under returns a context for the requests about the object, which are logged without what was made of a Secret.
+// under returns a context for the requests about the object, which are logged without what was made of a
+// Secret.
 func (o *Object) under(ctx context.Context) context.Context {
 	if len(o.secret()) == 0 {
 		return ctx
@@ -309,7 +312,8 @@ func (f *freshServer) know(key engine.ObjectKey, version string) {
 	}
 }
 
-// isStale reports whether a state is known to come before one that was recorded. Versions that do not compare are never known to.
+// isStale reports whether a state is known to come before one that was recorded. Versions that do not compare
+// are never known to.
 func (f *freshServer) isStale(key engine.ObjectKey, live *unstructured.Unstructured) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -148,8 +148,8 @@ func (f *Flags) ToOptions(c *cobra.Command, args []string, streams genericioopti
 // errNothingWritten reports that there is nothing to undo.
 var errNothingWritten = errors.New("the run wrote nothing: there is nothing to undo")
 
-// choose leaves of what a run wrote the objects that args select. As everywhere, names are those of the current
-// namespace, unless flags say otherwise; where the run wrote such objects in others too, it says so.
+// choose leaves of what a run wrote the objects that args select. As everywhere, names are those of the
+// current namespace, unless flags say otherwise; where the run wrote such objects in others too, it says so.
 func choose(w *factory.Factory, j *journal.Journal, args []string) ([]Object, error) {
 	all := Objects(j)
 	if len(all) == 0 {

@@ -1,10 +1,10 @@
-// Package watch follows a cluster: what changes there becomes events, which are evaluated as the admission requests that
-// they were.
+// Package watch follows a cluster: what changes there becomes events, which are evaluated as the admission
+// requests that they were.
 //
-// A Follower lists a resource, watches it from there, and notices by a new listing what a broken watch has missed. Of the objects it
-// keeps versions and digests, and the last state where rules ask for it. Its events go through a Queue, which
-// joins those of one object and holds up the followers when it is full: so memory does not grow with the number of changes. A Source
-// hands some events to an evaluation.
+// A Follower lists a resource, watches it from there, and notices by a new listing what a broken watch has
+// missed. Of the objects it keeps versions and digests, and the last state where rules ask for it. Its events
+// go through a Queue, which joins those of one object and holds up the followers when it is full: so memory
+// does not grow with the number of changes. A Source hands some events to an evaluation.
 package watch
 
 import (
@@ -32,8 +32,8 @@ type Event struct {
 	Old *unstructured.Unstructured
 }
 
-// join adds a later event of the same object. That it was created and then changed is a creation; an object that is
-// deleted is that, whatever was before.
+// join adds a later event of the same object. That it was created and then changed is a creation; an object
+// that is deleted is that, whatever was before.
 func (e *Event) join(later *Event) {
 	e.Object, e.Time, e.Resource = later.Object, later.Time, later.Resource
 	switch {
@@ -47,8 +47,8 @@ func (e *Event) join(later *Event) {
 // MaxEvents is how many events a Queue holds.
 const MaxEvents = 1000
 
-// Queue holds events that are not evaluated yet, one for each object, in the order in which the first of each came. It is
-// safe for concurrent use. The zero value is empty.
+// Queue holds events that are not evaluated yet, one for each object, in the order in which the first of each
+// came. It is safe for concurrent use. The zero value is empty.
 type Queue struct {
 	mu      sync.Mutex
 	changed sync.Cond // something was put or taken
@@ -56,8 +56,8 @@ type Queue struct {
 	pending map[types.UID]*Event
 }
 
-// Put adds an event, or joins it to the one of the same object. It waits while the queue is full, which holds up who puts; the
-// error is that of the context.
+// Put adds an event, or joins it to the one of the same object. It waits while the queue is full, which holds
+// up who puts; the error is that of the context.
 func (q *Queue) Put(ctx context.Context, e *Event) error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -125,7 +125,8 @@ func (q *Queue) Take(most int) []*Event {
 	return out
 }
 
-// Return puts events back that were taken, before all others. What came of their objects meanwhile is joined to them.
+// Return puts events back that were taken, before all others. What came of their objects meanwhile is joined
+// to them.
 func (q *Queue) Return(events []*Event) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -143,13 +144,15 @@ func (q *Queue) Len() int {
 	return len(q.order)
 }
 
-// Source is an engine.Source of the objects of events, with the requests that they were. It is used for one evaluation.
+// Source is an engine.Source of the objects of events, with the requests that they were. It is used for one
+// evaluation.
 type Source struct {
 	Events []*Event
 	Scope  engine.Scope // of what is handed out; its request has the user
 	World  *engine.World
-	// Live, for the source of triggers, has the objects that others make triggers: it is read from the second time on,
-	// with the events in it. Nil for the source of the objects that may change, which has no deleted ones.
+	// Live, for the source of triggers, has the objects that others make triggers: it is read from the second
+	// time on, with the events in it. Nil for the source of the objects that may change, which has no deleted
+	// ones.
 	Live engine.Source
 
 	read bool

@@ -29,8 +29,8 @@ type Resource interface {
 	fmt.Stringer
 	// List calls each with every object, until that fails, and returns the version from which to watch.
 	List(ctx context.Context, each func(*unstructured.Unstructured) error) (version string, err error)
-	// Watch calls opened when the server has taken the watch, and each with every change since a version, until that
-	// fails or the watch ends.
+	// Watch calls opened when the server has taken the watch, and each with every change since a version,
+	// until that fails or the watch ends.
 	Watch(ctx context.Context, version string, opened func(), each func(cluster.WatchEvent) error) error
 	// Wants reports whether a rule may match an object.
 	Wants(*unstructured.Unstructured) bool
@@ -42,15 +42,20 @@ var _ Resource = (*cluster.Watched)(nil)
 // Follower follows the objects of a Resource. Its methods are called by one goroutine.
 type Follower struct {
 	Resource
-	// Keeps reports whether rules ask for the last state of an object, once it is changed or gone. Nil keeps none.
+	// Keeps reports whether rules ask for the last state of an object, once it is changed or gone. Nil keeps
+	// none.
 	Keeps func(*unstructured.Unstructured) bool
-	// Emit takes each change that rules may act on. What it does not take comes again, with the next listing or watch.
+	// Emit takes each change that rules may act on. What it does not take comes again, with the next listing
+	// or watch.
 	Emit func(context.Context, *Event) error
-	// Report is called with what keeps the follower from its work, once until it works again, and by several followers.
+	// Report is called with what keeps the follower from its work, once until it works again, and by several
+	// followers.
 	Report func(error)
-	// Parts are what is followed where the user may not list the whole resource: that in the namespaces of the run.
+	// Parts are what is followed where the user may not list the whole resource: that in the namespaces of
+	// the run.
 	Parts []Resource
-	// State is called when the server has taken a watch, with nil, and when several have failed in a row; nil where it does not matter.
+	// State is called when the server has taken a watch, with nil, and when several have failed in a row; nil
+	// where it does not matter.
 	State func(*Follower, error)
 
 	memory   *memory
@@ -85,7 +90,8 @@ func DefaultBackoff() wait.Backoff {
 	return wait.Backoff{Duration: 200 * time.Millisecond, Factor: 2, Jitter: 0.5, Steps: 10, Cap: 30 * time.Second}
 }
 
-// Adopt takes over what another follower of the same resource knows, so that Begin finds what has changed since.
+// Adopt takes over what another follower of the same resource knows, so that Begin finds what has changed
+// since.
 func (f *Follower) Adopt(from *Follower) { f.memory = from.memory }
 
 // Same reports whether another follower follows the same objects.
@@ -93,8 +99,8 @@ func (f *Follower) Same(other *Follower) bool {
 	return f.String() == other.String() && f.Mapping().GroupVersionKind == other.Mapping().GroupVersionKind
 }
 
-// Begin lists the objects. What is there is no event, unless the follower knows of a state before. It returns the followers that have
-// begun: itself, or those of its Parts.
+// Begin lists the objects. What is there is no event, unless the follower knows of a state before. It returns
+// the followers that have begun: itself, or those of its Parts.
 func (f *Follower) Begin(ctx context.Context) ([]*Follower, error) {
 	emit := f.Emit
 	if f.memory == nil {
@@ -182,8 +188,8 @@ func (f *Follower) take(ctx context.Context, e *cluster.WatchEvent) error {
 	return err
 }
 
-// replays reports whether a state is older than the one that is known: where the pages of a listing expired on the server, later
-// pages are newer than the version from which it is watched.
+// replays reports whether a state is older than the one that is known: where the pages of a listing expired
+// on the server, later pages are newer than the version from which it is watched.
 func (f *Follower) replays(u *unstructured.Unstructured) bool {
 	k := f.memory.objects[u.GetUID()]
 	if k == nil {
@@ -193,7 +199,8 @@ func (f *Follower) replays(u *unstructured.Unstructured) bool {
 	return err == nil && order < 0
 }
 
-// list compares all objects with what is known. Of those that are gone, rules ask only where their last state is kept.
+// list compares all objects with what is known. Of those that are gone, rules ask only where their last state
+// is kept.
 func (f *Follower) list(ctx context.Context) error {
 	m := f.memory
 	m.listing++
@@ -274,7 +281,8 @@ func (f *Follower) emit(ctx context.Context, e *Event, u *unstructured.Unstructu
 	return f.Emit(ctx, e)
 }
 
-// Readiness says whether all of some followers follow. It is safe for concurrent use. Of the zero value it is not known who they are.
+// Readiness says whether all of some followers follow. It is safe for concurrent use. Of the zero value it is
+// not known who they are.
 type Readiness struct {
 	mu  sync.Mutex
 	why map[*Follower]error // that is not ready; nil of one that is

@@ -28,15 +28,16 @@ func (e *RetryError) Unwrap() error { return e.Err }
 type Loop struct {
 	Queue *Queue
 	Most  int // events that are evaluated at once
-	// Evaluate evaluates events. After a *RetryError it is called again, with what came meanwhile, for as long
-	// as it takes; any other error is reported, and these events are over.
+	// Evaluate evaluates events. After a *RetryError it is called again, with what came meanwhile, for as
+	// long as it takes; any other error is reported, and these events are over.
 	Evaluate func(context.Context, []*Event) error
 	Report   func(error)
 	// Settle is how long the loop waits for more changes of an object after one, which often come in groups.
 	Settle time.Duration
 }
 
-// Run evaluates events until the context ends or stop does. An evaluation that has begun is ended by the context alone.
+// Run evaluates events until the context ends or stop does. An evaluation that has begun is ended by the
+// context alone.
 func (l *Loop) Run(ctx, stop context.Context) {
 	delay, failures := DefaultBackoff().DelayFunc(), 0
 	for {
@@ -67,15 +68,16 @@ func (l *Loop) Run(ctx, stop context.Context) {
 	}
 }
 
-// MaxWrites is how often an object is written because of nothing but earlier writes to it, or of what others did to it after
-// these. Rules that depend on each other settle after as many writes as there are rules in a row.
+// MaxWrites is how often an object is written because of nothing but earlier writes to it, or of what others
+// did to it after these. Rules that depend on each other settle after as many writes as there are rules in a
+// row.
 const MaxWrites = 10
 
 // calm is the time after which a write has nothing to do with the one before it.
 const calm = time.Minute
 
-// Settling finds objects that never settle: rules change them again after each write, or somebody else sets them back. The zero
-// value is ready for use.
+// Settling finds objects that never settle: rules change them again after each write, or somebody else sets
+// them back. The zero value is ready for use.
 type Settling struct {
 	written map[engine.ObjectKey]*written
 	swept   time.Time // when what is over was dropped
@@ -104,7 +106,8 @@ func (s *Settling) Wrote(k engine.ObjectKey, version string) {
 	s.forget()
 }
 
-// forget drops what is over once a minute, so that what is kept is what was written within two minutes, and what is paused.
+// forget drops what is over once a minute, so that what is kept is what was written within two minutes, and
+// what is paused.
 func (s *Settling) forget() {
 	now := time.Now()
 	if now.Sub(s.swept) <= calm {
@@ -118,8 +121,8 @@ func (s *Settling) forget() {
 	}
 }
 
-// Pauses reports whether the change of an object is not to be made, and whether that begins with it. Causes are the triggers of
-// the rules that change it; an empty one is the object itself.
+// Pauses reports whether the change of an object is not to be made, and whether that begins with it. Causes
+// are the triggers of the rules that change it; an empty one is the object itself.
 func (s *Settling) Pauses(k engine.ObjectKey, causes []engine.ObjectKey, events []*Event) (paused, begins bool) {
 	k = k.Whole()
 	w := s.written[k]
@@ -137,7 +140,8 @@ func (s *Settling) Pauses(k engine.ObjectKey, causes []engine.ObjectKey, events 
 	return w.paused, w.paused
 }
 
-// again reports whether nothing but earlier writes, and what was done to the object after them, causes a change.
+// again reports whether nothing but earlier writes, and what was done to the object after them, causes a
+// change.
 func (s *Settling) again(k engine.ObjectKey, causes []engine.ObjectKey, events []*Event) bool {
 	for _, e := range events {
 		key := e.Key.Named()
@@ -163,8 +167,9 @@ func (s *Settling) Seen(events []*Event) {
 // filesEvery is how often files are looked at.
 const filesEvery = 2 * time.Second
 
-// Files notes how files and directories are, and returns what calls changed whenever something in them has changed since, by its size
-// or time, until the context ends. Links are followed, such as those of a volume that a cluster mounts.
+// Files notes how files and directories are, and returns what calls changed whenever something in them has
+// changed since, by its size or time, until the context ends. Links are followed, such as those of a volume
+// that a cluster mounts.
 func Files(paths []string) (follow func(ctx context.Context, changed func())) {
 	before := stateOf(paths)
 	return func(ctx context.Context, changed func()) {

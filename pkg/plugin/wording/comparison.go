@@ -56,8 +56,8 @@ func notExercised(s *compare.Summary, objects string) string {
 	return fmt.Sprintf("%s changed none of %s; otherwise both sides make the same of them.", Plural(idle, "rule"), objects)
 }
 
-// Verified says what a comparison that found no difference was made on: "240 objects (87 changed, 153 left alone by both) and
-// 300 variants (120 changed)".
+// Verified says what a comparison that found no difference was made on: "240 objects (87 changed, 153 left
+// alone by both) and 300 variants (120 changed)".
 func Verified(s *compare.Summary) string {
 	var out []string
 	if s.Objects > 0 {
@@ -98,7 +98,8 @@ var verdicts = map[compare.Verdict]struct{ one, counted string }{ //nolint:goche
 	compare.NotComparable:  {"not comparable", "not comparable: what a side makes of them is not known"},
 }
 
-// Verdict says what the comparison of one object comes to, and in which requests, where that is not so in all.
+// Verdict says what the comparison of one object comes to, and in which requests, where that is not so in
+// all.
 func Verdict(r *compare.Result) string {
 	return strings.Replace(verdicts[r.Verdict].one, "%s", Plural(len(r.Fields), "field"), 1) + Requests(r)
 }
@@ -115,8 +116,8 @@ func Requests(r *compare.Result) string {
 	return ", on " + strings.Join(names, " and ")
 }
 
-// Requested says what the request for a variant is, where that is not what any request is, and what is missing: ", requested by
-// alice, without ConfigMap shop/settings".
+// Requested says what the request for a variant is, where that is not what any request is, and what is
+// missing: ", requested by alice, without ConfigMap shop/settings".
 func Requested(v *compare.Variant) string {
 	var out string
 	if u := v.Request.User; !u.Empty() {

@@ -119,8 +119,8 @@ func (m *Meter) Did(what string, done, of int) {
 	})
 }
 
-// Waiting notes that a request waits from one time to another, for a limit of this program or of the server. What
-// several wait at the same time counts once.
+// Waiting notes that a request waits from one time to another, for a limit of this program or of the server.
+// What several wait at the same time counts once.
 func (m *Meter) Waiting(from, to time.Time) {
 	m.update(func(s *state) {
 		if from.Before(s.waitedTo) {

@@ -10,7 +10,8 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/wording"
 )
 
-// metered runs with a meter that has begun at a time. To sleep is to let that time pass, and have the meter draw.
+// metered runs with a meter that has begun at a time. To sleep is to let that time pass, and have the meter
+// draw.
 func metered(t *testing.T, o wording.Options, run func(m *wording.Meter, out *bytes.Buffer, begun time.Time)) {
 	t.Helper()
 	synctest.Test(t, func(*testing.T) {

@@ -28,8 +28,8 @@ func Rule(r engine.RuleRef) string {
 	return b.String()
 }
 
-// Trigger returns the name of what triggered a step, and the rules that change that in the same run: "ConfigMap shop/b, as
-// changed by labels/add".
+// Trigger returns the name of what triggered a step, and the rules that change that in the same run:
+// "ConfigMap shop/b, as changed by labels/add".
 func Trigger(s *engine.Step) string {
 	if len(s.TriggerChangedBy) == 0 {
 		return s.Trigger.String()
@@ -95,7 +95,8 @@ func Counts(s evaluation.Summary) string {
 	return b.String()
 }
 
-// Fields counts the fields of a change, and apart the annotation that says what they are: "3 fields and 1 annotation".
+// Fields counts the fields of a change, and apart the annotation that says what they are: "3 fields and 1
+// annotation".
 func Fields(fields []engine.FieldChange) string {
 	counted, noted := engine.SplitRecords(fields)
 	return Plural(len(counted), "field") + records(len(noted))
@@ -183,7 +184,8 @@ func Table(rows [][]string) string {
 // manyNamespaces are more than are named one by one.
 const manyNamespaces = 10
 
-// Namespaces names the namespaces of a run: "namespace shop", "namespaces bank, shop", "12 namespaces"; none are "all namespaces".
+// Namespaces names the namespaces of a run: "namespace shop", "namespaces bank, shop", "12 namespaces"; none
+// are "all namespaces".
 func Namespaces(names []string) string {
 	switch n := len(names); {
 	case n == 0:
@@ -266,7 +268,8 @@ func (r *Reason) Add(key engine.ObjectKey) {
 	}
 }
 
-// Objects returns how many there are, and the names of the first: "2 objects: ConfigMap shop/a, ConfigMap shop/b".
+// Objects returns how many there are, and the names of the first: "2 objects: ConfigMap shop/a, ConfigMap
+// shop/b".
 func (r *Reason) Objects() string { return Plural(r.Count, "object") + ": " + r.Names() }
 
 // Many reports whether there are more objects than Names returns.

@@ -48,10 +48,11 @@ func (x *Executor) write(ctx context.Context, ready []*Task) error {
 	return errors.Join(err, x.reportNotTried(ready))
 }
 
-// batch writes some of the objects. The context hard is that of the requests in flight; where there were too many failures, no further
-// write is started.
+// batch writes some of the objects. The context hard is that of the requests in flight; where there were too
+// many failures, no further write is started.
 func (x *Executor) batch(ctx, hard context.Context, batch []*Task, tooManyFailures func() bool) error {
-	// The slots let as many workers send as the user allows, while the others wait for their journal. One alone keeps the order.
+	// The slots let as many workers send as the user allows, while the others wait for their journal. One
+	// alone keeps the order.
 	workers := 4 * x.Concurrency
 	if x.Concurrency == 1 {
 		workers = 1

@@ -69,8 +69,8 @@ type Executor struct {
 	Confirmed bool
 	ErrOut    io.Writer
 	Meter     *wording.Meter // of the verification; may be nil
-	// Away is called when the server does not answer and it is open whether requests were stored. It waits, and reports
-	// whether that is to be looked up now. With nil it stays open, for a resumed run.
+	// Away is called when the server does not answer and it is open whether requests were stored. It waits,
+	// and reports whether that is to be looked up now. With nil it stays open, for a resumed run.
 	Away func(ctx context.Context, err error) bool
 
 	tasks       []*Task
@@ -111,9 +111,9 @@ func NothingWritten(err error) error {
 // IsDryRun reports whether nothing is to be written.
 func (x *Executor) IsDryRun() bool { return x.Writer.DryRun != DryRunNone }
 
-// Run works through the tasks that are kept, and then these. The error says why nothing, or not everything, was
-// tried; it is ErrInterrupted if the user stopped the run. Failures of single objects
-// are results, which the tally counts.
+// Run works through the tasks that are kept, and then these. The error says why nothing, or not everything,
+// was tried; it is ErrInterrupted if the user stopped the run. Failures of single objects are results, which
+// the tally counts.
 func (x *Executor) Run(ctx context.Context, tasks []*Task) (Tally, error) {
 	x.Writer.Allowed, x.Writer.Confirm = x.Allowed, x.Prompt.confirmLoss
 	x.tasks = append(x.tasks, tasks...)
@@ -188,8 +188,8 @@ func (x *Executor) verify(ctx context.Context, tasks []*Task) ([]*Task, error) {
 // maxHeld is how many bytes the objects of one run take that are held until they are verified.
 const maxHeld = 32 << 20
 
-// Keep keeps a task that was made for a change until Run, and the object of that change until it is verified, so that it need
-// not be read again. It is not safe for concurrent use.
+// Keep keeps a task that was made for a change until Run, and the object of that change until it is verified,
+// so that it need not be read again. It is not safe for concurrent use.
 func (x *Executor) Keep(t *Task, c *engine.Change) {
 	x.hold(t, c.Target.Object)
 	x.tasks = append(x.tasks, t)
@@ -213,9 +213,9 @@ func (x *Executor) take(t *Task) *unstructured.Unstructured {
 	return &unstructured.Unstructured{Object: object}
 }
 
-// Verify verifies the change of a task, as Run does before it writes. The object is read, unless it is known as it was
-// listed. It is safe for concurrent use, with different tasks. What is wrong with the change is the outcome of the result; the
-// error is one of Writer.Verify.
+// Verify verifies the change of a task, as Run does before it writes. The object is read, unless it is known
+// as it was listed. It is safe for concurrent use, with different tasks. What is wrong with the change is the
+// outcome of the result; the error is one of Writer.Verify.
 func (x *Executor) Verify(ctx context.Context, t *Task, listed *unstructured.Unstructured) (*Verified, error) {
 	if !t.mayUse(listed) {
 		listed = nil
@@ -305,8 +305,8 @@ func ForEach[R any](n, workers int, do func(i int) (R, error), take func(i int, 
 }
 
 // arrange brings the tasks that are ready into the order in which they are written: an object whose state
-// triggers the changes of others comes after these, since a run that is interrupted and resumed would not find what
-// triggered them. In a circle no order is better than another.
+// triggers the changes of others comes after these, since a run that is interrupted and resumed would not
+// find what triggered them. In a circle no order is better than another.
 func (x *Executor) arrange(ready []*Task) {
 	x.triggeredBy = map[engine.ObjectKey][]*Task{}
 	for _, t := range x.tasks {
@@ -323,7 +323,8 @@ func (x *Executor) arrange(ready []*Task) {
 	slices.SortStableFunc(ready, func(a, b *Task) int { return cmp.Compare(a.wave, b.wave) })
 }
 
-// wave is 0 for a task that triggers no other one, and else later than all that it triggers. Known are those of other tasks.
+// wave is 0 for a task that triggers no other one, and else later than all that it triggers. Known are those
+// of other tasks.
 func (x *Executor) wave(t *Task, known map[*Task]int) int {
 	if wave, ok := known[t]; ok {
 		return wave

@@ -404,7 +404,8 @@ func TestExecutorDoesNotTakeAWriteForStored(t *testing.T) {
 	}
 }
 
-// Where a journal has no values to compare, a write counts as stored if another version of the object has nothing left to change.
+// Where a journal has no values to compare, a write counts as stored if another version of the object has
+// nothing left to change.
 func TestExecutorTakesAWithheldWriteForStored(t *testing.T) {
 	for name, c := range map[string]struct {
 		version string

@@ -15,9 +15,9 @@ import (
 // context, such as a function of a policy, discovery, or a file that is a pipe.
 const Grace = 1500 * time.Millisecond
 
-// Context returns a context that the first interrupt cancels; that the parent is cancelled counts as one. If the process still runs after
-// Grace, or at a second interrupt, exit is called, unless Hold delays it: a second interrupt
-// begins a new Grace then. Call stop when the run has ended.
+// Context returns a context that the first interrupt cancels; that the parent is cancelled counts as one. If
+// the process still runs after Grace, or at a second interrupt, exit is called, unless Hold delays it: a
+// second interrupt begins a new Grace then. Call stop when the run has ended.
 func Context(parent context.Context, exit func()) (ctx context.Context, stop func()) {
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)

@@ -125,8 +125,8 @@ func (x *Executor) resolvePending(ctx context.Context, tasks []*Task) ([]*Task, 
 	return rest, errors.Join(err, broken)
 }
 
-// settle looks up the writes that were started before the server went away, as resolvePending does for a run that was
-// interrupted, for as long as Away lets it. What was not stored stays without a result.
+// settle looks up the writes that were started before the server went away, as resolvePending does for a run
+// that was interrupted, for as long as Away lets it. What was not stored stays without a result.
 func (x *Executor) settle(ctx context.Context, ready []*Task, lost error) {
 	if x.Away == nil || x.Writer.Journal == nil {
 		return

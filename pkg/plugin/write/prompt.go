@@ -47,8 +47,8 @@ var (
 	errNoTerminal = errors.New("nothing was written: there is no terminal to ask on; use --yes to write without asking")
 )
 
-// ConfirmMany asks whether so many objects may be written, if they are more than most. It wants the name of the
-// context typed, so that the wrong cluster is not confirmed out of habit.
+// ConfirmMany asks whether so many objects may be written, if they are more than most. It wants the name of
+// the context typed, so that the wrong cluster is not confirmed out of habit.
 func (p *Prompt) ConfirmMany(objects, most int) error {
 	switch {
 	case most == 0 || objects <= most:
@@ -67,8 +67,8 @@ func (p *Prompt) ConfirmMany(objects, most int) error {
 	return err
 }
 
-// Confirm asks a question about a run. The error says that nothing was written because the answer was no, or there is no
-// terminal to ask on.
+// Confirm asks a question about a run. The error says that nothing was written because the answer was no, or
+// there is no terminal to ask on.
 func (p *Prompt) Confirm(question string) error {
 	switch {
 	case p.Yes:
@@ -157,7 +157,8 @@ func (e *UnwritableError) Error() string {
 		wording.Plural(e.Unwritable, "object"), e.Objects)
 }
 
-// confirm asks about what the verification found, and then about all of the run, of which so many objects were counted.
+// confirm asks about what the verification found, and then about all of the run, of which so many objects
+// were counted.
 func (x *Executor) confirm(ctx context.Context, ready []*Task, counted int) ([]*Task, error) {
 	ready, err := x.confirmLosses(ctx, ready)
 	switch {

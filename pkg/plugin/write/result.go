@@ -59,8 +59,8 @@ func (r *Result) ShownPath(p fieldpath.Path) fieldpath.Path {
 // Reached reports whether the object is, or would be, as wanted.
 func (o Outcome) Reached() bool { return o == Applied || o == Planned || o == Unchanged }
 
-// misses reports whether the change was to be made and was not: neither was the object gone, nor is it left to
-// its manager.
+// misses reports whether the change was to be made and was not: neither was the object gone, nor is it left
+// to its manager.
 func (r *Result) misses() bool {
 	return r.Outcome.Rejection() || r.Outcome == Drifted || r.Outcome == NotTried
 }

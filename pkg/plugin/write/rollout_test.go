@@ -177,7 +177,8 @@ func (s *told) Get(ctx context.Context, key engine.ObjectKey) (*unstructured.Uns
 	return u, nil
 }
 
-// The request log leaves out what a change has written that was made of a Secret, also while its rollout is waited for.
+// The request log leaves out what a change has written that was made of a Secret, also while its rollout is
+// waited for.
 func TestRolloutsOfSecretsAreNotLogged(t *testing.T) {
 	key := engine.ObjectKey{GroupKind: schema.GroupKind{Group: "apps", Kind: "Deployment"}, Version: "v1", Namespace: "shop", Name: "web"}
 	for _, secret := range []bool{false, true} {

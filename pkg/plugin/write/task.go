@@ -19,15 +19,17 @@ import (
 // Task is one object that is to be written.
 type Task struct {
 	Key engine.ObjectKey
-	// Change returns what would be done to the object as it is now. It is written only if it is what was shown. It is called when
-	// the object is verified, and again when another writer was faster; never twice at the same time.
+	// Change returns what would be done to the object as it is now. It is written only if it is what was
+	// shown. It is called when the object is verified, and again when another writer was faster; never twice
+	// at the same time.
 	Change func(ctx context.Context, live *unstructured.Unstructured) (*engine.Change, error)
 	// Entry is what was shown, and what the journal records.
 	Entry *plan.Entry
 	// Rules are those that change the object, and Propagated those of them that
 	// another object triggered; each once.
 	Rules, Propagated []engine.RuleRef
-	// Secrets are fields that an earlier run made of a Secret, beside those of the Entry. Results and the request log leave them out.
+	// Secrets are fields that an earlier run made of a Secret, beside those of the Entry. Results and the
+	// request log leave them out.
 	Secrets []engine.FieldChange
 	// Autoscaled names the autoscalers that set the changed fields.
 	Autoscaled []engine.Impact
@@ -92,7 +94,8 @@ func (x *Executor) want(t *Task) Want {
 	}
 }
 
-// isMet reports whether the rules of a task leave the object as it is. One that does not match it any more says nothing about that.
+// isMet reports whether the rules of a task leave the object as it is. One that does not match it any more
+// says nothing about that.
 func (t *Task) isMet(now *engine.Change) bool {
 	return !now.Changed() && !slices.ContainsFunc(t.Rules, func(r engine.RuleRef) bool {
 		return !slices.ContainsFunc(now.Steps, func(s engine.Step) bool {
@@ -101,8 +104,9 @@ func (t *Task) isMet(now *engine.Change) bool {
 	})
 }
 
-// mayUse reports whether a request that is made of the object as it was listed is refused where the object has
-// changed since, and is for the same version. A change of the status alone makes no request of the object itself.
+// mayUse reports whether a request that is made of the object as it was listed is refused where the object
+// has changed since, and is for the same version. A change of the status alone makes no request of the object
+// itself.
 func (t *Task) mayUse(u *unstructured.Unstructured) bool {
 	return u != nil && t.Key.Subresource == "" && t.Pending == nil && !slices.Contains(t.Endpoints, request.StatusSubresource) &&
 		u.GroupVersionKind() == t.Key.GroupVersionKind() && u.GetUID() != "" && u.GetResourceVersion() != ""
@@ -130,8 +134,8 @@ func NewTask(r Evaluation, c *engine.Change) *Task {
 	return t
 }
 
-// evaluate has a task evaluate its object again, which it does not hold, as it was evaluated. Incomplete says that a rule had failed
-// already when the change was shown.
+// evaluate has a task evaluate its object again, which it does not hold, as it was evaluated. Incomplete says
+// that a rule had failed already when the change was shown.
 func (t *Task) evaluate(r Evaluation, c *engine.Change, incomplete bool) {
 	version, scoped := c.Target.Key.Version, c.Scoped
 	target := engine.Target{Namespace: c.Target.Namespace, Mapping: c.Target.Mapping, Request: c.Target.Request}
@@ -272,9 +276,9 @@ func (r *RecordedRun) Each(rules []engine.RuleRef, do func(*engine.Change) error
 	return counted, nil
 }
 
-// Tasks has the executor that will run them keep a task for each entry. The policies are evaluated over the same
-// objects again, because an entry is written only if they still make the same change,
-// and because it lacks the values of Secrets.
+// Tasks has the executor that will run them keep a task for each entry. The policies are evaluated over the
+// same objects again, because an entry is written only if they still make the same change, and because it
+// lacks the values of Secrets.
 func (r *RecordedRun) Tasks(ctx context.Context, run Evaluation, x *Executor) error {
 	places := make(map[engine.ObjectKey]*Task, len(r.tasks))
 	for _, t := range r.tasks {

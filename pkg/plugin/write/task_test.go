@@ -272,8 +272,8 @@ func TestWhatWasShownIsWhatIsWritten(t *testing.T) {
 	}
 }
 
-// An object is not used as it was listed where a request that is made of it might be stored though it has changed, or
-// means another version.
+// An object is not used as it was listed where a request that is made of it might be stored though it has
+// changed, or means another version.
 func TestWhichListedObjectsAreUsed(t *testing.T) {
 	server := newFakeServer(t, configMap)
 	for name, c := range map[string]struct {
@@ -299,8 +299,8 @@ func TestWhichListedObjectsAreUsed(t *testing.T) {
 	}
 }
 
-// An object that nobody writes after the listing takes two requests, the dry run and the write; one that has changed, or
-// of which no dry run shows that it has not, is read again.
+// An object that nobody writes after the listing takes two requests, the dry run and the write; one that has
+// changed, or of which no dry run shows that it has not, is read again.
 func TestRequestsOfAnObject(t *testing.T) {
 	const statusOnly = `{apiVersion: v1, kind: ConfigMap, metadata: {name: c, namespace: shop}, data: {keep: "1"}, status: {a: "1"}}`
 	for name, c := range map[string]struct {

@@ -64,9 +64,11 @@ type Writer struct {
 	// live data that the change means to keep; nil answers no. It is called by several
 	// goroutines if Write is.
 	Confirm func(ctx context.Context, planned Result) (bool, error)
-	// Journal records every write, before it is sent and after; nil records none. What cannot be recorded is not sent.
+	// Journal records every write, before it is sent and after; nil records none. What cannot be recorded is
+	// not sent.
 	Journal *journal.Writer
-	// Slots limit the writes that are in flight, so that more workers than that can wait for the journal meanwhile; nil is no limit.
+	// Slots limit the writes that are in flight, so that more workers than that can wait for the journal
+	// meanwhile; nil is no limit.
 	Slots chan struct{}
 }
 
@@ -76,8 +78,8 @@ func conflictBackoff() wait.Backoff {
 	return wait.Backoff{Duration: 5 * time.Millisecond, Factor: 2, Jitter: 3, Steps: 5}
 }
 
-// VerifyListed is Verify for an object as it was listed, which is not read again if the dry run shows that it has not
-// changed since, and that the change can be written. Without an object it is Verify.
+// VerifyListed is Verify for an object as it was listed, which is not read again if the dry run shows that it
+// has not changed since, and that the change can be written. Without an object it is Verify.
 func (w *Writer) VerifyListed(ctx context.Context, key engine.ObjectKey, listed *unstructured.Unstructured, want Want) (*Verified, error) {
 	if listed == nil || w.DryRun == DryRunClient { // which would not find out
 		return w.Verify(ctx, key, want)
@@ -420,11 +422,12 @@ func (t *endpointWrite) verifyAgain(ctx context.Context) (done bool, err error) 
 	return false, nil
 }
 
-// lookUp looks up the outcome of a request whose answer was lost, and returns the object as it is now: Applied if the fields are as
-// the server would have made them, Deleted or Replaced if the object is gone, Drifted if another client has written the fields, and
-// NotTried if the object is the very version that the request was made for. The error is errStale if another client has written the
-// object, and its fields are as before the request, or cannot be compared because they hold secrets: whether the change is still
-// to be made has to be evaluated.
+// lookUp looks up the outcome of a request whose answer was lost, and returns the object as it is now:
+// Applied if the fields are as the server would have made them, Deleted or Replaced if the object is gone,
+// Drifted if another client has written the fields, and NotTried if the object is the very version that the
+// request was made for. The error is errStale if another client has written the object, and its fields are as
+// before the request, or cannot be compared because they hold secrets: whether the change is still to be made
+// has to be evaluated.
 func (w *Writer) lookUp(ctx context.Context, key engine.ObjectKey, resourceVersion string, touched diff.Partial) (Outcome, *unstructured.Unstructured, error) {
 	live, err := w.Server.Get(ctx, readable(key))
 	switch {

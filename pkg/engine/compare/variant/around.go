@@ -36,7 +36,8 @@ const (
 	itself       = -1
 )
 
-// at is the object with an index beside the variant, or its own; nil for one that was removed, or a Namespace that it has not.
+// at is the object with an index beside the variant, or its own; nil for one that was removed, or a Namespace
+// that it has not.
 func (v *Variant) at(beside int) *unstructured.Unstructured {
 	switch {
 	case beside == itsNamespace:
@@ -133,8 +134,8 @@ func (g *Generator) ofNamespace() []string {
 	return []string{labels}
 }
 
-// prefixes are beginnings of names that a server makes, where policies ask for the names of Pods: what makes these leaves
-// their names to the server.
+// prefixes are beginnings of names that a server makes, where policies ask for the names of Pods: what makes
+// these leaves their names to the server.
 func (g *Generator) prefixes(k *kind) []string {
 	l := g.literals
 	if g.o.Named || k.gvk != controllers[0] || !l.words["names"] && !l.words["generateName"] && !slices.Contains(l.below["metadata"], "name") {
@@ -191,7 +192,8 @@ func named(v *Variant, name string) bool {
 	return true
 }
 
-// unnamed takes the name from the object, so that the server makes one of its beginning. There is none before it is created.
+// unnamed takes the name from the object, so that the server makes one of its beginning. There is none before
+// it is created.
 func unnamed(v *Variant, prefix string) bool {
 	unstructured.RemoveNestedField(v.Object.Object, "metadata", "name")
 	v.Object.SetGenerateName(prefix)

@@ -43,8 +43,9 @@ func (g *Generator) bases(ctx context.Context, others []engine.Target) []Variant
 	return out
 }
 
-// turns says in how many turns a base gets one: rarely, where it is there, or a controller that no policy names, on which rules probably
-// do what they do on the first one; and hardly, where no rule matches its kind.
+// turns says in how many turns a base gets one: rarely, where it is there, or a controller that no policy
+// names, on which rules probably do what they do on the first one; and hardly, where no rule matches its
+// kind.
 func (g *Generator) turns(ctx context.Context, base Variant) int {
 	gvk := base.Object.GroupVersionKind()
 	matched := func(gvk schema.GroupVersionKind) bool {
@@ -68,7 +69,8 @@ var subresources = map[string][]string{ //nolint:gochecknoglobals // an immutabl
 	"Deployment": {"scale"}, "StatefulSet": {"scale"}, "ReplicaSet": {"scale"}, "ReplicationController": {"scale"},
 }
 
-// requests are minimal requests to the subresources that the rules match; to those that there are for a wildcard.
+// requests are minimal requests to the subresources that the rules match; to those that there are for a
+// wildcard.
 func (g *Generator) requests(ctx context.Context) []Variant {
 	all := slices.Clone(g.o.Requests)
 	if g.literals.words["ephemeralContainers"] && slices.Contains(g.Kinds(), controllers[0]) {
@@ -144,8 +146,8 @@ func isEmpty(value any) bool {
 // maxBeside bounds the objects beside a variant.
 const maxBeside = 4
 
-// accompanied are variants alone with what their rules ask for: with nothing of it, with minimal objects that are made up, and with such
-// that have all that policies name.
+// accompanied are variants alone with what their rules ask for: with nothing of it, with minimal objects that
+// are made up, and with such that have all that policies name.
 func (g *Generator) accompanied(ctx context.Context, v Variant) []Variant {
 	if g.o.Asked == nil {
 		return nil
@@ -179,8 +181,8 @@ func (v Variant) has(u *unstructured.Unstructured) bool {
 	return same(v.Object) || same(v.Namespace) || slices.ContainsFunc(v.Beside, same)
 }
 
-// answer is a minimal object that a selection selects; nil where the variant has one, or nothing is known of the
-// kind.
+// answer is a minimal object that a selection selects; nil where the variant has one, or nothing is known of
+// the kind.
 func (g *Generator) answer(ctx context.Context, s engine.Selection, v Variant) *unstructured.Unstructured {
 	gvk := g.kindOf(s)
 	base, ok := g.Minimal(ctx, gvk)

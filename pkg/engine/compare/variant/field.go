@@ -111,7 +111,8 @@ var (
 	}
 )
 
-// fieldsOf adds the fields of a type that policies may be about; named says that a policy names a part of the path.
+// fieldsOf adds the fields of a type that policies may be about; named says that a policy names a part of the
+// path.
 func (l *literals) fieldsOf(out []*field, t diff.Type, path []string, named bool) []*field {
 	if len(path) > maxDepth || len(out) >= maxFields {
 		return out

@@ -38,8 +38,8 @@ type Options struct {
 	Limit  int // of variants; 0 stands for DefaultLimit
 	// Named says that there are only requests for objects that have a name: those that are not CREATE.
 	Named bool
-	// Asked evaluates the rules on a variant, and returns the objects that they ask for: their targets, and what they read. Nil
-	// knows nothing of it.
+	// Asked evaluates the rules on a variant, and returns the objects that they ask for: their targets, and
+	// what they read. Nil knows nothing of it.
 	Asked func(context.Context, Variant) []engine.Selection
 }
 
@@ -133,7 +133,8 @@ func selects(s engine.Selection, gvk schema.GroupVersionKind, mapping *meta.REST
 	return s.MatchesKind(engine.ObjectKey{GroupKind: gvk.GroupKind()}) && s.MatchesResource(mapping.Resource.Resource)
 }
 
-// kindOf is the one kind that a selection names; empty where there is none. It asks for each once: the mapper of a cluster reads all that this serves for a question.
+// kindOf is the one kind that a selection names; empty where there is none. It asks for each once: the mapper
+// of a cluster reads all that this serves for a question.
 func (g *Generator) kindOf(s engine.Selection) schema.GroupVersionKind {
 	key := [...]string{s.Group, s.Kind, s.Resource}
 	if _, known := g.found[key]; !known {

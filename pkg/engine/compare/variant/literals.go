@@ -142,7 +142,8 @@ func (l *literals) add(name string, value any) {
 	}
 }
 
-// key adds a name that follows another, and returns it; of a pattern of labels one that matches, and some that almost do.
+// key adds a name that follows another, and returns it; of a pattern of labels one that matches, and some
+// that almost do.
 func (l *literals) key(name, key string) []string {
 	l.words[key] = true
 	plain := wildcards.Replace(key)

@@ -33,7 +33,8 @@ type mutation struct {
 	rank  int
 }
 
-// apply changes an object, and adds what the structs need that it makes for that. It reports whether it changed anything.
+// apply changes an object, and adds what the structs need that it makes for that. It reports whether it
+// changed anything.
 func (k *kind) apply(m *mutation, object map[string]any) bool {
 	changed := m.apply(object, m.field.path, k.typ)
 	if changed && m.value != nil {
@@ -42,7 +43,8 @@ func (k *kind) apply(m *mutation, object map[string]any) bool {
 	return changed
 }
 
-// apply changes the field at the end of a path below a map. It creates what is on the way, unless the field is to be removed.
+// apply changes the field at the end of a path below a map. It creates what is on the way, unless the field
+// is to be removed.
 func (m *mutation) apply(object map[string]any, path []string, t diff.Type) bool {
 	name := path[0]
 	now, there := object[name]
@@ -175,8 +177,8 @@ func fits(value any, typ schema.Atom) bool {
 // required are fields that no object goes without.
 var required = []string{"containers", "metadata", "spec", "template", "jobTemplate", "selector"} //nolint:gochecknoglobals // an immutable table
 
-// depthRank is by how many turns the mutations of a field come later for each step of its path: few policies are about what is
-// deep, and there is much of it.
+// depthRank is by how many turns the mutations of a field come later for each step of its path: few policies
+// are about what is deep, and there is much of it.
 const depthRank = 2
 
 // mutations are the differences at a field: it is not there, or empty, or has another value or element.
@@ -236,7 +238,8 @@ const otherKey = "other"
 
 var resources = []string{"memory", "cpu", "ephemeral-storage", otherKey} //nolint:gochecknoglobals // immutable
 
-// entries are the mutations of a map of any names: those of the keys that policies name, in turn, and of one that none names.
+// entries are the mutations of a map of any names: those of the keys that policies name, in turn, and of one
+// that none names.
 func (l *literals) entries(f *field) []mutation {
 	name, other := f.name(), mutation{field: f.entry(otherKey), value: otherKey}
 	if isLabels(name) {
@@ -283,7 +286,8 @@ func (l *literals) entryValues(entry *field) []any {
 	return out
 }
 
-// labelValues are the values of a label: those that policies name, others, and those that are almost the same.
+// labelValues are the values of a label: those that policies name, others, and those that are almost the
+// same.
 func (l *literals) labelValues(key string) []string {
 	var exact, almost []string
 	for _, value := range l.near[key] {
@@ -314,7 +318,8 @@ func (l *literals) otherField(m *schema.Map) map[string]any {
 // maxNamed bounds the names that elements of one list get.
 const maxNamed = 4
 
-// elements are those that a list may have in addition: a minimal one, and one with each name that policies name.
+// elements are those that a list may have in addition: a minimal one, and one with each name that policies
+// name.
 func (l *literals) elements(f *field) []any {
 	list, entry := f.name(), atomOf(f.typ.Element())
 	if entry.Map == nil {

@@ -63,7 +63,8 @@ var podSpecs = map[string][]string{ //nolint:gochecknoglobals // an immutable ta
 	"ReplicaSet": {"spec", "template", "spec"}, "ReplicationController": {"spec", "template", "spec"}, "Job": {"spec", "template", "spec"},
 }
 
-// What kinds need that no schema says. The labels are such as policies do not ask for, so that those they ask for can be left out.
+// What kinds need that no schema says. The labels are such as policies do not ask for, so that those they ask
+// for can be left out.
 const (
 	neededPod        = `spec: {containers: [{name: c, image: "nginx:1"}]}`
 	neededPods       = `template: {metadata: {labels: {minimal: minimal}}, ` + neededPod + `}`
@@ -143,8 +144,8 @@ func (k *kind) required(t diff.Type, path fieldpath.Path) []string {
 // sameNames are the lists of which two elements may have the same name.
 var sameNames = []string{"volumeMounts", "subjects", "ownerReferences"} //nolint:gochecknoglobals // immutable
 
-// holds reports whether the value of a field has all that its type requires, elements with different keys and names, and labels and
-// annotations that a server takes.
+// holds reports whether the value of a field has all that its type requires, elements with different keys and
+// names, and labels and annotations that a server takes.
 func (k *kind) holds(v any, t diff.Type, path fieldpath.Path, field string) bool {
 	atom, _ := t.Atom()
 	switch v := v.(type) {
@@ -182,7 +183,8 @@ func (k *kind) holds(v any, t diff.Type, path fieldpath.Path, field string) bool
 	return true
 }
 
-// validEntry reports whether a server takes an entry of labels or annotations; that of any other map is taken.
+// validEntry reports whether a server takes an entry of labels or annotations; that of any other map is
+// taken.
 func validEntry(field, key string, value any) bool {
 	switch text, isText := value.(string); field {
 	case labels, "matchLabels", "nodeSelector":
@@ -231,8 +233,8 @@ func (g *Generator) Valid(ctx context.Context, u *unstructured.Unstructured) boo
 	return k.holds(u.Object, k.typ, nil, "") && validPods(u)
 }
 
-// validPods reports whether a Pod, or the Pods of a template, have containers with names and images, and the labels
-// by which they are selected.
+// validPods reports whether a Pod, or the Pods of a template, have containers with names and images, and the
+// labels by which they are selected.
 func validPods(u *unstructured.Unstructured) bool {
 	path, ok := podSpecs[u.GetKind()]
 	if !ok {

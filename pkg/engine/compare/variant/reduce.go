@@ -8,8 +8,9 @@ import (
 // maxReductions bounds the objects that are tried to reduce one.
 const maxReductions = 400
 
-// Reduce returns the smallest variant that it finds, of which still holds what is so of the given one. It leaves out
-// one object beside it, field or element after the other, also of its Namespace, as long as all stays valid.
+// Reduce returns the smallest variant that it finds, of which still holds what is so of the given one. It
+// leaves out one object beside it, field or element after the other, also of its Namespace, as long as all
+// stays valid.
 func (g *Generator) Reduce(ctx context.Context, v Variant, holds func(Variant) bool) Variant {
 	left := maxReductions
 	still := func(smaller Variant) bool {
@@ -34,8 +35,8 @@ func (g *Generator) Reduce(ctx context.Context, v Variant, holds func(Variant) b
 	return v
 }
 
-// reduced leaves out each field, and each element of a list, that a value can do without, what is above before what is below, and
-// reports whether there was one.
+// reduced leaves out each field, and each element of a list, that a value can do without, what is above
+// before what is below, and reports whether there was one.
 func reduced(value any, way []string, still func() bool) bool {
 	again := false
 	fields, _ := value.(map[string]any)

@@ -11,8 +11,8 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/compare/variant"
 )
 
-// TestRegistry looks images up in the registry that is made up: what it says of one is always the same, some have
-// the annotation that a policy reads and others have not, and what it resolves is what was asked for.
+// TestRegistry looks images up in the registry that is made up: what it says of one is always the same, some
+// have the annotation that a policy reads and others have not, and what it resolves is what was asked for.
 func TestRegistry(t *testing.T) {
 	const key = "org.opencontainers.image.base.name"
 	policy := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"jmesPath": `data.manifest.annotations."` + key + `"`}}}

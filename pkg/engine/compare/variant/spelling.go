@@ -48,8 +48,8 @@ const maxAlike = 80
 // separated matches a wildcard with the separator beside it.
 var separated = regexp.MustCompile(`[-./:_][*?]+|[*?]+[-./:_]`)
 
-// alike are strings that are almost what a string of a policy stands for: other letters, more before or behind, nothing or more for
-// a wildcard, and no separator beside it.
+// alike are strings that are almost what a string of a policy stands for: other letters, more before or
+// behind, nothing or more for a wildcard, and no separator beside it.
 func alike(pattern string) []string {
 	var out []string
 	for _, one := range alternatives(pattern) {
@@ -72,7 +72,8 @@ func alike(pattern string) []string {
 // expression matches what is probably a regular expression, and no wildcard.
 var expression = regexp.MustCompile(`^\^|\$$|\\[dwsS.]|\]?[+*]\)|\][+*{]|\.[+*]`)
 
-// matching returns a short string that a regular expression matches, and whether the string of a policy is one.
+// matching returns a short string that a regular expression matches, and whether the string of a policy is
+// one.
 func matching(text string) (string, bool) {
 	if len(text) > maxAlike || !expression.MatchString(text) {
 		return "", false
@@ -123,7 +124,8 @@ func compared(pattern string) []string {
 	return out
 }
 
-// versions are a version and those near it: with one of its numbers greater, which as a string it may not be, and the least.
+// versions are a version and those near it: with one of its numbers greater, which as a string it may not be,
+// and the least.
 func versions(text string) []string {
 	if !version.MatchString(text) {
 		return nil
@@ -138,7 +140,8 @@ func versions(text string) []string {
 	return append(out, strings.Repeat("0.", len(numbers)-1)+"1")
 }
 
-// amounts are a quantity and those near it: a little more and less, another number of digits, and the same in another unit.
+// amounts are a quantity and those near it: a little more and less, another number of digits, and the same in
+// another unit.
 func amounts(text string) []string {
 	m := amount.FindStringSubmatch(text)
 	if m == nil {

@@ -47,7 +47,8 @@ func (s *stream) emit(v Variant) bool {
 	return !s.ended
 }
 
-// steps are all single differences of a variant: those of its fields, of what is around it, and of the objects beside it, in turn.
+// steps are all single differences of a variant: those of its fields, of what is around it, and of the
+// objects beside it, in turn.
 func (s *stream) steps(base Variant) []step {
 	ways := s.around(s.kind(s.ctx, base.Object.GroupVersionKind()))
 	if len(base.Beside) > 0 {
@@ -99,15 +100,15 @@ type varied struct {
 	next  int
 }
 
-// The part of the limit that is left for pairs, and how many differences of a base are paired: the first ones, which are those
-// that policies name.
+// The part of the limit that is left for pairs, and how many differences of a base are paired: the first
+// ones, which are those that policies name.
 const (
 	forPairs = 4
 	paired   = 24
 )
 
-// singles yields the variants with one difference, those of all bases in turn, so that a small limit is spent on all
-// of them.
+// singles yields the variants with one difference, those of all bases in turn, so that a small limit is spent
+// on all of them.
 func (s *stream) singles(bases []Variant) []*varied {
 	var out []*varied
 	for _, base := range bases {
@@ -133,7 +134,8 @@ func (s *stream) singles(bases []Variant) []*varied {
 	return out
 }
 
-// pairs yields variants with two differences, which the seed chooses; where these are not enough, with a third one.
+// pairs yields variants with two differences, which the seed chooses; where these are not enough, with a
+// third one.
 func (s *stream) pairs(bases []*varied) {
 	bases = slices.DeleteFunc(bases, func(one *varied) bool { return one.every > 1 || len(one.steps) == 0 })
 	random := rand.New(rand.NewPCG(s.o.Seed, 1)) // it has to be repeatable

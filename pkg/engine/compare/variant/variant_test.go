@@ -94,8 +94,8 @@ func TestVariants(t *testing.T) {
 	}
 }
 
-// A policy that reads the status, or when an object was created, is shown objects that have these; one that compares labels with amounts
-// others near these. A Service has ports of its own sort.
+// A policy that reads the status, or when an object was created, is shown objects that have these; one that
+// compares labels with amounts others near these. A Service has ports of its own sort.
 func TestVariantsHave(t *testing.T) {
 	service := engine.Selection{Version: "v1", Kind: "Service"}
 	for name, all := range map[string]string{

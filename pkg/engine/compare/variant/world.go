@@ -16,8 +16,8 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/snapshot"
 )
 
-// World is a world in which, for each evaluation, a variant is there beside all that another world has. What it
-// reads of that it keeps, so that thousands of variants read it once.
+// World is a world in which, for each evaluation, a variant is there beside all that another world has. What
+// it reads of that it keeps, so that thousands of variants read it once.
 type World struct {
 	mapper meta.RESTMapper
 	kept   *kept
@@ -98,8 +98,8 @@ func (o only) Raw(ctx context.Context, method, path string, body []byte) ([]byte
 // maxAsked bounds what is kept of the questions of one variant.
 const maxAsked = 20
 
-// Asked returns which objects have been asked for in a context of World.With, each selection once, and names those that
-// have been asked for by their names and are not there.
+// Asked returns which objects have been asked for in a context of World.With, each selection once, and names
+// those that have been asked for by their names and are not there.
 func Asked(ctx context.Context) (asked []engine.Selection, missing []string) {
 	p := reader{}.of(ctx)
 	p.mu.Lock()

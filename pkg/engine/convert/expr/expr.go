@@ -121,8 +121,8 @@ func Replace(e, part, by Expr) Expr {
 	})
 }
 
-// Given is an expression where some conditions hold, which it does not ask for again: neither for one of them, nor, in a macro over a list, for
-// what holds for all its elements.
+// Given is an expression where some conditions hold, which it does not ask for again: neither for one of
+// them, nor, in a macro over a list, for what holds for all its elements.
 func Given(e Expr, known []Expr) Expr {
 	known = Operands(And(known...), "&&")
 	if e.op != constant && (Contains(known, e) || slices.ContainsFunc(known, func(by Expr) bool { return givenBy(e, by) })) {
@@ -274,8 +274,8 @@ func Marked(e Expr) Expr {
 // Call calls a function.
 func Call(name string, args ...Expr) Expr { return &Node{op: calling, name: name, args: args} }
 
-// Flattened joins the lists in a list. The type checker leaves the type of its elements open, and would take the first form of an overloaded
-// function for them, whatever they are.
+// Flattened joins the lists in a list. The type checker leaves the type of its elements open, and would take
+// the first form of an overloaded function for them, whatever they are.
 func Flattened(list Expr) Expr { return Call("dyn", Method(list, "flatten")) }
 
 // Method calls a method or a macro: of.name(args). Those of constant strings are called at once.
@@ -610,7 +610,8 @@ func homogeneous(items []Expr) []Expr {
 	return out
 }
 
-// typeInList is equal for expressions that may be in one list; empty for lists and maps whose elements are not known.
+// typeInList is equal for expressions that may be in one list; empty for lists and maps whose elements are
+// not known.
 func typeInList(e Expr) string {
 	parts, form := e.args, "[%s]"
 	switch kind := kindInList(e); {
@@ -630,8 +631,8 @@ func typeInList(e Expr) string {
 	return fmt.Sprintf(form, typeInList(parts[0]))
 }
 
-// kindInList is what CEL's type checker takes an element of a list for. A part of the object with a default may
-// be anything, whatever the default is.
+// kindInList is what CEL's type checker takes an element of a list for. A part of the object with a default
+// may be anything, whatever the default is.
 func kindInList(item Expr) Kind {
 	if item.is(method, "orValue") {
 		if of := item.args[0]; of.op == choice && of.kind == Dyn || KindOf(item.args[1]) == NullKind {

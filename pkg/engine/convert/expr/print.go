@@ -12,7 +12,8 @@ const (
 	narrowest = 40
 	// shortest is how long brackets are at least that are broken.
 	shortest = 20
-	// operationsAreLonger is how much longer than others a line may get that has an operation of a JSON patch and nothing else.
+	// operationsAreLonger is how much longer than others a line may get that has an operation of a JSON patch
+	// and nothing else.
 	operationsAreLonger = 40
 	// oneLine is the room of what is not broken.
 	oneLine = math.MaxInt32
@@ -26,8 +27,8 @@ func (e *Node) String() string {
 	return e.write(oneLine)
 }
 
-// Format writes an expression, over several lines where it is longer than room: they break at its operators and in its
-// brackets, and none ends with a line break.
+// Format writes an expression, over several lines where it is longer than room: they break at its operators
+// and in its brackets, and none ends with a line break.
 func Format(e Expr, room int) string { return e.write(room) }
 
 func (e *Node) write(room int) string {
@@ -91,7 +92,8 @@ func (e *Node) at(precedence int) Expr {
 	return e
 }
 
-// operands are those of an operator, of sums those of all of its signs, with parentheses where they need them.
+// operands are those of an operator, of sums those of all of its signs, with parentheses where they need
+// them.
 func (e *Node) operands() []Expr {
 	binds := e.precedence()
 	switch {
@@ -109,7 +111,8 @@ func (e *Node) operands() []Expr {
 	return out
 }
 
-// operation writes an operator with its operands: a line for each where lines are broken, but for those of relations.
+// operation writes an operator with its operands: a line for each where lines are broken, but for those of
+// relations.
 func (e *Node) operation(room int) string {
 	of := e.operands()
 	if e.op == choice {
@@ -142,8 +145,8 @@ func (e *Node) breaks() bool {
 
 func indented(text, by string) string { return strings.ReplaceAll(text, "\n", "\n"+by) }
 
-// bracketed writes what is in brackets, each on a line of its own where it is longer than room. The variables of a macro stay on the line
-// of the call.
+// bracketed writes what is in brackets, each on a line of its own where it is longer than room. The variables
+// of a macro stay on the line of the call.
 func (e *Node) bracketed(room int) string {
 	opening, closing := "(", ")"
 	switch e.op {

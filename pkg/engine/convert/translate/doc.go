@@ -7,7 +7,7 @@
 // it is with a default (Or).
 //
 // What a field holds is known from the schema of its kind. Without one, a field that others are asked of is
-// taken for a map, one whose elements are asked for a list, and one that has a default for what the default is;
-// functions and operators then ask for the type that they need. A field is never null: servers drop nulls. A
-// wildcard in a value of the object is not taken for one, as Kyverno's operators do.
+// taken for a map, one whose elements are asked for a list, and one that has a default for what the default
+// is; functions and operators then ask for the type that they need. A field is never null: servers drop
+// nulls. A wildcard in a value of the object is not taken for one, as Kyverno's operators do.
 package translate

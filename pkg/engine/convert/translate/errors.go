@@ -34,7 +34,8 @@ const (
 	reasonFraction     = "the number may have a fraction"
 )
 
-// Failure is what a translation panics with, as deep as it may be in an expression: an *UnsupportedError, or the error of a parser.
+// Failure is what a translation panics with, as deep as it may be in an expression: an *UnsupportedError, or
+// the error of a parser.
 type Failure struct{ error }
 
 // GiveDefinition is how a kind becomes known, and the types of its fields.

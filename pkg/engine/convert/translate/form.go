@@ -11,7 +11,8 @@ type Form uint8
 // The forms of texts, each with all that the one before has not.
 const (
 	AnyText Form = iota
-	// PlainText has no quotes, no backslashes and no control characters, so that it is the same in a quoted text of YAML.
+	// PlainText has no quotes, no backslashes and no control characters, so that it is the same in a quoted
+	// text of YAML.
 	PlainText
 	// PathSegment has no slash and no tilde either, so that it is one part of a JSON pointer.
 	PathSegment
@@ -36,7 +37,8 @@ func (t Type) Form() Form {
 	return t.form
 }
 
-// formOfField is the form of a field of a built-in kind, of which the server takes no other texts, or that is of no use with others.
+// formOfField is the form of a field of a built-in kind, of which the server takes no other texts, or that is
+// of no use with others.
 func formOfField(name string) Form {
 	switch name {
 	case "name", "generateName", "namespace", "uid", "kind", "host", "hosts", "hostname", "hostnames", "nodeName", "secretName", "claimName", "serviceName",

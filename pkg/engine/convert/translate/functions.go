@@ -139,8 +139,8 @@ func init() { //nolint:gochecknoinits,funlen // the table refers to functions th
 	}
 }
 
-// onlyConstants is a function that CEL cannot try: it fails for some texts, so that the request would be denied, where Kyverno's rule changes
-// nothing.
+// onlyConstants is a function that CEL cannot try: it fails for some texts, so that the request would be
+// denied, where Kyverno's rule changes nothing.
 func onlyConstants(instead string) func(*callOf) Value {
 	return func(c *callOf) Value { panic(unsupported(c.name, reasonDenies, instead)) }
 }

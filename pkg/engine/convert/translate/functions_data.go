@@ -265,8 +265,8 @@ func toArray(c *callOf) Value {
 	panic(unsupported(c.name, reasonUnknownType, ""))
 }
 
-// toNumber of what is no number is null. Other forms of numbers than decimal ones are left out. Infinite ones, and what is none by its name,
-// make the rule fail, since JSON does not have them.
+// toNumber of what is no number is null. Other forms of numbers than decimal ones are left out. Infinite
+// ones, and what is none by its name, make the rule fail, since JSON does not have them.
 func toNumber(c *callOf) Value {
 	arg := c.args[0]
 	if value, ok := arg.Literal(); ok {
@@ -461,8 +461,8 @@ func arithmetic(op string) func(*callOf) Value {
 	}
 }
 
-// finite is the result of a calculation with doubles. Kyverno's rule fails where it is out of range, and an object with an infinite one
-// would be denied.
+// finite is the result of a calculation with doubles. Kyverno's rule fails where it is out of range, and an
+// object with an infinite one would be denied.
 func (c *callOf) finite(result expr.Expr) Value {
 	if c.Language() != MutatingPolicy {
 		panic(unsupported(c.name, reasonFraction, "write a MutatingPolicy, which can tell an infinite result, or use whole numbers of built-in kinds"))
@@ -525,8 +525,8 @@ func average(c *callOf) Value {
 	return c.finite(total)
 }
 
-// The form of times that servers write, and of durations. CEL fails for a day that is in no calendar, and for more than 292
-// years: 16 parts with two of hours among them are less.
+// The form of times that servers write, and of durations. CEL fails for a day that is in no calendar, and for
+// more than 292 years: 16 parts with two of hours among them are less.
 const (
 	utcTime = `^([1-9][0-9]{3}-((0[13578]|1[02])-(0[1-9]|[12][0-9]|3[01])|(0[469]|11)-(0[1-9]|[12][0-9]|30)|02-(0[1-9]|1[0-9]|2[0-8]))|` +
 		`([1-9][0-9](0[48]|[2468][048]|[13579][26])|2000)-02-29)T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]Z$`

@@ -13,7 +13,8 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/jmespath"
 )
 
-// Every function is translated or refused with a reason, and testdata calls each of those that are translated.
+// Every function is translated or refused with a reason, and testdata calls each of those that are
+// translated.
 func TestEveryFunctionIsKnown(t *testing.T) {
 	queries, err := os.ReadFile("testdata/queries.txtar")
 	if err != nil {
@@ -38,7 +39,8 @@ func TestEveryFunctionIsKnown(t *testing.T) {
 	}
 }
 
-// TestForms checks that what has the form of a time, a duration or a number is one: CEL fails for any other text.
+// TestForms checks that what has the form of a time, a duration or a number is one: CEL fails for any other
+// text.
 func TestForms(t *testing.T) {
 	isTime, isAmount, hours, isNumber := regexp.MustCompile(utcTime), regexp.MustCompile(durationText), regexp.MustCompile(threeHours), regexp.MustCompile(decimal)
 	for _, year := range []int{1900, 1999, 2000, 2004, 2023, 2024, 2096, 2100} {

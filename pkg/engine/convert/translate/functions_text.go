@@ -76,7 +76,8 @@ func toBoolean(c *callOf) Value {
 	return v
 }
 
-// base64Text is the form of what is ASCII when it is decoded: string() fails for bytes that are not UTF-8, and the request would be denied.
+// base64Text is the form of what is ASCII when it is decoded: string() fails for bytes that are not UTF-8,
+// and the request would be denied.
 const base64Text = `^([A-Za-f][A-HQ-Xg-nw-z0-3][ABEFIJMNQRUVYZcdghklopstwx014589][A-Za-z0-9+/])*` +
 	`([A-Za-f][AQgw]==|[A-Za-f][A-HQ-Xg-nw-z0-3][AEIMQUYcgkosw048]=)?$`
 
@@ -132,7 +133,8 @@ func Wildcard(text expr.Expr, pattern string) expr.Expr {
 	return expr.Method(text, "startsWith", expr.String(inner))
 }
 
-// characters are what stands in an expression for those of a pattern that have a meaning in it; in brackets most read better.
+// characters are what stands in an expression for those of a pattern that have a meaning in it; in brackets
+// most read better.
 //
 //nolint:gochecknoglobals // immutable
 var characters = strings.NewReplacer("*", ".*", "?", ".", ".", "[.]", "+", "[+]", "(", "[(]", ")", "[)]", "[", "[[]", "]", "[]]",
@@ -143,8 +145,8 @@ func RegularExpression(pattern string) string { return characters.Replace(patter
 
 var comparator = regexp.MustCompile(`^(==|=|!=|!|>=|<=|>|<|)([0-9].*)$`)
 
-// semverCompare translates ranges of comparisons, such as ">=1.2.0 <2.0.0 || 3.0.0". What is no version counts
-// as 0.0.0.
+// semverCompare translates ranges of comparisons, such as ">=1.2.0 <2.0.0 || 3.0.0". What is no version
+// counts as 0.0.0.
 func semverCompare(c *callOf) Value {
 	text := c.constant(1)
 	if _, err := semver.ParseRange(text); err != nil {

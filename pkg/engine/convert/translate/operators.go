@@ -149,8 +149,8 @@ func (c *condition) related(key, value Value) expr.Expr {
 	})...)
 }
 
-// relates compares a text with an amount of a policy: as durations, quantities, numbers or versions, and as a pattern. A sure one is a
-// quantity.
+// relates compares a text with an amount of a policy: as durations, quantities, numbers or versions, and as a
+// pattern. A sure one is a quantity.
 func (want *asText) relates(e expr.Expr, op string, onlyDurations, sure bool) expr.Expr {
 	exact, none := op == "==", expr.Bool(false)
 	isQuantity := want.quantity && want.text != "" && !onlyDurations
@@ -183,8 +183,9 @@ func (want *asText) relates(e expr.Expr, op string, onlyDurations, sure bool) ex
 	return expr.Or(duration, want.secondsIs(e, op))
 }
 
-// secondsIs compares a text that is a number with a duration of a policy: Kyverno takes its whole seconds, and for those of an infinite one
-// 0 or -1. Other numbers that overflow, and durations that are not positive, are left out.
+// secondsIs compares a text that is a number with a duration of a policy: Kyverno takes its whole seconds,
+// and for those of an infinite one 0 or -1. Other numbers that overflow, and durations that are not positive,
+// are left out.
 func (want *asText) secondsIs(e expr.Expr, op string) expr.Expr {
 	if want.seconds == nil || *want.seconds <= 0 {
 		return expr.Bool(false)
@@ -309,8 +310,9 @@ func (c *condition) member(key, value Value) expr.Expr {
 	return c.memberOfScalar(key, m)
 }
 
-// memberOfAny translates the operators for a key of which nothing is known: it is asked what it is. A map is no member, also in a
-// list; where members are patterns, which may match its text in Kyverno, a list that is not one of scalars is taken for none.
+// memberOfAny translates the operators for a key of which nothing is known: it is asked what it is. A map is
+// no member, also in a list; where members are patterns, which may match its text in Kyverno, a list that is
+// not one of scalars is taken for none.
 func (c *condition) memberOfAny(key Value, m members) expr.Expr {
 	holds := within(c.Scope, key.name, func(name string) expr.Expr { // so that it is written once
 		v := expr.Name(name)

@@ -15,8 +15,8 @@ import (
 )
 
 // Pattern translates a pattern of a scalar, or of each element of a list, as anchors hold them: wildcards,
-// `|`, `&`, `!`, comparisons and ranges of numbers, quantities and durations. It is false where there is no value.
-// Scalars of other types are taken as text, on both sides, as the anchors of mutate rules do.
+// `|`, `&`, `!`, comparisons and ranges of numbers, quantities and durations. It is false where there is no
+// value. Scalars of other types are taken as text, on both sides, as the anchors of mutate rules do.
 func (s *Scope) Pattern(v Value, want any) expr.Expr {
 	text, ok := pattern.Text(want)
 	if !ok {
@@ -55,7 +55,8 @@ func alternatives(v Value, text string) expr.Expr {
 	return expr.Or(alternatives...)
 }
 
-// equalsPattern is the condition that a text is the pattern itself, which matches; nil where that goes without saying, or cannot be.
+// equalsPattern is the condition that a text is the pattern itself, which matches; nil where that goes
+// without saying, or cannot be.
 func equalsPattern(v Value, text string) expr.Expr {
 	_, _, _, isRange := pattern.ParseRange(text)
 	if !v.typ.can(isString) || v.typ.quantity || !isRange && !strings.ContainsAny(text, "|<>") {

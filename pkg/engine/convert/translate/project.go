@@ -46,7 +46,8 @@ func swallowed(v Value) Value {
 	return v
 }
 
-// asList is a value that is null unless it is a list: CEL has no macros of anything else, so that one without a type is asked what it is.
+// asList is a value that is null unless it is a list: CEL has no macros of anything else, so that one without
+// a type is asked what it is.
 func asList(v Value) Value {
 	if v.typ.can(isList) {
 		return v.needs(isList)

@@ -24,8 +24,8 @@ func (s *Scope) eval(ast gojmespath.ASTNode, on *Value) Value {
 	return v
 }
 
-// spend counts what a value is written with: a value that is used twice is written twice, so that it can double with
-// each step of a short expression.
+// spend counts what a value is written with: a value that is used twice is written twice, so that it can
+// double with each step of a short expression.
 func (s *Scope) spend(v Value) {
 	for _, e := range []expr.Expr{v.plain, v.has, v.opt, v.strict, v.lenient} {
 		*s.size += expr.Size(e, maxSize)
@@ -73,8 +73,8 @@ func (s *Scope) node(ast gojmespath.ASTNode, on *Value) Value {
 	return s.project(ast, on)
 }
 
-// argument translates a node on a value. Where only its length is asked for, an empty text as its default, which people also
-// write for lists, is as good as an empty list.
+// argument translates a node on a value. Where only its length is asked for, an empty text as its default,
+// which people also write for lists, is as good as an empty list.
 func (s *Scope) argument(ast gojmespath.ASTNode, on *Value, ofLength bool) Value {
 	if !ofLength || ast.NodeType != gojmespath.ASTOrExpression || ast.Children[1].Value != "" {
 		return s.eval(ast, on)

@@ -12,7 +12,8 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/convert/expr"
 )
 
-// regexReplace translates the replacement of matches. MutatingAdmissionPolicies can replace a text, and the start of one.
+// regexReplace translates the replacement of matches. MutatingAdmissionPolicies can replace a text, and the
+// start of one.
 func regexReplace(literal bool) func(*callOf) Value {
 	return func(c *callOf) Value {
 		mutatingPolicy := c.Language() == MutatingPolicy
@@ -107,9 +108,9 @@ func templateParts(re *regexp.Regexp, template string) []part {
 	return parts
 }
 
-// replaceStart replaces the match of an expression that matches nothing but the start of a text, by a constant and,
-// at most, the last group of the expression, which has to be all that follows in the match. So what is
-// replaced is the start of the text, up to that group, by the constant.
+// replaceStart replaces the match of an expression that matches nothing but the start of a text, by a
+// constant and, at most, the last group of the expression, which has to be all that follows in the match. So
+// what is replaced is the start of the text, up to that group, by the constant.
 func replaceStart(of expr.Expr, pattern string, with []part) (expr.Expr, bool) {
 	tree, err := syntax.Parse(pattern, syntax.Perl)
 	if err != nil || sequence(tree)[0].Op != syntax.OpBeginText {
@@ -151,8 +152,8 @@ func sequence(re *syntax.Regexp) []*syntax.Regexp {
 	return []*syntax.Regexp{re}
 }
 
-// beforeGroup is the part of an expression that is before its last group, and the condition for a match of the whole. It
-// returns false unless the match of that part alone is always what it matches in the whole.
+// beforeGroup is the part of an expression that is before its last group, and the condition for a match of
+// the whole. It returns false unless the match of that part alone is always what it matches in the whole.
 func beforeGroup(all []*syntax.Regexp, pattern string, group int) (start, condition string, ok bool) {
 	n := len(all) - 1
 	toEnd := all[n].Op == syntax.OpEndText
@@ -173,15 +174,15 @@ func beforeGroup(all []*syntax.Regexp, pattern string, group int) (start, condit
 		return start, start, true // the group matches whatever follows
 	}
 	one, longest := matchesAtStart(&syntax.Regexp{Op: syntax.OpConcat, Sub: all[1:n]})
-	// The group matches what follows unless that has a line feed, and so for another match of the part only if
-	// that is a longer one.
+	// The group matches what follows unless that has a line feed, and so for another match of the part only
+	// if that is a longer one.
 	return start, pattern, one || longest && greedy && rest.Sub[0].Op == syntax.OpAnyCharNotNL
 }
 
-// matchesAtStart reports whether an expression without conditions on what is around it has at most one match at the
-// start of any text, and whether its preferred match is always the longest. It follows the expression
-// as package regexp does, with all that may still match in the order of preference; false also means
-// that this was not found out.
+// matchesAtStart reports whether an expression without conditions on what is around it has at most one match
+// at the start of any text, and whether its preferred match is always the longest. It follows the expression
+// as package regexp does, with all that may still match in the order of preference; false also means that
+// this was not found out.
 func matchesAtStart(re *syntax.Regexp) (one, longest bool) {
 	prog, err := syntax.Compile(re.Simplify())
 	if err != nil {

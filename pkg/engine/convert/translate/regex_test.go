@@ -9,8 +9,8 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/convert/translate"
 )
 
-// textsFor are short texts of the characters that expressions of the tests ask for, all of them up to a length, and
-// some longer ones.
+// textsFor are short texts of the characters that expressions of the tests ask for, all of them up to a
+// length, and some longer ones.
 func textsFor(alphabet []string, length int) []string {
 	all := []string{"", "docker.io/library/nginx:1", "docker.io/x/y", "docker/io/library/a\nb/c", "docker.io/library/", "nginx", "ä/ö/ü€", "a/b\n", "\n", "\r\n", "𝒳/𝒴", "é/x"}
 	last := []string{""}
@@ -26,8 +26,8 @@ func textsFor(alphabet []string, length int) []string {
 	return all
 }
 
-// TestReplaceStart evaluates replacements and what MutatingAdmissionPolicies have for them on hostile texts, and
-// says which ones they have nothing for.
+// TestReplaceStart evaluates replacements and what MutatingAdmissionPolicies have for them on hostile texts,
+// and says which ones they have nothing for.
 func TestReplaceStart(t *testing.T) {
 	texts := textsFor([]string{"a", "b", "/", "\n", "ä", "𝒳"}, 3)
 	objects := make([]map[string]any, 0, len(texts))

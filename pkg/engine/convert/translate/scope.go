@@ -25,17 +25,19 @@ type Options struct {
 	Kinds []diff.Type
 	// Sure are places that the objects always have: "spec.template".
 	Sure []string
-	// Namespace is the expression of what Kyverno takes for the namespace of the request: a Namespace counts as its own.
+	// Namespace is the expression of what Kyverno takes for the namespace of the request: a Namespace counts
+	// as its own.
 	Namespace expr.Expr
 	// Targets is set for expressions that are evaluated on the targets of a rule: object is the target then,
 	// and request.object what the rule matched. Target is the schema of the targets.
 	Targets    bool
 	Target     diff.Type
 	TargetSure []string
-	// Triggers is set for a rule with targets: Kyverno evaluates what triggers it a second time, without oldObject.
+	// Triggers is set for a rule with targets: Kyverno evaluates what triggers it a second time, without
+	// oldObject.
 	Triggers bool
-	// Deleted is set where the rule matches objects that are deleted, and no others: a request for that has the
-	// object before it alone.
+	// Deleted is set where the rule matches objects that are deleted, and no others: a request for that has
+	// the object before it alone.
 	Deleted bool
 }
 

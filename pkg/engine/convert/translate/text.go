@@ -95,7 +95,8 @@ func (s *Scope) Text(text string) Value {
 	return v.settled()
 }
 
-// inserting is a value as the text that it is in another text, where a function says what others are than texts.
+// inserting is a value as the text that it is in another text, where a function says what others are than
+// texts.
 func (s *Scope) inserting(v Value, asText func(Value) expr.Expr) Value {
 	if value, ok := v.Literal(); ok {
 		text, isText := value.(string)
@@ -124,7 +125,8 @@ func (s *Scope) inserting(v Value, asText func(Value) expr.Expr) Value {
 	return out
 }
 
-// AsText is the string that a value is in another one, in which Kyverno writes 1e-07, and json.marshal() 1e-7.
+// AsText is the string that a value is in another one, in which Kyverno writes 1e-07, and json.marshal()
+// 1e-7.
 func (s *Scope) AsText(v Value) expr.Expr {
 	text := s.encoded(v)
 	if v.typ.is(isNumber) && v.mayHaveFraction() {
@@ -133,8 +135,8 @@ func (s *Scope) AsText(v Value) expr.Expr {
 	return text
 }
 
-// encoded is a value as a string or, if it is none, as JSON. CEL's string() writes 1e+20, and has an error for lists and maps; what may be
-// one of these is written by json.marshal(). Kyverno's numbers are doubles.
+// encoded is a value as a string or, if it is none, as JSON. CEL's string() writes 1e+20, and has an error
+// for lists and maps; what may be one of these is written by json.marshal(). Kyverno's numbers are doubles.
 func (s *Scope) encoded(v Value) expr.Expr {
 	switch {
 	case expr.KindOf(v.plain) == expr.Text:

@@ -96,7 +96,8 @@ var Metadata = Type{kinds: isMap, known: map[string]*Type{
 	"labels": &labels, "annotations": &annotations,
 }}
 
-// Conventions are fields of objects that are maps in every kind, also in one without a schema, as Kubernetes' API conventions have it.
+// Conventions are fields of objects that are maps in every kind, also in one without a schema, as Kubernetes'
+// API conventions have it.
 //
 //nolint:gochecknoglobals // immutable
 var Conventions = []string{"spec", "status"}
@@ -127,7 +128,8 @@ func TypeOf(in ...diff.Type) Type {
 	return t
 }
 
-// or is the type of a value of objects of several kinds: what holds for one of them only, such as the form of a name, does not hold.
+// or is the type of a value of objects of several kinds: what holds for one of them only, such as the form of
+// a name, does not hold.
 func (t Type) or(other Type) Type {
 	out := either(t, other)
 	if out.kinds == t.kinds && out.kinds != 0 {

@@ -24,8 +24,8 @@ type Value struct {
 	missing *fallback        // what it is where a value is not there
 }
 
-// fallback is a constant that a value is unless a condition holds. Else it is another value: one of another type, or
-// a quantity.
+// fallback is a constant that a value is unless a condition holds. Else it is another value: one of another
+// type, or a quantity.
 type fallback struct {
 	value  any
 	unless expr.Expr
@@ -141,8 +141,8 @@ func (v Value) Or(def expr.Expr) expr.Expr {
 	return chosen(v.has, v.plain, def)
 }
 
-// test is a condition on a value of some kinds, which does not hold where there is none: one that may be absent is asked as if it were
-// another for which the condition does not hold either.
+// test is a condition on a value of some kinds, which does not hold where there is none: one that may be
+// absent is asked as if it were another for which the condition does not hold either.
 func (v Value) test(k kinds, holds func(expr.Expr) expr.Expr) expr.Expr {
 	if v.has != nil && v.opt != nil {
 		for _, other := range others[k] {
@@ -314,7 +314,8 @@ func (v Value) field(name string) Value {
 	return f.in(v).notNull()
 }
 
-// notNull is a value that is not there where it is null, as one without a type may be: CEL's optionals have a null for a value.
+// notNull is a value that is not there where it is null, as one without a type may be: CEL's optionals have a
+// null for a value.
 func (v Value) notNull() Value {
 	if v.typ.kinds == 0 && !v.typ.in.EmptyIsAbsent && expr.IsPath(v.plain) {
 		v.has, v.opt = expr.And(v.has, expr.NotEqual(v.plain, expr.Null())), nil
@@ -322,8 +323,8 @@ func (v Value) notNull() Value {
 	return v
 }
 
-// in is a part of a value. CEL has an error for the name of a field where the value is a list, which one without a type may be; JMESPath
-// finds nothing there.
+// in is a part of a value. CEL has an error for the name of a field where the value is a list, which one
+// without a type may be; JMESPath finds nothing there.
 func (v Value) in(of Value) Value {
 	if !of.typ.is(isMap) {
 		v.has, v.opt = expr.And(of.has, isOf(of.plain, isMap), v.has), nil

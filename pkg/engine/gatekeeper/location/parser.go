@@ -12,8 +12,8 @@ const (
 	maxText  = 10_000 // bytes
 )
 
-// syntaxError is what is wrong with the text of a location, in Gatekeeper's words, and the position in bytes, which
-// Gatekeeper leaves out.
+// syntaxError is what is wrong with the text of a location, in Gatekeeper's words, and the position in bytes,
+// which Gatekeeper leaves out.
 func syntaxError(at int, format string, args ...any) error {
 	return fmt.Errorf(format+" (at character %d)", append(args, at+1)...)
 }

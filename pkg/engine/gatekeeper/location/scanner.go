@@ -42,7 +42,8 @@ var (
 	words   = regexp.MustCompile(`^[A-Za-z0-9_-]+`)
 	numbers = regexp.MustCompile(`^[0-9]+$`)
 	names   = regexp.MustCompile(`^[A-Za-z_-][A-Za-z0-9_-]*$`)
-	// quotes matches a text in quotes, which may lack the last one, with a backslash before a character that is taken as it is.
+	// quotes matches a text in quotes, which may lack the last one, with a backslash before a character that
+	// is taken as it is.
 	quotes    = regexp.MustCompile(`(?s)^(?:"((?:[^"\\]|\\.)*\\?)("?)|'((?:[^'\\]|\\.)*\\?)('?))`)
 	backslash = regexp.MustCompile(`(?s)\\(.?)`)
 	// punctuation is what stands by itself.

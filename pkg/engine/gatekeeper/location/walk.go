@@ -41,9 +41,9 @@ type Outcome struct {
 type Way struct {
 	Path  Path
 	Tests Tests
-	// Set is called for each field that the location leads to, and computes its new value. It must not modify the current value. The
-	// value that it returns is never modified, and may be shared. Where the location ends in an element of a list, which the value then is,
-	// Set is called as if there were none.
+	// Set is called for each field that the location leads to, and computes its new value. It must not modify
+	// the current value. The value that it returns is never modified, and may be shared. Where the location
+	// ends in an element of a list, which the value then is, Set is called as if there were none.
 	Set func(current any, exists bool) (Result, error)
 	// Clock is that of all mutators on the object.
 	Clock *limit.Clock

@@ -113,7 +113,8 @@ func divide(a, b any) (any, error) {
 	return scale(a, b, true)
 }
 
-// scale multiplies an operand by a number, or divides it. A quantity, with which it computes in decimals, keeps its format.
+// scale multiplies an operand by a number, or divides it. A quantity, with which it computes in decimals,
+// keeps its format.
 func scale(a, number any, divides bool) (any, error) {
 	by, ok := number.(float64)
 	if !ok {

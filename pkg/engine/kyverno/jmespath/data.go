@@ -130,7 +130,8 @@ func isExternalURL(_ *Interpreter, _ []any) (any, error) {
 	return nil, &UnsupportedError{Reason: "unsupported: it needs to resolve host names over the network"}
 }
 
-// ToJSON returns a value's JSON as Kyverno inserts it in strings: encoding/json writes 1e-7, and json-iterator 1e-07.
+// ToJSON returns a value's JSON as Kyverno inserts it in strings: encoding/json writes 1e-7, and
+// json-iterator 1e-07.
 func ToJSON(value any) (string, error) {
 	if err := limit.Value(value); err != nil {
 		return "", err

@@ -124,8 +124,8 @@ type Interpreter struct {
 	clock  *limit.Clock
 }
 
-// New returns an interpreter for a moment and a seed, whose searches end when the time of a rule has passed; the clock may be nil. Two
-// interpreters that are made alike answer the same series of queries alike.
+// New returns an interpreter for a moment and a seed, whose searches end when the time of a rule has passed;
+// the clock may be nil. Two interpreters that are made alike answer the same series of queries alike.
 func New(now time.Time, seed uint64, c *limit.Clock) *Interpreter {
 	return &Interpreter{now, engine.NewRandom(seed), c}
 }
@@ -230,8 +230,8 @@ func (c *compiler) hash(pairs []gojmespath.ASTNode) node {
 	})
 }
 
-// comparison returns how two values are compared. An operator is known by the name of the fork's token type, which is not
-// exported. Orderings are null unless both sides are numbers.
+// comparison returns how two values are compared. An operator is known by the name of the fork's token type,
+// which is not exported. Orderings are null unless both sides are numbers.
 func comparison(operator string) func(in *Interpreter, a, b any) any {
 	if operator == "tEQ" || operator == "tNE" {
 		return func(in *Interpreter, a, b any) any { return Equal(in.clock, a, b) == (operator == "tEQ") }

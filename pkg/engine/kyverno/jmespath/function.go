@@ -25,7 +25,8 @@ type function struct {
 	notIdempotent string
 }
 
-// stepsOfCall is after how many steps a clock looks at the time: it does so after each call, since functions take long for large values.
+// stepsOfCall is after how many steps a clock looks at the time: it does so after each call, since functions
+// take long for large values.
 const stepsOfCall = 1 << 10
 
 // call evaluates the arguments, checks them and calls a function. The error is a *CallError, of

@@ -15,10 +15,10 @@ import (
 // their own, which add up to less.
 const maxImage = 4096
 
-// parseImage takes a reference apart as Kyverno's image utilities do: the first part is a
-// registry when it has a dot, a colon or a capital letter or is localhost, and
-// docker.io is put before all others (without "library/"). A tag is "latest" where there is neither tag nor digest; what
-// there is not is left out. The whole reference is by digest where there is one, else by tag.
+// parseImage takes a reference apart as Kyverno's image utilities do: the first part is a registry when it
+// has a dot, a colon or a capital letter or is localhost, and docker.io is put before all others (without
+// "library/"). A tag is "latest" where there is neither tag nor digest; what there is not is left out. The
+// whole reference is by digest where there is one, else by tag.
 func parseImage(image string) (map[string]any, error) {
 	if len(image) > maxImage {
 		return nil, fmt.Errorf("bad image %q: it is longer than %d bytes", engine.Shorten(image, maxQuoted), maxImage)

@@ -26,8 +26,8 @@ func lenient(n node) node {
 	}
 }
 
-// tolerant is a node to the left of [], .* and [?...], where the errors of the language, missing keys and failing
-// functions, are null, as in the fork, but not those of limits and of loading data.
+// tolerant is a node to the left of [], .* and [?...], where the errors of the language, missing keys and
+// failing functions, are null, as in the fork, but not those of limits and of loading data.
 func tolerant(n node) node {
 	return func(in *Interpreter, value any) (any, error) {
 		result, err := n(in, value)

@@ -35,7 +35,8 @@ const (
 	atAnnotations
 )
 
-// readings finds out what an expression may read, by the names that it looks up. What it does not understand counts as a read.
+// readings finds out what an expression may read, by the names that it looks up. What it does not understand
+// counts as a read.
 type readings struct {
 	of    map[string]Reading // "" for all names
 	names []string           // those that are looked up in the data itself, in the order of the text
@@ -141,8 +142,8 @@ func (r *readings) field(of place, name string) place {
 // Reads returns what the expression may read of what a name stands for.
 func (e *Expression) Reads(name string) Reading { return max(e.readings.of[name], e.readings.of[""]) }
 
-// ReadsObject returns what the expression may read of an object, or of a list of some, that is its data, and whether its result is
-// such an object.
+// ReadsObject returns what the expression may read of an object, or of a list of some, that is its data, and
+// whether its result is such an object.
 func (e *Expression) ReadsObject() (reading Reading, isObject bool) {
 	return e.ofObject, e.isObject
 }

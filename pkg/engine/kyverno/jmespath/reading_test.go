@@ -7,7 +7,8 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/jmespath"
 )
 
-// What names an object, and its kind and type, count for nothing; whatever else is read, or computed with, counts.
+// What names an object, and its kind and type, count for nothing; whatever else is read, or computed with,
+// counts.
 func TestReads(t *testing.T) {
 	reads := map[string]jmespath.Reading{
 		"s.metadata.name": jmespath.ReadsNothing, "s.kind": jmespath.ReadsNothing, "other.data.k": jmespath.ReadsNothing, "'s.data'": jmespath.ReadsNothing,

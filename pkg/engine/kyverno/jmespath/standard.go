@@ -186,8 +186,8 @@ func compareScalars(a, b any) (int, bool) {
 // keyed is an element and what it is ordered by.
 type keyed struct{ element, key any }
 
-// keysOf evaluates an expression on each element of a list, where there is one, or else orders the elements by
-// themselves; the keys must be all numbers or all strings.
+// keysOf evaluates an expression on each element of a list, where there is one, or else orders the elements
+// by themselves; the keys must be all numbers or all strings.
 func keysOf(args []any) ([]keyed, error) {
 	list := args[0].([]any)
 	result := make([]keyed, len(list))
@@ -226,7 +226,8 @@ func sortList(_ *Interpreter, args []any) (any, error) {
 	return sorted, err
 }
 
-// extreme is the first element with the largest key or, where the sign is negative, with the smallest; null where there are none.
+// extreme is the first element with the largest key or, where the sign is negative, with the smallest; null
+// where there are none.
 func extreme(sign int) func(*Interpreter, []any) (any, error) {
 	return func(_ *Interpreter, args []any) (any, error) {
 		elements, err := keysOf(args)

@@ -47,7 +47,8 @@ func trim(text, characters string) string {
 	return strings.TrimFunc(text, func(r rune) bool { return cutset[r] })
 }
 
-// bytesOfPiece is what a piece of a string takes in memory besides its bytes: as it is cut, and as an item of a list.
+// bytesOfPiece is what a piece of a string takes in memory besides its bytes: as it is cut, and as an item of
+// a list.
 const bytesOfPiece = 32
 
 func split(_ *Interpreter, args []any) (any, error) {
@@ -114,8 +115,8 @@ const (
 	maxSearch = 1 << 27 // instructions, of which ten counted repeats can make millions, times groups times characters that are looked at
 )
 
-// compileRegex compiles an expression that is to be searched for in a text. A search cannot be stopped: it visits, for
-// each character, up to all instructions.
+// compileRegex compiles an expression that is to be searched for in a text. A search cannot be stopped: it
+// visits, for each character, up to all instructions.
 func compileRegex(expr, text string) (*regexp.Regexp, error) {
 	if len(expr) > maxRegex {
 		return nil, &limit.Error{What: "bytes of regular expression", Max: maxRegex}
@@ -175,8 +176,8 @@ func regexReplace(expand func(re *regexp.Regexp, dst []byte, with, text string, 
 	}
 }
 
-// allMatches finds ever more matches, since the library may look at the rest of the text for each, and looks at the time
-// in between.
+// allMatches finds ever more matches, since the library may look at the rest of the text for each, and looks
+// at the time in between.
 func allMatches(in *Interpreter, re *regexp.Regexp, text string) ([][]int, error) {
 	for most := 8; ; most *= 4 {
 		matches := re.FindAllStringSubmatchIndex(text, most)

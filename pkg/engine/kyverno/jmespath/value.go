@@ -112,8 +112,9 @@ func canonical(f float64) any {
 	return f
 }
 
-// asFloats returns a value with the numbers of Kyverno, whose context is decoded from the JSON of the request, with a float64 for each. (After
-// the first rule that matches, and in rules with targets, Kyverno 1.19 has integers that are exact: pkg/engine/engine.go, invokeRuleHandler.)
+// asFloats returns a value with the numbers of Kyverno, whose context is decoded from the JSON of the
+// request, with a float64 for each. (After the first rule that matches, and in rules with targets, Kyverno
+// 1.19 has integers that are exact: pkg/engine/engine.go, invokeRuleHandler.)
 func asFloats(value any) any {
 	if !hasLarge(value) {
 		return value

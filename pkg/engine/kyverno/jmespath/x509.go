@@ -14,8 +14,8 @@ import (
 // time to read.
 const maxCertificate = 64 << 10
 
-// x509Decode shows a certificate, or a request for one, as encoding/json shows
-// Go's type of it, but for the modulus of its key, which is a string. Only RSA keys are supported, as in Kyverno.
+// x509Decode shows a certificate, or a request for one, as encoding/json shows Go's type of it, but for the
+// modulus of its key, which is a string. Only RSA keys are supported, as in Kyverno.
 func x509Decode(_ *Interpreter, args []any) (any, error) {
 	block, _ := pem.Decode([]byte(args[0].(string)))
 	if block == nil {

@@ -36,8 +36,9 @@ func ParseConditions(raw any) (*Conditions, error) {
 	return DecodeConditions(policydecode.Node{Report: r, Value: raw}), r.Err()
 }
 
-// DecodeConditions compiles the preconditions at a place in a policy: a map of `any` and `all`, or a list, which is
-// all. Missing conditions, which are always met, are nil, and so are those with an error, which goes to the node's report.
+// DecodeConditions compiles the preconditions at a place in a policy: a map of `any` and `all`, or a list,
+// which is all. Missing conditions, which are always met, are nil, and so are those with an error, which goes
+// to the node's report.
 func DecodeConditions(n policydecode.Node) *Conditions {
 	if n.Value == nil {
 		return nil
@@ -177,8 +178,8 @@ func (c *condition) decode(f *policydecode.Fields, path []string) {
 	}
 }
 
-// Check evaluates the conditions; the error is an *UnmetError if they do not hold. `any` stops at the first that
-// holds, `all` at the first that does not; both count. A variable that cannot be resolved is another
+// Check evaluates the conditions; the error is an *UnmetError if they do not hold. `any` stops at the first
+// that holds, `all` at the first that does not; both count. A variable that cannot be resolved is another
 // error, as in Kyverno.
 func (c *Conditions) Check(s *variables.Scope) error {
 	if c == nil {

@@ -35,8 +35,8 @@ type Filter struct {
 // Subject is a user, group or service account that a filter names.
 type Subject struct{ Kind, Namespace, Name string }
 
-// Filters returns the filters of a block that are not empty, and whether all of them have to hold, where otherwise one does.
-// There are none where no object meets the block: an empty one is met by nothing.
+// Filters returns the filters of a block that are not empty, and whether all of them have to hold, where
+// otherwise one does. There are none where no object meets the block: an empty one is met by nothing.
 func (m *Block) Filters() (filters []Filter, all bool) {
 	for _, f := range m.filters {
 		switch {
@@ -67,7 +67,8 @@ func (e *NotMatchedError) Error() string { return fmt.Sprintf("not matched: %v",
 // Unwrap returns the reason.
 func (e *NotMatchedError) Unwrap() error { return e.Reason }
 
-// NotMatched returns the error of a candidate to which a rule does not apply; the reason is asked for only where it is wanted.
+// NotMatched returns the error of a candidate to which a rule does not apply; the reason is asked for only
+// where it is wanted.
 func (c *Candidate) NotMatched(why func() error) error {
 	if !c.Explain {
 		return unexplained
@@ -77,8 +78,8 @@ func (c *Candidate) NotMatched(why func() error) error {
 
 var unexplained error = &NotMatchedError{} //nolint:gochecknoglobals // an immutable value, which most objects share
 
-// Match compares a candidate with a match block. The error is a *NotMatchedError where the rule does not apply, and then says
-// most about what the object is, whichever criterion was compared first.
+// Match compares a candidate with a match block. The error is a *NotMatchedError where the rule does not
+// apply, and then says most about what the object is, whichever criterion was compared first.
 func (m *Block) Match(c *Candidate) error {
 	var missed []miss
 	for _, f := range m.filters {
@@ -101,8 +102,8 @@ func (m *Block) Match(c *Candidate) error {
 	return c.NotMatched(func() error { return m.explain(c, missed) })
 }
 
-// Exclude compares a candidate with an exclude block: `any` excludes by one filter
-// that holds, `all` when each does. An empty filter excludes nothing. The error is a *NotMatchedError where the block excludes.
+// Exclude compares a candidate with an exclude block: `any` excludes by one filter that holds, `all` when
+// each does. An empty filter excludes nothing. The error is a *NotMatchedError where the block excludes.
 func (m *Block) Exclude(c *Candidate) error {
 	if m == nil {
 		return nil
@@ -135,8 +136,8 @@ func (f *Filter) failsMatch(c *Candidate) (int, error) {
 	return f.fails(c, withUser)
 }
 
-// fails returns the place of the first criterion that does not hold, or allHold. The labels of the Namespace are compared last, since
-// they may have to be read, but to explain.
+// fails returns the place of the first criterion that does not hold, or allHold. The labels of the Namespace
+// are compared last, since they may have to be read, but to explain.
 func (f *Filter) fails(c *Candidate, withUser bool) (int, error) {
 	for by := range criteria {
 		if by >= bySubjects && !withUser || by == byNamespaceSelector && !c.Explain {
@@ -190,8 +191,8 @@ func NamespaceOf(u *unstructured.Unstructured) string {
 	return u.GetNamespace()
 }
 
-// Excluded reports whether an exclude block, as it is written, holds wherever the match block does, and whether both
-// have the same filter where one decides.
+// Excluded reports whether an exclude block, as it is written, holds wherever the match block does, and
+// whether both have the same filter where one decides.
 func (m *Block) Excluded(x *Block) (all, same bool) {
 	if x == nil {
 		return false, false
@@ -210,7 +211,8 @@ func (m *Block) Excluded(x *Block) (all, same bool) {
 	return all, same
 }
 
-// covers reports whether a filter holds wherever another one does: it has no criterion that the other one has not.
+// covers reports whether a filter holds wherever another one does: it has no criterion that the other one has
+// not.
 func (f *Filter) covers(other *Filter) bool {
 	if f.emptyButUser() || other.emptyButUser() {
 		return false

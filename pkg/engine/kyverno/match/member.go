@@ -67,7 +67,8 @@ func texts(list []any) []string {
 	return result
 }
 
-// among returns a function that looks for a key among members; unless it is exact, either side may be a wildcard pattern of the other.
+// among returns a function that looks for a key among members; unless it is exact, either side may be a
+// wildcard pattern of the other.
 func among(clock *limit.Clock, members []string, exact bool) func(string) bool {
 	return func(key string) bool {
 		return clock.Steps(len(members)) == nil && slices.ContainsFunc(members, func(member string) bool {

@@ -154,7 +154,8 @@ func (o Operator) order(key, value any) bool {
 	return texts && err == nil && wrong == nil && o.holdsFor(k.Compare(v))
 }
 
-// incomparable reports whether nothing satisfies an operator with a value on one of its sides, because it has no order there.
+// incomparable reports whether nothing satisfies an operator with a value on one of its sides, because it has
+// no order there.
 func (o Operator) incomparable(value any) bool {
 	text, isText := value.(string)
 	_, isDuration := seconds(value)
@@ -184,7 +185,8 @@ func incomparableHint(value any) string {
 	return "; use a number, a quantity such as 10Gi, a duration such as 1h30m, or a version such as 1.2.3"
 }
 
-// durations reads both sides as seconds, if at least one of the two is a text that is a duration, "0" not counting as one.
+// durations reads both sides as seconds, if at least one of the two is a text that is a duration, "0" not
+// counting as one.
 func durations(key, value any) (k, v float64, ok bool) {
 	_, keyIsText := key.(string)
 	_, valueIsText := value.(string)

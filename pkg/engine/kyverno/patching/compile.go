@@ -101,8 +101,9 @@ func (n *node) compileMap(at *place, depth int) error {
 // compileField reads a field of a map, and makes it one of its fields, its conditions,
 // or both.
 //
-// A () or a <() compares scalars as text, as in Kyverno's mutate rules: 3 and "3" are the same. An anchor that has no meaning
-// where it stands is an error: leaving it out could widen the patch to objects that it was to protect.
+// A () or a <() compares scalars as text, as in Kyverno's mutate rules: 3 and "3" are the same. An anchor
+// that has no meaning where it stands is an error: leaving it out could widen the patch to objects that it
+// was to protect.
 func (n *node) compileField(field *node, at *place, depth int) error {
 	n.anchored = n.anchored || field.anchor != pattern.None
 	n.adds = n.adds || field.anchor == pattern.Add
@@ -158,8 +159,8 @@ func isDirectiveKey(key string) bool {
 	return key == directiveKey || key == "$retainKeys" || strings.HasPrefix(key, "$setElementOrder/") || strings.HasPrefix(key, "$deleteFromPrimitiveList/")
 }
 
-// checkDirective returns what is wrong with a directive of the map at a place. Kyverno would write one that it does not know
-// into the object as a field.
+// checkDirective returns what is wrong with a directive of the map at a place. Kyverno would write one that
+// it does not know into the object as a field.
 func checkDirective(field *node, at *place) error {
 	switch {
 	case field.key != directiveKey:

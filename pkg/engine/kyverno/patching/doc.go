@@ -1,6 +1,6 @@
-// Package patching applies the patches of Kyverno's mutate rules to an object: patchStrategicMerge, a strategic
-// merge patch whose keys may be anchors; patchesJson6902, a JSON patch (jsonpatch.go); and the overlay of
-// Kyverno 1.0 (overlay.go).
+// Package patching applies the patches of Kyverno's mutate rules to an object: patchStrategicMerge, a
+// strategic merge patch whose keys may be anchors; patchesJson6902, a JSON patch (jsonpatch.go); and the
+// overlay of Kyverno 1.0 (overlay.go).
 //
 // CompileStrategicMerge reads a patch once, into nodes that know their anchors (compile.go). Apply
 // checks the conditions (check.go), merges (merge.go, list.go) and, in the same walk,

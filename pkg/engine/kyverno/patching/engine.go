@@ -7,8 +7,9 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/limit"
 )
 
-// InEngine returns what Kyverno 1.19 makes of an object, which stays as it is, where that is known
-// to differ from what Apply makes of it only by its +() in the elements of lists, and whether it is known. The error is one of Apply.
+// InEngine returns what Kyverno 1.19 makes of an object, which stays as it is, where that is known to differ
+// from what Apply makes of it only by its +() in the elements of lists, and whether it is known. The error is
+// one of Apply.
 func (p *StrategicMerge) InEngine(c *limit.Clock, live map[string]any, l *Lists) (map[string]any, bool, error) {
 	m := merger{clock: c, inEngine: true, found: found{}}
 	object, removed, err := m.apply(p, live, l)

@@ -101,9 +101,9 @@ func DecodeJSONPatch(list []any) (JSONPatch, error) {
 	return p, nil
 }
 
-// DecodeOldPatches reads mutate.patches of Kyverno 1.0 to 1.5. A path may end with a slash, and a list that is added at an index is
-// inserted element by element. Each operation is tried; a remove that cannot be applied is skipped. The error joins an
-// *OperationError for each that cannot be read.
+// DecodeOldPatches reads mutate.patches of Kyverno 1.0 to 1.5. A path may end with a slash, and a list that
+// is added at an index is inserted element by element. Each operation is tried; a remove that cannot be
+// applied is skipped. The error joins an *OperationError for each that cannot be read.
 func DecodeOldPatches(list []any) (JSONPatch, error) {
 	p := JSONPatch{old: true}
 	var errs []error

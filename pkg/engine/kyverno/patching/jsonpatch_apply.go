@@ -185,7 +185,8 @@ func write(doc map[string]any, path []string, e editor) (map[string]any, error) 
 	return edited.(map[string]any), nil
 }
 
-// edit returns the node with the edit made at the path below it: a copy, or what it was given where there is nothing to do.
+// edit returns the node with the edit made at the path below it: a copy, or what it was given where there is
+// nothing to do.
 func (e editor) edit(node any, path []string) (any, error) {
 	if err := e.Step(); err != nil {
 		return nil, err
@@ -223,8 +224,8 @@ func (e editor) edit(node any, path []string) (any, error) {
 	return nil, fmt.Errorf("the parent of %q is neither a map nor a list", path[0])
 }
 
-// editList removes what is there; what is not there needs no removing. An add inserts, and a replace never moves others:
-// what is not there is added at the end. A put makes the list as long as it has to be.
+// editList removes what is there; what is not there needs no removing. An add inserts, and a replace never
+// moves others: what is not there is added at the end. A put makes the list as long as it has to be.
 func (e editor) editList(list []any, token string) (any, error) {
 	i, inside, err := position(list, token)
 	switch {

@@ -17,8 +17,8 @@ import (
 type merger struct {
 	clock *limit.Clock
 	err   error // the first part of a patch that holds another kind of value than the object
-	// warnings are what the merge does otherwise than Kyverno 1.19; a trial has none. Unlike is set where Kyverno does something
-	// that this package does not compute.
+	// warnings are what the merge does otherwise than Kyverno 1.19; a trial has none. Unlike is set where
+	// Kyverno does something that this package does not compute.
 	warnings      []engine.Warning
 	trial, unlike bool
 	why           *engine.Reasons // why nothing changes; nil if not wanted

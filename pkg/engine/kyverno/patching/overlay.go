@@ -66,7 +66,8 @@ func fieldsOf(m map[string]any) []field {
 	return out
 }
 
-// compares reports whether a field is a condition that only compares; else it may ask only that the key be there.
+// compares reports whether a field is a condition that only compares; else it may ask only that the key be
+// there.
 func (f field) compares() bool {
 	return f.anchor == pattern.Condition && !pattern.Has(f.value, pattern.Add)
 }
@@ -93,16 +94,16 @@ func (o *Overlay) Apply(c *limit.Clock, live map[string]any, why *engine.Reasons
 	return out, nil
 }
 
-// writer writes one overlay. It looks at the clock, since elements of an overlay that are merged into what others have
-// added multiply.
+// writer writes one overlay. It looks at the clock, since elements of an overlay that are merged into what
+// others have added multiply.
 type writer struct {
 	clock *limit.Clock
 	why   *engine.Reasons
 	err   error // a list holds maps in the overlay and something else in the object, or the other way round
 }
 
-// check judges all conditions of an overlay on what is there. It returns the first that does not hold, in the order of
-// keys, those of a map before those further down.
+// check judges all conditions of an overlay on what is there. It returns the first that does not hold, in the
+// order of keys, those of a map before those further down.
 func (w *writer) check(patch map[string]any, live any, at string) *ConditionError {
 	if w.clock.Step() != nil {
 		return nil
@@ -256,8 +257,8 @@ func (w *writer) content(patch any) any {
 	return patch
 }
 
-// mergeList writes the elements of an overlay to a list. Each is judged by the
-// elements as they were, and new items come last. A map in the place of a list stands for each element, and is never a new one.
+// mergeList writes the elements of an overlay to a list. Each is judged by the elements as they were, and new
+// items come last. A map in the place of a list stands for each element, and is never a new one.
 func (w *writer) mergeList(live, patch []any, at string, each bool) []any {
 	out := slices.Clone(live)
 	var added []any
@@ -302,8 +303,8 @@ func (w *writer) targets(live []any, element any, at string, each bool) (hits []
 	return hits, len(hits) == 0 && !selects && (!all || len(live) == 0)
 }
 
-// holds reports whether a live value has all that another one has, or that an overlay would write without its +(). A server adds
-// defaults to an item, which is no other item for that. Null asks for nothing.
+// holds reports whether a live value has all that another one has, or that an overlay would write without its
+// +(). A server adds defaults to an item, which is no other item for that. Null asks for nothing.
 func (w *writer) holds(live, content any) bool {
 	if w.clock.Step() != nil {
 		return true // adds nothing more

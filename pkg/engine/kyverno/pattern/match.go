@@ -10,7 +10,8 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/selector"
 )
 
-// below returns where a field of a map stands: only the keys of the labels and annotations of metadata may hold wildcards.
+// below returns where a field of a map stands: only the keys of the labels and annotations of metadata may
+// hold wildcards.
 func below(at, field string) string {
 	switch {
 	case field == "metadata":
@@ -138,8 +139,8 @@ func matchExistence(c *limit.Clock, pattern, value any) bool {
 	})
 }
 
-// matchList asks, by the first element of the pattern: every map of a list, except for those whose own conditions fail;
-// lists of lists element by element; every element for the same scalar.
+// matchList asks, by the first element of the pattern: every map of a list, except for those whose own
+// conditions fail; lists of lists element by element; every element for the same scalar.
 func matchList(c *limit.Clock, pattern, list []any) *Difference {
 	switch first := pattern[0].(type) {
 	case map[string]any:

@@ -7,13 +7,13 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/limit"
 )
 
-// Match reports whether a value matches a pattern: the content of an anchor, or a scalar. Where it does not, Match stores in why
-// the first difference, in the order in which it looks; why may be nil. Nothing matches once
-// the time of the clock has passed, which its error says.
+// Match reports whether a value matches a pattern: the content of an anchor, or a scalar. Where it does not,
+// Match stores in why the first difference, in the order in which it looks; why may be nil. Nothing matches
+// once the time of the clock has passed, which its error says.
 //
-// Inside of a pattern the anchors (), <(), =(),
-// X() and ^() have the meaning that they have in validate rules; +() has none
-// there, so that a key in it is looked up as it is written and not found. What has no meaning matches nothing.
+// Inside of a pattern the anchors (), <(), =(), X() and ^() have the meaning that they have in validate
+// rules; +() has none there, so that a key in it is looked up as it is written and not found. What has no
+// meaning matches nothing.
 //
 //   - A map asks for a map; each of its plain keys must match, and `"*"` asks
 //     for a key that is there and not null.
@@ -41,7 +41,8 @@ type Difference struct {
 	Want, Got any
 	// Missing is set where there is no such key.
 	Missing bool
-	// leftOut is set for a failed condition, which leaves an element of a list out; any other difference fails the whole list.
+	// leftOut is set for a failed condition, which leaves an element of a list out; any other difference
+	// fails the whole list.
 	leftOut bool
 }
 

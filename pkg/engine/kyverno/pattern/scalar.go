@@ -63,8 +63,8 @@ func holdsText(pattern string, value any) bool {
 // Term is a text behind an operator: one of >=, <=, >, < and !, or none.
 type Term struct{ Operator, Text string }
 
-// Parse reads the little language of text patterns, in which `|` binds weaker than `&`: of the alternatives one must hold, of the
-// conjuncts of an alternative all, and of the terms of a conjunct one.
+// Parse reads the little language of text patterns, in which `|` binds weaker than `&`: of the alternatives
+// one must hold, of the conjuncts of an alternative all, and of the terms of a conjunct one.
 func Parse(pattern string) [][][]Term {
 	var alternatives [][][]Term
 	for alternative := range strings.SplitSeq(pattern, "|") {

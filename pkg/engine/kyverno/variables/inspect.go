@@ -21,8 +21,9 @@ var (
 // LooksLikeVariable reports whether a text is one that {{ }} is missing around, such as "request.operation".
 func LooksLikeVariable(text string) bool { return bareVariable.MatchString(text) }
 
-// Inspect looks for mistakes in a string of a policy: it returns the expressions of the variables in it, with "x" for variables in them, but for
-// those that do not compile, and the first variable that is not closed, or that stands in single braces: both are plain text.
+// Inspect looks for mistakes in a string of a policy: it returns the expressions of the variables in it, with
+// "x" for variables in them, but for those that do not compile, and the first variable that is not closed, or
+// that stands in single braces: both are plain text.
 func Inspect(text string) (expressions []*jmespath.Expression, unclosed string) {
 	segments, unclosed, err := segmentsOf(text)
 	if err != nil {

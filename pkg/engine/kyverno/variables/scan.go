@@ -17,8 +17,9 @@ type Segment struct {
 	Variable []Segment
 }
 
-// Split takes a text apart as rendering it does, without its references. What is opened and never closed is plain text,
-// as are closing braces without opening ones. The error is that of a text whose variables nest too deep.
+// Split takes a text apart as rendering it does, without its references. What is opened and never closed is
+// plain text, as are closing braces without opening ones. The error is that of a text whose variables nest
+// too deep.
 func Split(text string) ([]Segment, error) {
 	segments, _, err := segmentsOf(text)
 	return segments, err

@@ -67,10 +67,10 @@ func (s *Scope) Child() *Scope {
 // The value is shared, never modified.
 func (s *Scope) Set(name string, value any) { s.bind(&binding{name: name, value: value}) }
 
-// Load returns the value of an entry. It is given a scope that holds the values of the scope that asks, but of
-// the entries only those defined before this one, also an earlier one of the same name. A
-// *jmespath.NotFoundError with the entry's own name means that there is no such entry after all: queries get a
-// missing key.
+// Load returns the value of an entry. It is given a scope that holds the values of the scope that asks, but
+// of the entries only those defined before this one, also an earlier one of the same name. A
+// *jmespath.NotFoundError with the entry's own name means that there is no such entry after all: queries get
+// a missing key.
 type Load func(s *Scope) (any, error)
 
 // Define adds an entry, whose value is loaded when its name is first used. An error is that of every query
@@ -190,8 +190,9 @@ func (v *view) Fields() (map[string]any, error) {
 	return all, nil
 }
 
-// HoldSecret makes a name known that stands for a Secret, of which metadata may be read, or for an object with fields that were made of
-// one. An expression that is evaluated from now on is confidential if it reads more.
+// HoldSecret makes a name known that stands for a Secret, of which metadata may be read, or for an object
+// with fields that were made of one. An expression that is evaluated from now on is confidential if it reads
+// more.
 func (s *Scope) HoldSecret(name string, tainted bool) {
 	from := jmespath.ReadsMore
 	if tainted {
@@ -205,8 +206,8 @@ func (s *Scope) HoldSecret(name string, tainted bool) {
 // Picked notes that a loader has applied an expression to what it has read.
 func (s *Scope) Picked(expr *jmespath.Expression) { s.picked = append(s.picked, expr) }
 
-// LoadedSecret notes that a Secret was read for an entry. What Picked was told decides whether the entry is one, is made
-// of its metadata alone, or of more. The error of an entry may quote what was read.
+// LoadedSecret notes that a Secret was read for an entry. What Picked was told decides whether the entry is
+// one, is made of its metadata alone, or of more. The error of an entry may quote what was read.
 func (s *Scope) LoadedSecret(name string, err error) {
 	isObject, reading := true, jmespath.ReadsNothing
 	for _, expr := range s.picked {
@@ -223,5 +224,6 @@ func (s *Scope) LoadedSecret(name string, err error) {
 	}
 }
 
-// Confidential reports whether what was evaluated may depend on more of a Secret than its metadata, or on what was made of one.
+// Confidential reports whether what was evaluated may depend on more of a Secret than its metadata, or on
+// what was made of one.
 func (s *Scope) Confidential() bool { return s != nil && s.tree.secretsRead }

@@ -39,8 +39,8 @@ type Template struct {
 // A patch that is itself a text, such as patchesJson6902, is a text like any
 // other: variables are inserted before it is parsed.
 //
-// The document may be part of a larger one, at a path such as "mutate", "patchStrategicMerge". The path shows in errors and in
-// absolute references; {{@}} always counts from the document itself.
+// The document may be part of a larger one, at a path such as "mutate", "patchStrategicMerge". The path shows
+// in errors and in absolute references; {{@}} always counts from the document itself.
 func Parse(doc any, path ...string) (*Template, error) {
 	p := parser{doc: doc, prefix: path}
 	root := p.parse(doc, nil)
@@ -337,8 +337,8 @@ func (r *renderer) query(expr *jmespath.Expression, path string) any {
 // maxQuoted is how much of an expression, and of a path, an error quotes, in bytes.
 const maxQuoted = 1000
 
-// ResolveError is a variable of a document that has no value. Its words are Kyverno's; errors.As finds a *jmespath.NotFoundError in it where
-// a key is missing.
+// ResolveError is a variable of a document that has no value. Its words are Kyverno's; errors.As finds a
+// *jmespath.NotFoundError in it where a key is missing.
 type ResolveError struct {
 	Expression string
 	Path       string // such as "/spec/template/metadata/labels/team"

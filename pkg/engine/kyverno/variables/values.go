@@ -86,7 +86,8 @@ func (v *Values) decode(of subject, n policydecode.Node) {
 	}
 }
 
-// lay lays values over a tree, in place. It copies every mapping, so that those of the tree belong to it alone.
+// lay lays values over a tree, in place. It copies every mapping, so that those of the tree belong to it
+// alone.
 func lay(above, tree valuesTree) {
 	for name, value := range above {
 		mapping, isMap := value.(map[string]any)
@@ -103,7 +104,8 @@ func lay(above, tree valuesTree) {
 	}
 }
 
-// isName checks that a string is the name of a variable, each part of which is a level of nesting, and reports what is not.
+// isName checks that a string is the name of a variable, each part of which is a level of nesting, and
+// reports what is not.
 func isName(n policydecode.Node, name string) bool {
 	parts := split(name)
 	switch {
@@ -171,9 +173,9 @@ func decodeBlocks(n policydecode.Node) []block {
 	return out
 }
 
-// Given returns the values for one rule, by the name that the policy gives it, on one
-// object, by the first parts of their names: those of the rule before those of the object, before the global ones.
-// They must not be modified.
+// Given returns the values for one rule, by the name that the policy gives it, on one object, by the first
+// parts of their names: those of the rule before those of the object, before the global ones. They must not
+// be modified.
 func (v *Values) Given(policy, rule, object string) map[string]any {
 	given := v.trees[subject{}]
 	for _, of := range []subject{{policy: policy, object: object}, {policy: policy, rule: rule}} {

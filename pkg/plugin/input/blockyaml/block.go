@@ -10,7 +10,8 @@ import (
 type Options struct {
 	// Depth is how deep values may nest.
 	Depth int
-	// Scalar returns the value of a plain scalar that is not obviously a string or an integer; false where it has none.
+	// Scalar returns the value of a plain scalar that is not obviously a string or an integer; false where it
+	// has none.
 	Scalar func(plain string) (any, bool)
 }
 
@@ -20,9 +21,9 @@ type Document struct {
 	Line    int // of the content
 }
 
-// block decodes YAML as programs write it: mappings and sequences in block style, or empty; plain,
-// quoted and literal scalars, of which each line stands for itself; ASCII. It makes the values straight from the lines. What is
-// more than that, or wrong, it leaves to a library: each method reports false then.
+// block decodes YAML as programs write it: mappings and sequences in block style, or empty; plain, quoted and
+// literal scalars, of which each line stands for itself; ASCII. It makes the values straight from the lines.
+// What is more than that, or wrong, it leaves to a library: each method reports false then.
 type block struct {
 	text   string // from the start of the next line
 	number int    // of the next line, from 0

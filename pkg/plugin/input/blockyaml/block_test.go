@@ -21,7 +21,8 @@ func options() Options {
 	}}
 }
 
-// library decodes the only document of a text with the library. A blank line before it has its lines count from 1.
+// library decodes the only document of a text with the library. A blank line before it has its lines count
+// from 1.
 func library(text []byte) (Document, error) {
 	decoder := yamlv3.NewDecoder(io.MultiReader(strings.NewReader("\n"), bytes.NewReader(text)))
 	var document, more yamlv3.Node

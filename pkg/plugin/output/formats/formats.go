@@ -38,7 +38,8 @@ const (
 type outputFormat struct {
 	name, also string // also is another name that kubectl has for it
 	open       func(o output.Options, template string) (output.Format, error)
-	// template is what is typed behind one that takes a template, as those of `kubectl get` do; fromFile of one that takes a file.
+	// template is what is typed behind one that takes a template, as those of `kubectl get` do; fromFile of
+	// one that takes a file.
 	template         string
 	people           bool // it is for people, not for programs
 	objects          bool // it lists objects, and not what the rules did to them
@@ -149,11 +150,11 @@ func (e *UnknownFormatError) Error() string {
 	return fmt.Sprintf("unknown output format %q: use one of %s", e.Format, strings.Join(e.Allowed, ", "))
 }
 
-// NewWrites returns the printer of a run that writes: it shows first what would change,
-// and then, with a printer of NewResults, what was written. The formats for people show both on one stream; with the
-// others, standard output is for what was written, and what would change goes to
-// errOut. So it does with a report on standard output, which takes the place of the
-// rest. It fails for an unknown format, and for a query that cannot be used.
+// NewWrites returns the printer of a run that writes: it shows first what would change, and then, with a
+// printer of NewResults, what was written. The formats for people show both on one stream; with the others,
+// standard output is for what was written, and what would change goes to errOut. So it does with a report on
+// standard output, which takes the place of the rest. It fails for an unknown format, and for a query that
+// cannot be used.
 func NewWrites(writes output.Printer, format string, o output.Options, r *Reports, errOut io.Writer) (output.Printer, error) {
 	first := format
 	if !ForPeople(format) {

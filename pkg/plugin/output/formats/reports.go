@@ -16,8 +16,9 @@ import (
 // reportFormat is a format of --report.
 type reportFormat struct {
 	name string
-	// writes says that the format is also one of a run that writes, compares that it is one of a comparison, and converts that it is
-	// one of a conversion. The others describe the state of objects, and not what was done to them.
+	// writes says that the format is also one of a run that writes, compares that it is one of a comparison,
+	// and converts that it is one of a conversion. The others describe the state of objects, and not what was
+	// done to them.
 	writes, compares, converts bool
 	open                       func(output.Options) output.Format
 }
@@ -241,7 +242,8 @@ const (
 	stepSummaryBytes    = 1 << 20
 )
 
-// stepSummary returns what is added to the summary of the step; nil if no runner collects it, or there is no room.
+// stepSummary returns what is added to the summary of the step; nil if no runner collects it, or there is no
+// room.
 func stepSummary(o output.Options) output.Format {
 	path, room := os.Getenv(stepSummaryVariable), stepSummaryBytes
 	if info, err := os.Stat(path); err == nil {

@@ -82,7 +82,8 @@ func (h *base) begin(c *engine.Change) {
 	h.countFields(c)
 }
 
-// show prints an object, or keeps it to print it with those that are like it. The words are equal for objects that are shown as one.
+// show prints an object, or keeps it to print it with those that are like it. The words are equal for objects
+// that are shown as one.
 func (h *base) show(c *part, words []byte, what func() (shown, error)) error {
 	key := groupKey{section: h.section(c)}
 	if h.GroupBy != output.ByObject {
@@ -140,7 +141,8 @@ func Likeness(c *engine.Change, words []byte) [32]byte {
 	return [32]byte(hash.Sum(nil))
 }
 
-// Flush prints what is kept so far, under the headings of sections: namespaces by name, all else in the order in which it came.
+// Flush prints what is kept so far, under the headings of sections: namespaces by name, all else in the order
+// in which it came.
 func (h *base) Flush() error {
 	var titles []string
 	sections := map[string][]*group{}
@@ -310,7 +312,8 @@ func markerColor(m string) Color {
 	return Bold
 }
 
-// impacts writes what the changes of a group mean beyond their fields: in full for one object, in general for several.
+// impacts writes what the changes of a group mean beyond their fields: in full for one object, in general for
+// several.
 func impacts(b *page, g *group) {
 	warning := func(code engine.ImpactCode, text string) {
 		b.WriteString("  ")
@@ -369,8 +372,8 @@ func (h *base) unified(diff string) []byte {
 	return p.Bytes()
 }
 
-// middle leaves out the middle of a text of more bytes than that: the beginning of a rule names its policy, and the end
-// of a path its field.
+// middle leaves out the middle of a text of more bytes than that: the beginning of a rule names its policy,
+// and the end of a path its field.
 func middle(text string, most int) string {
 	if len(text) <= most {
 		return text

@@ -67,7 +67,8 @@ func (p *Comparison) Print(s output.Shown) error {
 	return nil
 }
 
-// converted is a block of a page of Markdown: a policy with its verdict, and below that what it was converted to.
+// converted is a block of a page of Markdown: a policy with its verdict, and below that what it was converted
+// to.
 func (p *Comparison) converted(e output.Converted) error {
 	b := p.page()
 	b.WriteString("\n## " + codeSpan(e.Policy) + "\n\n- " + codeSpan(e.Origin) + ": " + ShortSpan(e.Verdict) + "\n")

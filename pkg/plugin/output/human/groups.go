@@ -20,7 +20,8 @@ type shown struct {
 	marker string // in front of the heading
 	note   string // at the end of the heading of one object
 	notes  string // and of that of several
-	// body stands below it where it is one object; several is the same without the name of the first of several.
+	// body stands below it where it is one object; several is the same without the name of the first of
+	// several.
 	body, several []byte
 	diff          []byte // below that
 }

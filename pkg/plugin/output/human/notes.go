@@ -186,8 +186,8 @@ func typeName(v any) string {
 	return "number"
 }
 
-// noted returns the steps that get a line of their own because they did not change the object, and of how many triggers each
-// line speaks: what a rule comes to for several of them alike is said once.
+// noted returns the steps that get a line of their own because they did not change the object, and of how
+// many triggers each line speaks: what a rule comes to for several of them alike is said once.
 func (h *base) noted(c *engine.Change) map[*engine.Step]int {
 	out := map[*engine.Step]int{}
 	first := map[string]*engine.Step{}
@@ -311,7 +311,8 @@ func (h *base) trace(b *page, c *engine.Change) {
 	h.traceDerived(b, derived)
 }
 
-// derivedForOthers reports whether Kyverno's autogen derived the rule for other kinds than that of the object.
+// derivedForOthers reports whether Kyverno's autogen derived the rule for other kinds than that of the
+// object.
 func derivedForOthers(s *engine.Step) bool {
 	var m engine.Mismatch
 	return s.Outcome == engine.NotMatched && strings.HasPrefix(s.Rule.Rule, "autogen-") && errors.As(s.Err, &m) &&

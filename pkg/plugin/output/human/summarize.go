@@ -138,7 +138,8 @@ func (h *base) listed(s evaluation.Summary) []evaluation.RuleSummary {
 	return rules
 }
 
-// mostTelling are the rules that failed on, or else changed, the most objects, in the order in which they ran.
+// mostTelling are the rules that failed on, or else changed, the most objects, in the order in which they
+// ran.
 func mostTelling(rules []evaluation.RuleSummary) []evaluation.RuleSummary {
 	if len(rules) <= rulesListed {
 		return rules
@@ -216,7 +217,8 @@ func (h *base) list(b *page, title string, t *Counter) {
 	b.WriteString(below)
 }
 
-// Outcomes are the columns of a table of rules: those that came, and changed, since that nothing changed is an answer.
+// Outcomes are the columns of a table of rules: those that came, and changed, since that nothing changed is
+// an answer.
 func Outcomes(s evaluation.Summary) []engine.Outcome {
 	return slices.DeleteFunc(slices.Clone(outcomes), func(o engine.Outcome) bool {
 		return o != engine.Changed && s.Outcomes(o) == 0
@@ -325,8 +327,8 @@ func (r *running) add(c *engine.Change) {
 	}
 }
 
-// sentence says that none of these changes can be made, and where they can; "" if one can. In an overview it says
-// how many cannot. Of a single object it is said above.
+// sentence says that none of these changes can be made, and where they can; "" if one can. In an overview it
+// says how many cannot. Of a single object it is said above.
 func (r *running) sentence(s evaluation.Summary, overview bool) string {
 	var text string
 	switch {

@@ -52,7 +52,8 @@ func (p *Summary) print(c *part) error {
 	return p.show(c, append([]byte(text.note+"\n"), several.Bytes()...), func() (shown, error) { return text, nil })
 }
 
-// lines writes what failed and what is warned of, each warning of rules that changed the object once; with Explain, every rule.
+// lines writes what failed and what is warned of, each warning of rules that changed the object once; with
+// Explain, every rule.
 func (p *Summary) lines(b *page, c *part) {
 	if p.Explain {
 		p.trace(b, &c.Change)
@@ -133,8 +134,8 @@ func (v *overview) reason(text string) string {
 	return before + condition + element.ReplaceAllString(after, "[*]")
 }
 
-// remark is what the overview counts of an impact, whose fields differ from object to object; empty where another line
-// tells it.
+// remark is what the overview counts of an impact, whose fields differ from object to object; empty where
+// another line tells it.
 func (v *overview) remark(m *engine.Impact, kind string) string {
 	switch {
 	case v == nil:

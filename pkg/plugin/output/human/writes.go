@@ -16,9 +16,9 @@ var outcomeOrder = []write.Outcome{ //nolint:gochecknoglobals // an immutable ta
 	write.Terminating, write.Managed, write.Conflicted, write.Declined, write.Drifted, write.Failed, write.NotTried,
 }
 
-// Writes prints a line for each object that was to be written, in kubectl apply's
-// words, and ends with a table of the rules whose changes were not made, object by object; with Expand, of all
-// rules. Objects that are not written for one reason have one line, and one row of the table, unless there are few of them.
+// Writes prints a line for each object that was to be written, in kubectl apply's words, and ends with a
+// table of the rules whose changes were not made, object by object; with Expand, of all rules. Objects that
+// are not written for one reason have one line, and one row of the table, unless there are few of them.
 type Writes struct {
 	base
 	counts    map[write.Outcome]int

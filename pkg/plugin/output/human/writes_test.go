@@ -48,9 +48,9 @@ deployment.apps/web failed in namespace shop: no\x1b[2J (server dry run)
 	}
 }
 
-// Objects that are not written for one reason are one sentence and one row, unless there are few of them or all
-// are asked for. They are printed when the run has verified all, and at its end. What was written has its line
-// alone, unless all are asked for.
+// Objects that are not written for one reason are one sentence and one row, unless there are few of them or
+// all are asked for. They are printed when the run has verified all, and at its end. What was written has its
+// line alone, unless all are asked for.
 func TestWritesAlike(t *testing.T) {
 	result := func(name, why string) *write.Result {
 		key := engine.ObjectKey{GroupKind: schema.GroupKind{Kind: "Pod"}, Version: "v1", Namespace: "shop", Name: name}

@@ -1,10 +1,9 @@
 // This file writes a run as one HTML file for a change review, and a comparison as one without a script.
 //
-// The file needs no network and no server, and its content policy lets nothing run
-// but the one script that is part of this package. Objects in which the same rules change
-// the same fields are one change, with an example. All changes are in the file as compressed data, from which the script
-// builds the rows that are looked at; the first of them are there as HTML, too, so
-// that the page can be read without scripts.
+// The file needs no network and no server, and its content policy lets nothing run but the one script that is
+// part of this package. Objects in which the same rules change the same fields are one change, with an
+// example. All changes are in the file as compressed data, from which the script builds the rows that are
+// looked at; the first of them are there as HTML, too, so that the page can be read without scripts.
 //
 // Names and values come from clusters and policies. They reach the page through
 // html/template, or as data that become text, never markup.
@@ -273,7 +272,8 @@ func lineClass(line string) string {
 	return "same"
 }
 
-// frame is what the pages have in common. Its texts are masked; those of the Context and the Clusters are escaped where they are shown.
+// frame is what the pages have in common. Its texts are masked; those of the Context and the Clusters are
+// escaped where they are shown.
 type frame struct {
 	Policy template.HTML // of content
 	Style  template.CSS
@@ -319,8 +319,8 @@ const (
 	maxHTMLProblems = 100
 )
 
-// NewHTML returns a printer that collects the changes of a run, or the differences of a comparison, and writes the page when it is
-// closed.
+// NewHTML returns a printer that collects the changes of a run, or the differences of a comparison, and
+// writes the page when it is closed.
 func NewHTML(o output.Options) *HTML {
 	p := &HTML{
 		options: o, differ: human.NewDiffer(o), known: map[string]*change{}, differences: map[section][]*change{},
@@ -425,7 +425,8 @@ func (p *HTML) add(c *engine.Change, findings []Finding) error {
 	return nil
 }
 
-// Close writes the page, the changes of the highest level first, and of a level those that restart Pods, or that owners revert.
+// Close writes the page, the changes of the highest level first, and of a level those that restart Pods, or
+// that owners revert.
 func (p *HTML) Close() error {
 	if p.options.Compares || p.options.Converts {
 		return p.writeComparison()
@@ -458,8 +459,8 @@ func (p *HTML) island(w io.Writer) error {
 	return err
 }
 
-// lines writes the changes, and behind an empty line their members. A diff has a line of its own, which is not read before it is
-// looked at.
+// lines writes the changes, and behind an empty line their members. A diff has a line of its own, which is
+// not read before it is looked at.
 func (p *HTML) lines(w io.Writer) error {
 	encoder := json.NewEncoder(w)
 	for _, c := range p.changes {

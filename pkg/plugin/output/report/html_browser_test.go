@@ -20,8 +20,8 @@ import (
 // browserTime bounds one page in the browser; the machine may be busy.
 const browserTime = 2 * time.Minute
 
-// browser returns the program that CHROMIUM names, or that is on the PATH. Where there is none it skips the test, unless
-// CHROMIUM_REQUIRED is set.
+// browser returns the program that CHROMIUM names, or that is on the PATH. Where there is none it skips the
+// test, unless CHROMIUM_REQUIRED is set.
 func browser(t *testing.T) string {
 	t.Helper()
 	tier.Night(t, "TestHostileTextsAreText and TestContentPolicy")
@@ -38,7 +38,8 @@ func browser(t *testing.T) string {
 	return ""
 }
 
-// opened is what a browser makes of a page: its elements after its script has run, and all that follows from it.
+// opened is what a browser makes of a page: its elements after its script has run, and all that follows from
+// it.
 func opened(t *testing.T, page string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "report.html")
@@ -55,7 +56,8 @@ func opened(t *testing.T, page string) string {
 	return string(out)
 }
 
-// profile is a new directory for a browser, whose helpers may still write to it for a moment after it has gone.
+// profile is a new directory for a browser, whose helpers may still write to it for a moment after it has
+// gone.
 func profile(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "chromium-*")

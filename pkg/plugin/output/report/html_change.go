@@ -35,7 +35,8 @@ func levelOf(c *engine.Change) level {
 	return plain
 }
 
-// change is what happens to the objects of a shape, with the first of them as the example. Its strings are masked and escaped.
+// change is what happens to the objects of a shape, with the first of them as the example. Its strings are
+// masked and escaped.
 type change struct {
 	ID     int    `json:"id"`
 	Level  level  `json:"level"`
@@ -49,7 +50,8 @@ type change struct {
 	Warnings []warning `json:"warnings,omitempty"`
 	Alike    []warning `json:"alike,omitempty"`
 
-	// Of a comparison: what the sides do not make alike, and of a variant what it stands for, and as a manifest.
+	// Of a comparison: what the sides do not make alike, and of a variant what it stands for, and as a
+	// manifest.
 	Verdict  string `json:"-"`
 	Variant  string `json:"-"`
 	Manifest string `json:"-"`

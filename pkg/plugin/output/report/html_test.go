@@ -138,8 +138,8 @@ func TestChangesAreGroupedAndSorted(t *testing.T) {
 	}
 }
 
-// Objects in which one rule changes the same fields of other elements to other values are one change: the values are those of the
-// example, and what an object has otherwise stands at it.
+// Objects in which one rule changes the same fields of other elements to other values are one change: the
+// values are those of the example, and what an object has otherwise stands at it.
 func TestShapes(t *testing.T) {
 	var changes []engine.Change
 	for i := range 300 {

@@ -1,4 +1,5 @@
-// This file writes a run as Markdown for a comment on a change: the summary first, then what would change, cut where there is no more room.
+// This file writes a run as Markdown for a comment on a change: the summary first, then what would change,
+// cut where there is no more room.
 
 package report
 
@@ -27,8 +28,9 @@ const (
 	MinBytes = 16 << 10
 )
 
-// NewPage returns a printer of a page of what would change, or of what two sets of policies do not do alike, no longer than
-// limit bytes; 0 stands for MaxBytes. Of the changes or differences it holds no more than that.
+// NewPage returns a printer of a page of what would change, or of what two sets of policies do not do alike,
+// no longer than limit bytes; 0 stands for MaxBytes. Of the changes or differences it holds no more than
+// that.
 func NewPage(o output.Options, limit int) *Page {
 	if limit == 0 {
 		limit = MaxBytes

@@ -120,7 +120,8 @@ func TestPlaceOf(t *testing.T) {
 	}
 }
 
-// Where one side denies the object, each rule of it says so and why, and no verdict has a rule without a message.
+// Where one side denies the object, each rule of it says so and why, and no verdict has a rule without a
+// message.
 func TestDescribeComparedSaysWhyOnEachRule(t *testing.T) {
 	object := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Pod", "metadata": map[string]any{"name": "a"}}}
 	denies, changes := engine.RuleRef{Dialect: "kyverno", Policy: "denies"}, engine.RuleRef{Dialect: "kyverno", Policy: "changes"}

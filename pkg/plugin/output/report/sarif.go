@@ -1,4 +1,5 @@
-// This file writes a run as SARIF 2.1.0: a result for each rule that would change an object, or that denies it.
+// This file writes a run as SARIF 2.1.0: a result for each rule that would change an object, or that denies
+// it.
 //
 // What could not be evaluated is a notification of the tool, not a result. Objects
 // that are as the policies want them are counted only: code scanning shows whatever
@@ -37,8 +38,8 @@ func NewSARIF(o output.Options) *SARIF {
 	return &SARIF{out: o.Out, version: redact.EscapeLine(o.Context.Version), rules: map[string]int{}}
 }
 
-// object is a part of a SARIF log, by section 3 of the standard, of names and values in turn. What is not required is left out
-// where it is empty.
+// object is a part of a SARIF log, by section 3 of the standard, of names and values in turn. What is not
+// required is left out where it is empty.
 func object(fields ...any) structured.Object {
 	var out structured.Object
 	for i := 0; i < len(fields); i += 2 {
@@ -114,7 +115,8 @@ func (p *SARIF) result(about *Object, f *Finding) error {
 	r := object(
 		"ruleId", id, "ruleIndex", at, "level", level, "message", message(plainSARIF(about.Name+": "+f.Message)),
 		"locations", []structured.Object{locationOf(about, f.Place)},
-		// Results of one rule have one line; code scanning distinguishes them by this, however often the file of the policy is edited.
+		// Results of one rule have one line; code scanning distinguishes them by this, however often the file
+		// of the policy is edited.
 		"partialFingerprints", object("primaryLocationLineHash", hex.EncodeToString(sum[:16])),
 		"properties", struct {
 			Outcome  string   `json:"outcome"`
@@ -201,8 +203,8 @@ func locationOf(about *Object, place Place) structured.Object {
 	return physical(place).Add("logicalLocations", []structured.Object{logical})
 }
 
-// qualified is an object as "namespace/kind/name", the kind with its group; on one cluster of several, behind its
-// name.
+// qualified is an object as "namespace/kind/name", the kind with its group; on one cluster of several, behind
+// its name.
 func qualified(k engine.ObjectKey) string {
 	parts := []string{k.Cluster, k.Namespace, k.GroupKind.String(), k.Name, k.Subresource}
 	return strings.Join(slices.DeleteFunc(parts, func(part string) bool { return part == "" }), "/")

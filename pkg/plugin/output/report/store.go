@@ -1,7 +1,8 @@
 // This file keeps the reports of a preview in the cluster, one for each object, and reads them back.
 //
-// A report is named after the UID of its object, and owned by it, so that it goes with it. Each set of reports has a name of
-// its own, which is in their labels: runs of other policies keep other sets. What a run no longer finds, it deletes from its set.
+// A report is named after the UID of its object, and owned by it, so that it goes with it. Each set of
+// reports has a name of its own, which is in their labels: runs of other policies keep other sets. What a run
+// no longer finds, it deletes from its set.
 
 package report
 
@@ -49,7 +50,8 @@ const (
 type StoreOptions struct {
 	// Name is that of the set of reports.
 	Name string
-	// Kind is that of the reports on objects in namespaces, ClusterKind that of the others, and what went wrong beside the objects.
+	// Kind is that of the reports on objects in namespaces, ClusterKind that of the others, and what went
+	// wrong beside the objects.
 	Kind, ClusterKind schema.GroupVersionKind
 	// Scope is that of the run: it deletes no report on an object beyond it.
 	Scope engine.Scope
@@ -64,7 +66,8 @@ type Store struct {
 	ctx    context.Context // of the run, which Write does not get
 	group  errgroup.Group
 	seen   map[engine.ObjectKey]bool
-	// stored are the reports of the set that the run has not written yet; nil before they are listed, which may fail.
+	// stored are the reports of the set that the run has not written yet; nil before they are listed, which
+	// may fail.
 	stored   map[engine.ObjectKey]stored
 	unlisted error
 
@@ -112,8 +115,8 @@ func (s *Store) Write(manifest []byte) (int, error) {
 	return len(manifest), s.ctx.Err()
 }
 
-// isStored reports whether a report says what is in the cluster already: it is not written again then, so that it has the time
-// of its last change.
+// isStored reports whether a report says what is in the cluster already: it is not written again then, so
+// that it has the time of its last change.
 func (s *Store) isStored(key engine.ObjectKey, u *unstructured.Unstructured) (bool, error) {
 	if !s.finds() {
 		return false, nil // for few of them, all are not listed
@@ -218,8 +221,8 @@ func (s *Store) Finds(all bool) {
 	}
 }
 
-// Commit waits for the reports, and deletes those of the set that the run no longer finds. Its error has the first of
-// the requests that failed.
+// Commit waits for the reports, and deletes those of the set that the run no longer finds. Its error has the
+// first of the requests that failed.
 func (s *Store) Commit() error {
 	if err := s.Discard(); err != nil {
 		return err
@@ -266,7 +269,8 @@ func (s *Store) covers(u *unstructured.Unstructured) bool {
 	return s.Scope.Includes(k, nil) && s.Scope.InShard(k)
 }
 
-// reports streams the reports of the set, or of all sets if it has no name, in the namespaces of the run, up to the first error.
+// reports streams the reports of the set, or of all sets if it has no name, in the namespaces of the run, up
+// to the first error.
 func (s *Store) reports(ctx context.Context) iter.Seq2[*unstructured.Unstructured, error] {
 	labels := map[string]string{managedBy: program}
 	if s.Name != "" {

@@ -169,8 +169,8 @@ func (m Object) ruleIf(name string, r engine.RuleRef) Object {
 	return m.addIf(r != engine.RuleRef{}, name, r)
 }
 
-// conclusionOf is the summary of a comparison. Objects are the same but for the order of init containers, or because a rule fails
-// on them, where it says so.
+// conclusionOf is the summary of a comparison. Objects are the same but for the order of init containers, or
+// because a rule fails on them, where it says so.
 func conclusionOf(s compare.Summary) Object {
 	v := s.Variants
 	variants := Object{

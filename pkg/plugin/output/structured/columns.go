@@ -195,8 +195,8 @@ func (p *Columns) headers() error {
 // Close has nothing to add.
 func (p *Columns) Close() error { return nil }
 
-// NewJSONPath returns a printer of what a JSONPath template finds in the report, as text or as a JSON list. It fails for a template
-// that is none.
+// NewJSONPath returns a printer of what a JSONPath template finds in the report, as text or as a JSON list.
+// It fails for a template that is none.
 func NewJSONPath(o output.Options, template string, asJSON bool) (output.Format, error) {
 	path := jsonpath.New("out").AllowMissingKeys(true)
 	if err := path.Parse(template); err != nil {

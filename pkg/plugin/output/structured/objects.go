@@ -20,9 +20,9 @@ type Objects struct {
 }
 
 // NewNames returns a printer of the names of the objects that would change, of a comparison those that do not
-// come out the same, or of a run that writes those that were written, as `kubectl -o name` does: "deployment.apps/web". As there,
-// the namespace is not a part of it; -n belongs beside a name that is piped on. On one cluster of several,
-// the flag for its context follows the name.
+// come out the same, or of a run that writes those that were written, as `kubectl -o name` does:
+// "deployment.apps/web". As there, the namespace is not a part of it; -n belongs beside a name that is piped
+// on. On one cluster of several, the flag for its context follows the name.
 func NewNames(o output.Options) *Objects { return &Objects{Options: o, text: (*Objects).name} }
 
 // NewManifests returns a printer of the changed objects, as a YAML stream. They keep their

@@ -32,8 +32,8 @@ const (
 	previewList = "changes"
 )
 
-// Report prints one report object: what was evaluated, compared or written. It has a list, whose elements are written as they
-// come, unless something is made of the whole report.
+// Report prints one report object: what was evaluated, compared or written. It has a list, whose elements are
+// written as they come, unless something is made of the whole report.
 type Report struct {
 	output.Options
 	jsonWriter // what is not written yet
@@ -89,8 +89,9 @@ func (r *Report) hold(whole func(report any) (string, error)) {
 	}
 }
 
-// Print adds an object that would change, that needs a remark, that does not come out the same or that was to be written, or
-// what went wrong beside the objects. The summary ends the report, but for that of a run that writes.
+// Print adds an object that would change, that needs a remark, that does not come out the same or that was to
+// be written, or what went wrong beside the objects. The summary ends the report, but for that of a run that
+// writes.
 func (r *Report) Print(s output.Shown) error {
 	event := s.Event()
 	switch event.(type) {
@@ -148,7 +149,8 @@ func (r *Report) begin() error {
 	return cmp.Or(r.field("apiVersion", version), r.field("kind", r.kind), r.field("context", r.Context), r.listClusters())
 }
 
-// listClusters writes what came of each cluster, once and as soon as it is known: of a run that writes at the end.
+// listClusters writes what came of each cluster, once and as soon as it is known: of a run that writes at the
+// end.
 func (r *Report) listClusters() error {
 	if r.clusters == nil {
 		return nil
@@ -304,8 +306,8 @@ func mapped(v any) any {
 	return v
 }
 
-// jsonWriter writes indented JSON, the same as the library. It knows objects, lists and plain strings, and leaves the rest
-// to the library, with which a whole run would take 1.7 times as long.
+// jsonWriter writes indented JSON, the same as the library. It knows objects, lists and plain strings, and
+// leaves the rest to the library, with which a whole run would take 1.7 times as long.
 type jsonWriter struct{ bytes.Buffer }
 
 // value writes a value. All lines but the first begin with a margin.

@@ -45,8 +45,9 @@ func (j *Journal) HoldsSecrets() bool {
 type Entry struct {
 	// Entry is as it was planned; nil at a glance.
 	*plan.Entry
-	// Attempts has the last request to each endpoint of which it is not known what the server did, and Results what came of the
-	// entry, in their order. At a glance they say no more than how far the entry came.
+	// Attempts has the last request to each endpoint of which it is not known what the server did, and
+	// Results what came of the entry, in their order. At a glance they say no more than how far the entry
+	// came.
 	Attempts []Attempt
 	Results  []Result
 	// Applied reports that one of the requests was a server-side apply.
@@ -202,7 +203,8 @@ var (
 	errOneOf = errors.New("a line must be exactly one record")
 )
 
-// notOfID reports whether an ID cannot have a character. An ID that were a text could pose as another line where it is shown.
+// notOfID reports whether an ID cannot have a character. An ID that were a text could pose as another line
+// where it is shown.
 func notOfID(r rune) bool {
 	return r != '-' && r != '_' && (r > unicode.MaxASCII || !unicode.IsLetter(r) && !unicode.IsDigit(r))
 }
@@ -325,8 +327,8 @@ func (p *parser) attempt(a *Attempt) error {
 	return e.Attempts[len(e.Attempts)-1].Validate()
 }
 
-// result takes a result. One that neither wrote nor failed found the object to be as wanted already, perhaps because of
-// the attempt.
+// result takes a result. One that neither wrote nor failed found the object to be as wanted already, perhaps
+// because of the attempt.
 func (p *parser) result(r *Result) error {
 	if err := p.check(r.Entry, r.Subresource); err != nil {
 		return err

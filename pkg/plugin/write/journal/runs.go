@@ -52,9 +52,9 @@ func (r *Run) Resumable() bool { return r.Undoes == "" && r.InDoubt+r.Left > 0 }
 // Undoable reports whether the run wrote what has not been undone.
 func (r *Run) Undoable() bool { return r.Undoes == "" && r.Written > r.Undone }
 
-// Runs returns the runs that the journals in a directory, and in those of runs on several clusters below it, record, the latest first:
-// those on the cluster of a context, or all if the context is empty. Broken is called
-// for each journal that cannot be read; the error is that of the directory.
+// Runs returns the runs that the journals in a directory, and in those of runs on several clusters below it,
+// record, the latest first: those on the cluster of a context, or all if the context is empty. Broken is
+// called for each journal that cannot be read; the error is that of the directory.
 func Runs(directory, context string, broken func(journal string, err error)) ([]Run, error) {
 	files, err := Files(directory)
 	if err != nil {
@@ -157,7 +157,8 @@ func FileName(started time.Time, context, id string) string {
 // fleetMark stands in the name between time and ID.
 const fleetMark = "-fleet-"
 
-// FleetName returns the name of a directory of journals, one for each cluster of a run on several: its time and ID.
+// FleetName returns the name of a directory of journals, one for each cluster of a run on several: its time
+// and ID.
 func FleetName(started time.Time, id string) string {
 	return started.UTC().Format(timeFormat) + fleetMark + id
 }

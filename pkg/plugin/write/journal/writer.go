@@ -42,8 +42,9 @@ type disk interface {
 	Sync() error
 }
 
-// gather is how long a flush waits for the attempts of others while requests are under way. A run that has as many attempts on the
-// disk as it may send at once loses nothing by that, and flushes are the largest cost of a journal.
+// gather is how long a flush waits for the attempts of others while requests are under way. A run that has as
+// many attempts on the disk as it may send at once loses nothing by that, and flushes are the largest cost of
+// a journal.
 const gather = 4 * time.Millisecond
 
 // Error is the error for a journal that cannot be read or written, or not be trusted.
@@ -53,8 +54,8 @@ type Error struct {
 	Err  error
 }
 
-// Error is "journal FILE: reason", or "journal FILE, line N: reason". What a damaged line holds may be quoted in the
-// reason, which is cut.
+// Error is "journal FILE: reason", or "journal FILE, line N: reason". What a damaged line holds may be quoted
+// in the reason, which is cut.
 func (e *Error) Error() string {
 	if e.Line > 0 {
 		return fmt.Sprintf("journal %s, line %d: %.400v", e.Path, e.Line, e.Err)
@@ -181,8 +182,8 @@ func (w *Writer) Plan(e plan.Entry) error {
 	return w.append(record{Planned: &e})
 }
 
-// Evaluated records what an entry of a resumed journal is, as it was evaluated again: the values of Secrets that the journal does not
-// have, and what was made of them.
+// Evaluated records what an entry of a resumed journal is, as it was evaluated again: the values of Secrets
+// that the journal does not have, and what was made of them.
 func (w *Writer) Evaluated(entry int, e plan.Entry) {
 	w.entries[entry] = &e
 }
@@ -206,7 +207,8 @@ func (w *Writer) Attempt(a Attempt) error {
 	return nil
 }
 
-// Open returns the write of an entry that was attempted and has no result, values of Secrets included; nil if there is none.
+// Open returns the write of an entry that was attempted and has no result, values of Secrets included; nil if
+// there is none.
 func (w *Writer) Open(entry int) *Attempt {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -216,8 +218,8 @@ func (w *Writer) Open(entry int) *Attempt {
 	return nil
 }
 
-// Result records the outcome of an entry. It is in the file when Result returns, and on the disk with the next record that is to be
-// there. If the machine stops in between, the attempt is in doubt.
+// Result records the outcome of an entry. It is in the file when Result returns, and on the disk with the
+// next record that is to be there. If the machine stops in between, the attempt is in doubt.
 func (w *Writer) Result(r Result) error {
 	w.mu.Lock()
 	delete(w.open, r.Entry)
@@ -271,8 +273,8 @@ func (w *Writer) appendDurable(r record) error {
 	return w.err
 }
 
-// sync brings all records so far to the disk. It is called with the lock held, and releases it meanwhile, so that others can add
-// to what the next sync has.
+// sync brings all records so far to the disk. It is called with the lock held, and releases it meanwhile, so
+// that others can add to what the next sync has.
 func (w *Writer) sync() {
 	for upTo := w.appended; w.durable < upTo && w.err == nil; {
 		if w.syncing {

@@ -53,7 +53,8 @@ func TestWriterSharesTheWaitForTheDisk(t *testing.T) {
 	})
 }
 
-// While a request is under way, attempts wait for each other; a run that sends one request at a time waits for none.
+// While a request is under way, attempts wait for each other; a run that sends one request at a time waits
+// for none.
 func TestWriterGathersAttempts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &slowFile{}

@@ -156,8 +156,8 @@ func (p *Plan) recount() {
 	p.Incomplete = p.Incomplete || p.Summary.Incomplete > 0
 }
 
-// Parse reads the text of a plan, and checks that it holds together. The error wraps ErrNoPlan or ErrDamaged, or says
-// that another version wrote it.
+// Parse reads the text of a plan, and checks that it holds together. The error wraps ErrNoPlan or ErrDamaged,
+// or says that another version wrote it.
 func Parse(text []byte) (*Plan, error) {
 	if len(bytes.TrimSpace(text)) == 0 {
 		return nil, ErrNoPlan

@@ -87,7 +87,8 @@ type Cluster struct {
 // Choice is how the user chose policies and objects.
 type Choice struct {
 	Types []string `json:"types,omitempty"` // TYPE and TYPE/NAME
-	// Namespace is what was looked at: one namespace, or several with commas between them; empty stands for all.
+	// Namespace is what was looked at: one namespace, or several with commas between them; empty stands for
+	// all.
 	Namespace     string `json:"namespace,omitempty"`
 	ClusterScoped bool   `json:"clusterScoped,omitempty"`
 	Selector      string `json:"selector,omitempty"`
@@ -133,9 +134,9 @@ func NewRun(here Cluster, version string, created time.Time) Run {
 	return Run{Cluster: here, Version: version, Created: created, Documents: []Document{}, Digest: digestOfAll(nil)}
 }
 
-// DocumentsOf returns the documents of a run for a file, and the digest of all of
-// them. Those for which installed holds are recorded by their digest alone. It is an error if the policies read a Secret
-// from a file: a plan cannot hold it, and without it the run cannot be repeated.
+// DocumentsOf returns the documents of a run for a file, and the digest of all of them. Those for which
+// installed holds are recorded by their digest alone. It is an error if the policies read a Secret from a
+// file: a plan cannot hold it, and without it the run cannot be repeated.
 func DocumentsOf(all []engine.Document, installed func(engine.Document) bool) ([]Document, string, error) {
 	out := make([]Document, len(all))
 	for i, d := range all {
@@ -290,8 +291,9 @@ func (r *Run) CheckCluster(here Cluster) error {
 	return nil
 }
 
-// Check returns an error if a recorded run may not be taken up here: on another cluster, by another version of the
-// program, which may evaluate differently, or too late: MaxAge is how old the run may be; 0 stands for any age.
+// Check returns an error if a recorded run may not be taken up here: on another cluster, by another version
+// of the program, which may evaluate differently, or too late: MaxAge is how old the run may be; 0 stands for
+// any age.
 func (r *Run) Check(here Cluster, version string, now time.Time, maxAge time.Duration) error {
 	if err := r.CheckCluster(here); err != nil {
 		return err

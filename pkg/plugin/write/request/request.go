@@ -128,8 +128,8 @@ const maxOperations = 10_000
 // and leaves nothing that other owners would conflict with, otherwise a guarded JSON
 // patch.
 //
-// It is an error if the change would make the object another one, if the live object lacks the fields that guard a
-// request, or if a JSON patch needs more operations than the server takes.
+// It is an error if the change would make the object another one, if the live object lacks the fields that
+// guard a request, or if a JSON patch needs more operations than the server takes.
 func Plan(in Input) (Request, error) {
 	r, err := newRequest(in)
 	if err != nil || r.Method == None {

@@ -66,8 +66,8 @@ const (
 // without managedFields had when something was first applied to it.
 const beforeFirstApply = "before-first-apply"
 
-// Owner is an entry of managedFields, without Fields, but with what the server records of them: reading them as a set takes longer
-// than most rules do.
+// Owner is an entry of managedFields, without Fields, but with what the server records of them: reading them
+// as a set takes longer than most rules do.
 type Owner struct {
 	Takeover
 	FieldsV1 map[string]any
@@ -82,8 +82,8 @@ func (o *Owner) Set() *fieldpath.Set {
 	return set
 }
 
-// Owners returns who owns which fields of an object and applies them, or would notice a write by us, with the verdict on one to all of
-// them. What cannot be read is left out.
+// Owners returns who owns which fields of an object and applies them, or would notice a write by us, with the
+// verdict on one to all of them. What cannot be read is left out.
 func Owners(live *unstructured.Unstructured, us string) []Owner {
 	var out []Owner
 	entries, _, _ := unstructured.NestedFieldNoCopy(live.Object, "metadata", "managedFields")
