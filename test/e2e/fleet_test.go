@@ -261,8 +261,8 @@ func (f fleetTest) comparison(t *testing.T) {
 		return out
 	}
 	contains(t, compare(1, "--with", "other.yaml", "--contexts", "us,eu", "-o", "summary"), "CLUSTER   OBJECTS   DIFFER", "us ", "~ ConfigMap: 7 objects in shop on 2 clusters",
-		"DIFFERENT: the two sides do not make the same of 7 of ", "old    kyverno level/r   7         0           7")
-	contains(t, compare(0, "--with", "same.yaml", "--contexts", "all", "--strict"), "SAME: both sides make the same of ", "old    kyverno level/r   12        0           12")
+		"DIFFERENT: the two policy sets differ on 7 of ", "old    kyverno level/r   7         0           7")
+	contains(t, compare(0, "--with", "same.yaml", "--contexts", "all", "--strict"), "SAME: both policy sets do the same to ", "old    kyverno level/r   12        0           12")
 	for _, d := range readFleetReport(t, compare(1, "--with", "other.yaml", "--contexts", "us,eu", "-o", "json")).Differences {
 		if d.Object.Cluster != "us" && d.Object.Cluster != "eu" {
 			t.Errorf("got %+v", d)

@@ -219,7 +219,7 @@ func TestWatchMakesWhatIsLeft(t *testing.T) {
 	a.trigger("one")
 	a.appendsToTargets("x")
 	a.start("--concurrency=1")
-	a.await("it is open whether changes were made, trying again")
+	a.await("the outcome of some writes is unknown; looking it up again")
 	if got := a.logs(); got != "=x = =" {
 		t.Errorf("got %s", got)
 	}
@@ -396,7 +396,7 @@ func TestWatchOutlastsTheAbsenceOfTheServer(t *testing.T) {
 			}
 			a.watch()
 			a.trigger("first")
-			a.await("it is open whether changes were made, trying again")
+			a.await("the outcome of some writes is unknown; looking it up again")
 			if got, want := a.logs(), map[bool]string{true: "=x", false: "="}[stored]; strings.Fields(got)[1] != want {
 				t.Errorf("got %s, want %s for app-1", got, want)
 			}

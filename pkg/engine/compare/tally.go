@@ -207,7 +207,7 @@ type VariantSummary struct {
 	Changed  int // variants that a side changes
 	// Reordered counts those that are the same but for the order of init containers.
 	Reordered int
-	Differ    int // variants of which the sides do not make the same
+	Differ    int // variants on which the sides differ
 	Unknown   int // variants that are not comparable, also because a rule reads a Secret
 	// Refused counts those that are left out: a server refuses what the old policies make of them, and the
 	// new ones make something else.

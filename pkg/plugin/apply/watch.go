@@ -240,7 +240,7 @@ func (w *watchWrites) away() func(context.Context, error) bool {
 	delay := backoff.DelayFunc()
 	return func(ctx context.Context, err error) bool {
 		if !reported {
-			w.Report(fmt.Errorf("it is open whether changes were made, trying again to look it up: %w", err))
+			w.Report(fmt.Errorf("the outcome of some writes is unknown; looking it up again: %w", err))
 		}
 		reported = true
 		return cluster.Pause(ctx, delay())

@@ -204,7 +204,7 @@ func (r *Run) Each(ctx context.Context, emit func(*engine.Change) error) (evalua
 		lacking.Of(part)
 	}
 	if summary.Outdated = r.Outdated(); len(summary.Outdated) > 0 && !o.Quiet {
-		fmt.Fprintf(o.ErrOut, "note: rules read what this run changes, as it is now (%s): once it is written, run again until nothing changes\n", engine.Few(summary.Outdated))
+		fmt.Fprintf(o.ErrOut, "note: some rules read objects that this run changes (%s) and saw their current state; after applying, run again until nothing changes\n", engine.Few(summary.Outdated))
 	}
 	if o.MaxObjects > 0 || o.Scope != nil && o.Scope.Percent > 0 {
 		summary.Canary = &evaluation.Canary{LeftOut: r.LeftOut(), MaxObjects: o.MaxObjects, More: r.more}

@@ -121,7 +121,7 @@ type Canary struct {
 
 // AddFlags registers the flags.
 func (f *Canary) AddFlags(flags *pflag.FlagSet) {
-	flags.IntVar(&f.MaxObjects, "max-objects", 0, "Change this many objects at most: the run ends where one more would change.")
+	flags.IntVar(&f.MaxObjects, "max-objects", 0, "Maximum number of objects to change; the run stops before it exceeds it.")
 	flags.IntVar(&f.Percent, "percent", 0, "Evaluate this percentage of the objects, from 1 to 100: the same ones in each run, those of 10 among those of 20.")
 	flags.StringVar(&f.PercentSeed, "percent-seed", "", "Any text; another one chooses other objects for --percent.")
 }

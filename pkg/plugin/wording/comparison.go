@@ -20,13 +20,13 @@ func Conclusion(s *compare.Summary) string {
 	objects := counted(s.Objects, s.Variants.Compared)
 	switch s.Conclusion {
 	case compare.AllSame:
-		return "SAME: both sides make the same of " + objects + ", and each rule was exercised."
+		return "SAME: both policy sets do the same to " + objects + ", and each rule was exercised."
 	case compare.SameAsTested:
 		return "SAME AS FAR AS TESTED: " + asFarAsTested(s)
 	case compare.NotExercised:
 		return "NOT EXERCISED: " + notExercised(s, objects)
 	case compare.SomeDiffer:
-		return fmt.Sprintf("DIFFERENT: the two sides do not make the same of %s of %s.", Number(s.Differing()+s.Variants.Differ), objects)
+		return "DIFFERENT: the two policy sets differ on " + differing(s) + "."
 	case compare.Incomparable:
 		return fmt.Sprintf("NOT COMPARABLE: what a side makes of %s of %s is not known.", Number(s.Verdicts[compare.NotComparable]), objects)
 	case compare.Nothing:
@@ -34,10 +34,22 @@ func Conclusion(s *compare.Summary) string {
 	return "NOTHING COMPARED: there is no object that the policies match."
 }
 
+// differing says on how many objects and variants two sides differ.
+func differing(s *compare.Summary) string {
+	var parts []string
+	if s.Objects > 0 {
+		parts = append(parts, Number(s.Differing())+" of "+PluralNumber(s.Objects, "object"))
+	}
+	if s.Variants.Compared > 0 {
+		parts = append(parts, Number(s.Variants.Differ)+" of "+PluralNumber(s.Variants.Compared, "variant"))
+	}
+	return strings.Join(parts, " and ")
+}
+
 // asFarAsTested says what a comparison found the same, and why that is not all.
 func asFarAsTested(s *compare.Summary) string {
 	known := counted(s.Objects, s.Variants.Compared-s.Variants.Unknown)
-	text, but := "both sides make the same of "+known, ", but"
+	text, but := "both policy sets do the same to "+known, ", but"
 	if s.Variants.Unknown > 0 {
 		text, but = text+"; of "+PluralNumber(s.Variants.Unknown, "variant")+" it is not known", ", and"
 	}
@@ -53,7 +65,7 @@ func notExercised(s *compare.Summary, objects string) string {
 		return "no rule changed any of " + objects + "."
 	}
 	idle := len(s.NotExercised(compare.Old)) + len(s.NotExercised(compare.New))
-	return fmt.Sprintf("%s changed none of %s; otherwise both sides make the same of them.", Plural(idle, "rule"), objects)
+	return fmt.Sprintf("%s changed none of %s; otherwise both policy sets do the same to them.", Plural(idle, "rule"), objects)
 }
 
 // Verified says what a comparison that found no difference was made on: "240 objects (87 changed, 153 left
@@ -149,7 +161,7 @@ func VerdictCounts(s *compare.Summary) []Count {
 	count(s.Reordered, "of the same have their init containers in another order: these start one after the other")
 	count(s.Failed, "of the same are as they are because a rule fails on them")
 	if v := s.Variants; v.Compared+v.Refused > 0 {
-		count(v.Compared, fmt.Sprintf("variants compared, of %s: the sides do not make the same of %s", Plural(v.Kinds, "kind"), Number(v.Differ)))
+		count(v.Compared, fmt.Sprintf("variants compared, of %s: the two policy sets differ on %s", Plural(v.Kinds, "kind"), Number(v.Differ)))
 		count(v.Reordered, "of the variants that are the same have their init containers in another order")
 		count(v.Untried, fmt.Sprintf("differences of one field were not tried: there are at most %s", PluralNumber(v.Limit, "variant")))
 		count(v.Refused, "variants are left out: a server refuses what the old policies make of them, and the new ones make something else")

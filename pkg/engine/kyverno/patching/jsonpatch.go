@@ -78,11 +78,11 @@ func ParseJSONPatch(text string) (JSONPatch, error) {
 	case []any:
 		list = d
 	case map[string]any:
-		return JSONPatch{}, errors.New("a JSON patch must be a list of operations, this is a single one: put `- ` before it")
+		return JSONPatch{}, errors.New("a JSON patch must be a list of operations, but it is a single one: put `- ` before it")
 	case nil:
-		return JSONPatch{}, errors.New("a JSON patch must be a list of operations, this is empty")
+		return JSONPatch{}, errors.New("a JSON patch must be a list of operations, but it is empty")
 	default:
-		return JSONPatch{}, fmt.Errorf("a JSON patch must be a list of operations, this is the value %v", d)
+		return JSONPatch{}, fmt.Errorf("a JSON patch must be a list of operations, but it is the value %v", d)
 	}
 	return DecodeJSONPatch(list)
 }

@@ -80,9 +80,9 @@ func TestJSONPatchSharesUntouched(t *testing.T) {
 func TestParseErrors(t *testing.T) {
 	deep := strings.Repeat("/a", 129)
 	for name, c := range map[string]struct{ patch, want string }{
-		"a single operation":     {`{op: add, path: /a, value: 1}`, "this is a single one"},
-		"nothing":                {"", "this is empty"},
-		"a text":                 {"remove", "this is the value remove"},
+		"a single operation":     {`{op: add, path: /a, value: 1}`, "but it is a single one"},
+		"nothing":                {"", "but it is empty"},
+		"a text":                 {"remove", "but it is the value remove"},
 		"no YAML":                {"- [", "YAML or JSON"},
 		"no map":                 {"- {op: remove, path: /a}\n- 5", "operation 1: an operation must be a map"},
 		"no operation":           {"- {path: /a}", "operation 0 (/a): it has no op"},

@@ -349,7 +349,7 @@ func (d *describer) compared(f *Finding, v compare.Verdict) {
 	case f.Changed > 0, v == compare.OnlyOldDenies, v == compare.OnlyNewDenies:
 		f.Verdict, f.Outcome = Fail, string(v)
 	}
-	f.Message = "old and new policies make the same of the object"
+	f.Message = "old and new policies do the same to the object"
 	switch {
 	case f.Verdict == Pass:
 	case f.Changed > 0:
