@@ -401,7 +401,7 @@ func TestStatusOutlastsTheAbsenceOfTheServer(t *testing.T) {
 			if test.watches {
 				a.watch()
 				a.trigger("first")
-				a.await("trying again to look it up")
+				a.await("looking it up again")
 				a.away.Store(false)
 				a.await(left)
 				a.end()
