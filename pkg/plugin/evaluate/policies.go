@@ -3,6 +3,7 @@ package evaluate
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -181,9 +182,13 @@ func brokenRef(e *engine.CompileError) engine.RuleRef {
 // look like a policy that changes nothing; with one in --skip, a rule that was to be skipped would
 // be applied.
 func (p *Policies) checkChoice(kept []engine.RuleRef) error {
-	mine, read, all := namesOf(kept), sync.OnceValue(p.read), sync.OnceValue(p.existing)
+	mine, read, all := namesOf(kept), sync.OnceValue(p.read), sync.OnceValues(p.existing)
 	exists := func(name string) bool {
-		return mine.Has(name) || read().Has(name) || all()(name)
+		if mine.Has(name) || read().Has(name) {
+			return true
+		}
+		_, is := all()
+		return is(name)
 	}
 	for _, typed := range []struct {
 		flag  string
@@ -193,11 +198,15 @@ func (p *Policies) checkChoice(kept []engine.RuleRef) error {
 		if i < 0 {
 			continue
 		}
-		name := typed.names[i]
-		if i := strings.LastIndex(name, "/"); i > 0 && read().Has(name[:i]) {
-			return fmt.Errorf("%s %s: policy %s has no mutate rule %s", typed.flag, name, name[:i], name[i+1:])
+		name, hint := typed.names[i], ""
+		known, _ := all()
+		if meant := engine.Nearest(name, maps.Keys(known.Union(read()))); meant != "" {
+			hint = "; did you mean " + meant + "?"
 		}
-		return fmt.Errorf("%s %s: no such policy or rule", typed.flag, name)
+		if i := strings.LastIndex(name, "/"); i > 0 && read().Has(name[:i]) {
+			return fmt.Errorf("%s %s: policy %s has no mutate rule %s%s", typed.flag, name, name[:i], name[i+1:], hint)
+		}
+		return fmt.Errorf("%s %s: no such policy or rule%s", typed.flag, name, hint)
 	}
 	return nil
 }
@@ -228,9 +237,9 @@ func namesOf(rules []engine.RuleRef) sets.Set[string] {
 	return names
 }
 
-// existing compiles the policies without --only and --skip, and reports whether a name is that of a rule that
-// exists, or may be that of one of a policy that is too broken to have rules.
-func (p *Policies) existing() func(name string) bool {
+// existing compiles the policies without --only and --skip. It returns the names of their rules, and reports
+// whether a name is one of them, or may be that of a rule of a policy that is too broken to have rules.
+func (p *Policies) existing() (names sets.Set[string], is func(name string) bool) {
 	var rules []engine.RuleRef
 	broken := sets.New[string]()
 	p.each(engine.Compilation{Warn: func(engine.CompileError) {}}, func(program engine.Program, problems []error) {
@@ -247,6 +256,6 @@ func (p *Policies) existing() func(name string) bool {
 			}
 		}
 	})
-	names := namesOf(rules)
-	return func(name string) bool { return names.Has(name) || broken.HasAny(policiesOf(name)...) }
+	names = namesOf(rules)
+	return names, func(name string) bool { return names.Has(name) || broken.HasAny(policiesOf(name)...) }
 }

@@ -163,10 +163,10 @@ func TestCompileUnknownChoice(t *testing.T) {
 		"a rule of a broken policy is left out": {engine.RuleFilter{Skip: []string{"broken/a"}}, ""},
 		"a chosen rule is left out":             {engine.RuleFilter{Only: []string{"p/a"}, Skip: []string{"p/a"}}, ""},
 		"no such policy is chosen":              {engine.RuleFilter{Only: []string{"q"}}, "--only q: no such policy or rule"},
-		"no such rule is chosen":                {engine.RuleFilter{Only: []string{"p/c"}}, "--only p/c: policy p has no mutate rule c"},
-		"one of two is not there":               {engine.RuleFilter{Only: []string{"p/a", "q/a"}}, "--only q/a: no such policy or rule"},
+		"no such rule is chosen":                {engine.RuleFilter{Only: []string{"p/c"}}, "--only p/c: policy p has no mutate rule c; did you mean p/a?"},
+		"one of two is not there":               {engine.RuleFilter{Only: []string{"p/a", "q/a"}}, "--only q/a: no such policy or rule; did you mean p/a?"},
 		"no such policy is left out":            {engine.RuleFilter{Skip: []string{"q"}}, "--skip q: no such policy or rule"},
-		"no such rule is left out":              {engine.RuleFilter{Skip: []string{"p/c"}}, "--skip p/c: policy p has no mutate rule c"},
+		"no such rule is left out":              {engine.RuleFilter{Skip: []string{"p/c"}}, "--skip p/c: policy p has no mutate rule c; did you mean p/a?"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := compile(policies(documents, c.rules))

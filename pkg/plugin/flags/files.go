@@ -73,6 +73,9 @@ func place(name string) string {
 // another flag that may have been followed by these files was.
 func TakePolicies(typed *pflag.FlagSet, args []string) ([]string, error) {
 	policies := typed.Lookup("policy")
+	if len(args) > 0 && filepath.Ext(args[0]) == ".plan" && typed.Lookup("plan") != nil && !typed.Changed("plan") {
+		return nil, fmt.Errorf("%s is a plan: use --plan %[1]s", wording.ShellQuote(args[0]))
+	}
 	for len(args) > 0 && isManifest(args[0]) {
 		if !policies.Changed {
 			return nil, fmt.Errorf("%s is a file: did you mean -p %[1]s?", wording.ShellQuote(args[0]))

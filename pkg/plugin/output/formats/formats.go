@@ -147,6 +147,9 @@ type UnknownFormatError struct {
 
 // Error lists the formats that exist.
 func (e *UnknownFormatError) Error() string {
+	if slices.ContainsFunc(reportFormats, func(f reportFormat) bool { return f.name == e.Format }) && slices.Contains(e.Allowed, Diff) {
+		return fmt.Sprintf("%s is a format of reports: use --report %[1]s=FILE, or --report %[1]s=- for standard output", e.Format)
+	}
 	return fmt.Sprintf("unknown output format %q: use one of %s", e.Format, strings.Join(e.Allowed, ", "))
 }
 

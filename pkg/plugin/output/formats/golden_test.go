@@ -164,6 +164,7 @@ func TestTemplates(t *testing.T) {
 		{format: "jsonpath={.kind}", template: "{.kind}", fails: "leave one of them out"},
 		{format: "json", template: "{.kind}", fails: "a template works with -o jsonpath="},
 		{format: "json=x", fails: "unknown output format"},
+		{format: "junit", fails: "use --report junit=FILE"},
 	} {
 		var out bytes.Buffer
 		p, err := formats.New(c.format, output.Options{Out: &out, Template: c.template})
