@@ -78,9 +78,9 @@ func TestNothingToEvaluate(t *testing.T) {
 // A kind that is known may have no object; a strict run needs one.
 func TestKindsWithoutObjects(t *testing.T) {
 	RunE(t, map[string]ending{
-		"preview -p known.yaml -f settings.yaml -n other":        {0, "1 rule matched no object."},
-		"preview -p known.yaml -f settings.yaml -l a=b":          {0, "1 rule matched no object."},
-		"preview -p other.yaml -f settings.yaml":                 {0, "1 rule matched no object."},
+		"preview -p known.yaml -f settings.yaml -n other":        {0, "1 rule matched no object: kyverno "},
+		"preview -p known.yaml -f settings.yaml -l a=b":          {0, "1 rule matched no object: kyverno "},
+		"preview -p other.yaml -f settings.yaml":                 {0, "1 rule matched no object: kyverno "},
 		"preview -p request.yaml -f settings.yaml":               {0, "matched no object"},
 		"preview -p other.yaml -f settings.yaml --strict":        {3, "error: other.yaml:1: other/r matches no object of the run"},
 		"preview -p known.yaml -f settings.yaml -l a=b --strict": {3, "known/r matches no object of the run"},
@@ -244,13 +244,13 @@ func TestNothingEvaluatedOnServer(t *testing.T) {
 		says    string
 	}{
 		"a change":                    {"preview -p known.yaml", nil, 1, "1 would change"},
-		"no object":                   {"preview -p known.yaml", map[string]string{configMaps: none}, 0, "1 rule matched no object."},
+		"no object":                   {"preview -p known.yaml", map[string]string{configMaps: none}, 0, "1 rule matched no object: kyverno "},
 		"no object, strictly":         {"preview -p known.yaml --strict", map[string]string{configMaps: none}, 3, "known/r matches no object of the run"},
 		"a listing that is not there": {"preview -p known.yaml", map[string]string{configMaps: ""}, 2, "cannot read configmaps in namespace default"},
 		"an object for a list":        {"preview -p known.yaml", map[string]string{configMaps: `{"kind": "ConfigMap", "apiVersion": "v1", "metadata": {"name": "a"}}`}, 2, "the answer is no list"},
 		"a misspelt kind":             {"preview -p lower.yaml", nil, 3, `error: lower.yaml:8: ClusterPolicy lower, rule r: spec.rules[0].match.any[0].resources.kinds[0]: the server has no kind "configmap", so this has no effect; did you mean "ConfigMap"?`},
 		"a kind of another server":    {"preview -p other.yaml", nil, 3, `the server has no kind "Deployment"`},
-		"one that is allowed":         {"preview -p other.yaml --allow-unknown-kinds=Deployment", nil, 0, "1 rule matched no object."},
+		"one that is allowed":         {"preview -p other.yaml --allow-unknown-kinds=Deployment", nil, 0, "1 rule matched no object: kyverno "},
 		"nothing is written":          {"apply-existing --yes -p lower.yaml -p known.yaml", nil, 2, "error: nothing was written: 1 error in policies"},
 		"policies of the cluster":     {"policies --from-cluster -p lower.yaml", nil, 3, `error: lower.yaml:8: ClusterPolicy lower, rule r: spec.rules[0].match.any[0].resources.kinds[0]: the server has no kind "configmap"`},
 		"a group is down":             {"preview -p beside.yaml", legacy, 3, `the server has no kind "Widget", so this has no effect; it may be among those that the server does not list now: example.com/v1: `},

@@ -109,16 +109,23 @@ func (h *base) table(b *page, s evaluation.Summary) {
 		}))
 	}
 	matched := 0
+	var idle []string // rules that matched no object
 	for i := range s.Rules {
 		if h.Explain || !s.Rules[i].MetNothing() {
 			matched++
+		} else {
+			name := wording.Rule(s.Rules[i].Rule)
+			if h.markdown {
+				name = codeSpan(name)
+			}
+			idle = append(idle, name)
 		}
 	}
 	if n := matched - len(rules); n > 0 {
 		fmt.Fprintf(b, "%s: see -o table.\n", wording.Plural(n, "more rule"))
 	}
-	if n := len(s.Rules) - matched; n > 0 {
-		fmt.Fprintf(b, "%s%s matched no object.\n", above, wording.Plural(n, "rule"))
+	if n := len(idle); n > 0 {
+		fmt.Fprintf(b, "%s%s matched no object: %s\n", above, wording.Plural(n, "rule"), engine.FewOf(idle, n))
 	}
 	if len(s.Rules) > 0 && !h.markdown {
 		b.WriteString("\n")
