@@ -43,11 +43,11 @@ type Fleet struct {
 	overview output.Printer
 }
 
-// ClusterRun is the run on one cluster.
+// ClusterRun is the run of a Fleet on one cluster.
 type ClusterRun struct {
-	Context string
-	writes  int // objects of a plan that would be written
-	// Open begins it; nil where nothing is to be done.
+	Context string // of the kubeconfig, by which messages name the cluster
+	writes  int    // objects of a plan that would be written
+	// Open returns the run, which reports to the cluster; nil where nothing is to be done.
 	Open func(*WrittenCluster) (process.Runner, error)
 	// err is why nothing can be done.
 	err error
@@ -58,7 +58,7 @@ type ClusterRun struct {
 // name is the context in a message.
 func (r *ClusterRun) name() string { return redact.EscapeLine(r.Context) }
 
-// WriteFlags are the flags that the commands share which write.
+// WriteFlags are the flags that apply-existing and undo share.
 type WriteFlags struct {
 	flags.Evaluate
 	flags.Write
@@ -154,11 +154,11 @@ func (o *Fleet) left(why string, at int) error {
 	return errors.New(text)
 }
 
-// WrittenCluster is one of the clusters of a WriteFleet. Nil stands for the only one of a run.
+// WrittenCluster is one of the clusters of a Fleet. Nil stands for the only one of a run.
 type WrittenCluster struct {
 	fleet *Fleet
 	row   *output.Cluster // counts what is written
-	shown bool            // see clusterRun
+	shown bool            // as ClusterRun has it
 }
 
 // run makes the changes on the cluster, and returns the exit code.
@@ -181,7 +181,7 @@ func (m *WrittenCluster) run(ctx context.Context, run ClusterRun) int {
 	}
 	if err != nil {
 		if m.row.Problem == "" {
-			m.row.Problems, m.row.Problem = 1, process.InWords(err).Error()
+			m.row.Problems, m.row.Problem = 1, process.ConnectionError(err).Error()
 		}
 		process.PrintError(m.fleet.errOut, run.name()+": ", err)
 	}
@@ -221,7 +221,7 @@ func (m *WrittenCluster) count(e output.Event) {
 		row.Pods = e.Restarts.Pods
 	case output.Problem:
 		if row.Problems++; row.Problem == "" {
-			row.Problem = process.InWords(e.Err).Error()
+			row.Problem = process.ConnectionError(e.Err).Error()
 		}
 	case output.Written:
 		row.Objects++

@@ -74,7 +74,7 @@ func WriteReports(r output.Printer, code int, err error) (int, error) {
 		}
 		problems = append(problems, e)
 	}
-	return preview.Incomplete(code, err, errors.Join(preview.PrintProblems(r, problems), r.Close()))
+	return preview.ExitAfterWriting(code, err, errors.Join(preview.PrintProblems(r, problems), r.Close()))
 }
 
 // NewJournal returns the function that begins the journal of a run, whose header has what is not the same for

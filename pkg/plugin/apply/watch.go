@@ -106,7 +106,7 @@ func (w *watchWrites) wrote(t *write.Task, r *write.Result) {
 
 // write makes the changes that events cause, as a run with a journal of its own.
 func (w *watchWrites) write(ctx context.Context, e *evaluate.Run, events []*watch.Event) error {
-	got, err := preview.Evaluate(ctx, w.by.factory.Client, e)
+	got, err := preview.EvaluateEvents(ctx, w.by.factory.Client, e)
 	if err != nil {
 		return err
 	}
@@ -168,7 +168,7 @@ func (w *watchWrites) again(ctx context.Context, left overtaken, evaluated func(
 			return nil
 		}
 		e := evaluated()
-		got, err := preview.Evaluate(ctx, w.by.factory.Client, e)
+		got, err := preview.EvaluateEvents(ctx, w.by.factory.Client, e)
 		if err == nil {
 			got.Changes = slices.DeleteFunc(got.Changes, func(c *engine.Change) bool { _, is := left[c.Subject.Whole()]; return !is })
 			left, err = w.make(ctx, e, got.Changes, nil)

@@ -24,7 +24,7 @@ func ReadClusters(w *factory.Fleet, chosen *flags.Contexts, run func(context.Con
 		if err == nil {
 			code, err = run(ctx, m, at)
 		}
-		return code, process.InWords(err)
+		return code, process.ConnectionError(err)
 	})}
 }
 

@@ -35,12 +35,13 @@ func (m Metering) Finish(code int, err error) (int, error) {
 	if m.File != "" {
 		failed = m.WriteFile(m.File)
 	}
-	return Incomplete(code, err, failed)
+	return ExitAfterWriting(code, err, failed)
 }
 
-// Incomplete returns the exit code and error of a run of which something could not be written, if there is an
-// error of that, or which was interrupted.
-func Incomplete(code int, err, failed error) (int, error) {
+// ExitAfterWriting returns the exit code and error of a run that ended with a code and an error and then wrote
+// its reports or metrics. Failed is the error of that writing: it leaves the run incomplete, unless nothing was
+// done at all. The code of a run that was interrupted is process.ExitInterrupted.
+func ExitAfterWriting(code int, err, failed error) (int, error) {
 	switch {
 	case process.Interrupted(err):
 		code = process.ExitInterrupted

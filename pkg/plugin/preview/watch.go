@@ -328,21 +328,21 @@ func (w *Watcher) evaluate(ctx context.Context, now *Watched, events []*watch.Ev
 	return err
 }
 
-// Evaluated is what rules do because of events.
-type Evaluated struct {
+// EventChanges are the changes that rules make because of events.
+type EventChanges struct {
 	Changes []*engine.Change // those that are worth showing
 	summary evaluation.Summary
 }
 
 // Incomplete reports whether a rule failed.
-func (a *Evaluated) Incomplete() bool {
+func (a *EventChanges) Incomplete() bool {
 	return slices.ContainsFunc(a.Changes, func(c *engine.Change) bool { return c.Incomplete() })
 }
 
-// Evaluate evaluates a run over events, and keeps what acts. It is a *watch.RetryError where the server could
-// not be asked.
-func Evaluate(ctx context.Context, client *cluster.Client, e *evaluate.Run) (Evaluated, error) {
-	var out Evaluated
+// EvaluateEvents evaluates a run over the objects of events, and returns the changes that are listed. The error is
+// a *watch.RetryError where the server could not be asked.
+func EvaluateEvents(ctx context.Context, client *cluster.Client, e *evaluate.Run) (EventChanges, error) {
+	var out EventChanges
 	var lost error
 	summary, err := e.Each(ctx, func(c *engine.Change) error {
 		for _, s := range c.Steps {
@@ -463,7 +463,7 @@ func (o *Options) watched() (*Watched, error) {
 
 // showEvents shows what an event would change.
 func (o *Options) showEvents(ctx context.Context, e *evaluate.Run, events []*watch.Event) error {
-	got, err := Evaluate(ctx, o.factory.Client, e)
+	got, err := EvaluateEvents(ctx, o.factory.Client, e)
 	if err != nil || len(got.Changes) == 0 {
 		return err
 	}

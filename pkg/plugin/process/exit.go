@@ -159,8 +159,9 @@ func Interrupted(err error) bool {
 	return errors.Is(err, write.ErrInterrupted) || errors.Is(err, context.Canceled) || errors.As(err, &exceeded)
 }
 
-// InWords returns an error, in kubectl's words where a server refuses connections.
-func InWords(err error) error {
+// ConnectionError returns an error as Message words it where a server refuses connections, and any other as it
+// is.
+func ConnectionError(err error) error {
 	if utilnet.IsConnectionRefused(err) {
 		return errors.New(Message(err))
 	}
