@@ -42,11 +42,10 @@ func (f *Flags) watch(c *cobra.Command, args []string, streams genericiooptions.
 	if err := f.check(c); err != nil {
 		return process.ExitNothing, err
 	}
-	w := &preview.Watcher{Most: maxBatch, Settle: time.Second}
+	w := preview.NewWatcher(c, &f.Evaluate, &f.Watch, maxBatch, time.Second)
 	// Changes are made independently of each other: nobody is there to run it again for those that another
 	// one has kept from being made.
 	f.OnError, f.Options.MaxFailures, f.Options.SkipRejected = flags.ContinueOnError, 0, true
-	w.Metering = preview.NewMetering(f.Metrics, f.Watch.Listen, c, w.Queue.Len)
 	w.Open = func() (*preview.Watched, error) {
 		o, err := f.ToOptions(c, args, streams)
 		if err != nil {
@@ -95,7 +94,7 @@ func (w *watchWrites) watched() (*preview.Watched, error) {
 func (w *watchWrites) wrote(t *write.Task, r *write.Result) {
 	w.by.count(t, r)
 	if r.Err != nil || r.Status != nil && r.Status.Err != nil {
-		w.Failed.Store(true)
+		w.MarkIncomplete()
 	}
 	for _, part := range []*write.Result{r, r.Status} {
 		if part != nil && part.Version != "" {
@@ -111,7 +110,7 @@ func (w *watchWrites) write(ctx context.Context, e *evaluate.Run, events []*watc
 		return err
 	}
 	if got.Incomplete() {
-		w.Failed.Store(true)
+		w.MarkIncomplete()
 	}
 	changes := w.settled(got.Changes, events)
 	w.own.Seen(events)
@@ -229,7 +228,7 @@ func (w *watchWrites) make(ctx context.Context, e *evaluate.Run, changes []*engi
 		return nil, err
 	}
 	if err != nil && ctx.Err() != nil {
-		w.Failed.Store(true) // the others are not made
+		w.MarkIncomplete() // the others are not made
 	}
 	return left, preview.Retryable(ctx, err)
 }

@@ -52,21 +52,35 @@ type Watched struct {
 
 // Watcher goes on with a command until its context ends.
 type Watcher struct {
-	Most   int           // events that are evaluated at once
-	Settle time.Duration // before
-	errOut io.Writer
-	Queue  watch.Queue
-	// Open reads and compiles the policies as they are.
-	Open    func() (*Watched, error)
-	changed chan struct{} // what they come from
+	// Open reads and compiles the policies as they are. It is set before Watch.
+	Open func() (*Watched, error)
+	// Metering counts the watch. What Open returns may count in it too.
+	Metering Metering
+
+	most    int           // events that are evaluated at once
+	settle  time.Duration // before
+	errOut  io.Writer
+	queue   watch.Queue
+	changed chan struct{} // what policies come from
 	pace    pace
-	Failed  atomic.Bool // something was not evaluated, or not made
+	failed  atomic.Bool // something was not evaluated, or not made
 	broken  atomic.Bool // policies have errors, such as a kind that there is not
 
-	Metering Metering
 	// objects and policySources say whether these are watched.
 	objects, policySources watch.Readiness
 }
+
+// NewWatcher returns a watcher for a command and its flags, which evaluates up to most events at once, settle after
+// the first of them.
+func NewWatcher(c *cobra.Command, evaluate *flags.Evaluate, f *flags.Watch, most int, settle time.Duration) *Watcher {
+	w := &Watcher{most: most, settle: settle, changed: make(chan struct{}, 1)}
+	w.Metering = NewMetering(evaluate.Metrics, f.Listen, c, w.queue.Len)
+	return w
+}
+
+// MarkIncomplete notes that something was not evaluated, or not made: the watch ends with
+// process.ExitIncomplete.
+func (w *Watcher) MarkIncomplete() { w.failed.Store(true) }
 
 // follow makes the followers of the objects, and lists these. They go on where those before them have ended.
 func (w *Watcher) follow(ctx context.Context, now, before *Watched) error {
@@ -96,7 +110,7 @@ func (w *Watcher) follow(ctx context.Context, now, before *Watched) error {
 			}
 		}
 	}
-	if now.followers, err = w.begin(ctx, all, w.Queue.Put, nil); err != nil {
+	if now.followers, err = w.begin(ctx, all, w.queue.Put, nil); err != nil {
 		return err
 	}
 	w.objects.Track(slices.Concat(now.followers, now.params)) // some in place of others
@@ -126,7 +140,7 @@ func (w *Watcher) begin(ctx context.Context, all []*watch.Follower, emit func(co
 
 // Report prints an error, which leaves the run incomplete.
 func (w *Watcher) Report(err error) {
-	w.Failed.Store(true)
+	w.MarkIncomplete()
 	w.Metering.Error()
 	fmt.Fprintf(w.errOut, "error: %v\n", err)
 }
@@ -244,7 +258,7 @@ func (w *Watcher) Run(ctx context.Context, now *Watched) (code int, err error) {
 		switch {
 		case err != nil || code == process.ExitInterrupted:
 			return code, err
-		case next == nil && w.Failed.Load():
+		case next == nil && w.failed.Load():
 			return process.ExitIncomplete, nil
 		case next == nil:
 			return process.ExitOK, nil
@@ -282,7 +296,7 @@ func (w *Watcher) generation(ctx context.Context, now, before *Watched) (next *W
 	case err != nil:
 		w.Report(err)
 	}
-	w.Failed.Store(w.Failed.Load() || code > process.ExitChanges)
+	w.failed.Store(w.failed.Load() || code > process.ExitChanges)
 	w.pace.evaluated()
 	w.announce(now)
 	stop, changed := context.WithCancel(ctx)
@@ -292,7 +306,7 @@ func (w *Watcher) generation(ctx context.Context, now, before *Watched) (next *W
 			changed()
 		}
 	})
-	loop := watch.Loop{Queue: &w.Queue, Most: w.Most, Settle: w.Settle, Report: w.Report, Evaluate: func(ctx context.Context, events []*watch.Event) error {
+	loop := watch.Loop{Queue: &w.queue, Most: w.most, Settle: w.settle, Report: w.Report, Evaluate: func(ctx context.Context, events []*watch.Event) error {
 		return w.evaluate(ctx, now, events)
 	}}
 	loop.Run(ctx, stop)
@@ -396,15 +410,14 @@ func (f *Flags) watch(c *cobra.Command, args []string, streams genericiooptions.
 	if _, err := f.check(c); err != nil {
 		return process.ExitNothing, err
 	}
-	w := &Watcher{Most: 1, Settle: 100 * time.Millisecond}
-	w.Metering = NewMetering(f.Metrics, f.Watch.Listen, c, w.Queue.Len)
+	w := NewWatcher(c, &f.Evaluate, &f.Watch, 1, 100*time.Millisecond)
 	var last *Options
 	w.Open = func() (*Watched, error) {
 		o, err := f.ToOptions(c, args, streams)
 		if err != nil {
 			return nil, err
 		}
-		o.Metrics, o.Counts, o.incomplete = w.Metering, w.Metering.Run, func() { w.Failed.Store(true) }
+		o.Metrics, o.Counts, o.incomplete = w.Metering, w.Metering.Run, w.MarkIncomplete
 		if last != nil {
 			err = last.End()
 		}
@@ -425,7 +438,7 @@ func (w *Watcher) Watch(c *cobra.Command, evaluate *flags.Evaluate, f *flags.Wat
 	if err != nil {
 		return process.ExitNothing, err
 	}
-	w.errOut, w.changed = with.Streams.ErrOut, make(chan struct{}, 1)
+	w.errOut = with.Streams.ErrOut
 	if f.Listen != "" {
 		server, err := metrics.Listen(c.Context(), f.Listen, w.Metering.Run, func() error {
 			return cmp.Or(w.policySources.Err(), w.objects.Err())
