@@ -14,7 +14,7 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/selector"
 )
 
-// Document is one policy object, one input that policies read beside themselves (a
+// Document is one policy object, one input that policies read besides themselves (a
 // binding, a parameter, an exception), or one object of a manifest, and where it was read.
 type Document struct {
 	Key    ObjectKey // of the object

@@ -49,7 +49,7 @@ func NewRandom(seed uint64) *Random {
 }
 
 // errNothing is the reason of a pattern such as [^\x00-\x{10FFFF}], and of one
-// that only what is no text would match: NUL, or half a surrogate pair.
+// that only what is not a text would match: NUL, or half a surrogate pair.
 var errNothing = errors.New("it matches no text")
 
 // Text draws the next text, which matches the pattern from its beginning to its

@@ -150,7 +150,7 @@ func (c *replayCase) compare(printed string) string {
 }
 
 // asStored returns the objects that differ, once a server has decoded them, from those that were given. The
-// engines were asked without a server: what they write as a default is no change there.
+// engines were asked without a server: what they write as a default is not a change there.
 func asStored(objects, given map[string]any) map[string]any {
 	out := map[string]any{}
 	for name, object := range objects {

@@ -417,7 +417,7 @@ func TestResumeAsks(t *testing.T) {
 	}
 }
 
-// TestForgedReasonsAreEvaluatedAgain forges what a plan and a journal say beside the fields of a change:
+// TestForgedReasonsAreEvaluatedAgain forges what a plan and a journal say besides the fields of a change:
 // who changes them, and what follows. Before it writes, apply-existing shows what it evaluates.
 func TestForgedReasonsAreEvaluatedAgain(t *testing.T) {
 	x := newTampered(t)

@@ -14,7 +14,7 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/internal/tier"
 )
 
-// A server that goes away while a watch begins anew with changed policies: what had begun is not watched
+// A server that goes away while a watch begins again with changed policies: what had begun is not watched
 // twice.
 func TestWatchBeginsAgain(t *testing.T) {
 	tier.NotShort(t)

@@ -193,7 +193,7 @@ func (r *run) mutate(ctx context.Context, u *unit, step engine.Step, in cel.Inpu
 		result, err := r.mutation(ctx, u, x, in, before.Object)
 		switch {
 		case err == nil:
-			if given != r.object { // what the server's decoding adds is no change of the policy
+			if given != r.object { // what the server's decoding adds is not a change of the policy
 				result.Object = diff.AsWritten(r.object.Object, given.Object, result.Object, diff.Type{})
 			}
 			r.applied, r.object = true, &unstructured.Unstructured{Object: result.Object}

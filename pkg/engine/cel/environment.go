@@ -37,7 +37,7 @@ const (
 	variablesTypeName   = "kubernetes.variables"
 )
 
-// Options declares what expressions may name beside object, oldObject, request,
+// Options declares what expressions may name besides object, oldObject, request,
 // namespaceObject and variables.
 type Options struct {
 	// Params declares params, and Authorizer declares authorizer and

@@ -193,7 +193,7 @@ type Summary struct {
 	Counts
 	// Problems counts what could not be read or compiled, so that the conclusion is not about all of it.
 	Problems int
-	// Unread counts those of the Problems that are no policies: objects that a source or a rule asked for in
+	// Unread counts those of the Problems that are not policies: objects that a source or a rule asked for in
 	// vain.
 	Unread     int
 	Operations []engine.Operation

@@ -17,7 +17,7 @@ func applyObject(edits []*edit, at place) expr.Expr {
 	if !at.texts() || len(at.path) == 0 {
 		return expr.Object(at.object(), entries...)
 	}
-	for i, e := range edits { // whose keys are no fields
+	for i, e := range edits { // whose keys are not fields
 		entries[i].Key = expr.String(e.name())
 		if e.at.key != nil {
 			entries[i].Key = e.at.key

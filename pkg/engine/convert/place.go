@@ -205,7 +205,7 @@ func (p place) listKeys() []string {
 	return nil
 }
 
-// texts reports whether the place is a map whose keys are no fields, such as labels.
+// texts reports whether the place is a map whose keys are not fields, such as labels.
 func (p place) texts() bool {
 	atom, ok := p.shape()
 	return ok && atom.Map != nil && atom.Scalar == nil && len(atom.Map.Fields) == 0 // what may be a scalar may be anything

@@ -30,7 +30,7 @@ type rule struct {
 	index   int    // in spec.rules
 	derived bool
 	selection
-	guards          []expr.Expr // conditions that the whole rule depends on, beside those of the selection
+	guards          []expr.Expr // conditions that the whole rule depends on, besides those of the selection
 	variables       []named
 	beside          []named                 // variables of earlier rules that may be in one policy with it
 	existing        *existing               // of a rule with targets
@@ -78,7 +78,7 @@ func (c *converter) rule(w kyverno.WrittenRule, part int) *rule {
 		panic(refuseField("skipBackgroundRequests", "leave it out, and set evaluation.skipBackgroundRequests of the MutatingPolicy", "is false"))
 	}
 	r := &rule{name: f.At("name").Text(), index: w.Index, derived: w.Derived, part: part, contexts: f.At("context")}
-	for _, block := range []string{"match", "exclude"} { // where filters count, nothing beside them does
+	for _, block := range []string{"match", "exclude"} { // where filters count, nothing besides them does
 		if b := f.At(block).Fields(); len(b.At("any").List())+len(b.At("all").List()) > 0 {
 			closed(b, block, "any", "all")
 		}

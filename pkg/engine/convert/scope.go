@@ -22,7 +22,7 @@ type scope struct {
 
 // loop is a foreach around a patch.
 type loop struct {
-	list            place // whose pointer is empty where it is no list of the object
+	list            place // whose pointer is empty where it is not a list of the object
 	variable, index string
 	descending      bool // the last element comes first
 	where           []expr.Expr

@@ -10,7 +10,7 @@ import (
 )
 
 // Leaves returns the fields of a change with added and removed maps taken apart, the
-// elements of lists too, so that what others put beside a value is no part
+// elements of lists too, so that what others put beside a value is not a part
 // of the change. An empty map is a leaf, and so is a withheld field.
 func (p Partial) Leaves() []engine.FieldChange { return p.split(true) }
 
@@ -60,7 +60,7 @@ func (p Partial) Withholds() bool {
 
 // Drift returns the leaves of the change of which an object does not hold the value
 // that they have after the change, but for withheld ones. What else the object
-// holds is no drift, and null is as good as absent.
+// holds is not drift, and null is as good as absent.
 func (p Partial) Drift(object map[string]any) []fieldpath.Path {
 	return p.differing(map[string]any(p.After), object)
 }

@@ -158,7 +158,7 @@ func (t Type) fieldAbsent(name string, v any) bool {
 	return true
 }
 
-// isPresent reports whether a value that is no map is there, whatever its type.
+// isPresent reports whether a value that is not a map is there, whatever its type.
 func isPresent(v any) bool {
 	list, isList := v.([]any)
 	return v != nil && (!isList || len(list) > 0)

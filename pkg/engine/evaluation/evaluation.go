@@ -237,7 +237,7 @@ func (e *Evaluation) emit(c *engine.Change, emit func(*engine.Change) error) err
 	return emit(c)
 }
 
-// Outdated lists what rules read beside the objects of the run and that the run changes: they saw it as it
+// Outdated lists what rules read besides the objects of the run and that the run changes: they saw it as it
 // was before. It is known after Run.
 func (e *Evaluation) Outdated() []string { return e.reads.outdated() }
 

@@ -11,7 +11,7 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 )
 
-// reads notes what rules read beside the objects of the run, and which objects the run changes: a rule that
+// reads notes what rules read besides the objects of the run, and which objects the run changes: a rule that
 // read one of these saw it as it was.
 type reads struct {
 	mu   sync.Mutex

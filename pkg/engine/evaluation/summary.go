@@ -197,7 +197,7 @@ func (s *Summary) Join(other *Summary) {
 	}
 }
 
-// Recounted returns the summary with all that is reported of objects counted anew. Found
+// Recounted returns the summary with all that is reported of objects counted again. Found
 // has every change that reports something. What is kept is what nothing reports: how
 // many objects there were, and how often a rule had nothing to do.
 func (s *Summary) Recounted(found iter.Seq[*engine.Change]) Summary {
@@ -239,7 +239,7 @@ func (s *Summary) Outcomes(o engine.Outcome) int {
 }
 
 // place is where the rule is in Rules; one that is new goes to the end. A rule that met nothing until it
-// met its first parameter is counted with that: it is no rule without an object.
+// met its first parameter is counted with that: it is not a rule without an object.
 func (s *Summary) place(r engine.RuleRef) int {
 	if i, ok := s.index[r]; ok {
 		return i

@@ -60,7 +60,7 @@ func (e *conflictError) Error() string {
 
 // findConflicts returns, for each mutator that has conflicts, the first one, by kind and
 // place (pkg/mutation/schema in Gatekeeper). Values, and what the mutators match
-// beside their kinds, do not count.
+// besides their kinds, do not count.
 func findConflicts(claims []schemaClaim) map[string]*conflictError {
 	trees := map[binding]*tree{}
 	for _, c := range claims {

@@ -260,7 +260,7 @@ func (r *run) stepOf(i int, sink engine.Sink) engine.Step {
 }
 
 // misspelt returns what a server would say of a list without elements, if it were there: there is no such
-// field, or it is no list.
+// field, or it is not a list.
 func (r *run) misspelt(list location.Path) error {
 	if len(list) == 0 {
 		return nil

@@ -117,7 +117,7 @@ func (r *rule) describe() engine.Description {
 	return d
 }
 
-// where describes what narrows the rule beside its selections.
+// where describes what narrows the rule besides its selections.
 func (r *rule) where() []string {
 	out := append(r.match.Where(r.policy.namespace), r.exclude.Unless()...)
 	if r.preconditions != nil {

@@ -73,7 +73,7 @@ func (e *execution) begin() *variables.Scope {
 			s.Set(name, value)
 		}
 	}
-	images := sync.OnceValues(e.images) // each element of a foreach asks for them anew
+	images := sync.OnceValues(e.images) // each element of a foreach asks for them again
 	s.Define("images", func(*variables.Scope) (any, error) { return images() })
 	e.define(s, e.rule.context)
 	return s

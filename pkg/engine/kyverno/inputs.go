@@ -14,7 +14,7 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/policydecode"
 )
 
-// inputs are the documents that policies read beside themselves.
+// inputs are the documents that policies read besides themselves.
 type inputs struct {
 	exceptions []*exception
 	globals    Globals

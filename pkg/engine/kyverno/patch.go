@@ -44,7 +44,7 @@ func decodePatch(m *policydecode.Fields) []*patch {
 		return []*patch{decodeForm(m, "patchesJson6902")}
 	case m.Value == nil:
 		m.Fail("is empty, so the rule changes nothing")
-	case m.Values != nil: // or else it is no mapping, which has been said
+	case m.Values != nil: // or else it is not a mapping, which has been said
 		m.Fail("has no patchStrategicMerge, patchesJson6902 or foreach")
 	}
 	return nil

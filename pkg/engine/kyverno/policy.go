@@ -18,7 +18,7 @@ type policy struct {
 	mutateOnUpdate bool
 	rules          []*rule
 	written        []string // names of all rules as they are written, those that do not mutate among them
-	inputs         *inputs  // what the rules read beside the policy
+	inputs         *inputs  // what the rules read besides the policy
 }
 
 // decodePolicy reads a policy and derives the rules for Pod controllers. What is

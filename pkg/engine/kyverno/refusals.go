@@ -138,7 +138,7 @@ var (
 )
 
 // oddLabels reports whether a label or annotation in a strategic merge, in that of the first entry of a
-// foreach, is no string. Of metadata and spec, Kyverno looks at one, by chance: both have to be wrong.
+// foreach, is not a string. Of metadata and spec, Kyverno looks at one, by chance: both have to be wrong.
 func (c *checked) oddLabels() bool {
 	merge := mapping(c.mutate["patchStrategicMerge"])
 	for _, entry := range sequence(c.mutate["foreach"]) {

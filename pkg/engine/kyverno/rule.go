@@ -138,7 +138,7 @@ func doneRule(f *policydecode.Fields) {
 	f.Done()
 }
 
-// decodeMutate reads what the rule changes; broken reports that what is wrong beside that has been said.
+// decodeMutate reads what the rule changes; broken reports that what is wrong besides that has been said.
 func (r *rule) decodeMutate(f *policydecode.Fields, broken bool) {
 	m := f.At("mutate").Fields()
 	targets := m.At("targets").List()

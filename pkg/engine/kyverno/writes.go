@@ -69,7 +69,7 @@ func (f *footprint) merge(patch any, to *engine.Writes, path []string, asked boo
 			if variables.Used(name) {
 				to.Add(nil) // the map as a whole, so that its other names do not tell this one
 			}
-			// The key by which the element of a list is found is no field that is named.
+			// The key by which the element of a list is found is not a field that is named.
 			asks := anchor != pattern.Add && (asked || anchor != pattern.None || name == "name" && len(path) > 0 && path[len(path)-1] == "[]")
 			if directive, of, ok := strings.Cut(name, "/"); ok && strings.HasPrefix(directive, "$") { // $deleteFromPrimitiveList/NAME
 				name = of

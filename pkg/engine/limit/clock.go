@@ -16,7 +16,7 @@ const Time = 5 * time.Second
 const (
 	Depth       = 128     // nesting of objects, patches and expressions
 	Elements    = 10_000  // of one list that a rule iterates over
-	ContextSize = 2 << 20 // bytes of data that a rule loads beside the object
+	ContextSize = 2 << 20 // bytes of data that a rule loads besides the object
 	Rounds      = 100     // of any fixed point
 )
 

@@ -41,7 +41,7 @@ func Options(namespaced bool) []celgo.EnvOption {
 		namespace = ownNamespace
 	}
 	options := []celgo.EnvOption{
-		// What Kyverno takes from CEL's own extensions beside Kubernetes' choice of them.
+		// What Kyverno takes from CEL's own extensions besides Kubernetes' choice of them.
 		ext.Bindings(), ext.Encoders(), ext.Lists(), ext.Math(), ext.Protos(), ext.Regex(), ext.Sets(), ext.Strings(),
 		resource.Lib(resource.Context{}, namespace, resource.Latest()),
 		globalcontext.Lib(globalcontext.Context{}, globalcontext.Latest()),

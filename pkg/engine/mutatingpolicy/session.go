@@ -36,7 +36,7 @@ type Settings struct {
 	// Seed is that of the random values of this evaluation. The first is the same
 	// for all evaluations with the same seed, and so on.
 	Seed uint64
-	// Entries are the GlobalContextEntries that were read beside the policies.
+	// Entries are the GlobalContextEntries that were read besides the policies.
 	Entries *Entries
 	// Namespace is that of a namespaced policy.
 	Namespace string

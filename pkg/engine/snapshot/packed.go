@@ -26,7 +26,7 @@ const (
 )
 
 const (
-	// maxKnown is how many texts a dictionary has, beside the keys of maps.
+	// maxKnown is how many texts a dictionary has, besides the keys of maps.
 	maxKnown = 1 << 15
 	// maxKnownText is the length of the longest of them.
 	maxKnownText = 40

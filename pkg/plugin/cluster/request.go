@@ -218,7 +218,7 @@ type listing struct {
 }
 
 // goodPage is how many bytes a page may have before the next one is asked for with fewer objects: up to three
-// are in memory at once, beside what is made of them.
+// are in memory at once, besides what is made of them.
 const goodPage = 1 << 20
 
 // limit is how many objects the next page has at most; not positive for all that follow.
@@ -265,7 +265,7 @@ func (l *listing) shrink(err error) bool {
 }
 
 // uids are those of the objects that came before. Some come again: those that two kinds share, and those of a
-// listing that began anew.
+// listing that began again.
 type uids map[string]bool
 
 // again reports whether an object came before, and notes that it has come.

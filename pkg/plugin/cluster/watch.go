@@ -133,7 +133,7 @@ func (w *Watched) List(ctx context.Context, each func(*unstructured.Unstructured
 			return "", err
 		}
 		if version == "" {
-			version = page.resourceVersion // of later pages, where they were listed anew, it may be later
+			version = page.resourceVersion // of later pages, where they were listed again, it may be later
 		}
 		for _, u := range page.items {
 			if err := each(u); err != nil {
@@ -171,7 +171,7 @@ func (w *Watched) Watch(ctx context.Context, version string, opened func(), each
 	})
 }
 
-// readEvents reads events, one a line. The end of the text is no error.
+// readEvents reads events, one a line. The end of the text is not an error.
 func readEvents(body io.Reader, each func(WatchEvent) error) error {
 	lines := bufio.NewReader(body)
 	for {

@@ -228,7 +228,7 @@ func (o *Options) run(ctx context.Context) (int, error) {
 }
 
 // addFailures adds why rules fail on an object. One that is not comparable is shown with its reason, and a
-// variant is no object of the run.
+// variant is not an object of the run.
 func (o *Options) addFailures(to *wording.Reasons, r *compare.Result) {
 	if !r.Failed || r.Verdict == compare.NotComparable || r.Variant != nil {
 		return

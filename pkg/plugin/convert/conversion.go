@@ -512,7 +512,7 @@ func installing(r *plugincompare.Run, changed []engine.ObjectKey, pods int) []st
 	return engine.Distinct(out)
 }
 
-// withoutWarnings leaves out the lines that are no errors.
+// withoutWarnings leaves out the lines that are not errors.
 func withoutWarnings(said string) string {
 	var b strings.Builder
 	for line := range strings.Lines(said) {

@@ -422,7 +422,7 @@ func (o *Options) chosen(r *Result) string {
 	return fmt.Sprintf("to %s, since not to %s (%v): ", r.To, convert.MutatingAdmissionPolicy, r.Before[0])
 }
 
-// say prints a message that is no error.
+// say prints a message that is not an error.
 func (o *Options) say(format string, args ...any) {
 	if !o.Quiet {
 		fmt.Fprintf(o.ErrOut, format, args...)

@@ -177,7 +177,7 @@ func TestCompileUnknownChoice(t *testing.T) {
 	}
 }
 
-// What policies read beside a cluster is in use, but for Secrets.
+// What policies read besides a cluster is in use, but for Secrets.
 func TestInUse(t *testing.T) {
 	policy, exception, foreign := document("Words", "p", "a"), document("Exception", "x", ""), document("Secret", "s", "")
 	settings := document("ConfigMap", "c", "")

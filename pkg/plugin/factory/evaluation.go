@@ -232,7 +232,7 @@ func (f *Factory) openWorld(ctx context.Context, o *evaluate.Comparison, describ
 		loader.AddWorld(d)
 	}
 	role := inputs(&o.Policies)
-	var among, amongWorld []engine.Document // what policies read beside themselves
+	var among, amongWorld []engine.Document // what policies read besides themselves
 	keep := func(in *[]engine.Document, d engine.Document) {
 		if gk := d.Key.GroupKind; gk.Group != "" && role(gk) != engine.Foreign {
 			*in = append(*in, d)
@@ -262,7 +262,7 @@ func (f *Factory) openWorld(ctx context.Context, o *evaluate.Comparison, describ
 	return f.snapshot.Mapper(), nil
 }
 
-// readObjects hands over the objects of manifests, but for what kustomize reads: that is no object of a
+// readObjects hands over the objects of manifests, but for what kustomize reads: that is not an object of a
 // cluster. That there is none is an error: an empty answer to a pipe is rather a command before it that
 // failed.
 func (f *Factory) readObjects(ctx context.Context, from input.Files, add func(engine.Document)) error {

@@ -54,7 +54,7 @@ func (f *Factory) Describe(ctx context.Context) (Described, error) {
 	out.Documents = documents
 	files := snapshot.Options{World: slices.DeleteFunc(slices.Clone(documents), isInstalled)}
 	if f.Client != nil {
-		if _, err := f.Client.Served(ctx); err != nil { // or else each policy would ask anew
+		if _, err := f.Client.Served(ctx); err != nil { // or else each policy would ask again
 			return out, err
 		}
 		files.Cluster = f.Client.Mapper()

@@ -22,7 +22,7 @@ func foreign(path string, info fs.FileInfo) error {
 
 func foreignTo(user int, path string, info fs.FileInfo) error {
 	if strings.HasPrefix(path, "-") {
-		path = "./" + path // which is no option
+		path = "./" + path // which is not an option
 	}
 	path = wording.ShellQuote(path)
 	if stat, ok := info.Sys().(*syscall.Stat_t); ok && user != 0 && stat.Uid != 0 && int(stat.Uid) != user {

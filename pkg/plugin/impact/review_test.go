@@ -21,7 +21,7 @@ import (
 var update = flag.Bool("update", false, "rewrite what the golden files want")
 
 // TestLive judges changes to live objects: each is an object, a JSON patch and what
-// there is to tell. A section named "world" holds what exists beside the objects.
+// there is to tell. A section named "world" holds what exists besides the objects.
 func TestLive(t *testing.T) {
 	files, err := filepath.Glob(filepath.Join("testdata", "live-*.txtar"))
 	if err != nil || len(files) == 0 {

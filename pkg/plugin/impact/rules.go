@@ -191,7 +191,7 @@ func onceSet(p string) rule {
 	return rule{place: p, refused: func(before, _ map[string]any) bool { return !empty(valueAt(before, strings.Split(p, ".")...)) }}
 }
 
-// volumeSource: everything that is no field of its own in a PersistentVolumeSpec.
+// volumeSource: everything that is not a field of its own in a PersistentVolumeSpec.
 // A node affinity may change with a feature gate.
 var volumeSource = rule{ //nolint:gochecknoglobals // an immutable table
 	place: "spec", why: "belongs to the source of the volume, which may not change",
@@ -342,7 +342,7 @@ func names(paths []fieldpath.Path) string {
 
 // valueAt walks down maps; nil where there is nothing.
 func valueAt(object map[string]any, names ...string) any {
-	v, _, _ := unstructured.NestedFieldNoCopy(object, names...) // what is no map has no fields
+	v, _, _ := unstructured.NestedFieldNoCopy(object, names...) // what is not a map has no fields
 	return v
 }
 

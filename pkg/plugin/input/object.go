@@ -142,7 +142,7 @@ func validate(object map[string]any) error {
 }
 
 // ErrNotObject is wrapped by the Error of a document that is well-formed but no
-// Kubernetes object: it is no mapping, or it names no apiVersion or no kind.
+// Kubernetes object: it is not a mapping, or it names no apiVersion or no kind.
 var ErrNotObject = errors.New("not a Kubernetes object")
 
 // Error says what is wrong with a manifest, and where.

@@ -29,7 +29,7 @@ type Policies struct {
 	// Accepts returns the role of a kind for the dialects.
 	Accepts func(schema.GroupKind) engine.Role
 	// Warn is called for each document that is not used, and Note for each that is used in place
-	// of an installed one, and for the files of a directory that are no manifests; never nil.
+	// of an installed one, and for the files of a directory that are not manifests; never nil.
 	Warn, Note func(origin, text string)
 }
 

@@ -20,7 +20,7 @@ import (
 )
 
 // aliasBudget is how much text and structure the aliases of one file may
-// expand to; nodeCost is what a node counts for beside its text.
+// expand to; nodeCost is what a node counts for besides its text.
 const (
 	aliasBudget = 4 << 20
 	nodeCost    = 16

@@ -177,7 +177,7 @@ func (r *Run) ruleOf(rule engine.RuleRef, k engine.ObjectKey) []string {
 type family struct {
 	name, help string
 	labels     []string
-	counter    bool           // it only grows, and is no gauge
+	counter    bool           // it only grows, and is not a gauge
 	counts     map[string]int // by the values, each ended by a NUL byte
 }
 

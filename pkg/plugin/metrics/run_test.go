@@ -48,7 +48,7 @@ func example() *metrics.Run {
 	r.Evaluated(&engine.Change{Subject: node, Before: there, Steps: []engine.Step{
 		step(team, node, engine.NotMatched), step(odd, node, engine.Failed),
 	}})
-	// A target that does not exist is no object, but a failure of the rule.
+	// A target that does not exist is not an object, but a failure of the rule.
 	r.Evaluated(&engine.Change{Subject: deployment("gone"), Steps: []engine.Step{step(team, deployment("gone"), engine.Failed)}})
 	r.Written(&write.Result{Key: deployment("shop"), Outcome: write.Applied, Status: &write.Result{Key: deployment("shop"), Outcome: write.Failed}}, []engine.RuleRef{team, team})
 	r.Written(&write.Result{Key: deployment("team"), Outcome: write.Conflicted}, []engine.RuleRef{team, odd})

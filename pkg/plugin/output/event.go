@@ -30,7 +30,7 @@ type Cluster struct {
 	Changed int    `json:"changed"`    // objects that would change, of a comparison that differ, or of a run that writes that were written
 	Failed  int    `json:"incomplete"` // objects that are incomplete, or that could not be written
 	Pods    int    `json:"pods"`       // that would restart
-	// Problems counts what went wrong beside the objects. Problem is the first of it; empty if all that was
+	// Problems counts what went wrong besides the objects. Problem is the first of it; empty if all that was
 	// chosen was evaluated.
 	Problems int    `json:"problems"`
 	Problem  string `json:"problem,omitempty"`

@@ -148,7 +148,7 @@ func (d *Differ) lines() int {
 
 // Texts returns the two states as they may be shown, as YAML; that of a state in which
 // there is no object is empty. They differ in the fields of the change alone: what
-// is equal to the server is no difference to a reader.
+// is equal to the server is not a difference to a reader.
 func (d *Differ) Texts(c *engine.Change, others []engine.FieldChange) (before, after *Document, err error) {
 	to := c.After
 	if c.Before != nil && c.After != nil {

@@ -445,7 +445,7 @@ func (m *marker) text(s string) string {
 }
 
 // marks reports whether YAML holds a character as it is that a reader should not
-// see so, or it is no character. The library escapes control characters itself.
+// see so, or it is not a character. The library escapes control characters itself.
 func marks(r rune) bool { return r == mark || r >= 0xa0 && r != utf8.RuneError && redact.Harmful(r) }
 
 // unreadable reports whether YAML takes a character for no text, or for a line break.

@@ -51,7 +51,7 @@ func ExitAfterWriting(code int, err, failed error) (int, error) {
 	return code, errors.Join(err, failed)
 }
 
-// PrintProblems prints what went wrong beside the objects.
+// PrintProblems prints what went wrong besides the objects.
 func PrintProblems(p output.Printer, problems []error) error {
 	for _, err := range problems {
 		if err := p.Print(output.Problem{Err: err}); err != nil {

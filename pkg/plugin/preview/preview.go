@@ -55,7 +55,7 @@ type Options struct {
 	Hints    *output.HintCollector
 	ExitCode bool // 1 when something would change
 	Save     *planSaver
-	// NotFound is the error of a run that finds no object; nil if that is no error.
+	// NotFound is the error of a run that finds no object; nil if that is not an error.
 	NotFound error
 	// End removes the temporary files of the run.
 	End func() error

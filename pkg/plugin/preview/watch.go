@@ -250,7 +250,7 @@ func (w *Watcher) next(ctx context.Context) *Watched {
 }
 
 // Run evaluates everything, and then each change until the context ends. When policies change, it begins
-// anew.
+// again.
 func (w *Watcher) Run(ctx context.Context, now *Watched) (code int, err error) {
 	var before *Watched
 	for {

@@ -36,7 +36,7 @@ func groupLimit(mounted, groups string, most int64) int64 {
 		for path := filepath.Join("/", group); ok; path = filepath.Dir(path) {
 			text, _ := os.ReadFile(filepath.Join(mounted, path, "memory.max")) // absent at the root, and in other namespaces
 			if limit, err := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64); err == nil {
-				most = min(most, limit) // "max" is no number
+				most = min(most, limit) // "max" is not a number
 			}
 			ok = path != "/"
 		}

@@ -92,7 +92,7 @@ func Ended(err error, what string, objects int, p output.Printer) (int, error) {
 }
 
 // OrInterrupted returns the error of a command, replaced by the reason why it was stopped, if it was: a
-// request that failed for that reason is no error of its own.
+// request that failed for that reason is not an error of its own.
 func OrInterrupted(ctx context.Context, err error) error {
 	code, why := CodeOf(err), whyStopped(ctx)
 	switch {

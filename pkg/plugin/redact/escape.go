@@ -23,7 +23,7 @@ import (
 // Harmful reports whether a character could act on a terminal, or make a line read as
 // something that it is not: control characters and line separators, those that change the
 // direction of writing, and all that readers cannot see (Default_Ignorable_Code_Point of
-// Unicode) or that are no characters.
+// Unicode) or that are not characters.
 func Harmful(r rune) bool {
 	switch {
 	case r <= unicode.MaxASCII:

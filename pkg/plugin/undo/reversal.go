@@ -49,7 +49,7 @@ type Reversal struct {
 
 // Run shows what would be put back, verifies it, asks, and writes. The error says
 // why nothing, or not everything, was tried; objects that could not be put back
-// are results. Incomplete reports that something is left open beside the objects that the tally counts.
+// are results. Incomplete reports that something is left open besides the objects that the tally counts.
 func (r *Reversal) Run(ctx context.Context) (tally write.Tally, incomplete bool, _ error) {
 	writer := r.Executor.Writer
 	r.fresh = newFreshServer(writer.Server)
@@ -101,7 +101,7 @@ func (r *Reversal) rule() engine.RuleRef {
 // errUnfounded reports a journal that somebody has changed.
 var errUnfounded = errors.New("the journal gives it values that may not be shown, and says that it keeps no values of Secrets (--journal-secrets)")
 
-// unseen warns of values that may not be shown, and which no evaluation makes anew: they are written as the
+// unseen warns of values that may not be shown, and which no evaluation makes again: they are written as the
 // journal has them.
 const unseen engine.Warning = "values that may not be shown are put back as the journal has them; --show-secrets shows them"
 

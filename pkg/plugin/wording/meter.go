@@ -40,7 +40,7 @@ type Meter struct {
 	mu    sync.Mutex
 	begun time.Time
 	state state
-	due   time.Time // of the next line, where Out is no terminal
+	due   time.Time // of the next line, where Out is not a terminal
 	pause time.Duration
 	drawn bool   // the line is on the terminal
 	end   func() // stops drawing; nil where nothing is drawn

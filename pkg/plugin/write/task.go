@@ -28,7 +28,7 @@ type Task struct {
 	// Rules are those that change the object, and Propagated those of them that
 	// another object triggered; each once.
 	Rules, Propagated []engine.RuleRef
-	// Secrets are fields that an earlier run made of a Secret, beside those of the Entry. Results and the
+	// Secrets are fields that an earlier run made of a Secret, besides those of the Entry. Results and the
 	// request log leave them out.
 	Secrets []engine.FieldChange
 	// Autoscaled names the autoscalers that set the changed fields.
@@ -41,7 +41,7 @@ type Task struct {
 	JournalIndex int
 	Pending      *journal.Attempt
 
-	// again is the same change as the policies make it now: what is shown beside its fields, such as
+	// again is the same change as the policies make it now: what is shown besides its fields, such as
 	// its impacts, is taken from there. It is nil where they make another one.
 	again    *plan.Entry
 	listed   snapshot.Value // the object as it was listed, until it is verified

@@ -42,7 +42,7 @@ func texts(pattern string) []string {
 	return out
 }
 
-// maxAlike bounds the strings to which others are alike: longer ones are no names.
+// maxAlike bounds the strings to which others are alike: longer ones are not names.
 const maxAlike = 80
 
 // separated matches a wildcard with the separator beside it.

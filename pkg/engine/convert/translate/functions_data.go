@@ -265,7 +265,7 @@ func toArray(c *callOf) Value {
 	panic(unsupported(c.name, reasonUnknownType, ""))
 }
 
-// toNumber of what is no number is null. Other forms of numbers than decimal ones are left out. Infinite
+// toNumber of what is not a number is null. Other forms of numbers than decimal ones are left out. Infinite
 // ones, and what is none by its name, make the rule fail, since JSON does not have them.
 func toNumber(c *callOf) Value {
 	arg := c.args[0]

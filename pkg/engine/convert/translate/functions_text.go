@@ -145,7 +145,7 @@ func RegularExpression(pattern string) string { return characters.Replace(patter
 
 var comparator = regexp.MustCompile(`^(==|=|!=|!|>=|<=|>|<|)([0-9].*)$`)
 
-// semverCompare translates ranges of comparisons, such as ">=1.2.0 <2.0.0 || 3.0.0". What is no version
+// semverCompare translates ranges of comparisons, such as ">=1.2.0 <2.0.0 || 3.0.0". What is not a version
 // counts as 0.0.0.
 func semverCompare(c *callOf) Value {
 	text := c.constant(1)

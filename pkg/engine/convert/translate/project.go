@@ -148,7 +148,7 @@ func (s *Scope) valuesOf(m Value) Value {
 	})
 }
 
-// flatten joins the lists in a list; what is no list stays.
+// flatten joins the lists in a list; what is not a list stays.
 func (s *Scope) flatten(list Value) Value {
 	list = asList(list)
 	switch elem := list.Elements(); {

@@ -62,7 +62,7 @@ var (
 // ListOf is the type of lists.
 func ListOf(elem Type) Type { return Type{kinds: isList, elem: &elem} }
 
-// MapOf is the type of maps whose keys are no fields.
+// MapOf is the type of maps whose keys are not fields.
 func MapOf(elem Type) Type { return Type{kinds: isMap, elem: &elem} }
 
 // StructOf is the type of maps with these fields, some of which are always there.

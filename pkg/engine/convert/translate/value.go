@@ -356,7 +356,7 @@ func declared(t Type) expr.Kind {
 	return expr.Dyn
 }
 
-// foundIn is the condition that a part of a value is no missing key: where the value is null, it
+// foundIn is the condition that a part of a value is not a missing key: where the value is null, it
 // is null as well.
 func (v Value) foundIn(of Value) expr.Expr {
 	switch {

@@ -106,7 +106,7 @@ func parseYAML(_ *Interpreter, args []any) (any, error) {
 	return decode(string(data))
 }
 
-// semverCompare takes what is no version for 0.0.0, as Kyverno does.
+// semverCompare takes what is not a version for 0.0.0, as Kyverno does.
 func semverCompare(_ *Interpreter, args []any) (any, error) {
 	inRange, err := semver.ParseRange(args[1].(string))
 	if err != nil {

@@ -108,7 +108,7 @@ func (e *Expression) Uses(name string) bool {
 // Roots lists the names that the expression looks up in the data itself, in the order of the text.
 func (e *Expression) Roots() []string { return e.readings.names }
 
-// mentions finds a name as a word of its own that is no field of something,
+// mentions finds a name as a word of its own that is not a field of something,
 // which is how Kyverno finds the context entries that a query needs.
 func mentions(text, name string) bool {
 	found, _ := regexp.MatchString(`(^|[^.\pL\pN_])`+regexp.QuoteMeta(name)+`($|[^\pL\pN_])`, text)

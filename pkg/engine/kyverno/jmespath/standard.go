@@ -139,7 +139,7 @@ func toString(_ *Interpreter, args []any) (any, error) {
 	return string(data), err
 }
 
-// toNumber of what is no number is null.
+// toNumber of what is not a number is null.
 func toNumber(_ *Interpreter, args []any) (any, error) {
 	text, ok := args[0].(string)
 	if !ok {

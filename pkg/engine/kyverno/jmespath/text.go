@@ -145,7 +145,7 @@ func regexMatch(_ *Interpreter, args []any) (any, error) {
 	return re.MatchString(text), nil
 }
 
-// literally is Expand of the library for a text that is no template.
+// literally is Expand of the library for a text that is not a template.
 func literally(_ *regexp.Regexp, dst []byte, with, _ string, _ []int) []byte {
 	return append(dst, with...)
 }

@@ -149,7 +149,7 @@ func username(c *Candidate) string { return c.Request.User.Username }
 
 // matchesNamespaceLabels judges the labels of the object's Namespace. It never
 // holds for a Namespace itself, and for other objects without a namespace there
-// are no labels, as in Kyverno.
+// are not labels, as in Kyverno.
 func (f *Filter) matchesNamespaceLabels(c *Candidate) (bool, error) {
 	if f.NamespaceLabels == nil || c.Object.GetKind() == "Namespace" {
 		return f.NamespaceLabels == nil, nil

@@ -44,7 +44,7 @@ func (o Operator) memberOfText(clock *limit.Clock, keys []string, several bool, 
 	}
 	switch low, high, outside, isRange := pattern.ParseRange(value); {
 	case !isRange || outside || o.old():
-	case several && o == AnyNotIn: // a key that is no number is not outside of the range
+	case several && o == AnyNotIn: // a key that is not a number is not outside of the range
 		return slices.ContainsFunc(keys, within(low+"!-"+high))
 	default:
 		return o.decide(keys, within(value))

@@ -52,7 +52,7 @@ func (m *Block) selecting() []*Filter {
 	return m.filters[:min(1, len(m.filters))]
 }
 
-// narrow adds the filter's criteria beside kinds, as far as one selection can
+// narrow adds the filter's criteria besides kinds, as far as one selection can
 // hold it. An object without a name is matched by its generateName, so that a
 // name only narrows what has one: every live object.
 func (f *Filter) narrow(s *engine.Selection) {
@@ -148,7 +148,7 @@ func (m *Block) AsksRoles() bool {
 	return m != nil && slices.ContainsFunc(m.filters, func(f *Filter) bool { return len(f.Roles)+len(f.ClusterRoles) > 0 })
 }
 
-// Where lists what the block asks for beside what its Operations, and its
+// Where lists what the block asks for besides what its Operations, and its
 // Selections for the same namespace, say: a text for each criterion or, where one
 // of several entries is enough, for each entry.
 func (m *Block) Where(namespace string) []string {

@@ -34,7 +34,7 @@ type node struct {
 	global   bool // has a <()
 	adds     bool // has a +()
 
-	// Of a map. Conditions whose value is no patch are not among its fields.
+	// Of a map. Conditions whose value is not a patch are not among its fields.
 	source     map[string]any // as it is written
 	directive  string         // the value of $patch; of a list, that of an element with nothing else
 	fields     []*node        // by key

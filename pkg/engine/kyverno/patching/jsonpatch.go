@@ -87,7 +87,7 @@ func ParseJSONPatch(text string) (JSONPatch, error) {
 	return DecodeJSONPatch(list)
 }
 
-// DecodeJSONPatch reads a list of operations that is no text any more. The error is an
+// DecodeJSONPatch reads a list of operations that is no longer a string. The error is an
 // *OperationError.
 func DecodeJSONPatch(list []any) (JSONPatch, error) {
 	p := JSONPatch{operations: make([]operation, 0, len(list))}
@@ -109,7 +109,7 @@ func DecodeOldPatches(list []any) (JSONPatch, error) {
 	var errs []error
 	for i, element := range list {
 		fields, _ := element.(map[string]any)
-		// A lone slash is no path to the whole object, but a mistake.
+		// A lone slash is not a path to the whole object, but a mistake.
 		if path, isText := fields["path"].(string); isText && path != "/" {
 			element = diff.With(fields, "path", strings.TrimSuffix(path, "/"))
 		}

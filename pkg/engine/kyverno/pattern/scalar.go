@@ -11,7 +11,7 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/selector"
 )
 
-// holds reports whether a value that is no list matches a pattern that is neither a map nor a list.
+// holds reports whether a value that is not a list matches a pattern that is neither a map nor a list.
 func holds(pattern, value any) bool {
 	switch p := pattern.(type) {
 	case nil:

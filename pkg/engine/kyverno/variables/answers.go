@@ -49,7 +49,7 @@ func (v *Values) addAnswers(n policydecode.Node) {
 
 // Answer returns the answer given by the user for a request to a path of the API
 // server or to a URL; an answer for its method comes before one for all methods. The error is the given
-// status where that is no success.
+// status where that is not a success.
 func (v *Values) Answer(method, target string) (body any, given bool, err error) {
 	var found *answer
 	for i, a := range v.answers {

@@ -219,7 +219,7 @@ func (p *parser) text(text string, path []string) part {
 	return part{render: func(r *renderer) any { return joined(r) }}
 }
 
-// joined compiles segments that make a text; values that are no strings are inserted as JSON.
+// joined compiles segments that make a text; values that are not strings are inserted as JSON.
 func (p *parser) joined(segments []Segment, path []string) func(r *renderer) string {
 	variables := make([]func(*renderer) any, len(segments))
 	for i, s := range segments {

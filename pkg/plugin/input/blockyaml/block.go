@@ -134,7 +134,7 @@ func isScalar(v any) bool {
 }
 
 // cutKey cuts the content of a line behind its key. It reports false if there is none, or one that
-// is no obvious text.
+// is not an obvious text.
 func cutKey(content string) (key, rest string, ok bool) {
 	if content == "" {
 		return "", "", false
@@ -228,7 +228,7 @@ func startsText(c byte) bool {
 }
 
 // isText reports whether a plain scalar is a text and obviously nothing else. What starts with a digit
-// and ends with a letter behind F is no number and no time.
+// and ends with a letter behind F is neither a number nor a time.
 func isText(plain string) bool {
 	first, last := plain[0], plain[len(plain)-1]|0x20
 	switch {

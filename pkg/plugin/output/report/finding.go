@@ -195,7 +195,7 @@ func PlaceOf(origin string) Place {
 	return Place{Path: filepath.ToSlash(filepath.Clean(origin[:at])), Line: line}
 }
 
-// Problem is an error beside the objects. Its texts are escaped.
+// Problem is an error besides the objects. Its texts are escaped.
 type Problem struct {
 	// Where is what the problem is about: "ClusterPolicy team-labels, rule add".
 	Where string
@@ -223,7 +223,7 @@ func ProblemOf(err error) Problem {
 type Report interface {
 	// Add adds an object and its findings.
 	Add(*Object) error
-	// Problem adds what went wrong beside the objects.
+	// Problem adds what went wrong besides the objects.
 	Problem(Problem) error
 	// Write ends the report. Of a run that writes, the summary is empty.
 	Write(evaluation.Summary) error

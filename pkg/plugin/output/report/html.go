@@ -287,7 +287,7 @@ type frame struct {
 	Unlisted       int // problems that are too many
 }
 
-// problem adds what went wrong beside the objects; it stands above everything.
+// problem adds what went wrong besides the objects; it stands above everything.
 func (f *frame) problem(err error) {
 	if len(f.Problems) == maxHTMLProblems {
 		f.Unlisted++

@@ -128,7 +128,7 @@ func (s *suite) add(c testCase) {
 	s.Counts[c.Result]++
 }
 
-// Problem adds a test case in error to a suite of what went wrong beside the objects.
+// Problem adds a test case in error to a suite of what went wrong besides the objects.
 func (p *JUnit) Problem(problem Problem) error {
 	p.suite("kubectl-mutate problems", "kubectl-mutate").add(testCase{Name: problem.Where, Result: "error", Type: "problem", Message: problem.Text})
 	return nil

@@ -232,7 +232,7 @@ func DescribeWritten(w output.Written) Object {
 }
 
 // verdictOf judges an outcome. An object that is left to its manager, or to a
-// client that has changed or deleted it, is no error of the run.
+// client that has changed or deleted it, is not an error of the run.
 func verdictOf(w output.Written) Verdict {
 	if w.Status != nil && w.Status.Err != nil {
 		return Error

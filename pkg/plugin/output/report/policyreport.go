@@ -60,7 +60,7 @@ const source = "kubectl-mutate"
 // clusterAnnotation names the cluster of a report's object, of a run over several.
 const clusterAnnotation = "mutate.kubectl.dev/cluster"
 
-// maxReportedProblems bounds the report of what went wrong beside the objects: a report is
+// maxReportedProblems bounds the report of what went wrong besides the objects: a report is
 // an object that a server must take.
 const maxReportedProblems = 500
 

@@ -51,7 +51,7 @@ type StoreOptions struct {
 	// Name is that of the set of reports.
 	Name string
 	// Kind is that of the reports on objects in namespaces, ClusterKind that of the others, and what went
-	// wrong beside the objects.
+	// wrong besides the objects.
 	Kind, ClusterKind schema.GroupVersionKind
 	// Scope is that of the run: it deletes no report on an object beyond it.
 	Scope engine.Scope
@@ -190,7 +190,7 @@ func (s *Store) name(u *unstructured.Unstructured) {
 	}
 }
 
-// problems is the name of the report on what went wrong beside the objects.
+// problems is the name of the report on what went wrong besides the objects.
 func (s *Store) problems() string {
 	name := s.Name + "-problems"
 	if !s.Scope.Shard.Whole() {

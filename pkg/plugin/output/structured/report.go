@@ -90,7 +90,7 @@ func (r *Report) hold(whole func(report any) (string, error)) {
 }
 
 // Print adds an object that would change, that needs a remark, that does not come out the same or that was to
-// be written, or what went wrong beside the objects. The summary ends the report, but for that of a run that
+// be written, or what went wrong besides the objects. The summary ends the report, but for that of a run that
 // writes.
 func (r *Report) Print(s output.Shown) error {
 	event := s.Event()

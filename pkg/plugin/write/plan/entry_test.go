@@ -53,7 +53,7 @@ func TestDrift(t *testing.T) {
 	}
 }
 
-// What was planned on an object is no drift on that object, whatever it is.
+// What was planned on an object is not drift on that object, whatever it is.
 func TestDriftOfTheSameObjectIsNil(t *testing.T) {
 	for seed := range uint64(500) {
 		m := randomobject.New(seed)

@@ -28,7 +28,7 @@ type planFile struct {
 	Plan
 }
 
-// FileError is the error for a file that is no plan, or cannot be used as one.
+// FileError is the error for a file that is not a plan, or cannot be used as one.
 type FileError struct {
 	Path string
 	Err  error
@@ -41,7 +41,7 @@ func (e *FileError) Error() string { return fmt.Sprintf("plan %s: %.400v", e.Pat
 // Unwrap returns the reason.
 func (e *FileError) Unwrap() error { return e.Err }
 
-// Reasons of a FileError beside those of the file system.
+// Reasons of a FileError besides those of the file system.
 var (
 	ErrNoPlan  = errors.New("not a plan: preview --save makes one")
 	ErrDamaged = errors.New("damaged")

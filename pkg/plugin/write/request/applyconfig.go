@@ -285,7 +285,7 @@ func dropInvented(body, want map[string]any) {
 }
 
 // addressed returns the body with the identity and version of the object.
-// The uid keeps the server from creating the object anew when it was deleted
+// The uid keeps the server from creating the object again when it was deleted
 // meanwhile, which the resourceVersion alone does not.
 func (a *applier) addressed() map[string]any {
 	body := maps.Clone(a.body.Object)

@@ -31,7 +31,7 @@ const (
 
 // TestPlanReplaysRecordings plans every write that TestWritePath, in test/e2e, has recorded on
 // a real API server, and judges the answer that the server gave to it. Run that
-// test with -update to record anew.
+// test with -update to record again.
 func TestPlanReplaysRecordings(t *testing.T) {
 	files, err := filepath.Glob(filepath.Join("testdata", "*.txtar"))
 	if err != nil {
