@@ -36,7 +36,7 @@ func (e *UnknownUserError) Error() string {
 	if !errors.As(e.Why, &offline) && !errors.Is(e.Why, errNoCluster) {
 		why = fmt.Sprintf(" (who you are cannot be read: %v)", e.Why)
 	}
-	return fmt.Sprintf("the policy asks who makes the request, which --request-user says%s: %v", why, e.Err)
+	return fmt.Sprintf("the policy uses request user information, which --request-user gives%s: %v", why, e.Err)
 }
 
 // Unwrap returns the failure.

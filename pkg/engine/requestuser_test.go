@@ -46,7 +46,7 @@ func TestRequestUserAsksOnce(t *testing.T) {
 }
 
 func TestRequestUserUnknown(t *testing.T) {
-	const asks = "the policy asks who makes the request, which --request-user says"
+	const asks = "the policy uses request user information, which --request-user gives"
 	for name, c := range map[string]struct {
 		world *engine.World
 		want  string

@@ -115,7 +115,7 @@ func environmentOf(known map[bool]*cel.Environment, params bool) (*cel.Environme
 type program struct {
 	engine.Descriptions
 	units    []unit
-	asksUser bool // some policy asks who makes the request
+	asksUser bool // some policy uses request user information
 }
 
 // invoked has the policies that ran in the first round and want to run again, by policy,

@@ -23,7 +23,7 @@ type run struct {
 	object *unstructured.Unstructured // with the changes of the policies so far
 	sink   engine.Sink
 
-	asksUser    bool    // some policy asks who makes the request
+	asksUser    bool    // some policy uses request user information
 	excluded    string  // what no policy ever sees; empty where they do
 	again       invoked // in the second round, what runs again
 	reinvocable invoked

@@ -151,7 +151,7 @@ type Policy struct {
 	Conditions, Mutations []*Expression
 	Traffic               Traffic
 	Merges                bool // a mutation needs the schema of what it changes
-	AsksUser              bool // an expression asks who makes the request
+	AsksUser              bool // an expression uses request user information
 }
 
 // Complete notes what the expressions of the policy, which are all compiled, ask for.

@@ -211,11 +211,11 @@ type asksUser struct{ early, late bool }
 
 func readsUser(part any) bool { return variables.Mentions(part, "request.userInfo") }
 
-// unknownUser returns an *jmespath.UnsupportedError where the rule asks who makes the request and nobody
+// unknownUser returns an *jmespath.UnsupportedError where the rule uses request user information and nobody
 // said.
 func (e *execution) unknownUser(asks bool) error {
 	if !asks || mapping(e.given["request"])["userInfo"] != nil || !e.matched.Request.User.Empty() {
 		return nil
 	}
-	return &jmespath.UnsupportedError{Field: "request.userInfo", Reason: "the rule asks who makes the request, which --request-user and --request-group say"}
+	return &jmespath.UnsupportedError{Field: "request.userInfo", Reason: "the rule uses request user information, which --request-user and --request-group give"}
 }

@@ -166,7 +166,7 @@ func withoutNames(p diff.Partial) diff.Partial {
 		return p
 	}
 	around = slices.CompactFunc(around, fieldpath.Path.Equals)
-	out := diff.Partial{Before: nameless(p.Before, outermost), After: nameless(p.After, outermost)}
+	out := diff.Partial{Before: partWithoutNames(p.Before, outermost), After: partWithoutNames(p.After, outermost)}
 	stand := fieldpath.NewSet() // fields that stand for others
 	for _, f := range p.Fields {
 		at := slices.IndexFunc(around, func(w fieldpath.Path) bool { return len(w) <= len(f.Path) && w.Equals(f.Path[:len(w)]) })
@@ -194,9 +194,9 @@ func isOutermost(f engine.FieldChange) bool {
 	return f.SecretFrom == 1 || f.SecretFrom == 2 && f.Path[0].Equals(fieldName("metadata"))
 }
 
-// nameless returns a part with one field without a name in the place of those of the object, and one in the
+// partWithoutNames returns a part with one field without a name in the place of those of the object, and one in the
 // place of those of its metadata. withoutSecrets hides what they hold.
-func nameless(p diff.Part, outermost []fieldpath.Path) diff.Part {
+func partWithoutNames(p diff.Part, outermost []fieldpath.Path) diff.Part {
 	out := diff.Part{}
 	maps.Copy(out, p)
 	metadata := map[string]any{}
