@@ -41,7 +41,7 @@ type Flags struct {
 
 // Options are what apply-existing needs.
 type Options struct {
-	evaluate.Comparison
+	evaluate.Options
 	Printers
 	Metrics  preview.Metering
 	Executor *write.Executor
@@ -226,12 +226,12 @@ func (f *Flags) newOptions(c *cobra.Command, w *factory.Factory, request engine.
 }
 
 // evaluating adds how the changes are evaluated.
-func (o *Options) evaluating(c *cobra.Command, f *Flags, evaluation *evaluate.Comparison) {
+func (o *Options) evaluating(c *cobra.Command, f *Flags, evaluation *evaluate.Options) {
 	if o.Metrics = preview.NewMetering(f.Metrics, "", c, nil); f.Cluster != nil {
 		o.Metrics = preview.Metering{Run: f.Cluster.fleet.metrics.On(f.Cluster.row.Name)}
 	}
 	evaluation.Counts, evaluation.FieldManager = o.Metrics.Run, f.FieldManager
-	o.Comparison, o.Executor.Command = *evaluation, c.CommandPath()
+	o.Options, o.Executor.Command = *evaluation, c.CommandPath()
 }
 
 // Run previews, verifies, asks and writes, and returns the exit code. The error says why

@@ -60,7 +60,7 @@ func (f *Flags) watch(c *cobra.Command, args []string, streams genericiooptions.
 // watched compiles the policies of an apply-existing that goes on.
 func (w *watchWrites) watched() (*preview.Watched, error) {
 	o := w.by
-	now := &preview.Watched{Factory: o.factory, Options: &o.Comparison}
+	now := &preview.Watched{Factory: o.factory, Options: &o.Options}
 	var err error
 	now.Run, err = o.Compile()
 	written, left := false, overtaken{}
@@ -82,7 +82,7 @@ func (w *watchWrites) watched() (*preview.Watched, error) {
 			return code, preview.Retryable(ctx, err)
 		}
 		return code, w.again(ctx, left, func() *evaluate.Run {
-			_, _, world := o.factory.Events(&o.Comparison, nil)
+			_, _, world := o.factory.Events(&o.Options, nil)
 			return now.Run.Over(o.Objects, o.Triggers, world)
 		})
 	}
@@ -123,7 +123,7 @@ func (w *watchWrites) write(ctx context.Context, e *evaluate.Run, events []*watc
 		return err
 	}
 	return w.again(ctx, left, func() *evaluate.Run {
-		objects, triggers, world := w.by.factory.Events(&w.by.Comparison, events)
+		objects, triggers, world := w.by.factory.Events(&w.by.Options, events)
 		return e.Over(objects, triggers, world)
 	})
 }

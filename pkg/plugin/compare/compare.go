@@ -169,14 +169,14 @@ func (f *Flags) ToOptions(c *cobra.Command, args []string, streams genericioopti
 	if o.Comparison, err = f.compared(c, w.Factory, args, request, sides); err != nil {
 		return nil, err
 	}
-	w.Announce(&f.Output, o.Comparison.Comparison)
+	w.Announce(&f.Output, o.Comparison.Options)
 	return o, nil
 }
 
 // compared returns what is compared.
 func (f *Flags) compared(c *cobra.Command, w *factory.Factory, args []string, request engine.Request, sides [2]flags.Policies) (Comparison, error) {
 	both, policies, err := w.Comparison(c.Context(), args, request, sides)
-	return Comparison{Comparison: both, Sides: policies, Variants: f.Variants.Variants, Seed: f.Variants.Seed, ShowSecrets: f.Output.ShowSecrets}, err
+	return Comparison{Options: both, Sides: policies, Variants: f.Variants.Variants, Seed: f.Variants.Seed, ShowSecrets: f.Output.ShowSecrets}, err
 }
 
 // Run compares, prints, and returns the exit code. An error means that nothing useful was compared,

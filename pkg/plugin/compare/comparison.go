@@ -19,7 +19,7 @@ import (
 // Comparison are the inputs of a comparison.
 type Comparison struct {
 	// Options are those of both sides together: their world and their objects.
-	*evaluate.Comparison
+	*evaluate.Options
 	Sides [2]evaluate.Policies
 	// Variants is how many variants of objects are compared at most, and Seed chooses among them.
 	Variants int

@@ -29,7 +29,7 @@ import (
 // Conversion are the inputs of a conversion.
 type Conversion struct {
 	// Options are those of a preview of the old policies: their world and the objects at hand.
-	*evaluate.Comparison
+	*evaluate.Options
 	// To has the languages to try, in this order.
 	To []convert.Target
 	// Variants is how many variants of objects a policy is compared on at most, or MoreVariants where a rule
@@ -193,7 +193,7 @@ func (o *Conversion) Run(ctx context.Context, emit func(*Result) error) error {
 	if err := o.checkChoice(ctx); err != nil {
 		return err
 	}
-	reading := *o.Comparison
+	reading := *o.Options
 	reading.Objects = readOnce(o.Objects)
 	if o.Triggers != nil {
 		reading.Triggers = readOnce(o.Triggers)
@@ -220,7 +220,7 @@ func (o *Conversion) Run(ctx context.Context, emit func(*Result) error) error {
 	for _, d := range accepted {
 		o.described[nameOf(d)] = convert.Describe(d)
 	}
-	o.Comparison = &reading
+	o.Options = &reading
 	o.Progress.Start()
 	defer o.Progress.Stop()
 	taken := map[string]bool{}
@@ -436,7 +436,7 @@ func (o *Conversion) compare(ctx context.Context, d engine.Document, policy *uns
 	if err != nil {
 		return Verdict{Err: err}
 	}
-	options := *o.Comparison
+	options := *o.Options
 	var said strings.Builder
 	options.ErrOut, options.Quiet, options.Progress, options.Unreadable = &said, false, nil, nil
 	options.Unread = evaluate.UnreadInputs{}
@@ -448,7 +448,7 @@ func (o *Conversion) compare(ctx context.Context, d engine.Document, policy *uns
 	}
 	old := engine.NewDocument(policy, d.Origin)
 	run := plugincompare.Comparison{
-		Comparison: &options, Sides: [2]evaluate.Policies{compare.Old: side(old), compare.New: side(documents...)},
+		Options: &options, Sides: [2]evaluate.Policies{compare.Old: side(old), compare.New: side(documents...)},
 		Variants: variants, Seed: o.Seed, DependingVariants: true,
 	}
 	compiled, err := run.Compile()

@@ -170,7 +170,7 @@ func (f *Flags) ToOptions(c *cobra.Command, args []string, streams genericioopti
 	}
 	return &Options{
 		Conversion: Conversion{
-			Comparison: o, To: to, Variants: f.Variants.Variants, MoreVariants: more, Seed: f.Variants.Seed, Unverified: f.Unverified,
+			Options: o, To: to, Variants: f.Variants.Variants, MoreVariants: more, Seed: f.Variants.Seed, Unverified: f.Unverified,
 			ReplicationControllers: f.ReplicationControllers,
 		},
 		Directory: directory, Out: out, Reports: reports,

@@ -20,8 +20,8 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/write"
 )
 
-// Comparison are the inputs of an evaluation.
-type Comparison struct {
+// Options are the inputs of an evaluation.
+type Options struct {
 	Policies
 	evaluation.Options
 	World *engine.World
@@ -58,7 +58,7 @@ type UnreadInputs struct {
 // Run is an evaluation whose policies are compiled.
 type Run struct {
 	*evaluation.Evaluation
-	options  *Comparison
+	options  *Options
 	programs []engine.Program
 	rules    []engine.RuleRef
 	troubles []error // of policies that could not be read or compiled
@@ -76,7 +76,7 @@ var ErrNoRules = errors.New("no mutate rule left to evaluate")
 // Compile compiles the policies. It reports each that is broken,
 // and continues with the others. The error is ErrNoRules, beside which there is a run
 // that knows what is broken, or that of a --only or --skip that names no rule.
-func (o *Comparison) Compile() (*Run, error) {
+func (o *Options) Compile() (*Run, error) {
 	out := &Run{options: o, troubles: slices.Clone(o.Unreadable)}
 	programs, err := o.CompileOf(&o.Policies, &out.troubles)
 	if err != nil {
@@ -104,7 +104,7 @@ func (o *Comparison) Compile() (*Run, error) {
 }
 
 // CompileOf compiles policies, reports what is wrong with them, and adds their errors to troubles.
-func (o *Comparison) CompileOf(p *Policies, troubles *[]error) ([]engine.Program, error) {
+func (o *Options) CompileOf(p *Policies, troubles *[]error) ([]engine.Program, error) {
 	p.Warn = func(w engine.CompileError) {
 		if !o.Quiet {
 			fmt.Fprintf(o.ErrOut, "%s: %v\n", w.Severity(), &w)
@@ -223,7 +223,7 @@ func (r *Run) Each(ctx context.Context, emit func(*engine.Change) error) (evalua
 }
 
 // TellLacking says which permissions were lacking, and how to run without them.
-func (o *Comparison) TellLacking(ctx context.Context, lacking *permission.Lacking) {
+func (o *Options) TellLacking(ctx context.Context, lacking *permission.Lacking) {
 	fmt.Fprint(o.ErrOut, lacking.Hint())
 	if o.Narrower != nil && ctx.Err() == nil {
 		fmt.Fprint(o.ErrOut, o.Narrower(ctx, lacking.Needs))

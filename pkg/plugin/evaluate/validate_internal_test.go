@@ -54,7 +54,7 @@ func validating(t *testing.T, n int, s goneServer, a allowing, emit func(*engine
 	mapper.Add(gvk, meta.RESTScopeNamespace)
 	x := &write.Executor{Options: write.Options{Concurrency: 4}, Writer: &write.Writer{Server: s, DryRun: write.DryRunServer}, Access: a, Mapper: mapper}
 	var got []*engine.Change
-	v := &validation{run: &Run{options: &Comparison{Validator: x}}, lacking: &permission.Lacking{}, emit: func(c *engine.Change) error {
+	v := &validation{run: &Run{options: &Options{Validator: x}}, lacking: &permission.Lacking{}, emit: func(c *engine.Change) error {
 		got = append(got, c)
 		return emit(c)
 	}}

@@ -29,7 +29,7 @@ import (
 
 // Evaluation reads policies and manifests, and returns the options of an evaluation. Args are
 // the types and names that the user typed.
-func (f *Factory) Evaluation(ctx context.Context, args []string, request engine.Request) (*evaluate.Comparison, error) {
+func (f *Factory) Evaluation(ctx context.Context, args []string, request engine.Request) (*evaluate.Options, error) {
 	o := f.options(request)
 	var err error
 	if o.Documents, err = f.readPolicies(ctx, o, &f.Policies); err != nil {
@@ -42,8 +42,8 @@ func (f *Factory) Evaluation(ctx context.Context, args []string, request engine.
 }
 
 // options returns the options of an evaluation that do not depend on what is read.
-func (f *Factory) options(request engine.Request) *evaluate.Comparison {
-	o := &evaluate.Comparison{
+func (f *Factory) options(request engine.Request) *evaluate.Options {
+	o := &evaluate.Options{
 		Policies: evaluate.Policies{Dialects: dialects.All()},
 		Options:  evaluation.Options{Request: request},
 		ErrOut:   f.Streams.ErrOut, Quiet: f.Quiet, Progress: f.progress,
@@ -61,7 +61,7 @@ func (f *Factory) options(request engine.Request) *evaluate.Comparison {
 }
 
 // complete adds to options with policies what these may read, and the objects.
-func (f *Factory) complete(ctx context.Context, o *evaluate.Comparison, args []string) error {
+func (f *Factory) complete(ctx context.Context, o *evaluate.Options, args []string) error {
 	values, err := loadValues(ctx, f.Context.Values, f.reader)
 	if err != nil {
 		return err
@@ -100,7 +100,7 @@ func (f *Factory) complete(ctx context.Context, o *evaluate.Comparison, args []s
 
 // addInputs adds the objects of --world to the documents of a live run and, unless they are read already, the
 // inputs that are installed. A file takes the place of what is installed.
-func (f *Factory) addInputs(ctx context.Context, o *evaluate.Comparison, installed bool) error {
+func (f *Factory) addInputs(ctx context.Context, o *evaluate.Options, installed bool) error {
 	if f.Client == nil {
 		return nil
 	}
@@ -126,7 +126,7 @@ func (f *Factory) addInputs(ctx context.Context, o *evaluate.Comparison, install
 }
 
 // readPolicies reads the policies that flags name, and reports those that cannot be read.
-func (f *Factory) readPolicies(ctx context.Context, o *evaluate.Comparison, named *flags.Policies) ([]engine.Document, error) {
+func (f *Factory) readPolicies(ctx context.Context, o *evaluate.Options, named *flags.Policies) ([]engine.Document, error) {
 	documents, broken, err := loadPolicies(ctx, named, f.Client, input.Policies{Reader: f.reader, Accepts: besidePolicies(o.Dialects), Warn: f.warnAt, Note: f.note})
 	if err != nil {
 		return nil, err
@@ -141,7 +141,7 @@ func (f *Factory) readPolicies(ctx context.Context, o *evaluate.Comparison, name
 // installedInputs returns what the cluster's engines use in addition to policies, such as exceptions
 // and excluded namespaces: they apply to policies from files too. What cannot be read is
 // reported; see Factory.leave.
-func (f *Factory) installedInputs(ctx context.Context, o *evaluate.Comparison) []engine.Document {
+func (f *Factory) installedInputs(ctx context.Context, o *evaluate.Options) []engine.Document {
 	fromFiles := map[engine.ObjectKey]bool{}
 	for _, d := range o.Documents {
 		fromFiles[d.Key.Named()] = true
@@ -170,7 +170,7 @@ func inputs(o *evaluate.Policies) func(schema.GroupKind) engine.Role {
 
 // openCluster sets what policies may read: the cluster, and over it the documents of files that are no
 // policies. These are not objects that a run may change.
-func (f *Factory) openCluster(ctx context.Context, o *evaluate.Comparison) error {
+func (f *Factory) openCluster(ctx context.Context, o *evaluate.Options) error {
 	o.World.Reader, o.World.Raw, o.World.Access, o.World.Mapper = f.Client.Reader(), f.Client, cluster.NewAuthorizer(f.Client), f.Client.Mapper()
 	o.CheckKind = checkKind(ctx, &f.Policies, nil, f.Client, o.Documents)
 	role := besidePolicies(o.Dialects)
@@ -219,7 +219,7 @@ func (f *Factory) openCluster(ctx context.Context, o *evaluate.Comparison) error
 
 // openWorld sets what policies may read: the cluster, or the manifests together with the
 // objects in the policy files, and those that values describe.
-func (f *Factory) openWorld(ctx context.Context, o *evaluate.Comparison, described []*unstructured.Unstructured) (meta.RESTMapper, error) {
+func (f *Factory) openWorld(ctx context.Context, o *evaluate.Options, described []*unstructured.Unstructured) (meta.RESTMapper, error) {
 	if f.Client != nil {
 		if len(described) > 0 {
 			f.warnAt(f.Context.Values, "the Namespaces that it describes are not used: those of the cluster are")
@@ -348,7 +348,7 @@ func (s asked) Pages(ctx context.Context, selections []engine.Selection) iter.Se
 
 // Explain makes a run explain the objects that it shows, and those that the user named and that
 // no policy selects; or all objects of its source, whatever the policies select.
-func (f *Factory) Explain(o *evaluate.Comparison, args []string, all bool) error {
+func (f *Factory) Explain(o *evaluate.Options, args []string, all bool) error {
 	if o.Reasons = true; all {
 		o.Objects = asked{o.Objects, []engine.Selection{{Group: "*", Kind: "*"}}}
 		return nil
@@ -376,7 +376,7 @@ func (f *Factory) NoObject() error {
 // Comparison is Evaluation for two sides, each the policies that flags name: the options are those of
 // both, and the sides have the policies of each. The inputs of policies, such as exceptions, belong to the
 // side that they were read for; those of a cluster, or among the objects, to both.
-func (f *Factory) Comparison(ctx context.Context, args []string, request engine.Request, named [2]flags.Policies) (*evaluate.Comparison, [2]evaluate.Policies, error) {
+func (f *Factory) Comparison(ctx context.Context, args []string, request engine.Request, named [2]flags.Policies) (*evaluate.Options, [2]evaluate.Policies, error) {
 	var sides [2]evaluate.Policies
 	o := f.options(request)
 	o.Annotate = false // the annotation names the policy

@@ -151,7 +151,7 @@ func (f *Factory) OutputOptions(out flags.Output, request engine.Request) output
 }
 
 // Announce prints, above changes for people, the cluster and the number of policies.
-func (f *Factory) Announce(view *flags.Output, o *evaluate.Comparison) {
+func (f *Factory) Announce(view *flags.Output, o *evaluate.Options) {
 	if f.Client == nil || f.Quiet || !formats.ForPeople(view.Format) {
 		return
 	}

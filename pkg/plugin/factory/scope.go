@@ -64,7 +64,7 @@ func (f *Factory) checkNamespaces(ctx context.Context, mapper meta.RESTMapper, s
 
 // Missing returns an error if the user named objects, and none of them exists: where no policy matches
 // their kinds, the evaluation does not look for them. It says nothing of names in all namespaces.
-func (f *Factory) Missing(ctx context.Context, o *evaluate.Comparison) error {
+func (f *Factory) Missing(ctx context.Context, o *evaluate.Options) error {
 	var errs []error
 	for _, key := range o.Scope.Only {
 		mapping, err := o.World.Mapper.RESTMapping(key.GroupKind)
@@ -106,7 +106,7 @@ func (f *Factory) Namespaces() []string {
 
 // choose makes a run change the objects of a scope and no others. What triggers rules for them is
 // read wherever the policies say; where the user may not read that, in the namespaces of the scope.
-func (f *Factory) choose(o *evaluate.Comparison, scope engine.Scope) {
+func (f *Factory) choose(o *evaluate.Options, scope engine.Scope) {
 	if f.Client != nil && f.Objects.AllNamespaces {
 		o.Narrower = func(ctx context.Context, lacking []permission.Need) string { return f.narrower(ctx, o.World, lacking) }
 	}
@@ -179,7 +179,7 @@ func (f *Factory) source(scope engine.Scope, fallback []string) engine.Source {
 // filtered reads Kyverno's resourceFilters from the ConfigMap of a Kyverno that is installed in
 // its usual place, if any policy is Kyverno's, and sets what they keep its policies from: not
 // from objects that the user named. An error is reported only if Kyverno is installed.
-func (f *Factory) filtered(ctx context.Context, o *evaluate.Comparison, scope engine.Scope) {
+func (f *Factory) filtered(ctx context.Context, o *evaluate.Options, scope engine.Scope) {
 	if !slices.ContainsFunc(o.Dialects, func(d engine.Dialect) bool { return dialects.OfKyverno(d) && len(o.Of(d)) > 0 }) {
 		return
 	}

@@ -24,7 +24,7 @@ var asks = []string{"oldObject", "objectSelector", "DELETE", `"operations":["*"`
 
 // asksForOld returns a function that reports whether a rule may ask for the state of an object before it was
 // changed or deleted.
-func asksForOld(o *evaluate.Comparison) func(engine.RuleRef) bool {
+func asksForOld(o *evaluate.Options) func(engine.RuleRef) bool {
 	var asking []string
 	for _, d := range o.Documents {
 		text, err := json.Marshal(d.Object().Object)
@@ -39,7 +39,7 @@ func asksForOld(o *evaluate.Comparison) func(engine.RuleRef) bool {
 
 // Followers returns what follows the objects that the rules of a run match, and the parameters of its
 // policies, which are a part of them. Kinds that are not known are reported.
-func (f *Factory) Followers(ctx context.Context, o *evaluate.Comparison, r *evaluate.Run) (objects, params []*watch.Follower, unknown []error, err error) {
+func (f *Factory) Followers(ctx context.Context, o *evaluate.Options, r *evaluate.Run) (objects, params []*watch.Follower, unknown []error, err error) {
 	everywhere := engine.Scope{ClusterScoped: true}
 	scope := everywhere
 	own, triggers := r.Selections()
@@ -134,7 +134,7 @@ func (f *Factory) Files() []string {
 }
 
 // Events returns the sources of a run over events, and its world: the cluster as it is now.
-func (f *Factory) Events(o *evaluate.Comparison, events []*watch.Event) (objects, triggers engine.Source, w *engine.World) {
+func (f *Factory) Events(o *evaluate.Options, events []*watch.Event) (objects, triggers engine.Source, w *engine.World) {
 	f.Client.Renew()
 	world := *o.World
 	w = &world

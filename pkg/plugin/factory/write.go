@@ -66,7 +66,7 @@ func DriftPrinter(options output.Options, errOut io.Writer) func(*plan.Drift) er
 }
 
 // Recorded describes the run that is about to be evaluated, so that it can be repeated.
-func (f *Factory) Recorded(ctx context.Context, args []string, o *evaluate.Comparison) (plan.Run, error) {
+func (f *Factory) Recorded(ctx context.Context, args []string, o *evaluate.Options) (plan.Run, error) {
 	here, err := f.Here(ctx)
 	if err != nil {
 		return plan.Run{}, err
@@ -119,7 +119,7 @@ func (f *Factory) CheckRun(ctx context.Context, run *plan.Run, maxAge time.Durat
 // run: its policies, its choice of objects, its clock and its seed. Installed policies are read
 // again; it is an error if they have changed. What policies may access
 // outside of the cluster has to be allowed again: a file cannot grant it.
-func (f *Factory) Repeat(ctx context.Context, run *plan.Run) (*evaluate.Comparison, error) {
+func (f *Factory) Repeat(ctx context.Context, run *plan.Run) (*evaluate.Options, error) {
 	if err := f.checkGrants(&run.Choice); err != nil {
 		return nil, err
 	}
@@ -162,7 +162,7 @@ func (f *Factory) checkGrants(c *plan.Choice) error {
 	return nil
 }
 
-func (f *Factory) recordedDocuments(ctx context.Context, run *plan.Run, o *evaluate.Comparison) ([]engine.Document, error) {
+func (f *Factory) recordedDocuments(ctx context.Context, run *plan.Run, o *evaluate.Options) ([]engine.Document, error) {
 	if run.Choice.FromCluster {
 		installed, unread := f.Client.PolicyDocuments(ctx, besidePolicies(o.Dialects))
 		if len(unread) > 0 {

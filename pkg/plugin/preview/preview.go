@@ -47,7 +47,7 @@ type Flags struct {
 
 // Options are what a preview needs.
 type Options struct {
-	evaluate.Comparison
+	evaluate.Options
 	Metrics  Metering
 	Printer  output.Printer
 	Reports  *formats.Reports // those that Printer writes too
@@ -207,7 +207,7 @@ func (f *Flags) ToOptions(c *cobra.Command, args []string, streams genericioopti
 	if err := f.evaluated(c, w.Factory, args, request, o); err != nil {
 		return nil, err
 	}
-	w.Announce(&f.Output, &o.Comparison)
+	w.Announce(&f.Output, &o.Options)
 	return o, nil
 }
 
@@ -247,7 +247,7 @@ func (f *Flags) evaluated(c *cobra.Command, w *factory.Factory, args []string, r
 	if f.Write != nil {
 		evaluation.FieldManager = f.Write.FieldManager
 	}
-	o.Comparison = *evaluation
+	o.Options = *evaluation
 	if o.NotFound = w.Missing(c.Context(), evaluation); f.MustFind {
 		o.NotFound = w.NoObject()
 	}
@@ -357,7 +357,7 @@ func (f *Flags) checkSave(request *engine.Request) error {
 }
 
 // validate says who checks the changes. A plan that is reviewed should be one that the server takes.
-func (f *Flags) validate(w *factory.Factory, o *evaluate.Comparison) {
+func (f *Flags) validate(w *factory.Factory, o *evaluate.Options) {
 	switch {
 	case f.Validation == flags.ValidateServer, f.Validation == "" && f.Save != "":
 		with := flags.NewWrite()

@@ -40,7 +40,7 @@ func WatchFormats() []string {
 // Watched is a command that goes on with what changes, with its policies as they are now.
 type Watched struct {
 	Factory *factory.Factory
-	Options *evaluate.Comparison
+	Options *evaluate.Options
 	Run     *evaluate.Run
 	// All evaluates everything, and some what events mean for the rules. A *watch.RetryError of all says that
 	// nothing was written and the server could not be asked.
@@ -463,7 +463,7 @@ func (w *Watcher) Watch(c *cobra.Command, evaluate *flags.Evaluate, f *flags.Wat
 
 // watched compiles the policies of a preview that goes on.
 func (o *Options) watched() (*Watched, error) {
-	now := &Watched{Factory: o.factory, Options: &o.Comparison, Some: o.showEvents}
+	now := &Watched{Factory: o.factory, Options: &o.Options, Some: o.showEvents}
 	o.NotFound = nil // it may come
 	var err error
 	now.Run, err = o.Compile()
