@@ -46,9 +46,9 @@ import (
 // A signal, and the limit of memory, end the process if the program does not end soon.
 func Main(argv []string, streams genericiooptions.IOStreams) int {
 	transport.GuardDefault()
-	watched, unwatch := limit.Watch(context.Background(), process.SetLimit())
+	watched, unwatch := limit.Watch(context.Background(), process.SetMemoryLimit())
 	defer unwatch()
-	ctx, stop := write.Context(watched, func() { process.Abort(watched, streams.ErrOut) })
+	ctx, stop := write.InterruptContext(watched, func() { process.Abort(watched, streams.ErrOut) })
 	defer stop()
 	klog.SetLogger(logr.Discard()) // until -v asks for it: client-go also logs the errors that it returns
 	name := displayName(argv[0], os.Getenv("_"))

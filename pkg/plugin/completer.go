@@ -226,7 +226,7 @@ func users(c *clientcmdapi.Config) iter.Seq[string]    { return maps.Keys(c.Auth
 // severalContexts are the same for --contexts, whose values may be joined by commas, and all.
 func (x completer) severalContexts(c *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
 	out, directive := several(x.ofConfig(contexts))(c, args, begun)
-	return append(out, factory.All), directive
+	return append(out, factory.AllContexts), directive
 }
 
 // several completes the last of values that are joined by commas.

@@ -167,7 +167,7 @@ func decoded(object any) any {
 	if !ok {
 		return nil
 	}
-	return openapi.Decode(&unstructured.Unstructured{Object: content}).Object
+	return openapi.AsStored(&unstructured.Unstructured{Object: content}).Object
 }
 
 func (c *replayCase) file(name string) string { return filepath.Join(c.dir, name) }

@@ -55,7 +55,7 @@ func testProgressOfVariants(t *testing.T) {
 		t.Fatal(err)
 	}
 	var shown bytes.Buffer
-	o.Progress = wording.New(wording.Options{Out: &shown})
+	o.Progress = wording.NewMeter(wording.MeterOptions{Out: &shown})
 	o.Printer = onVariant{o.Printer}
 	if code, err := o.Run(t.Context()); code != process.ExitChanges || err != nil {
 		t.Fatal(code, err)

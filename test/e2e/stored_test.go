@@ -44,7 +44,7 @@ var setByServer = regexp.MustCompile(`^(metadata\.(uid|resourceVersion|generatio
 	`|CertificateSigningRequest spec\.(username|uid|groups|extra))\b`)
 
 // TestStored creates an object of each built-in kind, with every zero value, empty list and empty map that the server
-// takes, and compares what it stores with what openapi.Decode makes of the object.
+// takes, and compares what it stores with what openapi.AsStored makes of the object.
 func TestStored(t *testing.T) {
 	config := restConfig(t)
 	config.WarningHandler = rest.NoWarnings{}
@@ -84,7 +84,7 @@ func TestStored(t *testing.T) {
 				t.Fatal(err)
 			}
 			c := &storedComparison{T: t, kind: u.GetKind()}
-			c.compare("", openapi.Decode(sent).Object, got.Object)
+			c.compare("", openapi.AsStored(sent).Object, got.Object)
 			total, kinds[u.GroupVersionKind().String()] = total+c.fields, true
 		})
 	}

@@ -231,7 +231,7 @@ func (r *run) decoded() *unstructured.Unstructured {
 	if !r.applied {
 		return r.object
 	}
-	return openapi.Decode(r.object)
+	return openapi.AsStored(r.object)
 }
 
 // mutation runs a mutation of a policy; before is the object before the first one.

@@ -181,7 +181,7 @@ func (c *Comparison) evaluated(ctx context.Context, t engine.Target) (*Result, e
 // target returns an object in the request of the lane.
 func (l *lane) target(t engine.Target) engine.Target {
 	if t.Written == nil { // a variant
-		t.Written, t.Object = t.Object, openapi.Decode(t.Object)
+		t.Written, t.Object = t.Object, openapi.AsStored(t.Object)
 	}
 	if t.Request.User.Empty() {
 		t.Request.User = l.user

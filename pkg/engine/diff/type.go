@@ -43,7 +43,7 @@ func TypeOf(ctx context.Context, r engine.Reader, gvk apischema.GroupVersionKind
 // NewType returns how the server types objects of a kind, as far as its schemas are
 // known; types may be nil.
 func NewType(types managedfields.TypeConverter, gvk apischema.GroupVersionKind) Type {
-	t := Type{EmptyIsAbsent: BuiltIn(gvk.Group), Form: openapi.Of(gvk)}
+	t := Type{EmptyIsAbsent: BuiltIn(gvk.Group), Form: openapi.StoredType(gvk)}
 	if types == nil {
 		return t
 	}

@@ -463,7 +463,7 @@ func brief(err error) error {
 // the server reads as the same is reported as having changed nothing.
 func (r *recorder) note(s *engine.Step) {
 	if r.live {
-		s.After = openapi.Secret(s.After)
+		s.After = openapi.SecretAsStored(s.After)
 	}
 	fields, err := between(r.state, s.After, r.typ())
 	if err != nil {

@@ -71,7 +71,7 @@ func (c *compiler) environment(namespaced bool) (*cel.Environment, error) {
 	if known := c.environments[namespaced]; known != nil {
 		return known, nil
 	}
-	e, err := cel.NewEnvironment(cel.Options{RequestObjects: true, PatchTypes: true, Extensions: Options(namespaced)})
+	e, err := cel.NewEnvironment(cel.Options{RequestObjects: true, PatchTypes: true, Extensions: LibraryOptions(namespaced)})
 	if err == nil {
 		c.environments[namespaced] = e
 	}
@@ -110,7 +110,7 @@ func (c *compiler) rule(p *policy, in *cel.Environment, derived *derivation) *ru
 		}
 	}
 	r.Complete()
-	r.library, r.impure = Needs(r.Scope), Impure(r.Scope)
+	r.library, r.impure = needsSession(r.Scope), Impure(r.Scope)
 	return r
 }
 

@@ -135,7 +135,7 @@ func (e *execution) input() cel.Input {
 // that of the subject's Namespace, for a rule that asks for it.
 func (e *execution) begin() (err error) {
 	if e.rule.library {
-		e.session = NewSession(e.ctx, e.world, Settings{Seed: e.world.SeedOf(e.rule.Ref, e.trigger.Key, e.subject.Key), Entries: e.rule.entries, Namespace: e.rule.policy.Namespace})
+		e.session = NewSession(e.ctx, e.world, SessionSettings{Seed: e.world.SeedOf(e.rule.Ref, e.trigger.Key, e.subject.Key), Entries: e.rule.entries, Namespace: e.rule.policy.Namespace})
 	}
 	if !e.onTarget && e.rule.Scope.Uses("namespaceObject") {
 		e.subject.Namespace, err = e.subject.ReadNamespace(e.ctx, e.world)

@@ -32,10 +32,10 @@ const (
 	diceName          = "@dice"
 )
 
-// Options declares everything that expressions of a MutatingPolicy may name beyond what
+// LibraryOptions declares everything that expressions of a MutatingPolicy may name beyond what
 // Kubernetes has. In namespaced policies the functions of resource take no namespace:
 // they read in Settings.Namespace.
-func Options(namespaced bool) []celgo.EnvOption {
+func LibraryOptions(namespaced bool) []celgo.EnvOption {
 	namespace := ""
 	if namespaced {
 		namespace = ownNamespace
@@ -73,8 +73,8 @@ func Impure(x *cel.Scope) string {
 	return ""
 }
 
-// Needs reports whether an expression names anything that Session.Bindings gives a
+// needsSession reports whether an expression names anything that Session.Bindings gives a
 // value to.
-func Needs(x *cel.Scope) bool {
+func needsSession(x *cel.Scope) bool {
 	return slices.ContainsFunc([]string{resourceName, globalContextName, httpName, imageName, clockName, diceName, exceptionsName}, x.Uses)
 }

@@ -29,14 +29,14 @@ var noon = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
 // evaluate gives the value of an expression about object, in a world.
 func evaluate(t *testing.T, w *engine.World, expression string, object map[string]any) (ref.Val, *mutatingpolicy.Session, error) {
 	t.Helper()
-	environment, err := cel.NewEnvironment(cel.Options{PatchTypes: true, Extensions: mutatingpolicy.Options(false)})
+	environment, err := cel.NewEnvironment(cel.Options{PatchTypes: true, Extensions: mutatingpolicy.LibraryOptions(false)})
 	if err != nil {
 		t.Fatal(err)
 	}
 	scope := environment.NewScope()
 	builder := cel.Builder{Scope: scope, Failed: func(_ policydecode.Node, err error) { t.Fatal(err) }}
 	x := builder.Values([]cel.Source{{Text: expression}})[0]
-	s := mutatingpolicy.NewSession(t.Context(), w, mutatingpolicy.Settings{Seed: w.Seed, Entries: &mutatingpolicy.Entries{}})
+	s := mutatingpolicy.NewSession(t.Context(), w, mutatingpolicy.SessionSettings{Seed: w.Seed, Entries: &mutatingpolicy.Entries{}})
 	v, err := scope.Evaluate(t.Context(), cel.Input{Object: object, Extra: s.Bindings()}, cel.MutationBudget()).Value(x)
 	return v, s, err
 }

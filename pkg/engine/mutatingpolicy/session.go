@@ -17,7 +17,7 @@ import (
 
 // Session answers the functions of one evaluation. It belongs to one goroutine.
 type Session struct {
-	Settings
+	SessionSettings
 	context context.Context // a session does not outlive its evaluation
 	world   *engine.World
 	dice    *engine.Random
@@ -31,8 +31,8 @@ type Session struct {
 	Warnings []engine.Warning
 }
 
-// Settings are what an evaluation brings along.
-type Settings struct {
+// SessionSettings are what an evaluation brings along.
+type SessionSettings struct {
 	// Seed is that of the random values of this evaluation. The first is the same
 	// for all evaluations with the same seed, and so on.
 	Seed uint64
@@ -45,8 +45,8 @@ type Settings struct {
 }
 
 // NewSession starts the session of an evaluation in a world.
-func NewSession(ctx context.Context, w *engine.World, s Settings) *Session {
-	return &Session{Settings: s, context: ctx, world: w, dice: engine.NewRandom(s.Seed)}
+func NewSession(ctx context.Context, w *engine.World, s SessionSettings) *Session {
+	return &Session{SessionSettings: s, context: ctx, world: w, dice: engine.NewRandom(s.Seed)}
 }
 
 // Bindings returns the values of the variables that Options declares.

@@ -1,8 +1,8 @@
 package openapi
 
-// FromSchema returns the form of custom resources with the openAPIV3Schema of a CustomResourceDefinition:
+// StoredTypeOf returns the form of custom resources with the openAPIV3Schema of a CustomResourceDefinition:
 // fields that it does not have are pruned, as are nulls that it does not allow, and its defaults are set.
-func FromSchema(s map[string]any) *Type {
+func StoredTypeOf(s map[string]any) *Type {
 	t := fromSchema(s)
 	t.addMetadata()
 	return t

@@ -274,8 +274,8 @@ func secret(in fields) fields {
 	return fields{"data": data, "stringData": nil}
 }
 
-// Secret returns a Secret with its stringData in data, as a server stores it, and others as they are.
-func Secret(u *unstructured.Unstructured) *unstructured.Unstructured {
+// SecretAsStored returns a Secret with its stringData in data, as a server stores it, and others as they are.
+func SecretAsStored(u *unstructured.Unstructured) *unstructured.Unstructured {
 	if !engine.IsSecret(u) || at(u.Object, "stringData") == nil {
 		return u
 	}

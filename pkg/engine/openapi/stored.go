@@ -54,8 +54,8 @@ var (
 	kinds sync.Map // of *Type, by schema.GroupVersionKind
 )
 
-// Of returns the type of a built-in kind; nil for others.
-func Of(gvk schema.GroupVersionKind) *Type {
+// StoredType returns the type of a built-in kind; nil for others.
+func StoredType(gvk schema.GroupVersionKind) *Type {
 	if known, ok := kinds.Load(gvk); ok {
 		return known.(*Type) // nothing else is stored
 	}
@@ -193,9 +193,9 @@ func (t *Type) Decode(object map[string]any) map[string]any {
 	return out
 }
 
-// Decode returns an object of a built-in kind as its type does, and others as they are.
-func Decode(u *unstructured.Unstructured) *unstructured.Unstructured {
-	return Of(u.GroupVersionKind()).Object(u)
+// AsStored returns an object of a built-in kind as its type does, and others as they are.
+func AsStored(u *unstructured.Unstructured) *unstructured.Unstructured {
+	return StoredType(u.GroupVersionKind()).Object(u)
 }
 
 // Object is Decode for an object that names its kind.

@@ -39,14 +39,14 @@ func TestDecode(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			in, want := one(t, c.in), one(t, c.want)
-			got := openapi.Decode(in)
+			got := openapi.AsStored(in)
 			if d := cmp.Diff(want.Object, got.Object); d != "" {
 				t.Error(d)
 			}
 			if d := cmp.Diff(one(t, c.in).Object, in.Object); d != "" {
 				t.Errorf("the object was modified: %s", d)
 			}
-			if openapi.Decode(got) != got {
+			if openapi.AsStored(got) != got {
 				t.Error("the result is not its own form")
 			}
 		})
@@ -55,7 +55,7 @@ func TestDecode(t *testing.T) {
 
 func TestFromSchema(t *testing.T) {
 	t.Parallel()
-	form := openapi.FromSchema(one(t, `
+	form := openapi.StoredTypeOf(one(t, `
 type: object
 properties:
   spec:

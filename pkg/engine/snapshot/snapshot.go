@@ -365,7 +365,7 @@ func newSchemas(definitions []definition) *schemas {
 	s := &schemas{custom: map[schema.GroupVersionKind]func() (*openapi.Document, error){}, forms: map[schema.GroupVersionKind]*openapi.Type{}}
 	for _, d := range definitions {
 		if d.schema != nil {
-			s.forms[d.kind] = openapi.FromSchema(d.schema)
+			s.forms[d.kind] = openapi.StoredTypeOf(d.schema)
 			s.custom[d.kind] = sync.OnceValues(func() (*openapi.Document, error) {
 				return openapi.FromCustomResource(d.kind, d.schema)
 			})
@@ -391,7 +391,7 @@ func (s *schemas) form(gvk schema.GroupVersionKind) *openapi.Type {
 	if custom := s.forms[gvk]; custom != nil {
 		return custom
 	}
-	return openapi.Of(gvk)
+	return openapi.StoredType(gvk)
 }
 
 // openSchema is the schema of a kind of objects that no CustomResourceDefinition describes: its metadata is

@@ -207,7 +207,7 @@ func (p onCluster) Print(e output.Event) error {
 	if p.counts {
 		p.cluster.count(e)
 	}
-	return p.Printer.Print(factory.On(p.cluster.row.Name, e))
+	return p.Printer.Print(factory.OnCluster(p.cluster.row.Name, e))
 }
 
 // Close leaves the printer open for the other clusters.

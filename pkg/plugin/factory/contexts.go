@@ -14,13 +14,13 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
 )
 
-// All stands for every context of a kubeconfig.
-const All = "all"
+// AllContexts stands for every context of a kubeconfig.
+const AllContexts = "all"
 
-// Contexts returns the contexts of a kubeconfig that names and wildcards choose: names in the order in
+// ContextsNamed returns the contexts of a kubeconfig that names and wildcards choose: names in the order in
 // which they were typed, and what one wildcard matches in alphabetical order. Each is there once. One with an
 // empty name cannot be used, as with kubectl. It is an error if a name or a wildcard chooses none.
-func Contexts(config *clientcmdapi.Config, typed []string) ([]string, error) {
+func ContextsNamed(config *clientcmdapi.Config, typed []string) ([]string, error) {
 	known := slices.DeleteFunc(slices.Sorted(maps.Keys(config.Contexts)), func(name string) bool { return name == "" })
 	var out []string
 	for _, name := range typed {
@@ -38,7 +38,7 @@ func Contexts(config *clientcmdapi.Config, typed []string) ([]string, error) {
 
 func matching(known []string, name string) []string {
 	switch {
-	case name == All:
+	case name == AllContexts:
 		return known
 	case slices.Contains(known, name):
 		return []string{name}
@@ -62,12 +62,12 @@ func unknown(known []string, name string) error {
 	return fmt.Errorf("--contexts: there is no context %q; %s", name, hint)
 }
 
-// Distinct returns the contexts without those that reach the same server as the same user as one before them
+// DistinctContexts returns the contexts without those that reach the same server as the same user as one before them
 // and, unless the run chooses the namespace, in the same namespace: each object is then evaluated, and
 // written, once. A proxy may serve several clusters at one address and tell them apart by the user, so
 // contexts with different users are kept. The notes say which contexts are left out, and which may have
 // objects in common.
-func Distinct(config *clientcmdapi.Config, contexts []string, anyNamespace bool) (distinct, notes []string) {
+func DistinctContexts(config *clientcmdapi.Config, contexts []string, anyNamespace bool) (distinct, notes []string) {
 	type server struct{ address, certificate, proxy string }
 	type place struct {
 		server
@@ -118,8 +118,8 @@ func Distinct(config *clientcmdapi.Config, contexts []string, anyNamespace bool)
 	return distinct, notes
 }
 
-// Repeated returns the names that were typed more than once.
-func Repeated(typed []string) []string {
+// RepeatedContexts returns the names that were typed more than once.
+func RepeatedContexts(typed []string) []string {
 	var out []string
 	for i, name := range typed {
 		if slices.Contains(typed[:i], name) && !slices.Contains(out, name) {

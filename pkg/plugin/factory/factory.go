@@ -221,7 +221,7 @@ func (f *Factory) showProgress() {
 		return
 	}
 	errOut := f.Streams.ErrOut
-	f.progress = wording.New(wording.Options{
+	f.progress = wording.NewMeter(wording.MeterOptions{
 		Out: errOut, Terminal: printers.IsTerminal(errOut), Offline: f.Objects.Offline(),
 		Width: func() int {
 			if size := (term.TTY{Out: errOut}).GetSize(); size != nil && size.Width > 0 {

@@ -52,15 +52,15 @@ func OpenFleet(evaluate *flags.Evaluate, chosen *flags.Contexts, streams generic
 	if err != nil {
 		return nil, err
 	}
-	all, err := Contexts(&config, chosen.Names)
+	all, err := ContextsNamed(&config, chosen.Names)
 	if err != nil {
 		return nil, err
 	}
-	for _, name := range Repeated(chosen.Names) {
+	for _, name := range RepeatedContexts(chosen.Names) {
 		f.note("--contexts", name+" is named twice; it is taken once")
 	}
 	var notes []string
-	f.Contexts, notes = Distinct(&config, all, evaluate.Objects.AllNamespaces || shared.NamespacesTyped())
+	f.Contexts, notes = DistinctContexts(&config, all, evaluate.Objects.AllNamespaces || shared.NamespacesTyped())
 	for _, text := range notes {
 		f.note("--contexts", text)
 	}
@@ -143,7 +143,7 @@ func (f *Fleet) OutputOptions(out flags.Output, request engine.Request) output.O
 
 // ClusterReports are reports in a cluster, as FORMAT or FORMAT=NAME names them.
 type ClusterReports struct {
-	API  report.API
+	API  report.PolicyReportAPI
 	Name string
 }
 
@@ -153,9 +153,9 @@ func ParseClusterReports(text string) (ClusterReports, error) {
 	out := ClusterReports{Name: "kubectl-mutate"}
 	switch format {
 	case "policyreport":
-		out.API = report.WGPolicy()
+		out.API = report.WGPolicyAPI()
 	case "openreports":
-		out.API = report.OpenReports()
+		out.API = report.OpenReportsAPI()
 	default:
 		return out, fmt.Errorf("--write-reports %q: use policyreport or openreports, or FORMAT=NAME", text)
 	}
@@ -201,9 +201,9 @@ func (c ClusterReports) Options(scope engine.Scope) report.StoreOptions {
 }
 
 // store begins the reports of a run in the cluster; nil where none are wanted.
-func (f *Factory) store(ctx context.Context, args []string, written string) (*report.Store, report.API, error) {
+func (f *Factory) store(ctx context.Context, args []string, written string) (*report.Store, report.PolicyReportAPI, error) {
 	if written == "" {
-		return nil, report.API{}, nil
+		return nil, report.PolicyReportAPI{}, nil
 	}
 	c, err := ParseClusterReports(written)
 	switch {

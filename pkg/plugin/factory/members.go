@@ -242,9 +242,9 @@ func (m *Member) String() string {
 	return text
 }
 
-// On returns an event of the run on one cluster as one of a run on several: what it is about is on that
+// OnCluster returns an event of the run on one cluster as one of a run on several: what it is about is on that
 // cluster.
-func On(cluster string, e output.Event) output.Event {
+func OnCluster(cluster string, e output.Event) output.Event {
 	switch e := e.(type) {
 	case output.Evaluated:
 		c := *e.Change

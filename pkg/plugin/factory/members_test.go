@@ -50,7 +50,7 @@ func TestContexts(t *testing.T) {
 		{"prod-eu,*", "prod-eu arn:aws:eks:eu:1:cluster/x broken eu-default prod-us staging"},
 		{"staging,", `--contexts: there is no context ""; kubectl config get-contexts lists them`},
 	} {
-		got, err := factory.Contexts(kubeconfig(), strings.Split(c.typed, ","))
+		got, err := factory.ContextsNamed(kubeconfig(), strings.Split(c.typed, ","))
 		if err != nil {
 			got = []string{err.Error()}
 		}
@@ -58,13 +58,13 @@ func TestContexts(t *testing.T) {
 			t.Errorf("%s: %s", c.typed, diff)
 		}
 	}
-	if _, err := factory.Contexts(clientcmdapi.NewConfig(), []string{"all"}); err == nil || !strings.Contains(err.Error(), "has no contexts") {
+	if _, err := factory.ContextsNamed(clientcmdapi.NewConfig(), []string{"all"}); err == nil || !strings.Contains(err.Error(), "has no contexts") {
 		t.Errorf("without contexts: %v", err)
 	}
 }
 
 func TestDistinct(t *testing.T) {
-	all, err := factory.Contexts(kubeconfig(), []string{"prod-eu", "all"})
+	all, err := factory.ContextsNamed(kubeconfig(), []string{"prod-eu", "all"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -79,7 +79,7 @@ func TestDistinct(t *testing.T) {
 			"context arn:aws:eks:eu:1:cluster/x is left out: it has the same server and user as prod-eu\n" +
 			"context eu-default is left out: it has the same server and user as prod-eu"},
 	} {
-		distinct, notes := factory.Distinct(kubeconfig(), all, c.anyNamespace)
+		distinct, notes := factory.DistinctContexts(kubeconfig(), all, c.anyNamespace)
 		if diff := cmp.Diff(c.want, strings.Join(distinct, " ")+"\n"+strings.Join(notes, "\n")); diff != "" {
 			t.Errorf("any namespace %v: %s", c.anyNamespace, diff)
 		}
@@ -95,7 +95,7 @@ func TestDistinct(t *testing.T) {
 			proxied.Contexts[name] = &clientcmdapi.Context{Cluster: cluster, AuthInfo: name}
 		}
 		proxied.Contexts["b2"] = &clientcmdapi.Context{Cluster: "teleport", AuthInfo: "b"}
-		distinct, notes := factory.Distinct(proxied, []string{"a", "b", "b2", "c", "d", "e"}, anyNamespace)
+		distinct, notes := factory.DistinctContexts(proxied, []string{"a", "b", "b2", "c", "d", "e"}, anyNamespace)
 		sameness := map[bool]string{false: "server, user and namespace", true: "server and user"}[anyNamespace]
 		want := "a b c d e\n" +
 			"contexts a and b have the same server and different users: if they are one cluster, its objects come twice\n" +
@@ -104,7 +104,7 @@ func TestDistinct(t *testing.T) {
 			t.Errorf("any namespace %v: %s", anyNamespace, diff)
 		}
 	}
-	if got := fmt.Sprint(factory.Repeated([]string{"a", "b*", "a", "c", "a", "b*"})); got != "[a b*]" {
+	if got := fmt.Sprint(factory.RepeatedContexts([]string{"a", "b*", "a", "c", "a", "b*"})); got != "[a b*]" {
 		t.Errorf("named twice: %s", got)
 	}
 }

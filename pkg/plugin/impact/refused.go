@@ -39,7 +39,7 @@ func ImmutableRefusals(c *engine.Change) []engine.Impact {
 		advice = "change " + owner + " instead"
 	}
 	decoded := func(u *unstructured.Unstructured) func() map[string]any {
-		return sync.OnceValue(func() map[string]any { return openapi.Decode(u).Object })
+		return sync.OnceValue(func() map[string]any { return openapi.AsStored(u).Object })
 	}
 	before, after, concerned := decoded(c.Before), decoded(c.After), make([][]fieldpath.Path, len(rules))
 	for i := range c.Fields {

@@ -36,7 +36,7 @@ func (r *repeat) evaluate(ctx context.Context, e *evaluation.Evaluation) error {
 		if c.Changed() {
 			again := c.Target.With(c.After)
 			if again.Written != nil { // as a manifest is read, with the defaults of what the rules made of it
-				again.Object, again.Written = openapi.Decode(c.After), c.After
+				again.Object, again.Written = openapi.AsStored(c.After), c.After
 			}
 			if again.OldObject != nil {
 				again.OldObject = again.Object

@@ -112,7 +112,7 @@ func order(object map[string]any) []string {
 // scalar is a text: as the lines of a block where it has several and all are harmless.
 func scalar(text, margin string) string {
 	if !strings.Contains(text, "\n") || !harmless(text) {
-		return Text(text)
+		return Quote(text)
 	}
 	var b strings.Builder
 	b.WriteString("|")

@@ -34,24 +34,24 @@ func (r Role) WriteYAML(b *strings.Builder) {
 
 // head writes what the role and its binding begin with.
 func (r Role) head(b *strings.Builder, kind string) {
-	fmt.Fprintf(b, "apiVersion: rbac.authorization.k8s.io/v1\nkind: %s\nmetadata:\n  name: %s\n", kind, Text(r.Name))
+	fmt.Fprintf(b, "apiVersion: rbac.authorization.k8s.io/v1\nkind: %s\nmetadata:\n  name: %s\n", kind, Quote(r.Name))
 	if r.Namespace != "" {
-		fmt.Fprintf(b, "  namespace: %s\n", Text(r.Namespace))
+		fmt.Fprintf(b, "  namespace: %s\n", Quote(r.Namespace))
 	}
 }
 
 // binding writes who has the role.
 func (r Role) binding(b *strings.Builder) {
 	r.head(b, r.kind()+"Binding")
-	fmt.Fprintf(b, "roleRef:\n  apiGroup: %s\n  kind: %s\n  name: %s\nsubjects:\n", rbacv1.GroupName, r.kind(), Text(r.Name))
+	fmt.Fprintf(b, "roleRef:\n  apiGroup: %s\n  kind: %s\n  name: %s\nsubjects:\n", rbacv1.GroupName, r.kind(), Quote(r.Name))
 	for _, s := range r.Subjects {
 		fmt.Fprintf(b, "  - kind: %s\n", s.Kind)
 		if s.APIGroup != "" {
 			fmt.Fprintf(b, "    apiGroup: %s\n", s.APIGroup)
 		}
-		fmt.Fprintf(b, "    name: %s\n", Text(s.Name))
+		fmt.Fprintf(b, "    name: %s\n", Quote(s.Name))
 		if s.Namespace != "" {
-			fmt.Fprintf(b, "    namespace: %s\n", Text(s.Namespace))
+			fmt.Fprintf(b, "    namespace: %s\n", Quote(s.Namespace))
 		}
 	}
 }
@@ -76,13 +76,13 @@ func (r Rule) fields() []field {
 func texts(values []string) string {
 	quoted := make([]string, len(values))
 	for i, v := range values {
-		quoted[i] = Text(v)
+		quoted[i] = Quote(v)
 	}
 	return strings.Join(quoted, ", ")
 }
 
-// Text is a string as YAML has it, in quotes, so that it acts on no terminal, shell or CI runner.
-func Text(value string) string {
+// Quote is a string as YAML has it, in quotes, so that it acts on no terminal, shell or CI runner.
+func Quote(value string) string {
 	quoted, _ := json.Marshal(value)                              // a string has no way to fail
 	return jsonEscaper.Replace(redact.Escape(string(quoted), "")) // whose escapes are among YAML's
 }

@@ -119,7 +119,7 @@ func (f *SummaryFlags) scope() (engine.Scope, error) {
 	return scope, flags.ValidateNamespaces(f.Objects.Namespaces, f.Config)
 }
 
-func printSummary(out io.Writer, s report.Summary) error {
+func printSummary(out io.Writer, s report.StoreSummary) error {
 	rows := [][]string{{"POLICY/RULE", "FAIL", "ERROR", "SKIP", "PASS"}}
 	for _, c := range s.Rules {
 		rule := engine.RuleRef{Policy: c.Policy, Rule: c.Rule}

@@ -13,9 +13,9 @@ import (
 // more memory than a run may have.
 const garbage = 125
 
-// SetLimit sets the limit of memory of the process, near which it collects garbage more often, and returns
+// SetMemoryLimit sets the limit of memory of the process, near which it collects garbage more often, and returns
 // it.
-func SetLimit() int64 {
+func SetMemoryLimit() int64 {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(garbage)
 	}

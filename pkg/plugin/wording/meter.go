@@ -21,8 +21,8 @@ const (
 	Interval = 30 * time.Second       // up to this
 )
 
-// Options tune a Meter.
-type Options struct {
+// MeterOptions tune a Meter.
+type MeterOptions struct {
 	Out io.Writer // standard error
 	// Terminal says that Out is one: a single line is then rewritten.
 	Terminal bool
@@ -35,7 +35,7 @@ type Options struct {
 // Meter counts what a run does and shows it from time to time. All methods are safe for
 // concurrent use, and do nothing on a nil Meter.
 type Meter struct {
-	options Options
+	options MeterOptions
 
 	mu    sync.Mutex
 	begun time.Time
@@ -46,8 +46,8 @@ type Meter struct {
 	end   func() // stops drawing; nil where nothing is drawn
 }
 
-// New returns a Meter that has not started.
-func New(o Options) *Meter {
+// NewMeter returns a Meter that has not started.
+func NewMeter(o MeterOptions) *Meter {
 	if o.Width == nil {
 		o.Width = func() int { return 80 }
 	}

@@ -12,12 +12,12 @@ import (
 
 // metered runs with a meter that has begun at a time. To sleep is to let that time pass, and have the meter
 // draw.
-func metered(t *testing.T, o wording.Options, run func(m *wording.Meter, out *bytes.Buffer, begun time.Time)) {
+func metered(t *testing.T, o wording.MeterOptions, run func(m *wording.Meter, out *bytes.Buffer, begun time.Time)) {
 	t.Helper()
 	synctest.Test(t, func(*testing.T) {
 		var out bytes.Buffer
 		o.Out = &out
-		m := wording.New(o)
+		m := wording.NewMeter(o)
 		m.Start()
 		defer m.Stop()
 		run(m, &out, time.Now())
@@ -30,7 +30,7 @@ func sleep(d time.Duration) {
 }
 
 func TestMeterLine(t *testing.T) {
-	metered(t, wording.Options{}, func(m *wording.Meter, out *bytes.Buffer, begun time.Time) {
+	metered(t, wording.MeterOptions{}, func(m *wording.Meter, out *bytes.Buffer, begun time.Time) {
 		m.Listed("pods", 500, 9500)
 		sleep(wording.Early - 1)
 		m.Listed("pods", 5500, 4500)
@@ -50,7 +50,7 @@ func TestMeterLine(t *testing.T) {
 }
 
 func TestMeterDid(t *testing.T) {
-	metered(t, wording.Options{}, func(m *wording.Meter, out *bytes.Buffer, _ time.Time) {
+	metered(t, wording.MeterOptions{}, func(m *wording.Meter, out *bytes.Buffer, _ time.Time) {
 		m.Listed("pods", 500, 9500)
 		m.Evaluated()
 		m.Did("objects verified", 1, 1501)
@@ -66,7 +66,7 @@ func TestMeterDid(t *testing.T) {
 
 // Where there is no terminal, the first line comes early, and the others at growing intervals.
 func TestMeterIntervals(t *testing.T) {
-	metered(t, wording.Options{}, func(m *wording.Meter, out *bytes.Buffer, _ time.Time) {
+	metered(t, wording.MeterOptions{}, func(m *wording.Meter, out *bytes.Buffer, _ time.Time) {
 		m.Listed("pods", 1, -1)
 		sleep(100 * time.Second)
 		if got, want := strings.Count(out.String(), "\n"), 5; got != want { // after 5, 15, 35, 65 and 95 seconds
@@ -76,7 +76,7 @@ func TestMeterIntervals(t *testing.T) {
 }
 
 func TestMeterBeside(t *testing.T) {
-	metered(t, wording.Options{Terminal: true}, func(m *wording.Meter, out *bytes.Buffer, _ time.Time) {
+	metered(t, wording.MeterOptions{Terminal: true}, func(m *wording.Meter, out *bytes.Buffer, _ time.Time) {
 		m.Listed("pods", 5, 5)
 		sleep(2 * time.Second)
 		if _, err := m.Beside(out).Write([]byte("result\n")); err != nil {
@@ -95,7 +95,7 @@ func TestMeterBeside(t *testing.T) {
 }
 
 func TestMeterWidth(t *testing.T) {
-	metered(t, wording.Options{Terminal: true, Width: func() int { return 12 }}, func(m *wording.Meter, out *bytes.Buffer, _ time.Time) {
+	metered(t, wording.MeterOptions{Terminal: true, Width: func() int { return 12 }}, func(m *wording.Meter, out *bytes.Buffer, _ time.Time) {
 		m.Listed("pods\x1b[2J\n", 5, 5)
 		sleep(2 * time.Second)
 		if got, want := out.String(), "\rpods?[2J?: \x1b[K"; !strings.HasPrefix(got, want) {

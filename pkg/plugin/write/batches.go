@@ -151,7 +151,7 @@ func (x *Executor) rollOut(ctx context.Context, batch []*Task) error {
 // untilSecondInterrupt returns a context for requests in flight. An interrupt cancels
 // ctx, and only a second one the returned context. Call end when nothing is in flight.
 func untilSecondInterrupt(ctx context.Context, errOut io.Writer) (hard context.Context, end func()) {
-	second, release := Hold(ctx)
+	second, release := HoldInterrupt(ctx)
 	hard, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	go func() {
 		select {

@@ -11,17 +11,17 @@ import (
 	"time"
 )
 
-// Grace is how long a run may take to end by itself. It is for what does not look at its
+// InterruptGrace is how long a run may take to end by itself. It is for what does not look at its
 // context, such as a function of a policy, discovery, or a file that is a pipe.
-const Grace = 1500 * time.Millisecond
+const InterruptGrace = 1500 * time.Millisecond
 
-// Context returns a context that the first interrupt cancels; that the parent is cancelled counts as one. If
+// InterruptContext returns a context that the first interrupt cancels; that the parent is cancelled counts as one. If
 // the process still runs after Grace, or at a second interrupt, exit is called, unless Hold delays it: a
 // second interrupt begins a new Grace then. Call stop when the run has ended.
-func Context(parent context.Context, exit func()) (ctx context.Context, stop func()) {
+func InterruptContext(parent context.Context, exit func()) (ctx context.Context, stop func()) {
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
-	w := &watch{signals: signals, grace: Grace}
+	w := &watch{signals: signals, grace: InterruptGrace}
 	ctx, cancel := context.WithCancel(context.WithValue(parent, watchKey{}, w))
 	stopped := make(chan struct{})
 	go w.run(parent.Done(), cancel, stopped, exit)
@@ -32,10 +32,10 @@ func Context(parent context.Context, exit func()) (ctx context.Context, stop fun
 	})
 }
 
-// Hold delays the end of the process after the first interrupt until release is called: requests
+// HoldInterrupt delays the end of the process after the first interrupt until release is called: requests
 // are in flight, whose answers have to be recorded. The channel is closed at a second interrupt.
 // A context that is not of Context has none.
-func Hold(ctx context.Context) (second <-chan struct{}, release func()) {
+func HoldInterrupt(ctx context.Context) (second <-chan struct{}, release func()) {
 	w, ok := ctx.Value(watchKey{}).(*watch)
 	if !ok {
 		return nil, func() {}

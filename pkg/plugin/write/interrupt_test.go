@@ -12,7 +12,7 @@ import (
 func start(t *testing.T) (ctx context.Context, interrupt func(), exited func() time.Duration) {
 	t.Helper()
 	signals := make(chan os.Signal, 2)
-	w := &watch{signals: signals, grace: Grace}
+	w := &watch{signals: signals, grace: InterruptGrace}
 	ctx, cancel := context.WithCancel(context.WithValue(t.Context(), watchKey{}, w))
 	stopped, begin := make(chan struct{}), time.Now()
 	after := never
@@ -37,28 +37,28 @@ func TestContext(t *testing.T) {
 		want time.Duration // after which the process ends
 	}{
 		"no interrupt":           {func(context.Context, func()) {}, never},
-		"one interrupt":          {func(_ context.Context, interrupt func()) { interrupt() }, Grace},
+		"one interrupt":          {func(_ context.Context, interrupt func()) { interrupt() }, InterruptGrace},
 		"a second interrupt":     {func(_ context.Context, interrupt func()) { interrupt(); time.Sleep(time.Second); interrupt() }, time.Second},
-		"held":                   {func(ctx context.Context, interrupt func()) { Hold(ctx); interrupt() }, never},
-		"held and released":      {held, time.Hour + Grace},
-		"released before":        {func(ctx context.Context, interrupt func()) { _, release := Hold(ctx); release(); interrupt() }, Grace},
-		"held, second interrupt": {func(ctx context.Context, interrupt func()) { Hold(ctx); interrupt(); interrupt() }, Grace},
-		"held, third interrupt":  {func(ctx context.Context, interrupt func()) { Hold(ctx); interrupt(); interrupt(); interrupt() }, 0},
-		"a context of its own":   {func(_ context.Context, interrupt func()) { Hold(context.Background()); interrupt() }, Grace},
-		"a context made of it":   {func(ctx context.Context, interrupt func()) { Hold(context.WithoutCancel(ctx)); interrupt() }, never},
-		"held again after it":    {func(ctx context.Context, interrupt func()) { interrupt(); Hold(ctx) }, Grace},
+		"held":                   {func(ctx context.Context, interrupt func()) { HoldInterrupt(ctx); interrupt() }, never},
+		"held and released":      {held, time.Hour + InterruptGrace},
+		"released before":        {func(ctx context.Context, interrupt func()) { _, release := HoldInterrupt(ctx); release(); interrupt() }, InterruptGrace},
+		"held, second interrupt": {func(ctx context.Context, interrupt func()) { HoldInterrupt(ctx); interrupt(); interrupt() }, InterruptGrace},
+		"held, third interrupt":  {func(ctx context.Context, interrupt func()) { HoldInterrupt(ctx); interrupt(); interrupt(); interrupt() }, 0},
+		"a context of its own":   {func(_ context.Context, interrupt func()) { HoldInterrupt(context.Background()); interrupt() }, InterruptGrace},
+		"a context made of it":   {func(ctx context.Context, interrupt func()) { HoldInterrupt(context.WithoutCancel(ctx)); interrupt() }, never},
+		"held again after it":    {func(ctx context.Context, interrupt func()) { interrupt(); HoldInterrupt(ctx) }, InterruptGrace},
 		"held again, no longer": {func(ctx context.Context, interrupt func()) {
-			_, release := Hold(ctx)
+			_, release := HoldInterrupt(ctx)
 			release()
-			Hold(ctx)
+			HoldInterrupt(ctx)
 			interrupt()
 		}, never},
 		"released more than once": {func(ctx context.Context, interrupt func()) {
-			_, release := Hold(ctx)
+			_, release := HoldInterrupt(ctx)
 			release()
 			release()
 			interrupt()
-		}, Grace},
+		}, InterruptGrace},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -74,7 +74,7 @@ func TestContext(t *testing.T) {
 }
 
 func held(ctx context.Context, interrupt func()) {
-	_, release := Hold(ctx)
+	_, release := HoldInterrupt(ctx)
 	interrupt()
 	time.Sleep(time.Hour)
 	release()

@@ -31,7 +31,7 @@ func (s *stream) emit(v Variant) bool {
 	objects := slices.Concat([]*unstructured.Unstructured{v.Object, v.OldObject}, v.Beside) // as a server has them
 	for i, u := range objects {
 		if u != nil {
-			objects[i] = openapi.Decode(u)
+			objects[i] = openapi.AsStored(u)
 		}
 	}
 	if err := json.NewEncoder(sum).Encode([]any{v.Key.Subresource, objects, v.Request.User, v.Request.DryRun, v.Namespace, v.Alone}); err != nil {

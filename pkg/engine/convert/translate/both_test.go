@@ -38,7 +38,7 @@ func newBoth(t testing.TB, objects []map[string]any) *both {
 	if err != nil {
 		t.Fatal(err)
 	}
-	kyverno, err := cel.NewEnvironment(cel.Options{RequestObjects: true, PatchTypes: true, Extensions: mutatingpolicy.Options(false)})
+	kyverno, err := cel.NewEnvironment(cel.Options{RequestObjects: true, PatchTypes: true, Extensions: mutatingpolicy.LibraryOptions(false)})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -213,7 +213,7 @@ func compiled(t *testing.T, file string) *jsonschema.Schema {
 func fullSummary(t *testing.T) []byte {
 	t.Helper()
 	var out bytes.Buffer
-	s := report.Summary{Objects: 4, Rules: []report.Count{{Policy: "p", Rule: "r", Fail: 1, Error: 2, Skip: 3, Pass: 4}, {Policy: "p.yaml:1", Error: 1}}}
+	s := report.StoreSummary{Objects: 4, Rules: []report.StoreCount{{Policy: "p", Rule: "r", Fail: 1, Error: 2, Skip: 3, Pass: 4}, {Policy: "p.yaml:1", Error: 1}}}
 	if err := s.Print(&out, false); err != nil {
 		t.Fatal(err)
 	}

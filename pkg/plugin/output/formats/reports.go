@@ -30,18 +30,18 @@ var reportFormats = []reportFormat{ //nolint:gochecknoglobals // an immutable ta
 	{"html", false, true, true, func(o output.Options) output.Format { return report.NewHTML(o) }},
 	{githubReport, true, false, false, func(o output.Options) output.Format { return report.New(o, report.NewGitHub(o)) }},
 	{"policyreport", false, false, false, func(o output.Options) output.Format {
-		return report.New(o, report.NewPolicyReport(report.WGPolicy(), o))
+		return report.New(o, report.NewPolicyReport(report.WGPolicyAPI(), o))
 	}},
 	{"openreports", false, false, false, func(o output.Options) output.Format {
-		return report.New(o, report.NewPolicyReport(report.OpenReports(), o))
+		return report.New(o, report.NewPolicyReport(report.OpenReportsAPI(), o))
 	}},
 }
 
 func newMarkdown(o output.Options, limit int) output.Format {
 	if o.Writes {
-		return report.New(o, report.NewWrites(o, limit))
+		return report.New(o, report.NewMarkdownWrites(o, limit))
 	}
-	return report.NewPage(o, limit)
+	return report.NewMarkdown(o, limit)
 }
 
 // githubReport may go without a file: a runner reads commands from standard error
@@ -84,7 +84,7 @@ type ReportOptions struct {
 	ErrOut         io.Writer
 	// Stored, if set, takes reports of the API in the cluster, one with each call of Write.
 	Stored Store
-	API    report.API
+	API    report.PolicyReportAPI
 	// StdoutTaken says that the user wants something else on standard output.
 	StdoutTaken bool
 }
@@ -249,7 +249,7 @@ func stepSummary(o output.Options) output.Format {
 	if info, err := os.Stat(path); err == nil {
 		room -= int(min(info.Size(), stepSummaryBytes))
 	}
-	if o.Out = appender(path); path == "" || room < report.MinBytes {
+	if o.Out = appender(path); path == "" || room < report.MinMarkdownBytes {
 		return nil
 	}
 	return newMarkdown(o, room)

@@ -154,7 +154,7 @@ func TestReportsInstead(t *testing.T) {
 	if err := errors.Join(p.Print(output.Evaluated{Change: &c}), p.Print(output.Summary{}), p.Print(written("a", write.Planned)), p.Close()); err != nil {
 		t.Fatal(err)
 	}
-	if got := out.String(); !r.Instead() || !strings.HasPrefix(got, report.WritesMarker) || !strings.Contains(got, "# Mutation policies: 1 of 1 object as wanted (server dry run)\n") {
+	if got := out.String(); !r.Instead() || !strings.HasPrefix(got, report.MarkdownWritesMarker) || !strings.Contains(got, "# Mutation policies: 1 of 1 object as wanted (server dry run)\n") {
 		t.Errorf("shown:\n%s", got)
 	}
 	if !strings.Contains(errOut.String(), "shop/a") {

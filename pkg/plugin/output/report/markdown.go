@@ -15,27 +15,27 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/wording"
 )
 
-// MaxBytes is what GitHub takes as a comment, and others more than that.
-const MaxBytes = 64 << 10
+// MaxMarkdownBytes is what GitHub takes as a comment, and others more than that.
+const MaxMarkdownBytes = 64 << 10
 
-// Marker begins the page, so that a pipeline finds its comment again to replace it.
-const Marker = "<!-- kubectl-mutate preview -->"
+// MarkdownMarker begins the page, so that a pipeline finds its comment again to replace it.
+const MarkdownMarker = "<!-- kubectl-mutate preview -->"
 
 // The bounds. reserve is kept for what stands around the changes.
 const (
 	reserve = 600
-	// MinBytes is the least that a page can be cut to.
-	MinBytes = 16 << 10
+	// MinMarkdownBytes is the least that a page can be cut to.
+	MinMarkdownBytes = 16 << 10
 )
 
-// NewPage returns a printer of a page of what would change, or of what two sets of policies do not do alike,
+// NewMarkdown returns a printer of a page of what would change, or of what two sets of policies do not do alike,
 // no longer than limit bytes; 0 stands for MaxBytes. Of the changes or differences it holds no more than
 // that.
-func NewPage(o output.Options, limit int) *Page {
+func NewMarkdown(o output.Options, limit int) *Markdown {
 	if limit == 0 {
-		limit = MaxBytes
+		limit = MaxMarkdownBytes
 	}
-	p := &Page{out: o.Out, compares: o.Compares || o.Converts, converts: o.Converts, pages: pages{limit: limit, room: limit}}
+	p := &Markdown{out: o.Out, compares: o.Compares || o.Converts, converts: o.Converts, pages: pages{limit: limit, room: limit}}
 	o.Out = &p.pages
 	if p.inner = output.Format(human.NewMarkdown(o)); p.compares {
 		p.inner = human.NewComparison(o, "markdown")
@@ -43,8 +43,8 @@ func NewPage(o output.Options, limit int) *Page {
 	return p
 }
 
-// Page is written at the end, of what another format writes a block at a time.
-type Page struct {
+// Markdown is written at the end, of what another format writes a block at a time.
+type Markdown struct {
 	out      io.Writer
 	compares bool // or converts
 	converts bool
@@ -55,7 +55,7 @@ type Page struct {
 }
 
 // Print adds an event to the page.
-func (p *Page) Print(s output.Shown) error {
+func (p *Markdown) Print(s output.Shown) error {
 	switch e := s.Event().(type) {
 	case output.Problem:
 		if !p.compares {
@@ -75,7 +75,7 @@ func (p *Page) Print(s output.Shown) error {
 }
 
 // Close writes the page.
-func (p *Page) Close() error {
+func (p *Markdown) Close() error {
 	var b bytes.Buffer
 	if p.compares {
 		p.comparison(&b)
@@ -86,8 +86,8 @@ func (p *Page) Close() error {
 	return err
 }
 
-func (p *Page) preview(b *bytes.Buffer) {
-	b.WriteString(Marker + "\n")
+func (p *Markdown) preview(b *bytes.Buffer) {
+	b.WriteString(MarkdownMarker + "\n")
 	b.WriteString(heading(p.counts) + "\n")
 	b.WriteString(p.problems.String())
 	b.WriteString("\n" + fit(p.pages.after(0), (p.pages.limit-b.Len()-reserve)/2))
@@ -99,17 +99,17 @@ func (p *Page) preview(b *bytes.Buffer) {
 }
 
 // comparison writes the overview, as many of the objects as there is room for, and what was exercised.
-func (p *Page) comparison(b *bytes.Buffer) {
+func (p *Markdown) comparison(b *bytes.Buffer) {
 	last := p.pages.after(1)
-	b.WriteString(fit(p.pages.after(0), MaxBytes/4))            // errors are in it
-	room := max(MaxBytes-b.Len()-reserve-len(last), MaxBytes/4) // what was exercised may be cut, too
+	b.WriteString(fit(p.pages.after(0), MaxMarkdownBytes/4))                    // errors are in it
+	room := max(MaxMarkdownBytes-b.Len()-reserve-len(last), MaxMarkdownBytes/4) // what was exercised may be cut, too
 	one, below, alike := "difference", "fields", " Objects that differ alike are one difference."
 	if p.converts {
 		one, below, alike = "policy", "texts", ""
 	}
 	b.WriteString(p.pages.fill(b, b.Len()+room, one, below, alike))
 	if last != "" {
-		b.WriteString("\n" + fit(last, MaxBytes-b.Len()-1))
+		b.WriteString("\n" + fit(last, MaxMarkdownBytes-b.Len()-1))
 	}
 }
 

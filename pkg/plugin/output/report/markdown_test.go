@@ -41,7 +41,7 @@ func configMapKey(name string, lines int) engine.Change {
 func page(t *testing.T, limit, problems int, changes ...engine.Change) string {
 	t.Helper()
 	var out strings.Builder
-	p := outputtest.Printer(report.NewPage(output.Options{Out: &out}, limit))
+	p := outputtest.Printer(report.NewMarkdown(output.Options{Out: &out}, limit))
 	var summary evaluation.Summary
 	var errs []error
 	for _, c := range changes {
@@ -81,8 +81,8 @@ func TestPreviewIsCut(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			got := page(t, report.MaxBytes, tt.problems, tt.changes...)
-			if len(got) > report.MaxBytes {
+			got := page(t, report.MaxMarkdownBytes, tt.problems, tt.changes...)
+			if len(got) > report.MaxMarkdownBytes {
 				t.Errorf("%d bytes", len(got))
 			}
 			for _, want := range tt.want {
@@ -90,7 +90,7 @@ func TestPreviewIsCut(t *testing.T) {
 					t.Errorf("no %q in\n%s", want, got[:min(len(got), 3000)])
 				}
 			}
-			if !strings.HasPrefix(got, report.Marker+"\n# Mutation policies") || strings.Count(got, "<details>") != strings.Count(got, "</details>") {
+			if !strings.HasPrefix(got, report.MarkdownMarker+"\n# Mutation policies") || strings.Count(got, "<details>") != strings.Count(got, "</details>") {
 				t.Errorf("no whole page:\n%s", got)
 			}
 			if tt.name == "all fits" && strings.Contains(got, "Cut at") {
@@ -103,7 +103,7 @@ func TestPreviewIsCut(t *testing.T) {
 // A page of a conversion is no longer than a comment may be.
 func TestConversion(t *testing.T) {
 	var b bytes.Buffer
-	p := outputtest.Printer(report.NewPage(output.Options{Out: &b, Converts: true}, 0))
+	p := outputtest.Printer(report.NewMarkdown(output.Options{Out: &b, Converts: true}, 0))
 	for i := range 200 {
 		text := strings.Repeat("a: b\n", 100)
 		if err := p.Print(output.Converted{Policy: fmt.Sprint("Policy p", i), Old: text, New: text}); err != nil {
@@ -114,7 +114,7 @@ func TestConversion(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := b.String()
-	if want := "**Cut at 64 KiB**: of 200 policies, "; len(got) > report.MaxBytes || !strings.HasPrefix(got, "# 200 rules\n\n## `Policy p0`\n") || !strings.Contains(got, want) {
+	if want := "**Cut at 64 KiB**: of 200 policies, "; len(got) > report.MaxMarkdownBytes || !strings.HasPrefix(got, "# 200 rules\n\n## `Policy p0`\n") || !strings.Contains(got, want) {
 		t.Errorf("%d bytes, want %q:\n%s", len(got), want, got[:min(len(got), 1000)])
 	}
 }
@@ -134,7 +134,7 @@ func TestComparison(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			var b bytes.Buffer
-			p := outputtest.Printer(report.NewPage(output.Options{Out: &b, Compares: true}, 0))
+			p := outputtest.Printer(report.NewMarkdown(output.Options{Out: &b, Compares: true}, 0))
 			for i := range tt.objects {
 				c := configMapKey(fmt.Sprintf("settings-%04d", i), tt.lines)
 				old, changed := c, c
@@ -161,7 +161,7 @@ func TestComparison(t *testing.T) {
 				t.Fatal(err)
 			}
 			got := b.String()
-			if len(got) > report.MaxBytes || !strings.HasPrefix(got, "## Comparison\n\nDIFFERENT") {
+			if len(got) > report.MaxMarkdownBytes || !strings.HasPrefix(got, "## Comparison\n\nDIFFERENT") {
 				t.Errorf("%d bytes:\n%s", len(got), got[:min(len(got), 1000)])
 			}
 			for _, want := range append(tt.want, "## What was exercised") {
@@ -179,7 +179,7 @@ func TestComparison(t *testing.T) {
 func writesPage(t *testing.T, limit int, outcomes ...write.Outcome) string {
 	t.Helper()
 	var out strings.Builder
-	p := outputtest.Printer(report.New(output.Options{Writes: true}, report.NewWrites(output.Options{Out: &out}, limit)))
+	p := outputtest.Printer(report.New(output.Options{Writes: true}, report.NewMarkdownWrites(output.Options{Out: &out}, limit)))
 	var errs []error
 	for i, outcome := range outcomes {
 		r := write.Result{Outcome: outcome, Rules: []engine.RuleRef{{Policy: "p", Rule: "r"}}}
@@ -223,8 +223,8 @@ func TestWritesAreCut(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			got := writesPage(t, report.MinBytes, tt.outcomes...)
-			if len(got) > report.MinBytes || strings.Count(got, "<details>") != strings.Count(got, "</details>") {
+			got := writesPage(t, report.MinMarkdownBytes, tt.outcomes...)
+			if len(got) > report.MinMarkdownBytes || strings.Count(got, "<details>") != strings.Count(got, "</details>") {
 				t.Errorf("%d bytes:\n%s", len(got), got)
 			}
 			for _, want := range tt.want {
@@ -232,7 +232,7 @@ func TestWritesAreCut(t *testing.T) {
 					t.Errorf("no %q in\n%s", want, got[:min(len(got), 3000)])
 				}
 			}
-			if !strings.HasPrefix(got, report.WritesMarker+"\n# ") {
+			if !strings.HasPrefix(got, report.MarkdownWritesMarker+"\n# ") {
 				t.Errorf("no page:\n%s", got[:100])
 			}
 		})

@@ -14,25 +14,25 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/wording"
 )
 
-// WritesMarker begins the page of a run that writes.
-const WritesMarker = "<!-- kubectl-mutate results -->"
+// MarkdownWritesMarker begins the page of a run that writes.
+const MarkdownWritesMarker = "<!-- kubectl-mutate results -->"
 
-// NewWrites returns a page of what a run wrote, no longer than limit bytes; 0 stands for
+// NewMarkdownWrites returns a page of what a run wrote, no longer than limit bytes; 0 stands for
 // MaxBytes.
-func NewWrites(o output.Options, limit int) *Writes {
+func NewMarkdownWrites(o output.Options, limit int) *MarkdownWrites {
 	if limit == 0 {
-		limit = MaxBytes
+		limit = MaxMarkdownBytes
 	}
-	p := &Writes{out: o.Out, limit: limit}
+	p := &MarkdownWrites{out: o.Out, limit: limit}
 	if o.DryRun != "" {
 		p.suffix = " (" + o.DryRun + " dry run)"
 	}
 	return p
 }
 
-// Writes is the page, a report.Report: first how often each outcome came, then the
+// MarkdownWrites is the page, a report.Report: first how often each outcome came, then the
 // objects that are not as wanted, then the others. It is written at the end.
-type Writes struct {
+type MarkdownWrites struct {
 	out      io.Writer
 	limit    int
 	suffix   string // of the heading
@@ -61,7 +61,7 @@ func text(r *wording.Reason) string {
 }
 
 // Add adds an object to its section.
-func (p *Writes) Add(object *Object) error {
+func (p *MarkdownWrites) Add(object *Object) error {
 	if len(object.Findings) == 0 {
 		return nil
 	}
@@ -107,7 +107,7 @@ func said(object *Object) string {
 	return text
 }
 
-func (p *Writes) section(v Verdict) *writtenSection {
+func (p *MarkdownWrites) section(v Verdict) *writtenSection {
 	switch v {
 	case Pass:
 		return &p.passed
@@ -119,15 +119,15 @@ func (p *Writes) section(v Verdict) *writtenSection {
 }
 
 // Problem adds a line to the summary.
-func (p *Writes) Problem(problem Problem) error {
+func (p *MarkdownWrites) Problem(problem Problem) error {
 	p.problems.Add(problem.Text)
 	return nil
 }
 
 // Write writes the page.
-func (p *Writes) Write(evaluation.Summary) error {
+func (p *MarkdownWrites) Write(evaluation.Summary) error {
 	var b bytes.Buffer
-	b.WriteString(WritesMarker + "\n" + p.heading() + p.suffix + "\n")
+	b.WriteString(MarkdownWritesMarker + "\n" + p.heading() + p.suffix + "\n")
 	b.WriteString(p.problems.String())
 	p.failed.title, p.skipped.title, p.passed.title = "Not as wanted", "Left alone", "As wanted"
 	if p.objects() > 0 {
@@ -153,12 +153,12 @@ func (p *Writes) Write(evaluation.Summary) error {
 	return err
 }
 
-func (p *Writes) objects() int {
+func (p *MarkdownWrites) objects() int {
 	return len(p.failed.outcomes) + len(p.skipped.outcomes) + len(p.passed.outcomes)
 }
 
 // heading sums up the run in a line.
-func (p *Writes) heading() string {
+func (p *MarkdownWrites) heading() string {
 	all := p.objects()
 	if all == 0 {
 		return "# Mutation policies: no object to write"

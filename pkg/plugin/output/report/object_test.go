@@ -188,7 +188,7 @@ func (w *writes) results() []write.Result {
 var writeFormats = map[string]func(output.Options) report.Report{
 	"junit":    func(o output.Options) report.Report { return report.NewJUnit(o) },
 	"github":   func(o output.Options) report.Report { return report.NewGitHub(o) },
-	"markdown": func(o output.Options) report.Report { return report.NewWrites(o, 0) },
+	"markdown": func(o output.Options) report.Report { return report.NewMarkdownWrites(o, 0) },
 }
 
 // TestWrites writes testdata/results/<case>.txtar in every format, and has each read
@@ -311,12 +311,12 @@ var formats = map[string]func(output.Options) output.Format{
 	"sarif":  func(o output.Options) output.Format { return report.New(o, report.NewSARIF(o)) },
 	"github": func(o output.Options) output.Format { return report.New(o, report.NewGitHub(o)) },
 	"policyreport": func(o output.Options) output.Format {
-		return report.New(o, report.NewPolicyReport(report.WGPolicy(), o))
+		return report.New(o, report.NewPolicyReport(report.WGPolicyAPI(), o))
 	},
 	"openreports": func(o output.Options) output.Format {
-		return report.New(o, report.NewPolicyReport(report.OpenReports(), o))
+		return report.New(o, report.NewPolicyReport(report.OpenReportsAPI(), o))
 	},
-	"markdown": func(o output.Options) output.Format { return report.NewPage(o, 0) },
+	"markdown": func(o output.Options) output.Format { return report.NewMarkdown(o, 0) },
 }
 
 // TestGolden writes testdata/<case>.txtar in every format.

@@ -26,31 +26,31 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
 )
 
-// API is a kind of report.
-type API struct {
+// PolicyReportAPI is a kind of report.
+type PolicyReportAPI struct {
 	apiVersion        string
 	kind, clusterKind string
 	source            bool // a report as a whole has a source
 }
 
-// WGPolicy is the API of the Kubernetes policy working group, which Kyverno and
+// WGPolicyAPI is the API of the Kubernetes policy working group, which Kyverno and
 // others write and policy-reporter reads.
-func WGPolicy() API {
-	return API{apiVersion: "wgpolicyk8s.io/v1alpha2", kind: "PolicyReport", clusterKind: "ClusterPolicyReport"}
+func WGPolicyAPI() PolicyReportAPI {
+	return PolicyReportAPI{apiVersion: "wgpolicyk8s.io/v1alpha2", kind: "PolicyReport", clusterKind: "ClusterPolicyReport"}
 }
 
-// OpenReports is the API that takes its place.
-func OpenReports() API {
-	return API{apiVersion: "openreports.io/v1alpha1", kind: "Report", clusterKind: "ClusterReport", source: true}
+// OpenReportsAPI is the API that takes its place.
+func OpenReportsAPI() PolicyReportAPI {
+	return PolicyReportAPI{apiVersion: "openreports.io/v1alpha1", kind: "Report", clusterKind: "ClusterReport", source: true}
 }
 
 // Kind is the kind of the reports on objects in namespaces.
-func (a API) Kind() schema.GroupVersionKind {
+func (a PolicyReportAPI) Kind() schema.GroupVersionKind {
 	return schema.FromAPIVersionAndKind(a.apiVersion, a.kind)
 }
 
 // ClusterKind is the kind of the reports on objects that have no namespace.
-func (a API) ClusterKind() schema.GroupVersionKind {
+func (a PolicyReportAPI) ClusterKind() schema.GroupVersionKind {
 	return schema.FromAPIVersionAndKind(a.apiVersion, a.clusterKind)
 }
 
@@ -65,13 +65,13 @@ const clusterAnnotation = "mutate.kubectl.dev/cluster"
 const maxReportedProblems = 500
 
 // NewPolicyReport returns a report that writes one of the API's for each object, as it comes.
-func NewPolicyReport(api API, o output.Options) *PolicyReport {
+func NewPolicyReport(api PolicyReportAPI, o output.Options) *PolicyReport {
 	return &PolicyReport{api: api, out: o.Out}
 }
 
 // PolicyReport is the reports.
 type PolicyReport struct {
-	api      API
+	api      PolicyReportAPI
 	out      io.Writer
 	written  bool
 	problems []Finding

@@ -30,8 +30,8 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/structured"
 )
 
-// Server is where the reports are. Its client can write nothing else.
-type Server interface {
+// StoreServer is where the reports are. Its client can write nothing else.
+type StoreServer interface {
 	// Apply makes an object, or takes the fields of one that is there.
 	Apply(context.Context, engine.ObjectKey, []byte) error
 	// Delete deletes the very object that has a UID.
@@ -62,7 +62,7 @@ type StoreOptions struct {
 // Store writes reports as they come. A nil Store writes none.
 type Store struct {
 	StoreOptions
-	server Server
+	server StoreServer
 	ctx    context.Context // of the run, which Write does not get
 	group  errgroup.Group
 	seen   map[engine.ObjectKey]bool
@@ -86,7 +86,7 @@ type stored struct {
 }
 
 // NewStore begins the reports of a run.
-func NewStore(ctx context.Context, server Server, o StoreOptions) *Store {
+func NewStore(ctx context.Context, server StoreServer, o StoreOptions) *Store {
 	s := &Store{StoreOptions: o, server: server, ctx: ctx, seen: map[engine.ObjectKey]bool{}}
 	s.group.SetLimit(max(o.Workers, 1))
 	return s
@@ -295,8 +295,8 @@ func (s *Store) reports(ctx context.Context) iter.Seq2[*unstructured.Unstructure
 	}
 }
 
-// Count is how often the rules of one policy came to each result.
-type Count struct {
+// StoreCount is how often the rules of one policy came to each result.
+type StoreCount struct {
 	Policy string `json:"policy"`
 	Rule   string `json:"rule,omitempty"`
 	Fail   int    `json:"fail"`
@@ -305,25 +305,25 @@ type Count struct {
 	Pass   int    `json:"pass"`
 }
 
-// Summary are the results of all reports of a set, by policy and rule, and how many objects have one.
-type Summary struct {
-	Objects int     `json:"objects"`
-	Rules   []Count `json:"rules"`
+// StoreSummary are the results of all reports of a set, by policy and rule, and how many objects have one.
+type StoreSummary struct {
+	Objects int          `json:"objects"`
+	Rules   []StoreCount `json:"rules"`
 }
 
 // Print prints the results as JSON or YAML, whose schema is docs/summary.schema.json.
-func (s Summary) Print(out io.Writer, asYAML bool) error {
+func (s StoreSummary) Print(out io.Writer, asYAML bool) error {
 	return structured.Write(out, asYAML, struct {
 		APIVersion string `json:"apiVersion"`
 		Kind       string `json:"kind"`
-		Summary
+		StoreSummary
 	}{"mutate.kubectl.dev/v1alpha1", "ReportSummary", s})
 }
 
 // ReadSummary reads the reports of a set back; of all sets if the name is empty.
-func ReadSummary(ctx context.Context, server Server, o StoreOptions) (Summary, error) {
-	var out Summary
-	counts := map[[2]string]*Count{}
+func ReadSummary(ctx context.Context, server StoreServer, o StoreOptions) (StoreSummary, error) {
+	var out StoreSummary
+	counts := map[[2]string]*StoreCount{}
 	s := Store{StoreOptions: o, server: server}
 	for u, err := range s.reports(ctx) {
 		if err != nil {
@@ -341,19 +341,19 @@ func ReadSummary(ctx context.Context, server Server, o StoreOptions) (Summary, e
 	for _, c := range counts {
 		out.Rules = append(out.Rules, *c)
 	}
-	slices.SortFunc(out.Rules, func(a, b Count) int {
+	slices.SortFunc(out.Rules, func(a, b StoreCount) int {
 		return strings.Compare(a.Policy+"\x00"+a.Rule, b.Policy+"\x00"+b.Rule)
 	})
 	return out, nil
 }
 
 // count counts a result.
-func count(counts map[[2]string]*Count, result map[string]any) {
+func count(counts map[[2]string]*StoreCount, result map[string]any) {
 	text := func(name string) string { s, _ := result[name].(string); return s }
 	at := [2]string{text("policy"), text("rule")}
 	c := counts[at]
 	if c == nil {
-		c = &Count{Policy: at[0], Rule: at[1]}
+		c = &StoreCount{Policy: at[0], Rule: at[1]}
 		counts[at] = c
 	}
 	if n := map[string]*int{"fail": &c.Fail, "error": &c.Error, "skip": &c.Skip, "pass": &c.Pass}[text("result")]; n != nil {

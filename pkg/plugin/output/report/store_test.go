@@ -81,7 +81,7 @@ func writtenReport(namespace, name, result string) string {
 }
 
 func options(scope engine.Scope) report.StoreOptions {
-	api := report.WGPolicy()
+	api := report.WGPolicyAPI()
 	return report.StoreOptions{Name: "set", Kind: api.Kind(), ClusterKind: api.ClusterKind(), Scope: scope, Workers: 3}
 }
 
@@ -217,7 +217,7 @@ func TestStoreNamesReports(t *testing.T) {
 		t.Errorf("owners: %v", owner)
 	}
 	got, err := report.ReadSummary(t.Context(), s, second)
-	want := report.Summary{Objects: 1, Rules: []report.Count{{Policy: "p", Error: 1}, {Policy: "p", Rule: "r", Pass: 1}}}
+	want := report.StoreSummary{Objects: 1, Rules: []report.StoreCount{{Policy: "p", Error: 1}, {Policy: "p", Rule: "r", Pass: 1}}}
 	if diff := cmp.Diff(want, got); err != nil || diff != "" {
 		t.Errorf("%v\n%s", err, diff)
 	}
