@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/kubectl/pkg/util/templates"
 
@@ -55,8 +56,10 @@ func NewCommand(evaluate flags.Evaluate, name string, streams genericiooptions.I
 			context that has something to undo. With the directory of apply-existing --plan, the runs
 			on all of its clusters are undone one by one, the last first.
 
-			Objects that are named are those of the current namespace, of that of -n, or of all
-			namespaces with -A; without names all of the run is undone, or what it did in that of -n.
+			Objects that are named are those of the current namespace, of those of -n or --namespaces,
+			or of all with -A; NAMESPACE/TYPE/NAME names one of any. If the run wrote that name in
+			several namespaces and none is typed, nothing is undone. Without names all of the run is
+			undone, or what it did in the namespaces that are typed.
 
 			A value is restored only if the object still has the value that the server returned for
 			the write. What has been changed since is left alone and reported with its current
@@ -89,6 +92,7 @@ func NewCommand(evaluate flags.Evaluate, name string, streams genericiooptions.I
 		},
 	}
 	c.Flags().BoolVarP(&f.Objects.AllNamespaces, "all-namespaces", "A", false, "Undo what was done to the named objects in all namespaces.")
+	c.Flags().StringSliceVar(&f.Objects.Namespaces, "namespaces", nil, flags.NamespacesUsage)
 	f.Client.AddFlags(c.Flags())
 	f.AddQuietFlag(c.Flags())
 	f.Write.AddFlags(c.Flags())
@@ -148,8 +152,28 @@ func (f *Flags) ToOptions(c *cobra.Command, args []string, streams genericioopti
 // errNothingWritten reports that there is nothing to undo.
 var errNothingWritten = errors.New("the run wrote nothing: there is nothing to undo")
 
+// resolve resolves arguments as factory.Resolve does, and NAMESPACE/TYPE/NAME.
+func resolve(mapper meta.RESTMapper, args []string) (keys []engine.ObjectKey, _ error) {
+	rest := slices.Clone(args)
+	for i, arg := range slices.Backward(args) {
+		namespace, object, _ := strings.Cut(arg, "/")
+		if namespace == "" || !strings.Contains(object, "/") {
+			continue
+		}
+		key, err := factory.Resolve(mapper, []string{object})
+		if err != nil {
+			return nil, err
+		}
+		key[0].Namespace = namespace
+		keys, rest = append(keys, key[0]), slices.Delete(rest, i, i+1)
+	}
+	others, err := factory.Resolve(mapper, rest)
+	return append(keys, others...), err
+}
+
 // choose leaves of what a run wrote the objects that args select. As everywhere, names are those of the
-// current namespace, unless flags say otherwise; where the run wrote such objects in others too, it says so.
+// current namespace, unless arguments or flags say otherwise; where the run wrote such objects in others too, it
+// is an error that lists them.
 func choose(w *factory.Factory, j *journal.Journal, args []string) ([]Object, error) {
 	all := Objects(j)
 	if len(all) == 0 {
@@ -158,21 +182,26 @@ func choose(w *factory.Factory, j *journal.Journal, args []string) ([]Object, er
 	if len(args) == 0 && !w.NamespacesTyped() {
 		return all, nil
 	}
-	keys, err := factory.Resolve(w.Client.Mapper(), args)
+	keys, err := resolve(w.Client.Mapper(), args)
 	if err != nil {
 		return nil, err
 	}
 	namespaces := w.Namespaces()
 	var elsewhere []string // the other namespaces in which the run wrote such objects
+	here := false          // it also wrote such objects in those of the user
 	all = slices.DeleteFunc(all, func(o Object) bool {
 		key := o.Object
 		named := func(k engine.ObjectKey) bool {
-			return k.GroupKind == key.GroupKind && (k.Name == "" || k.Name == key.Name)
+			return k.GroupKind == key.GroupKind && (k.Name == "" || k.Name == key.Name) && (k.Namespace == "" || k.Namespace == key.Namespace)
 		}
+		i := slices.IndexFunc(keys, named)
 		switch {
-		case len(args) > 0 && !slices.ContainsFunc(keys, named):
+		case len(args) > 0 && i < 0:
 			return true
-		case namespaces == nil, slices.Contains(namespaces, key.Namespace), key.Namespace == "" && len(args) > 0:
+		case i >= 0 && keys[i].Namespace != "", key.Namespace == "" && i >= 0:
+			return false
+		case namespaces == nil, slices.Contains(namespaces, key.Namespace):
+			here = true
 			return false
 		}
 		if key.Namespace != "" && !slices.Contains(elsewhere, key.Namespace) {
@@ -182,8 +211,9 @@ func choose(w *factory.Factory, j *journal.Journal, args []string) ([]Object, er
 	})
 	others := wording.Namespaces(elsewhere)
 	switch what := strings.Join(args, " "); {
-	case len(all) > 0 && len(elsewhere) > 0 && !w.NamespacesTyped():
-		w.Warn(fmt.Errorf("the run also wrote to %s in %s, where nothing is undone: choose one namespace with -n, or all with -A", what, others))
+	case here && len(elsewhere) > 0 && !w.NamespacesTyped():
+		return nil, fmt.Errorf("journal %s: nothing was written: the run wrote to %s in the namespaces %s: choose one with -n, some with --namespaces, or all with -A",
+			j.Path, what, strings.Join(slices.Sorted(slices.Values(append(elsewhere, namespaces...))), ", "))
 	case len(all) > 0:
 	case len(args) == 0:
 		return nil, fmt.Errorf("journal %s: the run wrote to nothing in %s", j.Path, wording.Namespaces(namespaces))
