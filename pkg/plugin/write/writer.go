@@ -329,7 +329,8 @@ func (t *endpointWrite) store(ctx context.Context) error {
 	}
 }
 
-// send waits for a slot and sends the request once.
+// send waits for a slot and sends the request once. A write gives an object another version: an answer
+// with the one that was read says nothing of what was stored.
 func (t *endpointWrite) send(ctx context.Context) (*unstructured.Unstructured, error) {
 	if t.Slots != nil {
 		select {
@@ -339,7 +340,11 @@ func (t *endpointWrite) send(ctx context.Context) (*unstructured.Unstructured, e
 			return nil, ctx.Err()
 		}
 	}
-	return t.Server.Patch(ctx, t.now.Key, t.now.patch)
+	answer, err := t.Server.Patch(ctx, t.now.Key, t.now.patch)
+	if err == nil && answer.GetResourceVersion() == t.now.ResourceVersion {
+		err = &cluster.AnswerError{Err: fmt.Errorf("the server answers the write of %s with the object as it was", t.now.Key)}
+	}
+	return answer, err
 }
 
 // stale reports whether a request was refused because the object has changed since

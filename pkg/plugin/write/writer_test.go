@@ -370,6 +370,9 @@ func TestWriterLeavesAnObjectWhereTheChangeIsADifferentOne(t *testing.T) {
 // withoutWaits makes as many attempts as a run does, one right after the other.
 func withoutWaits() wait.Backoff { return wait.Backoff{Steps: 10} }
 
+// errAsItWas has a fakeServer answer with the object that it had before.
+var errAsItWas = errors.New("")
+
 var errCut = &url.Error{Op: "Patch", URL: "https://server", Err: io.ErrUnexpectedEOF}
 
 func unavailable() error {
@@ -399,6 +402,7 @@ func TestWriterLooksUpAWriteWhoseAnswerIsLost(t *testing.T) {
 		"no connection answers":     {before: func(*fakeServer) error { return &transport.LimitError{} }, want: Applied, sent: "(patch) patch patch", writes: 1},
 		"the answer takes too long": {after: func(*fakeServer) error { return &transport.LimitError{} }, want: Applied, found: true, sent: "(patch) patch", writes: 1},
 		"the answer is no object":   {after: func(*fakeServer) error { return &cluster.AnswerError{Err: errors.New("HTML")} }, want: Applied, found: true, sent: "(patch) patch", writes: 1},
+		"the answer is the old one": {after: func(*fakeServer) error { return errAsItWas }, want: Applied, found: true, sent: "(patch) patch", writes: 1},
 		"the answer is a redirect":  {after: func(*fakeServer) error { return &transport.RedirectError{} }, want: Applied, found: true, sent: "(patch) patch", writes: 1},
 		"it is redirected before":   {before: func(*fakeServer) error { return &transport.RedirectError{} }, want: Applied, sent: "(patch) patch patch", writes: 1},
 		"the request is cut":        {before: func(*fakeServer) error { return errCut }, want: Applied, sent: "(patch) patch patch", writes: 1},
@@ -692,6 +696,7 @@ func (s *fakeServer) Patch(_ context.Context, _ engine.ObjectKey, p cluster.Patc
 	if s.admit != nil {
 		s.admit(p, answer)
 	}
+	old := s.live
 	if !p.DryRun {
 		s.writes++
 		s.live = answer
@@ -699,7 +704,10 @@ func (s *fakeServer) Patch(_ context.Context, _ engine.ObjectKey, p cluster.Patc
 		answer = s.live.DeepCopy()
 	}
 	if s.after != nil {
-		if err := s.after(len(s.sent), p); err != nil {
+		switch err := s.after(len(s.sent), p); {
+		case errors.Is(err, errAsItWas):
+			return old, nil
+		case err != nil:
 			return nil, err
 		}
 	}
