@@ -67,34 +67,25 @@ type release struct {
 	SBOMs []struct {
 		Artifacts string `json:"artifacts"`
 	} `json:"sboms"`
-	Dockers []struct {
-		Images    []string `json:"images"`
-		Tags      []string `json:"tags"`
-		Platforms []string `json:"platforms"`
-		SBOM      bool     `json:"sbom"`
-	} `json:"dockers_v2"`
-	DockerSigns []struct {
-		Cmd       string   `json:"cmd"`
-		Artifacts string   `json:"artifacts"`
-		Args      []string `json:"args"`
-	} `json:"docker_signs"`
-	Signs []struct {
-		Cmd       string   `json:"cmd"`
-		Artifacts string   `json:"artifacts"`
-		Signature string   `json:"signature"`
-		Args      []string `json:"args"`
-	} `json:"signs"`
 	Release struct {
 		ExtraFiles []struct {
 			Glob string `json:"glob"`
 		} `json:"extra_files"`
 	} `json:"release"`
 	Archives []struct {
-		NameTemplate string `json:"name_template"`
+		NameTemplate string   `json:"name_template"`
+		BuildsInfo   fileInfo `json:"builds_info"`
 		Files        []struct {
-			Src string `json:"src"`
+			Src  string   `json:"src"`
+			Info fileInfo `json:"info"`
 		} `json:"files"`
 	} `json:"archives"`
+}
+
+// fileInfo is what an archive says of a file.
+type fileInfo struct {
+	Mode  int    `json:"mode"`
+	Mtime string `json:"mtime"`
 }
 
 // The rules of krew's own validation and of the reviewers of its index.
@@ -167,9 +158,13 @@ func TestManifestNamesTheArchivesOfARelease(t *testing.T) {
 	}
 	check(t, slices.Equal(released, offered), "released are %v, the manifest offers %v", released, offered)
 
+	// The same bytes of the same commit, under any umask.
+	const committed = "{{ .CommitDate }}"
+	check(t, archive.BuildsInfo == fileInfo{0o755, committed}, "the program has %v", archive.BuildsInfo)
 	var packed []string
 	for _, f := range archive.Files {
 		packed = append(packed, f.Src)
+		check(t, f.Info == fileInfo{0o644, committed}, "%s has %v", f.Src, f.Info)
 	}
 	for _, name := range packed {
 		_, err := os.Stat("../" + name)
@@ -196,18 +191,19 @@ func TestIndexMatches(t *testing.T) {
 
 func TestReleaseIsSignedAndListsItsParts(t *testing.T) {
 	r := read[release](t, "../.goreleaser.yaml")
-	if len(r.Signs) != 1 || len(r.SBOMs) != 1 {
-		t.Fatalf("%d signatures and %d lists of parts, want one of each", len(r.Signs), len(r.SBOMs))
-	}
-	check(t, r.SBOMs[0].Artifacts == "archive", "parts are listed of %s", r.SBOMs[0].Artifacts)
-	check(t, r.Signs[0].Artifacts == "checksum", "%s is signed", r.Signs[0].Artifacts)
-	check(t, slices.Contains(r.Signs[0].Args, "--bundle=${signature}"), "no bundle is written: %v", r.Signs[0].Args)
-	check(t, r.Signs[0].Cmd == "cosign" && slices.Contains(r.Signs[0].Args, "sign-blob"), "%s %v signs", r.Signs[0].Cmd, r.Signs[0].Args)
+	check(t, len(r.SBOMs) == 1 && r.SBOMs[0].Artifacts == "archive", "parts are listed of %v", r.SBOMs)
 	job := read[workflow](t, "../.github/workflows/release.yml").Jobs["release"]
 	check(t, job.Permissions["id-token"] == "write" && job.Permissions["attestations"] == "write", "the job that releases may only %v", job.Permissions)
-	check(t, slices.ContainsFunc(job.Steps, func(s step) bool {
+	sign := slices.IndexFunc(job.Steps, func(s step) bool { return strings.Contains(s.Run, "cosign sign-blob") })
+	attest := slices.IndexFunc(job.Steps, func(s step) bool {
 		return strings.HasPrefix(s.Uses, "actions/attest-build-provenance@") && s.With["subject-checksums"] == "dist/checksums.txt"
-	}), "no step attests where what is in dist/checksums.txt comes from")
+	})
+	if sign < 0 || attest < sign {
+		t.Fatalf("step %d signs, step %d attests where what is in dist/checksums.txt comes from", sign, attest)
+	}
+	for _, word := range []string{"sha256sum mutate.yaml) >> dist/checksums.txt\n", "--bundle=dist/checksums.txt.sigstore.json dist/checksums.txt\n", "gh release upload"} {
+		check(t, strings.Contains(job.Steps[sign].Run, word), "the step that signs does not run %q", word)
+	}
 	text, err := os.ReadFile("../SECURITY.md")
 	if err != nil {
 		t.Fatal(err)
@@ -217,21 +213,24 @@ func TestReleaseIsSignedAndListsItsParts(t *testing.T) {
 	}
 }
 
-// The image is what `kubectl mutate job` prints for a release, for all Linux platforms, with its parts listed and signed; it holds
-// the program on a base without a shell.
+// The image is what `kubectl mutate job` prints for a release, for all Linux platforms, made after the release was reviewed of
+// its signed programs, with its parts listed and signed; it holds the program on a base without a shell.
 func TestImageIsTheOneThatJobsRun(t *testing.T) {
-	r := read[release](t, "../.goreleaser.yaml")
-	if len(r.Dockers) != 1 || len(r.DockerSigns) != 1 {
-		t.Fatalf("%d images are built and %d signed, want one", len(r.Dockers), len(r.DockerSigns))
+	w := read[workflow](t, "../.github/workflows/publish.yml")
+	check(t, slices.Equal(w.On.Release.Types, []string{"published"}), "it is made when a release is %v", w.On.Release.Types)
+	job := w.Jobs["image"]
+	check(t, job.Permissions["packages"] == "write" && job.Permissions["id-token"] == "write", "the job that makes it may only %v", job.Permissions)
+	push := job.Steps[len(job.Steps)-1]
+	check(t, push.Env["IMAGE"] == process.Repository, "it is %s, and jobs run %s", push.Env["IMAGE"], process.Repository)
+	for _, arch := range read[release](t, "../.goreleaser.yaml").Builds[0].Goarch {
+		check(t, strings.Contains(push.Run, "linux/"+arch) && strings.Contains(push.Run, arch+" "), "there is no image for linux/%s", arch)
 	}
-	image, sign := r.Dockers[0], r.DockerSigns[0]
-	check(t, slices.Equal(image.Images, []string{process.Repository}) && slices.Equal(image.Tags, []string{"{{ .Version }}"}), "the image is %v:%v, and jobs run %s:VERSION", image.Images, image.Tags, process.Repository)
-	for _, arch := range r.Builds[0].Goarch {
-		check(t, slices.Contains(image.Platforms, "linux/"+arch), "there is no image for linux/%s: %v", arch, image.Platforms)
+	at := 0
+	for _, word := range []string{"cosign verify-blob", "sha256sum --check", "docker buildx build --push", `--tag "$IMAGE:${TAG#v}"`, "--sbom=true", `cosign sign --yes "$IMAGE@$(`} {
+		i := strings.Index(push.Run[at:], word)
+		check(t, i >= 0, "it does not go on with %s", word)
+		at += max(i, 0)
 	}
-	check(t, image.SBOM, "the parts of the image are not listed")
-	check(t, sign.Cmd == "cosign" && sign.Artifacts == "all" && slices.Equal(sign.Args, []string{"sign", "--yes", "${artifact}@${digest}"}), "%s %v signs %s", sign.Cmd, sign.Args, sign.Artifacts)
-	check(t, read[workflow](t, "../.github/workflows/release.yml").Jobs["release"].Permissions["packages"] == "write", "the job that releases may not push the image")
 	text, err := os.ReadFile("../Dockerfile")
 	if err != nil {
 		t.Fatal(err)
@@ -244,6 +243,11 @@ func TestImageIsTheOneThatJobsRun(t *testing.T) {
 
 // workflow is what matters of a GitHub workflow here.
 type workflow struct {
+	On struct {
+		Release struct {
+			Types []string `json:"types"`
+		} `json:"release"`
+	} `json:"true"` // `on` is a boolean of YAML 1.1
 	Permissions map[string]string `json:"permissions"`
 	Jobs        map[string]struct {
 		Permissions map[string]string `json:"permissions"`
@@ -252,13 +256,15 @@ type workflow struct {
 }
 
 type step struct {
-	Uses string         `json:"uses"`
-	With map[string]any `json:"with"`
+	Uses string            `json:"uses"`
+	With map[string]any    `json:"with"`
+	Run  string            `json:"run"`
+	Env  map[string]string `json:"env"`
 }
 
-// Only the job that releases may write, and no action is of a moving branch.
+// Only the jobs that release may write, and no action is of a moving branch.
 func TestWorkflowsHaveNoMoreRightsThanTheyNeed(t *testing.T) {
-	for _, name := range []string{"release.yml", "krew-index.yml", "ci.yml"} {
+	for _, name := range []string{"release.yml", "publish.yml", "ci.yml", "nightly.yml"} {
 		w := read[workflow](t, "../.github/workflows/"+name)
 		check(t, w.Permissions != nil, "%s leaves permissions to the repository's settings", name)
 		for _, access := range w.Permissions {
@@ -266,7 +272,7 @@ func TestWorkflowsHaveNoMoreRightsThanTheyNeed(t *testing.T) {
 		}
 		for job, j := range w.Jobs {
 			for what, access := range j.Permissions {
-				check(t, access == "read" || (name == "release.yml" && job == "release"), "job %s of %s may %s %s", job, name, access, what)
+				check(t, access == "read" || (name == "release.yml" && job == "release") || (name == "publish.yml" && job == "image"), "job %s of %s may %s %s", job, name, access, what)
 			}
 			for _, step := range j.Steps {
 				if step.Uses != "" {

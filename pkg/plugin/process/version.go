@@ -32,8 +32,10 @@ func Release() string {
 // Repository is where the images of releases are.
 const Repository = "ghcr.io/kubectl-mutate/kubectl-mutate"
 
-// Image is the image of this build. There is one for releases only.
-func Image() string { return Repository + ":" + strings.ReplaceAll(Release(), "+", "-") }
+// Image is the image of this build: of v1.2.3 that with tag 1.2.3. There is one for releases only.
+func Image() string {
+	return Repository + ":" + strings.ReplaceAll(strings.TrimPrefix(Release(), "v"), "+", "-")
+}
 
 // UserAgent is how the API server's audit log names the program.
 func UserAgent() string {
