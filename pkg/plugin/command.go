@@ -99,6 +99,7 @@ func NewCommand(name string, streams genericiooptions.IOStreams) *cobra.Command 
 		return cluster.Wrap(c)
 	})
 	config.AddFlags(c.PersistentFlags())
+	c.PersistentFlags().Bool("help", false, "Show the whole help of a command; -h shows the most important part of it.")
 	c.PersistentPreRunE = func(c *cobra.Command, _ []string) error {
 		factory.LogTo(redact.NewWriter(streams.ErrOut))
 		level := level
@@ -189,23 +190,53 @@ func startLog(level int) error {
 // paragraph matches the blank that kubectl's help puts in front of each paragraph but the first.
 var paragraph = regexp.MustCompile(`(?m)^ (\S)`)
 
+// maxBrief bounds the lines of what -h prints.
+const maxBrief = 40
+
 // correctHelp corrects what kubectl's help template gets wrong: one line knows the first word of
-// a command's name alone, and paragraphs begin with a blank.
+// a command's name alone, and paragraphs begin with a blank. Of a long help, -h prints the most important
+// part: no flag has this shorthand, and for that pflag asks for help without setting --help.
 func correctHelp(root *cobra.Command, name string) {
 	help := root.HelpFunc()
 	root.SetHelpFunc(func(c *cobra.Command, args []string) {
-		if c.LocalNonPersistentFlags().HasAvailableFlags() && !c.HasSubCommands() {
-			printHelp(c, name)
-			return
-		}
 		out := c.OutOrStdout()
 		var text bytes.Buffer
-		c.SetOut(&text)
-		help(c, args)
-		c.SetOut(out)
-		named := strings.Replace(text.String(), `Use "`+root.Name()+" ", `Use "`+name+" ", 1)
-		fmt.Fprint(out, paragraph.ReplaceAllString(named, "$1"))
+		if !c.HasSubCommands() {
+			printHelp(&text, c, name)
+		} else {
+			c.SetOut(&text)
+			help(c, args)
+			c.SetOut(out)
+			named := strings.Replace(text.String(), `Use "`+root.Name()+" ", `Use "`+name+" ", 1)
+			text.Reset()
+			text.WriteString(paragraph.ReplaceAllString(named, "$1"))
+		}
+		if isBrief(c, args) && bytes.Count(text.Bytes(), []byte("\n")) > maxBrief {
+			printBrief(out, c)
+			return
+		}
+		_, _ = text.WriteTo(out) // there is nobody else to tell
 	})
+}
+
+// isBrief reports whether help was asked for with -h: Help has no arguments, and --help is set.
+func isBrief(c *cobra.Command, args []string) bool { return len(args) > 0 && !c.Flag("help").Changed }
+
+// printBrief prints the most important part of the help of a command that has flags: usage, three examples,
+// and a line for each common flag.
+func printBrief(out io.Writer, c *cobra.Command) {
+	examples := strings.Split(strings.TrimRight(c.Example, " \n"), "\n  \n")
+	common := pflag.NewFlagSet(c.Name(), pflag.ContinueOnError)
+	common.SortFlags = false
+	for _, name := range topics[0].flags {
+		if f := c.LocalNonPersistentFlags().Lookup(name); f != nil && !f.Hidden {
+			line := *f
+			line.Usage, _, _ = strings.Cut(strings.TrimSuffix(f.Usage, "."), ". ")
+			common.AddFlag(&line)
+		}
+	}
+	fmt.Fprintf(out, "%s\n\nUsage:\n  %s [options]\n\nExamples:\n%s\n\n%s:\n%s\nUse \"%s --help\" for all options and examples.\n",
+		c.Short, c.UseLine(), strings.Join(examples[:min(len(examples), 3)], "\n\n"), topics[0].title, common.FlagUsages(), c.CommandPath())
 }
 
 // newOptionsCommand prints the flags that choose a cluster, which the help of the
@@ -220,7 +251,13 @@ func newOptionsCommand(streams genericiooptions.IOStreams) *cobra.Command {
 	c.SetOut(streams.Out)
 	c.SetErr(streams.Out) // usage goes to the error stream by default
 	templates.UseOptionsTemplates(c)
-	c.SetHelpFunc(func(c *cobra.Command, _ []string) { c.Print(c.UsageString()) })
+	c.SetHelpFunc(func(c *cobra.Command, args []string) {
+		text := c.UsageString()
+		if isBrief(c, args) {
+			text = fmt.Sprintf("%s\n\nUsage:\n  %s\n", c.Short, c.CommandPath())
+		}
+		c.Print(text)
+	})
 	return c
 }
 
@@ -278,9 +315,8 @@ func topicOf(flag string) (int, int) {
 	return len(topics) - 1, len(flag)
 }
 
-// printHelp prints the help of a command that has flags: kubectl's, with the flags by topic.
-func printHelp(c *cobra.Command, root string) {
-	out := c.OutOrStdout()
+// printHelp prints the help of a command without sub-commands: kubectl's, with the flags by topic.
+func printHelp(out io.Writer, c *cobra.Command, root string) {
 	fmt.Fprintf(out, "%s\n\n", paragraph.ReplaceAllString(strings.TrimSpace(c.Long), "$1"))
 	if c.HasExample() {
 		fmt.Fprintf(out, "Examples:\n%s\n\n", strings.ReplaceAll(strings.TrimRight(c.Example, " \n"), "\n  \n", "\n\n"))

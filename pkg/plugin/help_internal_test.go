@@ -40,6 +40,34 @@ func TestEveryFlagHasATopic(t *testing.T) {
 	}
 }
 
+// Of each command, -h prints no more than fits on a screen, and --help everything.
+func TestBriefHelp(t *testing.T) {
+	t.Parallel()
+	help := func(c *cobra.Command, flag string) string {
+		streams, _, out, _ := genericiooptions.NewTestIOStreams()
+		args := append(strings.Fields(c.CommandPath())[1:], flag)
+		if code := Run(t.Context(), NewCommand("mutate", streams), args, streams); code != 0 {
+			t.Errorf("%s: exit code %d", args, code)
+		}
+		return out.String()
+	}
+	var of func(c *cobra.Command)
+	of = func(c *cobra.Command) {
+		brief, whole := help(c, "-h"), help(c, "--help")
+		if n := strings.Count(brief, "\n"); n < 3 || n > 40 {
+			t.Errorf("%s -h has %d lines", c.CommandPath(), n)
+		}
+		if brief != whole && (!strings.Contains(brief, "\nUsage:\n") || strings.Count(brief, "\n  # ") > 3 ||
+			c.Name() != "options" && !strings.Contains(brief, c.CommandPath()+" --help") || len(whole) < len(brief)) {
+			t.Errorf("%s -h prints\n%s", c.CommandPath(), brief)
+		}
+		for _, sub := range c.Commands() {
+			of(sub)
+		}
+	}
+	of(NewCommand("mutate", genericiooptions.NewTestIOStreamsDiscard()))
+}
+
 // The fields that help names are those of the schemas.
 func TestHelpNamesFieldsOfTheReport(t *testing.T) {
 	for command, from := range map[string]struct{ after, schema string }{

@@ -50,6 +50,38 @@ func TestSignalsEndTheProgram(t *testing.T) {
 	}
 }
 
+// Reports are written whole where nobody reads standard output, as with `| head`.
+func TestReportsAreWholeWithoutAReader(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	policy := write(t, dir, "policy.yaml", `{apiVersion: kyverno.io/v1, kind: ClusterPolicy, metadata: {name: p}, spec: {rules: [{name: r, match: {any: [{resources: {kinds: [ConfigMap]}}]}, mutate: {patchStrategicMerge: {data: {a: b}}}}]}}`)
+	objects := write(t, dir, "objects.yaml", "{apiVersion: v1, kind: ConfigMap, metadata: {name: one, namespace: shop}}\n---\n{apiVersion: v1, kind: ConfigMap, metadata: {name: two, namespace: shop}}\n")
+	for name, args := range map[string][]string{
+		"preview":      {"preview", "-p", policy, "-f", objects, "--report"},
+		"each at once": {"preview", "-p", policy, "-f", objects, "-o", "name", "--report"},
+		"convert":      {"convert", "-p", policy, "-f", objects, "--report"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			read, written, err := os.Pipe()
+			if err != nil {
+				t.Fatal(err)
+			}
+			_ = read.Close()
+			file := filepath.Join(t.TempDir(), "report.md")
+			c := exec.Command("kubectl-mutate", append(args, "markdown="+file)...) // see TestMain
+			var errOut bytes.Buffer
+			c.Stdout, c.Stderr = written, &errOut
+			_ = c.Run()
+			_ = written.Close()
+			text, err := os.ReadFile(file)
+			if err != nil || !strings.Contains(string(text), "\n#") || strings.Contains(errOut.String(), "pipe") {
+				t.Errorf("%v: %s\n%s\n%s", err, c.ProcessState, text, &errOut)
+			}
+		})
+	}
+}
+
 // opened returns a function that waits until a reader of a pipe is there.
 func opened(pipe string) func(*testing.T) {
 	return func(t *testing.T) {

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -293,6 +294,9 @@ func (o *Options) print(r *Result, more bool) error {
 			text = "---\n" + text
 		}
 		_, err := io.WriteString(o.Out, text)
+		if errors.Is(err, syscall.EPIPE) { // nobody reads it any more, as with `| head`; reports are still written
+			o.Out, err = io.Discard, nil
+		}
 		return err
 	}
 	return o.write(object, text+unconverted(r))

@@ -5,8 +5,10 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/signal"
 	"slices"
 	"strings"
+	"syscall"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/file"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output"
@@ -125,6 +127,9 @@ func (r *Reports) add(f output.Format, o output.Options, file Store) {
 func OpenReports(named []string, o ReportOptions) (*Reports, error) {
 	o.Color, o.Query, o.Comparer = false, "", nil
 	out := &Reports{}
+	if len(named) > 0 || o.Stored != nil { // without, a closed standard output ends the process
+		signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
+	}
 	seen := map[string]bool{}
 	for _, text := range named {
 		name, path, _ := strings.Cut(text, "=")
@@ -182,13 +187,45 @@ func (r *Reports) open(name, path string, o ReportOptions) error {
 // Instead reports whether a report takes the place of what -o prints.
 func (r *Reports) Instead() bool { return r.instead }
 
-// Beside returns a printer of what -o prints and of the reports.
+// Beside returns a printer of what -o prints and of the reports. Where there are some, what -o prints ends
+// when nobody reads it any more, as with `| head`, and they do not.
 func (r *Reports) Beside(p output.Printer) output.Printer {
-	if r.instead {
+	switch {
+	case r.instead:
 		return r
+	case len(r.reports) > 0:
+		p = &unread{Printer: p}
 	}
 	return output.Tee(p, r)
 }
+
+// unread is a printer that prints nothing more once its output is closed.
+type unread struct {
+	output.Printer
+	closed bool
+}
+
+func (u *unread) unless(do func() error) error {
+	if u.closed {
+		return nil
+	}
+	err := do()
+	if u.closed = errors.Is(err, syscall.EPIPE); u.closed {
+		return nil
+	}
+	return err
+}
+
+// Print implements output.Printer.
+func (u *unread) Print(e output.Event) error {
+	return u.unless(func() error { return u.Printer.Print(e) })
+}
+
+// Flush implements output.Flusher.
+func (u *unread) Flush() error { return u.unless(func() error { return output.Flush(u.Printer) }) }
+
+// Close implements output.Printer.
+func (u *unread) Close() error { return u.unless(u.Printer.Close) }
 
 // Print adds an event to the reports. An error ends a run that writes nothing; in one
 // that writes, Close returns it.

@@ -95,7 +95,7 @@ func (h *base) show(c *part, words []byte, what func() (shown, error)) error {
 		if err != nil {
 			return err
 		}
-		text.note = origin(&c.Change) + text.note
+		text.note = h.origin(&c.Change) + text.note
 		if h.overview != nil && h.crowded(text) {
 			return nil
 		}
@@ -103,7 +103,7 @@ func (h *base) show(c *part, words []byte, what func() (shown, error)) error {
 		h.known[key] = g
 		h.groups = append(h.groups, g)
 	}
-	g.add(&c.Change, h.Expand)
+	g.add(&c.Change, h.origin(&c.Change), h.Expand)
 	switch {
 	case h.GroupBy == output.ByObject:
 		return h.Flush()
@@ -277,9 +277,9 @@ func shortName(k engine.ObjectKey) string {
 	return name
 }
 
-// origin is where an object was read on which a rule failed, to stand behind its name.
-func origin(c *engine.Change) string {
-	if c.Target.Origin == "" || !c.Incomplete() {
+// origin is where an object was read, to stand behind its name: on a page of Markdown, and where a rule failed.
+func (h *base) origin(c *engine.Change) string {
+	if c.Target.Origin == "" || !h.markdown && !c.Incomplete() {
 		return ""
 	}
 	return " (" + c.Target.Origin + ")"

@@ -44,8 +44,8 @@ type groupKey struct {
 	likeness [32]byte // equal for objects that are shown in the same words
 }
 
-// add counts an object.
-func (g *group) add(c *engine.Change, expand bool) {
+// add counts an object. The origin stands behind its name.
+func (g *group) add(c *engine.Change, origin string, expand bool) {
 	g.count++
 	for i := range c.Impacts {
 		g.pods += c.Impacts[i].Pods
@@ -57,7 +57,7 @@ func (g *group) add(c *engine.Change, expand bool) {
 		g.clusters.Add(c.Subject.Cluster)
 	}
 	if expand || len(g.names) < namesListed {
-		g.names = append(g.names, shortName(c.Subject)+origin(c))
+		g.names = append(g.names, shortName(c.Subject)+origin)
 	}
 }
 

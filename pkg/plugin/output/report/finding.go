@@ -173,16 +173,15 @@ func Cut(s string, length int) string {
 	return fmt.Sprintf("%s (%d bytes)", engine.Shorten(s, length), len(s))
 }
 
-// Place is where a policy stands in a file, for programs that show files.
+// Place is where a policy or a manifest stands in a file, for programs that show files.
 type Place struct {
-	// Path is the file's with slashes, not escaped; empty if the policy came from no
-	// file.
+	// Path is the file's with slashes, not escaped; empty if it came from no file.
 	Path string
 	Line int
 }
 
-// PlaceOf returns the place in an origin: "policies/team.yaml:12". Policies of standard input, of
-// a URL and of the cluster have no place.
+// PlaceOf returns the place in an origin: "policies/team.yaml:12". What comes from standard input,
+// a URL or the cluster has no place.
 func PlaceOf(origin string) Place {
 	at := strings.LastIndexByte(origin, ':')
 	if at < 0 || strings.Contains(origin, "://") {

@@ -2,12 +2,13 @@
 // summary of the step.
 //
 // The runner shows at most ten annotations of a kind for a step. So there is
-// one for each rule, however many objects it would change, and the last one stands
-// for all rules that are too many.
+// one for each rule, however many objects it would change, at the manifest of the first of them; the last
+// one stands for all rules that are too many.
 
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"slices"
@@ -63,11 +64,15 @@ func (r *GitHub) Add(object *Object) error {
 		case Error:
 			found := r.rule(f)
 			if found.failed.Count == 0 {
-				found.reason = f.Message
+				found.reason, found.failedAt = f.Message, cmp.Or(object.Place, f.Place)
 			}
 			found.failed.Add(object.Key)
 		case r.annotated:
-			r.rule(f).warned.Add(object.Key)
+			found := r.rule(f)
+			if found.warned.Count == 0 {
+				found.warnedAt = cmp.Or(object.Place, f.Place)
+			}
+			found.warned.Add(object.Key)
 		case Pass, Fail, Skip:
 		}
 	}
@@ -108,16 +113,26 @@ func (r *GitHub) Write(s evaluation.Summary) error {
 
 // githubRule is what an annotation says about a rule.
 type githubRule struct {
-	name           string
-	place          Place
-	warned, failed wording.Reason // their objects
-	reason         string         // the first
+	name               string
+	place              Place          // of the policy
+	origin             string         // the same, escaped
+	warned, failed     wording.Reason // their objects
+	warnedAt, failedAt Place          // the manifest of the first, or the policy
+	reason             string         // the first
+}
+
+// policy says where the policy of an annotation is that stands at a manifest.
+func (r *githubRule) policy(at Place) string {
+	if r.place.Path == "" || r.place == at {
+		return ""
+	}
+	return " (policy: " + r.origin + ")"
 }
 
 func (r *GitHub) rule(f *Finding) *githubRule {
 	found := r.index[f.Rule]
 	if found == nil {
-		found = &githubRule{name: f.Name, place: f.Place}
+		found = &githubRule{name: f.Name, place: f.Place, origin: f.Rule.Origin}
 		r.index[f.Rule] = found
 		r.rules = append(r.rules, found)
 	}
@@ -133,15 +148,15 @@ func (r *GitHub) all() []annotation {
 	for _, at := range r.rules {
 		if at.failed.Count > 0 {
 			out = append(out, annotation{
-				level: "error", title: at.name, place: at.place,
-				text: fmt.Sprintf("%s %s. The first %s", r.failed, at.failed.Objects(), at.reason),
+				level: "error", title: at.name, place: at.failedAt,
+				text: fmt.Sprintf("%s %s. The first %s%s", r.failed, at.failed.Objects(), at.reason, at.policy(at.failedAt)),
 			})
 		}
 	}
 	slices.SortStableFunc(r.rules, func(a, b *githubRule) int { return b.warned.Count - a.warned.Count })
 	for _, at := range r.rules {
 		if at.warned.Count > 0 {
-			out = append(out, annotation{level: "warning", title: at.name, place: at.place, text: r.warned + " " + at.warned.Objects()})
+			out = append(out, annotation{level: "warning", title: at.name, place: at.warnedAt, text: r.warned + " " + at.warned.Objects() + at.policy(at.warnedAt)})
 		}
 	}
 	return out

@@ -11,6 +11,7 @@ package report
 
 import (
 	"encoding/xml"
+	"fmt"
 	"io"
 	"strings"
 	"text/template"
@@ -92,6 +93,9 @@ func (p *JUnit) Add(object *Object) error {
 		case Fail:
 			if at.Result = "failure"; f.Outcome == string(engine.Changed) { // else it is of a comparison
 				at.Type = "would-change"
+			}
+			if place := object.Place; place.Path != "" {
+				at.Details += fmt.Sprintf("\nnote: the object was read at %s:%d", escaped(place.Path), place.Line)
 			}
 		case Error:
 			at.Result = "error"

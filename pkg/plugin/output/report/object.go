@@ -23,7 +23,9 @@ type Object struct {
 	// ID identifies the object from run to run. It is not for output: it is as it came.
 	ID string
 	// Name is the object's: "apps/Deployment shop/web".
-	Name     string
+	Name string
+	// Place is that of the manifest; empty for an object of a cluster.
+	Place    Place
 	Findings []Finding
 }
 
@@ -60,7 +62,7 @@ func Describe(c *engine.Change) Object {
 		d.impact(&c.Impacts[i])
 	}
 	out := newObject(c.Subject)
-	out.Findings = d.findings
+	out.Place, out.Findings = PlaceOf(c.Target.Origin), d.findings
 	return out
 }
 

@@ -8,6 +8,7 @@
 package report
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
@@ -112,11 +113,16 @@ func (p *SARIF) result(about *Object, f *Finding) error {
 		level, p.failed = "error", true
 	}
 	sum := sha256.Sum256([]byte(id + "\x00" + qualified(about.Key)))
+	said := plainSARIF(about.Name + ": " + f.Message)
+	policy := physical(f.Place)
+	isRelated := about.Place.Path != "" && policy != nil
+	if isRelated { // code scanning shows a related location where the message has a link to its id
+		said += " (the [policy](1))"
+	}
 	r := object(
-		"ruleId", id, "ruleIndex", at, "level", level, "message", message(plainSARIF(about.Name+": "+f.Message)),
+		"ruleId", id, "ruleIndex", at, "level", level, "message", message(said),
 		"locations", []structured.Object{locationOf(about, f.Place)},
-		// Results of one rule have one line; code scanning distinguishes them by this, however often the file
-		// of the policy is edited.
+		// Results may share a line; code scanning distinguishes them by this, however often the file is edited.
 		"partialFingerprints", object("primaryLocationLineHash", hex.EncodeToString(sum[:16])),
 		"properties", struct {
 			Outcome  string   `json:"outcome"`
@@ -125,6 +131,9 @@ func (p *SARIF) result(about *Object, f *Finding) error {
 			Warnings []string `json:"warnings,omitempty"`
 		}{f.Outcome, f.Fields, f.Notes, f.Warnings},
 	)
+	if isRelated {
+		r = r.Add("relatedLocations", []structured.Object{policy.Add("id", 1)})
+	}
 	text, err := structured.MarshalLine(r)
 	p.results = append(p.results, "\n"+strings.TrimSuffix(text, "\n"))
 	return err
@@ -197,10 +206,10 @@ func (p *SARIF) Write(s evaluation.Summary) error {
 // plainSARIF breaks what SARIF takes for a link.
 func plainSARIF(s string) string { return strings.ReplaceAll(s, "](", "] (") }
 
-// locationOf is the line of the policy, where it is known, and the object.
-func locationOf(about *Object, place Place) structured.Object {
+// locationOf is the object and the line of its manifest, or of the policy for an object of a cluster.
+func locationOf(about *Object, policy Place) structured.Object {
 	logical := object("name", about.Key.Name, "fullyQualifiedName", qualified(about.Key), "kind", "resource")
-	return physical(place).Add("logicalLocations", []structured.Object{logical})
+	return physical(cmp.Or(about.Place, policy)).Add("logicalLocations", []structured.Object{logical})
 }
 
 // qualified is an object as "namespace/kind/name", the kind with its group; on one cluster of several, behind
