@@ -5,10 +5,13 @@ import (
 	"crypto/tls"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
+	"regexp"
 	"strings"
+	"sync"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -41,8 +44,15 @@ const maxRetryAfter = time.Minute
 // client-go's own retries are not used for what is written: they repeat every
 // request, writes as well, to which the server answers with a Retry-After.
 func Retry(ctx context.Context, b wait.Backoff, again func(error) bool, call func() error) error {
-	for attempts := NewAttempts(b); ; {
+	return retry(ctx, NewAttempts(b, nil), again, call)
+}
+
+func retry(ctx context.Context, attempts *Attempts, again func(error) bool, call func() error) error {
+	for {
 		err := call()
+		if err == nil {
+			attempts.Succeeded()
+		}
 		if err == nil || again != nil && !again(err) || !retryable(ctx, err) {
 			return err
 		}
@@ -52,16 +62,16 @@ func Retry(ctx context.Context, b wait.Backoff, again func(error) bool, call fun
 	}
 }
 
-// patience is the key of the Backoff of a RetryingClient.
-type patience struct{}
+// retrying is the key of the RetryingClient that reads.
+type retrying struct{}
 
 // retryRead repeats a read if the server is busy, fails, or breaks off in the middle of its answer: a run
 // over many objects must not end at the first of these. A server that cannot be reached at all, or does not
 // answer in time, is not waited for, but by a RetryingClient: the address is wrong more often than the server
 // is about to come up.
 func retryRead(ctx context.Context, read func() error) error {
-	if b, ok := ctx.Value(patience{}).(wait.Backoff); ok {
-		return Retry(ctx, b, nil, read)
+	if c, ok := ctx.Value(retrying{}).(RetryingClient); ok {
+		return retry(ctx, NewAttempts(c.Backoff, c.Patience), nil, read)
 	}
 	return Retry(ctx, readBackoff(), func(err error) bool {
 		var network *net.OpError
@@ -78,30 +88,123 @@ func readBackoff() wait.Backoff {
 	return b
 }
 
+// Patience is what the calls of a run share: once a few of them have been repeated in vain for one cause, such
+// as a webhook that cannot be called, a call that fails for it is not repeated. It is safe for concurrent use;
+// nil always repeats.
+type Patience struct {
+	// Waiting, if set, is called with the cause for which a call is going to be repeated.
+	Waiting func(cause string)
+
+	mu     sync.Mutex
+	inVain map[string]int // calls, by cause, since one that it helped to repeat
+}
+
+// enoughInVain is how many calls are repeated in vain for one cause.
+const enoughInVain = 3
+
+// ended notes that a call was repeated for a cause, and whether that helped.
+func (p *Patience) ended(cause string, helped bool) {
+	if p == nil || cause == "" {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.inVain == nil {
+		p.inVain = map[string]int{}
+	}
+	if p.inVain[cause]++; helped {
+		delete(p.inVain, cause)
+	}
+}
+
+// allows reports whether a call is repeated for a cause.
+func (p *Patience) allows(cause string) bool {
+	if p == nil {
+		return true
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.inVain[cause] >= enoughInVain {
+		return false
+	}
+	if p.Waiting != nil {
+		p.Waiting(cause)
+	}
+	return true
+}
+
+// webhook is in the message of an API server that cannot call one
+// (k8s.io/apiserver/pkg/util/webhook, ErrCallingWebhook).
+var webhook = regexp.MustCompile(`failed calling webhook "([\w./-]+)"`)
+
+// Cause says in a few words why a server did not do what may succeed later; it is empty for errors about the
+// request itself.
+func Cause(err error) string {
+	var status apierrors.APIStatus
+	switch {
+	case err == nil, IsMergeFailure(err):
+		return ""
+	case !errors.As(err, &status):
+		if Uncertain(context.Background(), err) {
+			return "the server does not answer"
+		}
+		return ""
+	}
+	code := status.Status().Code
+	if name := webhook.FindStringSubmatch(status.Status().Message); name != nil && code >= http.StatusInternalServerError {
+		return "webhook " + name[1] + " cannot be called"
+	}
+	switch {
+	case code == http.StatusTooManyRequests:
+		return "the server is overloaded (429)"
+	case code >= http.StatusInternalServerError:
+		return fmt.Sprintf("the server fails (%d)", code)
+	}
+	return ""
+}
+
 // Attempts counts the attempts of one call, for a caller that does more between two
 // of them than to wait.
 type Attempts struct {
-	left  int
-	delay wait.DelayFunc
+	left     int
+	delay    wait.DelayFunc
+	patience *Patience
+	cause    string        // of the last failure
+	begun    time.Time     // of the first attempt
+	waited   time.Duration // between attempts
 }
 
+// maxAnswering is how long the server may take for all attempts of a call, before the last: what hangs, such
+// as a webhook, is not repeated as often as what fails at once.
+const maxAnswering = 30 * time.Second
+
 // NewAttempts starts the count. A Backoff without Steps stands for DefaultBackoff.
-func NewAttempts(b wait.Backoff) *Attempts {
+func NewAttempts(b wait.Backoff, p *Patience) *Attempts {
 	if b.Steps == 0 {
 		b = DefaultBackoff()
 	}
-	return &Attempts{left: b.Steps, delay: b.DelayFunc()}
+	return &Attempts{left: b.Steps, delay: b.DelayFunc(), patience: p, begun: time.Now()}
 }
+
+// Succeeded notes that the call succeeded in the end.
+func (a *Attempts) Succeeded() { a.patience.ended(a.cause, true) }
 
 // Wait waits before the next attempt. It returns the error of the last attempt if
 // there is to be no other one, or that of a context that ended meanwhile.
 func (a *Attempts) Wait(ctx context.Context, last error) error {
 	seconds, _ := apierrors.SuggestsClientDelay(last)
 	after := time.Duration(seconds) * time.Second
-	if a.left--; a.left <= 0 || after > maxRetryAfter {
+	a.cause = Cause(last)
+	switch a.left--; {
+	case a.left <= 0, after > maxRetryAfter, time.Since(a.begun)-a.waited >= maxAnswering:
+		a.patience.ended(a.cause, false)
+		return last
+	case !a.patience.allows(a.cause):
 		return last
 	}
-	if !Pause(ctx, after+a.delay()) {
+	after += a.delay()
+	a.waited += after
+	if !Pause(ctx, after) {
 		return ctx.Err()
 	}
 	return nil
@@ -171,11 +274,13 @@ type RetryingClient struct {
 	Client *Client
 	// Backoff is between attempts; without Steps it is DefaultBackoff.
 	Backoff wait.Backoff
+	// Patience is that of the run.
+	Patience *Patience
 }
 
 // Get reads an object as Client.Get does.
 func (c RetryingClient) Get(ctx context.Context, key engine.ObjectKey) (*unstructured.Unstructured, error) {
-	return c.Client.Get(context.WithValue(ctx, patience{}, c.Backoff), key)
+	return c.Client.Get(context.WithValue(ctx, retrying{}, c), key)
 }
 
 // Patch sends a patch as Client.Patch does.
@@ -184,7 +289,7 @@ func (c RetryingClient) Patch(ctx context.Context, key engine.ObjectKey, p Patch
 		final := p.Type == types.ApplyPatchType && IsMergeFailure(answer)
 		return p.DryRun && !final || apierrors.IsTooManyRequests(answer)
 	}
-	err = Retry(ctx, c.Backoff, again, func() error {
+	err = retry(ctx, NewAttempts(c.Backoff, c.Patience), again, func() error {
 		object, err = c.Client.Patch(ctx, key, p)
 		return err
 	})
@@ -193,7 +298,7 @@ func (c RetryingClient) Patch(ctx context.Context, key engine.ObjectKey, p Patch
 
 // Types returns the schema of a kind as Client.Types does.
 func (c RetryingClient) Types(ctx context.Context, gvk schema.GroupVersionKind, refresh bool) (managedfields.TypeConverter, error) {
-	return c.Client.Types(context.WithValue(ctx, patience{}, c.Backoff), gvk, refresh)
+	return c.Client.Types(context.WithValue(ctx, retrying{}, c), gvk, refresh)
 }
 
 // ReportClient writes reports. Its Client can write nothing else: Options.But has their resources.

@@ -5,6 +5,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -94,6 +95,47 @@ func TestRetryHonoursRetryAfter(t *testing.T) {
 		})
 		if waited := time.Since(start); err != nil || calls != 2 || waited < 7*time.Second || waited > 8*time.Second {
 			t.Errorf("%v after %d calls and %s", err, calls, waited)
+		}
+	})
+}
+
+// What fails for one cause is repeated for three calls, while another cause, and one that passes, still is for all.
+func TestPatienceEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var waiting []string
+		patience := &cluster.Patience{Waiting: func(cause string) { waiting = append(waiting, cause) }}
+		attempts := func(err error, failures int, takes time.Duration) (calls int) {
+			for a := cluster.NewAttempts(wait.Backoff{}, patience); ; {
+				time.Sleep(takes)
+				if calls++; calls > failures {
+					a.Succeeded()
+					return calls
+				}
+				if a.Wait(t.Context(), err) != nil {
+					return calls
+				}
+			}
+		}
+		dead := apierrors.NewInternalError(errors.New(`failed calling webhook "dead.example.com": failed to call webhook`))
+		for i, want := range []int{10, 10, 3, 10, 10, 10, 1, 1} {
+			failures := 100
+			if i == 2 {
+				failures = 2
+			}
+			if got := attempts(dead, failures, 0); got != want {
+				t.Errorf("call %d of a webhook: %d attempts, want %d", i, got, want)
+			}
+		}
+		for i, want := range []int{3, 3, 3, 1} {
+			if got := attempts(errCut, 100, 10*time.Second); got != want {
+				t.Errorf("call %d that hangs: %d attempts, want %d", i, got, want)
+			}
+		}
+		if got := attempts(statusError(http.StatusTooManyRequests, 7), 100, 0); got != 10 {
+			t.Errorf("a busy server is asked %d times", got)
+		}
+		if waiting[0] != "webhook dead.example.com cannot be called" || !slices.Contains(waiting, "the server does not answer") || waiting[len(waiting)-1] != "the server is overloaded (429)" {
+			t.Errorf("waiting: %v", waiting)
 		}
 	})
 }

@@ -29,11 +29,12 @@ import (
 func (f *Factory) Executor(with *flags.Write, report func(*write.Result) error) *write.Executor {
 	prompt := write.NewPrompt(f.Streams.In, f.Streams.ErrOut, f.Client.Info())
 	prompt.Yes = with.Yes || with.Rehearses()
+	patience := &cluster.Patience{Waiting: f.progress.WaitingFor}
 	return &write.Executor{
 		Options: with.ExecutorOptions(), Hooks: write.Hooks{Report: report}, Prompt: prompt, Access: cluster.NewAuthorizer(f.Client), Mapper: f.Client.Mapper(),
 		ErrOut: f.Streams.ErrOut, Meter: f.progress,
 		Writer: &write.Writer{
-			Server: cluster.RetryingClient{Client: f.Client}, Manager: with.FieldManager,
+			Server: cluster.RetryingClient{Client: f.Client, Patience: patience}, Patience: patience, Manager: with.FieldManager,
 			Allowed: with.Options.Allowed, DryRun: write.DryRun(with.DryRun), HasStatus: f.Client.HasStatus,
 		},
 	}

@@ -115,9 +115,12 @@ func (m *Meter) Did(what string, done, of int) {
 		if s.done != what {
 			*s = state{done: what, since: time.Now(), first: done}
 		}
-		s.seen, s.left = done, int64(of-done)
+		s.seen, s.left, s.why = done, int64(of-done), ""
 	})
 }
+
+// WaitingFor sets for what the run waits until it has done more.
+func (m *Meter) WaitingFor(why string) { m.update(func(s *state) { s.why = why }) }
 
 // Waiting notes that a request waits from one time to another, for a limit of this program or of the server.
 // What several wait at the same time counts once.
@@ -204,6 +207,7 @@ type state struct {
 	first, seen int       // objects of it by then, and by now
 	left        int64
 	evaluated   int
+	why         string        // nothing goes on; may be empty
 	waited      time.Duration // by at least one request, until waitedTo
 	waitedTo    time.Time
 }
@@ -242,6 +246,9 @@ func (s *state) parts(now time.Time, elapsed time.Duration) []string {
 		parts = append(parts, s.resource+": "+Number(s.seen)+" of "+Number(s.seen+int(s.left))+" read")
 	default:
 		parts = append(parts, s.resource+": "+Number(s.seen)+" read")
+	}
+	if s.why != "" {
+		parts = append(parts, "waiting: "+s.why)
 	}
 	perSecond := rate(s.seen-s.first, now.Sub(s.since))
 	if perSecond >= 1 && s.left > 0 {

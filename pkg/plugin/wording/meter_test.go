@@ -58,7 +58,11 @@ func TestMeterDid(t *testing.T) {
 		m.Did("objects verified", 501, 1501)
 		m.Listed("pods", 2, 0) // for one of them
 		sleep(1)
-		if got, want := out.String(), "progress: 501 of 1,501 objects verified, about 10s left, verified at 100/s\n"; got != want {
+		want := "progress: 501 of 1,501 objects verified, about 10s left, verified at 100/s\n"
+		m.WaitingFor("webhook a cannot be called")
+		sleep(2 * wording.Early)
+		want += "progress: 501 of 1,501 objects verified, waiting: webhook a cannot be called, about 30s left, verified at 33/s\n"
+		if got := out.String(); got != want {
 			t.Errorf("got %q, want %q", got, want)
 		}
 	})

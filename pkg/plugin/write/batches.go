@@ -58,6 +58,9 @@ func (x *Executor) batch(ctx, hard context.Context, batch []*Task, tooManyFailur
 		workers = 1
 	}
 	var broken error
+	x.Meter.Start()
+	defer x.Meter.Stop()
+	x.Meter.Did("objects written", 0, len(batch))
 	err := ForEach(len(batch), workers,
 		func(i int) (*Result, error) {
 			if ctx.Err() != nil {
@@ -69,6 +72,7 @@ func (x *Executor) batch(ctx, hard context.Context, batch []*Task, tooManyFailur
 			return x.writeOne(hard, batch[i])
 		},
 		func(i int, r *Result) (enough bool) {
+			x.Meter.Did("objects written", i+1, len(batch))
 			if r == nil {
 				return false
 			}

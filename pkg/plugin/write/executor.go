@@ -115,7 +115,10 @@ func (x *Executor) IsDryRun() bool { return x.Writer.DryRun != DryRunNone }
 // was tried; it is ErrInterrupted if the user stopped the run. Failures of single objects are results, which
 // the tally counts.
 func (x *Executor) Run(ctx context.Context, tasks []*Task) (Tally, error) {
-	x.Writer.Allowed, x.Writer.Confirm = x.Allowed, x.Prompt.confirmLoss
+	x.Writer.Allowed, x.Writer.Confirm = x.Allowed, func(ctx context.Context, planned Result) (bool, error) {
+		x.Meter.Stop()
+		return x.Prompt.confirmLoss(ctx, planned)
+	}
 	x.tasks = append(x.tasks, tasks...)
 	err := x.work(ctx)
 	err = errors.Join(err, x.closeJournal(ctx.Err() != nil, err))
@@ -166,6 +169,7 @@ func (x *Executor) verify(ctx context.Context, tasks []*Task) ([]*Task, error) {
 	var broken error
 	x.Meter.Start()
 	defer x.Meter.Stop()
+	x.Meter.Did("objects verified", 0, len(tasks))
 	err := ForEach(len(tasks), x.Concurrency,
 		func(i int) (*Verified, error) {
 			return x.Verify(ctx, tasks[i], x.take(tasks[i]))

@@ -149,12 +149,13 @@ func namespaces(tasks []*Task) []string {
 type UnwritableError struct {
 	Unwritable int
 	Objects    int // those that cannot be written, and those that could
+	Causes     Causes
 }
 
 // Error counts them, and says what can be done.
 func (e *UnwritableError) Error() string {
-	return fmt.Sprintf("nothing was written: %s of %d cannot be written; fix them, or skip them with --skip-rejected",
-		wording.Plural(e.Unwritable, "object"), e.Objects)
+	return fmt.Sprintf("nothing was written: %s of %d cannot be written%s; fix them, or skip them with --skip-rejected",
+		wording.Plural(e.Unwritable, "object"), e.Objects, e.Causes)
 }
 
 // confirm asks about what the verification found, and then about all of the run, of which so many objects
@@ -165,7 +166,7 @@ func (x *Executor) confirm(ctx context.Context, ready []*Task, counted int) ([]*
 	case err != nil:
 		return nil, err
 	case x.tally.Rejected > 0 && !x.SkipRejected:
-		return nil, &UnwritableError{Unwritable: x.tally.Rejected, Objects: x.tally.Rejected + len(ready)}
+		return nil, &UnwritableError{Unwritable: x.tally.Rejected, Objects: x.tally.Rejected + len(ready), Causes: x.tally.Causes}
 	case len(ready) == 0:
 		return nil, nil
 	}

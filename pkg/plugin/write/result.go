@@ -2,6 +2,8 @@ package write
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -130,6 +132,35 @@ type Tally struct {
 	LeftAlone int
 	// Outcomes counts the results by outcome; nil if there is none.
 	Outcomes map[string]int
+	// Causes counts the failures that are not about the objects.
+	Causes Causes
+}
+
+// Causes are for what a server does not do what may succeed later, as cluster.Cause has it, with the number of
+// objects.
+type Causes map[string]int
+
+// Add counts a result.
+func (c *Causes) Add(r *Result) {
+	if cause := cluster.Cause(r.Err); cause != "" {
+		if *c == nil {
+			*c = Causes{}
+		}
+		(*c)[cause]++
+	}
+}
+
+// String returns the causes to stand behind a count, such as " (50: webhook x cannot be called)"; empty
+// without any.
+func (c Causes) String() string {
+	var parts []string
+	for _, cause := range slices.Sorted(maps.Keys(c)) {
+		parts = append(parts, fmt.Sprintf("%d: %s", c[cause], cause))
+	}
+	if len(parts) == 0 {
+		return ""
+	}
+	return " (" + strings.Join(parts, ", ") + ")"
 }
 
 // add counts a result. Expected says that the user was shown that something else manages the object.
@@ -138,6 +169,7 @@ func (t *Tally) add(r *Result, expected bool) {
 		t.Outcomes = map[string]int{}
 	}
 	t.Outcomes[string(r.Outcome)]++
+	t.Causes.Add(r)
 	switch {
 	case r.Outcome == Applied, r.Outcome == Planned:
 		t.Written++

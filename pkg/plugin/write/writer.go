@@ -56,6 +56,8 @@ type Writer struct {
 	// Retry is how often, and after which waits, a write whose answer is lost is sent
 	// again; without Steps it is cluster.DefaultBackoff. The Server repeats all else.
 	Retry wait.Backoff
+	// Patience is that of the run, which the Server has too.
+	Patience *cluster.Patience
 	// HasStatus reports whether a kind has a /status endpoint, to which the changes
 	// below .status are sent. With nil they are sent with the others; the server may
 	// ignore them, and the result says so.
@@ -92,6 +94,7 @@ func (w *Writer) VerifyListed(ctx context.Context, key engine.ObjectKey, listed 
 		return v, err
 	case v.Retries > 0: // it was read again
 		v.Retries--
+	case cluster.Cause(v.Err) != "": // not of the object
 	case v.Outcome != Planned, v.Unverified != nil:
 		return w.Verify(ctx, key, want) // the reason is to be found in the object as it is now
 	}
@@ -305,10 +308,11 @@ func (t *endpointWrite) store(ctx context.Context) error {
 	if err := t.attempt(t.now); err != nil {
 		return err
 	}
-	for attempts := cluster.NewAttempts(t.Retry); ; {
+	for attempts := cluster.NewAttempts(t.Retry, t.Patience); ; {
 		answer, err := t.send(ctx)
 		switch {
 		case err == nil:
+			attempts.Succeeded()
 			t.applied(answer)
 			return nil
 		case t.uncertain && (isStale(err) || isUnfit(t.now.patch, err)): // perhaps after our own write

@@ -22,6 +22,7 @@ var outcomeOrder = []write.Outcome{ //nolint:gochecknoglobals // an immutable ta
 type Writes struct {
 	base
 	counts    map[write.Outcome]int
+	causes    write.Causes
 	rows      []outcomeRow
 	conflicts output.Conflicts
 	unwritten wording.Reasons // of what is not printed yet
@@ -39,6 +40,7 @@ func (p *Writes) Print(s output.Shown) error {
 		return nil
 	}
 	p.counts[w.Outcome]++
+	p.causes.Add(w.Result)
 	if p.DryRun == "" && (p.Expand || w.RuleStatus() != output.Completed) { // the line of the object says the rest
 		p.rows = append(p.rows, rowsOf(w)...)
 	}
@@ -113,6 +115,9 @@ func (p *Writes) Close() error {
 	for _, o := range outcomeOrder {
 		if n := p.counts[o]; n > 0 {
 			parts = append(parts, fmt.Sprintf("%d %s", n, o))
+			if o == write.Failed {
+				parts[len(parts)-1] += p.causes.String()
+			}
 			total += n
 		}
 	}

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -58,6 +60,9 @@ func TestWritesAlike(t *testing.T) {
 		if why != "" {
 			r.Outcome, r.Err = write.Failed, &write.ObjectError{Key: key, Err: errors.New(why)}
 		}
+		if name == "g" {
+			r.Err = &write.ObjectError{Key: key, Err: &write.RejectedError{Text: why, Err: apierrors.NewInternalError(errors.New(`failed calling webhook "w.example.com": x`))}}
+		}
 		return r
 	}
 	write := func(expand bool) string {
@@ -80,14 +85,14 @@ func TestWritesAlike(t *testing.T) {
 pod/f failed in namespace shop: no
 written?
 pod/h serverside-applied in namespace shop
-pod/g failed in namespace shop: late
+pod/g failed in namespace shop: the server rejects the change: late
 
 POLICY   RULE   KIND   NAME                 NAMESPACE   STATUS   MESSAGE
 p        r      Pod    a, b, c and 2 more   shop        Failed   pods "..." is locked
 p        r      Pod    f                    shop        Failed   no
 p        r      Pod    g                    shop        Failed   late
 
-8 objects: 1 applied, 7 failed.
+8 objects: 1 applied, 7 failed (1: webhook w.example.com cannot be called).
 `
 	if diff := cmp.Diff(want, write(false)); diff != "" {
 		t.Error(diff)
