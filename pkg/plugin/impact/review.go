@@ -60,7 +60,7 @@ func (r *Reviewer) live(ctx context.Context, c *engine.Change) error {
 	c.Impacts = slices.Concat(c.Impacts, ImmutableRefusals(c), managed(c.Before), owned(c, owners), scaled,
 		r.applied(ctx, c), coOwned(owners, r.FieldManager), wouldCoOwn(c, owners, r.FieldManager))
 	if !c.Refused() {
-		c.Impacts = append(c.Impacts, rollout(c)...)
+		c.Impacts = append(c.Impacts, Rollout(c)...)
 	}
 	return nil
 }

@@ -31,8 +31,8 @@ var workloads = map[schema.GroupKind]workload{ //nolint:gochecknoglobals // an i
 	{Group: "apps.openshift.io", Kind: "DeploymentConfig"}: {"spec.template", deploymentConfigPods},
 }
 
-// rollout returns which Pods restart. A change that the server will refuse restarts none.
-func rollout(c *engine.Change) []engine.Impact {
+// Rollout returns which Pods restart. A change that the server will refuse restarts none.
+func Rollout(c *engine.Change) []engine.Impact {
 	if pod := (schema.GroupKind{Kind: "Pod"}); c.Subject.GroupKind == pod {
 		return restartedInPlace(c)
 	}
@@ -58,7 +58,7 @@ func rollout(c *engine.Change) []engine.Impact {
 // Restarted returns how many Pods restart because of a change.
 func Restarted(c *engine.Change) int {
 	n := 0
-	for _, impact := range rollout(c) {
+	for _, impact := range Rollout(c) {
 		n += impact.Pods
 	}
 	return n

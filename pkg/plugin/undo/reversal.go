@@ -12,6 +12,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -24,6 +25,7 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/evaluation"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/cluster"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/impact"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/write"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/write/journal"
@@ -55,6 +57,11 @@ func (r *Reversal) Run(ctx context.Context) (tally write.Tally, incomplete bool,
 	r.fresh = newFreshServer(writer.Server)
 	writer.Server = r.fresh
 	writer.PatchOnly = request.Reason{Kind: request.Ownership}
+	report := r.Executor.Report
+	r.Executor.Report = func(w *write.Result) error { // that the run owned what it wrote is no news
+		w.Takeovers = slices.DeleteFunc(w.Takeovers, func(t request.Takeover) bool { return t.Manager == r.Header.FieldManager })
+		return report(w)
+	}
 	summary, err := r.preview(ctx)
 	if err != nil {
 		return tally, true, write.NothingWritten(err)
@@ -145,6 +152,9 @@ func (r *Reversal) restore(ctx context.Context, of *Object, live *unstructured.U
 	}
 	for _, kept := range put.Kept {
 		r.step(c, engine.Failed, kept)
+	}
+	if c.Changed() {
+		c.Impacts = impact.Rollout(c)
 	}
 	evaluation.Hide(c, of.secret())
 	if !c.Changed() {
