@@ -25,6 +25,7 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/preview"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/process"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/wording"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/write"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/write/journal"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/write/plan"
@@ -47,6 +48,7 @@ type Options struct {
 	Executor *write.Executor
 	Events   *write.EventRecorder // nil records none
 	Record   *write.RecordedRun   // what is to be made; nil makes what is evaluated
+	undo     string               // the command to type before the name of the journal; empty for one cluster of several
 
 	// What a watch makes later changes with.
 	factory  *factory.Factory
@@ -227,7 +229,9 @@ func (f *Flags) newOptions(c *cobra.Command, w *factory.Factory, request engine.
 
 // evaluating adds how the changes are evaluated.
 func (o *Options) evaluating(c *cobra.Command, f *Flags, evaluation *evaluate.Options) {
+	o.undo = c.Root().CommandPath() + " undo"
 	if o.Metrics = preview.NewMetering(f.Metrics, "", c, nil); f.Cluster != nil {
+		o.undo = ""
 		o.Metrics = preview.Metering{Run: f.Cluster.fleet.metrics.On(f.Cluster.row.Name)}
 	}
 	evaluation.Counts, evaluation.FieldManager = o.Metrics.Run, f.FieldManager
@@ -277,7 +281,11 @@ func (o *Options) write(ctx context.Context, e *evaluate.Run) (int, error) {
 	if err != nil && len(tally.Outcomes) == 0 {
 		return code, err // there are no results, not even that there was nothing to do
 	}
-	return code, errors.Join(o.Shown.Close(), err)
+	err = errors.Join(o.Shown.Close(), err)
+	if tally.Written > 0 && o.undo != "" && o.Executor.Writer.Journal != nil {
+		fmt.Fprintf(o.Executor.ErrOut, "To undo: %s %s\n", o.undo, wording.ShellQuote(o.Executor.Writer.Journal.Name()))
+	}
+	return code, err
 }
 
 // plan is the preview: it prints the changes and keeps a task for each. A change that
