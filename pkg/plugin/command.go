@@ -48,7 +48,7 @@ func Main(argv []string, streams genericiooptions.IOStreams) int {
 	transport.GuardDefault()
 	watched, unwatch := limit.Watch(context.Background(), process.SetMemoryLimit())
 	defer unwatch()
-	ctx, stop := write.InterruptContext(watched, func() { process.Abort(watched, streams.ErrOut) })
+	ctx, stop := write.InterruptContext(watched, func(ctx context.Context) { process.Abort(ctx, streams.ErrOut) })
 	defer stop()
 	klog.SetLogger(logr.Discard()) // until -v asks for it: client-go also logs the errors that it returns
 	name := displayName(argv[0], os.Getenv("_"))

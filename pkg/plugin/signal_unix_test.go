@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -36,6 +37,7 @@ func TestSignalsEndTheProgram(t *testing.T) {
 		"discovery without an answer":    {[]string{"preview", "configmaps", "-p", policy}, nil},
 		"completion without an answer":   {[]string{"__complete", "preview", "configmaps", ""}, nil},
 		"permissions without an answer":  {[]string{"rbac", "-p", policy}, nil},
+		"a write without an answer":      {[]string{"apply-existing", "configmaps", "-p", policy}, nil},
 	} {
 		for _, signals := range [][]syscall.Signal{{syscall.SIGTERM}, {syscall.SIGINT}, {syscall.SIGINT, syscall.SIGINT}} {
 			t.Run(fmt.Sprint(name, " ", signals), func(t *testing.T) {
@@ -121,7 +123,11 @@ func endsAt(t *testing.T, args []string, stuck func(*testing.T), signals []sysca
 	case <-time.After(20 * time.Second):
 		t.Fatalf("it still runs 20 seconds after the last of %v", signals)
 	}
-	if code := c.ProcessState.ExitCode(); code != process.ExitInterrupted || !strings.Contains(output.String(), "error: interrupted") {
+	want := "error: interrupted"
+	if slices.Contains(args, "apply-existing") {
+		want = "error: nothing was written: interrupted"
+	}
+	if code := c.ProcessState.ExitCode(); code != process.ExitInterrupted || !strings.Contains(output.String(), want) {
 		t.Errorf("exit code %d, want %d, and an error:\n%s", code, process.ExitInterrupted, output.String())
 	}
 }

@@ -127,6 +127,7 @@ func NewCommand(evaluate flags.Evaluate, name string, streams genericiooptions.I
 			if f.Watch.On && !f.Contexts.Given() { // with which it is an error
 				return process.Exit(f.watch(c, args, streams))
 			}
+			write.AnnounceWrites(c.Context())
 			return process.RunE(c.Context())(f.runner(c, args, streams))
 		},
 	}

@@ -91,7 +91,7 @@ func (o *Contexts) Run(ctx context.Context) (int, error) {
 	if err != nil {
 		return max(code, process.ExitNothing), errors.Join(write.NothingWritten(err), o.remove())
 	}
-	runs, err := o.confirmed()
+	runs, err := o.confirmed(ctx)
 	if err != nil {
 		return process.ExitNothing, errors.Join(err, o.remove())
 	}
@@ -116,7 +116,7 @@ func (o *Contexts) Run(ctx context.Context) (int, error) {
 
 // confirmed returns the run on each cluster, once the user has confirmed all of them. What is known to fail
 // on one of them is an error before anything is written to the others, unless the user wants otherwise.
-func (o *Contexts) confirmed() (runs []ClusterRun, err error) {
+func (o *Contexts) confirmed(ctx context.Context) (runs []ClusterRun, err error) {
 	f := o.flags
 	var broken []string
 	counts := map[string]int{} // objects that would be written, by cluster
@@ -144,12 +144,12 @@ func (o *Contexts) confirmed() (runs []ClusterRun, err error) {
 	if len(broken) > 0 && f.OnError != flags.ContinueOnError {
 		return nil, fmt.Errorf("nothing was written: %s; leave such clusters out of --contexts, or write to the others with --on-error continue", strings.Join(broken, ", "))
 	}
-	return runs, o.ask(counts)
+	return runs, o.ask(ctx, counts)
 }
 
 // ask asks once for all clusters, and for the name of each of which more is to be written than --max-changes
 // allows.
-func (o *Contexts) ask(counts map[string]int) error {
+func (o *Contexts) ask(ctx context.Context, counts map[string]int) error {
 	f := o.flags
 	objects, where := 0, []string{}
 	for _, m := range o.Clusters.Members {
@@ -158,14 +158,14 @@ func (o *Contexts) ask(counts map[string]int) error {
 			continue
 		}
 		objects, where = objects+n, append(where, fmt.Sprintf("%s %d", m.Name, n))
-		if err := o.prompt(cluster.Info{Context: m.Name, Server: m.Server}).ConfirmMany(n, f.Options.MaxChanges); err != nil && !f.Rehearses() {
+		if err := o.prompt(cluster.Info{Context: m.Name, Server: m.Server}).ConfirmMany(ctx, n, f.Options.MaxChanges); err != nil && !f.Rehearses() {
 			return fmt.Errorf("%s: %w", m.Name, err)
 		}
 	}
 	if objects == 0 {
 		return nil
 	}
-	return o.prompt(cluster.Info{}).Confirm(fmt.Sprintf("Write %s on %s (%s)?",
+	return o.prompt(cluster.Info{}).Confirm(ctx, fmt.Sprintf("Write %s on %s (%s)?",
 		wording.Plural(objects, "object"), wording.Plural(len(where), "cluster"), strings.Join(where, ", ")))
 }
 

@@ -104,10 +104,14 @@ func OrInterrupted(ctx context.Context, err error) error {
 
 // whyStopped is the error of a run that was stopped in the middle: by the limit of memory, or by the user.
 func whyStopped(ctx context.Context) *Error {
+	why := &Error{Code: ExitInterrupted, Err: write.ErrInterrupted}
 	if exceeded := (*limit.MemoryError)(nil); errors.As(context.Cause(ctx), &exceeded) {
-		return &Error{Code: ExitIncomplete, Err: exceeded}
+		why = &Error{Code: ExitIncomplete, Err: exceeded}
 	}
-	return &Error{Code: ExitInterrupted, Err: write.ErrInterrupted}
+	if write.BeforeWrites(ctx) {
+		why.Err = write.NothingWritten(why.Err)
+	}
+	return why
 }
 
 // Abort ends the process in the middle of what it does, because it was stopped.

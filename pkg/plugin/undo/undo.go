@@ -88,6 +88,7 @@ func NewCommand(evaluate flags.Evaluate, name string, streams genericiooptions.I
 			return nil
 		},
 		RunE: func(c *cobra.Command, args []string) error {
+			write.AnnounceWrites(c.Context())
 			return process.RunE(c.Context())(f.runner(c, args, streams))
 		},
 	}

@@ -142,7 +142,7 @@ func (x *Executor) work(ctx context.Context) error {
 	if err != nil {
 		return NothingWritten(err)
 	}
-	counted, err := x.confirmMany(tasks)
+	counted, err := x.confirmMany(ctx, tasks)
 	if err != nil {
 		return err
 	}

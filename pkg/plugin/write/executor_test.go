@@ -704,9 +704,9 @@ func TestQuestionsWithHostileNames(t *testing.T) {
 		key := engine.ObjectKey{GroupKind: schema.GroupKind{Kind: text.Text}, Namespace: text.Text, Name: text.Text}
 		for asked, ask := range map[string]func(*Prompt) error{
 			"run": func(p *Prompt) error {
-				return p.Confirm(p.question([]*Task{{Key: key, verified: &Verified{}}}, 1))
+				return p.Confirm(t.Context(), p.question([]*Task{{Key: key, verified: &Verified{}}}, 1))
 			},
-			"many": func(p *Prompt) error { return p.ConfirmMany(2, 1) },
+			"many": func(p *Prompt) error { return p.ConfirmMany(t.Context(), 2, 1) },
 			"loss": func(p *Prompt) error { _, err := p.confirmLoss(t.Context(), Result{Key: key}); return err },
 		} {
 			var out strings.Builder
@@ -718,6 +718,25 @@ func TestQuestionsWithHostileNames(t *testing.T) {
 			if err := errors.Join(hostile.Terminal(out.String()), hostile.Lines(out.String(), 1), hostile.Runner(out.String())); err != nil {
 				t.Errorf("%s, %s %.80q: %v", asked, text.Class, text.Text, err)
 			}
+		}
+	}
+}
+
+// Nobody has to answer a question for an interrupt to end the run.
+func TestInterruptedQuestions(t *testing.T) {
+	t.Parallel()
+	for asked, ask := range map[string]func(context.Context, *Prompt) error{
+		"run":  func(ctx context.Context, p *Prompt) error { return p.Confirm(ctx, "Write?") },
+		"many": func(ctx context.Context, p *Prompt) error { return p.ConfirmMany(ctx, 2, 1) },
+	} {
+		r, w := io.Pipe()
+		t.Cleanup(func() { _ = w.Close() }) // for the goroutine that reads
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		p := NewPrompt(r, io.Discard, cluster.Info{})
+		p.terminal = true
+		if err := ask(ctx, p); !errors.Is(err, ErrInterrupted) || err.Error() != "nothing was written: interrupted" {
+			t.Errorf("%s: %v", asked, err)
 		}
 	}
 }

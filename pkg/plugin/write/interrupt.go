@@ -18,18 +18,39 @@ const InterruptGrace = 1500 * time.Millisecond
 // InterruptContext returns a context that the first interrupt cancels; that the parent is cancelled counts as one. If
 // the process still runs after Grace, or at a second interrupt, exit is called, unless Hold delays it: a
 // second interrupt begins a new Grace then. Call stop when the run has ended.
-func InterruptContext(parent context.Context, exit func()) (ctx context.Context, stop func()) {
+func InterruptContext(parent context.Context, exit func(context.Context)) (ctx context.Context, stop func()) {
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
 	w := &watch{signals: signals, grace: InterruptGrace}
 	ctx, cancel := context.WithCancel(context.WithValue(parent, watchKey{}, w))
 	stopped := make(chan struct{})
-	go w.run(parent.Done(), cancel, stopped, exit)
+	go w.run(parent.Done(), cancel, stopped, func() { exit(ctx) })
 	return ctx, sync.OnceFunc(func() {
 		signal.Stop(signals)
 		close(stopped)
 		cancel()
 	})
+}
+
+// AnnounceWrites tells a context of InterruptContext that its command writes. Where it is interrupted before its
+// first HoldInterrupt, nothing was written.
+func AnnounceWrites(ctx context.Context) {
+	if w, ok := ctx.Value(watchKey{}).(*watch); ok {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.announced = true
+	}
+}
+
+// BeforeWrites reports whether the command of a context has announced writes and has begun none.
+func BeforeWrites(ctx context.Context) bool {
+	w, ok := ctx.Value(watchKey{}).(*watch)
+	if !ok {
+		return false
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.announced && w.hold == nil
 }
 
 // HoldInterrupt delays the end of the process after the first interrupt until release is called: requests
@@ -55,8 +76,9 @@ type watch struct {
 	signals <-chan os.Signal
 	grace   time.Duration
 
-	mu   sync.Mutex
-	hold *hold // the latest
+	mu        sync.Mutex
+	hold      *hold // the latest
+	announced bool
 }
 
 // hold is a part of a run that is not to be cut off by a single interrupt.

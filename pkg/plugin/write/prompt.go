@@ -49,7 +49,7 @@ var (
 
 // ConfirmMany asks whether so many objects may be written, if they are more than most. It wants the name of
 // the context typed, so that the wrong cluster is not confirmed out of habit.
-func (p *Prompt) ConfirmMany(objects, most int) error {
+func (p *Prompt) ConfirmMany(ctx context.Context, objects, most int) error {
 	switch {
 	case most == 0 || objects <= most:
 		return nil
@@ -59,28 +59,34 @@ func (p *Prompt) ConfirmMany(objects, most int) error {
 		return errNoTerminal
 	}
 	name := cmp.Or(p.cluster.Context, p.cluster.Server)
-	answer, err := p.read("\n" + redact.EscapeLine(fmt.Sprintf("%s of %s would be written: more than --max-changes %d. Type %q to continue: ",
+	answer, err := p.read(ctx, "\n"+redact.EscapeLine(fmt.Sprintf("%s of %s would be written: more than --max-changes %d. Type %q to continue: ",
 		wording.Plural(objects, "object"), p.cluster, most, name)))
-	if err == nil && answer != name {
+	switch {
+	case err != nil:
+		return NothingWritten(err)
+	case answer != name:
 		return errDeclined
 	}
-	return err
+	return nil
 }
 
 // Confirm asks a question about a run. The error says that nothing was written because the answer was no, or
 // there is no terminal to ask on.
-func (p *Prompt) Confirm(question string) error {
+func (p *Prompt) Confirm(ctx context.Context, question string) error {
 	switch {
 	case p.Yes:
 		return nil
 	case !p.terminal:
 		return errNoTerminal
 	}
-	yes, err := p.ask(question)
-	if err == nil && !yes {
+	yes, err := p.ask(ctx, question)
+	switch {
+	case err != nil:
+		return NothingWritten(err)
+	case !yes:
 		return errDeclined
 	}
-	return err
+	return nil
 }
 
 // question asks whether to start the run: it names what is about to be written,
@@ -106,24 +112,35 @@ func (p *Prompt) question(ready []*Task, leftOut int) string {
 
 // confirmLoss asks about one object of which the server would drop data; it is the
 // Confirm of a Writer. Without a terminal the answer is no, and --yes is no answer.
-func (p *Prompt) confirmLoss(_ context.Context, r Result) (bool, error) {
+func (p *Prompt) confirmLoss(ctx context.Context, r Result) (bool, error) {
 	if !p.terminal {
 		return false, nil
 	}
-	return p.ask(fmt.Sprintf("%s: the server would drop %s. Write it anyway?", r.Key, strings.Join(r.Difference.Shown(r.ShownPath).Paths(), ", ")))
+	return p.ask(ctx, fmt.Sprintf("%s: the server would drop %s. Write it anyway?", r.Key, strings.Join(r.Difference.Shown(r.ShownPath).Paths(), ", ")))
 }
 
-func (p *Prompt) ask(question string) (bool, error) {
-	answer, err := p.read("\n" + redact.EscapeLine(question) + " [y/N]: ")
+func (p *Prompt) ask(ctx context.Context, question string) (bool, error) {
+	answer, err := p.read(ctx, "\n"+redact.EscapeLine(question)+" [y/N]: ")
 	answer = strings.ToLower(answer)
 	return answer == "y" || answer == "yes", err
 }
 
-func (p *Prompt) read(question string) (string, error) {
+// read returns the line that the user types, or ErrInterrupted: a read from a terminal ends no sooner.
+func (p *Prompt) read(ctx context.Context, question string) (answer string, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	fmt.Fprint(p.out, question)
-	answer, err := p.in.ReadString('\n')
+	read := make(chan struct{})
+	go func() {
+		defer close(read)
+		answer, err = p.in.ReadString('\n')
+	}()
+	select {
+	case <-read:
+	case <-ctx.Done():
+		fmt.Fprintln(p.out)
+		return "", ErrInterrupted
+	}
 	if err != nil && !errors.Is(err, io.EOF) {
 		return "", fmt.Errorf("reading the answer: %w", err)
 	}
@@ -164,7 +181,7 @@ func (x *Executor) confirm(ctx context.Context, ready []*Task, counted int) ([]*
 	ready, err := x.confirmLosses(ctx, ready)
 	switch {
 	case err != nil:
-		return nil, err
+		return nil, NothingWritten(err)
 	case x.tally.Rejected > 0 && !x.SkipRejected:
 		return nil, &UnwritableError{Unwritable: x.tally.Rejected, Objects: x.tally.Rejected + len(ready), Causes: x.tally.Causes}
 	case len(ready) == 0:
@@ -180,16 +197,16 @@ func (x *Executor) confirm(ctx context.Context, ready []*Task, counted int) ([]*
 		return ready, nil
 	}
 	if len(ready) > counted { // what was managed when it was shown is so no more
-		if err := x.Prompt.ConfirmMany(len(ready), x.MaxChanges); err != nil {
+		if err := x.Prompt.ConfirmMany(ctx, len(ready), x.MaxChanges); err != nil {
 			return nil, err
 		}
 	}
-	return ready, x.Prompt.Confirm(x.Prompt.question(ready, x.tally.Failed+x.tally.LeftAlone))
+	return ready, x.Prompt.Confirm(ctx, x.Prompt.question(ready, x.tally.Failed+x.tally.LeftAlone))
 }
 
 // confirmMany asks about a run over more objects than MaxChanges, those that are left out because
 // something else manages them not counted; the others are. What was confirmed before is not asked about.
-func (x *Executor) confirmMany(tasks []*Task) (counted int, _ error) {
+func (x *Executor) confirmMany(ctx context.Context, tasks []*Task) (counted int, _ error) {
 	for _, t := range tasks {
 		t.managed = t.isShownManaged()
 		if x.IncludeManaged || !t.managed {
@@ -199,7 +216,7 @@ func (x *Executor) confirmMany(tasks []*Task) (counted int, _ error) {
 	if x.Confirmed || x.IsDryRun() {
 		return counted, nil
 	}
-	return counted, x.Prompt.ConfirmMany(counted, x.MaxChanges)
+	return counted, x.Prompt.ConfirmMany(ctx, counted, x.MaxChanges)
 }
 
 // warnOfUnverified warns, once for each reason, of changes that were not tried.
