@@ -37,6 +37,7 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/process"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/rbac"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/test"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/transport"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/undo"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/write"
@@ -118,6 +119,7 @@ func NewCommand(name string, streams genericiooptions.IOStreams) *cobra.Command 
 		preview.NewPlanCommand(name, streams),
 		undo.NewCommand(evaluate, name, streams),
 		undo.NewHistoryCommand(config, name, streams),
+		test.NewCommand(evaluate, name, streams),
 		policies.NewCommand(evaluate, name, streams),
 		rbac.NewCommand(evaluate, name, streams),
 		job.NewCommand(evaluate, name, streams),
@@ -287,7 +289,7 @@ type topic struct {
 // topics hold every flag of every command. Those that most runs need come first.
 var topics = []topic{ //nolint:gochecknoglobals // an immutable table
 	{"Common options", []string{
-		"policy", "from-cluster", "with", "to", "filename", "all-namespaces", "namespaces", "all", "selector", "contexts", "for", "output", "explain", "save", "plan", "resume", "dry-run",
+		"policy", "from-cluster", "with", "to", "filename", "all-namespaces", "namespaces", "all", "selector", "contexts", "for", "run", "file-name", "output", "explain", "save", "plan", "resume", "dry-run",
 		"yes", "watch",
 	}},
 	{"Policies", []string{"only", "skip", "values", "strict", "assume-binding", "allow-unknown-kinds", "allow-http", "allow-registry", "annotate", "engine-view"}},

@@ -24,6 +24,8 @@ type Options struct {
 	// Reasons keeps the steps that did not match, with their reasons, and adds to each
 	// object why the rules that other objects trigger do not change it.
 	Reasons bool
+	// States keeps, in each step that changed the object, the object after it.
+	States bool
 	// Scope is the user's choice of what may change; nil stands for everything. Other objects
 	// may trigger rules, but have no Change, unless a rule fails on them: what it would have
 	// changed is not known.
@@ -410,10 +412,11 @@ func guarded(r engine.RuleRef, t engine.Target, s engine.Sink, run func() (*unst
 // recorder is the Sink of one object.
 type recorder struct {
 	reasons bool
+	states  bool // steps keep the object after them
 	live    bool // the object is one of a server, and no manifest
 	steps   []engine.Step
-	// state is the object after the last step. Steps do not keep their own states, which would be as many
-	// objects as there are rules.
+	// state is the object after the last step. Without states, steps do not keep their own, which would be as
+	// many objects as there are rules.
 	state  *unstructured.Unstructured
 	typ    func() diff.Type           // nil for steps that change nothing
 	before *unstructured.Unstructured // the object before the first step
@@ -470,7 +473,9 @@ func (r *recorder) note(s *engine.Step) {
 		s.Outcome, s.Err, s.After = engine.Failed, err, nil
 		return
 	}
-	r.state, s.After, s.Fields = s.After, nil, fields
+	if r.state, s.Fields = s.After, fields; !r.states {
+		s.After = nil
+	}
 	if len(fields) == 0 {
 		s.Outcome = engine.Unchanged
 	}

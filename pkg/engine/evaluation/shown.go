@@ -32,7 +32,7 @@ func (e *Evaluation) begin(ctx context.Context, t engine.Target, reasons bool) *
 	if t.Request.Open() {
 		t = t.As(e.operation)
 	}
-	p := &pass{Evaluation: e, target: t, rec: &recorder{reasons: reasons, live: t.Written == nil, steps: make([]engine.Step, 0, min(len(e.own), 16)), state: t.Object, before: t.Object, typ: func() diff.Type {
+	p := &pass{Evaluation: e, target: t, rec: &recorder{reasons: reasons, states: e.options.States, live: t.Written == nil, steps: make([]engine.Step, 0, min(len(e.own), 16)), state: t.Object, before: t.Object, typ: func() diff.Type {
 		return e.typeOf(ctx, t.Object.GroupVersionKind())
 	}}}
 	p.ctx, _ = engine.WatchSecrets(ctx)

@@ -34,6 +34,9 @@ type Options struct {
 	// themselves. Then no kinds are known but those of the cluster, of CustomResourceDefinitions and of the
 	// objects.
 	Cluster meta.RESTMapper
+	// AsWritten serves the objects as their manifests have them, and not as a server decodes them, with its
+	// defaults.
+	AsWritten bool
 	// Warn receives what is probably not meant, and the origin of the object that it is about;
 	// nil drops it.
 	Warn func(origin, text string)
@@ -48,6 +51,7 @@ type Snapshot struct {
 	names   engine.Kinds
 	schemas *schemas
 	custom  []definition
+	written bool // objects are served as they were written
 
 	published []*metav1.APIResourceList
 }
@@ -78,6 +82,9 @@ func (s *Snapshot) decoded(e *entry) *unstructured.Unstructured {
 }
 
 func (s *Snapshot) decode(u *unstructured.Unstructured) *unstructured.Unstructured {
+	if s.written {
+		return u
+	}
 	return s.schemas.form(u.GroupVersionKind()).Object(u)
 }
 
@@ -173,6 +180,7 @@ func (l *Loader) Load(o Options) (*Snapshot, error) {
 		ofKind:  map[schema.GroupKind][]*entry{},
 		schemas: newSchemas(definitions),
 		custom:  definitions,
+		written: o.AsWritten,
 
 		published: publish(definitions, all, o.Cluster != nil),
 		names:     engine.Kinds{Whose: "neither Kubernetes nor the manifests have a"},

@@ -30,7 +30,7 @@ import (
 // Evaluation reads policies and manifests, and returns the options of an evaluation. Args are
 // the types and names that the user typed.
 func (f *Factory) Evaluation(ctx context.Context, args []string, request engine.Request) (*evaluate.Options, error) {
-	o := f.options(request)
+	o := f.Options(request)
 	var err error
 	if o.Documents, err = f.readPolicies(ctx, o, &f.Policies); err != nil {
 		return nil, err
@@ -41,8 +41,8 @@ func (f *Factory) Evaluation(ctx context.Context, args []string, request engine.
 	return o, f.complete(ctx, o, args)
 }
 
-// options returns the options of an evaluation that do not depend on what is read.
-func (f *Factory) options(request engine.Request) *evaluate.Options {
+// Options returns the options of an evaluation that do not depend on what is read.
+func (f *Factory) Options(request engine.Request) *evaluate.Options {
 	o := &evaluate.Options{
 		Policies: evaluate.Policies{Dialects: dialects.All()},
 		Options:  evaluation.Options{Request: request},
@@ -378,7 +378,7 @@ func (f *Factory) NoObject() error {
 // side that they were read for; those of a cluster, or among the objects, to both.
 func (f *Factory) Comparison(ctx context.Context, args []string, request engine.Request, named [2]flags.Policies) (*evaluate.Options, [2]evaluate.Policies, error) {
 	var sides [2]evaluate.Policies
-	o := f.options(request)
+	o := f.Options(request)
 	o.Annotate = false // the annotation names the policy
 	of := map[*unstructured.Unstructured]int{}
 	for side := range named {

@@ -124,7 +124,7 @@ func (f *Factory) Repeat(ctx context.Context, run *plan.Run) (*evaluate.Options,
 	if err := f.checkGrants(&run.Choice); err != nil {
 		return nil, err
 	}
-	o := f.options(engine.Request{
+	o := f.Options(engine.Request{
 		Operation: run.Choice.Operation, User: engine.UserInfo{Username: run.Choice.User, Groups: run.Choice.Groups},
 	})
 	o.Quiet, o.Strict, o.Progress = false, false, nil

@@ -94,6 +94,11 @@ type Context struct {
 // AddFlags registers the flags.
 func (f *Context) AddFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&f.Values, "values", "", "File of values for what policies read, in the format of the Kyverno CLI (kind Values): variables, labels of Namespaces, API responses.")
+	f.AddAccessFlags(flags)
+}
+
+// AddAccessFlags registers the flags that let policies ask other services.
+func (f *Context) AddAccessFlags(flags *pflag.FlagSet) {
 	flags.BoolVar(&f.AllowHTTP, "allow-http", false, "Let policies call the web services that they name. Your cluster credentials are never sent.")
 	flags.BoolVar(&f.AllowRegistry, "allow-registry", false, "Let policies look up images in their registries, with the credentials of your docker configuration.")
 }

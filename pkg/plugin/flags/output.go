@@ -34,11 +34,16 @@ func NewOutput(format string) Output {
 func (f *Output) AddFlags(flags *pflag.FlagSet, formats string) {
 	flags.StringVarP(&f.Format, "output", "o", f.Format, "Output format: one of "+formats+".")
 	flags.StringVar(&f.Query, "query", "", "JMESPath expression to apply to the report, with -o json or -o yaml.")
-	flags.BoolVar(&f.ShowSecrets, "show-secrets", false, "Print the values of Secrets, which are masked by default.")
-	flags.Var(choice{&f.Color, []string{"auto", "always", "never"}, "auto|always|never"}, "color", "Use colors: always, never, or auto: on a terminal, unless NO_COLOR is set.")
+	f.AddValueFlags(flags)
 	flags.Var(&f.GroupBy, "group-by", "In the formats for people, show objects of a kind with the same change as one (patch), also by namespace, policy or cluster, or each object by itself (object).")
 	flags.BoolVar(&f.Expand, "expand", false, "List all objects of a group.")
 	flags.IntVarP(&f.ContextLines, "context-lines", "C", f.ContextLines, "Lines to show around each line that differs.")
+}
+
+// AddValueFlags registers the flags that say how values are shown.
+func (f *Output) AddValueFlags(flags *pflag.FlagSet) {
+	flags.BoolVar(&f.ShowSecrets, "show-secrets", false, "Print the values of Secrets, which are masked by default.")
+	flags.Var(choice{&f.Color, []string{"auto", "always", "never"}, "auto|always|never"}, "color", "Use colors: always, never, or auto: on a terminal, unless NO_COLOR is set.")
 }
 
 // AddTemplateFlag registers the flag of the commands whose formats take templates.

@@ -16,7 +16,7 @@ import (
 )
 
 // Event is something that a run finds or does: a Fleet, an Evaluated, a Compared, a Converted, a Written, a
-// Problem, a Summary, a Comparison or a Conversion.
+// Problem, a Tested, a Summary, a Comparison, a Conversion or a Tests.
 type Event interface{ event() }
 
 // Fleet begins what is shown of a run over several clusters: what came of each.
@@ -82,11 +82,13 @@ func (Comparison) event() {}
 func (Summary) event()    {}
 func (Written) event()    {}
 func (Problem) event()    {}
+func (Tested) event()     {}
+func (Tests) event()      {}
 
 // Ends reports whether an event ends what is evaluated, compared or converted.
 func Ends(e Event) bool {
 	switch e.(type) {
-	case Summary, Comparison, Conversion:
+	case Summary, Comparison, Conversion, Tests:
 		return true
 	}
 	return false
@@ -127,6 +129,8 @@ func Show(e Event, secrets bool) Shown {
 		return Shown{e.toShow()}
 	case Written:
 		return Shown{e.ToShow()}
+	case Tested:
+		return Shown{e.toShow()}
 	}
 	return Shown{e}
 }

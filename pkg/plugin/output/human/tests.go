@@ -1,0 +1,103 @@
+package human
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/wording"
+)
+
+// Tests prints the results of tests that did not pass, each with where it stands, what is not as wanted, and
+// why; and the counts.
+type Tests struct {
+	base
+	foreign wording.Reasons
+}
+
+// NewTests returns a printer of tests.
+func NewTests(o output.Options) *Tests { return &Tests{base: newBase(o)} }
+
+// Print shows a result that did not pass, or the end.
+func (p *Tests) Print(s output.Shown) error {
+	switch e := s.Event().(type) {
+	case output.Tested:
+		switch {
+		case e.Verdict == output.TestPassed:
+			return nil
+		case e.Foreign:
+			p.foreign.Add(engine.ObjectKey{Name: e.Origin}, e.Text)
+			return nil
+		}
+		return p.result(&e)
+	case output.Tests:
+		return p.end(&e)
+	}
+	return nil
+}
+
+func (p *Tests) result(t *output.Tested) error {
+	b := p.page()
+	color, word := Red, "FAIL"
+	switch t.Verdict {
+	case output.NotTested:
+		color, word = Yellow, "NOT TESTED"
+	case output.NotRun:
+		word = "NOT RUN"
+	case output.TestFailed, output.TestPassed:
+	}
+	b.paint(color, word)
+	b.line(Plain, " "+t.Origin+": "+t.Title()+": "+t.Text)
+	if t.Reason != "" {
+		b.line(Plain, "    because "+t.Reason)
+	}
+	lines, places := t.Fields()
+	if len(lines) > 0 {
+		b.line(Plain, "    wanted at "+t.Places[0]+": "+wording.Plural(len(lines), "field")+" not so")
+	}
+	for i := range lines {
+		b.line(Plain, "    "+places[i]+": "+lines[i])
+	}
+	if t.Note != "" {
+		b.line(Plain, "    note: "+t.Note)
+	}
+	return p.write(b)
+}
+
+// end prints the counts.
+func (p *Tests) end(t *output.Tests) error {
+	b := p.page()
+	for _, reason := range p.foreign.All() {
+		b.line(Plain, fmt.Sprintf("not tested here: %s: %s (%s)", wording.Plural(reason.Count, "result"), reason.Text, engine.FewOf(namesOf(reason.First), reason.Count)))
+	}
+	total := 0
+	var counts []string
+	for _, v := range []output.TestVerdict{output.TestPassed, output.TestFailed, output.NotRun, output.NotTested} {
+		n := t.Results[v]
+		if total += n; n > 0 {
+			counts = append(counts, wording.Number(n)+" "+string(v))
+		}
+	}
+	text := fmt.Sprintf("%s, %s", wording.Plural(t.Tests, "test"), wording.Plural(total, "result"))
+	if len(counts) > 0 {
+		text += ": " + strings.Join(counts, ", ")
+	}
+	text += "."
+	if t.Problems > 0 {
+		text += " " + wording.Plural(t.Problems, "error") + " in tests, listed above."
+	}
+	color := Green
+	if t.Results[output.TestPassed] == 0 || t.Results[output.TestFailed]+t.Results[output.NotRun]+t.Problems > 0 {
+		color = Red
+	}
+	b.line(color, text)
+	return p.write(b)
+}
+
+func namesOf(keys []engine.ObjectKey) (out []string) {
+	for _, k := range keys {
+		out = append(out, k.Name)
+	}
+	return out
+}

@@ -1,0 +1,445 @@
+package test
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/go-openapi/jsonpointer"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/evaluation"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output"
+)
+
+// judge compares what the results of a test want with what came of its runs, by operation.
+type judge struct {
+	*suite
+	runs map[engine.Operation]*run
+	out  []output.Tested
+}
+
+// add adds what came of a result.
+func (j *judge) add(r *result, t output.Tested) {
+	t.Test, t.Origin, t.Wanted = j.name, r.origin(), r.want
+	if t.Rule == (engine.RuleRef{}) {
+		t.Rule = r.ref()
+	}
+	j.out = append(j.out, t)
+}
+
+// result judges one result on all of its objects.
+func (j *judge) result(ctx context.Context, r *result) error {
+	if why := j.notOurs(r); why != "" {
+		j.add(r, output.Tested{Verdict: output.NotTested, Text: why, Foreign: true})
+		return nil
+	}
+	switch found := slices.ContainsFunc(j.policies, func(d engine.Document) bool { return isPolicy(r.policy)(refOf(d)) }); {
+	case !found:
+		text := fmt.Sprintf("there is no policy %s in the files of the test", r.policy)
+		if meant := engine.Nearest(r.policy, j.policyNames()); meant != "" {
+			text += fmt.Sprintf("; did you mean %s?", meant)
+		}
+		j.add(r, output.Tested{Verdict: output.NotRun, Text: text})
+		return nil
+	case j.isBroken(r.policy):
+		j.add(r, output.Tested{Verdict: output.NotRun, Text: "the policy does not compile"})
+		return nil
+	}
+	if text := j.lacks(r); text != "" {
+		j.add(r, output.Tested{Verdict: output.NotRun, Text: text})
+		return nil
+	}
+	keys, missing := j.objectsOf(r)
+	for _, text := range missing {
+		j.add(r, output.Tested{Verdict: output.NotRun, Text: text})
+	}
+	tested := len(missing)
+	for _, key := range keys {
+		n, err := j.object(ctx, r, key)
+		if err != nil {
+			return err
+		}
+		tested += n
+	}
+	if tested == 0 {
+		j.add(r, output.Tested{Verdict: output.TestFailed, Text: "the rule matches none of the objects, so nothing is tested"})
+	}
+	return nil
+}
+
+func refOf(d engine.Document) engine.RuleRef {
+	if d.Key.Namespace != "" {
+		return engine.RuleRef{Policy: d.Key.Namespace + "/" + d.Key.Name}
+	}
+	return engine.RuleRef{Policy: d.Key.Name}
+}
+
+func (j *judge) isBroken(policy string) bool {
+	_, name, found := strings.Cut(policy, "/")
+	return j.broken[policy] || found && j.broken[name]
+}
+
+func (j *judge) policyNames() func(func(string) bool) {
+	return func(yield func(string) bool) {
+		for _, d := range j.policies {
+			if !yield(d.Key.Name) {
+				return
+			}
+		}
+	}
+}
+
+// notOurs says why a result is of a rule that does not mutate; empty if it does, or there is no such policy.
+func (s *suite) notOurs(r *result) string {
+	if r.other != "" {
+		return r.other
+	}
+	does, mutates, found := "", false, false
+	for _, d := range s.policies {
+		if !isPolicy(r.policy)(refOf(d)) {
+			continue
+		}
+		found = true
+		rules, _ := d.Field("spec", "rules").([]any)
+		mutates = mutates || len(rules) == 0
+		for _, raw := range rules {
+			rule, _ := raw.(map[string]any)
+			mutates = mutates || rule["mutate"] != nil
+			if name, _ := rule["name"].(string); name != written(r.rule) || rule["mutate"] != nil {
+				continue
+			}
+			for _, other := range []string{"validate", "generate", "verifyImages"} {
+				if rule[other] != nil {
+					does = "it is of a rule with " + other
+				}
+			}
+		}
+	}
+	switch {
+	case does != "":
+		return does
+	case found && !mutates:
+		return "no rule of the policy mutates"
+	}
+	for _, d := range s.other {
+		if !found && isPolicy(r.policy)(refOf(d)) {
+			return "it is of a " + d.Key.Kind
+		}
+	}
+	return ""
+}
+
+// written is the name of the rule that one of autogen is derived from.
+func written(rule string) string {
+	return strings.TrimPrefix(strings.TrimPrefix(rule, "autogen-"), "cronjob-")
+}
+
+// lacks says that the policy has no rule of the name that a result has; empty if it has one.
+func (j *judge) lacks(r *result) string {
+	var names []string
+	for _, program := range j.programs {
+		for _, ref := range program.Rules() {
+			switch {
+			case !isPolicy(r.policy)(ref):
+			case wants(r, ref):
+				return ""
+			default:
+				names = append(names, ref.Rule)
+			}
+		}
+	}
+	text := fmt.Sprintf("the policy has no rule %s that mutates", r.rule)
+	if meant := engine.Nearest(r.rule, slices.Values(names)); meant != "" {
+		text += fmt.Sprintf("; did you mean %s?", meant)
+	}
+	return text
+}
+
+// objectsOf returns the objects that a result is about: those that it names, or all; of its kind, if some
+// are. Missing says which of those that it names are not there.
+func (j *judge) objectsOf(r *result) (keys []engine.ObjectKey, missing []string) {
+	all := j.named
+	want := func(p place, is func(engine.ObjectKey) bool) {
+		before := len(keys)
+		for _, key := range all {
+			if is(key) && !slices.Contains(keys, key) {
+				keys = append(keys, key)
+			}
+		}
+		if len(keys) == before && !slices.ContainsFunc(all, is) {
+			text := fmt.Sprintf("no object of the test is called %s", p.text)
+			names := func(yield func(string) bool) {
+				for _, key := range all {
+					if !yield(key.Name) || key.Namespace != "" && !yield(key.Namespace+"/"+key.Name) {
+						return
+					}
+				}
+			}
+			if meant := engine.Nearest(p.text, names); meant != "" {
+				text += fmt.Sprintf("; did you mean %s?", meant)
+			}
+			missing = append(missing, text)
+		}
+	}
+	for _, p := range r.names {
+		namespace, name, found := strings.Cut(p.text, "/")
+		if !found {
+			namespace, name = "", p.text
+		}
+		want(p, func(k engine.ObjectKey) bool { return k.Name == name && (!found || k.Namespace == namespace) })
+	}
+	for _, s := range r.specs {
+		want(s.place, func(k engine.ObjectKey) bool {
+			return k.Name == s.text && k.Group == s.group && (s.version == "" || k.Version == s.version) && (s.kind == "" || k.Kind == s.kind) &&
+				(k.Namespace == s.namespace || s.namespace == "" && k.Namespace == defaultNamespace)
+		})
+	}
+	if len(r.names)+len(r.specs) == 0 {
+		keys = slices.Clone(all)
+	}
+	ofKind := func(k engine.ObjectKey) bool { return k.Kind == r.kind[strings.LastIndexByte(r.kind, '/')+1:] }
+	if slices.ContainsFunc(keys, ofKind) {
+		keys = slices.DeleteFunc(keys, func(k engine.ObjectKey) bool { return !ofKind(k) })
+	}
+	return keys, missing
+}
+
+// object judges a result on one object, and returns how many rules it has judged.
+func (j *judge) object(ctx context.Context, r *result, key engine.ObjectKey) (int, error) {
+	run, ofPolicy := j.runs[r.operation], isPolicy(r.policy)
+	byRule := map[engine.RuleRef][]engine.Step{}
+	var order []engine.RuleRef
+	var none engine.Step // of a rule that does not match
+	for _, step := range run.steps(key, func(ref engine.RuleRef) bool { return ofPolicy(ref) && wants(r, ref) }) {
+		rule := step.Rule
+		rule.Via = ""
+		if rule.Dialect != kyvernoRules { // of which a policy has one result
+			rule.Rule = ""
+		}
+		if step.Outcome == engine.NotMatched {
+			if none.Err == nil || strings.HasPrefix(none.Err.Error(), "kinds:") {
+				none = step
+			}
+			continue
+		}
+		if byRule[rule] == nil {
+			order = append(order, rule)
+		}
+		byRule[rule] = append(byRule[rule], step)
+	}
+	if len(order) == 0 && (len(r.names)+len(r.specs) > 0 || r.want == "skip") {
+		t := output.Tested{Object: key, Rule: none.Rule, Got: "no match", Reason: reason(&none)}
+		if t.Verdict = output.TestPassed; r.want != "skip" {
+			t.Verdict, t.Text = output.TestFailed, "the rule does not match the object"
+			t.Note = "Kyverno's command counts this as passed (Excluded)"
+		}
+		j.add(r, t)
+		return 1, nil
+	}
+	for _, rule := range order {
+		t := output.Tested{Object: key, Rule: rule}
+		step := worst(byRule[rule])
+		t.Got, t.Reason = status(step), reason(step)
+		if err := j.compare(ctx, r, run, &t, step); err != nil {
+			return 0, err
+		}
+		j.add(r, t)
+	}
+	return len(order), nil
+}
+
+// kyvernoRules is the language whose policies have rules with results of their own.
+const kyvernoRules = "kyverno"
+
+// wants reports whether a result is about a rule, or one that is derived from it. Rules of other languages
+// have no names.
+func wants(r *result, ref engine.RuleRef) bool {
+	return r.rule == "" || ref.Dialect != kyvernoRules || slices.Contains([]string{r.rule, "autogen-" + r.rule, "autogen-cronjob-" + r.rule}, ref.Rule)
+}
+
+// order lists outcomes: of a rule that had several on one object, the first of them counts.
+//
+//nolint:gochecknoglobals // an immutable table
+var order = []engine.Outcome{engine.Unsupported, engine.Denied, engine.Failed, engine.Changed, engine.Unchanged, engine.Skipped}
+
+func worst(steps []engine.Step) *engine.Step {
+	out := &steps[0]
+	for i := range steps {
+		if slices.Index(order, steps[i].Outcome) < slices.Index(order, out.Outcome) {
+			out = &steps[i]
+		}
+	}
+	return out
+}
+
+// status is what Kyverno calls an outcome. A policy in CEL that finds nothing to change has passed, and a
+// rule of a ClusterPolicy was skipped.
+func status(s *engine.Step) string {
+	switch s.Outcome {
+	case engine.Changed:
+		return "pass"
+	case engine.Unchanged:
+		if s.Rule.Dialect == kyvernoRules {
+			return "skip"
+		}
+		return "pass"
+	case engine.Failed, engine.Denied:
+		return "error"
+	case engine.Unsupported, engine.Skipped, engine.NotMatched, engine.AsCreated:
+	}
+	if s.Outcome == engine.Unsupported {
+		return string(engine.Unsupported)
+	}
+	return "skip"
+}
+
+// reason says why a rule did not act.
+func reason(s *engine.Step) string {
+	switch {
+	case s.Outcome == engine.Changed || s.Err == nil:
+		return ""
+	case s.Confidential:
+		return engine.ErrHidden.Error()
+	}
+	return s.Err.Error()
+}
+
+// compare judges a rule on an object: by its status, and by the object that came out.
+func (j *judge) compare(ctx context.Context, r *result, run *run, t *output.Tested, step *engine.Step) error {
+	switch {
+	case step.Outcome == engine.Unsupported:
+		t.Verdict, t.Text = output.NotRun, "the rule cannot be evaluated here"
+		return nil
+	case t.Got != r.want:
+		t.Verdict, t.Text = output.TestFailed, fmt.Sprintf("wanted %s, got %s", r.want, t.Got)
+		if step.Outcome == engine.Unchanged {
+			t.Text += ": the object has what the rule writes"
+		}
+	default:
+		t.Verdict = output.TestPassed
+	}
+	if r.patched.text == "" || t.Got == "error" {
+		return nil
+	}
+	got := run.after(t.Object, func(ref engine.RuleRef) bool {
+		together := ref.Dialect == step.Rule.Dialect && !slices.Contains(languages, ref.Dialect)
+		return together || isPolicy(r.policy)(ref)
+	})
+	if got == nil {
+		return nil
+	}
+	wanted := j.wanted(r, got)
+	before := run.changes[t.Object.Named()].Before
+	switch {
+	case wanted == nil && r.mustHave && t.Verdict == output.TestPassed:
+		t.Verdict, t.Text = output.TestFailed, fmt.Sprintf("%s has no %s", r.patched.text, t.Object)
+		return nil
+	case wanted == nil && t.Verdict == output.TestPassed && !diff.Same(before.Object, got.Object):
+		t.Verdict, t.Text = output.NotTested, fmt.Sprintf("%s has no %s, so that what came out is not compared", r.patched.text, t.Object)
+		t.Note = "failOnMissingResources makes that a failure"
+		return nil
+	case wanted == nil:
+		if t.Verdict == output.TestFailed {
+			t.Note = fmt.Sprintf("Kyverno's command does not check this, since %s has no %s", r.patched.text, t.Object)
+		}
+		return nil
+	}
+	return j.difference(ctx, run, t, wanted, got)
+}
+
+// wanted finds the wanted object; nil if the file has none.
+func (j *judge) wanted(r *result, got *unstructured.Unstructured) *engine.Document {
+	for _, d := range j.patched[r.patched.text] {
+		u := d.Object()
+		if u.GetAPIVersion() == got.GetAPIVersion() && u.GetKind() == got.GetKind() && u.GetName() == got.GetName() &&
+			(u.GetNamespace() == got.GetNamespace() || u.GetNamespace() == "" && got.GetNamespace() == defaultNamespace) {
+			return &d
+		}
+	}
+	return nil
+}
+
+// difference compares an object with the wanted one, as Kyverno's command does: nulls, empty mappings and empty
+// lists count for nothing.
+func (j *judge) difference(ctx context.Context, run *run, t *output.Tested, wanted *engine.Document, got *unstructured.Unstructured) error {
+	want := tidied(wanted.Object())
+	want.SetNamespace(got.GetNamespace())
+	is := tidied(got)
+	typ := diff.TypeOf(ctx, j.objects, got.GroupVersionKind())
+	fields := diff.Compare(want.Object, is.Object, typ)
+	if len(fields) == 0 {
+		return nil
+	}
+	change := run.changes[t.Object.Named()]
+	c := &engine.Change{Subject: t.Object, Before: want, After: is, Fields: fields, Steps: change.Steps, Target: engine.Target{Key: t.Object, Object: want}}
+	evaluation.Conceal(c)
+	t.Difference = c
+	t.Places = []string{wanted.Origin}
+	for i := range fields {
+		place := wanted.Origin
+		if pointer, ok := diff.Pointer(want.Object, fields[i].Path); ok && wanted.Line != nil {
+			place = placeOf(wanted, pointer)
+		} else if pointer, ok := diff.Pointer(is.Object, fields[i].Path); ok && wanted.Line != nil {
+			place = placeOf(wanted, pointer)
+		}
+		t.Places = append(t.Places, place)
+	}
+	if t.Verdict == output.TestPassed {
+		t.Verdict, t.Text = output.TestFailed, "the object that came out is not the wanted one"
+	}
+	return nil
+}
+
+// placeOf is FILE:LINE of what a JSON pointer leads to, or of the part of it that is there.
+func placeOf(d *engine.Document, pointer string) string {
+	var field strings.Builder
+	for token := range strings.SplitSeq(strings.TrimPrefix(pointer, "/"), "/") {
+		if _, err := strconv.Atoi(token); err == nil {
+			field.WriteString("[" + token + "]")
+			continue
+		}
+		field.WriteString("." + jsonpointer.Unescape(token))
+	}
+	e := engine.CompileError{Origin: d.Origin, Line: d.Line(strings.TrimPrefix(field.String(), "."))}
+	return e.Place()
+}
+
+// tidied is an object without nulls, empty mappings and empty lists, in memory of its own.
+func tidied(u *unstructured.Unstructured) *unstructured.Unstructured {
+	object, _ := tidy(u.Object).(map[string]any) // it has a kind
+	return &unstructured.Unstructured{Object: object}
+}
+
+func tidy(v any) any {
+	switch v := v.(type) {
+	case map[string]any:
+		out := maps.Clone(v)
+		for name := range out {
+			if out[name] = tidy(out[name]); out[name] == nil {
+				delete(out, name)
+			}
+		}
+		if len(out) > 0 {
+			return out
+		}
+		return nil
+	case []any:
+		var out []any
+		for _, item := range v {
+			if item = tidy(item); item != nil {
+				out = append(out, item)
+			}
+		}
+		if len(out) > 0 {
+			return out
+		}
+		return nil
+	}
+	return v
+}

@@ -1,0 +1,275 @@
+// Package test is the command test, which runs the tests that policies have: those of Kyverno's command, for
+// policies of all languages.
+package test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"regexp"
+	"runtime"
+	"slices"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/sync/errgroup"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"k8s.io/kubectl/pkg/util/templates"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/factory"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/flags"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/human"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/process"
+)
+
+// Flags are what a user types after test.
+type Flags struct {
+	flags.Evaluate
+	FileName string
+	Run      string
+	Output   flags.Output
+}
+
+// Options are what a run of tests needs.
+type Options struct {
+	Printer output.Printer
+
+	factory *factory.Factory
+	paths   []string
+	name    string
+	chosen  *regexp.Regexp // nil chooses all
+}
+
+// NewCommand is `test`: the tests of policies.
+func NewCommand(evaluate flags.Evaluate, name string, streams genericiooptions.IOStreams) *cobra.Command {
+	f := Flags{Evaluate: evaluate, Output: flags.NewOutput("")}
+	f.Objects.None, f.Policies.Recorded = true, true // each test names its own
+	c := &cobra.Command{
+		Use:   "test [DIRECTORY | FILE ...]",
+		Short: "Run the tests that policies have, in the format of Kyverno's command",
+		Long: templates.LongDesc(`
+			Run the tests that policies have: every kyverno-test.yaml below the directories, the
+			current one by default, and the files that are named.
+
+			A test is a document of kind Test of cli.kyverno.io/v1alpha1, as Kyverno's own command reads
+			it, or one of its older form. Its policies may be of all languages: ClusterPolicies and Policies,
+			MutatingPolicies, MutatingAdmissionPolicies and Gatekeeper's mutators. No cluster is
+			needed. What a test says of rules that do not mutate is counted as not tested.
+
+			Of a result that fails there is each field that is not as wanted, with its line in the
+			file that wants it, and why the rule did not act.
+
+			Exit codes: 0 all passed, 1 some failed, 2 there is no test, 3 some could not be run, or
+			nothing was tested.`),
+		Example: templates.Examples(fmt.Sprintf(`
+			# All tests below this directory
+			%[1]s test
+
+			# Those of some policies
+			%[1]s test policies/labels policies/images
+
+			# The results of one rule, on one object
+			%[1]s test --run 'team-labels/add-team on Pod shop/web'`, name)),
+		RunE: func(c *cobra.Command, args []string) error {
+			return process.RunE(c.Context())(f.ToOptions(args, streams))
+		},
+	}
+	c.Flags().StringVar(&f.FileName, "file-name", defaultName, "Name of the files of tests in directories.")
+	c.Flags().StringVar(&f.Run, "run", "", "Regular expression: run only the results that it matches, each called \"FILE TEST: LANGUAGE POLICY/RULE on KIND NAMESPACE/NAME\".")
+	f.Context.AddAccessFlags(c.Flags())
+	f.Output.AddValueFlags(c.Flags())
+	f.AddQuietFlag(c.Flags())
+	return c
+}
+
+// ToOptions returns the options for the flags.
+func (f *Flags) ToOptions(args []string, streams genericiooptions.IOStreams) (*Options, error) {
+	o := &Options{paths: args, name: f.FileName}
+	if len(args) == 0 {
+		o.paths = []string{"."}
+	}
+	var err error
+	if f.Run != "" {
+		if o.chosen, err = regexp.Compile(f.Run); err != nil {
+			return nil, fmt.Errorf("--run: %w", err)
+		}
+	}
+	if o.factory, err = factory.Open(&f.Evaluate, streams, f.Output.ShowSecrets, false); err != nil {
+		return nil, err
+	}
+	options := o.factory.OutputOptions(f.Output, engine.Request{})
+	o.Printer = output.NewPrinter(human.NewTests(options), options.ShowSecrets)
+	return o, nil
+}
+
+// errNoTest ends a run that found no test.
+var errNoTest = errors.New("there is no test")
+
+// Run runs the tests, prints what came of them, and returns the exit code.
+func (o *Options) Run(ctx context.Context) (int, error) {
+	files, err := find(o.paths, o.name)
+	if err != nil {
+		return process.ExitNothing, err
+	}
+	if len(files) == 0 {
+		return process.ExitNothing, fmt.Errorf("%w: no file is called %s in %s; --file-name takes another name", errNoTest, o.name, engine.Few(o.paths))
+	}
+	total := output.Tests{Results: map[output.TestVerdict]int{}}
+	foreign := 0
+	for found, err := range sideBySide(ctx, files, o.file) {
+		if err != nil {
+			return process.Ended(err, "the run", total.Tests, o.Printer)
+		}
+		total.Tests += found.tests
+		for _, problem := range found.errs {
+			total.Problems++
+			fmt.Fprintf(o.factory.Streams.ErrOut, "error: %v\n", problem)
+			if err := o.Printer.Print(output.Problem{Err: problem}); err != nil {
+				return process.ExitIncomplete, err
+			}
+		}
+		for _, t := range found.results {
+			if total.Results[t.Verdict]++; t.Foreign {
+				foreign++
+			}
+			if err := o.Printer.Print(t); err != nil {
+				return process.ExitIncomplete, err
+			}
+		}
+	}
+	if err := errors.Join(o.Printer.Print(total), o.Printer.Close()); err != nil {
+		return process.ExitIncomplete, err
+	}
+	return code(&total, o.chosen != nil)
+}
+
+// code returns the exit code of tests that were run.
+func code(t *output.Tests, chosen bool) (int, error) {
+	switch tested := t.Results[output.TestPassed] + t.Results[output.TestFailed]; {
+	case t.Problems+t.Results[output.NotRun] > 0:
+		return process.ExitIncomplete, nil
+	case t.Results[output.TestFailed] > 0:
+		return process.ExitChanges, nil
+	case tested == 0 && chosen && len(t.Results) == 0:
+		return process.ExitNothing, fmt.Errorf("%w that --run matches", errNoTest)
+	case tested == 0:
+		return process.ExitIncomplete, errors.New("nothing was tested: no result is of a rule that mutates")
+	}
+	return process.ExitOK, nil
+}
+
+// outcome is what came of the tests of a file.
+type outcome struct {
+	tests   int
+	results []output.Tested
+	errs    []error
+}
+
+// sideBySide runs a function on all items side by side, and yields what it returns in their order. An error ends
+// the run.
+func sideBySide[T, R any](ctx context.Context, items []T, run func(context.Context, T) (R, error)) iter.Seq2[R, error] {
+	return func(yield func(R, error) bool) {
+		ctx, cancel := context.WithCancel(ctx)
+		defer cancel()
+		group, ctx := errgroup.WithContext(ctx)
+		defer group.Wait() //nolint:errcheck // each error is yielded
+		out := make([]chan R, len(items))
+		for i := range out {
+			out[i] = make(chan R, 1)
+		}
+		group.SetLimit(runtime.GOMAXPROCS(0) + 1)
+		group.Go(func() error {
+			for i, item := range items {
+				group.Go(func() error {
+					r, err := run(ctx, item)
+					out[i] <- r
+					return err
+				})
+			}
+			return nil
+		})
+		for i := range out {
+			var none R
+			select {
+			case r := <-out[i]:
+				if err := context.Cause(ctx); err != nil {
+					yield(none, err)
+					return
+				}
+				if !yield(r, nil) {
+					return
+				}
+			case <-ctx.Done():
+				yield(none, context.Cause(ctx))
+				return
+			}
+		}
+	}
+}
+
+// chooses reports whether --run chooses what has a title in a test of a file. Of a test that cannot be run, it
+// chooses by the policies and rules.
+func (o *Options) chooses(path, test, title string) bool {
+	return o.chosen == nil || o.chosen.MatchString(path+" "+test+": "+title)
+}
+
+// file runs the tests of a file.
+func (o *Options) file(ctx context.Context, path string) (out outcome, err error) {
+	documents, errs := read(ctx, path)
+	if o.chooses(path, "", "") {
+		out.errs = errs
+	}
+	for _, t := range documents {
+		results, errs, err := o.document(ctx, t)
+		if err != nil {
+			return out, err
+		}
+		results = slices.DeleteFunc(results, func(r output.Tested) bool { return !o.chooses(path, t.name, r.Title()) })
+		chosen := len(results) > 0 || o.chooses(path, t.name, "") || slices.ContainsFunc(t.results, func(r *result) bool {
+			return len(errs) > 0 && o.chooses(path, t.name, r.ref().String())
+		})
+		if chosen {
+			out.tests++
+			out.results, out.errs = append(out.results, results...), append(out.errs, errs...)
+		}
+	}
+	return out, ctx.Err()
+}
+
+// document runs one test. The last error ends the run; those before it are of the test.
+func (o *Options) document(ctx context.Context, t *document) ([]output.Tested, []error, error) {
+	s := open(ctx, t, o.factory.Options(engine.Request{}))
+	if len(t.results) == 0 && t.checks == nil {
+		s.errs = append(s.errs, fmt.Errorf("%s: %s %s: there are no results in it, so nothing is tested", s.Origin, kind, s.name))
+	}
+	if slices.ContainsFunc(t.results, func(r *result) bool { return s.notOurs(r) == "" }) {
+		if s.load(ctx); s.objects == nil {
+			return nil, s.errs, ctx.Err()
+		}
+	}
+	j := &judge{suite: s, runs: map[engine.Operation]*run{}}
+	for _, r := range t.results {
+		if j.runs[r.operation] != nil || j.notOurs(r) != "" {
+			continue
+		}
+		run, err := s.evaluate(ctx, o.factory, r.operation)
+		if err != nil {
+			if ctx.Err() != nil {
+				return nil, nil, err
+			}
+			return nil, append(s.errs, fmt.Errorf("%s: %w", s.Origin, err)), nil
+		}
+		j.runs[r.operation] = run
+	}
+	for _, r := range t.results {
+		if err := j.result(ctx, r); err != nil {
+			return nil, nil, err
+		}
+	}
+	if t.checks != nil {
+		j.add(&result{node: t.checks.node}, output.Tested{Verdict: output.NotTested, Foreign: true, Text: "checks are of an older Kyverno"})
+	}
+	return j.out, s.errs, nil
+}
