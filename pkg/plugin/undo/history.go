@@ -3,6 +3,7 @@ package undo
 import (
 	"fmt"
 	"io"
+	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -35,12 +36,13 @@ type HistoryFlags struct {
 func NewHistoryCommand(config *genericclioptions.ConfigFlags, name string, streams genericiooptions.IOStreams) *cobra.Command {
 	f := HistoryFlags{Output: formats.Table, Config: config}
 	c := &cobra.Command{
-		Use:   "history [RUN ...]",
+		Use:   "history [RUN | JOURNAL | DIRECTORY ...]",
 		Short: "List the runs that wrote to a cluster, from their journals",
 		Long: templates.LongDesc(`
 			List the runs that wrote to the cluster of the current context, the latest first, or
-			those that are named by their ID, their journal or "latest", from the journals in the state directory of the user ($XDG_STATE_HOME/kubectl-mutate or
-			~/.local/state/kubectl-mutate). Journals that were kept elsewhere are not listed.
+			those that are named by their ID, their journal, a directory of journals or "latest", from the journals in the state
+			directory of the user ($XDG_STATE_HOME/kubectl-mutate or ~/.local/state/kubectl-mutate). Journals that were kept
+			elsewhere are listed when they are named.
 
 			PLANNED counts the objects that were to be written, and APPLIED, UNCHANGED (found to be
 			as wanted, or gone), FAILED, IN DOUBT and LEFT what became of them. An interrupted run leaves objects that were not written, and
@@ -79,13 +81,22 @@ func (f *HistoryFlags) run(c *cobra.Command, args []string, streams genericioopt
 	var journals []string // of the runs that are named
 	for _, name := range args {
 		path, err := journal.Find(name, here, func(*journal.Run) bool { return true })
-		if err == nil && filepath.Dir(path) != filepath.Clean(dir) {
-			err = fmt.Errorf("journal %s is not in %s: what later runs undid of it is not known", path, dir)
-		}
 		if err != nil {
 			return process.ExitNothing, err
 		}
-		journals = append(journals, path)
+		if path, err = filepath.Abs(path); err != nil {
+			return process.ExitNothing, err
+		}
+		named := []string{path}
+		if info, err := os.Stat(path); err == nil && info.IsDir() {
+			if named, err = journal.Files(path); err == nil && len(named) == 0 {
+				err = fmt.Errorf("%s has no journals, which are files *%s", path, journal.Extension)
+			}
+			if err != nil {
+				return process.ExitNothing, err
+			}
+		}
+		journals = append(journals, named...)
 	}
 	root := c.Root().CommandPath()
 	printer := HistoryPrinter{Out: streams.Out, Format: f.Output, Where: filepath.Clean(dir), Resume: root + " " + preview.ApplyExisting, Undo: root + " undo"}
@@ -102,7 +113,7 @@ func (f *HistoryFlags) run(c *cobra.Command, args []string, streams genericioopt
 			fmt.Fprintf(redact.NewWriter(streams.ErrOut), "error: %v\n", broken)
 			code = process.ExitIncomplete
 		}
-	})
+	}, journals...)
 	if err != nil {
 		return process.ExitNothing, err
 	}

@@ -210,13 +210,13 @@ func notOfID(r rune) bool {
 }
 
 func (p *parser) line(text []byte) error {
-	if p.brief {
-		return p.record(readBrief(text))
-	}
 	if p.size == 0 {
 		if err := checkFormat(text); err != nil {
 			return err
 		}
+	}
+	if p.brief {
+		return p.record(readBrief(text))
 	}
 	return p.record(readRecord(text))
 }

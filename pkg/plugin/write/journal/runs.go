@@ -53,9 +53,9 @@ func (r *Run) Resumable() bool { return r.Undoes == "" && r.InDoubt+r.Left > 0 }
 func (r *Run) Undoable() bool { return r.Undoes == "" && r.Written > r.Undone }
 
 // Runs returns the runs that the journals in a directory, and in those of runs on several clusters below it,
-// record, the latest first: those on the cluster of a context, or all if the context is empty. Broken is
-// called for each journal that cannot be read; the error is that of the directory.
-func Runs(directory, context string, broken func(journal string, err error)) ([]Run, error) {
+// record, and other journals, the latest first: those on the cluster of a context, or all if the context is
+// empty. Broken is called for each journal that cannot be read; the error is that of the directory.
+func Runs(directory, context string, broken func(journal string, err error), others ...string) ([]Run, error) {
 	files, err := Files(directory)
 	if err != nil {
 		return nil, err
@@ -68,6 +68,11 @@ func Runs(directory, context string, broken func(journal string, err error)) ([]
 				broken(fleet, err)
 			}
 			files = append(files, more...)
+		}
+	}
+	for _, other := range others {
+		if !slices.Contains(files, other) {
+			files = append(files, other)
 		}
 	}
 	var runs []Run
