@@ -391,6 +391,7 @@ type ImpactCode string
 const (
 	ImpactRollout       ImpactCode = "rollout"        // the Pods of a workload restart, now or later
 	ImpactManaged       ImpactCode = "managed"        // something else keeps the whole object as it is
+	ImpactTerminating   ImpactCode = "terminating"    // the object is being deleted, and is left alone
 	ImpactOwned         ImpactCode = "owned"          // another manager owns fields that change
 	ImpactCoOwned       ImpactCode = "co-owned"       // a list element whose owner could not remove it any more
 	ImpactAutoscaled    ImpactCode = "autoscaled"     // an autoscaler sets fields that change

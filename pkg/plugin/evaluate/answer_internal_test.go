@@ -70,7 +70,7 @@ func answerCases(key engine.ObjectKey, level fieldpath.Path) map[string]answerCa
 		},
 		"in conflict": {
 			result: write.Result{Outcome: write.Conflicted, Err: &write.ObjectError{Key: key, Err: errors.New("conflict with helm")}},
-			want:   []string{"rollout: 3 Pods", "not-idempotent: appends", "owned: conflict with helm"},
+			want:   []string{"rollout: 3 Pods", "not-idempotent: appends", "refused: conflict with helm"},
 		},
 		"of a webhook that supports no dry run": {
 			result: write.Result{Outcome: write.Planned, Unverified: &write.ObjectError{Key: key, Err: errors.New(`admission webhook "w" does not support dry run`)}},

@@ -151,10 +151,12 @@ func answers(w output.Written) []engine.Impact {
 		return i
 	}
 	switch w.Outcome {
-	case write.Deleted, write.Replaced, write.Terminating:
+	case write.Terminating: // which is an impact of its own
+		return nil
+	case write.Deleted, write.Replaced:
 		return []engine.Impact{say(engine.ImpactUntried, "the object is "+w.Verb()+" by apply-existing", "")}
 	case write.Conflicted:
-		return []engine.Impact{say(engine.ImpactOwned, w.Explanation(), "")}
+		return []engine.Impact{say(engine.ImpactRefused, w.Explanation(), "")}
 	case write.Drifted:
 		return []engine.Impact{say(engine.ImpactUntried, "no dry run: "+w.Explanation(), "preview it again")}
 	case write.Unchanged, write.ServerKeepsValue:

@@ -52,6 +52,10 @@ func (r *Reviewer) review(ctx context.Context, e *evaluation.Evaluation, c *engi
 // live returns the impacts of a change to an existing object: first what keeps it from
 // being made, then what follows from it.
 func (r *Reviewer) live(ctx context.Context, c *engine.Change) error {
+	if c.Before.GetDeletionTimestamp() != nil {
+		c.Impacts = append(c.Impacts, engine.Impact{Code: engine.ImpactTerminating, Text: "the object is being deleted, so apply-existing leaves it alone"})
+		return nil
+	}
 	scaled, err := r.autoscaled(ctx, c)
 	if err != nil {
 		return err
