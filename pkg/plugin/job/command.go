@@ -151,7 +151,7 @@ func (f *Flags) run(ctx context.Context, typed *pflag.FlagSet, args []string, st
 	if !f.Objects.AllNamespaces {
 		kept = []string{spec.Namespace}
 	}
-	r := rbac.Flags{Evaluate: f.Evaluate, For: string(permission.Preview), Report: f.Report}
+	r := rbac.Flags{Evaluate: f.Evaluate, For: string(permission.Preview), Report: f.Report, Fixed: true}
 	r.Objects.Namespaces = nil // the namespace of -n is that of the Job
 	if f.Apply {
 		r.For = string(permission.Apply)

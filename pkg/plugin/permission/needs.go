@@ -37,6 +37,9 @@ type Run struct {
 	DryRuns bool
 	// Watches reports whether the run goes on with what changes.
 	Watches bool
+	// Fixed reports whether it is this very run, as that of a Job, and not also one of which a user types
+	// some of the names.
+	Fixed bool
 }
 
 // Purpose is what a run does, in the user's words.
@@ -218,8 +221,8 @@ func (c *collector) matched(wanted func(*engine.Description) bool) []engine.Sele
 }
 
 // chosen adds what reading the objects takes that the scope leaves of selections.
-// Where the user has typed nothing, that is enough for a run with the types or names of what
-// rules change too: a single object is got. What only triggers rules is listed.
+// Where the user has typed nothing and the run is not Fixed, that is enough for one with the types or names of
+// what rules change too: a single object is got. What only triggers rules is listed.
 func (c *collector) chosen(all []engine.Selection) error {
 	own := c.matched(func(d *engine.Description) bool { return d.Existing != engine.ByTrigger })
 	changed, err := engine.NewObjectFilter(own, *c.scope())
@@ -239,7 +242,7 @@ func (c *collector) chosen(all []engine.Selection) error {
 		for _, need.Name = range names(k) {
 			lists := len(k.Keys()) == 0 || len(c.Namespaces) != 1 && namespaced(m)
 			for _, verb := range []string{"get", "list"} {
-				if need.Verb = verb; verb == "list" && !lists || verb == "get" && len(k.Keys()) == 0 && (len(c.Only) > 0 || !changes) {
+				if need.Verb = verb; verb == "list" && !lists || verb == "get" && len(k.Keys()) == 0 && (c.Fixed || len(c.Only) > 0 || !changes) {
 					continue
 				}
 				c.add(need)

@@ -87,6 +87,8 @@ func TestNeeds(t *testing.T) {
 	matched, inShop, applying := []engine.Selection{deployments}, permission.Run{Namespaces: []string{"shop"}}, permission.Run{Purpose: permission.Apply}
 	checkNeeds(t, []needsCase{
 		{"what is matched is read, one by one too", engine.Description{Matches: []engine.Selection{deployments}}, permission.Run{}, []string{": get,list namespaces", ": get,list deployments"}},
+		{"that of a Job is listed", engine.Description{Matches: []engine.Selection{deployments}}, permission.Run{Fixed: true}, []string{": get,list namespaces", ": list deployments"}},
+		{"and got again to be changed", engine.Description{Matches: []engine.Selection{nodes}, Changes: []string{"a"}}, permission.Run{Fixed: true, Purpose: permission.Apply}, []string{": get,list namespaces", ": get,list,patch nodes"}},
 		{"in a namespace", engine.Description{Matches: []engine.Selection{deployments}}, inShop, []string{"shop: get namespaces shop", "shop: get,list deployments"}},
 		{"kinds without namespaces are left out of one", engine.Description{Matches: []engine.Selection{nodes, configMaps}}, inShop, []string{"shop: get,list configmaps", "shop: get namespaces shop"}},
 		{"a type that was typed is listed alone", engine.Description{Matches: []engine.Selection{deployments, nodes}}, permission.Run{Only: []engine.ObjectKey{deployment("")}}, []string{": get,list namespaces", ": list deployments"}},

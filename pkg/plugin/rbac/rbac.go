@@ -39,6 +39,8 @@ type Flags struct {
 	Output                         string
 	// Report has the reports that the run keeps in the cluster.
 	Report flags.Report
+	// Fixed is that of permission.Run.
+	Fixed bool
 }
 
 // NewCommand is `rbac`: the permissions that a run of policies takes.
@@ -229,7 +231,7 @@ func (f *Flags) Needs(ctx context.Context, args, namespaces []string, streams ge
 		return found, nil, nil, err
 	}
 	run := permission.Run{
-		Namespaces: namespaces, Reports: reports,
+		Namespaces: namespaces, Reports: reports, Fixed: f.Fixed,
 		Rules: found.Descriptions, Served: served, Only: only, Purpose: permission.Purpose(f.For), DryRuns: f.Validation == flags.ValidateServer, Watches: f.Watch.On, Reads: found.Reads(f.Policies.FromCluster),
 		HasStatus: func(gvk schema.GroupVersionKind) bool {
 			has, err := client.HasStatus(ctx, gvk)
