@@ -48,7 +48,7 @@ type Options struct {
 	Executor *write.Executor
 	Events   *write.EventRecorder // nil records none
 	Record   *write.RecordedRun   // what is to be made; nil makes what is evaluated
-	undo     string               // the command to type before the name of the journal; empty for one cluster of several
+	program  string               // the name to type before a command that is suggested; empty for one cluster of several
 
 	// What a watch makes later changes with.
 	factory  *factory.Factory
@@ -230,9 +230,9 @@ func (f *Flags) newOptions(c *cobra.Command, w *factory.Factory, request engine.
 
 // evaluating adds how the changes are evaluated.
 func (o *Options) evaluating(c *cobra.Command, f *Flags, evaluation *evaluate.Options) {
-	o.undo = c.Root().CommandPath() + " undo"
+	o.program = c.Root().CommandPath()
 	if o.Metrics = preview.NewMetering(f.Metrics, "", c, nil); f.Cluster != nil {
-		o.undo = ""
+		o.program = ""
 		o.Metrics = preview.Metering{Run: f.Cluster.fleet.metrics.On(f.Cluster.row.Name)}
 	}
 	evaluation.Counts, evaluation.FieldManager = o.Metrics.Run, f.FieldManager
@@ -283,10 +283,24 @@ func (o *Options) write(ctx context.Context, e *evaluate.Run) (int, error) {
 		return code, err // there are no results, not even that there was nothing to do
 	}
 	err = errors.Join(o.Shown.Close(), err)
-	if tally.Written > 0 && o.undo != "" && o.Executor.Writer.Journal != nil {
-		fmt.Fprintf(o.Executor.ErrOut, "To undo: %s %s\n", o.undo, wording.ShellQuote(o.Executor.Writer.Journal.Name()))
+	if o.program != "" {
+		o.suggest(tally)
 	}
 	return code, err
+}
+
+// suggest prints the commands that may follow a run.
+func (o *Options) suggest(tally write.Tally) {
+	if drifted := tally.Outcomes[string(write.Drifted)]; drifted > 0 && o.Record != nil && len(o.Record.Command) > 0 {
+		command := o.program
+		for _, word := range o.Record.Command {
+			command += " " + wording.ShellQuote(word)
+		}
+		fmt.Fprintf(o.Executor.ErrOut, "To plan %s again: %s\n", wording.Plural(drifted, "drifted object"), redact.EscapeLine(command))
+	}
+	if journal := o.Executor.Writer.Journal; journal != nil && tally.Written > 0 {
+		fmt.Fprintf(o.Executor.ErrOut, "To undo: %s undo %s\n", o.program, wording.ShellQuote(journal.Name()))
+	}
 }
 
 // plan is the preview: it prints the changes and keeps a task for each. A change that

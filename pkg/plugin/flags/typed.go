@@ -26,6 +26,13 @@ func Args(flags *pflag.FlagSet, leftOut ...string) []string {
 	return out
 }
 
+// Words is Args for a file: without credentials, and not of a shell.
+func Words(flags *pflag.FlagSet) []string {
+	var out []string
+	visit(flags, nil, func(f *pflag.Flag, value string) { out = append(out, "--"+f.Name+"="+redact.URL(value)) })
+	return out
+}
+
 // visit calls visit with each value that was typed.
 func visit(flags *pflag.FlagSet, leftOut []string, visit func(*pflag.Flag, string)) {
 	flags.VisitAll(func(f *pflag.Flag) {

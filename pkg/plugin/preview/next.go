@@ -19,7 +19,7 @@ const ApplyExisting = "apply-existing"
 func (f *Flags) hints(c *cobra.Command, args []string) *output.HintCollector {
 	out := &output.HintCollector{}
 	saved := c.Flags().Changed("save")
-	spent := slices.Contains(slices.Concat(f.Policies.Paths, f.Objects.Filenames, f.Objects.World), "-")
+	spent := f.spent()
 	if !f.Objects.Offline() && !f.MustFind && (saved || !spent) {
 		out.Apply = NextCommand(c, args)
 	}
@@ -34,6 +34,11 @@ func (f *Flags) hints(c *cobra.Command, args []string) *output.HintCollector {
 		}
 	}
 	return out
+}
+
+// spent reports whether standard input is read, which cannot be read again.
+func (f *Flags) spent() bool {
+	return slices.Contains(slices.Concat(f.Policies.Paths, f.Objects.Filenames, f.Objects.World), "-")
 }
 
 // NextCommand returns the apply-existing command that makes the changes of a preview:

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -257,6 +258,9 @@ func (f *Flags) evaluated(c *cobra.Command, w *factory.Factory, args []string, r
 			return err
 		}
 		o.Save = &planSaver{plan: plan.Plan{Run: run}, path: f.Save, quiet: f.Write != nil}
+		if !f.spent() {
+			o.Save.plan.Command = slices.Concat([]string{c.Name()}, args, flags.Words(c.Flags()))
+		}
 	}
 	return nil
 }

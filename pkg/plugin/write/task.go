@@ -196,13 +196,15 @@ type RecordedRun struct {
 	secrets bool    // something was made of a Secret, perhaps of what has its result already
 	// summary is that of the evaluation when a plan was made; nil counts the entries.
 	summary *evaluation.Summary
+	// Command is that of the plan.
+	Command []string
 	// Written and Failed count the entries that have a result already.
 	Written, Failed int
 }
 
 // FromPlan returns all of a plan that was read from a file.
 func FromPlan(p *plan.Plan, file string) *RecordedRun {
-	r := &RecordedRun{Run: p.Run, Name: "plan " + file, summary: &p.Summary, secrets: p.HoldsSecrets()}
+	r := &RecordedRun{Run: p.Run, Name: "plan " + file, Command: p.Command, summary: &p.Summary, secrets: p.HoldsSecrets()}
 	for _, e := range p.Entries {
 		r.add(e, 0, nil)
 	}

@@ -46,6 +46,9 @@ const (
 // Plan is what a preview found.
 type Plan struct {
 	Run
+	// Command is what was typed behind the name of the program, without credentials: it makes the plan again.
+	// There is none where standard input was read.
+	Command []string `json:"command,omitempty"`
 	// Summary counts what was evaluated, the objects that would not change too.
 	Summary evaluation.Summary `json:"summary"`
 	// Incomplete reports that the preview left something open: a rule failed, or a
