@@ -2,6 +2,7 @@ package evaluation
 
 import (
 	"iter"
+	"maps"
 	"slices"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
@@ -48,6 +49,46 @@ type Canary struct {
 type RuleSummary struct {
 	Rule     engine.RuleRef         `json:"rule"`
 	Outcomes map[engine.Outcome]int `json:"outcomes"`
+	// Parameters is how many of a binding the counts are of, as MergeParameters has it; else 0.
+	Parameters int `json:"-"`
+
+	repeated map[engine.Outcome]int // objects that were counted for another parameter as well
+}
+
+func (r *RuleSummary) repeat(o engine.Outcome, times int) {
+	if r.repeated == nil {
+		r.repeated = map[engine.Outcome]int{}
+	}
+	r.repeated[o] += times
+}
+
+// MergeParameters returns the rules with one in the place of those that differ in the parameter alone. It
+// counts an object once, however many parameters it met.
+func MergeParameters(rules []RuleSummary) []RuleSummary {
+	var out []RuleSummary
+	index := map[engine.RuleRef]int{}
+	for _, r := range rules {
+		open := r.Rule.WithoutParameter()
+		at, known := index[open]
+		if !known {
+			index[open] = len(out)
+			r.Parameters = 0
+			out = append(out, r)
+			continue
+		}
+		merged := &out[at]
+		if merged.Parameters == 0 {
+			merged.Rule, merged.Parameters, merged.Outcomes = open, 1, maps.Clone(merged.Outcomes)
+			for o, n := range merged.repeated {
+				merged.Outcomes[o] -= n
+			}
+		}
+		merged.Parameters++
+		for o, n := range r.Outcomes {
+			merged.Outcomes[o] += n - r.repeated[o]
+		}
+	}
+	return out
 }
 
 // MetNothing reports whether no object matched the rule.
@@ -126,9 +167,23 @@ func (s *Summary) addOutcomes(c *engine.Change) {
 			note(step, o)
 		}
 	}
+	type outcomeOf struct {
+		rule    engine.RuleRef
+		outcome engine.Outcome
+	}
+	known := map[outcomeOf]bool{} // of rules with parameters
 	for at, outcomes := range had {
+		r := &s.Rules[at]
+		open := r.Rule.WithoutParameter()
 		for _, o := range counting(outcomes) {
-			s.Rules[at].Outcomes[o]++
+			r.Outcomes[o]++
+			if open == r.Rule {
+				continue
+			}
+			if known[outcomeOf{open, o}] {
+				r.repeat(o, 1)
+			}
+			known[outcomeOf{open, o}] = true
 		}
 	}
 	for at := range met {
@@ -190,9 +245,10 @@ func (s *Summary) Join(other *Summary) {
 		s.Canary.More = s.Canary.More || other.Canary.More
 	}
 	for _, r := range other.Rules {
-		outcomes := s.Rules[s.place(r.Rule)].Outcomes
+		joined := &s.Rules[s.place(r.Rule)]
 		for o, n := range r.Outcomes {
-			outcomes[o] += n
+			joined.Outcomes[o] += n
+			joined.repeat(o, r.repeated[o])
 		}
 	}
 }
@@ -216,10 +272,11 @@ func (s *Summary) Recounted(found iter.Seq[*engine.Change]) Summary {
 		}
 	}
 	for _, r := range s.Rules {
-		outcomes := out.Rules[out.place(r.Rule)].Outcomes
+		counted := &out.Rules[out.place(r.Rule)]
 		for _, o := range idle {
 			if n := r.Outcomes[o]; n > 0 {
-				outcomes[o] = n
+				counted.Outcomes[o] = n
+				counted.repeat(o, r.repeated[o]-counted.repeated[o])
 			}
 		}
 	}

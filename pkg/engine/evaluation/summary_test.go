@@ -2,6 +2,7 @@ package evaluation_test
 
 import (
 	"reflect"
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -79,13 +80,29 @@ func TestSummaryOfParameters(t *testing.T) {
 	s.Add(&engine.Change{Asked: asked})
 	s.Add(&engine.Change{Asked: asked, Steps: []engine.Step{{Rule: gold, Outcome: engine.Changed}, {Rule: silver, Outcome: engine.Unchanged}}})
 	s.Add(&engine.Change{Asked: asked})
+	s.Add(&engine.Change{Asked: asked, Steps: []engine.Step{{Rule: gold, Outcome: engine.Changed}, {Rule: silver, Outcome: engine.Changed}}})
 	s.Settle()
 	want := []evaluation.RuleSummary{
-		{Rule: gold, Outcomes: map[engine.Outcome]int{engine.Changed: 1, engine.NotMatched: 2}},
-		{Rule: silver, Outcomes: map[engine.Outcome]int{engine.Unchanged: 1}},
+		{Rule: gold, Outcomes: map[engine.Outcome]int{engine.Changed: 2, engine.NotMatched: 2}},
+		{Rule: silver, Outcomes: map[engine.Outcome]int{engine.Unchanged: 1, engine.Changed: 1}},
 	}
-	if d := cmp.Diff(want, s.Rules); d != "" {
+	unexported := cmpopts.IgnoreUnexported(evaluation.RuleSummary{})
+	if d := cmp.Diff(want, s.Rules, unexported); d != "" {
 		t.Error(d)
+	}
+	joined := evaluation.NewSummary(nil)
+	joined.Join(s)
+	recounted := s.Recounted(slices.Values([]*engine.Change{{Asked: asked, Steps: []engine.Step{{Rule: silver, Outcome: engine.Changed}}}}))
+	for name, test := range map[string]struct {
+		rules   []evaluation.RuleSummary
+		changed int
+	}{"counted": {s.Rules, 2}, "joined": {joined.Rules, 2}, "recounted": {recounted.Rules, 1}} {
+		merged := []evaluation.RuleSummary{{Rule: open, Parameters: 2, Outcomes: map[engine.Outcome]int{
+			engine.Changed: test.changed, engine.Unchanged: 1, engine.NotMatched: 2,
+		}}}
+		if d := cmp.Diff(merged, evaluation.MergeParameters(test.rules), unexported); d != "" {
+			t.Errorf("%s: %s", name, d)
+		}
 	}
 }
 
@@ -124,7 +141,7 @@ func TestJoinCountsEverything(t *testing.T) {
 	joined := evaluation.NewSummary(nil)
 	joined.Join(parts[0])
 	joined.Join(parts[1])
-	if diff := cmp.Diff(whole, joined, cmpopts.IgnoreUnexported(evaluation.Summary{})); diff != "" {
+	if diff := cmp.Diff(whole, joined, cmpopts.IgnoreUnexported(evaluation.Summary{}, evaluation.RuleSummary{})); diff != "" {
 		t.Error(diff)
 	}
 }

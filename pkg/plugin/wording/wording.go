@@ -28,6 +28,14 @@ func Rule(r engine.RuleRef) string {
 	return b.String()
 }
 
+// MergedRule returns the name of a rule as evaluation.MergeParameters has it: "p via b (20 parameters)".
+func MergedRule(r evaluation.RuleSummary) string {
+	if r.Parameters == 0 {
+		return Rule(r.Rule)
+	}
+	return Rule(r.Rule) + " (" + Plural(r.Parameters, "parameter") + ")"
+}
+
 // Trigger returns the name of what triggered a step, and the rules that change that in the same run:
 // "ConfigMap shop/b, as changed by labels/add".
 func Trigger(s *engine.Step) string {
@@ -309,21 +317,29 @@ func (r *Reasons) Add(key engine.ObjectKey, text string) *Reason {
 func (r *Reasons) All() []*Reason { return r.all }
 
 // WithoutName returns a text about an object with "..." in the place of its name, where the text
-// quotes it, or has its namespace, its kind or a slash before it. What stands by itself may be another word.
+// quotes it, or has its namespace, its kind or a slash before it; and so for its namespace, that of other
+// objects too. What stands by itself may be another word.
 func WithoutName(text string, key engine.ObjectKey) string {
-	if key.Name == "" || !strings.Contains(text, key.Name) {
-		return text
+	if name := key.Name; name != "" && strings.Contains(text, name) {
+		names := []string{`"` + name + `"`, `"..."`, `'` + name + `'`, `'...'`}
+		if key.Namespace != "" {
+			names = append(names, `"`+key.Namespace+"/"+name+`"`, `"..."`)
+		}
+		text = strings.NewReplacer(names...).Replace(text)
+		if key.Namespace != "" {
+			text = replaceWord(text, key.Namespace+"/"+name, "...")
+		}
+		text = replaceWord(text, "/"+name, "/...")
+		text = replaceWord(text, key.Kind+" "+name, key.Kind+" ...")
 	}
-	names := []string{`"` + key.Name + `"`, `"..."`, `'` + key.Name + `'`, `'...'`}
-	if key.Namespace != "" {
-		names = append(names, `"`+key.Namespace+"/"+key.Name+`"`, `"..."`)
+	if namespace := key.Namespace; namespace != "" && strings.Contains(text, namespace) {
+		text = strings.ReplaceAll(text, `"`+namespace+`"`, `"..."`)
+		for _, before := range []string{" ", "namespaces/", `"`} {
+			text = strings.ReplaceAll(text, before+namespace+"/", before+".../")
+		}
+		text = replaceWord(text, "namespace "+namespace, "namespace ...")
 	}
-	text = strings.NewReplacer(names...).Replace(text)
-	if key.Namespace != "" {
-		text = replaceWord(text, key.Namespace+"/"+key.Name, "...")
-	}
-	text = replaceWord(text, "/"+key.Name, "/...")
-	return replaceWord(text, key.Kind+" "+key.Name, key.Kind+" ...")
+	return text
 }
 
 // replaceWord replaces a word where no other letter of a name follows or precedes it.

@@ -178,9 +178,11 @@ func TestWithoutName(t *testing.T) {
 		"spec.web: Invalid value":                                       "spec.web: Invalid value", // another web
 		"shop/web-2 and myshop/web":                                     "shop/web-2 and myshop/...",
 		`validation of "shop/web" failed`:                               `validation of "..." failed`,
-		"GET /apis/apps/v1/namespaces/shop/deployments/web: 404, /webs": "GET /apis/apps/v1/namespaces/shop/deployments/...: 404, /webs",
+		"GET /apis/apps/v1/namespaces/shop/deployments/web: 404, /webs": "GET /apis/apps/v1/namespaces/.../deployments/...: 404, /webs",
 		"nothing is said of the object":                                 "nothing is said of the object",
-		`denied: "web" "web-1" shop/web shop/web-1 web`:                 `denied: "..." "web-1" ... shop/web-1 web`,
+		`denied: "web" "web-1" shop/web shop/web-1 web`:                 `denied: "..." "web-1" ... .../web-1 web`,
+		`get configmap shop/settings: not in namespace shop, "shop"`:    `get configmap .../settings: not in namespace ..., "..."`,
+		"shop/settings of workshop/a, namespace shop-2":                 "shop/settings of workshop/a, namespace shop-2",
 	} {
 		if got := wording.WithoutName(text, deploymentKey("shop", "web")); got != want {
 			t.Errorf("%q: got %q, want %q", text, got, want)

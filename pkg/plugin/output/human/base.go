@@ -28,11 +28,13 @@ type base struct {
 	groups   []*group
 	known    map[groupKey]*group // these groups
 	wide     bool                // nothing is shortened
+	byShape  bool                // objects are like each other whatever the values are
+	grouped  int                 // how many groups there were
 	parts    bool                // the groups had to be shown before all objects were seen
 	overview *overview           // nil where each change is shown, however many there are
 	// What the summary at the end says in addition to numbers.
 	skipped, warned, broken Counter
-	often                   Counter // fields that change, with their rules
+	often                   varieties
 	running                 running
 	remarked                int              // objects with a warning, or on which a rule failed
 	nameless                engine.ObjectKey // the object whose name is left out of texts, if any
@@ -58,7 +60,7 @@ func (h *base) begin(c *engine.Change) {
 	remarked := len(c.Impacts) > 0
 	for _, s := range c.Steps {
 		if s.Outcome.Incomplete() {
-			h.broken.Add(wording.Rule(s.Rule) + " " + string(s.Outcome) + ": " + wording.WithoutName(wording.Brief(s.Err), c.Subject))
+			h.broken.Add(wording.Rule(s.Rule.WithoutParameter()) + " " + string(s.Outcome) + ": " + wording.WithoutName(wording.Brief(s.Err), c.Subject))
 		}
 		for _, w := range s.Warnings {
 			h.warned.Add(wording.WithoutName(string(w), c.Subject))
@@ -76,10 +78,15 @@ func (h *base) begin(c *engine.Change) {
 	if remarked {
 		h.remarked++
 	}
+	if h.overview != nil && c.Changed() && c.Incomplete() {
+		h.overview.partly = true
+	}
 	if !c.AsCreated {
 		h.running.add(c)
 	}
-	h.countFields(c)
+	if h.overview != nil || h.markdown {
+		h.often.add(c.Fields)
+	}
 }
 
 // show prints an object, or keeps it to print it with those that are like it. The words are equal for objects
@@ -87,7 +94,7 @@ func (h *base) begin(c *engine.Change) {
 func (h *base) show(c *part, words []byte, what func() (shown, error)) error {
 	key := groupKey{section: h.section(c)}
 	if h.GroupBy != output.ByObject {
-		key.likeness = Likeness(&c.Change, words)
+		key.likeness = h.likeness(&c.Change, words)
 	}
 	g := h.known[key]
 	if g == nil {
@@ -102,8 +109,12 @@ func (h *base) show(c *part, words []byte, what func() (shown, error)) error {
 		g = &group{shown: text, section: key.section, first: c.Subject, impacts: c.Impacts}
 		h.known[key] = g
 		h.groups = append(h.groups, g)
+		h.grouped++
 	}
 	g.add(&c.Change, h.origin(&c.Change), h.Expand)
+	if h.byShape {
+		g.fields.add(c.Fields)
+	}
 	switch {
 	case h.GroupBy == output.ByObject:
 		return h.Flush()
@@ -126,13 +137,21 @@ func (h *base) crowded(text shown) bool {
 	return v.leavesOut(text.marker)
 }
 
-// Likeness is equal for objects of a kind that are shown in the same words, and
-// whose fields have the same values before and after, as far as they are shown.
-func Likeness(c *engine.Change, words []byte) [32]byte {
+// likeness is equal for objects of a kind that are shown in the same words, and
+// whose fields have the same values before and after, as far as they are shown; by shape, whatever the values.
+func (h *base) likeness(c *engine.Change, words []byte) [32]byte {
 	hash := sha256.New()
 	fmt.Fprintf(hash, "%q %q %q %v %s", c.Subject.GroupKind, c.Subject.Subresource, marker(c), c.Subject.Namespace == "", words)
 	for i := range c.Impacts {
 		fmt.Fprintf(hash, "%q %q ", c.Impacts[i].Code, c.Impacts[i].Alike())
+	}
+	if h.byShape {
+		var shape varieties
+		shape.add(c.Fields)
+		for _, of := range shape.all {
+			fmt.Fprintf(hash, "%q %q ", of.field, of.rule)
+		}
+		return [32]byte(hash.Sum(nil))
 	}
 	values := json.NewEncoder(hash)
 	for _, f := range c.Fields {
@@ -215,6 +234,7 @@ func (h *base) below(b *page, g *group) {
 		body = g.several
 	}
 	impacts(b, g)
+	g.fields.examples(b)
 	b.Write(body)
 	b.Write(g.diff)
 }

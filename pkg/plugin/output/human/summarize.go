@@ -92,6 +92,9 @@ func (h *base) table(b *page, s evaluation.Summary) {
 	if h.Explain && s.Objects <= 1 {
 		return // the trace above, of the one object of the run, has said it
 	}
+	if !h.wide && !h.Explain {
+		s.Rules = evaluation.MergeParameters(s.Rules)
+	}
 	rules, above := h.listed(s), ""
 	if h.markdown {
 		above = "\n"
@@ -99,13 +102,13 @@ func (h *base) table(b *page, s evaluation.Summary) {
 	switch {
 	case len(rules) > 0 && h.markdown:
 		b.WriteString(above)
-		markdownTable(b, 1, counted(rules, Outcomes(s), func(r engine.RuleRef) string { return cell(wording.Rule(r)) + severity(r.Severity) }))
+		markdownTable(b, 1, counted(rules, Outcomes(s), func(r evaluation.RuleSummary) string { return cell(wording.MergedRule(r)) + severity(r.Rule.Severity) }))
 	case len(rules) > 0:
-		b.table(counted(rules, Outcomes(s), func(r engine.RuleRef) string {
+		b.table(counted(rules, Outcomes(s), func(r evaluation.RuleSummary) string {
 			if h.wide {
-				return wording.Rule(r)
+				return wording.Rule(r.Rule)
 			}
-			return middle(wording.Rule(r), cellRule)
+			return middle(wording.MergedRule(r), cellRule)
 		}))
 	}
 	matched := 0
@@ -114,7 +117,7 @@ func (h *base) table(b *page, s evaluation.Summary) {
 		if h.Explain || !s.Rules[i].MetNothing() {
 			matched++
 		} else {
-			name := wording.Rule(s.Rules[i].Rule)
+			name := wording.MergedRule(s.Rules[i])
 			if h.markdown {
 				name = codeSpan(name)
 			}
@@ -173,7 +176,7 @@ func mostTelling(rules []evaluation.RuleSummary) []evaluation.RuleSummary {
 // The bounds of what the summary lists.
 const (
 	reasonsListed = 5
-	fewObjects    = 5 // whose warnings and failures are easily seen above
+	fewObjects    = 5 // or groups, whose warnings and failures are easily seen above
 )
 
 // reasonList is a list of the summary.
@@ -189,9 +192,9 @@ func (h *base) lists() []reasonList {
 	if !h.Explain {
 		out = append(out, reasonList{"Skipped:", &h.skipped})
 	}
-	if h.remarked > fewObjects {
+	if h.remarked > fewObjects && (h.markdown || h.grouped == 0 || h.grouped > fewObjects) {
 		out = append(out, reasonList{"Warnings:", &h.warned})
-		if !h.overview.takesOver() || h.overview.failed > failuresListed { // or else they all stand above
+		if !h.overview.takesOver() || h.overview.partly || h.overview.failed > failuresListed { // or else they all stand above
 			out = append(out, reasonList{"Failed, denied or not supported:", &h.broken})
 		}
 	}
@@ -214,7 +217,7 @@ func (h *base) list(b *page, title string, t *Counter) {
 		case h.markdown:
 			text = ": " + codeSpan(text)
 		case h.overview.takesOver():
-			text = engine.Shorten(text, lineListed)
+			text = h.overview.short(text, t == &h.broken)
 		}
 		b.line(Plain, fmt.Sprintf(bullet, c.N, text))
 	}
@@ -233,13 +236,13 @@ func Outcomes(s evaluation.Summary) []engine.Outcome {
 }
 
 // counted are the rows of a table of rules, with the number of objects of each outcome.
-func counted(rules []evaluation.RuleSummary, columns []engine.Outcome, name func(engine.RuleRef) string) [][]string {
+func counted(rules []evaluation.RuleSummary, columns []engine.Outcome, name func(evaluation.RuleSummary) string) [][]string {
 	rows := [][]string{{"POLICY/RULE"}}
 	for _, o := range columns {
 		rows[0] = append(rows[0], strings.ToUpper(string(o)))
 	}
 	for i := range rules {
-		row := []string{name(rules[i].Rule)}
+		row := []string{name(rules[i])}
 		for _, o := range columns {
 			row = append(row, strconv.Itoa(rules[i].Outcomes[o]))
 		}

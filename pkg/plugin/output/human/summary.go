@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
@@ -20,7 +19,7 @@ type Summary struct{ base }
 // NewSummary returns a printer of a line for each object.
 func NewSummary(o output.Options) *Summary {
 	p := &Summary{base: newBase(o)}
-	p.overview = newOverview(o)
+	p.overview, p.byShape = newOverview(o), !o.Expand && !o.Explain
 	return p
 }
 
@@ -41,8 +40,11 @@ func (p *Summary) print(c *part) error {
 		text.notes = text.note + " each"
 	}
 	var behind string
-	if rules := strings.Join(changers(&c.Change), ", "); rules != "" {
-		behind = "  " + rules
+	rules := changers(&c.Change)
+	if names := strings.Join(rules, ", "); p.byShape && len(names) > cellChanges {
+		behind = "  " + fitting(", ", len(rules), func(i int) string { return middle(rules[i], cellRule) })
+	} else if names != "" {
+		behind = "  " + names
 	}
 	if others := c.byOthers(); others != "" {
 		behind += "  (" + others + ")"
@@ -101,13 +103,14 @@ const (
 	changesListed  = 5
 	failuresListed = 10 // different ones, with their objects
 	rulesListed    = 20
-	lineListed     = 87 // bytes of a reason, behind its count and before "..."
+	lineListed     = 87 // bytes of a reason, behind its count
 )
 
 // overview takes the place of the changes when there are more different ones than a screen shows.
 type overview struct {
 	crowded bool
-	failed  int // different failures that are listed
+	failed  int  // different failures that are listed
+	partly  bool // an object changed, and a rule failed on it: it is not among these
 }
 
 // newOverview returns nil where each change is asked for.
@@ -147,22 +150,12 @@ func (v *overview) remark(m *engine.Impact, kind string) string {
 	return string(m.Code) + ": " + m.Alike()
 }
 
-// countFields counts the fields of an object, each with its rule; those of several elements of a list once.
-func (h *base) countFields(c *engine.Change) {
-	if h.overview == nil && !h.markdown {
-		return
+// short is a reason as it is listed. A warning begins with what it comes to, and a failure ends with its cause.
+func (v *overview) short(text string, failed bool) string {
+	if failed {
+		return middle(text, lineListed)
 	}
-	seen := map[string]bool{}
-	for _, f := range c.Fields {
-		if f.Records() {
-			continue
-		}
-		text := fieldMarker(f.Kind) + " " + engine.PathPattern(f.Path) + "\t" + f.Rule.String()
-		if !seen[text] {
-			seen[text] = true
-			h.often.Add(text)
-		}
-	}
+	return engine.Shorten(text, lineListed)
 }
 
 // leavesOut reports whether a group is not shown, of which there are so many others.
@@ -174,34 +167,6 @@ func (v *overview) leavesOut(marker string) bool {
 		v.failed++
 	}
 	return marker != failure || v.failed > failuresListed
-}
-
-// frequent lists the most frequent changes.
-func (h *base) frequent(b *page) {
-	top, _ := h.often.Top(changesListed)
-	if len(top) == 0 {
-		return
-	}
-	if h.markdown {
-		b.WriteString("\n")
-	}
-	b.WriteString("Most frequent changes:\n")
-	var rows [][]string
-	for _, c := range top {
-		field, rule, _ := strings.Cut(c.Text, "\t")
-		if h.markdown {
-			rows = append(rows, []string{cell(field), cell(rule), strconv.Itoa(c.N)})
-			continue
-		}
-		rows = append(rows, []string{fmt.Sprintf("%8d  %s", c.N, middle(field, cellPath)), middle(rule, cellRule)})
-	}
-	if h.markdown {
-		b.WriteString("\n")
-		markdownTable(b, 2, append([][]string{{"FIELD", "RULE", "OBJECTS"}}, rows...)) //nolint:mnd // the field and the rule
-		return
-	}
-	b.table(rows)
-	b.WriteString("\n")
 }
 
 // hint says how to see what is not listed.

@@ -130,10 +130,11 @@ func (r *githubRule) policy(at Place) string {
 }
 
 func (r *GitHub) rule(f *Finding) *githubRule {
-	found := r.index[f.Rule]
+	rule := f.Rule.WithoutParameter()
+	found := r.index[rule]
 	if found == nil {
-		found = &githubRule{name: f.Name, place: f.Place, origin: f.Rule.Origin}
-		r.index[f.Rule] = found
+		found = &githubRule{name: wording.Rule(rule), place: f.Place, origin: rule.Origin}
+		r.index[rule] = found
 		r.rules = append(r.rules, found)
 	}
 	return found

@@ -137,9 +137,11 @@ func (p *HTML) page(s *evaluation.Summary) *page {
 		Tiles: tiles(s), Outcomes: human.Outcomes(*s), Rules: s.Rules, Distinct: len(p.changes),
 	}
 	if !p.options.Explain {
-		out.Rules = slices.DeleteFunc(slices.Clone(s.Rules), evaluation.RuleSummary.MetNothing)
+		out.Rules = evaluation.MergeParameters(s.Rules)
+		all := len(out.Rules)
+		out.Rules = slices.DeleteFunc(out.Rules, evaluation.RuleSummary.MetNothing)
+		out.RulesRest = all - len(out.Rules)
 	}
-	out.RulesRest = len(s.Rules) - len(out.Rules)
 	out.Title = title(s)
 	for i := range s.Rules {
 		p.overview.policies.of(policyName(s.Rules[i].Rule))
@@ -304,6 +306,7 @@ func parsed(source string) (*template.Template, error) {
 		"line":    func(s string) string { return line(s, nameLength) },
 		"text":    func(s string) string { return line(s, textLength) },
 		"rule":    func(r engine.RuleRef) string { return line(wording.Rule(r), nameLength) },
+		"merged":  func(r evaluation.RuleSummary) string { return line(wording.MergedRule(r), nameLength) },
 		"side":    func(side int) string { return compare.Side(side).String() },
 		"objects": func(outcomes map[engine.Outcome]int, of string) int { return outcomes[engine.Outcome(of)] },
 	}).Parse(frameSource)

@@ -212,7 +212,7 @@ func worthALine(f *Finding) bool {
 // ruleOf is what a rule does to all objects that change alike, so that it does not name the first of them.
 func ruleOf(f *Finding, subject engine.ObjectKey) rule {
 	out := rule{
-		Name: Cut(f.Name, nameLength), Policy: policyName(f.Rule), Origin: Cut(f.Rule.Origin, nameLength),
+		Name: Cut(wording.Rule(f.Rule.WithoutParameter()), nameLength), Policy: policyName(f.Rule), Origin: Cut(f.Rule.Origin, nameLength),
 		Outcome: f.Outcome, Broken: f.Verdict == Error, More: f.Changed - len(f.Fields),
 		Reasons: cutAll(f.Reasons, subject), Notes: cutAll(f.Notes, subject), Warnings: cutAll(f.Warnings, subject),
 	}
