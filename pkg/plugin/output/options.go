@@ -47,6 +47,8 @@ type Options struct {
 	// Converts says that the run converts policies: its reports are pages with the old ones beside the new
 	// ones.
 	Converts bool
+	// Tests says that the run is of tests: its reports are about their results.
+	Tests bool
 	// DryRun is "client" or "server" if nothing is really written.
 	DryRun string
 }

@@ -55,19 +55,30 @@ func (j *judge) result(ctx context.Context, r *result) error {
 		j.add(r, output.Tested{Verdict: output.NotRun, Text: text})
 		return nil
 	}
-	keys, missing := j.objectsOf(r)
+	groups, missing := j.objectsOf(r)
 	for _, text := range missing {
 		j.add(r, output.Tested{Verdict: output.NotRun, Text: text})
 	}
-	tested := len(missing)
-	for _, key := range keys {
-		n, err := j.object(ctx, r, key)
-		if err != nil {
-			return err
+	before, named := len(j.out)-len(missing), len(r.names)+len(r.specs) > 0
+	for _, keys := range groups {
+		first := len(j.out)
+		var others []output.Tested // that the rule does not match
+		for _, key := range keys {
+			none, err := j.object(ctx, r, key)
+			if err != nil {
+				return err
+			}
+			if none != nil {
+				others = append(others, *none)
+			}
 		}
-		tested += n
+		if r.want == "skip" || named && len(j.out) == first { // of several objects of a name, one is enough
+			for _, none := range others {
+				j.add(r, none)
+			}
+		}
 	}
-	if tested == 0 {
+	if len(j.out) == before {
 		j.add(r, output.Tested{Verdict: output.TestFailed, Text: "the rule matches none of the objects, so nothing is tested"})
 	}
 	return nil
@@ -161,18 +172,28 @@ func (j *judge) lacks(r *result) string {
 	return text
 }
 
-// objectsOf returns the objects that a result is about: those that it names, or all; of its kind, if some
-// are. Missing says which of those that it names are not there.
-func (j *judge) objectsOf(r *result) (keys []engine.ObjectKey, missing []string) {
+// objectsOf returns the objects that a result is about: those of each name, or all; of its kind, if some are.
+// Missing says which of those that it names are not there.
+func (j *judge) objectsOf(r *result) (groups [][]engine.ObjectKey, missing []string) {
 	all := j.named
+	kind := r.kind[strings.LastIndexByte(r.kind, '/')+1:]
+	add := func(keys []engine.ObjectKey) {
+		other := func(k engine.ObjectKey) bool { return k.Kind != kind }
+		if ofKind := slices.DeleteFunc(slices.Clone(keys), other); len(ofKind) > 0 {
+			keys = ofKind
+		}
+		groups = append(groups, keys)
+	}
 	want := func(p place, is func(engine.ObjectKey) bool) {
-		before := len(keys)
+		var keys []engine.ObjectKey
 		for _, key := range all {
-			if is(key) && !slices.Contains(keys, key) {
+			if is(key) {
 				keys = append(keys, key)
 			}
 		}
-		if len(keys) == before && !slices.ContainsFunc(all, is) {
+		if len(keys) > 0 {
+			add(keys)
+		} else {
 			text := fmt.Sprintf("no object of the test is called %s", p.text)
 			names := func(yield func(string) bool) {
 				for _, key := range all {
@@ -201,17 +222,13 @@ func (j *judge) objectsOf(r *result) (keys []engine.ObjectKey, missing []string)
 		})
 	}
 	if len(r.names)+len(r.specs) == 0 {
-		keys = slices.Clone(all)
+		add(all)
 	}
-	ofKind := func(k engine.ObjectKey) bool { return k.Kind == r.kind[strings.LastIndexByte(r.kind, '/')+1:] }
-	if slices.ContainsFunc(keys, ofKind) {
-		keys = slices.DeleteFunc(keys, func(k engine.ObjectKey) bool { return !ofKind(k) })
-	}
-	return keys, missing
+	return groups, missing
 }
 
-// object judges a result on one object, and returns how many rules it has judged.
-func (j *judge) object(ctx context.Context, r *result, key engine.ObjectKey) (int, error) {
+// object judges a result on one object. It returns what there is to say where no rule matches it; else nil.
+func (j *judge) object(ctx context.Context, r *result, key engine.ObjectKey) (*output.Tested, error) {
 	run, ofPolicy := j.runs[r.operation], isPolicy(r.policy)
 	byRule := map[engine.RuleRef][]engine.Step{}
 	var order []engine.RuleRef
@@ -223,7 +240,7 @@ func (j *judge) object(ctx context.Context, r *result, key engine.ObjectKey) (in
 			rule.Rule = ""
 		}
 		if step.Outcome == engine.NotMatched {
-			if none.Err == nil || strings.HasPrefix(none.Err.Error(), "kinds:") {
+			if none.Err == nil || aboutKinds(&none) && !aboutKinds(&step) {
 				none = step
 			}
 			continue
@@ -233,25 +250,30 @@ func (j *judge) object(ctx context.Context, r *result, key engine.ObjectKey) (in
 		}
 		byRule[rule] = append(byRule[rule], step)
 	}
-	if len(order) == 0 && (len(r.names)+len(r.specs) > 0 || r.want == "skip") {
+	if len(order) == 0 {
 		t := output.Tested{Object: key, Rule: none.Rule, Got: "no match", Reason: reason(&none)}
 		if t.Verdict = output.TestPassed; r.want != "skip" {
 			t.Verdict, t.Text = output.TestFailed, "the rule does not match the object"
 			t.Note = "Kyverno's command counts this as passed (Excluded)"
 		}
-		j.add(r, t)
-		return 1, nil
+		return &t, nil
 	}
 	for _, rule := range order {
 		t := output.Tested{Object: key, Rule: rule}
 		step := worst(byRule[rule])
 		t.Got, t.Reason = status(step), reason(step)
 		if err := j.compare(ctx, r, run, &t, step); err != nil {
-			return 0, err
+			return nil, err
 		}
 		j.add(r, t)
 	}
-	return len(order), nil
+	return nil, nil
+}
+
+// aboutKinds reports whether a rule does not match because of the kind of the object, which says little of the
+// rules of autogen.
+func aboutKinds(s *engine.Step) bool {
+	return s.Err == nil || strings.HasPrefix(s.Err.Error(), "kinds:")
 }
 
 // kyvernoRules is the language whose policies have rules with results of their own.

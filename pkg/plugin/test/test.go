@@ -20,7 +20,7 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/factory"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/flags"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/human"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/formats"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/process"
 )
 
@@ -30,11 +30,13 @@ type Flags struct {
 	FileName string
 	Run      string
 	Output   flags.Output
+	Report   flags.Report
 }
 
 // Options are what a run of tests needs.
 type Options struct {
 	Printer output.Printer
+	Reports *formats.Reports // those that Printer writes too
 
 	factory *factory.Factory
 	paths   []string
@@ -44,7 +46,7 @@ type Options struct {
 
 // NewCommand is `test`: the tests of policies.
 func NewCommand(evaluate flags.Evaluate, name string, streams genericiooptions.IOStreams) *cobra.Command {
-	f := Flags{Evaluate: evaluate, Output: flags.NewOutput("")}
+	f := Flags{Evaluate: evaluate, Output: flags.NewOutput(formats.Diff)}
 	f.Objects.None, f.Policies.Recorded = true, true // each test names its own
 	c := &cobra.Command{
 		Use:   "test [DIRECTORY | FILE ...]",
@@ -71,21 +73,26 @@ func NewCommand(evaluate flags.Evaluate, name string, streams genericiooptions.I
 			%[1]s test policies/labels policies/images
 
 			# The results of one rule, on one object
-			%[1]s test --run 'team-labels/add-team on Pod shop/web'`, name)),
+			%[1]s test --run 'team-labels/add-team on Pod shop/web'
+
+			# For a pipeline
+			%[1]s test policies --report junit=tests.xml --report github`, name)),
 		RunE: func(c *cobra.Command, args []string) error {
-			return process.RunE(c.Context())(f.ToOptions(args, streams))
+			return process.RunE(c.Context())(f.ToOptions(c, args, streams))
 		},
 	}
 	c.Flags().StringVar(&f.FileName, "file-name", defaultName, "Name of the files of tests in directories.")
 	c.Flags().StringVar(&f.Run, "run", "", "Regular expression: run only the results that it matches, each called \"FILE TEST: LANGUAGE POLICY/RULE on KIND NAMESPACE/NAME\".")
 	f.Context.AddAccessFlags(c.Flags())
+	c.Flags().StringVarP(&f.Output.Format, "output", "o", f.Output.Format, "Output format: one of "+formats.Names(output.Options{Tests: true})+".")
 	f.Output.AddValueFlags(c.Flags())
+	f.Report.AddFlags(c.Flags(), formats.ReportNames(output.Options{Tests: true}))
 	f.AddQuietFlag(c.Flags())
 	return c
 }
 
 // ToOptions returns the options for the flags.
-func (f *Flags) ToOptions(args []string, streams genericiooptions.IOStreams) (*Options, error) {
+func (f *Flags) ToOptions(c *cobra.Command, args []string, streams genericiooptions.IOStreams) (*Options, error) {
 	o := &Options{paths: args, name: f.FileName}
 	if len(args) == 0 {
 		o.paths = []string{"."}
@@ -100,7 +107,15 @@ func (f *Flags) ToOptions(args []string, streams genericiooptions.IOStreams) (*O
 		return nil, err
 	}
 	options := o.factory.OutputOptions(f.Output, engine.Request{})
-	o.Printer = output.NewPrinter(human.NewTests(options), options.ShowSecrets)
+	options.Tests = true
+	printer, err := formats.New(f.Output.Format, options)
+	if err != nil {
+		return nil, err
+	}
+	if o.Reports, err = o.factory.Reports(f.Report, options, c.Flags().Changed("output")); err != nil {
+		return nil, err
+	}
+	o.Printer = o.Reports.Beside(printer)
 	return o, nil
 }
 
@@ -109,6 +124,11 @@ var errNoTest = errors.New("there is no test")
 
 // Run runs the tests, prints what came of them, and returns the exit code.
 func (o *Options) Run(ctx context.Context) (int, error) {
+	code, err := o.run(ctx)
+	return code, errors.Join(err, o.Reports.Discard())
+}
+
+func (o *Options) run(ctx context.Context) (int, error) {
 	files, err := find(o.paths, o.name)
 	if err != nil {
 		return process.ExitNothing, err

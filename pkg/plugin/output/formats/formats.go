@@ -44,19 +44,20 @@ type outputFormat struct {
 	people           bool // it is for people, not for programs
 	objects          bool // it lists objects, and not what the rules did to them
 	writes, compares bool // it is also one of a run that writes, of a comparison
+	tests            bool // it is also one of a run of tests
 }
 
 const fromFile = "FILE"
 
 var all = []outputFormat{ //nolint:gochecknoglobals // an immutable table
-	{name: Diff, open: always(human.NewDiff), people: true, writes: true, compares: true},
+	{name: Diff, open: always(human.NewDiff), people: true, writes: true, compares: true, tests: true},
 	{name: Summary, open: always(human.NewSummary), people: true, writes: true, compares: true},
-	{name: Table, open: always(human.NewTable), people: true, objects: true, compares: true},
+	{name: Table, open: always(human.NewTable), people: true, objects: true, compares: true, tests: true},
 	{name: Wide, open: always(human.NewWideTable), people: true},
 	{name: Markdown, open: always(human.NewMarkdown), people: true, compares: true},
 	{name: Name, open: always(structured.NewNames), objects: true, writes: true, compares: true},
-	{name: JSON, open: reportAs(false), writes: true, compares: true},
-	{name: YAML, open: reportAs(true), writes: true, compares: true},
+	{name: JSON, open: reportAs(false), writes: true, compares: true, tests: true},
+	{name: YAML, open: reportAs(true), writes: true, compares: true, tests: true},
 	{name: Manifests, open: always(structured.NewManifests), objects: true},
 	{name: JSONPatch, open: always(structured.NewPatches), objects: true},
 	{name: JSONPath, open: jsonPath(false), template: "TEMPLATE"},
@@ -85,7 +86,7 @@ func reportAs(asYAML bool) func(output.Options, string) (output.Format, error) {
 
 // of reports whether the format is one of a run with these options.
 func (f *outputFormat) of(o output.Options) bool {
-	return (f.writes || !o.Writes) && (f.compares || !o.Compares)
+	return (f.writes || !o.Writes) && (f.compares || !o.Compares) && (f.tests || !o.Tests)
 }
 
 // names lists formats, as a user begins to type them.
@@ -199,8 +200,10 @@ func New(format string, o output.Options) (output.Printer, error) {
 	var template string
 	var err error
 	switch {
-	case f != nil && !f.of(o), f == nil && (o.Template == "" || o.Compares):
+	case f != nil && !f.of(o), f == nil && (o.Template == "" || o.Compares || o.Tests):
 		return nil, &UnknownFormatError{Format: format, Allowed: namesOf(o)}
+	case o.Tests && f.people:
+		return output.NewPrinter(human.NewTests(o, format), o.ShowSecrets), nil
 	case o.Compares && f.people:
 		return output.NewPrinter(human.NewComparison(o, format), o.ShowSecrets), nil
 	case f != nil && f.template != "":

@@ -19,22 +19,22 @@ import (
 type reportFormat struct {
 	name string
 	// writes says that the format is also one of a run that writes, compares that it is one of a comparison,
-	// and converts that it is one of a conversion. The others describe the state of objects, and not what was
-	// done to them.
-	writes, compares, converts bool
-	open                       func(output.Options) output.Format
+	// converts that it is one of a conversion, and tests that it is one of a run of tests. The others describe
+	// the state of objects, and not what was done to them.
+	writes, compares, converts, tests bool
+	open                              func(output.Options) output.Format
 }
 
 var reportFormats = []reportFormat{ //nolint:gochecknoglobals // an immutable table
-	{"junit", true, true, false, func(o output.Options) output.Format { return report.New(o, report.NewJUnit(o)) }},
-	{"sarif", false, false, false, func(o output.Options) output.Format { return report.New(o, report.NewSARIF(o)) }},
-	{"markdown", true, true, true, func(o output.Options) output.Format { return newMarkdown(o, 0) }},
-	{"html", false, true, true, func(o output.Options) output.Format { return report.NewHTML(o) }},
-	{githubReport, true, false, false, func(o output.Options) output.Format { return report.New(o, report.NewGitHub(o)) }},
-	{"policyreport", false, false, false, func(o output.Options) output.Format {
+	{"junit", true, true, false, true, func(o output.Options) output.Format { return report.New(o, report.NewJUnit(o)) }},
+	{"sarif", false, false, false, true, func(o output.Options) output.Format { return report.New(o, report.NewSARIF(o)) }},
+	{"markdown", true, true, true, true, func(o output.Options) output.Format { return newMarkdown(o, 0) }},
+	{"html", false, true, true, false, func(o output.Options) output.Format { return report.NewHTML(o) }},
+	{githubReport, true, false, false, true, func(o output.Options) output.Format { return report.New(o, report.NewGitHub(o)) }},
+	{"policyreport", false, false, false, false, func(o output.Options) output.Format {
 		return report.New(o, report.NewPolicyReport(report.WGPolicyAPI(), o))
 	}},
-	{"openreports", false, false, false, func(o output.Options) output.Format {
+	{"openreports", false, false, false, false, func(o output.Options) output.Format {
 		return report.New(o, report.NewPolicyReport(report.OpenReportsAPI(), o))
 	}},
 }
@@ -54,7 +54,7 @@ const githubReport = "github"
 func ReportNames(o output.Options) string {
 	var names []string
 	for _, f := range reportFormats {
-		if (f.writes || !o.Writes) && (f.compares || !o.Compares) && (f.converts || !o.Converts) {
+		if (f.writes || !o.Writes) && (f.compares || !o.Compares) && (f.converts || !o.Converts) && (f.tests || !o.Tests) {
 			names = append(names, f.name)
 		}
 	}
@@ -71,6 +71,8 @@ func findReport(name string, o output.Options) (*reportFormat, error) {
 		return nil, fmt.Errorf("%s says how objects are, as preview finds them, and not what was written: use one of %s", name, ReportNames(output.Options{Writes: true}))
 	case o.Converts && !reportFormats[i].converts:
 		return nil, fmt.Errorf("%s cannot show a conversion: use one of %s", name, ReportNames(output.Options{Converts: true}))
+	case o.Tests && !reportFormats[i].tests:
+		return nil, fmt.Errorf("%s cannot show tests: use one of %s", name, ReportNames(output.Options{Tests: true}))
 	case o.Compares && !reportFormats[i].compares:
 		return nil, fmt.Errorf("%s cannot show a comparison: use one of %s", name, ReportNames(output.Options{Compares: true}))
 	}

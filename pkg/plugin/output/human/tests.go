@@ -10,20 +10,40 @@ import (
 )
 
 // Tests prints the results of tests that did not pass, each with where it stands, what is not as wanted, and
-// why; and the counts.
+// why; and the counts. As a table it has a row for each result.
 type Tests struct {
 	base
-	foreign wording.Reasons
+	foreign  wording.Reasons
+	rows     [][]string // of a table; nil for none
+	problems Problems
 }
 
-// NewTests returns a printer of tests.
-func NewTests(o output.Options) *Tests { return &Tests{base: newBase(o)} }
+// NewTests returns a printer of tests in a format of -o: diff, table or markdown.
+func NewTests(o output.Options, style string) *Tests {
+	p := &Tests{base: newBase(o)}
+	switch style {
+	case "table":
+		p.rows = [][]string{{"TEST", "RULE", "OBJECT", "WANTED", "GOT", "RESULT"}}
+	case "markdown":
+		p.markdown, p.Color = true, false
+	}
+	return p
+}
 
 // Print shows a result that did not pass, or the end.
 func (p *Tests) Print(s output.Shown) error {
 	switch e := s.Event().(type) {
+	case output.Problem:
+		p.problems.Add(e.Err.Error())
 	case output.Tested:
 		switch {
+		case p.rows != nil:
+			object := ""
+			if e.Object != (engine.ObjectKey{}) {
+				object = e.Object.String()
+			}
+			p.rows = append(p.rows, filled([]string{e.Origin, wording.Rule(e.Rule), object, e.Wanted, e.Got, string(e.Verdict)}, "-"))
+			return nil
 		case e.Verdict == output.TestPassed:
 			return nil
 		case e.Foreign:
@@ -47,29 +67,39 @@ func (p *Tests) result(t *output.Tested) error {
 		word = "NOT RUN"
 	case output.TestFailed, output.TestPassed:
 	}
-	b.paint(color, word)
-	b.line(Plain, " "+t.Origin+": "+t.Title()+": "+t.Text)
+	if p.markdown {
+		b.WriteString("\n- **" + word + "** " + codeSpan(t.Origin) + ": " + codeSpan(t.Title()) + ": " + ShortSpan(t.Text) + "\n")
+	} else {
+		b.paint(color, word)
+		b.line(Plain, " "+t.Origin+": "+t.Title()+": "+t.Text)
+	}
+	details := p.page()
 	if t.Reason != "" {
-		b.line(Plain, "    because "+t.Reason)
+		details.line(Plain, "    because "+t.Reason)
 	}
 	lines, places := t.Fields()
 	if len(lines) > 0 {
-		b.line(Plain, "    wanted at "+t.Places[0]+": "+wording.Plural(len(lines), "field")+" not so")
+		details.line(Plain, "    wanted at "+t.Places[0]+": "+wording.Plural(len(lines), "field")+" not so")
 	}
 	for i := range lines {
-		b.line(Plain, "    "+places[i]+": "+lines[i])
+		details.line(Plain, "    "+places[i]+": "+lines[i])
 	}
 	if t.Note != "" {
-		b.line(Plain, "    note: "+t.Note)
+		details.line(Plain, "    note: "+t.Note)
+	}
+	if p.markdown && details.Len() > 0 {
+		fenced(b, "", details.String())
+	} else {
+		b.Write(details.Bytes())
 	}
 	return p.write(b)
 }
 
 // end prints the counts.
 func (p *Tests) end(t *output.Tests) error {
-	b := p.page()
+	b, others := p.page(), p.page()
 	for _, reason := range p.foreign.All() {
-		b.line(Plain, fmt.Sprintf("not tested here: %s: %s (%s)", wording.Plural(reason.Count, "result"), reason.Text, engine.FewOf(namesOf(reason.First), reason.Count)))
+		others.line(Plain, fmt.Sprintf("not tested here: %s: %s (%s)", wording.Plural(reason.Count, "result"), reason.Text, engine.FewOf(namesOf(reason.First), reason.Count)))
 	}
 	total := 0
 	var counts []string
@@ -91,6 +121,15 @@ func (p *Tests) end(t *output.Tests) error {
 	if t.Results[output.TestPassed] == 0 || t.Results[output.TestFailed]+t.Results[output.NotRun]+t.Problems > 0 {
 		color = Red
 	}
+	if p.markdown {
+		b.WriteString("# " + text + "\n" + p.problems.String())
+		if others.Len() > 0 {
+			fenced(b, "", others.String())
+		}
+		return p.write(b)
+	}
+	b.table(p.rows)
+	b.Write(others.Bytes())
 	b.line(color, text)
 	return p.write(b)
 }

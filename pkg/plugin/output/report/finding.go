@@ -63,8 +63,9 @@ type Finding struct {
 	outcomes                 []engine.Outcome // of the steps
 	paths                    []fieldpath.Path // of the fields
 
-	// Manifest are the lines of a variant that shows a difference, in a comparison.
-	Manifest []string
+	// Lines are those of a variant that shows a difference, in a comparison, or of what is not as a test wants
+	// it.
+	Lines []string
 }
 
 // message is the Message of a rule that was evaluated.
@@ -103,7 +104,7 @@ func (f *Finding) Details() string {
 	for _, n := range f.Notes {
 		lines = append(lines, "note: "+n)
 	}
-	lines = append(lines, f.Manifest...)
+	lines = append(lines, f.Lines...)
 	for _, w := range f.Warnings {
 		lines = append(lines, "warning: "+w)
 	}
@@ -276,6 +277,9 @@ func (p *Printer) Print(s output.Shown) error {
 			object.Findings = joined(object.Findings, failed.Findings)
 			delete(p.failed, key)
 		}
+		return p.report.Add(&object)
+	case output.Tested:
+		object := DescribeTested(e)
 		return p.report.Add(&object)
 	case output.Problem:
 		return p.report.Problem(ProblemOf(e.Err))

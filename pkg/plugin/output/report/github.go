@@ -32,7 +32,7 @@ const (
 // objects were in part left alone.
 type GitHub struct {
 	out            io.Writer
-	writes         bool
+	writes, tests  bool
 	failed, warned string  // before the number of objects in error, and of those that are annotated, too
 	annotated      Verdict // of these
 
@@ -46,7 +46,7 @@ type GitHub struct {
 // NewGitHub returns a report without annotations.
 func NewGitHub(o output.Options) *GitHub {
 	r := &GitHub{
-		out: o.Out, writes: o.Writes, index: map[engine.RuleRef]*githubRule{},
+		out: o.Out, writes: o.Writes, tests: o.Tests, index: map[engine.RuleRef]*githubRule{},
 		failed: "failed, denied or not supported on", warned: "would change", annotated: Fail,
 	}
 	if o.Writes {
@@ -60,6 +60,17 @@ func (r *GitHub) Add(object *Object) error {
 	r.objects++
 	for i := range object.Findings {
 		f := &object.Findings[i]
+		switch f.Verdict {
+		case Error, Fail:
+			if r.tests { // each at its own line
+				text := strings.TrimSuffix(f.Message+"\n"+f.Details(), "\n")
+				if err := r.Problem(Problem{Where: f.Name + " on " + object.Name, Text: text, Place: object.Place}); err != nil {
+					return err
+				}
+				continue
+			}
+		case Pass, Skip:
+		}
 		switch f.Verdict {
 		case Error:
 			found := r.rule(f)
@@ -97,6 +108,9 @@ func (r *GitHub) Write(s evaluation.Summary) error {
 		counts := wording.Counts(s)
 		if r.writes {
 			counts = wording.Plural(r.objects, "object") + " to write."
+		}
+		if r.tests {
+			counts = "There are " + wording.Plural(r.objects, "result") + "."
 		}
 		shown = append(slices.Clone(all[:maxAnnotations-1]), annotation{
 			level: all[maxAnnotations-1].level, title: "kubectl mutate",

@@ -35,9 +35,12 @@ func NewMarkdown(o output.Options, limit int) *Markdown {
 	if limit == 0 {
 		limit = MaxMarkdownBytes
 	}
-	p := &Markdown{out: o.Out, compares: o.Compares || o.Converts, converts: o.Converts, pages: pages{limit: limit, room: limit}}
+	p := &Markdown{out: o.Out, compares: o.Compares || o.Converts || o.Tests, converts: o.Converts, pages: pages{limit: limit, room: limit}}
 	o.Out = &p.pages
-	if p.inner = output.Format(human.NewMarkdown(o)); p.compares {
+	switch p.inner = output.Format(human.NewMarkdown(o)); {
+	case o.Tests:
+		p.inner = human.NewTests(o, "markdown")
+	case p.compares:
 		p.inner = human.NewComparison(o, "markdown")
 	}
 	return p
@@ -46,7 +49,7 @@ func NewMarkdown(o output.Options, limit int) *Markdown {
 // Markdown is written at the end, of what another format writes a block at a time.
 type Markdown struct {
 	out      io.Writer
-	compares bool // or converts
+	compares bool // or converts, or tests
 	converts bool
 	inner    output.Format
 	pages    pages

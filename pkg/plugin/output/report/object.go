@@ -307,7 +307,7 @@ func DescribeCompared(e output.Compared) (Object, error) {
 		}
 		f.Notes = append(f.Notes, "shown by "+escaped(wording.PluralNumber(e.Variant.Count, "variant")+" ("+engine.Few(e.Variant.Kinds)+")")+"; the smallest object that shows it"+escaped(wording.Requested(e.Variant))+":")
 		for line := range strings.Lines(manifest) {
-			f.Manifest = append(f.Manifest, redact.EscapeLine(strings.TrimSuffix(line, "\n")))
+			f.Lines = append(f.Lines, redact.EscapeLine(strings.TrimSuffix(line, "\n")))
 		}
 	}
 	return out, nil

@@ -36,7 +36,7 @@ const (
 
 // NewSARIF returns a report that is written at its end.
 func NewSARIF(o output.Options) *SARIF {
-	return &SARIF{out: o.Out, version: redact.EscapeLine(o.Context.Version), rules: map[string]int{}}
+	return &SARIF{out: o.Out, version: redact.EscapeLine(o.Context.Version), tests: o.Tests, rules: map[string]int{}}
 }
 
 // object is a part of a SARIF log, by section 3 of the standard, of names and values in turn. What is not
@@ -55,6 +55,7 @@ func message(text string) structured.Object { return object("text", text) }
 type SARIF struct {
 	out     io.Writer
 	version string
+	tests   bool
 
 	descriptors   []structured.Object
 	rules         map[string]int // the place of each in descriptors, by its ID
@@ -92,10 +93,14 @@ func (p *SARIF) rule(r engine.RuleRef) (string, int) {
 		at = len(p.descriptors)
 		p.rules[id] = at
 		properties := object("dialect", r.Dialect).With("origin", r.Origin).With("severity", r.Severity)
+		what, help := "Mutation policy ", "A live object is not as this rule of a mutation policy would make it. Look at the change with kubectl mutate preview, and make it with kubectl mutate apply-existing."
+		if p.tests {
+			what, help = "Result of a ", "A rule of a mutation policy does not do what its test wants. Run the test with kubectl mutate test, and correct the rule or what the test wants."
+		}
 		p.descriptors = append(p.descriptors, object(
 			"id", id,
-			"shortDescription", message("Mutation policy "+plainSARIF(wording.Rule(r))),
-			"help", message("A live object is not as this rule of a mutation policy would make it. Look at the change with kubectl mutate preview, and make it with kubectl mutate apply-existing."),
+			"shortDescription", message(what+plainSARIF(wording.Rule(r))),
+			"help", message(help),
 			"properties", properties.Add("tags", []string{"kubernetes", "mutation"}),
 		))
 	}

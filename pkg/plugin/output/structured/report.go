@@ -57,6 +57,8 @@ func NewReport(o output.Options, asYAML bool) (*Report, error) {
 	switch {
 	case o.Compares:
 		r.kind, r.list = "ComparisonReport", "differences"
+	case o.Tests:
+		r.kind, r.list = "TestReport", "results"
 	case o.Writes:
 		r.kind, r.list = "ApplyReport", "results"
 	}
@@ -116,6 +118,10 @@ func (r *Report) Print(s output.Shown) error {
 		r.outcomes[e.Outcome]++
 		r.conflicts.Add(e)
 		return r.add(e.Key, r.result(e))
+	case output.Tested:
+		return r.add(e.Object, tested(&e))
+	case output.Tests:
+		return r.end(testCounts(&e))
 	case output.Problem:
 		r.problems = append(r.problems, e.Err.Error())
 	case output.Summary:
