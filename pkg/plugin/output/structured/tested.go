@@ -23,7 +23,11 @@ func tested(t *output.Tested) Object {
 // testCounts are the counts of tests in a report.
 func testCounts(t *output.Tests) Object {
 	return Object{
-		{"tests", t.Tests}, {"passed", t.Results[output.TestPassed]}, {"failed", t.Results[output.TestFailed]},
-		{"notRun", t.Results[output.NotRun]}, {"notTested", t.Results[output.NotTested]}, {"problems", t.Problems},
+		{"tests", t.Tests},
+		{"passed", t.Results[output.TestPassed]},
+		{"failed", t.Results[output.TestFailed]},
+		{"notRun", t.Results[output.NotRun]},
+		{"notTested", t.Results[output.NotTested]},
+		{"problems", t.Problems},
 	}
 }
