@@ -23,8 +23,10 @@ func (x *Executor) write(ctx context.Context, ready []*Task) error {
 	x.Writer.Slots = make(chan struct{}, x.Concurrency)
 	hard, end := untilSecondInterrupt(ctx, x.ErrOut)
 	defer end()
-	earlier := x.tally.Failed // from before the first write
-	tooManyFailures := func() bool { return x.MaxFailures > 0 && x.tally.Failed-earlier >= x.MaxFailures }
+	// What has drifted is left alone, as what had before the first write: it is no write that failed.
+	failed := func() int { return x.tally.Failed - x.tally.Outcomes[string(Drifted)] }
+	earlier := failed()
+	tooManyFailures := func() bool { return x.MaxFailures > 0 && failed()-earlier >= x.MaxFailures }
 	size := len(ready)
 	if x.BatchSize > 0 {
 		size = x.BatchSize

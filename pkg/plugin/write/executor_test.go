@@ -258,6 +258,13 @@ func TestExecutorStopsAtFailures(t *testing.T) {
 				tally: Tally{Written: 1, Failed: 1, Rejected: 1, NotTried: 1},
 			},
 		},
+		"what has drifted meanwhile is left alone, as what did before": {
+			server: func(s *server) { s.edited = []string{"b"} },
+			want: executorWant{
+				results: outcomes{"a applied", "b drifted", "c applied"}, writes: []string{"a", "c"},
+				tally: Tally{Written: 2, Failed: 1},
+			},
+		},
 		"unless failures do not count": {
 			server: func(s *server) { s.fails = []string{"b"} },
 			run:    func(x *trial) { x.MaxFailures = 0 },
@@ -477,7 +484,9 @@ type server struct {
 	// rejects are the names of objects that it takes no dry run of, and fails of those
 	// that it takes no write of.
 	rejects, fails []string
-	writes         []string
+	// edited are those that another client writes just before.
+	edited []string
+	writes []string
 	// forbids are the names of objects that the user may not write.
 	forbids []string
 }
@@ -515,6 +524,11 @@ func (s *server) Patch(_ context.Context, key engine.ObjectKey, p cluster.Patch)
 	defer s.mu.Unlock()
 	if (p.DryRun && slices.Contains(s.rejects, key.Name)) || (!p.DryRun && slices.Contains(s.fails, key.Name)) {
 		return nil, apierrors.NewGenericServerResponse(http.StatusUnprocessableEntity, "patch", schema.GroupResource{}, key.Name, "no", 0, false)
+	}
+	if !p.DryRun && slices.Contains(s.edited, key.Name) {
+		s.objects[key.Name].Object["data"] = map[string]any{"a": "theirs"}
+		s.objects[key.Name].SetResourceVersion("77")
+		return nil, apierrors.NewConflict(schema.GroupResource{}, key.Name, errors.New("theirs"))
 	}
 	answer, err := patched(s.objects[key.Name], p)
 	if err != nil || p.DryRun {
