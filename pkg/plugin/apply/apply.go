@@ -50,9 +50,10 @@ type Options struct {
 	Record   *write.RecordedRun   // what is to be made; nil makes what is evaluated
 	program  string               // the name to type before a command that is suggested; empty for one cluster of several
 
-	// What a watch makes later changes with.
+	// What a watch makes later changes with, and what it is told of each change that is to be made.
 	factory  *factory.Factory
 	recorded plan.Run
+	planned  func(*engine.Change)
 }
 
 // NewCommand is `apply-existing`: it makes the changes that preview shows.
@@ -303,19 +304,24 @@ func (o *Options) suggest(tally write.Tally) {
 	}
 }
 
-// plan is the preview: it prints the changes and keeps a task for each. A change that
-// admission would deny is printed and not written.
+// plan is the preview: it prints the changes and keeps a task for each.
 func (o *Options) plan(ctx context.Context, e *evaluate.Run) (evaluation.Summary, error) {
-	summary, err := e.Each(ctx, func(c *engine.Change) error {
-		if c.Changed() && !c.Denied() {
-			o.Executor.Keep(write.NewTask(e, c), c)
-		}
-		return o.Print(output.Evaluated{Change: c})
-	})
+	summary, err := e.Each(ctx, func(c *engine.Change) error { return o.keep(e, c) })
 	if err != nil {
 		return summary, err
 	}
 	return summary, o.Print(output.Summary{Summary: summary})
+}
+
+// keep prints a change, and keeps a task for it unless admission would deny it.
+func (o *Options) keep(e *evaluate.Run, c *engine.Change) error {
+	if c.Changed() && !c.Denied() {
+		if o.planned != nil {
+			o.planned(c)
+		}
+		o.Executor.Keep(write.NewTask(e, c), c)
+	}
+	return o.Print(output.Evaluated{Change: c})
 }
 
 // recordedTasks keeps a task for each change that was planned, and prints it as it is evaluated now.

@@ -1,10 +1,10 @@
 package apply
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"time"
 
@@ -60,34 +60,138 @@ func (f *Flags) watch(c *cobra.Command, args []string, streams genericiooptions.
 // watched compiles the policies of an apply-existing that goes on.
 func (w *watchWrites) watched() (*preview.Watched, error) {
 	o := w.by
-	now := &preview.Watched{Factory: o.factory, Options: &o.Options}
+	now := &preview.Watched{Factory: o.factory, Options: &o.Options, Some: w.write}
 	var err error
 	now.Run, err = o.Compile()
-	written, left := false, overtaken{}
-	o.Executor.OnResult = func(t *write.Task, r *write.Result) {
-		written = written || r.Outcome == write.Applied
-		left.add(t.Key, r)
-		w.wrote(t, r)
-	}
-	o.Executor.Away = w.away()
+	left := w.follow(o, nil)
 	now.All = func(ctx context.Context) (int, error) {
 		code, err := o.write(ctx, now.Run)
-		switch {
-		case err == nil:
-		case written && cluster.Uncertain(ctx, err):
-			w.Report(err) // what was not tried is left
-		case written:
-			return code, err
-		default:
-			return code, preview.Retryable(ctx, err)
-		}
-		return code, w.again(ctx, left, func() *evaluate.Run {
-			_, _, world := o.factory.Events(&o.Options, nil)
-			return now.Run.Over(o.Objects, o.Triggers, world)
-		})
+		return code, left.requeue(ctx, err)
 	}
-	now.Some = w.write
 	return now, err
+}
+
+// unmade are the changes of a run that were not made so far, by the objects that they change.
+type unmade struct {
+	*watchWrites
+	events []*watch.Event // that cause them; none of a run over everything
+	left   map[engine.ObjectKey]*change
+	tried  bool // something came of one
+}
+
+// change is one that was not made so far.
+type change struct {
+	watch.Left
+	causes []engine.ObjectKey // the object itself, or the triggers of the rules that change it
+}
+
+// follow has a run that events cause tell what it makes.
+func (w *watchWrites) follow(o *Options, events []*watch.Event) *unmade {
+	u := &unmade{watchWrites: w, events: events, left: map[engine.ObjectKey]*change{}}
+	o.planned, o.Executor.OnResult, o.Executor.Away = u.add, u.result, w.away()
+	return u
+}
+
+// add adds a change that is to be made.
+func (u *unmade) add(c *engine.Change) {
+	u.left[c.Subject.Whole()] = &change{watch.Left{Key: c.Target.Key}, causesOf(c)}
+}
+
+// causesOf returns the triggers of the rules that change an object, and the object itself for its own rules.
+func causesOf(c *engine.Change) []engine.ObjectKey {
+	var out []engine.ObjectKey
+	for _, s := range c.Steps {
+		if s.Outcome == engine.Changed {
+			out = append(out, cmp.Or(s.Trigger, c.Target.Key))
+		}
+	}
+	return engine.Distinct(out)
+}
+
+// result takes what came of a change. One that is held back because of another one waits for that.
+func (u *unmade) result(t *write.Task, r *write.Result) {
+	u.wrote(t, r)
+	u.tried = u.tried || r.Outcome != write.NotTried
+	if r.Outcome == write.Applied && r.Status != nil {
+		r = r.Status
+	}
+	k := t.Key.Whole()
+	var held *write.HeldBackError
+	switch now := u.left[k]; {
+	case now == nil, r.Passes():
+	case errors.As(r.Err, &held) && u.left[held.Target.Whole()] != nil:
+		now.Refused = u.left[held.Target.Whole()].Refused
+		now.Version = r.Version
+	case r.Err != nil, r.Outcome == write.ServerKeepsValue:
+		now.Refused, now.Version = true, r.Version
+	default: // it was made, or the object is gone
+		delete(u.left, k)
+	}
+}
+
+// requeue has what is left of a run evaluated again, and returns the error of a run that made nothing at all, or was
+// ended.
+func (u *unmade) requeue(ctx context.Context, err error) error {
+	var tooMany *write.TooManyError
+	switch refused := errors.As(err, &tooMany); {
+	case err == nil:
+	case ctx.Err() != nil:
+		u.MarkIncomplete() // the others are not made
+		return err
+	case refused && !u.Started():
+		return err
+	case refused:
+		for _, c := range u.left {
+			c.Refused = true
+		}
+		u.Report(err)
+	case !u.tried && u.events == nil && u.Started():
+		return &watch.RetryError{Err: err}
+	case !u.tried:
+		return preview.Retryable(ctx, err)
+	default:
+		u.Report(err)
+	}
+	causes := map[engine.ObjectKey]*watch.Event{}
+	for k, c := range u.left {
+		for _, e := range u.causing(c) {
+			one := causes[e.Key.Whole()]
+			if one == nil {
+				later := *e
+				one = &later
+				causes[e.Key.Whole()], one.Left = one, map[engine.ObjectKey]watch.Left{}
+			}
+			one.Left[k] = c.Left
+		}
+	}
+	for _, e := range causes {
+		u.Queue.Later(e)
+	}
+	return nil
+}
+
+// causing returns the events that cause a change: those of the run, or else, as in a run over everything, updates of
+// what triggers it.
+func (u *unmade) causing(c *change) []*watch.Event {
+	var out []*watch.Event
+	for _, e := range u.events {
+		if slices.ContainsFunc(c.causes, func(k engine.ObjectKey) bool { return k.Whole() == e.Key.Whole() }) {
+			out = append(out, e)
+		}
+	}
+	if len(out) > 0 {
+		return out
+	}
+	for _, k := range c.causes {
+		k.Subresource = ""
+		mapping, err := u.by.factory.Client.Mapper().RESTMapping(k.GroupKind, k.Version)
+		if err != nil {
+			u.Report(fmt.Errorf("%s: %w", k, err)) // the kind is gone
+			continue
+		}
+		out = append(out, &watch.Event{Mapping: mapping, Operation: u.by.Request.Operation, Key: k, Time: time.Now()})
+	}
+	return out
 }
 
 // wrote notes what was written.
@@ -97,13 +201,14 @@ func (w *watchWrites) wrote(t *write.Task, r *write.Result) {
 		w.MarkIncomplete()
 	}
 	for _, part := range []*write.Result{r, r.Status} {
-		if part != nil && part.Version != "" {
+		if part != nil && part.Outcome == write.Applied {
 			w.own.Wrote(t.Key, part.Version)
 		}
 	}
 }
 
-// write makes the changes that events cause, as a run with a journal of its own.
+// write makes the changes that events cause, as a run with a journal of its own; of events that are evaluated again
+// those that are left, and no others: a rule that appends would append twice.
 func (w *watchWrites) write(ctx context.Context, e *evaluate.Run, events []*watch.Event) error {
 	got, err := preview.EvaluateEvents(ctx, w.by.factory.Client, e)
 	if err != nil {
@@ -112,125 +217,49 @@ func (w *watchWrites) write(ctx context.Context, e *evaluate.Run, events []*watc
 	if got.Incomplete() {
 		w.MarkIncomplete()
 	}
-	changes := w.settled(got.Changes, events)
-	w.own.Seen(events)
-	left, err := w.make(ctx, e, changes, events)
-	maps.DeleteFunc(left, func(k engine.ObjectKey, drifted bool) bool { // the change of which is an event itself
-		return drifted && slices.ContainsFunc(events, func(e *watch.Event) bool { return e.Key.Whole() == k })
-	})
-	var later *watch.RetryError
-	if err != nil && !errors.As(err, &later) {
+	o, err := w.newOptions(w.command, w.by.factory, w.by.Request)
+	if err != nil {
 		return err
 	}
-	return w.again(ctx, left, func() *evaluate.Run {
-		objects, triggers, world := w.by.factory.Events(&w.by.Options, events)
-		return e.Over(objects, triggers, world)
+	left := w.follow(o, events)
+	changes := slices.DeleteFunc(got.Changes, func(c *engine.Change) bool {
+		return !slices.ContainsFunc(events, func(e *watch.Event) bool {
+			_, is := e.Left[c.Subject.Whole()]
+			return is || e.Left == nil
+		})
 	})
-}
-
-// overtaken are the objects, by their names, whose changes were not made because of what others did
-// meanwhile, which is true, or not tried. They are to be evaluated again.
-type overtaken map[engine.ObjectKey]bool
-
-// add adds an object if its result is such a one, and else removes it. One that is held back because of
-// another one waits for that.
-func (o overtaken) add(k engine.ObjectKey, r *write.Result) {
-	var busy *write.BusyError
-	var held *write.HeldBackError
-	switch {
-	case r.Outcome == write.Drifted, errors.As(r.Err, &busy):
-		o[k.Whole()] = true
-	case r.Outcome == write.NotTried:
-		o[k.Whole()] = false
-	case errors.As(r.Err, &held):
-		if _, waits := o[held.Target.Whole()]; waits {
-			o[k.Whole()] = false
-		}
-	default:
-		delete(o, k.Whole())
+	changes = w.settled(changes, events, left)
+	w.own.Seen(events)
+	if len(changes) > 0 {
+		err = w.make(ctx, o, e, changes, events)
 	}
+	return left.requeue(ctx, err)
 }
 
-// maxTries is how often what was not made because of what others did meanwhile is tried again. A rule that
-// makes something else each time, such as of what a service answers, would never be over.
-const maxTries = 5
-
-// again makes the changes of objects that were overtaken, and of no others: a rule that appends would append
-// twice. Evaluated returns the run that finds them.
-func (w *watchWrites) again(ctx context.Context, left overtaken, evaluated func() *evaluate.Run) error {
-	for tries := 0; len(left) > 0; tries++ {
-		if tries == maxTries {
-			w.Report(fmt.Errorf("%s: it was changed while its change was to be made, %d times in a row: it is left until something changes it again", engine.Few(slices.Collect(maps.Keys(left))), tries))
-			return nil
-		}
-		if !cluster.Pause(ctx, time.Second) {
-			return nil
-		}
-		e := evaluated()
-		got, err := preview.EvaluateEvents(ctx, w.by.factory.Client, e)
-		if err == nil {
-			got.Changes = slices.DeleteFunc(got.Changes, func(c *engine.Change) bool { _, is := left[c.Subject.Whole()]; return !is })
-			left, err = w.make(ctx, e, got.Changes, nil)
-		}
-		var later *watch.RetryError
-		switch {
-		case errors.As(err, &later):
-			tries-- // the server is away
-		case err != nil:
+// make makes changes.
+func (w *watchWrites) make(ctx context.Context, o *Options, e *evaluate.Run, changes []*engine.Change, events []*watch.Event) error {
+	run := w.by.recorded
+	run.Created, run.Seed = e.World().Now, e.World().Seed
+	var err error
+	if o.Executor.Journal, err = NewJournal(w.by.factory, w.command, w.args, &w.Write, journal.Header{Allowed: w.Write.Options.Allowed, Run: run}); err != nil {
+		return err
+	}
+	o.Executor.OnWrite, o.Executor.Command = o.recordEvents, w.command.CommandPath()
+	if formats.ForPeople(w.Output.Format) {
+		if err := preview.PrintHeading(w.by.factory.Streams.Out, events); err != nil {
 			return err
 		}
 	}
-	return nil
-}
-
-// make makes the changes of a run, as one with a journal of its own. It returns the objects that are to be
-// evaluated again.
-func (w *watchWrites) make(ctx context.Context, e *evaluate.Run, changes []*engine.Change, events []*watch.Event) (overtaken, error) {
-	left := overtaken{}
-	if len(changes) == 0 {
-		return left, nil
-	}
-	o, err := w.newOptions(w.command, w.by.factory, w.by.Request)
-	if err != nil {
-		return nil, err
-	}
-	run := w.by.recorded
-	run.Created, run.Seed = e.World().Now, e.World().Seed
-	if o.Executor.Journal, err = NewJournal(w.by.factory, w.command, w.args, &w.Write, journal.Header{Allowed: w.Write.Options.Allowed, Run: run}); err != nil {
-		return nil, err
-	}
-	o.Executor.OnWrite, o.Executor.Command = o.recordEvents, w.command.CommandPath()
-	o.Executor.OnResult = func(t *write.Task, r *write.Result) {
-		w.wrote(t, r)
-		left.add(t.Key, r)
-	}
-	o.Executor.Away = w.away()
-	if formats.ForPeople(w.Output.Format) {
-		if err := preview.PrintHeading(w.by.factory.Streams.Out, events); err != nil {
-			return nil, err
-		}
-	}
-	var tasks []*write.Task
 	for _, c := range changes {
-		if err := o.Print(output.Evaluated{Change: c}); err != nil {
-			return nil, err
-		}
-		if c.Changed() && !c.Denied() {
-			tasks = append(tasks, write.NewTask(e, c))
-			left[c.Subject.Whole()] = false
+		if err := o.keep(e, c); err != nil {
+			return err
 		}
 	}
 	if err := output.Flush(o.Shown); err != nil { // there is no summary that would end what is shown
-		return nil, err
+		return err
 	}
-	_, err = o.Executor.Run(ctx, tasks)
-	if err := errors.Join(output.Flush(o.Shown), o.Shown.Close()); err != nil {
-		return nil, err
-	}
-	if err != nil && ctx.Err() != nil {
-		w.MarkIncomplete() // the others are not made
-	}
-	return left, preview.Retryable(ctx, err)
+	_, err = o.Executor.Run(ctx, nil)
+	return errors.Join(err, output.Flush(o.Shown), o.Shown.Close())
 }
 
 // away waits for a server that went away while writes were in flight, which it reports.
@@ -246,25 +275,29 @@ func (w *watchWrites) away() func(context.Context, error) bool {
 	}
 }
 
-// settled leaves out the changes of objects that never settle, and reports each object once when it is left
-// out.
-func (w *watchWrites) settled(changes []*engine.Change, events []*watch.Event) []*engine.Change {
+// settled leaves out the changes of objects that never settle, which are refused, and reports each object once when
+// it is left out.
+func (w *watchWrites) settled(changes []*engine.Change, events []*watch.Event, left *unmade) []*engine.Change {
 	var out []*engine.Change
 	for _, c := range changes {
-		var causes []engine.ObjectKey
-		var rules []engine.RuleRef
-		for _, s := range c.Steps {
-			if s.Outcome == engine.Changed {
-				causes, rules = append(causes, s.Trigger), append(rules, s.Rule)
+		causes := causesOf(c)
+		paused, begins := w.own.Pauses(c.Subject, causes, events)
+		if begins {
+			var rules []engine.RuleRef
+			for _, s := range c.Steps {
+				if s.Outcome == engine.Changed {
+					rules = append(rules, s.Rule)
+				}
 			}
-		}
-		switch paused, begins := w.own.Pauses(c.Subject, causes, events); {
-		case begins:
 			w.Report(fmt.Errorf("%s: %s changed it %d times, each after a write of its own or right after somebody set it back: it is not written any more until the policies change",
 				c.Subject, engine.Few(rules), watch.MaxWrites))
-		case !paused:
-			out = append(out, c)
 		}
+		if !paused {
+			out = append(out, c)
+			continue
+		}
+		left.add(c)
+		left.left[c.Subject.Whole()].Refused = true
 	}
 	return out
 }

@@ -12,7 +12,9 @@
 //   - kubectl_mutate_writes: objects that a run tried to write, by outcome;
 //   - kubectl_mutate_rule_writes: the same, by each rule that changed the object;
 //   - kubectl_mutate_watch_events, kubectl_mutate_watch_errors, kubectl_mutate_watch_waiting_events: of a watch, how
-//     many changes of the cluster were evaluated, what went wrong, and how many changes wait.
+//     many changes of the cluster were evaluated, what went wrong, and how many changes wait;
+//   - kubectl_mutate_watch_pending_objects, kubectl_mutate_watch_refused_objects: how many objects are not changed yet
+//     and tried again, and how many were refused.
 package metrics
 
 import (
@@ -39,8 +41,8 @@ import (
 type Run struct {
 	mu       *sync.Mutex // of the families
 	families []*family
-	waiting  func() int // events of a watch; nil of a run that ends
-	cluster  string     // of objects that name none
+	left     func() (waiting, pending, refused int) // of a watch; nil of a run that ends
+	cluster  string                                 // of objects that name none
 }
 
 // The places of the families, which is the order in which they are written.
@@ -55,6 +57,8 @@ const (
 	events
 	watchErrors
 	waitingEvents
+	pendingObjects
+	refusedObjects
 )
 
 // New returns a Run without counts. The verb is the command's name.
@@ -74,16 +78,19 @@ func New(verb, version string) *Run {
 }
 
 // NewWatch returns a Run for one that goes on. Its metrics are counters, which name no namespace: those come
-// and go, and what is kept must not grow with them. Waiting returns how many events wait to be evaluated.
-func NewWatch(verb, version string, waiting func() int) *Run {
+// and go, and what is kept must not grow with them. Left returns how many events wait to be evaluated, and how many
+// objects are to be tried again, or were refused.
+func NewWatch(verb, version string, left func() (waiting, pending, refused int)) *Run {
 	r := New(verb, version)
-	r.waiting = waiting
+	r.left = left
 	r.families = append(r.families,
 		newFamily("kubectl_mutate_watch_events", "Changes of the cluster that were evaluated.", []string{"operation", "group", "kind"}),
 		newFamily("kubectl_mutate_watch_errors", "What went wrong, beside rules and writes.", nil),
-		newFamily("kubectl_mutate_watch_waiting_events", "Changes of the cluster that wait to be evaluated.", nil))
+		newFamily("kubectl_mutate_watch_waiting_events", "Changes of the cluster that wait to be evaluated.", nil),
+		newFamily("kubectl_mutate_watch_pending_objects", "Objects whose changes were not made, and are tried again.", nil),
+		newFamily("kubectl_mutate_watch_refused_objects", "Objects whose changes were refused.", nil))
 	for i, f := range r.families {
-		f.counter = i != info && i != waitingEvents
+		f.counter = i != info && i < waitingEvents
 	}
 	r.families[watchErrors].counts[""] = 0
 	return r
@@ -163,7 +170,7 @@ func (r *Run) add(family int, labels []string) {
 
 // kindOf returns the cluster, of a run over several, and the kind and namespace of an object.
 func (r *Run) kindOf(k engine.ObjectKey) []string {
-	if r.waiting != nil {
+	if r.left != nil {
 		k.Namespace = ""
 	}
 	return []string{cmp.Or(k.Cluster, r.cluster), k.Group, k.Kind, k.Namespace}
@@ -227,8 +234,8 @@ func (f *family) metrics() *dto.MetricFamily {
 func (r *Run) WriteTo(w io.Writer) (int64, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.waiting != nil {
-		r.families[waitingEvents].counts[""] = r.waiting()
+	if r.left != nil {
+		r.families[waitingEvents].counts[""], r.families[pendingObjects].counts[""], r.families[refusedObjects].counts[""] = r.left()
 	}
 	var b bytes.Buffer
 	for _, f := range r.families {

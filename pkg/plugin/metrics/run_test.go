@@ -146,13 +146,13 @@ func ask(t *testing.T, method, url string) (code int, kind, text string) {
 
 func TestServer(t *testing.T) {
 	waiting := 0
-	r := metrics.NewWatch("preview", "v1.2.3", func() int { return waiting })
+	r := metrics.NewWatch("preview", "v1.2.3", func() (int, int, int) { return waiting, 2, 1 })
 	var mu sync.Mutex
-	why := errors.New("configmaps: not watched yet\x1b[2J")
-	s, err := metrics.Listen(t.Context(), ":0", r, func() error {
+	note, why := "", errors.New("configmaps: not watched yet\x1b[2J")
+	s, err := metrics.Listen(t.Context(), ":0", r, func() (string, error) {
 		mu.Lock()
 		defer mu.Unlock()
-		return why
+		return note, why
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -170,6 +170,12 @@ func TestServer(t *testing.T) {
 	if code, _, text := ask(t, http.MethodGet, base+"/readyz"); code != http.StatusOK || text != "ready\n" {
 		t.Errorf("ready: %d %q", code, text)
 	}
+	mu.Lock()
+	note = "1 object refused (a\x1b[2J)"
+	mu.Unlock()
+	if code, _, text := ask(t, http.MethodGet, base+"/readyz"); code != http.StatusOK || text != `ready: 1 object refused (a\x1b[2J)`+"\n" {
+		t.Errorf("ready with a note: %d %q", code, text)
+	}
 	waiting = 7
 	r.Event(engine.OperationUpdate, schema.GroupKind{Kind: "ConfigMap"})
 	code, kind, text := ask(t, http.MethodGet, base+"/metrics")
@@ -178,7 +184,7 @@ func TestServer(t *testing.T) {
 	}
 	for _, line := range []string{
 		"# TYPE kubectl_mutate_watch_events counter\n", `kubectl_mutate_watch_events_total{operation="UPDATE",kind="ConfigMap"} 1.0` + "\n",
-		"# TYPE kubectl_mutate_watch_waiting_events gauge\nkubectl_mutate_watch_waiting_events 7.0\n", "kubectl_mutate_watch_errors_total 0.0\n",
+		"# TYPE kubectl_mutate_watch_waiting_events gauge\nkubectl_mutate_watch_waiting_events 7.0\n", "kubectl_mutate_watch_pending_objects 2.0\n", "kubectl_mutate_watch_refused_objects 1.0\n", "kubectl_mutate_watch_errors_total 0.0\n",
 	} {
 		if !strings.Contains(text, line) {
 			t.Errorf("there is no %q in:\n%s", line, text)
@@ -206,7 +212,7 @@ func TestServer(t *testing.T) {
 
 // What a watch counts does not grow with the namespaces that come and go.
 func TestWatchCountsNoNamespaces(t *testing.T) {
-	r := metrics.NewWatch("preview", "v1", func() int { return 0 })
+	r := metrics.NewWatch("preview", "v1", func() (int, int, int) { return 0, 0, 0 })
 	size := func() int {
 		var b strings.Builder
 		if _, err := r.WriteTo(&b); err != nil {

@@ -24,8 +24,8 @@ const (
 // contentType is that of OpenMetrics.
 const contentType = "application/openmetrics-text; version=1.0.0; charset=utf-8"
 
-// Server serves the metrics of a run at /metrics, and at /readyz whether it is ready: 200, or 503 with the
-// reason.
+// Server serves the metrics of a run at /metrics, and at /readyz whether it is ready: 200, with a note where
+// there is one, or 503 with the reason.
 type Server struct {
 	server   http.Server
 	listener net.Listener
@@ -33,7 +33,7 @@ type Server struct {
 
 // Listen begins to serve on HOST:PORT, until Close; without a HOST on the loopback interface alone. Ready is
 // called by several goroutines; its error is why the run is not ready, and is shown to anybody who asks.
-func Listen(ctx context.Context, address string, r *Run, ready func() error) (*Server, error) {
+func Listen(ctx context.Context, address string, r *Run, ready func() (note string, err error)) (*Server, error) {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil {
 		return nil, err
@@ -57,11 +57,15 @@ func Listen(ctx context.Context, address string, r *Run, ready func() error) (*S
 		_, _ = text.WriteTo(w) // who asked has gone
 	})
 	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
-		if err := ready(); err != nil {
+		note, err := ready()
+		if err != nil {
 			http.Error(w, redact.EscapeLine(err.Error()), http.StatusServiceUnavailable)
 			return
 		}
-		_, _ = fmt.Fprintln(w, "ready") // who asked has gone
+		if note != "" {
+			note = ": " + redact.EscapeLine(note)
+		}
+		_, _ = fmt.Fprintln(w, "ready"+note) // who asked has gone
 	})
 	s := &Server{listener: listener, server: http.Server{
 		Handler: mux, ReadTimeout: maxRequest, WriteTimeout: maxAnswer, IdleTimeout: maxIdle, MaxHeaderBytes: maxHeader,

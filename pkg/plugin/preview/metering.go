@@ -17,13 +17,13 @@ type Metering struct {
 }
 
 // NewMetering starts to count a command's run, if --metrics is set, or a watch, if that or --metrics-listen
-// is; waiting counts its events.
-func NewMetering(file, listen string, c *cobra.Command, waiting func() int) Metering {
+// is; left counts its events that wait, and the objects whose changes are pending or refused.
+func NewMetering(file, listen string, c *cobra.Command, left func() (waiting, pending, refused int)) Metering {
 	switch {
 	case file == "" && listen == "":
 		return Metering{}
-	case waiting != nil:
-		return Metering{Run: metrics.NewWatch(c.Name(), process.Release(), waiting), File: file}
+	case left != nil:
+		return Metering{Run: metrics.NewWatch(c.Name(), process.Release(), left), File: file}
 	}
 	return Metering{Run: metrics.New(c.Name(), process.Release()), File: file}
 }

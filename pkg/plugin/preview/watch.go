@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -30,6 +31,7 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/process"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/watch"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/wording"
 )
 
 // WatchFormats are the formats of -o that show one change after another.
@@ -57,12 +59,17 @@ type Watcher struct {
 	// Metering counts the watch. What Open returns may count in it too.
 	Metering Metering
 
+	// Queue has what is to be evaluated.
+	Queue watch.Queue
+
 	most    int           // events that are evaluated at once
 	settle  time.Duration // before
 	errOut  io.Writer
-	queue   watch.Queue
-	changed chan struct{} // what policies come from
+	whole   atomic.Pointer[error] // why not everything was evaluated
+	left    string                // as it was told last
+	changed chan struct{}         // what policies come from
 	pace    pace
+	started bool        // everything was evaluated once
 	failed  atomic.Bool // something was not evaluated, or not made
 	broken  atomic.Bool // policies have errors, such as a kind that there is not
 
@@ -74,13 +81,58 @@ type Watcher struct {
 // the first of them.
 func NewWatcher(c *cobra.Command, evaluate *flags.Evaluate, f *flags.Watch, most int, settle time.Duration) *Watcher {
 	w := &Watcher{most: most, settle: settle, changed: make(chan struct{}, 1)}
-	w.Metering = NewMetering(evaluate.Metrics, f.Listen, c, w.queue.Len)
+	w.Metering = NewMetering(evaluate.Metrics, f.Listen, c, func() (waiting, pending, refused int) {
+		left, not := w.Queue.Left()
+		return w.Queue.Len(), len(left), len(not)
+	})
+	w.incomplete(errors.New("not everything was evaluated yet"))
 	return w
 }
 
 // MarkIncomplete notes that something was not evaluated, or not made: the watch ends with
 // process.ExitIncomplete.
 func (w *Watcher) MarkIncomplete() { w.failed.Store(true) }
+
+// incomplete notes why not everything was evaluated; nil where it was.
+func (w *Watcher) incomplete(err error) { w.whole.Store(&err) }
+
+// Started reports whether everything was evaluated before, so that the watch goes on whatever happens.
+func (w *Watcher) Started() bool { return w.started }
+
+// ready returns why the watch is not ready: not everything is watched and evaluated, or changes are to be tried
+// again. A note names those that were refused.
+func (w *Watcher) ready() (note string, err error) {
+	pending, refused := w.Queue.Left()
+	if err := cmp.Or(w.policySources.Err(), w.objects.Err(), *w.whole.Load()); err != nil {
+		return "", err
+	}
+	text := leftText(pending, refused)
+	if len(pending) > 0 {
+		return "", errors.New(text)
+	}
+	return text, nil
+}
+
+// leftText says what is left; empty where nothing is.
+func leftText(pending, refused []engine.ObjectKey) string {
+	var parts []string
+	if len(pending) > 0 {
+		parts = append(parts, wording.Plural(len(pending), "object")+" to be tried again ("+engine.Few(pending)+")")
+	}
+	if len(refused) > 0 {
+		parts = append(parts, wording.Plural(len(refused), "object")+" refused ("+engine.Few(refused)+")")
+	}
+	return strings.Join(parts, ", ")
+}
+
+// tellLeft says what is left, where that is something else than before.
+func (w *Watcher) tellLeft() {
+	text := leftText(w.Queue.Left())
+	if text != w.left {
+		fmt.Fprintf(w.errOut, "Left: %s.\n", cmp.Or(text, "nothing"))
+	}
+	w.left = text
+}
 
 // follow makes the followers of the objects, and lists these. They go on where those before them have ended.
 func (w *Watcher) follow(ctx context.Context, now, before *Watched) error {
@@ -110,7 +162,7 @@ func (w *Watcher) follow(ctx context.Context, now, before *Watched) error {
 			}
 		}
 	}
-	if now.followers, err = w.begin(ctx, all, w.queue.Put, nil); err != nil {
+	if now.followers, err = w.begin(ctx, all, w.Queue.Put, nil); err != nil {
 		return err
 	}
 	w.objects.Track(slices.Concat(now.followers, now.params)) // some in place of others
@@ -285,7 +337,9 @@ func (w *Watcher) generation(ctx context.Context, now, before *Watched) (next *W
 	for _, f := range slices.Concat(now.followers, now.params) {
 		group.Go(func() { f.Run(following) })
 	}
+	w.Queue.ForgetRefused()
 	code, err = now.All(ctx)
+	w.incomplete(err)
 	var again *watch.RetryError
 	switch {
 	case code == process.ExitInterrupted || ctx.Err() != nil || err != nil && before == nil && !errors.As(err, &again):
@@ -296,7 +350,9 @@ func (w *Watcher) generation(ctx context.Context, now, before *Watched) (next *W
 	case err != nil:
 		w.Report(err)
 	}
+	w.started = true
 	w.failed.Store(w.failed.Load() || code > process.ExitChanges)
+	w.tellLeft()
 	w.pace.evaluated()
 	w.announce(now)
 	stop, changed := context.WithCancel(ctx)
@@ -306,7 +362,7 @@ func (w *Watcher) generation(ctx context.Context, now, before *Watched) (next *W
 			changed()
 		}
 	})
-	loop := watch.Loop{Queue: &w.queue, Most: w.most, Settle: w.settle, Report: w.Report, Evaluate: func(ctx context.Context, events []*watch.Event) error {
+	loop := watch.Loop{Queue: &w.Queue, Most: w.most, Settle: w.settle, Report: w.Report, Evaluate: func(ctx context.Context, events []*watch.Event) error {
 		return w.evaluate(ctx, now, events)
 	}}
 	loop.Run(ctx, stop)
@@ -332,14 +388,40 @@ func (w *Watcher) evaluate(ctx context.Context, now *Watched, events []*watch.Ev
 	if now.Run == nil {
 		return nil
 	}
+	events, err := w.renew(ctx, now, events)
+	if err != nil || len(events) == 0 {
+		return Retryable(ctx, err)
+	}
 	objects, triggers, world := now.Factory.Events(now.Options, events)
-	err := now.Some(ctx, now.Run.Over(objects, triggers, world), events)
+	err = now.Some(ctx, now.Run.Over(objects, triggers, world), events)
+	w.tellLeft()
 	for _, e := range events {
 		if err == nil {
 			w.Metering.Event(e.Operation, e.Key.GroupKind)
 		}
 	}
 	return err
+}
+
+// renew returns the events that are still to be evaluated, as their objects are now.
+func (w *Watcher) renew(ctx context.Context, now *Watched, events []*watch.Event) ([]*watch.Event, error) {
+	var out, rest []*watch.Event
+	for _, e := range events {
+		again, refused, err := e.Renew(ctx, now.Factory.Client.Get)
+		if err != nil {
+			return nil, err
+		}
+		if again != nil {
+			out = append(out, again)
+		}
+		if refused != nil {
+			rest = append(rest, refused)
+		}
+	}
+	for _, e := range rest {
+		w.Queue.Later(e)
+	}
+	return out, nil
 }
 
 // EventChanges are the changes that rules make because of events.
@@ -440,9 +522,7 @@ func (w *Watcher) Watch(c *cobra.Command, evaluate *flags.Evaluate, f *flags.Wat
 	}
 	w.errOut = with.Streams.ErrOut
 	if f.Listen != "" {
-		server, err := metrics.Listen(c.Context(), f.Listen, w.Metering.Run, func() error {
-			return cmp.Or(w.policySources.Err(), w.objects.Err())
-		})
+		server, err := metrics.Listen(c.Context(), f.Listen, w.Metering.Run, w.ready)
 		if err != nil {
 			return process.ExitNothing, fmt.Errorf("--metrics-listen: %w", err)
 		}

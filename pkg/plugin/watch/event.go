@@ -15,6 +15,7 @@ import (
 	"sync"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -23,19 +24,25 @@ import (
 
 // Event is a change of one object, or several in a row that are evaluated as one.
 type Event struct {
-	Resource
+	Mapping   *meta.RESTMapping
 	Operation engine.Operation
 	Key       engine.ObjectKey
 	Time      time.Time                  // when the last change came
 	Object    *unstructured.Unstructured // as it was last, if it is deleted
 	// Old is the object before an update, where rules ask for it; else nil.
 	Old *unstructured.Unstructured
+	// Left has what is left of an event that was evaluated before, by the names of the objects: no other change is
+	// made because of it. Nil of one that was not.
+	Left map[engine.ObjectKey]Left
+
+	tries int       // that left something
+	due   time.Time // when it is to be tried again
 }
 
 // join adds a later event of the same object. That it was created and then changed is a creation; an object
 // that is deleted is that, whatever was before.
 func (e *Event) join(later *Event) {
-	e.Object, e.Time, e.Resource = later.Object, later.Time, later.Resource
+	e.Object, e.Time, e.Mapping = later.Object, later.Time, later.Mapping
 	switch {
 	case later.Operation == engine.OperationDelete:
 		e.Operation, e.Old = later.Operation, nil
@@ -54,6 +61,9 @@ type Queue struct {
 	changed sync.Cond // something was put or taken
 	order   []*Event
 	pending map[types.UID]*Event
+	later   []*Event // are evaluated again
+	taken   []*Event // those of them that are being evaluated
+	leftBy  bool     // the last ones that were taken were such
 }
 
 // Put adds an event, or joins it to the one of the same object. It waits while the queue is full, which holds
@@ -97,20 +107,29 @@ func (q *Queue) wait(ctx context.Context, ready func() bool) error {
 	return ctx.Err()
 }
 
-// Wait waits until there is an event, and returns when the last change of the first object came.
+// Wait waits until there is an event, or one is due, and returns when the last change of the first object came.
 func (q *Queue) Wait(ctx context.Context) (time.Time, error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if err := q.wait(ctx, func() bool { return len(q.order) > 0 }); err != nil {
+	q.taken = nil
+	if err := q.wait(ctx, func() bool { return len(q.order) > 0 || q.due() >= 0 }); err != nil {
 		return time.Time{}, err
+	}
+	if q.turns() {
+		return time.Time{}, nil
 	}
 	return q.order[0].Time, nil
 }
 
-// Take takes the first events, at most so many; none if there are none.
+// Take takes the first events, at most so many; none if there are none. Those that are evaluated again, once they
+// are due, take turns with the others.
 func (q *Queue) Take(most int) []*Event {
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	if q.leftBy = q.turns(); q.leftBy {
+		q.taken = q.takeLater(most)
+		return q.taken
+	}
 	n := min(most, len(q.order))
 	out := append([]*Event(nil), q.order[:n]...)
 	clear(q.order[:n])
@@ -119,6 +138,7 @@ func (q *Queue) Take(most int) []*Event {
 	}
 	for _, e := range out {
 		delete(q.pending, e.Object.GetUID())
+		q.forgetRefused(e.Key.UID)
 	}
 	q.changed.L = &q.mu
 	q.changed.Broadcast()
@@ -133,6 +153,10 @@ func (q *Queue) Return(events []*Event) {
 	later := q.order
 	q.order, q.pending = nil, nil
 	for _, e := range slices.Concat(events, later) {
+		if e.Left != nil {
+			q.later = append(q.later, e)
+			continue
+		}
 		q.add(e)
 	}
 }
@@ -172,7 +196,7 @@ func (s *Source) Pages(ctx context.Context, selections []engine.Selection) iter.
 		}
 		p := page{ctx: ctx, source: s}
 		for _, e := range s.Events {
-			if kind, ok := filter.ForKind(e.Mapping()); ok && (kind.Matches(e.Object) || e.Old != nil && kind.Matches(e.Old)) && (s.Live != nil || e.Operation != engine.OperationDelete) {
+			if kind, ok := filter.ForKind(e.Mapping); ok && (kind.Matches(e.Object) || e.Old != nil && kind.Matches(e.Old)) && (s.Live != nil || e.Operation != engine.OperationDelete) {
 				p.events = append(p.events, e)
 			}
 		}
@@ -198,7 +222,7 @@ func (p page) Target(i int) (engine.Target, error) { return p.source.target(p.ct
 // target returns the object of an event, with its request.
 func (s *Source) target(ctx context.Context, e *Event) engine.Target {
 	u := e.Object
-	t := engine.Target{Key: engine.KeyOf(u), Object: u, OldObject: u, Mapping: e.Mapping(), Request: s.Scope.Request}
+	t := engine.Target{Key: engine.KeyOf(u), Object: u, OldObject: u, Mapping: e.Mapping, Request: s.Scope.Request}
 	t.Request.Operation = e.Operation
 	switch {
 	case e.Operation == engine.OperationCreate:

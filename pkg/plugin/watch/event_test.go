@@ -28,7 +28,7 @@ func event(t *testing.T, text string) *watch.Event {
 	words := strings.Fields(text)
 	name, to, _ := strings.Cut(words[1], "=")
 	s := &script{t: t}
-	e := &watch.Event{Resource: s, Operation: engine.Operation(words[0]), Object: object(t, name+"@1="+to)}
+	e := &watch.Event{Mapping: s.Mapping(), Operation: engine.Operation(words[0]), Object: object(t, name+"@1="+to)}
 	e.Key = engine.KeyOf(e.Object)
 	if len(words) > 2 {
 		e.Old = object(t, name+"@0="+words[3])
@@ -353,4 +353,101 @@ func (nowhere) Get(_ context.Context, key engine.ObjectKey) (*unstructured.Unstr
 func begin(ctx context.Context, f *watch.Follower) error {
 	_, err := f.Begin(ctx)
 	return err
+}
+
+// What is left comes again after a longer time each time; alone, unless it is of their own objects.
+func TestQueueLater(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var q watch.Queue
+		left := func(text string, of ...string) *watch.Event {
+			e := event(t, text)
+			e.Left = map[engine.ObjectKey]watch.Left{}
+			for _, name := range of {
+				key := event(t, "CREATE "+name+"=1").Key
+				e.Left[key.Whole()] = watch.Left{Key: key}
+			}
+			return e
+		}
+		q.Later(left("UPDATE a=1", "a"))
+		q.Later(left("UPDATE b=1", "b"))
+		q.Later(left("UPDATE a=1", "x"))
+		q.Later(left("UPDATE c=1", "c"))
+		var sizes []int
+		begin := time.Now()
+		for len(sizes) < 2 {
+			if _, err := q.Wait(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(time.Second)
+			got := q.Take(10)
+			for _, e := range got {
+				if e.Object != nil {
+					t.Errorf("%s holds its object", e.Key)
+				}
+			}
+			sizes = append(sizes, len(got))
+			if pending, refused := q.Left(); len(pending) == 0 || len(refused) > 0 {
+				t.Errorf("what is being evaluated is not pending: %v, %v", pending, refused)
+			}
+		}
+		if diff := cmp.Diff([]int{1, 2}, sizes); diff != "" || time.Since(begin) > 4*time.Second {
+			t.Errorf("after %s: %s", time.Since(begin), diff)
+		}
+		again := left("UPDATE a=1", "a")
+		for range 4 {
+			q.Later(again)
+			begin = time.Now()
+			if _, err := q.Wait(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			again = q.Take(1)[0]
+			again.Object = event(t, "UPDATE a=1").Object
+		}
+		if took := time.Since(begin); took < 8*time.Second || took > 10*time.Second {
+			t.Errorf("the fourth time after %s", took)
+		}
+	})
+}
+
+// What was refused is evaluated when the object has changed, and over when that, or its cause, is gone.
+func TestEventRenew(t *testing.T) {
+	cause, one := event(t, "UPDATE cause=1"), event(t, "UPDATE one=1")
+	for name, c := range map[string]struct {
+		versions map[string]string // of what there is
+		refused  bool
+		want     string
+	}{
+		"the same":                 {map[string]string{"cause": "7", "one": "1"}, true, "rest"},
+		"another":                  {map[string]string{"cause": "7", "one": "2"}, true, "again"},
+		"gone":                     {map[string]string{"cause": "7"}, true, ""},
+		"its cause is gone":        {map[string]string{"one": "2"}, true, ""},
+		"one that was not made":    {map[string]string{"cause": "7", "one": "1"}, false, "again"},
+		"and its cause is gone":    {map[string]string{"one": "1"}, false, ""},
+		"and the object is gone":   {map[string]string{"cause": "7"}, false, "again"},
+		"its cause is another one": {map[string]string{"cause": "other", "one": "1"}, false, ""},
+	} {
+		e := *cause
+		e.Object, e.Left = nil, map[engine.ObjectKey]watch.Left{one.Key.Whole(): {Key: one.Key, Refused: c.refused, Version: "1"}}
+		again, rest, err := e.Renew(t.Context(), func(_ context.Context, k engine.ObjectKey) (*unstructured.Unstructured, error) {
+			version, is := c.versions[k.Name]
+			if !is {
+				return nil, apierrors.NewNotFound(schema.GroupResource{}, k.Name)
+			}
+			u := event(t, "UPDATE "+k.Name+"=1").Object.DeepCopy()
+			if u.SetResourceVersion(version); version == "other" {
+				u.SetUID("other")
+			}
+			return u, nil
+		})
+		got := ""
+		if again != nil {
+			got = "again"
+		}
+		if rest != nil {
+			got += "rest"
+		}
+		if err != nil || got != c.want {
+			t.Errorf("%s: got %q, %v, want %q", name, got, err, c.want)
+		}
+	}
 }

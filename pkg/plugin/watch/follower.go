@@ -277,7 +277,7 @@ func (f *Follower) deleted(ctx context.Context, u *unstructured.Unstructured) er
 }
 
 func (f *Follower) emit(ctx context.Context, e *Event, u *unstructured.Unstructured) error {
-	e.Resource, e.Object, e.Key, e.Time = f.Resource, u, engine.KeyOf(u), time.Now()
+	e.Mapping, e.Object, e.Key, e.Time = f.Mapping(), u, engine.KeyOf(u), time.Now()
 	return f.Emit(ctx, e)
 }
 

@@ -29,7 +29,7 @@ type Loop struct {
 	Queue *Queue
 	Most  int // events that are evaluated at once
 	// Evaluate evaluates events. After a *RetryError it is called again, with what came meanwhile, for as
-	// long as it takes; any other error is reported, and these events are over.
+	// long as it takes; any other error is reported, and these events come again later.
 	Evaluate func(context.Context, []*Event) error
 	Report   func(error)
 	// Settle is how long the loop waits for more changes of an object after one, which often come in groups.
@@ -55,6 +55,9 @@ func (l *Loop) Run(ctx, stop context.Context) {
 			delay, failures = DefaultBackoff().DelayFunc(), 0
 			if err != nil {
 				l.Report(fmt.Errorf("%s of %s: %w", events[0].Operation, events[0].Key, err))
+				for _, e := range events {
+					l.Queue.Later(e)
+				}
 			}
 			continue
 		}

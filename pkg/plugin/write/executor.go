@@ -236,6 +236,7 @@ func (x *Executor) Verify(ctx context.Context, t *Task, listed *unstructured.Uns
 // inspect looks at the objects of a verification and releases them: a run over ten
 // thousand objects cannot keep them.
 func (x *Executor) inspect(v *Verified) {
+	v.Version = v.ResourceVersion
 	if s := v.status; s != nil && v.Outcome == Planned && s.Err != nil {
 		v.Outcome, v.Err = s.Outcome, s.Err // an object is written in both parts, or not at all
 	}

@@ -47,6 +47,14 @@ var (
 	errNoTerminal = errors.New("nothing was written: there is no terminal to ask on; use --yes to write without asking")
 )
 
+// TooManyError ends a run before its first write, because of more objects than may be written without a question.
+type TooManyError struct{ Objects, Most int }
+
+// Error counts them, and says what can be done.
+func (e *TooManyError) Error() string {
+	return fmt.Sprintf("nothing was written: %d objects are more than --max-changes %d; raise it to write them", e.Objects, e.Most)
+}
+
 // ConfirmMany asks whether so many objects may be written, if they are more than most. It wants the name of
 // the context typed, so that the wrong cluster is not confirmed out of habit.
 func (p *Prompt) ConfirmMany(ctx context.Context, objects, most int) error {
@@ -54,7 +62,7 @@ func (p *Prompt) ConfirmMany(ctx context.Context, objects, most int) error {
 	case most == 0 || objects <= most:
 		return nil
 	case p.Yes:
-		return fmt.Errorf("nothing was written: %d objects are more than --max-changes %d; raise it to write them", objects, most)
+		return &TooManyError{Objects: objects, Most: most}
 	case !p.terminal:
 		return errNoTerminal
 	}

@@ -1,11 +1,14 @@
 package write
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
@@ -67,6 +70,20 @@ func (r *Result) misses() bool {
 	return r.Outcome.Rejection() || r.Outcome == Drifted || r.Outcome == NotTried
 }
 
+// Passes reports whether a change that was not made may be made when it is tried again, although nothing has changed:
+// others were faster, or the server was in trouble. A change that was held back waits for another one.
+func (r *Result) Passes() bool {
+	var busy *BusyError
+	var rejected *RejectedError
+	switch {
+	case r.Outcome == Drifted, r.Outcome == NotTried, r.Outcome == Replaced, errors.As(r.Err, &busy), errors.Is(r.Err, errChanged):
+		return true
+	case errors.As(r.Err, &rejected):
+		return cluster.Uncertain(context.Background(), rejected) || apierrors.IsTooManyRequests(rejected)
+	}
+	return false
+}
+
 // Rejection reports whether the server, or the owner of a field, stands against the
 // change.
 func (o Outcome) Rejection() bool { return o == Failed || o == Conflicted || o == Declined }
@@ -96,7 +113,7 @@ type Result struct {
 	// the write or, when nothing was written, to the dry run; what was wanted,
 	// when no request was sent at all.
 	Before, After *unstructured.Unstructured
-	// Version is the resourceVersion of the object after a write that was made.
+	// Version is the resourceVersion of the object after a write that was made, or as it was when it was verified.
 	Version string
 	// Retries counts how often another writer was faster.
 	Retries int

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -134,6 +135,9 @@ func NewTask(r Evaluation, c *engine.Change) *Task {
 	return t
 }
 
+// errChanged reports that another client has written the object since it was shown.
+var errChanged = errors.New("the object has changed")
+
 // evaluate has a task evaluate its object again, which it does not hold, as it was evaluated. Incomplete says
 // that a rule had failed already when the change was shown.
 func (t *Task) evaluate(r Evaluation, c *engine.Change, incomplete bool) {
@@ -154,9 +158,9 @@ func (t *Task) evaluate(r Evaluation, c *engine.Change, incomplete bool) {
 		case err != nil:
 			return nil, err
 		case now.Denied():
-			return nil, &ObjectError{Key: t.Key, Err: errors.New("the object has changed, and admission would refuse it now")}
+			return nil, &ObjectError{Key: t.Key, Err: fmt.Errorf("%w, and admission would refuse it now", errChanged)}
 		case now.Incomplete() && !incomplete:
-			return nil, &ObjectError{Key: t.Key, Err: errors.New("the object has changed, and a rule fails on it now; preview it again")}
+			return nil, &ObjectError{Key: t.Key, Err: fmt.Errorf("%w, and a rule fails on it now; preview it again", errChanged)}
 		}
 		return now, nil
 	}
