@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"strings"
+	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -19,6 +20,13 @@ const (
 	recordsDir  = "/records"
 	tempDir     = "/tmp"
 	anyUser     = 65532 // distroless calls it nonroot
+)
+
+// The times of a CronJob.
+const (
+	maxLate = time.Hour          // for which it begins a run that was missed; without, it stops after a hundred of them
+	maxRun  = 6 * time.Hour      // after which a run that hangs is ended, since no other begins beside it
+	maxKept = 7 * 24 * time.Hour // after its end
 )
 
 // indexVariable is where an indexed Job gives each Pod its index.
@@ -57,10 +65,11 @@ func (s *Spec) Manifests() (objects []any, notes []string, err error) {
 			TypeMeta: metav1.TypeMeta{APIVersion: "batch/v1", Kind: "Job"}, ObjectMeta: s.metadata(s.Name), Spec: spec,
 		}), notes, nil
 	}
+	spec.ActiveDeadlineSeconds, spec.TTLSecondsAfterFinished = new(int64(maxRun/time.Second)), new(int32(maxKept/time.Second))
 	return append(objects, &batchv1.CronJob{
 		TypeMeta: metav1.TypeMeta{APIVersion: "batch/v1", Kind: "CronJob"}, ObjectMeta: s.metadata(s.Name),
 		Spec: batchv1.CronJobSpec{
-			Schedule: s.Schedule, ConcurrencyPolicy: batchv1.ForbidConcurrent,
+			Schedule: s.Schedule, ConcurrencyPolicy: batchv1.ForbidConcurrent, StartingDeadlineSeconds: new(int64(maxLate / time.Second)),
 			JobTemplate: batchv1.JobTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: s.labels()}, Spec: spec},
 		},
 	}), notes, nil
