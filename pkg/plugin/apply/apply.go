@@ -258,7 +258,7 @@ func (o *Options) run(ctx context.Context) (int, error) {
 
 // write makes the changes of compiled policies.
 func (o *Options) write(ctx context.Context, e *evaluate.Run) (int, error) {
-	if e.Broken() > 0 {
+	if e.Broken() > 0 && (o.planned == nil || e.Broken() > e.Awaited()) { // a watch awaits kinds
 		return process.ExitNothing, fmt.Errorf("nothing was written: %s", e.BrokenText())
 	}
 	if err := errors.Join(o.Unread.Errs...); err != nil {

@@ -161,6 +161,17 @@ func (r *Run) Rules() []engine.RuleRef { return r.rules }
 // Broken counts the errors of policies, which are reported. Nothing is written then.
 func (r *Run) Broken() int { return len(r.troubles) }
 
+// Awaited counts the errors of policies that name a kind that there is not, which may come.
+func (r *Run) Awaited() int {
+	n := 0
+	for _, err := range r.troubles {
+		if unknown := (*engine.UnknownKindError)(nil); errors.As(err, &unknown) {
+			n++
+		}
+	}
+	return n
+}
+
 // BrokenText says that there are errors in policies, and what to do about them.
 func (r *Run) BrokenText() string {
 	return wording.Plural(r.Broken(), "error") + " in policies, which are listed above; fix them, or leave their rules out with --skip"

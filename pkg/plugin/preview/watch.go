@@ -50,6 +50,7 @@ type Watched struct {
 	Some      func(context.Context, *evaluate.Run, []*watch.Event) error
 	followers []*watch.Follower
 	params    []*watch.Follower // of the policies, of which they are a part
+	awaits    bool              // there is no Run, since the policies name kinds that there are not
 }
 
 // Watcher goes on with a command until its context ends.
@@ -71,7 +72,7 @@ type Watcher struct {
 	pace    pace
 	started bool        // everything was evaluated once
 	failed  atomic.Bool // something was not evaluated, or not made
-	broken  atomic.Bool // policies have errors, such as a kind that there is not
+	awaits  atomic.Bool // policies name a kind that there is not
 
 	// objects and policySources say whether these are watched.
 	objects, policySources watch.Readiness
@@ -223,11 +224,19 @@ func (w *Watcher) policies(ctx context.Context, f *factory.Factory) error {
 
 // noteKind notes that the kinds of the cluster have changed, where the policies may lack one.
 func (w *Watcher) noteKind(ctx context.Context, e *watch.Event) error {
-	if !w.broken.Load() {
+	if !w.awaits.Load() {
 		return nil
 	}
+	time.AfterFunc(servedAfter, func() {
+		if ctx.Err() == nil && w.awaits.Load() {
+			w.retry()
+		}
+	})
 	return w.noteChange(ctx, e)
 }
+
+// servedAfter is how long after its definition a kind is served at the latest, on a server that is busy.
+const servedAfter = 10 * time.Second
 
 // noteChange notes that policies, or what they come from, have changed. It implements the Emit of a follower.
 func (w *Watcher) noteChange(context.Context, *watch.Event) error {
@@ -286,11 +295,10 @@ func (w *Watcher) next(ctx context.Context) *Watched {
 		switch {
 		case ctx.Err() != nil:
 			return nil
-		case now != nil && now.Run != nil && now.Run.Broken() > 0:
+		case now != nil && now.Run != nil && now.Run.Broken() > now.Run.Awaited():
 			err = errors.New(now.Run.BrokenText())
 		case errors.Is(err, evaluate.ErrNoRules), errors.Is(err, input.ErrNoPolicy):
-			w.Report(fmt.Errorf("%w: nothing is evaluated until there are policies again", err))
-			return &Watched{All: func(context.Context) (int, error) { return process.ExitOK, nil }}
+			return w.nothing(now, fmt.Errorf("%w: nothing is evaluated until there are policies again", err))
 		case err == nil:
 			return now
 		}
@@ -299,6 +307,17 @@ func (w *Watcher) next(ctx context.Context) *Watched {
 			w.retry()
 		}
 	}
+}
+
+// nothing reports why there is nothing to evaluate, and returns that.
+func (w *Watcher) nothing(now *Watched, why error) *Watched {
+	w.Report(why)
+	return &Watched{All: func(context.Context) (int, error) { return process.ExitOK, nil }, awaits: now.awaitsKinds()}
+}
+
+// awaitsKinds reports whether policies name kinds that there are not.
+func (now *Watched) awaitsKinds() bool {
+	return now != nil && (now.awaits || now.Run != nil && now.Run.Awaited() > 0)
 }
 
 // Run evaluates everything, and then each change until the context ends. When policies change, it begins
@@ -329,7 +348,7 @@ func (w *Watcher) generation(ctx context.Context, now, before *Watched) (next *W
 		w.Report(err)
 		cluster.Pause(ctx, time.Second)
 	}
-	w.broken.Store(now.Run != nil && now.Run.Broken() > 0)
+	w.awaits.Store(now.awaitsKinds())
 	following, end := context.WithCancel(ctx)
 	var group sync.WaitGroup
 	defer group.Wait()
@@ -515,8 +534,8 @@ func (f *Flags) watch(c *cobra.Command, args []string, streams genericiooptions.
 }
 
 // Watch follows what policies come from, reads them, and runs until the context ends.
-func (w *Watcher) Watch(c *cobra.Command, evaluate *flags.Evaluate, f *flags.Watch, streams genericiooptions.IOStreams) (code int, err error) {
-	with, err := factory.Open(evaluate, streams, false, false)
+func (w *Watcher) Watch(c *cobra.Command, e *flags.Evaluate, f *flags.Watch, streams genericiooptions.IOStreams) (code int, err error) {
+	with, err := factory.Open(e, streams, false, false)
 	if err != nil {
 		return process.ExitNothing, err
 	}
@@ -535,7 +554,10 @@ func (w *Watcher) Watch(c *cobra.Command, evaluate *flags.Evaluate, f *flags.Wat
 		}
 	}
 	now, err := w.Open()
-	if err != nil {
+	switch {
+	case errors.Is(err, evaluate.ErrNoRules) && now.awaitsKinds() && now.Run.Broken() == now.Run.Awaited():
+		now = w.nothing(now, fmt.Errorf("%w: nothing is evaluated until there are the kinds", err))
+	case err != nil:
 		return process.ExitNothing, err
 	}
 	return w.Run(c.Context(), now)
