@@ -280,6 +280,9 @@ func (o *Options) write(ctx context.Context, e *evaluate.Run) (int, error) {
 		tally.Written, tally.Failed = tally.Written+o.Record.Written, tally.Failed+o.Record.Failed
 	}
 	code := process.WrittenCode(tally, e.Incomplete(summary) || err != nil)
+	if err != nil && !o.Executor.Begun {
+		code = process.ExitNothing // whatever a run that is resumed wrote before
+	}
 	if err != nil && len(tally.Outcomes) == 0 {
 		return code, err // there are no results, not even that there was nothing to do
 	}

@@ -73,6 +73,9 @@ type Executor struct {
 	// and reports whether that is to be looked up now. With nil it stays open, for a resumed run.
 	Away func(ctx context.Context, err error) bool
 
+	// Begun reports that Run came to its writes; whatever ends one before has written nothing.
+	Begun bool
+
 	tasks       []*Task
 	triggeredBy map[engine.ObjectKey][]*Task // those whose changes an object triggers, by Named
 	texts       snapshot.Dictionary          // of the objects that tasks hold
@@ -160,6 +163,7 @@ func (x *Executor) work(ctx context.Context) error {
 	if err := x.openJournal(ready); err != nil {
 		return NothingWritten(err)
 	}
+	x.Begun = true
 	return x.write(ctx, ready)
 }
 
