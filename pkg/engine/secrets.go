@@ -217,6 +217,19 @@ func (w *Writes) Add(other *Writes) {
 	}
 }
 
+// Computes reports whether a rule may write a value that does not stand literally in its policy.
+func (w *Writes) Computes() bool {
+	if w == nil || w.Computed || w.Items != nil && w.Items.Computes() {
+		return true
+	}
+	for _, field := range w.Fields {
+		if field.Computes() {
+			return true
+		}
+	}
+	return false
+}
+
 // Cover reports whether the path is one to which the rule writes, or leads to one, or is a part of one.
 func (w *Writes) Cover(p fieldpath.Path) bool {
 	for _, e := range p {

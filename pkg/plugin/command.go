@@ -30,6 +30,7 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/compare"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/convert"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/factory"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/fix"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/flags"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/job"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/policies"
@@ -116,6 +117,7 @@ func NewCommand(name string, streams genericiooptions.IOStreams) *cobra.Command 
 		compare.NewCommand(evaluate, name, streams),
 		convert.NewCommand(evaluate, name, streams),
 		apply.NewCommand(evaluate, name, streams),
+		fix.NewCommand(evaluate, name, streams),
 		preview.NewPlanCommand(name, streams),
 		undo.NewCommand(evaluate, name, streams),
 		undo.NewHistoryCommand(config, name, streams),
@@ -290,14 +292,14 @@ type topic struct {
 var topics = []topic{ //nolint:gochecknoglobals // an immutable table
 	{"Common options", []string{
 		"policy", "from-cluster", "with", "to", "filename", "all-namespaces", "namespaces", "all", "selector", "contexts", "for", "run", "file-name", "output", "explain", "save", "plan", "resume", "dry-run",
-		"yes", "watch",
+		"yes", "watch", "write", "check",
 	}},
 	{"Policies", []string{"only", "skip", "values", "strict", "assume-binding", "allow-unknown-kinds", "allow-http", "allow-registry", "annotate", "engine-view"}},
 	{"Objects", []string{"kustomize", "recursive", "world", "field-selector", "max-objects", "percent", "percent-seed", "shard", "variants", "seed", "unverified", "replication-controllers"}},
 	{"The request that policies see", []string{"operation", "request-user", "request-group"}},
 	{"Checks and writes", []string{
 		"validate", "max-changes", "skip-rejected", "include-managed", "take-from", "force-conflicts", "field-manager", "on-error", "max-failures",
-		"batch-size", "pause", "wait", "timeout", "concurrency", "events", "journal", "journal-secrets", "plan-max-age",
+		"batch-size", "pause", "wait", "timeout", "concurrency", "events", "journal", "journal-secrets", "plan-max-age", "allow-secrets-in-files",
 	}},
 	{"The Job", []string{"apply", "schedule", "shards", "image", "claim"}},
 	{"Roles", []string{"name", "user", "group", "serviceaccount"}},

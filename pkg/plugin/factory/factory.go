@@ -71,6 +71,9 @@ func OpenShared(evaluate *flags.Evaluate, streams genericiooptions.IOStreams, sh
 	return f, nil
 }
 
+// ReadInstead has the factory read texts in the place of files, by their paths.
+func (f *Factory) ReadInstead(texts map[string][]byte) { f.reader.Instead = texts }
+
 // connect makes the client.
 func (f *Factory) connect(writes bool) error {
 	options := cluster.Options{

@@ -175,6 +175,23 @@ func Replace(path string, mode fs.FileMode, text []byte) error {
 	return f.Commit()
 }
 
+// Rewrite is Replace for a file that is there, which keeps its mode whatever the umask is.
+func Rewrite(path string, text []byte) error {
+	info, err := os.Lstat(path)
+	if err != nil {
+		return err
+	}
+	f, err := NewRegular(path, info.Mode().Perm())
+	if err != nil {
+		return err
+	}
+	f.mode = info.Mode().Perm()
+	if _, err := f.Write(text); err != nil {
+		return f.failed(errors.Join(err, f.Discard()))
+	}
+	return f.Commit()
+}
+
 // NewRegular is New for a file that is read later: it fails for a device or a pipe, and for a link, since it
 // is to replace nothing that its path does not name.
 func NewRegular(path string, mode fs.FileMode) (*File, error) {

@@ -2,6 +2,7 @@ package input
 
 import (
 	"bufio"
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -29,6 +30,8 @@ const defaultMaxDocument = 64 << 20
 type Reader struct {
 	Stdin       io.Reader // what "-" stands for; nil where there is none
 	MaxDocument int       // bytes of one document; 0 stands for 64 MiB
+	// Instead has what is read in the place of files, by their paths.
+	Instead map[string][]byte
 
 	stdinRead bool
 	buffer    *bufio.Reader
@@ -105,6 +108,22 @@ func (r *Reader) ReadAll(ctx context.Context, input Files) ([]engine.Document, e
 		documents = append(documents, d)
 	}
 	return documents, errors.Join(errs...)
+}
+
+// ReadText returns the documents of the text of a file. The error joins those of documents that cannot be read.
+func ReadText(ctx context.Context, path string, text []byte) ([]engine.Document, error) {
+	r := Reader{Instead: map[string][]byte{path: text}}
+	var documents []engine.Document
+	var errs []error
+	err := r.readFile(ctx, path, Files{}, func(d engine.Document, err error) bool {
+		if err != nil {
+			errs = append(errs, err)
+		} else {
+			documents = append(documents, d)
+		}
+		return true
+	})
+	return documents, errors.Join(append(errs, err)...)
 }
 
 // errStopped reports that the caller stops reading; it never leaves the package.
@@ -189,6 +208,9 @@ func (r *Reader) open(ctx context.Context, path string) (io.ReadCloser, string, 
 	case isURL(path):
 		content, err := fetch(ctx, path)
 		return content, redacted(path), err
+	}
+	if text, is := r.Instead[path]; is {
+		return io.NopCloser(bytes.NewReader(text)), path, nil
 	}
 	file, err := os.Open(path)
 	return file, path, err

@@ -3,6 +3,7 @@ package input
 import (
 	"bufio"
 	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -178,5 +179,57 @@ func (p *part) decodeAhead() {
 	}
 	if v, ok := decodeBlock(*p, 0); ok {
 		p.decoded = &v
+	}
+}
+
+// Part is the text of one YAML document, or of one of the JSON values that stand one after the other.
+type Part struct {
+	Text   []byte
+	Offset int // in the file
+	Line   int // of the first byte, counted from 1 in the file
+	JSON   bool
+}
+
+// Parts cuts the text of a file as Read does. The error is an *Error without a path.
+func Parts(text []byte) ([]Part, error) {
+	lines := []int{0} // where each starts
+	for i, c := range text {
+		if c == '\n' {
+			lines = append(lines, i+1)
+		}
+	}
+	s := splitter{from: bufio.NewReader(bytes.NewReader(text)), limit: len(text) + 1}
+	var out []Part
+	for {
+		p, err := s.next()
+		if errors.Is(err, io.EOF) {
+			return out, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		offset := lines[p.line-1]
+		if !bytes.HasPrefix(text[offset:], p.text) {
+			offset += len(byteOrderMark)
+		}
+		if !looksLikeJSON(p.text) {
+			out = append(out, Part{p.text, offset, p.line, false})
+			continue
+		}
+		for rest := p; ; {
+			skip := len(rest.text) - len(bytes.TrimLeft(rest.text, " \t\r\n"))
+			if rest = rest.from(skip); len(rest.text) == 0 {
+				break
+			}
+			decoder := json.NewDecoder(bytes.NewReader(rest.text))
+			at := offset + len(p.text) - len(rest.text)
+			if decoder.Decode(new(json.RawMessage)) != nil { // YAML's flow style, which may have comments
+				out = append(out, Part{rest.text, at, rest.line, false})
+				break
+			}
+			end := int(decoder.InputOffset())
+			out = append(out, Part{rest.text[:end], at, rest.line, true})
+			rest = rest.from(end)
+		}
 	}
 }

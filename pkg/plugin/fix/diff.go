@@ -1,0 +1,86 @@
+package fix
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+
+	"github.com/aymanbagabas/go-udiff"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/evaluation"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/fix/edit"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
+)
+
+// diff returns the unified diff of the file, as git apply takes it. Where the file has a Secret, its values are
+// masked.
+func (f *manifest) diff(ctx context.Context) string {
+	name := strings.TrimPrefix(shownPath(f.path), "/")
+	if strings.ContainsAny(name, " \t") {
+		name += "\t" // which ends a name with spaces
+	}
+	before, after, ok := f.texts(ctx)
+	if !ok {
+		return "--- a/" + name + "\n+++ b/" + name + "\n# not shown: values of Secrets in it cannot be masked\n"
+	}
+	lines := strings.SplitAfter(udiff.Unified("a/"+name, "b/"+name, before, after), "\n")
+	for i, line := range lines {
+		body, end := line, ""
+		for _, e := range []string{"\r\n", "\n"} {
+			if rest, found := strings.CutSuffix(line, e); found {
+				body, end = rest, e
+				break
+			}
+		}
+		lines[i] = redact.EscapeLines(body) + end
+	}
+	return strings.Join(lines, "")
+}
+
+// shownPath returns a path relative to the working directory, if it is below that.
+func shownPath(path string) string {
+	if directory, err := os.Getwd(); err == nil {
+		if absolute, err := filepath.Abs(path); err == nil {
+			if relative, err := filepath.Rel(directory, absolute); err == nil && filepath.IsLocal(relative) {
+				path = relative
+			}
+		}
+	}
+	return redact.EscapeLine(filepath.ToSlash(filepath.Clean(path)))
+}
+
+// comment matches the comments of YAML, and what looks like them.
+var comment = regexp.MustCompile(`(?m)(^|[ \t])#.*?(\r?)$`)
+
+// texts returns both states as they may be shown; false if they may not.
+func (f *manifest) texts(ctx context.Context) (before, after string, ok bool) {
+	secret := len(f.hidden) > 0
+	shownBefore, shownAfter := make([]edit.Document, len(f.first)), make([]edit.Document, len(f.now))
+	for i := range f.first {
+		was, is := f.first[i].Object(), f.now[i].Object()
+		secret = secret || engine.IsSecret(was) || engine.IsSecret(is)
+		c := &engine.Change{Subject: f.now[i].Key, Before: was, After: is, Fields: diff.Compare(was.Object, is.Object, diff.Type{})}
+		evaluation.Hide(c, f.hidden[i])
+		shown := c.ToShow()
+		if c.Shown == nil { // it does not change
+			shown = &engine.Change{Before: engine.HideObject(was), After: engine.HideObject(is)}
+		}
+		shownBefore[i] = edit.Document{Before: was.Object, After: shown.Before.Object}
+		shownAfter[i] = edit.Document{Before: is.Object, After: shown.After.Object}
+	}
+	if !secret {
+		return string(f.before), string(f.text), true
+	}
+	b, errBefore := edit.Apply(ctx, f.before, shownBefore)
+	a, errAfter := edit.Apply(ctx, f.text, shownAfter)
+	if errBefore != nil || errAfter != nil || bytes.Equal(a, b) {
+		return "", "", false
+	}
+	// A comment may repeat what the Secret has.
+	return string(comment.ReplaceAll(b, []byte("$1# "+engine.HiddenValue+"$2"))), string(comment.ReplaceAll(a, []byte("$1# "+engine.HiddenValue+"$2"))), true
+}

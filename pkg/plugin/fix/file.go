@@ -1,0 +1,283 @@
+package fix
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/file"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/fix/edit"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/input"
+)
+
+// manifest is a file with objects that policies change.
+type manifest struct {
+	path    string // as it was read
+	place   string // with its links followed
+	before  []byte
+	text    []byte        // as it is to be
+	allow   bool          // values that are made of Secrets
+	refused error         // why it stays as it is
+	left    map[int]error // why documents of it do
+	// first are the documents of before, and now those of text.
+	first, now []engine.Document
+	hidden     map[int][]fieldpath.Path // of what rules made of Secrets, by documents
+}
+
+// file returns the file of a path.
+func (o *options) file(ctx context.Context, path string) *manifest {
+	f := o.files[path]
+	if f == nil {
+		f = &manifest{path: path, allow: o.AllowSecrets, hidden: map[int][]fieldpath.Path{}, left: map[int]error{}}
+		o.files[path] = f
+		f.refuse(f.read(ctx, o.roots))
+	}
+	return f
+}
+
+// refuse leaves the file as it is, unless the reason is nil.
+func (f *manifest) refuse(why error) {
+	if why != nil && f.refused == nil {
+		f.refused, f.text = why, f.before
+	}
+}
+
+func (f *manifest) changed() bool { return !bytes.Equal(f.before, f.text) }
+
+// read reads the file, which is to be in one of the directories that the user named.
+func (f *manifest) read(ctx context.Context, roots []string) (err error) {
+	if f.place, err = filepath.EvalSymlinks(f.path); err != nil {
+		return err
+	}
+	if f.place, err = filepath.Abs(f.place); err != nil {
+		return err
+	}
+	inside := slices.ContainsFunc(roots, func(root string) bool {
+		return f.place == root || strings.HasPrefix(f.place, strings.TrimSuffix(root, string(filepath.Separator))+string(filepath.Separator))
+	})
+	if !inside {
+		return fmt.Errorf("%s: %s is not in a directory of -f", f.path, f.place)
+	}
+	info, err := os.Stat(f.place)
+	if err == nil && !info.Mode().IsRegular() {
+		err = &fs.PathError{Op: "reading", Path: f.path, Err: errors.New("not a regular file")}
+	}
+	if err == nil {
+		f.before, err = os.ReadFile(f.place)
+	}
+	if err != nil {
+		return err
+	}
+	f.text = f.before
+	f.first, err = input.ReadText(ctx, f.path, f.before)
+	f.now = f.first
+	return err
+}
+
+// rootsOf returns the places below which files may be written: the directories that the user named, and those
+// of the files.
+func rootsOf(paths []string) ([]string, error) {
+	var out []string
+	for _, path := range paths {
+		info, err := os.Stat(path)
+		if err != nil {
+			return nil, &input.Error{Path: path, Err: errors.Unwrap(err)}
+		}
+		if !info.IsDir() {
+			path = filepath.Dir(path)
+		}
+		if path, err = filepath.EvalSymlinks(path); err != nil {
+			return nil, err
+		}
+		if path, err = filepath.Abs(path); err != nil {
+			return nil, err
+		}
+		out = append(out, path)
+	}
+	return out, nil
+}
+
+// change makes changes of objects in the text, and reports whether it made one. An object of which a change
+// cannot be made stays as it is.
+func (f *manifest) change(ctx context.Context, changes []*engine.Change) bool {
+	after := map[int]map[string]any{}
+	for _, c := range changes {
+		i, err := f.find(c)
+		if err != nil {
+			f.refuse(err)
+		}
+		if f.refused != nil {
+			return false
+		}
+		if f.left[i] == nil {
+			f.leave(i, f.secrets(i, c))
+		}
+		if f.left[i] == nil {
+			after[i] = wanted(f.now[i].Object().Object, c)
+		}
+	}
+	if len(after) == 0 {
+		return false
+	}
+	if f.apply(ctx, f.text, f.now, after) == nil {
+		return true
+	}
+	made := false
+	for _, i := range slices.Sorted(maps.Keys(after)) {
+		err := f.apply(ctx, f.text, f.now, map[int]map[string]any{i: after[i]})
+		f.leave(i, err)
+		made = made || err == nil
+	}
+	return made
+}
+
+// leave leaves an object as it is, unless the reason is nil.
+func (f *manifest) leave(i int, why error) {
+	if why != nil {
+		f.left[i] = why
+	}
+}
+
+// unsettled takes back the changes of objects that policies change again each time.
+func (f *manifest) unsettled(ctx context.Context, changes []*engine.Change) {
+	for _, c := range changes {
+		if i, err := f.find(c); err == nil && f.left[i] == nil {
+			f.leave(i, fmt.Errorf("%s: policies change it again each time that they are evaluated", f.first[i].Origin))
+		}
+	}
+	after := map[int]map[string]any{}
+	for i, d := range f.now {
+		if f.left[i] == nil {
+			after[i] = d.Object().Object
+		}
+	}
+	f.refuse(f.apply(ctx, f.before, f.first, after))
+}
+
+// apply edits documents of a text, and keeps the result.
+func (f *manifest) apply(ctx context.Context, text []byte, now []engine.Document, after map[int]map[string]any) error {
+	documents := make([]edit.Document, len(now))
+	for i, d := range now {
+		documents[i] = edit.Document{Before: d.Object().Object, After: d.Object().Object}
+		if v, is := after[i]; is {
+			documents[i].After = v
+		}
+	}
+	text, err := edit.Apply(ctx, text, documents)
+	if at := (*edit.Error)(nil); errors.As(err, &at) {
+		return &input.Error{Path: f.path, Line: at.Line, Err: err}
+	}
+	if err != nil {
+		return err
+	}
+	f.text = text
+	f.now, err = input.ReadText(ctx, f.path, text)
+	return err
+}
+
+// find returns the number of the document of a change, which is as it was when it was evaluated.
+func (f *manifest) find(c *engine.Change) (int, error) {
+	found := -1
+	for i, d := range f.now {
+		key := d.Key
+		if key.Namespace == "" {
+			key.Namespace = c.Subject.Namespace
+		}
+		if d.Origin != c.Target.Origin || key.Whole() != c.Subject.Whole() || !diff.Same(withNamespace(d.Object().Object, c.Before), c.Before.Object) {
+			continue
+		}
+		if found >= 0 {
+			return 0, fmt.Errorf("%s: %s is there twice", c.Target.Origin, c.Subject)
+		}
+		found = i
+	}
+	if found < 0 {
+		return 0, fmt.Errorf("%s: %s is not there any more: the file has changed", c.Target.Origin, c.Subject)
+	}
+	return found, nil
+}
+
+// withNamespace returns an object in the namespace in which it was evaluated.
+func withNamespace(object map[string]any, in *unstructured.Unstructured) map[string]any {
+	metadata, _ := object["metadata"].(map[string]any)
+	if metadata["namespace"] != nil || in.GetNamespace() == "" {
+		return object
+	}
+	return diff.With(object, "metadata", diff.With(metadata, "namespace", in.GetNamespace()))
+}
+
+// wanted returns an object with the fields of a change, in a namespace only if the file says so.
+func wanted(object map[string]any, c *engine.Change) map[string]any {
+	out := diff.Subset(c.Before.Object, c.After.Object, c.Fields, nil)
+	metadata, _ := object["metadata"].(map[string]any)
+	now, _ := out["metadata"].(map[string]any)
+	if metadata["namespace"] == nil && now != nil {
+		now = maps.Clone(now)
+		if delete(now, "namespace"); len(now) == 0 && object["metadata"] == nil {
+			return diff.Without(out, "metadata")
+		}
+		out = diff.With(out, "metadata", now)
+	}
+	return out
+}
+
+// secrets notes what a change has of Secrets, and refuses to write what a rule made of one.
+func (f *manifest) secrets(i int, c *engine.Change) error {
+	for _, s := range c.Steps {
+		if s.Outcome != engine.Changed || !s.Confidential || !s.Writes.Computes() {
+			continue
+		}
+		if !f.allow {
+			return fmt.Errorf("%s: %s writes what may be made of a Secret, and --allow-secrets-in-files is not set", c.Target.Origin, s.Rule)
+		}
+	}
+	if c.Shown == nil {
+		return nil
+	}
+	for j, field := range c.Shown.Fields {
+		if !field.Withheld {
+			continue
+		}
+		path := c.Fields[j].Path
+		if from := c.Fields[j].SecretFrom; from > 0 {
+			path = path[:from-1]
+		}
+		f.hidden[i] = append(f.hidden[i], path)
+	}
+	return nil
+}
+
+// objects counts the documents that change.
+func (f *manifest) objects() int {
+	n := 0
+	for i := range f.now {
+		if !diff.Same(f.now[i].Object().Object, f.first[i].Object().Object) {
+			n++
+		}
+	}
+	return n
+}
+
+// write writes the file, unless it has changed since it was read.
+func (f *manifest) write() error {
+	now, err := os.ReadFile(f.place)
+	if err != nil {
+		return err
+	}
+	if !bytes.Equal(now, f.before) {
+		return fmt.Errorf("%s: it has changed since it was read: run fix again", f.path)
+	}
+	return file.Rewrite(f.place, f.text)
+}

@@ -1,0 +1,122 @@
+// Package fix is the command fix, which makes the changes of a preview in the files that the objects come from.
+package fix
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"k8s.io/kubectl/pkg/util/templates"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/factory"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/flags"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/process"
+)
+
+// Flags are what a user types after fix.
+type Flags struct {
+	flags.Evaluate
+	Write, Check bool
+	AllowSecrets bool
+}
+
+// inputFlags are those of preview that say what is evaluated without a cluster.
+var inputFlags = []string{ //nolint:gochecknoglobals // an immutable table
+	"policy", "only", "skip", "strict", "values", "assume-binding", "allow-unknown-kinds", "allow-http", "allow-registry",
+	"filename", "recursive", "world", "selector", "field-selector", "operation", "request-user", "request-group", "quiet",
+}
+
+// NewCommand is `fix`: the changes of a preview, in the files that the objects come from.
+func NewCommand(evaluate flags.Evaluate, name string, streams genericiooptions.IOStreams) *cobra.Command {
+	f := Flags{Evaluate: evaluate}
+	c := &cobra.Command{
+		Use:        "fix -f FILE|DIRECTORY",
+		SuggestFor: []string{"edit", "rewrite"},
+		Short:      "Make the changes in the manifests that the objects come from",
+		Long: templates.LongDesc(`
+			Make the changes that "preview -f" shows in the files that the objects come from: YAML, also of
+			several documents, Lists, JSON.
+
+			Only the lines that change are written. Comments, the order of keys, quotes, anchors, line ends
+			and all other documents stay as they are. A file in which a change cannot be made without losing
+			something else is left as it is, with an error that names the line. After fix --write, a preview of
+			the files finds nothing: the policies are evaluated again on the result before anything is written.
+
+			By default a diff of the files is printed, which "git apply" takes; --write writes the files,
+			each whole or not at all. Values of Secrets are masked in the diff, and right in the files.
+
+			No cluster is needed. Policies read the objects of -f and --world; only files of -f are written.
+
+			Exit codes: 0 nothing to change, or all written; 1 something would change (without --write);
+			2 nothing was evaluated; 3 some objects could not be evaluated, or a file cannot be edited;
+			130 interrupted.`),
+		Example: templates.Examples(fmt.Sprintf(`
+			# What would change in the files?
+			%[1]s fix -p policy.yaml -f deploy/ -R
+
+			# In a pipeline, or before a commit: the names of the files that would change
+			%[1]s fix -p policy.yaml -f deploy/ -R --check
+
+			# Change them
+			%[1]s fix -p policy.yaml -f deploy/ -R --write`, name)),
+		Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			o, err := f.toOptions(streams)
+			if err != nil {
+				return err
+			}
+			return process.Exit(o.run(c.Context()))
+		},
+	}
+	all := pflag.NewFlagSet("", pflag.ContinueOnError)
+	f.AddInputFlags(all)
+	f.Policies.AddStrictFlag(all)
+	all.VisitAll(func(flag *pflag.Flag) {
+		if slices.Contains(inputFlags, flag.Name) {
+			c.Flags().AddFlag(flag)
+		}
+	})
+	c.Flags().BoolVarP(&f.Write, "write", "w", false, "Write the files, and print the names of those that were written.")
+	c.Flags().BoolVar(&f.Check, "check", false, "Print the names of the files that would change, and no diff.")
+	c.Flags().BoolVar(&f.AllowSecrets, "allow-secrets-in-files", false, "Also write values that rules make of Secrets.")
+	c.MarkFlagsMutuallyExclusive("write", "check")
+	return c
+}
+
+// toOptions returns the options for the flags.
+func (f *Flags) toOptions(streams genericiooptions.IOStreams) (*options, error) {
+	switch {
+	case len(f.Objects.Filenames) == 0:
+		return nil, errors.New("no manifests: name them with -f/--filename")
+	case slices.Contains(f.Objects.Filenames, "-"):
+		return nil, errors.New("standard input cannot be changed: name files with -f/--filename")
+	}
+	f.Annotate = false // the annotation is for what a cluster has
+	roots, err := rootsOf(f.Objects.Filenames)
+	if err != nil {
+		return nil, err
+	}
+	w, err := factory.OpenShared(&f.Evaluate, streams, false)
+	if err != nil {
+		return nil, err
+	}
+	var stdin []byte
+	if slices.Contains(f.Policies.Paths, "-") {
+		if stdin, err = io.ReadAll(streams.In); err != nil {
+			return nil, err
+		}
+	}
+	o := &options{Flags: f, Out: streams.Out, ErrOut: w.Streams.ErrOut, roots: roots, files: map[string]*manifest{}}
+	o.open = func(errOut io.Writer) (*factory.Factory, error) {
+		evaluate := f.Evaluate
+		evaluate.Quiet = f.Quiet || errOut == io.Discard
+		return factory.OpenShared(&evaluate, genericiooptions.IOStreams{In: bytes.NewReader(stdin), Out: streams.Out, ErrOut: errOut}, false)
+	}
+	o.first = streams.ErrOut
+	return o, nil
+}

@@ -1,0 +1,199 @@
+package fix
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/evaluation"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/evaluate"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/factory"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/process"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/wording"
+)
+
+// rounds is how often policies are evaluated on what they made of the files, until nothing changes: once for an
+// update, once for what a creation does differently, and once for each rule that waits for a later one.
+const rounds = 5
+
+// options are what a run needs.
+type options struct {
+	*Flags
+	Out, ErrOut io.Writer // ErrOut masks and escapes
+	first       io.Writer // for the notices of the first evaluation
+	open        func(errOut io.Writer) (*factory.Factory, error)
+	roots       []string
+
+	files  map[string]*manifest // by their paths
+	failed bool                 // not all could be evaluated, or edited
+	told   map[string]bool
+}
+
+// round is one evaluation of the files.
+type round struct {
+	run     *evaluate.Run
+	summary evaluation.Summary
+	changes map[string][]*engine.Change // by the paths of their files
+}
+
+// run makes the changes, and returns the exit code.
+func (o *options) run(ctx context.Context) (int, error) {
+	o.told = map[string]bool{}
+	errOut := o.first
+	var summary evaluation.Summary
+	for n := 1; ; n++ {
+		r, err := o.evaluate(ctx, errOut)
+		switch {
+		case err != nil && process.Interrupted(err):
+			return process.ExitInterrupted, process.InterruptedAfter(r.summary.Objects)
+		case err != nil:
+			return process.ExitNothing, err
+		case n == 1 && r.run.Broken() > 0 && o.Write:
+			return process.ExitIncomplete, errors.New("nothing was written: " + r.run.BrokenText())
+		}
+		if n == 1 {
+			summary = r.summary
+		}
+		o.failed = o.failed || r.run.Incomplete(r.summary)
+		made := false
+		for _, path := range slices.Sorted(maps.Keys(r.changes)) {
+			if f := o.file(ctx, path); n < rounds {
+				made = f.change(ctx, r.changes[path]) || made
+			} else {
+				f.unsettled(ctx, r.changes[path])
+			}
+		}
+		if !made {
+			return o.finish(ctx, summary)
+		}
+		errOut = io.Discard // the notices are the same
+	}
+}
+
+// evaluate evaluates the policies on the files as they are to be.
+func (o *options) evaluate(ctx context.Context, errOut io.Writer) (*round, error) {
+	r := &round{changes: map[string][]*engine.Change{}}
+	w, err := o.open(errOut)
+	if err != nil {
+		return r, err
+	}
+	texts := map[string][]byte{}
+	for path, f := range o.files {
+		texts[path] = f.text
+	}
+	w.ReadInstead(texts)
+	request, err := o.Objects.Request()
+	if err != nil {
+		return r, err
+	}
+	of, err := w.Evaluation(ctx, nil, request)
+	if err != nil {
+		return r, err
+	}
+	if r.run, err = of.Compile(); err != nil {
+		return r, err
+	}
+	r.summary, err = r.run.Each(ctx, func(c *engine.Change) error {
+		o.tell(c)
+		switch {
+		case c.Changed():
+		case c.Created.Changed() && !c.Created.Denied():
+			c = c.Created
+		default:
+			return nil
+		}
+		path, _, _ := cutLine(c.Target.Origin)
+		if c.Before == nil || c.Denied() || c.Incomplete() {
+			return nil
+		}
+		r.changes[path] = append(r.changes[path], c)
+		return nil
+	})
+	return r, err
+}
+
+// tell reports once what could not be evaluated on an object, which stays as it is.
+func (o *options) tell(c *engine.Change) {
+	shown := c.ToShow()
+	for i := range shown.Steps {
+		s := &shown.Steps[i]
+		if text := fmt.Sprintf("%s: %s: %s %s: %v", c.Target.Origin, c.Subject, s.Rule, s.Outcome, s.Err); s.Outcome.Incomplete() && !o.told[text] {
+			o.told[text] = true
+			fmt.Fprintf(o.ErrOut, "error: %s\n", text)
+		}
+	}
+}
+
+// cutLine cuts the line off an origin.
+func cutLine(origin string) (path, line string, found bool) {
+	i := strings.LastIndexByte(origin, ':')
+	if i < 0 {
+		return origin, "", false
+	}
+	return origin[:i], origin[i+1:], true
+}
+
+// finish shows or writes the files, and returns the exit code.
+func (o *options) finish(ctx context.Context, s evaluation.Summary) (int, error) {
+	changed, objects, refused := 0, 0, 0
+	for _, path := range slices.Sorted(maps.Keys(o.files)) {
+		f := o.files[path]
+		if f.changed() && o.Write {
+			f.refuse(f.write())
+		}
+		for _, i := range slices.Sorted(maps.Keys(f.left)) {
+			fmt.Fprintf(o.ErrOut, "error: %v; %s stays as it is\n", f.left[i], f.first[i].Key)
+		}
+		if refused += len(f.left); f.refused != nil {
+			refused++
+			fmt.Fprintf(o.ErrOut, "error: %v; the file stays as it is\n", f.refused)
+		}
+		if !f.changed() {
+			continue
+		}
+		changed++
+		objects += f.objects()
+		var err error
+		switch {
+		case o.Write || o.Check:
+			_, err = fmt.Fprintln(o.Out, shownPath(path))
+		default:
+			_, err = io.WriteString(o.Out, f.diff(ctx))
+		}
+		if err != nil {
+			return process.ExitIncomplete, err
+		}
+	}
+	if !o.Quiet {
+		fmt.Fprintln(o.ErrOut, o.sentence(s, changed, objects, refused))
+	}
+	switch {
+	case o.failed || refused > 0:
+		return process.ExitIncomplete, nil
+	case changed > 0 && !o.Write:
+		return process.ExitChanges, nil
+	}
+	return process.ExitOK, nil
+}
+
+// sentence sums the run up.
+func (o *options) sentence(s evaluation.Summary, changed, objects, refused int) string {
+	did, hint := "would change", "; --write changes them"
+	if o.Write {
+		did, hint = "changed", ""
+	}
+	if changed == 0 {
+		hint = ""
+	}
+	text := fmt.Sprintf("%s evaluated: %s in %s %s%s", wording.PluralNumber(s.Objects, "object"),
+		wording.PluralNumber(objects, "object"), wording.PluralNumber(changed, "file"), did, hint)
+	if refused > 0 {
+		text += fmt.Sprintf("; %s cannot be made", wording.PluralNumber(refused, "change"))
+	}
+	return text
+}
