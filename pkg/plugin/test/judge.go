@@ -10,6 +10,7 @@ import (
 
 	"github.com/go-openapi/jsonpointer"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
@@ -39,6 +40,7 @@ func (j *judge) result(ctx context.Context, r *result) error {
 		j.add(r, output.Tested{Verdict: output.NotTested, Text: why, Foreign: true})
 		return nil
 	}
+	stand := j.standsFor(r)
 	switch found := slices.ContainsFunc(j.policies, func(d engine.Document) bool { return isPolicy(r.policy)(refOf(d)) }); {
 	case !found:
 		text := fmt.Sprintf("there is no policy %s in the files of the test", r.policy)
@@ -47,12 +49,16 @@ func (j *judge) result(ctx context.Context, r *result) error {
 		}
 		j.add(r, output.Tested{Verdict: output.NotRun, Text: text})
 		return nil
-	case j.isBroken(r.policy):
+	case j.isBroken(r.policy, stand):
 		j.add(r, output.Tested{Verdict: output.NotRun, Text: "the policy does not compile"})
 		return nil
 	}
 	if text := j.lacks(r); text != "" {
 		j.add(r, output.Tested{Verdict: output.NotRun, Text: text})
+		return nil
+	}
+	if stand != nil && len(stand.policies) == 0 {
+		j.add(r, output.Tested{Verdict: output.NotTested, Text: "no policy of --with stands in for it"})
 		return nil
 	}
 	groups, missing := j.objectsOf(r)
@@ -64,7 +70,7 @@ func (j *judge) result(ctx context.Context, r *result) error {
 		first := len(j.out)
 		var others []output.Tested // that the rule does not match
 		for _, key := range keys {
-			none, err := j.object(ctx, r, key)
+			none, err := j.object(ctx, r, key, stand)
 			if err != nil {
 				return err
 			}
@@ -91,7 +97,10 @@ func refOf(d engine.Document) engine.RuleRef {
 	return engine.RuleRef{Policy: d.Key.Name}
 }
 
-func (j *judge) isBroken(policy string) bool {
+func (j *judge) isBroken(policy string, stand *standing) bool {
+	if stand != nil {
+		return slices.ContainsFunc(stand.policies, func(d engine.Document) bool { return j.broken[d.Key.Name] })
+	}
 	_, name, found := strings.Cut(policy, "/")
 	return j.broken[policy] || found && j.broken[name]
 }
@@ -154,16 +163,12 @@ func written(rule string) string {
 // lacks says that the policy has no rule of the name that a result has; empty if it has one.
 func (j *judge) lacks(r *result) string {
 	var names []string
-	for _, program := range j.programs {
-		for _, ref := range program.Rules() {
-			switch {
-			case !isPolicy(r.policy)(ref):
-			case wants(r, ref):
-				return ""
-			default:
-				names = append(names, ref.Rule)
-			}
+	for _, d := range j.policies {
+		own := rulesOf(d)
+		if isPolicy(r.policy)(refOf(d)) && (r.rule == "" || len(own) == 0 || slices.Contains(own, written(r.rule)) || slices.Contains(own, r.rule)) {
+			return ""
 		}
+		names = append(names, own...)
 	}
 	text := fmt.Sprintf("the policy has no rule %s that mutates", r.rule)
 	if meant := engine.Nearest(r.rule, slices.Values(names)); meant != "" {
@@ -228,8 +233,11 @@ func (j *judge) objectsOf(r *result) (groups [][]engine.ObjectKey, missing []str
 }
 
 // object judges a result on one object. It returns what there is to say where no rule matches it; else nil.
-func (j *judge) object(ctx context.Context, r *result, key engine.ObjectKey) (*output.Tested, error) {
+func (j *judge) object(ctx context.Context, r *result, key engine.ObjectKey, stand *standing) (*output.Tested, error) {
 	run, ofPolicy := j.runs[r.operation], isPolicy(r.policy)
+	if stand != nil {
+		ofPolicy = stand.is
+	}
 	byRule := map[engine.RuleRef][]engine.Step{}
 	var order []engine.RuleRef
 	var none engine.Step // of a rule that does not match
@@ -238,6 +246,9 @@ func (j *judge) object(ctx context.Context, r *result, key engine.ObjectKey) (*o
 		rule.Via = ""
 		if rule.Dialect != kyvernoRules { // of which a policy has one result
 			rule.Rule = ""
+			if stand != nil { // together they do what the rule does
+				rule = engine.RuleRef{Dialect: rule.Dialect}
+			}
 		}
 		if step.Outcome == engine.NotMatched {
 			if none.Err == nil || aboutKinds(&none) && !aboutKinds(&step) {
@@ -259,10 +270,12 @@ func (j *judge) object(ctx context.Context, r *result, key engine.ObjectKey) (*o
 		return &t, nil
 	}
 	for _, rule := range order {
-		t := output.Tested{Object: key, Rule: rule}
 		step := worst(byRule[rule])
-		t.Got, t.Reason = status(step), reason(step)
-		if err := j.compare(ctx, r, run, &t, step); err != nil {
+		t := output.Tested{Object: key, Rule: rule, Got: status(step, stand), Reason: reason(step)}
+		if t.Rule.Policy == "" {
+			t.Rule = step.Rule
+		}
+		if err := j.compare(ctx, r, run, &t, step, stand); err != nil {
 			return nil, err
 		}
 		j.add(r, t)
@@ -301,13 +314,13 @@ func worst(steps []engine.Step) *engine.Step {
 }
 
 // status is what Kyverno calls an outcome. A policy in CEL that finds nothing to change has passed, and a
-// rule of a ClusterPolicy was skipped.
-func status(s *engine.Step) string {
+// rule of a ClusterPolicy was skipped; so is what stands in for one.
+func status(s *engine.Step, stand *standing) string {
 	switch s.Outcome {
 	case engine.Changed:
 		return "pass"
 	case engine.Unchanged:
-		if s.Rule.Dialect == kyvernoRules {
+		if s.Rule.Dialect == kyvernoRules || stand != nil {
 			return "skip"
 		}
 		return "pass"
@@ -333,11 +346,13 @@ func reason(s *engine.Step) string {
 }
 
 // compare judges a rule on an object: by its status, and by the object that came out.
-func (j *judge) compare(ctx context.Context, r *result, run *run, t *output.Tested, step *engine.Step) error {
+func (j *judge) compare(ctx context.Context, r *result, run *run, t *output.Tested, step *engine.Step, stand *standing) error {
 	switch {
 	case step.Outcome == engine.Unsupported:
 		t.Verdict, t.Text = output.NotRun, "the rule cannot be evaluated here"
 		return nil
+	case stand != nil && stand.whole && r.want == "skip" && t.Got == "pass":
+		t.Verdict, t.Text = output.NotTested, "the policy that stands in does not tell what this rule does from what others of the policy do"
 	case t.Got != r.want:
 		t.Verdict, t.Text = output.TestFailed, fmt.Sprintf("wanted %s, got %s", r.want, t.Got)
 		if step.Outcome == engine.Unchanged {
@@ -350,6 +365,9 @@ func (j *judge) compare(ctx context.Context, r *result, run *run, t *output.Test
 		return nil
 	}
 	got := run.after(t.Object, func(ref engine.RuleRef) bool {
+		if stand != nil {
+			return isOneOf(stand.all, ref)
+		}
 		together := ref.Dialect == step.Rule.Dialect && !slices.Contains(languages, ref.Dialect)
 		return together || isPolicy(r.policy)(ref)
 	})
@@ -372,7 +390,7 @@ func (j *judge) compare(ctx context.Context, r *result, run *run, t *output.Test
 		}
 		return nil
 	}
-	return j.difference(ctx, run, t, wanted, got)
+	return j.difference(ctx, run, t, wanted, got, stand)
 }
 
 // wanted finds the wanted object; nil if the file has none.
@@ -389,12 +407,15 @@ func (j *judge) wanted(r *result, got *unstructured.Unstructured) *engine.Docume
 
 // difference compares an object with the wanted one, as Kyverno's command does: nulls, empty mappings and empty
 // lists count for nothing.
-func (j *judge) difference(ctx context.Context, run *run, t *output.Tested, wanted *engine.Document, got *unstructured.Unstructured) error {
+func (j *judge) difference(ctx context.Context, run *run, t *output.Tested, wanted *engine.Document, got *unstructured.Unstructured, stand *standing) error {
 	want := tidied(wanted.Object())
 	want.SetNamespace(got.GetNamespace())
 	is := tidied(got)
 	typ := diff.TypeOf(ctx, j.objects, got.GroupVersionKind())
 	fields := diff.Compare(want.Object, is.Object, typ)
+	if stand != nil { // as compare does
+		fields = slices.DeleteFunc(fields, func(f engine.FieldChange) bool { return f.Kind == engine.Moved && !orderCounts(f.Path) })
+	}
 	if len(fields) == 0 {
 		return nil
 	}
@@ -416,6 +437,13 @@ func (j *judge) difference(ctx context.Context, run *run, t *output.Tested, want
 		t.Verdict, t.Text = output.TestFailed, "the object that came out is not the wanted one"
 	}
 	return nil
+}
+
+// orderCounts reports whether an element of a list that has keys does something else at another place.
+func orderCounts(p fieldpath.Path) bool {
+	return slices.ContainsFunc(p, func(e fieldpath.PathElement) bool {
+		return e.FieldName != nil && (*e.FieldName == "env" || *e.FieldName == "initContainers")
+	})
 }
 
 // placeOf is FILE:LINE of what a JSON pointer leads to, or of the part of it that is there.

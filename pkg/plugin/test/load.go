@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/policydecode"
@@ -33,6 +34,7 @@ type suite struct {
 	request  engine.Request
 	errs     []error
 	values   []engine.Document
+	with     *standIns // nil for the policies of the test
 }
 
 // files reads the documents of files that a test names, and collects errors: what cannot be read, and what is
@@ -92,10 +94,10 @@ func (s *suite) file(ctx context.Context, p place, want string) *engine.Document
 }
 
 // accepts returns the role of a kind for all languages.
-func (s *suite) accepts(d engine.Document) engine.Role {
+func (s *suite) accepts(gk schema.GroupKind) engine.Role {
 	role := engine.Foreign
 	for _, dialect := range s.options.Dialects {
-		switch dialect.Accepts(d.Key.GroupKind) {
+		switch dialect.Accepts(gk) {
 		case engine.Policy:
 			return engine.Policy
 		case engine.Input:
@@ -107,11 +109,11 @@ func (s *suite) accepts(d engine.Document) engine.Role {
 }
 
 // open reads the policies of a test.
-func open(ctx context.Context, t *document, o *evaluate.Options) *suite {
+func open(ctx context.Context, t *document, o *evaluate.Options, with *standIns) *suite {
 	o.Annotate = false // Kyverno's command does not
-	s := &suite{document: t, options: o, broken: map[string]bool{}, patched: map[string][]engine.Document{}}
+	s := &suite{document: t, options: o, with: with, broken: map[string]bool{}, patched: map[string][]engine.Document{}}
 	for _, d := range s.files(ctx, t.policies, "") {
-		switch s.accepts(d) {
+		switch s.accepts(d.Key.GroupKind) {
 		case engine.Policy:
 			s.policies = append(s.policies, d)
 		case engine.Input:
@@ -184,6 +186,17 @@ func (s *suite) compile(values []engine.Document) (out []engine.Program) {
 	var sets [][]engine.Document
 	inputs := slices.Concat(s.inputs, values)
 	left := slices.Clone(s.policies)
+	if s.with != nil {
+		left = nil
+		for _, d := range s.policies {
+			for _, stand := range s.with.of(d) {
+				if !isOneOf(left, refOf(stand)) {
+					left = append(left, stand)
+				}
+			}
+		}
+		inputs = append(inputs, s.with.inputs...)
+	}
 	for _, name := range languages {
 		i := slices.IndexFunc(s.options.Dialects, func(d engine.Dialect) bool { return d.Name() == name })
 		left = slices.DeleteFunc(left, func(d engine.Document) bool {

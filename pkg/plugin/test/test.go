@@ -29,6 +29,7 @@ type Flags struct {
 	flags.Evaluate
 	FileName string
 	Run      string
+	With     []string
 	Output   flags.Output
 	Report   flags.Report
 }
@@ -42,6 +43,7 @@ type Options struct {
 	paths   []string
 	name    string
 	chosen  *regexp.Regexp // nil chooses all
+	with    *standIns      // nil for the policies of the tests
 }
 
 // NewCommand is `test`: the tests of policies.
@@ -63,6 +65,10 @@ func NewCommand(evaluate flags.Evaluate, name string, streams genericiooptions.I
 			Of a result that fails there is each field that is not as wanted, with its line in the
 			file that wants it, and why the rule did not act.
 
+			With --with, other policies are tested: those of the name of a policy in a test, in any language,
+			and those that convert makes of its rules. So the tests of a ClusterPolicy prove its
+			conversion.
+
 			Exit codes: 0 all passed, 1 some failed, 2 there is no test, 3 some could not be run, or
 			nothing was tested.`),
 		Example: templates.Examples(fmt.Sprintf(`
@@ -75,6 +81,9 @@ func NewCommand(evaluate flags.Evaluate, name string, streams genericiooptions.I
 			# The results of one rule, on one object
 			%[1]s test --run 'team-labels/add-team on Pod shop/web'
 
+			# Do the converted policies pass the tests of the old ones?
+			%[1]s convert -p policies -o new && %[1]s test policies --with new
+
 			# For a pipeline
 			%[1]s test policies --report junit=tests.xml --report github`, name)),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -83,6 +92,7 @@ func NewCommand(evaluate flags.Evaluate, name string, streams genericiooptions.I
 	}
 	c.Flags().StringVar(&f.FileName, "file-name", defaultName, "Name of the files of tests in directories.")
 	c.Flags().StringVar(&f.Run, "run", "", "Regular expression: run only the results that it matches, each called \"FILE TEST: LANGUAGE POLICY/RULE on KIND NAMESPACE/NAME\".")
+	c.Flags().StringArrayVar(&f.With, "with", nil, "File or directory of policies to test in the place of those that the tests name: those of the same name, and those that convert makes of their rules. May be given more than once.")
 	f.Context.AddAccessFlags(c.Flags())
 	c.Flags().StringVarP(&f.Output.Format, "output", "o", f.Output.Format, "Output format: one of "+formats.Names(output.Options{Tests: true})+".")
 	f.Output.AddValueFlags(c.Flags())
@@ -105,6 +115,11 @@ func (f *Flags) ToOptions(c *cobra.Command, args []string, streams genericioopti
 	}
 	if o.factory, err = factory.Open(&f.Evaluate, streams, f.Output.ShowSecrets, false); err != nil {
 		return nil, err
+	}
+	if len(f.With) > 0 {
+		if err := o.loadWith(c.Context(), f.With, o.factory.Options(engine.Request{})); err != nil {
+			return nil, err
+		}
 	}
 	options := o.factory.OutputOptions(f.Output, engine.Request{})
 	options.Tests = true
@@ -260,7 +275,7 @@ func (o *Options) file(ctx context.Context, path string) (out outcome, err error
 
 // document runs one test. The last error ends the run; those before it are of the test.
 func (o *Options) document(ctx context.Context, t *document) ([]output.Tested, []error, error) {
-	s := open(ctx, t, o.factory.Options(engine.Request{}))
+	s := open(ctx, t, o.factory.Options(engine.Request{}), o.with)
 	if len(t.results) == 0 && t.checks == nil {
 		s.errs = append(s.errs, fmt.Errorf("%s: %s %s: there are no results in it, so nothing is tested", s.Origin, kind, s.name))
 	}
