@@ -35,10 +35,10 @@ func (j *judge) add(r *result, t output.Tested) {
 }
 
 // result judges one result on all of its objects.
-func (j *judge) result(ctx context.Context, r *result) error {
+func (j *judge) result(ctx context.Context, r *result) {
 	if why := j.notOurs(r); why != "" {
 		j.add(r, output.Tested{Verdict: output.NotTested, Text: why, Foreign: true})
-		return nil
+		return
 	}
 	stand := j.standsFor(r)
 	switch found := slices.ContainsFunc(j.policies, func(d engine.Document) bool { return isPolicy(r.policy)(refOf(d)) }); {
@@ -48,18 +48,18 @@ func (j *judge) result(ctx context.Context, r *result) error {
 			text += fmt.Sprintf("; did you mean %s?", meant)
 		}
 		j.add(r, output.Tested{Verdict: output.NotRun, Text: text})
-		return nil
+		return
 	case j.isBroken(r.policy, stand):
 		j.add(r, output.Tested{Verdict: output.NotRun, Text: "the policy does not compile"})
-		return nil
+		return
 	}
 	if text := j.lacks(r); text != "" {
 		j.add(r, output.Tested{Verdict: output.NotRun, Text: text})
-		return nil
+		return
 	}
 	if stand != nil && len(stand.policies) == 0 {
 		j.add(r, output.Tested{Verdict: output.NotTested, Text: "no policy of --with stands in for it"})
-		return nil
+		return
 	}
 	groups, missing := j.objectsOf(r)
 	for _, text := range missing {
@@ -70,11 +70,7 @@ func (j *judge) result(ctx context.Context, r *result) error {
 		first := len(j.out)
 		var others []output.Tested // that the rule does not match
 		for _, key := range keys {
-			none, err := j.object(ctx, r, key, stand)
-			if err != nil {
-				return err
-			}
-			if none != nil {
+			if none := (&check{j, r, j.runs[r.operation], stand}).object(ctx, key); none != nil {
 				others = append(others, *none)
 			}
 		}
@@ -87,7 +83,6 @@ func (j *judge) result(ctx context.Context, r *result) error {
 	if len(j.out) == before {
 		j.add(r, output.Tested{Verdict: output.TestFailed, Text: "the rule matches none of the objects, so nothing is tested"})
 	}
-	return nil
 }
 
 func refOf(d engine.Document) engine.RuleRef {
@@ -232,21 +227,29 @@ func (j *judge) objectsOf(r *result) (groups [][]engine.ObjectKey, missing []str
 	return groups, missing
 }
 
+// check is a result, and what is tested for it.
+type check struct {
+	*judge
+	want  *result
+	run   *run
+	stand *standing // nil for the policy that it names
+}
+
 // object judges a result on one object. It returns what there is to say where no rule matches it; else nil.
-func (j *judge) object(ctx context.Context, r *result, key engine.ObjectKey, stand *standing) (*output.Tested, error) {
-	run, ofPolicy := j.runs[r.operation], isPolicy(r.policy)
-	if stand != nil {
-		ofPolicy = stand.is
+func (c *check) object(ctx context.Context, key engine.ObjectKey) *output.Tested {
+	r, ofPolicy := c.want, isPolicy(c.want.policy)
+	if c.stand != nil {
+		ofPolicy = c.stand.is
 	}
 	byRule := map[engine.RuleRef][]engine.Step{}
 	var order []engine.RuleRef
 	var none engine.Step // of a rule that does not match
-	for _, step := range run.steps(key, func(ref engine.RuleRef) bool { return ofPolicy(ref) && wants(r, ref) }) {
+	for _, step := range c.run.steps(key, func(ref engine.RuleRef) bool { return ofPolicy(ref) && wants(r, ref) }) {
 		rule := step.Rule
 		rule.Via = ""
 		if rule.Dialect != kyvernoRules { // of which a policy has one result
 			rule.Rule = ""
-			if stand != nil { // together they do what the rule does
+			if c.stand != nil { // together they do what the rule does
 				rule = engine.RuleRef{Dialect: rule.Dialect}
 			}
 		}
@@ -267,20 +270,18 @@ func (j *judge) object(ctx context.Context, r *result, key engine.ObjectKey, sta
 			t.Verdict, t.Text = output.TestFailed, "the rule does not match the object"
 			t.Note = "Kyverno's command counts this as passed (Excluded)"
 		}
-		return &t, nil
+		return &t
 	}
 	for _, rule := range order {
 		step := worst(byRule[rule])
-		t := output.Tested{Object: key, Rule: rule, Got: status(step, stand), Reason: reason(step)}
+		t := output.Tested{Object: key, Rule: rule, Got: status(step, c.stand), Reason: reason(step)}
 		if t.Rule.Policy == "" {
 			t.Rule = step.Rule
 		}
-		if err := j.compare(ctx, r, run, &t, step, stand); err != nil {
-			return nil, err
-		}
-		j.add(r, t)
+		c.compare(ctx, &t, step)
+		c.add(r, t)
 	}
-	return nil, nil
+	return nil
 }
 
 // aboutKinds reports whether a rule does not match because of the kind of the object, which says little of the
@@ -346,11 +347,12 @@ func reason(s *engine.Step) string {
 }
 
 // compare judges a rule on an object: by its status, and by the object that came out.
-func (j *judge) compare(ctx context.Context, r *result, run *run, t *output.Tested, step *engine.Step, stand *standing) error {
+func (c *check) compare(ctx context.Context, t *output.Tested, step *engine.Step) {
+	r, stand := c.want, c.stand
 	switch {
 	case step.Outcome == engine.Unsupported:
 		t.Verdict, t.Text = output.NotRun, "the rule cannot be evaluated here"
-		return nil
+		return
 	case stand != nil && stand.whole && r.want == "skip" && t.Got == "pass":
 		t.Verdict, t.Text = output.NotTested, "the policy that stands in does not tell what this rule does from what others of the policy do"
 	case t.Got != r.want:
@@ -362,9 +364,9 @@ func (j *judge) compare(ctx context.Context, r *result, run *run, t *output.Test
 		t.Verdict = output.TestPassed
 	}
 	if r.patched.text == "" || t.Got == "error" {
-		return nil
+		return
 	}
-	got := run.after(t.Object, func(ref engine.RuleRef) bool {
+	got := c.run.after(t.Object, func(ref engine.RuleRef) bool {
 		if stand != nil {
 			return isOneOf(stand.all, ref)
 		}
@@ -372,25 +374,25 @@ func (j *judge) compare(ctx context.Context, r *result, run *run, t *output.Test
 		return together || isPolicy(r.policy)(ref)
 	})
 	if got == nil {
-		return nil
+		return
 	}
-	wanted := j.wanted(r, got)
-	before := run.changes[t.Object.Named()].Before
+	wanted := c.wanted(r, got)
+	before := c.run.changes[t.Object.Named()].Before
 	switch {
 	case wanted == nil && r.mustHave && t.Verdict == output.TestPassed:
 		t.Verdict, t.Text = output.TestFailed, fmt.Sprintf("%s has no %s", r.patched.text, t.Object)
-		return nil
+		return
 	case wanted == nil && t.Verdict == output.TestPassed && !diff.Same(before.Object, got.Object):
 		t.Verdict, t.Text = output.NotTested, fmt.Sprintf("%s has no %s, so that what came out is not compared", r.patched.text, t.Object)
 		t.Note = "failOnMissingResources makes that a failure"
-		return nil
+		return
 	case wanted == nil:
 		if t.Verdict == output.TestFailed {
 			t.Note = fmt.Sprintf("Kyverno's command does not check this, since %s has no %s", r.patched.text, t.Object)
 		}
-		return nil
+		return
 	}
-	return j.difference(ctx, run, t, wanted, got, stand)
+	c.difference(ctx, t, wanted, got)
 }
 
 // wanted finds the wanted object; nil if the file has none.
@@ -407,22 +409,22 @@ func (j *judge) wanted(r *result, got *unstructured.Unstructured) *engine.Docume
 
 // difference compares an object with the wanted one, as Kyverno's command does: nulls, empty mappings and empty
 // lists count for nothing.
-func (j *judge) difference(ctx context.Context, run *run, t *output.Tested, wanted *engine.Document, got *unstructured.Unstructured, stand *standing) error {
+func (c *check) difference(ctx context.Context, t *output.Tested, wanted *engine.Document, got *unstructured.Unstructured) {
 	want := tidied(wanted.Object())
 	want.SetNamespace(got.GetNamespace())
 	is := tidied(got)
-	typ := diff.TypeOf(ctx, j.objects, got.GroupVersionKind())
+	typ := diff.TypeOf(ctx, c.objects, got.GroupVersionKind())
 	fields := diff.Compare(want.Object, is.Object, typ)
-	if stand != nil { // as compare does
+	if c.stand != nil { // as compare does
 		fields = slices.DeleteFunc(fields, func(f engine.FieldChange) bool { return f.Kind == engine.Moved && !orderCounts(f.Path) })
 	}
 	if len(fields) == 0 {
-		return nil
+		return
 	}
-	change := run.changes[t.Object.Named()]
-	c := &engine.Change{Subject: t.Object, Before: want, After: is, Fields: fields, Steps: change.Steps, Target: engine.Target{Key: t.Object, Object: want}}
-	evaluation.Conceal(c)
-	t.Difference = c
+	change := c.run.changes[t.Object.Named()]
+	between := &engine.Change{Subject: t.Object, Before: want, After: is, Fields: fields, Steps: change.Steps, Target: engine.Target{Key: t.Object, Object: want}}
+	evaluation.Conceal(between)
+	t.Difference = between
 	t.Places = []string{wanted.Origin}
 	for i := range fields {
 		place := wanted.Origin
@@ -436,7 +438,6 @@ func (j *judge) difference(ctx context.Context, run *run, t *output.Tested, want
 	if t.Verdict == output.TestPassed {
 		t.Verdict, t.Text = output.TestFailed, "the object that came out is not the wanted one"
 	}
-	return nil
 }
 
 // orderCounts reports whether an element of a list that has keys does something else at another place.

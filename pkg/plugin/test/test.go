@@ -299,9 +299,7 @@ func (o *Options) document(ctx context.Context, t *document) ([]output.Tested, [
 		j.runs[r.operation] = run
 	}
 	for _, r := range t.results {
-		if err := j.result(ctx, r); err != nil {
-			return nil, nil, err
-		}
+		j.result(ctx, r)
 	}
 	if t.checks != nil {
 		j.add(&result{node: t.checks.node}, output.Tested{Verdict: output.NotTested, Foreign: true, Text: "checks are of an older Kyverno"})
