@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
@@ -321,20 +322,35 @@ func (f fleetTest) down(t *testing.T) {
 }
 
 func (f fleetTest) slow(t *testing.T) {
-	asked := make(chan struct{}, 100)
-	f.through(t, "slow", "us", func(_ http.ResponseWriter, r *http.Request, _ http.Handler) {
-		asked <- struct{}{}
-		<-r.Context().Done()
-	})
+	f.through(t, "slow", "us", func(_ http.ResponseWriter, r *http.Request, _ http.Handler) { <-r.Context().Done() })
 	defer delete(f.config.Contexts, "slow")
-	cmd, out, errOut := f.command(t, f.program, "preview", "configmaps", "-p", "policy.yaml", "--contexts", "slow,eu,staging")
-	check(t, cmd.Start())
-	<-asked
+	// It takes no place of the others, and is given up after one timeout.
 	begun := time.Now()
-	check(t, cmd.Process.Signal(syscall.SIGINT))
-	if code := waited(t, cmd, errOut); code != 130 || !strings.Contains(errOut.String(), "error: interrupted") {
-		t.Errorf("exit code %d\n%s\n%s", code, out, errOut)
+	_, errOut := f.preview(t, 3, "--contexts", "slow,eu,staging", "--max-clusters-at-once", "1", "--request-timeout", "3s", "-o", "name")
+	if took := time.Since(begun); took > mostTime/2 {
+		t.Errorf("it took %v to give up", took)
 	}
+	contains(t, errOut, "slow: error: the server does not answer")
+
+	// Interrupted, the others are shown.
+	cmd, out, _ := f.command(t, f.program, "preview", "configmaps", "-p", "policy.yaml", "--contexts", "slow,eu,staging", "--max-clusters-at-once", "1")
+	cmd.Stderr = nil
+	pipe, err := cmd.StderrPipe()
+	check(t, err)
+	check(t, cmd.Start())
+	said := bufio.NewScanner(pipe)
+	for said.Scan() && !strings.Contains(said.Text(), "2 of 3 clusters read, waiting for slow") {
+	}
+	begun = time.Now()
+	check(t, cmd.Process.Signal(syscall.SIGINT))
+	last := ""
+	for said.Scan() {
+		last = said.Text()
+	}
+	if code := waited(t, cmd, &strings.Builder{}); code != 130 || !strings.HasSuffix(last, ", waiting for slow") || !strings.HasPrefix(last, "error: interrupted after ") {
+		t.Errorf("exit code %d\n%s", code, last)
+	}
+	contains(t, out.String(), "slow      0         0              0        0              interrupted\neu        3         3              0")
 	if took := time.Since(begun); took > mostTime/2 {
 		t.Errorf("it took %v to end", took)
 	}
@@ -366,6 +382,9 @@ func (f fleetTest) killed(t *testing.T) {
 	r := readFleetReport(t, out)
 	if r.Clusters[0].Problems == 0 || r.Clusters[1].Changed != 3 || r.Clusters[2].Changed != 4 || len(r.Problems) == 0 || !strings.HasPrefix(r.Problems[0], "dying: ") {
 		t.Errorf("got %+v\n%s", r, errOut)
+	}
+	if r.Clusters[0].Changed == 0 || r.Clusters[0].Changed+7 != len(r.Changes) || r.Summary.Changed != len(r.Changes) {
+		t.Errorf("the numbers of a cluster that broke off are others in its row, the total and the changes: %+v", r)
 	}
 }
 

@@ -111,6 +111,19 @@ func New(getter genericclioptions.RESTClientGetter, o Options) (*Client, error) 
 // Mapper maps kinds to resources as the server serves them. It is a restmapper.CategoryExpander, too.
 func (c *Client) Mapper() meta.RESTMapper { return c.mapper }
 
+// maxFirstAnswer is how long a server may take for its first answer; client-go has the same for discovery.
+const maxFirstAnswer = 32 * time.Second
+
+// Answers returns an error if the server leaves a small request without an answer, whatever that would be.
+func (c *Client) Answers(ctx context.Context) error {
+	limited, cancel := context.WithTimeout(ctx, maxFirstAnswer)
+	defer cancel()
+	if _, err := do(limited, http.MethodGet, c.rest.Get().AbsPath("/version")); timedOut(err) {
+		return fmt.Errorf("the server does not answer: %w", err)
+	}
+	return ctx.Err()
+}
+
 func newRESTClient(config *rest.Config, o Options) (rest.Interface, error) {
 	config = rest.CopyConfig(config)
 	config.GroupVersion = &schema.GroupVersion{}

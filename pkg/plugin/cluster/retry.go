@@ -76,8 +76,14 @@ func retryRead(ctx context.Context, read func() error) error {
 	return Retry(ctx, readBackoff(), func(err error) bool {
 		var network *net.OpError
 		var untrusted *tls.CertificateVerificationError
-		return !(errors.As(err, &network) && network.Op == "dial") && !errors.As(err, &untrusted) && !errors.Is(err, context.DeadlineExceeded)
+		return !(errors.As(err, &network) && network.Op == "dial") && !errors.As(err, &untrusted) && !timedOut(err)
 	}, read)
+}
+
+// timedOut reports whether the server did not answer in time.
+func timedOut(err error) bool {
+	var network net.Error // the error of a context, too
+	return errors.As(err, &network) && network.Timeout() || transport.IsLimit(err)
 }
 
 // readBackoff is over within a second: a run begins with many reads, and an aggregated API whose server is

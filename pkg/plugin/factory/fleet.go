@@ -24,6 +24,7 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/input"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/report"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/process"
 )
 
 // Fleet makes the parts of runs on several clusters: a Factory for what they share, which has no client,
@@ -116,7 +117,7 @@ func (f *Fleet) At(m *Member) (*Factory, error) {
 // user stopped.
 func (f *Fleet) TellNotices(run *FleetRun) error {
 	for _, m := range run.Members {
-		if m.Err != nil && !errors.Is(m.Err, context.Canceled) {
+		if m.Err != nil && !process.Interrupted(m.Err) {
 			fmt.Fprintf(f.notices.Of(m.Name), "error: %v\n", m.Err)
 		}
 	}

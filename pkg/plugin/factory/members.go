@@ -21,14 +21,19 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/compare"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/evaluation"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/process"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/wording"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/write"
 )
 
 // Member is one cluster, and its printer: it keeps what the cluster's run prints. An output.Summary or
 // output.Comparison ends the run.
 type Member struct {
 	Name, Server string
+	// Answers returns an error if the server does not answer. It is called before it is the turn of the cluster,
+	// so that such a server takes no place.
+	Answers func(context.Context) error
 	// Run evaluates the cluster, and returns the exit code that a run on this cluster alone would have. Its
 	// error, with the problems that it prints, is why not all is known.
 	Run func(context.Context, *Member) (code int, err error)
@@ -44,6 +49,7 @@ type Member struct {
 	End output.Event
 
 	fleet *FleetRun
+	ended bool
 	kept  []output.Event
 }
 
@@ -52,7 +58,7 @@ type FleetRun struct {
 	Members     []*Member
 	AtOnce      int // clusters that are read side by side
 	ShowSecrets bool
-	Meter       *wording.Meter // counts what is evaluated
+	Meter       *wording.Meter // counts clusters, and what is evaluated
 	Ended       func(*Member)  // is called for each cluster, one at a time; may be nil
 }
 
@@ -64,22 +70,57 @@ func (f *FleetRun) Gather(ctx context.Context) {
 	var all sync.WaitGroup
 	turns := make(chan struct{}, max(f.AtOnce, 1))
 	var ended sync.Mutex
+	f.progress()
 	for _, m := range f.Members {
-		turns <- struct{}{}
 		m.fleet = f
 		all.Go(func() {
-			defer func() { <-turns }()
-			if m.Err = ctx.Err(); m.Err == nil {
-				m.Code, m.Err = m.Run(ctx, m)
+			m.Code, m.Err = m.run(ctx, turns)
+			if errors.Is(m.Err, context.Canceled) {
+				m.Err = write.ErrInterrupted
 			}
 			ended.Lock()
 			defer ended.Unlock()
+			m.ended = !process.Interrupted(m.Err)
+			f.progress()
 			if f.Ended != nil {
 				f.Ended(m)
 			}
 		})
 	}
 	all.Wait()
+}
+
+// run runs the cluster when its server has answered, and one of the turns is free.
+func (m *Member) run(ctx context.Context, turns chan struct{}) (int, error) {
+	if m.Answers != nil {
+		if err := m.Answers(ctx); err != nil {
+			return process.ExitNothing, err
+		}
+	}
+	select {
+	case turns <- struct{}{}:
+		defer func() { <-turns }()
+	case <-ctx.Done():
+		return process.ExitInterrupted, ctx.Err()
+	}
+	return m.Run(ctx, m)
+}
+
+// progress shows how many clusters have ended, and which have not.
+func (f *FleetRun) progress() {
+	left := f.Unfinished()
+	f.Meter.Did("clusters read", len(f.Members)-len(left), len(f.Members))
+	f.Meter.WaitingFor(engine.Few(left))
+}
+
+// Unfinished are the names of the clusters whose run has not ended, or was interrupted.
+func (f *FleetRun) Unfinished() (names []string) {
+	for _, m := range f.Members {
+		if !m.ended {
+			names = append(names, m.Name)
+		}
+	}
+	return names
 }
 
 // Print implements output.Printer: it keeps the event.
@@ -232,7 +273,7 @@ func (f *FleetRun) Comparison() compare.Summary {
 // String says in a line how the run of the cluster ended.
 func (m *Member) String() string {
 	c := m.cluster()
-	if m.End == nil {
+	if m.Err != nil {
 		return m.Name + ": failed after " + wording.Plural(c.Objects, "object")
 	}
 	text := fmt.Sprintf("%s: %s, %d would change", m.Name, wording.Plural(c.Objects, "object"), c.Changed)

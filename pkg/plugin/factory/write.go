@@ -29,7 +29,7 @@ import (
 func (f *Factory) Executor(with *flags.Write, report func(*write.Result) error) *write.Executor {
 	prompt := write.NewPrompt(f.Streams.In, f.Streams.ErrOut, f.Client.Info())
 	prompt.Yes = with.Yes || with.Rehearses()
-	patience := &cluster.Patience{Waiting: f.progress.WaitingFor}
+	patience := &cluster.Patience{Waiting: func(cause string) { f.progress.WaitingFor("the server: " + cause) }}
 	return &write.Executor{
 		Options: with.ExecutorOptions(), Hooks: write.Hooks{Report: report}, Prompt: prompt, Access: cluster.NewAuthorizer(f.Client), Mapper: f.Client.Mapper(),
 		ErrOut: f.Streams.ErrOut, Meter: f.progress,

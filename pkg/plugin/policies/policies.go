@@ -3,6 +3,7 @@ package policies
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -132,5 +133,5 @@ func (f *Flags) fleet(ctx context.Context, streams genericiooptions.IOStreams) (
 			clusters[i].Problem = m.Err.Error()
 		}
 	}
-	return code, catalog.Print(streams.Out, f.Output, catalog.Join(clusters, lists))
+	return code, errors.Join(runs.Interrupted, catalog.Print(streams.Out, f.Output, catalog.Join(clusters, lists)))
 }

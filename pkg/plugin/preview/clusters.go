@@ -3,7 +3,9 @@ package preview
 import (
 	"context"
 	"errors"
+	"fmt"
 
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/factory"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/flags"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output"
@@ -14,29 +16,45 @@ import (
 type ClusterRuns struct {
 	factory *factory.Fleet
 	*factory.FleetRun
+	// Interrupted is that the user stopped the run, and who was waited for.
+	Interrupted error
 }
 
 // ReadClusters returns the runs on the clusters of flags.
 func ReadClusters(w *factory.Fleet, chosen *flags.Contexts, run func(context.Context, *factory.Member, *factory.Factory) (int, error)) *ClusterRuns {
-	return &ClusterRuns{w, w.Fleet(chosen, func(ctx context.Context, m *factory.Member) (int, error) {
-		code := process.ExitNothing
-		at, err := w.At(m)
-		if err == nil {
-			code, err = run(ctx, m, at)
+	all := w.Fleet(chosen, nil)
+	for _, m := range all.Members {
+		var at *factory.Factory
+		m.Answers = func(ctx context.Context) (err error) {
+			if at, err = w.At(m); err == nil {
+				err = at.Client.Answers(ctx)
+			}
+			return err
 		}
-		return code, process.ConnectionError(err)
-	})}
+		m.Run = func(ctx context.Context, m *factory.Member) (int, error) {
+			code, err := run(ctx, m, at)
+			return code, process.ConnectionError(err)
+		}
+	}
+	return &ClusterRuns{factory: w, FleetRun: all}
 }
 
-// RunAll runs all of them, prints what they have to say, and returns the exit code of the whole. The error
-// says that the user stopped it, or that there is no object on any cluster.
+// RunAll runs all of them, prints what they have to say, and returns the exit code of the whole. What an
+// interrupted run has found can be shown. The error says that there is no object on any cluster.
 func (r *ClusterRuns) RunAll(ctx context.Context) (int, error) {
 	r.Gather(ctx)
 	if err := r.factory.TellNotices(r.FleetRun); err != nil {
 		return process.ExitIncomplete, err
 	}
 	if ctx.Err() != nil {
-		return process.ExitInterrupted, process.InterruptedAfter(r.Objects())
+		r.Interrupted = process.InterruptedAfter(r.Objects())
+		if left := r.Unfinished(); len(left) > 0 {
+			r.Interrupted = fmt.Errorf("%w, waiting for %s", r.Interrupted, engine.Few(left))
+		}
+		if context.Cause(ctx) != context.Canceled { // by the limit of memory
+			return process.ExitInterrupted, r.Interrupted
+		}
+		return process.ExitInterrupted, nil
 	}
 	absent := 0
 	for _, m := range r.Members {
@@ -50,8 +68,12 @@ func (r *ClusterRuns) RunAll(ctx context.Context) (int, error) {
 	return r.code(), nil
 }
 
-// Show prints what was found, and then the event that ends the run. Found is called with each event before.
+// Show prints what was found, and then the event that ends the run. Found is called with each event before. The
+// error is Interrupted where that is set.
 func (r *ClusterRuns) Show(ctx context.Context, p output.Printer, found func(output.Event), end output.Event) error {
+	if r.Interrupted != nil {
+		ctx = context.WithoutCancel(ctx)
+	}
 	err := r.Replay(ctx, func(e output.Event) error {
 		found(e)
 		return p.Print(e)
@@ -62,7 +84,7 @@ func (r *ClusterRuns) Show(ctx context.Context, p output.Printer, found func(out
 	if err != nil {
 		return err
 	}
-	return errors.Join(p.Print(end), p.Close())
+	return errors.Join(r.Interrupted, p.Print(end), p.Close())
 }
 
 // code returns the exit code of the whole: what one cluster lacks leaves it incomplete.

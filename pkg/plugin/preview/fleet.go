@@ -67,8 +67,11 @@ func (o *Options) runClusters(ctx context.Context) (int, error) {
 }
 
 // blockedFleet returns why apply-existing would write nothing: that clusters without a plan were not
-// evaluated, or what holds for all clusters; that of the first.
+// evaluated, or what holds for one.
 func (o *Options) blockedFleet() string {
+	if o.Clusters.Interrupted != nil {
+		return "the run was interrupted"
+	}
 	var lost []string
 	for _, m := range o.Clusters.Members {
 		if m.Code == process.ExitNothing && !o.saved {
@@ -83,9 +86,9 @@ func (o *Options) blockedFleet() string {
 		return engine.Few(lost) + verb + " not evaluated (apply-existing --on-error continue writes to the others)"
 	}
 	for _, m := range o.Clusters.Members {
-		if m.Blocked == "" {
-			return ""
+		if m.Blocked != "" {
+			return m.Name + ": " + m.Blocked
 		}
 	}
-	return o.Clusters.Members[0].Blocked
+	return ""
 }

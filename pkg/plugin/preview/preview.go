@@ -312,6 +312,9 @@ func (o *Options) show(ctx context.Context, e *evaluate.Run) (int, error) {
 	}
 	switch {
 	case err != nil:
+		if m, is := o.Printer.(*factory.Member); is { // which counts what was evaluated
+			m.End = output.Summary{Summary: summary}
+		}
 		return process.Ended(err, "preview", summary.Objects, o.Printer)
 	case summary.Objects == 0 && len(e.Unreadable()) == 0 && o.NotFound != nil:
 		return process.ExitNothing, o.NotFound

@@ -115,12 +115,12 @@ func (m *Meter) Did(what string, done, of int) {
 		if s.done != what {
 			*s = state{done: what, since: time.Now(), first: done}
 		}
-		s.seen, s.left, s.why = done, int64(of-done), ""
+		s.seen, s.left, s.waitingFor = done, int64(of-done), ""
 	})
 }
 
-// WaitingFor sets for what the run waits until it has done more.
-func (m *Meter) WaitingFor(why string) { m.update(func(s *state) { s.why = why }) }
+// WaitingFor sets what the run waits for until it has done more.
+func (m *Meter) WaitingFor(what string) { m.update(func(s *state) { s.waitingFor = what }) }
 
 // Waiting notes that a request waits from one time to another, for a limit of this program or of the server.
 // What several wait at the same time counts once.
@@ -207,7 +207,7 @@ type state struct {
 	first, seen int       // objects of it by then, and by now
 	left        int64
 	evaluated   int
-	why         string        // nothing goes on; may be empty
+	waitingFor  string        // may be empty
 	waited      time.Duration // by at least one request, until waitedTo
 	waitedTo    time.Time
 }
@@ -247,17 +247,17 @@ func (s *state) parts(now time.Time, elapsed time.Duration) []string {
 	default:
 		parts = append(parts, s.resource+": "+Number(s.seen)+" read")
 	}
-	if s.why != "" {
-		parts = append(parts, "waiting: "+s.why)
+	if s.waitingFor != "" {
+		parts = append(parts, "waiting for "+s.waitingFor)
 	}
 	perSecond := rate(s.seen-s.first, now.Sub(s.since))
-	if perSecond >= 1 && s.left > 0 {
+	if perSecond >= 1 && s.left > 0 && s.waitingFor == "" {
 		parts = append(parts, "about "+round(time.Duration(float64(s.left)/perSecond*float64(time.Second)))+" left")
 	}
 	if waited := s.waited - max(0, s.waitedTo.Sub(now)); waited >= time.Second {
 		parts = append(parts, "waited "+round(waited)+" for request limits")
 	}
-	if perSecond >= 1 && s.left != 0 { // or else it is over, and the rate would sink
+	if perSecond >= 1 && s.left != 0 && s.waitingFor == "" { // or else it is over, and the rate would sink
 		parts = append(parts, cmp.Or(s.done[strings.LastIndexByte(s.done, ' ')+1:], "read")+at(perSecond))
 	}
 	if s.evaluated > 0 {

@@ -59,9 +59,9 @@ func TestMeterDid(t *testing.T) {
 		m.Listed("pods", 2, 0) // for one of them
 		sleep(1)
 		want := "progress: 501 of 1,501 objects verified, about 10s left, verified at 100/s\n"
-		m.WaitingFor("webhook a cannot be called")
+		m.WaitingFor("a, b")
 		sleep(2 * wording.Early)
-		want += "progress: 501 of 1,501 objects verified, waiting: webhook a cannot be called, about 30s left, verified at 33/s\n"
+		want += "progress: 501 of 1,501 objects verified, waiting for a, b\n"
 		if got := out.String(); got != want {
 			t.Errorf("got %q, want %q", got, want)
 		}
