@@ -547,7 +547,7 @@ func TestFleetAppliesLive(t *testing.T) {
 
 	out, errOut := apply(3, "--contexts", "us,down,staging", "--yes", "--on-error", "continue", "-o", "json")
 	r := readFleetReport(t, out)
-	if got := fmt.Sprint(r.Clusters); len(r.Results) != 6 || !strings.HasPrefix(got, "[{us 3 3 0 } {down 0 0 1 The connection to the server") || !strings.HasSuffix(got, "{staging 3 3 0 }]") {
+	if got := fmt.Sprint(r.Clusters); len(r.Results) != 6 || !strings.HasPrefix(got, "[{us 3 3 0 } {down 0 0 1 the cluster was not evaluated when the plan was made: The connection to the server") || !strings.HasSuffix(got, "{staging 3 3 0 }]") {
 		t.Errorf("got %+v\n%s", r, errOut)
 	}
 	l.are(t, "info", "debug", "info")
@@ -590,6 +590,14 @@ func (l *levels) refuses(t *testing.T, apply func(want int, arguments ...string)
 	check(t, free.Close())
 	l.config.Clusters["down"] = &clientcmdapi.Cluster{Server: "https://" + free.Addr().String()}
 	l.config.Contexts["down"] = &clientcmdapi.Context{Cluster: "down", AuthInfo: "us", Namespace: "shop"}
+	// A directory of plans has a place for a cluster that was not read, which is named again.
+	l.exits(t, 3, "preview", "configmaps", "-p", "policy.yaml", "--contexts", "down,us", "--save", "partly")
+	out, errOut := l.exits(t, 3, "apply-existing", "--plan", "partly", "--dry-run", "server")
+	contains(t, errOut, "Cluster 1 of 2: down", "error: down: the cluster was not evaluated when the plan was made: The connection to the server", "Cluster 2 of 2: us")
+	contains(t, out, "3 objects: 3 planned (server dry run).")
+	_, errOut = l.exits(t, 3, "plan", "show", "partly/001-down.plan")
+	contains(t, errOut, "error: the cluster was not evaluated when the plan was made: The connection to the server")
+
 	for _, test := range []struct {
 		want      string
 		arguments []string

@@ -371,6 +371,11 @@ func (f *Flags) recordedOptions(c *cobra.Command, args []string, streams generic
 	if err != nil {
 		return nil, err
 	}
+	if f.Cluster != nil {
+		if err := w.Client.Answers(c.Context()); err != nil {
+			return nil, err
+		}
+	}
 	run, resumed, err := f.load(c, w)
 	if err != nil {
 		return nil, err
@@ -385,7 +390,7 @@ func (f *Flags) recordedOptions(c *cobra.Command, args []string, streams generic
 	}
 	o.evaluating(c, f, evaluation)
 	o.Record = run
-	o.Executor.Confirmed = f.Plan != "" // which was reviewed
+	o.Executor.Confirmed = f.Plan != "" || f.Cluster != nil // which was reviewed, or confirmed with the others
 	switch {
 	case f.Rehearses():
 	case resumed != nil:
@@ -401,6 +406,9 @@ func (f *Flags) recordedOptions(c *cobra.Command, args []string, streams generic
 func (f *Flags) load(c *cobra.Command, w *factory.Factory) (*write.RecordedRun, *journal.Writer, error) {
 	if f.Plan != "" {
 		p, err := plan.LoadOwn(f.Plan)
+		if err == nil {
+			err = p.NotEvaluated()
+		}
 		if err == nil {
 			err = w.CheckRun(c.Context(), &p.Run, f.PlanMaxAge)
 		}

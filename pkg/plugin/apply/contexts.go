@@ -1,19 +1,21 @@
 package apply
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/cluster"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/flags"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output"
@@ -119,58 +121,52 @@ func (o *Contexts) Run(ctx context.Context) (int, error) {
 func (o *Contexts) confirmed(ctx context.Context) (runs []ClusterRun, err error) {
 	f := o.flags
 	var broken []string
-	counts := map[string]int{} // objects that would be written, by cluster
 	for i, m := range o.Clusters.Members {
-		run := ClusterRun{Context: m.Name}
-		file := filepath.Join(o.dir, plan.FileName(i+1, m.Name))
-		_, unsaved := os.Stat(file)
+		run, err := f.planned(o.command, filepath.Join(o.dir, plan.FileName(i+1, m.Name)), o.streams)
+		if err != nil {
+			return nil, write.NothingWritten(err)
+		}
 		end, _ := m.End.(output.Summary)
 		switch {
-		case m.Absent != nil:
-		case unsaved != nil:
-			run.err = cmp.Or(append(slices.Concat([]error{m.Err}, m.Problems), errors.New("there is no plan of it"))...)
+		case run.err != nil:
 			broken = append(broken, m.Name+" was not evaluated")
 		case end.Refused > 0 && !f.Options.SkipRejected:
 			broken = append(broken, fmt.Sprintf("%s refuses %s", m.Name, wording.Plural(end.Refused, "object")))
-			fallthrough
-		case end.Changed > 0 || m.Code != process.ExitOK:
-			if run, err = f.planned(o.command, file, o.streams); err != nil {
-				return nil, write.NothingWritten(err)
-			}
-			run.shown, counts[m.Name] = true, run.writes
 		}
+		run.shown = true
 		runs = append(runs, run)
 	}
 	if len(broken) > 0 && f.OnError != flags.ContinueOnError {
 		return nil, fmt.Errorf("nothing was written: %s; leave such clusters out of --contexts, or write to the others with --on-error continue", strings.Join(broken, ", "))
 	}
-	return runs, o.ask(ctx, counts)
+	return runs, f.confirmFleet(ctx, runs, o.streams.In, o.ErrOut)
 }
 
-// ask asks once for all clusters, and for the name of each of which more is to be written than --max-changes
-// allows.
-func (o *Contexts) ask(ctx context.Context, counts map[string]int) error {
-	f := o.flags
-	objects, where := 0, []string{}
-	for _, m := range o.Clusters.Members {
-		n := counts[m.Name]
-		if n == 0 {
+// confirmFleet asks once about the runs on all clusters. Where there are more objects on one of them than
+// --max-changes, their total has to be typed.
+func (f *Flags) confirmFleet(ctx context.Context, runs []ClusterRun, in io.Reader, errOut io.Writer) error {
+	prompt := write.NewPrompt(in, errOut, cluster.Info{})
+	prompt.Yes = f.Yes
+	objects, most := 0, f.Options.MaxChanges
+	var where, many []string
+	for _, run := range runs {
+		if run.writes == 0 || run.Open == nil {
 			continue
 		}
-		objects, where = objects+n, append(where, fmt.Sprintf("%s %d", m.Name, n))
-		if err := o.prompt(cluster.Info{Context: m.Name, Server: m.Server}).ConfirmMany(ctx, n, f.Options.MaxChanges); err != nil && !f.Rehearses() {
-			return fmt.Errorf("%s: %w", m.Name, err)
+		objects, where = objects+run.writes, append(where, fmt.Sprintf("%s %d", run.Context, run.writes))
+		if most == 0 || run.writes <= most {
+			continue
+		}
+		if many = append(many, run.Context); f.Yes && !f.Rehearses() {
+			return fmt.Errorf("%s: %w", run.Context, prompt.ConfirmMany(ctx, run.writes, most))
 		}
 	}
-	if objects == 0 {
+	if objects == 0 || f.Rehearses() {
 		return nil
 	}
-	return o.prompt(cluster.Info{}).Confirm(ctx, fmt.Sprintf("Write %s on %s (%s)?",
-		wording.Plural(objects, "object"), wording.Plural(len(where), "cluster"), strings.Join(where, ", ")))
-}
-
-func (o *Contexts) prompt(of cluster.Info) *write.Prompt {
-	p := write.NewPrompt(o.streams.In, o.ErrOut, of)
-	p.Yes = o.flags.Yes || o.flags.Rehearses()
-	return p
+	question := fmt.Sprintf("Write %s on %s (%s)?", wording.Plural(objects, "object"), wording.Plural(len(where), "cluster"), engine.Few(where))
+	if len(many) == 0 {
+		return prompt.Confirm(ctx, question)
+	}
+	return prompt.ConfirmWord(ctx, fmt.Sprintf("%s There are more than --max-changes %d on %s.", question, most, engine.Few(many)), strconv.Itoa(objects))
 }

@@ -30,8 +30,9 @@ import (
 // Fleet makes or undoes changes on several clusters, one after the other.
 type Fleet struct {
 	runs    []ClusterRun
-	goOn    bool   // to the next cluster after one with failures
-	resume  string // the command that continues it
+	goOn    bool                        // to the next cluster after one with failures
+	resume  string                      // the command that continues it
+	confirm func(context.Context) error // is asked before the first cluster; may be nil
 	errOut  io.Writer
 	format  string
 	metrics preview.Metering
@@ -105,6 +106,11 @@ func (o *Fleet) Run(ctx context.Context) (int, error) {
 	for i, run := range o.runs {
 		all.Clusters[i] = output.Cluster{Name: run.Context, Problems: 1, Problem: "left as it is"}
 	}
+	if o.confirm != nil {
+		if err := o.confirm(ctx); err != nil {
+			return o.metrics.Finish(WriteReports(o.reports, process.ExitNothing, err))
+		}
+	}
 	code, err := o.write(ctx, all.Clusters)
 	var shown error
 	if slices.ContainsFunc(all.Clusters, func(c output.Cluster) bool { return c.Objects+c.Problems > 0 }) {
@@ -128,7 +134,7 @@ func (o *Fleet) write(ctx context.Context, rows []output.Cluster) (int, error) {
 		switch {
 		case code == process.ExitInterrupted, ctx.Err() != nil:
 			return process.ExitInterrupted, o.left("interrupted", i)
-		case code != process.ExitOK && !o.goOn && i < len(o.runs)-1:
+		case code != process.ExitOK && !o.goOn && run.err == nil && i < len(o.runs)-1:
 			return some, o.left("stopped after "+run.name(), i)
 		}
 	}
@@ -275,7 +281,11 @@ func (f *Flags) runner(c *cobra.Command, args []string, streams genericiooptions
 		}
 		runs = append(runs, run)
 	}
-	return f.NewWriteFleet(c, runs, c.CommandPath()+" --resume "+wording.ShellQuote(dir), streams)
+	all, err := f.NewWriteFleet(c, runs, c.CommandPath()+" --resume "+wording.ShellQuote(dir), streams)
+	if err == nil && f.Resume != "" { // else the plans were reviewed
+		all.confirm = func(ctx context.Context) error { return f.confirmFleet(ctx, runs, streams.In, all.errOut) }
+	}
+	return all, err
 }
 
 // planned returns the run of a plan: from its beginning, or of a directory that is resumed from where its
@@ -293,6 +303,13 @@ func (f *Flags) planned(c *cobra.Command, path string, streams genericiooptions.
 		one.Cluster = m
 		return one.ToOptions(c, nil, streams)
 	}}
+	switch {
+	case p.Problem != "":
+		out.err = p.NotEvaluated()
+		return out, nil
+	case len(p.Entries) == 0 && !p.Incomplete:
+		out.Open = nil
+	}
 	if _, err := os.Stat(record); errors.Is(err, fs.ErrNotExist) {
 		return out, nil
 	}
@@ -306,6 +323,7 @@ func (f *Flags) planned(c *cobra.Command, path string, streams genericiooptions.
 	switch run := j.Run(); {
 	case run.Resumable(), run.Failed > 0:
 		one.Plan, one.Resume, one.Write.Journal = "", record, ""
+		out.writes = run.InDoubt + run.Left
 	default:
 		out.Open = nil
 	}

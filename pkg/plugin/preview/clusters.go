@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/spf13/cobra"
+
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/factory"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/flags"
@@ -51,7 +53,7 @@ func (r *ClusterRuns) RunAll(ctx context.Context) (int, error) {
 		if left := r.Unfinished(); len(left) > 0 {
 			r.Interrupted = fmt.Errorf("%w, waiting for %s", r.Interrupted, engine.Few(left))
 		}
-		if context.Cause(ctx) != context.Canceled { // by the limit of memory
+		if !errors.Is(context.Cause(ctx), context.Canceled) { // by the limit of memory
 			return process.ExitInterrupted, r.Interrupted
 		}
 		return process.ExitInterrupted, nil
@@ -102,4 +104,16 @@ func (r *ClusterRuns) code() int {
 		return process.ExitChanges
 	}
 	return process.ExitOK
+}
+
+// refuseContexts registers --contexts for a command that takes one cluster: to type it is an error that says so.
+func refuseContexts(c *cobra.Command) {
+	c.Flags().StringSlice("contexts", nil, "")
+	c.Flags().Lookup("contexts").Hidden = true
+	c.PreRunE = func(c *cobra.Command, _ []string) error {
+		if c.Flags().Changed("contexts") {
+			return fmt.Errorf("%s takes one cluster: use --context", c.Name())
+		}
+		return nil
+	}
 }

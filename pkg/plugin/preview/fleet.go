@@ -1,11 +1,14 @@
 package preview
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -18,14 +21,14 @@ import (
 
 // onClusters adds to options the previews of several clusters, whose plans have files of their own.
 func (f *Flags) onClusters(c *cobra.Command, w *factory.Fleet, args []string, request engine.Request, o *Options) error {
-	if o.ErrOut, o.saved = w.Streams.ErrOut, f.Save != ""; o.saved {
+	if o.ErrOut, o.saved = w.Streams.ErrOut, f.Save; f.Save != "" {
 		if err := plan.MakeDirectory(f.Save); err != nil {
 			return fmt.Errorf("--save: %w", err)
 		}
 	}
 	o.Clusters = ReadClusters(w, &f.Contexts, func(ctx context.Context, m *factory.Member, at *factory.Factory) (code int, err error) {
 		one, own := &Options{Printer: m, Hints: &output.HintCollector{}, ExitCode: true}, *f
-		if o.saved {
+		if f.Save != "" {
 			own.Save = filepath.Join(f.Save, plan.FileName(slices.Index(w.Contexts, m.Name)+1, m.Name))
 		}
 		code = process.ExitNothing
@@ -48,6 +51,9 @@ func (o *Options) runClusters(ctx context.Context) (int, error) {
 	if err != nil {
 		return code, err
 	}
+	if err := o.saveRest(); err != nil {
+		return process.ExitIncomplete, err
+	}
 	o.Hints.Blocked = o.blockedFleet()
 	err = o.Clusters.Show(ctx, o.Printer, func(e output.Event) {
 		if e, is := e.(output.Evaluated); is {
@@ -66,6 +72,25 @@ func (o *Options) runClusters(ctx context.Context) (int, error) {
 	return code, nil
 }
 
+// saveRest saves a plan without entries for each cluster of which none was saved: the directory has all of
+// them, with the reason of those that were not evaluated.
+func (o *Options) saveRest() error {
+	var errs []error
+	for i, m := range o.Clusters.Members {
+		path := filepath.Join(o.saved, plan.FileName(i+1, m.Name))
+		if _, err := os.Stat(path); o.saved == "" || err == nil {
+			continue
+		}
+		rest := plan.Plan{Run: plan.NewRun(plan.Cluster{Context: m.Name, Server: m.Server}, process.Release(), time.Now())}
+		if m.Absent == nil {
+			why := append(slices.Clone(m.Problems), m.Err, errors.New("there is no plan of it"))
+			rest.Problem, rest.Incomplete = cmp.Or(why...).Error(), true
+		}
+		errs = append(errs, plan.Save(path, &rest))
+	}
+	return errors.Join(errs...)
+}
+
 // blockedFleet returns why apply-existing would write nothing: that clusters without a plan were not
 // evaluated, or what holds for one.
 func (o *Options) blockedFleet() string {
@@ -74,7 +99,7 @@ func (o *Options) blockedFleet() string {
 	}
 	var lost []string
 	for _, m := range o.Clusters.Members {
-		if m.Code == process.ExitNothing && !o.saved {
+		if m.Code == process.ExitNothing && o.saved == "" {
 			lost = append(lost, m.Name)
 		}
 	}

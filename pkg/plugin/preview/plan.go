@@ -1,6 +1,7 @@
 package preview
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"time"
@@ -106,6 +107,9 @@ func (f *PlanShowFlags) run(c *cobra.Command, file string, streams genericioopti
 		return process.ExitNothing, err
 	}
 	fmt.Fprintf(redact.NewWriter(streams.ErrOut), "Made at %s by version %s for %s. Its impacts are of that time.\n", options.Context.Time, redact.EscapeLine(p.Version), p.Cluster)
+	if err := p.NotEvaluated(); err != nil {
+		fmt.Fprintf(redact.NewWriter(streams.ErrOut), "error: %v\n", err)
+	}
 	if err := errors.Join(show(p, reports.Beside(printer), next), reports.Discard()); err != nil {
 		return process.ExitIncomplete, err
 	}
@@ -129,7 +133,7 @@ func show(p *plan.Plan, printer output.Printer, hints *output.HintCollector) err
 	}
 	if p.Incomplete && p.Summary.Incomplete == 0 { // reports do not show the exit code
 		why := errors.New("the preview that saved this plan is incomplete: it could not read everything, or the server refused a change or did not try it")
-		if err := printer.Print(output.Problem{Err: why}); err != nil {
+		if err := printer.Print(output.Problem{Err: cmp.Or(p.NotEvaluated(), why)}); err != nil {
 			return err
 		}
 	}

@@ -62,7 +62,7 @@ type Options struct {
 	End func() error
 
 	Clusters *ClusterRuns // of several clusters, to which what is evaluated belongs; nil for one
-	saved    bool         // there is a plan for each of them that was read
+	saved    string       // the directory of their plans; empty if there is none
 
 	// What a watch prints later changes with.
 	factory  *factory.Factory
@@ -450,6 +450,7 @@ func NewExplainCommand(evaluate flags.Evaluate, name string, streams genericioop
 		},
 	}
 	f.AddFlags(c.Flags())
+	refuseContexts(c)
 	f.Output.AddFlags(c.Flags(), formats.ExplainNames())
 	f.Output.AddTemplateFlag(c.Flags())
 	return c

@@ -70,6 +70,7 @@ func NewSummaryCommand(evaluate flags.Evaluate, name string, streams genericioop
 	c.Flags().BoolVarP(&f.Objects.AllNamespaces, "all-namespaces", "A", f.Objects.AllNamespaces, "Read the reports of all namespaces; with =false, those of the namespace of -n.")
 	c.Flags().StringSliceVar(&f.Objects.Namespaces, "namespaces", nil, "Read the reports of these namespaces, such as --namespaces a,b,c. May be given more than once.")
 	f.Client.AddFlags(c.Flags())
+	refuseContexts(c)
 	return c
 }
 

@@ -63,16 +63,21 @@ func (p *Prompt) ConfirmMany(ctx context.Context, objects, most int) error {
 		return nil
 	case p.Yes:
 		return &TooManyError{Objects: objects, Most: most}
-	case !p.terminal:
+	}
+	return p.ConfirmWord(ctx, fmt.Sprintf("%s of %s would be written: more than --max-changes %d.", wording.Plural(objects, "object"), p.cluster, most),
+		cmp.Or(p.cluster.Context, p.cluster.Server))
+}
+
+// ConfirmWord is Confirm with a word to type, which Yes does not answer.
+func (p *Prompt) ConfirmWord(ctx context.Context, question, word string) error {
+	if !p.terminal {
 		return errNoTerminal
 	}
-	name := cmp.Or(p.cluster.Context, p.cluster.Server)
-	answer, err := p.read(ctx, "\n"+redact.EscapeLine(fmt.Sprintf("%s of %s would be written: more than --max-changes %d. Type %q to continue: ",
-		wording.Plural(objects, "object"), p.cluster, most, name)))
+	answer, err := p.read(ctx, "\n"+redact.EscapeLine(fmt.Sprintf("%s Type %q to continue: ", question, word)))
 	switch {
 	case err != nil:
 		return NothingWritten(err)
-	case answer != name:
+	case answer != word:
 		return errDeclined
 	}
 	return nil

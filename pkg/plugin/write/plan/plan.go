@@ -54,6 +54,9 @@ type Plan struct {
 	// Incomplete reports that the preview left something open: a rule failed, or a
 	// part of the cluster could not be read.
 	Incomplete bool `json:"incomplete,omitempty"`
+	// Problem is why the cluster was not evaluated, or not to the end: its plan has no entries, and keeps its
+	// place in a directory.
+	Problem string `json:"problem,omitempty"`
 	// Entries are the objects that would change, and those of which there is
 	// something else to report, in the order of the preview.
 	Entries []*Entry `json:"entries,omitempty"`
@@ -61,6 +64,14 @@ type Plan struct {
 
 // HoldsSecrets reports whether an entry has values that were made of a Secret, or withholds them.
 func (p *Plan) HoldsSecrets() bool { return slices.ContainsFunc(p.Entries, (*Entry).HoldsSecrets) }
+
+// NotEvaluated returns the Problem as an error; nil if there is none.
+func (p *Plan) NotEvaluated() error {
+	if p.Problem == "" {
+		return nil
+	}
+	return fmt.Errorf("the cluster was not evaluated when the plan was made: %.400s; preview it again", p.Problem)
+}
 
 // Run is how changes came about, so that they can be evaluated again with the same
 // result.
