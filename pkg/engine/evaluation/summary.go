@@ -18,6 +18,8 @@ type Summary struct {
 	Incomplete int `json:"incomplete"`        // objects with a failed, denied or unsupported step
 	Refused    int `json:"refused,omitempty"` // objects whose change the server would refuse, as far as is known
 	Warnings   int `json:"warnings"`          // of steps, and Impacts
+	// SetBack counts the changed objects of which kubectl apply has changed fields in its manifest.
+	SetBack int `json:"setBack,omitempty"`
 	Restarts
 	Canary *Canary `json:"canary,omitempty"` // of a run that was to change some of the objects; nil for all
 	// Outdated is what rules read and the run changes, as Evaluation.Outdated has it.
@@ -121,6 +123,9 @@ func (s *Summary) Add(c *engine.Change) {
 	s.Records += len(records)
 	s.Warnings += len(c.Impacts)
 	s.Restarts.add(c)
+	if slices.ContainsFunc(c.Impacts, func(m engine.Impact) bool { return m.Code == engine.ImpactApplied }) && !c.Denied() && !c.Managed() {
+		s.SetBack++
+	}
 	if c.Changed() {
 		s.Changed++
 	}
@@ -225,6 +230,7 @@ func (s *Summary) Join(other *Summary) {
 	s.Incomplete += other.Incomplete
 	s.Refused += other.Refused
 	s.Warnings += other.Warnings
+	s.SetBack += other.SetBack
 	s.Restarts.Workloads += other.Restarts.Workloads
 	s.Restarts.Pods += other.Restarts.Pods
 	s.ManagedWorkloads += other.ManagedWorkloads

@@ -147,6 +147,14 @@ func Restarts(r evaluation.Restarts) string {
 	return strings.Join(parts, "; ") + "."
 }
 
+// SetBack returns a sentence on the changed objects that kubectl apply will set back, and "" for none.
+func SetBack(objects int) string {
+	if objects == 0 {
+		return ""
+	}
+	return "kubectl apply will set back changes of " + Plural(objects, "object") + ": change the manifests too."
+}
+
 // Brief returns the text of an error without what is particular to one object, if the
 // error can tell them apart, so that many objects have the same. It is "no reason
 // given" for nil.

@@ -69,7 +69,7 @@ func (h *base) summary(b *page, s evaluation.Summary) {
 
 // remarkable are sentences about the run as a whole that a reader must not miss.
 func (h *base) remarkable(s evaluation.Summary) []string {
-	return slices.DeleteFunc([]string{wording.Restarts(s.Restarts), h.running.sentence(s, h.overview.takesOver())}, func(text string) bool { return text == "" })
+	return slices.DeleteFunc([]string{wording.Restarts(s.Restarts), wording.SetBack(s.SetBack), h.running.sentence(s, h.overview.takesOver())}, func(text string) bool { return text == "" })
 }
 
 // last are the lines about what to type next.

@@ -103,6 +103,9 @@ func (r *GitHub) Problem(p Problem) error {
 // Write writes the annotations, errors first. The last one sums up those that are too many.
 func (r *GitHub) Write(s evaluation.Summary) error {
 	all := r.all()
+	if text := wording.SetBack(s.SetBack); text != "" {
+		all = append(all, annotation{level: "warning", title: "kubectl mutate", text: text})
+	}
 	shown := all
 	if len(all)+r.leftOut > maxAnnotations {
 		counts := wording.Counts(s)

@@ -54,7 +54,8 @@ type page struct {
 	frame
 	Script template.JS
 
-	Sentence, Restarts    string
+	Sentence              string
+	Restarts, SetBack     string
 	Tiles                 []tile
 	Owners                []wording.Count
 	Charts                []chart
@@ -133,7 +134,7 @@ func contentPolicy(script string) template.HTML {
 func (p *HTML) page(s *evaluation.Summary) *page {
 	out := &page{
 		frame: p.frame, Script: template.JS(script), // a part of this package
-		Sentence: wording.Counts(*s), Restarts: wording.Restarts(s.Restarts),
+		Sentence: wording.Counts(*s), Restarts: wording.Restarts(s.Restarts), SetBack: wording.SetBack(s.SetBack),
 		Tiles: tiles(s), Outcomes: human.Outcomes(*s), Rules: s.Rules, Distinct: len(p.changes),
 	}
 	if !p.options.Explain {

@@ -46,7 +46,7 @@ func TestSaveAndLoad(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	opts := []cmp.Option{cmpopts.IgnoreUnexported(evaluation.Summary{}, plan.Entry{}), cmpopts.EquateEmpty()}
+	opts := []cmp.Option{cmpopts.IgnoreUnexported(evaluation.Summary{}, evaluation.RuleSummary{}, plan.Entry{}), cmpopts.EquateEmpty()}
 	if d := cmp.Diff(p, got, opts...); d != "" {
 		t.Errorf("(-saved +loaded):\n%s", d)
 	}
