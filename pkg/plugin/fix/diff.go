@@ -3,23 +3,28 @@ package fix
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/aymanbagabas/go-udiff"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/evaluation"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/fix/edit"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/input"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
 )
 
 // diff returns the unified diff of the file, as git apply takes it. Where the file has a Secret, its values are
 // masked.
-func (f *manifest) diff(ctx context.Context) string {
+func (f *manifest) diff(ctx context.Context, explain bool) string {
 	name := strings.TrimPrefix(shownPath(f.path), "/")
 	if strings.ContainsAny(name, " \t") {
 		name += "\t" // which ends a name with spaces
@@ -29,6 +34,9 @@ func (f *manifest) diff(ctx context.Context) string {
 		return "--- a/" + name + "\n+++ b/" + name + "\n# not shown: values of Secrets in it cannot be masked\n"
 	}
 	lines := strings.SplitAfter(udiff.Unified("a/"+name, "b/"+name, before, after), "\n")
+	if explain {
+		f.explain(ctx, lines)
+	}
 	for i, line := range lines {
 		body, end := line, ""
 		for _, e := range []string{"\r\n", "\n"} {
@@ -40,6 +48,78 @@ func (f *manifest) diff(ctx context.Context) string {
 		lines[i] = redact.EscapeLines(body) + end
 	}
 	return strings.Join(lines, "")
+}
+
+// hunk matches the head of a hunk, with its lines before and after the change.
+var hunk = regexp.MustCompile(`^@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@`)
+
+// explain names in the head of each hunk the rules that write its fields, where git names a function.
+func (f *manifest) explain(ctx context.Context, lines []string) {
+	var rules [2]map[int][]string // by the lines before and after
+	for state, text := range [][]byte{f.before, f.text} {
+		r := input.Reader{Instead: map[string][]byte{f.path: text}}
+		documents, err := r.ReadAll(ctx, input.Files{Paths: []string{f.path}, Lines: true})
+		if err != nil {
+			return
+		}
+		rules[state] = map[int][]string{}
+		for i, fields := range f.fields {
+			for _, field := range fields {
+				if d := documents[i]; d.Line != nil && (field.Kind == engine.Removed) == (state == 0) {
+					line := d.Line(place(d.Object().Object, field.Path))
+					rules[state][line] = append(rules[state][line], field.Rule.String())
+				}
+			}
+		}
+	}
+	for i, text := range lines {
+		head := hunk.FindStringSubmatch(text)
+		if head == nil {
+			continue
+		}
+		var named []string
+		for state := range rules {
+			first, _ := strconv.Atoi(head[1+2*state])
+			count, err := strconv.Atoi(head[2+2*state])
+			if err != nil {
+				count = 1
+			}
+			for line := first; line < first+count; line++ {
+				named = append(named, rules[state][line]...)
+			}
+		}
+		if slices.Sort(named); len(named) > 0 {
+			lines[i] = strings.TrimSuffix(text, "\n") + " " + strings.Join(slices.Compact(named), ", ") + "\n"
+		}
+	}
+}
+
+// place returns a path as the lines of documents are asked for, up to what an object has of it.
+func place(object any, path fieldpath.Path) string {
+	var b strings.Builder
+	for _, e := range path {
+		if e.FieldName == nil {
+			list, _ := object.([]any)
+			i := diff.Index(list, e)
+			if i < 0 {
+				break
+			}
+			fmt.Fprintf(&b, "[%d]", i)
+			object = list[i]
+			continue
+		}
+		fields, _ := object.(map[string]any)
+		below, has := fields[*e.FieldName]
+		if !has {
+			break
+		}
+		if b.Len() > 0 {
+			b.WriteByte('.')
+		}
+		b.WriteString(*e.FieldName)
+		object = below
+	}
+	return b.String()
 }
 
 // shownPath returns a path relative to the working directory, if it is below that.

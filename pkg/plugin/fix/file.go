@@ -33,14 +33,15 @@ type manifest struct {
 	left    map[int]error // why documents of it do
 	// first are the documents of before, and now those of text.
 	first, now []engine.Document
-	hidden     map[int][]fieldpath.Path // of what rules made of Secrets, by documents
+	hidden     map[int][]fieldpath.Path     // of what rules made of Secrets, by documents
+	fields     map[int][]engine.FieldChange // by documents, of all rounds
 }
 
 // file returns the file of a path.
 func (o *options) file(ctx context.Context, path string) *manifest {
 	f := o.files[path]
 	if f == nil {
-		f = &manifest{path: path, allow: o.AllowSecrets, hidden: map[int][]fieldpath.Path{}, left: map[int]error{}}
+		f = &manifest{path: path, allow: o.AllowSecrets, hidden: map[int][]fieldpath.Path{}, left: map[int]error{}, fields: map[int][]engine.FieldChange{}}
 		o.files[path] = f
 		f.refuse(f.read(ctx, o.roots))
 	}
@@ -58,12 +59,7 @@ func (f *manifest) changed() bool { return !bytes.Equal(f.before, f.text) }
 
 // read reads the file, which is to be in one of the directories that the user named.
 func (f *manifest) read(ctx context.Context, roots []string) (err error) {
-	if f.place, err = filepath.EvalSymlinks(f.path); err != nil {
-		return err
-	}
-	if f.place, err = filepath.Abs(f.place); err != nil {
-		return err
-	}
+	f.place = placeOf(f.path)
 	inside := slices.ContainsFunc(roots, func(root string) bool {
 		return f.place == root || strings.HasPrefix(f.place, strings.TrimSuffix(root, string(filepath.Separator))+string(filepath.Separator))
 	})
@@ -80,10 +76,40 @@ func (f *manifest) read(ctx context.Context, roots []string) (err error) {
 	if err != nil {
 		return err
 	}
-	f.text = f.before
+	if f.text = f.before; engine.LooksLikeTemplate(string(f.before)) {
+		return &input.Error{Path: f.path, Err: errTemplate}
+	}
 	f.first, err = input.ReadText(ctx, f.path, f.before)
 	f.now = f.first
 	return err
+}
+
+// errTemplate says what to do with a template.
+var errTemplate = errors.New(`it is a template of Helm, which is not changed: see what is to change with "helm template CHART | kubectl mutate preview -p POLICIES -f -", and change the values or the chart, or add a post-renderer`)
+
+// withTemplates returns the error of a run, which for templates says that they are such.
+func withTemplates(err error) error {
+	all := engine.JoinedErrors(err)
+	for i := range all {
+		if at := (*input.Error)(nil); errors.As(all[i], &at) {
+			if text, unread := os.ReadFile(at.Path); unread == nil && engine.LooksLikeTemplate(string(text)) {
+				all[i] = &input.Error{Path: at.Path, Line: at.Line, Err: errTemplate}
+			}
+		}
+	}
+	return errors.Join(all...)
+}
+
+// placeOf returns the absolute path of a file, with its links followed; the path itself where there is none.
+func placeOf(path string) string {
+	place, err := filepath.EvalSymlinks(path)
+	if err == nil {
+		place, err = filepath.Abs(place)
+	}
+	if err != nil {
+		return path
+	}
+	return place
 }
 
 // rootsOf returns the places below which files may be written: the directories that the user named, and those
@@ -126,6 +152,7 @@ func (f *manifest) change(ctx context.Context, changes []*engine.Change) bool {
 		}
 		if f.left[i] == nil {
 			after[i] = wanted(f.now[i].Object().Object, c)
+			f.fields[i] = append(f.fields[i], c.Fields...)
 		}
 	}
 	if len(after) == 0 {

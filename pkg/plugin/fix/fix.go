@@ -3,6 +3,7 @@ package fix
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -23,6 +24,8 @@ type Flags struct {
 	flags.Evaluate
 	Write, Check bool
 	AllowSecrets bool
+	Explain      bool
+	GitDiff      string // a revision
 }
 
 // inputFlags are those of preview that say what is evaluated without a cluster.
@@ -50,6 +53,8 @@ func NewCommand(evaluate flags.Evaluate, name string, streams genericiooptions.I
 			By default a diff of the files is printed, which "git apply" takes; --write writes the files,
 			each whole or not at all. Values of Secrets are masked in the diff, and right in the files.
 
+			A template of Helm is refused: change the values, or the chart.
+
 			No cluster is needed. Policies read the objects of -f and --world; only files of -f are written.
 
 			Exit codes: 0 nothing to change, or all written; 1 something would change (without --write);
@@ -62,11 +67,14 @@ func NewCommand(evaluate flags.Evaluate, name string, streams genericiooptions.I
 			# In a pipeline, or before a commit: the names of the files that would change
 			%[1]s fix -p policy.yaml -f deploy/ -R --check
 
+			# With the rules of each hunk
+			%[1]s fix -p policy.yaml -f deploy/ -R --explain
+
 			# Change them
 			%[1]s fix -p policy.yaml -f deploy/ -R --write`, name)),
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			o, err := f.toOptions(streams)
+			o, err := f.toOptions(c.Context(), streams)
 			if err != nil {
 				return err
 			}
@@ -84,12 +92,14 @@ func NewCommand(evaluate flags.Evaluate, name string, streams genericiooptions.I
 	c.Flags().BoolVarP(&f.Write, "write", "w", false, "Write the files, and print the names of those that were written.")
 	c.Flags().BoolVar(&f.Check, "check", false, "Print the names of the files that would change, and no diff.")
 	c.Flags().BoolVar(&f.AllowSecrets, "allow-secrets-in-files", false, "Also write values that rules make of Secrets.")
-	c.MarkFlagsMutuallyExclusive("write", "check")
+	c.Flags().BoolVar(&f.Explain, "explain", false, "Name in each hunk of the diff the rules that make its changes.")
+	c.Flags().StringVar(&f.GitDiff, "git-diff", "", "Change only files that, says git, are new or differ from this revision, such as HEAD or origin/main. All others are still read.")
+	c.MarkFlagsMutuallyExclusive("write", "check", "explain")
 	return c
 }
 
 // toOptions returns the options for the flags.
-func (f *Flags) toOptions(streams genericiooptions.IOStreams) (*options, error) {
+func (f *Flags) toOptions(ctx context.Context, streams genericiooptions.IOStreams) (*options, error) {
 	switch {
 	case len(f.Objects.Filenames) == 0:
 		return nil, errors.New("no manifests: name them with -f/--filename")
@@ -111,7 +121,13 @@ func (f *Flags) toOptions(streams genericiooptions.IOStreams) (*options, error) 
 			return nil, err
 		}
 	}
-	o := &options{Flags: f, Out: streams.Out, ErrOut: w.Streams.ErrOut, roots: roots, files: map[string]*manifest{}}
+	var since map[string]bool
+	if f.GitDiff != "" {
+		if since, err = changedSince(ctx, roots, f.GitDiff); err != nil {
+			return nil, fmt.Errorf("--git-diff %s: %w", f.GitDiff, err)
+		}
+	}
+	o := &options{since: since, Flags: f, Out: streams.Out, ErrOut: w.Streams.ErrOut, roots: roots, files: map[string]*manifest{}}
 	o.open = func(errOut io.Writer) (*factory.Factory, error) {
 		evaluate := f.Evaluate
 		evaluate.Quiet = f.Quiet || errOut == io.Discard

@@ -28,6 +28,7 @@ type options struct {
 	first       io.Writer // for the notices of the first evaluation
 	open        func(errOut io.Writer) (*factory.Factory, error)
 	roots       []string
+	since       map[string]bool // the places of the files that may change; nil for all
 
 	files  map[string]*manifest // by their paths
 	failed bool                 // not all could be evaluated, or edited
@@ -52,7 +53,7 @@ func (o *options) run(ctx context.Context) (int, error) {
 		case err != nil && process.Interrupted(err):
 			return process.ExitInterrupted, process.InterruptedAfter(r.summary.Objects)
 		case err != nil:
-			return process.ExitNothing, err
+			return process.ExitNothing, withTemplates(err)
 		case n == 1 && r.run.Broken() > 0 && o.Write:
 			return process.ExitIncomplete, errors.New("nothing was written: " + r.run.BrokenText())
 		}
@@ -108,7 +109,7 @@ func (o *options) evaluate(ctx context.Context, errOut io.Writer) (*round, error
 			return nil
 		}
 		path, _, _ := cutLine(c.Target.Origin)
-		if c.Before == nil || c.Denied() || c.Incomplete() {
+		if c.Before == nil || c.Denied() || c.Incomplete() || o.since != nil && !o.since[placeOf(path)] {
 			return nil
 		}
 		r.changes[path] = append(r.changes[path], c)
@@ -163,7 +164,7 @@ func (o *options) finish(ctx context.Context, s evaluation.Summary) (int, error)
 		case o.Write || o.Check:
 			_, err = fmt.Fprintln(o.Out, shownPath(path))
 		default:
-			_, err = io.WriteString(o.Out, f.diff(ctx))
+			_, err = io.WriteString(o.Out, f.diff(ctx, o.Explain))
 		}
 		if err != nil {
 			return process.ExitIncomplete, err

@@ -1,0 +1,37 @@
+package fix
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"os/exec"
+	"path/filepath"
+	"strings"
+)
+
+// changedSince returns the places of the files below directories that, says git, are new or differ from a revision.
+func changedSince(ctx context.Context, roots []string, revision string) (map[string]bool, error) {
+	out := map[string]bool{}
+	for _, root := range roots {
+		for _, args := range [][]string{
+			{"diff", "--name-only", "-z", "--relative", "--diff-filter=d", "--no-ext-diff", "--end-of-options", revision, "--", "."},
+			{"ls-files", "-z", "--others", "--exclude-standard"},
+		} {
+			command := exec.CommandContext(ctx, "git", append([]string{"-C", root}, args...)...)
+			names, err := command.Output()
+			if failed := (*exec.ExitError)(nil); errors.As(err, &failed) {
+				first, _, _ := strings.Cut(string(bytes.TrimSpace(failed.Stderr)), "\n")
+				err = errors.New("git " + args[0] + ": " + first)
+			}
+			if err != nil {
+				return nil, err
+			}
+			for name := range strings.SplitSeq(strings.TrimSuffix(string(names), "\x00"), "\x00") {
+				if name != "" {
+					out[placeOf(filepath.Join(root, name))] = true
+				}
+			}
+		}
+	}
+	return out, nil
+}
