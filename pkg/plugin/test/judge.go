@@ -23,6 +23,8 @@ type judge struct {
 	*suite
 	runs map[engine.Operation]*run
 	out  []output.Tested
+	// wantedBy has the documents of objects that are the one thing for which a result fails, by its Difference.
+	wantedBy map[*engine.Change]*engine.Document
 }
 
 // add adds what came of a result.
@@ -437,6 +439,7 @@ func (c *check) difference(ctx context.Context, t *output.Tested, wanted *engine
 	}
 	if t.Verdict == output.TestPassed {
 		t.Verdict, t.Text = output.TestFailed, "the object that came out is not the wanted one"
+		c.wantedBy[between] = wanted
 	}
 }
 

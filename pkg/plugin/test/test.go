@@ -10,6 +10,7 @@ import (
 	"regexp"
 	"runtime"
 	"slices"
+	"sync"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/sync/errgroup"
@@ -30,6 +31,7 @@ type Flags struct {
 	FileName string
 	Run      string
 	With     []string
+	Update   bool
 	Output   flags.Output
 	Report   flags.Report
 }
@@ -44,6 +46,9 @@ type Options struct {
 	name    string
 	chosen  *regexp.Regexp // nil chooses all
 	with    *standIns      // nil for the policies of the tests
+	updates bool           // writes wanted objects
+	secrets bool           // also those of Secrets
+	writing sync.Mutex     // of files
 }
 
 // NewCommand is `test`: the tests of policies.
@@ -84,6 +89,9 @@ func NewCommand(evaluate flags.Evaluate, name string, streams genericiooptions.I
 			# Do the converted policies pass the tests of the old ones?
 			%[1]s convert -p policies -o new && %[1]s test policies --with new
 
+			# What comes out is right: want that from now on
+			%[1]s test policies/labels --update
+
 			# For a pipeline
 			%[1]s test policies --report junit=tests.xml --report github`, name)),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -93,6 +101,7 @@ func NewCommand(evaluate flags.Evaluate, name string, streams genericiooptions.I
 	c.Flags().StringVar(&f.FileName, "file-name", defaultName, "Name of the files of tests in directories.")
 	c.Flags().StringVar(&f.Run, "run", "", "Regular expression: run only the results that it matches, each called \"FILE TEST: LANGUAGE POLICY/RULE on KIND NAMESPACE/NAME\".")
 	c.Flags().StringArrayVar(&f.With, "with", nil, "File or directory of policies to test in the place of those that the tests name: those of the same name, and those that convert makes of their rules. May be given more than once.")
+	c.Flags().BoolVar(&f.Update, "update", false, "Write the objects that come out into the files that want others, in place; comments and all else stay. Look at the difference before you commit it.")
 	f.Context.AddAccessFlags(c.Flags())
 	c.Flags().StringVarP(&f.Output.Format, "output", "o", f.Output.Format, "Output format: one of "+formats.Names(output.Options{Tests: true})+".")
 	f.Output.AddValueFlags(c.Flags())
@@ -103,7 +112,10 @@ func NewCommand(evaluate flags.Evaluate, name string, streams genericiooptions.I
 
 // ToOptions returns the options for the flags.
 func (f *Flags) ToOptions(c *cobra.Command, args []string, streams genericiooptions.IOStreams) (*Options, error) {
-	o := &Options{paths: args, name: f.FileName}
+	o := &Options{paths: args, name: f.FileName, updates: f.Update, secrets: f.Output.ShowSecrets}
+	if f.Update && len(f.With) > 0 {
+		return nil, errors.New("--update and --with cannot be used together: the tests of the old policies are to judge the new ones")
+	}
 	if len(args) == 0 {
 		o.paths = []string{"."}
 	}
@@ -257,11 +269,10 @@ func (o *Options) file(ctx context.Context, path string) (out outcome, err error
 		out.errs = errs
 	}
 	for _, t := range documents {
-		results, errs, err := o.document(ctx, t)
+		results, errs, err := o.document(ctx, path, t)
 		if err != nil {
 			return out, err
 		}
-		results = slices.DeleteFunc(results, func(r output.Tested) bool { return !o.chooses(path, t.name, r.Title()) })
 		chosen := len(results) > 0 || o.chooses(path, t.name, "") || slices.ContainsFunc(t.results, func(r *result) bool {
 			return len(errs) > 0 && o.chooses(path, t.name, r.ref().String())
 		})
@@ -273,8 +284,8 @@ func (o *Options) file(ctx context.Context, path string) (out outcome, err error
 	return out, ctx.Err()
 }
 
-// document runs one test. The last error ends the run; those before it are of the test.
-func (o *Options) document(ctx context.Context, t *document) ([]output.Tested, []error, error) {
+// document runs one test of a file. The last error ends the run; those before it are of the test.
+func (o *Options) document(ctx context.Context, path string, t *document) ([]output.Tested, []error, error) {
 	s := open(ctx, t, o.factory.Options(engine.Request{}), o.with)
 	if len(t.results) == 0 && t.checks == nil {
 		s.errs = append(s.errs, fmt.Errorf("%s: %s %s: there are no results in it, so nothing is tested", s.Origin, kind, s.name))
@@ -284,7 +295,7 @@ func (o *Options) document(ctx context.Context, t *document) ([]output.Tested, [
 			return nil, s.errs, ctx.Err()
 		}
 	}
-	j := &judge{suite: s, runs: map[engine.Operation]*run{}}
+	j := &judge{suite: s, runs: map[engine.Operation]*run{}, wantedBy: map[*engine.Change]*engine.Document{}}
 	for _, r := range t.results {
 		if j.runs[r.operation] != nil || j.notOurs(r) != "" {
 			continue
@@ -303,6 +314,10 @@ func (o *Options) document(ctx context.Context, t *document) ([]output.Tested, [
 	}
 	if t.checks != nil {
 		j.add(&result{node: t.checks.node}, output.Tested{Verdict: output.NotTested, Foreign: true, Text: "checks are of an older Kyverno"})
+	}
+	j.out = slices.DeleteFunc(j.out, func(r output.Tested) bool { return !o.chooses(path, t.name, r.Title()) })
+	if o.updates {
+		o.update(ctx, j.out, j.wantedBy)
 	}
 	return j.out, s.errs, nil
 }

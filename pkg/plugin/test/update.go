@@ -1,0 +1,97 @@
+package test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/file"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/fix/edit"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/input"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output"
+)
+
+// update has the results that fail for their wanted object alone pass, by writing the object that came out in its
+// place.
+func (o *Options) update(ctx context.Context, results []output.Tested, wanted map[*engine.Change]*engine.Document) {
+	o.writing.Lock()
+	defer o.writing.Unlock()
+	for i := range results {
+		t := &results[i]
+		d := wanted[t.Difference]
+		if t.Difference == nil || d == nil {
+			continue
+		}
+		if err := o.rewrite(ctx, d, t.Difference); err != nil {
+			t.Note = "not updated: " + err.Error()
+			continue
+		}
+		fmt.Fprintf(o.factory.Streams.ErrOut, "updated: %s: %s\n", d.Origin, t.Object)
+		t.Verdict, t.Text, t.Difference, t.Places = output.TestPassed, "", nil, nil
+	}
+}
+
+// rewrite writes a change of a document into its file, and keeps all other bytes of it.
+func (o *Options) rewrite(ctx context.Context, d *engine.Document, c *engine.Change) error {
+	if !o.secrets && (c.Shown != nil || engine.IsSecret(c.After)) {
+		return errors.New("it holds what a Secret holds, or what was made of one; --show-secrets writes that")
+	}
+	path := d.Origin[:strings.LastIndexByte(d.Origin, ':')]
+	if !inside(path, o.paths) {
+		return fmt.Errorf("%s is in none of the directories that are tested", path)
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	now, err := input.ReadText(ctx, path, text)
+	if err != nil {
+		return err
+	}
+	after := diff.Subset(d.Object().Object, c.After.Object, c.Fields, nil)
+	documents := make([]edit.Document, len(now))
+	found := false
+	for i, at := range now {
+		documents[i] = edit.Document{Before: at.Object().Object, After: at.Object().Object}
+		switch {
+		case at.Key.Named() != d.Key.Named():
+		case diff.Same(at.Object().Object, after): // as another result has it
+			return nil
+		case diff.Same(at.Object().Object, d.Object().Object):
+			documents[i].After, found = after, true
+		}
+	}
+	if !found {
+		return fmt.Errorf("%s wants another object at another place, or has changed: results that differ need files of their own", path)
+	}
+	if text, err = edit.Apply(ctx, text, documents); err != nil {
+		return err
+	}
+	return file.Rewrite(path, text)
+}
+
+// inside reports whether a file is in one of some directories, or beside one of some files, with links followed.
+func inside(path string, roots []string) bool {
+	place := func(path string) string {
+		if followed, err := filepath.EvalSymlinks(path); err == nil {
+			path = followed
+		}
+		if absolute, err := filepath.Abs(path); err == nil {
+			path = absolute
+		}
+		return path
+	}
+	return slices.ContainsFunc(roots, func(root string) bool {
+		if info, err := os.Stat(root); err == nil && !info.IsDir() {
+			root = filepath.Dir(root)
+		}
+		rest, err := filepath.Rel(place(root), place(path))
+		return err == nil && filepath.IsLocal(rest)
+	})
+}
