@@ -131,7 +131,7 @@ func NewCommand(name string, streams genericiooptions.IOStreams) *cobra.Command 
 		newOptionsCommand(streams),
 	)
 	for _, sub := range c.Commands() {
-		if sub.Flags().Lookup("policy") != nil {
+		if sub.Flags().Lookup("policy") != nil && sub.Name() != "test" { // whose arguments are files
 			takePolicies(sub)
 		}
 	}
@@ -291,7 +291,7 @@ type topic struct {
 // topics hold every flag of every command. Those that most runs need come first.
 var topics = []topic{ //nolint:gochecknoglobals // an immutable table
 	{"Common options", []string{
-		"policy", "from-cluster", "with", "to", "filename", "all-namespaces", "namespaces", "all", "selector", "contexts", "for", "run", "file-name", "update", "output", "explain", "save", "plan", "resume", "dry-run",
+		"policy", "from-cluster", "with", "to", "filename", "all-namespaces", "namespaces", "all", "selector", "contexts", "for", "run", "file-name", "update", "init", "output", "explain", "save", "plan", "resume", "dry-run",
 		"yes", "watch", "write", "check",
 	}},
 	{"Policies", []string{"only", "skip", "values", "strict", "assume-binding", "allow-unknown-kinds", "allow-http", "allow-registry", "annotate", "engine-view"}},

@@ -368,12 +368,11 @@ func (c *check) compare(ctx context.Context, t *output.Tested, step *engine.Step
 	if r.patched.text == "" || t.Got == "error" {
 		return
 	}
-	got := c.run.after(t.Object, func(ref engine.RuleRef) bool {
+	got := c.run.after(t.Object, step.Rule.Dialect, func(ref engine.RuleRef) bool {
 		if stand != nil {
 			return isOneOf(stand.all, ref)
 		}
-		together := ref.Dialect == step.Rule.Dialect && !slices.Contains(languages, ref.Dialect)
-		return together || isPolicy(r.policy)(ref)
+		return isPolicy(r.policy)(ref)
 	})
 	if got == nil {
 		return

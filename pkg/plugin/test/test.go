@@ -14,6 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 	"golang.org/x/sync/errgroup"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/kubectl/pkg/util/templates"
 
@@ -32,6 +33,7 @@ type Flags struct {
 	Run      string
 	With     []string
 	Update   bool
+	Init     bool
 	Output   flags.Output
 	Report   flags.Report
 }
@@ -49,6 +51,7 @@ type Options struct {
 	updates bool           // writes wanted objects
 	secrets bool           // also those of Secrets
 	writing sync.Mutex     // of files
+	first   *initial       // the test to write; nil runs tests
 }
 
 // NewCommand is `test`: the tests of policies.
@@ -92,6 +95,9 @@ func NewCommand(evaluate flags.Evaluate, name string, streams genericiooptions.I
 			# What comes out is right: want that from now on
 			%[1]s test policies/labels --update
 
+			# A first test of a policy: that it does what it does now
+			%[1]s test --init -p policy.yaml -f objects.yaml tests/labels
+
 			# For a pipeline
 			%[1]s test policies --report junit=tests.xml --report github`, name)),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -102,6 +108,9 @@ func NewCommand(evaluate flags.Evaluate, name string, streams genericiooptions.I
 	c.Flags().StringVar(&f.Run, "run", "", "Regular expression: run only the results that it matches, each called \"FILE TEST: LANGUAGE POLICY/RULE on KIND NAMESPACE/NAME\".")
 	c.Flags().StringArrayVar(&f.With, "with", nil, "File or directory of policies to test in the place of those that the tests name: those of the same name, and those that convert makes of their rules. May be given more than once.")
 	c.Flags().BoolVar(&f.Update, "update", false, "Write the objects that come out into the files that want others, in place; comments and all else stay. Look at the difference before you commit it.")
+	c.Flags().BoolVar(&f.Init, "init", false, "Write a first test, of the policies of -p and the objects of -f, into the directory: that they do what they do now.")
+	c.Flags().StringArrayVarP(&f.Policies.Paths, "policy", "p", nil, "With --init: file or directory of policies. May be given more than once.")
+	c.Flags().StringSliceVarP(&f.Objects.Filenames, "filename", "f", nil, "With --init: file or directory of objects.")
 	f.Context.AddAccessFlags(c.Flags())
 	c.Flags().StringVarP(&f.Output.Format, "output", "o", f.Output.Format, "Output format: one of "+formats.Names(output.Options{Tests: true})+".")
 	f.Output.AddValueFlags(c.Flags())
@@ -113,6 +122,9 @@ func NewCommand(evaluate flags.Evaluate, name string, streams genericiooptions.I
 // ToOptions returns the options for the flags.
 func (f *Flags) ToOptions(c *cobra.Command, args []string, streams genericiooptions.IOStreams) (*Options, error) {
 	o := &Options{paths: args, name: f.FileName, updates: f.Update, secrets: f.Output.ShowSecrets}
+	if f.Init != (len(f.Policies.Paths)+len(f.Objects.Filenames) > 0) || f.Init && (len(f.Policies.Paths) == 0 || len(f.Objects.Filenames) == 0 || len(args) > 1) {
+		return nil, errInit
+	}
 	if f.Update && len(f.With) > 0 {
 		return nil, errors.New("--update and --with cannot be used together: the tests of the old policies are to judge the new ones")
 	}
@@ -127,6 +139,9 @@ func (f *Flags) ToOptions(c *cobra.Command, args []string, streams genericioopti
 	}
 	if o.factory, err = factory.Open(&f.Evaluate, streams, f.Output.ShowSecrets, false); err != nil {
 		return nil, err
+	}
+	if f.Init {
+		o.first = &initial{Options: o, directory: o.paths[0], policies: f.Policies.Paths, objects: f.Objects.Filenames, wanted: map[string][]*unstructured.Unstructured{}}
 	}
 	if len(f.With) > 0 {
 		if err := o.loadWith(c.Context(), f.With, o.factory.Options(engine.Request{})); err != nil {
@@ -151,7 +166,11 @@ var errNoTest = errors.New("there is no test")
 
 // Run runs the tests, prints what came of them, and returns the exit code.
 func (o *Options) Run(ctx context.Context) (int, error) {
-	code, err := o.run(ctx)
+	run := o.run
+	if o.first != nil {
+		run = o.first.run
+	}
+	code, err := run(ctx)
 	return code, errors.Join(err, o.Reports.Discard())
 }
 
