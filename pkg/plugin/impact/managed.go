@@ -163,7 +163,8 @@ func helm(m marks) (Manager, bool) {
 	if name == "" || m.labels["app.kubernetes.io/managed-by"] != "Helm" || m.labels["helm.toolkit.fluxcd.io/name"] != "" {
 		return Manager{}, false
 	}
-	return Manager{Tool: Helm, Name: "release " + qualified(m.annotations["meta.helm.sh/release-namespace"], name), Source: "the values or the chart"}, true
+	source := "the values or the chart " + m.labels["helm.sh/chart"]
+	return Manager{Tool: Helm, Name: "release " + qualified(m.annotations["meta.helm.sh/release-namespace"], name), Source: strings.TrimSpace(source)}, true
 }
 
 // kapp: the identity names the object, "v1;namespace/group/Kind/name;apiVersion".

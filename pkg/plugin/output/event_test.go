@@ -45,6 +45,9 @@ func TestCollectorHint(t *testing.T) {
 	advisor := output.HintCollector{Apply: "apply", Explain: "explain", ExplainOne: "explain TYPE/NAME"}
 	creates, broken, spent := advisor, advisor, output.HintCollector{}
 	creates.Creates, broken.Blocked = true, "1 error in policies"
+	sources, owned := advisor, managed
+	sources.Fix = "fix"
+	owned.Before = &unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{"ownerReferences": []any{map[string]any{"kind": "ReplicaSet", "controller": true}}}}}
 	narrowed := advisor
 	narrowed.Namespace = "shop"
 	for name, c := range map[string]struct {
@@ -63,6 +66,8 @@ func TestCollectorHint(t *testing.T) {
 		"rules for new objects":          {advisor, []engine.Change{created, refused}, output.Hint{Note: "All of these changes come from rules that run only when an object is created.", Next: "apply --skip-rejected --operation=CREATE"}},
 		"such rules, that was typed":     {creates, []engine.Change{created}, output.Hint{Next: "apply"}},
 		"such rules, and one for others": {advisor, []engine.Change{both}, output.Hint{Next: "apply"}},
+		"managed objects with a source":  {sources, []engine.Change{managed}, output.Hint{Note: "All of these objects are managed by a tool or controller that may revert the changes: make them in the manifests that the objects come from.", Next: "fix"}},
+		"objects of a controller":        {sources, []engine.Change{owned}, output.Hint{Note: "All of these objects are managed by a tool or controller that may revert the changes.", Next: "apply --include-managed"}},
 		"managed objects":                {advisor, []engine.Change{managed, refused}, output.Hint{Note: "All of these objects are managed by a tool or controller that may revert the changes.", Next: "apply --skip-rejected --include-managed"}},
 		"refused changes":                {advisor, []engine.Change{refused}, output.Hint{Note: "The server would refuse all of these changes: there is nothing to apply."}},
 		"denied objects":                 {advisor, []engine.Change{denied}, output.Hint{Note: "Admission would refuse all of these objects: there is nothing to apply."}},

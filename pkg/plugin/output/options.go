@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/evaluation"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/wording"
@@ -109,6 +111,8 @@ type Hint struct {
 type HintCollector struct {
 	// Apply is the command that makes the changes, with the flags of the preview.
 	Apply string
+	// Fix makes them in the manifests that the objects come from.
+	Fix string
 	// Explain shows the result of each rule on each object, and ExplainOne that on an object
 	// that no policy need match.
 	Explain, ExplainOne string
@@ -120,6 +124,7 @@ type HintCollector struct {
 	Blocked string
 
 	ready, created, managed, refused, denied int // objects that would change
+	controlled                               int // those of managed that another object has made
 }
 
 // Add counts an object by what prevents its change.
@@ -134,7 +139,9 @@ func (a *HintCollector) Add(c *engine.Change) {
 	case c.Refused():
 		a.refused++
 	case c.Managed():
-		a.managed++
+		if a.managed++; c.Before != nil && metav1.GetControllerOfNoCopy(c.Before) != nil {
+			a.controlled++
+		}
 	default:
 		a.ready++
 	}
@@ -175,6 +182,8 @@ func (a *HintCollector) onChanges() Hint {
 		return Hint{Note: "The server would refuse " + wording.Plural(a.refused, "object") + ": nothing is written unless such objects are skipped.", Next: apply}
 	case a.ready > 0:
 		return Hint{Next: apply}
+	case a.managed > a.controlled && a.Fix != "":
+		return Hint{Note: "All of these objects are managed by a tool or controller that may revert the changes: make them in the manifests that the objects come from.", Next: a.Fix}
 	case a.managed > 0:
 		return Hint{Note: "All of these objects are managed by a tool or controller that may revert the changes.", Next: apply + " --include-managed"}
 	case a.created > 0:

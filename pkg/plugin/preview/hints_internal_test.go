@@ -30,3 +30,22 @@ func TestNextCommandStandardInput(t *testing.T) {
 		t.Errorf("the advice after --save is %q", got)
 	}
 }
+
+// What is written in a cluster is set back where something else keeps it: the manifests are to change.
+func TestFixCommand(t *testing.T) {
+	root := &cobra.Command{Use: "kubectl-mutate"}
+	c := NewCommand(flags.NewEvaluate(flags.NewConfig(nil)), "kubectl-mutate", genericiooptions.NewTestIOStreamsDiscard())
+	root.AddCommand(c)
+	if err := c.ParseFlags([]string{"-p", "my policies/", "-A", "--skip", "a/b", "-o", "summary"}); err != nil {
+		t.Fatal(err)
+	}
+	f := Flags{}
+	f.Policies.Paths = []string{"my policies/"}
+	if got, want := f.hints(c, nil).Fix, "kubectl-mutate fix -p 'my policies/' --skip=a/b -f MANIFESTS"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	f.Objects.Filenames = []string{"deploy/"}
+	if got := f.hints(c, nil).Fix; got != "" {
+		t.Errorf("without a cluster the advice is %q", got)
+	}
+}

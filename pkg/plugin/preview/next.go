@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/flags"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output"
@@ -22,6 +23,9 @@ func (f *Flags) hints(c *cobra.Command, args []string) *output.HintCollector {
 	spent := f.spent()
 	if !f.Objects.Offline() && !f.MustFind && (saved || !spent) {
 		out.Apply = NextCommand(c, args)
+	}
+	if len(f.Policies.Paths) > 0 && !spent && !f.Policies.FromCluster && !f.Objects.Offline() {
+		out.Fix = fixCommand(c)
 	}
 	if !f.Explain && !spent {
 		out.Explain = ExplainCommand(c, []string{c.Name()}, append(quoteAll(args), "--explain"))
@@ -51,6 +55,18 @@ func NextCommand(preview *cobra.Command, args []string) string {
 	words = append(words, flags.Typed(preview.Flags(), "output", "query", "template", "report", "write-reports", "exit-code", "show-secrets", "explain", "metrics",
 		"color", "group-by", "expand", "context-lines", "quiet", "validate")...)
 	return strings.Join(words, " ")
+}
+
+// fixCommand returns the fix command with the policies of a preview, for manifests that the user has to name.
+func fixCommand(preview *cobra.Command) string {
+	var without []string
+	preview.Flags().VisitAll(func(f *pflag.Flag) {
+		if !slices.Contains([]string{"policy", "only", "skip", "strict", "values", "assume-binding", "allow-unknown-kinds"}, f.Name) {
+			without = append(without, f.Name)
+		}
+	})
+	words := append([]string{preview.Parent().CommandPath(), "fix"}, flags.Typed(preview.Flags(), without...)...)
+	return strings.Join(append(words, "-f", "MANIFESTS"), " ")
 }
 
 // ExplainCommand returns a command that explains why objects of a preview do not change.
