@@ -197,7 +197,7 @@ func (in *initial) write(t *document) error {
 	if in.left > 0 {
 		fmt.Fprintf(errOut, "note: left out, with what is in a Secret or was made of one: %s; --show-secrets writes them\n", wording.Plural(in.left, "result"))
 	}
-	fmt.Fprintf(errOut, "Wrote %s with %s and %s.\nNext: kubectl mutate test %s\n", filepath.Join(in.directory, cmp.Or(in.name, defaultName)),
+	fmt.Fprintf(in.factory.Streams.Out, "Wrote %s with %s and %s.\nNext: kubectl mutate test %s\n", filepath.Join(in.directory, cmp.Or(in.name, defaultName)),
 		wording.Plural(len(in.results), "result"), wording.Plural(objects, "wanted object"), wording.ShellQuote(in.directory))
 	return nil
 }

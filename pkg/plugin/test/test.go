@@ -96,7 +96,7 @@ func NewCommand(evaluate flags.Evaluate, name string, streams genericiooptions.I
 			%[1]s test policies/labels --update
 
 			# A first test of a policy: that it does what it does now
-			%[1]s test --init -p policy.yaml -f objects.yaml tests/labels
+			%[1]s test --init -p policy.yaml -f deploy/shop tests/labels
 
 			# For a pipeline
 			%[1]s test policies --report junit=tests.xml --report github`, name)),
