@@ -183,7 +183,7 @@ func (f *Factory) Announce(view *flags.Output, o *evaluate.Options) {
 // rehearses.
 func (f *Factory) WriteOptions(out flags.Output, request engine.Request, dryRun string) output.Options {
 	o := f.OutputOptions(out, request)
-	o.Writes, o.DryRun = true, dryRun
+	o.Writes, o.Values, o.DryRun = true, true, dryRun
 	return o
 }
 

@@ -44,6 +44,8 @@ type Options struct {
 	Hint func(evaluation.Summary) Hint
 	// Writes says that the run writes: its reports are about the outcome of the writes.
 	Writes bool
+	// Values says that a summary shows the values of every field, since what it shows is going to be written.
+	Values bool
 	// Compares says that the run compares two sets of policies: its reports are about their differences.
 	Compares bool
 	// Converts says that the run converts policies: its reports are pages with the old ones beside the new

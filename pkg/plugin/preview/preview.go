@@ -186,7 +186,7 @@ func (f *Flags) ToOptions(c *cobra.Command, args []string, streams genericioopti
 	options, hints := w.OutputOptions(f.Output, request), f.hints(c, args)
 	hints.Namespace = options.Context.Namespace
 	options.Hint, options.Explain, options.Comparer = hints.Hint, f.Explain, external
-	if f.Watch.On || f.Write != nil {
+	if options.Values = f.Write != nil; f.Watch.On || f.Write != nil {
 		options.Hint = nil
 	}
 	printer, err := formats.New(f.Output.Format, options)

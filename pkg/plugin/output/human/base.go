@@ -29,6 +29,7 @@ type base struct {
 	known    map[groupKey]*group // these groups
 	wide     bool                // nothing is shortened
 	byShape  bool                // objects are like each other whatever the values are
+	valued   bool                // the values of every field are shown
 	grouped  int                 // how many groups there were
 	parts    bool                // the groups had to be shown before all objects were seen
 	overview *overview           // nil where each change is shown, however many there are
@@ -112,7 +113,7 @@ func (h *base) show(c *part, words []byte, what func() (shown, error)) error {
 		h.grouped++
 	}
 	g.add(&c.Change, h.origin(&c.Change), h.Expand)
-	if h.byShape {
+	if h.byShape || h.valued {
 		g.fields.add(c.Fields)
 	}
 	switch {
@@ -234,7 +235,7 @@ func (h *base) below(b *page, g *group) {
 		body = g.several
 	}
 	impacts(b, g)
-	g.fields.examples(b)
+	g.fields.examples(b, h.valued)
 	b.Write(body)
 	b.Write(g.diff)
 }

@@ -19,7 +19,7 @@ type Summary struct{ base }
 // NewSummary returns a printer of a line for each object.
 func NewSummary(o output.Options) *Summary {
 	p := &Summary{base: newBase(o)}
-	p.overview, p.byShape = newOverview(o), !o.Expand && !o.Explain
+	p.overview, p.byShape, p.valued = newOverview(o), !o.Expand && !o.Explain, o.Values
 	return p
 }
 

@@ -17,8 +17,11 @@ import (
 type variety struct {
 	field, rule string
 	example     string // a value that it comes to have, or had
-	values      map[uint64]bool
-	objects     int
+	from        string // a value that it replaces; empty where it replaces none
+	// replacesOthers reports that it replaces other values as well.
+	replacesOthers bool
+	values         map[uint64]bool
+	objects        int
 }
 
 // varieties are those of fields, in the order in which they were met. Elements of lists count as one field.
@@ -44,6 +47,11 @@ func (v *varieties) add(fields []engine.FieldChange) {
 			of = &variety{field: field, rule: rule, example: short(value), values: map[uint64]bool{}}
 			v.index[field+"\t"+rule] = of
 			v.all = append(v.all, of)
+		}
+		if fields[i].Kind == engine.Replaced {
+			from := short(fields[i].From)
+			of.from = cmp.Or(of.from, from)
+			of.replacesOthers = of.replacesOthers || of.from != from
 		}
 		if text, err := structured.MarshalLine(value); err == nil { // an error would be one of the diff as well
 			of.values[maphash.String(hashSeed, text)] = true
@@ -79,14 +87,27 @@ func leaf(f *engine.FieldChange) (fieldpath.Path, any) {
 	}
 }
 
-// examples writes an example of the fields that have several values.
-func (v *varieties) examples(b *page) {
+// examples writes an example of the fields that have several values, or of all: the values before it too.
+func (v *varieties) examples(b *page, all bool) {
 	listed := 0
 	for _, of := range v.all {
-		if n := len(of.values); n > 1 && listed < changesListed {
-			listed++
-			b.line(Plain, "    "+of.field+": "+of.example+" and "+wording.PluralNumber(n-1, "other value"))
+		n, text := len(of.values), "    "+of.field+": "
+		switch {
+		case n < 2 && !all:
+			continue
+		case listed == changesListed:
+			b.line(Plain, "    ...")
+			return
+		case all && of.replacesOthers:
+			text += of.from + " and others -> "
+		case all && of.from != "":
+			text += of.from + " -> "
 		}
+		if text += of.example; n > 1 {
+			text += " and " + wording.PluralNumber(n-1, "other value")
+		}
+		b.line(Plain, text)
+		listed++
 	}
 }
 
