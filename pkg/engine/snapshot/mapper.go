@@ -226,6 +226,47 @@ func (m mapper) Expand(category string) ([]schema.GroupResource, bool) {
 	return m.find(func(r *metav1.APIResource) bool { return slices.Contains(r.Categories, category) })
 }
 
+// Served lists the kinds that a server with these objects lists objects of, each in the version that it
+// prefers, in order of group and resource. Of the kinds of Kubernetes these are the stable ones.
+func (s *Snapshot) Served() []*meta.RESTMapping {
+	var out []*meta.RESTMapping
+	known := map[schema.GroupKind]bool{}
+	for _, list := range s.published { // of a group the preferred version first
+		for i := range list.APIResources {
+			r, gv := &list.APIResources[i], versionOf(list)
+			gvk := gv.WithKind(r.Kind)
+			if known[gvk.GroupKind()] || strings.Contains(r.Name, "/") || scheme.Scheme.Recognizes(gvk) && !lists(gv, list.APIResources[i:]) {
+				continue
+			}
+			known[gvk.GroupKind()] = true
+			if m, err := s.mapper.RESTMapping(gvk.GroupKind(), gvk.Version); err == nil {
+				out = append(out, m)
+			}
+		}
+	}
+	slices.SortFunc(out, func(a, b *meta.RESTMapping) int {
+		return cmp.Or(cmp.Compare(a.Resource.Group, b.Resource.Group), cmp.Compare(a.Resource.Resource, b.Resource.Resource))
+	})
+	return out
+}
+
+// lists reports whether a server lists objects of a kind of Kubernetes, the resource of which comes first: not
+// of what is only asked, nor of types that it does not publish, which are guessed.
+func lists(gv schema.GroupVersion, r []metav1.APIResource) bool {
+	guessed := len(r) > 1 && r[1].Name == r[0].Name+"/"+engine.AnySubresource
+	return stable(gv.Version) && !guessed && r[0].Kind != "Binding" && !strings.HasSuffix(r[0].Kind, "Review")
+}
+
+// HasStatus reports whether the status of a kind is written through an endpoint of its own.
+func (s *Snapshot) HasStatus(gvk schema.GroupVersionKind) bool {
+	m, err := s.mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
+	return err == nil && slices.ContainsFunc(s.published, func(list *metav1.APIResourceList) bool {
+		return versionOf(list) == gvk.GroupVersion() && slices.ContainsFunc(list.APIResources, func(r metav1.APIResource) bool {
+			return r.Name == m.Resource.Resource+"/status"
+		})
+	})
+}
+
 // find returns the resources for which a function returns true, and whether there are any.
 func (m mapper) find(is func(*metav1.APIResource) bool) (out []schema.GroupResource, ok bool) {
 	for _, list := range m.published {

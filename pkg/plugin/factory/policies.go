@@ -24,6 +24,12 @@ type Described struct {
 	evaluate.Policies
 	Descriptions []engine.Description // of the rules
 	List         catalog.List
+	// Unknown are the errors of policies that name kinds which only a cluster can know, where none is asked.
+	Unknown []error
+	// Mapper, Served and HasStatus know the kinds: those of the cluster, or those of Kubernetes and of files.
+	Mapper    meta.RESTMapper
+	Served    []*meta.RESTMapping
+	HasStatus func(schema.GroupVersionKind) bool
 
 	offline bool // nothing but Kubernetes' own kinds, and those of the files, is known
 }
@@ -54,14 +60,26 @@ func (f *Factory) Describe(ctx context.Context) (Described, error) {
 	out.Documents = documents
 	files := snapshot.Options{World: slices.DeleteFunc(slices.Clone(documents), isInstalled)}
 	if f.Client != nil {
-		if _, err := f.Client.Served(ctx); err != nil { // or else each policy would ask again
+		if out.Served, err = f.Client.Served(ctx); err != nil { // or else each policy would ask again
 			return out, err
 		}
 		files.Cluster = f.Client.Mapper()
+	} else if err := f.readObjects(ctx, input.Files{Paths: slices.Concat(f.Objects.Filenames, f.Objects.World), Recursive: f.Objects.Recursive}, func(d engine.Document) {
+		files.World = append(files.World, d)
+	}); err != nil {
+		return out, err
 	}
 	kinds, err := snapshot.Load(nil, files)
 	if err != nil {
 		return out, err
+	}
+	if out.Mapper, out.HasStatus = kinds.Mapper(), kinds.HasStatus; f.Client == nil {
+		out.Served = kinds.Served()
+	} else {
+		out.Mapper, out.HasStatus = f.Client.Mapper(), func(gvk schema.GroupVersionKind) bool {
+			has, err := f.Client.HasStatus(ctx, gvk)
+			return has && err == nil // the kinds have been read; one that is gone has none
+		}
 	}
 	builder.Mapper, out.CheckKind = kinds.Mapper(), checkKind(ctx, &f.Policies, kinds, f.Client, documents)
 	return out, out.describe(builder)
@@ -115,6 +133,7 @@ func (d *Described) describe(b *catalog.Builder) error {
 		severity := catalog.Error
 		if unknown := (*engine.UnknownKindError)(nil); d.offline && !d.Strict && errors.As(broken, &unknown) {
 			severity = catalog.Warning // it may be one that is installed in a cluster
+			d.Unknown = append(d.Unknown, broken)
 		}
 		b.Problem(severity, broken)
 	}, b.Idle)

@@ -56,7 +56,12 @@ func (f *Evaluate) AddInputFlags(flags *pflag.FlagSet) {
 
 // AddQuietFlag registers the flag of the commands that show progress.
 func (f *Evaluate) AddQuietFlag(flags *pflag.FlagSet) {
-	flags.BoolVarP(&f.Quiet, "quiet", "q", false, "Print no progress and no warnings on standard error, only errors.")
+	AddQuietFlag(flags, &f.Quiet)
+}
+
+// AddQuietFlag registers -q.
+func AddQuietFlag(flags *pflag.FlagSet, to *bool) {
+	flags.BoolVarP(to, "quiet", "q", false, "Print no progress and no warnings on standard error, only errors.")
 }
 
 // Validate returns an error for flags that contradict each other.
@@ -68,7 +73,7 @@ func (f *Evaluate) Validate() error {
 		return err
 	}
 	if f.Objects.Offline() && f.Policies.FromCluster {
-		return errors.New("--from-cluster cannot be used with -f/--filename or -k/--kustomize, which need no cluster")
+		return errors.New("--from-cluster cannot be used with -f/--filename, -k/--kustomize or --offline, which need no cluster")
 	}
 	if err := ValidateNamespaces(f.Objects.Namespaces, f.Config); err != nil {
 		return err

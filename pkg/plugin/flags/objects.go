@@ -78,6 +78,14 @@ func (f *Objects) AddSelectorFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&f.FieldSelector, "field-selector", "", "Field selector of the objects that may change, such as --field-selector metadata.name=web.")
 }
 
+// AddKindsFlags registers those of a command that needs no objects, but the kinds that there are.
+func (f *Objects) AddKindsFlags(flags *pflag.FlagSet) {
+	flags.BoolVar(&f.None, "offline", false, "Ask no server for its kinds: they are those of Kubernetes, and of CustomResourceDefinitions among the files of -p, -f and --world.")
+	flags.StringSliceVarP(&f.Filenames, "filename", "f", nil, "File or directory of objects of which kinds are known, such as CustomResourceDefinitions; no server is asked.")
+	flags.StringSliceVar(&f.World, "world", nil, "As -f.")
+	flags.BoolVarP(&f.Recursive, "recursive", "R", false, "Read the directories of -f and --world recursively.")
+}
+
 // Offline reports whether objects come from manifests and not from a cluster.
 func (f *Objects) Offline() bool { return len(f.Filenames) > 0 || f.Kustomize != "" || f.None }
 

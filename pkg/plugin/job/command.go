@@ -86,6 +86,9 @@ func (f *Flags) addFlags(set *pflag.FlagSet) {
 	f.Canary.AddFlags(set)
 	f.Write.AddGuardFlags(set)
 	f.Client.AddFlags(set)
+	f.Objects.AddKindsFlags(set)
+	flags.AddQuietFlag(set, &f.Quiet)
+	set.BoolVar(&f.Spec.Drift, "exit-code", false, "Let the Job of a preview fail when something would change.")
 	f.Report.AddClusterFlag(set)
 	set.BoolVar(&f.Apply, "apply", false, "Apply the policies; without, preview them.")
 	set.StringVar(&f.Spec.Name, "name", f.Spec.Name, "Name of the Job, and of all that belongs to it. That of a CronJob may have 52 characters.")
@@ -111,6 +114,9 @@ func (f *Flags) Validate(typed *pflag.FlagSet) error {
 		return errors.New("only one of -A/--all-namespaces and --namespaces can be used")
 	case len(f.Objects.Namespaces) == 0 && !f.Objects.AllNamespaces && f.Spec.Shards > 1:
 		return fmt.Errorf("--shards %d: divides the objects of all namespaces: leave out --all-namespaces=false", f.Spec.Shards)
+	}
+	if f.Apply && f.Spec.Drift {
+		return errors.New("--exit-code is for the Job of a preview: leave out --apply")
 	}
 	if f.Apply && f.Report.Written != "" {
 		return errors.New("--write-reports says how objects are, as a preview finds them: leave out --apply, or make a second Job")
@@ -173,7 +179,10 @@ func (f *Flags) run(ctx context.Context, typed *pflag.FlagSet, args []string, st
 	if f.Apply && broken > 0 {
 		return process.ExitNothing, fmt.Errorf("no Job was printed: %s in policies, with which it would write nothing; fix them, or leave their rules out with --skip", wording.Plural(broken, "error"))
 	}
-	return rbac.PrintManifests(f.Output, objects, notes, broken, streams)
+	if !f.Quiet {
+		rbac.PrintNotes(notes, streams.ErrOut)
+	}
+	return rbac.PrintManifests(f.Output, objects, notes, broken, streams.Out)
 }
 
 // command is what is run, with the flags that it has in common with job.
@@ -195,7 +204,7 @@ func (f *Flags) command(typed *pflag.FlagSet, args, namespaces []string) []strin
 		out = append(out, fmt.Sprintf("--max-changes=%d", f.Write.Options.MaxChanges))
 		others = append(others, "max-changes")
 	} else {
-		out = append(out, "--exit-code=false", "--output=summary")
+		out = append(out, fmt.Sprintf("--exit-code=%t", f.Spec.Drift), "--output=summary")
 	}
 	switch len(namespaces) {
 	case 0:

@@ -26,6 +26,8 @@ import (
 type Spec struct {
 	// Name is that of all objects, and Namespace where they are.
 	Name, Namespace string
+	// Drift reports whether the Job fails when a preview finds something to change.
+	Drift bool
 	// Image holds the program.
 	Image string
 	// Schedule is that of a CronJob; empty for a Job.

@@ -11,6 +11,8 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/process"
 )
 
 // Where things are in the container.
@@ -31,10 +33,6 @@ const (
 
 // indexVariable is where an indexed Job gives each Pod its index.
 const indexVariable = "$(JOB_COMPLETION_INDEX)"
-
-// incomplete is the exit code of a run that leaves objects or policies out: the same again comes to
-// the same.
-const incomplete = 3
 
 // Manifests are the objects, in the order in which they can be made, and what their reader should know. The
 // error is that of Validate, or is about a policy: one that is too large, or a Secret.
@@ -107,8 +105,11 @@ func (s *Spec) job(policies []*corev1.ConfigMap) batchv1.JobSpec {
 	ends := batchv1.PodFailurePolicyRule{
 		Action: batchv1.PodFailurePolicyActionFailJob,
 		OnExitCodes: &batchv1.PodFailurePolicyOnExitCodesRequirement{
-			ContainerName: new(container), Operator: batchv1.PodFailurePolicyOnExitCodesOpIn, Values: []int32{incomplete},
+			ContainerName: new(container), Operator: batchv1.PodFailurePolicyOnExitCodesOpIn, Values: []int32{process.ExitIncomplete}, // the same again comes to the same
 		},
+	}
+	if s.Drift {
+		ends.OnExitCodes.Values = []int32{process.ExitChanges, process.ExitIncomplete} // in their order
 	}
 	spec := batchv1.JobSpec{Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: s.labels()}, Spec: s.pod(policies)}}
 	if s.sharded() {

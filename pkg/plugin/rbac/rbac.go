@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/kubectl/pkg/util/templates"
@@ -55,7 +56,8 @@ func NewCommand(evaluate flags.Evaluate, name string, streams genericiooptions.I
 			--namespaces it is a Role in each of these namespaces, and a ClusterRole for cluster-scoped
 			objects. With types and names it covers a run with the same types and names only.
 
-			It covers the kinds that the policies match and change, as the cluster serves them;
+			It covers the kinds that the policies match and change, as the cluster serves them, or
+			with --offline as Kubernetes and the CustomResourceDefinitions among files have them;
 			namespaces; other objects that policies read; and the exceptions, bindings and settings
 			that are installed. What every user may do anyway (discovery, self access reviews) is
 			left out. With --user, --group or --serviceaccount, bindings to these are printed, too.
@@ -70,6 +72,9 @@ func NewCommand(evaluate flags.Evaluate, name string, streams genericiooptions.I
 			# The permissions to save a plan that the server has tried
 			%[1]s rbac -p policy.yaml --validate=server
 
+			# Without a cluster, for kinds of Kubernetes and those that these files define
+			%[1]s rbac -p policy.yaml --offline --world crds/
+
 			# Let the members of a team apply it in their namespace
 			%[1]s rbac -p policy.yaml --for apply -n shop --name label-shop --group shop-team | kubectl apply -f -
 
@@ -82,6 +87,8 @@ func NewCommand(evaluate flags.Evaluate, name string, streams genericiooptions.I
 	f.Policies.AddFlags(c.Flags())
 	f.Policies.AddStrictFlag(c.Flags())
 	f.Client.AddFlags(c.Flags())
+	f.Objects.AddKindsFlags(c.Flags())
+	flags.AddQuietFlag(c.Flags(), &f.Quiet)
 	c.Flags().StringVar(&f.For, "for", f.For, "What the permissions are for: preview, explain of the types named, or apply.")
 	flags.AddValidateFlag(c.Flags(), &f.Validation, `With "server", a preview may send dry runs, as it does with --validate=server or --save: these take the permission to patch, so that its users may write, too.`)
 	c.Flags().StringSliceVar(&f.Objects.Namespaces, "namespaces", nil, "Keep to these namespaces, such as --namespaces a,b,c, as a run with the same flag does.")
@@ -157,6 +164,7 @@ func (f *Flags) Run(ctx context.Context, args []string, streams genericiooptions
 	if f.Config.Namespace != nil && *f.Config.Namespace != "" {
 		namespaces = []string{*f.Config.Namespace}
 	}
+	quiet := f.Quiet
 	found, needs, notes, err := f.Needs(ctx, args, namespaces, streams)
 	if err != nil {
 		return process.ExitNothing, err
@@ -166,7 +174,10 @@ func (f *Flags) Run(ctx context.Context, args []string, streams genericiooptions
 		roles = append(roles, role)
 	}
 	broken := PrintBroken(&found, "the roles do not cover it", streams.ErrOut)
-	return PrintManifests(f.Output, roles, notes, broken, streams)
+	if !quiet {
+		PrintNotes(notes, streams.ErrOut)
+	}
+	return PrintManifests(f.Output, roles, notes, broken, streams.Out)
 }
 
 // PrintBroken prints the errors of policies, with what follows from them, and returns their number.
@@ -175,20 +186,27 @@ func PrintBroken(found *factory.Described, so string, errOut io.Writer) int {
 	for _, p := range broken {
 		fmt.Fprintf(redact.NewWriter(errOut), "error: %s; %s\n", p, so)
 	}
-	return len(broken)
+	for _, unknown := range found.Unknown {
+		fmt.Fprintf(redact.NewWriter(errOut), "error: %v; %s: give its CustomResourceDefinition with --world, or ask a server\n", unknown, so)
+	}
+	return len(broken) + len(found.Unknown)
 }
 
-// PrintManifests prints manifests for which some policies are broken, with notes for their reader, and
-// returns the exit code.
-func PrintManifests(format string, objects []any, notes []string, broken int, streams genericiooptions.IOStreams) (int, error) {
+// PrintNotes prints what the reader of manifests should know.
+func PrintNotes(notes []string, errOut io.Writer) {
 	for _, note := range notes {
-		fmt.Fprintf(redact.NewWriter(streams.ErrOut), "warning: %s\n", note)
+		fmt.Fprintf(redact.NewWriter(errOut), "warning: %s\n", note)
 	}
+}
+
+// PrintManifests prints manifests for which some policies are broken, in YAML with notes for their reader, and
+// returns the exit code.
+func PrintManifests(format string, objects []any, notes []string, broken int, out io.Writer) (int, error) {
 	var err error
 	if format == formats.JSON {
-		err = permission.PrintJSON(streams.Out, objects)
+		err = permission.PrintJSON(out, objects)
 	} else {
-		err = permission.PrintYAML(streams.Out, objects, notes)
+		err = permission.PrintYAML(out, objects, notes)
 	}
 	switch {
 	case err != nil:
@@ -202,11 +220,11 @@ func PrintManifests(format string, objects []any, notes []string, broken int, st
 // Needs reads the policies, and returns what a run needs that keeps to namespaces, or with none reads all.
 func (f *Flags) Needs(ctx context.Context, args, namespaces []string, streams genericiooptions.IOStreams) (found factory.Described, needs []permission.Need, notes []string, err error) {
 	f.Quiet = true
+	f.Objects.None = f.Objects.None || len(f.Objects.World) > 0
 	w, err := factory.Open(&f.Evaluate, streams, false, false)
 	if err != nil {
 		return found, nil, nil, err
 	}
-	client := w.Client
 	if found, err = w.Describe(ctx); err != nil {
 		return found, nil, nil, err
 	}
@@ -222,22 +240,18 @@ func (f *Flags) Needs(ctx context.Context, args, namespaces []string, streams ge
 		kinds := written.Kinds()
 		reports = []schema.GroupKind{kinds[0].GroupKind(), kinds[1].GroupKind()}
 	}
-	served, err := client.Served(ctx)
-	if err != nil {
-		return found, nil, nil, err
-	}
-	only, err := factory.Resolve(client.Mapper(), args)
+	only, err := factory.Resolve(found.Mapper, args)
 	if err != nil {
 		return found, nil, nil, err
 	}
 	run := permission.Run{
 		Namespaces: namespaces, Reports: reports, Fixed: f.Fixed,
-		Rules: found.Descriptions, Served: served, Only: only, Purpose: permission.Purpose(f.For), DryRuns: f.Validation == flags.ValidateServer, Watches: f.Watch.On, Reads: found.Reads(f.Policies.FromCluster),
-		HasStatus: func(gvk schema.GroupVersionKind) bool {
-			has, err := client.HasStatus(ctx, gvk)
-			return has && err == nil // the kinds have been read; one that is gone has none
-		},
+		Rules: found.Descriptions, Served: found.Served, Only: only, Purpose: permission.Purpose(f.For), DryRuns: f.Validation == flags.ValidateServer, Watches: f.Watch.On, Reads: found.Reads(f.Policies.FromCluster),
+		HasStatus: found.HasStatus,
 	}
 	needs, notes, err = run.Needs()
+	if w.Client == nil && !slices.ContainsFunc(run.Served, func(m *meta.RESTMapping) bool { return run.Reads(m.GroupVersionKind.GroupKind()) }) {
+		notes = append(notes, "no server was asked: exceptions and settings of an engine are covered if --world has their CustomResourceDefinitions")
+	}
 	return found, needs, notes, err
 }
