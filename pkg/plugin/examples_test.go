@@ -125,3 +125,11 @@ func TestHelpExamplesRun(t *testing.T) {
 		t.Errorf("only %d examples could run", ran)
 	}
 }
+
+// The examples of tests pass.
+func TestExamplesOfTests(t *testing.T) {
+	code, out, errOut := runCommand(t, "test", filepath.Join("..", "..", "examples", "tests"))
+	if want := "4 tests, 8 results: 8 passed.\n"; code != process.ExitOK || out != want {
+		t.Errorf("exit code %d\n%s%s", code, out, errOut)
+	}
+}

@@ -28,31 +28,35 @@ func (o *Options) update(ctx context.Context, results []output.Tested, wanted ma
 		if t.Difference == nil || d == nil {
 			continue
 		}
-		if err := o.rewrite(ctx, d, t.Difference); err != nil {
+		written, err := o.rewrite(ctx, d, t.Difference)
+		if err != nil {
 			t.Note = "not updated: " + err.Error()
 			continue
 		}
-		fmt.Fprintf(o.factory.Streams.ErrOut, "updated: %s: %s\n", d.Origin, t.Object)
+		if written {
+			fmt.Fprintf(o.factory.Streams.ErrOut, "updated: %s: %s\n", d.Origin, t.Object)
+		}
 		t.Verdict, t.Text, t.Difference, t.Places = output.TestPassed, "", nil, nil
 	}
 }
 
-// rewrite writes a change of a document into its file, and keeps all other bytes of it.
-func (o *Options) rewrite(ctx context.Context, d *engine.Document, c *engine.Change) error {
+// rewrite writes a change of a document into its file, and keeps all other bytes of it. It reports whether
+// there was something to write: another result may have done so.
+func (o *Options) rewrite(ctx context.Context, d *engine.Document, c *engine.Change) (bool, error) {
 	if !o.secrets && (c.Shown != nil || engine.IsSecret(c.After)) {
-		return errors.New("it holds what a Secret holds, or what was made of one; --show-secrets writes that")
+		return false, errors.New("it holds what a Secret holds, or what was made of one; --show-secrets writes that")
 	}
 	path := d.Origin[:strings.LastIndexByte(d.Origin, ':')]
 	if !inside(path, o.paths) {
-		return fmt.Errorf("%s is in none of the directories that are tested", path)
+		return false, fmt.Errorf("%s is in none of the directories that are tested", path)
 	}
 	text, err := os.ReadFile(path)
 	if err != nil {
-		return err
+		return false, err
 	}
 	now, err := input.ReadText(ctx, path, text)
 	if err != nil {
-		return err
+		return false, err
 	}
 	after := diff.Subset(d.Object().Object, c.After.Object, c.Fields, nil)
 	documents := make([]edit.Document, len(now))
@@ -62,18 +66,18 @@ func (o *Options) rewrite(ctx context.Context, d *engine.Document, c *engine.Cha
 		switch {
 		case at.Key.Named() != d.Key.Named():
 		case diff.Same(at.Object().Object, after): // as another result has it
-			return nil
+			return false, nil
 		case diff.Same(at.Object().Object, d.Object().Object):
 			documents[i].After, found = after, true
 		}
 	}
 	if !found {
-		return fmt.Errorf("%s wants another object at another place, or has changed: results that differ need files of their own", path)
+		return false, fmt.Errorf("%s wants another object at another place, or has changed: results that differ need files of their own", path)
 	}
 	if text, err = edit.Apply(ctx, text, documents); err != nil {
-		return err
+		return false, err
 	}
-	return file.Rewrite(path, text)
+	return true, file.Rewrite(path, text)
 }
 
 // inside reports whether a file is in one of some directories, or beside one of some files, with links followed.

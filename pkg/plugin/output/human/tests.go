@@ -79,7 +79,7 @@ func (p *Tests) result(t *output.Tested) error {
 	}
 	lines, places := t.Fields()
 	if len(lines) > 0 {
-		details.line(Plain, "    wanted at "+t.Places[0]+": "+wording.Plural(len(lines), "field")+" not so")
+		details.line(Plain, "    not as wanted at "+t.Places[0]+": "+wording.Plural(len(lines), "field"))
 	}
 	for i := range lines {
 		details.line(Plain, "    "+places[i]+": "+lines[i])
