@@ -99,6 +99,7 @@ type law struct {
 	version   int
 	starts    int
 	cmd       *exec.Cmd
+	ended     chan struct{}
 
 	mu      sync.Mutex
 	chance  *rand.Rand // of the proxy
@@ -234,7 +235,7 @@ func (l *law) run() {
 		}
 	}
 	check(l.t, l.cmd.Process.Signal(syscall.SIGTERM))
-	_ = l.cmd.Wait() // the code says whether something was told
+	<-l.ended // the code says whether something was told
 	if runs, err := exec.Command(l.cmd.Path, "--kubeconfig", l.direct, "history").CombinedOutput(); err != nil {
 		l.t.Errorf("history: %v\n%s", err, runs)
 	}
@@ -270,7 +271,7 @@ func (l *law) act() {
 	default:
 		l.kills.Add(1)
 		_ = l.cmd.Process.Kill()
-		_ = l.cmd.Wait() // it was killed
+		<-l.ended
 		l.start()
 	}
 }
@@ -285,7 +286,12 @@ func (l *law) start() {
 	l.cmd.Dir, l.cmd.Stdout, l.cmd.Stderr = l.dir, out, out
 	l.cmd.Env = append(os.Environ(), "HOME="+l.dir, "XDG_STATE_HOME="+l.dir)
 	check(l.t, l.cmd.Start())
-	cmd := l.cmd
+	cmd, ended := l.cmd, make(chan struct{})
+	l.ended = ended
+	go func() {
+		_ = cmd.Wait() // it is started again
+		close(ended)
+	}()
 	l.t.Cleanup(func() { _ = cmd.Process.Kill() })
 }
 
@@ -302,6 +308,13 @@ var lawName = regexp.MustCompile(`(?:app|target-settings)-[0-9-]*[0-9]`)
 // left says what keeps the run from having converged; "" if it has.
 func (l *law) left() string {
 	l.t.Helper()
+	select {
+	case <-l.ended: // the server was away when it began
+		l.kills.Add(1)
+		l.start()
+		return "it begins again"
+	default:
+	}
 	at := metricsAt.FindStringSubmatch(l.said())
 	if at == nil {
 		return "it serves no metrics yet"

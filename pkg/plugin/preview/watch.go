@@ -107,12 +107,17 @@ func (w *Watcher) ready() (note string, err error) {
 	if err := cmp.Or(w.policySources.Err(), w.objects.Err(), *w.whole.Load()); err != nil {
 		return "", err
 	}
-	text := leftText(pending, refused)
 	if len(pending) > 0 {
-		return "", errors.New(text)
+		return "", errors.New(leftText(pending, refused))
 	}
-	return text, nil
+	if len(refused) > 0 {
+		note = fmt.Sprintf("%s refused: %v", wording.Plural(len(refused), "object"), refused[:min(len(refused), maxNamed)])
+	}
+	return note, nil
 }
+
+// maxNamed is how many of the objects that were refused are named to who asks.
+const maxNamed = 100
 
 // leftText says what is left; empty where nothing is.
 func leftText(pending, refused []engine.ObjectKey) string {
@@ -342,7 +347,7 @@ func (w *Watcher) Run(ctx context.Context, now *Watched) (code int, err error) {
 // ended.
 func (w *Watcher) generation(ctx context.Context, now, before *Watched) (next *Watched, code int, err error) {
 	for err := w.follow(ctx, now, before); err != nil; err = w.follow(ctx, now, before) {
-		if before == nil || !cluster.Uncertain(ctx, err) {
+		if !cluster.Uncertain(ctx, err) {
 			return nil, process.ExitNothing, err
 		}
 		w.Report(err)
