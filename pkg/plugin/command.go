@@ -299,7 +299,8 @@ var topics = []topic{ //nolint:gochecknoglobals // an immutable table
 	{"The request that policies see", []string{"operation", "request-user", "request-group"}},
 	{"Checks and writes", []string{
 		"validate", "max-changes", "skip-rejected", "include-managed", "take-from", "force-conflicts", "field-manager", "on-error", "max-failures",
-		"batch-size", "pause", "wait", "timeout", "concurrency", "events", "journal", "journal-secrets", "plan-max-age", "allow-secrets-in-files",
+		"batch-size", "pause", "wait", "timeout", "concurrency", "events", "journal", "journal-secrets", "journal-max-age", "journal-max-size", "plan-max-age",
+		"allow-secrets-in-files",
 	}},
 	{"The Job", []string{"apply", "schedule", "shards", "image", "claim"}},
 	{"Roles", []string{"name", "user", "group", "serviceaccount"}},

@@ -148,6 +148,7 @@ func (f *Flags) addFlags(set *pflag.FlagSet) {
 		set.Lookup(name).Hidden = true
 	}
 	f.Write.AddFlags(set)
+	f.Write.AddJournalFlags(set)
 	f.Record.AddFlags(set)
 	f.Output.AddFlags(set, formats.Names(output.Options{Writes: true}))
 	f.Report.AddFlags(set, formats.ReportNames(output.Options{Writes: true}))

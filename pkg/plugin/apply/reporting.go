@@ -78,7 +78,7 @@ func WriteReports(r output.Printer, code int, err error) (int, error) {
 }
 
 // NewJournal returns the function that begins the journal of a run, whose header has what is not the same for
-// all: the file that the flags name, or one in journal.Directory.
+// all: the file that the flags name, or one in journal.Directory, where it removes those that are not to be kept.
 func NewJournal(w *factory.Factory, c *cobra.Command, args []string, f *flags.Write, h journal.Header) (func() (*journal.Writer, error), error) {
 	h.ID, h.Command, h.Arguments, h.Started = journal.NewID(), c.Name(), typed(c, args), time.Now()
 	h.FieldManager, h.Secrets = f.FieldManager, f.JournalSecrets
@@ -88,9 +88,21 @@ func NewJournal(w *factory.Factory, c *cobra.Command, args []string, f *flags.Wr
 		if err != nil {
 			return nil, err
 		}
-		path = filepath.Join(dir, journal.FileName(h.Started, w.Client.Info().Context, h.ID))
+		name := journal.FileName
+		if f.Watches {
+			name = journal.WatchFileName
+		}
+		path = filepath.Join(dir, name(h.Started, w.Client.Info().Context, h.ID))
 	}
-	return func() (*journal.Writer, error) { return journal.Create(path, h) }, nil
+	return func() (*journal.Writer, error) {
+		j, err := journal.Create(path, h)
+		if err == nil && f.Journal == "" {
+			if unpruned := f.Prune(c.Flags(), filepath.Dir(path), path); unpruned != nil {
+				w.Warn(unpruned)
+			}
+		}
+		return j, err
+	}, nil
 }
 
 // typed returns the arguments of a command as they were typed, without credentials.

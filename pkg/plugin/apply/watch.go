@@ -35,6 +35,14 @@ type watchWrites struct {
 	args    []string
 	by      *Options
 	own     watch.Settling
+	journal *watchJournal
+}
+
+// watchJournal is the journal of a watch: one for each day, and for the policies as they are.
+type watchJournal struct {
+	*journal.Writer
+	of  *Options
+	day string
 }
 
 // watch is an apply-existing that goes on.
@@ -45,14 +53,15 @@ func (f *Flags) watch(c *cobra.Command, args []string, streams genericiooptions.
 	w := preview.NewWatcher(c, &f.Evaluate, &f.Watch, maxBatch, time.Second)
 	// Changes are made independently of each other: nobody is there to run it again for those that another
 	// one has kept from being made.
-	f.OnError, f.Options.MaxFailures, f.Options.SkipRejected = flags.ContinueOnError, 0, true
+	f.OnError, f.Options.MaxFailures, f.Options.SkipRejected, f.Watches = flags.ContinueOnError, 0, true, true
+	record := &watchJournal{}
 	w.Open = func() (*preview.Watched, error) {
 		o, err := f.ToOptions(c, args, streams)
 		if err != nil {
 			return nil, err
 		}
 		o.Metrics, o.Counts = w.Metering, w.Metering.Run
-		return (&watchWrites{Flags: f, Watcher: w, command: c, args: args, by: o}).watched()
+		return (&watchWrites{Flags: f, Watcher: w, command: c, args: args, by: o, journal: record}).watched()
 	}
 	return w.Metering.Finish(w.Watch(c, &f.Evaluate, &f.Watch, streams))
 }
@@ -65,6 +74,7 @@ func (w *watchWrites) watched() (*preview.Watched, error) {
 	now.Run, err = o.Compile()
 	left := w.follow(o, nil)
 	now.All = func(ctx context.Context) (int, error) {
+		o.Executor.Journal = w.record(now.Run)
 		code, err := o.write(ctx, now.Run)
 		return code, left.requeue(ctx, err)
 	}
@@ -238,13 +248,7 @@ func (w *watchWrites) write(ctx context.Context, e *evaluate.Run, events []*watc
 
 // make makes changes.
 func (w *watchWrites) make(ctx context.Context, o *Options, e *evaluate.Run, changes []*engine.Change, events []*watch.Event) error {
-	run := w.by.recorded
-	run.Created, run.Seed = e.World().Now, e.World().Seed
-	var err error
-	if o.Executor.Journal, err = NewJournal(w.by.factory, w.command, w.args, &w.Write, journal.Header{Allowed: w.Write.Options.Allowed, Run: run}); err != nil {
-		return err
-	}
-	o.Executor.OnWrite, o.Executor.Command = o.recordEvents, w.command.CommandPath()
+	o.Executor.Journal, o.Executor.OnWrite, o.Executor.Command = w.record(e), o.recordEvents, w.command.CommandPath()
 	if formats.ForPeople(w.Output.Format) {
 		if err := preview.PrintHeading(w.by.factory.Streams.Out, events); err != nil {
 			return err
@@ -258,8 +262,39 @@ func (w *watchWrites) make(ctx context.Context, o *Options, e *evaluate.Run, cha
 	if err := output.Flush(o.Shown); err != nil { // there is no summary that would end what is shown
 		return err
 	}
-	_, err = o.Executor.Run(ctx, nil)
+	_, err := o.Executor.Run(ctx, nil)
 	return errors.Join(err, output.Flush(o.Shown), o.Shown.Close())
+}
+
+// parts is how many files the journals of a watch are at least when they are as large as they may be.
+const parts = 8
+
+// record returns the function that returns the journal of the watch, or begins another one.
+func (w *watchWrites) record(e *evaluate.Run) func() (*journal.Writer, error) {
+	return func() (*journal.Writer, error) {
+		j, today := w.journal, time.Now().Format(time.DateOnly)
+		if j.Writer != nil {
+			size, broken := j.Size()
+			if most := w.JournalMaxSize.Value() / parts; broken == nil && j.of == w.by && j.day == today && (most == 0 || size < most) {
+				return j.Writer, nil
+			}
+			_ = j.Finish() // what was written is on the disk, or the run has ended with the error
+			j.Writer = nil
+		}
+		run := w.by.recorded
+		run.Created, run.Seed = e.World().Now, e.World().Seed
+		create, err := NewJournal(w.by.factory, w.command, w.args, &w.Write, journal.Header{Allowed: w.Write.Options.Allowed, Run: run})
+		if err != nil {
+			return nil, err
+		}
+		begun, err := create()
+		if err != nil {
+			return nil, err
+		}
+		begun.Share()
+		j.Writer, j.of, j.day = begun, w.by, today
+		return begun, nil
+	}
 }
 
 // away waits for a server that went away while writes were in flight, which it reports.

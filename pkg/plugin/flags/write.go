@@ -9,8 +9,10 @@ import (
 	"time"
 
 	"github.com/spf13/pflag"
+	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/write"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/write/journal"
 )
 
 // What --on-error takes.
@@ -30,6 +32,11 @@ type Write struct {
 
 	Journal        string
 	JournalSecrets bool
+	// Watches reports that the run goes on, and has the journals of a watch.
+	Watches bool
+	// JournalMaxAge and JournalMaxSize bound the journals that are kept.
+	JournalMaxAge  time.Duration
+	JournalMaxSize resource.QuantityValue
 }
 
 // NewWrite returns the defaults.
@@ -37,6 +44,7 @@ func NewWrite() Write {
 	return Write{
 		DryRun: string(write.DryRunNone), FieldManager: write.DefaultFieldManager,
 		OnError: StopOnError, Options: write.Options{Concurrency: 8, MaxChanges: 100, Timeout: 10 * time.Minute},
+		JournalMaxAge: 7 * 24 * time.Hour, JournalMaxSize: resource.QuantityValue{Quantity: resource.MustParse("32Mi")},
 	}
 }
 
@@ -47,6 +55,29 @@ func (f *Write) AddFlags(flags *pflag.FlagSet) {
 	f.AddGuardFlags(flags)
 	flags.StringVar(&f.Journal, "journal", "", "File for the record of what is written, which --resume and undo read. By default it is kept in the user's state directory.")
 	flags.BoolVar(&f.JournalSecrets, "journal-secrets", false, "Keep values of Secrets in the journal, so that they can be undone too.")
+}
+
+// AddJournalFlags registers the flags that say which journals are kept.
+func (f *Write) AddJournalFlags(flags *pflag.FlagSet) {
+	flags.DurationVar(&f.JournalMaxAge, "journal-max-age", f.JournalMaxAge, "Remove older journals from the user's state directory: with --watch those of watches, else all, if this is given. 0 keeps them.")
+	flags.Var(&f.JournalMaxSize, "journal-max-size", "Remove the oldest journals that are more than this together, as --journal-max-age does. 0 keeps them.")
+}
+
+// Prune removes journals from a directory, as far as the flags say so, but never one that is kept; those of watches
+// for a watch.
+func (f *Write) Prune(set *pflag.FlagSet, directory, kept string) error {
+	var before time.Time
+	var size int64
+	if f.JournalMaxAge > 0 && (f.Watches || set.Changed("journal-max-age")) {
+		before = time.Now().Add(-f.JournalMaxAge)
+	}
+	if f.Watches || set.Changed("journal-max-size") {
+		size = f.JournalMaxSize.Value()
+	}
+	if before.IsZero() && size == 0 {
+		return nil
+	}
+	return journal.Prune(directory, before, size, f.Watches, kept)
 }
 
 // AddGuardFlags registers the flags that say which writes are allowed, and how fast.
@@ -79,6 +110,8 @@ func (f *Write) Validate() error {
 		return fmt.Errorf("--concurrency %d: use 1 or more", f.Options.Concurrency)
 	case f.Options.MaxFailures < 0, f.Options.MaxChanges < 0, f.Options.BatchSize < 0:
 		return errors.New("--max-failures, --max-changes and --batch-size must not be negative")
+	case f.JournalMaxAge < 0, f.JournalMaxSize.Sign() < 0:
+		return errors.New("--journal-max-age and --journal-max-size must not be negative")
 	case f.Options.Pause > 0 && f.Options.BatchSize == 0:
 		return errors.New("--pause is between batches: set --batch-size")
 	}

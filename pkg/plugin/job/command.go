@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/kubectl/pkg/util/templates"
@@ -41,6 +42,7 @@ func NewCommand(evaluate flags.Evaluate, name string, streams genericiooptions.I
 		Spec: Spec{Name: "kubectl-mutate", Image: process.Image(), Shards: 1},
 	}
 	f.Objects.AllNamespaces = true
+	f.Write.JournalMaxSize.Quantity = resource.MustParse("512Mi") // half of the volume
 	c := &cobra.Command{
 		Use:   "job [TYPE | TYPE/NAME ...]",
 		Short: "Print a Job or CronJob that previews or applies policies in the cluster",
@@ -85,6 +87,7 @@ func (f *Flags) addFlags(set *pflag.FlagSet) {
 	f.Objects.AddSelectorFlags(set)
 	f.Canary.AddFlags(set)
 	f.Write.AddGuardFlags(set)
+	f.Write.AddJournalFlags(set)
 	f.Client.AddFlags(set)
 	f.Objects.AddKindsFlags(set)
 	flags.AddQuietFlag(set, &f.Quiet)
@@ -123,6 +126,7 @@ func (f *Flags) Validate(typed *pflag.FlagSet) error {
 	}
 	var guards pflag.FlagSet
 	f.Write.AddGuardFlags(&guards)
+	f.Write.AddJournalFlags(&guards)
 	var err error
 	typed.Visit(func(flag *pflag.Flag) {
 		if guards.Lookup(flag.Name) != nil && !f.Apply && err == nil {
@@ -201,7 +205,8 @@ func (f *Flags) command(typed *pflag.FlagSet, args, namespaces []string) []strin
 	}
 	out = append(out, args...)
 	if f.Apply {
-		out = append(out, fmt.Sprintf("--max-changes=%d", f.Write.Options.MaxChanges))
+		out = append(out, fmt.Sprintf("--max-changes=%d", f.Write.Options.MaxChanges),
+			fmt.Sprintf("--journal-max-age=%s", f.Write.JournalMaxAge), "--journal-max-size="+f.Write.JournalMaxSize.String())
 		others = append(others, "max-changes")
 	} else {
 		out = append(out, fmt.Sprintf("--exit-code=%t", f.Spec.Drift), "--output=summary")

@@ -246,9 +246,10 @@ type Write struct {
 	InDoubt bool
 }
 
-// Objects returns what a run wrote to, in the order of its journal.
+// Objects returns what a run wrote to, in the order of its journal. That of a watch may have several entries of one.
 func Objects(j *journal.Journal) []Object {
 	var out []Object
+	places := map[engine.ObjectKey]int{}
 	for _, e := range j.Entries {
 		o := Object{Object: e.Object, Applied: e.Applied}
 		for _, r := range e.Results {
@@ -261,9 +262,19 @@ func Objects(j *journal.Journal) []Object {
 		for _, a := range e.Attempts { // which may have been made last
 			o.Writes = append(o.Writes, Write{Partial: a.Partial, InDoubt: true})
 		}
-		if len(o.Writes) > 0 {
-			out = append(out, o)
+		if len(o.Writes) == 0 {
+			continue
 		}
+		key := o.Object
+		key.Version = ""
+		i, known := places[key]
+		if !known {
+			places[key] = len(out)
+			out = append(out, o)
+			continue
+		}
+		out[i].Applied, out[i].Writes = out[i].Applied || o.Applied, append(out[i].Writes, o.Writes...)
+		out[i].ResourceVersion = cmp.Or(o.ResourceVersion, out[i].ResourceVersion)
 	}
 	return out
 }

@@ -65,10 +65,13 @@ func (x *Executor) openJournal(ready []*Task) error {
 	if err != nil {
 		return err
 	}
-	x.ResumeJournal(j)
+	from := j.Len()
+	if x.Writer.Journal = j; from == 0 { // else it was told before
+		x.ResumeJournal(j)
+	}
 	for i, q := range ready {
-		q.JournalIndex = i
-		q.verified.setJournalIndex(i)
+		q.JournalIndex = from + i
+		q.verified.setJournalIndex(q.JournalIndex)
 		entry, v := *q.Entry, q.verified
 		entry.Method = v.Method
 		if !v.Reason.None() {

@@ -229,7 +229,7 @@ func FromJournal(j *journal.Journal) *RecordedRun {
 			r.Written++
 		}
 		status := e.Status()
-		if status == journal.Done || status == journal.Failed {
+		if status == journal.Done || status == journal.Failed || status == journal.Superseded {
 			continue
 		}
 		left, pending := e.Entry, e.Doubt()

@@ -3,9 +3,12 @@ package journal_test
 import (
 	"bytes"
 	"errors"
+	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -519,5 +522,94 @@ func TestUIDOfAWrittenObject(t *testing.T) {
 				t.Errorf("got %+v, want the UID %q", got, tt.want)
 			}
 		})
+	}
+}
+
+// A watch records one run after another in its journal. What was not written of an object, and is planned again, is
+// only counted once; what was written is undone as one.
+func TestJournalOfAWatch(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "j.jsonl")
+	w, err := journal.Create(path, header(t))
+	check(t, err)
+	w.Share()
+	for run, made := range []map[string]journal.Result{
+		{"a": {Written: true, ResourceVersion: "2"}, "b": {Failed: true}, "c": {}},
+		{"a": {Written: true, ResourceVersion: "3"}, "b": {Written: true, ResourceVersion: "4"}},
+	} {
+		for _, name := range slices.Sorted(maps.Keys(made)) {
+			check(t, w.Plan(entry(name)))
+		}
+		check(t, w.Begin())
+		for i, name := range slices.Sorted(maps.Keys(made)) {
+			r := made[name]
+			r.Entry, r.Partial = 3*run+i, valueSet([]string{"a", "b"}[run], []string{"b", "c"}[run])
+			if name != "c" {
+				check(t, w.Attempt(journal.Attempt{Entry: r.Entry, ResourceVersion: "1", Method: request.Apply, Partial: r.Partial}))
+			}
+			check(t, w.Result(r))
+		}
+		check(t, w.End(journal.End{}))
+		check(t, w.Close())
+	}
+	check(t, w.Finish())
+	j, err := journal.Read(path)
+	check(t, err)
+	glanced, err := journal.Glance(path)
+	check(t, err)
+	want := j.Run()
+	if d := cmp.Diff(want, glanced.Run()); d != "" || want.Planned != 4 || want.Applied != 3 || want.Failed != 0 || want.Written != 2 || !want.Complete {
+		t.Errorf("%+v, at a glance (-read +glanced):\n%s", want, d)
+	}
+	var got []string
+	for _, o := range undo.Objects(j) {
+		got = append(got, fmt.Sprintf("%s %d %s", o.Object.Name, len(o.Writes), o.ResourceVersion))
+	}
+	if d := cmp.Diff([]string{"a 2 3", "b 1 4"}, got); d != "" {
+		t.Error(d)
+	}
+	check(t, os.WriteFile(path, append(must(os.ReadFile(path)), `{"planned":{"object":{"apiVersion":"v1","kind":"ConfigMap","name":"x"}}}`+"\n"+`{"planned":{"object":{"apiVersion":"v1","kind":"ConfigMap","name":"x"}}}`+"\n"...), 0o600))
+	if _, err := journal.Read(path); !errors.Is(err, plan.ErrTwice) {
+		t.Errorf("twice in one run: %v", err)
+	}
+}
+
+func must(text []byte, _ error) []byte { return text }
+
+func TestPrune(t *testing.T) {
+	now := time.Now()
+	for name, c := range map[string]struct {
+		before  time.Time
+		most    int64
+		watches bool
+		want    string
+	}{
+		"by age":               {now.Add(-time.Hour), 0, false, "new watch-new"},
+		"by size":              {time.Time{}, 25, false, "new watch-new"},
+		"those of watches":     {now.Add(-time.Hour), 5, true, "new old watch-new"},
+		"never one that is in": {now.Add(time.Hour), 1, false, "watch-new"},
+		"nothing":              {time.Time{}, 0, false, "new old watch-new watch-old"},
+	} {
+		dir := t.TempDir()
+		paths := map[string]string{
+			"old": journal.FileName(now.Add(-48*time.Hour), "c.watch-x", "00000001"), "watch-old": journal.WatchFileName(now.Add(-47*time.Hour), "c", "00000002"),
+			"new": journal.FileName(now.Add(-time.Minute), "c", "00000003"), "watch-new": journal.WatchFileName(now, "c", "00000004"),
+		}
+		for kind, file := range paths {
+			paths[kind] = filepath.Join(dir, file)
+			check(t, os.WriteFile(paths[kind], make([]byte, 10), 0o600))
+			if strings.HasSuffix(kind, "old") {
+				check(t, os.Chtimes(paths[kind], now.Add(-48*time.Hour), now.Add(-48*time.Hour)))
+			}
+		}
+		check(t, journal.Prune(dir, c.before, c.most, c.watches, paths["watch-new"]))
+		var got []string
+		for _, kind := range slices.Sorted(maps.Keys(paths)) {
+			if _, err := os.Stat(paths[kind]); err == nil {
+				got = append(got, kind)
+			}
+		}
+		if d := cmp.Diff(c.want, strings.Join(got, " ")); d != "" {
+			t.Errorf("%s: %s", name, d)
+		}
 	}
 }

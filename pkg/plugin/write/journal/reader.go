@@ -13,7 +13,6 @@ import (
 	"strings"
 	"unicode"
 
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/file"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/write/plan"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/write/request"
@@ -53,7 +52,9 @@ type Entry struct {
 	// Applied reports that one of the requests was a server-side apply.
 	Applied bool
 
-	doubt []string // subresources with an attempt and no result after it
+	object     any      // which it is
+	superseded bool     // a later run of the same watch planned a change of the object again
+	doubt      []string // subresources with an attempt and no result after it
 }
 
 // Wrote reports whether the server stored something of the entry.
@@ -75,6 +76,8 @@ const (
 	Partial Status = "partial"
 	Done    Status = "done"
 	Failed  Status = "failed"
+	// Superseded: nothing was written, and a later entry of a watch is of the same object.
+	Superseded Status = "superseded"
 )
 
 // Status returns how far the entry has come.
@@ -82,13 +85,15 @@ func (e *Entry) Status() Status {
 	switch {
 	case len(e.doubt) > 0:
 		return InDoubt
+	case e.superseded && !e.Wrote():
+		return Superseded
 	case len(e.Results) == 0:
 		return Planned
 	}
 	switch last := e.Results[len(e.Results)-1]; {
 	case last.Failed:
 		return Failed
-	case last.More:
+	case last.More && !e.superseded:
 		return Partial
 	}
 	return Done
@@ -148,13 +153,13 @@ func Glance(path string) (*Journal, error) {
 		return nil, &Error{Path: path, Err: errors.Unwrap(err)}
 	}
 	defer f.Close() //nolint:errcheck // it was only read
-	p := parser{Journal: Journal{Path: path}, brief: true}
+	p := parser{Journal: Journal{Path: path}, brief: true, seen: map[any]int{}}
 	return p.parse(f)
 }
 
 // Parse reads a journal from in; the path is for messages.
 func Parse(path string, in io.Reader) (*Journal, error) {
-	p := parser{Journal: Journal{Path: path}, seen: map[engine.ObjectKey]bool{}}
+	p := parser{Journal: Journal{Path: path}, seen: map[any]int{}}
 	return p.parse(in)
 }
 
@@ -184,8 +189,9 @@ func (p *parser) parse(in io.Reader) (*Journal, error) {
 // parser builds a journal record by record.
 type parser struct {
 	Journal
-	brief bool // leave out the contents
-	seen  map[engine.ObjectKey]bool
+	brief bool        // leave out the contents
+	seen  map[any]int // the last entry of each object
+	from  int         // the first entry of this run, of several of a watch
 }
 
 func (p *parser) finish(lines int) (*Journal, error) {
@@ -279,7 +285,7 @@ func (p *parser) take(r *record) error {
 		}
 		return p.Header.Run.Validate()
 	case r.Planned != nil:
-		return p.plan(r.Planned)
+		return p.plan(r.Planned, r.object)
 	case r.Begin != nil:
 		if p.Begun || r.Begin.Entries != len(p.Entries) {
 			return errOrder
@@ -297,20 +303,30 @@ func (p *parser) take(r *record) error {
 	return nil
 }
 
-func (p *parser) plan(e *plan.Entry) error {
-	if p.Begun {
+// plan takes a planned entry. After the end of a run, a watch begins another one.
+func (p *parser) plan(e *plan.Entry, object string) error {
+	switch {
+	case p.End != nil:
+		p.Begun, p.End, p.from = false, nil, len(p.Entries)
+	case p.Begun:
 		return errOrder
 	}
+	var key any = object
+	if !p.brief {
+		key = e.Object.Named()
+	}
+	if i, known := p.seen[key]; known {
+		if i >= p.from {
+			return fmt.Errorf("%s: %w", key, plan.ErrTwice)
+		}
+		p.Entries[i].superseded = true
+	}
+	p.seen[key] = len(p.Entries)
 	if p.brief {
-		p.Entries = append(p.Entries, Entry{})
+		p.Entries = append(p.Entries, Entry{object: key})
 		return nil
 	}
-	key := e.Object.Named()
-	if p.seen[key] {
-		return fmt.Errorf("%s: %w", key, plan.ErrTwice)
-	}
-	p.seen[key] = true
-	p.Entries = append(p.Entries, Entry{Entry: e})
+	p.Entries = append(p.Entries, Entry{Entry: e, object: key})
 	return e.Validate() // which gives the fields their values
 }
 
@@ -367,7 +383,9 @@ func (p *parser) check(entry int, subresource string) error {
 // briefRecord is a record without its contents, which the first format had in another form.
 type briefRecord struct {
 	record
-	Planned *struct{} `json:"planned"`
+	Planned *struct {
+		Object json.RawMessage `json:"object"`
+	} `json:"planned"`
 	Attempt *struct {
 		Attempt
 		noContents
@@ -391,7 +409,7 @@ func readBrief(text []byte) (*record, error) {
 		return nil, err
 	}
 	if b.Planned != nil {
-		b.record.Planned = &plan.Entry{}
+		b.record.Planned, b.object = &plan.Entry{}, string(b.Planned.Object)
 	}
 	if b.Attempt != nil {
 		b.record.Attempt = &b.Attempt.Attempt

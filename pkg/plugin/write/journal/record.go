@@ -95,9 +95,11 @@ type record struct {
 	Result  *Result     `json:"result,omitempty"`
 	Resumed *Resumed    `json:"resumed,omitempty"`
 	End     *End        `json:"end,omitempty"`
+
+	object string // that is planned, as the line has it
 }
 
-// begin follows the planned entries: from here on there may be writes.
+// begin follows the planned entries: from here on there may be writes. A watch plans more after the End of a run.
 type begin struct {
 	Entries int       `json:"entries"`
 	Time    time.Time `json:"time"`
@@ -142,7 +144,7 @@ type Result struct {
 	Time time.Time `json:"time"`
 }
 
-// End is the last record of a run that finished, or was interrupted cleanly.
+// End is the last record of a run that finished, or was interrupted cleanly. In the journal of a watch others follow.
 type End struct {
 	// Interrupted reports that the user stopped the run.
 	Interrupted bool `json:"interrupted,omitempty"`

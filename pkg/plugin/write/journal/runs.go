@@ -106,8 +106,9 @@ func (j *Journal) Run() Run {
 		Command: h.Command, Arguments: h.Arguments, Undoes: h.Undoes, Complete: j.End != nil, Journal: j.Path,
 	}
 	n := j.Count()
-	r.Planned, r.Failed = len(j.Entries), n[Failed]
+	r.Planned, r.Failed = len(j.Entries)-n[Superseded], n[Failed]
 	r.InDoubt, r.Left = n[InDoubt], n[Planned]+n[Partial]
+	objects := map[any]bool{} // that were written
 	for _, e := range j.Entries {
 		written := e.Wrote()
 		switch status := e.Status(); {
@@ -117,9 +118,10 @@ func (j *Journal) Run() Run {
 			r.Unchanged++
 		}
 		if written || e.Status() == InDoubt {
-			r.Written++
+			objects[e.object] = true
 		}
 	}
+	r.Written = len(objects)
 	return r
 }
 
@@ -157,6 +159,42 @@ const timeFormat = "20060102T150405Z"
 // FileName returns the name of a journal: its time, context and ID.
 func FileName(started time.Time, context, id string) string {
 	return fmt.Sprintf("%s-%s-%s%s", started.UTC().Format(timeFormat), file.PlainName(context), id, Extension)
+}
+
+// watchMark stands in the name behind the time: a context has no dot there.
+const watchMark = ".watch-"
+
+// WatchFileName is FileName for the journal of a watch.
+func WatchFileName(started time.Time, context, id string) string {
+	return started.UTC().Format(timeFormat) + watchMark + strings.TrimPrefix(FileName(started, context, id), started.UTC().Format(timeFormat)+"-")
+}
+
+// Prune removes the journals in a directory that were written last before a time, and then the oldest until the others
+// take no more bytes than most; 0 stands for any number. Those of watches alone are removed where that is wanted, and
+// never one that is kept, by its path. A directory that does not exist has none.
+func Prune(directory string, before time.Time, most int64, watches bool, kept string) error {
+	files, err := Files(directory)
+	if err != nil {
+		return err
+	}
+	var size int64
+	for _, path := range slices.Backward(files) {
+		info, err := os.Stat(path)
+		switch {
+		case err != nil: // somebody else has removed it
+			continue
+		case watches && !strings.HasPrefix(filepath.Base(path)[min(len(filepath.Base(path)), len(timeFormat)):], watchMark):
+			continue
+		}
+		if size += info.Size(); path == kept || !info.ModTime().Before(before) && (most == 0 || size <= most) {
+			continue
+		}
+		size -= info.Size()
+		if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
+			return &Error{Path: path, Err: err}
+		}
+	}
+	return nil
 }
 
 // fleetMark stands in the name between time and ID.

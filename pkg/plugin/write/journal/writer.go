@@ -24,10 +24,12 @@ import (
 type Writer struct {
 	path    string
 	file    disk
-	secrets bool // their values are recorded
-	entries []*plan.Entry
+	secrets bool          // their values are recorded
+	entries []*plan.Entry // nil of runs that are over
+	shared  bool          // by several runs, one after the other
 
 	mu       sync.Mutex
+	size     int64
 	finished *sync.Cond      // a sync has ended
 	appended int             // records so far ...
 	durable  int             // ... of which so many are on the disk
@@ -235,11 +237,33 @@ func (w *Writer) Result(r Result) error {
 // End records that the run is over.
 func (w *Writer) End(e End) error {
 	e.Time = time.Now()
+	clear(w.entries)
 	return w.appendDurable(record{End: &e})
 }
 
-// Close closes the file.
+// Share lets several runs write to the journal, one after the other. It is closed by Finish.
+func (w *Writer) Share() { w.shared = true }
+
+// Len returns how many entries were planned.
+func (w *Writer) Len() int { return len(w.entries) }
+
+// Size returns how many bytes were written, and the error that ended it.
+func (w *Writer) Size() (int64, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.size, w.err
+}
+
+// Close closes the file, unless it is shared.
 func (w *Writer) Close() error {
+	if w.shared {
+		return nil
+	}
+	return w.Finish()
+}
+
+// Finish closes the file.
+func (w *Writer) Finish() error {
 	if err := w.file.Close(); err != nil {
 		return &Error{Path: w.path, Err: err}
 	}
@@ -255,7 +279,8 @@ func (w *Writer) append(r record) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.err == nil {
-		_, err := w.file.Write(append(line, '\n'))
+		n, err := w.file.Write(append(line, '\n'))
+		w.size += int64(n)
 		w.failed(err)
 	}
 	w.appended++
