@@ -3,6 +3,7 @@ package snapshot
 import (
 	"cmp"
 	_ "embed"
+	"iter"
 	"maps"
 	"reflect"
 	"slices"
@@ -135,6 +136,17 @@ func guess(gvk schema.GroupVersionKind, namespaced bool) definition {
 		{Name: plural.Resource, SingularName: singular.Resource, Kind: gvk.Kind, Namespaced: namespaced},
 		{Name: plural.Resource + "/" + engine.AnySubresource, Kind: gvk.Kind, Namespaced: namespaced},
 	}}
+}
+
+// Resources yields the names of Kubernetes' own resources, in the plural and in the singular.
+func Resources() iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for _, d := range builtin() {
+			if r := &d.resources[0]; !yield(r.Name) || !yield(r.SingularName) {
+				return
+			}
+		}
+	}
 }
 
 // publish returns, in this order of trust, Kubernetes' own kinds, custom kinds by their definitions, and the

@@ -28,6 +28,8 @@ type Printers struct {
 // cluster, or of one of several.
 func (f *WriteFlags) Writing(c *cobra.Command, w *factory.Factory, request engine.Request) (p Printers, x *write.Executor, err error) {
 	options, m, format := w.WriteOptions(f.Output, request, f.Rehearsal()), f.Cluster, f.Output.Format
+	chosen := &output.HintCollector{Namespace: options.Context.Namespace, Selectors: f.Objects.SelectorFlags()}
+	options.Hint = chosen.Chosen
 	var reports *formats.Reports
 	if m != nil {
 		reports, p.Reports, m.row.Server = m.fleet.reports, m.reports(), w.Client.Info().Server

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/snapshot"
 )
 
 // Resolve reads TYPE and TYPE/NAME arguments, where types may be joined by commas,
@@ -110,7 +111,11 @@ func KindOf(mapper meta.RESTMapper, text string) (schema.GroupKind, error) {
 	}
 	kinds, err := mapper.KindsFor(partial.WithVersion(""))
 	if meta.IsNoMatchError(err) || (err == nil && len(kinds) == 0) {
-		return schema.GroupKind{}, &unknownTypeError{Type: text}
+		meant := engine.Nearest(partial.Resource, snapshot.Resources())
+		if kinds, _ := mapper.KindsFor(schema.GroupVersionResource{Group: partial.Group, Resource: meant}); len(kinds) == 0 {
+			meant = ""
+		}
+		return schema.GroupKind{}, &unknownTypeError{Type: text, Meant: meant}
 	}
 	if err != nil {
 		return schema.GroupKind{}, err
@@ -119,9 +124,16 @@ func KindOf(mapper meta.RESTMapper, text string) (schema.GroupKind, error) {
 }
 
 // unknownTypeError reports a type that neither the cluster nor the manifests have.
-type unknownTypeError struct{ Type string }
+type unknownTypeError struct {
+	Type  string
+	Meant string // probably; empty if that is not known
+}
 
 // Error names the type.
 func (e *unknownTypeError) Error() string {
-	return fmt.Sprintf("there is no resource type %q", e.Type)
+	text := fmt.Sprintf("there is no resource type %q", e.Type)
+	if e.Meant != "" {
+		text += fmt.Sprintf("; did you mean %q?", e.Meant)
+	}
+	return text
 }

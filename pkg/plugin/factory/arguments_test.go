@@ -47,6 +47,9 @@ func TestResolve(t *testing.T) {
 		"all/web":                    `there is no resource type "all"`,
 		"webs":                       `there is no resource type "webs"`,
 		"webs web":                   `there is no resource type "webs"`,
+		"deploymet/web":              `there is no resource type "deploymet"; did you mean "deployment"?`,
+		"Depoyments.apps":            `there is no resource type "Depoyments.apps"; did you mean "deployments"?`,
+		"confimaps":                  `there is no resource type "confimaps"`, // the server has no ConfigMaps
 		"deployments,webs web":       `there is no resource type "webs"`,
 		"deployment/web web":         `there is no resource type "web"`,
 		"deployment/":                `argument "deployment/": use TYPE, TYPE,TYPE or TYPE/NAME`,

@@ -12,6 +12,7 @@ import (
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/wording"
 )
 
 // Objects has the flags that choose the objects to evaluate, and the request to simulate.
@@ -102,6 +103,18 @@ func (f *Objects) Request() (engine.Request, error) {
 	}
 	user := engine.UserInfo{Username: f.RequestUser, Groups: f.RequestGroups}
 	return engine.Request{Operation: operation, User: user}, nil
+}
+
+// SelectorFlags returns the flags that select objects, as they are typed; empty for none.
+func (f *Objects) SelectorFlags() string {
+	var words []string
+	if f.Selector != "" {
+		words = append(words, "-l "+wording.ShellQuote(f.Selector))
+	}
+	if f.FieldSelector != "" {
+		words = append(words, "--field-selector "+wording.ShellQuote(f.FieldSelector))
+	}
+	return strings.Join(words, " ")
 }
 
 // Selectors parses the label and field selectors; nil selects everything.

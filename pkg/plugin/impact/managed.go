@@ -1,6 +1,7 @@
 package impact
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
@@ -193,19 +194,19 @@ func managed(u *unstructured.Unstructured) []engine.Impact {
 	var out []engine.Impact
 	for _, m := range Managed(u) {
 		one, several := m.String(), string(m.Tool)
-		will := " manages it, and sets back what differs from its source"
+		will := "it sets back what differs from its source"
 		switch m.Tool {
 		case Controller:
 			kind, _, _ := strings.Cut(m.Name, " ")
 			several = "a " + kind
-			will = " made it, and may set it back; the change is lost when the object is made anew"
+			will = "it may set the change back, which is lost when the object is made anew"
 		case Helm:
-			will = " manages it, and its next upgrade may set it back"
+			will = "its next upgrade may set the change back"
 		}
-		const flag = "; apply-existing writes it only with --include-managed"
+		const left = "left alone without --include-managed (%s): %s"
 		out = append(out, engine.Impact{
-			Code: engine.ImpactManaged, Owner: m.String(), Text: one + will, Brief: several + will + flag,
-			Advice: "change " + m.Source + " instead" + flag,
+			Code: engine.ImpactManaged, Owner: m.String(), Text: fmt.Sprintf(left, one, will), Brief: fmt.Sprintf(left, several, will),
+			Advice: "change " + m.Source + " instead",
 		})
 	}
 	return out

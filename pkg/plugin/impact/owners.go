@@ -25,7 +25,7 @@ func owned(c *engine.Change, owners []request.Owner) []engine.Impact {
 		}
 		i := engine.Impact{Code: engine.ImpactOwned, Owner: o.Owner(), Fields: fields, Text: o.Owner() + " had set " + names(fields)}
 		if o.Verdict == request.Contested {
-			i.Text = o.Owner() + " owns " + names(fields) + ", so the write would be refused"
+			i.Text = "the write would be refused: " + o.Owner() + " owns " + names(fields)
 			i.Advice = "change it there, or take it over with --take-from=" + o.Manager + " (the owner will then set it back, or fail)"
 		}
 		out = append(out, i)
@@ -123,7 +123,7 @@ func coOwned(owners []request.Owner, us string) []engine.Impact {
 		if len(shared) > 0 {
 			out = append(out, engine.Impact{
 				Code: engine.ImpactCoOwned, Owner: o.Owner(), Fields: shared,
-				Text:   o.Owner() + " applies " + names(shared) + " too, and cannot remove it while " + us + " owns a part of it",
+				Text:   o.Owner() + " cannot remove what it applies while " + us + " owns a part of it: " + names(shared),
 				Advice: "undo the earlier run that wrote it, and change it at the owner's source",
 			})
 		}
@@ -149,10 +149,11 @@ func wouldCoOwn(c *engine.Change, owners []request.Owner, us string) []engine.Im
 		}
 	}
 	tool := managers[i]
+	coOwned := " could not remove it any more once it uses server-side apply: " + us + " would own a part of " + names(through)
 	return []engine.Impact{{
 		Code: engine.ImpactCoOwned, Owner: tool.String(), Fields: through,
-		Brief:  us + " would own a part of " + names(through) + ", so " + string(tool.Tool) + " could not remove it any more once it uses server-side apply",
-		Text:   us + " would own a part of " + names(through) + ", so " + tool.String() + " could not remove it any more once it uses server-side apply",
+		Brief:  string(tool.Tool) + coOwned,
+		Text:   tool.String() + coOwned,
 		Advice: "change " + tool.Source + " instead",
 	}}
 }
@@ -215,8 +216,8 @@ func (r *Reviewer) applied(ctx context.Context, c *engine.Change) []engine.Impac
 	}
 	return []engine.Impact{{
 		Code: engine.ImpactApplied, Fields: fields,
-		Text:   "kubectl apply has " + names(fields) + " in its manifest and will set it back",
-		Brief:  "kubectl apply has " + patterns(fields) + " in its manifest and will set it back",
+		Text:   "kubectl apply will set it back: its manifest has " + names(fields),
+		Brief:  "kubectl apply will set it back: its manifest has " + patterns(fields),
 		Advice: "change the manifest too",
 	}}
 }

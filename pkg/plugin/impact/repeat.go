@@ -104,8 +104,8 @@ func (r *repeat) notIdempotent(c *engine.Change) []engine.Impact {
 	}
 	return []engine.Impact{{
 		Code: engine.ImpactNotIdempotent, Fields: fields,
-		Text:   "evaluated on its own result, " + r.rules + " writes " + names(fields) + " once more, and so with each run",
-		Brief:  "evaluated on their own result, " + r.rules + " writes " + patterns(fields) + " once more, and so with each run",
+		Text:   "each run changes it once more: evaluated on its own result, " + r.rules + " writes " + names(fields),
+		Brief:  "each run changes them once more: evaluated on their own result, " + r.rules + " writes " + patterns(fields),
 		Advice: "give the rule a condition that no longer holds once the change is made",
 	}}
 }

@@ -82,7 +82,7 @@ func TestReviewFindsRulesThatAreNotIdempotent(t *testing.T) {
 		{"one that settles", []labelRule{{"a", "k", always("v")}}, nil},
 		{"two that agree", []labelRule{{"a", "k", always("v")}, {"b", "k", always("v")}}, nil},
 		{"one that goes on", []labelRule{{"a", "k", prefix}}, []string{
-			"not-idempotent: evaluated on its own result, a writes metadata.labels.k once more, and so with each run",
+			"not-idempotent: each run changes it once more: evaluated on its own result, a writes metadata.labels.k",
 		}},
 		{"two that fight", []labelRule{{"a", "k", always("v")}, {"b", "k", always("w")}}, []string{
 			"overwritten: b overwrites what a wrote: metadata.labels.k",

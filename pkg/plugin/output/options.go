@@ -122,6 +122,8 @@ type HintCollector struct {
 	Creates bool
 	// Namespace is the only one that the run reads; empty for all.
 	Namespace string
+	// Selectors are the flags that select objects, as they were typed; empty if there are none.
+	Selectors string
 	// Blocked says why Apply would write nothing, whatever changes; empty if it would not.
 	Blocked string
 
@@ -156,12 +158,26 @@ func (a *HintCollector) Hint(s evaluation.Summary) Hint {
 		return a.onChanges()
 	case s.Incomplete > 0:
 		return Hint{Note: "The changes " + NotKnown(s) + ".", Why: a.Explain}
-	case s.Objects == 0 && a.Namespace != "":
-		return Hint{Note: "Only objects in namespace " + a.Namespace + " were chosen; -A chooses all.", Why: a.ExplainOne}
 	case s.Objects == 0:
-		return Hint{Why: a.ExplainOne}
+		hint := a.Chosen(s)
+		hint.Why = a.ExplainOne
+		return hint
 	}
 	return Hint{Why: a.Explain}
+}
+
+// Chosen returns what a run chose that found no object.
+func (a *HintCollector) Chosen(s evaluation.Summary) Hint {
+	switch {
+	case s.Objects > 0:
+	case a.Selectors != "" && a.Namespace != "":
+		return Hint{Note: a.Selectors + " selects no object that the policies match in namespace " + a.Namespace + "; -A chooses all namespaces."}
+	case a.Selectors != "":
+		return Hint{Note: a.Selectors + " selects no object that the policies match."}
+	case a.Namespace != "":
+		return Hint{Note: "Only objects in namespace " + a.Namespace + " were chosen; -A chooses all."}
+	}
+	return Hint{}
 }
 
 // NotKnown says of how many objects the changes are not known: "are not known for 1 object: ...".

@@ -18,7 +18,7 @@ const ApplyExisting = "apply-existing"
 // hints returns the commands that a preview may suggest. They have its arguments and flags;
 // what was read from standard input cannot be read again.
 func (f *Flags) hints(c *cobra.Command, args []string) *output.HintCollector {
-	out := &output.HintCollector{}
+	out := &output.HintCollector{Selectors: f.Objects.SelectorFlags()}
 	saved := c.Flags().Changed("save")
 	spent := f.spent()
 	if !f.Objects.Offline() && !f.MustFind && (saved || !spent) {
@@ -33,7 +33,7 @@ func (f *Flags) hints(c *cobra.Command, args []string) *output.HintCollector {
 		if len(named) == 0 {
 			named = []string{"TYPE/NAME"}
 		}
-		if !f.Contexts.Given() { // explain is for one cluster
+		if !f.Contexts.Given() && out.Selectors == "" { // explain is for one cluster, and for what is selected
 			out.ExplainOne = ExplainCommand(c, []string{"explain"}, named)
 		}
 	}

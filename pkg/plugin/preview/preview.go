@@ -249,7 +249,10 @@ func (f *Flags) evaluated(c *cobra.Command, w *factory.Factory, args []string, r
 		evaluation.FieldManager = f.Write.FieldManager
 	}
 	o.Options = *evaluation
-	if o.NotFound = w.Missing(c.Context(), evaluation); f.MustFind {
+	if o.NotFound = w.Missing(c.Context(), evaluation); o.NotFound != nil {
+		o.Hints.ExplainOne = "" // it would not find them either
+	}
+	if f.MustFind {
 		o.NotFound = w.NoObject()
 	}
 	if f.Save != "" {

@@ -48,8 +48,10 @@ type groupKey struct {
 // add counts an object. The origin stands behind its name.
 func (g *group) add(c *engine.Change, origin string, expand bool) {
 	g.count++
-	for i := range c.Impacts {
-		g.pods += c.Impacts[i].Pods
+	if !c.Managed() { // or else they are left alone
+		for i := range c.Impacts {
+			g.pods += c.Impacts[i].Pods
+		}
 	}
 	if c.Subject.Namespace != "" {
 		g.namespaces.Add(c.Subject.Namespace)

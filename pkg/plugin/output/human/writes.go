@@ -16,9 +16,9 @@ var outcomeOrder = []write.Outcome{ //nolint:gochecknoglobals // an immutable ta
 	write.Terminating, write.Managed, write.Conflicted, write.Declined, write.Drifted, write.Failed, write.NotTried,
 }
 
-// Writes prints a line for each object that was to be written, in kubectl apply's words, and ends with a
-// table of the rules whose changes were not made, object by object; with Expand, of all rules. Objects that
-// are not written for one reason have one line, and one row of the table, unless there are few of them.
+// Writes prints a line for each object that was to be written, in kubectl apply's words; with Expand, it ends
+// with a table of what came of each rule, object by object. Objects that are not written for one reason have
+// one line, unless there are few of them.
 type Writes struct {
 	base
 	counts    map[write.Outcome]int
@@ -41,7 +41,7 @@ func (p *Writes) Print(s output.Shown) error {
 	}
 	p.counts[w.Outcome]++
 	p.causes.Add(w.Result)
-	if p.DryRun == "" && (p.Expand || w.RuleStatus() != output.Completed) { // the line of the object says the rest
+	if p.DryRun == "" && p.Expand {
 		p.rows = append(p.rows, rowsOf(w)...)
 	}
 	p.conflicts.Add(w)
@@ -143,12 +143,6 @@ type outcomeRow struct {
 	message string
 }
 
-// alike is the row without what is particular to an object. Equal ones are shown as one.
-func (r *outcomeRow) alike() outcomeRow {
-	key := engine.ObjectKey{GroupKind: r.key.GroupKind, Subresource: r.key.Subresource}
-	return outcomeRow{rule: r.rule, key: key, status: r.status, message: wording.WithoutName(r.message, r.key)}
-}
-
 // rowsOf returns a row for each rule that makes the change.
 func rowsOf(w output.Written) []outcomeRow {
 	rules := w.Rules
@@ -167,31 +161,15 @@ func (p *Writes) table(b *page) {
 	if len(p.rows) == 0 {
 		return
 	}
-	alike := map[outcomeRow][]*outcomeRow{}
-	for i := range p.rows {
-		if r := &p.rows[i]; !p.Expand {
-			alike[r.alike()] = append(alike[r.alike()], r)
-		}
-	}
 	rows := [][]string{{"POLICY", "RULE", "KIND", "NAME", "NAMESPACE", "STATUS", "MESSAGE"}}
 	for i := range p.rows {
 		r := &p.rows[i]
-		names, namespaces, message := []string{r.key.Name}, []string{r.key.Namespace}, r.message
-		if all := alike[r.alike()]; len(all) > wording.FewNamed {
-			if all[0] != r {
-				continue
-			}
-			names, namespaces, message = nil, nil, r.alike().message
-			for _, one := range all {
-				names, namespaces = append(names, one.key.Name), append(namespaces, one.key.Namespace)
-			}
-		}
 		kind := r.key.Kind
 		if r.key.Subresource != "" {
 			kind += "/" + r.key.Subresource
 		}
-		texts := []string{r.rule.Policy, r.rule.Rule, kind, engine.Few(names), engine.Few(engine.Distinct(namespaces)), string(r.status)}
-		rows = append(rows, append(filled(texts, "-"), message))
+		texts := []string{r.rule.Policy, r.rule.Rule, kind, r.key.Name, r.key.Namespace, string(r.status)}
+		rows = append(rows, append(filled(texts, "-"), r.message))
 	}
 	b.table(rows)
 	b.WriteString("\n")

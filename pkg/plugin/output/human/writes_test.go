@@ -87,11 +87,6 @@ written?
 pod/h serverside-applied in namespace shop
 pod/g failed in namespace shop: the server rejects the change: late
 
-POLICY   RULE   KIND   NAME                 NAMESPACE   STATUS   MESSAGE
-p        r      Pod    a, b, c and 2 more   shop        Failed   pods "..." is locked
-p        r      Pod    f                    shop        Failed   no
-p        r      Pod    g                    shop        Failed   late
-
 8 objects: 1 applied, 7 failed (1: webhook w.example.com cannot be called).
 `
 	if diff := cmp.Diff(want, write(false)); diff != "" {
