@@ -29,11 +29,18 @@ func (f *manifest) diff(ctx context.Context, explain bool) string {
 	if strings.ContainsAny(name, " \t") {
 		name += "\t" // which ends a name with spaces
 	}
+	from, to := "a/"+name, "b/"+name
+	if f.before == nil {
+		from = "/dev/null"
+	}
+	if f.text == nil {
+		to = "/dev/null"
+	}
 	before, after, ok := f.texts(ctx)
 	if !ok {
-		return "--- a/" + name + "\n+++ b/" + name + "\n# not shown: values of Secrets in it cannot be masked\n"
+		return "--- " + from + "\n+++ " + to + "\n# not shown: values of Secrets in it cannot be masked\n"
 	}
-	lines := strings.SplitAfter(udiff.Unified("a/"+name, "b/"+name, before, after), "\n")
+	lines := strings.SplitAfter(udiff.Unified(from, to, before, after), "\n")
 	if explain {
 		f.explain(ctx, lines)
 	}
@@ -139,6 +146,9 @@ var comment = regexp.MustCompile(`(?m)(^|[ \t])#.*?(\r?)$`)
 
 // texts returns both states as they may be shown; false if they may not.
 func (f *manifest) texts(ctx context.Context) (before, after string, ok bool) {
+	if f.hide {
+		return "", "", false
+	}
 	secret := len(f.hidden) > 0
 	shownBefore, shownAfter := make([]edit.Document, len(f.first)), make([]edit.Document, len(f.now))
 	for i := range f.first {

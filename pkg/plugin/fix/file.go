@@ -28,6 +28,7 @@ type manifest struct {
 	place   string // with its links followed
 	before  []byte
 	text    []byte        // as it is to be
+	hide    bool          // the diff is not shown
 	allow   bool          // values that are made of Secrets
 	refused error         // why it stays as it is
 	left    map[int]error // why documents of it do
@@ -41,7 +42,7 @@ type manifest struct {
 func (o *options) file(ctx context.Context, path string) *manifest {
 	f := o.files[path]
 	if f == nil {
-		f = &manifest{path: path, allow: o.AllowSecrets, hidden: map[int][]fieldpath.Path{}, left: map[int]error{}, fields: map[int][]engine.FieldChange{}}
+		f = &manifest{path: path, allow: o.AllowSecrets, left: map[int]error{}, fields: map[int][]engine.FieldChange{}}
 		o.files[path] = f
 		f.refuse(f.read(ctx, o.roots))
 	}
@@ -281,6 +282,9 @@ func (f *manifest) secrets(i int, c *engine.Change) error {
 		if from := c.Fields[j].SecretFrom; from > 0 {
 			path = path[:from-1]
 		}
+		if f.hidden == nil {
+			f.hidden = map[int][]fieldpath.Path{}
+		}
 		f.hidden[i] = append(f.hidden[i], path)
 	}
 	return nil
@@ -299,6 +303,15 @@ func (f *manifest) objects() int {
 
 // write writes the file, unless it has changed since it was read.
 func (f *manifest) write() error {
+	switch {
+	case f.text == nil:
+		return os.Remove(f.place)
+	case f.before == nil:
+		if err := os.MkdirAll(filepath.Dir(f.place), 0o755); err != nil { //nolint:gosec // a directory of a repository
+			return err
+		}
+		return file.Replace(f.place, file.Shared, f.text)
+	}
 	now, err := os.ReadFile(f.place)
 	if err != nil {
 		return err

@@ -31,14 +31,14 @@ type Flags struct {
 // inputFlags are those of preview that say what is evaluated without a cluster.
 var inputFlags = []string{ //nolint:gochecknoglobals // an immutable table
 	"policy", "only", "skip", "strict", "values", "assume-binding", "allow-unknown-kinds", "allow-http", "allow-registry",
-	"filename", "recursive", "world", "selector", "field-selector", "operation", "request-user", "request-group", "quiet",
+	"filename", "kustomize", "recursive", "world", "selector", "field-selector", "operation", "request-user", "request-group", "quiet",
 }
 
 // NewCommand is `fix`: the changes of a preview, in the files that the objects come from.
 func NewCommand(evaluate flags.Evaluate, name string, streams genericiooptions.IOStreams) *cobra.Command {
 	f := Flags{Evaluate: evaluate}
 	c := &cobra.Command{
-		Use:        "fix -f FILE|DIRECTORY",
+		Use:        "fix (-f FILE|DIRECTORY | -k OVERLAY)",
 		SuggestFor: []string{"edit", "rewrite"},
 		Short:      "Make the changes in the manifests that the objects come from",
 		Long: templates.LongDesc(`
@@ -53,9 +53,13 @@ func NewCommand(evaluate flags.Evaluate, name string, streams genericiooptions.I
 			By default a diff of the files is printed, which "git apply" takes; --write writes the files,
 			each whole or not at all. Values of Secrets are masked in the diff, and right in the files.
 
+			With -k, the base of a kustomization stays as it is: a patch for each object that changes is written
+			into the directory kubectl-mutate of the overlay, with its line in kustomization.yaml. The
+			next run replaces them.
+
 			A template of Helm is refused: change the values, or the chart.
 
-			No cluster is needed. Policies read the objects of -f and --world; only files of -f are written.
+			No cluster is needed. Policies read the objects of -f and --world; only files of -f, and of the overlay, are written.
 
 			Exit codes: 0 nothing to change, or all written; 1 something would change (without --write);
 			2 nothing was evaluated; 3 some objects could not be evaluated, or a file cannot be edited;
@@ -69,6 +73,9 @@ func NewCommand(evaluate flags.Evaluate, name string, streams genericiooptions.I
 
 			# With the rules of each hunk
 			%[1]s fix -p policy.yaml -f deploy/ -R --explain
+
+			# Patches for an overlay
+			%[1]s fix -p policy.yaml -k overlays/prod --write
 
 			# Change them
 			%[1]s fix -p policy.yaml -f deploy/ -R --write`, name)),
@@ -101,8 +108,12 @@ func NewCommand(evaluate flags.Evaluate, name string, streams genericiooptions.I
 // toOptions returns the options for the flags.
 func (f *Flags) toOptions(ctx context.Context, streams genericiooptions.IOStreams) (*options, error) {
 	switch {
-	case len(f.Objects.Filenames) == 0:
-		return nil, errors.New("no manifests: name them with -f/--filename")
+	case len(f.Objects.Filenames) == 0 && f.Objects.Kustomize == "":
+		return nil, errors.New("no manifests: name them with -f/--filename, or an overlay with -k/--kustomize")
+	case f.Objects.Kustomize != "" && f.GitDiff != "":
+		return nil, errors.New("--git-diff is for the files of -f: an overlay is changed as a whole")
+	case f.Objects.Kustomize != "" && f.Explain:
+		return nil, errors.New("--explain is for the files of -f: preview -k shows the rules of each change")
 	case slices.Contains(f.Objects.Filenames, "-"):
 		return nil, errors.New("standard input cannot be changed: name files with -f/--filename")
 	}
@@ -127,7 +138,13 @@ func (f *Flags) toOptions(ctx context.Context, streams genericiooptions.IOStream
 			return nil, fmt.Errorf("--git-diff %s: %w", f.GitDiff, err)
 		}
 	}
-	o := &options{since: since, Flags: f, Out: streams.Out, ErrOut: w.Streams.ErrOut, roots: roots, files: map[string]*manifest{}}
+	var over *overlay
+	if f.Objects.Kustomize != "" {
+		if over, err = openOverlay(ctx, f.Objects.Kustomize); err != nil {
+			return nil, err
+		}
+	}
+	o := &options{overlay: over, since: since, Flags: f, Out: streams.Out, ErrOut: w.Streams.ErrOut, roots: roots, files: map[string]*manifest{}}
 	o.open = func(errOut io.Writer) (*factory.Factory, error) {
 		evaluate := f.Evaluate
 		evaluate.Quiet = f.Quiet || errOut == io.Discard

@@ -30,9 +30,10 @@ type options struct {
 	roots       []string
 	since       map[string]bool // the places of the files that may change; nil for all
 
-	files  map[string]*manifest // by their paths
-	failed bool                 // not all could be evaluated, or edited
-	told   map[string]bool
+	overlay *overlay             // nil for files
+	files   map[string]*manifest // by their paths
+	failed  bool                 // not all could be evaluated, or edited
+	told    map[string]bool
 }
 
 // round is one evaluation of the files.
@@ -62,6 +63,10 @@ func (o *options) run(ctx context.Context) (int, error) {
 		}
 		o.failed = o.failed || r.run.Incomplete(r.summary)
 		made := false
+		if v := o.overlay; v != nil {
+			made = v.change(ctx, r.changes[v.directory], o.AllowSecrets, n == rounds)
+			r.changes = nil
+		}
 		for _, path := range slices.Sorted(maps.Keys(r.changes)) {
 			if f := o.file(ctx, path); n < rounds {
 				made = f.change(ctx, r.changes[path]) || made
@@ -86,6 +91,9 @@ func (o *options) evaluate(ctx context.Context, errOut io.Writer) (*round, error
 	texts := map[string][]byte{}
 	for path, f := range o.files {
 		texts[path] = f.text
+	}
+	if o.overlay != nil {
+		texts[placeOf(o.overlay.path)] = o.overlay.text
 	}
 	w.ReadInstead(texts)
 	request, err := o.Objects.Request()
@@ -142,6 +150,22 @@ func cutLine(origin string) (path, line string, found bool) {
 // finish shows or writes the files, and returns the exit code.
 func (o *options) finish(ctx context.Context, s evaluation.Summary) (int, error) {
 	changed, objects, refused := 0, 0, 0
+	if v := o.overlay; v != nil {
+		for _, i := range slices.Sorted(maps.Keys(v.left)) {
+			refused++
+			fmt.Fprintf(o.ErrOut, "error: %v; %s stays as it is\n", v.left[i], v.built[i].Key)
+		}
+		files, err := v.files(ctx)
+		if err != nil {
+			return process.ExitNothing, err
+		}
+		for _, f := range files {
+			o.files[f.path] = f
+		}
+		if len(files) > 0 {
+			objects = len(v.wanted)
+		}
+	}
 	for _, path := range slices.Sorted(maps.Keys(o.files)) {
 		f := o.files[path]
 		if f.changed() && o.Write {

@@ -32,7 +32,7 @@ func (r *Reader) readKustomization(ctx context.Context, input Files, yield func(
 	if isRemote(name) {
 		return &Error{Path: redactedRemote(name), Err: errRemote}
 	}
-	files := &localFiles{FileSystem: filesys.MakeFsOnDisk()}
+	files := &localFiles{FileSystem: filesys.MakeFsOnDisk(), instead: r.Instead}
 	built, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(files, name)
 	if files.refused != nil {
 		return files.refused
@@ -55,6 +55,7 @@ func (r *Reader) readKustomization(ctx context.Context, input Files, yield func(
 // localFiles are files that kustomize reads into memory.
 type localFiles struct {
 	filesys.FileSystem
+	instead map[string][]byte
 	secret  bool  // one of them may hold a Secret, or make one
 	refused error // why a file was not read that is there; kustomize takes that for a missing one
 }
@@ -62,6 +63,9 @@ type localFiles struct {
 // ReadFile reads a file, and refuses a large one, and a kustomization of which a part is on
 // another server.
 func (f *localFiles) ReadFile(path string) ([]byte, error) {
+	if text, is := f.instead[path]; is {
+		return text, nil
+	}
 	in, err := f.Open(path)
 	if err != nil {
 		return nil, err

@@ -110,12 +110,16 @@ func (r *Reader) ReadAll(ctx context.Context, input Files) ([]engine.Document, e
 	return documents, errors.Join(errs...)
 }
 
-// ReadText returns the documents of the text of a file. The error joins those of documents that cannot be read.
+// ReadText returns the documents of the text of a file. Those of a kustomization.yaml need not say their kind. The error joins those of documents that cannot be read.
 func ReadText(ctx context.Context, path string, text []byte) ([]engine.Document, error) {
 	r := Reader{Instead: map[string][]byte{path: text}}
 	var documents []engine.Document
 	var errs []error
-	err := r.readFile(ctx, path, Files{}, func(d engine.Document, err error) bool {
+	files := Files{}
+	if isKustomization(path) {
+		files.APIVersion, files.Kind = KustomizeGroup+"/v1beta1", "Kustomization"
+	}
+	err := r.readFile(ctx, path, files, func(d engine.Document, err error) bool {
 		if err != nil {
 			errs = append(errs, err)
 		} else {

@@ -61,8 +61,11 @@ func Apply(ctx context.Context, text []byte, documents []Document) ([]byte, erro
 
 // check returns an error unless a text has what documents are to become.
 func check(ctx context.Context, text []byte, documents []Document) error {
-	line := 1
-	got, err := input.ReadText(ctx, "", text)
+	line, path := 1, ""
+	if len(documents) == 1 && documents[0].Before["kind"] == "Kustomization" { // which need not say so
+		path = "kustomization.yaml"
+	}
+	got, err := input.ReadText(ctx, path, text)
 	if at := (*input.Error)(nil); errors.As(err, &at) {
 		line, err = at.Line, at.Err
 	}
@@ -74,7 +77,7 @@ func check(ctx context.Context, text []byte, documents []Document) error {
 	}
 	for i := range got {
 		if !diff.Same(got[i].Object().Object, documents[i].After) {
-			_, place, _ := strings.Cut(got[i].Origin, ":")
+			place := got[i].Origin[strings.LastIndexByte(got[i].Origin, ':')+1:]
 			line, _ = strconv.Atoi(place)
 			return &Error{Line: line, Reason: "it cannot be edited in place without a change to something else"}
 		}
