@@ -413,10 +413,19 @@ func (f *Flags) load(c *cobra.Command, w *factory.Factory) (*write.RecordedRun, 
 		if err == nil {
 			err = w.CheckRun(c.Context(), &p.Run, f.PlanMaxAge)
 		}
+		var undone map[engine.ObjectKey]bool
+		if err == nil {
+			undone, err = journal.Undone(&p.Run, func(_ string, err error) { w.Warn(err) })
+		}
 		if err != nil {
 			return nil, nil, fmt.Errorf("nothing was written: %w", err)
 		}
-		return write.FromPlan(p, f.Plan), nil, nil
+		run := write.FromPlan(p, f.Plan)
+		if left := run.LeaveOut(undone); len(left) > 0 {
+			fmt.Fprintf(w.Streams.ErrOut, "This plan was applied before, and %s undone since, left alone: %s. Make a new plan to change them\n",
+				wording.Plural(len(left), "object"), engine.Few(left))
+		}
+		return run, nil, nil
 	}
 	return f.resume(c, w)
 }

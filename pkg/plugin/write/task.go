@@ -215,6 +215,18 @@ func FromPlan(p *plan.Plan, file string) *RecordedRun {
 	return r
 }
 
+// LeaveOut leaves out objects, given by their names, and returns those of them that would be written.
+func (r *RecordedRun) LeaveOut(objects map[engine.ObjectKey]bool) (left []engine.ObjectKey) {
+	r.tasks = slices.DeleteFunc(r.tasks, func(t *Task) bool {
+		out := t.Entry.Writes() && objects[t.Key.Named()]
+		if out {
+			left = append(left, t.Key.Named())
+		}
+		return out
+	})
+	return left
+}
+
 // FromJournal returns what is left of an interrupted run: entries with a result are
 // skipped, planned ones are written as from a plan, and started ones are looked up
 // first.

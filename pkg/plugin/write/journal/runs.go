@@ -14,7 +14,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/file"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/write/plan"
 )
 
 // Run summarises one journal.
@@ -96,6 +98,42 @@ func Runs(directory, context string, broken func(journal string, err error), oth
 		return cmp.Or(b.Started.Compare(a.Started), cmp.Compare(a.Journal, b.Journal))
 	})
 	return runs, nil
+}
+
+// Undone returns the objects, by their names, that later runs undid of what runs of a plan wrote, as the journals
+// in Directory record it. The clock and the seed of a plan are those of no other. Broken and the error are those
+// of Runs.
+func Undone(of *plan.Run, broken func(journal string, err error)) (map[engine.ObjectKey]bool, error) {
+	dir, err := Directory()
+	if err != nil {
+		return nil, nil //nolint:nilerr // then no journals are there
+	}
+	files, err := Files(dir)
+	undone := map[engine.ObjectKey]bool{}
+	reverts := map[string]bool{} // whether a run undid what the plan made: by the IDs of its runs, and of those that undid one of these
+	for _, file := range files {
+		j, err := Glance(file)
+		if err != nil {
+			broken(file, err)
+			continue
+		}
+		reverted, known := reverts[j.Header.Undoes]
+		switch {
+		case j.Header.Undoes == "" && j.Header.Run.Seed == of.Seed && j.Header.Run.Created.Equal(of.Created):
+			reverts[j.Header.ID] = false
+		case known:
+			reverts[j.Header.ID] = !reverted
+			if j, err = Read(file); err != nil {
+				return nil, err
+			}
+			for i := range j.Entries {
+				if e := &j.Entries[i]; e.Wrote() {
+					undone[e.Object.Named()] = !reverted
+				}
+			}
+		}
+	}
+	return undone, err
 }
 
 // Run summarises the journal, but for what later runs undid.
