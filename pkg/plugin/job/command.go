@@ -124,9 +124,7 @@ func (f *Flags) Validate(typed *pflag.FlagSet) error {
 	if f.Apply && f.Report.Written != "" {
 		return errors.New("--write-reports says how objects are, as a preview finds them: leave out --apply, or make a second Job")
 	}
-	var guards pflag.FlagSet
-	f.Write.AddGuardFlags(&guards)
-	f.Write.AddJournalFlags(&guards)
+	guards := guardFlags()
 	var err error
 	typed.Visit(func(flag *pflag.Flag) {
 		if guards.Lookup(flag.Name) != nil && !f.Apply && err == nil {
@@ -137,6 +135,15 @@ func (f *Flags) Validate(typed *pflag.FlagSet) error {
 		return err
 	}
 	return f.Write.Validate()
+}
+
+// guardFlags are the flags of a run that writes. They set nothing: to register a flag sets its default.
+func guardFlags() *pflag.FlagSet {
+	var guards pflag.FlagSet
+	w := flags.NewWrite()
+	w.AddGuardFlags(&guards)
+	w.AddJournalFlags(&guards)
+	return &guards
 }
 
 // run reads the policies, asks the server for its kinds, prints the manifests, reports the policies that the
@@ -191,8 +198,7 @@ func (f *Flags) run(ctx context.Context, typed *pflag.FlagSet, args []string, st
 
 // command is what is run, with the flags that it has in common with job.
 func (f *Flags) command(typed *pflag.FlagSet, args, namespaces []string) []string {
-	var guards pflag.FlagSet
-	f.Write.AddGuardFlags(&guards)
+	guards := guardFlags()
 	var others []string // flags that are not the run's
 	typed.VisitAll(func(flag *pflag.Flag) {
 		if !slices.Contains(runFlags, flag.Name) && guards.Lookup(flag.Name) == nil {
@@ -207,7 +213,7 @@ func (f *Flags) command(typed *pflag.FlagSet, args, namespaces []string) []strin
 	if f.Apply {
 		out = append(out, fmt.Sprintf("--max-changes=%d", f.Write.Options.MaxChanges),
 			fmt.Sprintf("--journal-max-age=%s", f.Write.JournalMaxAge), "--journal-max-size="+f.Write.JournalMaxSize.String())
-		others = append(others, "max-changes")
+		others = append(others, "max-changes", "journal-max-age", "journal-max-size")
 	} else {
 		out = append(out, fmt.Sprintf("--exit-code=%t", f.Spec.Drift), "--output=summary")
 	}
