@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -183,7 +184,7 @@ func (in *initial) write(t *document) error {
 	if err := os.MkdirAll(in.directory, 0o755); err != nil { //nolint:gosec // others may read tests
 		return err
 	}
-	for name := range files {
+	for _, name := range slices.Sorted(maps.Keys(files)) {
 		if _, err := os.Lstat(filepath.Join(in.directory, name)); !errors.Is(err, os.ErrNotExist) {
 			return fmt.Errorf("%s is there already: %w", filepath.Join(in.directory, name), cmp.Or(err, errInit))
 		}

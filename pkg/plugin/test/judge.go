@@ -258,6 +258,7 @@ func (c *check) object(ctx context.Context, key engine.ObjectKey) *output.Tested
 		if step.Outcome == engine.NotMatched {
 			if none.Err == nil || aboutKinds(&none) && !aboutKinds(&step) {
 				none = step
+				none.Rule.Via = ""
 			}
 			continue
 		}
