@@ -287,6 +287,11 @@ func (o *Options) write(ctx context.Context, e *evaluate.Run) (int, error) {
 	if err != nil && len(tally.Outcomes) == 0 {
 		return code, err // there are no results, not even that there was nothing to do
 	}
+	if o.Record != nil && !o.Executor.IsDryRun() {
+		for _, r := range o.Record.Earlier { // the results of the whole plan
+			err = errors.Join(err, o.written(r))
+		}
+	}
 	err = errors.Join(o.Shown.Close(), err)
 	if o.program != "" {
 		o.suggest(tally)
@@ -454,12 +459,6 @@ func (f *Flags) resume(c *cobra.Command, w *factory.Factory) (*write.RecordedRun
 		counts[journal.Done], counts[journal.Failed], counts[journal.InDoubt]+counts[journal.Partial], counts[journal.Planned])
 	if options := originalOptions(&j.Header); options != "" {
 		fmt.Fprintf(w.Streams.ErrOut, "With the options of the original run: %s\n", redact.EscapeLine(options))
-	}
-	for _, e := range j.Entries {
-		if e.Status() == journal.Failed && len(e.Results) > 0 {
-			// The run may have been killed before it could print this.
-			fmt.Fprintf(w.Streams.ErrOut, "Failed earlier: %s\n", redact.EscapeLine(e.Results[len(e.Results)-1].Error))
-		}
 	}
 	return write.FromJournal(j), writer, nil
 }

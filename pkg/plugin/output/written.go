@@ -151,6 +151,9 @@ func (w Written) Message() string {
 // no one sets them again, and what the server made of it.
 func (w Written) Notes() []string {
 	var out []string
+	if w.Earlier {
+		out = append(out, "before the run was resumed")
+	}
 	for _, t := range w.Takeovers {
 		if t.Verdict != request.Silent {
 			out = append(out, "was set by "+t.String())

@@ -69,6 +69,7 @@ func (x *Executor) openJournal(ready []*Task) error {
 	if x.Writer.Journal = j; from == 0 { // else it was told before
 		x.ResumeJournal(j)
 	}
+	unmade := slices.DeleteFunc(slices.Clone(x.tasks), func(t *Task) bool { return t.unmade == nil })
 	for i, q := range ready {
 		q.JournalIndex = from + i
 		q.verified.setJournalIndex(q.JournalIndex)
@@ -81,7 +82,21 @@ func (x *Executor) openJournal(ready []*Task) error {
 			return err
 		}
 	}
-	return j.Begin()
+	for _, t := range unmade {
+		t.unmade.Entry = j.Len()
+		if err := j.Plan(*t.Entry); err != nil {
+			return err
+		}
+	}
+	if err := j.Begin(); err != nil {
+		return err
+	}
+	for _, t := range unmade {
+		if err := j.Result(*t.unmade); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // ResumeJournal continues a journal, in which every task has its JournalIndex.
@@ -190,8 +205,15 @@ func (x *Executor) resolveWrite(ctx context.Context, t *Task) (*Result, error) {
 }
 
 // recordUnwritten records in a resumed journal the result of an entry that is not
-// written any more. A rejected entry stays planned, so that it can be tried again.
+// written any more. A rejected entry stays planned, so that it can be tried again. Without a journal, the result
+// is kept for the one that the run may begin, unless the user was shown that the object is left alone.
 func (x *Executor) recordUnwritten(t *Task, v *Verified) error {
+	if x.Writer.Journal == nil && !v.Outcome.Reached() && !(v.Outcome == Managed && t.managed) && (v.Err != nil || len(t.Rules) > 0) { // an undo has none, and has undone nothing that is gone
+		key := v.Key
+		key.Subresource = ""
+		out := recordOf(0, key, &v.Result)
+		t.unmade = &out
+	}
 	if x.Writer.Journal == nil || v.Outcome.Rejection() || v.Outcome == Managed || v.Outcome == NotTried {
 		return nil
 	}

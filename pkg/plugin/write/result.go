@@ -134,6 +134,8 @@ type Result struct {
 	// Autoscaled names the autoscalers that set the changed fields, if the caller has
 	// set it.
 	Autoscaled []engine.Impact
+	// Earlier says that it is a result of the run before it was resumed.
+	Earlier bool
 	// Status is the result of the part for /status, if there is one for the object
 	// itself as well.
 	Status *Result

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -41,6 +42,8 @@ type Task struct {
 	// outcome that journal does not have; nil if there is none.
 	JournalIndex int
 	Pending      *journal.Attempt
+	// unmade is the record of a change that was not made, and has no journal yet.
+	unmade *journal.Result
 
 	// again is the same change as the policies make it now: what is shown besides its fields, such as
 	// its impacts, is taken from there. It is nil where they make another one.
@@ -202,8 +205,9 @@ type RecordedRun struct {
 	summary *evaluation.Summary
 	// Command is that of the plan.
 	Command []string
-	// Written and Failed count the entries that have a result already.
+	// Written and Failed count the entries that have a result already, and Earlier are these results.
 	Written, Failed int
+	Earlier         []*Result
 }
 
 // FromPlan returns all of a plan that was read from a file.
@@ -241,7 +245,11 @@ func FromJournal(j *journal.Journal) *RecordedRun {
 			r.Written++
 		}
 		status := e.Status()
-		if status == journal.Done || status == journal.Failed || status == journal.Superseded {
+		switch status {
+		case journal.Done, journal.Failed:
+			r.Earlier = append(r.Earlier, earlier(e))
+			continue
+		case journal.Superseded:
 			continue
 		}
 		left, pending := e.Entry, e.Doubt()
@@ -252,6 +260,20 @@ func FromJournal(j *journal.Journal) *RecordedRun {
 		r.add(left, i, pending)
 	}
 	return r
+}
+
+// earlier returns what came of an entry that is done.
+func earlier(e *journal.Entry) *Result {
+	last, planned := e.Results[len(e.Results)-1], e.Change()
+	out := &Result{Key: e.Object, Outcome: Outcome(last.Outcome), Earlier: true, Method: e.Method, Secrets: e.Secrets()}
+	out.Rules, _ = changing(&planned)
+	switch {
+	case last.Failed:
+		out.because(out.Outcome, errors.New(strings.TrimPrefix(last.Error, e.Object.String()+": ")))
+	case e.Wrote():
+		out.Outcome = Applied
+	}
+	return out
 }
 
 // add adds the task of an entry, as one that the policies do not meet any more.

@@ -23,6 +23,7 @@ type Writes struct {
 	base
 	counts    map[write.Outcome]int
 	causes    write.Causes
+	earlier   int // of the run before it was resumed
 	rows      []outcomeRow
 	conflicts output.Conflicts
 	unwritten wording.Reasons // of what is not printed yet
@@ -45,6 +46,9 @@ func (p *Writes) Print(s output.Shown) error {
 		p.rows = append(p.rows, rowsOf(w)...)
 	}
 	p.conflicts.Add(w)
+	if w.Earlier {
+		p.earlier++
+	}
 	if w.Outcome == write.NotTried {
 		return nil // the count at the end says it all
 	}
@@ -54,6 +58,9 @@ func (p *Writes) Print(s output.Shown) error {
 	}
 	if w.Err != nil {
 		p.hold(w, text)
+		return nil
+	}
+	if w.Earlier {
 		return nil
 	}
 	b := p.page()
@@ -124,6 +131,9 @@ func (p *Writes) Close() error {
 	text := "Nothing to apply."
 	if total > 0 {
 		text = fmt.Sprintf("%s: %s%s.", wording.Plural(total, "object"), strings.Join(parts, ", "), p.suffix())
+	}
+	if p.earlier > 0 {
+		text += fmt.Sprintf(" %d of them before the run was resumed.", p.earlier)
 	}
 	b := p.page()
 	if p.printed {
