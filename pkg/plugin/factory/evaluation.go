@@ -198,16 +198,20 @@ func (f *Factory) openCluster(ctx context.Context, o *evaluate.Options) error {
 		return err
 	}
 	o.Overlay = map[string]int{}
+	noted := map[string]int{} // less what belongs to policies, such as bindings
 	for _, d := range s.Documents() {
 		o.Overlay[d.Key.Kind]++
-		if dialects.Accepts(o.Dialects, d.Key.GroupKind) == engine.Foreign {
+		switch dialects.Accepts(o.Dialects, d.Key.GroupKind) {
+		case engine.Foreign:
 			o.Documents = append(o.Documents, d)
+			noted[d.Key.Kind]++
+		case engine.Policy, engine.Input:
 		}
 	}
-	if !f.Quiet {
+	if !f.Quiet && len(noted) > 0 {
 		var counts []string
-		for _, kind := range slices.Sorted(maps.Keys(o.Overlay)) {
-			counts = append(counts, wording.Plural(o.Overlay[kind], kind))
+		for _, kind := range slices.Sorted(maps.Keys(noted)) {
+			counts = append(counts, wording.Plural(noted[kind], kind))
 		}
 		fmt.Fprintf(f.Streams.ErrOut, "note: policies read these objects of files as if they were in the cluster; they are not written: %s\n", strings.Join(counts, ", "))
 	}
