@@ -324,10 +324,10 @@ func (o *Options) plan(ctx context.Context, e *evaluate.Run) (evaluation.Summary
 
 // keep prints a change, and keeps a task for it unless admission would deny it.
 func (o *Options) keep(e *evaluate.Run, c *engine.Change) error {
+	if o.planned != nil {
+		o.planned(c)
+	}
 	if c.Changed() && !c.Denied() {
-		if o.planned != nil {
-			o.planned(c)
-		}
 		o.Executor.Keep(write.NewTask(e, c), c)
 	}
 	return o.Print(output.Evaluated{Change: c})

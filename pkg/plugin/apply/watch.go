@@ -41,8 +41,9 @@ type watchWrites struct {
 // watchJournal is the journal of a watch: one for each day, and for the policies as they are.
 type watchJournal struct {
 	*journal.Writer
-	of  *Options
-	day string
+	of   *Options
+	day  string
+	lost int // evaluations of everything in a row in which a rule was not evaluated
 }
 
 // watch is an apply-existing that goes on.
@@ -76,7 +77,12 @@ func (w *watchWrites) watched() (*preview.Watched, error) {
 	now.All = func(ctx context.Context) (int, error) {
 		o.Executor.Journal = w.record(now.Run)
 		code, err := o.write(ctx, now.Run)
-		return code, left.requeue(ctx, err)
+		if err = left.requeue(ctx, err); err == nil && left.lost != nil && w.journal.lost < maxLost {
+			w.journal.lost++
+			return code, &watch.RetryError{Err: left.lost}
+		}
+		w.journal.lost = 0
+		return code, err
 	}
 	return now, err
 }
@@ -86,7 +92,8 @@ type unmade struct {
 	*watchWrites
 	events []*watch.Event // that cause them; none of a run over everything
 	left   map[engine.ObjectKey]*change
-	tried  bool // something came of one
+	tried  bool  // something came of one
+	lost   error // why a rule was not evaluated: the server was away for a moment, or a service is
 }
 
 // change is one that was not made so far.
@@ -98,8 +105,23 @@ type change struct {
 // follow has a run that events cause tell what it makes.
 func (w *watchWrites) follow(o *Options, events []*watch.Event) *unmade {
 	u := &unmade{watchWrites: w, events: events, left: map[engine.ObjectKey]*change{}}
-	o.planned, o.Executor.OnResult, o.Executor.Away = u.add, u.result, w.away()
+	o.planned, o.Executor.OnResult, o.Executor.Away = u.plan, u.result, w.away()
 	return u
+}
+
+// maxLost is how often that is evaluated again in which a rule was not evaluated.
+const maxLost = 5
+
+// plan takes a change as it is evaluated.
+func (u *unmade) plan(c *engine.Change) {
+	if c.Changed() && !c.Denied() {
+		u.add(c)
+	}
+	for _, s := range c.Steps {
+		if s.Outcome.Incomplete() && cluster.Uncertain(context.Background(), s.Err) {
+			u.lost = s.Err
+		}
+	}
 }
 
 // add adds a change that is to be made.
@@ -226,6 +248,13 @@ func (w *watchWrites) write(ctx context.Context, e *evaluate.Run, events []*watc
 	}
 	if got.Incomplete() {
 		w.MarkIncomplete()
+	}
+	found := &unmade{left: map[engine.ObjectKey]*change{}}
+	for _, c := range got.Changes {
+		found.plan(c)
+	}
+	if found.lost != nil && events[0].Tries() < maxLost {
+		return fmt.Errorf("a rule was not evaluated: %w", found.lost) // nothing is made of what comes again
 	}
 	o, err := w.newOptions(w.command, w.by.factory, w.by.Request)
 	if err != nil {

@@ -64,6 +64,9 @@ func (q *Queue) Later(e *Event) {
 	})
 }
 
+// Tries returns how often an event was evaluated before, and left something.
+func (e *Event) Tries() int { return e.tries }
+
 // due returns the place of an event that is to be evaluated again now; -1 if there is none.
 func (q *Queue) due() int {
 	now := time.Now()
