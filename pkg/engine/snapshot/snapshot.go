@@ -40,6 +40,9 @@ type Options struct {
 	// Warn receives what is probably not meant, and the origin of the object that it is about;
 	// nil drops it.
 	Warn func(origin, text string)
+	// Twice receives the origins of an object to evaluate that there is twice, and is evaluated as the later
+	// one; nil drops them. Warn has those that differ.
+	Twice func(earlier, later string)
 }
 
 // Snapshot is an immutable set of objects. It is safe for concurrent use.
@@ -203,7 +206,11 @@ func (l *Loader) Load(o Options) (*Snapshot, error) {
 		if e.mapping.Scope.Name() == meta.RESTScopeNameNamespace && e.key.Namespace == "" {
 			s.setNamespace(e, cmp.Or(o.Namespace, metav1.NamespaceDefault))
 		}
-		if before := s.add(byName, e); before != nil && o.Warn != nil && s.contradict(e, before) {
+		before := s.add(byName, e)
+		if before != nil && o.Twice != nil && e.evaluated && before.evaluated {
+			o.Twice(before.origin, e.origin)
+		}
+		if before != nil && o.Warn != nil && s.contradict(e, before) {
 			o.Warn(e.origin, fmt.Sprintf("%s was read before, at %s: the later one is used", e.key, before.origin))
 		}
 	}

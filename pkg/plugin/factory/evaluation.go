@@ -258,7 +258,7 @@ func (f *Factory) openWorld(ctx context.Context, o *evaluate.Options, described 
 		}
 	}
 	o.Documents = slices.Concat(amongWorld, among, o.Documents)
-	if f.snapshot, err = loader.Load(snapshot.Options{Namespace: f.namespace(), Warn: f.warnAt}); err != nil {
+	if f.snapshot, err = loader.Load(snapshot.Options{Namespace: f.namespace(), Warn: f.warnAt, Twice: f.Twice}); err != nil {
 		return nil, err
 	}
 	o.World.Reader, o.World.Raw, o.World.Document = f.snapshot, f.snapshot, f.snapshot.Document

@@ -38,6 +38,8 @@ type Factory struct {
 	Streams     genericiooptions.IOStreams // ErrOut is for notices: it masks, and escapes
 	ShowSecrets bool
 	Client      *cluster.Client // nil offline
+	// Twice is that of snapshot.Options.
+	Twice func(earlier, later string)
 
 	stdout   io.Writer      // the original; Streams.Out may wrap it
 	stderr   io.Writer      // for text that is masked and escaped already

@@ -96,6 +96,15 @@ func (o *options) evaluate(ctx context.Context, errOut io.Writer) (*round, error
 		texts[placeOf(o.overlay.path)] = o.overlay.text
 	}
 	w.ReadInstead(texts)
+	w.Twice = func(earlier, later string) {
+		one, at, _ := cutLine(earlier)
+		other, where, _ := cutLine(later)
+		if place := placeOf(one); o.since != nil && !o.since[place] || place == placeOf(other) && at == where { // or a link to it
+			return
+		}
+		o.failed = true
+		o.once("%s: it is left as it is, because the same object is at %s: fix one directory after the other", earlier, later)
+	}
 	request, err := o.Objects.Request()
 	if err != nil {
 		return r, err
@@ -131,10 +140,17 @@ func (o *options) tell(c *engine.Change) {
 	shown := c.ToShow()
 	for i := range shown.Steps {
 		s := &shown.Steps[i]
-		if text := fmt.Sprintf("%s: %s: %s %s: %v", c.Target.Origin, c.Subject, s.Rule, s.Outcome, s.Err); s.Outcome.Incomplete() && !o.told[text] {
-			o.told[text] = true
-			fmt.Fprintf(o.ErrOut, "error: %s\n", text)
+		if s.Outcome.Incomplete() {
+			o.once("%s: %s: %s %s: %v", c.Target.Origin, c.Subject, s.Rule, s.Outcome, s.Err)
 		}
+	}
+}
+
+// once prints an error that several rounds have.
+func (o *options) once(format string, args ...any) {
+	if text := fmt.Sprintf(format, args...); !o.told[text] {
+		o.told[text] = true
+		fmt.Fprintf(o.ErrOut, "error: %s\n", text)
 	}
 }
 
