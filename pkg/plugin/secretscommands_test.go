@@ -268,6 +268,8 @@ func secretCommands() map[string]secretCommand {
 		"plan show":  {args: []string{"PLAN"}},
 		"undo":       {args: []string{"JOURNAL", "--yes", "--journal", "DIR/journal"}, more: [][]string{{"JOURNAL", "--dry-run=server", "--yes"}}},
 		"history":    {args: []string{"--all"}},
+		"fix":        {args: []string{"-p", "POLICY", "-f", "DIR/input-world.yaml"}, more: [][]string{{"-p", "POLICY", "-f", "DIR/input-world.yaml", "--explain"}, {"-p", "POLICY", "-f", "DIR/input-world.yaml", "--check"}}},
+		"test":       {args: []string{"DIR/input-test.yaml"}},
 		"policies":   {args: []string{"-p", "POLICY"}},
 		"rbac":       {args: []string{"-p", "POLICY", "--for=apply"}},
 		"job":        {args: []string{"-p", "POLICY", "--apply", "--shards=2"}},
@@ -370,6 +372,11 @@ func TestSecretsOfCommands(t *testing.T) {
 	places := kyvernoPlaces("s.text")
 	policy := write(t, x.dir, "input.json", kyvernoPolicy("values", places[:4])+"\n---\n"+celPolicy(true, "m", celPlaces("variables.s.text")[0]))
 	write(t, x.dir, "input-other.json", kyvernoPolicy("values", kyvernoPlaces("s.number")[:2]))
+	write(t, x.dir, "input-world.yaml", secretWorld())
+	write(t, x.dir, "input-wanted.yaml", "{apiVersion: v1, kind: ConfigMap, metadata: {name: c, namespace: default}, data: {f: wanted}}")
+	write(t, x.dir, "input-test.yaml", `{apiVersion: cli.kyverno.io/v1alpha1, kind: Test, metadata: {name: t}, policies: [input.json], resources: [input-world.yaml], results: [
+		{policy: values, rule: r0, kind: ConfigMap, resources: [c], result: skip},
+		{policy: values, rule: r1, kind: ConfigMap, resources: [c], result: pass, patchedResources: input-wanted.yaml}]}`)
 	for _, name := range slices.Sorted(maps.Keys(tree)) {
 		c, command := commands[name], tree[name]
 		if c.harmless != "" {
