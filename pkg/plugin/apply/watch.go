@@ -144,13 +144,17 @@ func causesOf(c *engine.Change) []engine.ObjectKey {
 func (u *unmade) result(t *write.Task, r *write.Result) {
 	u.wrote(t, r)
 	u.tried = u.tried || r.Outcome != write.NotTried
+	version, half := r.Version, false
 	if r.Outcome == write.Applied && r.Status != nil {
-		r = r.Status
+		r, half = r.Status, r.Status.Outcome == write.NotTried
 	}
 	k := t.Key.Whole()
 	var held *write.HeldBackError
 	switch now := u.left[k]; {
-	case now == nil, r.Passes():
+	case now == nil:
+	case half: // a rule that appends would append to the object once more: --resume writes the status
+		now.Refused, now.Version = true, version
+	case r.Passes():
 	case errors.As(r.Err, &held) && u.left[held.Target.Whole()] != nil:
 		now.Refused = u.left[held.Target.Whole()].Refused
 		now.Version = r.Version

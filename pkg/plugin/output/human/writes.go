@@ -63,6 +63,9 @@ func (p *Writes) Print(s output.Shown) error {
 	if w.Earlier {
 		return nil
 	}
+	if w.Status != nil && w.Status.Err != nil {
+		text += ", but not its status: " + output.Written{Result: w.Status}.Explanation()
+	}
 	b := p.page()
 	b.line(Plain, text+p.suffix())
 	for _, n := range w.Notes() {

@@ -109,25 +109,31 @@ func Undone(of *plan.Run, broken func(journal string, err error)) (map[engine.Ob
 		return nil, nil //nolint:nilerr // then no journals are there
 	}
 	files, err := Files(dir)
-	undone := map[engine.ObjectKey]bool{}
-	reverts := map[string]bool{} // whether a run undid what the plan made: by the IDs of its runs, and of those that undid one of these
+	var journals []*Journal // of which the names have the second alone
 	for _, file := range files {
 		j, err := Glance(file)
 		if err != nil {
 			broken(file, err)
 			continue
 		}
+		journals = append(journals, j)
+	}
+	slices.SortStableFunc(journals, func(a, b *Journal) int { return a.Header.Started.Compare(b.Header.Started) })
+	undone := map[engine.ObjectKey]bool{}
+	reverts := map[string]bool{} // whether a run undid what the plan made: by the IDs of its runs, and of those that undid one of these
+	for _, j := range journals {
 		reverted, known := reverts[j.Header.Undoes]
 		switch {
 		case j.Header.Undoes == "" && j.Header.Run.Seed == of.Seed && j.Header.Run.Created.Equal(of.Created):
 			reverts[j.Header.ID] = false
 		case known:
 			reverts[j.Header.ID] = !reverted
-			if j, err = Read(file); err != nil {
+			whole, err := Read(j.Path)
+			if err != nil {
 				return nil, err
 			}
-			for i := range j.Entries {
-				if e := &j.Entries[i]; e.Wrote() {
+			for i := range whole.Entries {
+				if e := &whole.Entries[i]; e.Wrote() {
 					undone[e.Object.Named()] = !reverted
 				}
 			}
