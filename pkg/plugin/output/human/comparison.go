@@ -278,18 +278,35 @@ func (p *Comparison) exercised(b *page, s compare.Summary) {
 	}
 }
 
-// exercises are the rows of the table.
+// exercises are the rows of the table: one for each rule, whatever the number of its parameters.
 func exercises(s compare.Summary, name func(engine.RuleRef) string) [][]string {
 	rows := [][]string{{"SIDE", "POLICY/RULE", "MATCHED", "HELD BACK", "CHANGED"}}
-	variants := s.Variants.Compared > 0
-	if variants {
+	if s.Variants.Compared > 0 {
 		rows[0] = append(rows[0], "VARIANTS CHANGED")
 	}
 	for _, side := range compare.Sides() {
+		var rules []engine.RuleRef
+		of := map[engine.RuleRef][]compare.Exercise{}
 		for _, e := range s.Rules[side] {
-			row := []string{side.String(), name(e.Rule), fmt.Sprint(e.Matched()), fmt.Sprint(e.Outcomes[engine.Skipped]), fmt.Sprint(e.Outcomes[engine.Changed])}
-			if variants {
-				row = append(row, fmt.Sprint(e.Variants))
+			open := e.Rule.WithoutParameter()
+			if of[open] == nil {
+				rules = append(rules, open)
+			}
+			of[open] = append(of[open], e)
+		}
+		for _, rule := range rules {
+			text, counts := name(of[rule][0].Rule), [4]int{}
+			if n := len(of[rule]); n > 1 {
+				text = name(rule) + " (" + wording.Plural(n, "parameter") + ")"
+			}
+			for _, e := range of[rule] {
+				for i, n := range []int{e.Matched(), e.Outcomes[engine.Skipped], e.Outcomes[engine.Changed], e.Variants} {
+					counts[i] += n
+				}
+			}
+			row := []string{side.String(), text}
+			for i := range len(rows[0]) - len(row) {
+				row = append(row, fmt.Sprint(counts[i]))
 			}
 			rows = append(rows, row)
 		}
