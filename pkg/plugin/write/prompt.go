@@ -139,25 +139,29 @@ func (p *Prompt) ask(ctx context.Context, question string) (bool, error) {
 }
 
 // read returns the line that the user types, or ErrInterrupted: a read from a terminal ends no sooner.
-func (p *Prompt) read(ctx context.Context, question string) (answer string, err error) {
+func (p *Prompt) read(ctx context.Context, question string) (string, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	fmt.Fprint(p.out, question)
-	read := make(chan struct{})
+	type line struct {
+		text string
+		err  error
+	}
+	typed := make(chan line, 1) // which a read that comes too late may still fill
 	go func() {
-		defer close(read)
-		answer, err = p.in.ReadString('\n')
+		text, err := p.in.ReadString('\n')
+		typed <- line{text, err}
 	}()
 	select {
-	case <-read:
+	case answer := <-typed:
+		if answer.err != nil && !errors.Is(answer.err, io.EOF) {
+			return "", fmt.Errorf("reading the answer: %w", answer.err)
+		}
+		return strings.TrimSpace(answer.text), nil
 	case <-ctx.Done():
 		fmt.Fprintln(p.out)
 		return "", ErrInterrupted
 	}
-	if err != nil && !errors.Is(err, io.EOF) {
-		return "", fmt.Errorf("reading the answer: %w", err)
-	}
-	return strings.TrimSpace(answer), nil
 }
 
 // namespaces returns the namespaces of the objects with their counts, largest first:
