@@ -40,6 +40,21 @@ const (
 	Input
 )
 
+// RoleOf returns what an object of a kind is to any of some dialects: a policy to one of them is a policy.
+func RoleOf(gk schema.GroupKind, dialects []Dialect) Role {
+	role := Foreign
+	for _, d := range dialects {
+		switch d.Accepts(gk) {
+		case Policy:
+			return Policy
+		case Input:
+			role = Input
+		case Foreign:
+		}
+	}
+	return role
+}
+
 // Compilation is what a dialect compiles.
 type Compilation struct {
 	Documents []Document // in the order in which they were read

@@ -5,8 +5,6 @@ package dialects
 import (
 	"context"
 
-	"k8s.io/apimachinery/pkg/runtime/schema"
-
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/admissionpolicy"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/gatekeeper"
@@ -22,22 +20,6 @@ import (
 // ClusterPolicies before its MutatingPolicies.
 func All() []engine.Dialect {
 	return []engine.Dialect{admissionpolicy.New(), gatekeeper.New(), kyverno.New(), mutatingpolicy.New(project)}
-}
-
-// Accepts says what an object of this kind is to any of the dialects: a policy
-// to one of them is a policy.
-func Accepts(list []engine.Dialect, gk schema.GroupKind) engine.Role {
-	role := engine.Foreign
-	for _, d := range list {
-		switch d.Accepts(gk) {
-		case engine.Policy:
-			return engine.Policy
-		case engine.Input:
-			role = engine.Input
-		case engine.Foreign:
-		}
-	}
-	return role
 }
 
 // project applies JMESPath for the dialect whose own language is CEL, but which

@@ -106,7 +106,7 @@ func (f *Factory) addInputs(ctx context.Context, o *evaluate.Options, installed 
 	}
 	given := map[engine.ObjectKey]bool{}
 	err := f.readObjects(ctx, input.Files{Paths: f.Objects.World, Recursive: f.Objects.Recursive}, func(d engine.Document) {
-		if dialects.Accepts(o.Dialects, d.Key.GroupKind) == engine.Policy {
+		if engine.RoleOf(d.Key.GroupKind, o.Dialects) == engine.Policy {
 			f.warnAt(d.Origin, "left out: it is a policy, which -p names, and --world has what policies read")
 			return
 		}
@@ -177,7 +177,7 @@ func (f *Factory) openCluster(ctx context.Context, o *evaluate.Options) error {
 	var over, documents []engine.Document
 	for _, d := range o.Documents {
 		gk := d.Key.GroupKind
-		switch is := dialects.Accepts(o.Dialects, gk); {
+		switch is := engine.RoleOf(gk, o.Dialects); {
 		case d.Key.IsSecret():
 			f.note(d.Origin, "Secret "+d.Key.Name+" is not used: beside a cluster, policies read its Secrets")
 			continue
@@ -201,7 +201,7 @@ func (f *Factory) openCluster(ctx context.Context, o *evaluate.Options) error {
 	noted := map[string]int{} // less what belongs to policies, such as bindings
 	for _, d := range s.Documents() {
 		o.Overlay[d.Key.Kind]++
-		switch dialects.Accepts(o.Dialects, d.Key.GroupKind) {
+		switch engine.RoleOf(d.Key.GroupKind, o.Dialects) {
 		case engine.Foreign:
 			o.Documents = append(o.Documents, d)
 			noted[d.Key.Kind]++
@@ -253,7 +253,7 @@ func (f *Factory) openWorld(ctx context.Context, o *evaluate.Options, described 
 		return nil, err
 	}
 	for _, d := range o.Documents {
-		if dialects.Accepts(o.Dialects, d.Key.GroupKind) != engine.Policy { // which is no object of the cluster yet
+		if engine.RoleOf(d.Key.GroupKind, o.Dialects) != engine.Policy { // which is no object of the cluster yet
 			loader.AddWorld(d)
 		}
 	}
@@ -334,7 +334,7 @@ func besidePolicies(all []engine.Dialect) func(schema.GroupKind) engine.Role {
 		if gk.Kind == valuesKind && gk.Group == valuesGroup {
 			return engine.Foreign
 		}
-		return dialects.Accepts(all, gk)
+		return engine.RoleOf(gk, all)
 	}
 }
 
@@ -391,7 +391,7 @@ func (f *Factory) Comparison(ctx context.Context, args []string, request engine.
 			return nil, sides, err
 		}
 		for _, d := range documents {
-			if d.Origin != cluster.Origin || dialects.Accepts(o.Dialects, d.Key.GroupKind) == engine.Policy {
+			if d.Origin != cluster.Origin || engine.RoleOf(d.Key.GroupKind, o.Dialects) == engine.Policy {
 				of[d.Object()] = side
 			}
 		}

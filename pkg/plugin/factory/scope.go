@@ -122,7 +122,7 @@ func (f *Factory) choose(o *evaluate.Options, scope engine.Scope) {
 		o.Objects, o.Triggers = f.overlay.Source(o.Objects), f.overlay.Source(o.Triggers)
 	}
 	policies := slices.DeleteFunc(slices.Clone(o.Documents), func(d engine.Document) bool {
-		return isInstalled(d) || dialects.Accepts(o.Dialects, d.Key.GroupKind) != engine.Policy
+		return isInstalled(d) || engine.RoleOf(d.Key.GroupKind, o.Dialects) != engine.Policy
 	})
 	o.Triggers = installing{o.Triggers, policies, o.World, scope.Request, snapshot.Options{Namespace: f.namespace(), Cluster: o.World.Mapper}}
 }

@@ -10,7 +10,6 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/policydecode"
@@ -93,27 +92,12 @@ func (s *suite) file(ctx context.Context, p place, want string) *engine.Document
 	return &d
 }
 
-// accepts returns the role of a kind for all languages.
-func (s *suite) accepts(gk schema.GroupKind) engine.Role {
-	role := engine.Foreign
-	for _, dialect := range s.options.Dialects {
-		switch dialect.Accepts(gk) {
-		case engine.Policy:
-			return engine.Policy
-		case engine.Input:
-			role = engine.Input
-		case engine.Foreign:
-		}
-	}
-	return role
-}
-
 // open reads the policies of a test.
 func open(ctx context.Context, t *document, o *evaluate.Options, with *standIns) *suite {
 	o.Annotate = false // Kyverno's command does not
 	s := &suite{document: t, options: o, with: with, broken: map[string]bool{}, patched: map[string][]engine.Document{}}
 	for _, d := range s.files(ctx, t.policies, "") {
-		switch s.accepts(d.Key.GroupKind) {
+		switch engine.RoleOf(d.Key.GroupKind, o.Dialects) {
 		case engine.Policy:
 			s.policies = append(s.policies, d)
 		case engine.Input:

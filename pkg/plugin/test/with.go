@@ -20,10 +20,9 @@ type standIns struct{ policies, inputs []engine.Document }
 // loadWith reads the policies of --with.
 func (o *Options) loadWith(ctx context.Context, paths []string, from *evaluate.Options) error {
 	warn := func(origin, text string) { o.factory.Warn(fmt.Errorf("%s: %s", origin, text)) }
-	s := &suite{options: from}
+	accepts := func(gk schema.GroupKind) engine.Role { return engine.RoleOf(gk, from.Dialects) }
 	documents, broken, err := input.Policies{
-		Paths: paths, Reader: &input.Reader{}, Warn: warn, Note: func(string, string) {},
-		Accepts: func(gk schema.GroupKind) engine.Role { return s.accepts(gk) },
+		Paths: paths, Reader: &input.Reader{}, Warn: warn, Note: func(string, string) {}, Accepts: accepts,
 	}.Load(ctx)
 	if err == nil && len(broken) > 0 {
 		err = broken[0]
@@ -33,7 +32,7 @@ func (o *Options) loadWith(ctx context.Context, paths []string, from *evaluate.O
 	}
 	o.with = &standIns{}
 	for _, d := range documents {
-		if s.accepts(d.Key.GroupKind) == engine.Policy {
+		if accepts(d.Key.GroupKind) == engine.Policy {
 			o.with.policies = append(o.with.policies, d)
 		} else {
 			o.with.inputs = append(o.with.inputs, d)
