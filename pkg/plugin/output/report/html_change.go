@@ -119,7 +119,7 @@ func (v varieties) add(rules []rule) {
 		for j := range rules[i].Fields {
 			f := &rules[i].Fields[j]
 			at := v.of(&rules[i], f)
-			if at.Values[f.From+" "+f.To] = true; !seen[at] {
+			if at.Values[cmp.Or(f.To, f.From)] = true; !seen[at] { // as in the terminal: what it comes to have, or had
 				seen[at] = true
 				at.Objects++
 			}
