@@ -265,6 +265,33 @@ const longestName = 200
 // notInNames matches what some file systems do not allow in a name.
 var notInNames = regexp.MustCompile(`[^A-Za-z0-9._-]`)
 
+// Place returns the absolute path of a file with its links followed, as far as that is there.
+func Place(path string) string {
+	if followed, err := filepath.EvalSymlinks(path); err == nil {
+		path = followed
+	}
+	if absolute, err := filepath.Abs(path); err == nil {
+		path = absolute
+	}
+	return path
+}
+
+// Inside reports whether a file is in one of some directories, or beside one of some files, with links followed.
+func Inside(path string, roots []string) bool {
+	return slices.ContainsFunc(roots, func(root string) bool {
+		rest, err := filepath.Rel(Place(DirectoryOf(root)), Place(path))
+		return err == nil && filepath.IsLocal(rest)
+	})
+}
+
+// DirectoryOf returns a directory itself, and of anything else the directory that it is in.
+func DirectoryOf(path string) string {
+	if info, err := os.Stat(path); err == nil && info.IsDir() {
+		return path
+	}
+	return filepath.Dir(path)
+}
+
 // PlainName returns a name for a file that contains a text, such as the name of a context: without what some
 // file systems do not allow, and not too long.
 func PlainName(s string) string {

@@ -10,7 +10,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
@@ -60,11 +59,8 @@ func (f *manifest) changed() bool { return !bytes.Equal(f.before, f.text) }
 
 // read reads the file, which is to be in one of the directories that the user named.
 func (f *manifest) read(ctx context.Context, roots []string) (err error) {
-	f.place = placeOf(f.path)
-	inside := slices.ContainsFunc(roots, func(root string) bool {
-		return f.place == root || strings.HasPrefix(f.place, strings.TrimSuffix(root, string(filepath.Separator))+string(filepath.Separator))
-	})
-	if !inside {
+	f.place = file.Place(f.path)
+	if !file.Inside(f.path, roots) {
 		return fmt.Errorf("%s: %s is not in a directory of -f", f.path, f.place)
 	}
 	info, err := os.Stat(f.place)
@@ -99,41 +95,6 @@ func withTemplates(err error) error {
 		}
 	}
 	return errors.Join(all...)
-}
-
-// placeOf returns the absolute path of a file, with its links followed; the path itself where there is none.
-func placeOf(path string) string {
-	place, err := filepath.EvalSymlinks(path)
-	if err == nil {
-		place, err = filepath.Abs(place)
-	}
-	if err != nil {
-		return path
-	}
-	return place
-}
-
-// rootsOf returns the places below which files may be written: the directories that the user named, and those
-// of the files.
-func rootsOf(paths []string) ([]string, error) {
-	var out []string
-	for _, path := range paths {
-		info, err := os.Stat(path)
-		if err != nil {
-			return nil, &input.Error{Path: path, Err: errors.Unwrap(err)}
-		}
-		if !info.IsDir() {
-			path = filepath.Dir(path)
-		}
-		if path, err = filepath.EvalSymlinks(path); err != nil {
-			return nil, err
-		}
-		if path, err = filepath.Abs(path); err != nil {
-			return nil, err
-		}
-		out = append(out, path)
-	}
-	return out, nil
 }
 
 // change makes changes of objects in the text, and reports whether it made one. An object of which a change

@@ -118,10 +118,6 @@ func (f *Flags) toOptions(ctx context.Context, streams genericiooptions.IOStream
 		return nil, errors.New("standard input cannot be changed: name files with -f/--filename")
 	}
 	f.Annotate = false // the annotation is for what a cluster has
-	roots, err := rootsOf(f.Objects.Filenames)
-	if err != nil {
-		return nil, err
-	}
 	w, err := factory.OpenShared(&f.Evaluate, streams, false)
 	if err != nil {
 		return nil, err
@@ -134,7 +130,7 @@ func (f *Flags) toOptions(ctx context.Context, streams genericiooptions.IOStream
 	}
 	var since map[string]bool
 	if f.GitDiff != "" {
-		if since, err = changedSince(ctx, roots, f.GitDiff); err != nil {
+		if since, err = changedSince(ctx, f.Objects.Filenames, f.GitDiff); err != nil {
 			return nil, fmt.Errorf("--git-diff %s: %w", f.GitDiff, err)
 		}
 	}
@@ -144,7 +140,7 @@ func (f *Flags) toOptions(ctx context.Context, streams genericiooptions.IOStream
 			return nil, err
 		}
 	}
-	o := &options{overlay: over, since: since, Flags: f, Out: streams.Out, ErrOut: w.Streams.ErrOut, roots: roots, files: map[string]*manifest{}}
+	o := &options{overlay: over, since: since, Flags: f, Out: streams.Out, ErrOut: w.Streams.ErrOut, roots: f.Objects.Filenames, files: map[string]*manifest{}}
 	o.open = func(errOut io.Writer) (*factory.Factory, error) {
 		evaluate := f.Evaluate
 		evaluate.Quiet = f.Quiet || errOut == io.Discard

@@ -7,12 +7,16 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/file"
 )
 
-// changedSince returns the places of the files below directories that, says git, are new or differ from a revision.
-func changedSince(ctx context.Context, roots []string, revision string) (map[string]bool, error) {
+// changedSince returns the places of the files below directories, or those of files, that, says git, are new or differ
+// from a revision.
+func changedSince(ctx context.Context, paths []string, revision string) (map[string]bool, error) {
 	out := map[string]bool{}
-	for _, root := range roots {
+	for _, path := range paths {
+		root := file.DirectoryOf(path)
 		for _, args := range [][]string{
 			{"diff", "--name-only", "-z", "--relative", "--diff-filter=d", "--no-ext-diff", "--end-of-options", revision, "--", "."},
 			{"ls-files", "-z", "--others", "--exclude-standard"},
@@ -28,7 +32,7 @@ func changedSince(ctx context.Context, roots []string, revision string) (map[str
 			}
 			for name := range strings.SplitSeq(strings.TrimSuffix(string(names), "\x00"), "\x00") {
 				if name != "" {
-					out[placeOf(filepath.Join(root, name))] = true
+					out[file.Place(filepath.Join(root, name))] = true
 				}
 			}
 		}

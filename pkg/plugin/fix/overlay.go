@@ -119,7 +119,7 @@ func encode(v any) []byte {
 
 // build returns the objects of the kustomization with another text.
 func (v *overlay) build(ctx context.Context, text []byte) ([]engine.Document, error) {
-	r := input.Reader{Instead: map[string][]byte{placeOf(v.path): text}}
+	r := input.Reader{Instead: map[string][]byte{file.Place(v.path): text}}
 	return r.ReadAll(ctx, input.Files{Kustomize: v.directory})
 }
 
@@ -359,7 +359,7 @@ func (v *overlay) files(ctx context.Context) ([]*manifest, error) {
 		return nil, &input.Error{Path: v.path, Line: at.Line, Err: err}
 	}
 	if err == nil && !bytes.Equal(edited, text) {
-		out = append(out, &manifest{path: v.path, place: placeOf(v.path), before: text, text: edited, hide: mentionsSecrets(text)})
+		out = append(out, &manifest{path: v.path, place: file.Place(v.path), before: text, text: edited, hide: mentionsSecrets(text)})
 	}
 	return out, err
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/evaluation"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/evaluate"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/factory"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/file"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/process"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/wording"
 )
@@ -93,13 +94,13 @@ func (o *options) evaluate(ctx context.Context, errOut io.Writer) (*round, error
 		texts[path] = f.text
 	}
 	if o.overlay != nil {
-		texts[placeOf(o.overlay.path)] = o.overlay.text
+		texts[file.Place(o.overlay.path)] = o.overlay.text
 	}
 	w.ReadInstead(texts)
 	w.Twice = func(earlier, later string) {
 		one, at, _ := cutLine(earlier)
 		other, where, _ := cutLine(later)
-		if place := placeOf(one); o.since != nil && !o.since[place] || place == placeOf(other) && at == where { // or a link to it
+		if place := file.Place(one); o.since != nil && !o.since[place] || place == file.Place(other) && at == where { // or a link to it
 			return
 		}
 		o.failed = true
@@ -126,7 +127,7 @@ func (o *options) evaluate(ctx context.Context, errOut io.Writer) (*round, error
 			return nil
 		}
 		path, _, _ := cutLine(c.Target.Origin)
-		if c.Before == nil || c.Denied() || c.Incomplete() || o.since != nil && !o.since[placeOf(path)] {
+		if c.Before == nil || c.Denied() || c.Incomplete() || o.since != nil && !o.since[file.Place(path)] {
 			return nil
 		}
 		r.changes[path] = append(r.changes[path], c)

@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
-	"slices"
 	"strings"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
@@ -47,7 +45,7 @@ func (o *Options) rewrite(ctx context.Context, d *engine.Document, c *engine.Cha
 		return false, errors.New("it holds what a Secret holds, or what was made of one; --show-secrets writes that")
 	}
 	path := d.Origin[:strings.LastIndexByte(d.Origin, ':')]
-	if !inside(path, o.paths) {
+	if !file.Inside(path, o.paths) {
 		return false, fmt.Errorf("%s is in none of the directories that are tested", path)
 	}
 	text, err := os.ReadFile(path)
@@ -78,24 +76,4 @@ func (o *Options) rewrite(ctx context.Context, d *engine.Document, c *engine.Cha
 		return false, err
 	}
 	return true, file.Rewrite(path, text)
-}
-
-// inside reports whether a file is in one of some directories, or beside one of some files, with links followed.
-func inside(path string, roots []string) bool {
-	place := func(path string) string {
-		if followed, err := filepath.EvalSymlinks(path); err == nil {
-			path = followed
-		}
-		if absolute, err := filepath.Abs(path); err == nil {
-			path = absolute
-		}
-		return path
-	}
-	return slices.ContainsFunc(roots, func(root string) bool {
-		if info, err := os.Stat(root); err == nil && !info.IsDir() {
-			root = filepath.Dir(root)
-		}
-		rest, err := filepath.Rel(place(root), place(path))
-		return err == nil && filepath.IsLocal(rest)
-	})
 }
