@@ -346,7 +346,8 @@ func (l *literals) elements(f *field) []any {
 		named["name"] = name
 		out = append(out, named)
 		if list == "env" {
-			out = append(out, map[string]any{"name": name}) // a rule may give it what no other value stands beside
+			out = append(out, map[string]any{"name": name}, // a rule may give it what no other value stands beside
+				map[string]any{"name": item["name"], "value": "$(" + name + ")"}) // which only a variable before it expands
 		}
 	}
 	return out
