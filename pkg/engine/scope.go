@@ -21,8 +21,11 @@ import (
 // Scope is the user's choice of the objects that may change. A Source reads what both the
 // policies and the scope select. A nil Scope chooses everything.
 type Scope struct {
-	// Namespaces are those to look in, sorted; none stands for all.
+	// Namespaces are those to look in, sorted: names or wildcard patterns; none stands for all.
 	Namespaces []string
+	// Exclude leaves out what else chooses. A Resource of it is compared with the names that the resource of a
+	// kind usually has: plural, singular, and plural with its group.
+	Exclude []Selection
 	// ClusterScoped includes objects that have no namespace.
 	ClusterScoped bool
 	// Only holds the types and names that the user typed: group, kind and
@@ -46,7 +49,7 @@ type Scope struct {
 
 // Whole reports whether the scope chooses everything.
 func (s *Scope) Whole() bool {
-	return s == nil || len(s.Namespaces) == 0 && s.ClusterScoped && len(s.Only) == 0 && s.Labels == nil && s.Fields == nil && s.Percent == 0 && s.Shard.Whole()
+	return s == nil || len(s.Namespaces) == 0 && len(s.Exclude) == 0 && s.ClusterScoped && len(s.Only) == 0 && s.Labels == nil && s.Fields == nil && s.Percent == 0 && s.Shard.Whole()
 }
 
 // InPercent reports whether an object is among the Percent of all that the scope chooses.
@@ -85,7 +88,18 @@ func (s *Scope) Includes(k ObjectKey, has map[string]string) bool {
 	case len(s.Only) > 0 && !chosen, k.Namespace == "" && !s.ClusterScoped && !chosen:
 		return false
 	}
-	return s.reaches(k.Namespace, has) && s.mayHaveFields(k)
+	return s.reaches(k, has) && s.mayHaveFields(k)
+}
+
+// excludes reports whether the Exclude has an object.
+func (s *Scope) excludes(k ObjectKey) bool {
+	return slices.ContainsFunc(s.Exclude, func(x Selection) bool {
+		if !x.MatchesName(k) {
+			return false
+		}
+		plural, singular := meta.UnsafeGuessKindToResource(k.GroupVersionKind())
+		return x.MatchesResource(plural.Resource) || x.MatchesResource(singular.Resource) || x.MatchesResource(plural.GroupResource().String())
+	})
 }
 
 func (s *Scope) mayHaveFields(k ObjectKey) bool {
@@ -106,26 +120,39 @@ func (s *Scope) Names(k ObjectKey) bool {
 	})
 }
 
-// reaches reports whether an object is in a namespace of the scope, if it is in any, and has its
-// labels.
-func (s *Scope) reaches(namespace string, has map[string]string) bool {
-	return s.in(namespace) && (s.Labels == nil || s.Labels.Matches(labels.Set(has)))
+// reaches reports whether an object is in a namespace of the scope, if it is in any, has its labels, and is not
+// excluded.
+func (s *Scope) reaches(k ObjectKey, has map[string]string) bool {
+	return s.In(k.Namespace) && (s.Labels == nil || s.Labels.Matches(labels.Set(has))) && !s.excludes(k)
 }
 
-// in reports whether objects of a namespace may be chosen; those of none may.
-func (s *Scope) in(namespace string) bool {
-	return len(s.Namespaces) == 0 || namespace == "" || slices.Contains(s.Namespaces, namespace)
+// In reports whether objects of a namespace may be chosen; those of none may.
+func (s *Scope) In(namespace string) bool {
+	return len(s.Namespaces) == 0 || namespace == "" ||
+		slices.ContainsFunc(s.Namespaces, func(pattern string) bool { return selector.MatchWildcard(pattern, namespace) })
 }
 
-// within returns the namespaces of the scope that a pattern covers; an empty one covers all.
+// Listed returns the namespaces of the scope, to be read one by one; none where that takes reading all.
+func (s *Scope) Listed() []string {
+	if slices.ContainsFunc(s.Namespaces, selector.HasWildcard) {
+		return nil
+	}
+	return s.Namespaces
+}
+
+// within returns patterns for the namespaces that the scope has and a pattern covers; an empty one covers all. Of
+// two patterns it is the one that was given.
 func (s *Scope) within(pattern string) []string {
 	var out []string
 	for _, namespace := range s.Namespaces {
-		if openOrMatch(pattern, namespace) {
+		switch {
+		case openOrMatch(pattern, namespace):
 			out = append(out, namespace)
+		case selector.HasWildcard(namespace) && (selector.HasWildcard(pattern) || selector.MatchWildcard(namespace, pattern)):
+			out = append(out, pattern)
 		}
 	}
-	return out
+	return Distinct(out)
 }
 
 // Mapper is what is to be known of kinds; every meta.RESTMapper is one.
@@ -167,6 +194,8 @@ func (s *Scope) narrow(sel Selection, typed bool, m Mapper) []Selection {
 	}
 	mapping := mappingOf(schema.GroupKind{Group: sel.Group, Kind: sel.Kind}, m)
 	switch {
+	case sel.Exact() && s.excludes(ObjectKey{GroupKind: schema.GroupKind{Group: sel.Group, Kind: sel.Kind}, Namespace: sel.Namespace, Name: sel.Name}):
+		return nil
 	case mapping != nil && mapping.Scope.Name() == meta.RESTScopeNameRoot:
 		if !s.ClusterScoped && !typed {
 			return nil

@@ -295,7 +295,7 @@ func (k *KindFilter) Matches(u *unstructured.Unstructured) bool {
 		return false
 	}
 	namespace, name, set := u.GetNamespace(), u.GetName(), labels.Set(u.GetLabels())
-	if !k.scope.reaches(namespace, set) || !k.scope.Shard.Has(namespace, name) {
+	if !k.scope.reaches(KeyOf(u), set) || !k.scope.Shard.Has(namespace, name) {
 		return false
 	}
 	if len(k.names) > 0 && !slices.ContainsFunc(k.names, func(key ObjectKey) bool { return names(key, namespace, name) }) {
@@ -312,8 +312,8 @@ func (k *KindFilter) Keys() []ObjectKey { return k.names }
 // Namespaces returns the namespaces that matching objects can be in; none where these are not known. It is
 // meaningful for namespaced kinds only.
 func (k *KindFilter) Namespaces() []string {
-	if len(k.scope.Namespaces) > 0 {
-		return slices.DeleteFunc(slices.Clone(k.scope.Namespaces), func(namespace string) bool { return !k.MayBeIn(namespace) })
+	if listed := k.scope.Listed(); len(listed) > 0 {
+		return slices.DeleteFunc(slices.Clone(listed), func(namespace string) bool { return !k.MayBeIn(namespace) })
 	}
 	if one := k.shared(func(s selection) string { return s.Namespace }); one != "" {
 		return []string{one}

@@ -58,6 +58,8 @@ func (x completer) below(parent *cobra.Command) {
 		}
 		complete(c, "contexts", x.severalContexts)
 		complete(c, "namespaces", several(x.namespaces))
+		complete(c, "exclude-namespaces", several(x.namespaces))
+		complete(c, "exclude", several(x.objects))
 		complete(c, "only", several(x.rules))
 		complete(c, "skip", several(x.rules))
 		complete(c, "resume", func(_ *cobra.Command, _ []string, begun string) ([]string, cobra.ShellCompDirective) {

@@ -72,12 +72,11 @@ func answerable(selector fields.Selector) error {
 func (s source) missing() []error {
 	var out []error
 	for _, key := range s.scope.Only {
-		namespaces := s.scope.Namespaces
-		if key.Namespace != "" {
-			namespaces = []string{key.Namespace}
-		}
 		found := slices.ContainsFunc(s.entries, func(e *entry) bool {
-			inside := len(namespaces) == 0 || e.key.Namespace == "" || slices.Contains(namespaces, e.key.Namespace)
+			inside := s.scope.In(e.key.Namespace)
+			if key.Namespace != "" {
+				inside = e.key.Namespace == "" || e.key.Namespace == key.Namespace
+			}
 			return e.evaluated && e.key.GroupKind == key.GroupKind && e.key.Name == key.Name && inside
 		})
 		if key.Name == "" || found {

@@ -107,7 +107,7 @@ func (r RunReader) Get(ctx context.Context, key engine.ObjectKey) (*unstructured
 // readNamespaces reads the scope's Namespaces: those that are named, which takes no right to list them, or
 // all. A user who may not read them still gets a run, in which policies do not know them.
 func (s *source) readNamespaces(ctx context.Context) map[string]*unstructured.Unstructured {
-	names := s.scope.Namespaces
+	names := s.scope.Listed()
 	if len(s.refused) > 0 {
 		names = s.options.Fallback
 	}

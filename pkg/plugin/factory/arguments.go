@@ -3,6 +3,7 @@ package factory
 import (
 	"errors"
 	"fmt"
+	"path"
 	"slices"
 	"strings"
 
@@ -10,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/selector"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/snapshot"
 )
 
@@ -44,6 +46,37 @@ func Resolve(mapper meta.RESTMapper, args []string) ([]engine.ObjectKey, error) 
 		}
 	}
 	return keys, nil
+}
+
+// Excluded reads what the user typed for --exclude and --exclude-namespaces, as flags.Objects validates it. It is
+// an error if there is no such TYPE.
+func Excluded(mapper meta.RESTMapper, objects, namespaces []string) ([]engine.Selection, error) {
+	var out []engine.Selection
+	for _, text := range objects {
+		var s engine.Selection
+		rest, name := path.Split(text)
+		rest = strings.TrimSuffix(rest, "/")
+		if namespace, typed, ok := strings.Cut(rest, "/"); ok {
+			s.Namespace, rest = namespace, typed
+		}
+		if s.Name = name; selector.HasWildcard(rest) {
+			s.Group, s.Kind, s.Resource = "*", "*", strings.ToLower(rest)
+			out = append(out, s)
+			continue
+		}
+		kinds, err := kindsOf(mapper, rest)
+		if err != nil {
+			return nil, fmt.Errorf("--exclude %s: %w", text, err)
+		}
+		for _, gk := range kinds {
+			s.Group, s.Kind = gk.Group, gk.Kind
+			out = append(out, s)
+		}
+	}
+	for _, name := range namespaces {
+		out = append(out, engine.Selection{Kind: "Namespace", Name: name}, engine.Selection{Group: "*", Kind: "*", Namespace: name})
+	}
+	return out, nil
 }
 
 // namesBehindType reads "TYPE NAME ...", and returns nothing for what is not that.

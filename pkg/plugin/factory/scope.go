@@ -51,7 +51,12 @@ func (f *Factory) checkNamespaces(ctx context.Context, mapper meta.RESTMapper, s
 		return nil
 	}
 	for _, name := range scope.Namespaces {
-		_, err := f.Client.Namespace(ctx, name)
+		var err error
+		if selector.HasWildcard(name) {
+			err = f.someNamespace(ctx, name)
+		} else {
+			_, err = f.Client.Namespace(ctx, name)
+		}
 		switch {
 		case apierrors.IsNotFound(err):
 			return fmt.Errorf("there is no namespace %q", name)
@@ -60,6 +65,16 @@ func (f *Factory) checkNamespaces(ctx context.Context, mapper meta.RESTMapper, s
 		}
 	}
 	return nil
+}
+
+// someNamespace returns a NotFound error unless a namespace matches a pattern.
+func (f *Factory) someNamespace(ctx context.Context, pattern string) error {
+	for u, err := range f.Client.List(ctx, engine.Selection{Version: "v1", Kind: "Namespace"}) {
+		if err != nil || selector.MatchWildcard(pattern, u.GetName()) {
+			return err
+		}
+	}
+	return apierrors.NewNotFound(schema.GroupResource{Resource: "namespaces"}, pattern)
 }
 
 // Missing returns an error if the user named objects, and none of them exists: where no policy matches
@@ -74,7 +89,7 @@ func (f *Factory) Missing(ctx context.Context, o *evaluate.Options) error {
 		key.Version = mapping.GroupVersionKind.Version
 		namespaces := []string{""}
 		if mapping.Scope.Name() == meta.RESTScopeNameNamespace {
-			if namespaces = o.Scope.Namespaces; len(namespaces) == 0 {
+			if namespaces = o.Scope.Listed(); len(namespaces) == 0 {
 				return nil
 			}
 		}
@@ -116,7 +131,7 @@ func (f *Factory) choose(o *evaluate.Options, scope engine.Scope) {
 		o.World.Existing = cluster.RunReader{Client: f.Client, Shard: scope.Shard}
 	}
 	if !scope.Whole() {
-		o.Triggers = f.source(engine.Scope{ClusterScoped: true, Request: scope.Request}, scope.Namespaces)
+		o.Triggers = f.source(engine.Scope{ClusterScoped: true, Request: scope.Request}, scope.Listed())
 	}
 	if f.overlay != nil {
 		o.Objects, o.Triggers = f.overlay.Source(o.Objects), f.overlay.Source(o.Triggers)

@@ -61,7 +61,7 @@ func (f *Factory) Followers(ctx context.Context, o *evaluate.Options, r *evaluat
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	objects = f.followers(watched)
+	objects = f.followers(watched, o.Scope)
 	for _, follower := range objects {
 		if kind, ok := keeps.ForKind(follower.Mapping()); ok {
 			follower.Keeps = func(u *unstructured.Unstructured) bool { return kind.Matches(u) }
@@ -72,7 +72,7 @@ func (f *Factory) Followers(ctx context.Context, o *evaluate.Options, r *evaluat
 		for _, s := range d.Params {
 			at := []string{s.Namespace}
 			if s.Namespace == engine.Computed { // that of the object
-				if at = f.Namespaces(); len(at) == 0 {
+				if at = o.Scope.Listed(); len(at) == 0 {
 					at = []string{""}
 				}
 			}
@@ -82,15 +82,15 @@ func (f *Factory) Followers(ctx context.Context, o *evaluate.Options, r *evaluat
 		}
 	}
 	watched, more, err := f.Client.Watches(ctx, everywhere, read)
-	return objects, f.followers(watched), slices.Concat(unknown, more), err
+	return objects, f.followers(watched, o.Scope), slices.Concat(unknown, more), err
 }
 
 // followers follow resources, or their parts where the user may not list all of one.
-func (f *Factory) followers(watched []*cluster.Watched) []*watch.Follower {
+func (f *Factory) followers(watched []*cluster.Watched, scope *engine.Scope) []*watch.Follower {
 	var out []*watch.Follower
 	for _, w := range watched {
 		follower := &watch.Follower{Resource: w}
-		for _, part := range w.In(f.Namespaces()) {
+		for _, part := range w.In(scope.Listed()) {
 			follower.Parts = append(follower.Parts, part)
 		}
 		out = append(out, follower)
@@ -140,7 +140,7 @@ func (f *Factory) Events(o *evaluate.Options, events []*watch.Event) (objects, t
 	w = &world
 	w.Now, w.Seed, w.Memo = time.Now(), rand.Uint64(), &engine.Memo{}
 	everywhere := engine.Scope{ClusterScoped: true, Request: o.Request}
-	live := f.source(everywhere, o.Scope.Namespaces)
+	live := f.source(everywhere, o.Scope.Listed())
 	if f.overlay != nil {
 		live = f.overlay.Source(live)
 	}

@@ -98,6 +98,7 @@ func (f *Factory) Here(ctx context.Context) (plan.Cluster, error) {
 func (f *Factory) choice(args []string, r engine.Request) plan.Choice {
 	return plan.Choice{
 		Types: args, Namespace: strings.Join(f.Namespaces(), ","), ClusterScoped: !f.NamespacesTyped() || f.Objects.AllNamespaces,
+		Exclude: f.Objects.Exclude, ExcludeNamespaces: f.Objects.ExcludeNamespaces,
 		Selector: f.Objects.Selector, FieldSelector: f.Objects.FieldSelector,
 		Percent: f.Canary.Percent, PercentSeed: f.Canary.PercentSeed, Shard: f.Canary.Shard,
 		Operation: r.Operation, User: r.User.Username, Groups: r.User.Groups,
@@ -185,6 +186,9 @@ func scopeOf(mapper meta.RESTMapper, c *plan.Choice, r engine.Request) (engine.S
 	chosen := flags.Objects{Selector: c.Selector, FieldSelector: c.FieldSelector}
 	var err error
 	if scope.Labels, scope.Fields, err = chosen.Selectors(); err != nil {
+		return scope, err
+	}
+	if scope.Exclude, err = Excluded(mapper, c.Exclude, c.ExcludeNamespaces); err != nil {
 		return scope, err
 	}
 	scope.Only, err = Resolve(mapper, c.Types)

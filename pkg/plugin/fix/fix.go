@@ -31,7 +31,7 @@ type Flags struct {
 // inputFlags are those of preview that say what is evaluated without a cluster.
 var inputFlags = []string{ //nolint:gochecknoglobals // an immutable table
 	"policy", "only", "skip", "strict", "values", "assume-binding", "allow-unknown-kinds", "allow-http", "allow-registry",
-	"filename", "kustomize", "recursive", "world", "selector", "field-selector", "operation", "request-user", "request-group", "quiet",
+	"filename", "kustomize", "recursive", "world", "exclude", "exclude-namespaces", "selector", "field-selector", "operation", "request-user", "request-group", "quiet",
 }
 
 // NewCommand is `fix`: the changes of a preview, in the files that the objects come from.

@@ -75,7 +75,7 @@ func (f *Evaluate) Validate() error {
 	if f.Objects.Offline() && f.Policies.FromCluster {
 		return errors.New("--from-cluster cannot be used with -f/--filename, -k/--kustomize or --offline, which need no cluster")
 	}
-	if err := ValidateNamespaces(f.Objects.Namespaces, f.Config); err != nil {
+	if err := f.Objects.ValidateNames(f.Config); err != nil {
 		return err
 	}
 	if f.Metrics == stdio {

@@ -3,6 +3,7 @@ package flags
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/pflag"
@@ -12,6 +13,7 @@ import (
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/selector"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/wording"
 )
 
@@ -22,10 +24,12 @@ type Objects struct {
 	Recursive        bool
 	AllNamespaces    bool
 	Namespaces       []string
-	Selector         string
-	FieldSelector    string
-	ChunkSize        int64
-	Operation        string
+	// Exclude has TYPE/NAME and NAMESPACE/TYPE/NAME; ExcludeNamespaces names. Both may have wildcards.
+	Exclude, ExcludeNamespaces []string
+	Selector                   string
+	FieldSelector              string
+	ChunkSize                  int64
+	Operation                  string
 	// None reports that there are no objects: a run needs no cluster for them.
 	None          bool
 	RequestUser   string
@@ -45,6 +49,7 @@ func (f *Objects) AddFlags(flags *pflag.FlagSet) {
 	flags.StringSliceVar(&f.World, "world", nil, "File or directory of objects that policies can read besides those of -f, of -k or of the cluster, and in place of those of the same name, but that are not evaluated.")
 	flags.BoolVarP(&f.AllNamespaces, "all-namespaces", "A", false, "Choose the objects of all namespaces.")
 	flags.StringSliceVar(&f.Namespaces, "namespaces", nil, NamespacesUsage)
+	f.AddExcludeFlags(flags)
 	f.AddSelectorFlags(flags)
 	flags.Int64Var(&f.ChunkSize, "chunk-size", f.ChunkSize, "Read large lists in chunks of this size; 0 turns chunks off.")
 	flags.StringVar(&f.Operation, "operation", f.Operation, "Operation that policies see: CREATE, UPDATE, DELETE (for the triggers of mutate-existing rules), or auto: UPDATE, and beside it what CREATE would do differently.")
@@ -53,21 +58,39 @@ func (f *Objects) AddFlags(flags *pflag.FlagSet) {
 }
 
 // NamespacesUsage is the usage of --namespaces.
-const NamespacesUsage = "Choose the objects of these namespaces, such as --namespaces a,b,c. May be given more than once."
+const NamespacesUsage = "Choose the objects of these namespaces, such as --namespaces a,b,'team-*'. May be given more than once."
 
-// ValidateNamespaces returns an error for names that no namespace has, or beside -n.
-func ValidateNamespaces(names []string, config *genericclioptions.ConfigFlags) error {
+// AddExcludeFlags registers the flags that leave objects out.
+func (f *Objects) AddExcludeFlags(flags *pflag.FlagSet) {
+	flags.StringSliceVar(&f.Exclude, "exclude", nil, "Leave out these objects, as TYPE/NAME or NAMESPACE/TYPE/NAME, with wildcards: --exclude deploy/web,'shop/*/legacy-*'. May be given more than once.")
+	flags.StringSliceVar(&f.ExcludeNamespaces, "exclude-namespaces", nil, "Leave out these namespaces and all objects in them, such as --exclude-namespaces kube-system,'team-*'. May be given more than once.")
+}
+
+// ValidateNames returns an error for namespaces and objects that there cannot be, or beside -n.
+func (f *Objects) ValidateNames(config *genericclioptions.ConfigFlags) error {
+	some := slices.ContainsFunc(f.Namespaces, selector.HasWildcard)
 	switch {
-	case names == nil:
-		return nil
-	case len(names) == 0:
+	case f.Namespaces != nil && len(f.Namespaces) == 0:
 		return errors.New("--namespaces: name one namespace or more, such as --namespaces a,b,c")
-	case config.Namespace != nil && *config.Namespace != "":
+	case f.Namespaces != nil && config.Namespace != nil && *config.Namespace != "":
 		return errors.New("only one of -n/--namespace and --namespaces can be used")
+	case len(f.ExcludeNamespaces) > 0 && !f.AllNamespaces && !some && (!f.Offline() || f.Namespaces != nil):
+		return errors.New("--exclude-namespaces leaves out some of several namespaces: add -A, or --namespaces with a wildcard")
 	}
-	for _, name := range names {
-		if len(validation.IsDNS1123Label(name)) > 0 {
-			return fmt.Errorf("--namespaces %q: is no name of a namespace: at most 63 lower-case letters, digits and '-', the first and the last of them a letter or digit", name)
+	for _, names := range []struct {
+		flag string
+		all  []string
+	}{{"namespaces", f.Namespaces}, {"exclude-namespaces", f.ExcludeNamespaces}} {
+		for _, name := range names.all {
+			if len(validation.IsDNS1123Label(strings.NewReplacer("*", "a", "?", "a").Replace(name))) > 0 {
+				return fmt.Errorf("--%s %q: is not a valid name of a namespace: at most 63 lower-case letters, digits and '-', the first and the last of them a letter or digit, or wildcards", names.flag, name)
+			}
+		}
+	}
+	for _, text := range f.Exclude {
+		parts := strings.Split(text, "/")
+		if len(parts) < 2 || len(parts) > 3 || slices.Contains(parts, "") || selector.CheckWildcard(text) != nil {
+			return fmt.Errorf("--exclude %q: is not a valid TYPE/NAME or NAMESPACE/TYPE/NAME; for all objects of a type use TYPE/*", text)
 		}
 	}
 	return nil

@@ -158,7 +158,7 @@ func (f *Record) Given() bool { return f.Plan != "" || f.Resume != "" }
 // settled are the flags that a plan or journal has settled: to set one of them can only be a
 // mistake.
 var settled = []string{ //nolint:gochecknoglobals // an immutable table
-	"policy", "from-cluster", "only", "skip", "values", "all-namespaces", "namespaces", "selector", "field-selector",
+	"policy", "from-cluster", "only", "skip", "values", "all-namespaces", "namespaces", "exclude", "exclude-namespaces", "selector", "field-selector",
 	"world", "operation", "request-user", "request-group", "annotate", "assume-binding", "namespace",
 	"max-objects", "percent", "percent-seed", "shard",
 }

@@ -15,6 +15,7 @@ import (
 	"k8s.io/kubectl/pkg/util/templates"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/selector"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/cluster"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/flags"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/formats"
@@ -76,7 +77,7 @@ func NewCommand(evaluate flags.Evaluate, name string, streams genericiooptions.I
 }
 
 // runFlags are those of job that the run has too.
-var runFlags = []string{"from-cluster", "only", "skip", "allow-unknown-kinds", "strict", "selector", "field-selector", "max-objects", "percent", "percent-seed", "kube-api-qps", "kube-api-burst", "write-reports"} //nolint:gochecknoglobals // an immutable table
+var runFlags = []string{"from-cluster", "only", "skip", "allow-unknown-kinds", "strict", "exclude", "exclude-namespaces", "selector", "field-selector", "max-objects", "percent", "percent-seed", "kube-api-qps", "kube-api-burst", "write-reports"} //nolint:gochecknoglobals // an immutable table
 
 // addFlags registers the flags.
 func (f *Flags) addFlags(set *pflag.FlagSet) {
@@ -84,6 +85,7 @@ func (f *Flags) addFlags(set *pflag.FlagSet) {
 	f.Policies.AddStrictFlag(set)
 	set.BoolVarP(&f.Objects.AllNamespaces, "all-namespaces", "A", f.Objects.AllNamespaces, "Run on the objects of all namespaces; with =false, on those of the namespace of -n.")
 	set.StringSliceVar(&f.Objects.Namespaces, "namespaces", nil, flags.NamespacesUsage)
+	f.Objects.AddExcludeFlags(set)
 	f.Objects.AddSelectorFlags(set)
 	f.Canary.AddFlags(set)
 	f.Write.AddGuardFlags(set)
@@ -110,7 +112,7 @@ func (f *Flags) Validate(typed *pflag.FlagSet) error {
 	if _, _, err := f.Objects.Selectors(); err != nil {
 		return err
 	}
-	switch err := flags.ValidateNamespaces(f.Objects.Namespaces, &genericclioptions.ConfigFlags{}); {
+	switch err := f.Objects.ValidateNames(&genericclioptions.ConfigFlags{}); {
 	case err != nil:
 		return err
 	case len(f.Objects.Namespaces) > 0 && typed.Changed("all-namespaces"):
@@ -177,7 +179,7 @@ func (f *Flags) run(ctx context.Context, typed *pflag.FlagSet, args []string, st
 	if err != nil {
 		return process.ExitNothing, err
 	}
-	spec.Roles = permission.Roles(spec.Namespace+":"+spec.Name, needs, kept, nil)
+	spec.Roles = permission.Roles(spec.Namespace+":"+spec.Name, needs, rbac.Listed(kept), nil)
 	spec.Policies = slices.DeleteFunc(found.Documents, func(d engine.Document) bool { return d.Origin == cluster.Origin })
 	spec.Records = f.Apply || f.Spec.Claim != ""
 	spec.Command = f.command(typed, args, kept)
@@ -221,7 +223,11 @@ func (f *Flags) command(typed *pflag.FlagSet, args, namespaces []string) []strin
 	case 0:
 		out = append(out, "--all-namespaces")
 	case 1:
-		out = append(out, "--namespace="+namespaces[0])
+		flag := "--namespace="
+		if selector.HasWildcard(namespaces[0]) {
+			flag = "--namespaces="
+		}
+		out = append(out, flag+namespaces[0])
 	default:
 		out = append(out, "--namespaces="+strings.Join(namespaces, ","))
 	}

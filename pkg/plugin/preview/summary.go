@@ -69,6 +69,7 @@ func NewSummaryCommand(evaluate flags.Evaluate, name string, streams genericioop
 	c.Flags().StringVarP(&f.Output, "output", "o", f.Output, "Output format: one of table, json, yaml.")
 	c.Flags().BoolVarP(&f.Objects.AllNamespaces, "all-namespaces", "A", f.Objects.AllNamespaces, "Read the reports of all namespaces; with =false, those of the namespace of -n.")
 	c.Flags().StringSliceVar(&f.Objects.Namespaces, "namespaces", nil, "Read the reports of these namespaces, such as --namespaces a,b,c. May be given more than once.")
+	f.Objects.AddExcludeFlags(c.Flags())
 	f.Client.AddFlags(c.Flags())
 	refuseContexts(c)
 	return c
@@ -89,6 +90,9 @@ func (f *SummaryFlags) Run(ctx context.Context, streams genericiooptions.IOStrea
 	}
 	client, err := reports.Open(f.Config, f.Client)
 	if err != nil {
+		return process.ExitNothing, err
+	}
+	if scope.Exclude, err = factory.Excluded(client.Mapper(), f.Objects.Exclude, f.Objects.ExcludeNamespaces); err != nil {
 		return process.ExitNothing, err
 	}
 	s, err := report.ReadSummary(ctx, client, reports.Options(scope))
@@ -116,8 +120,8 @@ func (f *SummaryFlags) Run(ctx context.Context, streams genericiooptions.IOStrea
 // scope returns the namespaces whose reports are read.
 func (f *SummaryFlags) scope() (engine.Scope, error) {
 	f.Objects.AllNamespaces = f.Objects.AllNamespaces && f.Objects.Namespaces == nil
-	scope := engine.Scope{ClusterScoped: true, Namespaces: (&factory.Factory{Evaluate: &f.Evaluate}).Namespaces()}
-	return scope, flags.ValidateNamespaces(f.Objects.Namespaces, f.Config)
+	scope := engine.Scope{ClusterScoped: f.Objects.AllNamespaces, Namespaces: (&factory.Factory{Evaluate: &f.Evaluate}).Namespaces()}
+	return scope, f.Objects.ValidateNames(f.Config)
 }
 
 func printSummary(out io.Writer, s report.StoreSummary) error {

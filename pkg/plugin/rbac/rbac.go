@@ -18,6 +18,7 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/kubectl/pkg/util/templates"
 
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/evaluate"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/factory"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/flags"
@@ -91,7 +92,7 @@ func NewCommand(evaluate flags.Evaluate, name string, streams genericiooptions.I
 	flags.AddQuietFlag(c.Flags(), &f.Quiet)
 	c.Flags().StringVar(&f.For, "for", f.For, "What the permissions are for: preview, explain of the types named, or apply.")
 	flags.AddValidateFlag(c.Flags(), &f.Validation, `With "server", a preview may send dry runs, as it does with --validate=server or --save: these take the permission to patch, so that its users may write, too.`)
-	c.Flags().StringSliceVar(&f.Objects.Namespaces, "namespaces", nil, "Keep to these namespaces, such as --namespaces a,b,c, as a run with the same flag does.")
+	c.Flags().StringSliceVar(&f.Objects.Namespaces, "namespaces", nil, "Keep to these namespaces, such as --namespaces a,b,c, as a run with the same flag does; with a wildcard, a run lists the objects of all.")
 	f.Watch.AddFlag(c.Flags(), "Include what preview --watch, or with --for apply apply-existing --watch, needs in addition.")
 	f.Report.AddClusterFlag(c.Flags())
 	c.Flags().Lookup("write-reports").Usage = "Include what preview --write-reports needs with this value, FORMAT or FORMAT=NAME."
@@ -170,7 +171,7 @@ func (f *Flags) Run(ctx context.Context, args []string, streams genericiooptions
 		return process.ExitNothing, err
 	}
 	var roles []any
-	for _, role := range permission.Roles(f.Name, needs, namespaces, subjects) {
+	for _, role := range permission.Roles(f.Name, needs, Listed(namespaces), subjects) {
 		roles = append(roles, role)
 	}
 	broken := PrintBroken(&found, "the roles do not cover it", streams.ErrOut)
@@ -217,6 +218,9 @@ func PrintManifests(format string, objects []any, notes []string, broken int, ou
 	return process.ExitOK, nil
 }
 
+// Listed are the namespaces for which there can be roles: none, for all, where one is a pattern.
+func Listed(namespaces []string) []string { return (&engine.Scope{Namespaces: namespaces}).Listed() }
+
 // Needs reads the policies, and returns what a run needs that keeps to namespaces, or with none reads all.
 func (f *Flags) Needs(ctx context.Context, args, namespaces []string, streams genericiooptions.IOStreams) (found factory.Described, needs []permission.Need, notes []string, err error) {
 	f.Quiet = true
@@ -245,11 +249,14 @@ func (f *Flags) Needs(ctx context.Context, args, namespaces []string, streams ge
 		return found, nil, nil, err
 	}
 	run := permission.Run{
-		Namespaces: namespaces, Reports: reports, Fixed: f.Fixed,
+		Namespaces: Listed(namespaces), Reports: reports, Fixed: f.Fixed,
 		Rules: found.Descriptions, Served: found.Served, Only: only, Purpose: permission.Purpose(f.For), DryRuns: f.Validation == flags.ValidateServer, Watches: f.Watch.On, Reads: found.Reads(f.Policies.FromCluster),
 		HasStatus: found.HasStatus,
 	}
 	needs, notes, err = run.Needs()
+	if len(run.Namespaces) < len(namespaces) {
+		notes = append(notes, "roles know no wildcards: with one in --namespaces, a run lists the objects of all namespaces, and so may these roles")
+	}
 	if w.Client == nil && !slices.ContainsFunc(run.Served, func(m *meta.RESTMapping) bool { return run.Reads(m.GroupVersionKind.GroupKind()) }) {
 		notes = append(notes, "no server was asked: exceptions and settings of an engine are covered if --world has their CustomResourceDefinitions")
 	}

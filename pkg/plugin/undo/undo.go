@@ -201,7 +201,7 @@ func choose(w *factory.Factory, j *journal.Journal, args []string) ([]Object, er
 			return true
 		case i >= 0 && keys[i].Namespace != "", key.Namespace == "" && i >= 0:
 			return false
-		case namespaces == nil, slices.Contains(namespaces, key.Namespace):
+		case (&engine.Scope{Namespaces: namespaces}).In(key.Namespace):
 			here = true
 			return false
 		}

@@ -172,9 +172,9 @@ func (s *Store) name(u *unstructured.Unstructured) {
 	u.SetLabels(map[string]string{managedBy: program, instance: s.Name})
 	about, _, _ := unstructured.NestedStringMap(u.Object, "scope")
 	if about == nil {
-		if u.SetName(s.problems()); len(s.Scope.Namespaces) > 0 {
+		if u.SetName(s.problems()); len(s.Scope.Listed()) > 0 {
 			u.SetKind(s.Kind.Kind)
-			u.SetNamespace(s.Scope.Namespaces[0])
+			u.SetNamespace(s.Scope.Listed()[0])
 		}
 		return
 	}
@@ -261,12 +261,20 @@ func (s *Store) prune() error {
 
 // covers reports whether the run would have found what a report is about.
 func (s *Store) covers(u *unstructured.Unstructured) bool {
-	about, _, _ := unstructured.NestedStringMap(u.Object, "scope")
-	if about == nil {
+	k := subjectOf(u)
+	if k == nil {
 		return u.GetName() == s.problems()
 	}
-	k := engine.ObjectKey{GroupKind: schema.FromAPIVersionAndKind(about["apiVersion"], about["kind"]).GroupKind(), Namespace: about["namespace"], Name: about["name"]}
-	return s.Scope.Includes(k, nil) && s.Scope.InShard(k)
+	return s.Scope.Includes(*k, nil) && s.Scope.InShard(*k)
+}
+
+// subjectOf returns the object that a report is about; nil where that is none.
+func subjectOf(u *unstructured.Unstructured) *engine.ObjectKey {
+	about, _, _ := unstructured.NestedStringMap(u.Object, "scope")
+	if about == nil {
+		return nil
+	}
+	return &engine.ObjectKey{GroupKind: schema.FromAPIVersionAndKind(about["apiVersion"], about["kind"]).GroupKind(), Namespace: about["namespace"], Name: about["name"]}
 }
 
 // reports streams the reports of the set, or of all sets if it has no name, in the namespaces of the run, up
@@ -276,7 +284,7 @@ func (s *Store) reports(ctx context.Context) iter.Seq2[*unstructured.Unstructure
 	if s.Name != "" {
 		labels[instance] = s.Name
 	}
-	namespaces, kinds := s.Scope.Namespaces, []schema.GroupVersionKind{s.Kind}
+	namespaces, kinds := s.Scope.Listed(), []schema.GroupVersionKind{s.Kind}
 	if len(namespaces) == 0 {
 		namespaces, kinds = []string{""}, append(kinds, s.ClusterKind)
 	}
@@ -329,7 +337,10 @@ func ReadSummary(ctx context.Context, server StoreServer, o StoreOptions) (Store
 		if err != nil {
 			return out, err
 		}
-		if _, about := u.Object["scope"]; about {
+		if about := subjectOf(u); about != nil {
+			if !s.Scope.Includes(*about, nil) {
+				continue
+			}
 			out.Objects++
 		}
 		results, _, _ := unstructured.NestedSlice(u.Object, "results")

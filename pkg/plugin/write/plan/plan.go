@@ -103,7 +103,11 @@ type Choice struct {
 	Types []string `json:"types,omitempty"` // TYPE and TYPE/NAME
 	// Namespace is what was looked at: one namespace, or several with commas between them; empty stands for
 	// all.
-	Namespace     string `json:"namespace,omitempty"`
+	Namespace string `json:"namespace,omitempty"`
+	// Exclude and ExcludeNamespaces are what was left out, as it was typed.
+	Exclude           []string `json:"exclude,omitempty"`
+	ExcludeNamespaces []string `json:"excludeNamespaces,omitempty"`
+
 	ClusterScoped bool   `json:"clusterScoped,omitempty"`
 	Selector      string `json:"selector,omitempty"`
 	FieldSelector string `json:"fieldSelector,omitempty"`
