@@ -433,6 +433,9 @@ func joined(op string, conditions []Expr) Expr {
 		}
 	}
 	if neutral {
+		for i, c := range operands {
+			operands[i] = orNothing(c, operands)
+		}
 		operands = slices.DeleteFunc(slices.Clone(operands), func(c Expr) bool {
 			return slices.ContainsFunc(operands, func(by Expr) bool { return givenBy(c, by) || c != by && Contains(Operands(c, "||"), by) })
 		})
@@ -473,8 +476,12 @@ func Range(list Expr) Expr {
 	return list
 }
 
-// givenBy reports whether a.hasValue() is asked by a.b.hasValue() already.
+// givenBy reports whether a.hasValue() is asked by a.b.hasValue() already, or a != "" by a == "x".
 func givenBy(condition, by Expr) bool {
+	if asked := notEmpty(condition); asked != nil {
+		value, ok := EqualTo(by, asked)
+		return ok && value.op == constant && value.String() != `""`
+	}
 	if !condition.is(method, "hasValue") || !by.is(method, "hasValue") {
 		return false
 	}
@@ -484,6 +491,37 @@ func givenBy(condition, by Expr) bool {
 		}
 	}
 	return false
+}
+
+// orNothing is a.b == "x" as a.?b.orValue("") == "x" where others ask whether that is empty.
+func orNothing(condition Expr, others []Expr) Expr {
+	for _, c := range others {
+		if asked := notEmpty(c); asked != nil {
+			if value, ok := EqualTo(condition, plain(asked.args[0])); ok && value.op == constant && value.String() != `""` {
+				return Equal(asked, value)
+			}
+		}
+	}
+	return condition
+}
+
+// notEmpty is a.orValue("") of a.orValue("") != "", and nil of another condition.
+func notEmpty(condition Expr) (asked Expr) {
+	if condition.is(relation, "!=") && condition.args[1].String() == `""` {
+		if left := condition.args[0]; left.is(method, "orValue") && left.args[1].String() == `""` {
+			return left
+		}
+	}
+	return nil
+}
+
+// plain is a.b of a.?b.
+func plain(optional Expr) Expr {
+	return Rewrite(optional, func(part Expr) Expr {
+		out := *part
+		out.optional = false
+		return &out
+	})
 }
 
 // Not negates a condition.

@@ -29,3 +29,23 @@ func TestGiven(t *testing.T) {
 		}
 	}
 }
+
+// TestAndNotEmpty asks once whether a string is there and has a value; not where another value would do as well.
+func TestAndNotEmpty(t *testing.T) {
+	t.Parallel()
+	team := expr.OrValue(expr.Path("object.metadata.?labels.team"), expr.String(""))
+	given, labels := expr.NotEqual(team, expr.String("")), expr.Path("object.metadata.labels.team")
+	for _, row := range []struct {
+		of   expr.Expr
+		want string
+	}{
+		{expr.And(given, expr.Equal(labels, expr.String("a"))), `object.metadata.?labels.team.orValue("") == "a"`},
+		{expr.And(given, expr.Equal(labels, expr.String(""))), `object.metadata.?labels.team.orValue("") != "" && object.metadata.labels.team == ""`},
+		{expr.And(given, expr.Equal(labels, expr.Path("object.a"))), `object.metadata.?labels.team.orValue("") != "" && object.metadata.labels.team == object.a`},
+		{expr.And(given, expr.Equal(expr.Path("object.a"), expr.String("a"))), `object.metadata.?labels.team.orValue("") != "" && object.a == "a"`},
+	} {
+		if got := row.of.String(); got != row.want {
+			t.Errorf("%s, want %s", got, row.want)
+		}
+	}
+}
