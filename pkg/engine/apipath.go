@@ -89,7 +89,7 @@ func (p APIPath) Refusal(method string) string {
 		return "it could act, or hand out credentials: exec, attach, portforward, proxy and token paths are closed to policies"
 	case p.Subresource == "log" || strings.HasPrefix(p.Clean+"/", "/logs/"):
 		return "logs are closed to policies"
-	case method == "GET" && (p.watches || on(p.Query["watch"]) || on(p.Query["follow"])):
+	case method == "GET" && (p.watches || isSet(p.Query["watch"]) || isSet(p.Query["follow"])):
 		return "it would not end: policies cannot watch"
 	case method == "GET":
 		return ""
@@ -102,7 +102,7 @@ func (p APIPath) Refusal(method string) string {
 	}
 }
 
-func on(values []string) bool {
+func isSet(values []string) bool {
 	return slices.ContainsFunc(values, func(v string) bool { return v != "false" && v != "0" })
 }
 

@@ -44,8 +44,8 @@ func (n *KindName) sort() string {
 	return "kind"
 }
 
-// in reports whether the policy means the group and version of a kind.
-func (n *KindName) in(k *KnownKind) bool {
+// inGroupVersion reports whether the policy means the group and version of a kind.
+func (n *KindName) inGroupVersion(k *KnownKind) bool {
 	return (len(n.Groups) == 0 || selector.AnyOf(n.Groups, k.Group)) && (len(n.Versions) == 0 || selector.AnyOf(n.Versions, k.Version))
 }
 
@@ -115,7 +115,7 @@ func (k *Kinds) Check(n KindName) error {
 	subresources := map[string]bool{} // of the kinds that the name stands for
 	for i := range k.Known {
 		known := &k.Known[i]
-		if !selector.MatchWildcard(n.Name(), n.of(known)) || !n.in(known) {
+		if !selector.MatchWildcard(n.Name(), n.of(known)) || !n.inGroupVersion(known) {
 			continue
 		}
 		if known.serves(n.Subresource) {
@@ -137,7 +137,7 @@ func (k *Kinds) Check(n KindName) error {
 	}
 	e.meant = k.meant(&n)
 	for _, gv := range k.UnknownGroups() {
-		if n.in(&KnownKind{GroupVersionKind: gv.WithKind("")}) {
+		if n.inGroupVersion(&KnownKind{GroupVersionKind: gv.WithKind("")}) {
 			e.unknown = append(e.unknown, fmt.Errorf("%s: %w", gv, k.Unknown[gv]))
 		}
 	}
@@ -164,7 +164,7 @@ func (k *Kinds) meant(n *KindName) string {
 			continue
 		}
 		rank := 2 * typos
-		if !n.in(known) {
+		if !n.inGroupVersion(known) {
 			rank++
 		}
 		if best == nil || rank < least {
@@ -174,7 +174,7 @@ func (k *Kinds) meant(n *KindName) string {
 	switch {
 	case best == nil:
 		return ""
-	case n.in(best):
+	case n.inGroupVersion(best):
 		return fmt.Sprintf("%q", n.of(best))
 	}
 	return fmt.Sprintf("%q of %s", n.of(best), best.GroupVersion())

@@ -82,7 +82,7 @@ func (s *Scope) Includes(k ObjectKey, has map[string]string) bool {
 		return true
 	}
 	typed := func(key ObjectKey) bool {
-		return key.GroupKind == k.GroupKind && (key.Name == "" || names(key, k.Namespace, k.Name))
+		return key.GroupKind == k.GroupKind && (key.Name == "" || namesObject(key, k.Namespace, k.Name))
 	}
 	switch chosen := slices.ContainsFunc(s.Only, typed); {
 	case len(s.Only) > 0 && !chosen, k.Namespace == "" && !s.ClusterScoped && !chosen:
@@ -116,7 +116,7 @@ func (s *Scope) mayHaveFields(k ObjectKey) bool {
 // Names reports whether the user typed the name of an object.
 func (s *Scope) Names(k ObjectKey) bool {
 	return s != nil && slices.ContainsFunc(s.Only, func(typed ObjectKey) bool {
-		return typed.GroupKind == k.GroupKind && names(typed, k.Namespace, k.Name)
+		return typed.GroupKind == k.GroupKind && namesObject(typed, k.Namespace, k.Name)
 	})
 }
 

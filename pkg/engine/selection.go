@@ -44,7 +44,7 @@ type SelectionSet struct {
 // Add adds those that are new.
 func (s *SelectionSet) Add(all ...Selection) {
 	for _, one := range all {
-		if id := asked("list", one); !s.known[id] {
+		if id := askedFor("list", one); !s.known[id] {
 			if s.known == nil {
 				s.known = map[question]bool{}
 			}
@@ -298,7 +298,7 @@ func (k *KindFilter) Matches(u *unstructured.Unstructured) bool {
 	if !k.scope.reaches(KeyOf(u), set) || !k.scope.Shard.Has(namespace, name) {
 		return false
 	}
-	if len(k.names) > 0 && !slices.ContainsFunc(k.names, func(key ObjectKey) bool { return names(key, namespace, name) }) {
+	if len(k.names) > 0 && !slices.ContainsFunc(k.names, func(key ObjectKey) bool { return namesObject(key, namespace, name) }) {
 		return false
 	}
 	return slices.ContainsFunc(k.selections, func(s selection) bool {
@@ -368,7 +368,7 @@ func (k *KindFilter) shared(part func(selection) string) string {
 	return text
 }
 
-func names(key ObjectKey, namespace, name string) bool {
+func namesObject(key ObjectKey, namespace, name string) bool {
 	return key.Name == name && (key.Namespace == "" || key.Namespace == namespace)
 }
 

@@ -270,10 +270,10 @@ type Mismatch struct {
 // NewMismatch returns the mismatch of a criterion that compares one value of the
 // object, which is empty where the object has none.
 func NewMismatch(criterion, wanted, value string) Mismatch {
-	return Mismatch{Criterion: criterion, Wanted: cmp.Or(wanted, "none"), Found: is(value)}
+	return Mismatch{Criterion: criterion, Wanted: cmp.Or(wanted, "none"), Found: hasValue(value)}
 }
 
-func is(value string) string {
+func hasValue(value string) string {
 	if value == "" {
 		return "has none"
 	}
@@ -291,16 +291,16 @@ func (m Mismatch) Error() string {
 // FoundLabels returns what a set of labels has of those that a selector asks for, as the
 // Found of a Mismatch: "has app=db", "has no app, only team=shop", "has none".
 func FoundLabels(set map[string]string, l *selector.Labels) string {
-	return found(set, l.Keys(), func(key string) string { return key + "=" + Shorten(set[key], mostBytes) })
+	return describeFound(set, l.Keys(), func(key string) string { return key + "=" + Shorten(set[key], mostBytes) })
 }
 
 // FoundAnnotations is FoundLabels for annotations and the patterns that they are
 // compared with. Values of other annotations are left out: one may hold the whole object.
 func FoundAnnotations(set, patterns map[string]string) string {
-	return found(set, slices.Sorted(maps.Keys(patterns)), func(key string) string { return key })
+	return describeFound(set, slices.Sorted(maps.Keys(patterns)), func(key string) string { return key })
 }
 
-func found(set map[string]string, keys []string, other func(key string) string) string {
+func describeFound(set map[string]string, keys []string, other func(key string) string) string {
 	own := slices.Sorted(maps.Keys(set))
 	var have, lack []string
 	for _, key := range keys {

@@ -143,7 +143,7 @@ func (w *World) Watched() *World {
 // question is what is asked, as JSON.
 type question string
 
-func asked(kind string, of any) question {
+func askedFor(kind string, of any) question {
 	text, _ := json.Marshal(of) // it has strings, and what is made of some
 	return question(kind + string(text))
 }
@@ -174,7 +174,7 @@ func ask[A any](ctx context.Context, w *World, q question, get func(context.Cont
 func (w watched) Get(ctx context.Context, key ObjectKey) (*unstructured.Unstructured, error) {
 	w.of.note(ctx, key)
 	key.UID = "" // by which nothing is read
-	return ask(ctx, w.of, asked("get", key), func(ctx context.Context) (*unstructured.Unstructured, bool, error) {
+	return ask(ctx, w.of, askedFor("get", key), func(ctx context.Context) (*unstructured.Unstructured, bool, error) {
 		u, err := w.of.Reader.Get(ctx, key)
 		return u, IsSecret(u) || err == nil && key.IsSecret(), err
 	})
@@ -189,7 +189,7 @@ func (w watched) Schema(ctx context.Context, gvk schema.GroupVersionKind) (Schem
 func (w watched) List(ctx context.Context, s Selection) iter.Seq2[*unstructured.Unstructured, error] {
 	w.of.note(ctx, ObjectKey{GroupKind: schema.GroupKind{Group: s.Group, Kind: s.Kind}, Namespace: s.Namespace})
 	return func(yield func(*unstructured.Unstructured, error) bool) {
-		q := asked("list", s)
+		q := askedFor("list", s)
 		hand := func(u *unstructured.Unstructured, err error) bool {
 			if IsSecret(u) {
 				NoteSecret(ctx)
@@ -197,7 +197,7 @@ func (w watched) List(ctx context.Context, s Selection) iter.Seq2[*unstructured.
 			return yield(u, err) && err == nil
 		}
 		var all []*unstructured.Unstructured
-		if known, ok := w.of.Memo.kept(q); ok {
+		if known, ok := w.of.Memo.lookup(q); ok {
 			all, _ = known.value.([]*unstructured.Unstructured)
 			for _, u := range all {
 				if !hand(u, nil) {
@@ -226,7 +226,7 @@ func (w watched) Raw(ctx context.Context, method, path string, body []byte) ([]b
 	if method == "GET" && p.Resource != "" {
 		w.of.note(ctx, ObjectKey{GroupKind: schema.GroupKind{Group: p.Group, Kind: p.Resource}, Namespace: p.Namespace, Name: p.Name})
 	}
-	return ask(ctx, w.of, asked("raw", []string{method, path, string(body)}), func(ctx context.Context) ([]byte, bool, error) {
+	return ask(ctx, w.of, askedFor("raw", []string{method, path, string(body)}), func(ctx context.Context) ([]byte, bool, error) {
 		answer, err := w.of.Raw.Raw(ctx, method, path, body)
 		return answer, mayHoldSecret(answer) || err == nil && p.Group == "" && p.Resource == "secrets", err
 	})
@@ -234,7 +234,7 @@ func (w watched) Raw(ctx context.Context, method, path string, body []byte) ([]b
 
 // Fetch implements Fetcher.
 func (w watched) Fetch(ctx context.Context, r RemoteRequest) ([]byte, error) {
-	return ask(ctx, w.of, asked("fetch", r), func(ctx context.Context) ([]byte, bool, error) {
+	return ask(ctx, w.of, askedFor("fetch", r), func(ctx context.Context) ([]byte, bool, error) {
 		answer, err := w.of.Remote.Fetch(ctx, r)
 		return answer, mayHoldSecret(answer), err
 	})
@@ -267,8 +267,8 @@ func (m *Memo) cache() *lru.Cache {
 	return m.known
 }
 
-// kept returns what the key has, if it is there.
-func (m *Memo) kept(key any) (memoized, bool) {
+// lookup returns what the key has, if it is there.
+func (m *Memo) lookup(key any) (memoized, bool) {
 	if m == nil {
 		return memoized{}, false
 	}
@@ -285,7 +285,7 @@ func (m *Memo) Do(ctx context.Context, key any, get func(context.Context) (any, 
 	if m == nil {
 		return get(ctx)
 	}
-	answer, ok := m.kept(key)
+	answer, ok := m.lookup(key)
 	if !ok {
 		shared, _, _ := m.calls.Do(fmt.Sprintf("%#v", key), func() (any, error) { return m.ask(ctx, key, get), nil })
 		answer, _ = shared.(memoized)
@@ -297,7 +297,7 @@ func (m *Memo) Do(ctx context.Context, key any, get func(context.Context) (any, 
 }
 
 func (m *Memo) ask(ctx context.Context, key any, get func(context.Context) (any, error)) memoized {
-	if known, ok := m.kept(key); ok { // meanwhile
+	if known, ok := m.lookup(key); ok { // meanwhile
 		return known
 	}
 	inner, use := WatchSecrets(ctx)

@@ -85,7 +85,7 @@ func (x *Expression) construct(e ast.Expr, slip func(string)) {
 		}
 	}
 	if e.AsStruct().TypeName() == mutation.ObjectTypeName {
-		leaves(e, "", add)
+		addLeaves(e, "", add)
 	}
 	for _, f := range e.AsStruct().Fields() {
 		switch field := f.AsStructField(); {
@@ -106,9 +106,9 @@ func plainText(e ast.Expr) string {
 	return text
 }
 
-// leaves adds the fields of an apply configuration. What an expression computes
+// addLeaves adds the fields of an apply configuration. What an expression computes
 // is a leaf, unless it is a list made of objects.
-func leaves(e ast.Expr, path string, add func(string)) {
+func addLeaves(e ast.Expr, path string, add func(string)) {
 	switch e.Kind() {
 	case ast.StructKind:
 		for _, f := range e.AsStruct().Fields() {
@@ -116,7 +116,7 @@ func leaves(e ast.Expr, path string, add func(string)) {
 			if field.Name() == "name" && strings.HasSuffix(path, "[]") && len(e.AsStruct().Fields()) > 1 {
 				continue // the key by which the element of the list is found
 			}
-			leaves(field.Value(), strings.TrimPrefix(path+"."+field.Name(), "."), add)
+			addLeaves(field.Value(), strings.TrimPrefix(path+"."+field.Name(), "."), add)
 		}
 	case ast.MapKind:
 		for _, entry := range e.AsMap().Entries() {
@@ -124,14 +124,14 @@ func leaves(e ast.Expr, path string, add func(string)) {
 			if name == "" {
 				name = "*"
 			}
-			leaves(entry.AsMapEntry().Value(), path+"."+policydecode.FieldName(name), add)
+			addLeaves(entry.AsMapEntry().Value(), path+"."+policydecode.FieldName(name), add)
 		}
 		if e.AsMap().Size() == 0 {
 			add(path)
 		}
 	case ast.ListKind:
 		for _, item := range e.AsList().Elements() {
-			leaves(item, path+"[]", add)
+			addLeaves(item, path+"[]", add)
 		}
 		if e.AsList().Size() == 0 {
 			add(path)
@@ -151,7 +151,7 @@ func leavesOfMapped(c ast.ComprehensionExpr, path string, add func(string)) bool
 	ast.PreOrderVisit(c.LoopStep(), ast.NewExprVisitor(func(e ast.Expr) {
 		if e.Kind() == ast.StructKind && !found {
 			found = true
-			leaves(e, path+"[]", add)
+			addLeaves(e, path+"[]", add)
 		}
 	}))
 	return found

@@ -87,8 +87,8 @@ type Builder struct {
 	built         []*Expression
 }
 
-// each compiles sources; one without a text is reported already.
-func (b *Builder) each(all []Source, compile func(Source) (*Expression, error)) []*Expression {
+// compileAll compiles sources; one without a text is reported already.
+func (b *Builder) compileAll(all []Source, compile func(Source) (*Expression, error)) []*Expression {
 	var out []*Expression
 	for _, x := range all {
 		if x.Text == "" {
@@ -113,11 +113,11 @@ func (b *Builder) rewritten(x Source) Source {
 }
 
 // Variables compiles variables.
-func (b *Builder) Variables(all []Source) { b.each(all, b.variable) }
+func (b *Builder) Variables(all []Source) { b.compileAll(all, b.variable) }
 
 // Conditions compiles match conditions.
 func (b *Builder) Conditions(all []Source) []*Expression {
-	return b.each(all, func(x Source) (*Expression, error) {
+	return b.compileAll(all, func(x Source) (*Expression, error) {
 		x.condition = true
 		return b.add(b.environment.plain, b.rewritten(x), cel.BoolType)
 	})
@@ -125,12 +125,12 @@ func (b *Builder) Conditions(all []Source) []*Expression {
 
 // Mutations compiles mutations. JSON patches are not rewritten.
 func (b *Builder) Mutations(all []Source) []*Expression {
-	return b.each(all, func(x Source) (*Expression, error) { return b.mutation(b.rewritten(x), b.ReplaceAtomic) })
+	return b.compileAll(all, func(x Source) (*Expression, error) { return b.mutation(b.rewritten(x), b.ReplaceAtomic) })
 }
 
 // Values compiles expressions whose result must be of one of the types. They are not rewritten.
 func (b *Builder) Values(all []Source, want ...*cel.Type) []*Expression {
-	return b.each(all, func(x Source) (*Expression, error) { return b.add(b.environment.plain, x, want...) })
+	return b.compileAll(all, func(x Source) (*Expression, error) { return b.add(b.environment.plain, x, want...) })
 }
 
 // Lint warns of what was compiled.

@@ -82,13 +82,13 @@ func (r *reader) read(e ast.NavigableExpr) {
 		}
 	case path[0] == variablesName:
 		r.found = Reads{Object: true, Metadata: true, Params: true, Answers: true}
-	case !bound(e, path[0]):
+	case !isBound(e, path[0]):
 		r.name(path)
 	}
 }
 
-// bound reports whether a macro binds a name around an expression: what it stands for is read elsewhere.
-func bound(e ast.NavigableExpr, name string) bool {
+// isBound reports whether a macro binds a name around an expression: what it stands for is read elsewhere.
+func isBound(e ast.NavigableExpr, name string) bool {
 	for within := e; ; {
 		around, ok := within.Parent()
 		if !ok {
@@ -115,7 +115,7 @@ func (r *reader) name(path []string) {
 	case objectName, oldObjectName:
 		r.object(path[1:])
 	case paramsName:
-		r.found.Params = r.found.Params || !public(path[1:])
+		r.found.Params = r.found.Params || !isPublic(path[1:])
 	case namespaceName, authorizerName:
 	default:
 		r.found.Answers = true
@@ -126,11 +126,11 @@ func (r *reader) name(path []string) {
 func (r *reader) object(path []string) {
 	identity := len(path) == 1 && (path[0] == "kind" || path[0] == "apiVersion") ||
 		len(path) == 2 && path[0] == "metadata" && slices.Contains([]string{"name", "namespace", "uid"}, path[1])
-	r.found.Add(Reads{Object: !public(path), Metadata: !identity})
+	r.found.Add(Reads{Object: !isPublic(path), Metadata: !identity})
 }
 
-// public reports whether fields of a Secret hold nothing secret.
-func public(path []string) bool {
+// isPublic reports whether fields of a Secret hold nothing secret.
+func isPublic(path []string) bool {
 	if len(path) == 0 {
 		return false
 	}
@@ -150,18 +150,18 @@ func fieldsRead(e ast.Expr) []string {
 	case ast.IdentKind:
 		return strings.Split(e.AsIdent(), ".")
 	case ast.SelectKind:
-		return below(e.AsSelect().Operand(), e.AsSelect().FieldName())
+		return fieldBelow(e.AsSelect().Operand(), e.AsSelect().FieldName())
 	}
 	switch function, args := callOf(e); function {
 	case operators.Index, operators.OptIndex, operators.OptSelect:
 		if name := plainText(args[1]); name != "" {
-			return below(args[0], name)
+			return fieldBelow(args[0], name)
 		}
 	}
 	return nil
 }
 
-func below(operand ast.Expr, field string) []string {
+func fieldBelow(operand ast.Expr, field string) []string {
 	if path := fieldsRead(operand); len(path) > 0 {
 		return append(path, field)
 	}

@@ -17,7 +17,7 @@ import (
 // schema says nothing of them. What it says is taken at its word.
 func replacedLists(live map[string]any, patch *typed.TypedValue) []engine.Warning {
 	w := openLists{schema: patch.Schema()}
-	w.in(nil, patch.TypeRef(), live, patch.AsValue().Unstructured())
+	w.find(nil, patch.TypeRef(), live, patch.AsValue().Unstructured())
 	return w.found
 }
 
@@ -27,7 +27,7 @@ type openLists struct {
 	found  []engine.Warning
 }
 
-func (w *openLists) in(path fieldpath.Path, ref schema.TypeRef, live, patch any) {
+func (w *openLists) find(path fieldpath.Path, ref schema.TypeRef, live, patch any) {
 	atom, ok := w.schema.Resolve(ref)
 	if !ok {
 		return
@@ -43,7 +43,7 @@ func (w *openLists) in(path fieldpath.Path, ref schema.TypeRef, live, patch any)
 			if field, ok := atom.Map.FindField(name); ok {
 				ref = field.Type
 			}
-			w.in(append(path[:len(path):len(path)], fieldpath.PathElement{FieldName: &name}), ref, was[name], is[name])
+			w.find(append(path[:len(path):len(path)], fieldpath.PathElement{FieldName: &name}), ref, was[name], is[name])
 		}
 	case []any:
 		if was, _ := live.([]any); atom.Scalar != nil && atom.Map != nil { // it may be anything

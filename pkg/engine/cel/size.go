@@ -18,35 +18,35 @@ const maxElements = 100_000
 // than reading maxElements elements does, however big the value is.
 func fits(v ref.Val) bool {
 	left := maxElements
-	count(v, &left)
+	subtractSize(v, &left)
 	return left >= 0
 }
 
-// count subtracts the elements of a value from what is left, and stops when nothing is.
+// subtractSize subtracts the elements of a value from what is left, and stops when nothing is.
 // Data of the input counts by its length alone: it is no bigger than it was.
-func count(v ref.Val, left *int) {
+func subtractSize(v ref.Val, left *int) {
 	if *left--; *left < 0 {
 		return
 	}
 	switch v := v.(type) {
 	case *types.Optional:
 		if v.HasValue() {
-			count(v.GetValue(), left)
+			subtractSize(v.GetValue(), left)
 		}
 	case *mutation.JSONPatchVal:
 		if v.Val != nil {
-			count(v.Val, left)
+			subtractSize(v.Val, left)
 		}
 	case traits.Mapper:
 		if v.Type() == types.MapType && !counted(v, left) { // of another type are a policy's variables, which it would evaluate
 			for it := v.Iterator(); *left >= 0 && it.HasNext() == types.True; {
-				count(v.Get(it.Next()), left)
+				subtractSize(v.Get(it.Next()), left)
 			}
 		}
 	case traits.Lister:
 		if !counted(v, left) {
 			for it := v.Iterator(); *left >= 0 && it.HasNext() == types.True; {
-				count(it.Next(), left)
+				subtractSize(it.Next(), left)
 			}
 		}
 	}

@@ -24,7 +24,7 @@ func (x *Expression) lint() {
 // judge finds out whether a condition is constant, or else which path it wants to be changed.
 func (x *Expression) judge(e ast.Expr) {
 	value, known := truth(e)
-	always, never := twice(e, operators.LogicalOr, operators.NotEquals, map[string]ref.Val{}), twice(e, operators.LogicalAnd, operators.Equals, map[string]ref.Val{})
+	always, never := comparedTwice(e, operators.LogicalOr, operators.NotEquals, map[string]ref.Val{}), comparedTwice(e, operators.LogicalAnd, operators.Equals, map[string]ref.Val{})
 	switch {
 	case known && value:
 		x.slips = append(x.slips, "is true for every object: nothing in it depends on one")
@@ -35,7 +35,7 @@ func (x *Expression) judge(e ast.Expr) {
 	case always != "":
 		x.slips = append(x.slips, "is true for every object: "+always+" always differs from one of these values; && was probably meant")
 	default:
-		x.changing = changing(e)
+		x.changing = changedField(e)
 	}
 }
 
@@ -58,7 +58,7 @@ func truth(e ast.Expr) (value, known bool) {
 		}
 		return !decides, leftKnown && rightKnown
 	case operators.Equals, operators.NotEquals:
-		same, known := alike(args[0], args[1])
+		same, known := areEqual(args[0], args[1])
 		return same == (function == operators.Equals), known
 	}
 	return false, false
@@ -72,11 +72,11 @@ func callOf(e ast.Expr) (function string, args []ast.Expr) {
 	return e.AsCall().FunctionName(), e.AsCall().Args()
 }
 
-// twice returns a field that the operands of a junction compare with different literals.
-func twice(e ast.Expr, junction, comparison string, seen map[string]ref.Val) string {
+// comparedTwice returns a field that the operands of a junction compare with different literals.
+func comparedTwice(e ast.Expr, junction, comparison string, seen map[string]ref.Val) string {
 	switch function, args := callOf(e); function {
 	case junction:
-		return cmp.Or(twice(args[0], junction, comparison, seen), twice(args[1], junction, comparison, seen))
+		return cmp.Or(comparedTwice(args[0], junction, comparison, seen), comparedTwice(args[1], junction, comparison, seen))
 	case comparison:
 		for i, operand := range args {
 			field, literal := pathOf(operand), args[1-i]
@@ -93,8 +93,8 @@ func twice(e ast.Expr, junction, comparison string, seen map[string]ref.Val) str
 	return ""
 }
 
-// alike reports whether two operands are equal, where that is known: two literals, or the same field twice.
-func alike(a, b ast.Expr) (same, known bool) {
+// areEqual reports whether two operands are equal, where that is known: two literals, or the same field twice.
+func areEqual(a, b ast.Expr) (same, known bool) {
 	if a.Kind() == ast.LiteralKind && b.Kind() == ast.LiteralKind {
 		return a.AsLiteral().Equal(b.AsLiteral()) == types.True, true
 	}
@@ -102,11 +102,11 @@ func alike(a, b ast.Expr) (same, known bool) {
 	return true, path != "" && path == pathOf(b)
 }
 
-// changing returns the field whose change a condition wants, such as object.data; empty if it wants none.
-func changing(e ast.Expr) string {
+// changedField returns the field whose change a condition wants, such as object.data; empty if it wants none.
+func changedField(e ast.Expr) string {
 	switch function, args := callOf(e); function {
 	case operators.LogicalAnd:
-		return cmp.Or(changing(args[0]), changing(args[1]))
+		return cmp.Or(changedField(args[0]), changedField(args[1]))
 	case operators.LogicalNot:
 		if function, operands := callOf(args[0]); function == operators.Equals {
 			return sameBefore(operands)

@@ -72,7 +72,7 @@ func (f *finder) isFalse(x ast.Expr) {
 	function, args := callOf(x)
 	switch {
 	case isHas(x):
-		f.add("%s is not there", f.text(fieldOf(x)))
+		f.add("%s is not there", f.sourceOf(fieldOf(x)))
 	case function == operators.LogicalAnd:
 		for _, arg := range args {
 			if f.value(arg) == types.False {
@@ -123,7 +123,7 @@ func (f *finder) operand(x ast.Expr) {
 		return
 	}
 	if v := f.value(x); v != nil {
-		f.add("%s is %s", f.text(x), shown(v))
+		f.add("%s is %s", f.sourceOf(x), summaryOf(v))
 	}
 }
 
@@ -156,7 +156,7 @@ func (e *Evaluation) asksMore(x *Expression) bool {
 	return false
 }
 
-func (f *finder) text(x ast.Expr) string {
+func (f *finder) sourceOf(x ast.Expr) string {
 	text, err := cel.ExprToString(x, f.source)
 	if err != nil {
 		return "a part of it"
@@ -172,8 +172,8 @@ func fieldOf(x ast.Expr) ast.Expr {
 	return ast.NewExprFactory().NewSelect(0, x.AsSelect().Operand(), x.AsSelect().FieldName())
 }
 
-// shown describes a value briefly.
-func shown(v ref.Val) string {
+// summaryOf describes a value briefly.
+func summaryOf(v ref.Val) string {
 	if size, ok := v.(traits.Sizer); ok {
 		switch v.(type) {
 		case traits.Mapper:

@@ -235,7 +235,7 @@ func (s *Summary) Join(other *Summary) {
 	}
 	for side := range s.Rules {
 		for i := range other.Rules[side] {
-			s.Rules[side] = joined(s.Rules[side], &other.Rules[side][i])
+			s.Rules[side] = addExercise(s.Rules[side], &other.Rules[side][i])
 		}
 	}
 	s.Variants.Compared += other.Variants.Compared
@@ -251,8 +251,8 @@ func (s *Summary) Join(other *Summary) {
 	s.conclude()
 }
 
-// joined returns exercises with another one, added to that of the same rule.
-func joined(all []Exercise, other *Exercise) []Exercise {
+// addExercise returns exercises with another one, added to that of the same rule.
+func addExercise(all []Exercise, other *Exercise) []Exercise {
 	at := slices.IndexFunc(all, func(e Exercise) bool { return e.Rule == other.Rule })
 	if at < 0 {
 		at, all = len(all), append(all, Exercise{Rule: other.Rule, Written: other.Written, Connects: other.Connects, Missing: other.Missing})

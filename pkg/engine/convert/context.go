@@ -54,7 +54,7 @@ func (c *converter) imageData(r *rule, s *scope, name string, f *policydecode.Fi
 		panic(refuseField("", "write a MutatingPolicy", "a MutatingAdmissionPolicy cannot look images up"))
 	}
 	closed(f, "imageRegistry", "reference", "jmesPath")
-	reference := s.text(f.At("reference").Text())
+	reference := s.templateText(f.At("reference").Text())
 	r.notes = append(r.notes, "the images were looked up in a registry that is made up, unless --allow-registry is given; where a lookup fails, the old rule changes nothing, and the new policy denies the request")
 	found := r.variable(s, name, expr.Call("image.GetMetadata", reference.cel))
 	text := func(field string) expr.Expr { return expr.Typed(expr.Field(found, field), expr.Text) }
@@ -125,12 +125,12 @@ func (c *converter) configMap(r *rule, s *scope, name string, f *policydecode.Fi
 	if c.To == MutatingAdmissionPolicy {
 		return r.boundConfigMap(f)
 	}
-	object := s.text(f.At("name").Text())
-	namespace := s.text(r.configMapNamespace(f))
+	object := s.templateText(f.At("name").Text())
+	namespace := s.templateText(r.configMapNamespace(f))
 	if isComputed(r.configMapNamespace(f)) && !neverEmpty.MatchString(namespace.cel.String()) {
 		namespace.cel = expr.Cond(isEmpty(namespace.cel), expr.String(cmp.Or(r.policyNamespace, "default")), namespace.cel)
 	}
-	found := itemsNamed(r.listed("v1", "configmaps", namespace.cel), "m", object.cel)
+	found := itemsNamed(r.listCall("v1", "configmaps", namespace.cel), "m", object.cel)
 	return firstOf(r.variable(s, name, found), configMapType).Required()
 }
 
@@ -139,13 +139,13 @@ func itemsNamed(list expr.Expr, variable string, name expr.Expr) expr.Expr {
 	return expr.Macro(expr.Call("dyn", expr.Field(list, "items")), "filter", variable, expr.Equal(expr.Path(variable+".metadata.name"), name))
 }
 
-// listed is the list of a resource in a namespace.
-func (r *rule) listed(version, resource string, namespace expr.Expr) expr.Expr {
-	return r.read("resource.List", version, resource, namespace)
+// listCall is the list of a resource in a namespace.
+func (r *rule) listCall(version, resource string, namespace expr.Expr) expr.Expr {
+	return r.readCall("resource.List", version, resource, namespace)
 }
 
-// read calls a function that reads from a namespace; a NamespacedMutatingPolicy reads in its own alone.
-func (r *rule) read(function, version, resource string, namespace expr.Expr, name ...expr.Expr) expr.Expr {
+// readCall calls a function that reads from a namespace; a NamespacedMutatingPolicy reads in its own alone.
+func (r *rule) readCall(function, version, resource string, namespace expr.Expr, name ...expr.Expr) expr.Expr {
 	args := []expr.Expr{expr.String(version), expr.String(resource)}
 	switch {
 	case r.policyNamespace == "":
@@ -165,7 +165,7 @@ func isComputed(template string) bool {
 // notEmpty is the expression of a name or a namespace, without which the rule changes nothing: none is
 // everything there is.
 func (s *scope) notEmpty(template string) expression {
-	x := s.text(template)
+	x := s.templateText(template)
 	if isComputed(template) && !neverEmpty.MatchString(x.cel.String()) {
 		s.need(expr.Not(isEmpty(x.cel)))
 	}
@@ -360,7 +360,7 @@ func (c *converter) answer(r *rule, s *scope, name, path string) translate.Value
 	if strings.Contains(version+resource, "{{") {
 		panic(refuseField("urlPath", "name the resource", "a resource that is computed"))
 	}
-	list, kind := r.listed(version, resource, namespace.cel), translate.Any
+	list, kind := r.listCall(version, resource, namespace.cel), translate.Any
 	if gv, err := schema.ParseGroupVersion(version); err == nil {
 		if gvk, err := c.Mapper.KindFor(gv.WithResource(resource)); err == nil {
 			kind = c.objectOf(gvk)

@@ -161,7 +161,7 @@ func (s *scope) isElement(path []segment, root place, l *loop) bool {
 
 // loop adds the operations of a loop.
 func (o *operations) loop(l *loop, each *operations) {
-	o.each(l.each, &group{variable: l.variable, index: l.index, descending: l.descending, where: l.where}, each)
+	o.addForEach(l.each, &group{variable: l.variable, index: l.index, descending: l.descending, where: l.where}, each)
 }
 
 // mergeEach converts a loop with a strategic merge.

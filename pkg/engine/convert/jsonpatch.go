@@ -222,7 +222,7 @@ func (g *group) loop(list expr.Expr) *operations {
 		fields = g.there
 	}
 	each.edits(fields)
-	loop.each(list, g, each)
+	loop.addForEach(list, g, each)
 	return loop
 }
 
@@ -231,8 +231,8 @@ func (e *edit) added(g *group) *operations {
 	return oneOperation(operation("add", e.at.jsonPointer(expr.String("0")), data(wholeOf(g.fields, g.keys))))
 }
 
-// each adds the operations on every element of a group.
-func (o *operations) each(list expr.Expr, g *group, each *operations) {
+// addForEach adds the operations on every element of a group.
+func (o *operations) addForEach(list expr.Expr, g *group, each *operations) {
 	if len(each.parts) == 0 {
 		return
 	}

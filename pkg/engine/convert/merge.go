@@ -31,7 +31,7 @@ func (m *merge) fields(patch map[string]any, at place, guards *[]expr.Expr) []*e
 	m.scope.within(at, "map")
 	for _, key := range nameFirst(patch) {
 		anchor, name := pattern.ParseKey(key)
-		below := m.below(at, name)
+		below := m.fieldOf(at, name)
 		switch anchor {
 		case pattern.Condition, pattern.Global:
 			into := guards
@@ -56,8 +56,8 @@ func (m *merge) fields(patch map[string]any, at place, guards *[]expr.Expr) []*e
 	return edits
 }
 
-// below is the place of a field, whose name may be computed.
-func (m *merge) below(at place, name string) place {
+// fieldOf is the place of a field, whose name may be computed.
+func (m *merge) fieldOf(at place, name string) place {
 	if !strings.Contains(name, "{{") {
 		return at.field(name, m.scope.sure(at, name))
 	}
@@ -133,7 +133,7 @@ func (m *merge) content(patch any, at place) any {
 			if v[key] == nil {
 				continue
 			}
-			below := m.below(at, name)
+			below := m.fieldOf(at, name)
 			value := m.content(v[key], below)
 			if below.key != nil {
 				name, value = computedKey+below.key.String(), keyed{below.key, value}

@@ -103,7 +103,7 @@ func (r *patchReader) pointer(text string) []segment {
 			out = append(out, segment{text: jsonpointer.Unescape(part)})
 			continue
 		}
-		x := r.text(r.restored(part))
+		x := r.templateText(r.restored(part))
 		if constant, ok := expr.StringOf(x.cel); ok {
 			out = append(out, segment{text: constant})
 			continue
@@ -176,7 +176,7 @@ func (r *patchReader) value(n *yaml.Node) any {
 
 // quoted is an expression for a text of which variables are a part when it is read as YAML.
 func (r *patchReader) quoted(text string) expression {
-	x := r.text(r.restored(text))
+	x := r.templateText(r.restored(text))
 	if r.form(text) < translate.PlainText {
 		panic(refuseField("", "write a patchStrategicMerge", "a variable in a text (%s), whose value may have quotes, backslashes or line breaks in it: Kyverno reads the text as YAML once it is there", r.restored(text)))
 	}
@@ -408,11 +408,11 @@ func (s *scope) descend(at place, seg segment) place {
 	case list && seg.text == "-1": // the last one, or the first of none
 		length := expr.Method(at.elements(), "size")
 		last := expr.Cond(expr.Binary(">", length, expr.Int(0)), expr.Binary("-", length, expr.Int(1)), expr.Int(0))
-		return at.at(last, expr.Call("string", last))
+		return at.index(last, expr.Call("string", last))
 	case list && seg.cel == nil:
-		return at.at(expr.Name(seg.text), expr.String(seg.text))
+		return at.index(expr.Name(seg.text), expr.String(seg.text))
 	case list:
-		return at.at(expr.Unwrapped(seg.cel, "string"), seg.cel)
+		return at.index(expr.Unwrapped(seg.cel, "string"), seg.cel)
 	case seg.cel != nil:
 		key, escaped := asPointer(seg.cel)
 		if text := key.String(); !escaped && strings.Contains(text, "~1") {

@@ -23,7 +23,7 @@ func (m *merge) matches(at place, want any) expr.Expr {
 		panic(refuse(at, "a pattern that is null"))
 	case string:
 		if strings.Contains(v, "{{") {
-			x := atPlace(at, func() expression { return m.scope.text(v) })
+			x := atPlace(at, func() expression { return m.scope.templateText(v) })
 			return expr.And(at.has, expr.Equal(at.plain, x.cel)) // a wildcard in the value is not taken for one
 		}
 	}

@@ -34,8 +34,8 @@ type place struct {
 
 var identifier = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
-// below is a place in another one: its value, the end of its path and of its pointer, and its type.
-func (p place) below(plain func(of expr.Expr) expr.Expr, sure bool, name string, pointer expr.Expr, typ func(diff.Type) diff.Type) place {
+// child is a place in another one: its value, the end of its path and of its pointer, and its type.
+func (p place) child(plain func(of expr.Expr) expr.Expr, sure bool, name string, pointer expr.Expr, typ func(diff.Type) diff.Type) place {
 	out := p
 	out.of, out.key = &p, nil
 	out.path, out.pointer = append(slices.Clip(p.path), name), append(slices.Clip(p.pointer), pointer)
@@ -72,13 +72,13 @@ func (p place) shape() (atom schema.Atom, ok bool) {
 	atom, ok = p.types[0].Atom()
 	for _, t := range p.types[1:] {
 		other, known := t.Atom()
-		ok = ok && known && alike(atom, other)
+		ok = ok && known && sameSort(atom, other)
 	}
 	return atom, ok
 }
 
-// alike reports whether values of two types are written in the same way.
-func alike(a, b schema.Atom) bool {
+// sameSort reports whether values of two types are written in the same way.
+func sameSort(a, b schema.Atom) bool {
 	if (a.Scalar == nil) != (b.Scalar == nil) || (a.List == nil) != (b.List == nil) || (a.Map == nil) != (b.Map == nil) {
 		return false
 	}
@@ -89,19 +89,19 @@ func alike(a, b schema.Atom) bool {
 
 // field is the place of a field.
 func (p place) field(name string, sure bool) place {
-	return p.below(func(of expr.Expr) expr.Expr { return expr.Field(of, name) }, sure, name, expr.String(jsonpointer.Escape(name)), fieldOf(name))
+	return p.child(func(of expr.Expr) expr.Expr { return expr.Field(of, name) }, sure, name, expr.String(jsonpointer.Escape(name)), fieldOf(name))
 }
 
 // computed is the place of the value of a key that an expression computes.
 func (p place) computed(key expr.Expr) place {
-	out := p.below(func(of expr.Expr) expr.Expr { return expr.Index(of, key) }, false, "{}", expr.Call("jsonpatch.escapeKey", key), fieldOf(""))
+	out := p.child(func(of expr.Expr) expr.Expr { return expr.Index(of, key) }, false, "{}", expr.Call("jsonpatch.escapeKey", key), fieldOf(""))
 	out.key = key
 	return out
 }
 
-// at is the element of a list with an index.
-func (p place) at(index, pointer expr.Expr) place {
-	out := p.below(func(of expr.Expr) expr.Expr { return expr.Index(of, index) }, false, "[]", pointer, diff.Type.Element)
+// index is the element of a list with an index.
+func (p place) index(index, pointer expr.Expr) place {
+	out := p.child(func(of expr.Expr) expr.Expr { return expr.Index(of, index) }, false, "[]", pointer, diff.Type.Element)
 	out.key = index
 	return out
 }

@@ -95,7 +95,7 @@ func (c *converter) rule(w kyverno.WrittenRule, part int) *rule {
 	if c.document.Key.Kind == "Policy" {
 		m.namespace = cmp.Or(c.document.Key.Namespace, "default")
 	}
-	m.ephemeral = names(w.Fields, "ephemeralContainers")
+	m.ephemeral = mentions(w.Fields, "ephemeralContainers")
 	s := m.selection(in, out)
 	r.selection, r.policyNamespace = *s, m.namespace
 	r.beside = c.beside(r)
@@ -115,8 +115,8 @@ func (c *converter) rule(w kyverno.WrittenRule, part int) *rule {
 	return r
 }
 
-// names reports whether a value has a text, as a key or in one.
-func names(value any, text string) bool {
+// mentions reports whether a value has a text, as a key or in one.
+func mentions(value any, text string) bool {
 	return anyText(value, func(in string) bool { return strings.Contains(in, text) })
 }
 

@@ -73,8 +73,8 @@ func (s *scope) within(p place, kind string) {
 	}
 }
 
-// text is an expression for a text with variables.
-func (s *scope) text(template string) expression {
+// templateText is an expression for a text with variables.
+func (s *scope) templateText(template string) expression {
 	x := s.template(template)
 	s.need(x.when)
 	return x.asText()

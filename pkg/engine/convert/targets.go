@@ -119,7 +119,7 @@ func computedLabels(s *scope, labels *metav1.LabelSelector) expr.Expr {
 		if strings.Contains(key, "{{") || !strings.Contains(want, "{{") && selector.HasWildcard(want) {
 			panic(refuseField("", "write them as preconditions of the target", "a computed key, or a wildcard beside variables"))
 		}
-		value := s.text(want)
+		value := s.templateText(want)
 		all = append(all, expr.Equal(expr.Marked(expr.Index(expr.Path("object.metadata.?labels"), expr.String(key))), expr.Call("optional.of", value.cel)))
 	}
 	return expr.And(all...)
@@ -189,16 +189,16 @@ func (r *rule) nameTargets(x *existing, s, inner *scope, t targetName) {
 	if selector.HasWildcard(namespace) && namespace != "*" {
 		panic(refuseField("mutate.targets[0].namespace", "write a rule for each namespace, or a namespaceSelector", "a wildcard beside a variable"))
 	}
-	list := r.listed(version, resource, in)
+	list := r.listCall(version, resource, in)
 	x.expression = list
 	switch {
 	case name == "" || name == "*":
 	case strings.Contains(name, "{{") && namespaced && (namespace == "" || namespace == "*"):
-		n := read("mutate.targets[0].name", func() expression { return inner.text(name) })
+		n := read("mutate.targets[0].name", func() expression { return inner.templateText(name) })
 		x.conditions = []expr.Expr{expr.Equal(targetsName, n.cel)}
 	case !selector.HasWildcard(name):
 		n := read("mutate.targets[0].name", func() expression { return s.notEmpty(name) })
-		x.expression = r.read("resource.Get", version, resource, in, n.cel)
+		x.expression = r.readCall("resource.Get", version, resource, in, n.cel)
 	default:
 		x.conditions = []expr.Expr{translate.Wildcard(targetsName, name)}
 	}

@@ -73,15 +73,15 @@ func (p Partial) DriftBefore(object map[string]any) []fieldpath.Path {
 func (p Partial) differing(a, b map[string]any) []fieldpath.Path {
 	var out []fieldpath.Path
 	for _, f := range p.Leaves() {
-		if !f.Withheld && !Same(at(a, f), at(b, f)) {
+		if !f.Withheld && !Same(leafValue(a, f), leafValue(b, f)) {
 			out = append(out, f.Path)
 		}
 	}
 	return out
 }
 
-// at returns what an object holds at a leaf: its place for an element that moved.
-func at(object map[string]any, f engine.FieldChange) any {
+// leafValue returns what an object holds at a leaf: its place for an element that moved.
+func leafValue(object map[string]any, f engine.FieldChange) any {
 	if f.Kind == engine.Moved {
 		return place(object, f.Path)
 	}

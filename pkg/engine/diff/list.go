@@ -16,7 +16,7 @@ func (c *comparison) lists(p fieldpath.Path, a, b []any, t Type) {
 		return
 	}
 	n := namingOf(t)
-	if old, now := n.all(a), n.all(b); old != nil && now != nil {
+	if old, now := n.nameAll(a), n.nameAll(b); old != nil && now != nil {
 		c.keyed(p, n, old, now)
 		return
 	}
@@ -151,9 +151,9 @@ func namingOf(t Type) naming {
 	return naming{[]string{"name"}, t.Element()}
 }
 
-// all names the elements of a list; nil where they cannot be told apart by their names, and so can only be
+// nameAll names the elements of a list; nil where they cannot be told apart by their names, and so can only be
 // named by their index.
-func (n naming) all(items []any) *keyedList {
+func (n naming) nameAll(items []any) *keyedList {
 	l := &keyedList{items, make([]string, len(items)), make(map[string]int, len(items))}
 	for i, v := range items {
 		id, ok := n.id(v)

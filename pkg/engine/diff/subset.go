@@ -21,10 +21,10 @@ import (
 func Subset(from, to map[string]any, wanted, others []engine.FieldChange) map[string]any {
 	root := &node{}
 	for i := range others {
-		root.at(others[i].Path).other = true
+		root.descend(others[i].Path).other = true
 	}
 	for i := range wanted {
-		root.at(wanted[i].Path).here = &wanted[i]
+		root.descend(wanted[i].Path).here = &wanted[i]
 	}
 	object, _ := root.make(content{from, true}, content{to, true}).v.(map[string]any)
 	return object
@@ -38,8 +38,8 @@ type node struct {
 	other   bool                // there is a difference here, wanted or not
 }
 
-// at is the node of a path below n.
-func (n *node) at(path fieldpath.Path) *node {
+// descend is the node of a path below n.
+func (n *node) descend(path fieldpath.Path) *node {
 	for _, e := range path {
 		name := e.String()
 		if n.below[name] == nil {
@@ -53,9 +53,9 @@ func (n *node) at(path fieldpath.Path) *node {
 	return n
 }
 
-// wanted reports whether a difference here or below is wanted.
-func (n *node) wanted() bool {
-	return n.here != nil || n.anyBelow((*node).wanted)
+// isWanted reports whether a difference here or below is wanted.
+func (n *node) isWanted() bool {
+	return n.here != nil || n.anyBelow((*node).isWanted)
 }
 
 // divided reports whether a difference here or below is not wanted.
@@ -96,7 +96,7 @@ func (c content) orEmpty(other content) content {
 // make is what stands at the place of the node in the result.
 func (n *node) make(from, to content) content {
 	switch {
-	case !n.wanted():
+	case !n.isWanted():
 		return from
 	case n.here != nil && len(n.below) == 0:
 		return to
@@ -122,7 +122,7 @@ func (n *node) makeMap(from, to map[string]any) map[string]any {
 	out := make(map[string]any, len(from))
 	maps.Copy(out, from)
 	for _, c := range n.below {
-		if c.element.FieldName == nil || !c.wanted() {
+		if c.element.FieldName == nil || !c.isWanted() {
 			continue // a list's element, which a map does not have
 		}
 		name := *c.element.FieldName
@@ -153,7 +153,7 @@ func (n *node) makeList(from, to []any) ([]any, bool) {
 	}
 	moved := false
 	for c, s := range places {
-		if !c.wanted() {
+		if !c.isWanted() {
 			continue
 		}
 		s.content = c.make(contentAt(from, s.from), contentAt(to, s.to))

@@ -47,7 +47,7 @@ func writtenMap(written, decoded, after map[string]any, t Type) map[string]any {
 
 func writtenList(written, decoded, after []any, t Type) []any {
 	n := namingOf(t)
-	old, now := n.all(decoded), n.all(after)
+	old, now := n.nameAll(decoded), n.nameAll(after)
 	start, end := ends(decoded, after, Same)
 	out := make([]any, len(after))
 	for i, v := range after {

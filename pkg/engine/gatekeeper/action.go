@@ -26,8 +26,8 @@ type source struct {
 	External *external
 }
 
-// on is the value for one object.
-func (s *source) on(key engine.ObjectKey) any {
+// valueFor is the value for one object.
+func (s *source) valueFor(key engine.ObjectKey) any {
 	switch s.Metadata {
 	case "name":
 		return key.Name
@@ -59,7 +59,7 @@ type assign struct {
 
 // set implements action. A provider is not asked.
 func (a *assign) set(of engine.ObjectKey, current any, exists bool) (location.Result, error) {
-	value := a.on(of)
+	value := a.valueFor(of)
 	switch {
 	case a.External != nil:
 		return location.Result{Skip: a.External}, nil

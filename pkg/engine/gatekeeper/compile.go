@@ -82,8 +82,8 @@ func (m *mutator) checkName(n policydecode.Node) {
 	}
 }
 
-// said is how Gatekeeper begins its messages about a location.
-func (m *mutator) said() string {
+// messagePrefix is how Gatekeeper begins its messages about a location.
+func (m *mutator) messagePrefix() string {
 	switch m.kind {
 	case kindAssignImage:
 		return "assignImage " + m.name
@@ -113,13 +113,13 @@ func (m *mutator) decodePath() {
 	case len(path) == 0:
 		n.Fail("empty path")
 	case path[0] == location.Field("metadata"):
-		n.Fail("%s can't change metadata", m.said())
+		n.Fail("%s can't change metadata", m.messagePrefix())
 	case changesKey(path):
 		n.Fail("invalid path format: changing the item key is not allowed")
 	case isList && m.kind == kindModifySet:
 		n.Fail("final node in a modifyset location cannot be a keyed list")
 	case isList && m.kind == kindAssignImage:
-		n.Fail("%s cannot mutate list-type fields", m.said())
+		n.Fail("%s cannot mutate list-type fields", m.messagePrefix())
 	case isList && last.Glob():
 		n.Fail("can't append to a globbed list")
 	}

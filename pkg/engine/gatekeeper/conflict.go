@@ -164,7 +164,7 @@ func (p *place) byType() (ids, string) {
 	for _, t := range slices.Sorted(maps.Keys(p.types)) {
 		if t != typeUnknown {
 			maps.Copy(parties, p.types[t])
-			said = append(said, fmt.Sprintf("%s for %s", t, names(p.types[t])))
+			said = append(said, fmt.Sprintf("%s for %s", t, listIDs(p.types[t])))
 		}
 	}
 	if len(said) < 2 {
@@ -181,7 +181,7 @@ func (p *place) byKey() (ids, string) {
 	var said []string
 	for _, key := range slices.Sorted(maps.Keys(p.keys)) {
 		maps.Copy(parties, p.keys[key])
-		said = append(said, fmt.Sprintf("%q for %s", key, names(p.keys[key])))
+		said = append(said, fmt.Sprintf("%q for %s", key, listIDs(p.keys[key])))
 	}
 	return parties, "the key of the list is " + strings.Join(said, ", ")
 }
@@ -192,10 +192,10 @@ func (p *place) byEnd() (ids, string) {
 	}
 	parties := maps.Clone(p.terminate)
 	maps.Copy(parties, p.extend)
-	return parties, fmt.Sprintf("nothing stands below it for %s, and something does for %s", names(p.terminate), names(p.extend))
+	return parties, fmt.Sprintf("nothing stands below it for %s, and something does for %s", listIDs(p.terminate), listIDs(p.extend))
 }
 
-func names(set ids) string { return few(slices.Sorted(maps.Values(set)), " and ") }
+func listIDs(set ids) string { return few(slices.Sorted(maps.Values(set)), " and ") }
 
 // mostParties bounds how many mutators a message lists.
 const mostParties = 20

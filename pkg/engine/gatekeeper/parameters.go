@@ -151,7 +151,7 @@ func (m *mutator) decodeAssignImage(parameters *policydecode.Fields) action {
 		Domain: parameters.At("assignDomain").Text(), Path: parameters.At("assignPath").Text(), Tag: parameters.At("assignTag").Text(),
 	}
 	if err := parts.Validate(); err != nil {
-		parameters.Fail("%s has invalid parameters: %w", m.said(), err)
+		parameters.Fail("%s has invalid parameters: %w", m.messagePrefix(), err)
 	}
 	return &assignImage{Parts: parts}
 }

@@ -121,11 +121,11 @@ func allowsAutogen(rules []map[string]any) bool {
 	needed := false
 	for _, rule := range rules {
 		mutate := mapping(rule["mutate"])
-		if rule["generate"] != nil || text(mutate["patchesJson6902"]) != "" || mutate["patches"] != nil {
+		if rule["generate"] != nil || stringOrEmpty(mutate["patchesJson6902"]) != "" || mutate["patches"] != nil {
 			return false
 		}
 		for _, entry := range sequence(mutate["foreach"]) {
-			if text(mapping(entry)["patchesJson6902"]) != "" {
+			if stringOrEmpty(mapping(entry)["patchesJson6902"]) != "" {
 				return false
 			}
 		}
@@ -142,21 +142,21 @@ func allowsAutogen(rules []map[string]any) bool {
 
 func translatable(resources map[string]any) bool {
 	kinds := sequence(resources["kinds"])
-	return text(resources["name"]) == "" && len(sequence(resources["names"])) == 0 && resources["selector"] == nil &&
+	return stringOrEmpty(resources["name"]) == "" && len(sequence(resources["names"])) == 0 && resources["selector"] == nil &&
 		resources["annotations"] == nil && (len(kinds) <= 1 || !hasPod(kinds))
 }
 
 func namesPodOrController(resources map[string]any) bool {
 	known := podControllers()
 	return slices.ContainsFunc(sequence(resources["kinds"]), func(kind any) bool {
-		_, controller := known[text(kind)]
-		return controller || text(kind) == cronJob || text(kind) == "Pod"
+		_, controller := known[stringOrEmpty(kind)]
+		return controller || stringOrEmpty(kind) == cronJob || stringOrEmpty(kind) == "Pod"
 	})
 }
 
 // derive returns the rule for controllers, or nil when there is none.
 func (d derivation) derive(rule map[string]any) map[string]any {
-	name := text(rule["name"])
+	name := stringOrEmpty(rule["name"])
 	mutate := mapping(rule["mutate"])
 	if isAutogenRule(name) || len(sequence(mutate["targets"])) > 0 || !matchesPods(rule) {
 		return nil
@@ -283,10 +283,10 @@ func rawKinds(raw any) []any {
 
 func hasPod(kinds []any) bool {
 	return slices.ContainsFunc(kinds, func(kind any) bool {
-		parsed, err := selector.ParseKind(text(kind))
+		parsed, err := selector.ParseKind(stringOrEmpty(kind))
 		return err == nil && parsed.Kind == "Pod"
 	})
 }
 
-func sequence(v any) []any { s, _ := v.([]any); return s }
-func text(v any) string    { s, _ := v.(string); return s }
+func sequence(v any) []any       { s, _ := v.([]any); return s }
+func stringOrEmpty(v any) string { s, _ := v.(string); return s }

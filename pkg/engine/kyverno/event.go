@@ -63,11 +63,11 @@ func eventOf(condition map[string]any) string {
 		return ""
 	}
 	key = expressionIn(key)
-	operator := strings.ReplaceAll(text(condition["operator"]), "Any", "")
+	operator := strings.ReplaceAll(stringOrEmpty(condition["operator"]), "Any", "")
 	operator = strings.ToLower(strings.TrimSuffix(strings.ReplaceAll(operator, "All", ""), "s"))
 	switch operator {
 	case "notequal", "notin":
-		return changedBetween(key, expressionIn(text(condition["value"])))
+		return changedBetween(key, expressionIn(stringOrEmpty(condition["value"])))
 	case "equal", "in":
 		if strings.HasPrefix(key, "request.operation") && onlyDeletion(condition["value"]) {
 			return deleted

@@ -81,7 +81,7 @@ func lintExceptions(all []*exception, policies []*policy) {
 	}
 	for _, e := range all {
 		for _, rules := range e.rules {
-			if err := names.Check(text(rules.policy.Value)); err != nil {
+			if err := names.Check(stringOrEmpty(rules.policy.Value)); err != nil {
 				rules.policy.Lint("%w", err)
 				continue
 			}
@@ -97,12 +97,12 @@ func (p *policy) fullName() string { return strings.TrimPrefix(p.namespace+"/"+p
 func (x *exceptedRules) lintRules(policies []*policy) {
 	var known []string
 	for _, p := range policies {
-		if x.names(p.fullName()) {
+		if x.namesPolicy(p.fullName()) {
 			known = append(known, p.ruleNames()...)
 		}
 	}
 	for _, n := range x.rules {
-		name, hint := text(n.Value), ""
+		name, hint := stringOrEmpty(n.Value), ""
 		if slices.ContainsFunc(known, func(rule string) bool { return selector.MatchWildcard(name, rule) }) {
 			continue
 		}
@@ -113,9 +113,9 @@ func (x *exceptedRules) lintRules(policies []*policy) {
 	}
 }
 
-// names reports whether the policy of a full name is meant.
-func (x *exceptedRules) names(policy string) bool {
-	return selector.MatchWildcard(text(x.policy.Value), policy)
+// namesPolicy reports whether the policy of a full name is meant.
+func (x *exceptedRules) namesPolicy(policy string) bool {
+	return selector.MatchWildcard(stringOrEmpty(x.policy.Value), policy)
 }
 
 // ruleNames are the names that an exception may give to the rules of a policy.
@@ -139,8 +139,8 @@ func excepting(all []*exception, ref engine.RuleRef) []*exception {
 	var out []*exception
 	for _, e := range all {
 		if slices.ContainsFunc(e.rules, func(named exceptedRules) bool {
-			return named.names(ref.Policy) && slices.ContainsFunc(named.rules, func(n policydecode.Node) bool {
-				return selector.MatchWildcard(text(n.Value), ref.Rule)
+			return named.namesPolicy(ref.Policy) && slices.ContainsFunc(named.rules, func(n policydecode.Node) bool {
+				return selector.MatchWildcard(stringOrEmpty(n.Value), ref.Rule)
 			})
 		}) {
 			out = append(out, e)

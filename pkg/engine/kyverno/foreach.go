@@ -97,7 +97,7 @@ func (m *mutation) loop(e *execution, s *variables.Scope, before map[string]any,
 	patched := 0
 	for _, entry := range m.entries {
 		object := out.Object
-		n, err := entry.each(e, s, why, &out)
+		n, err := entry.patchElements(e, s, why, &out)
 		switch {
 		case isSkipped(err):
 			held = err
@@ -124,10 +124,10 @@ func (m *mutation) loop(e *execution, s *variables.Scope, before map[string]any,
 	return out, nil
 }
 
-// each runs an entry on its elements and accumulates into out. It counts the
+// patchElements runs an entry on its elements and accumulates into out. It counts the
 // elements that were patched; when none was and some were skipped, the error is the
 // reason of the last.
-func (f *forEachEntry) each(e *execution, s *variables.Scope, why *engine.Reasons, out *patchResult) (int, error) {
+func (f *forEachEntry) patchElements(e *execution, s *variables.Scope, why *engine.Reasons, out *patchResult) (int, error) {
 	elements, err := f.elements(e, s)
 	if err != nil {
 		return 0, err

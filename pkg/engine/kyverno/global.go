@@ -40,8 +40,8 @@ func (g *global) ask(what string) engine.Ask {
 	return engine.Ask{Of: engine.AskObjects, What: what, Objects: g.Lists()}
 }
 
-// read gets the data: the answer to the request, or the list of the objects.
-func (g *global) read(from *Sources, in *jmespath.Interpreter) (any, error) {
+// fetch gets the data: the answer to the request, or the list of the objects.
+func (g *global) fetch(from *Sources, in *jmespath.Interpreter) (any, error) {
 	if g.Call != nil {
 		// An entry belongs to no rule, so that its request has no variables.
 		r, err := g.Call.render(variables.NewScope(in))
@@ -118,7 +118,7 @@ func (from *Sources) globalData(s *variables.Scope, name, part string) (any, err
 	data, err := from.World.Memo.Do(from.Context, key{name}, func(ctx context.Context) (any, error) {
 		under := *from
 		under.Context = ctx
-		return entry.read(&under, in)
+		return entry.fetch(&under, in)
 	})
 	if err != nil || part == "" {
 		return data, err

@@ -75,7 +75,7 @@ func (c *ruleCompiler) lintTexts(f *policydecode.Fields) {
 func namesIn(part map[string]any) []string {
 	var names []string
 	for _, entry := range sequence(part["context"]) {
-		if name := text(mapping(entry)["name"]); name != "" {
+		if name := stringOrEmpty(mapping(entry)["name"]); name != "" {
 			names = append(names, name)
 		}
 	}
@@ -86,7 +86,7 @@ func namesIn(part map[string]any) []string {
 func (t *texts) walk(n policydecode.Node, merged bool) {
 	switch v := n.Value.(type) {
 	case string:
-		t.text(n, v, merged)
+		t.lintText(n, v, merged)
 	case []any:
 		for _, item := range n.List() {
 			t.walk(item, merged)
@@ -101,11 +101,11 @@ func (t *texts) walk(n policydecode.Node, merged bool) {
 			case key == "patchesJson6902":
 				at.Value = operationsIn(at.Value)
 			case key == "path":
-				if slip := policydecode.PointerSlip(text(at.Value)); slip != "" && !variables.Used(at.Value) {
+				if slip := policydecode.PointerSlip(stringOrEmpty(at.Value)); slip != "" && !variables.Used(at.Value) {
 					at.Lint("%s", slip)
 				}
 			}
-			t.text(at, key, merged)
+			t.lintText(at, key, merged)
 			t.walk(at, merged || key == "patchStrategicMerge" || key == "overlay")
 		}
 	}
@@ -163,7 +163,7 @@ func lintPattern(n policydecode.Node, anchor pattern.Anchor, name string) {
 	}
 }
 
-func (t *texts) text(n policydecode.Node, text string, merged bool) {
+func (t *texts) lintText(n policydecode.Node, text string, merged bool) {
 	if !strings.Contains(text, "{") {
 		return
 	}

@@ -73,7 +73,7 @@ func (c *ruleCompiler) add(n policydecode.Node) *rule {
 
 // unrendered reports whether a rule does not compile and is a template, so that this is its only mistake.
 func (c *ruleCompiler) unrendered(n policydecode.Node) bool {
-	if !variables.Contains(n.Value, func(v any) bool { return engine.LooksLikeTemplate(text(v)) }) {
+	if !variables.Contains(n.Value, func(v any) bool { return engine.LooksLikeTemplate(stringOrEmpty(v)) }) {
 		return false
 	}
 	before := len(n.Report.Errs)
@@ -204,7 +204,7 @@ func (r *rule) lintInstall(n policydecode.Node) {
 }
 
 // ruleName is the name of a rule that has not been read yet.
-func ruleName(raw any) string { return text(mapping(raw)["name"]) }
+func ruleName(raw any) string { return stringOrEmpty(mapping(raw)["name"]) }
 
 // asksUser is where a rule reads request.userInfo: in its preconditions, or only where they hold.
 type asksUser struct{ early, late bool }

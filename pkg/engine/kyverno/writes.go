@@ -119,9 +119,9 @@ func (f *footprint) operations(patch any) {
 	}
 	for _, item := range list {
 		operation := mapping(item)
-		pathNames, fromNames := policydecode.PointerNames(text(operation["path"])), policydecode.PointerNames(text(operation["from"]))
-		path, isPath := f.at(operation["path"])
-		from, isFrom := f.at(operation["from"])
+		pathNames, fromNames := policydecode.PointerNames(stringOrEmpty(operation["path"])), policydecode.PointerNames(stringOrEmpty(operation["from"]))
+		path, isPath := f.writesAt(operation["path"])
+		from, isFrom := f.writesAt(operation["from"])
 		if operation["op"] != "test" {
 			f.name(pathNames)
 		}
@@ -147,8 +147,8 @@ func (f *footprint) operations(patch any) {
 	}
 }
 
-// at returns what is written at a JSON pointer without variables.
-func (f *footprint) at(pointer any) (at *engine.Writes, ok bool) {
+// writesAt returns what is written at a JSON pointer without variables.
+func (f *footprint) writesAt(pointer any) (at *engine.Writes, ok bool) {
 	text, isText := pointer.(string)
 	if !isText {
 		return nil, false

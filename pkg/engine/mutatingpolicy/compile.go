@@ -58,7 +58,7 @@ func (c *compiler) compile(r *policydecode.Report, d engine.Document) []*rule {
 	}
 	rules[0].refuse()
 	if rules[0].impure != "" {
-		p.at("mutations").Lint("%s: each run gives a different result; within one run, preview and apply agree", rules[0].impure)
+		p.fieldNode("mutations").Lint("%s: each run gives a different result; within one run, preview and apply agree", rules[0].impure)
 	}
 	if rules[0].AsksUser {
 		p.Node.Finding(engine.AsksUser, engine.RequestUserLint)
@@ -159,7 +159,7 @@ func lintVersion(n policydecode.Node) {
 
 // lint warns about what is probably not meant, and about what Kyverno does differently.
 func (p *policy) lint() {
-	switch constraints := p.at("matchConstraints"); {
+	switch constraints := p.fieldNode("matchConstraints"); {
 	case len(p.Constraints.Rules) == 0:
 		constraints.Empty("matchConstraints with at least one resource rule are required: without one it matches everything; Kyverno refuses this policy")
 	case p.Constraints.OnlySubresources():
@@ -178,7 +178,7 @@ func (p *policy) lint() {
 	}
 	isJSONPatch := func(m cel.Source) bool { return m.JSONPatch }
 	if len(p.derivations()) > 0 && slices.ContainsFunc(p.mutations, isJSONPatch) {
-		p.at("mutations").Lint("Kyverno also applies this policy to Pod controllers, but does not rewrite the paths of JSON patches, so they miss the Pod template; " +
+		p.fieldNode("mutations").Lint("Kyverno also applies this policy to Pod controllers, but does not rewrite the paths of JSON patches, so they miss the Pod template; " +
 			"autogen.podControllers.controllers: [] keeps it to Pods")
 	}
 }
@@ -200,20 +200,20 @@ func (p *policy) lintEmpty(list policydecode.Node) {
 
 func (p *policy) lintExisting() {
 	if p.targets == nil && len(p.conditions) > 0 {
-		p.at("matchConditions").Lint("Kyverno 1.19 does not look at matchConditions when it mutates existing objects (kyverno/kyverno#17411): it changes every object that " +
+		p.fieldNode("matchConditions").Lint("Kyverno 1.19 does not look at matchConditions when it mutates existing objects (kyverno/kyverno#17411): it changes every object that " +
 			"matchConstraints select. This program honours them, as Kyverno did up to 1.18; targetMatchConditions mean the same to both")
 	}
 	if p.targets != nil && slices.ContainsFunc(p.targets.Selections(""), isWildcard) {
-		p.at("targetMatchConstraints").Lint("Kyverno finds no target through \"*\", and neither does this program: name groups, versions and resources")
+		p.fieldNode("targetMatchConstraints").Lint("Kyverno finds no target through \"*\", and neither does this program: name groups, versions and resources")
 	}
 }
 
 // lintUnused warns about fields that only matter to policies that mutate existing objects.
 func (p *policy) lintUnused() {
 	if p.targets != nil {
-		p.at("targetMatchConstraints").Lint("evaluation.mutateExisting is not enabled, and a policy with targets changes nothing on admission, so this one has no effect")
+		p.fieldNode("targetMatchConstraints").Lint("evaluation.mutateExisting is not enabled, and a policy with targets changes nothing on admission, so this one has no effect")
 	}
 	if len(p.targetConditions) > 0 {
-		p.at("targetMatchConditions").Lint("has no effect: evaluation.mutateExisting is not enabled")
+		p.fieldNode("targetMatchConditions").Lint("has no effect: evaluation.mutateExisting is not enabled")
 	}
 }

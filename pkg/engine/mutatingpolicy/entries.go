@@ -61,7 +61,7 @@ func (s *Session) GetGlobalReference(name, projection string) (any, error) {
 	if found.Broken != nil {
 		return nil, found.Broken
 	}
-	data, err := found.read(s)
+	data, err := found.fetch(s)
 	if err != nil || projection == "" {
 		return data, err
 	}
@@ -91,8 +91,8 @@ func (s *Session) entry(name string) (*entry, error) {
 	return decodeEntry(engine.NewDocument(u, "cluster")), nil
 }
 
-// read gets the data: the answer to a request, or the list of the objects.
-func (e *entry) read(s *Session) (any, error) {
+// fetch gets the data: the answer to a request, or the list of the objects.
+func (e *entry) fetch(s *Session) (any, error) {
 	if e.Call == nil {
 		return e.list(s)
 	}
@@ -121,7 +121,7 @@ func (e *entry) list(s *Session) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	items, err := listed(s.context, s.world, all)
+	items, err := listObjects(s.context, s.world, all)
 	if err != nil {
 		return nil, err
 	}

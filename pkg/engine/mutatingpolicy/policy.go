@@ -83,8 +83,8 @@ func decodePolicy(r *policydecode.Report, d engine.Document) *policy {
 	return p
 }
 
-// at is the place of a field of spec.
-func (p *policy) at(field string) policydecode.Node {
+// fieldNode is the place of a field of spec.
+func (p *policy) fieldNode(field string) policydecode.Node {
 	return policydecode.Node{Report: p.Report, Path: "spec." + field}
 }
 

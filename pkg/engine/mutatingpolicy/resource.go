@@ -21,8 +21,8 @@ import (
 // So policies of all namespaces share one environment.
 const ownNamespace = "/"
 
-// in returns the namespace that a function asks for.
-func (s *Session) in(namespace string) string {
+// namespaceFor returns the namespace that a function asks for.
+func (s *Session) namespaceFor(namespace string) string {
 	if namespace == ownNamespace && s.Namespace != "" {
 		return s.Namespace
 	}
@@ -32,7 +32,7 @@ func (s *Session) in(namespace string) string {
 // GetResource reads one object, of those that the user may read; Kyverno answers with what its own
 // ServiceAccount may. One that is not there is a NotFound error, which an expression sees as null.
 func (s *Session) GetResource(apiVersion, name, namespace, object string) (*unstructured.Unstructured, error) {
-	namespace = s.in(namespace)
+	namespace = s.namespaceFor(namespace)
 	mapping, subresource, err := s.mapping(apiVersion, name)
 	if err != nil {
 		return nil, err
@@ -55,7 +55,7 @@ func (s *Session) GetResource(apiVersion, name, namespace, object string) (*unst
 
 // ListResources lists objects, those with the labels where there are any.
 func (s *Session) ListResources(apiVersion, name, namespace string, labels map[string]string) (*unstructured.UnstructuredList, error) {
-	namespace = s.in(namespace)
+	namespace = s.namespaceFor(namespace)
 	mapping, _, err := s.mapping(apiVersion, name)
 	if err != nil {
 		return nil, err
@@ -72,12 +72,12 @@ func (s *Session) ListResources(apiVersion, name, namespace string, labels map[s
 	if len(labels) > 0 {
 		selection.Labels = &metav1.LabelSelector{MatchLabels: labels}
 	}
-	list.Items, err = listed(s.context, s.world, selection)
+	list.Items, err = listObjects(s.context, s.world, selection)
 	return list, err
 }
 
-// listed returns the objects of a selection.
-func listed(ctx context.Context, w *engine.World, s engine.Selection) (items []unstructured.Unstructured, err error) {
+// listObjects returns the objects of a selection.
+func listObjects(ctx context.Context, w *engine.World, s engine.Selection) (items []unstructured.Unstructured, err error) {
 	items = []unstructured.Unstructured{}
 	limit.Wait(ctx, func() {
 		for u, failed := range w.Reader.List(ctx, s) {
@@ -101,7 +101,7 @@ func (s *Session) PostResource(apiVersion, name, namespace string, data map[stri
 		root = "/api/"
 	}
 	target := root + apiVersion + "/"
-	if namespace = s.in(namespace); namespace != "" {
+	if namespace = s.namespaceFor(namespace); namespace != "" {
 		target += "namespaces/" + namespace + "/"
 	}
 	path, err := engine.ParseAPIPath(target + name)

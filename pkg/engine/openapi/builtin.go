@@ -41,7 +41,7 @@ func Builtin(gvk schema.GroupVersionKind) (*Document, error) {
 	if d, ok := builtin.documents[gvk]; ok {
 		return d, nil
 	}
-	d, err := read(gvk)
+	d, err := readDocument(gvk)
 	if err != nil {
 		return nil, fmt.Errorf("schema of %s: %w", gvk, err)
 	}
@@ -49,7 +49,7 @@ func Builtin(gvk schema.GroupVersionKind) (*Document, error) {
 	return d, nil
 }
 
-func read(gvk schema.GroupVersionKind) (*Document, error) {
+func readDocument(gvk schema.GroupVersionKind) (*Document, error) {
 	if !scheme.Scheme.Recognizes(gvk) {
 		return nil, nil
 	}

@@ -78,7 +78,7 @@ func with(in fields, others ...fields) fields {
 	return out
 }
 
-func at(in fields, name string) fields {
+func fieldsOf(in fields, name string) fields {
 	below, _ := in[name].(fields)
 	return below
 }
@@ -103,7 +103,7 @@ func statefulSetStrategy(in fields) fields {
 func claimTemplates(in fields) fields {
 	if list, ok := in["volumeClaimTemplates"].([]any); ok {
 		claim := func(fields) fields { return fields{"apiVersion": "v1", "kind": "PersistentVolumeClaim"} }
-		return fields{"volumeClaimTemplates": each(list, claim)}
+		return fields{"volumeClaimTemplates": forEach(list, claim)}
 	}
 	return nil
 }
@@ -112,30 +112,30 @@ func claimTemplates(in fields) fields {
 func scaling(in fields) fields {
 	out := fields{}
 	for name, rules := range defaults["autoscaling/v2.HorizontalPodAutoscalerBehavior"] {
-		out[name] = with(rules.(fields), at(in, name)) // the table is that of this package
+		out[name] = with(rules.(fields), fieldsOf(in, name)) // the table is that of this package
 	}
 	return out
 }
 
 // labelsOfTemplate gives an object without labels those of its template.
 func labelsOfTemplate(in fields) fields {
-	labels := at(at(at(at(in, "spec"), "template"), "metadata"), "labels")
-	if len(labels) == 0 || len(at(at(in, "metadata"), "labels")) > 0 {
+	labels := fieldsOf(fieldsOf(fieldsOf(fieldsOf(in, "spec"), "template"), "metadata"), "labels")
+	if len(labels) == 0 || len(fieldsOf(fieldsOf(in, "metadata"), "labels")) > 0 {
 		return nil
 	}
-	return fields{"metadata": with(fields{"labels": labels}, at(in, "metadata"))}
+	return fields{"metadata": with(fields{"labels": labels}, fieldsOf(in, "metadata"))}
 }
 
 func replicationController(in fields) fields {
-	out, spec := labelsOfTemplate(in), at(in, "spec")
-	if labels := at(at(at(spec, "template"), "metadata"), "labels"); len(labels) > 0 && spec["selector"] == nil {
+	out, spec := labelsOfTemplate(in), fieldsOf(in, "spec")
+	if labels := fieldsOf(fieldsOf(fieldsOf(spec, "template"), "metadata"), "labels"); len(labels) > 0 && spec["selector"] == nil {
 		return with(out, fields{"spec": with(spec, fields{"selector": labels})})
 	}
 	return out
 }
 
 func job(object fields) fields {
-	in := at(object, "spec")
+	in := fieldsOf(object, "spec")
 	out := fields{
 		"parallelism": int64(1), "backoffLimit": int64(6), "completionMode": "NonIndexed", "suspend": false,
 		"podReplacementPolicy": "TerminatingOrFailed", "manualSelector": false,
@@ -184,10 +184,10 @@ func isLatest(image string) bool {
 }
 
 func namespace(in fields) fields {
-	metadata := at(in, "metadata")
+	metadata := fieldsOf(in, "metadata")
 	name, _ := metadata["name"].(string)
 	const label = "kubernetes.io/metadata.name"
-	if labels := at(metadata, "labels"); name != "" && labels[label] != name {
+	if labels := fieldsOf(metadata, "labels"); name != "" && labels[label] != name {
 		return fields{"metadata": with(metadata, fields{"labels": with(labels, fields{label: name})})}
 	}
 	return nil
@@ -195,20 +195,20 @@ func namespace(in fields) fields {
 
 // pod gives containers requests where they have limits, and the ports of the host's network.
 func pod(in fields) fields {
-	if at(in, "spec") == nil {
+	if fieldsOf(in, "spec") == nil {
 		return nil
 	}
-	spec := with(fields{"enableServiceLinks": true}, at(in, "spec"))
+	spec := with(fields{"enableServiceLinks": true}, fieldsOf(in, "spec"))
 	for _, name := range []string{"containers", "initContainers"} {
 		if list, ok := spec[name].([]any); ok {
-			spec[name] = each(list, func(c fields) fields {
+			spec[name] = forEach(list, func(c fields) fields {
 				out := fields{}
-				resources := at(c, "resources")
-				if limits := at(resources, "limits"); limits != nil {
-					out["resources"] = with(resources, fields{"requests": with(limits, at(resources, "requests"))})
+				resources := fieldsOf(c, "resources")
+				if limits := fieldsOf(resources, "limits"); limits != nil {
+					out["resources"] = with(resources, fields{"requests": with(limits, fieldsOf(resources, "requests"))})
 				}
 				if ports, ok := c["ports"].([]any); ok && spec["hostNetwork"] == true {
-					out["ports"] = each(ports, func(p fields) fields { return unless(p, "hostPort", p["containerPort"]) })
+					out["ports"] = forEach(ports, func(p fields) fields { return unless(p, "hostPort", p["containerPort"]) })
 				}
 				return out
 			})
@@ -217,8 +217,8 @@ func pod(in fields) fields {
 	return fields{"spec": spec}
 }
 
-// each returns a list with more fields in its elements.
-func each(list []any, more func(fields) fields) []any {
+// forEach returns a list with more fields in its elements.
+func forEach(list []any, more func(fields) fields) []any {
 	out := append([]any{}, list...)
 	for i := range out {
 		if in, ok := out[i].(fields); ok {
@@ -246,8 +246,8 @@ func limitRangeItem(in fields) fields {
 	if in["type"] != "Container" {
 		return nil
 	}
-	limits := with(at(in, "max"), at(in, "default"))
-	out, requests := fields{}, with(at(in, "min"), limits, at(in, "defaultRequest"))
+	limits := with(fieldsOf(in, "max"), fieldsOf(in, "default"))
+	out, requests := fields{}, with(fieldsOf(in, "min"), limits, fieldsOf(in, "defaultRequest"))
 	if len(limits) > 0 {
 		out["default"] = limits
 	}
@@ -259,11 +259,11 @@ func limitRangeItem(in fields) fields {
 
 // secret has its stringData in data.
 func secret(in fields) fields {
-	plain := at(in, "stringData")
+	plain := fieldsOf(in, "stringData")
 	if plain == nil {
 		return nil
 	}
-	data := with(at(in, "data"))
+	data := with(fieldsOf(in, "data"))
 	for name, v := range plain {
 		text, isText := v.(string)
 		if !isText {
@@ -276,7 +276,7 @@ func secret(in fields) fields {
 
 // SecretAsStored returns a Secret with its stringData in data, as a server stores it, and others as they are.
 func SecretAsStored(u *unstructured.Unstructured) *unstructured.Unstructured {
-	if !engine.IsSecret(u) || at(u.Object, "stringData") == nil {
+	if !engine.IsSecret(u) || fieldsOf(u.Object, "stringData") == nil {
 		return u
 	}
 	object := with(u.Object, secret(u.Object))
@@ -309,7 +309,7 @@ func serviceSpec(in fields) fields {
 		}
 	}
 	out = without(out, in)
-	seconds := at(at(in, "sessionAffinityConfig"), "clientIP")["timeoutSeconds"]
+	seconds := fieldsOf(fieldsOf(in, "sessionAffinityConfig"), "clientIP")["timeoutSeconds"]
 	switch {
 	case in["sessionAffinity"] == "None" && in["sessionAffinityConfig"] != nil:
 		out["sessionAffinityConfig"] = nil

@@ -212,7 +212,7 @@ func scaleOf(u *unstructured.Unstructured, paths *scalePaths) *unstructured.Unst
 	if n := replicas(u, paths.SpecReplicas, least); n != 0 {
 		spec["replicas"] = n
 	}
-	if text := selectorText(at(u, paths.LabelSelector)); text != "" {
+	if text := selectorText(valueAt(u, paths.LabelSelector)); text != "" {
 		status["selector"] = text
 	}
 	return &unstructured.Unstructured{Object: map[string]any{
@@ -221,7 +221,7 @@ func scaleOf(u *unstructured.Unstructured, paths *scalePaths) *unstructured.Unst
 }
 
 func replicas(u *unstructured.Unstructured, path string, otherwise int64) int64 {
-	switch n := at(u, path).(type) {
+	switch n := valueAt(u, path).(type) {
 	case int64:
 		return n
 	case float64: // as JSON is decoded elsewhere
@@ -230,8 +230,8 @@ func replicas(u *unstructured.Unstructured, path string, otherwise int64) int64 
 	return otherwise
 }
 
-// at returns what an object has at a path such as ".spec.replicas"; nil where there is nothing.
-func at(u *unstructured.Unstructured, path string) any {
+// valueAt returns what an object has at a path such as ".spec.replicas"; nil where there is nothing.
+func valueAt(u *unstructured.Unstructured, path string) any {
 	v, _, err := unstructured.NestedFieldNoCopy(u.Object, strings.Split(strings.TrimPrefix(path, "."), ".")...)
 	if err != nil {
 		return nil

@@ -44,7 +44,7 @@ func (s source) Pages(ctx context.Context, selections []engine.Selection) iter.S
 				return
 			}
 		}
-		for chunk := range slices.Chunk(s.wanted(joined), pageSize) {
+		for chunk := range slices.Chunk(s.entriesFor(joined), pageSize) {
 			if err := ctx.Err(); err != nil {
 				yield(nil, err)
 				return
@@ -93,7 +93,7 @@ func (s source) missing() []error {
 	return out
 }
 
-func (s source) wanted(joined *engine.ObjectFilter) []*entry {
+func (s source) entriesFor(joined *engine.ObjectFilter) []*entry {
 	kinds := map[schema.GroupVersionKind]*engine.KindFilter{}
 	var out []*entry
 	for _, e := range s.entries {

@@ -308,8 +308,8 @@ func (l *List) where(clusters []string) string {
 	return strings.Join(clusters, ", ")
 }
 
-// on says behind a text on which clusters that holds, if not on all.
-func (l *List) on(clusters []string) string {
+// onClusters says behind a text on which clusters that holds, if not on all.
+func (l *List) onClusters(clusters []string) string {
 	if len(clusters) == len(l.Clusters) {
 		return ""
 	}

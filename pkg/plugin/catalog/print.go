@@ -26,15 +26,15 @@ func Print(out io.Writer, format string, l List) error {
 	case formats.JSON, formats.YAML:
 		return structured.Write(out, format == formats.YAML, l)
 	case formats.Name:
-		return structured.WriteNames(out, names(l)...)
+		return structured.WriteNames(out, policyNames(l)...)
 	case formats.Table, formats.Wide:
 		return printTable(out, l, format == formats.Wide)
 	}
 	return &formats.UnknownFormatError{Format: format, Allowed: Formats()}
 }
 
-// names returns the rules as --only and --skip take them.
-func names(l List) []string {
+// policyNames returns the rules as --only and --skip take them.
+func policyNames(l List) []string {
 	var names []string
 	for i := range l.Policies {
 		for _, r := range l.Policies[i].Rules {
@@ -146,7 +146,7 @@ func notes(l List) string {
 	for i := range l.Policies {
 		p := &l.Policies[i]
 		for _, problem := range p.Problems {
-			add("%s: %s%s", problem.Severity, strings.Join(problem.place(p), ": "), l.on(p.Clusters))
+			add("%s: %s%s", problem.Severity, strings.Join(problem.place(p), ": "), l.onClusters(p.Clusters))
 		}
 		for _, r := range p.Rules {
 			if r.Unsupported != "" {
@@ -160,7 +160,7 @@ func notes(l List) string {
 		}
 	}
 	for _, problem := range l.Problems {
-		add("%s: %s%s", problem.Severity, strings.Join(problem.place(nil), ": "), l.on(problem.Clusters))
+		add("%s: %s%s", problem.Severity, strings.Join(problem.place(nil), ": "), l.onClusters(problem.Clusters))
 	}
 	for _, line := range l.deprecated() {
 		add("deprecated: %s", line)

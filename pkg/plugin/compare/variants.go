@@ -82,7 +82,7 @@ func (r *Run) variants(ctx context.Context, from *bases, emit func(*compare.Resu
 	}
 	generator := variant.New(variant.Options{
 		Policies: r.texts(), Matches: objects, Requests: requests, Reader: r.world.Reader(), Mapper: o.World.Mapper, Seed: o.Seed, Limit: o.Variants,
-		Named: o.Request.Operation != engine.OperationAuto && o.Request.Operation != engine.OperationCreate, Asked: r.asked,
+		Named: o.Request.Operation != engine.OperationAuto && o.Request.Operation != engine.OperationCreate, Asked: r.selections,
 	})
 	tally := r.comparison.NewTally()
 	var order []string
@@ -174,9 +174,9 @@ func (r *Run) object(ctx context.Context, v variant.Variant) (*compare.Result, [
 	return result, missing, err
 }
 
-// asked evaluates the rules of both sides on a variant, and returns what they ask for. An error of that is
+// selections evaluates the rules of both sides on a variant, and returns what they ask for. An error of that is
 // reported for the variant itself.
-func (r *Run) asked(ctx context.Context, v variant.Variant) []engine.Selection {
+func (r *Run) selections(ctx context.Context, v variant.Variant) []engine.Selection {
 	ctx, err := r.world.With(ctx, v)
 	if err != nil {
 		return nil
@@ -227,7 +227,7 @@ func likeness(r *compare.Result) string {
 	seen := map[string]bool{}
 	for i := range r.Fields {
 		f := &r.Fields[i]
-		text := fmt.Sprint(number.ReplaceAllString(names(f.Path), "0"), f.Kind, f.Rules[compare.Old].Policy, f.Rules[compare.New].Policy)
+		text := fmt.Sprint(number.ReplaceAllString(pathNames(f.Path), "0"), f.Kind, f.Rules[compare.Old].Policy, f.Rules[compare.New].Policy)
 		if !seen[text] {
 			seen[text] = true
 			b.WriteString("\x00" + text)
@@ -246,8 +246,8 @@ func likeness(r *compare.Result) string {
 // number matches what is counted in the name of a key, such as the index of a container.
 var number = regexp.MustCompile(`[0-9]+`)
 
-// names are the names of the fields of a path, from the Pod's on where they are those of its template.
-func names(p fieldpath.Path) string {
+// pathNames are the names of the fields of a path, from the Pod's on where they are those of its template.
+func pathNames(p fieldpath.Path) string {
 	var out []string
 	for _, e := range p {
 		if e.FieldName != nil {

@@ -59,8 +59,8 @@ func (r *Reviewer) autoscaled(ctx context.Context, c *engine.Change) ([]engine.I
 			if a.target == subject {
 				out = append(out, engine.Impact{
 					Code: engine.ImpactAutoscaled, Owner: a.name, Fields: fields,
-					Brief:  "a " + kind.Kind + fmt.Sprintf(kind.does, names(fields)),
-					Text:   a.name + fmt.Sprintf(kind.does, names(fields)),
+					Brief:  "a " + kind.Kind + fmt.Sprintf(kind.does, pathNames(fields)),
+					Text:   a.name + fmt.Sprintf(kind.does, pathNames(fields)),
 					Advice: "change " + a.source + " instead",
 				})
 			}

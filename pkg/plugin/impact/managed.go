@@ -111,7 +111,7 @@ func argoCD(m marks) (Manager, bool) {
 		}
 		return Manager{Tool: ArgoCD, Name: application, Source: "its source in Git"}, true
 	}
-	if id := strings.SplitN(m.annotations["argocd.argoproj.io/tracking-id"], ":", 3); len(id) == 3 && m.names(id[1], id[2]) {
+	if id := strings.SplitN(m.annotations["argocd.argoproj.io/tracking-id"], ":", 3); len(id) == 3 && m.namesRelease(id[1], id[2]) {
 		return found(id[0])
 	}
 	if application := m.labels["argocd.argoproj.io/instance"]; application != "" {
@@ -123,9 +123,9 @@ func argoCD(m marks) (Manager, bool) {
 	return Manager{}, false
 }
 
-// names reports whether "group/kind" and "namespace/name" are the object's own. The
+// namesRelease reports whether "group/kind" and "namespace/name" are the object's own. The
 // namespace of a cluster-scoped object is its application's.
-func (m marks) names(groupKind, fullName string) bool {
+func (m marks) namesRelease(groupKind, fullName string) bool {
 	group, kind, _ := strings.Cut(groupKind, "/")
 	namespace, name, _ := strings.Cut(fullName, "/")
 	key := engine.KeyOf(m.object)
@@ -176,7 +176,7 @@ func kapp(m marks) (Manager, bool) {
 		return Manager{}, false
 	}
 	parts := strings.Split(identity[1], "/")
-	if len(parts) != 4 || !m.names(parts[1]+"/"+parts[2], parts[0]+"/"+parts[3]) {
+	if len(parts) != 4 || !m.namesRelease(parts[1]+"/"+parts[2], parts[0]+"/"+parts[3]) {
 		return Manager{}, false
 	}
 	return Manager{Tool: Kapp, Name: "app " + label, Source: "its manifests"}, true

@@ -23,9 +23,9 @@ func owned(c *engine.Change, owners []request.Owner) []engine.Impact {
 		if o.Verdict == request.Silent || len(fields) == 0 {
 			continue
 		}
-		i := engine.Impact{Code: engine.ImpactOwned, Owner: o.Owner(), Fields: fields, Text: o.Owner() + " had set " + names(fields)}
+		i := engine.Impact{Code: engine.ImpactOwned, Owner: o.Owner(), Fields: fields, Text: o.Owner() + " had set " + pathNames(fields)}
 		if o.Verdict == request.Contested {
-			i.Text = "the write would be refused: " + o.Owner() + " owns " + names(fields)
+			i.Text = "the write would be refused: " + o.Owner() + " owns " + pathNames(fields)
 			i.Advice = "change it there, or take it over with --take-from=" + o.Manager + " (the owner will then set it back, or fail)"
 		}
 		out = append(out, i)
@@ -60,7 +60,7 @@ func loses(c *engine.Change, owns map[string]any) []fieldpath.Path {
 func holds(fieldsV1 map[string]any, object map[string]any, p fieldpath.Path) fieldpath.Path {
 	for n := range p {
 		var ok bool
-		if fieldsV1, ok = below(fieldsV1, p[n]); !ok {
+		if fieldsV1, ok = fieldsBelow(fieldsV1, p[n]); !ok {
 			return nil
 		}
 		if n == len(p)-1 || hasChildren(fieldsV1) {
@@ -76,8 +76,8 @@ func holds(fieldsV1 map[string]any, object map[string]any, p fieldpath.Path) fie
 	return p
 }
 
-// below goes one step down in FieldsV1, in which a field that is owned itself is empty or has ".".
-func below(fieldsV1 map[string]any, e fieldpath.PathElement) (map[string]any, bool) {
+// fieldsBelow goes one step down in FieldsV1, in which a field that is owned itself is empty or has ".".
+func fieldsBelow(fieldsV1 map[string]any, e fieldpath.PathElement) (map[string]any, bool) {
 	name, err := fieldpath.SerializePathElement(e)
 	v, ok := fieldsV1[name].(map[string]any)
 	return v, ok && err == nil
@@ -91,7 +91,7 @@ func hasChildren(fieldsV1 map[string]any) bool {
 func ownsElement(fieldsV1 map[string]any, p fieldpath.Path) bool {
 	ok := true
 	for n := 0; ok && n < len(p); n++ {
-		fieldsV1, ok = below(fieldsV1, p[n])
+		fieldsV1, ok = fieldsBelow(fieldsV1, p[n])
 	}
 	_, itself := fieldsV1["."]
 	return ok && (itself || len(fieldsV1) == 0)
@@ -123,7 +123,7 @@ func coOwned(owners []request.Owner, us string) []engine.Impact {
 		if len(shared) > 0 {
 			out = append(out, engine.Impact{
 				Code: engine.ImpactCoOwned, Owner: o.Owner(), Fields: shared,
-				Text:   o.Owner() + " cannot remove what it applies while " + us + " owns a part of it: " + names(shared),
+				Text:   o.Owner() + " cannot remove what it applies while " + us + " owns a part of it: " + pathNames(shared),
 				Advice: "undo the earlier run that wrote it, and change it at the owner's source",
 			})
 		}
@@ -149,7 +149,7 @@ func wouldCoOwn(c *engine.Change, owners []request.Owner, us string) []engine.Im
 		}
 	}
 	tool := managers[i]
-	coOwned := " could not remove it any more once it uses server-side apply: " + us + " would own a part of " + names(through)
+	coOwned := " could not remove it any more once it uses server-side apply: " + us + " would own a part of " + pathNames(through)
 	return []engine.Impact{{
 		Code: engine.ImpactCoOwned, Owner: tool.String(), Fields: through,
 		Brief:  string(tool.Tool) + coOwned,
@@ -216,7 +216,7 @@ func (r *Reviewer) applied(ctx context.Context, c *engine.Change) []engine.Impac
 	}
 	return []engine.Impact{{
 		Code: engine.ImpactApplied, Fields: fields,
-		Text:   "kubectl apply will set it back: its manifest has " + names(fields),
+		Text:   "kubectl apply will set it back: its manifest has " + pathNames(fields),
 		Brief:  "kubectl apply will set it back: its manifest has " + patterns(fields),
 		Advice: "change the manifest too",
 	}}

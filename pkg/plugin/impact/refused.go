@@ -53,7 +53,7 @@ func ImmutableRefusals(c *engine.Change) []engine.Impact {
 	var out []engine.Impact
 	for i, r := range rules {
 		if fields := concerned[i]; len(fields) > 0 && (r.refused == nil || r.refused(c.Before.Object, c.After.Object)) {
-			said := names(fields) + " " + cmp.Or(r.why, "may not change")
+			said := pathNames(fields) + " " + cmp.Or(r.why, "may not change")
 			out = append(out, engine.Impact{
 				Code: engine.ImpactImmutable, Fields: fields, Advice: advice,
 				Text: "the server will refuse it: " + said, Brief: "the server will refuse them: " + said,
@@ -117,7 +117,7 @@ func (r *Reviewer) invalid(ctx context.Context, c *engine.Change) []engine.Impac
 		if len(out[i].Fields) > 1 && out[i].Brief == "is required" {
 			out[i].Brief = "are required"
 		}
-		said := names(out[i].Fields) + " " + out[i].Brief
+		said := pathNames(out[i].Fields) + " " + out[i].Brief
 		out[i].Text, out[i].Brief = "the server will refuse it: "+said, "the server will refuse them: "+said
 	}
 	return out

@@ -104,7 +104,7 @@ func (r *repeat) notIdempotent(c *engine.Change) []engine.Impact {
 	}
 	return []engine.Impact{{
 		Code: engine.ImpactNotIdempotent, Fields: fields,
-		Text:   "each run changes it once more: evaluated on its own result, " + r.rules + " writes " + names(fields),
+		Text:   "each run changes it once more: evaluated on its own result, " + r.rules + " writes " + pathNames(fields),
 		Brief:  "each run changes them once more: evaluated on their own result, " + r.rules + " writes " + patterns(fields),
 		Advice: "give the rule a condition that no longer holds once the change is made",
 	}}
@@ -145,12 +145,12 @@ func (r *repeat) overwritten(c *engine.Change) []engine.Impact {
 func fight(first, second *engine.Step, over []fieldpath.Path) engine.Impact {
 	out := engine.Impact{
 		Code: engine.ImpactOverwritten, Fields: over,
-		Text:   second.Rule.String() + " overwrites what " + first.Rule.String() + " wrote: " + names(over),
+		Text:   second.Rule.String() + " overwrites what " + first.Rule.String() + " wrote: " + pathNames(over),
 		Advice: "let one of the two leave the field alone",
 	}
 	if first.Rule == second.Rule {
-		out.Text = second.Rule.String() + " writes one value for " + first.Trigger.String() + " and another for " + second.Trigger.String() + ": " + names(over)
-		out.Brief = second.Rule.String() + " writes another value for each trigger: " + names(over)
+		out.Text = second.Rule.String() + " writes one value for " + first.Trigger.String() + " and another for " + second.Trigger.String() + ": " + pathNames(over)
+		out.Brief = second.Rule.String() + " writes another value for each trigger: " + pathNames(over)
 		out.Advice = "let one trigger match"
 	}
 	return out

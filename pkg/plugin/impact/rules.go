@@ -331,8 +331,8 @@ func patterns(paths []fieldpath.Path) string {
 	return engine.Few(slices.Compact(out))
 }
 
-// names lists paths for a text: "spec.replicas, spec.paused and 2 more".
-func names(paths []fieldpath.Path) string {
+// pathNames lists paths for a text: "spec.replicas, spec.paused and 2 more".
+func pathNames(paths []fieldpath.Path) string {
 	out := make([]string, len(paths))
 	for i, p := range paths {
 		out[i] = engine.PathString(p)

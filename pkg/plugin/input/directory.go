@@ -15,11 +15,11 @@ func files(path string, input Files) iter.Seq2[string, error] {
 		info, err := os.Stat(path)
 		switch {
 		case isURL(path) && !input.URLs:
-			yield("", at(redacted(path), errors.New("a URL cannot be read here: download the file and give its path")))
+			yield("", errorAt(redacted(path), errors.New("a URL cannot be read here: download the file and give its path")))
 		case path == "-", isURL(path), err == nil && !info.IsDir():
 			yield(path, nil)
 		case err != nil:
-			yield("", at(path, err))
+			yield("", errorAt(path, err))
 		default:
 			walk(path, input, yield)
 		}
@@ -40,7 +40,7 @@ func walk(directory string, input Files, yield func(string, error) bool) {
 	_ = filepath.WalkDir(root, func(name string, entry fs.DirEntry, err error) error {
 		switch {
 		case err != nil:
-			return hand("", at(filepath.Clean(name), err))
+			return hand("", errorAt(filepath.Clean(name), err))
 		case name == root:
 			return nil
 		case entry.IsDir() && strings.HasPrefix(entry.Name(), "."):
@@ -58,7 +58,7 @@ func walk(directory string, input Files, yield func(string, error) bool) {
 		}
 		info, err := os.Stat(name)
 		if err != nil {
-			return hand("", at(name, err))
+			return hand("", errorAt(name, err))
 		}
 		if !info.Mode().IsRegular() { // a link to a directory, a pipe or a device
 			return nil
@@ -66,7 +66,7 @@ func walk(directory string, input Files, yield func(string, error) bool) {
 		return hand(name, nil)
 	})
 	if found == 0 {
-		yield("", at(directory, errors.New("the directory holds no .yaml, .yml or .json file"+hint)))
+		yield("", errorAt(directory, errors.New("the directory holds no .yaml, .yml or .json file"+hint)))
 	}
 }
 

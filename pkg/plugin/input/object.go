@@ -29,7 +29,7 @@ func (p part) objects(path string, input Files, aliases *int) iter.Seq2[engine.D
 	return func(yield func(engine.Document, error) bool) {
 		values, err := p.decode(aliases)
 		if err != nil {
-			yield(engine.Document{}, at(path, err))
+			yield(engine.Document{}, errorAt(path, err))
 			return
 		}
 		var locate func(int) func(string) int
@@ -168,8 +168,8 @@ func origin(path string, line int) string {
 	return path + ":" + strconv.Itoa(line)
 }
 
-// at completes an error with the path of the manifest that it happened in.
-func at(path string, err error) *Error {
+// errorAt completes an error with the path of the manifest that it happened in.
+func errorAt(path string, err error) *Error {
 	var placed *Error
 	if errors.As(err, &placed) {
 		return &Error{Path: path, Line: placed.Line, Err: placed.Err}

@@ -138,7 +138,7 @@ var errStopped = errors.New("stopped by the caller")
 func (r *Reader) readFile(ctx context.Context, path string, input Files, yield func(engine.Document, error) bool) error {
 	content, name, err := r.open(ctx, path)
 	if err != nil {
-		return at(name, err)
+		return errorAt(name, err)
 	}
 	ctx, done := limit.Object(ctx, stream{name: name})
 	defer done()
@@ -149,7 +149,7 @@ func (r *Reader) readFile(ctx context.Context, path string, input Files, yield f
 		return yield(d, err)
 	})
 	if err == nil && empty && path == "-" {
-		return at(name, ErrEmptyStream)
+		return errorAt(name, ErrEmptyStream)
 	}
 	return err
 }
@@ -192,7 +192,7 @@ func (r *Reader) readStream(ctx context.Context, content stream, input Files, yi
 		case errors.Is(end, io.EOF):
 			return nil
 		case end != nil:
-			return at(content.name, end)
+			return errorAt(content.name, end)
 		}
 	}
 }

@@ -67,7 +67,7 @@ func write(b *strings.Builder, value any, margin string) {
 	case map[string]any:
 		for _, name := range order(value) {
 			b.WriteString(margin + name + ":")
-			below(b, value[name], margin)
+			writeBelow(b, value[name], margin)
 		}
 	case []any:
 		for _, element := range value {
@@ -75,15 +75,15 @@ func write(b *strings.Builder, value any, margin string) {
 			if _, ok := element.(map[string]any); ok {
 				write(&item, element, margin+"  ")
 			} else {
-				below(&item, element, margin)
+				writeBelow(&item, element, margin)
 			}
 			b.WriteString(margin + "- " + strings.TrimLeft(item.String(), " "))
 		}
 	}
 }
 
-// below writes what follows the name of a field.
-func below(b *strings.Builder, value any, margin string) {
+// writeBelow writes what follows the name of a field.
+func writeBelow(b *strings.Builder, value any, margin string) {
 	switch value := value.(type) {
 	case map[string]any:
 		if len(value) == 0 {

@@ -149,7 +149,7 @@ func (c *collector) objects() error {
 			named = append(named, c.targets(engine.Selection{Group: k.Group, Kind: k.Kind, Name: k.Name})...)
 		}
 	}
-	if err := c.chosen(append(all, named...)); err != nil {
+	if err := c.addChosen(append(all, named...)); err != nil {
 		return err
 	}
 	triggers := c.matched(c.propagates)
@@ -161,7 +161,7 @@ func (c *collector) objects() error {
 
 // triggers are listed wherever the rules say.
 func (c *collector) triggers(all []engine.Selection) error {
-	return c.each(all, everywhere, func(m *meta.RESTMapping, k *engine.KindFilter) {
+	return c.eachKind(all, everywhere, func(m *meta.RESTMapping, k *engine.KindFilter) {
 		need := c.need(m, k)
 		need.Verb, need.Name, need.Why = "list", fixed(k.Name()), "objects that may trigger rules that change others"
 		c.add(need)
@@ -174,9 +174,9 @@ func (c *collector) triggers(all []engine.Selection) error {
 
 var everywhere = engine.Scope{ClusterScoped: true} //nolint:gochecknoglobals // an immutable value
 
-// each calls found with the kinds of which a scope leaves objects of selections. The error is that of a label
+// eachKind calls found with the kinds of which a scope leaves objects of selections. The error is that of a label
 // selector.
-func (c *collector) each(all []engine.Selection, scope engine.Scope, found func(*meta.RESTMapping, *engine.KindFilter)) error {
+func (c *collector) eachKind(all []engine.Selection, scope engine.Scope, found func(*meta.RESTMapping, *engine.KindFilter)) error {
 	chosen, err := engine.NewObjectFilter(all, scope)
 	if err != nil {
 		return err
@@ -220,16 +220,16 @@ func (c *collector) matched(wanted func(*engine.Description) bool) []engine.Sele
 	return out
 }
 
-// chosen adds what reading the objects takes that the scope leaves of selections.
+// addChosen adds what reading the objects takes that the scope leaves of selections.
 // Where the user has typed nothing and the run is not Fixed, that is enough for one with the types or names of
 // what rules change too: a single object is got. What only triggers rules is listed.
-func (c *collector) chosen(all []engine.Selection) error {
+func (c *collector) addChosen(all []engine.Selection) error {
 	own := c.matched(func(d *engine.Description) bool { return d.Existing != engine.ByTrigger })
 	changed, err := engine.NewObjectFilter(own, *c.scope())
 	if err != nil {
 		return err
 	}
-	return c.each(all, *c.scope(), func(m *meta.RESTMapping, k *engine.KindFilter) {
+	return c.eachKind(all, *c.scope(), func(m *meta.RESTMapping, k *engine.KindFilter) {
 		_, changes := changed.ForKind(m)
 		need := c.need(m, k)
 		need.Why = "objects that the policies match"
@@ -239,7 +239,7 @@ func (c *collector) chosen(all []engine.Selection) error {
 		case len(k.Keys()) > 0:
 			need.Why = "objects that were named"
 		}
-		for _, need.Name = range names(k) {
+		for _, need.Name = range exactNames(k) {
 			lists := len(k.Keys()) == 0 || len(c.Namespaces) != 1 && namespaced(m)
 			for _, verb := range []string{"get", "list"} {
 				if need.Verb = verb; verb == "list" && !lists || verb == "get" && len(k.Keys()) == 0 && (c.Fixed || len(c.Only) > 0 || !changes) {
@@ -282,8 +282,8 @@ func (c *collector) need(m *meta.RESTMapping, k *engine.KindFilter) Need {
 	return n
 }
 
-// names are those that chosen objects can have; one empty name is any.
-func names(k *engine.KindFilter) []string {
+// exactNames are those that chosen objects can have; one empty name is any.
+func exactNames(k *engine.KindFilter) []string {
 	typed := k.Keys()
 	if len(typed) == 0 {
 		return []string{fixed(k.Name())}
@@ -339,7 +339,7 @@ func (c *collector) rule(d *engine.Description) {
 	}
 	for _, s := range d.Targets {
 		for _, part := range c.targets(s) {
-			c.read(part, "objects that rules change when others trigger them")
+			c.needRead(part, "objects that rules change when others trigger them")
 		}
 	}
 	for _, a := range d.Asks {
@@ -364,7 +364,7 @@ func (c *collector) reaches(d *engine.Description) bool {
 		scope = everywhere
 	}
 	reaches := false
-	err := c.each(d.Matches, scope, func(*meta.RESTMapping, *engine.KindFilter) { reaches = true })
+	err := c.eachKind(d.Matches, scope, func(*meta.RESTMapping, *engine.KindFilter) { reaches = true })
 	return err == nil && reaches
 }
 

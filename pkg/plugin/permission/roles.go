@@ -89,7 +89,7 @@ func rules(needs []Need) []Rule {
 		slices.Sort(r.Why)
 		out = append(out, r)
 	}
-	return joined(out)
+	return joinRules(out)
 }
 
 // rule is a rule about it, without verbs.
@@ -104,8 +104,8 @@ func (n Need) rule() rbacv1.PolicyRule {
 	return r
 }
 
-// joined makes one rule of those that differ in the resource alone.
-func joined(list []Rule) []Rule {
+// joinRules makes one rule of those that differ in the resource alone.
+func joinRules(list []Rule) []Rule {
 	var out []Rule
 	known := map[string]int{}
 	for _, r := range list {

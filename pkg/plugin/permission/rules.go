@@ -26,9 +26,9 @@ func (c *collector) write(d *engine.Description) {
 		}
 		return
 	}
-	_ = c.each(d.Matches, *c.scope(), func(m *meta.RESTMapping, k *engine.KindFilter) { // objects has returned the error
+	_ = c.eachKind(d.Matches, *c.scope(), func(m *meta.RESTMapping, k *engine.KindFilter) { // objects has returned the error
 		need := c.need(m, k)
-		for _, need.Name = range names(k) {
+		for _, need.Name = range exactNames(k) {
 			c.patch(need, c.parts(d, engine.Selection{}, m))
 		}
 		wild := slices.ContainsFunc(d.Matches, func(s engine.Selection) bool {
@@ -79,8 +79,8 @@ func (c *collector) parts(d *engine.Description, target engine.Selection, m *met
 	return engine.Distinct(out)
 }
 
-// read gets what is one object by its name, and lists anything else.
-func (c *collector) read(s engine.Selection, why string) {
+// needRead gets what is one object by its name, and lists anything else.
+func (c *collector) needRead(s engine.Selection, why string) {
 	for _, m := range c.kinds(s) {
 		need := about(m, s)
 		need.Verb, need.Why = "get", why
@@ -142,7 +142,7 @@ func (c *collector) ask(d *engine.Description, a engine.Ask) {
 			c.note("%s reads %s: add the permission to get and list them", d.Rule, a.What)
 			return
 		}
-		c.read(a.Objects, "other objects that rules read")
+		c.needRead(a.Objects, "other objects that rules read")
 	case engine.AskAPI, engine.AskAccess:
 		c.path(d, a)
 	case engine.AskService, engine.AskRegistry, engine.AskProvider:

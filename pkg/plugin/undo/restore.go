@@ -162,7 +162,7 @@ func (r *restoring) order(list fieldpath.Path, like fieldpath.PathElement) (done
 	if !ok || !okBefore || !okAfter {
 		return true // the list came or went as a whole
 	}
-	now, before, after := names(is, like), names(was, like), names(wrote, like)
+	now, before, after := keyNames(is, like), keyNames(was, like), keyNames(wrote, like)
 	if sets.New(now...).Len() < len(now) || sets.New(before...).Len() < len(before) {
 		return false // names do not tell the elements apart
 	}
@@ -189,8 +189,8 @@ func (r *restoring) order(list fieldpath.Path, like fieldpath.PathElement) (done
 	return done
 }
 
-// names are what the key of each element says, or the elements of a set.
-func names(list []any, like fieldpath.PathElement) []string {
+// keyNames are what the key of each element says, or the elements of a set.
+func keyNames(list []any, like fieldpath.PathElement) []string {
 	out := make([]string, len(list))
 	for i, element := range list {
 		key := element

@@ -160,11 +160,11 @@ func (m *Meter) draw() {
 		}
 		m.pause = min(2*m.pause, Interval)
 		m.due = now.Add(m.pause)
-		_, _ = io.WriteString(m.options.Out, "progress: "+m.state.text(now, now.Sub(m.begun), math.MaxInt)+"\n")
+		_, _ = io.WriteString(m.options.Out, "progress: "+m.state.line(now, now.Sub(m.begun), math.MaxInt)+"\n")
 		return
 	}
 	room := max(m.options.Width()-1, 0) // a line that wraps could not be cleared
-	_, _ = io.WriteString(m.options.Out, "\r"+m.state.text(now, now.Sub(m.begun), room)+clearToEnd)
+	_, _ = io.WriteString(m.options.Out, "\r"+m.state.line(now, now.Sub(m.begun), room)+clearToEnd)
 	m.drawn = true
 }
 
@@ -212,13 +212,13 @@ type state struct {
 	waitedTo    time.Time
 }
 
-// text returns the line, such as "pods: 1,500 of 10,000 read, about 9s left, read at 900/s,
+// line returns the line, such as "pods: 1,500 of 10,000 read, about 9s left, read at 900/s,
 // 1,000 objects evaluated at 800/s", the most important first. It leaves out the last parts, so
 // that the line fits into so many columns.
-func (s *state) text(now time.Time, elapsed time.Duration, columns int) string {
+func (s *state) line(now time.Time, elapsed time.Duration, columns int) string {
 	var line string
 	for _, part := range s.parts(now, elapsed) {
-		part = strings.Map(plain, part)
+		part = strings.Map(toPrintable, part)
 		switch {
 		case line == "":
 			line = part[:min(len(part), columns)]
@@ -258,17 +258,17 @@ func (s *state) parts(now time.Time, elapsed time.Duration) []string {
 		parts = append(parts, "waited "+round(waited)+" for request limits")
 	}
 	if perSecond >= 1 && s.left != 0 && s.waitingFor == "" { // or else it is over, and the rate would sink
-		parts = append(parts, cmp.Or(s.done[strings.LastIndexByte(s.done, ' ')+1:], "read")+at(perSecond))
+		parts = append(parts, cmp.Or(s.done[strings.LastIndexByte(s.done, ' ')+1:], "read")+rateText(perSecond))
 	}
 	if s.evaluated > 0 {
-		parts = append(parts, Number(s.evaluated)+" objects evaluated"+at(rate(s.evaluated, elapsed)))
+		parts = append(parts, Number(s.evaluated)+" objects evaluated"+rateText(rate(s.evaluated, elapsed)))
 	}
 	return parts
 }
 
-// plain keeps the characters that a terminal shows in one column: names of resources
+// toPrintable keeps the characters that a terminal shows in one column: names of resources
 // come from servers.
-func plain(r rune) rune {
+func toPrintable(r rune) rune {
 	if r < ' ' || r > '~' {
 		return '?'
 	}
@@ -287,7 +287,7 @@ func rate(n int, in time.Duration) float64 {
 	return float64(n) / in.Seconds()
 }
 
-func at(perSecond float64) string {
+func rateText(perSecond float64) string {
 	if perSecond < 1 {
 		return ""
 	}

@@ -73,7 +73,7 @@ func (p *Prompt) ConfirmWord(ctx context.Context, question, word string) error {
 	if !p.terminal {
 		return errNoTerminal
 	}
-	answer, err := p.read(ctx, "\n"+redact.EscapeLine(fmt.Sprintf("%s Type %q to continue: ", question, word)))
+	answer, err := p.readAnswer(ctx, "\n"+redact.EscapeLine(fmt.Sprintf("%s Type %q to continue: ", question, word)))
 	switch {
 	case err != nil:
 		return NothingWritten(err)
@@ -133,13 +133,13 @@ func (p *Prompt) confirmLoss(ctx context.Context, r Result) (bool, error) {
 }
 
 func (p *Prompt) ask(ctx context.Context, question string) (bool, error) {
-	answer, err := p.read(ctx, "\n"+redact.EscapeLine(question)+" [y/N]: ")
+	answer, err := p.readAnswer(ctx, "\n"+redact.EscapeLine(question)+" [y/N]: ")
 	answer = strings.ToLower(answer)
 	return answer == "y" || answer == "yes", err
 }
 
-// read returns the line that the user types, or ErrInterrupted: a read from a terminal ends no sooner.
-func (p *Prompt) read(ctx context.Context, question string) (string, error) {
+// readAnswer returns the line that the user types, or ErrInterrupted: a read from a terminal ends no sooner.
+func (p *Prompt) readAnswer(ctx context.Context, question string) (string, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	fmt.Fprint(p.out, question)

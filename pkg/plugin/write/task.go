@@ -92,7 +92,7 @@ func (x *Executor) want(t *Task) Want {
 		if endpoint == "" && now.Changed() {
 			entry := plan.NewEntry(now) // with the values that files withhold
 			t.Entry = &entry
-			t.Rules, t.Propagated = changing(now)
+			t.Rules, t.Propagated = changingRules(now)
 		}
 		return now.After, nil
 	}
@@ -167,7 +167,7 @@ func (t *Task) evaluate(r Evaluation, c *engine.Change, incomplete bool) {
 		}
 		return now, nil
 	}
-	t.Rules, t.Propagated = changing(c)
+	t.Rules, t.Propagated = changingRules(c)
 	t.Autoscaled = slices.DeleteFunc(slices.Clone(c.Impacts), func(i engine.Impact) bool { return i.Code != engine.ImpactAutoscaled })
 }
 
@@ -180,9 +180,9 @@ func EndpointsOf(c *engine.Change) []string {
 	return engine.Distinct(out)
 }
 
-// changing returns the rules that changed the object, and those of them that another
+// changingRules returns the rules that changed the object, and those of them that another
 // object triggered, each once.
-func changing(c *engine.Change) (all, propagated []engine.RuleRef) {
+func changingRules(c *engine.Change) (all, propagated []engine.RuleRef) {
 	for _, s := range c.Steps {
 		if s.Outcome != engine.Changed {
 			continue
@@ -266,7 +266,7 @@ func FromJournal(j *journal.Journal) *RecordedRun {
 func earlier(e *journal.Entry) *Result {
 	last, planned := e.Results[len(e.Results)-1], e.Change()
 	out := &Result{Key: e.Object, Outcome: Outcome(last.Outcome), Earlier: true, Method: e.Method, Secrets: e.Secrets()}
-	out.Rules, _ = changing(&planned)
+	out.Rules, _ = changingRules(&planned)
 	switch {
 	case last.Failed:
 		out.because(out.Outcome, errors.New(strings.TrimPrefix(last.Error, e.Object.String()+": ")))
@@ -280,7 +280,7 @@ func earlier(e *journal.Entry) *Result {
 func (r *RecordedRun) add(e *plan.Entry, journalIndex int, pending *journal.Attempt) {
 	planned := e.Change()
 	t := &Task{Key: e.Object, Entry: e, JournalIndex: journalIndex, Pending: pending, Endpoints: EndpointsOf(&planned)}
-	t.Rules, _ = changing(&planned)
+	t.Rules, _ = changingRules(&planned)
 	t.Change = func(_ context.Context, live *unstructured.Unstructured) (*engine.Change, error) {
 		return &engine.Change{Subject: e.Object, Before: live, After: live}, nil
 	}

@@ -36,9 +36,9 @@ const (
 	itself       = -1
 )
 
-// at is the object with an index beside the variant, or its own; nil for one that was removed, or a Namespace
+// object is the object with an index beside the variant, or its own; nil for one that was removed, or a Namespace
 // that it has not.
-func (v *Variant) at(beside int) *unstructured.Unstructured {
+func (v *Variant) object(beside int) *unstructured.Unstructured {
 	switch {
 	case beside == itsNamespace:
 		return v.Namespace
@@ -50,17 +50,17 @@ func (v *Variant) at(beside int) *unstructured.Unstructured {
 	return nil
 }
 
-// changing is a step that changes the object that Variant.at returns.
-func changing(beside int, do func(*unstructured.Unstructured) bool) step {
+// changeObject is a step that changes the object that Variant.object returns.
+func changeObject(beside int, do func(*unstructured.Unstructured) bool) step {
 	return func(v *Variant) bool {
-		u := v.at(beside)
+		u := v.object(beside)
 		return u != nil && do(u)
 	}
 }
 
 // around are differences of the name, the user, the request, the namespace and its labels.
 func (g *Generator) around(k *kind) [][]step {
-	names := g.names()
+	names := g.variantNames()
 	if !k.namespaced {
 		names = engine.Distinct(append(names, g.namespaces()...))
 	}
@@ -73,7 +73,7 @@ func (g *Generator) around(k *kind) [][]step {
 	if !k.namespaced {
 		return out
 	}
-	out = append(out, each(g.elsewhere(), in))
+	out = append(out, each(g.elsewhere(), moveTo))
 	for _, field := range g.ofNamespace() {
 		var lists [][]step
 		for _, key := range g.literals.below[labels] {
@@ -101,15 +101,15 @@ func (g *Generator) spelled(names ...string) []string {
 	for _, name := range names {
 		for _, value := range g.literals.near[name] {
 			if text, ok := value.(string); ok {
-				exact, almost = append(exact, texts(text)...), append(almost, alike(text)...)
+				exact, almost = append(exact, texts(text)...), append(almost, similarStrings(text)...)
 			}
 		}
 	}
 	return engine.Distinct(append(exact, almost...))
 }
 
-// names are those of variants.
-func (g *Generator) names() []string {
+// variantNames are those of variants.
+func (g *Generator) variantNames() []string {
 	out := slices.DeleteFunc(append(g.literals.long(), g.spelled("names", "name")...), func(name string) bool { return len(validation.IsDNS1123Subdomain(name)) > 0 })
 	return out[:min(len(out), maxNames)]
 }
@@ -141,7 +141,7 @@ func (g *Generator) prefixes(k *kind) []string {
 	if g.o.Named || k.gvk != controllers[0] || !l.words["names"] && !l.words["generateName"] && !slices.Contains(l.below["metadata"], "name") {
 		return nil
 	}
-	names := append(g.names(), minimalName)
+	names := append(g.variantNames(), minimalName)
 	return names[:min(len(names), maxNamed)]
 }
 
@@ -201,8 +201,8 @@ func unnamed(v *Variant, prefix string) bool {
 	return true
 }
 
-// in moves the object to another namespace.
-func in(v *Variant, namespace string) bool {
+// moveTo moves the object to another namespace.
+func moveTo(v *Variant, namespace string) bool {
 	v.Object.SetNamespace(namespace)
 	v.Key.Namespace, v.Namespace = namespace, engine.BareNamespace(namespace)
 	return true
@@ -217,7 +217,7 @@ func together(v *Variant, namespace string) bool {
 			moved = true
 		}
 	}
-	return in(v, namespace) && moved
+	return moveTo(v, namespace) && moved
 }
 
 // removed leaves out an object beside a variant.
@@ -234,10 +234,10 @@ func removed(beside int) step {
 // renamed are the steps that give an object beside a variant other names.
 func (g *Generator) renamed(beside int) []step {
 	var out []step
-	for _, name := range g.names() {
-		out = append(out, changing(beside, func(u *unstructured.Unstructured) bool { rename(u, name); return true }))
+	for _, name := range g.variantNames() {
+		out = append(out, changeObject(beside, func(u *unstructured.Unstructured) bool { rename(u, name); return true }))
 	}
-	return append(out, changing(beside, func(u *unstructured.Unstructured) bool {
+	return append(out, changeObject(beside, func(u *unstructured.Unstructured) bool {
 		return u.GetNamespace() != "" && unstructured.SetNestedField(u.Object, "other", "metadata", "namespace") == nil
 	}))
 }

@@ -130,7 +130,7 @@ func (l *literals) fieldsOf(out []*field, t diff.Type, path []string, named bool
 	case atom.Map != nil:
 		for _, f := range sortedFields(atom.Map) {
 			leads := slices.Contains(structural, f.Name)
-			if l.leads(path, f.Name) && (leads || l.names(f.Name)) {
+			if l.leads(path, f.Name) && (leads || l.nameField(f.Name)) {
 				add(f.Name, t.Field(f.Name), named || !leads || l.words[f.Name])
 			}
 		}
@@ -149,8 +149,8 @@ func (l *literals) leads(path []string, name string) bool {
 	return true
 }
 
-// names reports whether policies name a field, or one that is like it.
-func (l *literals) names(name string) bool {
+// nameField reports whether policies name a field, or one that is like it.
+func (l *literals) nameField(name string) bool {
 	return l.words[name] || slices.ContainsFunc(neighbors[name], func(other string) bool { return l.words[other] })
 }
 

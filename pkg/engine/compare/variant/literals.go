@@ -61,7 +61,7 @@ func (l *literals) value(name string, value any) {
 			l.value(name, item)
 		}
 	case string:
-		l.text(name, value)
+		l.addString(name, value)
 	default:
 		l.add(name, value)
 	}
@@ -186,8 +186,8 @@ func (l *literals) pointer(text string) string {
 	return last
 }
 
-// text adds the string of a name: a value, a patch in YAML, or an expression.
-func (l *literals) text(name, text string) {
+// addString adds the string of a name: a value, a patch in YAML, or an expression.
+func (l *literals) addString(name, text string) {
 	if len(text) > maxText {
 		return
 	}

@@ -292,7 +292,7 @@ func (l *literals) labelValues(key string) []string {
 	var exact, almost []string
 	for _, value := range l.near[key] {
 		text := fmt.Sprint(value) // a number is compared with a string
-		exact, almost = append(exact, texts(text)...), slices.Concat(almost, alike(text), compared(text))
+		exact, almost = append(exact, texts(text)...), slices.Concat(almost, similarStrings(text), compared(text))
 	}
 	return engine.Distinct(slices.Concat(exact, []string{"other", ""}, l.long(), almost))
 }
@@ -378,7 +378,7 @@ func (l *literals) values(f *field) []any {
 		switch value := value.(type) {
 		case string:
 			add(&out, texts(value)...)
-			add(&almost, alike(value)...)
+			add(&almost, similarStrings(value)...)
 		case int64:
 			out = append(out, value+1, value-1)
 		}

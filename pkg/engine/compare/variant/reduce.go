@@ -27,7 +27,7 @@ func (g *Generator) Reduce(ctx context.Context, v Variant, holds func(Variant) b
 	for again := true; again; {
 		again = false
 		for i := itsNamespace; i < len(v.Beside); i++ {
-			if u := v.at(i); u != nil {
+			if u := v.object(i); u != nil {
 				again = reduced(u.Object, nil, func() bool { return still(copied()) }) || again
 			}
 		}

@@ -48,9 +48,9 @@ const maxAlike = 80
 // separated matches a wildcard with the separator beside it.
 var separated = regexp.MustCompile(`[-./:_][*?]+|[*?]+[-./:_]`)
 
-// alike are strings that are almost what a string of a policy stands for: other letters, more before or
+// similarStrings are strings that are almost what a string of a policy stands for: other letters, more before or
 // behind, nothing or more for a wildcard, and no separator beside it.
-func alike(pattern string) []string {
+func similarStrings(pattern string) []string {
 	var out []string
 	for _, one := range alternatives(pattern) {
 		if len(one) > maxAlike {

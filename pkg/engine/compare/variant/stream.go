@@ -75,12 +75,12 @@ func inTurn[T any](lists [][]T) []T {
 	return out
 }
 
-// mutations are the differences in the fields of the object that Variant.at returns.
+// mutations are the differences in the fields of the object that Variant.object returns.
 func (s *stream) mutations(u *unstructured.Unstructured, beside int) []step {
 	k := s.kind(s.ctx, u.GroupVersionKind())
 	var out []step
 	for i := range k.mutations {
-		change := changing(beside, func(u *unstructured.Unstructured) bool { return k.apply(&k.mutations[i], u.Object) })
+		change := changeObject(beside, func(u *unstructured.Unstructured) bool { return k.apply(&k.mutations[i], u.Object) })
 		out = append(out, change)
 		if beside == itself && s.literals.words["oldObject"] {
 			out = append(out, func(v *Variant) bool {

@@ -131,9 +131,9 @@ func Given(e Expr, known []Expr) Expr {
 	body := slices.DeleteFunc(slices.Clone(known), func(k Expr) bool { // about another variable of the name
 		return (e.op == calling || e.op == method) && slices.ContainsFunc(e.args, func(arg Expr) bool { return arg.op == variable && Mentions(k, arg) })
 	})
-	if of, name := bound(e); of != nil {
+	if of, name := macroParts(e); of != nil {
 		for _, k := range known {
-			if over, element := bound(k); k.is(method, "all") && Same(over, of) && Same(element, name) {
+			if over, element := macroParts(k); k.is(method, "all") && Same(over, of) && Same(element, name) {
 				body = append(body[:len(body):len(body)], k.args[2])
 			}
 		}
@@ -146,7 +146,7 @@ func Given(e Expr, known []Expr) Expr {
 	})
 	switch {
 	case e.op == chain && e.kind == Dyn:
-		return joined(e.name, out.args)
+		return join(e.name, out.args)
 	case e.op == choice && e.kind == Dyn:
 		return Cond(out.args[0], out.args[1], out.args[2])
 	case e.is(prefix, "!"):
@@ -157,8 +157,8 @@ func Given(e Expr, known []Expr) Expr {
 	return out
 }
 
-// bound are the list of a macro and the variable that stands for its elements; nil for any other expression.
-func bound(e Expr) (list, element Expr) {
+// macroParts are the list of a macro and the variable that stands for its elements; nil for any other expression.
+func macroParts(e Expr) (list, element Expr) {
 	switch {
 	case e.is(method, "transformList") && len(e.args) > 3:
 		return e.args[0], e.args[2]
@@ -408,13 +408,13 @@ func Terms(sum Expr) []Expr {
 
 // And holds where all conditions hold; nil and true are left out, and so are those that are there
 // already.
-func And(conditions ...Expr) Expr { return joined("&&", conditions) }
+func And(conditions ...Expr) Expr { return join("&&", conditions) }
 
 // Or holds where one of the conditions holds.
-func Or(conditions ...Expr) Expr { return joined("||", conditions) }
+func Or(conditions ...Expr) Expr { return join("||", conditions) }
 
-// joined returns true where nothing is left of &&, and false where nothing is left of ||.
-func joined(op string, conditions []Expr) Expr {
+// join returns true where nothing is left of &&, and false where nothing is left of ||.
+func join(op string, conditions []Expr) Expr {
 	neutral := op == "&&"
 	var operands []Expr
 	seen := map[string]bool{}
@@ -497,7 +497,7 @@ func givenBy(condition, by Expr) bool {
 func orNothing(condition Expr, others []Expr) Expr {
 	for _, c := range others {
 		if asked := notEmpty(c); asked != nil {
-			if value, ok := EqualTo(condition, plain(asked.args[0])); ok && value.op == constant && value.String() != `""` {
+			if value, ok := EqualTo(condition, withoutOptionals(asked.args[0])); ok && value.op == constant && value.String() != `""` {
 				return Equal(asked, value)
 			}
 		}
@@ -515,8 +515,8 @@ func notEmpty(condition Expr) (asked Expr) {
 	return nil
 }
 
-// plain is a.b of a.?b.
-func plain(optional Expr) Expr {
+// withoutOptionals is a.b of a.?b.
+func withoutOptionals(optional Expr) Expr {
 	return Rewrite(optional, func(part Expr) Expr {
 		out := *part
 		out.optional = false

@@ -46,14 +46,14 @@ func (e *Node) write(room int) string {
 	case constant, variable:
 		return e.name
 	case prefix:
-		return e.name + e.args[0].at(bindsPrefix).write(room-len(e.name))
+		return e.name + e.args[0].inParentheses(bindsPrefix).write(room-len(e.name))
 	case calling, object, listing, parentheses:
 		return e.name + e.bracketed(room)
 	case chain, relation, choice:
 		return e.operation(room)
 	case selection, indexing, method:
 	}
-	of, mark, member := e.args[0].at(bindsMember), "", ""
+	of, mark, member := e.args[0].inParentheses(bindsMember), "", ""
 	if e.optional {
 		mark = "?"
 	}
@@ -84,8 +84,8 @@ func less(room, n int) int {
 	return room - n
 }
 
-// at is an expression where an operator binds with a precedence.
-func (e *Node) at(precedence int) Expr {
+// inParentheses is an expression where an operator binds with a precedence.
+func (e *Node) inParentheses(precedence int) Expr {
 	if e.precedence() < precedence {
 		return &Node{op: parentheses, args: []Expr{e}}
 	}
@@ -98,15 +98,15 @@ func (e *Node) operands() []Expr {
 	binds := e.precedence()
 	switch {
 	case e.op == choice:
-		return []Expr{e.args[0].at(bindsOr), e.args[1].at(bindsOr), e.args[2].at(bindsChoice)}
+		return []Expr{e.args[0].inParentheses(bindsOr), e.args[1].inParentheses(bindsOr), e.args[2].inParentheses(bindsChoice)}
 	case e.op == relation && e.name == "+" && e.args[0].op == relation && e.args[0].name == "+":
-		return append(e.args[0].operands(), e.args[1].at(binds+1))
+		return append(e.args[0].operands(), e.args[1].inParentheses(binds+1))
 	case e.op == relation:
-		return []Expr{e.args[0].at(binds), e.args[1].at(binds + 1)}
+		return []Expr{e.args[0].inParentheses(binds), e.args[1].inParentheses(binds + 1)}
 	}
 	out := make([]Expr, len(e.args))
 	for i := range e.args {
-		out[i] = e.args[i].at(binds + 1)
+		out[i] = e.args[i].inParentheses(binds + 1)
 	}
 	return out
 }

@@ -53,7 +53,7 @@ func anyOf(list []Condition) Condition {
 	out := Condition{Expr: expr.Bool(false)}
 	for _, c := range slices.Backward(list) {
 		out.Expr = expr.And(c.Guard, expr.Or(c.Expr, out.Expr))
-		out.Guard = all(c.Guard, some(c.Expr, out.Guard))
+		out.Guard = allOrNil(c.Guard, some(c.Expr, out.Guard))
 	}
 	return out
 }
@@ -82,7 +82,7 @@ func (c *condition) translate(item any) (holds, guard expr.Expr) {
 		}
 		there = value.has // nothing is in null, nor not in it
 	}
-	guard = all(key.strict, value.strict)
+	guard = allOrNil(key.strict, value.strict)
 	if key.isNever() {
 		return expr.Bool(false), guard
 	}

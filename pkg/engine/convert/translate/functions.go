@@ -200,9 +200,9 @@ func (s *Scope) call(ast gojmespath.ASTNode, on *Value) Value {
 			if arg.isNever() {
 				panic(unsupported(construct, reasonFails, "an argument is never of the type that it needs"))
 			}
-			c.has = all(c.has, arg.has)
+			c.has = allOrNil(c.has, arg.has)
 		}
-		c.ok = all(c.ok, arg.lenient)
+		c.ok = allOrNil(c.ok, arg.lenient)
 		c.args = append(c.args, arg)
 	}
 	if v, ok := c.folded(name); ok {
@@ -212,12 +212,12 @@ func (s *Scope) call(ast gojmespath.ASTNode, on *Value) Value {
 	if v.typ.can(isString|isList) && !f.decodes {
 		v.typ = c.formed(v.typ)
 	}
-	if has := all(c.has, v.has); !c.covered && v.has != nil && !expr.Same(has, v.has) {
+	if has := allOrNil(c.has, v.has); !c.covered && v.has != nil && !expr.Same(has, v.has) {
 		v.has, v.opt = has, nil
 	} else if !c.covered {
 		v.has = has
 	}
-	v.lenient = all(c.ok, c.has, v.lenient)
+	v.lenient = allOrNil(c.ok, c.has, v.lenient)
 	v.strict = v.lenient
 	return v
 }

@@ -58,7 +58,7 @@ func (c *callOf) elements(i int, k kinds) Value {
 			if member = member.needs(k); member.isNever() {
 				panic(unsupported(c.name, reasonFails, "an element is of another type"))
 			}
-			items[i], c.has = member.plain, all(c.has, member.has)
+			items[i], c.has = member.plain, allOrNil(c.has, member.has)
 		}
 		return Expression(expr.List(items...), ListOf(Type{kinds: k}))
 	}
@@ -69,7 +69,7 @@ func (c *callOf) elements(i int, k kinds) Value {
 		panic(unsupported(c.name, reasonFails, "the elements are of another type"))
 	}
 	name := c.fresh(list.name)
-	c.has = all(c.has, expr.Macro(list.plain, "all", name, isOf(expr.Name(name), elem.all()&k)))
+	c.has = allOrNil(c.has, expr.Macro(list.plain, "all", name, isOf(expr.Name(name), elem.all()&k)))
 	narrow := elem
 	narrow.kinds = elem.all() & k
 	list.typ = ListOf(narrow)
@@ -199,7 +199,7 @@ func merge(c *callOf) Value {
 		key := expr.Name(k)
 		names := func(of Value) expr.Expr { return expr.Macro(of.plain, "map", k, key) }
 		both := expr.Method(expr.Binary("+", names(v), names(next)), "distinct")
-		value := chosen(expr.Binary("in", key, next.plain), entryOf(next.plain, key), entryOf(v.plain, key))
+		value := choose(expr.Binary("in", key, next.plain), entryOf(next.plain, key), entryOf(v.plain, key))
 		entry := expr.Map(expr.Entry{Key: key, Value: value})
 		v = Expression(expr.Method(both, "transformMapEntry", expr.Name(i), key, entry), either(v.typ, next.typ))
 	}
@@ -279,10 +279,10 @@ func toNumber(c *callOf) Value {
 	case arg.typ.is(isNumber):
 		return arg
 	case arg.typ.is(isString):
-		c.ok = all(c.ok, implied(expr.And(arg.has), expr.Not(expr.Method(arg.plain, "matches", expr.String("^[-+]?(?i:inf|infinity)$|^(?i:nan)$")))))
+		c.ok = allOrNil(c.ok, implied(expr.And(arg.has), expr.Not(expr.Method(arg.plain, "matches", expr.String("^[-+]?(?i:inf|infinity)$|^(?i:nan)$")))))
 		whole := expr.Method(arg.plain, "matches", expr.String("^[-+]?[0-9]{1,15}$"))
 		v := Expression(expr.Cond(whole, expr.Call("dyn", expr.Call("int", arg.plain)), expr.Call("dyn", expr.Call("double", arg.plain))), Number)
-		v.has = all(arg.has, expr.Method(arg.plain, "matches", expr.String(decimal)))
+		v.has = allOrNil(arg.has, expr.Method(arg.plain, "matches", expr.String(decimal)))
 		return v
 	}
 	panic(unsupported(c.name, reasonUnknownType, ""))
@@ -339,7 +339,7 @@ func lookup(c *callOf) Value {
 		}
 		return of.key(key.plain).forgiving()
 	case of.typ.is(isList) && key.typ.is(isNumber):
-		return of.at(whole(key)).forgiving()
+		return of.index(whole(key)).forgiving()
 	}
 	panic(unsupported(c.name, reasonUnknownType, ""))
 }
@@ -440,12 +440,12 @@ func arithmetic(op string) func(*callOf) Value {
 	return func(c *callOf) Value {
 		a := c.number(0)
 		b := c.number(1)
-		c.has = all(c.has, a.has, b.has)
+		c.has = allOrNil(c.has, a.has, b.has)
 		if op == "/" || op == "%" {
 			if value, ok := b.Literal(); ok && value == int64(0) {
 				panic(unsupported(c.name, reasonFails, "the divisor is zero"))
 			} else if !ok {
-				c.has = all(c.has, expr.NotEqual(b.plain, expr.Int(0)))
+				c.has = allOrNil(c.has, expr.NotEqual(b.plain, expr.Int(0)))
 			}
 		}
 		wholes := isWhole(a) && isWhole(b)
@@ -467,7 +467,7 @@ func (c *callOf) finite(result expr.Expr) Value {
 	if c.Language() != MutatingPolicy {
 		panic(unsupported(c.name, reasonFraction, "write a MutatingPolicy, which can tell an infinite result, or use whole numbers of built-in kinds"))
 	}
-	c.has = all(c.has, expr.Call("math.isFinite", result))
+	c.has = allOrNil(c.has, expr.Call("math.isFinite", result))
 	return Expression(expr.Typed(result, expr.Double), Number)
 }
 
@@ -502,7 +502,7 @@ func (c *callOf) sumOf(kind string) expr.Expr {
 		panic(unsupported(c.name, reasonUnknownType, "its elements have to be numbers"))
 	}
 	name := c.fresh(list.name)
-	c.has = all(c.has, expr.Binary(">", expr.Method(list.plain, "size"), expr.Int(0)))
+	c.has = allOrNil(c.has, expr.Binary(">", expr.Method(list.plain, "size"), expr.Int(0)))
 	return expr.Method(expr.Macro(list.plain, "map", name, expr.Call(kind, list.element(name).plain)), "sum")
 }
 
@@ -539,7 +539,7 @@ func (c *callOf) time(i int) expr.Expr {
 	text := c.args[i].plain
 	if _, ok := expr.StringOf(text); !ok {
 		c.Note("times have to be in UTC and without fractions of a second, as servers write them")
-		c.has = all(c.has, expr.Method(text, "matches", expr.String(utcTime)))
+		c.has = allOrNil(c.has, expr.Method(text, "matches", expr.String(utcTime)))
 	}
 	return expr.Call("timestamp", text)
 }
@@ -547,14 +547,14 @@ func (c *callOf) time(i int) expr.Expr {
 func (c *callOf) duration(i int) expr.Expr {
 	text := c.args[i].plain
 	if _, ok := expr.StringOf(text); !ok {
-		c.has = all(c.has, isDuration(text))
+		c.has = allOrNil(c.has, isDuration(text))
 	}
 	return expr.Call("duration", text)
 }
 
 func timeAdd(c *callOf) Value {
 	if _, ok := expr.StringOf(c.args[0].plain); !ok { // the year 10000 is none
-		c.has = all(c.has, expr.Binary("<", c.args[0].plain, expr.String("97")))
+		c.has = allOrNil(c.has, expr.Binary("<", c.args[0].plain, expr.String("97")))
 	}
 	return Expression(expr.Call("string", expr.Binary("+", c.time(0), c.duration(1))), Text)
 }

@@ -72,7 +72,7 @@ func truncate(c *callOf) Value {
 func toBoolean(c *callOf) Value {
 	lower := expr.Method(c.args[0].plain, "lowerAscii")
 	v := Expression(expr.Equal(lower, expr.String("true")), Boolean)
-	c.has = all(c.has, expr.Binary("in", lower, expr.List(expr.String("true"), expr.String("false"))))
+	c.has = allOrNil(c.has, expr.Binary("in", lower, expr.List(expr.String("true"), expr.String("false"))))
 	return v
 }
 
@@ -83,7 +83,7 @@ const base64Text = `^([A-Za-f][A-HQ-Xg-nw-z0-3][ABEFIJMNQRUVYZcdghklopstwx014589
 
 func base64Decode(c *callOf) Value {
 	c.Note("what is decoded has to be ASCII; the rule changes nothing where it is not")
-	c.has = all(c.has, expr.Method(c.args[0].plain, "matches", expr.String(base64Text)))
+	c.has = allOrNil(c.has, expr.Method(c.args[0].plain, "matches", expr.String(base64Text)))
 	return Expression(expr.Call("string", expr.Call("base64.decode", c.args[0].plain)), Text)
 }
 

@@ -63,7 +63,7 @@ type asText struct {
 	seconds  *float64 // of what may be compared with durations
 }
 
-func read(text string) asText {
+func parse(text string) asText {
 	a := asText{text: text}
 	_, err := time.ParseDuration(text)
 	a.duration = err == nil && text != "0"
@@ -116,7 +116,7 @@ func (c *condition) related(key, value Value) expr.Expr {
 	var want asText
 	switch v := literal.(type) {
 	case string:
-		want = read(v)
+		want = parse(v)
 		if d, err := time.ParseDuration(v); err == nil && (want.duration || onlyDurations) {
 			s := d.Seconds()
 			want.seconds = &s

@@ -41,7 +41,7 @@ func (s *Scope) lenientOn(ast gojmespath.ASTNode, on Value) Value {
 
 // swallowed is a value that is null where it fails.
 func swallowed(v Value) Value {
-	v.has = all(v.lenient, v.has)
+	v.has = allOrNil(v.lenient, v.has)
 	v.strict, v.lenient = nil, nil
 	return v
 }
@@ -57,8 +57,8 @@ func asList(v Value) Value {
 	return n
 }
 
-// made is a list that is made of another.
-func made(p projection) Value {
+// projected is a list that is made of another.
+func projected(p projection) Value {
 	v := Value{typ: ListOf(p.item.typ), each: &p, has: p.list.has, name: p.list.name}
 	if p.flat {
 		v.typ = ListOf(p.item.Elements())
@@ -68,11 +68,11 @@ func made(p projection) Value {
 	if ok != nil && p.where != nil {
 		ok = some(expr.Not(p.where), ok)
 	}
-	if ok = all(p.ok, ok); ok != nil {
+	if ok = allOrNil(p.ok, ok); ok != nil {
 		v.lenient = expr.Macro(p.list.Or(expr.List()), "all", p.bound, ok)
 	}
-	v.lenient = all(p.list.lenient, v.lenient)
-	v.strict = all(p.list.strict, v.lenient)
+	v.lenient = allOrNil(p.list.lenient, v.lenient)
+	v.strict = allOrNil(p.list.strict, v.lenient)
 	if p.item.isNever() {
 		v.plain, v.each, v.typ = expr.Call("dyn", expr.List()), nil, ListOf(Any)
 	}
@@ -83,7 +83,7 @@ func made(p projection) Value {
 func (p *projection) of(list expr.Expr) expr.Expr {
 	where := p.where
 	if !p.flat {
-		where = all(p.where, p.item.has)
+		where = allOrNil(p.where, p.item.has)
 	}
 	if where != nil {
 		list = expr.Macro(list, "filter", p.bound, where)
@@ -109,7 +109,7 @@ func (s *Scope) mapped(list Value, become func(element Value) Value) Value {
 			element.has = expr.NotEqual(element.plain, expr.Null())
 		}
 		item := become(element)
-		return made(projection{list: list, bound: name, item: item})
+		return projected(projection{list: list, bound: name, item: item})
 	})
 }
 
@@ -121,7 +121,7 @@ func (s *Scope) filter(condition gojmespath.ASTNode, list Value) Value {
 	return within(s, list.name, func(name string) Value {
 		element := list.element(name)
 		where, ok := s.holds(condition, &element)
-		return made(projection{list: list, bound: name, where: all(where), item: element, ok: ok})
+		return projected(projection{list: list, bound: name, where: allOrNil(where), item: element, ok: ok})
 	})
 }
 
@@ -144,7 +144,7 @@ func (s *Scope) valuesOf(m Value) Value {
 		}
 		list := Value{typ: ListOf(Text), plain: keys(m.plain), has: m.has, lenient: m.lenient, strict: m.strict}
 		item := Expression(expr.Index(m.plain, key), m.Elements())
-		return made(projection{list: list, bound: name, item: item})
+		return projected(projection{list: list, bound: name, item: item})
 	})
 }
 
@@ -160,15 +160,15 @@ func (s *Scope) flatten(list Value) Value {
 		if list.each != nil && !list.each.flat {
 			p := *list.each
 			p.flat = true
-			p.where = all(p.where, p.item.has)
-			v := made(p)
+			p.where = allOrNil(p.where, p.item.has)
+			v := projected(p)
 			if len(p.item.members) > 0 {
 				v.typ, v.nulls = ListOf(typeOfAll(p.item.members)), slices.ContainsFunc(p.item.members, mayBeNull)
 			}
 			return v
 		}
 		return within(s, list.name, func(name string) Value {
-			return made(projection{list: list, bound: name, item: Expression(expr.Name(name), elem), flat: true})
+			return projected(projection{list: list, bound: name, item: Expression(expr.Name(name), elem), flat: true})
 		})
 	case elem.can(isList) && list.each != nil: // of which nothing is known
 		v := list
@@ -301,7 +301,7 @@ func (s *Scope) inProjection(p *projection, macro string, test func(item Value) 
 	if p.flat {
 		holds = s.quantified(p.item, macro, test)
 	} else {
-		where = all(p.where, p.item.has)
+		where = allOrNil(p.where, p.item.has)
 		holds = test(p.item)
 	}
 	if macro == "exists" {

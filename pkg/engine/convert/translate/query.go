@@ -112,7 +112,7 @@ func (s *Scope) sure(ast gojmespath.ASTNode, on *Value) Value {
 	switch ast.NodeType {
 	case gojmespath.ASTProjection, gojmespath.ASTValueProjection, gojmespath.ASTFilterProjection, gojmespath.ASTFlatten:
 		v := s.eval(ast, on)
-		v.strict, v.lenient = all(on.strict, v.strict), all(on.lenient, implied(on.strict, v.lenient))
+		v.strict, v.lenient = allOrNil(on.strict, v.strict), allOrNil(on.lenient, implied(on.strict, v.lenient))
 		return v
 	}
 	there := *on
@@ -124,11 +124,11 @@ func (s *Scope) sure(ast gojmespath.ASTNode, on *Value) Value {
 	if on.strict == nil {
 		return v
 	}
-	if has := all(on.strict, v.has); !expr.Same(has, v.has) {
+	if has := allOrNil(on.strict, v.has); !expr.Same(has, v.has) {
 		v.has, v.opt = has, nil
 	}
-	v.strict = all(on.strict, v.strict)
-	v.lenient = all(on.lenient, implied(on.strict, v.lenient))
+	v.strict = allOrNil(on.strict, v.strict)
+	v.lenient = allOrNil(on.lenient, implied(on.strict, v.lenient))
 	return v
 }
 
@@ -195,11 +195,11 @@ func (s *Scope) index(ast gojmespath.ASTNode, on *Value) Value {
 		return on.nothing()
 	}
 	if e, dynamic := s.insertedIndex(i); dynamic {
-		return on.at(e)
+		return on.index(e)
 	}
 	switch {
 	case i >= 0:
-		return on.at(expr.Int(int64(i)))
+		return on.index(expr.Int(int64(i)))
 	case i == -1 && on.typ.can(isList):
 		list := asList(*on)
 		on = &list
@@ -208,7 +208,7 @@ func (s *Scope) index(ast gojmespath.ASTNode, on *Value) Value {
 		v.strict, v.lenient = on.strict, on.lenient
 		return v
 	}
-	v := on.at(expr.Binary("-", expr.Method(on.plain, "size"), expr.Int(int64(-i))))
+	v := on.index(expr.Binary("-", expr.Method(on.plain, "size"), expr.Int(int64(-i))))
 	if on.has != nil {
 		panic(unsupported(fmt.Sprintf("the index %d", i), "the list may be absent", "count from the front"))
 	}
@@ -248,7 +248,7 @@ func (s *Scope) ternary(ast gojmespath.ASTNode, on *Value) Value {
 	also := s.truthy(then)
 	both := expr.And(test, also)
 	v := s.oneOf(both, then.certain(), otherwise)
-	v.strict = all(ok, implied(test, then.lenient), implied(expr.Not(both), otherwise.lenient))
+	v.strict = allOrNil(ok, implied(test, then.lenient), implied(expr.Not(both), otherwise.lenient))
 	v.lenient = v.strict
 	return v
 }
@@ -272,9 +272,9 @@ func (s *Scope) holds(ast gojmespath.ASTNode, on *Value) (holds, ok expr.Expr) {
 		left, leftOK := s.holds(ast.Children[0], on)
 		right, rightOK := s.holds(ast.Children[1], on)
 		if ast.NodeType == gojmespath.ASTAndExpression {
-			return expr.And(left, right), all(leftOK, implied(left, rightOK))
+			return expr.And(left, right), allOrNil(leftOK, implied(left, rightOK))
 		}
-		return expr.Or(left, right), all(leftOK, implied(expr.Not(left), rightOK))
+		return expr.Or(left, right), allOrNil(leftOK, implied(expr.Not(left), rightOK))
 	}
 	v := s.eval(ast, on)
 	v = v.forgiving()
@@ -292,12 +292,12 @@ func (s *Scope) withDefault(left, right Value) Value {
 	if left.typ.all() == isAny && right.typ.all() != isAny {
 		if text, ok := expr.StringOf(right.plain); ok && s.tests && s.depth == 1 { // conditions ask what it is
 			none := expr.Binary("in", left.Or(expr.String("")), expr.List(expr.Call("dyn", expr.String("")), expr.Bool(false), expr.List(), expr.Map()))
-			v := Expression(chosen(none, expr.Call("dyn", expr.String(text)), left.Or(expr.String(""))), Any)
+			v := Expression(choose(none, expr.Call("dyn", expr.String(text)), left.Or(expr.String(""))), Any)
 			v.strict, v.lenient = left.lenient, left.lenient
 			return v
 		}
 		// The type is taken to be that of its default; of another one, the rule changes nothing.
-		left.lenient = all(left.lenient, some(expr.Not(expr.And(left.has)), isOf(left.plain, right.typ.kinds)))
+		left.lenient = allOrNil(left.lenient, some(expr.Not(expr.And(left.has)), isOf(left.plain, right.typ.kinds)))
 		left.typ.kinds = right.typ.kinds
 	}
 	if literal, ok := right.Literal(); ok {
@@ -339,7 +339,7 @@ func (s *Scope) withDefault(left, right Value) Value {
 	}
 	holds := s.truthy(left)
 	v := s.oneOf(holds, left.certain(), right)
-	v.strict = all(left.lenient, implied(expr.Not(holds), right.lenient))
+	v.strict = allOrNil(left.lenient, implied(expr.Not(holds), right.lenient))
 	v.lenient = v.strict
 	return v
 }
@@ -368,8 +368,8 @@ func (s *Scope) and(ast gojmespath.ASTNode, on *Value) Value {
 	if left.typ.is(isBool) && right.typ.is(isBool) && left.has == nil && right.has == nil {
 		v = boolean(expr.And(asCondition(left.plain), asCondition(right.plain)))
 	}
-	v.strict = all(left.lenient, implied(holds, right.strict))
-	v.lenient = all(left.lenient, implied(holds, right.lenient))
+	v.strict = allOrNil(left.lenient, implied(holds, right.strict))
+	v.lenient = allOrNil(left.lenient, implied(holds, right.lenient))
 	return v
 }
 
@@ -380,7 +380,7 @@ func boolean(e expr.Expr, operands ...Value) Value {
 		v = Constant(value)
 	}
 	for _, o := range operands {
-		v.lenient = all(v.lenient, o.lenient)
+		v.lenient = allOrNil(v.lenient, o.lenient)
 	}
 	v.strict = v.lenient
 	return v
@@ -424,13 +424,13 @@ func (s *Scope) comparison(ast gojmespath.ASTNode, on *Value) Value {
 	op := map[string]string{"tLT": "<", "tLTE": "<=", "tGT": ">", "tGTE": ">="}[fmt.Sprint(ast.Value)]
 	if !left.typ.can(isNumber) || !right.typ.can(isNumber) { // only they have an order
 		v := null()
-		v.lenient = all(left.lenient, right.lenient)
+		v.lenient = allOrNil(left.lenient, right.lenient)
 		v.strict = v.lenient
 		return v
 	}
 	left, right = left.needs(isNumber), right.needs(isNumber)
 	v := boolean(expr.Binary(op, left.plain, right.plain), left, right)
-	v.has = all(left.has, right.has)
+	v.has = allOrNil(left.has, right.has)
 	return v
 }
 
@@ -471,7 +471,7 @@ func (s *Scope) multiSelect(ast gojmespath.ASTNode, on *Value) Value {
 		if fields.known[name] = &member.typ; member.has == nil {
 			fields.required = append(fields.required, name)
 		}
-		v.lenient = all(v.lenient, member.lenient)
+		v.lenient = allOrNil(v.lenient, member.lenient)
 		entries = append(entries, expr.Entry{Key: expr.String(name), Value: member.Or(expr.Null())})
 		items = append(items, member.Or(expr.Null()))
 		v.members = append(v.members, member)

@@ -35,7 +35,7 @@ func (s *Scope) list(doc []any) Value {
 		member := s.Value(item)
 		literal, ok := member.Literal()
 		fixed[i], constant = literal, constant && ok && member.strict == nil
-		items[i], v.strict = member.Or(expr.Null()), all(v.strict, member.strict)
+		items[i], v.strict = member.Or(expr.Null()), allOrNil(v.strict, member.strict)
 		v.members = append(v.members, member)
 	}
 	if constant {
@@ -58,7 +58,7 @@ func (s *Scope) object(doc map[string]any) Value {
 		}
 		fixed[key], constant = literal, constant && ok && isText && member.strict == nil
 		entries = append(entries, expr.Entry{Key: name.plain, Value: member.Or(expr.Null())})
-		v.strict = all(v.strict, name.strict, name.has, member.strict)
+		v.strict = allOrNil(v.strict, name.strict, name.has, member.strict)
 	}
 	if constant {
 		return Constant(fixed)
@@ -83,7 +83,7 @@ func (s *Scope) Text(text string) Value {
 		}
 		v.typ.form = min(v.typ.form, part.typ.Form())
 		constant = constant && part.lit != nil && part.strict == nil
-		v.strict = all(v.strict, part.strict)
+		v.strict = allOrNil(v.strict, part.strict)
 		if sum = expr.Binary("+", sum, part.plain); i == 0 {
 			sum = part.plain
 		}
@@ -203,15 +203,15 @@ func (s *Scope) variable(pieces []variables.Segment) Value {
 		} else {
 			v = s.inserting(v, s.AsText)
 			if strings.HasSuffix(b.String(), ".") { // of another one, such as a-b, Kyverno makes no name but an error
-				guard = all(guard, expr.Method(v.plain, "matches", expr.String("^[A-Za-z_][A-Za-z0-9_]*$")))
+				guard = allOrNil(guard, expr.Method(v.plain, "matches", expr.String("^[A-Za-z_][A-Za-z0-9_]*$")))
 			}
 			fmt.Fprintf(&b, "%s%dq", insertedName, number)
 		}
-		guard = all(guard, v.strict)
+		guard = allOrNil(guard, v.strict)
 		inner.inserts = append(inner.inserts, v)
 	}
 	v := inner.Query(strings.TrimSpace(strings.TrimPrefix(strings.TrimSpace(b.String()), "-")))
-	v.strict, v.lenient = all(guard, v.strict), all(guard, v.lenient)
+	v.strict, v.lenient = allOrNil(guard, v.strict), allOrNil(guard, v.lenient)
 	return v.settled()
 }
 
@@ -262,7 +262,7 @@ func (s *Scope) here() Value {
 			panic(unsupported("{{@}} in a list", "it is the element of the object that stands where this one stands in the patch, whichever is patched", "write a foreach, and element"))
 		}
 		if i, err := strconv.Atoi(name); err == nil {
-			v = v.at(expr.Int(int64(i)))
+			v = v.index(expr.Int(int64(i)))
 			continue
 		}
 		_, plain := pattern.ParseKey(name)

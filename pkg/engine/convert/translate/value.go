@@ -138,7 +138,7 @@ func (v Value) Or(def expr.Expr) expr.Expr {
 	case v.each != nil && expr.Same(def, expr.List()) && expr.Same(v.has, v.each.list.has):
 		return v.each.of(v.each.list.Or(def))
 	}
-	return chosen(v.has, v.plain, def)
+	return choose(v.has, v.plain, def)
 }
 
 // test is a condition on a value of some kinds, which does not hold where there is none: one that may be
@@ -213,7 +213,7 @@ func (v Value) settled() Value {
 	if v.lenient == nil {
 		return v
 	}
-	if has := all(v.has, v.lenient); !expr.Same(has, v.has) {
+	if has := allOrNil(v.has, v.lenient); !expr.Same(has, v.has) {
 		v.has, v.opt = has, nil
 	}
 	return v
@@ -225,8 +225,8 @@ func (v Value) forgiving() Value {
 	return v
 }
 
-// all joins conditions, of which nil always holds; the result is nil where it always does.
-func all(conditions ...expr.Expr) expr.Expr {
+// allOrNil joins conditions, of which nil always holds; the result is nil where it always does.
+func allOrNil(conditions ...expr.Expr) expr.Expr {
 	joined := expr.And(conditions...)
 	if always, ok := expr.BoolOf(joined); ok && always {
 		return nil
@@ -311,7 +311,7 @@ func (v Value) field(name string) Value {
 	if v.has == nil && !asKey && expr.IsIdentifier(name) {
 		f.has = expr.Call("has", f.plain)
 	}
-	return f.in(v).notNull()
+	return f.partOf(v).notNull()
 }
 
 // notNull is a value that is not there where it is null, as one without a type may be: CEL's optionals have a
@@ -323,9 +323,9 @@ func (v Value) notNull() Value {
 	return v
 }
 
-// in is a part of a value. CEL has an error for the name of a field where the value is a list, which one
+// partOf is a part of a value. CEL has an error for the name of a field where the value is a list, which one
 // without a type may be; JMESPath finds nothing there.
-func (v Value) in(of Value) Value {
+func (v Value) partOf(of Value) Value {
 	if !of.typ.is(isMap) {
 		v.has, v.opt = expr.And(of.has, isOf(of.plain, isMap), v.has), nil
 	}
@@ -361,11 +361,11 @@ func declared(t Type) expr.Kind {
 func (v Value) foundIn(of Value) expr.Expr {
 	switch {
 	case of.has == nil:
-		return all(of.strict, v.has)
+		return allOrNil(of.strict, v.has)
 	case expr.Same(of.strict, of.has):
 		return v.has
 	}
-	return all(of.strict, some(expr.Not(of.has), v.has))
+	return allOrNil(of.strict, some(expr.Not(of.has), v.has))
 }
 
 // key is an entry of a map whose name is computed.
@@ -373,14 +373,14 @@ func (v Value) key(name expr.Expr) Value {
 	f := Value{typ: v.typ.element(), plain: expr.Index(v.plain, name), lenient: v.lenient}
 	f.opt = expr.OptionalIndex(v.holder(), name)
 	f.has = expr.HasValue(f.opt)
-	if f = f.in(v); expr.IsPath(v.plain) {
+	if f = f.partOf(v); expr.IsPath(v.plain) {
 		return f.notNull()
 	}
 	return f
 }
 
-// at is an element of a list; one that is not there is null.
-func (v Value) at(i expr.Expr) Value {
+// index is an element of a list; one that is not there is null.
+func (v Value) index(i expr.Expr) Value {
 	if v.isNever() || !v.typ.can(isList) {
 		return v.nothing()
 	}
@@ -413,7 +413,7 @@ func choice(test expr.Expr, then, otherwise Value) Value {
 		}
 		return otherwise
 	}
-	v := Value{typ: either(then.typ, otherwise.typ), plain: chosen(test, then.plain, otherwise.plain)}
+	v := Value{typ: either(then.typ, otherwise.typ), plain: choose(test, then.plain, otherwise.plain)}
 	if then.typ.all() != otherwise.typ.all() && !expr.IsPath(then.plain) && !expr.IsPath(otherwise.plain) {
 		v.plain = expr.Cond(test, expr.Call("dyn", then.plain), expr.Call("dyn", otherwise.plain))
 	}
@@ -431,7 +431,7 @@ func choice(test expr.Expr, then, otherwise Value) Value {
 	return v
 }
 
-func chosen(test, then, otherwise expr.Expr) expr.Expr {
+func choose(test, then, otherwise expr.Expr) expr.Expr {
 	if a, b := expr.KindOf(then), expr.KindOf(otherwise); a != b && a != expr.Dyn && b != expr.Dyn {
 		return expr.Cond(test, expr.Call("dyn", then), expr.Call("dyn", otherwise))
 	}
@@ -462,7 +462,7 @@ func (v Value) needs(k kinds) Value {
 		return n
 	}
 	narrow := v
-	narrow.has = all(v.has, isOf(v.plain, v.typ.all()&k))
+	narrow.has = allOrNil(v.has, isOf(v.plain, v.typ.all()&k))
 	narrow.typ.kinds = v.typ.all() & k
 	narrow.opt = nil
 	return narrow

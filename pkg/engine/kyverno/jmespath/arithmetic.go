@@ -65,7 +65,7 @@ func amount(operand any) float64 {
 	return operand.(float64)
 }
 
-func alike(a, b any) bool { return reflect.TypeOf(a) == reflect.TypeOf(b) }
+func sameType(a, b any) bool { return reflect.TypeOf(a) == reflect.TypeOf(b) }
 
 // finite refuses numbers that JSON does not have, for which Kyverno fails as soon as it writes them.
 func finite(f float64) (any, error) {
@@ -78,7 +78,7 @@ func finite(f float64) (any, error) {
 // add adds the second argument, or subtracts it where the sign is -1.
 func add(sign int64) func(*Interpreter, []any) (any, error) {
 	return onOperands(func(a, b any) (any, error) {
-		if !alike(a, b) {
+		if !sameType(a, b) {
 			return nil, errTypes
 		}
 		switch a := a.(type) {
@@ -105,9 +105,9 @@ func multiply(a, b any) (any, error) {
 
 func divide(a, b any) (any, error) {
 	switch {
-	case alike(a, b) && amount(b) == 0, b == any(0.0):
+	case sameType(a, b) && amount(b) == 0, b == any(0.0):
 		return nil, errZero
-	case alike(a, b):
+	case sameType(a, b):
 		return finite(amount(a) / amount(b))
 	}
 	return scale(a, b, true)
@@ -147,7 +147,7 @@ func scale(a, number any, divides bool) (any, error) {
 }
 
 func modulo(a, b any) (any, error) {
-	if !alike(a, b) {
+	if !sameType(a, b) {
 		return nil, errTypes
 	}
 	if d, ok := a.(time.Duration); ok {

@@ -44,7 +44,7 @@ func Compile(expr string) (*Expression, error) {
 		return nil, &SyntaxError{Expression: expr, Reason: c.err.Error()}
 	}
 	out := &Expression{text: expr, root: root, builds: c.builds, impure: strings.Join(c.impure, "; ")}
-	out.read(ast)
+	out.setReadings(ast)
 	return out, nil
 }
 
@@ -190,7 +190,7 @@ func (c *compiler) compile(ast gojmespath.ASTNode) node {
 	c.builds = true
 	switch ast.NodeType {
 	case gojmespath.ASTMultiSelectList:
-		return build(c.all(ast.Children), func(items []any) any { return items })
+		return build(c.compileAll(ast.Children), func(items []any) any { return items })
 	case gojmespath.ASTMultiSelectHash:
 		return c.hash(ast.Children)
 	case gojmespath.ASTFunctionExpression:
@@ -207,8 +207,8 @@ func (c *compiler) compile(ast gojmespath.ASTNode) node {
 	return c.fail(errors.New("malformed expression"))
 }
 
-// all compiles nodes where missing keys are null.
-func (c *compiler) all(asts []gojmespath.ASTNode) []node {
+// compileAll compiles nodes where missing keys are null.
+func (c *compiler) compileAll(asts []gojmespath.ASTNode) []node {
 	nodes := make([]node, len(asts))
 	for i, ast := range asts {
 		nodes[i] = lenient(c.compile(ast))
@@ -221,7 +221,7 @@ func (c *compiler) hash(pairs []gojmespath.ASTNode) node {
 	for i, pair := range pairs {
 		members[i] = pair.Children[0]
 	}
-	return build(c.all(members), func(items []any) any {
+	return build(c.compileAll(members), func(items []any) any {
 		hash := make(map[string]any, len(pairs))
 		for i, pair := range pairs {
 			hash[pair.Value.(string)] = items[i]

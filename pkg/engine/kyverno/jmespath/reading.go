@@ -148,8 +148,8 @@ func (e *Expression) ReadsObject() (reading Reading, isObject bool) {
 	return e.ofObject, e.isObject
 }
 
-// read completes the expression with what it may read.
-func (e *Expression) read(ast gojmespath.ASTNode) {
+// setReadings completes the expression with what it may read.
+func (e *Expression) setReadings(ast gojmespath.ASTNode) {
 	e.readings = readings{of: map[string]Reading{}}
 	e.readings.use(e.readings.walk(ast, place{level: atNames}))
 	object := readings{of: map[string]Reading{}}

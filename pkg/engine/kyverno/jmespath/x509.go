@@ -30,19 +30,19 @@ func x509Decode(_ *Interpreter, args []any) (any, error) {
 		if err != nil {
 			return nil, err
 		}
-		return shown(certificate, &certificate.PublicKey)
+		return withPublicKey(certificate, &certificate.PublicKey)
 	case "CERTIFICATE REQUEST":
 		request, err := x509.ParseCertificateRequest(block.Bytes)
 		if err != nil {
 			return nil, err
 		}
-		return shown(request, &request.PublicKey)
+		return withPublicKey(request, &request.PublicKey)
 	}
 	return nil, errors.New("PEM block neither contains a CERTIFICATE or CERTIFICATE REQUEST")
 }
 
-// shown is a value whose key is shown as Kyverno does.
-func shown(value any, key *any) (any, error) {
+// withPublicKey is a value whose key is shown as Kyverno does.
+func withPublicKey(value any, key *any) (any, error) {
 	rsaKey, ok := (*key).(*rsa.PublicKey)
 	if !ok {
 		return nil, errors.New("certificate should use rsa algorithm")

@@ -69,8 +69,8 @@ func DecodeConditions(n policydecode.Node) *Conditions {
 	return c
 }
 
-// below is the node at a place of conditions, such as "all[0]" or, in a plain list, "[0]".
-func below(n policydecode.Node, place string) policydecode.Node {
+// child is the node at a place of conditions, such as "all[0]" or, in a plain list, "[0]".
+func child(n policydecode.Node, place string) policydecode.Node {
 	if !strings.HasPrefix(place, "[") {
 		n.Path += "."
 	}
@@ -81,7 +81,7 @@ func below(n policydecode.Node, place string) policydecode.Node {
 // lint warns of conditions that hold for every object, or for none.
 func (c *Conditions) lint(n policydecode.Node) {
 	if c.hasAny && len(c.any) == 0 {
-		below(n, "any").Lint("is an empty list, which never holds")
+		child(n, "any").Lint("is an empty list, which never holds")
 	}
 	for _, one := range slices.Concat(c.any, c.all) {
 		for _, side := range []*variables.Template{one.key, one.value} {
@@ -89,7 +89,7 @@ func (c *Conditions) lint(n policydecode.Node) {
 				continue
 			}
 			if constant, err := side.Render(nil); err == nil && one.operator.incomparable(constant) {
-				below(n, one.place).Lint("never holds: nothing can be compared with %s%s", show(constant), incomparableHint(constant))
+				child(n, one.place).Lint("never holds: nothing can be compared with %s%s", show(constant), incomparableHint(constant))
 			}
 		}
 		if !one.value.Static() || !one.key.Static() {
@@ -105,13 +105,13 @@ func (c *Conditions) lint(n policydecode.Node) {
 		if reference, isText := key.(string); isText && variables.LooksLikeVariable(reference) {
 			text += fmt.Sprintf("; a variable is written {{ %s }}", reference)
 		}
-		below(n, one.place).Lint(text, often)
+		child(n, one.place).Lint(text, often)
 	}
 	if one, clashes := clash(c.all, Equals, Equal); clashes {
-		below(n, one.place).Lint("never holds together with the one before it: %s cannot have two values; any was probably meant", one.written)
+		child(n, one.place).Lint("never holds together with the one before it: %s cannot have two values; any was probably meant", one.written)
 	}
 	if one, clashes := clash(c.any, NotEquals, NotEqual); clashes {
-		below(n, one.place).Lint("always holds, or the one before it does: %s differs from one of the two values; all was probably meant", one.written)
+		child(n, one.place).Lint("always holds, or the one before it does: %s differs from one of the two values; all was probably meant", one.written)
 	}
 }
 

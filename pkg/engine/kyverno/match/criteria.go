@@ -54,9 +54,9 @@ func oneOf(name string, patterns func(f *Filter) []string, value func(c *Candida
 	}
 }
 
-// bound is a criterion that lists roles of the requesting user; roles, clusterRoles and subjects must
+// boundTo is a criterion that lists roles of the requesting user; roles, clusterRoles and subjects must
 // each hold, whatever Kyverno's own comment says.
-func bound(name string, wanted func(f *Filter) []string, of func(userRoles) []string) criterion {
+func boundTo(name string, wanted func(f *Filter) []string, of func(userRoles) []string) criterion {
 	k := oneOf(name, wanted, username)
 	k.holds = func(f *Filter, c *Candidate) (bool, error) {
 		if len(wanted(f)) == 0 {
@@ -118,8 +118,8 @@ var (
 				return len(f.Subjects) == 0 || slices.ContainsFunc(f.Subjects, c.is), nil
 			},
 		},
-		byRoles:        bound("roles", func(f *Filter) []string { return f.Roles }, func(r userRoles) []string { return r.roles }),
-		byClusterRoles: bound("clusterRoles", func(f *Filter) []string { return f.ClusterRoles }, func(r userRoles) []string { return r.clusterRoles }),
+		byRoles:        boundTo("roles", func(f *Filter) []string { return f.Roles }, func(r userRoles) []string { return r.roles }),
+		byClusterRoles: boundTo("clusterRoles", func(f *Filter) []string { return f.ClusterRoles }, func(r userRoles) []string { return r.clusterRoles }),
 	}
 	// described is the order in which a filter is described.
 	described = [...]int{

@@ -81,7 +81,7 @@ func (m *merger) mergeElements(live []any, patch []*node, at *place) (any, bool)
 		case e.anchored:
 			m.anchored(e, live, &sorted, at)
 		default:
-			m.plain(e, live, &sorted, at)
+			m.mergePlain(e, live, &sorted, at)
 		}
 	}
 	m.noteSeveral(patch, sorted, at)
@@ -122,9 +122,9 @@ func (m *merger) anchored(e *node, live []any, sorted *elements, at *place) {
 	}
 }
 
-// plain finds the live element that an element without anchors patches, or makes
+// mergePlain finds the live element that an element without anchors patches, or makes
 // it a new one.
-func (m *merger) plain(e *node, live []any, sorted *elements, at *place) {
+func (m *merger) mergePlain(e *node, live []any, sorted *elements, at *place) {
 	keys := at.listRule().keys
 	if len(keys) == 0 { // beside anchored elements, in a list without keys
 		if written := m.contentMap(e, at.element(0)); !e.isDeletion() && !m.contains(live, written) {

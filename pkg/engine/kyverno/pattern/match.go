@@ -10,9 +10,9 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/selector"
 )
 
-// below returns where a field of a map stands: only the keys of the labels and annotations of metadata may
+// joinPath returns where a field of a map stands: only the keys of the labels and annotations of metadata may
 // hold wildcards.
-func below(at, field string) string {
+func joinPath(at, field string) string {
 	switch {
 	case field == "metadata":
 		return "metadata"
@@ -103,7 +103,7 @@ func (k *key) match(c *limit.Clock, object map[string]any, at string) *Differenc
 	case k.want == any("*") && got != nil && (k.anchor == None || k.anchor == Add):
 		return nil
 	}
-	d := match(c, k.want, got, below(at, k.name))
+	d := match(c, k.want, got, joinPath(at, k.name))
 	switch {
 	case !present && condition, d != nil && got == nil:
 		return &Difference{Path: k.name, Want: k.want, Missing: true, leftOut: condition}

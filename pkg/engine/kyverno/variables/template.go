@@ -127,7 +127,7 @@ func (p *parser) parse(value any, path []string) part {
 	}
 	switch v := value.(type) {
 	case string:
-		return p.text(v, path)
+		return p.parseText(v, path)
 	case []any:
 		return p.list(v, path)
 	case map[string]any:
@@ -144,7 +144,7 @@ func (p *parser) fail(err error) part {
 func (p *parser) list(items []any, path []string) part {
 	parts := make([]part, len(items))
 	for i, item := range items {
-		parts[i] = p.parse(item, at(path, strconv.Itoa(i)))
+		parts[i] = p.parse(item, appendPath(path, strconv.Itoa(i)))
 	}
 	return settle(parts, func(r *renderer) any {
 		items := make([]any, len(parts))
@@ -159,8 +159,8 @@ func (p *parser) object(fields map[string]any, path []string) part {
 	keys := slices.Sorted(maps.Keys(fields))
 	parts := make([]part, 0, 2*len(keys)) // name and value of each
 	for _, key := range keys {
-		below := at(path, key)
-		parts = append(parts, p.text(key, below), p.parse(fields[key], below))
+		below := appendPath(path, key)
+		parts = append(parts, p.parseText(key, below), p.parse(fields[key], below))
 	}
 	return settle(parts, func(r *renderer) any {
 		fields := make(map[string]any, len(keys))
@@ -170,7 +170,7 @@ func (p *parser) object(fields map[string]any, path []string) part {
 				key = name
 			case nil: // stays as it is, as in Kyverno
 			default:
-				r.fail(key, p.pointer(at(path, key)), fmt.Errorf("a key must be a string, not %T", name))
+				r.fail(key, p.pointer(appendPath(path, key)), fmt.Errorf("a key must be a string, not %T", name))
 			}
 			fields[key] = parts[2*i+1].value(r)
 		}
@@ -186,8 +186,8 @@ func settle(parts []part, render func(r *renderer) any) part {
 	return part{fixed: render(nil)}
 }
 
-// at extends a path without touching what shares its front.
-func at(path []string, name string) []string {
+// appendPath extends a path without touching what shares its front.
+func appendPath(path []string, name string) []string {
 	return append(path[:len(path):len(path)], name)
 }
 
@@ -196,7 +196,7 @@ func (p *parser) pointer(path []string) string {
 	return "/" + strings.Join(slices.Concat(p.prefix, path), "/")
 }
 
-func (p *parser) text(text string, path []string) part {
+func (p *parser) parseText(text string, path []string) part {
 	if strings.Contains(text, "$(") {
 		var err error
 		if text, err = p.references(text, path); err != nil {
@@ -215,12 +215,12 @@ func (p *parser) text(text string, path []string) part {
 	case len(segments) == 1:
 		return part{render: p.variable(segments[0].Variable, path)}
 	}
-	joined := p.joined(segments, path)
+	joined := p.joinSegments(segments, path)
 	return part{render: func(r *renderer) any { return joined(r) }}
 }
 
-// joined compiles segments that make a text; values that are not strings are inserted as JSON.
-func (p *parser) joined(segments []Segment, path []string) func(r *renderer) string {
+// joinSegments compiles segments that make a text; values that are not strings are inserted as JSON.
+func (p *parser) joinSegments(segments []Segment, path []string) func(r *renderer) string {
 	variables := make([]func(*renderer) any, len(segments))
 	for i, s := range segments {
 		if s.Variable != nil {
@@ -255,7 +255,7 @@ func (p *parser) joined(segments []Segment, path []string) func(r *renderer) str
 func (p *parser) variable(pieces []Segment, path []string) func(r *renderer) any {
 	place := p.pointer(path)
 	if len(pieces) > 1 || pieces[0].Variable != nil {
-		text := p.joined(pieces, path)
+		text := p.joinSegments(pieces, path)
 		if probe, err := jmespath.Compile(withPlaceholders(pieces)); err == nil { // only for analysis
 			p.expressions = append(p.expressions, probe)
 		}
