@@ -28,6 +28,33 @@ type ObjectKey struct {
 	// Cluster is the name of the object's cluster in what is shown of several; an evaluation is of one
 	// cluster, and has none.
 	Cluster string
+	// Of is what the object would be made of, if it is none that is there; else zero.
+	Of Maker
+}
+
+// Maker is the object, in the same namespace, of which another would be made, and what would make it: its
+// controller, or Template, an ExpansionTemplate of Gatekeeper.
+type Maker struct {
+	schema.GroupKind
+	Version, Name, Template string
+}
+
+// Made returns the key of an object that would be made of the one with the key, by its controller or by a
+// template. What that is made of in turn is of the same Maker.
+func (k ObjectKey) Made(object *unstructured.Unstructured, template string) ObjectKey {
+	out := KeyOf(object)
+	if out.Of = k.Of; k.Of == (Maker{}) {
+		out.Of = Maker{k.GroupKind, k.Version, k.Name, template}
+	}
+	return out
+}
+
+// Place is the key of the object that is there: that of the Maker, or the key itself.
+func (k ObjectKey) Place() ObjectKey {
+	if k.Of == (Maker{}) {
+		return k
+	}
+	return ObjectKey{GroupKind: k.Of.GroupKind, Version: k.Of.Version, Namespace: k.Namespace, Name: k.Of.Name, Cluster: k.Cluster}
 }
 
 // KeyOf reads the key of an object from its own metadata.
@@ -41,24 +68,38 @@ func KeyOf(u *unstructured.Unstructured) ObjectKey {
 
 // objectKeyJSON is an ObjectKey in plans, journals and reports.
 type objectKeyJSON struct {
-	APIVersion  string    `json:"apiVersion"`
-	Kind        string    `json:"kind"`
-	Subresource string    `json:"subresource,omitempty"`
-	Namespace   string    `json:"namespace,omitempty"`
-	Name        string    `json:"name"`
-	UID         types.UID `json:"uid,omitempty"`
-	Cluster     string    `json:"cluster,omitempty"`
+	APIVersion  string     `json:"apiVersion"`
+	Kind        string     `json:"kind"`
+	Subresource string     `json:"subresource,omitempty"`
+	Namespace   string     `json:"namespace,omitempty"`
+	Name        string     `json:"name"`
+	UID         types.UID  `json:"uid,omitempty"`
+	Cluster     string     `json:"cluster,omitempty"`
+	Of          *makerJSON `json:"of,omitempty"`
+}
+
+// makerJSON is a Maker in reports.
+type makerJSON struct {
+	APIVersion string `json:"apiVersion"`
+	Kind       string `json:"kind"`
+	Name       string `json:"name"`
+	Template   string `json:"template,omitempty"`
 }
 
 // MarshalJSON writes group and version as the apiVersion of the object.
 func (k ObjectKey) MarshalJSON() ([]byte, error) {
-	return json.Marshal(objectKeyJSON{
+	out := objectKeyJSON{
 		APIVersion: k.GroupVersionKind().GroupVersion().String(), Kind: k.Kind, Subresource: k.Subresource,
 		Namespace: k.Namespace, Name: k.Name, UID: k.UID, Cluster: k.Cluster,
-	})
+	}
+	if k.Of != (Maker{}) {
+		out.Of = &makerJSON{k.Place().GroupVersionKind().GroupVersion().String(), k.Of.Kind, k.Of.Name, k.Of.Template}
+	}
+	return json.Marshal(out)
 }
 
-// UnmarshalJSON reads what MarshalJSON wrote, but for the cluster: a file is of one.
+// UnmarshalJSON reads what MarshalJSON wrote, but for the cluster, since a file is of one, and for Of, since it
+// has what is there.
 func (k *ObjectKey) UnmarshalJSON(text []byte) error {
 	var in objectKeyJSON
 	if err := json.Unmarshal(text, &in); err != nil {
@@ -91,13 +132,18 @@ func (k ObjectKey) Whole() ObjectKey {
 }
 
 // String returns the name of the object for messages: "apps/Deployment shop/web",
-// "Node worker-1", "Deployment/scale shop/web", and with a cluster "Node worker-1 on prod".
+// "Node worker-1", "Deployment/scale shop/web", and with a cluster "Node worker-1 on prod". What is not there
+// is "Pod of apps/Deployment shop/web (as its controller would create it)".
 func (k ObjectKey) String() string {
 	var b strings.Builder
-	if k.Group != "" {
-		b.WriteString(k.Group + "/")
+	if k.Of != (Maker{}) {
+		by := "as its controller would create it"
+		if k.Of.Template != "" {
+			by = "as ExpansionTemplate " + k.Of.Template + " generates it"
+		}
+		return k.typeName() + " of " + k.Place().String() + " (" + by + ")"
 	}
-	b.WriteString(k.Kind)
+	b.WriteString(k.typeName())
 	if k.Subresource != "" {
 		b.WriteString("/" + k.Subresource)
 	}
@@ -110,6 +156,11 @@ func (k ObjectKey) String() string {
 		b.WriteString(" on " + k.Cluster)
 	}
 	return b.String()
+}
+
+// typeName is the kind with its group.
+func (k ObjectKey) typeName() string {
+	return strings.TrimPrefix(k.Group+"/"+k.Kind, "/")
 }
 
 // Operation is what the simulated admission request does to the object.

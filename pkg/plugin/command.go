@@ -295,7 +295,7 @@ var topics = []topic{ //nolint:gochecknoglobals // an immutable table
 		"yes", "watch", "write", "check",
 	}},
 	{"Policies", []string{"only", "skip", "values", "strict", "assume-binding", "allow-unknown-kinds", "allow-http", "allow-registry", "annotate", "engine-view"}},
-	{"Objects", []string{"offline", "kustomize", "recursive", "world", "exclude", "exclude-namespaces", "field-selector", "git-diff", "max-objects", "percent", "percent-seed", "shard", "variants", "seed", "unverified", "replication-controllers"}},
+	{"Objects", []string{"offline", "kustomize", "recursive", "world", "exclude", "exclude-namespaces", "field-selector", "git-diff", "max-objects", "percent", "percent-seed", "shard", "variants", "seed", "expand", "unverified", "replication-controllers"}},
 	{"The request that policies see", []string{"operation", "request-user", "request-group"}},
 	{"Checks and writes", []string{
 		"validate", "max-changes", "skip-rejected", "include-managed", "take-from", "force-conflicts", "field-manager", "on-error", "max-failures",
@@ -305,7 +305,7 @@ var topics = []topic{ //nolint:gochecknoglobals // an immutable table
 	{"The Job", []string{"apply", "schedule", "shards", "image", "claim"}},
 	{"Roles", []string{"name", "user", "group", "serviceaccount"}},
 	{"What is printed", []string{
-		"report", "write-reports", "metrics", "metrics-listen", "query", "template", "group-by", "expand", "context-lines", "color", "show-secrets", "quiet", "exit-code",
+		"report", "write-reports", "metrics", "metrics-listen", "query", "template", "group-by", "list-all", "context-lines", "color", "show-secrets", "quiet", "exit-code",
 	}},
 	{"Requests to the server", []string{"max-clusters-at-once", "chunk-size", "kube-api-qps", "kube-api-burst"}},
 }

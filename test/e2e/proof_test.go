@@ -328,7 +328,7 @@ func writeArguments(arguments ...string) []string {
 }
 
 func (r *proofRun) applyArguments() []string {
-	return writeArguments("apply-existing", "-p", r.policies, "--expand", "--max-changes", "0", "--journal-secrets", "--journal", r.newFile())
+	return writeArguments("apply-existing", "-p", r.policies, "--list-all", "--max-changes", "0", "--journal-secrets", "--journal", r.newFile())
 }
 
 func (r *proofRun) newFile() string {
@@ -349,7 +349,7 @@ func (r *proofRun) apply(t *testing.T) {
 			}
 			return e, begun && done(j)
 		}
-		e := r.start(t, kill, writeArguments("apply-existing", "--resume", r.file, "--expand")...)
+		e := r.start(t, kill, writeArguments("apply-existing", "--resume", r.file, "--list-all")...)
 		return e, !e.brokenOff() && done(r.readJournal(t, r.file))
 	})
 	r.others.checkReported(t, last.code, `%[1]s (drifted|.* Failed)`)

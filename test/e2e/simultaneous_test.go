@@ -96,7 +96,7 @@ func (a *appending) command(t *testing.T, arguments ...string) (cmd *exec.Cmd, o
 
 func (a *appending) apply(t *testing.T, record string) (cmd *exec.Cmd, output *strings.Builder) {
 	t.Helper()
-	return a.command(t, "apply-existing", "configmaps", "-p", filepath.Join(a.dir, "policy.yaml"), "--yes", "--expand", "--on-error=continue", "--concurrency=4", "--journal", record)
+	return a.command(t, "apply-existing", "configmaps", "-p", filepath.Join(a.dir, "policy.yaml"), "--yes", "--list-all", "--on-error=continue", "--concurrency=4", "--journal", record)
 }
 
 // waited returns the exit code of a process that has ended by itself.

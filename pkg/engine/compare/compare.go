@@ -8,6 +8,7 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/evaluation"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/openapi"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/workload"
 )
 
 // Side is one of the two sides of a comparison.
@@ -35,6 +36,8 @@ type Options struct {
 	Request engine.Request
 	// Operations are the requests in which the sides are compared; none stands for UPDATE.
 	Operations []engine.Operation
+	// Expand is that of evaluation.Options.
+	Expand bool
 	// ShowSecrets leaves what was made of Secrets in the reasons why rules were held back.
 	ShowSecrets bool
 
@@ -78,11 +81,14 @@ func NewComparison(sides [2][]engine.Program, w *engine.World, o Options) *Compa
 			}
 		}
 	}
+	if o.Expand {
+		c.selections = workload.Selections(c.selections)
+	}
 	for _, operation := range o.Operations {
 		for _, side := range Sides() {
 			request := o.Request
 			request.Operation = operation
-			options := evaluation.Options{Workers: o.Workers, Scope: o.Scope, Request: request, Requests: o.requests}
+			options := evaluation.Options{Workers: o.Workers, Scope: o.Scope, Request: request, Requests: o.requests, Expand: o.Expand}
 			c.lanes = append(c.lanes, &lane{side, operation, o.Request.User, evaluation.New(sides[side], w, options)})
 		}
 	}

@@ -16,6 +16,7 @@ import (
 type Counts struct {
 	Objects  int // compared
 	Changed  int // objects that a side changes
+	Expanded int // those of the objects that are not there, and that controllers would create
 	Verdicts map[Verdict]int
 	// Reordered and Failed count the objects that are the same but for the order of init containers, or
 	// because a rule fails on them.
@@ -105,6 +106,9 @@ func (c *Comparison) NewTally() *Tally {
 // particular to one object.
 func (t *Tally) Add(r *Result, reason func(error) string) {
 	t.Objects++
+	if r.Subject.Of != (engine.Maker{}) {
+		t.Expanded++
+	}
 	t.Verdicts[r.Verdict]++
 	if r.Changed() {
 		t.Changed++

@@ -14,6 +14,7 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/limit"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/openapi"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/workload"
 )
 
 // Options tune a run. The zero value is ready for use.
@@ -34,6 +35,9 @@ type Options struct {
 	Request engine.Request
 	// Requests says that the sources have requests to subresources, which no selection names.
 	Requests bool
+	// Expand also evaluates what controllers would create for the workloads of the run. Each has a Change
+	// of its own, behind that of the workload, whose Subject names it. It is never to be written.
+	Expand bool
 	// Review, if set, sees each Change to which a rule wrote, one after the other in the order of Run. What
 	// it returns may add Impacts to the change before Run hands it over. Workers call it side by side; its
 	// error ends the run.
@@ -183,17 +187,27 @@ func (e *Evaluation) Run(ctx context.Context, src engine.Source, emit func(*engi
 	for _, p := range e.programs {
 		selections = append(selections, p.Selections()...)
 	}
+	if e.options.Expand {
+		selections = workload.Selections(selections)
+	}
 	for _, l := range e.lanes() {
 		selections = append(selections, l.chains.relabelled()...)
 	}
 	visited := keys{}
-	evaluate := func(ctx context.Context, t engine.Target) (*engine.Change, error) {
+	evaluate := func(ctx context.Context, t engine.Target) ([]*engine.Change, error) {
 		if !e.options.Scope.InPercent(t.Key) {
-			return &engine.Change{Subject: t.Key}, nil
+			return []*engine.Change{{Subject: t.Key}}, nil
 		}
-		return e.both(ctx, t, true)
+		c, err := e.both(ctx, t, true)
+		if err != nil || !e.options.Expand {
+			return []*engine.Change{c}, err
+		}
+		return e.expanded(ctx, c)
 	}
 	take := func(c *engine.Change) error {
+		if c.Subject.Of != (engine.Maker{}) {
+			return emit(c)
+		}
 		if !e.options.Scope.InPercent(c.Subject) {
 			e.leaveOut(visited, c.Subject)
 			return nil
@@ -204,8 +218,8 @@ func (e *Evaluation) Run(ctx context.Context, src engine.Source, emit func(*engi
 		e.addTriggerSteps(c)
 		return e.emit(c, emit)
 	}
-	err := eachPage(ctx, e.options.Workers, e.pages(ctx, src, selections), evaluate, func(all []*engine.Change) error {
-		return e.handOver(ctx, all, take)
+	err := eachPage(ctx, e.options.Workers, e.pages(ctx, src, selections), evaluate, func(all [][]*engine.Change) error {
+		return e.handOver(ctx, slices.Concat(all...), take)
 	})
 	if err != nil {
 		return err
@@ -226,6 +240,9 @@ func (e *Evaluation) Selections() (own, triggers []engine.Selection) {
 		if q, ok := p.(engine.Propagator); ok && q.Propagates() {
 			triggers = append(triggers, e.triggering(q)...)
 		}
+	}
+	if e.options.Expand {
+		own = workload.Selections(own)
 	}
 	return own, triggers
 }
@@ -276,7 +293,11 @@ func (e *Evaluation) Evaluate(ctx context.Context, t engine.Target, scoped bool)
 			return nil, err
 		}
 	}
-	before, acting := p.target.Object, e.effects.on(t.Key, t.Object)
+	before := p.target.Object
+	var acting []*orderedEffect
+	if t.Key.Of == (engine.Maker{}) { // rules that change others act on those that are there
+		acting = e.effects.on(t.Key, t.Object)
+	}
 	if err := p.effects(acting); err != nil {
 		return nil, err
 	}

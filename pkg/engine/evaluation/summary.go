@@ -21,7 +21,9 @@ type Summary struct {
 	// SetBack counts the changed objects of which kubectl apply has changed fields in its manifest.
 	SetBack int `json:"setBack,omitempty"`
 	Restarts
-	Canary *Canary `json:"canary,omitempty"` // of a run that was to change some of the objects; nil for all
+	// Expanded counts what controllers would create, which is none of the Objects; nil without any.
+	Expanded *Expanded `json:"expanded,omitempty"`
+	Canary   *Canary   `json:"canary,omitempty"` // of a run that was to change some of the objects; nil for all
 	// Outdated is what rules read and the run changes, as Evaluation.Outdated has it.
 	Outdated []string `json:"-"`
 	// Overlay counts, by kind, the objects of files that rules read as if they were in the cluster.
@@ -34,6 +36,13 @@ type Summary struct {
 	asked []engine.RuleRef // of the last objects
 	times int              // how many these are
 	met   map[int]int      // on how many of them each rule has steps
+}
+
+// Expanded counts objects that are not there, and that controllers would create for workloads of the run.
+type Expanded struct {
+	Objects int `json:"objects"`
+	Changed int `json:"changed"` // those that rules would change as they are created
+	Fields  int `json:"fields"`  // in which they would differ
 }
 
 // Canary is how a run was kept to some of the objects.
@@ -115,13 +124,21 @@ func NewSummary(rules []engine.RuleRef) *Summary {
 // Add counts one object. It counts the same whether the run keeps reasons or not. A
 // target that is not there is no evaluated object, but what failed about it counts.
 func (s *Summary) Add(c *engine.Change) {
+	counted, records := engine.SplitRecords(c.ToShow().Fields)
+	s.Warnings += len(c.Impacts)
+	if c.Subject.Of != (engine.Maker{}) {
+		s.expand(&Expanded{Objects: 1, Fields: len(counted)}, c.Changed())
+		if c.Incomplete() {
+			s.Incomplete++
+		}
+		s.addOutcomes(c)
+		return
+	}
 	if c.Before != nil || c.After != nil {
 		s.Objects++
 	}
-	counted, records := engine.SplitRecords(c.ToShow().Fields)
 	s.Fields += len(counted) + len(records)
 	s.Records += len(records)
-	s.Warnings += len(c.Impacts)
 	s.Restarts.add(c)
 	if slices.ContainsFunc(c.Impacts, func(m engine.Impact) bool { return m.Code == engine.ImpactApplied }) && !c.Denied() && !c.Managed() {
 		s.SetBack++
@@ -139,6 +156,23 @@ func (s *Summary) Add(c *engine.Change) {
 		s.Refused++
 	}
 	s.addOutcomes(c)
+}
+
+// Differs reports whether an object would be different: as it is, as if created, or as controllers would create
+// it.
+func (s *Summary) Differs() bool {
+	return s.Changed+s.Created > 0 || s.Expanded != nil && s.Expanded.Changed > 0
+}
+
+// expand adds counts of what controllers would create.
+func (s *Summary) expand(more *Expanded, changed bool) {
+	if s.Expanded == nil {
+		s.Expanded = &Expanded{}
+	}
+	if changed {
+		more.Changed++
+	}
+	s.Expanded.Objects, s.Expanded.Changed, s.Expanded.Fields = s.Expanded.Objects+more.Objects, s.Expanded.Changed+more.Changed, s.Expanded.Fields+more.Fields
 }
 
 // addOutcomes counts the object in each rule once for each outcome that counts.
@@ -237,6 +271,10 @@ func (s *Summary) Join(other *Summary) {
 	s.ManagedPods += other.ManagedPods
 	if s.Overlay == nil {
 		s.Overlay = other.Overlay
+	}
+	if other.Expanded != nil {
+		more := *other.Expanded
+		s.expand(&more, false)
 	}
 	for _, read := range other.Outdated {
 		if !slices.Contains(s.Outdated, read) {

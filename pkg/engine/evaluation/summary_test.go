@@ -125,6 +125,7 @@ func TestJoinCountsEverything(t *testing.T) {
 		}
 		for _, s := range []*evaluation.Summary{whole, parts[i]} {
 			s.Add(c)
+			s.Add(&engine.Change{Subject: engine.ObjectKey{Of: engine.Maker{Name: "web"}}, Fields: c.Fields[:1], Steps: c.Steps[:1]})
 			s.Outdated = []string{"configmaps"}
 			s.Overlay = map[string]int{"ConfigMap": 2} // of files, which all of them read
 			if s.Canary == nil {

@@ -92,6 +92,7 @@ func NewCommand(evaluate flags.Evaluate, name string, streams genericiooptions.I
 		},
 	}
 	f.AddInputFlags(c.Flags())
+	f.AddExpandFlag(c.Flags())
 	f.Contexts.AddFlags(c.Flags())
 	f.Policies.AddStrictFlag(c.Flags())
 	c.Flags().StringArrayVar(&f.With, "with", nil, "File, directory or URL of the new policies, or - for standard input. May be given more than once; directories are read recursively.")

@@ -59,10 +59,10 @@ func (o *Comparison) Compile() (*Run, error) {
 		}
 	}
 	operations := o.operations(out.descriptions)
-	options := compare.Options{Workers: o.Workers, Scope: o.Scope, Request: o.Request, Operations: operations, ShowSecrets: o.ShowSecrets}
+	options := compare.Options{Workers: o.Workers, Scope: o.Scope, Request: o.Request, Operations: operations, ShowSecrets: o.ShowSecrets, Expand: o.Expand}
 	out.comparison = compare.NewComparison(programs, o.World, options)
 	if o.Variants > 0 {
-		options.Scope = nil // they may be anywhere
+		options.Scope, options.Expand = nil, false // they may be anywhere
 		world, asked := variant.NewWorld(o.World, out.texts())
 		out.world, out.derived = world, compare.NewComparison(programs, asked, options)
 	}

@@ -8,11 +8,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strings"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/evaluation"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/workload"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/impact"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/metrics"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/permission"
@@ -63,6 +65,7 @@ type Run struct {
 	rules    []engine.RuleRef
 	troubles []error // of policies that could not be read or compiled
 	unmet    []error // of rules that met no object or warned, in a strict run
+	workload bool    // there is one: it, or what its controller made, was evaluated
 	more     bool    // more objects would change than may
 	untried  []error // of changes that the server should have tried
 	// untriedChanges counts them.
@@ -140,6 +143,37 @@ func (r *Run) prepare() {
 	r.Evaluation = evaluation.New(r.programs, o.World, o.Options)
 }
 
+// Unexpanded counts the rules that match nothing but Pods, and that no rule for workloads is derived from, where
+// there are workloads, whose Pods the run does not evaluate. Without a cluster, it looks for the workloads among
+// the objects.
+func (r *Run) Unexpanded(ctx context.Context) int {
+	only := map[engine.RuleRef]bool{}
+	for _, d := range r.Descriptions() {
+		rule := cmp.Or(d.From, d.Rule)
+		known, seen := only[rule]
+		only[rule] = (known || !seen) && d.Existing == engine.OnAdmission && len(d.Matches) > 0 &&
+			!slices.ContainsFunc(d.Matches, func(s engine.Selection) bool {
+				return s.Group != "" || s.Kind != "Pod" && s.Resource != "pods" || s.Subresource != ""
+			})
+	}
+	maps.DeleteFunc(only, func(_ engine.RuleRef, is bool) bool { return !is })
+	if r.options.Expand || len(only) == 0 {
+		return 0
+	}
+	if !r.workload && r.options.World.Document != nil {
+		for page, err := range r.options.Objects.Pages(ctx, workload.Selections([]engine.Selection{{Kind: "Pod"}})[1:]) {
+			if err != nil || page.Len() > 0 {
+				r.workload = err == nil
+				break
+			}
+		}
+	}
+	if !r.workload {
+		return 0
+	}
+	return len(only)
+}
+
 // Descriptions describes the rules.
 func (r *Run) Descriptions() []engine.Description { return Describe(r.programs) }
 
@@ -207,6 +241,7 @@ func (r *Run) Each(ctx context.Context, emit func(*engine.Change) error) (evalua
 		}
 		o.Counts.Evaluated(c.ToShow())
 		o.Progress.Evaluated()
+		r.workload = r.workload || workload.Is(c.Subject.GroupKind) || c.Before != nil && workload.Controlled(c.Before)
 		return emit(c)
 	})
 	summary.Settle()
@@ -265,7 +300,7 @@ var errEnough = errors.New("no more objects may change")
 func (r *Run) evaluate(ctx context.Context, emit func(*engine.Change) error) error {
 	changed := 0
 	err := r.Run(ctx, r.options.Objects, func(c *engine.Change) error {
-		if c.Changed() && !c.Denied() {
+		if c.Changed() && !c.Denied() && c.Subject.Of == (engine.Maker{}) {
 			if changed++; r.options.MaxObjects > 0 && changed > r.options.MaxObjects {
 				return errEnough
 			}

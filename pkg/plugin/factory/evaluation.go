@@ -19,6 +19,7 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/dialects"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/evaluation"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/snapshot"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/workload"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/cluster"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/evaluate"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/flags"
@@ -45,7 +46,7 @@ func (f *Factory) Evaluation(ctx context.Context, args []string, request engine.
 func (f *Factory) Options(request engine.Request) *evaluate.Options {
 	o := &evaluate.Options{
 		Policies: evaluate.Policies{Dialects: dialects.All()},
-		Options:  evaluation.Options{Request: request},
+		Options:  evaluation.Options{Request: request, Expand: f.Expand},
 		ErrOut:   f.Streams.ErrOut, Quiet: f.Quiet, Progress: f.progress,
 		World: &engine.World{Now: time.Now(), Seed: rand.Uint64(), Memo: &engine.Memo{}},
 	}
@@ -90,12 +91,23 @@ func (f *Factory) complete(ctx context.Context, o *evaluate.Options, args []stri
 	if err != nil {
 		return err
 	}
+	if err := checkExpand(o, scope); err != nil {
+		return err
+	}
 	o.World.Mapper = mapper
 	f.filtered(ctx, o, scope)
 	f.choose(o, scope)
 	o.MaxObjects = f.Canary.MaxObjects
 	o.Unread = f.unread
 	return nil
+}
+
+// checkExpand returns an error for types of which none is a workload.
+func checkExpand(o *evaluate.Options, scope engine.Scope) error {
+	if !o.Expand || len(scope.Only) == 0 || slices.ContainsFunc(scope.Only, func(k engine.ObjectKey) bool { return workload.Is(k.GroupKind) }) {
+		return nil
+	}
+	return errors.New("--expand shows the Pods of workloads, and no type that is named is one: name the workloads, such as deployments")
 }
 
 // addInputs adds the objects of --world to the documents of a live run and, unless they are read already, the

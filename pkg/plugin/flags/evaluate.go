@@ -5,6 +5,7 @@ package flags
 import (
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/spf13/pflag"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
@@ -25,6 +26,8 @@ type Evaluate struct {
 	Annotate bool
 	// EngineView reports what an engine in the cluster would write otherwise.
 	EngineView bool
+	// Expand also evaluates the Pods that controllers would create for workloads.
+	Expand bool
 	// Quiet leaves out progress, notices and warnings on standard error.
 	Quiet  bool
 	Config *genericclioptions.ConfigFlags
@@ -54,6 +57,11 @@ func (f *Evaluate) AddInputFlags(flags *pflag.FlagSet) {
 	f.AddQuietFlag(flags)
 }
 
+// AddExpandFlag registers the flag of the commands that only show what policies do.
+func (f *Evaluate) AddExpandFlag(flags *pflag.FlagSet) {
+	flags.BoolVar(&f.Expand, "expand", false, "Also evaluate the Pods that controllers would create for the workloads: Deployments, StatefulSets, DaemonSets, Jobs, CronJobs, and ReplicaSets and ReplicationControllers by themselves.")
+}
+
 // AddQuietFlag registers the flag of the commands that show progress.
 func (f *Evaluate) AddQuietFlag(flags *pflag.FlagSet) {
 	AddQuietFlag(flags, &f.Quiet)
@@ -77,6 +85,9 @@ func (f *Evaluate) Validate() error {
 	}
 	if err := f.Objects.ValidateNames(f.Config); err != nil {
 		return err
+	}
+	if f.Expand && strings.EqualFold(f.Objects.Operation, string(engine.OperationDelete)) {
+		return errors.New("--expand shows what is created for workloads: it cannot be used with --operation DELETE, which deletes them")
 	}
 	if f.Metrics == stdio {
 		return errors.New("--metrics needs the name of a file: standard output is not supported")

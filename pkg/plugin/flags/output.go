@@ -36,7 +36,7 @@ func (f *Output) AddFlags(flags *pflag.FlagSet, formats string) {
 	flags.StringVar(&f.Query, "query", "", "JMESPath expression to apply to the report, with -o json or -o yaml.")
 	f.AddValueFlags(flags)
 	flags.Var(&f.GroupBy, "group-by", "In the formats for people, show objects of a kind with the same change as one (patch), also by namespace, policy or cluster, or each object by itself (object).")
-	flags.BoolVar(&f.Expand, "expand", false, "List all objects of a group.")
+	flags.BoolVar(&f.ListAll, "list-all", false, "List all objects of a group.")
 	flags.IntVarP(&f.ContextLines, "context-lines", "C", f.ContextLines, "Lines to show around each line that differs.")
 }
 
@@ -61,7 +61,7 @@ func (f *Output) CheckView(flags *pflag.FlagSet) error {
 	case formats.Diff, formats.Summary, formats.Markdown:
 		return nil
 	}
-	for _, name := range []string{"group-by", "expand", "context-lines"} {
+	for _, name := range []string{"group-by", "list-all", "context-lines"} {
 		if flags.Changed(name) {
 			return fmt.Errorf("--%s says how to show differences: use it with -o %s, %s or %s", name, formats.Diff, formats.Summary, formats.Markdown)
 		}

@@ -22,10 +22,10 @@ type Options struct {
 	ShowSecrets bool
 	// Explain shows the outcome of every rule on every object, with the reason.
 	Explain bool
-	// GroupBy says which objects the formats for people show as one, and Expand
+	// GroupBy says which objects the formats for people show as one, and ListAll
 	// whether the names of all of them are listed.
 	GroupBy GroupBy
-	Expand  bool
+	ListAll bool
 	// ContextLines are those of Differ.
 	ContextLines int
 	// Query is a JMESPath expression over the report; with JSON and YAML only. The
@@ -156,6 +156,8 @@ func (a *HintCollector) Hint(s evaluation.Summary) Hint {
 	switch {
 	case s.Changed+s.Created > 0:
 		return a.onChanges()
+	case s.Differs():
+		return Hint{Note: "That changes as it is created: there is nothing to write.", Why: a.Explain}
 	case s.Incomplete > 0:
 		return Hint{Note: "The changes " + NotKnown(s) + ".", Why: a.Explain}
 	case s.Objects == 0:

@@ -53,7 +53,7 @@ func NextCommand(preview *cobra.Command, args []string) string {
 	}
 	words := append([]string{preview.Parent().CommandPath(), ApplyExisting}, quoteAll(args)...)
 	words = append(words, flags.Typed(preview.Flags(), "output", "query", "template", "report", "write-reports", "exit-code", "show-secrets", "explain", "metrics",
-		"color", "group-by", "expand", "context-lines", "quiet", "validate")...)
+		"color", "group-by", "list-all", "context-lines", "quiet", "validate")...)
 	return strings.Join(words, " ")
 }
 

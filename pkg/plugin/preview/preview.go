@@ -24,6 +24,7 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/formats"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/report"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/process"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/wording"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/write"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/write/plan"
 )
@@ -154,6 +155,7 @@ func NewCommand(evaluate flags.Evaluate, name string, streams genericiooptions.I
 // addFlags registers the flags of preview.
 func (f *Flags) addFlags(set *pflag.FlagSet) {
 	f.AddFlags(set)
+	f.AddExpandFlag(set)
 	f.Watch.AddFlag(set, "After the run, show what each change of the cluster makes rules do, as it happens, until interrupted.")
 	f.Watch.AddListenFlag(set)
 	f.Contexts.AddFlags(set)
@@ -302,6 +304,9 @@ func (o *Options) run(ctx context.Context) (int, error) {
 func (o *Options) show(ctx context.Context, e *evaluate.Run) (int, error) {
 	o.Hints.Blocked = o.blocked(e)
 	summary, err := e.Each(ctx, func(c *engine.Change) error {
+		if c.Subject.Of != (engine.Maker{}) { // which nothing writes
+			return o.Printer.Print(output.Evaluated{Change: c})
+		}
 		o.Hints.Add(c)
 		o.Save.add(c)
 		if err := o.Printer.Print(output.Evaluated{Change: c}); err != nil || c.Created == nil {
@@ -310,6 +315,11 @@ func (o *Options) show(ctx context.Context, e *evaluate.Run) (int, error) {
 		o.Hints.Add(c.Created)
 		return o.Printer.Print(output.Evaluated{Change: c.Created})
 	})
+	if err == nil && !o.Quiet && !o.Reasons {
+		if n := e.Unexpanded(ctx); n > 0 {
+			fmt.Fprintf(o.ErrOut, "note: %s for Pods alone, and there are workloads: --expand shows the Pods that their controllers would create\n", wording.Plural(n, "rule"))
+		}
+	}
 	if o.Hints.Blocked == "" && e.Untried() > 0 && e.Untried() == summary.Changed {
 		o.Hints.Blocked = "the server could not try any of the changes"
 	}
@@ -340,7 +350,7 @@ func (o *Options) show(ctx context.Context, e *evaluate.Run) (int, error) {
 			fmt.Fprintf(o.ErrOut, "error: the changes %s; -o %s shows why\n", output.NotKnown(summary), formats.Summary)
 		}
 		return process.ExitIncomplete, nil
-	case summary.Changed+summary.Created > 0 && o.ExitCode:
+	case summary.Differs() && o.ExitCode:
 		return process.ExitChanges, nil
 	}
 	return process.ExitOK, nil
@@ -453,6 +463,7 @@ func NewExplainCommand(evaluate flags.Evaluate, name string, streams genericioop
 		},
 	}
 	f.AddFlags(c.Flags())
+	f.AddExpandFlag(c.Flags())
 	refuseContexts(c)
 	f.Output.AddFlags(c.Flags(), formats.ExplainNames())
 	f.Output.AddTemplateFlag(c.Flags())

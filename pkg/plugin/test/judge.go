@@ -1,6 +1,7 @@
 package test
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -215,11 +216,13 @@ func (j *judge) objectsOf(r *result) (groups [][]engine.ObjectKey, missing []str
 		if !found {
 			namespace, name = "", p.text
 		}
-		want(p, func(k engine.ObjectKey) bool { return k.Name == name && (!found || k.Namespace == namespace) })
+		want(p, func(k engine.ObjectKey) bool {
+			return (k.Name == name || k.Place().Name == name) && (!found || k.Namespace == namespace)
+		})
 	}
 	for _, s := range r.specs {
 		want(s.place, func(k engine.ObjectKey) bool {
-			return k.Name == s.text && k.Group == s.group && (s.version == "" || k.Version == s.version) && (s.kind == "" || k.Kind == s.kind) &&
+			return (k.Name == s.text || k.Place().Name == s.text) && k.Group == s.group && (s.version == "" || k.Version == s.version) && (s.kind == "" || k.Kind == s.kind) &&
 				(k.Namespace == s.namespace || s.namespace == "" && k.Namespace == defaultNamespace)
 		})
 	}
@@ -397,11 +400,14 @@ func (c *check) compare(ctx context.Context, t *output.Tested, step *engine.Step
 	c.difference(ctx, t, wanted, got)
 }
 
+// nameOf is the name of an object, or the beginning of the one that a server would make.
+func nameOf(u *unstructured.Unstructured) string { return cmp.Or(u.GetName(), u.GetGenerateName()) }
+
 // wanted finds the wanted object; nil if the file has none.
 func (j *judge) wanted(r *result, got *unstructured.Unstructured) *engine.Document {
 	for _, d := range j.patched[r.patched.text] {
 		u := d.Object()
-		if u.GetAPIVersion() == got.GetAPIVersion() && u.GetKind() == got.GetKind() && u.GetName() == got.GetName() &&
+		if u.GetAPIVersion() == got.GetAPIVersion() && u.GetKind() == got.GetKind() && nameOf(u) == nameOf(got) &&
 			(u.GetNamespace() == got.GetNamespace() || u.GetNamespace() == "" && got.GetNamespace() == defaultNamespace) {
 			return &d
 		}

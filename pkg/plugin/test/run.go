@@ -42,6 +42,9 @@ func (s *suite) evaluate(ctx context.Context, w *factory.Factory, operation engi
 	}
 	return out, e.Run(ctx, o.Objects, func(c *engine.Change) error {
 		out.changes[c.Subject.Named()] = c
+		if c.Subject.Of != (engine.Maker{}) && !slices.Contains(s.named, c.Subject) {
+			s.named = append(s.named, c.Subject) // which results name by its workload
+		}
 		for _, step := range c.Steps {
 			if trigger := step.Trigger.Named(); trigger.Name != "" && trigger != c.Subject.Named() {
 				out.caused[trigger] = append(out.caused[trigger], step)

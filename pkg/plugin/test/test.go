@@ -111,6 +111,7 @@ func NewCommand(evaluate flags.Evaluate, name string, streams genericiooptions.I
 	c.Flags().BoolVar(&f.Init, "init", false, "Write a first test, of the policies of -p and the objects of -f, into the directory: that they do what they do now.")
 	c.Flags().StringArrayVarP(&f.Policies.Paths, "policy", "p", nil, "With --init: file or directory of policies. May be given more than once.")
 	c.Flags().StringSliceVarP(&f.Objects.Filenames, "filename", "f", nil, "With --init: file or directory of objects.")
+	f.AddExpandFlag(c.Flags())
 	f.Context.AddAccessFlags(c.Flags())
 	c.Flags().StringVarP(&f.Output.Format, "output", "o", f.Output.Format, "Output format: one of "+formats.Names(output.Options{Tests: true})+".")
 	f.Output.AddValueFlags(c.Flags())

@@ -52,12 +52,18 @@ func Policy(r engine.RuleRef) string {
 
 // Kind returns the kind of an object as its own name has it: "apps/Deployment".
 func Kind(k engine.ObjectKey) string {
+	if k.Of != (engine.Maker{}) {
+		return Kind(engine.ObjectKey{GroupKind: k.GroupKind}) + " of " + Kind(k.Place())
+	}
 	return strings.TrimSuffix(engine.ObjectKey{GroupKind: k.GroupKind, Subresource: k.Subresource}.String(), " ")
 }
 
 // ResourceName returns an object's name as `kubectl -o name` prints it:
-// "deployment.apps/web", without the namespace.
+// "deployment.apps/web", without the namespace. What would be created for it is "pod of deployment.apps/web".
 func ResourceName(k engine.ObjectKey) string {
+	if k.Of != (engine.Maker{}) {
+		return strings.ToLower(k.Kind) + " of " + ResourceName(k.Place())
+	}
 	kind := strings.ToLower(k.Kind)
 	if k.Group != "" {
 		kind += "." + k.Group
@@ -80,6 +86,9 @@ func Counts(s evaluation.Summary) string {
 	}
 	if s.Created > 0 {
 		fmt.Fprintf(&b, " As if created, %s would be different.", PluralNumber(s.Created, "object"))
+	}
+	if e := s.Expanded; e != nil {
+		fmt.Fprintf(&b, " Of %s that controllers would create, %s would be different.", PluralNumber(e.Objects, "object"), Number(e.Changed))
 	}
 	b.WriteString(canary(s.Canary))
 	var rest []string

@@ -31,7 +31,7 @@ type given struct {
 	ShowSecrets, Explain bool
 	Query, Next          string
 	GroupBy              output.GroupBy
-	Expand               bool
+	ListAll              bool
 	ContextLines         int
 	BuiltIn              bool // to the server, null and empty lists are nothing
 	Changes              []struct {
@@ -112,7 +112,7 @@ func next(command string) func(evaluation.Summary) output.Hint {
 func print(t *testing.T, format string, g *given) string {
 	t.Helper()
 	var out bytes.Buffer
-	o := output.Options{Out: &out, ShowSecrets: g.ShowSecrets, Explain: g.Explain, Query: g.Query, Hint: next(g.Next), GroupBy: g.GroupBy, Expand: g.Expand, ContextLines: g.ContextLines}
+	o := output.Options{Out: &out, ShowSecrets: g.ShowSecrets, Explain: g.Explain, Query: g.Query, Hint: next(g.Next), GroupBy: g.GroupBy, ListAll: g.ListAll, ContextLines: g.ContextLines}
 	p, err := formats.New(format, o)
 	if err != nil {
 		t.Fatal(err)

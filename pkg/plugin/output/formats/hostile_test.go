@@ -93,6 +93,9 @@ func hostileRun(at told) []output.Event {
 	for i, o := range []engine.Outcome{engine.Changed, engine.Failed, engine.Denied, engine.Skipped, engine.Unsupported} {
 		subject := key
 		subject.Name += fmt.Sprint(i)
+		if o == engine.Denied {
+			subject.Of = engine.Maker{GroupKind: key.GroupKind, Version: key.Version, Name: at("workload"), Template: at("template")}
+		}
 		c := &engine.Change{
 			Subject: subject, Before: state("1"), After: state("2"),
 			Target:  engine.Target{Origin: at("object's origin")},
@@ -113,7 +116,7 @@ func hostileRun(at told) []output.Event {
 		output.Problem{Err: failed("problem")},
 		output.Problem{Err: &engine.CompileError{Origin: at("policy's origin") + ":1", Policy: at("broken policy"), Rule: at("broken rule"), Field: at("broken field"), Err: failed("problem")}},
 		output.Summary{Summary: evaluation.Summary{
-			Objects: 5, SetBack: 1, Changed: 5, Created: 1, Rules: []evaluation.RuleSummary{{Rule: rule, Outcomes: map[engine.Outcome]int{engine.Changed: 1}}},
+			Objects: 5, SetBack: 1, Changed: 5, Created: 1, Expanded: &evaluation.Expanded{Objects: 1, Changed: 1, Fields: 1}, Rules: []evaluation.RuleSummary{{Rule: rule, Outcomes: map[engine.Outcome]int{engine.Changed: 1}}},
 			Canary: &evaluation.Canary{Percent: 10, LeftOut: 9, MaxObjects: 1, More: true}, Outdated: []string{at("name")}, Overlay: map[string]int{"ConfigMap": 2},
 		}},
 	)
@@ -175,6 +178,8 @@ func hostileComparison(at told) []output.Event {
 	for _, f := range changes[compare.Old].Fields {
 		result.Fields = append(result.Fields, compare.Field{FieldChange: f, Rules: [2]engine.RuleRef{f.Rule, f.Rule}})
 	}
+	made := *result
+	made.Subject.Of = engine.Maker{GroupKind: made.Subject.GroupKind, Name: made.Subject.Name, Template: made.Subject.Name}
 	for side := range rules {
 		reason := changes[side].Steps[0].Err.Error()
 		rules[side] = []compare.Exercise{{
@@ -184,10 +189,11 @@ func hostileComparison(at told) []output.Event {
 	return []output.Event{
 		fleet,
 		output.Compared{Result: result, Difference: result.Difference()},
+		output.Compared{Result: &made, Difference: made.Difference()},
 		problem,
 		output.Comparison{Summary: compare.Summary{
 			Conclusion: compare.SomeDiffer,
-			Counts:     compare.Counts{Objects: 1, Changed: 1, Verdicts: map[compare.Verdict]int{compare.Differs: 1}, Reordered: 1, Failed: 1},
+			Counts:     compare.Counts{Objects: 1, Changed: 1, Verdicts: map[compare.Verdict]int{compare.Differs: 1}, Reordered: 1, Failed: 1, Expanded: 1},
 			Operations: result.Operations, Rules: rules, Variants: compare.VariantSummary{Compared: 2, Differ: 1, Limit: 9}, Problems: 1,
 		}},
 	}
@@ -195,7 +201,7 @@ func hostileComparison(at told) []output.Event {
 
 func hostileOptions(at told, out io.Writer) output.Options {
 	return output.Options{
-		Out: out, Expand: true, DryRun: "server",
+		Out: out, ListAll: true, DryRun: "server",
 		Context: output.Context{
 			Context: at("context"), Server: at("server"), User: at("user"), Namespace: at("own namespace") + "-own", Operation: at("operation"), Version: at("program's version"), Time: at("time"),
 		},

@@ -112,7 +112,7 @@ func (h *base) show(c *part, words []byte, what func() (shown, error)) error {
 		h.groups = append(h.groups, g)
 		h.grouped++
 	}
-	g.add(&c.Change, h.origin(&c.Change), h.Expand)
+	g.add(&c.Change, h.origin(&c.Change), h.ListAll)
 	if h.byShape || h.valued {
 		g.fields.add(c.Fields)
 	}
@@ -142,7 +142,7 @@ func (h *base) crowded(text shown) bool {
 // whose fields have the same values before and after, as far as they are shown; by shape, whatever the values.
 func (h *base) likeness(c *engine.Change, words []byte) [32]byte {
 	hash := sha256.New()
-	fmt.Fprintf(hash, "%q %q %q %v %s", c.Subject.GroupKind, c.Subject.Subresource, marker(c), c.Subject.Namespace == "", words)
+	fmt.Fprintf(hash, "%q %q %q %v %s", wording.Kind(c.Subject), c.Subject.Of.Template, marker(c), c.Subject.Namespace == "", words)
 	for i := range c.Impacts {
 		fmt.Fprintf(hash, "%q %q ", c.Impacts[i].Code, c.Impacts[i].Alike())
 	}
@@ -262,17 +262,17 @@ func members(b *page, g *group) {
 		}
 		return
 	}
-	const expand = " (--expand lists them)"
+	const all = " (--list-all lists them)"
 	namespaces, clusters := g.namespaces.All(), g.clusters.All()
 	if len(namespaces) < 2 && len(clusters) < 2 {
-		b.line(Plain, fmt.Sprintf("    %s, %s and %d more"+expand, g.names[0], g.names[1], g.count-2))
+		b.line(Plain, fmt.Sprintf("    %s, %s and %d more"+all, g.names[0], g.names[1], g.count-2))
 		return
 	}
 	if len(clusters) > 1 {
-		b.line(Plain, "    on "+listed(clusters)+expand)
+		b.line(Plain, "    on "+listed(clusters)+all)
 	}
 	if len(namespaces) > 1 {
-		b.line(Plain, "    in "+listed(namespaces)+expand)
+		b.line(Plain, "    in "+listed(namespaces)+all)
 	}
 }
 
@@ -291,7 +291,7 @@ func listed(all []wording.Count) string {
 
 // shortName is "shop/web", for where the kind is known, and with a cluster "shop/web on prod".
 func shortName(k engine.ObjectKey) string {
-	name := strings.TrimPrefix(k.Namespace+"/"+k.Name, "/")
+	name := strings.TrimPrefix(k.Namespace+"/"+k.Place().Name, "/")
 	if k.Cluster != "" {
 		name += " on " + k.Cluster
 	}

@@ -69,7 +69,11 @@ func (g *group) String() string {
 	if g.count == 1 {
 		return g.marker + " " + g.first.String() + g.note
 	}
-	return g.marker + " " + wording.Kind(g.first) + ": " + wording.Plural(g.count, "object") +
+	objects := wording.Plural(g.count, "object")
+	if g.first.Of != (engine.Maker{}) {
+		objects += " to be created"
+	}
+	return g.marker + " " + wording.Kind(g.first) + ": " + objects +
 		placed(g.namespaces.All(), " in ", "namespaces") + placed(g.clusters.All(), " on ", "clusters") + g.notes
 }
 

@@ -56,7 +56,7 @@ func TestFailuresAlike(t *testing.T) {
 		}
 		for want, n := range map[string]int{
 			"! ConfigMap: 50 objects in shop":                                        1,
-			"    shop/c0, shop/c1 and 48 more (--expand lists them)\n":               1,
+			"    shop/c0, shop/c1 and 48 more (--list-all lists them)\n":             1,
 			"  ! p/r failed: GET /api/v1/namespaces/.../configmaps/...: not found\n": 1,
 			"    warning: of \"...\"\n":                                              1,
 			"50  p/r failed: GET /api/v1/namespaces/.../configmaps/...: not found":   page,

@@ -19,7 +19,7 @@ type Summary struct{ base }
 // NewSummary returns a printer of a line for each object.
 func NewSummary(o output.Options) *Summary {
 	p := &Summary{base: newBase(o)}
-	p.overview, p.byShape, p.valued = newOverview(o), !o.Expand && !o.Explain, o.Values
+	p.overview, p.byShape, p.valued = newOverview(o), !o.ListAll && !o.Explain, o.Values
 	return p
 }
 
@@ -115,7 +115,7 @@ type overview struct {
 
 // newOverview returns nil where each change is asked for.
 func newOverview(o output.Options) *overview {
-	if o.GroupBy != output.ByPatch || o.Expand || o.Explain {
+	if o.GroupBy != output.ByPatch || o.ListAll || o.Explain {
 		return nil
 	}
 	return &overview{}
@@ -171,7 +171,7 @@ func (v *overview) leavesOut(marker string) bool {
 
 // hint says how to see what is not listed.
 func (v *overview) hint() string {
-	text := "To see each change: -o diff, or --expand"
+	text := "To see each change: -o diff, or --list-all"
 	if n := v.failed - failuresListed; n > 0 {
 		text += "; " + wording.Plural(n, "failure") + " of other objects among them"
 	}

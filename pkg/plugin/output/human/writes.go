@@ -42,7 +42,7 @@ func (p *Writes) Print(s output.Shown) error {
 	}
 	p.counts[w.Outcome]++
 	p.causes.Add(w.Result)
-	if p.DryRun == "" && p.Expand {
+	if p.DryRun == "" && p.ListAll {
 		p.rows = append(p.rows, rowsOf(w)...)
 	}
 	p.conflicts.Add(w)
@@ -78,7 +78,7 @@ func (p *Writes) Print(s output.Shown) error {
 func (p *Writes) hold(w output.Written, text string) {
 	why := w.Explanation()
 	reason := p.unwritten.Add(w.Key, w.Verb()+": "+why)
-	if p.Expand || !reason.Many() {
+	if p.ListAll || !reason.Many() {
 		reason.Lines = append(reason.Lines, text+": "+why+p.suffix())
 	}
 }
@@ -91,9 +91,9 @@ func (p *Writes) Flush() error {
 	}
 	b := p.page()
 	for _, reason := range all {
-		if reason.Many() && !p.Expand {
+		if reason.Many() && !p.ListAll {
 			b.line(Red, wording.Plural(reason.Count, "object")+" "+reason.Text+p.suffix())
-			b.line(Plain, "    "+reason.Names()+" (--expand lists them)")
+			b.line(Plain, "    "+reason.Names()+" (--list-all lists them)")
 			continue
 		}
 		for _, line := range reason.Lines {

@@ -65,9 +65,9 @@ func TestWritesAlike(t *testing.T) {
 		}
 		return r
 	}
-	write := func(expand bool) string {
+	write := func(all bool) string {
 		var out bytes.Buffer
-		p := outputtest.Printer(human.NewWrites(output.Options{Out: &out, Expand: expand}))
+		p := outputtest.Printer(human.NewWrites(output.Options{Out: &out, ListAll: all}))
 		var errs []error
 		for _, name := range []string{"a", "b", "c", "d", "e"} {
 			errs = append(errs, p.Print(output.Written{Result: result(name, `pods "`+name+`" is locked`)}))
@@ -81,7 +81,7 @@ func TestWritesAlike(t *testing.T) {
 		return out.String()
 	}
 	want := `5 objects failed: pods "..." is locked
-    Pod shop/a, Pod shop/b, Pod shop/c and 2 more (--expand lists them)
+    Pod shop/a, Pod shop/b, Pod shop/c and 2 more (--list-all lists them)
 pod/f failed in namespace shop: no
 written?
 pod/h serverside-applied in namespace shop

@@ -154,7 +154,7 @@ type member struct {
 }
 
 func memberOf(c *engine.Change, failed bool) member {
-	m := member{Namespace: line(c.Subject.Namespace, nameLength), Name: line(c.Subject.Name, nameLength)}
+	m := member{Namespace: line(c.Subject.Namespace, nameLength), Name: line(c.Subject.Place().Name, nameLength)}
 	if c.Subject.Cluster != "" {
 		m.Namespace = line(c.Subject.Cluster+"/"+c.Subject.Namespace, nameLength)
 	}

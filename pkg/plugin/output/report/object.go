@@ -19,7 +19,7 @@ import (
 // Object is what a run found about one object, or did to it. All of its texts are
 // masked and escaped: each is one line in which nothing acts on what reads it.
 type Object struct {
-	Key engine.ObjectKey // not masked
+	Key engine.ObjectKey // not masked; of what would be created, that of its workload
 	// ID identifies the object from run to run. It is not for output: it is as it came.
 	ID string
 	// Name is the object's: "apps/Deployment shop/web".
@@ -30,10 +30,16 @@ type Object struct {
 }
 
 func newObject(k engine.ObjectKey) Object {
-	id, uid := k.String(), string(k.UID)
+	id, made := k.String(), k.Of != engine.Maker{}
+	k = k.Place()
+	uid := string(k.UID)
 	escape(&k.Group, &k.Version, &k.Kind, &k.Subresource, &k.Namespace, &k.Name, &k.Cluster, &uid)
 	k.UID = types.UID(uid)
-	return Object{ID: id, Key: k, Name: k.String()}
+	out := Object{ID: id, Key: k, Name: k.String()}
+	if made {
+		out.Name = escaped(id)
+	}
+	return out
 }
 
 func escapedRule(r engine.RuleRef) engine.RuleRef {

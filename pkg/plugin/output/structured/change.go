@@ -103,7 +103,7 @@ func summaryOf(s evaluation.Summary) Object {
 		{"refused", s.Refused},
 		{"warnings", s.Warnings},
 		{"restarts", Object{{"workloads", s.Restarts.Workloads}, {"pods", s.Restarts.Pods}}},
-	}.addIf(s.SetBack > 0, "setBack", s.SetBack).addIf(s.Created > 0, "created", s.Created).addIf(s.Canary != nil, "canary", s.Canary).addIf(len(s.Outdated) > 0, "outdated", s.Outdated).
+	}.addIf(s.SetBack > 0, "setBack", s.SetBack).addIf(s.Created > 0, "created", s.Created).addIf(s.Expanded != nil, "expanded", s.Expanded).addIf(s.Canary != nil, "canary", s.Canary).addIf(len(s.Outdated) > 0, "outdated", s.Outdated).
 		addIf(len(s.Overlay) > 0, "overlay", s.Overlay).Add("rules", rules)
 }
 
@@ -184,7 +184,7 @@ func conclusionOf(s compare.Summary) Object {
 		{"seed", v.Seed},
 	}
 	return Object{{"conclusion", s.Conclusion}, {"objects", s.Objects}, {"changed", s.Changed}, {"verdicts", s.Verdicts}}.
-		addIf(s.Reordered > 0, "reordered", s.Reordered).addIf(s.Failed > 0, "failed", s.Failed).addIf(v.Compared > 0, "variants", variants).
+		addIf(s.Expanded > 0, "expanded", s.Expanded).addIf(s.Reordered > 0, "reordered", s.Reordered).addIf(s.Failed > 0, "failed", s.Failed).addIf(v.Compared > 0, "variants", variants).
 		Add("operations", s.Operations).Add("old", exercisesOf(s.Rules[compare.Old])).Add("new", exercisesOf(s.Rules[compare.New]))
 }
 

@@ -35,8 +35,15 @@ func NewPatches(o output.Options) *Objects { return &Objects{Options: o, text: (
 
 // Print prints what is printed of an object.
 func (p *Objects) Print(s output.Shown) error {
-	if c, is := s.Event().(output.Evaluated); is && c.AsCreated {
-		return nil // these formats are what would be written
+	switch e := s.Event().(type) { // these formats are what would be written
+	case output.Evaluated:
+		if e.AsCreated || e.Subject.Of != (engine.Maker{}) {
+			return nil
+		}
+	case output.Compared:
+		if e.Subject.Of != (engine.Maker{}) {
+			return nil
+		}
 	}
 	text, err := p.text(p, s.Event())
 	if err != nil || text == "" {
