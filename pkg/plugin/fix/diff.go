@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/aymanbagabas/go-udiff"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
@@ -66,16 +67,20 @@ func (f *manifest) explain(ctx context.Context, lines []string) {
 	for state, text := range [][]byte{f.before, f.text} {
 		r := input.Reader{Instead: map[string][]byte{f.path: text}}
 		documents, err := r.ReadAll(ctx, input.Files{Paths: []string{f.path}, Lines: true})
-		if err != nil {
+		if err != nil && !f.patch {
 			return
 		}
 		rules[state] = map[int][]string{}
 		for i, fields := range f.fields {
 			for _, field := range fields {
-				if d := documents[i]; d.Line != nil && (field.Kind == engine.Removed) == (state == 0) {
-					line := d.Line(place(d.Object().Object, field.Path))
-					rules[state][line] = append(rules[state][line], field.Rule.String())
+				if (field.Kind == engine.Removed && !f.patch) != (state == 0) { // a patch says what is removed
+					continue
 				}
+				line := 0 // all of them, in a JSON patch
+				if i < len(documents) && documents[i].Line != nil {
+					line = documents[i].Line(place(documents[i].Object().Object, field.Path))
+				}
+				rules[state][line] = append(rules[state][line], field.Rule.String())
 			}
 		}
 	}
@@ -86,6 +91,7 @@ func (f *manifest) explain(ctx context.Context, lines []string) {
 		}
 		var named []string
 		for state := range rules {
+			named = append(named, rules[state][0]...)
 			first, _ := strconv.Atoi(head[1+2*state])
 			count, err := strconv.Atoi(head[2+2*state])
 			if err != nil {
@@ -149,28 +155,48 @@ func (f *manifest) texts(ctx context.Context) (before, after string, ok bool) {
 	if f.hide {
 		return "", "", false
 	}
-	secret := len(f.hidden) > 0
-	shownBefore, shownAfter := make([]edit.Document, len(f.first)), make([]edit.Document, len(f.now))
-	for i := range f.first {
-		was, is := f.first[i].Object(), f.now[i].Object()
-		secret = secret || engine.IsSecret(was) || engine.IsSecret(is)
-		c := &engine.Change{Subject: f.now[i].Key, Before: was, After: is, Fields: diff.Compare(was.Object, is.Object, diff.Type{})}
+	secret := false
+	var shownBefore, shownAfter []edit.Document
+	for i := range max(len(f.first), len(f.now)) {
+		was, is := documentOr(f.first, f.now, i), documentOr(f.now, f.first, i)
+		secret = secret || engine.IsSecret(was) || engine.IsSecret(is) || len(f.hidden[i]) > 0
+		c := &engine.Change{Subject: engine.KeyOf(is), Before: was, After: is, Fields: diff.Compare(was.Object, is.Object, diff.Type{})}
 		evaluation.Hide(c, f.hidden[i])
 		shown := c.ToShow()
 		if c.Shown == nil { // it does not change
 			shown = &engine.Change{Before: engine.HideObject(was), After: engine.HideObject(is)}
 		}
-		shownBefore[i] = edit.Document{Before: was.Object, After: shown.Before.Object}
-		shownAfter[i] = edit.Document{Before: is.Object, After: shown.After.Object}
+		shownBefore = append(shownBefore, edit.Document{Before: was.Object, After: shown.Before.Object})
+		shownAfter = append(shownAfter, edit.Document{Before: is.Object, After: shown.After.Object})
 	}
 	if !secret {
 		return string(f.before), string(f.text), true
 	}
-	b, errBefore := edit.Apply(ctx, f.before, shownBefore)
-	a, errAfter := edit.Apply(ctx, f.text, shownAfter)
-	if errBefore != nil || errAfter != nil || bytes.Equal(a, b) {
-		return "", "", false
+	b, errBefore := masked(ctx, f.before, shownBefore)
+	a, errAfter := masked(ctx, f.text, shownAfter)
+	return b, a, errBefore == nil && errAfter == nil && a != b
+}
+
+// documentOr returns a document of a state of the file or, where that has none, what names the one of the other.
+func documentOr(state, other []engine.Document, i int) *unstructured.Unstructured {
+	if i < len(state) {
+		return state[i].Object()
 	}
-	// A comment may repeat what the Secret has.
-	return string(comment.ReplaceAll(b, []byte("$1# "+engine.HiddenValue+"$2"))), string(comment.ReplaceAll(a, []byte("$1# "+engine.HiddenValue+"$2"))), true
+	object := other[i].Object()
+	return &unstructured.Unstructured{Object: map[string]any{"apiVersion": object.GetAPIVersion(), "kind": object.GetKind()}}
+}
+
+// masked returns a state of the file with documents as they may be shown, and no comment but that of fix, since a
+// comment may repeat what the Secret has.
+func masked(ctx context.Context, text []byte, shown []edit.Document) (string, error) {
+	if len(text) == 0 {
+		return "", nil
+	}
+	text, err := edit.Apply(ctx, text, shown)
+	rest, head := bytes.CutPrefix(text, []byte(patchHead))
+	rest = comment.ReplaceAll(rest, []byte("$1# "+engine.HiddenValue+"$2"))
+	if head {
+		return patchHead + string(rest), err
+	}
+	return string(rest), err
 }

@@ -28,6 +28,7 @@ type manifest struct {
 	before  []byte
 	text    []byte        // as it is to be
 	hide    bool          // the diff is not shown
+	patch   bool          // of an overlay, for one object
 	allow   bool          // values that are made of Secrets
 	refused error         // why it stays as it is
 	left    map[int]error // why documents of it do
@@ -251,9 +252,12 @@ func (f *manifest) secrets(i int, c *engine.Change) error {
 	return nil
 }
 
-// objects counts the documents that change.
+// objects counts the documents that change; those of an overlay are not in its files.
 func (f *manifest) objects() int {
 	n := 0
+	if f.patch {
+		return n
+	}
 	for i := range f.now {
 		if !diff.Same(f.now[i].Object().Object, f.first[i].Object().Object) {
 			n++

@@ -112,8 +112,6 @@ func (f *Flags) toOptions(ctx context.Context, streams genericiooptions.IOStream
 		return nil, errors.New("no manifests: name them with -f/--filename, or an overlay with -k/--kustomize")
 	case f.Objects.Kustomize != "" && f.GitDiff != "":
 		return nil, errors.New("--git-diff is for the files of -f: an overlay is changed as a whole")
-	case f.Objects.Kustomize != "" && f.Explain:
-		return nil, errors.New("--explain is for the files of -f: preview -k shows the rules of each change")
 	case slices.Contains(f.Objects.Filenames, "-"):
 		return nil, errors.New("standard input cannot be changed: name files with -f/--filename")
 	}

@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"sigs.k8s.io/kustomize/api/konfig"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 	"sigs.k8s.io/yaml"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
@@ -42,12 +43,16 @@ type overlay struct {
 	wanted    map[int]map[string]any // what is to become of objects
 	asJSON    map[int]bool           // a strategic merge does not make it
 	left      map[int]error
-	secret    map[int]bool // it has what a rule made of a Secret
+	hidden    map[int][]fieldpath.Path // of what rules made of Secrets
+	fields    map[int][]engine.FieldChange
 }
 
 // openOverlay reads the kustomization of a directory.
 func openOverlay(ctx context.Context, directory string) (*overlay, error) {
-	v := &overlay{directory: directory, wanted: map[int]map[string]any{}, asJSON: map[int]bool{}, left: map[int]error{}, secret: map[int]bool{}}
+	v := &overlay{
+		directory: directory, wanted: map[int]map[string]any{}, asJSON: map[int]bool{}, left: map[int]error{},
+		hidden: map[int][]fieldpath.Path{}, fields: map[int][]engine.FieldChange{},
+	}
 	for _, name := range konfig.RecognizedKustomizationFileNames() {
 		if _, err := os.Stat(filepath.Join(directory, name)); err == nil {
 			v.path = filepath.Join(directory, name)
@@ -136,7 +141,7 @@ func (v *overlay) change(ctx context.Context, changes []*engine.Change, allow, l
 			}
 			return key.Whole() == c.Subject.Whole()
 		})
-		f := &manifest{allow: allow}
+		f := &manifest{allow: allow, hidden: v.hidden}
 		switch {
 		case err != nil || i < 0 || v.left[i] != nil:
 			continue
@@ -151,7 +156,7 @@ func (v *overlay) change(ctx context.Context, changes []*engine.Change, allow, l
 			continue
 		}
 		v.wanted[i], made = wanted(now[i].Object().Object, c), true
-		v.secret[i] = v.secret[i] || len(f.hidden) > 0 || engine.IsSecret(c.Before)
+		v.fields[i] = append(v.fields[i], c.Fields...)
 	}
 	return v.settle(ctx) && made
 }
@@ -302,8 +307,8 @@ func mentionsSecrets(text []byte) bool { return bytes.Contains(bytes.ToLower(tex
 // files returns the files that change: the patches, and the kustomization.
 func (v *overlay) files(ctx context.Context) ([]*manifest, error) {
 	var out []*manifest
-	add := func(name string, text []byte, hide bool) error {
-		f := &manifest{path: filepath.Join(v.directory, filepath.FromSlash(name)), text: text, hide: hide}
+	add := func(name string, text []byte, i int) error {
+		f := &manifest{path: filepath.Join(v.directory, filepath.FromSlash(name)), text: text, patch: true}
 		f.place = f.path
 		before, err := os.ReadFile(f.path)
 		if err != nil && !errors.Is(err, os.ErrNotExist) {
@@ -312,10 +317,17 @@ func (v *overlay) files(ctx context.Context) ([]*manifest, error) {
 		if info, err := os.Lstat(f.path); err == nil && !info.Mode().IsRegular() {
 			return fmt.Errorf("%s: not a regular file", f.path)
 		}
-		f.before, f.hide = before, f.hide || text == nil && mentionsSecrets(before)
-		if f.changed() {
-			out = append(out, f)
+		if f.before = before; !f.changed() {
+			return nil
 		}
+		f.first, _ = input.ReadText(ctx, f.path, before) // a JSON patch is not read
+		f.now, _ = input.ReadText(ctx, f.path, text)
+		if i >= 0 {
+			f.hidden, f.fields = map[int][]fieldpath.Path{0: v.hidden[i]}, map[int][]engine.FieldChange{0: v.fields[i]}
+			f.hide = len(f.now) == 0 && (engine.IsSecret(v.built[i].Object()) || len(v.hidden[i]) > 0)
+		}
+		f.hide = f.hide || len(f.first) == 0 && mentionsSecrets(before)
+		out = append(out, f)
 		return nil
 	}
 	if info, err := os.Lstat(filepath.Join(v.directory, patches)); err == nil && !info.IsDir() {
@@ -330,13 +342,13 @@ func (v *overlay) files(ctx context.Context) ([]*manifest, error) {
 		text, entry := v.patch(i)
 		name, _ := entry["path"].(string)
 		list, names = append(list, entry), append(names, name)
-		if err := add(name, text, v.secret[i]); err != nil {
+		if err := add(name, text, i); err != nil {
 			return nil, err
 		}
 	}
 	for _, name := range v.paths {
 		if !slices.Contains(names, path.Clean(name)) {
-			if err := add(name, nil, false); err != nil {
+			if err := add(name, nil, -1); err != nil {
 				return nil, err
 			}
 		}
@@ -359,7 +371,7 @@ func (v *overlay) files(ctx context.Context) ([]*manifest, error) {
 		return nil, &input.Error{Path: v.path, Line: at.Line, Err: err}
 	}
 	if err == nil && !bytes.Equal(edited, text) {
-		out = append(out, &manifest{path: v.path, place: file.Place(v.path), before: text, text: edited, hide: mentionsSecrets(text)})
+		out = append(out, &manifest{path: v.path, place: file.Place(v.path), before: text, text: edited, hide: mentionsSecrets(encode(diff.Without(v.own, "resources"))) || mentionsSecrets(bytes.Join(comment.FindAll(text, -1), nil))})
 	}
 	return out, err
 }
