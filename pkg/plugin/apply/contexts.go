@@ -98,7 +98,7 @@ func (o *Contexts) Run(ctx context.Context) (int, error) {
 		return process.ExitNothing, errors.Join(err, o.remove())
 	}
 	f := o.flags
-	all, err := f.NewWriteFleet(o.command, runs, "", o.streams)
+	all, err := f.NewWriteFleet(o.command, runs, "", false, o.streams)
 	if err != nil {
 		return process.ExitNothing, errors.Join(err, o.remove())
 	}
@@ -144,21 +144,21 @@ func (o *Contexts) confirmed(ctx context.Context) (runs []ClusterRun, err error)
 
 // confirmFleet asks once about the runs on all clusters. Where there are more objects on one of them than
 // --max-changes, their total has to be typed.
-func (f *Flags) confirmFleet(ctx context.Context, runs []ClusterRun, in io.Reader, errOut io.Writer) error {
+func (f *WriteFlags) confirmFleet(ctx context.Context, runs []ClusterRun, in io.Reader, errOut io.Writer) error {
 	prompt := write.NewPrompt(in, errOut, cluster.Info{})
 	prompt.Yes = f.Yes
 	objects, most := 0, f.Options.MaxChanges
 	var where, many []string
 	for _, run := range runs {
-		if run.writes == 0 || run.Open == nil {
+		if run.Writes == 0 || run.Open == nil {
 			continue
 		}
-		objects, where = objects+run.writes, append(where, fmt.Sprintf("%s %d", run.Context, run.writes))
-		if most == 0 || run.writes <= most {
+		objects, where = objects+run.Writes, append(where, fmt.Sprintf("%s %d", run.Context, run.Writes))
+		if most == 0 || run.Writes <= most {
 			continue
 		}
 		if many = append(many, run.Context); f.Yes && !f.Rehearses() {
-			return fmt.Errorf("%s: %w", run.Context, prompt.ConfirmMany(ctx, run.writes, most))
+			return fmt.Errorf("%s: %w", run.Context, prompt.ConfirmMany(ctx, run.Writes, most))
 		}
 	}
 	if objects == 0 || f.Rehearses() {

@@ -47,7 +47,7 @@ type Fleet struct {
 // ClusterRun is the run of a Fleet on one cluster.
 type ClusterRun struct {
 	Context string // of the kubeconfig, by which messages name the cluster
-	writes  int    // objects of a plan that would be written
+	Writes  int    // objects that would be written, at most
 	// Open returns the run, which reports to the cluster; nil where nothing is to be done.
 	Open func(*WrittenCluster) (process.Runner, error)
 	// err is why nothing can be done.
@@ -69,9 +69,9 @@ type WriteFlags struct {
 	Cluster *WrittenCluster // nil for the only one
 }
 
-// NewWriteFleet returns a run on several clusters, which the command resume continues. Its runs share what is
-// printed of all of them.
-func (f *WriteFlags) NewWriteFleet(c *cobra.Command, runs []ClusterRun, resume string, streams genericiooptions.IOStreams) (*Fleet, error) {
+// NewWriteFleet returns a run on several clusters, which the command resume continues, and which asks about all of
+// them at first if it asks. Its runs share what is printed of all of them.
+func (f *WriteFlags) NewWriteFleet(c *cobra.Command, runs []ClusterRun, resume string, asks bool, streams genericiooptions.IOStreams) (*Fleet, error) {
 	f.Policies.Recorded = true // each run has its own
 	w, err := factory.OpenShared(&f.Evaluate, streams, f.Output.ShowSecrets)
 	if err != nil {
@@ -94,6 +94,9 @@ func (f *WriteFlags) NewWriteFleet(c *cobra.Command, runs []ClusterRun, resume s
 		if options.Out, options.Color, options.Query = w.Streams.ErrOut, false, ""; f.Quiet {
 			options.Out = io.Discard
 		}
+	}
+	if asks {
+		out.confirm = func(ctx context.Context) error { return f.confirmFleet(ctx, runs, streams.In, out.errOut) }
 	}
 	out.overview, err = formats.New(formats.Summary, options)
 	return out, err
@@ -281,11 +284,8 @@ func (f *Flags) runner(c *cobra.Command, args []string, streams genericiooptions
 		}
 		runs = append(runs, run)
 	}
-	all, err := f.NewWriteFleet(c, runs, c.CommandPath()+" --resume "+wording.ShellQuote(dir), streams)
-	if err == nil && f.Resume != "" { // else the plans were reviewed
-		all.confirm = func(ctx context.Context) error { return f.confirmFleet(ctx, runs, streams.In, all.errOut) }
-	}
-	return all, err
+	asks := f.Resume != "" // else the plans were reviewed
+	return f.NewWriteFleet(c, runs, c.CommandPath()+" --resume "+wording.ShellQuote(dir), asks, streams)
 }
 
 // planned returns the run of a plan: from its beginning, or of a directory that is resumed from where its
@@ -299,7 +299,7 @@ func (f *Flags) planned(c *cobra.Command, path string, streams genericiooptions.
 	one := *f
 	one.Config = flags.ConfigOf(f.Config, p.Cluster.Context)
 	one.Plan, one.Resume, one.Write.Journal = path, "", record
-	out := ClusterRun{Context: p.Cluster.Context, writes: write.FromPlan(p, path).Count(f.Options.IncludeManaged), Open: func(m *WrittenCluster) (process.Runner, error) {
+	out := ClusterRun{Context: p.Cluster.Context, Writes: write.FromPlan(p, path).Count(f.Options.IncludeManaged), Open: func(m *WrittenCluster) (process.Runner, error) {
 		one.Cluster = m
 		return one.ToOptions(c, nil, streams)
 	}}
@@ -323,7 +323,7 @@ func (f *Flags) planned(c *cobra.Command, path string, streams genericiooptions.
 	switch run := j.Run(); {
 	case run.Resumable(), run.Failed > 0:
 		one.Plan, one.Resume, one.Write.Journal = "", record, ""
-		out.writes = run.InDoubt + run.Left
+		out.Writes = run.InDoubt + run.Left
 	default:
 		out.Open = nil
 	}

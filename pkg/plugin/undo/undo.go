@@ -54,7 +54,8 @@ func NewCommand(evaluate flags.Evaluate, name string, streams genericiooptions.I
 			Undo what a run wrote, to all of its objects or to some. RUN is the ID that history
 			shows, the file in which the run was recorded, or "latest": the latest run on this
 			context that has something to undo. With the directory of apply-existing --plan, the runs
-			on all of its clusters are undone one by one, the last first.
+			on all of its clusters are undone one by one, the last first, after one confirmation, unless
+			objects or namespaces are typed.
 
 			Objects that are named are those of the current namespace, of those of -n or --namespaces,
 			or of all with -A; NAMESPACE/TYPE/NAME names one of any. If the run wrote that name in
@@ -141,7 +142,7 @@ func (f *Flags) ToOptions(c *cobra.Command, args []string, streams genericioopti
 	if o.Printers, o.Executor, err = f.Writing(c, w, engine.Request{}); err != nil {
 		return nil, err
 	}
-	o.Executor.ShowDrift = nil
+	o.Executor.ShowDrift, o.Executor.Confirmed = nil, f.Cluster != nil && !f.narrows(args)
 	o.Found = func(c *engine.Change) error { return o.Print(output.Evaluated{Change: c}) }
 	o.Previewed = func(s evaluation.Summary) error { return o.Print(output.Summary{Summary: s}) }
 	if !f.Rehearses() {
@@ -236,6 +237,11 @@ func (o *Options) Run(ctx context.Context) (int, error) {
 	return apply.WriteReports(o.Reports, process.WrittenCode(tally, incomplete), err)
 }
 
+// narrows reports whether only some of what a run wrote is undone: how much that is only its cluster can tell.
+func (f *Flags) narrows(args []string) bool {
+	return len(args) > 1 || (&factory.Factory{Evaluate: &f.Evaluate}).NamespacesTyped()
+}
+
 // runner returns what undo does: on one cluster, or on those of a directory of plans.
 func (f *Flags) runner(c *cobra.Command, args []string, streams genericiooptions.IOStreams) (process.Runner, error) {
 	if !plan.IsDirectory(args[0]) {
@@ -251,19 +257,21 @@ func (f *Flags) runner(c *cobra.Command, args []string, streams genericiooptions
 	if err != nil {
 		return nil, err
 	}
+	narrow := f.narrows(args)
 	var runs []apply.ClusterRun
 	for _, path := range slices.Backward(files) {
 		j, err := journal.Glance(path)
 		if err != nil {
 			return nil, err
 		}
-		if run := j.Run(); run.Written == 0 {
+		run := j.Run()
+		if run.Written == 0 {
 			continue
 		}
 		one := *f
-		one.Config = flags.ConfigOf(f.Config, j.Header.Run.Cluster.Context)
+		one.Config = flags.ConfigOf(f.Config, run.Context)
 		one.Options.TakeFrom = slices.Clone(f.Options.TakeFrom)
-		runs = append(runs, apply.ClusterRun{Context: j.Header.Run.Cluster.Context, Open: func(m *apply.WrittenCluster) (process.Runner, error) {
+		runs = append(runs, apply.ClusterRun{Context: run.Context, Writes: run.Written, Open: func(m *apply.WrittenCluster) (process.Runner, error) {
 			one.Cluster = m
 			return one.ToOptions(c, append([]string{path}, args[1:]...), streams)
 		}})
@@ -271,5 +279,5 @@ func (f *Flags) runner(c *cobra.Command, args []string, streams genericiooptions
 	if len(runs) == 0 {
 		return nil, fmt.Errorf("%s: %w", args[0], errNothingWritten)
 	}
-	return f.NewWriteFleet(c, runs, c.CommandPath()+" "+wording.ShellQuote(args[0]), streams)
+	return f.NewWriteFleet(c, runs, c.CommandPath()+" "+wording.ShellQuote(args[0]), !narrow, streams)
 }
