@@ -88,6 +88,11 @@ func (c *Change) Managed() bool {
 	return slices.ContainsFunc(c.Impacts, func(i Impact) bool { return i.Code == ImpactManaged })
 }
 
+// Ignored reports whether a rule that matches the object leaves it alone, because the object or the user says so.
+func (c *Change) Ignored() bool {
+	return slices.ContainsFunc(c.Steps, func(s Step) bool { return s.Ignored() })
+}
+
 // Refused reports whether the server would refuse the change, as far as that is known.
 func (c *Change) Refused() bool {
 	return slices.ContainsFunc(c.Impacts, func(i Impact) bool { return i.Code.Refuses() })

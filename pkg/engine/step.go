@@ -119,6 +119,12 @@ type Step struct {
 	Err error
 }
 
+// Ignored reports whether the rule left the object alone with an IgnoredError.
+func (s *Step) Ignored() bool {
+	var ignored *IgnoredError
+	return s.Outcome == Skipped && errors.As(s.Err, &ignored)
+}
+
 // stepJSON is a Step in plans, journals and reports.
 type stepJSON struct {
 	RuleRef

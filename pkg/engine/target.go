@@ -213,6 +213,8 @@ type Target struct {
 	// Mapping is nil when the kind is known from a manifest alone.
 	Mapping *meta.RESTMapping
 	Request Request
+	// Ignored says which rules leave the object alone.
+	Ignored Ignored
 	// Tainted reports that fields of the object were made of a Secret by rules before.
 	Tainted bool
 	// Invocation is what a program keeps of the first round for the second; nil

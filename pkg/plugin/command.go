@@ -295,7 +295,7 @@ var topics = []topic{ //nolint:gochecknoglobals // an immutable table
 		"yes", "watch", "write", "check",
 	}},
 	{"Policies", []string{"only", "skip", "values", "strict", "assume-binding", "allow-unknown-kinds", "allow-http", "allow-registry", "annotate", "engine-view"}},
-	{"Objects", []string{"offline", "kustomize", "recursive", "world", "exclude", "exclude-namespaces", "field-selector", "git-diff", "max-objects", "percent", "percent-seed", "shard", "variants", "seed", "expand", "unverified", "replication-controllers"}},
+	{"Objects", []string{"offline", "kustomize", "recursive", "world", "exclude", "exclude-namespaces", "field-selector", "git-diff", "skip-managed", "max-objects", "percent", "percent-seed", "shard", "variants", "seed", "expand", "unverified", "replication-controllers"}},
 	{"The request that policies see", []string{"operation", "request-user", "request-group"}},
 	{"Checks and writes", []string{
 		"validate", "max-changes", "skip-rejected", "include-managed", "take-from", "force-conflicts", "field-manager", "on-error", "max-failures",

@@ -79,6 +79,12 @@ func (r *run) unit(u *unit) error {
 		r.passOver(step, m.Why)
 		return nil
 	}
+	if err := r.target.Ignored.By(step.Rule); err != nil {
+		if r.again != nil {
+			return nil
+		}
+		return r.fail(u, step, err)
+	}
 	params, err := r.params(u)
 	switch {
 	case cel.Skipped(err) && r.again != nil:

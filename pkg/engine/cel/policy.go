@@ -216,7 +216,8 @@ func (e *SkippedError) Error() string { return e.Reason }
 func Skipped(err error) bool {
 	var skipped *SkippedError
 	var unmet *ConditionError
-	return errors.As(err, &skipped) || errors.As(err, &unmet)
+	var ignored *engine.IgnoredError
+	return errors.As(err, &skipped) || errors.As(err, &unmet) || errors.As(err, &ignored)
 }
 
 // Ignored is the error of a failure that the failurePolicy ignores.

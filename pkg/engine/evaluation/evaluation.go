@@ -38,6 +38,8 @@ type Options struct {
 	// Expand also evaluates what controllers would create for the workloads of the run. Each has a Change
 	// of its own, behind that of the workload, whose Subject names it. It is never to be written.
 	Expand bool
+	// Ignore, if set, says which rules leave an object alone that no annotation protects.
+	Ignore func(*unstructured.Unstructured) engine.Ignored
 	// Review, if set, sees each Change to which a rule wrote, one after the other in the order of Run. What
 	// it returns may add Impacts to the change before Run hands it over. Workers call it side by side; its
 	// error ends the run.
@@ -395,6 +397,10 @@ func (p *pass) effect(f *orderedEffect) error {
 		engine.NoteSecret(p.ctx)
 	}
 	from := len(p.rec.steps)
+	if err := p.target.Ignored.By(f.Rule); err != nil {
+		p.rec.Step(engine.Step{Rule: f.Rule, Trigger: f.Trigger, Outcome: engine.Skipped, Err: err, Confidential: f.Confidential})
+		return nil
+	}
 	err := p.run(f.Rule, func(ctx context.Context, t engine.Target, w *engine.World, s engine.Sink) (*unstructured.Unstructured, error) {
 		step := f.Apply(ctx, t, w, s)
 		if err := ctx.Err(); err != nil {

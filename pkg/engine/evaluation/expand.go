@@ -25,7 +25,7 @@ func (e *Evaluation) expanded(ctx context.Context, c *engine.Change) ([]*engine.
 			return out, nil
 		}
 		next := engine.Target{
-			Object: object, Origin: c.Target.Origin, Namespace: c.Target.Namespace,
+			Object: object, Origin: c.Target.Origin, Ignored: e.ignored(c.Before), Namespace: c.Target.Namespace,
 			Request: engine.Request{Operation: engine.OperationCreate, User: user, DryRun: c.Target.Request.DryRun},
 		}
 		object.SetNamespace(c.Subject.Namespace)

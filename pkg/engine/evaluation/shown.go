@@ -32,11 +32,23 @@ func (e *Evaluation) begin(ctx context.Context, t engine.Target, reasons bool) *
 	if t.Request.Open() {
 		t = t.As(e.operation)
 	}
+	if t.Key.Of == (engine.Maker{}) { // else it is left alone with what it is made of
+		t.Ignored = e.ignored(t.Object)
+	}
 	p := &pass{Evaluation: e, target: t, rec: &recorder{reasons: reasons, states: e.options.States, live: t.Written == nil, steps: make([]engine.Step, 0, min(len(e.own), 16)), state: t.Object, before: t.Object, typ: func() diff.Type {
 		return e.typeOf(ctx, t.Object.GroupVersionKind())
 	}}}
 	p.ctx, _ = engine.WatchSecrets(ctx)
 	return p
+}
+
+// ignored says which rules leave an object alone.
+func (e *Evaluation) ignored(u *unstructured.Unstructured) engine.Ignored {
+	by := engine.IgnoredBy(u)
+	if by.Rules == "" && e.options.Ignore != nil {
+		by = e.options.Ignore(u)
+	}
+	return by
 }
 
 // state is an object as the rules of a run have made it, for the rules that it triggers.
@@ -78,7 +90,7 @@ func (p *pass) run(rule engine.RuleRef, evaluate evaluator) error {
 	}
 	for i := range p.rec.steps[from:] {
 		s := &p.rec.steps[from+i]
-		s.Confidential = s.Confidential || quotes(&p.target, s) || use.Any() && panicked(s.Err)
+		s.Confidential = !s.Ignored() && (s.Confidential || quotes(&p.target, s) || use.Any() && panicked(s.Err))
 		p.target.Tainted = p.target.Tainted || s.Taints()
 	}
 	p.target = p.target.With(after)
@@ -128,7 +140,7 @@ func Conceal(c *engine.Change) {
 	out.Steps = nil
 	for i := range c.Steps {
 		s := shownStep(c.Steps[i], viewOf(c.Before, out.Before), viewOf(c.After, out.After))
-		if s.Err != nil && s.Outcome != engine.NotMatched && (engine.IsSecret(c.Before) || engine.IsSecret(c.After)) {
+		if s.Err != nil && s.Outcome != engine.NotMatched && !s.Ignored() && (engine.IsSecret(c.Before) || engine.IsSecret(c.After)) {
 			s.Err = hiddenErr(s.Err) // it may quote what the Secret holds
 		}
 		out.Steps = append(out.Steps, s)

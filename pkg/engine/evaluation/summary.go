@@ -16,6 +16,7 @@ type Summary struct {
 	Records    int `json:"records,omitempty"` // annotations among them that say what was changed, as FieldChange.Records has it
 	Created    int `json:"created,omitempty"` // objects that a creation would change differently than an update
 	Incomplete int `json:"incomplete"`        // objects with a failed, denied or unsupported step
+	Ignored    int `json:"ignored,omitempty"` // objects that a rule matches and leaves alone, as Change.Ignored has it
 	Refused    int `json:"refused,omitempty"` // objects whose change the server would refuse, as far as is known
 	Warnings   int `json:"warnings"`          // of steps, and Impacts
 	// SetBack counts the changed objects of which kubectl apply has changed fields in its manifest.
@@ -152,6 +153,9 @@ func (s *Summary) Add(c *engine.Change) {
 	if c.Incomplete() || c.Created.Incomplete() {
 		s.Incomplete++
 	}
+	if c.Ignored() {
+		s.Ignored++
+	}
 	if c.Refused() {
 		s.Refused++
 	}
@@ -262,6 +266,7 @@ func (s *Summary) Join(other *Summary) {
 	s.Fields += other.Fields
 	s.Records += other.Records
 	s.Incomplete += other.Incomplete
+	s.Ignored += other.Ignored
 	s.Refused += other.Refused
 	s.Warnings += other.Warnings
 	s.SetBack += other.SetBack
@@ -309,7 +314,7 @@ func (s *Summary) Recounted(found iter.Seq[*engine.Change]) Summary {
 	for c := range found {
 		out.Add(c)
 	}
-	out.Objects, out.Canary = max(s.Objects, out.Changed), s.Canary
+	out.Objects, out.Ignored, out.Canary = max(s.Objects, out.Changed), s.Ignored, s.Canary
 	for _, r := range out.Rules {
 		for _, o := range idle {
 			delete(r.Outcomes, o)

@@ -119,7 +119,7 @@ func TestJoinCountsEverything(t *testing.T) {
 				{Path: fieldpath.MakePathOrDie("spec", "replicas"), Kind: engine.Added, To: int64(1), Rule: rule},
 				{Path: fieldpath.MakePathOrDie("metadata", "annotations", engine.AppliedPatches), Kind: engine.Added, To: "x", Rule: rule},
 			},
-			Steps:   []engine.Step{{Rule: rule, Outcome: engine.Changed}, {Rule: rule, Outcome: engine.Failed}},
+			Steps:   []engine.Step{{Rule: rule, Outcome: engine.Changed}, {Rule: rule, Outcome: engine.Failed}, {Rule: rule, Outcome: engine.Skipped, Err: &engine.IgnoredError{}}},
 			Created: &engine.Change{Fields: []engine.FieldChange{{Path: fieldpath.MakePathOrDie("spec"), Rule: rule}}, Steps: []engine.Step{{Rule: rule, Outcome: engine.Changed, AsCreated: true}}},
 			Impacts: []engine.Impact{{Code: engine.ImpactRollout, Pods: 3}, {Code: engine.ImpactRefused}, {Code: engine.ImpactApplied}},
 		}

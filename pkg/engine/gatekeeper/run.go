@@ -131,6 +131,9 @@ func (r *run) attempt(i int, object *unstructured.Unstructured, h *history) (loc
 		return location.Outcome{}, nil
 	}
 	h.matched = true
+	if h.skip = r.target.Ignored.By(m.ref); h.skip != nil {
+		return location.Outcome{}, nil
+	}
 	set := func(current any, exists bool) (location.Result, error) {
 		return m.action.set(r.target.Key, current, exists)
 	}

@@ -63,5 +63,6 @@ func outcomeOf(err error) (engine.Outcome, error) {
 
 func isSkipped(err error) bool {
 	var skipped *SkippedError
-	return errors.As(err, &skipped)
+	var ignored *engine.IgnoredError
+	return errors.As(err, &skipped) || errors.As(err, &ignored)
 }

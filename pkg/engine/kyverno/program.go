@@ -91,6 +91,9 @@ func (r *rule) simulated(t engine.Target) engine.Operation {
 func (e *execution) admit() (*variables.Scope, error) {
 	r := e.rule
 	err := r.applies(&e.matched)
+	if err == nil && len(r.targets) == 0 {
+		err = e.matched.Ignored.By(r.ref)
+	}
 	if err == nil {
 		err = r.gap
 	}

@@ -52,6 +52,9 @@ func (r *rule) simulate(ctx context.Context, t engine.Target, w *engine.World, s
 	defer done()
 	var object map[string]any
 	m, err := e.match()
+	if err == nil && m.Applies() && r.policy.targets == nil {
+		err = t.Ignored.By(r.Ref)
+	}
 	switch {
 	case err != nil:
 	case !m.Applies() && m.Version != "":

@@ -62,6 +62,18 @@ func Managed(u *unstructured.Unstructured) []Manager {
 	return out
 }
 
+// Ignored has all rules leave alone what something else manages.
+func Ignored(u *unstructured.Unstructured) engine.Ignored {
+	by := Managed(u)
+	switch {
+	case len(by) == 0:
+		return engine.Ignored{}
+	case by[0].Tool == Controller:
+		return engine.Ignored{Rules: "true", Why: "because a controller manages it"}
+	}
+	return engine.Ignored{Rules: "true", Why: "because " + string(by[0].Tool) + " manages it"}
+}
+
 // Workload is what to change instead of an object that a controller made: its
 // controller or, for a Pod of a Deployment, the Deployment. It is "" for an object
 // that has no controller, and for one that could not be read (nil).

@@ -20,6 +20,7 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/evaluate"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/factory"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/flags"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/impact"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/formats"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/report"
@@ -32,15 +33,17 @@ import (
 // Flags are what a user types after preview.
 type Flags struct {
 	flags.Evaluate
-	Output     flags.Output
-	Report     flags.Report
-	Contexts   flags.Contexts
-	Explain    bool
-	MustFind   bool // finding none of the named objects is an error
-	ExitCode   bool
-	Save       string // the file of a plan
-	Validation string
-	Watch      flags.Watch
+	Output   flags.Output
+	Report   flags.Report
+	Contexts flags.Contexts
+	Explain  bool
+	MustFind bool // finding none of the named objects is an error
+	ExitCode bool
+	// SkipManaged leaves out what something else manages.
+	SkipManaged bool
+	Save        string // the file of a plan
+	Validation  string
+	Watch       flags.Watch
 
 	// Write has the flags of the apply-existing that makes the changes of the plan, after it has asked; nil
 	// for a preview by itself.
@@ -166,6 +169,7 @@ func (f *Flags) addFlags(set *pflag.FlagSet) {
 	f.Report.AddFlags(set, formats.ReportNames(output.Options{}))
 	f.Report.AddClusterFlag(set)
 	set.BoolVar(&f.Explain, "explain", false, "Show the result of each rule on each object, with the reason.")
+	set.BoolVar(&f.SkipManaged, "skip-managed", false, "Leave out objects that Argo CD, Flux, Helm, kapp or an owner controller manages: they count as ignored.")
 	set.BoolVar(&f.ExitCode, "exit-code", f.ExitCode, "Exit with 1 when something would change.")
 	flags.AddValidateFlag(set, &f.Validation, `Who checks the changes: "server" sends each as a server dry run, which takes the permission to patch; "client" holds values against the schemas of their kinds; "none" does neither. With --save it is server, else client.`)
 	set.StringVar(&f.Save, "save", "", "Also save the changes as a plan, a file for apply-existing --plan without values of Secrets; with --contexts a directory with a plan for each cluster. Rules that run only when an object is created are then left out unless --operation is given.")
@@ -244,6 +248,9 @@ func (f *Flags) evaluated(c *cobra.Command, w *factory.Factory, args []string, r
 		if err := w.Explain(evaluation, args, f.MustFind && len(args) == 0); err != nil {
 			return err
 		}
+	}
+	if f.SkipManaged {
+		evaluation.Ignore = impact.Ignored
 	}
 	f.validate(w, evaluation)
 	evaluation.Counts = o.Metrics.Run

@@ -92,6 +92,9 @@ func Counts(s evaluation.Summary) string {
 	}
 	b.WriteString(canary(s.Canary))
 	var rest []string
+	if s.Ignored > 0 {
+		rest = append(rest, PluralNumber(s.Ignored, "object")+" ignored")
+	}
 	if s.Refused > 0 {
 		rest = append(rest, PluralNumber(s.Refused, "object")+" would be refused by the server")
 	}

@@ -214,7 +214,7 @@ func (x *Executor) recordUnwritten(t *Task, v *Verified) error {
 		out := recordOf(0, key, &v.Result)
 		t.unmade = &out
 	}
-	if x.Writer.Journal == nil || v.Outcome.Rejection() || v.Outcome == Managed || v.Outcome == NotTried {
+	if x.Writer.Journal == nil || v.Outcome.Rejection() || v.Outcome == Managed || v.Outcome == Ignored || v.Outcome == NotTried {
 		return nil
 	}
 	found := t.unsure && v.Outcome == Unchanged

@@ -47,6 +47,8 @@ const (
 	// Managed: something else manages the object, and the user has not allowed to write
 	// it. Err is a *ManagedError.
 	Managed Outcome = "managed"
+	// Ignored: the object has come to say, by engine.IgnoreAnnotation, that the rules leave it alone.
+	Ignored Outcome = "ignored"
 	// NotTried: the run ended before this object.
 	NotTried Outcome = "not-tried"
 	// Failed: the server rejected or ignored the change, or it cannot be requested.

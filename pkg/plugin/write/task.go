@@ -87,6 +87,9 @@ func (x *Executor) want(t *Task) Want {
 			shown, made = shown.StatusPart(), plan.StatusPart(now)
 		}
 		if drift := shown.Drift(made); drift != nil {
+			if !now.Changed() && now.Ignored() {
+				return nil, errIgnored
+			}
 			return nil, drift
 		}
 		if endpoint == "" && now.Changed() {

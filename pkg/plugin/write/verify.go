@@ -73,6 +73,9 @@ func (t *verification) leaveManaged() {
 // object was read.
 var errStale = errors.New("the object has changed meanwhile")
 
+// errIgnored ends the verification of an object whose rules have come to leave it alone.
+var errIgnored = errors.New("ignored")
+
 // fail sorts errors: what the server says about this object is a result, anything
 // else ends the run.
 func (r *Result) fail(err error) error {
@@ -82,6 +85,8 @@ func (r *Result) fail(err error) error {
 	switch {
 	case errors.Is(err, errStale):
 		return err
+	case errors.Is(err, errIgnored):
+		r.Outcome = Ignored
 	case errors.As(err, &drift):
 		r.because(Drifted, drift)
 	case errors.As(err, &ofObject):

@@ -116,7 +116,7 @@ func hostileRun(at told) []output.Event {
 		output.Problem{Err: failed("problem")},
 		output.Problem{Err: &engine.CompileError{Origin: at("policy's origin") + ":1", Policy: at("broken policy"), Rule: at("broken rule"), Field: at("broken field"), Err: failed("problem")}},
 		output.Summary{Summary: evaluation.Summary{
-			Objects: 5, SetBack: 1, Changed: 5, Created: 1, Expanded: &evaluation.Expanded{Objects: 1, Changed: 1, Fields: 1}, Rules: []evaluation.RuleSummary{{Rule: rule, Outcomes: map[engine.Outcome]int{engine.Changed: 1}}},
+			Objects: 5, SetBack: 1, Ignored: 1, Changed: 5, Created: 1, Expanded: &evaluation.Expanded{Objects: 1, Changed: 1, Fields: 1}, Rules: []evaluation.RuleSummary{{Rule: rule, Outcomes: map[engine.Outcome]int{engine.Changed: 1}}},
 			Canary: &evaluation.Canary{Percent: 10, LeftOut: 9, MaxObjects: 1, More: true}, Outdated: []string{at("name")}, Overlay: map[string]int{"ConfigMap": 2},
 		}},
 	)

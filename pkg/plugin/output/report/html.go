@@ -187,6 +187,7 @@ func tiles(s *evaluation.Summary) []tile {
 	out := []tile{{"objects evaluated", s.Objects, ""}, {"would change", s.Changed, ""}}
 	for _, t := range []tile{
 		{"Pods would restart", s.Restarts.Pods, "warned"},
+		{"ignored", s.Ignored, ""},
 		{"would be refused", s.Refused, "failed"},
 		{"warnings", s.Warnings, "warned"},
 		{"incomplete", s.Incomplete, "failed"},

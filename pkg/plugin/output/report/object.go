@@ -248,7 +248,7 @@ func verdictOf(w output.Written) Verdict {
 	switch w.Outcome {
 	case write.Applied, write.Planned, write.Unchanged:
 		return Pass
-	case write.Declined, write.Drifted, write.Managed, write.Deleted, write.Replaced, write.Terminating:
+	case write.Declined, write.Drifted, write.Managed, write.Ignored, write.Deleted, write.Replaced, write.Terminating:
 		return Skip
 	case write.Failed, write.Conflicted, write.ServerKeepsValue, write.NotTried:
 	}

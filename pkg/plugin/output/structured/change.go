@@ -103,7 +103,7 @@ func summaryOf(s evaluation.Summary) Object {
 		{"refused", s.Refused},
 		{"warnings", s.Warnings},
 		{"restarts", Object{{"workloads", s.Restarts.Workloads}, {"pods", s.Restarts.Pods}}},
-	}.addIf(s.SetBack > 0, "setBack", s.SetBack).addIf(s.Created > 0, "created", s.Created).addIf(s.Expanded != nil, "expanded", s.Expanded).addIf(s.Canary != nil, "canary", s.Canary).addIf(len(s.Outdated) > 0, "outdated", s.Outdated).
+	}.addIf(s.SetBack > 0, "setBack", s.SetBack).addIf(s.Created > 0, "created", s.Created).addIf(s.Ignored > 0, "ignored", s.Ignored).addIf(s.Expanded != nil, "expanded", s.Expanded).addIf(s.Canary != nil, "canary", s.Canary).addIf(len(s.Outdated) > 0, "outdated", s.Outdated).
 		addIf(len(s.Overlay) > 0, "overlay", s.Overlay).Add("rules", rules)
 }
 

@@ -1,0 +1,45 @@
+package engine
+
+import (
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/selector"
+)
+
+// IgnoreAnnotation is the annotation of an object that rules leave alone, as what they match and as what others
+// make them change: "true" for all, or policies and POLICY/RULE, with wildcards and commas between them.
+const IgnoreAnnotation = "kubectl-mutate/ignore"
+
+// Ignored says which rules leave an object alone. The zero value is none.
+type Ignored struct {
+	Rules string // as in IgnoreAnnotation
+	Why   string
+}
+
+// IgnoredBy returns what the IgnoreAnnotation of an object says.
+func IgnoredBy(u *unstructured.Unstructured) Ignored {
+	rules, _, _ := unstructured.NestedFieldNoCopy(u.Object, "metadata", "annotations", IgnoreAnnotation)
+	text, _ := rules.(string)
+	return Ignored{Rules: text, Why: "by the annotation " + IgnoreAnnotation}
+}
+
+// By returns an *IgnoredError if a rule leaves the object alone, else nil.
+func (i Ignored) By(r RuleRef) error {
+	if i.Rules == "" {
+		return nil
+	}
+	for _, pattern := range strings.Split(i.Rules, ",") {
+		if pattern = strings.TrimSpace(pattern); pattern == "true" || selector.MatchWildcard(pattern, r.Policy) || selector.MatchWildcard(pattern, r.String()) {
+			return &IgnoredError{Why: i.Why}
+		}
+	}
+	return nil
+}
+
+// IgnoredError is why a rule that matches an object leaves it alone. Its step is Skipped.
+type IgnoredError struct{ Why string }
+
+// Error is "ignored, by ...".
+func (e *IgnoredError) Error() string { return "ignored, " + e.Why }
