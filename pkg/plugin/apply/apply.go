@@ -109,6 +109,10 @@ func NewCommand(evaluate flags.Evaluate, name string, streams genericiooptions.I
 			%[1]s preview -A -p policy.yaml --save plan.json
 			%[1]s apply-existing --plan plan.json
 
+			# A part of it, and then the rest
+			%[1]s apply-existing --plan plan.json -n shop --exclude deployment/web
+			%[1]s apply-existing --plan plan.json
+
 			# On several clusters: show all of them, ask once, and write to one after the other
 			%[1]s apply-existing -A -p policy.yaml --contexts staging,'prod-*'
 
@@ -336,6 +340,9 @@ func (o *Options) keep(e *evaluate.Run, c *engine.Change) error {
 // recordedTasks keeps a task for each change that was planned, and prints it as it is evaluated now.
 func (o *Options) recordedTasks(ctx context.Context, e *evaluate.Run) (evaluation.Summary, error) {
 	failed := o.Record.Tasks(ctx, e, o.Executor)
+	if n := o.Record.LeftOut; n > 0 {
+		fmt.Fprintf(o.Executor.ErrOut, "%s of the plan left for another run\n", wording.Plural(n, "change"))
+	}
 	shown, err := o.Record.Each(e.Rules(), func(c *engine.Change) error { return o.Print(output.Evaluated{Change: c}) })
 	if err == nil {
 		err = o.Print(output.Summary{Summary: shown})
@@ -359,7 +366,7 @@ func (o *Options) count(t *write.Task, r *write.Result) { o.Metrics.Written(r, t
 // recordedOptions returns the options of a run that a plan or a journal describes.
 func (f *Flags) recordedOptions(c *cobra.Command, args []string, streams genericiooptions.IOStreams) (_ *Options, err error) {
 	if f.Cluster == nil || !f.Cluster.shown { // else the plan is of these very flags
-		if err := f.Record.Check(c.Flags(), args); err != nil {
+		if err := f.Record.Check(c.Flags(), args, false); err != nil {
 			return nil, err
 		}
 	}
@@ -386,6 +393,11 @@ func (f *Flags) recordedOptions(c *cobra.Command, args []string, streams generic
 	if err != nil {
 		return nil, err
 	}
+	if f.Plan != "" && f.Cluster == nil {
+		if err := choose(w, args, run); err != nil {
+			return nil, fmt.Errorf("nothing was written: %s: %w", run.Name, err)
+		}
+	}
 	evaluation, err := w.Repeat(c.Context(), &run.Run)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", run.Name, err)
@@ -405,6 +417,33 @@ func (f *Flags) recordedOptions(c *cobra.Command, args []string, streams generic
 		o.Executor.Journal, err = NewJournal(w, c, args, &f.Write, journal.Header{Allowed: f.Write.Options.Allowed, Run: run.Run})
 	}
 	return o, err
+}
+
+// choose keeps the part of a plan that the user has typed. A name is of all namespaces only if it is in one.
+func choose(w *factory.Factory, args []string, run *write.RecordedRun) error {
+	scope, err := w.Part(args)
+	if err != nil || scope.Whole() {
+		return err
+	}
+	kept := run.Keep(scope)
+	for _, typed := range scope.Only {
+		var in []string
+		for _, k := range kept {
+			if k.GroupKind == typed.GroupKind && (typed.Name == "" || typed.Name == k.Name) {
+				in = append(in, k.Namespace)
+			}
+		}
+		switch what := strings.TrimSpace(typed.String()); {
+		case len(in) == 0:
+			return fmt.Errorf("it has no change of %s", what)
+		case len(in) > 1 && typed.Name != "" && !w.NamespacesTyped() && !w.Objects.AllNamespaces:
+			return fmt.Errorf("it changes %s in the namespaces %s: choose one with -n, some with --namespaces, or all with -A", what, strings.Join(in, ", "))
+		}
+	}
+	if len(kept) == 0 {
+		return errors.New("it has no change of an object that was chosen")
+	}
+	return nil
 }
 
 // load reads the plan or journal, and checks that it can be applied here and now. The

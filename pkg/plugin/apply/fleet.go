@@ -268,7 +268,7 @@ func (f *Flags) runner(c *cobra.Command, args []string, streams genericiooptions
 	if !f.Record.Given() || !plan.IsDirectory(dir) {
 		return f.ToOptions(c, args, streams)
 	}
-	err := errors.Join(f.Write.Validate(), CheckDirectory(c), f.Record.Check(c.Flags(), args), flags.CheckFiles(c.Flags()))
+	err := errors.Join(f.Write.Validate(), CheckDirectory(c), f.Record.Check(c.Flags(), args, true), flags.CheckFiles(c.Flags()))
 	if err != nil {
 		return nil, err
 	}

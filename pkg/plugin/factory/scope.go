@@ -40,6 +40,15 @@ func (f *Factory) scope(mapper meta.RESTMapper, args []string, request engine.Re
 	return scopeOf(mapper, &choice, request)
 }
 
+// Part is the scope that chooses a part of a plan: of all namespaces, unless some are typed.
+func (f *Factory) Part(args []string) (*engine.Scope, error) {
+	scope, err := f.scope(f.Client.Mapper(), args, engine.Request{})
+	if !f.NamespacesTyped() {
+		scope.Namespaces = nil
+	}
+	return &scope, err
+}
+
 // checkNamespaces returns an error for a namespace that does not exist: "nothing would change"
 // would be misleading. It cannot check for a user who may not read it. Cluster-scoped types need
 // no namespace.

@@ -147,7 +147,7 @@ type Record struct {
 
 // AddFlags registers the flags.
 func (f *Record) AddFlags(flags *pflag.FlagSet) {
-	flags.StringVar(&f.Plan, "plan", "", "Make exactly the changes of this plan, which preview --save has written, without a prompt. An object that has drifted from it is skipped. Of a directory all plans, cluster by cluster.")
+	flags.StringVar(&f.Plan, "plan", "", "Make exactly the changes of this plan, which preview --save has written, without a prompt. An object that has drifted from it is skipped. Names, -n, -l and --exclude choose a part; the rest stays in it. Of a directory all plans, cluster by cluster.")
 	flags.DurationVar(&f.PlanMaxAge, "plan-max-age", f.PlanMaxAge, "Maximum age of the plan.")
 	flags.StringVar(&f.Resume, "resume", "", "Continue an interrupted run: show what is left, ask, and write. The ID of the run, its journal, or latest; or the directory of --plan.")
 }
@@ -163,20 +163,30 @@ var settled = []string{ //nolint:gochecknoglobals // an immutable table
 	"max-objects", "percent", "percent-seed", "shard",
 }
 
-// Check returns an error for flags and arguments that the plan or journal has settled.
-func (f *Record) Check(flags *pflag.FlagSet, args []string) error {
-	name := "--plan"
-	if f.Resume != "" {
+// chosen are those of them that choose a part of a plan.
+var chosen = []string{"all-namespaces", "namespaces", "namespace", "exclude", "exclude-namespaces", "selector"} //nolint:gochecknoglobals // an immutable table
+
+// Check returns an error for flags and arguments that the plan or journal has settled. One plan may be applied in
+// parts, which flags and arguments choose.
+func (f *Record) Check(flags *pflag.FlagSet, args []string, several bool) error {
+	name, parts := "--plan", ""
+	switch {
+	case f.Resume != "":
 		name = "--resume"
+	case several:
+		parts = ", or choose a part of one of its plans"
 	}
 	if f.Plan != "" && f.Resume != "" {
 		return errors.New("only one of --plan and --resume can be used")
 	}
-	if len(args) > 0 {
-		return fmt.Errorf("%s writes exactly what was planned: leave out %q", name, args[0])
+	inParts := f.Plan != "" && !several
+	if len(args) > 0 && !inParts {
+		return fmt.Errorf("%s writes exactly what was planned: leave out %q%s", name, args[0], parts)
 	}
-	if typed := firstOf(flags, settled...); typed != "" {
-		return fmt.Errorf("%s writes exactly what was planned: leave out --%s", name, typed)
+	for _, flag := range settled {
+		if flags.Changed(flag) && !(inParts && slices.Contains(chosen, flag)) {
+			return fmt.Errorf("%s writes exactly what was planned: leave out --%s", name, flag)
+		}
 	}
 	return nil
 }

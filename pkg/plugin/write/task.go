@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/evaluation"
@@ -54,6 +55,7 @@ type Task struct {
 	missed   bool           // its change was not made, and should have been
 	reported bool
 	unsure   bool // the Pending write may have been stored: the object has changed, and values of it are not known
+	made     bool // an earlier run of the plan wrote it
 	verified *Verified
 	stored   *Result // of the object itself, where its /status is left
 }
@@ -79,8 +81,8 @@ func (x *Executor) want(t *Task) Want {
 		switch {
 		case err != nil:
 			return nil, err
-		case t.unsure && t.isMet(now):
-			return live, nil // the write whose outcome is not recorded was stored
+		case t.unsure && t.isMet(now), t.made && !now.Changed():
+			return live, nil // the write, whose outcome may not be recorded, was stored
 		}
 		shown, made := *t.Entry, now
 		if endpoint == request.StatusSubresource {
@@ -211,6 +213,9 @@ type RecordedRun struct {
 	// Written and Failed count the entries that have a result already, and Earlier are these results.
 	Written, Failed int
 	Earlier         []*Result
+	// LeftOut counts the changes that Keep leaves out. Tasks knows those that labels leave out.
+	LeftOut int
+	labels  labels.Selector // of the objects to keep; nil keeps all
 }
 
 // FromPlan returns all of a plan that was read from a file.
@@ -222,10 +227,38 @@ func FromPlan(p *plan.Plan, file string) *RecordedRun {
 	return r
 }
 
-// LeaveOut leaves out objects, given by their names, and returns those of them that would be written.
-func (r *RecordedRun) LeaveOut(objects map[engine.ObjectKey]bool) (left []engine.ObjectKey) {
+// Keep leaves out the changes of objects that a scope does not choose, and returns the others, but for its
+// Labels, which Tasks compares.
+func (r *RecordedRun) Keep(scope *engine.Scope) (kept []engine.ObjectKey) {
+	named := *scope
+	named.Labels, r.labels, r.summary = nil, scope.Labels, nil
+	r.drop(func(t *Task) bool { return !named.Includes(t.Key, nil) })
+	for _, t := range r.tasks {
+		if t.Entry.Writes() {
+			kept = append(kept, t.Key)
+		}
+	}
+	return kept
+}
+
+// drop leaves out tasks, and counts those that write.
+func (r *RecordedRun) drop(out func(*Task) bool) {
 	r.tasks = slices.DeleteFunc(r.tasks, func(t *Task) bool {
-		out := t.Entry.Writes() && objects[t.Key.Named()]
+		leave := out(t)
+		if leave && t.Entry.Writes() {
+			r.LeftOut++
+		}
+		return leave
+	})
+}
+
+// LeaveOut leaves out objects that earlier runs wrote, as journal.Undone has them, if they were undone, and returns
+// those of them that would be written. Where the rules leave one of the others as it is, it has its change.
+func (r *RecordedRun) LeaveOut(undone map[engine.ObjectKey]bool) (left []engine.ObjectKey) {
+	r.tasks = slices.DeleteFunc(r.tasks, func(t *Task) bool {
+		reverted, written := undone[t.Key.Named()]
+		t.made = written && !reverted
+		out := t.Entry.Writes() && reverted
 		if out {
 			left = append(left, t.Key.Named())
 		}
@@ -326,18 +359,17 @@ func (r *RecordedRun) Tasks(ctx context.Context, run Evaluation, x *Executor) er
 	places := make(map[engine.ObjectKey]*Task, len(r.tasks))
 	for _, t := range r.tasks {
 		places[t.Key.Named()] = t
-		if t.Entry.Writes() {
-			x.tasks = append(x.tasks, t)
-		}
 	}
-	if r.secrets { // the request log must not show what an interrupted run has written
+	chosen := map[*Task]bool{} // by labels
+	if r.secrets {             // the request log must not show what an interrupted run has written
 		ctx = engine.WithSecret(ctx)
 	}
 	_, err := run.Each(ctx, func(c *engine.Change) error {
 		t := places[c.Subject.Named()]
-		if t == nil {
+		if t == nil || r.labels != nil && (c.Target.Object == nil || !r.labels.Matches(labels.Set(c.Target.Object.GetLabels()))) {
 			return nil
 		}
+		chosen[t] = true
 		planned := t.Rules
 		if t.evaluate(run, c, t.Entry.Incomplete()); len(t.Rules) == 0 {
 			t.Rules = planned
@@ -351,6 +383,14 @@ func (r *RecordedRun) Tasks(ctx context.Context, run Evaluation, x *Executor) er
 		}
 		return nil
 	})
+	if r.labels != nil {
+		r.drop(func(t *Task) bool { return !chosen[t] })
+	}
+	for _, t := range r.tasks {
+		if t.Entry.Writes() {
+			x.tasks = append(x.tasks, t)
+		}
+	}
 	return err
 }
 

@@ -100,8 +100,8 @@ func Runs(directory, context string, broken func(journal string, err error), oth
 	return runs, nil
 }
 
-// Undone returns the objects, by their names, that later runs undid of what runs of a plan wrote, as the journals
-// in Directory record it. The clock and the seed of a plan are those of no other. Broken and the error are those
+// Undone returns the objects, by their names, that runs of a plan wrote, as the journals in Directory record it: true
+// for what later runs undid. The clock and the seed of a plan are those of no other. Broken and the error are those
 // of Runs.
 func Undone(of *plan.Run, broken func(journal string, err error)) (map[engine.ObjectKey]bool, error) {
 	dir, err := Directory()
@@ -122,20 +122,18 @@ func Undone(of *plan.Run, broken func(journal string, err error)) (map[engine.Ob
 	undone := map[engine.ObjectKey]bool{}
 	reverts := map[string]bool{} // whether a run undid what the plan made: by the IDs of its runs, and of those that undid one of these
 	for _, j := range journals {
-		reverted, known := reverts[j.Header.Undoes]
-		switch {
-		case j.Header.Undoes == "" && j.Header.Run.Seed == of.Seed && j.Header.Run.Created.Equal(of.Created):
-			reverts[j.Header.ID] = false
-		case known:
-			reverts[j.Header.ID] = !reverted
-			whole, err := Read(j.Path)
-			if err != nil {
-				return nil, err
-			}
-			for i := range whole.Entries {
-				if e := &whole.Entries[i]; e.Wrote() {
-					undone[e.Object.Named()] = !reverted
-				}
+		reverted, reverting := reverts[j.Header.Undoes]
+		if !reverting && (j.Header.Undoes != "" || j.Header.Run.Seed != of.Seed || !j.Header.Run.Created.Equal(of.Created)) {
+			continue
+		}
+		reverts[j.Header.ID] = reverting && !reverted
+		whole, err := Read(j.Path)
+		if err != nil {
+			return nil, err
+		}
+		for i := range whole.Entries {
+			if e := &whole.Entries[i]; e.Wrote() {
+				undone[e.Object.Named()] = reverts[j.Header.ID]
 			}
 		}
 	}
