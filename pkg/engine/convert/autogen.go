@@ -22,6 +22,8 @@ func (c *Conversion) withAutogen() []*policy {
 	for _, r := range c.rules {
 		if r.derived {
 			r = r.notByAutogen()
+		} else {
+			r = r.forAutogen()
 		}
 		if r != nil {
 			rules = append(rules, r)
@@ -87,7 +89,7 @@ func (c *Conversion) controllers(g []*rule) ([]string, bool) {
 			for _, rule := range d.rules {
 				for _, name := range rule.Resources {
 					_, known := mutatingpolicy.Autogen(name, "")
-					if known && !r.derives(d, name) {
+					if known && !r.derives(d.forAutogen(), name) {
 						return nil, false
 					}
 					if known {
@@ -115,4 +117,19 @@ func (r *rule) derives(d *rule, resource string) bool {
 		r.existing == nil && slices.EqualFunc(r.variables, d.variables, named.same) &&
 		slices.EqualFunc(r.conditions, d.conditions, same) && slices.EqualFunc(r.guards, d.guards, same) &&
 		slices.EqualFunc(r.forms[0], d.forms[0], func(a, b mutation) bool { return a.apply && b.apply && same(a.cel, b.cel) })
+}
+
+// forAutogen is a rule whose conditions ask for labels and annotations in the form that Kyverno's autogen moves
+// into the template, which has metadata in each workload that a server hands to admission.
+func (r *rule) forAutogen() *rule {
+	out := *r
+	move := func(all []expr.Expr) []expr.Expr {
+		moved := make([]expr.Expr, len(all))
+		for i, e := range all {
+			moved[i] = expr.PlainMetadata(e)
+		}
+		return moved
+	}
+	out.conditions, out.guards = move(r.conditions), move(r.guards)
+	return &out
 }

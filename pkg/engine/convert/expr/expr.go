@@ -515,6 +515,35 @@ func notEmpty(condition Expr) (asked Expr) {
 	return nil
 }
 
+// PlainMetadata is an expression in which an entry of labels or annotations is a.metadata.labels[?b], where there are
+// any, instead of a.metadata.?labels[b].
+func PlainMetadata(e Expr) Expr {
+	if e.op == relation && e.args[0].is(method, "orValue") {
+		entry, value := e.args[0].args[0], e.args[0].args[1]
+		labels := labelsOf(entry)
+		if absent, ok := constants(e.name, value, e.args[1]); ok && labels != nil {
+			holds := Binary(e.name, OrValue(OptionalIndex(labels, entry.args[1]), value), e.args[1])
+			if absent {
+				return Or(Not(Call("has", labels)), holds)
+			}
+			return And(Call("has", labels), holds)
+		}
+	}
+	return e.Map(PlainMetadata)
+}
+
+// labelsOf are the labels or annotations of metadata, without optionals, of which an optional is an entry.
+func labelsOf(entry Expr) Expr {
+	if !IsOptional(entry) || entry.op != indexing {
+		return nil
+	}
+	all := withoutOptionals(entry.args[0])
+	if all.op != selection || all.name != "labels" && all.name != "annotations" || all.args[0].name != "metadata" || !IsPath(all) {
+		return nil
+	}
+	return all
+}
+
 // withoutOptionals is a.b of a.?b.
 func withoutOptionals(optional Expr) Expr {
 	return Rewrite(optional, func(part Expr) Expr {
