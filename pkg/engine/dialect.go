@@ -105,6 +105,22 @@ type Propagator interface {
 	Effects(ctx context.Context, trigger Target, w *World, s Sink) ([]Effect, error)
 }
 
+// Expander is a Program that generates objects of others, which only it looks at: they are never created.
+type Expander interface {
+	Program
+	// Expands selects the objects of which some are generated.
+	Expands() []Selection
+	// Expand returns what is generated of an object, by template.
+	Expand(of *unstructured.Unstructured) []Generated
+}
+
+// Generated is what a template makes of an object; Err says why there is none.
+type Generated struct {
+	By     RuleRef                    // the template
+	Object *unstructured.Unstructured // not nil: of an error it has the kind
+	Err    error
+}
+
 // Effect is what one rule does to its subjects because of one trigger.
 type Effect struct {
 	// Rule and Trigger are what caused the effect.

@@ -44,8 +44,9 @@ type Maker struct {
 func (k ObjectKey) Made(object *unstructured.Unstructured, template string) ObjectKey {
 	out := KeyOf(object)
 	if out.Of = k.Of; k.Of == (Maker{}) {
-		out.Of = Maker{k.GroupKind, k.Version, k.Name, template}
+		out.Of = Maker{GroupKind: k.GroupKind, Version: k.Version, Name: k.Name}
 	}
+	out.Of.Template = template
 	return out
 }
 

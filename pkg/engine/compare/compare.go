@@ -8,7 +8,6 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/evaluation"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/openapi"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/workload"
 )
 
 // Side is one of the two sides of a comparison.
@@ -75,15 +74,12 @@ func NewComparison(sides [2][]engine.Program, w *engine.World, o Options) *Compa
 	for side, programs := range sides {
 		for _, p := range programs {
 			c.rules[side] = append(c.rules[side], p.Rules()...)
-			c.selections = append(c.selections, p.Selections()...)
 			if q, ok := p.(engine.Propagator); ok && q.Propagates() {
 				c.propagates = true
 			}
 		}
 	}
-	if o.Expand {
-		c.selections = workload.Selections(c.selections)
-	}
+	c.selections = evaluation.Selections(slices.Concat(sides[Old], sides[New]), o.Expand)
 	for _, operation := range o.Operations {
 		for _, side := range Sides() {
 			request := o.Request

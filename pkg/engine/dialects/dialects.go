@@ -22,6 +22,12 @@ func All() []engine.Dialect {
 	return []engine.Dialect{admissionpolicy.New(), gatekeeper.New(), kyverno.New(), mutatingpolicy.New(project)}
 }
 
+// Expanding is All for a run that also evaluates what would be created: Gatekeeper's mutators with
+// ExpansionTemplates.
+func Expanding() []engine.Dialect {
+	return []engine.Dialect{admissionpolicy.New(), gatekeeper.NewExpander(), kyverno.New(), mutatingpolicy.New(project)}
+}
+
 // project applies JMESPath for the dialect whose own language is CEL, but which
 // shares GlobalContextEntries with Kyverno's ClusterPolicies.
 func project(w *engine.World, expression string, data any) (any, error) {

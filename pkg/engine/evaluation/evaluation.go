@@ -14,7 +14,6 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/limit"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/openapi"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/workload"
 )
 
 // Options tune a run. The zero value is ready for use.
@@ -185,13 +184,7 @@ func (e *Evaluation) Prepare(ctx context.Context, src engine.Source) error {
 // order, then for the targets of Effects that are in the Scope and that the source did not
 // stream. The source has the objects of the Scope. The error of emit ends the run.
 func (e *Evaluation) Run(ctx context.Context, src engine.Source, emit func(*engine.Change) error) error {
-	var selections []engine.Selection
-	for _, p := range e.programs {
-		selections = append(selections, p.Selections()...)
-	}
-	if e.options.Expand {
-		selections = workload.Selections(selections)
-	}
+	selections := Selections(e.programs, e.options.Expand)
 	for _, l := range e.lanes() {
 		selections = append(selections, l.chains.relabelled()...)
 	}
@@ -235,16 +228,13 @@ func (e *Evaluation) Run(ctx context.Context, src engine.Source, emit func(*engi
 // Selections returns what Run and Prepare want of their sources: the objects of the scope that rules match,
 // and what triggers rules that may change others in it, wherever it is.
 func (e *Evaluation) Selections() (own, triggers []engine.Selection) {
+	for _, s := range Selections(e.programs, e.options.Expand) {
+		own = append(own, e.narrow(s)...)
+	}
 	for _, p := range e.programs {
-		for _, s := range p.Selections() {
-			own = append(own, e.narrow(s)...)
-		}
 		if q, ok := p.(engine.Propagator); ok && q.Propagates() {
 			triggers = append(triggers, e.triggering(q)...)
 		}
-	}
-	if e.options.Expand {
-		own = workload.Selections(own)
 	}
 	return own, triggers
 }
@@ -383,6 +373,9 @@ func (p *pass) chain() error {
 var allPolicies = engine.RuleRef{Policy: "policies"}
 
 func (p *pass) runProgram(i int) error {
+	if _, expands := p.programs[i].(engine.Expander); p.target.Key.Of.Template != "" && !expands {
+		return nil // only its own language sees what a template generates
+	}
 	return p.run(allPolicies, p.programs[i].Evaluate)
 }
 

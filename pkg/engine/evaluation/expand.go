@@ -3,43 +3,112 @@ package evaluation
 import (
 	"context"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/workload"
 )
 
-// expanded returns a change and, behind it, those of what controllers would create for its object as the change
-// leaves it: for a Deployment a ReplicaSet and for that a Pod. What is between is left out where no rule does
-// anything to it.
+// Selections returns what programs want of their sources; to expand it, also the workloads for which what they
+// want may be created.
+func Selections(programs []engine.Program, expand bool) []engine.Selection {
+	var out, generating []engine.Selection
+	for _, p := range programs {
+		out = append(out, p.Selections()...)
+		if q, ok := p.(engine.Expander); ok {
+			generating = append(generating, q.Expands()...)
+		}
+	}
+	if expand {
+		out = append(workload.Selections(out), generating...)
+	}
+	return out
+}
+
+// expanded returns a change and, behind it, those of what would be made of its object as the change leaves it.
 func (e *Evaluation) expanded(ctx context.Context, c *engine.Change) ([]*engine.Change, error) {
 	out := []*engine.Change{c}
-	if c.Subject.Subresource != "" || c.Target.Request.Operation == engine.OperationDelete || c.Before == nil || workload.Controlled(c.Before) {
+	if c.Subject.Subresource != "" || c.Target.Request.Operation == engine.OperationDelete || c.Before == nil {
 		return out, nil
 	}
-	for of := c; ; {
-		from := of.ToShow().After // without what was made of Secrets, which the Pod would show
-		if of.Denied() {
-			from = of.ToShow().Before
-		}
-		object, user, makes := workload.Make(from)
-		if !makes {
-			return out, nil
-		}
-		next := engine.Target{
-			Object: object, Origin: c.Target.Origin, Ignored: e.ignored(c.Before), Namespace: c.Target.Namespace,
-			Request: engine.Request{Operation: engine.OperationCreate, User: user, DryRun: c.Target.Request.DryRun},
-		}
-		object.SetNamespace(c.Subject.Namespace)
-		next.Key = of.Subject.Made(object, "")
-		if w := e.world.Mapper; w != nil {
-			next.Mapping, _ = w.RESTMapping(next.Key.GroupKind, next.Key.Version)
-		}
-		made, err := e.Evaluate(ctx, next, true)
-		if err != nil {
+	if !workload.Controlled(c.Before) {
+		if err := e.byController(ctx, c, &out); err != nil {
 			return nil, err
 		}
-		if made.Writes() || made.Incomplete() || !workload.Is(next.Key.GroupKind) {
-			out = append(out, made)
+	}
+	for _, p := range e.programs {
+		if q, ok := p.(engine.Expander); ok {
+			if err := e.generated(ctx, q, c, &out); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return out, nil
+}
+
+// byController adds the changes of what controllers would create: for a Deployment a ReplicaSet and for that a
+// Pod. What is between is left out where no rule does anything to it.
+func (e *Evaluation) byController(ctx context.Context, of *engine.Change, out *[]*engine.Change) error {
+	for {
+		object, user, makes := workload.Make(result(of))
+		if !makes {
+			return nil
+		}
+		object.SetNamespace(of.Subject.Namespace)
+		made, err := e.make(ctx, of, object, "", user)
+		if err != nil {
+			return err
+		}
+		if made.Writes() || made.Incomplete() || !workload.Is(made.Subject.GroupKind) {
+			*out = append(*out, made)
 		}
 		of = made
 	}
+}
+
+// generated adds the changes of what templates generate, and of what they generate of that.
+func (e *Evaluation) generated(ctx context.Context, p engine.Expander, of *engine.Change, out *[]*engine.Change) error {
+	for _, g := range p.Expand(result(of)) {
+		if g.Err != nil {
+			key := of.Subject.Made(g.Object, g.By.Policy)
+			*out = append(*out, &engine.Change{
+				Subject: key, Target: engine.Target{Key: key, Object: g.Object, Origin: of.Target.Origin}, Before: g.Object, After: g.Object,
+				Scoped: true, Steps: []engine.Step{{Rule: g.By, Outcome: engine.Failed, Err: g.Err}},
+			})
+			continue
+		}
+		made, err := e.make(ctx, of, g.Object, g.By.Policy, engine.UserInfo{})
+		if err != nil {
+			return err
+		}
+		*out = append(*out, made)
+		if err := e.generated(ctx, p, made, out); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// result is the object of which something is made: without what was made of Secrets, which that would show.
+func result(of *engine.Change) *unstructured.Unstructured {
+	if of.Denied() {
+		return of.ToShow().Before
+	}
+	return of.ToShow().After
+}
+
+// make evaluates an object that would be made of another.
+func (e *Evaluation) make(ctx context.Context, of *engine.Change, object *unstructured.Unstructured, template string, user engine.UserInfo) (*engine.Change, error) {
+	t := engine.Target{
+		Key: of.Subject.Made(object, template), Object: object, Origin: of.Target.Origin, Namespace: of.Target.Namespace,
+		Ignored: of.Target.Ignored,
+		Request: engine.Request{Operation: engine.OperationCreate, User: user, DryRun: of.Target.Request.DryRun},
+	}
+	if of.Subject.Of == (engine.Maker{}) {
+		t.Ignored = e.ignored(of.Before)
+	}
+	if m := e.world.Mapper; m != nil {
+		t.Mapping, _ = m.RESTMapping(t.Key.GroupKind, t.Key.Version)
+	}
+	return e.Evaluate(ctx, t, true)
 }

@@ -30,6 +30,9 @@ func decodeMutator(r *policydecode.Report, d engine.Document) *mutator {
 	m.checkName(root.At("metadata").Fields().At("name"))
 	m.decodePath()
 	m.criteria = match.Decode(spec.At("match"))
+	if m.criteria.Source == match.Generated {
+		m.source = spec.At("match").Fields().At("source")
+	}
 	m.written.match = keyOf(spec.At("match").Value)
 	spec.Elsewhere("below parameters", "assign", "assignDomain", "assignPath", "assignTag", "pathTests", "operation", "values")
 	spec.Elsewhere("below match", "kinds", "namespaces", "excludedNamespaces", "labelSelector", "namespaceSelector")

@@ -30,20 +30,27 @@ const (
 )
 
 // Dialect reads Gatekeeper's mutators.
-type Dialect struct{}
+type Dialect struct{ expands bool }
 
 // New returns the dialect.
 func New() *Dialect { return &Dialect{} }
+
+// NewExpander returns the dialect with ExpansionTemplates, whose programs are Expanders.
+func NewExpander() *Dialect { return &Dialect{expands: true} }
 
 // Name is "gatekeeper".
 func (*Dialect) Name() string { return Name }
 
 // Accepts says that the four kinds of mutators are policies, and that
-// Gatekeeper's Config is an input of theirs.
-func (*Dialect) Accepts(gk schema.GroupKind) engine.Role {
+// Gatekeeper's Config is an input of theirs, and so are ExpansionTemplates where they are wanted.
+func (d *Dialect) Accepts(gk schema.GroupKind) engine.Role {
 	switch gk {
 	case schema.GroupKind{Group: configGroup, Kind: "Config"}:
 		return engine.Input
+	case templateKind:
+		if d.expands {
+			return engine.Input
+		}
 	case schema.GroupKind{Group: mutationsGroup, Kind: kindAssign}, schema.GroupKind{Group: mutationsGroup, Kind: kindAssignImage},
 		schema.GroupKind{Group: mutationsGroup, Kind: kindAssignMetadata}, schema.GroupKind{Group: mutationsGroup, Kind: kindModifySet}:
 		return engine.Policy
@@ -56,9 +63,9 @@ func (*Dialect) Accepts(gk schema.GroupKind) engine.Role {
 // enforces none of these. Only the mutators that the user's choice keeps can
 // contradict each other, so that leaving one out is a way on.
 func (d *Dialect) Compile(c engine.Compilation) (engine.Program, error) {
-	var errs []error
 	byID := map[string]*mutator{}
 	var excluded []string
+	templates, errs := decodeTemplates(&c)
 	for _, document := range c.Documents {
 		gk := document.Key.GroupKind
 		r := policydecode.NewReport(document, gk.Kind+" "+document.Key.Name, &c)
@@ -86,10 +93,15 @@ func (d *Dialect) Compile(c engine.Compilation) (engine.Program, error) {
 	installed := len(mutators)
 	mutators, conflicts := withoutConflicts(mutators)
 	lintSet(mutators)
-	for _, m := range mutators { // the documents need not be kept
-		m.location, m.written = policydecode.Node{}, written{}
+	if len(templates) == 0 {
+		lintGenerated(mutators)
 	}
-	return newProgram(mutators, installed, excluded), errors.Join(append(errs, conflicts...)...)
+	for _, m := range mutators { // the documents need not be kept
+		m.location, m.source, m.written = policydecode.Node{}, policydecode.Node{}, written{}
+	}
+	p := newProgram(mutators, installed, excluded)
+	p.templates = templates
+	return p, errors.Join(append(errs, conflicts...)...)
 }
 
 // usable are the mutators that compiled, in the order in which Gatekeeper runs

@@ -12,6 +12,15 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/policydecode"
 )
 
+// lintGenerated warns of mutators for what is generated, where nothing is.
+func lintGenerated(mutators []*mutator) {
+	for _, m := range mutators {
+		if m.criteria.Source == match.Generated {
+			m.source.Lint("objects of a cluster are never Generated, so the mutator does nothing here: --expand shows what it does to what ExpansionTemplates generate")
+		}
+	}
+}
+
 // lintApplyTo warns of entries that can name no type.
 func lintApplyTo(f *policydecode.Fields, a match.ApplyTo) {
 	for _, part := range []struct {

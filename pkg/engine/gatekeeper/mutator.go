@@ -22,7 +22,8 @@ type mutator struct {
 	location   policydecode.Node // in the document, for reports
 	path       location.Path
 	tests      location.Tests
-	action     action // nil where the mutator does not compile
+	action     action            // nil where the mutator does not compile
+	source     policydecode.Node // spec.match.source
 	written    written
 }
 

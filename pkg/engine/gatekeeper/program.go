@@ -22,6 +22,8 @@ type program struct {
 	mutators []*mutator // by kind, then by name
 	rounds   int        // what Gatekeeper grants the set
 	excluded []string   // namespaces that Gatekeeper's Config names
+
+	templates []*template // by name
 }
 
 // newProgram returns the program of mutators. installed also counts those that take no
@@ -45,7 +47,7 @@ func (p *program) Evaluate(ctx context.Context, t engine.Target, w *engine.World
 	if t.Namespace == nil {
 		t = r.readNamespace(ctx, w)
 	}
-	if reason := p.excludes(t); reason != "" {
+	if reason := p.excludes(t); t.Key.Of.Template == "" && reason != "" {
 		for _, m := range p.mutators {
 			sink.Step(engine.Step{Rule: m.ref, Outcome: engine.NotMatched, Err: errors.New(reason)})
 		}

@@ -52,6 +52,9 @@ func (f *Factory) Options(request engine.Request) *evaluate.Options {
 	}
 	o.Rules, o.Strict, o.Annotate, o.EngineView = f.Policies.Rules, f.Policies.Strict, f.Annotate, f.EngineView
 	o.AssumeBinding, o.UserNamed = f.Policies.AssumeBinding, !request.User.Empty()
+	if f.Expand {
+		o.Dialects = dialects.Expanding()
+	}
 	if f.Context.AllowHTTP {
 		o.World.Remote = &ServiceClient{}
 	}

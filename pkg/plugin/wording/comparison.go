@@ -75,7 +75,7 @@ func Verified(s *compare.Summary) string {
 	if s.Objects > 0 {
 		text := fmt.Sprintf("%s (%s changed, %s left alone by both", PluralNumber(s.Objects, "object"), Number(s.Changed), Number(s.Objects-s.Changed))
 		if s.Expanded > 0 {
-			text += "; " + Number(s.Expanded) + " of them to be created by controllers"
+			text += "; " + Number(s.Expanded) + " of them to be created"
 		}
 		if s.Failed > 0 {
 			text += "; a rule fails on " + Number(s.Failed)

@@ -88,7 +88,7 @@ func Counts(s evaluation.Summary) string {
 		fmt.Fprintf(&b, " As if created, %s would be different.", PluralNumber(s.Created, "object"))
 	}
 	if e := s.Expanded; e != nil {
-		fmt.Fprintf(&b, " Of %s that controllers would create, %s would be different.", PluralNumber(e.Objects, "object"), Number(e.Changed))
+		fmt.Fprintf(&b, " Of %s to be created, %s would be different.", PluralNumber(e.Objects, "object"), Number(e.Changed))
 	}
 	b.WriteString(canary(s.Canary))
 	var rest []string

@@ -40,11 +40,8 @@ func Decode(n policydecode.Node) Criteria {
 	if !slices.Contains([]string{"", "*", Namespaced, Cluster}, c.Scope) {
 		f.At("scope").Lint("%q is neither Namespaced nor Cluster, so it filters nothing", c.Scope)
 	}
-	if !slices.Contains([]string{"", "All", "Original", Generated}, c.Source) {
+	if !slices.Contains([]string{"", "All", original, Generated}, c.Source) {
 		f.At("source").Fail("invalid source field %q", c.Source)
-	}
-	if c.Source == Generated {
-		f.At("source").Lint("objects of a cluster are never Generated, so the mutator does nothing here")
 	}
 	return c
 }

@@ -19,8 +19,11 @@ const (
 )
 
 // Generated is the source of objects that exist only in Gatekeeper's expansion;
-// an object of a cluster never has it.
-const Generated = "Generated"
+// an object of a cluster never has it, but is Original.
+const (
+	Generated = "Generated"
+	original  = "Original"
+)
 
 // ApplyTo names types, and what is done to them, without wildcards.
 type ApplyTo struct {
@@ -74,6 +77,28 @@ type Candidate struct {
 	Operation engine.Operation
 }
 
+// generated reports whether an ExpansionTemplate made the object.
+func (c *Candidate) generated() bool { return c.Key.Of.Template != "" }
+
+// from reports whether the object is of the wanted source.
+func (m *Criteria) from(c *Candidate) bool {
+	switch m.Source {
+	case Generated:
+		return c.generated()
+	case original:
+		return !c.generated()
+	}
+	return true
+}
+
+// source is that of the object.
+func (m *Criteria) source(c *Candidate) string {
+	if c.generated() {
+		return Generated
+	}
+	return original
+}
+
 func (c *Candidate) isNamespace() bool { return c.Key.Group == "" && c.Key.Kind == "Namespace" }
 
 // namespace is what the criteria about namespaces look at: a Namespace by its
@@ -125,6 +150,11 @@ func (m *Criteria) applies(c *Candidate) bool {
 // does reports whether an entry of applyTo names both type and operation.
 func (m *Criteria) does(c *Candidate) bool {
 	gvk := c.Key.GroupVersionKind()
+	if c.generated() { // in no request: an entry for one operation does not match
+		return m.ApplyTo == nil || slices.ContainsFunc(m.ApplyTo, func(a ApplyTo) bool {
+			return a.Covers(gvk) && a.Does(engine.OperationCreate) && a.Does(engine.OperationUpdate)
+		})
+	}
 	return c.Operation != engine.OperationDelete &&
 		(m.ApplyTo == nil || slices.ContainsFunc(m.ApplyTo, func(a ApplyTo) bool { return a.Covers(gvk) && a.Does(c.Operation) }))
 }

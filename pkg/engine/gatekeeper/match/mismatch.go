@@ -29,7 +29,7 @@ var criteria = [...]criterion{
 	{"labelSelector", (*Criteria).labels, func(m *Criteria, _ *Candidate) string { return m.Labels.String() }, func(_ *Criteria, c *Candidate) string { return labelsOf(c.Object).String() }},
 	{namespaceSelector, (*Criteria).namespaceLabels, func(m *Criteria, _ *Candidate) string { return m.NamespaceLabels.String() }, (*Criteria).namespacePairs},
 	{"name", (*Criteria).name, func(m *Criteria, _ *Candidate) string { return m.Name }, func(_ *Criteria, c *Candidate) string { return c.Key.Name }},
-	{"source", func(m *Criteria, _ *Candidate) bool { return m.Source != Generated }, func(m *Criteria, _ *Candidate) string { return m.Source }, func(*Criteria, *Candidate) string { return "Original" }},
+	{"source", (*Criteria).from, func(m *Criteria, _ *Candidate) string { return m.Source }, (*Criteria).source},
 }
 
 // Explain says why a result of Match, for the same candidate, does not apply.
