@@ -192,3 +192,39 @@ func TestObjectFilterOfClusterScopedKinds(t *testing.T) {
 func namespaces(name string) []engine.ObjectKey {
 	return []engine.ObjectKey{{GroupKind: schema.GroupKind{Kind: "Namespace"}, Name: name}}
 }
+
+// A scope reads no more than what it and a rule may both mean, and hands over nothing else.
+func TestScopeOfPatterns(t *testing.T) {
+	t.Parallel()
+	scope := engine.Scope{Namespaces: []string{"bank", "team-*"}, Exclude: []engine.Selection{
+		{Kind: "ConfigMap", Namespace: "*-a", Name: "web"}, {Group: "*", Kind: "*", Resource: "deployments.*", Name: "old-*"},
+	}}
+	for pattern, want := range map[string]string{
+		"": "bank team-*", "*": "bank team-*", "bank": "bank", "team-a": "team-a", "shop": "", "b*": "bank b*", "team-a*": "team-a*",
+	} {
+		var got []string
+		for _, s := range scope.Narrow(engine.Selection{Kind: "ConfigMap", Namespace: pattern}, nil) {
+			got = append(got, s.Namespace)
+		}
+		if strings.Join(got, " ") != want {
+			t.Errorf("%q: %v, want %v", pattern, got, want)
+		}
+	}
+	if narrowed := scope.Narrow(engine.Selection{Kind: "ConfigMap", Namespace: "team-a", Name: "web"}, nil); len(narrowed) > 0 {
+		t.Errorf("an excluded object is read: %v", narrowed)
+	}
+	for name, want := range map[string]bool{
+		"ConfigMap bank/web": true, "ConfigMap team-a/web": false, "ConfigMap team-b/web": true, "ConfigMap shop/web": false,
+		"apps/Deployment bank/old-1": false, "apps/Deployment bank/web": true, "apps/StatefulSet bank/old-1": true,
+	} {
+		kind, at, _ := strings.Cut(name, " ")
+		group, kind, grouped := strings.Cut(kind, "/")
+		if !grouped {
+			group, kind = "", group
+		}
+		namespace, object, _ := strings.Cut(at, "/")
+		if got := scope.Includes(engine.ObjectKey{GroupKind: schema.GroupKind{Group: group, Kind: kind}, Namespace: namespace, Name: object}, nil); got != want {
+			t.Errorf("%s: %t", name, got)
+		}
+	}
+}

@@ -77,7 +77,7 @@ func NewCommand(evaluate flags.Evaluate, name string, streams genericiooptions.I
 }
 
 // runFlags are those of job that the run has too.
-var runFlags = []string{"from-cluster", "only", "skip", "allow-unknown-kinds", "strict", "exclude", "exclude-namespaces", "selector", "field-selector", "max-objects", "percent", "percent-seed", "kube-api-qps", "kube-api-burst", "write-reports"} //nolint:gochecknoglobals // an immutable table
+var runFlags = []string{"from-cluster", "only", "skip", "allow-unknown-kinds", "strict", "exclude", "exclude-namespaces", "skip-managed", "selector", "field-selector", "max-objects", "percent", "percent-seed", "kube-api-qps", "kube-api-burst", "write-reports"} //nolint:gochecknoglobals // an immutable table
 
 // addFlags registers the flags.
 func (f *Flags) addFlags(set *pflag.FlagSet) {
@@ -93,6 +93,7 @@ func (f *Flags) addFlags(set *pflag.FlagSet) {
 	f.Client.AddFlags(set)
 	f.Objects.AddKindsFlags(set)
 	flags.AddQuietFlag(set, &f.Quiet)
+	set.Bool("skip-managed", false, "Leave out what others manage, as preview does.")
 	set.BoolVar(&f.Spec.Drift, "exit-code", false, "Let the Job of a preview fail when something would change.")
 	f.Report.AddClusterFlag(set)
 	set.BoolVar(&f.Apply, "apply", false, "Apply the policies; without, preview them.")
@@ -122,6 +123,9 @@ func (f *Flags) Validate(typed *pflag.FlagSet) error {
 	}
 	if f.Apply && f.Spec.Drift {
 		return errors.New("--exit-code is for the Job of a preview: leave out --apply")
+	}
+	if f.Apply && typed.Changed("skip-managed") {
+		return errors.New("--skip-managed is for the Job of a preview: one that applies leaves alone what others manage")
 	}
 	if f.Apply && f.Report.Written != "" {
 		return errors.New("--write-reports says how objects are, as a preview finds them: leave out --apply, or make a second Job")

@@ -53,7 +53,7 @@ func NextCommand(preview *cobra.Command, args []string) string {
 	}
 	words := append([]string{preview.Parent().CommandPath(), ApplyExisting}, quoteAll(args)...)
 	words = append(words, flags.Typed(preview.Flags(), "output", "query", "template", "report", "write-reports", "exit-code", "show-secrets", "explain", "metrics",
-		"color", "group-by", "list-all", "context-lines", "quiet", "validate")...)
+		"color", "group-by", "list-all", "context-lines", "quiet", "validate", "expand", "skip-managed")...)
 	return strings.Join(words, " ")
 }
 
@@ -76,7 +76,7 @@ func ExplainCommand(preview *cobra.Command, command, args []string) string {
 		"output", "query", "template", "report", "write-reports", "exit-code", "save", "explain", "metrics", "quiet", "validate", "max-objects", "percent", "percent-seed", "shard", "watch", "metrics-listen",
 	}
 	if command[0] != preview.Name() { // the others are for one cluster
-		without = append(without, "contexts", "max-clusters-at-once")
+		without = append(without, "contexts", "max-clusters-at-once", "skip-managed")
 	}
 	words = append(words, flags.Typed(preview.Flags(), without...)...)
 	return strings.Join(words, " ")
