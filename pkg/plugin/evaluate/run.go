@@ -153,7 +153,7 @@ func (r *Run) Unexpanded(ctx context.Context) int {
 		known, seen := only[rule]
 		only[rule] = (known || !seen) && d.Existing == engine.OnAdmission && len(d.Matches) > 0 &&
 			!slices.ContainsFunc(d.Matches, func(s engine.Selection) bool {
-				return s.Group != "" || s.Kind != "Pod" && s.Resource != "pods" || s.Subresource != ""
+				return s.Group != "" && s.Group != "*" || s.Kind != "Pod" && s.Resource != "pods" || s.Subresource != ""
 			})
 	}
 	maps.DeleteFunc(only, func(_ engine.RuleRef, is bool) bool { return !is })
