@@ -20,14 +20,17 @@ import (
 )
 
 // patientDiscovery is repeated as all reads are; client-go itself repeats, ten times, what broke off.
-type patientDiscovery struct{ *discovery.DiscoveryClient }
+type patientDiscovery struct {
+	*discovery.DiscoveryClient
+	client *Client
+}
 
 // GroupsAndMaybeResourcesWithContext implements discovery.AggregatedDiscoveryInterfaceWithContext.
 func (d patientDiscovery) GroupsAndMaybeResourcesWithContext(ctx context.Context) (
 	groups *metav1.APIGroupList, resources map[schema.GroupVersion]*metav1.APIResourceList, failed map[schema.GroupVersion]error, err error,
 ) {
 	var broken error
-	err = retryRead(ctx, func() error {
+	err = d.client.retryRead(ctx, func() error {
 		groups, resources, failed, broken = d.DiscoveryClient.GroupsAndMaybeResourcesWithContext(ctx)
 		if utilnet.IsProbableEOF(broken) || utilnet.IsConnectionReset(broken) {
 			return nil

@@ -77,6 +77,9 @@ type Client struct {
 	schemas    schemaCache
 	warnings   io.Writer
 	warned     sync.Map // the warnings of sources
+
+	hasToAnswer bool                  // in time, or it is asked nothing more
+	silent      atomic.Pointer[error] // that it did not
 }
 
 var _ engine.Reader = (*Client)(nil)
@@ -102,7 +105,7 @@ func New(getter genericclioptions.RESTClientGetter, o Options) (*Client, error) 
 		return nil, err
 	}
 	c.api = discovery.NewDiscoveryClient(cached.RESTClient())
-	c.discovery = memory.NewMemCacheClient(patientDiscovery{c.api})
+	c.discovery = memory.NewMemCacheClient(patientDiscovery{c.api, c})
 	mapper := restmapper.NewShortcutExpander(restmapper.NewDeferredDiscoveryRESTMapper(c.discovery), c.discovery, nil)
 	c.mapper = &knownMapper{RESTMapper: mapper, CategoryExpander: restmapper.NewDiscoveryCategoryExpander(c.discovery)}
 	return c, nil
@@ -114,13 +117,15 @@ func (c *Client) Mapper() meta.RESTMapper { return c.mapper }
 // maxFirstAnswer is how long a server may take for its first answer; client-go has the same for discovery.
 const maxFirstAnswer = 32 * time.Second
 
-// Answers returns an error if the server leaves a small request without an answer, whatever that would be.
+// Answers returns an error if the server leaves a small request without an answer, whatever that would be. From then
+// on one read that it leaves without an answer is the end of all: it is called before others use the client.
 func (c *Client) Answers(ctx context.Context) error {
 	limited, cancel := context.WithTimeout(ctx, maxFirstAnswer)
 	defer cancel()
-	if _, err := do(limited, http.MethodGet, c.rest.Get().AbsPath("/version")); timedOut(err) {
+	if _, err := c.do(limited, http.MethodGet, c.rest.Get().AbsPath("/version")); timedOut(err) {
 		return fmt.Errorf("the server does not answer: %w", err)
 	}
+	c.hasToAnswer = true
 	return ctx.Err()
 }
 

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -38,7 +39,7 @@ func (c *Client) get(ctx context.Context, r *resource, key engine.ObjectKey) (*u
 	if err != nil {
 		return nil, err
 	}
-	body, err := do(ctx, http.MethodGet, c.rest.Get().AbsPath(segments...))
+	body, err := c.do(ctx, http.MethodGet, c.rest.Get().AbsPath(segments...))
 	return object(key, body, err)
 }
 
@@ -51,6 +52,8 @@ type Patch struct {
 	Force bool
 	// DryRun asks the server for its answer without storing it.
 	DryRun bool
+	// Within is how long the server may take; 0 stands for its own limit.
+	Within time.Duration
 }
 
 // Patch sends one PATCH with strict field validation, once, and returns the
@@ -74,7 +77,10 @@ func (c *Client) Patch(ctx context.Context, key engine.ObjectKey, p Patch) (*uns
 	if p.DryRun {
 		request.Param("dryRun", metav1.DryRunAll)
 	}
-	body, err := do(ctx, http.MethodPatch, request)
+	if p.Within > 0 { // Request.Timeout would end the request here, too, before the answer comes
+		request.Param("timeout", p.Within.String())
+	}
+	body, err := c.do(ctx, http.MethodPatch, request)
 	return object(key, body, err)
 }
 
@@ -96,7 +102,7 @@ func (c *Client) Create(ctx context.Context, u *unstructured.Unstructured) error
 	request := c.rest.Post().AbsPath(collectionPath(r, key.Namespace)...).Body(body).
 		SetHeader("Content-Type", runtime.ContentTypeJSON)
 	return Retry(ctx, readBackoff(), apierrors.IsTooManyRequests, func() error {
-		_, err := do(ctx, http.MethodPost, request)
+		_, err := c.do(ctx, http.MethodPost, request)
 		return err
 	})
 }
@@ -296,13 +302,13 @@ func (c *Client) Raw(ctx context.Context, method, target string, body []byte) ([
 		}
 	}
 	if method != http.MethodPost {
-		answer, err := do(ctx, method, request)
+		answer, err := c.do(ctx, method, request)
 		return answer, unanswered(method, p.Clean, err)
 	}
 	request.Body(body).SetHeader("Content-Type", "application/json")
 	var answer []byte
 	err = Retry(ctx, readBackoff(), nil, func() (err error) { // a review, which stores nothing
-		answer, err = do(ctx, method, request)
+		answer, err = c.do(ctx, method, request)
 		return err
 	})
 	return answer, unanswered(method, p.Clean, err)

@@ -73,7 +73,7 @@ func (c *Client) pathOf(ctx context.Context, key engine.ObjectKey) ([]string, er
 // do sends a request, once unless it is a read, and returns the body of the answer. An error that the server
 // answered is an API status error, wrapped in an *permission.ForbiddenError if the user
 // lacks a permission; any other error means that there was no answer.
-func do(ctx context.Context, method string, request *rest.Request) ([]byte, error) {
+func (c *Client) do(ctx context.Context, method string, request *rest.Request) ([]byte, error) {
 	if engine.UsesSecret(ctx) { // client-go would log the URL and the errors, such as when it has waited
 		ctx = klog.NewContext(ctx, logr.Discard())
 	}
@@ -88,7 +88,7 @@ func do(ctx context.Context, method string, request *rest.Request) ([]byte, erro
 		return err
 	}
 	if method == http.MethodGet {
-		err := retryRead(ctx, send)
+		err := c.retryRead(ctx, send)
 		return body, err
 	}
 	err := send()
@@ -113,7 +113,7 @@ func (c *Client) list(ctx context.Context, r *resource, q query) iter.Seq2[rawLi
 	return func(yield func(rawList, error) bool) {
 		l := &listing{chunk: c.chunkSize}
 		for {
-			body, err := do(ctx, http.MethodGet, c.listRequest(r, q, l))
+			body, err := c.do(ctx, http.MethodGet, c.listRequest(r, q, l))
 			if l.expire(err) || l.shrink(err) {
 				continue
 			}

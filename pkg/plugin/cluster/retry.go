@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"encoding/json"
@@ -68,16 +69,24 @@ type retrying struct{}
 // retryRead repeats a read if the server is busy, fails, or breaks off in the middle of its answer: a run
 // over many objects must not end at the first of these. A server that cannot be reached at all, or does not
 // answer in time, is not waited for, but by a RetryingClient: the address is wrong more often than the server
-// is about to come up.
-func retryRead(ctx context.Context, read func() error) error {
-	if c, ok := ctx.Value(retrying{}).(RetryingClient); ok {
-		return retry(ctx, NewAttempts(c.Backoff, c.Patience), nil, read)
+// is about to come up. One that has to answer is then not asked again at all.
+func (c *Client) retryRead(ctx context.Context, read func() error) error {
+	if by, ok := ctx.Value(retrying{}).(RetryingClient); ok {
+		return retry(ctx, NewAttempts(by.Backoff, by.Patience), nil, read)
 	}
-	return Retry(ctx, readBackoff(), func(err error) bool {
+	if silent := c.silent.Load(); silent != nil {
+		return *silent
+	}
+	late := func(err error) bool { return timedOut(err) || c.hasToAnswer && apierrors.IsTimeout(err) }
+	err := Retry(ctx, readBackoff(), func(err error) bool {
 		var network *net.OpError
 		var untrusted *tls.CertificateVerificationError
-		return !(errors.As(err, &network) && network.Op == "dial") && !errors.As(err, &untrusted) && !timedOut(err)
+		return !(errors.As(err, &network) && network.Op == "dial") && !errors.As(err, &untrusted) && !late(err)
 	}, read)
+	if ctx.Err() == nil && c.hasToAnswer && late(err) && !transport.IsTooLarge(err) {
+		c.silent.Store(&err)
+	}
+	return err
 }
 
 // timedOut reports whether the server did not answer in time.
@@ -103,13 +112,14 @@ type Patience struct {
 
 	mu     sync.Mutex
 	inVain map[string]int // calls, by cause, since one that it helped to repeat
+	hung   error          // of the last of them that took long
 }
 
 // enoughInVain is how many calls are repeated in vain for one cause.
 const enoughInVain = 3
 
-// ended notes that a call was repeated for a cause, and whether that helped.
-func (p *Patience) ended(cause string, helped bool) {
+// ended notes that a call was repeated for a cause, and whether that helped, or was given up since it hung.
+func (p *Patience) ended(cause string, helped bool, hung error) {
 	if p == nil || cause == "" {
 		return
 	}
@@ -118,9 +128,23 @@ func (p *Patience) ended(cause string, helped bool) {
 	if p.inVain == nil {
 		p.inVain = map[string]int{}
 	}
+	p.hung = cmp.Or(hung, p.hung)
 	if p.inVain[cause]++; helped {
 		delete(p.inVain, cause)
 	}
+}
+
+// stuck returns what a call is going to hang on, as some did in vain; nil where that is not known.
+func (p *Patience) stuck() error {
+	if p == nil {
+		return nil
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.inVain[Cause(p.hung)] < enoughInVain {
+		return nil
+	}
+	return p.hung
 }
 
 // allows reports whether a call is repeated for a cause.
@@ -143,6 +167,9 @@ func (p *Patience) allows(cause string) bool {
 // (k8s.io/apiserver/pkg/util/webhook, ErrCallingWebhook).
 var webhook = regexp.MustCompile(`failed calling webhook "([\w./-]+)"`)
 
+// noAnswer is the Cause of what has no answer at all.
+const noAnswer = "the server does not answer"
+
 // Cause says in a few words why a server did not do what may succeed later; it is empty for errors about the
 // request itself.
 func Cause(err error) string {
@@ -152,7 +179,7 @@ func Cause(err error) string {
 		return ""
 	case !errors.As(err, &status):
 		if Uncertain(context.Background(), err) {
-			return "the server does not answer"
+			return noAnswer
 		}
 		return ""
 	}
@@ -193,7 +220,7 @@ func NewAttempts(b wait.Backoff, p *Patience) *Attempts {
 }
 
 // Succeeded notes that the call succeeded in the end.
-func (a *Attempts) Succeeded() { a.patience.ended(a.cause, true) }
+func (a *Attempts) Succeeded() { a.patience.ended(a.cause, true, nil) }
 
 // Wait waits before the next attempt. It returns the error of the last attempt if
 // there is to be no other one, or that of a context that ended meanwhile.
@@ -202,8 +229,11 @@ func (a *Attempts) Wait(ctx context.Context, last error) error {
 	after := time.Duration(seconds) * time.Second
 	a.cause = Cause(last)
 	switch a.left--; {
-	case a.left <= 0, after > maxRetryAfter, time.Since(a.begun)-a.waited >= maxAnswering:
-		a.patience.ended(a.cause, false)
+	case time.Since(a.begun)-a.waited >= maxAnswering:
+		a.patience.ended(a.cause, false, last)
+		return last
+	case a.left <= 0, after > maxRetryAfter:
+		a.patience.ended(a.cause, false, nil)
 		return last
 	case !a.patience.allows(a.cause):
 		return last
@@ -289,14 +319,23 @@ func (c RetryingClient) Get(ctx context.Context, key engine.ObjectKey) (*unstruc
 	return c.Client.Get(context.WithValue(ctx, retrying{}, c), key)
 }
 
-// Patch sends a patch as Client.Patch does.
+// hurry is how long the server may take for a dry run where others hung.
+const hurry = time.Second
+
+// Patch sends a patch as Client.Patch does. What has no answer soon, after others hung, is taken to hang on the same.
 func (c RetryingClient) Patch(ctx context.Context, key engine.ObjectKey, p Patch) (object *unstructured.Unstructured, err error) {
 	again := func(answer error) bool {
 		final := p.Type == types.ApplyPatchType && IsMergeFailure(answer)
 		return p.DryRun && !final || apierrors.IsTooManyRequests(answer)
 	}
 	err = retry(ctx, NewAttempts(c.Backoff, c.Patience), again, func() error {
-		object, err = c.Client.Patch(ctx, key, p)
+		stuck := c.Patience.stuck()
+		if p.DryRun && stuck != nil {
+			p.Within = hurry
+		}
+		if object, err = c.Client.Patch(ctx, key, p); p.Within > 0 && (apierrors.IsTimeout(err) || Cause(err) == noAnswer) {
+			err = stuck
+		}
 		return err
 	})
 	return object, err
@@ -332,6 +371,6 @@ func (c *ReportClient) Delete(ctx context.Context, key engine.ObjectKey, uid typ
 	if err != nil {
 		return err
 	}
-	_, err = do(ctx, http.MethodDelete, c.rest.Delete().AbsPath(segments...).SetHeader("Content-Type", runtime.ContentTypeJSON).Body(body))
+	_, err = c.do(ctx, http.MethodDelete, c.rest.Delete().AbsPath(segments...).SetHeader("Content-Type", runtime.ContentTypeJSON).Body(body))
 	return err
 }

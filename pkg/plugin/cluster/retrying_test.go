@@ -1,12 +1,16 @@
 package cluster_test
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
+	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -111,5 +115,48 @@ func TestClientRepeatsNoCreation(t *testing.T) {
 				t.Errorf("%d requests, %v", sent.Load(), err)
 			}
 		})
+	}
+}
+
+// A server that has to answer, and leaves one read without an answer, is asked nothing more.
+func TestClientGivesUpAfterOneTimeout(t *testing.T) {
+	client, sent := refusing(t, 2, func(w http.ResponseWriter) {
+		w.WriteHeader(http.StatusGatewayTimeout)
+		fmt.Fprint(w, status(http.StatusGatewayTimeout, "Timeout", "").body)
+	})
+	if err := client.Client.Answers(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if _, err := client.Client.Get(t.Context(), key("shop", "a")); !apierrors.IsTimeout(err) || sent.Load() != 1 {
+			t.Errorf("%d requests, %v", sent.Load(), err)
+		}
+	}
+}
+
+// After three calls that hung, a dry run has a second, and is taken to hang on the same.
+func TestRetryingClientHurries(t *testing.T) {
+	patience := &cluster.Patience{}
+	hangs := apierrors.NewInternalError(errors.New(`failed calling webhook "slow.example.com": context deadline exceeded`))
+	synctest.Test(t, func(t *testing.T) {
+		for range 3 {
+			for a := cluster.NewAttempts(wait.Backoff{}, patience); ; {
+				if time.Sleep(10 * time.Second); a.Wait(t.Context(), hangs) != nil {
+					break
+				}
+			}
+		}
+	})
+	client, sent := refusing(t, 1, func(w http.ResponseWriter) {
+		w.WriteHeader(http.StatusGatewayTimeout)
+		fmt.Fprint(w, status(http.StatusGatewayTimeout, "Timeout", "").body)
+	})
+	client.Patience = patience
+	p := cluster.Patch{Type: types.JSONPatchType, Body: []byte(`[]`), DryRun: true}
+	if _, err := client.Patch(t.Context(), key("shop", "a"), p); !errors.Is(err, hangs) || sent.Load() != 1 {
+		t.Errorf("%d requests, %v", sent.Load(), err)
+	}
+	if _, err := client.Patch(t.Context(), key("shop", "a"), p); err != nil {
+		t.Errorf("what passes in time: %v", err)
 	}
 }

@@ -56,7 +56,7 @@ func (c *Client) schema(ctx context.Context, gvk schema.GroupVersionKind, refres
 	cached, known := s.documents[gvk.GroupVersion()]
 	repeated := ctx.Value(retrying{}) != nil
 	if !known || refresh || cached.failures > 0 && (repeated || cached.failures < maxSchemaFailures) {
-		err := retryRead(ctx, func() (err error) {
+		err := c.retryRead(ctx, func() (err error) {
 			cached.document, err = c.openAPI(ctx, gvk.GroupVersion(), refresh)
 			return transport.Cause(err)
 		})
