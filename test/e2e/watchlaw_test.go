@@ -251,7 +251,7 @@ func (l *law) act() {
 	case n < 50:
 		l.edit(ctx, fmt.Sprintf("settings-%d", r.IntN(lawSettings)), fmt.Sprintf(`{"data":{"v":"%d"}}`, r.IntN(1000)))
 	case n < 60:
-		l.edit(ctx, fmt.Sprintf("target-settings-%d-%d", r.IntN(lawSettings), r.IntN(lawTargets)), fmt.Sprintf(`{"data":{"other":"%d"}}`, n))
+		l.edit(ctx, fmt.Sprintf("target-settings-%d-%d", r.IntN(lawSettings), r.IntN(lawTargets)), fmt.Sprintf(`{"metadata":{"labels":{"from":"nobody"}},"data":{"other":"%d"}}`, n))
 	case n < 70:
 		if err := l.objects.Delete(ctx, app, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
 			l.t.Error(err)

@@ -245,8 +245,8 @@ func (w *watchWrites) wrote(t *write.Task, r *write.Result) {
 
 // write makes the changes that events cause, as a run with a journal of its own; of events that are evaluated again
 // those that are left, and no others: a rule that appends would append twice.
-func (w *watchWrites) write(ctx context.Context, e *evaluate.Run, events []*watch.Event) error {
-	got, err := preview.EvaluateEvents(ctx, w.by.factory.Client, e)
+func (w *watchWrites) write(ctx context.Context, e *evaluate.Run, each preview.Each, events []*watch.Event) error {
+	got, err := preview.EvaluateEvents(ctx, w.by.factory.Client, e, each)
 	if err != nil {
 		return err
 	}

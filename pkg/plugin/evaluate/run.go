@@ -5,6 +5,7 @@ package evaluate
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -131,6 +132,54 @@ func (r *Run) Over(objects, triggers engine.Source, w *engine.World) *Run {
 	out := &Run{options: &o, programs: r.programs, rules: r.rules}
 	out.prepare()
 	return out
+}
+
+// asks are the words of a policy that may ask for the state of an object that is changed or gone.
+var asks = []string{"oldObject", "objectSelector", "DELETE", `"operations":["*"`} //nolint:gochecknoglobals // an immutable table
+
+// AsksForOld reports whether a rule may ask for the state of an object before it was changed or deleted.
+func (r *Run) AsksForOld(rule engine.RuleRef) bool {
+	return slices.ContainsFunc(r.options.Documents, func(d engine.Document) bool {
+		if names := d.Names(); !slices.Contains(names, rule.Policy) && !slices.Contains(names, rule.Via) {
+			return false
+		}
+		text, err := json.Marshal(d.Object().Object)
+		return err != nil || slices.ContainsFunc(asks, func(word string) bool { return strings.Contains(string(text), word) })
+	})
+}
+
+// Triggered calls emit with what rules make of targets because of what triggers them, where that is something that they
+// would not make once more, and that asks for nothing but what there is.
+func (r *Run) Triggered(ctx context.Context, targets []engine.Target, emit func(*engine.Change) error) error {
+	once := map[engine.RuleRef]bool{}
+	for _, d := range r.Descriptions() {
+		once[d.Rule] = d.AsksOperation || r.AsksForOld(d.Rule)
+	}
+	err := r.Prepare(ctx, r.options.Triggers)
+	for _, t := range targets {
+		if err != nil {
+			break
+		}
+		var c, again *engine.Change
+		if c, err = r.Evaluate(ctx, t, true); err != nil {
+			break
+		}
+		triggered := slices.ContainsFunc(c.Steps, func(s engine.Step) bool {
+			return s.Trigger != (engine.ObjectKey{}) && s.Outcome != engine.Unchanged
+		})
+		repeats := slices.ContainsFunc(c.Steps, func(s engine.Step) bool {
+			return s.Outcome == engine.Changed && (once[s.Rule] || s.NotIdempotent != "")
+		})
+		if c.Changed() && triggered && !repeats {
+			t.Object = c.After
+			again, err = r.Evaluate(ctx, t, true)
+			repeats = err == nil && again.Changed()
+		}
+		if err == nil && triggered && !repeats {
+			err = emit(c)
+		}
+	}
+	return err
 }
 
 // World returns what the rules may ask.

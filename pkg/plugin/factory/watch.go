@@ -2,7 +2,6 @@ package factory
 
 import (
 	"context"
-	"encoding/json"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -19,27 +18,12 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/watch"
 )
 
-// asks are the words of a policy that may ask for the state of an object that is changed or gone.
-var asks = []string{"oldObject", "objectSelector", "DELETE", `"operations":["*"`} //nolint:gochecknoglobals // an immutable table
+// Followers are what follows the objects that the rules of a run match, those that they change in place of these, and
+// the parameters of its policies, which are a part of them.
+type Followers struct{ Objects, Targets, Params []*watch.Follower }
 
-// asksForOld returns a function that reports whether a rule may ask for the state of an object before it was
-// changed or deleted.
-func asksForOld(o *evaluate.Options) func(engine.RuleRef) bool {
-	var asking []string
-	for _, d := range o.Documents {
-		text, err := json.Marshal(d.Object().Object)
-		if err != nil || slices.ContainsFunc(asks, func(word string) bool { return strings.Contains(string(text), word) }) {
-			asking = append(asking, d.Names()...)
-		}
-	}
-	return func(r engine.RuleRef) bool {
-		return slices.Contains(asking, r.Policy) || slices.Contains(asking, r.Via)
-	}
-}
-
-// Followers returns what follows the objects that the rules of a run match, and the parameters of its
-// policies, which are a part of them. Kinds that are not known are reported.
-func (f *Factory) Followers(ctx context.Context, o *evaluate.Options, r *evaluate.Run) (objects, params []*watch.Follower, unknown []error, err error) {
+// Followers returns those of a run. Kinds that are not known are reported.
+func (f *Factory) Followers(ctx context.Context, o *evaluate.Options, r *evaluate.Run) (out Followers, unknown []error, err error) {
 	everywhere := engine.Scope{ClusterScoped: true}
 	scope := everywhere
 	own, triggers := r.Selections()
@@ -48,25 +32,31 @@ func (f *Factory) Followers(ctx context.Context, o *evaluate.Options, r *evaluat
 	}
 	watched, unknown, err := f.Client.Watches(ctx, scope, slices.Concat(own, triggers))
 	if err != nil {
-		return nil, nil, nil, err
+		return out, nil, err
 	}
-	var old []engine.Selection
-	asksForOld := asksForOld(o)
+	var old, targets []engine.Selection
 	for _, d := range r.Descriptions() {
-		if asksForOld(d.Rule) {
+		if r.AsksForOld(d.Rule) {
 			old = append(old, d.Matches...)
+		} else {
+			targets = append(targets, d.Targets...)
 		}
 	}
 	keeps, err := engine.NewObjectFilter(old, everywhere)
 	if err != nil {
-		return nil, nil, nil, err
+		return out, nil, err
 	}
-	objects = f.followers(watched, o.Scope)
-	for _, follower := range objects {
+	out.Objects = f.followers(watched, o.Scope)
+	for _, follower := range out.Objects {
 		if kind, ok := keeps.ForKind(follower.Mapping()); ok {
 			follower.Keeps = func(u *unstructured.Unstructured) bool { return kind.Matches(u) }
 		}
 	}
+	watched, more, err := f.Client.Watches(ctx, *o.Scope, targets)
+	if err != nil {
+		return out, nil, err
+	}
+	out.Targets, unknown = f.followers(watched, o.Scope), slices.Concat(unknown, more)
 	var read []engine.Selection
 	for _, d := range r.Descriptions() {
 		for _, s := range d.Params {
@@ -81,8 +71,9 @@ func (f *Factory) Followers(ctx context.Context, o *evaluate.Options, r *evaluat
 			}
 		}
 	}
-	watched, more, err := f.Client.Watches(ctx, everywhere, read)
-	return objects, f.followers(watched, o.Scope), slices.Concat(unknown, more), err
+	watched, more, err = f.Client.Watches(ctx, everywhere, read)
+	out.Params = f.followers(watched, o.Scope)
+	return out, slices.Concat(unknown, more), err
 }
 
 // followers follow resources, or their parts where the user may not list all of one.
@@ -133,8 +124,9 @@ func (f *Factory) Files() []string {
 	return out
 }
 
-// Events returns the sources of a run over events, and its world: the cluster as it is now.
-func (f *Factory) Events(o *evaluate.Options, events []*watch.Event) (objects, triggers engine.Source, w *engine.World) {
+// Events returns the sources of a run over events, and its world: the cluster as it is now. Whatever is there triggers
+// the changes of targets.
+func (f *Factory) Events(o *evaluate.Options, events []*watch.Event) (objects *watch.Source, triggers engine.Source, w *engine.World) {
 	f.Client.Renew()
 	world := *o.World
 	w = &world
@@ -145,6 +137,8 @@ func (f *Factory) Events(o *evaluate.Options, events []*watch.Event) (objects, t
 		live = f.overlay.Source(live)
 	}
 	objects = &watch.Source{Events: events, Scope: *o.Scope, World: w}
-	triggers = &watch.Source{Events: events, Scope: everywhere, World: w, Live: live}
+	if triggers = live; !events[0].Target {
+		triggers = &watch.Source{Events: events, Scope: everywhere, World: w, Live: live}
+	}
 	return objects, triggers, w
 }

@@ -340,6 +340,9 @@ func (c *collector) rule(d *engine.Description) {
 	for _, s := range d.Targets {
 		for _, part := range c.targets(s) {
 			c.needRead(part, "objects that rules change when others trigger them")
+			for _, m := range c.kinds(part) {
+				c.watch(about(m, part))
+			}
 		}
 	}
 	for _, a := range d.Asks {

@@ -47,11 +47,14 @@ type Watched struct {
 	// All evaluates everything, and some what events mean for the rules. A *watch.RetryError of all says that
 	// nothing was written and the server could not be asked.
 	All       func(context.Context) (code int, err error)
-	Some      func(context.Context, *evaluate.Run, []*watch.Event) error
+	Some      func(context.Context, *evaluate.Run, Each, []*watch.Event) error
 	followers []*watch.Follower
-	params    []*watch.Follower // of the policies, of which they are a part
+	beside    []*watch.Follower // of the policies' parameters, which are a part of them, and of targets
 	awaits    bool              // there is no Run, since the policies name kinds that there are not
 }
+
+// Each calls emit with what becomes of each object of a run.
+type Each func(ctx context.Context, emit func(*engine.Change) error) (evaluation.Summary, error)
 
 // Watcher goes on with a command until its context ends.
 type Watcher struct {
@@ -142,36 +145,43 @@ func (w *Watcher) tellLeft() {
 
 // follow makes the followers of the objects, and lists these. They go on where those before them have ended.
 func (w *Watcher) follow(ctx context.Context, now, before *Watched) error {
-	now.followers, now.params = nil, nil // of an attempt that failed
+	now.followers, now.beside = nil, nil // of an attempt that failed
 	if now.Run == nil {
 		w.objects.Track(nil)
 		return nil
 	}
-	all, params, unknown, err := now.Factory.Followers(ctx, now.Options, now.Run)
+	all, unknown, err := now.Factory.Followers(ctx, now.Options, now.Run)
 	if err != nil {
 		return err
 	}
 	for _, err := range unknown {
 		w.Report(err)
 	}
-	w.objects.Track(slices.Concat(all, params))
-	now.params, err = w.begin(ctx, params, w.noteChange, func(err error) {
+	w.objects.Track(slices.Concat(all.Objects, all.Params, all.Targets))
+	now.beside, err = w.begin(ctx, all.Params, w.noteChange, func(err error) {
 		w.Report(fmt.Errorf("changes of parameters are not noticed: %w", err))
 	})
 	if err != nil {
 		return err
 	}
+	targets, err := w.begin(ctx, all.Targets, w.noteTarget, func(err error) {
+		w.Report(fmt.Errorf("changes of targets are not noticed: %w", err))
+	})
+	if err != nil {
+		return err
+	}
+	now.beside = append(now.beside, targets...)
 	if before != nil {
-		for _, f := range all {
+		for _, f := range all.Objects {
 			if i := slices.IndexFunc(before.followers, f.Same); i >= 0 {
 				f.Adopt(before.followers[i])
 			}
 		}
 	}
-	if now.followers, err = w.begin(ctx, all, w.Queue.Put, nil); err != nil {
+	if now.followers, err = w.begin(ctx, all.Objects, w.Queue.Put, nil); err != nil {
 		return err
 	}
-	w.objects.Track(slices.Concat(now.followers, now.params)) // some in place of others
+	w.objects.Track(slices.Concat(now.followers, now.beside)) // some in place of others
 	return nil
 }
 
@@ -194,6 +204,14 @@ func (w *Watcher) begin(ctx context.Context, all []*watch.Follower, emit func(co
 		}
 	}
 	return out, nil
+}
+
+// noteTarget has an object evaluated as one that rules change which others trigger.
+func (w *Watcher) noteTarget(_ context.Context, e *watch.Event) error {
+	if e.Operation != engine.OperationDelete {
+		w.Queue.Later(e.ForTarget())
+	}
+	return nil
 }
 
 // Report prints an error, which leaves the run incomplete.
@@ -358,7 +376,7 @@ func (w *Watcher) generation(ctx context.Context, now, before *Watched) (next *W
 	var group sync.WaitGroup
 	defer group.Wait()
 	defer end()
-	for _, f := range slices.Concat(now.followers, now.params) {
+	for _, f := range slices.Concat(now.followers, now.beside) {
 		group.Go(func() { f.Run(following) })
 	}
 	w.Queue.ForgetRefused()
@@ -417,7 +435,18 @@ func (w *Watcher) evaluate(ctx context.Context, now *Watched, events []*watch.Ev
 		return Retryable(ctx, err)
 	}
 	objects, triggers, world := now.Factory.Events(now.Options, events)
-	err = now.Some(ctx, now.Run.Over(objects, triggers, world), events)
+	e := now.Run.Over(objects, triggers, world)
+	each := e.Each
+	if events[0].Target {
+		var targets []engine.Target
+		for _, e := range events {
+			targets = append(targets, objects.Target(ctx, e))
+		}
+		each = func(ctx context.Context, emit func(*engine.Change) error) (evaluation.Summary, error) {
+			return evaluation.Summary{}, e.Triggered(ctx, targets, emit)
+		}
+	}
+	err = now.Some(ctx, e, each, events)
 	w.tellLeft()
 	for _, e := range events {
 		if err == nil {
@@ -461,10 +490,10 @@ func (a *EventChanges) Incomplete() bool {
 
 // EvaluateEvents evaluates a run over the objects of events, and returns the changes that are listed. The error is
 // a *watch.RetryError where the server could not be asked.
-func EvaluateEvents(ctx context.Context, client *cluster.Client, e *evaluate.Run) (EventChanges, error) {
+func EvaluateEvents(ctx context.Context, client *cluster.Client, e *evaluate.Run, each Each) (EventChanges, error) {
 	var out EventChanges
 	var lost error
-	summary, err := e.Each(ctx, func(c *engine.Change) error {
+	summary, err := each(ctx, func(c *engine.Change) error {
 		for _, s := range c.Steps {
 			if s.Outcome.Incomplete() && cluster.Uncertain(ctx, s.Err) {
 				lost = s.Err
@@ -582,8 +611,8 @@ func (o *Options) watched() (*Watched, error) {
 }
 
 // showEvents shows what an event would change.
-func (o *Options) showEvents(ctx context.Context, e *evaluate.Run, events []*watch.Event) error {
-	got, err := EvaluateEvents(ctx, o.factory.Client, e)
+func (o *Options) showEvents(ctx context.Context, e *evaluate.Run, each Each, events []*watch.Event) error {
+	got, err := EvaluateEvents(ctx, o.factory.Client, e, each)
 	if err != nil || len(got.Changes) == 0 {
 		return err
 	}

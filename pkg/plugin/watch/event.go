@@ -34,6 +34,8 @@ type Event struct {
 	// Left has what is left of an event that was evaluated before, by the names of the objects: no other change is
 	// made because of it. Nil of one that was not.
 	Left map[engine.ObjectKey]Left
+	// Target reports that the object is evaluated as one that rules change which others trigger.
+	Target bool
 
 	tries int       // that left something
 	due   time.Time // when it is to be tried again
@@ -168,6 +170,13 @@ func (q *Queue) Len() int {
 	return len(q.order)
 }
 
+// ForTarget returns the event as one of what rules change which others trigger: nothing but it is left.
+func (e *Event) ForTarget() *Event {
+	out := *e
+	out.Target, out.Left = true, map[engine.ObjectKey]Left{e.Key.Whole(): {Key: e.Key}}
+	return &out
+}
+
 // Source is an engine.Source of the objects of events, with the requests that they were. It is used for one
 // evaluation.
 type Source struct {
@@ -217,10 +226,10 @@ type page struct {
 func (p page) Len() int { return len(p.events) }
 
 // Target implements engine.Page.
-func (p page) Target(i int) (engine.Target, error) { return p.source.target(p.ctx, p.events[i]), nil }
+func (p page) Target(i int) (engine.Target, error) { return p.source.Target(p.ctx, p.events[i]), nil }
 
-// target returns the object of an event, with its request.
-func (s *Source) target(ctx context.Context, e *Event) engine.Target {
+// Target returns the object of an event, with its request.
+func (s *Source) Target(ctx context.Context, e *Event) engine.Target {
 	u := e.Object
 	t := engine.Target{Key: engine.KeyOf(u), Object: u, OldObject: u, Mapping: e.Mapping, Request: s.Scope.Request}
 	t.Request.Operation = e.Operation
@@ -242,7 +251,7 @@ func (s *Source) over(ctx context.Context, selections []engine.Selection) iter.S
 	return engine.Altered(s.Live, func(ctx context.Context, t engine.Target) engine.Target {
 		for _, e := range s.Events {
 			if e.Operation != engine.OperationDelete && e.Key.UID == t.Key.UID {
-				return s.target(ctx, e)
+				return s.Target(ctx, e)
 			}
 		}
 		return t

@@ -47,7 +47,7 @@ func (q *Queue) Later(e *Event) {
 	delay += rand.N(delay/4 + 1)
 	later.due = time.Now().Add(delay)
 	i := slices.IndexFunc(q.later, func(o *Event) bool {
-		return o.Key.UID == e.Key.UID && o.Operation == e.Operation && o.Left != nil && e.Left != nil
+		return o.Key.UID == e.Key.UID && o.Operation == e.Operation && o.Target == e.Target && o.Left != nil && e.Left != nil
 	})
 	if i < 0 {
 		q.later = append(q.later, &later)
@@ -83,7 +83,7 @@ func (q *Queue) takeLater(most int) []*Event {
 	out := []*Event{first}
 	now := time.Now()
 	for _, e := range q.later {
-		if e != first && len(out) < most && first.own() && e.own() && !e.due.After(now) && !slices.ContainsFunc(out, func(o *Event) bool { return o.Key.UID == e.Key.UID }) {
+		if e != first && len(out) < most && first.own() && e.own() && e.Target == first.Target && !e.due.After(now) && !slices.ContainsFunc(out, func(o *Event) bool { return o.Key.UID == e.Key.UID }) {
 			out = append(out, e)
 		}
 	}
@@ -131,6 +131,9 @@ func (q *Queue) Left() (pending, refused []engine.ObjectKey) {
 	defer q.mu.Unlock()
 	all := map[engine.ObjectKey]bool{} // whether it was refused
 	for _, e := range slices.Concat(q.later, q.taken) {
+		if e.Target && e.tries == 1 {
+			continue // it is not known whether there is anything to change
+		}
 		if e.Left == nil {
 			all[e.Key.Whole()] = false
 		}
