@@ -74,7 +74,7 @@ func TestWatchBeginsAgain(t *testing.T) {
 	defer s.Close()
 	got := runUntil(ctx, t, s, "{token: hidden}", []string{"preview", "configmaps", "-p", policy, "--watch"})
 	t.Logf("%s%s%v", got.out, got.errOut, watches)
-	if !strings.Contains(got.errOut, "watch namespaces: ") || watches[configMaps] != 1 {
+	if !strings.Contains(got.errOut, "watch namespaces: ") || watches[configMaps] != 2 { // as what rules match, and as targets
 		t.Errorf("watches: %v", watches)
 	}
 }

@@ -46,6 +46,9 @@ func lawPolicy(version int) string {
 	return fmt.Sprintf(`
 {apiVersion: kyverno.io/v1, kind: ClusterPolicy, metadata: {name: law}, spec: {rules: [
   {name: own, match: {any: [{resources: {kinds: [ConfigMap], names: ["app-*"]}}]}, mutate: {patchStrategicMerge: {data: {level: "v%[1]d"}}}},
+  {name: asks, match: {any: [{resources: {kinds: [ConfigMap], names: ["app-*"]}}]},
+    context: [{name: asked, apiCall: {urlPath: "/api/v1/namespaces/{{ request.namespace }}/configmaps/asked", jmesPath: data.v}}],
+    mutate: {patchStrategicMerge: {data: {asked: "{{ asked }}"}}}},
   {name: others, match: {any: [{resources: {kinds: [ConfigMap], names: ["settings-*"]}}]}, mutate: {
     mutateExistingOnPolicyUpdate: true, targets: [{apiVersion: v1, kind: ConfigMap, namespace: "{{ request.namespace }}", name: "target-{{ request.object.metadata.name }}-*"}],
     patchStrategicMerge: {metadata: {labels: {from: "{{ request.object.data.v }}-%[1]d"}}}}}]}}
@@ -57,7 +60,7 @@ func lawPolicy(version int) string {
 //
 // Each run makes random changes through a server that fails: others edit, delete and make objects, also between the
 // evaluation of one and its write; writes are refused, by the server and by what stands before it, fail for a while, or
-// are lost; the policies change; the watch is killed and begins again. A failure names a seed, which -seed replays.
+// are lost; what a rule asks is away; the policies change; the watch is killed and begins again. A failure names a seed, which -seed replays.
 func TestWatchConverges(t *testing.T) {
 	t.Parallel()
 	var total lawFigures
@@ -106,6 +109,7 @@ type law struct {
 	refuses string     // the object whose writes are refused
 	faulty  bool
 	away    atomic.Bool
+	silent  atomic.Bool // what a rule asks
 }
 
 func startLaw(t *testing.T, seed uint64, total *lawFigures) *law {
@@ -121,6 +125,7 @@ func startLaw(t *testing.T, seed uint64, total *lawFigures) *law {
 		c.Server, c.CertificateAuthorityData = l.proxy(restConfig(t)), nil
 	}
 	check(t, clientcmd.WriteToFile(*kubeconfig, l.config))
+	l.create("asked", false)
 	for i := range lawApps {
 		l.create(fmt.Sprintf("app-%d", i), i < 2)
 	}
@@ -148,11 +153,15 @@ func (l *law) proxy(config *rest.Config) string {
 			l.lost.Add(1)
 			abort()
 		}
+		name := path.Base(r.URL.Path)
+		if name == "asked" && l.silent.Load() {
+			refuse(w, apierrors.NewInternalError(fmt.Errorf("the service is away")))
+			return
+		}
 		if r.Method != http.MethodPatch {
 			pass.ServeHTTP(w, r)
 			return
 		}
-		name := path.Base(r.URL.Path)
 		l.mu.Lock()
 		refuses, luck := l.refuses == name, l.chance.IntN(100)
 		if !l.faulty {
@@ -225,6 +234,7 @@ func (l *law) run() {
 	l.faulty = false
 	l.mu.Unlock()
 	l.away.Store(false)
+	l.silent.Store(false)
 	var last string
 	for end := time.Now().Add(3 * time.Minute); ; time.Sleep(time.Second) {
 		if last = l.left(); last == "" {
@@ -264,7 +274,9 @@ func (l *law) act() {
 	case n < 88:
 		l.policies.Add(1)
 		l.policy()
-	case n < 94:
+	case n < 91:
+		l.silent.Store(!l.silent.Load())
+	case n < 95:
 		l.away.Store(true)
 		time.Sleep(time.Duration(r.IntN(1500)) * time.Millisecond)
 		l.away.Store(false)

@@ -53,7 +53,7 @@ type Options struct {
 	// What a watch makes later changes with, and what it is told of each change that is to be made.
 	factory  *factory.Factory
 	recorded plan.Run
-	planned  func(*engine.Change)
+	planned  func(*engine.Change) (later bool)
 }
 
 // NewCommand is `apply-existing`: it makes the changes that preview shows.
@@ -328,10 +328,8 @@ func (o *Options) plan(ctx context.Context, e *evaluate.Run) (evaluation.Summary
 
 // keep prints a change, and keeps a task for it unless admission would deny it.
 func (o *Options) keep(e *evaluate.Run, c *engine.Change) error {
-	if o.planned != nil {
-		o.planned(c)
-	}
-	if c.Changed() && !c.Denied() {
+	later := o.planned != nil && o.planned(c)
+	if c.Changed() && !c.Denied() && !later {
 		o.Executor.Keep(write.NewTask(e, c), c)
 	}
 	return o.Print(output.Evaluated{Change: c})

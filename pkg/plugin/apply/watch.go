@@ -41,9 +41,8 @@ type watchWrites struct {
 // watchJournal is the journal of a watch: one for each day, and for the policies as they are.
 type watchJournal struct {
 	*journal.Writer
-	of   *Options
-	day  string
-	lost int // evaluations of everything in a row in which a rule was not evaluated
+	of  *Options
+	day string
 }
 
 // watch is an apply-existing that goes on.
@@ -77,12 +76,7 @@ func (w *watchWrites) watched() (*preview.Watched, error) {
 	now.All = func(ctx context.Context) (int, error) {
 		o.Executor.Journal = w.record(now.Run)
 		code, err := o.write(ctx, now.Run)
-		if err = left.requeue(ctx, err); err == nil && left.lost != nil && w.journal.lost < maxLost {
-			w.journal.lost++
-			return code, &watch.RetryError{Err: left.lost}
-		}
-		w.journal.lost = 0
-		return code, err
+		return code, left.requeue(ctx, err)
 	}
 	return now, err
 }
@@ -92,8 +86,7 @@ type unmade struct {
 	*watchWrites
 	events []*watch.Event // that cause them; none of a run over everything
 	left   map[engine.ObjectKey]*change
-	tried  bool  // something came of one
-	lost   error // why a rule was not evaluated: the server was away for a moment, or a service is
+	tried  bool // something came of one
 }
 
 // change is one that was not made so far.
@@ -109,19 +102,22 @@ func (w *watchWrites) follow(o *Options, events []*watch.Event) *unmade {
 	return u
 }
 
-// maxLost is how often that is evaluated again in which a rule was not evaluated.
-const maxLost = 5
-
-// plan takes a change as it is evaluated.
-func (u *unmade) plan(c *engine.Change) {
-	if c.Changed() && !c.Denied() {
-		u.add(c)
-	}
+// plan takes a change as it is evaluated, and reports whether it is to be made later: a rule could not be evaluated,
+// since the server was away for a moment, or a service is. Of what comes again nothing is made now, so that a rule that
+// appends does not append twice.
+func (u *unmade) plan(c *engine.Change) (later bool) {
 	for _, s := range c.Steps {
 		if s.Outcome.Incomplete() && cluster.Uncertain(context.Background(), s.Err) {
-			u.lost = s.Err
+			if later = true; u.events != nil && u.events[0].Tries() == 0 {
+				u.Report(fmt.Errorf("%s is evaluated again later: %s: %w", c.Subject, s.Rule, s.Err))
+			}
+			break
 		}
 	}
+	if later || c.Changed() && !c.Denied() {
+		u.add(c)
+	}
+	return later
 }
 
 // add adds a change that is to be made.
@@ -129,11 +125,11 @@ func (u *unmade) add(c *engine.Change) {
 	u.left[c.Subject.Whole()] = &change{watch.Left{Key: c.Target.Key}, causesOf(c)}
 }
 
-// causesOf returns the triggers of the rules that change an object, and the object itself for its own rules.
+// causesOf returns the triggers of the rules that change an object, or may, and the object itself for its own rules.
 func causesOf(c *engine.Change) []engine.ObjectKey {
 	var out []engine.ObjectKey
 	for _, s := range c.Steps {
-		if s.Outcome == engine.Changed {
+		if s.Outcome == engine.Changed || s.Outcome.Incomplete() {
 			out = append(out, cmp.Or(s.Trigger, c.Target.Key))
 		}
 	}
@@ -253,13 +249,6 @@ func (w *watchWrites) write(ctx context.Context, e *evaluate.Run, each preview.E
 	if got.Incomplete() {
 		w.MarkIncomplete()
 	}
-	found := &unmade{left: map[engine.ObjectKey]*change{}}
-	for _, c := range got.Changes {
-		found.plan(c)
-	}
-	if found.lost != nil && events[0].Tries() < maxLost {
-		return fmt.Errorf("a rule was not evaluated: %w", found.lost) // nothing is made of what comes again
-	}
 	o, err := w.newOptions(w.command, w.by.factory, w.by.Request)
 	if err != nil {
 		return err
@@ -271,6 +260,7 @@ func (w *watchWrites) write(ctx context.Context, e *evaluate.Run, each preview.E
 			return is || e.Left == nil
 		})
 	})
+	changes = slices.DeleteFunc(changes, left.plan)
 	changes = w.settled(changes, events, left)
 	w.own.Seen(events)
 	if len(changes) > 0 {

@@ -90,11 +90,11 @@ func (f *Factory) followers(watched []*cluster.Watched, scope *engine.Scope) []*
 }
 
 // PolicyFollowers returns what follows the policies and inputs that are installed, as far as the run uses
-// them, and the definitions of custom kinds, which policies may lack.
+// them, and what adds kinds that policies may lack.
 func (f *Factory) PolicyFollowers(ctx context.Context) ([]*watch.Follower, error) {
 	accepts := besidePolicies(dialects.All())
 	watched, err := f.Client.PolicyWatches(ctx, func(gk schema.GroupKind) engine.Role {
-		if gk == permission.DefinitionKind() {
+		if permission.Defines(gk) {
 			return engine.Input
 		}
 		if role := accepts(gk); role == engine.Input || f.Policies.FromCluster {

@@ -311,9 +311,10 @@ func KyvernoKinds() []schema.GroupKind {
 	return []schema.GroupKind{{Group: "kyverno.io", Kind: "ClusterPolicy"}, {Group: "policies.kyverno.io", Kind: "MutatingPolicy"}}
 }
 
-// DefinitionKind is the kind that defines others.
-func DefinitionKind() schema.GroupKind {
-	return schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}
+// Defines reports whether objects of a kind add others to what a server serves.
+func Defines(gk schema.GroupKind) bool {
+	return gk == schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"} ||
+		gk == schema.GroupKind{Group: "apiregistration.k8s.io", Kind: "APIService"}
 }
 
 // inputs adds the policies of the cluster, and their inputs.
@@ -324,7 +325,7 @@ func (c *collector) inputs() {
 			c.add(need)
 			c.watch(need)
 		}
-		if c.Watches && m.GroupVersionKind.GroupKind() == DefinitionKind() {
+		if c.Watches && Defines(m.GroupVersionKind.GroupKind()) {
 			c.watch(Need{Group: m.Resource.Group, Resource: m.Resource.Resource, Why: "kinds that are installed, changed or removed meanwhile"})
 		}
 		if slices.Contains(KyvernoKinds(), m.GroupVersionKind.GroupKind()) {

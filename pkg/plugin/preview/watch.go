@@ -228,7 +228,7 @@ func (w *Watcher) policies(ctx context.Context, f *factory.Factory) error {
 		return err
 	}
 	for _, p := range followers {
-		if p.Mapping().GroupVersionKind.GroupKind() == permission.DefinitionKind() {
+		if permission.Defines(p.Mapping().GroupVersionKind.GroupKind()) {
 			p.Emit = w.noteKind
 		}
 	}
