@@ -40,6 +40,9 @@ TESTFLAGS := -vet=off -ldflags=-w -timeout 30m
 
 TESTSUM := $(BIN)/gotestsum --format pkgname-and-test-fails --format-hide-empty-pkg
 
+# The control plane and its tests take longest: what runs beside them waits for them.
+BESIDE := nice -n 5
+
 .PHONY: test
 test: test-unit test-e2e ## Run what a push needs, and name the ten slowest tests.
 	@echo "The slowest tests, in seconds of a machine that ran others beside them:"
@@ -47,7 +50,7 @@ test: test-unit test-e2e ## Run what a push needs, and name the ten slowest test
 
 .PHONY: test-unit
 test-unit: $(BIN)/gotestsum ## Run the unit tests, with TEST_ALL those in a browser if there is one, and the conformance cases with their counts.
-	$(WITH_BROWSER) $(TESTSUM) --jsonfile $(BIN)/unit.json -- $(TESTFLAGS) ./...
+	$(WITH_BROWSER) $(BESIDE) $(TESTSUM) --jsonfile $(BIN)/unit.json -- $(TESTFLAGS) ./...
 	@sed -n 's/.*"Output":" *\(conformance .*\|.*: converted .*\|.*CONFORMANCE_DIR.*\)\\n".*/\1/p' $(BIN)/unit.json | sort -u
 
 .PHONY: test-all
@@ -115,7 +118,7 @@ controlplane: ## Build etcd, kube-apiserver and kubectl for the tests, once.
 lint: $(BIN)/golangci-lint $(BIN)/actionlint ## Check style, the import rule and the workflows.
 	$(GO) mod verify
 	$(BIN)/actionlint
-	$(BIN)/golangci-lint run ./...
+	$(BESIDE) $(BIN)/golangci-lint run ./...
 	cd test/e2e && $(BIN)/golangci-lint run --config $(CURDIR)/.golangci.yml ./...
 	cd test/judge && $(BIN)/golangci-lint run --config $(CURDIR)/.golangci.yml ./...
 
@@ -133,11 +136,11 @@ $(BIN)/golangci-lint: TOOL := github.com/golangci/golangci-lint/v2/cmd/golangci-
 $(BIN)/govulncheck:   TOOL := golang.org/x/vuln/cmd/govulncheck
 $(BIN)/gotestsum:     TOOL := gotest.tools/gotestsum
 $(BIN)/golangci-lint $(BIN)/govulncheck $(BIN)/gotestsum: tools/go.mod tools/go.sum
-	$(GO) -C tools build -o $@ $(TOOL)
+	$(BESIDE) $(GO) -C tools build -o $@ $(TOOL)
 
 # A module of its own: it needs another version of a library than golangci-lint.
 $(BIN)/actionlint: tools/actionlint/go.mod tools/actionlint/go.sum
-	$(GO) -C tools/actionlint build -o $@ github.com/rhysd/actionlint/cmd/actionlint
+	$(BESIDE) $(GO) -C tools/actionlint build -o $@ github.com/rhysd/actionlint/cmd/actionlint
 
 .PHONY: clean
 clean: ## Remove what was built.
