@@ -234,7 +234,7 @@ func forEach(list []any, more func(fields) fields) []any {
 func podSpec(in fields) fields {
 	const now, once = "serviceAccountName", "serviceAccount"
 	switch {
-	case in[now] != nil && in[now] != in[once]:
+	case in[now] != nil && !engine.Identical(in[now], in[once]):
 		return fields{once: in[now]}
 	case in[now] == nil && in[once] != nil:
 		return fields{now: in[once]}

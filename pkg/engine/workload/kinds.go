@@ -28,7 +28,7 @@ func podOfStatefulSet(w workload) object {
 	}
 	templates, _, _ := unstructured.NestedSlice(w.object, "spec", "volumeClaimTemplates")
 	var volumes []any
-	claimed := map[any]bool{}
+	claimed := map[string]bool{}
 	for _, raw := range templates {
 		template, _ := raw.(object)
 		claim := workload{template}.name()
@@ -37,7 +37,8 @@ func podOfStatefulSet(w workload) object {
 	}
 	own, _ := spec["volumes"].([]any)
 	for _, raw := range own {
-		if v, _ := raw.(object); !claimed[v["name"]] {
+		v, _ := raw.(object)
+		if name, _ := v["name"].(string); !claimed[name] {
 			volumes = append(volumes, raw)
 		}
 	}

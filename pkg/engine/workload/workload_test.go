@@ -87,3 +87,38 @@ func meets(a, b string) bool {
 	pattern := strings.ReplaceAll(regexp.QuoteMeta(b), regexp.QuoteMeta(workload.Unknown), ".+")
 	return regexp.MustCompile("^" + pattern + "$").MatchString(a)
 }
+
+// A manifest may have anything anywhere: with each of its values replaced, there is a Pod or none.
+func TestMakeOfAnything(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("testdata/workloads.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for document := range strings.SplitSeq(string(text), "\n---\n") {
+		of := object(t, document)
+		var vary func(set func(any), v any)
+		vary = func(set func(any), v any) {
+			for _, other := range []any{nil, "text", int64(1), []any{"text"}, map[string]any{"text": "text"}} {
+				set(other)
+				made, _, makes := workload.Make(of)
+				for makes {
+					made, _, makes = workload.Make(made)
+				}
+			}
+			set(v)
+			switch v := v.(type) {
+			case map[string]any:
+				for name, below := range v {
+					vary(func(other any) { v[name] = other }, below)
+				}
+			case []any:
+				for i, below := range v {
+					vary(func(other any) { v[i] = other }, below)
+				}
+			}
+		}
+		vary(func(other any) { of.Object["spec"] = other }, of.Object["spec"])
+		vary(func(other any) { of.Object["metadata"] = other }, of.Object["metadata"])
+	}
+}

@@ -288,7 +288,9 @@ func (r *Run) Each(ctx context.Context, emit func(*engine.Change) error) (evalua
 				}
 			}
 		}
-		o.Counts.Evaluated(c.ToShow())
+		if c.Subject.Of == (engine.Maker{}) {
+			o.Counts.Evaluated(c.ToShow())
+		}
 		o.Progress.Evaluated()
 		r.workload = r.workload || workload.Is(c.Subject.GroupKind) || c.Before != nil && workload.Controlled(c.Before)
 		return emit(c)

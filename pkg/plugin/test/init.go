@@ -101,7 +101,7 @@ func (in *initial) rule(s *suite, run *run, ref engine.RuleRef) {
 			if names[g] == nil {
 				order = append(order, g)
 			}
-			name := key.Name
+			name := key.Place().Name
 			if key.Namespace != "" {
 				name = key.Namespace + "/" + name
 			}
@@ -198,7 +198,11 @@ func (in *initial) write(t *document) error {
 	if in.left > 0 {
 		fmt.Fprintf(errOut, "note: left out, with what is in a Secret or was made of one: %s; --show-secrets writes them\n", wording.Plural(in.left, "result"))
 	}
-	fmt.Fprintf(in.factory.Streams.Out, "Wrote %s with %s and %s.\nNext: kubectl mutate test %s\n", filepath.Join(in.directory, cmp.Or(in.name, defaultName)),
-		wording.Plural(len(in.results), "result"), wording.Plural(objects, "wanted object"), wording.ShellQuote(in.directory))
+	flag := ""
+	if in.factory.Expand {
+		flag = " --expand"
+	}
+	fmt.Fprintf(in.factory.Streams.Out, "Wrote %s with %s and %s.\nNext: kubectl mutate test %s%s\n", filepath.Join(in.directory, cmp.Or(in.name, defaultName)),
+		wording.Plural(len(in.results), "result"), wording.Plural(objects, "wanted object"), wording.ShellQuote(in.directory), flag)
 	return nil
 }
