@@ -385,6 +385,8 @@ type Impact struct {
 	Fields Paths `json:"fields,omitempty"`
 	// Owner is who owns the fields or the object, where the impact is about that.
 	Owner string `json:"owner,omitempty"`
+	// Source is what a tool keeps the object by, of one that is managed: "deploy in https://example.com/shop.git".
+	Source string `json:"source,omitempty"`
 	// Pods counts those that would restart.
 	Pods int `json:"pods,omitempty"`
 }

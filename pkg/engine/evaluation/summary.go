@@ -21,6 +21,9 @@ type Summary struct {
 	Warnings   int `json:"warnings"`          // of steps, and Impacts
 	// SetBack counts the changed objects of which kubectl apply has changed fields in its manifest.
 	SetBack int `json:"setBack,omitempty"`
+	// Managed are the changed objects that tools keep as they are described elsewhere, by where that is; those
+	// beyond mostSources are left out.
+	Managed []Managed `json:"managed,omitempty"`
 	Restarts
 	// Expanded counts what controllers would create, which is none of the Objects; nil without any.
 	Expanded *Expanded `json:"expanded,omitempty"`
@@ -146,6 +149,9 @@ func (s *Summary) Add(c *engine.Change) {
 	}
 	if c.Changed() {
 		s.Changed++
+		if i := slices.IndexFunc(c.Impacts, func(m engine.Impact) bool { return m.Source != "" }); i >= 0 {
+			s.addManaged(Managed{c.Impacts[i].Owner, c.Impacts[i].Source, 1})
+		}
 	}
 	if c.Created.Changed() {
 		s.Created++
@@ -258,6 +264,26 @@ func (s *Summary) Settle() {
 	s.times, s.met = 0, map[int]int{}
 }
 
+// mostSources is how many different ones are kept of what objects come from.
+const mostSources = 1000
+
+// Managed counts changed objects that come from the same source.
+type Managed struct {
+	By      string `json:"by"`     // as Impact.Owner has it
+	Source  string `json:"source"` // as Impact.Source has it
+	Objects int    `json:"objects"`
+}
+
+func (s *Summary) addManaged(m Managed) {
+	i := slices.IndexFunc(s.Managed, func(known Managed) bool { return known.By == m.By && known.Source == m.Source })
+	switch {
+	case i >= 0:
+		s.Managed[i].Objects += m.Objects
+	case len(s.Managed) < mostSources:
+		s.Managed = append(s.Managed, m)
+	}
+}
+
 // Join adds the counts of a run on other objects, with the same Overlay.
 func (s *Summary) Join(other *Summary) {
 	s.Objects += other.Objects
@@ -270,6 +296,9 @@ func (s *Summary) Join(other *Summary) {
 	s.Refused += other.Refused
 	s.Warnings += other.Warnings
 	s.SetBack += other.SetBack
+	for _, m := range other.Managed {
+		s.addManaged(m)
+	}
 	s.Restarts.Workloads += other.Restarts.Workloads
 	s.Restarts.Pods += other.Restarts.Pods
 	s.ManagedWorkloads += other.ManagedWorkloads

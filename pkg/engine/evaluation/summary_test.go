@@ -121,7 +121,7 @@ func TestJoinCountsEverything(t *testing.T) {
 			},
 			Steps:   []engine.Step{{Rule: rule, Outcome: engine.Changed}, {Rule: rule, Outcome: engine.Failed}, {Rule: rule, Outcome: engine.Skipped, Err: &engine.IgnoredError{}}},
 			Created: &engine.Change{Fields: []engine.FieldChange{{Path: fieldpath.MakePathOrDie("spec"), Rule: rule}}, Steps: []engine.Step{{Rule: rule, Outcome: engine.Changed, AsCreated: true}}},
-			Impacts: []engine.Impact{{Code: engine.ImpactRollout, Pods: 3}, {Code: engine.ImpactRefused}, {Code: engine.ImpactApplied}},
+			Impacts: []engine.Impact{{Code: engine.ImpactRollout, Pods: 3}, {Code: engine.ImpactRefused}, {Code: engine.ImpactApplied, Owner: "Flux", Source: "deploy"}},
 		}
 		for _, s := range []*evaluation.Summary{whole, parts[i]} {
 			s.Add(c)

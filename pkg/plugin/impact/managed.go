@@ -1,6 +1,7 @@
 package impact
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -32,6 +33,8 @@ type Manager struct {
 	Name string
 	// Source is what to change instead.
 	Source string
+
+	by engine.ObjectKey // the object that says more of the Source; without a Namespace, that is not known
 }
 
 // String is "Argo CD application shop", or "ReplicaSet web-7f9".
@@ -117,17 +120,22 @@ type marks struct {
 // label is common among charts that Argo CD never saw, so it counts only together
 // with Argo CD's field manager.
 func argoCD(m marks) (Manager, bool) {
-	found := func(application string) (Manager, bool) {
-		if application != "" {
-			application = "application " + application
+	found := func(instance string) (Manager, bool) {
+		out := Manager{Tool: ArgoCD, Source: "its source in Git"}
+		if instance != "" {
+			out.Name = "application " + instance
 		}
-		return Manager{Tool: ArgoCD, Name: application, Source: "its source in Git"}, true
+		out.by.Group, out.by.Kind, out.by.Name = "argoproj.io", application, instance
+		if namespace, name, qualified := strings.Cut(instance, "_"); qualified { // of an application in any namespace
+			out.by.Namespace, out.by.Name = namespace, name
+		}
+		return out, true
 	}
 	if id := strings.SplitN(m.annotations["argocd.argoproj.io/tracking-id"], ":", 3); len(id) == 3 && m.namesRelease(id[1], id[2]) {
 		return found(id[0])
 	}
-	if application := m.labels["argocd.argoproj.io/instance"]; application != "" {
-		return found(application)
+	if instance := m.labels["argocd.argoproj.io/instance"]; instance != "" {
+		return found(instance)
 	}
 	if m.writtenBy("argocd-controller") || m.writtenBy("argocd-application-controller") {
 		return found(m.labels["app.kubernetes.io/instance"])
@@ -154,8 +162,13 @@ func (m marks) writtenBy(manager string) bool {
 // ask to be left alone.
 func flux(m marks) (Manager, bool) {
 	const kustomize, release = "kustomize.toolkit.fluxcd.io", "helm.toolkit.fluxcd.io"
-	if name := m.labels[release+"/name"]; name != "" {
-		return Manager{Tool: Flux, Name: "HelmRelease " + qualified(m.labels[release+"/namespace"], name), Source: "the HelmRelease"}, true
+	found := func(group, kind, source string) (Manager, bool) {
+		by := engine.ObjectKey{Namespace: m.labels[group+"/namespace"], Name: m.labels[group+"/name"]}
+		by.Group, by.Kind = group, kind
+		return Manager{Tool: Flux, Name: kind + " " + qualified(by.Namespace, by.Name), Source: source, by: by}, true
+	}
+	if m.labels[release+"/name"] != "" {
+		return found(release, helmRelease, "the HelmRelease")
 	}
 	name := m.labels[kustomize+"/name"]
 	switch {
@@ -166,7 +179,7 @@ func flux(m marks) (Manager, bool) {
 	case strings.EqualFold(ssa, "Ignore"), strings.EqualFold(ssa, "IfNotPresent"):
 		return Manager{}, false
 	}
-	return Manager{Tool: Flux, Name: "Kustomization " + qualified(m.labels[kustomize+"/namespace"], name), Source: "its source in Git"}, true
+	return found(kustomize, kustomization, "its source in Git")
 }
 
 // helm: what `helm` itself requires of an object before it adopts it. A release
@@ -201,8 +214,8 @@ func qualified(namespace, name string) string {
 	return namespace + "/" + name
 }
 
-// managed returns who will revert the change.
-func managed(u *unstructured.Unstructured) []engine.Impact {
+// managed returns who will revert the change. The error is that of the context.
+func (r *Reviewer) managed(ctx context.Context, u *unstructured.Unstructured) ([]engine.Impact, error) {
 	var out []engine.Impact
 	for _, m := range Managed(u) {
 		one, several := m.String(), string(m.Tool)
@@ -215,11 +228,18 @@ func managed(u *unstructured.Unstructured) []engine.Impact {
 		case Helm:
 			will = "its next upgrade may set the change back"
 		}
+		if err := r.locate(ctx, &m); err != nil {
+			return nil, err
+		}
 		const left = "left alone without --include-managed (%s): %s"
-		out = append(out, engine.Impact{
+		i := engine.Impact{
 			Code: engine.ImpactManaged, Owner: m.String(), Text: fmt.Sprintf(left, one, will), Brief: fmt.Sprintf(left, several, will),
 			Advice: "change " + m.Source + " instead",
-		})
+		}
+		if m.Tool != Controller {
+			i.Source = m.Source
+		}
+		out = append(out, i)
 	}
-	return out
+	return out, nil
 }

@@ -13,7 +13,7 @@ import (
 // Reviewer adds to Changes what they mean beyond their fields. It is safe for
 // concurrent use, and serves one run.
 type Reviewer struct {
-	// Reader finds autoscalers; nil looks for none.
+	// Reader finds autoscalers, and what managers are told with; nil looks for none.
 	Reader engine.Reader
 	// FieldManager is the name under which the change would be written.
 	FieldManager string
@@ -21,6 +21,7 @@ type Reviewer struct {
 	Unchecked bool
 
 	listed engine.Memo
+	read   engine.Memo // where managers have their manifests, by their objects
 	// repeats caches what evaluating results again changes, by kind of change: a rule that
 	// appends to one object appends to all.
 	repeats sync.Map
@@ -60,8 +61,12 @@ func (r *Reviewer) live(ctx context.Context, c *engine.Change) error {
 	if err != nil {
 		return err
 	}
+	managed, err := r.managed(ctx, c.Before)
+	if err != nil {
+		return err
+	}
 	owners := request.Owners(c.Before, r.FieldManager)
-	c.Impacts = slices.Concat(c.Impacts, ImmutableRefusals(c), managed(c.Before), owned(c, owners), scaled,
+	c.Impacts = slices.Concat(c.Impacts, ImmutableRefusals(c), managed, owned(c, owners), scaled,
 		r.applied(ctx, c), coOwned(owners, r.FieldManager), wouldCoOwn(c, owners, r.FieldManager))
 	if !c.Refused() {
 		c.Impacts = append(c.Impacts, Rollout(c)...)

@@ -105,6 +105,7 @@ func (g *GroupBy) Set(text string) error {
 type Hint struct {
 	Note string // why a command would not do what one expects
 	Next string // the command that makes the changes
+	Fix  string // the command that makes those of managed objects, where it is another one
 	Why  string // the command that explains why there are none
 }
 
@@ -155,7 +156,11 @@ func (a *HintCollector) Add(c *engine.Change) {
 func (a *HintCollector) Hint(s evaluation.Summary) Hint {
 	switch {
 	case s.Changed+s.Created > 0:
-		return a.onChanges()
+		hint := a.onChanges()
+		if hint.Next != a.Fix && len(s.Managed) > 0 {
+			hint.Fix = a.Fix
+		}
+		return hint
 	case s.Differs():
 		return Hint{Note: "That changes as it is created: there is nothing to write.", Why: a.Explain}
 	case s.Incomplete > 0:
@@ -168,9 +173,11 @@ func (a *HintCollector) Hint(s evaluation.Summary) Hint {
 	return Hint{Why: a.Explain}
 }
 
-// Chosen returns what a run chose that found no object.
+// Chosen returns what a run chose that found no object, or left alone.
 func (a *HintCollector) Chosen(s evaluation.Summary) Hint {
 	switch {
+	case len(s.Managed) > 0:
+		return Hint{Fix: a.Fix}
 	case s.Objects > 0:
 	case a.Selectors != "" && a.Namespace != "":
 		return Hint{Note: a.Selectors + " selects no object that the policies match in namespace " + a.Namespace + "; -A chooses all namespaces."}

@@ -24,8 +24,8 @@ func (f *Flags) hints(c *cobra.Command, args []string) *output.HintCollector {
 	if !f.Objects.Offline() && !f.MustFind && (saved || !spent) {
 		out.Apply = NextCommand(c, args)
 	}
-	if len(f.Policies.Paths) > 0 && !spent && !f.Policies.FromCluster && !f.Objects.Offline() {
-		out.Fix = fixCommand(c)
+	if !f.Objects.Offline() && !spent {
+		out.Fix = FixCommand(c, &f.Policies)
 	}
 	if !f.Explain && !spent {
 		out.Explain = ExplainCommand(c, []string{c.Name()}, append(quoteAll(args), "--explain"))
@@ -57,15 +57,19 @@ func NextCommand(preview *cobra.Command, args []string) string {
 	return strings.Join(words, " ")
 }
 
-// fixCommand returns the fix command with the policies of a preview, for manifests that the user has to name.
-func fixCommand(preview *cobra.Command) string {
+// FixCommand returns the fix command with the policies of a command, for manifests that the user has to name;
+// empty where the policies are not those of files.
+func FixCommand(c *cobra.Command, policies *flags.Policies) string {
+	if len(policies.Paths) == 0 || policies.FromCluster || slices.Contains(policies.Paths, "-") {
+		return ""
+	}
 	var without []string
-	preview.Flags().VisitAll(func(f *pflag.Flag) {
+	c.Flags().VisitAll(func(f *pflag.Flag) {
 		if !slices.Contains([]string{"policy", "only", "skip", "strict", "values", "assume-binding", "allow-unknown-kinds"}, f.Name) {
 			without = append(without, f.Name)
 		}
 	})
-	words := append([]string{preview.Parent().CommandPath(), "fix"}, flags.Typed(preview.Flags(), without...)...)
+	words := append([]string{c.Parent().CommandPath(), "fix"}, flags.Typed(c.Flags(), without...)...)
 	return strings.Join(append(words, "-f", "MANIFESTS"), " ")
 }
 

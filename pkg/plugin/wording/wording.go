@@ -167,6 +167,9 @@ func SetBack(objects int) string {
 	return "kubectl apply will set back changes of " + Plural(objects, "object") + ": change the manifests too."
 }
 
+// Source says what keeps objects, and where they are described.
+func Source(by, source string) string { return by + ": " + source }
+
 // Brief returns the text of an error without what is particular to one object, if the
 // error can tell them apart, so that many objects have the same. It is "no reason
 // given" for nil.

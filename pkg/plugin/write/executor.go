@@ -260,6 +260,13 @@ func (x *Executor) report(t *Task, r *Result) error {
 	r.Rules, r.Autoscaled, t.reported = t.Rules, t.Autoscaled, true
 	t.missed = r.misses() || r.Status != nil && r.Status.misses()
 	r.Secrets = t.secrets()
+	if managed := (*ManagedError)(nil); errors.As(r.Err, &managed) {
+		for i := range t.impacts {
+			if t.impacts[i].Owner == managed.By {
+				managed.Source = cmp.Or(t.impacts[i].Source, managed.Source)
+			}
+		}
+	}
 	x.tally.add(r, t.managed)
 	var drift *plan.Drift
 	if errors.As(r.Err, &drift) && x.ShowDrift != nil {

@@ -225,7 +225,7 @@ func (x *Executor) confirm(ctx context.Context, ready []*Task, counted int) ([]*
 // something else manages them not counted; the others are. What was confirmed before is not asked about.
 func (x *Executor) confirmMany(ctx context.Context, tasks []*Task) (counted int, _ error) {
 	for _, t := range tasks {
-		t.managed = t.isShownManaged()
+		t.managed, t.impacts = t.isShownManaged(), t.Entry.Impacts
 		if x.IncludeManaged || !t.managed {
 			counted++
 		}

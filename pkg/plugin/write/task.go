@@ -49,10 +49,11 @@ type Task struct {
 	// again is the same change as the policies make it now: what is shown besides its fields, such as
 	// its impacts, is taken from there. It is nil where they make another one.
 	again    *plan.Entry
-	listed   snapshot.Value // the object as it was listed, until it is verified
-	wave     int            // in which it is written
-	managed  bool           // something else manages the object, as the user was shown
-	missed   bool           // its change was not made, and should have been
+	listed   snapshot.Value  // the object as it was listed, until it is verified
+	wave     int             // in which it is written
+	managed  bool            // something else manages the object, as the user was shown
+	impacts  []engine.Impact // as the user was shown them
+	missed   bool            // its change was not made, and should have been
 	reported bool
 	unsure   bool // the Pending write may have been stored: the object has changed, and values of it are not known
 	made     bool // an earlier run of the plan wrote it

@@ -99,7 +99,7 @@ func hostileRun(at told) []output.Event {
 		c := &engine.Change{
 			Subject: subject, Before: state("1"), After: state("2"),
 			Target:  engine.Target{Origin: at("object's origin")},
-			Impacts: []engine.Impact{{Code: engine.ImpactOwned, Text: at("impact"), Brief: at("impact in brief"), Advice: at("advice"), Owner: at("owner"), Fields: []fieldpath.Path{path}, Pods: 1}},
+			Impacts: []engine.Impact{{Code: engine.ImpactOwned, Text: at("impact"), Brief: at("impact in brief"), Advice: at("advice"), Owner: at("owner"), Source: at("source"), Fields: []fieldpath.Path{path}, Pods: 1}},
 			Asked:   []engine.RuleRef{rule, {Policy: "other"}},
 			Steps: []engine.Step{{
 				Rule: rule, Trigger: trigger, TriggerChangedBy: []engine.RuleRef{rule}, Outcome: o, NotIdempotent: at("not idempotent"), AsCreated: true, Fields: []engine.FieldChange{{Path: path}},
@@ -116,7 +116,7 @@ func hostileRun(at told) []output.Event {
 		output.Problem{Err: failed("problem")},
 		output.Problem{Err: &engine.CompileError{Origin: at("policy's origin") + ":1", Policy: at("broken policy"), Rule: at("broken rule"), Field: at("broken field"), Err: failed("problem")}},
 		output.Summary{Summary: evaluation.Summary{
-			Objects: 5, SetBack: 1, Ignored: 1, Changed: 5, Created: 1, Expanded: &evaluation.Expanded{Objects: 1, Changed: 1, Fields: 1}, Rules: []evaluation.RuleSummary{{Rule: rule, Outcomes: map[engine.Outcome]int{engine.Changed: 1}}},
+			Objects: 5, SetBack: 1, Managed: []evaluation.Managed{{By: at("by"), Source: at("source"), Objects: 2}}, Ignored: 1, Changed: 5, Created: 1, Expanded: &evaluation.Expanded{Objects: 1, Changed: 1, Fields: 1}, Rules: []evaluation.RuleSummary{{Rule: rule, Outcomes: map[engine.Outcome]int{engine.Changed: 1}}},
 			Canary: &evaluation.Canary{Percent: 10, LeftOut: 9, MaxObjects: 1, More: true}, Outdated: []string{at("name")}, Overlay: map[string]int{"ConfigMap": 2},
 		}},
 	)

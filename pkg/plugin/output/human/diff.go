@@ -134,8 +134,8 @@ func (h *base) markdownSummary(b *page, s evaluation.Summary) {
 	if s.Changed > fewObjects {
 		h.frequent(b)
 	}
-	for _, list := range h.lists() {
-		h.list(b, list.title, list.tally)
+	for _, list := range h.lists(s) {
+		h.list(b, list)
 	}
 	if lines := h.last(s); len(lines) > 0 {
 		last := h.page()

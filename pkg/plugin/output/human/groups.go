@@ -98,12 +98,14 @@ type Counter struct {
 }
 
 // Add counts a text once more.
-func (t *Counter) Add(text string) {
-	t.total++
+func (t *Counter) Add(text string) { t.add(text, 1) }
+
+func (t *Counter) add(text string, times int) {
+	t.total += times
 	if t.counts == nil {
 		t.counts = map[string]int{}
 	}
-	t.counts[text]++
+	t.counts[text] += times
 }
 
 // All lists the texts, the most frequent first. Those that are as frequent come in alphabetical order.

@@ -52,8 +52,8 @@ func (h *base) summary(b *page, s evaluation.Summary) {
 	if crowded {
 		h.frequent(b)
 	}
-	for _, list := range h.lists() {
-		h.list(b, list.title, list.tally)
+	for _, list := range h.lists(s) {
+		h.list(b, list)
 	}
 	b.line(Bold, wording.Counts(s))
 	for _, text := range h.remarkable(s) {
@@ -79,7 +79,7 @@ func (h *base) last(s evaluation.Summary) []string {
 	}
 	a := h.Hint(s)
 	var out []string
-	for _, line := range []struct{ title, text string }{{"", a.Note}, {"Next: ", a.Next}, {"To see why: ", a.Why}} {
+	for _, line := range []struct{ title, text string }{{"", a.Note}, {"Next: ", a.Next}, {"Next, for managed objects: ", a.Fix}, {"To see why: ", a.Why}} {
 		if line.text != "" {
 			out = append(out, line.title+line.text)
 		}
@@ -181,42 +181,53 @@ const (
 
 // reasonList is a list of the summary.
 type reasonList struct {
-	title string
-	tally *Counter
+	title  string
+	tally  *Counter
+	others string // than those that are listed
 }
+
+const otherReasons = "for other reasons"
 
 // lists are why rules were skipped, which stands nowhere above, and the failures and
 // warnings where they are scattered over many objects.
-func (h *base) lists() []reasonList {
+func (h *base) lists(s evaluation.Summary) []reasonList {
 	var out []reasonList
+	var managed Counter
+	for _, m := range s.Managed {
+		managed.add(wording.Source(m.By, m.Source), m.Objects)
+	}
+	if managed.total > 1 { // or else it stands at the object
+		out = append(out, reasonList{"Managed, by source:", &managed, "from other sources"})
+	}
 	if !h.Explain {
-		out = append(out, reasonList{"Skipped:", &h.skipped})
+		out = append(out, reasonList{"Skipped:", &h.skipped, otherReasons})
 	}
 	if h.remarked > fewObjects && (h.markdown || h.grouped == 0 || h.grouped > fewObjects) {
-		out = append(out, reasonList{"Warnings:", &h.warned})
+		out = append(out, reasonList{"Warnings:", &h.warned, otherReasons})
 		if !h.overview.takesOver() || h.overview.partly || h.overview.failed > failuresListed { // or else they all stand above
-			out = append(out, reasonList{"Failed, denied or not supported:", &h.broken})
+			out = append(out, reasonList{"Failed, denied or not supported:", &h.broken, otherReasons})
 		}
 	}
 	return out
 }
 
-func (h *base) list(b *page, title string, t *Counter) {
+func (h *base) list(b *page, l reasonList) {
+	t := l.tally
 	top, rest := t.Top(reasonsListed)
 	if len(top) == 0 {
 		return
 	}
-	above, bullet, others, below := "", "%8d  %s", "for other reasons", "\n"
+	above, bullet, others, below := "", "%8d  %s", l.others, "\n"
 	if h.markdown {
-		above, bullet, others, below = "\n", "- %d%s", " for other reasons", ""
+		above, bullet, others, below = "\n", "- %d%s", " "+others, ""
 	}
-	b.WriteString(above + title + "\n" + above)
+	b.WriteString(above + l.title + "\n" + above)
 	for _, c := range top {
 		text := c.Text
 		switch {
 		case h.markdown:
 			text = ": " + codeSpan(text)
-		case h.overview.takesOver():
+		case h.overview.takesOver() && l.others == otherReasons:
 			text = h.overview.short(text, t == &h.broken)
 		}
 		b.line(Plain, fmt.Sprintf(bullet, c.N, text))

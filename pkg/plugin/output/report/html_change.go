@@ -365,7 +365,11 @@ func (o *overview) add(c *engine.Change, findings []Finding) {
 	}
 	for i := range c.Impacts {
 		if impact := &c.Impacts[i]; impact.Owner != "" {
-			o.owners.Add(line(string(impact.Code)+": "+alike(impact.Alike(), c.Subject), textLength))
+			text := alike(impact.Alike(), c.Subject)
+			if impact.Source != "" {
+				text = wording.Source(impact.Owner, impact.Source)
+			}
+			o.owners.Add(line(string(impact.Code)+": "+text, textLength))
 		}
 	}
 	if c.Changed() || c.Incomplete() {

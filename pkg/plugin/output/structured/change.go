@@ -77,7 +77,7 @@ func impactsOf(c *engine.Change) []any {
 	var out []any
 	for _, impact := range c.Impacts {
 		out = append(out, Object{{"code", string(impact.Code)}, {"text", impact.Text}}.With("advice", impact.Advice).
-			addIf(len(impact.Fields) > 0, "fields", pathsOf(impact.Fields)).With("owner", impact.Owner).addIf(impact.Pods > 0, "pods", impact.Pods))
+			addIf(len(impact.Fields) > 0, "fields", pathsOf(impact.Fields)).With("owner", impact.Owner).With("source", impact.Source).addIf(impact.Pods > 0, "pods", impact.Pods))
 	}
 	return out
 }
@@ -103,7 +103,7 @@ func summaryOf(s evaluation.Summary) Object {
 		{"refused", s.Refused},
 		{"warnings", s.Warnings},
 		{"restarts", Object{{"workloads", s.Restarts.Workloads}, {"pods", s.Restarts.Pods}}},
-	}.addIf(s.SetBack > 0, "setBack", s.SetBack).addIf(s.Created > 0, "created", s.Created).addIf(s.Ignored > 0, "ignored", s.Ignored).addIf(s.Expanded != nil, "expanded", s.Expanded).addIf(s.Canary != nil, "canary", s.Canary).addIf(len(s.Outdated) > 0, "outdated", s.Outdated).
+	}.addIf(s.SetBack > 0, "setBack", s.SetBack).addIf(len(s.Managed) > 0, "managed", s.Managed).addIf(s.Created > 0, "created", s.Created).addIf(s.Ignored > 0, "ignored", s.Ignored).addIf(s.Expanded != nil, "expanded", s.Expanded).addIf(s.Canary != nil, "canary", s.Canary).addIf(len(s.Outdated) > 0, "outdated", s.Outdated).
 		addIf(len(s.Overlay) > 0, "overlay", s.Overlay).Add("rules", rules)
 }
 
