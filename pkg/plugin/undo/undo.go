@@ -202,7 +202,7 @@ func choose(w *factory.Factory, j *journal.Journal, args []string) ([]Object, er
 			return true
 		case i >= 0 && keys[i].Namespace != "", key.Namespace == "" && i >= 0:
 			return false
-		case (&engine.Scope{Namespaces: namespaces}).In(key.Namespace):
+		case namespaces == nil, key.Namespace != "" && (&engine.Scope{Namespaces: namespaces}).In(key.Namespace):
 			here = true
 			return false
 		}
