@@ -101,6 +101,9 @@ func replayConverted(t *testing.T, c *replayCase, policy string) string {
 func (c *conversionCase) convert(t *testing.T) string {
 	t.Helper()
 	args := []string{"convert", "-p", c.policy, "-f", c.objects, "--to", c.to, "--variants=60", "--request-user", "dev-jane", "--replication-controllers"}
+	if strings.HasPrefix(c.id, "migrations/") { // the last flag counts
+		args = append(args, "--variants=200")
+	}
 	if c.world != "" {
 		args = append(args, "--world", c.world)
 	}
